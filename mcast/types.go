@@ -1,0 +1,221 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// GroupID is the index of a group in a Switch, 0 <= ID < Limits.Groups. The
+// control plane chooses it, so that the tables it keeps beside the core (L2
+// addresses, ICRC constants) are arrays under the same index.
+type GroupID uint32
+
+// LegID is the index of a leg in its group: GroupSpec.Legs[LegID].
+type LegID uint16
+
+// MemberID is the index of a member in its group: GroupSpec.Members[MemberID].
+type MemberID uint16
+
+// Port is a port of this switch, numbered by the driver from 0.
+type Port uint16
+
+// Neighbor names the switch behind a forwarded leg, numbered by the driver
+// from 1. 0 means a host: the frame came from, or goes to, a member directly.
+type Neighbor uint32
+
+// Handle names a received frame. The core never looks behind it.
+type Handle uint32
+
+// Limits bound what a Switch allocates. Zero fields take the defaults.
+type Limits struct {
+	Groups  int // groups at once; default 1024
+	Members int // members of one group; default 1024
+}
+
+// Policy says what a fatal NAK, or silence, of one member does to its group.
+type Policy uint8
+
+// Policies.
+const (
+	// Strict fails the group: the source learns, by the fatal NAK at the right
+	// PSN, that not every receiver has the data.
+	Strict Policy = iota
+	// Evict removes the member, tells the control plane and keeps the group.
+	Evict
+)
+
+// Window is a range of remotely writable memory. A group's window is what the
+// source addresses; a member's is where it lands there (symmetric windows,
+// docs/AGGREGATION.md). The zero value means none.
+type Window struct {
+	Base uint64 // first virtual address
+	Len  uint64 // bytes
+	RKey uint32
+}
+
+// LegKind is the kind of a leg.
+type LegKind uint8
+
+// Leg kinds, as in the paper's extended multicast forwarding table.
+const (
+	Connected LegKind = iota // one member; copies are rewritten to its QP
+	Forwarded                // the next switch; copies keep the source's addresses and PSNs
+)
+
+// LegSpec is one way out of this switch for a group.
+type LegSpec struct {
+	Kind     LegKind
+	Port     Port
+	Neighbor Neighbor // Forwarded only
+}
+
+// MemberSpec is one member's connection state, as registered.
+type MemberSpec struct {
+	IP     netip.Addr
+	QPN    rocev2.QPN
+	SQPSN  rocev2.PSN // the first PSN its send queue will use (verbs sq_psn)
+	RQPSN  rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
+	Window Window
+	Leg    LegID // a Connected leg has exactly one member
+}
+
+// GroupSpec is a whole group as this switch has to serve it.
+type GroupSpec struct {
+	ID        GroupID
+	IP        netip.Addr // GroupIP
+	QPN       rocev2.QPN // the virtual QPN that every member connected to
+	PMTU      int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
+	Policy    Policy
+	DeadAfter time.Duration // Evict: a member silent for so long while others move is removed; 0 never
+	Window    Window
+	Legs      []LegSpec
+	Members   []MemberSpec
+}
+
+// Op is a change by the control plane. See Switch.Apply.
+type Op interface{ op() }
+
+// PutGroup creates a group, or replaces all of it if its ID is in use with the
+// same IP: a replaced group starts anew from the members' registered PSNs.
+type PutGroup struct{ Spec GroupSpec }
+
+// DeleteGroup forgets a group.
+type DeleteGroup struct{ Group GroupID }
+
+// AddMember lets a member join at the next message boundary of the source. Its
+// LegID and MemberID are the next free ones of the group; Legs grows by Leg if
+// Member.Leg equals the number of legs.
+type AddMember struct {
+	Group  GroupID
+	Member MemberSpec
+	Leg    LegSpec
+}
+
+// RemoveMember cuts a member off; the group's ACK no longer waits for it.
+type RemoveMember struct {
+	Group  GroupID
+	Member MemberID
+}
+
+func (PutGroup) op()     {}
+func (DeleteGroup) op()  {}
+func (AddMember) op()    {}
+func (RemoveMember) op() {}
+
+// Packet is one received RoCEv2 packet for a group address, as a value. Fields
+// of headers that Op does not carry are zero.
+type Packet struct {
+	Group    netip.Addr // IP destination
+	Src      netip.Addr // IP source
+	Port     Port
+	Neighbor Neighbor // the switch it came from; 0 if from a host
+	Op       rocev2.Opcode
+	AckReq   bool
+	BECN     bool
+	// Verified says that the driver has checked the ICRC. Input asks for it
+	// (Output.NeedVerify) only where it is about to believe the packet: the
+	// steady stream of data is forwarded with an incremental ICRC instead.
+	Verified bool
+	DestQP   rocev2.QPN
+	PSN      rocev2.PSN
+	Payload  uint16 // bytes, without pad
+
+	VA     uint64 // RETH
+	RKey   uint32 // RETH, or IETH of a SEND with invalidate
+	DMALen uint32 // RETH
+
+	Syndrome rocev2.Syndrome // AETH
+	MSN      rocev2.MSN      // AETH
+
+	Frame Handle
+}
+
+// CopyFlags says which fields of a Copy are to be written into the frame.
+type CopyFlags uint8
+
+// Bits of CopyFlags.
+const (
+	SetRETH CopyFlags = 1 << iota // write VA and RKey into RETH
+	SetIETH                       // write RKey into IETH
+)
+
+// Copy is one frame to send: Frame, rewritten for Leg. What is constant for a
+// connected leg (addresses, QPN) is not repeated here; PSN always is to be
+// written, and equals the received one on forwarded legs.
+type Copy struct {
+	Group GroupID
+	Leg   LegID
+	Flags CopyFlags
+	Frame Handle
+	PSN   rocev2.PSN
+	VA    uint64
+	RKey  uint32
+}
+
+// Feedback is one packet to build and send to the group's source.
+type Feedback struct {
+	Group    GroupID
+	To       MemberID      // the source it is for
+	Op       rocev2.Opcode // Acknowledge or CNP
+	BECN     bool
+	PSN      rocev2.PSN      // in the source's space; 0 for a CNP
+	Syndrome rocev2.Syndrome // Acknowledge only
+	MSN      rocev2.MSN      // Acknowledge only
+}
+
+// EventKind is the kind of an Event.
+type EventKind uint8
+
+// Events.
+const (
+	SourceChanged EventKind = iota + 1 // Member is the source from PSN on
+	MemberEvicted                      // Member had everything up to PSN; Syndrome says why, 0 for silence
+	GroupFailed                        // a fatal NAK with Syndrome was sent to the source at PSN, for Member
+)
+
+// Event tells the control plane what the data path decided by itself.
+type Event struct {
+	Kind     EventKind
+	Syndrome rocev2.Syndrome
+	Group    GroupID
+	Member   MemberID
+	PSN      rocev2.PSN
+}
+
+// Output is what a call of Input or Advance wants done. It belongs to the
+// caller, who passes the same one again and again: each call of Input or
+// Advance begins by emptying it, and its slices keep their room.
+type Output struct {
+	Copies   []Copy
+	Feedback []Feedback
+	Events   []Event
+	Drop     Reason // why the packet was not served; 0 if it was
+	// NeedVerify asks the driver to check the packet's ICRC and, if it is
+	// right, to call Input again with Verified set. Nothing has changed yet.
+	NeedVerify bool
+}
