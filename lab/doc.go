@@ -1,0 +1,21 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab makes networks out of Linux network namespaces: hosts, switches
+// and the veth pairs between them, by netlink, without any outside command. The
+// demo, the tests and the benchmarks run in labs.
+//
+// An anonymous lab exists only through file descriptors of this process. The
+// kernel takes it down, links and all, when the process ends, however it ends;
+// there is nothing to clean up by construction.
+//
+// A named lab (Options.Name) can outlive the process: its namespaces are bind
+// mounts under /run/netns, as `ip netns` makes them, so that `ip netns exec
+// NAME-h1 …` works in it. A record under /run/gleam names its owner (process id
+// and start time), its namespaces and its processes. It is written before the
+// thing it names is made, so CleanStale finds whatever a dead owner left, and
+// Remove takes down a lab that was kept (Lab.Keep).
+//
+// Everything here needs CAP_SYS_ADMIN and CAP_NET_ADMIN; see Supported.
+// Signals are the caller's job.
+package lab
