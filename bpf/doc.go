@@ -1,0 +1,26 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bpf holds the XDP program that takes the frames of multicast groups
+// out of a port's traffic, and loads it.
+//
+// RoCEv2 packets and envelopes to an address in a group prefix, ARP requests
+// and IPv6 neighbour solicitations for one, go to the AF_XDP socket of their RX
+// queue; every other frame goes on to the kernel as if the program were not
+// there. steer.c has the exact rules, and a [Reason] with a counter for each of
+// its exits. VLAN tags are looked through, up to two, where they are in the
+// frame: a tag that the sender's or receiver's NIC has split off (VLAN offload)
+// is not visible to XDP, and such frames look untagged.
+//
+// The program is attached by a bpf_link, which the kernel removes when the last
+// process that holds it is gone, however it went. A port is then back to plain
+// kernel forwarding.
+//
+// The compiled object is committed. Rebuilding it takes clang 14 and nothing
+// else: kernel.h spells out the few definitions that libbpf's and the kernel's
+// headers would have given.
+//
+// Needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), and Linux 5.10 or later.
+package bpf
+
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux steer steer.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Copyright 2026 The Gleam Authors */
+
+/*
+ * The few parts of the kernel's BPF interface that steer.c needs, written out,
+ * so that the object is a function of this directory and of clang alone:
+ * neither libbpf's headers nor the kernel's have to be installed, and no change
+ * of theirs can change the object. All of it is fixed kernel ABI
+ * (include/uapi/linux/bpf.h).
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+/* Map definitions in BTF: a number is the length of an array type. */
+#define UINT(name, value) int(*name)[value]
+#define TYPE(name, value) typeof(value) *name
+
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_LPM_TRIE 11
+#define BPF_MAP_TYPE_XSKMAP 17
+#define BPF_F_NO_PREALLOC 1
+
+enum xdp_action {
+	XDP_ABORTED = 0,
+	XDP_DROP = 1,
+	XDP_PASS = 2,
+	XDP_TX = 3,
+	XDP_REDIRECT = 4,
+};
+
+struct xdp_md {
+	__u32 data;
+	__u32 data_end;
+	__u32 data_meta;
+	__u32 ingress_ifindex;
+	__u32 rx_queue_index;
+	__u32 egress_ifindex;
+};
+
+/* Helpers, by their number in enum bpf_func_id. */
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "steer.c is compiled for little-endian machines (-target bpfel)"
+#endif
+#define ntohs(x) __builtin_bswap16(x)
+#define htons(x) __builtin_bswap16(x)

@@ -1,0 +1,57 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+// Reason is the exit that a frame took out of the XDP program: every frame
+// counts for exactly one. It is enum steer_reason of steer.c.
+type Reason uint32
+
+// Reasons. PassX frames went on to the kernel, XskX frames to the AF_XDP socket
+// of their RX queue; DropX frames went nowhere.
+const (
+	PassOther          Reason = iota // neither to a group nor asking for one
+	PassTruncated                    // ends inside the Ethernet, VLAN, ARP or IP header
+	PassVLANDepth                    // more than two VLAN tags
+	PassGroupOther                   // to a group, but neither RoCEv2 nor envelope nor ND
+	PassGroupExtension               // to a group, with an IPv6 extension header
+	DropGroupFragment                // to a group, an IP fragment
+	DropGroupTruncated               // to a group, ends inside the UDP header
+	DropNoSocket                     // for user space, but its RX queue has no socket
+	XskRoCEv2                        // UDP port 4791 to a group
+	XskEnvelope                      // the envelope port to a group
+	XskARP                           // ARP request for a group address
+	XskND                            // neighbour solicitation for a group address
+	NumReasons
+)
+
+var reasonNames = [NumReasons]string{
+	PassOther:          "pass_other",
+	PassTruncated:      "pass_truncated",
+	PassVLANDepth:      "pass_vlan_depth",
+	PassGroupOther:     "pass_group_other",
+	PassGroupExtension: "pass_group_extension",
+	DropGroupFragment:  "drop_group_fragment",
+	DropGroupTruncated: "drop_group_truncated",
+	DropNoSocket:       "drop_no_socket",
+	XskRoCEv2:          "xsk_rocev2",
+	XskEnvelope:        "xsk_envelope",
+	XskARP:             "xsk_arp",
+	XskND:              "xsk_nd",
+}
+
+// String returns the name under which r is counted.
+func (r Reason) String() string {
+	if r < NumReasons {
+		return reasonNames[r]
+	}
+	return "invalid"
+}
+
+// Drop reports whether frames that took exit r were dropped.
+func (r Reason) Drop() bool {
+	return r == DropGroupFragment || r == DropGroupTruncated || r == DropNoSocket
+}
+
+// Counters are the frames that took each exit, by Reason.
+type Counters [NumReasons]uint64

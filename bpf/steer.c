@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/* Copyright 2026 The Gleam Authors */
+
+//go:build ignore
+
+/*
+ * Steers what is meant for multicast groups to the AF_XDP sockets of the
+ * switch, and leaves everything else to the kernel. One instance runs per
+ * port: xsks and counters are its own, the prefix maps are shared by all.
+ *
+ *   frame is                                         goes to
+ *   RoCEv2 or envelope (UDP), to a group address     XSK
+ *   ARP request for a group address                  XSK
+ *   ICMPv6 neighbour solicitation for a group        XSK
+ *   ... and its RX queue has no socket               dropped: the kernel must not answer for a group
+ *   fragment, or truncated UDP, to a group address   dropped: nobody can serve it
+ *   anything else                                    the kernel
+ *
+ * The program only steers: lengths, checksums and ICRC are checked in user
+ * space, once. It reads what it needs to choose, and no more.
+ */
+#include "headers.h"
+
+#define ROCEV2_PORT 4791
+#define MAX_VLAN_TAGS 2
+#define MAX_PREFIXES 1024
+#define MAX_QUEUES 1024
+
+/*
+ * Every exit of the program counts one of these. The Go names are in
+ * reason.go; TestReasonsMatchProgram compares the two.
+ */
+enum steer_reason {
+	PASS_OTHER,		/* none of the below: not for us */
+	PASS_TRUNCATED,		/* ends inside Ethernet, VLAN, ARP or IP header, or IHL < 5 */
+	PASS_VLAN_DEPTH,	/* more than MAX_VLAN_TAGS tags */
+	PASS_GROUP_OTHER,	/* to a group, but neither RoCEv2 nor envelope nor ND */
+	PASS_GROUP_EXTENSION,	/* to a group, with an IPv6 extension header */
+	DROP_GROUP_FRAGMENT,	/* to a group, an IPv4 or IPv6 fragment */
+	DROP_GROUP_TRUNCATED,	/* to a group, ends inside the UDP header */
+	DROP_NO_SOCKET,		/* for user space, but the RX queue has no socket */
+	XSK_ROCEV2,
+	XSK_ENVELOPE,
+	XSK_ARP,
+	XSK_ND,
+	NUM_REASONS,
+};
+
+struct prefix4 {
+	__u32 len;
+	__u8 addr[4];
+};
+
+struct prefix6 {
+	__u32 len;
+	__u8 addr[16];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_LPM_TRIE);
+	TYPE(key, struct prefix4);
+	TYPE(value, __u32);
+	UINT(max_entries, MAX_PREFIXES);
+	UINT(map_flags, BPF_F_NO_PREALLOC);
+} prefixes4 SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_LPM_TRIE);
+	TYPE(key, struct prefix6);
+	TYPE(value, __u32);
+	UINT(max_entries, MAX_PREFIXES);
+	UINT(map_flags, BPF_F_NO_PREALLOC);
+} prefixes6 SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_XSKMAP);
+	TYPE(key, __u32);
+	TYPE(value, __u32);
+	UINT(max_entries, MAX_QUEUES);
+} xsks SEC(".maps");
+
+struct {
+	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, __u64);
+	UINT(max_entries, NUM_REASONS);
+} counters SEC(".maps");
+
+/* UDP port of envelopes; set by the loader before the program is verified. */
+const volatile __u16 envelope_port = 0;
+
+INLINE void count(enum steer_reason reason)
+{
+	__u32 key = reason;
+	__u64 *n = bpf_map_lookup_elem(&counters, &key);
+
+	if (n)
+		(*n)++; /* per CPU, and XDP does not nest on one */
+}
+
+INLINE int pass(enum steer_reason reason)
+{
+	count(reason);
+	return XDP_PASS;
+}
+
+INLINE int drop(enum steer_reason reason)
+{
+	count(reason);
+	return XDP_DROP;
+}
+
+/* The last argument of bpf_redirect_map is what it returns on a miss. */
+INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
+{
+	int action = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
+
+	count(action == XDP_REDIRECT ? reason : DROP_NO_SOCKET);
+	return action;
+}
+
+INLINE int in_group4(const __u8 *addr)
+{
+	struct prefix4 key = {.len = 32};
+
+	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	return bpf_map_lookup_elem(&prefixes4, &key) != 0;
+}
+
+INLINE int in_group6(const __u8 *addr)
+{
+	struct prefix6 key = {.len = 128};
+
+	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	return bpf_map_lookup_elem(&prefixes6, &key) != 0;
+}
+
+INLINE int steer_udp(struct xdp_md *ctx, void *l4, void *end)
+{
+	struct udp_header *udp = l4;
+
+	if ((void *)(udp + 1) > end)
+		return drop(DROP_GROUP_TRUNCATED);
+	if (udp->dport == htons(ROCEV2_PORT))
+		return to_socket(ctx, XSK_ROCEV2);
+	if (udp->dport == htons(envelope_port))
+		return to_socket(ctx, XSK_ENVELOPE);
+	return pass(PASS_GROUP_OTHER);
+}
+
+INLINE int steer_arp(struct xdp_md *ctx, void *l3, void *end)
+{
+	struct arp_ipv4 *arp = l3;
+
+	if ((void *)(arp + 1) > end)
+		return pass(PASS_TRUNCATED);
+	if (arp->hardware != htons(ARP_HARDWARE_ETHERNET) || arp->protocol != htons(ETHERTYPE_IPV4) ||
+	    arp->hardware_len != 6 || arp->protocol_len != 4 || arp->operation != htons(ARP_REQUEST))
+		return pass(PASS_OTHER);
+	if (!in_group4(arp->target_ip))
+		return pass(PASS_OTHER);
+	return to_socket(ctx, XSK_ARP);
+}
+
+INLINE int steer_ipv4(struct xdp_md *ctx, void *l3, void *end)
+{
+	struct ipv4_header *ip = l3;
+
+	if ((void *)(ip + 1) > end)
+		return pass(PASS_TRUNCATED);
+	__u32 header_len = (ip->version_ihl & 0x0F) * 4;
+	if (header_len < sizeof(*ip))
+		return pass(PASS_TRUNCATED);
+	if (!in_group4(ip->dst))
+		return pass(PASS_OTHER);
+	if (ip->fragment & htons(IP_FRAGMENT))
+		return drop(DROP_GROUP_FRAGMENT);
+	if (ip->protocol != PROTO_UDP)
+		return pass(PASS_GROUP_OTHER);
+	return steer_udp(ctx, l3 + header_len, end);
+}
+
+/*
+ * A first solicitation goes to the target's solicited-node multicast address,
+ * a later one (reachability probe) to the target itself: only the target tells.
+ */
+INLINE int is_solicitation_for_group(void *l4, void *end)
+{
+	struct neighbor_solicitation *ns = l4;
+
+	if ((void *)(ns + 1) > end)
+		return 0;
+	return ns->type == ND_NEIGHBOR_SOLICITATION && ns->code == 0 && in_group6(ns->target);
+}
+
+INLINE int is_extension(__u8 next_header)
+{
+	switch (next_header) {
+	case PROTO_HOP_BY_HOP:
+	case PROTO_ROUTING:
+	case PROTO_AH:
+	case PROTO_DEST_OPTIONS:
+	case PROTO_MOBILITY:
+	case PROTO_HIP:
+	case PROTO_SHIM6:
+		return 1;
+	}
+	return 0;
+}
+
+INLINE int steer_ipv6(struct xdp_md *ctx, void *l3, void *end)
+{
+	struct ipv6_header *ip = l3;
+
+	if ((void *)(ip + 1) > end)
+		return pass(PASS_TRUNCATED);
+	if (ip->next_header == PROTO_ICMPV6 && is_solicitation_for_group(ip + 1, end))
+		return to_socket(ctx, XSK_ND);
+	if (!in_group6(ip->dst))
+		return pass(PASS_OTHER);
+	if (ip->next_header == PROTO_UDP)
+		return steer_udp(ctx, ip + 1, end);
+	if (ip->next_header == PROTO_FRAGMENT)
+		return drop(DROP_GROUP_FRAGMENT);
+	if (is_extension(ip->next_header))
+		return pass(PASS_GROUP_EXTENSION);
+	return pass(PASS_GROUP_OTHER);
+}
+
+INLINE int is_vlan(__u16 type)
+{
+	return type == htons(ETHERTYPE_VLAN) || type == htons(ETHERTYPE_QINQ);
+}
+
+SEC("xdp")
+int steer(struct xdp_md *ctx)
+{
+	void *data = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+	struct eth_header *eth = data;
+
+	if ((void *)(eth + 1) > end)
+		return pass(PASS_TRUNCATED);
+	void *l3 = eth + 1;
+	__u16 type = eth->type;
+
+#pragma unroll
+	for (int i = 0; i < MAX_VLAN_TAGS; i++) {
+		if (!is_vlan(type))
+			break;
+		struct vlan_tag *tag = l3;
+		if ((void *)(tag + 1) > end)
+			return pass(PASS_TRUNCATED);
+		type = tag->type;
+		l3 = tag + 1;
+	}
+	switch (type) {
+	case htons(ETHERTYPE_IPV4):
+		return steer_ipv4(ctx, l3, end);
+	case htons(ETHERTYPE_IPV6):
+		return steer_ipv6(ctx, l3, end);
+	case htons(ETHERTYPE_ARP):
+		return steer_arp(ctx, l3, end);
+	case htons(ETHERTYPE_VLAN):
+	case htons(ETHERTYPE_QINQ):
+		return pass(PASS_VLAN_DEPTH);
+	}
+	return pass(PASS_OTHER);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

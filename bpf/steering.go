@@ -1,0 +1,116 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// MaxPrefixes is how many group prefixes of each address family there can be.
+const MaxPrefixes = 1024
+
+// Steering says what is group traffic: the group prefixes, which all ports
+// share, and the UDP port of envelopes. Its methods may be called from any
+// goroutine, Close after all others.
+type Steering struct {
+	envelopePort uint16
+	prefixes4    *ebpf.Map
+	prefixes6    *ebpf.Map
+}
+
+// NewSteering checks the prefixes and the envelope port and loads the prefixes
+// into the kernel. A prefix must have no host bits and at least one bit; IPv4
+// and IPv6 may be mixed.
+//
+// It lifts the process's RLIMIT_MEMLOCK if the kernel is older than 5.11, which
+// charges BPF maps to it.
+func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error) {
+	if err := checkSteering(prefixes, envelopePort); err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, explain("raise RLIMIT_MEMLOCK for BPF maps", err)
+	}
+	spec, err := loadSteer()
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded XDP program: %w", err)
+	}
+	s := &Steering{envelopePort: envelopePort}
+	if s.prefixes4, err = ebpf.NewMap(spec.Maps[steerMapPrefixes4]); err != nil {
+		return nil, explain("create the map of IPv4 group prefixes", err)
+	}
+	if s.prefixes6, err = ebpf.NewMap(spec.Maps[steerMapPrefixes6]); err != nil {
+		s.prefixes4.Close()
+		return nil, explain("create the map of IPv6 group prefixes", err)
+	}
+	for i, p := range prefixes {
+		if err := s.put(p, uint32(i)); err != nil {
+			s.Close()
+			return nil, explain(fmt.Sprintf("enter group prefix %s", p), err)
+		}
+	}
+	return s, nil
+}
+
+func checkSteering(prefixes []netip.Prefix, envelopePort uint16) error {
+	switch envelopePort {
+	case 0:
+		return errors.New("envelope port 0: it must be a UDP port from 1 to 65535")
+	case rocev2.UDPPort:
+		return fmt.Errorf("envelope port %d is the port of RoCEv2: choose another one", envelopePort)
+	}
+	if len(prefixes) == 0 {
+		return errors.New("no group prefix: without one no packet would be steered")
+	}
+	var n4, n6 int
+	for _, p := range prefixes {
+		switch {
+		case !p.IsValid():
+			return errors.New("a group prefix is not valid")
+		case p.Addr().Is4In6():
+			return fmt.Errorf("group prefix %s is an IPv4-mapped one: write it as IPv4", p)
+		case p.Bits() == 0:
+			return fmt.Errorf("group prefix %s would take every RoCEv2 packet: make it longer", p)
+		case p != p.Masked():
+			return fmt.Errorf("group prefix %s has host bits set: did you mean %s?", p, p.Masked())
+		case p.Addr().Is4():
+			n4++
+		default:
+			n6++
+		}
+	}
+	if n4 > MaxPrefixes || n6 > MaxPrefixes {
+		return fmt.Errorf("%d IPv4 and %d IPv6 group prefixes: at most %d of each", n4, n6, MaxPrefixes)
+	}
+	return nil
+}
+
+// put enters p; the keys are struct prefix4 and struct prefix6 of steer.c.
+func (s *Steering) put(p netip.Prefix, value uint32) error {
+	if p.Addr().Is4() {
+		key := struct {
+			Len  uint32
+			Addr [4]byte
+		}{uint32(p.Bits()), p.Addr().As4()}
+		return s.prefixes4.Put(key, value)
+	}
+	key := struct {
+		Len  uint32
+		Addr [16]byte
+	}{uint32(p.Bits()), p.Addr().As16()}
+	return s.prefixes6.Put(key, value)
+}
+
+// Close releases the prefix maps. Attached programs keep theirs until they are
+// closed too.
+func (s *Steering) Close() error {
+	return errors.Join(s.prefixes4.Close(), s.prefixes6.Close())
+}
