@@ -108,7 +108,7 @@ var extLen = func() (t [256]uint8) {
 		for _, h := range []struct {
 			bit OpFlags
 			len uint8
-		}{{OpFETH, 4}, {OpRETH, RETHLen}, {OpAETH, AETHLen}, {OpImm, ImmDtLen}, {OpIETH, IETHLen}, {OpAtomicETH, AtomicETHLen}} {
+		}{{OpFETH, FETHLen}, {OpRETH, RETHLen}, {OpAETH, AETHLen}, {OpImm, ImmDtLen}, {OpIETH, IETHLen}, {OpAtomicETH, AtomicETHLen}} {
 			if f&h.bit != 0 {
 				t[o] += h.len
 			}
@@ -123,6 +123,7 @@ func (o Opcode) ExtLen() int { return int(extLen[o]) }
 // Header lengths in bytes (IBTA §9.2-9.3).
 const (
 	BTHLen       = 12
+	FETHLen      = 4
 	RETHLen      = 16
 	AETHLen      = 4
 	ImmDtLen     = 4

@@ -1,0 +1,71 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rocev2
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Checksum returns the Internet checksum of b (RFC 1071), started with the
+// one's complement sum init.
+func Checksum(b []byte, init uint32) uint16 { return ^fold(sum(b, uint64(init))) }
+
+// sum adds the 16-bit big endian words of b to s. A one's complement sum may
+// be taken over 32-bit words as well, since 2^16 is 1 modulo 2^16-1.
+func sum(b []byte, s uint64) uint64 {
+	for len(b) >= 4 {
+		s += uint64(binary.BigEndian.Uint32(b))
+		b = b[4:]
+	}
+	if len(b) >= 2 {
+		s += uint64(binary.BigEndian.Uint16(b))
+		b = b[2:]
+	}
+	if len(b) == 1 {
+		s += uint64(b[0]) << 8
+	}
+	return s
+}
+
+func fold(s uint64) uint16 {
+	s = s>>32 + s&0xFFFFFFFF
+	s = s>>32 + s&0xFFFFFFFF
+	s = s>>16 + s&0xFFFF
+	s = s>>16 + s&0xFFFF
+	return uint16(s>>16 + s)
+}
+
+// ChecksumUpdate16 returns checksum c after one 16-bit word under it changed
+// from old to new: HC' = ~(~HC + ~m + m') (RFC 1624 eqn. 3).
+func ChecksumUpdate16(c, old, new uint16) uint16 {
+	s := uint32(^c) + uint32(^old) + uint32(new)
+	s = s>>16 + s&0xFFFF
+	return ^uint16(s>>16 + s)
+}
+
+// ChecksumUpdate32 is ChecksumUpdate16 for two adjacent words, such as an IPv4
+// address.
+func ChecksumUpdate32(c uint16, old, new uint32) uint16 {
+	s := uint64(^c) + uint64(^old) + uint64(new)
+	return ^fold(s)
+}
+
+// pseudoSum returns the one's complement sum of the pseudo header of RFC 768
+// (IPv4) or RFC 8200 §8.1 (IPv6) for n bytes of protocol proto.
+func pseudoSum(src, dst netip.Addr, proto uint8, n int) uint64 {
+	s := uint64(proto) + uint64(n)
+	if src.Is4() && dst.Is4() {
+		a, b := src.As4(), dst.As4()
+		return sum(b[:], sum(a[:], s))
+	}
+	a, b := src.As16(), dst.As16()
+	return sum(b[:], sum(a[:], s))
+}
+
+// transportChecksum returns the checksum of segment b, a UDP or ICMPv6 header
+// with its payload, under the pseudo header. It is 0 if b holds a right one.
+func transportChecksum(src, dst netip.Addr, proto uint8, b []byte) uint16 {
+	return ^fold(sum(b, pseudoSum(src, dst, proto, len(b))))
+}

@@ -1,0 +1,56 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rocev2
+
+// Reason is why a frame was refused; OK (0) if it was not. Reasons are small
+// and dense so that a driver can count them in an array of NumReasons.
+type Reason uint8
+
+// Reasons of Decode, DecodeARP and DecodeNeighborSolicitation.
+const (
+	OK                   Reason = iota
+	ReasonTruncated             // the frame ends before the length that its headers claim
+	ReasonVLANDepth             // more than two VLAN tags
+	ReasonNotIP                 // an EtherType other than IPv4, IPv6 and ARP
+	ReasonBadIPHeader           // version, header length or total length cannot be
+	ReasonIPChecksum            // IPv4 header checksum is wrong
+	ReasonFragment              // an IP fragment; RoCEv2 is never fragmented
+	ReasonIPv6Extension         // an IPv6 extension header
+	ReasonBadUDPLength          // UDP length differs from what IP carries
+	ReasonBadBTHLength          // too short for BTH, its extension headers and ICRC, or not of the length its opcode demands
+	ReasonBadTVer               // BTH transport version is not 0
+	ReasonUnknownOpcode         // no RC opcode and no CNP
+	ReasonBadPad                // BTH pad count exceeds or misaligns the payload
+	ReasonBadARP                // an ARP packet that is not Ethernet/IPv4
+	ReasonBadND                 // a neighbour discovery message against RFC 4861 §7.1
+	ReasonICMPv6Checksum        // ICMPv6 checksum is wrong
+	NumReasons                  // the number of reasons
+)
+
+var reasonNames = [NumReasons]string{
+	OK:                   "ok",
+	ReasonTruncated:      "truncated",
+	ReasonVLANDepth:      "vlan_depth",
+	ReasonNotIP:          "not_ip",
+	ReasonBadIPHeader:    "bad_ip_header",
+	ReasonIPChecksum:     "ip_checksum",
+	ReasonFragment:       "fragment",
+	ReasonIPv6Extension:  "ipv6_extension",
+	ReasonBadUDPLength:   "bad_udp_length",
+	ReasonBadBTHLength:   "bad_bth_length",
+	ReasonBadTVer:        "bad_tver",
+	ReasonUnknownOpcode:  "unknown_opcode",
+	ReasonBadPad:         "bad_pad",
+	ReasonBadARP:         "bad_arp",
+	ReasonBadND:          "bad_nd",
+	ReasonICMPv6Checksum: "icmpv6_checksum",
+}
+
+// String returns the name of r as counters show it.
+func (r Reason) String() string {
+	if r < NumReasons {
+		return reasonNames[r]
+	}
+	return "unknown_reason"
+}
