@@ -1,0 +1,163 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Personality selects whose behaviour a QP shows; see the package comment.
+type Personality uint8
+
+// Personalities.
+const (
+	RXE    Personality = iota // Linux soft-RoCE
+	Strict                    // careful hardware, after qib
+)
+
+// String returns "rxe" or "strict".
+func (p Personality) String() string {
+	switch p {
+	case RXE:
+		return "rxe"
+	case Strict:
+		return "strict"
+	}
+	return fmt.Sprintf("Personality(%d)", uint8(p))
+}
+
+// Infinite as Config.RNRRetry, and as RetryCnt of an RXE QP, retries forever.
+const Infinite = 7
+
+// MaxMessage is the longest message in bytes (C9-94).
+const MaxMessage = 1 << 31
+
+// Config is what verbs set on the way from RESET to RTS. The zero value of an
+// optional field takes the default named beside it.
+type Config struct {
+	Personality Personality
+	PMTU        int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
+	LocalQPN    rocev2.QPN // packets for another QPN are dropped
+	DestQPN     rocev2.QPN // the peer's, or the group's virtual one
+	SQPSN       rocev2.PSN // PSN of the first request sent
+	RQPSN       rocev2.PSN // PSN of the first request expected
+
+	// Timeout is the retransmission timeout; AckTimeout gives the one of a
+	// verbs timeout code. 0 means none: a lost tail is then never repaired.
+	Timeout     time.Duration
+	RetryCnt    uint8 // 0..7 transport retries; RXE: 7 is infinite
+	RNRRetry    uint8 // 0..7 RNR retries; 7 is infinite
+	MinRNRTimer uint8 // 0..31: RNR timer code the responder sends; see RNRDelay
+
+	MaxUnacked int // window in PSNs; default 128 (RXE_MAX_UNACKED_PSNS)
+	// AckReqEvery bounds the packets of a message without AckReq. Default:
+	// RXE 66 (RXE_MAX_PKT_PER_ACK 64, tested after counting), Strict 16
+	// (QIB_PSN_CREDIT). At most MaxUnacked, or the window could close with no
+	// ACK asked for. The last packet of a message always asks.
+	AckReqEvery int
+	SendDepth   int // WRs in the send queue; default 128
+	RecvDepth   int // WRs in the receive queue; default 128
+
+	// Credits lets the responder put the credit code for its posted receives
+	// into ACKs (IBTA 9.7.7.2) instead of 0x1F, unlimited. rxe never does.
+	Credits bool
+
+	// Memory resolves the R_Keys of RDMA WRITE. nil has none, so that only
+	// WRITEs of length 0 succeed. It may be shared by QPs of one goroutine.
+	Memory *Memory
+}
+
+// AckTimeout returns the duration of a verbs timeout code, 4.096 us * 2^code
+// for code 1..31 (ibv_modify_qp(3)). Code 0, and any above 31, give 0: no
+// timeout.
+func AckTimeout(code uint8) time.Duration {
+	if code == 0 || code > 31 {
+		return 0
+	}
+	return 4096 * time.Nanosecond << code
+}
+
+// rnrDelay10us holds the RNR timers in units of 10 us, by code (IBTA table 45;
+// rxe_comp.c:rnrnak_usec). It is not monotone: code 0 is the longest.
+var rnrDelay10us = [32]uint32{
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+}
+
+// RNRDelay returns the wait that an RNR NAK timer code (its low five bits)
+// asks for, from 10 us to 655.36 ms.
+func RNRDelay(code uint8) time.Duration {
+	return time.Duration(rnrDelay10us[code&31]) * 10 * time.Microsecond
+}
+
+// complete fills in defaults, then checks every field.
+func (c *Config) complete() error {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&c.MaxUnacked, 128)
+	every := 66
+	if c.Personality == Strict {
+		every = 16
+	}
+	def(&c.AckReqEvery, min(every, c.MaxUnacked))
+	def(&c.SendDepth, 128)
+	def(&c.RecvDepth, 128)
+
+	var errs []error
+	bad := func(field string, got any, want string) {
+		errs = append(errs, fmt.Errorf("rc: %s is %v: want %s", field, got, want))
+	}
+	if c.Personality > Strict {
+		bad("Personality", c.Personality, "RXE or Strict")
+	}
+	switch c.PMTU {
+	case 256, 512, 1024, 2048, 4096:
+	default:
+		bad("PMTU", c.PMTU, "256, 512, 1024, 2048 or 4096 bytes")
+	}
+	if !c.LocalQPN.Valid() {
+		bad("LocalQPN", fmt.Sprintf("%#x", uint32(c.LocalQPN)), "0x10..0xFFFFFE")
+	}
+	if !c.DestQPN.Valid() {
+		bad("DestQPN", fmt.Sprintf("%#x", uint32(c.DestQPN)), "0x10..0xFFFFFE")
+	}
+	if c.SQPSN > rocev2.PSNMask {
+		bad("SQPSN", fmt.Sprintf("%#x", uint32(c.SQPSN)), "24 bits")
+	}
+	if c.RQPSN > rocev2.PSNMask {
+		bad("RQPSN", fmt.Sprintf("%#x", uint32(c.RQPSN)), "24 bits")
+	}
+	if c.Timeout < 0 {
+		bad("Timeout", c.Timeout, "0 or more")
+	}
+	if c.RetryCnt > 7 {
+		bad("RetryCnt", c.RetryCnt, "0..7")
+	}
+	if c.RNRRetry > 7 {
+		bad("RNRRetry", c.RNRRetry, "0..7")
+	}
+	if c.MinRNRTimer > 31 {
+		bad("MinRNRTimer", c.MinRNRTimer, "a code 0..31")
+	}
+	if c.MaxUnacked < 1 || c.MaxUnacked > 1<<22 {
+		bad("MaxUnacked", c.MaxUnacked, "1..2^22 packets")
+	}
+	if c.AckReqEvery < 1 || c.AckReqEvery > c.MaxUnacked {
+		bad("AckReqEvery", c.AckReqEvery, fmt.Sprintf("1..MaxUnacked (%d)", c.MaxUnacked))
+	}
+	if c.SendDepth < 1 || c.SendDepth > 1<<20 {
+		bad("SendDepth", c.SendDepth, "1..2^20")
+	}
+	if c.RecvDepth < 1 || c.RecvDepth > 1<<20 {
+		bad("RecvDepth", c.RecvDepth, "1..2^20")
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,76 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rc is a reliable-connected (RC) queue pair in software: a requester
+// and a responder that take and give packets as values. It opens no socket,
+// reads no clock and starts no goroutine; a driver (package endpoint, the
+// simulator, a test) moves the packets and the time.
+//
+// Real responders and requesters differ where the standard leaves room, and a
+// switch that stands between them must survive all of them, so a QP has a
+// Personality: RXE behaves as Linux soft-RoCE (drivers/infiniband/sw/rxe,
+// 6.12), Strict as the careful implementations (drivers/infiniband/hw/qib).
+//
+// # The driver's contract
+//
+//  1. One goroutine at a time calls a QP. Time never runs backwards.
+//  2. Input, Transmit and Advance append to an Output. The driver acts on
+//     Output.Packets in order and on Output.Completions in order, then calls
+//     Output.Reset. It does so before it calls the QP again if a completion
+//     could give the memory behind a packet's Payload back to its owner.
+//  3. A request packet's Payload aliases the WR's Data (zero copy). Data must
+//     not change until the WR completes; a RecvWR's Buf and a registered
+//     memory region must not be read before the completion that covers them.
+//  4. After PostSend, Input and Advance the driver calls Transmit until it
+//     returns less than its budget; in between it may serve its receive side.
+//  5. The driver calls Advance when NextDeadline has come.
+//  6. Packets given to Input have a verified ICRC and come from the peer's
+//     address: both are properties of bytes, which this package never sees. A
+//     packet for another QP number is dropped and counted here.
+//
+// # What is modelled
+//
+// Requester: SEND, SEND with immediate, SEND with invalidate, RDMA WRITE and
+// RDMA WRITE with immediate; a window of unacknowledged PSNs, go-back-N,
+// restart in mid-message without RETH, timeout, RNR wait, retry counters,
+// implied acknowledgement, ordered completions, error and flush.
+//
+// Responder: the same operations, R_Key and length checks, NAK once, RNR,
+// acknowledged duplicates. READ, ATOMIC, FLUSH and ATOMIC WRITE are answered
+// with NAK 0x61 (invalid request), as a QP with max_dest_rd_atomic 0 does: they
+// cannot be multicast.
+//
+// Not modelled: end-to-end credits in the requester (it treats every ACK as
+// 0x1F, unlimited), path migration, SQ drain, shared receive queues.
+//
+// # Where RXE differs from Strict
+//
+//   - RXE answers every duplicate SEND or WRITE with an ACK of the last PSN it
+//     accepted, asked or not; Strict only a duplicate with AckReq.
+//   - A duplicate that reaches RXE before it has accepted anything is acked
+//     with PSN 0xFFFFFF, whatever its RQ_PSN: resp.ack_psn starts at 0.
+//   - RXE sends RNR NAK and, for the next packet of the window, NAK 0x60 too;
+//     Strict is silent after the RNR NAK until the refused packet comes again.
+//   - An RXE requester ignores a second NAK 0x60 until an ACK has arrived
+//     (started_retry), counts every NAK as a retry, and takes retry_cnt 7 as
+//     infinite. Strict restarts at every NAK 0x60 inside its window and counts
+//     timeouts only.
+//   - On RNR NAK, RXE keeps sending what its window allows and after the timer
+//     resends from its oldest unacknowledged PSN; Strict stops at once, takes
+//     the implied ACK, and resends from the refused PSN.
+//   - RXE does not check an acknowledgement against what it has sent. An ACK
+//     above it completes every fully sent message, although nobody may have
+//     it, and inside a partly sent message it corrupts the oldest
+//     unacknowledged PSN: the rest of the message is then sent, but no longer
+//     guarded by the timer. Strict ignores it. The model does as rxe does; a
+//     switch has to drop such feedback.
+//   - A reserved syndrome puts an RXE requester into error; Strict ignores it.
+//   - A SEND that does not fit the receive: the receive completes with
+//     REM_INV_REQ_ERR on RXE, LOC_LEN_ERR on Strict; both answer NAK 0x61.
+//   - A SEND with invalidate of an unknown R_Key: RXE acknowledges it and goes
+//     into error (its error class J); Strict completes it.
+//
+// One thing is deliberately not rxe's: an ACK for a PSN that was sent, arriving
+// after a rewind, counts at once in both personalities. (rxe works off its
+// rewind and the acknowledgements in one task, where the case hardly arises.)
+package rc

@@ -1,0 +1,40 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import "github.com/gleam-rdma/gleam/rocev2"
+
+// Packet is one RC packet without its addresses and ICRC. Fields of headers
+// that Op does not carry are zero. The pad count follows from the payload.
+type Packet struct {
+	Op        rocev2.Opcode
+	AckReq    bool
+	Solicited bool
+	BECN      bool
+	Syndrome  rocev2.Syndrome // AETH
+	DestQP    rocev2.QPN
+	PSN       rocev2.PSN
+	MSN       rocev2.MSN // AETH
+	DMALen    uint32     // RETH
+	RKey      uint32     // RETH
+	VA        uint64     // RETH
+	Imm       uint32     // ImmDt
+	InvKey    uint32     // IETH
+	Payload   []byte     // without pad
+}
+
+// Output is what calls of Input, Transmit, Advance and Fail want done, in
+// order. It belongs to the caller, who passes the same one again and again:
+// calls append, Reset empties it and keeps the room.
+type Output struct {
+	Packets     []Packet
+	Completions []Completion
+}
+
+// Reset empties o.
+func (o *Output) Reset() {
+	clear(o.Packets) // lets go of the payloads
+	o.Packets = o.Packets[:0]
+	o.Completions = o.Completions[:0]
+}

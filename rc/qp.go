@@ -1,0 +1,199 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// State is the state of a QP. New gives a QP in RTS; earlier states are the
+// driver's business.
+type State uint8
+
+// States.
+const (
+	RTS   State = iota // ready to send and to receive
+	Error              // failed: everything posted is flushed, every packet dropped
+)
+
+// String returns "RTS" or "ERR".
+func (s State) String() string {
+	if s == RTS {
+		return "RTS"
+	}
+	return "ERR"
+}
+
+// Errors that callers of PostSend and PostRecv branch on.
+var (
+	ErrQueueFull = errors.New("queue full")
+	ErrState     = errors.New("QP is in the error state")
+)
+
+// Stats counts what a QP did. All counters only grow.
+type Stats struct {
+	// Requester.
+	PacketsSent   uint64 // request packets, retransmitted ones included
+	Retransmitted uint64 // of these, packets that had been sent before
+	BytesSent     uint64 // payload bytes, retransmitted ones included
+	Timeouts      uint64
+	AcksReceived  uint64 // ACKs that acknowledged something new
+	AcksStale     uint64 // acknowledgements, of any kind, below the oldest unacknowledged PSN
+	AcksAhead     uint64 // acknowledgements of PSNs never sent; RXE believes them
+	NaksReceived  uint64 // NAK 0x60 that could have restarted
+	NaksIgnored   uint64 // of these, not acted on: RXE had started a retry already
+	RNRsReceived  uint64
+	Restarts      uint64 // times the requester went back
+	Completed     uint64 // WRs completed with success
+
+	// Responder.
+	PacketsReceived uint64 // requests accepted in order
+	BytesReceived   uint64 // payload bytes of these
+	Messages        uint64 // messages received whole
+	Duplicates      uint64
+	OutOfSequence   uint64 // requests above the expected PSN
+	AcksSent        uint64
+	NaksSent        uint64 // 0x60
+	RNRsSent        uint64
+	FatalNaksSent   uint64 // 0x61..0x63
+
+	// Dropped input.
+	DroppedState  uint64 // in the error state
+	DroppedQPN    uint64 // for another QP
+	DroppedOpcode uint64 // unknown, or a response to what was never asked
+	CNPs          uint64 // congestion notifications; nothing here slows down for them
+}
+
+// QP is an RC queue pair. See the package comment for how to drive it.
+type QP struct {
+	cfg   Config
+	state State
+	stats Stats
+	req   requester
+	resp  responder
+}
+
+// New returns a QP in RTS, or every fault of cfg at once.
+func New(cfg Config) (*QP, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	q := &QP{cfg: cfg}
+	q.req.init(&q.cfg)
+	q.resp.init(&q.cfg)
+	return q, nil
+}
+
+// Config returns the configuration with its defaults filled in.
+func (q *QP) Config() Config { return q.cfg }
+
+// State returns the state of q.
+func (q *QP) State() State { return q.state }
+
+// Stats returns a copy of the counters.
+func (q *QP) Stats() Stats { return q.stats }
+
+// SendQueued returns the number of WRs posted and not yet completed.
+func (q *QP) SendQueued() int { return q.req.wqes.n }
+
+// RecvQueued returns the number of RecvWRs posted and not yet completed.
+func (q *QP) RecvQueued() int { return q.resp.recvs.n }
+
+// NextSendPSN returns the PSN that the next WR posted will start at.
+func (q *QP) NextSendPSN() rocev2.PSN { return q.req.psn(q.req.tail) }
+
+// ExpectedPSN returns the responder's expected PSN (ePSN).
+func (q *QP) ExpectedPSN() rocev2.PSN { return q.resp.epsn }
+
+// PostSend queues a WR. It fails with ErrQueueFull, with ErrState, or if the WR
+// itself is wrong.
+func (q *QP) PostSend(wr WR) error {
+	switch {
+	case q.state != RTS:
+		return fmt.Errorf("rc: post send %d: %w: connect a new QP", wr.ID, ErrState)
+	case wr.Op >= numWROps:
+		return fmt.Errorf("rc: post send %d: unknown operation %v: use a WR constant", wr.ID, wr.Op)
+	case uint64(len(wr.Data)) > MaxMessage:
+		return fmt.Errorf("rc: post send %d: message of %d bytes: split it, the limit is %d", wr.ID, len(wr.Data), uint64(MaxMessage))
+	case q.req.wqes.full():
+		return fmt.Errorf("rc: post send %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.req.wqes.n)
+	}
+	q.req.post(wr)
+	return nil
+}
+
+// PostRecv queues a receive. It fails with ErrQueueFull or ErrState.
+func (q *QP) PostRecv(wr RecvWR) error {
+	switch {
+	case q.state != RTS:
+		return fmt.Errorf("rc: post receive %d: %w: connect a new QP", wr.ID, ErrState)
+	case q.resp.recvs.full():
+		return fmt.Errorf("rc: post receive %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.resp.recvs.n)
+	}
+	*q.resp.recvs.push() = wr
+	return nil
+}
+
+// Input serves one received packet: a request by the responder, an ACKNOWLEDGE
+// by the requester. p, and its Payload, are not kept.
+func (q *QP) Input(now time.Duration, p *Packet, out *Output) {
+	flags := p.Op.Flags()
+	switch {
+	case q.state != RTS:
+		q.stats.DroppedState++
+	case p.DestQP != q.cfg.LocalQPN:
+		q.stats.DroppedQPN++
+	case flags&rocev2.OpRequest != 0:
+		q.receive(p, flags, out)
+	case p.Op == rocev2.Acknowledge:
+		q.acknowledged(now, p, out)
+	case p.Op == rocev2.CNP:
+		q.stats.CNPs++
+	default:
+		q.stats.DroppedOpcode++
+	}
+}
+
+// NextDeadline returns when Advance has something to do; false if nothing is
+// pending.
+func (q *QP) NextDeadline() (time.Duration, bool) {
+	if q.state != RTS {
+		return 0, false
+	}
+	return q.req.deadline()
+}
+
+// Advance fires every deadline <= now.
+func (q *QP) Advance(now time.Duration, out *Output) {
+	if q.state == RTS {
+		q.expire(now, out)
+	}
+}
+
+// Fail puts q into the error state and flushes both queues (verbs: modify to
+// IBV_QPS_ERR). In the error state it does nothing.
+func (q *QP) Fail(out *Output) {
+	if q.state == Error {
+		return
+	}
+	q.state = Error
+	q.flush(out)
+}
+
+// flush completes all that is posted, sends first, with WRFlushErr.
+func (q *QP) flush(out *Output) {
+	for q.req.wqes.n > 0 {
+		q.complete(WRFlushErr, out)
+	}
+	q.req.stop()
+	for q.resp.recvs.n > 0 {
+		out.Completions = append(out.Completions, Completion{ID: q.resp.recvs.at(0).ID, Op: WCRecv, Status: WRFlushErr})
+		q.resp.recvs.pop()
+	}
+	q.resp.stop()
+}

@@ -1,0 +1,225 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// sendWQE is a posted WR and the packets it takes.
+type sendWQE struct {
+	wr          WR
+	first, last int64 // sequence numbers of its first and last packet
+}
+
+// requester is the sending half of a QP. It counts packets from 0 without
+// wrapping; a sequence number s is on the wire as PSN SQPSN+s mod 2^24.
+//
+//	una <= nxt <= sent <= tail, but for an RXE QP that was acknowledged beyond
+//	what it had sent, where una > nxt can be.
+type requester struct {
+	cfg  *Config
+	wqes ring[sendWQE]
+	cur  int // index in wqes of the WQE that nxt belongs to; wqes.n if none
+
+	una  int64 // oldest unacknowledged (rxe comp.psn, qib s_last_psn+1)
+	nxt  int64 // sent next (rxe req.psn, qib s_psn)
+	sent int64 // one above the highest ever sent (qib s_next_psn)
+	tail int64 // first of the next WR to be posted
+
+	noAckReq     int   // packets since the last AckReq
+	retries      uint8 // left
+	rnrRetries   uint8 // left
+	startedRetry bool  // RXE: gone back, and no ACK since
+
+	timer    timer // retransmission
+	rnrTimer timer // armed: waiting for the receiver to get ready
+}
+
+// timer is one deadline.
+type timer struct {
+	at    time.Duration
+	armed bool
+}
+
+func (t *timer) arm(at time.Duration) { t.at, t.armed = at, true }
+func (t *timer) stop()                { t.armed = false }
+func (t *timer) due(now time.Duration) bool {
+	return t.armed && t.at <= now
+}
+
+func (r *requester) init(cfg *Config) {
+	r.cfg = cfg
+	r.wqes = newRing[sendWQE](cfg.SendDepth)
+	r.reload()
+}
+
+// psn returns the PSN of sequence number s.
+func (r *requester) psn(s int64) rocev2.PSN {
+	return rocev2.PSN((uint64(r.cfg.SQPSN) + uint64(s)) & rocev2.PSNMask)
+}
+
+// seq returns the sequence number with PSN p that is nearest to una.
+func (r *requester) seq(p rocev2.PSN) int64 {
+	return r.una + int64((p & rocev2.PSNMask).Sub(r.psn(r.una)))
+}
+
+// reload refills the retry counters (rxe_comp.c:reset_retry_counters).
+func (r *requester) reload() {
+	r.retries, r.rnrRetries, r.startedRetry = r.cfg.RetryCnt, r.cfg.RNRRetry, false
+}
+
+func (r *requester) stop() {
+	r.timer.stop()
+	r.rnrTimer.stop()
+}
+
+func (r *requester) deadline() (time.Duration, bool) {
+	switch {
+	case r.timer.armed && r.rnrTimer.armed:
+		return min(r.timer.at, r.rnrTimer.at), true
+	case r.timer.armed:
+		return r.timer.at, true
+	}
+	return r.rnrTimer.at, r.rnrTimer.armed
+}
+
+func (r *requester) post(wr WR) {
+	packets := int64(1) // a message of length 0 takes one packet too
+	if len(wr.Data) > 0 {
+		packets = int64((len(wr.Data) + r.cfg.PMTU - 1) / r.cfg.PMTU)
+	}
+	w := r.wqes.push()
+	w.wr, w.first, w.last = wr, r.tail, r.tail+packets-1
+	r.tail += packets
+}
+
+// rearm restarts the retransmission timer if anything is unacknowledged. The
+// RNR timer replaces it, since it ends in a retransmission anyway.
+func (r *requester) rearm(now time.Duration) {
+	if r.cfg.Timeout > 0 && r.nxt > r.una && !r.rnrTimer.armed {
+		r.timer.arm(now + r.cfg.Timeout)
+	} else {
+		r.timer.stop()
+	}
+}
+
+// settle moves nxt up to una after una has moved and WQEs may have completed:
+// what is acknowledged need not be sent again (qib_rc.c:do_rc_ack).
+func (r *requester) settle() {
+	if to := min(r.una, r.sent); r.nxt < to {
+		r.nxt, r.cur = to, 0
+	}
+}
+
+// canSend reports whether the window is open for a packet.
+func (r *requester) canSend() bool {
+	if r.cur >= r.wqes.n || r.nxt-r.una >= int64(r.cfg.MaxUnacked) {
+		return false
+	}
+	// rxe waits for the RNR timer only before it goes back, not before it
+	// sends what it has not sent yet (rxe_req.c:wait_for_rnr_timer).
+	return !r.rnrTimer.armed || r.cfg.Personality == RXE
+}
+
+// Transmit appends up to budget request packets, new or again, that the window
+// allows, and returns how many. Less than budget: nothing more can be sent now.
+func (q *QP) Transmit(now time.Duration, out *Output, budget int) int {
+	if q.state != RTS {
+		return 0
+	}
+	r, n := &q.req, 0
+	for n < budget && r.canSend() {
+		out.Packets = append(out.Packets, Packet{})
+		q.emit(&out.Packets[len(out.Packets)-1])
+		n++
+	}
+	if n > 0 && !r.timer.armed {
+		r.rearm(now)
+	}
+	return n
+}
+
+// Opcodes by operation and place in the message.
+const (
+	placeFirst = iota
+	placeMiddle
+	placeLast
+	placeOnly
+)
+
+var sendOpcodes = [numWROps][4]rocev2.Opcode{
+	WRSend:     {rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLast, rocev2.SendOnly},
+	WRSendImm:  {rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLastImm, rocev2.SendOnlyImm},
+	WRSendInv:  {rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLastInv, rocev2.SendOnlyInv},
+	WRWrite:    {rocev2.WriteFirst, rocev2.WriteMiddle, rocev2.WriteLast, rocev2.WriteOnly},
+	WRWriteImm: {rocev2.WriteFirst, rocev2.WriteMiddle, rocev2.WriteLastImm, rocev2.WriteOnlyImm},
+}
+
+// emit fills in the packet nxt and moves on. All of it follows from the place
+// of nxt in its message, so that a restart in mid-message (3.9 of the protocol
+// notes: MIDDLE or LAST, no RETH) needs no code of its own.
+func (q *QP) emit(p *Packet) {
+	r := &q.req
+	w := r.wqes.at(r.cur)
+	index, last := r.nxt-w.first, r.nxt == w.last
+	place := placeMiddle
+	switch {
+	case index == 0 && last:
+		place = placeOnly
+	case index == 0:
+		place = placeFirst
+	case last:
+		place = placeLast
+	}
+	off := int(index) * r.cfg.PMTU
+	p.Op = sendOpcodes[w.wr.Op][place]
+	p.DestQP = r.cfg.DestQPN
+	p.PSN = r.psn(r.nxt)
+	p.Payload = w.wr.Data[off:min(off+r.cfg.PMTU, len(w.wr.Data))]
+	flags := p.Op.Flags()
+	if flags&rocev2.OpRETH != 0 {
+		p.VA, p.RKey, p.DMALen = w.wr.VA, w.wr.RKey, uint32(len(w.wr.Data))
+	}
+	if flags&rocev2.OpImm != 0 {
+		p.Imm = w.wr.Imm
+	}
+	if flags&rocev2.OpIETH != 0 {
+		p.InvKey = w.wr.RKey
+	}
+	p.Solicited = last && w.wr.Solicited && flags&(rocev2.OpSend|rocev2.OpImm) != 0
+	p.AckReq = r.askAck(index, last)
+
+	q.stats.PacketsSent++
+	q.stats.BytesSent += uint64(len(p.Payload))
+	if r.nxt < r.sent {
+		q.stats.Retransmitted++
+	}
+	r.nxt++
+	r.sent = max(r.sent, r.nxt)
+	if last {
+		r.cur++
+	}
+}
+
+// askAck decides on AckReq for the packet nxt, the index-th of its message.
+func (r *requester) askAck(index int64, last bool) bool {
+	r.noAckReq++
+	ask := last
+	if r.cfg.Personality == RXE {
+		// rxe_req.c:init_req_packet counts across restarts.
+		ask = ask || r.noAckReq >= r.cfg.AckReqEvery
+	} else {
+		// qib_rc.c:qib_make_rc_req goes by the place in the message. The packet
+		// that closes the window asks too, else nothing would open it.
+		ask = ask || index > 0 && index%int64(r.cfg.AckReqEvery) == 0 ||
+			r.nxt-r.una == int64(r.cfg.MaxUnacked)-1
+	}
+	if ask {
+		r.noAckReq = 0
+	}
+	return ask
+}

@@ -1,0 +1,297 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// message is what the responder is in the middle of.
+type message uint8
+
+const (
+	noMessage message = iota
+	sendMessage
+	writeMessage
+)
+
+// nakState remembers what was sent for the expected PSN.
+type nakState uint8
+
+const (
+	nakNone nakState = iota
+	nakSequence
+	nakRNR // Strict only: rxe forgets that it has sent an RNR NAK
+)
+
+// responder is the receiving half of a QP.
+type responder struct {
+	cfg   *Config
+	recvs ring[RecvWR]
+
+	epsn rocev2.PSN // expected (rxe resp.psn, qib r_psn)
+	// ackPSN is rxe's resp.ack_psn: epsn once a packet has been accepted, but 0
+	// before, so that an early duplicate is acked with PSN 0xFFFFFF.
+	ackPSN rocev2.PSN
+	msn    rocev2.MSN // messages completed
+	nak    nakState
+
+	msg    message
+	got    int    // sendMessage: bytes placed so far
+	mr     *MR    // writeMessage: nil if length is 0
+	off    int    // writeMessage: where in mr the next byte goes
+	resid  uint32 // writeMessage: bytes to come
+	length uint32 // writeMessage: DMALen
+}
+
+func (r *responder) init(cfg *Config) {
+	r.cfg = cfg
+	r.recvs = newRing[RecvWR](cfg.RecvDepth)
+	r.epsn = cfg.RQPSN
+}
+
+func (r *responder) stop() { r.msg, r.mr = noMessage, nil }
+
+// receive serves a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
+func (q *QP) receive(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.resp
+	switch d := (p.PSN & rocev2.PSNMask).Sub(r.epsn); {
+	case d > 0:
+		q.stats.OutOfSequence++
+		if r.nak == nakNone {
+			r.nak = nakSequence
+			q.stats.NaksSent++
+			q.respond(rocev2.SyndromeNAKSequence, r.epsn, out)
+		}
+		return
+	case d < 0:
+		q.duplicate(p, flags, out)
+		return
+	}
+	if r.cfg.Personality == RXE {
+		r.nak = nakNone // before any check: a refused packet clears it too
+	}
+	q.execute(p, flags, out)
+}
+
+// duplicate answers a request below the expected PSN, without doing it again.
+func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.resp
+	q.stats.Duplicates++
+	if flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
+		return // rxe: no responder resource for it, class D
+	}
+	if r.cfg.Personality == RXE {
+		q.ack(r.ackPSN.Prev(), out) // C9-105, asked or not
+		return
+	}
+	if p.AckReq {
+		r.nak = nakNone
+		q.ack(r.epsn.Prev(), out)
+	}
+}
+
+// execute serves the expected packet.
+func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.resp
+	if !r.inSequence(flags) || flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
+		q.refuse(p, rocev2.SyndromeNAKInvalid, RemInvReqErr, r.msg == sendMessage, out)
+		return
+	}
+	// A SEND uses a receive from its first packet on, a WRITE with immediate
+	// only for its last.
+	needRecv := flags&(rocev2.OpSend|rocev2.OpImm) != 0
+	if needRecv && r.recvs.n == 0 {
+		q.stats.RNRsSent++
+		if r.cfg.Personality == Strict {
+			r.nak = nakRNR
+		}
+		q.respond(rocev2.SyndromeRNR|rocev2.Syndrome(r.cfg.MinRNRTimer), p.PSN, out)
+		return
+	}
+	syndrome, status := r.check(p, flags)
+	if syndrome != rocev2.SyndromeACK {
+		q.refuse(p, syndrome, status, needRecv, out)
+		return
+	}
+	r.place(p, flags)
+	inv := false
+	if flags&rocev2.OpIETH != 0 {
+		inv = r.cfg.Memory.invalidate(p.InvKey)
+		if !inv && r.cfg.Personality == RXE { // class J: acknowledged, then error
+			if p.AckReq {
+				q.ack(p.PSN, out)
+			}
+			q.failReceive(RemInvReqErr, out)
+			return
+		}
+	}
+	q.accepted(p, flags, inv, out)
+}
+
+// inSequence reports whether the opcode may follow the one before it
+// (rxe_resp.c:check_op_seq).
+func (r *responder) inSequence(flags rocev2.OpFlags) bool {
+	switch r.msg {
+	case sendMessage:
+		return flags&rocev2.OpSend != 0 && flags&(rocev2.OpMiddle|rocev2.OpLast) != 0
+	case writeMessage:
+		return flags&rocev2.OpWrite != 0 && flags&(rocev2.OpMiddle|rocev2.OpLast) != 0
+	}
+	return flags&rocev2.OpStart != 0
+}
+
+// check tests lengths (3.10 of the notes; rxe_resp.c:rxe_resp_check_length) and
+// rights. At the start of a WRITE it takes over RETH, and tests the R_Key for
+// the whole of DMALen. SyndromeACK means that the packet may be placed.
+func (r *responder) check(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
+	n := len(p.Payload)
+	ok := true
+	switch {
+	case flags&rocev2.OpOnly != 0:
+		ok = n <= r.cfg.PMTU
+	case flags&rocev2.OpLast != 0:
+		ok = n > 0 && n <= r.cfg.PMTU
+	default:
+		ok = n == r.cfg.PMTU
+	}
+	if !ok || flags&rocev2.OpRETH != 0 && uint64(p.DMALen) > MaxMessage {
+		return rocev2.SyndromeNAKInvalid, RemInvReqErr
+	}
+	if flags&rocev2.OpSend != 0 {
+		if flags&rocev2.OpStart != 0 {
+			r.got = 0
+		}
+		if n > len(r.recvs.at(0).Buf)-r.got {
+			if r.cfg.Personality == Strict {
+				return rocev2.SyndromeNAKInvalid, LocLenErr
+			}
+			return rocev2.SyndromeNAKInvalid, RemInvReqErr
+		}
+		return rocev2.SyndromeACK, Success
+	}
+	return r.checkWrite(p, flags)
+}
+
+// checkWrite is the part of check for an RDMA WRITE (rxe_resp.c:check_rkey).
+func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
+	if flags&rocev2.OpRETH != 0 {
+		r.length, r.resid, r.mr, r.off = p.DMALen, p.DMALen, nil, 0
+		if p.DMALen > 0 { // C9-88: with length 0, R_Key and VA mean nothing
+			if r.mr = r.cfg.Memory.writable(p.RKey, p.VA, p.DMALen); r.mr != nil {
+				r.off = int(p.VA - r.mr.IOVA)
+			}
+		}
+	}
+	if r.length > 0 && (r.mr == nil || !r.mr.valid) {
+		return rocev2.SyndromeNAKAccess, RemAccessErr
+	}
+	n := uint32(len(p.Payload))
+	if n > r.resid || flags&rocev2.OpEnd != 0 && n != r.resid {
+		return rocev2.SyndromeNAKInvalid, RemInvReqErr
+	}
+	return rocev2.SyndromeACK, Success
+}
+
+// place copies a checked packet's payload to where it belongs.
+func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
+	n := len(p.Payload)
+	switch {
+	case n == 0:
+	case flags&rocev2.OpSend != 0:
+		copy(r.recvs.at(0).Buf[r.got:], p.Payload)
+		r.got += n
+	default:
+		copy(r.mr.buf[r.off:], p.Payload)
+		r.off += n
+		r.resid -= uint32(n)
+	}
+}
+
+// accepted moves past the expected packet, which has been placed, completes the
+// receive it ends and acknowledges it if asked. inv: an R_Key was invalidated.
+func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
+	r := &q.resp
+	q.stats.PacketsReceived++
+	q.stats.BytesReceived += uint64(len(p.Payload))
+	r.epsn = r.epsn.Next()
+	r.ackPSN = r.epsn
+	r.nak = nakNone
+	switch {
+	case flags&rocev2.OpEnd != 0:
+		q.stats.Messages++
+		r.msn = r.msn.Add(1)
+		if flags&(rocev2.OpSend|rocev2.OpImm) != 0 {
+			c := Completion{ID: r.recvs.at(0).ID, Op: WCRecv, Bytes: r.got, Imm: p.Imm, HasImm: flags&rocev2.OpImm != 0, Solicited: p.Solicited}
+			if flags&rocev2.OpWrite != 0 {
+				c.Op, c.Bytes = WCRecvRDMAWithImm, int(r.length)
+			}
+			if inv {
+				c.InvKey, c.HasInv = p.InvKey, true
+			}
+			out.Completions = append(out.Completions, c)
+			r.recvs.pop()
+		}
+		r.msg, r.mr = noMessage, nil
+	case flags&rocev2.OpSend != 0:
+		r.msg = sendMessage
+	default:
+		r.msg = writeMessage
+	}
+	if p.AckReq {
+		q.ack(p.PSN, out)
+	}
+}
+
+// refuse answers with a fatal NAK and breaks the QP, which then says nothing
+// more (rxe_resp.c:do_class_ac_error). If the packet holds a receive, that
+// completes with status; the others are flushed.
+func (q *QP) refuse(p *Packet, s rocev2.Syndrome, status Status, holdsRecv bool, out *Output) {
+	q.stats.FatalNaksSent++
+	q.respond(s, p.PSN, out)
+	if holdsRecv {
+		q.failReceive(status, out)
+	} else {
+		q.Fail(out)
+	}
+}
+
+// failReceive completes the oldest receive with status and breaks the QP.
+func (q *QP) failReceive(status Status, out *Output) {
+	r := &q.resp
+	if r.recvs.n > 0 {
+		out.Completions = append(out.Completions, Completion{ID: r.recvs.at(0).ID, Op: WCRecv, Status: status})
+		r.recvs.pop()
+	}
+	q.Fail(out)
+}
+
+// ack sends a positive acknowledgement of psn.
+func (q *QP) ack(psn rocev2.PSN, out *Output) {
+	s := rocev2.SyndromeACK
+	if q.cfg.Credits {
+		s = creditCode(q.resp.recvs.n)
+	}
+	q.stats.AcksSent++
+	q.respond(s, psn, out)
+}
+
+func (q *QP) respond(s rocev2.Syndrome, psn rocev2.PSN, out *Output) {
+	out.Packets = append(out.Packets, Packet{Op: rocev2.Acknowledge, DestQP: q.cfg.DestQPN, PSN: psn & rocev2.PSNMask, Syndrome: s, MSN: q.resp.msn})
+}
+
+// credits holds the credit counts of codes 0..0x1E (rdmavt rc.c:credit_table).
+var credits = [31]int{
+	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+	1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+}
+
+// creditCode returns the code of the largest credit count that is <= n.
+func creditCode(n int) rocev2.Syndrome {
+	code := 0
+	for code+1 < len(credits) && credits[code+1] <= n {
+		code++
+	}
+	return rocev2.Syndrome(code)
+}

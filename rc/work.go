@@ -1,0 +1,119 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import "fmt"
+
+// WROp is the operation of a WR.
+type WROp uint8
+
+// Operations that the requester knows (ibv_wr_opcode).
+const (
+	WRSend     WROp = iota // IBV_WR_SEND
+	WRSendImm              // IBV_WR_SEND_WITH_IMM
+	WRSendInv              // IBV_WR_SEND_WITH_INV
+	WRWrite                // IBV_WR_RDMA_WRITE
+	WRWriteImm             // IBV_WR_RDMA_WRITE_WITH_IMM
+	numWROps
+)
+
+var wrOpNames = [numWROps]string{"SEND", "SEND_WITH_IMM", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_WRITE_WITH_IMM"}
+
+// String returns the verbs name without its prefix.
+func (o WROp) String() string {
+	if o < numWROps {
+		return wrOpNames[o]
+	}
+	return fmt.Sprintf("WROp(%d)", uint8(o))
+}
+
+// WR is a send work request.
+type WR struct {
+	ID        uint64
+	Op        WROp
+	Data      []byte // at most MaxMessage bytes; nil is a message of length 0
+	VA        uint64 // WRSend*: ignored
+	RKey      uint32 // WRWrite*: where; WRSendInv: the R_Key to invalidate
+	Imm       uint32 // WRSendImm, WRWriteImm
+	Signaled  bool   // completes with an entry on success too
+	Solicited bool   // sets SE on the last packet of a SEND or WRITE with immediate
+}
+
+// RecvWR is a receive work request. Buf may be nil where only WRITEs with
+// immediate are expected: those place no data in it.
+type RecvWR struct {
+	ID  uint64
+	Buf []byte
+}
+
+// Status is the status of a Completion.
+type Status uint8
+
+// Statuses, a subset of ibv_wc_status; their values here are not those of
+// verbs.
+const (
+	Success        Status = iota
+	LocLenErr             // the message did not fit the receive (Strict responder)
+	LocQPOpErr            // this QP broke
+	WRFlushErr            // the QP was in error before this WR could run
+	RemInvReqErr          // NAK 0x61
+	RemAccessErr          // NAK 0x62
+	RemOpErr              // NAK 0x63
+	RetryExcErr           // no answer after all transport retries
+	RNRRetryExcErr        // receiver not ready after all RNR retries
+	FatalErr              // the peer broke the protocol
+	numStatuses
+)
+
+var statusNames = [numStatuses]string{
+	"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "WR_FLUSH_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR",
+	"REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "FATAL_ERR",
+}
+
+// String returns the verbs name without IBV_WC_.
+func (s Status) String() string {
+	if s < numStatuses {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("Status(%d)", uint8(s))
+}
+
+// WCOp says what completed (ibv_wc_opcode).
+type WCOp uint8
+
+// Completed operations.
+const (
+	WCSend            WCOp = iota // a SEND of ours
+	WCRDMAWrite                   // an RDMA WRITE of ours
+	WCRecv                        // a SEND of the peer filled a receive
+	WCRecvRDMAWithImm             // an RDMA WRITE with immediate of the peer consumed a receive
+	numWCOps
+)
+
+var wcOpNames = [numWCOps]string{"SEND", "RDMA_WRITE", "RECV", "RECV_RDMA_WITH_IMM"}
+
+// String returns the verbs name without IBV_WC_.
+func (o WCOp) String() string {
+	if o < numWCOps {
+		return wcOpNames[o]
+	}
+	return fmt.Sprintf("WCOp(%d)", uint8(o))
+}
+
+// Completion is a work completion. As in verbs, only ID, Op's direction and
+// Status mean anything unless Status is Success.
+type Completion struct {
+	ID        uint64
+	Op        WCOp
+	Status    Status
+	Bytes     int    // length of the message
+	Imm       uint32 // if HasImm
+	InvKey    uint32 // R_Key that the peer invalidated, if HasInv
+	HasImm    bool
+	HasInv    bool
+	Solicited bool // receives: the peer asked for an event
+}
+
+// Recv reports whether c completes a RecvWR rather than a WR.
+func (c *Completion) Recv() bool { return c.Op == WCRecv || c.Op == WCRecvRDMAWithImm }
