@@ -1,0 +1,154 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config reads the configuration file of gleamd.
+//
+// The file is YAML and strict: an unknown or repeated key, a value of the wrong
+// type or out of range is an error that names file, line, key and the offending
+// text, and all errors of a file are reported together. reference.yaml lists
+// every key with its default. Secrets are never part of an error, nor of any
+// printed or marshalled form of a Config.
+package config
+
+import (
+	"io/fs"
+	"net/netip"
+	"time"
+)
+
+// Config is a whole configuration, valid and complete: Parse has put defaults
+// where the file has nothing.
+type Config struct {
+	Ports         []Port         `yaml:"ports"`
+	GroupPrefixes []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
+	Envelope      Envelope       `yaml:"envelope"`
+	API           API            `yaml:"api"`
+	Limits        Limits         `yaml:"limits"`
+	XDP           XDP            `yaml:"xdp"`
+	UMEM          UMEM           `yaml:"umem"`
+	Rings         Rings          `yaml:"rings"`
+	Worker        Worker         `yaml:"worker"`
+	Log           Log            `yaml:"log"`
+}
+
+// Port is an interface that the switch serves.
+type Port struct {
+	Name   string `yaml:"name"`
+	Queues []int  `yaml:"queues"` // RX queues to bind, ascending; nil means all
+}
+
+// Envelope configures group registration from the wire.
+type Envelope struct {
+	UDPPort       uint16        `yaml:"udp_port"`
+	Insecure      bool          `yaml:"insecure"` // accept unauthenticated envelopes; then Keys is empty
+	Keys          []Key         `yaml:"keys"`
+	LeaseMax      time.Duration `yaml:"lease_max"`      // longest lease granted
+	LocateTimeout time.Duration `yaml:"locate_timeout"` // how long to look for a member before rejecting
+}
+
+// Key authenticates envelopes. Its ID travels with the envelope.
+type Key struct {
+	ID         uint32 `yaml:"id"`
+	SecretFile string `yaml:"secret_file"` // where Secret was read from; "" if it stood in the file
+	Secret     Secret `yaml:"secret"`
+}
+
+// API configures the Unix socket that gleam talks to.
+type API struct {
+	Socket string      `yaml:"socket"`
+	Mode   fs.FileMode `yaml:"mode"` // permission bits of the socket
+}
+
+// Limits bound the group table.
+type Limits struct {
+	Groups          int `yaml:"groups"`
+	MembersPerGroup int `yaml:"members_per_group"`
+}
+
+// XDP says how programs and sockets attach to the ports.
+type XDP struct {
+	Mode     XDPMode  `yaml:"mode"`
+	ZeroCopy ZeroCopy `yaml:"zero_copy"`
+}
+
+// XDPMode is where in the receive path the XDP program runs.
+type XDPMode string
+
+// XDP modes.
+const (
+	XDPAuto    XDPMode = "auto"    // native, else generic
+	XDPNative  XDPMode = "native"  // in the driver, or fail
+	XDPGeneric XDPMode = "generic" // in the stack: works with every driver, slower
+)
+
+// ZeroCopy is whether AF_XDP sockets share their memory with the hardware.
+type ZeroCopy string
+
+// Zero-copy choices.
+const (
+	ZeroCopyAuto   ZeroCopy = "auto"   // try, else copy
+	ZeroCopyNever  ZeroCopy = "never"  // copy
+	ZeroCopyAlways ZeroCopy = "always" // or fail
+)
+
+// UMEM is the packet memory that all ports share.
+type UMEM struct {
+	Frames    int `yaml:"frames"`     // power of two
+	FrameSize int `yaml:"frame_size"` // bytes, 2048 or 4096
+}
+
+// Rings are the entries of each AF_XDP ring, per queue; powers of two.
+type Rings struct {
+	RX         int `yaml:"rx"`
+	TX         int `yaml:"tx"`
+	Fill       int `yaml:"fill"`
+	Completion int `yaml:"completion"`
+}
+
+// Worker configures the goroutine that moves the packets.
+type Worker struct {
+	CPU   int           `yaml:"cpu"`   // CPU number to stay on; -1 means any
+	Spin  time.Duration `yaml:"spin"`  // busy polling before sleeping in poll
+	Batch int           `yaml:"batch"` // packets taken from a ring at once
+}
+
+// Log configures what gleamd writes to standard error.
+type Log struct {
+	Level  LogLevel  `yaml:"level"`
+	Format LogFormat `yaml:"format"`
+}
+
+// LogLevel is the least severe level that is logged.
+type LogLevel string
+
+// Log levels.
+const (
+	LogDebug LogLevel = "debug"
+	LogInfo  LogLevel = "info"
+	LogWarn  LogLevel = "warn"
+	LogError LogLevel = "error"
+)
+
+// LogFormat is how a log line is written.
+type LogFormat string
+
+// Log formats.
+const (
+	LogConsole LogFormat = "console"
+	LogJSON    LogFormat = "json"
+)
+
+// Default returns the configuration of a file that leaves out all it may. The
+// required keys are empty: ports, group_prefixes and (unless insecure) keys.
+func Default() *Config {
+	return &Config{
+		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
+		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660},
+		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024},
+		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
+		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
+		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},
+		Worker:   Worker{CPU: -1, Spin: 50 * time.Microsecond, Batch: 64},
+		Log:      Log{Level: LogInfo, Format: LogConsole},
+	}
+}

@@ -1,0 +1,222 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const goodHex = "000102030405060708090a0b0c0d0e0f"
+
+// minimal is the shortest valid file.
+const minimal = "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\n"
+
+func mustSecret(t *testing.T) Secret {
+	t.Helper()
+	s, err := parseSecret(goodHex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// referenceIn puts reference.yaml and the key it names into a folder.
+func referenceIn(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile("reference.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "reference.yaml")
+	for p, content := range map[string][]byte{path: data, filepath.Join(dir, "gleam.key"): []byte(goodHex + "\n")} {
+		if err := os.WriteFile(p, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestReferenceHoldsTheDefaults(t *testing.T) {
+	dir := t.TempDir()
+	got, err := Load(referenceIn(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Ports = []Port{{Name: "p1"}, {Name: "p2"}}
+	want.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24"), netip.MustParsePrefix("fd77::6c65:0/112")}
+	want.Envelope.Keys = []Key{{ID: 1, SecretFile: filepath.Join(dir, "gleam.key"), Secret: mustSecret(t)}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("reference.yaml gives\n%+v\nwant the defaults\n%+v", got, want)
+	}
+}
+
+// structKeys lists the key paths that a struct's yaml tags name.
+func structKeys(t reflect.Type, prefix string, keys map[string]bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := join(prefix, f.Tag.Get("yaml"))
+		keys[key] = true
+		ft := f.Type
+		if ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Struct {
+			ft, key = ft.Elem(), key+"[]"
+		}
+		if ft.Kind() == reflect.Struct && ft.PkgPath() == t.PkgPath() && ft != reflect.TypeFor[Secret]() {
+			structKeys(ft, key, keys)
+		}
+	}
+}
+
+func TestEveryKeyIsReadAndInTheReference(t *testing.T) {
+	want := make(map[string]bool)
+	structKeys(reflect.TypeFor[Config](), "", want)
+	if len(want) < 30 {
+		t.Fatalf("found only %d keys in Config: %v", len(want), want)
+	}
+
+	_, known, err := parse(referenceIn(t, t.TempDir()), mustRead(t, "reference.yaml"))
+	if err == nil {
+		t.Log("a gleam.key in this folder was used")
+	}
+	if !maps.Equal(known, want) {
+		t.Errorf("keys the parser knows: %v\nkeys of Config: %v", slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(want)))
+	}
+	text := string(mustRead(t, "reference.yaml"))
+	for key := range want {
+		last := key[strings.LastIndexByte(key, '.')+1:]
+		if !regexp.MustCompile(`(?m)^ *(# |- )?` + regexp.QuoteMeta(last) + `:`).MatchString(text) {
+			t.Errorf("reference.yaml does not show %s", key)
+		}
+	}
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestEveryKeyArrives sets every key to something other than its default, and
+// looks for a field that has stayed as it was.
+func TestEveryKeyArrives(t *testing.T) {
+	dir := t.TempDir()
+	referenceIn(t, dir)
+	got, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
+ports: [{name: a, queues: [3, 1]}]
+group_prefixes: [fd00::/96]
+envelope:
+  udp_port: 5000
+  keys: [{id: 7, secret: "hex:`+goodHex+`"}, {id: 8, secret_file: gleam.key}]
+  lease_max: 1m30s
+  locate_timeout: 500ms
+api: {socket: /tmp/s, mode: 0600}
+limits: {groups: 5, members_per_group: 6}
+xdp: {mode: generic, zero_copy: always}
+umem: {frames: 1024, frame_size: 2048}
+rings: {rx: 64, tx: 128, fill: 256, completion: 512}
+worker: {cpu: 1, spin: 0, batch: 32}
+log: {level: error, format: json}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := mustSecret(t)
+	want := &Config{
+		Ports:         []Port{{Name: "a", Queues: []int{1, 3}}},
+		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
+		Envelope: Envelope{
+			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
+			Keys: []Key{{ID: 7, Secret: secret}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
+		},
+		API:    API{Socket: "/tmp/s", Mode: 0o600},
+		Limits: Limits{Groups: 5, MembersPerGroup: 6},
+		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways},
+		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
+		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},
+		Worker: Worker{CPU: 1, Batch: 32},
+		Log:    Log{Level: LogError, Format: LogJSON},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	// The table above must itself leave no field at its default.
+	unchanged(t, reflect.ValueOf(*got), reflect.ValueOf(*Default()), "")
+	insecure, err := Parse("x.yaml", []byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !insecure.Envelope.Insecure {
+		t.Error("insecure: true did not arrive")
+	}
+}
+
+func unchanged(t *testing.T, got, def reflect.Value, path string) {
+	for i := range got.NumField() {
+		f := got.Type().Field(i)
+		key := join(path, f.Tag.Get("yaml"))
+		if f.Type.Kind() == reflect.Struct {
+			unchanged(t, got.Field(i), def.Field(i), key)
+			continue
+		}
+		if key != "envelope.insecure" && reflect.DeepEqual(got.Field(i).Interface(), def.Field(i).Interface()) {
+			t.Errorf("%s still has its default", key)
+		}
+	}
+}
+
+func TestSeveralErrorsAtOnce(t *testing.T) {
+	_, err := Parse("gleamd.yaml", []byte(`ports:
+  - name: p1
+  - name: p1
+group_prefixes:
+  - 224.1.0.0/16
+  - 10.0.0.1/8
+umem:
+  frames: 1000
+  size: 4
+log: {level: loud}
+xdp: {mode: auto}
+xdp: {mode: native}
+`))
+	var errs Errors
+	if !errors.As(err, &errs) {
+		t.Fatalf("got %T %v", err, err)
+	}
+	want := `gleamd.yaml:1: envelope.keys: want at least one key, or insecure: true to accept envelopes from anybody
+gleamd.yaml:3: ports[1].name: "p1": port is there already, in line 2
+gleamd.yaml:5: group_prefixes[0]: "224.1.0.0/16": overlaps 224.0.0.0/4: ` + multicastReason + `
+gleamd.yaml:6: group_prefixes[1]: "10.0.0.1/8": has bits set beyond its length; did you mean 10.0.0.0/8?
+gleamd.yaml:8: umem.frames: "1000": want a power of two from 256 to 4194304
+gleamd.yaml:9: umem: "size": unknown key; want one of frames, frame_size
+gleamd.yaml:10: log.level: "loud": want one of debug, info, warn, error
+gleamd.yaml:12: "xdp": key is there already, in line 11`
+	if err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	var one *Error
+	if !errors.As(err, &one) || one.Line != 1 || one.Key != "envelope.keys" {
+		t.Errorf("errors.As finds %+v", one)
+	}
+}
+
+func TestLoadMissingFile(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"))
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(fmt.Sprint(err), "none.yaml") {
+		t.Errorf("got %v", err)
+	}
+}

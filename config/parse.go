@@ -1,0 +1,113 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// fileMax is the longest configuration file accepted, in bytes. It bounds how
+// deep the YAML parser can recurse.
+const fileMax = 256 << 10
+
+// Load reads and parses a configuration file.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse parses a configuration. name stands for the file in errors, and a
+// relative secret_file is looked up in its directory. The error is of type
+// Errors.
+func Parse(name string, data []byte) (*Config, error) {
+	c, _, err := parse(name, data)
+	return c, err
+}
+
+// parse also returns every key path it knows, with [] for list elements.
+func parse(name string, data []byte) (*Config, map[string]bool, error) {
+	d := &decoder{file: name, known: make(map[string]bool)}
+	c := Default()
+	if root, line := d.document(data); len(d.errs) == 0 {
+		if d.config(c, root) {
+			d.check(c, line)
+		}
+	}
+	if len(d.errs) > 0 {
+		slices.SortStableFunc(d.errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+		return nil, d.known, d.errs
+	}
+	return c, d.known, nil
+}
+
+// document parses the YAML and returns its only document's body.
+func (d *decoder) document(data []byte) (body ast.Node, line int) {
+	if len(data) > fileMax {
+		d.fail(0, "", "", fmt.Sprintf("file has %d bytes; at most %d are read", len(data), fileMax))
+		return nil, 0
+	}
+	// Repeated keys are allowed here so that all of them are found, not the first.
+	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntax(err, data)
+		return nil, 0
+	}
+	var bodies []ast.Node
+	for _, doc := range f.Docs {
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	switch len(bodies) {
+	case 0:
+		return nil, 0
+	case 1:
+		return bodies[0], lineOf(bodies[0])
+	}
+	d.fail(lineOf(bodies[1]), "", "", "a second YAML document; want one")
+	return nil, 0
+}
+
+// syntax reports an error of the YAML parser, with the line it is about unless
+// that may hold a secret. (The parser's own excerpt would show the lines around
+// it, too.)
+func (d *decoder) syntax(err error, data []byte) {
+	var located yaml.Error
+	if !errors.As(err, &located) || located.GetToken() == nil {
+		d.fail(0, "", "", "not valid YAML")
+		return
+	}
+	line := located.GetToken().Position.Line
+	text, reason := "", "not valid YAML: "+located.GetMessage()
+	if lines := strings.Split(string(data), "\n"); line >= 1 && line <= len(lines) {
+		text = strings.TrimSpace(lines[line-1])
+	}
+	if strings.Contains(string(data), "secret") {
+		text, reason = "", "not valid YAML"
+	}
+	d.fail(line, "", text, reason)
+}
+
+// lineOf returns the line where n begins, 0 if unknown.
+func lineOf(n ast.Node) int {
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		n = m.Values[0].Key // a block mapping's own token is its first colon
+	}
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 0
+	}
+	return n.GetToken().Position.Line
+}

@@ -1,0 +1,99 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Secret lengths in bytes. 16 is what SP 800-107 §5.3.2 asks of an HMAC key for
+// 128 bits of strength.
+const (
+	SecretMin = 16
+	SecretMax = 256
+)
+
+// secretFileMax bounds what is read of a secret file: hex, prefix, white space.
+const secretFileMax = 4096
+
+const redacted = "REDACTED"
+
+// Secret is a key that prints and marshals as REDACTED, whatever the verb. The
+// bytes are behind two pointers, so that printing a struct with an unexported
+// Secret, where fmt cannot call Format, shows an address at most. (Behind one,
+// fmt follows it for a verb that does not fit, such as %s.)
+type Secret struct{ bytes **[]byte }
+
+// NewSecret makes a Secret of SecretMin to SecretMax bytes.
+func NewSecret(b []byte) (Secret, error) {
+	if len(b) < SecretMin || len(b) > SecretMax {
+		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), SecretMin, SecretMax)
+	}
+	b = append([]byte(nil), b...)
+	p := &b
+	return Secret{&p}, nil
+}
+
+// Bytes returns the key itself. Do not change or log it.
+func (s Secret) Bytes() []byte {
+	if s.bytes == nil {
+		return nil
+	}
+	return **s.bytes
+}
+
+// String returns "REDACTED".
+func (Secret) String() string { return redacted }
+
+// GoString returns "REDACTED".
+func (Secret) GoString() string { return redacted }
+
+// Format prints "REDACTED" for every verb.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// MarshalText returns "REDACTED".
+func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// MarshalJSON returns "REDACTED" as a JSON string.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
+
+// MarshalYAML returns "REDACTED".
+func (Secret) MarshalYAML() (any, error) { return redacted, nil }
+
+const hexPrefix = "hex:"
+
+// parseSecret reads hex digits; errors do not repeat them.
+func parseSecret(digits string) (Secret, error) {
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		return Secret{}, errors.New("secret is not an even number of hexadecimal digits")
+	}
+	return NewSecret(b)
+}
+
+// readSecret reads a secret from a file of hexadecimal digits, with or without
+// the prefix, as `openssl rand -hex 32` writes them.
+func readSecret(path string) (Secret, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return Secret{}, err
+	case !st.Mode().IsRegular():
+		return Secret{}, errors.New("not a regular file")
+	case st.Mode().Perm()&0o007 != 0:
+		return Secret{}, fmt.Errorf("open to everyone (mode %04o); run: chmod 600 %s", st.Mode().Perm(), path)
+	case st.Size() > secretFileMax:
+		return Secret{}, fmt.Errorf("%d bytes long; want one line of hexadecimal digits", st.Size())
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Secret{}, err
+	}
+	return parseSecret(strings.TrimPrefix(strings.TrimSpace(string(data)), hexPrefix))
+}
