@@ -1,0 +1,198 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// callTimeout bounds a call whose context has no deadline.
+const callTimeout = 10 * time.Second
+
+// maxAnswer bounds what a client reads: 1024 groups of 1024 members fit.
+const maxAnswer = 1 << 30
+
+// Client asks a gleamd. It is safe for concurrent use. Its errors are *Error
+// where the daemon answered with one; any other names the socket.
+type Client struct {
+	socket string
+	http   http.Client
+}
+
+// Dial returns a client of the gleamd that listens on socket. It connects at
+// the first call, and again whenever the daemon has been restarted.
+func Dial(socket string) *Client {
+	d := &net.Dialer{}
+	return &Client{socket: socket, http: http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", socket)
+		},
+		DisableCompression: true,
+		IdleConnTimeout:    30 * time.Second,
+	}}}
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Groups returns every registered group.
+func (c *Client) Groups(ctx context.Context) (gs []Group, err error) {
+	return gs, c.call(ctx, "GET", "/v1/groups", nil, &gs)
+}
+
+// Group returns one group. Of an unknown one the error is an *Error with
+// ReasonUnknownGroup.
+func (c *Client) Group(ctx context.Context, ip netip.Addr) (*Group, error) {
+	g := new(Group)
+	if err := c.call(ctx, "GET", "/v1/groups/"+ip.String(), nil, g); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Register registers a group or replaces the one of the same address.
+func (c *Client) Register(ctx context.Context, r *Register) error {
+	return c.call(ctx, "POST", "/v1/groups", r, nil)
+}
+
+// Delete forgets a group.
+func (c *Client) Delete(ctx context.Context, ip netip.Addr) error {
+	return c.call(ctx, "DELETE", "/v1/groups/"+ip.String(), nil, nil)
+}
+
+// Ports returns the switch's ports.
+func (c *Client) Ports(ctx context.Context) (ps []Port, err error) {
+	return ps, c.call(ctx, "GET", "/v1/ports", nil, &ps)
+}
+
+// Stats returns the switch's totals.
+func (c *Client) Stats(ctx context.Context) (*Stats, error) {
+	s := new(Stats)
+	if err := c.call(ctx, "GET", "/v1/stats", nil, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Version tells which daemon answers.
+func (c *Client) Version(ctx context.Context) (*Version, error) {
+	v := new(Version)
+	if err := c.call(ctx, "GET", "/v1/version", nil, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// WaitReady asks every 20 ms until the daemon answers or ctx ends; the error
+// then says what was last in the way.
+func (c *Client) WaitReady(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		_, err := c.Version(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		} else if last == nil {
+			return err
+		} else {
+			return fmt.Errorf("%w (%w)", last, ctx.Err())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// call sends body, if not nil, and decodes the answer into answer, if not nil.
+func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		in = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://gleamd"+path, in)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.explain(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return c.explain(err)
+	}
+	if resp.StatusCode/100 != 2 {
+		e := new(Error)
+		if json.Unmarshal(b, e) != nil || e.Message == "" {
+			return fmt.Errorf("socket %s: %s %s was answered with %s and no reason: is that gleamd?", c.socket, method, path, resp.Status)
+		}
+		return e
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, answer); err != nil {
+		return fmt.Errorf("socket %s: answer to %s %s is not understood; are gleam and gleamd of the same version? %w", c.socket, method, path, err)
+	}
+	return nil
+}
+
+// explain says what stands between us and the daemon, and what to do about it.
+func (c *Client) explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("socket %s does not exist: is gleamd running? %w", c.socket, cause{err})
+	case errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("nobody answers on socket %s: is gleamd running? %w", c.socket, cause{err})
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("socket %s: permission denied: use sudo, or have api.group in gleamd's configuration name one of your groups %w", c.socket, cause{err})
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("socket %s: gleamd did not answer in time %w", c.socket, cause{err})
+	}
+	return fmt.Errorf("socket %s: %w", c.socket, err)
+}
+
+// cause keeps an error findable by errors.Is while showing only its innermost
+// text: net/http wraps a dial error in a made-up URL that helps nobody.
+type cause struct{ error }
+
+func (c cause) Error() string {
+	var errno unix.Errno
+	if errors.As(c.error, &errno) {
+		return "(" + errno.Error() + ")"
+	}
+	return "(" + c.error.Error() + ")"
+}
+
+func (c cause) Unwrap() error { return c.error }

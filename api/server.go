@@ -1,0 +1,259 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Reasons of an Error that callers branch on. A rejected registration has one
+// of the envelope protocol's instead.
+const (
+	ReasonUnknownGroup = "unknown_group" // no group has this address: status 404
+	ReasonBadRequest   = "bad_request"   // the request makes no sense: status 4xx
+)
+
+// Limits of one connection. All are generous for a local peer; they are there
+// so that a stuck one cannot hold the daemon's memory for ever.
+const (
+	readTimeout     = 10 * time.Second
+	writeTimeout    = 30 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 2 * time.Second
+	maxHeader       = 16 << 10
+)
+
+// Serve answers requests on ln from b until ctx ends, then lets those under
+// way finish for up to 2 s and returns nil. It closes ln. v is what GET
+// /v1/version says.
+func Serve(ctx context.Context, ln net.Listener, b Backend, v Version) error {
+	srv := &http.Server{
+		Handler:           Handler(b, v),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ln) }()
+	select {
+	case err := <-done:
+		srv.Close()
+		return fmt.Errorf("API on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if srv.Shutdown(end) != nil {
+		srv.Close()
+	}
+	<-done
+	return nil
+}
+
+// handler answers requests from a Backend.
+type handler struct {
+	b Backend
+	v Version
+}
+
+// Handler returns what Serve serves:
+//
+//	GET    /v1/groups        []Group
+//	POST   /v1/groups        Register, answered with 204; PUT does the same
+//	GET    /v1/groups/{ip}   Group
+//	DELETE /v1/groups/{ip}   answered with 204
+//	GET    /v1/ports         []Port
+//	GET    /v1/stats         Stats
+//	GET    /v1/version       Version
+//
+// Every answer that is not 2xx has an Error as its body: 400 for a request that
+// makes no sense, 404 for a group or path that is not there, 405, 409 for what
+// the backend refuses, 413 for a body over 1 MiB, 500 for anything else.
+func Handler(b Backend, v Version) http.Handler { return &handler{b, v} }
+
+// endpoint answers one method of one path; arg is the path's {ip}.
+type endpoint func(r *http.Request, arg string) (any, error)
+
+// route finds the endpoints of path by method; nil if there is no such path.
+// A table of our own rather than http.ServeMux, whose own answers to unknown
+// paths and methods are plain text.
+func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
+	switch path {
+	case "/v1/groups":
+		return map[string]endpoint{"GET": h.groups, "POST": h.register, "PUT": h.register}, ""
+	case "/v1/ports":
+		return map[string]endpoint{"GET": h.ports}, ""
+	case "/v1/stats":
+		return map[string]endpoint{"GET": h.stats}, ""
+	case "/v1/version":
+		return map[string]endpoint{"GET": h.version}, ""
+	}
+	if arg, ok := strings.CutPrefix(path, "/v1/groups/"); ok && !strings.Contains(arg, "/") {
+		return map[string]endpoint{"GET": h.group, "DELETE": h.remove}, arg
+	}
+	return nil, ""
+}
+
+// statusError is an Error with a status that is not the Error's usual one.
+type statusError struct {
+	status int
+	body   Error
+}
+
+func (e *statusError) Error() string { return e.body.Message }
+
+func refuse(status int, format string, args ...any) error {
+	return &statusError{status, Error{Message: fmt.Sprintf(format, args...), Reason: ReasonBadRequest}}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	methods, arg := h.route(r.URL.Path)
+	var answer any
+	var err error
+	if methods == nil {
+		err = refuse(http.StatusNotFound, "no such path: %s", r.URL.Path)
+	} else if ep := methods[r.Method]; ep != nil {
+		answer, err = ep(r, arg)
+	} else {
+		var allow []string
+		for _, m := range []string{"GET", "POST", "PUT", "DELETE"} {
+			if methods[m] != nil {
+				allow = append(allow, m)
+			}
+		}
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		err = refuse(http.StatusMethodNotAllowed, "%s is not possible on %s; %s is", r.Method, r.URL.Path, strings.Join(allow, ", "))
+	}
+	if err != nil {
+		status, e := errorAnswer(err)
+		write(w, status, e)
+		return
+	}
+	if answer == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	write(w, http.StatusOK, answer)
+}
+
+// errorAnswer turns an endpoint's error into a status and a body.
+func errorAnswer(err error) (int, *Error) {
+	var se *statusError
+	if errors.As(err, &se) {
+		return se.status, &se.body
+	}
+	var e *Error
+	if errors.As(err, &e) && e != nil {
+		if e.Reason == ReasonUnknownGroup {
+			return http.StatusNotFound, e
+		}
+		return http.StatusConflict, e
+	}
+	return http.StatusInternalServerError, &Error{Message: err.Error()}
+}
+
+// write sends v as JSON. It is encoded first, so that a value that cannot be
+// encoded becomes a whole error and not half an answer.
+func write(w http.ResponseWriter, status int, v any) {
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(v); err != nil {
+		status = http.StatusInternalServerError
+		buf.Reset()
+		json.NewEncoder(&buf).Encode(&Error{Message: "answer cannot be encoded: " + err.Error()})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(buf.Bytes()) // a peer that has gone needs no answer
+}
+
+func (h *handler) groups(*http.Request, string) (any, error) {
+	gs, err := h.b.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return notNil(gs), nil
+}
+
+func (h *handler) group(_ *http.Request, arg string) (any, error) {
+	ip, err := parseIP(arg)
+	if err != nil {
+		return nil, err
+	}
+	g, err := h.b.Group(ip)
+	if err != nil {
+		return nil, err
+	}
+	if g == nil {
+		return nil, &Error{Message: fmt.Sprintf("no group %s is registered", ip), Reason: ReasonUnknownGroup}
+	}
+	return g, nil
+}
+
+func (h *handler) register(r *http.Request, _ string) (any, error) {
+	reg, err := DecodeRegister(r.Body)
+	if errors.Is(err, errTooLarge) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "%s", err)
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
+	}
+	return nil, h.b.Register(reg)
+}
+
+func (h *handler) remove(_ *http.Request, arg string) (any, error) {
+	ip, err := parseIP(arg)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.b.Delete(ip)
+}
+
+func (h *handler) ports(*http.Request, string) (any, error) {
+	ps, err := h.b.Ports()
+	if err != nil {
+		return nil, err
+	}
+	return notNil(ps), nil
+}
+
+func (h *handler) stats(*http.Request, string) (any, error) {
+	s, err := h.b.Stats()
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, errors.New("no statistics yet")
+	}
+	return s, nil
+}
+
+func (h *handler) version(*http.Request, string) (any, error) { return h.v, nil }
+
+func parseIP(s string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(s)
+	if err != nil {
+		return ip, refuse(http.StatusBadRequest, "group address %q: %s", s, err)
+	}
+	return ip.Unmap(), nil
+}
+
+// notNil makes an empty list [] rather than null in JSON.
+func notNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,188 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Defaults of a Register whose fields are left out.
+const (
+	DefaultPMTU = 1024 // bytes
+	DefaultQPN  = 0x1000
+)
+
+// Policies, as in Register.Policy and Group.Policy.
+const (
+	PolicyStrict = "strict"
+	PolicyEvict  = "evict"
+)
+
+// MaxMembers is the most members a Register may name. A daemon may allow
+// fewer.
+const MaxMembers = 4096
+
+// PMTUs are the path MTUs of InfiniBand, in bytes (IBTA §9.4.2).
+var PMTUs = []int{256, 512, 1024, 2048, 4096}
+
+// FieldError says what is wrong with one field of a Register.
+type FieldError struct {
+	Member  int    // index in Register.Members; -1: not of a member
+	Field   string // the field's JSON name; window.len for one inside a window
+	Problem string // begins with the offending value, where there is one
+}
+
+// Error names the field as its JSON path.
+func (e *FieldError) Error() string {
+	if e.Member < 0 {
+		return fmt.Sprintf("%s: %s", e.Field, e.Problem)
+	}
+	return fmt.Sprintf("members[%d].%s: %s", e.Member, e.Field, e.Problem)
+}
+
+// Default fills in what may be left out: QPN 0x1000, path MTU 1024, policy
+// strict.
+func (r *Register) Default() {
+	if r.QPN == 0 {
+		r.QPN = DefaultQPN
+	}
+	if r.PMTU == 0 {
+		r.PMTU = DefaultPMTU
+	}
+	if r.Policy == "" {
+		r.Policy = PolicyStrict
+	}
+}
+
+// Validate checks everything that can be checked without knowing the switch:
+// ranges, sets, duplicates, one address family, windows for all or none. Its
+// error is a *FieldError.
+func (r *Register) Validate() error {
+	bad := func(field, format string, args ...any) error {
+		return &FieldError{Member: -1, Field: field, Problem: fmt.Sprintf(format, args...)}
+	}
+	if p := addrProblem(r.Group); p != "" {
+		return bad("group", "%s", p)
+	}
+	if !rocev2.QPN(r.QPN).Valid() {
+		return bad("qpn", "%s", qpnProblem(r.QPN))
+	}
+	if !pmtuOK(r.PMTU) {
+		return bad("path_mtu", "%d is none of %v", r.PMTU, PMTUs)
+	}
+	if r.Policy != PolicyStrict && r.Policy != PolicyEvict {
+		return bad("policy", "%q is neither %s nor %s", r.Policy, PolicyStrict, PolicyEvict)
+	}
+	if r.Window != nil {
+		if field, p := r.Window.problem(); p != "" {
+			return bad("window."+field, "%s", p)
+		}
+	}
+	switch n := len(r.Members); {
+	case n < 2:
+		return bad("members", "%d given, a group needs at least 2", n)
+	case n > MaxMembers:
+		return bad("members", "%d given, at most %d are possible", n, MaxMembers)
+	}
+	seen := make(map[netip.Addr]int, len(r.Members))
+	for i := range r.Members {
+		field, p := r.Members[i].problem(r)
+		if p == "" {
+			if j, dup := seen[r.Members[i].IP]; dup {
+				field, p = "ip", fmt.Sprintf("%s is members[%d] already", r.Members[i].IP, j)
+			}
+		}
+		if p != "" {
+			return &FieldError{Member: i, Field: field, Problem: p}
+		}
+		seen[r.Members[i].IP] = i
+	}
+	return nil
+}
+
+// problem returns the first field of m that is wrong in r, and why; "" if
+// none is.
+func (m *RegisterMember) problem(r *Register) (field, problem string) {
+	if p := addrProblem(m.IP); p != "" {
+		return "ip", p
+	}
+	switch {
+	case m.IP.Is4() != r.Group.Is4():
+		return "ip", fmt.Sprintf("%s is of another address family than the group %s", m.IP, r.Group)
+	case m.IP == r.Group:
+		return "ip", fmt.Sprintf("%s is the group's own address", m.IP)
+	case !rocev2.QPN(m.QPN).Valid():
+		return "qpn", qpnProblem(m.QPN)
+	case m.SQPSN > rocev2.PSNMask:
+		return "sq_psn", psnProblem(m.SQPSN)
+	case m.RQPSN > rocev2.PSNMask:
+		return "rq_psn", psnProblem(m.RQPSN)
+	case m.Window == nil && r.Window == nil:
+		return "", ""
+	case m.Window == nil:
+		return "window", "missing, but the group has one; every member needs one, or none and the group none either"
+	case r.Window == nil:
+		return "window", "given, but the group has none; give the group the window that sources address, or no member one"
+	}
+	if f, p := m.Window.problem(); p != "" {
+		return "window." + f, p
+	}
+	if m.Window.Len < r.Window.Len {
+		return "window.len", fmt.Sprintf("%d is less than the group's %d: a WRITE to the end of the group's window would miss the member's", m.Window.Len, r.Window.Len)
+	}
+	return "", ""
+}
+
+// problem returns the first field of w that is wrong, and why.
+func (w *Window) problem() (field, problem string) {
+	switch {
+	case w.Len == 0:
+		return "len", "missing or 0, a window has at least 1 byte"
+	case w.VA+(w.Len-1) < w.VA:
+		return "len", fmt.Sprintf("%d reaches past the end of the address space from va %#x", w.Len, w.VA)
+	}
+	return "", ""
+}
+
+// addrProblem says why a may not be a group's or a member's address: it has to
+// be one that RoCEv2 packets can be sent to and from by a router.
+func addrProblem(a netip.Addr) string {
+	switch {
+	case !a.IsValid():
+		return "missing"
+	case a.Zone() != "":
+		return fmt.Sprintf("%s has a zone; give a plain address", a)
+	case a.Is4In6():
+		return fmt.Sprintf("%s is an IPv4 address written as IPv6; write %s", a, a.Unmap())
+	case a.IsUnspecified():
+		return fmt.Sprintf("%s is the unspecified address", a)
+	case a.IsLoopback():
+		return fmt.Sprintf("%s is a loopback address", a)
+	case a.IsMulticast():
+		return fmt.Sprintf("%s is an IP multicast address, to which no RC queue pair can connect; give a unicast one", a)
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Sprintf("%s is the broadcast address", a)
+	}
+	return ""
+}
+
+func qpnProblem(q uint32) string {
+	return fmt.Sprintf("%#x is no RC queue pair's number; 0x10 to 0xfffffe are", q)
+}
+
+func psnProblem(p uint32) string {
+	return fmt.Sprintf("%#x does not fit 24 bits", p)
+}
+
+func pmtuOK(n int) bool {
+	for _, p := range PMTUs {
+		if n == p {
+			return true
+		}
+	}
+	return false
+}
