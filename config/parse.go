@@ -17,8 +17,8 @@ import (
 )
 
 // fileMax is the longest configuration file accepted, in bytes. It bounds how
-// deep the YAML parser can recurse.
-const fileMax = 256 << 10
+// deep the YAML parser can recurse, and its quadratic time on nested lists.
+const fileMax = 64 << 10
 
 // Load reads and parses a configuration file.
 func Load(path string) (*Config, error) {
