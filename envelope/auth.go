@@ -1,0 +1,116 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+)
+
+// KeyID names a key. 0 means that a message is not authenticated.
+type KeyID uint16
+
+// MACLen is the length in bytes of the HMAC-SHA-256 that ends every
+// authenticated message. It covers all bytes before it.
+const MACLen = sha256.Size
+
+// MinKeyLen is the least length of a key in bytes: with less than the output of
+// the hash, the key is the weakest part (RFC 2104 §3).
+const MinKeyLen = 32
+
+// Keys are the shared secrets by id. All members, masters and switches that
+// serve a group know its key: who holds it may register, and speak for, any
+// group under it.
+type Keys map[KeyID][]byte
+
+// Auth says how a machine authenticates what it sends and gets.
+type Auth struct {
+	Keys     Keys
+	Send     KeyID // the key for what we send; 0 only if Insecure
+	Insecure bool  // take and send messages without a MAC
+}
+
+// check reports a configuration under which nothing could work, or that is
+// less safe than it looks.
+func (a *Auth) check() error {
+	for id, k := range a.Keys {
+		if id == 0 {
+			return fmt.Errorf("key id 0 is reserved for unauthenticated messages; use 1..65535")
+		}
+		if len(k) < MinKeyLen {
+			return fmt.Errorf("key %d has %d bytes; use at least %d random ones", id, len(k), MinKeyLen)
+		}
+	}
+	if a.Send == 0 {
+		if !a.Insecure {
+			return fmt.Errorf("no key to authenticate with; configure one, or set insecure")
+		}
+		return nil
+	}
+	if _, ok := a.Keys[a.Send]; !ok {
+		return fmt.Errorf("key %d to authenticate with is not configured", a.Send)
+	}
+	return nil
+}
+
+// Append appends m to b with the MAC of key id, or without one if id is 0.
+func (k Keys) Append(b []byte, m *Message, id KeyID) ([]byte, error) {
+	m.KeyID = id
+	if id == 0 {
+		return m.append(b, 0)
+	}
+	key, ok := k[id]
+	if !ok {
+		return nil, fmt.Errorf("encode %v: key %d is not configured", m.Body.kind(), id)
+	}
+	start := len(b)
+	b, err := m.append(b, MACLen)
+	if err != nil {
+		return nil, err
+	}
+	h := hmac.New(sha256.New, key)
+	h.Write(b[start:])
+	return h.Sum(b), nil
+}
+
+// Open checks the MAC of b, in constant time, then decodes it. Unless insecure
+// is set, a message without MAC is refused. Nothing but the header's frame is
+// read before the MAC is found right. Errors are *ParseError.
+func (k Keys) Open(b []byte, insecure bool) (Message, error) {
+	m, _, perr := k.open(b, insecure)
+	if perr != nil {
+		return Message{}, perr
+	}
+	return m, nil
+}
+
+// open is Open for the machines: if the error is in the body of an authentic
+// message, authentic is true and the header is there to answer it.
+func (k Keys) open(b []byte, insecure bool) (m Message, authentic bool, perr *ParseError) {
+	h, body, perr := parseHeader(b)
+	if perr != nil {
+		return Message{Header: h}, false, perr
+	}
+	if h.KeyID == 0 {
+		if !insecure {
+			return Message{Header: h}, false, defect(Unauthenticated, "%v for group %s", h.Type, h.Group)
+		}
+	} else {
+		key, ok := k[h.KeyID]
+		if !ok {
+			return Message{Header: h}, false, defect(UnknownKey, "key %d", h.KeyID)
+		}
+		n := len(b) - MACLen
+		mac := hmac.New(sha256.New, key)
+		mac.Write(b[:n])
+		if !hmac.Equal(mac.Sum(nil), b[n:]) {
+			return Message{Header: h}, false, defect(BadMAC, "key %d", h.KeyID)
+		}
+	}
+	if m, perr = parseBody(h, body); perr != nil {
+		return Message{Header: h}, true, perr
+	}
+	return m, true, nil
+}

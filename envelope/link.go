@@ -1,0 +1,106 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// link is what the three machines share: sealing, opening and counting.
+type link struct {
+	auth  Auth
+	drops [NumDrops]uint64
+}
+
+// Drops returns how many messages had no effect, by reason.
+func (l *link) Drops() [NumDrops]uint64 { return l.drops }
+
+// drop counts d and tells the caller of Input.
+func (l *link) drop(d Drop, out *Output) {
+	l.drops[d]++
+	out.Drop = d
+}
+
+// send appends the packet. The machines build only what can be encoded, and
+// check what they are given before they take it: failure is a bug of ours.
+func (l *link) send(src, dst netip.AddrPort, m *Message, out *Output) {
+	b, err := l.auth.Keys.Append(nil, m, l.auth.Send)
+	if err != nil {
+		panic("envelope: a message of our own making: " + err.Error())
+	}
+	out.Packets = append(out.Packets, Packet{Src: src, Dst: dst, Data: b})
+}
+
+// backoff paces retransmissions: each wait is twice the one before, up to max,
+// and jittered by up to a quarter so that many hosts that began together do not
+// stay together.
+type backoff struct {
+	next time.Duration // when to send again
+	wait time.Duration // the wait before jitter
+}
+
+func (b *backoff) start(now, min time.Duration, r *random) {
+	b.wait = min
+	b.next = now + r.jitter(b.wait)
+}
+
+func (b *backoff) again(now, max time.Duration, r *random) {
+	if b.wait *= 2; b.wait > max {
+		b.wait = max
+	}
+	b.next = now + r.jitter(b.wait)
+}
+
+// random is splitmix64 (Steele, Lea, Flood 2014), seeded by the driver: the
+// machines have no randomness of their own.
+type random uint64
+
+func (r *random) next() uint64 {
+	*r += 0x9E3779B97F4A7C15
+	return mix(uint64(*r))
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
+
+// jitter returns a duration in [3d/4, 5d/4).
+func (r *random) jitter(d time.Duration) time.Duration {
+	if d < 2 {
+		return d
+	}
+	return d - d/4 + time.Duration(r.next()%uint64(d/2+1))
+}
+
+// deadlines finds the earliest of several.
+type deadlines struct {
+	at time.Duration
+	ok bool
+}
+
+func (d *deadlines) add(t time.Duration) {
+	if !d.ok || t < d.at {
+		d.at, d.ok = t, true
+	}
+}
+
+// defaultTo sets *d to v if it is zero.
+func defaultTo[T comparable](d *T, v T) {
+	var zero T
+	if *d == zero {
+		*d = v
+	}
+}
+
+// checkLocal checks the address of a master or member.
+func checkLocal(a netip.AddrPort) error {
+	if !unicast(a.Addr()) || a.Addr().Is4In6() || a.Port() == 0 {
+		return fmt.Errorf("local address %s: need the unicast address and port at which the switch reaches us", a)
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// MasterConfig configures a Master. Zero fields take the defaults.
+type MasterConfig struct {
+	Local netip.AddrPort // where answers reach us; must be the source of what we send
+	Port  uint16         // of the switch; default DefaultPort
+	Auth  Auth
+	Seed  uint64 // for transaction numbers and jitter; should differ between masters
+	// MTU is the size in bytes of the IP packets that a registration is cut
+	// into; default 1500.
+	MTU      int
+	RetryMin time.Duration // the first wait for an answer; default 100 ms
+	RetryMax time.Duration // the longest; default 2 s
+	// Deadline is how long a registration, a leave or a delete may take in all;
+	// default 10 s.
+	Deadline time.Duration
+}
+
+func (c *MasterConfig) setDefaults() error {
+	defaultTo(&c.Port, DefaultPort)
+	defaultTo(&c.MTU, 1500)
+	defaultTo(&c.RetryMin, 100*time.Millisecond)
+	defaultTo(&c.RetryMax, 2*time.Second)
+	defaultTo(&c.Deadline, 10*time.Second)
+	if c.RetryMin < 0 || c.RetryMax < c.RetryMin || c.Deadline < 0 {
+		return fmt.Errorf("retry from %v to %v, deadline %v: need 0 < RetryMin <= RetryMax and a positive deadline", c.RetryMin, c.RetryMax, c.Deadline)
+	}
+	if c.MTU > 0xFFFF {
+		return fmt.Errorf("MTU %d: an IP packet has at most 65535 bytes", c.MTU)
+	}
+	if err := checkLocal(c.Local); err != nil {
+		return err
+	}
+	return c.Auth.check()
+}
+
+// phase is the life of a Master, in order.
+type phase uint8
+
+const (
+	created     phase = iota
+	registering       // until the switch accepts
+	confirming        // until all members have confirmed
+	registered        // the lease is renewed
+	ended             // failed, gone or deleted; requests may still be under way
+)
+
+// Master registers one group and keeps it registered. It is made for one
+// registration; for the next epoch make another.
+type Master struct {
+	link
+	cfg       MasterConfig
+	reg       Registration // Members: as registered
+	segs      []*Register
+	autoEpoch bool
+	rnd       random
+	phase     phase
+	sw        netip.AddrPort // GroupIP and port
+
+	instance uint64 // of the registrar, 0 unknown
+	lastTx   uint32
+	regTx    uint32
+	regSent  time.Duration // when regTx was first sent with the right instance and epoch
+	deadline time.Duration // of the registration
+	authHint bool          // somebody without our key says that we lack its key
+
+	confirmed map[MemberKey]bool
+	gone      map[MemberKey]bool
+	rotate    int // where the next Remind begins
+
+	retry      backoff // of Register, then of Renew
+	renewTx    uint32
+	renewSent  time.Duration
+	renewing   bool // renewTx waits for its answer
+	leaseUntil time.Duration
+
+	requests []*request
+}
+
+// request is a Leave or Delete under way.
+type request struct {
+	body     Body
+	member   MemberKey
+	tx       uint32
+	retry    backoff
+	deadline time.Duration
+	quiet    bool // to clean up; nobody waits for it
+}
+
+// NewMaster checks the registration and prepares it. Errors name what is wrong
+// with the configuration or wrap the *Problem of the registration.
+func NewMaster(cfg MasterConfig, reg Registration) (*Master, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, fmt.Errorf("master of group %s: %w", reg.Group, err)
+	}
+	reg.Members = append([]MemberRecord(nil), reg.Members...)
+	reg.Master = cfg.Local
+	if p := reg.Validate(); p != nil {
+		return nil, fmt.Errorf("register group %s: %w", reg.Group, p)
+	}
+	if reg.Group.Is4() != cfg.Local.Addr().Is4() {
+		return nil, fmt.Errorf("register group %s: our address %s is of another IP family", reg.Group, cfg.Local.Addr())
+	}
+	segs, err := reg.Segments(cfg.MTU)
+	if err != nil {
+		return nil, fmt.Errorf("register: %w", err)
+	}
+	m := &Master{
+		link: link{auth: cfg.Auth}, cfg: cfg, reg: reg, segs: segs, autoEpoch: reg.Epoch == 0,
+		rnd: random(cfg.Seed), sw: netip.AddrPortFrom(reg.Group, cfg.Port),
+		confirmed: map[MemberKey]bool{}, gone: map[MemberKey]bool{},
+	}
+	m.lastTx = uint32(m.rnd.next())
+	return m, nil
+}
+
+// Registration returns what is registered, with the epoch in use.
+func (m *Master) Registration() Registration { return m.reg }
+
+// Waiting returns the members that have not confirmed, in the order of the
+// registration.
+func (m *Master) Waiting() []MemberKey {
+	var w []MemberKey
+	for i := range m.reg.Members {
+		if k := m.reg.Members[i].Key(); !m.confirmed[k] && !m.gone[k] {
+			w = append(w, k)
+		}
+	}
+	return w
+}
+
+// Start begins to register.
+func (m *Master) Start(now time.Duration, out *Output) {
+	out.reset()
+	if m.phase != created {
+		return
+	}
+	m.phase = registering
+	m.deadline = now + m.cfg.Deadline
+	m.newRegister(now, out)
+}
+
+// newRegister sends the registration under a new transaction.
+func (m *Master) newRegister(now time.Duration, out *Output) {
+	m.regTx, m.regSent = m.tx(), now
+	m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.sendRegister(out)
+}
+
+// sendRegister sends all segments, or only the first while the registrar's
+// instance is unknown: it will be answered with a Challenge anyway.
+func (m *Master) sendRegister(out *Output) {
+	for i, s := range m.segs {
+		m.sendTo(m.regTx, s, i, len(m.segs), out)
+		if m.instance == 0 || m.reg.Epoch == 0 {
+			return
+		}
+	}
+}
+
+func (m *Master) tx() uint32 {
+	m.lastTx++
+	return m.lastTx
+}
+
+func (m *Master) sendTo(tx uint32, body Body, seq, total int, out *Output) {
+	m.send(m.cfg.Local, m.sw, &Message{Header: Header{
+		Epoch: m.reg.Epoch, Instance: m.instance, Transaction: tx, Seq: uint16(seq), Total: uint16(total),
+		Group: m.reg.Group, ReplyTo: m.cfg.Local,
+	}, Body: body}, out)
+}
+
+// Leave asks the switch to remove a member. The outcome is an event, MemberGone
+// or LeaveFailed. It fails at once if there is no such member.
+func (m *Master) Leave(now time.Duration, k MemberKey, out *Output) error {
+	out.reset()
+	if m.reg.Find(k) < 0 || m.gone[k] {
+		return fmt.Errorf("group %s: %s is not a member", m.reg.Group, k)
+	}
+	if m.phase != confirming && m.phase != registered {
+		return fmt.Errorf("group %s is not registered: nothing to leave", m.reg.Group)
+	}
+	for _, r := range m.requests {
+		if r.member == k {
+			return nil
+		}
+	}
+	m.request(now, &Leave{Member: k}, k, false, out)
+	return nil
+}
+
+// Delete asks the switch to remove the group and ends all else. The outcome is
+// the event GroupGone, with Err set if the switch did not answer.
+func (m *Master) Delete(now time.Duration, out *Output) {
+	out.reset()
+	if m.phase == created || m.phase == registering && m.instance == 0 {
+		m.phase = ended // the switch cannot have taken anything yet
+		out.Events = append(out.Events, Event{Kind: GroupGone, Group: m.reg.Group, Why: Deleted})
+	}
+	if m.phase != ended {
+		m.end(now, false, out)
+	}
+}
+
+// end leaves the registration behind and takes it off the switch.
+func (m *Master) end(now time.Duration, quiet bool, out *Output) {
+	m.phase = ended
+	m.requests = nil
+	m.request(now, &Delete{}, MemberKey{}, quiet, out)
+}
+
+func (m *Master) request(now time.Duration, b Body, k MemberKey, quiet bool, out *Output) {
+	r := &request{body: b, member: k, tx: m.tx(), deadline: now + m.cfg.Deadline, quiet: quiet}
+	r.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.requests = append(m.requests, r)
+	m.sendTo(r.tx, b, 0, 1, out)
+}
+
+// Ended reports that nothing more will happen.
+func (m *Master) Ended() bool { return m.phase == ended && len(m.requests) == 0 }
+
+// NextDeadline returns when Advance wants to be called next.
+func (m *Master) NextDeadline() (time.Duration, bool) {
+	var d deadlines
+	switch m.phase {
+	case registering:
+		d.add(m.deadline)
+		d.add(m.retry.next)
+	case confirming:
+		d.add(m.deadline)
+		d.add(m.retry.next)
+		d.add(m.leaseUntil)
+	case registered:
+		d.add(m.retry.next)
+		d.add(m.leaseUntil)
+	}
+	for _, r := range m.requests {
+		d.add(r.retry.next)
+		d.add(r.deadline)
+	}
+	return d.at, d.ok
+}
+
+// Failure says why a registration, or a request about it, failed for good.
+type Failure struct {
+	Group   netip.Addr
+	Doing   string        // what failed: "register", "renew", "leave", "delete"
+	After   time.Duration // how long we tried; 0 if we were refused
+	Problem *Problem      // the switch rejected it
+	Refusal *Confirm      // a member refused
+	Waiting []MemberKey   // who has not confirmed
+	// SwitchSilent: the switch has not answered. AuthHint: somebody
+	// unauthenticated, perhaps the switch, said that our MAC is not right.
+	SwitchSilent, AuthHint bool
+	Want                   MemberRecord // what was registered for Refusal.Member; its R_Key is not printed
+}
+
+// Error says who did not answer, or what they objected to, and what to do.
+func (f *Failure) Error() string {
+	s := fmt.Sprintf("%s group %s: ", f.Doing, f.Group)
+	switch {
+	case f.Problem != nil:
+		return s + "the switch rejects it: " + f.Problem.Error()
+	case f.Refusal != nil:
+		return s + f.refusal()
+	case f.SwitchSilent && f.AuthHint:
+		return s + fmt.Sprintf("no authentic answer from the switch in %v, but an unauthenticated one that it does not accept our key; check key id and key on both sides", f.After)
+	case f.SwitchSilent:
+		return s + fmt.Sprintf("no answer from the switch in %v; check that it serves this GroupIP and UDP port, and that %s routes to it", f.After, f.Group)
+	}
+	return s + fmt.Sprintf("%d members have not confirmed in %v: %s; check that they have joined, and that they hold the same key", len(f.Waiting), f.After, joinKeys(f.Waiting))
+}
+
+// Unwrap returns the *Problem, if there is one.
+func (f *Failure) Unwrap() error {
+	if f.Problem == nil {
+		return nil
+	}
+	return f.Problem
+}
+
+func (f *Failure) refusal() string {
+	c := f.Refusal
+	s := fmt.Sprintf("member %s %v", c.Member, c.Status)
+	switch c.Status {
+	case QPNMismatch:
+		s += fmt.Sprintf(": 0x%x", uint32(c.QPN))
+	case SQPSNMismatch:
+		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.SQPSN), uint32(f.Want.SQPSN))
+	case RQPSNMismatch:
+		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.RQPSN), uint32(f.Want.RQPSN))
+	}
+	return s
+}
+
+// joinKeys lists at most eight members.
+func joinKeys(ks []MemberKey) string {
+	var parts []string
+	for i, k := range ks {
+		if i == 8 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(ks)-i))
+			break
+		}
+		parts = append(parts, k.String())
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,256 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Input takes one UDP payload that arrived for the master.
+func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
+	out.reset()
+	msg, _, perr := m.auth.Keys.open(b, m.auth.Insecure)
+	if perr != nil {
+		if perr.Drop == Unauthenticated {
+			m.noteHint(b)
+		}
+		m.drop(perr.Drop, out)
+		return
+	}
+	if msg.Group != m.reg.Group {
+		m.drop(UnknownGroupMsg, out)
+		return
+	}
+	switch body := msg.Body.(type) {
+	case *Accept:
+		m.accept(now, &msg, body, out)
+	case *Reject:
+		m.reject(now, &msg, body, out)
+	case *Challenge:
+		m.challenge(now, &msg, body, out)
+	case *Confirm:
+		m.confirm(now, &msg, body, out)
+	case *Gone:
+		m.memberOrGroupGone(now, &msg, body, out)
+	default:
+		m.drop(WrongRole, out)
+	}
+}
+
+// noteHint remembers an unauthenticated Reject for BadAuthentication. Anyone
+// can send one, so all it may change is the text of a later failure.
+func (m *Master) noteHint(b []byte) {
+	msg, err := Parse(b)
+	if err != nil || msg.Group != m.reg.Group || msg.Transaction != m.regTx {
+		return
+	}
+	if j, ok := msg.Body.(*Reject); ok && j.Reason == BadAuthentication {
+		m.authHint = true
+	}
+}
+
+// takeRequest removes and returns the Leave or Delete with transaction tx.
+func (m *Master) takeRequest(tx uint32, t Type) *request {
+	for i, r := range m.requests {
+		if r.tx == tx && r.body.kind() == t {
+			m.requests = append(m.requests[:i], m.requests[i+1:]...)
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *Master) accept(now time.Duration, msg *Message, a *Accept, out *Output) {
+	switch {
+	case msg.Epoch != m.reg.Epoch:
+		m.drop(StaleMessage, out)
+	case a.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+		m.phase = confirming
+		m.instance = msg.Instance // it may have changed while it took us in
+		m.leaseUntil = m.regSent + a.Lease // counted from our sending: the switch's own lease ends later
+		m.reg.Lease = a.Lease
+		m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+		m.event(Event{Kind: SwitchAccepted, Lease: a.Lease}, out)
+		m.checkConfirmed(now, out)
+	case a.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
+		m.renewing = false
+		m.leaseUntil = m.renewSent + a.Lease
+		if m.phase == registered {
+			m.scheduleRenew(now, a.Lease)
+		}
+	case a.Request == TypeLeave || a.Request == TypeDelete:
+		r := m.takeRequest(msg.Transaction, a.Request)
+		switch {
+		case r == nil:
+			m.drop(Unsolicited, out)
+		case r.quiet:
+		case a.Request == TypeDelete:
+			m.event(Event{Kind: GroupGone, Why: Deleted}, out)
+		default:
+			m.memberGone(now, r.member, &Gone{Member: r.member, Why: Removed}, out)
+		}
+	default:
+		m.drop(DuplicateMsg, out)
+	}
+}
+
+// scheduleRenew sets the next Renew a third into the lease: two more may be
+// lost.
+func (m *Master) scheduleRenew(now, lease time.Duration) {
+	m.retry.wait = m.cfg.RetryMin
+	m.retry.next = max(now, m.leaseUntil-lease+lease/3)
+}
+
+// checkConfirmed moves on once nobody is waited for.
+func (m *Master) checkConfirmed(now time.Duration, out *Output) {
+	if m.phase != confirming || len(m.Waiting()) > 0 {
+		return
+	}
+	m.phase = registered
+	m.renewing = false
+	m.scheduleRenew(now, m.reg.Lease)
+	m.event(Event{Kind: Registered, Done: len(m.confirmed), Of: len(m.confirmed), Lease: m.reg.Lease}, out)
+}
+
+func (m *Master) reject(now time.Duration, msg *Message, j *Reject, out *Output) {
+	p := j.Problem
+	if j.Request == TypeLeave || j.Request == TypeDelete {
+		r := m.takeRequest(msg.Transaction, j.Request)
+		switch {
+		case r == nil:
+			m.drop(Unsolicited, out)
+		case r.quiet:
+		case j.Request == TypeLeave:
+			m.event(Event{Kind: LeaveFailed, Member: r.member, Err: &Failure{Group: m.reg.Group, Doing: "leave", Problem: &p}}, out)
+		default:
+			m.event(Event{Kind: GroupGone, Why: Deleted, Err: &Failure{Group: m.reg.Group, Doing: "delete", Problem: &p}}, out)
+		}
+		return
+	}
+	switch {
+	case msg.Epoch != m.reg.Epoch:
+		m.drop(StaleMessage, out)
+	case j.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+		if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && m.autoEpoch && p.Value >= m.reg.Epoch && p.Value+1 != 0 {
+			m.reg.Epoch = p.Value + 1 // another master was faster
+			m.confirmed = map[MemberKey]bool{}
+			m.newRegister(now, out)
+			return
+		}
+		m.fail(now, &Failure{Doing: "register", Problem: &p}, false, out)
+	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
+		m.phase = ended
+		m.requests = nil
+		m.event(Event{Kind: GroupGone, Why: Expired, Err: &Failure{Group: m.reg.Group, Doing: "renew", Problem: &p}}, out)
+	default:
+		m.drop(Unsolicited, out)
+	}
+}
+
+// challenge learns the registrar's instance and repeats the request it answers.
+// Only an answer to a transaction under way counts, so an old Challenge that is
+// replayed changes nothing.
+func (m *Master) challenge(now time.Duration, msg *Message, c *Challenge, out *Output) {
+	if msg.Instance == 0 || msg.Instance == m.instance && m.reg.Epoch != 0 {
+		m.drop(DuplicateMsg, out)
+		return
+	}
+	switch {
+	case c.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+		m.instance = msg.Instance
+		if m.autoEpoch && c.Known >= m.reg.Epoch && c.Known+1 != 0 {
+			m.reg.Epoch = c.Known + 1
+			m.confirmed = map[MemberKey]bool{}
+		}
+		m.newRegister(now, out)
+	case c.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
+		m.instance = msg.Instance
+		m.sendRenew(now, out)
+	case c.Request == TypeLeave || c.Request == TypeDelete:
+		for _, r := range m.requests {
+			if r.tx == msg.Transaction && r.body.kind() == c.Request {
+				m.instance = msg.Instance
+				m.sendTo(r.tx, r.body, 0, 1, out)
+				return
+			}
+		}
+		m.drop(Unsolicited, out)
+	default:
+		m.drop(Unsolicited, out)
+	}
+}
+
+func (m *Master) confirm(now time.Duration, msg *Message, c *Confirm, out *Output) {
+	i := m.reg.Find(c.Member)
+	switch {
+	case msg.Epoch != m.reg.Epoch:
+		m.drop(StaleMessage, out)
+	case m.phase != registering && m.phase != confirming || m.gone[c.Member] || m.confirmed[c.Member]:
+		m.drop(DuplicateMsg, out)
+	case i < 0:
+		m.drop(NotForUs, out)
+	case c.Status != Confirmed:
+		m.fail(now, &Failure{Doing: "register", Refusal: c, Want: m.reg.Members[i]}, true, out)
+	default:
+		m.confirmed[c.Member] = true
+		m.event(Event{Kind: MemberConfirmed, Member: c.Member, Done: len(m.confirmed), Of: len(m.reg.Members) - len(m.gone)}, out)
+		m.checkConfirmed(now, out)
+	}
+}
+
+// memberOrGroupGone takes what the switch did by itself, once, and acknowledges
+// it every time.
+func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out *Output) {
+	if msg.Epoch > m.reg.Epoch || m.phase == created {
+		m.drop(StaleMessage, out)
+		return
+	}
+	m.send(m.cfg.Local, m.sw, &Message{Header: Header{
+		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: m.reg.Group, ReplyTo: m.cfg.Local,
+	}, Body: &Ack{}}, out)
+	switch {
+	case msg.Epoch < m.reg.Epoch:
+		m.drop(StaleMessage, out)
+	case m.phase == ended:
+		m.drop(DuplicateMsg, out)
+	case g.Why == Failed:
+		m.event(Event{Kind: GroupGone, Why: Failed, Member: g.Member, PSN: g.PSN}, out)
+		m.end(now, true, out) // it serves nobody any more: make room
+	case g.Member == MemberKey{}:
+		m.phase, m.requests = ended, nil
+		m.event(Event{Kind: GroupGone, Why: g.Why}, out)
+	default:
+		m.memberGone(now, g.Member, g, out)
+	}
+}
+
+// memberGone takes a member out, once.
+func (m *Master) memberGone(now time.Duration, k MemberKey, g *Gone, out *Output) {
+	if m.gone[k] || m.reg.Find(k) < 0 {
+		m.drop(DuplicateMsg, out)
+		return
+	}
+	m.gone[k] = true
+	delete(m.confirmed, k)
+	m.event(Event{Kind: MemberGone, Member: k, Why: g.Why, PSN: g.PSN}, out)
+	m.checkConfirmed(now, out)
+}
+
+// event reports e about our group.
+func (m *Master) event(e Event, out *Output) {
+	e.Group, e.Epoch = m.reg.Group, m.reg.Epoch
+	out.Events = append(out.Events, e)
+}
+
+// fail ends the registration. What the switch may hold of it is taken off.
+func (m *Master) fail(now time.Duration, f *Failure, cleanUp bool, out *Output) {
+	f.Group = m.reg.Group
+	m.event(Event{Kind: RegistrationFailed, Err: f}, out)
+	if cleanUp && m.instance != 0 {
+		m.end(now, true, out)
+		return
+	}
+	m.phase, m.requests = ended, nil
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import "time"
+
+// Advance fires every deadline <= now.
+func (m *Master) Advance(now time.Duration, out *Output) {
+	out.reset()
+	m.advanceRequests(now, out)
+	switch m.phase {
+	case registering:
+		if now >= m.deadline {
+			m.fail(now, &Failure{Doing: "register", SwitchSilent: true, AuthHint: m.authHint, After: m.cfg.Deadline}, true, out)
+		} else if now >= m.retry.next {
+			m.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			m.sendRegister(out)
+		}
+	case confirming:
+		switch {
+		case now >= m.deadline:
+			m.fail(now, &Failure{Doing: "register", Waiting: m.Waiting(), After: m.cfg.Deadline}, true, out)
+		case now >= m.leaseUntil:
+			m.leaseLost(out)
+		case now >= m.retry.next:
+			m.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			m.sendRenew(now, out)
+		}
+	case registered:
+		switch {
+		case now >= m.leaseUntil:
+			m.leaseLost(out)
+		case now >= m.retry.next:
+			if m.renewing {
+				m.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			} else {
+				m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+			}
+			m.sendRenew(now, out)
+		}
+	}
+}
+
+// leaseLost gives up: by its own clock the switch has, or soon will have,
+// removed the group.
+func (m *Master) leaseLost(out *Output) {
+	m.phase, m.requests = ended, nil
+	m.event(Event{Kind: GroupGone, Why: Expired, Err: &Failure{
+		Group: m.reg.Group, Doing: "renew", SwitchSilent: true, After: m.reg.Lease,
+	}}, out)
+}
+
+// sendRenew sends a Renew, each under a transaction of its own: the registrar
+// takes every transaction once, so that a captured Renew cannot keep a group
+// alive. Members that have not confirmed are named, from where the last Renew
+// stopped.
+func (m *Master) sendRenew(now time.Duration, out *Output) {
+	m.renewTx, m.renewSent, m.renewing = m.tx(), now, true
+	body := &Renew{Lease: m.segs[0].Lease}
+	if m.phase == confirming {
+		w := m.Waiting()
+		ms := make([]MemberRecord, len(w))
+		for i := range w {
+			k := w[(m.rotate+i)%len(w)]
+			ms[i] = MemberRecord{IP: k.IP, QPN: k.QPN}
+		}
+		v6 := m.reg.Group.Is6()
+		n := fit(ms, v6, payloadRoom(m.cfg.MTU, v6)-8)
+		m.rotate = (m.rotate + n) % len(w)
+		body.Remind = ms[:n]
+	}
+	m.sendTo(m.renewTx, body, 0, 1, out)
+}
+
+func (m *Master) advanceRequests(now time.Duration, out *Output) {
+	keep := m.requests[:0]
+	for _, r := range m.requests {
+		switch {
+		case now >= r.deadline:
+			if !r.quiet {
+				m.requestTimedOut(r, out)
+			}
+			continue
+		case now >= r.retry.next:
+			r.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			m.sendTo(r.tx, r.body, 0, 1, out)
+		}
+		keep = append(keep, r)
+	}
+	m.requests = keep
+}
+
+func (m *Master) requestTimedOut(r *request, out *Output) {
+	f := &Failure{Group: m.reg.Group, SwitchSilent: true, After: m.cfg.Deadline}
+	if r.body.kind() == TypeDelete {
+		f.Doing = "delete"
+		m.event(Event{Kind: GroupGone, Why: Deleted, Err: f}, out)
+		return
+	}
+	f.Doing = "leave"
+	m.event(Event{Kind: LeaveFailed, Member: r.member, Err: f}, out)
+}

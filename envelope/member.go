@@ -1,0 +1,182 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// MemberConfig configures a Member. Zero fields take the defaults.
+type MemberConfig struct {
+	// Local is our address, the IP of our queue pairs, and the port at which the
+	// switch reaches us, which is the switch's own port.
+	Local    netip.AddrPort
+	Port     uint16 // of the switch; default DefaultPort
+	Auth     Auth
+	Seed     uint64        // for transaction numbers and jitter
+	RetryMin time.Duration // the first wait for an answer to Leave; default 100 ms
+	RetryMax time.Duration // default 2 s
+	Deadline time.Duration // for Leave in all; default 10 s
+}
+
+// Membership is what a member has set its queue pair up with.
+type Membership struct {
+	Group      netip.Addr
+	VirtualQPN rocev2.QPN // the queue pair's destination QPN
+	QPN        rocev2.QPN
+	SQPSN      rocev2.PSN
+	RQPSN      rocev2.PSN
+	PMTU       int          // bytes
+	Window     mcast.Window // where WRITEs may land; zero for none
+}
+
+// String describes m without its R_Key.
+func (m Membership) String() string {
+	return fmt.Sprintf("group %s virtual qpn 0x%x pmtu %d qpn 0x%x sq_psn 0x%x rq_psn 0x%x",
+		m.Group, uint32(m.VirtualQPN), m.PMTU, uint32(m.QPN), uint32(m.SQPSN), uint32(m.RQPSN))
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (m Membership) GoString() string { return m.String() }
+
+// Member is one host's side of the groups it has joined: it confirms to the
+// masters what the switch says, or refuses it, and learns when a group ends.
+type Member struct {
+	link
+	cfg    MemberConfig
+	rnd    random
+	lastTx uint32
+	groups map[netip.Addr]*membership
+}
+
+type membership struct {
+	Membership
+	epoch    uint64 // newest that was confirmed; 0 none
+	instance uint64
+	over     bool // epoch has ended
+	refused  uint64
+	leaving  bool
+	tx       uint32
+	retry    backoff
+	deadline time.Duration
+}
+
+// NewMember makes a member. Errors name what is wrong with the configuration.
+func NewMember(cfg MemberConfig) (*Member, error) {
+	defaultTo(&cfg.Port, DefaultPort)
+	defaultTo(&cfg.RetryMin, 100*time.Millisecond)
+	defaultTo(&cfg.RetryMax, 2*time.Second)
+	defaultTo(&cfg.Deadline, 10*time.Second)
+	err := checkLocal(cfg.Local)
+	if err == nil {
+		err = cfg.Auth.check()
+	}
+	if err == nil && (cfg.RetryMin < 0 || cfg.RetryMax < cfg.RetryMin || cfg.Deadline < 0) {
+		err = fmt.Errorf("retry from %v to %v, deadline %v: need 0 < RetryMin <= RetryMax and a positive deadline", cfg.RetryMin, cfg.RetryMax, cfg.Deadline)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("member: %w", err)
+	}
+	m := &Member{link: link{auth: cfg.Auth}, cfg: cfg, rnd: random(cfg.Seed), groups: map[netip.Addr]*membership{}}
+	m.lastTx = uint32(m.rnd.next())
+	return m, nil
+}
+
+// Join makes the member confirm notifications that agree with ms. It must come
+// before the master registers the group, or the first Notify is refused. One
+// queue pair per group: a second Join of a group fails unless the first has
+// ended; to join anew call Forget first.
+func (m *Member) Join(ms Membership) error {
+	if !unicast(ms.Group) || ms.Group.Is4() != m.cfg.Local.Addr().Is4() {
+		return fmt.Errorf("join group %s: not a unicast address of the family of %s", ms.Group, m.cfg.Local.Addr())
+	}
+	if !ms.QPN.Valid() || !ms.VirtualQPN.Valid() || !validPMTU(ms.PMTU) || ms.SQPSN > rocev2.PSNMask || ms.RQPSN > rocev2.PSNMask {
+		return fmt.Errorf("join %v: QPNs must be in 0x10..0xfffffe, PSNs have 24 bits, and the path MTU is 256, 512, 1024, 2048 or 4096", ms)
+	}
+	old := m.groups[ms.Group]
+	if old != nil && !old.over {
+		return fmt.Errorf("join group %s: joined already with qpn 0x%x", ms.Group, uint32(old.QPN))
+	}
+	g := &membership{Membership: ms}
+	if old != nil {
+		g.epoch, g.over = old.epoch, true // an epoch that has ended stays over
+	}
+	m.groups[ms.Group] = g
+	return nil
+}
+
+// Forget drops all knowledge of a group without telling the switch.
+func (m *Member) Forget(group netip.Addr) { delete(m.groups, group) }
+
+// Leave asks the switch to take us out. The outcome is an event, GroupGone with
+// Why Left or LeaveFailed. If the switch has never told us that we are in, the
+// event comes at once.
+func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
+	out.reset()
+	g := m.groups[group]
+	if g == nil {
+		return fmt.Errorf("leave group %s: not joined", group)
+	}
+	if g.leaving {
+		return nil
+	}
+	if g.epoch == 0 || g.over {
+		delete(m.groups, group)
+		out.Events = append(out.Events, Event{Kind: GroupGone, Group: group, Epoch: g.epoch, Member: m.key(g), Why: Left})
+		return nil
+	}
+	m.lastTx++
+	g.leaving, g.tx, g.deadline = true, m.lastTx, now+m.cfg.Deadline
+	g.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.sendLeave(g, out)
+	return nil
+}
+
+func (m *Member) key(g *membership) MemberKey { return MemberKey{m.cfg.Local.Addr(), g.QPN} }
+
+func (m *Member) sendLeave(g *membership, out *Output) {
+	m.toSwitch(g.Group, g.epoch, g.instance, g.tx, &Leave{Member: m.key(g)}, out)
+}
+
+func (m *Member) toSwitch(group netip.Addr, epoch, instance uint64, tx uint32, body Body, out *Output) {
+	m.send(m.cfg.Local, netip.AddrPortFrom(group, m.cfg.Port), &Message{Header: Header{
+		Epoch: epoch, Instance: instance, Transaction: tx, Total: 1, Group: group, ReplyTo: m.cfg.Local,
+	}, Body: body}, out)
+}
+
+// NextDeadline returns when Advance wants to be called next.
+func (m *Member) NextDeadline() (time.Duration, bool) {
+	var d deadlines
+	for _, g := range m.groups {
+		if g.leaving {
+			d.add(g.retry.next)
+			d.add(g.deadline)
+		}
+	}
+	return d.at, d.ok
+}
+
+// Advance fires every deadline <= now.
+func (m *Member) Advance(now time.Duration, out *Output) {
+	out.reset()
+	for _, ip := range sortedKeys(m.groups) {
+		g := m.groups[ip]
+		switch {
+		case !g.leaving:
+		case now >= g.deadline:
+			g.leaving, g.over = false, true
+			out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: ip, Epoch: g.epoch, Member: m.key(g), Err: &Failure{
+				Group: ip, Doing: "leave", SwitchSilent: true, After: m.cfg.Deadline,
+			}})
+		case now >= g.retry.next:
+			g.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			m.sendLeave(g, out)
+		}
+	}
+}

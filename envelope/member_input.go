@@ -1,0 +1,173 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// Input takes one UDP payload that arrived for the member.
+func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
+	out.reset()
+	msg, _, perr := m.auth.Keys.open(b, m.auth.Insecure)
+	if perr != nil {
+		m.drop(perr.Drop, out)
+		return
+	}
+	switch body := msg.Body.(type) {
+	case *Notify:
+		m.notify(&msg, body, out)
+	case *Gone:
+		m.gone(&msg, body, out)
+	case *Accept:
+		m.left(&msg, body.Request, nil, out)
+	case *Reject:
+		m.left(&msg, body.Request, &body.Problem, out)
+	case *Challenge:
+		m.challenge(&msg, body, out)
+	default:
+		m.drop(WrongRole, out)
+	}
+}
+
+// notify compares what the switch says about us with what we have, and answers
+// the master either way, so that it learns who disagrees and about what. An
+// epoch that is older than the newest, or over, is not answered.
+func (m *Member) notify(msg *Message, n *Notify, out *Output) {
+	var rec *MemberRecord
+	for i := range n.Members {
+		if n.Members[i].IP == m.cfg.Local.Addr() {
+			rec = &n.Members[i]
+		}
+	}
+	if rec == nil || msg.ReplyTo.Addr().IsUnspecified() || msg.ReplyTo.Port() == 0 {
+		m.drop(NotForUs, out)
+		return
+	}
+	g := m.groups[msg.Group]
+	if g == nil {
+		m.confirm(msg, &Confirm{Member: rec.Key(), Status: NotJoined}, out)
+		return
+	}
+	if msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.over || g.leaving {
+		m.drop(StaleMessage, out)
+		return
+	}
+	status := compare(&g.Membership, &n.GroupBody, rec)
+	m.confirm(msg, &Confirm{Member: rec.Key(), Status: status, QPN: g.QPN, SQPSN: g.SQPSN, RQPSN: g.RQPSN}, out)
+	e := Event{Group: msg.Group, Epoch: msg.Epoch, Member: m.key(g), Status: status}
+	switch {
+	case status != Confirmed && g.refused != msg.Epoch:
+		g.refused = msg.Epoch
+		e.Kind = RegistrationFailed
+		out.Events = append(out.Events, e)
+	case status == Confirmed && (g.epoch != msg.Epoch || g.over):
+		g.epoch, g.over = msg.Epoch, false
+		e.Kind = Registered
+		out.Events = append(out.Events, e)
+	}
+	if status == Confirmed {
+		g.instance = msg.Instance
+	}
+}
+
+// compare returns Confirmed, or the first thing in which the registration
+// differs from the queue pair.
+func compare(g *Membership, n *GroupBody, rec *MemberRecord) Status {
+	switch {
+	case rec.QPN != g.QPN:
+		return QPNMismatch
+	case n.QPN != g.VirtualQPN:
+		return VirtualQPNMismatch
+	case n.PMTU != g.PMTU:
+		return PMTUMismatch
+	case rec.SQPSN != g.SQPSN:
+		return SQPSNMismatch
+	case rec.RQPSN != g.RQPSN:
+		return RQPSNMismatch
+	case rec.Window != g.Window && (rec.Window != mcast.Window{} || n.Window != mcast.Window{}):
+		// A member may have a window that a group without one does not use.
+		return WindowMismatch
+	}
+	return Confirmed
+}
+
+// confirm answers a Notify, to the master.
+func (m *Member) confirm(msg *Message, c *Confirm, out *Output) {
+	m.send(m.cfg.Local, msg.ReplyTo, &Message{Header: Header{
+		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: msg.Group, ReplyTo: m.cfg.Local,
+	}, Body: c}, out)
+}
+
+// gone acknowledges every Gone that is about us, known or not, so that the
+// switch can stop repeating it.
+func (m *Member) gone(msg *Message, body *Gone, out *Output) {
+	if body.Member.IP != m.cfg.Local.Addr() {
+		m.drop(NotForUs, out)
+		return
+	}
+	m.toSwitch(msg.Group, msg.Epoch, msg.Instance, msg.Transaction, &Ack{}, out)
+	g := m.groups[msg.Group]
+	switch {
+	case g == nil:
+		m.drop(UnknownGroupMsg, out)
+	case msg.Epoch < g.epoch || body.Member.QPN != g.QPN:
+		m.drop(StaleMessage, out)
+	case msg.Epoch == g.epoch && g.over:
+		m.drop(DuplicateMsg, out)
+	case g.epoch == 0: // nothing that anyone here relies on; but a late Notify of it is void
+		g.epoch, g.over = msg.Epoch, true
+		m.drop(StaleMessage, out)
+	default: // also of an epoch whose Notify was lost
+		m.end(g, msg.Epoch, body.Why, out)
+		out.Events[len(out.Events)-1].PSN = body.PSN
+	}
+}
+
+// end closes an epoch.
+func (m *Member) end(g *membership, epoch uint64, why Why, out *Output) {
+	g.epoch, g.over, g.leaving = epoch, true, false
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: g.Group, Epoch: epoch, Member: m.key(g), Why: why})
+}
+
+// leaver returns the membership whose Leave msg answers, or nil.
+func (m *Member) leaver(msg *Message, t Type, out *Output) *membership {
+	g := m.groups[msg.Group]
+	if g == nil || !g.leaving || t != TypeLeave || msg.Transaction != g.tx || msg.Epoch != g.epoch {
+		m.drop(Unsolicited, out)
+		return nil
+	}
+	return g
+}
+
+// left takes the answer to Leave. A switch that knows no such group, or only a
+// newer epoch of it, has us out as well.
+func (m *Member) left(msg *Message, t Type, p *Problem, out *Output) {
+	g := m.leaver(msg, t, out)
+	switch {
+	case g == nil:
+	case p == nil || p.Reason == UnknownGroup || p.Reason == StaleEpoch:
+		m.end(g, g.epoch, Left, out)
+	default:
+		g.leaving = false
+		out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: g.Group, Epoch: g.epoch, Member: m.key(g),
+			Err: &Failure{Group: g.Group, Doing: "leave", Problem: p}})
+	}
+}
+
+// challenge repeats our Leave for the registrar's new instance.
+func (m *Member) challenge(msg *Message, c *Challenge, out *Output) {
+	g := m.leaver(msg, c.Request, out)
+	switch {
+	case g == nil:
+	case msg.Instance == 0 || msg.Instance == g.instance:
+		m.drop(DuplicateMsg, out)
+	default:
+		g.instance = msg.Instance
+		m.sendLeave(g, out)
+	}
+}

@@ -1,0 +1,164 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+// Reason says why a request was rejected. The numbers are on the wire.
+type Reason uint8
+
+// Reasons for a Reject.
+const (
+	NoReason              Reason = 0
+	UnknownMemberLocation Reason = 1  // no neighbour, FDB entry or route leads to the member
+	PathMTUMismatch       Reason = 2  // not a path MTU, or more than the switch's ports carry; Value: the largest it serves, in bytes
+	TableFull             Reason = 3  // Value: the number of groups the switch has room for
+	BadAuthentication     Reason = 4  // unknown key, wrong MAC, or none; only ever a hint, see Reject
+	OverlappingMembers    Reason = 5  // an IP twice in the group, or a QP that is in another group
+	StaleEpoch            Reason = 6  // Value: the newest epoch the switch knows for the group
+	EpochConflict         Reason = 7  // same epoch, other content; Value: as StaleEpoch
+	BadWindow             Reason = 8  // missing, shorter than the group's, or past the end of memory
+	NotGroupPrefix        Reason = 9  // the GroupIP is not in a prefix that the switch serves
+	Malformed             Reason = 10 // authentic but not well formed
+	TooManyMembers        Reason = 11 // Value: the largest number the switch takes
+	TooFewMembers         Reason = 12 // fewer than two
+	FamilyMismatch        Reason = 13 // a member is of another IP family than the GroupIP
+	BadMember             Reason = 14 // the member's IP cannot be a host's, or its QPN an RC queue pair's
+	BadVirtualQPN         Reason = 15 // the group's virtual QPN cannot be an RC queue pair's
+	UnknownGroup          Reason = 16 // nothing is registered at this GroupIP in this epoch
+	NotAllowed            Reason = 17 // the asker is neither the group's master nor the member concerned
+	NumReasons            Reason = 18
+)
+
+var reasonNames = [NumReasons]string{
+	NoReason:              "none",
+	UnknownMemberLocation: "unknown member location",
+	PathMTUMismatch:       "path MTU mismatch",
+	TableFull:             "table full",
+	BadAuthentication:     "bad authentication",
+	OverlappingMembers:    "overlapping members",
+	StaleEpoch:            "stale epoch",
+	EpochConflict:         "same epoch with other content",
+	BadWindow:             "bad window",
+	NotGroupPrefix:        "not a group prefix",
+	Malformed:             "malformed",
+	TooManyMembers:        "too many members",
+	TooFewMembers:         "too few members",
+	FamilyMismatch:        "IP family mismatch",
+	BadMember:             "invalid member",
+	BadVirtualQPN:         "invalid virtual QPN",
+	UnknownGroup:          "unknown group",
+	NotAllowed:            "not allowed",
+}
+
+// String returns r in words.
+func (r Reason) String() string {
+	if r < NumReasons {
+		return reasonNames[r]
+	}
+	return "unknown reason"
+}
+
+// Why says why a group, or one member of it, is gone. The numbers are on the
+// wire.
+type Why uint8
+
+// Reasons for the end of a group or membership.
+const (
+	NotGone  Why = 0
+	Deleted  Why = 1 // by the master or the operator
+	Expired  Why = 2 // the lease ran out
+	Replaced Why = 3 // a newer epoch of the group does not have the member
+	Left     Why = 4 // the member left by itself
+	Removed  Why = 5 // the master removed the member
+	Evicted  Why = 6 // the switch did, by the policy Evict: a fatal NAK or silence
+	Failed   Why = 7 // a fatal NAK under the policy Strict: the group is dead, not only the member
+	NumWhys  Why = 8
+)
+
+var whyNames = [NumWhys]string{
+	NotGone: "not gone", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
+	Left: "left", Removed: "removed by the master", Evicted: "evicted", Failed: "group failed",
+}
+
+// String returns w in words.
+func (w Why) String() string {
+	if w < NumWhys {
+		return whyNames[w]
+	}
+	return "unknown"
+}
+
+// Status is a member's answer to a Notify. The numbers are on the wire.
+type Status uint8
+
+// Statuses. All but Confirmed are refusals: what the switch was told about the
+// member is not what the member's queue pair was set up with.
+const (
+	Confirmed          Status = 0
+	NotJoined          Status = 1 // the member knows nothing of this group
+	QPNMismatch        Status = 2
+	SQPSNMismatch      Status = 3
+	RQPSNMismatch      Status = 4
+	VirtualQPNMismatch Status = 5
+	PMTUMismatch       Status = 6
+	WindowMismatch     Status = 7
+	NumStatuses        Status = 8
+)
+
+var statusNames = [NumStatuses]string{
+	Confirmed: "confirmed", NotJoined: "has not joined the group", QPNMismatch: "has another QPN",
+	SQPSNMismatch: "has another sq_psn", RQPSNMismatch: "has another rq_psn",
+	VirtualQPNMismatch: "is connected to another virtual QPN", PMTUMismatch: "has another path MTU",
+	WindowMismatch: "has another WRITE window",
+}
+
+// String returns s in words that follow a member's name.
+func (s Status) String() string {
+	if s < NumStatuses {
+		return statusNames[s]
+	}
+	return "gave an unknown status"
+}
+
+// Drop says why an arriving message had no effect. Every reason has a counter
+// in each machine.
+type Drop uint8
+
+// Reasons for a drop.
+const (
+	NoDrop          Drop = iota
+	Truncated            // shorter than its header, body or MAC
+	BadMagic             // not this protocol
+	BadVersion           // another version of it
+	BadFormat            // lengths or fields that contradict each other
+	Unauthenticated      // key id 0, but Insecure is not set
+	UnknownKey           // a key id that is not configured
+	BadMAC               // the HMAC does not match
+	WrongRole            // a message that this machine never gets
+	WrongSource          // the IP source is not the ReplyTo address
+	WrongInstance        // of another life of the registrar; answered with a Challenge
+	StaleMessage         // an older epoch or transaction
+	DuplicateMsg         // seen before; answered again if it asks for an answer
+	UnknownGroupMsg      // no such group here
+	NotForUs             // none of its records is ours
+	Unsolicited          // an answer to nothing we asked
+	PendingFull          // too many registrations are being reassembled
+	Rejected             // answered with a Reject
+	NumDrops
+)
+
+var dropNames = [NumDrops]string{
+	NoDrop: "none", Truncated: "truncated", BadMagic: "bad_magic", BadVersion: "bad_version", BadFormat: "bad_format",
+	Unauthenticated: "unauthenticated", UnknownKey: "unknown_key", BadMAC: "bad_mac", WrongRole: "wrong_role",
+	WrongSource: "wrong_source", WrongInstance: "wrong_instance", StaleMessage: "stale", DuplicateMsg: "duplicate",
+	UnknownGroupMsg: "unknown_group", NotForUs: "not_for_us", Unsolicited: "unsolicited", PendingFull: "pending_full",
+	Rejected: "rejected",
+}
+
+// String returns the name under which d is counted.
+func (d Drop) String() string {
+	if d < NumDrops {
+		return dropNames[d]
+	}
+	return "invalid"
+}

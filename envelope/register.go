@@ -1,0 +1,136 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// GroupBody is the body of Register and Notify: what holds for the whole group,
+// and the records of some of its members.
+type GroupBody struct {
+	QPN          rocev2.QPN // the virtual QPN
+	PMTU         int        // bytes, 0..65535; whether it is a path MTU is for the registrar to say
+	Policy       mcast.Policy
+	TotalMembers int // of the group, in all segments; 0..65535
+	DeadAfter    time.Duration
+	Lease        time.Duration
+	Window       mcast.Window // zero for none
+	Members      []MemberRecord
+}
+
+// Register is one segment of a registration. All segments of one say the same
+// but for Members, which are the group's in order.
+type Register struct{ GroupBody }
+
+// Notify tells a member how the switch serves it: Members holds its record and
+// no other's (the paper's downstream envelope). Transaction is the one of the
+// registration, or of the Renew that asked for it; ReplyTo is the master's
+// address, for the Confirm.
+type Notify struct{ GroupBody }
+
+const (
+	groupFixedLen = 25   // the fields before the window
+	groupWindow   = 0x01 // a window follows
+)
+
+func (*Register) kind() Type { return TypeRegister }
+func (*Notify) kind() Type   { return TypeNotify }
+
+// size returns the bytes of the body without its record section.
+func (g *GroupBody) size() int {
+	if g.Window != (mcast.Window{}) {
+		return groupFixedLen + windowLen
+	}
+	return groupFixedLen
+}
+
+func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
+	if g.QPN > rocev2.PSNMask || g.PMTU < 0 || g.PMTU > 0xFFFF || g.TotalMembers < 0 || g.TotalMembers > 0xFFFF || g.DeadAfter < 0 || g.Lease < 0 {
+		return nil, fmt.Errorf("a field is out of range: qpn 0x%x, pmtu %d, %d members, dead after %v, lease %v",
+			uint32(g.QPN), g.PMTU, g.TotalMembers, g.DeadAfter, g.Lease)
+	}
+	flags := byte(0)
+	if g.Window != (mcast.Window{}) {
+		flags = groupWindow
+	}
+	be := binary.BigEndian
+	b = append(b, flags, byte(g.Policy))
+	b = append24(b, uint32(g.QPN))
+	b = be.AppendUint16(b, uint16(g.PMTU))
+	b = be.AppendUint16(b, uint16(g.TotalMembers))
+	b = be.AppendUint64(b, uint64(g.DeadAfter))
+	b = be.AppendUint64(b, uint64(g.Lease))
+	if flags != 0 {
+		b = appendWindow(b, g.Window)
+	}
+	return appendSection(b, g.Members, v6)
+}
+
+func parseGroup(r *reader, v6 bool) GroupBody {
+	flags := r.u8()
+	if flags&^groupWindow != 0 {
+		r.fail("group flags")
+	}
+	g := GroupBody{
+		Policy: mcast.Policy(r.u8()), QPN: rocev2.QPN(r.u24()), PMTU: int(r.u16()), TotalMembers: int(r.u16()),
+		DeadAfter: r.duration(), Lease: r.duration(),
+	}
+	if flags&groupWindow != 0 {
+		if g.Window = r.window(); g.Window == (mcast.Window{}) && !r.short {
+			r.fail("window of zeros")
+		}
+	}
+	g.Members = parseSection(r, v6)
+	return g
+}
+
+// sameGroup reports that a and b are segments of one registration.
+func sameGroup(a, b *GroupBody) bool {
+	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.Policy == b.Policy && a.TotalMembers == b.TotalMembers &&
+		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window
+}
+
+// groupBody returns the body that says r with the given members.
+func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
+	return GroupBody{
+		QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, TotalMembers: len(r.Members),
+		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Members: ms,
+	}
+}
+
+// Segments cuts r into Register bodies that each fit, with header and MAC, into
+// an IP packet of mtu bytes (no IP options). It fails if not even one record
+// fits, or the group has more members than the format can count.
+func (r *Registration) Segments(mtu int) ([]*Register, error) {
+	if len(r.Members) > 0xFFFF {
+		return nil, fmt.Errorf("group %s: %d members; the format counts to 65535", r.Group, len(r.Members))
+	}
+	v6 := r.Group.Is6()
+	g := r.groupBody(nil)
+	room := payloadRoom(mtu, v6) - g.size()
+	var segs []*Register
+	for rest := r.Members; len(rest) > 0 || segs == nil; {
+		n := fit(rest, v6, room)
+		if n == 0 {
+			return nil, fmt.Errorf("group %s: no member fits into a packet of %d bytes; use a larger one", r.Group, mtu)
+		}
+		segs = append(segs, &Register{r.groupBody(rest[:n])})
+		rest = rest[n:]
+	}
+	return segs, nil
+}
+
+// payloadRoom returns the bytes for a body in an IP packet of mtu bytes.
+func payloadRoom(mtu int, v6 bool) int {
+	if v6 {
+		return mtu - 40 - 8 - headerLen(true) - MACLen
+	}
+	return mtu - 20 - 8 - headerLen(false) - MACLen
+}

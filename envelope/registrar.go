@@ -1,0 +1,310 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Table is what the registrar fills: the switch's forwarding table with all
+// that has to be known to serve a group. The registrar calls it synchronously,
+// from within its own methods.
+type Table interface {
+	// Install creates the group, or replaces the one with the same GroupIP as a
+	// whole. Unless it answers VerdictAccepted, nothing has changed. It must not
+	// keep or change reg.
+	Install(reg *Registration) Verdict
+	// Remove forgets a group.
+	Remove(group netip.Addr, why Why)
+	// RemoveMember takes one member out of a group.
+	RemoveMember(group netip.Addr, member MemberKey, why Why)
+}
+
+// VerdictKind is the kind of a Verdict.
+type VerdictKind uint8
+
+// Verdicts. The zero value is none of them.
+const (
+	VerdictAccepted VerdictKind = iota + 1
+	VerdictLater                // a member's location is being resolved; the registrar asks again
+	VerdictRejected
+)
+
+// Verdict is a Table's answer to Install. Under VerdictLater, Problem.Member is
+// the member that is not located yet; under VerdictRejected, Problem is final.
+type Verdict struct {
+	Kind    VerdictKind
+	Problem Problem
+}
+
+// RegistrarConfig configures a Registrar. Zero fields take the defaults.
+type RegistrarConfig struct {
+	// Instance is a random number other than 0, new at each boot: messages for
+	// another one cannot have been meant for this life of the switch.
+	Instance uint64
+	Port     uint16 // ours, and the members'; default DefaultPort
+	Auth     Auth
+	Seed     uint64         // for jitter
+	Prefixes []netip.Prefix // GroupIPs that we serve; at least one
+	MaxPMTU  int            // largest path MTU in bytes that all ports carry; default 4096
+
+	MaxGroups  int // installed or being located; default 1024
+	MaxMembers int // of one group; default 1024
+	MaxPending int // registrations being reassembled; default 64
+	MaxEpochs  int // groups whose epoch is remembered; default 65536, at least 2*(MaxGroups+1)
+	MaxEvents  int // Gone messages that wait for their Ack; default 4096
+
+	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
+	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 200 ms
+	LocateTimeout     time.Duration // until VerdictLater becomes UnknownMemberLocation; default 5 s
+	DefaultLease      time.Duration // for masters that ask for none; default 60 s
+	MinLease          time.Duration // default 1 s
+	MaxLease          time.Duration // default 1 h
+	EventRetry        time.Duration // first wait for the Ack of a Gone, doubled each time; default 200 ms
+	EventTries        int           // sends of a Gone in all; default 6
+	// HintInterval is the least time between two answers to messages that are
+	// not authenticated: one Reject, with BadAuthentication, never longer than
+	// what it answers. Default 1 s; negative for none at all.
+	HintInterval time.Duration
+}
+
+func (c *RegistrarConfig) setDefaults() error {
+	defaultTo(&c.Port, DefaultPort)
+	defaultTo(&c.MaxPMTU, 4096)
+	defaultTo(&c.MaxGroups, 1024)
+	defaultTo(&c.MaxMembers, 1024)
+	defaultTo(&c.MaxPending, 64)
+	defaultTo(&c.MaxEpochs, max(65536, 2*(c.MaxGroups+1)))
+	defaultTo(&c.MaxEvents, 4096)
+	defaultTo(&c.ReassemblyTimeout, 5*time.Second)
+	defaultTo(&c.LocateRetry, 200*time.Millisecond)
+	defaultTo(&c.LocateTimeout, 5*time.Second)
+	defaultTo(&c.DefaultLease, time.Minute)
+	defaultTo(&c.MinLease, time.Second)
+	defaultTo(&c.MaxLease, time.Hour)
+	defaultTo(&c.EventRetry, 200*time.Millisecond)
+	defaultTo(&c.EventTries, 6)
+	defaultTo(&c.HintInterval, time.Second)
+	switch {
+	case c.Instance == 0:
+		return fmt.Errorf("instance 0; take a random number at boot")
+	case len(c.Prefixes) == 0:
+		return fmt.Errorf("no group prefix; configure at least one")
+	case !validPMTU(c.MaxPMTU):
+		return fmt.Errorf("largest path MTU %d; must be 256, 512, 1024, 2048 or 4096", c.MaxPMTU)
+	case c.MaxGroups < 1 || c.MaxMembers < 2 || c.MaxMembers > 0xFFFF || c.MaxPending < 1 || c.MaxEvents < 1 || c.EventTries < 1:
+		return fmt.Errorf("limits: %d groups, %d members, %d pending, %d events, %d tries; need at least 1, 2..65535, 1, 1 and 1",
+			c.MaxGroups, c.MaxMembers, c.MaxPending, c.MaxEvents, c.EventTries)
+	case c.MaxEpochs < 2*(c.MaxGroups+1):
+		return fmt.Errorf("%d epochs remembered for %d groups; need at least %d", c.MaxEpochs, c.MaxGroups, 2*(c.MaxGroups+1))
+	case c.ReassemblyTimeout <= 0 || c.LocateRetry <= 0 || c.LocateTimeout <= 0 || c.EventRetry <= 0:
+		return fmt.Errorf("timeouts must be positive")
+	case c.MinLease <= 0 || c.MaxLease < c.MinLease || c.DefaultLease < c.MinLease || c.DefaultLease > c.MaxLease:
+		return fmt.Errorf("leases: least %v, default %v, most %v; must be positive and in this order", c.MinLease, c.DefaultLease, c.MaxLease)
+	}
+	for _, p := range c.Prefixes {
+		if !p.IsValid() || p.Addr().Is4In6() || !unicast(p.Addr()) && p.Bits() > 0 {
+			return fmt.Errorf("group prefix %s: must be a unicast prefix", p)
+		}
+	}
+	return c.Auth.check()
+}
+
+// Registrar is the switch's side. It verifies registrations, fills the Table,
+// tells the members, and takes groups away when their lease ends.
+type Registrar struct {
+	link
+	cfg      RegistrarConfig
+	table    Table
+	instance uint64
+	rnd      random
+	groups   map[netip.Addr]*group       // installed
+	locating map[netip.Addr]*group       // complete, but a member is not located yet
+	pending  map[netip.Addr]*assembly    // incomplete
+	epochs   map[netip.Addr]*epochRecord // survives the groups
+	members  map[MemberKey]netip.Addr    // of installed groups
+	events   []*goneEvent                // in order of id
+	eventID  uint32
+	hintAt   time.Duration // when the next unauthenticated Reject may be sent
+}
+
+// group is a complete registration.
+type group struct {
+	reg        Registration // Members: the ones still in it
+	tx         uint32       // of the Register, then of the newest Renew
+	segments   []digest     // of the Register, to know a duplicate by
+	leaseUntil time.Duration
+	// while being located
+	nextTry, giveUp time.Duration
+	missing         MemberKey
+}
+
+// local reports that the group was registered by hand.
+func (g *group) local() bool { return !g.reg.Master.IsValid() }
+
+// epochRecord remembers the newest epochs of a group, so that what was captured
+// on the wire cannot be registered again once the group is gone.
+type epochRecord struct {
+	accepted uint64  // newest epoch that was installed
+	rejected uint64  // newest epoch that was turned down; counts if above accepted
+	problem  Problem // why
+}
+
+func (e *epochRecord) newest() uint64 { return max(e.accepted, e.rejected) }
+
+// NewRegistrar makes a registrar that fills t. Errors name what is wrong with
+// the configuration.
+func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, fmt.Errorf("registrar: %w", err)
+	}
+	return &Registrar{
+		link: link{auth: cfg.Auth}, cfg: cfg, table: t, instance: cfg.Instance, rnd: random(cfg.Seed),
+		groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[netip.Addr]*assembly{},
+		epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
+	}, nil
+}
+
+// Groups returns the GroupIPs of all installed groups, sorted.
+func (r *Registrar) Groups() []netip.Addr { return sortedKeys(r.groups) }
+
+// Group returns a copy of an installed group's registration, without the
+// members that have left, and when its lease ends (0 for a local group).
+func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Duration, ok bool) {
+	g := r.groups[ip]
+	if g == nil {
+		return Registration{}, 0, false
+	}
+	reg = g.reg
+	reg.Members = slices.Clone(g.reg.Members)
+	return reg, g.leaseUntil, true
+}
+
+// Instance returns the number that requests must carry now.
+func (r *Registrar) Instance() uint64 { return r.instance }
+
+// sortedKeys makes the order in which maps are walked the same in every run.
+func sortedKeys[V any](m map[netip.Addr]V) []netip.Addr {
+	ks := make([]netip.Addr, 0, len(m))
+	for k := range m {
+		ks = append(ks, k)
+	}
+	slices.SortFunc(ks, netip.Addr.Compare)
+	return ks
+}
+
+// Input takes one UDP payload that arrived for a GroupIP at our port.
+func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
+	out.reset()
+	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	m, authentic, perr := r.auth.Keys.open(b, r.auth.Insecure)
+	if perr != nil {
+		r.drop(perr.Drop, out)
+		switch {
+		case !authentic:
+			r.hint(now, from, &m.Header, perr.Drop, len(b), out)
+		case isRequest(m.Type) && from.Addr() == m.ReplyTo.Addr() && m.ReplyTo.Port() != 0 && m.Instance == r.instance:
+			r.answerReject(&m.Header, Problem{Reason: Malformed}, out)
+		}
+		return
+	}
+	switch {
+	case m.Relay || !isRequest(m.Type) && m.Type != TypeAck:
+		r.drop(WrongRole, out) // Relay is for trees
+	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
+		r.drop(WrongSource, out)
+	case m.Type == TypeAck:
+		r.ack(from, &m, out)
+	case !r.serves(m.Group):
+		r.turnDown(&m.Header, Problem{Reason: NotGroupPrefix}, out)
+	case m.Instance != r.instance || m.Epoch == 0:
+		r.challenge(&m, out)
+	default:
+		r.request(now, &m, out)
+	}
+}
+
+func isRequest(t Type) bool {
+	return t == TypeRegister || t == TypeLeave || t == TypeDelete || t == TypeRenew
+}
+
+func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
+	switch body := m.Body.(type) {
+	case *Register:
+		r.register(now, m, body, out)
+	case *Renew:
+		r.renew(now, m, body, out)
+	case *Leave:
+		r.leave(now, m, body, out)
+	case *Delete:
+		r.delete(now, m, out)
+	}
+}
+
+// serves reports that ip is in one of our prefixes.
+func (r *Registrar) serves(ip netip.Addr) bool {
+	if !unicast(ip) {
+		return false
+	}
+	for _, p := range r.cfg.Prefixes {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// reply sends the answer to the request with header h to whom it asks for: the
+// address is under the MAC, so a replay from elsewhere is not answered there.
+func (r *Registrar) reply(h *Header, body Body, out *Output) {
+	us := netip.AddrPortFrom(h.Group, r.cfg.Port)
+	r.send(us, h.ReplyTo, &Message{Header: Header{
+		Epoch: h.Epoch, Instance: r.instance, Transaction: h.Transaction, Total: 1, Group: h.Group, ReplyTo: us,
+	}, Body: body}, out)
+}
+
+func (r *Registrar) answerReject(h *Header, p Problem, out *Output) {
+	if p.Member.IP.IsValid() && p.Member.IP.Is4() != h.Group.Is4() {
+		p.Member = MemberKey{}
+	}
+	r.reply(h, &Reject{Request: h.Type, Problem: p}, out)
+}
+
+// turnDown answers with a Reject and counts the request as dropped.
+func (r *Registrar) turnDown(h *Header, p Problem, out *Output) {
+	r.drop(Rejected, out)
+	r.answerReject(h, p, out)
+}
+
+// challenge answers a request of another instance, once per registration.
+func (r *Registrar) challenge(m *Message, out *Output) {
+	r.drop(WrongInstance, out)
+	if m.Seq != 0 {
+		return
+	}
+	r.reply(&m.Header, &Challenge{Request: m.Type, Known: r.newest(m.Group)}, out)
+}
+
+// hint tells a sender without our key so, at most once in HintInterval and
+// never with more bytes than it sent: whoever forges a source gains nothing.
+func (r *Registrar) hint(now time.Duration, from netip.AddrPort, h *Header, d Drop, size int, out *Output) {
+	if d != Unauthenticated && d != UnknownKey && d != BadMAC || r.cfg.HintInterval < 0 || now < r.hintAt {
+		return
+	}
+	if !isRequest(h.Type) || h.Relay || !r.serves(h.Group) || from.Addr() != h.ReplyTo.Addr() {
+		return
+	}
+	us := netip.AddrPortFrom(h.Group, r.cfg.Port)
+	b, err := Keys(nil).Append(nil, &Message{Header: Header{
+		Epoch: h.Epoch, Transaction: h.Transaction, Total: 1, Group: h.Group, ReplyTo: us,
+	}, Body: &Reject{Request: h.Type, Problem: Problem{Reason: BadAuthentication}}}, 0)
+	if err != nil || len(b) > size {
+		return
+	}
+	r.hintAt = now + r.cfg.HintInterval
+	out.Packets = append(out.Packets, Packet{Src: us, Dst: from, Data: b})
+}

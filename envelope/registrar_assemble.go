@@ -1,0 +1,225 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"time"
+)
+
+// digest stands for the contents of one segment.
+type digest [sha256.Size]byte
+
+// assembly is a registration some of whose segments have arrived.
+type assembly struct {
+	header   Header // of the segment that came first
+	group    GroupBody
+	parts    [][]MemberRecord // by Seq; nil: missing
+	digests  []digest
+	have     int
+	members  int // in parts
+	deadline time.Duration
+}
+
+// digestOf identifies a segment's contents. The encoding is a function of the
+// contents, so it can stand for them.
+func digestOf(m *Message, body *Register) digest {
+	b, err := body.append(nil, m.Group.Is6())
+	if err != nil { // what was parsed can be encoded
+		panic("envelope: re-encode a parsed segment: " + err.Error())
+	}
+	return sha256.Sum256(append(b, byte(m.Total>>8), byte(m.Total), byte(m.Seq>>8), byte(m.Seq)))
+}
+
+// register takes one segment.
+func (r *Registrar) register(now time.Duration, m *Message, body *Register, out *Output) {
+	d := digestOf(m, body)
+	if g := r.groups[m.Group]; g != nil && g.reg.Epoch == m.Epoch {
+		r.again(m, g, d, out)
+		return
+	}
+	if g := r.locating[m.Group]; g != nil && g.reg.Epoch == m.Epoch {
+		if !g.has(m, d) {
+			r.turnDown(&m.Header, Problem{Reason: EpochConflict, Value: m.Epoch}, out)
+			return
+		}
+		r.drop(DuplicateMsg, out) // it will be answered when its members are located
+		return
+	}
+	if newest := r.newest(m.Group); m.Epoch <= newest {
+		p := Problem{Reason: StaleEpoch, Value: newest}
+		if e := r.epochs[m.Group]; e != nil && m.Epoch == e.rejected && e.rejected > e.accepted {
+			p = e.problem // the same question gets the same answer
+		}
+		r.turnDown(&m.Header, p, out)
+		return
+	}
+	a := r.assemblyFor(now, m, body, out)
+	if a == nil || !r.addSegment(now, a, m, body, d, out) || a.have < len(a.parts) {
+		return
+	}
+	delete(r.pending, m.Group)
+	r.complete(now, a, out)
+}
+
+// has reports that m, with digest d, is one of the segments that g was made of.
+func (g *group) has(m *Message, d digest) bool {
+	return int(m.Total) == len(g.segments) && g.segments[m.Seq] == d && m.ReplyTo == g.reg.Master
+}
+
+// again answers a segment of the epoch that is installed: the master has not
+// had our Accept, or the network has made a copy. The lease is not extended, or
+// a captured segment could be used to keep a group alive.
+func (r *Registrar) again(m *Message, g *group, d digest, out *Output) {
+	if g.local() || !g.has(m, d) {
+		r.turnDown(&m.Header, Problem{Reason: EpochConflict, Value: r.newest(m.Group)}, out)
+		return
+	}
+	r.drop(DuplicateMsg, out)
+	r.acceptRegister(&m.Header, g, out)
+}
+
+func (r *Registrar) acceptRegister(h *Header, g *group, out *Output) {
+	r.reply(h, &Accept{Request: TypeRegister, Members: len(g.reg.Members), Lease: g.reg.Lease}, out)
+}
+
+// assemblyFor returns the assembly that m belongs to, or nil if there is none
+// and can be none.
+func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, out *Output) *assembly {
+	a := r.pending[m.Group]
+	if a != nil && (m.Epoch > a.header.Epoch || m.Epoch == a.header.Epoch && int32(m.Transaction-a.header.Transaction) > 0) {
+		a = nil // a newer one takes its place
+	} else if a != nil && (m.Epoch != a.header.Epoch || m.Transaction != a.header.Transaction) {
+		r.drop(StaleMessage, out)
+		return nil
+	}
+	if a != nil {
+		return a
+	}
+	switch {
+	case body.TotalMembers > r.cfg.MaxMembers:
+		r.refuse(&m.Header, Problem{Reason: TooManyMembers, Value: uint64(r.cfg.MaxMembers)}, out)
+		return nil
+	case int(m.Total) > max(1, body.TotalMembers):
+		r.refuse(&m.Header, Problem{Reason: Malformed}, out) // a segment without a member
+		return nil
+	case r.pending[m.Group] == nil && len(r.pending) >= r.cfg.MaxPending:
+		r.drop(PendingFull, out) // the master tries again
+		return nil
+	}
+	a = &assembly{header: m.Header, group: body.GroupBody, parts: make([][]MemberRecord, m.Total), digests: make([]digest, m.Total)}
+	a.deadline = now + r.cfg.ReassemblyTimeout
+	r.pending[m.Group] = a
+	return a
+}
+
+// addSegment adds m to a, or rejects the whole registration if it contradicts
+// what is there.
+func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body *Register, d digest, out *Output) bool {
+	bad := int(m.Total) != len(a.parts) || m.ReplyTo != a.header.ReplyTo || !sameGroup(&body.GroupBody, &a.group)
+	if !bad && a.parts[m.Seq] != nil {
+		if a.digests[m.Seq] == d {
+			r.drop(DuplicateMsg, out)
+			return false
+		}
+		bad = true
+	}
+	if bad || a.members+len(body.Members) > a.group.TotalMembers || len(body.Members) == 0 && m.Total > 1 {
+		delete(r.pending, m.Group)
+		r.refuse(&m.Header, Problem{Reason: Malformed}, out)
+		return false
+	}
+	a.parts[m.Seq] = append([]MemberRecord{}, body.Members...) // not nil even if empty
+	a.digests[m.Seq] = d
+	a.have++
+	a.members += len(body.Members)
+	a.deadline = now + r.cfg.ReassemblyTimeout
+	return true
+}
+
+// complete turns a full assembly into a registration and tries to install it.
+func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
+	b := &a.group
+	g := &group{tx: a.header.Transaction, segments: a.digests, reg: Registration{
+		Group: a.header.Group, Epoch: a.header.Epoch, QPN: b.QPN, PMTU: b.PMTU, Policy: b.Policy,
+		DeadAfter: b.DeadAfter, Lease: r.grant(b.Lease), Window: b.Window, Master: a.header.ReplyTo,
+	}}
+	for _, ms := range a.parts {
+		g.reg.Members = append(g.reg.Members, ms...)
+	}
+	if len(g.reg.Members) != b.TotalMembers {
+		r.refuse(&a.header, Problem{Reason: Malformed}, out)
+		return
+	}
+	r.tryInstall(now, g, out)
+}
+
+// grant returns the lease for one that asks for d.
+func (r *Registrar) grant(d time.Duration) time.Duration {
+	if d == 0 {
+		return r.cfg.DefaultLease
+	}
+	return min(max(d, r.cfg.MinLease), r.cfg.MaxLease)
+}
+
+// refuse rejects a registration for good: its epoch is used up, so that it is
+// not accepted later, behind the back of a master that has been told no.
+func (r *Registrar) refuse(h *Header, p Problem, out *Output) {
+	r.drop(Rejected, out)
+	e := r.epochOf(h.Group)
+	if h.Epoch > e.rejected {
+		e.rejected, e.problem = h.Epoch, p
+	}
+	r.reportReject(h.Group, h.Epoch, p, out)
+	r.answerReject(h, p, out)
+}
+
+func (r *Registrar) reportReject(ip netip.Addr, epoch uint64, p Problem, out *Output) {
+	out.Events = append(out.Events, Event{Kind: RegistrationFailed, Group: ip, Epoch: epoch, Member: p.Member, Err: &p})
+}
+
+// newest returns the newest epoch of a group that is known in any state but
+// incomplete; 0 none.
+func (r *Registrar) newest(ip netip.Addr) uint64 {
+	n := uint64(0)
+	if e := r.epochs[ip]; e != nil {
+		n = e.newest()
+	}
+	if l := r.locating[ip]; l != nil {
+		n = max(n, l.reg.Epoch)
+	}
+	return n
+}
+
+// epochOf returns the record of a group. If there is no room for a new one, all
+// groups that do not exist any more are forgotten and the instance changes, by
+// a rule and without randomness: what was captured before names an instance
+// that is no more.
+func (r *Registrar) epochOf(ip netip.Addr) *epochRecord {
+	if e := r.epochs[ip]; e != nil {
+		return e
+	}
+	if len(r.epochs) >= r.cfg.MaxEpochs {
+		for k := range r.epochs { // order cannot show: each is judged by itself
+			if r.groups[k] == nil && r.locating[k] == nil && r.pending[k] == nil {
+				delete(r.epochs, k)
+			}
+		}
+		r.instance = nextInstance(r.instance)
+	}
+	e := &epochRecord{}
+	r.epochs[ip] = e
+	return e
+}
+
+// nextInstance returns the instance after i: a bijection, so that it does not
+// come back soon, and never 0.
+func nextInstance(i uint64) uint64 {
+	i = mix(i + 0x9E3779B97F4A7C15)
+	if i == 0 {
+		i = mix(0x9E3779B97F4A7C15)
+	}
+	return i
+}

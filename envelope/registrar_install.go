@@ -1,0 +1,207 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// RegisterLocal registers a group by hand: without a master, a lease or the
+// members' confirmation. It returns the epoch, which is reg.Epoch or, if that
+// is 0, the next one. Rejections are errors that wrap a *Problem. If the Table
+// must locate members first, the outcome is an event, Registered or
+// RegistrationFailed.
+func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Output) (epoch uint64, err error) {
+	out.reset()
+	if !r.serves(reg.Group) {
+		return 0, fmt.Errorf("register group %s: %w: the configured ones are %v", reg.Group, &Problem{Reason: NotGroupPrefix}, r.cfg.Prefixes)
+	}
+	newest := r.newest(reg.Group)
+	if reg.Epoch == 0 {
+		reg.Epoch = newest + 1
+	}
+	if reg.Epoch <= newest {
+		return 0, fmt.Errorf("register group %s: %w", reg.Group, &Problem{Reason: StaleEpoch, Value: newest})
+	}
+	if len(reg.Members) > r.cfg.MaxMembers {
+		return 0, fmt.Errorf("register group %s: %w", reg.Group, &Problem{Reason: TooManyMembers, Value: uint64(r.cfg.MaxMembers)})
+	}
+	reg.Members = slices.Clone(reg.Members)
+	reg.Master, reg.Lease = netip.AddrPort{}, 0
+	r.tryInstall(now, &group{reg: reg}, out)
+	for _, ev := range out.Events {
+		if ev.Kind == RegistrationFailed && ev.Group == reg.Group && ev.Epoch == reg.Epoch {
+			return 0, fmt.Errorf("register group %s: %w", reg.Group, ev.Err)
+		}
+	}
+	return reg.Epoch, nil
+}
+
+// DeleteLocal removes a group, whoever registered it. The master and the
+// members are told.
+func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) error {
+	out.reset()
+	if l := r.locating[ip]; l != nil {
+		delete(r.locating, ip)
+		r.reject(l, Problem{Reason: UnknownGroup}, out)
+	} else if r.groups[ip] == nil {
+		return fmt.Errorf("delete group %s: %w", ip, &Problem{Reason: UnknownGroup})
+	}
+	if g := r.groups[ip]; g != nil {
+		r.removeGroup(now, g, Deleted, true, out)
+	}
+	return nil
+}
+
+// Retry asks the Table again about all groups with members that are not
+// located yet: for a driver that has learnt of new neighbours or routes.
+func (r *Registrar) Retry(now time.Duration, out *Output) {
+	out.reset()
+	for _, ip := range sortedKeys(r.locating) {
+		r.tryInstall(now, r.locating[ip], out)
+	}
+	out.Drop = NoDrop // rejections above answer no message of now
+}
+
+// check returns why g cannot be installed, whatever the Table says, or nil.
+func (r *Registrar) check(g *group) *Problem {
+	if p := g.reg.Validate(); p != nil {
+		if p.Reason == PathMTUMismatch {
+			p.Value = uint64(r.cfg.MaxPMTU)
+		}
+		return p
+	}
+	if g.reg.PMTU > r.cfg.MaxPMTU {
+		return &Problem{Reason: PathMTUMismatch, Value: uint64(r.cfg.MaxPMTU)}
+	}
+	for i := range g.reg.Members {
+		k := g.reg.Members[i].Key()
+		if other, ok := r.members[k]; ok && other != g.reg.Group {
+			return &Problem{Reason: OverlappingMembers, Member: k}
+		}
+		if r.serves(k.IP) {
+			return &Problem{Reason: BadMember, Member: k} // a GroupIP is nobody's address
+		}
+	}
+	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] != g && r.taken() >= r.cfg.MaxGroups {
+		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
+	}
+	return nil
+}
+
+// taken counts the groups that are installed or being located.
+func (r *Registrar) taken() int {
+	n := len(r.groups)
+	for ip := range r.locating {
+		if r.groups[ip] == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// tryInstall offers g to the Table and does what it says.
+func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
+	ip := g.reg.Group
+	if p := r.check(g); p != nil {
+		r.forgetLocating(g)
+		r.reject(g, *p, out)
+		return
+	}
+	v := r.table.Install(&g.reg)
+	switch v.Kind {
+	case VerdictAccepted:
+		delete(r.locating, ip) // a newer one has been accepted, whichever was there
+		r.commit(now, g, out)
+	case VerdictLater:
+		if r.locating[ip] != g {
+			g.giveUp = now + r.cfg.LocateTimeout
+			r.locating[ip] = g
+		}
+		g.missing, g.nextTry = v.Problem.Member, now+r.cfg.LocateRetry
+	case VerdictRejected:
+		r.forgetLocating(g)
+		r.reject(g, v.Problem, out)
+	default:
+		panic(fmt.Sprintf("envelope: Table.Install answered with verdict %d", v.Kind))
+	}
+}
+
+func (r *Registrar) forgetLocating(g *group) {
+	if r.locating[g.reg.Group] == g {
+		delete(r.locating, g.reg.Group)
+	}
+}
+
+// header returns the header that g was registered with, to answer it.
+func (g *group) header() Header {
+	return Header{Type: TypeRegister, Epoch: g.reg.Epoch, Transaction: g.tx, Total: 1, Group: g.reg.Group, ReplyTo: g.reg.Master}
+}
+
+func (r *Registrar) reject(g *group, p Problem, out *Output) {
+	if g.local() {
+		r.reportReject(g.reg.Group, g.reg.Epoch, p, out)
+		return
+	}
+	h := g.header()
+	r.refuse(&h, p, out)
+}
+
+// commit makes g the group that is served, and tells all who are concerned.
+func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
+	ip := g.reg.Group
+	r.epochOf(ip).accepted = g.reg.Epoch
+	old := r.groups[ip]
+	if old != nil {
+		for i := range old.reg.Members {
+			delete(r.members, old.reg.Members[i].Key())
+		}
+	}
+	r.groups[ip] = g
+	for i := range g.reg.Members {
+		r.members[g.reg.Members[i].Key()] = ip
+	}
+	out.Events = append(out.Events, Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Of: len(g.reg.Members)})
+	if old != nil {
+		r.tellReplaced(now, old, g, out)
+	}
+	if g.local() {
+		return
+	}
+	g.leaseUntil = now + g.reg.Lease
+	h := g.header()
+	r.acceptRegister(&h, g, out)
+	for i := range g.reg.Members {
+		r.notify(g, i, out)
+	}
+}
+
+// tellReplaced tells those whom the new registration does not know.
+func (r *Registrar) tellReplaced(now time.Duration, old, g *group, out *Output) {
+	if old.local() {
+		return
+	}
+	if old.reg.Master != g.reg.Master {
+		r.tell(now, old, old.reg.Master, &Gone{Why: Replaced}, out)
+	}
+	for i := range old.reg.Members {
+		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 {
+			r.tell(now, old, r.addrOf(k), &Gone{Member: k, Why: Replaced}, out)
+		}
+	}
+}
+
+// addrOf returns where a member listens.
+func (r *Registrar) addrOf(k MemberKey) netip.AddrPort { return netip.AddrPortFrom(k.IP, r.cfg.Port) }
+
+// notify sends member i of g its record.
+func (r *Registrar) notify(g *group, i int, out *Output) {
+	ip := g.reg.Group
+	r.send(netip.AddrPortFrom(ip, r.cfg.Port), r.addrOf(g.reg.Members[i].Key()), &Message{Header: Header{
+		Epoch: g.reg.Epoch, Instance: r.instance, Transaction: g.tx, Total: 1, Group: ip, ReplyTo: g.reg.Master,
+	}, Body: &Notify{g.reg.groupBody(g.reg.Members[i : i+1])}}, out)
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// forGroup returns the group that a Renew, Leave or Delete is about, or answers
+// why there is none.
+func (r *Registrar) forGroup(m *Message, out *Output) *group {
+	g := r.groups[m.Group]
+	switch {
+	case g == nil || m.Epoch > g.reg.Epoch:
+		r.turnDown(&m.Header, Problem{Reason: UnknownGroup}, out)
+	case m.Epoch < g.reg.Epoch:
+		r.turnDown(&m.Header, Problem{Reason: StaleEpoch, Value: r.newest(m.Group)}, out)
+	default:
+		return g
+	}
+	return nil
+}
+
+// fromMaster reports that the master of g asks. Its port may have changed.
+func (g *group) fromMaster(m *Message) bool {
+	return !g.local() && m.ReplyTo.Addr() == g.reg.Master.Addr()
+}
+
+// renew extends a lease and notifies members again. Each transaction counts
+// once: what was captured neither keeps a group alive nor makes us send.
+func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Output) {
+	g := r.forGroup(m, out)
+	if g == nil {
+		return
+	}
+	if !g.fromMaster(m) {
+		r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+		return
+	}
+	switch d := int32(m.Transaction - g.tx); {
+	case d < 0:
+		r.drop(StaleMessage, out)
+		return
+	case d == 0:
+		r.drop(DuplicateMsg, out)
+	default:
+		g.tx = m.Transaction
+		g.reg.Lease = r.grant(body.Lease)
+		g.leaseUntil = now + g.reg.Lease
+		told := make(map[int]bool, len(body.Remind))
+		for i := range body.Remind {
+			if k := g.reg.Find(body.Remind[i].Key()); k >= 0 && !told[k] {
+				told[k] = true
+				r.notify(g, k, out)
+			}
+		}
+	}
+	r.reply(&m.Header, &Accept{Request: TypeRenew, Members: len(g.reg.Members), Lease: g.reg.Lease}, out)
+}
+
+// leave removes one member at its own or the master's request.
+func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Output) {
+	g := r.groups[m.Group]
+	if e := r.epochs[m.Group]; g == nil && e != nil && m.Epoch <= e.accepted {
+		r.drop(DuplicateMsg, out) // the whole group is gone, so the member is out of it
+		r.reply(&m.Header, &Accept{Request: TypeLeave}, out)
+		return
+	}
+	if g = r.forGroup(m, out); g == nil {
+		return
+	}
+	// The master's host may be a member too: only the port tells the two apart.
+	self := m.ReplyTo.Addr() == body.Member.IP && m.ReplyTo != g.reg.Master
+	if g.local() || !self && !g.fromMaster(m) {
+		r.turnDown(&m.Header, Problem{Reason: NotAllowed, Member: body.Member}, out)
+		return
+	}
+	why := Removed
+	if self {
+		why = Left
+	}
+	if !r.takeOut(g, body.Member) {
+		r.drop(DuplicateMsg, out)
+	} else {
+		r.table.RemoveMember(m.Group, body.Member, why)
+		r.reportMember(g, body.Member, why, 0, out)
+		gone := &Gone{Member: body.Member, Why: why}
+		if self {
+			r.tell(now, g, g.reg.Master, gone, out)
+		} else {
+			r.tell(now, g, r.addrOf(body.Member), gone, out)
+		}
+	}
+	r.reply(&m.Header, &Accept{Request: TypeLeave, Members: len(g.reg.Members)}, out)
+}
+
+// takeOut removes k from g's members.
+func (r *Registrar) takeOut(g *group, k MemberKey) bool {
+	i := g.reg.Find(k)
+	if i < 0 {
+		return false
+	}
+	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
+	delete(r.members, k)
+	return true
+}
+
+func (r *Registrar) reportMember(g *group, k MemberKey, why Why, psn rocev2.PSN, out *Output) {
+	out.Events = append(out.Events, Event{Kind: MemberGone, Group: g.reg.Group, Epoch: g.reg.Epoch, Member: k, Why: why, PSN: psn})
+}
+
+// delete removes a group, or whatever there is of a registration that its
+// master has given up, and remembers the epoch so that segments which are still
+// under way do not bring it back.
+func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
+	g := r.groups[m.Group]
+	if g != nil && m.Epoch <= g.reg.Epoch {
+		if g = r.forGroup(m, out); g == nil {
+			return
+		}
+		if !g.fromMaster(m) {
+			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+			return
+		}
+		r.removeGroup(now, g, Deleted, false, out)
+		r.reply(&m.Header, &Accept{Request: TypeDelete}, out)
+		return
+	}
+	if l := r.locating[m.Group]; l != nil && l.reg.Epoch <= m.Epoch {
+		if !l.fromMaster(m) {
+			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+			return
+		}
+		delete(r.locating, m.Group)
+		r.reportReject(m.Group, l.reg.Epoch, Problem{Reason: UnknownGroup}, out)
+	}
+	if a := r.pending[m.Group]; a != nil && a.header.Epoch <= m.Epoch {
+		if a.header.ReplyTo.Addr() != m.ReplyTo.Addr() {
+			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+			return
+		}
+		delete(r.pending, m.Group)
+	}
+	if e := r.epochOf(m.Group); m.Epoch > e.newest() {
+		e.rejected, e.problem = m.Epoch, Problem{Reason: StaleEpoch, Value: m.Epoch}
+	} else {
+		r.drop(DuplicateMsg, out)
+	}
+	r.reply(&m.Header, &Accept{Request: TypeDelete}, out)
+}
+
+// removeGroup takes an installed group away and tells its members, and its
+// master if asked to.
+func (r *Registrar) removeGroup(now time.Duration, g *group, why Why, tellMaster bool, out *Output) {
+	ip := g.reg.Group
+	delete(r.groups, ip)
+	for i := range g.reg.Members {
+		delete(r.members, g.reg.Members[i].Key())
+	}
+	r.table.Remove(ip, why)
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, Why: why})
+	if g.local() {
+		return
+	}
+	if tellMaster {
+		r.tell(now, g, g.reg.Master, &Gone{Why: why}, out)
+	}
+	for i := range g.reg.Members {
+		k := g.reg.Members[i].Key()
+		r.tell(now, g, r.addrOf(k), &Gone{Member: k, Why: why}, out)
+	}
+}
+
+// MemberEvicted takes in that the data path has removed a member by itself
+// (mcast.MemberEvicted): up to psn it has everything, and code says why. The
+// master and the member are told. The Table is not called.
+func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
+	out.reset()
+	g := r.groups[ip]
+	if g == nil || !r.takeOut(g, k) {
+		return
+	}
+	r.reportMember(g, k, Evicted, psn, out)
+	if g.local() {
+		return
+	}
+	gone := &Gone{Member: k, Why: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
+	r.tell(now, g, g.reg.Master, gone, out)
+	r.tell(now, g, r.addrOf(k), gone, out)
+}
+
+// GroupFailed takes in that the data path has failed a group because of member
+// k (mcast.GroupFailed). The master is told; the registration stays until the
+// master deletes it or its lease ends.
+func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
+	out.reset()
+	if g := r.groups[ip]; g != nil && !g.local() {
+		r.tell(now, g, g.reg.Master, &Gone{Member: k, Why: Failed, Code: code, PSN: psn & rocev2.PSNMask}, out)
+	}
+}

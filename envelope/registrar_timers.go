@@ -1,0 +1,113 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+	"time"
+)
+
+// goneEvent is a Gone that waits for its Ack.
+type goneEvent struct {
+	id    uint32
+	dst   netip.AddrPort
+	group netip.Addr
+	epoch uint64
+	body  *Gone
+	retry backoff
+	tries int
+}
+
+// tell sends a Gone about g to dst, and again until it is acknowledged or
+// EventTries are spent. When too many wait already it is sent just once: the
+// lease, or a WRITE that is not answered, tells the rest.
+func (r *Registrar) tell(now time.Duration, g *group, dst netip.AddrPort, body *Gone, out *Output) {
+	r.eventID++
+	e := &goneEvent{id: r.eventID, dst: dst, group: g.reg.Group, epoch: g.reg.Epoch, body: body, tries: 1}
+	e.retry.start(now, r.cfg.EventRetry, &r.rnd)
+	if len(r.events) < r.cfg.MaxEvents && r.cfg.EventTries > 1 {
+		r.events = append(r.events, e)
+	}
+	r.sendGone(e, out)
+}
+
+func (r *Registrar) sendGone(e *goneEvent, out *Output) {
+	us := netip.AddrPortFrom(e.group, r.cfg.Port)
+	r.send(us, e.dst, &Message{Header: Header{
+		Epoch: e.epoch, Instance: r.instance, Transaction: e.id, Total: 1, Group: e.group, ReplyTo: us,
+	}, Body: e.body}, out)
+}
+
+func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
+	for i, e := range r.events {
+		if e.id == m.Transaction && e.group == m.Group && e.epoch == m.Epoch && e.dst.Addr() == from.Addr() {
+			r.events = append(r.events[:i], r.events[i+1:]...)
+			return
+		}
+	}
+	r.drop(Unsolicited, out)
+}
+
+// NextDeadline returns when Advance wants to be called next.
+func (r *Registrar) NextDeadline() (time.Duration, bool) {
+	var d deadlines
+	for _, g := range r.groups {
+		if !g.local() {
+			d.add(g.leaseUntil)
+		}
+	}
+	for _, g := range r.locating {
+		d.add(g.nextTry)
+		d.add(g.giveUp)
+	}
+	for _, a := range r.pending {
+		d.add(a.deadline)
+	}
+	for _, e := range r.events {
+		d.add(e.retry.next)
+	}
+	return d.at, d.ok
+}
+
+// Advance fires every deadline <= now, in the order of the GroupIPs.
+func (r *Registrar) Advance(now time.Duration, out *Output) {
+	out.reset()
+	for _, ip := range sortedKeys(r.pending) {
+		if now >= r.pending[ip].deadline {
+			delete(r.pending, ip) // the master begins again, or has given up
+		}
+	}
+	for _, ip := range sortedKeys(r.locating) {
+		switch g := r.locating[ip]; {
+		case now >= g.giveUp:
+			delete(r.locating, ip)
+			r.reject(g, Problem{Reason: UnknownMemberLocation, Member: g.missing}, out)
+		case now >= g.nextTry:
+			r.tryInstall(now, g, out)
+		}
+	}
+	r.advanceEvents(now, out) // before new ones are made
+	for _, ip := range sortedKeys(r.groups) {
+		if g := r.groups[ip]; !g.local() && now >= g.leaseUntil {
+			r.removeGroup(now, g, Expired, true, out)
+		}
+	}
+	out.Drop = NoDrop // rejections above answer no message of now
+}
+
+func (r *Registrar) advanceEvents(now time.Duration, out *Output) {
+	keep := r.events[:0]
+	for _, e := range r.events {
+		if now >= e.retry.next {
+			if e.tries >= r.cfg.EventTries {
+				continue
+			}
+			e.tries++
+			e.retry.again(now, 16*r.cfg.EventRetry, &r.rnd)
+			r.sendGone(e, out)
+		}
+		keep = append(keep, e)
+	}
+	r.events = keep
+}

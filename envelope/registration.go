@@ -1,0 +1,205 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// MemberKey names a member: the IP and number of its queue pair.
+type MemberKey struct {
+	IP  netip.Addr
+	QPN rocev2.QPN
+}
+
+// String returns "ip qpn 0x…".
+func (k MemberKey) String() string { return fmt.Sprintf("%s qpn 0x%x", k.IP, uint32(k.QPN)) }
+
+// MemberRecord is a member's connection state as its application set it up.
+type MemberRecord struct {
+	IP     netip.Addr
+	QPN    rocev2.QPN
+	SQPSN  rocev2.PSN   // the first PSN its send queue will use (verbs sq_psn)
+	RQPSN  rocev2.PSN   // the first PSN its receive queue expects (verbs rq_psn)
+	Window mcast.Window // where WRITEs to the group's window land; zero for none
+}
+
+// Key returns the member's name.
+func (m MemberRecord) Key() MemberKey { return MemberKey{m.IP, m.QPN} }
+
+// String describes m without its R_Key.
+func (m MemberRecord) String() string {
+	s := fmt.Sprintf("%s sq_psn 0x%x rq_psn 0x%x", m.Key(), uint32(m.SQPSN), uint32(m.RQPSN))
+	if m.Window != (mcast.Window{}) {
+		s += " window " + windowString(m.Window)
+	}
+	return s
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (m MemberRecord) GoString() string { return m.String() }
+
+func windowString(w mcast.Window) string { return fmt.Sprintf("0x%x+0x%x", w.Base, w.Len) }
+
+// Registration is all that is known about a group: what a master registers and
+// a Table serves.
+type Registration struct {
+	Group     netip.Addr // GroupIP, a unicast address (roce.md §4)
+	Epoch     uint64     // newer replaces older; 0 lets a Master take the next one the switch does not know yet
+	QPN       rocev2.QPN // the virtual QPN that every member connected to
+	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096
+	Policy    mcast.Policy
+	DeadAfter time.Duration  // mcast.GroupSpec.DeadAfter
+	Lease     time.Duration  // asked for by the master, then as granted; 0: the switch's default, and for a local group none
+	Window    mcast.Window   // what a source's WRITEs address; zero for none
+	Members   []MemberRecord // two or more
+	Master    netip.AddrPort // where answers, events and confirmations go; zero for a local group
+}
+
+// String describes r without any R_Key.
+func (r Registration) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group %s epoch %d qpn 0x%x pmtu %d", r.Group, r.Epoch, uint32(r.QPN), r.PMTU)
+	if r.Policy == mcast.Evict {
+		fmt.Fprintf(&b, " evict after %v", r.DeadAfter)
+	}
+	if r.Window != (mcast.Window{}) {
+		fmt.Fprintf(&b, " window %s", windowString(r.Window))
+	}
+	for i := range r.Members {
+		fmt.Fprintf(&b, "; %s", r.Members[i])
+	}
+	return b.String()
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (r Registration) GoString() string { return r.String() }
+
+// Find returns the index of the member k in r.Members, or -1.
+func (r *Registration) Find(k MemberKey) int {
+	for i := range r.Members {
+		if r.Members[i].Key() == k {
+			return i
+		}
+	}
+	return -1
+}
+
+// Problem is what is wrong with a registration. It is also what a Reject says.
+type Problem struct {
+	Reason Reason
+	Member MemberKey // the offender; zero if it is not about one
+	Value  uint64    // see Reason; 0 if it has none
+}
+
+// Error describes the problem; the caller adds which group it is about.
+func (p *Problem) Error() string {
+	s := p.Reason.String()
+	if p.Member.IP.IsValid() {
+		s += ": " + p.Member.String()
+	}
+	switch p.Reason {
+	case PathMTUMismatch:
+		s += fmt.Sprintf(" (must be 256, 512, 1024, 2048 or 4096, and at most %d here)", p.Value)
+	case TableFull:
+		s += fmt.Sprintf(" (room for %d groups)", p.Value)
+	case TooManyMembers:
+		s += fmt.Sprintf(" (at most %d)", p.Value)
+	case StaleEpoch, EpochConflict:
+		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
+	}
+	return s
+}
+
+// Validate checks what can be checked without a switch's configuration: that
+// the addresses are unicast and of one family, no IP occurs twice, the QPNs are
+// RC queue pairs', the path MTU is one, and the windows fit. It returns nil or
+// the first problem in member order.
+//
+// One IP may be in a group only once, whatever the QPN: feedback names its
+// sender by IP alone (BTH has no source QPN), so two queue pairs of one host
+// could not be told apart.
+//
+// With a group window, one member at most may lack a window of its own: the
+// one that is never a receiver, because it is always the source.
+func (r *Registration) Validate() *Problem {
+	if !r.QPN.Valid() {
+		return &Problem{Reason: BadVirtualQPN}
+	}
+	if !validPMTU(r.PMTU) {
+		return &Problem{Reason: PathMTUMismatch, Value: 4096}
+	}
+	if r.Policy > mcast.Evict || r.DeadAfter < 0 || r.Lease < 0 {
+		return &Problem{Reason: Malformed}
+	}
+	if !unicast(r.Group) {
+		return &Problem{Reason: NotGroupPrefix}
+	}
+	if len(r.Members) < 2 {
+		return &Problem{Reason: TooFewMembers}
+	}
+	seen := make(map[netip.Addr]struct{}, len(r.Members))
+	for i := range r.Members {
+		m := &r.Members[i]
+		if m.IP.IsValid() && (m.IP.Is4() != r.Group.Is4() || m.IP.Is4In6()) {
+			return &Problem{Reason: FamilyMismatch, Member: m.Key()}
+		}
+		if !unicast(m.IP) || m.IP == r.Group || !m.QPN.Valid() || m.SQPSN > rocev2.PSNMask || m.RQPSN > rocev2.PSNMask {
+			return &Problem{Reason: BadMember, Member: m.Key()}
+		}
+		if _, dup := seen[m.IP]; dup {
+			return &Problem{Reason: OverlappingMembers, Member: m.Key()}
+		}
+		seen[m.IP] = struct{}{}
+	}
+	return r.validateWindows()
+}
+
+func (r *Registration) validateWindows() *Problem {
+	none := mcast.Window{}
+	if r.Window != none && !sound(r.Window) {
+		return &Problem{Reason: BadWindow}
+	}
+	lacking := 0
+	for i := range r.Members {
+		m := &r.Members[i]
+		bad := false
+		switch {
+		case m.Window == none && r.Window == none:
+		case m.Window == none:
+			lacking++
+			bad = lacking > 1
+		default: // a window that no WRITE can reach is a mistake as well
+			bad = r.Window == none || !sound(m.Window) || m.Window.Len < r.Window.Len
+		}
+		if bad {
+			return &Problem{Reason: BadWindow, Member: m.Key()}
+		}
+	}
+	return nil
+}
+
+// sound reports that w has bytes and ends within the address space.
+func sound(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
+
+func validPMTU(n int) bool {
+	switch n {
+	case 256, 512, 1024, 2048, 4096:
+		return true
+	}
+	return false
+}
+
+// unicast reports that a can be a host's or a group's address. Class D cannot:
+// Linux drops packets from such a source (ip_route_input_slow).
+func unicast(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() &&
+		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
