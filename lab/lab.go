@@ -71,7 +71,9 @@ func New(o Options) (*Lab, error) {
 // Name returns the lab's name, "" if it is anonymous.
 func (l *Lab) Name() string { return l.name }
 
-// Namespace makes a namespace called name, with its loopback interface up.
+// Namespace makes a namespace called name, with its loopback interface up. IPv6
+// addresses of interfaces made in it are usable at once, without duplicate
+// address detection, and no router is solicited.
 func (l *Lab) Namespace(name string) (*Namespace, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,10 +101,24 @@ func (l *Lab) Namespace(name string) (*Namespace, error) {
 		}
 	}
 	l.namespaces = append(l.namespaces, n)
+	if err := n.quietIPv6(); err != nil {
+		return nil, err
+	}
 	if err := n.SetUp("lo"); err != nil {
 		return nil, err
 	}
 	return n, nil
+}
+
+// quietIPv6 makes interfaces made later in the namespace usable for IPv6 at
+// once, and keeps the kernel from sending solicitations of its own.
+func (n *Namespace) quietIPv6() error {
+	for _, key := range []string{"accept_dad", "accept_ra", "router_solicitations", "autoconf"} {
+		if err := n.Sysctl("net.ipv6.conf.default."+key, "0"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mountNamespace gives n a name that outlives this process. The record is

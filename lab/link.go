@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -172,11 +171,11 @@ func (n *Namespace) Sysctl(key, value string) error {
 	if !strings.Contains(key, "/") {
 		path = strings.ReplaceAll(key, ".", "/")
 	}
-	if !strings.HasPrefix(path, "net/") {
+	if path = filepath.Clean(path); !strings.HasPrefix(path, "net/") {
 		return fmt.Errorf("sysctl %s: only net.* belongs to a network namespace", key)
 	}
 	err := n.Do(func() error {
-		return os.WriteFile(filepath.Join("/proc/sys", filepath.Clean("/"+path)), []byte(value), 0)
+		return os.WriteFile(filepath.Join("/proc/sys", path), []byte(value), 0)
 	})
 	if err != nil {
 		return fmt.Errorf("sysctl %s=%s in %s: %w", key, value, n.name, err)
@@ -217,34 +216,4 @@ func (n *Namespace) LinkStats(name string) (LinkStats, error) {
 		RxPackets: s.RxPackets, TxPackets: s.TxPackets, RxBytes: s.RxBytes, TxBytes: s.TxBytes,
 		RxDropped: s.RxDropped, TxDropped: s.TxDropped, RxErrors: s.RxErrors, TxErrors: s.TxErrors,
 	}, nil
-}
-
-// WaitUp waits until all interfaces of the namespace have a carrier and are
-// operational, as they are only some time after they were set up.
-func (n *Namespace) WaitUp(timeout time.Duration) error {
-	end := time.Now().Add(timeout)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		links, err := n.handle.LinkList()
-		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return fmt.Errorf("interfaces in %s: %w", n.name, err)
-		}
-		waiting := ""
-		if err != nil {
-			waiting = "the list of interfaces keeps changing"
-		}
-		for _, l := range links {
-			a := l.Attrs()
-			// Loopback and dummy interfaces stay in state unknown while up.
-			if a.Flags&net.FlagUp != 0 && a.OperState != netlink.OperUp && a.OperState != netlink.OperUnknown {
-				waiting = fmt.Sprintf("%s is %s", a.Name, a.OperState)
-			}
-		}
-		if waiting == "" {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("interfaces in %s are not up after %v: %s", n.name, timeout, waiting)
-		}
-		time.Sleep(pause)
-	}
 }

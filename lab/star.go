@@ -140,9 +140,6 @@ func (s *Star) buildSwitch(c StarConfig) error {
 	if s.Switch, err = s.Lab.Namespace("sw"); err != nil {
 		return err
 	}
-	if err := s.Switch.quietIPv6(); err != nil {
-		return err
-	}
 	if c.NoBridge {
 		return nil
 	}
@@ -166,9 +163,6 @@ func (s *Star) buildRack(c StarConfig) error {
 	}
 	var err error
 	if s.Rack, err = s.Lab.Namespace("rack"); err != nil {
-		return err
-	}
-	if err := s.Rack.quietIPv6(); err != nil {
 		return err
 	}
 	if err := s.Rack.Bridge(StarBridge, mac(macBridge, 2), c.MTU); err != nil {
@@ -207,9 +201,6 @@ func (s *Star) buildHosts(c StarConfig) error {
 		if h.NS, err = s.Lab.Namespace(h.Name); err != nil {
 			return err
 		}
-		if err := h.NS.quietIPv6(); err != nil {
-			return err
-		}
 		end := End{NS: h.NS, Name: h.Interface, MAC: h.MAC}
 		if i < rackPort {
 			err = s.connect(c, end, i)
@@ -244,17 +235,6 @@ func (s *Star) connectRack(c StarConfig, host End, i int) error {
 		return err
 	}
 	return s.Rack.Enslave(port.Name, StarBridge)
-}
-
-// quietIPv6 makes interfaces made later in the namespace usable for IPv6 at
-// once, and keeps the kernel from sending solicitations of its own.
-func (n *Namespace) quietIPv6() error {
-	for _, key := range []string{"accept_dad", "accept_ra", "router_solicitations", "autoconf"} {
-		if err := n.Sysctl("net.ipv6.conf.default."+key, "0"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Config returns the lines of gleamd's configuration file that follow from the
