@@ -24,9 +24,10 @@ const (
 	NotMulticastable        // READ, ATOMIC, FLUSH: answered with NAK 0x61
 	WindowViolation         // RETH outside the group's window: answered with NAK 0x62
 	GroupDead               // after a fatal NAK under the strict policy
-	BadLength               // payload does not fit the opcode and path MTU
+	BadLength               // payload does not fit the opcode and path MTU: answered with NAK 0x61
 	Filtered                // a CNP of a branch that is not the most congested
 	ResponseToGroup         // READ or ATOMIC response: nothing of ours asks for one
+	NoSource                // feedback or a CNP while nobody is sending
 	NumReasons
 )
 
@@ -49,6 +50,7 @@ var reasonNames = [NumReasons]string{
 	BadLength:        "bad_length",
 	Filtered:         "cnp_filtered",
 	ResponseToGroup:  "response_to_group",
+	NoSource:         "no_source",
 }
 
 // String returns the name under which r is counted.

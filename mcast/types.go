@@ -195,7 +195,8 @@ type EventKind uint8
 const (
 	SourceChanged EventKind = iota + 1 // Member is the source from PSN on
 	MemberEvicted                      // Member had everything up to PSN; Syndrome says why, 0 for silence
-	GroupFailed                        // a fatal NAK with Syndrome was sent to the source at PSN, for Member
+	GroupFailed                        // a fatal NAK with Syndrome was sent to the source at PSN, for Member; or Member, the source, was removed with data in flight (Syndrome 0)
+	SourceRefused                      // Member, the source, asked at PSN for what no group can do; the switch itself answered with Syndrome
 )
 
 // Event tells the control plane what the data path decided by itself.
@@ -207,9 +208,9 @@ type Event struct {
 	PSN      rocev2.PSN
 }
 
-// Output is what a call of Input or Advance wants done. It belongs to the
-// caller, who passes the same one again and again: each call of Input or
-// Advance begins by emptying it, and its slices keep their room.
+// Output is what a call of Input, Advance or Apply wants done. It belongs to the
+// caller, who passes the same one again and again: each call of Input, Advance
+// or Apply begins by emptying it, and its slices keep their room.
 type Output struct {
 	Copies   []Copy
 	Feedback []Feedback

@@ -1,0 +1,167 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"time"
+)
+
+// Apply changes the groups. It may allocate; an operation that fails has
+// changed nothing. RemoveMember may have feedback to send: the group's ACK no
+// longer waits for that member.
+func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
+	out.reset()
+	switch op := op.(type) {
+	case PutGroup:
+		return s.put(&op.Spec)
+	case DeleteGroup:
+		return s.delete(op.Group)
+	case AddMember:
+		return s.add(op)
+	case RemoveMember:
+		return s.remove(op, out)
+	}
+	return fmt.Errorf("mcast: unknown operation %T", op)
+}
+
+func (s *Switch) put(spec *GroupSpec) error {
+	if err := s.validate(spec); err != nil {
+		return err
+	}
+	key := keyOf(spec.IP)
+	if id, ok := s.byIP.get(key); ok && GroupID(id) != spec.ID {
+		return fmt.Errorf("mcast: group %d: address %v belongs to group %d; delete that first", spec.ID, spec.IP, id)
+	}
+	if old := s.group(spec.ID); old == nil {
+		s.byIP.put(key, uint32(spec.ID))
+	} else if keyOf(old.ip) != key {
+		return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip)
+	}
+	for int(spec.ID) >= len(s.groups) {
+		s.groups = append(s.groups, nil)
+	}
+	s.groups[spec.ID] = newGroup(spec)
+	return nil
+}
+
+func (s *Switch) delete(id GroupID) error {
+	g := s.group(id)
+	if g == nil {
+		return fmt.Errorf("mcast: group %d: does not exist", id)
+	}
+	s.byIP.remove(keyOf(g.ip))
+	s.groups[id] = nil
+	return nil
+}
+
+// newGroup makes a group of a validated spec.
+func newGroup(spec *GroupSpec) *group {
+	g := &group{
+		id: spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
+		window: spec.Window, windowed: spec.Window != Window{},
+		src: nobody, srcLeg: nobody, best: nobody,
+		branches: make([]branch, 0, len(spec.Legs)),
+		legs:     make([]leg, 0, len(spec.Legs)),
+		members:  make([]member, 0, len(spec.Members)),
+	}
+	if spec.Policy == Evict {
+		g.deadAfter = spec.DeadAfter
+	}
+	g.msgs.ends = make([]messageEnd, maxEnds)
+	for _, l := range spec.Legs {
+		g.addLeg(l)
+	}
+	for i := range spec.Members {
+		g.addMember(&spec.Members[i])
+	}
+	return g
+}
+
+func (g *group) addLeg(spec LegSpec) {
+	b := branch{}
+	if spec.Kind == Connected {
+		b.bits = rewrites
+	} else {
+		g.forwards = append(g.forwards, LegID(len(g.legs)))
+	}
+	g.branches = append(g.branches, b)
+	g.legs = append(g.legs, leg{spec: spec})
+}
+
+func (g *group) addMember(m *MemberSpec) {
+	id := MemberID(len(g.members))
+	g.members = append(g.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg, live: true, p: m.SQPSN, r: m.RQPSN})
+	l := &g.legs[m.Leg]
+	if l.members == 0 {
+		l.member = id
+	}
+	l.members++
+	if l.spec.Kind == Connected {
+		l.window = m.Window
+	}
+	g.byIP.put(keyOf(m.IP), uint32(id))
+}
+
+func (s *Switch) add(op AddMember) error {
+	g := s.group(op.Group)
+	if g == nil {
+		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
+	}
+	if err := s.validateJoin(g, &op); err != nil {
+		return err
+	}
+	if int(op.Member.Leg) == len(g.legs) {
+		g.addLeg(op.Leg)
+	}
+	if old, ok := g.byIP.get(keyOf(op.Member.IP)); ok { // removed earlier, back again
+		g.byIP.remove(keyOf(g.members[old].ip))
+	}
+	g.addMember(&op.Member)
+	l := &g.legs[op.Member.Leg]
+	if g.src != nobody && l.members == 1 {
+		l.joining = true
+		g.njoin++
+	}
+	return nil
+}
+
+func (s *Switch) remove(op RemoveMember, out *Output) error {
+	g := s.group(op.Group)
+	if g == nil {
+		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
+	}
+	if int(op.Member) >= len(g.members) || !g.members[op.Member].live {
+		return fmt.Errorf("mcast: group %d: has no live member %d", op.Group, op.Member)
+	}
+	m := &g.members[op.Member]
+	m.live = false
+	l := &g.legs[m.leg]
+	l.members--
+	if int32(op.Member) == g.src {
+		g.sourceLeft(op.Member, out)
+	} else if l.members == 0 {
+		g.cut(int(m.leg))
+		if !g.dead && g.src != nobody {
+			g.eval(out)
+		}
+	}
+	return nil
+}
+
+// sourceLeft ends the epoch of a source that was removed. With data in flight
+// nobody can say what each receiver expects next: a receiver may have more than
+// it has acknowledged, and would take the next source's first packets for
+// duplicates and acknowledge them unread. Such a group has failed.
+func (g *group) sourceLeft(m MemberID, out *Output) {
+	if g.dead {
+		return
+	}
+	if !g.quiescent() {
+		g.fail(m, g.a.Next(), 0, out)
+		return
+	}
+	g.endEpoch()
+	g.armed = false
+}

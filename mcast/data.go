@@ -1,0 +1,162 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// pastWindow is how far behind A a PSN still means something: half of what a
+// requester may have outstanding (roce.md 6.2).
+const pastWindow = 1 << 22
+
+// request serves a request packet of a member.
+func (g *group) request(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	if g.src != nobody && keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {
+		return g.data(now, p, f, out)
+	}
+	return g.newSource(now, p, f, out)
+}
+
+// data serves a packet of the current source: DATA of roce.md 6.2.
+//
+// Only what leaves no lasting mark is done without a verified ICRC: a packet
+// in order is forwarded (a corrupted one stays corrupted, and receivers drop
+// it), and a duplicate is answered with ACK(A), which is true whoever asks.
+func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	psn := p.PSN & rocev2.PSNMask
+	d := psn.Sub(g.a)
+	if d < -pastWindow {
+		return OutOfWindow
+	}
+	if d <= 0 {
+		return g.duplicate(p, psn, out)
+	}
+	code, why := g.refuse(p, f)
+	starts := f&rocev2.OpStart != 0
+	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 &&
+		g.nrecv > 0 && (g.njoin == 0 || !starts)
+	if !plain {
+		if !p.Verified {
+			out.NeedVerify = true
+			return None
+		}
+		if r := g.special(psn, code, why, out); r != None {
+			return r
+		}
+		if g.njoin > 0 && starts && psn == g.hi {
+			g.join(psn)
+		}
+	}
+	g.count.DataIn++
+	g.prev, g.hasPrev = psn, true
+	if g.nsev != noPend && psn == g.nout {
+		g.seen = true
+	}
+	g.forward(p, psn, f, out)
+	g.pass(psn, f)
+	if g.deadAfter > 0 && !g.armed {
+		g.watchAll(now)
+	}
+	if g.nrecv == 0 {
+		g.eval(out)
+	}
+	return None
+}
+
+// pass notes that psn went out to the receivers.
+func (g *group) pass(psn rocev2.PSN, f rocev2.OpFlags) {
+	ends := f&rocev2.OpEnd != 0
+	switch d := psn.Sub(g.hi); {
+	case d >= 0:
+		g.hi = psn.Next()
+		g.open = !ends
+		if ends {
+			g.msgs.extend(psn)
+		}
+	default:
+		g.rewound = true
+		if d == -1 {
+			g.open = !ends
+		}
+		g.msgs.correct(psn, ends)
+	}
+}
+
+// duplicate answers a packet that every receiver has. Its copies would only
+// make every receiver acknowledge again (R12).
+func (g *group) duplicate(p *Packet, psn rocev2.PSN, out *Output) Reason {
+	rewind := g.hasPrev && psn.LessEq(g.prev)
+	g.prev, g.hasPrev = psn, true
+	g.count.DataIn++
+	g.rewound = true
+	if p.AckReq || rewind {
+		g.ack(out)
+	}
+	return DuplicateData
+}
+
+// special handles a verified packet that is not plain data in order. None
+// means that it is to be forwarded after all.
+func (g *group) special(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+	if g.dead {
+		if psn == g.failPSN && g.failCode != 0 {
+			g.nak(out, g.failCode, psn)
+		}
+		return GroupDead
+	}
+	if g.refused.code != 0 {
+		if g.refused.psn.Less(psn) {
+			return g.refused.reason // the source will come back to what was refused
+		}
+		if g.refused.psn == psn {
+			g.refused = refusal{}
+		}
+	}
+	if code != 0 {
+		g.count.DataIn++
+		g.prev, g.hasPrev = psn, true
+		if g.nsev != noPend && psn == g.nout {
+			g.seen = true
+		}
+		g.refused = refusal{psn, code, why}
+		g.eval(out)
+		return why
+	}
+	if g.nrecv == 0 && g.hi.Less(psn) && g.njoin == 0 {
+		return OutOfWindow // nobody will ask for what is missing
+	}
+	return None
+}
+
+// forward makes the copies of p for those that do not have it yet.
+func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
+	flags := g.translation(p, f)
+	n := len(out.Copies)
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.bits&receiving == 0 {
+			continue
+		}
+		d := psn.Sub(b.a)
+		if d <= 0 {
+			continue
+		}
+		if d == 1 && b.pend != noPend && b.pend != sevFatal {
+			g.setPend(b, noPend, 0) // this is what it asked for
+		}
+		c := Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
+		if flags != 0 && b.bits&rewrites != 0 {
+			w := &g.legs[i].window
+			c.Flags, c.RKey = flags, w.RKey
+			if flags == SetRETH {
+				c.VA = w.Base + (p.VA - g.window.Base)
+			}
+		}
+		out.Copies = append(out.Copies, c)
+	}
+	g.count.Copies += uint64(len(out.Copies) - n)
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// newSource serves a request of a member that is not the current source.
+func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	k, ok := g.byIP.get(keyOf(p.Src))
+	if !ok || !g.members[k].live {
+		return NotMember
+	}
+	m := &g.members[k]
+	if p.Neighbor != g.legs[m.leg].spec.Neighbor {
+		return NotMember // not where it was registered
+	}
+	psn := p.PSN & rocev2.PSNMask
+	if d := psn.Sub(m.p); d < 0 {
+		return g.lateDuplicate(MemberID(k), d, p, out)
+	}
+	if g.dead {
+		return GroupDead
+	}
+	if !g.quiescent() {
+		return NotSource
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	g.endEpoch()
+	g.startEpoch(MemberID(k))
+	g.event(out, SourceChanged, MemberID(k), m.p, 0)
+	return g.data(now, p, f, out)
+}
+
+// lateDuplicate answers a former source that has missed its last ACK: all it
+// sent before m.p was acknowledged by everybody, or its epoch would not have
+// ended. Nothing is forwarded, and the current source stays what it is.
+func (g *group) lateDuplicate(k MemberID, d int32, p *Packet, out *Output) Reason {
+	m := &g.members[k]
+	if !m.sent || d < -pastWindow {
+		return OutOfWindow
+	}
+	g.count.DataIn++
+	if p.AckReq || p.Op.Is(rocev2.OpEnd) {
+		g.count.FeedbackOut++
+		out.Feedback = append(out.Feedback, Feedback{
+			Group: g.id, To: k, Op: rocev2.Acknowledge,
+			PSN: m.p.Prev(), Syndrome: rocev2.SyndromeACK, MSN: m.msgs,
+		})
+	}
+	return DuplicateData
+}
+
+// quiescent says whether another member may become the source: everything
+// forwarded is acknowledged, and the source is not in the middle of a message
+// (a receiver that got the start of another one there would go into error).
+func (g *group) quiescent() bool {
+	return g.src == nobody || g.a == g.hi.Prev() && !g.open
+}
+
+// endEpoch saves what the source and the receivers have come to.
+func (g *group) endEpoch() {
+	if g.src == nobody {
+		return
+	}
+	m := &g.members[g.src]
+	m.p, m.msgs, m.sent = g.hi, g.msgs.done, true
+	for i := range g.branches {
+		joining := g.legs[i].joining
+		g.cut(i)
+		if joining {
+			g.legs[i].joining = true
+			g.njoin++
+		}
+	}
+	g.src, g.srcLeg = nobody, nobody
+}
+
+// startEpoch makes k the source. Its first PSN is known from registration and
+// from its earlier epochs; it is never learnt from the packet, which may not be
+// the first one it sent (R16).
+func (g *group) startEpoch(k MemberID) {
+	m := &g.members[k]
+	g.src, g.srcLeg = int32(k), int32(m.leg)
+	g.srcKey = keyOf(m.ip)
+	g.srcNbr = g.legs[m.leg].spec.Neighbor
+	g.hi, g.a = m.p, m.p.Prev()
+	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
+	g.refused, g.told, g.becn, g.rewound, g.armed = refusal{}, false, false, false, false
+	g.low, g.nrecv, g.npend, g.nowin = 0, 0, 0, 0
+	g.msgs.start(m.msgs)
+	for i := range g.legs {
+		if int32(i) != g.srcLeg && g.legs[i].members > 0 {
+			g.admit(i, m.p)
+		} else if g.legs[i].joining {
+			g.legs[i].joining = false
+			g.njoin--
+		}
+	}
+}
+
+// join lets those that wait for a message to begin have the one at psn.
+func (g *group) join(psn rocev2.PSN) {
+	for i := range g.legs {
+		if g.legs[i].joining {
+			g.admit(i, psn)
+		}
+	}
+}

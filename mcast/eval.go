@@ -1,0 +1,132 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// eval is EVAL of roce.md 6.2: acknowledge what has become everybody's, then
+// report what is missing at the next PSN.
+func (g *group) eval(out *Output) {
+	for {
+		if g.low == 0 {
+			g.raise(out)
+		}
+		if g.npend == 0 && g.refused.code == 0 {
+			return
+		}
+		worst, who, code := g.worst()
+		switch {
+		case worst == noPend:
+			return
+		case worst == sevFatal && who != nobody && g.policy == Evict && g.nrecv > 1:
+			g.evict(who, code, out)
+			continue
+		}
+		next := g.a.Next()
+		if g.nsev != noPend && g.nout == next && !g.seen && worst <= g.nsev {
+			return // the source has been told, and has not come back to it yet
+		}
+		g.nout, g.nsev, g.seen = next, worst, false
+		g.nak(out, code, next)
+		if worst == sevFatal {
+			g.fatal(who, code, out)
+		}
+		return
+	}
+}
+
+// raise sets A to the minimum over the receiving branches and says so to the
+// source if it is news. With nobody to wait for, all that was forwarded counts.
+func (g *group) raise(out *Output) {
+	m := g.hi.Prev()
+	first := true
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.bits&receiving == 0 {
+			continue
+		}
+		switch {
+		case first || b.a.Less(m):
+			m, g.low, first = b.a, 1, false
+		case b.a == m:
+			g.low++
+		}
+	}
+	if m.LessEq(g.a) {
+		return
+	}
+	g.a = m
+	g.msgs.ack(m)
+	g.ack(out)
+}
+
+// worst returns the highest severity pending at A+1, the leg it comes from
+// (nobody: the switch itself) and the syndrome to send: of several RNR NAKs
+// the one with the longest wait.
+func (g *group) worst() (sev severity, who int, code rocev2.Syndrome) {
+	who = nobody
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.pend == noPend || b.bits&receiving == 0 || b.a != g.a {
+			continue
+		}
+		if b.pend > sev || b.pend == sevRNR && sev == sevRNR && rnrWait[b.info&31] > rnrWait[code&31] {
+			sev, who, code = b.pend, i, b.info
+		}
+	}
+	if g.refused.code != 0 && g.refused.psn == g.a.Next() && sev < sevFatal {
+		return sevFatal, nobody, g.refused.code
+	}
+	return sev, who, code
+}
+
+// fatal follows a fatal NAK to the source. One of a receiver's is the end of
+// the group; one of the switch's own is the end of the source's queue pair
+// only: nothing reached a receiver, and another member may send.
+func (g *group) fatal(who int, code rocev2.Syndrome, out *Output) {
+	if who == nobody {
+		if !g.told {
+			g.told = true
+			g.event(out, SourceRefused, MemberID(g.src), g.nout, code)
+		}
+		return
+	}
+	g.fail(g.legs[who].member, g.nout, code, out)
+}
+
+func (g *group) fail(m MemberID, psn rocev2.PSN, code rocev2.Syndrome, out *Output) {
+	g.dead, g.failPSN, g.failCode = true, psn, code
+	g.armed = false
+	g.event(out, GroupFailed, m, psn, code)
+}
+
+// evict removes a leg whose receiver cannot go on.
+func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
+	a := g.branches[i].a
+	for m := range g.members {
+		if g.members[m].leg == LegID(i) && g.members[m].live {
+			g.members[m].live = false
+			g.event(out, MemberEvicted, MemberID(m), a, why)
+		}
+	}
+	g.legs[i].members = 0
+	g.cut(i)
+}
+
+// rnrWait is the wait that an RNR timer code asks for, by code (rdma_rxe
+// rxe_comp.c:rnrnak_usec). It is not monotone: code 0 is the longest.
+var rnrWait = [32]time.Duration{
+	655360 * time.Microsecond, 10 * time.Microsecond, 20 * time.Microsecond, 30 * time.Microsecond,
+	40 * time.Microsecond, 60 * time.Microsecond, 80 * time.Microsecond, 120 * time.Microsecond,
+	160 * time.Microsecond, 240 * time.Microsecond, 320 * time.Microsecond, 480 * time.Microsecond,
+	640 * time.Microsecond, 960 * time.Microsecond, 1280 * time.Microsecond, 1920 * time.Microsecond,
+	2560 * time.Microsecond, 3840 * time.Microsecond, 5120 * time.Microsecond, 7680 * time.Microsecond,
+	10240 * time.Microsecond, 15360 * time.Microsecond, 20480 * time.Microsecond, 30720 * time.Microsecond,
+	40960 * time.Microsecond, 61440 * time.Microsecond, 81920 * time.Microsecond, 122880 * time.Microsecond,
+	163840 * time.Microsecond, 245760 * time.Microsecond, 327680 * time.Microsecond, 491520 * time.Microsecond,
+}

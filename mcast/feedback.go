@@ -1,0 +1,116 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// branchOf finds whose feedback p is: the neighbour's at a forwarded leg, else
+// the member's with p's source address. Never the port's: several members may
+// be behind one (R21).
+func (g *group) branchOf(p *Packet) (int, Reason) {
+	i := nobody
+	if p.Neighbor != 0 {
+		for _, l := range g.forwards {
+			if g.legs[l].spec.Neighbor == p.Neighbor {
+				i = int(l)
+				break
+			}
+		}
+	} else if m, ok := g.byIP.get(keyOf(p.Src)); ok {
+		l := g.members[m].leg
+		if g.members[m].live && g.legs[l].spec.Kind == Connected {
+			i = int(l)
+		}
+	}
+	switch {
+	case i == nobody:
+		return 0, NotMember
+	case int32(i) == g.srcLeg:
+		return 0, FromSource
+	case g.src == nobody:
+		return 0, NoSource
+	case g.branches[i].bits&receiving != 0:
+		return i, None
+	case g.legs[i].joining:
+		return 0, FeedbackAhead
+	}
+	return 0, NotMember
+}
+
+// feedback serves an acknowledgement: FB of roce.md 6.2.
+func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
+	kind := p.Syndrome.Kind()
+	if kind == rocev2.KindReserved {
+		return ReservedSyndrome
+	}
+	i, r := g.branchOf(p)
+	if r != None {
+		return r
+	}
+	if g.dead {
+		return GroupDead
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	g.count.FeedbackIn++
+	b := &g.branches[i]
+	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
+	if g.hi.LessEq(psn) {
+		return FeedbackAhead
+	}
+	if psn.Sub(g.a) < -pastWindow {
+		return OutOfWindow
+	}
+	if g.deadAfter > 0 {
+		g.legs[i].heard = now
+	}
+	if p.BECN {
+		g.congested(now, i)
+	}
+	if kind == rocev2.KindACK {
+		if !g.advance(b, psn) {
+			return FeedbackStale
+		}
+	} else if !g.negative(b, kind, p.Syndrome, psn) {
+		return FeedbackStale
+	}
+	// A can move only when the last of the lowest branches has, and a NAK can
+	// be due only at A+1.
+	if g.low == 0 || b.pend != noPend && b.a == g.a {
+		g.eval(out)
+	}
+	return None
+}
+
+// negative notes NAK(e), and reports whether it was news.
+func (g *group) negative(b *branch, kind rocev2.AckKind, syn rocev2.Syndrome, e rocev2.PSN) bool {
+	if e.LessEq(b.a) {
+		return false // older than what the branch has acknowledged (R6)
+	}
+	moved := g.advance(b, e.Prev())
+	sev := severityOf(kind)
+	if sev <= b.pend {
+		// Known. rdma_rxe follows an RNR NAK with a sequence NAK of the same
+		// PSN: the first one says what is wrong (roce.md 3.5).
+		return moved
+	}
+	g.setPend(b, sev, syn)
+	return true
+}
+
+func severityOf(k rocev2.AckKind) severity {
+	switch k {
+	case rocev2.KindSequence:
+		return sevSequence
+	case rocev2.KindRNR:
+		return sevRNR
+	}
+	return sevFatal
+}

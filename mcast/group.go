@@ -1,0 +1,231 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// severity orders what a branch may have pending: a NAK of a higher one
+// replaces a lower one at the same PSN (roce.md 6.2).
+type severity uint8
+
+const (
+	noPend severity = iota
+	sevSequence
+	sevRNR
+	sevFatal
+)
+
+// Bits of branch.bits.
+const (
+	receiving uint8 = 1 << iota // live, and not the source's leg: gets copies, is waited for
+	rewrites                    // a connected leg
+)
+
+// branch is what the data path reads and writes of a leg: 12 bytes, so that 64
+// legs are 12 cache lines. A pending NAK needs no PSN of its own: NAK(e)
+// acknowledges e-1, and an acknowledgement of e ends it, so e is always a+1.
+type branch struct {
+	a     rocev2.PSN // acknowledged up to and including, in the source's space
+	delta uint32     // added to a PSN toward a connected leg, modulo 2^24
+	bits  uint8
+	pend  severity
+	info  rocev2.Syndrome // the syndrome that is pending
+}
+
+// leg is the rest of a leg's state.
+type leg struct {
+	spec    LegSpec
+	window  Window   // of the member, if connected
+	member  MemberID // the first member behind it; the only one if connected
+	members int      // live members behind it
+	joining bool     // waits for the next message to begin
+
+	weight  uint32        // CNP filter: congestion signals, decayed, in 1/256
+	weighed time.Duration // when weight was last brought up to date
+
+	heard   time.Duration // last feedback, if silence is watched
+	watch   rocev2.PSN    // the PSN it has to acknowledge ...
+	watched time.Duration // ... counted from here
+}
+
+// member is a member's state between the epochs.
+type member struct {
+	ip   netip.Addr
+	qpn  rocev2.QPN
+	leg  LegID
+	live bool
+	sent bool       // has been the source
+	p    rocev2.PSN // next PSN of its send queue; current while it is not the source
+	r    rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
+	msgs rocev2.MSN // messages of its own that are acknowledged; as p
+}
+
+// refusal is what the switch itself answers to the source, as if it were one
+// more receiver: a fatal NAK, never forwarded to anybody (R19, R20).
+type refusal struct {
+	psn    rocev2.PSN
+	code   rocev2.Syndrome // 0: nothing refused
+	reason Reason
+}
+
+const nobody = -1
+
+// group is one group at this switch. What a packet touches comes first.
+type group struct {
+	srcKey  addrKey  // address of the source
+	srcNbr  Neighbor // and the switch it is behind, 0 if none
+	src     int32    // MemberID, or nobody
+	srcLeg  int32
+	a       rocev2.PSN // A: every receiving branch has acknowledged it
+	hi      rocev2.PSN // highest PSN forwarded, plus 1
+	prev    rocev2.PSN // PSN of the last data packet
+	nout    rocev2.PSN // PSN of the last NAK sent, if nsev is not noPend
+	nsev    severity   // and its severity
+	seen    bool       // PSN nout has passed since
+	hasPrev bool
+	open    bool // the message of hi-1 is not complete
+	dead    bool
+	becn    bool // to be set in the next ACK
+	policy  Policy
+
+	low   int // receiving branches with a == A; never 0 while there are any
+	nrecv int // receiving branches
+	npend int // branches with a pending NAK
+	njoin int // legs that are joining
+	nowin int // receiving connected branches whose member has no window
+
+	qpn      rocev2.QPN
+	pmtu     uint16
+	windowed bool
+	window   Window
+	refused  refusal
+	branches []branch // by LegID
+	legs     []leg    // by LegID
+	members  []member // by MemberID
+	byIP     addrTable
+	forwards []LegID // the forwarded legs
+	msgs     messages
+
+	failPSN  rocev2.PSN // if dead
+	failCode rocev2.Syndrome
+	told     bool // SourceRefused was emitted in this epoch
+
+	best     int32 // CNP filter: the leg whose signals pass, or nobody
+	bestSeen time.Duration
+	passed   time.Duration // when the last CNP passed
+	hasPass  bool
+
+	deadAfter time.Duration // 0: never
+	deadline  time.Duration // next look at the silent ones
+	armed     bool
+	rewound   bool // the source has retransmitted since the last look
+
+	id    GroupID
+	ip    netip.Addr
+	count Counters
+}
+
+// setPend replaces what b has pending.
+func (g *group) setPend(b *branch, sev severity, info rocev2.Syndrome) {
+	if b.pend != noPend {
+		g.npend--
+	}
+	if sev != noPend {
+		g.npend++
+	}
+	b.pend, b.info = sev, info
+}
+
+// advance notes that b acknowledged everything up to psn, if that is news.
+func (g *group) advance(b *branch, psn rocev2.PSN) bool {
+	if psn.LessEq(b.a) {
+		return false
+	}
+	if b.a == g.a {
+		g.low--
+	}
+	b.a = psn
+	g.setPend(b, noPend, 0)
+	return true
+}
+
+// admit makes a leg receive from the message that begins at psn.
+func (g *group) admit(i int, psn rocev2.PSN) {
+	b, l := &g.branches[i], &g.legs[i]
+	if l.joining {
+		l.joining = false
+		g.njoin--
+	}
+	b.a = psn.Prev()
+	b.delta = 0
+	b.bits |= receiving
+	if l.spec.Kind == Connected {
+		b.delta = uint32(g.members[l.member].r-psn) & rocev2.PSNMask
+		if l.window == (Window{}) {
+			g.nowin++
+		}
+	}
+	g.nrecv++
+	if b.a == g.a {
+		g.low++
+	}
+	l.watch, l.watched, l.heard = b.a, 0, 0
+}
+
+// cut takes a leg out of the receivers.
+func (g *group) cut(i int) {
+	b, l := &g.branches[i], &g.legs[i]
+	if l.joining {
+		l.joining = false
+		g.njoin--
+	}
+	if b.bits&receiving == 0 {
+		return
+	}
+	if l.spec.Kind == Connected {
+		g.members[l.member].r = b.a.Add(1 + int32(b.delta))
+		if l.window == (Window{}) {
+			g.nowin--
+		}
+	}
+	b.bits &^= receiving
+	g.setPend(b, noPend, 0)
+	g.nrecv--
+	if b.a == g.a {
+		g.low--
+	}
+	l.weight = 0
+	if g.best == int32(i) {
+		g.best = nobody
+	}
+}
+
+// ack tells the source that everything up to A is everywhere. The syndrome is
+// always 0x1F: the credits of several receivers cannot be merged safely (R14).
+func (g *group) ack(out *Output) {
+	g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)
+	g.becn = false
+}
+
+func (g *group) nak(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
+	g.send(out, rocev2.Acknowledge, code, psn)
+	g.becn = false
+}
+
+func (g *group) send(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
+	g.count.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{
+		Group: g.id, To: MemberID(g.src), Op: op, BECN: g.becn,
+		PSN: psn, Syndrome: syn, MSN: g.msgs.done,
+	})
+}
+
+func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
+	out.Events = append(out.Events, Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn})
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/rocev2"
+
+// maxEnds is how many message ends of the source are remembered between A and
+// hi. rdma_rxe has at most 128 PSNs in flight (RXE_MAX_UNACKED_PSNS), so for it
+// the count is exact.
+const maxEnds = 128
+
+// messages counts the source's messages whose last PSN is acknowledged: the
+// MSN of the group's ACK (R14). When more than maxEnds messages are in flight
+// the youngest ones share an entry and are counted together, with the last of
+// them: the MSN is then too low for a while. That is harmless beside syndrome
+// 0x1F, which makes the requester ignore credits, the only use of a MSN.
+type messages struct {
+	done  rocev2.MSN // messages that end at or before A
+	first uint32     // index in ends of the oldest
+	n     uint32
+	ends  []messageEnd // ring of maxEnds, in PSN order
+}
+
+type messageEnd struct {
+	psn   rocev2.PSN
+	count uint32 // messages counted when psn is acknowledged, at least 1
+}
+
+func (m *messages) at(i uint32) *messageEnd { return &m.ends[(m.first+i)%maxEnds] }
+
+// start begins an epoch of a source that has completed done messages before.
+func (m *messages) start(done rocev2.MSN) { m.done, m.first, m.n = done, 0, 0 }
+
+// extend records that psn, the highest so far, ends a message.
+func (m *messages) extend(psn rocev2.PSN) {
+	if m.n < maxEnds {
+		*m.at(m.n) = messageEnd{psn, 1}
+		m.n++
+		return
+	}
+	e := m.at(m.n - 1)
+	e.psn = psn
+	e.count++
+}
+
+// correct makes the entry for a retransmitted psn right: its first passage may
+// have been lost before the switch, or have been a corrupted frame, which is
+// forwarded unverified.
+func (m *messages) correct(psn rocev2.PSN, ends bool) {
+	i := uint32(0)
+	for i < m.n && m.at(i).psn.Less(psn) {
+		i++
+	}
+	found := i < m.n && m.at(i).psn == psn
+	switch {
+	case found && !ends && m.at(i).count == 1:
+		for ; i+1 < m.n; i++ {
+			*m.at(i) = *m.at(i + 1)
+		}
+		m.n--
+	case !found && ends && m.n < maxEnds && (i == m.n || m.at(i).count == 1):
+		for j := m.n; j > i; j-- {
+			*m.at(j) = *m.at(j - 1)
+		}
+		*m.at(i) = messageEnd{psn, 1}
+		m.n++
+	}
+}
+
+// ack counts the messages that end at or before a.
+func (m *messages) ack(a rocev2.PSN) {
+	for m.n > 0 && m.at(0).psn.LessEq(a) {
+		m.done = m.done.Add(int32(m.at(0).count))
+		m.first = (m.first + 1) % maxEnds
+		m.n--
+	}
+}

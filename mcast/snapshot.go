@@ -1,0 +1,83 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Counters count what a group did since it was put.
+type Counters struct {
+	DataIn      uint64 // request packets of members, refused ones and duplicates too
+	Copies      uint64
+	FeedbackIn  uint64 // ACK, NAK, RNR NAK and CNP of receivers
+	FeedbackOut uint64 // to sources
+	Drops       [NumReasons]uint64
+}
+
+// GroupStatus is a group's state at a moment, for people to look at.
+type GroupStatus struct {
+	ID        GroupID
+	IP        netip.Addr
+	QPN       rocev2.QPN
+	Policy    Policy
+	HasSource bool
+	Source    MemberID
+	Acked     rocev2.PSN // A: every live receiver has it; source's space
+	Next      rocev2.PSN // hi: the next new PSN of the source
+	Failed    bool       // FailPSN and FailCode say where and why
+	FailPSN   rocev2.PSN
+	FailCode  rocev2.Syndrome // 0: the source left with data in flight
+	Counters  Counters
+	Members   []MemberStatus // by MemberID
+}
+
+// MemberStatus is a member's part of GroupStatus. Acked, Lag, Pending and
+// Holds are those of its leg: members behind the same switch share them. PSNs
+// are in the source's space.
+type MemberStatus struct {
+	IP      netip.Addr
+	QPN     rocev2.QPN
+	Leg     LegID
+	Live    bool
+	Joining bool // waits for the source's next message
+	Source  bool
+	Acked   rocev2.PSN
+	Lag     int32           // PSNs forwarded and not yet acknowledged by it
+	Pending rocev2.Syndrome // a NAK at Acked+1 waits; 0 if none
+	Holds   bool            // the group's ACK waits for it
+}
+
+// Snapshot writes the state of a group into st, whose Members it reuses. It
+// reports whether there is such a group.
+func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
+	g := s.group(id)
+	if g == nil {
+		return false
+	}
+	ms := st.Members[:0]
+	*st = GroupStatus{
+		ID: g.id, IP: g.ip, QPN: g.qpn, Policy: g.policy,
+		HasSource: g.src != nobody, Acked: g.a, Next: g.hi,
+		Failed: g.dead, FailPSN: g.failPSN, FailCode: g.failCode, Counters: g.count,
+	}
+	if g.src != nobody {
+		st.Source = MemberID(g.src)
+	}
+	for i := range g.members {
+		m := &g.members[i]
+		b, l := &g.branches[m.leg], &g.legs[m.leg]
+		t := MemberStatus{IP: m.ip, QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src}
+		if m.live && b.bits&receiving != 0 {
+			t.Acked, t.Lag = b.a, g.hi.Prev().Sub(b.a)
+			t.Pending = b.info
+			t.Holds = b.a == g.a && t.Lag > 0
+		}
+		ms = append(ms, t)
+	}
+	st.Members = ms
+	return true
+}

@@ -1,0 +1,217 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// maxIndex bounds legs and members of a group: LegID and MemberID are 16 bits.
+const maxIndex = math.MaxUint16
+
+// validate checks a whole group. Its errors name the group, the thing and what
+// would be right.
+func (s *Switch) validate(spec *GroupSpec) error {
+	if err := s.check(spec); err != nil {
+		return fmt.Errorf("mcast: group %d: %w", spec.ID, err)
+	}
+	return nil
+}
+
+func (s *Switch) check(spec *GroupSpec) error {
+	if int64(spec.ID) >= int64(s.limits.Groups) {
+		return fmt.Errorf("the limit is %d groups, numbered from 0", s.limits.Groups)
+	}
+	if err := checkAddr(spec.IP); err != nil {
+		return fmt.Errorf("group address: %w", err)
+	}
+	if !spec.QPN.Valid() {
+		return fmt.Errorf("virtual QPN %#x is not one of an RC queue pair: 0x10 to 0xfffffe", uint32(spec.QPN))
+	}
+	switch spec.PMTU {
+	case 256, 512, 1024, 2048, 4096:
+	default:
+		return fmt.Errorf("path MTU %d: must be 256, 512, 1024, 2048 or 4096", spec.PMTU)
+	}
+	if spec.Policy != Strict && spec.Policy != Evict {
+		return fmt.Errorf("unknown policy %d", spec.Policy)
+	}
+	if spec.DeadAfter < 0 {
+		return fmt.Errorf("dead-after %v is negative", spec.DeadAfter)
+	}
+	if err := checkWindow(spec.Window); err != nil {
+		return fmt.Errorf("group window: %w", err)
+	}
+	if n := len(spec.Members); n < 2 || n > s.maxMembers() {
+		return fmt.Errorf("%d members: must be 2 to %d", n, s.maxMembers())
+	}
+	if err := checkLegs(spec.Legs); err != nil {
+		return err
+	}
+	behind := make([]int, len(spec.Legs))
+	seen := make(map[netip.Addr]int, len(spec.Members))
+	for i := range spec.Members {
+		m := &spec.Members[i]
+		if err := checkMember(m, spec.IP, spec.Window); err != nil {
+			return fmt.Errorf("member %d (%v): %w", i, m.IP, err)
+		}
+		if j, ok := seen[m.IP.Unmap()]; ok {
+			return fmt.Errorf("member %d (%v): member %d has the same address", i, m.IP, j)
+		}
+		seen[m.IP.Unmap()] = i
+		if int(m.Leg) >= len(spec.Legs) {
+			return fmt.Errorf("member %d (%v): leg %d does not exist, there are %d", i, m.IP, m.Leg, len(spec.Legs))
+		}
+		behind[m.Leg]++
+	}
+	for i, n := range behind {
+		switch {
+		case n == 0:
+			return fmt.Errorf("leg %d: nobody is behind it", i)
+		case n > 1 && spec.Legs[i].Kind == Connected:
+			return fmt.Errorf("leg %d: a connected leg has one member, not %d", i, n)
+		}
+	}
+	return nil
+}
+
+func (s *Switch) maxMembers() int { return min(s.limits.Members, maxIndex) }
+
+func checkLegs(legs []LegSpec) error {
+	if len(legs) == 0 || len(legs) > maxIndex {
+		return fmt.Errorf("%d legs: must be 1 to %d", len(legs), maxIndex)
+	}
+	seen := make(map[Neighbor]int)
+	for i, l := range legs {
+		if err := checkLeg(l); err != nil {
+			return fmt.Errorf("leg %d: %w", i, err)
+		}
+		if l.Kind != Forwarded {
+			continue
+		}
+		if j, ok := seen[l.Neighbor]; ok {
+			return fmt.Errorf("leg %d: leg %d already goes to neighbour %d", i, j, l.Neighbor)
+		}
+		seen[l.Neighbor] = i
+	}
+	return nil
+}
+
+func checkLeg(l LegSpec) error {
+	switch {
+	case l.Kind != Connected && l.Kind != Forwarded:
+		return fmt.Errorf("unknown kind %d", l.Kind)
+	case l.Kind == Forwarded && l.Neighbor == 0:
+		return errors.New("a forwarded leg needs a neighbour")
+	case l.Kind == Connected && l.Neighbor != 0:
+		return fmt.Errorf("a connected leg has no neighbour, but this has %d", l.Neighbor)
+	}
+	return nil
+}
+
+func checkAddr(a netip.Addr) error {
+	switch {
+	case !a.IsValid():
+		return errors.New("no IP address")
+	case a.Zone() != "":
+		return fmt.Errorf("%v has a zone; none can be told from a packet", a)
+	case a.IsMulticast():
+		return fmt.Errorf("%v is a multicast address; hosts drop packets from one, choose a unicast address", a)
+	case a.IsUnspecified():
+		return fmt.Errorf("%v is the unspecified address", a)
+	}
+	return nil
+}
+
+func checkMember(m *MemberSpec, group netip.Addr, w Window) error {
+	if err := checkAddr(m.IP); err != nil {
+		return err
+	}
+	switch {
+	case m.IP.Unmap() == group.Unmap():
+		return errors.New("has the group's address")
+	case m.IP.Unmap().Is4() != group.Unmap().Is4():
+		return fmt.Errorf("is not of the address family of the group address %v", group)
+	case !m.QPN.Valid():
+		return fmt.Errorf("QPN %#x is not one of an RC queue pair: 0x10 to 0xfffffe", uint32(m.QPN))
+	case m.SQPSN > rocev2.PSNMask:
+		return fmt.Errorf("sq_psn %#x exceeds 24 bits", uint32(m.SQPSN))
+	case m.RQPSN > rocev2.PSNMask:
+		return fmt.Errorf("rq_psn %#x exceeds 24 bits", uint32(m.RQPSN))
+	}
+	if err := checkWindow(m.Window); err != nil {
+		return fmt.Errorf("window: %w", err)
+	}
+	if w != (Window{}) && m.Window != (Window{}) && m.Window.Len < w.Len {
+		return fmt.Errorf("window of %d bytes is shorter than the group's, %d", m.Window.Len, w.Len)
+	}
+	return nil
+}
+
+func checkWindow(w Window) error {
+	if w == (Window{}) {
+		return nil
+	}
+	if w.Len == 0 {
+		return errors.New("has an address or R_Key but no length")
+	}
+	if w.Base+(w.Len-1) < w.Base {
+		return fmt.Errorf("%d bytes from %#x exceed the address space", w.Len, w.Base)
+	}
+	return nil
+}
+
+func (s *Switch) validateJoin(g *group, op *AddMember) error {
+	if err := s.checkJoin(g, op); err != nil {
+		return fmt.Errorf("mcast: group %d: new member %v: %w", g.id, op.Member.IP, err)
+	}
+	return nil
+}
+
+func (s *Switch) checkJoin(g *group, op *AddMember) error {
+	m := &op.Member
+	if g.dead {
+		return errors.New("the group has failed; put it anew")
+	}
+	if len(g.members) >= s.maxMembers() {
+		return fmt.Errorf("the limit is %d members, those that left included; put the group anew", s.maxMembers())
+	}
+	if err := checkMember(m, g.ip, g.window); err != nil {
+		return err
+	}
+	if j, ok := g.byIP.get(keyOf(m.IP)); ok && g.members[j].live {
+		return fmt.Errorf("member %d has the same address", j)
+	}
+	switch n := len(g.legs); {
+	case int(m.Leg) > n:
+		return fmt.Errorf("leg %d does not exist; the next free one is %d", m.Leg, n)
+	case int(m.Leg) == n:
+		if n >= maxIndex {
+			return fmt.Errorf("the limit is %d legs", maxIndex)
+		}
+		if err := checkLeg(op.Leg); err != nil {
+			return err
+		}
+		for _, f := range g.forwards {
+			if op.Leg.Kind == Forwarded && g.legs[f].spec.Neighbor == op.Leg.Neighbor {
+				return fmt.Errorf("leg %d already goes to neighbour %d", f, op.Leg.Neighbor)
+			}
+		}
+	case g.legs[m.Leg].spec.Kind == Connected:
+		return fmt.Errorf("leg %d is connected to another member", m.Leg)
+	}
+	kind := op.Leg.Kind
+	if int(m.Leg) < len(g.legs) {
+		kind = g.legs[m.Leg].spec.Kind
+	}
+	if g.windowed && kind == Connected && m.Window == (Window{}) {
+		return errors.New("has no window, but the group has one")
+	}
+	return nil
+}

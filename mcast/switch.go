@@ -1,0 +1,151 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mcast is the switch itself: one RC queue pair's packets go out as
+// copies to many, and the many's feedback comes back as the one stream that
+// the sender's RNIC expects.
+//
+// It is a pure state machine. It sees packets as values and no bytes, has no
+// clock (every call says what time it is), starts no goroutines and keeps no
+// package-level state. The same calls give the same output.
+//
+// The driver's contract:
+//
+//  1. A Switch belongs to one goroutine at a time.
+//  2. Input takes one packet for a group address. If Output.NeedVerify is set,
+//     nothing has happened: check the packet's ICRC, drop it if it is wrong,
+//     else call Input again with Verified set.
+//  3. Do what Output says, in order: feedback before the next packet's
+//     feedback, copies of a leg in the order in which they were asked for.
+//     An Output with room (a copy per leg, two feedback packets) makes Input
+//     free of allocations.
+//  4. Call Advance when the time of NextDeadline has come. now never goes
+//     backward.
+//  5. Tables that the driver keeps under a GroupID, LegID or MemberID change
+//     together with Apply.
+//
+// The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
+// them as R1, R2 and so on.
+package mcast
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Switch is all groups of one box. New makes one.
+type Switch struct {
+	limits  Limits
+	byIP    addrTable
+	groups  []*group // by GroupID; nil if free
+	next    time.Duration
+	armed   bool
+	unknown uint64 // packets for no group
+}
+
+// New returns a Switch without groups.
+func New(l Limits) *Switch {
+	if l.Groups <= 0 {
+		l.Groups = 1024
+	}
+	if l.Members <= 0 {
+		l.Members = 1024
+	}
+	return &Switch{limits: l}
+}
+
+func (o *Output) reset() {
+	o.Copies, o.Feedback, o.Events = o.Copies[:0], o.Feedback[:0], o.Events[:0]
+	o.Drop, o.NeedVerify = None, false
+}
+
+// Lookup returns the group whose GroupIP is ip.
+func (s *Switch) Lookup(ip netip.Addr) (GroupID, bool) {
+	v, ok := s.byIP.get(keyOf(ip))
+	return GroupID(v), ok
+}
+
+// UnknownGroups returns how many packets were for no group. All other drops
+// are counted in the group's Counters.
+func (s *Switch) UnknownGroups() uint64 { return s.unknown }
+
+func (s *Switch) group(id GroupID) *group {
+	if int(id) < len(s.groups) {
+		return s.groups[id]
+	}
+	return nil
+}
+
+// Input serves one packet for a group address. It allocates nothing once out
+// has room.
+func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
+	out.reset()
+	id, ok := s.Lookup(p.Group)
+	if !ok {
+		s.unknown++
+		out.Drop = UnknownGroup
+		return
+	}
+	g := s.groups[id]
+	r := g.input(now, p, out)
+	if out.NeedVerify {
+		return
+	}
+	if r != None {
+		g.count.Drops[r]++
+		out.Drop = r
+	}
+	if g.armed {
+		s.arm(g.deadline)
+	}
+}
+
+// input classifies by opcode: data and feedback both have GroupIP as their
+// destination (R22). It returns why p was not served.
+func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
+	f := p.Op.Flags()
+	switch {
+	case f&rocev2.OpKnown == 0:
+		return UnknownOpcode
+	case p.DestQP != g.qpn:
+		return WrongQPN
+	case f&rocev2.OpRequest != 0:
+		return g.request(now, p, f, out)
+	case p.Op == rocev2.Acknowledge:
+		return g.feedback(now, p, out)
+	case p.Op == rocev2.CNP:
+		return g.cnp(now, p, out)
+	}
+	return ResponseToGroup
+}
+
+// Advance fires every deadline that has come.
+func (s *Switch) Advance(now time.Duration, out *Output) {
+	out.reset()
+	if !s.armed || now < s.next {
+		return
+	}
+	s.armed = false
+	for _, g := range s.groups {
+		if g == nil || !g.armed {
+			continue
+		}
+		if g.deadline <= now {
+			g.look(now, out)
+		}
+		if g.armed {
+			s.arm(g.deadline)
+		}
+	}
+}
+
+// NextDeadline says when to call Advance, and whether at all. It may be early.
+func (s *Switch) NextDeadline() (time.Duration, bool) { return s.next, s.armed }
+
+func (s *Switch) arm(t time.Duration) {
+	if !s.armed || t < s.next {
+		s.next, s.armed = t, true
+	}
+}
