@@ -1,0 +1,19 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package endpoint is the host side of Gleam: RDMA devices behind one
+// interface, and joining a multicast group with one queue pair.
+//
+// A [Device] registers memory and makes reliable connected queue pairs.
+// Package endpoint/soft implements it on a packet socket, with the protocol in
+// user space; a libibverbs backend fits behind the same interface, which is why
+// work requests name registered memory ([Segment]) and PSNs are chosen before
+// the connection, as ibv_modify_qp wants them.
+//
+// A group has one master and any number of members ([Master], [Member]). Every
+// member, the master included, connects its queue pair to the same virtual
+// peer (GroupIP, virtual QPN). The master collects the members' connection
+// states over TCP (package endpoint/oob) and registers the group with the
+// switch by envelopes (package envelope); members confirm to it. Then any SEND
+// or WRITE that one member posts reaches all others.
+package endpoint

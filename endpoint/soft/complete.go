@@ -1,0 +1,155 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/rc"
+)
+
+// statuses translates the machine's statuses into those of verbs.
+var statuses = map[rc.Status]endpoint.Status{
+	rc.Success: endpoint.Success, rc.LocLenErr: endpoint.LocalLengthErr, rc.LocQPOpErr: endpoint.LocalQPOpErr,
+	rc.WRFlushErr: endpoint.WRFlushErr, rc.RemInvReqErr: endpoint.RemoteInvalidReq,
+	rc.RemAccessErr: endpoint.RemoteAccessErr, rc.RemOpErr: endpoint.RemoteOpErr,
+	rc.RetryExcErr: endpoint.RetryExceeded, rc.RNRRetryExcErr: endpoint.RNRRetryExceeded, rc.FatalErr: endpoint.FatalErr,
+}
+
+var ops = map[rc.WCOp]endpoint.CompletionOp{
+	rc.WCSend: endpoint.SendDone, rc.WCRDMAWrite: endpoint.WriteDone,
+	rc.WCRecv: endpoint.Recv, rc.WCRecvRDMAWithImm: endpoint.RecvWithImm,
+}
+
+// deliver hands completions to Poll. Only the loop calls it.
+func (q *qp) deliver(cs []rc.Completion) {
+	q.mu.Lock()
+	if q.polled > 0 && q.polled == len(q.done) {
+		q.done, q.polled = q.done[:0], 0
+	}
+	for i := range cs {
+		c := &cs[i]
+		status, ok := statuses[c.Status]
+		if !ok {
+			status = endpoint.GeneralErr
+		}
+		q.done = append(q.done, endpoint.Completion{
+			ID: c.ID, Op: ops[c.Op], Status: status, Len: c.Bytes, HasImm: c.HasImm, Imm: c.Imm, QPN: q.info.QPN,
+		})
+	}
+	q.mu.Unlock()
+	q.signal()
+}
+
+// signal lets a Poll look again.
+func (q *qp) signal() {
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take moves completions into c, and tells whether the queue pair is closed.
+func (q *qp) take(c []endpoint.Completion) (n int, isClosed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n = copy(c, q.done[q.polled:])
+	q.polled += n
+	if q.polled == len(q.done) {
+		q.done, q.polled = q.done[:0], 0
+	} else if q.polled > len(q.done)/2 { // keep it from growing under a slow consumer
+		q.done, q.polled = slices.Delete(q.done, 0, q.polled), 0
+	}
+	for i := range n {
+		if c[i].Op == endpoint.Recv || c[i].Op == endpoint.RecvWithImm {
+			q.recvs--
+		} else {
+			q.sends--
+		}
+	}
+	return n, q.state == closed
+}
+
+// Poll waits for completions.
+func (q *qp) Poll(ctx context.Context, c []endpoint.Completion) (int, error) {
+	if len(c) == 0 {
+		return 0, errors.New("poll: no room for completions")
+	}
+	for {
+		n, isClosed := q.take(c)
+		if n > 0 {
+			if n == len(c) {
+				q.signal() // there may be more
+			}
+			return n, nil
+		}
+		if isClosed {
+			return 0, fmt.Errorf("poll QP 0x%x: %w", uint32(q.info.QPN), endpoint.ErrClosed)
+		}
+		select {
+		case <-q.ready:
+		case <-ctx.Done():
+			return 0, fmt.Errorf("poll QP 0x%x: %w", uint32(q.info.QPN), context.Cause(ctx))
+		}
+	}
+}
+
+// Stats returns the queue pair's counters so far.
+func (q *qp) Stats() endpoint.QPStats {
+	var s endpoint.QPStats
+	read := func() {
+		if q.rc == nil {
+			return
+		}
+		c := q.rc.Stats()
+		s = endpoint.QPStats{
+			TxPackets: q.txPackets, RxPackets: q.rxPackets, Retransmitted: c.Retransmitted, Timeouts: c.Timeouts,
+			NAKs: c.NaksReceived, RNRs: c.RNRsReceived, Duplicates: c.Duplicates,
+		}
+	}
+	if err := q.dev.do(read); err != nil {
+		<-q.dev.done
+		read()
+	}
+	return s
+}
+
+// Close destroys the queue pair. What was posted is flushed: Poll still gives
+// its completions.
+func (q *qp) Close() error {
+	if err := q.dev.do(func() { q.shut(&q.dev.loop) }); err != nil && !errors.Is(err, endpoint.ErrClosed) {
+		return err
+	}
+	return nil // a closed device has shut its queue pairs
+}
+
+// shut flushes q and takes it from the loop, which calls it.
+func (q *qp) shut(l *loop) {
+	if q.rc != nil {
+		q.fetch(l)
+		q.rc.Fail(&l.out)
+		l.drain(q)
+		delete(l.byQPN, q.info.QPN)
+		l.qps = slices.DeleteFunc(l.qps, func(o *qp) bool { return o == q })
+	}
+	q.mu.Lock()
+	q.state = closed
+	left, lost := q.newRecvs, q.newSends
+	q.newRecvs, q.newSends = nil, nil
+	q.mu.Unlock()
+	for _, wr := range left {
+		q.deliver([]rc.Completion{{ID: wr.ID, Op: rc.WCRecv, Status: rc.WRFlushErr}})
+	}
+	for _, wr := range lost { // posted since fetch
+		q.deliver([]rc.Completion{{ID: wr.ID, Op: rc.WCSend, Status: rc.WRFlushErr}})
+	}
+	q.signal()
+	l.d.mu.Lock()
+	delete(l.d.qps, q.info.QPN)
+	l.d.mu.Unlock()
+}

@@ -1,0 +1,312 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// loop is what only the device's goroutine touches.
+type loop struct {
+	d      *Device
+	memory *rc.Memory
+	qps    []*qp // connected
+	byQPN  map[rocev2.QPN]*qp
+
+	in    rocev2.Frame
+	pkt   rc.Packet
+	out   rc.Output
+	build rocev2.Packet
+
+	txBuf  []byte // txQueue slots of txSlot bytes
+	txSlot int
+	ipID   uint16
+
+	stats  Stats
+	rxLoss *rand.Rand
+	txLoss *rand.Rand
+	trace  *tracer // nil without Config.Trace
+}
+
+// sendBudget is the most requests that one queue pair sends before others, and
+// arriving packets, have their turn.
+const sendBudget = batch
+
+// A full transmit queue of the interface is not a loss: the frames stay queued
+// and are tried again after txRetry, for txPatience while none gets through.
+// There is no descriptor to wait for: a packet socket is writable while its
+// own buffer has room, whatever the interface says.
+const (
+	txRetry    = 100 * time.Microsecond
+	txPatience = 10 * time.Millisecond
+)
+
+func (l *loop) init(d *Device) error {
+	l.d = d
+	l.memory = rc.NewMemory(rand.Uint64()) // R_Keys must not repeat those of an earlier device
+	l.byQPN = make(map[rocev2.QPN]*qp)
+	l.txSlot = (d.MaxPathMTU() + maxHeaders + rocev2.EthernetLen + rocev2.VLANLen + 63) &^ 63
+	l.txBuf = make([]byte, txQueue*l.txSlot)
+	l.rxLoss = rand.New(rand.NewPCG(d.cfg.Seed, 1))
+	l.txLoss = rand.New(rand.NewPCG(d.cfg.Seed, 2))
+	var err error
+	l.trace, err = newTracer(d.cfg.Trace, d.cfg.Interface)
+	return err
+}
+
+// run is the device's goroutine.
+func (d *Device) run() {
+	l := &d.loop
+	defer close(d.done)
+	for {
+		if d.pending.Swap(false) && !l.fetch() {
+			l.flush()
+			l.trace.flush(&l.stats)
+			return
+		}
+		got := l.receive()
+		next, armed, more := l.serve()
+		l.flush()
+		d.sock.rxN = 0
+		if got > 0 || more {
+			d.sock.tryRead()
+			continue
+		}
+		l.trace.flush(&l.stats)
+		l.sleep(next, armed)
+	}
+}
+
+// sleep waits for frames, for kick, or for the deadline next if armed.
+func (l *loop) sleep(next time.Duration, armed bool) {
+	d := l.d
+	var t time.Time
+	if armed {
+		t = d.epoch.Add(next)
+	}
+	// The order matters: kick sets pending before it looks at sleeping, and
+	// its deadline in the past must not be overwritten by ours.
+	d.sock.setDeadline(t)
+	d.sleeping.Store(true)
+	if !d.pending.Load() {
+		if err := d.sock.waitRead(); err != nil {
+			l.stats.SocketErrors++
+			time.Sleep(txRetry) // the poller itself failed: do not spin
+		}
+	}
+	d.sleeping.Store(false)
+}
+
+// fetch runs the commands and takes over what was posted. It returns false if
+// the device is to close, after having flushed all queue pairs.
+func (l *loop) fetch() bool {
+	d := l.d
+	d.mu.Lock()
+	commands, closing := d.commands, d.closing
+	d.commands = nil
+	d.mu.Unlock()
+	for _, c := range commands {
+		c()
+	}
+	for _, q := range l.qps {
+		q.fetch(l)
+	}
+	if closing {
+		for _, q := range d.allQPs() {
+			q.shut(l)
+		}
+	}
+	return !closing
+}
+
+// receive serves the frames that the last read gave, and returns how many.
+func (l *loop) receive() int {
+	s := l.d.sock
+	if s.rxErr != nil {
+		l.stats.SocketErrors++
+		s.rxErr = nil
+	}
+	n := s.rxN
+	if n == 0 {
+		return 0
+	}
+	now := l.d.now()
+	l.stats.RxBatches++
+	for i := range n {
+		b, tci, tagged, truncated := s.frame(i)
+		l.stats.RxFrames++
+		l.stats.RxBytes += uint64(len(b))
+		if l.trace != nil {
+			l.trace.received(b, tci, tagged, &l.stats)
+		}
+		switch {
+		case truncated:
+			l.stats.RxTruncated++
+		case l.d.cfg.Loss > 0 && l.rxLoss.Float64() < l.d.cfg.Loss:
+			l.stats.RxLoss++
+		default:
+			l.input(now, b)
+		}
+	}
+	return n
+}
+
+// input checks one frame as rxe_recv.c does and gives it to its queue pair.
+func (l *loop) input(now time.Duration, b []byte) {
+	f := &l.in
+	if r := rocev2.Decode(b, f); r != rocev2.OK || f.Kind != rocev2.KindRoCE {
+		l.stats.RxMalformed++
+		l.stats.Malformed[r]++
+		return
+	}
+	bth := f.BTH()
+	q := l.byQPN[bth.DestQP()]
+	switch {
+	case f.Eth().Dst() != l.d.mac:
+		l.stats.RxOtherMAC++
+	case q == nil:
+		l.stats.RxNoQP++
+	case f.Dst() != q.path.Src:
+		l.stats.RxOtherIP++
+	case f.Src() != q.path.Dst:
+		l.stats.RxOtherPeer++
+	case bth.PKey()&0x7FFF != rocev2.DefaultPKey&0x7FFF:
+		l.stats.RxPKey++
+	case !f.VerifyICRC():
+		l.stats.RxBadICRC++
+	default:
+		l.pkt = rc.Packet{
+			Op: f.Op, AckReq: bth.AckReq(), Solicited: bth.SE(), BECN: bth.BECN(),
+			DestQP: bth.DestQP(), PSN: bth.PSN(), Payload: f.Payload(),
+		}
+		if h := f.RETH(); h != nil {
+			l.pkt.VA, l.pkt.RKey, l.pkt.DMALen = h.VA(), h.RKey(), h.DMALen()
+		}
+		if h := f.AETH(); h != nil {
+			l.pkt.Syndrome, l.pkt.MSN = h.Syndrome(), h.MSN()
+		}
+		if h := f.ImmDt(); h != nil {
+			l.pkt.Imm = h.Data()
+		}
+		if h := f.IETH(); h != nil {
+			l.pkt.InvKey = h.RKey()
+		}
+		q.rxPackets++
+		q.rc.Input(now, &l.pkt, &l.out)
+		l.drain(q)
+	}
+}
+
+// serve fires what is due and lets every queue pair send. It returns the next
+// deadline, and whether somebody has used up the budget.
+func (l *loop) serve() (next time.Duration, armed, more bool) {
+	now := l.d.now()
+	for _, q := range l.qps {
+		if t, ok := q.rc.NextDeadline(); ok && t <= now {
+			q.rc.Advance(now, &l.out)
+			l.drain(q)
+		}
+		if q.rc.Transmit(now, &l.out, sendBudget) == sendBudget {
+			more = true
+		}
+		l.drain(q)
+		if t, ok := q.rc.NextDeadline(); ok && (!armed || t < next) {
+			next, armed = t, true
+		}
+	}
+	return next, armed, more
+}
+
+// drain does what a call of q.rc asked for. Frames are built, and so payloads
+// copied, before completions give the memory back.
+func (l *loop) drain(q *qp) {
+	for i := range l.out.Packets {
+		l.emit(q, &l.out.Packets[i])
+	}
+	if len(l.out.Completions) > 0 {
+		q.deliver(l.out.Completions)
+	}
+	if len(l.out.Packets)+len(l.out.Completions) > 0 {
+		l.out.Reset()
+	}
+}
+
+// emit builds one frame and queues it.
+func (l *loop) emit(q *qp, p *rc.Packet) {
+	q.txPackets++
+	if l.d.cfg.Loss > 0 && l.txLoss.Float64() < l.d.cfg.Loss {
+		l.stats.TxLoss++
+		return
+	}
+	s := l.d.sock
+	if s.txFree() == 0 {
+		l.flush()
+	}
+	l.ipID++
+	q.path.ID = l.ipID
+	l.build = rocev2.Packet{
+		Op: p.Op, SE: p.Solicited, AckReq: p.AckReq, BECN: p.BECN, DestQP: p.DestQP, PSN: p.PSN,
+		VA: p.VA, RKey: p.RKey, DMALen: p.DMALen, Imm: p.Imm, Syndrome: p.Syndrome, MSN: p.MSN,
+	}
+	if p.Op.Is(rocev2.OpIETH) {
+		l.build.RKey = p.InvKey
+	}
+	slot := l.txBuf[s.txN*l.txSlot : (s.txN+1)*l.txSlot]
+	n := rocev2.BuildPacket(slot, &q.path, &l.build, p.Payload)
+	if n == 0 { // Connect has checked the path MTU and the addresses
+		panic(fmt.Sprintf("soft: a packet of our own queue pair cannot be built: opcode 0x%02x, %d bytes", uint8(p.Op), len(p.Payload)))
+	}
+	s.queue(slot[:n])
+	l.stats.TxBytes += uint64(n)
+	if l.trace != nil {
+		l.trace.sent(slot[:n], &l.stats)
+	}
+}
+
+// flush hands all queued frames to the kernel. See txPatience for when it
+// cannot.
+func (l *loop) flush() {
+	s := l.d.sock
+	if s.txN == 0 {
+		return
+	}
+	var stalled time.Duration
+	for first := true; ; {
+		n, err := s.send()
+		l.stats.TxFrames += uint64(n)
+		if n > 0 {
+			l.stats.TxBatches++
+		}
+		switch {
+		case err == nil:
+			return
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ENETDOWN):
+			// This one frame is refused, such as EMSGSIZE after the MTU shrank.
+			l.stats.SocketErrors++
+			l.stats.TxDropped++
+			s.skip()
+			continue
+		}
+		// ENETDOWN is also what a full veth ring gives without a queueing
+		// discipline (__dev_queue_xmit); so it gets the same patience.
+		now := l.d.now()
+		if first || n > 0 {
+			first, stalled = false, now
+			l.stats.TxStalls++
+		}
+		if now-stalled > txPatience {
+			l.stats.TxDropped += uint64(s.dropQueued())
+			return
+		}
+		time.Sleep(txRetry)
+	}
+}
