@@ -1,0 +1,266 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mode says how frames get between the driver and the Umem.
+type Mode uint8
+
+// Modes.
+const (
+	Auto     Mode = iota // zero-copy, and copy where the driver cannot
+	ZeroCopy             // the device reads and writes the Umem
+	Copy                 // the kernel copies: any driver
+)
+
+// DefaultRingSize is the number of entries of a ring whose size is left 0.
+const DefaultRingSize = 2048
+
+// Config says what a socket is for.
+type Config struct {
+	Ifindex int    // in the calling thread's network namespace
+	Ifname  string // for messages
+	Queue   int    // RX and TX queue of the interface, from 0
+	// Ring sizes in entries, powers of two; 0 means DefaultRingSize.
+	RxSize, TxSize, FillSize, CompSize int
+	ZeroCopy                           Mode
+}
+
+// ErrBusy means that a queue already has an AF_XDP socket.
+var ErrBusy = errors.New("another AF_XDP socket has this queue")
+
+// busyWait bounds how long Open waits for the kernel to let go of a queue whose
+// socket has just been closed.
+const busyWait = 500 * time.Millisecond
+
+// Open binds a new socket to a queue. It may wait for half a second if the queue
+// is taken, since the kernel frees a queue some time after its socket's end; if
+// it stays taken, the error wraps ErrBusy.
+//
+// No packet is received before the XDP program redirects some to FD, and there
+// are frames in the fill ring.
+func Open(u *Umem, cfg Config) (*Socket, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("open AF_XDP socket on %s queue %d: %w", cfg.Ifname, cfg.Queue, err)
+	}
+	if u.nextID == math.MaxUint16 {
+		return nil, errors.New("open AF_XDP socket: too many were opened on this UMEM")
+	}
+	modes := []bool{true, false}
+	switch cfg.ZeroCopy {
+	case ZeroCopy:
+		modes = modes[:1]
+	case Copy:
+		modes = modes[1:]
+	}
+	var err error
+	for _, zc := range modes {
+		var s *Socket
+		if s, err = openBusy(u, cfg, zc); err == nil {
+			u.sockets = append(u.sockets, s)
+			return s, nil
+		}
+		if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
+			break // the other mode would not fare better
+		}
+	}
+	return nil, fmt.Errorf("open AF_XDP socket on %s queue %d: %w", cfg.Ifname, cfg.Queue, explain(err, cfg))
+}
+
+func (c *Config) complete() error {
+	for _, r := range []struct {
+		name string
+		size *int
+	}{{"RX", &c.RxSize}, {"TX", &c.TxSize}, {"fill", &c.FillSize}, {"completion", &c.CompSize}} {
+		if *r.size == 0 {
+			*r.size = DefaultRingSize
+		}
+		if n := *r.size; n < 1 || n > 1<<20 || n&(n-1) != 0 {
+			return fmt.Errorf("%s ring of %d entries: the size must be a power of two up to 1048576", r.name, n)
+		}
+	}
+	if c.Ifindex < 1 || c.Queue < 0 {
+		return fmt.Errorf("interface index %d and queue %d: they start at 1 and 0", c.Ifindex, c.Queue)
+	}
+	if c.ZeroCopy > Copy {
+		return fmt.Errorf("invalid mode %d", c.ZeroCopy)
+	}
+	return nil
+}
+
+// openBusy is open, again and again while the queue is taken.
+func openBusy(u *Umem, cfg Config, zc bool) (*Socket, error) {
+	for _, s := range u.sockets {
+		if s.cfg.Ifindex == cfg.Ifindex && s.cfg.Queue == cfg.Queue && !s.gone {
+			return nil, unix.EBUSY // the kernel would say EINVAL, or take it
+		}
+	}
+	for deadline := time.Now().Add(busyWait); ; time.Sleep(time.Millisecond) {
+		s, err := open(u, cfg, zc)
+		if err == nil || !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return s, err
+		}
+	}
+}
+
+// open makes one attempt in one mode.
+func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, step("create it", err)
+	}
+	s := &Socket{umem: u, cfg: cfg, id: u.nextID, fd: fd, zc: zc}
+	defer func() {
+		if err != nil {
+			_ = s.unmap()
+		}
+	}()
+	peers := u.peers(zc)
+	if len(peers) == 0 {
+		if err := registerUmem(fd, u.mem, int(u.frameSize)); err != nil {
+			return nil, step("register the UMEM", err)
+		}
+	}
+	if err := s.makeRings(); err != nil {
+		return nil, err
+	}
+	// A send buffer for a full TX ring: the default one holds fewer than 100
+	// frames. Without CAP_NET_ADMIN, or for a tiny ring, the default stays.
+	if want := cfg.TxSize * (int(u.frameSize) + 1024); want > 1<<17 {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, min(want, math.MaxInt32/4))
+	}
+	if err := s.bind(peers); err != nil {
+		return nil, step("bind it", err)
+	}
+	u.nextID++
+	return s, nil
+}
+
+// peers returns the live sockets of u in the given mode.
+func (u *Umem) peers(zc bool) (p []*Socket) {
+	for _, s := range u.sockets {
+		if s.zc == zc && !s.gone {
+			p = append(p, s)
+		}
+	}
+	return p
+}
+
+func (s *Socket) makeRings() error {
+	for _, r := range []struct{ opt, size int }{
+		{unix.XDP_UMEM_FILL_RING, s.cfg.FillSize},
+		{unix.XDP_UMEM_COMPLETION_RING, s.cfg.CompSize},
+		{unix.XDP_RX_RING, s.cfg.RxSize},
+		{unix.XDP_TX_RING, s.cfg.TxSize},
+	} {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, r.opt, r.size); err != nil {
+			return step("make its rings", err)
+		}
+	}
+	off, err := mmapOffsets(s.fd)
+	if err != nil {
+		return step("ask for its rings' layout", err)
+	}
+	err = errors.Join(
+		add(s, &s.rx, unix.XDP_PGOFF_RX_RING, s.cfg.RxSize, off.Rx),
+		add(s, &s.tx, unix.XDP_PGOFF_TX_RING, s.cfg.TxSize, off.Tx),
+		add(s, &s.fill, unix.XDP_UMEM_PGOFF_FILL_RING, s.cfg.FillSize, off.Fr),
+		add(s, &s.comp, unix.XDP_UMEM_PGOFF_COMPLETION_RING, s.cfg.CompSize, off.Cr))
+	if err != nil {
+		return step("map its rings", err)
+	}
+	return nil
+}
+
+// add maps a ring of s.
+func add[T uint64 | Desc](s *Socket, r *ring[T], pgoff int64, size int, off unix.XDPRingOffset) error {
+	m, mem, err := mapRing[T](s.fd, pgoff, size, off)
+	if err != nil {
+		return err
+	}
+	*r, s.maps = m, append(s.maps, mem)
+	return nil
+}
+
+// bind binds s, which shares the UMEM of the first of peers that is still bound,
+// or has its own registration if there are none.
+func (s *Socket) bind(peers []*Socket) error {
+	sa := unix.SockaddrXDP{Ifindex: uint32(s.cfg.Ifindex), QueueID: uint32(s.cfg.Queue)}
+	if len(peers) == 0 {
+		sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_COPY
+		if s.zc {
+			sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_ZEROCOPY
+		}
+		return unix.Bind(s.fd, &sa)
+	}
+	sa.Flags = unix.XDP_SHARED_UMEM
+	var err error
+	for _, p := range peers {
+		sa.SharedUmemFD = uint32(p.fd)
+		if err = unix.Bind(s.fd, &sa); !errors.Is(err, unix.EBADF) {
+			return err
+		}
+		p.gone = true // it is no longer bound: its interface vanished
+	}
+	return err
+}
+
+// Close unbinds the socket and unmaps its rings: after it, only Close and Reclaim
+// may be called. Frames that the kernel still
+// had can be had back with Reclaim.
+func (s *Socket) Close() error {
+	if s.fd < 0 {
+		return nil
+	}
+	s.umem.sockets = slices.DeleteFunc(s.umem.sockets, func(o *Socket) bool { return o == s })
+	if err := s.unmap(); err != nil {
+		return fmt.Errorf("close AF_XDP socket on %s: %w", s.name(), err)
+	}
+	return nil
+}
+
+func (s *Socket) unmap() error {
+	var errs []error
+	s.rx, s.tx, s.fill, s.comp = ring[Desc]{}, ring[Desc]{}, ring[uint64]{}, ring[uint64]{}
+	for _, m := range s.maps {
+		errs = append(errs, unix.Munmap(m))
+	}
+	s.maps = nil
+	errs = append(errs, unix.Close(s.fd))
+	s.fd = -1
+	return errors.Join(errs...)
+}
+
+// Reclaim takes back frames that the kernel had when s was closed: up to
+// len(addrs) of them, which become the caller's. It returns how many, and is to
+// be called until that is 0.
+//
+// In zero-copy mode the device may write into them for a little longer than
+// Close takes, so they are only given back if its interface is gone.
+func (s *Socket) Reclaim(addrs []uint64) int {
+	if s.fd >= 0 || s.zc && !s.gone {
+		return 0
+	}
+	n := 0
+	for i, o := range s.umem.owner {
+		if n == len(addrs) {
+			break
+		}
+		if o == s.id {
+			addrs[n] = uint64(i) << s.umem.shift
+			s.umem.owner[i] = ownedByWorker
+			n++
+		}
+	}
+	return n
+}

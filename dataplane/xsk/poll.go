@@ -1,0 +1,62 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Poller waits for packets on several sockets. It belongs to the goroutine that
+// owns them.
+type Poller struct {
+	socks []*Socket
+	fds   []unix.PollFd // of socks, and of wake at the end
+	ts    unix.Timespec
+}
+
+// NewPoller returns a Poller for socks and for one more file descriptor, such as
+// an eventfd, by which others can end a Wait; -1 for none.
+func NewPoller(socks []*Socket, wake int) *Poller {
+	p := &Poller{socks: socks}
+	for _, s := range socks {
+		p.fds = append(p.fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
+	}
+	p.fds = append(p.fds, unix.PollFd{Fd: int32(wake), Events: unix.POLLIN})
+	return p
+}
+
+// Wait returns when a socket has packets, when the wake descriptor is readable
+// (woken; the caller reads it), after timeout, or at a signal. A negative
+// timeout means forever. It also makes the kernel send what Kick left in the TX
+// rings. It allocates nothing.
+//
+// A socket that was closed or whose interface has vanished is not waited for.
+func (p *Poller) Wait(timeout time.Duration) (woken bool, err error) {
+	ts := &p.ts
+	if timeout < 0 {
+		ts = nil
+	} else {
+		p.ts = unix.NsecToTimespec(int64(timeout))
+	}
+	for i, s := range p.socks {
+		if s.fd < 0 || s.gone {
+			p.fds[i].Fd = -1
+		}
+	}
+	n, err := unix.Ppoll(p.fds, ts, nil)
+	if err == unix.EINTR {
+		return false, nil
+	}
+	if err != nil || n == 0 {
+		return false, err
+	}
+	for i, s := range p.socks {
+		if p.fds[i].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
+			s.gone = true
+		}
+	}
+	return p.fds[len(p.socks)].Revents&unix.POLLIN != 0, nil
+}

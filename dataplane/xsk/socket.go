@@ -1,0 +1,231 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Desc names a packet, or a part of one, in the Umem: the kernel's xdp_desc.
+type Desc struct {
+	Addr    uint64 // of its first byte
+	Len     uint32 // bytes
+	Options uint32
+}
+
+// PktContd in Desc.Options says that the packet goes on in the next Desc. No
+// socket opened here receives or accepts such packets.
+const PktContd = unix.XDP_PKT_CONTD
+
+// Errors of Kick that callers branch on.
+var (
+	// ErrDown means that the interface is down. What is in the TX ring stays
+	// there until it is up and Kick is called again.
+	ErrDown = errors.New("the interface is down")
+	// ErrGone means that the interface no longer exists; the socket is of no
+	// more use and wants to be closed.
+	ErrGone = errors.New("the interface is gone")
+)
+
+// Socket is an AF_XDP socket, bound to a queue of an interface. Its methods are
+// for one goroutine: each ring has a single producer and a single consumer.
+// Receive, Fill, FillRoom, Send, TxRoom, Kick and Complete allocate nothing.
+type Socket struct {
+	umem *Umem
+	cfg  Config
+	id   uint16 // in Umem.owner
+	fd   int
+	zc   bool
+	gone bool // the interface vanished
+
+	rx, tx     ring[Desc]
+	fill, comp ring[uint64]
+	maps       [][]byte
+
+	inFlight int // sent and not completed
+	kicks    uint64
+	stalls   uint64
+}
+
+// Receive takes up to len(d) received packets out of the RX ring and returns
+// how many there were. Their frames become the caller's.
+func (s *Socket) Receive(d []Desc) int {
+	n := min(len(d), s.rx.available(len(d)))
+	if n == 0 {
+		s.wakeFill()
+		return 0
+	}
+	for i := range n {
+		d[i] = s.rx.get(i)
+		s.umem.move(d[i].Addr, s.id, ownedByWorker)
+	}
+	s.rx.release(n)
+	return n
+}
+
+// FillRoom returns how many frames the fill ring has room for.
+func (s *Socket) FillRoom() int { return s.fill.room(len(s.fill.entries)) }
+
+// Fill gives the kernel frames to receive into, as many of addrs as there is
+// room for, and returns how many it took. The rest stay the caller's.
+func (s *Socket) Fill(addrs []uint64) int {
+	n := min(len(addrs), s.fill.room(len(addrs)))
+	if n == 0 {
+		return 0
+	}
+	for i, a := range addrs[:n] {
+		s.umem.move(a, ownedByWorker, s.id)
+		s.fill.put(i, s.umem.Base(a))
+	}
+	s.fill.publish(n)
+	s.wakeFill()
+	return n
+}
+
+// wakeFill tells a driver that ran out of frames to look at the fill ring.
+func (s *Socket) wakeFill() {
+	if s.fill.needWakeup() && !s.gone {
+		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	}
+}
+
+// TxRoom returns how many packets Send would take: the TX ring has room for
+// them, and the completion ring for their frames' return.
+func (s *Socket) TxRoom() int {
+	return min(s.tx.room(len(s.tx.entries)), len(s.comp.entries)-s.inFlight)
+}
+
+// minFrame is the least that can be sent: an Ethernet header.
+const minFrame = 14
+
+// Send puts packets into the TX ring, as many of d as there is room for, and
+// returns how many it took. Kick makes the kernel send them. Their frames are
+// the kernel's until Complete returns them; the rest stay the caller's.
+//
+// A packet must lie within one frame and have at least an Ethernet header: the
+// kernel would swallow the frame of any other, and so Send panics on it.
+func (s *Socket) Send(d []Desc) int {
+	n := min(len(d), s.tx.room(len(d)), len(s.comp.entries)-s.inFlight)
+	if n <= 0 {
+		return 0
+	}
+	for i, p := range d[:n] {
+		if p.Len < minFrame || int(p.Len) > s.umem.Room(p.Addr) || p.Options != 0 {
+			badDesc(p)
+		}
+		s.umem.move(p.Addr, ownedByWorker, s.id)
+		s.tx.put(i, p)
+	}
+	s.tx.publish(n)
+	s.inFlight += n
+	return n
+}
+
+func badDesc(d Desc) {
+	panic(fmt.Sprintf("xsk: cannot send packet of %d bytes at %#x with options %#x: not within one frame", d.Len, d.Addr, d.Options))
+}
+
+// TxPending returns how many packets the kernel has yet to take out of the TX
+// ring. They need another Kick.
+func (s *Socket) TxPending() int { return s.tx.unconsumed() }
+
+// maxStalls is how many times in a row Kick tries while the kernel takes
+// nothing.
+const maxStalls = 8
+
+// Kick makes the kernel send what is in the TX ring. In copy mode it repeats the
+// system call until the ring is empty, or until the kernel has taken nothing for
+// some calls: its send buffer is full or the device is busy, and TxPending then
+// is not 0. In zero-copy mode it wakes the driver, if that is asleep.
+//
+// It returns nil, ErrDown, ErrGone or the errno that nobody expected; never
+// because of one packet.
+func (s *Socket) Kick() error {
+	for stalls := 0; stalls < maxStalls; {
+		left := s.tx.unconsumed()
+		if left == 0 || !s.tx.needWakeup() {
+			return nil
+		}
+		s.kicks++
+		_, _, e := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		switch e {
+		case 0:
+			if s.zc {
+				return nil
+			}
+		case unix.EAGAIN, unix.EBUSY, unix.ENOBUFS, unix.EINTR:
+			// EAGAIN: the call's budget is used up, or the send buffer is full.
+			// EBUSY: the device dropped a packet, whose frame is completed.
+		case unix.ENETDOWN:
+			return ErrDown
+		case unix.ENXIO, unix.ENODEV:
+			s.gone = true
+			return ErrGone
+		default:
+			return e
+		}
+		if s.tx.unconsumed() == left {
+			stalls++
+			s.stalls++
+		} else {
+			stalls = 0
+		}
+	}
+	return nil
+}
+
+// Complete takes up to len(addrs) frames that have been sent out of the
+// completion ring and returns how many there were. They become the caller's.
+func (s *Socket) Complete(addrs []uint64) int {
+	n := min(len(addrs), s.comp.available(len(addrs)))
+	if n == 0 {
+		return 0
+	}
+	for i := range n {
+		addrs[i] = s.umem.Base(s.comp.get(i))
+		s.umem.move(addrs[i], s.id, ownedByWorker)
+	}
+	s.comp.release(n)
+	s.inFlight -= n
+	return n
+}
+
+// FD returns the socket's file descriptor, for the XSKMAP. It stays the
+// Socket's.
+func (s *Socket) FD() int { return s.fd }
+
+// ZeroCopy reports whether the socket is in zero-copy mode, so that it can be
+// said aloud.
+func (s *Socket) ZeroCopy() bool { return s.zc }
+
+func (s *Socket) name() string { return fmt.Sprintf("%s queue %d", s.cfg.Ifname, s.cfg.Queue) }
+
+// Stats are counters of a socket since it was opened.
+type Stats struct {
+	RxDropped    uint64 // by the kernel: too long for a frame, or another reason
+	RxRingFull   uint64 // dropped: Receive was not called often enough
+	RxFillEmpty  uint64 // dropped: no frame to receive into
+	RxInvalid    uint64 // invalid addresses in the fill ring
+	TxInvalid    uint64 // invalid packets in the TX ring
+	TxRingEmpty  uint64 // the kernel looked for a packet and found none
+	Kicks        uint64 // system calls to send
+	KickStalls   uint64 // ... after which the TX ring was as full as before
+	TxIncomplete int    // packets sent and not completed now
+}
+
+// Stats returns the socket's counters.
+func (s *Socket) Stats() (Stats, error) {
+	k, err := statistics(s.fd)
+	if err != nil {
+		return Stats{}, fmt.Errorf("read AF_XDP statistics of %s: %w", s.name(), err)
+	}
+	return Stats{
+		RxDropped: k.Rx_dropped, RxRingFull: k.Rx_ring_full, RxFillEmpty: k.Rx_fill_ring_empty_descs,
+		RxInvalid: k.Rx_invalid_descs, TxInvalid: k.Tx_invalid_descs, TxRingEmpty: k.Tx_ring_empty_descs,
+		Kicks: s.kicks, KickStalls: s.stalls, TxIncomplete: s.inFlight,
+	}, nil
+}

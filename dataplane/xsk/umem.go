@@ -1,0 +1,131 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// headroom is what the kernel leaves free before a received frame
+// (XDP_PACKET_HEADROOM).
+const headroom = unix.XDP_PACKET_HEADROOM
+
+// Owners of a frame, as Umem.owner has them; a larger value is the id of the
+// socket that the frame was given to.
+const (
+	ownedByPool   uint16 = iota
+	ownedByWorker        // or by whatever the worker handed it to
+	firstSocketID
+)
+
+// Umem is memory for frames, used by any number of sockets. A frame is named by
+// the address of any of its bytes, counted from the start of the Umem.
+//
+// Opening and closing sockets, and Close, are for one goroutine at a time. A
+// frame's bytes belong to its owner.
+type Umem struct {
+	mem       []byte
+	frameSize uint64
+	shift     uint     // log2(frameSize)
+	owner     []uint16 // by frame
+	sockets   []*Socket
+	nextID    uint16
+}
+
+// NewUmem allocates memory for frames of frameSize bytes, which must be 2048 or
+// 4096. A frame that was received starts 256 bytes into its chunk, so that the
+// longest one is frameSize-256 bytes, Ethernet header included.
+func NewUmem(frames, frameSize int) (*Umem, error) {
+	shift := uint(11)
+	switch frameSize {
+	case 2048:
+	case 4096:
+		shift = 12
+	default:
+		return nil, fmt.Errorf("UMEM frames of %d bytes: the size must be 2048 or 4096", frameSize)
+	}
+	if frames < 1 || frames > 1<<31/frameSize {
+		return nil, fmt.Errorf("UMEM of %d frames: there must be 1 to %d of %d bytes", frames, 1<<31/frameSize, frameSize)
+	}
+	mem, err := unix.Mmap(-1, 0, frames*frameSize, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("allocate %d MiB of UMEM: %w", frames*frameSize>>20, err)
+	}
+	return &Umem{
+		mem: mem, frameSize: uint64(frameSize), shift: shift,
+		owner: make([]uint16, frames), nextID: firstSocketID,
+	}, nil
+}
+
+// Frames returns the number of frames.
+func (u *Umem) Frames() int { return len(u.owner) }
+
+// FrameSize returns the size of a frame in bytes.
+func (u *Umem) FrameSize() int { return int(u.frameSize) }
+
+// MaxReceive returns the length in bytes of the longest frame that can be
+// received, Ethernet header included. Longer ones are dropped by the kernel,
+// and counted in Stats.RxDropped.
+func (u *Umem) MaxReceive() int { return int(u.frameSize) - headroom }
+
+// Base returns the address of the first byte of addr's frame.
+func (u *Umem) Base(addr uint64) uint64 { return addr &^ (u.frameSize - 1) }
+
+// Room returns the number of bytes from addr to the end of its frame.
+func (u *Umem) Room(addr uint64) int { return int(u.frameSize - addr&(u.frameSize-1)) }
+
+// Data returns the n bytes from addr on; their capacity ends with the frame.
+func (u *Umem) Data(addr uint64, n uint32) []byte {
+	end := u.Base(addr) + u.frameSize
+	return u.mem[addr : addr+uint64(n) : end]
+}
+
+// Frame returns all bytes of addr's frame.
+func (u *Umem) Frame(addr uint64) []byte {
+	b := u.Base(addr)
+	return u.mem[b : b+u.frameSize : b+u.frameSize]
+}
+
+// move makes to the owner of addr's frame, whose owner must be from.
+func (u *Umem) move(addr uint64, from, to uint16) {
+	o := &u.owner[addr>>u.shift]
+	if *o != from {
+		u.misowned(addr, from, *o)
+	}
+	*o = to
+}
+
+func (u *Umem) misowned(addr uint64, want, have uint16) {
+	panic(fmt.Sprintf("xsk: frame %#x belongs to %s, not to %s: handed on twice?",
+		u.Base(addr), ownerName(have), ownerName(want)))
+}
+
+func ownerName(o uint16) string {
+	switch o {
+	case ownedByPool:
+		return "the pool"
+	case ownedByWorker:
+		return "the worker"
+	}
+	return fmt.Sprintf("the kernel (socket %d)", o-firstSocketID)
+}
+
+// Close frees the memory. All sockets must have been closed.
+func (u *Umem) Close() error {
+	if n := len(u.sockets); n > 0 {
+		return fmt.Errorf("free UMEM: %d sockets still use it, the first on %s", n, u.sockets[0].name())
+	}
+	if u.mem == nil {
+		return nil
+	}
+	mem := u.mem
+	u.mem = nil
+	if err := unix.Munmap(mem); err != nil {
+		return fmt.Errorf("free UMEM: %w", err)
+	}
+	return nil
+}
