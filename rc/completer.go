@@ -34,6 +34,13 @@ func (q *QP) strictAcknowledged(now time.Duration, p *Packet, out *Output) {
 	case e < r.una: // "ghost" ACK: would refresh credits, which are not modelled
 		q.stats.AcksStale++
 		return
+	case kind == rocev2.KindSequence && e == r.una && r.rnrTimer.armed:
+		// An rxe responder follows its RNR NAK with this. qib would go back at
+		// once and be refused again, as fast as the link allows; the receiver
+		// has asked for a pause, and gets it.
+		q.stats.NaksReceived++
+		q.stats.NaksIgnored++
+		return
 	}
 	r.stop()
 	if kind == rocev2.KindACK {

@@ -70,7 +70,11 @@
 //   - A SEND with invalidate of an unknown R_Key: RXE acknowledges it and goes
 //     into error (its error class J); Strict completes it.
 //
-// One thing is deliberately not rxe's: an ACK for a PSN that was sent, arriving
-// after a rewind, counts at once in both personalities. (rxe works off its
-// rewind and the acknowledgements in one task, where the case hardly arises.)
+// Deliberately not as in the models: an ACK for a PSN that was sent, arriving
+// after a rewind, counts at once in both personalities (rxe works off its
+// rewind and the acknowledgements in one task, where the case hardly arises);
+// the retransmission timer rests during an RNR wait; the window is MaxUnacked
+// packets (rxe's test lets one more out); and a Strict requester that waits for
+// the RNR timer does not let a NAK 0x60 for the same PSN end the wait (qib
+// does, and an rxe responder sends both).
 package rc

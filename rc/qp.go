@@ -46,7 +46,7 @@ type Stats struct {
 	AcksStale     uint64 // acknowledgements, of any kind, below the oldest unacknowledged PSN
 	AcksAhead     uint64 // acknowledgements of PSNs never sent; RXE believes them
 	NaksReceived  uint64 // NAK 0x60 that could have restarted
-	NaksIgnored   uint64 // of these, not acted on: RXE had started a retry already
+	NaksIgnored   uint64 // of these, not acted on: going back already, or waiting for the RNR timer
 	RNRsReceived  uint64
 	Restarts      uint64 // times the requester went back
 	Completed     uint64 // WRs completed with success
