@@ -205,7 +205,7 @@ func (q *QP) receiverNotReady(now time.Duration, s rocev2.Syndrome, out *Output)
 func (q *QP) rewind() {
 	r := &q.req
 	if r.nxt > r.una {
-		r.nxt, r.cur = r.una, 0
+		r.seek(r.una)
 		q.stats.Restarts++
 	}
 	r.timer.stop()

@@ -111,7 +111,17 @@ func (r *requester) rearm(now time.Duration) {
 // what is acknowledged need not be sent again (qib_rc.c:do_rc_ack).
 func (r *requester) settle() {
 	if to := min(r.una, r.sent); r.nxt < to {
-		r.nxt, r.cur = to, 0
+		r.seek(to)
+	}
+}
+
+// seek makes s the packet sent next: una, or what settle allows. It belongs to
+// the oldest WQE; to the one after it only if an RXE QP was acknowledged beyond
+// what it had sent, when una can pass the end of a WQE not yet completed.
+func (r *requester) seek(s int64) {
+	r.nxt, r.cur = s, 0
+	if r.wqes.n > 0 && s > r.wqes.at(0).last {
+		r.cur = 1
 	}
 }
 

@@ -217,7 +217,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) {
 }
 
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		var s script
 		datadriven.RunTest(t, path, s.run)
 	})
