@@ -1,0 +1,57 @@
+# Copyright 2026 The Gleam Authors
+# SPDX-License-Identifier: Apache-2.0
+
+GO       ?= go
+FUZZTIME ?= 30s
+ARGS     ?=
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
+BENCH    := ./rocev2 ./mcast ./rc ./dataplane
+
+export GO
+.DEFAULT_GOAL := help
+.PHONY: help build demo check test static generate generate-check fuzz bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+build: ## bin/gleamd and bin/gleam: static, pure Go
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
+
+demo: build ## set up a lab, send a file to three receivers, verify, clean up (root; ARGS='--members 8')
+	@GLEAM_GOAL=demo scripts/as-root bin/gleam demo $(ARGS)
+
+check: static generate-check ## formatting, vet, staticcheck, BPF object, and what can be tested without root
+	@scripts/test unit
+
+test: ## everything the project promises (root for the privileged tests)
+	@scripts/as-root true
+	@$(MAKE) --no-print-directory static generate-check build
+	@scripts/test all
+
+static:
+	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
+	if [ -n "$$unformatted" ]; then echo "not formatted; type: gofmt -w" $$unformatted >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+generate: ## rebuild the committed BPF object (clang-14, installed if it can be)
+	@scripts/need clang-14:clang-14 llvm-strip-14:llvm-14
+	$(GO) generate ./bpf
+
+generate-check:
+	@scripts/generate-check
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -run '^$$' -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "== $$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench: ## benchmarks of the core and the data path
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)
+
+clean: ## remove what make made
+	rm -rf bin
