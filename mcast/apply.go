@@ -139,6 +139,9 @@ func (s *Switch) remove(op RemoveMember, out *Output) error {
 	m.live = false
 	l := &g.legs[m.leg]
 	l.members--
+	if l.members > 0 && l.member == op.Member {
+		l.member = g.firstBehind(m.leg)
+	}
 	if int32(op.Member) == g.src {
 		g.sourceLeft(op.Member, out)
 	} else if l.members == 0 {
@@ -148,6 +151,15 @@ func (s *Switch) remove(op RemoveMember, out *Output) error {
 		}
 	}
 	return nil
+}
+
+func (g *group) firstBehind(l LegID) MemberID {
+	for i := range g.members {
+		if g.members[i].live && g.members[i].leg == l {
+			return MemberID(i)
+		}
+	}
+	return 0
 }
 
 // sourceLeft ends the epoch of a source that was removed. With data in flight
@@ -160,8 +172,10 @@ func (g *group) sourceLeft(m MemberID, out *Output) {
 	}
 	if !g.quiescent() {
 		g.fail(m, g.a.Next(), 0, out)
+		g.src, g.srcLeg, g.srcKey = nobody, nobody, addrKey{}
 		return
 	}
 	g.endEpoch()
+	g.srcKey = addrKey{}
 	g.armed = false
 }

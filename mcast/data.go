@@ -126,7 +126,7 @@ func (g *group) special(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *O
 		g.eval(out)
 		return why
 	}
-	if g.nrecv == 0 && g.hi.Less(psn) && g.njoin == 0 {
+	if g.nrecv == 0 && g.hi.Less(psn) {
 		return OutOfWindow // nobody will ask for what is missing
 	}
 	return None

@@ -73,12 +73,7 @@ func (g *group) endEpoch() {
 	m := &g.members[g.src]
 	m.p, m.msgs, m.sent = g.hi, g.msgs.done, true
 	for i := range g.branches {
-		joining := g.legs[i].joining
-		g.cut(i)
-		if joining {
-			g.legs[i].joining = true
-			g.njoin++
-		}
+		g.retire(i)
 	}
 	g.src, g.srcLeg = nobody, nobody
 }

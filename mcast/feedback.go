@@ -92,7 +92,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 // negative notes NAK(e), and reports whether it was news.
 func (g *group) negative(b *branch, kind rocev2.AckKind, syn rocev2.Syndrome, e rocev2.PSN) bool {
 	if e.LessEq(b.a) {
-		return false // older than what the branch has acknowledged (R6)
+		return false // older than what the branch has acknowledged (R06)
 	}
 	moved := g.advance(b, e.Prev())
 	sev := severityOf(kind)

@@ -67,7 +67,7 @@ type member struct {
 }
 
 // refusal is what the switch itself answers to the source, as if it were one
-// more receiver: a fatal NAK, never forwarded to anybody (R19, R20).
+// more receiver: a fatal NAK, never forwarded to anybody (R27, R28).
 type refusal struct {
 	psn    rocev2.PSN
 	code   rocev2.Syndrome // 0: nothing refused
@@ -178,13 +178,19 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 	l.watch, l.watched, l.heard = b.a, 0, 0
 }
 
-// cut takes a leg out of the receivers.
+// cut takes a leg out of the group.
 func (g *group) cut(i int) {
-	b, l := &g.branches[i], &g.legs[i]
+	l := &g.legs[i]
 	if l.joining {
 		l.joining = false
 		g.njoin--
 	}
+	g.retire(i)
+}
+
+// retire ends what a leg was as a receiver: removed, or the epoch is over.
+func (g *group) retire(i int) {
+	b, l := &g.branches[i], &g.legs[i]
 	if b.bits&receiving == 0 {
 		return
 	}

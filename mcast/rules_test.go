@@ -1,0 +1,43 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "testing"
+
+// One test for each rule of docs/AGGREGATION.md: the transcripts are in testdata,
+// under the test's name.
+
+func TestR01_MinimumNotMaximum(t *testing.T)                    { runTranscript(t) }
+func TestR02_AnyBranchMayReleaseTheAck(t *testing.T)            { runTranscript(t) }
+func TestR03_EveryFeedbackIsEvaluated(t *testing.T)             { runTranscript(t) }
+func TestR04_CircularCompare(t *testing.T)                      { runTranscript(t) }
+func TestR05_NakAfterNak(t *testing.T)                          { runTranscript(t) }
+func TestR06_StaleNakIgnored(t *testing.T)                      { runTranscript(t) }
+func TestR07_PendingNakPerBranch(t *testing.T)                  { runTranscript(t) }
+func TestR08_PendingNakEndsWhenServed(t *testing.T)             { runTranscript(t) }
+func TestR09_OneNakPerPassage(t *testing.T)                     { runTranscript(t) }
+func TestR10_LostRetransmissionIsLeftToTheTimeout(t *testing.T) { runTranscript(t) }
+func TestR11_AckOnlyWhenTheMinimumMoves(t *testing.T)           { runTranscript(t) }
+func TestR12_DuplicatesAreAnsweredHere(t *testing.T)            { runTranscript(t) }
+func TestR13_ChildAnswersItsParent(t *testing.T)                { runTranscript(t) }
+func TestR14_NakOnlyAtAPlusOne(t *testing.T)                    { runTranscript(t) }
+func TestR15_SourceIsNoReceiver(t *testing.T)                   { runTranscript(t) }
+func TestR16_FirstPSNIsRegistered(t *testing.T)                 { runTranscript(t) }
+func TestR17_SourceIsAnAddress(t *testing.T)                    { runTranscript(t) }
+func TestR18_PSNSpacePerEpoch(t *testing.T)                     { runTranscript(t) }
+func TestR19_RnrStaysRnr(t *testing.T)                          { runTranscript(t) }
+func TestR20_AckCarriesNoReceiversCredits(t *testing.T)         { runTranscript(t) }
+func TestR21_StatePerMember(t *testing.T)                       { runTranscript(t) }
+func TestR22_ClassifiedByOpcode(t *testing.T)                   { runTranscript(t) }
+func TestR23_DeadReceiverIsEvicted(t *testing.T)                { runTranscript(t) }
+func TestR24_RewriteOnlyAtTheEdge(t *testing.T)                 { runTranscript(t) }
+func TestR25_FatalIsSticky(t *testing.T)                        { runTranscript(t) }
+func TestR26_EvictKeepsTheLastReceiver(t *testing.T)            { runTranscript(t) }
+func TestR27_SymmetricWindow(t *testing.T)                      { runTranscript(t) }
+func TestR28_WhatNoGroupCanDo(t *testing.T)                     { runTranscript(t) }
+func TestR29_SourceChangesBetweenMessages(t *testing.T)         { runTranscript(t) }
+func TestR30_JoinAtAMessage(t *testing.T)                       { runTranscript(t) }
+func TestR31_RemoveReleasesTheAck(t *testing.T)                 { runTranscript(t) }
+func TestR32_HottestBranchSlowsTheSource(t *testing.T)          { runTranscript(t) }
+func TestR33_NothingIsBelievedUnverified(t *testing.T)          { runTranscript(t) }

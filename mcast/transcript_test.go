@@ -1,0 +1,357 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// A transcript is a file of testdata: commands and what the switch does.
+// Members are letters; A is 10.0.0.1, B 10.0.0.2 and so on, the group is
+// 10.9.9.9. PSNs are hexadecimal. The commands:
+//
+//	group members=(A,B,C) [policy=evict] [dead=10ms] [pmtu=N] [window=(base,len,rkey)]
+//	      [fwd=(B,C)]   these are behind neighbour 1
+//	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
+//	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
+//	ack|nak|rnr|aeth psn=5 from=B [code=X] [becn] [nbr=N] [unverified]
+//	cnp from=B
+//	time +5ms           Advance to a later time
+//	add name=D [rq=X] [sq=X] | remove name=B
+//	show                the group's state
+type transcript struct {
+	sw   *Switch
+	now  time.Duration
+	out  Output
+	legs []string
+}
+
+var groupIP = netip.MustParseAddr("10.9.9.9")
+
+const groupQPN = 0x4242
+
+func ipOf(name string) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 0, 0, name[0] - 'A' + 1})
+}
+
+func nameOf(m MemberID) string { return string(rune('A' + m)) }
+
+// runTranscript runs the file of testdata that is named after the test.
+func runTranscript(t *testing.T) {
+	t.Helper()
+	s := &transcript{sw: New(Limits{})}
+	datadriven.RunTest(t, "testdata/"+strings.TrimPrefix(t.Name(), "Test"), func(t *testing.T, d *datadriven.TestData) string {
+		var w strings.Builder
+		s.run(t, d, &w)
+		checkInvariants(t, s.sw.group(0))
+		if w.Len() == 0 {
+			return "nothing\n"
+		}
+		return w.String()
+	})
+}
+
+func num(t *testing.T, s string, base, bits int) uint64 {
+	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), base, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+type args struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a args) str(key, def string) string {
+	for _, c := range a.d.CmdArgs {
+		if c.Key == key && len(c.Vals) > 0 {
+			return c.Vals[0]
+		}
+	}
+	return def
+}
+
+func (a args) list(key string) []string {
+	for _, c := range a.d.CmdArgs {
+		if c.Key == key {
+			return c.Vals
+		}
+	}
+	return nil
+}
+
+func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) }
+
+func windowOf(t *testing.T, v []string) (w Window) {
+	if len(v) == 3 {
+		w = Window{num(t, v[0], 16, 64), num(t, v[1], 16, 64), uint32(num(t, v[2], 16, 32))}
+	}
+	return w
+}
+
+func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builder) {
+	a := args{t, d}
+	switch d.Cmd {
+	case "group":
+		s.group(a, w)
+	case "data", "ack", "nak", "rnr", "aeth", "cnp":
+		s.packets(a, w)
+	case "time":
+		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.now += dt
+		s.sw.Advance(s.now, &s.out)
+		s.print(w)
+	case "deadline":
+		if at, ok := s.sw.NextDeadline(); ok {
+			fmt.Fprintf(w, "in %v\n", at-s.now)
+		} else {
+			fmt.Fprintln(w, "none")
+		}
+	case "add":
+		n := a.str("name", "")
+		s.apply(w, AddMember{0, MemberSpec{
+			IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs)),
+			SQPSN: rocev2.PSN(a.hex("sq")), RQPSN: rocev2.PSN(a.hex("rq")),
+		}, LegSpec{}})
+		s.legs = append(s.legs, n)
+	case "remove":
+		s.apply(w, RemoveMember{0, MemberID(a.str("name", "")[0] - 'A')})
+	case "show":
+		s.show(w)
+	default:
+		t.Fatalf("unknown command %q", d.Cmd)
+	}
+}
+
+func (s *transcript) apply(w *strings.Builder, op Op) {
+	if err := s.sw.Apply(s.now, op, &s.out); err != nil {
+		fmt.Fprintln(w, "error:", err)
+		return
+	}
+	s.print(w)
+}
+
+func (s *transcript) group(a args, w *strings.Builder) {
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Window: windowOf(a.t, a.list("window"))}
+	if v := a.str("pmtu", ""); v != "" {
+		spec.PMTU = int(num(a.t, v, 10, 32))
+	}
+	if a.str("policy", "") == "evict" {
+		spec.Policy = Evict
+	}
+	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
+	fwd := strings.Join(a.list("fwd"), "")
+	s.legs = nil
+	fwdLeg := -1
+	for _, n := range a.list("members") {
+		m := MemberSpec{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs))}
+		for _, line := range strings.Split(a.d.Input, "\n") {
+			f := strings.Fields(line)
+			if len(f) == 0 || f[0] != n {
+				continue
+			}
+			for _, kv := range f[1:] {
+				k, v, _ := strings.Cut(kv, "=")
+				switch k {
+				case "sq":
+					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+				case "rq":
+					m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+				case "window":
+					m.Window = windowOf(a.t, strings.Split(v, ","))
+				}
+			}
+		}
+		switch {
+		case !strings.Contains(fwd, n):
+			spec.Legs = append(spec.Legs, LegSpec{})
+			s.legs = append(s.legs, n)
+		case fwdLeg < 0:
+			fwdLeg = len(s.legs)
+			spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: 1})
+			s.legs = append(s.legs, "N1")
+		default:
+			m.Leg = LegID(fwdLeg)
+		}
+		spec.Members = append(spec.Members, m)
+	}
+	s.apply(w, PutGroup{spec})
+}
+
+var opNames = map[string]rocev2.Opcode{
+	"SendFirst": rocev2.SendFirst, "SendMiddle": rocev2.SendMiddle, "SendLast": rocev2.SendLast,
+	"SendOnly": rocev2.SendOnly, "WriteFirst": rocev2.WriteFirst, "WriteMiddle": rocev2.WriteMiddle,
+	"WriteLast": rocev2.WriteLast, "WriteOnly": rocev2.WriteOnly, "Read": rocev2.ReadRequest,
+	"CompareSwap": rocev2.CompareSwap, "Flush": rocev2.Flush, "AtomicWrite": rocev2.AtomicWrite,
+	"SendOnlyInv": rocev2.SendOnlyInv, "ReadRespOnly": rocev2.ReadRespOnly, "Unknown": 0x15,
+}
+
+func (s *transcript) packets(a args, w *strings.Builder) {
+	p := Packet{
+		Group: groupIP, DestQP: groupQPN, Src: ipOf(a.str("from", "A")), Neighbor: Neighbor(a.hex("nbr")),
+		Verified: !a.d.HasArg("unverified"), AckReq: a.d.HasArg("ar"), BECN: a.d.HasArg("becn"),
+		VA: a.hex("va"), RKey: uint32(a.hex("rkey")), DMALen: uint32(a.hex("dma")),
+	}
+	if ip := a.str("to", ""); ip != "" {
+		p.Group = netip.MustParseAddr(ip)
+	}
+	if a.d.HasArg("qpn") {
+		p.DestQP = rocev2.QPN(a.hex("qpn"))
+	}
+	switch a.d.Cmd {
+	case "data":
+		name := a.str("op", "SendOnly")
+		op, ok := opNames[name]
+		if !ok {
+			a.t.Fatalf("unknown opcode %s", name)
+		}
+		p.Op, p.Payload = op, 100
+		if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
+			p.Payload = 1024
+		}
+		if v := a.str("len", ""); v != "" {
+			p.Payload = uint16(num(a.t, v, 10, 16))
+		}
+	case "cnp":
+		p.Op, p.BECN = rocev2.CNP, true
+	default:
+		p.Op = rocev2.Acknowledge
+		p.Syndrome = map[string]rocev2.Syndrome{"ack": 0x1F, "nak": 0x60, "rnr": 0x20}[a.d.Cmd]
+		if a.d.Cmd == "rnr" {
+			p.Syndrome |= rocev2.Syndrome(a.hex("code"))
+		} else if a.d.HasArg("code") {
+			p.Syndrome = rocev2.Syndrome(a.hex("code"))
+		}
+	}
+	from, to, _ := strings.Cut(a.str("psn", "0"), "..")
+	if to == "" {
+		to = from
+	}
+	for psn, end := rocev2.PSN(num(a.t, from, 16, 24)), rocev2.PSN(num(a.t, to, 16, 24)); psn.LessEq(end); psn = psn.Next() {
+		p.PSN = psn
+		s.sw.Input(s.now, &p, &s.out)
+		s.print(w)
+	}
+}
+
+func (s *transcript) print(w *strings.Builder) {
+	o := &s.out
+	if o.NeedVerify {
+		fmt.Fprintln(w, "verify")
+	}
+	if len(o.Copies) > 0 {
+		fmt.Fprint(w, "copy")
+		for _, c := range o.Copies {
+			fmt.Fprintf(w, " %s:%06x", s.legs[c.Leg], uint32(c.PSN))
+			switch c.Flags {
+			case SetRETH:
+				fmt.Fprintf(w, "(va=%x rkey=%x)", c.VA, c.RKey)
+			case SetIETH:
+				fmt.Fprintf(w, "(rkey=%x)", c.RKey)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	for _, f := range o.Feedback {
+		becn := ""
+		if f.BECN && f.Op != rocev2.CNP {
+			becn = " becn"
+		}
+		switch k := f.Syndrome.Kind(); {
+		case f.Op == rocev2.CNP:
+			fmt.Fprintf(w, "CNP to %s\n", nameOf(f.To))
+		case k == rocev2.KindACK:
+			fmt.Fprintf(w, "ACK %06x msn=%d to %s%s\n", uint32(f.PSN), f.MSN, nameOf(f.To), becn)
+		case k == rocev2.KindRNR:
+			fmt.Fprintf(w, "RNR %06x code=%d to %s%s\n", uint32(f.PSN), f.Syndrome&31, nameOf(f.To), becn)
+		default:
+			fmt.Fprintf(w, "NAK %06x %#x to %s%s\n", uint32(f.PSN), uint8(f.Syndrome), nameOf(f.To), becn)
+		}
+	}
+	for _, e := range o.Events {
+		what := map[EventKind]string{SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused"}[e.Kind]
+		fmt.Fprintf(w, "event: %s %s at %06x, syndrome %#x\n", what, nameOf(e.Member), uint32(e.PSN), uint8(e.Syndrome))
+	}
+	if o.Drop != None {
+		fmt.Fprintf(w, "drop: %v\n", o.Drop)
+	}
+}
+
+func (s *transcript) show(w *strings.Builder) {
+	var st GroupStatus
+	if !s.sw.Snapshot(0, &st) {
+		fmt.Fprintln(w, "no group")
+		return
+	}
+	fmt.Fprintf(w, "A=%06x hi=%06x failed=%v\n", uint32(st.Acked), uint32(st.Next), st.Failed)
+	for i, m := range st.Members {
+		fmt.Fprintf(w, "%s", nameOf(MemberID(i)))
+		switch {
+		case !m.Live:
+			fmt.Fprint(w, " gone")
+		case m.Source:
+			fmt.Fprint(w, " source")
+		case m.Joining:
+			fmt.Fprint(w, " joining")
+		default:
+			fmt.Fprintf(w, " acked=%06x lag=%d", uint32(m.Acked), m.Lag)
+		}
+		if m.Pending != 0 {
+			fmt.Fprintf(w, " pending=%#x", uint8(m.Pending))
+		}
+		if m.Holds {
+			fmt.Fprint(w, " holds")
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// checkInvariants recomputes what the group keeps incrementally.
+func checkInvariants(t interface{ Fatalf(string, ...any) }, g *group) {
+	if g == nil || g.src == nobody {
+		return
+	}
+	var low, nrecv, npend int
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.bits&receiving == 0 {
+			if b.pend != noPend {
+				t.Fatalf("leg %d does not receive and has a pending NAK", i)
+			}
+			continue
+		}
+		nrecv++
+		if b.a.Less(g.a) {
+			t.Fatalf("I2: leg %d acknowledged %06x, below A %06x", i, b.a, g.a)
+		}
+		if !b.a.Less(g.hi) {
+			t.Fatalf("leg %d acknowledged %06x, hi is %06x", i, b.a, g.hi)
+		}
+		if b.a == g.a {
+			low++
+		}
+		if b.pend != noPend {
+			npend++
+		}
+	}
+	if low != g.low || nrecv != g.nrecv || npend != g.npend {
+		t.Fatalf("kept low=%d nrecv=%d npend=%d, counted %d %d %d", g.low, g.nrecv, g.npend, low, nrecv, npend)
+	}
+	if nrecv > 0 && low == 0 {
+		t.Fatalf("A %06x is nobody's", g.a)
+	}
+}
