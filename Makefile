@@ -4,6 +4,7 @@
 GO       ?= go
 FUZZTIME ?= 30s
 ARGS     ?=
+PKGS     ?= ./...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
 BENCH    := ./rocev2 ./mcast ./rc ./dataplane
@@ -42,11 +43,12 @@ generate: ## rebuild the committed BPF object (clang-14, installed if it can be)
 generate-check:
 	@scripts/generate-check
 
-fuzz: ## run every fuzz target for FUZZTIME (30s)
-	@set -e; for pkg in $$($(GO) list ./...); do \
-		for target in $$($(GO) test -run '^$$' -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
+	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
+		list=$$($(GO) test -run "^$$" -list "^Fuzz" $$pkg); \
+		for target in $$(echo "$$list" | grep ^Fuzz); do \
 			echo "== $$pkg $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+			$(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
 
