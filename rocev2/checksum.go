@@ -5,6 +5,7 @@ package rocev2
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 )
 
@@ -12,21 +13,36 @@ import (
 // one's complement sum init.
 func Checksum(b []byte, init uint32) uint16 { return ^fold(sum(b, uint64(init))) }
 
-// sum adds the 16-bit big endian words of b to s. A one's complement sum may
-// be taken over 32-bit words as well, since 2^16 is 1 modulo 2^16-1.
+// sum adds the 16-bit big endian words of b to s, modulo 2^64-1. A one's
+// complement sum may be taken over words of 64 bits as well, with the carry
+// added back, since 2^16 is 1 modulo 2^16-1 (RFC 1071 §2).
 func sum(b []byte, s uint64) uint64 {
-	for len(b) >= 4 {
-		s += uint64(binary.BigEndian.Uint32(b))
-		b = b[4:]
+	var carry uint64
+	for len(b) >= 16 {
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), carry)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b[8:]), carry)
+		b = b[16:]
+	}
+	if len(b) >= 8 {
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), carry)
+		b = b[8:]
+	}
+	// What is left makes one more word, zeros to its right.
+	var w uint64
+	shift := 48
+	if len(b) >= 4 {
+		w = uint64(binary.BigEndian.Uint32(b)) << 32
+		b, shift = b[4:], 16
 	}
 	if len(b) >= 2 {
-		s += uint64(binary.BigEndian.Uint16(b))
-		b = b[2:]
+		w |= uint64(binary.BigEndian.Uint16(b)) << shift
+		b, shift = b[2:], shift-16
 	}
 	if len(b) == 1 {
-		s += uint64(b[0]) << 8
+		w |= uint64(b[0]) << (shift + 8)
 	}
-	return s
+	s, carry = bits.Add64(s, w, carry)
+	return s + carry // cannot wrap: with a carry out, s is below 2^64-1
 }
 
 func fold(s uint64) uint16 {

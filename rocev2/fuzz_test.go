@@ -108,7 +108,7 @@ func rebuild(t *testing.T, f *Frame) {
 	want := slices.Clone(f.Bytes()[f.l4+UDPLen : f.Len()-ICRCLen])
 	have := got[g.l4+UDPLen : g.Len()-ICRCLen]
 	want[4] = want[4] & 0x40 // FECN and reserved bits are not built
-	want[8] &= 0x80            // reserved
+	want[8] &= 0x80          // reserved
 	clear(want[len(want)-f.Pad():])
 	if k.PKey == 0 {
 		want[2], want[3] = 0xFF, 0xFF

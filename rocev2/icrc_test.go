@@ -50,8 +50,8 @@ func TestOperatorsBuild(t *testing.T) {
 	if z.Has(1020) || z.Has(1052) || z.Has(1025) {
 		t.Error("more operators than asked for")
 	}
-	if o := z.by[256]; o.Bytes() != 1024 {
-		t.Errorf("operator says %d bytes", o.Bytes())
+	if got, want := z.by[256].Apply(12345), Shift(12345, 1024); got != want {
+		t.Errorf("operator of 1024 bytes: %08x, want %08x", got, want)
 	}
 }
 

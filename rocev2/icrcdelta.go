@@ -68,13 +68,12 @@ func Shift(c uint32, n int) uint32 {
 // Operator is Shift for one fixed n, as four tables of 256: 4 KiB, applied in
 // four loads. It is immutable once made.
 type Operator struct {
-	n int
 	t [4][256]uint32
 }
 
 // NewOperator makes the operator that shifts by n bytes, n >= 0.
 func NewOperator(n int) *Operator {
-	o := &Operator{n: n}
+	o := new(Operator)
 	// Bit 31-i of a register is x^i, and its image x^i * x^(8n).
 	img := Shift(1<<31, n)
 	for i := range 32 {
@@ -93,10 +92,7 @@ func NewOperator(n int) *Operator {
 	return o
 }
 
-// Bytes returns the n of the operator.
-func (o *Operator) Bytes() int { return o.n }
-
-// Apply returns Shift(c, o.Bytes()).
+// Apply returns Shift(c, n) for the operator's n.
 func (o *Operator) Apply(c uint32) uint32 {
 	return o.t[0][c&0xFF] ^ o.t[1][c>>8&0xFF] ^ o.t[2][c>>16&0xFF] ^ o.t[3][c>>24]
 }
