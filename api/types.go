@@ -26,7 +26,6 @@ type Group struct {
 	AckPSN    uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
 	NextPSN   uint32     `json:"next_psn"`         // hi: highest forwarded + 1
 	HeldBy    netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
-	Messages  uint32     `json:"messages"`         // MSN of the current source
 	Members   []Member   `json:"members"`
 	Counters  Counters   `json:"counters"`
 }

@@ -35,6 +35,7 @@ type Config struct {
 type Port struct {
 	Name   string `yaml:"name"`
 	Queues []int  `yaml:"queues"` // RX queues to bind, ascending; nil means all
+	VLAN   int    `yaml:"vlan"`   // VID of the tag that group frames leave with; 0 means none
 }
 
 // Envelope configures group registration from the wire.

@@ -83,6 +83,7 @@ func (d *decoder) ports(dst *[]Port, list value) {
 				}
 			}},
 			field{"queues", func(v value) { d.queues(&p.Queues, v) }},
+			field{"vlan", d.int(&p.VLAN, 0, 4094)},
 		)
 		if _, ok := seen["name"]; !ok && seen != nil {
 			d.fail(v.line, v.key, "", "has no name; want the interface's")

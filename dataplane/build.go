@@ -1,0 +1,142 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// begin takes a free frame in which a packet for port pi is to be built. It
+// returns false, with the reason counted, if there is no room. Only end, with
+// nothing between, may follow.
+func (w *worker) begin(pi int) (buf []byte, ok bool) {
+	p := w.ports[pi]
+	if p.down {
+		w.count.drop[DropPortDown]++
+		return nil, false
+	}
+	if p.txRoom() < 1 {
+		w.count.drop[DropTxFull]++
+		return nil, false
+	}
+	if w.built, ok = w.pool.TakeOne(); !ok {
+		w.count.drop[DropNoFrame]++
+		return nil, false
+	}
+	return w.umem.Frame(w.built), true
+}
+
+// end stages the n bytes that were built since begin. A builder returns 0 if
+// its arguments make no packet; then the frame goes back.
+func (w *worker) end(pi, n int) {
+	if n == 0 {
+		w.pool.GiveOne(w.built)
+		w.count.drop[DropNotGroup]++
+		return
+	}
+	if n < minFrame {
+		clear(w.umem.Frame(w.built)[n:minFrame])
+		n = minFrame
+	}
+	p := w.ports[pi]
+	p.tx = append(p.tx, xsk.Desc{Addr: w.built, Len: uint32(n)})
+}
+
+// cnpPayload is the 16 reserved bytes of a CNP (roce.md §7).
+var cnpPayload [16]byte
+
+// feedback stages one packet for the group's source. cause is the packet that
+// brought it about, whose traffic class and MigReq it takes over; nil if a
+// deadline did.
+func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
+	g := &w.groups[fb.Group]
+	m := &g.members[fb.To]
+	l := &g.legs[m.leg]
+	if l.port < 0 {
+		w.count.drop[DropNoLocation]++
+		return
+	}
+	p := w.ports[l.port]
+	path := rocev2.Path{
+		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
+		Src: g.ip, Dst: m.ip, SrcPort: 0xC000 | uint16(m.qpn)&0x3FFF,
+	}
+	pkt := rocev2.Packet{
+		Op: fb.Op, BECN: fb.BECN, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,
+	}
+	if cause != nil {
+		_, tci := cause.VLAN()
+		path.TCI |= tci &^ vidMask
+		path.TOS = trafficClass(cause) &^ 3 // feedback is not ECN-capable
+		pkt.MigReq = cause.BTH().MigReq()
+	}
+	payload := cnpPayload[:0]
+	if fb.Op == rocev2.CNP {
+		payload, pkt.BECN = cnpPayload[:], true
+	}
+	if buf, ok := w.begin(l.port); ok {
+		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
+		w.count.feedbackOut++
+	}
+}
+
+// trafficClass returns TOS of an IPv4 frame, the traffic class of an IPv6 one.
+func trafficClass(f *rocev2.Frame) uint8 {
+	if f.IsIPv6() {
+		return f.IPv6().TrafficClass()
+	}
+	return f.IPv4().TOS()
+}
+
+// neighbour answers an ARP request or neighbour solicitation for a group
+// address with the MAC of the port that it came in by. Hosts resolve GroupIP
+// when they connect their QPs, which is before anybody registers the group: so
+// every address of the group prefixes is answered for.
+func (w *worker) neighbour(pi int) {
+	f := &w.frame
+	p := w.ports[pi]
+	if f.Kind == rocev2.KindARP {
+		var a rocev2.ARP
+		if r := rocev2.DecodeARP(f, &a); r != rocev2.OK {
+			w.count.decode[r]++
+			return
+		}
+		if a.Op != rocev2.ARPRequest || !w.isGroup(a.TargetIP) {
+			w.count.drop[DropNotGroup]++
+			return
+		}
+		if buf, ok := w.begin(pi); ok {
+			w.end(pi, rocev2.BuildARPReply(buf, f, &a, p.mac))
+			w.count.neighbour++
+		}
+		return
+	}
+	var s rocev2.NeighborSolicitation
+	if r := rocev2.DecodeNeighborSolicitation(f, &s); r != rocev2.OK {
+		w.count.decode[r]++
+		return
+	}
+	if !w.isGroup(s.Target) {
+		w.count.drop[DropNotGroup]++
+		return
+	}
+	if buf, ok := w.begin(pi); ok {
+		w.end(pi, rocev2.BuildNeighborAdvertisement(buf, f, &s, p.mac))
+		w.count.neighbour++
+	}
+}
+
+// isGroup reports whether a is in one of the configured group prefixes.
+func (w *worker) isGroup(a netip.Addr) bool {
+	for _, p := range w.prefixes {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,296 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// settle is how long the control loop waits after a netlink change before it
+// looks for members again: changes come in bursts.
+const settle = 20 * time.Millisecond
+
+// locateRetry is how often a registration looks for its members while the
+// kernel resolves them. Most answers announce themselves by netlink before.
+const locateRetry = 50 * time.Millisecond
+
+// control is the slow half of the switch: one goroutine that drives the
+// registrar and owns the directory. It hears of envelopes and events from the
+// worker, of changed links and neighbours from netlink, and of wishes by do.
+type control struct {
+	w       *worker
+	dir     *directory
+	reg     *envelope.Registrar
+	locator *locate.Locator
+	notify  Notify
+	cmds    chan func()
+	ended   chan struct{}
+	out     envelope.Output
+	// waiting are local registrations whose outcome somebody waits for.
+	waiting map[netip.Addr]chan error
+}
+
+func newControl(w *worker, l *locate.Locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
+	c := &control{
+		w: w, locator: l, notify: notify,
+		dir:  newDirectory(w, l, cfg.Limits.Groups, notify),
+		cmds: make(chan func()), ended: make(chan struct{}),
+		waiting: make(map[netip.Addr]chan error),
+	}
+	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: cfg.Envelope.Insecure}
+	for i, k := range cfg.Envelope.Keys {
+		auth.Keys[envelope.KeyID(k.ID)] = k.Secret.Bytes()
+		if i == 0 {
+			auth.Send = envelope.KeyID(k.ID)
+		}
+	}
+	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Instance: instance, Seed: instance, Port: cfg.Envelope.UDPPort,
+		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
+		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
+		LocateRetry: locateRetry,
+	}, c.dir)
+	if err != nil {
+		return nil, fmt.Errorf("set up registration: %w", err)
+	}
+	c.reg = reg
+	return c, nil
+}
+
+// run is the control loop. It ends with ctx.
+func (c *control) run(ctx context.Context, changed <-chan struct{}) {
+	defer close(c.ended)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var relocateAt time.Time // zero: nothing to do
+	for {
+		timer.Reset(c.sleep(relocateAt))
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-c.w.slow.full:
+			c.reg.Input(c.now(), d.src, d.payload(), &c.out)
+			c.w.slow.free <- d
+			c.finish()
+		case e := <-c.w.events:
+			c.event(e)
+		case f := <-c.cmds:
+			f()
+		case <-changed:
+			if relocateAt.IsZero() {
+				relocateAt = time.Now().Add(settle)
+			}
+		case <-timer.C:
+		}
+		if !relocateAt.IsZero() && !time.Now().Before(relocateAt) {
+			relocateAt = time.Time{}
+			c.linksChanged()
+			c.dir.relocate()
+			c.reg.Retry(c.now(), &c.out)
+			c.finish()
+		}
+		if at, ok := c.reg.NextDeadline(); ok && at <= c.now() {
+			c.reg.Advance(c.now(), &c.out)
+			c.finish()
+		}
+	}
+}
+
+// now is the time of the worker's clock, which all pure cores share.
+func (c *control) now() time.Duration { return time.Since(c.w.start) }
+
+// sleep returns how long the loop may wait for something to happen.
+func (c *control) sleep(relocateAt time.Time) time.Duration {
+	d := time.Hour
+	if at, ok := c.reg.NextDeadline(); ok {
+		d = at - c.now()
+	}
+	if !relocateAt.IsZero() {
+		d = min(d, time.Until(relocateAt))
+	}
+	return max(d, 0)
+}
+
+// do runs f on the control loop and returns when it has run; false if the loop
+// has ended.
+func (c *control) do(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case c.cmds <- func() { f(); close(done) }:
+		<-done
+		return true
+	case <-c.ended:
+		return false
+	}
+}
+
+// finish sends what the registrar wants sent and reports what it says.
+func (c *control) finish() {
+	if c.out.Drop != envelope.NoDrop {
+		c.notify(false, "envelope dropped", "reason", c.out.Drop.String())
+		r := int(c.out.Drop)
+		c.w.do(func() { c.w.count.envelope[r]++ })
+	}
+	for i := range c.out.Packets {
+		c.send(&c.out.Packets[i])
+	}
+	for i := range c.out.Events {
+		c.report(&c.out.Events[i])
+	}
+}
+
+// send hands a datagram to the worker. Everything in the protocol is sent again
+// until it is answered, so what cannot be sent now is only counted.
+func (c *control) send(p *envelope.Packet) {
+	at, err := c.locator.Locate(p.Dst.Addr())
+	pi := c.w.portOf(at.Ifindex)
+	if err != nil || pi < 0 {
+		if err != nil && !errors.Is(err, locate.ErrPending) {
+			c.notify(true, "cannot send an envelope", "to", p.Dst, "error", err)
+		}
+		c.w.do(func() { c.w.count.drop[DropNoLocation]++ })
+		return
+	}
+	port := c.w.ports[pi]
+	vlan := at.VLAN
+	if vlan == 0 {
+		vlan = port.vlan
+	}
+	path := rocev2.Path{
+		SrcMAC: port.mac, DstMAC: rocev2.MAC(at.MAC), Tagged: vlan != 0, TCI: vlan,
+		Src: p.Src.Addr(), Dst: p.Dst.Addr(), SrcPort: p.Src.Port(),
+	}
+	c.w.do(func() {
+		if buf, ok := c.w.begin(pi); ok {
+			c.w.end(pi, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
+			c.w.count.envelopeOut++
+		}
+	})
+}
+
+// report tells the operator, and whoever waits for a local registration.
+func (c *control) report(e *envelope.Event) {
+	switch e.Kind {
+	case envelope.Registered:
+		c.notify(false, "group registered", "group", e.Group, "epoch", e.Epoch)
+		c.answer(e.Group, nil)
+	case envelope.RegistrationFailed:
+		c.notify(true, "group rejected", "group", e.Group, "error", e.Err)
+		c.answer(e.Group, e.Err)
+	case envelope.MemberGone:
+		c.notify(false, "member gone", "group", e.Group, "member", e.Member, "why", e.Why.String())
+	case envelope.GroupGone:
+		c.notify(false, "group gone", "group", e.Group, "why", e.Why.String())
+	}
+}
+
+func (c *control) answer(group netip.Addr, err error) {
+	if ch := c.waiting[group]; ch != nil {
+		delete(c.waiting, group)
+		ch <- err
+	}
+}
+
+// event passes on what the core decided by itself.
+func (c *control) event(e mcast.Event) {
+	var g *group
+	for _, x := range c.dir.groups {
+		if x.id == e.Group {
+			g = x
+		}
+	}
+	if g == nil || int(e.Member) >= len(g.reg.Members) {
+		return // the group was deleted meanwhile
+	}
+	m := g.reg.Members[e.Member].Key()
+	switch e.Kind {
+	case mcast.SourceChanged:
+		c.notify(false, "source", "group", g.reg.Group, "member", m, "psn", e.PSN)
+	case mcast.MemberEvicted:
+		c.notify(true, "member evicted", "group", g.reg.Group, "member", m, "last_psn", e.PSN, "syndrome", e.Syndrome)
+		c.reg.MemberEvicted(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
+		c.finish()
+	case mcast.GroupFailed:
+		c.notify(true, "group failed: a fatal NAK went to the source", "group", g.reg.Group, "member", m, "psn", e.PSN, "syndrome", e.Syndrome)
+		c.reg.GroupFailed(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
+		c.finish()
+	}
+}
+
+// linksChanged brings the ports' state up to date and says what has changed.
+func (c *control) linksChanged() {
+	for _, p := range c.w.ports {
+		up := linkUp(p.ifindex)
+		var was bool
+		if !c.w.do(func() { was = !p.down; p.down = !up }) || was == up {
+			continue
+		}
+		if up {
+			c.notify(false, "port is up", "port", p.name)
+		} else {
+			c.notify(true, "port is down or gone: its packets are dropped and counted as port_down", "port", p.name)
+		}
+	}
+}
+
+// remove deletes a group on the operator's wish.
+func (c *control) remove(ip netip.Addr) bool {
+	err := c.reg.DeleteLocal(c.now(), ip, &c.out)
+	c.finish()
+	return err == nil
+}
+
+// register registers a group on the operator's wish and waits for the outcome.
+func (c *control) register(reg envelope.Registration) error {
+	ch := make(chan error, 1)
+	var busy bool
+	ok := c.do(func() {
+		if busy = c.waiting[reg.Group] != nil; busy {
+			return
+		}
+		c.waiting[reg.Group] = ch
+		_, err := c.reg.RegisterLocal(c.now(), reg, &c.out)
+		c.finish()
+		if err != nil {
+			c.answer(reg.Group, err)
+		}
+	})
+	switch {
+	case !ok:
+		return errStopped
+	case busy:
+		return &api.Error{Reason: "busy", Message: fmt.Sprintf("group %s is being registered by somebody else: try again", reg.Group)}
+	}
+	var err error
+	select {
+	case err = <-ch:
+	case <-c.ended:
+		return errStopped
+	}
+	var problem *envelope.Problem
+	if errors.As(err, &problem) {
+		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %v", reg.Group, problem)}
+	}
+	return err
+}
+
+// leaseLeft returns how long the group lives without renewal; 0 for no lease.
+func (c *control) leaseLeft(ip netip.Addr) time.Duration {
+	_, until, ok := c.reg.Group(ip)
+	if !ok || until == 0 {
+		return 0
+	}
+	return max(0, until-c.now())
+}

@@ -1,0 +1,285 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// directory is the control plane's table of groups: what was registered, under
+// which GroupID the worker has it, and where its members are. It is the
+// envelope.Table of the registrar and belongs to the control loop.
+type directory struct {
+	w       *worker
+	locator locator
+	groups  map[netip.Addr]*group
+	ids     []mcast.GroupID // free ones, the next at the end
+	size    int
+	notify  Notify
+}
+
+// locator is what the directory wants of locate.Locator.
+type locator interface {
+	Locate(ip netip.Addr) (locate.Location, error)
+}
+
+// group is one registered group.
+type group struct {
+	id     mcast.GroupID
+	reg    envelope.Registration
+	places []locate.Location // by MemberID
+	since  time.Time
+}
+
+func newDirectory(w *worker, l locator, size int, notify Notify) *directory {
+	d := &directory{w: w, locator: l, groups: make(map[netip.Addr]*group), size: size, notify: notify}
+	for id := size - 1; id >= 0; id-- {
+		d.ids = append(d.ids, mcast.GroupID(id))
+	}
+	return d
+}
+
+// Install makes the switch serve r, replacing an older registration of the same
+// GroupIP. It implements envelope.Table.
+func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
+	places, verdict := d.locateAll(r)
+	if verdict.Kind != envelope.VerdictAccepted {
+		return verdict
+	}
+	if limit := d.largestPMTU(places, r.Group.Is4()); r.PMTU > limit {
+		return rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
+	}
+	g := d.groups[r.Group]
+	if g == nil {
+		if len(d.ids) == 0 {
+			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.size)})
+		}
+		g = &group{id: d.ids[len(d.ids)-1]}
+	}
+	spec, table := d.specOf(g.id, r, places)
+	var err error
+	if !d.w.do(func() { err = d.w.put(spec, table) }) {
+		err = errStopped
+	}
+	if err != nil {
+		d.notify(true, "the core refused a group", "group", r.Group, "error", err)
+		return rejected(envelope.Problem{Reason: envelope.Malformed})
+	}
+	if d.groups[r.Group] == nil {
+		d.ids = d.ids[:len(d.ids)-1]
+		d.groups[r.Group] = g
+	}
+	g.reg, g.places, g.since = *r, places, time.Now()
+	g.reg.Members = slices.Clone(r.Members)
+	return envelope.Verdict{Kind: envelope.VerdictAccepted}
+}
+
+func rejected(p envelope.Problem) envelope.Verdict {
+	return envelope.Verdict{Kind: envelope.VerdictRejected, Problem: p}
+}
+
+// Remove ends a group. It implements envelope.Table.
+func (d *directory) Remove(ip netip.Addr, _ envelope.Why) {
+	g := d.groups[ip]
+	if g == nil {
+		return
+	}
+	delete(d.groups, ip)
+	d.ids = append(d.ids, g.id)
+	d.w.do(func() { d.w.remove(g.id) })
+}
+
+// RemoveMember cuts one member off. It implements envelope.Table.
+func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope.Why) {
+	g := d.groups[ip]
+	if g == nil {
+		return
+	}
+	if i := g.reg.Find(m); i >= 0 {
+		d.w.do(func() { d.w.removeMember(g.id, mcast.MemberID(i)) })
+	}
+}
+
+// locateAll finds every member of r. The verdict is VerdictLater if some address
+// is still being resolved, or names the first member that cannot be served.
+func (d *directory) locateAll(r *envelope.Registration) ([]locate.Location, envelope.Verdict) {
+	places := make([]locate.Location, len(r.Members))
+	verdict := envelope.Verdict{Kind: envelope.VerdictAccepted}
+	for i := range r.Members {
+		m := &r.Members[i]
+		unknown := envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m.Key()}
+		at, err := d.locator.Locate(m.IP)
+		switch {
+		case errors.Is(err, locate.ErrPending):
+			verdict = envelope.Verdict{Kind: envelope.VerdictLater, Problem: unknown} // go on: all are asked for at once
+		case err != nil:
+			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", err)
+			return nil, rejected(unknown)
+		default:
+			places[i] = at
+		}
+	}
+	return places, verdict
+}
+
+// headroom is what RoCEv2 adds to the path MTU within an IP packet at most:
+// IP, UDP, BTH, RETH, ImmDt and ICRC.
+func headroom(v4 bool) int {
+	n := rocev2.UDPLen + rocev2.BTHLen + rocev2.RETHLen + rocev2.ImmDtLen + rocev2.ICRCLen
+	if v4 {
+		return n + rocev2.IPv4Len
+	}
+	return n + rocev2.IPv6Len
+}
+
+// largestPMTU returns the largest path MTU that the ports to all places carry,
+// and the frames of the UMEM hold.
+func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
+	mtu := d.w.umem.MaxReceive() - rocev2.EthernetLen - rocev2.VLANLen
+	for _, at := range places {
+		if pi := d.w.portOf(at.Ifindex); pi >= 0 {
+			mtu = min(mtu, d.w.ports[pi].mtu)
+		}
+	}
+	for _, p := range []int{4096, 2048, 1024, 512} {
+		if p+headroom(v4) <= mtu {
+			return p
+		}
+	}
+	return 256
+}
+
+// specOf makes the core's view and the worker's tables of a registration.
+func (d *directory) specOf(id mcast.GroupID, r *envelope.Registration, places []locate.Location) (mcast.GroupSpec, groupTable) {
+	spec := mcast.GroupSpec{
+		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, DeadAfter: r.DeadAfter, Window: r.Window,
+	}
+	t := groupTable{ip: r.Group, qpn: r.QPN}
+	for i := range r.Members {
+		m := &r.Members[i]
+		l := d.legTo(m, places[i])
+		spec.Legs = append(spec.Legs, mcast.LegSpec{Kind: mcast.Connected, Port: mcast.Port(max(0, l.port))})
+		spec.Members = append(spec.Members, mcast.MemberSpec{
+			IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: mcast.LegID(i),
+		})
+		t.legs = append(t.legs, l)
+		t.members = append(t.members, member{ip: m.IP, qpn: m.QPN, leg: mcast.LegID(i)})
+	}
+	t.countNeed(len(d.w.ports))
+	return spec, t
+}
+
+// legTo returns the leg to member m at place at; its port is -1 if the place is
+// the zero Location.
+func (d *directory) legTo(m *envelope.MemberRecord, at locate.Location) leg {
+	l := leg{kind: mcast.Connected, port: d.w.portOf(at.Ifindex), ip: m.IP, qpn: m.QPN, vlan: at.VLAN}
+	if l.port >= 0 {
+		copy(l.mac[:], at.MAC)
+		if l.vlan == 0 {
+			l.vlan = d.w.ports[l.port].vlan
+		}
+	}
+	return l
+}
+
+// relocate looks for every member again and tells the worker of those that
+// have moved, appeared or gone: routes, neighbours or links have changed.
+func (d *directory) relocate() {
+	for ip, g := range d.groups {
+		moved := false
+		for i := range g.reg.Members {
+			at, err := d.locator.Locate(g.reg.Members[i].IP)
+			if errors.Is(err, locate.ErrPending) || samePlace(at, g.places[i]) {
+				continue // it keeps its old place until the new one is known
+			}
+			if err != nil && g.places[i].Ifindex == 0 {
+				continue
+			}
+			d.notify(false, "a member's place has changed", "group", ip, "member", g.reg.Members[i].IP, "place", placeString(at), "error", err)
+			g.places[i], moved = at, true
+		}
+		if moved {
+			_, t := d.specOf(g.id, &g.reg, g.places)
+			d.w.do(func() { d.w.groups[g.id] = t })
+		}
+	}
+}
+
+func samePlace(a, b locate.Location) bool {
+	return a.Ifindex == b.Ifindex && a.VLAN == b.VLAN && slices.Equal(a.MAC, b.MAC)
+}
+
+func placeString(at locate.Location) string {
+	if at.Ifindex == 0 {
+		return "unknown"
+	}
+	name := "?"
+	if i, err := net.InterfaceByIndex(at.Ifindex); err == nil {
+		name = i.Name
+	}
+	return name + " " + at.MAC.String()
+}
+
+// countNeed sums up how many frames one packet can put on each port.
+func (t *groupTable) countNeed(ports int) {
+	frames := make([]int, ports)
+	for i := range t.legs {
+		if p := t.legs[i].port; p >= 0 {
+			frames[p]++
+		}
+	}
+	t.need = t.need[:0]
+	for p, n := range frames {
+		if n > 0 {
+			t.need = append(t.need, portNeed{p, n})
+		}
+	}
+}
+
+// The following run on the worker.
+
+// put makes the core serve a group and takes over its tables.
+func (w *worker) put(spec mcast.GroupSpec, t groupTable) error {
+	if err := w.sw.Apply(w.clock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
+		return err
+	}
+	w.groups[spec.ID] = t
+	w.emit(nil)
+	return nil
+}
+
+func (w *worker) remove(id mcast.GroupID) {
+	if err := w.sw.Apply(w.clock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
+		w.emit(nil)
+		w.groups[id] = groupTable{}
+	}
+}
+
+func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
+	if err := w.sw.Apply(w.clock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
+		w.emit(nil)
+	}
+}
+
+// clock returns the time since start; it also becomes w.now, so that the core
+// never sees time go back.
+func (w *worker) clock() time.Duration {
+	w.now = time.Since(w.start)
+	return w.now
+}
+
+// portOf returns the index of the port with this interface, or -1. The
+// identity of ports does not change, so anybody may ask.
+func (w *worker) portOf(ifindex int) int {
+	return slices.IndexFunc(w.ports, func(p *port) bool { return p.ifindex == ifindex })
+}

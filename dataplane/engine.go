@@ -1,0 +1,169 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+)
+
+var errStopped = errors.New("the switch has stopped")
+
+// Notify is told what an operator may want to read: msg, and pairs of key and
+// value. warn marks what should not be. It is called from several goroutines.
+type Notify func(warn bool, msg string, kv ...any)
+
+// Engine is a running switch. Open makes it; Run moves packets until its
+// context ends; Close gives the ports back to the kernel. Its other methods
+// are api.Backend.
+type Engine struct {
+	cfg      *config.Config
+	notify   Notify
+	steering *bpf.Steering
+	umem     *xsk.Umem
+	ports    []*port
+	worker   *worker
+	control  *control
+	started  time.Time
+}
+
+// Open attaches to every configured port. On an error nothing is left behind.
+// The errors name the port and what to do.
+func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
+	e := &Engine{cfg: cfg, notify: notify, started: time.Now()}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	if e.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
+		return nil, err
+	}
+	if e.umem, err = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize); err != nil {
+		return nil, err
+	}
+	var indexes []int
+	for i := range cfg.Ports {
+		p, err := openPort(&cfg.Ports[i], cfg, e.steering, e.umem)
+		if err != nil {
+			return nil, err
+		}
+		e.ports = append(e.ports, p)
+		indexes = append(indexes, p.ifindex)
+		e.sayMode(p)
+	}
+	if e.worker, err = newWorker(e.ports, e.umem, xsk.NewPool(e.umem), cfg); err != nil {
+		return nil, err
+	}
+	locator, err := locate.New(indexes)
+	if err != nil {
+		return nil, err
+	}
+	var seed [8]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, fmt.Errorf("draw the registrar's instance number: %w", err)
+	}
+	if e.control, err = newControl(e.worker, locator, cfg, binary.BigEndian.Uint64(seed[:]), notify); err != nil {
+		locator.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// sayMode says how p runs; what is slower than it could be is said aloud.
+func (e *Engine) sayMode(p *port) {
+	copyMode := "copy"
+	if p.socks[0].ZeroCopy() {
+		copyMode = "zero-copy"
+	}
+	e.notify(false, "port attached", "port", p.name, "mac", p.mac, "mtu", p.mtu,
+		"xdp", p.prog.Mode().String(), "af_xdp", copyMode, "queues", len(p.socks))
+	if err := p.prog.NativeError(); err != nil {
+		e.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", p.name, "error", err)
+	}
+	if p.down {
+		e.notify(true, "port is down", "port", p.name, "remedy", "ip link set "+p.name+" up")
+	}
+}
+
+// Run moves packets until ctx ends. It may be called once.
+func (e *Engine) Run(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := locate.Watch(watch, changed, func(err error) {
+		if watch.Err() == nil {
+			e.notify(true, "netlink watch failed; members that move are found at the next registration only", "error", err)
+		}
+	}); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.worker.run()
+	}()
+	if err := <-e.worker.affinity; err != nil {
+		e.worker.do(func() { e.worker.quit = true })
+		<-ended
+		return fmt.Errorf("keep the worker on CPU %d (worker.cpu): %w", e.cfg.Worker.CPU, err)
+	}
+	e.control.run(ctx, changed)
+	e.worker.do(func() { e.worker.quit = true })
+	<-ended
+	return nil
+}
+
+// Close detaches from all ports, which forward like any other interface again,
+// and frees what Open made. Run must have returned.
+func (e *Engine) Close() error {
+	if e.control != nil {
+		e.control.locator.Close()
+	}
+	for _, p := range e.ports {
+		p.close()
+	}
+	var errs []error
+	if e.worker != nil {
+		errs = append(errs, unix.Close(e.worker.wakeFD))
+	}
+	if e.umem != nil {
+		errs = append(errs, e.umem.Close())
+	}
+	if e.steering != nil {
+		errs = append(errs, e.steering.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func bpfMode(m config.XDPMode) bpf.Mode {
+	switch m {
+	case config.XDPNative:
+		return bpf.Native
+	case config.XDPGeneric:
+		return bpf.Generic
+	}
+	return bpf.Auto
+}
+
+func xskMode(z config.ZeroCopy) xsk.Mode {
+	switch z {
+	case config.ZeroCopyNever:
+		return xsk.Copy
+	case config.ZeroCopyAlways:
+		return xsk.ZeroCopy
+	}
+	return xsk.Auto
+}

@@ -1,0 +1,155 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// vidMask selects the VLAN identifier of a TCI; above it are DEI and PCP.
+const vidMask = 0x0FFF
+
+// minFrame is the shortest Ethernet frame, without FCS. AF_XDP sends exactly
+// what it is given, and not every driver pads.
+const minFrame = 60
+
+// leg is one way out, as the wire wants it. The control plane fills the first
+// part; the rest is the worker's.
+type leg struct {
+	kind mcast.LegKind
+	port int // index in worker.ports; -1 while the place is not known
+	mac  rocev2.MAC
+	vlan uint16 // VID; 0 untagged
+	ip   netip.Addr
+	qpn  rocev2.QPN
+	// ---- the worker's
+	from   netip.Addr // the source for which delta was made
+	optLen int        // and the length of its IPv4 options
+	delta  uint32     // rocev2.LegDelta from that source's headers to this leg's
+}
+
+// copy stages one copy of the frame in w.frame, which d describes, and reports
+// whether it did. The last copy reuses the received frame in place: all others
+// have been made from it by then.
+func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
+	g := &w.groups[c.Group]
+	l := &g.legs[c.Leg]
+	if l.port < 0 {
+		w.count.drop[DropNoLocation]++
+		return false
+	}
+	p := w.ports[l.port]
+	if p.down {
+		w.count.drop[DropPortDown]++
+		return false
+	}
+	f := &w.frame
+	l3 := f.L3()
+	l2Len := rocev2.EthernetLen
+	if l.vlan != 0 {
+		l2Len += rocev2.VLANLen
+	}
+	n := l2Len + len(l3)
+	addr := d.Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
+	if !last || addr < w.umem.Base(d.Addr) {
+		var ok bool
+		if addr, ok = w.pool.TakeOne(); !ok { // room was asked for: cannot be
+			w.count.drop[DropNoFrame]++
+			return false
+		}
+		copy(w.umem.Frame(addr)[l2Len:], l3)
+		last = false
+	}
+	out := w.umem.Data(addr, uint32(max(n, minFrame)))
+	_, tci := f.VLAN() // before the tag's place is written over
+	l.putL2(out, f, p, tci)
+	if l.kind == mcast.Connected {
+		l.rewrite(out[l2Len:n], f, c, g, w.ops)
+	}
+	clear(out[n:])
+	p.tx = append(p.tx, xsk.Desc{Addr: addr, Len: uint32(len(out))})
+	w.count.copies++
+	return last
+}
+
+// putL2 writes the Ethernet header, and the leg's VLAN tag with the priority
+// that the frame came with.
+func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
+	etherType := rocev2.EtherTypeIPv4
+	if f.IsIPv6() {
+		etherType = rocev2.EtherTypeIPv6
+	}
+	e := rocev2.Ethernet(out[:rocev2.EthernetLen])
+	e.SetDst(l.mac)
+	e.SetSrc(p.mac)
+	if l.vlan == 0 {
+		e.SetEtherType(etherType)
+		return
+	}
+	e.SetEtherType(rocev2.EtherTypeVLAN)
+	v := rocev2.VLAN(out[rocev2.EthernetLen : rocev2.EthernetLen+rocev2.VLANLen])
+	v.SetTCI(tci&^vidMask | l.vlan)
+	v.SetEtherType(etherType)
+}
+
+// rewrite makes of ip, the frame's IP packet, the packet that the leg's member
+// expects from its peer (GroupIP, virtual QPN): roce.md §4. f still says how
+// the packet is laid out; what ip holds at the same places may be f itself.
+func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, ops *rocev2.Operators) {
+	hl := len(ip) - len(f.UDPPayload()) - rocev2.UDPLen
+	src := f.Src()
+	icrc := f.ICRC()
+	optLen := 0
+	if !f.IsIPv6() {
+		optLen = hl - rocev2.IPv4Len
+	}
+	if l.from != src || l.optLen != optLen {
+		l.from, l.optLen = src, optLen
+		l.delta = rocev2.LegDelta(src, g.ip, g.ip, l.ip, g.qpn, l.qpn, optLen)
+	}
+	tail := f.Tail()
+	op := f.Op
+	fields := ops.Fields(op.ExtLen(), tail)
+
+	bth := rocev2.BTH(ip[hl+rocev2.UDPLen:][:rocev2.BTHLen])
+	icrc ^= fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, false))
+	bth.SetDestQP(l.qpn)
+	bth.SetPSN(c.PSN)
+	ext := ip[hl+rocev2.UDPLen+rocev2.BTHLen:]
+	switch {
+	case c.Flags&mcast.SetRETH != 0:
+		r := rocev2.RETH(ext[:rocev2.RETHLen])
+		icrc ^= fields.RETH(r.VA(), c.VA, r.RKey(), c.RKey)
+		r.SetVA(c.VA)
+		r.SetRKey(c.RKey)
+	case c.Flags&mcast.SetIETH != 0:
+		i := rocev2.IETH(ext[:rocev2.IETHLen])
+		icrc ^= fields.Ext(0, rocev2.Diff32(i.RKey(), c.RKey))
+		i.SetRKey(c.RKey)
+	}
+	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], icrc)
+	rocev2.UDP(ip[hl : hl+rocev2.UDPLen]).SetChecksum(0)
+	setAddresses(ip[:hl], f.IsIPv6(), g.ip, l.ip)
+}
+
+// setAddresses writes source and destination, and patches the IPv4 checksum.
+func setAddresses(ip []byte, v6 bool, src, dst netip.Addr) {
+	if v6 {
+		h := rocev2.IPv6(ip)
+		h.SetSrc(src)
+		h.SetDst(dst)
+		return
+	}
+	h := rocev2.IPv4(ip)
+	oldSrc, oldDst := binary.BigEndian.Uint32(ip[12:]), binary.BigEndian.Uint32(ip[16:])
+	h.SetSrc(src)
+	h.SetDst(dst)
+	sum := rocev2.ChecksumUpdate32(h.Checksum(), oldSrc, binary.BigEndian.Uint32(ip[12:]))
+	h.SetChecksum(rocev2.ChecksumUpdate32(sum, oldDst, binary.BigEndian.Uint32(ip[16:])))
+}

@@ -1,0 +1,171 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package locate finds out where a member is: behind which port of this
+// switch, under which MAC address and VLAN. It asks the kernel, which already
+// knows: the routing table says over which interface and next hop, the
+// neighbour table has the next hop's MAC, and if the interface is a bridge, its
+// forwarding database has the port. Nothing is learnt from data packets.
+package locate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Location is one member's place.
+type Location struct {
+	Ifindex int              // the port's interface
+	MAC     net.HardwareAddr // 6 bytes: the member's, or its gateway's
+	VLAN    uint16           // 802.1Q VID its frames carry on that port; 0 untagged
+}
+
+// ErrPending says that the kernel does not know yet and has been asked to
+// resolve the address: try again in some tens of milliseconds.
+var ErrPending = errors.New("neighbour is being resolved")
+
+// Locator answers for the network namespace in which it was opened. It may be
+// used by one goroutine at a time.
+type Locator struct {
+	h     *netlink.Handle
+	ports map[int]bool
+}
+
+// New opens a Locator for the calling thread's network namespace. ports are the
+// interface indexes of the switch's ports: only there can a member be.
+func New(ports []int) (*Locator, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink for member location: %w", err)
+	}
+	l := &Locator{h: h, ports: make(map[int]bool, len(ports))}
+	for _, p := range ports {
+		l.ports[p] = true
+	}
+	return l, nil
+}
+
+// Close releases the netlink socket.
+func (l *Locator) Close() { l.h.Close() }
+
+// Locate returns the place of the member with address ip. It does not wait:
+// where the kernel has to resolve ip first it starts that and returns an error
+// that wraps ErrPending. Every other error is final until routes change.
+func (l *Locator) Locate(ip netip.Addr) (Location, error) {
+	routes, err := l.h.RouteGet(net.IP(ip.AsSlice()))
+	if err != nil || len(routes) == 0 {
+		return Location{}, fmt.Errorf("no route to %s (%w): give this switch an address or a route towards its members", ip, err)
+	}
+	r := routes[0]
+	if r.Type == unix.RTN_LOCAL {
+		return Location{}, fmt.Errorf("%s is an address of this switch itself", ip)
+	}
+	hop := net.IP(ip.AsSlice())
+	if r.Gw != nil {
+		hop = r.Gw
+	}
+	link, err := l.h.LinkByIndex(r.LinkIndex)
+	if err != nil {
+		return Location{}, fmt.Errorf("interface %d on the way to %s: %w", r.LinkIndex, ip, err)
+	}
+	mac, err := l.neighbour(link, hop)
+	if err != nil {
+		return Location{}, err
+	}
+	return l.port(link, mac, hop)
+}
+
+// neighbour returns the MAC of hop on link, from the kernel's neighbour table.
+func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, error) {
+	index := link.Attrs().Index
+	neighs, err := l.h.NeighList(index, family(hop))
+	if err != nil {
+		return nil, fmt.Errorf("read neighbours of %s: %w", link.Attrs().Name, err)
+	}
+	const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE |
+		netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
+	for _, n := range neighs {
+		if n.IP.Equal(hop) && n.State&usable != 0 && len(n.HardwareAddr) == 6 {
+			return n.HardwareAddr, nil
+		}
+	}
+	return nil, l.solicit(link, hop, 0, nil)
+}
+
+// solicit makes the kernel send ARP or a neighbour solicitation for hop. It
+// always returns an error: ErrPending, or why even that failed.
+func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.HardwareAddr) error {
+	n := &netlink.Neigh{LinkIndex: link.Attrs().Index, Family: family(hop), IP: hop, State: state, HardwareAddr: mac}
+	if state == 0 {
+		n.Flags = netlink.NTF_USE
+	}
+	if err := l.h.NeighSet(n); err != nil {
+		return fmt.Errorf("resolve %s on %s: %w", hop, link.Attrs().Name, err)
+	}
+	return fmt.Errorf("%s on %s: %w", hop, link.Attrs().Name, ErrPending)
+}
+
+// port walks from the interface that the route names down to the port.
+func (l *Locator) port(link netlink.Link, mac net.HardwareAddr, hop net.IP) (Location, error) {
+	loc := Location{Ifindex: link.Attrs().Index, MAC: mac}
+	for depth := 0; depth < 4; depth++ {
+		if l.ports[loc.Ifindex] {
+			return loc, nil
+		}
+		switch v := link.(type) {
+		case *netlink.Vlan:
+			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
+		case *netlink.Bridge:
+			index, vlan, err := l.fdb(v, mac)
+			if err != nil {
+				return Location{}, err
+			}
+			if index == 0 { // aged out: a unicast probe makes the host speak, and the bridge learn
+				return Location{}, l.solicit(link, hop, netlink.NUD_PROBE, mac)
+			}
+			loc.Ifindex = index
+			if vlan != 0 && loc.VLAN == 0 {
+				loc.VLAN = vlan
+			}
+		default:
+			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch", hop, link.Attrs().Name)
+		}
+		next, err := l.h.LinkByIndex(loc.Ifindex)
+		if err != nil {
+			return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)
+		}
+		link = next
+	}
+	return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", hop, link.Attrs().Name)
+}
+
+// fdb returns the bridge port that has learnt mac, 0 if none has. The VID is
+// reported only for bridges that filter VLANs.
+func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr) (index int, vlan uint16, err error) {
+	entries, err := l.h.NeighList(0, unix.AF_BRIDGE)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read forwarding database of %s: %w", br.Name, err)
+	}
+	filtering := br.VlanFiltering != nil && *br.VlanFiltering
+	for _, e := range entries {
+		if e.MasterIndex == br.Index && string(e.HardwareAddr) == string(mac) && e.State&netlink.NUD_PERMANENT == 0 {
+			if filtering {
+				vlan = uint16(e.Vlan)
+			}
+			return e.LinkIndex, vlan, nil
+		}
+	}
+	return 0, 0, nil
+}
+
+func family(ip net.IP) int {
+	if ip.To4() != nil {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}

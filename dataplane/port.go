@@ -1,0 +1,114 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// port is one port of the switch. Its identity is fixed; the counters and the
+// state below the line belong to the worker.
+type port struct {
+	name    string
+	ifindex int
+	mac     rocev2.MAC
+	mtu     int
+	vlan    uint16 // VID of group frames sent here; 0 untagged
+	prog    *bpf.PortProgram
+	socks   []*xsk.Socket // one for each RX queue; the first one transmits
+	// ---- the worker's
+	down     bool
+	tx       []xsk.Desc // staged in this batch; never more than the TX ring has room for
+	rxFrames uint64
+	txFrames uint64
+}
+
+// openPort attaches the XDP program to the interface named in c and binds an
+// AF_XDP socket to each of its receive queues.
+func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *xsk.Umem) (_ *port, err error) {
+	link, err := netlink.LinkByName(c.Name)
+	if err != nil {
+		var missing netlink.LinkNotFoundError
+		if errors.As(err, &missing) {
+			return nil, fmt.Errorf("port %s: there is no interface of this name here: %s", c.Name, interfaceHint())
+		}
+		return nil, fmt.Errorf("port %s: %w", c.Name, err)
+	}
+	a := link.Attrs()
+	if len(a.HardwareAddr) != 6 {
+		return nil, fmt.Errorf("port %s: not an Ethernet interface (%s): group packets need one", c.Name, link.Type())
+	}
+	p := &port{
+		name: c.Name, ifindex: a.Index, mac: rocev2.MAC(a.HardwareAddr), mtu: a.MTU, vlan: uint16(c.VLAN),
+		down: a.Flags&net.FlagUp == 0,
+	}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.prog, err = steering.Attach(p.ifindex, p.name, bpfMode(cfg.XDP.Mode)); err != nil {
+		return nil, err
+	}
+	queues := c.Queues
+	if queues == nil {
+		for q := range max(1, a.NumRxQueues) {
+			queues = append(queues, q)
+		}
+	}
+	for _, q := range queues {
+		s, err := xsk.Open(umem, xsk.Config{
+			Ifindex: p.ifindex, Ifname: p.name, Queue: q,
+			RxSize: cfg.Rings.RX, TxSize: cfg.Rings.TX, FillSize: cfg.Rings.Fill, CompSize: cfg.Rings.Completion,
+			ZeroCopy: xskMode(cfg.XDP.ZeroCopy),
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.socks = append(p.socks, s)
+		if err := p.prog.SetSocket(q, s.FD()); err != nil {
+			return nil, err
+		}
+	}
+	p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
+	return p, nil
+}
+
+// close detaches the program, so that the port forwards like any other
+// interface again, and then releases the sockets.
+func (p *port) close() {
+	if p.prog != nil {
+		p.prog.Close()
+	}
+	for _, s := range p.socks {
+		s.Close()
+	}
+}
+
+// txRoom returns how many more frames can be staged for p in this batch.
+func (p *port) txRoom() int { return p.socks[0].TxRoom() - len(p.tx) }
+
+// interfaceHint lists the Ethernet interfaces that do exist.
+func interfaceHint() string {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return "look at `ip link`"
+	}
+	hint := "existing ones are"
+	for _, l := range links {
+		if len(l.Attrs().HardwareAddr) == 6 {
+			hint += " " + l.Attrs().Name
+		}
+	}
+	return hint
+}

@@ -1,0 +1,72 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+)
+
+// slowSlots is how many envelopes may wait for the control plane.
+const slowSlots = 256
+
+// datagram is a UDP datagram for a group address, copied out of the UMEM.
+type datagram struct {
+	port     int
+	src, dst netip.AddrPort
+	n        int
+	buf      [2048]byte
+}
+
+// payload returns the datagram's UDP payload.
+func (d *datagram) payload() []byte { return d.buf[:d.n] }
+
+// slowPath carries envelopes from the worker to the control plane in a fixed
+// number of slots, so that a flood of them costs the worker no memory: without
+// a free slot they are counted and dropped, and their sender tries again.
+type slowPath struct {
+	free, full chan *datagram
+	ended      chan struct{} // closed when the worker has ended
+}
+
+func newSlowPath() *slowPath {
+	s := &slowPath{
+		free:  make(chan *datagram, slowSlots),
+		full:  make(chan *datagram, slowSlots),
+		ended: make(chan struct{}),
+	}
+	slots := make([]datagram, slowSlots)
+	for i := range slots {
+		s.free <- &slots[i]
+	}
+	return s
+}
+
+// envelope hands the decoded frame's UDP payload to the control plane.
+func (w *worker) envelope(pi int) {
+	f := &w.frame
+	payload := f.UDPPayload()
+	var d *datagram
+	select {
+	case d = <-w.slow.free:
+	default:
+		w.count.drop[DropSlowPath]++
+		return
+	}
+	if len(payload) > len(d.buf) {
+		w.count.drop[DropTooLong]++
+		w.slow.free <- d
+		return
+	}
+	if !f.VerifyUDPChecksum() {
+		w.count.drop[DropBadUDPChecksum]++
+		w.slow.free <- d
+		return
+	}
+	udp := f.UDP()
+	d.port, d.n = pi, copy(d.buf[:], payload)
+	d.src = netip.AddrPortFrom(f.Src(), udp.SrcPort())
+	d.dst = netip.AddrPortFrom(f.Dst(), udp.DstPort())
+	w.count.envelopeIn++
+	w.slow.full <- d // has room: there are only as many slots
+}

@@ -1,0 +1,401 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// fillChunk is the least number of frames given to the kernel at a time: the
+// ring's shared index costs a cache line, not the frames.
+const fillChunk = 32
+
+// spareFeedback is room kept for packets that the core makes by itself: at most
+// an ACK and a NAK for one input, and as much again when a member is evicted.
+const spareFeedback = 4
+
+// worker is the data path: one goroutine locked to one thread, which owns the
+// sockets' rings, the free frames, the core and every table below outright.
+// Everybody else hands it closures by do, which it runs between batches.
+type worker struct {
+	ports    []*port
+	umem     *xsk.Umem
+	pool     *xsk.Pool
+	poller   *xsk.Poller
+	sw       *mcast.Switch
+	groups   []groupTable   // by mcast.GroupID
+	prefixes []netip.Prefix // of group addresses
+	ops      *rocev2.Operators
+	cpu      int // to stay on; -1 any
+	spin     time.Duration
+	start    time.Time
+	now      time.Duration // since start, read once a batch
+
+	affinity chan error // how pinning to cpu went; Open waits for it
+	cmds     chan func()
+	wakeFD   int
+	quit     bool
+	slow     *slowPath
+	events   chan mcast.Event
+
+	fillSpare int // entries of each fill ring that stay empty
+
+	// Scratch, reused for every packet.
+	rx    []xsk.Desc
+	addrs []uint64
+	built uint64 // the frame between begin and end
+	frame rocev2.Frame
+	pkt   mcast.Packet
+	out   mcast.Output
+	count counters
+}
+
+func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config) (*worker, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make the worker's eventfd: %w", err)
+	}
+	var socks []*xsk.Socket
+	for _, p := range ports {
+		socks = append(socks, p.socks...)
+	}
+	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup}
+	w := &worker{
+		ports: ports, umem: umem, pool: pool, start: time.Now(),
+		cpu: cfg.Worker.CPU, spin: cfg.Worker.Spin,
+		poller:   xsk.NewPoller(socks, fd),
+		sw:       mcast.New(limits),
+		groups:   make([]groupTable, limits.Groups),
+		prefixes: cfg.GroupPrefixes,
+		ops:      rocev2.NewOperators(rocev2.MaxShift),
+		cmds:     make(chan func(), 64), wakeFD: fd,
+		affinity: make(chan error, 1),
+		slow:     newSlowPath(),
+		events:   make(chan mcast.Event, 1024),
+		rx:       make([]xsk.Desc, cfg.Worker.Batch),
+		addrs:    make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
+	}
+	// Half of the frames may wait to be received into, shared evenly: the other
+	// half is for copies and feedback.
+	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/len(socks))
+	return w, nil
+}
+
+// run is the worker's goroutine. It returns when a closure set quit.
+func (w *worker) run() {
+	runtime.LockOSThread()
+	defer close(w.slow.ended)
+	if w.cpu >= 0 {
+		var set unix.CPUSet
+		set.Set(w.cpu)
+		w.affinity <- unix.SchedSetaffinity(0, &set)
+	} else {
+		w.affinity <- nil
+	}
+	idleSince := time.Duration(-1)
+	for !w.quit {
+		w.now = time.Since(w.start)
+		got := w.receive()
+		w.advance()
+		w.flush()
+		w.runCommands()
+		if got > 0 {
+			idleSince = -1
+			continue
+		}
+		if idleSince < 0 {
+			idleSince = w.now
+		}
+		if w.now-idleSince >= w.spin {
+			w.wait()
+			idleSince = -1
+		}
+	}
+}
+
+// do runs f on the worker between two batches and returns when it has run. It
+// must not be called from the worker. It returns false if the worker has ended.
+func (w *worker) do(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case w.cmds <- func() { f(); close(done) }:
+	case <-w.slow.ended:
+		return false
+	}
+	w.wake()
+	select {
+	case <-done:
+		return true
+	case <-w.slow.ended:
+		return false
+	}
+}
+
+// wake ends the worker's poll.
+func (w *worker) wake() {
+	one := [8]byte{0: 1}
+	_, _ = unix.Write(w.wakeFD, one[:]) // EAGAIN: it is awake already
+}
+
+func (w *worker) runCommands() {
+	for {
+		select {
+		case f := <-w.cmds:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+// wait sleeps until a frame, a command or the core's next deadline comes.
+func (w *worker) wait() {
+	timeout := time.Second // bounds the time in which a link event could be overlooked
+	if at, ok := w.sw.NextDeadline(); ok {
+		timeout = min(timeout, max(0, at-time.Since(w.start)))
+	}
+	if len(w.cmds) > 0 {
+		return
+	}
+	woken, err := w.poller.Wait(timeout)
+	if woken {
+		var b [8]byte
+		_, _ = unix.Read(w.wakeFD, b[:])
+	}
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		time.Sleep(time.Millisecond) // a socket of a vanished interface keeps poll from sleeping
+	}
+}
+
+// receive serves one batch of each socket and returns how many frames came.
+func (w *worker) receive() (total int) {
+	for pi, p := range w.ports {
+		for _, s := range p.socks {
+			n := s.Receive(w.rx)
+			for i := range n {
+				w.input(pi, w.rx[i])
+			}
+			p.rxFrames += uint64(n)
+			total += n
+			w.refill(s)
+		}
+	}
+	return total
+}
+
+// refill gives s free frames to receive into, in chunks.
+func (w *worker) refill(s *xsk.Socket) {
+	room := s.FillRoom() - w.fillSpare
+	if room < fillChunk {
+		return
+	}
+	n := w.pool.Take(w.addrs[:min(room, len(w.addrs))])
+	taken := s.Fill(w.addrs[:n])
+	w.pool.Give(w.addrs[taken:n])
+}
+
+// flush hands every port its staged frames, with one kick each, and takes back
+// the frames whose transmission has completed.
+func (w *worker) flush() {
+	for _, p := range w.ports {
+		s := p.socks[0]
+		if len(p.tx) > 0 {
+			n := s.Send(p.tx)
+			p.txFrames += uint64(n)
+			for _, d := range p.tx[n:] { // cannot be while txRoom is asked first
+				w.pool.GiveOne(d.Addr)
+				w.count.drop[DropTxFull]++
+			}
+			p.tx = p.tx[:0]
+		}
+		if !p.down && s.TxPending() > 0 {
+			if err := s.Kick(); err != nil { // control says so when netlink does
+				p.down = true
+			}
+		}
+		for {
+			n := s.Complete(w.addrs)
+			w.pool.Give(w.addrs[:n])
+			if n < len(w.addrs) {
+				break
+			}
+		}
+	}
+}
+
+// input serves one received frame: it finds out what it is and sees to it that
+// the frame ends in the TX ring or back in the pool.
+func (w *worker) input(pi int, d xsk.Desc) {
+	if d.Options&xsk.PktContd != 0 || int(d.Len) > w.umem.Room(d.Addr) {
+		w.count.drop[DropTooLong]++
+		w.pool.GiveOne(d.Addr)
+		return
+	}
+	buf := w.umem.Data(d.Addr, d.Len)
+	if r := rocev2.Decode(buf, &w.frame); r != rocev2.OK {
+		w.count.decode[r]++
+		w.pool.GiveOne(d.Addr)
+		return
+	}
+	keep := false
+	switch w.frame.Kind {
+	case rocev2.KindRoCE:
+		keep = w.roce(pi, d)
+	case rocev2.KindARP, rocev2.KindICMPv6:
+		w.neighbour(pi)
+	case rocev2.KindUDP:
+		w.envelope(pi)
+	default:
+		w.count.drop[DropNotGroup]++
+	}
+	if !keep {
+		w.pool.GiveOne(d.Addr)
+	}
+}
+
+// roce passes a RoCEv2 packet through the core and does what it says. It
+// returns true if the received frame itself was sent on.
+func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
+	f, p := &w.frame, &w.pkt
+	packetOf(f, mcast.Port(pi), p)
+	if id, ok := w.sw.Lookup(p.Group); ok && !w.room(id) {
+		w.flush() // completions may have come
+		if !w.room(id) {
+			w.countNoRoom()
+			return false
+		}
+	}
+	w.countInput(p.Op)
+	w.sw.Input(w.now, p, &w.out)
+	if w.out.NeedVerify {
+		if !f.VerifyICRC() {
+			w.count.drop[DropBadICRC]++
+			return false
+		}
+		p.Verified = true
+		w.sw.Input(w.now, p, &w.out)
+	}
+	if w.out.Drop != mcast.None {
+		w.count.core[w.out.Drop]++
+	}
+	w.emit(f) // before the last copy writes over the frame
+	for i := range w.out.Copies {
+		last := i == len(w.out.Copies)-1
+		if w.copy(&w.out.Copies[i], d, last) && last {
+			used = true
+		}
+	}
+	return used
+}
+
+// advance fires the core's deadlines.
+func (w *worker) advance() {
+	at, ok := w.sw.NextDeadline()
+	if !ok || at > w.now {
+		return
+	}
+	w.sw.Advance(w.now, &w.out)
+	w.emit(nil)
+}
+
+// emit sends the feedback of the last output and passes its events on. cause is
+// the packet that brought it about, nil for a deadline.
+func (w *worker) emit(cause *rocev2.Frame) {
+	for i := range w.out.Feedback {
+		w.feedback(&w.out.Feedback[i], cause)
+	}
+	for _, e := range w.out.Events {
+		select {
+		case w.events <- e:
+		default:
+			w.count.eventsLost++
+		}
+	}
+}
+
+func (w *worker) countInput(op rocev2.Opcode) {
+	switch {
+	case op.Is(rocev2.OpRequest):
+		w.count.dataIn++
+	default:
+		w.count.feedbackIn++
+	}
+}
+
+// room reports whether everything that one packet of group id can bring about
+// fits: it is asked before the core is, because the core's state must not
+// change for a packet that cannot be served whole.
+func (w *worker) room(id mcast.GroupID) bool {
+	g := &w.groups[id]
+	if w.pool.Len() < len(g.legs)+spareFeedback {
+		return false
+	}
+	for _, n := range g.need {
+		p := w.ports[n.port]
+		if !p.down && p.txRoom() < n.frames+spareFeedback {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *worker) countNoRoom() {
+	if w.pool.Len() < len(w.rx) {
+		w.count.drop[DropNoFrame]++
+	} else {
+		w.count.drop[DropTxFull]++
+	}
+}
+
+// packetOf fills p from a decoded RoCEv2 frame that came in at port in.
+func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
+	bth := f.BTH()
+	op := bth.Opcode()
+	*p = mcast.Packet{
+		Group: f.Dst(), Src: f.Src(), Port: in, Op: op,
+		AckReq: bth.AckReq(), BECN: bth.BECN(), DestQP: bth.DestQP(), PSN: bth.PSN(),
+		Payload: uint16(len(f.Payload())),
+	}
+	switch {
+	case op.Is(rocev2.OpRETH):
+		r := f.RETH()
+		p.VA, p.RKey, p.DMALen = r.VA(), r.RKey(), r.DMALen()
+	case op.Is(rocev2.OpIETH):
+		p.RKey = f.IETH().RKey()
+	case op.Is(rocev2.OpAETH):
+		a := f.AETH()
+		p.Syndrome, p.MSN = a.Syndrome(), a.MSN()
+	}
+}
+
+// portNeed is how many frames one packet of a group can put on a port.
+type portNeed struct{ port, frames int }
+
+// groupTable is what the worker keeps beside the core's group: where its legs
+// lead on the wire. Parallel to mcast.GroupSpec by LegID and MemberID.
+type groupTable struct {
+	ip      netip.Addr
+	qpn     rocev2.QPN
+	legs    []leg
+	members []member
+	need    []portNeed
+}
+
+// member is where feedback goes while this member is the source.
+type member struct {
+	ip  netip.Addr
+	qpn rocev2.QPN
+	leg mcast.LegID
+}
