@@ -121,7 +121,7 @@ func readRecord(path string) (*record, error) {
 	}
 	// A record is trusted with unmounting and killing, so it must be about
 	// itself: its own name, and namespaces that carry it.
-	ours := r.Name != "" && recordPath(r.Name) == path && validName.MatchString(r.Name)
+	ours := filepath.Base(path) == filepath.Base(recordPath(r.Name)) && validName.MatchString(r.Name)
 	for _, ns := range r.Namespaces {
 		ours = ours && strings.HasPrefix(ns, r.Name+"-") && filepath.Base(ns) == ns
 	}
