@@ -49,7 +49,7 @@ type Envelope struct {
 
 // Key authenticates envelopes. Its ID travels with the envelope.
 type Key struct {
-	ID         uint32 `yaml:"id"`
+	ID         uint16 `yaml:"id"`          // not 0, which on the wire means unauthenticated
 	SecretFile string `yaml:"secret_file"` // where Secret was read from; "" if it stood in the file
 	Secret     Secret `yaml:"secret"`
 }

@@ -62,6 +62,7 @@ func TestErrors(t *testing.T) {
 		{"key without id", env("{keys: [{secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[0]: has no id`},
 		{"key without secret", env("{keys: [{id: 1}]}"), `f:3: envelope.keys[0]: want either secret or secret_file`},
 		{"key id twice", env("{keys: [{id: 1, secret: hex:" + goodHex + "}, {id: 1, secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[1].id: "1": key id is there already, in line 3`},
+		{"key id 0", env("{keys: [{id: 0, secret: hex:" + goodHex + "}]}"), `f:3: envelope.keys[0].id: "0": want a number from 1 to 65535`},
 		{"duration a number", env("{insecure: true, lease_max: 600}"), `f:3: envelope.lease_max: "600": is a number; want a duration with its unit`},
 		{"duration a word", env("{insecure: true, lease_max: long}"), `f:3: envelope.lease_max: "long": want a duration such as`},
 		{"duration too long", env("{insecure: true, lease_max: 48h}"), `f:3: envelope.lease_max: "48h": want a duration from 1s to 24h0m0s`},

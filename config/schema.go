@@ -198,17 +198,17 @@ func (d *decoder) envelope(e *Envelope, v value) {
 }
 
 func (d *decoder) keys(dst *[]Key, list value) {
-	where := make(map[uint32]int)
+	where := make(map[uint16]int)
 	d.list(list, func(v value) {
 		var k Key
 		seen := d.mapping(v,
 			field{"id", func(v value) {
-				i, ok := d.integer(v, 0, 1<<32-1)
+				i, ok := d.integer(v, 1, 1<<16-1)
 				switch {
-				case ok && where[uint32(i)] > 0:
-					d.failAt(v, "key id is there already, in line %d", where[uint32(i)])
+				case ok && where[uint16(i)] > 0:
+					d.failAt(v, "key id is there already, in line %d", where[uint16(i)])
 				case ok:
-					k.ID = uint32(i)
+					k.ID = uint16(i)
 					where[k.ID] = v.line
 				}
 			}},
