@@ -176,7 +176,7 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, unix.ECONNREFUSED):
 		return fmt.Errorf("nobody answers on socket %s: is gleamd running? %w", c.socket, cause{err})
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("socket %s: permission denied: use sudo, or have api.group in gleamd's configuration name one of your groups %w", c.socket, cause{err})
+		return fmt.Errorf("socket %s: permission denied: use sudo, or give api.mode in gleamd's configuration bits that let you write %w", c.socket, cause{err})
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("socket %s: gleamd did not answer in time %w", c.socket, cause{err})
 	}

@@ -27,18 +27,12 @@ const maxSocketPath = 107
 // the socket.
 var ErrSocketInUse = errors.New("another gleamd answers on it")
 
-// SocketOptions say who may connect.
-type SocketOptions struct {
-	Mode fs.FileMode // permission bits; 0 means 0660
-	UID  *int        // owner; nil leaves the process's
-	GID  *int        // group; nil leaves the process's
-}
-
-// Listen makes the Unix socket path and its directory (0755) if need be. A
+// Listen makes the Unix socket path, with permission bits mode, and its
+// directory (0755) if need be. Who may write to the socket may connect. A
 // socket that a dead gleamd left is replaced; one that somebody answers on is
 // not: the error then wraps ErrSocketInUse. Closing the listener removes the
 // socket, unless somebody has put another one in its place.
-func Listen(path string, opt SocketOptions) (net.Listener, error) {
+func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	if path == "" {
 		return nil, errors.New("API socket: no path given")
 	}
@@ -65,7 +59,7 @@ func Listen(path string, opt SocketOptions) (net.Listener, error) {
 	}
 	ln.SetUnlinkOnClose(false) // socketListener.Close looks whose it is first
 	l := &socketListener{UnixListener: ln, path: path}
-	if err := l.secure(opt); err != nil {
+	if err := l.secure(mode); err != nil {
 		ln.Close()
 		os.Remove(path)
 		return nil, fmt.Errorf("API socket %s: %w", path, err)
@@ -126,24 +120,9 @@ type socketListener struct {
 	err  error
 }
 
-func (l *socketListener) secure(opt SocketOptions) (err error) {
-	uid, gid := -1, -1
-	if opt.UID != nil {
-		uid = *opt.UID
-	}
-	if opt.GID != nil {
-		gid = *opt.GID
-	}
-	if uid != -1 || gid != -1 {
-		if err := os.Lchown(l.path, uid, gid); err != nil {
-			return fmt.Errorf("set owner: %w", err)
-		}
-	}
-	mode := opt.Mode.Perm()
-	if mode == 0 {
-		mode = 0o660
-	}
-	if err := os.Chmod(l.path, mode); err != nil {
+// secure sets the socket's permission bits and remembers which one it is.
+func (l *socketListener) secure(mode fs.FileMode) (err error) {
+	if err := os.Chmod(l.path, mode.Perm()); err != nil {
 		return fmt.Errorf("set mode: %w", err)
 	}
 	l.made, err = os.Lstat(l.path)

@@ -88,18 +88,18 @@ func (r *Register) Validate() error {
 	case n > MaxMembers:
 		return bad("members", "%d given, at most %d are possible", n, MaxMembers)
 	}
-	seen := make(map[netip.Addr]int, len(r.Members))
+	seen := make(map[netip.Addr]bool, len(r.Members))
 	for i := range r.Members {
 		field, p := r.Members[i].problem(r)
 		if p == "" {
-			if j, dup := seen[r.Members[i].IP]; dup {
-				field, p = "ip", fmt.Sprintf("%s is members[%d] already", r.Members[i].IP, j)
+			if seen[r.Members[i].IP] {
+				field, p = "ip", fmt.Sprintf("%s is a member already", r.Members[i].IP)
 			}
 		}
 		if p != "" {
 			return &FieldError{Member: i, Field: field, Problem: p}
 		}
-		seen[r.Members[i].IP] = i
+		seen[r.Members[i].IP] = true
 	}
 	return nil
 }

@@ -1,0 +1,86 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the gleam command: what an operator or user of a switch types.
+// Nouns read (group list, port list, stats), verbs change (group register).
+// Data goes to standard output, messages to standard error. Commands take an
+// Env, so that tests run them in-process.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// Exit codes of gleam.
+const (
+	ExitOK     = 0
+	ExitFailed = 1 // the daemon refused, or was not reached
+	ExitUsage  = 2 // the command line makes no sense
+)
+
+// Env is what commands touch of the world.
+type Env struct {
+	Stdout io.Writer // data
+	Stderr io.Writer // messages
+	Socket string    // of gleamd; --socket changes it
+	Build  api.Version
+}
+
+// Command makes a command of its own for the tree: how packages with more to
+// them than asking the daemon, such as the demo, become part of gleam.
+type Command func(*Env) *cobra.Command
+
+// New returns the command tree. Run is the usual way to execute it.
+func New(env *Env, more ...Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gleam",
+		Short: "Look at and change a Gleam switch for RDMA multicast",
+		Long: `gleam asks the gleamd of this machine, over its Unix socket, for groups, ports
+and counters, and registers and deletes groups by hand.`,
+		SilenceErrors: true, // Run prints them
+		SilenceUsage:  true,
+	}
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "Unix socket of gleamd")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(groupCommand(env), portCommand(env), statsCommand(env), versionCommand(env))
+	for _, c := range more {
+		root.AddCommand(c(env))
+	}
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() {
+			noun(c)
+		}
+	}
+	return noun(root)
+}
+
+// Run executes args, prints an error if there is one, and returns the exit
+// code.
+func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
+	root := New(env, more...)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	fmt.Fprintf(env.Stderr, "gleam: %s\n", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(env.Stderr, "See '%s --help'.\n", cmd.CommandPath())
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// client returns a client of the daemon that --socket names.
+func (e *Env) client() *api.Client { return api.Dial(e.Socket) }

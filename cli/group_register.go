@@ -1,0 +1,85 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// registerFlags are the texts of `group register`'s flags, parsed by us rather
+// than by pflag so that every number is read alike and every error names its
+// flag, field and text.
+type registerFlags struct {
+	group, qpn, pmtu, policy, window string
+	members                          []string
+}
+
+func groupRegisterCommand(env *Env) *cobra.Command {
+	var f registerFlags
+	c := &cobra.Command{
+		Use:   "register --group IP --member ip=IP,qpn=N,sq-psn=N,rq-psn=N[,va=N,len=N,rkey=N] --member …",
+		Short: "Register a group by hand, for applications that do not register themselves",
+		Long: `Registers a group, or replaces the one of the same address. Every member has
+connected its RC queue pair to the group's IP address and QPN, and gives of that
+queue pair: its number, the first PSN that its send queue uses (sq-psn) and the
+first one that its receive queue expects (rq-psn). A group registered by hand has
+no lease: it stays until it is deleted.
+
+Numbers are decimal, or hexadecimal after 0x.
+
+For RDMA WRITE, --window is the memory range that sources address, and every
+member gives its own va, len and rkey, where the data lands.`,
+		Example: `  gleam group register --group 10.77.254.1 \
+    --member ip=10.77.0.1,qpn=0x11,sq-psn=1000,rq-psn=2000 \
+    --member ip=10.77.0.2,qpn=0x12,sq-psn=3000,rq-psn=4000`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := f.parse()
+			if err != nil {
+				return usageError{err}
+			}
+			if err := env.client().Register(c.Context(), r); err != nil {
+				return rejected(r, err)
+			}
+			fmt.Fprintf(env.Stderr, "group %s registered, QPN %s, %d members\n", r.Group, number24(r.QPN), len(r.Members))
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.group, "group", "", "GroupIP: unicast, in one of the switch's group prefixes (required)")
+	fl.StringVar(&f.qpn, "qpn", fmt.Sprintf("%#x", api.DefaultQPN), "virtual QPN that members are connected to")
+	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in bytes: 256, 512, 1024, 2048 or 4096")
+	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "what a member's fatal error does: strict fails the group, evict removes the member")
+	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: va=N,len=N,rkey=N")
+	fl.StringArrayVar(&f.members, "member", nil, "one member; at least two are required")
+	var pmtus []string
+	for _, p := range api.PMTUs {
+		pmtus = append(pmtus, fmt.Sprint(p))
+	}
+	c.RegisterFlagCompletionFunc("pmtu", cobra.FixedCompletions(pmtus, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"group", "qpn", "window", "member"} {
+		c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return c
+}
+
+// rejected says of a registration that the daemon refused which one it was, and
+// why in one word if there is one.
+func rejected(r *api.Register, err error) error {
+	var e *api.Error
+	if errors.As(err, &e) {
+		if e.Reason != "" && !strings.Contains(e.Message, e.Reason) {
+			return fmt.Errorf("group %s was rejected (%s): %w", r.Group, e.Reason, err)
+		}
+		return fmt.Errorf("group %s was rejected: %w", r.Group, err)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+func groupShowCommand(env *Env) *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "show IP",
+		Short: "One group: what each member has, and which one holds the group's ACK back",
+		Args:  oneGroup, ValidArgsFunction: env.completeGroups,
+		RunE: func(c *cobra.Command, args []string) error {
+			ip := netip.MustParseAddr(args[0]) // oneGroup has parsed it
+			g, err := env.client().Group(c.Context(), ip)
+			if err != nil {
+				return err
+			}
+			return out.print(env.Stdout, g, func(w *tabwriter.Writer) {
+				groupSummary(w, g)
+				// Flushed, so that the tables do not share column widths.
+				w.Flush()
+				fmt.Fprintln(w)
+				memberTable(w, g)
+			})
+		},
+	}
+	out.addTo(c)
+	return c
+}
+
+func groupSummary(w *tabwriter.Writer, g *api.Group) {
+	row := func(key, format string, args ...any) { fmt.Fprintf(w, key+"\t"+format+"\n", args...) }
+	row("group", "%s", g.IP)
+	row("QPN", "%s", number24(g.QPN))
+	row("path MTU", "%d bytes", g.PMTU)
+	row("policy", "%s", g.Policy)
+	switch {
+	case g.LeaseLeft > 0:
+		row("registered", "by %s from %s, epoch %d, lease ends in %s", g.Origin, text(g.Master), g.Epoch, lease(g.LeaseLeft))
+	case g.Master != "":
+		row("registered", "by %s from %s, epoch %d", g.Origin, g.Master, g.Epoch)
+	default:
+		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
+	}
+	row("state", "%s", g.State)
+	row("source", "%s", addr(g.Source))
+	if g.Source.IsValid() {
+		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))
+		inFlight := max(0, rocev2.PSN(g.NextPSN).Sub(rocev2.PSN(g.AckPSN))-1)
+		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), inFlight)
+		row("held back by", "%s", addr(g.HeldBy))
+		row("messages", "%d", g.Messages)
+	}
+	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
+	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
+}
+
+func memberTable(w *tabwriter.Writer, g *api.Group) {
+	fmt.Fprintln(w, "MEMBER\tROLE\tLIVE\tQPN\tACKED\tLAG\tPENDING\tPORT\tMAC\tVLAN\tWINDOW\tHOLDS ACK")
+	for i := range g.Members {
+		m := &g.Members[i]
+		acked, lag, holds := "-", "-", "-"
+		if g.Source.IsValid() && m.IP != g.Source {
+			acked, lag = number24(m.AckPSN), fmt.Sprint(m.Lag)
+		}
+		if m.IP == g.HeldBy {
+			holds = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			m.IP, m.Role, yesNo(m.Live), number24(m.QPN), acked, lag, text(m.Pending), text(m.Port), text(m.MAC),
+			vlan(m.VLAN), yesNo(m.Window), holds)
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+func statsCommand(env *Env) *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "stats",
+		Short: "The switch's counters, with drops by reason",
+		Args:  noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := env.client().Stats(c.Context())
+			if err != nil {
+				return err
+			}
+			return out.print(env.Stdout, s, func(w *tabwriter.Writer) { statsTable(w, s) })
+		},
+	}
+	out.addTo(c)
+	return c
+}
+
+func statsTable(w *tabwriter.Writer, s *api.Stats) {
+	row := func(key string, value any) { fmt.Fprintf(w, "%s\t%v\n", key, value) }
+	row("uptime", time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
+	row("groups", s.Groups)
+	row("data packets in", s.Rx)
+	row("copies out", s.Copies)
+	row("feedback in", s.FeedbackIn)
+	row("feedback out", s.FeedbackOut)
+	row("ARP and ND answers", s.Neighbour)
+	row("envelopes in", s.EnvelopeIn)
+	row("envelopes out", s.EnvelopeOut)
+	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
+	var total uint64
+	for _, n := range s.Drops {
+		total += n
+	}
+	row("drops", total)
+	for _, reason := range slices.Sorted(maps.Keys(s.Drops)) {
+		row("  "+reason, s.Drops[reason])
+	}
+}

@@ -1,0 +1,72 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// usageError is an error in the command line itself: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// UsageErrorf returns an error for which Run prints where help is and returns
+// ExitUsage.
+func UsageErrorf(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// noun makes c, which only has subcommands, refuse anything else. Cobra by
+// itself prints help and calls it a success.
+func noun(c *cobra.Command) *cobra.Command {
+	c.Args = cobra.ArbitraryArgs
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var names []string
+		for _, s := range c.Commands() {
+			if s.IsAvailableCommand() {
+				names = append(names, s.Name())
+			}
+		}
+		if len(args) == 0 {
+			return UsageErrorf("%s: which command? One of %s", c.CommandPath(), strings.Join(names, ", "))
+		}
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return UsageErrorf("%s: no command %q; did you mean %s?", c.CommandPath(), args[0], strings.Join(near, " or "))
+		}
+		return UsageErrorf("%s: no command %q; there are %s", c.CommandPath(), args[0], strings.Join(names, ", "))
+	}
+	return c
+}
+
+// noArgs refuses arguments.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return UsageErrorf("%s: %q: it takes no arguments", c.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// oneGroup wants exactly a group's address.
+func oneGroup(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return UsageErrorf("%s: %d arguments; it takes one, the group's IP address", c.CommandPath(), len(args))
+	}
+	_, err := parseAddr("group address", args[0])
+	return err
+}
+
+// parseAddr parses an IP address that the user gave as what.
+func parseAddr(what, text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return ip, UsageErrorf("%s %q is not an IP address", what, text)
+	}
+	return ip, nil
+}

@@ -1,0 +1,28 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command gleam looks at and changes a Gleam switch.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/cli"
+)
+
+// commands are those with more to them than asking the daemon; demo.go and the
+// like append to it.
+var commands []cli.Command
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Build: api.Build(time.Now())}
+	code := cli.Run(ctx, env, os.Args[1:], commands...)
+	stop()
+	os.Exit(code)
+}
