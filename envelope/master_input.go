@@ -68,7 +68,7 @@ func (m *Master) accept(now time.Duration, msg *Message, a *Accept, out *Output)
 		m.drop(StaleMessage, out)
 	case a.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
 		m.phase = confirming
-		m.instance = msg.Instance // it may have changed while it took us in
+		m.instance = msg.Instance          // it may have changed while it took us in
 		m.leaseUntil = m.regSent + a.Lease // counted from our sending: the switch's own lease ends later
 		m.reg.Lease = a.Lease
 		m.retry.start(now, m.cfg.RetryMin, &m.rnd)

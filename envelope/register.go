@@ -25,6 +25,18 @@ type GroupBody struct {
 	Members      []MemberRecord
 }
 
+// String describes g without any R_Key.
+func (g GroupBody) String() string {
+	s := fmt.Sprintf("qpn 0x%x pmtu %d members %d of %d", uint32(g.QPN), g.PMTU, len(g.Members), g.TotalMembers)
+	for i := range g.Members {
+		s += "; " + g.Members[i].String()
+	}
+	return s
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (g GroupBody) GoString() string { return g.String() }
+
 // Register is one segment of a registration. All segments of one say the same
 // but for Members, which are the group's in order.
 type Register struct{ GroupBody }
@@ -118,7 +130,7 @@ func (r *Registration) Segments(mtu int) ([]*Register, error) {
 	var segs []*Register
 	for rest := r.Members; len(rest) > 0 || segs == nil; {
 		n := fit(rest, v6, room)
-		if n == 0 {
+		if n == 0 && (len(rest) > 0 || room < (section{v6: v6}).size()) {
 			return nil, fmt.Errorf("group %s: no member fits into a packet of %d bytes; use a larger one", r.Group, mtu)
 		}
 		segs = append(segs, &Register{r.groupBody(rest[:n])})

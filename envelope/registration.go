@@ -105,6 +105,9 @@ func (p *Problem) Error() string {
 	if p.Member.IP.IsValid() {
 		s += ": " + p.Member.String()
 	}
+	if p.Value == 0 {
+		return s
+	}
 	switch p.Reason {
 	case PathMTUMismatch:
 		s += fmt.Sprintf(" (must be 256, 512, 1024, 2048 or 4096, and at most %d here)", p.Value)

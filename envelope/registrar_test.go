@@ -1,0 +1,575 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// asker sends requests by hand, as a master or member would.
+type asker struct {
+	t    *testing.T
+	w    *world
+	from netip.AddrPort
+	tx   uint32
+}
+
+func newAsker(t *testing.T, cfg RegistrarConfig) *asker {
+	return &asker{t: t, w: newWorld(t, cfg), from: masterAddr}
+}
+
+// head returns the header of a new request.
+func (a *asker) head(group netip.Addr, epoch uint64) Header {
+	a.tx++
+	return Header{Epoch: epoch, Instance: a.w.sw.Instance(), Transaction: a.tx, Total: 1, Group: group, ReplyTo: a.from}
+}
+
+// raw hands bytes to the switch and returns what it wants done.
+func (a *asker) raw(b []byte) Output {
+	var out Output
+	a.w.sw.Input(a.w.now, a.from, b, &out)
+	return out
+}
+
+func (a *asker) ask(h Header, body Body) Output {
+	a.t.Helper()
+	b, err := testKeys.Append(nil, &Message{h, body}, a.w.sw.auth.Send)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.raw(b)
+}
+
+// register sends reg in one segment.
+func (a *asker) register(reg Registration) Output {
+	a.t.Helper()
+	return a.ask(a.head(reg.Group, reg.Epoch), &Register{reg.groupBody(reg.Members)})
+}
+
+// answers returns the bodies that out sends to the asker.
+func (a *asker) answers(out Output) (bs []Body) {
+	a.t.Helper()
+	for _, p := range out.Packets {
+		m, err := testKeys.Open(p.Data, true)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if p.Dst == a.from {
+			if _, ok := m.Body.(*Gone); !ok {
+				bs = append(bs, m.Body)
+			}
+		}
+	}
+	return bs
+}
+
+// reason returns why out rejects, NoReason if it accepts; it fails the test if
+// it does neither, or both.
+func (a *asker) reason(out Output) Reason {
+	a.t.Helper()
+	bs := a.answers(out)
+	if len(bs) != 1 {
+		a.t.Fatalf("%d answers: %v (drop %v)", len(bs), bs, out.Drop)
+	}
+	switch b := bs[0].(type) {
+	case *Accept:
+		return NoReason
+	case *Reject:
+		return b.Reason
+	}
+	a.t.Fatalf("answer is a %v", bs[0].kind())
+	return 0
+}
+
+func epoch(r Registration, e uint64) Registration {
+	r.Epoch = e
+	return r
+}
+
+// TestRejections: every reason for which a registration is turned down.
+func TestRejections(t *testing.T) {
+	change := func(f func(*Registration)) Registration {
+		r := epoch(sample(1, 3), 5)
+		f(&r)
+		return r
+	}
+	second := func(f func(*MemberRecord)) Registration { return change(func(r *Registration) { f(&r.Members[1]) }) }
+	windows := func(f func(*Registration)) Registration {
+		r := epoch(withWindows(sample(1, 3)), 5)
+		f(&r)
+		return r
+	}
+	six := epoch(sample(1, 2), 5)
+	six.Group = netip.MustParseAddr("fd00:9::1")
+	six.Members[0].IP, six.Members[1].IP = netip.MustParseAddr("fd00::2"), netip.MustParseAddr("::ffff:10.0.0.3")
+	for _, c := range []struct {
+		name string
+		reg  Registration
+		want Reason
+	}{
+		{"sound", change(func(*Registration) {}), NoReason},
+		{"sound with windows", windows(func(*Registration) {}), NoReason},
+		{"one without a window can be the source", windows(func(r *Registration) { r.Members[0].Window = mcast.Window{} }), NoReason},
+		{"path MTU", change(func(r *Registration) { r.PMTU = 1500 }), PathMTUMismatch},
+		{"path MTU above the ports'", change(func(r *Registration) { r.PMTU = 4096 }), PathMTUMismatch},
+		{"too many", change(func(r *Registration) { r.Members = sample(1, 9).Members }), TooManyMembers},
+		{"one member", change(func(r *Registration) { r.Members = r.Members[:1] }), TooFewMembers},
+		{"no member", change(func(r *Registration) { r.Members = nil }), TooFewMembers},
+		{"same member twice", second(func(m *MemberRecord) { *m = sample(1, 1).Members[0] }), OverlappingMembers},
+		{"same IP twice", second(func(m *MemberRecord) { m.IP = sample(1, 1).Members[0].IP }), OverlappingMembers},
+		{"member of another group", second(func(m *MemberRecord) { *m = sample(77, 1).Members[0] }), OverlappingMembers},
+		{"another QP of a host in another group", second(func(m *MemberRecord) { m.IP = sample(77, 1).Members[0].IP }), NoReason},
+		{"two without a window", windows(func(r *Registration) { r.Members[0].Window, r.Members[1].Window = mcast.Window{}, mcast.Window{} }), BadWindow},
+		{"window too short", windows(func(r *Registration) { r.Members[1].Window.Len-- }), BadWindow},
+		{"window past the end", windows(func(r *Registration) { r.Members[1].Window.Base = ^uint64(0) - 10 }), BadWindow},
+		{"window without the group's", windows(func(r *Registration) { r.Window = mcast.Window{} }), BadWindow},
+		{"group window empty", windows(func(r *Registration) { r.Window.Len = 0 }), BadWindow},
+		{"family", six, FamilyMismatch},
+		{"multicast member", second(func(m *MemberRecord) { m.IP = netip.MustParseAddr("224.0.0.5") }), BadMember},
+		{"member is the group", second(func(m *MemberRecord) { m.IP = netip.MustParseAddr("10.9.0.1") }), BadMember},
+		{"member in a group prefix", second(func(m *MemberRecord) { m.IP = netip.MustParseAddr("10.9.3.3") }), BadMember},
+		{"member QPN", second(func(m *MemberRecord) { m.QPN = 1 }), BadMember},
+		{"virtual QPN", change(func(r *Registration) { r.QPN = 1 }), BadVirtualQPN},
+		{"policy", change(func(r *Registration) { r.Policy = 9 }), Malformed},
+		{"prefix", change(func(r *Registration) { r.Group = netip.MustParseAddr("10.8.0.1") }), NotGroupPrefix},
+		{"stale epoch", func() Registration { r := epoch(sample(77, 2), 4); return r }(), StaleEpoch},
+		{"epoch conflict", func() Registration { r := epoch(sample(77, 3), 5); return r }(), EpochConflict},
+		{"same again", epoch(sample(77, 2), 5), NoReason},
+		{"table full", epoch(sample(3, 2), 5), TableFull},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAsker(t, RegistrarConfig{MaxMembers: 8, MaxPMTU: 2048, MaxGroups: 2})
+			if r := a.reason(a.register(epoch(sample(77, 2), 5))); r != NoReason {
+				t.Fatal(r)
+			}
+			if c.want == TableFull {
+				a.register(epoch(sample(2, 2), 5))
+			}
+			if c.reg.Group.Is6() {
+				a.from = netip.MustParseAddrPort("[fd00::1]:5000")
+			}
+			before := len(a.w.table.calls)
+			out := a.register(c.reg)
+			if got := a.reason(out); got != c.want {
+				t.Fatalf("%v, want %v", got, c.want)
+			}
+			if c.want != NoReason && (len(a.w.table.calls) != before || out.Drop != Rejected) {
+				t.Errorf("rejected, but drop is %v and the table got %v", out.Drop, a.w.table.calls[before:])
+			}
+			if c.want == NoReason || c.want == NotGroupPrefix {
+				return
+			}
+			// The same question gets the same answer, and after it nothing else.
+			if got := a.reason(a.register(c.reg)); got != c.want {
+				t.Errorf("asked again: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRejectedEpochIsUsedUp: a registration whose master has been told no must
+// not come to life when somebody replays it later, with room in the table.
+func TestRejectedEpochIsUsedUp(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{MaxGroups: 1})
+	a.register(epoch(sample(1, 2), 1))
+	out := a.register(epoch(sample(2, 2), 1))
+	if a.reason(out) != TableFull {
+		t.Fatal("not full")
+	}
+	if r := a.reason(a.ask(a.head(sample(1, 2).Group, 1), &Delete{})); r != NoReason {
+		t.Fatal(r)
+	}
+	if r := a.reason(a.register(epoch(sample(2, 2), 1))); r != TableFull {
+		t.Errorf("replayed after there is room: %v", r)
+	}
+	if r := a.reason(a.register(epoch(sample(2, 2), 2))); r != NoReason {
+		t.Errorf("next epoch: %v", r)
+	}
+}
+
+// TestUnauthenticated: without the key nothing changes, and no more bytes come
+// back than went in.
+func TestUnauthenticated(t *testing.T) {
+	reg := epoch(sample(1, 2), 1)
+	strange := Keys{7: make([]byte, 32), 99: make([]byte, 32)}
+	for _, c := range []struct {
+		name string
+		id   KeyID
+		want Drop
+	}{{"no MAC", 0, Unauthenticated}, {"unknown key", 99, UnknownKey}, {"wrong key", 7, BadMAC}} {
+		a := newAsker(t, RegistrarConfig{})
+		hints, bytesIn, bytesOut := 0, 0, 0
+		for i, body := range []Body{
+			&Register{reg.groupBody(reg.Members)}, &Renew{}, &Leave{reg.Members[0].Key()}, &Delete{}, &Ack{}, &Accept{}, &Gone{Why: Deleted}, &Challenge{},
+		} {
+			b, err := strange.Append(nil, &Message{a.head(reg.Group, 1), body}, c.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 50 {
+				a.w.now = time.Duration(i) * 10 * time.Second
+				out := a.raw(b)
+				if out.Drop != c.want || len(out.Events) > 0 {
+					t.Errorf("%s, %v: drop %v, events %v", c.name, body.kind(), out.Drop, out.Events)
+				}
+				for _, p := range out.Packets {
+					hints++
+					bytesOut += len(p.Data)
+					if len(p.Data) > len(b) {
+						t.Errorf("%s, %v: %d bytes answered with %d", c.name, body.kind(), len(b), len(p.Data))
+					}
+				}
+				bytesIn += len(b)
+			}
+		}
+		if hints == 0 || hints > 4 {
+			t.Errorf("%s: %d hints", c.name, hints)
+		}
+		if len(a.w.table.calls) > 0 {
+			t.Errorf("%s: table got %v", c.name, a.w.table.calls)
+		}
+		if n := a.w.sw.Drops()[c.want]; n != 400 {
+			t.Errorf("%s: counted %d", c.name, n)
+		}
+	}
+	a := newAsker(t, RegistrarConfig{HintInterval: -1})
+	b, _ := strange.Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, 7)
+	if out := a.raw(b); len(out.Packets) > 0 {
+		t.Error("hints are off, but there is one")
+	}
+}
+
+// TestMalformedIsRejected: an authentic message whose body is wrong gets an
+// answer, since its sender is one of ours.
+func TestMalformedIsRejected(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{Auth: Auth{Insecure: true}})
+	reg := epoch(sample(1, 2), 1)
+	b, err := testKeys.Append(nil, &Message{a.head(reg.Group, 1), &Register{reg.groupBody(reg.Members)}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[headerLen(false)] = 0x80 // group flags
+	out := a.raw(b)
+	if a.reason(out) != Malformed || out.Drop != BadFormat {
+		t.Errorf("%v", out)
+	}
+}
+
+// TestNotAllowed: only the master may delete, renew or remove others; a member
+// may leave.
+func TestNotAllowed(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{})
+	reg := epoch(sample(1, 3), 1)
+	a.register(reg)
+	key := reg.Members[1].Key()
+	for _, from := range []netip.Addr{netip.MustParseAddr("10.0.0.66"), reg.Members[0].IP} {
+		a.from = netip.AddrPortFrom(from, DefaultPort)
+		for _, body := range []Body{&Delete{}, &Renew{Lease: time.Hour}, &Leave{key}} {
+			if r := a.reason(a.ask(a.head(reg.Group, 1), body)); r != NotAllowed {
+				t.Errorf("%v from %s: %v", body.kind(), from, r)
+			}
+		}
+	}
+	a.from = netip.AddrPortFrom(key.IP, DefaultPort)
+	if r := a.reason(a.ask(a.head(reg.Group, 1), &Leave{key})); r != NoReason {
+		t.Errorf("a member leaves: %v", r)
+	}
+	if r := a.reason(a.ask(a.head(netip.MustParseAddr("10.9.0.200"), 1), &Renew{})); r != UnknownGroup {
+		t.Errorf("renew of nothing: %v", r)
+	}
+	if r := a.reason(a.ask(a.head(reg.Group, 2), &Leave{key})); r != UnknownGroup {
+		t.Errorf("leave of a later epoch: %v", r)
+	}
+	if got, _, _ := a.w.sw.Group(reg.Group); len(got.Members) != 2 {
+		t.Errorf("%d members", len(got.Members))
+	}
+}
+
+// TestMasterOnMembersHost: a master removes its own host's member, and the
+// member there leaves by itself; the port tells who asks.
+func TestMasterOnMembersHost(t *testing.T) {
+	for _, c := range []struct {
+		port uint16
+		want Why
+		told uint16
+	}{{5000, Removed, DefaultPort}, {DefaultPort, Left, 5000}} {
+		a := newAsker(t, RegistrarConfig{})
+		reg := epoch(sample(1, 3), 1)
+		host := reg.Members[0].IP
+		a.from = netip.AddrPortFrom(host, 5000)
+		a.register(reg)
+		a.from = netip.AddrPortFrom(host, c.port)
+		out := a.ask(a.head(reg.Group, 1), &Leave{reg.Members[0].Key()})
+		if len(out.Events) != 1 || out.Events[0].Why != c.want {
+			t.Errorf("events %v, want %v", out.Events, c.want)
+		}
+		if p := out.Packets[0]; p.Dst != netip.AddrPortFrom(host, c.told) {
+			t.Errorf("%v told %v, want port %d", c.want, p.Dst, c.told)
+		}
+	}
+}
+
+// TestWrongSource: an authentic message that comes from elsewhere than it says.
+func TestWrongSource(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{})
+	reg := epoch(sample(1, 2), 1)
+	h := a.head(reg.Group, 1)
+	a.from = netip.MustParseAddrPort("10.0.0.66:5000")
+	if out := a.ask(h, &Register{reg.groupBody(reg.Members)}); out.Drop != WrongSource || len(out.Packets) > 0 {
+		t.Errorf("%v, %d packets", out.Drop, len(out.Packets))
+	}
+	a.from = masterAddr
+	for _, body := range []Body{&Accept{}, &Reject{}, &Challenge{}, &Notify{}, &Confirm{Member: reg.Members[0].Key()}, &Gone{}} {
+		if out := a.ask(a.head(reg.Group, 1), body); out.Drop != WrongRole || len(out.Packets) > 0 {
+			t.Errorf("%v: %v", body.kind(), out.Drop)
+		}
+	}
+	h = a.head(reg.Group, 1)
+	h.Relay = true
+	if out := a.ask(h, &Register{reg.groupBody(reg.Members)}); out.Drop != WrongRole {
+		t.Errorf("relayed: %v", out.Drop)
+	}
+}
+
+// TestAssembly: segments of a registration in all orders, and what does not
+// belong together.
+func TestAssembly(t *testing.T) {
+	reg := epoch(sample(1, 6), 1)
+	part := func(a *asker, tx uint32, seq, total int, change func(*Header, *GroupBody)) Output {
+		h := a.head(reg.Group, 1)
+		h.Transaction, h.Seq, h.Total = tx, uint16(seq), uint16(total)
+		b := reg.groupBody(reg.Members[2*seq : 2*seq+2])
+		if change != nil {
+			change(&h, &b)
+		}
+		return a.ask(h, &Register{b})
+	}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 1, 0, 0, 2}} {
+		a := newAsker(t, RegistrarConfig{})
+		for i, seq := range order {
+			out := part(a, 100, seq, 3, nil)
+			if last := i == len(order)-1; last != (len(out.Packets) > 0) {
+				t.Errorf("order %v: packets %d after %d", order, len(out.Packets), seq)
+			}
+		}
+		if got, _, _ := a.w.sw.Group(reg.Group); !slices.Equal(got.Members, reg.Members) {
+			t.Errorf("order %v: members %v", order, got.Members)
+		}
+	}
+	for name, change := range map[string]func(*Header, *GroupBody){
+		"other total":        func(h *Header, _ *GroupBody) { h.Total = 4 },
+		"other metadata":     func(_ *Header, b *GroupBody) { b.PMTU = 512 },
+		"other contents":     func(h *Header, b *GroupBody) { h.Seq = 0 },
+		"too many members":   func(_ *Header, b *GroupBody) { b.Members = sample(2, 9).Members },
+		"segment of nobody":  func(_ *Header, b *GroupBody) { b.Members = nil },
+		"other master's":     func(h *Header, _ *GroupBody) { h.ReplyTo = netip.AddrPortFrom(masterAddr.Addr(), 1) },
+		"more segments than": func(h *Header, _ *GroupBody) { h.Total = 7; h.Transaction = 101 },
+	} {
+		a := newAsker(t, RegistrarConfig{})
+		part(a, 100, 0, 3, nil)
+		out := part(a, 100, 1, 3, change)
+		if len(out.Packets) != 1 {
+			t.Errorf("%s: %d answers, drop %v", name, len(out.Packets), out.Drop)
+			continue
+		}
+		if m, _ := Parse(out.Packets[0].Data); m.Body.(*Reject).Reason != Malformed {
+			t.Errorf("%s: %v", name, m.Body)
+		}
+	}
+	a := newAsker(t, RegistrarConfig{})
+	part(a, 100, 0, 3, nil)
+	if out := part(a, 99, 1, 3, nil); out.Drop != StaleMessage {
+		t.Errorf("older transaction: %v", out.Drop)
+	}
+	part(a, 101, 1, 3, nil) // a newer transaction begins anew
+	if out := part(a, 101, 2, 3, nil); len(out.Packets) > 0 {
+		t.Error("segments of two transactions were put together")
+	}
+	// What is not completed is forgotten.
+	at, ok := a.w.sw.NextDeadline()
+	var out Output
+	a.w.sw.Advance(at, &out)
+	if _, again := a.w.sw.NextDeadline(); !ok || again || len(a.w.sw.pending) > 0 {
+		t.Errorf("deadline %v %v, %d pending", ok, again, len(a.w.sw.pending))
+	}
+}
+
+// TestPendingIsBounded: more unfinished registrations than there is room for.
+func TestPendingIsBounded(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{MaxPending: 2})
+	for g := range byte(4) {
+		reg := sample(g+1, 4)
+		h := a.head(reg.Group, 1)
+		h.Total = 2
+		out := a.ask(h, &Register{reg.groupBody(reg.Members[:2])})
+		if want := []Drop{NoDrop, NoDrop, PendingFull, PendingFull}[g]; out.Drop != want {
+			t.Errorf("registration %d: %v", g, out.Drop)
+		}
+	}
+}
+
+// TestEpochOverflow: when the table of epochs is full, the instance changes by
+// rule, live groups stay and renew under the new one, and what was captured of
+// forgotten groups is only challenged.
+func TestEpochOverflow(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{MaxGroups: 1, MaxEpochs: 4})
+	live := epoch(sample(1, 2), 1)
+	a.register(live)
+	first := a.w.sw.Instance()
+	dead := epoch(sample(2, 2), 1)
+	b, _ := testKeys.Append(nil, &Message{a.head(dead.Group, 1), &Register{dead.groupBody(dead.Members)}}, 7)
+	for g := byte(2); g < 6; g++ { // rejected, table full: an epoch each
+		a.register(epoch(sample(g, 2), 1))
+	}
+	if a.w.sw.Instance() == first || a.w.sw.Instance() != nextInstance(first) || len(a.w.sw.epochs) > 4 {
+		t.Fatalf("instance %x, was %x, %d epochs", a.w.sw.Instance(), first, len(a.w.sw.epochs))
+	}
+	if out := a.raw(b); out.Drop != WrongInstance || len(out.Events) > 0 {
+		t.Errorf("capture of a forgotten group: %v", out.Drop)
+	}
+	if r := a.reason(a.register(live)); r != NoReason {
+		t.Errorf("live group: %v", r)
+	}
+	if r := a.reason(a.register(epoch(sample(1, 3), 0+1))); r != EpochConflict {
+		t.Errorf("live group's epoch is forgotten: %v", r)
+	}
+}
+
+// TestLocal: groups registered by hand.
+func TestLocal(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{MaxMembers: 4})
+	var out Output
+	reg := sample(1, 2)
+	e, err := a.w.sw.RegisterLocal(0, reg, &out)
+	if err != nil || e != 1 || len(out.Packets) > 0 || len(out.Events) != 1 || out.Events[0].Kind != Registered {
+		t.Fatalf("epoch %d, %v, %v", e, err, out)
+	}
+	if d, ok := a.w.sw.NextDeadline(); ok {
+		t.Errorf("a local group has no lease, but a deadline: %v", d)
+	}
+	if e, err = a.w.sw.RegisterLocal(0, reg, &out); err != nil || e != 2 {
+		t.Errorf("again: epoch %d, %v", e, err)
+	}
+	for _, c := range []struct {
+		reg  Registration
+		want Reason
+	}{
+		{epoch(reg, 2), StaleEpoch}, {sample(2, 1), TooFewMembers}, {sample(2, 5), TooManyMembers},
+		{func() Registration { r := sample(2, 2); r.Group = netip.MustParseAddr("10.8.0.1"); return r }(), NotGroupPrefix},
+		{func() Registration { r := sample(2, 2); r.Members[0].IP = netip.MustParseAddr("fd00::1"); return r }(), FamilyMismatch},
+		{func() Registration { r := sample(2, 2); r.Group = netip.MustParseAddr("fd00:9::1"); return r }(), FamilyMismatch},
+	} {
+		_, err := a.w.sw.RegisterLocal(0, c.reg, &out)
+		var p *Problem
+		if !errors.As(err, &p) || p.Reason != c.want {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+		if len(out.Packets) > 0 {
+			t.Errorf("%v: packets", c.want)
+		}
+	}
+	if r := a.reason(a.ask(a.head(reg.Group, 2), &Delete{})); r != NotAllowed {
+		t.Errorf("delete by the network: %v", r)
+	}
+	a.w.sw.GroupFailed(0, reg.Group, reg.Members[0].Key(), rocev2.SyndromeNAKAccess, 5, &out)
+	a.w.sw.MemberEvicted(0, reg.Group, reg.Members[0].Key(), 0, 5, &out)
+	if len(out.Packets) > 0 || len(out.Events) != 1 || out.Events[0].Why != Evicted || out.Events[0].PSN != 5 {
+		t.Errorf("evicted: %v", out)
+	}
+	if err := a.w.sw.DeleteLocal(0, reg.Group, &out); err != nil || len(a.w.sw.Groups()) > 0 || len(out.Packets) > 0 {
+		t.Errorf("delete: %v, %v", err, out)
+	}
+	if err := a.w.sw.DeleteLocal(0, reg.Group, &out); err == nil {
+		t.Error("deleted twice")
+	}
+	// Located later: the outcome is an event.
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+	if _, err := a.w.sw.RegisterLocal(0, reg, &out); err != nil || len(out.Events) > 0 {
+		t.Errorf("later: %v, %v", err, out.Events)
+	}
+	delete(a.w.table.verdict, reg.Group)
+	if a.w.sw.Retry(1, &out); len(out.Events) != 1 || out.Events[0].Kind != Registered {
+		t.Errorf("located: %v", out.Events)
+	}
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+	if _, err := a.w.sw.RegisterLocal(1, reg, &out); err != nil {
+		t.Error(err)
+	}
+	a.w.sw.Advance(time.Minute, &out)
+	var p *Problem
+	if len(out.Events) != 1 || !errors.As(out.Events[0].Err, &p) || p.Reason != UnknownMemberLocation || p.Member != reg.Members[1].Key() {
+		t.Errorf("never located: %v", out.Events)
+	}
+	if len(a.w.sw.Groups()) != 1 {
+		t.Error("the older group is gone though the newer was rejected")
+	}
+}
+
+// TestDeleteStopsLateSegments: a master that gives up deletes; what of its
+// registration is still on the way must not install the group after all.
+func TestDeleteStopsLateSegments(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{})
+	reg := epoch(sample(1, 4), 3)
+	if r := a.reason(a.ask(a.head(reg.Group, 3), &Delete{})); r != NoReason {
+		t.Fatal(r)
+	}
+	if r := a.reason(a.register(reg)); r != StaleEpoch {
+		t.Errorf("late registration: %v", r)
+	}
+	// The same while it is being located, or assembled.
+	reg.Epoch = 4
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[0].Key()}}
+	a.register(reg)
+	a.ask(a.head(reg.Group, 4), &Delete{})
+	h := a.head(reg.Group, 5)
+	h.Total = 2
+	a.ask(h, &Register{reg.groupBody(reg.Members[:2])})
+	a.ask(a.head(reg.Group, 5), &Delete{})
+	delete(a.w.table.verdict, reg.Group)
+	h.Seq = 1
+	if out := a.ask(h, &Register{reg.groupBody(reg.Members[2:])}); a.reason(out) != StaleEpoch {
+		t.Error("late segment is taken")
+	}
+	var out Output
+	a.w.sw.Retry(0, &out)
+	if len(a.w.sw.Groups()) > 0 {
+		t.Error("installed after its delete")
+	}
+}
+
+func TestRegistrarConfigErrors(t *testing.T) {
+	good := func() RegistrarConfig {
+		return RegistrarConfig{Instance: 1, Auth: testAuth(), Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}}
+	}
+	for name, f := range map[string]func(*RegistrarConfig){
+		"instance":    func(c *RegistrarConfig) { c.Instance = 0 },
+		"no prefix":   func(c *RegistrarConfig) { c.Prefixes = nil },
+		"class D":     func(c *RegistrarConfig) { c.Prefixes[0] = netip.MustParsePrefix("224.0.0.0/8") },
+		"pmtu":        func(c *RegistrarConfig) { c.MaxPMTU = 1500 },
+		"members":     func(c *RegistrarConfig) { c.MaxMembers = 1 },
+		"epochs":      func(c *RegistrarConfig) { c.MaxEpochs = 3 },
+		"lease":       func(c *RegistrarConfig) { c.MinLease = 2 * time.Hour },
+		"timeout":     func(c *RegistrarConfig) { c.LocateRetry = -1 },
+		"no key":      func(c *RegistrarConfig) { c.Auth = Auth{} },
+		"unknown key": func(c *RegistrarConfig) { c.Auth.Send = 3 },
+		"short key":   func(c *RegistrarConfig) { c.Auth = Auth{Keys: Keys{7: make([]byte, 31)}, Send: 7} },
+		"key 0":       func(c *RegistrarConfig) { c.Auth.Keys = Keys{0: make([]byte, 32), 7: make([]byte, 32)} },
+	} {
+		c := good()
+		f(&c)
+		if _, err := NewRegistrar(c, newTableStub()); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := NewRegistrar(good(), newTableStub()); err != nil {
+		t.Error(err)
+	}
+}
