@@ -249,4 +249,3 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
-

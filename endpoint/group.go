@@ -1,0 +1,265 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint/oob"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// DefaultVirtualQPN is the virtual QPN of groups that name none.
+const DefaultVirtualQPN rocev2.QPN = 0x676c6d
+
+// EventKind is the kind of an Event.
+type EventKind uint8
+
+// Events of a group.
+const (
+	Joined     EventKind = iota + 1 // all members have confirmed (master), or the switch knows us (member)
+	MemberLeft                      // master: a member left by itself, or was removed; Member says which
+	Evicted                         // a member was cut off by the switch; to a member: it itself
+	Failed                          // the group is dead: a fatal NAK, or the registration was lost; Err says more
+	Ended                           // the group was deleted, replaced, or its lease ran out; or we left
+)
+
+var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left", Evicted: "evicted", Failed: "failed", Ended: "ended"}
+
+// String returns the kind in words.
+func (k EventKind) String() string { return eventNames[k] }
+
+// Event is something that happened to a group.
+type Event struct {
+	Kind   EventKind
+	Member netip.Addr   // MemberLeft, Evicted: who
+	PSN    rocev2.PSN   // Evicted: the member had everything up to here
+	Why    envelope.Why // MemberLeft, Evicted, Failed, Ended
+	Err    error        // Failed, if there is more to say
+}
+
+// eventRoom is how many events wait for a reader.
+const eventRoom = 256
+
+// GroupInfo describes a group as its members see it.
+type GroupInfo struct {
+	IP      netip.Addr // GroupIP
+	QPN     rocev2.QPN // the virtual QPN
+	PathMTU int        // bytes
+	Members int        // when it was registered, with the master
+	// Window is what WRITEs address: Base and up, under RKey. The switch
+	// translates to every member's own memory. Zero if the group has none.
+	Window mcast.Window
+	App    json.RawMessage // the master's, for the application
+}
+
+// Group is a group that this host is in. Its methods may be called from any
+// goroutine.
+type Group struct {
+	info    GroupInfo
+	qp      QP
+	ownQP   bool // made by us: Close closes it
+	host    *Host
+	ownHost bool
+	peers   []oob.ConnInfo // master: the others
+
+	drv    *driver          // master only
+	master *envelope.Master // in drv's hands
+
+	events chan Event
+	over   chan struct{} // closed by the first event that ends the group
+	once   sync.Once
+
+	registered chan struct{} // master: closed when all have confirmed
+	failed     chan error    // master: the registration's failure
+	left       chan error    // member: outcome of Leave
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func newGroup() *Group {
+	return &Group{
+		events: make(chan Event, eventRoom), over: make(chan struct{}),
+		registered: make(chan struct{}), failed: make(chan error, 1), left: make(chan error, 1),
+	}
+}
+
+// Info describes the group.
+func (g *Group) Info() GroupInfo { return g.info }
+
+// QP returns the queue pair that is connected to the group.
+func (g *Group) QP() QP { return g.qp }
+
+// Peers returns, at the master, the other members as they described
+// themselves, in the order in which they came; nil at a member.
+func (g *Group) Peers() []oob.ConnInfo { return g.peers }
+
+// Events returns what happens to the group. If nobody reads, the oldest events
+// give way to new ones. The channel is never closed: Ended, Failed, and Evicted
+// at a member, are last.
+func (g *Group) Events() <-chan Event { return g.events }
+
+// Over returns a channel that is closed when the group has ended, for whatever
+// reason.
+func (g *Group) Over() <-chan struct{} { return g.over }
+
+// report queues an event. Callers hold a driver's mutex: one at a time.
+func (g *Group) report(e Event, final bool) {
+	for {
+		select {
+		case g.events <- e:
+			if final {
+				g.once.Do(func() { close(g.over) })
+			}
+			return
+		default:
+		}
+		select {
+		case <-g.events:
+		default:
+		}
+	}
+}
+
+// memberEvent takes events of our own membership.
+func (g *Group) memberEvent(e envelope.Event) {
+	switch e.Kind {
+	case envelope.Registered:
+		if g.master == nil {
+			g.report(Event{Kind: Joined}, false)
+		}
+	case envelope.LeaveFailed:
+		g.outcome(e.Err)
+	case envelope.GroupGone:
+		if e.Why == envelope.Left {
+			g.outcome(nil)
+		}
+		if g.master == nil { // the master machine tells more
+			g.gone(e)
+		}
+	}
+}
+
+func (g *Group) outcome(err error) {
+	select {
+	case g.left <- err:
+	default:
+	}
+}
+
+// gone reports the end of the group, or of our part in it.
+func (g *Group) gone(e envelope.Event) {
+	kind := Ended
+	switch e.Why {
+	case envelope.Failed:
+		kind = Failed
+	case envelope.Evicted:
+		kind = Evicted
+	}
+	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Why: e.Why, Err: e.Err}, true)
+}
+
+// masterEvent takes events of the registration.
+func (g *Group) masterEvent(e envelope.Event) {
+	switch e.Kind {
+	case envelope.Registered:
+		g.report(Event{Kind: Joined}, false)
+		close(g.registered)
+	case envelope.RegistrationFailed:
+		select {
+		case g.failed <- e.Err:
+		default:
+		}
+		g.report(Event{Kind: Failed, Err: e.Err}, true)
+	case envelope.MemberGone:
+		kind := MemberLeft
+		if e.Why == envelope.Evicted {
+			kind = Evicted
+		}
+		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Why: e.Why}, false)
+	case envelope.GroupGone:
+		g.gone(e)
+	}
+}
+
+// Leave takes this host out of the group and waits until the switch has
+// confirmed it; at the master it deletes the group. A group that is over needs
+// no leaving.
+func (g *Group) Leave(ctx context.Context) error {
+	select {
+	case <-g.over:
+		return nil
+	default:
+	}
+	if g.master != nil {
+		return g.delete(ctx)
+	}
+	if err := g.host.leave(g.info.IP); err != nil {
+		return err
+	}
+	select {
+	case err := <-g.left:
+		return err
+	case <-g.over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leave group %s: %w", g.info.IP, context.Cause(ctx))
+	}
+}
+
+func (g *Group) delete(ctx context.Context) error {
+	g.drv.call(g.master.Delete)
+	select {
+	case <-g.over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("delete group %s: %w", g.info.IP, context.Cause(ctx))
+	}
+}
+
+// closePatience is how long Close waits for the switch to confirm. If it does
+// not, the lease ends the group.
+const closePatience = 2 * time.Second
+
+// Close leaves the group if it is not over (see Leave), and then destroys the
+// queue pair and host that were made for it. Calling it again does nothing.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	return errors.Join(g.Leave(ctx), g.release())
+}
+
+// release lets go of all that the group holds.
+func (g *Group) release() error {
+	var errs []error
+	if g.drv != nil {
+		errs = append(errs, g.drv.close())
+	}
+	if g.host != nil {
+		g.host.forget(g.info.IP)
+		if g.ownHost {
+			errs = append(errs, g.host.Close())
+		}
+	}
+	if g.ownQP && g.qp != nil {
+		errs = append(errs, g.qp.Close())
+	}
+	return errors.Join(errs...)
+}

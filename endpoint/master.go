@@ -1,0 +1,249 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint/oob"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// MasterConfig says how to make a group. Members come to Listener, or are found
+// at Addrs. The zero value of an optional field takes the default in brackets.
+type MasterConfig struct {
+	Local
+	Listener net.Listener // members connect to it; stays open
+	Members  int          // how many to wait for at Listener, without the master
+	Addrs    []string     // host:port of listening members; each tried until ctx ends
+
+	GroupIP    netip.Addr
+	VirtualQPN rocev2.QPN // [DefaultVirtualQPN]
+	PathMTU    int        // bytes [1024]
+	Policy     mcast.Policy
+	DeadAfter  time.Duration // with mcast.Evict: how long a silent member is waited for [0, for ever]
+	Lease      time.Duration // asked of the switch, renewed in the background [the switch's default]
+	Epoch      uint64        // [the next that the switch does not know]
+
+	// WindowBase is the first address of the group's WRITE window and WindowLen
+	// its length in bytes [the least of the members' memories]. The window's
+	// R_Key is made up. Without members' memory the group has no window.
+	WindowBase uint64
+	WindowLen  uint64
+
+	ReadyTimeout time.Duration // for members to connect their queue pairs [10 s]
+}
+
+// Master makes a group and joins it: it connects its own queue pair, collects
+// the members' connection states, has them connect theirs, registers the group
+// with the switch, and returns when all members have confirmed. From then on it
+// renews the group's lease until Close. Sockets are opened in the network
+// namespace of the calling thread.
+//
+// An error names the member or the switch that it is due to; the members are
+// told, and fail too.
+func Master(ctx context.Context, cfg MasterConfig) (*Group, error) {
+	g := newGroup()
+	if err := g.joinAsMaster(ctx, &cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("make group %s: %w", cfg.GroupIP, err), g.release())
+	}
+	return g, nil
+}
+
+func (cfg *MasterConfig) complete() error {
+	if cfg.VirtualQPN == 0 {
+		cfg.VirtualQPN = DefaultVirtualQPN
+	}
+	if cfg.PathMTU == 0 {
+		cfg.PathMTU = 1024
+	}
+	if cfg.ReadyTimeout == 0 {
+		cfg.ReadyTimeout = 10 * time.Second
+	}
+	if (cfg.Listener == nil) == (len(cfg.Addrs) == 0) {
+		return errors.New("want either a Listener, or the addresses of listening members")
+	}
+	if cfg.Listener != nil && cfg.Members < 1 {
+		return fmt.Errorf("%d members to wait for: want at least 1", cfg.Members)
+	}
+	return nil
+}
+
+func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error) {
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	if err := cfg.open(g); err != nil {
+		return err
+	}
+	g.info = GroupInfo{IP: cfg.GroupIP, QPN: cfg.VirtualQPN, PathMTU: cfg.PathMTU, App: cfg.App}
+	// First what can fail at once: nobody answers for GroupIP.
+	if err := g.connect(ctx); err != nil {
+		return err
+	}
+	peers, err := cfg.collect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, p := range peers {
+			if err != nil {
+				p.Fail(err)
+			} else {
+				_ = p.Close() // it has been told
+			}
+		}
+	}()
+	for _, p := range peers {
+		g.peers = append(g.peers, p.Info)
+	}
+	g.info.Members = len(peers) + 1
+	self := cfg.connInfo(g)
+	if err := cfg.chooseWindow(g, self); err != nil {
+		return err
+	}
+	// The machine, with its checks, before the members do any more work.
+	if err := g.prepareRegistration(cfg, self); err != nil {
+		return err
+	}
+	if err := g.host.join(g, membership(&g.info, self)); err != nil {
+		return err
+	}
+	if err := g.callUp(ctx, cfg, peers); err != nil {
+		return err
+	}
+	if err := g.register(ctx); err != nil {
+		return err
+	}
+	for _, p := range peers {
+		_ = p.Registered(ctx) // one that is gone by now is the switch's business
+	}
+	return nil
+}
+
+// collect meets the members.
+func (cfg *MasterConfig) collect(ctx context.Context) ([]*oob.Peer, error) {
+	check := func(c *oob.ConnInfo) error {
+		if c.IP.BitLen() != cfg.GroupIP.BitLen() {
+			return fmt.Errorf("its address is not of the family of GroupIP %s", cfg.GroupIP)
+		}
+		return nil
+	}
+	if cfg.Listener != nil {
+		return oob.Collect(ctx, cfg.Listener, cfg.Members, check)
+	}
+	return oob.Call(ctx, cfg.Addrs, check)
+}
+
+// chooseWindow settles the group's WRITE window. At most one member, which then
+// never receives, may do without memory.
+func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
+	var lacking []netip.Addr
+	least := uint64(0)
+	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
+		switch {
+		case m.Window == nil:
+			lacking = append(lacking, m.IP)
+		case least == 0 || m.Window.Len < least:
+			least = m.Window.Len
+		}
+	}
+	switch {
+	case least == 0 && cfg.WindowLen == 0:
+		return nil // a group for SEND
+	case len(lacking) > 1:
+		return fmt.Errorf("no WRITE window is possible: %v have no memory for it, and only the member that always sends can do without", lacking)
+	case cfg.WindowLen > least:
+		return fmt.Errorf("a WRITE window of %d bytes does not fit: the smallest memory of a member has %d", cfg.WindowLen, least)
+	case cfg.WindowLen != 0:
+		least = cfg.WindowLen
+	}
+	if cfg.WindowBase+(least-1) < cfg.WindowBase {
+		return fmt.Errorf("a WRITE window of %d bytes at 0x%x passes the end of the address space", least, cfg.WindowBase)
+	}
+	g.info.Window = mcast.Window{Base: cfg.WindowBase, Len: least, RKey: rand.Uint32() | 1}
+	return nil
+}
+
+// prepareRegistration makes the machine that will register the group.
+func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error {
+	reg := envelope.Registration{
+		Group: g.info.IP, Epoch: cfg.Epoch, QPN: g.info.QPN, PMTU: g.info.PathMTU, Policy: cfg.Policy,
+		DeadAfter: cfg.DeadAfter, Lease: cfg.Lease, Window: g.info.Window,
+	}
+	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
+		reg.Members = append(reg.Members, envelope.MemberRecord{
+			IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window),
+		})
+	}
+	conn, err := listenUDP(netip.AddrPortFrom(self.IP, 0))
+	if err != nil {
+		return err
+	}
+	hc := g.host.cfg
+	g.master, err = envelope.NewMaster(envelope.MasterConfig{
+		Local: local(conn), Port: hc.Port, Auth: hc.Auth, Seed: rand.Uint64(), MTU: hc.MTU, Deadline: hc.Deadline,
+	}, reg)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	g.drv = newDriver(conn, g.master, g.masterEvent)
+	return nil
+}
+
+// callUp tells the members what to connect to and waits until all have.
+func (g *Group) callUp(ctx context.Context, cfg *MasterConfig, peers []*oob.Peer) error {
+	described := oob.Group{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, Members: g.info.Members, App: cfg.App}
+	if w := g.info.Window; w != (mcast.Window{}) {
+		described.Window = &oob.Window{VA: w.Base, Len: w.Len, RKey: w.RKey}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ReadyTimeout,
+		fmt.Errorf("its queue pair was not connected within %v", cfg.ReadyTimeout))
+	defer cancel()
+	results := make(chan error, len(peers))
+	for _, p := range peers {
+		go func() {
+			err := p.Describe(ctx, described)
+			if err == nil {
+				err = p.AwaitReady(ctx)
+			}
+			results <- err
+		}()
+	}
+	var first error
+	for range peers {
+		if err := <-results; err != nil && first == nil {
+			first = err
+			cancel() // the others need not wait
+		}
+	}
+	return first
+}
+
+// register runs the machine until all members have confirmed.
+func (g *Group) register(ctx context.Context) error {
+	g.drv.call(g.master.Start)
+	var err error
+	select {
+	case <-g.registered:
+		return nil
+	case err = <-g.failed:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+		// Best effort: the lease would end the group as well.
+		g.drv.call(g.master.Delete)
+	}
+	if e := g.drv.lastSendError(); e != nil {
+		return fmt.Errorf("register: %w (last error on sending: %w)", err, e)
+	}
+	return fmt.Errorf("register: %w", err)
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oob
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// RemoteError is what a peer said when it gave up.
+type RemoteError struct {
+	Peer string // "member 10.0.0.2:4000"
+	Text string
+}
+
+// Error names the peer and repeats its words.
+func (e *RemoteError) Error() string { return e.Peer + " gave up: " + e.Text }
+
+// conn is one side of an exchange. One goroutine uses it at a time.
+type conn struct {
+	c    net.Conn
+	r    *bufio.Reader
+	peer string // for messages
+}
+
+// patience bounds a single write: messages are short, so a peer that does not
+// take one in this time does not read.
+const patience = 5 * time.Second
+
+func newConn(c net.Conn, role string) *conn {
+	return &conn{c: c, r: bufio.NewReaderSize(c, MaxLine), peer: fmt.Sprintf("%s %s", role, c.RemoteAddr())}
+}
+
+// bound makes reads and writes end at ctx's end. The function it returns ends
+// that.
+func (c *conn) bound(ctx context.Context) (release func()) {
+	deadline, _ := ctx.Deadline()
+	_ = c.c.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { _ = c.c.SetDeadline(time.Unix(1, 0)) })
+	return func() { stop() }
+}
+
+// cause prefers ctx's own reason over the deadline it caused.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if d, ok := ctx.Deadline(); ok && errors.Is(err, os.ErrDeadlineExceeded) && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// send writes one message.
+func (c *conn) send(ctx context.Context, m message) error {
+	m.Version = Version
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("to %s: %w", c.peer, err)
+	}
+	b = append(b, '\n')
+	if len(b) > MaxLine {
+		return fmt.Errorf("to %s: %w", c.peer, errTooLong)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer c.bound(ctx)()
+	if _, err := c.c.Write(b); err != nil {
+		return fmt.Errorf("to %s: send %s: %w", c.peer, m.Type, cause(ctx, err))
+	}
+	return nil
+}
+
+// receive reads one message, which must be of type want.
+func (c *conn) receive(ctx context.Context, want string) (message, error) {
+	defer c.bound(ctx)()
+	line, err := c.r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return message{}, fmt.Errorf("%s sent %w", c.peer, errTooLong)
+	case errors.Is(err, io.EOF) && len(line) > 0:
+		return message{}, fmt.Errorf("%s closed the connection within a message (%s)", c.peer, excerpt(line))
+	case errors.Is(err, io.EOF):
+		return message{}, fmt.Errorf("%s closed the connection instead of sending %q", c.peer, want)
+	case err != nil:
+		return message{}, fmt.Errorf("waiting for %q from %s: %w", want, c.peer, cause(ctx, err))
+	}
+	m, err := parse(bytes.TrimSpace(line))
+	switch {
+	case err != nil:
+		return message{}, fmt.Errorf("%s sent %w", c.peer, err)
+	case m.Type == typeError:
+		return message{}, &RemoteError{Peer: c.peer, Text: printable(m.Error)}
+	case m.Type != want:
+		return message{}, fmt.Errorf("%s sent %.40q where %q was due", c.peer, m.Type, want)
+	}
+	return m, nil
+}
+
+// refuse tells the peer why it is left, if it still listens, and closes.
+func (c *conn) refuse(err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.send(ctx, message{Type: typeError, Error: printable(err.Error())}) // it may be gone: nothing is lost
+	_ = c.c.Close()
+}
+
+// Dial connects to addr over TCP, and tries again while nobody listens there,
+// until ctx ends: the two sides may be started in any order.
+func Dial(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	var last error
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		c, err := d.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		var bad *net.AddrError
+		var dns *net.DNSError
+		if errors.As(err, &bad) || errors.As(err, &dns) && dns.IsNotFound {
+			return nil, err // time will not mend it
+		}
+		select {
+		case <-ctx.Done():
+			if last == nil {
+				last = err
+			}
+			return nil, fmt.Errorf("%w (last: %w): is the other side started?", context.Cause(ctx), last)
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Member is a member's side of the exchange: Offer, then Ready, then
+// AwaitRegistered. Close ends it at any point.
+type Member struct{ c *conn }
+
+// NewMember takes over a connection to the master.
+func NewMember(c net.Conn) *Member { return &Member{newConn(c, "master")} }
+
+// Offer sends our connection state and waits, as long as ctx lets it, until the
+// master has that of all members and describes the group.
+func (m *Member) Offer(ctx context.Context, info ConnInfo) (Group, error) {
+	if err := info.Check(); err != nil {
+		return Group{}, fmt.Errorf("own connection state: %w", err)
+	}
+	if err := m.c.send(ctx, message{Type: typeHello, Member: &info}); err != nil {
+		// The master may have said why before it closed.
+		if _, e := m.c.receive(ctx, typeGroup); isRemote(e) {
+			return Group{}, e
+		}
+		return Group{}, err
+	}
+	reply, err := m.c.receive(ctx, typeGroup)
+	if err != nil {
+		return Group{}, err
+	}
+	if reply.Group.IP.BitLen() != info.IP.BitLen() {
+		return Group{}, fmt.Errorf("%s: GroupIP %s is not of the family of our address %s", m.c.peer, reply.Group.IP, info.IP)
+	}
+	return *reply.Group, nil
+}
+
+func isRemote(err error) bool {
+	var r *RemoteError
+	return errors.As(err, &r)
+}
+
+// Ready tells the master that our queue pair is connected and that we answer
+// envelopes, and waits until all members have confirmed the registration.
+func (m *Member) Ready(ctx context.Context) error {
+	if err := m.c.send(ctx, message{Type: typeReady}); err != nil {
+		return err
+	}
+	_, err := m.c.receive(ctx, typeRegistered)
+	return err
+}
+
+// Fail tells the master why we give up, and closes the connection.
+func (m *Member) Fail(err error) { m.c.refuse(err) }
+
+// Close closes the connection.
+func (m *Member) Close() error { return m.c.c.Close() }
