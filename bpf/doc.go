@@ -16,9 +16,11 @@
 // process that holds it is gone, however it went. A port is then back to plain
 // kernel forwarding.
 //
-// The compiled object is committed. Rebuilding it takes clang 14 and nothing
-// else: kernel.h spells out the few definitions that libbpf's and the kernel's
-// headers would have given.
+// The compiled object is committed. Rebuilding it takes clang-14 and
+// llvm-strip-14 (Debian packages clang-14 and llvm-14) and no headers: kernel.h
+// spells out the few definitions that libbpf's and the kernel's would have
+// given. The result is the same, byte for byte, in whatever directory: bpf2go
+// maps paths in debug information to relative ones, and DWARF is stripped.
 //
 // Needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), and Linux 5.10 or later.
 package bpf

@@ -81,7 +81,7 @@ struct {
 
 struct {
 	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	TYPE(key, __u32);
+	TYPE(key, enum steer_reason);
 	TYPE(value, __u64);
 	UINT(max_entries, NUM_REASONS);
 } counters SEC(".maps");
@@ -91,8 +91,7 @@ const volatile __u16 envelope_port = 0;
 
 INLINE void count(enum steer_reason reason)
 {
-	__u32 key = reason;
-	__u64 *n = bpf_map_lookup_elem(&counters, &key);
+	__u64 *n = bpf_map_lookup_elem(&counters, &reason);
 
 	if (n)
 		(*n)++; /* per CPU, and XDP does not nest on one */

@@ -1,0 +1,80 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// attachInChild, if set, makes the test binary attach to the interface of that
+// index, say so, and wait to be killed.
+const attachInChild = "GLEAM_TEST_ATTACH_IFINDEX"
+
+func TestMain(m *testing.M) {
+	if index := os.Getenv(attachInChild); index != "" {
+		attachAndWait(index)
+	}
+	os.Exit(m.Run())
+}
+
+func attachAndWait(index string) {
+	n, err := strconv.Atoi(index)
+	var s *Steering
+	if err == nil {
+		s, err = NewSteering(testPrefixes, testEnvelopePort)
+	}
+	var p *PortProgram
+	if err == nil {
+		p, err = s.Attach(n, "p0", Native)
+	}
+	fmt.Printf("attached: %v\n", err)
+	_, _ = os.Stdin.Read(make([]byte, 1)) // ends only if the parent does
+	runtime.KeepAlive(p)
+	os.Exit(1)
+}
+
+// A process that holds a program is killed, and can do nothing about it: the
+// kernel detaches the program.
+func TestKilledProcessDetaches(t *testing.T) {
+	inNetns(t)
+	l := addVeth(t, "p0", "h0")
+	cmd := exec.Command("/proc/self/exe") // of this thread's namespace, as the child's
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", attachInChild, l.Attrs().Index))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	if x := xdpMode(t, "p0"); line != "attached: <nil>\n" || x == nil || !x.Attached {
+		t.Errorf("the child says %q, the kernel %+v", line, x)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		if x := xdpMode(t, "p0"); x == nil || !x.Attached {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("5 s after SIGKILL the program is still attached")
+		}
+	}
+}
