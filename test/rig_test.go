@@ -1,0 +1,272 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test holds what needs a running switch: real namespaces, veths, XDP
+// and AF_XDP, with software endpoints at the hosts. The switch runs inside the
+// test process, so that the race detector sees it.
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+const (
+	virtualQPN = 0x4711
+	groupBase  = 0x5000_0000_0000 // of the group's window
+	groupRKey  = 0x00C0FFEE
+	timeout    = 60 * time.Second
+)
+
+// rigConfig says what to build. Fields left zero take what the demo takes.
+type rigConfig struct {
+	star    lab.StarConfig
+	config  string // lines added to the switch's configuration
+	device  func(host int, c *soft.Config)
+	qp      func(host int, c *endpoint.QPConfig)
+	v6      bool
+	pathMTU int
+	memory  int    // bytes of every host's region
+	policy  string // strict or evict
+	psns    func(host int) (sq, rq rocev2.PSN)
+}
+
+// rig is a switch with hosts around it, all in one group if join was called.
+type rig struct {
+	t      testing.TB
+	ctx    context.Context
+	c      rigConfig
+	star   *lab.Star
+	engine *dataplane.Engine
+	group  netip.Addr
+	hosts  []*rigHost
+	notes  *notes
+}
+
+type rigHost struct {
+	lab.Host
+	ip  netip.Addr
+	dev *soft.Device
+	qp  endpoint.QP
+	mr  endpoint.MR
+}
+
+// notes collects what the switch says.
+type notes struct {
+	sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(warn bool, msg string, kv ...any) {
+	n.Lock()
+	defer n.Unlock()
+	n.lines = append(n.lines, fmt.Sprint(warn, " ", msg, " ", kv))
+}
+
+// newRig builds the lab and starts the switch.
+func newRig(t testing.TB, c rigConfig) *rig {
+	t.Helper()
+	if c.pathMTU == 0 {
+		c.pathMTU = 1024
+	}
+	if c.memory == 0 {
+		c.memory = 1 << 20
+	}
+	if c.policy == "" {
+		c.policy = "strict"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	t.Cleanup(cancel)
+	r := &rig{t: t, ctx: ctx, c: c, star: labtest.Star(t, c.star), group: netip.MustParseAddr("10.77.254.1"), notes: &notes{}}
+	if c.v6 {
+		r.group = netip.MustParseAddr("fd77::6c65:1")
+	}
+	r.start()
+	for i, h := range r.star.Hosts {
+		r.hosts = append(r.hosts, r.open(i, h))
+	}
+	return r
+}
+
+// start runs the switch in its namespace.
+func (r *rig) start() {
+	r.t.Helper()
+	text := r.star.Config() + "umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
+		"envelope: {keys: [{id: 1, secret: \"hex:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}]}\n" + r.c.config
+	cfg, err := config.Parse("test.yaml", []byte(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.star.Switch.Do(func() (err error) { r.engine, err = dataplane.Open(cfg, r.notes.add); return err }); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.star.Switch.Do(func() error { return r.engine.Run(ctx) })
+	}()
+	r.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			r.t.Errorf("run: %v", err)
+		}
+		if err := r.engine.Close(); err != nil {
+			r.t.Errorf("close: %v", err)
+		}
+		if r.t.Failed() {
+			for _, l := range r.notes.lines {
+				r.t.Log(l)
+			}
+		}
+	})
+}
+
+// open makes a host's device, region and queue pair.
+func (r *rig) open(i int, h lab.Host) *rigHost {
+	r.t.Helper()
+	x := &rigHost{Host: h, ip: h.IPv4}
+	if r.c.v6 {
+		x.ip = h.IPv6
+	}
+	cfg := soft.Config{Interface: h.Interface, Seed: uint64(i)}
+	if r.c.device != nil {
+		r.c.device(i, &cfg)
+	}
+	if err := h.NS.Do(func() (err error) { x.dev, err = soft.Open(cfg); return err }); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { x.dev.Close() })
+	var err error
+	if x.mr, err = x.dev.RegisterMemory(make([]byte, r.c.memory), r.base(i), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
+		r.t.Fatal(err)
+	}
+	qc := endpoint.QPConfig{LocalIP: x.ip, SQPSN: rocev2.PSN(0xFFFFF0 + i), RQPSN: rocev2.PSN(0x1000 * i)}
+	if r.c.psns != nil {
+		qc.SQPSN, qc.RQPSN = r.c.psns(i)
+	}
+	if r.c.qp != nil {
+		r.c.qp(i, &qc)
+	}
+	if x.qp, err = x.dev.CreateQP(qc); err != nil {
+		r.t.Fatal(err)
+	}
+	return x
+}
+
+// base is the virtual address of host i's region: another one at every host.
+func (r *rig) base(i int) uint64 { return 0x7000_0000_0000 + uint64(i)<<32 }
+
+// join connects all hosts to the group and registers it by hand.
+func (r *rig) join() {
+	r.t.Helper()
+	for _, h := range r.hosts {
+		to := endpoint.Remote{IP: r.group, QPN: virtualQPN, PathMTU: r.c.pathMTU, RQPSN: h.qp.Info().RQPSN}
+		if err := h.qp.Connect(r.ctx, to); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := r.engine.Register(r.registration()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) registration() *api.Register {
+	reg := &api.Register{
+		Group: r.group, QPN: virtualQPN, PMTU: r.c.pathMTU, Policy: r.c.policy,
+		Window: &api.Window{VA: groupBase, Len: uint64(r.c.memory), RKey: groupRKey},
+	}
+	for _, h := range r.hosts {
+		i := h.qp.Info()
+		reg.Members = append(reg.Members, api.RegisterMember{
+			IP: i.IP, QPN: uint32(i.QPN), SQPSN: uint32(i.SQPSN), RQPSN: uint32(i.RQPSN),
+			Window: &api.Window{VA: h.mr.Addr(), Len: uint64(h.mr.Len()), RKey: h.mr.RKey()},
+		})
+	}
+	return reg
+}
+
+// fill puts random bytes into host i's region and returns them.
+func (r *rig) fill(i int) []byte {
+	var seed [32]byte
+	seed[0] = byte(i + 1)
+	b := r.hosts[i].mr.Bytes()
+	_, _ = rand.NewChaCha8(seed).Read(b)
+	return b
+}
+
+// write sends host from's region to the group, message bytes at a time, and
+// waits for one completion each.
+func (r *rig) write(from, message int) {
+	r.t.Helper()
+	h := r.hosts[from]
+	n := 0
+	for off := 0; off < h.mr.Len(); off += message {
+		wr := endpoint.SendWR{
+			ID: uint64(n), Op: endpoint.Write, Local: endpoint.Segment{MR: h.mr, Offset: off, Len: min(message, h.mr.Len()-off)},
+			RemoteAddr: groupBase + uint64(off), RKey: groupRKey,
+		}
+		if _, err := h.qp.PostSend(wr); err != nil {
+			r.t.Fatal(err)
+		}
+		n++
+	}
+	r.complete(h, n)
+}
+
+// complete waits for n completions of h, in order and without error.
+func (r *rig) complete(h *rigHost, n int) {
+	r.t.Helper()
+	var wc [16]endpoint.Completion
+	for got := 0; got < n; {
+		k, err := h.qp.Poll(r.ctx, wc[:])
+		if err != nil {
+			g, _ := r.engine.Group(r.group)
+			s, _ := r.engine.Stats()
+			r.t.Fatalf("%s: %d of %d completions: %v\nstats %+v\ngroup %+v", h.Name, got, n, err, s, g)
+		}
+		for _, c := range wc[:k] {
+			if err := c.Err(); err != nil {
+				r.t.Fatalf("%s: %v", h.Name, err)
+			}
+			if c.ID != uint64(got) {
+				r.t.Fatalf("%s: completion of %d, want %d", h.Name, c.ID, got)
+			}
+			got++
+		}
+	}
+}
+
+// same checks that every host but from has from's bytes.
+func (r *rig) same(from int) {
+	r.t.Helper()
+	for i, h := range r.hosts {
+		if i != from && !bytes.Equal(h.mr.Bytes(), r.hosts[from].mr.Bytes()) {
+			r.t.Errorf("%s does not have the bytes of %s", h.Name, r.hosts[from].Name)
+		}
+	}
+}
+
+// stats returns the switch's totals.
+func (r *rig) stats() *api.Stats {
+	r.t.Helper()
+	s, err := r.engine.Stats()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
