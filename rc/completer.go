@@ -196,7 +196,6 @@ func (q *QP) receiverNotReady(now time.Duration, s rocev2.Syndrome, out *Output)
 	if r.cfg.RNRRetry != Infinite {
 		r.rnrRetries--
 	}
-	r.timer.stop()
 	r.rnrTimer.arm(now + RNRDelay(uint8(s)))
 }
 
@@ -221,10 +220,7 @@ func (q *QP) expire(now time.Duration, out *Output) {
 	if !r.timer.due(now) {
 		return
 	}
-	r.timer.stop()
-	if r.nxt <= r.una {
-		return
-	}
+	r.timer.stop() // armed only while something is unacknowledged: see rearm
 	q.stats.Timeouts++
 	switch {
 	case r.cfg.Personality == RXE:

@@ -333,7 +333,7 @@ func TestAnyInputIsSurvived(t *testing.T) {
 				}
 			}
 			out.Reset()
-			if r := &q.req; c.Personality == Strict && (r.una > r.nxt || r.nxt > r.sent || r.sent > r.tail) {
+			if r := &q.req; c.Personality == Strict && r.una > r.nxt || r.nxt > r.sent || r.sent > r.tail {
 				t.Fatalf("una %d, nxt %d, sent %d, tail %d", r.una, r.nxt, r.sent, r.tail)
 			}
 			if q.State() == RTS && done+uint64(q.SendQueued()) != posted || q.State() == Error && done != posted {
