@@ -14,10 +14,10 @@
 // # The driver's contract
 //
 //  1. One goroutine at a time calls a QP. Time never runs backwards.
-//  2. Input, Transmit and Advance append to an Output. The driver acts on
-//     Output.Packets in order and on Output.Completions in order, then calls
-//     Output.Reset. It does so before it calls the QP again if a completion
-//     could give the memory behind a packet's Payload back to its owner.
+//  2. Input, Transmit and Advance append to an Output. The driver sends
+//     Output.Packets in order, then hands out Output.Completions in order, then
+//     calls Output.Reset; it may do so once for a batch of calls. Packets come
+//     first because a completion gives the memory behind their payloads back.
 //  3. A request packet's Payload aliases the WR's Data (zero copy). Data must
 //     not change until the WR completes; a RecvWR's Buf and a registered
 //     memory region must not be read before the completion that covers them.
