@@ -35,6 +35,7 @@ func check(name string, src []byte) []string {
 	}
 	c.packageName()
 	c.imports()
+	c.words()
 	c.exits()
 	if i := roomOf(c.dir); i >= 0 && rooms[i].pure && !c.test {
 		c.purity()
@@ -111,6 +112,20 @@ func importPath(spec *ast.ImportSpec) string {
 		panic(err)
 	}
 	return p
+}
+
+// words checks that of some rooms only a few names are used.
+func (c *checker) words() {
+	i := roomOf(c.dir)
+	if c.test || i < 0 || rooms[i].words == nil {
+		return
+	}
+	c.selectors(func(at token.Pos, pkg, name string) {
+		rel, _ := strings.CutPrefix(pkg, module+"/")
+		if only := rooms[i].words[rel]; only != nil && !only[name] {
+			c.say(at, "%s must know nothing of %s.%s", rooms[i].dir, rel, name)
+		}
+	})
 }
 
 // exits: libraries return errors; only commands and tests end the process.

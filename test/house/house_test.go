@@ -98,6 +98,8 @@ func TestCheckFindsWhatItIsFor(t *testing.T) {
 		{"up the list", "mcast/x.go", file("mcast", `import _ "`+module+`/dataplane"`), "mcast is below dataplane in the table"},
 		{"not for config", "config/x.go", file("config", `import _ "`+module+`/rocev2"`), "config must know nothing of rocev2"},
 		{"not for endpoint", "endpoint/soft/x.go", file("soft", `import _ "`+module+`/dataplane/xsk"`), "endpoint must know nothing of dataplane/xsk"},
+		{"words", "endpoint/x.go", file("endpoint", `import "`+module+`/mcast"; var _ mcast.Window`), ""},
+		{"not the switch", "endpoint/x.go", file("endpoint", `import "`+module+`/mcast"; var _ mcast.Switch`), "endpoint must know nothing of mcast.Switch"},
 		{"own room", "endpoint/soft/x.go", file("soft", `import _ "`+module+`/endpoint"`), ""},
 		{"test imports up", "mcast/x_test.go", file("mcast", `import _ "`+module+`/lab"`), ""},
 		{"no room", "attic/x.go", file("attic", ""), "package attic has no room"},
