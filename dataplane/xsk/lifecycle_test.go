@@ -115,6 +115,7 @@ func TestInterfaceDownAndUp(t *testing.T) {
 	if !bytes.Equal(w.capture(got[:]), frame) {
 		t.Error("the frame that waited for the port was not sent")
 	}
+	w.waitUp()
 	w.send(frame)
 	if desc := d.receive(s); !bytes.Equal(d.umem.Data(desc[0].Addr, desc[0].Len), frame) {
 		t.Error("received bytes differ after the port came up")

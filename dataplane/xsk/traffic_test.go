@@ -44,6 +44,38 @@ func TestReceiveAndTransmit(t *testing.T) {
 	}
 }
 
+// Tagged frames reach the socket with their tags, and leave with them; and a
+// socket works the same where XDP runs in generic mode.
+func TestTagsAndGenericMode(t *testing.T) {
+	d := newDevice(t, 512, 64, 0)
+	st := newSteering(t)
+	for name, mode := range map[string]bpf.Mode{"n": bpf.Native, "g": bpf.Generic} {
+		w := newWireIn(t, st, "p"+name, "h"+name, mode)
+		s := d.open(w, 64)
+		d.socks = append(d.socks, s)
+		var buf, got [2048]byte
+		plain := groupFrame(buf[:], 1, 200)
+		for tags := range 3 {
+			frame := bytes.Clone(plain[:12])
+			for id := range tags {
+				frame = append(frame, 0x81, 0x00, 0x20, byte(10+id))
+			}
+			frame = append(frame, plain[12:]...)
+			w.send(frame)
+			desc := d.receive(s)
+			if !bytes.Equal(d.umem.Data(desc[0].Addr, desc[0].Len), frame) {
+				t.Errorf("%s, %d tags: received bytes differ", mode, tags)
+			}
+			if s.Send(desc) != 1 || s.Kick() != nil {
+				t.Errorf("%s, %d tags: cannot send", mode, tags)
+			}
+			if out := w.capture(got[:]); !bytes.Equal(out, frame) {
+				t.Errorf("%s, %d tags: transmitted bytes differ: %d, want %d", mode, tags, len(out), len(frame))
+			}
+		}
+	}
+}
+
 // A frame received on each port leaves by every other one, as a copy in a frame
 // of its own and, for the last port, in the very frame it arrived in.
 func TestSharedUmemReplicates(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,8 +61,11 @@ type wire struct {
 	t       *testing.T
 	port    string
 	ifindex int
-	host    int // packet socket
-	prog    *bpf.PortProgram
+
+	hostName string
+	host     int // packet socket
+	oob      [64]byte
+	prog     *bpf.PortProgram
 }
 
 const envelopePort = 4792
@@ -80,6 +84,11 @@ func newSteering(t *testing.T) *bpf.Steering {
 
 func newWire(t *testing.T, st *bpf.Steering, port, host string) *wire {
 	t.Helper()
+	return newWireIn(t, st, port, host, bpf.Native)
+}
+
+func newWireIn(t *testing.T, st *bpf.Steering, port, host string, mode bpf.Mode) *wire {
+	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.NumRxQueues, attrs.NumTxQueues = port, 1, 1
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: host}
@@ -97,18 +106,28 @@ func newWire(t *testing.T, st *bpf.Steering, port, host string) *wire {
 		}
 		ends[i] = l
 	}
-	w := &wire{t: t, port: port, ifindex: ends[0].Attrs().Index}
-	prog, err := st.Attach(w.ifindex, port, bpf.Auto)
+	w := &wire{t: t, port: port, hostName: host, ifindex: ends[0].Attrs().Index}
+	w.waitUp()
+	prog, err := st.Attach(w.ifindex, port, mode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { prog.Close() })
-	if prog.Mode() != bpf.Native {
-		t.Fatalf("XDP mode on a veth is %s, want native: %v", prog.Mode(), prog.NativeError())
-	}
 	w.prog = prog
 	w.host = packetSocket(t, ends[1].Attrs().Index)
 	return w
+}
+
+// waitUp waits until both ends have a carrier: the kernel follows a change by a
+// work item, and until then swallows what is sent.
+func (w *wire) waitUp() {
+	w.t.Helper()
+	for _, name := range []string{w.port, w.hostName} {
+		eventually(w.t, name+" is up", func() bool {
+			l, err := netlink.LinkByName(name)
+			return err == nil && l.Attrs().OperState == netlink.OperUp
+		})
+	}
 }
 
 func packetSocket(t *testing.T, ifindex int) int {
@@ -120,6 +139,9 @@ func packetSocket(t *testing.T, ifindex int) int {
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
 		t.Fatal(err)
 	}
 	err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: ifindex})
@@ -154,18 +176,36 @@ func (w *wire) capture(buf []byte) []byte {
 		} else if err != nil || n == 0 {
 			return nil
 		}
-		n, from, err := unix.Recvfrom(w.host, buf, 0)
-		if err != nil {
+		n, oobn, _, from, err := unix.Recvmsg(w.host, buf, w.oob[:], 0)
+		if err != nil || from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_OUTGOING {
 			continue
 		}
-		if from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_OUTGOING || !isGroupFrame(buf[:n]) {
-			continue
+		if f := retag(buf[:n], w.oob[:oobn]); isGroupFrame(f) {
+			return f
 		}
-		return buf[:n]
 	}
 }
 
+// retag puts the outer VLAN tag, which the kernel has taken out of a received
+// frame and shows beside it (struct tpacket_auxdata), back into the frame.
+func retag(f, oob []byte) []byte {
+	const cmsgHeader, valid = 16, unix.TP_STATUS_VLAN_VALID
+	if len(oob) < cmsgHeader+20 {
+		return f
+	}
+	aux := oob[cmsgHeader:]
+	if binary.NativeEndian.Uint32(aux)&valid == 0 {
+		return f
+	}
+	tag := binary.BigEndian.AppendUint16(nil, binary.NativeEndian.Uint16(aux[18:]))
+	tag = binary.BigEndian.AppendUint16(tag, binary.NativeEndian.Uint16(aux[16:]))
+	return slices.Insert(f, 12, tag...)
+}
+
 func isGroupFrame(f []byte) bool {
+	for len(f) > 16 && f[12] == 0x81 && f[13] == 0 {
+		f = f[4:]
+	}
 	return len(f) >= 42 && f[12] == 0x08 && f[13] == 0 && f[30] == 10 && f[31] == 77
 }
 
