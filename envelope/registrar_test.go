@@ -573,3 +573,49 @@ func TestRegistrarConfigErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRenewNotifiesOnce: a member is notified once a Renew, however often it is
+// named, and a stranger is not.
+func TestRenewNotifiesOnce(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{})
+	reg := epoch(sample(1, 3), 1)
+	a.register(reg)
+	m := reg.Members[1]
+	out := a.ask(a.head(reg.Group, 1), &Renew{Remind: []MemberRecord{m, m, sample(2, 1).Members[0], m}})
+	notes := 0
+	for _, p := range out.Packets {
+		if b, _ := Parse(p.Data); b.Type == TypeNotify {
+			notes++
+			if n := b.Body.(*Notify); len(n.Members) != 1 || n.Members[0] != m {
+				t.Errorf("notified of %v", n.Members)
+			}
+		}
+	}
+	if notes != 1 || len(out.Packets) != 2 {
+		t.Errorf("%d notes in %d packets", notes, len(out.Packets))
+	}
+}
+
+// TestGoneIsRepeatedAFewTimes: nobody acknowledges.
+func TestGoneIsRepeatedAFewTimes(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{EventTries: 4, MaxEvents: 2})
+	reg := epoch(sample(1, 3), 1)
+	a.register(reg)
+	sent := map[netip.AddrPort]int{}
+	var out Output
+	for now, ok := a.w.sw.NextDeadline(); ok; now, ok = a.w.sw.NextDeadline() {
+		a.w.sw.Advance(now, &out)
+		for _, p := range out.Packets {
+			sent[p.Dst]++
+		}
+		if now > time.Hour {
+			t.Fatal("it does not end")
+		}
+	}
+	// Room for two that wait: the master and the first member; the rest once.
+	for i, want := range map[netip.AddrPort]int{masterAddr: 4, a.w.sw.addrOf(reg.Members[0].Key()): 4, a.w.sw.addrOf(reg.Members[1].Key()): 1, a.w.sw.addrOf(reg.Members[2].Key()): 1} {
+		if sent[i] != want {
+			t.Errorf("%v: %d times, want %d", i, sent[i], want)
+		}
+	}
+}
