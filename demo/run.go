@@ -1,0 +1,401 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/lab"
+)
+
+const (
+	exchangePort = 4798                     // TCP, at which the master collects the members' connection states
+	groupBase    = uint64(0x5000_0000_0000) // of the group's WRITE window
+	keyID        = 1
+	joinTimeout  = 30 * time.Second
+	keptLease    = 10 * time.Minute // of the group in a lab that is kept: nobody is there to renew it
+)
+
+// run is one demo under way.
+type run struct {
+	o     *Options
+	stage *stage
+	data  *payload
+	plan  plan
+	hosts []*host // hosts[0] sends
+	say   *progress
+	group netip.Addr
+}
+
+// host is a host of the lab with its device and memory.
+type host struct {
+	lab.Host
+	ip    netip.Addr
+	dev   *soft.Device
+	mem   []byte
+	mr    endpoint.MR
+	group *endpoint.Group
+}
+
+// Run does the whole demo. say hears how it goes. An error means that it could
+// not be done; whether the receivers have the right bytes is in the result.
+func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := lab.Supported(); err != nil {
+		return nil, fmt.Errorf("the demo makes network namespaces: %w", err)
+	}
+	op, err := o.op()
+	if err != nil {
+		return nil, err
+	}
+	r := &run{o: &o, say: say, group: netip.MustParseAddr("10.77.254.1")}
+	if o.IPv6 {
+		r.group = netip.MustParseAddr("fd77::6c65:1")
+	}
+	say.line("making %s", r.what())
+	if r.data, err = load(&o); err != nil {
+		return nil, err
+	}
+	r.plan = plan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
+	defer func() { err = errors.Join(err, r.data.close()) }()
+	if r.stage, err = build(ctx, &o); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			r.stage.keep = false
+		}
+		err = errors.Join(err, r.stage.close())
+	}()
+	for i := range r.stage.star.Hosts {
+		h, err := r.open(i)
+		if err != nil {
+			return nil, err
+		}
+		defer h.close()
+		r.hosts = append(r.hosts, h)
+	}
+	return r.transfers(ctx)
+}
+
+func (r *run) what() string {
+	return fmt.Sprintf("a lab: a switch and %d hosts in namespaces, one sends %s to %d", r.o.Members,
+		map[bool]string{true: r.o.File, false: sizeString(r.o.Size)}[r.o.File != ""], r.o.Members-1)
+}
+
+// open makes host i's device, and the memory it sends from or receives into.
+func (r *run) open(i int) (*host, error) {
+	h := &host{Host: r.stage.star.Hosts[i]}
+	h.ip = h.IPv4
+	if r.o.IPv6 {
+		h.ip = h.IPv6
+	}
+	cfg := soft.Config{Interface: h.Interface, Loss: r.o.Loss, Seed: r.o.Seed + uint64(i)}
+	if err := h.NS.Do(func() (err error) { h.dev, err = soft.Open(cfg); return err }); err != nil {
+		return nil, fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	var err error
+	access := endpoint.Access(0)
+	buf := r.data.bytes
+	if i > 0 {
+		access = endpoint.LocalWrite | endpoint.RemoteWrite
+		if buf, err = anonymous(r.plan.total); err != nil {
+			return nil, errors.Join(err, h.dev.Close())
+		}
+		h.mem = buf
+	}
+	// Every host has its memory at another virtual address: the switch translates.
+	if h.mr, err = h.dev.RegisterMemory(buf, uint64(i)<<40, access); err != nil {
+		return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), h.dev.Close())
+	}
+	return h, nil
+}
+
+func (h *host) close() {
+	h.dev.Close()
+	if h.mem != nil {
+		_ = unix.Munmap(h.mem)
+	}
+}
+
+// transfers registers the group, sends by it, then by unicasts.
+func (r *run) transfers(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	if err := r.join(ctx); err != nil {
+		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.stage.daemon.Output())
+	}
+	r.say.line("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
+	res := &Result{
+		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.o.Op, MessageSize: r.o.MessageSize, PathMTU: r.o.MTU,
+		Members: r.o.Members, Loss: r.o.Loss, Group: r.group.String(),
+	}
+	if err := r.byGroup(ctx, res); err != nil {
+		return nil, err
+	}
+	if !r.o.Keep {
+		for _, h := range r.hosts {
+			if err := h.group.Close(); err != nil {
+				return nil, fmt.Errorf("host %s leaves the group: %w", h.Name, err)
+			}
+		}
+	}
+	if err := r.byUnicast(ctx, res); err != nil {
+		return nil, err
+	}
+	res.OK = res.Unicast.OK
+	for _, v := range res.Receivers {
+		res.OK = res.OK && v.OK
+	}
+	if r.o.Keep {
+		res.Kept = r.stage.star.Lab.Name()
+	}
+	return res, nil
+}
+
+// join makes the group: host 1 is the master, and collects the others' states.
+func (r *run) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	first := r.hosts[0]
+	var listener net.Listener
+	at := netip.AddrPortFrom(first.ip, exchangePort).String()
+	if err := first.NS.Do(func() (err error) { listener, err = net.Listen("tcp", at); return err }); err != nil {
+		return err
+	}
+	defer listener.Close()
+	errs := make([]error, len(r.hosts))
+	var wg sync.WaitGroup
+	for i, h := range r.hosts {
+		wg.Go(func() {
+			errs[i] = h.NS.Do(func() (err error) {
+				if i == 0 {
+					h.group, err = endpoint.Master(ctx, r.masterConfig(listener))
+				} else {
+					h.group, err = endpoint.Member(ctx, endpoint.MemberConfig{Local: r.local(h), Master: at})
+				}
+				return err
+			})
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("host %s: %w", h.Name, errs[i])
+				cancel() // nobody waits for one that gave up
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *run) masterConfig(l net.Listener) endpoint.MasterConfig {
+	c := endpoint.MasterConfig{
+		Local: r.local(r.hosts[0]), Listener: l, Members: len(r.hosts) - 1,
+		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase,
+	}
+	if r.o.Keep {
+		c.Lease = keptLease
+	}
+	return c
+}
+
+func (r *run) local(h *host) endpoint.Local {
+	l := endpoint.Local{
+		Device:     h.dev,
+		QPConfig:   r.qpConfig(h),
+		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{keyID: r.stage.key}, Send: keyID}},
+	}
+	if h.mem != nil && r.plan.op != endpoint.Send {
+		l.Memory = h.mr
+	}
+	return l
+}
+
+func (r *run) qpConfig(h *host) endpoint.QPConfig {
+	return endpoint.QPConfig{
+		LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
+		MaxSend: depth, MaxRecv: 2 * depth, Timeout: 14, RetryCount: 7, RNRRetry: 7,
+	}
+}
+
+// byGroup sends the payload once, to the group, and fills in what was measured.
+func (r *run) byGroup(ctx context.Context, res *Result) error {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	before, err := r.stage.client.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	boxes := make([]*inbox, len(r.hosts))
+	for i, h := range r.hosts[1:] {
+		boxes[i+1] = &inbox{plan: &r.plan, qp: h.group.QP(), mr: h.mr}
+	}
+	window := r.hosts[0].group.Info().Window
+	sender := r.hosts[0].group.QP()
+	bar := r.say.begin("group", r.plan.total)
+	seconds, link, err := r.measure(ctx, boxes[1:], func() error {
+		return r.plan.send(ctx, sender, r.hosts[0].mr, window.Base, window.RKey, bar.add)
+	})
+	bar.end()
+	if err != nil {
+		return r.explain(err)
+	}
+	after, err := r.stage.client.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	res.Seconds, res.SenderLinkBytes, res.Messages = seconds, link, r.plan.messages()
+	res.SenderRetransmitted = sender.Stats().Retransmitted
+	res.Switch = difference(before, after)
+	for i, h := range r.hosts[1:] {
+		res.Receivers = append(res.Receivers, r.receiver(h, boxes[i+1], seconds))
+	}
+	return nil
+}
+
+// byUnicast sends the payload to every receiver by a queue pair of its own.
+func (r *run) byUnicast(ctx context.Context, res *Result) error {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	n := len(r.hosts) - 1
+	boxes := make([]*inbox, n)
+	out := make([]endpoint.QP, n)
+	for i, h := range r.hosts[1:] {
+		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
+			return err
+		}
+		a, b, err := r.pair(ctx, r.hosts[0], h)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		defer b.Close()
+		out[i], boxes[i] = a, &inbox{plan: &r.plan, qp: b, mr: h.mr}
+	}
+	bar := r.say.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
+	seconds, link, err := r.measure(ctx, boxes, func() error {
+		return all(n, func(i int) error {
+			to := r.hosts[i+1].mr
+			return r.plan.send(ctx, out[i], r.hosts[0].mr, to.Addr(), to.RKey(), bar.add)
+		})
+	})
+	bar.end()
+	if err != nil {
+		return fmt.Errorf("unicasts: %w", err)
+	}
+	res.UnicastSenderLinkBytes = link
+	res.Unicast = Uni{OK: true, Seconds: seconds}
+	for _, h := range r.hosts[1:] {
+		res.Unicast.OK = res.Unicast.OK && digest(h.mem) == r.data.sum
+	}
+	return nil
+}
+
+// pair connects a queue pair of a to one of b, as any RC application does.
+func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err error) {
+	if qa, err = a.dev.CreateQP(r.qpConfig(a)); err != nil {
+		return nil, nil, err
+	}
+	if qb, err = b.dev.CreateQP(r.qpConfig(b)); err != nil {
+		return nil, nil, err
+	}
+	for _, c := range []struct{ from, to endpoint.QP }{{qa, qb}, {qb, qa}} {
+		peer := c.to.Info()
+		remote := endpoint.Remote{IP: peer.IP, QPN: peer.QPN, PathMTU: r.o.MTU, RQPSN: peer.SQPSN}
+		if err := c.from.Connect(ctx, remote); err != nil {
+			return nil, nil, err
+		}
+	}
+	return qa, qb, nil
+}
+
+// measure runs send while the inboxes drain, and returns the seconds that send
+// took and the bytes on the sender's link.
+func (r *run) measure(ctx context.Context, boxes []*inbox, send func() error) (seconds float64, bytes int64, err error) {
+	for _, b := range boxes {
+		if err := b.prime(); err != nil {
+			return 0, 0, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() { drained <- all(len(boxes), func(i int) error { return boxes[i].drain(ctx) }) }()
+	first := r.hosts[0]
+	before, err := first.NS.LinkStats(first.Interface)
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	err = send()
+	seconds = time.Since(start).Seconds()
+	for _, b := range boxes {
+		b.since = start
+	}
+	if err != nil {
+		cancel()
+	}
+	err = errors.Join(err, <-drained) // what is complete at the sender is at the receivers: no long wait
+	after, statErr := first.NS.LinkStats(first.Interface)
+	return seconds, int64(after.TxBytes - before.TxBytes), errors.Join(err, statErr)
+}
+
+// all runs f for 0..n-1 at once and returns their errors.
+func all(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// receiver looks at what h has.
+func (r *run) receiver(h *host, b *inbox, seconds float64) Receiver {
+	v := Receiver{Name: h.Name, IP: h.ip.String(), Bytes: r.plan.total, Seconds: seconds, SHA256: digest(h.mem)}
+	if r.plan.op != endpoint.Write {
+		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.since).Seconds()
+	}
+	v.OK = v.SHA256 == r.data.sum && v.Bytes == r.plan.total
+	if v.Seconds > 0 {
+		v.Goodput = float64(v.Bytes) / v.Seconds
+	}
+	return v
+}
+
+// explain adds to an error of the group's transfer what the switch knows.
+func (r *run) explain(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if g, gerr := r.stage.client.Group(ctx, r.group); gerr == nil && g.HeldBy.IsValid() {
+		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.HeldBy, g.State, g.AckPSN, g.NextPSN)
+	}
+	return fmt.Errorf("group transfer: %w", err)
+}
+
+func difference(a, b *api.Stats) Switch {
+	s := Switch{
+		Rx: b.Rx - a.Rx, Copies: b.Copies - a.Copies,
+		FeedbackIn: b.FeedbackIn - a.FeedbackIn, FeedbackOut: b.FeedbackOut - a.FeedbackOut,
+		Drops: make(map[string]uint64),
+	}
+	for name, n := range b.Drops {
+		if d := n - a.Drops[name]; d > 0 {
+			s.Drops[name] = d
+		}
+	}
+	return s
+}
