@@ -170,29 +170,26 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 
 // explain says what stands between us and the daemon, and what to do about it.
 func (c *Client) explain(err error) error {
+	say := func(format string) error { return &callError{fmt.Sprintf(format, c.socket), err} }
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("socket %s does not exist: is gleamd running? %w", c.socket, cause{err})
+		return say("socket %s does not exist: is gleamd running?")
 	case errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("nobody answers on socket %s: is gleamd running? %w", c.socket, cause{err})
+		return say("nobody answers on socket %s: is gleamd running?")
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("socket %s: permission denied: use sudo, or give api.mode in gleamd's configuration bits that let you write %w", c.socket, cause{err})
+		return say("socket %s: permission denied: use sudo, or let more users in with api.mode in gleamd's configuration")
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("socket %s: gleamd did not answer in time %w", c.socket, cause{err})
+		return say("socket %s: gleamd did not answer in time")
 	}
 	return fmt.Errorf("socket %s: %w", c.socket, err)
 }
 
-// cause keeps an error findable by errors.Is while showing only its innermost
-// text: net/http wraps a dial error in a made-up URL that helps nobody.
-type cause struct{ error }
-
-func (c cause) Error() string {
-	var errno unix.Errno
-	if errors.As(c.error, &errno) {
-		return "(" + errno.Error() + ")"
-	}
-	return "(" + c.error.Error() + ")"
+// callError keeps an error for errors.Is without showing its text: net/http
+// wraps a dial error in a made-up URL, which helps nobody.
+type callError struct {
+	message string
+	cause   error
 }
 
-func (c cause) Unwrap() error { return c.error }
+func (e *callError) Error() string { return e.message }
+func (e *callError) Unwrap() error { return e.cause }

@@ -59,8 +59,9 @@ func (r *Register) Default() {
 }
 
 // Validate checks everything that can be checked without knowing the switch:
-// ranges, sets, duplicates, one address family, windows for all or none. Its
-// error is a *FieldError.
+// ranges, sets, duplicates, one address family, windows. With a group window,
+// one member at most may lack a window of its own: the one that is always the
+// source. Its error is a *FieldError.
 func (r *Register) Validate() error {
 	bad := func(field, format string, args ...any) error {
 		return &FieldError{Member: -1, Field: field, Problem: fmt.Sprintf(format, args...)}
@@ -89,23 +90,31 @@ func (r *Register) Validate() error {
 		return bad("members", "%d given, at most %d are possible", n, MaxMembers)
 	}
 	seen := make(map[netip.Addr]bool, len(r.Members))
+	lacking := -1 // the member without a window
 	for i := range r.Members {
-		field, p := r.Members[i].problem(r)
-		if p == "" {
-			if seen[r.Members[i].IP] {
-				field, p = "ip", fmt.Sprintf("%s is a member already", r.Members[i].IP)
-			}
+		m := &r.Members[i]
+		field, p := m.problem(r)
+		switch {
+		case p != "":
+		case seen[m.IP]:
+			field, p = "ip", fmt.Sprintf("%s is a member already", m.IP)
+		case r.Window == nil || m.Window != nil:
+		case lacking < 0:
+			lacking = i
+		default:
+			field = "window"
+			p = fmt.Sprintf("missing, as that of %s is: with a window of the group, one member at most may lack its own, the one that only sends", r.Members[lacking].IP)
 		}
 		if p != "" {
 			return &FieldError{Member: i, Field: field, Problem: p}
 		}
-		seen[r.Members[i].IP] = true
+		seen[m.IP] = true
 	}
 	return nil
 }
 
-// problem returns the first field of m that is wrong in r, and why; "" if
-// none is.
+// problem returns the first field of m that is wrong in r by itself, and why;
+// "" if none is.
 func (m *RegisterMember) problem(r *Register) (field, problem string) {
 	if p := addrProblem(m.IP); p != "" {
 		return "ip", p
@@ -121,10 +130,8 @@ func (m *RegisterMember) problem(r *Register) (field, problem string) {
 		return "sq_psn", psnProblem(m.SQPSN)
 	case m.RQPSN > rocev2.PSNMask:
 		return "rq_psn", psnProblem(m.RQPSN)
-	case m.Window == nil && r.Window == nil:
-		return "", ""
 	case m.Window == nil:
-		return "window", "missing, but the group has one; every member needs one, or none and the group none either"
+		return "", "" // whether it may lack one is a matter of all members
 	case r.Window == nil:
 		return "window", "given, but the group has none; give the group the window that sources address, or no member one"
 	}

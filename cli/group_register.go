@@ -24,8 +24,9 @@ type registerFlags struct {
 func groupRegisterCommand(env *Env) *cobra.Command {
 	var f registerFlags
 	c := &cobra.Command{
-		Use:   "register --group IP --member ip=IP,qpn=N,sq-psn=N,rq-psn=N[,va=N,len=N,rkey=N] --member …",
-		Short: "Register a group by hand, for applications that do not register themselves",
+		Use:                   "register --group IP --member ip=IP,qpn=N,sq-psn=N,rq-psn=N[,va=N,len=N,rkey=N] --member …",
+		DisableFlagsInUseLine: true,
+		Short:                 "Register a group by hand, for applications that do not register themselves",
 		Long: `Registers a group, or replaces the one of the same address. Every member has
 connected its RC queue pair to the group's IP address and QPN, and gives of that
 queue pair: its number, the first PSN that its send queue uses (sq-psn) and the
@@ -35,7 +36,8 @@ no lease: it stays until it is deleted.
 Numbers are decimal, or hexadecimal after 0x.
 
 For RDMA WRITE, --window is the memory range that sources address, and every
-member gives its own va, len and rkey, where the data lands.`,
+member gives its own va, len and rkey, where the data lands; the one that only
+sends need not.`,
 		Example: `  gleam group register --group 10.77.254.1 \
     --member ip=10.77.0.1,qpn=0x11,sq-psn=1000,rq-psn=2000 \
     --member ip=10.77.0.2,qpn=0x12,sq-psn=3000,rq-psn=4000`,
@@ -53,12 +55,12 @@ member gives its own va, len and rkey, where the data lands.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.group, "group", "", "GroupIP: unicast, in one of the switch's group prefixes (required)")
-	fl.StringVar(&f.qpn, "qpn", fmt.Sprintf("%#x", api.DefaultQPN), "virtual QPN that members are connected to")
-	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in bytes: 256, 512, 1024, 2048 or 4096")
-	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "what a member's fatal error does: strict fails the group, evict removes the member")
-	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: va=N,len=N,rkey=N")
-	fl.StringArrayVar(&f.members, "member", nil, "one member; at least two are required")
+	fl.StringVar(&f.group, "group", "", "GroupIP, an `IP` address: unicast, in one of the switch's group prefixes (required)")
+	fl.StringVar(&f.qpn, "qpn", fmt.Sprintf("%#x", api.DefaultQPN), "virtual queue pair `number` that members are connected to")
+	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in `bytes`: 256, 512, 1024, 2048 or 4096")
+	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict`: what a member's fatal error does: fail the group, or remove the member")
+	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`")
+	fl.StringArrayVar(&f.members, "member", nil, "one member, `ip=IP,qpn=N,…`; at least two are required")
 	var pmtus []string
 	for _, p := range api.PMTUs {
 		pmtus = append(pmtus, fmt.Sprint(p))

@@ -60,7 +60,6 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		inFlight := max(0, rocev2.PSN(g.NextPSN).Sub(rocev2.PSN(g.AckPSN))-1)
 		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), inFlight)
 		row("held back by", "%s", addr(g.HeldBy))
-		row("messages", "%d", g.Messages)
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)

@@ -35,12 +35,12 @@ func noun(c *cobra.Command) *cobra.Command {
 			}
 		}
 		if len(args) == 0 {
-			return UsageErrorf("%s: which command? One of %s", c.CommandPath(), strings.Join(names, ", "))
+			return UsageErrorf("which command? %s has %s", c.CommandPath(), strings.Join(names, ", "))
 		}
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			return UsageErrorf("%s: no command %q; did you mean %s?", c.CommandPath(), args[0], strings.Join(near, " or "))
+			return UsageErrorf("%s has no command %q; did you mean %s?", c.CommandPath(), args[0], strings.Join(near, " or "))
 		}
-		return UsageErrorf("%s: no command %q; there are %s", c.CommandPath(), args[0], strings.Join(names, ", "))
+		return UsageErrorf("%s has no command %q; it has %s", c.CommandPath(), args[0], strings.Join(names, ", "))
 	}
 	return c
 }
@@ -48,7 +48,7 @@ func noun(c *cobra.Command) *cobra.Command {
 // noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return UsageErrorf("%s: %q: it takes no arguments", c.CommandPath(), args[0])
+		return UsageErrorf("%q: %s takes no arguments", args[0], c.CommandPath())
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func noArgs(c *cobra.Command, args []string) error {
 // oneGroup wants exactly a group's address.
 func oneGroup(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return UsageErrorf("%s: %d arguments; it takes one, the group's IP address", c.CommandPath(), len(args))
+		return UsageErrorf("%s takes one argument, the group's IP address; %d are given", c.CommandPath(), len(args))
 	}
 	_, err := parseAddr("group address", args[0])
 	return err

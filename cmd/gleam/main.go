@@ -13,11 +13,11 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/demo"
 )
 
-// commands are those with more to them than asking the daemon; demo.go and the
-// like append to it.
-var commands []cli.Command
+// commands are those with more to them than asking the daemon.
+var commands = []cli.Command{demo.Command}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

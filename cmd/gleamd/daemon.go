@@ -1,0 +1,189 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+)
+
+const defaultConfig = "/etc/gleam/gleamd.yaml"
+
+// engine is what gleamd runs: dataplane.Engine, or a fake in tests.
+type engine interface {
+	api.Backend
+	Run(context.Context) error
+	Close() error
+}
+
+// daemon is gleamd with what it touches of the world.
+type daemon struct {
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	open           func(*config.Config, dataplane.Notify) (engine, error)
+	ports          func(*config.Config) []error // what is wrong with the interfaces; for --check
+}
+
+// usageError is an error in the command line.
+type usageError struct{ error }
+
+// main executes args and returns the exit code.
+func (d *daemon) main(ctx context.Context, args []string) int {
+	var file string
+	var check bool
+	c := &cobra.Command{
+		Use:   "gleamd",
+		Short: "Run a switch for RDMA multicast on this machine's interfaces",
+		Long: `gleamd takes RDMA packets for group addresses from the configured interfaces,
+replicates them to the groups' members and merges what those answer. All other
+traffic stays with the kernel.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("%q: gleamd takes no arguments; the configuration is named by --config", args[0])}
+			}
+			return nil
+		},
+		Version:       api.Build(time.Now()).Version,
+		SilenceErrors: true, // printed below
+		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if check {
+				return d.check(file)
+			}
+			return d.run(c.Context(), file)
+		},
+	}
+	c.Flags().StringVarP(&file, "config", "c", defaultConfig, "configuration `file`")
+	c.Flags().BoolVar(&check, "check", false, "say whether the configuration is all right, and exit")
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetOut(d.stdout)
+	c.SetErr(d.stderr)
+	c.SetArgs(args)
+	err := c.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(d.stderr, "gleamd: %s\nSee 'gleamd --help'.\n", err)
+		return 2
+	}
+	d.printError(err)
+	return 1
+}
+
+// printError prints one line for each thing that is wrong.
+func (d *daemon) printError(err error) {
+	var located config.Errors
+	if errors.As(err, &located) {
+		for _, e := range located {
+			fmt.Fprintf(d.stderr, "gleamd: %s\n", e)
+		}
+		return
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			fmt.Fprintf(d.stderr, "gleamd: %s\n", e)
+		}
+		return
+	}
+	fmt.Fprintf(d.stderr, "gleamd: %s\n", err)
+}
+
+// check is gleamd --check.
+func (d *daemon) check(file string) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	if errs := d.ports(cfg); len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	fmt.Fprintf(d.stdout, "%s: ok\n", file)
+	return nil
+}
+
+// run is gleamd itself. The socket comes first: if another gleamd has it, that
+// one has the ports as well, and its switch is left alone. Clients that connect
+// before the switch is ready wait in the socket's backlog.
+func (d *daemon) run(ctx context.Context, file string) (err error) {
+	started := time.Now()
+	cfg, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	log := newLogger(cfg.Log, d.stderr)
+	defer zap.RedirectStdLog(log)() // net/http's own complaints
+	ln, err := api.Listen(cfg.API.Socket, cfg.API.Mode)
+	if err != nil {
+		if errors.Is(err, api.ErrSocketInUse) {
+			return fmt.Errorf("%w (key api.socket in %s)", err, file)
+		}
+		return err
+	}
+	defer ln.Close()
+	build := api.Build(started)
+	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid))
+	sugar := log.Sugar()
+	eng, err := d.open(cfg, func(warn bool, msg string, kv ...any) {
+		if warn {
+			sugar.Warnw(msg, kv...)
+		} else {
+			sugar.Infow(msg, kv...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = d.serve(ctx, eng, ln, build, log)
+	if closing := eng.Close(); closing != nil {
+		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
+	}
+	if err == nil {
+		log.Info("gleamd ends, the ports are the kernel's again")
+	}
+	return err
+}
+
+// serve runs the switch and its API until ctx ends or one of them fails.
+func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, log *zap.Logger) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var runErr, apiErr error
+	wg.Go(func() {
+		runErr = eng.Run(ctx)
+		if runErr == nil && ctx.Err() == nil {
+			runErr = errors.New("the switch stopped by itself")
+		}
+		cancel(nil)
+	})
+	wg.Go(func() {
+		apiErr = api.Serve(ctx, ln, eng, build)
+		cancel(nil)
+	})
+	log.Info("ready", zap.Stringer("socket", ln.Addr()))
+	if err := notify(d.getenv, "READY=1"); err != nil {
+		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
+	}
+	<-ctx.Done()
+	if err := notify(d.getenv, "STOPPING=1"); err != nil {
+		log.Debug("the service manager was not told that gleamd stops", zap.Error(err))
+	}
+	wg.Wait()
+	return errors.Join(runErr, apiErr)
+}

@@ -1,0 +1,34 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command gleamd is the daemon of a Gleam switch.
+//
+//	gleamd --config /etc/gleam/gleamd.yaml          run
+//	gleamd --config /etc/gleam/gleamd.yaml --check  say whether the file is all right
+//
+// It runs until SIGINT or SIGTERM, then gives its ports back to the kernel and
+// exits with 0. It exits with 1 if it cannot start or go on, with 2 if the
+// command line makes no sense.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	d := &daemon{
+		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		open:  func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
+		ports: checkPorts,
+	}
+	code := d.main(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
