@@ -106,8 +106,14 @@ func TestInterfaceDownAndUp(t *testing.T) {
 	if err := s.Kick(); !errors.Is(err, ErrDown) {
 		t.Fatalf("Kick on a port that is down: %v, want ErrDown", err)
 	}
+	if err := s.State(); !errors.Is(err, ErrDown) {
+		t.Errorf("state of a port that is down: %v, want ErrDown", err)
+	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		t.Fatal(err)
+	}
+	if err := s.State(); err != nil {
+		t.Errorf("state of a port that is up again: %v", err)
 	}
 	if err := s.Kick(); err != nil {
 		t.Fatalf("Kick after the port came up: %v", err)
@@ -145,6 +151,9 @@ func TestInterfaceVanishes(t *testing.T) {
 	s.Send([]Desc{{Addr: addr, Len: uint32(len(frame))}})
 	if err := s.Kick(); !errors.Is(err, ErrGone) {
 		t.Errorf("Kick on a port that is gone: %v, want ErrGone", err)
+	}
+	if err := d.socks[1].State(); err != nil {
+		t.Errorf("state of the other port: %v", err)
 	}
 	if s.Receive(d.rx[:1]) != 1 { // the ring is still there; the other frame stays in it
 		t.Fatal("nothing left in the RX ring")
@@ -186,6 +195,50 @@ func TestInterfaceVanishes(t *testing.T) {
 	}
 	if !bytes.Equal(d.wires[2].capture(got[:]), frame) {
 		t.Error("from the old port to the new one: bytes differ")
+	}
+}
+
+// A port that only receives finds out by State that it is gone.
+func TestStateOfVanishedInterface(t *testing.T) {
+	d := newDevice(t, 64, 16, 1)
+	if err := d.socks[0].State(); err != nil {
+		t.Errorf("state of a port that is up: %v", err)
+	}
+	link, err := netlink.LinkByName("p0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := d.socks[0].State(); !errors.Is(err, ErrGone) {
+			t.Errorf("state of a port that is gone: %v, want ErrGone", err)
+		}
+	}
+	if _, err := Open(d.umem, d.wires[0].config(16)); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("open on a port that is gone: %v, want ENODEV", err)
+	}
+}
+
+// Every refusal of the kernel comes with what to do about it, and as its cause.
+func TestErrorsNameTheRemedy(t *testing.T) {
+	for errno, want := range map[unix.Errno]string{
+		unix.EPERM:        "CAP_NET_RAW",
+		unix.EACCES:       "CAP_NET_RAW",
+		unix.EAFNOSUPPORT: "CONFIG_XDP_SOCKETS",
+		unix.ENOBUFS:      "RLIMIT_MEMLOCK",
+		unix.ENOMEM:       "RLIMIT_MEMLOCK",
+		unix.ENODEV:       "no such interface",
+		unix.EOPNOTSUPP:   "copy mode",
+		unix.EBUSY:        "another gleamd",
+		unix.EINVAL:       "ethtool -l p3",
+		unix.EFAULT:       "bad address",
+	} {
+		err := explain(step("bind it", errno), Config{Ifname: "p3", Queue: 1})
+		if !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q does not say %q, or lost the cause", unix.ErrnoName(errno), err, want)
+		}
 	}
 }
 

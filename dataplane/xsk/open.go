@@ -33,14 +33,17 @@ type Config struct {
 	Queue   int    // RX and TX queue of the interface, from 0
 	// Ring sizes in entries, powers of two; 0 means DefaultRingSize.
 	RxSize, TxSize, FillSize, CompSize int
-	ZeroCopy                           Mode
+	// ZeroCopy should be Copy where the XDP program runs in generic mode, whose
+	// frames do not come from the driver's queue.
+	ZeroCopy Mode
 }
 
 // ErrBusy means that a queue already has an AF_XDP socket.
 var ErrBusy = errors.New("another AF_XDP socket has this queue")
 
 // busyWait bounds how long Open waits for the kernel to let go of a queue whose
-// socket has just been closed.
+// socket has just been closed, which takes some 20 ms (xp_release_deferred runs
+// from a work queue, after RCU grace periods).
 const busyWait = 500 * time.Millisecond
 
 // Open binds a new socket to a queue. It may wait for half a second if the queue

@@ -33,7 +33,8 @@ func NewPoller(socks []*Socket, wake int) *Poller {
 // timeout means forever. It also makes the kernel send what Kick left in the TX
 // rings. It allocates nothing.
 //
-// A socket that was closed or whose interface has vanished is not waited for.
+// A socket that was closed, or is known to be gone, is not waited for. That an
+// interface has vanished does not end a Wait: see Socket.State.
 func (p *Poller) Wait(timeout time.Duration) (woken bool, err error) {
 	ts := &p.ts
 	if timeout < 0 {

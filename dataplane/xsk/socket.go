@@ -21,7 +21,7 @@ type Desc struct {
 // socket opened here receives or accepts such packets.
 const PktContd = unix.XDP_PKT_CONTD
 
-// Errors of Kick that callers branch on.
+// Errors of Kick and State that callers branch on.
 var (
 	// ErrDown means that the interface is down. What is in the TX ring stays
 	// there until it is up and Kick is called again.
@@ -143,7 +143,7 @@ const maxStalls = 8
 // is not 0. In zero-copy mode it wakes the driver, if that is asleep.
 //
 // It returns nil, ErrDown, ErrGone or the errno that nobody expected; never
-// because of one packet.
+// because of one packet. With nothing to send it returns nil without asking.
 func (s *Socket) Kick() error {
 	for stalls := 0; stalls < maxStalls; {
 		left := s.tx.unconsumed()
@@ -176,6 +176,27 @@ func (s *Socket) Kick() error {
 		}
 	}
 	return nil
+}
+
+// State asks the kernel, by one cheap system call, whether the socket can work:
+// it returns nil, ErrDown, ErrGone or an errno. The kernel does not end a poll
+// when an interface vanishes, so a port that only receives has to ask now and
+// then, or when netlink says that something happened.
+func (s *Socket) State() error {
+	if s.gone {
+		return ErrGone
+	}
+	_, _, e := unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	switch e {
+	case 0, unix.EAGAIN, unix.EINTR:
+		return nil
+	case unix.ENETDOWN:
+		return ErrDown
+	case unix.ENXIO, unix.ENODEV:
+		s.gone = true
+		return ErrGone
+	}
+	return e
 }
 
 // Complete takes up to len(addrs) frames that have been sent out of the
