@@ -72,6 +72,11 @@ func (cfg *MasterConfig) complete() error {
 	if (cfg.Listener == nil) == (len(cfg.Addrs) == 0) {
 		return errors.New("want either a Listener, or the addresses of listening members")
 	}
+	switch cfg.PathMTU {
+	case 256, 512, 1024, 2048, 4096:
+	default:
+		return fmt.Errorf("path MTU %d: want 256, 512, 1024, 2048 or 4096", cfg.PathMTU)
+	}
 	if cfg.Listener != nil && cfg.Members < 1 {
 		return fmt.Errorf("%d members to wait for: want at least 1", cfg.Members)
 	}
@@ -86,11 +91,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 		return err
 	}
 	g.info = GroupInfo{IP: cfg.GroupIP, QPN: cfg.VirtualQPN, PathMTU: cfg.PathMTU, App: cfg.App}
-	// First what can fail at once: nobody answers for GroupIP.
-	if err := g.connect(ctx); err != nil {
-		return err
-	}
-	peers, err := cfg.collect(ctx)
+	peers, err := g.meet(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -128,6 +129,33 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 		_ = p.Registered(ctx) // one that is gone by now is the switch's business
 	}
 	return nil
+}
+
+// meet connects our queue pair while it collects the members, so that they are
+// told at once if nobody answers for GroupIP.
+func (g *Group) meet(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	connected := make(chan error, 1)
+	go func() {
+		err := g.connect(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		connected <- err
+	}()
+	peers, err := cfg.collect(ctx)
+	if err != nil {
+		cancel(err)
+	}
+	e := <-connected
+	if e == nil || err != nil && errors.Is(e, err) { // the latter: only because we cancelled it
+		return peers, err
+	}
+	for _, p := range peers {
+		p.Fail(e)
+	}
+	return nil, e
 }
 
 // collect meets the members.
