@@ -185,6 +185,7 @@ func steerCases(t *testing.T) []steerCase {
 		{"solicitation, unicast probe", solicitation(t, g6, g6, layers.ICMPv6TypeNeighborSolicitation), XskND},
 		{"solicitation for another address", solicitation(t, sol, other6, layers.ICMPv6TypeNeighborSolicitation), PassOther},
 		{"advertisement of a group address", solicitation(t, "ff02::1", g6, layers.ICMPv6TypeNeighborAdvertisement), PassOther},
+		{"solicitation with a code", set(solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation), 55, 1), PassOther},
 		{"solicitation ends in the target", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation)[:77], PassOther},
 		{"LLDP", frame(t, eth(layers.EthernetTypeLinkLayerDiscovery), payload), PassOther},
 		{"802.3 length", frame(t, eth(layers.EthernetType(0x05DC)), payload), PassOther},

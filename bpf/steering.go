@@ -36,16 +36,16 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 	if err := checkSteering(prefixes, envelopePort); err != nil {
 		return nil, err
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, explain("raise RLIMIT_MEMLOCK for BPF maps", err)
-	}
+	// Without privileges this fails even where it is not needed, so that the
+	// first map has the say.
+	limitErr := rlimit.RemoveMemlock()
 	spec, err := loadSteer()
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded XDP program: %w", err)
 	}
 	s := &Steering{envelopePort: envelopePort}
 	if s.prefixes4, err = ebpf.NewMap(spec.Maps[steerMapPrefixes4]); err != nil {
-		return nil, explain("create the map of IPv4 group prefixes", err)
+		return nil, explain("create the map of IPv4 group prefixes", withLimit(err, limitErr))
 	}
 	if s.prefixes6, err = ebpf.NewMap(spec.Maps[steerMapPrefixes6]); err != nil {
 		s.prefixes4.Close()
@@ -58,6 +58,14 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 		}
 	}
 	return s, nil
+}
+
+// withLimit adds to err that RLIMIT_MEMLOCK could not be raised, if that is so.
+func withLimit(err, limitErr error) error {
+	if limitErr == nil {
+		return err
+	}
+	return fmt.Errorf("%w (and RLIMIT_MEMLOCK could not be raised: %w)", err, limitErr)
 }
 
 func checkSteering(prefixes []netip.Prefix, envelopePort uint16) error {
