@@ -223,7 +223,9 @@ func TestMasterDrops(t *testing.T) {
 }
 
 func TestMasterConfigErrors(t *testing.T) {
-	good := func() (MasterConfig, Registration) { return MasterConfig{Local: masterAddr, Auth: testAuth()}, sample(1, 2) }
+	good := func() (MasterConfig, Registration) {
+		return MasterConfig{Local: masterAddr, Auth: testAuth()}, sample(1, 2)
+	}
 	for name, f := range map[string]func(*MasterConfig, *Registration){
 		"no address":   func(c *MasterConfig, _ *Registration) { c.Local = netip.AddrPort{} },
 		"any address":  func(c *MasterConfig, _ *Registration) { c.Local = netip.MustParseAddrPort("0.0.0.0:5") },
