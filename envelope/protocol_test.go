@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -375,5 +376,54 @@ func TestRemindersReachAll(t *testing.T) {
 	w.run(2 * time.Second)
 	if s := w.events["A"][len(w.events["A"])-1].Err.Error(); len(s) > 600 {
 		t.Errorf("the failure names everybody: %d bytes", len(s))
+	}
+}
+
+// TestInstanceChangesWhileRegistering: the registration itself overflows the
+// table of epochs, so its Accept comes from another instance than it named.
+func TestInstanceChangesWhileRegistering(t *testing.T) {
+	w := newWorld(t, RegistrarConfig{MaxGroups: 1, MaxEpochs: 4})
+	a := &asker{t: t, w: w, from: netip.AddrPortFrom(masterAddr.Addr(), 1)}
+	for g := byte(2); g < 6; g++ {
+		if r := a.reason(a.register(epoch(sample(g, 1), 1))); r != TooFewMembers {
+			t.Fatal(r)
+		}
+	}
+	first := w.sw.Instance()
+	reg := sample(1, 2)
+	reg.Lease = 3 * time.Second
+	for _, rec := range reg.Members {
+		w.addMember(t, rec, reg)
+	}
+	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
+	var out Output
+	m.Start(0, &out)
+	w.do("A", &out)
+	w.run(10 * time.Second)
+	if w.sw.Instance() == first {
+		t.Fatal("the instance has not changed: the test tests nothing")
+	}
+	if m.phase != registered || w.count("switch", Registered) != 1 || w.sw.Drops()[WrongInstance] != 1 {
+		t.Errorf("phase %d, installed %d times, %d challenges", m.phase, w.count("switch", Registered), w.sw.Drops()[WrongInstance])
+	}
+}
+
+// TestIPv6WithWindows: the whole course in the other family, in two segments.
+func TestIPv6WithWindows(t *testing.T) {
+	w := newWorld(t, RegistrarConfig{})
+	reg := withWindows(sample(1, 40))
+	reg.Group = netip.MustParseAddr("fd00:9::1")
+	for i := range reg.Members {
+		reg.Members[i].IP = netip.AddrFrom16([16]byte{0xFD, 15: byte(i + 2)})
+		w.addMember(t, reg.Members[i], reg)
+	}
+	m := w.addMaster(t, "A", MasterConfig{Local: netip.MustParseAddrPort("[fd00::1]:5000"), Seed: 3}, reg)
+	var out Output
+	m.Start(0, &out)
+	w.do("A", &out)
+	w.run(time.Second)
+	got, _, ok := w.sw.Group(reg.Group)
+	if !ok || m.phase != registered || len(m.segs) < 2 || !slices.Equal(got.Members, reg.Members) || got.Window != reg.Window {
+		t.Errorf("phase %d, %d segments, installed %v", m.phase, len(m.segs), ok)
 	}
 }

@@ -87,7 +87,7 @@ func (r *Registrar) check(g *group) *Problem {
 			return &Problem{Reason: BadMember, Member: k} // a GroupIP is nobody's address
 		}
 	}
-	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] != g && r.taken() >= r.cfg.MaxGroups {
+	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] == nil && r.taken() >= r.cfg.MaxGroups {
 		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
 	}
 	return nil
