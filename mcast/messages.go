@@ -44,6 +44,16 @@ func (m *messages) extend(psn rocev2.PSN) {
 	e.count++
 }
 
+// extendMany records that count messages end at or before psn, the highest so
+// far, without saying where: they are counted together.
+func (m *messages) extendMany(psn rocev2.PSN, count uint32) {
+	if count == 0 {
+		return
+	}
+	m.extend(psn)
+	m.at(m.n - 1).count += count - 1
+}
+
 // correct makes the entry for a retransmitted psn right: its first passage may
 // have been lost before the switch, or have been a corrupted frame, which is
 // forwarded unverified.

@@ -1,0 +1,396 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"container/heap"
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"pgregory.net/rapid"
+)
+
+// A model of a flat network around one Switch: go-back-N hosts as roce.md 3
+// describes them, links that lose, duplicate and (feedback only) reorder.
+
+type event struct {
+	at  time.Duration
+	seq int
+	do  func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	x := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return x
+}
+
+// host is one member: a requester, used when it is its turn, and a responder.
+type host struct {
+	n      *network
+	id     int
+	strict bool // qib-like; else rdma_rxe-like
+	ip     netip.Addr
+
+	// Requester. Indices count packets from sq.
+	sq        rocev2.PSN
+	ops       []rocev2.Opcode
+	una, next int
+	win       int // packets in flight at most: a small one pauses inside messages
+	top       int // highest index ever sent, plus 1
+	restarted bool
+	timer     int // generation: a newer one cancels
+
+	// Responder. got is every packet ever accepted, as source<<20|index.
+	rq      rocev2.PSN
+	got     []int
+	nakSent bool
+	rnrLeft int
+}
+
+type network struct {
+	t      *rapid.T
+	sw     *Switch
+	out    Output
+	rng    func(n int) int
+	loss   int // in 1000
+	now    time.Duration
+	q      events
+	seq    int
+	hosts  []*host
+	frames []int // what a frame handle stands for: source<<20|index
+	link   []time.Duration
+	naive  *naive
+	passed map[rocev2.PSN]severity // upstream NAKs since the PSN passed
+}
+
+const (
+	rtt      = 10 * time.Microsecond
+	timeout  = 400 * time.Microsecond
+	maxWin   = 24
+	rnrDelay = 50 * time.Microsecond
+)
+
+func (n *network) after(d time.Duration, f func()) {
+	n.seq++
+	heap.Push(&n.q, event{n.now + d, n.seq, f})
+}
+
+// carry delivers f over a link: in order unless jitter.
+func (n *network) carry(link int, jitter bool, f func()) {
+	for copies := 1; copies > 0; copies-- {
+		if n.rng(1000) < n.loss {
+			continue
+		}
+		if n.rng(1000) < n.loss/4 && copies == 1 {
+			copies++
+		}
+		at := n.now + rtt
+		if jitter {
+			at += time.Duration(n.rng(30)) * time.Microsecond
+		} else {
+			at = max(at, n.link[link]+1)
+			n.link[link] = at
+		}
+		n.after(at-n.now, f)
+	}
+}
+
+// input is the driver's part of the contract: verify only when asked.
+func (n *network) input(p Packet) {
+	n.sw.Input(n.now, &p, &n.out)
+	if n.out.NeedVerify {
+		if p.Verified || len(n.out.Copies)+len(n.out.Feedback)+len(n.out.Events) > 0 {
+			n.t.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
+		}
+		p.Verified = true
+		n.sw.Input(n.now, &p, &n.out)
+	}
+	checkInvariants(n.t, n.sw.groups[0])
+	for _, e := range n.out.Events {
+		if e.Kind != SourceChanged {
+			n.t.Fatalf("unexpected event %+v", e)
+		}
+		n.naive.epoch(int(e.Member))
+		clear(n.passed)
+	}
+	if p.Op != rocev2.Acknowledge && len(n.out.Copies) > 0 {
+		delete(n.passed, p.PSN)
+	}
+	for _, c := range n.out.Copies {
+		h := n.hosts[c.Leg]
+		if i := n.naive.nak[c.Leg]; i >= 0 && c.PSN == h.rq.Add(int32(i)) {
+			n.naive.nak[c.Leg] = -1
+		}
+		f := n.frames[c.Frame]
+		n.carry(int(c.Leg), false, func() { h.receive(c.PSN, f, p.AckReq) })
+	}
+	for _, f := range n.out.Feedback {
+		n.check(&p, f)
+		h := n.hosts[f.To]
+		n.carry(int(f.To), false, func() { h.answered(f.PSN, f.Syndrome) })
+	}
+}
+
+// check compares what goes to the source with the naive aggregator, and holds
+// it against the invariants I2, I3 and I6.
+func (n *network) check(p *Packet, f Feedback) {
+	if int(f.To) != n.naive.src {
+		return // a late duplicate of an earlier source; host.answered checks it
+	}
+	s := n.hosts[f.To]
+	want := s.sq.Add(int32(n.naive.acked() - 1))
+	switch k := f.Syndrome.Kind(); k {
+	case rocev2.KindACK:
+		if f.PSN != want {
+			n.t.Fatalf("ACK %06x, every receiver has up to %06x", f.PSN, want)
+		}
+		ends := 0
+		for _, op := range s.ops[:n.naive.acked()] {
+			if op.Is(rocev2.OpEnd) {
+				ends++
+			}
+		}
+		if int(f.MSN) != ends {
+			n.t.Fatalf("ACK %06x has MSN %d, complete are %d messages", f.PSN, f.MSN, ends)
+		}
+	default:
+		if f.PSN != want.Next() {
+			n.t.Fatalf("I3: NAK %06x, every receiver has up to %06x", f.PSN, want)
+		}
+		sev := severityOf(k)
+		if sev <= n.passed[f.PSN] {
+			n.t.Fatalf("I6: NAK %06x of severity %d again before its PSN passed", f.PSN, sev)
+		}
+		n.passed[f.PSN] = sev
+		if !n.naive.wanted() {
+			n.t.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
+		}
+	}
+}
+
+// naive is the obvious aggregator: the set of what each receiver acknowledged.
+type naive struct {
+	n    *network
+	src  int
+	base []int          // len(got) of a receiver when the epoch began
+	from int            // index of the source's first packet of the epoch
+	next []int          // packets of a source that all have, by host, when its epoch ended
+	has  []map[int]bool // positions in its receive queue, by host
+	nak  []int          // position it last asked for and was not sent since, or -1
+}
+
+func (a *naive) epoch(src int) {
+	if a.src >= 0 {
+		a.next[a.src] = a.acked()
+	}
+	a.src, a.from = src, a.next[src]
+	for i := range a.base {
+		a.base[i] = a.prefix(i)
+	}
+}
+
+func (a *naive) prefix(i int) int {
+	p := 0
+	if a.base != nil {
+		p = a.base[i]
+	}
+	for a.has[i][p] {
+		p++
+	}
+	return p
+}
+
+// acked is how many packets of the source all receivers acknowledged.
+func (a *naive) acked() int {
+	m := -1
+	for i := range a.n.hosts {
+		if k := a.from + a.prefix(i) - a.base[i]; i != a.src && (m < 0 || k < m) {
+			m = k
+		}
+	}
+	return m
+}
+
+// wanted says whether a receiver that holds the rest back asks for the next PSN.
+func (a *naive) wanted() bool {
+	m := a.acked()
+	for i := range a.n.hosts {
+		if p := a.prefix(i); i != a.src && a.from+p-a.base[i] == m && a.nak[i] == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *naive) feedback(i, upTo int) {
+	for p := upTo - 1; p >= 0 && !a.has[i][p]; p-- {
+		a.has[i][p] = true
+	}
+}
+
+// ---- requester
+
+func (h *host) start() { h.pump(); h.arm() }
+
+func (h *host) arm() {
+	h.timer++
+	g := h.timer
+	h.n.after(timeout, func() {
+		if g == h.timer && h.una < len(h.ops) {
+			h.next, h.restarted = h.una, true
+			h.pump()
+			h.arm()
+		}
+	})
+}
+
+func (h *host) pump() {
+	for h.next < len(h.ops) && h.next < h.una+h.win {
+		h.transmit(h.next)
+		h.next++
+		h.top = max(h.top, h.next)
+	}
+}
+
+func (h *host) transmit(i int) {
+	n := h.n
+	op := h.ops[i]
+	p := Packet{
+		Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: op, PSN: h.sq.Add(int32(i)),
+		AckReq: op.Is(rocev2.OpEnd) || i == h.una+h.win-1, Payload: 10, Frame: Handle(len(n.frames)),
+	}
+	if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
+		p.Payload = 256
+	}
+	n.frames = append(n.frames, h.id<<20|i)
+	n.carry(len(n.hosts)+h.id, false, func() { n.input(p) })
+}
+
+// answered is the requester's side of an acknowledgement.
+func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
+	i := int(psn.Sub(h.sq)) // indices stay far below 2^23
+	if i >= h.top {
+		h.n.t.Fatalf("host %d got feedback for %06x, which it never sent", h.id, psn)
+	}
+	done := i
+	if syn.Kind() == rocev2.KindACK {
+		done++
+	}
+	if done > h.una {
+		h.completed(done)
+	}
+	switch syn.Kind() {
+	case rocev2.KindSequence:
+		if i == h.una && (h.strict || !h.restarted) {
+			h.next, h.restarted = i, true
+			h.pump()
+			h.arm()
+		}
+	case rocev2.KindRNR:
+		if i == h.una {
+			g := h.una
+			h.n.after(rnrDelay, func() {
+				if h.una == g {
+					h.next = h.una
+					h.pump()
+					h.arm()
+				}
+			})
+		}
+	case rocev2.KindFatal:
+		h.n.t.Fatalf("host %d got fatal NAK %#x", h.id, syn)
+	}
+	h.pump()
+}
+
+// completed is where the promise is checked: every receiver has the bytes.
+func (h *host) completed(to int) {
+	for _, r := range h.n.hosts {
+		if r == h {
+			continue
+		}
+		have := 0
+		for _, g := range r.got {
+			if g>>20 == h.id {
+				have++
+			}
+		}
+		if have < to {
+			h.n.t.Fatalf("I2: host %d was told %d packets are done, host %d has %d", h.id, to, r.id, have)
+		}
+	}
+	h.una, h.restarted = to, false
+	h.next = max(h.next, to)
+	h.arm()
+}
+
+// ---- responder
+
+func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
+	expected := h.rq.Add(int32(len(h.got)))
+	switch d := psn.Sub(expected); {
+	case d < 0:
+		if h.strict {
+			h.nakSent = h.nakSent && !ackReq
+		}
+		if ackReq || !h.strict {
+			h.reply(len(h.got), rocev2.SyndromeACK)
+		}
+	case d > 0:
+		if !h.nakSent {
+			h.nakSent = true
+			h.reply(len(h.got), rocev2.SyndromeNAKSequence)
+		}
+	case h.rnrLeft > 0 && h.n.rng(20) == 0:
+		h.rnrLeft--
+		h.nakSent = h.strict
+		h.reply(len(h.got), rocev2.SyndromeRNR|rocev2.Syndrome(h.n.rng(32)))
+	default:
+		h.nakSent = false
+		h.n.sameMessage(h, frame)
+		h.got = append(h.got, frame)
+		if ackReq {
+			h.reply(len(h.got), rocev2.SyndromeACK)
+		}
+	}
+}
+
+// sameMessage fails the test if frame begins or continues a message of another
+// source while one is incomplete.
+func (n *network) sameMessage(h *host, frame int) {
+	if len(h.got) == 0 {
+		return
+	}
+	last := h.got[len(h.got)-1]
+	if op := n.hosts[last>>20].ops[last&0xFFFFF]; frame != last+1 && !op.Is(rocev2.OpEnd) {
+		n.t.Fatalf("host %d accepts packet %x after %x, inside a message", h.id, frame, last)
+	}
+}
+
+// reply sends an acknowledgement when the receiver has count packets.
+func (h *host) reply(count int, syn rocev2.Syndrome) {
+	psn := h.rq.Add(int32(count))
+	if syn.Kind() == rocev2.KindACK {
+		psn = psn.Prev()
+	}
+	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}
+	h.n.carry(len(h.n.hosts)+h.id, true, func() {
+		h.n.naive.feedback(h.id, count)
+		if syn.Kind() != rocev2.KindACK && count == h.n.naive.prefix(h.id) {
+			h.n.naive.nak[h.id] = count
+		}
+		h.n.input(p)
+	})
+}
