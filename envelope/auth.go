@@ -25,6 +25,12 @@ const MinKeyLen = 32
 // group under it.
 type Keys map[KeyID][]byte
 
+// String tells how many keys there are: a secret must not get into a log.
+func (k Keys) String() string { return fmt.Sprintf("%d keys", len(k)) }
+
+// GoString is String.
+func (k Keys) GoString() string { return k.String() }
+
 // Auth says how a machine authenticates what it sends and gets.
 type Auth struct {
 	Keys     Keys

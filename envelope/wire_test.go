@@ -240,9 +240,12 @@ func TestNoRKeyInText(t *testing.T) {
 	m := examples()["Register-windows"]
 	ms := membershipOf(reg.Members[0], reg)
 	f := &Failure{Group: reg.Group, Doing: "register", Refusal: &Confirm{Member: reg.Members[0].Key(), Status: WindowMismatch}, Want: reg.Members[0]}
-	for _, v := range []any{reg, &reg, reg.Members, reg.Members[0], m, &m, m.Body, ms, &ms, f, f.Want, []any{*f}, Event{Err: f}} {
+	for _, v := range []any{reg, &reg, reg.Members, reg.Members[0], m, &m, m.Body, ms, &ms, f, f.Want, []any{*f}, Event{Err: f}, testKeys, testAuth(), MemberConfig{Auth: testAuth()}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			s := strings.ToLower(fmt.Sprintf(verb, v))
+			if strings.Contains(s, "a5a5") || strings.Contains(s, "165") {
+				t.Errorf("%s of %T prints a key", verb, v)
+			}
 			for _, k := range []uint32{0xDEADBEEF, 0xFACE0000, 0xCAFEF00D, 0x0BADCAFE} {
 				if strings.Contains(s, fmt.Sprintf("%x", k)) || strings.Contains(s, fmt.Sprint(k)) {
 					t.Errorf("%s of %T prints an R_Key: %s", verb, v, s)
