@@ -213,7 +213,7 @@ func (g *group) retire(i int) {
 }
 
 // ack tells the source that everything up to A is everywhere. The syndrome is
-// always 0x1F: the credits of several receivers cannot be merged safely (R14).
+// always 0x1F: the credits of several receivers cannot be merged safely (R20).
 func (g *group) ack(out *Output) {
 	g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)
 	g.becn = false

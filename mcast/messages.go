@@ -11,7 +11,7 @@ import "github.com/gleam-rdma/gleam/rocev2"
 const maxEnds = 128
 
 // messages counts the source's messages whose last PSN is acknowledged: the
-// MSN of the group's ACK (R14). When more than maxEnds messages are in flight
+// MSN of the group's ACK (R20). When more than maxEnds messages are in flight
 // the youngest ones share an entry and are counted together, with the last of
 // them: the MSN is then too low for a while. That is harmless beside syndrome
 // 0x1F, which makes the requester ignore credits, the only use of a MSN.

@@ -56,6 +56,8 @@ type host struct {
 	rq      rocev2.PSN
 	got     []int
 	nakSent bool
+	muteAt  int  // falls silent after so many packets, if it is the mute one
+	gone    bool // evicted
 	rnrLeft int
 }
 
@@ -65,6 +67,7 @@ type network struct {
 	out    Output
 	rng    func(n int) int
 	loss   int // in 1000
+	mute   int // a host that falls silent, or -1
 	now    time.Duration
 	q      events
 	seq    int
@@ -117,15 +120,24 @@ func (n *network) input(p Packet) {
 		p.Verified = true
 		n.sw.Input(n.now, &p, &n.out)
 	}
+	n.output(&p)
+}
+
+// output does what the switch says; p is nil after Advance.
+func (n *network) output(p *Packet) {
 	checkInvariants(n.t, n.sw.groups[0])
 	for _, e := range n.out.Events {
-		if e.Kind != SourceChanged {
+		switch {
+		case e.Kind == SourceChanged:
+			n.naive.epoch(int(e.Member))
+			clear(n.passed)
+		case e.Kind == MemberEvicted && n.mute >= 0 && e.Syndrome == 0:
+			n.hosts[e.Member].gone = true
+		default:
 			n.t.Fatalf("unexpected event %+v", e)
 		}
-		n.naive.epoch(int(e.Member))
-		clear(n.passed)
 	}
-	if p.Op != rocev2.Acknowledge && len(n.out.Copies) > 0 {
+	if p != nil && p.Op != rocev2.Acknowledge && len(n.out.Copies) > 0 {
 		delete(n.passed, p.PSN)
 	}
 	for _, c := range n.out.Copies {
@@ -137,7 +149,7 @@ func (n *network) input(p Packet) {
 		n.carry(int(c.Leg), false, func() { h.receive(c.PSN, f, p.AckReq) })
 	}
 	for _, f := range n.out.Feedback {
-		n.check(&p, f)
+		n.check(f)
 		h := n.hosts[f.To]
 		n.carry(int(f.To), false, func() { h.answered(f.PSN, f.Syndrome) })
 	}
@@ -145,7 +157,7 @@ func (n *network) input(p Packet) {
 
 // check compares what goes to the source with the naive aggregator, and holds
 // it against the invariants I2, I3 and I6.
-func (n *network) check(p *Packet, f Feedback) {
+func (n *network) check(f Feedback) {
 	if int(f.To) != n.naive.src {
 		return // a late duplicate of an earlier source; host.answered checks it
 	}
@@ -216,7 +228,7 @@ func (a *naive) prefix(i int) int {
 func (a *naive) acked() int {
 	m := -1
 	for i := range a.n.hosts {
-		if k := a.from + a.prefix(i) - a.base[i]; i != a.src && (m < 0 || k < m) {
+		if k := a.from + a.prefix(i) - a.base[i]; i != a.src && !a.n.hosts[i].gone && (m < 0 || k < m) {
 			m = k
 		}
 	}
@@ -227,7 +239,7 @@ func (a *naive) acked() int {
 func (a *naive) wanted() bool {
 	m := a.acked()
 	for i := range a.n.hosts {
-		if p := a.prefix(i); i != a.src && a.from+p-a.base[i] == m && a.nak[i] == p {
+		if p := a.prefix(i); i != a.src && !a.n.hosts[i].gone && a.from+p-a.base[i] == m && a.nak[i] == p {
 			return true
 		}
 	}
@@ -248,7 +260,7 @@ func (h *host) arm() {
 	h.timer++
 	g := h.timer
 	h.n.after(timeout, func() {
-		if g == h.timer && h.una < len(h.ops) {
+		if g == h.timer && !h.gone && h.una < len(h.ops) {
 			h.next, h.restarted = h.una, true
 			h.pump()
 			h.arm()
@@ -257,7 +269,7 @@ func (h *host) arm() {
 }
 
 func (h *host) pump() {
-	for h.next < len(h.ops) && h.next < h.una+h.win {
+	for !h.gone && h.next < len(h.ops) && h.next < h.una+h.win {
 		h.transmit(h.next)
 		h.next++
 		h.top = max(h.top, h.next)
@@ -318,7 +330,7 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 // completed is where the promise is checked: every receiver has the bytes.
 func (h *host) completed(to int) {
 	for _, r := range h.n.hosts {
-		if r == h {
+		if r == h || r.gone {
 			continue
 		}
 		have := 0
@@ -339,6 +351,9 @@ func (h *host) completed(to int) {
 // ---- responder
 
 func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
+	if h.n.mute == h.id && len(h.got) >= h.muteAt {
+		return
+	}
 	expected := h.rq.Add(int32(len(h.got)))
 	switch d := psn.Sub(expected); {
 	case d < 0:
