@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 // pair is two connected queue pairs on two hosts of a star, over its bridge.
 type pair struct {
+	star *lab.Star
 	ctx  context.Context
 	dev  [2]*Device
 	qp   [2]endpoint.QP
@@ -35,6 +37,7 @@ type pairConfig struct {
 	linkMTU int
 	v6      bool
 	memory  int
+	trace   io.Writer // of host 0
 }
 
 func openDevice(t testing.TB, h lab.Host, cfg Config) *Device {
@@ -57,7 +60,7 @@ func newPair(t testing.TB, c pairConfig) *pair {
 	s := labtest.Star(t, lab.StarConfig{Hosts: 2, MTU: c.linkMTU})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	t.Cleanup(cancel)
-	p := &pair{ctx: ctx}
+	p := &pair{star: s, ctx: ctx}
 	var ips [2]netip.Addr
 	for i, h := range s.Hosts {
 		ips[i] = h.IPv4
@@ -66,6 +69,9 @@ func newPair(t testing.TB, c pairConfig) *pair {
 		}
 		cfg := c.device
 		cfg.Seed += uint64(i)
+		if i == 0 {
+			cfg.Trace = c.trace
+		}
 		p.dev[i] = openDevice(t, h, cfg)
 		qc := c.qp
 		qc.LocalIP, qc.SQPSN = ips[i], endpoint.RandomPSN()

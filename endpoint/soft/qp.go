@@ -264,8 +264,8 @@ func (q *qp) sendWR(w *endpoint.SendWR) (wr rc.WR, err error) {
 	default:
 		return wr, fmt.Errorf("unknown operation %v", w.Op)
 	}
-	if uint64(w.Local.Len) > rc.MaxMessage {
-		return wr, fmt.Errorf("message of %d bytes: the limit is %d, split it", w.Local.Len, uint64(rc.MaxMessage))
+	if w.Local.Len > rc.MaxMessage {
+		return wr, fmt.Errorf("message of %d bytes: the limit is %d, split it", w.Local.Len, int64(rc.MaxMessage))
 	}
 	wr.Data, err = q.segment(w.Local, 0)
 	return wr, err
