@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/envelope"
@@ -97,7 +95,11 @@ func (e *Engine) Delete(ip netip.Addr) error {
 // Ports implements api.Backend.
 func (e *Engine) Ports() ([]api.Port, error) {
 	list := make([]api.Port, len(e.ports))
-	if !e.worker.do(func() {
+	if !e.control.do(func() {
+		for i, p := range e.ports {
+			list[i].Up = e.control.locator.Up(p.ifindex)
+		}
+	}) || !e.worker.do(func() {
 		for i, p := range e.ports {
 			list[i].RxFrames, list[i].TxFrames = p.rxFrames, p.txFrames
 		}
@@ -108,7 +110,6 @@ func (e *Engine) Ports() ([]api.Port, error) {
 		a := &list[i]
 		a.Name, a.Ifindex, a.MAC, a.MTU, a.VLAN = p.name, p.ifindex, p.mac.String(), p.mtu, p.vlan
 		a.XDPMode, a.ZeroCopy, a.Queues = p.prog.Mode().String(), p.socks[0].ZeroCopy(), len(p.socks)
-		a.Up = linkUp(p.ifindex)
 		c, err := p.prog.Counters()
 		if err != nil {
 			return nil, err
@@ -121,11 +122,6 @@ func (e *Engine) Ports() ([]api.Port, error) {
 		}
 	}
 	return list, nil
-}
-
-func linkUp(ifindex int) bool {
-	l, err := netlink.LinkByIndex(ifindex)
-	return err == nil && l.Attrs().OperState != netlink.OperDown && l.Attrs().RawFlags&1 != 0
 }
 
 // Stats implements api.Backend.

@@ -232,7 +232,7 @@ func (c *control) event(e mcast.Event) {
 // linksChanged brings the ports' state up to date and says what has changed.
 func (c *control) linksChanged() {
 	for _, p := range c.w.ports {
-		up := linkUp(p.ifindex)
+		up := c.locator.Up(p.ifindex)
 		var was bool
 		if !c.w.do(func() { was = !p.down; p.down = !up }) || was == up {
 			continue

@@ -5,7 +5,6 @@ package dataplane
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -205,7 +204,7 @@ func (d *directory) relocate() {
 			if err != nil && g.places[i].Ifindex == 0 {
 				continue
 			}
-			d.notify(false, "a member's place has changed", "group", ip, "member", g.reg.Members[i].IP, "place", placeString(at), "error", err)
+			d.notify(false, "a member's place has changed", "group", ip, "member", g.reg.Members[i].IP, "place", d.placeString(at), "error", err)
 			g.places[i], moved = at, true
 		}
 		if moved {
@@ -219,15 +218,12 @@ func samePlace(a, b locate.Location) bool {
 	return a.Ifindex == b.Ifindex && a.VLAN == b.VLAN && slices.Equal(a.MAC, b.MAC)
 }
 
-func placeString(at locate.Location) string {
-	if at.Ifindex == 0 {
+func (d *directory) placeString(at locate.Location) string {
+	pi := d.w.portOf(at.Ifindex)
+	if pi < 0 {
 		return "unknown"
 	}
-	name := "?"
-	if i, err := net.InterfaceByIndex(at.Ifindex); err == nil {
-		name = i.Name
-	}
-	return name + " " + at.MAC.String()
+	return d.w.ports[pi].name + " " + at.MAC.String()
 }
 
 // countNeed sums up how many frames one packet can put on each port.

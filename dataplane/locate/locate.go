@@ -53,12 +53,21 @@ func New(ports []int) (*Locator, error) {
 // Close releases the netlink socket.
 func (l *Locator) Close() { l.h.Close() }
 
+// Up reports whether an interface exists, is enabled and has a carrier.
+func (l *Locator) Up(ifindex int) bool {
+	link, err := l.h.LinkByIndex(ifindex)
+	return err == nil && link.Attrs().Flags&net.FlagUp != 0 && link.Attrs().OperState != netlink.OperDown
+}
+
 // Locate returns the place of the member with address ip. It does not wait:
 // where the kernel has to resolve ip first it starts that and returns an error
 // that wraps ErrPending. Every other error is final until routes change.
 func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 	routes, err := l.h.RouteGet(net.IP(ip.AsSlice()))
-	if err != nil || len(routes) == 0 {
+	if err == nil && len(routes) == 0 {
+		err = unix.ENETUNREACH
+	}
+	if err != nil {
 		return Location{}, fmt.Errorf("no route to %s (%w): give this switch an address or a route towards its members", ip, err)
 	}
 	r := routes[0]
