@@ -1,0 +1,164 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/rocev2"
+
+// The requester.
+
+func (h *host) start() { h.pump(); h.arm() }
+
+func (h *host) arm() {
+	h.timer++
+	g := h.timer
+	h.n.after(timeout, func() {
+		if g == h.timer && !h.gone && h.una < len(h.ops) {
+			h.next, h.restarted = h.una, true
+			h.pump()
+			h.arm()
+		}
+	})
+}
+
+func (h *host) pump() {
+	for !h.gone && h.next < len(h.ops) && h.next < h.una+h.win {
+		h.transmit(h.next)
+		h.next++
+		h.top = max(h.top, h.next)
+	}
+}
+
+func (h *host) transmit(i int) {
+	n := h.n
+	op := h.ops[i]
+	p := Packet{
+		Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: op, PSN: h.sq.Add(int32(i)),
+		AckReq: op.Is(rocev2.OpEnd) || i == h.una+h.win-1, Payload: 10, Frame: Handle(len(n.frames)),
+	}
+	if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
+		p.Payload = 256
+	}
+	n.frames = append(n.frames, h.id<<20|i)
+	n.carry(len(n.hosts)+h.id, false, func() { n.input(p) })
+}
+
+// answered is the requester's side of an acknowledgement.
+func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
+	i := int(psn.Sub(h.sq)) // indices stay far below 2^23
+	if i >= h.top {
+		h.n.t.Fatalf("host %d got feedback for %06x, which it never sent", h.id, psn)
+	}
+	done := i
+	if syn.Kind() == rocev2.KindACK {
+		done++
+	}
+	if done > h.una {
+		h.completed(done)
+	}
+	switch syn.Kind() {
+	case rocev2.KindSequence:
+		if i == h.una && (h.strict || !h.restarted) {
+			h.next, h.restarted = i, true
+			h.pump()
+			h.arm()
+		}
+	case rocev2.KindRNR:
+		if i == h.una {
+			g := h.una
+			h.n.after(rnrDelay, func() {
+				if h.una == g {
+					h.next = h.una
+					h.pump()
+					h.arm()
+				}
+			})
+		}
+	case rocev2.KindFatal:
+		h.n.t.Fatalf("host %d got fatal NAK %#x", h.id, syn)
+	}
+	h.pump()
+}
+
+// completed is where the promise is checked: every receiver has the bytes.
+func (h *host) completed(to int) {
+	for _, r := range h.n.hosts {
+		if r == h || r.gone {
+			continue
+		}
+		have := 0
+		for _, g := range r.got {
+			if g>>20 == h.id {
+				have++
+			}
+		}
+		if have < to {
+			h.n.t.Fatalf("I2: host %d was told %d packets are done, host %d has %d", h.id, to, r.id, have)
+		}
+	}
+	h.una, h.restarted = to, false
+	h.next = max(h.next, to)
+	h.arm()
+}
+
+// The responder.
+
+func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
+	if h.n.mute == h.id && len(h.got) >= h.muteAt {
+		return
+	}
+	expected := h.rq.Add(int32(len(h.got)))
+	switch d := psn.Sub(expected); {
+	case d < 0:
+		if h.strict {
+			h.nakSent = h.nakSent && !ackReq
+		}
+		if ackReq || !h.strict {
+			h.reply(len(h.got), rocev2.SyndromeACK)
+		}
+	case d > 0:
+		if !h.nakSent {
+			h.nakSent = true
+			h.reply(len(h.got), rocev2.SyndromeNAKSequence)
+		}
+	case h.rnrLeft > 0 && h.n.rng(20) == 0:
+		h.rnrLeft--
+		h.nakSent = h.strict
+		h.reply(len(h.got), rocev2.SyndromeRNR|rocev2.Syndrome(h.n.rng(32)))
+	default:
+		h.nakSent = false
+		h.n.sameMessage(h, frame)
+		h.got = append(h.got, frame)
+		if ackReq {
+			h.reply(len(h.got), rocev2.SyndromeACK)
+		}
+	}
+}
+
+// sameMessage fails the test if frame begins or continues a message of another
+// source while one is incomplete.
+func (n *network) sameMessage(h *host, frame int) {
+	if len(h.got) == 0 {
+		return
+	}
+	last := h.got[len(h.got)-1]
+	if op := n.hosts[last>>20].ops[last&0xFFFFF]; frame != last+1 && !op.Is(rocev2.OpEnd) {
+		n.t.Fatalf("host %d accepts packet %x after %x, inside a message", h.id, frame, last)
+	}
+}
+
+// reply sends an acknowledgement when the receiver has count packets.
+func (h *host) reply(count int, syn rocev2.Syndrome) {
+	psn := h.rq.Add(int32(count))
+	if syn.Kind() == rocev2.KindACK {
+		psn = psn.Prev()
+	}
+	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}
+	h.n.carry(len(h.n.hosts)+h.id, true, func() {
+		h.n.naive.feedback(h.id, count)
+		if syn.Kind() != rocev2.KindACK && count == h.n.naive.prefix(h.id) {
+			h.n.naive.nak[h.id] = count
+		}
+		h.n.input(p)
+	})
+}
