@@ -41,3 +41,7 @@ func TestR30_JoinAtAMessage(t *testing.T)                       { runTranscript(
 func TestR31_RemoveReleasesTheAck(t *testing.T)                 { runTranscript(t) }
 func TestR32_HottestBranchSlowsTheSource(t *testing.T)          { runTranscript(t) }
 func TestR33_NothingIsBelievedUnverified(t *testing.T)          { runTranscript(t) }
+
+func TestR31_LeavingAtRest(t *testing.T)        { runTranscript(t) }
+func TestR31_LeavingBehindASwitch(t *testing.T) { runTranscript(t) }
+func TestR30_JoinersMaySend(t *testing.T)       { runTranscript(t) }
