@@ -1,0 +1,179 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// bench is a worker with real ports and sockets that nobody runs: the test
+// feeds it frames itself. Host 0 is the source of group 0, the others receive.
+type bench struct {
+	w     *worker
+	group netip.Addr
+	hosts []lab.Host
+}
+
+func newBench(t testing.TB, hosts int) *bench {
+	s := labtest.Star(t, lab.StarConfig{Hosts: hosts})
+	cfg, err := config.Parse("bench", []byte(s.Config()+"envelope: {insecure: true}\numem: {frames: 4096}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *Engine
+	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, func(bool, string, ...any) {}); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	b := &bench{w: e.worker, group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: 1024}
+	table := groupTable{ip: b.group, qpn: 0x4711}
+	for i, h := range s.Hosts {
+		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
+		m := mcast.MemberSpec{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), SQPSN: 0, RQPSN: rocev2.PSN(1000 * i), Leg: mcast.LegID(i)}
+		spec.Members = append(spec.Members, m)
+		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
+		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})
+	}
+	table.countNeed(hosts)
+	if err := b.w.put(spec, table); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// take puts a packet of host i into a frame, as if it had just been received.
+func (b *bench) take(i int, k *rocev2.Packet, payload []byte) xsk.Desc {
+	addr, ok := b.w.pool.TakeOne()
+	if !ok {
+		panic("no free frame")
+	}
+	addr += 256
+	path := rocev2.Path{Src: b.hosts[i].IPv4, Dst: b.group, SrcMAC: rocev2.MAC(b.hosts[i].MAC), SrcPort: 0xC123}
+	k.DestQP = 0x4711
+	n := rocev2.BuildPacket(b.w.umem.Data(addr, uint32(b.w.umem.Room(addr))), &path, k, payload)
+	return xsk.Desc{Addr: addr, Len: uint32(n)}
+}
+
+// unstage takes back what was staged, in place of sending it.
+func (b *bench) unstage() (frames int) {
+	for _, p := range b.w.ports {
+		for _, d := range p.tx {
+			b.w.pool.GiveOne(d.Addr)
+		}
+		frames += len(p.tx)
+		p.tx = p.tx[:0]
+	}
+	return frames
+}
+
+// round sends message psn to all and has every receiver acknowledge it.
+func (b *bench) round(psn rocev2.PSN, payload []byte) (copies, acks int) {
+	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload))
+	copies = b.unstage()
+	for i := 1; i < len(b.hosts); i++ {
+		b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
+	}
+	return copies, b.unstage()
+}
+
+// Serving data and feedback allocates nothing, and loses no frame.
+func TestDataPathAllocatesNothing(t *testing.T) {
+	b := newBench(t, 4)
+	payload := make([]byte, 1024)
+	psn := rocev2.PSN(0)
+	free := b.w.pool.Len()
+	run := func() {
+		copies, acks := b.round(psn, payload)
+		if copies != 3 || acks != 1 {
+			t.Fatalf("PSN %d: %d copies, %d acknowledgements; want 3 and 1; drops %v", psn, copies, acks, b.w.count.drops())
+		}
+		psn = psn.Next()
+	}
+	run()
+	if n := testing.AllocsPerRun(200, run); n != 0 {
+		t.Errorf("%v allocations for a packet and its feedback", n)
+	}
+	if b.w.pool.Len() != free {
+		t.Errorf("%d free frames, had %d", b.w.pool.Len(), free)
+	}
+}
+
+// Answers for a neighbour of no group, and what is not for a group at all, is
+// counted and frees its frame.
+func TestStrayFramesAreCounted(t *testing.T) {
+	b := newBench(t, 2)
+	free := b.w.pool.Len()
+	put := func(build func(buf []byte) int) {
+		addr, _ := b.w.pool.TakeOne()
+		addr += 256
+		n := build(b.w.umem.Data(addr, 2048))
+		b.w.input(0, xsk.Desc{Addr: addr, Len: uint32(n)})
+	}
+	out := rocev2.Path{Src: b.hosts[0].IPv4, Dst: b.hosts[1].IPv4, SrcMAC: rocev2.MAC(b.hosts[0].MAC), DstMAC: rocev2.BroadcastMAC}
+	for _, c := range []struct {
+		build   func(buf []byte) int
+		counter string
+	}{
+		{func(buf []byte) int { return copy(buf, make([]byte, 20)) }, "decode_not_ip"},
+		{func(buf []byte) int {
+			return rocev2.BuildARP(buf, &out, &rocev2.ARP{Op: rocev2.ARPRequest, SenderIP: b.hosts[0].IPv4, TargetIP: b.hosts[1].IPv4})
+		}, "not_for_group"},
+		{func(buf []byte) int {
+			n := rocev2.BuildUDP(buf, &out, 4797, []byte("x"))
+			buf[n-1]++
+			return n
+		}, "bad_udp_checksum"},
+		{func(buf []byte) int {
+			return rocev2.BuildPacket(buf, &out, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 0x4711}, nil)
+		}, "unknown_group"},
+	} {
+		before := b.w.count.drops()[c.counter]
+		put(c.build)
+		if got := b.w.count.drops()[c.counter]; got != before+1 {
+			t.Errorf("%s: %d, was %d; all drops %v", c.counter, got, before, b.w.count.drops())
+		}
+	}
+	if b.unstage() != 0 || b.w.pool.Len() != free {
+		t.Errorf("%d free frames, had %d", b.w.pool.Len(), free)
+	}
+}
+
+// BenchmarkWorker is what the worker itself spends on a received data packet:
+// decode, core, copies, rewriting. The kernel's part, receiving and sending, is
+// not in it.
+func BenchmarkWorker(b *testing.B) {
+	for _, legs := range []int{1, 3, 7} {
+		for _, size := range []int{64, 1024} {
+			b.Run(fmt.Sprintf("1to%d/%dB", legs, size), func(b *testing.B) {
+				x := newBench(b, legs+1)
+				payload := make([]byte, size)
+				psn := rocev2.PSN(0)
+				var spent time.Duration
+				b.ReportAllocs()
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					d := x.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload)
+					start := time.Now()
+					x.w.input(0, d)
+					spent += time.Since(start)
+					x.unstage()
+					psn = psn.Next()
+				}
+				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "worker-ns/packet")
+				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*legs), "worker-ns/copy")
+			})
+		}
+	}
+}
