@@ -14,13 +14,19 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// callTimeout bounds a call whose context has no deadline.
-const callTimeout = 10 * time.Second
+// Bounds of a call whose context has no deadline. A registration waits until
+// its members have been located, for which the configuration may allow a
+// minute (envelope.locate_timeout).
+const (
+	callTimeout     = 10 * time.Second
+	registerTimeout = 75 * time.Second
+)
 
 // maxAnswer bounds what a client reads: 1024 groups of 1024 members fit.
 const maxAnswer = 1 << 30
@@ -57,7 +63,7 @@ func (c *Client) Groups(ctx context.Context) (gs []Group, err error) {
 // ReasonUnknownGroup.
 func (c *Client) Group(ctx context.Context, ip netip.Addr) (*Group, error) {
 	g := new(Group)
-	if err := c.call(ctx, "GET", "/v1/groups/"+ip.String(), nil, g); err != nil {
+	if err := c.call(ctx, "GET", groupPath(ip), nil, g); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -65,12 +71,17 @@ func (c *Client) Group(ctx context.Context, ip netip.Addr) (*Group, error) {
 
 // Register registers a group or replaces the one of the same address.
 func (c *Client) Register(ctx context.Context, r *Register) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, registerTimeout)
+		defer cancel()
+	}
 	return c.call(ctx, "POST", "/v1/groups", r, nil)
 }
 
 // Delete forgets a group.
 func (c *Client) Delete(ctx context.Context, ip netip.Addr) error {
-	return c.call(ctx, "DELETE", "/v1/groups/"+ip.String(), nil, nil)
+	return c.call(ctx, "DELETE", groupPath(ip), nil, nil)
 }
 
 // Ports returns the switch's ports.
@@ -120,6 +131,9 @@ func (c *Client) WaitReady(ctx context.Context) error {
 		}
 	}
 }
+
+// groupPath is where the group ip is; a zone's % has to be escaped.
+func groupPath(ip netip.Addr) string { return "/v1/groups/" + url.PathEscape(ip.String()) }
 
 // call sends body, if not nil, and decodes the answer into answer, if not nil.
 func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {

@@ -27,7 +27,7 @@ const (
 // so that a stuck one cannot hold the daemon's memory for ever.
 const (
 	readTimeout     = 10 * time.Second
-	writeTimeout    = 30 * time.Second
+	writeTimeout    = registerTimeout + 15*time.Second // from the request's headers to the answer's end
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 2 * time.Second
 	maxHeader       = 16 << 10

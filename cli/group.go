@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func groupDeleteCommand(env *Env) *cobra.Command {
 
 // completeGroups offers the daemon's groups where a command takes one. A shell
 // waits for it, so it gives up soon and says nothing if there is no daemon.
-func (e *Env) completeGroups(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (e *Env) completeGroups(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -56,7 +57,9 @@ func (e *Env) completeGroups(c *cobra.Command, args []string, _ string) ([]strin
 	}
 	var ips []string
 	for _, g := range groups {
-		ips = append(ips, fmt.Sprintf("%s\t%s, %d members", g.IP, g.State, len(g.Members)))
+		if strings.HasPrefix(g.IP.String(), begun) {
+			ips = append(ips, fmt.Sprintf("%s\t%s, %d members", g.IP, g.State, len(g.Members)))
+		}
 	}
 	return ips, cobra.ShellCompDirectiveNoFileComp
 }

@@ -73,15 +73,15 @@ sends need not.`,
 	return c
 }
 
-// rejected says of a registration that the daemon refused which one it was, and
-// why in one word if there is one.
+// rejected makes sure that a refusal by the daemon names the group and, in a
+// word, the reason.
 func rejected(r *api.Register, err error) error {
 	var e *api.Error
-	if errors.As(err, &e) {
-		if e.Reason != "" && !strings.Contains(e.Message, e.Reason) {
-			return fmt.Errorf("group %s was rejected (%s): %w", r.Group, e.Reason, err)
-		}
-		return fmt.Errorf("group %s was rejected: %w", r.Group, err)
+	if !errors.As(err, &e) || strings.Contains(e.Message, r.Group.String()) && strings.Contains(e.Message, e.Reason) {
+		return err
 	}
-	return err
+	if e.Reason == "" {
+		return fmt.Errorf("group %s rejected: %w", r.Group, err)
+	}
+	return fmt.Errorf("group %s rejected: %s: %w", r.Group, e.Reason, err)
 }

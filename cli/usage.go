@@ -26,6 +26,7 @@ func UsageErrorf(format string, args ...any) error {
 // itself prints help and calls it a success.
 func noun(c *cobra.Command) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs
+	c.SuggestionsMinimumDistance = 2
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var names []string

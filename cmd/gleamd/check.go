@@ -29,8 +29,8 @@ func checkPorts(cfg *config.Config) (errs []error) {
 			continue
 		}
 		a := link.Attrs()
-		if len(a.HardwareAddr) != 6 {
-			errs = append(errs, fmt.Errorf("port %s: not an Ethernet interface (%s); group packets need one", p.Name, link.Type()))
+		if a.EncapType != "ether" || len(a.HardwareAddr) != 6 {
+			errs = append(errs, fmt.Errorf("port %s: not an Ethernet interface (%s); group packets need one", p.Name, a.EncapType))
 		}
 		if n := max(1, a.NumRxQueues); len(p.Queues) > 0 && slices.Max(p.Queues) >= n {
 			errs = append(errs, fmt.Errorf("port %s: queue %d: the interface has %d RX queues, numbered from 0", p.Name, slices.Max(p.Queues), n))

@@ -1,0 +1,104 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apitest has a backend for tests of what talks to the API: it answers
+// from memory and remembers what it was asked to do.
+package apitest
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// Backend is an api.Backend. Change its fields only before it is served; Fail,
+// if set, is what every method returns.
+type Backend struct {
+	GroupList []api.Group
+	PortList  []api.Port
+	Totals    *api.Stats
+	Fail      error
+
+	mu         sync.Mutex
+	registered []api.Register
+}
+
+var _ api.Backend = (*Backend)(nil)
+
+// Registered returns what Register was called with, in order.
+func (b *Backend) Registered() []api.Register {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.registered)
+}
+
+// Groups implements api.Backend.
+func (b *Backend) Groups() ([]api.Group, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.GroupList), b.Fail
+}
+
+// Group implements api.Backend.
+func (b *Backend) Group(ip netip.Addr) (*api.Group, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return nil, b.Fail
+	}
+	for i := range b.GroupList {
+		if b.GroupList[i].IP == ip {
+			g := b.GroupList[i]
+			return &g, nil
+		}
+	}
+	return nil, unknown(ip)
+}
+
+// Register implements api.Backend: it remembers r and has the group from then
+// on. A group in 192.0.2.0/24 is rejected.
+func (b *Backend) Register(r *api.Register) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return b.Fail
+	}
+	if netip.MustParsePrefix("192.0.2.0/24").Contains(r.Group) {
+		return &api.Error{Message: "not a group prefix", Reason: "not_group_prefix"}
+	}
+	b.registered = append(b.registered, *r)
+	g := api.Group{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, Origin: "api", Epoch: 1, State: "idle"}
+	for _, m := range r.Members {
+		g.Members = append(g.Members, api.Member{IP: m.IP, QPN: m.QPN, Role: "receiver", Live: true, Window: m.Window != nil})
+	}
+	b.GroupList = append(slices.DeleteFunc(slices.Clone(b.GroupList), func(o api.Group) bool { return o.IP == r.Group }), g)
+	return nil
+}
+
+// Delete implements api.Backend.
+func (b *Backend) Delete(ip netip.Addr) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return b.Fail
+	}
+	n := len(b.GroupList)
+	b.GroupList = slices.DeleteFunc(slices.Clone(b.GroupList), func(g api.Group) bool { return g.IP == ip })
+	if len(b.GroupList) == n {
+		return unknown(ip)
+	}
+	return nil
+}
+
+// Ports implements api.Backend.
+func (b *Backend) Ports() ([]api.Port, error) { return b.PortList, b.Fail }
+
+// Stats implements api.Backend.
+func (b *Backend) Stats() (*api.Stats, error) { return b.Totals, b.Fail }
+
+func unknown(ip netip.Addr) error {
+	return &api.Error{Message: fmt.Sprintf("no group %s is registered", ip), Reason: api.ReasonUnknownGroup}
+}

@@ -1,0 +1,48 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// Switch returns a backend in the middle of things: an IPv4 group whose
+// transfer one member holds back, across the wrap of the PSN; an idle IPv6
+// group; two ports, one of them worse off than the other.
+func Switch() *Backend {
+	ip := netip.MustParseAddr
+	return &Backend{
+		GroupList: []api.Group{{
+			IP: ip("10.77.254.1"), QPN: 0x1000, PMTU: 1024, Policy: "strict", Origin: "envelope", Epoch: 3,
+			Master: "10.77.0.1:4797", LeaseLeft: 41.6, State: "running", Source: ip("10.77.0.1"),
+			AckPSN: 0xFFFFFE, NextPSN: 0x10, HeldBy: ip("10.77.0.3"),
+			Members: []api.Member{
+				{IP: ip("10.77.0.1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "source", Live: true},
+				{IP: ip("10.77.0.2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true, AckPSN: 0xF, Window: true},
+				{IP: ip("10.77.0.3"), QPN: 0xABCDEF, Port: "p2", MAC: "02:00:00:00:00:03", VLAN: 42, Role: "receiver", Live: true, AckPSN: 0xFFFFFE, Lag: 17, Pending: "NAK 0x60", Window: true},
+				{IP: ip("10.77.0.4"), QPN: 0x14, Role: "receiver", AckPSN: 0xFFFFF0, Lag: 31},
+			},
+			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
+		}, {
+			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", Origin: "api", Epoch: 1, State: "idle",
+			Members: []api.Member{
+				{IP: ip("fd77::1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "receiver", Live: true},
+				{IP: ip("fd77::2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true},
+			},
+		}},
+		PortList: []api.Port{
+			{Name: "p1", Ifindex: 3, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
+				XDP: map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
+			{Name: "p2", Ifindex: 14, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
+				XDP: map[string]uint64{}},
+		},
+		Totals: &api.Stats{
+			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
+			EnvelopeIn: 6, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
+			Drops: map[string]uint64{"unknown_group": 2, "feedback_stale": 40},
+		},
+	}
+}

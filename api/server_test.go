@@ -1,0 +1,117 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/api/apitest"
+)
+
+const saneJSON = `{"group":"10.77.254.1","members":[{"ip":"10.77.0.1","qpn":17,"sq_psn":0,"rq_psn":1},{"ip":"10.77.0.2","qpn":17,"sq_psn":0,"rq_psn":1}]}`
+
+// TestEveryRefusalIsJSON asks what makes no sense, over HTTP as anybody might.
+func TestEveryRefusalIsJSON(t *testing.T) {
+	b := apitest.Switch()
+	h := api.Handler(b, build)
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/", "", 404, "no such path: /"},
+		{"GET", "/v1/group", "", 404, "no such path"},
+		{"GET", "/v1/groups/10.77.254.1/members", "", 404, "no such path"},
+		{"GET", "//v1//groups", "", 404, "no such path"},
+		{"DELETE", "/v1/groups", "", 405, "GET, POST, PUT"},
+		{"POST", "/v1/stats", "", 405, "GET"},
+		{"PATCH", "/v1/groups/10.77.254.1", "", 405, "GET, DELETE"},
+		{"GET", "/v1/groups/x", "", 400, `"x"`},
+		{"GET", "/v1/groups/", "", 400, `""`},
+		{"GET", "/v1/groups/10.0.0.9", "", 404, "no group 10.0.0.9"},
+		{"DELETE", "/v1/groups/10.0.0.9", "", 404, "no group 10.0.0.9"},
+		{"POST", "/v1/groups", "", 400, "no body"},
+		{"POST", "/v1/groups", "{", 400, "unexpected EOF"},
+		{"POST", "/v1/groups", "null", 400, "group: missing"},
+		{"POST", "/v1/groups", "[]", 400, "not a registration"},
+		{"POST", "/v1/groups", saneJSON + "{}", 400, "follows"},
+		{"POST", "/v1/groups", saneJSON + "}", 400, "not a registration"},
+		{"POST", "/v1/groups", strings.Replace(saneJSON, "sq_psn", "sqpsn", 1), 400, `"sqpsn"`},
+		{"POST", "/v1/groups", strings.Replace(saneJSON, "17", "-17", 1), 400, "-17"},
+		{"POST", "/v1/groups", strings.Replace(saneJSON, "10.77.0.2", "10.77.0.x", 1), 400, "10.77.0.x"},
+		{"POST", "/v1/groups", strings.Replace(saneJSON, "10.77.0.2", "10.77.0.1", 1), 400, "members[1].ip: 10.77.0.1 is a member already"},
+		{"POST", "/v1/groups", saneJSON + strings.Repeat(" ", 1<<20), 413, "1048576"},
+		{"POST", "/v1/groups", `{"group":"` + strings.Repeat("1", 1<<20) + `"}`, 413, "1048576"},
+		{"PUT", "/v1/groups", strings.Replace(saneJSON, "10.77.254.1", "192.0.2.1", 1), 409, "not a group prefix"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(tt.method, "http://gleamd"+tt.path, strings.NewReader(tt.body)))
+		var e api.Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+			t.Errorf("%s %s: not JSON: %s", tt.method, tt.path, w.Body)
+		}
+		if w.Code != tt.status || !strings.Contains(e.Message, tt.want) || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s %.80s: got %d %v, want %d with %q", tt.method, tt.path, tt.body, w.Code, e, tt.status, tt.want)
+		}
+		if tt.status == 405 && w.Header().Get("Allow") != tt.want {
+			t.Errorf("%s %s: Allow is %q, want %q", tt.method, tt.path, w.Header().Get("Allow"), tt.want)
+		}
+	}
+	if got := b.Registered(); len(got) != 0 {
+		t.Errorf("the backend saw %+v", got)
+	}
+}
+
+func TestPutAndPostRegisterAlike(t *testing.T) {
+	for _, method := range []string{"PUT", "POST"} {
+		b := &apitest.Backend{}
+		w := httptest.NewRecorder()
+		api.Handler(b, build).ServeHTTP(w, httptest.NewRequest(method, "/v1/groups", strings.NewReader(saneJSON)))
+		got := b.Registered()
+		if w.Code != http.StatusNoContent || w.Body.Len() != 0 || len(got) != 1 {
+			t.Fatalf("%s: %d %s, backend has %v", method, w.Code, w.Body, got)
+		}
+		if r := got[0]; r.QPN != api.DefaultQPN || r.PMTU != api.DefaultPMTU || r.Policy != api.PolicyStrict {
+			t.Errorf("%s: defaults are not filled in: %+v", method, r)
+		}
+	}
+}
+
+func TestBackendFailures(t *testing.T) {
+	for _, tt := range []struct {
+		fail   error
+		status int
+	}{
+		{errors.New("the switch has stopped"), 500},
+		{&api.Error{Message: "table full", Reason: "table_full"}, 409},
+		{&api.Error{Message: "gone", Reason: api.ReasonUnknownGroup}, 404},
+	} {
+		h := api.Handler(&apitest.Backend{Fail: tt.fail}, build)
+		for _, path := range []string{"/v1/groups", "/v1/groups/10.0.0.1", "/v1/ports", "/v1/stats"} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.fail.Error()) {
+				t.Errorf("%s: got %d %s, want %d with %q", path, w.Code, w.Body, tt.status, tt.fail)
+			}
+		}
+	}
+}
+
+func TestEmptyListsAreLists(t *testing.T) {
+	h := api.Handler(&apitest.Backend{}, build)
+	for _, path := range []string{"/v1/groups", "/v1/ports"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if got, _ := io.ReadAll(w.Body); strings.TrimSpace(string(got)) != "[]" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
