@@ -36,8 +36,8 @@ var rooms = []room{
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict")}},
 	{dir: "sim"},
 	{dir: "lab", knows: []string{}},
+	{dir: "cli", knows: []string{"api"}},
 	{dir: "demo"},
-	{dir: "cli"},
 	{dir: "cmd"},
 	{dir: "test"},
 }
