@@ -1,0 +1,298 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+)
+
+// testTimeout bounds what should take milliseconds.
+const testTimeout = 20 * time.Second
+
+// fakeEngine is a switch without ports.
+type fakeEngine struct {
+	*apitest.Backend
+	run           func(context.Context) error
+	closeErr      error
+	ended, closed bool // Run has returned; Close was called, after it
+}
+
+func (e *fakeEngine) Run(ctx context.Context) (err error) {
+	if e.run != nil {
+		err = e.run(ctx)
+	} else {
+		<-ctx.Done()
+	}
+	e.ended = true
+	return err
+}
+
+func (e *fakeEngine) Close() error {
+	e.closed = e.ended
+	return e.closeErr
+}
+
+// buffer is written by the daemon while the test reads it.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// bench is a daemon under test and what it said.
+type bench struct {
+	daemon
+	dir, file, socket string
+	out, err          buffer
+	env               map[string]string
+	eng               *fakeEngine
+	openErr           error
+}
+
+const secret = "00112233445566778899aabbccddeeff"
+
+func newBench(t *testing.T, extra string) *bench {
+	t.Helper()
+	b := &bench{dir: t.TempDir(), env: map[string]string{}, eng: &fakeEngine{Backend: apitest.Switch()}}
+	b.file, b.socket = filepath.Join(b.dir, "gleamd.yaml"), filepath.Join(b.dir, "s.sock")
+	text := "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {keys: [{id: 1, secret: \"hex:" + secret +
+		"\"}]}\napi: {socket: " + b.socket + "}\n" + extra
+	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.stdout, b.stderr = &b.out, &b.err
+	b.getenv = func(k string) string { return b.env[k] }
+	b.ports = func(*config.Config) []error { return nil }
+	b.open = func(cfg *config.Config, say dataplane.Notify) (engine, error) {
+		if b.openErr != nil {
+			return nil, b.openErr
+		}
+		say(false, "port attached", "port", "p1", "xdp", "generic")
+		say(true, "generic mode, slower", "config", fmt.Sprintf("%+v", cfg))
+		return b.eng, nil
+	}
+	return b
+}
+
+// start runs the daemon until it answers; stop is the signal, and returns the
+// exit code.
+func (b *bench) start(t *testing.T) (stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() { code <- b.main(ctx, []string{"-c", b.file}) }()
+	ready, done := context.WithTimeout(t.Context(), testTimeout)
+	defer done()
+	c := api.Dial(b.socket)
+	defer c.Close()
+	if err := c.WaitReady(ready); err != nil {
+		cancel()
+		t.Fatalf("%v\n%s", err, b.err.String())
+	}
+	return func() int { cancel(); return <-code }
+}
+
+func TestRunServesUntilTheSignal(t *testing.T) {
+	b := newBench(t, "log: {format: json}\n")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(b.dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	b.env["NOTIFY_SOCKET"] = manager.LocalAddr().String()
+	stop := b.start(t)
+	c := api.Dial(b.socket)
+	defer c.Close()
+	if gs, err := c.Groups(t.Context()); err != nil || len(gs) != len(b.eng.GroupList) {
+		t.Errorf("Groups: %v, %v", gs, err)
+	}
+	if code := stop(); code != 0 || !b.eng.closed {
+		t.Errorf("exit %d, closed after Run: %v\n%s", code, b.eng.closed, b.err.String())
+	}
+	if _, err := os.Lstat(b.socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+	for _, want := range []string{"READY=1", "STOPPING=1"} {
+		buf := make([]byte, 100)
+		n, err := manager.Read(buf)
+		if err != nil || string(buf[:n]) != want {
+			t.Errorf("the service manager was told %q, %v, want %s", buf[:n], err, want)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(b.err.String()) {
+		var l struct{ Level, Msg, Port string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Errorf("%q is not JSON", line)
+		}
+		got = append(got, l.Level+" "+l.Msg)
+	}
+	want := []string{"info gleamd starts", "info port attached", "warn generic mode, slower", "info ready", "info gleamd ends, the ports are the kernel's again"}
+	if !slices.Equal(got, want) {
+		t.Errorf("log: %q\nwant %q", got, want)
+	}
+	if s := b.err.String(); strings.Contains(s, secret) || strings.Contains(s, secret[:16]) {
+		t.Errorf("the secret is in the log: %s", s)
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	b := newBench(t, "log: {level: error}\n")
+	if code := b.start(t)(); code != 0 || b.err.String() != "" {
+		t.Errorf("exit %d, log %q", code, b.err.String())
+	}
+}
+
+func TestSecondDaemonLeavesTheFirstAlone(t *testing.T) {
+	first := newBench(t, "")
+	stop := first.start(t)
+	second := newBench(t, "")
+	text, err := os.ReadFile(first.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(second.file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second.openErr = errors.New("the ports were touched")
+	code := second.main(t.Context(), []string{"--config", second.file})
+	if s := second.err.String(); code != 1 || !strings.Contains(s, "another gleamd answers") || !strings.Contains(s, first.socket) || !strings.Contains(s, "api.socket") {
+		t.Errorf("exit %d, %s", code, s)
+	}
+	if _, err := api.Dial(first.socket).Version(t.Context()); err != nil {
+		t.Errorf("the first one does not answer any more: %v", err)
+	}
+	if code := stop(); code != 0 {
+		t.Errorf("the first one exits with %d", code)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		set        func(*bench)
+	}{
+		{"open", "gleamd: port p1: no such interface\n", func(b *bench) { b.openErr = errors.New("port p1: no such interface") }},
+		{"run", "gleamd: rings are gone\n", func(b *bench) {
+			b.eng.run = func(context.Context) error { return errors.New("rings are gone") }
+		}},
+		{"run ends", "gleamd: the switch stopped by itself\n", func(b *bench) {
+			b.eng.run = func(context.Context) error { return nil }
+		}},
+		{"run and close", "gleamd: rings are gone\ngleamd: give the ports back to the kernel: netlink is gone\n", func(b *bench) {
+			b.eng.run = func(context.Context) error { return errors.New("rings are gone") }
+			b.eng.closeErr = errors.New("netlink is gone")
+		}},
+		{"socket", "not a socket", func(b *bench) { os.WriteFile(b.socket, nil, 0o600) }},
+	} {
+		b := newBench(t, "log: {level: error}\n")
+		tt.set(b)
+		code := b.main(t.Context(), []string{"-c", b.file})
+		if s := b.err.String(); code != 1 || !strings.HasSuffix(s, tt.want) && !strings.Contains(tt.want, "not a socket") || !strings.Contains(s, tt.want) {
+			t.Errorf("%s: exit %d, %q, want %q", tt.name, code, s, tt.want)
+		}
+		if fi, err := os.Lstat(b.socket); err == nil && fi.Mode().Type() == os.ModeSocket {
+			t.Errorf("%s: the socket is left behind", tt.name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	b := newBench(t, "")
+	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 || b.out.String() != b.file+": ok\n" || b.err.String() != "" {
+		t.Errorf("exit %d, %q, %q", code, b.out.String(), b.err.String())
+	}
+	b = newBench(t, "")
+	b.ports = checkPorts
+	b.main(t.Context(), []string{"--check", "-c", b.file})
+	if want := "gleamd: port p1: there is no interface of this name here; see `ip link`\n"; b.err.String() != want {
+		t.Errorf("got %q, want %q", b.err.String(), want)
+	}
+	b = newBench(t, "umem: {frames: 3}\nlog: {level: loud}\n")
+	code := b.main(t.Context(), []string{"--check", "-c", b.file})
+	lines := strings.Split(strings.TrimSpace(b.err.String()), "\n")
+	if code != 1 || len(lines) != 2 || b.out.String() != "" {
+		t.Errorf("exit %d, %q, want two errors", code, b.err.String())
+	}
+	for i, want := range []string{b.file + ":5: umem.frames", b.file + ":6: log.level"} {
+		if len(lines) > i && !strings.HasPrefix(lines[i], "gleamd: "+want) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want)
+		}
+	}
+}
+
+func TestCheckPortsRefusesLoopback(t *testing.T) {
+	errs := checkPorts(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}})
+	if len(errs) != 2 || !strings.Contains(errs[0].Error(), "port lo: not an Ethernet interface") || !strings.Contains(errs[1].Error(), "nothere0") {
+		t.Errorf("got %v", errs)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, tt := range []struct {
+		args     string
+		code     int
+		out, err string
+	}{
+		{"--version", 0, "gleamd version ", ""},
+		{"--help", 0, "--config file", ""},
+		{"gleamd.yaml", 2, "", `"gleamd.yaml": gleamd takes no arguments`},
+		{"--confg x", 2, "", "unknown flag: --confg"},
+		{"-c", 2, "", "flag needs an argument"},
+		{"-c /nowhere/gleamd.yaml", 1, "", "/nowhere/gleamd.yaml"},
+	} {
+		b := newBench(t, "")
+		code := b.main(t.Context(), strings.Fields(tt.args))
+		if code != tt.code || !strings.Contains(b.out.String(), tt.out) || !strings.Contains(b.err.String(), tt.err) {
+			t.Errorf("%s: exit %d, %q, %q, want %+v", tt.args, code, b.out.String(), b.err.String(), tt)
+		}
+	}
+}
+
+func TestNotify(t *testing.T) {
+	none := func(string) string { return "" }
+	if err := notify(none, "READY=1"); err != nil {
+		t.Errorf("without a service manager: %v", err)
+	}
+	name := "@gleamd-test-" + fmt.Sprint(os.Getpid())
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := notify(func(string) string { return name }, "READY=1"); err != nil {
+		t.Errorf("abstract socket: %v", err)
+	}
+	l.Close()
+	if err := notify(func(string) string { return name }, "READY=1"); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("got %v, want an error that names the socket", err)
+	}
+}
