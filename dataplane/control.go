@@ -13,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -74,7 +75,7 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 	defer close(c.ended)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var relocateAt time.Time // zero: nothing to do
+	relocateAt := time.Now() // zero: nothing to do; at first, for what changed before the watch began
 	for {
 		timer.Reset(c.sleep(relocateAt))
 		select {
@@ -222,6 +223,8 @@ func (c *control) event(e mcast.Event) {
 		c.notify(true, "member evicted", "group", g.reg.Group, "member", m, "last_psn", e.PSN, "syndrome", e.Syndrome)
 		c.reg.MemberEvicted(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
 		c.finish()
+	case mcast.SourceRefused:
+		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", e.PSN, "syndrome", e.Syndrome)
 	case mcast.GroupFailed:
 		c.notify(true, "group failed: a fatal NAK went to the source", "group", g.reg.Group, "member", m, "psn", e.PSN, "syndrome", e.Syndrome)
 		c.reg.GroupFailed(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
@@ -233,14 +236,28 @@ func (c *control) event(e mcast.Event) {
 func (c *control) linksChanged() {
 	for _, p := range c.w.ports {
 		up := c.locator.Up(p.ifindex)
-		var was bool
-		if !c.w.do(func() { was = !p.down; p.down = !up }) || was == up {
-			continue
+		var was, lost bool
+		if !c.w.do(func() {
+			was = !p.down
+			switch {
+			case p.gone:
+				up = false
+			case errors.Is(p.socks[0].State(), xsk.ErrGone):
+				up, lost = false, true
+				c.w.lose(p)
+			default:
+				p.down = !up
+			}
+		}) {
+			return
 		}
-		if up {
+		switch {
+		case lost:
+			c.notify(true, "port is gone: its interface was deleted or moved away; should it come back, restart gleamd", "port", p.name)
+		case up && !was:
 			c.notify(false, "port is up", "port", p.name)
-		} else {
-			c.notify(true, "port is down or gone: its packets are dropped and counted as port_down", "port", p.name)
+		case was && !up:
+			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.name)
 		}
 	}
 }

@@ -6,7 +6,6 @@ package dataplane
 import (
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/vishvananda/netlink"
 
@@ -27,7 +26,8 @@ type port struct {
 	prog    *bpf.PortProgram
 	socks   []*xsk.Socket // one for each RX queue; the first one transmits
 	// ---- the worker's
-	down     bool
+	down     bool // also if gone
+	gone     bool // the interface has vanished, and the sockets are closed
 	tx       []xsk.Desc // staged in this batch; never more than the TX ring has room for
 	rxFrames uint64
 	txFrames uint64
@@ -50,7 +50,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 	}
 	p := &port{
 		name: c.Name, ifindex: a.Index, mac: rocev2.MAC(a.HardwareAddr), mtu: a.MTU, vlan: uint16(c.VLAN),
-		down: a.Flags&net.FlagUp == 0,
+		down: !carries(a),
 	}
 	defer func() {
 		if err != nil {
@@ -92,6 +92,24 @@ func (p *port) close() {
 	}
 	for _, s := range p.socks {
 		s.Close()
+	}
+}
+
+// lose gives up the sockets of an interface that has vanished and returns to the
+// pool the frames that the kernel had for them. It runs on the worker, between
+// batches. Should an interface of the same name appear, it is another one, and
+// gleamd has to be started again to serve it.
+func (w *worker) lose(p *port) {
+	p.gone, p.down = true, true
+	for _, s := range p.socks {
+		s.Close() // the descriptor is gone whatever it returns
+		for {
+			n := s.Reclaim(w.addrs)
+			if n == 0 {
+				break
+			}
+			w.pool.Give(w.addrs[:n])
+		}
 	}
 }
 

@@ -182,6 +182,9 @@ func (w *worker) wait() {
 // receive serves one batch of each socket and returns how many frames came.
 func (w *worker) receive() (total int) {
 	for pi, p := range w.ports {
+		if p.gone {
+			continue
+		}
 		for _, s := range p.socks {
 			n := s.Receive(w.rx)
 			for i := range n {
@@ -210,6 +213,9 @@ func (w *worker) refill(s *xsk.Socket) {
 // the frames whose transmission has completed.
 func (w *worker) flush() {
 	for _, p := range w.ports {
+		if p.gone {
+			continue
+		}
 		s := p.socks[0]
 		if len(p.tx) > 0 {
 			n := s.Send(p.tx)

@@ -38,15 +38,13 @@ func (m MemberRecord) Key() MemberKey { return MemberKey{m.IP, m.QPN} }
 func (m MemberRecord) String() string {
 	s := fmt.Sprintf("%s sq_psn 0x%x rq_psn 0x%x", m.Key(), uint32(m.SQPSN), uint32(m.RQPSN))
 	if m.Window != (mcast.Window{}) {
-		s += " window " + windowString(m.Window)
+		s += " window " + m.Window.String()
 	}
 	return s
 }
 
 // GoString is String: %#v must not print an R_Key either.
 func (m MemberRecord) GoString() string { return m.String() }
-
-func windowString(w mcast.Window) string { return fmt.Sprintf("0x%x+0x%x", w.Base, w.Len) }
 
 // Registration is all that is known about a group: what a master registers and
 // a Table serves.
@@ -71,7 +69,7 @@ func (r Registration) String() string {
 		fmt.Fprintf(&b, " evict after %v", r.DeadAfter)
 	}
 	if r.Window != (mcast.Window{}) {
-		fmt.Fprintf(&b, " window %s", windowString(r.Window))
+		fmt.Fprintf(&b, " window %s", r.Window)
 	}
 	for i := range r.Members {
 		fmt.Fprintf(&b, "; %s", r.Members[i])

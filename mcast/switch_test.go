@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -228,5 +229,15 @@ func TestReasonsHaveNames(t *testing.T) {
 			t.Errorf("reason %d is %q", r, r)
 		}
 		seen[r.String()] = true
+	}
+}
+
+// No way of printing a specification shows an R_Key.
+func TestWindowsPrintWithoutRKey(t *testing.T) {
+	spec := GroupSpec{Window: Window{1, 2, 0xDEAD1234}, Members: []MemberSpec{{Window: Window{3, 4, 0xDEAD1234}}}}
+	for _, f := range []string{"%v", "%+v", "%#v", "%s"} {
+		if s := fmt.Sprintf(f, spec); strings.Contains(strings.ToLower(s), "dead1234") || strings.Contains(s, "3735884340") {
+			t.Errorf("%s prints the R_Key: %s", f, s)
+		}
 	}
 }

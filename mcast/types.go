@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -57,6 +58,13 @@ type Window struct {
 	Len  uint64 // bytes
 	RKey uint32
 }
+
+// String returns base and length. The R_Key gives access to the memory: it is
+// not for logs.
+func (w Window) String() string { return fmt.Sprintf("0x%x+0x%x", w.Base, w.Len) }
+
+// GoString is String: %#v must not print an R_Key either.
+func (w Window) GoString() string { return w.String() }
 
 // LegKind is the kind of a leg.
 type LegKind uint8

@@ -36,7 +36,7 @@ var rooms = []room{
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict")}},
 	{dir: "sim"},
 	{dir: "lab", knows: []string{}},
-	{dir: "cli", knows: []string{"api"}},
+	{dir: "cli", knows: []string{"rocev2", "api"}},
 	{dir: "demo"},
 	{dir: "cmd"},
 	{dir: "test"},
