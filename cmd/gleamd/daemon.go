@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,22 +87,12 @@ traffic stays with the kernel.`,
 	return 1
 }
 
-// printError prints one line for each thing that is wrong.
+// printError prints one line for each thing that is wrong: config.Errors and
+// errors.Join put every error in a line of its own.
 func (d *daemon) printError(err error) {
-	var located config.Errors
-	if errors.As(err, &located) {
-		for _, e := range located {
-			fmt.Fprintf(d.stderr, "gleamd: %s\n", e)
-		}
-		return
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(d.stderr, "gleamd: %s\n", line)
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range many.Unwrap() {
-			fmt.Fprintf(d.stderr, "gleamd: %s\n", e)
-		}
-		return
-	}
-	fmt.Fprintf(d.stderr, "gleamd: %s\n", err)
 }
 
 // check is gleamd --check.

@@ -202,6 +202,9 @@ func TestFailures(t *testing.T) {
 		set        func(*bench)
 	}{
 		{"open", "gleamd: port p1: no such interface\n", func(b *bench) { b.openErr = errors.New("port p1: no such interface") }},
+		{"two causes", "gleamd: port p1: in use (busy)\n", func(b *bench) {
+			b.openErr = fmt.Errorf("port p1: %w (%w)", errors.New("in use"), errors.New("busy"))
+		}},
 		{"run", "gleamd: rings are gone\n", func(b *bench) {
 			b.eng.run = func(context.Context) error { return errors.New("rings are gone") }
 		}},

@@ -1,0 +1,166 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+)
+
+// TestMain makes this test's program gleamd itself where it is asked to be, so
+// that the tests below start, signal and kill the real thing.
+func TestMain(m *testing.M) {
+	if os.Getenv("GLEAMD_TEST_MAIN") == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// process is gleamd as a process of its own in the switch of a star.
+type process struct {
+	*lab.Process
+	star   *lab.Star
+	file   string
+	client *api.Client
+}
+
+// command returns gleamd with args.
+func command(args ...string) *exec.Cmd {
+	c := exec.Command("/proc/self/exe", args...)
+	c.Env = append(os.Environ(), "GLEAMD_TEST_MAIN=1")
+	return c
+}
+
+// startProcess starts gleamd and waits until it answers.
+func startProcess(t *testing.T) *process {
+	t.Helper()
+	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 2})}
+	dir := t.TempDir()
+	p.file = filepath.Join(dir, "gleamd.yaml")
+	socket := filepath.Join(dir, "s.sock")
+	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", socket)
+	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.client = api.Dial(socket)
+	t.Cleanup(p.client.Close)
+	p.restart(t)
+	return p
+}
+
+// restart starts gleamd, again.
+func (p *process) restart(t *testing.T) {
+	t.Helper()
+	var err error
+	if p.Process, err = p.star.Switch.Start(command("-c", p.file)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	ended := p.Done()
+	go func() { // an answer will not come from one that has ended
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := p.client.WaitReady(ctx); err != nil {
+		t.Fatalf("%v\n%s", err, p.Output())
+	}
+}
+
+// xdp counts the ports with an XDP program.
+func (p *process) xdp(t *testing.T) (n int) {
+	t.Helper()
+	for _, name := range p.star.Ports {
+		l, err := p.star.Switch.Handle().LinkByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := l.Attrs().Xdp; x != nil && x.Attached {
+			n++
+		}
+	}
+	return n
+}
+
+// TestPortsGoBackToTheKernel: after SIGTERM and after SIGKILL alike; and what a
+// killed one leaves does not stop the next one.
+func TestPortsGoBackToTheKernel(t *testing.T) {
+	p := startProcess(t)
+	if n := p.xdp(t); n != 2 {
+		t.Errorf("%d ports have an XDP program while gleamd runs, want 2", n)
+	}
+	ports, err := p.client.Ports(t.Context())
+	if err != nil || len(ports) != 2 || ports[0].Name != p.star.Ports[0] || !ports[0].Up {
+		t.Errorf("ports: %+v, %v", ports, err)
+	}
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	if n := p.xdp(t); n != 0 {
+		t.Errorf("%d ports have an XDP program after SIGKILL", n)
+	}
+	p.restart(t) // over the killed one's socket
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, p.Output())
+	}
+	if n := p.xdp(t); n != 0 {
+		t.Errorf("%d ports have an XDP program after SIGTERM", n)
+	}
+}
+
+// TestSecondDaemonOnTheSamePorts has a socket of its own, so that the ports are
+// what stands in its way.
+func TestSecondDaemonOnTheSamePorts(t *testing.T) {
+	p := startProcess(t)
+	text, err := os.ReadFile(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "second.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "s.sock", "second.sock", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.star.Switch.Start(command("-c", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = second.Wait()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(second.Output(), "attached to "+p.star.Ports[0]) {
+		t.Errorf("%v\n%s", err, second.Output())
+	}
+	if _, err := p.client.Stats(t.Context()); err != nil || p.xdp(t) != 2 {
+		t.Errorf("the first one is disturbed: %v, %d ports with a program", err, p.xdp(t))
+	}
+}
+
+// TestCheckInTheSwitch looks for the configured interfaces where gleamd runs.
+func TestCheckInTheSwitch(t *testing.T) {
+	p := startProcess(t)
+	c, err := p.star.Switch.Start(command("--check", "-c", p.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, c.Output())
+	}
+}
