@@ -51,6 +51,7 @@ type world struct {
 	v6        bool
 	registrar *endpoint.TestRegistrar
 	devices   []*soft.Device
+	hosts     []*endpoint.Host // nil: every group has its own
 }
 
 func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key envelope.Auth) *world {
@@ -63,23 +64,7 @@ func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key en
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	w.ctx = ctx
-	if err := w.Switch.AddAddr(lab.StarBridge, netip.PrefixFrom(w.group, w.group.BitLen())); err != nil {
-		t.Fatal(err)
-	}
-	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Instance: 42, Auth: key, Prefixes: []netip.Prefix{prefix}, MaxPMTU: 1024, DefaultLease: time.Second,
-	}, &table{verdict})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = w.Switch.Do(func() (err error) {
-		w.registrar, err = endpoint.ListenRegistrar(netip.AddrPortFrom(w.group, envelope.DefaultPort), reg)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.registrar.Close() })
+	w.serve(t, w.group, prefix, verdict, key)
 	for _, h := range w.Hosts {
 		err := h.NS.Do(func() error {
 			d, err := soft.Open(soft.Config{Interface: h.Interface, ResolveTimeout: 300 * time.Millisecond})
@@ -96,6 +81,30 @@ func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key en
 	return w
 }
 
+// serve makes the switch serve one more group, the one that join makes next.
+func (w *world) serve(t *testing.T, group netip.Addr, prefix netip.Prefix, verdict envelope.Verdict, key envelope.Auth) {
+	t.Helper()
+	w.group = group
+	if err := w.Switch.AddAddr(lab.StarBridge, netip.PrefixFrom(group, group.BitLen())); err != nil {
+		t.Fatal(err)
+	}
+	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
+		Instance: 42, Auth: key, Prefixes: []netip.Prefix{prefix}, MaxPMTU: 1024, DefaultLease: time.Second,
+	}, &table{verdict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Switch.Do(func() (err error) {
+		w.registrar, err = endpoint.ListenRegistrar(netip.AddrPortFrom(w.group, envelope.DefaultPort), reg)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.registrar
+	t.Cleanup(func() { r.Close() })
+}
+
 func (w *world) ip(i int) netip.Addr {
 	if w.v6 {
 		return w.Hosts[i].IPv6
@@ -109,7 +118,12 @@ func (w *world) local(i int) endpoint.Local {
 	if err != nil {
 		panic(err)
 	}
+	var shared *endpoint.Host
+	if w.hosts != nil {
+		shared = w.hosts[i]
+	}
 	return endpoint.Local{
+		Host:   shared,
 		Device: w.devices[i], QPConfig: endpoint.QPConfig{LocalIP: w.ip(i)}, Memory: m,
 		HostConfig: endpoint.HostConfig{Auth: auth, Deadline: 2 * time.Second}, App: json.RawMessage(fmt.Sprint(i)),
 	}
@@ -340,8 +354,8 @@ func TestJoinMembersListen(t *testing.T) {
 	}
 }
 
-// TestHostIsShared joins two groups with one address.
-func TestHostIsShared(t *testing.T) {
+// TestSecondHostIsRefused has two Hosts for one address.
+func TestSecondHostIsRefused(t *testing.T) {
 	w := newWorld(t, 1, false, accepted, auth)
 	err := w.Hosts[0].NS.Do(func() error {
 		h, err := endpoint.NewHost(w.ip(0), endpoint.HostConfig{Auth: auth})
@@ -356,5 +370,54 @@ func TestHostIsShared(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTwoGroupsShareAHost joins two groups with the same addresses, and sees
+// that one ends without the other.
+func TestTwoGroupsShareAHost(t *testing.T) {
+	w := newWorld(t, 2, false, accepted, auth)
+	first := w.group
+	hosts := make([]*endpoint.Host, 2)
+	for i := range hosts {
+		err := w.Hosts[i].NS.Do(func() (err error) {
+			hosts[i], err = endpoint.NewHost(w.ip(i), endpoint.HostConfig{Auth: auth})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { hosts[i].Close() })
+	}
+	w.hosts = hosts
+	one, errs := w.join(t, w.ctx, endpoint.MasterConfig{})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	w.serve(t, netip.MustParseAddr("10.77.254.2"), lab.StarGroupsIPv4, accepted, auth)
+	two, errs := w.join(t, w.ctx, endpoint.MasterConfig{VirtualQPN: 0x5000})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range two {
+		if a, b := one[i].Info(), two[i].Info(); a.IP != first || b.IP != w.group || b.QPN != 0x5000 {
+			t.Errorf("host %d is in %+v and %+v", i, a, b)
+		}
+		if e := next(t, w.ctx, two[i]); e.Kind != endpoint.Joined {
+			t.Errorf("host %d: %+v", i, e)
+		}
+	}
+	if err := two[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(t, w.ctx, two[1]); e.Kind != endpoint.Ended || e.Why != envelope.Deleted {
+		t.Errorf("member of the deleted group: %+v", e)
+	}
+	for i := range one {
+		select {
+		case <-one[i].Over():
+			t.Errorf("host %d: the other group ended too", i)
+		default:
+		}
 	}
 }

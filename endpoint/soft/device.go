@@ -4,6 +4,7 @@
 package soft
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -31,7 +32,10 @@ type Device struct {
 	addrs   []netip.Addr
 	epoch   time.Time
 	nl      *netlink.Handle
-	quiet   []int // UDP sockets that keep the kernel from answering
+	nlUse   sync.RWMutex // held for reading while nl is used, for writing to close it
+	life    context.Context
+	end     context.CancelFunc // ends life
+	quiet   []int              // UDP sockets that keep the kernel from answering
 
 	sock *socket
 	done chan struct{} // closed when the loop has ended
@@ -68,6 +72,7 @@ func open(cfg Config) (_ *Device, err error) {
 		return nil, err
 	}
 	d := &Device{cfg: cfg, epoch: time.Now(), done: make(chan struct{}), qps: make(map[rocev2.QPN]*qp)}
+	d.life, d.end = context.WithCancel(context.Background())
 	if d.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("netlink: %w", err)
 	}
@@ -143,6 +148,9 @@ func (d *Device) release() error {
 	for _, fd := range d.quiet {
 		errs = append(errs, unix.Close(fd))
 	}
+	d.end()
+	d.nlUse.Lock() // whoever resolves an address gives up now
+	defer d.nlUse.Unlock()
 	d.nl.Close()
 	return errors.Join(errs...)
 }

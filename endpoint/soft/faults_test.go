@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -99,6 +101,54 @@ func TestLinkVanishes(t *testing.T) {
 	}
 	if s := p.dev[0].Stats(); s.SocketErrors == 0 || s.TxDropped == 0 {
 		t.Errorf("nothing counted: %+v", s)
+	}
+}
+
+// TestNeighbourMoves has a queue pair send to an Ethernet address where its
+// peer is not any more. Timeouts make it ask the kernel again.
+func TestNeighbourMoves(t *testing.T) {
+	p := newPair(t, pairConfig{pathMTU: 1024, memory: 1 << 20, qp: endpoint.QPConfig{Timeout: 10}})
+	fill(p.send.Bytes(), 3)
+	if err := p.dev[0].do(func() { p.qp[0].(*qp).path.DstMAC[5] ^= 0x80 }); err != nil {
+		t.Fatal(err)
+	}
+	p.postWrite(t, 1, 1<<20)
+	poll(t, p.ctx, p.qp[0], 1)
+	if !bytes.Equal(p.send.Bytes(), p.recv.Bytes()) {
+		t.Error("other bytes arrived")
+	}
+	if s := p.dev[0].Stats(); s.NeighbourMoves != 1 {
+		t.Errorf("found at another address %d times", s.NeighbourMoves)
+	}
+}
+
+// TestTimeoutOfMicroseconds has a retransmission timeout shorter than a turn of
+// the loop: slow, but answers are not shut out.
+func TestTimeoutOfMicroseconds(t *testing.T) {
+	p := newPair(t, pairConfig{pathMTU: 256, memory: 64 << 10, qp: endpoint.QPConfig{Timeout: 1}})
+	p.transfer(t, []int{0, 1, 64 << 10})
+	if p.qp[0].Stats().Timeouts == 0 {
+		t.Error("no timeout: this shows nothing")
+	}
+}
+
+// TestCloseWhileConnecting closes the device under a Connect that waits for ARP.
+func TestCloseWhileConnecting(t *testing.T) {
+	s := labtest.Star(t, lab.StarConfig{Hosts: 1})
+	d := openDevice(t, s.Hosts[0], Config{ResolveTimeout: time.Minute})
+	qp, err := d.CreateQP(endpoint.QPConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error)
+	go func() {
+		result <- qp.Connect(context.Background(), endpoint.Remote{IP: netip.MustParseAddr("10.77.254.1"), QPN: 0x4000, PathMTU: 1024})
+	}()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; !errors.Is(err, endpoint.ErrClosed) {
+		t.Errorf("connect gave %v", err)
 	}
 }
 

@@ -219,39 +219,3 @@ func TestConnectNobodyAnswers(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkWrite measures 64 MiB of RDMA WRITEs between two hosts.
-func BenchmarkWrite(b *testing.B) {
-	for _, v6 := range []bool{false, true} {
-		for _, pmtu := range []int{1024, 4096} {
-			b.Run(fmt.Sprintf("ipv%d/mtu%d", map[bool]int{false: 4, true: 6}[v6], pmtu), func(b *testing.B) {
-				const size, message = 64 << 20, 1 << 20
-				p := newPair(b, pairConfig{pathMTU: pmtu, linkMTU: max(1500, pmtu+maxHeaders), v6: v6, memory: size})
-				fill(p.send.Bytes(), 1)
-				before := p.dev[0].Stats()
-				b.SetBytes(size)
-				b.ReportAllocs()
-				b.ResetTimer()
-				for range b.N {
-					for off := 0; off < size; off += message {
-						_, err := p.qp[0].PostSend(endpoint.SendWR{
-							ID: uint64(off), Op: endpoint.Write, Local: endpoint.Segment{MR: p.send, Offset: off, Len: message},
-							RemoteAddr: p.recv.Addr() + uint64(off), RKey: p.recv.RKey(),
-						})
-						if err != nil {
-							b.Fatal(err)
-						}
-					}
-					poll(b, p.ctx, p.qp[0], size/message)
-				}
-				b.StopTimer()
-				if !bytes.Equal(p.send.Bytes(), p.recv.Bytes()) {
-					b.Fatal("other bytes arrived")
-				}
-				after := p.dev[0].Stats()
-				b.ReportMetric(float64(after.TxFrames-before.TxFrames)/b.Elapsed().Seconds(), "data-frames/s")
-				b.ReportMetric(float64(after.TxFrames-before.TxFrames)/float64(after.TxBatches-before.TxBatches), "frames/write")
-			})
-		}
-	}
-}

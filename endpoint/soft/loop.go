@@ -89,6 +89,12 @@ func (d *Device) run() {
 // sleep waits for frames, for kick, or for the deadline next if armed.
 func (l *loop) sleep(next time.Duration, armed bool) {
 	d := l.d
+	if armed && next <= d.now() {
+		// waitRead would not even look: a deadline that keeps being in the past,
+		// with a timeout of a few microseconds, must not shut out the answers.
+		d.sock.tryRead()
+		return
+	}
 	var t time.Time
 	if armed {
 		t = d.epoch.Add(next)
@@ -214,6 +220,7 @@ func (l *loop) serve() (next time.Duration, armed, more bool) {
 		if t, ok := q.rc.NextDeadline(); ok && t <= now {
 			q.rc.Advance(now, &l.out)
 			l.drain(q)
+			q.noteTimeout(now)
 		}
 		if q.rc.Transmit(now, &l.out, sendBudget) == sendBudget {
 			more = true

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -42,8 +43,15 @@ func (e *noNeighbour) Is(target error) bool {
 }
 
 // resolve returns the Ethernet address that packets to ip go to: its own, or
-// its gateway's. The kernel asks (NTF_USE), as for its own packets.
-func (d *Device) resolve(ctx context.Context, ip netip.Addr) (rocev2.MAC, error) {
+// its gateway's. The kernel asks (NTF_USE), as for its own packets. confirm
+// makes it ask about an address that it has not verified lately, too: then the
+// answer may be the old one, and a later call gives the new.
+func (d *Device) resolve(ctx context.Context, ip netip.Addr, confirm bool) (rocev2.MAC, error) {
+	d.nlUse.RLock()
+	defer d.nlUse.RUnlock()
+	if d.life.Err() != nil {
+		return rocev2.MAC{}, fmt.Errorf("device on %s: %w", d.cfg.Interface, endpoint.ErrClosed)
+	}
 	gateway, err := d.gateway(ip)
 	if err != nil {
 		return rocev2.MAC{}, err
@@ -58,6 +66,7 @@ func (d *Device) resolve(ctx context.Context, ip netip.Addr) (rocev2.MAC, error)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, d.cfg.ResolveTimeout, &noNeighbour{ip, gateway})
 	defer cancel()
+	defer context.AfterFunc(d.life, cancel)()
 	use := &netlink.Neigh{LinkIndex: d.ifindex, Family: family, Flags: netlink.NTF_USE, IP: hop.AsSlice()}
 	asked := false
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -66,6 +75,12 @@ func (d *Device) resolve(ctx context.Context, ip netip.Addr) (rocev2.MAC, error)
 			return rocev2.MAC{}, err
 		}
 		const valid = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
+		if confirm && n != nil {
+			confirm = false
+			if err := d.nl.NeighSet(use); err != nil {
+				return rocev2.MAC{}, fmt.Errorf("confirm %s on %s: %w", hop, d.cfg.Interface, err)
+			}
+		}
 		if n != nil && n.State&valid != 0 && len(n.HardwareAddr) == 6 {
 			return rocev2.MAC(n.HardwareAddr), nil
 		}
@@ -77,6 +92,9 @@ func (d *Device) resolve(ctx context.Context, ip netip.Addr) (rocev2.MAC, error)
 		}
 		select {
 		case <-ctx.Done():
+			if d.life.Err() != nil {
+				return rocev2.MAC{}, fmt.Errorf("device on %s: %w", d.cfg.Interface, endpoint.ErrClosed)
+			}
 			return rocev2.MAC{}, context.Cause(ctx)
 		case <-time.After(pause):
 		}
@@ -120,4 +138,33 @@ func (d *Device) neighbour(family int, hop netip.Addr) (*netlink.Neigh, error) {
 		}
 	}
 	return nil, nil
+}
+
+// refreshEvery is how often, at most, a queue pair that gets no answers asks
+// again where its peer is.
+const refreshEvery = time.Second
+
+// noteTimeout asks for the peer's Ethernet address anew after a timeout: it may
+// have moved. Only the loop calls it.
+func (q *qp) noteTimeout(now time.Duration) {
+	n := q.rc.Stats().Timeouts
+	if n == q.timeouts || q.refreshing || q.refreshed != 0 && now-q.refreshed < refreshEvery {
+		return
+	}
+	q.timeouts, q.refreshing = n, true
+	go q.refresh(q.path.Dst)
+}
+
+// refresh resolves ip and takes over a change. If nobody answers, the old
+// address is as good as any.
+func (q *qp) refresh(ip netip.Addr) {
+	d := q.dev
+	mac, err := d.resolve(d.life, ip, true)
+	_ = d.do(func() { // fails only if the device is closed
+		q.refreshing, q.refreshed = false, d.now()
+		if err == nil && mac != q.path.DstMAC {
+			q.path.DstMAC = mac
+			d.loop.stats.NeighbourMoves++
+		}
+	})
 }

@@ -40,6 +40,9 @@ type qp struct {
 	sendSpare            []rc.WR     // swapped with newSends
 	recvSpare            []rc.RecvWR // likewise
 	rxPackets, txPackets uint64
+	timeouts             uint64 // when noteTimeout last acted
+	refreshing           bool
+	refreshed            time.Duration // 0: never
 }
 
 type state uint8
@@ -164,7 +167,7 @@ func (q *qp) connect(ctx context.Context, to endpoint.Remote) (err error) {
 	if err != nil {
 		return err
 	}
-	mac, err := d.resolve(ctx, to.IP)
+	mac, err := d.resolve(ctx, to.IP, false)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Stats struct {
 	TxStalls  uint64 // times that the kernel had no room and sending was tried again later
 	TxDropped uint64 // given up after a stall of txPatience, or the interface was down
 
+	NeighbourMoves uint64 // times that a peer was found at another Ethernet address
+
 	SocketErrors uint64 // reads or writes that failed for another reason than room
 	TraceErrors  uint64 // frames that Config.Trace did not take
 }
