@@ -275,50 +275,6 @@ func TestLeaseIsRenewedAndFailureReported(t *testing.T) {
 	}
 }
 
-func TestJoinFails(t *testing.T) {
-	wrong := envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("x", envelope.MinKeyLen))}, Send: 1}
-	for name, c := range map[string]struct {
-		verdict envelope.Verdict
-		key     envelope.Auth
-		change  func(*world, *endpoint.MasterConfig)
-		told    bool // the members are told why
-		want    string
-	}{
-		"rejected":       {rejected, auth, nil, true, "table full"},
-		"wrong key":      {accepted, wrong, nil, true, "authentic"},
-		"window too big": {accepted, auth, func(_ *world, m *endpoint.MasterConfig) { m.WindowLen = memSize + 1 }, true, "the smallest memory of a member has 65536"},
-		"not a PMTU":     {accepted, auth, func(_ *world, m *endpoint.MasterConfig) { m.PathMTU = 1000 }, false, "path MTU 1000"},
-		"nobody answers": {accepted, auth, func(w *world, m *endpoint.MasterConfig) {
-			w.group = netip.MustParseAddr("10.77.254.2")
-		}, true, "nobody answers ARP for 10.77.254.2: is it in gleamd's group_prefixes, is gleamd running?"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 3, false, c.verdict, c.key)
-			ctx, cancel := context.WithTimeout(w.ctx, 8*time.Second)
-			defer cancel()
-			var m endpoint.MasterConfig
-			if c.change != nil {
-				c.change(w, &m)
-			}
-			if !c.told { // they would wait for a master that never listened
-				ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
-				defer cancel()
-			}
-			_, errs := w.join(t, ctx, m)
-			if errs[0] == nil || !strings.Contains(errs[0].Error(), c.want) {
-				t.Errorf("the master's error is %v, want %q", errs[0], c.want)
-			}
-			for i, err := range errs[1:] {
-				if err == nil {
-					t.Errorf("member %d joined", i+1)
-				} else if c.told && !strings.Contains(err.Error(), c.want) {
-					t.Errorf("member %d was not told why: %v", i+1, err)
-				}
-			}
-		})
-	}
-}
-
 // TestJoinMembersListen has the master connect to the members.
 func TestJoinMembersListen(t *testing.T) {
 	w := newWorld(t, 3, false, accepted, auth)
@@ -351,73 +307,5 @@ func TestJoinMembersListen(t *testing.T) {
 	})
 	if err := errors.Join(err, <-results, <-results); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestSecondHostIsRefused has two Hosts for one address.
-func TestSecondHostIsRefused(t *testing.T) {
-	w := newWorld(t, 1, false, accepted, auth)
-	err := w.Hosts[0].NS.Do(func() error {
-		h, err := endpoint.NewHost(w.ip(0), endpoint.HostConfig{Auth: auth})
-		if err != nil {
-			return err
-		}
-		defer h.Close()
-		if _, err := endpoint.NewHost(w.ip(0), endpoint.HostConfig{Auth: auth}); err == nil || !strings.Contains(err.Error(), "share a Host") {
-			t.Errorf("a second Host for the address: %v", err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestTwoGroupsShareAHost joins two groups with the same addresses, and sees
-// that one ends without the other.
-func TestTwoGroupsShareAHost(t *testing.T) {
-	w := newWorld(t, 2, false, accepted, auth)
-	first := w.group
-	hosts := make([]*endpoint.Host, 2)
-	for i := range hosts {
-		err := w.Hosts[i].NS.Do(func() (err error) {
-			hosts[i], err = endpoint.NewHost(w.ip(i), endpoint.HostConfig{Auth: auth})
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { hosts[i].Close() })
-	}
-	w.hosts = hosts
-	one, errs := w.join(t, w.ctx, endpoint.MasterConfig{})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	w.serve(t, netip.MustParseAddr("10.77.254.2"), lab.StarGroupsIPv4, accepted, auth)
-	two, errs := w.join(t, w.ctx, endpoint.MasterConfig{VirtualQPN: 0x5000})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	for i := range two {
-		if a, b := one[i].Info(), two[i].Info(); a.IP != first || b.IP != w.group || b.QPN != 0x5000 {
-			t.Errorf("host %d is in %+v and %+v", i, a, b)
-		}
-		if e := next(t, w.ctx, two[i]); e.Kind != endpoint.Joined {
-			t.Errorf("host %d: %+v", i, e)
-		}
-	}
-	if err := two[0].Close(); err != nil {
-		t.Fatal(err)
-	}
-	if e := next(t, w.ctx, two[1]); e.Kind != endpoint.Ended || e.Why != envelope.Deleted {
-		t.Errorf("member of the deleted group: %+v", e)
-	}
-	for i := range one {
-		select {
-		case <-one[i].Over():
-			t.Errorf("host %d: the other group ended too", i)
-		default:
-		}
 	}
 }

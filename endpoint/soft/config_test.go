@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/rc"
 )
 
 func TestConfigRefused(t *testing.T) {
@@ -85,5 +87,19 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("open %s: %v, want %q", name, err, want)
 		}
+	}
+}
+
+func TestEveryStatusOfTheMachineIsTranslated(t *testing.T) {
+	seen := make(map[endpoint.Status]rc.Status)
+	for s := rc.Success; !strings.HasPrefix(s.String(), "Status("); s++ {
+		e, ok := statuses[s]
+		if o, twice := seen[e]; !ok || twice {
+			t.Errorf("%v becomes %v (%v), as does %v", s, e, ok, o)
+		}
+		seen[e] = s
+	}
+	if len(seen) != len(statuses) {
+		t.Errorf("%d statuses translated, the machine has %d", len(statuses), len(seen))
 	}
 }

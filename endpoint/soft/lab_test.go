@@ -219,3 +219,45 @@ func TestConnectNobodyAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestManyQPs has several queue pairs of one device send at once, and loses
+// some of their packets.
+func TestManyQPs(t *testing.T) {
+	const n, size = 8, 256 << 10
+	p := newPair(t, pairConfig{pathMTU: 1024, memory: n * size, device: Config{Loss: 0.002, Seed: 7}, qp: endpoint.QPConfig{Timeout: 10}})
+	fill(p.send.Bytes(), 1)
+	qps := []endpoint.QP{p.qp[0]}
+	for len(qps) < n {
+		var q [2]endpoint.QP
+		for i := range q {
+			var err error
+			if q[i], err = p.dev[i].CreateQP(endpoint.QPConfig{SQPSN: endpoint.RandomPSN(), Timeout: 10}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range q {
+			peer := q[1-i].Info()
+			if err := q[i].Connect(p.ctx, endpoint.Remote{IP: peer.IP, QPN: peer.QPN, PathMTU: 1024, RQPSN: peer.SQPSN}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		qps = append(qps, q[0])
+	}
+	for i, q := range qps {
+		_, err := q.PostSend(endpoint.SendWR{
+			ID: uint64(i), Op: endpoint.Write, Local: endpoint.Segment{MR: p.send, Offset: i * size, Len: size},
+			RemoteAddr: p.recv.Addr() + uint64(i*size), RKey: p.recv.RKey(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, q := range qps {
+		if c := poll(t, p.ctx, q, 1)[0]; c.ID != uint64(i) || c.QPN != q.Info().QPN {
+			t.Errorf("queue pair %d: %+v", i, c)
+		}
+	}
+	if !bytes.Equal(p.send.Bytes(), p.recv.Bytes()) {
+		t.Error("other bytes arrived")
+	}
+}

@@ -1,0 +1,60 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+// TestEventsKeepTheNewest has nobody read events.
+func TestEventsKeepTheNewest(t *testing.T) {
+	g := newGroup()
+	for i := range 3 * eventRoom {
+		g.masterEvent(envelope.Event{Kind: envelope.MemberGone, Why: envelope.Left, Done: i})
+	}
+	g.masterEvent(envelope.Event{Kind: envelope.GroupGone, Why: envelope.Failed})
+	select {
+	case <-g.Over():
+	default:
+		t.Error("the group is not over")
+	}
+	var last Event
+	n := 0
+	for ; len(g.events) > 0; n++ {
+		last = <-g.Events()
+	}
+	if n != eventRoom || last.Kind != Failed {
+		t.Errorf("%d events, the last is %v", n, last.Kind)
+	}
+}
+
+func TestWhyBecomesKind(t *testing.T) {
+	for why, want := range map[envelope.Why]EventKind{
+		envelope.Deleted: Ended, envelope.Expired: Ended, envelope.Replaced: Ended, envelope.Left: Ended,
+		envelope.Removed: Ended, envelope.Evicted: Evicted, envelope.Failed: Failed,
+	} {
+		g := newGroup()
+		g.memberEvent(envelope.Event{Kind: envelope.GroupGone, Why: why})
+		if e := <-g.Events(); e.Kind != want || e.Why != why {
+			t.Errorf("%v: %+v", why, e)
+		}
+	}
+}
+
+func TestEveryStatusHasWords(t *testing.T) {
+	for s, text := range statusText {
+		if strings.HasPrefix(s.String(), "status ") || s != Success && s != GeneralErr && text[1] == "" {
+			t.Errorf("status %d: %q", uint8(s), text)
+		}
+	}
+	if (Completion{}).Err() != nil {
+		t.Error("success is an error")
+	}
+	if got := Status(200).String(); got != "status 200" {
+		t.Errorf("an unknown status is %q", got)
+	}
+}
