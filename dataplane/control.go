@@ -236,9 +236,8 @@ func (c *control) event(e mcast.Event) {
 func (c *control) linksChanged() {
 	for _, p := range c.w.ports {
 		up := c.locator.Up(p.ifindex)
-		var was, lost bool
+		var lost bool
 		if !c.w.do(func() {
-			was = !p.down
 			switch {
 			case p.gone:
 				up = false
@@ -251,6 +250,8 @@ func (c *control) linksChanged() {
 		}) {
 			return
 		}
+		was := p.saidUp
+		p.saidUp = up
 		switch {
 		case lost:
 			c.notify(true, "port is gone: its interface was deleted or moved away; should it come back, restart gleamd", "port", p.name)
@@ -298,7 +299,7 @@ func (c *control) register(reg envelope.Registration) error {
 	}
 	var problem *envelope.Problem
 	if errors.As(err, &problem) {
-		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %v", reg.Group, problem)}
+		return &api.Error{Reason: problem.Reason.String(), Message: problem.Error()}
 	}
 	return err
 }

@@ -4,13 +4,9 @@
 package dataplane
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/vishvananda/netlink"
-
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -25,9 +21,10 @@ type port struct {
 	vlan    uint16 // VID of group frames sent here; 0 untagged
 	prog    *bpf.PortProgram
 	socks   []*xsk.Socket // one for each RX queue; the first one transmits
+	saidUp  bool          // what the operator was last told; the control loop's
 	// ---- the worker's
-	down     bool // also if gone
-	gone     bool // the interface has vanished, and the sockets are closed
+	down     bool       // no carrier, disabled, or gone
+	gone     bool       // the interface has vanished, and the sockets are closed
 	tx       []xsk.Desc // staged in this batch; never more than the TX ring has room for
 	rxFrames uint64
 	txFrames uint64
@@ -36,22 +33,16 @@ type port struct {
 // openPort attaches the XDP program to the interface named in c and binds an
 // AF_XDP socket to each of its receive queues.
 func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *xsk.Umem) (_ *port, err error) {
-	link, err := netlink.LinkByName(c.Name)
+	link, queues, err := findPort(c)
 	if err != nil {
-		var missing netlink.LinkNotFoundError
-		if errors.As(err, &missing) {
-			return nil, fmt.Errorf("port %s: there is no interface of this name here: %s", c.Name, interfaceHint())
-		}
-		return nil, fmt.Errorf("port %s: %w", c.Name, err)
+		return nil, err
 	}
 	a := link.Attrs()
-	if len(a.HardwareAddr) != 6 {
-		return nil, fmt.Errorf("port %s: not an Ethernet interface (%s): group packets need one", c.Name, link.Type())
-	}
 	p := &port{
 		name: c.Name, ifindex: a.Index, mac: rocev2.MAC(a.HardwareAddr), mtu: a.MTU, vlan: uint16(c.VLAN),
-		down: !carries(a),
+		down: !locate.Running(a),
 	}
+	p.saidUp = !p.down
 	defer func() {
 		if err != nil {
 			p.close()
@@ -59,12 +50,6 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 	}()
 	if p.prog, err = steering.Attach(p.ifindex, p.name, bpfMode(cfg.XDP.Mode)); err != nil {
 		return nil, err
-	}
-	queues := c.Queues
-	if queues == nil {
-		for q := range max(1, a.NumRxQueues) {
-			queues = append(queues, q)
-		}
 	}
 	for _, q := range queues {
 		s, err := xsk.Open(umem, xsk.Config{
@@ -115,18 +100,3 @@ func (w *worker) lose(p *port) {
 
 // txRoom returns how many more frames can be staged for p in this batch.
 func (p *port) txRoom() int { return p.socks[0].TxRoom() - len(p.tx) }
-
-// interfaceHint lists the Ethernet interfaces that do exist.
-func interfaceHint() string {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return "look at `ip link`"
-	}
-	hint := "existing ones are"
-	for _, l := range links {
-		if len(l.Attrs().HardwareAddr) == 6 {
-			hint += " " + l.Attrs().Name
-		}
-	}
-	return hint
-}

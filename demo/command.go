@@ -32,7 +32,12 @@ It compares what arrived and what it cost, and takes the lab down. It needs
 root. The exit code is 1 if any receiver's bytes differ.`,
 		Example: `  gleam demo --size 16MiB --members 16 --loss 0.01 --op send
   gleam demo --file /etc/services --ipv6 -o json`,
-		Args:              cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UsageErrorf("demo takes no argument, but got %q: name the file to send by --file", args[0])
+			}
+			return nil
+		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
@@ -107,7 +112,7 @@ The lab %[1]s stays up, with gleamd in it; the endpoints are gone, and the group
   %[2]s --socket %[3]s port list
   %[2]s --socket %[3]s stats
   ip netns exec %[1]s-sw bridge link          # the switch; hosts are %[1]s-h1, …
-  ip netns exec %[1]s-h1 ping -c 1 10.77.0.2
+  ip netns exec %[1]s-h1 ip neigh             # who answered for the group: the switch
 Remove it with
   %[2]s demo --remove %[1]s`, res.Kept, self, socket, res.Group)
 }

@@ -56,7 +56,15 @@ func (l *Locator) Close() { l.h.Close() }
 // Up reports whether an interface exists, is enabled and has a carrier.
 func (l *Locator) Up(ifindex int) bool {
 	link, err := l.h.LinkByIndex(ifindex)
-	return err == nil && link.Attrs().Flags&net.FlagUp != 0 && link.Attrs().OperState != netlink.OperDown
+	return err == nil && Running(link.Attrs())
+}
+
+// Running reports whether an interface is enabled and has a carrier. Not every
+// driver has an operational state beside its carrier; the kernel has IFF_RUNNING
+// for them all.
+func Running(a *netlink.LinkAttrs) bool {
+	const want = unix.IFF_UP | unix.IFF_RUNNING
+	return a.RawFlags&want == want
 }
 
 // Locate returns the place of the member with address ip. It does not wait:
