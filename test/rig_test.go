@@ -21,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -259,6 +260,25 @@ func (r *rig) same(from int) {
 			r.t.Errorf("%s does not have the bytes of %s", h.Name, r.hosts[from].Name)
 		}
 	}
+}
+
+// ports returns the switch's ports.
+func (r *rig) ports() []api.Port {
+	r.t.Helper()
+	list, err := r.engine.Ports()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return list
+}
+
+// testAuth has the key of the switch's configuration.
+func testAuth() envelope.Auth {
+	key := make([]byte, 32)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	return envelope.Auth{Keys: envelope.Keys{1: key}, Send: 1}
 }
 
 // stats returns the switch's totals.
