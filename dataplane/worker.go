@@ -90,6 +90,11 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	// Half of the frames may wait to be received into, shared evenly: the other
 	// half is for copies and feedback.
 	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/len(socks))
+	// From Attach on packets come: what finds no frame before run is lost, such as
+	// the only ARP request of a host that has been waiting for us.
+	for _, s := range socks {
+		w.refill(s)
+	}
 	return w, nil
 }
 
