@@ -36,19 +36,6 @@ func TestWriteReachesAll(t *testing.T) {
 	}
 }
 
-// Hosts that tag their group frames get tagged copies where the port's
-// configuration says so.
-func TestTaggedFrames(t *testing.T) {
-	r := newRig(t, rigConfig{
-		star:   lab.StarConfig{Hosts: 3},
-		device: func(_ int, c *soft.Config) { c.VLAN = &soft.VLAN{ID: 100, PCP: 3} },
-	})
-	r.join()
-	r.fill(0)
-	r.write(0, 100_000)
-	r.same(0)
-}
-
 // 1 % loss at every host in both directions: all bytes arrive, one completion
 // for each message.
 func TestLoss(t *testing.T) {

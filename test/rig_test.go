@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,10 +35,17 @@ const (
 	timeout    = 60 * time.Second
 )
 
+var (
+	group4 = netip.MustParseAddr("10.77.254.1")
+	group6 = netip.MustParseAddr("fd77::6c65:1")
+)
+
 // rigConfig says what to build. Fields left zero take what the demo takes.
 type rigConfig struct {
 	star    lab.StarConfig
 	config  string // lines added to the switch's configuration
+	rings   string // its umem and rings; empty: some that are enough
+	vlan    int    // of every port; 0 none
 	device  func(host int, c *soft.Config)
 	qp      func(host int, c *endpoint.QPConfig)
 	v6      bool
@@ -93,9 +101,9 @@ func newRig(t testing.TB, c rigConfig) *rig {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
-	r := &rig{t: t, ctx: ctx, c: c, star: labtest.Star(t, c.star), group: netip.MustParseAddr("10.77.254.1"), notes: &notes{}}
+	r := &rig{t: t, ctx: ctx, c: c, star: labtest.Star(t, c.star), group: group4, notes: &notes{}}
 	if c.v6 {
-		r.group = netip.MustParseAddr("fd77::6c65:1")
+		r.group = group6
 	}
 	r.start()
 	for i, h := range r.star.Hosts {
@@ -107,7 +115,17 @@ func newRig(t testing.TB, c rigConfig) *rig {
 // start runs the switch in its namespace.
 func (r *rig) start() {
 	r.t.Helper()
-	text := r.star.Config() + "umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
+	text := r.star.Config()
+	if r.c.vlan > 0 {
+		for _, p := range r.star.Ports {
+			text = strings.Replace(text, "name: "+p+"\n", fmt.Sprintf("name: %s\n    vlan: %d\n", p, r.c.vlan), 1)
+		}
+	}
+	rings := r.c.rings
+	if rings == "" {
+		rings = "umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"
+	}
+	text += rings +
 		"envelope: {keys: [{id: 1, secret: \"hex:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}]}\n" + r.c.config
 	cfg, err := config.Parse("test.yaml", []byte(text))
 	if err != nil {
