@@ -4,6 +4,7 @@
 package demo
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -80,4 +81,18 @@ func mapFile(name string) ([]byte, error) {
 func digest(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
+}
+
+// samePrefix returns how many bytes a and b, of the same length, have in common
+// before they differ.
+func samePrefix(a, b []byte) int {
+	const block = 64 << 10
+	at := 0
+	for at+block <= len(a) && bytes.Equal(a[at:at+block], b[at:at+block]) {
+		at += block
+	}
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	return at
 }

@@ -41,8 +41,8 @@ type Result struct {
 type Receiver struct {
 	Name    string  `json:"name"`
 	IP      string  `json:"ip"`
-	OK      bool    `json:"ok"` // its bytes are the source's
-	Bytes   int64   `json:"bytes"`
+	OK      bool    `json:"ok"`    // its bytes are the source's
+	Bytes   int64   `json:"bytes"` // that have arrived, by completions; for op write, that are right from the start on
 	SHA256  string  `json:"sha256"`
 	Seconds float64 `json:"seconds"` // until it had the last byte; for op write, which receivers cannot see, until the sender's completion
 	Goodput float64 `json:"goodput"` // bytes per second

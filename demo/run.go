@@ -365,8 +365,10 @@ func all(n int, f func(i int) error) error {
 
 // receiver looks at what h has.
 func (r *run) receiver(h *host, b *inbox, seconds float64) Receiver {
-	v := Receiver{Name: h.Name, IP: h.ip.String(), Bytes: r.plan.total, Seconds: seconds, SHA256: digest(h.mem)}
-	if r.plan.op != endpoint.Write {
+	v := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: seconds, SHA256: digest(h.mem)}
+	if r.plan.op == endpoint.Write { // nothing tells a receiver of a WRITE: look
+		v.Bytes = int64(samePrefix(h.mem, r.data.bytes))
+	} else {
 		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.since).Seconds()
 	}
 	v.OK = v.SHA256 == r.data.sum && v.Bytes == r.plan.total
