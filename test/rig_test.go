@@ -11,7 +11,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +172,13 @@ func (r *rig) open(i int, h lab.Host) *rigHost {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { x.dev.Close() })
+	r.equip(i, x)
+	return x
+}
+
+// equip gives host i a region and a queue pair.
+func (r *rig) equip(i int, x *rigHost) {
+	r.t.Helper()
 	var err error
 	if x.mr, err = x.dev.RegisterMemory(make([]byte, r.c.memory), r.base(i), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
 		r.t.Fatal(err)
@@ -184,7 +193,20 @@ func (r *rig) open(i int, h lab.Host) *rigHost {
 	if x.qp, err = x.dev.CreateQP(qc); err != nil {
 		r.t.Fatal(err)
 	}
-	return x
+}
+
+// another returns a rig for one more group on the same switch: some of the
+// hosts, each with a region and queue pair of its own beside the first ones.
+func (r *rig) another(group netip.Addr, hosts ...int) *rig {
+	r.t.Helper()
+	o := *r
+	o.group, o.hosts = group, nil
+	for _, i := range hosts {
+		x := *r.hosts[i]
+		r.equip(i, &x)
+		o.hosts = append(o.hosts, &x)
+	}
+	return &o
 }
 
 // base is the virtual address of host i's region: another one at every host.
@@ -232,8 +254,14 @@ func (r *rig) fill(i int) []byte {
 // waits for one completion each.
 func (r *rig) write(from, message int) {
 	r.t.Helper()
+	r.complete(r.hosts[from], r.post(from, message))
+}
+
+// post hands host from's region to its queue pair, message bytes at a time, and
+// returns how many messages there are.
+func (r *rig) post(from, message int) (n int) {
+	r.t.Helper()
 	h := r.hosts[from]
-	n := 0
 	for off := 0; off < h.mr.Len(); off += message {
 		wr := endpoint.SendWR{
 			ID: uint64(n), Op: endpoint.Write, Local: endpoint.Segment{MR: h.mr, Offset: off, Len: min(message, h.mr.Len()-off)},
@@ -244,7 +272,7 @@ func (r *rig) write(from, message int) {
 		}
 		n++
 	}
-	r.complete(h, n)
+	return n
 }
 
 // complete waits for n completions of h, in order and without error.
@@ -268,6 +296,74 @@ func (r *rig) complete(h *rigHost, n int) {
 			got++
 		}
 	}
+}
+
+// joinByMaster connects all hosts to the group by the envelope protocol, host 0
+// being the master, and returns their groups.
+func (r *rig) joinByMaster(change func(*endpoint.MasterConfig)) []*endpoint.Group {
+	r.t.Helper()
+	groups, err := r.tryMaster(change)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return groups
+}
+
+// tryMaster is joinByMaster that may fail; the error is the master's.
+func (r *rig) tryMaster(change func(*endpoint.MasterConfig)) ([]*endpoint.Group, error) {
+	r.t.Helper()
+	local := func(h *rigHost) endpoint.Local {
+		return endpoint.Local{Device: h.dev, QP: h.qp, Memory: h.mr, HostConfig: endpoint.HostConfig{Auth: testAuth(), Deadline: 10 * time.Second}}
+	}
+	first := r.hosts[0]
+	var ln net.Listener
+	at := netip.AddrPortFrom(first.ip, 7001).String()
+	if err := first.NS.Do(func() (err error) { ln, err = net.Listen("tcp", at); return err }); err != nil {
+		r.t.Fatal(err)
+	}
+	defer ln.Close()
+	c := endpoint.MasterConfig{
+		Local: local(first), Listener: ln, Members: len(r.hosts) - 1, GroupIP: r.group, VirtualQPN: virtualQPN,
+		PathMTU: r.c.pathMTU, WindowBase: groupBase,
+	}
+	if change != nil {
+		change(&c)
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	groups, errs := make([]*endpoint.Group, len(r.hosts)), make([]error, len(r.hosts))
+	var wg sync.WaitGroup
+	for i, h := range r.hosts {
+		wg.Go(func() {
+			errs[i] = h.NS.Do(func() (err error) {
+				if i == 0 {
+					groups[i], err = endpoint.Master(ctx, c)
+				} else {
+					groups[i], err = endpoint.Member(ctx, endpoint.MemberConfig{Local: local(h), Master: at})
+				}
+				return err
+			})
+			if i == 0 && errs[0] != nil {
+				cancel() // nobody to wait for
+			}
+		})
+	}
+	wg.Wait()
+	for i, g := range groups {
+		if g != nil {
+			r.t.Cleanup(func() { g.Close() })
+		} else if i > 0 && errs[0] == nil {
+			r.t.Fatalf("%s: %v", r.hosts[i].Name, errs[i])
+		}
+	}
+	return groups, errs[0]
+}
+
+// said reports whether the switch has said something that contains text.
+func (r *rig) said(text string) bool {
+	r.notes.Lock()
+	defer r.notes.Unlock()
+	return slices.ContainsFunc(r.notes.lines, func(l string) bool { return strings.Contains(l, text) })
 }
 
 // same checks that every host but from has from's bytes.
