@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-const goodHex = "000102030405060708090a0b0c0d0e0f"
+const goodHex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
 // minimal is the shortest valid file.
 const minimal = "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\n"

@@ -117,7 +117,7 @@ func TestSecretFiles(t *testing.T) {
 		"plain":   {goodHex + "\n", 0o600, ""},
 		"prefix":  {" hex:" + goodHex, 0o640, ""},
 		"open":    {goodHex, 0o604, "open to everyone (mode 0604); run: chmod 600 "},
-		"short":   {goodHex[2:], 0o600, "secret has 15 bytes; want 16 to 256"},
+		"short":   {goodHex[2:], 0o600, "secret has 31 bytes; want 32 to 256"},
 		"long":    {strings.Repeat("00", 257), 0o600, "secret has 257 bytes"},
 		"big":     {strings.Repeat("00", 3000), 0o600, "6000 bytes long"},
 		"text":    {"correct horse battery", 0o600, "not an even number of hexadecimal digits"},
@@ -145,7 +145,7 @@ func TestSecretFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := c.Envelope.Keys[0].Secret.Bytes(); len(got) != 16 || got[15] != 0x0f {
+				if got := c.Envelope.Keys[0].Secret.Bytes(); len(got) != 32 || got[31] != 0x1f {
 					t.Errorf("secret is %x", got)
 				}
 				return

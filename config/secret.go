@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Secret lengths in bytes. 16 is what SP 800-107 §5.3.2 asks of an HMAC key for
-// 128 bits of strength.
+// Secret lengths in bytes. An HMAC key should not be shorter than the hash's
+// output (RFC 2104 §3), which is what the envelope protocol asks for.
 const (
-	SecretMin = 16
+	SecretMin = 32
 	SecretMax = 256
 )
 
