@@ -60,10 +60,14 @@ type API struct {
 	Mode   fs.FileMode `yaml:"mode"` // permission bits of the socket
 }
 
-// Limits bound the group table.
+// Limits bound the group table and what a port may bring.
 type Limits struct {
 	Groups          int `yaml:"groups"`
 	MembersPerGroup int `yaml:"members_per_group"`
+	// The most packets a second that are taken from one port; 0 means no limit.
+	NAKs       int `yaml:"naks_per_port"`       // NAK, RNR NAK and CNP
+	Envelopes  int `yaml:"envelopes_per_port"`  // registration
+	Neighbours int `yaml:"neighbours_per_port"` // ARP requests and neighbour solicitations
 }
 
 // XDP says how programs and sockets attach to the ports.
@@ -145,7 +149,7 @@ func Default() *Config {
 	return &Config{
 		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660},
-		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024},
+		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},

@@ -117,7 +117,7 @@ func TestEveryKeyArrives(t *testing.T) {
 	dir := t.TempDir()
 	referenceIn(t, dir)
 	got, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
-ports: [{name: a, queues: [3, 1]}]
+ports: [{name: a, queues: [3, 1], vlan: 10}]
 group_prefixes: [fd00::/96]
 envelope:
   udp_port: 5000
@@ -125,7 +125,7 @@ envelope:
   lease_max: 1m30s
   locate_timeout: 500ms
 api: {socket: /tmp/s, mode: 0600}
-limits: {groups: 5, members_per_group: 6}
+limits: {groups: 5, members_per_group: 6, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
 xdp: {mode: generic, zero_copy: always}
 umem: {frames: 1024, frame_size: 2048}
 rings: {rx: 64, tx: 128, fill: 256, completion: 512}
@@ -137,14 +137,14 @@ log: {level: error, format: json}
 	}
 	secret := mustSecret(t)
 	want := &Config{
-		Ports:         []Port{{Name: "a", Queues: []int{1, 3}}},
+		Ports:         []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10}},
 		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
 		Envelope: Envelope{
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
 			Keys: []Key{{ID: 7, Secret: secret}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
 		},
 		API:    API{Socket: "/tmp/s", Mode: 0o600},
-		Limits: Limits{Groups: 5, MembersPerGroup: 6},
+		Limits: Limits{Groups: 5, MembersPerGroup: 6, NAKs: 7, Envelopes: 8, Neighbours: 9},
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
 		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},

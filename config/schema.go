@@ -30,7 +30,10 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		field{"limits", func(v value) {
 			d.mapping(v,
 				field{"groups", d.int(&c.Limits.Groups, 1, 1<<20)},
-				field{"members_per_group", d.int(&c.Limits.MembersPerGroup, 2, 1<<16-1)})
+				field{"members_per_group", d.int(&c.Limits.MembersPerGroup, 2, 1<<16-1)},
+				field{"naks_per_port", d.int(&c.Limits.NAKs, 0, 1e9)},
+				field{"envelopes_per_port", d.int(&c.Limits.Envelopes, 0, 1e9)},
+				field{"neighbours_per_port", d.int(&c.Limits.Neighbours, 0, 1e9)})
 		}},
 		field{"xdp", func(v value) {
 			d.mapping(v,

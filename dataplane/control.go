@@ -299,7 +299,7 @@ func (c *control) register(reg envelope.Registration) error {
 	}
 	var problem *envelope.Problem
 	if errors.As(err, &problem) {
-		return &api.Error{Reason: problem.Reason.String(), Message: problem.Error()}
+		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %v", reg.Group, problem)}
 	}
 	return err
 }

@@ -25,6 +25,8 @@ const (
 	DropNotGroup            // steered here but of no kind the worker serves
 	DropTooLong             // in several buffers, or longer than a frame holds
 	DropBadUDPChecksum      // an envelope whose UDP checksum is wrong
+	DropWrongPlace          // a member's packet from another port or MAC address than the member's
+	DropRateLimit           // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
 	numDrops
 )
 
@@ -39,6 +41,8 @@ var dropNames = [numDrops]string{
 	DropNotGroup:       "not_for_group",
 	DropTooLong:        "frame_too_long",
 	DropBadUDPChecksum: "bad_udp_checksum",
+	DropWrongPlace:     "wrong_place",
+	DropRateLimit:      "rate_limit",
 }
 
 // String returns the name under which d is counted.

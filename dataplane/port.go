@@ -28,6 +28,8 @@ type port struct {
 	tx       []xsk.Desc // staged in this batch; never more than the TX ring has room for
 	rxFrames uint64
 	txFrames uint64
+	// What a host may bring of packets that cost others something.
+	naks, envelopes, neighbours bucket
 }
 
 // openPort attaches the XDP program to the interface named in c and binds an
@@ -43,6 +45,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		down: !locate.Running(a),
 	}
 	p.saidUp = !p.down
+	p.naks, p.envelopes, p.neighbours = newBucket(cfg.Limits.NAKs), newBucket(cfg.Limits.Envelopes), newBucket(cfg.Limits.Neighbours)
 	defer func() {
 		if err != nil {
 			p.close()

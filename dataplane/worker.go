@@ -264,10 +264,8 @@ func (w *worker) input(pi int, d xsk.Desc) {
 	switch w.frame.Kind {
 	case rocev2.KindRoCE:
 		keep = w.roce(pi, d)
-	case rocev2.KindARP, rocev2.KindICMPv6:
-		w.neighbour(pi)
-	case rocev2.KindUDP:
-		w.envelope(pi)
+	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP:
+		w.control(pi)
 	default:
 		w.count.drop[DropNotGroup]++
 	}
@@ -281,11 +279,21 @@ func (w *worker) input(pi int, d xsk.Desc) {
 func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
-	if id, ok := w.sw.Lookup(p.Group); ok && !w.room(id) {
-		w.flush() // completions may have come
-		if !w.room(id) {
-			w.countNoRoom()
+	if id, ok := w.sw.Lookup(p.Group); ok {
+		if !w.atHome(id, pi, p.Src) {
+			w.count.drop[DropWrongPlace]++
 			return false
+		}
+		if negative(p) && !w.ports[pi].naks.take(w.now) {
+			w.count.drop[DropRateLimit]++
+			return false
+		}
+		if !w.room(id) {
+			w.flush() // completions may have come
+			if !w.room(id) {
+				w.countNoRoom()
+				return false
+			}
 		}
 	}
 	w.countInput(p.Op)
@@ -309,6 +317,19 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 		}
 	}
 	return used
+}
+
+// control serves what is not RoCEv2, as fast as the port's limit allows.
+func (w *worker) control(pi int) {
+	switch p := w.ports[pi]; {
+	case w.frame.Kind == rocev2.KindUDP && !p.envelopes.take(w.now),
+		w.frame.Kind != rocev2.KindUDP && !p.neighbours.take(w.now):
+		w.count.drop[DropRateLimit]++
+	case w.frame.Kind == rocev2.KindUDP:
+		w.envelope(pi)
+	default:
+		w.neighbour(pi)
+	}
 }
 
 // advance fires the core's deadlines.

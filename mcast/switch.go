@@ -67,6 +67,16 @@ func (s *Switch) Lookup(ip netip.Addr) (GroupID, bool) {
 	return GroupID(v), ok
 }
 
+// Member returns the member of group id with address ip, live or not.
+func (s *Switch) Member(id GroupID, ip netip.Addr) (MemberID, bool) {
+	g := s.group(id)
+	if g == nil {
+		return 0, false
+	}
+	v, ok := g.byIP.get(keyOf(ip))
+	return MemberID(v), ok
+}
+
 // UnknownGroups returns how many packets were for no group. All other drops
 // are counted in the group's Counters.
 func (s *Switch) UnknownGroups() uint64 { return s.unknown }

@@ -1,0 +1,66 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// atHome reports whether a packet of group id in w.frame that says it is from
+// src came from where src lives: its port, and its MAC address or its router's.
+// RoCEv2 has no authentication: without this any host could acknowledge for
+// another, or write into a group. Strangers are left to the core, which counts
+// them.
+func (w *worker) atHome(id mcast.GroupID, pi int, src netip.Addr) bool {
+	m, ok := w.sw.Member(id, src)
+	if !ok {
+		return true
+	}
+	g := &w.groups[id]
+	l := &g.legs[g.members[m].leg]
+	return l.port == pi && l.mac == w.frame.Eth().Src()
+}
+
+// negative reports whether p is a packet that makes a source slow down or send
+// again, and of which a host therefore may send only so many.
+func negative(p *mcast.Packet) bool {
+	return p.Op == rocev2.CNP || p.Op == rocev2.Acknowledge && p.Syndrome.Kind() != rocev2.KindACK
+}
+
+// bucket is a token bucket: rate packets a second, and as many at once as come
+// in burst. The zero value lets everything pass. It belongs to the worker.
+type bucket struct {
+	gap   time.Duration // between two packets at the full rate; 0: no limit
+	depth time.Duration // how far ahead of the rate a burst may run
+	next  time.Duration // when the bucket would be full again
+}
+
+// burstTime is how much of its rate a bucket lets pass at once.
+const burstTime = 100 * time.Millisecond
+
+// newBucket makes a bucket of rate packets a second; 0 means no limit.
+func newBucket(rate int) bucket {
+	if rate <= 0 {
+		return bucket{}
+	}
+	gap := time.Second / time.Duration(rate)
+	return bucket{gap: gap, depth: max(burstTime, 10*gap)}
+}
+
+// take reports whether one more packet may pass at time now.
+func (b *bucket) take(now time.Duration) bool {
+	if b.gap == 0 {
+		return true
+	}
+	next := max(b.next, now) + b.gap
+	if next-now > b.depth {
+		return false
+	}
+	b.next = next
+	return true
+}
