@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -299,7 +300,7 @@ func (c *control) register(reg envelope.Registration) error {
 	}
 	var problem *envelope.Problem
 	if errors.As(err, &problem) {
-		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %v", reg.Group, problem)}
+		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))}
 	}
 	return err
 }

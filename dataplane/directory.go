@@ -66,7 +66,8 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		g = &group{id: d.ids[len(d.ids)-1]}
 	}
 	spec, table := d.specOf(g.id, r, places)
-	if limit := d.capacity(table.need); len(table.legs) > limit {
+	var limit int
+	if d.w.do(func() { limit = d.w.capacity(table.need) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	var err error
@@ -132,20 +133,6 @@ func (d *directory) locateAll(r *envelope.Registration) ([]locate.Location, enve
 		}
 	}
 	return places, verdict
-}
-
-// capacity returns how many members a group may have whose members are behind
-// these ports: for more, worker.room could never find room for one packet, and
-// the group would starve. Half of the frames may be with the kernel to receive
-// into. Where a port's TX ring is the limit, so many members may be behind it.
-func (d *directory) capacity(need []portNeed) int {
-	limit := d.w.umem.Frames()/2 - spareFeedback
-	for _, n := range need {
-		if ring := cap(d.w.ports[n.port].tx) - spareFeedback; n.frames > ring {
-			limit = min(limit, ring)
-		}
-	}
-	return limit
 }
 
 // headroom is what RoCEv2 adds to the path MTU within an IP packet at most:
@@ -260,6 +247,20 @@ func (t *groupTable) countNeed(ports int) {
 }
 
 // The following run on the worker.
+
+// capacity returns how many members a group may have whose members are behind
+// these ports: for more, room could never find room for one packet, and the
+// group would starve. Half of the frames may be with the kernel to receive into.
+// Where a port's TX ring is the limit, so many members may be behind it.
+func (w *worker) capacity(need []portNeed) int {
+	limit := w.umem.Frames()/2 - spareFeedback
+	for _, n := range need {
+		if ring := cap(w.ports[n.port].tx) - spareFeedback; n.frames > ring {
+			limit = min(limit, ring)
+		}
+	}
+	return limit
+}
 
 // put makes the core serve a group and takes over its tables.
 func (w *worker) put(spec mcast.GroupSpec, t groupTable) error {
