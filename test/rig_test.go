@@ -48,6 +48,7 @@ type rigConfig struct {
 	config  string // lines added to the switch's configuration
 	rings   string // its umem and rings; empty: some that are enough
 	vlan    int    // of every port; 0 none
+	oneArm  bool   // the bridge itself is the switch's only port
 	device  func(host int, c *soft.Config)
 	qp      func(host int, c *endpoint.QPConfig)
 	v6      bool
@@ -118,6 +119,9 @@ func newRig(t testing.TB, c rigConfig) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	text := r.star.Config()
+	if r.c.oneArm {
+		text = fmt.Sprintf("ports: [{name: %s}]\ngroup_prefixes: [%s, %s]\n", lab.StarBridge, lab.StarGroupsIPv4, lab.StarGroupsIPv6)
+	}
 	if r.c.vlan > 0 {
 		for _, p := range r.star.Ports {
 			text = strings.Replace(text, "name: "+p+"\n", fmt.Sprintf("name: %s\n    vlan: %d\n", p, r.c.vlan), 1)
@@ -183,7 +187,7 @@ func (r *rig) equip(i int, x *rigHost) {
 	if x.mr, err = x.dev.RegisterMemory(make([]byte, r.c.memory), r.base(i), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
 		r.t.Fatal(err)
 	}
-	qc := endpoint.QPConfig{LocalIP: x.ip, SQPSN: rocev2.PSN(0xFFFFF0 + i), RQPSN: rocev2.PSN(0x1000 * i)}
+	qc := endpoint.QPConfig{LocalIP: x.ip, SQPSN: rocev2.PSN(0xFFFFF0+i) & rocev2.PSNMask, RQPSN: rocev2.PSN(0x1000 * i)}
 	if r.c.psns != nil {
 		qc.SQPSN, qc.RQPSN = r.c.psns(i)
 	}

@@ -123,3 +123,11 @@ func until(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
+
+// seeOutgoing makes the tap see what the host sends as well.
+func (p *tap) seeOutgoing() {
+	p.t.Helper()
+	if err := unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 0); err != nil {
+		p.t.Fatal(err)
+	}
+}
