@@ -57,7 +57,8 @@ type Key struct {
 // API configures the Unix socket that gleam talks to.
 type API struct {
 	Socket string      `yaml:"socket"`
-	Mode   fs.FileMode `yaml:"mode"` // permission bits of the socket
+	Mode   fs.FileMode `yaml:"mode"`  // permission bits of the socket
+	Group  string      `yaml:"group"` // group of users that the socket belongs to, if there is such a group
 }
 
 // Limits bound the group table and what a port may bring.
@@ -148,7 +149,7 @@ const (
 func Default() *Config {
 	return &Config{
 		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
-		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660},
+		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},

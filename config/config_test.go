@@ -124,7 +124,7 @@ envelope:
   keys: [{id: 7, secret: "hex:`+goodHex+`"}, {id: 8, secret_file: gleam.key}]
   lease_max: 1m30s
   locate_timeout: 500ms
-api: {socket: /tmp/s, mode: 0600}
+api: {socket: /tmp/s, mode: 0600, group: wheel}
 limits: {groups: 5, members_per_group: 6, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
 xdp: {mode: generic, zero_copy: always}
 umem: {frames: 1024, frame_size: 2048}
@@ -143,7 +143,7 @@ log: {level: error, format: json}
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
 			Keys: []Key{{ID: 7, Secret: secret}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
 		},
-		API:    API{Socket: "/tmp/s", Mode: 0o600},
+		API:    API{Socket: "/tmp/s", Mode: 0o600, Group: "wheel"},
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, NAKs: 7, Envelopes: 8, Neighbours: 9},
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},

@@ -36,6 +36,7 @@ type daemon struct {
 	getenv         func(string) string
 	open           func(*config.Config, dataplane.Notify) (engine, error)
 	ports          func(*config.Config) []error // what is wrong with the interfaces; for --check
+	drop           func() error                 // privileges that are not needed any more
 }
 
 // usageError is an error in the command line.
@@ -127,8 +128,18 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer ln.Close()
+	said, err := giveTo(cfg.API.Socket, cfg.API.Group)
+	if err != nil {
+		return err
+	}
 	build := api.Build(started)
 	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid))
+	if said != "" {
+		log.Info(said, zap.String("socket", cfg.API.Socket))
+	}
+	if cfg.Envelope.Insecure {
+		log.Warn("envelope.insecure is set: whoever reaches a port can register and delete groups")
+	}
 	sugar := log.Sugar()
 	eng, err := d.open(cfg, func(warn bool, msg string, kv ...any) {
 		if warn {
@@ -139,6 +150,9 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if err := d.drop(); err != nil {
+		log.Warn("running with more privileges than needed", zap.Error(err))
 	}
 	err = d.serve(ctx, eng, ln, build, log)
 	if closing := eng.Close(); closing != nil {

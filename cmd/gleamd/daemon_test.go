@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -78,20 +80,31 @@ type bench struct {
 	openErr           error
 }
 
-const secret = "00112233445566778899aabbccddeeff"
+const secret = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// ownGroup is a group of users that whoever runs the test may give files to.
+func ownGroup(t *testing.T) string {
+	t.Helper()
+	g, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Name
+}
 
 func newBench(t *testing.T, extra string) *bench {
 	t.Helper()
 	b := &bench{dir: t.TempDir(), env: map[string]string{}, eng: &fakeEngine{Backend: apitest.Switch()}}
 	b.file, b.socket = filepath.Join(b.dir, "gleamd.yaml"), filepath.Join(b.dir, "s.sock")
 	text := "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {keys: [{id: 1, secret: \"hex:" + secret +
-		"\"}]}\napi: {socket: " + b.socket + "}\n" + extra
+		"\"}]}\napi: {socket: " + b.socket + ", group: " + ownGroup(t) + "}\n" + extra
 	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.stdout, b.stderr = &b.out, &b.err
 	b.getenv = func(k string) string { return b.env[k] }
 	b.ports = func(*config.Config) []error { return nil }
+	b.drop = func() error { return nil }
 	b.open = func(cfg *config.Config, say dataplane.Notify) (engine, error) {
 		if b.openErr != nil {
 			return nil, b.openErr

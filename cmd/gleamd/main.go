@@ -27,6 +27,7 @@ func main() {
 		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		open:  func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
 		ports: checkPorts,
+		drop:  dropPrivileges,
 	}
 	code := d.main(ctx, os.Args[1:])
 	stop()

@@ -1,0 +1,82 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+)
+
+// The real gleamd, built as it is shipped, runs with no more than the kept
+// capabilities in any thread, and still resolves members, reads counters and
+// ends cleanly.
+func TestPrivilegesAreDropped(t *testing.T) {
+	star := labtest.Star(t, lab.StarConfig{Hosts: 2})
+	dir := t.TempDir()
+	program := filepath.Join(dir, "gleamd")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build gleamd: %v\n%s", err, out)
+	}
+	socket, file := filepath.Join(dir, "s.sock"), filepath.Join(dir, "gleamd.yaml")
+	text := star.Config() + "envelope: {insecure: true}\napi: {socket: " + socket + ", group: daemon}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := star.Switch.Start(exec.Command(program, "-c", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := api.Dial(socket)
+	defer client.Close()
+	if err := client.WaitReady(t.Context()); err != nil {
+		t.Fatal(err, p.Output())
+	}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.PID()))
+	if err != nil || len(tasks) < 2 {
+		t.Fatalf("threads of gleamd: %v, %v", tasks, err)
+	}
+	for _, task := range tasks {
+		status, err := os.ReadFile(task)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for _, want := range []string{"CapEff:\t0000008000001000", "CapPrm:\t0000008000001000", "CapInh:\t0000000000000000", "NoNewPrivs:\t1"} {
+			if !strings.Contains(string(status), want) {
+				t.Errorf("%s lacks %q:\n%s", task, want, status)
+			}
+		}
+	}
+	if i, err := os.Stat(socket); err != nil || i.Mode().Perm() != 0o660 {
+		t.Errorf("socket %v, %v", i, err)
+	}
+	if ports, err := client.Ports(t.Context()); err != nil || len(ports) != 2 {
+		t.Errorf("ports %v, %v", ports, err)
+	}
+	err = client.Register(t.Context(), &api.Register{
+		Group: lab.StarGroupsIPv4.Addr().Next(), QPN: 0x4711, PMTU: 1024, Policy: "strict",
+		Members: []api.RegisterMember{{IP: star.Hosts[0].IPv4, QPN: 0x11}, {IP: star.Hosts[1].IPv4, QPN: 0x12}},
+	})
+	if err != nil {
+		t.Errorf("register: %v\n%s", err, p.Output())
+	}
+	if err := p.Stop(testTimeout); err != nil {
+		t.Error(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}
