@@ -219,14 +219,20 @@ func (r *rig) base(i int) uint64 { return 0x7000_0000_0000 + uint64(i)<<32 }
 // join connects all hosts to the group and registers it by hand.
 func (r *rig) join() {
 	r.t.Helper()
+	r.connect()
+	if err := r.engine.Register(r.registration()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// connect connects all hosts to the group.
+func (r *rig) connect() {
+	r.t.Helper()
 	for _, h := range r.hosts {
 		to := endpoint.Remote{IP: r.group, QPN: virtualQPN, PathMTU: r.c.pathMTU, RQPSN: h.qp.Info().RQPSN}
 		if err := h.qp.Connect(r.ctx, to); err != nil {
 			r.t.Fatal(err)
 		}
-	}
-	if err := r.engine.Register(r.registration()); err != nil {
-		r.t.Fatal(err)
 	}
 }
 
