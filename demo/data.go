@@ -28,11 +28,7 @@ func load(o *Options) (*payload, error) {
 		if err != nil {
 			return nil, err
 		}
-		var seed [32]byte
-		for i := range 8 {
-			seed[i] = byte(o.Seed >> (8 * i))
-		}
-		_, _ = rand.NewChaCha8(seed).Read(b) // never fails
+		generate(b, o.Seed)
 		p.bytes = b
 	} else {
 		b, err := mapFile(o.File)
@@ -43,6 +39,15 @@ func load(o *Options) (*payload, error) {
 	}
 	p.sum = digest(p.bytes)
 	return p, nil
+}
+
+// generate fills b with bytes that follow from seed.
+func generate(b []byte, seed uint64) {
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	_, _ = rand.NewChaCha8(key).Read(b) // never fails
 }
 
 func (p *payload) close() error { return unix.Munmap(p.bytes) }

@@ -8,6 +8,7 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -29,8 +30,9 @@ type Options struct {
 	Loss        float64 // probability with which each packet is lost at each endpoint, in either direction
 	Seed        uint64  // of the losses and the generated data
 	IPv6        bool
+	Rotate      int           // make every member the source so many times, in place of one transfer
 	Keep        bool          // leave the lab up
-	Timeout     time.Duration // for each of the two transfers
+	Timeout     time.Duration // for each transfer
 	Gleamd      string        // path of the daemon; empty: beside this program, or in PATH
 }
 
@@ -58,6 +60,10 @@ func (o *Options) check() error {
 		return fmt.Errorf("--size %d: want 1 byte to 32GiB", o.Size)
 	case math.IsNaN(o.Loss) || o.Loss < 0 || o.Loss > 0.3:
 		return fmt.Errorf("--loss %v: want a probability from 0 to 0.3", o.Loss)
+	case o.Rotate < 0 || o.Rotate > 100:
+		return fmt.Errorf("--rotate %d: want how often every member is to be the source, up to 100", o.Rotate)
+	case o.Rotate > 0 && o.File != "":
+		return errors.New("--rotate with --file: every source sends bytes of its own, give a --size")
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %v: want more than 0", o.Timeout)
 	}

@@ -25,13 +25,14 @@ type Result struct {
 	Group        string  `json:"group"`
 
 	Receivers []Receiver `json:"receivers"`
-	Seconds   float64    `json:"seconds"`  // from the first post to the last completion at the sender
-	Messages  int        `json:"messages"` // completions at the sender, one each
+	Turns     []Turn     `json:"turns,omitempty"` // with --rotate; the counts below are then of all of them
+	Seconds   float64    `json:"seconds"`         // from the first post to the last completion at the sender
+	Messages  int        `json:"messages"`        // completions at the sender, one each
 
 	SenderLinkBytes        int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
 	SenderRetransmitted    uint64 `json:"sender_retransmitted_packets"`
 	Switch                 Switch `json:"switch"`
-	Unicast                Uni    `json:"unicast"`
+	Unicast                Uni    `json:"unicast"` // zero with --rotate
 	UnicastSenderLinkBytes int64  `json:"unicast_sender_link_bytes"`
 
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
@@ -74,13 +75,15 @@ func (r *Result) writeJSON(w io.Writer) error {
 // writeTable writes r for people.
 func (r *Result) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if r.Turns != nil {
+		fmt.Fprintf(t, "\nTURN\tSOURCE\tSHA-256\tALL OTHERS SAME\tSECONDS\n")
+		for i, v := range r.Turns {
+			fmt.Fprintf(t, "%d\t%s\t%.16s…\t%s\t%.2f\n", i+1, v.Source, v.SHA256, yes(v.OK), v.Seconds)
+		}
+	}
 	fmt.Fprintf(t, "\nRECEIVER\tADDRESS\tBYTES\tSHA-256\tSAME\tGOODPUT\n")
 	for _, v := range r.Receivers {
-		same := "yes"
-		if !v.OK {
-			same = "NO"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.16s…\t%s\t%s\n", v.Name, v.IP, v.Bytes, v.SHA256, same, rate(v.Goodput))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.16s…\t%s\t%s\n", v.Name, v.IP, v.Bytes, v.SHA256, yes(v.OK), rate(v.Goodput))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -99,12 +102,17 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "\nSENDER'S LINK\tBYTES\tOF PAYLOAD\tSECONDS\n")
 	fmt.Fprintf(t, "one group\t%d\t%s\t%.2f\n", r.SenderLinkBytes, times(r.SenderLinkBytes, r.PayloadBytes), r.Seconds)
-	fmt.Fprintf(t, "%d unicasts\t%d\t%s\t%.2f\n", len(r.Receivers), r.UnicastSenderLinkBytes,
-		times(r.UnicastSenderLinkBytes, r.PayloadBytes), r.Unicast.Seconds)
+	if r.Turns == nil {
+		fmt.Fprintf(t, "%d unicasts\t%d\t%s\t%.2f\n", len(r.Receivers), r.UnicastSenderLinkBytes,
+			times(r.UnicastSenderLinkBytes, r.PayloadBytes), r.Unicast.Seconds)
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	verdict := fmt.Sprintf("ok: %d receivers have the sender's bytes (%d messages, one completion each)", len(r.Receivers), r.Messages)
+	if r.Turns != nil {
+		verdict = fmt.Sprintf("ok: in each of %d turns all others have the source's bytes (%d messages, one completion each)", len(r.Turns), r.Messages)
+	}
 	if !r.OK {
 		verdict = "FAILED: not every receiver has the sender's bytes"
 	}
@@ -120,3 +128,10 @@ func times(n, of int64) string {
 }
 
 func rate(bytesPerSecond float64) string { return fmt.Sprintf("%.1f MB/s", bytesPerSecond/1e6) }
+
+func yes(ok bool) string {
+	if ok {
+		return "yes"
+	}
+	return "NO"
+}

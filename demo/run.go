@@ -24,6 +24,7 @@ import (
 const (
 	exchangePort = 4798                     // TCP, at which the master collects the members' connection states
 	groupBase    = uint64(0x5000_0000_0000) // of the group's WRITE window
+	outBase      = uint64(0x1000_0000_0000) // of what a host sends; nobody addresses it
 	keyID        = 1
 	joinTimeout  = 30 * time.Second
 	keptLease    = 10 * time.Minute // of the group in a lab that is kept: nobody is there to renew it
@@ -45,8 +46,10 @@ type host struct {
 	lab.Host
 	ip    netip.Addr
 	dev   *soft.Device
-	mem   []byte
-	mr    endpoint.MR
+	out   endpoint.MR // what it sends; nil for one that only receives
+	mr    endpoint.MR // what it receives into; nil for one that only sends
+	mem   []byte      // the bytes of mr
+	maps  [][]byte    // to be unmapped
 	group *endpoint.Group
 }
 
@@ -109,27 +112,32 @@ func (r *run) open(i int) (*host, error) {
 	if err := h.NS.Do(func() (err error) { h.dev, err = soft.Open(cfg); return err }); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
-	var err error
-	access := endpoint.Access(0)
-	buf := r.data.bytes
-	if i > 0 {
-		access = endpoint.LocalWrite | endpoint.RemoteWrite
-		if buf, err = anonymous(r.plan.total); err != nil {
-			return nil, errors.Join(err, h.dev.Close())
-		}
-		h.mem = buf
+	err := r.outgoing(h, i)
+	if err == nil && (i > 0 || r.o.Rotate > 0) {
+		err = r.incoming(h, i)
 	}
-	// Every host has its memory at another virtual address: the switch translates.
-	if h.mr, err = h.dev.RegisterMemory(buf, uint64(i)<<40, access); err != nil {
-		return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), h.dev.Close())
+	if err != nil {
+		h.close()
+		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
 	return h, nil
 }
 
+// incoming makes the region into which host i receives.
+func (r *run) incoming(h *host, i int) (err error) {
+	if h.mem, err = anonymous(r.plan.total); err != nil {
+		return err
+	}
+	h.maps = append(h.maps, h.mem)
+	// Every host has it at another virtual address: the switch translates.
+	h.mr, err = h.dev.RegisterMemory(h.mem, uint64(i+1)<<40, endpoint.LocalWrite|endpoint.RemoteWrite)
+	return err
+}
+
 func (h *host) close() {
 	h.dev.Close()
-	if h.mem != nil {
-		_ = unix.Munmap(h.mem)
+	for _, m := range h.maps {
+		_ = unix.Munmap(m)
 	}
 }
 
@@ -144,7 +152,11 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.o.Op, MessageSize: r.o.MessageSize, PathMTU: r.o.MTU,
 		Members: r.o.Members, Loss: r.o.Loss, Group: r.group.String(),
 	}
-	if err := r.byGroup(ctx, res); err != nil {
+	transfer := r.byGroup
+	if r.o.Rotate > 0 {
+		transfer = r.byTurns
+	}
+	if err := transfer(ctx, res); err != nil {
 		return nil, err
 	}
 	if !r.o.Keep {
@@ -154,10 +166,13 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 			}
 		}
 	}
-	if err := r.byUnicast(ctx, res); err != nil {
-		return nil, err
+	res.OK = true
+	if r.o.Rotate == 0 {
+		if err := r.byUnicast(ctx, res); err != nil {
+			return nil, err
+		}
+		res.OK = res.Unicast.OK
 	}
-	res.OK = res.Unicast.OK
 	for _, v := range res.Receivers {
 		res.OK = res.OK && v.OK
 	}
@@ -217,7 +232,7 @@ func (r *run) local(h *host) endpoint.Local {
 		QPConfig:   r.qpConfig(h),
 		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{keyID: r.stage.key}, Send: keyID}},
 	}
-	if h.mem != nil && r.plan.op != endpoint.Send {
+	if h.mr != nil && r.plan.op != endpoint.Send {
 		l.Memory = h.mr
 	}
 	return l
@@ -245,8 +260,8 @@ func (r *run) byGroup(ctx context.Context, res *Result) error {
 	window := r.hosts[0].group.Info().Window
 	sender := r.hosts[0].group.QP()
 	bar := r.say.begin("group", r.plan.total)
-	seconds, link, err := r.measure(ctx, boxes[1:], func() error {
-		return r.plan.send(ctx, sender, r.hosts[0].mr, window.Base, window.RKey, bar.add)
+	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
+		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, bar.add)
 	})
 	bar.end()
 	if err != nil {
@@ -256,11 +271,11 @@ func (r *run) byGroup(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	res.Seconds, res.SenderLinkBytes, res.Messages = seconds, link, r.plan.messages()
+	res.Seconds, res.SenderLinkBytes, res.Messages = m.seconds, m.linkBytes, r.plan.messages()
 	res.SenderRetransmitted = sender.Stats().Retransmitted
 	res.Switch = difference(before, after)
 	for i, h := range r.hosts[1:] {
-		res.Receivers = append(res.Receivers, r.receiver(h, boxes[i+1], seconds))
+		res.Receivers = append(res.Receivers, r.receiver(h, boxes[i+1], m.seconds, r.data.bytes, r.data.sum))
 	}
 	return nil
 }
@@ -285,18 +300,18 @@ func (r *run) byUnicast(ctx context.Context, res *Result) error {
 		out[i], boxes[i] = a, &inbox{plan: &r.plan, qp: b, mr: h.mr}
 	}
 	bar := r.say.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
-	seconds, link, err := r.measure(ctx, boxes, func() error {
+	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
 		return all(n, func(i int) error {
 			to := r.hosts[i+1].mr
-			return r.plan.send(ctx, out[i], r.hosts[0].mr, to.Addr(), to.RKey(), bar.add)
+			return r.plan.send(ctx, out[i], r.hosts[0].out, to.Addr(), to.RKey(), bar.add)
 		})
 	})
 	bar.end()
 	if err != nil {
 		return fmt.Errorf("unicasts: %w", err)
 	}
-	res.UnicastSenderLinkBytes = link
-	res.Unicast = Uni{OK: true, Seconds: seconds}
+	res.UnicastSenderLinkBytes = m.linkBytes
+	res.Unicast = Uni{OK: true, Seconds: m.seconds}
 	for _, h := range r.hosts[1:] {
 		res.Unicast.OK = res.Unicast.OK && digest(h.mem) == r.data.sum
 	}
@@ -321,37 +336,6 @@ func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err err
 	return qa, qb, nil
 }
 
-// measure runs send while the inboxes drain, and returns the seconds that send
-// took and the bytes on the sender's link.
-func (r *run) measure(ctx context.Context, boxes []*inbox, send func() error) (seconds float64, bytes int64, err error) {
-	for _, b := range boxes {
-		if err := b.prime(); err != nil {
-			return 0, 0, err
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	drained := make(chan error, 1)
-	go func() { drained <- all(len(boxes), func(i int) error { return boxes[i].drain(ctx) }) }()
-	first := r.hosts[0]
-	before, err := first.NS.LinkStats(first.Interface)
-	if err != nil {
-		return 0, 0, err
-	}
-	start := time.Now()
-	err = send()
-	seconds = time.Since(start).Seconds()
-	for _, b := range boxes {
-		b.since = start
-	}
-	if err != nil {
-		cancel()
-	}
-	err = errors.Join(err, <-drained) // what is complete at the sender is at the receivers: no long wait
-	after, statErr := first.NS.LinkStats(first.Interface)
-	return seconds, int64(after.TxBytes - before.TxBytes), errors.Join(err, statErr)
-}
-
 // all runs f for 0..n-1 at once and returns their errors.
 func all(n int, f func(i int) error) error {
 	errs := make([]error, n)
@@ -361,21 +345,6 @@ func all(n int, f func(i int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// receiver looks at what h has.
-func (r *run) receiver(h *host, b *inbox, seconds float64) Receiver {
-	v := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: seconds, SHA256: digest(h.mem)}
-	if r.plan.op == endpoint.Write { // nothing tells a receiver of a WRITE: look
-		v.Bytes = int64(samePrefix(h.mem, r.data.bytes))
-	} else {
-		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.since).Seconds()
-	}
-	v.OK = v.SHA256 == r.data.sum && v.Bytes == r.plan.total
-	if v.Seconds > 0 {
-		v.Goodput = float64(v.Bytes) / v.Seconds
-	}
-	return v
 }
 
 // explain adds to an error of the group's transfer what the switch knows.

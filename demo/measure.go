@@ -1,0 +1,66 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+)
+
+// measured is what one transfer took.
+type measured struct {
+	seconds   float64
+	linkBytes int64 // out of the sender, frames without FCS
+}
+
+// measure runs send, from the given host, while the inboxes drain.
+func (r *run) measure(ctx context.Context, from *host, boxes []*inbox, send func() error) (m measured, err error) {
+	for _, b := range boxes {
+		if err := b.prime(); err != nil {
+			return m, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() { drained <- all(len(boxes), func(i int) error { return boxes[i].drain(ctx) }) }()
+	before, err := from.NS.LinkStats(from.Interface)
+	if err != nil {
+		return m, err
+	}
+	start := time.Now()
+	err = send()
+	m.seconds = time.Since(start).Seconds()
+	for _, b := range boxes {
+		b.since = start
+	}
+	if err != nil {
+		cancel()
+		<-drained // its error is ours
+		return m, err
+	}
+	if err := <-drained; err != nil { // what is complete at the sender is at the receivers: no long wait
+		return m, err
+	}
+	after, err := from.NS.LinkStats(from.Interface)
+	m.linkBytes = int64(after.TxBytes - before.TxBytes)
+	return m, err
+}
+
+// receiver looks at what h has of the source's bytes, whose digest is sum.
+func (r *run) receiver(h *host, b *inbox, seconds float64, source []byte, sum string) Receiver {
+	v := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: seconds, SHA256: digest(h.mem)}
+	if r.plan.op == endpoint.Write { // nothing tells a receiver of a WRITE: look
+		v.Bytes = int64(samePrefix(h.mem, source))
+	} else {
+		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.since).Seconds()
+	}
+	v.OK = v.SHA256 == sum && v.Bytes == int64(len(source))
+	if v.Seconds > 0 {
+		v.Goodput = float64(v.Bytes) / v.Seconds
+	}
+	return v
+}
