@@ -58,18 +58,7 @@ root. The exit code is 1 if any receiver's bytes differ.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				err = res.writeJSON(env.Stdout)
-			} else {
-				err = res.writeTable(env.Stdout)
-			}
-			if res.Kept != "" {
-				tellKept(say, res)
-			}
-			if err == nil && !res.OK {
-				err = errors.New("not every receiver has the sender's bytes")
-			}
-			return err
+			return report(env, say, res, format)
 		},
 	}
 	f := c.Flags()
@@ -96,6 +85,22 @@ root. The exit code is 1 if any receiver's bytes differ.`,
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return c
+}
+
+// report prints a result. It is an error if any receiver's bytes differ.
+func report(env *cli.Env, say *progress, res *Result, format string) error {
+	write := res.writeTable
+	if format == "json" {
+		write = res.writeJSON
+	}
+	err := write(env.Stdout)
+	if res.Kept != "" {
+		tellKept(say, res)
+	}
+	if err == nil && !res.OK {
+		err = errors.New("not every receiver has the sender's bytes")
+	}
+	return err
 }
 
 func isTerminal(env *cli.Env) bool {
