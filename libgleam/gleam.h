@@ -1,0 +1,176 @@
+/* Copyright 2026 The Gleam Authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * libgleam: join an RDMA multicast group with a queue pair of your own.
+ *
+ * The library exchanges connection states between the members of a group and
+ * registers the group with the switch. It does not touch RDMA devices: the
+ * application creates its reliable connected queue pair, and modifies it to RTR
+ * and RTS toward the peer that gleam_join() names.
+ *
+ *     g = gleam_create(&attr);             describe the group, or where its master is
+ *     gleam_join(g, &qp, &mr, &peer, ms);  exchange: learn what to connect to
+ *     ibv_modify_qp(RTR), (RTS)            the application's part
+ *     gleam_connected(g, NULL);
+ *     gleam_wait(g, &window, ms);          registered: data may flow
+ *     ...
+ *     gleam_leave(g, ms); gleam_destroy(g);
+ *
+ * See gleam(3) and docs/APPLICATIONS.md.
+ */
+#ifndef GLEAM_H
+#define GLEAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A participation in one group. Functions may be called from any thread. */
+struct gleam_group;
+
+/* Functions that return int return 0 or a positive number if all is well, and a
+ * negative errno value if not; gleam_error() then has the cause and what to do:
+ *   -EINVAL     an argument, or the state, is not fit for the call
+ *   -ETIMEDOUT  the time given is over; the text says what was missing
+ *   -ENODATA    gleam_next_event: the group is over and all events are read
+ *   -EIO        everything else, such as a switch or a member that says no
+ */
+
+enum gleam_role {
+	GLEAM_MASTER = 1, /* makes the group; exactly one per group */
+	GLEAM_MEMBER = 2,
+};
+
+enum gleam_policy {
+	GLEAM_STRICT = 0, /* one member's fatal error ends the group */
+	GLEAM_EVICT  = 1, /* the switch removes such a member, and the group goes on */
+};
+
+enum gleam_flags {
+	GLEAM_INSECURE = 1, /* registration without a key; the switch must allow it */
+};
+
+/* What gleam_create() takes. Set it to zero, then .size and what is needed: 0 and
+ * NULL are the defaults in brackets. Nothing of it is kept by reference. */
+struct gleam_attr {
+	uint32_t    size;     /* sizeof(struct gleam_attr) */
+	uint32_t    role;     /* enum gleam_role */
+	const char *exchange; /* TCP host:port; the master listens there, members connect to it */
+	const void *key;      /* secret shared with the switch, 32 to 256 bytes, not text */
+	uint32_t    key_len;
+	uint16_t    key_id;   /* its id in gleamd's configuration, 1 to 65535 */
+	uint16_t    port;     /* UDP port of the registration protocol [that of gleamd] */
+	uint32_t    flags;    /* of enum gleam_flags */
+	uint32_t    register_timeout_ms; /* for the switch to answer, in registering and leaving [10 s] */
+
+	/* The group's descriptor: for GLEAM_MASTER only. */
+	uint32_t    members;  /* how many will come, without the master itself */
+	const char *group_ip; /* unicast address in the switch's group_prefixes */
+	uint32_t    virtual_qpn;      /* [0x676c6d] */
+	uint32_t    path_mtu;         /* bytes: 256, 512, 1024, 2048, 4096 [1024] */
+	uint32_t    policy;           /* enum gleam_policy */
+	uint32_t    dead_after_ms;    /* GLEAM_EVICT: how long a silent member is waited for [for ever] */
+	uint32_t    lease_ms;         /* renewed in the background [the switch's own] */
+	uint32_t    ready_timeout_ms; /* for the members to connect their queue pairs [10 s] */
+	uint64_t    window_base;      /* first address of the group's WRITE window [0] */
+	uint64_t    window_len;       /* [the smallest of the members' regions] */
+};
+
+/* A queue pair in state INIT. The first PSNs are chosen before the exchange and
+ * must be those that ibv_modify_qp() is given later. */
+struct gleam_qp {
+	uint8_t  gid[16]; /* union ibv_gid, raw, of the RoCE v2 GID in use; ::ffff:a.b.c.d for IPv4 */
+	uint32_t qp_num;
+	uint32_t sq_psn;
+	uint32_t rq_psn;
+};
+
+/* A memory region with IBV_ACCESS_REMOTE_WRITE, in which WRITEs to the group land. */
+struct gleam_mr {
+	uint64_t addr;   /* its first address, or the iova given to ibv_reg_mr_iova() */
+	uint64_t length; /* bytes */
+	uint32_t rkey;
+};
+
+/* What the queue pair connects to. */
+struct gleam_peer {
+	uint8_t  gid[16];        /* ah_attr.grh.dgid.raw: the GroupIP */
+	char     ip[48];         /* the same as text */
+	uint32_t qp_num;         /* dest_qp_num: the virtual QPN */
+	uint32_t path_mtu_bytes;
+	uint32_t path_mtu;       /* enum ibv_mtu */
+};
+
+/* What WRITEs to the group address; the switch translates to every member's own
+ * region. length is 0 if the group has none: SEND only. */
+struct gleam_window {
+	uint64_t addr;
+	uint64_t length;
+	uint32_t rkey;
+	uint32_t members; /* of the group when it was registered, with the master */
+};
+
+enum gleam_event_kind {
+	GLEAM_JOINED  = 1, /* registered */
+	GLEAM_LEFT    = 2, /* at the master: a member left or was removed */
+	GLEAM_EVICTED = 3, /* the switch cut a member off; to a member: itself, and final */
+	GLEAM_FAILED  = 4, /* the join did not come about, or the group is dead; final */
+	GLEAM_ENDED   = 5, /* deleted, replaced, its lease ran out, or we left; final */
+};
+
+struct gleam_event {
+	uint32_t kind;       /* enum gleam_event_kind */
+	uint32_t psn;        /* GLEAM_EVICTED: the member had everything up to here */
+	char     member[48]; /* GLEAM_LEFT, GLEAM_EVICTED: address of the member, else "" */
+	char     text[512];  /* all of it in words */
+};
+
+/* Makes a group's descriptor; NULL on failure. Nothing is sent yet. */
+struct gleam_group *gleam_create(const struct gleam_attr *attr);
+
+/* Begins to join with a queue pair, and returns as soon as it is known what to
+ * connect it to: at the master at once, at a member when the master has met all
+ * members. mr may be NULL for a member that takes no WRITEs. After a failure it
+ * may be called again. timeout_ms < 0 waits for ever. */
+int gleam_join(struct gleam_group *g, const struct gleam_qp *qp, const struct gleam_mr *mr,
+               struct gleam_peer *peer, int timeout_ms);
+
+/* Says that the queue pair is in RTS (failure == NULL) and receives are posted,
+ * or why not: the join then fails everywhere with that text. */
+int gleam_connected(struct gleam_group *g, const char *failure);
+
+/* Waits until the switch has the group and all members have confirmed. When the
+ * time is over it gives the join up and says what was missing. A program that
+ * rather polls waits for GLEAM_JOINED or GLEAM_FAILED. window may be NULL. */
+int gleam_wait(struct gleam_group *g, struct gleam_window *window, int timeout_ms);
+
+/* Takes the next event: 1 if there was one, 0 if not within timeout_ms. If nobody
+ * reads, the oldest of 256 give way to new ones. */
+int gleam_next_event(struct gleam_group *g, struct gleam_event *event, int timeout_ms);
+
+/* A descriptor that polls readable (POLLIN) while an event waits. It belongs to
+ * the group: do not read or close it. */
+int gleam_fd(struct gleam_group *g);
+
+/* Leaves the group and waits for the switch to confirm; the master's leaving
+ * deletes it. Before registration it gives up the join, and tells the others. */
+int gleam_leave(struct gleam_group *g, int timeout_ms);
+
+/* Leaves, for at most two seconds, if that is not done, and frees g. NULL does
+ * nothing. */
+int gleam_destroy(struct gleam_group *g);
+
+/* The text of the calling thread's last failure; "" if there was none. It stays
+ * valid until this thread's next call of a gleam function. */
+const char *gleam_error(void);
+
+/* The release that the library was built from. */
+const char *gleam_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

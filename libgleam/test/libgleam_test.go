@@ -1,0 +1,172 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// TestGroup: one master, three members; the switch has their numbers; one
+// leaves, then the master.
+func TestGroup(t *testing.T) {
+	for _, c := range []struct {
+		name, group, gid string
+		v6               bool
+	}{
+		{"IPv4", "10.77.254.1", "gid00000000000000000000ffff0a4dfe01", false},
+		{"IPv6", "fd77::6c65:1", "gidfd7700000000000000000000" + "6c650001", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, 4)
+			all := []*participant{w.master(t, rightKey, c.group, 3, 20000, c.v6)}
+			for i := 1; i < 4; i++ {
+				all = append(all, w.member(t, i, rightKey, 20000, c.v6))
+			}
+			for _, x := range all {
+				x.expect("peer "+c.group+" 0x4711 1024 3 ", c.gid)
+				x.expect("registered 0x5000000 1048576 4 members, rkey set")
+				x.expect("event joined |")
+			}
+			w.checkRegistered(t, c.group, c.v6)
+
+			all[2].do("leave")
+			all[2].expect("gone")
+			all[2].expect("event ended |", "left")
+			all[0].expect("event left "+w.ip(2, c.v6)+"|", "left")
+			all[2].do("wait")
+			all[2].expect("waited -61 ", "the group is over, and all its events have been read")
+			all[1].do("wait") // it goes on for the others
+			all[1].expect("waited 0 ")
+
+			all[0].do("leave")
+			all[0].expect("gone")
+			for _, i := range []int{0, 1, 3} {
+				all[i].expect("event ended |", "deleted")
+			}
+			for _, x := range all {
+				x.end()
+			}
+			if list, err := w.client.Groups(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("the switch has %v (%v) after the master left", list, err)
+			}
+		})
+	}
+}
+
+// checkRegistered compares the switch's members with what participant.c makes up.
+func (w *world) checkRegistered(t *testing.T, group string, v6 bool) {
+	t.Helper()
+	g, err := w.client.Group(t.Context(), netip.MustParseAddr(group))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Members) != 4 || g.QPN != 0x4711 || g.PMTU != 1024 || g.Policy != "strict" || g.Origin != "envelope" {
+		t.Errorf("registered: %+v", g)
+	}
+	for i := range w.Hosts {
+		at := slices.IndexFunc(g.Members, func(m api.Member) bool { return m.IP.String() == w.ip(i, v6) })
+		if at < 0 || g.Members[at].QPN != 0x20+uint32(i) || !g.Members[at].Window {
+			t.Errorf("host %d is not registered as it said: %+v", i, g.Members)
+		}
+	}
+}
+
+// TestMasterEndsWithoutLeaving: closing is leaving.
+func TestMasterEndsWithoutLeaving(t *testing.T) {
+	w := newWorld(t, 2)
+	m, x := w.master(t, rightKey, "10.77.254.1", 1, 20000, false), w.member(t, 1, rightKey, 20000, false)
+	for _, p := range []*participant{m, x} {
+		p.expect("peer")
+		p.expect("registered")
+		p.expect("event joined |")
+	}
+	m.end()
+	x.expect("event ended |", "deleted")
+	x.end()
+}
+
+// TestFailures: each is told to everybody, with its cause and what to do.
+func TestFailures(t *testing.T) {
+	w := newWorld(t, 3)
+	t.Run("wrong key", func(t *testing.T) {
+		m := w.master(t, wrongKey, "10.77.254.1", 2, 20000, false)
+		all := []*participant{m, w.member(t, 1, wrongKey, 20000, false), w.member(t, 2, wrongKey, 20000, false)}
+		for _, x := range all {
+			x.expect("peer")
+			x.expect("error wait -5 ", "authentic", "key")
+		}
+	})
+	t.Run("a member is missing", func(t *testing.T) {
+		m, x := w.master(t, rightKey, "10.77.254.1", 2, 2000, false), w.member(t, 1, rightKey, 20000, false)
+		m.expect("peer")
+		m.expect("error wait -110 ", "1 of 2 members have connected to 10.77.0.1:7100", "timed out after 2s",
+			"start what is missing, or allow more time", "connected: 10.77.0.2")
+		x.expect("error join -5 ", "gave up", "1 of 2 members have connected")
+	})
+	t.Run("no master", func(t *testing.T) {
+		x := w.member(t, 1, rightKey, 300, false)
+		x.expect("error join -110 ", "connect to the master at 10.77.0.1:7100", "timed out after 300ms", "start what is missing", "connection refused", "is the other side started?")
+	})
+	t.Run("the queue pair does not connect", func(t *testing.T) {
+		m := w.master(t, rightKey, "10.77.254.1", 2, 20000, false)
+		x, y := w.member(t, 1, rightKey, 20000, false), w.member(t, 2, rightKey, 20000, false, "modify to RTR: ETIMEDOUT")
+		m.expect("peer")
+		m.expect("error wait -5 ", "10.77.0.3", "gave up", "could not connect its queue pair: modify to RTR: ETIMEDOUT")
+		x.expect("peer")
+		x.expect("error wait -5 ", "modify to RTR: ETIMEDOUT")
+		y.expect("peer")
+		y.expect("error wait -5 ", "modify to RTR: ETIMEDOUT")
+	})
+	t.Run("a group that the switch does not serve", func(t *testing.T) {
+		m, x := w.master(t, rightKey, "10.77.9.9", 1, 20000, false), w.member(t, 1, rightKey, 20000, false)
+		m.expect("peer")
+		m.expect("error wait -5 ", "no answer from the switch in 3s; check that it serves this GroupIP and UDP port, and that 10.77.9.9 routes to it")
+		x.expect("peer")
+		x.expect("error wait -5 ", "10.77.9.9")
+	})
+	t.Run("address of another host", func(t *testing.T) {
+		x := w.start(t, 1, "member", "10.77.0.99", "0x20", rightKey, w.exchange(false), "2000")
+		x.expect("error join -5 ", "10.77.0.99", "cannot assign requested address")
+	})
+}
+
+// TestArguments: a program that gets everything wrong is told so, and lives.
+func TestArguments(t *testing.T) {
+	w := newWorld(t, 1)
+	x := w.start(t, 0, "arguments", w.ip(0, false))
+	if err := x.p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	x.expect("all as it should be")
+}
+
+// TestSymbols: the library shows what gleam.h declares, and has its soname.
+func TestSymbols(t *testing.T) {
+	dir := programs(t)
+	out, err := exec.Command("readelf", "-dW", "--dyn-syms", dir+"/libgleam.so.1").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"connected", "create", "destroy", "error", "fd", "join", "leave", "next_event", "version", "wait"}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) >= 8 && f[3] == "FUNC" && f[4] == "GLOBAL" && f[6] != "UND" {
+			got = append(got, strings.TrimSuffix(strings.TrimPrefix(f[7], "gleam_"), "@@GLEAM_1"))
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the library shows %v, want %v", got, want)
+	}
+	if !strings.Contains(string(out), "Library soname: [libgleam.so.1]") {
+		t.Errorf("no soname in:\n%s", out)
+	}
+}

@@ -1,0 +1,211 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test drives libgleam.so from C, in processes of their own at the
+// hosts of a lab, against gleamd as a process at the switch. There is no RDMA:
+// the queue pairs are numbers, which is all that the library knows of them.
+package test
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+)
+
+const patience = 30 * time.Second
+
+// built are the programs, made once for all tests.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// programs returns a directory with libgleam.so.1, participant and gleamd.
+func programs(t *testing.T) string {
+	t.Helper()
+	labtest.Require(t)
+	for _, c := range []string{"gcc", "make"} {
+		if _, err := exec.LookPath(c); err != nil {
+			labtest.Unavailable(t, "needs %s to build libgleam.so (apt-get install %s libc6-dev): %v", c, c, err)
+		}
+	}
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "gleam-c"); built.err != nil {
+			return
+		}
+		d := built.dir
+		for _, c := range []*exec.Cmd{
+			exec.Command("make", "-s", "-C", "..", "BUILD="+d),
+			exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", d+"/participant", "testdata/participant.c",
+				"-L"+d, "-lgleam", "-lpthread", "-Wl,-rpath,"+d),
+			exec.Command("go", "build", "-o", d+"/gleamd", "../../cmd/gleamd"),
+		} {
+			if strings.HasSuffix(c.Path, "/go") {
+				c.Env = append(os.Environ(), "CGO_ENABLED=0")
+			}
+			if out, err := c.CombinedOutput(); err != nil {
+				built.err = fmt.Errorf("%v: %w\n%s", c, err, out)
+				return
+			}
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.dir
+}
+
+// world is a star with gleamd at its switch.
+type world struct {
+	*lab.Star
+	dir    string
+	client *api.Client
+}
+
+var (
+	rightKey = hex.EncodeToString([]byte(strings.Repeat("k", 32)))
+	wrongKey = hex.EncodeToString([]byte(strings.Repeat("x", 32)))
+)
+
+func newWorld(t *testing.T, hosts int) *world {
+	t.Helper()
+	w := &world{dir: programs(t), Star: labtest.Star(t, lab.StarConfig{Hosts: hosts})}
+	dir := t.TempDir()
+	text := w.Config() + fmt.Sprintf("envelope: {keys: [{id: 1, secret: \"hex:%s\"}]}\napi: {socket: %s/s.sock}\n"+
+		"umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", rightKey, dir)
+	file := filepath.Join(dir, "gleamd.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Switch.Start(exec.Command(w.dir+"/gleamd", "-c", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.client = api.Dial(dir + "/s.sock")
+	t.Cleanup(w.client.Close)
+	if err := w.client.WaitReady(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, p.Output())
+	}
+	return w
+}
+
+// participant is a process of participant.c.
+type participant struct {
+	t     *testing.T
+	name  string
+	p     *lab.Process
+	in    io.Writer
+	lines chan string
+}
+
+// start starts a participant at host i.
+func (w *world) start(t *testing.T, i int, args ...string) *participant {
+	t.Helper()
+	c := exec.Command(w.dir+"/participant", args...)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, out := io.Pipe()
+	c.Stdout = out
+	x := &participant{t: t, name: w.Hosts[i].Name, in: in, lines: make(chan string, 100)}
+	if x.p, err = w.Hosts[i].NS.Start(c); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for s := bufio.NewScanner(r); s.Scan(); {
+			x.lines <- s.Text()
+		}
+	}()
+	go func() {
+		<-x.p.Done()
+		out.Close()
+	}()
+	return x
+}
+
+const exchangePort = 7100
+
+// master starts a master at host 0, with the timeout in ms, and member one at
+// another host.
+func (w *world) master(t *testing.T, key, group string, members, ms int, v6 bool) *participant {
+	return w.start(t, 0, "master", w.ip(0, v6), "0x20", key, w.exchange(v6), fmt.Sprint(ms), group, fmt.Sprint(members))
+}
+
+func (w *world) member(t *testing.T, i int, key string, ms int, v6 bool, failure ...string) *participant {
+	return w.start(t, i, append([]string{"member", w.ip(i, v6), fmt.Sprintf("0x%x", 0x20+i), key, w.exchange(v6), fmt.Sprint(ms)}, failure...)...)
+}
+
+func (w *world) ip(i int, v6 bool) string {
+	if v6 {
+		return w.Hosts[i].IPv6.String()
+	}
+	return w.Hosts[i].IPv4.String()
+}
+
+func (w *world) exchange(v6 bool) string {
+	if v6 {
+		return fmt.Sprintf("[%s]:%d", w.ip(0, true), exchangePort)
+	}
+	return fmt.Sprintf("%s:%d", w.ip(0, false), exchangePort)
+}
+
+// expect reads one line, which must begin with start and contain the rest.
+func (x *participant) expect(start string, parts ...string) string {
+	x.t.Helper()
+	select {
+	case line := <-x.lines:
+		if !strings.HasPrefix(line, start) {
+			x.t.Fatalf("%s says %q, want %q", x.name, line, start)
+		}
+		for _, p := range parts {
+			if !strings.Contains(line, p) {
+				x.t.Errorf("%s says %q, want %q in it", x.name, line, p)
+			}
+		}
+		return line
+	case <-time.After(patience):
+		x.t.Fatalf("%s says nothing, want %q", x.name, start)
+	}
+	return ""
+}
+
+// do gives a command.
+func (x *participant) do(command string) {
+	x.t.Helper()
+	if _, err := io.WriteString(x.in, command+"\n"); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// end lets the process end, which must do so without failure.
+func (x *participant) end() {
+	x.t.Helper()
+	if c, ok := x.in.(io.Closer); ok {
+		_ = c.Close()
+	}
+	if err := x.p.Wait(); err != nil {
+		x.t.Error(err)
+	}
+}
