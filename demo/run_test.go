@@ -1,0 +1,220 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/lab/labtest"
+)
+
+// built are gleam and gleamd, built once.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// program returns the path of gleam or gleamd, which everybody may execute.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "gleam"); built.err == nil {
+			built.err = os.Chmod(built.dir, 0o755)
+		}
+		if built.err == nil {
+			if out, err := exec.Command("go", "build", "-o", built.dir, "../cmd/gleam", "../cmd/gleamd").CombinedOutput(); err != nil {
+				built.err = fmt.Errorf("%w\n%s", err, out)
+			}
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("build: %v", built.err)
+	}
+	return filepath.Join(built.dir, name)
+}
+
+// lines is a writer that tells when a line with some text has been written.
+type lines struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	text string
+	seen chan struct{}
+}
+
+func waitFor(text string) *lines { return &lines{text: text, seen: make(chan struct{})} }
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Write(b)
+	if l.text != "" && strings.Contains(l.buf.String(), l.text) {
+		l.text = ""
+		close(l.seen)
+	}
+	return len(b), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// TestRun does the whole demo, small, in its variants.
+func TestRun(t *testing.T) {
+	labtest.Require(t)
+	for name, change := range map[string]func(*Options){
+		"write":         func(*Options) {},
+		"write-imm":     func(o *Options) { o.Op = "write-imm" },
+		"send":          func(o *Options) { o.Op = "send" },
+		"loss":          func(o *Options) { o.Members, o.Loss, o.Op = 8, 0.01, "send" },
+		"IPv6":          func(o *Options) { o.IPv6 = true },
+		"mtu 2048":      func(o *Options) { o.MTU = 2048 },
+		"mtu 512, IPv6": func(o *Options) { o.MTU, o.IPv6 = 512, true },
+		"tiny messages": func(o *Options) { o.Members, o.MTU, o.MessageSize, o.Size = 2, 256, 100, 20_000 },
+		"one byte":      func(o *Options) { o.Size = 1 },
+		"a file":        func(o *Options) { o.File = "run_test.go" },
+		"rotation":      func(o *Options) { o.Rotate, o.Members = 1, 3 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Default()
+			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 300_000, 40_000, program(t, "gleamd"), time.Minute
+			change(&o)
+			say := waitFor("")
+			res, err := Run(t.Context(), o, &progress{w: say})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, say)
+			}
+			check(t, &o, res)
+			nothingLeft(t, os.Getpid())
+		})
+	}
+}
+
+// check checks res against what o asked for.
+func check(t *testing.T, o *Options, res *Result) {
+	t.Helper()
+	n := int64(o.Members - 1)
+	if o.File == "" && o.Rotate == 0 && res.PayloadBytes != o.Size {
+		t.Errorf("%d bytes, want %d", res.PayloadBytes, o.Size)
+	}
+	if !res.OK || o.Rotate == 0 && (len(res.Receivers) != int(n) || !res.Unicast.OK) {
+		t.Errorf("not ok: %+v", res)
+	}
+	if o.Rotate > 0 {
+		if len(res.Turns) != o.Rotate*o.Members {
+			t.Errorf("%d turns", len(res.Turns))
+		}
+		return
+	}
+	for _, v := range res.Receivers {
+		if !v.OK || v.Bytes != res.PayloadBytes || v.SHA256 != res.SHA256 {
+			t.Errorf("receiver: %+v", v)
+		}
+	}
+	if want := (res.PayloadBytes + o.MessageSize - 1) / o.MessageSize; int64(res.Messages) != want {
+		t.Errorf("%d messages, want %d", res.Messages, want)
+	}
+	if int64(res.Switch.Copies) < n*(res.PayloadBytes/int64(o.MTU)) || res.Switch.FeedbackIn == 0 || res.Switch.FeedbackOut == 0 {
+		t.Errorf("the switch: %+v", res.Switch)
+	}
+	if o.Loss > 0 || res.PayloadBytes < 100_000 {
+		return // retransmissions, or mostly headers
+	}
+	// Headers are at most 14+40+8+12+16+4+4 bytes a packet; nothing else of
+	// weight is on the link.
+	packets := res.PayloadBytes/int64(o.MTU) + int64(res.Messages)
+	if all := res.PayloadBytes + packets*98; float64(res.SenderLinkBytes) > 1.1*float64(all) {
+		t.Errorf("%d bytes on the sender's link, want at most 1.1 times %d", res.SenderLinkBytes, all)
+	}
+	if ratio := float64(res.UnicastSenderLinkBytes) / float64(res.PayloadBytes); ratio < 0.96*float64(n) {
+		t.Errorf("unicasts take %.2f times the payload, want %d or more", ratio, n)
+	}
+}
+
+// nothingLeft checks that a demo of process pid has cleaned up.
+func nothingLeft(t *testing.T, pid int) {
+	t.Helper()
+	for _, p := range []string{
+		filepath.Join(runDir, fmt.Sprintf("run-%d", pid)), keptDir(fmt.Sprintf("demo%d", pid)), fmt.Sprintf("/run/netns/demo%d-sw", pid),
+	} {
+		if _, err := os.Stat(p); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", p, err)
+		}
+	}
+}
+
+// Cancelled in the middle of a transfer, as by Ctrl-C, the demo ends soon, says
+// that it was cancelled, and leaves nothing.
+func TestCancel(t *testing.T) {
+	labtest.Require(t)
+	o := Default()
+	o.Size, o.Loss, o.Gleamd = 64<<20, 0.2, program(t, "gleamd") // much longer than the test waits
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	say := waitFor("registered")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, o, &progress{w: say})
+		ended <- err
+	}()
+	select {
+	case <-say.seen:
+		cancel()
+	case err := <-ended:
+		t.Fatalf("ended before it was cancelled: %v", err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want context.Canceled in it", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("still running 20 s after it was cancelled")
+	}
+	nothingLeft(t, os.Getpid())
+}
+
+// A file that cannot be sent is named before anything is built.
+func TestFileErrors(t *testing.T) {
+	labtest.Require(t)
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{empty, filepath.Join(dir, "missing"), dir} {
+		o := Default()
+		o.File = name
+		_, err := Run(t.Context(), o, &progress{w: waitFor("")})
+		if err == nil || !strings.Contains(err.Error(), "--file") || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := Default()
+	o.Gleamd = filepath.Join(dir, "no-gleamd")
+	if _, err := Run(t.Context(), o, &progress{w: waitFor("")}); err == nil || !strings.Contains(err.Error(), o.Gleamd) {
+		t.Errorf("no daemon: %v", err)
+	}
+	nothingLeft(t, os.Getpid())
+}
