@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,8 +25,6 @@ const (
 	offUDP = 34
 	offBTH = 42
 )
-
-var stranger = netip.MustParseAddr("10.77.0.99")
 
 // hostile is a frame that must change nothing but one counter.
 type hostile struct {
@@ -111,9 +110,10 @@ func ipLen(n int) func([]byte) {
 	}
 }
 
-// frames lists what is wrong with frames as such.
+// malformed lists what is wrong with IPv4 frames as such.
 func (f *forger) malformed(psn rocev2.PSN) []hostile {
 	good := f.write(0, psn)
+	three := slices.Concat(good[:12], bytes.Repeat([]byte{0x81, 0, 0, 7}, 3), good[12:])
 	fix := func(change func([]byte)) []byte {
 		return damaged(good, func(b []byte) { change(b); rocev2.IPv4(b[offIP : offIP+20]).UpdateChecksum() })
 	}
@@ -122,7 +122,7 @@ func (f *forger) malformed(psn rocev2.PSN) []hostile {
 		{name: "IHL 4", frame: damaged(good, func(b []byte) { b[offIP] = 0x44 }), xdp: "pass_truncated"},
 		{name: "ends inside UDP", frame: good[:offUDP+4], xdp: "drop_group_truncated"},
 		{name: "fragment", frame: fix(func(b []byte) { b[offIP+6] = 0x20 }), xdp: "drop_group_fragment"},
-		{name: "three tags", frame: f.write(0, psn, func(p *rocev2.Path) { p.Tagged, p.TCI = true, 7 }), xdp: "pass_vlan_depth"},
+		{name: "three tags", frame: three, xdp: "pass_vlan_depth"},
 		{name: "not UDP", frame: fix(func(b []byte) { b[offIP+9] = 6 }), xdp: "pass_group_other"},
 		{name: "other UDP port", frame: damaged(good, func(b []byte) { b[offUDP+3]++ }), xdp: "pass_group_other"},
 		{name: "ends inside BTH", frame: good[:offBTH+6], counter: "decode_truncated"},
@@ -144,10 +144,12 @@ func (f *forger) malformed(psn rocev2.PSN) []hostile {
 // impostors lists packets that are well formed and not to be believed. psn is
 // the next that the source will use.
 func (f *forger) impostors(psn rocev2.PSN) []hostile {
-	as := func(a netip.Addr) func(*rocev2.Path) { return func(p *rocev2.Path) { p.Src = a } }
-	to := func(a string) func(*rocev2.Path) {
-		return func(p *rocev2.Path) { p.Dst = netip.MustParseAddr(a) }
+	stranger, noGroup := netip.MustParseAddr("10.77.0.99"), netip.MustParseAddr("10.77.254.9")
+	if f.r.c.v6 {
+		stranger, noGroup = netip.MustParseAddr("fd77::99"), netip.MustParseAddr("fd77::6c65:9")
 	}
+	as := func(a netip.Addr) func(*rocev2.Path) { return func(p *rocev2.Path) { p.Src = a } }
+	to := func(a netip.Addr) func(*rocev2.Path) { return func(p *rocev2.Path) { p.Dst = a } }
 	data := func(k rocev2.Packet, n int) []byte { k.PSN = psn; return f.packet(0, k, n) }
 	read := rocev2.Packet{Op: rocev2.ReadRequest, VA: groupBase, RKey: groupRKey, DMALen: 64}
 	outside := rocev2.Packet{Op: rocev2.WriteOnly, VA: groupBase + uint64(f.r.c.memory) - 32, RKey: groupRKey, DMALen: 64}
@@ -155,12 +157,18 @@ func (f *forger) impostors(psn rocev2.PSN) []hostile {
 	second := f.r.hosts[1].qp.Info().SQPSN
 	const invalid, access = rocev2.SyndromeNAKInvalid, rocev2.SyndromeNAKAccess
 	return []hostile{
-		{name: "unknown group", frame: f.write(0, psn, to("10.77.254.9")), counter: "unknown_group"},
+		{name: "unknown group", frame: f.write(0, psn, to(noGroup)), counter: "unknown_group"},
 		{name: "wrong QPN", frame: f.packet(0, rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, DestQP: virtualQPN + 1}, 8), counter: "wrong_qpn"},
 		{name: "wrong QPN in an ACK", from: 1, frame: f.packet(1, rocev2.Packet{Op: rocev2.Acknowledge, DestQP: 1, Syndrome: rocev2.SyndromeACK}, 0), counter: "wrong_qpn"},
 		{name: "data of a stranger", from: 2, frame: f.write(2, psn, as(stranger)), counter: "not_member"},
 		{name: "ACK of a stranger", from: 1, frame: f.ack(1, psn.Prev(), rocev2.SyndromeACK, as(stranger)), counter: "not_member"},
 		{name: "NAK of a stranger", from: 1, frame: f.ack(1, psn, access, as(stranger)), counter: "not_member"},
+		// From host 2's wire, under the address of another one, and its MAC too.
+		{name: "ACK for another host", from: 2, frame: f.ack(1, psn.Prev(), rocev2.SyndromeACK), counter: "wrong_place"},
+		{name: "fatal NAK for another host", from: 2, frame: f.ack(1, psn.Prev(), access), counter: "wrong_place"},
+		{name: "data for the source", from: 2, frame: f.write(0, psn), counter: "wrong_place"},
+		{name: "data for a member", from: 2, frame: f.write(1, second), counter: "wrong_place"},
+		{name: "ACK from another MAC", from: 1, frame: f.ack(1, psn.Prev(), rocev2.SyndromeACK, func(p *rocev2.Path) { p.SrcMAC[5]++ }), counter: "wrong_place"},
 		{name: "ACK of the source", frame: f.ack(0, psn.Prev(), rocev2.SyndromeACK), counter: "from_source"},
 		{name: "ACK above hi", from: 1, frame: f.ack(1, psn, rocev2.SyndromeACK), counter: "feedback_ahead"},
 		{name: "ACK far above hi", from: 1, frame: f.ack(1, psn.Add(1<<22), rocev2.SyndromeACK), counter: "feedback_ahead"},
@@ -230,6 +238,14 @@ func (f *forger) envelopes() []hostile {
 	return list
 }
 
+// solicitation is one for the group's address with a wrong checksum.
+func (f *forger) solicitation() hostile {
+	p := f.path(0)
+	b := make([]byte, 128)
+	n := rocev2.BuildNeighborSolicitation(b, &p, f.r.group)
+	return hostile{name: "solicitation with a wrong checksum", frame: damaged(b[:n], lastByte), counter: "decode_icmpv6_checksum"}
+}
+
 // drops returns the switch's drop counters.
 func (r *rig) drops() map[string]uint64 { return r.stats().Drops }
 
@@ -237,7 +253,12 @@ func (r *rig) drops() map[string]uint64 { return r.stats().Drops }
 // moves its own counter by one and no other, no receiver's memory changes, and
 // transfers before, during and after are right.
 func TestHostilePackets(t *testing.T) {
-	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
+	t.Run("IPv4", func(t *testing.T) { hostilePackets(t, rigConfig{star: lab.StarConfig{Hosts: 3}}) })
+	t.Run("IPv6", func(t *testing.T) { hostilePackets(t, rigConfig{star: lab.StarConfig{Hosts: 3}, v6: true}) })
+}
+
+func hostilePackets(t *testing.T, c rigConfig) {
+	r := newRig(t, c)
 	r.join()
 	want := bytes.Clone(r.fill(0))
 	r.write(0, 20_000)
@@ -246,16 +267,11 @@ func TestHostilePackets(t *testing.T) {
 	f := newForger(r)
 	psn := r.quiet()
 
-	three := f.write(0, psn, func(p *rocev2.Path) { p.Tagged, p.TCI = true, 7 })
-	three = append(append(bytes.Clone(three[:12]), 0x81, 0, 0, 7, 0x81, 0, 0, 7), three[12:]...)
-	var all []hostile
-	for _, list := range [][]hostile{f.malformed(psn), f.impostors(psn), f.envelopes()} {
-		all = append(all, list...)
-	}
-	for i := range all {
-		if all[i].name == "three tags" {
-			all[i].frame = three
-		}
+	all := append(f.impostors(psn), f.envelopes()...)
+	if r.c.v6 {
+		all = append(all, f.solicitation())
+	} else {
+		all = append(all, f.malformed(psn)...)
 	}
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) { r.refuse(t, taps, c, psn) })
