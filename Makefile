@@ -11,13 +11,20 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test static generate generate-check fuzz bench clean
+.PHONY: help libgleam install-libgleam build demo check test static generate generate-check fuzz bench clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## bin/gleamd and bin/gleam: static, pure Go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
+
+libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
+	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev
+	$(MAKE) -C libgleam
+
+install-libgleam: ## install libgleam.so, gleam.h, gleam.pc and gleam(3) below DESTDIR/PREFIX (/usr/local)
+	$(MAKE) -C libgleam install
 
 demo: build ## set up a lab, send a file to three receivers, verify, clean up (root; ARGS='--members 8')
 	@GLEAM_GOAL=demo scripts/as-root bin/gleam demo $(ARGS)
@@ -56,4 +63,4 @@ bench: ## benchmarks of the core and the data path
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)
 
 clean: ## remove what make made
-	rm -rf bin
+	rm -rf bin libgleam/build

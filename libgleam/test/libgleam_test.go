@@ -5,12 +5,14 @@ package test
 
 import (
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
 // TestGroup: one master, three members; the switch has their numbers; one
@@ -168,5 +170,51 @@ func TestSymbols(t *testing.T) {
 	}
 	if !strings.Contains(string(out), "Library soname: [libgleam.so.1]") {
 		t.Errorf("no soname in:\n%s", out)
+	}
+}
+
+// TestInstalled builds the example, and a program against what make install
+// leaves, by pkg-config; and formats the manual page.
+func TestInstalled(t *testing.T) {
+	dir, to := programs(t), t.TempDir()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		c := exec.Command(name, args...)
+		c.Env = append(os.Environ(), "PKG_CONFIG_PATH="+to+"/usr/lib/pkgconfig", "PKG_CONFIG_SYSROOT_DIR="+to)
+		var errs strings.Builder
+		c.Stderr = &errs
+		out, err := c.Output()
+		if err != nil || errs.Len() > 0 {
+			t.Fatalf("%v: %v\n%s%s", c, err, out, errs.String())
+		}
+		return strings.TrimSpace(string(out))
+	}
+	run("make", "-s", "-C", "..", "BUILD="+dir, "DESTDIR="+to, "PREFIX=/usr", "install")
+	flags := []string{"-I" + to + "/usr/include", "-L" + to + "/usr/lib", "-lgleam"}
+	if _, err := exec.LookPath("pkg-config"); err == nil {
+		flags = strings.Fields(run("pkg-config", "--cflags", "--libs", "gleam"))
+	} else {
+		t.Log("no pkg-config here: gleam.pc is not tried")
+	}
+	args := append([]string{"-Wall", "-Werror", "-o", to + "/p", "testdata/participant.c", "-lpthread", "-Wl,-rpath," + to + "/usr/lib"}, flags...)
+	run("gcc", args...)
+	if out, err := exec.Command(to+"/p", "member").CombinedOutput(); err == nil || !strings.Contains(string(out), "participant.c") {
+		t.Errorf("the program against the installed library says %q, %v", out, err)
+	}
+	run("gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", to+"/usr/include/gleam.h")
+	if _, err := exec.LookPath("groff"); err == nil {
+		if page := run("groff", "-mandoc", "-ww", "-Tascii", to+"/usr/share/man/man3/gleam.3"); !strings.Contains(page, "SYNOPSIS") && !strings.Contains(page, "S\bSY") {
+			t.Errorf("the manual page is:\n%.500s", page)
+		}
+	} else {
+		t.Log("no groff here: gleam(3) is not formatted")
+	}
+	if _, err := os.Stat("/usr/include/infiniband/verbs.h"); err != nil {
+		labtest.Unavailable(t, "needs libibverbs-dev for the example (apt-get install libibverbs-dev): %v", err)
+	}
+	run("make", "-s", "-C", "..", "BUILD="+dir, "CFLAGS=-O2 -Wall -Wextra -Werror", "example")
+	out, err := exec.Command(dir+"/multicast", "member", "none", "1", "127.0.0.1:1").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "GLEAM_KEY") {
+		t.Errorf("the example says %q, %v", out, err)
 	}
 }

@@ -34,6 +34,7 @@ var rooms = []room{
 	// Of the switch, an endpoint knows no more than the words of a registration.
 	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "rc"},
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict")}},
+	{dir: "libgleam", knows: []string{"rocev2", "mcast", "envelope", "endpoint"}},
 	{dir: "sim"},
 	{dir: "lab", knows: []string{}},
 	{dir: "cli", knows: []string{"rocev2", "api"}},
