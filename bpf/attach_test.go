@@ -14,6 +14,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
 // The enum in the committed object, as BTF has it, and the names in Go agree.
@@ -84,7 +86,7 @@ func TestNewSteeringRefuses(t *testing.T) {
 // A second program on an interface, in any mode, is refused with its name and
 // the remedy, and does not disturb the first; closing the first makes room.
 func TestAttachIsExclusive(t *testing.T) {
-	inNetns(t)
+	labtest.Enter(t)
 	s := newTestSteering(t)
 	l := addVeth(t, "p1", "h1")
 	index := l.Attrs().Index
@@ -130,7 +132,7 @@ func xdpMode(t *testing.T, name string) *netlink.LinkXdp {
 // Where the driver cannot run the program natively, Auto falls back and keeps
 // the reason, and Native fails with a remedy. A veth refuses a large MTU.
 func TestFallBackToGeneric(t *testing.T) {
-	inNetns(t)
+	labtest.Enter(t)
 	s := newTestSteering(t)
 	l := addVeth(t, "p0", "h0")
 	peer, err := netlink.LinkByName("h0")
@@ -157,7 +159,7 @@ func TestFallBackToGeneric(t *testing.T) {
 }
 
 func TestAttachErrors(t *testing.T) {
-	inNetns(t)
+	labtest.Enter(t)
 	s := newTestSteering(t)
 	_, err := s.Attach(9999, "nope", Auto)
 	if !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "nope") {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
 // attachInChild, if set, makes the test binary attach to the interface of that
@@ -44,7 +46,7 @@ func attachAndWait(index string) {
 // A process that holds a program is killed, and can do nothing about it: the
 // kernel detaches the program.
 func TestKilledProcessDetaches(t *testing.T) {
-	inNetns(t)
+	labtest.Enter(t)
 	l := addVeth(t, "p0", "h0")
 	cmd := exec.Command("/proc/self/exe") // of this thread's namespace, as the child's
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", attachInChild, l.Attrs().Index))

@@ -15,6 +15,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
 // XDP actions (enum xdp_action).
@@ -255,7 +256,7 @@ func TestSteer(t *testing.T) {
 
 // With a socket on the RX queue the frames for user space are redirected.
 func TestSteerToSocket(t *testing.T) {
-	inNetns(t)
+	labtest.Enter(t)
 	s := newTestSteering(t)
 	l := addVeth(t, "p0", "h0")
 	p, err := s.Attach(l.Attrs().Index, "p0", Auto)

@@ -6,54 +6,17 @@ package xsk
 import (
 	"encoding/binary"
 	"net/netip"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/lab/labtest"
 )
-
-// needRoot skips the test, or fails it where a skip is not allowed.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("GLEAM_REQUIRE_ROOT") == "1" {
-		t.Fatal("needs root for network namespaces and AF_XDP, and GLEAM_REQUIRE_ROOT=1 forbids to skip")
-	}
-	t.Skip("needs root for network namespaces and AF_XDP: sudo -E go test")
-}
-
-// inNetns puts the test, with its thread, into a network namespace of its own.
-func inNetns(t *testing.T) {
-	t.Helper()
-	needRoot(t)
-	runtime.LockOSThread()
-	old, err := netns.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := netns.Set(old); err != nil {
-			t.Error(err)
-			return // the thread stays locked, so it ends with the goroutine
-		}
-		ns.Close()
-		old.Close()
-		runtime.UnlockOSThread()
-	})
-}
 
 // wire is a veth pair: a port of the switch and the host's end of its cable, on
 // which frames are sent and captured with a packet socket.
@@ -247,7 +210,7 @@ type device struct {
 
 func newDevice(t *testing.T, frames, ringSize, ports int) *device {
 	t.Helper()
-	inNetns(t)
+	labtest.Enter(t)
 	st := newSteering(t)
 	u, err := NewUmem(frames, 4096)
 	if err != nil {
