@@ -39,6 +39,7 @@ var rooms = []room{
 	{dir: "lab", knows: []string{}},
 	{dir: "cli", knows: []string{"rocev2", "api"}},
 	{dir: "demo"},
+	{dir: "perf"},
 	{dir: "cmd"},
 	{dir: "test"},
 }

@@ -1,0 +1,171 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+)
+
+// recvLane is a receiver's side of a lane: it takes messages, passes them on,
+// checks them and answers.
+type recvLane struct {
+	p      *Params
+	number int
+	mr     endpoint.MR
+	in     *inbox
+	out    []*pipe // to those we pass on to
+	answer *pipe   // nil if nobody wants answers
+}
+
+// arrivals is what a receiver saw of a run, over all lanes.
+type arrivals struct {
+	mu       sync.Mutex
+	meter    *meter
+	began    bool
+	messages int
+	known    bool // every message was seen, so there is a peak
+}
+
+// add counts n messages that have just arrived.
+func (a *arrivals) add(n int) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.messages += n
+	if !a.began {
+		// They arrived at the beginning of what is measured, not within it.
+		a.meter.begin(now)
+		a.began = true
+		return
+	}
+	a.meter.add(now, n)
+}
+
+func (a *arrivals) result() *result {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.meter.rate()
+	res := &result{Messages: a.messages, Counted: r.count, Seconds: r.seconds}
+	if a.known {
+		res.Peak = r.peak
+	}
+	return res
+}
+
+// start takes the completions of what the lane sends, until ctx ends.
+func (l *recvLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(error)) {
+	pipes := l.out
+	if l.answer != nil {
+		pipes = append(pipes[:len(pipes):len(pipes)], l.answer)
+	}
+	for _, p := range pipes {
+		wg.Go(func() {
+			if err := p.collect(ctx, nil); ctx.Err() == nil {
+				fail(err)
+			}
+		})
+	}
+}
+
+// arm posts the receives that a run needs before the sender may begin.
+func (l *recvLane) arm(r *run) error {
+	lay := newLayout(l.p, r.Size)
+	switch {
+	case !l.p.notices(): // the first message and the last show themselves
+		if r.Iterations == 1 {
+			return l.in.arm(1, 1, nil)
+		}
+		return l.in.arm(2, 2, nil)
+	case l.p.write():
+		return l.in.arm(r.Iterations*lay.chunks, recvDepth, nil)
+	}
+	return l.in.arm(r.Iterations*lay.chunks, recvDepth, func(k int) endpoint.Segment { return lay.segment(l.mr, k) })
+}
+
+// run takes the messages of a run.
+func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
+	if !l.p.notices() {
+		return l.watch(ctx, a)
+	}
+	lay := newLayout(l.p, r.Size)
+	for k, answered, last := 0, 0, false; !last; {
+		wc, err := l.in.take(ctx)
+		if err != nil {
+			return err
+		}
+		before := k / lay.chunks
+		for i := range wc {
+			if last, err = l.piece(ctx, &lay, k, &wc[i]); err != nil {
+				return err
+			}
+			k++
+		}
+		if n := k/lay.chunks - before; n > 0 {
+			a.add(n)
+		}
+		if err := l.in.post(len(wc)); err != nil {
+			return err
+		}
+		if m := k / lay.chunks; l.answer != nil && m > answered {
+			if err := l.answer.post(ctx, &endpoint.SendWR{ID: uint64(m), Op: endpoint.SendImm, Imm: uint32(m & countMask)}); err != nil {
+				return fmt.Errorf("answer: %w", err)
+			}
+			answered = m
+		}
+	}
+	return nil
+}
+
+// watch waits for the first and the last WRITE of a run; only they have
+// immediate data.
+func (l *recvLane) watch(ctx context.Context, a *arrivals) error {
+	for before, last := 0, false; !last; {
+		wc, err := l.in.take(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range wc {
+			m := int(c.Imm & countMask)
+			last = c.Imm&lastFlag != 0
+			a.add(m + 1 - before)
+			before = m + 1
+		}
+	}
+	return nil
+}
+
+// piece looks at piece k of the run, passes it on, and verifies the message
+// that it completes. It tells whether it is the last.
+func (l *recvLane) piece(ctx context.Context, lay *layout, k int, c *endpoint.Completion) (last bool, err error) {
+	seg := lay.segment(l.mr, k)
+	last = c.HasImm && c.Imm&lastFlag != 0
+	switch {
+	case c.HasImm && c.Imm&countMask != uint32(k&countMask):
+		return false, fmt.Errorf("piece %d of the run arrived where %d was due", c.Imm&countMask, k)
+	case c.Len != seg.Len:
+		return false, fmt.Errorf("message %d: %d bytes arrived, want %d", k/lay.chunks, c.Len, seg.Len)
+	}
+	if len(l.out) > 0 {
+		var wr endpoint.SendWR
+		lay.request(&wr, l.p, l.mr, k, l.p.write(), last)
+		for _, o := range l.out {
+			wr.RemoteAddr, wr.RKey = o.va+uint64(seg.Offset), o.rkey
+			if err := o.post(ctx, &wr); err != nil {
+				return false, fmt.Errorf("pass on message %d: %w", k/lay.chunks, err)
+			}
+		}
+	}
+	if m := k / lay.chunks; l.p.Verify && k%lay.chunks == lay.chunks-1 {
+		b := l.mr.Bytes()[m%lay.slots*lay.size:][:lay.size]
+		if err := checkFilled(b, pattern(l.p.Seed, l.number, m)); err != nil {
+			return false, fmt.Errorf("verify: lane %d, message %d of %d bytes: %w", l.number, m, lay.size, err)
+		}
+	}
+	return last, nil
+}

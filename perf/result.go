@@ -1,0 +1,105 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Result is what a test found; its JSON is the output of -o json.
+type Result struct {
+	Params
+	Backend   string      `json:"backend"`
+	Receivers int         `json:"receivers"`
+	Group     *netip.Addr `json:"group,omitempty"` // of the first lane
+	Sizes     []*Size     `json:"results"`
+}
+
+// Size is what was found with one message size.
+type Size struct {
+	Bytes      int     `json:"bytes"`      // of a message
+	Iterations int     `json:"iterations"` // messages, of all lanes
+	Seconds    float64 `json:"seconds"`    // until all receivers had the last
+
+	// All says how messages reached all receivers, as the sender knows. For
+	// latencies that is the last receiver's answer.
+	All Figures `json:"all"`
+	// Completion is the latency to the completion at the sender, the last one
+	// with unicasts: RC has delivered the message to all.
+	Completion *Figures         `json:"completion,omitempty"`
+	Receivers  []ReceiverResult `json:"receivers"`
+
+	SenderLinkBytes uint64 `json:"sender_link_bytes,omitempty"` // frames sent by the sender's interface; 0: not known
+	Retransmitted   uint64 `json:"sender_retransmitted_packets"`
+}
+
+// ReceiverResult is what was found for one receiver.
+type ReceiverResult struct {
+	IP string `json:"ip"`
+	Figures
+}
+
+// Figures are of a bandwidth test or of a latency test.
+type Figures struct {
+	*Bandwidth
+	*Latency
+}
+
+// Bandwidth is in the units of perftest.
+type Bandwidth struct {
+	Peak float64 `json:"bw_peak_mib_s"` // 0: not known
+	Avg  float64 `json:"bw_avg_mib_s"`
+	Rate float64 `json:"msg_rate_mpps"`
+}
+
+// bandwidth turns messages a second into it.
+func bandwidth(size int, peak, avg float64) *Bandwidth {
+	const mib = 1 << 20
+	return &Bandwidth{Peak: peak * float64(size) / mib, Avg: avg * float64(size) / mib, Rate: avg / 1e6}
+}
+
+// sum makes the result of one size out of the sender's rate, the receivers'
+// results, and the samples of each lane.
+func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Size {
+	z := &Size{Bytes: size, Iterations: r.count, Seconds: r.seconds}
+	for i, c := range s.controls {
+		z.Receivers = append(z.Receivers, ReceiverResult{IP: addrOf(c.conn.RemoteAddr()).String()})
+		if !s.p.latency() {
+			z.Receivers[i].Bandwidth = received(size, r, results[i])
+		}
+	}
+	if !s.p.latency() {
+		z.All.Bandwidth = bandwidth(size, r.peak, r.avg)
+		return z
+	}
+	merge := func(of func(*samples) []time.Duration) *Latency {
+		var all []time.Duration
+		for _, l := range lists {
+			all = append(all, of(l)...)
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		sum := summarize(all)
+		return &sum
+	}
+	z.All.Latency = merge(func(x *samples) []time.Duration { return x.all })
+	if t := merge(func(x *samples) []time.Duration { return x.completion }); t != nil {
+		z.Completion = &Figures{Latency: t}
+	}
+	for i := range z.Receivers {
+		z.Receivers[i].Latency = merge(func(x *samples) []time.Duration { return x.receiver[i] })
+	}
+	return z
+}
+
+// received is the bandwidth that a receiver saw. One that saw all messages at
+// once, or only one, has the sender's.
+func received(size int, r rate, res *result) *Bandwidth {
+	if res == nil || res.Seconds <= 0 || res.Counted <= 0 {
+		return bandwidth(size, 0, r.avg)
+	}
+	return bandwidth(size, res.Peak, float64(res.Counted)/res.Seconds)
+}

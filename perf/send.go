@@ -1,0 +1,433 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/oob"
+)
+
+// SendOptions say what the sender does.
+type SendOptions struct {
+	Params
+	Local
+	Receivers []string             // host or host:port of each
+	GroupIP   netip.Addr           // of the first lane; the others have those that follow
+	Each      func(r *Size)        // hears of each size as soon as it is done; may be nil
+	tamper    func(int, []byte)    // see sendLane
+	began     func(ctl []*control) // tests only: before the first run
+}
+
+// sender runs a test.
+type sender struct {
+	*side
+	o        *SendOptions
+	session  string
+	controls []*control // of receivers, in order
+	ready    [][]laneState
+	lanes    []*sendLane
+}
+
+// Send runs a test with receivers that listen. Sockets are opened in the
+// network namespace of the calling thread. With an error it may return what
+// was measured before.
+func Send(ctx context.Context, o *SendOptions) (*Result, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &sender{side: newSide(ctx, &o.Local), o: o, session: rand.Text()}
+	s.p = o.Params
+	res := &Result{Params: o.Params, Backend: o.Backend, Receivers: len(o.Receivers), Sizes: []*Size{}}
+	if o.Mode == Group {
+		res.Group = &o.GroupIP
+	}
+	err := s.send(res)
+	for _, c := range s.controls {
+		if err != nil {
+			c.fail(err)
+		} else {
+			_ = c.send(message{Type: typeBye}) // one that is gone has given its result
+		}
+	}
+	err = errors.Join(err, s.close())
+	for _, c := range s.controls {
+		c.close()
+	}
+	return res, err
+}
+
+func (o *SendOptions) check() error {
+	if err := errors.Join(o.Params.check(), o.Local.check()); err != nil {
+		return err
+	}
+	switch {
+	case len(o.Receivers) == 0:
+		return errors.New("name the receivers, which have been started with --listen, or give --listen to be one")
+	case o.Mode == Group && !o.GroupIP.IsValid():
+		return errors.New("--mode group needs --group GROUPIP, out of the switch's group prefixes")
+	case o.Mode != Group && o.GroupIP.IsValid():
+		return fmt.Errorf("--group goes with --mode group, not with %s", o.Mode)
+	case o.Mode == Group:
+		if _, err := groups(o.GroupIP, o.Lanes); err != nil {
+			return err
+		}
+		return o.checkAuth()
+	}
+	return nil
+}
+
+func (s *sender) send(res *Result) error {
+	if err := s.call(); err != nil {
+		return err
+	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if s.p.Mode == Group {
+		if err := s.join(); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.lanes {
+		l.start(s.ctx, &s.wg, func(err error) { s.cancel(err) })
+	}
+	if s.o.began != nil {
+		s.o.began(s.controls)
+	}
+	for _, n := range s.p.sizes() {
+		z, err := s.run(n)
+		if err != nil {
+			return err
+		}
+		res.Sizes = append(res.Sizes, z)
+		if s.o.Each != nil {
+			s.o.Each(z)
+		}
+	}
+	return nil
+}
+
+// call connects to the receivers, opens the device, and tells them the test.
+func (s *sender) call() error {
+	ctx, cancel := s.step("connecting to the receivers")
+	defer cancel()
+	var beside netip.Addr
+	for _, at := range s.o.Receivers {
+		// One after the other: sockets must be opened by the calling thread.
+		conn, err := oob.Dial(ctx, withPort(at))
+		if err != nil {
+			return fmt.Errorf("connect to the receiver at %s: %w", at, err)
+		}
+		s.controls = append(s.controls, newControl(conn, "receiver", s.cancel))
+		if !beside.IsValid() {
+			beside = addrOf(conn.LocalAddr())
+		}
+	}
+	v6 := beside.Is6()
+	if s.p.Mode == Group {
+		v6 = s.o.GroupIP.Is6()
+	}
+	var err error
+	if s.port, err = openPort(s.local, beside, v6); err != nil {
+		return err
+	}
+	for i, c := range s.controls {
+		m := message{Type: typeSetup, Setup: &setup{
+			Params: s.p, Session: s.session, Rank: i + 1, Receivers: len(s.controls), IPv6: v6,
+		}}
+		if err := c.send(m); err != nil {
+			return err
+		}
+	}
+	for i, c := range s.controls {
+		m, err := c.receive(ctx, typeReady)
+		if err != nil {
+			return err
+		}
+		if err := s.checkReady(m.Lanes, i+1); err != nil {
+			return fmt.Errorf("%s: %w", c.peer, err)
+		}
+		s.ready = append(s.ready, m.Lanes)
+	}
+	return nil
+}
+
+// withPort adds the default port to a host that has none.
+func withPort(at string) string {
+	if _, _, err := net.SplitHostPort(at); err == nil {
+		return at
+	}
+	return net.JoinHostPort(strings.Trim(at, "[]"), fmt.Sprint(DefaultPort))
+}
+
+// addrOf returns the IP of a TCP address.
+func addrOf(a net.Addr) netip.Addr {
+	ap, _ := netip.ParseAddrPort(a.String()) // the net package's own text
+	return ap.Addr().Unmap().WithZone("")
+}
+
+// checkReady says whether receiver rank has what the mode needs.
+func (s *sender) checkReady(lanes []laneState, rank int) error {
+	if len(lanes) != s.p.Lanes {
+		return fmt.Errorf("it has %d lanes, want %d", len(lanes), s.p.Lanes)
+	}
+	for _, l := range lanes {
+		if (l.In == nil) != (s.p.Mode == Group) || (l.Answer == nil) == s.p.answered() || l.Memory == nil ||
+			len(l.Out) != len(relays(s.p.Mode, rank, len(s.controls))) {
+			return errors.New("it has not the queue pairs that this mode needs: use the same release on all hosts")
+		}
+	}
+	return nil
+}
+
+// prepare makes the lanes, with their queue pairs for the baselines and for
+// answers, and has all sides connect them.
+func (s *sender) prepare() error {
+	ctx, cancel := s.step("connecting queue pairs")
+	defer cancel()
+	n := len(s.controls)
+	links := make([][]laneLinks, n) // by receiver
+	for i := range s.p.Lanes {
+		l := newSendLane(&s.p, i, n)
+		l.tamper = s.o.tamper
+		s.lanes = append(s.lanes, l)
+		var err error
+		if l.mr, err = s.port.buffer(s.p.memory(), uint64(memoryBase+i*laneStride), 0); err != nil {
+			return err
+		}
+		to := relays(s.p.Mode, 0, n)
+		var out []qpState
+		for _, r := range to {
+			q, err := s.qp(s.p.Depth, 1)
+			if err != nil {
+				return err
+			}
+			them := s.ready[r-1][i]
+			if err := s.connect(ctx, q, them.In); err != nil {
+				return err
+			}
+			p := newPipe(q, s.p.Depth)
+			p.va, p.rkey = them.Memory.VA, them.Memory.RKey
+			l.targets, out = append(l.targets, p), append(out, *stateOf(q))
+		}
+		from := sources(s.p.Mode, n)
+		for r := 1; r <= n; r++ {
+			k, err := s.link(ctx, l, r, from[r], out)
+			if err != nil {
+				return err
+			}
+			links[r-1] = append(links[r-1], k)
+		}
+	}
+	for r, c := range s.controls {
+		if err := c.send(message{Type: typeConnect, Connect: links[r]}); err != nil {
+			return err
+		}
+	}
+	return s.await(ctx, typeConnected, nil)
+}
+
+// link says what receiver r's queue pairs of lane l connect to. from is who
+// sends to r, and out are our own queue pairs to receivers.
+func (s *sender) link(ctx context.Context, l *sendLane, r, from int, out []qpState) (k laneLinks, err error) {
+	n := len(s.controls)
+	switch {
+	case from == 0:
+		k.In = &out[slices.Index(relays(s.p.Mode, 0, n), r)]
+	case from > 0:
+		k.In = &s.ready[from-1][l.number].Out[slices.Index(relays(s.p.Mode, from, n), r)]
+	}
+	for _, c := range relays(s.p.Mode, r, n) {
+		child := &s.ready[c-1][l.number]
+		k.Out = append(k.Out, outLink{QP: *child.In, Memory: child.Memory})
+	}
+	if !s.p.answered() {
+		return k, nil
+	}
+	q, err := s.qp(1, answerDepth)
+	if err != nil {
+		return k, err
+	}
+	b := newInbox(q)
+	if err := b.arm(0, answerDepth, nil); err != nil {
+		return k, err
+	}
+	l.answers = append(l.answers, b)
+	k.Answer = stateOf(q)
+	return k, s.connect(ctx, q, s.ready[r-1][l.number].Answer)
+}
+
+// await waits for a message of every receiver.
+func (s *sender) await(ctx context.Context, want string, each func(i int, m *message)) error {
+	for i, c := range s.controls {
+		m, err := c.receive(ctx, want)
+		if err != nil {
+			return err
+		}
+		if each != nil {
+			each(i, &m)
+		}
+	}
+	return nil
+}
+
+// join makes the groups, one for each lane, and registers them.
+func (s *sender) join() error {
+	ips, err := groups(s.o.GroupIP, s.p.Lanes)
+	if err != nil {
+		return err
+	}
+	if s.host, err = endpoint.NewHost(s.port.ip, s.local.Host); err != nil {
+		return err
+	}
+	var addrs []string
+	for _, at := range s.o.Receivers {
+		addrs = append(addrs, withPort(at))
+	}
+	for i, l := range s.lanes {
+		ctx, cancel := s.step(fmt.Sprintf("group %s", ips[i]))
+		a, _ := json.Marshal(app{Session: s.session, Lane: i}) // strings and numbers
+		g, err := endpoint.Master(ctx, endpoint.MasterConfig{
+			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.p.Depth, 1), Host: s.host, App: a},
+			Addrs: addrs, GroupIP: ips[i], PathMTU: s.p.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
+		})
+		cancel()
+		if err != nil {
+			return err
+		}
+		s.watch(g)
+		for r, p := range g.Peers() {
+			if err := checkApp(p.App, app{Session: s.session, Lane: i, Rank: r + 1}); err != nil {
+				return fmt.Errorf("%s: %w", p.IP, err)
+			}
+		}
+		t := newPipe(g.QP(), s.p.Depth)
+		t.va, t.rkey = g.Info().Window.Base, g.Info().Window.RKey
+		l.targets = []*pipe{t}
+	}
+	ctx, cancel := s.step("joining the groups")
+	defer cancel()
+	return s.await(ctx, typeJoined, nil)
+}
+
+// checkApp says whether the other side of a group's exchange is of this test.
+func checkApp(raw json.RawMessage, want app) error {
+	var got app
+	if err := json.Unmarshal(raw, &got); err != nil || got != want {
+		return fmt.Errorf("who came to the exchange of lane %d is not of this test", want.Lane)
+	}
+	return nil
+}
+
+// run measures one size.
+func (s *sender) run(size int) (*Size, error) {
+	n := s.p.iterations(size)
+	ctx, cancel := s.step("preparing the receivers")
+	defer cancel()
+	for _, c := range s.controls {
+		if err := c.send(message{Type: typeRun, Run: &run{Size: size, Iterations: n}}); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.await(ctx, typeArmed, nil); err != nil {
+		return nil, err
+	}
+	m := newMeter(n * len(s.lanes))
+	var lists []*samples
+	for _, l := range s.lanes {
+		var x *samples
+		if s.p.latency() {
+			x = newSamples(len(s.controls), n)
+			lists = append(lists, x)
+		}
+		l.prepare(m, x)
+	}
+	watching, stop := context.WithCancel(s.ctx)
+	defer stop()
+	s.wg.Go(func() { s.stalled(watching, m, s.explain) })
+
+	sent, known := s.port.sent()
+	again := s.retransmitted()
+	start := time.Now()
+	m.begin(start)
+	if err := s.runLanes(size, n, start.Add(s.p.Duration)); err != nil {
+		return nil, err
+	}
+	stop()
+	after, _ := s.port.sent()
+	results := make([]*result, len(s.controls))
+	end, cancelEnd := s.step("the end at the receivers")
+	defer cancelEnd()
+	if err := s.await(end, typeResult, func(i int, m *message) { results[i] = m.Result }); err != nil {
+		return nil, err
+	}
+	z := s.sum(size, m.rate(), results, lists)
+	z.Retransmitted = s.retransmitted() - again
+	if known {
+		z.SenderLinkBytes = after - sent
+	}
+	return z, nil
+}
+
+// runLanes runs all lanes at once. The first error ends all.
+func (s *sender) runLanes(size, n int, until time.Time) error {
+	var lanes sync.WaitGroup
+	for _, l := range s.lanes {
+		lanes.Go(func() {
+			if err := l.run(s.ctx, size, n, until); err != nil {
+				s.cancel(err)
+			}
+		})
+	}
+	lanes.Wait()
+	if s.ctx.Err() != nil {
+		return fmt.Errorf("%s of %d bytes: %w", s.p.Test, size, context.Cause(s.ctx))
+	}
+	return nil
+}
+
+// retransmitted counts packets that were sent again.
+func (s *sender) retransmitted() (n uint64) {
+	for _, l := range s.lanes {
+		for _, t := range l.targets {
+			n += t.qp.Stats().Retransmitted
+		}
+	}
+	return n
+}
+
+// explain says what is known of receivers when nothing gets through.
+func (s *sender) explain() string {
+	silent := make([]bool, len(s.controls))
+	var asking sync.WaitGroup
+	for i, c := range s.controls {
+		asking.Go(func() { silent[i] = !c.alive(time.Second) })
+	}
+	asking.Wait()
+	var names []string
+	for i, c := range s.controls {
+		if silent[i] {
+			names = append(names, c.peer)
+		}
+	}
+	switch {
+	case len(names) > 0:
+		return strings.Join(names, ", ") + " does not answer any more"
+	case s.p.Mode == Group:
+		return fmt.Sprintf("all receivers' programs answer; at the switch, `gleam group show %s` names the member that the group waits for", s.o.GroupIP)
+	}
+	return "all receivers' programs answer, but their RDMA traffic is lost"
+}

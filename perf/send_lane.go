@@ -1,0 +1,221 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+)
+
+// sendLane is the sender's side of a lane: it posts messages while slots are
+// free, and hears by completions, or by answers, which receivers have them.
+type sendLane struct {
+	p       *Params
+	number  int
+	mr      endpoint.MR
+	targets []*pipe  // to the group, or to those who get it from us
+	answers []*inbox // of every receiver, if they answer
+
+	tamper func(message int, b []byte) // tests only: spoils what is sent
+
+	mu        sync.Mutex
+	changed   *sync.Cond
+	meter     *meter // of the run, shared by all lanes
+	samples   *samples
+	posted    time.Time // lat: the message under way
+	have      []int     // by receiver: messages that are known to be there
+	done      int       // the least of have
+	completed []int     // by target: work requests of the run
+	transport int       // the least of completed
+}
+
+// samples are the latencies of a run on one lane.
+type samples struct {
+	receiver   [][]time.Duration // from posting to the receiver's answer
+	all        []time.Duration   // to the last receiver's answer
+	completion []time.Duration   // to the last completion
+}
+
+// sampleRoom is how many samples are recorded without growing.
+const sampleRoom = 1 << 14
+
+func newSamples(receivers, iterations int) *samples {
+	n := iterations
+	if n == 0 {
+		n = sampleRoom
+	}
+	s := &samples{all: make([]time.Duration, 0, n), completion: make([]time.Duration, 0, n)}
+	for range receivers {
+		s.receiver = append(s.receiver, make([]time.Duration, 0, n))
+	}
+	return s
+}
+
+func newSendLane(p *Params, number, receivers int) *sendLane {
+	l := &sendLane{p: p, number: number, have: make([]int, receivers)}
+	l.changed = sync.NewCond(&l.mu)
+	return l
+}
+
+// start collects completions and answers until ctx ends; fail hears what goes
+// wrong.
+func (l *sendLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(error)) {
+	l.completed = make([]int, len(l.targets))
+	context.AfterFunc(ctx, func() { // run waits
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.changed.Broadcast()
+	})
+	for t, p := range l.targets {
+		wg.Go(func() {
+			if err := p.collect(ctx, func(n int) { l.complete(t, n) }); ctx.Err() == nil {
+				fail(err)
+			}
+		})
+	}
+	for i, b := range l.answers {
+		wg.Go(func() {
+			if err := l.listen(ctx, i, b); ctx.Err() == nil {
+				fail(fmt.Errorf("answers of receiver %d: %w", i+1, err))
+			}
+		})
+	}
+}
+
+// complete counts n completions of target t.
+func (l *sendLane) complete(t, n int) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.completed[t] += n
+	least := l.completed[t]
+	for _, c := range l.completed {
+		least = min(least, c)
+	}
+	if least > l.transport && l.samples != nil && !l.p.relayed() {
+		l.samples.completion = append(l.samples.completion, now.Sub(l.posted))
+	}
+	l.transport = least
+	if len(l.answers) == 0 { // what is complete is there
+		if l.p.Mode == Group {
+			for i := range l.have {
+				l.have[i] = l.completed[t]
+			}
+		} else {
+			l.have[t] = l.completed[t]
+		}
+		l.advance(now)
+	}
+	l.changed.Broadcast()
+}
+
+// listen counts receiver i's answers.
+func (l *sendLane) listen(ctx context.Context, i int, b *inbox) error {
+	for {
+		wc, err := b.take(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		count := int(wc[len(wc)-1].Imm)
+		if err := b.post(len(wc)); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		if count > l.have[i] {
+			l.have[i] = count
+			if l.samples != nil {
+				l.samples.receiver[i] = append(l.samples.receiver[i], now.Sub(l.posted))
+			}
+			l.advance(now)
+		}
+		l.changed.Broadcast()
+		l.mu.Unlock()
+	}
+}
+
+// advance notes which messages all receivers have. The caller holds mu.
+func (l *sendLane) advance(now time.Time) {
+	least := l.have[0]
+	for _, n := range l.have {
+		least = min(least, n)
+	}
+	if least == l.done {
+		return
+	}
+	l.meter.add(now, least-l.done)
+	if l.samples != nil {
+		l.samples.all = append(l.samples.all, now.Sub(l.posted))
+	}
+	l.done = least
+}
+
+// prepare resets the lane for a run. Nothing is under way then.
+func (l *sendLane) prepare(m *meter, s *samples) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.meter, l.samples, l.done, l.transport = m, s, 0, 0
+	clear(l.have)
+	clear(l.completed)
+}
+
+// run sends the messages of a run, n or until the time has come, and returns
+// when all receivers have them.
+func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error {
+	lay := newLayout(l.p, size)
+	var wr endpoint.SendWR
+	sent := 0
+	for m, last := 0, false; !last; m++ {
+		if err := l.wait(ctx, func() bool { return m-l.done < lay.slots && (!l.p.latency() || l.transport >= m*lay.chunks) }); err != nil {
+			return err
+		}
+		last = m == n-1 || n == 0 && !time.Now().Before(until)
+		if l.p.Verify {
+			l.fill(&lay, m)
+		}
+		if l.p.latency() {
+			l.mu.Lock()
+			l.posted = time.Now()
+			l.mu.Unlock()
+		}
+		for c := range lay.chunks {
+			k := m*lay.chunks + c
+			lay.request(&wr, l.p, l.mr, k, l.p.write() && (k == 0 || l.p.notices()), last && c == lay.chunks-1)
+			for _, t := range l.targets {
+				wr.RemoteAddr, wr.RKey = t.va+uint64(wr.Local.Offset), t.rkey
+				if err := t.post(ctx, &wr); err != nil {
+					return fmt.Errorf("post message %d: %w", m, err)
+				}
+			}
+		}
+		sent++
+	}
+	return l.wait(ctx, func() bool { return l.done == sent && l.transport == sent*lay.chunks })
+}
+
+// fill writes message m's bytes into its slot, which all receivers have had.
+func (l *sendLane) fill(lay *layout, m int) {
+	b := l.mr.Bytes()[m%lay.slots*lay.size:][:lay.size]
+	fill(b, pattern(l.p.Seed, l.number, m))
+	if l.tamper != nil {
+		l.tamper(m, b)
+	}
+}
+
+// wait returns when ok, which is called with mu held, or when ctx ends.
+func (l *sendLane) wait(ctx context.Context, ok func() bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !ok() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		l.changed.Wait()
+	}
+	return nil
+}

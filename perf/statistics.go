@@ -1,0 +1,129 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perf
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Latency sums up samples, in microseconds, as perftest does.
+type Latency struct {
+	Min     float64 `json:"t_min_usec"`
+	Max     float64 `json:"t_max_usec"`
+	Typical float64 `json:"t_typical_usec"` // median
+	Avg     float64 `json:"t_avg_usec"`
+	Stdev   float64 `json:"t_stdev_usec"`
+	P99     float64 `json:"percentile_99_usec"`
+	P999    float64 `json:"percentile_99_9_usec"`
+}
+
+// summarize sorts samples, of which there is at least one, and sums them up.
+func summarize(samples []time.Duration) Latency {
+	slices.Sort(samples)
+	n := len(samples)
+	var sum float64
+	for _, s := range samples {
+		sum += usec(s)
+	}
+	avg := sum / float64(n)
+	var squares float64
+	for _, s := range samples {
+		squares += (usec(s) - avg) * (usec(s) - avg)
+	}
+	return Latency{
+		Min: usec(samples[0]), Max: usec(samples[n-1]),
+		Typical: (usec(samples[n/2]) + usec(samples[(n-1)/2])) / 2,
+		Avg:     avg, Stdev: math.Sqrt(squares / float64(n)),
+		P99: usec(samples[nearestRank(n, 99, 100)]), P999: usec(samples[nearestRank(n, 999, 1000)]),
+	}
+}
+
+func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// nearestRank is the place, in n sorted samples, of the least that num/den of
+// them do not exceed.
+func nearestRank(n, num, den int) int { return (n*num+den-1)/den - 1 }
+
+// meter finds the best stretch of a run: the highest rate over consecutive
+// stretches of at least a number of messages, or of a time. Any goroutine may
+// use it.
+type meter struct {
+	mu       sync.Mutex
+	messages int           // of a stretch; 0: by time
+	span     time.Duration // of a stretch, if messages is 0
+	count    int           // so far
+	start    time.Time
+	last     time.Time // of the latest message
+	marked   int       // count at the beginning of the stretch
+	mark     time.Time
+	best     float64 // messages per second
+}
+
+// stretch is what a stretch of a timed run lasts.
+const stretch = 100 * time.Millisecond
+
+// newMeter is for a run of total messages, or if that is 0 for a timed one. A
+// stretch is a tenth of the run, or 100 ms.
+func newMeter(total int) *meter {
+	m := &meter{span: stretch}
+	if total > 0 {
+		m.messages = (total + 9) / 10
+	}
+	return m
+}
+
+// begin sets the run's start.
+func (m *meter) begin(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.start, m.mark, m.last = now, now, now
+}
+
+// add counts n messages that are there by now.
+func (m *meter) add(now time.Time, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count += n
+	if now.After(m.last) {
+		m.last = now
+	}
+	d := now.Sub(m.mark)
+	if m.messages > 0 && m.count-m.marked >= m.messages || m.messages == 0 && d >= m.span {
+		if d > 0 {
+			m.best = max(m.best, float64(m.count-m.marked)/d.Seconds())
+		}
+		m.marked, m.mark = m.count, now
+	}
+}
+
+// progress returns how many messages there are.
+func (m *meter) progress() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.count
+}
+
+// rate is what a meter has found.
+type rate struct {
+	count   int
+	seconds float64
+	peak    float64 // messages per second, at least avg
+	avg     float64
+}
+
+func (m *meter) rate() rate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := rate{count: m.count, seconds: m.last.Sub(m.start).Seconds()}
+	if r.seconds > 0 {
+		r.avg = float64(r.count) / r.seconds
+	}
+	// The last stretch may be too short to count: a run of only such ones has
+	// its average for a peak.
+	r.peak = max(m.best, r.avg)
+	return r
+}
