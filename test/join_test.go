@@ -1,0 +1,85 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+// testAuth has the key of the switch's configuration.
+func testAuth() envelope.Auth {
+	key := make([]byte, 32)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	return envelope.Auth{Keys: envelope.Keys{1: key}, Send: 1}
+}
+
+// joinByMaster connects all hosts to the group by the envelope protocol, host 0
+// being the master, and returns their groups.
+func (r *rig) joinByMaster(change func(*endpoint.MasterConfig)) []*endpoint.Group {
+	r.t.Helper()
+	groups, err := r.tryMaster(change)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return groups
+}
+
+// tryMaster is joinByMaster that may fail; the error is the master's.
+func (r *rig) tryMaster(change func(*endpoint.MasterConfig)) ([]*endpoint.Group, error) {
+	r.t.Helper()
+	local := func(h *rigHost) endpoint.Local {
+		return endpoint.Local{Device: h.dev, QP: h.qp, Memory: h.mr, HostConfig: endpoint.HostConfig{Auth: testAuth(), Deadline: 10 * time.Second}}
+	}
+	first := r.hosts[0]
+	var ln net.Listener
+	at := netip.AddrPortFrom(first.ip, 7001).String()
+	if err := first.NS.Do(func() (err error) { ln, err = net.Listen("tcp", at); return err }); err != nil {
+		r.t.Fatal(err)
+	}
+	defer ln.Close()
+	c := endpoint.MasterConfig{
+		Local: local(first), Listener: ln, Members: len(r.hosts) - 1, GroupIP: r.group, VirtualQPN: virtualQPN,
+		PathMTU: r.c.pathMTU, WindowBase: groupBase,
+	}
+	if change != nil {
+		change(&c)
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	groups, errs := make([]*endpoint.Group, len(r.hosts)), make([]error, len(r.hosts))
+	var wg sync.WaitGroup
+	for i, h := range r.hosts {
+		wg.Go(func() {
+			errs[i] = h.NS.Do(func() (err error) {
+				if i == 0 {
+					groups[i], err = endpoint.Master(ctx, c)
+				} else {
+					groups[i], err = endpoint.Member(ctx, endpoint.MemberConfig{Local: local(h), Master: at})
+				}
+				return err
+			})
+			if i == 0 && errs[0] != nil {
+				cancel() // nobody to wait for
+			}
+		})
+	}
+	wg.Wait()
+	for i, g := range groups {
+		if g != nil {
+			r.t.Cleanup(func() { g.Close() })
+		} else if i > 0 && errs[0] == nil {
+			r.t.Fatalf("%s: %v", r.hosts[i].Name, errs[i])
+		}
+	}
+	return groups, errs[0]
+}
