@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 
 	"github.com/gleam-rdma/gleam/endpoint"
 )
@@ -59,6 +60,76 @@ func closeFlushes(ctx context.Context, cfg Config) error {
 		}
 	}
 	return p.close()
+}
+
+// closeUnderLoad closes a queue pair that one goroutine posts to and another
+// polls. Every request that was taken has one completion, in order.
+func closeUnderLoad(ctx context.Context, cfg Config) error {
+	p, err := connect(ctx, cfg, 4096, endpoint.RandomPSN())
+	if err != nil {
+		return err
+	}
+	q := p.qp[0]
+	const enough = 300 // then it is closed
+	busy := make(chan struct{})
+	posted, polled := make(chan result, 1), make(chan result, 1)
+	go func() {
+		var r result
+		for {
+			n, err := q.PostSend(p.write(r.n, 4096, p.recv.Addr(), p.recv.RKey()))
+			r.n += uint64(n)
+			switch {
+			case err == nil:
+			case errors.Is(err, endpoint.ErrQueueFull):
+				runtime.Gosched()
+			default:
+				r.err = err
+				posted <- r
+				return
+			}
+		}
+	}()
+	go func() {
+		var r result
+		c := make([]endpoint.Completion, 7)
+		for {
+			n, err := q.Poll(ctx, c)
+			if err != nil {
+				r.err = err
+				polled <- r
+				return
+			}
+			for _, c := range c[:n] {
+				if c.ID != r.n || c.Status != endpoint.Success && c.Status != endpoint.WRFlushErr {
+					r.err = fmt.Errorf("completion %+v, want number %d", c, r.n)
+					polled <- r
+					return
+				}
+				if r.n++; r.n == enough {
+					close(busy)
+				}
+			}
+		}
+	}()
+	select {
+	case <-busy:
+	case r := <-polled:
+		return fmt.Errorf("%d completions: %w", r.n, r.err)
+	}
+	if err := q.Close(); err != nil {
+		return err
+	}
+	in, out := <-posted, <-polled
+	if in.n != out.n || !errors.Is(in.err, endpoint.ErrClosed) || !errors.Is(out.err, endpoint.ErrClosed) {
+		return fmt.Errorf("%d requests taken (%w), %d completions (%w)", in.n, in.err, out.n, out.err)
+	}
+	return p.close()
+}
+
+// result is how many requests somebody has seen, and what ended it.
+type result struct {
+	n   uint64
+	err error
 }
 
 // connectRefused asks for connections that cannot be, and for one twice.

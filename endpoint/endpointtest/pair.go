@@ -58,6 +58,7 @@ func Checks() []Check {
 		{"refused requests", refusedRequests},
 		{"poll is cancelled", pollCancelled},
 		{"close flushes", closeFlushes},
+		{"close under load", closeUnderLoad},
 		{"connect is refused", connectRefused},
 	}
 }

@@ -6,8 +6,11 @@ package verbs_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +84,36 @@ func TestPair(t *testing.T) {
 	}
 }
 
+// TestGoHeap does some of them with slices that Go allocated.
+func TestGoHeap(t *testing.T) {
+	ips := testAddrs(t)[0]
+	cfg := endpointtest.Config{
+		Devices: [2]endpoint.Device{open(t, ips[0]), open(t, ips[1])}, IPs: ips, PathMTU: 1024, QP: qpConfig,
+	}
+	for _, c := range endpointtest.Checks() {
+		if c.Name != "transfer" && c.Name != "many messages" {
+			continue // smaller buffers, which Go does not put at the beginning of a page
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			over := make(chan struct{})
+			go func() {
+				for {
+					select {
+					case <-over:
+						return
+					default:
+						runtime.GC()
+					}
+				}
+			}()
+			if err := c.Run(t.Context(), cfg); err != nil {
+				t.Error(err)
+			}
+			close(over)
+		})
+	}
+}
+
 // TestConnectNobodyAnswers connects to an address that nobody has, gives up
 // early once, and connects the same queue pair to somebody after that.
 func TestConnectNobodyAnswers(t *testing.T) {
@@ -110,6 +143,58 @@ func TestConnectNobodyAnswers(t *testing.T) {
 	if err := q.Connect(t.Context(), to); err != nil {
 		t.Errorf("connect to somebody: %v", err)
 	}
+}
+
+// TestOpenByInterface opens the same device by its network interface, and by its
+// name, and not by a combination that there is not.
+func TestOpenByInterface(t *testing.T) {
+	ips := testAddrs(t)[0]
+	name := interfaceOf(t, ips[0])
+	for _, cfg := range []verbs.Config{{Interface: name}, {Interface: name, LocalIP: ips[0], Port: 1}} {
+		d, err := verbs.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(d.Addrs(), ips[0]) || d.MaxPathMTU() < 1024 {
+			t.Errorf("opened by %s, it has %v and path MTU %d", cfg, d.Addrs(), d.MaxPathMTU())
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for want, cfg := range map[string]verbs.Config{
+		"no RDMA device has a GID for " + ips[0].String(): {Interface: interfaceOf(t, ips[1]), LocalIP: ips[0]},
+		"there is no usable RDMA device none0":            {Device: "none0"},
+		"there is no usable RDMA device: load":            {Port: 9},
+		"no RDMA device is on lo":                         {Interface: "lo"},
+		"no such network interface":                       {Interface: "none0"},
+	} {
+		if d, err := verbs.Open(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("open %s gave %v, %v, want %q", cfg, d, err, want)
+		}
+	}
+}
+
+// interfaceOf returns the network interface that has an address.
+func interfaceOf(t *testing.T, ip netip.Addr) string {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addrs {
+			if strings.HasPrefix(a.String(), ip.String()+"/") {
+				return i.Name
+			}
+		}
+	}
+	t.Fatalf("no interface has %s", ip)
+	return ""
 }
 
 // TestMemoryRefused registers what cannot be.
