@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -19,9 +20,11 @@ func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	case DeleteGroup:
 		return s.delete(op.Group)
 	case AddMember:
-		return s.add(op)
+		return s.update(UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
 	case RemoveMember:
-		return s.remove(op, out)
+		return s.update(UpdateMembers{Group: op.Group, Remove: []MemberID{op.Member}}, out)
+	case UpdateMembers:
+		return s.update(op, out)
 	}
 	return fmt.Errorf("mcast: unknown operation %T", op)
 }
@@ -66,9 +69,7 @@ func newGroup(spec *GroupSpec) *group {
 		legs:     make([]leg, 0, len(spec.Legs)),
 		members:  make([]member, 0, len(spec.Members)),
 	}
-	if spec.Policy == Evict {
-		g.deadAfter = spec.DeadAfter
-	}
+	g.setPolicy(spec)
 	g.msgs.ends = make([]messageEnd, maxEnds)
 	for _, l := range spec.Legs {
 		g.addLeg(l)
@@ -77,6 +78,23 @@ func newGroup(spec *GroupSpec) *group {
 		g.addMember(&spec.Members[i])
 	}
 	return g
+}
+
+func (g *group) setPolicy(spec *GroupSpec) {
+	switch spec.Policy {
+	case Strict:
+		g.keep = math.MaxInt
+	case Evict:
+		g.keep = 1
+	case Quorum:
+		g.quorum, g.keep = spec.Quorum, spec.Quorum
+		g.slack = -g.quorum
+	}
+	g.deadAfter, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.LagTime, int32(spec.LagPSNs)
+	g.period = g.deadAfter
+	if g.lagTime > 0 && (g.period == 0 || g.lagTime/2 < g.period) {
+		g.period = max(g.lagTime/2, time.Millisecond)
+	}
 }
 
 func (g *group) addLeg(spec LegSpec) {
@@ -88,11 +106,18 @@ func (g *group) addLeg(spec LegSpec) {
 	}
 	g.branches = append(g.branches, b)
 	g.legs = append(g.legs, leg{spec: spec})
+	if g.quorum > 0 {
+		g.scratch = append(g.scratch, 0)
+	}
+}
+
+func newMember(m *MemberSpec) member {
+	return member{ip: m.IP, qpn: m.QPN, leg: m.Leg, live: true, p: m.SQPSN, r: m.RQPSN}
 }
 
 func (g *group) addMember(m *MemberSpec) {
 	id := MemberID(len(g.members))
-	g.members = append(g.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg, live: true, p: m.SQPSN, r: m.RQPSN})
+	g.members = append(g.members, newMember(m))
 	l := &g.legs[m.Leg]
 	if l.members == 0 {
 		l.member = id
@@ -104,64 +129,6 @@ func (g *group) addMember(m *MemberSpec) {
 	g.byIP.put(keyOf(m.IP), uint32(id))
 }
 
-func (s *Switch) add(op AddMember) error {
-	g := s.group(op.Group)
-	if g == nil {
-		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
-	}
-	if err := s.validateJoin(g, &op); err != nil {
-		return err
-	}
-	if int(op.Member.Leg) == len(g.legs) {
-		g.addLeg(op.Leg)
-	}
-	if old, ok := g.byIP.get(keyOf(op.Member.IP)); ok { // removed earlier, back again
-		g.byIP.remove(keyOf(g.members[old].ip))
-	}
-	g.addMember(&op.Member)
-	l := &g.legs[op.Member.Leg]
-	if g.src != nobody && l.members == 1 {
-		l.joining = true
-		g.njoin++
-	}
-	return nil
-}
-
-func (s *Switch) remove(op RemoveMember, out *Output) error {
-	g := s.group(op.Group)
-	if g == nil {
-		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
-	}
-	if int(op.Member) >= len(g.members) || !g.members[op.Member].live {
-		return fmt.Errorf("mcast: group %d: has no live member %d", op.Group, op.Member)
-	}
-	m := &g.members[op.Member]
-	m.live = false
-	l := &g.legs[m.leg]
-	l.members--
-	if l.members > 0 && l.member == op.Member {
-		l.member = g.firstBehind(m.leg)
-	}
-	if int32(op.Member) == g.src {
-		g.sourceLeft(op.Member, out)
-	} else if l.members == 0 {
-		g.cut(int(m.leg))
-		if !g.dead && g.src != nobody {
-			g.eval(out)
-		}
-	}
-	return nil
-}
-
-func (g *group) firstBehind(l LegID) MemberID {
-	for i := range g.members {
-		if g.members[i].live && g.members[i].leg == l {
-			return MemberID(i)
-		}
-	}
-	return 0
-}
-
 // sourceLeft ends the epoch of a source that was removed. With data in flight
 // nobody can say what each receiver expects next: a receiver may have more than
 // it has acknowledged, and would take the next source's first packets for
@@ -169,6 +136,9 @@ func (g *group) firstBehind(l LegID) MemberID {
 func (g *group) sourceLeft(m MemberID, out *Output) {
 	if g.dead {
 		return
+	}
+	if g.quorum > 0 && g.a == g.hi.Prev() && !g.open {
+		g.leaveBehind(out)
 	}
 	if !g.quiescent() {
 		g.fail(m, g.a.Next(), 0, out)

@@ -33,12 +33,15 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		return OutOfWindow
 	}
 	if d <= 0 {
+		if g.quorum > 0 && g.npast(psn) > 0 {
+			return g.repeat(p, psn, f, out)
+		}
 		return g.duplicate(p, psn, out)
 	}
 	code, why := g.refuse(p, f)
 	starts := f&rocev2.OpStart != 0
 	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 &&
-		g.nrecv > 0 && (g.njoin == 0 || !starts)
+		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts)
 	if !plain {
 		if !p.Verified {
 			out.NeedVerify = true
@@ -50,6 +53,9 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		if g.njoin > 0 && starts && psn == g.hi {
 			g.join(psn)
 		}
+		if g.slack < 0 {
+			return g.turnDown(psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+		}
 	}
 	g.count.DataIn++
 	g.prev, g.hasPrev = psn, true
@@ -58,7 +64,7 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	}
 	g.forward(p, psn, f, out)
 	g.pass(psn, f)
-	if g.deadAfter > 0 && !g.armed {
+	if g.period > 0 && !g.armed {
 		g.watchAll(now)
 	}
 	if g.nrecv == 0 {
@@ -117,19 +123,24 @@ func (g *group) special(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *O
 		}
 	}
 	if code != 0 {
-		g.count.DataIn++
-		g.prev, g.hasPrev = psn, true
-		if g.nsev != noPend && psn == g.nout {
-			g.seen = true
-		}
-		g.refused = refusal{psn, code, why}
-		g.eval(out)
-		return why
+		return g.turnDown(psn, code, why, out)
 	}
 	if g.nrecv == 0 && g.hi.Less(psn) {
 		return OutOfWindow // nobody will ask for what is missing
 	}
 	return None
+}
+
+// turnDown answers psn with a fatal NAK of the switch's own, when its turn comes.
+func (g *group) turnDown(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+	g.count.DataIn++
+	g.prev, g.hasPrev = psn, true
+	if g.nsev != noPend && psn == g.nout {
+		g.seen = true
+	}
+	g.refused = refusal{psn, code, why}
+	g.eval(out)
+	return why
 }
 
 // forward makes the copies of p for those that do not have it yet.

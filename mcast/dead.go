@@ -3,7 +3,11 @@
 
 package mcast
 
-import "time"
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
 
 // watchAll begins to watch for silence: every receiver has to acknowledge what
 // has been forwarded by now, or to say something, within deadAfter.
@@ -11,44 +15,62 @@ func (g *group) watchAll(now time.Duration) {
 	for i := range g.branches {
 		l := &g.legs[i]
 		l.watch, l.watched = g.hi.Prev(), now
+		l.mark, l.marked = g.branches[i].a, now
 	}
-	g.armed, g.deadline, g.rewound = true, now+g.deadAfter, false
+	g.armed, g.deadline, g.rewound = true, now+g.period, false
 }
 
-// look evicts receivers that have been silent for deadAfter while they lag
-// and others are ahead of them, or the source is retransmitting. It evicts
-// nobody while no receiver at all shows a sign of life: then the fault is more
-// likely on this side, and the source's own timeout speaks.
+// look gives up receivers that have been silent for deadAfter while they lag
+// and others are ahead of them, or the source is retransmitting: they are
+// removed, or the group fails (giveUp). It gives up nobody while no receiver at
+// all shows a sign of life: then the fault is more likely on this side, and the
+// source's own timeout speaks. It removes, too, who lags for longer than lagTime.
 func (g *group) look(now time.Duration, out *Output) {
 	g.armed = false
-	if g.a == g.hi.Prev() {
+	if g.a == g.hi.Prev() && (g.quorum == 0 || g.level()) {
 		return // nothing in flight; the next packet begins the watch anew
 	}
 	alive := false
+	best := g.a
 	for i := range g.branches {
-		if g.branches[i].bits&receiving != 0 && !g.silent(i, now) {
+		b := &g.branches[i]
+		if b.bits&receiving == 0 {
+			continue
+		}
+		if !g.silent(i, now) {
 			alive = true
 		}
+		if best.Less(b.a) {
+			best = b.a
+		}
 	}
-	g.deadline = now + g.deadAfter
+	g.deadline = now + g.period
 	evicted := false
 	for i := range g.branches {
 		b, l := &g.branches[i], &g.legs[i]
 		if b.bits&receiving == 0 {
 			continue
 		}
-		if !g.silent(i, now) {
+		switch {
+		case g.lagging(i, now, best):
+			g.evict(i, Lagging, out)
+			evicted = true
+		case g.stuck(i, now):
+			g.giveUp(i, Stranded, out)
+			evicted = true
+		case !g.silent(i, now):
 			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.hi.Prev(), now
 			}
-			if t := max(l.watched, l.heard) + g.deadAfter; t < g.deadline {
+			if t := max(l.watched, l.heard) + g.deadAfter; g.deadAfter > 0 && t < g.deadline {
 				g.deadline = t
 			}
-			continue
-		}
-		if alive && (g.rewound || g.behind(i)) {
-			g.evict(i, 0, out)
+		case alive && (g.rewound || g.behind(i)):
+			g.giveUp(i, Silent, out)
 			evicted = true
+		}
+		if g.dead {
+			return
 		}
 	}
 	g.armed, g.rewound = true, false
@@ -61,7 +83,27 @@ func (g *group) look(now time.Duration, out *Output) {
 // deadAfter.
 func (g *group) silent(i int, now time.Duration) bool {
 	l := &g.legs[i]
-	return g.branches[i].a.Less(l.watch) && now-max(l.watched, l.heard) >= g.deadAfter
+	return g.deadAfter > 0 && g.branches[i].a.Less(l.watch) && now-max(l.watched, l.heard) >= g.deadAfter
+}
+
+// stuck says whether leg i, behind a quorum, has asked for deadAfter for what
+// does not come. It may ask again and again, so it need not be silent.
+func (g *group) stuck(i int, now time.Duration) bool {
+	b, l := &g.branches[i], &g.legs[i]
+	return g.deadAfter > 0 && b.pend != noPend && b.a.Less(g.a) && b.a.Less(l.watch) && now-l.watched >= g.deadAfter
+}
+
+// lagging says whether leg i still lacks what another receiver had lagTime ago,
+// and can be spared. best is what the first one has now.
+func (g *group) lagging(i int, now time.Duration, best rocev2.PSN) bool {
+	l := &g.legs[i]
+	if g.lagTime == 0 {
+		return false
+	}
+	if !g.branches[i].a.Less(l.mark) {
+		l.mark, l.marked = best, now
+	}
+	return g.branches[i].a.Less(l.mark) && now-l.marked >= g.lagTime && g.spare(i)
 }
 
 // behind says whether some receiver is ahead of leg i.

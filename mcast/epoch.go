@@ -62,7 +62,18 @@ func (g *group) lateDuplicate(k MemberID, d int32, p *Packet, out *Output) Reaso
 // forwarded is acknowledged, and the source is not in the middle of a message
 // (a receiver that got the start of another one there would go into error).
 func (g *group) quiescent() bool {
-	return g.src == nobody || g.a == g.hi.Prev() && !g.open
+	return g.src == nobody || g.a == g.hi.Prev() && !g.open && (g.quorum == 0 || g.level())
+}
+
+// level says whether every receiver has all that was forwarded. Without a
+// quorum that is what A says.
+func (g *group) level() bool {
+	for i := range g.branches {
+		if g.branches[i].bits&receiving != 0 && g.branches[i].a.Less(g.hi.Prev()) {
+			return false
+		}
+	}
+	return true
 }
 
 // endEpoch saves what the source and the receivers have come to.
@@ -89,7 +100,9 @@ func (g *group) startEpoch(k MemberID) {
 	g.hi, g.a = m.p, m.p.Prev()
 	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
 	g.refused, g.told, g.becn, g.rewound, g.armed = refusal{}, false, false, false, false
-	g.low, g.nrecv, g.npend, g.nowin = 0, 0, 0, 0
+	g.low, g.npend, g.nowin, g.nfresh = 0, 0, 0, 0
+	g.receivers(0)
+	g.least = g.a
 	g.msgs.start(m.msgs)
 	for i := range g.legs {
 		if int32(i) != g.srcLeg && g.legs[i].members > 0 {

@@ -13,8 +13,13 @@ import (
 // report what is missing at the next PSN.
 func (g *group) eval(out *Output) {
 	for {
-		if g.low == 0 {
-			g.raise(out)
+		for g.low <= g.slack && g.raise(out) {
+		}
+		if g.quorum > 0 && g.npend > 0 && g.strand(out) {
+			if g.dead {
+				return
+			}
+			continue
 		}
 		if g.npend == 0 && g.refused.code == 0 {
 			return
@@ -23,7 +28,7 @@ func (g *group) eval(out *Output) {
 		switch {
 		case worst == noPend:
 			return
-		case worst == sevFatal && who != nobody && g.policy == Evict && g.nrecv > 1:
+		case worst == sevFatal && who != nobody && g.spare(who):
 			g.evict(who, code, out)
 			continue
 		}
@@ -42,7 +47,28 @@ func (g *group) eval(out *Output) {
 
 // raise sets A to the minimum over the receiving branches and says so to the
 // source if it is news. With nobody to wait for, all that was forwarded counts.
-func (g *group) raise(out *Output) {
+// Under Quorum it is not the minimum but what enough of them have.
+func (g *group) raise(out *Output) bool {
+	var m rocev2.PSN
+	if g.quorum > 0 {
+		m = g.reached()
+	} else {
+		m = g.minimum()
+	}
+	if m.LessEq(g.a) {
+		return false
+	}
+	g.a = m
+	g.msgs.ack(m)
+	g.ack(out)
+	if g.nfresh > 0 && g.freshTo.LessEq(m) {
+		g.settle()
+	}
+	return true
+}
+
+// minimum returns what every receiver has, and counts those that have no more.
+func (g *group) minimum() rocev2.PSN {
 	m := g.hi.Prev()
 	first := true
 	for i := range g.branches {
@@ -57,12 +83,7 @@ func (g *group) raise(out *Output) {
 			g.low++
 		}
 	}
-	if m.LessEq(g.a) {
-		return
-	}
-	g.a = m
-	g.msgs.ack(m)
-	g.ack(out)
+	return m
 }
 
 // worst returns the highest severity pending at A+1, the leg it comes from
@@ -97,6 +118,14 @@ func (g *group) fatal(who int, code rocev2.Syndrome, out *Output) {
 		return
 	}
 	g.fail(g.legs[who].member, g.nout, code, out)
+}
+
+// abort fails the group because of member m: the source gets a fatal NAK for the
+// first PSN that is not acknowledged, so what came before completes.
+func (g *group) abort(m MemberID, code rocev2.Syndrome, out *Output) {
+	g.nout, g.nsev, g.seen = g.a.Next(), sevFatal, false
+	g.nak(out, code, g.nout)
+	g.fail(m, g.nout, code, out)
 }
 
 func (g *group) fail(m MemberID, psn rocev2.PSN, code rocev2.Syndrome, out *Output) {

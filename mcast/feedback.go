@@ -81,9 +81,12 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	} else if !g.negative(b, kind, p.Syndrome, psn) {
 		return FeedbackStale
 	}
+	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
+		g.shed(b.a, out)
+	}
 	// A can move only when the last of the lowest branches has, and a NAK can
-	// be due only at A+1.
-	if g.low == 0 || b.pend != noPend && b.a == g.a {
+	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
+	if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {
 		g.eval(out)
 	}
 	return None

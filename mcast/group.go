@@ -25,6 +25,7 @@ const (
 const (
 	receiving uint8 = 1 << iota // live, and not the source's leg: gets copies, is waited for
 	rewrites                    // a connected leg
+	fresh     uint8 = 1 << 5    // joined while earlier data was in flight: does not count for it (R36)
 )
 
 // branch is what the data path reads and writes of a leg: 12 bytes, so that 64
@@ -52,6 +53,8 @@ type leg struct {
 	heard   time.Duration // last feedback, if silence is watched
 	watch   rocev2.PSN    // the PSN it has to acknowledge ...
 	watched time.Duration // ... counted from here
+	mark    rocev2.PSN    // what the first receiver had ...
+	marked  time.Duration // ... at this time, if LagTime is set
 }
 
 // member is a member's state between the epochs.
@@ -94,11 +97,13 @@ type group struct {
 	becn    bool // to be set in the next ACK
 	policy  Policy
 
-	low   int // receiving branches with a == A; never 0 while there are any
-	nrecv int // receiving branches
-	npend int // branches with a pending NAK
-	njoin int // legs that are joining
-	nowin int // receiving connected branches whose member has no window
+	low    int // receiving branches with a <= A; more than slack while A cannot move
+	slack  int // receiving branches that need not be above A: none, but under Quorum
+	nrecv  int // receiving branches
+	nfresh int // of them, fresh ones
+	npend  int // branches with a pending NAK
+	njoin  int // legs that are joining
+	nowin  int // receiving connected branches whose member has no window
 
 	qpn      rocev2.QPN
 	pmtu     uint16
@@ -121,7 +126,16 @@ type group struct {
 	passed   time.Duration // when the last CNP passed
 	hasPass  bool
 
+	quorum  int        // receivers that must have it; 0 means all
+	keep    int        // receivers that cannot be spared: more than there are under Strict
+	lagPSNs int32      // 0: no limit
+	least   rocev2.PSN // no receiver has less, if lagPSNs is set
+	freshTo rocev2.PSN // the fresh ones are no longer when A has come here
+	scratch []int32    // for raise under Quorum: one for each leg
+
 	deadAfter time.Duration // 0: never
+	lagTime   time.Duration // 0: never
+	period    time.Duration // between two looks; 0: neither of these is set
 	deadline  time.Duration // next look at the silent ones
 	armed     bool
 	rewound   bool // the source has retransmitted since the last look
@@ -147,7 +161,7 @@ func (g *group) advance(b *branch, psn rocev2.PSN) bool {
 	if psn.LessEq(b.a) {
 		return false
 	}
-	if b.a == g.a {
+	if b.a.LessEq(g.a) && g.a.Less(psn) {
 		g.low--
 	}
 	b.a = psn
@@ -171,11 +185,20 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 			g.nowin++
 		}
 	}
-	g.nrecv++
-	if b.a == g.a {
+	g.receivers(g.nrecv + 1)
+	switch {
+	case b.a.LessEq(g.a):
 		g.low++
+	default:
+		b.bits |= fresh
+		g.nfresh++
+		g.freshTo = b.a
+		if g.quorum > 0 {
+			g.low++ // not one of the quorum yet
+		}
 	}
 	l.watch, l.watched, l.heard = b.a, 0, 0
+	l.mark, l.marked = b.a, 0
 }
 
 // cut takes a leg out of the group.
@@ -200,15 +223,52 @@ func (g *group) retire(i int) {
 			g.nowin--
 		}
 	}
-	b.bits &^= receiving
 	g.setPend(b, noPend, 0)
-	g.nrecv--
-	if b.a == g.a {
+	g.receivers(g.nrecv - 1)
+	if b.a.LessEq(g.a) || b.bits&fresh != 0 && g.quorum > 0 {
 		g.low--
 	}
+	if b.bits&fresh != 0 {
+		g.nfresh--
+	}
+	b.bits &^= receiving | fresh
 	l.weight = 0
 	if g.best == int32(i) {
 		g.best = nobody
+	}
+}
+
+// settle makes the fresh receivers like the others: A has passed what was in
+// flight when they joined.
+func (g *group) settle() {
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.bits&fresh == 0 {
+			continue
+		}
+		b.bits &^= fresh
+		if g.quorum > 0 && g.a.Less(b.a) {
+			g.low--
+		}
+	}
+	g.nfresh = 0
+}
+
+// spare says whether the group can go on without receiver i: enough others
+// remain that have got, or will get, all that is in flight.
+func (g *group) spare(i int) bool {
+	n := g.nrecv - g.nfresh
+	if g.branches[i].bits&fresh == 0 {
+		n--
+	}
+	return n >= g.keep
+}
+
+// receivers sets how many branches receive.
+func (g *group) receivers(n int) {
+	g.nrecv = n
+	if g.quorum > 0 {
+		g.slack = n - g.quorum
 	}
 }
 

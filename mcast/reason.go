@@ -28,6 +28,7 @@ const (
 	Filtered                // a CNP of a branch that is not the most congested
 	ResponseToGroup         // READ or ATOMIC response: nothing of ours asks for one
 	NoSource                // feedback or a CNP while nobody is sending
+	QuorumLost              // fewer receivers than the quorum: answered with NAK 0x63
 	NumReasons
 )
 
@@ -51,6 +52,7 @@ var reasonNames = [NumReasons]string{
 	Filtered:         "cnp_filtered",
 	ResponseToGroup:  "response_to_group",
 	NoSource:         "no_source",
+	QuorumLost:       "quorum_lost",
 }
 
 // String returns the name under which r is counted.

@@ -74,7 +74,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		if m.live && b.bits&receiving != 0 {
 			t.Acked, t.Lag = b.a, g.hi.Prev().Sub(b.a)
 			t.Pending = b.info
-			t.Holds = b.a == g.a && t.Lag > 0
+			t.Holds = b.a.LessEq(g.a) && t.Lag > 0 && g.a != g.hi.Prev()
 		}
 		ms = append(ms, t)
 	}

@@ -39,11 +39,8 @@ func (s *Switch) check(spec *GroupSpec) error {
 	default:
 		return fmt.Errorf("path MTU %d: must be 256, 512, 1024, 2048 or 4096", spec.PMTU)
 	}
-	if spec.Policy != Strict && spec.Policy != Evict {
-		return fmt.Errorf("unknown policy %d", spec.Policy)
-	}
-	if spec.DeadAfter < 0 {
-		return fmt.Errorf("dead-after %v is negative", spec.DeadAfter)
+	if err := checkPolicy(spec); err != nil {
+		return err
 	}
 	if err := checkWindow(spec.Window); err != nil {
 		return fmt.Errorf("group window: %w", err)
@@ -76,6 +73,31 @@ func (s *Switch) check(spec *GroupSpec) error {
 			return fmt.Errorf("leg %d: nobody is behind it", i)
 		case n > 1 && spec.Legs[i].Kind == Connected:
 			return fmt.Errorf("leg %d: a connected leg has one member, not %d", i, n)
+		}
+	}
+	return nil
+}
+
+func checkPolicy(spec *GroupSpec) error {
+	switch n := len(spec.Members) - 1; {
+	case spec.Policy > Quorum:
+		return fmt.Errorf("unknown policy %d", spec.Policy)
+	case spec.Policy == Quorum && (spec.Quorum < 1 || spec.Quorum > n):
+		return fmt.Errorf("quorum of %d: must be 1 to %d, the number of receivers", spec.Quorum, n)
+	case spec.Policy != Quorum && spec.Quorum != 0:
+		return fmt.Errorf("quorum of %d, but the policy is another one", spec.Quorum)
+	case spec.DeadAfter < 0:
+		return fmt.Errorf("dead-after %v is negative", spec.DeadAfter)
+	case spec.LagPSNs < 0 || spec.LagPSNs > 1<<22 || spec.LagTime < 0:
+		return fmt.Errorf("lag limit of %d PSNs, %v: must be 0 to %d PSNs and not negative", spec.LagPSNs, spec.LagTime, 1<<22)
+	case spec.Policy == Strict && (spec.LagPSNs != 0 || spec.LagTime != 0):
+		return errors.New("a lag limit removes members, which the policy strict does not")
+	}
+	if spec.Policy == Quorum {
+		for i, l := range spec.Legs {
+			if l.Kind == Forwarded {
+				return fmt.Errorf("leg %d: a quorum counts members, but the switch behind it acknowledges for all of its own at once", i)
+			}
 		}
 	}
 	return nil
@@ -163,55 +185,6 @@ func checkWindow(w Window) error {
 	}
 	if w.Base+(w.Len-1) < w.Base {
 		return fmt.Errorf("%d bytes from %#x exceed the address space", w.Len, w.Base)
-	}
-	return nil
-}
-
-func (s *Switch) validateJoin(g *group, op *AddMember) error {
-	if err := s.checkJoin(g, op); err != nil {
-		return fmt.Errorf("mcast: group %d: new member %v: %w", g.id, op.Member.IP, err)
-	}
-	return nil
-}
-
-func (s *Switch) checkJoin(g *group, op *AddMember) error {
-	m := &op.Member
-	if g.dead {
-		return errors.New("the group has failed; put it anew")
-	}
-	if len(g.members) >= s.maxMembers() {
-		return fmt.Errorf("the limit is %d members, those that left included; put the group anew", s.maxMembers())
-	}
-	if err := checkMember(m, g.ip, g.window); err != nil {
-		return err
-	}
-	if j, ok := g.byIP.get(keyOf(m.IP)); ok && g.members[j].live {
-		return fmt.Errorf("member %d has the same address", j)
-	}
-	switch n := len(g.legs); {
-	case int(m.Leg) > n:
-		return fmt.Errorf("leg %d does not exist; the next free one is %d", m.Leg, n)
-	case int(m.Leg) == n:
-		if n >= maxIndex {
-			return fmt.Errorf("the limit is %d legs", maxIndex)
-		}
-		if err := checkLeg(op.Leg); err != nil {
-			return err
-		}
-		for _, f := range g.forwards {
-			if op.Leg.Kind == Forwarded && g.legs[f].spec.Neighbor == op.Leg.Neighbor {
-				return fmt.Errorf("leg %d already goes to neighbour %d", f, op.Leg.Neighbor)
-			}
-		}
-	case g.legs[m.Leg].spec.Kind == Connected:
-		return fmt.Errorf("leg %d is connected to another member", m.Leg)
-	}
-	kind := op.Leg.Kind
-	if int(m.Leg) < len(g.legs) {
-		kind = g.legs[m.Leg].spec.Kind
-	}
-	if g.windowed && kind == Connected && m.Window == (Window{}) {
-		return errors.New("has no window, but the group has one")
 	}
 	return nil
 }

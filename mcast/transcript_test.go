@@ -6,6 +6,7 @@ package mcast
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // Members are letters; A is 10.0.0.1, B 10.0.0.2 and so on, the group is
 // 10.9.9.9. PSNs are hexadecimal. The commands:
 //
-//	group members=(A,B,C) [policy=evict] [dead=10ms] [pmtu=N] [window=(base,len,rkey)]
+//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [pmtu=N] [window=(base,len,rkey)]
 //	      [fwd=(B,C)]   these are behind neighbour 1
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
@@ -27,12 +28,14 @@ import (
 //	cnp from=B
 //	time +5ms           Advance to a later time
 //	add name=D [rq=X] [sq=X] | remove name=B
+//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B]
 //	show                the group's state
 type transcript struct {
 	sw   *Switch
 	now  time.Duration
 	out  Output
 	legs []string
+	ok   bool // the last operation was applied
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -130,6 +133,8 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.legs = append(s.legs, n)
 	case "remove":
 		s.apply(w, RemoveMember{0, MemberID(a.str("name", "")[0] - 'A')})
+	case "update":
+		s.update(a, w)
 	case "show":
 		s.show(w)
 	default:
@@ -137,11 +142,48 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 	}
 }
 
+func (s *transcript) update(a args, w *strings.Builder) {
+	op := UpdateMembers{}
+	for _, n := range a.list("remove") {
+		op.Remove = append(op.Remove, MemberID(n[0]-'A'))
+	}
+	legs := slices.Clone(s.legs)
+	for _, line := range strings.Split(a.d.Input, "\n") {
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		m := MemberSpec{IP: ipOf(f[0]), QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}
+		for _, kv := range f[1:] {
+			k, v, _ := strings.Cut(kv, "=")
+			switch k {
+			case "sq":
+				m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+			case "rq":
+				m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+			case "slot":
+				m.Leg = LegID(v[0] - 'A')
+			}
+		}
+		if int(m.Leg) < len(legs) {
+			legs[m.Leg] = f[0]
+		} else {
+			legs = append(legs, f[0])
+		}
+		op.Add = append(op.Add, AddMember{Member: m})
+	}
+	if s.apply(w, op); s.ok {
+		s.legs = legs
+	}
+}
+
 func (s *transcript) apply(w *strings.Builder, op Op) {
 	if err := s.sw.Apply(s.now, op, &s.out); err != nil {
 		fmt.Fprintln(w, "error:", err)
+		s.ok = false
 		return
 	}
+	s.ok = true
 	s.print(w)
 }
 
@@ -150,10 +192,15 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	if v := a.str("pmtu", ""); v != "" {
 		spec.PMTU = int(num(a.t, v, 10, 32))
 	}
-	if a.str("policy", "") == "evict" {
+	switch p, k, _ := strings.Cut(a.str("policy", ""), ":"); p {
+	case "evict":
 		spec.Policy = Evict
+	case "quorum":
+		spec.Policy, spec.Quorum = Quorum, int(num(a.t, k, 10, 16))
 	}
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
+	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
+	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
 	fwd := strings.Join(a.list("fwd"), "")
 	s.legs = nil
 	fwdLeg := -1
@@ -275,6 +322,9 @@ func (s *transcript) print(w *strings.Builder) {
 		case f.Op == rocev2.CNP:
 			fmt.Fprintf(w, "CNP to %s\n", nameOf(f.To))
 		case k == rocev2.KindACK:
+			if f.Syndrome != rocev2.SyndromeACK {
+				fmt.Fprintf(w, "credit code %#x: ", uint8(f.Syndrome))
+			}
 			fmt.Fprintf(w, "ACK %06x msn=%d to %s%s\n", uint32(f.PSN), f.MSN, nameOf(f.To), becn)
 		case k == rocev2.KindRNR:
 			fmt.Fprintf(w, "RNR %06x code=%d to %s%s\n", uint32(f.PSN), f.Syndrome&31, nameOf(f.To), becn)
@@ -325,7 +375,7 @@ func checkInvariants(t interface{ Fatalf(string, ...any) }, g *group) {
 	if g == nil || g.src == nobody {
 		return
 	}
-	var low, nrecv, npend int
+	var low, nrecv, npend, nfresh int
 	for i := range g.branches {
 		b := &g.branches[i]
 		if b.bits&receiving == 0 {
@@ -335,23 +385,29 @@ func checkInvariants(t interface{ Fatalf(string, ...any) }, g *group) {
 			continue
 		}
 		nrecv++
-		if b.a.Less(g.a) {
+		if b.a.Less(g.a) && g.quorum == 0 {
 			t.Fatalf("I2: leg %d acknowledged %06x, below A %06x", i, b.a, g.a)
 		}
 		if !b.a.Less(g.hi) {
 			t.Fatalf("leg %d acknowledged %06x, hi is %06x", i, b.a, g.hi)
 		}
-		if b.a == g.a {
+		if b.a.LessEq(g.a) || b.bits&fresh != 0 && g.quorum > 0 {
 			low++
+		}
+		if b.bits&fresh != 0 {
+			nfresh++
 		}
 		if b.pend != noPend {
 			npend++
 		}
 	}
+	if nfresh != g.nfresh || nfresh > 0 && g.freshTo.LessEq(g.a) {
+		t.Fatalf("%d fresh receivers, kept %d, until %06x, A %06x", nfresh, g.nfresh, uint32(g.freshTo), uint32(g.a))
+	}
 	if low != g.low || nrecv != g.nrecv || npend != g.npend {
 		t.Fatalf("kept low=%d nrecv=%d npend=%d, counted %d %d %d", g.low, g.nrecv, g.npend, low, nrecv, npend)
 	}
-	if nrecv > 0 && low == 0 {
-		t.Fatalf("A %06x is nobody's", g.a)
+	if nrecv > 0 && low <= g.slack && !g.dead {
+		t.Fatalf("A %06x could be higher: %d of %d receivers have no more", g.a, low, nrecv)
 	}
 }

@@ -48,6 +48,19 @@ const (
 	Strict Policy = iota
 	// Evict removes the member, tells the control plane and keeps the group.
 	Evict
+	// Quorum acknowledges what GroupSpec.Quorum of the receivers have. The
+	// others get everything once, and again what the source itself repeats; one
+	// that lacks what will not be sent again is removed (R37). Fewer receivers
+	// than Quorum end the group as under Strict.
+	Quorum
+)
+
+// Causes of an eviction that are no NAK of the member: values of Event.Syndrome
+// that no NAK has.
+const (
+	Silent   rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
+	Lagging  rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
+	Stranded rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
 )
 
 // Window is a range of remotely writable memory. A group's window is what the
@@ -99,7 +112,10 @@ type GroupSpec struct {
 	QPN       rocev2.QPN // the virtual QPN that every member connected to
 	PMTU      int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
 	Policy    Policy
-	DeadAfter time.Duration // Evict: a member silent for so long while others move is removed; 0 never
+	Quorum    int           // Policy Quorum: receivers that must have what is acknowledged, 1 or more; else 0
+	DeadAfter time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
+	LagPSNs   int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
+	LagTime   time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
 	Window    Window
 	Legs      []LegSpec
 	Members   []MemberSpec
@@ -115,9 +131,10 @@ type PutGroup struct{ Spec GroupSpec }
 // DeleteGroup forgets a group.
 type DeleteGroup struct{ Group GroupID }
 
-// AddMember lets a member join at the next message boundary of the source. Its
-// LegID and MemberID are the next free ones of the group; Legs grows by Leg if
-// Member.Leg equals the number of legs.
+// AddMember lets a member join at the next message boundary of the source. If
+// Member.Leg equals the number of legs, Legs grows by Leg, and its MemberID is
+// the next one. If Member.Leg is a connected leg whose member has gone, it takes
+// over that leg, as Leg describes it, and that member's MemberID.
 type AddMember struct {
 	Group  GroupID
 	Member MemberSpec
@@ -130,10 +147,19 @@ type RemoveMember struct {
 	Member MemberID
 }
 
-func (PutGroup) op()     {}
-func (DeleteGroup) op()  {}
-func (AddMember) op()    {}
-func (RemoveMember) op() {}
+// UpdateMembers removes members and then adds others, all of it or nothing (R35).
+// The members in Add are as in AddMember, whose Group is not looked at.
+type UpdateMembers struct {
+	Group  GroupID
+	Remove []MemberID
+	Add    []AddMember
+}
+
+func (PutGroup) op()      {}
+func (DeleteGroup) op()   {}
+func (AddMember) op()     {}
+func (RemoveMember) op()  {}
+func (UpdateMembers) op() {}
 
 // Packet is one received RoCEv2 packet for a group address, as a value. Fields
 // of headers that Op does not carry are zero.
@@ -202,7 +228,7 @@ type EventKind uint8
 // Events.
 const (
 	SourceChanged EventKind = iota + 1 // Member is the source from PSN on
-	MemberEvicted                      // Member had everything up to PSN; Syndrome says why, 0 for silence
+	MemberEvicted                      // Member had everything up to PSN; Syndrome says why: a fatal NAK's, or Silent, Lagging or Stranded
 	GroupFailed                        // a fatal NAK with Syndrome was sent to the source at PSN, for Member; or Member, the source, was removed with data in flight (Syndrome 0)
 	SourceRefused                      // Member, the source, asked at PSN for what no group can do; the switch itself answered with Syndrome
 )

@@ -1,0 +1,204 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// change is an UpdateMembers while it is checked: what the group would be.
+type change struct {
+	g       *group
+	leaving map[MemberID]bool
+	legs    int                // so far
+	members int                // so far
+	taken   map[LegID]bool     // connected legs that were taken over
+	joined  map[netip.Addr]int // index in Add
+}
+
+// checkUpdate checks all of op before any of it is done.
+func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
+	c := &change{
+		g: g, legs: len(g.legs), members: len(g.members),
+		leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int),
+	}
+	for _, m := range op.Remove {
+		if int(m) >= len(g.members) || !g.members[m].live || c.leaving[m] {
+			return fmt.Errorf("mcast: group %d: has no live member %d", g.id, m)
+		}
+		c.leaving[m] = true
+	}
+	for i := range op.Add {
+		if err := s.checkJoin(c, &op.Add[i]); err != nil {
+			return fmt.Errorf("mcast: group %d: new member %v: %w", g.id, op.Add[i].Member.IP, err)
+		}
+		c.joined[op.Add[i].Member.IP.Unmap()] = i
+	}
+	return nil
+}
+
+func (s *Switch) checkJoin(c *change, op *AddMember) error {
+	g, m := c.g, &op.Member
+	if g.dead {
+		return errors.New("the group has failed; put it anew")
+	}
+	if err := checkMember(m, g.ip, g.window); err != nil {
+		return err
+	}
+	if j, ok := g.byIP.get(keyOf(m.IP)); ok && g.members[j].live && !c.leaving[MemberID(j)] {
+		return fmt.Errorf("member %d has the same address", j)
+	}
+	if j, ok := c.joined[m.IP.Unmap()]; ok {
+		return fmt.Errorf("new member %d has the same address", j)
+	}
+	kind, err := s.checkJoinLeg(c, op)
+	if err != nil {
+		return err
+	}
+	if g.windowed && kind == Connected && m.Window == (Window{}) {
+		return errors.New("has no window, but the group has one")
+	}
+	return nil
+}
+
+// checkJoinLeg checks the leg that a new member is to have, and returns its kind.
+func (s *Switch) checkJoinLeg(c *change, op *AddMember) (LegKind, error) {
+	g, at := c.g, op.Member.Leg
+	if int(at) < len(g.legs) && g.legs[at].spec.Kind == Connected {
+		l := &g.legs[at]
+		if c.taken[at] || l.members > 0 && !c.leaving[l.member] {
+			return 0, fmt.Errorf("leg %d is connected to another member", at)
+		}
+		if op.Leg.Kind != Connected || op.Leg.Neighbor != 0 {
+			return 0, fmt.Errorf("leg %d is a connected one and can only be taken over as such", at)
+		}
+		c.taken[at] = true
+		return Connected, nil
+	}
+	if c.members >= s.maxMembers() {
+		return 0, fmt.Errorf("the limit is %d members, those that left and whose legs are not taken over included", s.maxMembers())
+	}
+	c.members++
+	switch {
+	case int(at) > c.legs:
+		return 0, fmt.Errorf("leg %d does not exist; the next free one is %d", at, c.legs)
+	case int(at) < len(g.legs):
+		return g.legs[at].spec.Kind, nil
+	case int(at) < c.legs:
+		return 0, fmt.Errorf("leg %d is another new member's", at)
+	case c.legs >= maxIndex:
+		return 0, fmt.Errorf("the limit is %d legs", maxIndex)
+	case g.quorum > 0 && op.Leg.Kind == Forwarded:
+		return 0, errors.New("a quorum counts members, but the switch behind a forwarded leg acknowledges for all of its own at once")
+	}
+	if err := checkLeg(op.Leg); err != nil {
+		return 0, err
+	}
+	for _, f := range g.forwards {
+		if op.Leg.Kind == Forwarded && g.legs[f].spec.Neighbor == op.Leg.Neighbor {
+			return 0, fmt.Errorf("leg %d already goes to neighbour %d", f, op.Leg.Neighbor)
+		}
+	}
+	c.legs++
+	return op.Leg.Kind, nil
+}
+
+func (s *Switch) update(op UpdateMembers, out *Output) error {
+	g := s.group(op.Group)
+	if g == nil {
+		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
+	}
+	if err := s.checkUpdate(g, &op); err != nil {
+		return err
+	}
+	for _, m := range op.Remove {
+		g.remove(m, out)
+	}
+	for i := range op.Add {
+		g.add(&op.Add[i])
+	}
+	// Evaluated when all is done, so that a quorum counts the new ones too.
+	if len(op.Remove) > 0 && !g.dead && g.src != nobody {
+		g.removed(op.Remove[len(op.Remove)-1], out)
+	}
+	return nil
+}
+
+func (g *group) add(op *AddMember) {
+	at := op.Member.Leg
+	if old, ok := g.byIP.get(keyOf(op.Member.IP)); ok { // removed earlier, back again
+		g.byIP.remove(keyOf(g.members[old].ip))
+	}
+	switch {
+	case int(at) == len(g.legs):
+		g.addLeg(op.Leg)
+	case g.legs[at].spec.Kind == Connected:
+		g.takeOver(&op.Member, op.Leg)
+		return
+	}
+	g.addMember(&op.Member)
+	g.awaitMessage(at)
+}
+
+// takeOver gives the leg and the MemberID of a member that has gone to a new one.
+func (g *group) takeOver(m *MemberSpec, spec LegSpec) {
+	l := &g.legs[m.Leg]
+	id := l.member
+	if v, ok := g.byIP.get(keyOf(g.members[id].ip)); ok && MemberID(v) == id {
+		g.byIP.remove(keyOf(g.members[id].ip))
+	}
+	*l = leg{spec: spec, window: m.Window, member: id, members: 1}
+	g.members[id] = newMember(m)
+	g.byIP.put(keyOf(m.IP), uint32(id))
+	g.awaitMessage(m.Leg)
+}
+
+// awaitMessage lets a leg that somebody is behind now receive from the next
+// message on; the next source's first one, if there is no source (R30).
+func (g *group) awaitMessage(i LegID) {
+	if l := &g.legs[i]; g.src != nobody && l.members == 1 {
+		l.joining = true
+		g.njoin++
+	}
+}
+
+// remove takes out a live member. What that means for the group's ACK is for
+// removed to find out.
+func (g *group) remove(id MemberID, out *Output) {
+	m := &g.members[id]
+	m.live = false
+	l := &g.legs[m.leg]
+	l.members--
+	if l.members > 0 && l.member == id {
+		l.member = g.firstBehind(m.leg)
+	}
+	switch {
+	case int32(id) == g.src:
+		g.sourceLeft(id, out)
+	case l.members == 0:
+		g.cut(int(m.leg))
+	}
+}
+
+// removed goes on without the members that were removed, m the last of them.
+func (g *group) removed(m MemberID, out *Output) {
+	if g.nrecv-g.nfresh < g.quorum && g.a != g.hi.Prev() {
+		g.abort(m, rocev2.SyndromeNAKOpErr, out) // what is in flight can never reach the quorum
+		return
+	}
+	g.eval(out)
+}
+
+func (g *group) firstBehind(l LegID) MemberID {
+	for i := range g.members {
+		if g.members[i].live && g.members[i].leg == l {
+			return MemberID(i)
+		}
+	}
+	return 0
+}
