@@ -77,12 +77,12 @@ func open(cfg Config) (endpoint.Device, error) {
 		if cfg.Device != "" && cfg.Device != name {
 			continue
 		}
-		d, other := openDevice(dev, name, cfg, ifindex)
+		d, other, err := openDevice(dev, name, cfg, ifindex)
 		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 		case d != nil:
 			return d, nil
-		case other.agrees:
-			failed = append(failed, fmt.Errorf("%s: %w", name, other.err))
 		}
 		tried = append(tried, other)
 	}
@@ -103,25 +103,26 @@ func kernelOnly(known map[string]bool) (lacking []string) {
 	return lacking
 }
 
-// openDevice returns a device if it agrees with cfg, else what it is.
-func openDevice(dev *C.struct_ibv_device, name string, cfg Config, ifindex int) (*device, candidate) {
-	not := candidate{name: name}
+// openDevice returns a device if it agrees with cfg, an error if it does and yet
+// cannot be used, else what it is.
+func openDevice(dev *C.struct_ibv_device, name string, cfg Config, ifindex int) (*device, candidate, error) {
+	other := candidate{name: name}
 	ctx, err := C.ibv_open_device(dev)
 	if ctx == nil {
-		not.err = callError(callOpen, errnoOf(err))
-		return nil, not
+		other.err = callError(callOpen, errnoOf(err))
+		return nil, other, nil
 	}
 	d := &device{name: name, ctx: ctx, qps: make(map[*qp]bool), mrs: make(map[*mr]bool)}
-	if not.table, not.err = d.readGIDs(); not.err == nil {
-		if d.gids = chooseGIDs(not.table, cfg, ifindex); d.gids != nil {
-			not.agrees = true
-			if not.err = d.start(); not.err == nil {
-				return d, not
-			}
-		}
+	other.table, other.err = d.readGIDs()
+	if d.gids = chooseGIDs(other.table, cfg, ifindex); d.gids == nil {
+		C.ibv_close_device(ctx)
+		return nil, other, nil
 	}
-	C.ibv_close_device(ctx)
-	return nil, not
+	if err := d.start(); err != nil {
+		C.ibv_close_device(ctx)
+		return nil, other, err
+	}
+	return d, other, nil
 }
 
 // readGIDs returns the GID table of all ports.

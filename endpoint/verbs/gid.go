@@ -67,10 +67,9 @@ func chooseGIDs(table []gid, cfg Config, ifindex int) (chosen []gid) {
 
 // candidate is a device that does not do.
 type candidate struct {
-	name   string
-	table  []gid
-	agrees bool  // with what was looked for, but cannot be used
-	err    error // it could not be asked, or not be used
+	name  string
+	table []gid
+	err   error // it could not even be asked
 }
 
 // String says what the device has.
