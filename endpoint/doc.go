@@ -6,9 +6,10 @@
 //
 // A [Device] registers memory and makes reliable connected queue pairs.
 // Package endpoint/soft implements it on a packet socket, with the protocol in
-// user space; a libibverbs backend fits behind the same interface, which is why
-// work requests name registered memory ([Segment]) and PSNs are chosen before
-// the connection, as ibv_modify_qp wants them.
+// user space, and package endpoint/verbs on libibverbs, for RNICs and the
+// kernel's soft-RoCE. Because of the latter work requests name registered memory
+// ([Segment]) and PSNs are chosen before the connection, as ibv_modify_qp wants
+// them. Package endpoint/endpointtest checks what both have to do.
 //
 // A group has one master and any number of members ([Master], [Member]). Every
 // member, the master included, connects its queue pair to the same virtual
