@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Copyright 2026 The Gleam Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# boot.sh CACHE SHARE SECONDS boots the guest, which mounts SHARE, runs guest.sh
+# there and powers off. Its output appears as it comes; its exit code is ours.
+set -euo pipefail
+cache=$1 share=$2 seconds=$3
+kernel=$(echo "$cache"/root/boot/vmlinuz-*)
+
+qemu() { # ACCEL WORDS-OF-THE-COMMAND-LINE CONSOLE ARGUMENTS...
+	local accel=$1 words=$2 console=$3
+	shift 3
+	exec qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m 2G \
+		-display none -no-reboot -nodefaults -monitor none -serial "file:$console" \
+		-kernel "$kernel" -initrd "$cache/initramfs" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable $words" "$@" </dev/null
+}
+
+# /dev/kvm may be there and yet no guest get anywhere: only a boot tells. The
+# answer holds for this machine's running kernel.
+accel=tcg,thread=multi
+if [ -w /dev/kvm ]; then
+	about="$(cat /proc/sys/kernel/random/boot_id) $(basename "$kernel")"
+	if [ "$(head -n1 "$cache/accel" 2>/dev/null)" != "$about" ]; then
+		(qemu kvm gleam.probe "$cache/probe.log") 2>/dev/null &
+		probe=$!
+		for _ in $(seq 100); do
+			kill -0 $probe 2>/dev/null || break
+			sleep 0.1
+		done
+		kill $probe 2>/dev/null || true
+		wait $probe 2>/dev/null || true
+		works=tcg,thread=multi
+		if grep -q gleam-probe-works "$cache/probe.log" 2>/dev/null; then works=kvm; fi
+		printf '%s\n%s\n' "$about" "$works" >"$cache/accel"
+	fi
+	accel=$(sed -n 2p "$cache/accel")
+fi
+
+: >"$share/output"
+rm -f "$share/rc"
+echo "booting $(basename "$kernel") ($accel)"
+(qemu "$accel" "" "$share/console" \
+	-virtfs "local,path=$share,mount_tag=host,security_model=none,multidevs=remap") &
+guest=$!
+trap 'kill $guest 2>/dev/null || true' EXIT
+tail -n +1 -f --pid=$guest -s 0.2 "$share/output" 2>/dev/null &
+printer=$!
+deadline=$((SECONDS + seconds))
+while kill -0 $guest 2>/dev/null; do
+	if [ $SECONDS -ge $deadline ]; then
+		kill $guest
+		echo "the guest was still running after $seconds s; its console is in $share/console" >&2
+		wait $printer || true
+		exit 124
+	fi
+	sleep 0.2
+done
+wait $printer || true
+if ! [ -s "$share/rc" ]; then
+	echo "the guest ended without an exit code; the end of its console:" >&2
+	tail -n 30 "$share/console" >&2
+	exit 125
+fi
+exit "$(cat "$share/rc")"

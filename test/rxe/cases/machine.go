@@ -1,0 +1,279 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/verbs"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/lab"
+)
+
+const (
+	maxHosts  = 8
+	linkMTU   = 2200 // active path MTU 2048 (rxe_param.h: largest with 80 bytes to spare)
+	bridge    = "br0"
+	firstRule = 7700 // priority of policy rules, and number of routing tables
+	linkWait  = 20 * time.Second
+)
+
+// Keys of the lab's envelopes.
+var auth = envelope.Auth{Keys: envelope.Keys{1: []byte("an rxe lab's key of 32 bytes....")}, Send: 1}
+
+// machine is the topology: rxe knows no network namespaces (kernel 6.12: its
+// routes and sockets are those of the first one), so all hosts' interfaces stay
+// in ours, and the switch has a namespace of its own.
+//
+// A packet from one local address to another nevertheless crosses both veths
+// and the switch, because rxe routes by its own interface; for UDP a policy
+// rule by source address does that.
+type machine struct {
+	lab   *lab.Lab
+	init  *lab.Namespace // where the hosts are
+	sw    *lab.Namespace
+	hosts []*host
+	undo  []func() error // of what we change outside of our own interfaces
+	state string         // folder for sockets and configuration
+}
+
+// host is an rxe device on its interface.
+type host struct {
+	index  int
+	link   string // its interface
+	port   string // the switch's
+	mac    net.HardwareAddr
+	addr4  netip.Addr
+	addr6  netip.Addr
+	rdma   string // its RDMA device
+	device endpoint.Device
+	// Who confirms groups, for each family.
+	confirm4, confirm6 *endpoint.Host
+}
+
+func (h *host) addr(v6 bool) netip.Addr {
+	if v6 {
+		return h.addr6
+	}
+	return h.addr4
+}
+
+func (h *host) confirm(v6 bool) *endpoint.Host {
+	if v6 {
+		return h.confirm6
+	}
+	return h.confirm4
+}
+
+// newMachine builds the topology with n hosts.
+func newMachine(ctx context.Context, n int) (*machine, error) {
+	m := &machine{}
+	if err := m.build(ctx, n); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+func (m *machine) build(ctx context.Context, n int) (err error) {
+	if m.state, err = os.MkdirTemp("", "gleam-rxe-"); err != nil {
+		return err
+	}
+	if m.lab, err = lab.New(lab.Options{}); err != nil {
+		return err
+	}
+	if m.init, err = lab.OpenNamespace("/proc/self/ns/net"); err != nil {
+		return err
+	}
+	if m.sw, err = m.lab.Namespace("sw"); err != nil {
+		return err
+	}
+	if err := m.settings(); err != nil {
+		return err
+	}
+	if err := m.sw.Bridge(bridge, mac(3, 1), linkMTU); err != nil {
+		return err
+	}
+	for _, p := range []netip.Prefix{
+		netip.PrefixFrom(lab.StarSwitchIPv4, lab.StarIPv4.Bits()), netip.PrefixFrom(lab.StarSwitchIPv6, lab.StarIPv6.Bits()),
+	} {
+		if err := m.sw.AddAddr(bridge, p); err != nil {
+			return err
+		}
+	}
+	for i := 1; i <= n; i++ {
+		if err := m.addHost(i); err != nil {
+			return fmt.Errorf("host %d: %w", i, err)
+		}
+	}
+	if err := m.sw.WaitUp(linkWait); err != nil {
+		return err
+	}
+	for _, h := range m.hosts {
+		if err := h.open(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings lets interfaces of one namespace behave like hosts of their own.
+func (m *machine) settings() error {
+	for key, value := range map[string]string{
+		"ipv4.conf.all.rp_filter": "0", "ipv4.conf.default.rp_filter": "0",
+		"ipv4.conf.all.accept_local": "1", "ipv4.conf.default.accept_local": "1",
+		"ipv4.conf.all.arp_ignore": "1", "ipv4.conf.default.arp_ignore": "1",
+		"ipv4.conf.all.arp_announce": "2", "ipv4.conf.default.arp_announce": "2",
+		"ipv6.conf.default.accept_dad": "0", "ipv6.conf.default.accept_ra": "0", "ipv6.conf.default.autoconf": "0",
+	} {
+		old, err := os.ReadFile("/proc/sys/net/" + strings.ReplaceAll(key, ".", "/"))
+		if err != nil {
+			return err
+		}
+		if err := m.init.Sysctl("net."+key, value); err != nil {
+			return err
+		}
+		m.undo = append(m.undo, func() error { return m.init.Sysctl("net."+key, strings.TrimSpace(string(old))) })
+	}
+	return nil
+}
+
+// mac returns an address of our own kind: 1 a host's, 2 a port's, 3 a bridge's.
+func mac(kind byte, i int) net.HardwareAddr {
+	return net.HardwareAddr{0x02, 0x67, 0x72, kind, 0, byte(i)}
+}
+
+func (m *machine) addHost(i int) error {
+	h := &host{
+		index: i, link: fmt.Sprintf("gleamh%d", i), port: fmt.Sprintf("p%d", i), mac: mac(1, i), rdma: fmt.Sprintf("gleam%d", i),
+		addr4: netip.AddrFrom4([4]byte{10, 77, 0, byte(i)}),
+		addr6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 15: byte(i)}),
+	}
+	port := lab.End{NS: m.sw, Name: h.port, MAC: mac(2, i)}
+	if err := lab.Veth(port, lab.End{NS: m.init, Name: h.link, MAC: h.mac}, linkMTU); err != nil {
+		return err
+	}
+	m.hosts = append(m.hosts, h)
+	if err := m.sw.Enslave(h.port, bridge); err != nil {
+		return err
+	}
+	// A checksum that nobody has filled in does not survive XDP.
+	if err := m.init.SetFeature(h.link, lab.TXChecksum, false); err != nil {
+		return err
+	}
+	for _, p := range []netip.Prefix{netip.PrefixFrom(h.addr4, lab.StarIPv4.Bits()), netip.PrefixFrom(h.addr6, lab.StarIPv6.Bits())} {
+		if err := m.init.AddAddr(h.link, p); err != nil {
+			return err
+		}
+	}
+	if err := m.route(h); err != nil {
+		return err
+	}
+	// A full veth ring is an error to rxe that kills the queue pair: wait in a
+	// queue instead.
+	if err := h.queue("pfifo", "limit", "10000"); err != nil {
+		return err
+	}
+	if err := netlink.RdmaLinkAdd(h.rdma, "rxe", h.link); err != nil {
+		return fmt.Errorf("rdma link add %s type rxe netdev %s (is the module rdma_rxe loaded?): %w", h.rdma, h.link, err)
+	}
+	return nil
+}
+
+// route sends what comes from h's addresses out of h's interface.
+func (m *machine) route(h *host) error {
+	nl := m.init.Handle()
+	link, err := nl.LinkByName(h.link)
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		from netip.Addr
+		to   netip.Prefix
+		fam  int
+	}{{h.addr4, lab.StarIPv4, unix.AF_INET}, {h.addr6, lab.StarIPv6, unix.AF_INET6}} {
+		dst := &net.IPNet{IP: r.to.Masked().Addr().AsSlice(), Mask: net.CIDRMask(r.to.Bits(), r.to.Addr().BitLen())}
+		err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Table: firstRule + h.index, Scope: netlink.SCOPE_LINK, Family: r.fam})
+		if err != nil {
+			return fmt.Errorf("route for %s: %w", r.from, err)
+		}
+		rule := netlink.NewRule()
+		rule.Family, rule.Priority, rule.Table = r.fam, firstRule+h.index, firstRule+h.index
+		rule.Src = &net.IPNet{IP: r.from.AsSlice(), Mask: net.CIDRMask(r.from.BitLen(), r.from.BitLen())}
+		if err := nl.RuleAdd(rule); err != nil {
+			return fmt.Errorf("rule for %s: %w", r.from, err)
+		}
+		m.undo = append(m.undo, func() error { return nl.RuleDel(rule) })
+	}
+	return nil
+}
+
+// open opens h's RDMA device as soon as it has its GIDs.
+func (h *host) open(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, linkWait)
+	defer cancel()
+	for {
+		h.device, err = verbs.Open(verbs.Config{Device: h.rdma, LocalIP: h.addr4})
+		if err == nil && len(h.device.Addrs()) == 2 {
+			break
+		}
+		if err == nil {
+			err = errors.Join(fmt.Errorf("%s has GIDs for %v only", h.rdma, h.device.Addrs()), h.device.Close())
+		}
+		if errors.Is(err, verbs.ErrNotBuilt) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if h.confirm4, err = endpoint.NewHost(h.addr4, endpoint.HostConfig{Auth: auth, Deadline: linkWait}); err != nil {
+		return err
+	}
+	h.confirm6, err = endpoint.NewHost(h.addr6, endpoint.HostConfig{Auth: auth, Deadline: linkWait})
+	return err
+}
+
+func (h *host) close() error {
+	var errs []error
+	for _, c := range []*endpoint.Host{h.confirm4, h.confirm6} {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	if h.device != nil {
+		errs = append(errs, h.device.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// close removes everything.
+func (m *machine) close() error {
+	var errs []error
+	for _, h := range m.hosts {
+		errs = append(errs, h.close(), m.init.DeleteLink(h.link)) // the RDMA device goes with it
+	}
+	for i := len(m.undo) - 1; i >= 0; i-- {
+		errs = append(errs, m.undo[i]())
+	}
+	if m.lab != nil {
+		errs = append(errs, m.lab.Close())
+	}
+	if m.init != nil {
+		errs = append(errs, m.init.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(m.state))...)
+}

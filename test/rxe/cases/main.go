@@ -1,0 +1,145 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command cases proves a switch against the kernel's own RC transport: it makes
+// a lab of rxe devices around gleamd, runs the cases in it and prints a table.
+// It is built with -tags verbs and runs as root on a kernel that has rdma_rxe;
+// test/rxe/run.sh boots one.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// options of the command line.
+type options struct {
+	gleamd string // the program
+	broken string // one that forwards the first ACK
+	out    string // folder for logs and captures
+	long   bool
+	run    *regexp.Regexp
+	limit  time.Duration // of one case
+}
+
+func main() {
+	var o options
+	pattern := flag.String("run", "", "run only the cases whose names match this regular `expression`")
+	flag.StringVar(&o.gleamd, "gleamd", "gleamd", "the switch's `program`")
+	flag.StringVar(&o.broken, "broken", "", "a gleamd `program` that forwards the first ACK: the negative control")
+	flag.StringVar(&o.out, "out", ".", "`folder` for logs and captures")
+	flag.BoolVar(&o.long, "long", false, "run the long sweeps as well")
+	flag.DurationVar(&o.limit, "limit", 90*time.Second, "longest `time` for one case")
+	flag.Parse()
+	var err error
+	if o.run, err = regexp.Compile(*pattern); err != nil || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ok, err := runAll(ctx, &o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// bench is what cases run on.
+type bench struct {
+	*machine
+	*options
+	daemon *daemon
+}
+
+// testCase is one line of the table.
+type testCase struct {
+	name string
+	run  func(context.Context, *bench) error
+	long bool // only with --long
+}
+
+func runAll(ctx context.Context, o *options) (ok bool, err error) {
+	m, err := newMachine(ctx, maxHosts)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	b := &bench{machine: m, options: o}
+	if b.daemon, err = startDaemon(ctx, m, o.gleamd, o.out); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, b.daemon.stop()) }()
+
+	begin := time.Now()
+	passed, failed := 0, 0
+	fmt.Printf("%-62s %-6s %7s\n", "case", "result", "seconds")
+	for _, c := range allCases() {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if c.long && !o.long || !o.run.MatchString(c.name) {
+			continue
+		}
+		start := time.Now()
+		err := b.once(ctx, c)
+		result := "ok"
+		if err != nil {
+			result = "FAIL"
+			failed++
+		} else {
+			passed++
+		}
+		fmt.Printf("%-62s %-6s %7.1f\n", c.name, result, time.Since(start).Seconds())
+		if err != nil {
+			fmt.Printf("    %v\n", err)
+			b.again(ctx, c)
+		}
+	}
+	fmt.Printf("%d passed, %d failed in %.0f s\n", passed, failed, time.Since(begin).Seconds())
+	return failed == 0 && passed > 0, nil
+}
+
+// once runs a case with its time limit.
+func (b *bench) once(ctx context.Context, c testCase) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("not done after %v", b.limit))
+	defer cancel()
+	err := c.run(ctx, b)
+	if err == nil {
+		return nil
+	}
+	// What the switch thinks helps to understand it.
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if s, e := b.daemon.client.Stats(ctx); e == nil {
+		err = fmt.Errorf("%w\n    switch: %+v", err, *s)
+	}
+	return err
+}
+
+// again repeats a case that has failed, with a capture. It stays failed.
+func (b *bench) again(ctx context.Context, c testCase) {
+	name := regexp.MustCompile("[^a-zA-Z0-9]+").ReplaceAllString(c.name, "-")
+	file := filepath.Join(b.out, name+".pcap")
+	stop, err := b.captureTo(file)
+	if err != nil {
+		fmt.Printf("    no capture: %v\n", err)
+		return
+	}
+	err = b.once(ctx, c)
+	n, e := stop()
+	if e != nil {
+		fmt.Printf("    no capture: %v\n", e)
+		return
+	}
+	fmt.Printf("    again with a capture (%s, %d packets): %v\n", filepath.Base(file), n, err)
+}

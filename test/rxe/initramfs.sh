@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Copyright 2026 The Gleam Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# initramfs.sh CACHE makes CACHE/initramfs of what packages.sh unpacked: the
+# guest's init, a busybox, the programs with their libraries and the modules.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cache=$1
+root=$cache/root
+release=$(cat "$root/.complete")
+
+stamp=$(cat "$root/.complete" "$here/initramfs.sh" "$here/init" | sha256sum)
+[ "$(cat "$cache/initramfs.stamp" 2>/dev/null)" = "$stamp" ] && exit 0
+
+programs=(
+	bin/bash sbin/ip sbin/tc sbin/bridge usr/bin/rdma usr/bin/tcpdump
+	usr/bin/ibv_devices usr/bin/ibv_devinfo usr/bin/ibv_rc_pingpong
+	usr/bin/ib_write_bw usr/bin/ib_write_lat usr/bin/ib_send_bw usr/bin/ib_send_lat
+)
+# In the order in which they are loaded. rxe needs a crc32 hash when a link is
+# added; the bridge is for the programs' baseline.
+modules=(
+	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs crc32_generic rdma_rxe veth sch_netem
+	llc stp bridge netfs 9pnet 9p 9pnet_virtio
+)
+
+tmp=$(mktemp -d "$cache/initramfs.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp"/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,host,modules,lib64,usr/lib/x86_64-linux-gnu,lib}
+
+cp "$(command -v busybox)" "$tmp/bin/busybox"
+# Not ip and tc: the applets do less than the programs.
+for applet in mount umount insmod poweroff mkdir cat cp ls dmesg sleep sync sed grep ln chmod rm head tail kill ps uname env sysctl timeout hostname; do
+	ln -s /bin/busybox "$tmp/bin/$applet"
+done
+
+libdirs=$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu
+# library FILE copies what FILE is linked to, to where the guest's loader looks.
+libraries() {
+	local name arrow path
+	if LD_LIBRARY_PATH=$libdirs ldd "$1" | grep 'not found' >&2; then
+		echo "$1: libraries missing; add their packages to packages.sh" >&2
+		exit 1
+	fi
+	while read -r name arrow path _; do
+		case $arrow in
+		'=>') cp -Lu "$path" "$tmp/usr/lib/x86_64-linux-gnu/$name" ;;
+		*) case $name in /*) cp -Lu "$name" "$tmp/lib64/" ;; esac ;;
+		esac
+	done < <(LD_LIBRARY_PATH=$libdirs ldd "$1")
+}
+for p in "${programs[@]}"; do
+	mkdir -p "$tmp/$(dirname "$p")"
+	cp -L "$root/$p" "$tmp/$p"
+	libraries "$root/$p"
+done
+ln -s bash "$tmp/bin/sh"
+
+# The provider is loaded by its absolute path.
+provider=usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so
+mkdir -p "$tmp/$(dirname $provider)" "$tmp/etc/libibverbs.d"
+provider=$(cd "$root" && echo usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so)
+cp -L "$root/$provider" "$tmp/$provider"
+libraries "$root/$provider"
+cp "$root/etc/libibverbs.d/rxe.driver" "$tmp/etc/libibverbs.d/"
+
+n=10
+for m in "${modules[@]}"; do
+	file=$(find "$root/lib/modules/$release" -name "$m.ko*" | head -n1)
+	if [ -z "$file" ]; then
+		echo "kernel $release has no module $m" >&2
+		exit 1
+	fi
+	case $file in
+	*.xz) xz -dc "$file" >"$tmp/modules/$n-$m.ko" ;;
+	*.zst) zstd -qdc "$file" >"$tmp/modules/$n-$m.ko" ;;
+	*) cp "$file" "$tmp/modules/$n-$m.ko" ;;
+	esac
+	n=$((n + 1))
+done
+cp "$here/init" "$tmp/init"
+chmod 755 "$tmp/init"
+echo 'root:x:0:0:root:/:/bin/sh' >"$tmp/etc/passwd"
+echo '127.0.0.1 localhost' >"$tmp/etc/hosts"
+(cd "$tmp" && find . | cpio --quiet -o -H newc -R 0:0) >"$cache/initramfs.new"
+mv "$cache/initramfs.new" "$cache/initramfs"
+echo "$stamp" >"$cache/initramfs.stamp"

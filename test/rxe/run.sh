@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Copyright 2026 The Gleam Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# run.sh [--here] [--long] [--run EXPRESSION] proves the switch against the
+# kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
+# QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
+# code is theirs. Logs, and captures of cases that fail, are left in
+# .cache/rxe/share.
+#
+#   --here  on this machine instead, which has the modules rdma_rxe and
+#           sch_netem, libibverbs with the provider of rxe, and is given root
+#   --long  the long sweeps too
+#   --run   only the cases whose names match
+#
+# Where there is no apt-get, or no Debian 12 or newer behind it, it says so and
+# succeeds without having done anything; with CI=true or GLEAM_REQUIRE_ROOT=1 it
+# fails.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+cache=$top/.cache/rxe
+go=${GO:-go}
+
+machine=yes long="" run="" seconds=900
+while [ $# -gt 0 ]; do
+	case $1 in
+	--here) machine="" ;;
+	--long) long=--long seconds=3600 ;;
+	--run)
+		run=${2:?--run wants an expression}
+		shift
+		;;
+	*)
+		sed -n '5,19s/^# \{0,1\}//p' "$0" >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+
+skip() {
+	if [ "${CI:-}" = true ] || [ "${GLEAM_REQUIRE_ROOT:-}" = 1 ]; then
+		echo "FAILED: rxe machine: $*" >&2
+		exit 1
+	fi
+	echo "SKIPPED: rxe machine: $*" >&2
+	exit 0
+}
+
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock -n 9 || {
+	echo "another run is using $cache; waiting" >&2
+	flock 9
+}
+
+if [ -n "$machine" ]; then
+	"$top/scripts/need" qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static xz:xz-utils ||
+		skip "qemu, cpio, busybox or xz is missing and cannot be installed"
+	"$here/packages.sh" "$cache" || skip "its packages cannot be had"
+	"$here/initramfs.sh" "$cache"
+fi
+"$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev patch:patch || skip "there is no C compiler"
+
+# Programs. The cases are linked to libibverbs, whose headers may come from the
+# unpacked packages.
+share=$cache/share
+rm -rf "$share"
+mkdir -p "$share/bin"
+cd "$top"
+CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
+if ! [ -e /usr/include/infiniband/verbs.h ]; then
+	[ -n "$machine" ] || "$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev
+	libs=$cache/root/usr/lib/x86_64-linux-gnu
+	if [ -n "$machine" ]; then
+		export CGO_CFLAGS="-O2 -g -I$cache/root/usr/include"
+		export CGO_LDFLAGS="-L$libs -Wl,-rpath-link,$libs"
+	fi
+fi
+CGO_ENABLED=1 "$go" build -tags verbs -o "$share/bin/" ./test/rxe/cases
+
+# The negative control: a switch whose core forwards the first ACK instead of
+# the minimum. Nothing in the product can be set to that, so a copy is patched.
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+tar -cf - --exclude=./.git --exclude=./.cache --exclude=./bin . | tar -xf - -C "$copy"
+patch -s -d "$copy" -p1 <"$here/first-ack.patch" || {
+	echo "first-ack.patch does not fit mcast/feedback.go any more: write it anew" >&2
+	exit 1
+}
+(cd "$copy" && CGO_ENABLED=0 "$go" build -buildvcs=false -trimpath -o "$share/bin/gleamd-first-ack" ./cmd/gleamd)
+
+arguments=(--gleamd gleamd --broken gleamd-first-ack)
+[ -z "$long" ] || arguments+=(--long)
+[ -z "$run" ] || arguments+=(--run "$run")
+if [ -n "$machine" ]; then
+	{
+		printf 'exec cases --out /host'
+		printf ' %q' "${arguments[@]}"
+		echo
+	} >"$share/guest.sh"
+	"$here/boot.sh" "$cache" "$share" $seconds
+else
+	export PATH=$share/bin:$PATH
+	"$top/scripts/as-root" env PATH="$PATH" cases --out "$share" "${arguments[@]}"
+fi
