@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -169,7 +168,7 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 	}
 	o := &SendOptions{Params: x.params, Local: x.local}
 	for _, a := range args {
-		o.Receivers = append(o.Receivers, x.withPort(a))
+		o.Receivers = append(o.Receivers, withPort(a, x.port))
 	}
 	if x.group != "" {
 		ip, err := netip.ParseAddr(x.group)
@@ -212,19 +211,11 @@ func (x *command) complete(args []string) error {
 	if x.listen == listenAny {
 		x.listen = ""
 	}
-	x.listen = x.withPort(x.listen)
+	x.listen = withPort(x.listen, x.port)
 	if err := x.params.check(); err != nil {
 		return err
 	}
 	return x.local.check()
-}
-
-// withPort adds --port to an address that has none.
-func (x *command) withPort(at string) string {
-	if _, _, err := net.SplitHostPort(at); err == nil {
-		return at
-	}
-	return net.JoinHostPort(strings.Trim(at, "[]"), fmt.Sprint(x.port))
 }
 
 // readKey takes the key for registrations from its file.

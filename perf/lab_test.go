@@ -6,8 +6,10 @@ package perf
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +23,7 @@ import (
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
@@ -219,4 +222,15 @@ func checkResult(t *testing.T, r *Result, size, messages int) {
 			}
 		}
 	}
+}
+
+var groupAddr = netip.MustParseAddr("10.77.254.1")
+
+// testAuth has the switch's key.
+func testAuth() envelope.Auth {
+	key, err := hex.DecodeString(testKey)
+	if err != nil {
+		panic(err)
+	}
+	return envelope.Auth{Keys: envelope.Keys{7: key}, Send: 7}
 }

@@ -59,10 +59,10 @@ type Params struct {
 	Size       int           `json:"size"` // bytes of a message
 	All        bool          `json:"all"`  // all sizes from 2 to 8 MiB instead
 	Iterations int           `json:"iterations"`
-	Duration   time.Duration `json:"duration"`
+	Duration   time.Duration `json:"duration_ns"`
 	PathMTU    int           `json:"mtu"`
 	Lanes      int           `json:"qps"`      // groups, or sets of queue pairs, at once
-	Depth      int           `json:"tx-depth"` // most messages outstanding in a lane
+	Depth      int           `json:"tx_depth"` // most messages outstanding in a lane
 	Chunk      int           `json:"chunk"`    // bytes that chain and tree pass on at a time
 	Verify     bool          `json:"verify"`
 	Seed       uint64        `json:"seed"` // of the verified bytes

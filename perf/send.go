@@ -24,11 +24,12 @@ import (
 type SendOptions struct {
 	Params
 	Local
-	Receivers []string             // host or host:port of each
-	GroupIP   netip.Addr           // of the first lane; the others have those that follow
-	Each      func(r *Size)        // hears of each size as soon as it is done; may be nil
-	tamper    func(int, []byte)    // see sendLane
-	began     func(ctl []*control) // tests only: before the first run
+	Receivers []string      // host or host:port of each
+	GroupIP   netip.Addr    // of the first lane; the others have those that follow
+	Each      func(r *Size) // hears of each size as soon as it is done; may be nil
+
+	tamper func(int, []byte) // tests only: see sendLane
+	began  func()            // tests only: each run has begun
 }
 
 // sender runs a test.
@@ -104,9 +105,6 @@ func (s *sender) send(res *Result) error {
 	for _, l := range s.lanes {
 		l.start(s.ctx, &s.wg, func(err error) { s.cancel(err) })
 	}
-	if s.o.began != nil {
-		s.o.began(s.controls)
-	}
 	for _, n := range s.p.sizes() {
 		z, err := s.run(n)
 		if err != nil {
@@ -127,7 +125,7 @@ func (s *sender) call() error {
 	var beside netip.Addr
 	for _, at := range s.o.Receivers {
 		// One after the other: sockets must be opened by the calling thread.
-		conn, err := oob.Dial(ctx, withPort(at))
+		conn, err := oob.Dial(ctx, withPort(at, DefaultPort))
 		if err != nil {
 			return fmt.Errorf("connect to the receiver at %s: %w", at, err)
 		}
@@ -165,12 +163,12 @@ func (s *sender) call() error {
 	return nil
 }
 
-// withPort adds the default port to a host that has none.
-func withPort(at string) string {
+// withPort adds a port to a host that has none.
+func withPort(at string, port uint16) string {
 	if _, _, err := net.SplitHostPort(at); err == nil {
 		return at
 	}
-	return net.JoinHostPort(strings.Trim(at, "[]"), fmt.Sprint(DefaultPort))
+	return net.JoinHostPort(strings.Trim(at, "[]"), fmt.Sprint(port))
 }
 
 // addrOf returns the IP of a TCP address.
@@ -295,7 +293,7 @@ func (s *sender) join() error {
 	}
 	var addrs []string
 	for _, at := range s.o.Receivers {
-		addrs = append(addrs, withPort(at))
+		addrs = append(addrs, withPort(at, DefaultPort))
 	}
 	for i, l := range s.lanes {
 		ctx, cancel := s.step(fmt.Sprintf("group %s", ips[i]))
@@ -363,6 +361,9 @@ func (s *sender) run(size int) (*Size, error) {
 	again := s.retransmitted()
 	start := time.Now()
 	m.begin(start)
+	if s.o.began != nil {
+		s.o.began()
+	}
 	if err := s.runLanes(size, n, start.Add(s.p.Duration)); err != nil {
 		return nil, err
 	}
