@@ -115,7 +115,7 @@ func TestDisagreement(t *testing.T) {
 }
 
 // send runs a sender with options that the command line does not have.
-func (n *net4) send(ctx context.Context, t *testing.T, o *SendOptions, receivers int) (err error, listeners []error) {
+func (n *net4) send(ctx context.Context, t *testing.T, o *SendOptions, receivers int) (listeners []error, err error) {
 	t.Helper()
 	listeners = make([]error, receivers)
 	local := Local{Backend: Soft, QPTimeout: 14, Timeout: 2 * time.Second}
@@ -133,7 +133,7 @@ func (n *net4) send(ctx context.Context, t *testing.T, o *SendOptions, receivers
 	o.Local = local
 	err = n.star.Hosts[0].NS.Do(func() error { _, err := Send(ctx, o); return err })
 	wg.Wait()
-	return err, listeners
+	return listeners, err
 }
 
 // A single wrong byte is found, named, and fails all sides.
@@ -149,7 +149,7 @@ func TestVerifyFindsOneByte(t *testing.T) {
 		if mode == Group {
 			o.GroupIP = groupAddr
 		}
-		err, listeners := n.send(deadline(t), t, o, 2)
+		listeners, err := n.send(deadline(t), t, o, 2)
 		if err == nil || !strings.Contains(err.Error(), "message 77 of 1001 bytes: byte 1000 is") {
 			t.Errorf("%s: sender: %v", mode, err)
 		}
