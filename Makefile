@@ -11,7 +11,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help libgleam install-libgleam build demo check test static generate generate-check fuzz bench clean
+.PHONY: help libgleam install-libgleam build demo check test static generate generate-check fuzz mutants bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,9 @@ fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
 			$(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+mutants: ## plant small mistakes in the core, one at a time, and see a test notice each (ARGS='-run R14')
+	@$(GO) run ./test/mutants $(ARGS)
 
 bench: ## benchmarks of the core and the data path
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)

@@ -116,6 +116,7 @@ func TestCheckFindsWhatItIsFor(t *testing.T) {
 		{"exit", "dataplane/x.go", file("dataplane", `import "os"; func f() { os.Exit(1) }`), "a library must not end the process (os.Exit)"},
 		{"fatal", "dataplane/x.go", file("dataplane", `import "log"; func f() { log.Fatalf("") }`), "a library must not end the process (log.Fatalf)"},
 		{"exit of a command", "cmd/gleam/x.go", file("main", `import "os"; func f() { os.Exit(1) }`), ""},
+		{"exit of a command of the tests", "test/x/x.go", file("main", `import "os"; func f() { os.Exit(1) }`), ""},
 		{"no Go", "mcast/x.go", "package", "expected 'IDENT'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,93 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Mutants asks whether the tests of the core would notice if the core were
+// wrong. It builds the module with one small mistake at a time (the tables in
+// this folder), runs the tests of the package that has it, and prints which test
+// noticed. It fails if one lives through them, or no longer fits the code.
+//
+// Nothing in the tree is changed: the mistake is in a copy of one file, which
+// go's -overlay puts in the place of the original.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+func main() {
+	name := flag.String("run", "", "only mutants whose name, rule or file matches this regular expression")
+	parallel := flag.Int("parallel", 2, "mutants at a time")
+	verbose := flag.Bool("v", false, "name all tests that notice")
+	flag.Parse()
+	if err := run(*name, *parallel, *verbose); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(name string, parallel int, verbose bool) error {
+	if parallel < 1 {
+		return fmt.Errorf("-parallel %d: must be at least 1", parallel)
+	}
+	match, err := regexp.Compile(name)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	var chosen []mutant
+	for _, m := range all() {
+		if match.MatchString(m.name) || match.MatchString(m.rule) || match.MatchString(m.where) {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("-run %q matches none", name)
+	}
+	start := time.Now()
+	killed, bad, tried := 0, 0, len(chosen)
+	for r := range runAll(root, chosen, parallel) {
+		fmt.Println(r.line(verbose))
+		switch {
+		case r.err != nil:
+			bad++
+		case r.skipped:
+			tried--
+		case len(r.killers) > 0:
+			killed++
+		}
+	}
+	fmt.Printf("%d/%d killed in %v\n", killed, tried, time.Since(start).Round(time.Second))
+	if tried < len(chosen) {
+		fmt.Printf("%d were not tried: they need root\n", len(chosen)-tried)
+	}
+	if killed < tried {
+		return fmt.Errorf("%d live on, %d do not fit the code or do not build", tried-killed-bad, bad)
+	}
+	return nil
+}
+
+// moduleRoot is the folder of go.mod, at or above the working directory.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("where am I: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", fmt.Errorf("no go.mod here or above; run it inside the module")
+		}
+		dir = up
+	}
+}

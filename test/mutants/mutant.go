@@ -1,0 +1,215 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// mutant is one wrong version of a package.
+type mutant struct {
+	name  string // a few words, unique
+	rule  string // of docs/AGGREGATION.md, or a section of the protocol reference
+	where string // package/file.go
+	edits []edit // all in that file
+}
+
+// edit replaces old, which must be in the file exactly once, by new.
+type edit struct{ old, new string }
+
+func (m *mutant) pkg() string { return filepath.Dir(m.where) }
+
+// needsRoot says whether only tests with root's rights can notice.
+func (m *mutant) needsRoot() bool {
+	return m.where == "dataplane/worker.go" || m.where == "dataplane/guard.go"
+}
+
+// all returns the mutants of all tables.
+func all() []mutant {
+	var ms []mutant
+	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, wireMutants} {
+		ms = append(ms, table...)
+	}
+	return ms
+}
+
+// apply returns the wrong version of the file.
+func (m *mutant) apply(root string) ([]byte, error) {
+	src, err := os.ReadFile(filepath.Join(root, m.where))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; update its entry in test/mutants", m.name, err)
+	}
+	for _, e := range m.edits {
+		if n := bytes.Count(src, []byte(e.old)); n != 1 {
+			return nil, fmt.Errorf("%s: its old text is %d times in %s, and must be there once; update its entry in test/mutants:\n%s", m.name, n, m.where, e.old)
+		}
+		src = bytes.Replace(src, []byte(e.old), []byte(e.new), 1)
+	}
+	return src, nil
+}
+
+// result is what became of a mutant.
+type result struct {
+	mutant
+	killers []string // tests that failed
+	skipped bool     // needs root
+	err     error
+}
+
+func (r *result) line(verbose bool) string {
+	by := ""
+	switch {
+	case r.err != nil:
+		return fmt.Sprintf("ERROR     %v", r.err)
+	case r.skipped:
+		return fmt.Sprintf("skipped   %-4s %-22s %-58s needs root", r.rule, r.where, r.name)
+	case len(r.killers) == 0:
+		return fmt.Sprintf("SURVIVED  %-4s %-22s %s", r.rule, r.where, r.name)
+	case verbose:
+		by = strings.Join(r.killers, " ")
+	default:
+		by = r.killers[0]
+		if n := len(r.killers) - 1; n > 0 {
+			by += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	return fmt.Sprintf("killed    %-4s %-22s %-58s by %s", r.rule, r.where, r.name, by)
+}
+
+// runAll tries the mutants, so many at a time, and sends the results in order.
+func runAll(root string, ms []mutant, parallel int) <-chan result {
+	results := make([]chan result, len(ms))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	next := make(chan int)
+	for range parallel {
+		go func() {
+			for i := range next {
+				results[i] <- try(root, ms[i])
+			}
+		}()
+	}
+	out := make(chan result)
+	go func() {
+		for i := range ms {
+			next <- i
+		}
+		close(next)
+	}()
+	go func() {
+		for _, c := range results {
+			out <- <-c
+		}
+		close(out)
+	}()
+	return out
+}
+
+// suites are the tests that may notice: those of the package itself and, if
+// it comes through these, the model checker's.
+func suites(root string, m *mutant) []string {
+	s := []string{m.pkg()}
+	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.pkg() == "mcast" || m.pkg() == "rc") {
+		s = append(s, "model")
+	}
+	return s
+}
+
+func try(root string, m mutant) (r result) {
+	r.mutant = m
+	if m.needsRoot() && os.Getuid() != 0 {
+		r.skipped = true
+		return r
+	}
+	src, err := m.apply(root)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	dir, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		r.err = fmt.Errorf("%s: %w", m.name, err)
+		return r
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := writeOverlay(dir, filepath.Join(root, m.where), src)
+	if err != nil {
+		r.err = fmt.Errorf("%s: %w", m.name, err)
+		return r
+	}
+	for _, pkg := range suites(root, &m) {
+		r.killers, r.err = test(root, overlay, pkg)
+		if r.err != nil {
+			r.err = fmt.Errorf("%s: %w", m.name, r.err)
+		}
+		if r.err != nil || len(r.killers) > 0 {
+			break
+		}
+	}
+	return r
+}
+
+// writeOverlay makes the file that tells go to take src for the file at path.
+func writeOverlay(dir, path string, src []byte) (string, error) {
+	copied, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
+	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: copied}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(copied, src, 0o600); err != nil {
+		return "", err
+	}
+	return overlay, os.WriteFile(overlay, b, 0o600)
+}
+
+var (
+	failed  = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+	hanging = regexp.MustCompile(`(?m)^panic: test timed out[^\n]*\n\s*running tests:\n\s*(\w+)`)
+	noBuild = regexp.MustCompile(`\[(build|setup) failed\]`)
+)
+
+// test runs the tests of a package and returns those that failed or hung. The
+// random ones need not shrink what they find.
+func test(root, overlay, pkg string) ([]string, error) {
+	args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=60s", "./" + pkg}
+	if usesRapid(root, pkg) {
+		args = append(args, "-rapid.shrinktime=0s", "-rapid.nofailfile")
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil, nil
+	}
+	var names []string
+	for _, m := range failed.FindAllSubmatch(out, -1) {
+		names = append(names, string(m[1]))
+	}
+	if m := hanging.FindSubmatch(out); m != nil {
+		names = append(names, string(m[1])+" (hangs)")
+	}
+	if len(names) == 0 || noBuild.Match(out) {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return names, nil
+}
+
+// usesRapid says whether the tests of a package know rapid's flags.
+func usesRapid(root, pkg string) bool {
+	files, _ := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(`"pgregory.net/rapid"`)) {
+			return true
+		}
+	}
+	return false
+}

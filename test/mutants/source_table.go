@@ -1,0 +1,88 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Wrong ways to change the source.
+var sourceMutants = []mutant{
+	{"the source is waited for", "R15", "mcast/epoch.go", []edit{{
+		"if int32(i) != g.srcLeg && g.legs[i].members > 0 {",
+		"if g.legs[i].members > 0 {",
+	}}},
+	{"the source's feedback counts", "R15", "mcast/feedback.go", []edit{{
+		"	case int32(i) == g.srcLeg:\n		return 0, FromSource\n",
+		"",
+	}}},
+	{"the first PSN is learnt from the first packet", "R16", "mcast/epoch.go", []edit{{
+		"	g.endEpoch()\n	g.startEpoch(MemberID(k))",
+		"	g.endEpoch()\n	m.p = psn\n	g.startEpoch(MemberID(k))",
+	}}},
+	{"what precedes the first packet counts as acknowledged", "R16", "mcast/epoch.go", []edit{{
+		"g.hi, g.a = m.p, m.p.Prev()",
+		"g.hi, g.a = m.p, m.p",
+	}}},
+	{"a late duplicate makes the old source the current one", "R17", "mcast/epoch.go", []edit{{
+		"if d := psn.Sub(m.p); d < 0 {",
+		"if d := psn.Sub(m.p); d < 0 && !g.quiescent() {",
+	}}},
+	{"the source is known without its switch", "R17", "mcast/data.go", []edit{{
+		"keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
+		"keyOf(p.Src) == g.srcKey {",
+	}}},
+	{"a new source may be behind any switch", "R17", "mcast/epoch.go", []edit{{
+		"if p.Neighbor != g.legs[m.leg].spec.Neighbor {",
+		"if p.Neighbor > 100 {",
+	}}},
+	{"a receiver's queue is thought to be where it began", "R18", "mcast/group.go", []edit{{
+		"		g.members[l.member].r = b.a.Add(1 + int32(b.delta))\n",
+		"",
+	}}},
+	{"a receiver's queue is off by one after an epoch", "R18", "mcast/group.go", []edit{{
+		"b.a.Add(1 + int32(b.delta))",
+		"b.a.Add(int32(b.delta))",
+	}}},
+	{"a source begins again where it first began", "R18", "mcast/epoch.go", []edit{{
+		"m.p, m.msgs, m.sent = g.hi, g.msgs.done, true",
+		"m.msgs, m.sent = g.msgs.done, true",
+	}}},
+	{"a source's MSN begins again", "R20", "mcast/epoch.go", []edit{{
+		"g.msgs.start(m.msgs)",
+		"g.msgs.start(0)",
+	}}},
+	{"the source changes with packets in flight", "R29", "mcast/epoch.go", []edit{{
+		"g.a == g.hi.Prev() && !g.open",
+		"!g.open",
+	}}},
+	{"the source changes inside a message", "R29", "mcast/epoch.go", []edit{{
+		"g.a == g.hi.Prev() && !g.open",
+		"g.a == g.hi.Prev()",
+	}}},
+	{"a rewound message end does not open its message", "R29", "mcast/data.go", []edit{{
+		"		if d == -1 {\n			g.open = !ends\n		}\n",
+		"",
+	}}},
+	{"a late duplicate gets the current source's A", "R29", "mcast/epoch.go", []edit{{
+		"PSN: m.p.Prev(), Syndrome: rocev2.SyndromeACK, MSN: m.msgs,",
+		"PSN: g.a, Syndrome: rocev2.SyndromeACK, MSN: m.msgs,",
+	}}},
+	{"a late duplicate's answer goes to the current source", "R29", "mcast/epoch.go", []edit{{
+		"Group: g.id, To: k, Op: rocev2.Acknowledge,",
+		"Group: g.id, To: MemberID(g.src), Op: rocev2.Acknowledge,",
+	}}},
+	{"one who never sent gets an ACK for what it did not send", "R29", "mcast/epoch.go", []edit{{
+		"if !m.sent || d < -pastWindow {",
+		"if d < -pastWindow {",
+	}}},
+	{"an unverified packet changes the source", "R33", "mcast/epoch.go", []edit{{
+		"	if !p.Verified {\n		out.NeedVerify = true\n		return None\n	}\n",
+		"",
+	}}},
+	{"a NAK of the old epoch silences the new one's", "R18", "mcast/epoch.go", []edit{{
+		"g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false",
+		"g.hasPrev, g.open = false, false",
+	}}},
+	{"a member that was removed may send", "R31", "mcast/epoch.go", []edit{{
+		"if !ok || !g.members[k].live {",
+		"if !ok {",
+	}}},
+}
