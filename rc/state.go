@@ -1,0 +1,184 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// AppendState appends all of q that packets, posts and time can change, in a
+// canonical form: two QPs of the same Config behave alike from here on if
+// their encodings are equal. Work requests are named by their IDs, memory
+// regions by their R_Keys, times count from now; Stats are left out. It is for
+// model checking, not for storage: the form may change at any time.
+func (q *QP) AppendState(b []byte, now time.Duration) []byte {
+	r, s := &q.req, &q.resp
+	b = append(b, byte(q.state)|bit(r.startedRetry, 1)|bit(r.timer.armed, 2)|bit(r.rnrTimer.armed, 3)|
+		byte(s.nak)<<4|byte(s.msg)<<6)
+	b = binary.AppendUvarint(b, uint64(r.wqes.n))
+	for i := range r.wqes.n {
+		w := r.wqes.at(i)
+		b = binary.AppendUvarint(b, w.wr.ID)
+		b = binary.AppendVarint(b, w.first)
+		b = binary.AppendVarint(b, w.last)
+	}
+	b = append(b, byte(r.cur))
+	for _, v := range [...]int64{r.una, r.nxt, r.sent, r.tail, int64(r.noAckReq)} {
+		b = binary.AppendVarint(b, v)
+	}
+	b = append(b, r.retries|r.rnrRetries<<4)
+	if r.timer.armed {
+		b = binary.AppendVarint(b, int64(r.timer.at-now))
+	}
+	if r.rnrTimer.armed {
+		b = binary.AppendVarint(b, int64(r.rnrTimer.at-now))
+	}
+	b = binary.AppendUvarint(b, uint64(s.recvs.n))
+	for i := range s.recvs.n {
+		b = binary.AppendUvarint(b, s.recvs.at(i).ID)
+	}
+	b = appendPSN(b, s.epsn)
+	b = appendPSN(b, s.ackPSN)
+	b = binary.AppendUvarint(b, uint64(s.msn))
+	switch s.msg { // where a message lands is set anew by the next one
+	case sendMessage:
+		b = binary.AppendUvarint(b, uint64(s.got))
+	case writeMessage:
+		b = binary.AppendUvarint(b, uint64(s.off))
+		b = binary.AppendUvarint(b, uint64(s.resid))
+		b = binary.AppendUvarint(b, uint64(s.length))
+		b = append(b, bit(s.mr != nil, 0))
+		if s.mr != nil {
+			b = binary.AppendUvarint(b, uint64(s.mr.RKey))
+		}
+	}
+	return b
+}
+
+func bit(v bool, n uint) byte {
+	if v {
+		return 1 << n
+	}
+	return 0
+}
+
+func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p>>8), byte(p>>16)) }
+
+// errState says that an encoding is not one of AppendState for such a QP.
+var errState = errors.New("rc: not the state of a QP with this configuration")
+
+// Posted finds the work requests that an encoded state names by their IDs.
+type Posted struct {
+	Send func(id uint64) WR
+	Recv func(id uint64) RecvWR
+}
+
+// SetState makes q what AppendState encoded in b, as if it were that at now, and
+// returns what follows the encoding. q must have the same Config, and its
+// Memory the same regions; the bytes in buffers and regions are the caller's
+// business. After an error q is in no defined state.
+func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error) {
+	d := stateReader{b: b}
+	r, s := &q.req, &q.resp
+	f := d.byte()
+	q.state, r.startedRetry = State(f&1), f&2 != 0
+	r.timer, r.rnrTimer = timer{armed: f&4 != 0}, timer{armed: f&8 != 0}
+	s.nak, s.msg = nakState(f>>4&3), message(f>>6)
+	r.wqes.n, r.wqes.head = d.length(len(r.wqes.buf)), 0
+	for i := range r.wqes.n {
+		*r.wqes.at(i) = sendWQE{wr: posted.Send(d.uvarint()), first: d.varint(), last: d.varint()}
+	}
+	r.cur = int(d.byte())
+	r.una, r.nxt, r.sent, r.tail, r.noAckReq = d.varint(), d.varint(), d.varint(), d.varint(), int(d.varint())
+	v := d.byte()
+	r.retries, r.rnrRetries = v&15, v>>4
+	if r.timer.armed {
+		r.timer.at = now + time.Duration(d.varint())
+	}
+	if r.rnrTimer.armed {
+		r.rnrTimer.at = now + time.Duration(d.varint())
+	}
+	s.recvs.n, s.recvs.head = d.length(len(s.recvs.buf)), 0
+	for i := range s.recvs.n {
+		*s.recvs.at(i) = posted.Recv(d.uvarint())
+	}
+	s.epsn, s.ackPSN, s.msn = d.psn(), d.psn(), rocev2.MSN(d.uvarint())
+	s.got, s.off, s.resid, s.length, s.mr = 0, 0, 0, 0, nil
+	switch s.msg {
+	case sendMessage:
+		s.got = int(d.uvarint())
+	case writeMessage:
+		s.off, s.resid, s.length = int(d.uvarint()), uint32(d.uvarint()), uint32(d.uvarint())
+		if d.byte() != 0 {
+			s.mr = q.region(uint32(d.uvarint()))
+			d.bad = d.bad || s.mr == nil
+		}
+	}
+	if d.bad {
+		return nil, fmt.Errorf("%w (%d bytes)", errState, len(b))
+	}
+	return d.b, nil
+}
+
+func (q *QP) region(rkey uint32) *MR {
+	if q.cfg.Memory == nil {
+		return nil
+	}
+	return q.cfg.Memory.byKey[rkey]
+}
+
+// stateReader reads what AppendState wrote.
+type stateReader struct {
+	b   []byte
+	bad bool
+}
+
+func (d *stateReader) byte() byte {
+	if len(d.b) == 0 {
+		d.bad = true
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *stateReader) psn() rocev2.PSN {
+	return rocev2.PSN(d.byte()) | rocev2.PSN(d.byte())<<8 | rocev2.PSN(d.byte())<<16
+}
+
+func (d *stateReader) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *stateReader) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// length reads the length of a queue with room for limit entries.
+func (d *stateReader) length(limit int) int {
+	n := d.uvarint()
+	if n > uint64(limit) {
+		d.bad = true
+		return 0
+	}
+	return int(n)
+}
