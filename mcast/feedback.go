@@ -11,7 +11,10 @@ import (
 
 // branchOf finds whose feedback p is: the neighbour's at a forwarded leg, else
 // the member's with p's source address. Never the port's: several members may
-// be behind one (R21).
+// be behind one (R21). A neighbour's feedback is in the numbering of the source
+// that it is for, so it has to be for the current one: a late ACK of the last
+// epoch would acknowledge what nobody has. (A member's is in its own numbering,
+// which no epoch shares with another.)
 func (g *group) branchOf(p *Packet) (int, Reason) {
 	i := nobody
 	if p.Neighbor != 0 {
@@ -34,6 +37,8 @@ func (g *group) branchOf(p *Packet) (int, Reason) {
 		return 0, FromSource
 	case g.src == nobody:
 		return 0, NoSource
+	case p.Neighbor != 0 && keyOf(p.Src) != g.srcKey:
+		return 0, FeedbackStale // in an earlier source's numbering, which may look like this one's (R18)
 	case g.branches[i].bits&receiving != 0:
 		return i, None
 	case g.legs[i].joining:

@@ -23,6 +23,9 @@
 //     backward.
 //  5. Tables that the driver keeps under a GroupID, LegID or MemberID change
 //     together with Apply.
+//  6. Between switches every packet carries the address of the source that it
+//     belongs to as Src: data because it keeps it, feedback because its PSN is
+//     in that source's numbering.
 //
 // The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
 // them as R1, R2 and so on.
