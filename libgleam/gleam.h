@@ -123,8 +123,8 @@ enum gleam_event_kind {
 
 struct gleam_event {
 	uint32_t kind;       /* enum gleam_event_kind */
-	uint32_t psn;        /* GLEAM_EVICTED: the member had everything up to here */
-	char     member[48]; /* GLEAM_LEFT, GLEAM_EVICTED: address of the member, else "" */
+	uint32_t psn;        /* GLEAM_EVICTED: the member had everything up to here; GLEAM_FAILED: it refused this one */
+	char     member[48]; /* GLEAM_LEFT, GLEAM_EVICTED, GLEAM_FAILED: address of the member, if it was due to one, else "" */
 	char     text[512];  /* all of it in words */
 };
 

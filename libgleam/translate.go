@@ -7,7 +7,6 @@ package main
 import "C"
 
 import (
-	"fmt"
 	"math"
 	"net/netip"
 	"time"
@@ -174,19 +173,8 @@ var kinds = map[endpoint.EventKind]C.uint32_t{
 // putEvent fills in a gleam_event.
 func putEvent(p *C.struct_gleam_event, e endpoint.Event) {
 	*p = C.struct_gleam_event{kind: kinds[e.Kind], psn: C.uint32_t(e.PSN)}
-	text := e.Kind.String()
-	if (e.Kind == endpoint.MemberLeft || e.Kind == endpoint.Evicted) && e.Member.IsValid() {
-		putText(&p.member[0], len(p.member), e.Member.String())
-		text += " (" + e.Member.String() + ")"
+	if m := join.Concerned(e); m.IsValid() {
+		putText(&p.member[0], len(p.member), m.String())
 	}
-	if e.Why != envelope.NotGone {
-		text += ": " + e.Why.String()
-	}
-	if e.Kind == endpoint.Evicted {
-		text += fmt.Sprintf("; it had everything up to PSN 0x%x", uint32(e.PSN))
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	putText(&p.text[0], len(p.text), text)
+	putText(&p.text[0], len(p.text), join.Text(e))
 }

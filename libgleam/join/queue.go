@@ -91,7 +91,7 @@ func (q *queue) next(ctx context.Context) (endpoint.Event, error) {
 		switch {
 		case q.closed:
 			q.mu.Unlock()
-			return endpoint.Event{}, endpoint.ErrClosed
+			return endpoint.Event{}, errClosed
 		case len(q.events) > 0:
 			e := q.events[0]
 			if q.events = q.events[1:]; len(q.events) == 0 {

@@ -35,6 +35,9 @@ type Memory struct {
 // ErrOrder is for steps that are called out of order.
 var ErrOrder = errors.New("called out of order")
 
+// errClosed is returned by steps during and after Close.
+var errClosed = fmt.Errorf("the group was destroyed meanwhile: %w", endpoint.ErrClosed)
+
 // Session is a participation in a group, from description to end. Its methods
 // may be called from any goroutine.
 type Session struct {
@@ -94,7 +97,7 @@ func (s *Session) begin(qp endpoint.QPInfo, mem *Memory) (*attempt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, endpoint.ErrClosed
+		return nil, errClosed
 	}
 	if s.last != nil {
 		switch s.last.stage() {
@@ -116,7 +119,7 @@ func (s *Session) latest() (*attempt, error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return nil, endpoint.ErrClosed
+		return nil, errClosed
 	case s.last == nil:
 		return nil, fmt.Errorf("%w: join first", ErrOrder)
 	}
@@ -168,7 +171,11 @@ func (s *Session) Leave(ctx context.Context) error {
 	if a.err != nil {
 		return nil
 	}
-	return a.group.Leave(ctx)
+	err = a.group.Leave(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w; try again, or destroy the group: the switch drops it when its lease ends", err)
+	}
+	return err
 }
 
 // Close leaves, for two seconds at most, and lets go of everything.
