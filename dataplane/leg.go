@@ -49,6 +49,10 @@ func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
 		w.count.drop[DropPortDown]++
 		return false
 	}
+	if c.Flags&mcast.Empty != 0 {
+		w.emptyWrite(c, g, l)
+		return false
+	}
 	f := &w.frame
 	l3 := f.L3()
 	l2Len := rocev2.EthernetLen

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -58,6 +59,7 @@ type worker struct {
 	built uint64 // the frame between begin and end
 	frame rocev2.Frame
 	pkt   mcast.Packet
+	said  []mcast.Target // of an update message
 	out   mcast.Output
 	count counters
 }
@@ -85,6 +87,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		slow:     newSlowPath(),
 		events:   make(chan mcast.Event, 1024),
 		rx:       make([]xsk.Desc, cfg.Worker.Batch),
+		said:     make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
 		addrs:    make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
 	}
 	// Half of the frames may wait to be received into, shared evenly: the other
@@ -279,7 +282,8 @@ func (w *worker) input(pi int, d xsk.Desc) {
 func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
-	if id, ok := w.sw.Lookup(p.Group); ok {
+	id, ok := w.sw.Lookup(p.Group)
+	if ok {
 		if !w.atHome(id, pi, p.Src) {
 			w.count.drop[DropWrongPlace]++
 			return false
@@ -295,6 +299,9 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 				return false
 			}
 		}
+	}
+	if ok && w.sw.IsUpdate(id, p) {
+		w.readTargets(id, p)
 	}
 	w.countInput(p.Op)
 	w.sw.Input(w.now, p, &w.out)

@@ -70,6 +70,9 @@ func newGroup(spec *GroupSpec) *group {
 		members:  make([]member, 0, len(spec.Members)),
 	}
 	g.setPolicy(spec)
+	if spec.TargetKey != 0 {
+		g.targetKey, g.targets = spec.TargetKey, newTargets(0)
+	}
 	g.msgs.ends = make([]messageEnd, maxEnds)
 	for _, l := range spec.Legs {
 		g.addLeg(l)
@@ -108,6 +111,9 @@ func (g *group) addLeg(spec LegSpec) {
 	g.legs = append(g.legs, leg{spec: spec})
 	if g.quorum > 0 {
 		g.scratch = append(g.scratch, 0)
+	}
+	if g.targets != nil {
+		g.targets.grow()
 	}
 }
 

@@ -45,6 +45,8 @@ func TestC48_ReadRequest(t *testing.T)                 { runTranscript(t) }
 func TestC49_WriteRewritten(t *testing.T)              { runTranscript(t) }
 func TestC50_RestartAtMiddle(t *testing.T)             { runTranscript(t) }
 func TestC51_ZeroLengthWrite(t *testing.T)             { runTranscript(t) }
+func TestC52_GoBackUsesTheOldTarget(t *testing.T)      { runTranscript(t) }
+func TestC53_LostUpdate(t *testing.T)                  { runTranscript(t) }
 func TestC54_OutOfWindow(t *testing.T)                 { runTranscript(t) }
 func TestC55_RemoveSlowest(t *testing.T)               { runTranscript(t) }
 func TestC56_JoinMidMessage(t *testing.T)              { runTranscript(t) }

@@ -40,7 +40,8 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	}
 	code, why := g.refuse(p, f)
 	starts := f&rocev2.OpStart != 0
-	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 &&
+	update := g.isUpdate(p)
+	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts)
 	if !plain {
 		if !p.Verified {
@@ -55,6 +56,9 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		}
 		if g.slack < 0 {
 			return g.turnDown(psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+		}
+		if update && !g.note(psn, p.Targets) {
+			return UpdatesFull
 		}
 	}
 	g.count.DataIn++
@@ -145,7 +149,7 @@ func (g *group) turnDown(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *
 
 // forward makes the copies of p for those that do not have it yet.
 func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
-	flags := g.translation(p, f)
+	how := g.translation(p, f)
 	n := len(out.Copies)
 	for i := range g.branches {
 		b := &g.branches[i]
@@ -156,16 +160,12 @@ func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output
 		if d <= 0 {
 			continue
 		}
+		c := Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
+		if how != asItIs && b.bits&rewrites != 0 && !g.translate(&c, how, p, psn) {
+			continue
+		}
 		if d == 1 && b.pend != noPend && b.pend != sevFatal {
 			g.setPend(b, noPend, 0) // this is what it asked for
-		}
-		c := Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
-		if flags != 0 && b.bits&rewrites != 0 {
-			w := &g.legs[i].window
-			c.Flags, c.RKey = flags, w.RKey
-			if flags == SetRETH {
-				c.VA = w.Base + (p.VA - g.window.Base)
-			}
 		}
 		out.Copies = append(out.Copies, c)
 	}

@@ -104,6 +104,9 @@ func (g *group) startEpoch(k MemberID) {
 	g.receivers(0)
 	g.least = g.a
 	g.msgs.start(m.msgs)
+	if g.targets != nil {
+		g.targets.reset()
+	}
 	for i := range g.legs {
 		if int32(i) != g.srcLeg && g.legs[i].members > 0 {
 			g.admit(i, m.p)

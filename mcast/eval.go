@@ -60,6 +60,9 @@ func (g *group) raise(out *Output) bool {
 	}
 	g.a = m
 	g.msgs.ack(m)
+	if g.targets != nil {
+		g.targets.ack(m)
+	}
 	g.ack(out)
 	if g.nfresh > 0 && g.freshTo.LessEq(m) {
 		g.settle()

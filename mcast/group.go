@@ -105,17 +105,19 @@ type group struct {
 	njoin  int // legs that are joining
 	nowin  int // receiving connected branches whose member has no window
 
-	qpn      rocev2.QPN
-	pmtu     uint16
-	windowed bool
-	window   Window
-	refused  refusal
-	branches []branch // by LegID
-	legs     []leg    // by LegID
-	members  []member // by MemberID
-	byIP     addrTable
-	forwards []LegID // the forwarded legs
-	msgs     messages
+	qpn       rocev2.QPN
+	pmtu      uint16
+	windowed  bool
+	window    Window
+	targetKey uint32
+	targets   *targets // nil unless there is a targetKey
+	refused   refusal
+	branches  []branch // by LegID
+	legs      []leg    // by LegID
+	members   []member // by MemberID
+	byIP      addrTable
+	forwards  []LegID // the forwarded legs
+	msgs      messages
 
 	failPSN  rocev2.PSN // if dead
 	failCode rocev2.Syndrome

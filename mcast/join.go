@@ -153,6 +153,9 @@ func (g *group) takeOver(m *MemberSpec, spec LegSpec) {
 		g.byIP.remove(keyOf(g.members[id].ip))
 	}
 	*l = leg{spec: spec, window: m.Window, member: id, members: 1}
+	if g.targets != nil {
+		g.targets.forget(int(m.Leg))
+	}
 	g.members[id] = newMember(m)
 	g.byIP.put(keyOf(m.IP), uint32(id))
 	g.awaitMessage(m.Leg)

@@ -29,6 +29,8 @@ const (
 	ResponseToGroup         // READ or ATOMIC response: nothing of ours asks for one
 	NoSource                // feedback or a CNP while nobody is sending
 	QuorumLost              // fewer receivers than the quorum: answered with NAK 0x63
+	BadUpdate               // an update message that is no single WRITE, or makes no sense: answered with NAK 0x61
+	UpdatesFull             // too many update messages in flight; the source sends it again
 	NumReasons
 )
 
@@ -53,6 +55,8 @@ var reasonNames = [NumReasons]string{
 	ResponseToGroup:  "response_to_group",
 	NoSource:         "no_source",
 	QuorumLost:       "quorum_lost",
+	BadUpdate:        "bad_update",
+	UpdatesFull:      "updates_full",
 }
 
 // String returns the name under which r is counted.

@@ -56,3 +56,6 @@ func TestR38_LagLimitPSNs(t *testing.T)               { runTranscript(t) }
 func TestR38_LagLimitTime(t *testing.T)               { runTranscript(t) }
 func TestR39_SilentUnderStrict(t *testing.T)          { runTranscript(t) }
 func TestR40_QuorumLost(t *testing.T)                 { runTranscript(t) }
+func TestR41_TargetsOfTheLastUpdate(t *testing.T)     { runTranscript(t) }
+func TestR41_UpdateMakesNoSense(t *testing.T)         { runTranscript(t) }
+func TestR41_TargetsInATree(t *testing.T)             { runTranscript(t) }

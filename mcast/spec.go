@@ -45,6 +45,13 @@ func (s *Switch) check(spec *GroupSpec) error {
 	if err := checkWindow(spec.Window); err != nil {
 		return fmt.Errorf("group window: %w", err)
 	}
+	switch {
+	case spec.TargetKey == 0:
+	case spec.Policy == Quorum:
+		return errors.New("a target key with a quorum: what is sent again to a receiver behind the others would need targets of long ago")
+	case spec.TargetKey == spec.Window.RKey && spec.Window != Window{}:
+		return errors.New("the target key is the window's R_Key: it must be another one")
+	}
 	if n := len(spec.Members); n < 2 || n > s.maxMembers() {
 		return fmt.Errorf("%d members: must be 2 to %d", n, s.maxMembers())
 	}

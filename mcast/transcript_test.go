@@ -21,9 +21,10 @@ import (
 // 10.9.9.9. PSNs are hexadecimal. The commands:
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [pmtu=N] [window=(base,len,rkey)]
-//	      [fwd=(B,C)]   these are behind neighbour 1
+//	      [target=KEY] [fwd=(B,C)]   these are behind neighbour 1
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
+//	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
 //	ack|nak|rnr|aeth psn=5 from=B [code=X] [becn] [nbr=N] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
@@ -95,6 +96,14 @@ func (a args) list(key string) []string {
 }
 
 func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) }
+
+// va is the virtual address in RETH; -1 is that of an update message.
+func (a args) va() uint64 {
+	if a.str("va", "") == "-1" {
+		return updateVA
+	}
+	return a.hex("va")
+}
 
 func windowOf(t *testing.T, v []string) (w Window) {
 	if len(v) == 3 {
@@ -200,6 +209,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	}
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
+	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
 	fwd := strings.Join(a.list("fwd"), "")
 	s.legs = nil
@@ -251,7 +261,11 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 	p := Packet{
 		Group: groupIP, DestQP: groupQPN, Src: ipOf(a.str("from", "A")), Neighbor: Neighbor(a.hex("nbr")),
 		Verified: !a.d.HasArg("unverified"), AckReq: a.d.HasArg("ar"), BECN: a.d.HasArg("becn"),
-		VA: a.hex("va"), RKey: uint32(a.hex("rkey")), DMALen: uint32(a.hex("dma")),
+		VA: a.va(), RKey: uint32(a.hex("rkey")), DMALen: uint32(a.hex("dma")),
+	}
+	for _, v := range a.list("targets") {
+		f := strings.Split(v, ":")
+		p.Targets = append(p.Targets, Target{MemberID(f[0][0] - 'A'), num(a.t, f[1], 16, 64), uint32(num(a.t, f[2], 16, 32))})
 	}
 	if ip := a.str("to", ""); ip != "" {
 		p.Group = netip.MustParseAddr(ip)
@@ -309,6 +323,8 @@ func (s *transcript) print(w *strings.Builder) {
 				fmt.Fprintf(w, "(va=%x rkey=%x)", c.VA, c.RKey)
 			case SetIETH:
 				fmt.Fprintf(w, "(rkey=%x)", c.RKey)
+			case Empty:
+				fmt.Fprint(w, "(empty)")
 			}
 		}
 		fmt.Fprintln(w)

@@ -117,6 +117,9 @@ type GroupSpec struct {
 	LagPSNs   int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
 	LagTime   time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
 	Window    Window
+	// TargetKey, if not 0, is the R_Key of update messages and of the WRITEs that
+	// go where these say (R41). Not with Policy Quorum.
+	TargetKey uint32
 	Legs      []LegSpec
 	Members   []MemberSpec
 }
@@ -186,6 +189,10 @@ type Packet struct {
 	Syndrome rocev2.Syndrome // AETH
 	MSN      rocev2.MSN      // AETH
 
+	// Targets is what an update message carries (Switch.IsUpdate), read by the driver;
+	// empty if it makes no sense. The core does not keep the slice.
+	Targets []Target
+
 	Frame Handle
 }
 
@@ -196,6 +203,7 @@ type CopyFlags uint8
 const (
 	SetRETH CopyFlags = 1 << iota // write VA and RKey into RETH
 	SetIETH                       // write RKey into IETH
+	Empty                         // send a WRITE of no bytes in its place: the rest of the packet is not for receivers
 )
 
 // Copy is one frame to send: Frame, rewritten for Leg. What is constant for a

@@ -7,14 +7,17 @@ import "github.com/gleam-rdma/gleam/rocev2"
 
 // refuse says with which fatal NAK, if any, the switch itself has to answer a
 // request that no group of receivers can execute, or that would touch memory
-// outside the group's window. It looks at nothing but the packet and what was
-// registered, so that a retransmission gets the same answer.
+// outside the group's window. It looks at nothing but the packet, what was
+// registered and what updates before it said, so that a retransmission gets the
+// same answer.
 func (g *group) refuse(p *Packet, f rocev2.OpFlags) (rocev2.Syndrome, Reason) {
 	switch {
 	case f&(rocev2.OpSend|rocev2.OpWrite) == 0:
 		return rocev2.SyndromeNAKInvalid, NotMulticastable
 	case !fits(f, p.Payload, g.pmtu):
 		return rocev2.SyndromeNAKInvalid, BadLength
+	case f&rocev2.OpRETH != 0 && g.targets != nil && p.RKey == g.targetKey:
+		return g.refuseTargeted(p)
 	case g.windowed && f&(rocev2.OpRETH|rocev2.OpIETH) != 0 && !g.inWindow(p, f):
 		return rocev2.SyndromeNAKAccess, WindowViolation
 	}
@@ -46,17 +49,4 @@ func (g *group) inWindow(p *Packet, f rocev2.OpFlags) bool {
 	off := p.VA - g.window.Base
 	return p.RKey == g.window.RKey && g.nowin == 0 &&
 		p.VA >= g.window.Base && off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off
-}
-
-// translation says which fields of p's copies toward members are theirs.
-func (g *group) translation(p *Packet, f rocev2.OpFlags) CopyFlags {
-	switch {
-	case !g.windowed:
-		return 0
-	case f&rocev2.OpRETH != 0 && p.DMALen > 0:
-		return SetRETH
-	case f&rocev2.OpIETH != 0:
-		return SetIETH
-	}
-	return 0
 }

@@ -1,0 +1,58 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// readTargets gives the core what the update message in w.frame says. Records
+// for addresses that are no members are passed over; a payload that is not
+// records from end to end says nothing, and the core turns it down.
+func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
+	w.said = w.said[:0]
+	b, v4 := w.frame.Payload(), p.Group.Is4()
+	for first := true; ; first = false {
+		r, rest, ok := envelope.NextTarget(b, first, v4)
+		if !ok {
+			if len(rest) == 0 {
+				p.Targets = w.said
+			}
+			return
+		}
+		b = rest
+		if m, ok := w.sw.Member(id, r.IP); ok {
+			w.said = append(w.said, mcast.Target{Member: m, VA: r.VA, RKey: r.RKey})
+		}
+	}
+}
+
+// emptyWrite stages, in place of the update message in w.frame, a WRITE of no
+// bytes with its PSN: the receiver consumes the PSN and the message, and looks
+// at neither address nor R_Key (C9-88). The length changes, so the ICRC is made
+// anew; the core has had that of the message verified.
+func (w *worker) emptyWrite(c *mcast.Copy, g *groupTable, l *leg) {
+	f := &w.frame
+	bth := f.BTH()
+	_, tci := f.VLAN()
+	path := rocev2.Path{
+		SrcMAC: w.ports[l.port].mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: tci&^vidMask | l.vlan,
+		Src: g.ip, Dst: l.ip, TOS: trafficClass(f), SrcPort: f.UDP().SrcPort(),
+	}
+	if f.IsIPv6() {
+		path.TTL, path.FlowLabel = f.IPv6().HopLimit(), f.IPv6().FlowLabel()
+	} else {
+		path.TTL, path.ID = f.IPv4().TTL(), f.IPv4().ID()
+	}
+	pkt := rocev2.Packet{
+		Op: rocev2.WriteOnly, SE: bth.SE(), MigReq: bth.MigReq(), AckReq: bth.AckReq(), PKey: bth.PKey(),
+		DestQP: l.qpn, PSN: c.PSN,
+	}
+	if buf, ok := w.begin(l.port); ok {
+		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, nil))
+		w.count.copies++
+	}
+}
