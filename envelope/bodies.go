@@ -65,7 +65,7 @@ type Confirm struct {
 type Gone struct {
 	Member MemberKey
 	Why    Why
-	Code   rocev2.Syndrome // Evicted, Failed: the NAK's syndrome; 0 for silence
+	Code   rocev2.Syndrome // Evicted, Failed: the fatal NAK's syndrome; Evicted also: mcast.Silent, Lagging or Stranded
 	PSN    rocev2.PSN      // Evicted: the member had everything up to here; Failed: where the source got the NAK
 }
 

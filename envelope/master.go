@@ -56,7 +56,7 @@ const (
 )
 
 // Master registers one group and keeps it registered. It is made for one
-// registration; for the next epoch make another.
+// registration and its updates; to register anew make another.
 type Master struct {
 	link
 	cfg       MasterConfig
@@ -85,6 +85,10 @@ type Master struct {
 	leaseUntil time.Duration
 
 	requests []*request
+
+	update    *update // asked for, and not accepted yet
+	joining   bool    // confirming: it is an update whose new members are waited for
+	usedEpoch uint64  // the newest that was tried
 }
 
 // request is a Leave or Delete under way.
@@ -174,8 +178,12 @@ func (m *Master) tx() uint32 {
 }
 
 func (m *Master) sendTo(tx uint32, body Body, seq, total int, out *Output) {
+	m.sendAs(m.reg.Epoch, tx, body, seq, total, out)
+}
+
+func (m *Master) sendAs(epoch uint64, tx uint32, body Body, seq, total int, out *Output) {
 	m.send(m.cfg.Local, m.sw, &Message{Header: Header{
-		Epoch: m.reg.Epoch, Instance: m.instance, Transaction: tx, Seq: uint16(seq), Total: uint16(total),
+		Epoch: epoch, Instance: m.instance, Transaction: tx, Seq: uint16(seq), Total: uint16(total),
 		Group: m.reg.Group, ReplyTo: m.cfg.Local,
 	}, Body: body}, out)
 }
@@ -189,6 +197,9 @@ func (m *Master) Leave(now time.Duration, k MemberKey, out *Output) error {
 	}
 	if m.phase != confirming && m.phase != registered {
 		return fmt.Errorf("group %s is not registered: nothing to leave", m.reg.Group)
+	}
+	if m.update != nil {
+		return fmt.Errorf("group %s: an update is under way, which says who the members are", m.reg.Group)
 	}
 	for _, r := range m.requests {
 		if r.member == k {
@@ -216,6 +227,9 @@ func (m *Master) Delete(now time.Duration, out *Output) {
 func (m *Master) end(now time.Duration, quiet bool, out *Output) {
 	m.phase = ended
 	m.requests = nil
+	if m.update != nil {
+		m.usedEpoch, m.update = m.update.reg.Epoch, nil
+	}
 	m.request(now, &Delete{}, MemberKey{}, quiet, out)
 }
 
@@ -243,6 +257,9 @@ func (m *Master) NextDeadline() (time.Duration, bool) {
 	case registered:
 		d.add(m.retry.next)
 		d.add(m.leaseUntil)
+		if m.update != nil {
+			d.add(m.update.retry.next)
+		}
 	}
 	for _, r := range m.requests {
 		d.add(r.retry.next)
@@ -254,7 +271,7 @@ func (m *Master) NextDeadline() (time.Duration, bool) {
 // Failure says why a registration, or a request about it, failed for good.
 type Failure struct {
 	Group   netip.Addr
-	Doing   string        // what failed: "register", "renew", "leave", "delete"
+	Doing   string        // what failed: "register", "renew", "update", "leave", "delete"
 	After   time.Duration // how long we tried; 0 if we were refused
 	Problem *Problem      // the switch rejected it
 	Refusal *Confirm      // a member refused

@@ -64,6 +64,8 @@ func (m *Master) takeRequest(tx uint32, t Type) *request {
 
 func (m *Master) accept(now time.Duration, msg *Message, a *Accept, out *Output) {
 	switch {
+	case a.Request == TypeRegister && m.updates(msg):
+		m.updated(now, msg, a, out)
 	case msg.Epoch != m.reg.Epoch:
 		m.drop(StaleMessage, out)
 	case a.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
@@ -111,6 +113,11 @@ func (m *Master) checkConfirmed(now time.Duration, out *Output) {
 	m.phase = registered
 	m.renewing = false
 	m.scheduleRenew(now, m.reg.Lease)
+	if m.joining {
+		m.joining = false
+		m.event(Event{Kind: Updated, Done: len(m.confirmed), Of: len(m.confirmed), Lease: m.reg.Lease}, out)
+		return
+	}
 	m.event(Event{Kind: Registered, Done: len(m.confirmed), Of: len(m.confirmed), Lease: m.reg.Lease}, out)
 }
 
@@ -121,6 +128,9 @@ func (m *Master) reject(now time.Duration, msg *Message, j *Reject, out *Output)
 		switch {
 		case r == nil:
 			m.drop(Unsolicited, out)
+		case j.Request == TypeDelete && p.Reason == StaleEpoch && p.Value == m.usedEpoch && m.reg.Epoch < p.Value:
+			m.reg.Epoch = p.Value // the switch took the update that we gave up
+			m.request(now, &Delete{}, MemberKey{}, r.quiet, out)
 		case r.quiet:
 		case j.Request == TypeLeave:
 			m.event(Event{Kind: LeaveFailed, Member: r.member, Err: &Failure{Group: m.reg.Group, Doing: "leave", Problem: &p}}, out)
@@ -130,8 +140,12 @@ func (m *Master) reject(now time.Duration, msg *Message, j *Reject, out *Output)
 		return
 	}
 	switch {
+	case j.Request == TypeRegister && m.updates(msg):
+		m.updateRejected(now, p, out)
 	case msg.Epoch != m.reg.Epoch:
 		m.drop(StaleMessage, out)
+	case j.Request == TypeRenew && m.update != nil && p.Reason == StaleEpoch:
+		m.drop(StaleMessage, out) // our update is there; its Accept will come
 	case j.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
 		if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && m.autoEpoch && p.Value >= m.reg.Epoch && p.Value+1 != 0 {
 			m.reg.Epoch = p.Value + 1 // another master was faster
@@ -165,6 +179,12 @@ func (m *Master) challenge(now time.Duration, msg *Message, c *Challenge, out *O
 			m.confirmed = map[MemberKey]bool{}
 		}
 		m.newRegister(now, out)
+	case c.Request == TypeRegister && m.update != nil && msg.Transaction == m.update.tx:
+		m.instance = msg.Instance
+		if c.Known >= m.update.reg.Epoch && c.Known+1 != 0 {
+			m.update.reg.Epoch = c.Known + 1
+		}
+		m.newUpdate(now, out)
 	case c.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
 		m.instance = msg.Instance
 		m.sendRenew(now, out)
@@ -191,6 +211,8 @@ func (m *Master) confirm(now time.Duration, msg *Message, c *Confirm, out *Outpu
 		m.drop(DuplicateMsg, out)
 	case i < 0:
 		m.drop(NotForUs, out)
+	case c.Status != Confirmed && m.joining:
+		m.leaveOut(now, []MemberKey{c.Member}, &Failure{Refusal: c, Want: m.reg.Members[i]}, out)
 	case c.Status != Confirmed:
 		m.fail(now, &Failure{Doing: "register", Refusal: c, Want: m.reg.Members[i]}, true, out)
 	default:
@@ -216,7 +238,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 	case m.phase == ended:
 		m.drop(DuplicateMsg, out)
 	case g.Why == Failed:
-		m.event(Event{Kind: GroupGone, Why: Failed, Member: g.Member, PSN: g.PSN}, out)
+		m.event(Event{Kind: GroupGone, Why: Failed, Member: g.Member, Code: g.Code, PSN: g.PSN}, out)
 		m.end(now, true, out) // it serves nobody any more: make room
 	case g.Member == MemberKey{}:
 		m.phase, m.requests = ended, nil
@@ -234,7 +256,7 @@ func (m *Master) memberGone(now time.Duration, k MemberKey, g *Gone, out *Output
 	}
 	m.gone[k] = true
 	delete(m.confirmed, k)
-	m.event(Event{Kind: MemberGone, Member: k, Why: g.Why, PSN: g.PSN}, out)
+	m.event(Event{Kind: MemberGone, Member: k, Why: g.Why, Code: g.Code, PSN: g.PSN}, out)
 	m.checkConfirmed(now, out)
 }
 

@@ -9,6 +9,10 @@ import "time"
 func (m *Master) Advance(now time.Duration, out *Output) {
 	out.reset()
 	m.advanceRequests(now, out)
+	if m.update != nil && m.phase == registered && now >= m.update.retry.next {
+		m.update.retry.again(now, m.cfg.RetryMax, &m.rnd)
+		m.sendUpdate(out)
+	}
 	switch m.phase {
 	case registering:
 		if now >= m.deadline {
@@ -19,6 +23,8 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 		}
 	case confirming:
 		switch {
+		case now >= m.deadline && m.joining:
+			m.leaveOut(now, m.Waiting(), &Failure{Waiting: m.Waiting(), After: m.cfg.Deadline}, out)
 		case now >= m.deadline:
 			m.fail(now, &Failure{Doing: "register", Waiting: m.Waiting(), After: m.cfg.Deadline}, true, out)
 		case now >= m.leaseUntil:
@@ -45,7 +51,7 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 // leaseLost gives up: by its own clock the switch has, or soon will have,
 // removed the group.
 func (m *Master) leaseLost(out *Output) {
-	m.phase, m.requests = ended, nil
+	m.phase, m.requests, m.update = ended, nil, nil
 	m.event(Event{Kind: GroupGone, Why: Expired, Err: &Failure{
 		Group: m.reg.Group, Doing: "renew", SwitchSilent: true, After: m.reg.Lease,
 	}}, out)

@@ -124,7 +124,8 @@ func (m *Member) gone(msg *Message, body *Gone, out *Output) {
 		m.drop(StaleMessage, out)
 	default: // also of an epoch whose Notify was lost
 		m.end(g, msg.Epoch, body.Why, out)
-		out.Events[len(out.Events)-1].PSN = body.PSN
+		e := &out.Events[len(out.Events)-1]
+		e.PSN, e.Code = body.PSN, body.Code
 	}
 }
 

@@ -38,8 +38,8 @@ const (
 	// registration was rejected; Err is a *Problem. [Member]: we refused a
 	// Notify; Status says why.
 	RegistrationFailed
-	// MemberGone [Master, Registrar]: Member is out of the group, see Why; PSN
-	// is the one it had everything up to, if Why is Evicted.
+	// MemberGone [Master, Registrar]: Member is out of the group, see Why; if Why
+	// is Evicted, PSN is the one it had everything up to, and Code says what for.
 	MemberGone
 	// GroupGone [all]: the group is gone, for Member us in it; see Why. Final
 	// for the group and epoch.
@@ -47,6 +47,14 @@ const (
 	// LeaveFailed [Master, Member]: Err says why Member is not known to have
 	// been removed.
 	LeaveFailed
+	// MemberJoined [Registrar]: Member joins, by an update.
+	MemberJoined
+	// Updated [Master]: the members are what Update said, the new ones have
+	// confirmed.
+	Updated
+	// UpdateFailed [Master]: Err, a *Failure, says why. The group goes on, without
+	// the members that were to join.
+	UpdateFailed
 )
 
 // Event tells the driver what has happened. Fields that the kind does not name
@@ -58,6 +66,7 @@ type Event struct {
 	Member MemberKey
 	Why    Why
 	Status Status
+	Code   rocev2.Syndrome // of a Gone: see there, and Cause
 	PSN    rocev2.PSN
 	Done   int
 	Of     int

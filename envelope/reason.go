@@ -3,6 +3,13 @@
 
 package envelope
 
+import (
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
 // Reason says why a request was rejected. The numbers are on the wire.
 type Reason uint8
 
@@ -26,7 +33,12 @@ const (
 	BadVirtualQPN         Reason = 15 // the group's virtual QPN cannot be an RC queue pair's
 	UnknownGroup          Reason = 16 // nothing is registered at this GroupIP in this epoch
 	NotAllowed            Reason = 17 // the asker is neither the group's master nor the member concerned
-	NumReasons            Reason = 18
+	WrongBase             Reason = 18 // an update of another epoch than the installed one; Value: that one, 0 if there is none
+	MembersChanged        Reason = 19 // an update that names a member which has gone, as it was: it needs another QPN or fresh PSNs
+	FixedParameter        Reason = 20 // an update that changes more than members; Value: a Parameter
+	BadPolicy             Reason = 21 // a quorum or lag limit that the policy does not have or the members do not allow; Value: receivers
+	BadDeadAfter          Reason = 22 // does not fit the sender's timeout and retries; Value: the bound it breaks, in ns
+	NumReasons            Reason = 23
 )
 
 var reasonNames = [NumReasons]string{
@@ -48,6 +60,37 @@ var reasonNames = [NumReasons]string{
 	BadVirtualQPN:         "invalid virtual QPN",
 	UnknownGroup:          "unknown group",
 	NotAllowed:            "not allowed",
+	WrongBase:             "update of another epoch",
+	MembersChanged:        "a member has gone meanwhile; to come back it needs fresh PSNs",
+	FixedParameter:        "an update cannot change this",
+	BadPolicy:             "bad policy",
+	BadDeadAfter:          "bad dead_after",
+}
+
+// Parameter is a parameter of a whole group, in the Value of a FixedParameter.
+type Parameter uint64
+
+// Parameters that an update cannot change.
+const (
+	ParameterQPN    Parameter = 1
+	ParameterPMTU   Parameter = 2
+	ParameterWindow Parameter = 3
+	ParameterPolicy Parameter = 4 // with quorum, dead_after, lag limits and the sender's timeout
+)
+
+// String names p.
+func (p Parameter) String() string {
+	switch p {
+	case ParameterQPN:
+		return "virtual QPN"
+	case ParameterPMTU:
+		return "path MTU"
+	case ParameterWindow:
+		return "WRITE window"
+	case ParameterPolicy:
+		return "policy"
+	}
+	return "unknown parameter"
 }
 
 // String returns r in words.
@@ -70,7 +113,7 @@ const (
 	Replaced Why = 3 // a newer epoch of the group does not have the member
 	Left     Why = 4 // the member left by itself
 	Removed  Why = 5 // the master removed the member
-	Evicted  Why = 6 // the switch did, by the policy Evict: a fatal NAK or silence
+	Evicted  Why = 6 // the switch did, by the group's policy; the code says what for
 	Failed   Why = 7 // a fatal NAK under the policy Strict: the group is dead, not only the member
 	NumWhys  Why = 8
 )
@@ -86,6 +129,25 @@ func (w Why) String() string {
 		return whyNames[w]
 	}
 	return "unknown"
+}
+
+// Cause returns in words what the code of a Gone with Evicted or Failed says.
+func Cause(code rocev2.Syndrome) string {
+	switch code {
+	case mcast.Silent:
+		return "silent"
+	case mcast.Lagging:
+		return "over the lag limit"
+	case mcast.Stranded:
+		return "lacks what will not be sent again"
+	case rocev2.SyndromeNAKInvalid:
+		return "fatal NAK 0x61, invalid request"
+	case rocev2.SyndromeNAKAccess:
+		return "fatal NAK 0x62, remote access error"
+	case rocev2.SyndromeNAKOpErr:
+		return "fatal NAK 0x63, remote operational error"
+	}
+	return fmt.Sprintf("code 0x%02x", uint8(code))
 }
 
 // Status is a member's answer to a Notify. The numbers are on the wire.

@@ -22,7 +22,15 @@ type GroupBody struct {
 	DeadAfter    time.Duration
 	Lease        time.Duration
 	Window       mcast.Window // zero for none
-	Members      []MemberRecord
+	Base         uint64       // Registration.Base, 0 for none
+
+	// The details of the policy. See Registration.
+	Quorum                       int // 0..65535
+	LagPSNs                      int // 0..2^24-1
+	LagTime                      time.Duration
+	SenderTimeout, SenderRetries uint8
+
+	Members []MemberRecord
 }
 
 // String describes g without any R_Key.
@@ -50,6 +58,10 @@ type Notify struct{ GroupBody }
 const (
 	groupFixedLen = 25   // the fields before the window
 	groupWindow   = 0x01 // a window follows
+	groupUpdate   = 0x02 // the base epoch follows
+	groupPolicy   = 0x04 // details of the policy follow
+	baseLen       = 8
+	policyLen     = 15
 )
 
 func (*Register) kind() Type { return TypeRegister }
@@ -57,20 +69,39 @@ func (*Notify) kind() Type   { return TypeNotify }
 
 // size returns the bytes of the body without its record section.
 func (g *GroupBody) size() int {
+	n := groupFixedLen
 	if g.Window != (mcast.Window{}) {
-		return groupFixedLen + windowLen
+		n += windowLen
 	}
-	return groupFixedLen
+	if g.Base != 0 {
+		n += baseLen
+	}
+	if g.hasDetails() {
+		n += policyLen
+	}
+	return n
+}
+
+// hasDetails reports that there is more to say about the policy than its number.
+func (g *GroupBody) hasDetails() bool {
+	return g.Quorum != 0 || g.LagPSNs != 0 || g.LagTime != 0 || g.SenderTimeout != 0 || g.SenderRetries != 0
 }
 
 func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
-	if g.QPN > rocev2.PSNMask || g.PMTU < 0 || g.PMTU > 0xFFFF || g.TotalMembers < 0 || g.TotalMembers > 0xFFFF || g.DeadAfter < 0 || g.Lease < 0 {
-		return nil, fmt.Errorf("a field is out of range: qpn 0x%x, pmtu %d, %d members, dead after %v, lease %v",
-			uint32(g.QPN), g.PMTU, g.TotalMembers, g.DeadAfter, g.Lease)
+	if g.QPN > rocev2.PSNMask || g.PMTU < 0 || g.PMTU > 0xFFFF || g.TotalMembers < 0 || g.TotalMembers > 0xFFFF || g.DeadAfter < 0 || g.Lease < 0 ||
+		g.Quorum < 0 || g.Quorum > 0xFFFF || g.LagPSNs < 0 || g.LagPSNs > rocev2.PSNMask || g.LagTime < 0 {
+		return nil, fmt.Errorf("a field is out of range: qpn 0x%x, pmtu %d, %d members, dead after %v, lease %v, quorum %d, lag limit %d and %v",
+			uint32(g.QPN), g.PMTU, g.TotalMembers, g.DeadAfter, g.Lease, g.Quorum, g.LagPSNs, g.LagTime)
 	}
 	flags := byte(0)
 	if g.Window != (mcast.Window{}) {
 		flags = groupWindow
+	}
+	if g.Base != 0 {
+		flags |= groupUpdate
+	}
+	if g.hasDetails() {
+		flags |= groupPolicy
 	}
 	be := binary.BigEndian
 	b = append(b, flags, byte(g.Policy))
@@ -79,15 +110,24 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 	b = be.AppendUint16(b, uint16(g.TotalMembers))
 	b = be.AppendUint64(b, uint64(g.DeadAfter))
 	b = be.AppendUint64(b, uint64(g.Lease))
-	if flags != 0 {
+	if flags&groupWindow != 0 {
 		b = appendWindow(b, g.Window)
+	}
+	if flags&groupUpdate != 0 {
+		b = be.AppendUint64(b, g.Base)
+	}
+	if flags&groupPolicy != 0 {
+		b = be.AppendUint16(b, uint16(g.Quorum))
+		b = append24(b, uint32(g.LagPSNs))
+		b = be.AppendUint64(b, uint64(g.LagTime))
+		b = append(b, g.SenderTimeout, g.SenderRetries)
 	}
 	return appendSection(b, g.Members, v6)
 }
 
 func parseGroup(r *reader, v6 bool) GroupBody {
 	flags := r.u8()
-	if flags&^groupWindow != 0 {
+	if flags&^(groupWindow|groupUpdate|groupPolicy) != 0 {
 		r.fail("group flags")
 	}
 	g := GroupBody{
@@ -99,6 +139,18 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 			r.fail("window of zeros")
 		}
 	}
+	if flags&groupUpdate != 0 {
+		if g.Base = r.u64(); g.Base == 0 && !r.short {
+			r.fail("base epoch of zero")
+		}
+	}
+	if flags&groupPolicy != 0 {
+		g.Quorum, g.LagPSNs, g.LagTime = int(r.u16()), int(r.u24()), r.duration()
+		g.SenderTimeout, g.SenderRetries = r.u8(), r.u8()
+		if !g.hasDetails() && !r.short {
+			r.fail("policy details of zeros")
+		}
+	}
 	g.Members = parseSection(r, v6)
 	return g
 }
@@ -106,14 +158,31 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 // sameGroup reports that a and b are segments of one registration.
 func sameGroup(a, b *GroupBody) bool {
 	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.Policy == b.Policy && a.TotalMembers == b.TotalMembers &&
-		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window
+		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && samePolicy(a, b)
+}
+
+// samePolicy compares all that belongs to the policy.
+func samePolicy(a, b *GroupBody) bool {
+	return a.Policy == b.Policy && a.Quorum == b.Quorum && a.DeadAfter == b.DeadAfter && a.LagPSNs == b.LagPSNs && a.LagTime == b.LagTime &&
+		a.SenderTimeout == b.SenderTimeout && a.SenderRetries == b.SenderRetries
 }
 
 // groupBody returns the body that says r with the given members.
 func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	return GroupBody{
 		QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, TotalMembers: len(r.Members),
-		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Members: ms,
+		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Base: r.Base, Quorum: r.Quorum,
+		LagPSNs: r.LagPSNs, LagTime: r.LagTime, SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries, Members: ms,
+	}
+}
+
+// registration returns what g, in a message with header h, registers, but for the
+// members.
+func (g *GroupBody) registration(h *Header) Registration {
+	return Registration{
+		Group: h.Group, Epoch: h.Epoch, QPN: g.QPN, PMTU: g.PMTU, Policy: g.Policy, Quorum: g.Quorum,
+		DeadAfter: g.DeadAfter, LagPSNs: g.LagPSNs, LagTime: g.LagTime, SenderTimeout: g.SenderTimeout, SenderRetries: g.SenderRetries,
+		Lease: g.Lease, Window: g.Window, Base: g.Base, Master: h.ReplyTo,
 	}
 }
 

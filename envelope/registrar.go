@@ -15,8 +15,9 @@ import (
 // from within its own methods.
 type Table interface {
 	// Install creates the group, or replaces the one with the same GroupIP as a
-	// whole. Unless it answers VerdictAccepted, nothing has changed. It must not
-	// keep or change reg.
+	// whole; if reg has a Base, only its members become those of reg, and the
+	// group goes on (mcast.UpdateMembers). Unless it answers VerdictAccepted,
+	// nothing has changed. It must not keep or change reg.
 	Install(reg *Registration) Verdict
 	// Remove forgets a group.
 	Remove(group netip.Addr, why Why)
@@ -138,6 +139,11 @@ type group struct {
 	tx         uint32       // of the Register, then of the newest Renew
 	segments   []digest     // of the Register, to know a duplicate by
 	leaseUntil time.Duration
+	// joined is the epoch in which each member's record came in, and does not end
+	// with the member: a Leave of that epoch or a later one is about this group.
+	joined map[MemberKey]uint64
+	// gone are the members that have gone in this epoch.
+	gone map[MemberKey]goneMember
 	// while being located
 	nextTry, giveUp time.Duration
 	missing         MemberKey

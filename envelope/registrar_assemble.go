@@ -142,10 +142,8 @@ func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body 
 // complete turns a full assembly into a registration and tries to install it.
 func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	b := &a.group
-	g := &group{tx: a.header.Transaction, segments: a.digests, reg: Registration{
-		Group: a.header.Group, Epoch: a.header.Epoch, QPN: b.QPN, PMTU: b.PMTU, Policy: b.Policy,
-		DeadAfter: b.DeadAfter, Lease: r.grant(b.Lease), Window: b.Window, Master: a.header.ReplyTo,
-	}}
+	g := &group{tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
+	g.reg.Lease = r.grant(b.Lease)
 	for _, ms := range a.parts {
 		g.reg.Members = append(g.reg.Members, ms...)
 	}

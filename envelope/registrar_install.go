@@ -87,6 +87,11 @@ func (r *Registrar) check(g *group) *Problem {
 			return &Problem{Reason: BadMember, Member: k} // a GroupIP is nobody's address
 		}
 	}
+	if g.reg.Base != 0 {
+		if p := r.checkUpdate(g); p != nil {
+			return p
+		}
+	}
 	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] == nil && r.taken() >= r.cfg.MaxGroups {
 		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
 	}
@@ -110,6 +115,9 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	if p := r.check(g); p != nil {
 		r.forgetLocating(g)
 		r.reject(g, *p, out)
+		if p.Reason == MembersChanged {
+			r.tellAgain(now, r.groups[ip], p.Member, out)
+		}
 		return
 	}
 	v := r.table.Install(&g.reg)
@@ -165,7 +173,11 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	for i := range g.reg.Members {
 		r.members[g.reg.Members[i].Key()] = ip
 	}
+	fresh := g.inherit(old)
 	out.Events = append(out.Events, Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Of: len(g.reg.Members)})
+	if g.reg.Base != 0 {
+		r.reportChanges(old, g, fresh, out)
+	}
 	if old != nil {
 		r.tellReplaced(now, old, g, out)
 	}
@@ -175,7 +187,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	g.leaseUntil = now + g.reg.Lease
 	h := g.header()
 	r.acceptRegister(&h, g, out)
-	for i := range g.reg.Members {
+	for _, i := range fresh { // the others see nothing of an update
 		r.notify(g, i, out)
 	}
 }
@@ -185,12 +197,16 @@ func (r *Registrar) tellReplaced(now time.Duration, old, g *group, out *Output) 
 	if old.local() {
 		return
 	}
-	if old.reg.Master != g.reg.Master {
+	why := Replaced
+	if g.reg.Base != 0 {
+		why = Removed
+	}
+	if old.reg.Master != g.reg.Master && why == Replaced {
 		r.tell(now, old, old.reg.Master, &Gone{Why: Replaced}, out)
 	}
 	for i := range old.reg.Members {
 		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 {
-			r.tell(now, old, r.addrOf(k), &Gone{Member: k, Why: Replaced}, out)
+			r.tell(now, old, r.addrOf(k), &Gone{Member: k, Why: why}, out)
 		}
 	}
 }

@@ -71,8 +71,10 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 		r.reply(&m.Header, &Accept{Request: TypeLeave}, out)
 		return
 	}
-	if g = r.forGroup(m, out); g == nil {
-		return
+	if since, ok := g.since(body.Member); !ok || m.Epoch < since || m.Epoch > g.reg.Epoch {
+		if g = r.forGroup(m, out); g == nil {
+			return
+		}
 	}
 	// The master's host may be a member too: only the port tells the two apart.
 	self := m.ReplyTo.Addr() == body.Member.IP && m.ReplyTo != g.reg.Master
@@ -84,12 +86,12 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 	if self {
 		why = Left
 	}
-	if !r.takeOut(g, body.Member) {
+	gone := &Gone{Member: body.Member, Why: why}
+	if !r.takeOut(g, gone) {
 		r.drop(DuplicateMsg, out)
 	} else {
 		r.table.RemoveMember(m.Group, body.Member, why)
-		r.reportMember(g, body.Member, why, 0, out)
-		gone := &Gone{Member: body.Member, Why: why}
+		r.reportMember(g, gone, out)
 		if self {
 			r.tell(now, g, g.reg.Master, gone, out)
 		} else {
@@ -100,18 +102,31 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 }
 
 // takeOut removes k from g's members.
-func (r *Registrar) takeOut(g *group, k MemberKey) bool {
+func (r *Registrar) takeOut(g *group, b *Gone) bool {
+	k := b.Member
 	i := g.reg.Find(k)
 	if i < 0 {
 		return false
 	}
+	g.gone[k] = goneMember{g.reg.Members[i], b}
 	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
 	delete(r.members, k)
 	return true
 }
 
-func (r *Registrar) reportMember(g *group, k MemberKey, why Why, psn rocev2.PSN, out *Output) {
-	out.Events = append(out.Events, Event{Kind: MemberGone, Group: g.reg.Group, Epoch: g.reg.Epoch, Member: k, Why: why, PSN: psn})
+func (r *Registrar) reportMember(g *group, b *Gone, out *Output) {
+	out.Events = append(out.Events, Event{
+		Kind: MemberGone, Group: g.reg.Group, Epoch: g.reg.Epoch, Member: b.Member, Why: b.Why, Code: b.Code, PSN: b.PSN,
+	})
+}
+
+// since returns the epoch in which the record of k came in.
+func (g *group) since(k MemberKey) (epoch uint64, ok bool) {
+	if g == nil {
+		return 0, false
+	}
+	epoch, ok = g.joined[k]
+	return epoch, ok
 }
 
 // delete removes a group, or whatever there is of a registration that its
@@ -182,14 +197,14 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why Why, tellMaster
 func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.reset()
 	g := r.groups[ip]
-	if g == nil || !r.takeOut(g, k) {
+	gone := &Gone{Member: k, Why: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
+	if g == nil || !r.takeOut(g, gone) {
 		return
 	}
-	r.reportMember(g, k, Evicted, psn, out)
+	r.reportMember(g, gone, out)
 	if g.local() {
 		return
 	}
-	gone := &Gone{Member: k, Why: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
 	r.tell(now, g, g.reg.Master, gone, out)
 	r.tell(now, g, r.addrOf(k), gone, out)
 }

@@ -54,19 +54,35 @@ type Registration struct {
 	QPN       rocev2.QPN // the virtual QPN that every member connected to
 	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096
 	Policy    mcast.Policy
-	DeadAfter time.Duration  // mcast.GroupSpec.DeadAfter
-	Lease     time.Duration  // asked for by the master, then as granted; 0: the switch's default, and for a local group none
-	Window    mcast.Window   // what a source's WRITEs address; zero for none
-	Members   []MemberRecord // two or more
-	Master    netip.AddrPort // where answers, events and confirmations go; zero for a local group
+	Quorum    int           // of the policy Quorum, else 0
+	DeadAfter time.Duration // mcast.GroupSpec.DeadAfter; 0 never
+	LagPSNs   int           // mcast.GroupSpec.LagPSNs
+	LagTime   time.Duration // mcast.GroupSpec.LagTime
+	// What the senders' queue pairs are set up with, if both are given: the ACK
+	// timeout, 4.096 µs * 2^SenderTimeout, and the retry count. DeadAfter must
+	// fit between them.
+	SenderTimeout, SenderRetries uint8
+	// Base, if not 0, makes this an update: the group of that epoch goes on, with
+	// these members (R35). All else must be as it was.
+	Base    uint64
+	Lease   time.Duration  // asked for by the master, then as granted; 0: the switch's default, and for a local group none
+	Window  mcast.Window   // what a source's WRITEs address; zero for none
+	Members []MemberRecord // two or more
+	Master  netip.AddrPort // where answers, events and confirmations go; zero for a local group
 }
 
 // String describes r without any R_Key.
 func (r Registration) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "group %s epoch %d qpn 0x%x pmtu %d", r.Group, r.Epoch, uint32(r.QPN), r.PMTU)
-	if r.Policy == mcast.Evict {
+	if r.Base != 0 {
+		fmt.Fprintf(&b, " updates %d", r.Base)
+	}
+	switch r.Policy {
+	case mcast.Evict:
 		fmt.Fprintf(&b, " evict after %v", r.DeadAfter)
+	case mcast.Quorum:
+		fmt.Fprintf(&b, " quorum %d, dead after %v", r.Quorum, r.DeadAfter)
 	}
 	if r.Window != (mcast.Window{}) {
 		fmt.Fprintf(&b, " window %s", r.Window)
@@ -115,6 +131,14 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (at most %d)", p.Value)
 	case StaleEpoch, EpochConflict:
 		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
+	case WrongBase:
+		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
+	case FixedParameter:
+		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
+	case BadPolicy:
+		s += fmt.Sprintf(" (there are %d receivers)", p.Value)
+	case BadDeadAfter:
+		s += fmt.Sprintf(" (dead_after must be longer than a sender's timeout, or who lost a last packet is taken for dead, and shorter than timeout times retries, or the sender gives up first; it breaks the bound of %v)", time.Duration(p.Value))
 	}
 	return s
 }
@@ -137,7 +161,7 @@ func (r *Registration) Validate() *Problem {
 	if !validPMTU(r.PMTU) {
 		return &Problem{Reason: PathMTUMismatch, Value: 4096}
 	}
-	if r.Policy > mcast.Evict || r.DeadAfter < 0 || r.Lease < 0 {
+	if r.Lease < 0 || r.Base != 0 && r.Epoch != 0 && r.Base >= r.Epoch {
 		return &Problem{Reason: Malformed}
 	}
 	if !unicast(r.Group) {
@@ -160,7 +184,42 @@ func (r *Registration) Validate() *Problem {
 		}
 		seen[m.IP] = struct{}{}
 	}
+	if p := r.validatePolicy(); p != nil {
+		return p
+	}
 	return r.validateWindows()
+}
+
+// DefaultDeadAfter is how long a silent receiver is waited for under the
+// policies Evict and Quorum unless somebody says otherwise.
+const DefaultDeadAfter = 100 * time.Millisecond
+
+// senderTimeout is the ACK timeout that exponent t stands for (IBTA 9.7.6.1.3).
+func senderTimeout(t uint8) time.Duration { return 4096 * time.Nanosecond << t }
+
+func (r *Registration) validatePolicy() *Problem {
+	n := len(r.Members) - 1
+	switch {
+	case r.Policy > mcast.Quorum || r.DeadAfter < 0 || r.LagPSNs < 0 || r.LagTime < 0,
+		r.SenderTimeout > 31 || r.SenderRetries > 7 || (r.SenderTimeout == 0) != (r.SenderRetries == 0):
+		return &Problem{Reason: Malformed}
+	case r.Policy == mcast.Quorum && (r.Quorum < 1 || r.Quorum > n),
+		r.Policy != mcast.Quorum && r.Quorum != 0,
+		r.Policy == mcast.Strict && (r.LagPSNs > 0 || r.LagTime > 0),
+		r.LagPSNs > 1<<22:
+		return &Problem{Reason: BadPolicy, Value: uint64(n)}
+	}
+	if r.DeadAfter == 0 || r.SenderTimeout == 0 {
+		return nil
+	}
+	t := senderTimeout(r.SenderTimeout)
+	if r.DeadAfter <= t {
+		return &Problem{Reason: BadDeadAfter, Value: uint64(t)}
+	}
+	if most := t * time.Duration(r.SenderRetries); r.DeadAfter >= most {
+		return &Problem{Reason: BadDeadAfter, Value: uint64(most)}
+	}
+	return nil
 }
 
 func (r *Registration) validateWindows() *Problem {

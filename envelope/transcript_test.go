@@ -6,6 +6,7 @@ package envelope
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,9 @@ import (
 //	switch [max-groups=N] [max-members=N] [max-pmtu=N] [insecure]
 //	register NAME group=IP members=N [epoch=N] [lease=D] [mtu=N] [deadline=D] [key=N] [pmtu=N] [policy=evict] [nojoin=IP] [wrong=IP]
 //	    makes the members and the master, and starts it
+//	update NAME [add=I,...] [remove=I,...] [restart=I,...] [nojoin] [wrong]
+//	    members by their number; those that are new or restart join first, unless
+//	    nojoin is given, or with another rq_psn than the master says
 //	leave NAME member=I | delete NAME | member-leave IP group=IP
 //	fault TYPE drop|dup|late [to=NAME] [count=N]
 //	    changes what happens to the next N messages of the type (default 1)
@@ -68,6 +72,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintln(&s.log, err)
 		}
 		s.w.do(d.CmdArgs[0].Key, &out)
+	case "update":
+		s.update(d)
 	case "delete":
 		var out Output
 		s.w.masters[d.CmdArgs[0].Key].Delete(s.w.now, &out)
@@ -186,6 +192,49 @@ func (s *script) register(d *datadriven.TestData) {
 	m := s.w.addMaster(s.t, name, cfg, reg)
 	var out Output
 	m.Start(s.w.now, &out)
+	s.w.do(name, &out)
+}
+
+func (s *script) update(d *datadriven.TestData) {
+	name := d.CmdArgs[0].Key
+	m := s.w.masters[name]
+	all := sample(m.reg.Group.As4()[3], 16).Members
+	ms := m.Members()
+	without := func(ip netip.Addr) {
+		ms = slices.DeleteFunc(ms, func(r MemberRecord) bool { return r.IP == ip })
+	}
+	join := func(rec MemberRecord) {
+		ms = append(ms, rec)
+		if d.HasArg("nojoin") {
+			return
+		}
+		if old := s.w.members[rec.IP.String()]; old != nil {
+			old.Forget(m.reg.Group)
+		}
+		if d.HasArg("wrong") {
+			rec.RQPSN = rec.RQPSN.Add(-1)
+		}
+		s.w.addMember(s.t, rec, m.reg)
+	}
+	for _, a := range d.CmdArgs[1:] {
+		for _, v := range a.Vals {
+			rec := all[atoi(s.t, v)]
+			switch a.Key {
+			case "remove":
+				without(rec.IP)
+			case "restart":
+				without(rec.IP)
+				rec.QPN, rec.RQPSN = rec.QPN+0x1000, rec.RQPSN+0x1000
+				join(rec)
+			case "add":
+				join(rec)
+			}
+		}
+	}
+	var out Output
+	if err := m.Update(s.w.now, ms, &out); err != nil {
+		fmt.Fprintln(&s.log, err)
+	}
 	s.w.do(name, &out)
 }
 

@@ -46,6 +46,11 @@ func examples() map[string]Message {
 	}
 	winBody := body(win)
 	winBody.Window = mcast.Window{Base: 0x10000, Len: 0x1000, RKey: 0x0BADCAFE}
+	quorumBody := body(recs)
+	quorumBody.Policy, quorumBody.Quorum, quorumBody.LagPSNs, quorumBody.LagTime = mcast.Quorum, 1, 0x10203, time.Second
+	quorumBody.SenderTimeout, quorumBody.SenderRetries = 14, 7
+	updateBody := winBody
+	updateBody.Base = 0x0102030405060707
 	seg := head(g4)
 	seg.Seq, seg.Total = 1, 3
 	relay := head(g4)
@@ -55,6 +60,8 @@ func examples() map[string]Message {
 		"Register-segment":   {seg, &Register{body(recs[1:])}},
 		"Register-psns":      {head(g4), &Register{body(each)}},
 		"Register-windows":   {head(g4), &Register{winBody}},
+		"Register-policy":    {head(g4), &Register{quorumBody}},
+		"Register-update":    {head(g4), &Register{updateBody}},
 		"Register-v6":        {head(g6), &Register{body(six)}},
 		"Register-relay":     {relay, &Register{body(recs)}},
 		"Leave":              {head(g4), &Leave{key}},

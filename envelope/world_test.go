@@ -40,6 +40,10 @@ func (t *tableStub) Install(r *Registration) Verdict {
 	c := *r
 	c.Members = slices.Clone(r.Members)
 	t.groups[r.Group] = &c
+	if r.Base != 0 {
+		t.calls = append(t.calls, fmt.Sprintf("update %s from epoch %d to %d with %d members", r.Group, r.Base, r.Epoch, len(r.Members)))
+		return Verdict{Kind: VerdictAccepted}
+	}
 	t.calls = append(t.calls, fmt.Sprintf("install %s epoch %d with %d members", r.Group, r.Epoch, len(r.Members)))
 	return Verdict{Kind: VerdictAccepted}
 }
@@ -300,6 +304,7 @@ func (w *world) count(name string, k EventKind) (n int) {
 var eventNames = map[EventKind]string{
 	SwitchAccepted: "SwitchAccepted", MemberConfirmed: "MemberConfirmed", Registered: "Registered",
 	RegistrationFailed: "RegistrationFailed", MemberGone: "MemberGone", GroupGone: "GroupGone", LeaveFailed: "LeaveFailed",
+	MemberJoined: "MemberJoined", Updated: "Updated", UpdateFailed: "UpdateFailed",
 }
 
 func eventString(e Event) string {
@@ -331,6 +336,9 @@ func describe(m Message) string {
 	switch b := m.Body.(type) {
 	case *Register:
 		s += fmt.Sprintf(" members %d", len(b.Members))
+		if b.Base != 0 {
+			s += fmt.Sprintf(", update of %d", b.Base)
+		}
 	case *Renew:
 		s += fmt.Sprintf(" remind %d", len(b.Remind))
 	case *Accept:

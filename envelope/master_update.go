@@ -1,0 +1,133 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// update is an update that the switch has not accepted yet. It is repeated until
+// it is answered, or the lease ends: given up earlier, nobody would know which
+// members the group has. The lease is renewed meanwhile.
+type update struct {
+	reg   Registration
+	segs  []*Register
+	tx    uint32
+	sent  time.Duration
+	retry backoff
+}
+
+// Update asks the switch to make members those of the group, while data flows:
+// one whose record is as registered keeps its state, others join at the next
+// message, those that are missing are removed (R35). A member that restarted its
+// queue pair has another record. The outcome is an event, Updated or
+// UpdateFailed. Update fails at once if the group is not registered, another
+// update is under way, or there is a *Problem with the members.
+func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) error {
+	out.reset()
+	switch {
+	case m.phase == confirming && m.joining || m.update != nil:
+		return fmt.Errorf("update group %s: another update is under way", m.reg.Group)
+	case m.phase != registered:
+		return fmt.Errorf("update group %s: it is not registered", m.reg.Group)
+	}
+	reg := m.reg
+	reg.Members = slices.Clone(members)
+	reg.Base, reg.Lease = m.reg.Epoch, m.segs[0].Lease
+	reg.Epoch = max(m.reg.Epoch, m.usedEpoch) + 1
+	if p := reg.Validate(); p != nil {
+		return fmt.Errorf("update group %s: %w", reg.Group, p)
+	}
+	segs, err := reg.Segments(m.cfg.MTU)
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	m.update = &update{reg: reg, segs: segs}
+	m.newUpdate(now, out)
+	return nil
+}
+
+// Members returns the records of the members that have not gone.
+func (m *Master) Members() []MemberRecord {
+	var live []MemberRecord
+	for i := range m.reg.Members {
+		if !m.gone[m.reg.Members[i].Key()] {
+			live = append(live, m.reg.Members[i])
+		}
+	}
+	return live
+}
+
+func (m *Master) newUpdate(now time.Duration, out *Output) {
+	u := m.update
+	u.tx, u.sent = m.tx(), now
+	u.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.sendUpdate(out)
+}
+
+func (m *Master) sendUpdate(out *Output) {
+	u := m.update
+	for i, s := range u.segs {
+		m.sendAs(u.reg.Epoch, u.tx, s, i, len(u.segs), out)
+	}
+}
+
+// updates reports that msg answers the update.
+func (m *Master) updates(msg *Message) bool {
+	return m.update != nil && m.phase == registered && msg.Epoch == m.update.reg.Epoch && msg.Transaction == m.update.tx
+}
+
+// updated goes on with the updated group, and waits for those that are new in it.
+func (m *Master) updated(now time.Duration, msg *Message, a *Accept, out *Output) {
+	u, old := m.update, m.Members()
+	m.update = nil
+	m.reg, m.segs = u.reg, u.segs
+	m.reg.Base, m.reg.Lease = 0, a.Lease
+	m.instance = msg.Instance
+	m.leaseUntil = max(m.leaseUntil, u.sent+a.Lease) // renewed while the switch looked for the new ones
+	confirmed := map[MemberKey]bool{}
+	for i := range old {
+		k := old[i].Key()
+		if j := m.reg.Find(k); j >= 0 && m.reg.Members[j] == old[i] {
+			confirmed[k] = true
+		} else {
+			m.event(Event{Kind: MemberGone, Member: k, Why: Removed}, out)
+		}
+	}
+	m.confirmed, m.gone = confirmed, map[MemberKey]bool{}
+	m.phase, m.joining, m.renewing = confirming, true, false
+	m.deadline = now + m.cfg.Deadline
+	m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.checkConfirmed(now, out)
+}
+
+// updateRejected tries again under a newer epoch, if that is all that is wrong.
+func (m *Master) updateRejected(now time.Duration, p Problem, out *Output) {
+	u := m.update
+	m.usedEpoch = u.reg.Epoch
+	if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && p.Value >= u.reg.Epoch && p.Value+1 != 0 {
+		u.reg.Epoch = p.Value + 1
+		m.newUpdate(now, out)
+		return
+	}
+	m.update = nil
+	m.event(Event{Kind: UpdateFailed, Err: &Failure{Group: m.reg.Group, Doing: "update", Problem: &p}}, out)
+}
+
+// leaveOut takes those off the switch that were to join and did not confirm. The
+// group goes on as if the update had not named them.
+func (m *Master) leaveOut(now time.Duration, ks []MemberKey, f *Failure, out *Output) {
+	f.Group, f.Doing = m.reg.Group, "update"
+	for _, k := range ks {
+		m.gone[k] = true
+		m.request(now, &Leave{Member: k}, k, true, out)
+	}
+	if len(m.Waiting()) == 0 {
+		m.phase, m.joining, m.renewing = registered, false, false
+		m.scheduleRenew(now, m.reg.Lease)
+	}
+	m.event(Event{Kind: UpdateFailed, Err: f}, out)
+}

@@ -1,0 +1,104 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import "time"
+
+// An update: a registration that names the installed epoch as its base. The
+// group goes on; members whose record is the same keep their state.
+
+// checkUpdate says why g cannot update what is installed.
+func (r *Registrar) checkUpdate(g *group) *Problem {
+	old := r.groups[g.reg.Group]
+	if old == nil {
+		return &Problem{Reason: WrongBase}
+	}
+	if old.reg.Epoch != g.reg.Base {
+		return &Problem{Reason: WrongBase, Value: old.reg.Epoch}
+	}
+	if old.local() != g.local() || old.reg.Master.Addr() != g.reg.Master.Addr() {
+		return &Problem{Reason: NotAllowed}
+	}
+	if v := changed(&old.reg, &g.reg); v != 0 {
+		return &Problem{Reason: FixedParameter, Value: uint64(v)}
+	}
+	for i := range g.reg.Members {
+		m := &g.reg.Members[i]
+		if x, ok := old.gone[m.Key()]; ok && x.rec == *m {
+			// The master counts on a member that is out already. Taken as a new one it
+			// would join with the PSNs of its first time.
+			return &Problem{Reason: MembersChanged, Member: m.Key()}
+		}
+	}
+	return nil
+}
+
+// changed returns the first parameter in which a and b differ, or 0.
+func changed(a, b *Registration) Parameter {
+	x, y := a.groupBody(nil), b.groupBody(nil)
+	switch {
+	case a.QPN != b.QPN:
+		return ParameterQPN
+	case a.PMTU != b.PMTU:
+		return ParameterPMTU
+	case a.Window != b.Window:
+		return ParameterWindow
+	case !samePolicy(&x, &y):
+		return ParameterPolicy
+	}
+	return 0
+}
+
+// inherit takes over from old, if g updates it, what is known of the members that
+// stay, and returns the indices of those that are new.
+func (g *group) inherit(old *group) (fresh []int) {
+	g.joined, g.gone = map[MemberKey]uint64{}, map[MemberKey]goneMember{}
+	for i := range g.reg.Members {
+		m := &g.reg.Members[i]
+		g.joined[m.Key()] = g.reg.Epoch
+		if g.reg.Base != 0 && old.hasRecord(m) {
+			g.joined[m.Key()] = old.joined[m.Key()]
+			continue
+		}
+		fresh = append(fresh, i)
+	}
+	return fresh
+}
+
+// hasRecord reports that m is a member with this very record.
+func (g *group) hasRecord(m *MemberRecord) bool {
+	i := g.reg.Find(m.Key())
+	return i >= 0 && g.reg.Members[i] == *m
+}
+
+// reportChanges tells the driver who has come and gone.
+func (r *Registrar) reportChanges(old, g *group, fresh []int, out *Output) {
+	for i := range old.reg.Members {
+		if m := &old.reg.Members[i]; !g.hasRecord(m) {
+			r.reportMember(g, &Gone{Member: m.Key(), Why: Removed}, out)
+		}
+	}
+	for _, i := range fresh {
+		out.Events = append(out.Events, Event{Kind: MemberJoined, Group: g.reg.Group, Epoch: g.reg.Epoch, Member: g.reg.Members[i].Key()})
+	}
+}
+
+// goneMember is a member that has gone since the group's epoch began.
+type goneMember struct {
+	rec  MemberRecord
+	body *Gone
+}
+
+// tellAgain makes sure that the master will hear of k.
+func (r *Registrar) tellAgain(now time.Duration, g *group, k MemberKey, out *Output) {
+	body := g.gone[k].body
+	for _, e := range r.events {
+		if e.body == body && e.dst == g.reg.Master {
+			return // under way
+		}
+	}
+	if !g.local() {
+		r.tell(now, g, g.reg.Master, body, out)
+	}
+}
