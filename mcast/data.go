@@ -161,7 +161,10 @@ func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output
 			continue
 		}
 		c := Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
-		if how != asItIs && b.bits&rewrites != 0 && !g.translate(&c, how, p, psn) {
+		if how == byWindow && b.bits&rewrites != 0 { // the usual WRITE: worth its own lines
+			w := &g.legs[i].window
+			c.Flags, c.VA, c.RKey = SetRETH, w.Base+(p.VA-g.window.Base), w.RKey
+		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(&c, how, p, psn) {
 			continue
 		}
 		if d == 1 && b.pend != noPend && b.pend != sevFatal {

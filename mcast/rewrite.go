@@ -35,15 +35,12 @@ func (g *group) translation(p *Packet, f rocev2.OpFlags) rewriting {
 	return asItIs
 }
 
-// translate makes c the member's own. It returns false if no update has said
+// translate makes c the member's own, where forward does not. It returns false if no update has said
 // where that member's memory is: then the copy must not be sent.
 func (g *group) translate(c *Copy, how rewriting, p *Packet, psn rocev2.PSN) bool {
-	w := &g.legs[c.Leg].window
 	switch how {
-	case byWindow:
-		c.Flags, c.VA, c.RKey = SetRETH, w.Base+(p.VA-g.window.Base), w.RKey
 	case byKey:
-		c.Flags, c.RKey = SetIETH, w.RKey
+		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].window.RKey
 	case byTarget:
 		t := g.targets.find(int(c.Leg), psn)
 		c.Flags, c.VA, c.RKey = SetRETH, t.va+p.VA, t.rkey
