@@ -13,8 +13,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/oob"
@@ -328,107 +326,4 @@ func checkApp(raw json.RawMessage, want app) error {
 		return fmt.Errorf("who came to the exchange of lane %d is not of this test", want.Lane)
 	}
 	return nil
-}
-
-// run measures one size.
-func (s *sender) run(size int) (*Size, error) {
-	n := s.p.iterations(size)
-	ctx, cancel := s.step("preparing the receivers")
-	defer cancel()
-	for _, c := range s.controls {
-		if err := c.send(message{Type: typeRun, Run: &run{Size: size, Iterations: n}}); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.await(ctx, typeArmed, nil); err != nil {
-		return nil, err
-	}
-	m := newMeter(n * len(s.lanes))
-	var lists []*samples
-	for _, l := range s.lanes {
-		var x *samples
-		if s.p.latency() {
-			x = newSamples(len(s.controls), n)
-			lists = append(lists, x)
-		}
-		l.prepare(m, x)
-	}
-	watching, stop := context.WithCancel(s.ctx)
-	defer stop()
-	s.wg.Go(func() { s.stalled(watching, m, s.explain) })
-
-	sent, known := s.port.sent()
-	again := s.retransmitted()
-	start := time.Now()
-	m.begin(start)
-	if s.o.began != nil {
-		s.o.began()
-	}
-	if err := s.runLanes(size, n, start.Add(s.p.Duration)); err != nil {
-		return nil, err
-	}
-	stop()
-	after, _ := s.port.sent()
-	results := make([]*result, len(s.controls))
-	end, cancelEnd := s.step("the end at the receivers")
-	defer cancelEnd()
-	if err := s.await(end, typeResult, func(i int, m *message) { results[i] = m.Result }); err != nil {
-		return nil, err
-	}
-	z := s.sum(size, m.rate(), results, lists)
-	z.Retransmitted = s.retransmitted() - again
-	if known {
-		z.SenderLinkBytes = after - sent
-	}
-	return z, nil
-}
-
-// runLanes runs all lanes at once. The first error ends all.
-func (s *sender) runLanes(size, n int, until time.Time) error {
-	var lanes sync.WaitGroup
-	for _, l := range s.lanes {
-		lanes.Go(func() {
-			if err := l.run(s.ctx, size, n, until); err != nil {
-				s.cancel(err)
-			}
-		})
-	}
-	lanes.Wait()
-	if s.ctx.Err() != nil {
-		return fmt.Errorf("%s of %d bytes: %w", s.p.Test, size, context.Cause(s.ctx))
-	}
-	return nil
-}
-
-// retransmitted counts packets that were sent again.
-func (s *sender) retransmitted() (n uint64) {
-	for _, l := range s.lanes {
-		for _, t := range l.targets {
-			n += t.qp.Stats().Retransmitted
-		}
-	}
-	return n
-}
-
-// explain says what is known of receivers when nothing gets through.
-func (s *sender) explain() string {
-	silent := make([]bool, len(s.controls))
-	var asking sync.WaitGroup
-	for i, c := range s.controls {
-		asking.Go(func() { silent[i] = !c.alive(time.Second) })
-	}
-	asking.Wait()
-	var names []string
-	for i, c := range s.controls {
-		if silent[i] {
-			names = append(names, c.peer)
-		}
-	}
-	switch {
-	case len(names) > 0:
-		return strings.Join(names, ", ") + " does not answer any more"
-	case s.p.Mode == Group:
-		return fmt.Sprintf("all receivers' programs answer; at the switch, `gleam group show %s` names the member that the group waits for", s.o.GroupIP)
-	}
-	return "all receivers' programs answer, but their RDMA traffic is lost"
 }
