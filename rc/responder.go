@@ -167,7 +167,9 @@ func (r *responder) check(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Sta
 			if r.cfg.Personality == Strict {
 				return rocev2.SyndromeNAKInvalid, LocLenErr
 			}
-			return rocev2.SyndromeNAKInvalid, RemInvReqErr
+			// rdma_rxe 6.12, as seen on the wire: the receive's buffer cannot take
+			// the copy (RESPST_ERR_LENGTH is not where it notices).
+			return rocev2.SyndromeNAKOpErr, LocQPOpErr
 		}
 		return rocev2.SyndromeACK, Success
 	}
