@@ -1,0 +1,391 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// AppendState appends all of s that packets and time can change, in a
+// canonical form: two switches with the same groups behave alike from here on
+// if their encodings are equal. Times count from now; what cannot influence
+// anything any more (an old source's address, the NAK before last) is left
+// out, and so are counters. It is for model checking, not for storage: the
+// form may change at any time.
+func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
+	b = appendDeadline(b, now, s.next, s.armed)
+	for _, g := range s.groups {
+		if g != nil {
+			b = g.appendState(b, now)
+		}
+	}
+	return b
+}
+
+func (g *group) appendState(b []byte, now time.Duration) []byte {
+	b = append(appendCounts(b, int(g.src)+1), g.flags())
+	b = appendPSN(b, g.a)
+	b = appendPSN(b, g.hi)
+	if g.hasPrev {
+		b = appendPSN(b, g.prev)
+	}
+	b = append(b, byte(g.nsev))
+	if g.nsev != noPend {
+		b = append(b, bit(g.seen, 0))
+		b = appendPSN(b, g.nout)
+	}
+	b = appendCounts(b, g.low, g.nrecv, g.npend, g.njoin, g.nowin, g.nfresh)
+	if g.quorum > 0 {
+		b = binary.AppendVarint(b, int64(g.slack))
+	}
+	if g.lagPSNs > 0 {
+		b = appendPSN(b, g.least)
+	}
+	if g.nfresh > 0 {
+		b = appendPSN(b, g.freshTo)
+	}
+	b = appendDeadline(b, now, g.deadline, g.armed)
+	for i := range g.branches {
+		b = g.appendLeg(b, now, i)
+	}
+	for i := range g.members {
+		m := &g.members[i]
+		b = append(b, bit(m.live, 0)|bit(m.sent, 1))
+		b = appendPSN(b, m.p)
+		b = appendPSN(b, m.r)
+		b = binary.AppendUvarint(b, uint64(m.msgs))
+	}
+	b = binary.AppendUvarint(b, uint64(g.msgs.done))
+	b = binary.AppendUvarint(b, uint64(g.msgs.n))
+	for i := range g.msgs.n {
+		e := g.msgs.at(i)
+		b = appendPSN(b, e.psn)
+		b = binary.AppendUvarint(b, uint64(e.count))
+	}
+	if g.rare()&rareRefused != 0 {
+		b = append(b, byte(g.refused.code), byte(g.refused.reason))
+		b = appendPSN(b, g.refused.psn)
+	}
+	if g.dead {
+		b = append(b, byte(g.failCode))
+		b = appendPSN(b, g.failPSN)
+	}
+	if g.rare()&rareCNP != 0 {
+		b = append(appendCounts(b, int(g.best)+1), bit(g.hasPass, 0))
+		b = appendTime(b, now, g.bestSeen)
+		b = appendTime(b, now, g.passed)
+	}
+	if g.targets != nil {
+		b = g.targets.appendState(b)
+	}
+	return b
+}
+
+func (t *targets) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(t.n))
+	b = appendTargets(b, t.base)
+	for i := range t.n {
+		u := t.at(i)
+		b = appendPSN(b, u.psn)
+		b = appendTargets(b, u.legs)
+	}
+	return b
+}
+
+func appendTargets(b []byte, legs []target) []byte {
+	for _, x := range legs {
+		b = append(b, bit(x.set, 0))
+		if x.set {
+			b = binary.AppendUvarint(b, x.va)
+			b = binary.AppendUvarint(b, uint64(x.rkey))
+		}
+	}
+	return b
+}
+
+// Bits 2 to 4 of a leg's first byte; the others are those of branch.bits.
+const (
+	legJoining = 1 << 2
+	legWeight  = 1 << 3
+	legWatched = 1 << 4
+)
+
+// appendLeg appends what is current of a leg: the queue positions of one that
+// does not receive are with its member.
+func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
+	r, l := &g.branches[i], &g.legs[i]
+	watched := g.period > 0 && g.armed
+	b = append(b, r.bits|bit(l.joining, 2)|bit(l.weight != 0, 3)|bit(watched, 4))
+	b = appendCounts(b, l.members, int(l.member))
+	if r.bits&receiving != 0 {
+		b = appendPSN(b, r.a)
+		b = binary.AppendUvarint(b, uint64(r.delta))
+		b = append(b, byte(r.pend), byte(r.info))
+	}
+	if l.weight != 0 {
+		b = binary.AppendUvarint(b, uint64(l.weight))
+		b = appendTime(b, now, l.weighed)
+	}
+	if watched {
+		b = appendPSN(b, l.watch)
+		b = appendTime(b, now, l.watched)
+		b = appendTime(b, now, l.heard)
+		b = appendPSN(b, l.mark)
+		b = appendTime(b, now, l.marked)
+	}
+	return b
+}
+
+// Bits of rare: parts of a group's state that are seldom there.
+const (
+	rareRefused = 1 << 6
+	rareCNP     = 1 << 7
+)
+
+func (g *group) rare() byte {
+	return bit(g.refused != refusal{}, 6) | bit(g.best != nobody || g.hasPass, 7)
+}
+
+func (g *group) flags() byte {
+	return bit(g.hasPrev, 0) | bit(g.open, 1) | bit(g.dead, 2) | bit(g.becn, 3) | bit(g.told, 4) | bit(g.rewound, 5) | g.rare()
+}
+
+func bit(v bool, n uint) byte {
+	if v {
+		return 1 << n
+	}
+	return 0
+}
+
+func appendCounts(b []byte, counts ...int) []byte {
+	for _, n := range counts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return b
+}
+
+func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p>>8), byte(p>>16)) }
+
+// appendTime appends a time as its distance from now; 0, which means never, as
+// itself.
+func appendTime(b []byte, now, t time.Duration) []byte {
+	if t == 0 {
+		return append(b, 0)
+	}
+	return binary.AppendVarint(append(b, 1), int64(t-now))
+}
+
+func appendDeadline(b []byte, now, t time.Duration, armed bool) []byte {
+	if !armed {
+		return append(b, 0)
+	}
+	return binary.AppendVarint(append(b, 1), int64(t-now))
+}
+
+// errState says that an encoding is not one of AppendState for these groups.
+var errState = errors.New("mcast: not the state of a switch with these groups")
+
+// SetState makes s what AppendState encoded in b, as if it were that at now, and
+// returns what follows the encoding. s must have been given the same groups
+// by the same operations. After an error s is in no defined state.
+func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
+	r := stateReader{b: b, now: now}
+	s.armed, s.next = r.deadline()
+	for _, g := range s.groups {
+		if g != nil {
+			r.group(g)
+		}
+	}
+	if r.bad {
+		return nil, fmt.Errorf("%w (%d bytes)", errState, len(b))
+	}
+	return r.b, nil
+}
+
+// stateReader reads what the append functions wrote.
+type stateReader struct {
+	b   []byte
+	now time.Duration
+	bad bool
+}
+
+func (r *stateReader) group(g *group) {
+	g.src = int32(r.count()) - 1
+	f := r.byte()
+	g.hasPrev, g.open, g.dead, g.becn, g.told, g.rewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
+	g.srcLeg, g.srcKey, g.srcNbr = nobody, addrKey{}, 0
+	if int(g.src) >= len(g.members) {
+		r.bad = true
+		return
+	}
+	if g.src != nobody {
+		m := &g.members[g.src]
+		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), keyOf(m.ip), g.legs[m.leg].spec.Neighbor
+	}
+	g.a, g.hi, g.prev = r.psn(), r.psn(), 0
+	if g.hasPrev {
+		g.prev = r.psn()
+	}
+	g.nsev, g.seen, g.nout = severity(r.byte()), false, 0
+	if g.nsev != noPend {
+		g.seen, g.nout = r.byte() != 0, r.psn()
+	}
+	g.low, g.nrecv, g.npend, g.njoin, g.nowin, g.nfresh = r.count(), r.count(), r.count(), r.count(), r.count(), r.count()
+	g.slack, g.least, g.freshTo = 0, 0, 0
+	if g.quorum > 0 {
+		g.slack = int(r.varint())
+	}
+	if g.lagPSNs > 0 {
+		g.least = r.psn()
+	}
+	if g.nfresh > 0 {
+		g.freshTo = r.psn()
+	}
+	g.armed, g.deadline = r.deadline()
+	for i := range g.branches {
+		r.leg(g, i)
+	}
+	for i := range g.members {
+		m, v := &g.members[i], r.byte()
+		m.live, m.sent = v&1 != 0, v&2 != 0
+		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
+	}
+	r.messages(&g.msgs)
+	g.refused, g.failCode, g.failPSN = refusal{}, 0, 0
+	if f&rareRefused != 0 {
+		g.refused.code, g.refused.reason = rocev2.Syndrome(r.byte()), Reason(r.byte())
+		g.refused.psn = r.psn()
+	}
+	if g.dead {
+		g.failCode, g.failPSN = rocev2.Syndrome(r.byte()), r.psn()
+	}
+	g.best, g.hasPass, g.bestSeen, g.passed = nobody, false, 0, 0
+	if f&rareCNP != 0 {
+		g.best, g.hasPass = int32(r.count())-1, r.byte() != 0
+		g.bestSeen, g.passed = r.time(), r.time()
+	}
+	if g.targets != nil {
+		r.targets(g.targets)
+	}
+}
+
+func (r *stateReader) targets(t *targets) {
+	t.first, t.n = 0, uint32(r.uvarint())
+	if t.n > maxUpdates {
+		r.bad, t.n = true, 0
+	}
+	r.legTargets(t.base)
+	for i := range t.n {
+		u := t.at(i)
+		u.psn = r.psn()
+		r.legTargets(u.legs)
+	}
+}
+
+func (r *stateReader) legTargets(legs []target) {
+	for i := range legs {
+		legs[i] = target{}
+		if r.byte() != 0 {
+			legs[i] = target{r.uvarint(), uint32(r.uvarint()), true}
+		}
+	}
+}
+
+func (r *stateReader) leg(g *group, i int) {
+	b, l := &g.branches[i], &g.legs[i]
+	f := r.byte()
+	*b = branch{bits: f & (receiving | rewrites | fresh)}
+	l.joining, l.members, l.member = f&legJoining != 0, r.count(), MemberID(r.count())
+	l.weight, l.weighed, l.watch, l.watched, l.heard, l.mark, l.marked = 0, 0, 0, 0, 0, 0, 0
+	if b.bits&receiving != 0 {
+		b.a, b.delta = r.psn(), uint32(r.uvarint())
+		b.pend, b.info = severity(r.byte()), rocev2.Syndrome(r.byte())
+	}
+	if f&legWeight != 0 {
+		l.weight, l.weighed = uint32(r.uvarint()), r.time()
+	}
+	if f&legWatched != 0 {
+		l.watch, l.watched, l.heard = r.psn(), r.time(), r.time()
+		l.mark, l.marked = r.psn(), r.time()
+	}
+}
+
+func (r *stateReader) messages(m *messages) {
+	m.done, m.first, m.n = rocev2.MSN(r.uvarint()), 0, uint32(r.uvarint())
+	if m.n > maxEnds {
+		r.bad, m.n = true, 0
+	}
+	for i := range m.n {
+		*m.at(i) = messageEnd{psn: r.psn(), count: uint32(r.uvarint())}
+	}
+}
+
+func (r *stateReader) byte() byte {
+	if len(r.b) == 0 {
+		r.bad = true
+		return 0
+	}
+	v := r.b[0]
+	r.b = r.b[1:]
+	return v
+}
+
+func (r *stateReader) psn() rocev2.PSN {
+	if len(r.b) < 3 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	v := rocev2.PSN(r.b[0]) | rocev2.PSN(r.b[1])<<8 | rocev2.PSN(r.b[2])<<16
+	r.b = r.b[3:]
+	return v
+}
+
+func (r *stateReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// count reads a number of legs or members, or an index among them.
+func (r *stateReader) count() int {
+	v := r.uvarint()
+	if v > maxIndex+1 {
+		r.bad = true
+		return 0
+	}
+	return int(v)
+}
+
+func (r *stateReader) varint() time.Duration {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return time.Duration(v)
+}
+
+func (r *stateReader) time() time.Duration {
+	if r.byte() == 0 {
+		return 0
+	}
+	return r.now + r.varint()
+}
+
+func (r *stateReader) deadline() (bool, time.Duration) {
+	if r.byte() == 0 {
+		return false, 0
+	}
+	return true, r.now + r.varint()
+}

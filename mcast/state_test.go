@@ -1,0 +1,222 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What AppendState does with each field of the structs of a switch.
+const (
+	encoded  = "encoded"  // state: in the encoding, and SetState brings it back
+	constant = "constant" // set by Apply, and by nothing else
+	derived  = "derived"  // follows from encoded ones
+	ignored  = "ignored"  // counters and scratch space: influence nothing
+	deeper   = "deeper"   // has fields that are listed themselves
+)
+
+var stateFields = map[reflect.Type]map[string]string{
+	reflect.TypeFor[Switch](): {
+		"limits": constant, "byIP": constant, "groups": deeper, "next": encoded, "armed": encoded, "unknown": ignored,
+	},
+	reflect.TypeFor[group](): {
+		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
+		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
+		"hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
+		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
+		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper,
+		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
+		"failPSN": encoded, "failCode": encoded, "told": encoded,
+		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
+		"quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded, "scratch": ignored,
+		"lagTime": constant, "period": constant, "deadAfter": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
+		"id": constant, "ip": constant, "count": ignored,
+		"targetKey": constant, "targets": deeper,
+	},
+	reflect.TypeFor[targets](): {"base": deeper, "ring": deeper, "first": derived, "n": encoded},
+	reflect.TypeFor[update]():  {"psn": encoded, "legs": deeper},
+	reflect.TypeFor[target]():  {"va": encoded, "rkey": encoded, "set": encoded},
+	reflect.TypeFor[branch]():  {"a": encoded, "delta": encoded, "bits": encoded, "pend": encoded, "info": encoded},
+	reflect.TypeFor[leg](): {
+		"spec": constant, "window": constant, "member": encoded, "members": encoded, "joining": encoded,
+		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
+	},
+	reflect.TypeFor[member](): {
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "sent": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+	},
+	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
+	reflect.TypeFor[messages]():   {"done": encoded, "first": derived, "n": encoded, "ends": deeper},
+	reflect.TypeFor[messageEnd](): {"psn": encoded, "count": encoded},
+}
+
+const stateNow = time.Hour
+
+// fullState returns a switch in which every part of the state is there.
+func fullState(t *testing.T) *Switch {
+	t.Helper()
+	s := New(Limits{})
+	spec := goodSpec()
+	spec.ID, spec.Legs, spec.Members = 0, spec.Legs[:2], spec.Members[:2]
+	spec.Legs = append(spec.Legs, LegSpec{})
+	spec.Members = append(spec.Members, MemberSpec{IP: ipOf("C"), QPN: 0x11, Leg: 2})
+	spec.Policy, spec.Quorum, spec.DeadAfter, spec.LagPSNs, spec.LagTime = Quorum, 1, time.Second, 5, time.Second
+	var out Output
+	if err := s.Apply(stateNow, PutGroup{spec}, &out); err != nil {
+		t.Fatal(err)
+	}
+	s.armed, s.next = true, stateNow+1
+	g := s.groups[0]
+	g.src, g.srcLeg, g.srcKey = 0, 0, keyOf(g.members[0].ip)
+	g.a, g.hi, g.prev, g.hasPrev, g.nout, g.nsev, g.seen = 4, 9, 7, true, 5, sevRNR, true
+	g.low, g.slack, g.nrecv, g.nfresh, g.npend = 1, 1, 2, 1, 1
+	g.least, g.freshTo = 4, 8
+	g.refused = refusal{8, 0x61, BadLength}
+	g.dead, g.failPSN, g.failCode = true, 5, 0x62
+	g.best, g.bestSeen, g.passed, g.hasPass = 1, stateNow-3, stateNow-2, true
+	g.armed, g.deadline = true, stateNow+2
+	for i := range g.branches {
+		g.branches[i] = branch{a: 4, delta: 2, bits: receiving | rewrites, pend: sevRNR, info: 0x21}
+		l := &g.legs[i]
+		l.weight, l.weighed, l.heard, l.watch, l.watched, l.mark, l.marked = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
+	}
+	g.targets = newTargets(len(g.legs))
+	g.targets.base[0] = target{1 << 40, 7, true}
+	g.targets.begin(6).legs[0] = target{1 << 41, 8, true}
+	g.msgs.done = 3
+	g.msgs.extend(6)
+	g.msgs.extend(8)
+	return s
+}
+
+// visit calls f for every field of x below v, with a name to print.
+func visit(v reflect.Value, path string, f func(name, class string, v reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			visit(v.Elem(), path, f)
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Len() > 0 {
+			visit(v.Index(0), path, f)
+		}
+	case reflect.Struct:
+		fields := stateFields[v.Type()]
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			class := fields[name]
+			f(path+"."+name, class, v.Field(i))
+			if class == deeper {
+				visit(v.Field(i), path+"."+name, f)
+			}
+		}
+	}
+}
+
+// TestStateKnowsEveryField fails when a struct of the switch has a field that
+// AppendState was not told about: encode it there and in SetState, or list here
+// why it need not be.
+func TestStateKnowsEveryField(t *testing.T) {
+	for typ, fields := range stateFields {
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; fields[name] == "" {
+				t.Errorf("%v.%s is not in the encoding of states: add it to state.go and to stateFields", typ, name)
+			}
+		}
+		for name := range fields {
+			if _, ok := typ.FieldByName(name); !ok {
+				t.Errorf("%v.%s is no field any more", typ, name)
+			}
+		}
+	}
+}
+
+// TestStateHasEveryField changes each encoded field by itself: the encoding has
+// to change, and SetState has to bring the change back.
+func TestStateHasEveryField(t *testing.T) {
+	plain := fullState(t).AppendState(nil, stateNow)
+	count := 0
+	visit(reflect.ValueOf(fullState(t)), "Switch", func(name, class string, _ reflect.Value) {
+		if class != encoded {
+			return
+		}
+		count++
+		s := fullState(t)
+		visit(reflect.ValueOf(s), "Switch", func(n, _ string, v reflect.Value) {
+			if n == name {
+				change1(v)
+			}
+		})
+		enc := s.AppendState(nil, stateNow)
+		if bytes.Equal(enc, plain) {
+			t.Errorf("%s is not in the encoding", name)
+			return
+		}
+		back := fullState(t)
+		if rest, err := back.SetState(enc, stateNow); err != nil || len(rest) > 0 {
+			t.Errorf("%s: SetState: %d bytes left, %v", name, len(rest), err)
+		} else if again := back.AppendState(nil, stateNow); !bytes.Equal(again, enc) {
+			t.Errorf("%s: does not survive SetState:\n%x\n%x", name, enc, again)
+		}
+	})
+	if count < 50 {
+		t.Errorf("only %d fields were changed", count)
+	}
+}
+
+// change1 changes an unexported number or bool; a bit of branch.bits that
+// leaves the rest of its meaning alone.
+func change1(v reflect.Value) {
+	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint8:
+		v.SetUint(v.Uint() ^ 1)
+	default:
+		v.SetUint(v.Uint() + 1)
+	}
+}
+
+// TestStateMovesInTime: a state that is set at another time behaves the same, as
+// much later.
+func TestStateMovesInTime(t *testing.T) {
+	s, later := fullState(t), fullState(t)
+	enc := s.AppendState(nil, stateNow)
+	if _, err := later.SetState(enc, stateNow+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := later.AppendState(nil, stateNow+time.Minute); !bytes.Equal(got, enc) {
+		t.Errorf("got  %x\nwant %x", got, enc)
+	}
+	at, ok := later.NextDeadline()
+	if !ok || at != stateNow+time.Minute+1 {
+		t.Errorf("next deadline %v, %v", at, ok)
+	}
+}
+
+func TestSetStateRefusesOtherBytes(t *testing.T) {
+	enc := fullState(t).AppendState(nil, stateNow)
+	for n := range enc {
+		if _, err := fullState(t).SetState(enc[:n], stateNow); !errors.Is(err, errState) {
+			t.Fatalf("%d of %d bytes: %v", n, len(enc), err)
+		}
+	}
+	bad := bytes.Clone(enc)
+	bad[3] = 200 // the source's index; Switch.next takes three bytes at most
+	s := fullState(t)
+	_, _ = s.SetState(bad, stateNow) // must not panic, whatever it says
+	if rest, err := fullState(t).SetState(append(enc, 1, 2), stateNow); err != nil || len(rest) != 2 {
+		t.Errorf("%d bytes left, %v", len(rest), err)
+	}
+	_ = rocev2.PSN(0)
+}
