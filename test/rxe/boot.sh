@@ -39,7 +39,7 @@ if [ -w /dev/kvm ]; then
 fi
 
 : >"$share/output"
-rm -f "$share/rc"
+rm -f "$share/rc" "$share/up"
 echo "booting $(basename "$kernel") ($accel)"
 (qemu "$accel" "" "$share/console" \
 	-virtfs "local,path=$share,mount_tag=host,security_model=none,multidevs=remap") &
@@ -47,8 +47,13 @@ guest=$!
 trap 'kill $guest 2>/dev/null || true' EXIT
 tail -n +1 -f --pid=$guest -s 0.2 "$share/output" 2>/dev/null &
 printer=$!
+begin=$(date +%s%N)
+up=""
 deadline=$((SECONDS + seconds))
 while kill -0 $guest 2>/dev/null; do
+	if [ -z "$up" ] && [ -e "$share/up" ]; then
+		up=$((($(date +%s%N) - begin) / 100000000))
+	fi
 	if [ $SECONDS -ge $deadline ]; then
 		kill $guest
 		echo "the guest was still running after $seconds s; its console is in $share/console" >&2
@@ -58,6 +63,7 @@ while kill -0 $guest 2>/dev/null; do
 	sleep 0.2
 done
 wait $printer || true
+echo "the guest was up after ${up%?}.${up#"${up%?}"} s, and gone after $((($(date +%s%N) - begin) / 1000000000)) s"
 if ! [ -s "$share/rc" ]; then
 	echo "the guest ended without an exit code; the end of its console:" >&2
 	tail -n 30 "$share/console" >&2

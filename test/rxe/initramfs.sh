@@ -19,9 +19,11 @@ programs=(
 	usr/bin/ib_write_bw usr/bin/ib_write_lat usr/bin/ib_send_bw usr/bin/ib_send_lat
 )
 # In the order in which they are loaded. rxe needs a crc32 hash when a link is
-# added; the bridge is for the programs' baseline.
+# added; the bridge is what the switch's ports are in; ifb and those after it are
+# for losing packets on their way in.
 modules=(
 	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs crc32_generic rdma_rxe veth sch_netem
+	ifb sch_ingress cls_u32 act_mirred
 	llc stp bridge netfs 9pnet 9p 9pnet_virtio
 )
 

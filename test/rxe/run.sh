@@ -2,7 +2,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [--here] [--long] [--run EXPRESSION] proves the switch against the
+# run.sh [--here] [--long] [--record] [--run EXPRESSION] proves the switch against the
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
@@ -11,6 +11,7 @@
 #   --here  on this machine instead, which has the modules rdma_rxe and
 #           sch_netem, libibverbs with the provider of rxe, and is given root
 #   --long  the long sweeps too
+#   --record  capture the packets of every case
 #   --run   only the cases whose names match
 #
 # Where there is no apt-get, or no Debian 12 or newer behind it, it says so and
@@ -22,17 +23,22 @@ top=$(cd "$here/../.." && pwd)
 cache=$top/.cache/rxe
 go=${GO:-go}
 
-machine=yes long="" run="" seconds=900
+machine=yes seconds=900
+arguments=(--gleamd gleamd --broken gleamd-first-ack)
 while [ $# -gt 0 ]; do
 	case $1 in
 	--here) machine="" ;;
-	--long) long=--long seconds=3600 ;;
+	--long)
+		arguments+=(--long)
+		seconds=3600
+		;;
+	--record) arguments+=(--record) ;;
 	--run)
-		run=${2:?--run wants an expression}
+		arguments+=(--run "${2:?--run wants an expression}")
 		shift
 		;;
 	*)
-		sed -n '5,19s/^# \{0,1\}//p' "$0" >&2
+		sed -n '5,20s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -91,9 +97,6 @@ patch -s -d "$copy" -p1 <"$here/first-ack.patch" || {
 }
 (cd "$copy" && CGO_ENABLED=0 "$go" build -buildvcs=false -trimpath -o "$share/bin/gleamd-first-ack" ./cmd/gleamd)
 
-arguments=(--gleamd gleamd --broken gleamd-first-ack)
-[ -z "$long" ] || arguments+=(--long)
-[ -z "$run" ] || arguments+=(--run "$run")
 if [ -n "$machine" ]; then
 	{
 		printf 'exec cases --out /host'

@@ -28,6 +28,9 @@ type seen struct {
 	sent bool // by the host
 	data []byte
 	len  int
+	// What it is, if it is an ACK or NAK, decoded once because cases wait for
+	// them in a loop.
+	feedback *feedback
 }
 
 // capture listens on hosts' interfaces.
@@ -100,6 +103,7 @@ func (c *capture) read(h *host, fd int) {
 		ll, ok := from.(*unix.SockaddrLinklayer)
 		p := seen{at: time.Now(), host: h, len: n, data: append([]byte(nil), buf[:min(n, snapLen)]...)}
 		p.sent = ok && ll.Pkttype == unix.PACKET_OUTGOING
+		p.feedback = feedbackOf(p.data, p.sent)
 		c.mu.Lock()
 		c.packets = append(c.packets, p)
 		c.mu.Unlock()
@@ -119,13 +123,6 @@ func (c *capture) stop() error {
 	return c.err
 }
 
-// snapshot returns what has been captured so far.
-func (c *capture) snapshot() []seen {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]seen(nil), c.packets...)
-}
-
 // feedback is an ACK or NAK.
 type feedback struct {
 	psn      rocev2.PSN
@@ -134,35 +131,43 @@ type feedback struct {
 	sent     bool // by the host
 }
 
-// feedbackAt returns the ACKs and NAKs seen at h.
+func feedbackOf(data []byte, sent bool) *feedback {
+	var f rocev2.Frame
+	if rocev2.Decode(data, &f) != rocev2.OK || f.Kind != rocev2.KindRoCE || f.Op != rocev2.Acknowledge {
+		return nil
+	}
+	return &feedback{psn: f.BTH().PSN(), dest: f.BTH().DestQP(), syndrome: f.AETH().Syndrome(), sent: sent}
+}
+
+// feedbackAt returns the ACKs and NAKs seen at h so far.
 func (c *capture) feedbackAt(h *host) (all []feedback) {
-	for _, p := range c.snapshot() {
-		var f rocev2.Frame
-		if p.host != h || rocev2.Decode(p.data, &f) != rocev2.OK || f.Kind != rocev2.KindRoCE || f.Op != rocev2.Acknowledge {
-			continue
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.packets {
+		if p := &c.packets[i]; p.host == h && p.feedback != nil {
+			all = append(all, *p.feedback)
 		}
-		all = append(all, feedback{psn: f.BTH().PSN(), dest: f.BTH().DestQP(), syndrome: f.AETH().Syndrome(), sent: p.sent})
 	}
 	return all
 }
 
 // captureTo writes what all hosts see into a file when it is stopped.
-func (b *bench) captureTo(file string) (stop func() (int, error), err error) {
+func (b *bench) captureTo(file string) (stop func() error, err error) {
 	c, err := listen(b.hosts...)
 	if err != nil {
 		return nil, err
 	}
-	return func() (int, error) {
+	return func() error {
 		err := c.stop()
 		f, e := os.Create(file)
 		if e != nil {
-			return 0, errors.Join(err, e)
+			return errors.Join(err, e)
 		}
 		w := pcapgo.NewWriter(f)
 		err = errors.Join(err, w.WriteFileHeader(snapLen, layers.LinkTypeEthernet))
 		for _, p := range c.packets {
 			err = errors.Join(err, w.WritePacket(gopacket.CaptureInfo{Timestamp: p.at, CaptureLength: len(p.data), Length: p.len}, p.data))
 		}
-		return len(c.packets), errors.Join(err, f.Close())
+		return errors.Join(err, f.Close())
 	}, nil
 }

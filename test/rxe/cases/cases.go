@@ -6,14 +6,37 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // allCases are the lines of the table.
 func allCases() []testCase {
-	var cs []testCase
-	cs = append(cs, shapes()...)
+	cs := shapes()
+	for _, psn := range []rocev2.PSN{0, 0x7ffff0, 0xfffff0} {
+		cs = append(cs, testCase{name: fmt.Sprintf("first PSN 0x%06x", psn), run: firstPSN(psn)})
+	}
+	cs = append(cs,
+		testCase{name: "1 % of all packets lost", run: lossy("1%")},
+		testCase{name: "5 % of all packets lost", run: lossy("5%")},
+		testCase{name: "10 % of all packets lost", run: lossy("10%"), long: true},
+		testCase{name: "two groups at once, sharing ports", run: twoGroups},
+		testCase{name: "a completion waits for the last receiver", run: lastReceiver},
+		testCase{name: "negative control: the first ACK instead of the minimum", run: negativeControl},
+		testCase{name: "a receiver without a receive posted (RNR)", run: notReady},
+		testCase{name: "quirk: RNR NAK followed by a sequence NAK", run: notReadyThenNAK},
+		testCase{name: "wrong R_Key at the source", run: wrongKeyAtSource},
+		testCase{name: "wrong R_Key registered for one receiver", run: wrongKeyAtReceiver},
+		testCase{name: "quirk: duplicate before the first accept is acked 0xffffff", run: earlyDuplicate},
+		testCase{name: "quirk: an ACK of what was never sent stops at the switch", run: ackAhead},
+		testCase{name: "quirk: rxe alone believes such an ACK", run: ackAheadAlone},
+		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},
+	)
+	for _, op := range dataOps {
+		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})
+	}
 	return cs
 }
 
@@ -31,31 +54,102 @@ func withGroup(ctx context.Context, spec *groupSpec, do func(*group) error) erro
 // shapes are groups of all sizes, families and path MTUs, with messages of all
 // kinds and lengths. Nine of the eighteen have each pair of these once.
 func shapes() (cs []testCase) {
-	mtus := []int{256, 1024, 2048}
-	for i, mtu := range mtus {
+	for i, mtu := range []int{256, 1024, 2048} {
 		for j, n := range []int{2, 4, 7} {
 			for _, v6 := range []bool{false, true} {
-				spec := groupSpec{number: 1, v6: v6, mtu: mtu}
-				spec.hosts = make([]*host, n+1) // for its name
+				spec := groupSpec{number: 1, v6: v6, mtu: mtu, hosts: make([]*host, n+1)}
 				cs = append(cs, testCase{
 					name: "SEND, WRITE, WRITE_IMM: " + spec.String(),
 					long: v6 != ((i+j)%2 == 1),
 					run: func(ctx context.Context, b *bench) error {
 						s := spec
 						s.hosts = b.hosts[:n+1]
-						return withGroup(ctx, &s, func(g *group) error {
-							var msgs []message
-							for _, op := range dataOps {
-								for _, size := range []int{0, 1, 1 << 20} {
-									msgs = append(msgs, message{op, size})
-								}
-							}
-							return g.transfer(ctx, msgs...)
-						})
+						return withGroup(ctx, &s, func(g *group) error { return g.transfer(ctx, mixed(0, 1, 1<<20)...) })
 					},
 				})
 			}
 		}
 	}
 	return cs
+}
+
+// mixed returns messages of all kinds in each size.
+func mixed(sizes ...int) (msgs []message) {
+	for _, op := range dataOps {
+		for _, size := range sizes {
+			msgs = append(msgs, message{op, size})
+		}
+	}
+	return msgs
+}
+
+// firstPSN passes a boundary of the PSN space within the transfer.
+func firstPSN(psn rocev2.PSN) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) error {
+		spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024, first: &psn}
+		return withGroup(ctx, &spec, func(g *group) error { return g.transfer(ctx, mixed(5000, 0, 70000)...) })
+	}
+}
+
+// lossy loses packets at random in both directions at every host: data before
+// the switch and behind it, feedback before the switch and behind it.
+func lossy(rate string) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) (err error) {
+		hosts := b.hosts[:4]
+		// A lost NAK is repaired by a timeout only: a short one.
+		spec := groupSpec{number: 1, hosts: hosts, mtu: 1024, timeout: 16}
+		return withGroup(ctx, &spec, func(g *group) (err error) {
+			for _, h := range hosts {
+				err = errors.Join(err, h.lose(rate, rate))
+			}
+			if err == nil {
+				err = g.transfer(ctx, mixed(100, 40000, 1, 40000, 3000, 0, 40000)...)
+			}
+			for _, h := range hosts {
+				err = errors.Join(err, h.heal())
+			}
+			return err
+		})
+	}
+}
+
+// twoGroups has each host but the sources receive from both groups, and the
+// sources from each other.
+func twoGroups(ctx context.Context, b *bench) error {
+	first := groupSpec{number: 1, hosts: []*host{b.hosts[0], b.hosts[1], b.hosts[2], b.hosts[3]}, mtu: 1024}
+	second := groupSpec{number: 2, hosts: []*host{b.hosts[3], b.hosts[0], b.hosts[1], b.hosts[4]}, mtu: 2048}
+	return withGroup(ctx, &first, func(g1 *group) error {
+		return withGroup(ctx, &second, func(g2 *group) error {
+			other := make(chan error, 1)
+			go func() { other <- repeat(2, func() error { return g2.transfer(ctx, mixed(1<<18, 77)...) }) }()
+			err := repeat(2, func() error { return g1.transfer(ctx, mixed(77, 1<<18)...) })
+			return errors.Join(err, <-other)
+		})
+	})
+}
+
+func repeat(n int, do func() error) error {
+	for range n {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allSizes sends messages of every power of two.
+func allSizes(op endpoint.WROp) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) error {
+		spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024}
+		return withGroup(ctx, &spec, func(g *group) error {
+			for size := 2; size < memory; size *= 2 {
+				for _, s := range []int{size - 1, size} {
+					if err := g.transfer(ctx, message{op, s}); err != nil {
+						return err
+					}
+				}
+			}
+			return g.transfer(ctx, message{op, memory - 128})
+		})
+	}
 }

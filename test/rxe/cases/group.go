@@ -28,6 +28,7 @@ type groupSpec struct {
 	v6      bool
 	mtu     int
 	first   *rocev2.PSN // of the source's send queue; nil: any
+	expect  *rocev2.PSN // of every receiver's receive queue; nil: any
 	timeout uint8       // 0: 18, 1.07 s, which emulation does not exceed
 }
 
@@ -102,6 +103,9 @@ func (s *groupSpec) equip(i int, h *host) (*member, error) {
 	}
 	if i == 0 && s.first != nil {
 		cfg.SQPSN = *s.first
+	}
+	if i > 0 && s.expect != nil {
+		cfg.RQPSN = *s.expect
 	}
 	if mb.qp, err = h.device.CreateQP(cfg); err != nil {
 		return nil, errors.Join(err, mb.close())

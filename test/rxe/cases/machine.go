@@ -58,6 +58,7 @@ type host struct {
 	addr4  netip.Addr
 	addr6  netip.Addr
 	rdma   string // its RDMA device
+	ifb    string // where packets get lost on their way in; "" if not made yet
 	device endpoint.Device
 	// Who confirms groups, for each family.
 	confirm4, confirm6 *endpoint.Host
@@ -265,6 +266,9 @@ func (m *machine) close() error {
 	var errs []error
 	for _, h := range m.hosts {
 		errs = append(errs, h.close(), m.init.DeleteLink(h.link)) // the RDMA device goes with it
+		if h.ifb != "" {
+			errs = append(errs, m.init.DeleteLink(h.ifb))
+		}
 	}
 	for i := len(m.undo) - 1; i >= 0; i-- {
 		errs = append(errs, m.undo[i]())

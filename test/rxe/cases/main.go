@@ -25,6 +25,7 @@ type options struct {
 	broken string // one that forwards the first ACK
 	out    string // folder for logs and captures
 	long   bool
+	record bool // capture every case
 	run    *regexp.Regexp
 	limit  time.Duration // of one case
 }
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&o.gleamd, "gleamd", "gleamd", "the switch's `program`")
 	flag.StringVar(&o.broken, "broken", "", "a gleamd `program` that forwards the first ACK: the negative control")
 	flag.StringVar(&o.out, "out", ".", "`folder` for logs and captures")
+	flag.BoolVar(&o.record, "record", false, "capture the packets of every case")
 	flag.BoolVar(&o.long, "long", false, "run the long sweeps as well")
 	flag.DurationVar(&o.limit, "limit", 90*time.Second, "longest `time` for one case")
 	flag.Parse()
@@ -91,7 +93,12 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 			continue
 		}
 		start := time.Now()
-		err := b.once(ctx, c)
+		var err error
+		if o.record {
+			err = b.recorded(ctx, c)
+		} else {
+			err = b.once(ctx, c)
+		}
 		result := "ok"
 		if err != nil {
 			result = "FAIL"
@@ -102,7 +109,10 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 		fmt.Printf("%-62s %-6s %7.1f\n", c.name, result, time.Since(start).Seconds())
 		if err != nil {
 			fmt.Printf("    %v\n", err)
-			b.again(ctx, c)
+		}
+		if err != nil && !o.record {
+			// It stays failed, but there is something to look at.
+			fmt.Printf("    again with a capture: %v\n", b.recorded(ctx, c))
 		}
 	}
 	fmt.Printf("%d passed, %d failed in %.0f s\n", passed, failed, time.Since(begin).Seconds())
@@ -126,20 +136,12 @@ func (b *bench) once(ctx context.Context, c testCase) error {
 	return err
 }
 
-// again repeats a case that has failed, with a capture. It stays failed.
-func (b *bench) again(ctx context.Context, c testCase) {
+// recorded runs a case with a capture of what all hosts see.
+func (b *bench) recorded(ctx context.Context, c testCase) error {
 	name := regexp.MustCompile("[^a-zA-Z0-9]+").ReplaceAllString(c.name, "-")
-	file := filepath.Join(b.out, name+".pcap")
-	stop, err := b.captureTo(file)
+	stop, err := b.captureTo(filepath.Join(b.out, name+".pcap"))
 	if err != nil {
-		fmt.Printf("    no capture: %v\n", err)
-		return
+		return err
 	}
-	err = b.once(ctx, c)
-	n, e := stop()
-	if e != nil {
-		fmt.Printf("    no capture: %v\n", e)
-		return
-	}
-	fmt.Printf("    again with a capture (%s, %d packets): %v\n", filepath.Base(file), n, err)
+	return errors.Join(b.once(ctx, c), stop())
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+
+	"github.com/vishvananda/netlink"
 )
 
 // tc runs the program of this name.
@@ -30,30 +32,37 @@ func (h *host) lose(sent, received string) error {
 	if err := h.queue("netem", "limit", "10000", "loss", sent); err != nil {
 		return err
 	}
-	ifb := h.ifb()
-	if out, err := exec.Command("ip", "link", "add", ifb, "type", "ifb").CombinedOutput(); err != nil {
-		return fmt.Errorf("ip link add %s type ifb: %w: %s", ifb, err, out)
-	}
-	if out, err := exec.Command("ip", "link", "set", ifb, "up").CombinedOutput(); err != nil {
-		return fmt.Errorf("ip link set %s up: %w: %s", ifb, err, out)
+	if err := h.detour(); err != nil {
+		return err
 	}
 	return errors.Join(
-		tc("qdisc", "add", "dev", ifb, "root", "netem", "limit", "10000", "loss", received),
+		tc("qdisc", "replace", "dev", h.ifb, "root", "netem", "limit", "10000", "loss", received),
 		tc("qdisc", "add", "dev", h.link, "handle", "ffff:", "ingress"),
 		// RoCE alone: ARP and envelopes are not what is tested.
 		tc("filter", "add", "dev", h.link, "parent", "ffff:", "protocol", "ip", "prio", "1", "u32",
 			"match", "ip", "protocol", "17", "0xff", "match", "ip", "dport", "4791", "0xffff",
-			"action", "mirred", "egress", "redirect", "dev", ifb),
+			"action", "mirred", "egress", "redirect", "dev", h.ifb),
 	)
 }
 
-func (h *host) ifb() string { return "ifb" + h.link }
+// detour makes h's ifb interface. It stays, because making one takes long.
+func (h *host) detour() error {
+	if h.ifb != "" {
+		return nil
+	}
+	link := &netlink.Ifb{LinkAttrs: netlink.NewLinkAttrs()}
+	link.Name = "ifb" + h.link
+	if err := netlink.LinkAdd(link); err != nil {
+		return fmt.Errorf("interface %s of type ifb (is the module ifb loaded?): %w", link.Name, err)
+	}
+	h.ifb = link.Name
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set %s up: %w", h.ifb, err)
+	}
+	return nil
+}
 
 // heal ends it.
 func (h *host) heal() error {
-	err := errors.Join(h.queue("pfifo", "limit", "10000"), tc("qdisc", "del", "dev", h.link, "ingress"))
-	if out, e := exec.Command("ip", "link", "del", h.ifb()).CombinedOutput(); e != nil {
-		err = errors.Join(err, fmt.Errorf("ip link del %s: %w: %s", h.ifb(), e, out))
-	}
-	return err
+	return errors.Join(h.queue("pfifo", "limit", "10000"), tc("qdisc", "del", "dev", h.link, "ingress"))
 }

@@ -96,13 +96,17 @@ func (b *batch) receive(r *member) error {
 }
 
 // post hands the messages to the source's queue pair.
-func (b *batch) post() error {
+func (b *batch) post() error { return b.postWith(func(int, *endpoint.SendWR) {}) }
+
+// postWith lets change alter a request before it is posted.
+func (b *batch) postWith(change func(i int, wr *endpoint.SendWR)) error {
 	src := b.g.source()
 	for i, m := range b.messages {
 		wr := endpoint.SendWR{ID: uint64(i), Op: m.op, Imm: immediate(i), RemoteAddr: windowBase + uint64(b.at[i]), RKey: b.g.rkey}
 		if m.size > 0 {
 			wr.Local = endpoint.Segment{MR: src.mr, Offset: b.at[i], Len: m.size}
 		}
+		change(i, &wr)
 		if _, err := src.qp.PostSend(wr); err != nil {
 			return fmt.Errorf("post message %d, %s: %w", i, m, err)
 		}
