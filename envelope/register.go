@@ -23,6 +23,7 @@ type GroupBody struct {
 	Lease        time.Duration
 	Window       mcast.Window // zero for none
 	Base         uint64       // Registration.Base, 0 for none
+	TargetKey    uint32       // Registration.TargetKey, 0 for none
 
 	// The details of the policy. See Registration.
 	Quorum                       int // 0..65535
@@ -60,7 +61,9 @@ const (
 	groupWindow   = 0x01 // a window follows
 	groupUpdate   = 0x02 // the base epoch follows
 	groupPolicy   = 0x04 // details of the policy follow
+	groupTarget   = 0x08 // the target key follows
 	baseLen       = 8
+	targetKeyLen  = 4
 	policyLen     = 15
 )
 
@@ -78,6 +81,9 @@ func (g *GroupBody) size() int {
 	}
 	if g.hasDetails() {
 		n += policyLen
+	}
+	if g.TargetKey != 0 {
+		n += targetKeyLen
 	}
 	return n
 }
@@ -103,6 +109,9 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 	if g.hasDetails() {
 		flags |= groupPolicy
 	}
+	if g.TargetKey != 0 {
+		flags |= groupTarget
+	}
 	be := binary.BigEndian
 	b = append(b, flags, byte(g.Policy))
 	b = append24(b, uint32(g.QPN))
@@ -122,12 +131,15 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 		b = be.AppendUint64(b, uint64(g.LagTime))
 		b = append(b, g.SenderTimeout, g.SenderRetries)
 	}
+	if flags&groupTarget != 0 {
+		b = be.AppendUint32(b, g.TargetKey)
+	}
 	return appendSection(b, g.Members, v6)
 }
 
 func parseGroup(r *reader, v6 bool) GroupBody {
 	flags := r.u8()
-	if flags&^(groupWindow|groupUpdate|groupPolicy) != 0 {
+	if flags&^(groupWindow|groupUpdate|groupPolicy|groupTarget) != 0 {
 		r.fail("group flags")
 	}
 	g := GroupBody{
@@ -151,6 +163,11 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 			r.fail("policy details of zeros")
 		}
 	}
+	if flags&groupTarget != 0 {
+		if g.TargetKey = r.u32(); g.TargetKey == 0 && !r.short {
+			r.fail("target key of zero")
+		}
+	}
 	g.Members = parseSection(r, v6)
 	return g
 }
@@ -158,7 +175,7 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 // sameGroup reports that a and b are segments of one registration.
 func sameGroup(a, b *GroupBody) bool {
 	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.Policy == b.Policy && a.TotalMembers == b.TotalMembers &&
-		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && samePolicy(a, b)
+		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && a.TargetKey == b.TargetKey && samePolicy(a, b)
 }
 
 // samePolicy compares all that belongs to the policy.
@@ -171,7 +188,7 @@ func samePolicy(a, b *GroupBody) bool {
 func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	return GroupBody{
 		QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, TotalMembers: len(r.Members),
-		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Base: r.Base, Quorum: r.Quorum,
+		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Base: r.Base, TargetKey: r.TargetKey, Quorum: r.Quorum,
 		LagPSNs: r.LagPSNs, LagTime: r.LagTime, SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries, Members: ms,
 	}
 }
@@ -182,7 +199,7 @@ func (g *GroupBody) registration(h *Header) Registration {
 	return Registration{
 		Group: h.Group, Epoch: h.Epoch, QPN: g.QPN, PMTU: g.PMTU, Policy: g.Policy, Quorum: g.Quorum,
 		DeadAfter: g.DeadAfter, LagPSNs: g.LagPSNs, LagTime: g.LagTime, SenderTimeout: g.SenderTimeout, SenderRetries: g.SenderRetries,
-		Lease: g.Lease, Window: g.Window, Base: g.Base, Master: h.ReplyTo,
+		Lease: g.Lease, Window: g.Window, Base: g.Base, TargetKey: g.TargetKey, Master: h.ReplyTo,
 	}
 }
 

@@ -42,7 +42,7 @@ func changed(a, b *Registration) Parameter {
 		return ParameterQPN
 	case a.PMTU != b.PMTU:
 		return ParameterPMTU
-	case a.Window != b.Window:
+	case a.Window != b.Window || a.TargetKey != b.TargetKey:
 		return ParameterWindow
 	case !samePolicy(&x, &y):
 		return ParameterPolicy

@@ -64,11 +64,14 @@ type Registration struct {
 	SenderTimeout, SenderRetries uint8
 	// Base, if not 0, makes this an update: the group of that epoch goes on, with
 	// these members (R35). All else must be as it was.
-	Base    uint64
-	Lease   time.Duration  // asked for by the master, then as granted; 0: the switch's default, and for a local group none
-	Window  mcast.Window   // what a source's WRITEs address; zero for none
-	Members []MemberRecord // two or more
-	Master  netip.AddrPort // where answers, events and confirmations go; zero for a local group
+	Base   uint64
+	Lease  time.Duration // asked for by the master, then as granted; 0: the switch's default, and for a local group none
+	Window mcast.Window  // what a source's WRITEs address; zero for none
+	// TargetKey, if not 0, is the R_Key of update messages, which say where the
+	// next WRITEs with this key go (R41, AppendTargets). Not with Quorum.
+	TargetKey uint32
+	Members   []MemberRecord // two or more
+	Master    netip.AddrPort // where answers, events and confirmations go; zero for a local group
 }
 
 // String describes r without any R_Key.
@@ -205,6 +208,7 @@ func (r *Registration) validatePolicy() *Problem {
 		return &Problem{Reason: Malformed}
 	case r.Policy == mcast.Quorum && (r.Quorum < 1 || r.Quorum > n),
 		r.Policy != mcast.Quorum && r.Quorum != 0,
+		r.Policy == mcast.Quorum && r.TargetKey != 0,
 		r.Policy == mcast.Strict && (r.LagPSNs > 0 || r.LagTime > 0),
 		r.LagPSNs > 1<<22:
 		return &Problem{Reason: BadPolicy, Value: uint64(n)}
@@ -224,7 +228,7 @@ func (r *Registration) validatePolicy() *Problem {
 
 func (r *Registration) validateWindows() *Problem {
 	none := mcast.Window{}
-	if r.Window != none && !sound(r.Window) {
+	if r.Window != none && (!sound(r.Window) || r.TargetKey != 0 && r.Window.RKey == r.TargetKey) {
 		return &Problem{Reason: BadWindow}
 	}
 	lacking := 0

@@ -122,11 +122,17 @@ func TestPolicies(t *testing.T) {
 		{"quorum without the policy", func(r *Registration) { r.Policy, r.Quorum = mcast.Evict, 2 }, BadPolicy},
 		{"lag limits", func(r *Registration) { r.Policy, r.LagPSNs, r.LagTime = mcast.Evict, 100, time.Second }, NoReason},
 		{"lag limit under strict", func(r *Registration) { r.LagPSNs = 100 }, BadPolicy},
-		{"lag limit beyond PSNs", func(r *Registration) { r.Policy, r.LagPSNs = mcast.Evict, 1<<22 + 1 }, BadPolicy},
+		{"lag limit beyond PSNs", func(r *Registration) { r.Policy, r.LagPSNs = mcast.Evict, 1<<22+1 }, BadPolicy},
 		{"unknown policy", func(r *Registration) { r.Policy = mcast.Quorum + 1 }, Malformed},
-		{"100 ms for 67 ms * 7", func(r *Registration) { r.Policy, r.DeadAfter, r.SenderTimeout, r.SenderRetries = mcast.Evict, 100*ms, 14, 7 }, NoReason},
-		{"not above the timeout", func(r *Registration) { r.Policy, r.DeadAfter, r.SenderTimeout, r.SenderRetries = mcast.Evict, 67*ms, 14, 7 }, BadDeadAfter},
-		{"not below the last retry", func(r *Registration) { r.Policy, r.DeadAfter, r.SenderTimeout, r.SenderRetries = mcast.Evict, 470*ms, 14, 7 }, BadDeadAfter},
+		{"100 ms for 67 ms * 7", func(r *Registration) {
+			r.Policy, r.DeadAfter, r.SenderTimeout, r.SenderRetries = mcast.Evict, 100*ms, 14, 7
+		}, NoReason},
+		{"not above the timeout", func(r *Registration) {
+			r.Policy, r.DeadAfter, r.SenderTimeout, r.SenderRetries = mcast.Evict, 67*ms, 14, 7
+		}, BadDeadAfter},
+		{"not below the last retry", func(r *Registration) {
+			r.Policy, r.DeadAfter, r.SenderTimeout, r.SenderRetries = mcast.Evict, 470*ms, 14, 7
+		}, BadDeadAfter},
 		{"undeclared", func(r *Registration) { r.Policy, r.DeadAfter = mcast.Evict, time.Hour }, NoReason},
 		{"timeout without retries", func(r *Registration) { r.SenderTimeout = 14 }, Malformed},
 		{"retries beyond 7", func(r *Registration) { r.SenderTimeout, r.SenderRetries = 14, 8 }, Malformed},

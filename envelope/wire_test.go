@@ -51,6 +51,8 @@ func examples() map[string]Message {
 	quorumBody.SenderTimeout, quorumBody.SenderRetries = 14, 7
 	updateBody := winBody
 	updateBody.Base = 0x0102030405060707
+	targetBody := body(recs)
+	targetBody.TargetKey = 0x7A76E700
 	seg := head(g4)
 	seg.Seq, seg.Total = 1, 3
 	relay := head(g4)
@@ -62,6 +64,7 @@ func examples() map[string]Message {
 		"Register-windows":   {head(g4), &Register{winBody}},
 		"Register-policy":    {head(g4), &Register{quorumBody}},
 		"Register-update":    {head(g4), &Register{updateBody}},
+		"Register-target":    {head(g4), &Register{targetBody}},
 		"Register-v6":        {head(g6), &Register{body(six)}},
 		"Register-relay":     {relay, &Register{body(recs)}},
 		"Leave":              {head(g4), &Leave{key}},
