@@ -11,7 +11,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help libgleam install-libgleam build demo check test static generate generate-check fuzz mutants bench clean
+.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,10 @@ test: ## everything the project promises (root for the privileged tests)
 	@scripts/as-root true
 	@$(MAKE) --no-print-directory static generate-check build
 	@scripts/test all
+	@test/rxe/run.sh
+
+test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (ARGS='--long'; --here on a machine that has rxe)
+	@test/rxe/run.sh $(ARGS)
 
 static:
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
