@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"reflect"
 	"testing"
@@ -67,6 +68,31 @@ func TestC9_BadICRCChangesNothing(t *testing.T) {
 			t.Errorf("%s: changed the group: %v, want %v", c.name, changed, c.changes)
 		}
 	}
+}
+
+// Receivers send CNPs from UDP source port 0, or any other.
+func TestC66_CNPFromPort0(t *testing.T) {
+	b := newBench(t, 3)
+	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: 0}, nil))
+	b.unstage()
+	d := b.take(1, &rocev2.Packet{Op: rocev2.CNP, BECN: true}, cnpPayload[:])
+	var f rocev2.Frame
+	frame := b.w.umem.Data(d.Addr, d.Len)
+	if r := rocev2.Decode(frame, &f); r != rocev2.OK {
+		t.Fatal(r)
+	}
+	f.UDP().SetSrcPort(0)
+	binary.LittleEndian.PutUint32(frame[len(frame)-rocev2.ICRCLen:], f.ComputeICRC())
+	b.w.input(1, d)
+	p := b.w.ports[0]
+	if len(p.tx) != 1 {
+		t.Fatalf("%d frames to the source; drops %v", len(p.tx), b.w.count.drops())
+	}
+	if r := rocev2.Decode(b.w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || f.Op != rocev2.CNP ||
+		!f.VerifyICRC() || f.Src() != b.group || f.Dst() != b.hosts[0].IPv4 || f.BTH().DestQP() != 0x100 || !f.BTH().BECN() {
+		t.Errorf("%v: not the source's CNP: %x", r, b.w.umem.Data(p.tx[0].Addr, p.tx[0].Len))
+	}
+	b.unstage()
 }
 
 // A leg keeps what turns one source's headers into its own; another source's

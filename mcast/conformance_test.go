@@ -34,6 +34,8 @@ func TestC35_NakAfterRetransmission(t *testing.T)      { runTranscript(t) }
 func TestC36_PendingNakObsolete(t *testing.T)          { runTranscript(t) }
 func TestC37_LaterNak(t *testing.T)                    { runTranscript(t) }
 func TestC38_StaleNak(t *testing.T)                    { runTranscript(t) }
+func TestC39_LostNak(t *testing.T)                     { runTranscript(t) }
+func TestC40_LostRetransmission(t *testing.T)          { runTranscript(t) }
 func TestC41_NakAtTheWrap(t *testing.T)                { runTranscript(t) }
 func TestC42_LongestWait(t *testing.T)                 { runTranscript(t) }
 func TestC43_RxeRnrThenSequence(t *testing.T)          { runTranscript(t) }

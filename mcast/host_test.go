@@ -40,7 +40,7 @@ func (h *host) transmit(i int) {
 		p.Payload = 256
 	}
 	n.frames = append(n.frames, h.id<<20|i)
-	n.carry(len(n.hosts)+h.id, false, func() { n.input(p) })
+	n.carry(h.up(), false, func() { n.input(h.node, p) })
 }
 
 // answered is the requester's side of an acknowledgement.
@@ -92,19 +92,22 @@ func (h *host) completed(to int) {
 				have++
 			}
 		}
-		if have < to {
-			h.n.t.Fatalf("I2: host %d was told %d packets are done, host %d has %d", h.id, to, r.id, have)
+		if r.in && have+r.missed[h.id] < to {
+			h.n.t.Fatalf("I2: host %d was told %d packets are done, host %d has %d and joined after %d", h.id, to, r.id, have, r.missed[h.id])
 		}
 	}
 	h.una, h.restarted = to, false
 	h.next = max(h.next, to)
 	h.arm()
+	if h.una == len(h.ops) && h.then != nil {
+		h.then()
+	}
 }
 
 // The responder.
 
 func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
-	if h.n.mute == h.id && len(h.got) >= h.muteAt {
+	if h.gone || h.n.mute == h.id && len(h.got) >= h.muteAt {
 		return
 	}
 	expected := h.rq.Add(int32(len(h.got)))
@@ -154,11 +157,11 @@ func (h *host) reply(count int, syn rocev2.Syndrome) {
 		psn = psn.Prev()
 	}
 	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}
-	h.n.carry(len(h.n.hosts)+h.id, true, func() {
+	h.n.carry(h.up(), true, func() {
 		h.n.naive.feedback(h.id, count)
 		if syn.Kind() != rocev2.KindACK && count == h.n.naive.prefix(h.id) {
 			h.n.naive.nak[h.id] = count
 		}
-		h.n.input(p)
+		h.n.input(h.node, p)
 	})
 }

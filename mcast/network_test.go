@@ -12,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A model of a flat network around one Switch: go-back-N hosts as roce.md 3
-// describes them, links that lose, duplicate and (feedback only) reorder.
+// A model of a network around one Switch, or around a tree of them: go-back-N
+// hosts as roce.md 3 describes them, links that lose, duplicate and (feedback
+// only) reorder, and members that join and leave.
 
 type event struct {
 	at  time.Duration
@@ -39,6 +40,7 @@ func (e *events) Pop() any {
 // host is one member: a requester, used when it is its turn, and a responder.
 type host struct {
 	n      *network
+	node   *node
 	id     int
 	strict bool // qib-like; else rdma_rxe-like
 	ip     netip.Addr
@@ -56,26 +58,33 @@ type host struct {
 	rq      rocev2.PSN
 	got     []int
 	nakSent bool
-	muteAt  int  // falls silent after so many packets, if it is the mute one
-	gone    bool // evicted
+	muteAt  int         // falls silent after so many packets, if it is the mute one
+	gone    bool        // evicted, or left
+	in      bool        // has been admitted, if it joined
+	missed  map[int]int // packets of a source from before it was, by host
 	rnrLeft int
+	then    func() // after the last of ops is done
 }
 
+// up and down are h's links.
+func (h *host) up() int   { return 2*h.id + 1 }
+func (h *host) down() int { return 2 * h.id }
+
 type network struct {
-	t      *rapid.T
-	sw     *Switch
-	out    Output
-	rng    func(n int) int
-	loss   int // in 1000
-	mute   int // a host that falls silent, or -1
-	now    time.Duration
-	q      events
-	seq    int
-	hosts  []*host
-	frames []int // what a frame handle stands for: source<<20|index
-	link   []time.Duration
-	naive  *naive
-	passed map[rocev2.PSN]severity // upstream NAKs since the PSN passed
+	t        *rapid.T
+	nodes    []*node
+	rng      func(n int) int
+	loss     int // in 1000
+	mute     int // a host that falls silent, or -1
+	now      time.Duration
+	q        events
+	seq      int
+	hosts    []*host
+	frames   []int // what a frame handle stands for: source<<20|index
+	link     []time.Duration
+	naive    *naive
+	firstPSN rocev2.PSN              // of every queue; 0: any
+	passed   map[rocev2.PSN]severity // upstream NAKs since the PSN passed
 }
 
 const (
@@ -111,47 +120,64 @@ func (n *network) carry(link int, jitter bool, f func()) {
 }
 
 // input is the driver's part of the contract: verify only when asked.
-func (n *network) input(p Packet) {
-	n.sw.Input(n.now, &p, &n.out)
-	if n.out.NeedVerify {
-		if p.Verified || len(n.out.Copies)+len(n.out.Feedback)+len(n.out.Events) > 0 {
+func (n *network) input(d *node, p Packet) {
+	d.sw.Input(n.now, &p, &d.out)
+	if d.out.NeedVerify {
+		if p.Verified || len(d.out.Copies)+len(d.out.Feedback)+len(d.out.Events) > 0 {
 			n.t.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
 		}
 		p.Verified = true
-		n.sw.Input(n.now, &p, &n.out)
+		d.sw.Input(n.now, &p, &d.out)
 	}
-	n.output(&p)
+	n.output(d, &p)
 }
 
-// output does what the switch says; p is nil after Advance.
-func (n *network) output(p *Packet) {
-	checkInvariants(n.t, n.sw.groups[0])
-	for _, e := range n.out.Events {
+// output does what the switch says; p is nil after Advance and Apply.
+func (n *network) output(d *node, p *Packet) {
+	checkInvariants(n.t, d.sw.groups[0])
+	for _, e := range d.out.Events {
 		switch {
 		case e.Kind == SourceChanged:
-			n.naive.epoch(int(e.Member))
-			clear(n.passed)
+			if d.flat() {
+				n.naive.epoch(int(e.Member))
+				clear(n.passed)
+			}
+			d.admitAll(int(e.Member), int(e.PSN.Sub(n.hosts[e.Member].sq)))
 		case e.Kind == MemberEvicted && n.mute >= 0 && e.Syndrome == 0:
 			n.hosts[e.Member].gone = true
 		default:
 			n.t.Fatalf("unexpected event %+v", e)
 		}
 	}
-	if p != nil && p.Op != rocev2.Acknowledge && len(n.out.Copies) > 0 {
+	if p != nil && p.Op != rocev2.Acknowledge && len(d.out.Copies) > 0 {
 		delete(n.passed, p.PSN)
 	}
-	for _, c := range n.out.Copies {
-		h := n.hosts[c.Leg]
-		if i := n.naive.nak[c.Leg]; i >= 0 && c.PSN == h.rq.Add(int32(i)) {
-			n.naive.nak[c.Leg] = -1
+	for _, c := range d.out.Copies {
+		end, f := &d.legs[c.Leg], n.frames[c.Frame]
+		d.sent[f>>20] = max(d.sent[f>>20], f&0xFFFFF+1)
+		h := end.host
+		if h == nil {
+			d.relay(end, *p, c)
+			continue
 		}
-		f := n.frames[c.Frame]
-		n.carry(int(c.Leg), false, func() { h.receive(c.PSN, f, p.AckReq) })
+		if !h.in {
+			h.admitted(f>>20, f&0xFFFFF)
+		}
+		if i := n.naive.nak[h.id]; i >= 0 && c.PSN == h.rq.Add(int32(i)) {
+			n.naive.nak[h.id] = -1
+		}
+		n.carry(h.down(), false, func() { h.receive(c.PSN, f, p.AckReq) })
 	}
-	for _, f := range n.out.Feedback {
-		n.check(f)
+	for _, f := range d.out.Feedback {
 		h := n.hosts[f.To]
-		n.carry(int(f.To), false, func() { h.answered(f.PSN, f.Syndrome) })
+		if h.node != d {
+			d.answer(f)
+			continue
+		}
+		if d.flat() {
+			n.check(f)
+		}
+		n.carry(h.down(), false, func() { h.answered(f.PSN, f.Syndrome) })
 	}
 }
 
@@ -197,7 +223,7 @@ type naive struct {
 	n    *network
 	src  int
 	base []int          // len(got) of a receiver when the epoch began
-	from int            // index of the source's first packet of the epoch
+	from []int          // index of the source's packet at that position
 	next []int          // packets of a source that all have, by host, when its epoch ended
 	has  []map[int]bool // positions in its receive queue, by host
 	nak  []int          // position it last asked for and was not sent since, or -1
@@ -207,9 +233,9 @@ func (a *naive) epoch(src int) {
 	if a.src >= 0 {
 		a.next[a.src] = a.acked()
 	}
-	a.src, a.from = src, a.next[src]
+	a.src = src
 	for i := range a.base {
-		a.base[i] = a.prefix(i)
+		a.base[i], a.from[i] = a.prefix(i), a.next[src]
 	}
 }
 
@@ -228,18 +254,21 @@ func (a *naive) prefix(i int) int {
 func (a *naive) acked() int {
 	m := -1
 	for i := range a.n.hosts {
-		if k := a.from + a.prefix(i) - a.base[i]; i != a.src && !a.n.hosts[i].gone && (m < 0 || k < m) {
+		if k := a.from[i] + a.prefix(i) - a.base[i]; a.counts(i) && (m < 0 || k < m) {
 			m = k
 		}
 	}
 	return m
 }
 
+// counts says whether the source waits for host i.
+func (a *naive) counts(i int) bool { h := a.n.hosts[i]; return i != a.src && h.in && !h.gone }
+
 // wanted says whether a receiver that holds the rest back asks for the next PSN.
 func (a *naive) wanted() bool {
 	m := a.acked()
 	for i := range a.n.hosts {
-		if p := a.prefix(i); i != a.src && !a.n.hosts[i].gone && a.from+p-a.base[i] == m && a.nak[i] == p {
+		if p := a.prefix(i); a.counts(i) && a.from[i]+p-a.base[i] == m && a.nak[i] == p {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"container/heap"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -22,56 +23,87 @@ func TestPropertyLossyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { newNetwork(t).run() })
 }
 
-func drawPSN(t *rapid.T, name string) rocev2.PSN {
-	return rocev2.PSN(rapid.OneOf(
-		rapid.Uint32Range(0, rocev2.PSNMask),
-		rapid.Uint32Range(0xFFFFD0, 0xFFFFFF),
-		rapid.Uint32Range(0x7FFFD0, 0x800000),
-		rapid.Just(uint32(0)),
-	).Draw(t, name))
+// psn returns a first PSN; most are about to wrap, or to cross the middle.
+func (n *network) psn() rocev2.PSN {
+	if n.firstPSN != 0 {
+		return n.firstPSN
+	}
+	switch n.rng(4) {
+	case 0:
+		return rocev2.PSN(n.rng(rocev2.PSNMask + 1))
+	case 1:
+		return rocev2.PSN(0xFFFFD0 + n.rng(0x30))
+	case 2:
+		return rocev2.PSN(0x7FFFD0 + n.rng(0x31))
+	}
+	return 0
+}
+
+// random is splitmix64: one draw for the whole run keeps rapid fast.
+func random(seed uint64) func(m int) int {
+	return func(m int) int {
+		seed += 0x9E3779B97F4A7C15
+		z := seed
+		z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+		z = (z ^ z>>27) * 0x94D049BB133111EB
+		return int((z ^ z>>31) % uint64(m))
+	}
 }
 
 func newNetwork(t *rapid.T) *network {
 	seed := rapid.Uint64().Draw(t, "seed")
 	n := &network{
-		t: t, sw: New(Limits{}), passed: map[rocev2.PSN]severity{},
+		t: t, passed: map[rocev2.PSN]severity{},
 		loss: rapid.SampledFrom([]int{0, 3, 30, 100, 150}).Draw(t, "loss"),
-		rng: func(m int) int { // splitmix64: one draw for the whole run keeps rapid fast
-			seed += 0x9E3779B97F4A7C15
-			z := seed
-			z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-			z = (z ^ z>>27) * 0x94D049BB133111EB
-			return int((z ^ z>>31) % uint64(m))
-		},
+		rng:  random(seed),
 	}
 	members := rapid.IntRange(4, 9).Draw(t, "members")
 	sources := rapid.IntRange(1, 3).Draw(t, "sources")
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256}
 	n.mute = -1
 	if rapid.Bool().Draw(t, "mute") {
 		n.mute = members - 1 // never a source
-		spec.Policy, spec.DeadAfter = Evict, 8*timeout
 	}
-	n.naive = &naive{n: n, src: -1, base: make([]int, members), next: make([]int, members)}
-	n.link = make([]time.Duration, 2*members)
+	n.build(members, sources, 0)
+	return n
+}
+
+// build makes the hosts and switches: one, or one with so many children.
+func (n *network) build(members, sources, children int) {
+	n.naive = &naive{n: n, src: -1}
+	n.nodes = []*node{{n: n}}
+	for range children {
+		n.nodes = append(n.nodes, &node{n: n, up: n.nodes[0]})
+	}
 	for i := range members {
-		h := &host{n: n, id: i, ip: ipOf(nameOf(MemberID(i))), strict: rapid.Bool().Draw(t, "strict"),
-			sq: drawPSN(t, "sq"), rq: drawPSN(t, "rq"), rnrLeft: n.rng(3), win: 1 + n.rng(maxWin), muteAt: n.rng(100)}
+		d := n.nodes[0]
+		if children > 0 {
+			d = n.nodes[1+i%children]
+		}
+		h := n.newHost(d)
+		h.in, h.rnrLeft = true, n.rng(3)
+		h.muteAt = n.rng(100)
 		if i < sources {
 			for m := 1 + n.rng(40); m > 0; m-- {
 				h.ops = append(h.ops, message(1+n.rng(5))...)
 			}
 		}
-		n.hosts = append(n.hosts, h)
-		n.naive.has = append(n.naive.has, map[int]bool{})
-		n.naive.nak = append(n.naive.nak, -1)
-		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + i), SQPSN: h.sq, RQPSN: h.rq, Leg: LegID(i)})
 	}
-	if err := n.sw.Apply(0, PutGroup{spec}, &n.out); err != nil {
-		t.Fatal(err)
+	for _, d := range n.nodes {
+		d.put()
 	}
-	return n
+}
+
+// newHost adds a host to a switch; the group does not know it yet.
+func (n *network) newHost(d *node) *host {
+	i := len(n.hosts)
+	h := &host{n: n, node: d, id: i, ip: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), strict: n.rng(2) == 0,
+		sq: n.psn(), rq: n.psn(), win: 1 + n.rng(maxWin), missed: map[int]int{}}
+	n.hosts = append(n.hosts, h)
+	n.link = append(n.link, 0, 0)
+	a := n.naive
+	a.base, a.from, a.next, a.nak = append(a.base, 0), append(a.from, 0), append(a.next, 0), append(a.nak, -1)
+	a.has = append(a.has, map[int]bool{})
+	return h
 }
 
 func message(packets int) []rocev2.Opcode {
@@ -91,31 +123,32 @@ func (n *network) run() {
 			n.after(time.Duration(n.rng(2000))*time.Microsecond, h.start)
 		}
 	}
+	n.finish()
+}
+
+// finish runs what has been started to its end, and looks at what came of it.
+func (n *network) finish() {
 	for steps := 0; n.q.Len() > 0; steps++ {
-		if steps > 400_000 {
+		if steps > 4_000_000 {
 			n.t.Fatalf("not finished after %d events at %v", steps, n.now)
 		}
 		e := heap.Pop(&n.q).(event)
-		for {
-			at, ok := n.sw.NextDeadline()
-			if !ok || at > e.at {
-				break
-			}
-			n.now = max(n.now, at)
-			n.sw.Advance(n.now, &n.out)
-			n.output(nil)
+		for n.advance(e.at) {
 		}
 		n.now = e.at
 		e.do()
 	}
 	for _, h := range n.hosts {
-		if h.gone {
+		if h.gone || !h.in {
 			continue
 		}
 		if h.una != len(h.ops) {
 			n.t.Fatalf("host %d: %d of %d packets done", h.id, h.una, len(h.ops))
 		}
 		next := make([]int, len(n.hosts))
+		for src, i := range h.missed {
+			next[src] = i
+		}
 		for _, f := range h.got {
 			src, i := f>>20, f&0xFFFFF
 			if src == h.id || i != next[src] {

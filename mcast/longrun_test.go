@@ -1,0 +1,75 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"pgregory.net/rapid"
+)
+
+// Long random runs. In ordinary test runs they are short; make soak repeats
+// them thousands of times (-rapid.checks).
+
+// drawNetwork is an empty network of so much loss, in 1000.
+func drawNetwork(t *rapid.T, loss ...int) *network {
+	n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1}
+	n.loss = rapid.SampledFrom(loss).Draw(t, "loss")
+	n.rng = random(rapid.Uint64().Draw(t, "seed"))
+	return n
+}
+
+// churn lets members join and leave at random times.
+func (n *network) churn(joins, leaves int, within time.Duration) {
+	at := func() time.Duration { return time.Duration(n.rng(int(within))) }
+	for range joins {
+		n.after(at(), n.join)
+	}
+	for range leaves {
+		n.after(at(), func() {
+			if h := n.hosts[n.rng(len(n.hosts))]; len(h.ops) == 0 {
+				n.leave(h)
+			}
+		})
+	}
+}
+
+// TestPropertyChangingGroup is TestPropertyLossyNetwork with up to 64 members,
+// of which some join and some leave while data flows. Every packet to the
+// source is compared with what the aggregator that keeps sets would send.
+func TestPropertyChangingGroup(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t, 0, 3, 30, 100, 150)
+		members := rapid.SampledFrom([]int{4, 5, 6, 7, 8, 12, 64}).Draw(t, "members")
+		if rapid.Bool().Draw(t, "mute") {
+			n.mute = members - 1
+		}
+		n.build(members, rapid.IntRange(1, 3).Draw(t, "sources"), 0)
+		n.churn(n.rng(6), n.rng(6), 20*time.Millisecond)
+		n.run()
+	})
+}
+
+// TestC72_TreeSoak: two levels of switches, loss up to 15 % on every hop and
+// in both directions, both personalities, all queues beginning at FFFFF0, up to
+// three sources one after the other, members that join and leave. Whenever the
+// source is told that a packet is done, every live receiver has it; and
+// everything ends.
+func TestC72_TreeSoak(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t, 10, 50, 150)
+		n.firstPSN = 0xFFFFF0
+		children := rapid.IntRange(2, 4).Draw(t, "children")
+		sources := rapid.IntRange(1, 3).Draw(t, "sources")
+		n.build(children*rapid.IntRange(2, 4).Draw(t, "members of each"), sources, children)
+		n.churn(n.rng(4), n.rng(4), 20*time.Millisecond)
+		for i, h := range n.hosts[:sources-1] {
+			h.then = n.hosts[i+1].start
+		}
+		n.after(time.Duration(n.rng(2000))*time.Microsecond, n.hosts[0].start)
+		n.finish()
+	})
+}

@@ -1,0 +1,195 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// node is one switch of the network: the only one, or one of a tree of two
+// levels, in which the hosts are behind the leaves.
+type node struct {
+	n    *network
+	sw   *Switch
+	out  Output
+	up   *node // nil for the root
+	legs []legEnd
+	sent map[int]int // packets of a source that went out so far, by host
+}
+
+// legEnd is where a leg leads: to a host or to another switch.
+type legEnd struct {
+	host *host
+	node *node
+	link int
+}
+
+// rootNeighbor is how the leaves call the root. It calls them by their index.
+const rootNeighbor Neighbor = 1000
+
+func (d *node) flat() bool { return len(d.n.nodes) == 1 }
+
+func (d *node) index() int {
+	for i, x := range d.n.nodes {
+		if x == d {
+			return i
+		}
+	}
+	panic("not a node of the network")
+}
+
+// neighbor is how peer calls d.
+func (d *node) neighbor() Neighbor {
+	if d.up == nil {
+		return rootNeighbor
+	}
+	return Neighbor(d.index())
+}
+
+// toward returns the leg that leads to h.
+func (d *node) toward(h *host) LegID {
+	for i := range d.legs {
+		e := &d.legs[i]
+		if e.host == h || e.node != nil && h.node != d && (e.node == h.node || e.node.up == nil) {
+			return LegID(i)
+		}
+	}
+	return LegID(len(d.legs))
+}
+
+// put registers the group at d, with the hosts that there are.
+func (d *node) put() {
+	n := d.n
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256}
+	if n.mute >= 0 {
+		spec.Policy, spec.DeadAfter = Evict, 8*timeout
+	}
+	d.sw, d.sent, d.legs = New(Limits{}), map[int]int{}, nil
+	for _, h := range n.hosts {
+		m := h.spec()
+		m.Leg = d.toward(h)
+		if int(m.Leg) == len(d.legs) {
+			spec.Legs = append(spec.Legs, d.grow(h))
+		}
+		spec.Members = append(spec.Members, m)
+	}
+	if err := d.sw.Apply(0, PutGroup{spec}, &d.out); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (h *host) spec() MemberSpec {
+	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq}
+}
+
+// grow adds the leg toward h.
+func (d *node) grow(h *host) LegSpec {
+	if h.node == d {
+		d.legs = append(d.legs, legEnd{host: h})
+		return LegSpec{}
+	}
+	peer := h.node
+	if d.up != nil {
+		peer = d.up
+	}
+	d.legs = append(d.legs, legEnd{node: peer, link: len(d.n.link)})
+	d.n.link = append(d.n.link, 0)
+	return LegSpec{Kind: Forwarded, Neighbor: peer.neighbor()}
+}
+
+// relay carries a copy to the next switch.
+func (d *node) relay(end *legEnd, p Packet, c Copy) {
+	p.PSN, p.Neighbor, p.Verified = c.PSN, d.neighbor(), false
+	peer := end.node
+	d.n.carry(end.link, false, func() { d.n.input(peer, p) })
+}
+
+// answer carries feedback to the next switch on the way to the source. It
+// keeps the source's numbering, and so names the source.
+func (d *node) answer(f Feedback) {
+	h := d.n.hosts[f.To]
+	end := &d.legs[d.toward(h)]
+	p := Packet{Group: groupIP, Src: h.ip, Neighbor: d.neighbor(), DestQP: groupQPN,
+		Op: f.Op, PSN: f.PSN, Syndrome: f.Syndrome, MSN: f.MSN, BECN: f.BECN}
+	peer := end.node
+	d.n.carry(end.link, true, func() { d.n.input(peer, p) })
+}
+
+// admitAll lets all who wait begin with a new source, at its packet i.
+func (d *node) admitAll(src, i int) {
+	for _, h := range d.n.hosts {
+		if h.node == d && !h.in && int(d.toward(h)) < len(d.legs) {
+			h.admitted(src, i)
+		}
+	}
+}
+
+// admitted makes h a receiver, from packet i of src on.
+func (h *host) admitted(src, i int) {
+	h.in = true
+	for s, k := range h.node.sent {
+		h.missed[s] = k
+	}
+	h.missed[src] = i
+	h.n.naive.from[h.id] = i
+}
+
+// advance fires the first deadline that comes by time by, if there is one.
+func (n *network) advance(by time.Duration) bool {
+	for _, d := range n.nodes {
+		if at, ok := d.sw.NextDeadline(); ok && at <= by {
+			n.now = max(n.now, at)
+			d.sw.Advance(n.now, &d.out)
+			n.output(d, nil)
+			return true
+		}
+	}
+	return false
+}
+
+// join brings a new receiver into the group while data flows.
+func (n *network) join() {
+	d := n.nodes[0]
+	if k := len(n.nodes) - 1; k > 0 {
+		d = n.nodes[1+n.rng(k)]
+	}
+	h := n.newHost(d)
+	for _, d := range n.nodes {
+		op := AddMember{Member: h.spec()}
+		op.Member.Leg = d.toward(h)
+		if int(op.Member.Leg) == len(d.legs) {
+			op.Leg = d.grow(h)
+		}
+		n.apply(d, op)
+	}
+}
+
+// leave takes a receiver out, unless it is the last of its switch that answers.
+func (n *network) leave(h *host) {
+	others := 0
+	for _, o := range n.hosts {
+		if o.node == h.node && o != h && !o.gone && len(o.ops) == 0 && o.in && o.id != n.mute {
+			others++
+		}
+	}
+	if h.gone || others == 0 || h.id == n.mute {
+		return
+	}
+	h.gone = true
+	n.apply(h.node, RemoveMember{Member: MemberID(h.id)})
+	for _, d := range n.nodes {
+		if d != h.node {
+			n.apply(d, RemoveMember{Member: MemberID(h.id)})
+		}
+	}
+}
+
+func (n *network) apply(d *node, op Op) {
+	if err := d.sw.Apply(n.now, op, &d.out); err != nil {
+		n.t.Fatal(err)
+	}
+	n.output(d, nil)
+}
