@@ -84,6 +84,35 @@ func (c *Client) Delete(ctx context.Context, ip netip.Addr) error {
 	return c.call(ctx, "DELETE", groupPath(ip), nil, nil)
 }
 
+// AddMember lets a member join a group that was registered by hand.
+func (c *Client) AddMember(ctx context.Context, group netip.Addr, m *AddMember) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, registerTimeout)
+		defer cancel()
+	}
+	return c.call(ctx, "POST", groupPath(group)+"/members", m, nil)
+}
+
+// RemoveMember takes a member out of a group that was registered by hand.
+func (c *Client) RemoveMember(ctx context.Context, group, member netip.Addr) error {
+	return c.call(ctx, "DELETE", groupPath(group)+"/members/"+url.PathEscape(member.String()), nil, nil)
+}
+
+// Events returns the events after number since, and waits up to wait for one.
+func (c *Client) Events(ctx context.Context, since uint64, wait time.Duration) (*Events, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait+callTimeout)
+		defer cancel()
+	}
+	es := new(Events)
+	if err := c.call(ctx, "GET", fmt.Sprintf("/v1/events?since=%d&wait=%s", since, wait), nil, es); err != nil {
+		return nil, err
+	}
+	return es, nil
+}
+
 // Ports returns the switch's ports.
 func (c *Client) Ports(ctx context.Context) (ps []Port, err error) {
 	return ps, c.call(ctx, "GET", "/v1/ports", nil, &ps)

@@ -70,6 +70,8 @@ func TestEveryReadArrivesWhole(t *testing.T) {
 	check("Ports", ps, err, b.PortList)
 	st, err := c.Stats(ctx)
 	check("Stats", st, err, b.Totals)
+	es, err := c.Events(ctx, 1, time.Minute)
+	check("Events", es, err, &api.Events{Events: b.EventList[1:], Last: 2})
 	v, err := c.Version(ctx)
 	check("Version", v, err, &build)
 }
@@ -176,5 +178,60 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	ln.Close()
 	if err := api.Serve(t.Context(), ln, &apitest.Backend{}, build); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A question for events that do not come is answered when its time is over, and
+// does not keep the daemon from stopping.
+func TestEventsWait(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	ln, err := api.Listen(socket, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(ctx, ln, &apitest.Backend{}, build) }()
+	c := dial(t, socket)
+	if es, err := c.Events(t.Context(), 0, 20*time.Millisecond); err != nil || len(es.Events) != 0 {
+		t.Errorf("got %v, %v", es, err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := c.Events(t.Context(), 0, time.Minute)
+		asked <- err
+	}()
+	time.AfterFunc(20*time.Millisecond, stop)
+	begun := time.Now()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	<-asked // answered or cut off
+	if d := time.Since(begun); d > time.Second {
+		t.Errorf("the server took %v to stop", d)
+	}
+}
+
+func TestMembersComeAndGo(t *testing.T) {
+	b := apitest.Switch()
+	c := dial(t, serve(t, b))
+	group, ip := b.GroupList[1].IP, netip.MustParseAddr("fd77::3")
+	m := &api.AddMember{RegisterMember: api.RegisterMember{IP: ip, QPN: 0x20}}
+	if err := c.AddMember(t.Context(), group, m); err != nil {
+		t.Fatal(err)
+	}
+	var e *api.Error
+	if err := c.AddMember(t.Context(), group, m); !errors.As(err, &e) {
+		t.Errorf("twice: %v", err)
+	}
+	m.Replace = true
+	if err := c.AddMember(t.Context(), group, m); err != nil {
+		t.Error(err)
+	}
+	if err := c.RemoveMember(t.Context(), group, ip); err != nil {
+		t.Error(err)
+	}
+	if err := c.RemoveMember(t.Context(), group, ip); !errors.As(err, &e) || e.Reason != api.ReasonUnknownMember {
+		t.Errorf("removed twice: %v", err)
 	}
 }

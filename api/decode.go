@@ -20,11 +20,32 @@ var errTooLarge = fmt.Errorf("request is larger than %d bytes", maxRequest)
 // value and more than 1 MiB are refused. What it returns has its defaults
 // filled in and passes Validate.
 func DecodeRegister(body io.Reader) (*Register, error) {
+	r := new(Register)
+	if err := decode(body, r, "registration"); err != nil {
+		return nil, err
+	}
+	r.Default()
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// DecodeAddMember reads one AddMember as strictly. Whether it fits its group is
+// for Validate and the daemon to say.
+func DecodeAddMember(body io.Reader) (*AddMember, error) {
+	m := new(AddMember)
+	if err := decode(body, m, "member"); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func decode(body io.Reader, v any, what string) error {
 	in := &io.LimitedReader{R: body, N: maxRequest + 1}
 	d := json.NewDecoder(in)
 	d.DisallowUnknownFields()
-	r := new(Register)
-	err := d.Decode(r)
+	err := d.Decode(v)
 	if err == nil {
 		if _, more := d.Token(); more == nil {
 			err = errors.New("something follows the JSON object")
@@ -34,15 +55,11 @@ func DecodeRegister(body io.Reader) (*Register, error) {
 	}
 	switch {
 	case in.N <= 0:
-		return nil, errTooLarge
+		return errTooLarge
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("request has no body; a registration as JSON is expected")
+		return fmt.Errorf("request has no body; a %s as JSON is expected", what)
 	case err != nil:
-		return nil, fmt.Errorf("request is not a registration: %w", err)
+		return fmt.Errorf("request is not a %s: %w", what, err)
 	}
-	r.Default()
-	if err := r.Validate(); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,8 +20,9 @@ import (
 // Reasons of an Error that callers branch on. A rejected registration has one
 // of the envelope protocol's instead.
 const (
-	ReasonUnknownGroup = "unknown_group" // no group has this address: status 404
-	ReasonBadRequest   = "bad_request"   // the request makes no sense: status 4xx
+	ReasonUnknownGroup  = "unknown_group"  // no group has this address: status 404
+	ReasonUnknownMember = "unknown_member" // the group has no member of this address: status 404
+	ReasonBadRequest    = "bad_request"    // the request makes no sense: status 4xx
 )
 
 // Limits of one connection. All are generous for a local peer; they are there
@@ -38,7 +40,7 @@ const (
 // /v1/version says.
 func Serve(ctx context.Context, ln net.Listener, b Backend, v Version) error {
 	srv := &http.Server{
-		Handler:           Handler(b, v),
+		Handler:           &handler{b, v, ctx},
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -64,8 +66,17 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v Version) error {
 
 // handler answers requests from a Backend.
 type handler struct {
-	b Backend
-	v Version
+	b   Backend
+	v   Version
+	end context.Context // ends when the server does; nil: never
+}
+
+// ending is a context that ends when the server does.
+func (h *handler) ending() context.Context {
+	if h.end == nil {
+		return context.Background()
+	}
+	return h.end
 }
 
 // Handler returns what Serve serves:
@@ -74,6 +85,9 @@ type handler struct {
 //	POST   /v1/groups        Register, answered with 204; PUT does the same
 //	GET    /v1/groups/{ip}   Group
 //	DELETE /v1/groups/{ip}   answered with 204
+//	POST   /v1/groups/{ip}/members        AddMember, answered with 204
+//	DELETE /v1/groups/{ip}/members/{ip}   answered with 204
+//	GET    /v1/events?since=N&wait=D      Events after N, waiting up to D, at most a minute
 //	GET    /v1/ports         []Port
 //	GET    /v1/stats         Stats
 //	GET    /v1/version       Version
@@ -81,7 +95,7 @@ type handler struct {
 // Every answer that is not 2xx has an Error as its body: 400 for a request that
 // makes no sense, 404 for a group or path that is not there, 405, 409 for what
 // the backend refuses, 413 for a body over 1 MiB, 500 for anything else.
-func Handler(b Backend, v Version) http.Handler { return &handler{b, v} }
+func Handler(b Backend, v Version) http.Handler { return &handler{b: b, v: v} }
 
 // endpoint answers one method of one path; arg is the path's {ip}.
 type endpoint func(r *http.Request, arg string) (any, error)
@@ -99,9 +113,20 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 		return map[string]endpoint{"GET": h.stats}, ""
 	case "/v1/version":
 		return map[string]endpoint{"GET": h.version}, ""
+	case "/v1/events":
+		return map[string]endpoint{"GET": h.events}, ""
 	}
 	if arg, ok := strings.CutPrefix(path, "/v1/groups/"); ok && !strings.Contains(arg, "/") {
 		return map[string]endpoint{"GET": h.group, "DELETE": h.remove}, arg
+	}
+	if arg, ok := strings.CutPrefix(path, "/v1/groups/"); ok {
+		group, rest, _ := strings.Cut(arg, "/")
+		if rest == "members" {
+			return map[string]endpoint{"POST": h.addMember}, group
+		}
+		if m, ok := strings.CutPrefix(rest, "members/"); ok && !strings.Contains(m, "/") {
+			return map[string]endpoint{"DELETE": h.removeMember}, arg
+		}
 	}
 	return nil, ""
 }
@@ -157,7 +182,7 @@ func errorAnswer(err error) (int, *Error) {
 	}
 	var e *Error
 	if errors.As(err, &e) && e != nil {
-		if e.Reason == ReasonUnknownGroup {
+		if e.Reason == ReasonUnknownGroup || e.Reason == ReasonUnknownMember {
 			return http.StatusNotFound, e
 		}
 		return http.StatusConflict, e
@@ -219,6 +244,71 @@ func (h *handler) remove(_ *http.Request, arg string) (any, error) {
 		return nil, err
 	}
 	return nil, h.b.Delete(ip)
+}
+
+func (h *handler) addMember(r *http.Request, arg string) (any, error) {
+	group, err := parseIP(arg)
+	if err != nil {
+		return nil, err
+	}
+	m, err := DecodeAddMember(r.Body)
+	if errors.Is(err, errTooLarge) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "%s", err)
+	}
+	if err == nil {
+		err = m.Validate(group)
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
+	}
+	return nil, h.b.AddMember(group, m)
+}
+
+// removeMember's arg is {group}/members/{member}.
+func (h *handler) removeMember(_ *http.Request, arg string) (any, error) {
+	g, m, _ := strings.Cut(arg, "/members/")
+	group, err := parseIP(g)
+	if err != nil {
+		return nil, err
+	}
+	member, err := netip.ParseAddr(m)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "member address %q: %s", m, err)
+	}
+	return nil, h.b.RemoveMember(group, member.Unmap())
+}
+
+// maxWait bounds how long a question for events stays open.
+const maxWait = time.Minute
+
+func (h *handler) events(r *http.Request, _ string) (any, error) {
+	q := r.URL.Query()
+	var since uint64
+	var wait time.Duration
+	var err error
+	for key := range q {
+		switch v := q.Get(key); key {
+		case "since":
+			if since, err = strconv.ParseUint(v, 10, 64); err != nil {
+				return nil, refuse(http.StatusBadRequest, "since=%q: not the number of an event", v)
+			}
+		case "wait":
+			if wait, err = time.ParseDuration(v); err != nil || wait < 0 {
+				return nil, refuse(http.StatusBadRequest, "wait=%q: not a duration such as 30s", v)
+			}
+		default:
+			return nil, refuse(http.StatusBadRequest, "%q: no such parameter; there are since and wait", key)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), min(wait, maxWait))
+	defer cancel()
+	stop := context.AfterFunc(h.ending(), cancel) // so that the daemon can stop
+	defer stop()
+	es, err := h.b.Events(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	return es, nil
 }
 
 func (h *handler) ports(*http.Request, string) (any, error) {

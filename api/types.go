@@ -7,6 +7,7 @@
 package api
 
 import (
+	"context"
 	"net/netip"
 	"time"
 )
@@ -16,7 +17,7 @@ type Group struct {
 	IP        netip.Addr `json:"ip"`
 	QPN       uint32     `json:"qpn"`
 	PMTU      int        `json:"path_mtu"`
-	Policy    string     `json:"policy"`     // strict or evict
+	Policy    string     `json:"policy"`     // strict, evict or quorum:K
 	Origin    string     `json:"origin"`     // envelope or api
 	Epoch     uint64     `json:"epoch"`      // of the registration
 	Master    string     `json:"master"`     // address, empty if registered by API
@@ -28,6 +29,20 @@ type Group struct {
 	HeldBy    netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
 	Members   []Member   `json:"members"`
 	Counters  Counters   `json:"counters"`
+
+	DeadAfterMS int            `json:"dead_after_ms"`      // 0: never
+	LagPSNs     int            `json:"lag_psns,omitempty"` // lag limits; 0: none
+	LagMS       int            `json:"lag_ms,omitempty"`
+	Former      []FormerMember `json:"former,omitempty"` // the last ones that have gone, oldest first
+}
+
+// FormerMember is a member that has gone since its group was registered.
+type FormerMember struct {
+	IP     netip.Addr `json:"ip"`
+	QPN    uint32     `json:"qpn"`
+	PSN    *uint32    `json:"psn,omitempty"` // evicted: it had everything up to here, in the source's space
+	Reason string     `json:"reason"`
+	Time   time.Time  `json:"time"`
 }
 
 // Member is one member of a Group.
@@ -37,7 +52,7 @@ type Member struct {
 	Port    string     `json:"port"`
 	MAC     string     `json:"mac"`
 	VLAN    uint16     `json:"vlan,omitempty"`
-	Role    string     `json:"role"` // source, receiver
+	Role    string     `json:"role"` // source, receiver, joining (receives from the next message on)
 	Live    bool       `json:"live"`
 	AckPSN  uint32     `json:"ack_psn"`           // in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
@@ -106,9 +121,65 @@ type Register struct {
 	Group   netip.Addr       `json:"group"`
 	QPN     uint32           `json:"qpn"`
 	PMTU    int              `json:"path_mtu"`
-	Policy  string           `json:"policy"` // strict (default) or evict
+	Policy  string           `json:"policy"` // strict (default), evict or quorum:K
 	Window  *Window          `json:"window,omitempty"`
 	Members []RegisterMember `json:"members"`
+
+	// DeadAfterMS is how long a silent receiver is waited for while others move,
+	// in ms. 0 is the default: 100 under evict and quorum, never under strict.
+	// -1: never.
+	DeadAfterMS int `json:"dead_after_ms,omitempty"`
+	// LagPSNs and LagMS remove a receiver that is alive but so many PSNs, or so
+	// long, behind another one. 0: never. Not under strict.
+	LagPSNs int `json:"lag_psns,omitempty"`
+	LagMS   int `json:"lag_ms,omitempty"`
+	// SenderTimeout (exponent, 4.096 µs * 2^n) and SenderRetries are what the
+	// members' queue pairs are set up with: dead_after is checked against them.
+	// Both 0: not known.
+	SenderTimeout uint8 `json:"sender_timeout,omitempty"`
+	SenderRetries uint8 `json:"sender_retries,omitempty"`
+}
+
+// AddMember asks for one more member of a group that was registered by hand.
+type AddMember struct {
+	RegisterMember
+	// Replace puts it in the place of the member with its address, which has
+	// restarted its queue pair.
+	Replace bool `json:"replace,omitempty"`
+}
+
+// Kinds of Event.
+const (
+	EventRegistered = "registered" // a group
+	EventUpdated    = "updated"    // a group's members
+	EventRejected   = "rejected"   // a registration or update
+	EventJoined     = "joined"     // a member, by an update
+	EventLeft       = "left"       // a member, by itself
+	EventRemoved    = "removed"    // a member, by the master or operator
+	EventEvicted    = "evicted"    // a member, by the switch; it had everything up to PSN
+	EventFailed     = "failed"     // a group; the source got a fatal NAK at PSN
+	EventRefused    = "refused"    // a source asked at PSN for what no group can do
+	EventSource     = "source"     // a member is the source from PSN on
+	EventGone       = "gone"       // a group
+)
+
+// Event is something that happened to a group.
+type Event struct {
+	Seq    uint64     `json:"seq"` // counts up by one since the daemon started
+	Time   time.Time  `json:"time"`
+	Kind   string     `json:"kind"`
+	Group  netip.Addr `json:"group"`
+	Member netip.Addr `json:"member,omitzero"`
+	QPN    uint32     `json:"qpn,omitempty"` // of Member
+	PSN    *uint32    `json:"psn,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+// Events answers a question for events.
+type Events struct {
+	Events []Event `json:"events"` // in order
+	Last   uint64  `json:"last"`   // Seq of the newest there is
+	Lost   uint64  `json:"lost"`   // how many of those asked for are no longer kept
 }
 
 // RegisterMember is one member of a Register.
@@ -131,12 +202,19 @@ func (e *Error) Error() string { return e.Message }
 
 // Backend is what a server answers from; the dataplane's engine is one. Its
 // methods are safe for concurrent use. An *Error returned by one is passed on
-// with status 409 (404 if Reason is "unknown_group").
+// with status 409 (404 if Reason is "unknown_group" or "unknown_member").
 type Backend interface {
 	Groups() ([]Group, error)
 	Group(ip netip.Addr) (*Group, error)
 	Register(r *Register) error
 	Delete(ip netip.Addr) error
+	// AddMember and RemoveMember change a group that was registered by hand.
+	AddMember(group netip.Addr, m *AddMember) error
+	RemoveMember(group, member netip.Addr) error
+	// Events returns the events after the one with Seq after, and waits for one
+	// until ctx ends, which is no error. After 0 come all that are kept, and so
+	// do they if after is higher than any Seq: the daemon has been restarted.
+	Events(ctx context.Context, after uint64) (*Events, error)
 	Ports() ([]Port, error)
 	Stats() (*Stats, error)
 }

@@ -6,6 +6,8 @@ package api
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -20,7 +22,32 @@ const (
 const (
 	PolicyStrict = "strict"
 	PolicyEvict  = "evict"
+	PolicyQuorum = "quorum" // followed by :K
 )
+
+// DefaultDeadAfterMS is Register.DeadAfterMS under evict and quorum.
+const DefaultDeadAfterMS = 100
+
+// maxMS bounds durations: a day. maxLagPSNs bounds lag_psns: no requester has
+// more in flight.
+const (
+	maxMS      = 24 * 60 * 60 * 1000
+	maxLagPSNs = 1 << 22
+)
+
+// ParsePolicy takes a policy apart: its name and, of quorum:K, K.
+func ParsePolicy(s string) (name string, quorum int, err error) {
+	if s == PolicyStrict || s == PolicyEvict {
+		return s, 0, nil
+	}
+	if k, ok := strings.CutPrefix(s, PolicyQuorum+":"); ok {
+		if n, err := strconv.ParseUint(k, 10, 16); err == nil && n > 0 {
+			return PolicyQuorum, int(n), nil
+		}
+		return "", 0, fmt.Errorf("%q: K of quorum:K is a number of receivers, 1 or more", s)
+	}
+	return "", 0, fmt.Errorf("%q is none of %s, %s and %s:K", s, PolicyStrict, PolicyEvict, PolicyQuorum)
+}
 
 // MaxMembers is the most members a Register may name. A daemon may allow
 // fewer.
@@ -45,7 +72,7 @@ func (e *FieldError) Error() string {
 }
 
 // Default fills in what may be left out: QPN 0x1000, path MTU 1024, policy
-// strict.
+// strict, dead_after 100 ms unless the policy is strict.
 func (r *Register) Default() {
 	if r.QPN == 0 {
 		r.QPN = DefaultQPN
@@ -55,6 +82,9 @@ func (r *Register) Default() {
 	}
 	if r.Policy == "" {
 		r.Policy = PolicyStrict
+	}
+	if r.DeadAfterMS == 0 && r.Policy != PolicyStrict {
+		r.DeadAfterMS = DefaultDeadAfterMS
 	}
 }
 
@@ -75,8 +105,26 @@ func (r *Register) Validate() error {
 	if !pmtuOK(r.PMTU) {
 		return bad("path_mtu", "%d is none of %v", r.PMTU, PMTUs)
 	}
-	if r.Policy != PolicyStrict && r.Policy != PolicyEvict {
-		return bad("policy", "%q is neither %s nor %s", r.Policy, PolicyStrict, PolicyEvict)
+	policy, quorum, err := ParsePolicy(r.Policy)
+	switch {
+	case err != nil:
+		return bad("policy", "%s", err)
+	case quorum >= len(r.Members) && len(r.Members) >= 2:
+		return bad("policy", "%q: there are %d receivers beside the source", r.Policy, len(r.Members)-1)
+	case r.DeadAfterMS < -1 || r.DeadAfterMS > maxMS:
+		return bad("dead_after_ms", "%d is not in 0 to %d, nor -1 for never", r.DeadAfterMS, maxMS)
+	case r.LagPSNs < 0 || r.LagPSNs > maxLagPSNs:
+		return bad("lag_psns", "%d is not in 0 to %d", r.LagPSNs, maxLagPSNs)
+	case r.LagMS < 0 || r.LagMS > maxMS:
+		return bad("lag_ms", "%d is not in 0 to %d", r.LagMS, maxMS)
+	case policy == PolicyStrict && (r.LagPSNs > 0 || r.LagMS > 0):
+		return bad("policy", "strict removes nobody, so a lag limit makes no sense; take evict or quorum:K")
+	case r.SenderTimeout > 31:
+		return bad("sender_timeout", "%d is not in 1 to 31 (4.096 us * 2^n)", r.SenderTimeout)
+	case r.SenderRetries > 7:
+		return bad("sender_retries", "%d is not in 1 to 7", r.SenderRetries)
+	case (r.SenderTimeout == 0) != (r.SenderRetries == 0):
+		return bad("sender_timeout", "give both the sender's timeout and its retries, or neither")
 	}
 	if r.Window != nil {
 		if field, p := r.Window.problem(); p != "" {
@@ -109,6 +157,19 @@ func (r *Register) Validate() error {
 			return &FieldError{Member: i, Field: field, Problem: p}
 		}
 		seen[m.IP] = true
+	}
+	return nil
+}
+
+// Validate checks what can be checked of a new member of group without knowing
+// more of the group. Its error is a *FieldError.
+func (m *AddMember) Validate(group netip.Addr) error {
+	r := &Register{Group: group}
+	if m.Window != nil {
+		r.Window = &Window{Len: 1}
+	}
+	if field, p := m.problem(r); p != "" {
+		return &FieldError{Member: -1, Field: field, Problem: p}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 func sane() *api.Register {
 	w := func(va uint64) *api.Window { return &api.Window{VA: va, Len: 4096, RKey: 0xDEADBEEF} }
 	return &api.Register{
-		Group: netip.MustParseAddr("10.77.254.1"), QPN: 0x1234, PMTU: 2048, Policy: "evict", Window: w(0),
+		Group: netip.MustParseAddr("10.77.254.1"), QPN: 0x1234, PMTU: 2048, Policy: "evict", DeadAfterMS: 100, Window: w(0),
 		Members: []api.RegisterMember{
 			{IP: netip.MustParseAddr("10.77.0.1"), QPN: 0x10, SQPSN: 0xFFFFFF, RQPSN: 0, Window: w(1 << 40)},
 			{IP: netip.MustParseAddr("10.77.0.2"), QPN: 0xFFFFFE, SQPSN: 0, RQPSN: 0xFFFFFF, Window: w(1<<64 - 4096)},
@@ -117,9 +117,20 @@ func FuzzRegister(f *testing.F) {
 	})
 }
 
+func policyOK(r *api.Register) bool {
+	if r.Policy == "strict" {
+		return r.LagMS == 0 && r.LagPSNs == 0
+	}
+	var k int
+	if n, _ := fmt.Sscanf(r.Policy, "quorum:%d", &k); n == 1 {
+		return k >= 1 && k < len(r.Members)
+	}
+	return r.Policy == "evict"
+}
+
 func insane(r *api.Register) string {
 	pmtus := map[int]bool{256: true, 512: true, 1024: true, 2048: true, 4096: true}
-	if !pmtus[r.PMTU] || r.QPN < 0x10 || r.QPN >= 0xFFFFFF || len(r.Members) < 2 || r.Policy != "strict" && r.Policy != "evict" {
+	if !pmtus[r.PMTU] || r.QPN < 0x10 || r.QPN >= 0xFFFFFF || len(r.Members) < 2 || !policyOK(r) {
 		return "group"
 	}
 	addrs := map[netip.Addr]bool{r.Group: true}

@@ -4,10 +4,12 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"reflect"
@@ -91,6 +93,7 @@ func TestJSONIsTheAPIs(t *testing.T) {
 		{"group show fd77::6c65:1", b.GroupList[1]},
 		{"port list", b.PortList},
 		{"stats", *b.Totals},
+		{"events", b.EventList},
 	} {
 		stdout, stderr, code := run(t, socket, append(strings.Fields(tt.args), "-o", "json")...)
 		got := reflect.New(reflect.TypeOf(tt.want))
@@ -107,7 +110,8 @@ func TestJSONIsTheAPIs(t *testing.T) {
 func TestRegisterSendsWhatWasSaid(t *testing.T) {
 	b := &apitest.Backend{}
 	socket := serve(t, b)
-	_, stderr, code := run(t, socket, "group", "register", "--group", "fd77::6c65:9", "--qpn", "0xABCDE", "--pmtu=2048", "--policy", "evict",
+	_, stderr, code := run(t, socket, "group", "register", "--group", "fd77::6c65:9", "--qpn", "0xABCDE", "--pmtu=2048", "--policy", "quorum:2",
+		"--dead-after", "250ms", "--lag-psns", "0x40", "--lag-time=2s", "--sender-timeout", "15", "--sender-retries", "6",
 		"--window", "va=0x1000,len=4096,rkey=0xffffffff",
 		"--member", "ip=fd77::1,qpn=17,sq-psn=0xFFFFFF,rq-psn=0010,va=0xfffffffffffff000,len=0x1000,rkey=7",
 		"--member", "qpn=0x12, rq-psn=0, sq-psn=1, ip=fd77::2, rkey=8, len=8192, va=0",
@@ -116,7 +120,7 @@ func TestRegisterSendsWhatWasSaid(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	var want api.Register
-	err := json.Unmarshal([]byte(`{"group":"fd77::6c65:9","qpn":703710,"path_mtu":2048,"policy":"evict",
+	err := json.Unmarshal([]byte(`{"group":"fd77::6c65:9","qpn":703710,"path_mtu":2048,"policy":"quorum:2","dead_after_ms":250,"lag_psns":64,"lag_ms":2000,"sender_timeout":15,"sender_retries":6,
 		"window":{"va":4096,"len":4096,"rkey":4294967295},"members":[
 		{"ip":"fd77::1","qpn":17,"sq_psn":16777215,"rq_psn":10,"window":{"va":18446744073709547520,"len":4096,"rkey":7}},
 		{"ip":"fd77::2","qpn":18,"sq_psn":1,"rq_psn":0,"window":{"va":0,"len":8192,"rkey":8}},
@@ -166,5 +170,32 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 	code := cli.Run(ctx, &cli.Env{Stdout: &out, Stderr: &msg, Socket: socket}, []string{"stats"})
 	if code != cli.ExitFailed || !strings.Contains(msg.String(), "did not answer in time") {
 		t.Errorf("exit %d, %s", code, msg.String())
+	}
+}
+
+// TestFollow: what is there comes at once, and a cancelled context ends it well.
+func TestFollow(t *testing.T) {
+	b := apitest.Switch()
+	socket := serve(t, b)
+	for _, format := range []string{"table", "json"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, w := io.Pipe()
+		code := make(chan int)
+		go func() {
+			code <- cli.Run(ctx, &cli.Env{Stdout: w, Stderr: io.Discard, Socket: socket}, []string{"events", "-f", "-o", format})
+		}()
+		lines := bufio.NewScanner(r)
+		for _, want := range []string{"registered", "silent"} {
+			if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+				t.Errorf("%s: got %q, want %s", format, lines.Text(), want)
+			}
+			if v := (api.Event{}); format == "json" && json.Unmarshal(lines.Bytes(), &v) != nil {
+				t.Errorf("%q is no JSON", lines.Text())
+			}
+		}
+		cancel()
+		if c := <-code; c != 0 {
+			t.Errorf("exit %d", c)
+		}
 	}
 }

@@ -19,7 +19,8 @@ func groupCommand(env *Env) *cobra.Command {
 		Aliases: []string{"groups"},
 		Short:   "The registered groups and how their transfers stand",
 	}
-	c.AddCommand(groupListCommand(env), groupShowCommand(env), groupRegisterCommand(env), groupDeleteCommand(env))
+	c.AddCommand(groupListCommand(env), groupShowCommand(env), groupRegisterCommand(env), groupDeleteCommand(env),
+		groupAddMemberCommand(env), groupRemoveMemberCommand(env))
 	return c
 }
 

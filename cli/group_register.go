@@ -18,6 +18,8 @@ import (
 // flag, field and text.
 type registerFlags struct {
 	group, qpn, pmtu, policy, window string
+	deadAfter, lagTime               string
+	lagPSNs, timeout, retries        string
 	members                          []string
 }
 
@@ -37,7 +39,12 @@ Numbers are decimal, or hexadecimal after 0x.
 
 For RDMA WRITE, --window is the memory range that sources address, and every
 member gives its own va, len and rkey, where the data lands; the one that only
-sends need not.`,
+sends need not.
+
+The policy says what a completion at the source promises. strict: every member
+has the data, and a member in error fails the group. evict: every member that
+was not removed has it. quorum:K: K receivers have it; the others get it as long
+as the source itself repeats what they lack.`,
 		Example: `  gleam group register --group 10.77.254.1 \
     --member ip=10.77.0.1,qpn=0x11,sq-psn=1000,rq-psn=2000 \
     --member ip=10.77.0.2,qpn=0x12,sq-psn=3000,rq-psn=4000`,
@@ -58,7 +65,12 @@ sends need not.`,
 	fl.StringVar(&f.group, "group", "", "GroupIP, an `IP` address: unicast, in one of the switch's group prefixes (required)")
 	fl.StringVar(&f.qpn, "qpn", fmt.Sprintf("%#x", api.DefaultQPN), "virtual queue pair `number` that members are connected to")
 	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in `bytes`: 256, 512, 1024, 2048 or 4096")
-	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict`: what a member's fatal error does: fail the group, or remove the member")
+	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`: what a member's fatal error does: fail the group, or remove the member as long as (K) others are left")
+	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, such as 100ms, or never: how long a silent member is waited for while others move (default 100ms, under strict never)")
+	fl.StringVar(&f.lagPSNs, "lag-psns", "0", "remove a receiver that is more than this `number` of packets behind another one; 0: never")
+	fl.StringVar(&f.lagTime, "lag-time", "", "remove a receiver that for this `time` lacks what another one has (default never)")
+	fl.StringVar(&f.timeout, "sender-timeout", "0", "ACK timeout of the members' queue pairs, `exponent` 1 to 31: 4.096 us * 2^n; dead-after is checked against it")
+	fl.StringVar(&f.retries, "sender-retries", "0", "transport retries of the members' queue pairs, a `number` 1 to 7")
 	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`")
 	fl.StringArrayVar(&f.members, "member", nil, "one member, `ip=IP,qpn=N,…`; at least two are required")
 	var pmtus []string
@@ -66,8 +78,8 @@ sends need not.`,
 		pmtus = append(pmtus, fmt.Sprint(p))
 	}
 	c.RegisterFlagCompletionFunc("pmtu", cobra.FixedCompletions(pmtus, cobra.ShellCompDirectiveNoFileComp))
-	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"group", "qpn", "window", "member"} {
+	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict, api.PolicyQuorum + ":2"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"group", "qpn", "window", "member", "dead-after", "lag-psns", "lag-time", "sender-timeout", "sender-retries"} {
 		c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return c

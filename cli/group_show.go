@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,11 @@ func groupShowCommand(env *Env) *cobra.Command {
 				w.Flush()
 				fmt.Fprintln(w)
 				memberTable(w, g)
+				if len(g.Former) > 0 {
+					w.Flush()
+					fmt.Fprintln(w)
+					formerTable(w, g)
+				}
 			})
 		},
 	}
@@ -44,7 +50,7 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	row("group", "%s", g.IP)
 	row("QPN", "%s", number24(g.QPN))
 	row("path MTU", "%d bytes", g.PMTU)
-	row("policy", "%s", g.Policy)
+	row("policy", "%s%s", g.Policy, limits(g))
 	switch {
 	case g.LeaseLeft > 0:
 		row("registered", "by %s from %s, epoch %d, lease ends in %s", g.Origin, text(g.Master), g.Epoch, lease(g.LeaseLeft))
@@ -63,6 +69,30 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
+}
+
+// limits says how long a group waits for a member.
+func limits(g *api.Group) string {
+	var s string
+	if g.DeadAfterMS > 0 {
+		s += fmt.Sprintf(", dead after %v", time.Duration(g.DeadAfterMS)*time.Millisecond)
+	}
+	if g.LagPSNs > 0 {
+		s += fmt.Sprintf(", at most %d packets behind", g.LagPSNs)
+	}
+	if g.LagMS > 0 {
+		s += fmt.Sprintf(", at most %v behind", time.Duration(g.LagMS)*time.Millisecond)
+	}
+	return s
+}
+
+// formerTable lists who is out of the group, and why.
+func formerTable(w *tabwriter.Writer, g *api.Group) {
+	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tHAD ALL UP TO\tREASON\tTIME")
+	for i := range g.Former {
+		f := &g.Former[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), optional24(f.PSN), f.Reason, f.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
+	}
 }
 
 func memberTable(w *tabwriter.Writer, g *api.Group) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -34,6 +35,9 @@ func (f *registerFlags) parse() (*api.Register, error) {
 		return nil, fmt.Errorf("--pmtu: %w", err)
 	}
 	r.PMTU = int(n)
+	if err := f.parsePolicy(r); err != nil {
+		return nil, err
+	}
 	if f.window != "" {
 		fields, err := parseFields(f.window, windowKeys, nil)
 		if err != nil {
@@ -56,6 +60,43 @@ func (f *registerFlags) parse() (*api.Register, error) {
 	return r, nil
 }
 
+// parsePolicy reads the flags that go with the policy.
+func (f *registerFlags) parsePolicy(r *api.Register) error {
+	for _, x := range []struct {
+		flag, text string
+		to         *int
+	}{{"dead-after", f.deadAfter, &r.DeadAfterMS}, {"lag-time", f.lagTime, &r.LagMS}} {
+		switch x.text {
+		case "":
+			continue
+		case "never":
+			*x.to = -1
+			if x.flag == "lag-time" {
+				*x.to = 0
+			}
+			continue
+		}
+		d, err := time.ParseDuration(x.text)
+		if err != nil || d < time.Millisecond || d%time.Millisecond != 0 {
+			return fmt.Errorf("--%s: %q is not a time in whole milliseconds, such as 100ms, nor never", x.flag, x.text)
+		}
+		*x.to = int(d / time.Millisecond)
+	}
+	var n [3]uint64
+	for i, x := range []struct{ flag, text string }{{"lag-psns", f.lagPSNs}, {"sender-timeout", f.timeout}, {"sender-retries", f.retries}} {
+		bits := 31
+		if i > 0 {
+			bits = 8
+		}
+		var err error
+		if n[i], err = parseNumber(x.text, bits); err != nil {
+			return fmt.Errorf("--%s: %w", x.flag, err)
+		}
+	}
+	r.LagPSNs, r.SenderTimeout, r.SenderRetries = int(n[0]), uint8(n[1]), uint8(n[2])
+	return nil
+}
+
 // inFlags says an error of Register.Validate in the words of the command line.
 func (f *registerFlags) inFlags(err error) error {
 	var fe *api.FieldError
@@ -74,6 +115,10 @@ func (f *registerFlags) inFlags(err error) error {
 		return fmt.Errorf("--member: %s", fe.Problem)
 	case fe.Field == "path_mtu":
 		field = "pmtu"
+	case fe.Field == "dead_after_ms":
+		field = "dead-after"
+	case fe.Field == "lag_ms":
+		field = "lag-time"
 	}
 	return fmt.Errorf("--%s: %s", field, fe.Problem)
 }

@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -59,18 +60,67 @@ func unknownGroup(ip netip.Addr) error {
 // lease and without asking the members. Like any registration it waits for the
 // members' places to be found, up to the configured locate_timeout.
 func (e *Engine) Register(r *api.Register) error {
+	policy, quorum, err := api.ParsePolicy(r.Policy)
+	if err != nil {
+		return err
+	}
+	const ms = time.Millisecond
 	reg := envelope.Registration{
 		Group: r.Group, QPN: rocev2.QPN(r.QPN), PMTU: r.PMTU, Window: window(r.Window),
+		Policy: policies[policy], Quorum: quorum, DeadAfter: time.Duration(max(0, r.DeadAfterMS)) * ms,
+		LagPSNs: r.LagPSNs, LagTime: time.Duration(r.LagMS) * ms,
+		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
 	}
-	if r.Policy == "evict" {
-		reg.Policy = mcast.Evict
-	}
-	for _, m := range r.Members {
-		reg.Members = append(reg.Members, envelope.MemberRecord{
-			IP: m.IP, QPN: rocev2.QPN(m.QPN), SQPSN: rocev2.PSN(m.SQPSN), RQPSN: rocev2.PSN(m.RQPSN), Window: window(m.Window),
-		})
+	for i := range r.Members {
+		reg.Members = append(reg.Members, record(&r.Members[i]))
 	}
 	return e.control.register(reg)
+}
+
+// policies are the core's by their names in the API.
+var policies = map[string]mcast.Policy{
+	api.PolicyStrict: mcast.Strict, api.PolicyEvict: mcast.Evict, api.PolicyQuorum: mcast.Quorum,
+}
+
+func record(m *api.RegisterMember) envelope.MemberRecord {
+	return envelope.MemberRecord{
+		IP: m.IP, QPN: rocev2.QPN(m.QPN), SQPSN: rocev2.PSN(m.SQPSN), RQPSN: rocev2.PSN(m.RQPSN), Window: window(m.Window),
+	}
+}
+
+// AddMember implements api.Backend: a member joins a group that was registered
+// by hand at the next message, or takes the place of the one with its address.
+func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
+	rec := record(&a.RegisterMember)
+	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
+		at := slices.IndexFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == rec.IP })
+		switch {
+		case at < 0:
+			return append(ms, rec), nil
+		case !a.Replace:
+			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s already; if it has restarted its queue pair, replace it", rec.IP, ip)}
+		case ms[at] == rec:
+			return nil, &api.Error{Reason: envelope.OverlappingMembers.String(), Message: fmt.Sprintf("%s is a member of group %s with the same QPN and PSNs; a restarted queue pair needs fresh PSNs", rec.IP, ip)}
+		}
+		ms[at] = rec
+		return ms, nil
+	})
+}
+
+// RemoveMember implements api.Backend.
+func (e *Engine) RemoveMember(ip, member netip.Addr) error {
+	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
+		rest := slices.DeleteFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == member })
+		if len(rest) == len(ms) {
+			return nil, &api.Error{Reason: api.ReasonUnknownMember, Message: fmt.Sprintf("%s is not a member of group %s: see `gleam group show %s`", member, ip, ip)}
+		}
+		return rest, nil
+	})
+}
+
+// Events implements api.Backend.
+func (e *Engine) Events(ctx context.Context, after uint64) (*api.Events, error) {
+	return e.control.journal.after(ctx, after), nil
 }
 
 func window(w *api.Window) mcast.Window {
@@ -145,7 +195,9 @@ func (e *Engine) describe(g *group) api.Group {
 	e.worker.do(func() { e.worker.sw.Snapshot(g.id, &st) })
 	a := api.Group{
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
-		Policy: policyName(g.reg.Policy), Origin: "api", State: "idle",
+		Policy: policyName(&g.reg), Origin: "api", State: "idle",
+		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
+		Former: slices.Clone(g.former),
 		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}
@@ -161,14 +213,20 @@ func (e *Engine) describe(g *group) api.Group {
 		a.State = "failed"
 	}
 	for i := range st.Members {
-		m, r := &st.Members[i], &g.reg.Members[i]
+		if i >= len(g.slots) || g.slots[i].gone {
+			continue // among the former ones, or will be in a moment
+		}
+		m, r, at := &st.Members[i], &g.slots[i].rec, &g.slots[i].place
 		am := api.Member{
 			IP: r.IP, QPN: uint32(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
-			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: g.places[i].VLAN,
+			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
 		}
-		if pi := e.worker.portOf(g.places[i].Ifindex); pi >= 0 {
-			am.Port, am.MAC = e.ports[pi].name, g.places[i].MAC.String()
+		if pi := e.worker.portOf(at.Ifindex); pi >= 0 {
+			am.Port, am.MAC = e.ports[pi].name, at.MAC.String()
 			am.VLAN = cmp.Or(am.VLAN, e.ports[pi].vlan)
+		}
+		if m.Joining {
+			am.Role = "joining"
 		}
 		if m.Source {
 			am.Role = "source"
@@ -195,9 +253,12 @@ func pendingName(s rocev2.Syndrome) string {
 	return ""
 }
 
-func policyName(p mcast.Policy) string {
-	if p == mcast.Evict {
-		return "evict"
+func policyName(r *envelope.Registration) string {
+	switch r.Policy {
+	case mcast.Evict:
+		return api.PolicyEvict
+	case mcast.Quorum:
+		return fmt.Sprintf("%s:%d", api.PolicyQuorum, r.Quorum)
 	}
-	return "strict"
+	return api.PolicyStrict
 }

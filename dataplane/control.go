@@ -40,6 +40,7 @@ type control struct {
 	cmds    chan func()
 	ended   chan struct{}
 	out     envelope.Output
+	journal *journal
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
 }
@@ -50,6 +51,7 @@ func newControl(w *worker, l *locate.Locator, cfg *config.Config, instance uint6
 		dir:  newDirectory(w, l, cfg.Limits.Groups, notify),
 		cmds: make(chan func()), ended: make(chan struct{}),
 		waiting: make(map[netip.Addr]chan error),
+		journal: newJournal(),
 	}
 	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: cfg.Envelope.Insecure}
 	for i, k := range cfg.Envelope.Keys {
@@ -184,17 +186,54 @@ func (c *control) send(p *envelope.Packet) {
 
 // report tells the operator, and whoever waits for a local registration.
 func (c *control) report(e *envelope.Event) {
+	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN)}
+	g := c.dir.groups[e.Group]
 	switch e.Kind {
 	case envelope.Registered:
-		c.notify(false, "group registered", "group", e.Group, "epoch", e.Epoch)
+		j.Kind = api.EventRegistered
+		if g != nil && g.reg.Base != 0 {
+			j.Kind = api.EventUpdated
+			c.notify(false, "group updated", "group", e.Group, "epoch", e.Epoch)
+		} else {
+			c.notify(false, "group registered", "group", e.Group, "epoch", e.Epoch)
+			c.warnUndeclared(g)
+		}
+		j.Reason = fmt.Sprintf("epoch %d, %d members", e.Epoch, e.Of)
 		c.answer(e.Group, nil)
 	case envelope.RegistrationFailed:
+		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
 		c.notify(true, "group rejected", "group", e.Group, "error", e.Err)
 		c.answer(e.Group, e.Err)
+	case envelope.MemberJoined:
+		j.Kind = api.EventJoined
+		c.notify(false, "member joins", "group", e.Group, "member", e.Member)
 	case envelope.MemberGone:
+		j.Kind, j.Reason = api.EventRemoved, e.Why.String()
+		switch e.Why {
+		case envelope.Left:
+			j.Kind = api.EventLeft
+		case envelope.Evicted:
+			psn := uint32(e.PSN)
+			j.Kind, j.Reason, j.PSN = api.EventEvicted, envelope.Cause(e.Code), &psn
+		}
+		if g != nil {
+			g.remember(e)
+		}
 		c.notify(false, "member gone", "group", e.Group, "member", e.Member, "why", e.Why.String())
 	case envelope.GroupGone:
+		j.Kind, j.Reason = api.EventGone, e.Why.String()
 		c.notify(false, "group gone", "group", e.Group, "why", e.Why.String())
+	default:
+		return
+	}
+	c.journal.add(j)
+}
+
+// warnUndeclared says that nobody can tell whether a group's dead_after makes
+// sense.
+func (c *control) warnUndeclared(g *group) {
+	if g != nil && g.reg.DeadAfter > 0 && g.reg.SenderTimeout == 0 {
+		c.notify(true, "dead_after cannot be checked: the sender's timeout and retries are not declared", "group", g.reg.Group, "dead_after", g.reg.DeadAfter)
 	}
 }
 
@@ -213,24 +252,38 @@ func (c *control) event(e mcast.Event) {
 			g = x
 		}
 	}
-	if g == nil || int(e.Member) >= len(g.reg.Members) {
+	if g == nil || int(e.Member) >= len(g.slots) {
 		return // the group was deleted meanwhile
 	}
-	m := g.reg.Members[e.Member].Key()
+	m := g.slots[e.Member].rec.Key()
+	psn := uint32(e.PSN)
+	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: uint32(m.QPN), PSN: &psn}
 	switch e.Kind {
 	case mcast.SourceChanged:
 		c.notify(false, "source", "group", g.reg.Group, "member", m, "psn", e.PSN)
+		j.Kind = api.EventSource
 	case mcast.MemberEvicted:
-		c.notify(true, "member evicted", "group", g.reg.Group, "member", m, "last_psn", e.PSN, "syndrome", e.Syndrome)
+		if g.slots[e.Member].gone {
+			return // it was removed at the same time
+		}
+		g.leaves(int(e.Member))
+		c.notify(true, "member evicted", "group", g.reg.Group, "member", m, "last_psn", e.PSN, "syndrome", e.Syndrome, "cause", envelope.Cause(e.Syndrome))
 		c.reg.MemberEvicted(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
-		c.finish()
+		c.finish() // reports it
+		return
 	case mcast.SourceRefused:
 		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", e.PSN, "syndrome", e.Syndrome)
+		j.Kind, j.Reason = api.EventRefused, envelope.Cause(e.Syndrome)
 	case mcast.GroupFailed:
 		c.notify(true, "group failed: a fatal NAK went to the source", "group", g.reg.Group, "member", m, "psn", e.PSN, "syndrome", e.Syndrome)
+		j.Kind, j.Reason = api.EventFailed, envelope.Cause(e.Syndrome)
+		if e.Syndrome == 0 {
+			j.Reason = "the source left with data in flight"
+		}
 		c.reg.GroupFailed(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
 		c.finish()
 	}
+	c.journal.add(j)
 }
 
 // linksChanged brings the ports' state up to date and says what has changed.
@@ -303,6 +356,33 @@ func (c *control) register(reg envelope.Registration) error {
 		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))}
 	}
 	return err
+}
+
+// changeMembers updates a group that was registered by hand: change returns its
+// new members.
+func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberRecord) ([]envelope.MemberRecord, error)) error {
+	var reg envelope.Registration
+	var err error
+	if !c.do(func() {
+		var known bool
+		if reg, _, known = c.reg.Group(ip); !known {
+			err = unknownGroup(ip)
+			return
+		}
+		if reg.Master.IsValid() {
+			err = &api.Error{Reason: envelope.NotAllowed.String(), Message: fmt.Sprintf("group %s is registered by its master at %s, which alone changes its members", ip, reg.Master)}
+		}
+	}) {
+		return errStopped
+	}
+	if err != nil {
+		return err
+	}
+	if reg.Members, err = change(reg.Members); err != nil {
+		return err
+	}
+	reg.Base, reg.Epoch = reg.Epoch, 0
+	return c.register(reg)
 }
 
 // leaseLeft returns how long the group lives without renewal; 0 for no lease.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -32,12 +33,30 @@ type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
 }
 
-// group is one registered group.
+// group is one registered group. What the registration says of its members is in
+// slots.
 type group struct {
 	id     mcast.GroupID
 	reg    envelope.Registration
-	places []locate.Location // by MemberID
+	slots  []slot // by MemberID
 	since  time.Time
+	former []api.FormerMember // the last ones that have gone
+}
+
+// slot is the member that the core knows under a MemberID. One that has gone
+// keeps its slot until another member takes it over.
+type slot struct {
+	rec   envelope.MemberRecord
+	place locate.Location
+	gone  bool
+}
+
+// maxFormer bounds the members that are remembered after they have gone.
+const maxFormer = 64
+
+// find returns the MemberID of k, or -1 if it is not in the group (any more).
+func (g *group) find(k envelope.MemberKey) int {
+	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.Key() == k })
 }
 
 func newDirectory(w *worker, l locator, size int, notify Notify) *directory {
@@ -49,8 +68,12 @@ func newDirectory(w *worker, l locator, size int, notify Notify) *directory {
 }
 
 // Install makes the switch serve r, replacing an older registration of the same
-// GroupIP. It implements envelope.Table.
+// GroupIP, or changes the members of the one that r updates. It implements
+// envelope.Table.
 func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
+	if r.Base != 0 {
+		return d.update(r)
+	}
 	places, verdict := d.locateAll(r)
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
@@ -65,26 +88,40 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		}
 		g = &group{id: d.ids[len(d.ids)-1]}
 	}
-	spec, table := d.specOf(g.id, r, places)
+	slots := make([]slot, len(r.Members))
+	for i := range slots {
+		slots[i] = slot{rec: r.Members[i], place: places[i]}
+	}
+	table := d.tableOf(r, slots)
 	var limit int
 	if d.w.do(func() { limit = d.w.capacity(table.need) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	var err error
-	if !d.w.do(func() { err = d.w.put(spec, table) }) {
+	if !d.w.do(func() { err = d.w.put(specOf(g.id, r, &table), table) }) {
 		err = errStopped
 	}
 	if err != nil {
-		d.notify(true, "the core refused a group", "group", r.Group, "error", err)
-		return rejected(envelope.Problem{Reason: envelope.Malformed})
+		return d.refused(r, err)
 	}
 	if d.groups[r.Group] == nil {
 		d.ids = d.ids[:len(d.ids)-1]
 		d.groups[r.Group] = g
 	}
-	g.reg, g.places, g.since = *r, places, time.Now()
-	g.reg.Members = slices.Clone(r.Members)
+	g.slots, g.since, g.former = slots, time.Now(), nil
+	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
+}
+
+func (g *group) setRegistration(r *envelope.Registration) {
+	g.reg = *r
+	g.reg.Members = nil
+}
+
+// refused is the answer when the core does not take what passed all checks.
+func (d *directory) refused(r *envelope.Registration, err error) envelope.Verdict {
+	d.notify(true, "the core refused a group", "group", r.Group, "error", err)
+	return rejected(envelope.Problem{Reason: envelope.Malformed})
 }
 
 func rejected(p envelope.Problem) envelope.Verdict {
@@ -108,7 +145,8 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 	if g == nil {
 		return
 	}
-	if i := g.reg.Find(m); i >= 0 {
+	if i := g.find(m); i >= 0 {
+		g.leaves(i)
 		d.w.do(func() { d.w.removeMember(g.id, mcast.MemberID(i)) })
 	}
 }
@@ -162,24 +200,38 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 	return 256
 }
 
-// specOf makes the core's view and the worker's tables of a registration.
-func (d *directory) specOf(id mcast.GroupID, r *envelope.Registration, places []locate.Location) (mcast.GroupSpec, groupTable) {
+// specOf makes the core's view of a registration whose members are all new.
+func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
-		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, DeadAfter: r.DeadAfter, Window: r.Window,
+		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
+		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
 	}
-	t := groupTable{ip: r.Group, qpn: r.QPN}
 	for i := range r.Members {
-		m := &r.Members[i]
-		l := d.legTo(m, places[i])
-		spec.Legs = append(spec.Legs, mcast.LegSpec{Kind: mcast.Connected, Port: mcast.Port(max(0, l.port))})
-		spec.Members = append(spec.Members, mcast.MemberSpec{
-			IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: mcast.LegID(i),
-		})
-		t.legs = append(t.legs, l)
+		spec.Legs = append(spec.Legs, legSpec(&t.legs[i]))
+		spec.Members = append(spec.Members, memberSpec(&r.Members[i], mcast.LegID(i)))
+	}
+	return spec
+}
+
+func legSpec(l *leg) mcast.LegSpec {
+	return mcast.LegSpec{Kind: mcast.Connected, Port: mcast.Port(max(0, l.port))}
+}
+
+func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
+	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l}
+}
+
+// tableOf makes the worker's tables of a registration: a leg for each member,
+// under the same number.
+func (d *directory) tableOf(r *envelope.Registration, slots []slot) groupTable {
+	t := groupTable{ip: r.Group, qpn: r.QPN}
+	for i := range slots {
+		m := &slots[i].rec
+		t.legs = append(t.legs, d.legTo(m, slots[i].place))
 		t.members = append(t.members, member{ip: m.IP, qpn: m.QPN, leg: mcast.LegID(i)})
 	}
 	t.countNeed(len(d.w.ports))
-	return spec, t
+	return t
 }
 
 // legTo returns the leg to member m at place at; its port is -1 if the place is
@@ -200,19 +252,23 @@ func (d *directory) legTo(m *envelope.MemberRecord, at locate.Location) leg {
 func (d *directory) relocate() {
 	for ip, g := range d.groups {
 		moved := false
-		for i := range g.reg.Members {
-			at, err := d.locator.Locate(g.reg.Members[i].IP)
-			if errors.Is(err, locate.ErrPending) || samePlace(at, g.places[i]) {
-				continue // it keeps its old place until the new one is known
-			}
-			if err != nil && g.places[i].Ifindex == 0 {
+		for i := range g.slots {
+			s := &g.slots[i]
+			if s.gone {
 				continue
 			}
-			d.notify(false, "a member's place has changed", "group", ip, "member", g.reg.Members[i].IP, "place", d.placeString(at), "error", err)
-			g.places[i], moved = at, true
+			at, err := d.locator.Locate(s.rec.IP)
+			if errors.Is(err, locate.ErrPending) || samePlace(at, s.place) {
+				continue // it keeps its old place until the new one is known
+			}
+			if err != nil && s.place.Ifindex == 0 {
+				continue
+			}
+			d.notify(false, "a member's place has changed", "group", ip, "member", s.rec.IP, "place", d.placeString(at), "error", err)
+			s.place, moved = at, true
 		}
 		if moved {
-			_, t := d.specOf(g.id, &g.reg, g.places)
+			t := d.tableOf(&g.reg, g.slots)
 			d.w.do(func() { d.w.groups[g.id] = t })
 		}
 	}

@@ -6,6 +6,7 @@
 package apitest
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,6 +21,7 @@ type Backend struct {
 	GroupList []api.Group
 	PortList  []api.Port
 	Totals    *api.Stats
+	EventList []api.Event
 	Fail      error
 
 	mu         sync.Mutex
@@ -91,6 +93,67 @@ func (b *Backend) Delete(ip netip.Addr) error {
 		return unknown(ip)
 	}
 	return nil
+}
+
+// AddMember implements api.Backend.
+func (b *Backend) AddMember(ip netip.Addr, m *api.AddMember) error {
+	return b.change(ip, func(g *api.Group) error {
+		at := slices.IndexFunc(g.Members, func(o api.Member) bool { return o.IP == m.IP })
+		if at >= 0 && !m.Replace {
+			return &api.Error{Message: fmt.Sprintf("%s is a member of group %s already", m.IP, ip), Reason: "overlapping members"}
+		}
+		n := api.Member{IP: m.IP, QPN: m.QPN, Role: "joining", Live: true, Window: m.Window != nil}
+		if at >= 0 {
+			g.Members[at] = n
+		} else {
+			g.Members = append(g.Members, n)
+		}
+		return nil
+	})
+}
+
+// RemoveMember implements api.Backend.
+func (b *Backend) RemoveMember(ip, member netip.Addr) error {
+	return b.change(ip, func(g *api.Group) error {
+		at := slices.IndexFunc(g.Members, func(o api.Member) bool { return o.IP == member })
+		if at < 0 {
+			return &api.Error{Message: fmt.Sprintf("%s is not a member of group %s", member, ip), Reason: api.ReasonUnknownMember}
+		}
+		g.Members = slices.Delete(g.Members, at, at+1)
+		return nil
+	})
+}
+
+func (b *Backend) change(ip netip.Addr, f func(*api.Group) error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return b.Fail
+	}
+	for i := range b.GroupList {
+		if b.GroupList[i].IP == ip {
+			b.GroupList[i].Members = slices.Clone(b.GroupList[i].Members)
+			return f(&b.GroupList[i])
+		}
+	}
+	return unknown(ip)
+}
+
+// Events implements api.Backend. It waits for what never comes until ctx ends.
+func (b *Backend) Events(ctx context.Context, after uint64) (*api.Events, error) {
+	if b.Fail != nil {
+		return nil, b.Fail
+	}
+	es := &api.Events{Events: []api.Event{}, Last: uint64(len(b.EventList))}
+	for _, e := range b.EventList {
+		if e.Seq > after {
+			es.Events = append(es.Events, e)
+		}
+	}
+	if len(es.Events) == 0 {
+		<-ctx.Done()
+	}
+	return es, nil
 }
 
 // Ports implements api.Backend.

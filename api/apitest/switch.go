@@ -5,6 +5,7 @@ package apitest
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 )
@@ -14,6 +15,7 @@ import (
 // group; two ports, one of them worse off than the other.
 func Switch() *Backend {
 	ip := netip.MustParseAddr
+	psn, at := uint32(0xFFFFF0), time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)
 	return &Backend{
 		GroupList: []api.Group{{
 			IP: ip("10.77.254.1"), QPN: 0x1000, PMTU: 1024, Policy: "strict", Origin: "envelope", Epoch: 3,
@@ -25,14 +27,22 @@ func Switch() *Backend {
 				{IP: ip("10.77.0.3"), QPN: 0xABCDEF, Port: "p2", MAC: "02:00:00:00:00:03", VLAN: 42, Role: "receiver", Live: true, AckPSN: 0xFFFFFE, Lag: 17, Pending: "NAK 0x60", Window: true},
 				{IP: ip("10.77.0.4"), QPN: 0x14, Role: "receiver", AckPSN: 0xFFFFF0, Lag: 31},
 			},
+			Former: []api.FormerMember{
+				{IP: ip("10.77.0.5"), QPN: 0x15, PSN: &psn, Reason: "evicted: silent", Time: at},
+				{IP: ip("10.77.0.6"), QPN: 0x16, Reason: "left", Time: at.Add(time.Second)},
+			},
 			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
 		}, {
-			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", Origin: "api", Epoch: 1, State: "idle",
+			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
 			Members: []api.Member{
 				{IP: ip("fd77::1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "receiver", Live: true},
 				{IP: ip("fd77::2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true},
 			},
 		}},
+		EventList: []api.Event{
+			{Seq: 1, Time: at, Kind: api.EventRegistered, Group: ip("10.77.254.1"), Reason: "epoch 3, 6 members"},
+			{Seq: 2, Time: at.Add(time.Millisecond), Kind: api.EventEvicted, Group: ip("10.77.254.1"), Member: ip("10.77.0.5"), QPN: 0x15, PSN: &psn, Reason: "silent"},
+		},
 		PortList: []api.Port{
 			{Name: "p1", Ifindex: 3, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
 				XDP: map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},

@@ -1,0 +1,89 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// pollWait is how long one question for events stays open under -f.
+const pollWait = 30 * time.Second
+
+func eventsCommand(env *Env) *cobra.Command {
+	var out output
+	var follow bool
+	c := &cobra.Command{
+		Use:   "events",
+		Short: "What has happened to groups and members: who joined, left, was evicted and why",
+		Long: `Prints the events that gleamd still has, oldest first, and with --follow every
+new one as it comes. In JSON, --follow prints one object a line.`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			es, err := env.client().Events(c.Context(), 0, 0)
+			if err != nil {
+				return err
+			}
+			if follow {
+				return env.follow(c.Context(), es, out.format)
+			}
+			return out.print(env.Stdout, es.Events, func(w *tabwriter.Writer) {
+				fmt.Fprintln(w, "TIME\tEVENT\tGROUP\tMEMBER\tPSN\tREASON")
+				for i := range es.Events {
+					e := &es.Events[i]
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, e.Group, addr(e.Member), optional24(e.PSN), text(e.Reason))
+				}
+			})
+		},
+	}
+	out.addTo(c)
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "wait for new events, until interrupted")
+	return c
+}
+
+// follow prints events as they come. Columns are wide enough for IPv4; a line
+// does not wait for the ones after it.
+func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
+	client := e.client()
+	defer client.Close()
+	for {
+		if es.Lost > 0 {
+			fmt.Fprintf(e.Stderr, "gleam: %d events are no longer kept\n", es.Lost)
+		}
+		for i := range es.Events {
+			v := &es.Events[i]
+			if format == formatJSON {
+				if err := json.NewEncoder(e.Stdout).Encode(v); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(e.Stdout, "%s  %-10s  %-15s  %-15s  %-8s  %s\n", eventTime(v), v.Kind, v.Group, addr(v.Member), optional24(v.PSN), text(v.Reason))
+		}
+		next, err := client.Events(ctx, es.Last, pollWait)
+		if ctx.Err() != nil {
+			return nil // interrupted: that is how it ends
+		}
+		if err != nil {
+			return err
+		}
+		es = next
+	}
+}
+
+func eventTime(e *api.Event) string { return e.Time.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func optional24(n *uint32) string {
+	if n == nil {
+		return "-"
+	}
+	return number24(*n)
+}
