@@ -23,6 +23,8 @@ func allCases() []testCase {
 		testCase{name: "5 % of all packets lost", run: lossy("5%")},
 		testCase{name: "10 % of all packets lost", run: lossy("10%"), long: true},
 		testCase{name: "two groups at once, sharing ports", run: twoGroups},
+		testCase{name: "a software endpoint (rc) and rxe receive, 2 % lost", run: softReceiver},
+		testCase{name: "a software endpoint (rc) sends to rxe, 2 % lost", run: softSource},
 		testCase{name: "a completion waits for the last receiver", run: lastReceiver},
 		testCase{name: "negative control: the first ACK instead of the minimum", run: negativeControl},
 		testCase{name: "a receiver without a receive posted (RNR)", run: notReady},
@@ -94,23 +96,38 @@ func firstPSN(psn rocev2.PSN) func(context.Context, *bench) error {
 // lossy loses packets at random in both directions at every host: data before
 // the switch and behind it, feedback before the switch and behind it.
 func lossy(rate string) func(context.Context, *bench) error {
-	return func(ctx context.Context, b *bench) (err error) {
+	return func(ctx context.Context, b *bench) error {
 		hosts := b.hosts[:4]
-		// A lost NAK is repaired by a timeout only: a short one.
-		spec := groupSpec{number: 1, hosts: hosts, mtu: 1024, timeout: 16}
-		return withGroup(ctx, &spec, func(g *group) (err error) {
-			for _, h := range hosts {
-				err = errors.Join(err, h.lose(rate, rate))
-			}
-			if err == nil {
-				err = g.transfer(ctx, mixed(100, 40000, 1, 40000, 3000, 0, 40000)...)
-			}
-			for _, h := range hosts {
-				err = errors.Join(err, h.heal())
-			}
-			return err
-		})
+		return transferLossy(ctx, hosts, hosts, rate)
 	}
+}
+
+// transferLossy transfers from hosts[0] to the others while some lose packets.
+func transferLossy(ctx context.Context, hosts, losers []*host, rate string) error {
+	// A lost NAK is repaired by a timeout only: a short one.
+	spec := groupSpec{number: 1, hosts: hosts, mtu: 1024, timeout: 16}
+	return withGroup(ctx, &spec, func(g *group) (err error) {
+		for _, h := range losers {
+			err = errors.Join(err, h.lose(rate, rate))
+		}
+		if err == nil {
+			err = g.transfer(ctx, mixed(100, 40000, 1, 40000, 3000, 0, 40000)...)
+		}
+		for _, h := range losers {
+			err = errors.Join(err, h.heal())
+		}
+		return err
+	})
+}
+
+// softReceiver and softSource put package rc, which is modelled on rxe, beside
+// the original.
+func softReceiver(ctx context.Context, b *bench) error {
+	return transferLossy(ctx, []*host{b.hosts[0], b.soft, b.hosts[1]}, b.hosts[:2], "2%")
+}
+
+func softSource(ctx context.Context, b *bench) error {
+	return transferLossy(ctx, []*host{b.soft, b.hosts[0], b.hosts[1]}, b.hosts[:2], "2%")
 }
 
 // twoGroups has each host but the sources receive from both groups, and the

@@ -27,7 +27,7 @@ type daemon struct {
 	log     *os.File
 }
 
-// startDaemon runs program, a gleamd, on the first n ports. Its output goes to a
+// startDaemon runs program, a gleamd, on all ports. Its output goes to a
 // file in logs.
 func startDaemon(ctx context.Context, m *machine, program, logs string) (*daemon, error) {
 	dir, err := os.MkdirTemp(m.state, "gleamd-")
@@ -38,7 +38,7 @@ func startDaemon(ctx context.Context, m *machine, program, logs string) (*daemon
 		return nil, err
 	}
 	text := "ports:\n"
-	for _, h := range m.hosts {
+	for _, h := range m.all() {
 		text += "  - name: " + h.port + "\n"
 	}
 	socket := dir + "/gleamd.sock"

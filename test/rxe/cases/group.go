@@ -129,9 +129,13 @@ func (g *group) register(ctx context.Context) error {
 		local.HostConfig.Auth = auth
 		all.Go(func() {
 			if i == 0 {
-				mb.group, errs[0] = endpoint.Master(ctx, endpoint.MasterConfig{
-					Local: local, Listener: ln, Members: len(g.members) - 1,
-					GroupIP: g.ip, PathMTU: g.spec.mtu, WindowBase: windowBase, ReadyTimeout: linkWait,
+				// It speaks to the switch from where its interface is.
+				errs[0] = mb.ns.Do(func() (err error) {
+					mb.group, err = endpoint.Master(ctx, endpoint.MasterConfig{
+						Local: local, Listener: ln, Members: len(g.members) - 1,
+						GroupIP: g.ip, PathMTU: g.spec.mtu, WindowBase: windowBase, ReadyTimeout: linkWait,
+					})
+					return err
 				})
 			} else {
 				mb.group, errs[i] = endpoint.Member(ctx, endpoint.MemberConfig{Local: local, Master: ln.Addr().String()})

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
@@ -44,20 +46,22 @@ type machine struct {
 	lab   *lab.Lab
 	init  *lab.Namespace // where the hosts are
 	sw    *lab.Namespace
-	hosts []*host
+	hosts []*host        // of rxe
+	soft  *host          // one whose RDMA device is a software endpoint, package rc
 	undo  []func() error // of what we change outside of our own interfaces
 	state string         // folder for sockets and configuration
 }
 
-// host is an rxe device on its interface.
+// host is an RDMA device on its interface: of rxe, or a software endpoint of ours.
 type host struct {
 	index  int
-	link   string // its interface
-	port   string // the switch's
+	ns     *lab.Namespace // the interface's
+	link   string         // its interface
+	port   string         // the switch's
 	mac    net.HardwareAddr
 	addr4  netip.Addr
 	addr6  netip.Addr
-	rdma   string // its RDMA device
+	rdma   string // its RDMA device; "" if it is a software endpoint
 	ifb    string // where packets get lost on their way in; "" if not made yet
 	device endpoint.Device
 	// Who confirms groups, for each family.
@@ -118,10 +122,15 @@ func (m *machine) build(ctx context.Context, n int) (err error) {
 			return fmt.Errorf("host %d: %w", i, err)
 		}
 	}
-	if err := m.sw.WaitUp(linkWait); err != nil {
-		return err
+	if err := m.addSoft(n + 1); err != nil {
+		return fmt.Errorf("host %d: %w", n+1, err)
 	}
-	for _, h := range m.hosts {
+	for _, ns := range []*lab.Namespace{m.sw, m.soft.ns} {
+		if err := ns.WaitUp(linkWait); err != nil {
+			return err
+		}
+	}
+	for _, h := range m.all() {
 		if err := h.open(ctx); err != nil {
 			return err
 		}
@@ -155,28 +164,53 @@ func mac(kind byte, i int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x67, 0x72, kind, 0, byte(i)}
 }
 
-func (m *machine) addHost(i int) error {
+// all returns the hosts there are so far.
+func (m *machine) all() []*host {
+	if m.soft == nil {
+		return m.hosts
+	}
+	return append(slices.Clip(m.hosts), m.soft)
+}
+
+// connect makes host i's interface in ns and the switch's port.
+func (m *machine) connect(i int, ns *lab.Namespace) (*host, error) {
 	h := &host{
-		index: i, link: fmt.Sprintf("gleamh%d", i), port: fmt.Sprintf("p%d", i), mac: mac(1, i), rdma: fmt.Sprintf("gleam%d", i),
+		index: i, ns: ns, link: fmt.Sprintf("gleamh%d", i), port: fmt.Sprintf("p%d", i), mac: mac(1, i),
 		addr4: netip.AddrFrom4([4]byte{10, 77, 0, byte(i)}),
 		addr6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 15: byte(i)}),
 	}
 	port := lab.End{NS: m.sw, Name: h.port, MAC: mac(2, i)}
-	if err := lab.Veth(port, lab.End{NS: m.init, Name: h.link, MAC: h.mac}, linkMTU); err != nil {
-		return err
+	if err := lab.Veth(port, lab.End{NS: ns, Name: h.link, MAC: h.mac}, linkMTU); err != nil {
+		return nil, err
 	}
-	m.hosts = append(m.hosts, h)
+	return h, nil
+}
+
+// equip enslaves h's port and gives h its addresses.
+func (m *machine) equip(h *host) error {
 	if err := m.sw.Enslave(h.port, bridge); err != nil {
 		return err
 	}
 	// A checksum that nobody has filled in does not survive XDP.
-	if err := m.init.SetFeature(h.link, lab.TXChecksum, false); err != nil {
+	if err := h.ns.SetFeature(h.link, lab.TXChecksum, false); err != nil {
 		return err
 	}
 	for _, p := range []netip.Prefix{netip.PrefixFrom(h.addr4, lab.StarIPv4.Bits()), netip.PrefixFrom(h.addr6, lab.StarIPv6.Bits())} {
-		if err := m.init.AddAddr(h.link, p); err != nil {
+		if err := h.ns.AddAddr(h.link, p); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (m *machine) addHost(i int) error {
+	h, err := m.connect(i, m.init)
+	if err != nil {
+		return err
+	}
+	m.hosts = append(m.hosts, h)
+	if err := m.equip(h); err != nil {
+		return err
 	}
 	if err := m.route(h); err != nil {
 		return err
@@ -186,10 +220,23 @@ func (m *machine) addHost(i int) error {
 	if err := h.queue("pfifo", "limit", "10000"); err != nil {
 		return err
 	}
+	h.rdma = fmt.Sprintf("gleam%d", i)
 	if err := netlink.RdmaLinkAdd(h.rdma, "rxe", h.link); err != nil {
 		return fmt.Errorf("rdma link add %s type rxe netdev %s (is the module rdma_rxe loaded?): %w", h.rdma, h.link, err)
 	}
 	return nil
+}
+
+// addSoft adds a host in a namespace of its own, where the kernel's rxe is not.
+func (m *machine) addSoft(i int) error {
+	ns, err := m.lab.Namespace("soft")
+	if err != nil {
+		return err
+	}
+	if m.soft, err = m.connect(i, ns); err != nil {
+		return err
+	}
+	return m.equip(m.soft)
 }
 
 // route sends what comes from h's addresses out of h's interface.
@@ -220,32 +267,46 @@ func (m *machine) route(h *host) error {
 	return nil
 }
 
-// open opens h's RDMA device as soon as it has its GIDs.
-func (h *host) open(ctx context.Context) (err error) {
+// open opens h's device, and has it answer envelopes.
+func (h *host) open(ctx context.Context) error {
+	return h.ns.Do(func() (err error) {
+		if h.rdma == "" {
+			h.device, err = soft.Open(soft.Config{Interface: h.link})
+		} else {
+			h.device, err = h.openVerbs(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if h.confirm4, err = endpoint.NewHost(h.addr4, endpoint.HostConfig{Auth: auth, Deadline: linkWait}); err != nil {
+			return err
+		}
+		h.confirm6, err = endpoint.NewHost(h.addr6, endpoint.HostConfig{Auth: auth, Deadline: linkWait})
+		return err
+	})
+}
+
+// openVerbs opens h's RDMA device as soon as it has its GIDs.
+func (h *host) openVerbs(ctx context.Context) (endpoint.Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, linkWait)
 	defer cancel()
 	for {
-		h.device, err = verbs.Open(verbs.Config{Device: h.rdma, LocalIP: h.addr4})
-		if err == nil && len(h.device.Addrs()) == 2 {
-			break
+		d, err := verbs.Open(verbs.Config{Device: h.rdma, LocalIP: h.addr4})
+		if err == nil && len(d.Addrs()) == 2 {
+			return d, nil
 		}
 		if err == nil {
-			err = errors.Join(fmt.Errorf("%s has GIDs for %v only", h.rdma, h.device.Addrs()), h.device.Close())
+			err = errors.Join(fmt.Errorf("%s has GIDs for %v only", h.rdma, d.Addrs()), d.Close())
 		}
 		if errors.Is(err, verbs.ErrNotBuilt) {
-			return err
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return nil, err
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if h.confirm4, err = endpoint.NewHost(h.addr4, endpoint.HostConfig{Auth: auth, Deadline: linkWait}); err != nil {
-		return err
-	}
-	h.confirm6, err = endpoint.NewHost(h.addr6, endpoint.HostConfig{Auth: auth, Deadline: linkWait})
-	return err
 }
 
 func (h *host) close() error {
@@ -264,8 +325,8 @@ func (h *host) close() error {
 // close removes everything.
 func (m *machine) close() error {
 	var errs []error
-	for _, h := range m.hosts {
-		errs = append(errs, h.close(), m.init.DeleteLink(h.link)) // the RDMA device goes with it
+	for _, h := range m.all() {
+		errs = append(errs, h.close(), h.ns.DeleteLink(h.link)) // the RDMA device goes with it
 		if h.ifb != "" {
 			errs = append(errs, m.init.DeleteLink(h.ifb))
 		}

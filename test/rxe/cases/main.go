@@ -71,6 +71,7 @@ type testCase struct {
 }
 
 func runAll(ctx context.Context, o *options) (ok bool, err error) {
+	begin := time.Now()
 	m, err := newMachine(ctx, maxHosts)
 	if err != nil {
 		return false, err
@@ -82,7 +83,8 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 	}
 	defer func() { err = errors.Join(err, b.daemon.stop()) }()
 
-	begin := time.Now()
+	fmt.Printf("%d hosts and the switch are up after %.1f s\n", len(m.all()), time.Since(begin).Seconds())
+	begin = time.Now()
 	passed, failed := 0, 0
 	fmt.Printf("%-62s %-6s %7s\n", "case", "result", "seconds")
 	for _, c := range allCases() {
