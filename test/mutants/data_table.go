@@ -50,16 +50,16 @@ var dataMutants = []mutant{
 		"psn := p.PSN & rocev2.PSNMask",
 	}}},
 	{"VA is rewritten toward switches", "R24", "mcast/data.go", []edit{{
-		"if flags != 0 && b.bits&rewrites != 0 {",
-		"if flags != 0 {",
+		"if how == byWindow && b.bits&rewrites != 0 {",
+		"if how == byWindow {",
 	}}},
 	{"PSNs are translated toward switches", "R24", "mcast/group.go", []edit{{
 		"	if l.spec.Kind == Connected {\n		b.delta =",
 		"	if l.members > 0 {\n		b.delta =",
 	}}},
 	{"VA is the window's base for every WRITE", "R27", "mcast/data.go", []edit{{
-		"c.VA = w.Base + (p.VA - g.window.Base)",
-		"c.VA = w.Base",
+		"w.Base+(p.VA-g.window.Base)",
+		"w.Base",
 	}}},
 	{"the end of a WRITE overflows its window", "R27", "mcast/window.go", []edit{{
 		"p.VA >= g.window.Base && off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off",
@@ -128,6 +128,42 @@ var dataMutants = []mutant{
 	{"data out of order is believed unverified", "R33", "mcast/data.go", []edit{{
 		"plain := psn == g.hi && code == 0",
 		"plain := code == 0",
+	}}},
+	{"a WRITE goes where the newest update says, also when it is repeated", "R41", "mcast/targets.go", []edit{{
+		"u.psn.Less(psn) && u.legs[leg].set",
+		"u.legs[leg].set",
+	}}},
+	{"a WRITE without a target is forwarded", "R41", "mcast/rewrite.go", []edit{{
+		"if !t.set || end < p.VA",
+		"if end < p.VA",
+	}}},
+	{"the end of a WRITE overflows its target", "R41", "mcast/rewrite.go", []edit{{
+		"end < p.VA || t.va+end < t.va",
+		"end < p.VA",
+	}}},
+	{"receivers get update messages as they are", "R41", "mcast/rewrite.go", []edit{{
+		"		c.Flags = Empty\n",
+		"",
+	}}},
+	{"an unverified update is believed", "R33", "mcast/data.go", []edit{{
+		"g.refused.code == 0 && !update &&",
+		"g.refused.code == 0 &&",
+	}}},
+	{"targets are forgotten when they are acknowledged", "R41", "mcast/targets.go", []edit{{
+		"				t.base[leg] = x\n",
+		"				_, _ = leg, x\n",
+	}}},
+	{"a WRITE stays refused when its update has come", "R41", "mcast/rewrite.go", []edit{{
+		"if g.refused.code != 0 && psn.Less(g.refused.psn) {",
+		"if g.refused.code != 0 && psn == g.refused.psn {",
+	}}},
+	{"updates out of order are kept in the order of their coming", "R41", "mcast/targets.go", []edit{{
+		"for i > 0 && psn.Less(t.at(i-1).psn) {",
+		"for i > 0 && psn == t.at(i-1).psn.Prev().Prev() {",
+	}}},
+	{"another source's targets are used", "R41", "mcast/epoch.go", []edit{{
+		"		g.targets.reset()\n",
+		"		g.targets.ack(g.a)\n",
 	}}},
 	{"a fast path may move hi backward", "R34", "mcast/fastpath.go", []edit{{
 		"	case hi.Less(g.hi):\n",

@@ -74,8 +74,8 @@ var feedbackMutants = []mutant{
 		"b.bits&receiving == 0 {",
 	}}},
 	{"no ACK before a NAK", "R14", "mcast/eval.go", []edit{{
-		"	g.msgs.ack(m)\n	g.ack(out)",
-		"	g.msgs.ack(m)\n	if g.npend == 0 {\n		g.ack(out)\n	}",
+		"	g.ack(out)\n	if g.nfresh > 0",
+		"	if g.npend == 0 {\n		g.ack(out)\n	}\n	if g.nfresh > 0",
 	}}},
 	{"the implied ACK of a NAK is one too many", "R14", "mcast/feedback.go", []edit{{
 		"moved := g.advance(b, e.Prev())",

@@ -29,6 +29,10 @@ var sourceMutants = []mutant{
 		"keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
 		"keyOf(p.Src) == g.srcKey {",
 	}}},
+	{"another source's feedback between switches counts", "R18", "mcast/feedback.go", []edit{{
+		"case p.Neighbor != 0 && keyOf(p.Src) != g.srcKey:",
+		"case p.Neighbor != 0 && !p.Src.IsValid():",
+	}}},
 	{"a new source may be behind any switch", "R17", "mcast/epoch.go", []edit{{
 		"if p.Neighbor != g.legs[m.leg].spec.Neighbor {",
 		"if p.Neighbor > 100 {",
