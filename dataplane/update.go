@@ -4,151 +4,55 @@
 package dataplane
 
 import (
-	"slices"
-	"time"
-
-	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Members that come and go while their group goes on.
-
-// plan is how one update changes a group's slots.
-type plan struct {
-	slots  []slot
-	remove []mcast.MemberID
-	add    []mcast.MemberID // slots of new members
-	table  groupTable
+// readTargets gives the core what the update message in w.frame says. Records
+// for addresses that are no members are passed over; a payload that is not
+// records from end to end says nothing, and the core turns it down.
+func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
+	w.said = w.said[:0]
+	b, v4 := w.frame.Payload(), p.Group.Is4()
+	for first := true; ; first = false {
+		r, rest, ok := envelope.NextTarget(b, first, v4)
+		if !ok {
+			if len(rest) == 0 {
+				p.Targets = w.said
+			}
+			return
+		}
+		b = rest
+		if m, ok := w.sw.Member(id, r.IP); ok {
+			w.said = append(w.said, mcast.Target{Member: m, VA: r.VA, RKey: r.RKey})
+		}
+	}
 }
 
-// update changes the members of an installed group to those of r. Members whose
-// record is the same are not touched.
-func (d *directory) update(r *envelope.Registration) envelope.Verdict {
-	g := d.groups[r.Group]
-	if g == nil || g.reg.Epoch != r.Base {
-		return rejected(envelope.Problem{Reason: envelope.WrongBase})
+// emptyWrite stages, in place of the update message in w.frame, a WRITE of no
+// bytes with its PSN: the receiver consumes the PSN and the message, and looks
+// at neither address nor R_Key (C9-88). The length changes, so the ICRC is made
+// anew; the core has had that of the message verified.
+func (w *worker) emptyWrite(c *mcast.Copy, g *groupTable, l *leg) {
+	f := &w.frame
+	bth := f.BTH()
+	_, tci := f.VLAN()
+	path := rocev2.Path{
+		SrcMAC: w.ports[l.port].mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: tci&^vidMask | l.vlan,
+		Src: g.ip, Dst: l.ip, TOS: trafficClass(f), SrcPort: f.UDP().SrcPort(),
 	}
-	fresh := *r
-	fresh.Members = nil
-	for i := range r.Members {
-		m := &r.Members[i]
-		if j := g.find(m.Key()); j >= 0 && g.slots[j].rec == *m {
-			continue
-		}
-		if r.Window != (mcast.Window{}) && m.Window == (mcast.Window{}) {
-			// One member may lack a window if it is the source from the beginning;
-			// a new one would receive the next WRITE.
-			return rejected(envelope.Problem{Reason: envelope.BadWindow, Member: m.Key()})
-		}
-		fresh.Members = append(fresh.Members, *m)
+	if f.IsIPv6() {
+		path.TTL, path.FlowLabel = f.IPv6().HopLimit(), f.IPv6().FlowLabel()
+	} else {
+		path.TTL, path.ID = f.IPv4().TTL(), f.IPv4().ID()
 	}
-	places, verdict := d.locateAll(&fresh)
-	if verdict.Kind != envelope.VerdictAccepted {
-		return verdict
+	pkt := rocev2.Packet{
+		Op: rocev2.WriteOnly, SE: bth.SE(), MigReq: bth.MigReq(), AckReq: bth.AckReq(), PKey: bth.PKey(),
+		DestQP: l.qpn, PSN: c.PSN,
 	}
-	if limit := d.largestPMTU(places, r.Group.Is4()); r.PMTU > limit {
-		return rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
+	if buf, ok := w.begin(l.port); ok {
+		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, nil))
+		w.count.copies++
 	}
-	joiners := make([]slot, len(places))
-	for i := range joiners {
-		joiners[i] = slot{rec: fresh.Members[i], place: places[i]}
-	}
-	var p plan
-	var err error
-	limit := 0
-	if !d.w.do(func() {
-		// The worker sends events and the control loop, which waits for us, takes
-		// them: if there is none now, none is about a member that has gone, and its
-		// slot may be another's.
-		p = d.plan(g, r, joiners, len(d.w.events) == 0)
-		if limit = d.w.capacity(p.table.need); len(r.Members) <= limit {
-			err = d.w.updateGroup(g.id, &p)
-		}
-	}) {
-		err = errStopped
-	}
-	switch {
-	case err != nil:
-		return d.refused(r, err)
-	case len(r.Members) > limit:
-		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
-	}
-	g.slots = p.slots
-	g.setRegistration(r)
-	return envelope.Verdict{Kind: envelope.VerdictAccepted}
-}
-
-// plan finds a slot for each joiner. Those of members that go are taken over if
-// reuse says so.
-func (d *directory) plan(g *group, r *envelope.Registration, joiners []slot, reuse bool) plan {
-	p := plan{slots: slices.Clone(g.slots)}
-	var free []int
-	for i := range p.slots {
-		s := &p.slots[i]
-		if !s.gone && !slices.Contains(r.Members, s.rec) {
-			s.gone = true
-			p.remove = append(p.remove, mcast.MemberID(i))
-		}
-		if s.gone {
-			free = append(free, i)
-		}
-	}
-	if !reuse {
-		free = nil
-	}
-	for _, j := range joiners {
-		at := len(p.slots)
-		if len(free) > 0 {
-			at, free = free[0], free[1:]
-			p.slots[at] = j
-		} else {
-			p.slots = append(p.slots, j)
-		}
-		p.add = append(p.add, mcast.MemberID(at))
-	}
-	p.table = d.tableOf(r, p.slots)
-	return p
-}
-
-// leaves notes that the member in slot i has gone.
-func (g *group) leaves(i int) { g.slots[i].gone = true }
-
-// remember keeps what an operator wants to know of a member that has gone.
-func (g *group) remember(e *envelope.Event) {
-	f := api.FormerMember{IP: e.Member.IP, QPN: uint32(e.Member.QPN), Reason: e.Why.String(), Time: time.Now()}
-	if e.Why == envelope.Evicted {
-		psn := uint32(e.PSN)
-		f.PSN, f.Reason = &psn, "evicted: "+envelope.Cause(e.Code)
-	}
-	if len(g.former) >= maxFormer {
-		g.former = slices.Delete(g.former, 0, 1)
-	}
-	g.former = append(g.former, f)
-}
-
-// updateGroup makes the core and the tables of a group follow p. It runs on the
-// worker.
-func (w *worker) updateGroup(id mcast.GroupID, p *plan) error {
-	op := mcast.UpdateMembers{Group: id}
-	var st mcast.GroupStatus
-	w.sw.Snapshot(id, &st)
-	for _, m := range p.remove {
-		if int(m) < len(st.Members) && st.Members[m].Live { // the core may have been faster
-			op.Remove = append(op.Remove, m)
-		}
-	}
-	for _, m := range p.add {
-		op.Add = append(op.Add, mcast.AddMember{
-			Member: memberSpec(&p.slots[m].rec, mcast.LegID(m)), Leg: legSpec(&p.table.legs[m]),
-		})
-	}
-	if err := w.sw.Apply(w.clock(), op, &w.out); err != nil {
-		return err
-	}
-	// Under the old table: feedback that a removal sets free is for the source,
-	// which may be leaving.
-	w.emit(nil)
-	w.groups[id] = p.table
-	return nil
 }
