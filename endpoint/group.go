@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,14 +27,15 @@ type EventKind uint8
 
 // Events of a group.
 const (
-	Joined     EventKind = iota + 1 // all members have confirmed (master), or the switch knows us (member)
-	MemberLeft                      // master: a member left by itself, or was removed; Member says which
-	Evicted                         // a member was cut off by the switch; to a member: it itself
-	Failed                          // the group is dead: a fatal NAK, or the registration was lost; Err says more
-	Ended                           // the group was deleted, replaced, or its lease ran out; or we left
+	Joined       EventKind = iota + 1 // all members have confirmed (master), or the switch knows us (member)
+	MemberLeft                        // master: a member left by itself, or was removed; Member says which
+	Evicted                           // a member was cut off by the switch; to a member: it itself
+	Failed                            // the group is dead: a fatal NAK, or the registration was lost; Err says more
+	Ended                             // the group was deleted, replaced, or its lease ran out; or we left
+	MemberJoined                      // master: a member joined later, by Add or Update, or came back
 )
 
-var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left", Evicted: "evicted", Failed: "failed", Ended: "ended"}
+var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left", Evicted: "evicted", Failed: "failed", Ended: "ended", MemberJoined: "member joined"}
 
 // String returns the kind in words.
 func (k EventKind) String() string { return eventNames[k] }
@@ -41,11 +43,16 @@ func (k EventKind) String() string { return eventNames[k] }
 // Event is something that happened to a group.
 type Event struct {
 	Kind   EventKind
-	Member netip.Addr   // MemberLeft, Evicted: who
-	PSN    rocev2.PSN   // Evicted: the member had everything up to here
-	Why    envelope.Why // MemberLeft, Evicted, Failed, Ended
-	Err    error        // Failed, if there is more to say
+	Member netip.Addr      // MemberLeft, MemberJoined, Evicted: who; Failed: because of whom
+	PSN    rocev2.PSN      // Evicted: the member had everything up to here, in the source's numbering; Failed: where the source got the fatal NAK
+	Code   rocev2.Syndrome // Evicted, Failed: a fatal NAK's syndrome, or another cause; see Cause
+	Why    envelope.Why    // MemberLeft, Evicted, Failed, Ended
+	Err    error           // Failed, if there is more to say
 }
+
+// Cause says in words what Code is the number of: why a member was evicted, or
+// how the group failed.
+func (e Event) Cause() string { return envelope.Cause(e.Code) }
 
 // eventRoom is how many events wait for a reader.
 const eventRoom = 256
@@ -70,7 +77,11 @@ type Group struct {
 	ownQP   bool // made by us: Close closes it
 	host    *Host
 	ownHost bool
-	peers   []oob.ConnInfo // master: the others
+	peers   []oob.ConnInfo // master: the others; with mu held
+
+	updating     chan struct{} // master: holds one token; whoever has it may update the members
+	updated      chan error    // master: the outcome of an update
+	readyTimeout time.Duration // master
 
 	drv    *driver          // master only
 	master *envelope.Master // in drv's hands
@@ -85,12 +96,14 @@ type Group struct {
 
 	mu     sync.Mutex
 	closed bool
+	gone   map[netip.Addr]chan error // master: outcomes of Remove
 }
 
 func newGroup() *Group {
 	return &Group{
 		events: make(chan Event, eventRoom), over: make(chan struct{}),
 		registered: make(chan struct{}), failed: make(chan error, 1), left: make(chan error, 1),
+		updating: make(chan struct{}, 1), updated: make(chan error, 1), gone: make(map[netip.Addr]chan error),
 	}
 }
 
@@ -101,8 +114,13 @@ func (g *Group) Info() GroupInfo { return g.info }
 func (g *Group) QP() QP { return g.qp }
 
 // Peers returns, at the master, the other members as they described
-// themselves, in the order in which they came; nil at a member.
-func (g *Group) Peers() []oob.ConnInfo { return g.peers }
+// themselves, in the order in which they came, without those that have gone; nil
+// at a member.
+func (g *Group) Peers() []oob.ConnInfo {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.peers)
+}
 
 // Events returns what happens to the group. If nobody reads, the oldest events
 // give way to new ones. The channel is never closed: Ended, Failed, and Evicted
@@ -145,7 +163,7 @@ func (g *Group) memberEvent(e envelope.Event) {
 			g.outcome(nil)
 		}
 		if g.master == nil { // the master machine tells more
-			g.gone(e)
+			g.ended(e)
 		}
 	}
 }
@@ -157,8 +175,8 @@ func (g *Group) outcome(err error) {
 	}
 }
 
-// gone reports the end of the group, or of our part in it.
-func (g *Group) gone(e envelope.Event) {
+// ended reports the end of the group, or of our part in it.
+func (g *Group) ended(e envelope.Event) {
 	kind := Ended
 	switch e.Why {
 	case envelope.Failed:
@@ -166,7 +184,7 @@ func (g *Group) gone(e envelope.Event) {
 	case envelope.Evicted:
 		kind = Evicted
 	}
-	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Why: e.Why, Err: e.Err}, true)
+	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.Why, Err: e.Err}, true)
 }
 
 // masterEvent takes events of the registration.
@@ -186,9 +204,16 @@ func (g *Group) masterEvent(e envelope.Event) {
 		if e.Why == envelope.Evicted {
 			kind = Evicted
 		}
-		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Why: e.Why}, false)
+		g.memberGone(e.Member.IP)
+		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.Why}, false)
+	case envelope.Updated:
+		g.updateOutcome(nil)
+	case envelope.UpdateFailed:
+		g.updateOutcome(e.Err)
+	case envelope.LeaveFailed:
+		g.removeOutcome(e.Member.IP, e.Err)
 	case envelope.GroupGone:
-		g.gone(e)
+		g.ended(e)
 	}
 }
 

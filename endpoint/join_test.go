@@ -189,7 +189,7 @@ func TestJoin(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "ipv4", true: "ipv6"}[v6], func(t *testing.T) {
 			w := newWorld(t, 3, v6, accepted, auth)
-			groups, errs := w.join(t, w.ctx, endpoint.MasterConfig{WindowBase: groupBase, Policy: mcast.Evict, DeadAfter: time.Second})
+			groups, errs := w.join(t, w.ctx, endpoint.MasterConfig{WindowBase: groupBase, Policy: mcast.Evict, DeadAfter: 300 * time.Millisecond})
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}

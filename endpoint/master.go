@@ -4,6 +4,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,20 @@ type MasterConfig struct {
 	VirtualQPN rocev2.QPN // [DefaultVirtualQPN]
 	PathMTU    int        // bytes [1024]
 	Policy     mcast.Policy
-	DeadAfter  time.Duration // with mcast.Evict: how long a silent member is waited for [0, for ever]
-	Lease      time.Duration // asked of the switch, renewed in the background [the switch's default]
-	Epoch      uint64        // [the next that the switch does not know]
+	Quorum     int // with mcast.Quorum: how many receivers must have what is acknowledged
+	// DeadAfter is how long a silent member is waited for while others move
+	// [100 ms; with mcast.Strict for ever]. Negative: for ever.
+	DeadAfter time.Duration
+	// LagPSNs and LagTime, not with mcast.Strict, remove a member that is alive
+	// but so many packets, or so long, behind another one [never].
+	LagPSNs int
+	LagTime time.Duration
+	// SenderTimeout and SenderRetries are the Timeout and RetryCount of the queue
+	// pairs that send, all members' alike [QPConfig's, whose defaults are 14 and
+	// 7]. The switch rejects a DeadAfter that does not fit between them.
+	SenderTimeout, SenderRetries uint8
+	Lease                        time.Duration // asked of the switch, renewed in the background [the switch's default]
+	Epoch                        uint64        // [the next that the switch does not know]
 
 	// WindowBase is the first address of the group's WRITE window and WindowLen
 	// its length in bytes [the least of the members' memories]. The window's
@@ -69,6 +81,14 @@ func (cfg *MasterConfig) complete() error {
 	if cfg.ReadyTimeout == 0 {
 		cfg.ReadyTimeout = 10 * time.Second
 	}
+	switch {
+	case cfg.DeadAfter < 0:
+		cfg.DeadAfter = 0
+	case cfg.DeadAfter == 0 && cfg.Policy != mcast.Strict:
+		cfg.DeadAfter = envelope.DefaultDeadAfter
+	}
+	cfg.SenderTimeout = cmp.Or(cfg.SenderTimeout, cfg.QPConfig.Timeout, 14)
+	cfg.SenderRetries = cmp.Or(cfg.SenderRetries, cfg.QPConfig.RetryCount, 7)
 	if (cfg.Listener == nil) == (len(cfg.Addrs) == 0) {
 		return errors.New("want either a Listener, or the addresses of listening members")
 	}
@@ -105,7 +125,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 		}
 	}()
 	for _, p := range peers {
-		g.peers = append(g.peers, p.Info)
+		g.peers = append(g.peers, p.Info) // nobody else knows g yet
 	}
 	g.info.Members = len(peers) + 1
 	self := cfg.connInfo(g)
@@ -206,12 +226,11 @@ func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
 func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error {
 	reg := envelope.Registration{
 		Group: g.info.IP, Epoch: cfg.Epoch, QPN: g.info.QPN, PMTU: g.info.PathMTU, Policy: cfg.Policy,
-		DeadAfter: cfg.DeadAfter, Lease: cfg.Lease, Window: g.info.Window,
+		Quorum: cfg.Quorum, DeadAfter: cfg.DeadAfter, LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
+		SenderTimeout: cfg.SenderTimeout, SenderRetries: cfg.SenderRetries, Lease: cfg.Lease, Window: g.info.Window,
 	}
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
-		reg.Members = append(reg.Members, envelope.MemberRecord{
-			IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window),
-		})
+		reg.Members = append(reg.Members, record(&m))
 	}
 	conn, err := listenUDP(netip.AddrPortFrom(self.IP, 0))
 	if err != nil {
@@ -228,14 +247,24 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	return nil
 }
 
+func record(m *oob.ConnInfo) envelope.MemberRecord {
+	return envelope.MemberRecord{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window)}
+}
+
 // callUp tells the members what to connect to and waits until all have.
 func (g *Group) callUp(ctx context.Context, cfg *MasterConfig, peers []*oob.Peer) error {
-	described := oob.Group{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, Members: g.info.Members, App: cfg.App}
+	g.readyTimeout = cfg.ReadyTimeout
+	return g.present(ctx, peers)
+}
+
+// present describes the group to the peers and waits until all are ready.
+func (g *Group) present(ctx context.Context, peers []*oob.Peer) error {
+	described := oob.Group{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, Members: g.info.Members, App: g.info.App}
 	if w := g.info.Window; w != (mcast.Window{}) {
 		described.Window = &oob.Window{VA: w.Base, Len: w.Len, RKey: w.RKey}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ReadyTimeout,
-		fmt.Errorf("its queue pair was not connected within %v", cfg.ReadyTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, g.readyTimeout,
+		fmt.Errorf("its queue pair was not connected within %v", g.readyTimeout))
 	defer cancel()
 	results := make(chan error, len(peers))
 	for _, p := range peers {
