@@ -12,7 +12,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants soak bench clean
+.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants model soak bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,9 @@ fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
 
 mutants: ## plant small mistakes in the core, one at a time, and see a test notice each (ARGS='-run R14')
 	@$(GO) run ./test/mutants $(ARGS)
+
+model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
+	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./model
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./mcast ./rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)

@@ -21,7 +21,7 @@ import (
 // 10.9.9.9. PSNs are hexadecimal. The commands:
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [pmtu=N] [window=(base,len,rkey)]
-//	      [target=KEY] [fwd=(B,C)]   these are behind neighbour 1
+//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
@@ -52,8 +52,13 @@ func nameOf(m MemberID) string { return string(rune('A' + m)) }
 // runTranscript runs the file of testdata that is named after the test.
 func runTranscript(t *testing.T) {
 	t.Helper()
+	runTranscriptFile(t, "testdata/"+strings.TrimPrefix(t.Name(), "Test"))
+}
+
+func runTranscriptFile(t *testing.T, file string) {
+	t.Helper()
 	s := &transcript{sw: New(Limits{})}
-	datadriven.RunTest(t, "testdata/"+strings.TrimPrefix(t.Name(), "Test"), func(t *testing.T, d *datadriven.TestData) string {
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		var w strings.Builder
 		s.run(t, d, &w)
 		checkInvariants(t, s.sw.group(0))
@@ -211,9 +216,14 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
-	fwd := strings.Join(a.list("fwd"), "")
+	behind := map[string]Neighbor{}
+	for n, key := range []string{"fwd", "fwd2"} {
+		for _, m := range a.list(key) {
+			behind[m] = Neighbor(n + 1)
+		}
+	}
 	s.legs = nil
-	fwdLeg := -1
+	legOf := map[Neighbor]LegID{}
 	for _, n := range a.list("members") {
 		m := MemberSpec{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs))}
 		for _, line := range strings.Split(a.d.Input, "\n") {
@@ -233,16 +243,18 @@ func (s *transcript) group(a args, w *strings.Builder) {
 				}
 			}
 		}
+		nbr := behind[n]
+		l, known := legOf[nbr]
 		switch {
-		case !strings.Contains(fwd, n):
+		case nbr == 0:
 			spec.Legs = append(spec.Legs, LegSpec{})
 			s.legs = append(s.legs, n)
-		case fwdLeg < 0:
-			fwdLeg = len(s.legs)
-			spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: 1})
-			s.legs = append(s.legs, "N1")
+		case known:
+			m.Leg = l
 		default:
-			m.Leg = LegID(fwdLeg)
+			legOf[nbr] = m.Leg
+			spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: nbr})
+			s.legs = append(s.legs, fmt.Sprintf("N%d", nbr))
 		}
 		spec.Members = append(spec.Members, m)
 	}

@@ -36,6 +36,7 @@ var rooms = []room{
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict")}},
 	{dir: "libgleam", knows: []string{"rocev2", "mcast", "envelope", "endpoint"}},
 	{dir: "sim"},
+	{dir: "model", knows: []string{"rocev2", "mcast", "rc"}},
 	{dir: "lab", knows: []string{}},
 	{dir: "cli", knows: []string{"rocev2", "api"}},
 	{dir: "demo"},

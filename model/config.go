@@ -1,0 +1,137 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Tree is where the switches are. Host 0 is the source, A; the receivers are B,
+// C and D.
+type Tree uint8
+
+// Trees.
+const (
+	Flat  Tree = iota // all hosts at one switch
+	Rack              // B and C behind a second switch, the others at the first
+	Racks             // B behind a second switch, the other receivers behind a third
+)
+
+// String returns what the tree looks like.
+func (t Tree) String() string {
+	return [...]string{"1 switch", "2 switches", "3 switches"}[t]
+}
+
+// Bounds limit what the network may do wrong, in all.
+type Bounds struct {
+	Lose    int // packets lost
+	Double  int // packets delivered twice
+	Reorder int // packets delivered before the one ahead of them
+	Delay   int // timers that fire while something is in flight
+}
+
+// Config is one scenario.
+type Config struct {
+	Name      string
+	Tree      Tree
+	Receivers int // 2 or 3
+	Window    int // PSNs that a sender may have unacknowledged
+
+	Messages []int // packets of each message of A
+	Second   []int // the same for B, which is a source too if not empty
+	Turns    bool  // B begins only when it has received all of A's stream
+	Write    bool  // RDMA WRITE to symmetric windows instead of SEND
+
+	// Personalities and first PSNs by host; missing ones are those of host 0.
+	Hosts []Host
+
+	Bounds
+	Withheld int // receives that the first receiver has not posted at the start
+	// Mortal lets the last receiver die at any moment; the policy is evict.
+	Mortal bool
+	// Endless says that fair runs are known not to complete always; only safety
+	// is checked.
+	Endless bool
+}
+
+// Host is what distinguishes one host from another.
+type Host struct {
+	Personality rc.Personality
+	SQ, RQ      rocev2.PSN
+}
+
+const (
+	pmtu     = 256
+	timeout  = 4 * time.Millisecond
+	dead     = 10 * time.Millisecond // 2.5 timeouts
+	rnrCode  = 1                     // 10 us
+	groupQPN = 0x4242
+	groupKey = 0xFEED // R_Key of the group's window
+	groupVA  = 0x10000
+	// epoch is the time at which every stored state is restored.
+	epoch = time.Hour
+)
+
+func (c *Config) host(i int) Host {
+	if i < len(c.Hosts) {
+		return c.Hosts[i]
+	}
+	if len(c.Hosts) > 0 {
+		return c.Hosts[0]
+	}
+	return Host{}
+}
+
+// stream returns the messages of host i.
+func (c *Config) stream(i int) []int {
+	switch i {
+	case 0:
+		return c.Messages
+	case 1:
+		return c.Second
+	}
+	return nil
+}
+
+// String describes the scenario in one line.
+func (c *Config) String() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d receivers, %v, window %d, messages %v", c.Receivers, c.Tree, c.Window, c.Messages)
+	if len(c.Second) > 0 {
+		when := "B at any time"
+		if c.Turns {
+			when = "then B"
+		}
+		fmt.Fprintf(&s, ", %s %v", when, c.Second)
+	}
+	op := "SEND"
+	if c.Write {
+		op = "WRITE"
+	}
+	fmt.Fprintf(&s, ", %s; lose %d, double %d, reorder %d, delay %d", op, c.Lose, c.Double, c.Reorder, c.Delay)
+	if c.Withheld > 0 {
+		fmt.Fprintf(&s, "; %d receives withheld", c.Withheld)
+	}
+	if c.Mortal {
+		s.WriteString("; one receiver may die")
+	}
+	for i := range c.Receivers + 1 {
+		h := c.host(i)
+		fmt.Fprintf(&s, "; %s %v", name(i), h.Personality)
+		if len(c.stream(i)) > 0 {
+			fmt.Fprintf(&s, " sq=%06x", uint32(h.SQ))
+		}
+		fmt.Fprintf(&s, " rq=%06x", uint32(h.RQ))
+	}
+	return s.String()
+}
+
+func name(host int) string { return string(rune('A' + host)) }
+
+func qpn(host int) rocev2.QPN { return rocev2.QPN(0x100 + host) }

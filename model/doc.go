@@ -1,0 +1,46 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model checks the switch by trying everything: it searches all states
+// that one source, two or three receivers and the switches between them can
+// reach, with the same mcast and rc code that serves real packets.
+//
+// # What can happen
+//
+// A World is hosts (one rc.QP each), switches (one mcast.Switch each) and
+// links, which are queues of packets, one for each direction. In each state one
+// of these happens next, and the search tries each of them:
+//
+//   - the head of a link is delivered, whichever link;
+//   - the head of a link is lost or delivered twice, or the packet behind it is
+//     delivered first, if the Bounds allow another one;
+//   - the next timer of a host or switch fires. That is free when nothing is in
+//     flight, or when the timer is already due; else everything in flight has
+//     been delayed beyond it, which the Bounds limit;
+//   - a receiver posts a receive it has withheld so far (until then it answers
+//     RNR NAK), another member begins to send, a member dies for good.
+//
+// Time passes only when a timer fires, and only to its deadline.
+//
+// # What is checked
+//
+// After every step, at every switch: invariants I1 to I6 of the protocol notes,
+// the MSN of every acknowledgement; at every host: that each packet accepted is
+// the next one of its source and its bytes are where they belong, and that a
+// completion at the sender means that every member not evicted has the bytes.
+//
+// From every state a fair run must complete: one in which nothing more is lost
+// or delayed, everything is delivered, receives are posted and timers fire when
+// nothing else is left. Two fair schedules are followed, one that prefers data
+// and one that prefers feedback. A fair step is one of the steps that the
+// search takes anyway, so that at its end every state has its two fair
+// successors, and it remains to see that these chains all end.
+//
+// # How
+//
+// Breadth first, so that the first violation is a shortest one. A state is the
+// concatenation of AppendState of all switches and QPs, with the links, what is
+// left of the bounds and what the checks remember. Of a visited state only a 64-bit
+// hash is kept (n states collide with probability n²/2^65: 3 in a million for
+// 10 million), with that of its parent for the trace.
+package model

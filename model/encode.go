@@ -1,0 +1,158 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Flags of a host in an encoded state.
+const (
+	hostStarted = 1 << iota
+	hostDead
+	hostEvicted
+)
+
+// Flags of a packet in an encoded state.
+const (
+	pktFeedback = 1 << iota
+	pktAckReq
+	pktRETH
+	pktSource // times the source's number
+)
+
+// encode appends the state of w, all of it relative to w.now.
+func (w *World) encode(b []byte) []byte {
+	b = append(b, byte(w.left.Lose), byte(w.left.Double), byte(w.left.Reorder), byte(w.left.Delay), flag(w.mortal, 1))
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted), h.got[0], h.got[1], h.done, h.withheld)
+		b = h.qp.AppendState(b, w.now)
+	}
+	for i := range w.relays {
+		r := &w.relays[i]
+		b = r.dev.AppendState(b, w.now)
+		b = append(b, byte(r.nakRank), byte(r.nakPSN), byte(r.nakPSN>>8), byte(r.nakPSN>>16))
+	}
+	for i := range w.links {
+		q := w.links[i].q
+		b = append(b, byte(len(q)))
+		for k := range q {
+			b = q[k].encode(b)
+		}
+	}
+	return b
+}
+
+func flag(v bool, bits byte) byte {
+	if v {
+		return bits
+	}
+	return 0
+}
+
+func (p *packet) encode(b []byte) []byte {
+	f := flag(p.feedback, pktFeedback) | flag(p.ackReq, pktAckReq) | flag(p.reth, pktRETH) | p.source*pktSource
+	last := p.index
+	if p.feedback {
+		last = byte(p.syndrome)
+	}
+	b = append(b, f, last, byte(p.psn), byte(p.psn>>8), byte(p.psn>>16))
+	if p.reth {
+		b = append(b, byte(p.va), byte(p.va>>8), byte(p.va>>16), byte(p.va>>24), byte(p.va>>32),
+			byte(p.rkey), byte(p.rkey>>8), byte(p.rkey>>16), byte(p.rkey>>24))
+	}
+	return b
+}
+
+func (p *packet) decode(b []byte) []byte {
+	f := b[0]
+	*p = packet{
+		feedback: f&pktFeedback != 0, ackReq: f&pktAckReq != 0, reth: f&pktRETH != 0, source: f / pktSource,
+		psn: psnAt(b[2:]),
+	}
+	if p.feedback {
+		p.syndrome = rocev2.Syndrome(b[1])
+	} else {
+		p.index = b[1]
+	}
+	b = b[5:]
+	if p.reth {
+		p.va = uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32
+		p.rkey = uint32(b[5]) | uint32(b[6])<<8 | uint32(b[7])<<16 | uint32(b[8])<<24
+		b = b[9:]
+	}
+	return b
+}
+
+func psnAt(b []byte) rocev2.PSN {
+	return rocev2.PSN(b[0]) | rocev2.PSN(b[1])<<8 | rocev2.PSN(b[2])<<16
+}
+
+// decode makes w the state that encode wrote. The encoding is our own: one that
+// cannot be read is a bug of ours.
+func (w *World) decode(b []byte) {
+	if err := w.load(b); err != nil {
+		panic(fmt.Sprintf("model: %v", err))
+	}
+}
+
+func (w *World) load(b []byte) (err error) {
+	w.now, w.wrong = epoch, nil
+	w.left = Bounds{int(b[0]), int(b[1]), int(b[2]), int(b[3])}
+	w.mortal, b = b[4] != 0, b[5:]
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		h.started, h.dead, h.evicted = b[0]&hostStarted != 0, b[0]&hostDead != 0, b[0]&hostEvicted != 0
+		h.got[0], h.got[1], h.done, h.withheld = b[1], b[2], b[3], b[4]
+		if b, err = h.qp.SetState(b[5:], w.now, h.posted); err != nil {
+			return err
+		}
+		w.refill(i)
+	}
+	for i := range w.relays {
+		r := &w.relays[i]
+		if b, err = r.dev.SetState(b, w.now); err != nil {
+			return err
+		}
+		r.nakRank, r.nakPSN = int(b[0]), psnAt(b[1:])
+		b = b[4:]
+	}
+	for i := range w.links {
+		n := int(b[0])
+		b = b[1:]
+		q := w.links[i].q[:0]
+		for range n {
+			var p packet
+			b = p.decode(b)
+			q = append(q, p)
+		}
+		w.links[i].q = q
+	}
+	if len(b) > 0 {
+		return errors.New("a stored state is longer than it should be")
+	}
+	return nil
+}
+
+// refill writes what host i has received of an unfinished SEND into its
+// buffer. checkAccepted has seen each of these bytes in its place.
+func (w *World) refill(i int) {
+	h := &w.hosts[i]
+	if w.cfg.Write {
+		return
+	}
+	for s := range w.streams {
+		st := &w.streams[s]
+		n := int(h.got[s])
+		if n == 0 || st.frames[n-1].end {
+			continue
+		}
+		m := st.frames[n-1].msg
+		copy(h.bufs[w.receives(i)], st.wrs[m].Data[:(n-st.starts[m])*pmtu])
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/gleam-rdma/gleam/rc"
+
+// Casts of hosts: A, B, C, D. PSNs are about to wrap where they are used.
+var (
+	allRXE    = []Host{{rc.RXE, 0xFFFFFE, 0xFFFFFF}, {rc.RXE, 0xFFFFFF, 0xFFFFFE}, {rc.RXE, 0, 0xFFFFFD}, {rc.RXE, 0, 0}}
+	allStrict = []Host{{rc.Strict, 0xFFFFFE, 0xFFFFFF}, {rc.Strict, 0xFFFFFF, 0xFFFFFE}, {rc.Strict, 0, 0xFFFFFD}, {rc.Strict, 0, 0}}
+	mixed     = []Host{{rc.RXE, 0xFFFFFF, 0}, {rc.Strict, 0x7FFFFF, 0x7FFFFE}, {rc.RXE, 5, 0xFFFFFF}, {rc.Strict, 0, 0}}
+	crossed   = []Host{{rc.Strict, 0xFFFFFF, 0}, {rc.RXE, 0x7FFFFF, 0x7FFFFE}, {rc.Strict, 5, 0xFFFFFF}, {rc.RXE, 0, 0}}
+	// alike number alike, as applications do that choose 0: PSNs of one epoch
+	// look like those of another.
+	alike = []Host{{rc.RXE, 0, 0}, {rc.Strict, 0, 0}, {rc.RXE, 0, 0}, {rc.RXE, 0, 0}}
+)
+
+// Tiny are the scenarios of every test run: some thousand states each, searched
+// to the end.
+func Tiny() []Config {
+	return []Config{
+		{Name: "rxe", Receivers: 2, Window: 4, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Double: 1}},
+		{Name: "strict", Receivers: 2, Window: 3, Messages: []int{2}, Hosts: allStrict, Bounds: Bounds{Lose: 1, Reorder: 1, Delay: 1}},
+		{Name: "three", Receivers: 3, Window: 3, Messages: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1},
+		{Name: "write", Receivers: 2, Window: 3, Messages: []int{3, 1}, Write: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "turns-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "turns-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Double: 1}},
+	}
+}
+
+// Quick are scenarios of some hundred thousand states, searched to the end.
+func Quick() []Config {
+	return []Config{
+		{Name: "strict-late", Receivers: 2, Window: 3, Messages: []int{3}, Hosts: allStrict, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
+		{Name: "rxe-losses", Receivers: 2, Window: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 3}},
+		{Name: "three", Receivers: 3, Window: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "rack-late", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
+		{Name: "rnr-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1, Reorder: 1}, Withheld: 2},
+		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
+	}
+}
+
+// Full are the scenarios of make model.
+func Full() []Config {
+	return []Config{
+		{Name: "rxe", Receivers: 2, Window: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 2, Double: 1}},
+		{Name: "rxe-late", Receivers: 2, Window: 3, Messages: []int{2, 1}, Hosts: allRXE, Bounds: Bounds{Lose: 2, Double: 1, Delay: 1}},
+		{Name: "rxe-losses", Receivers: 2, Window: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 5}},
+		{Name: "strict", Receivers: 2, Window: 3, Messages: []int{2, 1}, Hosts: allStrict, Bounds: Bounds{Lose: 2, Reorder: 1}},
+		{Name: "strict-late", Receivers: 2, Window: 3, Messages: []int{3}, Hosts: allStrict, Bounds: Bounds{Lose: 2, Double: 1, Delay: 1}},
+		{Name: "mixed", Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1, Reorder: 1, Delay: 1}},
+		{Name: "crossed", Receivers: 2, Window: 4, Messages: []int{3, 2}, Hosts: crossed, Bounds: Bounds{Lose: 3}},
+		{Name: "three", Receivers: 3, Window: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Lose: 3}},
+		{Name: "three-late", Receivers: 3, Window: 3, Messages: []int{2}, Hosts: crossed, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Lose: 4}},
+		{Name: "rack-late", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Hosts: crossed, Bounds: Bounds{Lose: 2, Double: 1, Delay: 1}},
+		{Name: "rack-three", Tree: Rack, Receivers: 3, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		{Name: "racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: crossed, Bounds: Bounds{Lose: 2}},
+		{Name: "racks-three", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 3}},
+		{Name: "rnr-rxe", Receivers: 2, Window: 3, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Delay: 1}, Withheld: 1},
+		{Name: "rnr-strict", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Hosts: allStrict, Bounds: Bounds{Lose: 1}, Withheld: 2},
+		{Name: "rnr-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1, Reorder: 1}, Withheld: 2},
+		{Name: "write", Receivers: 2, Window: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}},
+		{Name: "write-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2, 1}, Write: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
+		{Name: "death-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Mortal: true, Hosts: allStrict, Bounds: Bounds{Lose: 2, Delay: 1}},
+		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}},
+		{Name: "two-sources-late", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Hosts: alike, Bounds: Bounds{Lose: 1, Double: 1, Reorder: 1, Delay: 2}},
+		{Name: "two-sources-three", Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
+		{Name: "turns-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "turns-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
+		{Name: "turns-three", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
+		// At once in a tree: each switch may begin with another source. See
+		// docs/TESTING.md.
+		{Name: "contention-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Endless: true, Hosts: []Host{{rc.RXE, 0, 0}}, Bounds: Bounds{Lose: 1, Delay: 1}},
+	}
+}

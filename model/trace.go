@@ -1,0 +1,252 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// recorder writes what happens as transcripts in the language of
+// mcast/transcript_test.go, one for each switch.
+type recorder struct {
+	text  []strings.Builder
+	now   []time.Duration // by switch
+	steps int
+}
+
+// replay takes w from the first state along a path.
+func (s *search) replay(w *World, as []action) {
+	w.decode(s.root)
+	for _, a := range as {
+		w.do(a)
+	}
+}
+
+// trace replays a path and writes it down.
+func (s *search) trace(w *World, as []action) *Violation {
+	w.rec = newRecorder(w)
+	s.replay(w, as)
+	v := &Violation{Switch: -1, Steps: len(as)}
+	if w.wrong != nil {
+		*v = Violation{What: w.wrong.What, Switch: w.wrong.Switch, Steps: len(as)}
+	}
+	for i := range w.rec.text {
+		v.Trace = append(v.Trace, w.rec.text[i].String())
+	}
+	if v.Switch > 0 {
+		v.Trace[0], v.Trace[v.Switch] = v.Trace[v.Switch], v.Trace[0]
+	}
+	w.rec = nil
+	return v
+}
+
+func newRecorder(w *World) *recorder {
+	r := &recorder{text: make([]strings.Builder, len(w.relays)), now: make([]time.Duration, len(w.relays))}
+	for sw := range r.text {
+		r.now[sw] = w.now
+		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.relays), w.cfg)
+		r.group(w, sw)
+	}
+	return r
+}
+
+func (r *recorder) group(w *World, sw int) {
+	t, spec := &r.text[sw], &w.relays[sw].spec
+	var all []string
+	behind := map[mcast.Neighbor][]string{}
+	for i := range spec.Members {
+		all = append(all, name(i))
+		if n := spec.Legs[spec.Members[i].Leg].Neighbor; n != 0 {
+			behind[n] = append(behind[n], name(i))
+		}
+	}
+	fmt.Fprintf(t, "group members=(%s)", strings.Join(all, ","))
+	for n := mcast.Neighbor(1); behind[n] != nil; n++ {
+		key := "fwd"
+		if n > 1 {
+			key = fmt.Sprintf("fwd%d", n)
+		}
+		fmt.Fprintf(t, " %s=(%s)", key, strings.Join(behind[n], ","))
+	}
+	if spec.Policy == mcast.Evict {
+		fmt.Fprintf(t, " policy=evict dead=%v", spec.DeadAfter)
+	}
+	if spec.Window.Len > 0 {
+		fmt.Fprintf(t, " window=(%x,%x,%x)", spec.Window.Base, spec.Window.Len, spec.Window.RKey)
+	}
+	fmt.Fprintln(t)
+	for i := range spec.Members {
+		m := &spec.Members[i]
+		fmt.Fprintf(t, "%s sq=%x rq=%x", name(i), uint32(m.SQPSN), uint32(m.RQPSN))
+		if m.Window.Len > 0 {
+			fmt.Fprintf(t, " window=%x,%x,%x", m.Window.Base, m.Window.Len, m.Window.RKey)
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprint(t, "----\nnothing\n\n")
+}
+
+// step notes, as a comment, what happens next.
+func (r *recorder) step(w *World, a action) {
+	r.steps++
+	i := a.arg()
+	var s string
+	switch a.kind() {
+	case fire:
+		s = w.nodeName(node(i)) + ": a timer fires"
+	case post:
+		s = name(i) + " posts a receive"
+	case start:
+		s = name(i) + " begins to send"
+	case die:
+		s = name(i) + " dies"
+	default:
+		k := 0
+		if a.kind() == reorder {
+			k = 1
+		}
+		l := &w.links[i]
+		s = map[action]string{deliver: "", lose: "lost", double: "will come twice", reorder: "overtakes the one before it"}[a.kind()]
+		s = strings.TrimSpace(fmt.Sprintf("%s to %s: %s %s", w.nodeName(l.from), w.nodeName(l.to), w.packetName(l, &l.q[k]), s))
+	}
+	for sw := range r.text {
+		fmt.Fprintf(&r.text[sw], "# %d. %s\n", r.steps, s)
+	}
+}
+
+func (w *World) nodeName(n node) string {
+	if int(n) < len(w.hosts) {
+		return name(int(n))
+	}
+	return fmt.Sprintf("switch %d", int(n)-len(w.hosts))
+}
+
+func (w *World) packetName(l *link, p *packet) string {
+	if !p.feedback {
+		return fmt.Sprintf("packet %d of %s, PSN %06x", p.index, name(int(p.source)), uint32(p.psn))
+	}
+	return fmt.Sprintf("%s %06x", feedbackName(p.syndrome), uint32(p.psn))
+}
+
+func feedbackName(s rocev2.Syndrome) string { return [...]string{"ACK", "NAK", "RNR", "NAK"}[rank(s)] }
+
+var opNames = map[rocev2.Opcode]string{
+	rocev2.SendFirst: "SendFirst", rocev2.SendMiddle: "SendMiddle", rocev2.SendLast: "SendLast", rocev2.SendOnly: "SendOnly",
+	rocev2.WriteFirst: "WriteFirst", rocev2.WriteMiddle: "WriteMiddle", rocev2.WriteLast: "WriteLast", rocev2.WriteOnly: "WriteOnly",
+}
+
+// served notes an input of a switch, nil for a deadline, and what came of it.
+func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
+	t := &r.text[sw]
+	if w.cfg.Mortal && w.now > r.now[sw] {
+		fmt.Fprintf(t, "time +%v\n----\n", w.now-r.now[sw])
+		r.now[sw] = w.now
+		if in != nil {
+			fmt.Fprint(t, "nothing\n\n")
+		}
+	}
+	switch {
+	case in == nil:
+	case in.Op == rocev2.Acknowledge:
+		r.feedback(t, in)
+	default:
+		fmt.Fprintf(t, "data psn=%x op=%s", uint32(in.PSN), opNames[in.Op])
+		if in.Src != hostIP(0) {
+			fmt.Fprintf(t, " from=%s", name(int(in.Frame>>8)))
+		}
+		if in.AckReq {
+			fmt.Fprint(t, " ar")
+		}
+		if in.DMALen > 0 {
+			fmt.Fprintf(t, " va=%x rkey=%x dma=%x", in.VA, in.RKey, in.DMALen)
+		}
+		r.neighbour(t, in)
+	}
+	r.output(w, sw, o)
+}
+
+func (r *recorder) neighbour(t *strings.Builder, in *mcast.Packet) {
+	if in.Neighbor != 0 {
+		fmt.Fprintf(t, " nbr=%d", in.Neighbor)
+	}
+	fmt.Fprint(t, "\n----\n")
+}
+
+func (r *recorder) feedback(t *strings.Builder, in *mcast.Packet) {
+	fmt.Fprintf(t, "%s psn=%x", strings.ToLower(feedbackName(in.Syndrome)), uint32(in.PSN))
+	switch rank(in.Syndrome) {
+	case 2:
+		fmt.Fprintf(t, " code=%x", uint8(in.Syndrome)&31)
+	case 3:
+		fmt.Fprintf(t, " code=%x", uint8(in.Syndrome))
+	}
+	ip := in.Src.As4()
+	fmt.Fprintf(t, " from=%s", name(int(ip[3])-1))
+	r.neighbour(t, in)
+}
+
+// output prints as the transcripts of mcast do.
+func (r *recorder) output(w *World, sw int, o *mcast.Output) {
+	t := &r.text[sw]
+	begin := t.Len()
+	if len(o.Copies) > 0 {
+		fmt.Fprint(t, "copy")
+		for i := range o.Copies {
+			c := &o.Copies[i]
+			fmt.Fprintf(t, " %s:%06x", w.legName(sw, c.Leg), uint32(c.PSN))
+			if c.Flags == mcast.SetRETH {
+				fmt.Fprintf(t, "(va=%x rkey=%x)", c.VA, c.RKey)
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	for i := range o.Feedback {
+		f := &o.Feedback[i]
+		switch to := name(int(f.To)); rank(f.Syndrome) {
+		case 0:
+			fmt.Fprintf(t, "ACK %06x msn=%d to %s\n", uint32(f.PSN), f.MSN, to)
+		case 2:
+			fmt.Fprintf(t, "RNR %06x code=%d to %s\n", uint32(f.PSN), f.Syndrome&31, to)
+		default:
+			fmt.Fprintf(t, "NAK %06x %#x to %s\n", uint32(f.PSN), uint8(f.Syndrome), to)
+		}
+	}
+	for i := range o.Events {
+		e := &o.Events[i]
+		what := map[mcast.EventKind]string{
+			mcast.SourceChanged: "source is", mcast.MemberEvicted: "evicted", mcast.GroupFailed: "group failed by", mcast.SourceRefused: "refused",
+		}[e.Kind]
+		fmt.Fprintf(t, "event: %s %s at %06x, syndrome %#x\n", what, name(int(e.Member)), uint32(e.PSN), uint8(e.Syndrome))
+	}
+	if o.Drop != mcast.None {
+		fmt.Fprintf(t, "drop: %v\n", o.Drop)
+	}
+	if t.Len() == begin {
+		fmt.Fprintln(t, "nothing")
+	}
+	fmt.Fprintln(t)
+}
+
+func (w *World) legName(sw int, l mcast.LegID) string {
+	r := &w.relays[sw]
+	if n := r.spec.Legs[l].Neighbor; n != 0 {
+		return fmt.Sprintf("N%d", n)
+	}
+	for i := range r.leg {
+		if r.leg[i] == l {
+			return name(i)
+		}
+	}
+	return "?"
+}
+
+// String returns what happened, and how.
+func (v *Violation) String() string {
+	return fmt.Sprintf("%s\nafter %d steps. The transcript, for mcast/testdata:\n\n%s", v.What, v.Steps, strings.Join(v.Trace, "\n"))
+}

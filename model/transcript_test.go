@@ -1,0 +1,68 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestTranscriptsAreThoseOfMcast: what the model writes down of a run can be
+// dropped into mcast/testdata. These files were; package mcast runs them
+// against the switch. GLEAM_REWRITE=1 writes them anew.
+func TestTranscriptsAreThoseOfMcast(t *testing.T) {
+	rnr := Config{Name: "rnr", Receivers: 2, Window: 3, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Delay: 1}, Withheld: 1}
+	write := Config{Name: "write", Receivers: 2, Window: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}}
+	death := Config{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}}
+	turns := Config{Name: "turns", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{1, 1, 0, 1}}
+	for _, c := range []struct {
+		cfg  *Config
+		seed uint64
+		sw   int
+	}{{&rnr, 1, 0}, {&write, 2, 0}, {&death, 10, 0}, {&turns, 4, 0}, {&turns, 4, 2}} {
+		t.Run(fmt.Sprintf("%s/%d", c.cfg.Name, c.sw), func(t *testing.T) {
+			got := wander(t, c.cfg, c.seed).text[c.sw].String()
+			file := filepath.Join("..", "mcast", "testdata", fmt.Sprintf("Model_%s_%d", c.cfg.Name, c.sw))
+			if os.Getenv("GLEAM_REWRITE") != "" {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("%s is not what the model writes now; compare, and write it anew with GLEAM_REWRITE=1. Now:\n%s", file, got)
+			}
+		})
+	}
+}
+
+// wander takes random steps and finishes by a fair run.
+func wander(t *testing.T, cfg *Config, seed uint64) *recorder {
+	t.Helper()
+	w, err := NewWorld(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rec = newRecorder(w)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 25 {
+		if as := w.actions(nil); len(as) > 0 {
+			w.do(as[rng.IntN(len(as))])
+		}
+	}
+	for !w.finished() {
+		a, ok := w.fair(0)
+		if !ok || w.wrong != nil {
+			t.Fatalf("%s: %v", cfg.Name, w.wrong)
+		}
+		w.do(a)
+	}
+	return w.rec
+}

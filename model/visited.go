@@ -1,0 +1,111 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "sync"
+
+// visited is the set of all states seen, by hash, with what is needed to find
+// the way back and to follow the fair runs. It may be used by all workers.
+type visited struct{ shards [64]shard }
+
+type shard struct {
+	sync.Mutex
+	slots []slot // open addressing, a power of two
+	used  int
+}
+
+// schedules is how many fair schedules there are.
+const schedules = 2
+
+type slot struct {
+	hash   uint64 // 0: free
+	parent uint64
+	// next are the states that the fair schedules go to: 0 is not known, the
+	// state itself is the end of the run.
+	next  [schedules]uint64
+	how   action // the step from parent
+	fate  uint8  // what is known of the fair runs from here
+	depth uint16 // steps from the first state
+}
+
+const firstSlots = 1 << 8
+
+func newVisited() *visited {
+	v := &visited{}
+	for i := range v.shards {
+		v.shards[i].slots = make([]slot, firstSlots)
+	}
+	return v
+}
+
+// shard chooses by the upper bits; the slot within goes by the lower ones.
+func (v *visited) shard(h uint64) *shard { return &v.shards[h>>58] }
+
+// add inserts state h, and reports whether it is new.
+func (v *visited) add(h, parent uint64, how action, depth int) bool {
+	s := v.shard(h)
+	s.Lock()
+	defer s.Unlock()
+	if 4*(s.used+1) > 3*len(s.slots) {
+		s.grow()
+	}
+	e := s.find(h)
+	if e.hash == h {
+		return false
+	}
+	*e = slot{hash: h, parent: parent, how: how, depth: uint16(depth)}
+	s.used++
+	return true
+}
+
+// find returns the slot of h, or the free one where it belongs.
+func (s *shard) find(h uint64) *slot {
+	mask := uint64(len(s.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		if e := &s.slots[i]; e.hash == h || e.hash == 0 {
+			return e
+		}
+	}
+}
+
+func (s *shard) grow() {
+	old := s.slots
+	s.slots = make([]slot, 2*len(old))
+	for i := range old {
+		if old[i].hash != 0 {
+			*s.find(old[i].hash) = old[i]
+		}
+	}
+}
+
+// setNext notes where the fair schedules go from h.
+func (v *visited) setNext(h uint64, next [schedules]uint64) {
+	s := v.shard(h)
+	s.Lock()
+	s.find(h).next = next
+	s.Unlock()
+}
+
+// get returns the slot of h, which must be there. Not while workers run.
+func (v *visited) get(h uint64) *slot { return v.shard(h).find(h) }
+
+func (v *visited) len() int {
+	n := 0
+	for i := range v.shards {
+		n += v.shards[i].used
+	}
+	return n
+}
+
+// path returns the steps from the first state to h.
+func (v *visited) path(h uint64) []action {
+	var as []action
+	for e := v.get(h); e.parent != 0; e = v.get(e.parent) {
+		as = append(as, e.how)
+	}
+	for i, j := 0, len(as)-1; i < j; i, j = i+1, j-1 {
+		as[i], as[j] = as[j], as[i]
+	}
+	return as
+}
