@@ -64,6 +64,9 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	g.count.DataIn++
 	g.prev, g.hasPrev = psn, true
 	if g.nsev != noPend && psn == g.nout {
+		if !g.seen && g.deadAfter > 0 {
+			g.rewatch(now)
+		}
 		g.seen = true
 	}
 	g.forward(p, psn, f, out)

@@ -30,6 +30,9 @@ func (g *group) look(now time.Duration, out *Output) {
 	if g.a == g.hi.Prev() && (g.quorum == 0 || g.level()) {
 		return // nothing in flight; the next packet begins the watch anew
 	}
+	if g.owed() {
+		g.rewatch(now)
+	}
 	alive := false
 	best := g.a
 	for i := range g.branches {
@@ -76,6 +79,20 @@ func (g *group) look(now time.Duration, out *Output) {
 	g.armed, g.rewound = true, false
 	if evicted {
 		g.eval(out)
+	}
+}
+
+// owed says whether the source has been asked for something and has not come
+// back to it: it waits out an RNR timer, or the NAK was lost. Receivers have
+// nothing to answer then, so nobody's silence counts.
+func (g *group) owed() bool {
+	return g.nsev != noPend && !g.seen && g.nout == g.a.Next()
+}
+
+// rewatch lets everybody's time for an answer begin now.
+func (g *group) rewatch(now time.Duration) {
+	for i := range g.legs {
+		g.legs[i].watched = now
 	}
 }
 

@@ -25,3 +25,4 @@ func TestR27_WindowAtTheTop(t *testing.T)            { runTranscript(t) }
 func TestR30_NoJoinAtARetransmission(t *testing.T)   { runTranscript(t) }
 func TestR38_QuorumIsNotShed(t *testing.T)           { runTranscript(t) }
 func TestR41_TargetsEndWithTheirSource(t *testing.T) { runTranscript(t) }
+func TestR23_WaitingForTheSource(t *testing.T)       { runTranscript(t) }

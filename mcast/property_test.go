@@ -129,7 +129,7 @@ func (n *network) run() {
 // finish runs what has been started to its end, and looks at what came of it.
 func (n *network) finish() {
 	for steps := 0; n.q.Len() > 0; steps++ {
-		if steps > 4_000_000 {
+		if steps > 1_000_000 {
 			n.t.Fatalf("not finished after %d events at %v", steps, n.now)
 		}
 		e := heap.Pop(&n.q).(event)

@@ -17,6 +17,14 @@ var memberMutants = []mutant{
 		"return g.deadAfter > 0 && g.branches[i].a.Less(l.watch) && now-max",
 		"return g.deadAfter > 0 && now-max",
 	}}},
+	{"silence counts while the source waits out an RNR timer", "R23", "mcast/dead.go", []edit{{
+		"	if g.owed() {\n",
+		"	if g.owed() && g.dead {\n",
+	}}},
+	{"the time for an answer begins before the source is back", "R23", "mcast/data.go", []edit{{
+		"			g.rewatch(now)\n",
+		"			_ = now\n",
+	}}},
 	{"silent members are kept for ever", "R23", "mcast/dead.go", []edit{{
 		"case alive && (g.rewound || g.behind(i)):",
 		"case alive && g.rewound && g.behind(i) && g.a == g.hi:",
