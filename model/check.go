@@ -279,6 +279,16 @@ func (w *World) checkCompletion(i int, c *rc.Completion) {
 	}
 }
 
+// checkEvicted: who lives is not taken for dead. A loss delays a receiver's
+// answer by one timeout of the source, of which dead is 2.5: one loss does not
+// make a living receiver silent for so long.
+func (w *World) checkEvicted(sw, i int) {
+	lost := w.cfg.Lose - w.left.Lose
+	if !w.hosts[i].dead && lost < 2 && w.left.Delay == w.cfg.Delay {
+		w.fault(sw, "%s is evicted, and lives", name(i))
+	}
+}
+
 // checkReceived: a completed receive holds one whole message.
 func (w *World) checkReceived(i int, c *rc.Completion) {
 	h := &w.hosts[i]

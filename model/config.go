@@ -67,13 +67,16 @@ type Host struct {
 }
 
 const (
-	pmtu     = 256
-	timeout  = 4 * time.Millisecond
-	dead     = 10 * time.Millisecond // 2.5 timeouts
-	rnrCode  = 1                     // 10 us
-	groupQPN = 0x4242
-	groupKey = 0xFEED // R_Key of the group's window
-	groupVA  = 0x10000
+	pmtu    = 256
+	timeout = 4 * time.Millisecond
+	dead    = 10 * time.Millisecond // 2.5 timeouts
+	// deadBelow is the root's: more than twice dead, which the switches below it
+	// may take to find out, and less than a source's eight timeouts.
+	deadBelow = 25 * time.Millisecond
+	rnrCode   = 1 // 10 us
+	groupQPN  = 0x4242
+	groupKey  = 0xFEED // R_Key of the group's window
+	groupVA   = 0x10000
 	// epoch is the time at which every stored state is restored.
 	epoch = time.Hour
 )

@@ -20,8 +20,6 @@ type Options struct {
 	// EndToEnd checks nothing within the switches, only what hosts see: the
 	// bytes, completions, and that transfers end.
 	EndToEnd bool
-	// Progress, if not nil, is called after every depth.
-	Progress func(Result)
 }
 
 // Result is what a search has come to.
@@ -123,9 +121,6 @@ func (s *search) run(workers []*worker) {
 		s.todo, s.next, s.nextSize = s.next, nil, 0
 		s.res.Depth++
 		s.res.States = s.seen.len()
-		if s.opt.Progress != nil {
-			s.opt.Progress(s.res)
-		}
 		if s.opt.MaxStates > 0 && s.res.States >= s.opt.MaxStates {
 			return
 		}

@@ -312,10 +312,15 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 		switch e.Kind {
 		case mcast.MemberEvicted:
 			w.hosts[e.Member].evicted = true
+			w.checkEvicted(sw, int(e.Member))
 		case mcast.SourceChanged:
 		default:
 			w.fault(sw, "event of kind %d for %s, syndrome %#x: no group here may fail", e.Kind, name(int(e.Member)), uint8(e.Syndrome))
 		}
+	}
+	if in == nil && len(o.Copies) > 0 {
+		w.fault(sw, "copies of nothing")
+		return
 	}
 	for i := range o.Copies {
 		c := &o.Copies[i]

@@ -209,6 +209,9 @@ func (w *World) addRelay(near []mcast.Neighbor, wrap func(*mcast.Switch, mcast.G
 	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu}
 	if w.cfg.Mortal {
 		g.Policy, g.DeadAfter = mcast.Evict, dead
+		if len(w.relays) == 0 && w.cfg.Tree != Flat {
+			g.DeadAfter = deadBelow // else it would cut off a whole rack for one of its members
+		}
 	}
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
