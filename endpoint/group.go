@@ -66,7 +66,10 @@ type GroupInfo struct {
 	// Window is what WRITEs address: Base and up, under RKey. The switch
 	// translates to every member's own memory. Zero if the group has none.
 	Window mcast.Window
-	App    json.RawMessage // the master's, for the application
+	// TargetKey, if not 0, is the R_Key under which WRITEs go where the last
+	// update message said: see Group.UpdateWR.
+	TargetKey uint32
+	App       json.RawMessage // the master's, for the application
 }
 
 // Group is a group that this host is in. Its methods may be called from any

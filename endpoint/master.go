@@ -51,6 +51,10 @@ type MasterConfig struct {
 	// R_Key is made up. Without members' memory the group has no window.
 	WindowBase uint64
 	WindowLen  uint64
+	// Targets lets sources say before a WRITE where it is to go at each member
+	// (Group.UpdateWR), for memory that is another one each time. Not with
+	// mcast.Quorum.
+	Targets bool
 
 	ReadyTimeout time.Duration // for members to connect their queue pairs [10 s]
 }
@@ -129,6 +133,9 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 	}
 	g.info.Members = len(peers) + 1
 	self := cfg.connInfo(g)
+	if cfg.Targets {
+		g.info.TargetKey = rand.Uint32()&^1 | 2 // even and not 0: never the window's
+	}
 	if err := cfg.chooseWindow(g, self); err != nil {
 		return err
 	}
@@ -227,7 +234,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	reg := envelope.Registration{
 		Group: g.info.IP, Epoch: cfg.Epoch, QPN: g.info.QPN, PMTU: g.info.PathMTU, Policy: cfg.Policy,
 		Quorum: cfg.Quorum, DeadAfter: cfg.DeadAfter, LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
-		SenderTimeout: cfg.SenderTimeout, SenderRetries: cfg.SenderRetries, Lease: cfg.Lease, Window: g.info.Window,
+		SenderTimeout: cfg.SenderTimeout, SenderRetries: cfg.SenderRetries, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey,
 	}
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))
@@ -259,7 +266,7 @@ func (g *Group) callUp(ctx context.Context, cfg *MasterConfig, peers []*oob.Peer
 
 // present describes the group to the peers and waits until all are ready.
 func (g *Group) present(ctx context.Context, peers []*oob.Peer) error {
-	described := oob.Group{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, Members: g.info.Members, App: g.info.App}
+	described := oob.Group{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, Members: g.info.Members, TargetKey: g.info.TargetKey, App: g.info.App}
 	if w := g.info.Window; w != (mcast.Window{}) {
 		described.Window = &oob.Window{VA: w.Base, Len: w.Len, RKey: w.RKey}
 	}

@@ -55,7 +55,7 @@ func (g *Group) joinAsMember(ctx context.Context, cfg *MemberConfig) error {
 	}
 	g.info = GroupInfo{
 		IP: described.IP, QPN: described.QPN, PathMTU: described.PathMTU, Members: described.Members,
-		Window: window(described.Window), App: described.App,
+		Window: window(described.Window), TargetKey: described.TargetKey, App: described.App,
 	}
 	if err := g.prepare(ctx, info); err != nil {
 		x.Fail(err)

@@ -49,12 +49,14 @@ func (w Window) GoString() string { return w.String() }
 
 // Group is what a member's queue pair connects to.
 type Group struct {
-	IP      netip.Addr      `json:"ip"`               // GroupIP
-	QPN     rocev2.QPN      `json:"qpn"`              // the virtual QPN
-	PathMTU int             `json:"path_mtu"`         // bytes
-	Members int             `json:"members"`          // with the master
-	Window  *Window         `json:"window,omitempty"` // what WRITEs to the group address
-	App     json.RawMessage `json:"app,omitempty"`
+	IP      netip.Addr `json:"ip"`               // GroupIP
+	QPN     rocev2.QPN `json:"qpn"`              // the virtual QPN
+	PathMTU int        `json:"path_mtu"`         // bytes
+	Members int        `json:"members"`          // with the master
+	Window  *Window    `json:"window,omitempty"` // what WRITEs to the group address
+	// TargetKey is the R_Key of update messages; 0 for none.
+	TargetKey uint32          `json:"target_key,omitempty"`
+	App       json.RawMessage `json:"app,omitempty"`
 }
 
 // Types of message.
