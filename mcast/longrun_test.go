@@ -58,6 +58,10 @@ func TestPropertyChangingGroup(t *testing.T) {
 // three sources one after the other, members that join and leave. Whenever the
 // source is told that a packet is done, every live receiver has it; and
 // everything ends.
+//
+// The sources take turns by agreement: of two that begin at once behind
+// different leaves, each may have its first message taken by the receivers of
+// its own leaf, and then neither comes through (docs/AGGREGATION.md).
 func TestC72_TreeSoak(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 10, 50, 150)
