@@ -5,6 +5,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
@@ -40,14 +41,12 @@ func (r *run) measure(ctx context.Context, from *host, boxes []*inbox, send func
 	if err != nil {
 		cancel()
 		<-drained // its error is ours
-		return m, err
+	} else {
+		err = <-drained // what is complete at the sender is at the receivers: no long wait
 	}
-	if err := <-drained; err != nil { // what is complete at the sender is at the receivers: no long wait
-		return m, err
-	}
-	after, err := from.NS.LinkStats(from.Interface)
+	after, statErr := from.NS.LinkStats(from.Interface)
 	m.linkBytes = int64(after.TxBytes - before.TxBytes)
-	return m, err
+	return m, errors.Join(err, statErr)
 }
 
 // receiver looks at what h has of the source's bytes, whose digest is sum.

@@ -31,6 +31,9 @@ type Options struct {
 	Seed        uint64  // of the losses and the generated data
 	IPv6        bool
 	Rotate      int           // make every member the source so many times, in place of one transfer
+	Policy      string        // what one dead or failing receiver means: strict, evict or quorum:K
+	KillMember  string        // kill this receiver when half of the messages are complete
+	MRUpdate    bool          // send once more with an update message before each WRITE
 	Keep        bool          // leave the lab up
 	Timeout     time.Duration // for each transfer
 	Gleamd      string        // path of the daemon; empty: beside this program, or in PATH
@@ -39,7 +42,7 @@ type Options struct {
 // Default returns the options of `make demo`.
 func Default() Options {
 	return Options{
-		Size: 64 << 20, Members: 4, Op: "write", MessageSize: 1 << 20, MTU: 1024, Seed: 1, Timeout: 5 * time.Minute,
+		Size: 64 << 20, Members: 4, Op: "write", MessageSize: 1 << 20, MTU: 1024, Seed: 1, Policy: "strict", Timeout: 5 * time.Minute,
 	}
 }
 
@@ -64,8 +67,22 @@ func (o *Options) check() error {
 		return fmt.Errorf("--rotate %d: want how often every member is to be the source, up to 100", o.Rotate)
 	case o.Rotate > 0 && o.File != "":
 		return errors.New("--rotate with --file: every source sends bytes of its own, give a --size")
+	case o.KillMember != "" && (o.Rotate > 0 || o.MRUpdate):
+		return errors.New("--kill-member goes neither with --rotate nor with --mr-update")
+	case o.MRUpdate && (o.Rotate > 0 || o.Op == endpoint.Send.String()):
+		return errors.New("--mr-update is for WRITEs, and not with --rotate")
+	case o.MRUpdate && strings.HasPrefix(o.Policy, "quorum"):
+		return errors.New("--mr-update: not with a quorum, whose stragglers would need targets of long ago")
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %v: want more than 0", o.Timeout)
+	}
+	if o.KillMember != "" {
+		if _, err := o.victim(); err != nil {
+			return err
+		}
+	}
+	if _, _, err := o.policy(); err != nil {
+		return err
 	}
 	_, err := o.op()
 	return err

@@ -25,9 +25,11 @@ type Result struct {
 	Group        string  `json:"group"`
 
 	Receivers []Receiver `json:"receivers"`
-	Turns     []Turn     `json:"turns,omitempty"` // with --rotate; the counts below are then of all of them
-	Seconds   float64    `json:"seconds"`         // from the first post to the last completion at the sender
-	Messages  int        `json:"messages"`        // completions at the sender, one each
+	Killed    *Killed    `json:"killed,omitempty"`  // with --kill-member
+	Updates   *Updates   `json:"updates,omitempty"` // with --mr-update
+	Turns     []Turn     `json:"turns,omitempty"`   // with --rotate; the counts below are then of all of them
+	Seconds   float64    `json:"seconds"`           // from the first post to the last completion at the sender
+	Messages  int        `json:"messages"`          // completions at the sender, one each
 
 	SenderLinkBytes        int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
 	SenderRetransmitted    uint64 `json:"sender_retransmitted_packets"`
@@ -102,7 +104,10 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "\nSENDER'S LINK\tBYTES\tOF PAYLOAD\tSECONDS\n")
 	fmt.Fprintf(t, "one group\t%d\t%s\t%.2f\n", r.SenderLinkBytes, times(r.SenderLinkBytes, r.PayloadBytes), r.Seconds)
-	if r.Turns == nil {
+	if u := r.Updates; u != nil {
+		fmt.Fprintf(t, "the group, with updates\t%d\t%s\t%.2f\n", u.SenderLinkBytes, times(u.SenderLinkBytes, r.PayloadBytes), u.Seconds)
+	}
+	if r.Unicast.Seconds > 0 {
 		fmt.Fprintf(t, "%d unicasts\t%d\t%s\t%.2f\n", len(r.Receivers), r.UnicastSenderLinkBytes,
 			times(r.UnicastSenderLinkBytes, r.PayloadBytes), r.Unicast.Seconds)
 	}
@@ -112,6 +117,17 @@ func (r *Result) writeTable(w io.Writer) error {
 	verdict := fmt.Sprintf("ok: %d receivers have the sender's bytes (%d messages, one completion each)", len(r.Receivers), r.Messages)
 	if r.Turns != nil {
 		verdict = fmt.Sprintf("ok: in each of %d turns all others have the source's bytes (%d messages, one completion each)", len(r.Turns), r.Messages)
+	}
+	if k := r.Killed; k != nil {
+		verdict = k.String()
+	}
+	if u := r.Updates; u != nil {
+		fmt.Fprintf(w, "\nan update message before each WRITE of %d bytes: %.1f more bytes on the sender's link for each, %.2f %%",
+			r.MessageSize, u.ExtraPerWrite, 100*u.ExtraPerWrite/float64(r.MessageSize))
+		if n := u.Retransmitted + r.SenderRetransmitted; n > 0 {
+			fmt.Fprintf(w, " (not exact: %d and %d packets were sent again)", r.SenderRetransmitted, u.Retransmitted)
+		}
+		fmt.Fprintln(w)
 	}
 	if !r.OK {
 		verdict = "FAILED: not every receiver has the sender's bytes"

@@ -27,7 +27,8 @@ const (
 	outBase      = uint64(0x1000_0000_0000) // of what a host sends; nobody addresses it
 	keyID        = 1
 	joinTimeout  = 30 * time.Second
-	keptLease    = 10 * time.Minute // of the group in a lab that is kept: nobody is there to renew it
+	deadAfter    = 100 * time.Millisecond // a silent member is dead, where one is killed
+	keptLease    = 10 * time.Minute       // of the group in a lab that is kept: nobody is there to renew it
 )
 
 // run is one demo under way.
@@ -153,25 +154,36 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 		Members: r.o.Members, Loss: r.o.Loss, Group: r.group.String(),
 	}
 	transfer := r.byGroup
-	if r.o.Rotate > 0 {
+	switch {
+	case r.o.Rotate > 0:
 		transfer = r.byTurns
+	case r.o.KillMember != "":
+		transfer = r.byGroupWithout
 	}
 	if err := transfer(ctx, res); err != nil {
 		return nil, err
 	}
+	if r.o.MRUpdate {
+		if err := r.byUpdates(ctx, res); err != nil {
+			return nil, err
+		}
+	}
 	if !r.o.Keep {
 		for _, h := range r.hosts {
-			if err := h.group.Close(); err != nil {
+			if err := h.group.Close(); err != nil && res.Killed == nil {
 				return nil, fmt.Errorf("host %s leaves the group: %w", h.Name, err)
 			}
 		}
 	}
 	res.OK = true
-	if r.o.Rotate == 0 {
+	if r.o.Rotate == 0 && r.o.KillMember == "" {
 		if err := r.byUnicast(ctx, res); err != nil {
 			return nil, err
 		}
 		res.OK = res.Unicast.OK
+	}
+	if res.Updates != nil {
+		res.OK = res.OK && res.Updates.OK
 	}
 	for _, v := range res.Receivers {
 		res.OK = res.OK && v.OK
@@ -218,7 +230,11 @@ func (r *run) join(ctx context.Context) error {
 func (r *run) masterConfig(l net.Listener) endpoint.MasterConfig {
 	c := endpoint.MasterConfig{
 		Local: r.local(r.hosts[0]), Listener: l, Members: len(r.hosts) - 1,
-		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase,
+		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase, Targets: r.o.MRUpdate,
+	}
+	c.Policy, c.Quorum, _ = r.o.policy() // checked before
+	if r.o.KillMember != "" {
+		c.DeadAfter = deadAfter
 	}
 	if r.o.Keep {
 		c.Lease = keptLease

@@ -95,6 +95,10 @@ func TestRun(t *testing.T) {
 		"one byte":      func(o *Options) { o.Size = 1 },
 		"a file":        func(o *Options) { o.File = "run_test.go" },
 		"rotation":      func(o *Options) { o.Rotate, o.Members = 1, 3 },
+		"updates":       func(o *Options) { o.MRUpdate, o.MessageSize = true, 8192 },
+		"updates, lossy": func(o *Options) {
+			o.MRUpdate, o.MessageSize, o.Loss, o.Op, o.IPv6 = true, 8192, 0.01, "write-imm", true
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Default()
@@ -217,4 +221,33 @@ func TestFileErrors(t *testing.T) {
 		t.Errorf("no daemon: %v", err)
 	}
 	nothingLeft(t, os.Getpid())
+}
+
+// A receiver that dies under a transfer: under evict and quorum the others get
+// everything; under strict the sender gets its error on the first message that
+// the dead one lacks, and the others have all before.
+func TestKillMember(t *testing.T) {
+	labtest.Require(t)
+	for _, policy := range []string{"evict", "quorum:2", "strict"} {
+		t.Run(policy, func(t *testing.T) {
+			o := Default()
+			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 2<<20, 20_000, program(t, "gleamd"), time.Minute
+			o.Policy, o.KillMember = policy, "C"
+			say := waitFor("")
+			res, err := Run(t.Context(), o, &progress{w: say})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, say)
+			}
+			k := res.Killed
+			if !res.OK || k == nil || k.Member != "h3" || len(res.Receivers) != 2 {
+				t.Fatalf("%+v, killed %+v", res, k)
+			}
+			if failed := k.Error != ""; failed != (policy == "strict") || failed != (k.Completed < 105) {
+				t.Errorf("%+v", k)
+			}
+			if k.StallMS > 5000 {
+				t.Errorf("stalled for %v ms", k.StallMS)
+			}
+		})
+	}
 }

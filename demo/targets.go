@@ -1,0 +1,138 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+// Updates is what it costs to say before each WRITE where it goes, against a
+// window that is registered once.
+type Updates struct {
+	OK              bool    `json:"ok"`
+	Seconds         float64 `json:"seconds"`
+	SenderLinkBytes int64   `json:"sender_link_bytes"`
+	Retransmitted   uint64  `json:"sender_retransmitted_packets"`
+	ExtraPerWrite   float64 `json:"extra_bytes_per_write"` // on the sender's link, what was sent again included
+}
+
+// updater makes the update messages of a plan: before message i, every
+// receiver's address for it.
+type updater struct {
+	group   *endpoint.Group
+	hosts   []*host // receivers
+	plan    *plan
+	mr      endpoint.MR
+	slots   int
+	slotLen int
+}
+
+// newUpdater registers room for the payloads of all messages in flight.
+func (r *run) newUpdater() (*updater, error) {
+	u := &updater{group: r.hosts[0].group, hosts: r.hosts[1:], plan: &r.plan, slots: depth, slotLen: r.o.MTU}
+	if most := envelope.MaxTargets(r.o.MTU, !r.o.IPv6); len(u.hosts) > most {
+		return nil, fmt.Errorf("--mr-update: %d receivers do not fit one update message of %d bytes: at most %d", len(u.hosts), r.o.MTU, most)
+	}
+	buf, err := anonymous(int64(u.slots * u.slotLen))
+	if err != nil {
+		return nil, err
+	}
+	first := r.hosts[0]
+	first.maps = append(first.maps, buf)
+	u.mr, err = first.dev.RegisterMemory(buf, outBase*2, endpoint.Access(0))
+	return u, err
+}
+
+// update returns the work request that goes before message i.
+func (u *updater) update(i int) (endpoint.SendWR, error) {
+	var targets [256]endpoint.Target
+	to := targets[:0]
+	for _, h := range u.hosts {
+		to = append(to, endpoint.Target{IP: h.ip, VA: h.mr.Addr() + uint64(i)*uint64(u.plan.message), RKey: h.mr.RKey()})
+	}
+	at := i % u.slots * u.slotLen
+	b, err := u.group.AppendUpdate(u.mr.Bytes()[at:at], to)
+	if err != nil {
+		return endpoint.SendWR{}, err
+	}
+	return u.group.UpdateWR(uint64(i), endpoint.Segment{MR: u.mr, Offset: at, Len: len(b)}), nil
+}
+
+// sendUpdated posts, for each message, first where it goes and then the WRITE.
+func (u *updater) sendUpdated(ctx context.Context, out endpoint.MR, done func(bytes int)) error {
+	qp, n := u.group.QP(), u.plan.messages()
+	var wc [depth]endpoint.Completion
+	posted, completed := 0, 0 // work requests: two for each message
+	for completed < 2*n {
+		for posted < 2*n && posted-completed < depth-1 {
+			i := posted / 2
+			wr, err := u.update(i)
+			if err != nil {
+				return err
+			}
+			m := u.group.TargetedWR(uint64(i), u.plan.op, u.plan.segment(out, i), 0)
+			m.Imm = uint32(i)
+			if _, err := qp.PostSend(wr, m); err != nil {
+				return fmt.Errorf("post message %d: %w", i, err)
+			}
+			posted += 2
+		}
+		k, err := qp.Poll(ctx, wc[:])
+		if err != nil {
+			return fmt.Errorf("wait for message %d of %d: %w", completed/2, n, err)
+		}
+		for _, c := range wc[:k] {
+			if err := c.Err(); err != nil {
+				return fmt.Errorf("message %d of %d: %w", c.ID, n, err)
+			}
+			if c.ID != uint64(completed/2) {
+				return fmt.Errorf("completion of message %d while that of %d was due", c.ID, completed/2)
+			}
+			if completed%2 == 1 {
+				done(u.plan.segment(out, completed/2).Len)
+			}
+			completed++
+		}
+	}
+	return nil
+}
+
+// byUpdates sends the payload once more, with an update message before every
+// WRITE in place of the window.
+func (r *run) byUpdates(ctx context.Context, res *Result) error {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	u, err := r.newUpdater()
+	if err != nil {
+		return err
+	}
+	var boxes []*inbox
+	for _, h := range r.hosts[1:] {
+		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
+			return err
+		}
+		boxes = append(boxes, &inbox{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
+	}
+	sender := r.hosts[0].group.QP()
+	before := sender.Stats().Retransmitted
+	bar := r.say.begin("group, update before each WRITE", r.plan.total)
+	m, err := r.measure(ctx, r.hosts[0], boxes, func() error { return u.sendUpdated(ctx, r.hosts[0].out, bar.add) })
+	bar.end()
+	if err != nil {
+		return r.explain(err)
+	}
+	x := &Updates{OK: true, Seconds: m.seconds, SenderLinkBytes: m.linkBytes, Retransmitted: sender.Stats().Retransmitted - before}
+	x.ExtraPerWrite = float64(m.linkBytes-res.SenderLinkBytes) / float64(r.plan.messages())
+	for i, h := range r.hosts[1:] {
+		x.OK = x.OK && r.receiver(h, boxes[i], m.seconds, r.data.bytes, r.data.sum).OK
+	}
+	res.Updates = x
+	return nil
+}
