@@ -67,24 +67,26 @@ if [ -n "$machine" ]; then
 	"$here/packages.sh" "$cache" || skip "its packages cannot be had"
 	"$here/initramfs.sh" "$cache"
 fi
-"$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev patch:patch || skip "there is no C compiler"
+"$top/scripts/need" gcc:gcc /usr/include/stdlib.h:libc6-dev make:make patch:patch || skip "there is no C compiler"
 
-# Programs. The cases are linked to libibverbs, whose headers may come from the
-# unpacked packages.
+# Programs. Those linked to libibverbs take its headers from the unpacked
+# packages, so that they fit the library in the guest.
 share=$cache/share
 rm -rf "$share"
 mkdir -p "$share/bin"
 cd "$top"
-CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
-if ! [ -e /usr/include/infiniband/verbs.h ]; then
-	[ -n "$machine" ] || "$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev
+cc=gcc
+if [ -n "$machine" ]; then
 	libs=$cache/root/usr/lib/x86_64-linux-gnu
-	if [ -n "$machine" ]; then
-		export CGO_CFLAGS="-O2 -g -I$cache/root/usr/include"
-		export CGO_LDFLAGS="-L$libs -Wl,-rpath-link,$libs"
-	fi
+	cc="gcc -I$cache/root/usr/include -L$libs -Wl,-rpath-link,$libs"
+	export CGO_CFLAGS="-O2 -g -I$cache/root/usr/include" CGO_LDFLAGS="-L$libs -Wl,-rpath-link,$libs"
+else
+	"$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev
 fi
-CGO_ENABLED=1 "$go" build -tags verbs -o "$share/bin/" ./test/rxe/cases
+CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
+CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
+make -s -C libgleam GO="$go" CC="$cc" BUILD="$share/bin" example
+cp libgleam/examples/run.sh "$share/bin/multicast-here"
 
 # The negative control: a switch whose core forwards the first ACK instead of
 # the minimum. Nothing in the product can be set to that, so a copy is patched.

@@ -35,6 +35,8 @@ func allCases() []testCase {
 		testCase{name: "quirk: an ACK of what was never sent stops at the switch", run: ackAhead},
 		testCase{name: "quirk: rxe alone believes such an ACK", run: ackAheadAlone},
 		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},
+		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
+		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})

@@ -278,12 +278,29 @@ func (h *host) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if h.confirm4, err = endpoint.NewHost(h.addr4, endpoint.HostConfig{Auth: auth, Deadline: linkWait}); err != nil {
-			return err
-		}
-		h.confirm6, err = endpoint.NewHost(h.addr6, endpoint.HostConfig{Auth: auth, Deadline: linkWait})
-		return err
+		return h.listen()
 	})
+}
+
+// listen opens the sockets by which h confirms groups.
+func (h *host) listen() (err error) {
+	if h.confirm4, err = endpoint.NewHost(h.addr4, endpoint.HostConfig{Auth: auth, Deadline: linkWait}); err != nil {
+		return err
+	}
+	h.confirm6, err = endpoint.NewHost(h.addr6, endpoint.HostConfig{Auth: auth, Deadline: linkWait})
+	return err
+}
+
+// deaf closes them, so that another process can confirm.
+func (h *host) deaf() error {
+	var errs []error
+	for _, c := range []**endpoint.Host{&h.confirm4, &h.confirm6} {
+		if *c != nil {
+			errs = append(errs, (*c).Close())
+			*c = nil
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // openVerbs opens h's RDMA device as soon as it has its GIDs.
@@ -310,12 +327,7 @@ func (h *host) openVerbs(ctx context.Context) (endpoint.Device, error) {
 }
 
 func (h *host) close() error {
-	var errs []error
-	for _, c := range []*endpoint.Host{h.confirm4, h.confirm6} {
-		if c != nil {
-			errs = append(errs, c.Close())
-		}
-	}
+	errs := []error{h.deaf()}
 	if h.device != nil {
 		errs = append(errs, h.device.Close())
 	}

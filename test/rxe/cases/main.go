@@ -61,6 +61,11 @@ type bench struct {
 	*machine
 	*options
 	daemon *daemon
+	notes  []string // lines to print below a case's own
+}
+
+func (b *bench) note(format string, args ...any) {
+	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
 // testCase is one line of the table.
@@ -109,6 +114,10 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 			passed++
 		}
 		fmt.Printf("%-62s %-6s %7.1f\n", c.name, result, time.Since(start).Seconds())
+		for _, n := range b.notes {
+			fmt.Printf("    %s\n", n)
+		}
+		b.notes = nil
 		if err != nil {
 			fmt.Printf("    %v\n", err)
 		}
