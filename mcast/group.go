@@ -163,7 +163,7 @@ func (g *group) advance(b *branch, psn rocev2.PSN) bool {
 	if psn.LessEq(b.a) {
 		return false
 	}
-	if b.a.LessEq(g.a) && g.a.Less(psn) {
+	if b.a.LessEq(g.a) && g.a.Less(psn) && (b.bits&fresh == 0 || g.quorum == 0) {
 		g.low--
 	}
 	b.a = psn

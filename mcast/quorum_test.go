@@ -1,0 +1,281 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"pgregory.net/rapid"
+)
+
+// qrecv is a go-back-N responder of a quorum run.
+type qrecv struct {
+	ip    netip.Addr
+	rq    rocev2.PSN
+	first int // index of the source's first packet that is for it; -1: none came yet
+	have  int // it has everything from first up to, not including, this one
+	nak   bool
+	mute  bool
+	gone  bool
+}
+
+// qrun is one source that sends messages of three packets to receivers that join
+// and fall silent, over links that lose and repeat, one tick at a time.
+type qrun struct {
+	t         *rapid.T
+	rng       func(int) int
+	loss      int // in 1000
+	sw        *Switch
+	out       Output
+	now       time.Duration
+	k         int
+	recv      []*qrecv // by LegID-1
+	una, next int
+	quiet     int // ticks without progress
+	retries   int // timeouts without progress
+	start     rocev2.PSN
+	total     int
+	failed    bool
+	inbox     []Packet // toward the switch, from receivers
+}
+
+const qtick = 10 * time.Microsecond
+
+// TestPropertyQuorum: whatever is lost, whoever joins or dies, a completion is of
+// what k receivers that were to get it have got, in order, and a run ends with
+// everything completed or with a fatal NAK; it does so only if a receiver cannot
+// be spared.
+func TestPropertyQuorum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		q := &qrun{
+			t: t, sw: New(Limits{}), total: 3 * rapid.IntRange(1, 60).Draw(t, "messages"),
+			loss: rapid.SampledFrom([]int{0, 5, 50, 150}).Draw(t, "loss"),
+			rng: func(m int) int {
+				seed = seed*6364136223846793005 + 1442695040888963407
+				return int(seed >> 33 % uint64(m))
+			},
+		}
+		q.start = rocev2.PSN(0xFFFFD0 + q.rng(0x60))
+		q.run()
+	})
+}
+
+func (q *qrun) run() {
+	n := 2 + q.rng(5)
+	q.k = 1 + q.rng(n)
+	spec := GroupSpec{
+		IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: q.k, DeadAfter: 100 * qtick,
+		Legs: []LegSpec{{}}, Members: []MemberSpec{{IP: ipOf("A"), QPN: 0x100, SQPSN: q.start & rocev2.PSNMask}},
+	}
+	for i := range n {
+		r := q.newReceiver()
+		r.first = 0
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.rq, Leg: LegID(i + 1)})
+	}
+	q.apply(PutGroup{spec})
+	for tick := 0; q.una < q.total && !q.failed; tick++ {
+		if tick > 200_000 {
+			q.t.Fatalf("no end: %d of %d, quorum %d\n%+v", q.una, q.total, q.k, q.recv)
+		}
+		q.now += qtick
+		if at, ok := q.sw.NextDeadline(); ok && at <= q.now {
+			q.sw.Advance(q.now, &q.out)
+			q.output()
+		}
+		switch q.rng(400) {
+		case 0:
+			q.recv[q.rng(len(q.recv))].mute = true
+		case 1, 2:
+			if len(q.recv) < 12 && !q.failed {
+				r := q.newReceiver()
+				q.apply(AddMember{Member: MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.rq, Leg: LegID(len(q.recv))}})
+			}
+		}
+		q.send()
+		box := q.inbox
+		q.inbox = nil
+		for _, p := range box {
+			q.lossy(func() { q.input(p) })
+		}
+	}
+}
+
+func (q *qrun) newReceiver() *qrecv {
+	r := &qrecv{ip: netip.AddrFrom4([4]byte{10, 0, 1, byte(len(q.recv))}), rq: rocev2.PSN(q.rng(1 << 24)), first: -1}
+	q.recv = append(q.recv, r)
+	return r
+}
+
+func (q *qrun) apply(op Op) {
+	if err := q.sw.Apply(q.now, op, &q.out); err != nil {
+		q.t.Fatal(err)
+	}
+	q.output()
+}
+
+func (q *qrun) lossy(f func()) {
+	for n := 1; n > 0; n-- {
+		if q.rng(1000) < q.loss {
+			continue
+		}
+		if q.rng(1000) < q.loss/4 {
+			n++
+		}
+		f()
+	}
+}
+
+// send is one tick of the source: a packet, or after a while the timeout.
+func (q *qrun) send() {
+	if q.quiet++; q.quiet > 60 {
+		q.next, q.quiet = q.una, 0
+		q.retries++
+	}
+	// Where nobody shows a sign of life nobody is removed: the source gives up.
+	if q.retries > 100 {
+		alive := 0
+		for _, r := range q.recv {
+			if !r.gone && !r.mute && r.first >= 0 && r.first <= q.una && r.have >= q.una { // one that lacks more asked once, and says no more
+				alive++
+			}
+		}
+		if alive >= q.k && alive > 0 {
+			var st GroupStatus
+			q.sw.Snapshot(0, &st)
+			for i, m := range st.Members[1:] {
+				q.t.Logf("%d: %+v %+v", i, m, *q.recv[i])
+			}
+			q.t.Fatalf("stuck at %d of %d with %d live receivers, quorum %d", q.una, q.total, alive, q.k)
+		}
+		q.failed = true
+	}
+	if q.next >= min(q.total, q.una+20) {
+		return
+	}
+	i := q.next
+	q.next++
+	op := [3]rocev2.Opcode{rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLast}[i%3]
+	p := Packet{Group: groupIP, Src: ipOf("A"), DestQP: groupQPN, Op: op, PSN: q.start.Add(int32(i)), AckReq: i%3 == 2 || i == q.una+19, Payload: 256, Frame: Handle(i)}
+	q.lossy(func() { q.input(p) })
+}
+
+func (q *qrun) input(p Packet) {
+	q.sw.Input(q.now, &p, &q.out)
+	if q.out.NeedVerify {
+		p.Verified = true
+		q.sw.Input(q.now, &p, &q.out)
+	}
+	q.output()
+}
+
+func (q *qrun) output() {
+	checkInvariants(q.t, q.sw.groups[0])
+	out := q.out
+	for _, e := range out.Events {
+		switch e.Kind {
+		case MemberEvicted:
+			q.recv[e.Member-1].gone = true
+			if left := q.in(); left < q.k {
+				q.t.Fatalf("evicted member %d: %d receivers are left, the quorum is %d", e.Member, left, q.k)
+			}
+		case GroupFailed:
+			q.failed = true
+		}
+	}
+	for _, c := range out.Copies {
+		r := q.recv[c.Leg-1]
+		q.lossy(func() { q.receive(r, c.PSN, int(c.Frame)) })
+	}
+	for _, f := range out.Feedback {
+		q.answered(f)
+	}
+}
+
+// in is how many receivers are in the group.
+func (q *qrun) in() (n int) {
+	for _, r := range q.recv {
+		if !r.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// receive is a strict responder's; every packet asks for an ACK when it ends a
+// message.
+func (q *qrun) receive(r *qrecv, psn rocev2.PSN, i int) {
+	if r.mute || r.gone {
+		return
+	}
+	at := int(psn.Sub(r.rq)) // position in its receive queue
+	if r.first < 0 && at == 0 {
+		if i%3 != 0 {
+			q.t.Fatalf("a joiner begins with packet %d, inside a message", i)
+		}
+		r.first, r.have = i, i
+	}
+	if r.first < 0 {
+		q.answer(r, 0, rocev2.SyndromeNAKSequence)
+		return
+	}
+	if r.first+at != i {
+		q.t.Fatalf("packet %d is number %d for a receiver that began with %d", i, at, r.first)
+	}
+	switch {
+	case i == r.have:
+		r.have++
+		r.nak = false
+		if i%3 == 2 {
+			q.answer(r, at, rocev2.SyndromeACK)
+		}
+	case i < r.have:
+		q.answer(r, r.have-r.first-1, rocev2.SyndromeACK)
+	case !r.nak:
+		r.nak = true
+		q.answer(r, r.have-r.first, rocev2.SyndromeNAKSequence)
+	}
+}
+
+func (q *qrun) answer(r *qrecv, at int, syn rocev2.Syndrome) {
+	q.inbox = append(q.inbox, Packet{Group: groupIP, Src: r.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: r.rq.Add(int32(at)), Syndrome: syn})
+}
+
+// answered is the source's side: its promise is checked before links lose it.
+func (q *qrun) answered(f Feedback) {
+	i := int(f.PSN.Sub(q.start))
+	done := i
+	if f.Syndrome.Kind() == rocev2.KindACK {
+		done++
+	}
+	have := 0
+	for _, r := range q.recv {
+		if r.first >= 0 && r.have >= done && (r.first < done || done == 0) {
+			have++
+		}
+	}
+	if done > 0 && have < q.k {
+		q.t.Fatalf("%d packets are called done, %d receivers have them, the quorum is %d", done, have, q.k)
+	}
+	if q.rng(1000) < q.loss {
+		return
+	}
+	if done > q.una {
+		q.una, q.quiet, q.retries = done, 0, 0
+		q.next = max(q.next, done)
+	}
+	if f.Syndrome == rocev2.SyndromeNAKSequence && i == q.una {
+		q.next, q.quiet = i, 0
+	}
+	if f.Syndrome.Kind() == rocev2.KindFatal {
+		q.failed = true
+		if left := q.in(); left > q.k && f.Syndrome != rocev2.SyndromeNAKOpErr {
+			q.t.Fatalf("fatal NAK %#x with %d receivers, the quorum is %d", f.Syndrome, left, q.k)
+		}
+	}
+}
