@@ -52,6 +52,10 @@ type Key struct {
 	ID         uint16 `yaml:"id"`          // not 0, which on the wire means unauthenticated
 	SecretFile string `yaml:"secret_file"` // where Secret was read from; "" if it stood in the file
 	Secret     Secret `yaml:"secret"`
+	// What may be registered under the key; 0 means no bound.
+	MaxGroups  int           `yaml:"max_groups"`
+	MaxMembers int           `yaml:"max_members"` // of all its groups together
+	LeaseMax   time.Duration `yaml:"lease_max"`
 }
 
 // API configures the Unix socket that gleam talks to.

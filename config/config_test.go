@@ -121,7 +121,7 @@ ports: [{name: a, queues: [3, 1], vlan: 10}]
 group_prefixes: [fd00::/96]
 envelope:
   udp_port: 5000
-  keys: [{id: 7, secret: "hex:`+goodHex+`"}, {id: 8, secret_file: gleam.key}]
+  keys: [{id: 7, secret: "hex:`+goodHex+`", max_groups: 10, max_members: 11, lease_max: 12s}, {id: 8, secret_file: gleam.key}]
   lease_max: 1m30s
   locate_timeout: 500ms
 api: {socket: /tmp/s, mode: 0600, group: wheel}
@@ -141,7 +141,7 @@ log: {level: error, format: json}
 		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
 		Envelope: Envelope{
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
-			Keys: []Key{{ID: 7, Secret: secret}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
+			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
 		},
 		API:    API{Socket: "/tmp/s", Mode: 0o600, Group: "wheel"},
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, NAKs: 7, Envelopes: 8, Neighbours: 9},

@@ -220,6 +220,9 @@ func (d *decoder) keys(dst *[]Key, list value) {
 			}},
 			field{"secret_file", func(v value) { d.secretFile(&k, v) }},
 			field{"secret", func(v value) { d.secret(&k.Secret, v) }},
+			field{"max_groups", d.int(&k.MaxGroups, 0, 1<<20)},
+			field{"max_members", d.int(&k.MaxMembers, 0, 1<<30)},
+			field{"lease_max", d.duration(&k.LeaseMax, 0, 24*time.Hour)},
 		)
 		if seen == nil {
 			return

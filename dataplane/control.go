@@ -53,15 +53,17 @@ func newControl(w *worker, l *locate.Locator, cfg *config.Config, instance uint6
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(),
 	}
+	quotas := make(map[envelope.KeyID]envelope.Quota)
 	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: cfg.Envelope.Insecure}
 	for i, k := range cfg.Envelope.Keys {
 		auth.Keys[envelope.KeyID(k.ID)] = k.Secret.Bytes()
+		quotas[envelope.KeyID(k.ID)] = envelope.Quota{Groups: k.MaxGroups, Members: k.MaxMembers, Lease: k.LeaseMax}
 		if i == 0 {
 			auth.Send = envelope.KeyID(k.ID)
 		}
 	}
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Prefixes: cfg.GroupPrefixes, Auth: auth, Instance: instance, Seed: instance, Port: cfg.Envelope.UDPPort,
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Quotas: quotas, Instance: instance, Seed: instance, Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
 		LocateRetry: locateRetry,

@@ -38,7 +38,8 @@ const (
 	FixedParameter        Reason = 20 // an update that changes more than members; Value: a Parameter
 	BadPolicy             Reason = 21 // a quorum or lag limit that the policy does not have or the members do not allow; Value: receivers
 	BadDeadAfter          Reason = 22 // does not fit the sender's timeout and retries; Value: the bound it breaks, in ns
-	NumReasons            Reason = 23
+	QuotaExceeded         Reason = 23 // more groups, or members, than the key may register; Value: how many it may
+	NumReasons            Reason = 24
 )
 
 var reasonNames = [NumReasons]string{
@@ -65,6 +66,7 @@ var reasonNames = [NumReasons]string{
 	FixedParameter:        "an update cannot change this",
 	BadPolicy:             "bad policy",
 	BadDeadAfter:          "bad dead_after",
+	QuotaExceeded:         "quota of the key exceeded",
 }
 
 // Parameter is a parameter of a whole group, in the Value of a FixedParameter.

@@ -53,6 +53,8 @@ type RegistrarConfig struct {
 	Prefixes []netip.Prefix // GroupIPs that we serve; at least one
 	MaxPMTU  int            // largest path MTU in bytes that all ports carry; default 4096
 
+	Quotas map[KeyID]Quota // of what was registered under a key; none for keys that are not in it
+
 	MaxGroups  int // installed or being located; default 1024
 	MaxMembers int // of one group; default 1024
 	MaxPending int // registrations being reassembled; default 64
@@ -136,6 +138,7 @@ type Registrar struct {
 // group is a complete registration.
 type group struct {
 	reg        Registration // Members: the ones still in it
+	key        KeyID        // under which it was registered; 0 for a local one
 	tx         uint32       // of the Register, then of the newest Renew
 	segments   []digest     // of the Register, to know a duplicate by
 	leaseUntil time.Duration
@@ -147,6 +150,13 @@ type group struct {
 	// while being located
 	nextTry, giveUp time.Duration
 	missing         MemberKey
+}
+
+// Quota bounds what may be registered under one key. A zero field is no bound.
+type Quota struct {
+	Groups  int           // at once
+	Members int           // of all its groups together
+	Lease   time.Duration // longest
 }
 
 // local reports that the group was registered by hand.

@@ -142,8 +142,8 @@ func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body 
 // complete turns a full assembly into a registration and tries to install it.
 func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	b := &a.group
-	g := &group{tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
-	g.reg.Lease = r.grant(b.Lease)
+	g := &group{key: a.header.KeyID, tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
+	g.reg.Lease = r.grant(g.key, b.Lease)
 	for _, ms := range a.parts {
 		g.reg.Members = append(g.reg.Members, ms...)
 	}
@@ -154,12 +154,16 @@ func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	r.tryInstall(now, g, out)
 }
 
-// grant returns the lease for one that asks for d.
-func (r *Registrar) grant(d time.Duration) time.Duration {
+// grant returns the lease for one that asks for d under a key.
+func (r *Registrar) grant(key KeyID, d time.Duration) time.Duration {
 	if d == 0 {
-		return r.cfg.DefaultLease
+		d = r.cfg.DefaultLease
 	}
-	return min(max(d, r.cfg.MinLease), r.cfg.MaxLease)
+	d = min(max(d, r.cfg.MinLease), r.cfg.MaxLease)
+	if q := r.cfg.Quotas[key]; q.Lease > 0 {
+		d = min(d, q.Lease)
+	}
+	return d
 }
 
 // refuse rejects a registration for good: its epoch is used up, so that it is

@@ -92,8 +92,42 @@ func (r *Registrar) check(g *group) *Problem {
 			return p
 		}
 	}
+	if p := r.checkQuota(g); p != nil {
+		return p
+	}
 	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] == nil && r.taken() >= r.cfg.MaxGroups {
 		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
+	}
+	return nil
+}
+
+// checkQuota returns how g exceeds the quota of its key, or nil. Groups that are
+// being located count too: they are as good as registered.
+func (r *Registrar) checkQuota(g *group) *Problem {
+	q, ok := r.cfg.Quotas[g.key]
+	if !ok || g.local() {
+		return nil
+	}
+	groups, members := 1, len(g.reg.Members)
+	count := func(ip netip.Addr, other *group) {
+		if ip != g.reg.Group && other.key == g.key && !other.local() {
+			groups++
+			members += len(other.reg.Members)
+		}
+	}
+	for ip, other := range r.groups {
+		count(ip, other)
+	}
+	for ip, other := range r.locating {
+		if r.groups[ip] == nil {
+			count(ip, other)
+		}
+	}
+	switch {
+	case q.Groups > 0 && groups > q.Groups:
+		return &Problem{Reason: QuotaExceeded, Value: uint64(q.Groups)}
+	case q.Members > 0 && members > q.Members:
+		return &Problem{Reason: QuotaExceeded, Value: uint64(q.Members)}
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 		r.drop(DuplicateMsg, out)
 	default:
 		g.tx = m.Transaction
-		g.reg.Lease = r.grant(body.Lease)
+		g.reg.Lease = r.grant(g.key, body.Lease)
 		g.leaseUntil = now + g.reg.Lease
 		told := make(map[int]bool, len(body.Remind))
 		for i := range body.Remind {

@@ -130,7 +130,7 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (must be 256, 512, 1024, 2048 or 4096, and at most %d here)", p.Value)
 	case TableFull:
 		s += fmt.Sprintf(" (room for %d groups)", p.Value)
-	case TooManyMembers:
+	case TooManyMembers, QuotaExceeded:
 		s += fmt.Sprintf(" (at most %d)", p.Value)
 	case StaleEpoch, EpochConflict:
 		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
