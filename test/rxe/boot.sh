@@ -64,6 +64,9 @@ while kill -0 $guest 2>/dev/null; do
 done
 wait $printer || true
 echo "the guest was up after ${up%?}.${up#"${up%?}"} s, and gone after $((($(date +%s%N) - begin) / 1000000000)) s"
+if grep -E 'BUG:|WARNING:|Oops|Call Trace' "$share/dmesg" >&2 2>/dev/null; then
+	echo "the guest's kernel complains: see $share/dmesg" >&2
+fi
 if ! [ -s "$share/rc" ]; then
 	echo "the guest ended without an exit code; the end of its console:" >&2
 	tail -n 30 "$share/console" >&2

@@ -23,7 +23,7 @@ top=$(cd "$here/../.." && pwd)
 cache=$top/.cache/rxe
 go=${GO:-go}
 
-machine=yes seconds=900
+machine=yes seconds=1500
 arguments=(--gleamd gleamd --broken gleamd-first-ack)
 while [ $# -gt 0 ]; do
 	case $1 in
