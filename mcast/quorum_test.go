@@ -279,3 +279,38 @@ func (q *qrun) answered(f Feedback) {
 		}
 	}
 }
+
+// TestQuorumDoesNotAllocate: choosing what the quorum has sorts in place.
+func TestQuorumDoesNotAllocate(t *testing.T) {
+	const n = 9
+	s := New(Limits{})
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: 4, LagPSNs: 1 << 20}
+	var acks []Packet
+	for i := range n + 1 {
+		ip := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: ip, QPN: 0x100, Leg: LegID(i)})
+		acks = append(acks, Packet{Group: groupIP, Src: ip, DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeACK, Verified: true})
+	}
+	out := Output{Copies: make([]Copy, 0, n), Feedback: make([]Feedback, 0, 4), Events: make([]Event, 0, 4)}
+	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
+		t.Fatal(err)
+	}
+	data := Packet{Group: groupIP, Src: spec.Members[0].IP, DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, AckReq: true, Verified: true}
+	acked := 0
+	if got := testing.AllocsPerRun(500, func() {
+		s.Input(0, &data, &out)
+		for i := n; i > 0; i-- { // another order than the legs'
+			a := &acks[1+(i*4)%n]
+			a.PSN = data.PSN
+			s.Input(0, a, &out)
+			acked += len(out.Feedback)
+		}
+		data.PSN = data.PSN.Next()
+	}); got != 0 {
+		t.Errorf("a packet and its ACKs allocate %v times", got)
+	}
+	if acked != 501 {
+		t.Errorf("%d ACKs for 501 messages", acked)
+	}
+}
