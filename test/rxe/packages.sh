@@ -27,6 +27,10 @@ fi
 echo "downloading $kernel and $((${#programs[@]})) more packages" >&2
 rm -rf "$cache/root" "$cache/debs"
 mkdir -p "$cache/debs" "$cache/root"
+# Debian 13 renamed some libraries.
+for i in "${!programs[@]}"; do
+	apt-cache show --no-all-versions "${programs[i]}" >/dev/null 2>&1 || programs[i]+=t64
+done
 (cd "$cache/debs" && apt-get -qq -o APT::Sandbox::User=root download "$kernel" "${programs[@]}") >&2
 for deb in "$cache"/debs/*.deb; do
 	dpkg-deb -x "$deb" "$cache/root"
