@@ -69,7 +69,7 @@ func Full() []Config {
 		{Name: "rnr-strict", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Hosts: allStrict, Bounds: Bounds{Lose: 3}, Withheld: 2},
 		{Name: "rnr-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 2, Reorder: 1}, Withheld: 2},
 		{Name: "write", Receivers: 2, Window: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}},
-		{Name: "write-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2, 1}, Write: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},
+		{Name: "write-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2, 1}, Write: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
 		{Name: "death-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Mortal: true, Hosts: allStrict, Bounds: Bounds{Lose: 2, Delay: 1}},
