@@ -23,14 +23,14 @@ accel=tcg,thread=multi
 if [ -w /dev/kvm ]; then
 	about="$(cat /proc/sys/kernel/random/boot_id) $(basename "$kernel")"
 	if [ "$(head -n1 "$cache/accel" 2>/dev/null)" != "$about" ]; then
-		(qemu kvm gleam.probe "$cache/probe.log") 2>/dev/null &
+		(qemu kvm gleam.probe "$cache/probe.log") >/dev/null 2>&1 &
 		probe=$!
+		disown $probe # bash would say how it ended
 		for _ in $(seq 100); do
 			kill -0 $probe 2>/dev/null || break
 			sleep 0.1
 		done
 		kill $probe 2>/dev/null || true
-		wait $probe 2>/dev/null || true
 		works=tcg,thread=multi
 		if grep -q gleam-probe-works "$cache/probe.log" 2>/dev/null; then works=kvm; fi
 		printf '%s\n%s\n' "$about" "$works" >"$cache/accel"

@@ -21,6 +21,9 @@ import (
 
 const snapLen = 256 // bytes of a packet that are kept
 
+// grace is how long a capture goes on reading what is queued when it is stopped.
+const grace = 200 * time.Millisecond
+
 // seen is a packet on a host's interface.
 type seen struct {
 	at   time.Time
@@ -38,6 +41,7 @@ type capture struct {
 	mu      sync.Mutex
 	packets []seen
 	sockets []int
+	stopped time.Time // zero while it goes on
 	done    sync.WaitGroup
 	err     error
 }
@@ -86,11 +90,14 @@ func (c *capture) read(h *host, fd int) {
 	for {
 		n, from, err := unix.Recvfrom(fd, buf, 0)
 		c.mu.Lock()
-		over := c.sockets == nil
+		stopped := c.stopped
 		c.mu.Unlock()
+		if !stopped.IsZero() && time.Since(stopped) > grace {
+			return // traffic that does not end must not keep us
+		}
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-			if over {
+			if !stopped.IsZero() {
 				return
 			}
 			continue
@@ -114,7 +121,7 @@ func (c *capture) read(h *host, fd int) {
 func (c *capture) stop() error {
 	c.mu.Lock()
 	fds := c.sockets
-	c.sockets = nil
+	c.sockets, c.stopped = nil, time.Now()
 	c.mu.Unlock()
 	c.done.Wait()
 	for _, fd := range fds {
