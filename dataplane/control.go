@@ -144,9 +144,12 @@ func (c *control) do(f func()) bool {
 
 // finish sends what the registrar wants sent and reports what it says.
 func (c *control) finish() {
-	if c.out.Drop != envelope.NoDrop {
-		c.notify(false, "envelope dropped", "reason", c.out.Drop.String())
-		r := int(c.out.Drop)
+	if r := c.out.Drop; r != envelope.NoDrop {
+		// The protocol's own ways are counted and not told: a master learns the
+		// instance by being turned down once, and repeats itself until answered.
+		if r != envelope.WrongInstance && r != envelope.DuplicateMsg {
+			c.notify(false, "envelope dropped", "reason", r.String())
+		}
 		c.w.do(func() { c.w.count.envelope[r]++ })
 	}
 	for i := range c.out.Packets {
