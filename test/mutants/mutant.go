@@ -29,7 +29,7 @@ func (m *mutant) pkg() string { return filepath.Dir(m.where) }
 
 // needsRoot says whether only tests with root's rights can notice.
 func (m *mutant) needsRoot() bool {
-	return m.where == "dataplane/worker.go" || m.where == "dataplane/guard.go"
+	return m.where == "dataplane/serve.go" || m.where == "dataplane/guard.go"
 }
 
 // all returns the mutants of all tables.

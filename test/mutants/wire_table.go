@@ -77,7 +77,7 @@ var wireMutants = []mutant{
 		"if l.kind == mcast.Connected {",
 		"if l.kind <= mcast.Forwarded {",
 	}}},
-	{"a wrong ICRC is believed", "R33", "dataplane/worker.go", []edit{{
+	{"a wrong ICRC is believed", "R33", "dataplane/serve.go", []edit{{
 		"if !f.VerifyICRC() {",
 		"if f.Kind != rocev2.KindRoCE {",
 	}}},

@@ -1,0 +1,206 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// spareFeedback is room kept for packets that the core makes by itself: at most
+// an ACK and a NAK for one input, and as much again when a member is evicted.
+const spareFeedback = 4
+
+// input serves one received frame: it finds out what it is and sees to it that
+// the frame ends in the TX ring or back in the pool.
+func (w *worker) input(pi int, d xsk.Desc) {
+	if d.Options&xsk.PktContd != 0 || int(d.Len) > w.umem.Room(d.Addr) {
+		w.count.drop[DropTooLong]++
+		w.pool.GiveOne(d.Addr)
+		return
+	}
+	buf := w.umem.Data(d.Addr, d.Len)
+	if r := rocev2.Decode(buf, &w.frame); r != rocev2.OK {
+		w.count.decode[r]++
+		w.pool.GiveOne(d.Addr)
+		return
+	}
+	keep := false
+	switch w.frame.Kind {
+	case rocev2.KindRoCE:
+		keep = w.roce(pi, d)
+	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP:
+		w.control(pi)
+	default:
+		w.count.drop[DropNotGroup]++
+	}
+	if !keep {
+		w.pool.GiveOne(d.Addr)
+	}
+}
+
+// roce passes a RoCEv2 packet through the core and does what it says. It
+// returns true if the received frame itself was sent on.
+func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
+	f, p := &w.frame, &w.pkt
+	packetOf(f, mcast.Port(pi), p)
+	id, ok := w.sw.Lookup(p.Group)
+	if ok {
+		if !w.atHome(id, pi, p.Src) {
+			w.count.drop[DropWrongPlace]++
+			return false
+		}
+		if negative(p) && !w.ports[pi].naks.take(w.now) {
+			w.count.drop[DropRateLimit]++
+			return false
+		}
+		if !w.room(id) {
+			w.flush() // completions may have come
+			if !w.room(id) {
+				w.countNoRoom()
+				return false
+			}
+		}
+	}
+	if ok && w.sw.IsUpdate(id, p) {
+		w.readTargets(id, p)
+	}
+	w.countInput(p.Op)
+	w.sw.Input(w.now, p, &w.out)
+	if w.out.NeedVerify {
+		if !f.VerifyICRC() {
+			w.count.drop[DropBadICRC]++
+			return false
+		}
+		p.Verified = true
+		w.sw.Input(w.now, p, &w.out)
+	}
+	if w.out.Drop != mcast.None {
+		w.count.core[w.out.Drop]++
+	}
+	w.emit(f) // before the last copy writes over the frame
+	for i := range w.out.Copies {
+		last := i == len(w.out.Copies)-1
+		if w.copy(&w.out.Copies[i], d, last) && last {
+			used = true
+		}
+	}
+	return used
+}
+
+// control serves what is not RoCEv2, as fast as the port's limit allows.
+func (w *worker) control(pi int) {
+	switch p := w.ports[pi]; {
+	case w.frame.Kind == rocev2.KindUDP && !p.envelopes.take(w.now),
+		w.frame.Kind != rocev2.KindUDP && !p.neighbours.take(w.now):
+		w.count.drop[DropRateLimit]++
+	case w.frame.Kind == rocev2.KindUDP:
+		w.envelope(pi)
+	default:
+		w.neighbour(pi)
+	}
+}
+
+// advance fires the core's deadlines.
+func (w *worker) advance() {
+	at, ok := w.sw.NextDeadline()
+	if !ok || at > w.now {
+		return
+	}
+	w.sw.Advance(w.now, &w.out)
+	w.emit(nil)
+}
+
+// emit sends the feedback of the last output and passes its events on. cause is
+// the packet that brought it about, nil for a deadline.
+func (w *worker) emit(cause *rocev2.Frame) {
+	for i := range w.out.Feedback {
+		w.feedback(&w.out.Feedback[i], cause)
+	}
+	for _, e := range w.out.Events {
+		select {
+		case w.events <- e:
+		default:
+			w.count.eventsLost++
+		}
+	}
+}
+
+func (w *worker) countInput(op rocev2.Opcode) {
+	switch {
+	case op.Is(rocev2.OpRequest):
+		w.count.dataIn++
+	default:
+		w.count.feedbackIn++
+	}
+}
+
+// room reports whether everything that one packet of group id can bring about
+// fits: it is asked before the core is, because the core's state must not
+// change for a packet that cannot be served whole.
+func (w *worker) room(id mcast.GroupID) bool {
+	g := &w.groups[id]
+	if w.pool.Len() < len(g.legs)+spareFeedback {
+		return false
+	}
+	for _, n := range g.need {
+		p := w.ports[n.port]
+		if !p.down && p.txRoom() < n.frames+spareFeedback {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *worker) countNoRoom() {
+	if w.pool.Len() < len(w.rx) {
+		w.count.drop[DropNoFrame]++
+	} else {
+		w.count.drop[DropTxFull]++
+	}
+}
+
+// packetOf fills p from a decoded RoCEv2 frame that came in at port in.
+func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
+	bth := f.BTH()
+	op := bth.Opcode()
+	*p = mcast.Packet{
+		Group: f.Dst(), Src: f.Src(), Port: in, Op: op,
+		AckReq: bth.AckReq(), BECN: bth.BECN(), DestQP: bth.DestQP(), PSN: bth.PSN(),
+		Payload: uint16(len(f.Payload())),
+	}
+	switch {
+	case op.Is(rocev2.OpRETH):
+		r := f.RETH()
+		p.VA, p.RKey, p.DMALen = r.VA(), r.RKey(), r.DMALen()
+	case op.Is(rocev2.OpIETH):
+		p.RKey = f.IETH().RKey()
+	case op.Is(rocev2.OpAETH):
+		a := f.AETH()
+		p.Syndrome, p.MSN = a.Syndrome(), a.MSN()
+	}
+}
+
+// portNeed is how many frames one packet of a group can put on a port.
+type portNeed struct{ port, frames int }
+
+// groupTable is what the worker keeps beside the core's group: where its legs
+// lead on the wire. Parallel to mcast.GroupSpec by LegID and MemberID.
+type groupTable struct {
+	ip      netip.Addr
+	qpn     rocev2.QPN
+	legs    []leg
+	members []member
+	need    []portNeed
+}
+
+// member is where feedback goes while this member is the source.
+type member struct {
+	ip  netip.Addr
+	qpn rocev2.QPN
+	leg mcast.LegID
+}
