@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -34,6 +35,12 @@ func allCases() []testCase {
 		testCase{name: "quirk: duplicate before the first accept is acked 0xffffff", run: earlyDuplicate},
 		testCase{name: "quirk: an ACK of what was never sent stops at the switch", run: ackAhead},
 		testCase{name: "quirk: rxe alone believes such an ACK", run: ackAheadAlone},
+		testCase{name: "every member the source in turn, twice, queue pairs untouched", run: rotation},
+		testCase{name: "a receiver dies in mid-transfer: policy evict", run: deadReceiver(mcast.Evict, 0)},
+		testCase{name: "a receiver dies in mid-transfer: policy quorum:2", run: deadReceiver(mcast.Quorum, 2)},
+		testCase{name: "a receiver dies in mid-transfer: policy strict", run: deadReceiver(mcast.Strict, 0)},
+		testCase{name: "a receiver joins while messages flow", run: lateJoiner},
+		testCase{name: "update messages: WRITEs to other memory each time", run: updates},
 		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},
 		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},

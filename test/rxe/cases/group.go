@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/gleam-rdma/gleam/endpoint"
@@ -30,6 +31,8 @@ type groupSpec struct {
 	first   *rocev2.PSN // of the source's send queue; nil: any
 	expect  *rocev2.PSN // of every receiver's receive queue; nil: any
 	timeout uint8       // 0: 18, 1.07 s, which emulation does not exceed
+	// What else the master says; nil: nothing.
+	master func(*endpoint.MasterConfig)
 }
 
 func (s *groupSpec) String() string {
@@ -49,12 +52,14 @@ type member struct {
 	free  func() error
 }
 
-// group is a registered group: members[0] is the source.
+// group is a registered group: members[from] is the source.
 type group struct {
 	spec    *groupSpec
 	ip      netip.Addr
 	rkey    uint32
 	members []*member
+	from    int
+	batches int // so far: each has other bytes
 }
 
 func groupAddr(number int, v6 bool) netip.Addr {
@@ -131,10 +136,14 @@ func (g *group) register(ctx context.Context) error {
 			if i == 0 {
 				// It speaks to the switch from where its interface is.
 				errs[0] = mb.ns.Do(func() (err error) {
-					mb.group, err = endpoint.Master(ctx, endpoint.MasterConfig{
+					cfg := endpoint.MasterConfig{
 						Local: local, Listener: ln, Members: len(g.members) - 1,
 						GroupIP: g.ip, PathMTU: g.spec.mtu, WindowBase: windowBase, ReadyTimeout: linkWait,
-					})
+					}
+					if g.spec.master != nil {
+						g.spec.master(&cfg)
+					}
+					mb.group, err = endpoint.Master(ctx, cfg)
 					return err
 				})
 			} else {
@@ -175,5 +184,9 @@ func (mb *member) close() error {
 	return errors.Join(errs...)
 }
 
-func (g *group) source() *member      { return g.members[0] }
-func (g *group) receivers() []*member { return g.members[1:] }
+func (g *group) source() *member { return g.members[g.from] }
+
+// receivers are all members but the source.
+func (g *group) receivers() []*member {
+	return append(slices.Clone(g.members[:g.from]), g.members[g.from+1:]...)
+}

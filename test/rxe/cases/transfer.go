@@ -54,7 +54,8 @@ func (g *group) newBatch(msgs ...message) (*batch, error) {
 		clear(mb.mr.Bytes()[:b.used])
 	}
 	src := g.source().mr.Bytes()
-	random := rand.NewChaCha8([32]byte{byte(g.spec.number), byte(len(msgs))})
+	random := rand.NewChaCha8([32]byte{byte(g.spec.number), byte(len(msgs)), byte(g.batches), byte(g.batches >> 8)})
+	g.batches++
 	for i, m := range msgs {
 		_, _ = random.Read(src[b.at[i] : b.at[i]+m.size]) // it never fails
 	}
@@ -121,6 +122,11 @@ func (b *batch) finish(ctx context.Context) error {
 	if err := b.sent(ctx, len(b.messages)); err != nil {
 		return err
 	}
+	return b.compare(ctx)
+}
+
+// compare takes the receivers' completions and compares everything.
+func (b *batch) compare(ctx context.Context) error {
 	for _, r := range b.g.receivers() {
 		if err := b.landed(ctx, r); err != nil {
 			return fmt.Errorf("host %d: %w", r.index, err)
