@@ -34,7 +34,6 @@ func allCases() []testCase {
 		testCase{name: "wrong R_Key registered for one receiver", run: wrongKeyAtReceiver},
 		testCase{name: "quirk: duplicate before the first accept is acked 0xffffff", run: earlyDuplicate},
 		testCase{name: "quirk: an ACK of what was never sent stops at the switch", run: ackAhead},
-		testCase{name: "quirk: rxe alone believes such an ACK", run: ackAheadAlone},
 		testCase{name: "every member the source in turn, twice, queue pairs untouched", run: rotation},
 		testCase{name: "a receiver dies in mid-transfer: policy evict", run: deadReceiver(mcast.Evict, 0)},
 		testCase{name: "a receiver dies in mid-transfer: policy quorum:2", run: deadReceiver(mcast.Quorum, 2)},
@@ -48,6 +47,9 @@ func allCases() []testCase {
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})
 	}
+	// Last, and not in every run: it leaves a queue pair of the kernel's with PSNs
+	// that cannot be, after which rxe has been seen to serve nobody any more.
+	cs = append(cs, testCase{name: "quirk: rxe alone believes an ACK of what was never sent", run: ackAheadAlone, long: true})
 	return cs
 }
 
