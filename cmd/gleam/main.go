@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bench"
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/demo"
 	"github.com/gleam-rdma/gleam/perf"
 )
 
 // commands are those with more to them than asking the daemon.
-var commands = []cli.Command{demo.Command, perf.Command}
+var commands = []cli.Command{demo.Command, perf.Command, bench.Command}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

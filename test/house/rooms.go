@@ -41,6 +41,7 @@ var rooms = []room{
 	{dir: "cli", knows: []string{"rocev2", "api"}},
 	{dir: "demo"},
 	{dir: "perf"},
+	{dir: "bench"},
 	{dir: "cmd"},
 	{dir: "test"},
 }

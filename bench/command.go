@@ -1,0 +1,26 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bench is `gleam bench`: the commands that measure a switch.
+package bench
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/cli"
+)
+
+// subcommands are the benchmarks, each in a package of its own.
+var subcommands = []cli.Command{}
+
+// Command is `gleam bench`.
+func Command(env *cli.Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a switch, in a lab on this machine",
+	}
+	for _, sub := range subcommands {
+		c.AddCommand(sub(env))
+	}
+	return c
+}
