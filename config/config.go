@@ -14,6 +14,8 @@ import (
 	"io/fs"
 	"net/netip"
 	"time"
+
+	"github.com/gleam-rdma/gleam/rate"
 )
 
 // Config is a whole configuration, valid and complete: Parse has put defaults
@@ -33,9 +35,30 @@ type Config struct {
 
 // Port is an interface that the switch serves.
 type Port struct {
-	Name   string `yaml:"name"`
-	Queues []int  `yaml:"queues"` // RX queues to bind, ascending; nil means all
-	VLAN   int    `yaml:"vlan"`   // VID of the tag that group frames leave with; 0 means none
+	Name   string    `yaml:"name"`
+	Queues []int     `yaml:"queues"` // RX queues to bind, ascending; nil means all
+	VLAN   int       `yaml:"vlan"`   // VID of the tag that group frames leave with; 0 means none
+	Rate   rate.Rate `yaml:"rate"`   // at which group frames leave; none means as fast as the interface takes them
+	Queue  int       `yaml:"queue"`  // bytes that may wait to leave
+	ECN    ECN       `yaml:"ecn"`
+}
+
+// ECN says from which queue depths on a port marks Congestion Experienced. The
+// zero value is off.
+type ECN struct {
+	KMin int     `yaml:"kmin"` // bytes; up to here nothing is marked
+	KMax int     `yaml:"kmax"` // bytes; above, everything
+	PMax float64 `yaml:"pmax"` // share that is marked at kmax, 0 to 1
+}
+
+// defaultQueue is what may wait to leave by a port, in bytes.
+const defaultQueue = 256 << 10
+
+// defaultECN returns the thresholds of a queue of so many bytes: congestion is
+// told from an eighth on, to some, and above half, well before anything is
+// dropped, to all.
+func defaultECN(queue int) ECN {
+	return ECN{KMin: queue / 8, KMax: queue / 2, PMax: 0.2}
 }
 
 // Envelope configures group registration from the wire.

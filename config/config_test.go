@@ -55,7 +55,8 @@ func TestReferenceHoldsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Ports = []Port{{Name: "p1"}, {Name: "p2"}}
+	ecn := ECN{KMin: 32768, KMax: 131072, PMax: 0.2}
+	want.Ports = []Port{{Name: "p1", Queue: 262144, ECN: ecn}, {Name: "p2", Queue: 262144, ECN: ecn}}
 	want.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24"), netip.MustParsePrefix("fd77::6c65:0/112")}
 	want.Envelope.Keys = []Key{{ID: 1, SecretFile: filepath.Join(dir, "gleam.key"), Secret: mustSecret(t)}}
 	if !reflect.DeepEqual(got, want) {
@@ -117,7 +118,7 @@ func TestEveryKeyArrives(t *testing.T) {
 	dir := t.TempDir()
 	referenceIn(t, dir)
 	got, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
-ports: [{name: a, queues: [3, 1], vlan: 10}]
+ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {kmin: 1000, kmax: 2000, pmax: 1}}]
 group_prefixes: [fd00::/96]
 envelope:
   udp_port: 5000
@@ -137,7 +138,7 @@ log: {level: error, format: json}
 	}
 	secret := mustSecret(t)
 	want := &Config{
-		Ports:         []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10}},
+		Ports:         []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10, Rate: 20_000_000, Queue: 100_000, ECN: ECN{KMin: 1000, KMax: 2000, PMax: 1}}},
 		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
 		Envelope: Envelope{
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
@@ -162,6 +163,25 @@ log: {level: error, format: json}
 	}
 	if !insecure.Envelope.Insecure {
 		t.Error("insecure: true did not arrive")
+	}
+}
+
+// Thresholds follow the queue's size unless they are given, all or some.
+func TestECN(t *testing.T) {
+	for port, want := range map[string]ECN{
+		"{name: p1}": {KMin: 32768, KMax: 131072, PMax: 0.2},
+		"{name: p1, ecn: {kmin: 0}, queue: 80000}":               {KMax: 40000, PMax: 0.2},
+		"{name: p1, queue: 80000, ecn: }":                        {KMin: 10000, KMax: 40000, PMax: 0.2},
+		"{name: p1, ecn: {pmax: 0.5, kmax: 50000, kmin: 50000}}": {KMin: 50000, KMax: 50000, PMax: 0.5},
+		"{name: p1, ecn: off}":                                   {},
+		"{name: p1, ecn: false}":                                 {},
+	} {
+		c, err := Parse("f", []byte(strings.Replace(minimal, "{name: p1}", port, 1)))
+		if err != nil {
+			t.Errorf("%s: %v", port, err)
+		} else if c.Ports[0].ECN != want {
+			t.Errorf("%s: %+v, want %+v", port, c.Ports[0].ECN, want)
+		}
 	}
 }
 

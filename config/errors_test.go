@@ -19,7 +19,7 @@ func TestErrors(t *testing.T) {
 	for _, tt := range []struct{ name, file, want string }{
 		{"unknown key", minimal + "prots: 1\n", `f:4: "prots": unknown key; want one of ports, group_prefixes,`},
 		{"unknown nested key", minimal + "rings:\n  rx: 64\n  xr: 64\n", `f:6: rings: "xr": unknown key; want one of rx, tx, fill, completion`},
-		{"unknown key in list", port("{name: p1, queue: 1}"), `f:1: ports[0]: "queue": unknown key; want one of name, queues`},
+		{"unknown key in list", port("{name: p1, que: 1}"), `f:1: ports[0]: "que": unknown key; want one of name, queues`},
 		{"repeated key", minimal + "log:\n  level: info\n  level: info\n", `f:6: log: "level": key is there already, in line 5`},
 		{"repeated in flow", minimal + "log: {level: info, level: info}\n", `f:4: log: "level": key is there already, in line 4`},
 		{"second document", minimal + "---\nlog: {}\n", `f:5: a second YAML document; want one`},
@@ -41,6 +41,18 @@ func TestErrors(t *testing.T) {
 		{"queues empty", port("{name: p1, queues: []}"), `f:1: ports[0].queues: is a list; want all, or a list`},
 		{"queue twice", port("{name: p1, queues: [1, 1]}"), `f:1: ports[0].queues[1]: "1": queue is there already`},
 		{"queue negative", port("{name: p1, queues: [-1]}"), `f:1: ports[0].queues[0]: "-1": want a number from 0 to 4095`},
+
+		{"rate without unit", port("{name: p1, rate: 100}"), `f:1: ports[0].rate: "100": is a number; want a rate with its unit, such as 100mbit, or none`},
+		{"rate in bytes", port("{name: p1, rate: 100mbps}"), `f:1: ports[0].rate: "100mbps": want bits a second such as 100mbit or 2.5gbit, or none`},
+		{"rate 0", port("{name: p1, rate: 0mbit}"), `f:1: ports[0].rate: "0mbit": want 10kbit to 1000gbit, or none`},
+		{"small queue", port("{name: p1, queue: 100}"), `f:1: ports[0].queue: "100": want a number from 4096 to 1073741824`},
+		{"ecn on", port("{name: p1, ecn: true}"), `f:1: ports[0].ecn: "true": is true or false; want off, or a mapping of kmin, kmax and pmax`},
+		{"ecn unknown key", port("{name: p1, ecn: {min: 1}}"), `f:1: ports[0].ecn: "min": unknown key; want one of kmin, kmax, pmax`},
+		{"pmax above 1", port("{name: p1, ecn: {pmax: 1.1}}"), `f:1: ports[0].ecn.pmax: "1.1": want a number from 0 to 1`},
+		{"pmax a word", port("{name: p1, ecn: {pmax: high}}"), `f:1: ports[0].ecn.pmax: "high": is a string; want a number from 0 to 1`},
+		{"pmax nan", port("{name: p1, ecn: {pmax: .nan}}"), `want a number from 0 to 1`},
+		{"kmin above kmax", port("{name: p1, ecn: {kmin: 140000}}"), `f:1: ports[0].ecn.kmin: "140000": is above kmax, 131072`},
+		{"kmax beyond queue", port("{name: p1, queue: 5000, ecn: {kmax: 5000}}"), `f:1: ports[0].ecn.kmax: "5000": is not below queue, 5000: frames would be dropped before all are marked`},
 
 		{"prefix missing", "ports: [{name: p1}]\nenvelope: {insecure: true}\n", `f:1: group_prefixes: want at least one prefix`},
 		{"prefix class D", prefix("239.0.0.0/24"), `f:2: group_prefixes[0]: "239.0.0.0/24": overlaps 224.0.0.0/4: multicast: `},

@@ -74,7 +74,8 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 func (d *decoder) ports(dst *[]Port, list value) {
 	where := make(map[string]int)
 	d.list(list, func(v value) {
-		var p Port
+		p := Port{Queue: defaultQueue}
+		var ecn value // read last: it depends on queue
 		seen := d.mapping(v,
 			field{"name", func(v value) {
 				name, ok := d.str(v)
@@ -90,7 +91,14 @@ func (d *decoder) ports(dst *[]Port, list value) {
 			}},
 			field{"queues", func(v value) { d.queues(&p.Queues, v) }},
 			field{"vlan", d.int(&p.VLAN, 0, 4094)},
+			field{"rate", func(v value) { d.rate(&p.Rate, v) }},
+			field{"queue", d.int(&p.Queue, minQueue, maxQueue)},
+			field{"ecn", func(v value) { ecn = v }},
 		)
+		p.ECN = defaultECN(p.Queue)
+		if _, ok := seen["ecn"]; ok {
+			d.ecn(&p.ECN, p.Queue, ecn)
+		}
 		if _, ok := seen["name"]; !ok && seen != nil {
 			d.fail(v.line, v.key, "", "has no name; want the interface's")
 		}

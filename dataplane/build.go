@@ -20,8 +20,8 @@ func (w *worker) begin(pi int) (buf []byte, ok bool) {
 		w.count.drop[DropPortDown]++
 		return nil, false
 	}
-	if p.txRoom() < 1 {
-		w.count.drop[DropTxFull]++
+	if !p.admitsReply() {
+		w.refuse(p)
 		return nil, false
 	}
 	if w.built, ok = w.pool.TakeOne(); !ok {
@@ -43,8 +43,7 @@ func (w *worker) end(pi, n int) {
 		clear(w.umem.Frame(w.built)[n:minFrame])
 		n = minFrame
 	}
-	p := w.ports[pi]
-	p.tx = append(p.tx, xsk.Desc{Addr: w.built, Len: uint32(n)})
+	w.ports[pi].stage(xsk.Desc{Addr: w.built, Len: uint32(n)})
 }
 
 // cnpPayload is the 16 reserved bytes of a CNP (roce.md §7).

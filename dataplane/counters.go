@@ -26,6 +26,7 @@ const (
 	DropTooLong             // in several buffers, or longer than a frame holds
 	DropBadUDPChecksum      // an envelope whose UDP checksum is wrong
 	DropWrongPlace          // a member's packet from another port or MAC address than the member's
+	DropQueueFull           // a port's egress queue is full: this copy or answer alone was not sent
 	DropRateLimit           // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
 	numDrops
 )
@@ -42,6 +43,7 @@ var dropNames = [numDrops]string{
 	DropTooLong:        "frame_too_long",
 	DropBadUDPChecksum: "bad_udp_checksum",
 	DropWrongPlace:     "wrong_place",
+	DropQueueFull:      "queue_full",
 	DropRateLimit:      "rate_limit",
 }
 

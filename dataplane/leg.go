@@ -55,11 +55,12 @@ func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
 	}
 	f := &w.frame
 	l3 := f.L3()
-	l2Len := rocev2.EthernetLen
-	if l.vlan != 0 {
-		l2Len += rocev2.VLANLen
-	}
+	l2Len := l.l2Len()
 	n := l2Len + len(l3)
+	if !p.admits(max(n, minFrame)) {
+		w.refuse(p)
+		return false
+	}
 	addr := d.Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
 	if !last || addr < w.umem.Base(d.Addr) {
 		var ok bool
@@ -77,9 +78,18 @@ func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
 		l.rewrite(out[l2Len:n], f, c, g, w.ops)
 	}
 	clear(out[n:])
-	p.tx = append(p.tx, xsk.Desc{Addr: addr, Len: uint32(len(out))})
+	p.mark(out[l2Len:n])
+	p.stage(xsk.Desc{Addr: addr, Len: uint32(len(out))})
 	w.count.copies++
 	return last
+}
+
+// l2Len is the length of the headers below IP.
+func (l *leg) l2Len() int {
+	if l.vlan != 0 {
+		return rocev2.EthernetLen + rocev2.VLANLen
+	}
+	return rocev2.EthernetLen
 }
 
 // putL2 writes the Ethernet header, and the leg's VLAN tag with the priority

@@ -29,7 +29,7 @@ func bareWorker(t *testing.T, ports int) *worker {
 		sw: mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4),
 	}
 	for i := range ports {
-		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1})
+		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, txLimit: 64})
 	}
 	return w
 }

@@ -25,9 +25,19 @@ type port struct {
 	// ---- the worker's
 	down     bool       // no carrier, disabled, or gone
 	gone     bool       // the interface has vanished, and the sockets are closed
-	tx       []xsk.Desc // staged in this batch; never more than the TX ring has room for
+	tx       []xsk.Desc // staged in this batch for the TX ring
+	txLimit  int        // how many of them that has room for, as of the last flush
+	queue    queue      // what waits for room in the TX ring, or for its turn at the port's rate
+	ecn      marker
+	sent     []uint16 // linkBytes of the frames in the TX ring, in order; a power of two long
+	sentHead uint32   // free-running: completed next, sent next
+	sentTail uint32
+	inFlight int // their sum
+	high     int // the most that depth was
 	rxFrames uint64
 	txFrames uint64
+	marked   uint64 // data frames that got CE here
+	refused  uint64 // copies and replies that the queue did not admit
 	// What a host may bring of packets that cost others something.
 	naks, envelopes, neighbours bucket
 }
@@ -69,6 +79,10 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		}
 	}
 	p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
+	p.txLimit = p.socks[0].TxRoom()
+	p.sent = make([]uint16, max(cfg.Rings.TX, cfg.Rings.Completion))
+	p.queue = newQueue(c.Queue, queueFrames(cfg), int64(c.Rate))
+	p.ecn = newMarker(c.ECN, uint64(p.ifindex))
 	return p, nil
 }
 
@@ -84,11 +98,12 @@ func (p *port) close() {
 }
 
 // lose gives up the sockets of an interface that has vanished and returns to the
-// pool the frames that the kernel had for them. It runs on the worker, between
+// pool the frames that the kernel had for them, and those that were queued. It runs on the worker, between
 // batches. Should an interface of the same name appear, it is another one, and
 // gleamd has to be started again to serve it.
 func (w *worker) lose(p *port) {
 	p.gone, p.down = true, true
+	w.drain(p)
 	for _, s := range p.socks {
 		s.Close() // the descriptor is gone whatever it returns
 		for {
@@ -101,5 +116,18 @@ func (w *worker) lose(p *port) {
 	}
 }
 
-// txRoom returns how many more frames can be staged for p in this batch.
-func (p *port) txRoom() int { return p.socks[0].TxRoom() - len(p.tx) }
+// drain gives the frames of p's queue back to the pool: p is down.
+func (w *worker) drain(p *port) {
+	for p.queue.len() > 0 {
+		w.pool.GiveOne(p.queue.pop().Addr)
+		w.count.drop[DropPortDown]++
+	}
+	p.queue.idle = true
+}
+
+// queueFrames is how many frames may wait in the queue of each port. Together
+// they hold no more than a quarter of the UMEM, so that slow ports leave frames
+// to receive into and to copy into for the others.
+func queueFrames(cfg *config.Config) int {
+	return cfg.UMEM.Frames / 4 / len(cfg.Ports)
+}

@@ -52,7 +52,11 @@ func (w *worker) emptyWrite(c *mcast.Copy, g *groupTable, l *leg) {
 		DestQP: l.qpn, PSN: c.PSN,
 	}
 	if buf, ok := w.begin(l.port); ok {
-		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, nil))
+		n := rocev2.BuildPacket(buf, &path, &pkt, nil)
+		if l2Len := l.l2Len(); n > l2Len {
+			w.ports[l.port].mark(buf[l2Len:n])
+		}
+		w.end(l.port, n)
 		w.count.copies++
 	}
 }

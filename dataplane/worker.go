@@ -164,11 +164,17 @@ func (w *worker) runCommands() {
 	}
 }
 
-// wait sleeps until a frame, a command or the core's next deadline comes.
+// wait sleeps until a frame, a command, the core's next deadline or the turn of
+// a queued frame comes.
 func (w *worker) wait() {
 	timeout := time.Second // bounds the time in which a link event could be overlooked
 	if at, ok := w.sw.NextDeadline(); ok {
 		timeout = min(timeout, max(0, at-time.Since(w.start)))
+	}
+	for _, p := range w.ports {
+		if at, ok := p.nextRelease(w.now); ok {
+			timeout = min(timeout, max(0, at-time.Since(w.start)))
+		}
 	}
 	if len(w.cmds) > 0 {
 		return
@@ -213,22 +219,20 @@ func (w *worker) refill(s *xsk.Socket) {
 	w.pool.Give(w.addrs[taken:n])
 }
 
-// flush hands every port its staged frames, with one kick each, and takes back
-// the frames whose transmission has completed.
+// flush hands every port its staged frames and those that its queue releases,
+// with one kick each, and takes back the frames whose transmission has completed.
 func (w *worker) flush() {
 	for _, p := range w.ports {
 		if p.gone {
 			continue
 		}
+		if p.down && p.queue.len() > 0 {
+			w.drain(p)
+		}
 		s := p.socks[0]
-		if len(p.tx) > 0 {
-			n := s.Send(p.tx)
-			p.txFrames += uint64(n)
-			for _, d := range p.tx[n:] { // cannot be while txRoom is asked first
-				w.pool.GiveOne(d.Addr)
-				w.count.drop[DropTxFull]++
-			}
-			p.tx = p.tx[:0]
+		for _, d := range p.send(w.now) { // cannot be: txLimit is kept
+			w.pool.GiveOne(d.Addr)
+			w.count.drop[DropTxFull]++
 		}
 		if !p.down && s.TxPending() > 0 {
 			if err := s.Kick(); err != nil { // control says so when netlink does
@@ -238,9 +242,12 @@ func (w *worker) flush() {
 		for {
 			n := s.Complete(w.addrs)
 			w.pool.Give(w.addrs[:n])
+			p.completed(n)
 			if n < len(w.addrs) {
 				break
 			}
 		}
+		p.txLimit = s.TxRoom()
+		p.high = max(p.high, p.depth())
 	}
 }

@@ -1,0 +1,81 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"encoding/binary"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// marker decides which frames get Congestion Experienced, by the depth of the
+// queue that they are put into (RED as DCQCN has it, Zhu et al. 2015 §3.1): none
+// up to kmin bytes, all above kmax, and between them the more the deeper, up to
+// the probability pmax. The zero value marks nothing.
+type marker struct {
+	kmin, kmax int    // bytes
+	pmax       uint64 // in 2^-32
+	rand       uint64 // state of the generator
+}
+
+// newMarker makes a marker. The same seed draws the same numbers.
+func newMarker(c config.ECN, seed uint64) marker {
+	return marker{kmin: c.KMin, kmax: c.KMax, pmax: uint64(c.PMax * (1 << 32)), rand: seed}
+}
+
+// congested decides about one frame that finds depth bytes waiting.
+func (m *marker) congested(depth int) bool {
+	switch {
+	case m.kmax == 0 || depth <= m.kmin:
+		return false
+	case depth > m.kmax:
+		return true
+	}
+	return m.draw() < m.pmax*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)
+}
+
+// draw returns the next number of 32 bits (splitmix64, upper half).
+func (m *marker) draw() uint64 {
+	m.rand += 0x9E3779B97F4A7C15
+	z := m.rand
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return (z ^ z>>31) >> 32
+}
+
+// mark marks the IP packet l3, a copy that is about to be staged for p, if p is
+// congested and the packet is of a transport that can tell its sender: ECT(0) or
+// ECT(1). It never clears CE. The ICRC does not cover the field (A17.3.3).
+func (p *port) mark(l3 []byte) {
+	if p.depth() <= p.ecn.kmin {
+		return
+	}
+	if ect(l3) && p.ecn.congested(p.depth()) {
+		setCE(l3)
+		p.marked++
+	}
+}
+
+// ect reports whether an IP packet may be marked and is not yet.
+func ect(l3 []byte) bool {
+	e := rocev2.IPv4(l3).ECN()
+	if l3[0]>>4 == 6 {
+		e = rocev2.IPv6(l3).ECN()
+	}
+	return e == rocev2.ECT0 || e == rocev2.ECT1
+}
+
+// setCE sets Congestion Experienced, and mends the IPv4 header's checksum.
+func setCE(l3 []byte) {
+	if l3[0]>>4 == 6 {
+		h := rocev2.IPv6(l3)
+		h.SetTrafficClass(h.TrafficClass() | uint8(rocev2.CE))
+		return
+	}
+	h := rocev2.IPv4(l3)
+	old := binary.BigEndian.Uint16(l3)
+	h.SetTOS(h.TOS() | uint8(rocev2.CE))
+	h.SetChecksum(rocev2.ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(l3)))
+}

@@ -1,0 +1,216 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+)
+
+// linkOverhead is what a frame takes on an Ethernet link beside the bytes that
+// AF_XDP is given: FCS 4, preamble and SFD 8, gap between packets 12
+// (IEEE 802.3 §3.1.1, §4.4.2). A rate is that of the link, so it covers them.
+const linkOverhead = 4 + 8 + 12
+
+// What a queue keeps for replies (feedback for sources, answers to ARP) when it
+// is full of data: an ACK that is lost costs the source a timeout.
+const (
+	replyFrames = 64
+	replyBytes  = 8 << 10
+)
+
+// maxCatchUp is how far behind the link's clock a queue may be when the worker
+// comes back to it: what the link would have sent meanwhile is sent at once.
+const maxCatchUp = 100 * time.Millisecond
+
+// queue is the software part of a port's egress queue: a first-in-first-out
+// ring of staged frames, which leave for the TX ring as fast as a link of the
+// given rate would take them, or, without a rate, as the TX ring has room. What
+// does not fit is dropped at the tail, by whoever asks fits first. It belongs to
+// the worker. Its methods allocate nothing.
+type queue struct {
+	ring       []xsk.Desc // a power of two long
+	head, tail uint32     // free-running: taken next, put next
+	bytes      int        // of the frames in it, as linkBytes counts
+	maxBytes   int        // of data
+	maxFrames  int        // of data; replyFrames fewer than the ring has at least
+	rate       int64      // bit/s; 0: as fast as the TX ring takes them
+	idle       bool       // nothing was left at the last release
+	free       time.Duration
+	part       int64 // of a ns, in 1/rate: free is exact to the bit
+}
+
+// newQueue makes a queue of at most so many bytes on the link and frames.
+func newQueue(maxBytes, maxFrames int, rate int64) queue {
+	n := 1 << bits.Len(uint(maxFrames+2*replyFrames-1))
+	return queue{ring: make([]xsk.Desc, n), maxBytes: maxBytes, maxFrames: maxFrames, rate: rate, idle: true}
+}
+
+// linkBytes is what a frame of n bytes takes on the link.
+func linkBytes(n int) int { return n + linkOverhead }
+
+// len returns how many frames wait.
+func (q *queue) len() int { return int(q.tail - q.head) }
+
+// fits reports whether a data frame of n bytes may be pushed.
+func (q *queue) fits(n int) bool {
+	return q.len() < q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes
+}
+
+// fitsReply reports whether a reply may be pushed: there is some room beyond
+// that for data.
+func (q *queue) fitsReply() bool {
+	return q.len() < q.maxFrames+replyFrames && q.bytes < q.maxBytes+replyBytes
+}
+
+// push puts a frame at the end. Whether it fits has been asked.
+func (q *queue) push(d xsk.Desc) {
+	if q.len() == len(q.ring) {
+		panic("dataplane: egress queue overrun")
+	}
+	q.ring[q.tail&uint32(len(q.ring)-1)] = d
+	q.tail++
+	q.bytes += linkBytes(int(d.Len))
+}
+
+// pop takes the first frame. There is one.
+func (q *queue) pop() xsk.Desc {
+	d := q.ring[q.head&uint32(len(q.ring)-1)]
+	q.head++
+	q.bytes -= linkBytes(int(d.Len))
+	return d
+}
+
+// release appends to tx the frames whose turn has come by now, at most room, and
+// returns it. A frame's turn comes when the link has sent the one before it.
+func (q *queue) release(now time.Duration, tx []xsk.Desc, room int) []xsk.Desc {
+	if q.head == q.tail {
+		return tx
+	}
+	least := now - maxCatchUp
+	if q.idle {
+		least = now // the link had nothing to send
+	}
+	if q.free < least {
+		q.free, q.part = least, 0
+	}
+	for ; room > 0 && q.head != q.tail && (q.rate == 0 || q.free <= now); room-- {
+		d := q.pop()
+		q.charge(linkBytes(int(d.Len)))
+		tx = append(tx, d)
+	}
+	q.idle = q.head == q.tail
+	return tx
+}
+
+// charge moves free by the time that the link takes for n bytes.
+func (q *queue) charge(n int) {
+	if q.rate == 0 {
+		return
+	}
+	t := int64(n)*8*int64(time.Second) + q.part
+	q.free += time.Duration(t / q.rate)
+	q.part = t % q.rate
+}
+
+// setRate changes the rate from the next frame on; 0: no limit. The one that is
+// on the link now ends when it was to end.
+func (q *queue) setRate(rate int64) {
+	q.rate, q.part = rate, 0
+}
+
+// direct reports whether a frame that is staged for p now need not queue.
+func (p *port) direct() bool {
+	return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx) < p.txLimit
+}
+
+// stage puts a frame, which becomes the port's, at the end of what p sends. For
+// data, admits has been asked, for a reply admitsReply.
+func (p *port) stage(d xsk.Desc) {
+	if p.direct() {
+		p.tx = append(p.tx, d)
+		return
+	}
+	p.queue.push(d)
+	p.high = max(p.high, p.depth())
+}
+
+// admits reports whether a data frame of n bytes may be staged. If not, that
+// copy is dropped as a switch drops at the tail of a full egress queue: for that
+// leg alone.
+func (p *port) admits(n int) bool { return p.direct() || p.queue.fits(n) }
+
+// admitsReply reports whether a frame of the switch's own may be staged.
+func (p *port) admitsReply() bool { return p.direct() || p.queue.fitsReply() }
+
+// txRoom returns how many more frames p can take before packets have to be
+// refused as a whole. A port with a rate always has room: its queue is meant to
+// overflow, and drops what it does not admit for its own legs alone.
+func (p *port) txRoom() int {
+	if p.queue.rate > 0 {
+		return math.MaxInt
+	}
+	return p.txLimit - len(p.tx) + p.queue.maxFrames - p.queue.len()
+}
+
+// depth returns how many bytes wait to leave by p: in the queue, and in the TX
+// ring since before this batch.
+func (p *port) depth() int { return p.queue.bytes + p.inFlight }
+
+// txRetry is how soon a queue looks again at a TX ring that was full: a
+// completion wakes nobody.
+const txRetry = 100 * time.Microsecond
+
+// nextRelease returns when p's queue wants to be looked at again; ok is false if
+// it is empty.
+func (p *port) nextRelease(now time.Duration) (at time.Duration, ok bool) {
+	switch {
+	case p.queue.head == p.queue.tail || p.gone:
+		return 0, false
+	case p.txLimit == 0:
+		return now + txRetry, true
+	case p.queue.rate == 0 || p.queue.idle:
+		return now, true
+	}
+	return p.queue.free, true
+}
+
+// send hands p's socket what is staged and what the queue releases at time now,
+// and takes note of its length. It returns what the socket did not take.
+func (p *port) send(now time.Duration) (left []xsk.Desc) {
+	p.tx = p.queue.release(now, p.tx, p.txLimit-len(p.tx))
+	if len(p.tx) == 0 {
+		return nil
+	}
+	n := p.socks[0].Send(p.tx)
+	p.txFrames += uint64(n)
+	for _, d := range p.tx[:n] {
+		b := linkBytes(int(d.Len))
+		p.sent[p.sentTail&uint32(len(p.sent)-1)] = uint16(b)
+		p.sentTail++
+		p.inFlight += b
+	}
+	left = p.tx[n:]
+	p.tx = p.tx[:0]
+	return left
+}
+
+// completed takes note that n frames have left. They complete in the order in
+// which they were sent, or nearly so, and what is still on its way is known
+// again exactly when all have.
+func (p *port) completed(n int) {
+	for range n {
+		p.inFlight -= int(p.sent[p.sentHead&uint32(len(p.sent)-1)])
+		p.sentHead++
+	}
+}
+
+// refuse counts a frame that p's queue did not admit.
+func (w *worker) refuse(p *port) {
+	p.refused++
+	w.count.drop[DropQueueFull]++
+}
