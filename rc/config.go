@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -66,6 +67,19 @@ type Config struct {
 	// Credits lets the responder put the credit code for its posted receives
 	// into ACKs (IBTA 9.7.7.2) instead of 0x1F, unlimited. rxe never does.
 	Credits bool
+
+	// Congestion turns congestion control on: DCQCN's reaction point for the
+	// requests that are sent, which CNPs and ACKs with BECN slow down, and its
+	// notification point for those that arrive with CE, which are answered with
+	// CNPs. nil: off; CNPs are counted, nothing else. Requests ought to be sent
+	// ECN-capable if it is on: that is the driver's part.
+	Congestion *dcqcn.Config
+	// MaxRate bounds the rate of requests, retransmissions included, in bits/s of
+	// whole frames; with Congestion it bounds LineRate. 0: none.
+	MaxRate int64
+	// FrameOverhead is what the driver puts around BTH to ICRC of each packet, in
+	// bytes: it counts for the rate.
+	FrameOverhead int
 
 	// Memory resolves the R_Keys of RDMA WRITE. nil has none, so that only
 	// WRITEs of length 0 succeed. It may be shared by QPs of one goroutine.
@@ -158,6 +172,12 @@ func (c *Config) complete() error {
 	}
 	if c.RecvDepth < 1 || c.RecvDepth > 1<<20 {
 		bad("RecvDepth", c.RecvDepth, "1..2^20")
+	}
+	if c.FrameOverhead < 0 || c.FrameOverhead > 1<<10 {
+		bad("FrameOverhead", c.FrameOverhead, "0..1024 bytes")
+	}
+	if err := c.completePacing(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

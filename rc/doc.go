@@ -27,6 +27,16 @@
 //  6. Packets given to Input have a verified ICRC and come from the peer's
 //     address: both are properties of bytes, which this package never sees. A
 //     packet for another QP number is dropped and counted here.
+//  7. A paced QP (Config.Congestion, Config.MaxRate) may have something to send
+//     that has to wait. NextDeadline says until when; Advance does nothing about
+//     it, the Transmit that follows does.
+//
+// # Congestion control
+//
+// With Config.Congestion a QP does both halves of DCQCN (package dcqcn). The
+// rate holds for request packets, first and repeated; responses and CNPs are
+// never delayed. Off, which is the default, nothing is paced and nothing is sent
+// about CE, as rxe does it, which knows neither.
 //
 // # What is modelled
 //

@@ -12,6 +12,7 @@ type Packet struct {
 	AckReq    bool
 	Solicited bool
 	BECN      bool
+	CE        bool            // received packets: the IP header's ECN bits say congestion experienced
 	Syndrome  rocev2.Syndrome // AETH
 	DestQP    rocev2.QPN
 	PSN       rocev2.PSN

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -62,11 +63,16 @@ type Stats struct {
 	RNRsSent        uint64
 	FatalNaksSent   uint64 // 0x61..0x63
 
+	// Congestion. Without Config.Congestion these are counted only.
+	CNPs       uint64 // received
+	BECNs      uint64 // ACKs received with BECN
+	CEReceived uint64 // requests received with CE
+	CNPsSent   uint64
+
 	// Dropped input.
 	DroppedState  uint64 // in the error state
 	DroppedQPN    uint64 // for another QP
 	DroppedOpcode uint64 // unknown, or a response to what was never asked
-	CNPs          uint64 // congestion notifications; nothing here slows down for them
 }
 
 // QP is an RC queue pair. See the package comment for how to drive it.
@@ -76,6 +82,7 @@ type QP struct {
 	stats Stats
 	req   requester
 	resp  responder
+	np    dcqcn.NotificationPoint // with cfg.Congestion
 }
 
 // New returns a QP in RTS, or every fault of cfg at once.
@@ -86,6 +93,9 @@ func New(cfg Config) (*QP, error) {
 	q := &QP{cfg: cfg}
 	q.req.init(&q.cfg)
 	q.resp.init(&q.cfg)
+	if err := q.initPacing(); err != nil {
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -149,11 +159,19 @@ func (q *QP) Input(now time.Duration, p *Packet, out *Output) {
 	case p.DestQP != q.cfg.LocalQPN:
 		q.stats.DroppedQPN++
 	case flags&rocev2.OpRequest != 0:
+		if p.CE {
+			q.experienced(now, out)
+		}
 		q.receive(p, flags, out)
 	case p.Op == rocev2.Acknowledge:
+		if p.BECN {
+			q.stats.BECNs++
+			q.congested(now)
+		}
 		q.acknowledged(now, p, out)
 	case p.Op == rocev2.CNP:
 		q.stats.CNPs++
+		q.congested(now)
 	default:
 		q.stats.DroppedOpcode++
 	}

@@ -6,6 +6,7 @@ package rc
 import (
 	"time"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -37,6 +38,11 @@ type requester struct {
 
 	timer    timer // retransmission
 	rnrTimer timer // armed: waiting for the receiver to get ready
+
+	// With cfg.paced only.
+	pacer   dcqcn.ReactionPoint
+	held    timer         // armed: the last Transmit was held back by the pacer, until then
+	askedAt time.Duration // when AckReq was last sent
 }
 
 // timer is one deadline.
@@ -75,16 +81,16 @@ func (r *requester) reload() {
 func (r *requester) stop() {
 	r.timer.stop()
 	r.rnrTimer.stop()
+	r.held.stop()
 }
 
-func (r *requester) deadline() (time.Duration, bool) {
-	switch {
-	case r.timer.armed && r.rnrTimer.armed:
-		return min(r.timer.at, r.rnrTimer.at), true
-	case r.timer.armed:
-		return r.timer.at, true
+func (r *requester) deadline() (at time.Duration, armed bool) {
+	for _, t := range [...]timer{r.timer, r.rnrTimer, r.held} {
+		if t.armed && (!armed || t.at < at) {
+			at, armed = t.at, true
+		}
 	}
-	return r.rnrTimer.at, r.rnrTimer.armed
+	return at, armed
 }
 
 func (r *requester) post(wr WR) {
@@ -136,15 +142,17 @@ func (r *requester) canSend() bool {
 }
 
 // Transmit appends up to budget request packets, new or again, that the window
-// allows, and returns how many. Less than budget: nothing more can be sent now.
+// and the pacer allow, and returns how many. Less than budget: nothing more can
+// be sent now.
 func (q *QP) Transmit(now time.Duration, out *Output, budget int) int {
 	if q.state != RTS {
 		return 0
 	}
 	r, n := &q.req, 0
-	for n < budget && r.canSend() {
+	r.held.stop()
+	for n < budget && r.canSend() && r.pace(now) {
 		out.Packets = append(out.Packets, Packet{})
-		q.emit(&out.Packets[len(out.Packets)-1])
+		q.emit(now, &out.Packets[len(out.Packets)-1])
 		n++
 	}
 	if n > 0 && !r.timer.armed {
@@ -172,7 +180,7 @@ var sendOpcodes = [numWROps][4]rocev2.Opcode{
 // emit fills in the packet nxt and moves on. All of it follows from the place
 // of nxt in its message, so that a restart in mid-message (3.9 of the protocol
 // notes: MIDDLE or LAST, no RETH) needs no code of its own.
-func (q *QP) emit(p *Packet) {
+func (q *QP) emit(now time.Duration, p *Packet) {
 	r := &q.req
 	w := r.wqes.at(r.cur)
 	index, last := r.nxt-w.first, r.nxt == w.last
@@ -201,7 +209,8 @@ func (q *QP) emit(p *Packet) {
 		p.InvKey = w.wr.RKey
 	}
 	p.Solicited = last && w.wr.Solicited && flags&(rocev2.OpSend|rocev2.OpImm) != 0
-	p.AckReq = r.askAck(index, last)
+	p.AckReq = r.askAck(now, index, last)
+	r.paid(now, p)
 
 	q.stats.PacketsSent++
 	q.stats.BytesSent += uint64(len(p.Payload))
@@ -216,7 +225,7 @@ func (q *QP) emit(p *Packet) {
 }
 
 // askAck decides on AckReq for the packet nxt, the index-th of its message.
-func (r *requester) askAck(index int64, last bool) bool {
+func (r *requester) askAck(now time.Duration, index int64, last bool) bool {
 	r.noAckReq++
 	ask := last
 	if r.cfg.Personality == RXE {
@@ -227,6 +236,14 @@ func (r *requester) askAck(index int64, last bool) bool {
 		// that closes the window asks too, else nothing would open it.
 		ask = ask || index > 0 && index%int64(r.cfg.AckReqEvery) == 0 ||
 			r.nxt-r.una == int64(r.cfg.MaxUnacked)-1
+	}
+	// At a low rate the packets until the next AckReq can take longer than the
+	// timeout, which would then fire for ever with nothing lost.
+	if r.cfg.paced() {
+		ask = ask || r.cfg.Timeout > 0 && now-r.askedAt >= r.cfg.Timeout/4
+		if ask {
+			r.askedAt = now
+		}
 	}
 	if ask {
 		r.noAckReq = 0

@@ -58,6 +58,15 @@ func (q *QP) AppendState(b []byte, now time.Duration) []byte {
 			b = binary.AppendUvarint(b, uint64(s.mr.RKey))
 		}
 	}
+	if q.cfg.paced() {
+		b = append(b, bit(r.held.armed, 0))
+		b = binary.AppendVarint(b, int64(now-r.askedAt))
+		if r.held.armed {
+			b = binary.AppendVarint(b, int64(r.held.at-now))
+		}
+		b = r.pacer.AppendState(b, now)
+		b = q.np.AppendState(b, now)
+	}
 	return b
 }
 
@@ -120,6 +129,16 @@ func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error
 			d.bad = d.bad || s.mr == nil
 		}
 	}
+	r.held = timer{}
+	if q.cfg.paced() {
+		r.held.armed = d.byte()&1 != 0
+		r.askedAt = now - time.Duration(d.varint())
+		if r.held.armed {
+			r.held.at = now + time.Duration(d.varint())
+		}
+		d.part(r.pacer.SetState, now)
+		d.part(q.np.SetState, now)
+	}
 	if d.bad {
 		return nil, fmt.Errorf("%w (%d bytes)", errState, len(b))
 	}
@@ -171,6 +190,12 @@ func (d *stateReader) varint() int64 {
 	}
 	d.b = d.b[n:]
 	return v
+}
+
+// part has another package read its own.
+func (d *stateReader) part(set func([]byte, time.Duration) ([]byte, bool), now time.Duration) {
+	b, ok := set(d.b, now)
+	d.b, d.bad = b, d.bad || !ok
 }
 
 // length reads the length of a queue with room for limit entries.

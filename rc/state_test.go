@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/gleam-rdma/gleam/dcqcn"
 )
 
 // What AppendState does with each field of the structs of a QP.
@@ -20,13 +22,15 @@ const (
 	ignored  = "ignored"  // counters: influence nothing
 	named    = "named"    // by an ID or R_Key, which is encoded
 	deeper   = "deeper"   // has fields that are listed themselves
+	foreign  = "foreign"  // encodes itself, and has a test of that in its own package
 )
 
 var stateFields = map[reflect.Type]map[string]string{
-	reflect.TypeFor[QP](): {"cfg": constant, "state": encoded, "stats": ignored, "req": deeper, "resp": deeper},
+	reflect.TypeFor[QP](): {"cfg": constant, "state": encoded, "stats": ignored, "req": deeper, "resp": deeper, "np": foreign},
 	reflect.TypeFor[requester](): {
 		"cfg": constant, "wqes": deeper, "cur": encoded, "una": encoded, "nxt": encoded, "sent": encoded, "tail": encoded,
 		"noAckReq": encoded, "retries": encoded, "rnrRetries": encoded, "startedRetry": encoded, "timer": deeper, "rnrTimer": deeper,
+		"pacer": foreign, "held": deeper, "askedAt": encoded,
 	},
 	reflect.TypeFor[timer](): {"at": encoded, "armed": encoded},
 	reflect.TypeFor[responder](): {
@@ -55,7 +59,8 @@ func fullState(t *testing.T, msg message) *QP {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := New(Config{PMTU: 256, LocalQPN: 0x11, DestQPN: 0x12, SendDepth: 4, RecvDepth: 4, RetryCnt: 5, RNRRetry: 5, Memory: mem})
+	q, err := New(Config{PMTU: 256, LocalQPN: 0x11, DestQPN: 0x12, SendDepth: 4, RecvDepth: 4, RetryCnt: 5, RNRRetry: 5, Memory: mem,
+		Congestion: &dcqcn.Config{LineRate: 1e9}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +70,8 @@ func fullState(t *testing.T, msg message) *QP {
 	r.una, r.nxt, r.sent, r.noAckReq = 0, 1, 2, 3
 	r.timer.arm(stateNow + 5)
 	r.rnrTimer.arm(stateNow + 6)
+	r.held.arm(stateNow + 7)
+	r.askedAt = stateNow - 8
 	*s.recvs.push() = RecvWR{ID: 3}
 	s.epsn, s.ackPSN, s.msn, s.nak, s.msg = 7, 8, 9, nakSequence, msg
 	s.got, s.off, s.resid, s.length = 1, 2, 3, 4

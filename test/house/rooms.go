@@ -24,7 +24,8 @@ var rooms = []room{
 	{dir: "rocev2", pure: true, knows: []string{}},
 	{dir: "mcast", pure: true, knows: []string{"rocev2"}},
 	{dir: "envelope", pure: true, knows: []string{"rocev2", "mcast"}},
-	{dir: "rc", pure: true, knows: []string{"rocev2"}},
+	{dir: "dcqcn", pure: true, knows: []string{}},
+	{dir: "rc", pure: true, knows: []string{"rocev2", "dcqcn"}},
 	{dir: "rate", pure: true, knows: []string{}},
 	{dir: "config", knows: []string{"rate"}},
 	{dir: "api", knows: []string{"rocev2", "mcast", "rate"}},
@@ -33,7 +34,7 @@ var rooms = []room{
 	{dir: "dataplane/locate", knows: []string{}},
 	{dir: "dataplane", knows: []string{"rocev2", "mcast", "envelope", "rate", "config", "api", "bpf", "dataplane/xsk", "dataplane/locate"}},
 	// Of the switch, an endpoint knows no more than the words of a registration.
-	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "rc"},
+	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc"},
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict")}},
 	{dir: "libgleam", knows: []string{"rocev2", "mcast", "envelope", "endpoint"}},
 	{dir: "sim"},

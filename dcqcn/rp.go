@@ -1,0 +1,158 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dcqcn
+
+import (
+	"math"
+	"time"
+)
+
+// ReactionPoint is the sender's half: a rate, lowered by CNPs and raised by time
+// and bytes sent, and a pacer. Make one with NewReactionPoint. It belongs to one
+// goroutine.
+type ReactionPoint struct {
+	c     Config
+	stats Stats
+
+	current float64 // R_C, bits/s
+	target  float64 // R_T, bits/s: what the rate was, and then some
+	alpha   float64 // 0..1
+
+	limited     bool          // below the line rate: the timers run
+	window      time.Duration // CNPs before this count with the last cut
+	next        time.Duration // the timer's next rise
+	sent        int64         // bytes since the byte counter's last rise
+	timerRises  int           // T: since the last cut
+	byteRises   int           // BC: likewise
+	hyperRises  int           // i: likewise
+	credit      float64       // bytes that may be sent; at most one packet below 0, until the rate falls
+	creditUntil time.Duration // the time that credit stands for
+}
+
+// Stats count what a reaction point did. All only grow.
+type Stats struct {
+	CNPs uint64 // taken
+	Cuts uint64 // of the rate; the other CNPs came within AlphaTimer of one
+}
+
+// NewReactionPoint returns a reaction point at line rate, or all that is wrong
+// with c.
+func NewReactionPoint(c Config) (ReactionPoint, error) {
+	c, err := c.Complete()
+	if err != nil {
+		return ReactionPoint{}, err
+	}
+	return ReactionPoint{c: c, current: float64(c.LineRate), target: float64(c.LineRate), alpha: 1}, nil
+}
+
+// Config returns the configuration with its defaults filled in.
+func (r *ReactionPoint) Config() Config { return r.c }
+
+// Stats returns a copy of the counters.
+func (r *ReactionPoint) Stats() Stats { return r.stats }
+
+// Rate returns the current rate in bits/s.
+func (r *ReactionPoint) Rate(now time.Duration) int64 {
+	r.catchUp(now)
+	return int64(r.current)
+}
+
+// NextSend returns when a packet of any size may be sent: now, or later.
+func (r *ReactionPoint) NextSend(now time.Duration) time.Duration {
+	r.catchUp(now)
+	if r.credit >= 0 {
+		return now
+	}
+	return now + max(1, time.Duration(math.Ceil(-r.credit*8e9/r.current)))
+}
+
+// OnSent is told of every packet sent, of n bytes.
+func (r *ReactionPoint) OnSent(now time.Duration, n int) {
+	r.catchUp(now)
+	r.credit -= float64(n)
+	if !r.limited {
+		return
+	}
+	for r.sent += int64(n); r.limited && r.sent >= r.c.ByteCounter; r.sent -= r.c.ByteCounter {
+		r.byteRises++
+		r.rise()
+	}
+}
+
+// OnCNP is told of every CNP, and every ACK with BECN. It cuts the rate (the
+// paper's equation 1), unless it has done so within AlphaTimer.
+func (r *ReactionPoint) OnCNP(now time.Duration) {
+	r.catchUp(now)
+	r.stats.CNPs++
+	if now < r.window {
+		return
+	}
+	r.stats.Cuts++
+	r.decay(now)
+	r.target = r.current
+	r.current = max(r.current*(1-r.alpha/2), float64(r.c.MinRate))
+	r.alpha = (1-r.c.G)*r.alpha + r.c.G
+	r.window = now + r.c.AlphaTimer
+	r.next = now + r.c.IncreaseTimer
+	r.sent, r.timerRises, r.byteRises, r.hyperRises = 0, 0, 0, 0
+	r.limited = true
+}
+
+// decay makes up for the AlphaTimers without a CNP since the window of the last
+// cut has ended (the paper's equation 2). At line rate nothing is known of the
+// path: alpha is 1 again, as in NICs, which give the rate limiter back then.
+func (r *ReactionPoint) decay(now time.Duration) {
+	if !r.limited {
+		r.alpha = 1
+		return
+	}
+	if quiet := (now - r.window) / r.c.AlphaTimer; quiet > 0 {
+		r.alpha *= math.Pow(1-r.c.G, float64(quiet))
+	}
+}
+
+// catchUp does what the timer would have done until now.
+func (r *ReactionPoint) catchUp(now time.Duration) {
+	for r.limited && r.next <= now {
+		r.fill(r.next)
+		r.next += r.c.IncreaseTimer
+		r.timerRises++
+		r.rise()
+	}
+	r.fill(now)
+}
+
+// fill adds the credit that the time until t is worth at the current rate.
+func (r *ReactionPoint) fill(t time.Duration) {
+	if t <= r.creditUntil {
+		return
+	}
+	r.credit += r.current / 8e9 * float64(t-r.creditUntil)
+	r.credit = min(r.credit, r.current/8e9*float64(r.c.Burst))
+	r.creditUntil = t
+}
+
+// rise raises the rate by one step: the paper's figure 7 and equations 3 and 4.
+// The step halves the way to the target, which itself moves on after fast
+// recovery.
+func (r *ReactionPoint) rise() {
+	line := float64(r.c.LineRate)
+	switch low, high := min(r.timerRises, r.byteRises), max(r.timerRises, r.byteRises); {
+	case high < r.c.F: // fast recovery
+	case low > r.c.F: // hyper increase
+		r.hyperRises++
+		r.target += float64(r.hyperRises) * float64(r.c.HAI)
+	default: // additive increase
+		r.target += float64(r.c.AI)
+	}
+	r.target = min(r.target, line)
+	r.current = (r.current + r.target) / 2
+	if line-r.current < line/lineSlack {
+		r.current, r.target, r.limited = line, line, false
+	}
+}
+
+// lineSlack: a rate that is nearer to the line rate than this part of it is the
+// line rate, which would otherwise only be approached.
+const lineSlack = 1000

@@ -1,0 +1,107 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rc
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dcqcn"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// paced says whether anything bounds the rate of requests.
+func (c *Config) paced() bool { return c.Congestion != nil || c.MaxRate > 0 }
+
+// completePacing checks Congestion and MaxRate, and replaces Congestion by a
+// complete copy within MaxRate.
+func (c *Config) completePacing() error {
+	if c.MaxRate < 0 {
+		return fmt.Errorf("rc: MaxRate is %d: want 0 or more bits/s", c.MaxRate)
+	}
+	if !c.paced() {
+		return nil
+	}
+	p := dcqcn.Config{LineRate: c.MaxRate}
+	if c.Congestion != nil {
+		p = *c.Congestion
+	}
+	if c.MaxRate > 0 && (p.LineRate == 0 || p.LineRate > c.MaxRate) {
+		p.LineRate = c.MaxRate
+		for _, v := range []*int64{&p.MinRate, &p.AI, &p.HAI} {
+			*v = min(*v, c.MaxRate)
+		}
+	}
+	p, err := p.Complete()
+	if err == nil && c.Congestion != nil {
+		c.Congestion = &p
+	}
+	return err
+}
+
+// initPacing makes the reaction point and the notification point of a complete
+// configuration.
+func (q *QP) initPacing() error {
+	c := q.cfg.Congestion
+	switch {
+	case c != nil:
+		q.np = dcqcn.NewNotificationPoint(c.CNPInterval)
+	case q.cfg.MaxRate > 0:
+		c = &dcqcn.Config{LineRate: q.cfg.MaxRate}
+	default:
+		return nil
+	}
+	var err error
+	q.req.pacer, err = dcqcn.NewReactionPoint(*c)
+	return err
+}
+
+// Rate returns the rate in bits/s that requests are sent at, at most: what
+// congestion control has come to, or Config.MaxRate; 0 if nothing bounds it.
+func (q *QP) Rate(now time.Duration) int64 {
+	if !q.cfg.paced() {
+		return 0
+	}
+	return q.req.pacer.Rate(now)
+}
+
+// pace reports whether the pacer lets a packet go now, and remembers until when
+// if not.
+func (r *requester) pace(now time.Duration) bool {
+	if !r.cfg.paced() {
+		return true
+	}
+	at := r.pacer.NextSend(now)
+	if at > now {
+		r.held.arm(at)
+	}
+	return at <= now
+}
+
+// paid tells the pacer of a packet sent.
+func (r *requester) paid(now time.Duration, p *Packet) {
+	if r.cfg.paced() {
+		r.pacer.OnSent(now, r.cfg.FrameOverhead+rocev2.BTHLen+p.Op.ExtLen()+(len(p.Payload)+3)&^3+rocev2.ICRCLen)
+	}
+}
+
+// congested serves what a packet of the peer says about our requests.
+func (q *QP) congested(now time.Duration) {
+	if q.cfg.Congestion != nil {
+		q.req.pacer.OnCNP(now)
+	}
+}
+
+// experienced serves a request that arrived with CE: the peer gets a CNP, if one
+// is due (annex A17.9.3).
+func (q *QP) experienced(now time.Duration, out *Output) {
+	q.stats.CEReceived++
+	if q.cfg.Congestion == nil || !q.np.OnCE(now) {
+		return
+	}
+	q.stats.CNPsSent++
+	out.Packets = append(out.Packets, Packet{Op: rocev2.CNP, DestQP: q.cfg.DestQPN, BECN: true, Payload: cnpPayload[:]})
+}
+
+var cnpPayload [16]byte // reserved bytes; only ever read
