@@ -31,10 +31,11 @@ type loop struct {
 	txSlot int
 	ipID   uint16
 
-	stats  Stats
-	rxLoss *rand.Rand
-	txLoss *rand.Rand
-	trace  *tracer // nil without Config.Trace
+	stats   Stats
+	rxLoss  *rand.Rand
+	txLoss  *rand.Rand
+	inbound lossy   // of SetInboundLoss
+	trace   *tracer // nil without Config.Trace
 }
 
 // sendBudget is the most requests that one queue pair sends before others, and
@@ -158,6 +159,8 @@ func (l *loop) receive() int {
 		case truncated:
 			l.stats.RxTruncated++
 		case l.d.cfg.Loss > 0 && l.rxLoss.Float64() < l.d.cfg.Loss:
+			l.stats.RxLoss++
+		case l.inbound.drop():
 			l.stats.RxLoss++
 		default:
 			l.input(now, b)

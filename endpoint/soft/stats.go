@@ -15,7 +15,7 @@ type Stats struct {
 	TxBatches uint64 // writes that took at least one frame
 
 	// Received frames that reached no queue pair, by reason.
-	RxLoss      uint64 // Config.Loss
+	RxLoss      uint64 // Config.Loss, SetInboundLoss
 	RxMalformed uint64 // refused by the decoder; Malformed says why
 	RxOtherMAC  uint64 // for another Ethernet address
 	RxOtherIP   uint64 // for another of our addresses than the queue pair's

@@ -1,0 +1,86 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// LossModel says which of the frames on the way to a device are lost. The zero
+// value loses none.
+//
+// With Burst 0 every frame is lost with probability Rate, whatever became of
+// the one before. Otherwise losses come in bursts, after E. N. Gilbert,
+// "Capacity of a Burst-Noise Channel" (1960): the channel is good, and loses
+// nothing, or bad, and loses everything. It is bad for Burst frames on average
+// (geometrically distributed) and good for so long that Rate of all frames are
+// lost. So Burst 1 never loses two in a row.
+type LossModel struct {
+	Rate  float64 // average share of frames that are lost, 0 to MaxLossRate
+	Burst float64 // mean length of a burst in frames, 1 to MaxLossBurst; 0: no bursts
+	Seed  uint64  // the same seed loses the same frames, counted from SetInboundLoss
+}
+
+// Bounds of a LossModel.
+const (
+	MaxLossRate  = 0.5
+	MaxLossBurst = 1e6
+)
+
+func (m LossModel) check() error {
+	switch {
+	case !(m.Rate >= 0 && m.Rate <= MaxLossRate): // false for NaN
+		return fmt.Errorf("loss rate %v: want 0 to %v", m.Rate, MaxLossRate)
+	case m.Burst != 0 && !(m.Burst >= 1 && m.Burst <= MaxLossBurst):
+		return fmt.Errorf("mean burst of %v lost frames: want 1 to %g, or 0 for losses that are independent", m.Burst, MaxLossBurst)
+	}
+	return nil
+}
+
+// lossy is a LossModel at work. The zero value loses nothing.
+type lossy struct {
+	rng   *rand.Rand // nil: nothing is lost
+	enter float64    // probability that a frame is lost after one that was not
+	stay  float64    // probability that a frame is lost after one that was
+	bad   bool       // the frame before was lost
+}
+
+// newLossy is for a model that check accepts.
+func newLossy(m LossModel) lossy {
+	if m.Rate == 0 {
+		return lossy{}
+	}
+	l := lossy{rng: rand.New(rand.NewPCG(m.Seed, 3)), enter: m.Rate, stay: m.Rate}
+	if m.Burst != 0 {
+		leave := 1 / m.Burst
+		// In the long run as many bursts begin as end: (1-Rate)*enter = Rate*leave.
+		l.enter, l.stay = leave*m.Rate/(1-m.Rate), 1-leave
+	}
+	return l
+}
+
+// drop decides about the next frame.
+func (l *lossy) drop() bool {
+	if l.rng == nil {
+		return false
+	}
+	p := l.enter
+	if l.bad {
+		p = l.stay
+	}
+	l.bad = l.rng.Float64() < p
+	return l.bad
+}
+
+// SetInboundLoss makes the device lose frames that come to it, and none that it
+// sends, until it is called again. It is as if the last link to the host were
+// lossy in that direction; Config.Loss applies besides. Stats count such frames
+// as RxLoss.
+func (d *Device) SetInboundLoss(m LossModel) error {
+	if err := m.check(); err != nil {
+		return fmt.Errorf("device on %s: %w", d.cfg.Interface, err)
+	}
+	return d.do(func() { d.loop.inbound = newLossy(m) })
+}
