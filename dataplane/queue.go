@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // linkOverhead is what a frame takes on an Ethernet link beside the bytes that
@@ -65,6 +66,11 @@ func (q *queue) fits(n int) bool {
 // that for data.
 func (q *queue) fitsReply() bool {
 	return q.len() < q.maxFrames+replyFrames && q.bytes < q.maxBytes+replyBytes
+}
+
+// room returns how many data frames of n bytes fit.
+func (q *queue) room(n int) int {
+	return min(q.maxFrames-q.len(), (q.maxBytes-q.bytes)/linkBytes(n))
 }
 
 // push puts a frame at the end. Whether it fits has been asked.
@@ -149,12 +155,17 @@ func (p *port) admitsReply() bool { return p.direct() || p.queue.fitsReply() }
 
 // txRoom returns how many more frames p can take before packets have to be
 // refused as a whole. A port with a rate always has room: its queue is meant to
-// overflow, and drops what it does not admit for its own legs alone.
+// overflow, and drops what it does not admit for its own legs alone. Without a
+// rate, a full queue tells that the interface is stuck, or this machine too slow.
 func (p *port) txRoom() int {
 	if p.queue.rate > 0 {
 		return math.MaxInt
 	}
-	return p.txLimit - len(p.tx) + p.queue.maxFrames - p.queue.len()
+	room := p.queue.room(p.mtu + rocev2.EthernetLen + rocev2.VLANLen)
+	if p.queue.len() == 0 {
+		room += p.txLimit - len(p.tx)
+	}
+	return room
 }
 
 // depth returns how many bytes wait to leave by p: in the queue, and in the TX
