@@ -95,7 +95,7 @@ func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	before, err := r.stage.client.Stats(ctx)
+	before, err := r.stage.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
 		res.Killed.Error = err.Error()
 		res.Killed.StallMS = float64(time.Since(k.last).Microseconds()) / 1000
 	}
-	after, err := r.stage.client.Stats(ctx)
+	after, err := r.stage.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}

@@ -115,11 +115,3 @@ func TestSamePrefix(t *testing.T) {
 		}
 	}
 }
-
-func TestUMEMFrames(t *testing.T) {
-	for ports := 2; ports <= 64; ports++ {
-		if n := umemFrames(ports); n < 1024*ports || n&(n-1) != 0 {
-			t.Errorf("%d frames for %d ports", n, ports)
-		}
-	}
-}

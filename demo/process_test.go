@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/stage"
 )
 
 // gleam is the program as a process of its own.
@@ -186,7 +187,7 @@ func TestKeepAndRemove(t *testing.T) {
 			remove().code()
 		}
 	})
-	socket := socketOf(keptDir(res.Kept))
+	socket := stage.SocketIn(keptDir(res.Kept))
 	if !strings.Contains(g.say.String(), socket) || !strings.Contains(g.say.String(), "--remove "+res.Kept) {
 		t.Errorf("it does not say what to look at:\n%s", g.say)
 	}

@@ -25,7 +25,7 @@ type Turn struct {
 // as they were connected, each with the PSNs it began with.
 func (r *run) byTurns(ctx context.Context, res *Result) error {
 	turns := r.o.Rotate * len(r.hosts)
-	before, err := r.stage.client.Stats(ctx)
+	before, err := r.stage.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *run) byTurns(ctx context.Context, res *Result) error {
 			return fmt.Errorf("turn %d, source %s: %w", t+1, r.hosts[from].Name, r.explain(err))
 		}
 	}
-	after, err := r.stage.client.Stats(ctx)
+	after, err := r.stage.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/stage"
 )
 
 const (
 	exchangePort = 4798                     // TCP, at which the master collects the members' connection states
 	groupBase    = uint64(0x5000_0000_0000) // of the group's WRITE window
 	outBase      = uint64(0x1000_0000_0000) // of what a host sends; nobody addresses it
-	keyID        = 1
 	joinTimeout  = 30 * time.Second
 	deadAfter    = 100 * time.Millisecond // a silent member is dead, where one is killed
 	keptLease    = 10 * time.Minute       // of the group in a lab that is kept: nobody is there to renew it
@@ -34,7 +34,7 @@ const (
 // run is one demo under way.
 type run struct {
 	o     *Options
-	stage *stage
+	stage *stage.Stage
 	data  *payload
 	plan  plan
 	hosts []*host // hosts[0] sends
@@ -82,11 +82,11 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	}
 	defer func() {
 		if err != nil {
-			r.stage.keep = false
+			r.stage.Keep = false
 		}
-		err = errors.Join(err, r.stage.close())
+		err = errors.Join(err, r.stage.Close())
 	}()
-	for i := range r.stage.star.Hosts {
+	for i := range r.stage.Star.Hosts {
 		h, err := r.open(i)
 		if err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (r *run) what() string {
 
 // open makes host i's device, and the memory it sends from or receives into.
 func (r *run) open(i int) (*host, error) {
-	h := &host{Host: r.stage.star.Hosts[i]}
+	h := &host{Host: r.stage.Star.Hosts[i]}
 	h.ip = h.IPv4
 	if r.o.IPv6 {
 		h.ip = h.IPv6
@@ -146,7 +146,7 @@ func (h *host) close() {
 func (r *run) transfers(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	if err := r.join(ctx); err != nil {
-		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.stage.daemon.Output())
+		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.stage.Daemon.Output())
 	}
 	r.say.line("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
 	res := &Result{
@@ -189,7 +189,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 		res.OK = res.OK && v.OK
 	}
 	if r.o.Keep {
-		res.Kept = r.stage.star.Lab.Name()
+		res.Kept = r.stage.Star.Lab.Name()
 	}
 	return res, nil
 }
@@ -246,7 +246,7 @@ func (r *run) local(h *host) endpoint.Local {
 	l := endpoint.Local{
 		Device:     h.dev,
 		QPConfig:   r.qpConfig(h),
-		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{keyID: r.stage.key}, Send: keyID}},
+		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{stage.KeyID: r.stage.Key}, Send: stage.KeyID}},
 	}
 	if h.mr != nil && r.plan.op != endpoint.Send {
 		l.Memory = h.mr
@@ -265,7 +265,7 @@ func (r *run) qpConfig(h *host) endpoint.QPConfig {
 func (r *run) byGroup(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	before, err := r.stage.client.Stats(ctx)
+	before, err := r.stage.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (r *run) byGroup(ctx context.Context, res *Result) error {
 	if err != nil {
 		return r.explain(err)
 	}
-	after, err := r.stage.client.Stats(ctx)
+	after, err := r.stage.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func all(n int, f func(i int) error) error {
 func (r *run) explain(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if g, gerr := r.stage.client.Group(ctx, r.group); gerr == nil && g.HeldBy.IsValid() {
+	if g, gerr := r.stage.Client.Group(ctx, r.group); gerr == nil && g.HeldBy.IsValid() {
 		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.HeldBy, g.State, g.AckPSN, g.NextPSN)
 	}
 	return fmt.Errorf("group transfer: %w", err)

@@ -41,6 +41,7 @@ var rooms = []room{
 	{dir: "model", knows: []string{"rocev2", "mcast", "rc"}},
 	{dir: "lab", knows: []string{}},
 	{dir: "cli", knows: []string{"rocev2", "rate", "api"}},
+	{dir: "stage", knows: []string{"api", "lab"}},
 	{dir: "demo"},
 	{dir: "perf"},
 	{dir: "bench"},
