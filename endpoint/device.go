@@ -119,7 +119,8 @@ type QP interface {
 	Close() error
 }
 
-// QPStats count what a queue pair did. A backend that cannot tell leaves zero.
+// QPStats tell what a queue pair did: all but Rate are counters that only grow. A
+// backend that cannot tell leaves zero.
 type QPStats struct {
 	TxPackets, RxPackets uint64 // packets of the queue pair, retransmissions included
 	Retransmitted        uint64 // packets sent again
@@ -127,6 +128,14 @@ type QPStats struct {
 	NAKs                 uint64 // sequence errors reported by the peer
 	RNRs                 uint64 // receiver-not-ready reports of the peer
 	Duplicates           uint64 // request packets received again
+	CNPsSent             uint64 // congestion notifications to the peer
+	CNPsReceived         uint64 // congestion notifications of the peer, or of a group's switch
+	BECNReceived         uint64 // ACKs with BECN, which mean the same
+	CEReceived           uint64 // request packets that a switch had marked: congestion experienced
+	// Rate is what the queue pair sends at present at most, in bits/s of whole
+	// frames: what congestion control has come to, or a fixed bound. It can fall.
+	// 0: nothing bounds it, or nobody can tell.
+	Rate int64
 }
 
 // Segment is part of a registered region.

@@ -110,9 +110,15 @@ func (q *qp) Stats() endpoint.QPStats {
 		s = endpoint.QPStats{
 			TxPackets: q.txPackets, RxPackets: q.rxPackets, Retransmitted: c.Retransmitted, Timeouts: c.Timeouts,
 			NAKs: c.NaksReceived, RNRs: c.RNRsReceived, Duplicates: c.Duplicates,
+			CNPsSent: c.CNPsSent, CNPsReceived: c.CNPs, BECNReceived: c.BECNs, CEReceived: c.CEReceived,
 		}
 	}
-	if err := q.dev.do(read); err != nil {
+	rate := func() {
+		if q.rc != nil {
+			s.Rate = q.rc.Rate(q.dev.now())
+		}
+	}
+	if err := q.dev.do(func() { read(); rate() }); err != nil {
 		<-q.dev.done
 		read()
 	}

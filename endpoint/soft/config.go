@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/rc"
 )
 
@@ -26,6 +27,14 @@ type Config struct {
 	// repeatable as far as the order of frames is. [0]
 	Loss float64
 	Seed uint64
+
+	// Congestion turns DCQCN on: data is sent ECN-capable, CE of received data is
+	// answered with CNPs, and these slow the queue pair down. Its LineRate is, if
+	// it is 0, Rate, else DefaultLineRate. [nil: off]
+	Congestion *dcqcn.Config
+	// Rate bounds what each queue pair sends, retransmissions included, in bits/s
+	// of whole frames without FCS; responses are not bounded. [0: none]
+	Rate int64
 
 	// MaxUnacked is the window of every queue pair in packets [128, as rxe].
 	MaxUnacked int
@@ -74,5 +83,5 @@ func (c *Config) complete() error {
 	case c.ReceiveBuffer < 0 || c.ResolveTimeout < 0:
 		return fmt.Errorf("receive buffer %d, resolve timeout %v: want neither below 0", c.ReceiveBuffer, c.ResolveTimeout)
 	}
-	return nil
+	return c.completeCongestion()
 }

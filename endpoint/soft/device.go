@@ -95,6 +95,11 @@ func open(cfg Config) (_ *Device, err error) {
 	if d.sock, err = newSocket(fd, d.mtu+rocev2.EthernetLen+2*rocev2.VLANLen); err != nil {
 		return nil, err
 	}
+	if cfg.paced() {
+		if err := d.sock.napper.open(); err != nil {
+			return nil, err
+		}
+	}
 	if d.quiet, err = quietSockets(); err != nil {
 		return nil, err
 	}

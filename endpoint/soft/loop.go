@@ -96,6 +96,10 @@ func (l *loop) sleep(next time.Duration, armed bool) {
 		d.sock.tryRead()
 		return
 	}
+	if armed && next < d.now()+napBelow && d.cfg.paced() {
+		l.nap(next)
+		return
+	}
 	var t time.Time
 	if armed {
 		t = d.epoch.Add(next)
@@ -111,6 +115,25 @@ func (l *loop) sleep(next time.Duration, armed bool) {
 		}
 	}
 	d.sleeping.Store(false)
+}
+
+// nap is sleep until a deadline that is less than napBelow away.
+func (l *loop) nap(next time.Duration) {
+	d, n := l.d, &l.d.sock.napper
+	n.asleep.Store(true) // the order matters as in sleep
+	d.sleeping.Store(true)
+	wait := napAtLeast
+	if d.pending.Load() {
+		wait = 0
+	} else {
+		wait = max(wait, next-d.now())
+	}
+	if err := n.nap(d.sock.fd, wait); err != nil {
+		l.stats.SocketErrors++
+		time.Sleep(txRetry)
+	}
+	d.sleeping.Store(false)
+	d.sock.tryRead()
 }
 
 // fetch runs the commands and takes over what was posted. It returns false if
@@ -195,7 +218,7 @@ func (l *loop) input(now time.Duration, b []byte) {
 	default:
 		l.pkt = rc.Packet{
 			Op: f.Op, AckReq: bth.AckReq(), Solicited: bth.SE(), BECN: bth.BECN(),
-			DestQP: bth.DestQP(), PSN: bth.PSN(), Payload: f.Payload(),
+			DestQP: bth.DestQP(), PSN: bth.PSN(), Payload: f.Payload(), CE: congestionExperienced(f),
 		}
 		if h := f.RETH(); h != nil {
 			l.pkt.VA, l.pkt.RKey, l.pkt.DMALen = h.VA(), h.RKey(), h.DMALen()
@@ -210,6 +233,7 @@ func (l *loop) input(now time.Duration, b []byte) {
 			l.pkt.InvKey = h.RKey()
 		}
 		q.rxPackets++
+		l.countCongestion(&l.pkt)
 		q.rc.Input(now, &l.pkt, &l.out)
 		l.drain(q)
 	}
@@ -253,6 +277,9 @@ func (l *loop) drain(q *qp) {
 // emit builds one frame and queues it.
 func (l *loop) emit(q *qp, p *rc.Packet) {
 	q.txPackets++
+	if p.Op == rocev2.CNP {
+		l.stats.CNPsSent++
+	}
 	if l.d.cfg.Loss > 0 && l.txLoss.Float64() < l.d.cfg.Loss {
 		l.stats.TxLoss++
 		return
@@ -262,7 +289,7 @@ func (l *loop) emit(q *qp, p *rc.Packet) {
 		l.flush()
 	}
 	l.ipID++
-	q.path.ID = l.ipID
+	q.path.ID, q.path.TOS = l.ipID, l.d.cfg.trafficClass(q.cfg.TrafficClass, p.Op)
 	l.build = rocev2.Packet{
 		Op: p.Op, SE: p.Solicited, AckReq: p.AckReq, BECN: p.BECN, DestQP: p.DestQP, PSN: p.PSN,
 		VA: p.VA, RKey: p.RKey, DMALen: p.DMALen, Imm: p.Imm, Syndrome: p.Syndrome, MSN: p.MSN,

@@ -128,6 +128,7 @@ func (q *qp) rcConfig(to endpoint.Remote) rc.Config {
 		Timeout: rc.AckTimeout(q.cfg.Timeout), RetryCnt: q.cfg.RetryCount, RNRRetry: q.cfg.RNRRetry,
 		MinRNRTimer: uint8(rocev2.RNRCodeFor(q.cfg.MinRNRTimer)), MaxUnacked: q.dev.cfg.MaxUnacked,
 		SendDepth: q.cfg.MaxSend, RecvDepth: q.cfg.MaxRecv, Memory: q.dev.loop.memory,
+		Congestion: q.dev.cfg.Congestion, MaxRate: q.dev.cfg.Rate, FrameOverhead: q.overhead(),
 	}
 }
 

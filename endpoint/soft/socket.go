@@ -41,6 +41,7 @@ type socket struct {
 	txSent int // of these, sent
 
 	readable func(fd uintptr) bool // tryRead as a value, made once
+	napper   napper
 }
 
 // batch is the most frames that one call reads or writes.
@@ -181,8 +182,11 @@ func (s *socket) setDeadline(t time.Time) { _ = s.file.SetReadDeadline(t) }
 
 var past = time.Unix(1, 0)
 
-// wake ends a waitRead. Any goroutine may call it.
-func (s *socket) wake() { _ = s.file.SetReadDeadline(past) }
+// wake ends a waitRead or nap. Any goroutine may call it.
+func (s *socket) wake() {
+	_ = s.file.SetReadDeadline(past)
+	s.napper.wake()
+}
 
 // frame returns received frame i, 0 <= i < rxN, until the next read, and the
 // VLAN tag that the kernel took off it, if any. truncated says that it did not
@@ -250,6 +254,6 @@ func (s *socket) dropQueued() int {
 	return n
 }
 
-func (s *socket) close() error { return s.file.Close() }
+func (s *socket) close() error { return errors.Join(s.napper.close(), s.file.Close()) }
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }

@@ -31,6 +31,12 @@ type Stats struct {
 	TxStalls  uint64 // times that the kernel had no room and sending was tried again later
 	TxDropped uint64 // given up after a stall of txPatience, or the interface was down
 
+	// Congestion, of all queue pairs together; endpoint.QPStats has each one's.
+	CEReceived   uint64 // frames for a queue pair that a switch had marked
+	BECNReceived uint64 // ACKs with BECN
+	CNPsReceived uint64
+	CNPsSent     uint64 // none without Config.Congestion
+
 	NeighbourMoves uint64 // times that a peer was found at another Ethernet address
 
 	SocketErrors uint64 // reads or writes that failed for another reason than room

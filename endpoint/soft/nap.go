@@ -1,0 +1,74 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// napper sleeps for less than a millisecond, which Go's network poller cannot:
+// it waits in whole milliseconds, in which a paced queue pair at 500 Mbit/s would
+// gather a burst of 60 KB. It holds a thread meanwhile, so only devices that pace
+// have one. Its zero value never naps.
+type napper struct {
+	waker  *os.File // an eventfd; nil: none
+	fd     int      // its descriptor
+	asleep atomic.Bool
+
+	// The napping goroutine's own, kept so that nothing is allocated.
+	fds   [2]unix.PollFd
+	ts    unix.Timespec
+	count [8]byte
+}
+
+// napBelow is the longest nap; what has longer to wait uses the poller. napAtLeast
+// bounds how often a paced device wakes.
+const (
+	napBelow   = time.Millisecond
+	napAtLeast = 100 * time.Microsecond
+)
+
+func (n *napper) open() error {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	n.fd, n.waker = fd, os.NewFile(uintptr(fd), "eventfd")
+	return nil
+}
+
+func (n *napper) close() error {
+	if n.waker == nil {
+		return nil
+	}
+	return n.waker.Close()
+}
+
+// wake ends a nap. Any goroutine may call it.
+func (n *napper) wake() {
+	if n.asleep.Load() {
+		_, _ = n.waker.Write([]byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// nap waits for d, or until fd is readable or wake is called. Between asleep
+// being set and the nap the caller looks for what a wake would be about.
+func (n *napper) nap(fd int, d time.Duration) error {
+	n.fds = [2]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(n.fd), Events: unix.POLLIN}}
+	n.ts = unix.NsecToTimespec(int64(d))
+	_, err := unix.Ppoll(n.fds[:], &n.ts, nil)
+	n.asleep.Store(false)
+	if n.fds[1].Revents != 0 {
+		_, _ = unix.Read(n.fd, n.count[:])
+	}
+	if err == unix.EINTR {
+		return nil
+	}
+	return err
+}
