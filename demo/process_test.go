@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 		{"not root", &syscall.Credential{Uid: 65534, Gid: 65534}, nil, 1, []string{"needs root", "sudo " + program(t, "gleam") + " demo"}},
 		{"missing file", nil, []string{"--file", empty + "x"}, 1, []string{"--file", empty + "x"}},
 		{"empty file", nil, []string{"--file", empty}, 1, []string{"--file", "not empty"}},
-		{"one member", nil, []string{"--members", "1"}, 2, []string{"--members 1", "2 to 64"}},
+		{"one member", nil, []string{"--members", "1"}, 2, []string{"--members 1", "2 to 128"}},
 		{"no size", nil, []string{"--size", "much"}, 2, []string{`"much" is no size`}},
 		{"odd path MTU", nil, []string{"--mtu", "1500"}, 2, []string{"--mtu 1500"}},
 		{"odd operation", nil, []string{"--op", "read"}, 2, []string{"read", "write-imm"}},

@@ -24,7 +24,7 @@ var (
 )
 
 // MaxHosts is the most hosts a Star has.
-const MaxHosts = 64
+const MaxHosts = 128
 
 // HostInterface is the name of the interface of every host of a Star.
 const HostInterface = "eth0"
