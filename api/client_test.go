@@ -17,6 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
+	"github.com/gleam-rdma/gleam/rate"
 )
 
 var build = api.Version{Version: "v1", Go: "go1", Started: time.Unix(1e9, 0).UTC(), Pid: 7}
@@ -97,6 +98,28 @@ func TestRegisterAndDelete(t *testing.T) {
 		if !errors.As(err, &e) || e.Reason != api.ReasonUnknownGroup {
 			t.Errorf("%s: got %v, want an unknown group", what, err)
 		}
+	}
+}
+
+func TestSetPort(t *testing.T) {
+	b := apitest.Switch()
+	c := dial(t, serve(t, b))
+	for _, r := range []rate.Rate{20_000_000, rate.None} {
+		if err := c.SetPort(t.Context(), "p1", &api.SetPort{Rate: &r}); err != nil {
+			t.Fatal(err)
+		}
+		ps, err := c.Ports(t.Context())
+		if err != nil || ps[0].Rate != r || ps[1].Rate != 100_000_000 {
+			t.Errorf("after setting p1 to %v: %v, %+v", r, err, ps)
+		}
+	}
+	var e *api.Error
+	r := rate.None
+	if err := c.SetPort(t.Context(), "p 9/x", &api.SetPort{Rate: &r}); !errors.As(err, &e) {
+		t.Errorf("a port that is not there: %v", err)
+	}
+	if err := c.SetPort(t.Context(), "p9", &api.SetPort{Rate: &r}); !errors.As(err, &e) || e.Reason != api.ReasonUnknownPort {
+		t.Errorf("a port that is not there: %v", err)
 	}
 }
 

@@ -89,15 +89,16 @@ func (h *handler) ending() context.Context {
 //	DELETE /v1/groups/{ip}/members/{ip}   answered with 204
 //	GET    /v1/events?since=N&wait=D      Events after N, waiting up to D, at most a minute
 //	GET    /v1/ports         []Port
+//	PATCH  /v1/ports/{name}  SetPort, answered with 204
 //	GET    /v1/stats         Stats
 //	GET    /v1/version       Version
 //
 // Every answer that is not 2xx has an Error as its body: 400 for a request that
-// makes no sense, 404 for a group or path that is not there, 405, 409 for what
+// makes no sense, 404 for a group, port or path that is not there, 405, 409 for what
 // the backend refuses, 413 for a body over 1 MiB, 500 for anything else.
 func Handler(b Backend, v Version) http.Handler { return &handler{b: b, v: v} }
 
-// endpoint answers one method of one path; arg is the path's {ip}.
+// endpoint answers one method of one path; arg is the path's {ip} or {name}.
 type endpoint func(r *http.Request, arg string) (any, error)
 
 // route finds the endpoints of path by method; nil if there is no such path.
@@ -115,6 +116,9 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 		return map[string]endpoint{"GET": h.version}, ""
 	case "/v1/events":
 		return map[string]endpoint{"GET": h.events}, ""
+	}
+	if arg, ok := strings.CutPrefix(path, "/v1/ports/"); ok && !strings.Contains(arg, "/") {
+		return map[string]endpoint{"PATCH": h.setPort}, arg
 	}
 	if arg, ok := strings.CutPrefix(path, "/v1/groups/"); ok && !strings.Contains(arg, "/") {
 		return map[string]endpoint{"GET": h.group, "DELETE": h.remove}, arg
@@ -154,7 +158,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, err = ep(r, arg)
 	} else {
 		var allow []string
-		for _, m := range []string{"GET", "POST", "PUT", "DELETE"} {
+		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 			if methods[m] != nil {
 				allow = append(allow, m)
 			}
@@ -182,7 +186,8 @@ func errorAnswer(err error) (int, *Error) {
 	}
 	var e *Error
 	if errors.As(err, &e) && e != nil {
-		if e.Reason == ReasonUnknownGroup || e.Reason == ReasonUnknownMember {
+		switch e.Reason {
+		case ReasonUnknownGroup, ReasonUnknownMember, ReasonUnknownPort:
 			return http.StatusNotFound, e
 		}
 		return http.StatusConflict, e

@@ -68,28 +68,13 @@ type Counters struct {
 	FeedbackOut uint64 `json:"feedback_out"`
 }
 
-// Port is one port of the switch.
-type Port struct {
-	Name     string            `json:"name"`
-	Ifindex  int               `json:"ifindex"`
-	MAC      string            `json:"mac"`
-	MTU      int               `json:"mtu"`
-	Up       bool              `json:"up"`
-	XDPMode  string            `json:"xdp_mode"`  // native or generic
-	ZeroCopy bool              `json:"zero_copy"` // of AF_XDP
-	Queues   int               `json:"queues"`
-	VLAN     uint16            `json:"vlan,omitempty"`
-	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
-	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
-	XDP      map[string]uint64 `json:"xdp"`       // exits of the XDP program by reason
-}
-
 // Stats are the switch's totals.
 type Stats struct {
 	Uptime      float64           `json:"uptime"` // seconds
 	Groups      int               `json:"groups"`
 	Rx          uint64            `json:"rx"`           // group data packets in
 	Copies      uint64            `json:"copies"`       // data packets out
+	CEMarked    uint64            `json:"ce_marked"`    // of them, those that got Congestion Experienced here
 	FeedbackIn  uint64            `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
 	FeedbackOut uint64            `json:"feedback_out"` // towards sources
 	Neighbour   uint64            `json:"neighbour"`    // ARP and ND answers
@@ -202,7 +187,8 @@ func (e *Error) Error() string { return e.Message }
 
 // Backend is what a server answers from; the dataplane's engine is one. Its
 // methods are safe for concurrent use. An *Error returned by one is passed on
-// with status 409 (404 if Reason is "unknown_group" or "unknown_member").
+// with status 409 (404 if Reason is "unknown_group", "unknown_member" or
+// "unknown_port").
 type Backend interface {
 	Groups() ([]Group, error)
 	Group(ip netip.Addr) (*Group, error)
@@ -216,5 +202,6 @@ type Backend interface {
 	// do they if after is higher than any Seq: the daemon has been restarted.
 	Events(ctx context.Context, after uint64) (*Events, error)
 	Ports() ([]Port, error)
+	SetPort(name string, s *SetPort) error
 	Stats() (*Stats, error)
 }

@@ -20,7 +20,7 @@ func portCommand(env *Env) *cobra.Command {
 		Aliases: []string{"ports"},
 		Short:   "The switch's ports",
 	}
-	c.AddCommand(portListCommand(env))
+	c.AddCommand(portListCommand(env), portShowCommand(env), portSetCommand(env))
 	return c
 }
 
@@ -40,6 +40,9 @@ func portListCommand(env *Env) *cobra.Command {
 				portTable(w, ports)
 				// Flushed, so that the tables do not share column widths.
 				w.Flush()
+				fmt.Fprintln(w)
+				egressTable(w, ports)
+				w.Flush()
 				xdpTable(w, ports)
 			})
 		},
@@ -52,15 +55,31 @@ func portTable(w *tabwriter.Writer, ports []api.Port) {
 	fmt.Fprintln(w, "PORT\tIFINDEX\tMAC\tMTU\tSTATE\tXDP\tAF_XDP\tQUEUES\tVLAN\tRX FRAMES\tTX FRAMES")
 	for i := range ports {
 		p := &ports[i]
-		state, afXDP := "down", "copy"
-		if p.Up {
-			state = "up"
-		}
-		if p.ZeroCopy {
-			afXDP = "zero-copy"
-		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\n",
-			p.Name, p.Ifindex, p.MAC, p.MTU, state, p.XDPMode, afXDP, p.Queues, vlan(p.VLAN), p.RxFrames, p.TxFrames)
+			p.Name, p.Ifindex, p.MAC, p.MTU, state(p), p.XDPMode, afXDP(p), p.Queues, vlan(p.VLAN), p.RxFrames, p.TxFrames)
+	}
+}
+
+func state(p *api.Port) string {
+	if p.Up {
+		return "up"
+	}
+	return "down"
+}
+
+func afXDP(p *api.Port) string {
+	if p.ZeroCopy {
+		return "zero-copy"
+	}
+	return "copy"
+}
+
+// egressTable shows what waits in front of the ports, and what became of it.
+func egressTable(w *tabwriter.Writer, ports []api.Port) {
+	fmt.Fprintln(w, "PORT\tRATE\tQUEUED BYTES\tFRAMES\tHIGHEST\tLIMIT\tCE MARKED\tDROPPED")
+	for i := range ports {
+		p, e := &ports[i], &ports[i].Egress
+		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%d\t%d\t%d\t%d\n", p.Name, p.Rate, e.Bytes, e.Frames, e.HighBytes, e.MaxBytes, e.CEMarked, e.Dropped)
 	}
 }
 

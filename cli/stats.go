@@ -39,6 +39,7 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row("groups", s.Groups)
 	row("data packets in", s.Rx)
 	row("copies out", s.Copies)
+	row("copies marked CE", s.CEMarked)
 	row("feedback in", s.FeedbackIn)
 	row("feedback out", s.FeedbackOut)
 	row("ARP and ND answers", s.Neighbour)

@@ -15,6 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rate"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -152,6 +153,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	}) || !e.worker.do(func() {
 		for i, p := range e.ports {
 			list[i].RxFrames, list[i].TxFrames = p.rxFrames, p.txFrames
+			list[i].Rate, list[i].Egress = rate.Rate(p.queue.rate), p.egress()
 		}
 	}) {
 		return nil, errStopped
@@ -174,6 +176,31 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	return list, nil
 }
 
+// SetPort implements api.Backend.
+func (e *Engine) SetPort(name string, s *api.SetPort) error {
+	i := slices.IndexFunc(e.ports, func(p *port) bool { return p.name == name })
+	if i < 0 {
+		return &api.Error{Reason: api.ReasonUnknownPort, Message: fmt.Sprintf("there is no port %s: see `gleam port list`", name)}
+	}
+	if !e.worker.do(func() { e.ports[i].queue.setRate(int64(*s.Rate)) }) {
+		return errStopped
+	}
+	e.notify(false, "rate set", "port", name, "rate", *s.Rate)
+	return nil
+}
+
+// egress makes the API's view of p's queue. It runs on the worker.
+func (p *port) egress() api.Egress {
+	e := api.Egress{
+		Bytes: p.depth(), Frames: p.queue.len() + int(p.sentTail-p.sentHead), HighBytes: p.high,
+		MaxBytes: p.queue.maxBytes, MaxFrames: p.queue.maxFrames, Dropped: p.refused, CEMarked: p.marked,
+	}
+	if m := &p.ecn; m.kmax > 0 {
+		e.ECNKMin, e.ECNKMax, e.ECNPMax = m.kmin, m.kmax, m.pmax
+	}
+	return e
+}
+
 // Stats implements api.Backend.
 func (e *Engine) Stats() (*api.Stats, error) {
 	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
@@ -182,6 +209,9 @@ func (e *Engine) Stats() (*api.Stats, error) {
 		s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
 		s.Neighbour, s.EnvelopeIn, s.EnvelopeOut = c.neighbour, c.envelopeIn, c.envelopeOut
 		s.FramesFree = e.worker.pool.Len()
+		for _, p := range e.ports {
+			s.CEMarked += p.marked
+		}
 		s.Drops = c.drops()
 	}) {
 		return nil, errStopped

@@ -15,14 +15,15 @@ import (
 // up to kmin bytes, all above kmax, and between them the more the deeper, up to
 // the probability pmax. The zero value marks nothing.
 type marker struct {
-	kmin, kmax int    // bytes
-	pmax       uint64 // in 2^-32
-	rand       uint64 // state of the generator
+	kmin, kmax int     // bytes
+	pmax       float64 // share of what finds kmax bytes
+	steps      uint64  // pmax in 2^-32
+	rand       uint64  // state of the generator
 }
 
 // newMarker makes a marker. The same seed draws the same numbers.
 func newMarker(c config.ECN, seed uint64) marker {
-	return marker{kmin: c.KMin, kmax: c.KMax, pmax: uint64(c.PMax * (1 << 32)), rand: seed}
+	return marker{kmin: c.KMin, kmax: c.KMax, pmax: c.PMax, steps: uint64(c.PMax * (1 << 32)), rand: seed}
 }
 
 // congested decides about one frame that finds depth bytes waiting.
@@ -33,7 +34,7 @@ func (m *marker) congested(depth int) bool {
 	case depth > m.kmax:
 		return true
 	}
-	return m.draw() < m.pmax*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)
+	return m.draw() < m.steps*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)
 }
 
 // draw returns the next number of 32 bits (splitmix64, upper half).

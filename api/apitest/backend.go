@@ -157,7 +157,27 @@ func (b *Backend) Events(ctx context.Context, after uint64) (*api.Events, error)
 }
 
 // Ports implements api.Backend.
-func (b *Backend) Ports() ([]api.Port, error) { return b.PortList, b.Fail }
+func (b *Backend) Ports() ([]api.Port, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.PortList), b.Fail
+}
+
+// SetPort implements api.Backend.
+func (b *Backend) SetPort(name string, s *api.SetPort) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return b.Fail
+	}
+	i := slices.IndexFunc(b.PortList, func(p api.Port) bool { return p.Name == name })
+	if i < 0 {
+		return &api.Error{Message: fmt.Sprintf("there is no port %s", name), Reason: api.ReasonUnknownPort}
+	}
+	b.PortList = slices.Clone(b.PortList)
+	b.PortList[i].Rate = *s.Rate
+	return nil
+}
 
 // Stats implements api.Backend.
 func (b *Backend) Stats() (*api.Stats, error) { return b.Totals, b.Fail }

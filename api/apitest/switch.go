@@ -45,12 +45,14 @@ func Switch() *Backend {
 		},
 		PortList: []api.Port{
 			{Name: "p1", Ifindex: 3, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
-				XDP: map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
+				Egress: api.Egress{MaxBytes: 262144, MaxFrames: 1024, HighBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
+				XDP:    map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
 			{Name: "p2", Ifindex: 14, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
+				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, HighBytes: 65100, Dropped: 31, CEMarked: 207},
 				XDP: map[string]uint64{}},
 		},
 		Totals: &api.Stats{
-			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
+			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
 			Drops: map[string]uint64{"unknown_group": 2, "feedback_stale": 40},
 		},

@@ -1,0 +1,94 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/gleam-rdma/gleam/rate"
+)
+
+// Port is one port of the switch.
+type Port struct {
+	Name     string            `json:"name"`
+	Ifindex  int               `json:"ifindex"`
+	MAC      string            `json:"mac"`
+	MTU      int               `json:"mtu"`
+	Up       bool              `json:"up"`
+	XDPMode  string            `json:"xdp_mode"`  // native or generic
+	ZeroCopy bool              `json:"zero_copy"` // of AF_XDP
+	Queues   int               `json:"queues"`    // to receive from
+	VLAN     uint16            `json:"vlan,omitempty"`
+	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
+	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
+	Rate     rate.Rate         `json:"rate"`      // bit/s that group frames leave at; 0: no limit
+	Egress   Egress            `json:"egress"`
+	XDP      map[string]uint64 `json:"xdp"` // exits of the XDP program by reason
+}
+
+// Egress is the queue of group frames in front of a port. Bytes are those that
+// they take on an Ethernet link. What the kernel has yet to send is counted in.
+type Egress struct {
+	Bytes     int     `json:"bytes"`      // that wait now
+	Frames    int     `json:"frames"`     // in how many frames
+	HighBytes int     `json:"high_bytes"` // the most that have waited
+	MaxBytes  int     `json:"max_bytes"`  // that may wait to be handed to the kernel
+	MaxFrames int     `json:"max_frames"`
+	Dropped   uint64  `json:"dropped"`   // copies and answers that found no room
+	CEMarked  uint64  `json:"ce_marked"` // copies that got Congestion Experienced here
+	ECNKMin   int     `json:"ecn_kmin"`  // bytes; up to here nothing is marked
+	ECNKMax   int     `json:"ecn_kmax"`  // bytes; above, everything; 0: marking is off
+	ECNPMax   float64 `json:"ecn_pmax"`  // share that is marked at ecn_kmax
+}
+
+// SetPort asks for a change of a port. What is left out stays.
+type SetPort struct {
+	Rate *rate.Rate `json:"rate,omitempty"` // bit/s; 0: no limit
+}
+
+// ReasonUnknownPort means that no port has this name: status 404.
+const ReasonUnknownPort = "unknown_port"
+
+// Validate returns what is wrong with s.
+func (s *SetPort) Validate() error {
+	if s.Rate == nil {
+		return errors.New("nothing to change: give a rate")
+	}
+	if err := s.Rate.Validate(); err != nil {
+		return fmt.Errorf("rate: %w", err)
+	}
+	return nil
+}
+
+// DecodeSetPort reads one SetPort as strictly as DecodeRegister reads, and
+// validates it.
+func DecodeSetPort(body io.Reader) (*SetPort, error) {
+	s := new(SetPort)
+	if err := decode(body, s, "change of a port"); err != nil {
+		return nil, err
+	}
+	return s, s.Validate()
+}
+
+func (h *handler) setPort(r *http.Request, name string) (any, error) {
+	s, err := DecodeSetPort(r.Body)
+	if errors.Is(err, errTooLarge) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "%s", err)
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
+	}
+	return nil, h.b.SetPort(name, s)
+}
+
+// SetPort changes a port until the daemon ends. Of an unknown one the error is
+// an *Error with ReasonUnknownPort.
+func (c *Client) SetPort(ctx context.Context, name string, s *SetPort) error {
+	return c.call(ctx, "PATCH", "/v1/ports/"+url.PathEscape(name), s, nil)
+}
