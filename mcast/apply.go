@@ -16,9 +16,9 @@ func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	out.reset()
 	switch op := op.(type) {
 	case PutGroup:
-		return s.put(&op.Spec)
+		return s.put(&op.Spec, out)
 	case DeleteGroup:
-		return s.delete(op.Group)
+		return s.delete(op.Group, out)
 	case AddMember:
 		return s.update(UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
 	case RemoveMember:
@@ -29,7 +29,7 @@ func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	return fmt.Errorf("mcast: unknown operation %T", op)
 }
 
-func (s *Switch) put(spec *GroupSpec) error {
+func (s *Switch) put(spec *GroupSpec, out *Output) error {
 	if err := s.validate(spec); err != nil {
 		return err
 	}
@@ -41,26 +41,29 @@ func (s *Switch) put(spec *GroupSpec) error {
 		s.byIP.put(key, uint32(spec.ID))
 	} else if keyOf(old.ip) != key {
 		return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip)
+	} else {
+		old.forget(0, out)
 	}
 	for int(spec.ID) >= len(s.groups) {
 		s.groups = append(s.groups, nil)
 	}
-	s.groups[spec.ID] = newGroup(spec)
+	s.groups[spec.ID] = newGroup(spec, &s.repair)
 	return nil
 }
 
-func (s *Switch) delete(id GroupID) error {
+func (s *Switch) delete(id GroupID, out *Output) error {
 	g := s.group(id)
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", id)
 	}
+	g.forget(0, out)
 	s.byIP.remove(keyOf(g.ip))
 	s.groups[id] = nil
 	return nil
 }
 
 // newGroup makes a group of a validated spec.
-func newGroup(spec *GroupSpec) *group {
+func newGroup(spec *GroupSpec, repair *budget) *group {
 	g := &group{
 		id: spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
 		window: spec.Window, windowed: spec.Window != Window{},
@@ -70,6 +73,9 @@ func newGroup(spec *GroupSpec) *group {
 		members:  make([]member, 0, len(spec.Members)),
 	}
 	g.setPolicy(spec)
+	if g.repair = spec.Repair; g.repair.Bytes > 0 {
+		g.store = newStore(g.repair.Bytes, repair)
+	}
 	if spec.TargetKey != 0 {
 		g.targetKey, g.targets = spec.TargetKey, newTargets(0)
 	}
@@ -151,7 +157,7 @@ func (g *group) sourceLeft(m MemberID, out *Output) {
 		g.src, g.srcLeg, g.srcKey = nobody, nobody, addrKey{}
 		return
 	}
-	g.endEpoch()
+	g.endEpoch(out)
 	g.srcKey = addrKey{}
 	g.armed = false
 }

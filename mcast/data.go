@@ -71,12 +71,16 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	}
 	g.forward(p, psn, f, out)
 	g.pass(psn, f)
+	if g.store != nil && p.AckReq {
+		g.asks(now, psn)
+	}
 	if g.period > 0 && !g.armed {
 		g.watchAll(now)
 	}
 	if g.nrecv == 0 {
 		g.eval(out)
 	}
+	g.resend(now, out)
 	return None
 }
 
@@ -153,6 +157,10 @@ func (g *group) turnDown(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *
 // forward makes the copies of p for those that do not have it yet.
 func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	how := g.translation(p, f)
+	again := psn.Less(g.hi)
+	if g.store != nil && g.nrecv > 0 && g.a.Less(psn) && !g.store.keep(p, psn, g.hi, g.a, how, out) {
+		g.count.NotKept++
+	}
 	n := len(out.Copies)
 	for i := range g.branches {
 		b := &g.branches[i]
@@ -163,12 +171,22 @@ func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output
 		if d <= 0 {
 			continue
 		}
+		ask := false
+		if g.store != nil && (again || b.bits&late != 0) {
+			var yes bool
+			if yes, ask = g.inTurn(i, psn, again); !yes {
+				continue
+			}
+		}
 		c := Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
 		if how == byWindow && b.bits&rewrites != 0 { // the usual WRITE: worth its own lines
 			w := &g.legs[i].window
 			c.Flags, c.VA, c.RKey = SetRETH, w.Base+(p.VA-g.window.Base), w.RKey
-		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(&c, how, p, psn) {
+		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(&c, how, p.VA, psn) {
 			continue
+		}
+		if ask && !p.AckReq {
+			c.Flags |= SetAckReq
 		}
 		if d == 1 && b.pend != noPend && b.pend != sevFatal {
 			g.setPend(b, noPend, 0) // this is what it asked for

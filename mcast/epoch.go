@@ -33,8 +33,8 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 		out.NeedVerify = true
 		return None
 	}
-	g.endEpoch()
-	g.startEpoch(MemberID(k))
+	g.endEpoch(out)
+	g.startEpoch(MemberID(k), out)
 	g.event(out, SourceChanged, MemberID(k), m.p, 0)
 	return g.data(now, p, f, out)
 }
@@ -77,7 +77,7 @@ func (g *group) level() bool {
 }
 
 // endEpoch saves what the source and the receivers have come to.
-func (g *group) endEpoch() {
+func (g *group) endEpoch(out *Output) {
 	if g.src == nobody {
 		return
 	}
@@ -86,13 +86,14 @@ func (g *group) endEpoch() {
 	for i := range g.branches {
 		g.retire(i)
 	}
+	g.forget(g.hi, out)
 	g.src, g.srcLeg = nobody, nobody
 }
 
 // startEpoch makes k the source. Its first PSN is known from registration and
 // from its earlier epochs; it is never learnt from the packet, which may not be
 // the first one it sent (R16).
-func (g *group) startEpoch(k MemberID) {
+func (g *group) startEpoch(k MemberID, out *Output) {
 	m := &g.members[k]
 	g.src, g.srcLeg = int32(k), int32(m.leg)
 	g.srcKey = keyOf(m.ip)
@@ -103,6 +104,7 @@ func (g *group) startEpoch(k MemberID) {
 	g.low, g.npend, g.nowin, g.nfresh = 0, 0, 0, 0
 	g.receivers(0)
 	g.least = g.a
+	g.forget(g.hi, out)
 	g.msgs.start(m.msgs)
 	if g.targets != nil {
 		g.targets.reset()

@@ -63,6 +63,9 @@ func (g *group) raise(out *Output) bool {
 	if g.targets != nil {
 		g.targets.ack(m)
 	}
+	if g.store != nil {
+		g.release(out)
+	}
 	g.ack(out)
 	if g.nfresh > 0 && g.freshTo.LessEq(m) {
 		g.settle()
@@ -134,6 +137,7 @@ func (g *group) abort(m MemberID, code rocev2.Syndrome, out *Output) {
 func (g *group) fail(m MemberID, psn rocev2.PSN, code rocev2.Syndrome, out *Output) {
 	g.dead, g.failPSN, g.failCode = true, psn, code
 	g.armed = false
+	g.forget(g.hi, out)
 	g.event(out, GroupFailed, m, psn, code)
 }
 

@@ -73,17 +73,17 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	if psn.Sub(g.a) < -pastWindow {
 		return OutOfWindow
 	}
-	if g.deadAfter > 0 {
+	if g.deadAfter > 0 || g.store != nil {
 		g.legs[i].heard = now
 	}
 	if p.BECN {
 		g.congested(now, i)
 	}
 	if kind == rocev2.KindACK {
-		if !g.advance(b, psn) {
+		if !g.acked(now, i, psn, out) {
 			return FeedbackStale
 		}
-	} else if !g.negative(b, kind, p.Syndrome, psn) {
+	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
 	}
 	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
@@ -94,16 +94,38 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {
 		g.eval(out)
 	}
+	g.resend(now, out)
 	return None
 }
 
-// negative notes NAK(e), and reports whether it was news.
-func (g *group) negative(b *branch, kind rocev2.AckKind, syn rocev2.Syndrome, e rocev2.PSN) bool {
+// acked notes that branch i has everything up to psn, if that is news.
+func (g *group) acked(now time.Duration, i int, psn rocev2.PSN, out *Output) bool {
+	b := &g.branches[i]
+	had := b.a
+	if !g.advance(b, psn) {
+		return false
+	}
+	if g.store != nil {
+		g.measure(now, i, had)
+		g.progressed(i)
+		if g.quorum > 0 && b.a == g.hi.Prev() {
+			g.release(out)
+		}
+	}
+	return true
+}
+
+// negative notes NAK(e) of branch i, and reports whether it was news.
+func (g *group) negative(now time.Duration, i int, kind rocev2.AckKind, syn rocev2.Syndrome, e rocev2.PSN, out *Output) bool {
+	b := &g.branches[i]
 	if e.LessEq(b.a) {
 		return false // older than what the branch has acknowledged (R06)
 	}
-	moved := g.advance(b, e.Prev())
+	moved := g.acked(now, i, e.Prev(), out)
 	sev := severityOf(kind)
+	if g.mend(now, i, sev, syn, e) {
+		return true
+	}
 	if sev <= b.pend {
 		// Known. rdma_rxe follows an RNR NAK with a sequence NAK of the same
 		// PSN: the first one says what is wrong (roce.md 3.5).

@@ -50,11 +50,13 @@ type leg struct {
 	weight  uint32        // CNP filter: congestion signals, decayed, in 1/256
 	weighed time.Duration // when weight was last brought up to date
 
-	heard   time.Duration // last feedback, if silence is watched
+	heard   time.Duration // last feedback, if anybody looks at it
 	watch   rocev2.PSN    // the PSN it has to acknowledge ...
 	watched time.Duration // ... counted from here
 	mark    rocev2.PSN    // what the first receiver had ...
 	marked  time.Duration // ... at this time, if LagTime is set
+
+	mend mending
 }
 
 // member is a member's state between the epochs.
@@ -142,6 +144,16 @@ type group struct {
 	armed     bool
 	rewound   bool // the source has retransmitted since the last look
 
+	repair  RepairSpec
+	store   *store // nil without local repair
+	nlate   int    // late branches
+	asked   rocev2.PSN
+	timing  bool          // a round trip is being measured:
+	timed   rocev2.PSN    // of this packet
+	timedAt time.Duration // sent at this time
+	tending bool
+	tendAt  time.Duration // when repair has something to do
+
 	id    GroupID
 	ip    netip.Addr
 	count Counters
@@ -201,6 +213,7 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 	}
 	l.watch, l.watched, l.heard = b.a, 0, 0
 	l.mark, l.marked = b.a, 0
+	l.mend = mending{asked: b.a, watch: b.a, rtt: l.mend.rtt, rttVar: l.mend.rttVar}
 }
 
 // cut takes a leg out of the group.
@@ -226,6 +239,7 @@ func (g *group) retire(i int) {
 		}
 	}
 	g.setPend(b, noPend, 0)
+	g.setInLine(i)
 	g.receivers(g.nrecv - 1)
 	if b.a.LessEq(g.a) || b.bits&fresh != 0 && g.quorum > 0 {
 		g.low--

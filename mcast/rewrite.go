@@ -37,13 +37,16 @@ func (g *group) translation(p *Packet, f rocev2.OpFlags) rewriting {
 
 // translate makes c the member's own, where forward does not. It returns false if no update has said
 // where that member's memory is: then the copy must not be sent.
-func (g *group) translate(c *Copy, how rewriting, p *Packet, psn rocev2.PSN) bool {
+func (g *group) translate(c *Copy, how rewriting, va uint64, psn rocev2.PSN) bool {
 	switch how {
+	case byWindow:
+		w := &g.legs[c.Leg].window
+		c.Flags, c.VA, c.RKey = SetRETH, w.Base+(va-g.window.Base), w.RKey
 	case byKey:
 		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].window.RKey
 	case byTarget:
 		t := g.targets.find(int(c.Leg), psn)
-		c.Flags, c.VA, c.RKey = SetRETH, t.va+p.VA, t.rkey
+		c.Flags, c.VA, c.RKey = SetRETH, t.va+va, t.rkey
 		return t.set
 	case emptied:
 		c.Flags = Empty

@@ -15,6 +15,10 @@ type Counters struct {
 	Copies      uint64
 	FeedbackIn  uint64 // ACK, NAK, RNR NAK and CNP of receivers
 	FeedbackOut uint64 // to sources
+	NAKsServed  uint64 // NAKs and RNR NAKs answered from the store, of FeedbackIn
+	Questions   uint64 // receivers asked again for an ACK that they owed
+	Repairs     uint64 // copies of kept frames, of Copies
+	NotKept     uint64 // frames for which there was no room
 	Drops       [NumReasons]uint64
 }
 
@@ -31,6 +35,8 @@ type GroupStatus struct {
 	Failed    bool       // FailPSN and FailCode say where and why
 	FailPSN   rocev2.PSN
 	FailCode  rocev2.Syndrome // 0: the source left with data in flight
+	Kept      int64           // bytes of packet memory kept for repair
+	KeptMost  int64           // the most there ever were
 	Counters  Counters
 	Members   []MemberStatus // by MemberID
 }
@@ -49,6 +55,7 @@ type MemberStatus struct {
 	Lag     int32           // PSNs forwarded and not yet acknowledged by it
 	Pending rocev2.Syndrome // a NAK at Acked+1 waits; 0 if none
 	Holds   bool            // the group's ACK waits for it
+	Late    bool            // is sent what it lacks from the store
 }
 
 // Snapshot writes the state of a group into st, whose Members it reuses. It
@@ -64,6 +71,9 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		HasSource: g.src != nobody, Acked: g.a, Next: g.hi,
 		Failed: g.dead, FailPSN: g.failPSN, FailCode: g.failCode, Counters: g.count,
 	}
+	if g.store != nil {
+		st.Kept, st.KeptMost = g.store.bytes, g.store.high
+	}
 	if g.src != nobody {
 		st.Source = MemberID(g.src)
 	}
@@ -73,7 +83,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		t := MemberStatus{IP: m.ip, QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src}
 		if m.live && b.bits&receiving != 0 {
 			t.Acked, t.Lag = b.a, g.hi.Prev().Sub(b.a)
-			t.Pending = b.info
+			t.Pending, t.Late = b.info, b.bits&late != 0
 			t.Holds = b.a.LessEq(g.a) && t.Lag > 0 && g.a != g.hi.Prev()
 		}
 		ms = append(ms, t)

@@ -42,6 +42,9 @@ func (s *Switch) check(spec *GroupSpec) error {
 	if err := checkPolicy(spec); err != nil {
 		return err
 	}
+	if r := spec.Repair; r.Bytes < 0 || r.Bytes > 0 && (r.Timeout <= 0 || r.Tries < 1 || r.Tries > 255) {
+		return fmt.Errorf("repair with %d bytes, a timeout of %v and %d tries: want not less than 0 bytes and, with any, a timeout above 0 and 1 to 255 tries", r.Bytes, r.Timeout, r.Tries)
+	}
 	if err := checkWindow(spec.Window); err != nil {
 		return fmt.Errorf("group window: %w", err)
 	}

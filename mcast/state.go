@@ -84,6 +84,9 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	if g.targets != nil {
 		b = g.targets.appendState(b)
 	}
+	if g.store != nil {
+		b = g.appendRepair(b, now)
+	}
 	return b
 }
 
@@ -109,7 +112,8 @@ func appendTargets(b []byte, legs []target) []byte {
 	return b
 }
 
-// Bits 2 to 4 of a leg's first byte; the others are those of branch.bits.
+// Bits 2 to 4 of a leg's first byte; the others are those of branch.bits, up to
+// bit 6.
 const (
 	legJoining = 1 << 2
 	legWeight  = 1 << 3
@@ -196,6 +200,7 @@ var errState = errors.New("mcast: not the state of a switch with these groups")
 // by the same operations. After an error s is in no defined state.
 func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
 	r := stateReader{b: b, now: now}
+	s.repair.used = 0
 	s.armed, s.next = r.deadline()
 	for _, g := range s.groups {
 		if g != nil {
@@ -273,6 +278,9 @@ func (r *stateReader) group(g *group) {
 	if g.targets != nil {
 		r.targets(g.targets)
 	}
+	if g.store != nil {
+		r.repair(g)
+	}
 }
 
 func (r *stateReader) targets(t *targets) {
@@ -300,7 +308,7 @@ func (r *stateReader) legTargets(legs []target) {
 func (r *stateReader) leg(g *group, i int) {
 	b, l := &g.branches[i], &g.legs[i]
 	f := r.byte()
-	*b = branch{bits: f & (receiving | rewrites | fresh)}
+	*b = branch{bits: f & (receiving | rewrites | fresh | late)}
 	l.joining, l.members, l.member = f&legJoining != 0, r.count(), MemberID(r.count())
 	l.weight, l.weighed, l.watch, l.watched, l.heard, l.mark, l.marked = 0, 0, 0, 0, 0, 0, 0
 	if b.bits&receiving != 0 {

@@ -26,6 +26,7 @@ const (
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
 		"limits": constant, "byIP": constant, "groups": deeper, "next": encoded, "armed": encoded, "unknown": ignored,
+		"repair": derived,
 	},
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
@@ -40,6 +41,14 @@ var stateFields = map[reflect.Type]map[string]string{
 		"lagTime": constant, "period": constant, "deadAfter": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
 		"id": constant, "ip": constant, "count": ignored,
 		"targetKey": constant, "targets": deeper,
+		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded,
+		"tending": encoded, "tendAt": encoded,
+	},
+	reflect.TypeFor[store]():  {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
+	reflect.TypeFor[stored](): {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
+	reflect.TypeFor[mending](): {
+		"next": encoded, "sent": encoded, "asked": encoded, "probing": encoded, "burst": encoded, "left": encoded, "led": encoded,
+		"tries": encoded, "hold": encoded, "waited": encoded, "watch": encoded, "owed": encoded, "rtt": encoded, "rttVar": encoded,
 	},
 	reflect.TypeFor[targets](): {"base": deeper, "ring": deeper, "first": derived, "n": encoded},
 	reflect.TypeFor[update]():  {"psn": encoded, "legs": deeper},
@@ -48,6 +57,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[leg](): {
 		"spec": constant, "window": constant, "member": encoded, "members": encoded, "joining": encoded,
 		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
+		"mend": deeper,
 	},
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "sent": encoded, "p": encoded, "r": encoded, "msgs": encoded,
@@ -68,6 +78,7 @@ func fullState(t *testing.T) *Switch {
 	spec.Legs = append(spec.Legs, LegSpec{})
 	spec.Members = append(spec.Members, MemberSpec{IP: ipOf("C"), QPN: 0x11, Leg: 2})
 	spec.Policy, spec.Quorum, spec.DeadAfter, spec.LagPSNs, spec.LagTime = Quorum, 1, time.Second, 5, time.Second
+	spec.Repair = RepairSpec{Bytes: 8192, Timeout: time.Millisecond, Tries: 3}
 	var out Output
 	if err := s.Apply(stateNow, PutGroup{spec}, &out); err != nil {
 		t.Fatal(err)
@@ -83,10 +94,16 @@ func fullState(t *testing.T) *Switch {
 	g.best, g.bestSeen, g.passed, g.hasPass = 1, stateNow-3, stateNow-2, true
 	g.armed, g.deadline = true, stateNow+2
 	for i := range g.branches {
-		g.branches[i] = branch{a: 4, delta: 2, bits: receiving | rewrites, pend: sevRNR, info: 0x21}
+		g.branches[i] = branch{a: 4, delta: 2, bits: receiving | rewrites | late, pend: sevRNR, info: 0x21}
 		l := &g.legs[i]
 		l.weight, l.weighed, l.heard, l.watch, l.watched, l.mark, l.marked = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
+		l.mend = mending{
+			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 9, rtt: 11, rttVar: 12,
+		}
 	}
+	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
+	*g.store.at(8) = stored{va: 1 << 40, frame: 3, bytes: 100, how: byWindow, ackReq: true}
+	g.store.low, g.store.whole, g.store.bytes, s.repair.used = 5, 8, 100, 100
 	g.targets = newTargets(len(g.legs))
 	g.targets.base[0] = target{1 << 40, 7, true}
 	g.targets.begin(6).legs[0] = target{1 << 41, 8, true}

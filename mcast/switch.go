@@ -17,13 +17,16 @@
 //     else call Input again with Verified set.
 //  3. Do what Output says, in order: feedback before the next packet's
 //     feedback, copies of a leg in the order in which they were asked for.
-//     An Output with room (a copy per leg, two feedback packets) makes Input
-//     free of allocations.
+//     An Output with room (a copy per leg and MaxRepairs more, two feedback
+//     packets) makes Input free of allocations.
 //  4. Call Advance when the time of NextDeadline has come. now never goes
 //     backward.
 //  5. Tables that the driver keeps under a GroupID, LegID or MemberID change
 //     together with Apply.
-//  6. Between switches every packet carries the address of the source that it
+//  6. A frame with Output.Held stays as it is until its handle is in a Release;
+//     copies of it may be asked for in any call. Copies of a call are made before
+//     its Release is looked at.
+//  7. Between switches every packet carries the address of the source that it
 //     belongs to as Src: data because it keeps it, feedback because its PSN is
 //     in that source's numbering.
 //
@@ -42,6 +45,7 @@ import (
 type Switch struct {
 	limits  Limits
 	byIP    addrTable
+	repair  budget
 	groups  []*group // by GroupID; nil if free
 	next    time.Duration
 	armed   bool
@@ -56,11 +60,15 @@ func New(l Limits) *Switch {
 	if l.Members <= 0 {
 		l.Members = 1024
 	}
-	return &Switch{limits: l}
+	if l.RepairBytes <= 0 {
+		l.RepairBytes = 64 << 20
+	}
+	return &Switch{limits: l, repair: budget{limit: l.RepairBytes}}
 }
 
 func (o *Output) reset() {
 	o.Copies, o.Feedback, o.Events = o.Copies[:0], o.Feedback[:0], o.Events[:0]
+	o.Release, o.Held, o.repairs = o.Release[:0], false, 0
 	o.Drop, o.NeedVerify = None, false
 }
 
@@ -110,9 +118,7 @@ func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
 		g.count.Drops[r]++
 		out.Drop = r
 	}
-	if g.armed {
-		s.arm(g.deadline)
-	}
+	s.armFor(g)
 }
 
 // input classifies by opcode: data and feedback both have GroupIP as their
@@ -142,20 +148,31 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 	}
 	s.armed = false
 	for _, g := range s.groups {
-		if g == nil || !g.armed {
+		if g == nil {
 			continue
 		}
-		if g.deadline <= now {
+		if g.armed && g.deadline <= now {
 			g.look(now, out)
 		}
-		if g.armed {
-			s.arm(g.deadline)
+		if g.tending && g.tendAt <= now {
+			g.tend(now, out)
 		}
+		s.armFor(g)
 	}
 }
 
 // NextDeadline says when to call Advance, and whether at all. It may be early.
 func (s *Switch) NextDeadline() (time.Duration, bool) { return s.next, s.armed }
+
+// armFor arms what g waits for.
+func (s *Switch) armFor(g *group) {
+	if g.armed {
+		s.arm(g.deadline)
+	}
+	if g.tending {
+		s.arm(g.tendAt)
+	}
+}
 
 func (s *Switch) arm(t time.Duration) {
 	if !s.armed || t < s.next {

@@ -36,6 +36,8 @@ type Handle uint32
 type Limits struct {
 	Groups  int // groups at once; default 1024
 	Members int // members of one group; default 1024
+
+	RepairBytes int64 // packet memory that all groups together may keep for repair; default 64 MiB
 }
 
 // Policy says what a fatal NAK, or silence, of one member does to its group.
@@ -116,6 +118,7 @@ type GroupSpec struct {
 	DeadAfter time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
 	LagPSNs   int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
 	LagTime   time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
+	Repair    RepairSpec
 	Window    Window
 	// TargetKey, if not 0, is the R_Key of update messages and of the WRITEs that
 	// go where these say (R41). Not with Policy Quorum.
@@ -194,6 +197,9 @@ type Packet struct {
 	Targets []Target
 
 	Frame Handle
+	// Bytes is how much packet memory keeping Frame would take; 0 if it cannot be
+	// kept.
+	Bytes uint32
 }
 
 // CopyFlags says which fields of a Copy are to be written into the frame.
@@ -201,14 +207,16 @@ type CopyFlags uint8
 
 // Bits of CopyFlags.
 const (
-	SetRETH CopyFlags = 1 << iota // write VA and RKey into RETH
-	SetIETH                       // write RKey into IETH
-	Empty                         // send a WRITE of no bytes in its place: the rest of the packet is not for receivers
+	SetRETH   CopyFlags = 1 << iota // write VA and RKey into RETH
+	SetIETH                         // write RKey into IETH
+	SetAckReq                       // set AckReq
+	Empty                           // send a WRITE of no bytes in its place: the rest of the packet is not for receivers
 )
 
 // Copy is one frame to send: Frame, rewritten for Leg. What is constant for a
 // connected leg (addresses, QPN) is not repeated here; PSN always is to be
-// written, and equals the received one on forwarded legs.
+// written, and equals the received one on forwarded legs. Frame is that of the
+// packet, or one that was kept.
 type Copy struct {
 	Group GroupID
 	Leg   LegID
@@ -261,4 +269,13 @@ type Output struct {
 	// NeedVerify asks the driver to check the packet's ICRC and, if it is
 	// right, to call Input again with Verified set. Nothing has changed yet.
 	NeedVerify bool
+
+	Held    bool     // the packet's frame is kept
+	Release []Handle // frames that are no longer
+
+	// MaxRepairs is set by the caller: how many copies of kept frames it has room
+	// for, besides one copy per leg. What is left over comes with the next call,
+	// for which the deadline is at once. 0 means any number, below 0 none.
+	MaxRepairs int
+	repairs    int
 }

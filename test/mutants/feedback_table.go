@@ -10,8 +10,8 @@ var feedbackMutants = []mutant{
 		"case first || m.Less(b.a):",
 	}}},
 	{"the first ACK counts for all", "R01", "mcast/feedback.go", []edit{{
-		"		if !g.advance(b, psn) {\n			return FeedbackStale\n		}",
-		"		if !g.advance(b, psn) {\n			return FeedbackStale\n		}\n		if g.a.Less(psn) {\n			g.a = psn\n			g.ack(out)\n			return None\n		}",
+		"		if !g.acked(now, i, psn, out) {\n			return FeedbackStale\n		}",
+		"		if !g.acked(now, i, psn, out) {\n			return FeedbackStale\n		}\n		if g.a.Less(psn) {\n			g.a = psn\n			g.ack(out)\n			return None\n		}",
 	}}},
 	{"only the last branch to arrive releases the ACK", "R02", "mcast/feedback.go", []edit{{
 		"if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {",
@@ -62,12 +62,12 @@ var feedbackMutants = []mutant{
 		"	}\n	g.forward(p, psn, f, out)",
 	}}},
 	{"an ACK for every ACK", "R11", "mcast/feedback.go", []edit{{
-		"		if !g.advance(b, psn) {\n			return FeedbackStale\n		}",
+		"		if !g.acked(now, i, psn, out) {\n			return FeedbackStale\n		}",
 		"		if !g.advance(b, psn) {\n			g.ack(out)\n			return FeedbackStale\n		}",
 	}}},
 	{"NAKs go on at once", "R14", "mcast/feedback.go", []edit{{
-		"	} else if !g.negative(b, kind, p.Syndrome, psn) {\n		return FeedbackStale\n	}",
-		"	} else if !g.negative(b, kind, p.Syndrome, psn) {\n		return FeedbackStale\n	} else {\n		g.nak(out, p.Syndrome, psn)\n		return None\n	}",
+		"	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {\n		return FeedbackStale\n	}",
+		"	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {\n		return FeedbackStale\n	} else {\n		g.nak(out, p.Syndrome, psn)\n		return None\n	}",
 	}}},
 	{"any branch's NAK is sent for A+1", "R14", "mcast/eval.go", []edit{{
 		"b.bits&receiving == 0 || b.a != g.a {",
@@ -78,11 +78,11 @@ var feedbackMutants = []mutant{
 		"	if g.npend == 0 {\n		g.ack(out)\n	}\n	if g.nfresh > 0",
 	}}},
 	{"the implied ACK of a NAK is one too many", "R14", "mcast/feedback.go", []edit{{
-		"moved := g.advance(b, e.Prev())",
-		"moved := g.advance(b, e)",
+		"moved := g.acked(now, i, e.Prev(), out)",
+		"moved := g.acked(now, i, e, out)",
 	}}},
 	{"the implied ACK of a NAK is not used", "R14", "mcast/feedback.go", []edit{{
-		"moved := g.advance(b, e.Prev())",
+		"moved := g.acked(now, i, e.Prev(), out)",
 		"moved := e == b.a.Next() || g.hi == e",
 	}}},
 	{"feedback for what was never forwarded is believed", "6.2", "mcast/feedback.go", []edit{{

@@ -94,7 +94,7 @@ var memberMutants = []mutant{
 		"	}\n}",
 	}}},
 	{"a leaving member leaves its NAK", "R31", "mcast/group.go", []edit{{
-		"	g.setPend(b, noPend, 0)\n	g.receivers(g.nrecv - 1)\n",
+		"	g.setPend(b, noPend, 0)\n	g.setInLine(i)\n	g.receivers(g.nrecv - 1)\n",
 		"	g.receivers(g.nrecv - 1)\n",
 	}}},
 	{"a leaving member takes its switch's others along", "R31", "mcast/join.go", []edit{{

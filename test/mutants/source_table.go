@@ -14,7 +14,7 @@ var sourceMutants = []mutant{
 		"",
 	}}},
 	{"the first PSN is learnt from the first packet", "R16", "mcast/epoch.go", []edit{{
-		"	g.endEpoch()\n	g.startEpoch(MemberID(k))",
+		"	g.endEpoch(out)\n	g.startEpoch(MemberID(k), out)",
 		"	g.endEpoch()\n	m.p = psn\n	g.startEpoch(MemberID(k))",
 	}}},
 	{"what precedes the first packet counts as acknowledged", "R16", "mcast/epoch.go", []edit{{

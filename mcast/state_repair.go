@@ -1,0 +1,120 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// What AppendState says of local repair, for groups that have it.
+
+// Bits of a leg's byte.
+const (
+	mendProbing = 1 << iota
+	mendLed
+	mendMeasured
+)
+
+func (g *group) appendRepair(b []byte, now time.Duration) []byte {
+	s := g.store
+	b = appendCounts(b, g.nlate)
+	b = appendDeadline(b, now, g.tendAt, g.tending)
+	b = appendDeadline(b, now, g.timedAt, g.timing)
+	if g.timing {
+		b = appendPSN(b, g.timed)
+	}
+	b = appendPSN(b, g.asked)
+	b = appendPSN(b, s.low)
+	b = appendPSN(b, s.whole)
+	n := min(max(int(g.hi.Sub(s.low)), 0), len(s.ring))
+	b = appendCounts(b, n)
+	for i := range n {
+		e := s.at(s.low.Add(int32(i)))
+		b = binary.AppendUvarint(b, uint64(e.bytes))
+		if e.bytes > 0 {
+			b = binary.AppendUvarint(b, uint64(e.frame))
+			b = binary.AppendUvarint(b, e.va)
+			b = append(b, byte(e.how)<<1|bit(e.ackReq, 0))
+		}
+	}
+	for i := range g.legs {
+		if g.branches[i].bits&receiving != 0 {
+			b = g.appendMending(b, now, i)
+		}
+	}
+	return b
+}
+
+func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
+	m := &g.legs[i].mend
+	b = append(b, bit(m.probing, 0)|bit(m.led, 1)|bit(m.rtt|m.rttVar != 0, 2), byte(m.tries))
+	b = appendPSN(b, m.asked)
+	if g.branches[i].bits&late != 0 {
+		b = appendPSN(b, m.next)
+		b = appendPSN(b, m.sent)
+		b = append(b, m.burst, m.left)
+		b = appendTime(b, now, m.hold)
+	}
+	b = binary.AppendUvarint(b, uint64(m.waited))
+	if g.tending {
+		b = appendPSN(b, m.watch)
+		b = appendTime(b, now, m.owed)
+		b = appendTime(b, now, g.legs[i].heard)
+	}
+	if m.rtt|m.rttVar != 0 {
+		b = appendCounts(b, int(m.rtt), int(m.rttVar))
+	}
+	return b
+}
+
+func (r *stateReader) repair(g *group) {
+	s := g.store
+	clear(s.ring)
+	s.bytes = 0
+	g.nlate = r.count()
+	g.tending, g.tendAt = r.deadline()
+	g.timing, g.timedAt = r.deadline()
+	g.timed = 0
+	if g.timing {
+		g.timed = r.psn()
+	}
+	g.asked, s.low, s.whole = r.psn(), r.psn(), r.psn()
+	n := r.uvarint()
+	if n > uint64(len(s.ring)) {
+		r.bad, n = true, 0
+	}
+	for i := range int32(n) {
+		e := s.at(s.low.Add(i))
+		if e.bytes = uint32(r.uvarint()); e.bytes > 0 {
+			e.frame, e.va = Handle(r.uvarint()), r.uvarint()
+			f := r.byte()
+			e.how, e.ackReq = rewriting(f>>1), f&1 != 0
+			s.bytes += int64(e.bytes)
+			s.all.used += int64(e.bytes)
+		}
+	}
+	for i := range g.legs {
+		g.legs[i].mend = mending{}
+		if g.branches[i].bits&receiving != 0 {
+			r.mending(g, i)
+		}
+	}
+}
+
+func (r *stateReader) mending(g *group, i int) {
+	m := &g.legs[i].mend
+	f := r.byte()
+	m.probing, m.led, m.tries, m.asked = f&mendProbing != 0, f&mendLed != 0, int(r.byte()), r.psn()
+	if g.branches[i].bits&late != 0 {
+		m.next, m.sent, m.burst, m.left, m.hold = r.psn(), r.psn(), r.byte(), r.byte(), r.time()
+	}
+	m.waited = time.Duration(r.uvarint())
+	if g.tending {
+		m.watch, m.owed, g.legs[i].heard = r.psn(), r.time(), r.time()
+	}
+	if f&mendMeasured != 0 {
+		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())
+	}
+}

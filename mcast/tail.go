@@ -1,0 +1,123 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What local repair does by the clock: it lets those that were not ready have
+// another try, goes on where a driver had no room, and asks those that owe an
+// acknowledgement and say nothing, because the last thing they were sent, or what
+// was sent to them again, may have been lost (R45).
+
+// maxPatience times RepairSpec.Timeout is the longest time after which a silent
+// receiver is asked.
+const maxPatience = 64
+
+// patience is how long a branch may say nothing that owes an acknowledgement.
+func (g *group) patience(m *mending) time.Duration {
+	return min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)
+}
+
+// tendBy sees to it that tend is called at t, or earlier.
+func (g *group) tendBy(t time.Duration) {
+	if !g.tending || t < g.tendAt {
+		g.tending, g.tendAt = true, t
+	}
+}
+
+// asks notes that psn was sent to the receivers with a request for an ACK.
+func (g *group) asks(now time.Duration, psn rocev2.PSN) {
+	if g.asked.Less(psn) {
+		g.asked = psn
+	}
+	if !g.timing {
+		g.timing, g.timed, g.timedAt = true, psn, now
+	}
+	if !g.tending {
+		for i := range g.legs {
+			g.legs[i].mend.watch, g.legs[i].mend.owed = psn, now
+		}
+		g.tendBy(now + g.repair.Timeout)
+	}
+}
+
+// measure takes the round trip of the packet that is being timed, which branch i
+// acknowledges now: it has gone from had to b.a.
+func (g *group) measure(now time.Duration, i int, had rocev2.PSN) {
+	b, m := &g.branches[i], &g.legs[i].mend
+	if !g.timing || !had.Less(g.timed) || b.a.Less(g.timed) || b.bits&late != 0 || m.tries > 0 {
+		return
+	}
+	switch d := now - g.timedAt; {
+	case m.rtt == 0:
+		m.rtt, m.rttVar = d, d/2
+	case d > m.rtt:
+		m.rttVar += (d - m.rtt - m.rttVar) / 4
+		m.rtt += (d - m.rtt) / 8
+	default:
+		m.rttVar += (m.rtt - d - m.rttVar) / 4
+		m.rtt -= (m.rtt - d) / 8
+	}
+}
+
+// tend does what is due.
+func (g *group) tend(now time.Duration, out *Output) {
+	g.tending = false
+	if g.dead {
+		return
+	}
+	for i := range g.branches {
+		b, m := &g.branches[i], &g.legs[i].mend
+		if b.bits&receiving == 0 || b.pend != noPend {
+			continue
+		}
+		if m.hold > 0 {
+			if now < m.hold {
+				g.tendBy(m.hold)
+				continue
+			}
+			m.hold = 0
+		}
+		if m.led {
+			continue
+		}
+		if b.a.Less(m.watch) {
+			if t := max(m.owed, g.legs[i].heard) + g.patience(m); now < t {
+				g.tendBy(t)
+				continue
+			}
+			g.question(i)
+		}
+		// From here on it has so long for what it has been asked by now.
+		m.watch, m.owed = g.asked, now
+		if m.watch.Less(m.asked) {
+			m.watch = m.asked
+		}
+		if b.a.Less(m.watch) {
+			g.tendBy(now + g.patience(m))
+		}
+	}
+	g.resend(now, out)
+}
+
+// question has the first packet that branch i may lack sent once more, with a
+// request for an ACK; if the store has it, and not for ever.
+func (g *group) question(i int) {
+	b, m := &g.branches[i], &g.legs[i].mend
+	if g.store.find(b.a.Next()) == nil {
+		return
+	}
+	if m.tries >= g.repair.Tries {
+		m.led = true
+		return
+	}
+	m.tries++
+	g.setLate(i, b.a.Next())
+	m.probing, m.burst, m.left = false, 1, 1
+	g.count.Questions++
+}
