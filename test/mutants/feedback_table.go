@@ -63,7 +63,7 @@ var feedbackMutants = []mutant{
 	}}},
 	{"an ACK for every ACK", "R11", "mcast/feedback.go", []edit{{
 		"		if !g.acked(now, i, psn, out) {\n			return FeedbackStale\n		}",
-		"		if !g.advance(b, psn) {\n			g.ack(out)\n			return FeedbackStale\n		}",
+		"		if !g.acked(now, i, psn, out) {\n			g.ack(out)\n			return FeedbackStale\n		}",
 	}}},
 	{"NAKs go on at once", "R14", "mcast/feedback.go", []edit{{
 		"	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {\n		return FeedbackStale\n	}",

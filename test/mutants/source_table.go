@@ -15,7 +15,7 @@ var sourceMutants = []mutant{
 	}}},
 	{"the first PSN is learnt from the first packet", "R16", "mcast/epoch.go", []edit{{
 		"	g.endEpoch(out)\n	g.startEpoch(MemberID(k), out)",
-		"	g.endEpoch()\n	m.p = psn\n	g.startEpoch(MemberID(k))",
+		"	g.endEpoch(out)\n	m.p = psn\n	g.startEpoch(MemberID(k), out)",
 	}}},
 	{"what precedes the first packet counts as acknowledged", "R16", "mcast/epoch.go", []edit{{
 		"g.hi, g.a = m.p, m.p.Prev()",
