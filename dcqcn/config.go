@@ -24,10 +24,10 @@ type Config struct {
 	AlphaTimer time.Duration
 
 	IncreaseTimer time.Duration // between two rises of the rate [1 ms]
-	ByteCounter   int64         // bytes between two rises, beside the timer's [what LineRate carries in IncreaseTimer]
+	ByteCounter   int64         // bytes between two rises, beside the timer's [what LineRate carries in 8 IncreaseTimers]
 	F             int           // rises of one kind before fast recovery ends [5]
-	AI            int64         // additive increase of the target rate [LineRate/250]
-	HAI           int64         // hyper increase [LineRate/25]
+	AI            int64         // additive increase of the target rate [LineRate/500]
+	HAI           int64         // hyper increase [LineRate/100]
 
 	// Burst bounds what a sender that was held up may send at once to make up for
 	// it: the bytes of that time at the current rate. It has to be longer than a
@@ -50,10 +50,10 @@ func (c Config) Complete() (Config, error) {
 	def(&c.G, 1./16)
 	def(&c.AlphaTimer, 2*time.Millisecond)
 	def(&c.IncreaseTimer, time.Millisecond)
-	def(&c.ByteCounter, int64(float64(c.LineRate)/8*c.IncreaseTimer.Seconds())+1)
+	def(&c.ByteCounter, int64(float64(c.LineRate)/8*8*c.IncreaseTimer.Seconds())+1)
 	def(&c.F, 5)
-	def(&c.AI, max(c.LineRate/250, 1))
-	def(&c.HAI, max(c.LineRate/25, 1))
+	def(&c.AI, max(c.LineRate/500, 1))
+	def(&c.HAI, max(c.LineRate/100, 1))
 	def(&c.Burst, 4*time.Millisecond)
 	def(&c.CNPInterval, 50*time.Microsecond)
 

@@ -29,8 +29,14 @@
 //     notification point, whose interval (50 µs) is nearly its alpha timer
 //     (55 µs). Here the alpha timer is longer, and CNPs may come from many
 //     receivers by way of a switch.
+//   - A rate that is back at the line rate is as if there never had been a CNP, as
+//     in NICs: alpha is 1 for the next one.
 //   - Defaults: see [Config]. The paper's are for 40 Gbit/s, where a queue at its
 //     marking threshold is worth tens of microseconds. In software, at some
 //     10 Mbit/s to some Gbit/s, the same queue is worth milliseconds, and so is a
 //     sleep: the clocks are slower, and rates relative to the line rate.
+//
+// The additive step is a share of the line rate too, so paths that are slower
+// than the line rate by a factor of some tens have long queues for a while; a
+// sender's window bounds them.
 package dcqcn

@@ -25,7 +25,6 @@ type ReactionPoint struct {
 	sent        int64         // bytes since the byte counter's last rise
 	timerRises  int           // T: since the last cut
 	byteRises   int           // BC: likewise
-	hyperRises  int           // i: likewise
 	credit      float64       // bytes that may be sent; at most one packet below 0, until the rate falls
 	creditUntil time.Duration // the time that credit stands for
 }
@@ -95,7 +94,7 @@ func (r *ReactionPoint) OnCNP(now time.Duration) {
 	r.alpha = (1-r.c.G)*r.alpha + r.c.G
 	r.window = now + r.c.AlphaTimer
 	r.next = now + r.c.IncreaseTimer
-	r.sent, r.timerRises, r.byteRises, r.hyperRises = 0, 0, 0, 0
+	r.sent, r.timerRises, r.byteRises = 0, 0, 0
 	r.limited = true
 }
 
@@ -141,8 +140,7 @@ func (r *ReactionPoint) rise() {
 	switch low, high := min(r.timerRises, r.byteRises), max(r.timerRises, r.byteRises); {
 	case high < r.c.F: // fast recovery
 	case low > r.c.F: // hyper increase
-		r.hyperRises++
-		r.target += float64(r.hyperRises) * float64(r.c.HAI)
+		r.target += float64(r.c.HAI)
 	default: // additive increase
 		r.target += float64(r.c.AI)
 	}

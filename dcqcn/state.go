@@ -23,14 +23,14 @@ func (r *ReactionPoint) AppendState(b []byte, now time.Duration) []byte {
 		limited = 1
 	}
 	for _, v := range [...]int64{limited, int64(r.window - now), int64(r.next - now), r.sent,
-		int64(r.timerRises), int64(r.byteRises), int64(r.hyperRises)} {
+		int64(r.timerRises), int64(r.byteRises)} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(v))
 	}
 	return b
 }
 
 // rpStateLen is the length of a ReactionPoint's encoding in bytes.
-const rpStateLen = (4 + 7) * 8
+const rpStateLen = (4 + 6) * 8
 
 // SetState makes r what AppendState encoded in b, as if it were that at now, and
 // returns what follows the encoding; false if b is too short. r must have the
@@ -49,7 +49,7 @@ func (r *ReactionPoint) SetState(b []byte, now time.Duration) ([]byte, bool) {
 	}
 	r.limited = next() != 0
 	r.window, r.next = now+time.Duration(next()), now+time.Duration(next())
-	r.sent, r.timerRises, r.byteRises, r.hyperRises = int64(next()), int(next()), int(next()), int(next())
+	r.sent, r.timerRises, r.byteRises = int64(next()), int(next()), int(next())
 	r.creditUntil = now
 	return b, true
 }
