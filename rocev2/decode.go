@@ -26,9 +26,11 @@ func Decode(buf []byte, f *Frame) Reason {
 	return r
 }
 
+// decodeEthernet and what it calls see buf, the first buffer; f.more bytes are
+// in others, none for Decode.
 func (f *Frame) decodeEthernet(buf []byte) Reason {
 	if len(buf) < EthernetLen {
-		return ReasonTruncated
+		return f.short(EthernetLen - len(buf))
 	}
 	o := EthernetLen
 	et := Ethernet(buf).EtherType()
@@ -37,7 +39,7 @@ func (f *Frame) decodeEthernet(buf []byte) Reason {
 			return ReasonVLANDepth
 		}
 		if len(buf) < o+VLANLen {
-			return ReasonTruncated
+			return f.short(o + VLANLen - len(buf))
 		}
 		et = VLAN(buf[o : o+VLANLen]).EtherType()
 		o += VLANLen
@@ -51,9 +53,9 @@ func (f *Frame) decodeEthernet(buf []byte) Reason {
 		return f.decodeIPv6(buf)
 	case EtherTypeARP:
 		if len(buf) < o+ARPLen {
-			return ReasonTruncated
+			return f.short(o + ARPLen - len(buf))
 		}
-		f.Kind, f.buf = KindARP, buf[:o+ARPLen]
+		f.Kind, f.buf, f.more = KindARP, buf[:o+ARPLen], 0
 		return OK
 	}
 	return ReasonNotIP
@@ -62,7 +64,7 @@ func (f *Frame) decodeEthernet(buf []byte) Reason {
 func (f *Frame) decodeIPv4(buf []byte) Reason {
 	p := buf[f.l3:]
 	if len(p) < IPv4Len {
-		return ReasonTruncated
+		return f.short(IPv4Len - len(p))
 	}
 	h := IPv4(p)
 	hl, n := h.HeaderLen(), h.TotalLen()
@@ -70,7 +72,12 @@ func (f *Frame) decodeIPv4(buf []byte) Reason {
 		return ReasonBadIPHeader
 	}
 	if len(p) < n {
-		return ReasonTruncated
+		if r := f.goesOn(p, n, hl); r != OK {
+			return r
+		}
+		n = len(p)
+	} else {
+		f.more = 0
 	}
 	if Checksum(p[:hl], 0) != 0 {
 		return ReasonIPChecksum
@@ -90,7 +97,7 @@ func (f *Frame) decodeIPv4(buf []byte) Reason {
 func (f *Frame) decodeIPv6(buf []byte) Reason {
 	p := buf[f.l3:]
 	if len(p) < IPv6Len {
-		return ReasonTruncated
+		return f.short(IPv6Len - len(p))
 	}
 	h := IPv6(p)
 	if h[0]>>4 != 6 {
@@ -98,7 +105,12 @@ func (f *Frame) decodeIPv6(buf []byte) Reason {
 	}
 	n := IPv6Len + h.PayloadLen()
 	if len(p) < n {
-		return ReasonTruncated
+		if r := f.goesOn(p, n, IPv6Len); r != OK {
+			return r
+		}
+		n = len(p)
+	} else {
+		f.more = 0
 	}
 	f.v6 = true
 	f.l4 = f.l3 + IPv6Len
@@ -120,7 +132,10 @@ func (f *Frame) decodeIPv6(buf []byte) Reason {
 
 func (f *Frame) decodeUDP() Reason {
 	p := f.buf[f.l4:]
-	if len(p) < UDPLen || UDP(p).Len() != len(p) {
+	if len(p) < UDPLen {
+		return f.shortOr(ReasonBadUDPLength, UDPLen-len(p))
+	}
+	if UDP(p).Len() != len(p)+int(f.more) {
 		return ReasonBadUDPLength
 	}
 	f.data = f.l4 + UDPLen
@@ -137,10 +152,12 @@ const (
 	atomicPayloadLen = 8 // AtomicAckETH, and the value of an ATOMIC_WRITE
 )
 
-// decodeBTH checks p, the UDP payload.
+// decodeBTH checks the UDP payload, of which p is in the first buffer.
 func (f *Frame) decodeBTH(p []byte) Reason {
 	if len(p) < BTHLen+ICRCLen {
-		return ReasonBadBTHLength
+		if r := f.shortBTH(p); r != OK {
+			return r
+		}
 	}
 	b := BTH(p[:BTHLen])
 	op := b.Opcode()
@@ -153,7 +170,7 @@ func (f *Frame) decodeBTH(p []byte) Reason {
 	}
 	// The bytes between extension headers and ICRC are payload and pad: a
 	// multiple of 4 (IBTA §9.4.3), of which pad is no more than there are.
-	n := len(p) - BTHLen - op.ExtLen() - ICRCLen
+	n := len(p) + int(f.more) - BTHLen - op.ExtLen() - ICRCLen
 	if n < 0 {
 		return ReasonBadBTHLength
 	}

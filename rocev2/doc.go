@@ -15,6 +15,10 @@
 // that it returns, can go out of bounds. A view is a []byte type over a header
 // in the caller's buffer: reading it reads, and setting it writes, the packet.
 //
+// DecodeChain does the same for a frame in several buffers, as a driver delivers
+// one that is longer than its buffers. The headers have to be in the first one;
+// payload and ICRC may be cut anywhere.
+//
 // # The ICRC
 //
 // ComputeICRC and VerifyICRC work on the whole packet. A packet that is

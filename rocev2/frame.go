@@ -41,6 +41,11 @@ func (k Kind) String() string {
 // Frame is the result of one checked Decode: a buffer and the offsets of the
 // headers in it. It refers to the buffer and copies nothing.
 //
+// A RoCE frame that DecodeChain made may go on in more buffers; see Rest. All
+// its headers are in the first one. Bytes, L3, UDPPayload and Payload then end
+// with the first buffer, while lengths, offsets and everything about the ICRC
+// are those of the whole frame.
+//
 // Accessors return nil, or a zero value, for a header that the frame does not
 // have: RETH of a SEND, say, or BTH of a frame that is not RoCE. A view that is
 // not nil has the length of its header, so its methods cannot panic. The
@@ -48,7 +53,8 @@ func (k Kind) String() string {
 //
 // A Frame is a plain value for one goroutine at a time; reuse it.
 type Frame struct {
-	buf []byte // trimmed to the length that IP (or ARP) gives
+	buf   []byte // the first buffer, trimmed to the length that IP (or ARP) gives
+	chain *Chain // all buffers, likewise; nil if there is only this one
 
 	Kind  Kind
 	Op    Opcode // KindRoCE
@@ -59,14 +65,16 @@ type Frame struct {
 	l3    uint32 // IP or ARP header
 	l4    uint32 // UDP or ICMPv6 header, or payload of KindOther
 	data  uint32 // UDP payload; for KindRoCE the payload after the extension headers
+	more  uint32 // bytes in the other buffers
 }
 
-// Bytes returns the frame from its Ethernet header to the end that IP gives:
-// Ethernet padding is cut off.
+// Bytes returns the frame from its Ethernet header to the end that IP gives, as
+// far as it is in the first buffer: Ethernet padding is cut off.
 func (f *Frame) Bytes() []byte { return f.buf }
 
-// Len returns len(Bytes()).
-func (f *Frame) Len() int { return len(f.buf) }
+// Len returns the length in bytes from the Ethernet header to the end that IP
+// gives, in all buffers.
+func (f *Frame) Len() int { return len(f.buf) + int(f.more) }
 
 // IsIPv6 reports whether the frame is IPv6.
 func (f *Frame) IsIPv6() bool { return f.v6 }
@@ -102,7 +110,12 @@ func (f *Frame) VLANTag(i int) VLAN {
 // L3Offset returns the offset in bytes of the IP or ARP header.
 func (f *Frame) L3Offset() int { return int(f.l3) }
 
-// L3 returns the frame from its IP header on.
+// L4Offset returns the offset in bytes of what IP carries: the UDP header of a
+// RoCE or UDP frame.
+func (f *Frame) L4Offset() int { return int(f.l4) }
+
+// L3 returns the frame from its IP header on, as far as it is in the first
+// buffer.
 func (f *Frame) L3() []byte { return f.buf[f.l3:] }
 
 // IPv4 returns the IPv4 header with its options.
@@ -178,7 +191,8 @@ func (f *Frame) UDP() UDP {
 	return UDP(f.buf[f.l4 : f.l4+UDPLen])
 }
 
-// UDPPayload returns what UDP carries, also of a RoCE frame.
+// UDPPayload returns what UDP carries, also of a RoCE frame, as far as it is in
+// the first buffer.
 func (f *Frame) UDPPayload() []byte {
 	if f.Kind != KindRoCE && f.Kind != KindUDP {
 		return nil
@@ -229,19 +243,28 @@ func (f *Frame) IETH() IETH { return IETH(f.ext(OpIETH, IETHLen, 0)) }
 func (f *Frame) AtomicETH() AtomicETH { return AtomicETH(f.ext(OpAtomicETH, AtomicETHLen, 0)) }
 
 // Payload returns what BTH and its extension headers carry, without pad; for a
-// UDP frame the UDP payload, for ICMPv6 and other protocols the IP payload.
+// UDP frame the UDP payload, for ICMPv6 and other protocols the IP payload. Of
+// a frame in several buffers it is the part in the first one: see PayloadIn.
 func (f *Frame) Payload() []byte {
 	switch f.Kind {
 	case KindRoCE:
-		return f.buf[f.data : len(f.buf)-ICRCLen-int(f.pad)]
+		return f.buf[f.data:min(len(f.buf), f.Len()-ICRCLen-int(f.pad))]
 	case KindNone, KindARP:
 		return nil
 	}
 	return f.buf[f.data:]
 }
 
-// PayloadLen returns len(Payload()).
-func (f *Frame) PayloadLen() int { return len(f.Payload()) }
+// PayloadLen returns the length in bytes of the payload in all buffers.
+func (f *Frame) PayloadLen() int {
+	switch f.Kind {
+	case KindRoCE:
+		return f.Len() - ICRCLen - int(f.pad) - int(f.data)
+	case KindNone, KindARP:
+		return 0
+	}
+	return f.Len() - int(f.data)
+}
 
 // Pad returns the number of pad bytes between payload and ICRC, 0..3.
 func (f *Frame) Pad() int { return int(f.pad) }
@@ -252,13 +275,13 @@ func (f *Frame) Tail() int {
 	if f.Kind != KindRoCE {
 		return 0
 	}
-	return len(f.buf) - ICRCLen - int(f.data)
+	return f.Len() - ICRCLen - int(f.data)
 }
 
 // ICRC returns the ICRC that the frame carries; 0 if it is not RoCE.
 func (f *Frame) ICRC() uint32 {
-	if f.Kind != KindRoCE {
-		return 0
+	if f.chain != nil || f.Kind != KindRoCE {
+		return f.chainICRC()
 	}
 	return binary.LittleEndian.Uint32(f.buf[len(f.buf)-ICRCLen:])
 }
@@ -266,9 +289,11 @@ func (f *Frame) ICRC() uint32 {
 // SetICRC writes the ICRC, least significant byte first. It does nothing if
 // the frame is not RoCE.
 func (f *Frame) SetICRC(c uint32) {
-	if f.Kind == KindRoCE {
-		binary.LittleEndian.PutUint32(f.buf[len(f.buf)-ICRCLen:], c)
+	if f.chain != nil || f.Kind != KindRoCE {
+		f.setChainICRC(c)
+		return
 	}
+	binary.LittleEndian.PutUint32(f.buf[len(f.buf)-ICRCLen:], c)
 }
 
 // VerifyUDPChecksum reports whether the UDP checksum is right, or absent over
@@ -281,5 +306,6 @@ func (f *Frame) VerifyUDPChecksum() bool {
 	if u.Checksum() == 0 {
 		return !f.v6 || f.Kind == KindRoCE
 	}
-	return transportChecksum(f.Src(), f.Dst(), ProtoUDP, f.buf[f.l4:]) == 0
+	s := pseudoSum(f.Src(), f.Dst(), ProtoUDP, f.Len()-int(f.l4))
+	return ^fold(sumChain(f.buf[f.l4:], f.Rest(), s)) == 0
 }

@@ -56,8 +56,8 @@ const (
 
 // ComputeICRC returns the ICRC of the frame as it is now; 0 if it is not RoCE.
 func (f *Frame) ComputeICRC() uint32 {
-	if f.Kind != KindRoCE {
-		return 0
+	if f.chain != nil || f.Kind != KindRoCE {
+		return f.computeChainICRC()
 	}
 	end := len(f.buf) - ICRCLen
 	return icrc(f.buf[f.l3:end], int(f.l4-f.l3), f.v6)

@@ -7,7 +7,7 @@ package rocev2
 // and dense so that a driver can count them in an array of NumReasons.
 type Reason uint8
 
-// Reasons of Decode, DecodeARP and DecodeNeighborSolicitation.
+// Reasons of Decode, DecodeChain, DecodeARP and DecodeNeighborSolicitation.
 const (
 	OK                   Reason = iota
 	ReasonTruncated             // the frame ends before the length that its headers claim
@@ -25,6 +25,8 @@ const (
 	ReasonBadARP                // an ARP packet that is not Ethernet/IPv4
 	ReasonBadND                 // a neighbour discovery message against RFC 4861 §7.1
 	ReasonICMPv6Checksum        // ICMPv6 checksum is wrong
+	ReasonSplitHeaders          // in several buffers, and not all headers are in the first one
+	ReasonSplitOther            // in several buffers, and not RoCEv2
 	NumReasons                  // the number of reasons
 )
 
@@ -45,6 +47,8 @@ var reasonNames = [NumReasons]string{
 	ReasonBadARP:         "bad_arp",
 	ReasonBadND:          "bad_nd",
 	ReasonICMPv6Checksum: "icmpv6_checksum",
+	ReasonSplitHeaders:   "split_headers",
+	ReasonSplitOther:     "split_not_roce",
 }
 
 // String returns the name of r as counters show it.
