@@ -86,6 +86,20 @@ func (r *requester) paid(now time.Duration, p *Packet) {
 	}
 }
 
+// askInTime reports whether the packet just sent has to ask for an ACK because
+// the pacer will not let the next one go before much of the timeout has passed
+// since the first of those that did not ask. At a low rate the timeout would
+// otherwise come before any packet asks, for ever, with nothing lost.
+func (r *requester) askInTime(now time.Duration) bool {
+	if !r.cfg.paced() || r.cfg.Timeout == 0 {
+		return false
+	}
+	if r.noAckReq == 1 {
+		r.unasked = now
+	}
+	return r.pacer.NextSend(now)-r.unasked >= r.cfg.Timeout/4
+}
+
 // congested serves what a packet of the peer says about our requests.
 func (q *QP) congested(now time.Duration) {
 	if q.cfg.Congestion != nil {

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -39,7 +40,7 @@ func (f *flights) Pop() any {
 }
 
 // faults are the link's, each a probability per packet.
-type faults struct{ lossData, lossAck, dup, reorder float64 }
+type faults struct{ lossData, lossAck, dup, reorder, mark float64 }
 
 // bed is a sender (QP 0), a receiver (QP 1), a bad link between them and what
 // they are to transfer.
@@ -87,6 +88,7 @@ func (b *bed) send(from int) {
 		if from == 1 {
 			loss = b.faults.lossAck
 		}
+		p.CE = b.faults.mark > 0 && b.rng.Float64() < b.faults.mark
 		copies := 1
 		if b.rng.Float64() < b.faults.dup {
 			copies = 2
@@ -223,6 +225,7 @@ type plan struct {
 	faults      faults
 	seed        uint64
 	credits     bool
+	congestion  *dcqcn.Config
 }
 
 func newBed(t rapid.TB, p plan) *bed {
@@ -235,7 +238,7 @@ func newBed(t rapid.TB, p plan) *bed {
 	}
 	cfg := Config{
 		PMTU: p.pmtu, Timeout: 2 * time.Millisecond, RetryCnt: 7, RNRRetry: Infinite, MinRNRTimer: 9,
-		MaxUnacked: p.window, Credits: p.credits, Memory: mem,
+		MaxUnacked: p.window, Credits: p.credits, Memory: mem, Congestion: p.congestion, FrameOverhead: 42,
 	}
 	for i := range b.qp {
 		c := cfg

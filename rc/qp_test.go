@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -46,6 +47,11 @@ func TestNewRefusesBadConfig(t *testing.T) {
 		{"ack request", "AckReqEvery is 129", func(c *Config) { c.AckReqEvery = 129 }},
 		{"send depth", "SendDepth is -1", func(c *Config) { c.SendDepth = -1 }},
 		{"receive depth", "RecvDepth is 1048577", func(c *Config) { c.RecvDepth = 1<<20 + 1 }},
+		{"rate", "MaxRate is -1", func(c *Config) { c.MaxRate = -1 }},
+		{"slow rate", "LineRate is 5", func(c *Config) { c.MaxRate = 5 }},
+		{"no line rate", "LineRate is 0", func(c *Config) { c.Congestion = &dcqcn.Config{} }},
+		{"congestion", "G is 7", func(c *Config) { c.Congestion = &dcqcn.Config{LineRate: 1e9, G: 7} }},
+		{"overhead", "FrameOverhead is -1", func(c *Config) { c.FrameOverhead = -1 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := goodConfig()

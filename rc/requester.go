@@ -42,7 +42,7 @@ type requester struct {
 	// With cfg.paced only.
 	pacer   dcqcn.ReactionPoint
 	held    timer         // armed: the last Transmit was held back by the pacer, until then
-	askedAt time.Duration // when AckReq was last sent
+	unasked time.Duration // when the first of noAckReq packets was sent
 }
 
 // timer is one deadline.
@@ -209,8 +209,8 @@ func (q *QP) emit(now time.Duration, p *Packet) {
 		p.InvKey = w.wr.RKey
 	}
 	p.Solicited = last && w.wr.Solicited && flags&(rocev2.OpSend|rocev2.OpImm) != 0
-	p.AckReq = r.askAck(now, index, last)
 	r.paid(now, p)
+	p.AckReq = r.askAck(now, index, last)
 
 	q.stats.PacketsSent++
 	q.stats.BytesSent += uint64(len(p.Payload))
@@ -237,14 +237,7 @@ func (r *requester) askAck(now time.Duration, index int64, last bool) bool {
 		ask = ask || index > 0 && index%int64(r.cfg.AckReqEvery) == 0 ||
 			r.nxt-r.una == int64(r.cfg.MaxUnacked)-1
 	}
-	// At a low rate the packets until the next AckReq can take longer than the
-	// timeout, which would then fire for ever with nothing lost.
-	if r.cfg.paced() {
-		ask = ask || r.cfg.Timeout > 0 && now-r.askedAt >= r.cfg.Timeout/4
-		if ask {
-			r.askedAt = now
-		}
-	}
+	ask = r.askInTime(now) || ask
 	if ask {
 		r.noAckReq = 0
 	}

@@ -60,7 +60,7 @@ func (q *QP) AppendState(b []byte, now time.Duration) []byte {
 	}
 	if q.cfg.paced() {
 		b = append(b, bit(r.held.armed, 0))
-		b = binary.AppendVarint(b, int64(now-r.askedAt))
+		b = binary.AppendVarint(b, int64(now-r.unasked))
 		if r.held.armed {
 			b = binary.AppendVarint(b, int64(r.held.at-now))
 		}
@@ -132,7 +132,7 @@ func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error
 	r.held = timer{}
 	if q.cfg.paced() {
 		r.held.armed = d.byte()&1 != 0
-		r.askedAt = now - time.Duration(d.varint())
+		r.unasked = now - time.Duration(d.varint())
 		if r.held.armed {
 			r.held.at = now + time.Duration(d.varint())
 		}

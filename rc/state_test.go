@@ -30,7 +30,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[requester](): {
 		"cfg": constant, "wqes": deeper, "cur": encoded, "una": encoded, "nxt": encoded, "sent": encoded, "tail": encoded,
 		"noAckReq": encoded, "retries": encoded, "rnrRetries": encoded, "startedRetry": encoded, "timer": deeper, "rnrTimer": deeper,
-		"pacer": foreign, "held": deeper, "askedAt": encoded,
+		"pacer": foreign, "held": deeper, "unasked": encoded,
 	},
 	reflect.TypeFor[timer](): {"at": encoded, "armed": encoded},
 	reflect.TypeFor[responder](): {
@@ -71,7 +71,7 @@ func fullState(t *testing.T, msg message) *QP {
 	r.timer.arm(stateNow + 5)
 	r.rnrTimer.arm(stateNow + 6)
 	r.held.arm(stateNow + 7)
-	r.askedAt = stateNow - 8
+	r.unasked = stateNow - 8
 	*s.recvs.push() = RecvWR{ID: 3}
 	s.epsn, s.ackPSN, s.msn, s.nak, s.msg = 7, 8, 9, nakSequence, msg
 	s.got, s.off, s.resid, s.length = 1, 2, 3, 4
