@@ -1,0 +1,182 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+const (
+	joinTimeout = 60 * time.Second
+	// tailTimeout bounds the wait for what is under way when a measurement's time
+	// is over: recovery without repair, at high loss, takes its time.
+	tailTimeout = 2 * time.Minute
+	settleStep  = 2 * time.Millisecond
+	settleQuiet = 10 // steps without a frame: nothing is under way any more
+)
+
+// sample is what one measurement has found.
+type sample struct {
+	goodput   float64 // bytes per second at a receiver that loses, on average
+	messages  int     // of all streams
+	packets   int     // that carry them, one passage each
+	lost      uint64  // packets dropped on the way to receivers
+	extra     int64   // bytes to the witness beyond one passage of each packet
+	sender    endpoint.QPStats
+	storePeak int64 // bytes; 0 if the switch does not tell
+	latencies []time.Duration
+}
+
+// counters are what grows during a measurement.
+type counters struct {
+	sender    endpoint.QPStats // all of a connection's sources together
+	lost      uint64
+	rxFrames  uint64 // of all receivers
+	witnessRx uint64 // bytes
+}
+
+func (s *session) read(c *connection) (n counters) {
+	for _, src := range c.sources {
+		q := src.qp.Stats()
+		n.sender.Retransmitted += q.Retransmitted
+		n.sender.Timeouts += q.Timeouts
+		n.sender.NAKs += q.NAKs
+		n.sender.RNRs += q.RNRs
+	}
+	for _, h := range s.hosts[1:] {
+		d := h.dev.Stats()
+		n.lost += d.RxLoss
+		n.rxFrames += d.RxFrames
+		n.witnessRx = d.RxBytes // the last host's stays
+	}
+	return n
+}
+
+// measure runs one measurement of a cell. The seed decides which frames are
+// lost.
+func (s *session) measure(c cell, d time.Duration, seed uint64) (m sample, err error) {
+	conn := s.lines[line{c.mode, c.repair}]
+	if err := s.lose(c, seed); err != nil {
+		return m, err
+	}
+	before := s.read(conn)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, d+tailTimeout, fmt.Errorf("not complete within %v", d+tailTimeout))
+	defer cancel()
+	outcomes, errs := make([]sent, len(conn.sources)), make([]error, len(conn.sources))
+	var wg sync.WaitGroup
+	for i, src := range conn.sources {
+		wg.Go(func() { outcomes[i], errs[i] = src.run(ctx, d, s.limit(), s.o.Depth) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return m, s.explain(conn, err)
+	}
+	for i, k := range conn.sinks {
+		if err := k.arrived(ctx, conn.sources[min(i, len(conn.sources)-1)].seq); err != nil {
+			return m, s.explain(conn, err)
+		}
+	}
+	after, err := s.settle(ctx, conn)
+	if err != nil {
+		return m, err
+	}
+	m.fill(s, conn, outcomes)
+	m.lost = after.lost - before.lost
+	m.sender = endpoint.QPStats{
+		Retransmitted: after.sender.Retransmitted - before.sender.Retransmitted, Timeouts: after.sender.Timeouts - before.sender.Timeouts,
+		NAKs: after.sender.NAKs - before.sender.NAKs, RNRs: after.sender.RNRs - before.sender.RNRs,
+	}
+	toWitness := outcomes[len(outcomes)-1].messages
+	m.extra = int64(after.witnessRx-before.witnessRx) - int64(toWitness)*s.wireBytes()
+	return m, nil
+}
+
+// limit is how many messages a source sends at most; 0: any number.
+func (s *session) limit() int { return int(s.o.Size / s.o.MessageSize) }
+
+// fill sums up what the sources did.
+func (m *sample) fill(s *session, conn *connection, outcomes []sent) {
+	perMessage := s.packets()
+	lossy := outcomes
+	if len(lossy) > 1 {
+		lossy = outcomes[:len(outcomes)-1] // without the witness's
+	}
+	for i := range outcomes {
+		m.messages += outcomes[i].messages
+		m.packets += outcomes[i].messages * perMessage
+	}
+	for i := range lossy {
+		m.goodput += lossy[i].goodput(int(s.o.MessageSize)) / float64(len(lossy))
+		m.latencies = append(m.latencies, lossy[i].latencies...)
+	}
+}
+
+// packets is how many packets a message has.
+func (s *session) packets() int {
+	return (int(s.o.MessageSize) + s.o.MTU - 1) / s.o.MTU
+}
+
+// frameOverhead is what is around the payload of a SEND over IPv4, whose
+// payloads here are multiples of 4: there is no padding.
+const frameOverhead = rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen + rocev2.ICRCLen
+
+// wireBytes is how long a message is on the wire, without FCS.
+func (s *session) wireBytes() int64 {
+	return s.o.MessageSize + int64(s.packets())*frameOverhead
+}
+
+// lose sets the loss on the way to each receiver but the witness. Receivers lose
+// independently of each other.
+func (s *session) lose(c cell, seed uint64) error {
+	for i, h := range s.hosts[1 : len(s.hosts)-1] {
+		m := soft.LossModel{Rate: c.loss, Burst: c.burst, Seed: seed + uint64(i)}
+		if err := h.dev.SetInboundLoss(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle waits until no more frames come to any receiver: duplicates that are
+// still under way belong to this measurement. It returns the last counters.
+func (s *session) settle(ctx context.Context, conn *connection) (counters, error) {
+	now := s.read(conn)
+	for quiet := 0; quiet < settleQuiet; quiet++ {
+		select {
+		case <-ctx.Done():
+			return now, fmt.Errorf("wait for the network to be quiet: %w", context.Cause(ctx))
+		case <-time.After(settleStep):
+		}
+		last := now.rxFrames
+		if now = s.read(conn); now.rxFrames != last {
+			quiet = -1
+		}
+	}
+	return now, nil
+}
+
+// explain adds to an error what the session and the switch know.
+func (s *session) explain(conn *connection, err error) error {
+	if s.ctx.Err() != nil { // it is only how the sender heard of another one
+		return context.Cause(s.ctx)
+	}
+	if conn.group == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	g, gerr := s.stage.Client.Group(ctx, conn.group.Info().IP)
+	if gerr == nil && g.HeldBy.IsValid() {
+		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.HeldBy, g.State, g.AckPSN, g.NextPSN)
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/lab"
+)
+
+// Options say what to measure. All lists are without duplicates.
+type Options struct {
+	Receivers []int     // that lose packets; one more, the witness, loses none
+	Unicast   []int     // of Receivers: those that are measured with unicasts too
+	Loss      []float64 // probability per packet and receiver; 0 is always measured
+	Burst     []float64 // mean length of a burst of losses in packets; 0: independent losses
+	Repair    []bool
+
+	Rounds   int
+	Duration time.Duration // of one measurement
+	Size     int64         // bytes after which it ends earlier; 0: never
+
+	MTU         int // path MTU in bytes
+	MessageSize int64
+	Depth       int     // messages posted and not complete
+	Rate        float64 // of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
+	Load        float64
+	Seed        uint64
+
+	Gleamd string // path; "": found
+}
+
+// Defaults take about 9 minutes, or with --quick half a minute.
+func defaults() Options {
+	return Options{
+		Receivers: []int{3, 16, 64}, Unicast: []int{3}, Loss: []float64{0, 1e-4, 1e-3, 1e-2}, Burst: []float64{0, 8}, Repair: []bool{true, false},
+		Rounds: 5, Duration: 1700 * time.Millisecond, MTU: 1024, MessageSize: 8 << 10, Depth: 16, Load: 0.5, Seed: 1,
+	}
+}
+
+// quick are the flags that --quick sets, unless they are given.
+var quick = map[string]string{
+	"receivers": "3,16", "loss": "0,0.001,0.01", "burst": "0", "rounds": "3", "duration": "600ms",
+}
+
+// maxReceivers leaves a host for the sender and one for the witness.
+const maxReceivers = lab.MaxHosts - 2
+
+// maxDepth is how many messages may be posted: the receivers have several times
+// that many receives, so that none is ever missing.
+const maxDepth = 64
+
+// recvDepth is how many receives a receiver has posted. The sender runs ahead
+// of a receiving program by what the device has acknowledged and the program
+// has not looked at yet.
+const recvDepth = 4 * maxDepth
+
+// check reports the first option that cannot be, and sorts the lists.
+func (o *Options) check() error {
+	slices.Sort(o.Receivers)
+	slices.Sort(o.Unicast)
+	slices.Sort(o.Loss)
+	slices.Sort(o.Burst)
+	switch {
+	case len(o.Receivers) == 0 || o.Receivers[0] < 1 || o.Receivers[len(o.Receivers)-1] > maxReceivers:
+		return fmt.Errorf("--receivers %v: want numbers from 1 to %d", o.Receivers, maxReceivers)
+	case len(o.Loss) == 0 || !all(o.Loss, func(p float64) bool { return p >= 0 && p <= 0.3 }):
+		return fmt.Errorf("--loss %v: want probabilities from 0 to 0.3", o.Loss)
+	case len(o.Burst) == 0 || !all(o.Burst, func(b float64) bool { return b == 0 || b >= 1 && b <= soft.MaxLossBurst }):
+		return fmt.Errorf("--burst %v: want mean lengths of 1 packet or more, or 0 for independent losses", o.Burst)
+	case len(o.Repair) == 0 && len(o.Unicast) == 0:
+		return errors.New("--repair and --unicast: nothing is left to measure")
+	case duplicates(o.Receivers) || duplicates(o.Unicast) || duplicates(o.Loss) || duplicates(o.Burst) || len(o.Repair) > 2 || len(o.Repair) == 2 && o.Repair[0] == o.Repair[1]:
+		return errors.New("--receivers, --unicast, --loss, --burst, --repair: a value is there twice")
+	case o.Rounds < 1 || o.Rounds > 1000:
+		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
+	case o.Duration < 10*time.Millisecond || o.Duration > time.Hour:
+		return fmt.Errorf("--duration %v: want 10ms to 1h", o.Duration)
+	case o.MTU != 256 && o.MTU != 512 && o.MTU != 1024 && o.MTU != 2048:
+		return fmt.Errorf("--mtu %d: want 256, 512, 1024 or 2048 (the path MTU, in bytes of payload)", o.MTU)
+	case o.MessageSize < headerLen || o.MessageSize > 1<<20 || o.MessageSize%4 != 0:
+		return fmt.Errorf("--message-size %d: want %d bytes to 1MiB, a multiple of 4", o.MessageSize, headerLen)
+	case o.Size < 0 || o.Size > 0 && o.Size < o.MessageSize:
+		return fmt.Errorf("--size %d: want at least one message, %d bytes, or 0 to go by --duration alone", o.Size, o.MessageSize)
+	case o.Depth < 1 || o.Depth > maxDepth:
+		return fmt.Errorf("--depth %d: want 1 to %d messages", o.Depth, maxDepth)
+	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 100_000): // false for NaN
+		return fmt.Errorf("--rate %v: want %v to 100000 Mbit/s, or 0 to find one", o.Rate, minRate)
+	case !(o.Load > 0 && o.Load <= 1):
+		return fmt.Errorf("--load %v: want a share of the unpaced maximum, above 0 and at most 1", o.Load)
+	}
+	for _, n := range o.Unicast {
+		if !slices.Contains(o.Receivers, n) {
+			return fmt.Errorf("--unicast %d: it is not among the --receivers %v", n, o.Receivers)
+		}
+	}
+	if o.Loss[0] != 0 { // what all is compared with
+		o.Loss = slices.Insert(o.Loss, 0, 0)
+	}
+	return nil
+}
+
+// minRate in Mbit/s: below it, a message takes longer than a measurement.
+const minRate = 0.1
+
+func all(vs []float64, ok func(float64) bool) bool {
+	return !slices.ContainsFunc(vs, func(v float64) bool { return math.IsNaN(v) || !ok(v) })
+}
+
+// duplicates looks for equal neighbours in a sorted list.
+func duplicates[T comparable](s []T) bool {
+	return len(slices.Compact(slices.Clone(s))) < len(s)
+}
+
+// Modes of a row.
+const (
+	Group   = "group"
+	Unicast = "unicast"
+)
+
+// cell is what one row of the result measures.
+type cell struct {
+	receivers int
+	mode      string
+	repair    bool // of mode Group
+	loss      float64
+	burst     float64 // 0 if loss is
+}
+
+// base is the cell that c is compared with.
+func (c cell) base() cell {
+	c.loss, c.burst = 0, 0
+	return c
+}
+
+func (c cell) String() string {
+	s := fmt.Sprintf("%d receivers, %s", c.receivers, c.kind())
+	if c.loss == 0 {
+		return s + ", no loss"
+	}
+	s += fmt.Sprintf(", loss %g", c.loss)
+	if c.burst > 0 {
+		s += fmt.Sprintf(" in bursts of %g", c.burst)
+	}
+	return s
+}
+
+// kind is mode and repair in words.
+func (c cell) kind() string {
+	switch {
+	case c.mode == Unicast:
+		return Unicast
+	case c.repair:
+		return "group, repair on"
+	}
+	return "group, repair off"
+}
+
+// cells are all that is measured with so many receivers, in the order of the
+// result: the loss-free one of each kind first.
+func (o *Options) cells(receivers int) (cs []cell) {
+	kinds := make([]cell, 0, 3)
+	for _, r := range o.Repair {
+		kinds = append(kinds, cell{receivers: receivers, mode: Group, repair: r})
+	}
+	if o.hasUnicast(receivers) {
+		kinds = append(kinds, cell{receivers: receivers, mode: Unicast})
+	}
+	for _, k := range kinds {
+		cs = append(cs, k)
+		for _, b := range o.Burst {
+			for _, l := range o.Loss[1:] {
+				k.loss, k.burst = l, b
+				cs = append(cs, k)
+			}
+		}
+	}
+	return cs
+}
+
+// measurements is how many there are in all.
+func (o *Options) measurements() int {
+	n := 0
+	for _, r := range o.Receivers {
+		n += len(o.cells(r)) * o.Rounds
+	}
+	return n
+}
+
+// hasUnicast tells whether unicasts are measured with so many receivers.
+func (o *Options) hasUnicast(receivers int) bool { return slices.Contains(o.Unicast, receivers) }

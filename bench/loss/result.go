@@ -1,0 +1,140 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/gleam-rdma/gleam/bench/machine"
+)
+
+// Result is what was measured; its JSON is the output of -o json.
+type Result struct {
+	Machine     machine.Machine `json:"machine"`
+	PathMTU     int             `json:"path_mtu"`
+	MessageSize int64           `json:"message_size"`
+	Depth       int             `json:"depth"` // messages posted and not complete
+	Rounds      int             `json:"rounds"`
+	Seconds     float64         `json:"seconds"` // of one measurement
+	Seed        uint64          `json:"seed"`
+	Links       []Link          `json:"links"`
+	Rows        []Row           `json:"rows"`
+}
+
+// Link is the rate of the sender's link in all measurements with so many
+// receivers, and what was possible without it.
+type Link struct {
+	Receivers int     `json:"receivers"`
+	Mbits     float64 `json:"mbit_per_second"` // whole frames
+	Unpaced   []Max   `json:"unpaced"`
+}
+
+// Max is the goodput of an unpaced sender without loss: how fast the machine is.
+type Max struct {
+	Mode    string  `json:"mode"`
+	Repair  bool    `json:"repair"`
+	Goodput float64 `json:"goodput_bytes_per_second"`
+}
+
+// Row is one line of the table. Counts are sums over all rounds.
+type Row struct {
+	Receivers int     `json:"receivers"` // that lose packets; the witness is one more
+	Mode      string  `json:"mode"`      // Group or Unicast
+	Repair    bool    `json:"repair"`    // of the switch; not with Unicast
+	Loss      float64 `json:"loss"`      // share of packets lost on the way to each receiver
+	Burst     float64 `json:"burst"`     // mean number of packets lost in a row; 0: independently
+
+	// GoodputRatio is the median over all rounds of the goodput relative to that
+	// of the same round without loss, by the same Mode with the same Repair.
+	GoodputRatio    float64 `json:"goodput_ratio"`
+	GoodputRatioMin float64 `json:"goodput_ratio_min"`
+	GoodputRatioMax float64 `json:"goodput_ratio_max"`
+	Goodput         float64 `json:"goodput_bytes_per_second"` // median, at each receiver
+
+	SenderRetransmissions uint64 `json:"sender_retransmissions"` // packets
+	SenderTimeouts        uint64 `json:"sender_timeouts"`
+	SenderNAKs            uint64 `json:"sender_naks"`
+	SenderRNRs            uint64 `json:"sender_rnrs"`
+
+	// HealthyExtraBytes are frames that came to the witness, which loses nothing,
+	// beyond one passage of each packet.
+	HealthyExtraBytes int64 `json:"healthy_extra_bytes"`
+
+	Messages       int    `json:"messages"`
+	Packets        int    `json:"packets"` // of these messages, each counted once
+	LostPackets    uint64 `json:"lost_packets"`
+	StoreHighWater int64  `json:"store_high_water_bytes,omitempty"` // of the switch's store; 0: not known
+
+	P50 float64 `json:"p50_us"` // of a message, from post to completion
+	P99 float64 `json:"p99_us"`
+
+	// BytesEqual: every receiver, the witness included, had every byte of the
+	// sender's. It is never false: such a run fails.
+	BytesEqual bool `json:"bytes_equal"`
+}
+
+// writeJSON writes r, indented.
+func (r *Result) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// writeTable writes r for people.
+func (r *Result) writeTable(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n", r.Machine)
+	fmt.Fprintf(w, "SENDs of %d bytes, %d at a time, path MTU %d; medians of %d rounds of %g s; seed %d; every receiver has every byte\n\n",
+		r.MessageSize, r.Depth, r.PathMTU, r.Rounds, r.Seconds, r.Seed)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "receivers\tsender's link\tunpaced maximum of goodput\t")
+	for _, l := range r.Links {
+		fmt.Fprintf(t, "%d\t%.1f Mbit/s\t", l.Receivers, l.Mbits)
+		for i, m := range l.Unpaced {
+			if i > 0 {
+				fmt.Fprint(t, ", ")
+			}
+			fmt.Fprintf(t, "%s %s MB/s", cell{mode: m.Mode, repair: m.Repair}.kind(), megabytes(m.Goodput))
+		}
+		fmt.Fprintln(t, "\t")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "receivers\tmode\trepair\tloss\tburst\tgoodput\tof no loss\tmin..max\tresent by sender\textra to healthy\tlost\tstore\tp50\tp99\t")
+	fmt.Fprintln(t, "\t\t\t\tpackets\tMB/s\t%\t%\tpackets\tbytes\tpackets\tKiB\tms\tms\t")
+	for _, x := range r.Rows {
+		x.write(t)
+	}
+	return t.Flush()
+}
+
+func (x *Row) write(w io.Writer) {
+	repair, burst, store := "off", "indep.", "-"
+	switch {
+	case x.Mode == Unicast:
+		repair = "-"
+	case x.Repair:
+		repair = "on"
+	}
+	switch {
+	case x.Loss == 0:
+		burst = "-"
+	case x.Burst > 0:
+		burst = fmt.Sprintf("~%g", x.Burst)
+	}
+	if x.StoreHighWater > 0 {
+		store = fmt.Sprintf("%.0f", float64(x.StoreHighWater)/1024)
+	}
+	fmt.Fprintf(w, "%d\t%s\t%s\t%g\t%s\t%s\t%.1f\t%.1f..%.1f\t%d\t%d\t%d\t%s\t%.2f\t%.2f\t\n", x.Receivers, x.Mode, repair, x.Loss, burst,
+		megabytes(x.Goodput), 100*x.GoodputRatio, 100*x.GoodputRatioMin, 100*x.GoodputRatioMax,
+		x.SenderRetransmissions, x.HealthyExtraBytes, x.LostPackets, store, x.P50/1000, x.P99/1000)
+}
+
+// megabytes shows a number of bytes, or a rate, in units of 10^6.
+func megabytes(v float64) string { return fmt.Sprintf("%.2f", v/1e6) }

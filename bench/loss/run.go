@@ -1,0 +1,222 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bench/machine"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/stage"
+)
+
+// runDir holds a directory for each run: gleamd's configuration, key and socket.
+const runDir = "/run/gleam/bench-loss"
+
+// warmUp is what a connection carries before anything counts: memory is touched
+// for the first time, neighbours are resolved.
+const warmUp = 100 * time.Millisecond
+
+// keepsUp is the share of its link's rate that a sender has to reach without
+// loss: below, the machine and not the link is the bottleneck.
+const keepsUp = 0.95
+
+// bench is one run of the benchmark.
+type bench struct {
+	o     *Options
+	say   io.Writer
+	start time.Time
+	spent time.Duration // in measurements of the plan
+	done  int           // of these
+	res   *Result
+}
+
+// Run does all measurements. say hears how it goes.
+func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*Result, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := lab.Supported(); err != nil {
+		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
+	}
+	b := &bench{o: &o, say: say, start: time.Now(), res: &Result{
+		Machine: here, PathMTU: o.MTU, MessageSize: o.MessageSize, Depth: o.Depth,
+		Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
+	}}
+	for _, n := range o.Receivers {
+		if err := b.star(ctx, n); err != nil {
+			return nil, fmt.Errorf("%d receivers: %w", n, err)
+		}
+	}
+	return b.res, nil
+}
+
+func (b *bench) line(format string, args ...any) { fmt.Fprintf(b.say, format+"\n", args...) }
+
+// star does all measurements with so many receivers, in a lab of their own.
+func (b *bench) star(ctx context.Context, receivers int) (err error) {
+	c := stage.Config{
+		Dir: runDir, Gleamd: b.o.Gleamd,
+		Star: lab.StarConfig{Hosts: receivers + 2, MTU: stage.PortMTU(b.o.MTU)}, // the sender, and the witness
+	}
+	st, err := stage.Build(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	link := Link{Receivers: receivers}
+	if link.Unpaced, err = b.calibrate(ctx, st, receivers); err != nil {
+		return fmt.Errorf("measure how fast this machine is: %w", err)
+	}
+	link.Mbits = b.rate(link.Unpaced, receivers)
+	b.res.Links = append(b.res.Links, link)
+	samples, err := b.rounds(ctx, st, receivers, link.Mbits)
+	if err != nil {
+		return err
+	}
+	cells := b.o.cells(receivers)
+	goodputs := make(map[cell][]float64)
+	for i, c := range cells {
+		for _, m := range samples[i] {
+			goodputs[c] = append(goodputs[c], m.goodput)
+		}
+	}
+	for i, c := range cells {
+		b.res.Rows = append(b.res.Rows, summarize(c, samples[i], goodputs[c.base()]))
+	}
+	return nil
+}
+
+// calibrate measures the unpaced maximum of every kind of connection.
+func (b *bench) calibrate(ctx context.Context, st *stage.Stage, receivers int) (found []Max, err error) {
+	s, err := open(ctx, b.o, st, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	for _, c := range b.o.cells(receivers) {
+		if c.loss > 0 {
+			continue
+		}
+		if _, err := s.measure(c, warmUp, 0); err != nil {
+			return nil, fmt.Errorf("%s, unpaced: %w", c, err)
+		}
+		m, err := s.measure(c, max(b.o.Duration/2, warmUp), 0)
+		if err != nil {
+			return nil, fmt.Errorf("%s, unpaced: %w", c, err)
+		}
+		b.line("%s, unpaced: %s MB/s", c, megabytes(m.goodput))
+		found = append(found, Max{Mode: c.mode, Repair: c.repair, Goodput: m.goodput})
+	}
+	return found, nil
+}
+
+// rate is that of the sender's link in Mbit/s: as told, or a share of what the
+// slowest kind of group can do; unicasts, which copy at the sender, share it.
+func (b *bench) rate(unpaced []Max, receivers int) float64 {
+	if b.o.Rate > 0 {
+		return b.o.Rate
+	}
+	least := 0.0
+	for _, m := range unpaced {
+		goodput := m.Goodput
+		if m.Mode == Unicast {
+			if len(b.o.Repair) > 0 {
+				continue
+			}
+			goodput *= float64(receivers + 1)
+		}
+		if least == 0 || goodput < least {
+			least = goodput
+		}
+	}
+	s := session{o: b.o}
+	wire := float64(s.wireBytes()) / float64(b.o.MessageSize)
+	return max(least*wire*8/1e6*b.o.Load, minRate)
+}
+
+// rounds measures every cell once in each round. Each round begins with another
+// cell, so that what the machine does besides meets all of them.
+func (b *bench) rounds(ctx context.Context, st *stage.Stage, receivers int, mbits float64) (samples [][]sample, err error) {
+	s, err := open(ctx, b.o, st, int64(mbits*1e6))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	cells := b.o.cells(receivers)
+	for _, c := range cells {
+		if c.loss == 0 {
+			if _, err := s.measure(c, warmUp, 0); err != nil {
+				return nil, fmt.Errorf("%s: %w", c, err)
+			}
+		}
+	}
+	samples = make([][]sample, len(cells))
+	for round := range b.o.Rounds {
+		for k := range cells {
+			i := (k + round*len(cells)/b.o.Rounds) % len(cells)
+			began := time.Now()
+			m, err := s.measure(cells[i], b.o.Duration, b.seed(cells[i], round))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", cells[i], err)
+			}
+			samples[i] = append(samples[i], m)
+			b.spent += time.Since(began)
+			b.done++
+		}
+		b.progress(receivers, round)
+	}
+	b.warn(s, cells, samples, mbits)
+	return samples, nil
+}
+
+// seed is the same for all kinds of connections: they lose the same frames, as
+// far as they send the same. What differs is 128 apart, and a receiver's number
+// is less.
+func (b *bench) seed(c cell, round int) uint64 {
+	n := b.o.Seed*1_000_003 + uint64(round)
+	for i, l := range b.o.Loss {
+		if l == c.loss {
+			n = n*31 + uint64(i)
+		}
+	}
+	for i, v := range b.o.Burst {
+		if v == c.burst {
+			n = n*31 + uint64(i)
+		}
+	}
+	return n * 128
+}
+
+// progress says how far it is.
+func (b *bench) progress(receivers, round int) {
+	left := b.o.measurements() - b.done
+	guess := (b.spent / time.Duration(b.done) * time.Duration(left)).Round(time.Second)
+	b.line("%d receivers: round %d of %d done after %v; about %v left", receivers, round+1, b.o.Rounds,
+		time.Since(b.start).Round(time.Second), guess)
+}
+
+// warn tells of a machine that was too slow for the link it was to be.
+func (b *bench) warn(s *session, cells []cell, samples [][]sample, mbits float64) {
+	for i, c := range cells {
+		if c.loss > 0 {
+			continue
+		}
+		var reached []float64
+		for _, m := range samples[i] {
+			streams := 1.
+			if c.mode == Unicast {
+				streams = float64(len(s.hosts) - 1)
+			}
+			reached = append(reached, m.goodput*streams*float64(s.wireBytes())/float64(b.o.MessageSize)*8/1e6)
+		}
+		if got := median(reached); got < keepsUp*mbits {
+			b.line("WARNING: %s: the sender reaches %.1f of its link's %.1f Mbit/s; the machine is the bottleneck, and ratios say less: give a lower --rate or --load", c, got, mbits)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/stage"
+)
+
+const (
+	exchangePort = 4798 // TCP, at which the master collects the members' connection states
+	memoryBase   = uint64(1) << 40
+
+	timeoutCode = 14 // of all queue pairs: 67 ms, the usual default
+	retries     = 7  // for ever, in software
+)
+
+// session is a set of devices with all the connections that are measured. The
+// rate of its links is fixed.
+type session struct {
+	o     *Options
+	stage *stage.Stage
+	hosts []*host // [0] sends, the last is the witness
+	lines map[line]*connection
+
+	ctx    context.Context // ends with the first thing that goes wrong
+	cancel context.CancelCauseFunc
+	drains sync.WaitGroup
+	closes []func() error // in reverse order
+}
+
+// line is what a connection is chosen by.
+type line struct {
+	mode   string
+	repair bool
+}
+
+// connection carries streams from the sender to all receivers: one by a group,
+// or one to each.
+type connection struct {
+	sources []*source
+	sinks   []*sink // one for each host but the first
+	group   *endpoint.Group
+}
+
+// host is a host of the lab.
+type host struct {
+	lab.Host
+	dev     *soft.Device
+	unicast *soft.Device // hosts[0]: another one, whose queue pairs share the link's rate
+	envs    *endpoint.Host
+	mr      endpoint.MR
+}
+
+// open makes devices and connections on a stage. rate is of the sender's link,
+// in bits/s of whole frames; 0: unbounded.
+func open(ctx context.Context, o *Options, st *stage.Stage, rate int64) (_ *session, err error) {
+	s := &session{o: o, stage: st, lines: make(map[line]*connection)}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	for i := range st.Star.Hosts {
+		if err := s.openHost(i, rate); err != nil {
+			return nil, fmt.Errorf("host %s: %w", st.Star.Hosts[i].Name, err)
+		}
+	}
+	for i, repair := range o.Repair {
+		if err := s.joinGroup(i, repair); err != nil {
+			return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, st.Daemon.Output())
+		}
+	}
+	if o.hasUnicast(s.receivers()) {
+		if err := s.connectPairs(); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.start()
+}
+
+// receivers is how many lose packets.
+func (s *session) receivers() int { return len(s.hosts) - 2 }
+
+func (s *session) onClose(f func() error) { s.closes = append(s.closes, f) }
+
+// openHost makes host i's device and memory.
+func (s *session) openHost(i int, rate int64) (err error) {
+	h := &host{Host: s.stage.Star.Hosts[i]}
+	s.hosts = append(s.hosts, h)
+	cfg := soft.Config{Interface: h.Interface}
+	slots := recvDepth
+	if i == 0 {
+		cfg.Rate, slots = rate, maxDepth
+	}
+	if h.dev, err = s.device(h, cfg); err != nil {
+		return err
+	}
+	auth := envelope.Auth{Keys: envelope.Keys{stage.KeyID: s.stage.Key}, Send: stage.KeyID}
+	err = h.NS.Do(func() (err error) {
+		h.envs, err = endpoint.NewHost(h.IPv4, endpoint.HostConfig{Auth: auth})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose(h.envs.Close)
+	memory := make([]byte, slots*int(s.o.MessageSize))
+	if h.mr, err = h.dev.RegisterMemory(memory, memoryBase, endpoint.LocalWrite); err != nil || i > 0 {
+		return err
+	}
+	fill(memory, s.o.Seed)
+	if n := len(s.stage.Star.Hosts) - 1; s.o.hasUnicast(n - 1) { // the witness has one too
+		cfg.Rate = rate / int64(n) // each queue pair's
+		h.unicast, err = s.device(h, cfg)
+	}
+	return err
+}
+
+func (s *session) device(h *host, cfg soft.Config) (d *soft.Device, err error) {
+	if err = h.NS.Do(func() error { d, err = soft.Open(cfg); return err }); err == nil {
+		s.onClose(d.Close)
+	}
+	return d, err
+}
+
+// fill makes bytes that follow from seed.
+func fill(b []byte, seed uint64) {
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	_, _ = rand.NewChaCha8(key).Read(b) // never fails
+}
+
+// joinGroup makes a group of all hosts, the i-th. Host 0 is the master, and
+// collects the others' states.
+func (s *session) joinGroup(i int, repair bool) error {
+	ctx, cancel := context.WithTimeout(s.ctx, joinTimeout)
+	defer cancel()
+	first := s.hosts[0]
+	var listener net.Listener
+	at := netip.AddrPortFrom(first.IPv4, exchangePort).String()
+	if err := first.NS.Do(func() (err error) { listener, err = net.Listen("tcp", at); return err }); err != nil {
+		return err
+	}
+	defer listener.Close()
+	groups, errs := make([]*endpoint.Group, len(s.hosts)), make([]error, len(s.hosts))
+	var wg sync.WaitGroup
+	for k, h := range s.hosts {
+		wg.Go(func() {
+			errs[k] = h.NS.Do(func() (err error) {
+				local := endpoint.Local{Device: h.dev, QPConfig: s.qpConfig(h), Host: h.envs}
+				if k == 0 {
+					groups[k], err = endpoint.Master(ctx, s.masterConfig(local, listener, i, repair))
+				} else {
+					groups[k], err = endpoint.Member(ctx, endpoint.MemberConfig{Local: local, Master: at})
+				}
+				return err
+			})
+			if errs[k] != nil {
+				errs[k] = fmt.Errorf("host %s: %w", h.Name, errs[k])
+				cancel() // nobody waits for one that gave up
+			}
+		})
+	}
+	wg.Wait()
+	s.onClose(func() error { return leave(groups) })
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	c := &connection{group: groups[0], sources: []*source{newSource(groups[0].QP(), first.mr, int(s.o.MessageSize))}}
+	for k, h := range s.hosts[1:] {
+		c.sinks = append(c.sinks, s.sink(h, groups[k+1].QP(), c.sources[0]))
+	}
+	s.lines[line{Group, repair}] = c
+	return nil
+}
+
+// leave closes a group at its master, which ends it, and then at its members, who
+// hear of it. Some may be nil.
+func leave(groups []*endpoint.Group) error {
+	errs := make([]error, len(groups))
+	closeOne := func(i int) {
+		if groups[i] != nil {
+			errs[i] = groups[i].Close()
+		}
+	}
+	closeOne(0)
+	var wg sync.WaitGroup
+	for i := 1; i < len(groups); i++ {
+		wg.Go(func() { closeOne(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *session) masterConfig(l endpoint.Local, listener net.Listener, i int, repair bool) endpoint.MasterConfig {
+	// REPAIR: the group's repair goes here as soon as MasterConfig has it.
+	_ = repair
+	return endpoint.MasterConfig{
+		Local: l, Listener: listener, Members: len(s.hosts) - 1, PathMTU: s.o.MTU,
+		GroupIP: netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}),
+	}
+}
+
+func (s *session) qpConfig(h *host) endpoint.QPConfig {
+	return endpoint.QPConfig{
+		LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
+		MaxSend: maxDepth, MaxRecv: recvDepth, Timeout: timeoutCode, RetryCount: retries, RNRRetry: 7,
+	}
+}
+
+func (s *session) sink(h *host, qp endpoint.QP, from *source) *sink {
+	return &sink{name: h.Name, qp: qp, mr: h.mr, size: int(s.o.MessageSize), from: from}
+}
+
+// connectPairs makes a pair of queue pairs for each receiver, as any RC
+// application does.
+func (s *session) connectPairs() error {
+	first := s.hosts[0]
+	c := &connection{}
+	for _, h := range s.hosts[1:] {
+		memory := make([]byte, maxDepth*int(s.o.MessageSize)) // of its own: each stream counts for itself
+		fill(memory, s.o.Seed)
+		mr, err := first.unicast.RegisterMemory(memory, memoryBase, 0)
+		if err != nil {
+			return err
+		}
+		a, err := first.unicast.CreateQP(s.qpConfig(first))
+		if err != nil {
+			return err
+		}
+		b, err := h.dev.CreateQP(s.qpConfig(h))
+		if err != nil {
+			return err
+		}
+		for _, x := range []struct{ from, to endpoint.QP }{{a, b}, {b, a}} {
+			peer := x.to.Info()
+			remote := endpoint.Remote{IP: peer.IP, QPN: peer.QPN, PathMTU: s.o.MTU, RQPSN: peer.SQPSN}
+			if err := x.from.Connect(s.ctx, remote); err != nil {
+				return err
+			}
+		}
+		src := newSource(a, mr, int(s.o.MessageSize))
+		c.sources = append(c.sources, src)
+		c.sinks = append(c.sinks, s.sink(h, b, src))
+	}
+	s.lines[line{Unicast, false}] = c
+	return nil
+}
+
+// start lets the receivers take what comes. The first that finds something
+// wrong ends the session.
+func (s *session) start() error {
+	for _, c := range s.lines {
+		for _, k := range c.sinks {
+			if err := k.prime(); err != nil {
+				return err
+			}
+			s.drains.Go(func() {
+				if err := k.drain(s.ctx); err != nil {
+					s.cancel(err)
+				}
+			})
+		}
+	}
+	return nil
+}
+
+// close ends all that open made.
+func (s *session) close() error {
+	s.cancel(errors.New("the session is closed"))
+	s.drains.Wait()
+	var errs []error
+	for i := len(s.closes) - 1; i >= 0; i-- {
+		errs = append(errs, s.closes[i]())
+	}
+	return errors.Join(errs...)
+}
