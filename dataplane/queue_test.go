@@ -251,3 +251,22 @@ func TestNextRelease(t *testing.T) {
 	p.gone = true
 	want("gone", 1001, 0, false)
 }
+
+// What waits in front of an interface that vanishes is freed.
+func TestQueueOfALostPort(t *testing.T) {
+	b := newBench(t, 3)
+	p := b.w.ports[1]
+	p.queue.setRate(10_000)
+	for i := range rocev2.PSN(5) {
+		b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: i}, nil))
+	}
+	b.unstage()
+	free := b.w.pool.Len()
+	b.w.lose(p)
+	if p.queue.len() != 0 || b.w.count.drop[DropPortDown] != 5 || b.w.pool.Len() < free+5 {
+		t.Errorf("%d frames are queued, %d counted, %d more are free", p.queue.len(), b.w.count.drop[DropPortDown], b.w.pool.Len()-free)
+	}
+	if _, ok := p.nextRelease(b.w.now); ok {
+		t.Error("the worker would wake up for it")
+	}
+}

@@ -43,10 +43,11 @@ var (
 // rigConfig says what to build. Fields left zero take what the demo takes.
 type rigConfig struct {
 	star    lab.StarConfig
-	config  string // lines added to the switch's configuration
-	rings   string // its umem and rings; empty: some that are enough
-	vlan    int    // of every port; 0 none
-	oneArm  bool   // the bridge itself is the switch's only port
+	config  string            // lines added to the switch's configuration
+	rings   string            // its umem and rings; empty: some that are enough
+	vlan    int               // of every port; 0 none
+	ports   map[string]string // keys added to ports
+	oneArm  bool              // the bridge itself is the switch's only port
 	device  func(host int, c *soft.Config)
 	qp      func(host int, c *endpoint.QPConfig)
 	v6      bool
@@ -124,6 +125,9 @@ func (r *rig) start() {
 		for _, p := range r.star.Ports {
 			text = strings.Replace(text, "name: "+p+"\n", fmt.Sprintf("name: %s\n    vlan: %d\n", p, r.c.vlan), 1)
 		}
+	}
+	for p, keys := range r.c.ports {
+		text = strings.Replace(text, "name: "+p+"\n", "name: "+p+"\n    "+keys+"\n", 1)
 	}
 	rings := r.c.rings
 	if rings == "" {

@@ -27,6 +27,7 @@ type tap struct {
 type captured struct {
 	rocev2.Frame
 	raw []byte
+	at  time.Duration // by the kernel's clock
 }
 
 // newTap opens a tap at h.
@@ -45,6 +46,7 @@ func newTap(t testing.TB, h lab.Host) *tap {
 		return errors.Join(
 			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
 			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
 			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
 			unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
 			unix.Bind(p.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: p.ifindex}),
@@ -77,7 +79,7 @@ func (p *tap) next() *captured {
 	if err != nil {
 		p.t.Fatalf("receive: %v", err)
 	}
-	c := &captured{raw: retag(buf[:n], ctl[:cn])}
+	c := &captured{raw: retag(buf[:n], ctl[:cn]), at: stamp(ctl[:cn])}
 	rocev2.Decode(c.raw, &c.Frame) // a frame that it refuses is a zero Frame
 	return c
 }
@@ -100,6 +102,20 @@ func retag(b, ctl []byte) []byte {
 		return append(append(append([]byte{}, b[:12]...), tag...), b[12:]...)
 	}
 	return b
+}
+
+// stamp returns when the kernel received the frame.
+func stamp(ctl []byte) time.Duration {
+	messages, err := unix.ParseSocketControlMessage(ctl)
+	if err != nil {
+		return 0
+	}
+	for _, m := range messages {
+		if d := m.Data; m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(d) >= 16 {
+			return time.Duration(binary.NativeEndian.Uint64(d))*time.Second + time.Duration(binary.NativeEndian.Uint64(d[8:]))
+		}
+	}
+	return 0
 }
 
 // expect returns the next frame that match accepts.
