@@ -135,16 +135,8 @@ func TestFallBackToGeneric(t *testing.T) {
 	labtest.Enter(t)
 	s := newTestSteering(t)
 	l := addVeth(t, "p0", "h0")
-	peer, err := netlink.LinkByName("h0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []netlink.Link{l, peer} {
-		if err := netlink.LinkSetMTU(end, 9000); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = s.Attach(l.Attrs().Index, "p0", Native)
+	setMTU(t, 9000, "p0", "h0")
+	_, err := s.Attach(l.Attrs().Index, "p0", Native)
 	if err == nil || !strings.Contains(err.Error(), "MTU") || !strings.Contains(err.Error(), "p0") {
 		t.Errorf("native with MTU 9000: %v, want an error about the MTU of p0", err)
 	}
@@ -155,6 +147,78 @@ func TestFallBackToGeneric(t *testing.T) {
 	defer p.Close()
 	if p.Mode() != Generic || !errors.Is(p.NativeError(), unix.ERANGE) {
 		t.Errorf("mode %s, native error %v; want generic and ERANGE", p.Mode(), p.NativeError())
+	}
+}
+
+// The port's MTU decides which program is attached, and both run natively on a
+// veth, also at the limit and just beyond it.
+func TestAttachByMTU(t *testing.T) {
+	labtest.Enter(t)
+	s := newTestSteering(t)
+	l := addVeth(t, "p0", "h0")
+	for _, tc := range []struct {
+		mtu  int
+		mode Mode
+		want Mode
+	}{
+		{1500, Auto, Native}, {MaxSingleBufferMTU, Native, Native}, {MaxSingleBufferMTU + 1, Native, Native},
+		{4200, Auto, Native}, {9000, Auto, Native}, {9000, Native, Native}, {9000, Generic, Generic}, {1500, Generic, Generic},
+	} {
+		setMTU(t, tc.mtu, "p0", "h0")
+		p, err := s.AttachMTU(l.Attrs().Index, "p0", tc.mode, tc.mtu)
+		if err != nil {
+			t.Errorf("MTU %d, %s: %v", tc.mtu, tc.mode, err)
+			continue
+		}
+		if p.Mode() != tc.want || p.Frags() != (tc.mtu > MaxSingleBufferMTU) || p.NativeError() != nil {
+			t.Errorf("MTU %d, %s: mode %s, frags %v, native error %v", tc.mtu, tc.mode, p.Mode(), p.Frags(), p.NativeError())
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if x := xdpMode(t, "p0"); x != nil && x.Attached {
+			t.Errorf("MTU %d: a program is left", tc.mtu)
+		}
+	}
+}
+
+// A driver whose limit is lower than the MTU promises gets the program for
+// several buffers before generic mode is resorted to. A veth's limit is the
+// same as ours, so the MTU that is claimed here is not the real one.
+func TestAttachFragsBeforeGeneric(t *testing.T) {
+	labtest.Enter(t)
+	s := newTestSteering(t)
+	l := addVeth(t, "p0", "h0")
+	setMTU(t, 9000, "p0", "h0")
+	for _, mode := range []Mode{Auto, Native} {
+		p, err := s.AttachMTU(l.Attrs().Index, "p0", mode, 3000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Mode() != Native || !p.Frags() || p.NativeError() != nil {
+			t.Errorf("%s: mode %s, frags %v, native error %v", mode, p.Mode(), p.Frags(), p.NativeError())
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// AttachMTU is as exclusive as Attach.
+func TestAttachMTUIsExclusive(t *testing.T) {
+	labtest.Enter(t)
+	s := newTestSteering(t)
+	l := addVeth(t, "p0", "h0")
+	setMTU(t, 9000, "p0", "h0")
+	p, err := s.AttachMTU(l.Attrs().Index, "p0", Auto, 9000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, mtu := range []int{1500, 3000, 9000} {
+		if _, err := s.AttachMTU(l.Attrs().Index, "p0", Auto, mtu); !errors.Is(err, ErrBusy) {
+			t.Errorf("MTU %d: %v, want ErrBusy", mtu, err)
+		}
 	}
 }
 

@@ -12,6 +12,15 @@
 // frame: a tag that the sender's or receiver's NIC has split off (VLAN offload)
 // is not visible to XDP, and such frames look untagged.
 //
+// There are two of it, with the same rules and reasons. The plain one takes
+// frames in one buffer. The other, for ports with an MTU beyond
+// [MaxSingleBufferMTU], also takes frames that go on in more buffers (xdp.frags);
+// it looks only at the first one, where the headers have to be: a frame whose
+// headers end later is one that ends inside them, PassTruncated or
+// DropGroupTruncated. In generic mode either program runs at any MTU; for the
+// plain one the kernel first copies a long frame into one buffer, for the other
+// into pages.
+//
 // The program is attached by a bpf_link, which the kernel removes when the last
 // process that holds it is gone, however it went. A port is then back to plain
 // kernel forwarding.
@@ -22,7 +31,8 @@
 // given. The result is the same, byte for byte, in whatever directory: bpf2go
 // maps paths in debug information to relative ones, and DWARF is stripped.
 //
-// Needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), and Linux 5.10 or later.
+// Needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), and Linux 5.10 or later;
+// 5.18 for frames in several buffers.
 package bpf
 
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux steer steer.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror

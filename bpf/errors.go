@@ -35,15 +35,19 @@ func isVerifier(err error) bool {
 // explainAttach adds to a failure to attach what to do about it. The kernel
 // says EBUSY if there is a program in the same mode, EEXIST if in another one
 // (net/core/dev.c, dev_xdp_attach).
-func explainAttach(ifname string, mode Mode, err error) error {
-	what := fmt.Sprintf("attach the XDP program to %s in %s mode", ifname, mode)
+func explainAttach(ifname string, way attempt, err error) error {
+	what := fmt.Sprintf("attach the XDP program to %s in %s mode", ifname, way.mode)
+	buffers := "one buffer"
+	if way.frags {
+		buffers = "several buffers"
+	}
 	switch {
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("%s: %w to %s (%w): is another gleamd running there? `ip link show dev %s` names the program", what, ErrBusy, ifname, err, ifname)
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%s: %w: there is no such interface in this network namespace", what, err)
 	case errors.Is(err, unix.ERANGE):
-		return fmt.Errorf("%s: %w: the MTU is too large for XDP in one buffer: lower it (3498 is safe with 4 KiB pages)", what, err)
+		return fmt.Errorf("%s: %w: the MTU is too large for XDP in %s: lower it (3498 is safe with 4 KiB pages)", what, err, buffers)
 	}
 	return explain(what, err)
 }

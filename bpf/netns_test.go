@@ -26,6 +26,20 @@ func addVeth(t *testing.T, name, peer string) netlink.Link {
 	return l
 }
 
+// setMTU sets the MTU of the named interfaces.
+func setMTU(t *testing.T, mtu int, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		l, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkSetMTU(l, mtu)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 var testPrefixes = []netip.Prefix{
 	netip.MustParsePrefix("10.77.0.0/16"),
 	netip.MustParsePrefix("192.0.2.128/25"),

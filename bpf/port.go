@@ -35,14 +35,23 @@ func (m Mode) String() string {
 	return "invalid"
 }
 
+// MaxSingleBufferMTU is the largest MTU at which the kernel may let a program
+// that takes frames in one buffer run natively. It is that of a veth and 4 KiB
+// pages: a page, less XDP_PACKET_HEADROOM (256), struct skb_shared_info (320)
+// and the Ethernet header (drivers/net/veth.c, veth_xdp_set). A driver may ask
+// for less.
+const MaxSingleBufferMTU = 4096 - 256 - 320 - 14
+
 // PortProgram is the program on one port, with that port's sockets and
 // counters. Its methods may be called from any goroutine, Close after all
 // others.
 type PortProgram struct {
 	ifname    string
 	mode      Mode
+	frags     bool
 	nativeErr error
-	objects   steerObjects
+	program   *ebpf.Program
+	maps      steerMaps
 	link      link.Link
 }
 
@@ -51,21 +60,55 @@ type PortProgram struct {
 // No frame is redirected before [PortProgram.SetSocket]; until then group
 // traffic is dropped, and counted as DropNoSocket.
 //
-// The error for an interface that already has an XDP program wraps ErrBusy.
+// The program takes frames in one buffer: AttachMTU is for ports with a larger
+// MTU. The error for an interface that already has an XDP program wraps ErrBusy.
 func (s *Steering) Attach(ifindex int, ifname string, mode Mode) (*PortProgram, error) {
-	p := &PortProgram{ifname: ifname}
-	if err := s.load(&p.objects); err != nil {
-		return nil, explain(fmt.Sprintf("load the XDP program for %s", ifname), err)
-	}
-	if err := p.attach(ifindex, mode); err != nil {
-		p.objects.Close()
-		return nil, err
-	}
-	return p, nil
+	return s.AttachMTU(ifindex, ifname, mode, 0)
 }
 
+// AttachMTU is Attach for a port of the given MTU. Beyond MaxSingleBufferMTU it
+// attaches the program that takes frames in several buffers (xdp.frags), in
+// native and in generic mode alike. Up to there it attaches the one for frames
+// in one buffer, and if the driver does not let that run at this MTU, the other
+// one before it falls back to generic mode.
+//
+// If [PortProgram.Frags] then is true, the port's sockets have to be opened for
+// several buffers, too, or the kernel drops what is longer than one.
+func (s *Steering) AttachMTU(ifindex int, ifname string, mode Mode, mtu int) (*PortProgram, error) {
+	if mode > Generic {
+		return nil, fmt.Errorf("attach the XDP program to %s: invalid mode %d", ifname, mode)
+	}
+	return s.attach(ifindex, ifname, attempts(mode, mtu))
+}
+
+// attempt is one way to run the program.
+type attempt struct {
+	mode  Mode // not Auto
+	frags bool
+}
+
+// attempts returns the ways to try, in order.
+func attempts(mode Mode, mtu int) (a []attempt) {
+	jumbo := mtu > MaxSingleBufferMTU
+	if mode != Generic {
+		if !jumbo {
+			a = append(a, attempt{Native, false})
+		}
+		if mtu > ethernetMTU {
+			a = append(a, attempt{Native, true})
+		}
+	}
+	if mode != Native {
+		a = append(a, attempt{Generic, jumbo})
+	}
+	return a
+}
+
+// ethernetMTU is the MTU that every driver takes in one buffer.
+const ethernetMTU = 1500
+
 // load makes an instance of the program that shares the prefix maps of s.
-func (s *Steering) load(objects *steerObjects) error {
+func (s *Steering) load(p *PortProgram, frags bool) error {
 	spec, err := loadSteer()
 	if err != nil {
 		return err
@@ -73,44 +116,78 @@ func (s *Steering) load(objects *steerObjects) error {
 	if err := spec.Variables[steerVarEnvelopePort].Set(s.envelopePort); err != nil {
 		return err
 	}
-	return spec.LoadAndAssign(objects, &ebpf.CollectionOptions{
+	// Only one: a kernel before 5.18 refuses to load the other.
+	name, other := steerProgSteer, steerProgSteerFrags
+	if frags {
+		name, other = other, name
+	}
+	delete(spec.Programs, other)
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
 		MapReplacements: map[string]*ebpf.Map{
 			steerMapPrefixes4: s.prefixes4,
 			steerMapPrefixes6: s.prefixes6,
 		},
 	})
-}
-
-func (p *PortProgram) attach(ifindex int, mode Mode) error {
-	if mode > Generic {
-		return fmt.Errorf("attach the XDP program to %s: invalid mode %d", p.ifname, mode)
-	}
-	if mode != Generic {
-		err := p.attachAs(ifindex, Native)
-		if err == nil || mode == Native || !driverRefused(err) {
-			return err
-		}
-		p.nativeErr = err
-	}
-	err := p.attachAs(ifindex, Generic)
-	if err != nil && p.nativeErr != nil {
-		return fmt.Errorf("%w (before that: %w)", err, p.nativeErr)
-	}
-	return err
-}
-
-func (p *PortProgram) attachAs(ifindex int, mode Mode) error {
-	flags := link.XDPDriverMode
-	if mode == Generic {
-		flags = link.XDPGenericMode
-	}
-	l, err := link.AttachXDP(link.XDPOptions{Program: p.objects.Steer, Interface: ifindex, Flags: flags})
 	if err != nil {
-		return explainAttach(p.ifname, mode, err)
+		return err
 	}
-	p.link, p.mode = l, mode
+	p.program, p.frags = coll.DetachProgram(name), frags
+	p.maps = steerMaps{
+		Counters: coll.DetachMap(steerMapCounters), Xsks: coll.DetachMap(steerMapXsks),
+		Prefixes4: coll.DetachMap(steerMapPrefixes4), Prefixes6: coll.DetachMap(steerMapPrefixes6),
+	}
+	coll.Close()
 	return nil
 }
+
+// attach loads and attaches the program in the first of the given ways that
+// works.
+func (s *Steering) attach(ifindex int, ifname string, ways []attempt) (*PortProgram, error) {
+	p := &PortProgram{ifname: ifname}
+	var before error
+	for _, way := range ways {
+		err := s.tryAttach(p, ifindex, way)
+		if err == nil {
+			if way.mode == Generic {
+				p.nativeErr = before
+			}
+			return p, nil
+		}
+		hopeless := !driverRefused(err)
+		if before != nil {
+			err = fmt.Errorf("%w (before that: %w)", err, before)
+		}
+		if before = err; hopeless {
+			break
+		}
+	}
+	return nil, before
+}
+
+// tryAttach loads and attaches the program in one way.
+func (s *Steering) tryAttach(p *PortProgram, ifindex int, way attempt) error {
+	if err := s.load(p, way.frags); err != nil {
+		what := fmt.Sprintf("load the XDP program for %s", p.ifname)
+		if way.frags {
+			what += " that takes frames in several buffers (Linux 5.18 or later)"
+		}
+		return explain(what, err)
+	}
+	flags := link.XDPDriverMode
+	if way.mode == Generic {
+		flags = link.XDPGenericMode
+	}
+	l, err := link.AttachXDP(link.XDPOptions{Program: p.program, Interface: ifindex, Flags: flags})
+	if err != nil {
+		_ = p.unload()
+		return explainAttach(p.ifname, way, err)
+	}
+	p.link, p.mode = l, way.mode
+	return nil
+}
+
+// unload lets go of the program and its maps.
+func (p *PortProgram) unload() error { return errors.Join(p.program.Close(), p.maps.Close()) }
 
 // driverRefused reports whether another mode may succeed where err came up.
 // Drivers name their reasons (MTU, queues, no XDP at all) by various errnos, so
@@ -131,14 +208,17 @@ func (p *PortProgram) Mode() Mode { return p.mode }
 // for. It is nil otherwise.
 func (p *PortProgram) NativeError() error { return p.nativeErr }
 
+// Frags reports whether the program takes frames in several buffers.
+func (p *PortProgram) Frags() bool { return p.frags }
+
 // SetSocket sends the group traffic of an RX queue to the AF_XDP socket fd,
 // which must be bound to the same interface and queue. The entry goes away by
 // itself when the socket is closed.
 func (p *PortProgram) SetSocket(queue, fd int) error {
-	if queue < 0 || uint32(queue) >= p.objects.Xsks.MaxEntries() {
-		return fmt.Errorf("RX queue %d of %s: the program serves queues 0 to %d", queue, p.ifname, p.objects.Xsks.MaxEntries()-1)
+	if queue < 0 || uint32(queue) >= p.maps.Xsks.MaxEntries() {
+		return fmt.Errorf("RX queue %d of %s: the program serves queues 0 to %d", queue, p.ifname, p.maps.Xsks.MaxEntries()-1)
 	}
-	if err := p.objects.Xsks.Put(uint32(queue), uint32(fd)); err != nil {
+	if err := p.maps.Xsks.Put(uint32(queue), uint32(fd)); err != nil {
 		return fmt.Errorf("steer RX queue %d of %s to its socket: %w", queue, p.ifname, err)
 	}
 	return nil
@@ -150,7 +230,7 @@ func (p *PortProgram) Counters() (Counters, error) {
 	var total Counters
 	for r := range total {
 		var perCPU []uint64
-		if err := p.objects.Counters.Lookup(uint32(r), &perCPU); err != nil {
+		if err := p.maps.Counters.Lookup(uint32(r), &perCPU); err != nil {
 			return Counters{}, fmt.Errorf("read XDP counter %s of %s: %w", Reason(r), p.ifname, err)
 		}
 		for _, n := range perCPU {
@@ -163,7 +243,7 @@ func (p *PortProgram) Counters() (Counters, error) {
 // Close detaches the program: all traffic of the port goes to the kernel again.
 // It also works when the interface is gone.
 func (p *PortProgram) Close() error {
-	err := errors.Join(p.link.Close(), p.objects.Close())
+	err := errors.Join(p.link.Close(), p.unload())
 	if err != nil {
 		return fmt.Errorf("detach the XDP program from %s: %w", p.ifname, err)
 	}

@@ -18,6 +18,12 @@
  *
  * The program only steers: lengths, checksums and ICRC are checked in user
  * space, once. It reads what it needs to choose, and no more.
+ *
+ * There are two entries with the same rules. steer is for ports on which every
+ * frame is in one buffer. steer_frags also accepts frames that go on in more
+ * buffers, as they do where the MTU is beyond what fits a page; the headers
+ * then have to be in the first buffer, from data to data_end, which is all
+ * that is looked at.
  */
 #include "headers.h"
 
@@ -231,8 +237,7 @@ INLINE int is_vlan(__u16 type)
 	return type == htons(ETHERTYPE_VLAN) || type == htons(ETHERTYPE_QINQ);
 }
 
-SEC("xdp")
-int steer(struct xdp_md *ctx)
+INLINE int steer_frame(struct xdp_md *ctx)
 {
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
@@ -265,6 +270,18 @@ int steer(struct xdp_md *ctx)
 		return pass(PASS_VLAN_DEPTH);
 	}
 	return pass(PASS_OTHER);
+}
+
+SEC("xdp")
+int steer(struct xdp_md *ctx)
+{
+	return steer_frame(ctx);
+}
+
+SEC("xdp.frags")
+int steer_frags(struct xdp_md *ctx)
+{
+	return steer_frame(ctx);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

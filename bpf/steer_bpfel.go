@@ -21,6 +21,7 @@ const (
 	steerMapPrefixes6    = "prefixes6"
 	steerMapXsks         = "xsks"
 	steerProgSteer       = "steer"
+	steerProgSteerFrags  = "steer_frags"
 	steerVarEnvelopePort = "envelope_port"
 )
 
@@ -66,7 +67,8 @@ type steerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerProgramSpecs struct {
-	Steer *ebpf.ProgramSpec `ebpf:"steer"`
+	Steer      *ebpf.ProgramSpec `ebpf:"steer"`
+	SteerFrags *ebpf.ProgramSpec `ebpf:"steer_frags"`
 }
 
 // steerMapSpecs contains maps before they are loaded into the kernel.
@@ -132,12 +134,14 @@ type steerVariables struct {
 //
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerPrograms struct {
-	Steer *ebpf.Program `ebpf:"steer"`
+	Steer      *ebpf.Program `ebpf:"steer"`
+	SteerFrags *ebpf.Program `ebpf:"steer_frags"`
 }
 
 func (p *steerPrograms) Close() error {
 	return _SteerClose(
 		p.Steer,
+		p.SteerFrags,
 	)
 }
 

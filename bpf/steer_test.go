@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/lab/labtest"
@@ -136,6 +137,7 @@ type steerCase struct {
 	name  string
 	frame []byte
 	want  Reason
+	cut   bool // the end of the frame is what matters
 }
 
 func steerCases(t *testing.T) []steerCase {
@@ -145,56 +147,56 @@ func steerCases(t *testing.T) []steerCase {
 	tcp4 := ip4(g4, layers.IPProtocolTCP)
 	qinq := set(set(udp4(t, g4, 4791, tag(5), tag(6)), 12, 0x88), 13, 0xA8)
 	cases := []steerCase{
-		{"IPv4 RoCEv2", udp4(t, g4, 4791), XskRoCEv2},
-		{"IPv4 RoCEv2, second prefix", udp4(t, "192.0.2.128", 4791), XskRoCEv2},
-		{"IPv4 RoCEv2, just below the prefix", udp4(t, "192.0.2.127", 4791), PassOther},
-		{"IPv4 RoCEv2, another address", udp4(t, other4, 4791), PassOther},
-		{"IPv4 RoCEv2 with IP options", options4(t, g4, layers.IPProtocolUDP), XskRoCEv2},
-		{"IPv4 RoCEv2, don't fragment", fragment4(t, g4, layers.IPv4DontFragment, 0), XskRoCEv2},
-		{"IPv4 envelope", udp4(t, g4, testEnvelopePort), XskEnvelope},
-		{"IPv4 envelope, another address", udp4(t, other4, testEnvelopePort), PassOther},
-		{"IPv4 UDP, another port", udp4(t, g4, 4793), PassGroupOther},
-		{"IPv4 UDP, port bytes swapped", udp4(t, g4, 0xB712), PassGroupOther},
-		{"IPv4 ICMP to a group", frame(t, eth(layers.EthernetTypeIPv4), ip4(g4, layers.IPProtocolICMPv4), payload), PassGroupOther},
-		{"IPv4 TCP to a group", frame(t, eth(layers.EthernetTypeIPv4), tcp4, payload), PassGroupOther},
-		{"IPv4 first fragment", fragment4(t, g4, layers.IPv4MoreFragments, 0), DropGroupFragment},
-		{"IPv4 last fragment", fragment4(t, g4, 0, 100), DropGroupFragment},
-		{"IPv4 fragment, offset in the low byte", fragment4(t, g4, 0, 1), DropGroupFragment},
-		{"IPv4 fragment to another address", fragment4(t, other4, layers.IPv4MoreFragments, 0), PassOther},
-		{"IPv4, IHL 4", set(udp4(t, g4, 4791), 14, 0x44), PassTruncated},
-		{"IPv4, IHL 15 beyond the end", set(udp4(t, g4, 4791)[:60], 14, 0x4F), DropGroupTruncated},
-		{"IPv4 802.1Q", udp4(t, g4, 4791, tag(5)), XskRoCEv2},
-		{"IPv4 802.1Q twice", udp4(t, g4, 4791, tag(5), tag(6)), XskRoCEv2},
-		{"IPv4 802.1ad", qinq, XskRoCEv2},
-		{"three tags", udp4(t, g4, 4791, tag(5), tag(6), tag(7)), PassVLANDepth},
-		{"IPv4 802.1Q, another address", udp4(t, other4, 4791, tag(5)), PassOther},
-		{"IPv6 RoCEv2", udp6(t, g6, 4791), XskRoCEv2},
-		{"IPv6 RoCEv2 802.1Q", udp6(t, g6, 4791, tag(5)), XskRoCEv2},
-		{"IPv6 RoCEv2, another address", udp6(t, other6, 4791), PassOther},
-		{"IPv6 envelope", udp6(t, g6, testEnvelopePort), XskEnvelope},
-		{"IPv6 UDP, another port", udp6(t, g6, 53), PassGroupOther},
-		{"IPv6 echo request to a group", solicitation(t, g6, g6, layers.ICMPv6TypeEchoRequest), PassGroupOther},
-		{"IPv6 fragment", extension6(t, g6, layers.IPProtocolIPv6Fragment), DropGroupFragment},
-		{"ARP request", arp(t, layers.ARPRequest, g4), XskARP},
-		{"ARP request 802.1Q", arp(t, layers.ARPRequest, g4, tag(5)), XskARP},
-		{"ARP request for another address", arp(t, layers.ARPRequest, other4), PassOther},
-		{"ARP reply to a group", arp(t, layers.ARPReply, g4), PassOther},
-		{"ARP with IEEE 802 hardware", set(arp(t, layers.ARPRequest, g4), 15, 6), PassOther},
-		{"ARP with 16-byte protocol addresses", set(arp(t, layers.ARPRequest, g4), 19, 16), PassOther},
-		{"solicitation, multicast", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation), XskND},
-		{"solicitation 802.1Q", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation, tag(5)), XskND},
-		{"solicitation, unicast probe", solicitation(t, g6, g6, layers.ICMPv6TypeNeighborSolicitation), XskND},
-		{"solicitation for another address", solicitation(t, sol, other6, layers.ICMPv6TypeNeighborSolicitation), PassOther},
-		{"advertisement of a group address", solicitation(t, "ff02::1", g6, layers.ICMPv6TypeNeighborAdvertisement), PassOther},
-		{"solicitation with a code", set(solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation), 55, 1), PassOther},
-		{"solicitation ends in the target", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation)[:77], PassOther},
-		{"LLDP", frame(t, eth(layers.EthernetTypeLinkLayerDiscovery), payload), PassOther},
-		{"802.3 length", frame(t, eth(layers.EthernetType(0x05DC)), payload), PassOther},
-		{"MPLS", frame(t, eth(layers.EthernetTypeMPLSUnicast), payload), PassOther},
+		{"IPv4 RoCEv2", udp4(t, g4, 4791), XskRoCEv2, false},
+		{"IPv4 RoCEv2, second prefix", udp4(t, "192.0.2.128", 4791), XskRoCEv2, false},
+		{"IPv4 RoCEv2, just below the prefix", udp4(t, "192.0.2.127", 4791), PassOther, false},
+		{"IPv4 RoCEv2, another address", udp4(t, other4, 4791), PassOther, false},
+		{"IPv4 RoCEv2 with IP options", options4(t, g4, layers.IPProtocolUDP), XskRoCEv2, false},
+		{"IPv4 RoCEv2, don't fragment", fragment4(t, g4, layers.IPv4DontFragment, 0), XskRoCEv2, false},
+		{"IPv4 envelope", udp4(t, g4, testEnvelopePort), XskEnvelope, false},
+		{"IPv4 envelope, another address", udp4(t, other4, testEnvelopePort), PassOther, false},
+		{"IPv4 UDP, another port", udp4(t, g4, 4793), PassGroupOther, false},
+		{"IPv4 UDP, port bytes swapped", udp4(t, g4, 0xB712), PassGroupOther, false},
+		{"IPv4 ICMP to a group", frame(t, eth(layers.EthernetTypeIPv4), ip4(g4, layers.IPProtocolICMPv4), payload), PassGroupOther, false},
+		{"IPv4 TCP to a group", frame(t, eth(layers.EthernetTypeIPv4), tcp4, payload), PassGroupOther, false},
+		{"IPv4 first fragment", fragment4(t, g4, layers.IPv4MoreFragments, 0), DropGroupFragment, false},
+		{"IPv4 last fragment", fragment4(t, g4, 0, 100), DropGroupFragment, false},
+		{"IPv4 fragment, offset in the low byte", fragment4(t, g4, 0, 1), DropGroupFragment, false},
+		{"IPv4 fragment to another address", fragment4(t, other4, layers.IPv4MoreFragments, 0), PassOther, false},
+		{"IPv4, IHL 4", set(udp4(t, g4, 4791), 14, 0x44), PassTruncated, false},
+		{"IPv4, IHL 15 beyond the end", set(udp4(t, g4, 4791)[:60], 14, 0x4F), DropGroupTruncated, true},
+		{"IPv4 802.1Q", udp4(t, g4, 4791, tag(5)), XskRoCEv2, false},
+		{"IPv4 802.1Q twice", udp4(t, g4, 4791, tag(5), tag(6)), XskRoCEv2, false},
+		{"IPv4 802.1ad", qinq, XskRoCEv2, false},
+		{"three tags", udp4(t, g4, 4791, tag(5), tag(6), tag(7)), PassVLANDepth, false},
+		{"IPv4 802.1Q, another address", udp4(t, other4, 4791, tag(5)), PassOther, false},
+		{"IPv6 RoCEv2", udp6(t, g6, 4791), XskRoCEv2, false},
+		{"IPv6 RoCEv2 802.1Q", udp6(t, g6, 4791, tag(5)), XskRoCEv2, false},
+		{"IPv6 RoCEv2, another address", udp6(t, other6, 4791), PassOther, false},
+		{"IPv6 envelope", udp6(t, g6, testEnvelopePort), XskEnvelope, false},
+		{"IPv6 UDP, another port", udp6(t, g6, 53), PassGroupOther, false},
+		{"IPv6 echo request to a group", solicitation(t, g6, g6, layers.ICMPv6TypeEchoRequest), PassGroupOther, false},
+		{"IPv6 fragment", extension6(t, g6, layers.IPProtocolIPv6Fragment), DropGroupFragment, false},
+		{"ARP request", arp(t, layers.ARPRequest, g4), XskARP, false},
+		{"ARP request 802.1Q", arp(t, layers.ARPRequest, g4, tag(5)), XskARP, false},
+		{"ARP request for another address", arp(t, layers.ARPRequest, other4), PassOther, false},
+		{"ARP reply to a group", arp(t, layers.ARPReply, g4), PassOther, false},
+		{"ARP with IEEE 802 hardware", set(arp(t, layers.ARPRequest, g4), 15, 6), PassOther, false},
+		{"ARP with 16-byte protocol addresses", set(arp(t, layers.ARPRequest, g4), 19, 16), PassOther, false},
+		{"solicitation, multicast", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation), XskND, false},
+		{"solicitation 802.1Q", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation, tag(5)), XskND, false},
+		{"solicitation, unicast probe", solicitation(t, g6, g6, layers.ICMPv6TypeNeighborSolicitation), XskND, false},
+		{"solicitation for another address", solicitation(t, sol, other6, layers.ICMPv6TypeNeighborSolicitation), PassOther, false},
+		{"advertisement of a group address", solicitation(t, "ff02::1", g6, layers.ICMPv6TypeNeighborAdvertisement), PassOther, false},
+		{"solicitation with a code", set(solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation), 55, 1), PassOther, false},
+		{"solicitation ends in the target", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation)[:77], PassOther, true},
+		{"LLDP", frame(t, eth(layers.EthernetTypeLinkLayerDiscovery), payload), PassOther, false},
+		{"802.3 length", frame(t, eth(layers.EthernetType(0x05DC)), payload), PassOther, false},
+		{"MPLS", frame(t, eth(layers.EthernetTypeMPLSUnicast), payload), PassOther, false},
 	}
 	for _, p := range []layers.IPProtocol{0, 43, 51, 60, 135, 139, 140} {
-		cases = append(cases, steerCase{"IPv6 extension header " + p.String(), extension6(t, g6, p), PassGroupExtension},
-			steerCase{"IPv6 extension header to another address " + p.String(), extension6(t, other6, p), PassOther})
+		cases = append(cases, steerCase{"IPv6 extension header " + p.String(), extension6(t, g6, p), PassGroupExtension, false},
+			steerCase{"IPv6 extension header to another address " + p.String(), extension6(t, other6, p), PassOther, false})
 	}
 	return append(cases, truncatedCases(t)...)
 }
@@ -207,103 +209,190 @@ func truncatedCases(t *testing.T) []steerCase {
 	tags := udp4(t, "10.77.0.1", 4791, &layers.Dot1Q{VLANIdentifier: 1}, &layers.Dot1Q{VLANIdentifier: 2})
 	req := arp(t, layers.ARPRequest, "10.77.0.1")
 	return []steerCase{
-		{"IPv4, Ethernet only", f4[:14], PassTruncated},
-		{"IPv4 header cut", f4[:33], PassTruncated},
-		{"IPv4 header only", f4[:34], DropGroupTruncated},
-		{"IPv4 UDP header cut", f4[:41], DropGroupTruncated},
-		{"IPv4 UDP header only", f4[:42], XskRoCEv2},
-		{"first tag cut", tags[:17], PassTruncated},
-		{"second tag cut", tags[:21], PassTruncated},
-		{"two tags only", tags[:22], PassTruncated},
-		{"IPv6 header cut", f6[:53], PassTruncated},
-		{"IPv6 header only", f6[:54], DropGroupTruncated},
-		{"IPv6 UDP header cut", f6[:61], DropGroupTruncated},
-		{"IPv6 UDP header only", f6[:62], XskRoCEv2},
-		{"ARP cut", req[:41], PassTruncated},
-		{"ARP only", req[:42], XskARP},
+		{"IPv4, Ethernet only", f4[:14], PassTruncated, true},
+		{"IPv4 header cut", f4[:33], PassTruncated, true},
+		{"IPv4 header only", f4[:34], DropGroupTruncated, true},
+		{"IPv4 UDP header cut", f4[:41], DropGroupTruncated, true},
+		{"IPv4 UDP header only", f4[:42], XskRoCEv2, true},
+		{"first tag cut", tags[:17], PassTruncated, true},
+		{"second tag cut", tags[:21], PassTruncated, true},
+		{"two tags only", tags[:22], PassTruncated, true},
+		{"IPv6 header cut", f6[:53], PassTruncated, true},
+		{"IPv6 header only", f6[:54], DropGroupTruncated, true},
+		{"IPv6 UDP header cut", f6[:61], DropGroupTruncated, true},
+		{"IPv6 UDP header only", f6[:62], XskRoCEv2, true},
+		{"ARP cut", req[:41], PassTruncated, true},
+		{"ARP only", req[:42], XskARP, true},
 	}
+}
+
+// variants runs f for the program that takes frames in one buffer, and for the
+// one that takes them in several.
+func variants(t *testing.T, f func(t *testing.T, frags bool)) {
+	t.Run("one buffer", func(t *testing.T) { f(t, false) })
+	t.Run("several buffers", func(t *testing.T) { f(t, true) })
+}
+
+// loaded returns an instance of a program that is attached nowhere.
+func loaded(t *testing.T, frags bool) *PortProgram {
+	t.Helper()
+	s := newTestSteering(t)
+	p := &PortProgram{ifname: "test"}
+	if err := s.load(p, frags); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.unload() })
+	return p
+}
+
+// withoutSocket returns what becomes of a frame that is to take exit r where the
+// RX queue has no socket, as in test runs.
+func withoutSocket(r Reason) (action uint32, counted Reason) {
+	if r >= XskRoCEv2 {
+		r = DropNoSocket
+	}
+	if r.Drop() {
+		return xdpDrop, r
+	}
+	return xdpPass, r
 }
 
 // The real program, in the kernel: every frame takes the expected exit, and is
 // counted for it and for nothing else. Test runs have RX queue 0; without a
 // socket there, frames for user space are dropped as DropNoSocket.
 func TestSteer(t *testing.T) {
-	s := newTestSteering(t)
-	p := &PortProgram{ifname: "test"}
-	if err := s.load(&p.objects); err != nil {
-		t.Fatal(err)
-	}
-	defer p.objects.Close()
-	cases := steerCases(t)
-	seen := map[Reason]bool{DropNoSocket: true}
-	for _, tc := range cases {
-		seen[tc.want] = true
-		action, want := uint32(xdpPass), tc.want
-		if tc.want >= XskRoCEv2 {
-			want = DropNoSocket
+	variants(t, func(t *testing.T, frags bool) {
+		p := loaded(t, frags)
+		seen := map[Reason]bool{DropNoSocket: true}
+		for _, tc := range steerCases(t) {
+			seen[tc.want] = true
+			action, want := withoutSocket(tc.want)
+			runSteer(t, p, tc, action, want)
 		}
-		if want.Drop() {
-			action = xdpDrop
+		for r := range NumReasons {
+			if !seen[r] {
+				t.Errorf("no case for %s", r)
+			}
 		}
+	})
+}
+
+// Frames of 9000 bytes, which are in several pages, take the same exits as
+// short ones. The test run makes the first buffer as long as it can be.
+func TestSteerSeveralBuffers(t *testing.T) {
+	p := loaded(t, true)
+	for _, tc := range steerCases(t) {
+		if tc.cut {
+			continue
+		}
+		tc.frame = append(bytes.Clone(tc.frame), make([]byte, 9000-len(tc.frame))...)
+		action, want := withoutSocket(tc.want)
 		runSteer(t, p, tc, action, want)
 	}
-	for r := range NumReasons {
-		if !seen[r] {
-			t.Errorf("no case for %s", r)
+}
+
+// testContext is struct xdp_md for a test run; the kernel takes DataEnd for the
+// length of the first buffer (since Linux 6.18; net/bpf/test_run.c).
+type testContext struct{ Data, DataEnd, DataMeta, IngressIfindex, RxQueueIndex, EgressIfindex uint32 }
+
+// Only the first buffer is looked at, and never beyond its end: a frame whose
+// headers are cut there is one that ends inside them, though it goes on.
+func TestSteerFirstBufferOnly(t *testing.T) {
+	p := loaded(t, true)
+	rest := make([]byte, 5000)
+	f4, f6 := udp4(t, "10.77.0.1", 4791), udp6(t, "fd00:77::1", 4791)
+	for _, tc := range truncatedCases(t) {
+		whole := f4
+		switch first := len(tc.frame); {
+		case bytes.HasPrefix(f6, tc.frame):
+			whole = f6
+		case !bytes.HasPrefix(f4, tc.frame):
+			whole = append(bytes.Clone(tc.frame), make([]byte, 100)...) // its other headers do not matter
+		case first == len(whole):
+			t.Fatalf("%s: not cut", tc.name)
+		}
+		run := ebpf.RunOptions{
+			Data: append(bytes.Clone(whole), rest...), Repeat: 1,
+			Context: testContext{DataEnd: uint32(len(tc.frame))},
+		}
+		action, want := withoutSocket(tc.want)
+		err := runSteerWith(t, p, tc.name, &run, action, want)
+		if errors.Is(err, unix.EINVAL) {
+			t.Skip("this kernel cannot run a program on a first buffer of a given length (Linux 6.18 can)")
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
 }
 
 // With a socket on the RX queue the frames for user space are redirected.
 func TestSteerToSocket(t *testing.T) {
-	labtest.Enter(t)
-	s := newTestSteering(t)
-	l := addVeth(t, "p0", "h0")
-	p, err := s.Attach(l.Attrs().Index, "p0", Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if err := p.SetSocket(0, boundSocket(t, l.Attrs().Index, "p0")); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range steerCases(t) {
-		action := uint32(xdpPass)
-		switch {
-		case tc.want >= XskRoCEv2:
-			action = xdpRedirect
-		case tc.want.Drop():
-			action = xdpDrop
+	variants(t, func(t *testing.T, frags bool) {
+		labtest.Enter(t)
+		s := newTestSteering(t)
+		l := addVeth(t, "p0", "h0")
+		mtu := 1500
+		if frags {
+			mtu = 9000
 		}
-		runSteer(t, p, tc, action, tc.want)
-	}
+		setMTU(t, mtu, "p0", "h0")
+		p, err := s.AttachMTU(l.Attrs().Index, "p0", Auto, mtu)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if p.Frags() != frags {
+			t.Fatalf("with MTU %d, frags is %v", mtu, p.Frags())
+		}
+		if err := p.SetSocket(0, boundSocket(t, l.Attrs().Index, "p0")); err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range steerCases(t) {
+			action := uint32(xdpPass)
+			switch {
+			case tc.want >= XskRoCEv2:
+				action = xdpRedirect
+			case tc.want.Drop():
+				action = xdpDrop
+			}
+			runSteer(t, p, tc, action, tc.want)
+		}
+	})
 }
 
 // runSteer runs the program of p over one frame.
 func runSteer(t *testing.T, p *PortProgram, tc steerCase, action uint32, want Reason) {
 	t.Helper()
+	if err := runSteerWith(t, p, tc.name, &ebpf.RunOptions{Data: tc.frame, Repeat: 1}, action, want); err != nil {
+		t.Errorf("%s: %v", tc.name, err)
+	}
+}
+
+func runSteerWith(t *testing.T, p *PortProgram, name string, run *ebpf.RunOptions, action uint32, want Reason) error {
+	t.Helper()
 	before, err := p.Counters()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.objects.Steer.Run(&ebpf.RunOptions{Data: tc.frame, Repeat: 1})
+	got, err := p.program.Run(run)
 	if err != nil {
-		t.Errorf("%s: %v", tc.name, err)
-		return
+		return err
 	}
 	after, err := p.Counters()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got != action {
-		t.Errorf("%s: XDP action %d, want %d", tc.name, got, action)
+		t.Errorf("%s: XDP action %d, want %d", name, got, action)
 	}
 	for r := range after {
 		n := after[r] - before[r]
 		if Reason(r) == want && n != 1 || Reason(r) != want && n != 0 {
-			t.Errorf("%s: %s counted %d frames; want 1 for %s only", tc.name, Reason(r), n, want)
+			t.Errorf("%s: %s counted %d frames; want 1 for %s only", name, Reason(r), n, want)
 		}
 	}
+	return nil
 }
 
 // boundSocket returns the descriptor of an AF_XDP socket on queue 0.
