@@ -50,9 +50,12 @@ func (m *marker) draw() uint64 {
 // congested and the packet is of a transport that can tell its sender: ECT(0) or
 // ECT(1). It never clears CE. The ICRC does not cover the field (A17.3.3).
 func (p *port) mark(l3 []byte) {
-	if p.depth() <= p.ecn.kmin {
-		return
+	if p.depth() > p.ecn.kmin {
+		p.markSome(l3)
 	}
+}
+
+func (p *port) markSome(l3 []byte) {
 	if ect(l3) && p.ecn.congested(p.depth()) {
 		setCE(l3)
 		p.marked++

@@ -104,6 +104,7 @@ func (p *port) close() {
 func (w *worker) lose(p *port) {
 	p.gone, p.down = true, true
 	w.drain(p)
+	p.inFlight, p.sentHead = 0, p.sentTail
 	for _, s := range p.socks {
 		s.Close() // the descriptor is gone whatever it returns
 		for {

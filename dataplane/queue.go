@@ -141,6 +141,10 @@ func (p *port) stage(d xsk.Desc) {
 		p.tx = append(p.tx, d)
 		return
 	}
+	p.enqueue(d)
+}
+
+func (p *port) enqueue(d xsk.Desc) {
 	p.queue.push(d)
 	p.high = max(p.high, p.depth())
 }

@@ -147,6 +147,7 @@ func TestQueueIsBounded(t *testing.T) {
 // the others get theirs, and what the switch has to say still finds room.
 func TestFullQueueDropsForItsLegAlone(t *testing.T) {
 	b := newBench(t, 4)
+	b.repair(t, 0)
 	w, slow := b.w, b.w.ports[2]
 	free := w.pool.Len()
 	slow.queue.setRate(10_000)
@@ -193,6 +194,7 @@ func TestFullQueueDropsForItsLegAlone(t *testing.T) {
 // With a rate nothing is allocated either, and no frame is lost.
 func TestQueueAllocatesNothing(t *testing.T) {
 	b := newBench(t, 3)
+	b.repair(t, 0) // nobody acknowledges here
 	free := b.w.pool.Len()
 	for _, p := range b.w.ports {
 		p.queue.setRate(1_000_000_000)
@@ -263,6 +265,9 @@ func TestQueueOfALostPort(t *testing.T) {
 	b.unstage()
 	free := b.w.pool.Len()
 	b.w.lose(p)
+	if e := p.egress(); e.Frames != 0 || e.Bytes != 0 {
+		t.Errorf("still shown as waiting: %+v", e)
+	}
 	if p.queue.len() != 0 || b.w.count.drop[DropPortDown] != 5 || b.w.pool.Len() < free+5 {
 		t.Errorf("%d frames are queued, %d counted, %d more are free", p.queue.len(), b.w.count.drop[DropPortDown], b.w.pool.Len()-free)
 	}
