@@ -29,11 +29,23 @@ type Group struct {
 	HeldBy    netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
 	Members   []Member   `json:"members"`
 	Counters  Counters   `json:"counters"`
+	Repair    *Repair    `json:"repair,omitempty"` // absent if the group is registered without
 
 	DeadAfterMS int            `json:"dead_after_ms"`      // 0: never
 	LagPSNs     int            `json:"lag_psns,omitempty"` // lag limits; 0: none
 	LagMS       int            `json:"lag_ms,omitempty"`
 	Former      []FormerMember `json:"former,omitempty"` // the last ones that have gone, oldest first
+}
+
+// Repair tells what a group's losses have cost the switch.
+type Repair struct {
+	Bytes      int64  `json:"bytes"`       // packet memory that holds unacknowledged data
+	MostBytes  int64  `json:"most_bytes"`  // the most it was
+	LimitBytes int64  `json:"limit_bytes"` // the most it may be
+	NAKs       uint64 `json:"naks"`        // NAKs and RNR NAKs that the source was not told of
+	Copies     uint64 `json:"copies"`      // packets sent again from here, of Counters.Copies
+	Questions  uint64 `json:"questions"`   // times that a silent receiver was asked for an ACK
+	NotKept    uint64 `json:"not_kept"`    // packets for which there was no room
 }
 
 // FormerMember is a member that has gone since its group was registered.
@@ -56,7 +68,7 @@ type Member struct {
 	Live    bool       `json:"live"`
 	AckPSN  uint32     `json:"ack_psn"`           // in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
-	Pending string     `json:"pending,omitempty"` // NAK kind that waits to go out
+	Pending string     `json:"pending,omitempty"` // NAK kind that waits to go out; repair: the switch sends what is missing
 	Window  bool       `json:"window"`
 }
 
@@ -123,6 +135,9 @@ type Register struct {
 	// Both 0: not known.
 	SenderTimeout uint8 `json:"sender_timeout,omitempty"`
 	SenderRetries uint8 `json:"sender_retries,omitempty"`
+	// NoRepair leaves the repair of losses to the sources alone. Otherwise the
+	// switch repairs what it can from its own memory.
+	NoRepair bool `json:"no_repair,omitempty"`
 }
 
 // AddMember asks for one more member of a group that was registered by hand.

@@ -17,10 +17,10 @@ import (
 // than by pflag so that every number is read alike and every error names its
 // flag, field and text.
 type registerFlags struct {
-	group, qpn, pmtu, policy, window string
-	deadAfter, lagTime               string
-	lagPSNs, timeout, retries        string
-	members                          []string
+	group, qpn, pmtu, policy, window  string
+	deadAfter, lagTime                string
+	lagPSNs, timeout, retries, repair string
+	members                           []string
 }
 
 func groupRegisterCommand(env *Env) *cobra.Command {
@@ -71,6 +71,7 @@ as the source itself repeats what they lack.`,
 	fl.StringVar(&f.lagTime, "lag-time", "", "remove a receiver that for this `time` lacks what another one has (default never)")
 	fl.StringVar(&f.timeout, "sender-timeout", "0", "ACK timeout of the members' queue pairs, `exponent` 1 to 31: 4.096 us * 2^n; dead-after is checked against it")
 	fl.StringVar(&f.retries, "sender-retries", "0", "transport retries of the members' queue pairs, a `number` 1 to 7")
+	fl.StringVar(&f.repair, "repair", "on", "`on|off`: whether the switch repairs losses from its own memory, or leaves it to the sources")
 	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`")
 	fl.StringArrayVar(&f.members, "member", nil, "one member, `ip=IP,qpn=N,…`; at least two are required")
 	var pmtus []string
@@ -79,6 +80,7 @@ as the source itself repeats what they lack.`,
 	}
 	c.RegisterFlagCompletionFunc("pmtu", cobra.FixedCompletions(pmtus, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict, api.PolicyQuorum + ":2"}, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("repair", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"group", "qpn", "window", "member", "dead-after", "lag-psns", "lag-time", "sender-timeout", "sender-retries"} {
 		c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}

@@ -69,6 +69,13 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
+	r := g.Repair
+	if r == nil {
+		row("repair", "off")
+		return
+	}
+	row("repair", "%d NAKs answered, %d packets sent again, %d questions", r.NAKs, r.Copies, r.Questions)
+	row("repair store", "%d of %d KiB, at most %d; %d packets not kept", r.Bytes>>10, r.LimitBytes>>10, r.MostBytes>>10, r.NotKept)
 }
 
 // limits says how long a group waits for a member.

@@ -82,6 +82,13 @@ func (f *registerFlags) parsePolicy(r *api.Register) error {
 		}
 		*x.to = int(d / time.Millisecond)
 	}
+	switch f.repair {
+	case "on":
+	case "off":
+		r.NoRepair = true
+	default:
+		return fmt.Errorf("--repair: %q is neither on nor off", f.repair)
+	}
 	var n [3]uint64
 	for i, x := range []struct{ flag, text string }{{"lag-psns", f.lagPSNs}, {"sender-timeout", f.timeout}, {"sender-retries", f.retries}} {
 		bits := 31

@@ -26,6 +26,7 @@ type Config struct {
 	Envelope      Envelope       `yaml:"envelope"`
 	API           API            `yaml:"api"`
 	Limits        Limits         `yaml:"limits"`
+	Repair        Repair         `yaml:"repair"`
 	XDP           XDP            `yaml:"xdp"`
 	UMEM          UMEM           `yaml:"umem"`
 	Rings         Rings          `yaml:"rings"`
@@ -96,6 +97,22 @@ type Limits struct {
 	NAKs       int `yaml:"naks_per_port"`       // NAK, RNR NAK and CNP
 	Envelopes  int `yaml:"envelopes_per_port"`  // registration
 	Neighbours int `yaml:"neighbours_per_port"` // ARP requests and neighbour solicitations
+}
+
+// Repair is how groups repair losses from the switch's memory.
+type Repair struct {
+	PerGroup int           `yaml:"per_group"` // bytes of packet memory that one group may keep; 0: no group repairs
+	Total    int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM
+	Timeout  time.Duration `yaml:"timeout"`   // shortest time after which a silent receiver is asked again
+	Tries    int           `yaml:"tries"`     // times that the same packet is sent again, before the source has to
+}
+
+// RepairTotal returns Repair.Total with its default.
+func (c *Config) RepairTotal() int {
+	if c.Repair.Total == 0 {
+		return c.UMEM.Frames * c.UMEM.FrameSize / 8
+	}
+	return c.Repair.Total
 }
 
 // XDP says how programs and sockets attach to the ports.
@@ -178,6 +195,7 @@ func Default() *Config {
 		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
+		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 7},
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},

@@ -54,6 +54,10 @@ func TestErrors(t *testing.T) {
 		{"kmin above kmax", port("{name: p1, ecn: {kmin: 140000}}"), `f:1: ports[0].ecn.kmin: "140000": is above kmax, 131072`},
 		{"kmax beyond queue", port("{name: p1, queue: 5000, ecn: {kmax: 5000}}"), `f:1: ports[0].ecn.kmax: "5000": is not below queue, 5000: frames would be dropped before all are marked`},
 
+		{"repair without end", minimal + "repair: {tries: 0}\n", `f:4: repair.tries: "0": want a number from 1 to 255`},
+		{"repair at once", minimal + "repair: {timeout: 1us}\n", `f:4: repair.timeout: "1us": want a duration from 100µs to 10s`},
+		{"repair keeps too much", minimal + "umem: {frames: 1024, frame_size: 2048}\nrepair: {total: 524289}\n", `f:1: repair.total: "524289": more than a quarter of the UMEM, 524288 bytes`},
+
 		{"prefix missing", "ports: [{name: p1}]\nenvelope: {insecure: true}\n", `f:1: group_prefixes: want at least one prefix`},
 		{"prefix class D", prefix("239.0.0.0/24"), `f:2: group_prefixes[0]: "239.0.0.0/24": overlaps 224.0.0.0/4: multicast: `},
 		{"prefix ff00", prefix("'ff05::/64'"), `f:2: group_prefixes[0]: "ff05::/64": overlaps ff00::/8: multicast: `},

@@ -38,6 +38,13 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"envelopes_per_port", d.int(&c.Limits.Envelopes, 0, 1e9)},
 				field{"neighbours_per_port", d.int(&c.Limits.Neighbours, 0, 1e9)})
 		}},
+		field{"repair", func(v value) {
+			d.mapping(v,
+				field{"per_group", d.int(&c.Repair.PerGroup, 0, 1<<30)},
+				field{"total", d.int(&c.Repair.Total, 0, 1<<30)},
+				field{"timeout", d.duration(&c.Repair.Timeout, 100*time.Microsecond, 10*time.Second)},
+				field{"tries", d.int(&c.Repair.Tries, 1, 255)})
+		}},
 		field{"xdp", func(v value) {
 			d.mapping(v,
 				field{"mode", choice(d, &c.XDP.Mode, XDPAuto, XDPNative, XDPGeneric)},
@@ -327,6 +334,10 @@ func (d *decoder) check(c *Config, line int) {
 	}
 	if len(c.Envelope.Keys) == 0 && !c.Envelope.Insecure && !d.refused("envelope") {
 		d.fail(line, "envelope.keys", "", "want at least one key, or insecure: true to accept envelopes from anybody")
+	}
+	if most := c.UMEM.Frames * c.UMEM.FrameSize / 4; c.Repair.Total > most && !d.refused("repair") {
+		d.fail(line, "repair.total", strconv.Itoa(c.Repair.Total),
+			fmt.Sprintf("more than a quarter of the UMEM, %d bytes: frames are needed to receive and to copy into as well", most))
 	}
 	if need := framesPerPort * len(c.Ports); c.UMEM.Frames < need && !d.refused("umem") {
 		d.fail(line, "umem.frames", strconv.Itoa(c.UMEM.Frames),

@@ -70,7 +70,7 @@ func (e *Engine) Register(r *api.Register) error {
 		Group: r.Group, QPN: rocev2.QPN(r.QPN), PMTU: r.PMTU, Window: window(r.Window),
 		Policy: policies[policy], Quorum: quorum, DeadAfter: time.Duration(max(0, r.DeadAfterMS)) * ms,
 		LagPSNs: r.LagPSNs, LagTime: time.Duration(r.LagMS) * ms,
-		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
+		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries, NoRepair: r.NoRepair,
 	}
 	for i := range r.Members {
 		reg.Members = append(reg.Members, record(&r.Members[i]))
@@ -231,6 +231,12 @@ func (e *Engine) describe(g *group) api.Group {
 		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}
+	if b := e.worker.repair.Bytes; b > 0 && !g.reg.NoRepair {
+		a.Repair = &api.Repair{
+			Bytes: st.Kept, MostBytes: st.KeptMost, LimitBytes: b, NAKs: st.Counters.NAKsServed,
+			Copies: st.Counters.Repairs, Questions: st.Counters.Questions, NotKept: st.Counters.NotKept,
+		}
+	}
 	if g.reg.Master.IsValid() {
 		a.Origin, a.Master = "envelope", g.reg.Master.String()
 		a.LeaseLeft = e.control.leaseLeft(g.reg.Group).Seconds()
@@ -254,6 +260,9 @@ func (e *Engine) describe(g *group) api.Group {
 		if pi := e.worker.portOf(at.Ifindex); pi >= 0 {
 			am.Port, am.MAC = e.ports[pi].name, at.MAC.String()
 			am.VLAN = cmp.Or(am.VLAN, e.ports[pi].vlan)
+		}
+		if m.Late && am.Pending == "" {
+			am.Pending = "repair"
 		}
 		if m.Joining {
 			am.Role = "joining"

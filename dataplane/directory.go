@@ -98,7 +98,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	var err error
-	if !d.w.do(func() { err = d.w.put(specOf(g.id, r, &table), table) }) {
+	if !d.w.do(func() { err = d.w.put(specOf(g.id, r, &table, d.w.repair), table) }) {
 		err = errStopped
 	}
 	if err != nil {
@@ -201,10 +201,13 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 }
 
 // specOf makes the core's view of a registration whose members are all new.
-func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable) mcast.GroupSpec {
+func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, repair mcast.RepairSpec) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
 		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+	}
+	if !r.NoRepair {
+		spec.Repair = repair
 	}
 	for i := range r.Members {
 		spec.Legs = append(spec.Legs, legSpec(&t.legs[i]))
@@ -324,20 +327,20 @@ func (w *worker) put(spec mcast.GroupSpec, t groupTable) error {
 		return err
 	}
 	w.groups[spec.ID] = t
-	w.emit(nil)
+	w.applied()
 	return nil
 }
 
 func (w *worker) remove(id mcast.GroupID) {
 	if err := w.sw.Apply(w.clock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
-		w.emit(nil)
+		w.applied()
 		w.groups[id] = groupTable{}
 	}
 }
 
 func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
 	if err := w.sw.Apply(w.clock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
-		w.emit(nil)
+		w.applied()
 	}
 }
 

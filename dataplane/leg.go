@@ -34,10 +34,10 @@ type leg struct {
 	delta  uint32     // rocev2.LegDelta from that source's headers to this leg's
 }
 
-// copy stages one copy of the frame in w.frame, which d describes, and reports
-// whether it did. The last copy reuses the received frame in place: all others
-// have been made from it by then.
-func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
+// copy stages one copy of f, which d describes, and reports whether that is d's
+// frame itself: the last copy of what is not kept reuses it in place, since all
+// others have been made from it by then.
+func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, d xsk.Desc, last bool) bool {
 	g := &w.groups[c.Group]
 	l := &g.legs[c.Leg]
 	if l.port < 0 {
@@ -50,10 +50,9 @@ func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
 		return false
 	}
 	if c.Flags&mcast.Empty != 0 {
-		w.emptyWrite(c, g, l)
+		w.emptyWrite(c, f, g, l)
 		return false
 	}
-	f := &w.frame
 	l3 := f.L3()
 	l2Len := l.l2Len()
 	n := l2Len + len(l3)
@@ -74,8 +73,11 @@ func (w *worker) copy(c *mcast.Copy, d xsk.Desc, last bool) bool {
 	out := w.umem.Data(addr, uint32(max(n, minFrame)))
 	_, tci := f.VLAN() // before the tag's place is written over
 	l.putL2(out, f, p, tci)
-	if l.kind == mcast.Connected {
+	switch {
+	case l.kind == mcast.Connected:
 		l.rewrite(out[l2Len:n], f, c, g, w.ops)
+	case c.Flags&mcast.SetAckReq != 0:
+		askInPlace(out[l2Len:n], f, w.ops)
 	}
 	clear(out[n:])
 	p.mark(out[l2Len:n])
@@ -132,9 +134,13 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	fields := ops.Fields(op.ExtLen(), tail)
 
 	bth := rocev2.BTH(ip[hl+rocev2.UDPLen:][:rocev2.BTHLen])
-	icrc ^= fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, false))
+	ask := c.Flags&mcast.SetAckReq != 0
+	icrc ^= fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, ask))
 	bth.SetDestQP(l.qpn)
 	bth.SetPSN(c.PSN)
+	if ask {
+		bth.SetAckReq(true)
+	}
 	ext := ip[hl+rocev2.UDPLen+rocev2.BTHLen:]
 	switch {
 	case c.Flags&mcast.SetRETH != 0:
@@ -150,6 +156,15 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], icrc)
 	rocev2.UDP(ip[hl : hl+rocev2.UDPLen]).SetChecksum(0)
 	setAddresses(ip[:hl], f.IsIPv6(), g.ip, l.ip)
+}
+
+// askInPlace sets AckReq in ip, which is otherwise as in f, without it.
+func askInPlace(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) {
+	hl := len(ip) - len(f.UDPPayload())
+	bth := rocev2.BTH(ip[hl:][:rocev2.BTHLen])
+	bth.SetAckReq(true)
+	icrc := f.ICRC() ^ ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
+	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], icrc)
 }
 
 // setAddresses writes source and destination, and patches the IPv4 checksum.

@@ -106,7 +106,7 @@ func TestCopyIsWhatTheSenderWouldHaveBuilt(t *testing.T) {
 		}
 		last := rapid.Bool().Draw(t, "last")
 		free := w.pool.Len()
-		if used := w.copy(&c, d, last); used != last {
+		if used := w.copy(&c, &w.frame, d, last); used != last {
 			t.Fatalf("copy returned %v, last is %v", used, last)
 		}
 
@@ -162,7 +162,7 @@ func TestForwardedLegKeepsThePacket(t *testing.T) {
 		d := w.receiveFrame(t, func(b []byte) int { return rocev2.BuildPacket(b, &in, &k, []byte{1, 2, 3}) })
 		before := bytes.Clone(w.frame.L3())
 		w.groups[0] = groupTable{ip: in.Dst, qpn: 0x4711, legs: []leg{{kind: mcast.Forwarded, port: 1, mac: rocev2.MAC{2, 8}}}}
-		w.copy(&mcast.Copy{PSN: 5}, d, true)
+		w.copy(&mcast.Copy{PSN: 5}, &w.frame, d, true)
 		p := w.ports[1]
 		var f rocev2.Frame
 		if r := rocev2.Decode(w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || !bytes.Equal(f.L3(), before) {

@@ -148,7 +148,7 @@ func (w *worker) updateGroup(id mcast.GroupID, p *plan) error {
 	}
 	// Under the old table: feedback that a removal sets free is for the source,
 	// which may be leaving.
-	w.emit(nil)
+	w.applied()
 	w.groups[id] = p.table
 	return nil
 }

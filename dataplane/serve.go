@@ -44,7 +44,7 @@ func (w *worker) input(pi int, d xsk.Desc) {
 }
 
 // roce passes a RoCEv2 packet through the core and does what it says. It
-// returns true if the received frame itself was sent on.
+// returns true if the received frame itself was sent on, or is kept.
 func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
@@ -58,9 +58,9 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 			w.count.drop[DropRateLimit]++
 			return false
 		}
-		if !w.room(id) {
+		if w.out.MaxRepairs, ok = w.room(id); !ok {
 			w.flush() // completions may have come
-			if !w.room(id) {
+			if w.out.MaxRepairs, ok = w.room(id); !ok {
 				w.countNoRoom()
 				return false
 			}
@@ -69,6 +69,7 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	if ok && w.sw.IsUpdate(id, p) {
 		w.readTargets(id, p)
 	}
+	p.Frame, p.Bytes = w.handleOf(d.Addr), uint32(w.umem.FrameSize())
 	w.countInput(p.Op)
 	w.sw.Input(w.now, p, &w.out)
 	if w.out.NeedVerify {
@@ -83,13 +84,21 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 		w.count.core[w.out.Drop]++
 	}
 	w.emit(f) // before the last copy writes over the frame
+	w.isDecoded = false
+	if w.out.Held {
+		w.keep(d)
+	}
+	last := len(w.out.Copies) - 1
 	for i := range w.out.Copies {
-		last := i == len(w.out.Copies)-1
-		if w.copy(&w.out.Copies[i], d, last) && last {
+		switch c := &w.out.Copies[i]; {
+		case c.Frame != p.Frame:
+			w.copyKept(c)
+		case w.copy(c, f, d, i == last && !w.out.Held):
 			used = true
 		}
 	}
-	return used
+	w.release()
+	return used || w.out.Held
 }
 
 // control serves what is not RoCEv2, as fast as the port's limit allows.
@@ -103,16 +112,6 @@ func (w *worker) control(pi int) {
 	default:
 		w.neighbour(pi)
 	}
-}
-
-// advance fires the core's deadlines.
-func (w *worker) advance() {
-	at, ok := w.sw.NextDeadline()
-	if !ok || at > w.now {
-		return
-	}
-	w.sw.Advance(w.now, &w.out)
-	w.emit(nil)
 }
 
 // emit sends the feedback of the last output and passes its events on. cause is
@@ -141,19 +140,17 @@ func (w *worker) countInput(op rocev2.Opcode) {
 
 // room reports whether everything that one packet of group id can bring about
 // fits: it is asked before the core is, because the core's state must not
-// change for a packet that cannot be served whole.
-func (w *worker) room(id mcast.GroupID) bool {
+// change for a packet that cannot be served whole. It also returns for how many
+// copies of kept frames there is room beside, as Output.MaxRepairs has it.
+func (w *worker) room(id mcast.GroupID) (repairs int, ok bool) {
 	g := &w.groups[id]
-	if w.pool.Len() < len(g.legs)+spareFeedback {
-		return false
-	}
+	spare := w.pool.Len() - len(g.legs) - spareFeedback
 	for _, n := range g.need {
-		p := w.ports[n.port]
-		if !p.down && p.txRoom() < n.frames+spareFeedback {
-			return false
+		if p := w.ports[n.port]; !p.down {
+			spare = min(spare, p.txRoom()-n.frames-spareFeedback)
 		}
 	}
-	return true
+	return orNone(min(spare, maxRepairs)), spare >= 0
 }
 
 func (w *worker) countNoRoom() {

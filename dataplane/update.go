@@ -30,12 +30,11 @@ func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
 	}
 }
 
-// emptyWrite stages, in place of the update message in w.frame, a WRITE of no
+// emptyWrite stages, in place of the update message f, a WRITE of no
 // bytes with its PSN: the receiver consumes the PSN and the message, and looks
 // at neither address nor R_Key (C9-88). The length changes, so the ICRC is made
 // anew; the core has had that of the message verified.
-func (w *worker) emptyWrite(c *mcast.Copy, g *groupTable, l *leg) {
-	f := &w.frame
+func (w *worker) emptyWrite(c *mcast.Copy, f *rocev2.Frame, g *groupTable, l *leg) {
 	bth := f.BTH()
 	_, tci := f.VLAN()
 	path := rocev2.Path{
@@ -48,7 +47,7 @@ func (w *worker) emptyWrite(c *mcast.Copy, g *groupTable, l *leg) {
 		path.TTL, path.ID = f.IPv4().TTL(), f.IPv4().ID()
 	}
 	pkt := rocev2.Packet{
-		Op: rocev2.WriteOnly, SE: bth.SE(), MigReq: bth.MigReq(), AckReq: bth.AckReq(), PKey: bth.PKey(),
+		Op: rocev2.WriteOnly, SE: bth.SE(), MigReq: bth.MigReq(), AckReq: bth.AckReq() || c.Flags&mcast.SetAckReq != 0, PKey: bth.PKey(),
 		DestQP: l.qpn, PSN: c.PSN,
 	}
 	if buf, ok := w.begin(l.port); ok {

@@ -54,10 +54,16 @@ type worker struct {
 	addrs []uint64
 	built uint64 // the frame between begin and end
 	frame rocev2.Frame
+	again rocev2.Frame // of a kept frame, if isDecoded
 	pkt   mcast.Packet
 	said  []mcast.Target // of an update message
 	out   mcast.Output
 	count counters
+
+	repair    mcast.RepairSpec // of groups that do not go without
+	kept      []xsk.Desc       // by handle: frames that the core keeps
+	decoded   mcast.Handle
+	isDecoded bool
 }
 
 func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config) (*worker, error) {
@@ -69,12 +75,14 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	for _, p := range ports {
 		socks = append(socks, p.socks...)
 	}
-	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup}
+	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup, RepairBytes: int64(cfg.RepairTotal())}
 	w := &worker{
 		ports: ports, umem: umem, pool: pool, start: time.Now(),
 		cpu: cfg.Worker.CPU, spin: cfg.Worker.Spin,
 		poller:   xsk.NewPoller(socks, fd),
 		sw:       mcast.New(limits),
+		repair:   repairSpec(cfg),
+		kept:     make([]xsk.Desc, umem.Frames()),
 		groups:   make([]groupTable, limits.Groups),
 		prefixes: cfg.GroupPrefixes,
 		ops:      rocev2.NewOperators(rocev2.MaxShift),

@@ -23,6 +23,7 @@ type bench struct {
 	w     *worker
 	group netip.Addr
 	hosts []lab.Host
+	spec  mcast.GroupSpec
 }
 
 func newBench(t testing.TB, hosts int) *bench {
@@ -37,7 +38,7 @@ func newBench(t testing.TB, hosts int) *bench {
 	}
 	t.Cleanup(func() { e.Close() })
 	b := &bench{w: e.worker, group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: 1024}
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: 1024, Repair: e.worker.repair}
 	table := groupTable{ip: b.group, qpn: 0x4711}
 	for i, h := range s.Hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
@@ -47,10 +48,19 @@ func newBench(t testing.TB, hosts int) *bench {
 		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})
 	}
 	table.countNeed(hosts)
+	b.spec = spec
 	if err := b.w.put(spec, table); err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// repair puts the group anew, with so many bytes for its repair store.
+func (b *bench) repair(t testing.TB, bytes int64) {
+	b.spec.Repair.Bytes = bytes
+	if err := b.w.put(b.spec, b.w.groups[0]); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // take puts a packet of host i into a frame, as if it had just been received.

@@ -55,6 +55,9 @@ type MasterConfig struct {
 	// (Group.UpdateWR), for memory that is another one each time. Not with
 	// mcast.Quorum.
 	Targets bool
+	// NoRepair leaves the repair of losses to the sources alone. Otherwise the
+	// switch repairs what it can from its own memory.
+	NoRepair bool
 
 	ReadyTimeout time.Duration // for members to connect their queue pairs [10 s]
 }
@@ -235,6 +238,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 		Group: g.info.IP, Epoch: cfg.Epoch, QPN: g.info.QPN, PMTU: g.info.PathMTU, Policy: cfg.Policy,
 		Quorum: cfg.Quorum, DeadAfter: cfg.DeadAfter, LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
 		SenderTimeout: cfg.SenderTimeout, SenderRetries: cfg.SenderRetries, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey,
+		NoRepair: cfg.NoRepair,
 	}
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))

@@ -24,6 +24,7 @@ type GroupBody struct {
 	Window       mcast.Window // zero for none
 	Base         uint64       // Registration.Base, 0 for none
 	TargetKey    uint32       // Registration.TargetKey, 0 for none
+	NoRepair     bool         // Registration.NoRepair
 
 	// The details of the policy. See Registration.
 	Quorum                       int // 0..65535
@@ -62,6 +63,7 @@ const (
 	groupUpdate   = 0x02 // the base epoch follows
 	groupPolicy   = 0x04 // details of the policy follow
 	groupTarget   = 0x08 // the target key follows
+	groupNoRepair = 0x10 // the switch is not to repair losses by itself
 	baseLen       = 8
 	targetKeyLen  = 4
 	policyLen     = 15
@@ -112,6 +114,9 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 	if g.TargetKey != 0 {
 		flags |= groupTarget
 	}
+	if g.NoRepair {
+		flags |= groupNoRepair
+	}
 	be := binary.BigEndian
 	b = append(b, flags, byte(g.Policy))
 	b = append24(b, uint32(g.QPN))
@@ -139,12 +144,12 @@ func (g *GroupBody) append(b []byte, v6 bool) ([]byte, error) {
 
 func parseGroup(r *reader, v6 bool) GroupBody {
 	flags := r.u8()
-	if flags&^(groupWindow|groupUpdate|groupPolicy|groupTarget) != 0 {
+	if flags&^(groupWindow|groupUpdate|groupPolicy|groupTarget|groupNoRepair) != 0 {
 		r.fail("group flags")
 	}
 	g := GroupBody{
 		Policy: mcast.Policy(r.u8()), QPN: rocev2.QPN(r.u24()), PMTU: int(r.u16()), TotalMembers: int(r.u16()),
-		DeadAfter: r.duration(), Lease: r.duration(),
+		DeadAfter: r.duration(), Lease: r.duration(), NoRepair: flags&groupNoRepair != 0,
 	}
 	if flags&groupWindow != 0 {
 		if g.Window = r.window(); g.Window == (mcast.Window{}) && !r.short {
@@ -181,14 +186,14 @@ func sameGroup(a, b *GroupBody) bool {
 // samePolicy compares all that belongs to the policy.
 func samePolicy(a, b *GroupBody) bool {
 	return a.Policy == b.Policy && a.Quorum == b.Quorum && a.DeadAfter == b.DeadAfter && a.LagPSNs == b.LagPSNs && a.LagTime == b.LagTime &&
-		a.SenderTimeout == b.SenderTimeout && a.SenderRetries == b.SenderRetries
+		a.SenderTimeout == b.SenderTimeout && a.SenderRetries == b.SenderRetries && a.NoRepair == b.NoRepair
 }
 
 // groupBody returns the body that says r with the given members.
 func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	return GroupBody{
 		QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, TotalMembers: len(r.Members),
-		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Base: r.Base, TargetKey: r.TargetKey, Quorum: r.Quorum,
+		DeadAfter: r.DeadAfter, Lease: r.Lease, Window: r.Window, Base: r.Base, TargetKey: r.TargetKey, NoRepair: r.NoRepair, Quorum: r.Quorum,
 		LagPSNs: r.LagPSNs, LagTime: r.LagTime, SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries, Members: ms,
 	}
 }
@@ -199,7 +204,7 @@ func (g *GroupBody) registration(h *Header) Registration {
 	return Registration{
 		Group: h.Group, Epoch: h.Epoch, QPN: g.QPN, PMTU: g.PMTU, Policy: g.Policy, Quorum: g.Quorum,
 		DeadAfter: g.DeadAfter, LagPSNs: g.LagPSNs, LagTime: g.LagTime, SenderTimeout: g.SenderTimeout, SenderRetries: g.SenderRetries,
-		Lease: g.Lease, Window: g.Window, Base: g.Base, TargetKey: g.TargetKey, Master: h.ReplyTo,
+		Lease: g.Lease, Window: g.Window, Base: g.Base, TargetKey: g.TargetKey, NoRepair: g.NoRepair, Master: h.ReplyTo,
 	}
 }
 

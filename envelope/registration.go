@@ -70,6 +70,7 @@ type Registration struct {
 	// TargetKey, if not 0, is the R_Key of update messages, which say where the
 	// next WRITEs with this key go (R41, AppendTargets). Not with Quorum.
 	TargetKey uint32
+	NoRepair  bool           // the switch is not to repair losses from its own store
 	Members   []MemberRecord // two or more
 	Master    netip.AddrPort // where answers, events and confirmations go; zero for a local group
 }

@@ -25,6 +25,10 @@ func explain(err error, cfg Config) error {
 		return fmt.Errorf("%w: not enough memory may be locked: raise RLIMIT_MEMLOCK (ulimit -l) or give CAP_IPC_LOCK", err)
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%w: there is no such interface in this network namespace", err)
+	case errors.Is(err, unix.EOPNOTSUPP) && cfg.MultiBuffer:
+		return fmt.Errorf("%w: the driver has no zero-copy mode, or not for frames in several buffers; use copy mode", err)
+	case errors.Is(err, unix.EINVAL) && cfg.MultiBuffer:
+		return fmt.Errorf("%w: does the interface have a queue %d? `ethtool -l %s` shows how many there are; and frames in several buffers need Linux 6.6 or later", err, cfg.Queue, cfg.Ifname)
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return fmt.Errorf("%w: the driver has no zero-copy mode; use copy mode", err)
 	case errors.Is(err, unix.EINVAL):

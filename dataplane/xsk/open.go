@@ -36,6 +36,10 @@ type Config struct {
 	// ZeroCopy should be Copy where the XDP program runs in generic mode, whose
 	// frames do not come from the driver's queue.
 	ZeroCopy Mode
+	// MultiBuffer lets packets be longer than a frame: they come and go as
+	// chains of descriptors. It is for ports whose frames may be longer than
+	// Umem.MaxReceive, which else are dropped, and needs Linux 6.6 or later.
+	MultiBuffer bool
 }
 
 // ErrBusy means that a queue already has an AF_XDP socket.
@@ -122,13 +126,13 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 	if err != nil {
 		return nil, step("create it", err)
 	}
-	s := &Socket{umem: u, cfg: cfg, id: u.nextID, fd: fd, zc: zc}
+	s := &Socket{umem: u, cfg: cfg, id: u.nextID, fd: fd, zc: zc, sg: cfg.MultiBuffer}
 	defer func() {
 		if err != nil {
 			_ = s.unmap()
 		}
 	}()
-	peers := u.peers(zc)
+	peers := u.peers(zc, s.sg)
 	if len(peers) == 0 {
 		if err := registerUmem(fd, u.mem, int(u.frameSize)); err != nil {
 			return nil, step("register the UMEM", err)
@@ -138,8 +142,13 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 		return nil, err
 	}
 	// A send buffer for a full TX ring: the default one holds fewer than 100
-	// frames. Without CAP_NET_ADMIN, or for a tiny ring, the default stays.
-	if want := cfg.TxSize * (int(u.frameSize) + 1024); want > 1<<17 {
+	// frames. Without CAP_NET_ADMIN, or for a tiny ring, the default stays. In a
+	// packet of several buffers each takes a page of it.
+	frame := int(u.frameSize)
+	if s.sg {
+		frame = max(frame, 4096)
+	}
+	if want := cfg.TxSize * (frame + 1024); want > 1<<17 {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, min(want, math.MaxInt32/4))
 	}
 	if err := s.bind(peers); err != nil {
@@ -149,10 +158,11 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 	return s, nil
 }
 
-// peers returns the live sockets of u in the given mode.
-func (u *Umem) peers(zc bool) (p []*Socket) {
+// peers returns the live sockets of u that a socket of the given kind can join:
+// both properties are the registration's.
+func (u *Umem) peers(zc, sg bool) (p []*Socket) {
 	for _, s := range u.sockets {
-		if s.zc == zc && !s.gone {
+		if s.zc == zc && s.sg == sg && !s.gone {
 			p = append(p, s)
 		}
 	}
@@ -203,6 +213,9 @@ func (s *Socket) bind(peers []*Socket) error {
 		sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_COPY
 		if s.zc {
 			sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_ZEROCOPY
+		}
+		if s.sg {
+			sa.Flags |= unix.XDP_USE_SG
 		}
 		return unix.Bind(s.fd, &sa)
 	}

@@ -17,8 +17,8 @@ type Desc struct {
 	Options uint32
 }
 
-// PktContd in Desc.Options says that the packet goes on in the next Desc. No
-// socket opened here receives or accepts such packets.
+// PktContd in Desc.Options says that the packet goes on in the next Desc. Only
+// sockets opened with Config.MultiBuffer receive and accept such packets.
 const PktContd = unix.XDP_PKT_CONTD
 
 // Errors of Kick and State that callers branch on.
@@ -46,14 +46,25 @@ type Socket struct {
 	fill, comp ring[uint64]
 	maps       [][]byte
 
-	inFlight int // sent and not completed
+	sg   bool // packets may be chains
+	torn bool // the RX ring goes on in a packet of which a part was received as Torn
+
+	inFlight int // buffers sent and not completed
 	kicks    uint64
 	stalls   uint64
 }
 
 // Receive takes up to len(d) received packets out of the RX ring and returns
 // how many there were. Their frames become the caller's.
+//
+// With Config.MultiBuffer it takes up to len(d) descriptors, of whole packets
+// only: a packet of which not every buffer is in the ring yet, or in d any more,
+// waits for the next call. One of more than MaxChain buffers, or than fit d or
+// the ring, comes as that many descriptors marked Torn.
 func (s *Socket) Receive(d []Desc) int {
+	if s.sg {
+		return s.receiveChains(d)
+	}
 	n := min(len(d), s.rx.available(len(d)))
 	if n == 0 {
 		s.wakeFill()
@@ -93,8 +104,9 @@ func (s *Socket) wakeFill() {
 	}
 }
 
-// TxRoom returns how many packets Send would take: the TX ring has room for
-// them, and the completion ring for their frames' return.
+// TxRoom returns how many descriptors Send would take: the TX ring has room for
+// them, and the completion ring for their frames' return. A packet in several
+// buffers takes as many.
 func (s *Socket) TxRoom() int {
 	return min(s.tx.room(len(s.tx.entries)), len(s.comp.entries)-s.inFlight)
 }
@@ -108,7 +120,15 @@ const minFrame = 14
 //
 // A packet must lie within one frame and have at least an Ethernet header: the
 // kernel would swallow the frame of any other, and so Send panics on it.
+//
+// With Config.MultiBuffer a packet may be several descriptors, up to MaxChain,
+// none of them empty and the first with at least an Ethernet header. Send takes
+// all of them or none, so that a packet is never in the ring in part; d must
+// not end in the middle of one.
 func (s *Socket) Send(d []Desc) int {
+	if s.sg {
+		return s.sendChains(d)
+	}
 	n := min(len(d), s.tx.room(len(d)), len(s.comp.entries)-s.inFlight)
 	if n <= 0 {
 		return 0
@@ -126,10 +146,10 @@ func (s *Socket) Send(d []Desc) int {
 }
 
 func badDesc(d Desc) {
-	panic(fmt.Sprintf("xsk: cannot send packet of %d bytes at %#x with options %#x: not within one frame", d.Len, d.Addr, d.Options))
+	panic(fmt.Sprintf("xsk: cannot send packet of %d bytes at %#x with options %#x: not within one frame, or not a packet", d.Len, d.Addr, d.Options))
 }
 
-// TxPending returns how many packets the kernel has yet to take out of the TX
+// TxPending returns how many descriptors the kernel has yet to take out of the TX
 // ring. They need another Kick.
 func (s *Socket) TxPending() int { return s.tx.unconsumed() }
 
@@ -223,6 +243,10 @@ func (s *Socket) FD() int { return s.fd }
 // said aloud.
 func (s *Socket) ZeroCopy() bool { return s.zc }
 
+// MultiBuffer reports whether the socket was opened for packets in several
+// buffers.
+func (s *Socket) MultiBuffer() bool { return s.sg }
+
 func (s *Socket) name() string { return fmt.Sprintf("%s queue %d", s.cfg.Ifname, s.cfg.Queue) }
 
 // Stats are counters of a socket since it was opened.
@@ -235,7 +259,7 @@ type Stats struct {
 	TxRingEmpty  uint64 // the kernel looked for a packet and found none
 	Kicks        uint64 // system calls to send
 	KickStalls   uint64 // ... after which the TX ring was as full as before
-	TxIncomplete int    // packets sent and not completed now
+	TxIncomplete int    // descriptors sent and not completed now
 }
 
 // Stats returns the socket's counters.

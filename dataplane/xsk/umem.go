@@ -36,8 +36,8 @@ type Umem struct {
 }
 
 // NewUmem allocates memory for frames of frameSize bytes, which must be 2048 or
-// 4096. A frame that was received starts 256 bytes into its chunk, so that the
-// longest one is frameSize-256 bytes, Ethernet header included.
+// 4096. A frame that was received starts 256 bytes into its chunk, as does every
+// further buffer of one that is longer than frameSize-256 bytes.
 func NewUmem(frames, frameSize int) (*Umem, error) {
 	shift := uint(11)
 	switch frameSize {
@@ -68,8 +68,9 @@ func (u *Umem) Frames() int { return len(u.owner) }
 func (u *Umem) FrameSize() int { return int(u.frameSize) }
 
 // MaxReceive returns the length in bytes of the longest frame that can be
-// received, Ethernet header included. Longer ones are dropped by the kernel,
-// and counted in Stats.RxDropped.
+// received in one buffer, Ethernet header included. Longer ones are dropped by
+// the kernel, and counted in Stats.RxDropped, or come in several buffers: see
+// Config.MultiBuffer.
 func (u *Umem) MaxReceive() int { return int(u.frameSize) - headroom }
 
 // Base returns the address of the first byte of addr's frame.

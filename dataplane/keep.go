@@ -1,0 +1,96 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The repair store: the frames that the core keeps stay where they were received,
+// out of the pool, until it lets go of them. Copies are made of them as of a frame
+// that has just come.
+
+// maxRepairs bounds the copies of kept frames that one packet, or one deadline,
+// brings about: what a receiver has lost must not keep the others waiting.
+const maxRepairs = 64
+
+// repairSpec is what cfg says of local repair.
+func repairSpec(cfg *config.Config) mcast.RepairSpec {
+	return mcast.RepairSpec{
+		Bytes:   int64(min(cfg.Repair.PerGroup, cfg.RepairTotal())),
+		Timeout: cfg.Repair.Timeout, Tries: cfg.Repair.Tries,
+	}
+}
+
+// handleOf names the frame at addr to the core.
+func (w *worker) handleOf(addr uint64) mcast.Handle {
+	return mcast.Handle(addr / uint64(w.umem.FrameSize()))
+}
+
+// keep takes note of a frame that the core keeps.
+func (w *worker) keep(d xsk.Desc) { w.kept[w.handleOf(d.Addr)] = d }
+
+// release gives back what the core has let go of.
+func (w *worker) release() {
+	for _, h := range w.out.Release {
+		w.pool.GiveOne(w.kept[h].Addr)
+	}
+}
+
+// copyKept stages a copy of a frame that was kept.
+func (w *worker) copyKept(c *mcast.Copy) {
+	d := w.kept[c.Frame]
+	if c.Frame != w.decoded || !w.isDecoded {
+		if rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.again) != rocev2.OK {
+			panic("dataplane: a frame that was kept has changed")
+		}
+		w.decoded, w.isDecoded = c.Frame, true
+	}
+	w.copy(c, &w.again, d, false)
+}
+
+// applied does what a change by the control plane has brought about.
+func (w *worker) applied() {
+	w.emit(nil)
+	w.release()
+}
+
+// advance fires the core's deadlines.
+func (w *worker) advance() {
+	at, ok := w.sw.NextDeadline()
+	if !ok || at > w.now {
+		return
+	}
+	w.out.MaxRepairs = w.repairRoom()
+	w.sw.Advance(w.now, &w.out)
+	w.emit(nil)
+	w.isDecoded = false
+	for i := range w.out.Copies {
+		w.copyKept(&w.out.Copies[i])
+	}
+	w.release()
+}
+
+// repairRoom returns how many copies of kept frames there is room for on every
+// port, as Output.MaxRepairs has it.
+func (w *worker) repairRoom() int {
+	n := min(maxRepairs, w.pool.Len()-spareFeedback)
+	for _, p := range w.ports {
+		if !p.down {
+			n = min(n, p.txRoom()-spareFeedback)
+		}
+	}
+	return orNone(n)
+}
+
+// orNone makes of a number of copies what Output.MaxRepairs says for it.
+func orNone(n int) int {
+	if n <= 0 {
+		return -1
+	}
+	return n
+}

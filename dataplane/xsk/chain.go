@@ -1,0 +1,103 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import "fmt"
+
+// A packet that is longer than a frame of the Umem is a chain: several
+// descriptors, one after the other in the ring, of which all but the last have
+// PktContd set. Only a socket opened with Config.MultiBuffer has any.
+
+// MaxChain is the largest number of buffers of one packet: what fits an skb, in
+// which the kernel sends in copy mode. It holds one in its linear part and 17 in
+// pages (CONFIG_MAX_SKB_FRAGS, which is at least that); the kernel would swallow
+// the frames of a longer packet. In zero-copy mode a driver may hold fewer; it
+// says how many as xdp-zc-max-segs (netlink family netdev).
+//
+// A frame for an MTU of 9000 takes 3 buffers of 4 KiB or 6 of 2 KiB.
+const MaxChain = 18
+
+// Torn in Desc.Options marks a buffer of a packet that cannot be handed over
+// whole. There is no telling where the packet begins and ends, so such a buffer
+// is good for nothing but to be freed. The kernel does not know this bit.
+const Torn = 1 << 31
+
+// ChainLen returns how many of the first descriptors in d make up one packet. d
+// holds whole packets, as Receive returns them, and is not empty.
+func ChainLen(d []Desc) int {
+	n := 1
+	for d[n-1].Options&PktContd != 0 {
+		n++
+	}
+	return n
+}
+
+// receiveChains is Receive for sockets that may receive chains.
+func (s *Socket) receiveChains(d []Desc) int {
+	n := min(len(d), s.rx.available(len(d)))
+	longest := min(MaxChain, len(d), len(s.rx.entries))
+	whole := 0 // d[:whole] is whole packets
+	for i := range n {
+		p := s.rx.get(i)
+		more := p.Options&PktContd != 0
+		switch {
+		case s.torn:
+			p.Options = Torn
+			s.torn = more
+			whole = i + 1
+		case !more:
+			whole = i + 1
+		case i+1-whole == longest:
+			for k := whole; k < i; k++ {
+				d[k].Options = Torn
+			}
+			p.Options = Torn
+			s.torn = true
+			whole = i + 1
+		}
+		d[i] = p
+	}
+	if whole == 0 {
+		s.wakeFill()
+		return 0
+	}
+	for i := range whole {
+		s.umem.move(d[i].Addr, s.id, ownedByWorker)
+	}
+	s.rx.release(whole)
+	return whole
+}
+
+// sendChains is Send for sockets that may send chains.
+func (s *Socket) sendChains(d []Desc) int {
+	if last := len(d) - 1; last >= 0 && d[last].Options&PktContd != 0 {
+		panic(fmt.Sprintf("xsk: cannot send %d buffers that end in the middle of a packet", len(d)))
+	}
+	n := min(len(d), s.tx.room(len(d)), len(s.comp.entries)-s.inFlight)
+	for n > 0 && d[n-1].Options&PktContd != 0 {
+		n--
+	}
+	if n <= 0 {
+		return 0
+	}
+	length := 0 // buffers of this packet so far
+	for i, p := range d[:n] {
+		least := uint32(1)
+		if length == 0 {
+			least = minFrame
+		}
+		length++
+		if p.Len < least || int(p.Len) > s.umem.Room(p.Addr) || p.Options&^PktContd != 0 || length > MaxChain {
+			badDesc(p)
+		}
+		if p.Options == 0 {
+			length = 0
+		}
+		s.umem.move(p.Addr, ownedByWorker, s.id)
+		s.tx.put(i, p)
+	}
+	s.tx.publish(n)
+	s.inFlight += n
+	return n
+}
