@@ -34,7 +34,7 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	}
 	if d <= 0 {
 		if g.quorum > 0 && g.npast(psn) > 0 {
-			return g.repeat(p, psn, f, out)
+			return g.repeat(now, p, psn, f, out)
 		}
 		return g.duplicate(p, psn, out)
 	}
@@ -69,7 +69,7 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		}
 		g.seen = true
 	}
-	g.forward(p, psn, f, out)
+	g.forward(now, p, psn, f, out)
 	g.pass(psn, f)
 	if g.store != nil && p.AckReq {
 		g.asks(now, psn)
@@ -155,7 +155,7 @@ func (g *group) turnDown(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *
 }
 
 // forward makes the copies of p for those that do not have it yet.
-func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
+func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	how := g.translation(p, f)
 	again := psn.Less(g.hi)
 	if g.store != nil && g.nrecv > 0 && g.a.Less(psn) && !g.store.keep(p, psn, g.hi, g.a, how, out) {
@@ -174,7 +174,7 @@ func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output
 		ask := false
 		if g.store != nil && (again || b.bits&late != 0) {
 			var yes bool
-			if yes, ask = g.inTurn(i, psn, again); !yes {
+			if yes, ask = g.inTurn(now, i, psn, again); !yes {
 				continue
 			}
 		}
@@ -190,6 +190,9 @@ func (g *group) forward(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output
 		}
 		if d == 1 && b.pend != noPend && b.pend != sevFatal {
 			g.setPend(b, noPend, 0) // this is what it asked for
+			if g.store != nil {
+				g.expect(now, i)
+			}
 		}
 		out.Copies = append(out.Copies, c)
 	}

@@ -107,7 +107,7 @@ func (g *group) acked(now time.Duration, i int, psn rocev2.PSN, out *Output) boo
 	}
 	if g.store != nil {
 		g.measure(now, i, had)
-		g.progressed(i)
+		g.progressed(now, i)
 		if g.quorum > 0 && b.a == g.hi.Prev() {
 			g.release(out)
 		}

@@ -39,7 +39,7 @@ func (h *host) transmit(i int) {
 	if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
 		p.Payload = 256
 	}
-	n.frames = append(n.frames, h.id<<20|i)
+	n.frames = append(n.frames, frame{id: h.id<<20 | i})
 	n.carry(h.up(), false, func() { n.input(h.node, p) })
 }
 

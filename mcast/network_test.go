@@ -66,6 +66,12 @@ type host struct {
 	then    func() // after the last of ops is done
 }
 
+// frame is a packet in a driver's memory.
+type frame struct {
+	id int // source<<20|index
+	p  Packet
+}
+
 // up and down are h's links.
 func (h *host) up() int   { return 2*h.id + 1 }
 func (h *host) down() int { return 2 * h.id }
@@ -80,7 +86,8 @@ type network struct {
 	q        events
 	seq      int
 	hosts    []*host
-	frames   []int // what a frame handle stands for: source<<20|index
+	rooms    []int   // for so many copies of kept frames, at random
+	frames   []frame // what a frame handle stands for
 	link     []time.Duration
 	naive    *naive
 	firstPSN rocev2.PSN              // of every queue; 0: any
@@ -121,12 +128,19 @@ func (n *network) carry(link int, jitter bool, f func()) {
 
 // input is the driver's part of the contract: verify only when asked.
 func (n *network) input(d *node, p Packet) {
+	if p.Op != rocev2.Acknowledge { // a frame of its own, however often it came
+		n.frames = append(n.frames, frame{n.frames[p.Frame].id, p})
+		p.Frame, p.Bytes = Handle(len(n.frames)-1), d.unit
+	}
+	d.enter()
 	d.sw.Input(n.now, &p, &d.out)
 	if d.out.NeedVerify {
 		if p.Verified || len(d.out.Copies)+len(d.out.Feedback)+len(d.out.Events) > 0 {
 			n.t.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
 		}
+		d.books.close(n.t, d.sw, &p, &d.out)
 		p.Verified = true
+		d.enter()
 		d.sw.Input(n.now, &p, &d.out)
 	}
 	n.output(d, &p)
@@ -134,6 +148,7 @@ func (n *network) input(d *node, p Packet) {
 
 // output does what the switch says; p is nil after Advance and Apply.
 func (n *network) output(d *node, p *Packet) {
+	d.books.close(n.t, d.sw, p, &d.out)
 	checkInvariants(n.t, d.sw.groups[0])
 	for _, e := range d.out.Events {
 		switch {
@@ -149,15 +164,15 @@ func (n *network) output(d *node, p *Packet) {
 			n.t.Fatalf("unexpected event %+v", e)
 		}
 	}
-	if p != nil && p.Op != rocev2.Acknowledge && len(d.out.Copies) > 0 {
+	if p != nil && p.Op != rocev2.Acknowledge && d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0) {
 		delete(n.passed, p.PSN)
 	}
 	for _, c := range d.out.Copies {
-		end, f := &d.legs[c.Leg], n.frames[c.Frame]
+		end, f := &d.legs[c.Leg], n.frames[c.Frame].id
 		d.sent[f>>20] = max(d.sent[f>>20], f&0xFFFFF+1)
 		h := end.host
 		if h == nil {
-			d.relay(end, *p, c)
+			d.relay(end, c)
 			continue
 		}
 		if !h.in {
@@ -166,7 +181,8 @@ func (n *network) output(d *node, p *Packet) {
 		if i := n.naive.nak[h.id]; i >= 0 && c.PSN == h.rq.Add(int32(i)) {
 			n.naive.nak[h.id] = -1
 		}
-		n.carry(h.down(), false, func() { h.receive(c.PSN, f, p.AckReq) })
+		ask := n.frames[c.Frame].p.AckReq || c.Flags&SetAckReq != 0
+		n.carry(h.down(), false, func() { h.receive(c.PSN, f, ask) })
 	}
 	for _, f := range d.out.Feedback {
 		h := n.hosts[f.To]
@@ -212,7 +228,10 @@ func (n *network) check(f Feedback) {
 			n.t.Fatalf("I6: NAK %06x of severity %d again before its PSN passed", f.PSN, sev)
 		}
 		n.passed[f.PSN] = sev
-		if !n.naive.wanted() {
+		// The switch itself asks, too, in the name of a receiver that it cannot
+		// send what comes next.
+		g := n.nodes[0].sw.groups[0]
+		if !n.naive.wanted() && (k != rocev2.KindSequence || g.nlate == 0 || g.store.find(g.a.Next()) != nil) {
 			n.t.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
 		}
 	}

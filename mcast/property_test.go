@@ -70,6 +70,7 @@ func newNetwork(t *rapid.T) *network {
 // build makes the hosts and switches: one, or one with so many children.
 func (n *network) build(members, sources, children int) {
 	n.naive = &naive{n: n, src: -1}
+	n.rooms = [][]int{{0}, {0, 1, 2, 5}, {1}, {-1, 1, 3}}[n.rng(4)]
 	n.nodes = []*node{{n: n}}
 	for range children {
 		n.nodes = append(n.nodes, &node{n: n, up: n.nodes[0]})
@@ -138,6 +139,7 @@ func (n *network) finish() {
 		n.now = e.at
 		e.do()
 	}
+	n.rest()
 	for _, h := range n.hosts {
 		if h.gone || !h.in {
 			continue
@@ -160,6 +162,25 @@ func (n *network) finish() {
 			if s != h && !s.gone && next[s.id] != len(s.ops) {
 				n.t.Fatalf("host %d: %d of %d packets of host %d", h.id, next[s.id], len(s.ops), s.id)
 			}
+		}
+	}
+}
+
+// rest lets time pass when there is nothing left to do: no frame is held then,
+// and no clock runs.
+func (n *network) rest() {
+	n.rooms = []int{0}
+	for range 1000 {
+		if n.q.Len() > 0 {
+			heap.Pop(&n.q).(event).do()
+		} else if !n.advance(n.now + time.Hour) {
+			break
+		}
+	}
+	for _, d := range n.nodes {
+		g := d.sw.groups[0]
+		if len(d.books.held) > 0 || g.nlate > 0 || g.tending {
+			n.t.Fatalf("at rest %d frames are held, %d branches are late, a clock runs: %v", len(d.books.held), g.nlate, g.tending)
 		}
 	}
 }

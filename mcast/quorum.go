@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"slices"
+	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -44,7 +45,7 @@ func (g *group) npast(psn rocev2.PSN) (n int) {
 
 // repeat serves what is acknowledged, but lacking at some receiver: the source
 // repeats it, so that receiver gets it.
-func (g *group) repeat(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) Reason {
+func (g *group) repeat(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) Reason {
 	if code, _ := g.refuse(p, f); code != 0 || g.dead {
 		return g.duplicate(p, psn, out)
 	}
@@ -56,7 +57,7 @@ func (g *group) repeat(p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output)
 		g.seen = true
 	}
 	g.duplicate(p, psn, out)
-	g.forward(p, psn, f, out)
+	g.forward(now, p, psn, f, out)
 	return None
 }
 

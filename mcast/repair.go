@@ -115,7 +115,7 @@ func (g *group) setInLine(i int) {
 // inTurn says whether branch i gets psn now, that the source has sent: not if it
 // has been sent it before and may be asked about it, nor if the store will send
 // it when its turn comes. again says that psn has passed before.
-func (g *group) inTurn(i int, psn rocev2.PSN, again bool) (yes, ask bool) {
+func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN, again bool) (yes, ask bool) {
 	b, m := &g.branches[i], &g.legs[i].mend
 	first := psn == b.a.Next()
 	here := b.pend == noPend && !m.led && g.store.find(psn) != nil
@@ -129,7 +129,8 @@ func (g *group) inTurn(i int, psn rocev2.PSN, again bool) (yes, ask bool) {
 		// more and with a question; what follows, when the answer shows the need.
 		g.setLate(i, psn.Next())
 		if m.probing = here; here {
-			m.asked, m.burst = psn, 1
+			m.asked, m.burst = rocev2.MaxPSN(m.asked, psn), 1
+			g.expect(now, i)
 		}
 		return true, here
 	case here || !first && psn != m.next:
@@ -149,11 +150,14 @@ func (m *mending) step(psn rocev2.PSN) {
 }
 
 // progressed follows an acknowledgement of new data by branch i.
-func (g *group) progressed(i int) {
+func (g *group) progressed(now time.Duration, i int) {
 	b, m := &g.branches[i], &g.legs[i].mend
 	m.tries, m.waited, m.led = 0, 0, false
 	if m.asked.Less(b.a) {
 		m.asked = b.a
+	}
+	if b.a.Less(g.asked) || b.a.Less(m.asked) {
+		g.tendBy(now + g.patience(m))
 	}
 	if b.bits&late == 0 {
 		return
@@ -231,7 +235,7 @@ func (g *group) resend(now time.Duration, out *Output) {
 		if g.branches[i].bits&late == 0 {
 			continue
 		}
-		if !g.resendTo(i, out) {
+		if !g.resendTo(now, i, out) {
 			g.tendBy(now) // no more room in this call
 			break
 		}
@@ -246,7 +250,7 @@ func (g *group) resend(now time.Duration, out *Output) {
 
 // resendTo sends branch i what is its turn. It returns false if there is more
 // than there is room for.
-func (g *group) resendTo(i int, out *Output) bool {
+func (g *group) resendTo(now time.Duration, i int, out *Output) bool {
 	b, m := &g.branches[i], &g.legs[i].mend
 	for m.next.Less(g.hi) {
 		if b.pend != noPend || m.probing || m.hold > 0 || m.led {
@@ -262,7 +266,8 @@ func (g *group) resendTo(i int, out *Output) bool {
 		m.probing = m.left == 1
 		ask := m.probing || m.next.Next() == g.hi // the end of what was lost must not be lost unnoticed
 		if ask || e.ackReq {
-			m.asked = m.next
+			m.asked = rocev2.MaxPSN(m.asked, m.next)
+			g.tendBy(now + g.patience(m))
 		}
 		g.copyStored(i, e, m.next, ask, out)
 		m.step(m.next)

@@ -30,6 +30,13 @@ func (g *group) tendBy(t time.Duration) {
 	}
 }
 
+// expect gives branch i its time, from now, for what it is being sent.
+func (g *group) expect(now time.Duration, i int) {
+	m := &g.legs[i].mend
+	m.owed = now
+	g.tendBy(now + g.patience(m))
+}
+
 // asks notes that psn was sent to the receivers with a request for an ACK.
 func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 	if g.asked.Less(psn) {

@@ -399,7 +399,7 @@ func (s *transcript) show(w *strings.Builder) {
 }
 
 // checkInvariants recomputes what the group keeps incrementally.
-func checkInvariants(t interface{ Fatalf(string, ...any) }, g *group) {
+func checkInvariants(t fataler, g *group) {
 	if g == nil || g.src == nobody {
 		return
 	}
@@ -438,4 +438,5 @@ func checkInvariants(t interface{ Fatalf(string, ...any) }, g *group) {
 	if nrecv > 0 && low <= g.slack && !g.dead {
 		t.Fatalf("A %06x could be higher: %d of %d receivers have no more", g.a, low, nrecv)
 	}
+	checkStore(t, g)
 }

@@ -18,6 +18,19 @@ type node struct {
 	up   *node // nil for the root
 	legs []legEnd
 	sent map[int]int // packets of a source that went out so far, by host
+
+	books ledger
+	unit  uint32 // bytes of memory that keeping a frame takes
+}
+
+// repairs says whether the group at d has local repair.
+func (d *node) repairs() bool { return d.sw.groups[0].store != nil }
+
+// enter is what a driver does before a call: it says for how many copies of kept
+// frames it has room.
+func (d *node) enter() {
+	d.out.MaxRepairs = d.n.rooms[d.n.rng(len(d.n.rooms))]
+	d.books.open(d.sw)
 }
 
 // legEnd is where a leg leads: to a host or to another switch.
@@ -67,7 +80,12 @@ func (d *node) put() {
 	if n.mute >= 0 {
 		spec.Policy, spec.DeadAfter = Evict, 8*timeout
 	}
-	d.sw, d.sent, d.legs = New(Limits{}), map[int]int{}, nil
+	spec.Repair, d.unit = drawRepair(n.rng, 2*rtt)
+	limits := Limits{}
+	if spec.Repair.Bytes > 0 && n.rng(8) == 0 {
+		limits.RepairBytes = 1 + spec.Repair.Bytes/2 // less than the group may keep
+	}
+	d.sw, d.sent, d.legs = New(limits), map[int]int{}, nil
 	for _, h := range n.hosts {
 		m := h.spec()
 		m.Leg = d.toward(h)
@@ -101,8 +119,10 @@ func (d *node) grow(h *host) LegSpec {
 }
 
 // relay carries a copy to the next switch.
-func (d *node) relay(end *legEnd, p Packet, c Copy) {
-	p.PSN, p.Neighbor, p.Verified = c.PSN, d.neighbor(), false
+func (d *node) relay(end *legEnd, c Copy) {
+	p := d.n.frames[c.Frame].p
+	p.PSN, p.Neighbor, p.Verified, p.Frame = c.PSN, d.neighbor(), false, c.Frame
+	p.AckReq = p.AckReq || c.Flags&SetAckReq != 0
 	peer := end.node
 	d.n.carry(end.link, false, func() { d.n.input(peer, p) })
 }
@@ -142,6 +162,7 @@ func (n *network) advance(by time.Duration) bool {
 	for _, d := range n.nodes {
 		if at, ok := d.sw.NextDeadline(); ok && at <= by {
 			n.now = max(n.now, at)
+			d.enter()
 			d.sw.Advance(n.now, &d.out)
 			n.output(d, nil)
 			return true
@@ -188,6 +209,7 @@ func (n *network) leave(h *host) {
 }
 
 func (n *network) apply(d *node, op Op) {
+	d.enter()
 	if err := d.sw.Apply(n.now, op, &d.out); err != nil {
 		n.t.Fatal(err)
 	}

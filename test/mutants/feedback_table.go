@@ -58,8 +58,8 @@ var feedbackMutants = []mutant{
 		"g.nout == next && !g.seen && worst < g.nsev",
 	}}},
 	{"no second NAK after the PSN has passed again", "R09", "mcast/data.go", []edit{{
-		"		g.seen = true\n	}\n	g.forward(p, psn, f, out)",
-		"	}\n	g.forward(p, psn, f, out)",
+		"		g.seen = true\n	}\n	g.forward(now, p, psn, f, out)",
+		"	}\n	g.forward(now, p, psn, f, out)",
 	}}},
 	{"an ACK for every ACK", "R11", "mcast/feedback.go", []edit{{
 		"		if !g.acked(now, i, psn, out) {\n			return FeedbackStale\n		}",
@@ -139,7 +139,7 @@ var feedbackMutants = []mutant{
 	}}},
 	{"feedback is multicast as well", "R22", "mcast/switch.go", []edit{{
 		"	case p.Op == rocev2.Acknowledge:\n",
-		"	case p.Op == rocev2.Acknowledge:\n		g.forward(p, p.PSN, f, out)\n",
+		"	case p.Op == rocev2.Acknowledge:\n		g.forward(now, p, p.PSN, f, out)\n",
 	}}},
 	{"reserved syndromes are fatal", "C47", "mcast/feedback.go", []edit{{
 		"	if kind == rocev2.KindReserved {\n		return ReservedSyndrome\n	}\n",

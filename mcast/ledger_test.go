@@ -1,0 +1,230 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+type fataler interface{ Fatalf(string, ...any) }
+
+// ledger is a driver's account of the frames that a Switch has kept, and looks
+// over its shoulder while it sends from them.
+type ledger struct {
+	held   map[Handle]uint32 // and what keeping it costs
+	used   int64
+	before []cursor
+	src    int32
+	a, hi  rocev2.PSN
+}
+
+// cursor is what a leg was before a call.
+type cursor struct {
+	bits       uint8
+	a          rocev2.PSN
+	next, sent rocev2.PSN
+	probing    bool
+}
+
+// open notes the state of group 0 before a call.
+func (l *ledger) open(s *Switch) {
+	g := s.group(0)
+	if g == nil {
+		return
+	}
+	l.before, l.src, l.a, l.hi = l.before[:0], g.src, g.a, g.hi
+	for i := range g.branches {
+		b, m := &g.branches[i], &g.legs[i].mend
+		l.before = append(l.before, cursor{b.bits, b.a, m.next, m.sent, m.probing})
+	}
+}
+
+// close checks what the call did with frames. p is the packet of the call, nil if
+// there was none.
+func (l *ledger) close(t fataler, s *Switch, p *Packet, out *Output) {
+	if l.held == nil {
+		l.held = map[Handle]uint32{}
+	}
+	if out.NeedVerify && (out.Held || len(out.Release) > 0) {
+		t.Fatalf("frames are kept or released before the packet is verified")
+	}
+	for _, c := range out.Copies {
+		if _, ok := l.held[c.Frame]; !ok && (p == nil || c.Frame != p.Frame) {
+			t.Fatalf("copy of frame %d, which is not held", c.Frame)
+		}
+	}
+	if out.Held {
+		if _, ok := l.held[p.Frame]; ok || p.Bytes == 0 {
+			t.Fatalf("frame %d of %d bytes is kept, before: %v", p.Frame, p.Bytes, ok)
+		}
+		l.held[p.Frame] = p.Bytes
+		l.used += int64(p.Bytes)
+	}
+	for _, h := range out.Release {
+		n, ok := l.held[h]
+		if !ok {
+			t.Fatalf("frame %d is released, but not held", h)
+		}
+		delete(l.held, h)
+		l.used -= int64(n)
+	}
+	if l.used != s.repair.used || l.used > s.repair.limit {
+		t.Fatalf("%d bytes are held, the switch counts %d, the limit is %d", l.used, s.repair.used, s.repair.limit)
+	}
+	if g := s.group(0); g != nil && g.store != nil && g.src == l.src {
+		l.inOrder(t, g, p, out)
+	}
+}
+
+// inOrder checks that nobody was sent what it has, nor, once it is being
+// repaired, anything beyond the first packet that it has not been sent.
+func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
+	for i := range g.branches {
+		b, m := &g.branches[i], &g.legs[i].mend
+		var first, last rocev2.PSN
+		n := 0
+		for _, c := range out.Copies {
+			if int(c.Leg) != i {
+				continue
+			}
+			psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
+			if n > 0 && psn != last.Next() {
+				t.Fatalf("leg %d is sent %06x after %06x", i, psn, last)
+			}
+			if n++; n == 1 {
+				first = psn
+			}
+			last = psn
+		}
+		if n == 0 || b.bits&receiving == 0 || i >= len(l.before) || l.before[i].bits&receiving == 0 {
+			continue
+		}
+		if first.LessEq(b.a) {
+			t.Fatalf("leg %d is sent %06x, and has acknowledged %06x", i, first, b.a)
+		}
+		was := &l.before[i]
+		may := l.hi
+		if was.bits&late != 0 {
+			may = was.next
+			if was.probing && was.next.LessEq(b.a) {
+				may = rocev2.MaxPSN(may, was.sent)
+			}
+		} else if p != nil && p.Op != rocev2.Acknowledge && l.hi.LessEq(p.PSN) {
+			may = p.PSN // with a gap, if the source's packets were lost before the switch
+		}
+		if may = rocev2.MaxPSN(may, b.a.Next()); may.Less(first) {
+			t.Fatalf("C68: leg %d is sent %06x, its turn was %06x; before %+v, now %+v %+v", i, first, may, *was, *b, *m)
+		}
+		at := g.hi
+		if b.bits&late != 0 {
+			at = m.next
+		}
+		if last.Next() != at {
+			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, hi %06x", i, last, at, g.hi)
+		}
+	}
+}
+
+// checkStore recomputes what a group with local repair keeps incrementally.
+func checkStore(t fataler, g *group) {
+	s := g.store
+	nlate := 0
+	for i := range g.branches {
+		if g.branches[i].bits&late != 0 {
+			nlate++
+			if g.branches[i].bits&receiving == 0 {
+				t.Fatalf("leg %d is late and does not receive", i)
+			}
+		}
+	}
+	if nlate != g.nlate {
+		t.Fatalf("kept nlate=%d, counted %d", g.nlate, nlate)
+	}
+	if s == nil {
+		if nlate > 0 || g.tending {
+			t.Fatalf("%d late branches without a store", nlate)
+		}
+		return
+	}
+	var bytes int64
+	n := 0
+	for i := range s.ring {
+		if e := &s.ring[i]; e.bytes > 0 {
+			bytes += int64(e.bytes)
+			n++
+		}
+	}
+	if bytes != s.bytes || bytes > s.limit || bytes > s.all.used {
+		t.Fatalf("%d bytes are stored, counted %d, limit %d, all %d", bytes, s.bytes, s.limit, s.all.used)
+	}
+	if g.src == nobody || g.dead {
+		if n > 0 {
+			t.Fatalf("%d frames are stored for nobody", n)
+		}
+		return
+	}
+	for psn := s.low; psn.Less(g.hi); psn = psn.Next() {
+		if s.find(psn) != nil {
+			n--
+		} else if s.whole.LessEq(psn) {
+			t.Fatalf("%06x is not stored, whole is %06x, hi %06x", psn, s.whole, g.hi)
+		}
+	}
+	if n != 0 {
+		t.Fatalf("%d frames are stored outside %06x to %06x", n, s.low, g.hi)
+	}
+	if g.quorum == 0 && s.low != g.a.Next() && s.bytes > 0 {
+		t.Fatalf("frames from %06x on are stored, A is %06x", s.low, g.a)
+	}
+	for i := range g.branches {
+		checkMending(t, g, i)
+	}
+}
+
+// checkMending looks for a branch that nobody would ever ask again.
+func checkMending(t fataler, g *group, i int) {
+	b, m := &g.branches[i], &g.legs[i].mend
+	if b.bits&receiving == 0 {
+		return
+	}
+	if b.bits&late != 0 && (g.hi.Less(m.next) || m.sent.Less(m.next) || g.hi.Less(m.sent)) {
+		t.Fatalf("leg %d: cursor %06x, sent %06x, hi %06x", i, m.next, m.sent, g.hi)
+	}
+	if b.bits&late == 0 && (m.probing || m.hold > 0) {
+		t.Fatalf("leg %d is in line, but %+v", i, *m)
+	}
+	if b.pend != noPend || m.led || g.tending {
+		return
+	}
+	switch {
+	case m.hold > 0 || m.probing:
+		t.Fatalf("leg %d waits, and nothing will end it: %+v", i, *m)
+	case b.bits&late != 0 && m.next.Less(g.hi) && g.store.find(m.next) != nil:
+		t.Fatalf("leg %d is not sent %06x, which is stored: %+v", i, m.next, *m)
+	case g.store.find(b.a.Next()) != nil && (b.a.Less(g.asked) || b.a.Less(m.asked)):
+		t.Fatalf("leg %d has %06x and owes an ACK of %06x or %06x, and nobody will ask it: %+v", i, b.a, g.asked, m.asked, *m)
+	}
+}
+
+// drawRepair is how a group repairs in a random run: not at all, with room for a
+// few frames, or for all. unit is what keeping a frame costs.
+func drawRepair(rng func(int) int, tick time.Duration) (spec RepairSpec, unit uint32) {
+	unit = 1
+	if rng(2) == 0 {
+		unit = minStored
+	}
+	switch rng(4) {
+	case 0:
+		return RepairSpec{}, unit
+	case 1:
+		spec.Bytes = int64(unit) * int64(1+rng(5))
+	default:
+		spec.Bytes = int64(unit) << 12
+	}
+	spec.Timeout = tick * time.Duration(1+rng(6))
+	spec.Tries = 1 + rng(7)
+	return spec, unit
+}
