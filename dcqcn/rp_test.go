@@ -279,7 +279,7 @@ func TestNotificationPoint(t *testing.T) {
 		}
 	}
 	n = NewNotificationPoint(0)
-	if !n.OnCE(5) || !n.OnCE(5) {
+	if first, second := n.OnCE(5), n.OnCE(5); !first || !second {
 		t.Error("interval 0 left out a mark")
 	}
 }

@@ -40,6 +40,10 @@ func (c *Config) completePacing() error {
 	return err
 }
 
+// capBurst is what a sender with MaxRate alone may make up for. No queue is told
+// of it, so that it can be long enough for a driver on a busy machine.
+const capBurst = 20 * time.Millisecond
+
 // initPacing makes the reaction point and the notification point of a complete
 // configuration.
 func (q *QP) initPacing() error {
@@ -48,7 +52,7 @@ func (q *QP) initPacing() error {
 	case c != nil:
 		q.np = dcqcn.NewNotificationPoint(c.CNPInterval)
 	case q.cfg.MaxRate > 0:
-		c = &dcqcn.Config{LineRate: q.cfg.MaxRate}
+		c = &dcqcn.Config{LineRate: q.cfg.MaxRate, Burst: capBurst}
 	default:
 		return nil
 	}

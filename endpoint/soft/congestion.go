@@ -47,12 +47,8 @@ func (c *Config) completeCongestion() error {
 // paced says whether queue pairs keep to a rate.
 func (c *Config) paced() bool { return c.Congestion != nil || c.Rate > 0 }
 
-// The two ECN bits of the traffic class (RFC 3168).
-const (
-	ecnMask = 3
-	ect0    = 2
-	ecnCE   = 3
-)
+// ecnMask covers the ECN bits of a traffic class.
+const ecnMask = 3
 
 // cnpTrafficClass is DSCP 48 (CS6), not ECN-capable: what RNICs give CNPs
 // (np_cnp_dscp in hw/mlx5/cong.c), so that they pass the queue they are about.
@@ -67,17 +63,9 @@ func (c *Config) trafficClass(tc uint8, op rocev2.Opcode) uint8 {
 	case op == rocev2.CNP:
 		return cnpTrafficClass
 	case op.Is(rocev2.OpRequest):
-		return tc&^ecnMask | ect0
+		return tc&^ecnMask | uint8(rocev2.ECT0)
 	}
 	return tc &^ ecnMask // nothing would come of a mark on a response
-}
-
-// congestionExperienced reads the mark of a switch.
-func congestionExperienced(f *rocev2.Frame) bool {
-	if f.IsIPv6() {
-		return f.IPv6().TrafficClass()&ecnMask == ecnCE
-	}
-	return f.IPv4().TOS()&ecnMask == ecnCE
 }
 
 // countCongestion counts what a received packet says of the path.

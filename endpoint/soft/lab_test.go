@@ -38,6 +38,7 @@ type pairConfig struct {
 	v6      bool
 	memory  int
 	trace   io.Writer // of host 0
+	middle  *bottleneck
 }
 
 func openDevice(t testing.TB, h lab.Host, cfg Config) *Device {
@@ -61,6 +62,9 @@ func newPair(t testing.TB, c pairConfig) *pair {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	t.Cleanup(cancel)
 	p := &pair{star: s, ctx: ctx}
+	if c.middle != nil {
+		c.middle.install(t, s)
+	}
 	var ips [2]netip.Addr
 	for i, h := range s.Hosts {
 		ips[i] = h.IPv4

@@ -218,7 +218,7 @@ func (l *loop) input(now time.Duration, b []byte) {
 	default:
 		l.pkt = rc.Packet{
 			Op: f.Op, AckReq: bth.AckReq(), Solicited: bth.SE(), BECN: bth.BECN(),
-			DestQP: bth.DestQP(), PSN: bth.PSN(), Payload: f.Payload(), CE: congestionExperienced(f),
+			DestQP: bth.DestQP(), PSN: bth.PSN(), Payload: f.Payload(), CE: f.ECN() == rocev2.CE,
 		}
 		if h := f.RETH(); h != nil {
 			l.pkt.VA, l.pkt.RKey, l.pkt.DMALen = h.VA(), h.RKey(), h.DMALen()
