@@ -41,6 +41,9 @@ type qrun struct {
 	total     int
 	failed    bool
 	inbox     []Packet // toward the switch, from receivers
+	frames    []frame  // by handle
+	unit      uint32   // bytes of memory that keeping one takes
+	books     ledger
 }
 
 const qtick = 10 * time.Microsecond
@@ -72,6 +75,7 @@ func (q *qrun) run() {
 		IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: q.k, DeadAfter: 100 * qtick,
 		Legs: []LegSpec{{}}, Members: []MemberSpec{{IP: ipOf("A"), QPN: 0x100, SQPSN: q.start & rocev2.PSNMask}},
 	}
+	spec.Repair, q.unit = drawRepair(q.rng, 3*qtick)
 	for i := range n {
 		r := q.newReceiver()
 		r.first = 0
@@ -85,8 +89,9 @@ func (q *qrun) run() {
 		}
 		q.now += qtick
 		if at, ok := q.sw.NextDeadline(); ok && at <= q.now {
+			q.enter()
 			q.sw.Advance(q.now, &q.out)
-			q.output()
+			q.output(nil)
 		}
 		switch q.rng(400) {
 		case 0:
@@ -113,10 +118,16 @@ func (q *qrun) newReceiver() *qrecv {
 }
 
 func (q *qrun) apply(op Op) {
+	q.enter()
 	if err := q.sw.Apply(q.now, op, &q.out); err != nil {
 		q.t.Fatal(err)
 	}
-	q.output()
+	q.output(nil)
+}
+
+func (q *qrun) enter() {
+	q.out.MaxRepairs = q.rng(4)
+	q.books.open(q.sw)
 }
 
 func (q *qrun) lossy(f func()) {
@@ -161,20 +172,28 @@ func (q *qrun) send() {
 	i := q.next
 	q.next++
 	op := [3]rocev2.Opcode{rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLast}[i%3]
-	p := Packet{Group: groupIP, Src: ipOf("A"), DestQP: groupQPN, Op: op, PSN: q.start.Add(int32(i)), AckReq: i%3 == 2 || i == q.una+19, Payload: 256, Frame: Handle(i)}
-	q.lossy(func() { q.input(p) })
+	p := Packet{Group: groupIP, Src: ipOf("A"), DestQP: groupQPN, Op: op, PSN: q.start.Add(int32(i)), AckReq: i%3 == 2 || i == q.una+19, Payload: 256, Bytes: q.unit}
+	q.lossy(func() {
+		p.Frame = Handle(len(q.frames))
+		q.frames = append(q.frames, frame{i, p})
+		q.input(p)
+	})
 }
 
 func (q *qrun) input(p Packet) {
+	q.enter()
 	q.sw.Input(q.now, &p, &q.out)
 	if q.out.NeedVerify {
+		q.books.close(q.t, q.sw, &p, &q.out)
 		p.Verified = true
+		q.enter()
 		q.sw.Input(q.now, &p, &q.out)
 	}
-	q.output()
+	q.output(&p)
 }
 
-func (q *qrun) output() {
+func (q *qrun) output(p *Packet) {
+	q.books.close(q.t, q.sw, p, &q.out)
 	checkInvariants(q.t, q.sw.groups[0])
 	out := q.out
 	for _, e := range out.Events {
@@ -190,7 +209,8 @@ func (q *qrun) output() {
 	}
 	for _, c := range out.Copies {
 		r := q.recv[c.Leg-1]
-		q.lossy(func() { q.receive(r, c.PSN, int(c.Frame)) })
+		f := &q.frames[c.Frame]
+		q.lossy(func() { q.receive(r, c.PSN, f.id, f.p.AckReq || c.Flags&SetAckReq != 0) })
 	}
 	for _, f := range out.Feedback {
 		q.answered(f)
@@ -207,9 +227,8 @@ func (q *qrun) in() (n int) {
 	return n
 }
 
-// receive is a strict responder's; every packet asks for an ACK when it ends a
-// message.
-func (q *qrun) receive(r *qrecv, psn rocev2.PSN, i int) {
+// receive is a strict responder's.
+func (q *qrun) receive(r *qrecv, psn rocev2.PSN, i int, ask bool) {
 	if r.mute || r.gone {
 		return
 	}
@@ -231,7 +250,7 @@ func (q *qrun) receive(r *qrecv, psn rocev2.PSN, i int) {
 	case i == r.have:
 		r.have++
 		r.nak = false
-		if i%3 == 2 {
+		if ask {
 			q.answer(r, at, rocev2.SyndromeACK)
 		}
 	case i < r.have:
