@@ -8,11 +8,11 @@ ARGS     ?=
 PKGS     ?= ./...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
-BENCH    := ./rocev2 ./mcast ./rc ./dataplane
+BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants model soak bench clean
+.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants model soak bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,9 +51,9 @@ static:
 		echo "$(GO) vet -tags verbs ./endpoint/... ./perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./perf ./test/rxe/...; \
 	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; fi
 
-generate: ## rebuild the committed BPF object (clang-14, installed if it can be)
+generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
 	@scripts/need clang-14:clang-14 llvm-strip-14:llvm-14
-	$(GO) generate ./bpf
+	$(GO) generate ./bpf ./bench/replicate
 
 generate-check:
 	@scripts/generate-check
@@ -76,7 +76,10 @@ model: ## try everything that a small network can do to the switch (some minutes
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./mcast ./rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)
 
-bench: ## benchmarks of the core and the data path
+bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')
+	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)
+
+microbench: ## Go benchmarks of the core and the data path, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)
 
 clean: ## remove what make made

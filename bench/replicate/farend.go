@@ -1,0 +1,144 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replicate
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// expect is what a far end is to get; anything else is counted as wrong.
+type expect struct {
+	mac rocev2.MAC
+	dst netip.Addr
+	qpn rocev2.QPN
+}
+
+// seenValue is struct seen of replicate.c.
+type seenValue struct{ Good, Wrong, Acks uint64 }
+
+// psnNone is PSN_NONE of replicate.c.
+const psnNone = uint32(0xFFFFFFFF)
+
+// maxLegs is MAX_LEGS of replicate.c, the source included.
+const maxLegs = 16
+
+// farEnds count what arrives at the hosts.
+type farEnds struct {
+	seen, arrived *ebpf.Map
+	programs      []*ebpf.Program
+	links         []link.Link
+}
+
+func newFarEnds() (*farEnds, error) {
+	spec, err := loadReplicate()
+	if err != nil {
+		return nil, err
+	}
+	f := &farEnds{}
+	if f.seen, err = ebpf.NewMap(spec.Maps[replicateMapSeen]); err != nil {
+		return nil, fmt.Errorf("make the far ends' counters: %w", err)
+	}
+	if f.arrived, err = ebpf.NewMap(spec.Maps[replicateMapArrived]); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the far ends' counters: %w", err), f.Close())
+	}
+	for i := range maxLegs {
+		if err := f.arrived.Put(uint32(i), psnNone); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
+}
+
+// load loads the program that counts what arrives at far end leg. xdp says which
+// kind.
+func (f *farEnds) load(leg, frameLen int, want expect, xdp bool) error {
+	spec, err := loadReplicate()
+	if err != nil {
+		return err
+	}
+	dst := want.dst.As4()
+	err = errors.Join(
+		spec.Variables[replicateVarLeg].Set(uint32(leg)),
+		spec.Variables[replicateVarExpectLen].Set(uint32(frameLen)),
+		spec.Variables[replicateVarExpectQpn].Set(uint32(want.qpn)),
+		spec.Variables[replicateVarExpectDst].Set(binary.LittleEndian.Uint32(dst[:])),
+		spec.Variables[replicateVarExpectMacHigh].Set(binary.LittleEndian.Uint32(want.mac[:4])),
+		spec.Variables[replicateVarExpectMacLow].Set(binary.LittleEndian.Uint16(want.mac[4:])),
+	)
+	if err != nil {
+		return err
+	}
+	options := &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{replicateMapSeen: f.seen, replicateMapArrived: f.arrived}}
+	var tc struct {
+		P *ebpf.Program `ebpf:"far_tc"`
+	}
+	var inXDP struct {
+		P *ebpf.Program `ebpf:"far_xdp"`
+	}
+	if xdp {
+		err = spec.LoadAndAssign(&inXDP, options)
+	} else {
+		err = spec.LoadAndAssign(&tc, options)
+	}
+	if err != nil {
+		return fmt.Errorf("load a far end's program: %w", err)
+	}
+	f.programs = append(f.programs, cmp.Or(tc.P, inXDP.P))
+	return nil
+}
+
+// attach counts from now on what arrives at an interface of the calling thread's
+// namespace as what far end leg sees. xdp says by which kind of program.
+func (f *farEnds) attach(ifindex, leg, frameLen int, want expect, xdp bool) (err error) {
+	if err := f.load(leg, frameLen, want, xdp); err != nil {
+		return err
+	}
+	p := f.programs[len(f.programs)-1]
+	var l link.Link
+	if xdp {
+		l, err = link.AttachXDP(link.XDPOptions{Program: p, Interface: ifindex, Flags: link.XDPDriverMode})
+	} else {
+		l, err = link.AttachTCX(link.TCXOptions{Program: p, Interface: ifindex, Attach: ebpf.AttachTCXIngress})
+	}
+	if err != nil {
+		return fmt.Errorf("attach a far end's program (tc links need Linux 6.6): %w", err)
+	}
+	f.links = append(f.links, l)
+	return nil
+}
+
+// counts returns what far end leg has seen since it was made.
+func (f *farEnds) counts(leg int) (sum seenValue, err error) {
+	var each []seenValue
+	if err := f.seen.Lookup(uint32(leg), &each); err != nil {
+		return sum, fmt.Errorf("read a far end's counters: %w", err)
+	}
+	for _, s := range each {
+		sum.Good += s.Good
+		sum.Wrong += s.Wrong
+		sum.Acks += s.Acks
+	}
+	return sum, nil
+}
+
+// Close detaches all programs.
+func (f *farEnds) Close() error {
+	var errs []error
+	for _, l := range f.links {
+		errs = append(errs, l.Close())
+	}
+	for _, p := range f.programs {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(append(errs, f.seen.Close(), f.arrived.Close())...)
+}

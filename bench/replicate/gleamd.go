@@ -1,0 +1,70 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replicate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+)
+
+// openGleamd runs gleamd's engine in the switch's namespace, with its default
+// configuration, and registers the group.
+func openGleamd(s *stage) error {
+	text := s.star.Config() + fmt.Sprintf("envelope: {insecure: true}\nworker: {cpu: %d}\n", s.cpu)
+	cfg, err := config.Parse("benchmark", []byte(text))
+	if err != nil {
+		return err
+	}
+	warnings := make(chan string, 16)
+	notify := func(warn bool, msg string, kv ...any) {
+		if warn {
+			select {
+			case warnings <- fmt.Sprint(msg, " ", kv):
+			default:
+			}
+		}
+	}
+	var e *dataplane.Engine
+	if err := s.star.Switch.Do(func() (err error) { e, err = dataplane.Open(cfg, notify); return err }); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.star.Switch.Do(func() error { return e.Run(ctx) }) }()
+	s.onClose(func() error {
+		stop()
+		return errors.Join(<-ended, e.Close())
+	})
+	err = e.Register(registration(s))
+	for len(warnings) > 0 {
+		s.notes = append(s.notes, <-warnings)
+	}
+	if err != nil && s.column.jumbo() {
+		return &cannotError{err.Error()} // this gleamd takes one buffer per frame only
+	}
+	return err
+}
+
+// cannotError is why a way cannot serve a column.
+type cannotError struct{ reason string }
+
+func (e *cannotError) Error() string { return e.reason }
+
+func registration(s *stage) *api.Register {
+	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict}
+	for r.PMTU < s.column.payload {
+		r.PMTU *= 2
+	}
+	for i, h := range s.star.Hosts {
+		r.Members = append(r.Members, api.RegisterMember{
+			IP: h.IPv4, QPN: uint32(memberQPN) + uint32(i), RQPSN: uint32(rqPSN * i),
+		})
+	}
+	return r
+}

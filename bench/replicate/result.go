@@ -1,0 +1,129 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replicate
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// Result is what was measured: the JSON output.
+type Result struct {
+	Machine Machine   `json:"machine"`
+	Rounds  int       `json:"rounds"`
+	Seconds float64   `json:"seconds"` // of each measurement
+	Rows    []Row     `json:"rows"`
+	Latency []Latency `json:"latency,omitempty"`
+	Targets []Target  `json:"targets,omitempty"`
+}
+
+// Machine is where it was measured, and what.
+type Machine struct {
+	CPU    string `json:"cpu"` // model
+	CPUs   int    `json:"cpus"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+	Commit string `json:"commit"`
+}
+
+// Row is one way in one column. All numbers are medians over the rounds; they
+// are missing if Reason says why there are none.
+type Row struct {
+	Name    string `json:"name"`
+	What    string `json:"what"`
+	Payload int    `json:"payload"` // bytes
+	Legs    int    `json:"legs"`    // receivers
+	Reason  string `json:"reason,omitempty"`
+
+	InPPS     float64 `json:"in_pps"`  // packets replicated a second
+	OutPPS    float64 `json:"out_pps"` // packets that arrived, at all receivers together
+	OfferedPS float64 `json:"offered_pps"`
+
+	// CPU time in ns per packet out: of the way's own threads (with the receivers'
+	// share that the kernel runs in them), and of the kernel on the sender's side.
+	CPU     float64 `json:"cpu_ns_per_out"`
+	Threads float64 `json:"thread_ns_per_out"`
+	Softirq float64 `json:"softirq_ns_per_out"`
+
+	Loss float64 `json:"loss"` // share of the copies lost at 0.9 times InPPS
+
+	InMin float64 `json:"in_pps_min"` // of all rounds
+	InMax float64 `json:"in_pps_max"`
+}
+
+// Latency is the time of a frame from the source's socket to a receiver's, at
+// one frame every 200 µs.
+type Latency struct {
+	Name    string  `json:"name"`
+	Payload int     `json:"payload"`
+	Legs    int     `json:"legs"`
+	Samples int     `json:"samples"`
+	Lost    int     `json:"lost"`
+	P50     float64 `json:"p50_us"` // medians over the rounds
+	P99     float64 `json:"p99_us"`
+}
+
+func newResult(o *Options) *Result {
+	r := &Result{Rounds: o.Rounds, Seconds: o.Duration.Seconds()}
+	r.Machine = Machine{CPU: cpuModel(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: api.Build(time.Now()).Version}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		r.Machine.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	return r
+}
+
+func cpuModel() string {
+	b, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func (x *cell) result(c column) Row {
+	r := Row{Name: x.row.name, What: x.row.what, Payload: c.payload, Legs: c.legs, Reason: x.reason}
+	if x.reason != "" {
+		return r
+	}
+	// Tenths of a packet, of a ns, and millionths are beyond what was measured.
+	r.InPPS, r.OutPPS, r.OfferedPS = math.Round(median(x.in)), math.Round(median(x.out)), math.Round(median(x.offer))
+	r.Threads, r.Softirq = math.Round(median(x.own)), math.Round(median(x.soft))
+	total := make([]float64, len(x.own))
+	for i := range total {
+		total[i] = x.own[i] + x.soft[i]
+	}
+	r.CPU, r.Loss = math.Round(median(total)), math.Round(median(x.loss)*1e6)/1e6
+	r.InMin, r.InMax = math.Round(slices.Min(x.in)), math.Round(slices.Max(x.in))
+	return r
+}
+
+// find returns the row of a name in the targets' column, nil if it was not measured.
+func (r *Result) find(name string) *Row {
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		if x.Name == name && (column{x.Payload, x.Legs}) == targetColumn && x.Reason == "" {
+			return x
+		}
+	}
+	return nil
+}
+
+func (r *Result) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replicate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/lab"
+)
+
+// Overload is how much more is offered than a row was seen to take. Ways in the
+// kernel slow down the generator, whose CPU they use, so that more does no harm;
+// to a way in user space every frame too many is work for the other CPU.
+const (
+	overloadUser   = 1.15
+	overloadKernel = 1.5
+	lossLoad       = 0.9 // of what a row takes in, where its loss is measured
+)
+
+// bench is one run of the benchmark.
+type bench struct {
+	o          Options
+	say        func(format string, args ...any)
+	meter      meter
+	worker     int // CPUs; -1 any
+	generator  int
+	rows       []row
+	res        *Result
+	generators []base // of every round of the current column
+}
+
+// Run measures everything. say hears how it goes.
+func Run(ctx context.Context, o Options, say func(format string, args ...any)) (*Result, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := lab.Supported(); err != nil {
+		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
+	}
+	b := &bench{o: o, say: say, meter: meter{softs: softirqThreads()}, rows: o.rows(), res: newResult(&o)}
+	var err error
+	if b.worker, b.generator, err = cpus(); err != nil {
+		return nil, err
+	}
+	for _, p := range o.Payloads {
+		for _, l := range o.Legs {
+			if err := b.column(ctx, column{p, l}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.res.judge()
+	return b.res, nil
+}
+
+// cell is one row in one column under way.
+type cell struct {
+	row    row
+	stage  *stage
+	reason string  // why it is not measured; "" if it is
+	best   float64 // the highest rate in that was seen
+	in     []float64
+	out    []float64
+	offer  []float64
+	own    []float64
+	soft   []float64
+	loss   []float64
+}
+
+// column measures all rows of one column.
+func (b *bench) column(ctx context.Context, c column) (err error) {
+	stages := make(map[*way]*stage)
+	defer func() {
+		for _, s := range stages {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	b.say("%s: setting up %d labs", c, len(b.rows))
+	zero, _, err := b.open(ctx, baseWay, c, stages)
+	if err != nil {
+		return err
+	}
+	var cells []*cell
+	for _, r := range b.rows {
+		x := &cell{row: r}
+		if x.stage, x.reason, err = b.open(ctx, r.way, c, stages); err != nil {
+			return err
+		}
+		cells = append(cells, x)
+	}
+	b.generators = nil
+	steps := []struct {
+		what string
+		do   func(context.Context, *cell) error
+	}{{"throughput", b.saturate}, {"loss", b.lose}}
+	runtime.GC() // what setting up has left
+	for _, step := range steps {
+		for round := range b.o.Rounds {
+			b.say("%s: %s, round %d of %d", c, step.what, round+1, b.o.Rounds)
+			g, err := b.meter.measureBase(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond))
+			if err != nil {
+				return err
+			}
+			b.generators = append(b.generators, g)
+			for _, x := range cells {
+				if x.reason != "" {
+					continue
+				}
+				if err := step.do(ctx, x); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, x := range cells {
+		b.res.Rows = append(b.res.Rows, x.result(c))
+	}
+	if c == targetColumn && b.o.Latency {
+		return b.latency(ctx, cells)
+	}
+	return nil
+}
+
+// open returns the stage of a way, set up and probed, or why there is none.
+func (b *bench) open(ctx context.Context, w *way, c column, stages map[*way]*stage) (*stage, string, error) {
+	if s := stages[w]; s != nil {
+		return s, "", nil
+	}
+	if w.limit != nil {
+		if why := w.limit(c); why != "" {
+			return nil, why, nil
+		}
+	}
+	s, err := openStage(w, c, b.worker, b.generator)
+	var cannot *cannotError
+	if errors.As(err, &cannot) {
+		return nil, cannot.reason, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	stages[w] = s
+	why, err := b.meter.probe(ctx, s)
+	return s, why, err
+}
+
+// pace is at what rate a row is driven, and how its receivers acknowledge.
+func (r *row) pace(rate float64) pace {
+	return pace{rate: rate, ackEvery: r.ackEvery, ackJump: 4096}
+}
+
+// warm is how long a measurement waits for a steady state.
+func (b *bench) warm() time.Duration { return min(b.o.Duration/4, 100*time.Millisecond) }
+
+// saturate measures one row with more than it can take.
+func (b *bench) saturate(ctx context.Context, x *cell) error {
+	legs := float64(x.stage.column.legs)
+	if x.best == 0 {
+		o, err := b.measure(ctx, x, 0, b.o.Duration/2)
+		if err != nil {
+			return err
+		}
+		x.best = o.outRate() / legs
+	}
+	overload := overloadKernel
+	if x.row.way.user {
+		overload = overloadUser
+	}
+	o, err := b.measure(ctx, x, overload*x.best, b.o.Duration)
+	if err != nil {
+		return err
+	}
+	own, soft := o.costs(b.generators[len(b.generators)-1])
+	in := o.outRate() / legs
+	x.best = max(x.best, in)
+	x.in, x.out, x.offer = append(x.in, in), append(x.out, o.outRate()), append(x.offer, o.offeredRate())
+	x.own, x.soft = append(x.own, own), append(x.soft, soft)
+	return nil
+}
+
+// lose measures what one row loses when it is given a little less than it takes.
+func (b *bench) lose(ctx context.Context, x *cell) error {
+	o, err := b.measure(ctx, x, lossLoad*median(x.in), b.o.Duration)
+	if err != nil {
+		return err
+	}
+	x.loss = append(x.loss, o.loss(x.stage.column.legs))
+	return nil
+}
+
+// measureTries is how often a measurement is repeated in which nothing arrived: a
+// busy machine may not have run the generator at all.
+const measureTries = 10
+
+// measure is one measurement of a row at a rate; 0 is as fast as it goes.
+func (b *bench) measure(ctx context.Context, x *cell, rate float64, d time.Duration) (*outcome, error) {
+	for range measureTries {
+		o, err := b.meter.run(ctx, x.stage, x.row.pace(rate), b.warm(), d)
+		if err != nil || o.copies > 0 {
+			return o, err
+		}
+	}
+	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of %v", x.row.name, x.stage.column, measureTries, d)
+}
+
+// median returns the middle one of v, or the mean of the two that are; 0 of none.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.SortedFunc(slices.Values(v), cmp.Compare[float64])
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

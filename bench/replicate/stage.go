@@ -1,0 +1,222 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replicate
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// stage is a lab with one way to replicate in its switch, a generator at the
+// first host, and far ends that count at all hosts.
+type stage struct {
+	way    *way
+	column column
+	star   *lab.Star
+	far    *farEnds
+	gen    generator
+	cpu    int // for the way's own thread; -1 any
+	ends   []func() error
+	notes  []string // what the switch had to say
+}
+
+// openStage builds everything and starts the way. On an error nothing is left.
+func openStage(w *way, c column, workerCPU, generatorCPU int) (_ *stage, err error) {
+	s := &stage{way: w, column: c, cpu: workerCPU}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s, %s: %w", w.name, c, err), s.Close())
+		}
+	}()
+	s.star, err = lab.NewStar(lab.StarConfig{Hosts: c.legs + 1, MTU: c.mtu(), NoBridge: !w.bridge})
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(s.star.Close)
+	if s.far, err = newFarEnds(); err != nil {
+		return nil, err
+	}
+	s.onClose(s.far.Close)
+	if err := s.attachFarEnds(); err != nil {
+		return nil, err
+	}
+	if err := w.open(s); err != nil {
+		return nil, err
+	}
+	if err := s.openGenerator(generatorCPU); err != nil {
+		return nil, err
+	}
+	s.onClose(s.gen.Close)
+	return s, nil
+}
+
+// onClose remembers what is to be undone, last things first.
+func (s *stage) onClose(f func() error) { s.ends = append(s.ends, f) }
+
+// Close takes everything down.
+func (s *stage) Close() error {
+	var errs []error
+	for _, f := range slices.Backward(s.ends) {
+		errs = append(errs, f())
+	}
+	s.ends = nil
+	return errors.Join(errs...)
+}
+
+func (s *stage) attachFarEnds() error {
+	frame := s.column.frameLen()
+	if s.way.sink {
+		// The switch's own port is the far end.
+		return s.attach(s.star.Switch, s.star.Ports[0], 1, frame, s.expect(0), !s.column.jumbo())
+	}
+	for i, h := range s.star.Hosts {
+		want := expect{dst: h.IPv4}
+		if i > 0 {
+			want = s.way.want(s, i)
+		}
+		if err := s.attach(h.NS, h.Interface, i, frame, want, s.way.xdp && i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) attach(ns *lab.Namespace, name string, leg, frame int, want expect, xdp bool) error {
+	index, err := ifindex(ns, name)
+	if err != nil {
+		return err
+	}
+	return ns.Do(func() error { return s.far.attach(index, leg, frame, want, xdp) })
+}
+
+// expect is what a receiver gets of frames that nobody rewrites.
+func (s *stage) expect(int) expect {
+	mac, dst := s.way.to(s)
+	return expect{mac: mac, dst: dst, qpn: virtualQPN}
+}
+
+func ifindex(ns *lab.Namespace, name string) (int, error) {
+	l, err := ns.Handle().LinkByName(name)
+	if err != nil {
+		return 0, fmt.Errorf("interface %s in %s: %w", name, ns.Name(), err)
+	}
+	return l.Attrs().Index, nil
+}
+
+// portMAC is the address of the switch's port that leads to host i.
+func (s *stage) portMAC(i int) (rocev2.MAC, error) {
+	l, err := s.star.Switch.Handle().LinkByName(s.star.Ports[i])
+	if err != nil {
+		return rocev2.MAC{}, fmt.Errorf("interface %s: %w", s.star.Ports[i], err)
+	}
+	return rocev2.MAC(l.Attrs().HardwareAddr), nil
+}
+
+// dataPath is how the source addresses its packets.
+func (s *stage) dataPath() *rocev2.Path {
+	h := s.star.Hosts[0]
+	mac, dst := s.way.to(s)
+	return &rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: mac, Src: h.IPv4, Dst: dst, SrcPort: 0xC001}
+}
+
+func (s *stage) openGenerator(cpu int) error {
+	frame, err := s.column.dataFrame(s.dataPath(), 0)
+	if err != nil {
+		return err
+	}
+	if s.column.jumbo() {
+		s.gen, err = newPacketGenerator(s.star.Hosts[0], frame, cpu)
+		return err
+	}
+	c := liveConfig{data: frame, arrived: s.far.arrived, cpu: cpu}
+	for i, h := range s.star.Hosts {
+		index, err := ifindex(h.NS, h.Interface)
+		if err != nil {
+			return err
+		}
+		c.out = append(c.out, port{in: h.NS.Do, ifindex: index})
+		if i == 0 || !s.way.feedback {
+			continue
+		}
+		ack, err := s.ack(i, 0)
+		if err != nil {
+			return err
+		}
+		c.acks = append(c.acks, ack)
+		c.acked = append(c.acked, rocev2.PSN(rqPSN*i).Prev())
+	}
+	s.gen, err = newLiveGenerator(c)
+	return err
+}
+
+// ack builds an acknowledgement of host i.
+func (s *stage) ack(i int, psn rocev2.PSN) ([]byte, error) {
+	mac, err := s.portMAC(i)
+	if err != nil {
+		return nil, err
+	}
+	h := s.star.Hosts[i]
+	path := rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: mac, Src: h.IPv4, Dst: groupIP, SrcPort: 0xC001}
+	return build(&path, &rocev2.Packet{Op: rocev2.Acknowledge, DestQP: virtualQPN, PSN: psn, Syndrome: rocev2.SyndromeACK}, nil)
+}
+
+// acknowledgeAll has every receiver acknowledge what it has, where ACKs are read:
+// nothing is to be outstanding between two runs.
+func (s *stage) acknowledgeAll() error {
+	if !s.way.feedback {
+		return nil
+	}
+	for i := 1; i <= s.column.legs; i++ {
+		var last uint32
+		if err := s.far.arrived.Lookup(uint32(i), &last); err != nil {
+			return fmt.Errorf("read a far end's PSN: %w", err)
+		}
+		if last == psnNone {
+			continue
+		}
+		ack, err := s.ack(i, rocev2.PSN(last))
+		if err != nil {
+			return err
+		}
+		t, err := openTap(s.star.Hosts[i])
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(t.send(ack), t.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groupIP is the group, where there is one.
+var groupIP = netip.MustParseAddr("10.77.254.1")
+
+// counts returns what the receivers have seen, each and all together. The last
+// value is of the source.
+func (s *stage) counts() (each []seenValue, all, source seenValue, err error) {
+	legs := s.column.legs
+	if s.way.sink {
+		legs = 1
+	}
+	for i := 1; i <= legs; i++ {
+		c, err := s.far.counts(i)
+		if err != nil {
+			return nil, all, source, err
+		}
+		each = append(each, c)
+		all.Good += c.Good
+		all.Wrong += c.Wrong
+		all.Acks += c.Acks
+	}
+	if !s.way.sink {
+		source, err = s.far.counts(0)
+	}
+	return each, all, source, err
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replicate
+
+import "math"
+
+// targetColumn is the one that the targets are about.
+var targetColumn = column{payload: 1024, legs: 3}
+
+// Target is a bound that gleamd should keep to, as a ratio of two numbers of one
+// run.
+type Target struct {
+	Name     string  `json:"name"`
+	Measured float64 `json:"measured"`
+	Bound    float64 `json:"bound"`
+	AtMost   bool    `json:"at_most"` // Bound is the highest good value, not the lowest
+	Met      bool    `json:"met"`
+}
+
+// Bounds of the targets.
+const (
+	overBare     = 0.90
+	overBridge   = 1.25
+	overRelay    = 2.5
+	feedbackCost = 0.10
+	latencyRatio = 2
+)
+
+// judge fills in the targets for which everything was measured.
+func (r *Result) judge() {
+	own := r.find(gleamdRow)
+	if own == nil {
+		return
+	}
+	ratio := func(name, to string, bound float64) {
+		if x := r.find(to); x != nil && x.InPPS > 0 {
+			r.add(name, own.InPPS/x.InPPS, bound, false)
+		}
+	}
+	ratio("gleamd / bare AF_XDP loop", bareRow, overBare)
+	ratio("gleamd / bridge multicast flood", bridgeRow, overBridge)
+	ratio("gleamd / UDP relay", relayRow, overRelay)
+	r.add("loss of gleamd at 0.9 of saturation", own.Loss, 0, true)
+	if x := r.find(gleamdAckRow); x != nil && own.InPPS > 0 {
+		r.add("data throughput lost to ACKs of 3 receivers for every 8th packet", 1-x.InPPS/own.InPPS, feedbackCost, true)
+	}
+	p50 := make(map[string]float64)
+	for _, l := range r.Latency {
+		p50[l.Name] = l.P50
+	}
+	if a, b := p50[gleamdRow], p50[bridgeRow]; a > 0 && b > 0 {
+		r.add("p50 latency, gleamd / bridge", a/b, latencyRatio, true)
+	}
+}
+
+func (r *Result) add(name string, measured, bound float64, atMost bool) {
+	t := Target{Name: name, Measured: math.Round(measured*1e6) / 1e6, Bound: bound, AtMost: atMost}
+	if t.Met = t.Measured >= bound; atMost {
+		t.Met = t.Measured <= bound
+	}
+	r.Targets = append(r.Targets, t)
+}
