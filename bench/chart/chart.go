@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -47,7 +48,7 @@ type Tick struct {
 
 // Size of a panel, legend included.
 const (
-	panelWidth  = 7 * vg.Inch
+	panelWidth  = 8 * vg.Inch
 	panelHeight = 3.6 * vg.Inch
 	margin      = vg.Inch / 9
 	legendGap   = vg.Inch / 6
@@ -130,6 +131,10 @@ func (a *Axes) new() *plot.Plot {
 		}
 		p.X.Tick.Marker = ticks
 	}
+	grid := plotter.NewGrid()
+	grid.Vertical.Color = nil
+	grid.Horizontal.Color = color.Gray{225}
+	p.Add(grid)
 	return p
 }
 

@@ -32,7 +32,7 @@ type sample struct {
 	lost      uint64  // packets dropped on the way to receivers
 	extra     int64   // bytes to the witness beyond one passage of each packet
 	sender    endpoint.QPStats
-	storePeak int64 // bytes; 0 if the switch does not tell
+	store     stored // of the group
 	latencies []time.Duration
 }
 
@@ -65,10 +65,15 @@ func (s *session) read(c *connection) (n counters) {
 // lost.
 func (s *session) measure(c cell, d time.Duration, seed uint64) (m sample, err error) {
 	conn := s.lines[line{c.mode, c.repair}]
-	if err := s.lose(c, seed); err != nil {
+	if err = s.lose(c, seed); err != nil {
 		return m, err
 	}
 	before := s.read(conn)
+	store, err := s.watch(conn)
+	if err != nil {
+		return m, err
+	}
+	defer store.stop()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, d+tailTimeout, fmt.Errorf("not complete within %v", d+tailTimeout))
 	defer cancel()
 	outcomes, errs := make([]sent, len(conn.sources)), make([]error, len(conn.sources))
@@ -96,6 +101,9 @@ func (s *session) measure(c cell, d time.Duration, seed uint64) (m sample, err e
 		NAKs: after.sender.NAKs - before.sender.NAKs, RNRs: after.sender.RNRs - before.sender.RNRs,
 	}
 	toWitness := outcomes[len(outcomes)-1].messages
+	if m.store, err = store.end(); err != nil {
+		return m, err
+	}
 	m.extra = int64(after.witnessRx-before.witnessRx) - int64(toWitness)*s.wireBytes()
 	return m, nil
 }

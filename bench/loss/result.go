@@ -64,10 +64,15 @@ type Row struct {
 	// beyond one passage of each packet.
 	HealthyExtraBytes int64 `json:"healthy_extra_bytes"`
 
-	Messages       int    `json:"messages"`
-	Packets        int    `json:"packets"` // of these messages, each counted once
-	LostPackets    uint64 `json:"lost_packets"`
-	StoreHighWater int64  `json:"store_high_water_bytes,omitempty"` // of the switch's store; 0: not known
+	Messages    int    `json:"messages"`
+	Packets     int    `json:"packets"` // of these messages, each counted once
+	LostPackets uint64 `json:"lost_packets"`
+
+	// With Repair. StoreHighWater is the most packet memory that the group was
+	// seen to hold for repairs, in bytes; see stored.
+	StoreHighWater int64  `json:"store_high_water_bytes"`
+	SwitchResent   uint64 `json:"switch_resent_packets"` // that the switch sent again from there, to one receiver
+	SwitchNotKept  uint64 `json:"switch_not_kept_packets"`
 
 	P50 float64 `json:"p50_us"` // of a message, from post to completion
 	P99 float64 `json:"p99_us"`
@@ -106,8 +111,8 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "receivers\tmode\trepair\tloss\tburst\tgoodput\tof no loss\tmin..max\tresent by sender\textra to healthy\tlost\tstore\tp50\tp99\t")
-	fmt.Fprintln(t, "\t\t\t\tpackets\tMB/s\t%\t%\tpackets\tbytes\tpackets\tKiB\tms\tms\t")
+	fmt.Fprintln(t, "receivers\tmode\trepair\tloss\tburst\tgoodput\tof no loss\tmin..max\tresent by sender\tby switch\textra to healthy\tlost\tstore\tp50\tp99\t")
+	fmt.Fprintln(t, "\t\t\t\tpackets\tMB/s\t%\t%\tpackets\tpackets\tbytes\tpackets\tKiB\tms\tms\t")
 	for _, x := range r.Rows {
 		x.write(t)
 	}
@@ -115,7 +120,7 @@ func (r *Result) writeTable(w io.Writer) error {
 }
 
 func (x *Row) write(w io.Writer) {
-	repair, burst, store := "off", "indep.", "-"
+	repair, burst, resent, store := "off", "indep.", "-", "-"
 	switch {
 	case x.Mode == Unicast:
 		repair = "-"
@@ -128,12 +133,12 @@ func (x *Row) write(w io.Writer) {
 	case x.Burst > 0:
 		burst = fmt.Sprintf("~%g", x.Burst)
 	}
-	if x.StoreHighWater > 0 {
-		store = fmt.Sprintf("%.0f", float64(x.StoreHighWater)/1024)
+	if x.Repair {
+		resent, store = fmt.Sprint(x.SwitchResent), fmt.Sprintf("%.0f", float64(x.StoreHighWater)/1024)
 	}
-	fmt.Fprintf(w, "%d\t%s\t%s\t%g\t%s\t%s\t%.1f\t%.1f..%.1f\t%d\t%d\t%d\t%s\t%.2f\t%.2f\t\n", x.Receivers, x.Mode, repair, x.Loss, burst,
+	fmt.Fprintf(w, "%d\t%s\t%s\t%g\t%s\t%s\t%.1f\t%.1f..%.1f\t%d\t%s\t%d\t%d\t%s\t%.2f\t%.2f\t\n", x.Receivers, x.Mode, repair, x.Loss, burst,
 		megabytes(x.Goodput), 100*x.GoodputRatio, 100*x.GoodputRatioMin, 100*x.GoodputRatioMax,
-		x.SenderRetransmissions, x.HealthyExtraBytes, x.LostPackets, store, x.P50/1000, x.P99/1000)
+		x.SenderRetransmissions, resent, x.HealthyExtraBytes, x.LostPackets, store, x.P50/1000, x.P99/1000)
 }
 
 // megabytes shows a number of bytes, or a rate, in units of 10^6.

@@ -209,10 +209,8 @@ func leave(groups []*endpoint.Group) error {
 }
 
 func (s *session) masterConfig(l endpoint.Local, listener net.Listener, i int, repair bool) endpoint.MasterConfig {
-	// REPAIR: the group's repair goes here as soon as MasterConfig has it.
-	_ = repair
 	return endpoint.MasterConfig{
-		Local: l, Listener: listener, Members: len(s.hosts) - 1, PathMTU: s.o.MTU,
+		Local: l, Listener: listener, Members: len(s.hosts) - 1, PathMTU: s.o.MTU, NoRepair: !repair,
 		GroupIP: netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}),
 	}
 }

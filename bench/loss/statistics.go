@@ -47,7 +47,9 @@ func summarize(c cell, samples []sample, base []float64) Row {
 		r.Messages += m.messages
 		r.Packets += m.packets
 		r.LostPackets += m.lost
-		r.StoreHighWater = max(r.StoreHighWater, m.storePeak)
+		r.StoreHighWater = max(r.StoreHighWater, m.store.peak)
+		r.SwitchResent += m.store.resent
+		r.SwitchNotKept += m.store.notKept
 		latencies = append(latencies, m.latencies...)
 	}
 	slices.Sort(latencies)

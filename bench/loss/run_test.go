@@ -1,0 +1,151 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bench/machine"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+)
+
+// gleamd builds the daemon.
+func gleamd(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gleamd")
+	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/gleamd").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// small are options for a run of some seconds.
+func small(t *testing.T) Options {
+	o := defaults()
+	o.Receivers, o.Loss, o.Burst = []int{3}, []float64{0.02}, []float64{0, 4}
+	o.Rounds, o.Duration, o.Rate = 2, 150*time.Millisecond, 20
+	o.Gleamd = gleamd(t)
+	return o
+}
+
+// lines is a writer that tells when some text has been written.
+type lines struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	text string
+	seen chan struct{}
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Write(b)
+	if l.text != "" && strings.Contains(l.buf.String(), l.text) {
+		l.text = ""
+		close(l.seen)
+	}
+	return len(b), nil
+}
+
+// nothingLeft: neither files nor processes.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(runDir, fmt.Sprintf("run-%d", os.Getpid()))); err == nil {
+		t.Error("the directory is left")
+	}
+	for _, f := range glob(t, fmt.Sprintf("/proc/%d/task/*/children", os.Getpid())) {
+		b, _ := os.ReadFile(f) // the thread may have ended
+		for pid := range strings.FieldsSeq(string(b)) {
+			t.Errorf("process %s is left", pid)
+		}
+	}
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestRun measures a little of everything. It cannot tell how fast things are
+// on a busy machine, only that they are measured and add up.
+func TestRun(t *testing.T) {
+	labtest.Require(t)
+	o := small(t)
+	var say bytes.Buffer
+	r, err := Run(t.Context(), o, machine.Here("test"), &say)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &say)
+	}
+	if len(r.Links) != 1 || r.Links[0].Mbits != 20 || len(r.Links[0].Unpaced) != 3 {
+		t.Errorf("links %+v", r.Links)
+	}
+	if len(r.Rows) != 9 {
+		t.Fatalf("%d rows", len(r.Rows))
+	}
+	for _, x := range r.Rows {
+		what := cell{receivers: x.Receivers, mode: x.Mode, repair: x.Repair, loss: x.Loss, burst: x.Burst}
+		if x.Receivers != 3 || !x.BytesEqual || x.Messages == 0 || x.Packets != 8*x.Messages || !(x.Goodput > 0) || !(x.P50 > 0) || x.P99 < x.P50 {
+			t.Errorf("%v: %+v", what, x)
+		}
+		switch {
+		case x.Loss == 0 && (x.LostPackets > 0 || x.GoodputRatio != 1):
+			t.Errorf("%v: %d packets lost, ratio %v", what, x.LostPackets, x.GoodputRatio)
+		case x.Loss > 0 && x.LostPackets == 0:
+			t.Errorf("%v: no packet was lost", what)
+		case x.Loss > 0 && x.SenderRetransmissions == 0 && (x.Mode == Unicast || !x.Repair):
+			t.Errorf("%v: %d packets lost, and nobody sent them again", what, x.LostPackets)
+		case x.Repair && (x.StoreHighWater == 0 || x.Loss > 0 && x.SwitchResent == 0):
+			t.Errorf("%v: the switch has kept %d bytes and sent %d packets again", what, x.StoreHighWater, x.SwitchResent)
+		case !x.Repair && x.SwitchResent+uint64(x.StoreHighWater) != 0:
+			t.Errorf("%v: the switch has kept %d bytes and sent %d packets again", what, x.StoreHighWater, x.SwitchResent)
+		case x.Mode == Unicast && x.HealthyExtraBytes != 0:
+			t.Errorf("%v: %d bytes too many came to the witness", what, x.HealthyExtraBytes)
+		}
+	}
+	nothingLeft(t)
+}
+
+// Cancelled, as by Ctrl-C, it ends soon and leaves nothing.
+func TestCancel(t *testing.T) {
+	labtest.Require(t)
+	o := small(t)
+	o.Rounds, o.Duration = 1000, 300*time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	say := &lines{text: "unpaced", seen: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, o, machine.Machine{}, say)
+		ended <- err
+	}()
+	select {
+	case <-say.seen:
+		cancel()
+	case err := <-ended:
+		t.Fatalf("ended before it was cancelled: %v", err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want context.Canceled in it", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("still running 20 s after it was cancelled")
+	}
+	nothingLeft(t)
+}

@@ -1,0 +1,105 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loss
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// stored is what a group's repairs took of the switch during a measurement.
+//
+// The switch knows the most that it has held for a group since it was made. If
+// that rose during the measurement, it is peak; otherwise peak is the most that
+// was seen by asking every watchStep, which can miss a short rise.
+type stored struct {
+	peak    int64  // bytes of packet memory
+	resent  uint64 // packets
+	notKept uint64 // packets for which there was no room
+}
+
+const watchStep = 10 * time.Millisecond
+
+// watcher asks the switch about a group while a measurement runs. nil: there is
+// nothing to ask about.
+type watcher struct {
+	s      *session
+	c      *connection
+	before api.Repair
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has stopped
+	seen   int64         // the most bytes; valid after done
+}
+
+// watch starts to watch a connection by a group.
+func (s *session) watch(c *connection) (*watcher, error) {
+	if c.group == nil {
+		return nil, nil
+	}
+	w := &watcher{s: s, c: c, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(s.ctx)
+	w.cancel = cancel
+	var err error
+	if w.before, err = w.ask(ctx); err != nil {
+		cancel()
+		return nil, err
+	}
+	go w.run(ctx)
+	return w, nil
+}
+
+func (w *watcher) ask(ctx context.Context) (api.Repair, error) {
+	g, err := w.s.stage.Client.Group(ctx, w.c.group.Info().IP)
+	switch {
+	case err != nil:
+		return api.Repair{}, fmt.Errorf("ask the switch about the group: %w", err)
+	case g.Repair == nil: // registered without
+		return api.Repair{}, nil
+	}
+	return *g.Repair, nil
+}
+
+func (w *watcher) run(ctx context.Context) {
+	defer close(w.done)
+	tick := time.NewTicker(watchStep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if r, err := w.ask(ctx); err == nil { // end hears of what lasts
+			w.seen = max(w.seen, r.Bytes)
+		}
+	}
+}
+
+// stop ends the watching, if end has not.
+func (w *watcher) stop() {
+	if w != nil {
+		w.cancel()
+		<-w.done
+	}
+}
+
+// end stops and says what there was.
+func (w *watcher) end() (stored, error) {
+	if w == nil {
+		return stored{}, nil
+	}
+	w.stop()
+	after, err := w.ask(w.s.ctx)
+	if err != nil {
+		return stored{}, err
+	}
+	r := stored{peak: w.seen, resent: after.Copies - w.before.Copies, notKept: after.NotKept - w.before.NotKept}
+	if after.MostBytes > w.before.MostBytes {
+		r.peak = after.MostBytes
+	}
+	return r, nil
+}
