@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -274,4 +275,34 @@ func TestQueueOfALostPort(t *testing.T) {
 	if _, ok := p.nextRelease(b.w.now); ok {
 		t.Error("the worker would wake up for it")
 	}
+}
+
+// Without a rate frames queue while the TX ring is full, and those behind them
+// even when it no longer is. There is room for what ring and queue take, and with
+// a rate always; what that does not admit is dropped.
+func TestTxRoom(t *testing.T) {
+	const frame = 1500 + 18
+	p := &port{mtu: 1500, txLimit: 2, queue: newQueue(3*(frame+24), 100, 0)}
+	want := func(what string, room, staged, queued int, admits bool) {
+		t.Helper()
+		if p.txRoom() != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame) != admits {
+			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.txRoom(), len(p.tx), p.queue.len(), p.admits(frame))
+		}
+	}
+	want("empty", 5, 0, 0, true)
+	for range 3 {
+		p.stage(xsk.Desc{Len: frame})
+	}
+	want("one more than the ring takes", 2, 2, 1, true)
+	p.txLimit = 10
+	p.stage(xsk.Desc{Len: frame})
+	want("the ring takes more, but one queues already", 1, 2, 2, true)
+	p.stage(xsk.Desc{Len: frame})
+	want("full", 0, 2, 3, false)
+	p.queue.setRate(10_000)
+	want("full, with a rate", math.MaxInt, 2, 3, false)
+	p.tx = p.queue.release(0, p.tx, 1)
+	want("one has left", math.MaxInt, 3, 2, true)
+	p.stage(xsk.Desc{Len: frame})
+	want("with a rate frames queue", math.MaxInt, 3, 3, false)
 }
