@@ -24,17 +24,21 @@
 //
 // # What the numbers mean
 //
-// in_pps and out_pps are of a run in which more is offered than the row can
-// take: a way in the kernel shares the generator's CPU and slows it down; to one
-// in user space 1.15 times as much is offered as it has just taken.
-// in_pps is what was replicated, out_pps / receivers. loss is that of another
-// run, at 0.9 times the in_pps of the rounds' median.
+// in_pps and out_pps are of a run in which more is offered than the row takes:
+// 1.15 times as much as it was seen to take for a way in user space, to which
+// every frame too many is work for the other CPU, and 1.5 times for one in the
+// kernel, which shares the generator's CPU and slows it down. in_pps is what was
+// replicated, out_pps / receivers. A PSN counts once at each receiver, so what a
+// switch repairs or sends twice is no throughput. loss is that of another run, at
+// 0.9 times the median in_pps.
 //
 // cpu_ns_per_out is all CPU time that the row costs per packet out, up to and
-// including the far ends' drop: that of this process's threads (those of the
-// row), and that of the generator's thread and of ksoftirqd, less what the
-// generator alone takes for the same frames, which a base row measures in every
-// round.
+// including the far ends' drop: that of this process's threads, which are the
+// row's (thread_ns_per_out; the kernel runs the far ends' receive path in the
+// thread that sends), and that of the generator's thread and of ksoftirqd, less
+// what the generator takes by itself (softirq_ns_per_out). The latter is measured
+// in every round, by a generator that sends to a port which drops; the time in
+// which it waits for its next frame is measured as it goes.
 package replicate
 
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux replicate bpf/replicate.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror

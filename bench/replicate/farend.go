@@ -24,7 +24,7 @@ type expect struct {
 }
 
 // seenValue is struct seen of replicate.c.
-type seenValue struct{ Good, Wrong, Acks uint64 }
+type seenValue struct{ Good, Again, Wrong, Acks uint64 }
 
 // psnNone is PSN_NONE of replicate.c.
 const psnNone = uint32(0xFFFFFFFF)
@@ -125,6 +125,7 @@ func (f *farEnds) counts(leg int) (sum seenValue, err error) {
 	}
 	for _, s := range each {
 		sum.Good += s.Good
+		sum.Again += s.Again
 		sum.Wrong += s.Wrong
 		sum.Acks += s.Acks
 	}

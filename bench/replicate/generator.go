@@ -42,8 +42,7 @@ func (p pace) interval() uint64 {
 // sent is what a generator has done so far.
 type sent struct {
 	data, acks uint64
-	idle       uint64        // calls of the program that sent nothing
-	waited     time.Duration // CPU time spent in waiting, where that is known
+	waited     time.Duration // in which it was not time to send yet; CPU time, since waiting is spinning
 }
 
 // generator sends the source's frames, and the receivers' ACKs.
@@ -66,8 +65,8 @@ type templateValue struct {
 
 // controlValue is struct control of replicate.c.
 type controlValue struct {
-	Interval, Due, Sent, Acks, Idle        uint64
-	Burst, Left, PSN, AckEvery, Jump, Turn uint32
+	Interval, Due, Sent, Acks, Waited, Idle uint64
+	Burst, Left, PSN, AckEvery, Jump, Turn  uint32
 }
 
 // liveGenerator runs the BPF program generate.
@@ -163,7 +162,7 @@ func (g *liveGenerator) control() (c controlValue, err error) {
 
 func (g *liveGenerator) sent() (sent, error) {
 	c, err := g.control()
-	return sent{data: c.Sent, acks: c.Acks, idle: c.Idle}, err
+	return sent{data: c.Sent, acks: c.Acks, waited: time.Duration(c.Waited)}, err
 }
 
 func (g *liveGenerator) next(set ...rocev2.PSN) (rocev2.PSN, error) {
@@ -185,7 +184,7 @@ func (g *liveGenerator) start(p pace) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Interval, c.Burst, c.Left, c.AckEvery, c.Jump = p.interval(), burst, 0, p.ackEvery, p.ackJump
+	c.Interval, c.Burst, c.Left, c.Idle, c.AckEvery, c.Jump = p.interval(), burst, 0, 0, p.ackEvery, p.ackJump
 	c.Due = uint64(now)
 	if p.rate < 0 {
 		c.Due = math.MaxInt64

@@ -47,45 +47,40 @@ func (m *meter) read(s *stage, tid int) (r reading, err error) {
 type outcome struct {
 	// In the time that was measured:
 	seconds   float64
-	offered   uint64 // data frames sent
-	copies    uint64 // that arrived, at all receivers together
-	acks      uint64 // of receivers
-	answers   uint64 // ACKs that the source got
-	idle      uint64
-	waited    time.Duration
+	offered   uint64        // data frames sent
+	copies    uint64        // that arrived, at all receivers together, each for the first time
+	again     uint64        // that arrived once more, or late
+	acks      uint64        // of receivers
+	answers   uint64        // ACKs that the source got
+	waited    time.Duration // CPU time that the generator had nothing to do
 	own       time.Duration // CPU time of this process without the generator
 	generator time.Duration // of the generator's thread
 	softs     time.Duration // of ksoftirqd
 	// From the first to the last frame, with nothing under way any more:
-	totalSent   uint64
-	totalCopies uint64
-	fewest      uint64 // at one receiver
-	most        uint64
+	totalSent uint64
+	fewest    uint64 // that arrived at one receiver
 }
 
 func (o *outcome) offeredRate() float64 { return float64(o.offered) / o.seconds }
 func (o *outcome) outRate() float64     { return float64(o.copies) / o.seconds }
 
-// loss is the share of the copies that never arrived.
-func (o *outcome) loss(legs int) float64 {
+// loss is the share of the packets that did not arrive at the receiver that got
+// the fewest.
+func (o *outcome) loss() float64 {
 	if o.totalSent == 0 {
 		return 0
 	}
-	return max(0, 1-float64(o.totalCopies)/float64(o.totalSent*uint64(legs)))
+	return 1 - float64(o.fewest)/float64(o.totalSent)
 }
 
 // run sends at a pace for warm and d, measures the latter, and waits until what
 // is under way has arrived.
 func (m *meter) run(ctx context.Context, s *stage, p pace, warm, d time.Duration) (*outcome, error) {
-	_, before, _, err := s.counts()
+	firstEach, before, _, err := s.counts()
 	if err != nil {
 		return nil, err
 	}
 	first, err := s.gen.sent()
-	if err != nil {
-		return nil, err
-	}
-	firstEach, _, _, err := s.counts()
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +117,9 @@ func (m *meter) run(ctx context.Context, s *stage, p pace, warm, d time.Duration
 	o := &outcome{
 		seconds: (b.at - a.at).Seconds(), offered: b.sent.data - a.sent.data, copies: b.all.Good - a.all.Good,
 		acks: b.sent.acks - a.sent.acks, answers: b.source.Acks - a.source.Acks,
-		idle: b.sent.idle - a.sent.idle, waited: b.sent.waited - a.sent.waited,
+		waited: b.sent.waited - a.sent.waited, again: b.all.Again - a.all.Again,
 		generator: b.generator - a.generator, softs: b.softs - a.softs,
-		totalSent: last.data - first.data, totalCopies: all.Good - before.Good,
+		totalSent: last.data - first.data,
 	}
 	o.own = b.process - a.process - o.generator
 	for i := range each {
@@ -132,7 +127,6 @@ func (m *meter) run(ctx context.Context, s *stage, p pace, warm, d time.Duration
 		if i == 0 || n < o.fewest {
 			o.fewest = n
 		}
-		o.most = max(o.most, n)
 	}
 	return o, s.acknowledgeAll()
 }
@@ -162,42 +156,28 @@ func (s *stage) settle(ctx context.Context) (each []seenValue, all seenValue, er
 	}
 }
 
-// base is what the generator takes by itself.
-type base struct {
-	frame, idle float64 // ns of CPU per frame sent, and per call that sent nothing
-}
-
-// measureBase runs the generator into nothing, and then for nothing.
-func (m *meter) measureBase(ctx context.Context, s *stage, d time.Duration) (b base, err error) {
+// measureBase runs the generator into nothing and returns what it takes by itself:
+// ns of CPU per frame.
+func (m *meter) measureBase(ctx context.Context, s *stage, d time.Duration) (float64, error) {
 	for range measureTries {
 		o, err := m.run(ctx, s, pace{}, d/4, d)
 		if err != nil {
-			return b, err
+			return 0, err
 		}
-		if o.offered == 0 {
-			continue
-		}
-		b.frame = float64(o.generator+o.softs) / float64(o.offered)
-		if s.column.jumbo() {
-			return b, nil
-		}
-		if o, err = m.run(ctx, s, pace{rate: -1}, d/4, d); err != nil {
-			return b, err
-		}
-		if o.idle > 0 {
-			b.idle = float64(o.generator) / float64(o.idle)
-			return b, nil
+		if o.offered > 0 {
+			return float64(o.generator+o.softs) / float64(o.offered), nil
 		}
 	}
-	return b, fmt.Errorf("%s: the generator did not run in %d measurements of %v", s.column, measureTries, d)
+	return 0, fmt.Errorf("%s: the generator did not run in %d measurements of %v", s.column, measureTries, d)
 }
 
 // costs are ns of CPU time per packet out: of the way's own threads, and of the
-// kernel on the generator's side.
-func (o *outcome) costs(b base) (own, softirq float64) {
+// kernel on the generator's side. base is what the generator takes by itself, per
+// frame.
+func (o *outcome) costs(base float64) (own, softirq float64) {
 	if o.copies == 0 {
 		return 0, 0
 	}
-	kernel := float64(o.generator+o.softs-o.waited) - float64(o.offered+o.acks)*b.frame - float64(o.idle)*b.idle
+	kernel := float64(o.generator+o.softs-o.waited) - float64(o.offered+o.acks)*base
 	return float64(o.own) / float64(o.copies), max(0, kernel) / float64(o.copies)
 }

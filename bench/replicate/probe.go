@@ -47,7 +47,7 @@ func (m *meter) probe(ctx context.Context, s *stage) (cannot string, err error) 
 		if err != nil {
 			return "", err
 		}
-		if o.fewest > 0 && o.loss(s.receivers()) == 0 {
+		if o.fewest > 0 && o.loss() == 0 {
 			break
 		}
 		if time.Now().After(end) {
@@ -63,14 +63,6 @@ func (m *meter) probe(ctx context.Context, s *stage) (cannot string, err error) 
 		}
 	}
 	return "", nil
-}
-
-// receivers returns how many far ends count data.
-func (s *stage) receivers() int {
-	if s.way.sink {
-		return 1
-	}
-	return s.column.legs
 }
 
 // tap reads the frames that a host receives, and sends some of its own.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -114,7 +115,7 @@ func TestGenerateData(t *testing.T) {
 				t.Fatalf("PSN after %#x is %#x", psn, next)
 			}
 		}
-		if s, _ := h.sent(); s.data != 8 || s.acks != 0 || s.idle != 0 {
+		if s, _ := h.sent(); s.data != 8 || s.acks != 0 || s.waited != 0 {
 			t.Errorf("counters: %+v", s)
 		}
 	}
@@ -129,13 +130,21 @@ func TestGeneratePaced(t *testing.T) {
 			t.Fatalf("verdict %d before its time", v)
 		}
 	}
+	// In one system call, the time between calls is the time that was waited.
+	start := time.Now()
+	if _, err := h.objects.Generate.Run(&ebpf.RunOptions{Data: h.frame, Repeat: 10_000}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := h.sent(); s.waited <= 0 || s.waited > time.Since(start) {
+		t.Errorf("waited %v in %v", s.waited, time.Since(start))
+	}
 	h.set(t, func(c *controlValue) { c.Due = 0 })
 	for i, want := range []uint32{xdpRedirect, xdpRedirect, xdpDrop} {
 		if v, _ := h.step(t); v != want {
 			t.Fatalf("frame %d: verdict %d, want %d", i, v, want)
 		}
 	}
-	if s, _ := h.sent(); s.data != 2 || s.idle != 4 {
+	if s, _ := h.sent(); s.data != 2 {
 		t.Errorf("counters: %+v", s)
 	}
 }
@@ -244,6 +253,32 @@ func TestFarEndCounts(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// A PSN counts once; one that is behind the last is a repetition, across the wrap
+// too.
+func TestFarEndCountsRepetitions(t *testing.T) {
+	labtest.Enter(t)
+	f, err := newFarEnds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.load(1, column{payload: 64}.frameLen(), expect{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, psn := range []rocev2.PSN{0xFFFFFD, 0xFFFFFE, 0xFFFFFE, 0xFFFFFD, 1, 0xFFFFFF, 1, 2} {
+		frame, err := column{payload: 64}.dataFrame(path, psn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.programs[0].Test(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := f.counts(1); err != nil || got != (seenValue{Good: 4, Again: 4}) {
+		t.Errorf("counted %+v, %v; want 4 and 4 again", got, err)
 	}
 }
 

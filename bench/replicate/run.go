@@ -26,14 +26,14 @@ const (
 
 // bench is one run of the benchmark.
 type bench struct {
-	o          Options
-	say        func(format string, args ...any)
-	meter      meter
-	worker     int // CPUs; -1 any
-	generator  int
-	rows       []row
-	res        *Result
-	generators []base // of every round of the current column
+	o         Options
+	say       func(format string, args ...any)
+	meter     meter
+	worker    int // CPUs; -1 any
+	generator int
+	rows      []row
+	res       *Result
+	base      float64 // what the generator takes by itself, in this round: ns per frame
 }
 
 // Run measures everything. say hears how it goes.
@@ -72,6 +72,7 @@ type cell struct {
 	own    []float64
 	soft   []float64
 	loss   []float64
+	again  []float64
 }
 
 // column measures all rows of one column.
@@ -95,7 +96,6 @@ func (b *bench) column(ctx context.Context, c column) (err error) {
 		}
 		cells = append(cells, x)
 	}
-	b.generators = nil
 	steps := []struct {
 		what string
 		do   func(context.Context, *cell) error
@@ -104,11 +104,9 @@ func (b *bench) column(ctx context.Context, c column) (err error) {
 	for _, step := range steps {
 		for round := range b.o.Rounds {
 			b.say("%s: %s, round %d of %d", c, step.what, round+1, b.o.Rounds)
-			g, err := b.meter.measureBase(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond))
-			if err != nil {
+			if b.base, err = b.meter.measureBase(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond)); err != nil {
 				return err
 			}
-			b.generators = append(b.generators, g)
 			for _, x := range cells {
 				if x.reason != "" {
 					continue
@@ -177,7 +175,7 @@ func (b *bench) saturate(ctx context.Context, x *cell) error {
 	if err != nil {
 		return err
 	}
-	own, soft := o.costs(b.generators[len(b.generators)-1])
+	own, soft := o.costs(b.base)
 	in := o.outRate() / legs
 	x.best = max(x.best, in)
 	x.in, x.out, x.offer = append(x.in, in), append(x.out, o.outRate()), append(x.offer, o.offeredRate())
@@ -191,7 +189,8 @@ func (b *bench) lose(ctx context.Context, x *cell) error {
 	if err != nil {
 		return err
 	}
-	x.loss = append(x.loss, o.loss(x.stage.column.legs))
+	x.loss = append(x.loss, o.loss())
+	x.again = append(x.again, float64(o.again)/float64(o.copies))
 	return nil
 }
 

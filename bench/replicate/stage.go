@@ -212,6 +212,7 @@ func (s *stage) counts() (each []seenValue, all, source seenValue, err error) {
 		}
 		each = append(each, c)
 		all.Good += c.Good
+		all.Again += c.Again
 		all.Wrong += c.Wrong
 		all.Acks += c.Acks
 	}

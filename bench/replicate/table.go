@@ -49,7 +49,11 @@ func (r *Result) writeTable(w io.Writer) error {
 		if x.AtMost {
 			sign = "≤"
 		}
-		fmt.Fprintf(w, "  %-6s  %-70s %.3f (%s %g)\n", verdict, x.Name, x.Measured, sign, x.Bound)
+		byCPU := ""
+		if x.ByCPU > 0 {
+			byCPU = fmt.Sprintf("; by CPU time %.2f", x.ByCPU)
+		}
+		fmt.Fprintf(w, "  %-6s  %-64s  %.3f (%s %g%s)\n", verdict, x.Name, x.Measured, sign, x.Bound, byCPU)
 	}
 	return nil
 }

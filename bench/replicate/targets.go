@@ -16,6 +16,9 @@ type Target struct {
 	Bound    float64 `json:"bound"`
 	AtMost   bool    `json:"at_most"` // Bound is the highest good value, not the lowest
 	Met      bool    `json:"met"`
+	// What the ratio would be by CPU time per packet in place of packets a second,
+	// where it is one: other programs on the machine disturb it less. 0 if it is not.
+	ByCPU float64 `json:"by_cpu,omitempty"`
 }
 
 // Bounds of the targets.
@@ -35,7 +38,10 @@ func (r *Result) judge() {
 	}
 	ratio := func(name, to string, bound float64) {
 		if x := r.find(to); x != nil && x.InPPS > 0 {
-			r.add(name, own.InPPS/x.InPPS, bound, false)
+			t := r.add(name, own.InPPS/x.InPPS, bound, false)
+			if own.CPU > 0 {
+				t.ByCPU = math.Round(x.CPU/own.CPU*1e3) / 1e3
+			}
 		}
 	}
 	ratio("gleamd / bare AF_XDP loop", bareRow, overBare)
@@ -54,10 +60,11 @@ func (r *Result) judge() {
 	}
 }
 
-func (r *Result) add(name string, measured, bound float64, atMost bool) {
-	t := Target{Name: name, Measured: math.Round(measured*1e6) / 1e6, Bound: bound, AtMost: atMost}
+func (r *Result) add(name string, measured, bound float64, atMost bool) *Target {
+	t := Target{Name: name, Measured: millionth(measured), Bound: bound, AtMost: atMost}
 	if t.Met = t.Measured >= bound; atMost {
 		t.Met = t.Measured <= bound
 	}
 	r.Targets = append(r.Targets, t)
+	return &r.Targets[len(r.Targets)-1]
 }

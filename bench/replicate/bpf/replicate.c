@@ -25,7 +25,8 @@
 
 /* Counters of one far end. Index 0 is the source's, 1... are the receivers'. */
 struct seen {
-	__u64 good;	/* data, as this far end is to get it */
+	__u64 good;	/* data, as this far end is to get it, for the first time */
+	__u64 again;	/* ... with a PSN that is not behind the last one */
 	__u64 wrong;	/* data with another MAC, address, QPN or length */
 	__u64 acks;
 };
@@ -81,8 +82,13 @@ INLINE int count(void *data, void *end, __u32 len)
 		s->wrong++;
 		return 1;
 	}
+	__u32 psn = ntohl(h->psn) & PSN_MASK;
+	if (*last != PSN_NONE && (psn == *last || ((psn - *last) & PSN_MASK) > PSN_MASK / 2)) {
+		s->again++;
+		return 1;
+	}
 	s->good++;
-	*last = ntohl(h->psn) & PSN_MASK;
+	*last = psn;
 	return 1;
 }
 
@@ -144,6 +150,7 @@ struct {
 } templates SEC(".maps");
 
 #define ACK_LEN 62
+#define MAX_GAP 20000 /* ns; a batch of calls that send nothing takes some 6000 */
 
 const volatile __u32 frame_len = 0;
 const volatile __u32 receivers = 0;
@@ -154,7 +161,8 @@ struct control {
 	__u64 due;	/* of the next burst, on the monotonic clock */
 	__u64 sent;	/* data frames */
 	__u64 acks;	/* ACKs sent */
-	__u64 idle;	/* calls that sent nothing: it was not time yet */
+	__u64 waited;	/* ns between calls that sent nothing: it was not time yet */
+	__u64 idle;	/* when the last call was one of these; 0 if it was not */
 	__u32 burst;	/* frames */
 	__u32 left;	/* ... of the current burst */
 	__u32 psn;	/* of the next data frame */
@@ -211,6 +219,7 @@ INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 	*(__u32 *)(data + ACK_LEN - 4) = icrc_of(table, t->icrc, psn);
 	t->acked = psn;
 	c->acks++;
+	c->idle = 0;
 	return bpf_redirect_map(&out, who, XDP_ABORTED);
 }
 
@@ -233,7 +242,10 @@ int generate(struct xdp_md *ctx)
 		if (c->interval) {
 			__u64 now = bpf_ktime_get_ns();
 			if (now < c->due) {
-				c->idle++;
+				/* A longer gap is one in which the thread did not run. */
+				if (c->idle && now - c->idle < MAX_GAP)
+					c->waited += now - c->idle;
+				c->idle = now;
 				return XDP_DROP;
 			}
 			c->due += c->interval;
@@ -243,6 +255,7 @@ int generate(struct xdp_md *ctx)
 		c->left = c->burst;
 	}
 	c->left--;
+	c->idle = 0;
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
 	__u32 len = frame_len;
