@@ -41,6 +41,7 @@ type Egress struct {
 	MaxBytes  int     `json:"max_bytes"`  // that may wait to be handed to the kernel
 	MaxFrames int     `json:"max_frames"`
 	Dropped   uint64  `json:"dropped"`   // copies and answers that found no room
+	PutOff    uint64  `json:"put_off"`   // times that copies were left in a repair store, for want of room
 	CEMarked  uint64  `json:"ce_marked"` // copies that got Congestion Experienced here
 	ECNKMin   int     `json:"ecn_kmin"`  // bytes; up to here nothing is marked
 	ECNKMax   int     `json:"ecn_kmax"`  // bytes; above, everything; 0: marking is off

@@ -55,7 +55,7 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	row("frames", "%d in, %d out", p.RxFrames, p.TxFrames)
 	row("rate", "%v", p.Rate)
 	row("egress queue", "%d bytes in %d frames, of %d and %d; %d bytes at most so far", e.Bytes, e.Frames, e.MaxBytes, e.MaxFrames, e.HighBytes)
-	row("dropped there", "%d", e.Dropped)
+	row("dropped there", "%d; %d times left in a repair store instead", e.Dropped, e.PutOff)
 	if e.ECNKMax == 0 {
 		row("ECN", "off")
 	} else {

@@ -193,7 +193,7 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 func (p *port) egress() api.Egress {
 	e := api.Egress{
 		Bytes: p.depth(), Frames: p.queue.len() + int(p.sentTail-p.sentHead), HighBytes: p.high,
-		MaxBytes: p.queue.maxBytes, MaxFrames: p.queue.maxFrames, Dropped: p.refused, CEMarked: p.marked,
+		MaxBytes: p.queue.maxBytes, MaxFrames: p.queue.maxFrames, Dropped: p.refused, PutOff: p.putOff, CEMarked: p.marked,
 	}
 	if m := &p.ecn; m.kmax > 0 {
 		e.ECNKMin, e.ECNKMax, e.ECNPMax = m.kmin, m.kmax, m.pmax

@@ -53,6 +53,18 @@ func (w *worker) copyKept(c *mcast.Copy) {
 	w.copy(c, &w.again, d, false)
 }
 
+// putOff has the core send c later, since the queue of p is full; if it cannot, the
+// copy is lost for its leg. Nothing more of this turn goes to p: what follows must
+// not overtake.
+func (w *worker) putOff(p *port, c *mcast.Copy) {
+	p.full = w.turn
+	if w.sw.Unsent(c, p.halfEmpty(w.now)) {
+		p.putOff++
+		return
+	}
+	w.refuse(p)
+}
+
 // applied does what a change by the control plane has brought about.
 func (w *worker) applied() {
 	w.emit(nil)
@@ -65,6 +77,7 @@ func (w *worker) advance() {
 	if !ok || at > w.now {
 		return
 	}
+	w.turn++
 	w.out.MaxRepairs = w.repairRoom()
 	w.sw.Advance(w.now, &w.out)
 	w.emit(nil)

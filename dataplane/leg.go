@@ -56,8 +56,8 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, d xsk.Desc, last bool) boo
 	l3 := f.L3()
 	l2Len := l.l2Len()
 	n := l2Len + len(l3)
-	if !p.admits(max(n, minFrame)) {
-		w.refuse(p)
+	if p.full == w.turn || !p.admits(max(n, minFrame)) {
+		w.putOff(p, c)
 		return false
 	}
 	addr := d.Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
@@ -163,8 +163,8 @@ func askInPlace(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) {
 	hl := len(ip) - len(f.UDPPayload())
 	bth := rocev2.BTH(ip[hl:][:rocev2.BTHLen])
 	bth.SetAckReq(true)
-	icrc := f.ICRC() ^ ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
-	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], icrc)
+	flip := ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
+	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], f.ICRC()^flip)
 }
 
 // setAddresses writes source and destination, and patches the IPv4 checksum.

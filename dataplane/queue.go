@@ -176,6 +176,17 @@ func (p *port) txRoom() int {
 // ring since before this batch.
 func (p *port) depth() int { return p.queue.bytes + p.inFlight }
 
+// halfEmpty returns when p's queue, which is full, will have sent half of what it
+// may hold.
+func (p *port) halfEmpty(now time.Duration) time.Duration {
+	q := &p.queue
+	if q.rate == 0 {
+		return now + txRetry
+	}
+	more := max(0, q.bytes-q.maxBytes/2)
+	return max(now, q.free) + time.Duration(int64(more)*8*int64(time.Second)/q.rate)
+}
+
 // txRetry is how soon a queue looks again at a TX ring that was full: a
 // completion wakes nobody.
 const txRetry = 100 * time.Microsecond

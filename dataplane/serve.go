@@ -71,6 +71,7 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	}
 	p.Frame, p.Bytes = w.handleOf(d.Addr), uint32(w.umem.FrameSize())
 	w.countInput(p.Op)
+	w.turn++
 	w.sw.Input(w.now, p, &w.out)
 	if w.out.NeedVerify {
 		if !f.VerifyICRC() {

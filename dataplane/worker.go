@@ -62,6 +62,7 @@ type worker struct {
 
 	repair    mcast.RepairSpec // of groups that do not go without
 	kept      []xsk.Desc       // by handle: frames that the core keeps
+	turn      uint64           // counts the calls of the core
 	decoded   mcast.Handle
 	isDecoded bool
 }

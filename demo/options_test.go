@@ -52,7 +52,7 @@ func TestOptions(t *testing.T) {
 		"two members":            {func(o *Options) { o.Members = 2 }, ""},
 		"64 members":             {func(o *Options) { o.Members = 64 }, ""},
 		"one member":             {func(o *Options) { o.Members = 1 }, "--members 1"},
-		"65 members":             {func(o *Options) { o.Members = 65 }, "--members 65"},
+		"65 members":             {func(o *Options) { o.Members = 129 }, "--members 129"},
 		"path MTU 256":           {func(o *Options) { o.MTU = 256 }, ""},
 		"path MTU 2048":          {func(o *Options) { o.MTU = 2048 }, ""},
 		"path MTU 4096":          {func(o *Options) { o.MTU = 4096 }, "--mtu 4096"},

@@ -57,7 +57,7 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 // acknowledges now: it has gone from had to b.a.
 func (g *group) measure(now time.Duration, i int, had rocev2.PSN) {
 	b, m := &g.branches[i], &g.legs[i].mend
-	if !g.timing || !had.Less(g.timed) || b.a.Less(g.timed) || b.bits&late != 0 || m.tries > 0 {
+	if !g.timing || !had.Less(g.timed) || b.a.Less(g.timed) || m.tries > 0 {
 		return
 	}
 	switch d := now - g.timedAt; {
@@ -88,7 +88,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 				g.tendBy(m.hold)
 				continue
 			}
-			m.hold = 0
+			m.hold, m.owed = 0, now
 		}
 		if m.led {
 			continue

@@ -49,7 +49,7 @@ func Switch() *Backend {
 				Egress: api.Egress{MaxBytes: 262144, MaxFrames: 1024, HighBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
 				XDP:    map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
 			{Name: "p2", Ifindex: 14, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
-				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, HighBytes: 65100, Dropped: 31, CEMarked: 207},
+				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, HighBytes: 65100, Dropped: 31, PutOff: 5, CEMarked: 207},
 				XDP: map[string]uint64{}},
 		},
 		Totals: &api.Stats{

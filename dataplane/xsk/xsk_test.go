@@ -52,6 +52,11 @@ func newWire(t *testing.T, st *bpf.Steering, port, host string) *wire {
 
 func newWireIn(t *testing.T, st *bpf.Steering, port, host string, mode bpf.Mode) *wire {
 	t.Helper()
+	return newWireMTU(t, st, port, host, mode, 1500)
+}
+
+func newWireMTU(t *testing.T, st *bpf.Steering, port, host string, mode bpf.Mode, mtu int) *wire {
+	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.NumRxQueues, attrs.NumTxQueues = port, 1, 1
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: host}
@@ -62,6 +67,9 @@ func newWireIn(t *testing.T, st *bpf.Steering, port, host string, mode bpf.Mode)
 	for i, name := range []string{port, host} {
 		l, err := netlink.LinkByName(name)
 		if err == nil {
+			err = netlink.LinkSetMTU(l, mtu)
+		}
+		if err == nil {
 			err = netlink.LinkSetUp(l)
 		}
 		if err != nil {
@@ -71,7 +79,7 @@ func newWireIn(t *testing.T, st *bpf.Steering, port, host string, mode bpf.Mode)
 	}
 	w := &wire{t: t, port: port, hostName: host, ifindex: ends[0].Attrs().Index}
 	w.waitUp()
-	prog, err := st.Attach(w.ifindex, port, mode)
+	prog, err := st.AttachMTU(w.ifindex, port, mode, mtu)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,14 +218,8 @@ type device struct {
 
 func newDevice(t *testing.T, frames, ringSize, ports int) *device {
 	t.Helper()
-	labtest.Enter(t)
+	d := newEmptyDevice(t, frames, 4096, ringSize)
 	st := newSteering(t)
-	u, err := NewUmem(frames, 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &device{t: t, umem: u, pool: NewPool(u), addrs: make([]uint64, ringSize), rx: make([]Desc, 64)}
-	t.Cleanup(func() { d.close() })
 	for i := range ports {
 		n := string(rune('0' + i))
 		w := newWire(t, st, "p"+n, "h"+n)
@@ -227,9 +229,28 @@ func newDevice(t *testing.T, frames, ringSize, ports int) *device {
 	return d
 }
 
+// newEmptyDevice returns a device without wires, in a network namespace of its
+// own.
+func newEmptyDevice(t *testing.T, frames, frameSize, ringSize int) *device {
+	t.Helper()
+	labtest.Enter(t)
+	u, err := NewUmem(frames, frameSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &device{t: t, umem: u, pool: NewPool(u), addrs: make([]uint64, ringSize), rx: make([]Desc, 64)}
+	t.Cleanup(func() { d.close() })
+	return d
+}
+
 func (d *device) open(w *wire, ringSize int) *Socket {
 	d.t.Helper()
-	s, err := Open(d.umem, w.config(ringSize))
+	return d.openAs(w, w.config(ringSize))
+}
+
+func (d *device) openAs(w *wire, cfg Config) *Socket {
+	d.t.Helper()
+	s, err := Open(d.umem, cfg)
 	if err != nil {
 		d.t.Fatal(err)
 	}

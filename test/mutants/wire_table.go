@@ -74,8 +74,8 @@ var wireMutants = []mutant{
 		"	_, _ = sum, oldDst\n",
 	}}},
 	{"copies toward switches are rewritten", "R24", "dataplane/leg.go", []edit{{
-		"if l.kind == mcast.Connected {",
-		"if l.kind <= mcast.Forwarded {",
+		"case l.kind == mcast.Connected:",
+		"case l.kind <= mcast.Forwarded:",
 	}}},
 	{"a wrong ICRC is believed", "R33", "dataplane/serve.go", []edit{{
 		"if !f.VerifyICRC() {",

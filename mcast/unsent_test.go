@@ -1,0 +1,122 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// unsentGroup is a source A with receivers B and C, whose first PSN is 0 for all.
+func unsentGroup(t *testing.T, bytes int64) (*Switch, func(now time.Duration, p Packet) *Output) {
+	t.Helper()
+	s := New(Limits{})
+	spec := goodSpec()
+	spec.ID, spec.Policy, spec.Quorum, spec.Window, spec.Legs, spec.Members = 0, Strict, 0, Window{}, nil, nil
+	spec.Repair = RepairSpec{Bytes: bytes, Timeout: 4 * time.Millisecond, Tries: 3}
+	for i, name := range []string{"A", "B", "C"} {
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x11 + i), RQPSN: rocev2.PSN(100 * i), Leg: LegID(i)})
+	}
+	out := &Output{}
+	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
+		t.Fatal(err)
+	}
+	return s, func(now time.Duration, p Packet) *Output {
+		t.Helper()
+		p.Group, p.DestQP, p.Verified, p.Bytes = spec.IP, spec.QPN, true, 1000
+		s.Input(now, &p, out)
+		return out
+	}
+}
+
+// sentTo returns the PSNs of the copies for leg.
+func sentTo(out *Output, leg LegID) (psns []rocev2.PSN) {
+	for _, c := range out.Copies {
+		if c.Leg == leg {
+			psns = append(psns, c.PSN)
+		}
+	}
+	return psns
+}
+
+// R51: what a full queue does not take waits in the store, goes out in order when
+// there is room, and the other branches and the source notice nothing.
+func TestR51_TheStoreIsTheRestOfTheQueue(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	data := func(now time.Duration, psn rocev2.PSN) *Output {
+		return in(now, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, AckReq: true, Frame: Handle(psn)})
+	}
+	out := data(0, 0)
+	if !s.Unsent(&out.Copies[0], time.Millisecond) {
+		t.Fatal("the copy of a kept frame is lost")
+	}
+	for psn := rocev2.PSN(1); psn < 4; psn++ { // B, leg 1, gets nothing past its cursor
+		if out = data(0, psn); len(sentTo(out, 1)) != 0 || len(sentTo(out, 2)) != 1 {
+			t.Fatalf("PSN %d: %v", psn, out.Copies)
+		}
+	}
+	if at, ok := s.NextDeadline(); !ok || at > time.Millisecond {
+		t.Fatalf("next deadline %v, %v", at, ok)
+	}
+	s.Advance(time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100, 101, 102, 103}) {
+		t.Fatalf("sent %v when there was room", got)
+	}
+	// Half of that fits, this time: the rest again, from there on.
+	for _, c := range out.Copies[2:] {
+		if !s.Unsent(&c, 2*time.Millisecond) {
+			t.Fatal("lost")
+		}
+	}
+	s.Advance(2*time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{102, 103}) {
+		t.Fatalf("sent %v when there was room again", got)
+	}
+	if out = data(2*time.Millisecond, 4); len(out.Copies) != 2 {
+		t.Fatalf("not in line again: %v", out.Copies)
+	}
+	in(2*time.Millisecond, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 104, Syndrome: rocev2.SyndromeACK})
+	out = in(2*time.Millisecond, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 204, Syndrome: rocev2.SyndromeACK})
+	if len(out.Feedback) != 1 || out.Feedback[0].PSN != 4 || len(out.Release) != 5 {
+		t.Fatalf("in the end %+v", *out)
+	}
+}
+
+// R51: without the frame, the copy is lost as on a link.
+func TestR51_NothingIsPutOffThatIsNotKept(t *testing.T) {
+	s, in := unsentGroup(t, 0)
+	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	if s.Unsent(&out.Copies[0], time.Millisecond) {
+		t.Error("put off without a store")
+	}
+	s, in = unsentGroup(t, 1500) // one frame
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 1})
+	if s.Unsent(&out.Copies[0], time.Millisecond) {
+		t.Error("put off what the store has no room for")
+	}
+	if out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 2}); len(out.Copies) != 2 {
+		t.Errorf("the branch does not get what follows: %v", out.Copies)
+	}
+}
+
+// R51: a question that was not asked is asked later.
+func TestR51_QuestionPutOff(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true})
+	in(0, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 200, Syndrome: rocev2.SyndromeACK})
+	now := time.Second
+	s.Advance(now, out)
+	if got := sentTo(out, 1); len(got) != 1 || !s.Unsent(&out.Copies[0], now+time.Millisecond) {
+		t.Fatalf("asked with %v", got)
+	}
+	s.Advance(now+time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100}) {
+		t.Fatalf("asked with %v when there was room", got)
+	}
+}
