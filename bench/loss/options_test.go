@@ -35,6 +35,7 @@ func TestOptionsRefused(t *testing.T) {
 		"--message-size 1001":          func(o *Options) { o.MessageSize = 1001 },
 		"--size 100":                   func(o *Options) { o.Size = 100 },
 		"--depth 65":                   func(o *Options) { o.Depth = 65 },
+		"--timeout 7":                  func(o *Options) { o.Timeout = 7 },
 		"--rate NaN":                   func(o *Options) { o.Rate = math.NaN() },
 		"--rate -1":                    func(o *Options) { o.Rate = -1 },
 		"--load 0":                     func(o *Options) { o.Load = 0 },

@@ -46,11 +46,11 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 	}
 	b := &bench{o: &o, say: say, start: time.Now(), res: &Result{
 		Machine: here, PathMTU: o.MTU, MessageSize: o.MessageSize, Depth: o.Depth,
-		Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
+		TimeoutMS: float64(int(4096)<<o.Timeout) / 1e6, Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
 	}}
 	for _, n := range o.Receivers {
 		if err := b.star(ctx, n); err != nil {
-			return nil, fmt.Errorf("%d receivers: %w", n, err)
+			return nil, err
 		}
 	}
 	return b.res, nil

@@ -22,9 +22,7 @@ import (
 const (
 	exchangePort = 4798 // TCP, at which the master collects the members' connection states
 	memoryBase   = uint64(1) << 40
-
-	timeoutCode = 14 // of all queue pairs: 67 ms, the usual default
-	retries     = 7  // for ever, in software
+	retries      = 7 // for ever, in software
 )
 
 // session is a set of devices with all the connections that are measured. The
@@ -218,7 +216,7 @@ func (s *session) masterConfig(l endpoint.Local, listener net.Listener, i int, r
 func (s *session) qpConfig(h *host) endpoint.QPConfig {
 	return endpoint.QPConfig{
 		LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
-		MaxSend: maxDepth, MaxRecv: recvDepth, Timeout: timeoutCode, RetryCount: retries, RNRRetry: 7,
+		MaxSend: maxDepth, MaxRecv: recvDepth, Timeout: s.o.Timeout, RetryCount: retries, RNRRetry: 7,
 	}
 }
 
