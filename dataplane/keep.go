@@ -57,7 +57,7 @@ func (w *worker) copyKept(c *mcast.Copy) {
 // copy is lost for its leg. Nothing more of this turn goes to p: what follows must
 // not overtake.
 func (w *worker) putOff(p *port, c *mcast.Copy) {
-	p.full = w.turn
+	p.full = w.turn + 1
 	if w.sw.Unsent(c, p.halfEmpty(w.now)) {
 		p.putOff++
 		return

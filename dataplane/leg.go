@@ -56,7 +56,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, d xsk.Desc, last bool) boo
 	l3 := f.L3()
 	l2Len := l.l2Len()
 	n := l2Len + len(l3)
-	if p.full == w.turn || !p.admits(max(n, minFrame)) {
+	if p.full == w.turn+1 || !p.admits(max(n, minFrame)) {
 		w.putOff(p, c)
 		return false
 	}

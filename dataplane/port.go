@@ -38,7 +38,7 @@ type port struct {
 	txFrames uint64
 	marked   uint64 // data frames that got CE here
 	putOff   uint64 // times that a copy was left in a repair store, for want of room
-	full     uint64 // the worker's turn at which there was no room
+	full     uint64 // the turn after the worker's last one in which there was no room
 	refused  uint64 // copies and replies that the queue did not admit
 	// What a host may bring of packets that cost others something.
 	naks, envelopes, neighbours bucket

@@ -31,7 +31,7 @@ func Switch() *Backend {
 				{IP: ip("10.77.0.5"), QPN: 0x15, PSN: &psn, Reason: "evicted: silent", Time: at},
 				{IP: ip("10.77.0.6"), QPN: 0x16, Reason: "left", Time: at.Add(time.Second)},
 			},
-			Repair: &api.Repair{Bytes: 256 << 10, MostBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Questions: 1},
+			Repair:   &api.Repair{Bytes: 256 << 10, MostBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Questions: 1},
 			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
