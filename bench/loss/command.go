@@ -13,7 +13,8 @@
 // All hosts and the switch share a few cores, so an unpaced sender would measure
 // these, not the network: the sender keeps to a rate that the machine can
 // easily do, like a link of that rate. What it sends again then takes from its
-// goodput as on a link. Every ratio is of two measurements of the same round.
+// goodput as on a link. Everything is measured once in each round, and what a
+// row is compared with is of the same rounds.
 package loss
 
 import (

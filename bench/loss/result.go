@@ -49,8 +49,9 @@ type Row struct {
 	Loss      float64 `json:"loss"`      // share of packets lost on the way to each receiver
 	Burst     float64 `json:"burst"`     // mean number of packets lost in a row; 0: independently
 
-	// GoodputRatio is the median over all rounds of the goodput relative to that
-	// of the same round without loss, by the same Mode with the same Repair.
+	// GoodputRatio is the median goodput of all rounds relative to the median
+	// without loss, in the same rounds by the same Mode with the same Repair; min
+	// and max are of single rounds.
 	GoodputRatio    float64 `json:"goodput_ratio"`
 	GoodputRatioMin float64 `json:"goodput_ratio_min"`
 	GoodputRatioMax float64 `json:"goodput_ratio_max"`

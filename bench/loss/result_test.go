@@ -42,7 +42,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// The ratio is the median of each round's own, not the ratio of medians.
+// Ratios are to the median without loss.
 func TestSummarize(t *testing.T) {
 	c := cell{receivers: 3, mode: Group, repair: true, loss: 0.01}
 	us := time.Microsecond
@@ -53,7 +53,7 @@ func TestSummarize(t *testing.T) {
 	}
 	got := summarize(c, samples, []float64{100, 100, 12.5})
 	want := Row{
-		Receivers: 3, Mode: Group, Repair: true, Loss: 0.01, GoodputRatio: 0.8, GoodputRatioMin: 0.5, GoodputRatioMax: 0.9, Goodput: 50,
+		Receivers: 3, Mode: Group, Repair: true, Loss: 0.01, GoodputRatio: 0.5, GoodputRatioMin: 0.1, GoodputRatioMax: 0.9, Goodput: 50,
 		SenderRetransmissions: 1, SenderTimeouts: 3, SenderNAKs: 2, SenderRNRs: 4, HealthyExtraBytes: 70,
 		Messages: 4, Packets: 32, LostPackets: 4, StoreHighWater: 30, SwitchResent: 4, SwitchNotKept: 6, P50: 20, P99: 40, BytesEqual: true,
 	}

@@ -25,19 +25,21 @@ func percentile(sorted []time.Duration, num int) float64 {
 	return float64(sorted[max(at, 0)]) / float64(time.Microsecond)
 }
 
-// summarize makes a row of a cell's samples, one for each round, and the goodput
-// of the loss-free cell in the same rounds: pairs of the same round have seen
-// the same machine.
+// summarize makes a row of a cell's samples, one for each round. Goodputs are
+// relative to the median of base, those of the loss-free cell in the same
+// rounds: the link bounds it, so that a single one that is lower says something
+// about the machine at that moment, and nothing about loss.
 func summarize(c cell, samples []sample, base []float64) Row {
 	r := Row{
 		Receivers: c.receivers, Mode: c.mode, Repair: c.repair, Loss: c.loss, Burst: c.burst,
 		GoodputRatioMin: math.Inf(1), GoodputRatioMax: math.Inf(-1), BytesEqual: true,
 	}
-	var ratios, goodputs []float64
+	var goodputs []float64
 	var latencies []time.Duration
-	for i, m := range samples {
-		ratio := m.goodput / base[i]
-		ratios, goodputs = append(ratios, ratio), append(goodputs, m.goodput)
+	whole := median(base)
+	for _, m := range samples {
+		ratio := m.goodput / whole
+		goodputs = append(goodputs, m.goodput)
 		r.GoodputRatioMin, r.GoodputRatioMax = min(r.GoodputRatioMin, ratio), max(r.GoodputRatioMax, ratio)
 		r.SenderRetransmissions += m.sender.Retransmitted
 		r.SenderTimeouts += m.sender.Timeouts
@@ -53,7 +55,8 @@ func summarize(c cell, samples []sample, base []float64) Row {
 		latencies = append(latencies, m.latencies...)
 	}
 	slices.Sort(latencies)
-	r.GoodputRatio, r.Goodput = median(ratios), median(goodputs)
+	r.Goodput = median(goodputs)
+	r.GoodputRatio = r.Goodput / whole
 	r.P50, r.P99 = percentile(latencies, 50), percentile(latencies, 99)
 	return r
 }
