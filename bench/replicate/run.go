@@ -157,7 +157,8 @@ func (r *row) pace(rate float64) pace {
 // warm is how long a measurement waits for a steady state.
 func (b *bench) warm() time.Duration { return min(b.o.Duration/4, 100*time.Millisecond) }
 
-// saturate measures one row with more than it can take.
+// saturate measures one row with more than it can take. Where it turns out to
+// take all of it, which is so when the machine was busy before, more is offered.
 func (b *bench) saturate(ctx context.Context, x *cell) error {
 	legs := float64(x.stage.column.legs)
 	if x.best == 0 {
@@ -171,16 +172,31 @@ func (b *bench) saturate(ctx context.Context, x *cell) error {
 	if x.row.way.user {
 		overload = overloadUser
 	}
-	o, err := b.measure(ctx, x, overload*x.best, b.o.Duration)
-	if err != nil {
-		return err
+	var o *outcome
+	for try, rate := 0, overload*x.best; try < saturateTries; try++ {
+		var err error
+		if o, err = b.measure(ctx, x, rate, b.o.Duration); err != nil {
+			return err
+		}
+		x.best = max(x.best, o.outRate()/legs)
+		if o.saturated(x.row.way, rate, legs) {
+			break
+		}
+		rate *= 1.5
 	}
 	own, soft := o.costs(b.base)
-	in := o.outRate() / legs
-	x.best = max(x.best, in)
-	x.in, x.out, x.offer = append(x.in, in), append(x.out, o.outRate()), append(x.offer, o.offeredRate())
+	x.in, x.out, x.offer = append(x.in, o.outRate()/legs), append(x.out, o.outRate()), append(x.offer, o.offeredRate())
 	x.own, x.soft = append(x.own, own), append(x.soft, soft)
 	return nil
+}
+
+// saturateTries is how often more is offered in one round.
+const saturateTries = 5
+
+// saturated reports whether more was offered at a rate than was taken: something
+// was lost, or the generator slowed down by what is done on its CPU.
+func (o *outcome) saturated(w *way, rate, legs float64) bool {
+	return o.outRate()/legs < 0.97*o.offeredRate() || !w.user && o.offeredRate() < 0.95*rate
 }
 
 // lose measures what one row loses when it is given a little less than it takes.
