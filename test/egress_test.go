@@ -109,7 +109,7 @@ var classes = map[uint8]rocev2.ECN{0x20: rocev2.NotECT, 0x40: rocev2.ECT0, 0x60:
 func TestSlowPort(t *testing.T) {
 	const frames = 600
 	r := newRig(t, rigConfig{
-		star: lab.StarConfig{Hosts: 3}, memory: 1 << 20,
+		star: lab.StarConfig{Hosts: 3}, memory: 1 << 20, alone: true,
 		ports: map[string]string{"p2": "rate: 3mbit\n    queue: 65536\n    ecn: {kmin: 8192, kmax: 32768, pmax: 0.1}"},
 	})
 	r.join()

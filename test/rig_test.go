@@ -54,6 +54,7 @@ type rigConfig struct {
 	pathMTU int
 	memory  int    // bytes of every host's region
 	policy  string // strict or evict
+	alone   bool   // without local repair
 	psns    func(host int) (sq, rq rocev2.PSN)
 }
 
@@ -240,7 +241,7 @@ func (r *rig) connect() {
 
 func (r *rig) registration() *api.Register {
 	reg := &api.Register{
-		Group: r.group, QPN: virtualQPN, PMTU: r.c.pathMTU, Policy: r.c.policy,
+		Group: r.group, QPN: virtualQPN, PMTU: r.c.pathMTU, Policy: r.c.policy, NoRepair: r.c.alone,
 		Window: &api.Window{VA: groupBase, Len: uint64(r.c.memory), RKey: groupRKey},
 	}
 	for _, h := range r.hosts {
