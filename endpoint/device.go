@@ -132,9 +132,9 @@ type QPStats struct {
 	CNPsReceived         uint64 // congestion notifications of the peer, or of a group's switch
 	BECNReceived         uint64 // ACKs with BECN, which mean the same
 	CEReceived           uint64 // request packets that a switch had marked: congestion experienced
-	// Rate is what the queue pair sends at present at most, in bits/s of whole
-	// frames: what congestion control has come to, or a fixed bound. It can fall.
-	// 0: nothing bounds it, or nobody can tell.
+	// Rate is what the queue pair sends at present at most, in bits/s of an
+	// Ethernet link: what congestion control has come to, or a fixed bound. It can
+	// fall. 0: nothing bounds it, or nobody can tell.
 	Rate int64
 }
 

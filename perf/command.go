@@ -20,6 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
+	linkrate "github.com/gleam-rdma/gleam/rate"
 )
 
 const long = `perf measures bandwidth and latency of a group as perftest does for two hosts
@@ -60,6 +61,9 @@ WRITE tests use RDMA WRITE. Where receivers have to notice each message (latency
 --verify, chain, tree) it is RDMA WRITE with immediate data; otherwise the first
 and the last message are, so that receivers can tell the time.
 
+--dcqcn has queue pairs slow down where the network is congested: the switch marks
+(see ecn in gleamd's configuration), receivers tell the sender by CNPs.
+
 --verify fills every message with a pattern of its own, checks it at every
 receiver before its memory is used again, and costs bandwidth.`
 
@@ -70,6 +74,7 @@ type command struct {
 	local    Local
 	size     bytesFlag
 	chunk    bytesFlag
+	rate     rateFlag
 	duration float64 // seconds
 	listen   string
 	port     uint16
@@ -133,6 +138,8 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.Var(&x.chunk, "chunk", "bytes that receivers of a chain or tree pass on at a time")
 	f.BoolVar(&p.Verify, "verify", false, "check every byte at every receiver")
 	f.Uint64Var(&p.Seed, "seed", p.Seed, "of the bytes that are verified")
+	f.BoolVar(&p.Congestion, "dcqcn", false, "congestion control, with --rate as the line rate [1gbit]; with --backend soft")
+	f.Var(&x.rate, "rate", "most that each queue pair sends, such as 100mbit; with --backend soft")
 	f.StringVar(&x.group, "group", "", "the group's address, out of the switch's group prefixes")
 	f.StringVar(&x.keyFile, "key-file", "", "file with the key, in hexadecimal digits, that is shared with the switch")
 	f.Uint16Var(&x.keyID, "key-id", 1, "the key's id in the switch's configuration")
@@ -191,7 +198,7 @@ func (x *command) complete(args []string) error {
 	if math.IsNaN(x.duration) || x.duration < 0 || x.duration > 86400 {
 		return fmt.Errorf("--duration %v: want seconds, at most a day", x.duration)
 	}
-	x.params.Size, x.params.Chunk = int(x.size), int(x.chunk)
+	x.params.Size, x.params.Chunk, x.params.Rate = int(x.size), int(x.chunk), linkrate.Rate(x.rate)
 	x.params.Duration = time.Duration(x.duration * float64(time.Second))
 	if x.keyFile != "" && x.insecure {
 		return errors.New("either --key-file or --insecure")
@@ -273,3 +280,24 @@ func (b *bytesFlag) String() string { return strconv.Itoa(int(*b)) }
 
 // Type names the value in help texts.
 func (b *bytesFlag) Type() string { return "bytes" }
+
+// rateFlag is a linkrate.Rate on the command line.
+type rateFlag linkrate.Rate
+
+// Set parses s.
+func (r *rateFlag) Set(s string) error {
+	v, err := linkrate.Parse(s)
+	*r = rateFlag(v)
+	return err
+}
+
+// String returns the rate as Set takes it.
+func (r *rateFlag) String() string {
+	if *r == 0 {
+		return "" // the default needs no mention
+	}
+	return linkrate.Rate(*r).String()
+}
+
+// Type names the value in help texts.
+func (r *rateFlag) Type() string { return "rate" }

@@ -133,6 +133,9 @@ func TestUsage(t *testing.T) {
 		{"write-bw --mode tree --timeout 0 h", "--timeout 0s"},
 		{"write-bw --mode tree -u 32 h", "--qp-timeout 32"},
 		{"write-bw --mode tree -o xml h", `--output "xml"`},
+		{"write-bw --mode tree --rate 5 h", "want bits a second such as 100mbit"},
+		{"write-bw --mode tree --rate 10mbit --backend verbs h", "--dcqcn and --rate are the soft backend's"},
+		{"write-bw --mode tree --dcqcn --backend verbs h", "--dcqcn and --rate are the soft backend's"},
 		{"write-bw --listen a b", "takes no arguments"},
 		{"write-bw --listen=:1 b", "takes no arguments"},
 		{"write-bw --listen --group 10.77.254.1", "--group is the sender's to say"},
@@ -163,7 +166,7 @@ func TestVerbsNotBuilt(t *testing.T) {
 	if verbs.Built {
 		t.Skip("this test is built with verbs")
 	}
-	_, err := openPort(&Local{Backend: Verbs}, netip.MustParseAddr("127.0.0.1"), false)
+	_, err := openPort(&Local{Backend: Verbs}, &Params{}, netip.MustParseAddr("127.0.0.1"), false)
 	if err == nil || !strings.Contains(err.Error(), "-tags verbs") {
 		t.Error(err)
 	}

@@ -37,13 +37,17 @@ type net4 struct {
 	key    string // file
 }
 
-func newNet4(t *testing.T) *net4 {
+func newNet4(t *testing.T) *net4 { return newNet4With(t, "") }
+
+// newNet4With makes one whose port p3, that of host 2, has more in the switch's
+// configuration.
+func newNet4With(t *testing.T, port string) *net4 {
 	t.Helper()
 	n := &net4{star: labtest.Star(t, lab.StarConfig{Hosts: 4}), key: filepath.Join(t.TempDir(), "key")}
 	if err := os.WriteFile(n.key, []byte(testKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := n.star.Config() + "umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
+	text := strings.Replace(n.star.Config(), "name: p3\n", "name: p3\n"+port, 1) + "umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
 		"envelope: {keys: [{id: 7, secret: \"hex:" + testKey + "\"}]}\n"
 	cfg, err := config.Parse("test.yaml", []byte(text))
 	if err != nil {

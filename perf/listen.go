@@ -103,7 +103,7 @@ func (r *receiver) greet() (stranger bool, err error) {
 
 // serve takes part in the test.
 func (r *receiver) serve() (err error) {
-	if r.port, err = openPort(r.local, addrOf(r.control.conn.LocalAddr()), r.setup.IPv6); err != nil {
+	if r.port, err = openPort(r.local, &r.setup.Params, addrOf(r.control.conn.LocalAddr()), r.setup.IPv6); err != nil {
 		return err
 	}
 	if err := r.prepare(); err != nil {

@@ -39,7 +39,7 @@ func (s *sender) run(size int) (*Size, error) {
 	s.wg.Go(func() { s.stalled(watching, m, s.explain) })
 
 	sent, known := s.port.sent()
-	again := s.retransmitted()
+	before := s.traffic()
 	start := time.Now()
 	m.begin(start)
 	if s.o.began != nil {
@@ -57,7 +57,8 @@ func (s *sender) run(size int) (*Size, error) {
 		return nil, err
 	}
 	z := s.sum(size, m.rate(), results, lists)
-	z.Retransmitted = s.retransmitted() - again
+	now := s.traffic()
+	z.Retransmitted, z.CNPs, z.Rate = now.again-before.again, now.cnps-before.cnps, now.rate
 	if known {
 		z.SenderLinkBytes = after - sent
 	}
@@ -81,14 +82,25 @@ func (s *sender) runLanes(size, n int, until time.Time) error {
 	return nil
 }
 
-// retransmitted counts packets that were sent again.
-func (s *sender) retransmitted() (n uint64) {
+// traffic is what the sender's queue pairs tell of themselves.
+type traffic struct {
+	again uint64 // packets that were sent again
+	cnps  uint64 // congestion notifications
+	rate  int64  // the lowest, bits/s; 0: none is bounded
+}
+
+func (s *sender) traffic() (x traffic) {
 	for _, l := range s.lanes {
 		for _, t := range l.targets {
-			n += t.qp.Stats().Retransmitted
+			q := t.qp.Stats()
+			x.again += q.Retransmitted
+			x.cnps += q.CNPsReceived + q.BECNReceived
+			if q.Rate > 0 && (x.rate == 0 || q.Rate < x.rate) {
+				x.rate = q.Rate
+			}
 		}
 	}
-	return n
+	return x
 }
 
 // explain says what is known of receivers when nothing gets through.

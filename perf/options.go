@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	linkrate "github.com/gleam-rdma/gleam/rate"
 )
 
 // Tests, as the command line names them.
@@ -65,7 +66,9 @@ type Params struct {
 	Depth      int           `json:"tx_depth"` // most messages outstanding in a lane
 	Chunk      int           `json:"chunk"`    // bytes that chain and tree pass on at a time
 	Verify     bool          `json:"verify"`
-	Seed       uint64        `json:"seed"` // of the verified bytes
+	Seed       uint64        `json:"seed"`                 // of the verified bytes
+	Congestion bool          `json:"dcqcn,omitempty"`      // congestion control, of the soft backend
+	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // the most that each queue pair sends, of the soft backend
 }
 
 // Defaults returns the parameters of a test for which nothing is said.
@@ -172,6 +175,8 @@ func (p *Params) check() error {
 		return fmt.Errorf("--tx-depth %d: want 1 to %d", p.Depth, maxDepth)
 	case p.Chunk < minChunk || p.Chunk > maxSize:
 		return fmt.Errorf("--chunk %d: want %d bytes to 1G", p.Chunk, minChunk)
+	case p.Rate.Validate() != nil:
+		return fmt.Errorf("--rate: %w", p.Rate.Validate())
 	}
 	return nil
 }
@@ -190,6 +195,7 @@ func mismatch(own, sender *Params, given []string) error {
 		{"iters", own.Iterations, sender.Iterations}, {"duration", own.Duration, sender.Duration},
 		{"mtu", own.PathMTU, sender.PathMTU}, {"qps", own.Lanes, sender.Lanes}, {"tx-depth", own.Depth, sender.Depth},
 		{"chunk", own.Chunk, sender.Chunk}, {"verify", own.Verify, sender.Verify}, {"seed", own.Seed, sender.Seed},
+		{"dcqcn", own.Congestion, sender.Congestion}, {"rate", own.Rate, sender.Rate},
 	} {
 		if slices.Contains(given, f.name) && f.own != f.sent {
 			return fmt.Errorf("--%s: the sender has %v, this receiver was started with %v: give both the same, or leave it out here",

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
+	linkrate "github.com/gleam-rdma/gleam/rate"
 )
 
 // Headings are perftest's (perftest_parameters.h: RESULT_FMT, RESULT_FMT_LAT),
@@ -52,6 +53,12 @@ func (t *table) begin(o *SendOptions) {
 	if o.relayed() {
 		t.printf(" Chunk           : %d[B]\n", o.Chunk)
 	}
+	if o.Congestion {
+		t.printf(" Congestion      : DCQCN\n")
+	}
+	if o.Rate != linkrate.None {
+		t.printf(" Rate            : %v at most\n", o.Rate)
+	}
 	if o.Verify {
 		t.printf(" Data            : verified, seed %d\n", o.Seed)
 	}
@@ -85,9 +92,12 @@ func (t *table) row(z *Size, f Figures, at string) {
 // end prints what the sender's link carried, if it is known.
 func (t *table) end(r *Result) {
 	t.printf("%s\n", rule)
-	var link, payload, again uint64
+	var link, payload, again, cnps uint64
+	var final int64
 	for _, z := range r.Sizes {
 		again += z.Retransmitted
+		cnps += z.CNPs
+		final = z.Rate
 		link += z.SenderLinkBytes
 		payload += uint64(z.Bytes) * uint64(z.Iterations)
 	}
@@ -96,6 +106,9 @@ func (t *table) end(r *Result) {
 	}
 	if again > 0 {
 		t.printf(" Retransmitted   : %d packets of the sender\n", again)
+	}
+	if r.Congestion {
+		t.printf(" CNPs            : %d\n Final rate      : %.1f Mbit/s\n", cnps, float64(final)/1e6)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
@@ -34,10 +35,10 @@ type port struct {
 	mapped [][]byte
 }
 
-// openPort opens the device that l describes. beside is our end of the
+// openPort opens the device that l describes, for a test of params. beside is our end of the
 // connection to the other side: its interface and address are taken where l
 // names none. v6 says of which family the address must be.
-func openPort(l *Local, beside netip.Addr, v6 bool) (_ *port, err error) {
+func openPort(l *Local, params *Params, beside netip.Addr, v6 bool) (_ *port, err error) {
 	p := &port{iface: l.Interface}
 	if p.iface == "" && (l.Backend == Soft || l.Device == "") {
 		if p.iface, err = interfaceOf(beside); err != nil {
@@ -47,7 +48,11 @@ func openPort(l *Local, beside netip.Addr, v6 bool) (_ *port, err error) {
 	if l.Backend == Verbs {
 		p.Device, err = verbs.Open(verbs.Config{Device: l.Device, Interface: p.iface})
 	} else {
-		p.Device, err = soft.Open(soft.Config{Interface: p.iface})
+		cfg := soft.Config{Interface: p.iface, Rate: int64(params.Rate)}
+		if params.Congestion {
+			cfg.Congestion = &dcqcn.Config{}
+		}
+		p.Device, err = soft.Open(cfg)
 	}
 	if err != nil {
 		return nil, err

@@ -33,6 +33,10 @@ type Size struct {
 
 	SenderLinkBytes uint64 `json:"sender_link_bytes,omitempty"` // frames sent by the sender's interface; 0: not known
 	Retransmitted   uint64 `json:"sender_retransmitted_packets"`
+
+	// With --dcqcn or --rate.
+	CNPs uint64 `json:"sender_cnps,omitempty"`       // congestion notifications to the sender, BECN in ACKs included
+	Rate int64  `json:"sender_rate_bit_s,omitempty"` // of the sender's slowest queue pair at the end
 }
 
 // ReceiverResult is what was found for one receiver.

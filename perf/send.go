@@ -16,6 +16,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/oob"
+	linkrate "github.com/gleam-rdma/gleam/rate"
 )
 
 // SendOptions say what the sender does.
@@ -73,6 +74,8 @@ func (o *SendOptions) check() error {
 		return err
 	}
 	switch {
+	case o.Backend != Soft && (o.Congestion || o.Rate != linkrate.None):
+		return errors.New("--dcqcn and --rate are the soft backend's: an RNIC's own are set where it is configured")
 	case len(o.Receivers) == 0:
 		return errors.New("name the receivers, which have been started with --listen, or give --listen to be one")
 	case o.Mode == Group && !o.GroupIP.IsValid():
@@ -137,7 +140,7 @@ func (s *sender) call() error {
 		v6 = s.o.GroupIP.Is6()
 	}
 	var err error
-	if s.port, err = openPort(s.local, beside, v6); err != nil {
+	if s.port, err = openPort(s.local, &s.p, beside, v6); err != nil {
 		return err
 	}
 	for i, c := range s.controls {

@@ -27,7 +27,7 @@ type bottleneck struct {
 	mark  atomic.Int64 // bytes; below 0: every frame is marked
 	depth atomic.Int64 // bytes that wait
 	peak  atomic.Int64 // the most since last set
-	bytes atomic.Int64 // passed to host 1
+	bytes atomic.Int64 // passed to host 1, as they count on a link
 	lost  atomic.Int64 // frames that the queue had no room for
 
 	mu   sync.Mutex
@@ -123,7 +123,7 @@ func (b *bottleneck) drain(queue <-chan []byte, fd int) {
 			if late := time.Now().Add(-2 * time.Millisecond); free.Before(late) {
 				free = late // no more than a sleep that was too long is made up for
 			}
-			free = free.Add(time.Duration(int64(len(f)) * 8e9 / rate))
+			free = free.Add(time.Duration(int64(len(f)+linkOverhead) * 8e9 / rate))
 			if wait := time.Until(free); wait > 100*time.Microsecond {
 				ts := unix.NsecToTimespec(int64(wait))
 				_ = unix.Nanosleep(&ts, nil)
@@ -131,7 +131,7 @@ func (b *bottleneck) drain(queue <-chan []byte, fd int) {
 		}
 		_, _ = unix.Write(fd, f)
 		b.depth.Add(-int64(len(f)))
-		b.bytes.Add(int64(len(f)))
+		b.bytes.Add(int64(len(f) + linkOverhead))
 	}
 }
 

@@ -33,7 +33,8 @@ type Config struct {
 	// it is 0, Rate, else DefaultLineRate. [nil: off]
 	Congestion *dcqcn.Config
 	// Rate bounds what each queue pair sends, retransmissions included, in bits/s
-	// of whole frames without FCS; responses are not bounded. [0: none]
+	// of an Ethernet link, preamble, FCS and gap included; responses are not
+	// bounded. [0: none]
 	Rate int64
 
 	// MaxUnacked is the window of every queue pair in packets [128, as rxe].

@@ -83,10 +83,14 @@ func (l *loop) countCongestion(p *rc.Packet) {
 	}
 }
 
-// overhead is the bytes of a frame around BTH to ICRC: its length counts for the
-// rate as packet sockets see it, without FCS.
+// linkOverhead is what a frame takes on an Ethernet link beside what packet
+// sockets see: preamble 8, FCS 4, gap 12 bytes. It counts for the rate, so that a
+// queue pair at 100 Mbit/s just fills a 100 Mbit/s link, as package rate has it.
+const linkOverhead = 24
+
+// overhead is the bytes of a frame around BTH to ICRC.
 func (q *qp) overhead() int {
-	n := rocev2.EthernetLen + rocev2.UDPLen + rocev2.IPv4Len
+	n := linkOverhead + rocev2.EthernetLen + rocev2.UDPLen + rocev2.IPv4Len
 	if q.cfg.LocalIP.Is6() {
 		n += rocev2.IPv6Len - rocev2.IPv4Len
 	}

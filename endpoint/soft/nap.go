@@ -6,6 +6,7 @@ package soft
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,9 @@ func (n *napper) wake() {
 func (n *napper) nap(fd int, d time.Duration) error {
 	n.fds = [2]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(n.fd), Events: unix.POLLIN}}
 	n.ts = unix.NsecToTimespec(int64(d))
+	// The system call keeps the processor from Go's other goroutines until the
+	// runtime's monitor notices, which can take longer than the nap.
+	runtime.Gosched()
 	_, err := unix.Ppoll(n.fds[:], &n.ts, nil)
 	n.asleep.Store(false)
 	if n.fds[1].Revents != 0 {
