@@ -61,7 +61,7 @@ func openBare(s *stage) error {
 		}
 		var k *xsk.Socket
 		err = s.star.Switch.Do(func() (err error) {
-			k, err = xsk.Open(b.umem, xsk.Config{Ifindex: index, Ifname: name})
+			k, err = xsk.Open(b.umem, xsk.Config{Ifindex: index, Ifname: name, MultiBuffer: s.column.jumbo()})
 			return err
 		})
 		if err != nil {
@@ -95,6 +95,12 @@ func attachSocket(s *stage, index int, k *xsk.Socket) error {
 	if err != nil {
 		return err
 	}
+	name := replicateProgToSocket
+	if s.column.jumbo() {
+		name = replicateProgToSocketFrags
+	}
+	// It takes the place of to_socket, whichever it is.
+	spec.Programs[replicateProgToSocket] = spec.Programs[name]
 	var o struct {
 		ToSocket *ebpf.Program `ebpf:"to_socket"`
 		Xsks     *ebpf.Map     `ebpf:"xsks"`
@@ -176,8 +182,13 @@ func (b *bare) run(stopped <-chan struct{}) error {
 			continue
 		}
 		idleSince = time.Time{}
-		for _, d := range b.rx[:n] {
-			b.replicate(d)
+		for at := 0; at < n; {
+			chain := b.rx[at : at+xsk.ChainLen(b.rx[at:n])]
+			if at += len(chain); len(chain) == 1 {
+				b.replicate(chain[0])
+			} else {
+				b.replicateChain(chain)
+			}
 		}
 		if err := b.flush(); err != nil {
 			return err
@@ -210,6 +221,37 @@ func (b *bare) replicate(d xsk.Desc) {
 		copy(out, l.headers[:])
 		binary.LittleEndian.PutUint32(out[len(out)-rocev2.ICRCLen:], icrc^l.icrc)
 		b.tx[i] = append(b.tx[i], xsk.Desc{Addr: addr, Len: d.Len})
+	}
+}
+
+// replicateChain is replicate for a packet in several buffers.
+func (b *bare) replicateChain(chain []xsk.Desc) {
+	last := len(b.legs) - 1
+	for i := range b.legs {
+		if i < last && b.pool.Len() < len(chain) {
+			continue
+		}
+		l, left, icrc := &b.legs[i], 0, b.legs[i].icrc
+		for _, d := range chain {
+			left += int(d.Len)
+		}
+		for k, d := range chain {
+			out := b.umem.Data(d.Addr, d.Len)
+			if i < last {
+				addr, _ := b.pool.TakeOne()
+				copy(b.umem.Data(addr, d.Len), out)
+				d.Addr, out = addr, b.umem.Data(addr, d.Len)
+			}
+			if k == 0 {
+				copy(out, l.headers[:])
+			}
+			for at := max(0, left-rocev2.ICRCLen); at < len(out); at++ { // it may begin in the buffer before
+				out[at] ^= byte(icrc)
+				icrc >>= 8
+			}
+			left -= int(d.Len)
+			b.tx[i] = append(b.tx[i], d)
+		}
 	}
 }
 

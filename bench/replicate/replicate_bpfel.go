@@ -16,30 +16,31 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	replicateMapArrived       = "arrived"
-	replicateMapControl       = "control"
-	replicateMapOut           = "out"
-	replicateMapPorts         = "ports"
-	replicateMapPsnTables     = "psn_tables"
-	replicateMapSeen          = "seen"
-	replicateMapTemplates     = "templates"
-	replicateMapXsks          = "xsks"
-	replicateProgBroadcast    = "broadcast"
-	replicateProgEgress       = "egress"
-	replicateProgFarTc        = "far_tc"
-	replicateProgFarXdp       = "far_xdp"
-	replicateProgGenerate     = "generate"
-	replicateProgToSocket     = "to_socket"
-	replicateVarEgressDst     = "egress_dst"
-	replicateVarEgressSrc     = "egress_src"
-	replicateVarExpectDst     = "expect_dst"
-	replicateVarExpectLen     = "expect_len"
-	replicateVarExpectMacHigh = "expect_mac_high"
-	replicateVarExpectMacLow  = "expect_mac_low"
-	replicateVarExpectQpn     = "expect_qpn"
-	replicateVarFrameLen      = "frame_len"
-	replicateVarLeg           = "leg"
-	replicateVarReceivers     = "receivers"
+	replicateMapArrived        = "arrived"
+	replicateMapControl        = "control"
+	replicateMapOut            = "out"
+	replicateMapPorts          = "ports"
+	replicateMapPsnTables      = "psn_tables"
+	replicateMapSeen           = "seen"
+	replicateMapTemplates      = "templates"
+	replicateMapXsks           = "xsks"
+	replicateProgBroadcast     = "broadcast"
+	replicateProgEgress        = "egress"
+	replicateProgFarTc         = "far_tc"
+	replicateProgFarXdp        = "far_xdp"
+	replicateProgGenerate      = "generate"
+	replicateProgToSocket      = "to_socket"
+	replicateProgToSocketFrags = "to_socket_frags"
+	replicateVarEgressDst      = "egress_dst"
+	replicateVarEgressSrc      = "egress_src"
+	replicateVarExpectDst      = "expect_dst"
+	replicateVarExpectLen      = "expect_len"
+	replicateVarExpectMacHigh  = "expect_mac_high"
+	replicateVarExpectMacLow   = "expect_mac_low"
+	replicateVarExpectQpn      = "expect_qpn"
+	replicateVarFrameLen       = "frame_len"
+	replicateVarLeg            = "leg"
+	replicateVarReceivers      = "receivers"
 )
 
 // loadReplicate returns the embedded CollectionSpec for replicate.
@@ -84,12 +85,13 @@ type replicateSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type replicateProgramSpecs struct {
-	Broadcast *ebpf.ProgramSpec `ebpf:"broadcast"`
-	Egress    *ebpf.ProgramSpec `ebpf:"egress"`
-	FarTc     *ebpf.ProgramSpec `ebpf:"far_tc"`
-	FarXdp    *ebpf.ProgramSpec `ebpf:"far_xdp"`
-	Generate  *ebpf.ProgramSpec `ebpf:"generate"`
-	ToSocket  *ebpf.ProgramSpec `ebpf:"to_socket"`
+	Broadcast     *ebpf.ProgramSpec `ebpf:"broadcast"`
+	Egress        *ebpf.ProgramSpec `ebpf:"egress"`
+	FarTc         *ebpf.ProgramSpec `ebpf:"far_tc"`
+	FarXdp        *ebpf.ProgramSpec `ebpf:"far_xdp"`
+	Generate      *ebpf.ProgramSpec `ebpf:"generate"`
+	ToSocket      *ebpf.ProgramSpec `ebpf:"to_socket"`
+	ToSocketFrags *ebpf.ProgramSpec `ebpf:"to_socket_frags"`
 }
 
 // replicateMapSpecs contains maps before they are loaded into the kernel.
@@ -185,12 +187,13 @@ type replicateVariables struct {
 //
 // It can be passed to loadReplicateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type replicatePrograms struct {
-	Broadcast *ebpf.Program `ebpf:"broadcast"`
-	Egress    *ebpf.Program `ebpf:"egress"`
-	FarTc     *ebpf.Program `ebpf:"far_tc"`
-	FarXdp    *ebpf.Program `ebpf:"far_xdp"`
-	Generate  *ebpf.Program `ebpf:"generate"`
-	ToSocket  *ebpf.Program `ebpf:"to_socket"`
+	Broadcast     *ebpf.Program `ebpf:"broadcast"`
+	Egress        *ebpf.Program `ebpf:"egress"`
+	FarTc         *ebpf.Program `ebpf:"far_tc"`
+	FarXdp        *ebpf.Program `ebpf:"far_xdp"`
+	Generate      *ebpf.Program `ebpf:"generate"`
+	ToSocket      *ebpf.Program `ebpf:"to_socket"`
+	ToSocketFrags *ebpf.Program `ebpf:"to_socket_frags"`
 }
 
 func (p *replicatePrograms) Close() error {
@@ -201,6 +204,7 @@ func (p *replicatePrograms) Close() error {
 		p.FarXdp,
 		p.Generate,
 		p.ToSocket,
+		p.ToSocketFrags,
 	)
 }
 

@@ -35,7 +35,7 @@ type way struct {
 // The ways, by name.
 var (
 	baseWay = &way{name: "generator", sink: true, to: toPort, want: (*stage).expect, open: func(*stage) error { return nil }}
-	bareWay = &way{name: "bare", user: true, to: toPort, want: rewritten, open: openBare, limit: oneBuffer}
+	bareWay = &way{name: "bare", user: true, to: toPort, want: rewritten, open: openBare}
 	ownWay  = &way{name: "gleamd", user: true, feedback: true, to: toPort, want: rewritten, open: openGleamd}
 
 	broadcastWay = &way{name: "xdp-broadcast", xdp: true, to: toPort, want: ownMAC, open: openBroadcast, limit: noFragments}
@@ -78,13 +78,6 @@ func ownMAC(s *stage, i int) expect {
 func relayed(s *stage, i int) expect {
 	h := s.star.Hosts[i]
 	return expect{mac: rocev2.MAC(h.MAC), dst: h.IPv4, qpn: virtualQPN}
-}
-
-func oneBuffer(c column) string {
-	if c.jumbo() {
-		return "the bare loop has no multi-buffer frames"
-	}
-	return ""
 }
 
 func noFragments(c column) string {

@@ -11,7 +11,7 @@
  *               source's interface, and the receivers' ACKs out of theirs
  *   far_tc      counts and drops what arrives at a host, behind the skb
  *   far_xdp     the same before there is an skb
- *   to_socket   hands RoCEv2 packets to an AF_XDP socket
+ *   to_socket   hands RoCEv2 packets to an AF_XDP socket; to_socket_frags long ones
  *   broadcast   replicates RoCEv2 packets inside XDP
  *   egress      gives such a copy the MAC addresses of its port
  *
@@ -282,8 +282,7 @@ struct {
 	UINT(max_entries, 1);
 } xsks SEC(".maps");
 
-SEC("xdp")
-int to_socket(struct xdp_md *ctx)
+INLINE int steer(struct xdp_md *ctx)
 {
 	struct headers *h = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
@@ -291,6 +290,19 @@ int to_socket(struct xdp_md *ctx)
 	if (!is_rocev2(h, end))
 		return XDP_PASS;
 	return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
+}
+
+SEC("xdp")
+int to_socket(struct xdp_md *ctx)
+{
+	return steer(ctx);
+}
+
+/* The same for ports whose frames may be in several buffers. */
+SEC("xdp.frags")
+int to_socket_frags(struct xdp_md *ctx)
+{
+	return steer(ctx);
 }
 
 /*
