@@ -22,12 +22,14 @@ import (
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
+//	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
 //	ack|nak|rnr|aeth psn=5 from=B [code=X] [becn] [nbr=N] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
+//	clock +5ms          it is later, but Advance is not called yet
 //	add name=D [rq=X] [sq=X] | remove name=B
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B]
 //	show                the group's state
@@ -37,6 +39,9 @@ type transcript struct {
 	out  Output
 	legs []string
 	ok   bool // the last operation was applied
+
+	frame Handle // of the last packet
+	bytes uint32 // what keeping a frame takes, under repair
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -132,6 +137,12 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.now += dt
 		s.sw.Advance(s.now, &s.out)
 		s.print(w)
+	case "clock":
+		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.now += dt
 	case "deadline":
 		if at, ok := s.sw.NextDeadline(); ok {
 			fmt.Fprintf(w, "in %v\n", at-s.now)
@@ -216,6 +227,15 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
+	if v := a.list("repair"); len(v) == 3 {
+		s.bytes = minStored
+		spec.Repair.Bytes, spec.Repair.Tries = minStored*int64(num(a.t, v[0], 10, 16)), int(num(a.t, v[2], 10, 8))
+		var err error
+		if spec.Repair.Timeout, err = time.ParseDuration(v[1]); err != nil {
+			a.t.Fatal(err)
+		}
+		s.out.MaxRepairs = int(num(a.t, a.str("room", "0"), 10, 31))
+	}
 	behind := map[string]Neighbor{}
 	for n, key := range []string{"fwd", "fwd2"} {
 		for _, m := range a.list(key) {
@@ -316,6 +336,10 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 	}
 	for psn, end := rocev2.PSN(num(a.t, from, 16, 24)), rocev2.PSN(num(a.t, to, 16, 24)); psn.LessEq(end); psn = psn.Next() {
 		p.PSN = psn
+		if a.d.Cmd == "data" {
+			s.frame++
+			p.Frame, p.Bytes = s.frame, s.bytes
+		}
 		s.sw.Input(s.now, &p, &s.out)
 		s.print(w)
 	}
@@ -330,13 +354,21 @@ func (s *transcript) print(w *strings.Builder) {
 		fmt.Fprint(w, "copy")
 		for _, c := range o.Copies {
 			fmt.Fprintf(w, " %s:%06x", s.legs[c.Leg], uint32(c.PSN))
-			switch c.Flags {
-			case SetRETH:
-				fmt.Fprintf(w, "(va=%x rkey=%x)", c.VA, c.RKey)
-			case SetIETH:
-				fmt.Fprintf(w, "(rkey=%x)", c.RKey)
-			case Empty:
-				fmt.Fprint(w, "(empty)")
+			var set []string
+			if c.Flags&SetRETH != 0 {
+				set = append(set, fmt.Sprintf("va=%x", c.VA))
+			}
+			if c.Flags&(SetRETH|SetIETH) != 0 {
+				set = append(set, fmt.Sprintf("rkey=%x", c.RKey))
+			}
+			if c.Flags&Empty != 0 {
+				set = append(set, "empty")
+			}
+			if c.Flags&SetAckReq != 0 {
+				set = append(set, "ar")
+			}
+			if len(set) > 0 {
+				fmt.Fprintf(w, "(%s)", strings.Join(set, " "))
 			}
 		}
 		fmt.Fprintln(w)
@@ -366,6 +398,12 @@ func (s *transcript) print(w *strings.Builder) {
 	}
 	if o.Drop != None {
 		fmt.Fprintf(w, "drop: %v\n", o.Drop)
+	}
+	if o.Held {
+		fmt.Fprintln(w, "kept")
+	}
+	if len(o.Release) > 0 {
+		fmt.Fprintf(w, "released: %d\n", len(o.Release))
 	}
 }
 

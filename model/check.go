@@ -61,6 +61,9 @@ func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 		r.nakRank, r.nakPSN = 0, 0
 	}
 	w.checkLegs(sw, same, in)
+	if w.cfg.Repair > 0 {
+		w.checkRepair(sw, same, in)
+	}
 	last := rocev2.PSN(0)
 	acked := false
 	for i := range w.swOut.Feedback {
@@ -110,7 +113,7 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if in != nil && in.Op == rocev2.Acknowledge && w.isFrom(sw, i, in) && w.asks(i, sw, in, m.Acked) {
 			need = max(need, rank(in.Syndrome))
 		}
-		if need > rank(m.Pending) && !w.copied(r.leg[i], in, m.Acked.Next()) {
+		if need > rank(m.Pending) && !m.Late && !w.copied(src, r.leg[i], m.Acked.Next()) {
 			w.fault(sw, "I5: a NAK of the branch of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
 		}
 	}
@@ -141,10 +144,10 @@ func (w *World) asks(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool {
 }
 
 // copied says whether the step sent psn to a leg.
-func (w *World) copied(l mcast.LegID, in *mcast.Packet, psn rocev2.PSN) bool {
+func (w *World) copied(source int, l mcast.LegID, psn rocev2.PSN) bool {
 	for i := range w.swOut.Copies {
-		if w.swOut.Copies[i].Leg == l {
-			return in.PSN == psn
+		if c := &w.swOut.Copies[i]; c.Leg == l && int(frameOf(c.Frame).index)+1 == w.count(source, psn) {
+			return true
 		}
 	}
 	return false

@@ -55,6 +55,16 @@ type Config struct {
 	Withheld int // receives that the first receiver has not posted at the start
 	// Mortal lets the last receiver die at any moment; the policy is evict.
 	Mortal bool
+	// Repair is how many frames each switch keeps, to repair losses by itself; 0
+	// none. Patience and Tries are mcast.RepairSpec's; 0 is the default here.
+	Repair   int
+	Patience time.Duration
+	Tries    int
+	// Room is how many copies of kept frames a driver takes at a time; 0 any number.
+	Room int
+	// OneBranch lets nothing go wrong but on the way to B and back. With enough room to
+	// repair, and if nothing is late, nobody else may notice then.
+	OneBranch bool
 	// Endless says that fair runs are known not to complete always; only safety
 	// is checked.
 	Endless bool
@@ -74,9 +84,15 @@ const (
 	// may take to find out, and less than a source's eight timeouts.
 	deadBelow = 25 * time.Millisecond
 	rnrCode   = 1 // 10 us
-	groupQPN  = 0x4242
-	groupKey  = 0xFEED // R_Key of the group's window
-	groupVA   = 0x10000
+	rnrWait   = 10 * time.Microsecond
+	// patience times tries is less than timeout: the switch repairs before the
+	// source does.
+	patience   = 500 * time.Microsecond
+	tries      = 2
+	frameBytes = 2048 // what a switch says that keeping a frame takes
+	groupQPN   = 0x4242
+	groupKey   = 0xFEED // R_Key of the group's window
+	groupVA    = 0x10000
 	// epoch is the time at which every stored state is restored.
 	epoch = time.Hour
 )
@@ -102,6 +118,25 @@ func (c *Config) stream(i int) []int {
 	return nil
 }
 
+func (c *Config) patience() time.Duration {
+	if c.Patience > 0 {
+		return c.Patience
+	}
+	return patience
+}
+
+func (c *Config) tries() int {
+	if c.Tries > 0 {
+		return c.Tries
+	}
+	return tries
+}
+
+// unnoticed says whether nobody but B and its switch may notice what goes wrong.
+func (c *Config) unnoticed() bool {
+	return c.OneBranch && c.Delay == 0 && c.Withheld == 0 && !c.Mortal && c.Repair >= c.Window && c.Lose < c.tries()
+}
+
 // String describes the scenario in one line.
 func (c *Config) String() string {
 	var s strings.Builder
@@ -123,6 +158,15 @@ func (c *Config) String() string {
 	}
 	if c.Mortal {
 		s.WriteString("; one receiver may die")
+	}
+	if c.Repair > 0 {
+		fmt.Fprintf(&s, "; %d frames kept for repair, %v, %d tries", c.Repair, c.patience(), c.tries())
+		if c.Room > 0 {
+			fmt.Fprintf(&s, ", %d at a time", c.Room)
+		}
+	}
+	if c.OneBranch {
+		s.WriteString("; faults only between B and its switch")
 	}
 	for i := range c.Receivers + 1 {
 		h := c.host(i)

@@ -37,6 +37,9 @@ func (w *World) encode(b []byte) []byte {
 		r := &w.relays[i]
 		b = r.dev.AppendState(b, w.now)
 		b = append(b, byte(r.nakRank), byte(r.nakPSN), byte(r.nakPSN>>8), byte(r.nakPSN>>16))
+		if w.cfg.Repair > 0 {
+			b = r.encodeRepair(b, w.now)
+		}
 	}
 	for i := range w.links {
 		q := w.links[i].q
@@ -121,6 +124,9 @@ func (w *World) load(b []byte) (err error) {
 		}
 		r.nakRank, r.nakPSN = int(b[0]), psnAt(b[1:])
 		b = b[4:]
+		if w.cfg.Repair > 0 {
+			b = r.decodeRepair(b, w.now)
+		}
 	}
 	for i := range w.links {
 		n := int(b[0])

@@ -3,7 +3,11 @@
 
 package model
 
-import "github.com/gleam-rdma/gleam/rc"
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rc"
+)
 
 // Casts of hosts: A, B, C, D. PSNs are about to wrap where they are used.
 var (
@@ -32,6 +36,14 @@ func Tiny() []Config {
 		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "turns-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "turns-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Double: 1}},
+		{Name: "repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Hosts: allRXE, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-branch", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, OneBranch: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
+		{Name: "repair-write", Receivers: 2, Window: 3, Messages: []int{3}, Write: true, Repair: 4, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-full", Receivers: 2, Window: 3, Messages: []int{2, 1}, Repair: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Patience: 20 * time.Microsecond, Hosts: mixed, Withheld: 1},
+		{Name: "repair-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Repair: 3, Hosts: mixed},
+		{Name: "repair-turns", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
 	}
 }
 
@@ -45,6 +57,16 @@ func Quick() []Config {
 		{Name: "rnr-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1, Reorder: 1}, Withheld: 2},
 		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
+		{Name: "repair-losses", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 4, Hosts: allRXE, Bounds: Bounds{Lose: 2}},
+		{Name: "repair-strict", Receivers: 2, Window: 3, Messages: []int{2}, Repair: 4, Hosts: allStrict, Bounds: Bounds{Lose: 1, Reorder: 1}},
+		{Name: "repair-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "repair-branch", Receivers: 2, Window: 4, Messages: []int{1, 4}, Repair: 4, Tries: 3, Patience: 300 * time.Microsecond, OneBranch: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}},
+		{Name: "repair-room", Receivers: 2, Window: 4, Messages: []int{4}, Repair: 4, Room: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-full", Receivers: 2, Window: 4, Messages: []int{3, 1}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Patience: 20 * time.Microsecond, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1},
+		{Name: "repair-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 1}},
 	}
 }
 

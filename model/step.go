@@ -40,6 +40,9 @@ func (w *World) actions(as []action) []action {
 		}
 		idle = false
 		as = append(as, deliver|action(i))
+		if !w.faulty(i) {
+			continue
+		}
 		if w.left.Lose > 0 {
 			as = append(as, lose|action(i))
 		}
@@ -70,6 +73,11 @@ func (w *World) actions(as []action) []action {
 		as = append(as, die|action(len(w.hosts)-1))
 	}
 	return as
+}
+
+// faulty says whether link i may do anything wrong.
+func (w *World) faulty(i int) bool {
+	return !w.cfg.OneBranch || w.links[i].from == 1 || w.links[i].to == 1
 }
 
 // idleSource says whether host i has a stream that it has not begun to send.
@@ -279,7 +287,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	if !p.feedback {
 		f := &w.streams[p.source].frames[p.index]
 		in.Src, in.Op, in.Payload = hostIP(int(p.source)), f.op, uint16(len(f.payload))
-		in.Frame = mcast.Handle(p.source)<<8 | mcast.Handle(p.index)
+		in.Frame, in.Bytes = r.newHandle(&p), frameBytes
 		if f.op.Is(rocev2.OpRETH) {
 			in.VA, in.RKey, in.DMALen = w.streams[p.source].wrs[f.msg].VA, groupKey, f.dmaLen
 		}
@@ -305,6 +313,9 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	if w.rec != nil {
 		w.rec.served(w, sw, in, o)
 	}
+	if !w.hold(sw, in) {
+		return
+	}
 	if !w.endToEnd {
 		w.checkSwitch(sw, in)
 	}
@@ -318,18 +329,16 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 			w.fault(sw, "event of kind %d for %s, syndrome %#x: no group here may fail", e.Kind, name(int(e.Member)), uint8(e.Syndrome))
 		}
 	}
-	if in == nil && len(o.Copies) > 0 {
-		w.fault(sw, "copies of nothing")
-		return
-	}
 	for i := range o.Copies {
 		c := &o.Copies[i]
-		p := packet{source: uint8(c.Frame >> 8), index: uint8(c.Frame), psn: c.PSN, ackReq: in.AckReq}
+		p := frameOf(c.Frame)
+		p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
 		if c.Flags&mcast.SetRETH != 0 {
 			p.reth, p.va, p.rkey = true, c.VA, c.RKey
 		}
 		w.send(r.out[c.Leg], p)
 	}
+	w.release(sw)
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
 		w.send(r.out[r.leg[f.To]], packet{feedback: true, source: uint8(f.To), psn: f.PSN, syndrome: f.Syndrome})
@@ -360,6 +369,9 @@ func (w *World) toHost(i int, p packet) {
 		}
 	}
 	expected := h.qp.ExpectedPSN()
+	if i > 1 && p.index < h.got[p.source] && w.cfg.unnoticed() {
+		w.fault(-1, "host %s gets packet %d of %s again, and lost nothing", name(i), p.index, name(int(p.source)))
+	}
 	if p.index == h.got[p.source] { // what an earlier state left there must not pass for the packet's
 		clear(w.place(i, &p)[:len(f.payload)])
 	}

@@ -77,6 +77,12 @@ func (r *recorder) group(w *World, sw int) {
 	if spec.Policy == mcast.Evict {
 		fmt.Fprintf(t, " policy=evict dead=%v", spec.DeadAfter)
 	}
+	if w.cfg.Repair > 0 {
+		fmt.Fprintf(t, " repair=(%d,%v,%d)", w.cfg.Repair, spec.Repair.Timeout, spec.Repair.Tries)
+		if w.cfg.Room > 0 {
+			fmt.Fprintf(t, " room=%d", w.cfg.Room)
+		}
+	}
 	if spec.Window.Len > 0 {
 		fmt.Fprintf(t, " window=(%x,%x,%x)", spec.Window.Base, spec.Window.Len, spec.Window.RKey)
 	}
@@ -144,11 +150,13 @@ var opNames = map[rocev2.Opcode]string{
 // served notes an input of a switch, nil for a deadline, and what came of it.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
-	if w.cfg.Mortal && w.now > r.now[sw] {
-		fmt.Fprintf(t, "time +%v\n----\n", w.now-r.now[sw])
+	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.Mortal {
 		r.now[sw] = w.now
-		if in != nil {
-			fmt.Fprint(t, "nothing\n\n")
+		switch {
+		case in == nil:
+			fmt.Fprintf(t, "time +%v\n----\n", later)
+		case later > 0:
+			fmt.Fprintf(t, "clock +%v\n----\nnothing\n\n", later)
 		}
 	}
 	switch {
@@ -158,7 +166,7 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	default:
 		fmt.Fprintf(t, "data psn=%x op=%s", uint32(in.PSN), opNames[in.Op])
 		if in.Src != hostIP(0) {
-			fmt.Fprintf(t, " from=%s", name(int(in.Frame>>8)))
+			fmt.Fprintf(t, " from=%s", name(int(frameOf(in.Frame).source)))
 		}
 		if in.AckReq {
 			fmt.Fprint(t, " ar")
@@ -200,8 +208,13 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 		for i := range o.Copies {
 			c := &o.Copies[i]
 			fmt.Fprintf(t, " %s:%06x", w.legName(sw, c.Leg), uint32(c.PSN))
-			if c.Flags == mcast.SetRETH {
+			switch c.Flags {
+			case mcast.SetRETH:
 				fmt.Fprintf(t, "(va=%x rkey=%x)", c.VA, c.RKey)
+			case mcast.SetRETH | mcast.SetAckReq:
+				fmt.Fprintf(t, "(va=%x rkey=%x ar)", c.VA, c.RKey)
+			case mcast.SetAckReq:
+				fmt.Fprint(t, "(ar)")
 			}
 		}
 		fmt.Fprintln(t)
@@ -226,6 +239,12 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	}
 	if o.Drop != mcast.None {
 		fmt.Fprintf(t, "drop: %v\n", o.Drop)
+	}
+	if o.Held {
+		fmt.Fprintln(t, "kept")
+	}
+	if len(o.Release) > 0 {
+		fmt.Fprintf(t, "released: %d\n", len(o.Release))
 	}
 	if t.Len() == begin {
 		fmt.Fprintln(t, "nothing")

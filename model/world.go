@@ -79,6 +79,9 @@ type relay struct {
 	// The last NAK it sent to its source, until its PSN passes again (I6).
 	nakRank int
 	nakPSN  rocev2.PSN
+
+	held     []mcast.Handle // frames it keeps, in no order that means anything
+	branches []branch       // by leg
 }
 
 // World is one state of a scenario, and the machinery to go on from there.
@@ -135,6 +138,7 @@ func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
 // each switch.
 func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*World, error) {
 	w := &World{cfg: cfg, now: epoch, left: cfg.Bounds, mortal: cfg.Mortal}
+	w.swOut.MaxRepairs = cfg.Room
 	n := cfg.Receivers + 1
 	for s := range w.streams {
 		w.streams[s] = newStream(s, cfg.stream(s), cfg.Write)
@@ -213,6 +217,9 @@ func (w *World) addRelay(near []mcast.Neighbor, wrap func(*mcast.Switch, mcast.G
 			g.DeadAfter = deadBelow // else it would cut off a whole rack for one of its members
 		}
 	}
+	if w.cfg.Repair > 0 {
+		g.Repair = mcast.RepairSpec{Bytes: int64(w.cfg.Repair) * frameBytes, Timeout: w.cfg.patience(), Tries: w.cfg.tries()}
+	}
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
 	}
@@ -242,6 +249,7 @@ func (w *World) addRelay(near []mcast.Neighbor, wrap func(*mcast.Switch, mcast.G
 		return err
 	}
 	r.dev, r.spec = sw, g
+	r.branches = make([]branch, len(g.Legs))
 	if wrap != nil {
 		r.dev = wrap(sw, g)
 	}

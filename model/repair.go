@@ -1,0 +1,278 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What a driver keeps for a switch that repairs losses, and what the checks
+// remember of it.
+
+// branch is what the checks remember of a leg in this epoch. Packets are named by
+// their place in the source's stream.
+type branch struct {
+	top   uint8 // one above the highest that was sent to it
+	due   uint8 // 0, or one above what comes next, as a NAK was answered from the store
+	asked bool  // the last copy asks for an ACK: what follows depends on it
+	tries uint8 // times it was sent the same thing again from the store
+	rnrs  uint8 // RNR NAKs that were not told the source, since it last had something new
+	hold  time.Duration
+}
+
+// Bits of a handle beside index and source of the packet.
+const (
+	handleAckReq = 1 << 16
+	handleAgain  = 1 << 17 // the same packet, but another frame
+)
+
+// newHandle names the frame of a packet that arrives: no frame that is kept has that name.
+func (r *relay) newHandle(p *packet) mcast.Handle {
+	h := mcast.Handle(p.source)<<8 | mcast.Handle(p.index)
+	if p.ackReq {
+		h |= handleAckReq
+	}
+	for slices.Contains(r.held, h) {
+		h += handleAgain
+	}
+	return h
+}
+
+// frameOf returns the packet in a frame, as its source sent it, without its PSN.
+func frameOf(h mcast.Handle) packet {
+	return packet{source: uint8(h >> 8), index: uint8(h), ackReq: h&handleAckReq != 0}
+}
+
+// hold keeps the frame of in if the switch says so, and sees that all copies are
+// of frames that are there. It returns false if they are not.
+func (w *World) hold(sw int, in *mcast.Packet) bool {
+	r, o := &w.relays[sw], &w.swOut
+	if o.Held {
+		if in == nil || in.Bytes == 0 || slices.Contains(r.held, in.Frame) {
+			w.fault(sw, "keeps a frame that did not come")
+			return false
+		}
+		r.held = append(r.held, in.Frame)
+	}
+	for i := range o.Copies {
+		if c := &o.Copies[i]; (in == nil || c.Frame != in.Frame) && !slices.Contains(r.held, c.Frame) {
+			w.fault(sw, "a copy of frame %#x, which is not kept", uint32(c.Frame))
+			return false
+		}
+	}
+	return true
+}
+
+// release forgets the frames that a switch lets go of.
+func (w *World) release(sw int) {
+	r := &w.relays[sw]
+	for _, h := range w.swOut.Release {
+		k := slices.Index(r.held, h)
+		if k < 0 {
+			w.fault(sw, "lets go of frame %#x, which it does not keep", uint32(h))
+			return
+		}
+		r.held[k] = r.held[len(r.held)-1]
+		r.held = r.held[:len(r.held)-1]
+	}
+	slices.Sort(r.held)
+	if !w.endToEnd {
+		w.checkHeld(sw)
+	}
+}
+
+// checkHeld compares what the driver keeps with what the switch believes.
+func (w *World) checkHeld(sw int) {
+	r, a := &w.relays[sw], &w.after
+	if a.Kept != int64(len(r.held))*frameBytes {
+		w.fault(sw, "%d frames are kept, the switch thinks of %d bytes", len(r.held), a.Kept)
+	}
+	if len(r.held) > w.cfg.Repair {
+		w.fault(sw, "%d frames are kept, of at most %d", len(r.held), w.cfg.Repair)
+	}
+	for _, h := range r.held {
+		f := frameOf(h)
+		if !a.HasSource || a.Source != mcast.MemberID(f.source) || int(f.index) < w.count(int(f.source), a.Acked) {
+			w.fault(sw, "packet %d of %s is kept, and everybody has it", f.index, name(int(f.source)))
+		}
+	}
+}
+
+// keeps says whether all packets of source from first to last-1 are kept.
+func (r *relay) keeps(source, first, last int) bool {
+	n := 0
+	for _, h := range r.held {
+		if f := frameOf(h); int(f.source) == source && int(f.index) >= first && int(f.index) < last {
+			n++
+		}
+	}
+	return n == last-first
+}
+
+// checkRepair holds what a switch does for branches that lost something against
+// roce.md 9. What it keeps is in held, and nothing of that let go yet.
+func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
+	r, b, a := &w.relays[sw], &w.before, &w.after
+	if !same {
+		clear(r.branches)
+	}
+	src := int(a.Source)
+	receives := func(i int) bool { return same && a.Members[i].Live && r.leg[i] != r.leg[src] }
+	for i := range a.Members {
+		if receives(i) && a.Members[i].Acked != b.Members[i].Acked {
+			r.branches[r.leg[i]].progressed(w.count(src, a.Members[i].Acked))
+		}
+	}
+	w.noteServed(sw, same, in)
+	w.checkOrder(sw, in)
+	for i := range a.Members {
+		m, old, x := &a.Members[i], &b.Members[i], &r.branches[r.leg[i]]
+		if !receives(i) {
+			continue
+		}
+		if k := rank(m.Pending); k == 0 || k == 3 || rank(old.Pending) == k && m.Acked == old.Acked {
+			continue
+		}
+		e := w.count(src, m.Acked)
+		if int(x.tries) < w.cfg.tries() && time.Duration(x.rnrs+1)*rnrWait <= 8*w.cfg.patience() && r.keeps(src, e, w.count(src, a.Next)-1) {
+			w.fault(sw, "the source is to be asked for packet %d and what follows for %s, and all of it is kept", e, name(i))
+		}
+	}
+	if same && w.cfg.unnoticed() && in != nil && in.Op != rocev2.Acknowledge && sw == 0 && in.PSN.Less(b.Next) {
+		w.fault(sw, "%s sends %06x again, and nothing was lost on its way", name(src), uint32(in.PSN))
+	}
+}
+
+// progressed follows an acknowledgement of new data: n packets now.
+func (x *branch) progressed(n int) {
+	x.tries, x.rnrs, x.hold = 0, 0, 0
+	switch {
+	case x.due == 0:
+	case x.asked:
+		x.due = 0 // it may have more, which it was sent before
+	case int(x.due) <= n:
+		x.due = uint8(n + 1)
+	}
+}
+
+// noteServed counts NAKs that are answered from the store, and questions.
+func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
+	r, b, a := &w.relays[sw], &w.before, &w.after
+	if !same {
+		return
+	}
+	src := int(a.Source)
+	if a.Counters.NAKsServed != b.Counters.NAKsServed {
+		for i := range a.Members {
+			x := &r.branches[r.leg[i]]
+			if r.leg[i] == r.leg[src] || !w.isFrom(sw, i, in) {
+				continue
+			}
+			w.served1(sw, x, w.count(src, a.Members[i].Acked), in)
+			break // the others behind the same neighbour are the same branch
+		}
+	}
+	if a.Counters.Questions != b.Counters.Questions && w.cfg.Room == 0 {
+		for l := range r.branches {
+			if w.asksAgain(sw, mcast.LegID(l)) {
+				w.tried(sw, &r.branches[l])
+			}
+		}
+	}
+}
+
+func (w *World) served1(sw int, x *branch, n int, in *mcast.Packet) {
+	w.tried(sw, x)
+	x.due, x.asked = uint8(n+1), false
+	if rank(in.Syndrome) == 2 {
+		x.rnrs++
+		x.hold = w.now + rnrWait
+	}
+}
+
+func (w *World) tried(sw int, x *branch) {
+	if x.tries++; int(x.tries) > w.cfg.tries() {
+		w.fault(sw, "sends the same again %d times, of at most %d", x.tries, w.cfg.tries())
+	}
+}
+
+// asksAgain says whether the step sends a leg what it lacks first.
+func (w *World) asksAgain(sw int, l mcast.LegID) bool {
+	r, a := &w.relays[sw], &w.after
+	for i := range a.Members {
+		if r.leg[i] == l {
+			return l != r.leg[a.Source] && a.Members[i].Live && w.copied(int(a.Source), l, a.Members[i].Acked.Next())
+		}
+	}
+	return false
+}
+
+// checkOrder follows what is sent to each leg. What is new to a leg follows what
+// it was sent before, unless that has not come or is not kept; and after a NAK
+// that was answered from the store comes what it asks for, in order.
+func (w *World) checkOrder(sw int, in *mcast.Packet) {
+	r := &w.relays[sw]
+	for i := range w.swOut.Copies {
+		c := &w.swOut.Copies[i]
+		f, x := frameOf(c.Frame), &r.branches[c.Leg]
+		kept := in == nil || c.Frame != in.Frame
+		if x.hold > w.now && kept {
+			w.fault(sw, "packet %d for leg %d, whose receiver is not ready before %v", f.index, c.Leg, x.hold-w.now)
+		}
+		for k := x.top; k < f.index; k++ {
+			if r.keeps(int(f.source), int(k), int(k)+1) {
+				w.fault(sw, "packet %d for leg %d, which was not sent packet %d", f.index, c.Leg, k)
+			}
+		}
+		if x.due > 0 {
+			if f.index+1 > x.due {
+				w.fault(sw, "packet %d for leg %d, whose turn is packet %d: it will ask for that once more", f.index, c.Leg, x.due-1)
+			}
+			x.due = f.index + 2
+			if int(x.due) > w.count(int(f.source), w.after.Next)-1 {
+				x.due = 0 // in line
+			}
+		}
+		x.asked = c.Flags&mcast.SetAckReq != 0 || f.ackReq
+		x.top = max(x.top, f.index+1)
+	}
+}
+
+func (r *relay) encodeRepair(b []byte, now time.Duration) []byte {
+	b = append(b, byte(len(r.held)))
+	for _, h := range r.held {
+		b = append(b, byte(h), byte(h>>8), byte(h>>16))
+	}
+	for i := range r.branches {
+		x := &r.branches[i]
+		b = append(b, x.top, x.due, flag(x.asked && x.due > 0, 1), x.tries, x.rnrs)
+		b = binary.AppendUvarint(b, uint64(max(x.hold-now, 0)))
+	}
+	return b
+}
+
+func (r *relay) decodeRepair(b []byte, now time.Duration) []byte {
+	n := int(b[0])
+	b = b[1:]
+	r.held = r.held[:0]
+	for range n {
+		r.held = append(r.held, mcast.Handle(b[0])|mcast.Handle(b[1])<<8|mcast.Handle(b[2])<<16)
+		b = b[3:]
+	}
+	for i := range r.branches {
+		x := &r.branches[i]
+		*x = branch{top: b[0], due: b[1], asked: b[2] != 0, tries: b[3], rnrs: b[4]}
+		d, k := binary.Uvarint(b[5:])
+		if d > 0 {
+			x.hold = now + time.Duration(d)
+		}
+		b = b[5+k:]
+	}
+	return b
+}
