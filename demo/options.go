@@ -28,6 +28,7 @@ type Options struct {
 	MessageSize int64   // bytes of each message
 	MTU         int     // path MTU in bytes: 256, 512, 1024 or 2048
 	Loss        float64 // probability with which each packet is lost at each endpoint, in either direction
+	Repair      bool    // by the switch, of losses behind it
 	Seed        uint64  // of the losses and the generated data
 	IPv6        bool
 	Rotate      int           // make every member the source so many times, in place of one transfer
@@ -42,7 +43,7 @@ type Options struct {
 // Default returns the options of `make demo`.
 func Default() Options {
 	return Options{
-		Size: 64 << 20, Members: 4, Op: "write", MessageSize: 1 << 20, MTU: 1024, Seed: 1, Policy: "strict", Timeout: 5 * time.Minute,
+		Size: 64 << 20, Members: 4, Op: "write", MessageSize: 1 << 20, MTU: 1024, Repair: true, Seed: 1, Policy: "strict", Timeout: 5 * time.Minute,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/gleam-rdma/gleam/api"
 )
 
 // Result is what the demo measured; its JSON is the output of -o json.
@@ -31,11 +33,14 @@ type Result struct {
 	Seconds   float64    `json:"seconds"`           // from the first post to the last completion at the sender
 	Messages  int        `json:"messages"`          // completions at the sender, one each
 
-	SenderLinkBytes        int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
-	SenderRetransmitted    uint64 `json:"sender_retransmitted_packets"`
-	Switch                 Switch `json:"switch"`
-	Unicast                Uni    `json:"unicast"` // zero with --rotate
-	UnicastSenderLinkBytes int64  `json:"unicast_sender_link_bytes"`
+	SenderLinkBytes     int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
+	SenderRetransmitted uint64 `json:"sender_retransmitted_packets"`
+	Switch              Switch `json:"switch"`
+	// Repair is what gleamd did by itself about losses; nil with --repair=false, and
+	// if the group has failed.
+	Repair                 *api.Repair `json:"repair,omitempty"`
+	Unicast                Uni         `json:"unicast"` // zero with --rotate
+	UnicastSenderLinkBytes int64       `json:"unicast_sender_link_bytes"`
 
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
 }
@@ -92,6 +97,12 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	s := &r.Switch
 	fmt.Fprintf(t, "\nswitch\tdata in %d\tcopies out %d\tfeedback in %d\tfeedback out %d\n", s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut)
+	if p := r.Repair; p != nil && p.Copies > 0 {
+		fmt.Fprintf(t, "repaired\tNAKs answered %d\tcopies %d\tquestions %d\tmost kept %d KiB\n", p.NAKs, p.Copies, p.Questions, p.MostBytes>>10)
+	}
+	if r.SenderRetransmitted > 0 {
+		fmt.Fprintf(t, "sender\tsent again %d\n", r.SenderRetransmitted)
+	}
 	if len(s.Drops) > 0 {
 		fmt.Fprintf(t, "not forwarded\t")
 		for _, name := range slices.Sorted(maps.Keys(s.Drops)) {

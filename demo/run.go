@@ -163,6 +163,9 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	if err := transfer(ctx, res); err != nil {
 		return nil, err
 	}
+	if g, err := r.stage.Client.Group(ctx, r.group); err == nil { // a failed group is gone
+		res.Repair = g.Repair
+	}
 	if r.o.MRUpdate {
 		if err := r.byUpdates(ctx, res); err != nil {
 			return nil, err
@@ -230,7 +233,7 @@ func (r *run) join(ctx context.Context) error {
 func (r *run) masterConfig(l net.Listener) endpoint.MasterConfig {
 	c := endpoint.MasterConfig{
 		Local: r.local(r.hosts[0]), Listener: l, Members: len(r.hosts) - 1,
-		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase, Targets: r.o.MRUpdate,
+		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase, Targets: r.o.MRUpdate, NoRepair: !r.o.Repair,
 	}
 	c.Policy, c.Quorum, _ = r.o.policy() // checked before
 	if r.o.KillMember != "" {

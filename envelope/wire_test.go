@@ -53,6 +53,8 @@ func examples() map[string]Message {
 	updateBody.Base = 0x0102030405060707
 	targetBody := body(recs)
 	targetBody.TargetKey = 0x7A76E700
+	alone := body(recs)
+	alone.NoRepair = true
 	seg := head(g4)
 	seg.Seq, seg.Total = 1, 3
 	relay := head(g4)
@@ -65,6 +67,7 @@ func examples() map[string]Message {
 		"Register-policy":    {head(g4), &Register{quorumBody}},
 		"Register-update":    {head(g4), &Register{updateBody}},
 		"Register-target":    {head(g4), &Register{targetBody}},
+		"Register-no-repair": {head(g4), &Register{alone}},
 		"Register-v6":        {head(g6), &Register{body(six)}},
 		"Register-relay":     {relay, &Register{body(recs)}},
 		"Leave":              {head(g4), &Leave{key}},

@@ -50,7 +50,8 @@ enum gleam_policy {
 };
 
 enum gleam_flags {
-	GLEAM_INSECURE = 1, /* registration without a key; the switch must allow it */
+	GLEAM_INSECURE  = 1, /* registration without a key; the switch must allow it */
+	GLEAM_NO_REPAIR = 2, /* master: losses are repaired by the senders alone, not by the switch */
 };
 
 /* What gleam_create() takes. Set it to zero, then .size and what is needed: 0 and
