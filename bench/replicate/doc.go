@@ -24,12 +24,12 @@
 //
 // # What the numbers mean
 //
-// in_pps and out_pps are of a run in which more is offered than the row takes:
-// 1.15 times as much as it was seen to take for a way in user space, to which
-// every frame too many is work for the other CPU, and 1.5 times for one in the
-// kernel, which shares the generator's CPU and slows it down. in_pps is what was
-// replicated, out_pps / receivers. A PSN counts once at each receiver, so what a
-// switch repairs or sends twice is no throughput. loss is that of another run, at
+// in_pps and out_pps are of a run in which 1.5 times as much is offered as the row
+// was seen to take, and more as long as nothing is lost: a way in the kernel shares
+// the generator's CPU and slows it down, and one in user space loses frames at its
+// socket. in_pps is what was replicated, out_pps / receivers. A PSN counts once at
+// each receiver, so what a switch repairs or sends twice is no throughput. loss is
+// the share that the receiver with the fewest packets lacks in another run, at
 // 0.9 times the median in_pps.
 //
 // cpu_ns_per_out is all CPU time that the row costs per packet out, up to and

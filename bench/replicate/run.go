@@ -15,13 +15,10 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Overload is how much more is offered than a row was seen to take. Ways in the
-// kernel slow down the generator, whose CPU they use, so that more does no harm;
-// to a way in user space every frame too many is work for the other CPU.
+// How much is offered, by what a row was seen to take in.
 const (
-	overloadUser   = 1.15
-	overloadKernel = 1.5
-	lossLoad       = 0.9 // of what a row takes in, where its loss is measured
+	overload = 1.5 // so that the row, not the offer, is what is measured
+	lossLoad = 0.9 // where loss is measured
 )
 
 // bench is one run of the benchmark.
@@ -167,10 +164,6 @@ func (b *bench) saturate(ctx context.Context, x *cell) error {
 			return err
 		}
 		x.best = o.outRate() / legs
-	}
-	overload := overloadKernel
-	if x.row.way.user {
-		overload = overloadUser
 	}
 	var o *outcome
 	for try, rate := 0, overload*x.best; try < saturateTries; try++ {
