@@ -158,6 +158,9 @@ func (g *group) turnDown(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *
 func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	how := g.translation(p, f)
 	again := psn.Less(g.hi)
+	if again && psn == g.timed {
+		g.timing = false // nobody could say which of the two an ACK is for
+	}
 	if g.store != nil && g.nrecv > 0 && g.a.Less(psn) && !g.store.keep(p, psn, g.hi, g.a, how, out) {
 		g.count.NotKept++
 	}
@@ -172,9 +175,9 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			continue
 		}
 		ask := false
-		if g.store != nil && (again || b.bits&late != 0) {
+		if g.store != nil && (b.bits&late != 0 || again && g.store.bytes > 0) {
 			var yes bool
-			if yes, ask = g.inTurn(now, i, psn, again); !yes {
+			if yes, ask = g.inTurn(now, i, psn); !yes {
 				continue
 			}
 		}

@@ -213,7 +213,7 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 	}
 	l.watch, l.watched, l.heard = b.a, 0, 0
 	l.mark, l.marked = b.a, 0
-	l.mend = mending{asked: b.a, watch: b.a, rtt: l.mend.rtt, rttVar: l.mend.rttVar}
+	l.mend = mending{asked: b.a, again: b.a, watch: b.a, rtt: l.mend.rtt, rttVar: l.mend.rttVar}
 }
 
 // cut takes a leg out of the group.

@@ -122,7 +122,7 @@ func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
 		if b.bits&late != 0 {
 			at = m.next
 		}
-		if last.Next() != at {
+		if last.Next() != at && g.store.bytes > 0 {
 			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, hi %06x", i, last, at, g.hi)
 		}
 	}

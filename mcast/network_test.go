@@ -87,6 +87,7 @@ type network struct {
 	seq      int
 	hosts    []*host
 	rooms    []int   // for so many copies of kept frames, at random
+	full     int     // one copy in so many finds its queue full; 0: none
 	frames   []frame // what a frame handle stands for
 	link     []time.Duration
 	naive    *naive
@@ -167,16 +168,23 @@ func (n *network) output(d *node, p *Packet) {
 	if p != nil && p.Op != rocev2.Acknowledge && d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0) {
 		delete(n.passed, p.PSN)
 	}
+	full := map[LegID]bool{}
 	for _, c := range d.out.Copies {
 		end, f := &d.legs[c.Leg], n.frames[c.Frame].id
 		d.sent[f>>20] = max(d.sent[f>>20], f&0xFFFFF+1)
 		h := end.host
+		if h != nil && !h.in {
+			h.admitted(f>>20, f&0xFFFFF)
+		}
+		if full[c.Leg] || n.full > 0 && d.repairs() && n.rng(n.full) == 0 {
+			full[c.Leg] = true // it may be put off, else it is lost
+			d.sw.Unsent(&c, n.now+time.Duration(n.rng(40))*time.Microsecond)
+			checkInvariants(n.t, d.sw.groups[0])
+			continue
+		}
 		if h == nil {
 			d.relay(end, c)
 			continue
-		}
-		if !h.in {
-			h.admitted(f>>20, f&0xFFFFF)
 		}
 		if i := n.naive.nak[h.id]; i >= 0 && c.PSN == h.rq.Add(int32(i)) {
 			n.naive.nak[h.id] = -1

@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"container/heap"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ func newNetwork(t *rapid.T) *network {
 // build makes the hosts and switches: one, or one with so many children.
 func (n *network) build(members, sources, children int) {
 	n.naive = &naive{n: n, src: -1}
+	n.full = []int{0, 0, 200, 20}[n.rng(4)]
 	n.rooms = [][]int{{0}, {0, 1, 2, 5}, {1}, {-1, 1, 3}}[n.rng(4)]
 	n.nodes = []*node{{n: n}}
 	for range children {
@@ -130,8 +132,8 @@ func (n *network) run() {
 // finish runs what has been started to its end, and looks at what came of it.
 func (n *network) finish() {
 	for steps := 0; n.q.Len() > 0; steps++ {
-		if steps > 1_000_000 {
-			n.t.Fatalf("not finished after %d events at %v", steps, n.now)
+		if steps > 200_000 {
+			n.t.Fatalf("not finished after %d events at %v: %v", steps, n.now, n.stuck())
 		}
 		e := heap.Pop(&n.q).(event)
 		for n.advance(e.at) {
@@ -169,7 +171,7 @@ func (n *network) finish() {
 // rest lets time pass when there is nothing left to do: no frame is held then,
 // and no clock runs.
 func (n *network) rest() {
-	n.rooms = []int{0}
+	n.rooms, n.full = []int{0}, 0
 	for range 1000 {
 		if n.q.Len() > 0 {
 			heap.Pop(&n.q).(event).do()
@@ -183,4 +185,22 @@ func (n *network) rest() {
 			n.t.Fatalf("at rest %d frames are held, %d branches are late, a clock runs: %v", len(d.books.held), g.nlate, g.tending)
 		}
 	}
+}
+
+// stuck says where a run that does not end is.
+func (n *network) stuck() (s []string) {
+	for _, d := range n.nodes {
+		g := d.sw.groups[0]
+		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.src, g.a, g.hi, g.nout, g.nsev, g.seen, g.prev))
+		if g.store != nil {
+			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.store.low, g.store.whole, g.store.bytes, g.store.limit, g.tending))
+		}
+		for i := range g.branches {
+			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.branches[i], g.legs[i].mend))
+		}
+	}
+	for _, h := range n.hosts {
+		s = append(s, fmt.Sprintf("\n host %d at %d: una %d of %d, next expected %06x, nak %v", h.id, h.node.index(), h.una, len(h.ops), h.rq.Add(int32(len(h.got))), h.nakSent))
+	}
+	return s
 }

@@ -32,12 +32,14 @@ type mending struct {
 	next    rocev2.PSN    // if late: the PSN to send next
 	sent    rocev2.PSN    // if late: the first PSN that was never sent
 	asked   rocev2.PSN    // the highest PSN that was sent again with a request for an ACK
-	probing bool          // if late: next-1 went out as a question, and nothing follows until there is an answer
+	again   rocev2.PSN    // the highest PSN that was sent again
+	probing bool          // if late: next-1 went out as a question, and nothing follows until there is an answer, or until hold
+	quiet   bool          // a question has had no answer
 	burst   uint8         // if not 0: every so many packets there is a question
 	left    uint8         // packets until then
 	led     bool          // local repair did not help: it gets what the source sends, in the source's time
 	tries   int           // times that the same PSN was sent again from here
-	hold    time.Duration // the receiver is not ready before; 0 is
+	hold    time.Duration // nothing is sent before: it is not ready, or its port is not, or it may answer more (if probing); 0: it is
 	waited  time.Duration // for it to become ready, since it last acknowledged something
 	watch   rocev2.PSN    // the PSN it has to acknowledge ...
 	owed    time.Duration // ... counted from here
@@ -62,7 +64,7 @@ type RepairSpec struct {
 // below the 67 ms of a requester with the local ACK timeout that most use (14).
 const (
 	DefaultRepairTimeout = 4 * time.Millisecond
-	DefaultRepairTries   = 7
+	DefaultRepairTries   = 4
 )
 
 // release lets go of what no receiver can need any more, as A has moved.
@@ -112,16 +114,15 @@ func (g *group) setInLine(i int) {
 	}
 }
 
-// inTurn says whether branch i gets psn now, that the source has sent: not if it
-// has been sent it before and may be asked about it, nor if the store will send
-// it when its turn comes. again says that psn has passed before.
-func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN, again bool) (yes, ask bool) {
+// inTurn says whether branch i, which is late or to which psn goes again, gets it
+// now from the source: not if it has been sent it before and may be asked about
+// it, nor if the store will send it when its turn comes. ask says that it goes as
+// a question.
+func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool) {
 	b, m := &g.branches[i], &g.legs[i].mend
 	first := psn == b.a.Next()
 	here := b.pend == noPend && !m.led && g.store.find(psn) != nil
 	switch {
-	case b.bits&late == 0 && !again:
-		return true, false
 	case b.bits&late == 0 && !first:
 		return false, false
 	case b.bits&late == 0:
@@ -152,9 +153,12 @@ func (m *mending) step(psn rocev2.PSN) {
 // progressed follows an acknowledgement of new data by branch i.
 func (g *group) progressed(now time.Duration, i int) {
 	b, m := &g.branches[i], &g.legs[i].mend
-	m.tries, m.waited, m.led = 0, 0, false
+	m.tries, m.waited, m.led, m.quiet = 0, 0, false, false
 	if m.asked.Less(b.a) {
 		m.asked = b.a
+	}
+	if m.again.Less(b.a) {
+		m.again = b.a
 	}
 	if b.a.Less(g.asked) || b.a.Less(m.asked) {
 		g.tendBy(now + g.patience(m))
@@ -162,26 +166,33 @@ func (g *group) progressed(now time.Duration, i int) {
 	if b.bits&late == 0 {
 		return
 	}
+	if b.a.Next().Less(m.next) {
+		return
+	}
 	m.hold = 0
 	switch {
 	case m.probing && b.a.Next() == m.next:
 		// What was asked about is there now, and no more: what follows was lost
-		// as well, or the receiver is slow, and had it before. Four times as much
-		// goes before the next question, so that a slow one gets little twice.
+		// as well. Four times as much goes before the next question.
 		if m.burst *= burstGrowth; m.burst > burstMax {
 			m.burst = 0
 		}
 		m.left = m.burst
-	case m.next.LessEq(b.a):
+		if e := g.store.find(b.a); e != nil && e.ackReq {
+			// Or it is slow, and answers what it was sent at first, which asked as
+			// well: then more will come without being asked for.
+			m.hold = now + g.repair.Timeout/4
+			g.tendBy(m.hold)
+			return
+		}
+	default:
 		m.next = b.a.Next()
 		if m.probing && m.next.Less(m.sent) {
 			m.next = m.sent // it had more than it was asked for: the rest is on its way
 		}
 		m.burst, m.left = 0, 0
 	}
-	if m.sent.Less(m.next) {
-		m.sent = m.next
-	}
+	m.sent = rocev2.MaxPSN(m.sent, m.next)
 	m.probing = false
 }
 
@@ -192,8 +203,8 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 	if g.store == nil || sev == sevFatal || b.pend != noPend || e.Less(g.store.whole) || e.Less(g.store.low) {
 		return false
 	}
-	if m.hold > 0 && sev == sevSequence {
-		return true // rdma_rxe follows an RNR NAK with a sequence NAK of the same PSN
+	if m.hold > 0 && !m.probing && sev == sevSequence && e == m.next {
+		return true // it comes; rdma_rxe follows an RNR NAK with a sequence NAK of the same PSN
 	}
 	wait := time.Duration(0)
 	if sev == sevRNR {
@@ -205,7 +216,7 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 	m.tries++
 	m.waited += wait
 	g.setLate(i, e)
-	m.probing, m.burst, m.left, m.hold = false, 0, 0, 0
+	m.probing, m.quiet, m.burst, m.left, m.hold = false, false, 0, 0, 0
 	if wait > 0 {
 		m.hold = now + wait
 		g.tendBy(m.hold)
@@ -264,10 +275,14 @@ func (g *group) resendTo(now time.Duration, i int, out *Output) bool {
 			return false
 		}
 		m.probing = m.left == 1
-		ask := m.probing || m.next.Next() == g.hi // the end of what was lost must not be lost unnoticed
+		// The last one, for now, must not be lost unnoticed.
+		ask := m.probing || m.next.Next() == g.hi || g.store.find(m.next.Next()) == nil
 		if ask || e.ackReq {
 			m.asked = rocev2.MaxPSN(m.asked, m.next)
 			g.tendBy(now + g.patience(m))
+		}
+		if m.next.Less(m.sent) {
+			m.again = rocev2.MaxPSN(m.again, m.next)
 		}
 		g.copyStored(i, e, m.next, ask, out)
 		m.step(m.next)

@@ -15,6 +15,7 @@ const (
 	mendProbing = 1 << iota
 	mendLed
 	mendMeasured
+	mendQuiet
 )
 
 func (g *group) appendRepair(b []byte, now time.Duration) []byte {
@@ -49,8 +50,9 @@ func (g *group) appendRepair(b []byte, now time.Duration) []byte {
 
 func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
 	m := &g.legs[i].mend
-	b = append(b, bit(m.probing, 0)|bit(m.led, 1)|bit(m.rtt|m.rttVar != 0, 2), byte(m.tries))
+	b = append(b, bit(m.probing, 0)|bit(m.led, 1)|bit(m.rtt|m.rttVar != 0, 2)|bit(m.quiet, 3), byte(m.tries))
 	b = appendPSN(b, m.asked)
+	b = appendPSN(b, m.again)
 	if g.branches[i].bits&late != 0 {
 		b = appendPSN(b, m.next)
 		b = appendPSN(b, m.sent)
@@ -58,10 +60,13 @@ func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
 		b = appendTime(b, now, m.hold)
 	}
 	b = binary.AppendUvarint(b, uint64(m.waited))
-	if g.tending {
-		b = appendPSN(b, m.watch)
-		b = appendTime(b, now, m.owed)
-		b = appendTime(b, now, g.legs[i].heard)
+	if owes := g.branches[i].a.Less(m.watch); owes {
+		b = appendPSN(append(b, 1), m.watch)
+		if !m.led { // else it is not asked before it is heard again
+			b = appendTime(b, now, max(m.owed, g.legs[i].heard, now-g.patience(m)))
+		}
+	} else {
+		b = append(b, 0)
 	}
 	if m.rtt|m.rttVar != 0 {
 		b = appendCounts(b, int(m.rtt), int(m.rttVar))
@@ -106,13 +111,17 @@ func (r *stateReader) repair(g *group) {
 func (r *stateReader) mending(g *group, i int) {
 	m := &g.legs[i].mend
 	f := r.byte()
-	m.probing, m.led, m.tries, m.asked = f&mendProbing != 0, f&mendLed != 0, int(r.byte()), r.psn()
+	m.probing, m.led, m.quiet = f&mendProbing != 0, f&mendLed != 0, f&mendQuiet != 0
+	m.tries, m.asked, m.again = int(r.byte()), r.psn(), r.psn()
 	if g.branches[i].bits&late != 0 {
 		m.next, m.sent, m.burst, m.left, m.hold = r.psn(), r.psn(), r.byte(), r.byte(), r.time()
 	}
 	m.waited = time.Duration(r.uvarint())
-	if g.tending {
-		m.watch, m.owed, g.legs[i].heard = r.psn(), r.time(), r.time()
+	m.watch = g.branches[i].a
+	if r.byte() != 0 {
+		if m.watch = r.psn(); !m.led {
+			m.owed = r.time()
+		}
 	}
 	if f&mendMeasured != 0 {
 		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())

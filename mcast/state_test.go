@@ -47,7 +47,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[store]():  {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
 	reflect.TypeFor[stored](): {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
 	reflect.TypeFor[mending](): {
-		"next": encoded, "sent": encoded, "asked": encoded, "probing": encoded, "burst": encoded, "left": encoded, "led": encoded,
+		"next": encoded, "sent": encoded, "asked": encoded, "again": encoded, "probing": encoded, "quiet": encoded, "burst": encoded, "left": encoded, "led": encoded,
 		"tries": encoded, "hold": encoded, "waited": encoded, "watch": encoded, "owed": encoded, "rtt": encoded, "rttVar": encoded,
 	},
 	reflect.TypeFor[targets](): {"base": deeper, "ring": deeper, "first": derived, "n": encoded},
@@ -98,7 +98,7 @@ func fullState(t *testing.T) *Switch {
 		l := &g.legs[i]
 		l.weight, l.weighed, l.heard, l.watch, l.watched, l.mark, l.marked = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
 		l.mend = mending{
-			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 9, rtt: 11, rttVar: 12,
+			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
 	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3

@@ -65,6 +65,11 @@ func (s *store) fits(bytes uint32) bool {
 	return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.all.used+int64(bytes) <= s.all.limit
 }
 
+// could says whether a frame would fit if nothing else were in s.
+func (s *store) could(bytes uint32) bool {
+	return bytes > 0 && int64(bytes) <= s.limit && s.all.used-s.bytes+int64(bytes) <= s.all.limit
+}
+
 // take forgets e, if there is a frame, and lets go of it.
 func (s *store) take(e *stored, out *Output) {
 	if e.bytes == 0 {
@@ -110,7 +115,7 @@ func (s *store) keep(p *Packet, psn, hi, spare rocev2.PSN, how rewriting, out *O
 	ok := d >= 0 && int(d) < len(s.ring)
 	if ok {
 		s.take(s.at(psn), out)
-		for !s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {
+		for s.could(p.Bytes) && !s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {
 			s.free(s.low.Next(), out)
 		}
 		ok = s.fits(p.Bytes)

@@ -18,9 +18,15 @@ import (
 // receiver is asked.
 const maxPatience = 64
 
-// patience is how long a branch may say nothing that owes an acknowledgement.
+// patience is how long a branch may say nothing that owes an acknowledgement:
+// longer after a question that it has not answered, as who pauses for long should
+// not find many of them.
 func (g *group) patience(m *mending) time.Duration {
-	return min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)
+	d := min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)
+	if m.quiet {
+		d *= 4
+	}
+	return d
 }
 
 // tendBy sees to it that tend is called at t, or earlier.
@@ -57,8 +63,8 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 // acknowledges now: it has gone from had to b.a.
 func (g *group) measure(now time.Duration, i int, had rocev2.PSN) {
 	b, m := &g.branches[i], &g.legs[i].mend
-	if !g.timing || !had.Less(g.timed) || b.a.Less(g.timed) || m.tries > 0 {
-		return
+	if !g.timing || !had.Less(g.timed) || b.a.Less(g.timed) || g.timed.LessEq(m.again) {
+		return // not that packet, or it was sent again to this branch
 	}
 	switch d := now - g.timedAt; {
 	case m.rtt == 0:
@@ -88,7 +94,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 				g.tendBy(m.hold)
 				continue
 			}
-			m.hold, m.owed = 0, now
+			m.hold, m.owed, m.probing = 0, now, false
 		}
 		if m.led {
 			continue
@@ -117,6 +123,9 @@ func (g *group) tend(now time.Duration, out *Output) {
 func (g *group) question(i int) {
 	b, m := &g.branches[i], &g.legs[i].mend
 	if g.store.find(b.a.Next()) == nil {
+		if m.probing { // what it was asked with is gone: for want to ask for
+			m.next, m.probing = b.a.Next(), false
+		}
 		return
 	}
 	if m.tries >= g.repair.Tries {
@@ -125,6 +134,6 @@ func (g *group) question(i int) {
 	}
 	m.tries++
 	g.setLate(i, b.a.Next())
-	m.probing, m.burst, m.left = false, 1, 1
+	m.probing, m.quiet, m.burst, m.left = false, true, 1, 1
 	g.count.Questions++
 }
