@@ -28,6 +28,7 @@ type sendLane struct {
 	meter     *meter // of the run, shared by all lanes
 	samples   *samples
 	posted    time.Time // lat: the message under way
+	latest    time.Time // of what advance was told
 	have      []int     // by receiver: messages that are known to be there
 	done      int       // the least of have
 	completed []int     // by target: work requests of the run
@@ -139,8 +140,13 @@ func (l *sendLane) listen(ctx context.Context, i int, b *inbox) error {
 	}
 }
 
-// advance notes which messages all receivers have. The caller holds mu.
+// advance notes which messages all receivers have. The caller holds mu; whoever
+// came first need not be the first to get it.
 func (l *sendLane) advance(now time.Time) {
+	if now.Before(l.latest) {
+		now = l.latest
+	}
+	l.latest = now
 	least := l.have[0]
 	for _, n := range l.have {
 		least = min(least, n)
