@@ -102,7 +102,7 @@ type Limits struct {
 // Repair is how groups repair losses from the switch's memory.
 type Repair struct {
 	PerGroup int           `yaml:"per_group"` // bytes of packet memory that one group may keep; 0: no group repairs
-	Total    int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM
+	Total    int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM, which is the most
 	Timeout  time.Duration `yaml:"timeout"`   // shortest time after which a silent receiver is asked again
 	Tries    int           `yaml:"tries"`     // times that the same packet is sent again, before the source has to
 }

@@ -56,7 +56,7 @@ func TestErrors(t *testing.T) {
 
 		{"repair without end", minimal + "repair: {tries: 0}\n", `f:4: repair.tries: "0": want a number from 1 to 255`},
 		{"repair at once", minimal + "repair: {timeout: 1us}\n", `f:4: repair.timeout: "1us": want a duration from 100µs to 10s`},
-		{"repair keeps too much", minimal + "umem: {frames: 1024, frame_size: 2048}\nrepair: {total: 524289}\n", `f:1: repair.total: "524289": more than a quarter of the UMEM, 524288 bytes`},
+		{"repair keeps too much", minimal + "umem: {frames: 1024, frame_size: 2048}\nrepair: {total: 262145}\n", `f:1: repair.total: "262145": more than an eighth of the UMEM, 262144 bytes`},
 
 		{"prefix missing", "ports: [{name: p1}]\nenvelope: {insecure: true}\n", `f:1: group_prefixes: want at least one prefix`},
 		{"prefix class D", prefix("239.0.0.0/24"), `f:2: group_prefixes[0]: "239.0.0.0/24": overlaps 224.0.0.0/4: multicast: `},

@@ -335,9 +335,9 @@ func (d *decoder) check(c *Config, line int) {
 	if len(c.Envelope.Keys) == 0 && !c.Envelope.Insecure && !d.refused("envelope") {
 		d.fail(line, "envelope.keys", "", "want at least one key, or insecure: true to accept envelopes from anybody")
 	}
-	if most := c.UMEM.Frames * c.UMEM.FrameSize / 4; c.Repair.Total > most && !d.refused("repair") {
+	if most := c.UMEM.Frames * c.UMEM.FrameSize / 8; c.Repair.Total > most && !d.refused("repair") {
 		d.fail(line, "repair.total", strconv.Itoa(c.Repair.Total),
-			fmt.Sprintf("more than a quarter of the UMEM, %d bytes: frames are needed to receive and to copy into as well", most))
+			fmt.Sprintf("more than an eighth of the UMEM, %d bytes: half is for receiving, a quarter for the ports' queues, an eighth to copy into", most))
 	}
 	if need := framesPerPort * len(c.Ports); c.UMEM.Frames < need && !d.refused("umem") {
 		d.fail(line, "umem.frames", strconv.Itoa(c.UMEM.Frames),
