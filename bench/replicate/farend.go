@@ -12,6 +12,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -97,23 +99,44 @@ func (f *farEnds) load(leg, frameLen int, want expect, xdp bool) error {
 	return nil
 }
 
-// attach counts from now on what arrives at an interface of the calling thread's
-// namespace as what far end leg sees. xdp says by which kind of program.
-func (f *farEnds) attach(ifindex, leg, frameLen int, want expect, xdp bool) (err error) {
+// attach counts from now on what arrives at an interface as what far end leg sees.
+// xdp says by which kind of program. The interface is in the calling thread's
+// namespace, and so is h.
+func (f *farEnds) attach(h *netlink.Handle, ifindex, leg, frameLen int, want expect, xdp bool) error {
 	if err := f.load(leg, frameLen, want, xdp); err != nil {
 		return err
 	}
 	p := f.programs[len(f.programs)-1]
-	var l link.Link
 	if xdp {
-		l, err = link.AttachXDP(link.XDPOptions{Program: p, Interface: ifindex, Flags: link.XDPDriverMode})
-	} else {
-		l, err = link.AttachTCX(link.TCXOptions{Program: p, Interface: ifindex, Attach: ebpf.AttachTCXIngress})
+		l, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: ifindex, Flags: link.XDPDriverMode})
+		if err != nil {
+			return fmt.Errorf("attach a far end's program: %w", err)
+		}
+		f.links = append(f.links, l)
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("attach a far end's program (tc links need Linux 6.6): %w", err)
+	// This goes with the interface.
+	if err := addClsact(h, ifindex); err != nil {
+		return err
 	}
-	f.links = append(f.links, l)
+	filter := &netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS, Priority: 1, Protocol: unix.ETH_P_ALL},
+		Fd:          p.FD(), Name: replicateProgFarTc, DirectAction: true,
+	}
+	if err := h.FilterAdd(filter); err != nil {
+		return fmt.Errorf("attach a far end's program to tc: %w", err)
+	}
+	return nil
+}
+
+// addClsact makes an interface take filters for what arrives there.
+func addClsact(h *netlink.Handle, ifindex int) error {
+	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: ifindex, Handle: netlink.MakeHandle(0xFFFF, 0), Parent: netlink.HANDLE_CLSACT,
+	}}
+	if err := h.QdiscAdd(qdisc); err != nil {
+		return fmt.Errorf("add a clsact qdisc: %w", err)
+	}
 	return nil
 }
 

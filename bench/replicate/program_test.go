@@ -22,7 +22,7 @@ const (
 	xdpPass     = 2
 	xdpRedirect = 4
 	tcShot      = 2
-	tcxNext     = 0xFFFFFFFF
+	tcUnspec    = 0xFFFFFFFF
 )
 
 var (
@@ -224,21 +224,18 @@ func TestFarEndCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := f.attach(1, 3, column{payload: 64}.frameLen(), want, false); err != nil {
+			if err := f.load(3, column{payload: 64}.frameLen(), want, xdp); err != nil {
 				t.Fatal(err)
 			}
-			passed, dropped := uint32(tcxNext), uint32(tcShot)
+			passed, dropped := uint32(tcUnspec), uint32(tcShot)
 			if xdp {
 				passed, dropped = xdpPass, xdpDrop
-				if err := f.load(3, column{payload: 64}.frameLen(), want, true); err != nil {
-					t.Fatal(err)
-				}
 			}
 			verdict := passed
 			if !c.pass {
 				verdict = dropped
 			}
-			p := f.programs[len(f.programs)-1]
+			p := f.programs[0]
 			if got, _, err := p.Test(c.frame); err != nil || got != verdict {
 				t.Errorf("%s, XDP %v: verdict %d, error %v; want %d", name, xdp, int32(got), err, int32(verdict))
 			}

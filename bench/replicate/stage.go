@@ -92,7 +92,7 @@ func (s *stage) attach(ns *lab.Namespace, name string, leg, frame int, want expe
 	if err != nil {
 		return err
 	}
-	return ns.Do(func() error { return s.far.attach(index, leg, frame, want, xdp) })
+	return ns.Do(func() error { return s.far.attach(ns.Handle(), index, leg, frame, want, xdp) })
 }
 
 // expect is what a receiver gets of frames that nobody rewrites.

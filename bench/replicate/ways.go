@@ -106,11 +106,8 @@ func openMirred(s *stage) error {
 	if err != nil {
 		return err
 	}
-	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
-		LinkIndex: in, Handle: netlink.MakeHandle(0xFFFF, 0), Parent: netlink.HANDLE_CLSACT,
-	}}
-	if err := h.QdiscAdd(qdisc); err != nil {
-		return fmt.Errorf("add a clsact qdisc: %w", err)
+	if err := addClsact(h, in); err != nil {
+		return err
 	}
 	filter := &netlink.U32{FilterAttrs: netlink.FilterAttrs{
 		LinkIndex: in, Parent: netlink.HANDLE_MIN_INGRESS, Priority: 1, Protocol: unix.ETH_P_IP,

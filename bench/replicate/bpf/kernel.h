@@ -38,7 +38,7 @@ enum xdp_action {
 };
 
 #define TC_ACT_SHOT 2
-#define TCX_NEXT -1
+#define TC_ACT_UNSPEC -1
 
 struct xdp_md {
 	__u32 data;

@@ -98,7 +98,7 @@ int far_tc(struct __sk_buff *skb)
 	void *data = (void *)(unsigned long)skb->data;
 	void *end = (void *)(unsigned long)skb->data_end;
 
-	return count(data, end, skb->len) ? TC_ACT_SHOT : TCX_NEXT;
+	return count(data, end, skb->len) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 SEC("xdp")
