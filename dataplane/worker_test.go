@@ -166,24 +166,35 @@ func TestStrayFramesAreCounted(t *testing.T) {
 func BenchmarkWorker(b *testing.B) {
 	for _, legs := range []int{1, 3, 7} {
 		for _, size := range []int{64, 1024} {
-			b.Run(fmt.Sprintf("1to%d/%dB", legs, size), func(b *testing.B) {
-				x := newBench(b, legs+1)
-				payload := make([]byte, size)
-				psn := rocev2.PSN(0)
-				var spent time.Duration
-				b.ReportAllocs()
-				b.SetBytes(int64(size))
-				for b.Loop() {
-					d := x.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload)
-					start := time.Now()
-					x.w.input(0, d)
-					spent += time.Since(start)
-					x.unstage()
-					psn = psn.Next()
-				}
-				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "worker-ns/packet")
-				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*legs), "worker-ns/copy")
-			})
+			for _, repair := range []int64{0, 1 << 20} {
+				b.Run(fmt.Sprintf("1to%d/%dB/repair=%v", legs, size, repair > 0), func(b *testing.B) { benchmarkWorker(b, legs, size, repair) })
+			}
 		}
 	}
+}
+
+func benchmarkWorker(b *testing.B, legs, size int, repair int64) {
+	x := newBench(b, legs+1)
+	x.repair(b, repair)
+	payload := make([]byte, size)
+	psn := rocev2.PSN(0)
+	var spent time.Duration
+	b.ReportAllocs()
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		d := x.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: psn%16 == 15}, payload)
+		start := time.Now()
+		x.w.input(0, d)
+		spent += time.Since(start)
+		x.unstage()
+		if psn%16 == 15 {
+			for i := 1; i <= legs; i++ {
+				x.w.input(i, x.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
+			}
+			x.unstage()
+		}
+		psn = psn.Next()
+	}
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "worker-ns/packet")
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*legs), "worker-ns/copy")
 }
