@@ -80,6 +80,10 @@ func (s *side) connect(ctx context.Context, q endpoint.QP, to *qpState) error {
 	return q.Connect(ctx, r)
 }
 
+// endGrace is how much later than the end of the group the sender's word may come
+// that it was the end of the test: they take different ways.
+const endGrace = 2 * time.Second
+
 // watch makes the end of a group the end of the test.
 func (s *side) watch(g *endpoint.Group) {
 	s.groups = append(s.groups, g)
@@ -92,6 +96,13 @@ func (s *side) watch(g *endpoint.Group) {
 				case endpoint.MemberLeft, endpoint.Evicted:
 					s.cancel(fmt.Errorf("group %s: %v: %v %v", g.Info().IP, e.Kind, e.Member, e.Why))
 				default:
+					if e.Kind == endpoint.Ended {
+						select {
+						case <-time.After(endGrace):
+						case <-s.ctx.Done():
+							return
+						}
+					}
 					s.cancel(errors.Join(fmt.Errorf("group %s %v: %v", g.Info().IP, e.Kind, e.Why), e.Err))
 				}
 			case <-s.ctx.Done():
