@@ -61,3 +61,9 @@ func TestC62_FirstPacketOfAnEpochLost(t *testing.T)    { runTranscript(t) }
 func TestC63_OnlyTheHottestBranch(t *testing.T)        { runTranscript(t) }
 func TestC64_HottestGoesSilent(t *testing.T)           { runTranscript(t) }
 func TestC65_CnpIsTheSources(t *testing.T)             { runTranscript(t) }
+
+func TestC67_SingleLossRepairedHere(t *testing.T) { runTranscript(t) }
+func TestC68_NoGapAfterTheRepair(t *testing.T)    { runTranscript(t) }
+func TestC69_TailLoss(t *testing.T)               { runTranscript(t) }
+func TestC70_StoreFull(t *testing.T)              { runTranscript(t) }
+func TestC71_KeptIsNotAcknowledged(t *testing.T)  { runTranscript(t) }

@@ -152,6 +152,7 @@ func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
 	}
 	g.legs[i].members = 0
 	g.cut(i)
+	g.unneeded(out)
 }
 
 // rnrWait is the wait that an RNR timer code asks for, by code (rdma_rxe

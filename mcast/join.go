@@ -190,6 +190,7 @@ func (g *group) remove(id MemberID, out *Output) {
 
 // removed goes on without the members that were removed, m the last of them.
 func (g *group) removed(m MemberID, out *Output) {
+	g.unneeded(out)
 	if g.nrecv-g.nfresh < g.quorum && g.a != g.hi.Prev() {
 		g.abort(m, rocev2.SyndromeNAKOpErr, out) // what is in flight can never reach the quorum
 		return

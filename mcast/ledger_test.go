@@ -4,12 +4,18 @@
 package mcast
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 type fataler interface{ Fatalf(string, ...any) }
+
+// fatal is for what no test is at hand.
+type fatal struct{}
+
+func (fatal) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // ledger is a driver's account of the frames that a Switch has kept, and looks
 // over its shoulder while it sends from them.

@@ -10,12 +10,12 @@ import (
 )
 
 // Local repair: what a receiver lacks comes again from the group's store, to that
-// receiver alone, and the source hears nothing of it (R42 to R46; roce.md 9).
+// receiver alone, and the source hears nothing of it (R42 to R51; roce.md 9).
 //
 // A receiver that has been sent everything up to hi-1 is in line and gets new
 // data as it comes. One that has not is late: it has a cursor, gets what the
 // store has from there on and nothing out of order, until it is in line again. A
-// packet sent past a cursor would make it ask for every gap once more.
+// packet sent past a cursor would make it ask for every gap once more (R44).
 
 // A question is a packet with AckReq that a receiver may have already. Who has it
 // acknowledges all it has; who has not acknowledges that packet.
@@ -60,8 +60,9 @@ type RepairSpec struct {
 	Tries int // 1 to 255
 }
 
-// Defaults of RepairSpec, for drivers. Timeout and Tries together stay well
-// below the 67 ms of a requester with the local ACK timeout that most use (14).
+// Defaults of RepairSpec, for drivers. A receiver that answers nothing is asked
+// after 4, 20, 36 and 52 ms, and left to the source after 68: when a requester with
+// the local ACK timeout that most use (14, 67 ms) sends again by itself.
 const (
 	DefaultRepairTimeout = 4 * time.Millisecond
 	DefaultRepairTries   = 4
@@ -80,6 +81,13 @@ func (g *group) release(out *Output) {
 	g.store.free(m.Next(), out)
 	if g.timing && g.timed.LessEq(m) {
 		g.timing = false
+	}
+}
+
+// unneeded lets go of what only a receiver lacked that has been removed (R49).
+func (g *group) unneeded(out *Output) {
+	if g.store != nil && g.quorum > 0 {
+		g.release(out)
 	}
 }
 
@@ -126,7 +134,7 @@ func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool)
 	case b.bits&late == 0 && !first:
 		return false, false
 	case b.bits&late == 0:
-		// The source goes back. What is first for this receiver goes out, once
+		// The source goes back (R48). What is first for this receiver goes out, once
 		// more and with a question; what follows, when the answer shows the need.
 		g.setLate(i, psn.Next())
 		if m.probing = here; here {
@@ -231,7 +239,7 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 }
 
 // rnrPatience times the timeout is how long a receiver that is not ready is
-// waited for here, before its RNR NAK goes to the source: the source's own timer
+// waited for here, before its RNR NAK goes to the source (R46): the source's own timer
 // runs meanwhile, and its retries are for other things.
 const rnrPatience = 8
 
@@ -311,7 +319,7 @@ func (g *group) copyStored(i int, e *stored, psn rocev2.PSN, ask bool, out *Outp
 }
 
 // want asks the source, in the name of late branch i, for a frame that is not in
-// the store and that the source will not pass again by itself. It must be what
+// the store and that the source will not pass again by itself (R47). It must be what
 // the branch lacks first: only then may a NAK for it be sent. It reports whether
 // the branch has a NAK pending now.
 func (g *group) want(i int) bool {

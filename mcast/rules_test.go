@@ -59,3 +59,26 @@ func TestR40_QuorumLost(t *testing.T)                 { runTranscript(t) }
 func TestR41_TargetsOfTheLastUpdate(t *testing.T)     { runTranscript(t) }
 func TestR41_UpdateMakesNoSense(t *testing.T)         { runTranscript(t) }
 func TestR41_TargetsInATree(t *testing.T)             { runTranscript(t) }
+
+func TestR42_KeptWithinTheBudget(t *testing.T)           { runTranscript(t) }
+func TestR42_NewFrameForAnOldOne(t *testing.T)           { runTranscript(t) }
+func TestR43_NakServedHere(t *testing.T)                 { runTranscript(t) }
+func TestR43_TriesEnd(t *testing.T)                      { runTranscript(t) }
+func TestR44_NothingPastTheCursor(t *testing.T)          { runTranscript(t) }
+func TestR45_SlowIsNotLost(t *testing.T)                 { runTranscript(t) }
+func TestR45_OneByOneIsNotLost(t *testing.T)             { runTranscript(t) }
+func TestR45_TheWholeTailIsLost(t *testing.T)            { runTranscript(t) }
+func TestR45_TheLastBurstEnds(t *testing.T)              { runTranscript(t) }
+func TestR45_LedAfterTheTries(t *testing.T)              { runTranscript(t) }
+func TestR46_RnrHeldHere(t *testing.T)                   { runTranscript(t) }
+func TestR46_WaitsAddUp(t *testing.T)                    { runTranscript(t) }
+func TestR47_LostBeforeTheSwitch(t *testing.T)           { runTranscript(t) }
+func TestR47_HoleBehindTheCursor(t *testing.T)           { runTranscript(t) }
+func TestR47_NothingFits(t *testing.T)                   { runTranscript(t) }
+func TestR48_TheSourceGoesBack(t *testing.T)             { runTranscript(t) }
+func TestR48_TheSourceGoesBackDuringRepair(t *testing.T) { runTranscript(t) }
+func TestR49_StragglersAreRepaired(t *testing.T)         { runTranscript(t) }
+func TestR49_OldFramesGoFirst(t *testing.T)              { runTranscript(t) }
+func TestR49_FramesOfOneThatLeaves(t *testing.T)         { runTranscript(t) }
+func TestR50_AskedBySwitch(t *testing.T)                 { runTranscript(t) }
+func TestR50_RepairsItsOwn(t *testing.T)                 { runTranscript(t) }

@@ -26,12 +26,14 @@ import (
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
+//	     [large|unkept]   keeping it takes the room of two frames; it cannot be kept
 //	ack|nak|rnr|aeth psn=5 from=B [code=X] [becn] [nbr=N] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
 //	clock +5ms          it is later, but Advance is not called yet
 //	add name=D [rq=X] [sq=X] | remove name=B
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B]
+//	room N              a call has room for N copies of kept frames
 //	show                the group's state
 type transcript struct {
 	sw   *Switch
@@ -42,6 +44,7 @@ type transcript struct {
 
 	frame Handle // of the last packet
 	bytes uint32 // what keeping a frame takes, under repair
+	books ledger
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -123,6 +126,7 @@ func windowOf(t *testing.T, v []string) (w Window) {
 }
 
 func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builder) {
+	s.books.open(s.sw)
 	a := args{t, d}
 	switch d.Cmd {
 	case "group":
@@ -136,7 +140,10 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		}
 		s.now += dt
 		s.sw.Advance(s.now, &s.out)
+		s.books.close(t, s.sw, nil, &s.out)
 		s.print(w)
+	case "room":
+		s.out.MaxRepairs = int(num(t, d.CmdArgs[0].Key, 10, 31))
 	case "clock":
 		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
 		if err != nil {
@@ -209,6 +216,7 @@ func (s *transcript) apply(w *strings.Builder, op Op) {
 		return
 	}
 	s.ok = true
+	s.books.close(fatal{}, s.sw, nil, &s.out)
 	s.print(w)
 }
 
@@ -339,8 +347,15 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		if a.d.Cmd == "data" {
 			s.frame++
 			p.Frame, p.Bytes = s.frame, s.bytes
+			if a.d.HasArg("large") {
+				p.Bytes *= 2
+			} else if a.d.HasArg("unkept") {
+				p.Bytes = 0
+			}
 		}
+		s.books.open(s.sw)
 		s.sw.Input(s.now, &p, &s.out)
+		s.books.close(a.t, s.sw, &p, &s.out)
 		s.print(w)
 	}
 }
@@ -413,7 +428,11 @@ func (s *transcript) show(w *strings.Builder) {
 		fmt.Fprintln(w, "no group")
 		return
 	}
-	fmt.Fprintf(w, "A=%06x hi=%06x failed=%v\n", uint32(st.Acked), uint32(st.Next), st.Failed)
+	fmt.Fprintf(w, "A=%06x hi=%06x failed=%v", uint32(st.Acked), uint32(st.Next), st.Failed)
+	if st.KeptMost > 0 {
+		fmt.Fprintf(w, " kept=%d most=%d", st.Kept/minStored, st.KeptMost/minStored)
+	}
+	fmt.Fprintln(w)
 	for i, m := range st.Members {
 		fmt.Fprintf(w, "%s", nameOf(MemberID(i)))
 		switch {
@@ -431,6 +450,9 @@ func (s *transcript) show(w *strings.Builder) {
 		}
 		if m.Holds {
 			fmt.Fprint(w, " holds")
+		}
+		if m.Late {
+			fmt.Fprint(w, " late")
 		}
 		fmt.Fprintln(w)
 	}
