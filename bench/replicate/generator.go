@@ -89,8 +89,8 @@ type port struct {
 	ifindex int
 }
 
-// liveConfig is what a liveGenerator sends, and where.
-type liveConfig struct {
+// generatorConfig is what a generator sends, and where.
+type generatorConfig struct {
 	data    []byte   // with PSN 0
 	acks    [][]byte // by receiver, with PSN 0; may be empty
 	acked   []rocev2.PSN
@@ -99,7 +99,7 @@ type liveConfig struct {
 	cpu     int
 }
 
-func newLiveGenerator(c liveConfig) (_ *liveGenerator, err error) {
+func newLiveGenerator(c generatorConfig) (_ *liveGenerator, err error) {
 	g := &liveGenerator{frame: c.data, cpu: c.cpu}
 	spec, err := loadReplicate()
 	if err != nil {

@@ -4,7 +4,6 @@
 package replicate
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -18,10 +17,13 @@ import (
 )
 
 // packetGenerator sends frames that are too long for live frames, from a packet
-// socket at the source. It sends no ACKs.
+// socket at the source, and ACKs from others at the receivers.
 type packetGenerator struct {
+	c     generatorConfig
+	ack   *psnTable
+	taps  []*tap // of the receivers that acknowledge
+	acks  atomic.Uint64
 	fd    int
-	cpu   int
 	table *psnTable
 	icrc  uint32 // with PSN 0
 	size  int
@@ -35,15 +37,29 @@ type packetGenerator struct {
 	waited atomic.Int64 // ns
 }
 
-func newPacketGenerator(h lab.Host, frame []byte, cpu int) (*packetGenerator, error) {
+// newPacketGenerator makes one for hosts, of which the first is the source.
+func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator, err error) {
+	frame, h := c.data, hosts[0]
 	g := &packetGenerator{
-		fd: -1, cpu: cpu, size: len(frame), icrc: icrcOf(frame),
-		table: newPSNTable(dataOp, len(payloadOf(frame))),
-		buf:   make([]byte, 0, burst*len(frame)), iov: make([]unix.Iovec, 2*burst), msgs: make([]mmsghdr, burst),
+		c: c, fd: -1, size: len(frame), icrc: icrcOf(frame),
+		table: newPSNTable(dataOp, len(payloadOf(frame))), ack: newPSNTable(rocev2.Acknowledge, 0),
+		buf: make([]byte, 0, burst*len(frame)), iov: make([]unix.Iovec, 2*burst), msgs: make([]mmsghdr, burst),
 	}
 	// A frame longer than a page has only its Ethernet header in the skb's linear
 	// part, unless one asks for more; drivers put all headers there.
 	g.head[2] = 128 // hdr_len
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Close())
+		}
+	}()
+	for i := range c.acks {
+		t, err := openSender(hosts[i+1])
+		if err != nil {
+			return nil, err
+		}
+		g.taps = append(g.taps, t)
+	}
 	index, err := ifindex(h.NS, h.Interface)
 	if err != nil {
 		return nil, err
@@ -59,7 +75,7 @@ func newPacketGenerator(h lab.Host, frame []byte, cpu int) (*packetGenerator, er
 			unix.Bind(g.fd, &unix.SockaddrLinklayer{Ifindex: index}))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the generator's packet socket: %w", errors.Join(err, g.Close()))
+		return nil, fmt.Errorf("make the generator's packet socket: %w", err)
 	}
 	for i := range burst {
 		g.buf = append(g.buf, frame...)
@@ -75,7 +91,7 @@ func newPacketGenerator(h lab.Host, frame []byte, cpu int) (*packetGenerator, er
 }
 
 func (g *packetGenerator) sent() (sent, error) {
-	return sent{data: g.count.Load(), waited: time.Duration(g.waited.Load())}, nil
+	return sent{data: g.count.Load(), acks: g.acks.Load(), waited: time.Duration(g.waited.Load())}, nil
 }
 
 func (g *packetGenerator) next(set ...rocev2.PSN) (rocev2.PSN, error) {
@@ -86,7 +102,7 @@ func (g *packetGenerator) next(set ...rocev2.PSN) (rocev2.PSN, error) {
 }
 
 func (g *packetGenerator) start(p pace) (*thread, error) {
-	return onCPU(g.cpu, func(stopped <-chan struct{}) error {
+	return onCPU(g.c.cpu, func(stopped <-chan struct{}) error {
 		interval := time.Duration(min(p.interval(), uint64(time.Hour)))
 		due := time.Now()
 		if p.rate < 0 {
@@ -107,6 +123,9 @@ func (g *packetGenerator) start(p pace) (*thread, error) {
 				due = now
 			}
 			if err := g.send(); err != nil {
+				return err
+			}
+			if err := g.acknowledge(p); err != nil {
 				return err
 			}
 		}
@@ -130,13 +149,9 @@ func spin(due time.Time, stopped <-chan struct{}) (waited time.Duration) {
 
 // send sends one burst.
 func (g *packetGenerator) send() error {
-	const psnAt = rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + 8
 	psn := rocev2.PSN(g.psn.Load())
 	for i := range burst {
-		f := g.buf[i*g.size : (i+1)*g.size]
-		binary.BigEndian.PutUint32(f[psnAt:], uint32(psn))
-		binary.LittleEndian.PutUint32(f[g.size-rocev2.ICRCLen:],
-			g.icrc^g.table.Of[0][psn>>16&0xFF]^g.table.Of[1][psn>>8&0xFF]^g.table.Of[2][psn&0xFF])
+		g.table.set(g.buf[i*g.size:(i+1)*g.size], g.icrc, psn)
 		psn = psn.Next()
 	}
 	for at := 0; at < burst; {
@@ -154,10 +169,40 @@ func (g *packetGenerator) send() error {
 	return nil
 }
 
-// Close closes the socket.
-func (g *packetGenerator) Close() error {
-	if g.fd < 0 {
+// acknowledge sends the ACKs that are due, as the program generate does.
+func (g *packetGenerator) acknowledge(p pace) error {
+	if p.ackEvery == 0 {
 		return nil
 	}
-	return unix.Close(g.fd)
+	for i, t := range g.taps {
+		var arrived uint32
+		if err := g.c.arrived.Lookup(uint32(i+1), &arrived); err != nil {
+			return fmt.Errorf("read a far end's PSN: %w", err)
+		}
+		last, acked := rocev2.PSN(arrived), &g.c.acked[i]
+		for arrived != psnNone && last.Sub(*acked) >= int32(p.ackEvery) {
+			if *acked = acked.Add(int32(p.ackEvery)); last.Sub(*acked) > int32(p.ackJump) {
+				*acked = last
+			}
+			frame := append([]byte(nil), g.c.acks[i]...)
+			g.ack.set(frame, icrcOf(frame), *acked)
+			if err := t.send(frame); err != nil {
+				return fmt.Errorf("send an ACK: %w", err)
+			}
+			g.acks.Add(1)
+		}
+	}
+	return nil
+}
+
+// Close closes the sockets.
+func (g *packetGenerator) Close() error {
+	var errs []error
+	for _, t := range g.taps {
+		errs = append(errs, t.Close())
+	}
+	if g.fd >= 0 {
+		errs = append(errs, unix.Close(g.fd))
+	}
+	return errors.Join(errs...)
 }

@@ -67,7 +67,7 @@ func (b *bench) latency(ctx context.Context, cells []*cell) error {
 
 // latency sends frames for d, one at a time, and adds what it measured to l.
 func (s *stage) latency(ctx context.Context, d time.Duration, l *latencySamples) (err error) {
-	in, err := openTap(s.star.Hosts[0])
+	in, err := openSender(s.star.Hosts[0])
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,15 @@ type tap struct {
 	buf []byte
 }
 
-// openTap opens a packet socket that reads, never waiting, what comes in.
-func openTap(h lab.Host) (*tap, error) {
+// openTap opens a packet socket that reads, never waiting, what comes in. It is for
+// all protocols: such a socket is served before tc, one for IPv4 after it.
+func openTap(h lab.Host) (*tap, error) { return openPacketSocket(h, unix.ETH_P_ALL<<8) }
+
+// openSender opens one that only sends: nothing that comes in is copied for it.
+func openSender(h lab.Host) (*tap, error) { return openPacketSocket(h, 0) }
+
+// openPacketSocket opens a packet socket for a protocol in network byte order.
+func openPacketSocket(h lab.Host, protocol uint16) (*tap, error) {
 	index, err := ifindex(h.NS, h.Interface)
 	if err != nil {
 		return nil, err
@@ -85,8 +92,7 @@ func openTap(h lab.Host) (*tap, error) {
 		return errors.Join(
 			unix.SetsockoptInt(t.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
 			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<20),
-			// All protocols: such a socket is served before tc, one for IPv4 after it.
-			unix.Bind(t.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL << 8, Ifindex: index}))
+			unix.Bind(t.fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index}))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a packet socket in %s: %w", h.Name, errors.Join(err, t.Close()))

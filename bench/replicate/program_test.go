@@ -53,7 +53,7 @@ func newHarness(t *testing.T, payload int) *harness {
 		t.Fatal(err)
 	}
 	lo := port{in: func(f func() error) error { return f() }, ifindex: 1}
-	g, err := newLiveGenerator(liveConfig{
+	g, err := newLiveGenerator(generatorConfig{
 		data: frame, acks: [][]byte{ack, ack}, acked: []rocev2.PSN{999, 1999}, out: []port{lo, lo, lo}, arrived: far.arrived, cpu: -1,
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func (b *bench) column(ctx context.Context, c column) (err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	b.say("%s: setting up %d labs", c, len(b.rows))
+	b.say("%s: setting up", c)
 	zero, _, err := b.open(ctx, baseWay, c, stages)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (b *bench) column(ctx context.Context, c column) (err error) {
 // open returns the stage of a way, set up and probed, or why there is none.
 func (b *bench) open(ctx context.Context, w *way, c column, stages map[*way]*stage) (*stage, string, error) {
 	if s := stages[w]; s != nil {
-		return s, "", nil
+		return s, s.cannot, nil
 	}
 	if w.limit != nil {
 		if why := w.limit(c); why != "" {
@@ -142,8 +142,8 @@ func (b *bench) open(ctx context.Context, w *way, c column, stages map[*way]*sta
 		return nil, "", err
 	}
 	stages[w] = s
-	why, err := b.meter.probe(ctx, s)
-	return s, why, err
+	s.cannot, err = b.meter.probe(ctx, s)
+	return s, s.cannot, err
 }
 
 // pace is at what rate a row is driven, and how its receivers acknowledge.

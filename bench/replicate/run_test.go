@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 func TestRunJumbo(t *testing.T) {
 	labtest.Require(t)
 	o := Default()
-	o.Payloads, o.Legs, o.Rows = []int{4096}, []int{2}, []string{bareRow, broadcastRow, bridgeRow, mirredRow, relayRow}
+	o.Payloads, o.Legs, o.Rows = []int{4096}, []int{2}, []string{bareRow, gleamdRow, broadcastRow, bridgeRow, mirredRow, relayRow}
 	o.Rounds, o.Duration = 1, 100*time.Millisecond
 	r, err := Run(t.Context(), o, t.Logf)
 	if err != nil {
@@ -71,6 +71,10 @@ func TestRunJumbo(t *testing.T) {
 			if x.Reason == "" {
 				t.Errorf("XDP broadcasts frames of several buffers now: %+v", x)
 			}
+			continue
+		}
+		if x.Name == gleamdRow && x.Reason != "" {
+			t.Logf("gleamd does not take such frames: %s", x.Reason)
 			continue
 		}
 		if x.Reason != "" || x.InPPS <= 0 || x.OutPPS < 1.99*x.InPPS || x.OutPPS > 2.01*x.InPPS {

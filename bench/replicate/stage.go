@@ -24,6 +24,7 @@ type stage struct {
 	cpu    int // for the way's own thread; -1 any
 	ends   []func() error
 	notes  []string // what the switch had to say
+	cannot string   // why the way cannot serve the column; "" if it can
 }
 
 // openStage builds everything and starts the way. On an error nothing is left.
@@ -130,11 +131,7 @@ func (s *stage) openGenerator(cpu int) error {
 	if err != nil {
 		return err
 	}
-	if s.column.jumbo() {
-		s.gen, err = newPacketGenerator(s.star.Hosts[0], frame, cpu)
-		return err
-	}
-	c := liveConfig{data: frame, arrived: s.far.arrived, cpu: cpu}
+	c := generatorConfig{data: frame, arrived: s.far.arrived, cpu: cpu}
 	for i, h := range s.star.Hosts {
 		index, err := ifindex(h.NS, h.Interface)
 		if err != nil {
@@ -151,7 +148,11 @@ func (s *stage) openGenerator(cpu int) error {
 		c.acks = append(c.acks, ack)
 		c.acked = append(c.acked, rocev2.PSN(rqPSN*i).Prev())
 	}
-	s.gen, err = newLiveGenerator(c)
+	if s.column.jumbo() {
+		s.gen, err = newPacketGenerator(c, s.star.Hosts)
+	} else {
+		s.gen, err = newLiveGenerator(c)
+	}
 	return err
 }
 
@@ -184,7 +185,7 @@ func (s *stage) acknowledgeAll() error {
 		if err != nil {
 			return err
 		}
-		t, err := openTap(s.star.Hosts[i])
+		t, err := openSender(s.star.Hosts[i])
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@
 package replicate
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -76,4 +77,14 @@ func newPSNTable(op rocev2.Opcode, tail int) *psnTable {
 		}
 	}
 	return t
+}
+
+// psnAt is where the PSN's word is in a frame.
+const psnAt = rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + 8
+
+// set writes psn into a frame whose ICRC with PSN 0 is icrc.
+func (t *psnTable) set(frame []byte, icrc uint32, psn rocev2.PSN) {
+	binary.BigEndian.PutUint32(frame[psnAt:], uint32(psn))
+	binary.LittleEndian.PutUint32(frame[len(frame)-rocev2.ICRCLen:],
+		icrc^t.Of[0][psn>>16&0xFF]^t.Of[1][psn>>8&0xFF]^t.Of[2][psn&0xFF])
 }
