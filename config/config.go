@@ -195,7 +195,7 @@ func Default() *Config {
 		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
-		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 7},
+		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},

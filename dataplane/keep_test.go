@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -154,12 +155,19 @@ func TestQuestionOnAForwardedLeg(t *testing.T) {
 	if r := rocev2.Decode(b.w.umem.Data(d.Addr, d.Len), &b.w.frame); r != rocev2.OK {
 		t.Fatal(r)
 	}
-	b.w.copy(&mcast.Copy{Leg: 1, PSN: 7, Flags: mcast.SetAckReq}, &b.w.frame, d, false)
+	b.w.copy(&mcast.Copy{Leg: 1, PSN: 7, Flags: mcast.SetAckReq}, &b.w.frame, []xsk.Desc{d}, false)
 	var f rocev2.Frame
 	if r := rocev2.Decode(b.staged()[1][0], &f); r != rocev2.OK || !f.VerifyICRC() || !f.BTH().AckReq() || f.BTH().PSN() != 7 {
 		t.Errorf("decode %v, ICRC right %v, AckReq %v, PSN %d", r, f.VerifyICRC(), f.BTH().AckReq(), f.BTH().PSN())
 	}
 	if b.w.frame.BTH().AckReq() {
 		t.Error("the frame that is kept was changed")
+	}
+}
+
+// The configuration's defaults are those that the core's documentation explains.
+func TestRepairDefaults(t *testing.T) {
+	if r := repairSpec(config.Default()); r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
+		t.Errorf("the configuration has a timeout of %v and %d tries, the core %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
 	}
 }
