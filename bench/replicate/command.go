@@ -30,7 +30,8 @@ in the same run, other ways to send a packet to several receivers:
 ` + rowHelp() + `
 Each has a lab of its own, of network namespaces; it needs root, and nothing else
 should run on the machine. Offered is somewhat more than a row can take; its loss
-is measured at 0.9 of what it takes in. The targets are ratios of this run.`,
+is measured at 0.9 of what it takes in. The targets are ratios of this run. The
+whole table takes some 20 minutes.`,
 		Example: `  gleam bench switch --quick
   gleam bench switch --payload 64,1024 --legs 3 --rows bare,gleamd -o json`,
 		Args:              cobra.NoArgs,

@@ -156,28 +156,36 @@ func (s *stage) settle(ctx context.Context) (each []seenValue, all seenValue, er
 	}
 }
 
-// measureBase runs the generator into nothing and returns what it takes by itself:
-// ns of CPU per frame.
-func (m *meter) measureBase(ctx context.Context, s *stage, d time.Duration) (float64, error) {
+// base is what the generator takes by itself: ns of CPU per frame.
+type base struct {
+	thread  float64 // its thread, and ksoftirqd
+	runtime float64 // Go's other threads: with a generator in Go, they look after its system calls
+}
+
+// measureBase runs the generator into nothing.
+func (m *meter) measureBase(ctx context.Context, s *stage, d time.Duration) (base, error) {
 	for range measureTries {
 		o, err := m.run(ctx, s, pace{}, d/4, d)
 		if err != nil {
-			return 0, err
+			return base{}, err
 		}
-		if o.offered > 0 {
-			return float64(o.generator+o.softs) / float64(o.offered), nil
+		if n := float64(o.offered); n > 0 {
+			return base{float64(o.generator+o.softs) / n, float64(o.own) / n}, nil
 		}
 	}
-	return 0, fmt.Errorf("%s: the generator did not run in %d measurements of %v", s.column, measureTries, d)
+	return base{}, fmt.Errorf("%s: the generator did not run in %d measurements of %v", s.column, measureTries, d)
 }
 
 // costs are ns of CPU time per packet out: of the way's own threads, and of the
-// kernel on the generator's side. base is what the generator takes by itself, per
-// frame.
-func (o *outcome) costs(base float64) (own, softirq float64) {
+// kernel on the generator's side.
+func (o *outcome) costs(w *way, b base) (own, softirq float64) {
 	if o.copies == 0 {
 		return 0, 0
 	}
-	kernel := float64(o.generator+o.softs-o.waited) - float64(o.offered+o.acks)*base
-	return float64(o.own) / float64(o.copies), max(0, kernel) / float64(o.copies)
+	frames := float64(o.offered + o.acks)
+	if w.user { // a way in the kernel has no threads: what others ran was for the generator
+		own = max(0, float64(o.own)-frames*b.runtime)
+	}
+	softirq = max(0, float64(o.generator+o.softs-o.waited)-frames*b.thread)
+	return own / float64(o.copies), softirq / float64(o.copies)
 }

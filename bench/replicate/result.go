@@ -61,6 +61,9 @@ type Row struct {
 	Loss     float64 `json:"loss"`
 	Repeated float64 `json:"repeated"`
 
+	// In most rounds the row took all that could be offered: it may be able to do more.
+	Unsaturated bool `json:"unsaturated,omitempty"`
+
 	InMin float64 `json:"in_pps_min"` // of all rounds
 	InMax float64 `json:"in_pps_max"`
 }
@@ -110,6 +113,7 @@ func (x *cell) result(c column) Row {
 		total[i] = x.own[i] + x.soft[i]
 	}
 	r.CPU, r.Loss, r.Repeated = math.Round(median(total)), millionth(median(x.loss)), millionth(median(x.again))
+	r.Unsaturated = 2*x.short > len(x.in)
 	r.InMin, r.InMax = math.Round(slices.Min(x.in)), math.Round(slices.Max(x.in))
 	return r
 }

@@ -22,6 +22,7 @@ func sample() *Result {
 		r.Rows = append(r.Rows, Row{Name: name, Payload: 1024, Legs: 3, InPPS: in, OutPPS: 3 * in, CPU: 1000, InMin: in, InMax: in})
 	}
 	r.Rows = append(r.Rows, Row{Name: broadcastRow, Payload: 4096, Legs: 3, Reason: "no fragments"})
+	r.Rows[0].Unsaturated = true
 	r.Latency = []Latency{{Name: gleamdRow, Payload: 1024, Legs: 3, Samples: 10, P50: 30}, {Name: bridgeRow, Payload: 1024, Legs: 3, Samples: 10, P50: 12}}
 	return r
 }
@@ -110,7 +111,7 @@ func TestTableAndChart(t *testing.T) {
 	if err := r.writeTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"some CPU", "280.0", "840.0", "- xdp-broadcast, 4096 B: no fragments", "missed", "met", "p50 30.0 µs"} {
+	for _, want := range []string{"some CPU", "280.0", "840.0", "- xdp-broadcast, 4096 B: no fragments", "missed", "met", "p50 30.0 µs", "≥: the row took all"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

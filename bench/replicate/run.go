@@ -30,7 +30,7 @@ type bench struct {
 	generator int
 	rows      []row
 	res       *Result
-	base      float64 // what the generator takes by itself, in this round: ns per frame
+	base      base // of this round
 }
 
 // Run measures everything. say hears how it goes.
@@ -70,6 +70,7 @@ type cell struct {
 	soft   []float64
 	loss   []float64
 	again  []float64
+	short  int // rounds in which all that was offered was taken
 }
 
 // column measures all rows of one column.
@@ -166,18 +167,22 @@ func (b *bench) saturate(ctx context.Context, x *cell) error {
 		x.best = o.outRate() / legs
 	}
 	var o *outcome
-	for try, rate := 0, overload*x.best; try < saturateTries; try++ {
+	full := false
+	for try, rate := 0, overload*x.best; try < saturateTries && !full; try++ {
 		var err error
 		if o, err = b.measure(ctx, x, rate, b.o.Duration); err != nil {
 			return err
 		}
 		x.best = max(x.best, o.outRate()/legs)
-		if o.saturated(x.row.way, rate, legs) {
-			break
+		if full = o.saturated(x.row.way, rate, legs); !full && o.offeredRate() < 0.8*rate {
+			break // the generator has no more
 		}
 		rate *= 1.5
 	}
-	own, soft := o.costs(b.base)
+	if !full {
+		x.short++
+	}
+	own, soft := o.costs(x.row.way, b.base)
 	x.in, x.out, x.offer = append(x.in, o.outRate()/legs), append(x.out, o.outRate()), append(x.offer, o.offeredRate())
 	x.own, x.soft = append(x.own, own), append(x.soft, soft)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -26,12 +27,19 @@ func (r *Result) writeTable(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t\n", x.Name)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t\n", x.Name, x.InPPS/1e3, x.OutPPS/1e3, x.CPU, x.Threads, x.Softirq, percent(x.Loss))
+		least := ""
+		if x.Unsaturated {
+			least = "≥ "
+		}
+		fmt.Fprintf(t, "%s\t%s%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t\n", x.Name, least, x.InPPS/1e3, x.OutPPS/1e3, x.CPU, x.Threads, x.Softirq, percent(x.Loss))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	r.writeReasons(w)
+	if slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Unsaturated }) {
+		fmt.Fprintln(w, "\n≥: the row took all that could be offered")
+	}
 	for i, l := range r.Latency {
 		if i == 0 {
 			fmt.Fprintf(w, "\nLatency, %s, a frame at a time\n", column{l.Payload, l.Legs})
