@@ -12,7 +12,7 @@ func (h *host) start() { h.pump(); h.arm() }
 func (h *host) arm() {
 	h.timer++
 	g := h.timer
-	h.n.after(timeout, func() {
+	h.n.after(h.n.timer, func() {
 		if g == h.timer && !h.gone && h.una < len(h.ops) {
 			h.next, h.restarted = h.una, true
 			h.pump()
@@ -39,6 +39,7 @@ func (h *host) transmit(i int) {
 	if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
 		p.Payload = 256
 	}
+	h.transmitted++
 	n.frames = append(n.frames, frame{id: h.id<<20 | i})
 	n.carry(h.up(), false, func() { n.input(h.node, p) })
 }
@@ -106,11 +107,31 @@ func (h *host) completed(to int) {
 
 // The responder.
 
+// arrives has h look at a packet when it comes to it.
+func (h *host) arrives(psn rocev2.PSN, frame int, ackReq bool) {
+	if h.pause == nil {
+		h.receive(psn, frame, ackReq)
+		return
+	}
+	h.queue = append(h.queue, func() { h.receive(psn, frame, ackReq) })
+	if len(h.queue) == 1 {
+		h.n.after(h.pause(), h.look)
+	}
+}
+
+func (h *host) look() {
+	h.queue[0]()
+	if h.queue = h.queue[1:]; len(h.queue) > 0 {
+		h.n.after(h.pause(), h.look)
+	}
+}
+
 func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 	if h.gone || h.n.mute == h.id && len(h.got) >= h.muteAt {
 		return
 	}
 	expected := h.rq.Add(int32(len(h.got)))
+	h.received++
 	switch d := psn.Sub(expected); {
 	case d < 0:
 		if h.strict {
@@ -122,6 +143,7 @@ func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 	case d > 0:
 		if !h.nakSent {
 			h.nakSent = true
+			h.naks++
 			h.reply(len(h.got), rocev2.SyndromeNAKSequence)
 		}
 	case h.rnrLeft > 0 && h.n.rng(20) == 0:

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
-	"pgregory.net/rapid"
 )
 
 // A model of a network around one Switch, or around a tree of them: go-back-N
@@ -55,15 +54,27 @@ type host struct {
 	timer     int // generation: a newer one cancels
 
 	// Responder. got is every packet ever accepted, as source<<20|index.
-	rq      rocev2.PSN
-	got     []int
-	nakSent bool
-	muteAt  int         // falls silent after so many packets, if it is the mute one
-	gone    bool        // evicted, or left
-	in      bool        // has been admitted, if it joined
-	missed  map[int]int // packets of a source from before it was, by host
-	rnrLeft int
-	then    func() // after the last of ops is done
+	rq                          rocev2.PSN
+	got                         []int
+	nakSent                     bool
+	muteAt                      int         // falls silent after so many packets, if it is the mute one
+	gone                        bool        // evicted, or left
+	in                          bool        // has been admitted, if it joined
+	missed                      map[int]int // packets of a source from before it was, by host
+	rnrLeft                     int
+	transmitted, received, naks int
+
+	queue []func()             // packets that it has not looked at
+	pause func() time.Duration // if set: how long it takes for a packet
+
+	then func() // after the last of ops is done
+}
+
+// repairing is how the groups of a network repair, and what keeping a frame takes.
+type repairing struct {
+	spec  RepairSpec
+	unit  uint32
+	total int64
 }
 
 // frame is a packet in a driver's memory.
@@ -77,7 +88,7 @@ func (h *host) up() int   { return 2*h.id + 1 }
 func (h *host) down() int { return 2 * h.id }
 
 type network struct {
-	t        *rapid.T
+	t        fataler
 	nodes    []*node
 	rng      func(n int) int
 	loss     int // in 1000
@@ -92,6 +103,10 @@ type network struct {
 	link     []time.Duration
 	naive    *naive
 	firstPSN rocev2.PSN              // of every queue; 0: any
+	links    func(link int) int      // if set: loss of each link, in 10000, and none is doubled
+	repair   *repairing              // if set: how all repair
+	timer    time.Duration           // of requesters
+	trace    func(v ...any)          // told of what goes to hosts
 	passed   map[rocev2.PSN]severity // upstream NAKs since the PSN passed
 }
 
@@ -110,7 +125,7 @@ func (n *network) after(d time.Duration, f func()) {
 // carry delivers f over a link: in order unless jitter.
 func (n *network) carry(link int, jitter bool, f func()) {
 	for copies := 1; copies > 0; copies-- {
-		if n.rng(1000) < n.loss {
+		if n.links != nil && n.rng(10_000) < n.links(link) || n.links == nil && n.rng(1000) < n.loss {
 			continue
 		}
 		if n.rng(1000) < n.loss/4 && copies == 1 {
@@ -190,7 +205,8 @@ func (n *network) output(d *node, p *Packet) {
 			n.naive.nak[h.id] = -1
 		}
 		ask := n.frames[c.Frame].p.AckReq || c.Flags&SetAckReq != 0
-		n.carry(h.down(), false, func() { h.receive(c.PSN, f, ask) })
+		n.trace("copy", h.id, c.PSN, f, ask)
+		n.carry(h.down(), false, func() { h.arrives(c.PSN, f, ask) })
 	}
 	for _, f := range d.out.Feedback {
 		h := n.hosts[f.To]
@@ -201,6 +217,7 @@ func (n *network) output(d *node, p *Packet) {
 		if d.flat() {
 			n.check(f)
 		}
+		n.trace("feedback", h.id, f.PSN, f.Syndrome, f.MSN)
 		n.carry(h.down(), false, func() { h.answered(f.PSN, f.Syndrome) })
 	}
 }

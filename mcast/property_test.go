@@ -71,6 +71,12 @@ func newNetwork(t *rapid.T) *network {
 // build makes the hosts and switches: one, or one with so many children.
 func (n *network) build(members, sources, children int) {
 	n.naive = &naive{n: n, src: -1}
+	if n.timer == 0 {
+		n.timer = timeout
+	}
+	if n.trace == nil {
+		n.trace = func(...any) {}
+	}
 	n.full = []int{0, 0, 200, 20}[n.rng(4)]
 	n.rooms = [][]int{{0}, {0, 1, 2, 5}, {1}, {-1, 1, 3}}[n.rng(4)]
 	n.nodes = []*node{{n: n}}

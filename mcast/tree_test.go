@@ -29,7 +29,10 @@ func (d *node) repairs() bool { return d.sw.groups[0].store != nil }
 // enter is what a driver does before a call: it says for how many copies of kept
 // frames it has room.
 func (d *node) enter() {
-	d.out.MaxRepairs = d.n.rooms[d.n.rng(len(d.n.rooms))]
+	d.out.MaxRepairs = d.n.rooms[0]
+	if len(d.n.rooms) > 1 {
+		d.out.MaxRepairs = d.n.rooms[d.n.rng(len(d.n.rooms))]
+	}
 	d.books.open(d.sw)
 }
 
@@ -85,6 +88,9 @@ func (d *node) put() {
 	if spec.Repair.Bytes > 0 && n.rng(8) == 0 {
 		limits.RepairBytes = 1 + spec.Repair.Bytes/2 // less than the group may keep
 	}
+	if r := n.repair; r != nil {
+		spec.Repair, d.unit, limits.RepairBytes = r.spec, r.unit, r.total
+	}
 	d.sw, d.sent, d.legs = New(limits), map[int]int{}, nil
 	for _, h := range n.hosts {
 		m := h.spec()
@@ -95,7 +101,7 @@ func (d *node) put() {
 		spec.Members = append(spec.Members, m)
 	}
 	if err := d.sw.Apply(0, PutGroup{spec}, &d.out); err != nil {
-		n.t.Fatal(err)
+		n.t.Fatalf("%v", err)
 	}
 }
 
@@ -211,7 +217,7 @@ func (n *network) leave(h *host) {
 func (n *network) apply(d *node, op Op) {
 	d.enter()
 	if err := d.sw.Apply(n.now, op, &d.out); err != nil {
-		n.t.Fatal(err)
+		n.t.Fatalf("%v", err)
 	}
 	n.output(d, nil)
 }
