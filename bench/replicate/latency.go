@@ -18,10 +18,12 @@ import (
 // Latency is measured with one frame at a time, from before the source's socket
 // is written to until a receiver's has the frame, by one thread that looks at the
 // latter all the time: so no scheduler comes in but the switch's.
-const (
-	latencyGap   = 200 * time.Microsecond // longer than gleamd's worker spins before it sleeps
-	latencyLimit = 50 * time.Millisecond  // after which a frame is lost
-)
+const latencyLimit = 50 * time.Millisecond // after which a frame is lost
+
+// latencyGaps are the times from one frame to the next: in the first gleamd's
+// worker goes to sleep (it spins for 50 µs) and has to be woken, in the second it
+// does not.
+var latencyGaps = []time.Duration{200 * time.Microsecond, 30 * time.Microsecond}
 
 // latencyRows are the rows whose latency is compared.
 var latencyRows = []string{gleamdRow, bridgeRow}
@@ -34,39 +36,45 @@ type latencySamples struct {
 
 // latency measures the latency of rows that stand, in turn.
 func (b *bench) latency(ctx context.Context, cells []*cell) error {
-	samples := make(map[*cell]*latencySamples)
-	var order []*cell
-	for _, x := range cells {
-		if slices.Contains(latencyRows, x.row.name) && x.reason == "" {
-			order, samples[x] = append(order, x), &latencySamples{}
+	type series struct {
+		cell *cell
+		gap  time.Duration
+		latencySamples
+	}
+	var all []*series
+	for _, gap := range latencyGaps {
+		for _, x := range cells {
+			if slices.Contains(latencyRows, x.row.name) && x.reason == "" {
+				all = append(all, &series{cell: x, gap: gap})
+			}
 		}
 	}
 	for round := range b.o.Rounds {
-		if len(order) > 0 {
+		if len(all) > 0 {
 			b.say("%s: latency, round %d of %d", targetColumn, round+1, b.o.Rounds)
 		}
-		for _, x := range order {
+		for _, s := range all {
 			err := onCPU(b.generator, func(<-chan struct{}) error {
-				return x.stage.latency(ctx, b.o.Duration, samples[x])
+				return s.cell.stage.latency(ctx, b.o.Duration/2, s.gap, &s.latencySamples)
 			}).wait()
 			if err != nil {
 				return err
 			}
 		}
 	}
-	for _, x := range order {
-		s := samples[x]
-		c := x.stage.column
+	for _, s := range all {
+		c := s.cell.stage.column
 		b.res.Latency = append(b.res.Latency, Latency{
-			Name: x.row.name, Payload: c.payload, Legs: c.legs, Samples: s.n, Lost: s.lost,
+			Name: s.cell.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
 			P50: tenth(median(s.p50)), P99: tenth(median(s.p99)),
 		})
 	}
 	return nil
 }
 
-// latency sends frames for d, one at a time, and adds what it measured to l.
-func (s *stage) latency(ctx context.Context, d time.Duration, l *latencySamples) (err error) {
+// latency sends frames for d, one at a time and gap apart, and adds what it measured
+// to l.
+func (s *stage) latency(ctx context.Context, d, gap time.Duration, l *latencySamples) (err error) {
 	in, err := openSender(s.star.Hosts[0])
 	if err != nil {
 		return err
@@ -100,7 +108,7 @@ func (s *stage) latency(ctx context.Context, d time.Duration, l *latencySamples)
 			l.n++
 			took = append(took, float64(at.Sub(start).Nanoseconds())/1e3)
 		}
-		for start.Add(latencyGap).After(time.Now()) { // no timer: it would be late
+		for start.Add(gap).After(time.Now()) { // no timer: it would be late
 			runtime.Gosched()
 		}
 	}

@@ -68,12 +68,13 @@ type Row struct {
 	InMax float64 `json:"in_pps_max"`
 }
 
-// Latency is the time of a frame from the source's socket to a receiver's, at
-// one frame every 200 µs.
+// Latency is the time of a frame from the source's socket to a receiver's, one
+// frame after the other.
 type Latency struct {
 	Name    string  `json:"name"`
 	Payload int     `json:"payload"`
 	Legs    int     `json:"legs"`
+	Gap     float64 `json:"gap_us"` // from one frame to the next
 	Samples int     `json:"samples"`
 	Lost    int     `json:"lost"`
 	P50     float64 `json:"p50_us"` // medians over the rounds

@@ -23,7 +23,10 @@ func sample() *Result {
 	}
 	r.Rows = append(r.Rows, Row{Name: broadcastRow, Payload: 4096, Legs: 3, Reason: "no fragments"})
 	r.Rows[0].Unsaturated = true
-	r.Latency = []Latency{{Name: gleamdRow, Payload: 1024, Legs: 3, Samples: 10, P50: 30}, {Name: bridgeRow, Payload: 1024, Legs: 3, Samples: 10, P50: 12}}
+	r.Latency = []Latency{
+		{Name: gleamdRow, Payload: 1024, Legs: 3, Gap: 200, Samples: 10, P50: 30}, {Name: bridgeRow, Payload: 1024, Legs: 3, Gap: 200, Samples: 10, P50: 12},
+		{Name: gleamdRow, Payload: 1024, Legs: 3, Gap: 30, Samples: 10, P50: 8}, {Name: bridgeRow, Payload: 1024, Legs: 3, Gap: 30, Samples: 10, P50: 7},
+	}
 	return r
 }
 
@@ -97,7 +100,7 @@ func TestJSONShape(t *testing.T) {
 		}
 	}
 	for _, x := range got.Latency {
-		need("latency", x, "name", "p50_us", "p99_us", "samples", "lost")
+		need("latency", x, "name", "gap_us", "p50_us", "p99_us", "samples", "lost")
 	}
 	for _, x := range got.Targets {
 		need("target", x, "name", "measured", "bound", "at_most", "met")

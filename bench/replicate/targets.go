@@ -53,10 +53,12 @@ func (r *Result) judge() {
 	}
 	p50 := make(map[string]float64)
 	for _, l := range r.Latency {
-		p50[l.Name] = l.P50
+		if l.Gap == float64(latencyGaps[0].Microseconds()) {
+			p50[l.Name] = l.P50
+		}
 	}
 	if a, b := p50[gleamdRow], p50[bridgeRow]; a > 0 && b > 0 {
-		r.add("p50 latency, gleamd / bridge", a/b, latencyRatio, true)
+		r.add("p50 latency at a frame every 200 µs, gleamd / bridge", a/b, latencyRatio, true)
 	}
 }
 
