@@ -4,8 +4,8 @@
 package mcast
 
 import (
-	"fmt"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -18,11 +18,15 @@ type flow struct {
 	acks []Packet
 }
 
-// newFlow makes n receivers, with windows, and room in the Output.
-func newFlow(t testing.TB, n int) *flow {
+// newFlow makes n receivers, with windows, and room in the Output; with local
+// repair, if it is to.
+func newFlow(t testing.TB, n int, repair bool) *flow {
 	f := &flow{sw: New(Limits{})}
 	w := Window{Base: 0x1000, Len: 1 << 30, RKey: 7}
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Window: w}
+	if repair {
+		spec.Repair = RepairSpec{Bytes: 256 * minStored, Timeout: DefaultRepairTimeout, Tries: DefaultRepairTries}
+	}
 	for i := range n + 1 {
 		m := MemberSpec{QPN: rocev2.QPN(0x100 + i), Leg: LegID(i), RQPSN: rocev2.PSN(i * 1000), Window: w}
 		m.IP = ipOf("A")
@@ -39,11 +43,12 @@ func newFlow(t testing.TB, n int) *flow {
 	if err := f.sw.Apply(0, PutGroup{spec}, &f.out); err != nil {
 		t.Fatal(err)
 	}
-	f.out.Copies = make([]Copy, 0, n)
+	f.out.Copies = make([]Copy, 0, n+256)
+	f.out.Release = make([]Handle, 0, 256)
 	f.out.Feedback = make([]Feedback, 0, 4)
 	f.out.Events = make([]Event, 0, 4)
 	f.data = Packet{Group: groupIP, Src: spec.Members[0].IP, DestQP: groupQPN, Op: rocev2.WriteOnly,
-		Payload: 1024, AckReq: true, VA: 0x2000, RKey: 7, DMALen: 1024, Verified: true}
+		Payload: 1024, AckReq: true, VA: 0x2000, RKey: 7, DMALen: 1024, Verified: true, Bytes: minStored}
 	return f
 }
 
@@ -53,6 +58,7 @@ func (f *flow) sendOne(t testing.TB) {
 		t.Fatalf("%d copies, drop %v", len(f.out.Copies), f.out.Drop)
 	}
 	f.data.PSN = f.data.PSN.Next()
+	f.data.Frame++
 	f.data.Verified = false
 }
 
@@ -68,7 +74,7 @@ func (f *flow) ackAll(t testing.TB) {
 
 func TestInputDoesNotAllocate(t *testing.T) {
 	for _, n := range []int{3, 64} {
-		f := newFlow(t, n)
+		f := newFlow(t, n, false)
 		if got := testing.AllocsPerRun(1000, func() { f.sendOne(t); f.ackAll(t) }); got != 0 {
 			t.Errorf("%d legs: data and ACKs allocate %v times", n, got)
 		}
@@ -91,12 +97,62 @@ func TestInputDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkInputData is one WRITE_ONLY packet to n legs, VA and R_Key
-// translated. Its ACKs are taken in beside the clock, 64 packets at a time.
-func BenchmarkInputData(b *testing.B) {
+// TestRepairDoesNotAllocate: keeping frames, and repairing a loss each way there is.
+func TestRepairDoesNotAllocate(t *testing.T) {
 	for _, n := range []int{3, 64} {
-		b.Run(fmt.Sprintf("legs=%d", n), func(b *testing.B) {
-			f := newFlow(b, n)
+		f := newFlow(t, n, true)
+		if got := testing.AllocsPerRun(1000, func() { f.sendOne(t); f.ackAll(t) }); got != 0 {
+			t.Errorf("%d legs: data and ACKs allocate %v times", n, got)
+		}
+		nak, rnr, back := f.acks[0], f.acks[1], f.data
+		nak.Syndrome, rnr.Syndrome = rocev2.SyndromeNAKSequence, rocev2.SyndromeRNR|1
+		now := time.Second
+		repairs, asked := 0, 0
+		if got := testing.AllocsPerRun(200, func() {
+			nak.PSN, rnr.PSN, back.PSN = f.acks[0].PSN, f.acks[1].PSN, f.data.PSN
+			for range 8 {
+				f.sendOne(t)
+			}
+			f.sw.Input(now, &nak, &f.out)
+			repairs += len(f.out.Copies)
+			f.sw.Input(now, &rnr, &f.out)
+			now += time.Millisecond
+			f.sw.Advance(now, &f.out)
+			back.Verified = true
+			f.sw.Input(now, &back, &f.out)
+			for range 2 {
+				now += 100 * time.Millisecond
+				f.sw.Advance(now, &f.out)
+				asked += len(f.out.Copies)
+			}
+			for i := range f.acks {
+				f.acks[i].PSN = f.acks[i].PSN.Add(7)
+			}
+			f.ackAll(t)
+		}); got != 0 {
+			t.Errorf("%d legs: repair allocates %v times", n, got)
+		}
+		if repairs < 200*8 || asked < 200*n {
+			t.Errorf("%d legs: only %d packets repaired, %d receivers asked", n, repairs, asked)
+		}
+	}
+}
+
+// flows are the groups that are measured.
+var flows = []struct {
+	name   string
+	legs   int
+	repair bool
+}{{"legs=3", 3, false}, {"legs=3/repair", 3, true}, {"legs=64", 64, false}, {"legs=64/repair", 64, true}}
+
+// BenchmarkInputData is one WRITE_ONLY packet to n legs, VA and R_Key
+// translated, without and with local repair. Its ACKs are taken in beside the clock,
+// 64 packets at a time.
+func BenchmarkInputData(b *testing.B) {
+	for _, c := range flows {
+		b.Run(c.name, func(b *testing.B) {
+			n := c.legs
+			f := newFlow(b, n, c.repair)
 			f.sendOne(b)
 			f.ackAll(b)
 			b.ReportAllocs()
@@ -121,9 +177,10 @@ func BenchmarkInputData(b *testing.B) {
 // BenchmarkInputAck is one ACK of one of n receivers that acknowledge in step:
 // every n-th one moves A, which is a look at all n branches.
 func BenchmarkInputAck(b *testing.B) {
-	for _, n := range []int{3, 64} {
-		b.Run(fmt.Sprintf("legs=%d", n), func(b *testing.B) {
-			f := newFlow(b, n)
+	for _, c := range flows {
+		b.Run(c.name, func(b *testing.B) {
+			n := c.legs
+			f := newFlow(b, n, c.repair)
 			const burst = 64
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -48,7 +48,7 @@ func TestLossIsNobodyElsesAffair(t *testing.T) {
 		for _, packets := range []int{1, 8} {
 			for seed := range uint64(2) {
 				t.Run(fmt.Sprintf("loss=%de-4/packets=%d/seed=%d", loss, packets, seed), func(t *testing.T) {
-					n := lossRun(seed, loss, 2400/packets, packets)
+					n := lossRun(seed, loss, 1200/packets, packets)
 					n.t = t
 					sent := make([]int, len(n.hosts))
 					n.trace = func(v ...any) {
@@ -149,7 +149,7 @@ func TestAPauseCostsAQuestion(t *testing.T) {
 	} {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("%s/seed=%d", c.name, seed), func(t *testing.T) {
-				n := lossRun(seed, 0, 1600/c.packets, c.packets)
+				n := lossRun(seed, 0, 800/c.packets, c.packets)
 				n.t, n.timer, n.repair.spec.Timeout = t, 67*time.Millisecond, DefaultRepairTimeout
 				n.nodes[0].put()
 				pauses := 0

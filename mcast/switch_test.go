@@ -147,7 +147,7 @@ func TestAddMemberRefusals(t *testing.T) {
 // TestR34_HiFromOutside: a fast path forwards 1000 packets that the switch
 // never sees; their ACK, and a NAK among them, are served all the same.
 func TestR34_HiFromOutside(t *testing.T) {
-	f := newFlow(t, 3)
+	f := newFlow(t, 3, false)
 	f.sendOne(t)
 	f.ackAll(t)
 	ack := f.acks[0]
