@@ -184,16 +184,42 @@ func (w *World) leaves(i int) bool {
 	return false
 }
 
+// checkPSN: a copy has its receiver's number, or between switches its source's.
+func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
+	want := w.cfg.host(int(p.source)).SQ.Add(int32(p.index))
+	if to := int(w.links[w.relays[sw].out[c.Leg]].to); to < len(w.hosts) {
+		h := &w.hosts[to]
+		want = h.qp.ExpectedPSN().Add(int32(p.index) - int32(h.got[p.source]))
+	}
+	if c.PSN != want {
+		w.fault(sw, "the copy of packet %d of %s for leg %d is numbered %06x, not %06x", p.index, name(int(p.source)), c.Leg, uint32(c.PSN), uint32(want))
+	}
+}
+
 // checkNAK holds a NAK to the source against I3 and I6.
 func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	r, k := &w.relays[sw], rank(f.Syndrome)
 	if f.PSN != w.after.Acked.Next() {
 		w.fault(sw, "I3: sends NAK %06x while A is %06x", uint32(f.PSN), uint32(w.after.Acked))
 	}
+	if !w.wants(sw, k) {
+		w.fault(sw, "sends NAK %06x, which no branch asks for", uint32(f.PSN))
+	}
 	if r.nakRank >= k && r.nakPSN == f.PSN {
 		w.fault(sw, "I6: sends a second NAK %06x before its PSN has passed", uint32(f.PSN))
 	}
 	r.nakRank, r.nakPSN = k, f.PSN
+}
+
+// wants says whether some branch has a NAK of that rank pending for A+1.
+func (w *World) wants(sw, k int) bool {
+	r, a := &w.relays[sw], &w.after
+	for i := range a.Members {
+		if m := &a.Members[i]; m.Live && r.leg[i] != r.leg[a.Source] && m.Acked == a.Acked && rank(m.Pending) == k {
+			return true
+		}
+	}
+	return false
 }
 
 // checkDue: a NAK that is pending for A+1 has been sent on.

@@ -23,7 +23,17 @@ type broken struct {
 	spec   mcast.GroupSpec
 	before func(b *broken, p *mcast.Packet) bool
 	after  func(b *broken, p *mcast.Packet, out *mcast.Output)
-	st     mcast.GroupStatus
+	// timer changes what the switch did when a deadline had come.
+	timer func(b *broken, out *mcast.Output)
+	st    mcast.GroupStatus // before the packet, or the deadline
+}
+
+func (b *broken) Advance(now time.Duration, out *mcast.Output) {
+	b.Snapshot(0, &b.st)
+	b.Switch.Advance(now, out)
+	if b.timer != nil {
+		b.timer(b, out)
+	}
 }
 
 func (b *broken) Input(now time.Duration, p *mcast.Packet, out *mcast.Output) {
@@ -133,7 +143,7 @@ var faults = []struct {
 		after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) {
 			out.Feedback = slices.DeleteFunc(out.Feedback, func(f mcast.Feedback) bool { return f.PSN == 2 })
 		}},
-	{name: "copies of one packet carry another's PSN", invariant: "accepts packet", endToEnd: "accepts packet",
+	{name: "copies of one packet carry another's PSN", invariant: "is numbered 000001, not 000000", endToEnd: "accepts packet",
 		after: func(_ *broken, p *mcast.Packet, out *mcast.Output) {
 			for i := range out.Copies {
 				if p.PSN == 1 {
@@ -172,26 +182,35 @@ func TestFaultsAreFound(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/endToEnd=%v", f.name, personality, endToEnd), func(t *testing.T) {
-					wrap := func(s *mcast.Switch, spec mcast.GroupSpec) Device {
-						return &broken{Switch: s, spec: spec, before: f.before, after: f.after}
-					}
-					r, err := Search(plain(personality), Options{Wrap: wrap, EndToEnd: endToEnd})
-					if err != nil {
-						t.Fatal(err)
-					}
-					v := r.Violation
-					if v == nil {
-						t.Fatalf("nothing found in %d states", r.States)
-					}
-					t.Logf("%d states, %v", r.States, v)
-					if !slices.ContainsFunc(strings.Split(what, "|"), func(s string) bool { return strings.Contains(v.What, s) }) {
-						t.Errorf("found %q, expected %q", v.What, what)
-					}
-					if v.Steps > longest || len(v.Trace) != 1 || !strings.Contains(v.Trace[0], "\ndata psn=") {
-						t.Errorf("the trace has %d steps: %v", v.Steps, v)
-					}
+					findFault(t, plain(personality), what, endToEnd, &broken{before: f.before, after: f.after})
 				})
 			}
 		}
+	}
+}
+
+// findFault searches cfg with broken switches, for a violation that has one of
+// the texts in what.
+func findFault(t *testing.T, cfg *Config, what string, endToEnd bool, fault *broken) {
+	t.Helper()
+	wrap := func(s *mcast.Switch, spec mcast.GroupSpec) Device {
+		b := *fault
+		b.Switch, b.spec = s, spec
+		return &b
+	}
+	r, err := Search(cfg, Options{Wrap: wrap, EndToEnd: endToEnd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := r.Violation
+	if v == nil {
+		t.Fatalf("nothing found in %d states", r.States)
+	}
+	t.Logf("%d states, %v", r.States, v)
+	if !slices.ContainsFunc(strings.Split(what, "|"), func(s string) bool { return strings.Contains(v.What, s) }) {
+		t.Errorf("found %q, expected %q", v.What, what)
+	}
+	if v.Steps > longest || len(v.Trace) != 1 || !strings.Contains(v.Trace[0], "\ndata psn=") {
+		t.Errorf("the trace has %d steps: %v", v.Steps, v)
 	}
 }

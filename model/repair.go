@@ -106,13 +106,15 @@ func (w *World) checkHeld(sw int) {
 
 // keeps says whether all packets of source from first to last-1 are kept.
 func (r *relay) keeps(source, first, last int) bool {
-	n := 0
-	for _, h := range r.held {
-		if f := frameOf(h); int(f.source) == source && int(f.index) >= first && int(f.index) < last {
-			n++
+	for k := first; k < last; k++ {
+		if !slices.ContainsFunc(r.held, func(h mcast.Handle) bool {
+			f := frameOf(h)
+			return int(f.source) == source && int(f.index) == k
+		}) {
+			return false
 		}
 	}
-	return n == last-first
+	return true
 }
 
 // checkRepair holds what a switch does for branches that lost something against
@@ -126,7 +128,7 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 	receives := func(i int) bool { return same && a.Members[i].Live && r.leg[i] != r.leg[src] }
 	for i := range a.Members {
 		if receives(i) && a.Members[i].Acked != b.Members[i].Acked {
-			r.branches[r.leg[i]].progressed(w.count(src, a.Members[i].Acked))
+			r.branches[r.leg[i]].progressed(w.count(src, a.Members[i].Acked), w.count(src, b.Next)-1)
 		}
 	}
 	w.noteServed(sw, same, in)
@@ -149,13 +151,15 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 	}
 }
 
-// progressed follows an acknowledgement of new data: n packets now.
-func (x *branch) progressed(n int) {
+// progressed follows an acknowledgement of new data: n packets now, of hi.
+func (x *branch) progressed(n, hi int) {
 	x.tries, x.rnrs, x.hold = 0, 0, 0
 	switch {
 	case x.due == 0:
 	case x.asked:
 		x.due = 0 // it may have more, which it was sent before
+	case n == hi:
+		x.due = 0
 	case int(x.due) <= n:
 		x.due = uint8(n + 1)
 	}
@@ -179,9 +183,15 @@ func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 		}
 	}
 	if a.Counters.Questions != b.Counters.Questions && w.cfg.Room == 0 {
+		var legs []*branch
 		for l := range r.branches {
 			if w.asksAgain(sw, mcast.LegID(l)) {
-				w.tried(sw, &r.branches[l])
+				legs = append(legs, &r.branches[l])
+			}
+		}
+		if n := a.Counters.Questions - b.Counters.Questions; n == uint64(len(legs)) { // else some of them had to wait for another reason
+			for _, x := range legs {
+				w.tried(sw, x)
 			}
 		}
 	}
@@ -202,15 +212,17 @@ func (w *World) tried(sw int, x *branch) {
 	}
 }
 
-// asksAgain says whether the step sends a leg what it lacks first.
+// asksAgain says whether the step sends a leg what it lacks first, as a question.
 func (w *World) asksAgain(sw int, l mcast.LegID) bool {
 	r, a := &w.relays[sw], &w.after
-	for i := range a.Members {
-		if r.leg[i] == l {
-			return l != r.leg[a.Source] && a.Members[i].Live && w.copied(int(a.Source), l, a.Members[i].Acked.Next())
-		}
+	i := slices.Index(r.leg, l)
+	if l == r.leg[a.Source] || !a.Members[i].Live {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(w.swOut.Copies, func(c mcast.Copy) bool {
+		f := frameOf(c.Frame)
+		return c.Leg == l && int(f.index) == w.count(int(a.Source), a.Members[i].Acked) && (f.ackReq || c.Flags&mcast.SetAckReq != 0)
+	})
 }
 
 // checkOrder follows what is sent to each leg. What is new to a leg follows what
@@ -230,6 +242,9 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 				w.fault(sw, "packet %d for leg %d, which was not sent packet %d", f.index, c.Leg, k)
 			}
 		}
+		if !kept && f.index < x.top && w.after.Kept > 0 && !w.first(sw, c.Leg, f.index) {
+			w.fault(sw, "packet %d again for leg %d, as its source sent it again: it was not asked for", f.index, c.Leg)
+		}
 		if x.due > 0 {
 			if f.index+1 > x.due {
 				w.fault(sw, "packet %d for leg %d, whose turn is packet %d: it will ask for that once more", f.index, c.Leg, x.due-1)
@@ -242,6 +257,18 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 		x.asked = c.Flags&mcast.SetAckReq != 0 || f.ackReq
 		x.top = max(x.top, f.index+1)
 	}
+}
+
+// first says whether leg l, when its source sends packet index again, gets it from
+// there: it is what it lacks first, or it is late.
+func (w *World) first(sw int, l mcast.LegID, index uint8) bool {
+	r, b := &w.relays[sw], &w.before
+	for i := range b.Members {
+		if m := &b.Members[i]; r.leg[i] == l {
+			return m.Late || w.count(int(b.Source), m.Acked) == int(index)
+		}
+	}
+	return false
 }
 
 func (r *relay) encodeRepair(b []byte, now time.Duration) []byte {

@@ -333,6 +333,9 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 		c := &o.Copies[i]
 		p := frameOf(c.Frame)
 		p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
+		if !w.endToEnd {
+			w.checkPSN(sw, c, &p)
+		}
 		if c.Flags&mcast.SetRETH != 0 {
 			p.reth, p.va, p.rkey = true, c.VA, c.RKey
 		}
