@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -109,7 +110,7 @@ func TestC58_EverySourceHasItsOwnDifference(t *testing.T) {
 		in := rocev2.Path{Src: netip.AddrFrom4([4]byte{10, 0, 0, host}), Dst: group, SrcPort: 0xC123}
 		k := rocev2.Packet{Op: rocev2.SendOnly, DestQP: 0x4711, PSN: 7}
 		d := w.receiveFrame(t, func(b []byte) int { return rocev2.BuildPacket(b, &in, &k, []byte("abcdefgh")) })
-		w.copy(&mcast.Copy{PSN: 0x1007}, &w.frame, d, true)
+		w.copy(&mcast.Copy{PSN: 0x1007}, &w.frame, []xsk.Desc{d}, true)
 		p := w.ports[1]
 		var f rocev2.Frame
 		if r := rocev2.Decode(w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || !f.VerifyICRC() || f.Src() != group {

@@ -23,7 +23,7 @@ const (
 	DropNoLocation          // the member's place on this switch is not known (any more)
 	DropSlowPath            // the control plane is behind: an envelope was not handed on
 	DropNotGroup            // steered here but of no kind the worker serves
-	DropTooLong             // in several buffers, or longer than a frame holds
+	DropTooLong             // longer than the port that it is for takes, in more buffers than a packet may be, or torn
 	DropBadUDPChecksum      // an envelope whose UDP checksum is wrong
 	DropWrongPlace          // a member's packet from another port or MAC address than the member's
 	DropQueueFull           // a port's egress queue is full: this copy or answer alone was not sent

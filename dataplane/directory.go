@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -94,7 +95,8 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	}
 	table := d.tableOf(r, slots)
 	var limit int
-	if d.w.do(func() { limit = d.w.capacity(table.need) }) && len(table.legs) > limit {
+	buffers := d.w.buffersOf(r)
+	if d.w.do(func() { limit = d.w.capacity(table.need, buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	var err error
@@ -183,10 +185,10 @@ func headroom(v4 bool) int {
 	return n + rocev2.IPv6Len
 }
 
-// largestPMTU returns the largest path MTU that the ports to all places carry,
-// and the frames of the UMEM hold.
+// largestPMTU returns the largest path MTU that the ports to all places carry. What
+// is longer than a frame of the UMEM they take in several (port.multi).
 func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
-	mtu := d.w.umem.MaxReceive() - rocev2.EthernetLen - rocev2.VLANLen
+	mtu := math.MaxInt
 	for _, at := range places {
 		if pi := d.w.portOf(at.Ifindex); pi >= 0 {
 			mtu = min(mtu, d.w.ports[pi].mtu)
@@ -289,20 +291,26 @@ func (d *directory) placeString(at locate.Location) string {
 	return d.w.ports[pi].name + " " + at.MAC.String()
 }
 
-// countNeed sums up how many frames one packet can put on each port.
+// countNeed sums up how many copies one packet can put on each port.
 func (t *groupTable) countNeed(ports int) {
-	frames := make([]int, ports)
+	copies := make([]int, ports)
 	for i := range t.legs {
 		if p := t.legs[i].port; p >= 0 {
-			frames[p]++
+			copies[p]++
 		}
 	}
 	t.need = t.need[:0]
-	for p, n := range frames {
+	for p, n := range copies {
 		if n > 0 {
 			t.need = append(t.need, portNeed{p, n})
 		}
 	}
+}
+
+// buffersOf returns in how many buffers the longest packets of a group come.
+func (w *worker) buffersOf(r *envelope.Registration) int {
+	n := rocev2.EthernetLen + rocev2.VLANLen + headroom(r.Group.Is4()) + r.PMTU
+	return (n + w.umem.MaxReceive() - 1) / w.umem.MaxReceive()
 }
 
 // The following run on the worker.
@@ -310,11 +318,12 @@ func (t *groupTable) countNeed(ports int) {
 // capacity returns how many members a group may have whose members are behind
 // these ports: for more, room could never find room for one packet, and the
 // group would starve. Half of the frames may be with the kernel to receive into.
-// Where a port's TX ring is the limit, so many members may be behind it.
-func (w *worker) capacity(need []portNeed) int {
-	limit := w.umem.Frames()/2 - spareFeedback
+// Where a port's TX ring is the limit, so many members may be behind it. A packet
+// has so many buffers.
+func (w *worker) capacity(need []portNeed, buffers int) int {
+	limit := packets(w.umem.Frames()/2, buffers) - spareFeedback
 	for _, n := range need {
-		if ring := cap(w.ports[n.port].tx) - spareFeedback; n.frames > ring {
+		if ring := packets(cap(w.ports[n.port].tx), buffers) - spareFeedback; n.packets > ring {
 			limit = min(limit, ring)
 		}
 	}

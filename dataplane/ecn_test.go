@@ -132,11 +132,11 @@ func TestMarkIsTheCopys(t *testing.T) {
 					t.Fatal(r)
 				}
 				d := xsk.Desc{Addr: addr, Len: uint32(n)}
-				w.copy(&mcast.Copy{Leg: 0, PSN: 3}, &w.frame, d, false)
+				w.copy(&mcast.Copy{Leg: 0, PSN: 3}, &w.frame, []xsk.Desc{d}, false)
 				if got := w.frame.IPv4().ECN(); got != ecn {
 					t.Errorf("kind %v: the packet itself has ECN %d, had %d", kind, got, ecn)
 				}
-				w.copy(&mcast.Copy{Leg: 1, PSN: 3}, &w.frame, d, true)
+				w.copy(&mcast.Copy{Leg: 1, PSN: 3}, &w.frame, []xsk.Desc{d}, true)
 				for i, p := range w.ports {
 					want, marked := ecn, uint64(0)
 					if i == congested && (ecn == rocev2.ECT0 || ecn == rocev2.ECT1) {

@@ -89,7 +89,7 @@ func (e *Engine) sayMode(p *port) {
 		copyMode = "zero-copy"
 	}
 	e.notify(false, "port attached", "port", p.name, "mac", p.mac, "mtu", p.mtu,
-		"xdp", p.prog.Mode().String(), "af_xdp", copyMode, "queues", len(p.socks))
+		"xdp", p.prog.Mode().String(), "af_xdp", copyMode, "queues", len(p.socks), "multi_buffer", p.multi)
 	if err := p.prog.NativeError(); err != nil {
 		e.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", p.name, "error", err)
 	}

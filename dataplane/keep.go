@@ -7,7 +7,6 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // The repair store: the frames that the core keeps stay where they were received,
@@ -31,26 +30,38 @@ func (w *worker) handleOf(addr uint64) mcast.Handle {
 	return mcast.Handle(addr / uint64(w.umem.FrameSize()))
 }
 
-// keep takes note of a frame that the core keeps.
-func (w *worker) keep(d xsk.Desc) { w.kept[w.handleOf(d.Addr)] = d }
+// keep takes note of a packet that the core keeps.
+func (w *worker) keep(ds []xsk.Desc) {
+	h := w.handleOf(ds[0].Addr)
+	w.kept[h] = ds[0]
+	if len(ds) == 1 {
+		return
+	}
+	for _, d := range ds[1:] {
+		next := w.handleOf(d.Addr)
+		w.chains.next[h], w.kept[next] = next, d
+		h = next
+	}
+	w.chains.longest = max(w.chains.longest, len(ds))
+}
 
 // release gives back what the core has let go of.
 func (w *worker) release() {
 	for _, h := range w.out.Release {
-		w.pool.GiveOne(w.kept[h].Addr)
+		d := w.kept[h]
+		w.pool.GiveOne(d.Addr)
+		for !ends(d) {
+			h = w.chains.next[h]
+			d = w.kept[h]
+			w.pool.GiveOne(d.Addr)
+		}
 	}
 }
 
-// copyKept stages a copy of a frame that was kept.
+// copyKept stages a copy of a packet that was kept.
 func (w *worker) copyKept(c *mcast.Copy) {
-	d := w.kept[c.Frame]
-	if c.Frame != w.decoded || !w.isDecoded {
-		if rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.again) != rocev2.OK {
-			panic("dataplane: a frame that was kept has changed")
-		}
-		w.decoded, w.isDecoded = c.Frame, true
-	}
-	w.copy(c, &w.again, d, false)
+	ds := w.keptPacket(c.Frame)
+	w.copy(c, &w.again, ds, false)
 }
 
 // putOff has the core send c later, since the queue of p is full; if it cannot, the
@@ -91,10 +102,10 @@ func (w *worker) advance() {
 // repairRoom returns how many copies of kept frames there is room for on every
 // port, as Output.MaxRepairs has it.
 func (w *worker) repairRoom() int {
-	n := min(maxRepairs, w.pool.Len()-spareFeedback)
+	n := min(maxRepairs, packets(w.pool.Len(), w.chains.longest)-spareFeedback)
 	for _, p := range w.ports {
 		if !p.down {
-			n = min(n, p.txRoom()-spareFeedback)
+			n = min(n, p.txRoom(w.chains.longest)-spareFeedback)
 		}
 	}
 	return orNone(n)

@@ -34,10 +34,10 @@ type leg struct {
 	delta  uint32     // rocev2.LegDelta from that source's headers to this leg's
 }
 
-// copy stages one copy of f, which d describes, and reports whether that is d's
-// frame itself: the last copy of what is not kept reuses it in place, since all
-// others have been made from it by then.
-func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, d xsk.Desc, last bool) bool {
+// copy stages one copy of f, which ds describes, and reports whether that is in
+// the buffers of ds themselves: the last copy of what is not kept reuses them in
+// place, since all others have been made from them by then.
+func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) bool {
 	g := &w.groups[c.Group]
 	l := &g.legs[c.Leg]
 	if l.port < 0 {
@@ -55,34 +55,45 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, d xsk.Desc, last bool) boo
 	}
 	l3 := f.L3()
 	l2Len := l.l2Len()
-	n := l2Len + len(l3)
-	if p.full == w.turn+1 || !p.admits(max(n, minFrame)) {
+	n := l2Len + len(l3) // in the first buffer
+	length := l2Len + f.Len() - f.L3Offset()
+	if length-l2Len > p.mtu || len(ds) > 1 && !p.multi { // not what the group was registered for
+		w.count.drop[DropTooLong]++
+		return false
+	}
+	if p.full == w.turn+1 || !p.admits(max(length, minFrame), len(ds)) {
 		w.putOff(p, c)
 		return false
 	}
-	addr := d.Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
-	if !last || addr < w.umem.Base(d.Addr) {
-		var ok bool
-		if addr, ok = w.pool.TakeOne(); !ok { // room was asked for: cannot be
+	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
+	if !last || addr < w.umem.Base(ds[0].Addr) {
+		if w.pool.Len() < len(ds) { // room was asked for: cannot be
 			w.count.drop[DropNoFrame]++
 			return false
 		}
+		addr, _ = w.pool.TakeOne()
 		copy(w.umem.Frame(addr)[l2Len:], l3)
 		last = false
 	}
 	out := w.umem.Data(addr, uint32(max(n, minFrame)))
 	_, tci := f.VLAN() // before the tag's place is written over
+	icrc := f.ICRC()   // likewise
 	l.putL2(out, f, p, tci)
 	switch {
 	case l.kind == mcast.Connected:
-		l.rewrite(out[l2Len:n], f, c, g, w.ops)
+		icrc ^= l.rewrite(out[l2Len:n], f, c, g, w.ops)
 	case c.Flags&mcast.SetAckReq != 0:
-		askInPlace(out[l2Len:n], f, w.ops)
+		icrc ^= ask(out[l2Len:n], f, w.ops)
 	}
-	clear(out[n:])
 	p.mark(out[l2Len:n])
-	p.stage(xsk.Desc{Addr: addr, Len: uint32(len(out))})
 	w.count.copies++
+	if len(ds) > 1 {
+		w.copyRest(p, f, ds, last, addr, out[:n], icrc)
+		return last
+	}
+	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], icrc)
+	clear(out[n:])
+	p.stage(xsk.Desc{Addr: addr, Len: uint32(len(out))})
 	return last
 }
 
@@ -116,11 +127,12 @@ func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
 
 // rewrite makes of ip, the frame's IP packet, the packet that the leg's member
 // expects from its peer (GroupIP, virtual QPN): roce.md §4. f still says how
-// the packet is laid out; what ip holds at the same places may be f itself.
-func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, ops *rocev2.Operators) {
-	hl := len(ip) - len(f.UDPPayload()) - rocev2.UDPLen
+// the packet is laid out; what ip holds at the same places may be f itself. It
+// returns by what the ICRC differs, which it does not write: only the headers have
+// to be in ip.
+func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, ops *rocev2.Operators) (icrc uint32) {
+	hl := f.L4Offset() - f.L3Offset()
 	src := f.Src()
-	icrc := f.ICRC()
 	optLen := 0
 	if !f.IsIPv6() {
 		optLen = hl - rocev2.IPv4Len
@@ -135,7 +147,7 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 
 	bth := rocev2.BTH(ip[hl+rocev2.UDPLen:][:rocev2.BTHLen])
 	ask := c.Flags&mcast.SetAckReq != 0
-	icrc ^= fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, ask))
+	icrc = fields.PSN(l.delta ^ rocev2.DiffBTH2(bth.PSN(), c.PSN, ask))
 	bth.SetDestQP(l.qpn)
 	bth.SetPSN(c.PSN)
 	if ask {
@@ -153,18 +165,18 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 		icrc ^= fields.Ext(0, rocev2.Diff32(i.RKey(), c.RKey))
 		i.SetRKey(c.RKey)
 	}
-	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], icrc)
 	rocev2.UDP(ip[hl : hl+rocev2.UDPLen]).SetChecksum(0)
 	setAddresses(ip[:hl], f.IsIPv6(), g.ip, l.ip)
+	return icrc
 }
 
-// askInPlace sets AckReq in ip, which is otherwise as in f, without it.
-func askInPlace(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) {
-	hl := len(ip) - len(f.UDPPayload())
+// ask sets AckReq in ip, which is otherwise as in f, without it, and returns by
+// what the ICRC differs.
+func ask(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) {
+	hl := f.L4Offset() - f.L3Offset() + rocev2.UDPLen
 	bth := rocev2.BTH(ip[hl:][:rocev2.BTHLen])
 	bth.SetAckReq(true)
-	flip := ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
-	binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], f.ICRC()^flip)
+	return ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
 }
 
 // setAddresses writes source and destination, and patches the IPv4 checksum.

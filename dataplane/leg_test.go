@@ -26,10 +26,11 @@ func bareWorker(t *testing.T, ports int) *worker {
 	t.Cleanup(func() { umem.Close() })
 	w := &worker{
 		umem: umem, pool: xsk.NewPool(umem), ops: rocev2.NewOperators(2048),
-		sw: mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4),
+		chains: newChains(umem.Frames()),
+		sw:     mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4),
 	}
 	for i := range ports {
-		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, txLimit: 64})
+		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, mtu: 9000, multi: true, txLimit: 64})
 	}
 	return w
 }
@@ -106,7 +107,7 @@ func TestCopyIsWhatTheSenderWouldHaveBuilt(t *testing.T) {
 		}
 		last := rapid.Bool().Draw(t, "last")
 		free := w.pool.Len()
-		if used := w.copy(&c, &w.frame, d, last); used != last {
+		if used := w.copy(&c, &w.frame, []xsk.Desc{d}, last); used != last {
 			t.Fatalf("copy returned %v, last is %v", used, last)
 		}
 
@@ -162,7 +163,7 @@ func TestForwardedLegKeepsThePacket(t *testing.T) {
 		d := w.receiveFrame(t, func(b []byte) int { return rocev2.BuildPacket(b, &in, &k, []byte{1, 2, 3}) })
 		before := bytes.Clone(w.frame.L3())
 		w.groups[0] = groupTable{ip: in.Dst, qpn: 0x4711, legs: []leg{{kind: mcast.Forwarded, port: 1, mac: rocev2.MAC{2, 8}}}}
-		w.copy(&mcast.Copy{PSN: 5}, &w.frame, d, true)
+		w.copy(&mcast.Copy{PSN: 5}, &w.frame, []xsk.Desc{d}, true)
 		p := w.ports[1]
 		var f rocev2.Frame
 		if r := rocev2.Decode(w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || !bytes.Equal(f.L3(), before) {

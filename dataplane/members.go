@@ -56,13 +56,13 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	}
 	var p plan
 	var err error
-	limit := 0
+	limit, buffers := 0, d.w.buffersOf(r)
 	if !d.w.do(func() {
 		// The worker sends events and the control loop, which waits for us, takes
 		// them: if there is none now, none is about a member that has gone, and its
 		// slot may be another's.
 		p = d.plan(g, r, joiners, len(d.w.events) == 0)
-		if limit = d.w.capacity(p.table.need); len(r.Members) <= limit {
+		if limit = d.w.capacity(p.table.need, buffers); len(r.Members) <= limit {
 			err = d.w.updateGroup(g.id, &p)
 		}
 	}) {

@@ -19,6 +19,7 @@ type port struct {
 	mac     rocev2.MAC
 	mtu     int
 	vlan    uint16 // VID of group frames sent here; 0 untagged
+	multi   bool   // packets may be in several buffers
 	prog    *bpf.PortProgram
 	socks   []*xsk.Socket // one for each RX queue; the first one transmits
 	saidUp  bool          // what the operator was last told; the control loop's
@@ -29,7 +30,7 @@ type port struct {
 	txLimit  int        // how many of them that has room for, as of the last flush
 	queue    queue      // what waits for room in the TX ring, or for its turn at the port's rate
 	ecn      marker
-	sent     []uint16 // linkBytes of the frames in the TX ring, in order; a power of two long
+	sent     []uint16 // onLink of the buffers in the TX ring, in order; a power of two long
 	sentHead uint32   // free-running: completed next, sent next
 	sentTail uint32
 	inFlight int // their sum
@@ -63,14 +64,15 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 			p.close()
 		}
 	}()
-	if p.prog, err = steering.Attach(p.ifindex, p.name, bpfMode(cfg.XDP.Mode)); err != nil {
+	if p.prog, err = steering.AttachMTU(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
 		return nil, err
 	}
+	p.multi = p.prog.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
 	for _, q := range queues {
 		s, err := xsk.Open(umem, xsk.Config{
 			Ifindex: p.ifindex, Ifname: p.name, Queue: q,
 			RxSize: cfg.Rings.RX, TxSize: cfg.Rings.TX, FillSize: cfg.Rings.Fill, CompSize: cfg.Rings.Completion,
-			ZeroCopy: xskMode(cfg.XDP.ZeroCopy),
+			ZeroCopy: xskMode(cfg.XDP.ZeroCopy), MultiBuffer: p.multi,
 		})
 		if err != nil {
 			return nil, err
@@ -122,13 +124,16 @@ func (w *worker) lose(p *port) {
 // drain gives the frames of p's queue back to the pool: p is down.
 func (w *worker) drain(p *port) {
 	for p.queue.len() > 0 {
-		w.pool.GiveOne(p.queue.pop().Addr)
-		w.count.drop[DropPortDown]++
+		d := p.queue.pop()
+		w.pool.GiveOne(d.Addr)
+		if ends(d) {
+			w.count.drop[DropPortDown]++
+		}
 	}
 	p.queue.idle = true
 }
 
-// queueFrames is how many frames may wait in the queue of each port. Together
+// queueFrames is how many frames of the UMEM may wait in the queue of each port. Together
 // they hold no more than a quarter of the UMEM, so that slow ports leave frames
 // to receive into and to copy into for the others.
 func queueFrames(cfg *config.Config) int {

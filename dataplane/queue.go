@@ -36,9 +36,9 @@ const maxCatchUp = 100 * time.Millisecond
 type queue struct {
 	ring       []xsk.Desc // a power of two long
 	head, tail uint32     // free-running: taken next, put next
-	bytes      int        // of the frames in it, as linkBytes counts
+	bytes      int        // of the packets in it, as linkBytes counts
 	maxBytes   int        // of data
-	maxFrames  int        // of data; replyFrames fewer than the ring has at least
+	maxFrames  int        // of the UMEM, with data; replyFrames fewer than the ring has at least
 	rate       int64      // bit/s; 0: as fast as the TX ring takes them
 	idle       bool       // nothing was left at the last release
 	free       time.Duration
@@ -51,15 +51,34 @@ func newQueue(maxBytes, maxFrames int, rate int64) queue {
 	return queue{ring: make([]xsk.Desc, n), maxBytes: maxBytes, maxFrames: maxFrames, rate: rate, idle: true}
 }
 
-// linkBytes is what a frame of n bytes takes on the link.
+// linkBytes is what a packet of n bytes takes on the link.
 func linkBytes(n int) int { return n + linkOverhead }
 
-// len returns how many frames wait.
+// onLink is what d contributes to its packet's linkBytes.
+func onLink(d xsk.Desc) int {
+	if ends(d) {
+		return int(d.Len) + linkOverhead
+	}
+	return int(d.Len)
+}
+
+// ends reports whether a packet ends with d.
+func ends(d xsk.Desc) bool { return d.Options&xsk.PktContd == 0 }
+
+// packets returns how many packets of so many buffers have room where frames have.
+func packets(frames, buffers int) int {
+	if buffers == 1 {
+		return frames
+	}
+	return frames / buffers
+}
+
+// len returns how many frames of the UMEM wait.
 func (q *queue) len() int { return int(q.tail - q.head) }
 
-// fits reports whether a data frame of n bytes may be pushed.
-func (q *queue) fits(n int) bool {
-	return q.len() < q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes
+// fits reports whether a data packet of n bytes in so many buffers may be pushed.
+func (q *queue) fits(n, buffers int) bool {
+	return q.len()+buffers <= q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes
 }
 
 // fitsReply reports whether a reply may be pushed: there is some room beyond
@@ -68,31 +87,42 @@ func (q *queue) fitsReply() bool {
 	return q.len() < q.maxFrames+replyFrames && q.bytes < q.maxBytes+replyBytes
 }
 
-// room returns how many data frames of n bytes fit.
-func (q *queue) room(n int) int {
-	return min(q.maxFrames-q.len(), (q.maxBytes-q.bytes)/linkBytes(n))
+// room returns how many data packets of n bytes in so many buffers fit.
+func (q *queue) room(n, buffers int) int {
+	return min(packets(q.maxFrames-q.len(), buffers), (q.maxBytes-q.bytes)/linkBytes(n))
 }
 
-// push puts a frame at the end. Whether it fits has been asked.
+// push puts a packet, or the next buffer of one, at the end. Whether all of it fits
+// has been asked.
 func (q *queue) push(d xsk.Desc) {
 	if q.len() == len(q.ring) {
 		panic("dataplane: egress queue overrun")
 	}
 	q.ring[q.tail&uint32(len(q.ring)-1)] = d
 	q.tail++
-	q.bytes += linkBytes(int(d.Len))
+	q.bytes += onLink(d)
 }
 
-// pop takes the first frame. There is one.
+// pop takes the first buffer. There is one.
 func (q *queue) pop() xsk.Desc {
 	d := q.ring[q.head&uint32(len(q.ring)-1)]
 	q.head++
-	q.bytes -= linkBytes(int(d.Len))
+	q.bytes -= onLink(d)
 	return d
 }
 
-// release appends to tx the frames whose turn has come by now, at most room, and
-// returns it. A frame's turn comes when the link has sent the one before it.
+// first returns how many buffers the first packet has. There is one, and all of it.
+func (q *queue) first() int {
+	n := 1
+	for at := q.head; !ends(q.ring[at&uint32(len(q.ring)-1)]); at++ {
+		n++
+	}
+	return n
+}
+
+// release appends to tx the buffers of the packets whose turn has come by now, at
+// most room, and returns it. A packet's turn comes when the link has sent the one
+// before it.
 func (q *queue) release(now time.Duration, tx []xsk.Desc, room int) []xsk.Desc {
 	if q.head == q.tail {
 		return tx
@@ -104,10 +134,16 @@ func (q *queue) release(now time.Duration, tx []xsk.Desc, room int) []xsk.Desc {
 	if q.free < least {
 		q.free, q.part = least, 0
 	}
-	for ; room > 0 && q.head != q.tail && (q.rate == 0 || q.free <= now); room-- {
-		d := q.pop()
-		q.charge(linkBytes(int(d.Len)))
-		tx = append(tx, d)
+	for room > 0 && q.head != q.tail && (q.rate == 0 || q.free <= now) {
+		n := q.first()
+		if room -= n; room < 0 {
+			break
+		}
+		for range n {
+			d := q.pop()
+			q.charge(onLink(d))
+			tx = append(tx, d)
+		}
 	}
 	q.idle = q.head == q.tail
 	return tx
@@ -129,19 +165,31 @@ func (q *queue) setRate(rate int64) {
 	q.rate, q.part = rate, 0
 }
 
-// direct reports whether a frame that is staged for p now need not queue.
-func (p *port) direct() bool {
-	return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx) < p.txLimit
+// direct reports whether a packet in so many buffers that is staged for p now need
+// not queue.
+func (p *port) direct(buffers int) bool {
+	return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)+buffers <= p.txLimit
 }
 
-// stage puts a frame, which becomes the port's, at the end of what p sends. For
-// data, admits has been asked, for a reply admitsReply.
+// stage puts a packet in one buffer, which becomes the port's, at the end of what p
+// sends. For data, admits has been asked, for a reply admitsReply.
 func (p *port) stage(d xsk.Desc) {
-	if p.direct() {
+	if p.direct(1) {
 		p.tx = append(p.tx, d)
 		return
 	}
 	p.enqueue(d)
+}
+
+// stagePacket is stage for a data packet in several buffers. They take the same way.
+func (p *port) stagePacket(ds []xsk.Desc) {
+	if p.direct(len(ds)) {
+		p.tx = append(p.tx, ds...)
+		return
+	}
+	for _, d := range ds {
+		p.enqueue(d)
+	}
 }
 
 func (p *port) enqueue(d xsk.Desc) {
@@ -149,25 +197,27 @@ func (p *port) enqueue(d xsk.Desc) {
 	p.high = max(p.high, p.depth())
 }
 
-// admits reports whether a data frame of n bytes may be staged. If not, that
-// copy is dropped as a switch drops at the tail of a full egress queue: for that
-// leg alone.
-func (p *port) admits(n int) bool { return p.direct() || p.queue.fits(n) }
+// admits reports whether a data packet of n bytes in so many buffers may be staged.
+// If not, that copy is dropped as a switch drops at the tail of a full egress queue:
+// for that leg alone.
+func (p *port) admits(n, buffers int) bool {
+	return p.direct(buffers) || p.queue.fits(n, buffers)
+}
 
 // admitsReply reports whether a frame of the switch's own may be staged.
-func (p *port) admitsReply() bool { return p.direct() || p.queue.fitsReply() }
+func (p *port) admitsReply() bool { return p.direct(1) || p.queue.fitsReply() }
 
-// txRoom returns how many more frames p can take before packets have to be
-// refused as a whole. A port with a rate always has room: its queue is meant to
+// txRoom returns how many more packets of so many buffers p can take before packets
+// have to be refused as a whole. A port with a rate always has room: its queue is meant to
 // overflow, and drops what it does not admit for its own legs alone. Without a
 // rate, a full queue tells that the interface is stuck, or this machine too slow.
-func (p *port) txRoom() int {
+func (p *port) txRoom(buffers int) int {
 	if p.queue.rate > 0 {
 		return math.MaxInt
 	}
-	room := p.queue.room(p.mtu + rocev2.EthernetLen + rocev2.VLANLen)
+	room := p.queue.room(p.mtu+rocev2.EthernetLen+rocev2.VLANLen, buffers)
 	if p.queue.len() == 0 {
-		room += p.txLimit - len(p.tx)
+		room += packets(p.txLimit-len(p.tx), buffers)
 	}
 	return room
 }
@@ -197,7 +247,7 @@ func (p *port) nextRelease(now time.Duration) (at time.Duration, ok bool) {
 	switch {
 	case p.queue.head == p.queue.tail || p.gone:
 		return 0, false
-	case p.txLimit == 0:
+	case p.txLimit < p.queue.first():
 		return now + txRetry, true
 	case p.queue.rate == 0 || p.queue.idle:
 		return now, true
@@ -213,9 +263,11 @@ func (p *port) send(now time.Duration) (left []xsk.Desc) {
 		return nil
 	}
 	n := p.socks[0].Send(p.tx)
-	p.txFrames += uint64(n)
 	for _, d := range p.tx[:n] {
-		b := linkBytes(int(d.Len))
+		b := onLink(d)
+		if ends(d) {
+			p.txFrames++
+		}
 		p.sent[p.sentTail&uint32(len(p.sent)-1)] = uint16(b)
 		p.sentTail++
 		p.inFlight += b

@@ -112,7 +112,7 @@ func TestQueueIsBounded(t *testing.T) {
 			n := rapid.IntRange(minFrame, 4000).Draw(t, "len")
 			switch rapid.IntRange(0, 3).Draw(t, "op") {
 			case 0, 1:
-				if fits := len(model) < maxFrames && bytes+n+24 <= maxBytes; q.fits(n) != fits {
+				if fits := len(model) < maxFrames && bytes+n+24 <= maxBytes; q.fits(n, 1) != fits {
 					t.Fatalf("fits(%d) with %d bytes in %d frames is %v", n, bytes, len(model), !fits)
 				} else if !fits {
 					continue
@@ -285,8 +285,8 @@ func TestTxRoom(t *testing.T) {
 	p := &port{mtu: 1500, txLimit: 2, queue: newQueue(3*(frame+24), 100, 0)}
 	want := func(what string, room, staged, queued int, admits bool) {
 		t.Helper()
-		if p.txRoom() != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame) != admits {
-			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.txRoom(), len(p.tx), p.queue.len(), p.admits(frame))
+		if p.txRoom(1) != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame, 1) != admits {
+			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.txRoom(1), len(p.tx), p.queue.len(), p.admits(frame, 1))
 		}
 	}
 	want("empty", 5, 0, 0, true)

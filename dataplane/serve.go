@@ -15,37 +15,30 @@ import (
 // an ACK and a NAK for one input, and as much again when a member is evicted.
 const spareFeedback = 4
 
-// input serves one received frame: it finds out what it is and sees to it that
-// the frame ends in the TX ring or back in the pool.
-func (w *worker) input(pi int, d xsk.Desc) {
-	if d.Options&xsk.PktContd != 0 || int(d.Len) > w.umem.Room(d.Addr) {
-		w.count.drop[DropTooLong]++
-		w.pool.GiveOne(d.Addr)
-		return
-	}
-	buf := w.umem.Data(d.Addr, d.Len)
-	if r := rocev2.Decode(buf, &w.frame); r != rocev2.OK {
-		w.count.decode[r]++
-		w.pool.GiveOne(d.Addr)
+// input serves one received packet, one descriptor for each of its buffers: it
+// finds out what it is and sees to it that they end in the TX ring or back in the
+// pool.
+func (w *worker) input(pi int, ds ...xsk.Desc) {
+	if ds = w.decode(ds); ds == nil {
 		return
 	}
 	keep := false
 	switch w.frame.Kind {
 	case rocev2.KindRoCE:
-		keep = w.roce(pi, d)
+		keep = w.roce(pi, ds)
 	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP:
 		w.control(pi)
 	default:
 		w.count.drop[DropNotGroup]++
 	}
 	if !keep {
-		w.pool.GiveOne(d.Addr)
+		w.free(ds)
 	}
 }
 
 // roce passes a RoCEv2 packet through the core and does what it says. It
-// returns true if the received frame itself was sent on, or is kept.
-func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
+// returns true if the received buffers themselves were sent on, or are kept.
+func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
 	id, ok := w.sw.Lookup(p.Group)
@@ -58,9 +51,9 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 			w.count.drop[DropRateLimit]++
 			return false
 		}
-		if w.out.MaxRepairs, ok = w.room(id); !ok {
+		if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
 			w.flush() // completions may have come
-			if w.out.MaxRepairs, ok = w.room(id); !ok {
+			if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
 				w.countNoRoom()
 				return false
 			}
@@ -69,7 +62,7 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	if ok && w.sw.IsUpdate(id, p) {
 		w.readTargets(id, p)
 	}
-	p.Frame, p.Bytes = w.handleOf(d.Addr), uint32(w.umem.FrameSize())
+	p.Frame, p.Bytes = w.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())
 	w.countInput(p.Op)
 	w.turn++
 	w.sw.Input(w.now, p, &w.out)
@@ -87,14 +80,14 @@ func (w *worker) roce(pi int, d xsk.Desc) (used bool) {
 	w.emit(f) // before the last copy writes over the frame
 	w.isDecoded = false
 	if w.out.Held {
-		w.keep(d)
+		w.keep(ds)
 	}
 	last := len(w.out.Copies) - 1
 	for i := range w.out.Copies {
 		switch c := &w.out.Copies[i]; {
 		case c.Frame != p.Frame:
 			w.copyKept(c)
-		case w.copy(c, f, d, i == last && !w.out.Held):
+		case w.copy(c, f, ds, i == last && !w.out.Held):
 			used = true
 		}
 	}
@@ -139,16 +132,17 @@ func (w *worker) countInput(op rocev2.Opcode) {
 	}
 }
 
-// room reports whether everything that one packet of group id can bring about
-// fits: it is asked before the core is, because the core's state must not
-// change for a packet that cannot be served whole. It also returns for how many
-// copies of kept frames there is room beside, as Output.MaxRepairs has it.
-func (w *worker) room(id mcast.GroupID) (repairs int, ok bool) {
+// room reports whether everything that one packet of group id, in so many buffers,
+// can bring about fits: it is asked before the core is, because the core's state
+// must not change for a packet that cannot be served whole. It also returns for how
+// many copies of kept packets there is room beside, as Output.MaxRepairs has it.
+func (w *worker) room(id mcast.GroupID, buffers int) (repairs int, ok bool) {
 	g := &w.groups[id]
-	spare := w.pool.Len() - len(g.legs) - spareFeedback
+	buffers = max(buffers, w.chains.longest) // kept packets may be longer
+	spare := packets(w.pool.Len(), buffers) - len(g.legs) - spareFeedback
 	for _, n := range g.need {
 		if p := w.ports[n.port]; !p.down {
-			spare = min(spare, p.txRoom()-n.frames-spareFeedback)
+			spare = min(spare, p.txRoom(buffers)-n.packets-spareFeedback)
 		}
 	}
 	return orNone(min(spare, maxRepairs)), spare >= 0
@@ -169,7 +163,7 @@ func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 	*p = mcast.Packet{
 		Group: f.Dst(), Src: f.Src(), Port: in, Op: op,
 		AckReq: bth.AckReq(), BECN: bth.BECN(), DestQP: bth.DestQP(), PSN: bth.PSN(),
-		Payload: uint16(len(f.Payload())),
+		Payload: uint16(f.PayloadLen()),
 	}
 	switch {
 	case op.Is(rocev2.OpRETH):
@@ -183,8 +177,8 @@ func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 	}
 }
 
-// portNeed is how many frames one packet of a group can put on a port.
-type portNeed struct{ port, frames int }
+// portNeed is how many copies one packet of a group can put on a port.
+type portNeed struct{ port, packets int }
 
 // groupTable is what the worker keeps beside the core's group: where its legs
 // lead on the wire. Parallel to mcast.GroupSpec by LegID and MemberID.

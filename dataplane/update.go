@@ -14,7 +14,7 @@ import (
 // records from end to end says nothing, and the core turns it down.
 func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
 	w.said = w.said[:0]
-	b, v4 := w.frame.Payload(), p.Group.Is4()
+	b, v4 := w.frame.PayloadIn(w.payload[:]), p.Group.Is4()
 	for first := true; ; first = false {
 		r, rest, ok := envelope.NextTarget(b, first, v4)
 		if !ok {

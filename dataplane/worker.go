@@ -50,18 +50,20 @@ type worker struct {
 	fillSpare int // entries of each fill ring that stay empty
 
 	// Scratch, reused for every packet.
-	rx    []xsk.Desc
-	addrs []uint64
-	built uint64 // the frame between begin and end
-	frame rocev2.Frame
-	again rocev2.Frame // of a kept frame, if isDecoded
-	pkt   mcast.Packet
-	said  []mcast.Target // of an update message
-	out   mcast.Output
-	count counters
+	rx      []xsk.Desc
+	addrs   []uint64
+	chains  chains
+	built   uint64 // the frame between begin and end
+	frame   rocev2.Frame
+	again   rocev2.Frame // of a kept frame, if isDecoded
+	pkt     mcast.Packet
+	said    []mcast.Target // of an update message
+	payload [4096]byte     // of one in several buffers: no path MTU is larger
+	out     mcast.Output
+	count   counters
 
 	repair    mcast.RepairSpec // of groups that do not go without
-	kept      []xsk.Desc       // by handle: frames that the core keeps
+	kept      []xsk.Desc       // by handle: frames that the core keeps; packets in several go on as chains.next says
 	turn      uint64           // counts the calls of the core
 	decoded   mcast.Handle
 	isDecoded bool
@@ -91,7 +93,8 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		affinity: make(chan error, 1),
 		slow:     newSlowPath(),
 		events:   make(chan mcast.Event, 1024),
-		rx:       make([]xsk.Desc, cfg.Worker.Batch),
+		rx:       make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)),
+		chains:   newChains(umem.Frames()),
 		said:     make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
 		addrs:    make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
 	}
@@ -198,7 +201,7 @@ func (w *worker) wait() {
 	}
 }
 
-// receive serves one batch of each socket and returns how many frames came.
+// receive serves one batch of each socket and returns how many packets came.
 func (w *worker) receive() (total int) {
 	for pi, p := range w.ports {
 		if p.gone {
@@ -206,11 +209,16 @@ func (w *worker) receive() (total int) {
 		}
 		for _, s := range p.socks {
 			n := s.Receive(w.rx)
-			for i := range n {
-				w.input(pi, w.rx[i])
+			packets := n
+			if p.multi {
+				packets = w.inputChains(pi, w.rx[:n])
+			} else {
+				for i := range n {
+					w.input(pi, w.rx[i:i+1]...)
+				}
 			}
-			p.rxFrames += uint64(n)
-			total += n
+			p.rxFrames += uint64(packets)
+			total += packets
 			w.refill(s)
 		}
 	}

@@ -33,8 +33,8 @@ var egressMutants = []mutant{
 		"	p.mark(out[l2Len:n])\n",
 		"",
 	}, {
-		"	addr := d.Addr + uint64(f.L3Offset()) - uint64(l2Len) // the",
-		"	p.mark(l3)\n	addr := d.Addr + uint64(f.L3Offset()) - uint64(l2Len) // the",
+		"	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len) // the",
+		"	p.mark(l3)\n	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len) // the",
 	}}},
 	{"an idle link saves up time", "7", "dataplane/queue.go", []edit{{
 		"	if q.idle {\n",
@@ -53,8 +53,8 @@ var egressMutants = []mutant{
 		"	q.part = 0\n",
 	}}},
 	{"data takes the room of replies", "7", "dataplane/queue.go", []edit{{
-		"return q.len() < q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes",
-		"return q.len() < q.maxFrames+replyFrames && q.bytes+linkBytes(n) <= q.maxBytes+replyBytes",
+		"return q.len()+buffers <= q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes",
+		"return q.len()+buffers <= q.maxFrames+replyFrames && q.bytes+linkBytes(n) <= q.maxBytes+replyBytes",
 	}}},
 	{"a slow port refuses packets for everybody", "7", "dataplane/queue.go", []edit{{
 		"	if p.queue.rate > 0 {\n		return math.MaxInt\n",

@@ -66,8 +66,8 @@ var wireMutants = []mutant{
 		"	h.SetDst(dst)\n	sum :=",
 	}}},
 	{"a bad ICRC is patched into a good one", "2", "dataplane/leg.go", []edit{{
-		"binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], icrc)",
-		"_ = icrc\n	defer func() {\n		var n rocev2.Frame\n		e := append(make([]byte, 12, 12+2+len(ip)), 8, 0)\n		if f.IsIPv6() {\n			e[12], e[13] = 0x86, 0xDD\n		}\n		rocev2.Decode(append(e, ip...), &n)\n		binary.LittleEndian.PutUint32(ip[len(ip)-rocev2.ICRCLen:], n.ComputeICRC())\n	}()",
+		"	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], icrc)\n",
+		"	_ = icrc\n	var made rocev2.Frame\n	rocev2.Decode(out[:n], &made)\n	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], made.ComputeICRC())\n",
 	}}},
 	{"the IPv4 checksum is not updated", "1.2", "dataplane/leg.go", []edit{{
 		"	h.SetChecksum(rocev2.ChecksumUpdate32(sum, oldDst, binary.BigEndian.Uint32(ip[16:])))\n",
@@ -84,5 +84,17 @@ var wireMutants = []mutant{
 	{"a member may be anywhere", "5", "dataplane/guard.go", []edit{{
 		"return l.port == pi && l.mac == w.frame.Eth().Src()",
 		"return l.port >= 0",
+	}}},
+	{"the ICRC of a copy in several buffers stays that of the received packet", "2", "dataplane/chain.go", []edit{{
+		"	c.out.SetICRC(icrc)\n",
+		"",
+	}}},
+	{"a copy in several buffers shares them with the next copy", "5", "dataplane/chain.go", []edit{{
+		"		if !own {\n",
+		"		if !own && len(ds) > xsk.MaxChain {\n",
+	}}},
+	{"a kept packet ends with its first buffer", "5", "dataplane/keep.go", []edit{{
+		"		for !ends(d) {\n",
+		"		for range 0 {\n",
 	}}},
 }

@@ -1,0 +1,165 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Packets that are longer than a frame of the UMEM (xsk.ChainLen): one descriptor
+// for each of their buffers. Received ones are served as they come, so that a copy
+// has its bytes in as many buffers, cut at the same places of the IP packet, and
+// the last copy can be the received buffers themselves.
+
+// chains is what the worker needs for packets in several buffers.
+type chains struct {
+	in    rocev2.Chain // of worker.frame
+	again rocev2.Chain // of worker.again
+	out   rocev2.Chain // of the copy that is being made
+
+	kept [xsk.MaxChain]xsk.Desc // of worker.again
+	made [xsk.MaxChain]xsk.Desc // of the copy
+
+	next    []mcast.Handle // by handle: the next buffer of a kept packet that goes on
+	longest int            // buffers of the longest packet that was ever kept; at least 1
+}
+
+func newChains(frames int) chains {
+	return chains{
+		in: make(rocev2.Chain, 0, xsk.MaxChain), again: make(rocev2.Chain, 0, xsk.MaxChain), out: make(rocev2.Chain, 0, xsk.MaxChain),
+		next: make([]mcast.Handle, frames), longest: 1,
+	}
+}
+
+// free gives the buffers of a packet back.
+func (w *worker) free(ds []xsk.Desc) {
+	for i := range ds {
+		w.pool.GiveOne(ds[i].Addr)
+	}
+}
+
+// decode makes w.frame of a received packet. It returns the packet's descriptors
+// without what is beyond the end that IP gives. If it returns none, it has counted
+// and freed the packet.
+func (w *worker) decode(ds []xsk.Desc) []xsk.Desc {
+	if len(ds) > 1 {
+		return w.decodeChain(ds)
+	}
+	d := &ds[0]
+	if d.Options != 0 || int(d.Len) > w.umem.Room(d.Addr) {
+		w.count.drop[DropTooLong]++
+		w.pool.GiveOne(d.Addr)
+		return nil
+	}
+	if r := rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.frame); r != rocev2.OK {
+		w.count.decode[r]++
+		w.pool.GiveOne(d.Addr)
+		return nil
+	}
+	return ds
+}
+
+// decodeChain is decode for a packet in several buffers.
+func (w *worker) decodeChain(ds []xsk.Desc) []xsk.Desc {
+	w.chains.in = w.chains.in[:0]
+	for i := range ds {
+		if d := &ds[i]; int(d.Len) <= w.umem.Room(d.Addr) {
+			w.chains.in = append(w.chains.in, w.umem.Data(d.Addr, d.Len))
+		}
+	}
+	if len(ds) > xsk.MaxChain || len(w.chains.in) < len(ds) {
+		w.count.drop[DropTooLong]++
+		w.free(ds)
+		return nil
+	}
+	if r := rocev2.DecodeChain(&w.chains.in, &w.frame); r != rocev2.OK {
+		w.count.decode[r]++
+		w.free(ds)
+		return nil
+	}
+	k := len(w.chains.in)
+	if k > 1 && w.frame.Len()-w.frame.L3Offset() < minFrame-rocev2.EthernetLen {
+		// To pad it, its last buffer would have to have room behind it.
+		w.count.drop[DropTooLong]++
+		w.free(ds)
+		return nil
+	}
+	w.free(ds[k:])
+	ds = ds[:k]
+	for i := range ds {
+		ds[i].Len = uint32(len(w.chains.in[i]))
+	}
+	ds[k-1].Options = 0
+	return ds
+}
+
+// keptPacket returns the buffers of a packet that was kept, and makes w.again of
+// them unless that is already it.
+func (w *worker) keptPacket(h mcast.Handle) []xsk.Desc {
+	c := &w.chains
+	fresh := h != w.decoded || !w.isDecoded
+	if ends(w.kept[h]) {
+		d := &w.kept[h]
+		if fresh && rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.again) != rocev2.OK {
+			panic("dataplane: a frame that was kept has changed")
+		}
+		w.decoded, w.isDecoded = h, true
+		return w.kept[h : h+1]
+	}
+	k := 0
+	for at := h; ; at = c.next[at] {
+		c.kept[k] = w.kept[at]
+		k++
+		if ends(w.kept[at]) {
+			break
+		}
+	}
+	if fresh {
+		c.again = c.again[:0]
+		for _, d := range c.kept[:k] {
+			c.again = append(c.again, w.umem.Data(d.Addr, d.Len))
+		}
+		if rocev2.DecodeChain(&c.again, &w.again) != rocev2.OK {
+			panic("dataplane: a packet that was kept has changed")
+		}
+		w.decoded, w.isDecoded = h, true
+	}
+	return c.kept[:k]
+}
+
+// inputChains serves what came on a port whose packets may be in several buffers,
+// and returns how many packets it was.
+func (w *worker) inputChains(pi int, ds []xsk.Desc) (packets int) {
+	for ; len(ds) > 0; packets++ {
+		k := xsk.ChainLen(ds)
+		w.input(pi, ds[:k]...)
+		ds = ds[k:]
+	}
+	return packets
+}
+
+// copyRest finishes a copy of f, which ds describes, beyond its first buffer. That
+// is in place already, with head its bytes, and is to be sent from addr. The other
+// buffers are those of ds if own, else new ones: that there are enough has been
+// asked. It writes the ICRC and stages the copy.
+func (w *worker) copyRest(p *port, f *rocev2.Frame, ds []xsk.Desc, own bool, addr uint64, head []byte, icrc uint32) {
+	c := &w.chains
+	c.out = append(c.out[:0], head)
+	c.made[0] = xsk.Desc{Addr: addr, Len: uint32(len(head)), Options: xsk.PktContd}
+	for i, b := range f.Rest() {
+		d := xsk.Desc{Addr: ds[i+1].Addr, Len: uint32(len(b)), Options: xsk.PktContd}
+		if !own {
+			d.Addr, _ = w.pool.TakeOne()
+			copy(w.umem.Frame(d.Addr), b)
+		}
+		c.made[i+1] = d
+		c.out = append(c.out, w.umem.Data(d.Addr, d.Len))
+	}
+	c.out.SetICRC(icrc)
+	made := c.made[:len(c.out)]
+	made[len(made)-1].Options = 0
+	p.stagePacket(made)
+}
