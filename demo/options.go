@@ -26,7 +26,7 @@ type Options struct {
 	Members     int     // of the group, the sender included: 2 to lab.MaxHosts
 	Op          string  // write, write-imm or send
 	MessageSize int64   // bytes of each message
-	MTU         int     // path MTU in bytes: 256, 512, 1024 or 2048
+	MTU         int     // path MTU in bytes: 256, 512, 1024, 2048 or 4096
 	Loss        float64 // probability with which each packet is lost at each endpoint, in either direction
 	Repair      bool    // by the switch, of losses behind it
 	Seed        uint64  // of the losses and the generated data
@@ -56,8 +56,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Members < 2 || o.Members > lab.MaxHosts:
 		return fmt.Errorf("--members %d: want 2 to %d, the sender included", o.Members, lab.MaxHosts)
-	case o.MTU != 256 && o.MTU != 512 && o.MTU != 1024 && o.MTU != 2048:
-		return fmt.Errorf("--mtu %d: want 256, 512, 1024 or 2048 (the path MTU, in bytes of payload)", o.MTU)
+	case o.MTU != 256 && o.MTU != 512 && o.MTU != 1024 && o.MTU != 2048 && o.MTU != 4096:
+		return fmt.Errorf("--mtu %d: want 256, 512, 1024, 2048 or 4096 (the path MTU, in bytes of payload)", o.MTU)
 	case o.MessageSize < 1 || o.MessageSize > maxMessage:
 		return fmt.Errorf("--message-size %d: want 1 to %d bytes", o.MessageSize, maxMessage)
 	case o.File == "" && (o.Size < 1 || o.Size > math.MaxInt32*16):

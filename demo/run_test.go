@@ -90,6 +90,7 @@ func TestRun(t *testing.T) {
 		"loss":          func(o *Options) { o.Members, o.Loss, o.Op = 8, 0.01, "send" },
 		"IPv6":          func(o *Options) { o.IPv6 = true },
 		"mtu 2048":      func(o *Options) { o.MTU = 2048 },
+		"mtu 4096":      func(o *Options) { o.MTU = 4096 },
 		"mtu 512, IPv6": func(o *Options) { o.MTU, o.IPv6 = 512, true },
 		"tiny messages": func(o *Options) { o.Members, o.MTU, o.MessageSize, o.Size = 2, 256, 100, 20_000 },
 		"one byte":      func(o *Options) { o.Size = 1 },

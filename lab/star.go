@@ -34,10 +34,11 @@ const StarBridge = "br0"
 
 // StarConfig describes a Star.
 type StarConfig struct {
-	Options     // Name, for a lab that may be kept
-	Hosts   int // 1 to MaxHosts
-	MTU     int // bytes without the Ethernet header; 0 means 1500
-	Queues  int // of each switch port; 0 means 1
+	Options             // Name, for a lab that may be kept
+	Hosts   int         // 1 to MaxHosts
+	MTU     int         // bytes without the Ethernet header; 0 means 1500
+	MTUs    map[int]int // of the links to single hosts, by number from 1, where it is not MTU
+	Queues  int         // of each switch port; 0 means 1
 
 	// Rack puts the last Rack hosts behind one port together, which leads to a
 	// second bridge. 0 gives every host a port of its own.
@@ -174,7 +175,7 @@ func (s *Star) buildRack(c StarConfig) error {
 // connect makes port number i of the switch and joins it to far.
 func (s *Star) connect(c StarConfig, far End, i int) error {
 	port := End{NS: s.Switch, Name: fmt.Sprintf("p%d", i), MAC: mac(macPort, i), Queues: c.Queues}
-	if err := Veth(port, far, c.MTU); err != nil {
+	if err := Veth(port, far, c.linkMTU(i)); err != nil {
 		return err
 	}
 	if far.NS == s.Rack {
@@ -228,10 +229,18 @@ func (s *Star) buildHosts(c StarConfig) error {
 	return nil
 }
 
+// linkMTU is the MTU of the link to host i.
+func (c *StarConfig) linkMTU(i int) int {
+	if mtu, ok := c.MTUs[i]; ok {
+		return mtu
+	}
+	return c.MTU
+}
+
 // connectRack makes a port of the rack's bridge and joins it to a host.
 func (s *Star) connectRack(c StarConfig, host End, i int) error {
 	port := End{NS: s.Rack, Name: fmt.Sprintf("r%d", i), MAC: mac(macRack, i)}
-	if err := Veth(port, host, c.MTU); err != nil {
+	if err := Veth(port, host, c.linkMTU(i)); err != nil {
 		return err
 	}
 	return s.Rack.Enslave(port.Name, StarBridge)

@@ -95,7 +95,7 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	f.Var(&size, "size", "end a measurement after so many bytes, if that is earlier; 0: never")
 	f.Var(&message, "message-size", "bytes of each message, a multiple of 4")
 	f.IntVar(&o.Depth, "depth", o.Depth, "messages posted at a time")
-	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: 256, 512, 1024 or 2048")
+	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: 256, 512, 1024, 2048 or 4096")
 	f.Uint8Var(&o.Timeout, "timeout", o.Timeout, "of the queue pairs: 4.096 µs * 2^timeout; 14 is 67 ms")
 	f.Float64Var(&o.Rate, "rate", o.Rate, "of the sender's link in Mbit/s; 0: --load of what this machine can do")
 	f.Float64Var(&o.Load, "load", o.Load, "share of the unpaced maximum that the link's rate is")
@@ -105,7 +105,7 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
 	f.StringVarP(&format, "output", "o", "table", "table or json")
 	for name, values := range map[string][]string{
-		"mtu": {"256", "512", "1024", "2048"}, "output": {"table", "json"}, "repair": {"on", "off", "on,off"},
+		"mtu": {"256", "512", "1024", "2048", "4096"}, "output": {"table", "json"}, "repair": {"on", "off", "on,off"},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -16,6 +16,10 @@ import (
 // allCases are the lines of the table.
 func allCases() []testCase {
 	cs := shapes()
+	for _, v6 := range []bool{false, true} {
+		spec := groupSpec{number: 1, v6: v6, mtu: 4096, hosts: make([]*host, longHosts)}
+		cs = append(cs, testCase{name: "SEND, WRITE, WRITE_IMM: " + spec.String() + ", in several buffers, then with 1 % lost", long: v6, run: longPackets(v6)})
+	}
 	for _, psn := range []rocev2.PSN{0, 0x7ffff0, 0xfffff0} {
 		cs = append(cs, testCase{name: fmt.Sprintf("first PSN 0x%06x", psn), run: firstPSN(psn)})
 	}
@@ -86,6 +90,21 @@ func shapes() (cs []testCase) {
 	return cs
 }
 
+// longPackets transfers at path MTU 4096: packets are longer than a frame of the
+// switch's memory. The ports of the other hosts have a smaller MTU.
+func longPackets(v6 bool) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) error {
+		hosts := b.hosts[:longHosts]
+		spec := groupSpec{number: 1, v6: v6, mtu: 4096, hosts: hosts, timeout: 16}
+		return withGroup(ctx, &spec, func(g *group) error {
+			if err := g.transfer(ctx, mixed(0, 1, 3820, 4095, 4096, 4097, 1<<20)...); err != nil {
+				return err
+			}
+			return g.lossy(ctx, hosts, "1%", mixed(100, 200_000, 4097, 0)...)
+		})
+	}
+}
+
 // mixed returns messages of all kinds in each size.
 func mixed(sizes ...int) (msgs []message) {
 	for _, op := range dataOps {
@@ -117,18 +136,23 @@ func lossy(rate string) func(context.Context, *bench) error {
 func transferLossy(ctx context.Context, hosts, losers []*host, rate string) error {
 	// A lost NAK is repaired by a timeout only: a short one.
 	spec := groupSpec{number: 1, hosts: hosts, mtu: 1024, timeout: 16}
-	return withGroup(ctx, &spec, func(g *group) (err error) {
-		for _, h := range losers {
-			err = errors.Join(err, h.lose(rate, rate))
-		}
-		if err == nil {
-			err = g.transfer(ctx, mixed(100, 40000, 1, 40000, 3000, 0, 40000)...)
-		}
-		for _, h := range losers {
-			err = errors.Join(err, h.heal())
-		}
-		return err
+	return withGroup(ctx, &spec, func(g *group) error {
+		return g.lossy(ctx, losers, rate, mixed(100, 40000, 1, 40000, 3000, 0, 40000)...)
 	})
+}
+
+// lossy transfers while some hosts lose packets.
+func (g *group) lossy(ctx context.Context, losers []*host, rate string, msgs ...message) (err error) {
+	for _, h := range losers {
+		err = errors.Join(err, h.lose(rate, rate))
+	}
+	if err == nil {
+		err = g.transfer(ctx, msgs...)
+	}
+	for _, h := range losers {
+		err = errors.Join(err, h.heal())
+	}
+	return err
 }
 
 // softReceiver and softSource put package rc, which is modelled on rxe, beside

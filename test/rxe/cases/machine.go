@@ -26,7 +26,7 @@ import (
 
 const (
 	maxHosts  = 8
-	linkMTU   = 2200 // active path MTU 2048 (rxe_param.h: largest with 80 bytes to spare)
+	longHosts = 4 // the first ones, whose links take path MTU 4096
 	bridge    = "br0"
 	firstRule = 7700 // priority of policy rules, and number of routing tables
 	linkWait  = 20 * time.Second
@@ -107,7 +107,7 @@ func (m *machine) build(ctx context.Context, n int) (err error) {
 	if err := m.settings(); err != nil {
 		return err
 	}
-	if err := m.sw.Bridge(bridge, mac(3, 1), linkMTU); err != nil {
+	if err := m.sw.Bridge(bridge, mac(3, 1), linkMTU(maxHosts)); err != nil {
 		return err
 	}
 	for _, p := range []netip.Prefix{
@@ -159,6 +159,15 @@ func (m *machine) settings() error {
 	return nil
 }
 
+// linkMTU returns the MTU of host i's link. rxe's active path MTU is the largest with
+// 80 bytes to spare (rxe_param.h): 4096 or 2048.
+func linkMTU(i int) int {
+	if i <= longHosts {
+		return 4200
+	}
+	return 2200
+}
+
 // mac returns an address of our own kind: 1 a host's, 2 a port's, 3 a bridge's.
 func mac(kind byte, i int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x67, 0x72, kind, 0, byte(i)}
@@ -180,7 +189,7 @@ func (m *machine) connect(i int, ns *lab.Namespace) (*host, error) {
 		addr6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 15: byte(i)}),
 	}
 	port := lab.End{NS: m.sw, Name: h.port, MAC: mac(2, i)}
-	if err := lab.Veth(port, lab.End{NS: ns, Name: h.link, MAC: h.mac}, linkMTU); err != nil {
+	if err := lab.Veth(port, lab.End{NS: ns, Name: h.link, MAC: h.mac}, linkMTU(i)); err != nil {
 		return nil, err
 	}
 	return h, nil
