@@ -101,6 +101,7 @@ type network struct {
 	full     int     // one copy in so many finds its queue full; 0: none
 	frames   []frame // what a frame handle stands for
 	link     []time.Duration
+	lost     map[int]int // packets, by link
 	naive    *naive
 	firstPSN rocev2.PSN              // of every queue; 0: any
 	links    func(link int) int      // if set: loss of each link, in 10000, and none is doubled
@@ -126,6 +127,7 @@ func (n *network) after(d time.Duration, f func()) {
 func (n *network) carry(link int, jitter bool, f func()) {
 	for copies := 1; copies > 0; copies-- {
 		if n.links != nil && n.rng(10_000) < n.links(link) || n.links == nil && n.rng(1000) < n.loss {
+			n.lost[link]++
 			continue
 		}
 		if n.rng(1000) < n.loss/4 && copies == 1 {

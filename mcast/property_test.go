@@ -70,7 +70,7 @@ func newNetwork(t *rapid.T) *network {
 
 // build makes the hosts and switches: one, or one with so many children.
 func (n *network) build(members, sources, children int) {
-	n.naive = &naive{n: n, src: -1}
+	n.naive, n.lost = &naive{n: n, src: -1}, map[int]int{}
 	if n.timer == 0 {
 		n.timer = timeout
 	}
