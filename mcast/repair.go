@@ -208,7 +208,7 @@ func (g *group) progressed(now time.Duration, i int) {
 // the source is not told (R43).
 func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome, e rocev2.PSN) bool {
 	b, m := &g.branches[i], &g.legs[i].mend
-	if g.store == nil || sev == sevFatal || b.pend != noPend || e.Less(g.store.whole) || e.Less(g.store.low) {
+	if g.store == nil || sev == sevFatal || b.pend != noPend || !g.serves(e) {
 		return false
 	}
 	if m.hold > 0 && !m.probing && sev == sevSequence && e == m.next {
@@ -236,6 +236,13 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 	}
 	g.count.NAKsServed++
 	return true
+}
+
+// serves says whether the store can answer a NAK of e: if all that follows is
+// there. What is acknowledged (under Quorum) can come from nowhere else, so there
+// that much is enough.
+func (g *group) serves(e rocev2.PSN) bool {
+	return g.store.whole.LessEq(e) && g.store.low.LessEq(e) || e.LessEq(g.a) && g.store.find(e) != nil
 }
 
 // rnrPatience times the timeout is how long a receiver that is not ready is

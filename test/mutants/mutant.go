@@ -35,7 +35,7 @@ func (m *mutant) needsRoot() bool {
 // all returns the mutants of all tables.
 func all() []mutant {
 	var ms []mutant
-	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, wireMutants, egressMutants} {
+	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, repairMutants, wireMutants, egressMutants} {
 		ms = append(ms, table...)
 	}
 	return ms

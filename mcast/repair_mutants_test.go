@@ -1,0 +1,110 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Corners of local repair that nothing else would notice: each of these tests is
+// the one that kills some mutant.
+
+// repairBench is a source A with receivers B and C that number as it does, and a
+// store of 4096 bytes.
+type repairBench struct {
+	t   *testing.T
+	s   *Switch
+	out Output
+	now time.Duration
+}
+
+func newRepairBench(t *testing.T, change func(*GroupSpec)) *repairBench {
+	t.Helper()
+	r := &repairBench{t: t, s: New(Limits{})}
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 4096, Timeout: 4 * time.Millisecond, Tries: 3}}
+	for i, name := range []string{"A", "B", "C"} {
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: LegID(i)})
+	}
+	if change != nil {
+		change(&spec)
+	}
+	if err := r.s.Apply(0, PutGroup{spec}, &r.out); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// data gives the switch a packet of the source, with a frame of so many bytes and a
+// handle of 100*round + PSN.
+func (r *repairBench) data(psn rocev2.PSN, round Handle, bytes uint32) {
+	r.s.Input(r.now, &Packet{
+		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendOnly, Payload: 8,
+		AckReq: true, PSN: psn, Frame: 100*round + Handle(psn), Bytes: bytes,
+	}, &r.out)
+}
+
+func (r *repairBench) feedback(from string, syn rocev2.Syndrome, psn rocev2.PSN) {
+	r.s.Input(r.now, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf(from), Verified: true, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}, &r.out)
+}
+
+func (r *repairBench) released(want ...Handle) {
+	r.t.Helper()
+	got := slices.Clone(r.out.Release)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		r.t.Errorf("released %v, want %v", got, want)
+	}
+}
+
+// R42: a group that is deleted lets go of what it keeps.
+func TestDeletedGroupKeepsNothing(t *testing.T) {
+	r := newRepairBench(t, nil)
+	r.data(0, 0, 1000)
+	r.data(1, 0, 1000)
+	if err := r.s.Apply(r.now, DeleteGroup{0}, &r.out); err != nil {
+		t.Fatal(err)
+	}
+	r.released(0, 1)
+	if used := r.s.repair.used; used != 0 {
+		t.Errorf("%d bytes of all groups' budget are still taken", used)
+	}
+}
+
+// R42: a frame that could not be kept in an empty store costs nothing that is
+// there for a receiver behind the quorum.
+func TestNothingIsGivenUpForWhatCannotFit(t *testing.T) {
+	r := newRepairBench(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
+	r.data(0, 0, 2000)
+	r.data(1, 0, 2000)
+	r.feedback("B", rocev2.SyndromeACK, 1)
+	r.data(2, 0, 5000)
+	r.released()
+	if r.out.Held {
+		t.Error("more is kept than the budget")
+	}
+	r.feedback("C", rocev2.SyndromeNAKSequence, 0)
+	if got := sentTo(&r.out, 2); !slices.Equal(got, []rocev2.PSN{0, 1}) {
+		t.Errorf("C gets %v, feedback to A %v, events %v", got, r.out.Feedback, r.out.Events)
+	}
+}
+
+// R43: a frame that is there and comes again, too large to be kept, leaves a hole: what
+// is before it is not served from the store.
+func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
+	r := newRepairBench(t, nil)
+	for psn := range rocev2.PSN(3) {
+		r.data(psn, 0, 1000)
+	}
+	r.data(1, 1, 4000)
+	r.released(1)
+	r.feedback("B", rocev2.SyndromeNAKSequence, 0)
+	if len(r.out.Copies) > 0 || len(r.out.Feedback) != 1 || r.out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence || r.out.Feedback[0].PSN != 0 {
+		t.Errorf("copies %v, feedback %v; want NAK 0 to the source", r.out.Copies, r.out.Feedback)
+	}
+}
