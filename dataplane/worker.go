@@ -120,7 +120,7 @@ func (w *worker) run() {
 	} else {
 		w.affinity <- nil
 	}
-	idleSince := time.Duration(-1)
+	idle := newIdler(w.spin)
 	for !w.quit {
 		w.now = time.Since(w.start)
 		got := w.receive()
@@ -128,15 +128,9 @@ func (w *worker) run() {
 		w.flush()
 		w.runCommands()
 		if got > 0 {
-			idleSince = -1
-			continue
-		}
-		if idleSince < 0 {
-			idleSince = w.now
-		}
-		if w.now-idleSince >= w.spin {
+			idle.busy(w.now)
+		} else if idle.sleepy(w.now) {
 			w.wait()
-			idleSince = -1
 		}
 	}
 }

@@ -1,0 +1,43 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "time"
+
+// idler says when a worker that finds nothing to do goes to sleep. To be woken
+// costs a packet some 30 µs, so the worker polls on for a while: for least at
+// any rate, and for up to spinFactor times that where packets have lately come
+// so often that the next one is likely to come meanwhile.
+type idler struct {
+	least time.Duration // 0: sleep at once
+	gap   time.Duration // mean time without packets, bounded
+	since time.Duration // nothing has come since; -1: something has just now
+}
+
+// spinFactor bounds the polling for packets that may not come.
+const spinFactor = 5
+
+func newIdler(least time.Duration) idler {
+	return idler{least: least, gap: 2 * spinFactor * least, since: -1}
+}
+
+// busy notes that packets came.
+func (i *idler) busy(now time.Duration) {
+	if i.since >= 0 {
+		i.gap += (min(now-i.since, 2*spinFactor*i.least) - i.gap) / 4
+		i.since = -1
+	}
+}
+
+// sleepy notes that none came, and reports whether to sleep.
+func (i *idler) sleepy(now time.Duration) bool {
+	if i.since < 0 {
+		i.since = now
+	}
+	patience := i.least
+	if most := spinFactor * i.least; i.gap < most {
+		patience = max(patience, min(2*i.gap, most))
+	}
+	return now-i.since >= patience
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"testing"
+	"time"
+)
+
+// sleeps runs a worker for a second in which packets come every gap, and returns
+// the share of the packets that found it asleep, and of the time that it slept.
+func sleeps(least, gap time.Duration) (packets, slept float64) {
+	i := newIdler(least)
+	const step = time.Microsecond
+	next, asleep, n, found := gap, false, 0, 0
+	var dark time.Duration
+	for now := time.Duration(0); now < time.Second; now += step {
+		switch {
+		case now >= next:
+			n++
+			if asleep {
+				found++
+			}
+			i.busy(now)
+			asleep, next = false, now+gap
+		case asleep:
+			dark += step
+		default:
+			asleep = i.sleepy(now)
+		}
+	}
+	return float64(found) / float64(n), dark.Seconds()
+}
+
+func TestIdler(t *testing.T) {
+	const us = time.Microsecond
+	for _, c := range []struct {
+		least, gap             time.Duration
+		mostPackets, leastTime float64
+	}{
+		{50 * us, 20 * us, 0, 0},
+		{50 * us, 100 * us, 0.01, 0}, // often enough to wait for
+		{50 * us, 240 * us, 0.01, 0}, // just so
+		{50 * us, 300 * us, 1, 0.8},  // too seldom: the core is for others
+		{50 * us, 10 * time.Millisecond, 1, 0.99},
+		{0, 20 * us, 1, 0.8}, // never poll
+	} {
+		packets, slept := sleeps(c.least, c.gap)
+		if packets > c.mostPackets || slept < c.leastTime {
+			t.Errorf("spin %v, a packet every %v: %.0f %% of them found the worker asleep, it slept %.0f %% of the time", c.least, c.gap, 100*packets, 100*slept)
+		}
+	}
+}
+
+// After a pause the worker soon waits for packets again, and the other way round.
+func TestIdlerAdapts(t *testing.T) {
+	i := newIdler(50 * time.Microsecond)
+	now := time.Duration(0)
+	after := func(gap time.Duration) (slept bool) {
+		for end := now + gap; now < end; now += time.Microsecond {
+			slept = i.sleepy(now) || slept
+		}
+		i.busy(now)
+		return slept
+	}
+	for range 10 {
+		after(time.Second)
+	}
+	n := 1
+	for after(150*time.Microsecond) && n < 100 {
+		n++
+	}
+	if n > 10 {
+		t.Errorf("asleep for %d packets after a pause", n)
+	}
+}
