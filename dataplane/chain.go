@@ -65,12 +65,12 @@ func (w *worker) decode(ds []xsk.Desc) []xsk.Desc {
 // decodeChain is decode for a packet in several buffers.
 func (w *worker) decodeChain(ds []xsk.Desc) []xsk.Desc {
 	w.chains.in = w.chains.in[:0]
-	for i := range ds {
+	for i := range ds[:min(len(ds), xsk.MaxChain)] {
 		if d := &ds[i]; int(d.Len) <= w.umem.Room(d.Addr) {
 			w.chains.in = append(w.chains.in, w.umem.Data(d.Addr, d.Len))
 		}
 	}
-	if len(ds) > xsk.MaxChain || len(w.chains.in) < len(ds) {
+	if len(w.chains.in) < len(ds) {
 		w.count.drop[DropTooLong]++
 		w.free(ds)
 		return nil

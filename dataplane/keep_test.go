@@ -18,9 +18,11 @@ import (
 func (b *bench) staged() [][][]byte {
 	out := make([][][]byte, len(b.w.ports))
 	for i, p := range b.w.ports {
-		for _, d := range p.tx {
-			out[i] = append(out[i], bytes.Clone(b.w.umem.Data(d.Addr, d.Len)))
-			b.w.pool.GiveOne(d.Addr)
+		for rest := p.tx; len(rest) > 0; {
+			ds := rest[:xsk.ChainLen(rest)]
+			out[i] = append(out[i], b.w.join(ds))
+			b.w.free(ds)
+			rest = rest[len(ds):]
 		}
 		p.tx = p.tx[:0]
 	}

@@ -24,11 +24,19 @@ type bench struct {
 	group netip.Addr
 	hosts []lab.Host
 	spec  mcast.GroupSpec
+	built [5000]byte
+	taken []xsk.Desc
 }
 
 func newBench(t testing.TB, hosts int) *bench {
-	s := labtest.Star(t, lab.StarConfig{Hosts: hosts})
-	cfg, err := config.Parse("bench", []byte(s.Config()+"envelope: {insecure: true}\numem: {frames: 4096}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"))
+	return newBenchOn(t, lab.StarConfig{Hosts: hosts}, 1024, 4096)
+}
+
+// newBenchOn is newBench with other links, path MTU and size of frames.
+func newBenchOn(t testing.TB, star lab.StarConfig, pathMTU, frameSize int) *bench {
+	s := labtest.Star(t, star)
+	hosts := star.Hosts
+	cfg, err := config.Parse("bench", []byte(s.Config()+fmt.Sprintf("envelope: {insecure: true}\numem: {frames: 4096, frame_size: %d}\n", frameSize)+"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +46,7 @@ func newBench(t testing.TB, hosts int) *bench {
 	}
 	t.Cleanup(func() { e.Close() })
 	b := &bench{w: e.worker, group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: 1024, Repair: e.worker.repair}
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: e.worker.repair}
 	table := groupTable{ip: b.group, qpn: 0x4711}
 	for i, h := range s.Hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
@@ -74,6 +82,27 @@ func (b *bench) take(i int, k *rocev2.Packet, payload []byte) xsk.Desc {
 	k.DestQP = 0x4711
 	n := rocev2.BuildPacket(b.w.umem.Data(addr, uint32(b.w.umem.Room(addr))), &path, k, payload)
 	return xsk.Desc{Addr: addr, Len: uint32(n)}
+}
+
+// takeLong is take for a packet of any length: in as few buffers as the kernel makes
+// of it. The descriptors are good until the next call.
+func (b *bench) takeLong(i int, k *rocev2.Packet, payload []byte) []xsk.Desc {
+	path := rocev2.Path{Src: b.hosts[i].IPv4, Dst: b.group, SrcMAC: rocev2.MAC(b.hosts[i].MAC), SrcPort: 0xC123}
+	k.DestQP = 0x4711
+	rest := b.built[:rocev2.BuildPacket(b.built[:], &path, k, payload)]
+	b.taken = b.taken[:0]
+	for len(rest) > 0 {
+		addr, ok := b.w.pool.TakeOne()
+		if !ok {
+			panic("no free frame")
+		}
+		addr += 256
+		n := copy(b.w.umem.Data(addr, uint32(b.w.umem.MaxReceive())), rest)
+		rest = rest[n:]
+		b.taken = append(b.taken, xsk.Desc{Addr: addr, Len: uint32(n), Options: xsk.PktContd})
+	}
+	b.taken[len(b.taken)-1].Options = 0
+	return b.taken
 }
 
 // unstage takes back what was staged, in place of sending it.
@@ -165,7 +194,7 @@ func TestStrayFramesAreCounted(t *testing.T) {
 // not in it.
 func BenchmarkWorker(b *testing.B) {
 	for _, legs := range []int{1, 3, 7} {
-		for _, size := range []int{64, 1024} {
+		for _, size := range []int{64, 1024, 4096} { // 4096: in two buffers
 			for _, repair := range []int64{0, 1 << 20} {
 				b.Run(fmt.Sprintf("1to%d/%dB/repair=%v", legs, size, repair > 0), func(b *testing.B) { benchmarkWorker(b, legs, size, repair) })
 			}
@@ -174,7 +203,11 @@ func BenchmarkWorker(b *testing.B) {
 }
 
 func benchmarkWorker(b *testing.B, legs, size int, repair int64) {
-	x := newBench(b, legs+1)
+	star, pathMTU := lab.StarConfig{Hosts: legs + 1}, 1024
+	if size > 1024 {
+		star.MTU, pathMTU = 4200, 4096
+	}
+	x := newBenchOn(b, star, pathMTU, 4096)
 	x.repair(b, repair)
 	payload := make([]byte, size)
 	psn := rocev2.PSN(0)
@@ -182,9 +215,9 @@ func benchmarkWorker(b *testing.B, legs, size int, repair int64) {
 	b.ReportAllocs()
 	b.SetBytes(int64(size))
 	for b.Loop() {
-		d := x.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: psn%16 == 15}, payload)
+		ds := x.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: psn%16 == 15}, payload)
 		start := time.Now()
-		x.w.input(0, d)
+		x.w.input(0, ds...)
 		spent += time.Since(start)
 		x.unstage()
 		if psn%16 == 15 {
