@@ -108,3 +108,60 @@ func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
 		t.Errorf("copies %v, feedback %v; want NAK 0 to the source", r.out.Copies, r.out.Feedback)
 	}
 }
+
+// R44, R24: what another switch is sent again is as it came from the source, however
+// it is rewritten for a member.
+func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
+	group := Window{Base: 0x1000, Len: 0x1000, RKey: 7}
+	r := newRepairBench(t, func(s *GroupSpec) {
+		s.Window = group
+		s.Legs[2] = LegSpec{Kind: Forwarded, Neighbor: 1}
+		for i := range s.Members {
+			s.Members[i].Window = Window{Base: uint64(i+1) << 32, Len: 0x1000, RKey: uint32(70 + i)}
+		}
+	})
+	write := Packet{
+		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.WriteOnly, Payload: 8, AckReq: true,
+		VA: 0x1010, RKey: 7, DMALen: 8, Frame: 5, Bytes: 1000,
+	}
+	r.s.Input(0, &write, &r.out)
+	for leg, nak := range []Packet{
+		1: {Src: ipOf("B")},
+		2: {Src: ipOf("A"), Neighbor: 1}, // in the source's name
+	} {
+		if leg == 0 {
+			continue
+		}
+		nak.Group, nak.DestQP, nak.Verified, nak.Op, nak.Syndrome = groupIP, groupQPN, true, rocev2.Acknowledge, rocev2.SyndromeNAKSequence
+		r.s.Input(0, &nak, &r.out)
+		want := Copy{Leg: LegID(leg), Frame: 5}
+		if leg == 1 {
+			want.Flags, want.VA, want.RKey = SetRETH, 2<<32+0x10, 71
+		}
+		if !slices.Equal(r.out.Copies, []Copy{want}) {
+			t.Errorf("leg %d is sent %+v, want %+v", leg, r.out.Copies, want)
+		}
+	}
+}
+
+// R45: who has not been asked for an ACK owes none, and is not asked again.
+func TestWhoOwesNothingIsNotAsked(t *testing.T) {
+	r := newRepairBench(t, nil)
+	r.data(0, 0, 1000)
+	r.s.Input(0, &Packet{
+		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendFirst, Payload: 1024, PSN: 1, Frame: 1, Bytes: 1000,
+	}, &r.out)
+	r.feedback("B", rocev2.SyndromeACK, 0)
+	r.feedback("C", rocev2.SyndromeACK, 0)
+	for n := 0; n < 10; n++ {
+		at, ok := r.s.NextDeadline()
+		if !ok {
+			return
+		}
+		r.now = at
+		if r.s.Advance(at, &r.out); len(r.out.Copies) > 0 {
+			t.Fatalf("at %v: %v", at, r.out.Copies)
+		}
+	}
+	t.Error("the switch goes on looking for something to do")
+}

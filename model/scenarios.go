@@ -120,7 +120,7 @@ func Full() []Config {
 		{Name: "repair-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-rack-full", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{3}, Repair: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1}},
-		{Name: "repair-racks-late", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "repair-racks-late", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
 		{Name: "repair-death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Mortal: true, Repair: 2, Hosts: allStrict, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{2}, Mortal: true, Repair: 1, Hosts: mixed, Bounds: Bounds{Lose: 1}},
