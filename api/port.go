@@ -18,6 +18,7 @@ import (
 type Port struct {
 	Name     string            `json:"name"`
 	Ifindex  int               `json:"ifindex"`
+	Driver   string            `json:"driver"` // of the interface; empty if it does not say
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`
 	Up       bool              `json:"up"`
@@ -29,7 +30,25 @@ type Port struct {
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
 	Rate     rate.Rate         `json:"rate"`      // bit/s that group frames leave at; 0: no limit
 	Egress   Egress            `json:"egress"`
-	XDP      map[string]uint64 `json:"xdp"` // exits of the XDP program by reason
+	Worker   int               `json:"worker"`  // that transmits, from 0
+	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue
+	XDP      map[string]uint64 `json:"xdp"`     // exits of the XDP program by reason
+}
+
+// Socket is an AF_XDP socket of a port and what is in its rings.
+type Socket struct {
+	Queue      int  `json:"queue"`
+	Worker     int  `json:"worker"`     // that receives from it
+	RX         Ring `json:"rx"`         // received packets that wait for the worker
+	Fill       Ring `json:"fill"`       // frames to receive into
+	TX         Ring `json:"tx"`         // frames that wait for the kernel
+	Completion Ring `json:"completion"` // sent frames that wait for the worker
+}
+
+// Ring is how full a ring is.
+type Ring struct {
+	Used int `json:"used"` // entries
+	Size int `json:"size"`
 }
 
 // Egress is the queue of group frames in front of a port. Bytes are those that

@@ -22,6 +22,7 @@ type Group struct {
 	Epoch     uint64     `json:"epoch"`      // of the registration
 	Master    string     `json:"master"`     // address, empty if registered by API
 	LeaseLeft float64    `json:"lease_left"` // seconds; 0: no lease
+	Worker    int        `json:"worker"`     // that it belongs to, from 0
 	State     string     `json:"state"`      // idle, running, failed
 	Source    netip.Addr `json:"source,omitzero"`
 	AckPSN    uint32     `json:"ack_psn"`          // A: every live receiver has all up to here

@@ -43,6 +43,9 @@ func portListCommand(env *Env) *cobra.Command {
 				fmt.Fprintln(w)
 				egressTable(w, ports)
 				w.Flush()
+				fmt.Fprintln(w)
+				ringTable(w, ports)
+				w.Flush()
 				xdpTable(w, ports)
 			})
 		},
@@ -82,6 +85,23 @@ func egressTable(w *tabwriter.Writer, ports []api.Port) {
 		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%d\t%d\t%d\t%d\n", p.Name, p.Rate, e.Bytes, e.Frames, e.HighBytes, e.MaxBytes, e.CEMarked, e.Dropped)
 	}
 }
+
+// ringTable shows the AF_XDP sockets, and how full their rings are.
+func ringTable(w *tabwriter.Writer, ports []api.Port) {
+	fmt.Fprintln(w, "PORT\tDRIVER\tQUEUE\tWORKER\tRX RING\tFILL RING\tTX RING\tCOMPLETION RING")
+	for i := range ports {
+		p := &ports[i]
+		driver := p.Driver
+		if driver == "" {
+			driver = "-"
+		}
+		for _, s := range p.Sockets {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Name, driver, s.Queue, s.Worker, ring(s.RX), ring(s.Fill), ring(s.TX), ring(s.Completion))
+		}
+	}
+}
+
+func ring(r api.Ring) string { return fmt.Sprintf("%d of %d", r.Used, r.Size) }
 
 // xdpTable shows the exits of the XDP program that packets have taken.
 func xdpTable(w *tabwriter.Writer, ports []api.Port) {

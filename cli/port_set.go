@@ -35,6 +35,9 @@ func portShowCommand(env *Env) *cobra.Command {
 			return out.print(env.Stdout, &ports[i], func(w *tabwriter.Writer) {
 				portSummary(w, &ports[i])
 				w.Flush()
+				fmt.Fprintln(w)
+				ringTable(w, ports[i:i+1])
+				w.Flush()
 				xdpTable(w, ports[i:i+1])
 			})
 		},
@@ -51,6 +54,7 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	row("MTU", "%d bytes", p.MTU)
 	row("state", "%s", state(p))
 	row("XDP", "%s, AF_XDP %s, RX queues: %d", p.XDPMode, afXDP(p), p.Queues)
+	row("transmits", "worker %d", p.Worker)
 	row("VLAN", "%s", vlan(p.VLAN))
 	row("frames", "%d in, %d out", p.RxFrames, p.TxFrames)
 	row("rate", "%v", p.Rate)

@@ -155,9 +155,9 @@ type Rings struct {
 	Completion int `yaml:"completion"`
 }
 
-// Worker configures the goroutine that moves the packets.
+// Worker configures the goroutines that move the packets.
 type Worker struct {
-	CPU   int           `yaml:"cpu"`   // CPU number to stay on; -1 means any
+	CPUs  []int         `yaml:"cpu"`   // one worker for each, and the number of the CPU that it stays on; -1 means any
 	Spin  time.Duration `yaml:"spin"`  // busy polling before sleeping in poll
 	Batch int           `yaml:"batch"` // packets taken from a ring at once
 }
@@ -199,7 +199,7 @@ func Default() *Config {
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},
-		Worker:   Worker{CPU: -1, Spin: 50 * time.Microsecond, Batch: 64},
+		Worker:   Worker{CPUs: []int{-1}, Spin: 50 * time.Microsecond, Batch: 64},
 		Log:      Log{Level: LogInfo, Format: LogConsole},
 	}
 }

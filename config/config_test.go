@@ -131,7 +131,7 @@ repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
 xdp: {mode: generic, zero_copy: always}
 umem: {frames: 1024, frame_size: 2048}
 rings: {rx: 64, tx: 128, fill: 256, completion: 512}
-worker: {cpu: 1, spin: 0, batch: 32}
+worker: {cpu: [1, 3, -1, -1], spin: 0, batch: 32}
 log: {level: error, format: json}
 `))
 	if err != nil {
@@ -151,7 +151,7 @@ log: {level: error, format: json}
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
 		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},
-		Worker: Worker{CPU: 1, Batch: 32},
+		Worker: Worker{CPUs: []int{1, 3, -1, -1}, Batch: 32},
 		Log:    Log{Level: LogError, Format: LogJSON},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -95,6 +95,9 @@ func TestErrors(t *testing.T) {
 		{"ring", minimal + "rings: {tx: 65}\n", `f:4: rings.tx: "65": want a power of two from 64 to 65536`},
 		{"few frames", port("{name: a}, {name: b}, {name: c}") + "umem: {frames: 256}\n", `f:1: umem.frames: "256": 3 ports need at least 384 frames`},
 		{"worker", minimal + "worker: {cpu: -2}\n", `f:4: worker.cpu: "-2": want a number from -1 to 8191`},
+		{"no workers", minimal + "worker: {cpu: []}\n", `f:4: worker.cpu: has 0 entries: want 1 to 64 workers' CPUs`},
+		{"workers on one CPU", minimal + "worker: {cpu: [2, -1, -1, 2]}\n", `f:4: worker.cpu[3]: "2": CPU is another worker's already`},
+		{"no such CPU", minimal + "worker: {cpu: [0, 9000]}\n", `f:4: worker.cpu[1]: "9000": want a number from -1 to 8191`},
 		{"too long", minimal + strings.Repeat("#\n", fileMax/2), `f: file has `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

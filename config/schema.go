@@ -65,7 +65,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		}},
 		field{"worker", func(v value) {
 			d.mapping(v,
-				field{"cpu", d.int(&c.Worker.CPU, -1, 8191)},
+				field{"cpu", func(v value) { d.cpus(&c.Worker.CPUs, v) }},
 				field{"spin", d.duration(&c.Worker.Spin, 0, 10*time.Millisecond)},
 				field{"batch", d.int(&c.Worker.Batch, 1, 1024)})
 		}},
@@ -139,6 +139,34 @@ func (d *decoder) queues(dst *[]int, v value) {
 		}
 	})
 	slices.Sort(*dst)
+}
+
+// maxWorkers bounds the workers: each pair of them has rings of its own.
+const maxWorkers = 64
+
+// cpus reads the CPU of the only worker, or one for each of several.
+func (d *decoder) cpus(dst *[]int, v value) {
+	if n, ok := v.node.(*ast.SequenceNode); ok {
+		if len(n.Values) == 0 || len(n.Values) > maxWorkers {
+			d.failAt(v, "has %d entries: want 1 to %d workers' CPUs", len(n.Values), maxWorkers)
+			return
+		}
+		*dst = nil
+		d.list(v, func(v value) { d.cpu(dst, v) })
+		return
+	}
+	*dst = nil
+	d.cpu(dst, v)
+}
+
+func (d *decoder) cpu(dst *[]int, v value) {
+	i, ok := d.integer(v, -1, 8191)
+	switch {
+	case ok && i >= 0 && slices.Contains(*dst, int(i)):
+		d.failAt(v, "CPU is another worker's already")
+	case ok:
+		*dst = append(*dst, int(i))
+	}
 }
 
 // notGroups are address ranges that no group can have.

@@ -150,18 +150,19 @@ func (e *Engine) Ports() ([]api.Port, error) {
 		for i, p := range e.ports {
 			list[i].Up = e.control.locator.Up(p.ifindex)
 		}
-	}) || !e.worker.do(func() {
-		for i, p := range e.ports {
-			list[i].RxFrames, list[i].TxFrames = p.rxFrames, p.txFrames
-			list[i].Rate, list[i].Egress = rate.Rate(p.queue.rate), p.egress()
+	}) || !e.crew.do(func(w *worker) {
+		for i, p := range w.ports {
+			p.describe(&list[i], w.index)
 		}
 	}) {
 		return nil, errStopped
 	}
 	for i, p := range e.ports {
 		a := &list[i]
+		slices.SortFunc(a.Sockets, func(x, y api.Socket) int { return cmp.Compare(x.Queue, y.Queue) })
+		a.Driver, a.Worker = p.driver, e.crew.sender(i)
 		a.Name, a.Ifindex, a.MAC, a.MTU, a.VLAN = p.name, p.ifindex, p.mac.String(), p.mtu, p.vlan
-		a.XDPMode, a.ZeroCopy, a.Queues = p.prog.Mode().String(), p.socks[0].ZeroCopy(), len(p.socks)
+		a.XDPMode, a.ZeroCopy, a.Queues = p.prog.Mode().String(), p.all[0].ZeroCopy(), len(p.all)
 		c, err := p.prog.Counters()
 		if err != nil {
 			return nil, err
@@ -182,11 +183,35 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 	if i < 0 {
 		return &api.Error{Reason: api.ReasonUnknownPort, Message: fmt.Sprintf("there is no port %s: see `gleam port list`", name)}
 	}
-	if !e.worker.do(func() { e.ports[i].queue.setRate(int64(*s.Rate)) }) {
+	if !e.crew.workers[e.crew.sender(i)].do(func() { e.ports[i].queue.setRate(int64(*s.Rate)) }) {
 		return errStopped
 	}
 	e.notify(false, "rate set", "port", name, "rate", *s.Rate)
 	return nil
+}
+
+// describe adds to the API's view of p what p's worker knows of it; it runs there.
+func (p *port) describe(a *api.Port, worker int) {
+	a.RxFrames += p.rxFrames
+	for _, s := range p.socks {
+		used, size := s.Occupancy(), s.Sizes()
+		a.Sockets = append(a.Sockets, api.Socket{
+			Queue: s.Queue(), Worker: worker,
+			RX: api.Ring{Used: used.RX, Size: size.RX}, Fill: api.Ring{Used: used.Fill, Size: size.Fill},
+			TX: api.Ring{Used: used.TX, Size: size.TX}, Completion: api.Ring{Used: used.Completion, Size: size.Completion},
+		})
+	}
+	if p.exit == nil {
+		a.TxFrames = p.txFrames
+		e := p.egress()
+		e.Bytes, e.Frames, e.Dropped, e.PutOff = e.Bytes+a.Egress.Bytes, e.Frames+a.Egress.Frames, e.Dropped+a.Egress.Dropped, e.PutOff+a.Egress.PutOff
+		a.Rate, a.Egress = rate.Rate(p.queue.rate), e
+		return
+	}
+	a.Egress.Bytes += int(p.exit.handed - p.exit.taken.Load())
+	a.Egress.Frames += p.exit.ring.Waiting()
+	a.Egress.Dropped += p.refused
+	a.Egress.PutOff += p.putOff
 }
 
 // egress makes the API's view of p's queue. It runs on the worker.
@@ -204,34 +229,38 @@ func (p *port) egress() api.Egress {
 // Stats implements api.Backend.
 func (e *Engine) Stats() (*api.Stats, error) {
 	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
-	if !e.control.do(func() { s.Groups = len(e.control.dir.groups) }) || !e.worker.do(func() {
-		c := &e.worker.count
-		s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
-		s.Neighbour, s.EnvelopeIn, s.EnvelopeOut = c.neighbour, c.envelopeIn, c.envelopeOut
-		s.FramesFree = e.worker.pool.Len()
-		for _, p := range e.ports {
+	var c counters
+	if !e.control.do(func() { s.Groups = len(e.control.dir.groups) }) || !e.crew.do(func(w *worker) {
+		c.add(&w.count)
+		s.FramesFree += w.pool.Len()
+		for _, p := range w.ports {
 			s.CEMarked += p.marked
 		}
-		s.Drops = c.drops()
 	}) {
 		return nil, errStopped
 	}
+	if e.crew.depot != nil {
+		s.FramesFree += e.crew.depot.Len()
+	}
+	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
+	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut = c.neighbour, c.envelopeIn, c.envelopeOut
+	s.Drops = c.drops()
 	return s, nil
 }
 
 // describe makes the API's view of g. It runs on the control loop.
 func (e *Engine) describe(g *group) api.Group {
 	var st mcast.GroupStatus
-	e.worker.do(func() { e.worker.sw.Snapshot(g.id, &st) })
+	g.w.do(func() { g.w.sw.Snapshot(g.id, &st) })
 	a := api.Group{
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
-		Policy: policyName(&g.reg), Origin: "api", State: "idle",
+		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.w.index,
 		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
 		Former: slices.Clone(g.former),
 		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}
-	if b := e.worker.repair.Bytes; b > 0 && !g.reg.NoRepair {
+	if b := g.w.repair.Bytes; b > 0 && !g.reg.NoRepair {
 		a.Repair = &api.Repair{
 			Bytes: st.Kept, MostBytes: st.KeptMost, LimitBytes: b, NAKs: st.Counters.NAKsServed,
 			Copies: st.Counters.Repairs, Questions: st.Counters.Questions, NotKept: st.Counters.NotKept,
@@ -257,7 +286,7 @@ func (e *Engine) describe(g *group) api.Group {
 			IP: r.IP, QPN: uint32(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
 			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
 		}
-		if pi := e.worker.portOf(at.Ifindex); pi >= 0 {
+		if pi := g.w.portOf(at.Ifindex); pi >= 0 {
 			am.Port, am.MAC = e.ports[pi].name, at.MAC.String()
 			am.VLAN = cmp.Or(am.VLAN, e.ports[pi].vlan)
 		}

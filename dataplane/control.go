@@ -32,7 +32,8 @@ const locateRetry = 50 * time.Millisecond
 // registrar and owns the directory. It hears of envelopes and events from the
 // worker, of changed links and neighbours from netlink, and of wishes by do.
 type control struct {
-	w       *worker
+	crew    *crew
+	w       *worker // the first: for what all have in common
 	dir     *directory
 	reg     *envelope.Registrar
 	locator *locate.Locator
@@ -45,10 +46,10 @@ type control struct {
 	waiting map[netip.Addr]chan error
 }
 
-func newControl(w *worker, l *locate.Locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
+func newControl(crew *crew, l *locate.Locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
 	c := &control{
-		w: w, locator: l, notify: notify,
-		dir:  newDirectory(w, l, cfg.Limits.Groups, notify),
+		crew: crew, w: crew.workers[0], locator: l, notify: notify,
+		dir:  newDirectory(crew, l, cfg.Limits.Groups, notify),
 		cmds: make(chan func()), ended: make(chan struct{}),
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(),
@@ -181,10 +182,11 @@ func (c *control) send(p *envelope.Packet) {
 		SrcMAC: port.mac, DstMAC: rocev2.MAC(at.MAC), Tagged: vlan != 0, TCI: vlan,
 		Src: p.Src.Addr(), Dst: p.Dst.Addr(), SrcPort: p.Src.Port(),
 	}
-	c.w.do(func() {
-		if buf, ok := c.w.begin(pi); ok {
-			c.w.end(pi, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
-			c.w.count.envelopeOut++
+	w := c.crew.workers[c.crew.sender(pi)]
+	w.do(func() {
+		if buf, ok := w.begin(pi); ok {
+			w.end(pi, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
+			w.count.envelopeOut++
 		}
 	})
 }
@@ -293,20 +295,26 @@ func (c *control) event(e mcast.Event) {
 
 // linksChanged brings the ports' state up to date and says what has changed.
 func (c *control) linksChanged() {
-	for _, p := range c.w.ports {
+	for pi, p := range c.crew.ports {
 		up := c.locator.Up(p.ifindex)
-		var lost bool
-		if !c.w.do(func() {
-			switch {
-			case p.gone:
-				up = false
-			case errors.Is(p.socks[0].State(), xsk.ErrGone):
-				up, lost = false, true
-				c.w.lose(p)
-			default:
-				p.down = !up
-			}
+		var gone, lost bool
+		if !c.crew.workers[c.crew.sender(pi)].do(func() {
+			gone = p.gone
+			lost = !gone && errors.Is(p.socks[0].State(), xsk.ErrGone)
 		}) {
+			return
+		}
+		ok := true
+		switch {
+		case gone:
+			up = false
+		case lost:
+			up = false
+			ok = c.crew.halt(func() { c.crew.lose(pi) })
+		default:
+			ok = c.crew.do(func(w *worker) { w.ports[pi].down = !up })
+		}
+		if !ok {
 			return
 		}
 		was := p.saidUp

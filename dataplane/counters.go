@@ -27,6 +27,7 @@ const (
 	DropBadUDPChecksum      // an envelope whose UDP checksum is wrong
 	DropWrongPlace          // a member's packet from another port or MAC address than the member's
 	DropQueueFull           // a port's egress queue is full: this copy or answer alone was not sent
+	DropPostFull            // the worker that the group belongs to is behind: the packet was not handed to it
 	DropRateLimit           // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
 	numDrops
 )
@@ -44,6 +45,7 @@ var dropNames = [numDrops]string{
 	DropBadUDPChecksum: "bad_udp_checksum",
 	DropWrongPlace:     "wrong_place",
 	DropQueueFull:      "queue_full",
+	DropPostFull:       "handover_full",
 	DropRateLimit:      "rate_limit",
 }
 
@@ -67,6 +69,30 @@ type counters struct {
 	core                    [mcast.NumReasons]uint64
 	drop                    [numDrops]uint64
 	envelope                [envelope.NumDrops]uint64
+}
+
+// add adds what o counts to c.
+func (c *counters) add(o *counters) {
+	c.dataIn += o.dataIn
+	c.copies += o.copies
+	c.feedbackIn += o.feedbackIn
+	c.feedbackOut += o.feedbackOut
+	c.neighbour += o.neighbour
+	c.envelopeIn += o.envelopeIn
+	c.envelopeOut += o.envelopeOut
+	c.eventsLost += o.eventsLost
+	for i, n := range o.decode {
+		c.decode[i] += n
+	}
+	for i, n := range o.core {
+		c.core[i] += n
+	}
+	for i, n := range o.drop {
+		c.drop[i] += n
+	}
+	for i, n := range o.envelope {
+		c.envelope[i] += n
+	}
 }
 
 // drops returns every reason that has occurred, by name.

@@ -21,7 +21,8 @@ import (
 // which GroupID the worker has it, and where its members are. It is the
 // envelope.Table of the registrar and belongs to the control loop.
 type directory struct {
-	w       *worker
+	crew    *crew
+	w       *worker // the first: for what all have in common
 	locator locator
 	groups  map[netip.Addr]*group
 	ids     []mcast.GroupID // free ones, the next at the end
@@ -38,6 +39,7 @@ type locator interface {
 // slots.
 type group struct {
 	id     mcast.GroupID
+	w      *worker // it belongs to this one
 	reg    envelope.Registration
 	slots  []slot // by MemberID
 	since  time.Time
@@ -60,8 +62,8 @@ func (g *group) find(k envelope.MemberKey) int {
 	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.Key() == k })
 }
 
-func newDirectory(w *worker, l locator, size int, notify Notify) *directory {
-	d := &directory{w: w, locator: l, groups: make(map[netip.Addr]*group), size: size, notify: notify}
+func newDirectory(c *crew, l locator, size int, notify Notify) *directory {
+	d := &directory{crew: c, w: c.workers[0], locator: l, groups: make(map[netip.Addr]*group), size: size, notify: notify}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))
 	}
@@ -87,7 +89,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		if len(d.ids) == 0 {
 			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.size)})
 		}
-		g = &group{id: d.ids[len(d.ids)-1]}
+		g = &group{id: d.ids[len(d.ids)-1], w: d.crew.workers[d.crew.owners.choose()]}
 	}
 	slots := make([]slot, len(r.Members))
 	for i := range slots {
@@ -96,11 +98,11 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	table := d.tableOf(r, slots)
 	var limit int
 	buffers := d.w.buffersOf(r)
-	if d.w.do(func() { limit = d.w.capacity(table.need, buffers) }) && len(table.legs) > limit {
+	if g.w.do(func() { limit = g.w.capacity(table.need, buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	var err error
-	if !d.w.do(func() { err = d.w.put(specOf(g.id, r, &table, d.w.repair), table) }) {
+	if !g.w.do(func() { err = g.w.put(specOf(g.id, r, &table, g.w.repair), table) }) {
 		err = errStopped
 	}
 	if err != nil {
@@ -109,6 +111,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	if d.groups[r.Group] == nil {
 		d.ids = d.ids[:len(d.ids)-1]
 		d.groups[r.Group] = g
+		d.crew.owners.put(r.Group, g.w.index) // now that it is there
 	}
 	g.slots, g.since, g.former = slots, time.Now(), nil
 	g.setRegistration(r)
@@ -138,7 +141,8 @@ func (d *directory) Remove(ip netip.Addr, _ envelope.Why) {
 	}
 	delete(d.groups, ip)
 	d.ids = append(d.ids, g.id)
-	d.w.do(func() { d.w.remove(g.id) })
+	d.crew.owners.remove(ip)
+	g.w.do(func() { g.w.remove(g.id) })
 }
 
 // RemoveMember cuts one member off. It implements envelope.Table.
@@ -149,7 +153,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 	}
 	if i := g.find(m); i >= 0 {
 		g.leaves(i)
-		d.w.do(func() { d.w.removeMember(g.id, mcast.MemberID(i)) })
+		g.w.do(func() { g.w.removeMember(g.id, mcast.MemberID(i)) })
 	}
 }
 
@@ -274,7 +278,7 @@ func (d *directory) relocate() {
 		}
 		if moved {
 			t := d.tableOf(&g.reg, g.slots)
-			d.w.do(func() { d.w.groups[g.id] = t })
+			g.w.do(func() { g.w.groups[g.id] = t })
 		}
 	}
 }
@@ -321,7 +325,11 @@ func (w *worker) buffersOf(r *envelope.Registration) int {
 // Where a port's TX ring is the limit, so many members may be behind it. A packet
 // has so many buffers.
 func (w *worker) capacity(need []portNeed, buffers int) int {
-	limit := packets(w.umem.Frames()/2, buffers) - spareFeedback
+	frames := w.umem.Frames() / 2
+	if w.crew != nil {
+		frames -= w.umem.Frames() / 8 // others' pools
+	}
+	limit := packets(frames, buffers) - spareFeedback
 	for _, n := range need {
 		if ring := packets(cap(w.ports[n.port].tx), buffers) - spareFeedback; n.packets > ring {
 			limit = min(limit, ring)

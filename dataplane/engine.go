@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
@@ -34,7 +32,7 @@ type Engine struct {
 	steering *bpf.Steering
 	umem     *xsk.Umem
 	ports    []*port
-	worker   *worker
+	crew     *crew
 	control  *control
 	started  time.Time
 }
@@ -64,7 +62,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		indexes = append(indexes, p.ifindex)
 		e.sayMode(p)
 	}
-	if e.worker, err = newWorker(e.ports, e.umem, xsk.NewPool(e.umem), cfg); err != nil {
+	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
 		return nil, err
 	}
 	locator, err := locate.New(indexes)
@@ -75,7 +73,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, fmt.Errorf("draw the registrar's instance number: %w", err)
 	}
-	if e.control, err = newControl(e.worker, locator, cfg, binary.BigEndian.Uint64(seed[:]), notify); err != nil {
+	if e.control, err = newControl(e.crew, locator, cfg, binary.BigEndian.Uint64(seed[:]), notify); err != nil {
 		locator.Close()
 		return nil, err
 	}
@@ -85,11 +83,11 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 // sayMode says how p runs; what is slower than it could be is said aloud.
 func (e *Engine) sayMode(p *port) {
 	copyMode := "copy"
-	if p.socks[0].ZeroCopy() {
+	if p.all[0].ZeroCopy() {
 		copyMode = "zero-copy"
 	}
 	e.notify(false, "port attached", "port", p.name, "mac", p.mac, "mtu", p.mtu,
-		"xdp", p.prog.Mode().String(), "af_xdp", copyMode, "queues", len(p.socks), "multi_buffer", p.multi)
+		"xdp", p.prog.Mode().String(), "af_xdp", copyMode, "queues", len(p.all), "multi_buffer", p.multi)
 	if err := p.prog.NativeError(); err != nil {
 		e.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", p.name, "error", err)
 	}
@@ -110,19 +108,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.worker.run()
-	}()
-	if err := <-e.worker.affinity; err != nil {
-		e.worker.do(func() { e.worker.quit = true })
-		<-ended
-		return fmt.Errorf("keep the worker on CPU %d (worker.cpu): %w", e.cfg.Worker.CPU, err)
+	if w, err := e.crew.run(func() { e.control.run(ctx, changed) }); err != nil {
+		return fmt.Errorf("keep worker %d on CPU %d (worker.cpu): %w", w.index, w.cpu, err)
 	}
-	e.control.run(ctx, changed)
-	e.worker.do(func() { e.worker.quit = true })
-	<-ended
 	return nil
 }
 
@@ -136,8 +124,8 @@ func (e *Engine) Close() error {
 		p.close()
 	}
 	var errs []error
-	if e.worker != nil {
-		errs = append(errs, unix.Close(e.worker.wakeFD))
+	if e.crew != nil {
+		errs = append(errs, e.crew.close())
 	}
 	if e.umem != nil {
 		errs = append(errs, e.umem.Close())

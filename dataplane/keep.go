@@ -17,10 +17,11 @@ import (
 // brings about: what a receiver has lost must not keep the others waiting.
 const maxRepairs = 64
 
-// repairSpec is what cfg says of local repair.
-func repairSpec(cfg *config.Config) mcast.RepairSpec {
+// repairSpec is what cfg says of local repair, if all groups together may keep
+// so many bytes.
+func repairSpec(cfg *config.Config, total int) mcast.RepairSpec {
 	return mcast.RepairSpec{
-		Bytes:   int64(min(cfg.Repair.PerGroup, cfg.RepairTotal())),
+		Bytes:   int64(min(cfg.Repair.PerGroup, total)),
 		Timeout: cfg.Repair.Timeout, Tries: cfg.Repair.Tries,
 	}
 }
@@ -102,7 +103,7 @@ func (w *worker) advance() {
 // repairRoom returns how many copies of kept frames there is room for on every
 // port, as Output.MaxRepairs has it.
 func (w *worker) repairRoom() int {
-	n := min(maxRepairs, packets(w.pool.Len(), w.chains.longest)-spareFeedback)
+	n := min(maxRepairs, w.frames(maxRepairs+spareFeedback, w.chains.longest)-spareFeedback)
 	for _, p := range w.ports {
 		if !p.down {
 			n = min(n, p.txRoom(w.chains.longest)-spareFeedback)

@@ -170,7 +170,7 @@ func TestQuestionOnAForwardedLeg(t *testing.T) {
 
 // The configuration's defaults are those that the core's documentation explains.
 func TestRepairDefaults(t *testing.T) {
-	if r := repairSpec(config.Default()); r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
+	if r := repairSpec(config.Default(), 1<<30); r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
 		t.Errorf("the configuration has a timeout of %v and %d tries, the core %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
 	}
 }

@@ -62,8 +62,8 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 		// them: if there is none now, none is about a member that has gone, and its
 		// slot may be another's.
 		p = d.plan(g, r, joiners, len(d.w.events) == 0)
-		if limit = d.w.capacity(p.table.need, buffers); len(r.Members) <= limit {
-			err = d.w.updateGroup(g.id, &p)
+		if limit = g.w.capacity(p.table.need, buffers); len(r.Members) <= limit {
+			err = g.w.updateGroup(g.id, &p)
 		}
 	}) {
 		err = errStopped

@@ -16,19 +16,23 @@ import (
 type port struct {
 	name    string
 	ifindex int
+	driver  string
 	mac     rocev2.MAC
 	mtu     int
 	vlan    uint16 // VID of group frames sent here; 0 untagged
 	multi   bool   // packets may be in several buffers
 	prog    *bpf.PortProgram
-	socks   []*xsk.Socket // one for each RX queue; the first one transmits
+	all     []*xsk.Socket // one for each RX queue
 	saidUp  bool          // what the operator was last told; the control loop's
+	board   *board        // nil if there is one worker
+	exit    *exit         // to the worker that transmits for this port; nil: this one does
 	// ---- the worker's
-	down     bool       // no carrier, disabled, or gone
-	gone     bool       // the interface has vanished, and the sockets are closed
-	tx       []xsk.Desc // staged in this batch for the TX ring
-	txLimit  int        // how many of them that has room for, as of the last flush
-	queue    queue      // what waits for room in the TX ring, or for its turn at the port's rate
+	socks    []*xsk.Socket // those of all that this worker receives from; if it transmits, by the first one
+	down     bool          // no carrier, disabled, or gone
+	gone     bool          // the interface has vanished, and the sockets are closed
+	tx       []xsk.Desc    // staged in this batch for the TX ring
+	txLimit  int           // how many of them that has room for, as of the last flush
+	queue    queue         // what waits for room in the TX ring, or for its turn at the port's rate
 	ecn      marker
 	sent     []uint16 // onLink of the buffers in the TX ring, in order; a power of two long
 	sentHead uint32   // free-running: completed next, sent next
@@ -58,6 +62,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		down: !locate.Running(a),
 	}
 	p.saidUp = !p.down
+	p.driver = driverOf(c.Name)
 	p.naks, p.envelopes, p.neighbours = newBucket(cfg.Limits.NAKs), newBucket(cfg.Limits.Envelopes), newBucket(cfg.Limits.Neighbours)
 	defer func() {
 		if err != nil {
@@ -77,11 +82,12 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		if err != nil {
 			return nil, err
 		}
-		p.socks = append(p.socks, s)
+		p.all = append(p.all, s)
 		if err := p.prog.SetSocket(q, s.FD()); err != nil {
 			return nil, err
 		}
 	}
+	p.socks = p.all
 	p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
 	p.txLimit = p.socks[0].TxRoom()
 	p.sent = make([]uint16, max(cfg.Rings.TX, cfg.Rings.Completion))
@@ -96,20 +102,28 @@ func (p *port) close() {
 	if p.prog != nil {
 		p.prog.Close()
 	}
-	for _, s := range p.socks {
+	for _, s := range p.all {
 		s.Close()
 	}
 }
 
-// lose gives up the sockets of an interface that has vanished and returns to the
-// pool the frames that the kernel had for them, and those that were queued. It runs on the worker, between
-// batches. Should an interface of the same name appear, it is another one, and
-// gleamd has to be started again to serve it.
-func (w *worker) lose(p *port) {
-	p.gone, p.down = true, true
-	w.drain(p)
+// lose gives up the sockets of an interface that has vanished, port pi, and
+// returns to the pool the frames that the kernel had for them, and those that were
+// queued. All workers stand still. Should an interface of the same name appear, it
+// is another one, and gleamd has to be started again to serve it.
+func (c *crew) lose(pi int) {
+	w := c.workers[c.sender(pi)]
+	for _, o := range c.workers {
+		p := o.ports[pi]
+		p.gone, p.down = true, true
+		o.drain(p)
+		if p.exit != nil {
+			w.drainExit(p.exit)
+		}
+	}
+	p := c.ports[pi]
 	p.inFlight, p.sentHead = 0, p.sentTail
-	for _, s := range p.socks {
+	for _, s := range p.all {
 		s.Close() // the descriptor is gone whatever it returns
 		for {
 			n := s.Reclaim(w.addrs)

@@ -66,6 +66,18 @@ func rxQueues(link netlink.Link) int {
 	return min(allocated, int(c.RxCount+c.CombinedCount))
 }
 
+// driverOf names the driver of an interface, as ethtool -i does; empty if it does
+// not say.
+func driverOf(name string) string {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return ""
+	}
+	defer e.Close()
+	d, _ := e.DriverName(name)
+	return d
+}
+
 // interfaceHint lists the Ethernet interfaces that do exist.
 func interfaceHint() string {
 	links, err := netlink.LinkList()

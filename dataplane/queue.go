@@ -39,6 +39,7 @@ type queue struct {
 	bytes      int        // of the packets in it, as linkBytes counts
 	maxBytes   int        // of data
 	maxFrames  int        // of the UMEM, with data; replyFrames fewer than the ring has at least
+	elsewhere  int        // bytes beside these that count against maxBytes: of a port that another worker sends by
 	rate       int64      // bit/s; 0: as fast as the TX ring takes them
 	idle       bool       // nothing was left at the last release
 	free       time.Duration
@@ -78,7 +79,7 @@ func (q *queue) len() int { return int(q.tail - q.head) }
 
 // fits reports whether a data packet of n bytes in so many buffers may be pushed.
 func (q *queue) fits(n, buffers int) bool {
-	return q.len()+buffers <= q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes
+	return q.len()+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes
 }
 
 // fitsReply reports whether a reply may be pushed: there is some room beyond
@@ -212,7 +213,7 @@ func (p *port) admitsReply() bool { return p.direct(1) || p.queue.fitsReply() }
 // overflow, and drops what it does not admit for its own legs alone. Without a
 // rate, a full queue tells that the interface is stuck, or this machine too slow.
 func (p *port) txRoom(buffers int) int {
-	if p.queue.rate > 0 {
+	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {
 		return math.MaxInt
 	}
 	room := p.queue.room(p.mtu+rocev2.EthernetLen+rocev2.VLANLen, buffers)
@@ -230,6 +231,9 @@ func (p *port) depth() int { return p.queue.bytes + p.inFlight }
 // may hold.
 func (p *port) halfEmpty(now time.Duration) time.Duration {
 	q := &p.queue
+	if p.exit != nil {
+		return p.exit.halfEmpty(now, q.maxBytes)
+	}
 	if q.rate == 0 {
 		return now + txRetry
 	}

@@ -265,7 +265,7 @@ func TestQueueOfALostPort(t *testing.T) {
 	}
 	b.unstage()
 	free := b.w.pool.Len()
-	b.w.lose(p)
+	(&crew{workers: []*worker{b.w}, ports: b.w.ports}).lose(1)
 	if e := p.egress(); e.Frames != 0 || e.Bytes != 0 {
 		t.Errorf("still shown as waiting: %+v", e)
 	}

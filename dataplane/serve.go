@@ -139,13 +139,20 @@ func (w *worker) countInput(op rocev2.Opcode) {
 func (w *worker) room(id mcast.GroupID, buffers int) (repairs int, ok bool) {
 	g := &w.groups[id]
 	buffers = max(buffers, w.chains.longest) // kept packets may be longer
-	spare := packets(w.pool.Len(), buffers) - len(g.legs) - spareFeedback
+	need := len(g.legs) + spareFeedback
+	spare := w.frames(need+maxRepairs, buffers) - need
 	for _, n := range g.need {
 		if p := w.ports[n.port]; !p.down {
 			spare = min(spare, p.txRoom(buffers)-n.packets-spareFeedback)
 		}
 	}
 	return orNone(min(spare, maxRepairs)), spare >= 0
+}
+
+// frames returns how many packets of so many buffers there are free frames for; if
+// frames have to be fetched, as many as want packets take.
+func (w *worker) frames(want, buffers int) int {
+	return packets(w.pool.Reserve(want*buffers), buffers)
 }
 
 func (w *worker) countNoRoom() {

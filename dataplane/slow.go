@@ -21,19 +21,17 @@ type datagram struct {
 // payload returns the datagram's UDP payload.
 func (d *datagram) payload() []byte { return d.buf[:d.n] }
 
-// slowPath carries envelopes from the worker to the control plane in a fixed
+// slowPath carries envelopes from the workers to the control plane in a fixed
 // number of slots, so that a flood of them costs the worker no memory: without
 // a free slot they are counted and dropped, and their sender tries again.
 type slowPath struct {
 	free, full chan *datagram
-	ended      chan struct{} // closed when the worker has ended
 }
 
 func newSlowPath() *slowPath {
 	s := &slowPath{
-		free:  make(chan *datagram, slowSlots),
-		full:  make(chan *datagram, slowSlots),
-		ended: make(chan struct{}),
+		free: make(chan *datagram, slowSlots),
+		full: make(chan *datagram, slowSlots),
 	}
 	slots := make([]datagram, slowSlots)
 	for i := range slots {

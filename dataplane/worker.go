@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -40,12 +42,23 @@ type worker struct {
 	start    time.Time
 	now      time.Duration // since start, read once a batch
 
-	affinity chan error // how pinning to cpu went; Open waits for it
+	affinity chan error    // how pinning to cpu went; Open waits for it
+	ended    chan struct{} // closed when the worker has ended
 	cmds     chan func()
 	wakeFD   int
 	quit     bool
 	slow     *slowPath
 	events   chan mcast.Event
+
+	// Beside other workers; crew is nil if there is none.
+	crew      *crew
+	index     int // of this one
+	asleep    atomic.Bool
+	post      []*spsc.Ring[xsk.Desc] // by worker: packets received for its groups
+	mail      []*spsc.Ring[xsk.Desc] // ... that others have received for this one's
+	entrances []entrance             // of the ports that this one transmits for
+	moved     [xsk.MaxChain]xsk.Desc // of a packet that comes in by one
+	first     int                    // of them in the next turn
 
 	fillSpare int // entries of each fill ring that stay empty
 
@@ -69,7 +82,7 @@ type worker struct {
 	isDecoded bool
 }
 
-func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config) (*worker, error) {
+func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config, c *common) (*worker, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's eventfd: %w", err)
@@ -78,21 +91,25 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	for _, p := range ports {
 		socks = append(socks, p.socks...)
 	}
-	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup, RepairBytes: int64(cfg.RepairTotal())}
+	// Each worker's groups have an equal part of what may be kept: nobody has to ask
+	// the others.
+	kept := cfg.RepairTotal() / len(cfg.Worker.CPUs)
+	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup, RepairBytes: int64(kept)}
 	w := &worker{
-		ports: ports, umem: umem, pool: pool, start: time.Now(),
-		cpu: cfg.Worker.CPU, spin: cfg.Worker.Spin,
+		ports: ports, umem: umem, pool: pool, start: c.start,
+		cpu: cfg.Worker.CPUs[0], spin: cfg.Worker.Spin,
 		poller:   xsk.NewPoller(socks, fd),
 		sw:       mcast.New(limits),
-		repair:   repairSpec(cfg),
+		repair:   repairSpec(cfg, kept),
 		kept:     make([]xsk.Desc, umem.Frames()),
 		groups:   make([]groupTable, limits.Groups),
 		prefixes: cfg.GroupPrefixes,
 		ops:      rocev2.NewOperators(rocev2.MaxShift),
 		cmds:     make(chan func(), 64), wakeFD: fd,
 		affinity: make(chan error, 1),
-		slow:     newSlowPath(),
-		events:   make(chan mcast.Event, 1024),
+		ended:    make(chan struct{}),
+		slow:     c.slow,
+		events:   c.events,
 		rx:       make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)),
 		chains:   newChains(umem.Frames()),
 		said:     make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
@@ -100,7 +117,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	}
 	// Half of the frames may wait to be received into, shared evenly: the other
 	// half is for copies and feedback.
-	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/len(socks))
+	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/c.sockets)
 	// From Attach on packets come: what finds no frame before run is lost, such as
 	// the only ARP request of a host that has been waiting for us.
 	for _, s := range socks {
@@ -112,7 +129,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 // run is the worker's goroutine. It returns when a closure set quit.
 func (w *worker) run() {
 	runtime.LockOSThread()
-	defer close(w.slow.ended)
+	defer close(w.ended)
 	if w.cpu >= 0 {
 		var set unix.CPUSet
 		set.Set(w.cpu)
@@ -124,6 +141,9 @@ func (w *worker) run() {
 	for !w.quit {
 		w.now = time.Since(w.start)
 		got := w.receive()
+		if w.crew != nil {
+			got += w.open() + w.admit()
+		}
 		w.advance()
 		w.flush()
 		w.runCommands()
@@ -141,14 +161,14 @@ func (w *worker) do(f func()) bool {
 	done := make(chan struct{})
 	select {
 	case w.cmds <- func() { f(); close(done) }:
-	case <-w.slow.ended:
+	case <-w.ended:
 		return false
 	}
 	w.wake()
 	select {
 	case <-done:
 		return true
-	case <-w.slow.ended:
+	case <-w.ended:
 		return false
 	}
 }
@@ -170,8 +190,8 @@ func (w *worker) runCommands() {
 	}
 }
 
-// wait sleeps until a frame, a command, the core's next deadline or the turn of
-// a queued frame comes.
+// wait sleeps until a frame, a command, something from another worker, the core's
+// next deadline or the turn of a queued frame comes.
 func (w *worker) wait() {
 	timeout := time.Second // bounds the time in which a link event could be overlooked
 	if at, ok := w.sw.NextDeadline(); ok {
@@ -184,6 +204,12 @@ func (w *worker) wait() {
 	}
 	if len(w.cmds) > 0 {
 		return
+	}
+	if w.crew != nil {
+		defer w.asleep.Store(false)
+		if !w.dozes() {
+			return
+		}
 	}
 	woken, err := w.poller.Wait(timeout)
 	if woken {
@@ -204,9 +230,12 @@ func (w *worker) receive() (total int) {
 		for _, s := range p.socks {
 			n := s.Receive(w.rx)
 			packets := n
-			if p.multi {
+			switch {
+			case w.crew != nil:
+				packets = w.sort(pi, w.rx[:n])
+			case p.multi:
 				packets = w.inputChains(pi, w.rx[:n])
-			} else {
+			default:
 				for i := range n {
 					w.input(pi, w.rx[i:i+1]...)
 				}
@@ -237,6 +266,10 @@ func (w *worker) flush() {
 		if p.gone {
 			continue
 		}
+		if p.exit != nil {
+			w.handOver(p)
+			continue
+		}
 		if p.down && p.queue.len() > 0 {
 			w.drain(p)
 		}
@@ -260,5 +293,6 @@ func (w *worker) flush() {
 		}
 		p.txLimit = s.TxRoom()
 		p.high = max(p.high, p.depth())
+		p.tell()
 	}
 }

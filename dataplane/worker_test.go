@@ -45,8 +45,8 @@ func newBenchOn(t testing.TB, star lab.StarConfig, pathMTU, frameSize int) *benc
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	b := &bench{w: e.worker, group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: e.worker.repair}
+	b := &bench{w: e.crew.workers[0], group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: e.crew.workers[0].repair}
 	table := groupTable{ip: b.group, qpn: 0x4711}
 	for i, h := range s.Hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})

@@ -8,11 +8,14 @@ package test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +58,7 @@ type rigConfig struct {
 	memory  int    // bytes of every host's region
 	policy  string // strict or evict
 	alone   bool   // without local repair
+	workers int    // of the switch; 0: as many as GLEAM_WORKERS says, or one
 	psns    func(host int) (sq, rq rocev2.PSN)
 }
 
@@ -136,6 +140,9 @@ func (r *rig) start() {
 	}
 	text += rings +
 		"envelope: {keys: [{id: 1, secret: \"hex:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}]}\n" + r.c.config
+	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
+		text += "worker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
+	}
 	cfg, err := config.Parse("test.yaml", []byte(text))
 	if err != nil {
 		r.t.Fatal(err)
@@ -162,6 +169,18 @@ func (r *rig) start() {
 			}
 		}
 	})
+}
+
+// workers returns how many workers the switch has.
+func (r *rig) workers() int {
+	if r.c.workers > 0 {
+		return r.c.workers
+	}
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("GLEAM_WORKERS"), "1"))
+	if err != nil || n < 1 {
+		r.t.Fatalf("GLEAM_WORKERS is %q; want a number of workers", os.Getenv("GLEAM_WORKERS"))
+	}
+	return n
 }
 
 // open makes a host's device, region and queue pair.

@@ -45,10 +45,15 @@ func Switch() *Backend {
 			{Seq: 2, Time: at.Add(time.Millisecond), Kind: api.EventEvicted, Group: ip("10.77.254.1"), Member: ip("10.77.0.5"), QPN: 0x15, PSN: &psn, Reason: "silent"},
 		},
 		PortList: []api.Port{
-			{Name: "p1", Ifindex: 3, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
+			{Name: "p1", Ifindex: 3, Driver: "mlx5_core", Worker: 0, Sockets: []api.Socket{
+				{Queue: 0, Worker: 0, RX: api.Ring{Used: 3, Size: 2048}, Fill: api.Ring{Used: 2016, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Used: 64, Size: 2048}},
+				{Queue: 1, Worker: 1, RX: api.Ring{Size: 2048}, Fill: api.Ring{Used: 2048, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Size: 2048}},
+			}, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
 				Egress: api.Egress{MaxBytes: 262144, MaxFrames: 1024, HighBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
 				XDP:    map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
-			{Name: "p2", Ifindex: 14, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
+			{Name: "p2", Ifindex: 14, Worker: 1, Sockets: []api.Socket{
+				{Queue: 0, Worker: 1, RX: api.Ring{Size: 512}, Fill: api.Ring{Used: 480, Size: 512}, TX: api.Ring{Used: 12, Size: 512}, Completion: api.Ring{Used: 1, Size: 512}},
+			}, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
 				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, HighBytes: 65100, Dropped: 31, PutOff: 5, CEMarked: 207},
 				XDP: map[string]uint64{}},
 		},

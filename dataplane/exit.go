@@ -1,0 +1,199 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/spsc"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// A port's TX ring has one producer, so what other workers have for the port they
+// hand to that one: its sender. For them the port is one without sockets to send
+// by (port.remote), whose TX ring is the exit, a ring that the sender empties into
+// the real port's queue: as far as that admits it, so that nothing is dropped
+// there, and a full queue is felt by whoever stages. If the port has a rate, the
+// others go by what its sender says of the queue (board): together they may put a
+// little more into their exits than the queue takes at once, which then waits.
+
+// exit is one worker's way to a port that another one transmits for.
+type exit struct {
+	ring  *spsc.Ring[xsk.Desc]
+	to    *worker // the sender
+	board *board
+	taken atomic.Uint64 // bytes on the link of what the sender has taken; it writes
+	// ---- the worker's that hands over
+	handed  uint64
+	rate    int64 // as it was on the board last
+	waiting int   // bytes in front of the link, then
+}
+
+// board is what a port's sender lets the other workers know.
+type board struct {
+	rate    atomic.Int64 // bit/s; 0: none
+	waiting atomic.Int64 // bytes in the queue
+}
+
+// entrance is an exit at its other end.
+type entrance struct {
+	port *port // the sender's
+	exit *exit
+	left int // entries for which there was no room
+}
+
+// exitSize returns how many frames each exit holds. Together they hold no more
+// than a quarter of the UMEM, if it is not tiny.
+func exitSize(cfg *config.Config) int {
+	exits := len(cfg.Ports) * (len(cfg.Worker.CPUs) - 1)
+	most := max(64, cfg.UMEM.Frames/4/max(1, exits))
+	return min(1<<(bits.Len(uint(most))-1), 1024)
+}
+
+// remote returns p as a worker has it that does not transmit for it.
+func (p *port) remote(size int) *port {
+	r := &port{
+		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, multi: p.multi, down: p.down,
+		naks: p.naks, envelopes: p.envelopes, neighbours: p.neighbours,
+		exit: &exit{ring: spsc.New[xsk.Desc](size), board: p.board},
+		tx:   make([]xsk.Desc, 0, size), txLimit: size,
+		queue: newQueue(p.queue.maxBytes, size, 0),
+	}
+	r.queue.maxFrames = 0 // the exit is queue enough, but for replies
+	return r
+}
+
+// handOver publishes what was staged for p, as far as the exit has room, and finds
+// out what may be staged next. p is another worker's to send by.
+func (w *worker) handOver(p *port) {
+	x := p.exit
+	if p.down {
+		w.drain(p)
+	}
+	p.tx = p.queue.release(w.now, p.tx, x.ring.Room(x.ring.Size())-len(p.tx))
+	for _, d := range p.tx {
+		if !x.ring.Put(d) {
+			panic("dataplane: more staged than the exit has room for")
+		}
+		x.handed += uint64(onLink(d))
+	}
+	p.tx = p.tx[:0]
+	if x.ring.Publish() {
+		x.to.rouse()
+	}
+	p.txLimit = x.ring.Room(x.ring.Size())
+	x.waiting = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())
+	if x.rate = x.board.rate.Load(); x.rate == 0 {
+		p.queue.maxFrames, p.queue.elsewhere = 0, 0
+		return
+	}
+	// Everything is counted against the bytes that the queue may hold.
+	p.queue.maxFrames, p.queue.elsewhere = p.txLimit, x.waiting
+	p.txLimit = 0
+}
+
+// admit moves what other workers have for w's ports into these, and returns how
+// many frames that were.
+func (w *worker) admit() (total int) {
+	for i := range w.entrances {
+		// Another one first each time: none is kept from a queue that is full.
+		e := &w.entrances[(i+w.first)%len(w.entrances)]
+		n := e.exit.ring.Len(e.exit.ring.Size())
+		if n == 0 {
+			continue
+		}
+		total += w.admitFrom(e, n)
+	}
+	if w.first++; w.first >= len(w.entrances) {
+		w.first = 0
+	}
+	return total
+}
+
+func (w *worker) admitFrom(e *entrance, n int) (taken int) {
+	p, bytes := e.port, 0
+	for taken < n {
+		ds := w.moved[:0]
+		size := 0
+		for more := true; more; {
+			d := e.exit.ring.At(taken + len(ds))
+			ds, size, more = append(ds, d), size+int(d.Len), !ends(d)
+		}
+		if p.down {
+			w.free(ds)
+			w.count.drop[DropPortDown]++
+		} else {
+			if !p.admits(size, len(ds)) {
+				break
+			}
+			p.mark(l3(w.umem.Data(ds[0].Addr, ds[0].Len)))
+			p.stagePacket(ds)
+		}
+		taken += len(ds)
+		bytes += linkBytes(size)
+	}
+	e.left = n - taken
+	if taken > 0 {
+		e.exit.ring.Release(taken)
+		e.exit.taken.Add(uint64(bytes))
+	}
+	return taken
+}
+
+// drainExit frees what is in x: its port is gone.
+func (w *worker) drainExit(x *exit) {
+	n := x.ring.Len(x.ring.Size())
+	for i := range n {
+		d := x.ring.At(i)
+		w.pool.GiveOne(d.Addr)
+		if ends(d) {
+			w.count.drop[DropPortDown]++
+		}
+	}
+	x.ring.Release(n)
+}
+
+// l3 returns the IP packet in a frame that a worker has built; nothing that could
+// be marked if it is ARP.
+func l3(frame []byte) []byte {
+	at := rocev2.EthernetLen
+	kind := binary.BigEndian.Uint16(frame[at-2:])
+	if kind == rocev2.EtherTypeVLAN {
+		at += rocev2.VLANLen
+		kind = binary.BigEndian.Uint16(frame[at-2:])
+	}
+	if kind != rocev2.EtherTypeIPv4 && kind != rocev2.EtherTypeIPv6 {
+		return notIP[:]
+	}
+	return frame[at:]
+}
+
+// notIP is an IPv4 header that is not ECN-capable.
+var notIP [rocev2.IPv4Len]byte
+
+// tell lets the other workers know how p's queue is.
+func (p *port) tell() {
+	if b := p.board; b != nil {
+		if n := int64(p.queue.bytes); n != b.waiting.Load() {
+			b.waiting.Store(n)
+		}
+		if p.queue.rate != b.rate.Load() {
+			b.rate.Store(p.queue.rate)
+		}
+	}
+}
+
+// halfEmpty is port.halfEmpty for a port that another worker sends by.
+func (x *exit) halfEmpty(now time.Duration, maxBytes int) time.Duration {
+	if x.rate == 0 {
+		return now + txRetry
+	}
+	more := max(0, x.waiting-maxBytes/2)
+	return now + time.Duration(int64(more)*8*int64(time.Second)/x.rate)
+}

@@ -1,0 +1,115 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "github.com/gleam-rdma/gleam/dataplane/xsk"
+
+// Received packets on their way to the worker that their group belongs to: one
+// ring for each pair of workers and direction. An entry is the packet's
+// descriptor, with the port that it came in by among the options, which the
+// kernel leaves unused. The frame belongs to whoever has the entry.
+
+const (
+	portShift = 8 // of the port in Desc.Options
+	portBits  = 0xFFFF << portShift
+)
+
+// sort serves the packets of one batch from port pi that are this worker's, and
+// those that are no group's, and posts the others to their owners. It returns how
+// many packets there were.
+func (w *worker) sort(pi int, batch []xsk.Desc) (packets int) {
+	for ; len(batch) > 0; packets++ {
+		k := xsk.ChainLen(batch)
+		ds := batch[:k]
+		batch = batch[k:]
+		if to := w.ownerOf(&ds[0]); to >= 0 && to != w.index {
+			w.handOn(to, pi, ds)
+			continue
+		}
+		w.input(pi, ds...)
+	}
+	for to, r := range w.post {
+		if r != nil && r.Publish() {
+			w.crew.workers[to].rouse()
+		}
+	}
+	return packets
+}
+
+// ownerOf returns the worker that a received packet, whose first buffer is d,
+// belongs to; -1 if that is none.
+func (w *worker) ownerOf(d *xsk.Desc) int {
+	if d.Options&xsk.Torn == 0 && int(d.Len) <= w.umem.Room(d.Addr) {
+		if k, ok := peekDst(w.umem.Data(d.Addr, d.Len)); ok {
+			if to, ok := w.crew.owners.of(k); ok {
+				return to
+			}
+		}
+	}
+	return -1
+}
+
+// handOn puts a packet into the ring to another worker, whole or not at all.
+func (w *worker) handOn(to, pi int, ds []xsk.Desc) {
+	r := w.post[to]
+	if r.Room(len(ds)) < len(ds) {
+		w.count.drop[DropPostFull]++
+		w.free(ds)
+		return
+	}
+	for _, d := range ds {
+		d.Options |= uint32(pi) << portShift
+		r.Put(d)
+	}
+}
+
+// open serves what others have received for this worker's groups, up to a batch
+// from each, and returns how many packets that were.
+func (w *worker) open() (total int) {
+	for _, r := range w.mail {
+		n := min(r.Len(r.Size()), len(w.rx))
+		for i := range n {
+			w.rx[i] = r.At(i)
+		}
+		for n > 0 && !ends(w.rx[n-1]) {
+			n-- // the batch ends in the middle of a packet
+		}
+		r.Release(n)
+		for ds := w.rx[:n]; len(ds) > 0; total++ {
+			k := xsk.ChainLen(ds)
+			pi := int(ds[0].Options & portBits >> portShift)
+			for i := range k {
+				ds[i].Options &^= portBits
+			}
+			w.input(pi, ds[:k]...)
+			ds = ds[k:]
+		}
+	}
+	return total
+}
+
+// rouse ends w's sleep, if it sleeps. It is for the other workers, after they have
+// published something for w.
+func (w *worker) rouse() {
+	if w.asleep.Load() && w.asleep.CompareAndSwap(true, false) {
+		w.wake()
+	}
+}
+
+// dozes says that w is about to sleep: from now on others rouse it. It returns
+// false if something for it was published before, so that it must not.
+func (w *worker) dozes() bool {
+	w.asleep.Store(true) // first: whoever publishes after we have looked sees it
+	for _, r := range w.mail {
+		if r.Waiting() > 0 {
+			return false
+		}
+	}
+	for i := range w.entrances {
+		if e := &w.entrances[i]; e.exit.ring.Waiting() > e.left {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,136 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// owners says which worker a group belongs to. Every worker reads it for every
+// packet, without a lock: what is published never changes, a new table takes its
+// place. Only the control loop writes.
+type owners struct {
+	now    atomic.Pointer[ownerTable]
+	worker map[netip.Addr]int // the control loop's own view
+	load   []int              // groups, by worker
+}
+
+// ownerTable is open addressing with linear probing, at most half full. Only
+// registered addresses are in it, so strangers' packets cannot lengthen the
+// probe sequences.
+type ownerTable struct {
+	slots []ownerSlot // a power of two
+}
+
+type ownerSlot struct {
+	key    addrKey
+	worker int32 // one more; 0: free
+}
+
+// addrKey is an IP address as two words, IPv4 in its IPv6-mapped form.
+type addrKey struct{ hi, lo uint64 }
+
+// mapped is the upper part of the lower word of an IPv4-mapped address.
+const mapped = 0xFFFF << 32
+
+func keyOf(a netip.Addr) addrKey {
+	b := a.As16()
+	return addrKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+}
+
+func (t *ownerTable) place(k addrKey) uint64 {
+	h := k.lo ^ k.hi*0x9E3779B97F4A7C15
+	h = (h ^ h>>30) * 0xBF58476D1CE4E5B9
+	h = (h ^ h>>27) * 0x94D049BB133111EB
+	return (h ^ h>>31) & uint64(len(t.slots)-1)
+}
+
+func newOwners(workers int) *owners {
+	o := &owners{worker: make(map[netip.Addr]int), load: make([]int, workers)}
+	o.publish()
+	return o
+}
+
+// of returns the worker that the group with address k belongs to; ok is false if
+// there is no such group. Anybody may ask; it allocates nothing.
+func (o *owners) of(k addrKey) (worker int, ok bool) {
+	t := o.now.Load()
+	for i := t.place(k); ; i = (i + 1) & uint64(len(t.slots)-1) {
+		switch s := &t.slots[i]; {
+		case s.worker == 0:
+			return 0, false
+		case s.key == k:
+			return int(s.worker - 1), true
+		}
+	}
+}
+
+// choose returns the worker for a new group: the one with the fewest.
+func (o *owners) choose() int {
+	best := 0
+	for i, n := range o.load {
+		if n < o.load[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// put makes group ip, which is not there, worker's for everybody.
+func (o *owners) put(ip netip.Addr, worker int) {
+	o.worker[ip] = worker
+	o.load[worker]++
+	o.publish()
+}
+
+// remove makes ip nobody's.
+func (o *owners) remove(ip netip.Addr) {
+	if w, ok := o.worker[ip]; ok {
+		delete(o.worker, ip)
+		o.load[w]--
+		o.publish()
+	}
+}
+
+func (o *owners) publish() {
+	t := &ownerTable{slots: make([]ownerSlot, max(8, 1<<bits.Len(uint(2*len(o.worker)))))}
+	for ip, w := range o.worker {
+		k := keyOf(ip)
+		i := t.place(k)
+		for t.slots[i].worker != 0 {
+			i = (i + 1) & uint64(len(t.slots)-1)
+		}
+		t.slots[i] = ownerSlot{k, int32(w + 1)}
+	}
+	o.now.Store(t)
+}
+
+// peekDst reads the destination address of an Ethernet frame that may hold an IP
+// packet, with or without VLAN tags. It checks no more than it needs: whoever
+// serves the frame decodes it.
+func peekDst(b []byte) (k addrKey, ok bool) {
+	at := rocev2.EthernetLen
+	if len(b) < at {
+		return k, false
+	}
+	kind := binary.BigEndian.Uint16(b[at-2:])
+	for kind == rocev2.EtherTypeVLAN || kind == rocev2.EtherTypeQinQ {
+		if at += rocev2.VLANLen; len(b) < at {
+			return k, false
+		}
+		kind = binary.BigEndian.Uint16(b[at-2:])
+	}
+	switch b = b[at:]; {
+	case kind == rocev2.EtherTypeIPv4 && len(b) >= rocev2.IPv4Len:
+		return addrKey{0, mapped | uint64(binary.BigEndian.Uint32(b[16:]))}, true
+	case kind == rocev2.EtherTypeIPv6 && len(b) >= rocev2.IPv6Len:
+		return addrKey{binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint64(b[32:])}, true
+	}
+	return k, false
+}
