@@ -82,3 +82,9 @@ func TestR49_OldFramesGoFirst(t *testing.T)              { runTranscript(t) }
 func TestR49_FramesOfOneThatLeaves(t *testing.T)         { runTranscript(t) }
 func TestR50_AskedBySwitch(t *testing.T)                 { runTranscript(t) }
 func TestR50_RepairsItsOwn(t *testing.T)                 { runTranscript(t) }
+func TestR45_PatienceGrows(t *testing.T)                 { runTranscript(t) }
+func TestR45_NakWhileItIsWaitedFor(t *testing.T)         { runTranscript(t) }
+func TestR46_ReadyAgain(t *testing.T)                    { runTranscript(t) }
+func TestR46_WaitingIsNoSilence(t *testing.T)            { runTranscript(t) }
+func TestR47_PendingIsNotAsked(t *testing.T)             { runTranscript(t) }
+func TestR47_TheSourceIsOnItsWay(t *testing.T)           { runTranscript(t) }

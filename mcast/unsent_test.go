@@ -120,3 +120,20 @@ func TestR51_QuestionPutOff(t *testing.T) {
 		t.Fatalf("asked with %v when there was room", got)
 	}
 }
+
+// R51: what a receiver asks for below what waits is sent at once, and the rest
+// after it.
+func TestR51_NakBelowWhatWaits(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	var out *Output
+	for psn := rocev2.PSN(0); psn < 4; psn++ {
+		out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, Frame: Handle(psn)})
+	}
+	if !s.Unsent(&out.Copies[0], time.Millisecond) {
+		t.Fatal("lost")
+	}
+	out = in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 101, Syndrome: rocev2.SyndromeNAKSequence})
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{101, 102, 103}) {
+		t.Fatalf("NAK of 101 is answered with %v", got)
+	}
+}
