@@ -15,7 +15,7 @@ import (
 // the one that kills some mutant.
 
 // repairBench is a source A with receivers B and C that number as it does, and a
-// store of 4096 bytes.
+// store of 16384 bytes.
 type repairBench struct {
 	t   *testing.T
 	s   *Switch
@@ -26,7 +26,7 @@ type repairBench struct {
 func newRepairBench(t *testing.T, change func(*GroupSpec)) *repairBench {
 	t.Helper()
 	r := &repairBench{t: t, s: New(Limits{})}
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 4096, Timeout: 4 * time.Millisecond, Tries: 3}}
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 16384, Timeout: 4 * time.Millisecond, Tries: 3}}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
 		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: LegID(i)})
@@ -83,7 +83,7 @@ func TestNothingIsGivenUpForWhatCannotFit(t *testing.T) {
 	r.data(0, 0, 2000)
 	r.data(1, 0, 2000)
 	r.feedback("B", rocev2.SyndromeACK, 1)
-	r.data(2, 0, 5000)
+	r.data(2, 0, 16385)
 	r.released()
 	if r.out.Held {
 		t.Error("more is kept than the budget")
@@ -101,7 +101,7 @@ func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
 	for psn := range rocev2.PSN(3) {
 		r.data(psn, 0, 1000)
 	}
-	r.data(1, 1, 4000)
+	r.data(1, 1, 15000)
 	r.released(1)
 	r.feedback("B", rocev2.SyndromeNAKSequence, 0)
 	if len(r.out.Copies) > 0 || len(r.out.Feedback) != 1 || r.out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence || r.out.Feedback[0].PSN != 0 {
@@ -164,4 +164,37 @@ func TestWhoOwesNothingIsNotAsked(t *testing.T) {
 		}
 	}
 	t.Error("the switch goes on looking for something to do")
+}
+
+// R47: the source has come back to a loss and will pass the next one as well: it is
+// not asked for that in the name of those that wait for it.
+func TestSourceIsNotAskedForWhatItIsAboutToPass(t *testing.T) {
+	r := newRepairBench(t, nil)
+	for _, psn := range []rocev2.PSN{0, 2, 4} { // 1 and 3 are lost before the switch
+		r.data(psn, 0, 1000)
+	}
+	for i, name := range []string{"B", "C"} {
+		r.feedback(name, rocev2.SyndromeNAKSequence, 1)
+		if i == 1 && (len(r.out.Feedback) != 2 || r.out.Feedback[1].PSN != 1 || r.out.Feedback[1].Syndrome != rocev2.SyndromeNAKSequence) {
+			t.Fatalf("feedback %v, want ACK 0 and NAK 1", r.out.Feedback)
+		}
+	}
+	r.data(1, 1, 1000)
+	for leg := range LegID(2) {
+		if got := sentTo(&r.out, leg+1); !slices.Equal(got, []rocev2.PSN{1, 2}) {
+			t.Fatalf("leg %d is sent %v", leg+1, got)
+		}
+	}
+	r.feedback("B", rocev2.SyndromeACK, 2)
+	r.feedback("C", rocev2.SyndromeACK, 2)
+	if len(r.out.Feedback) != 1 || r.out.Feedback[0].Syndrome != rocev2.SyndromeACK || r.out.Feedback[0].PSN != 2 {
+		t.Errorf("feedback %v, want ACK 2 alone", r.out.Feedback)
+	}
+	r.data(2, 1, 1000)
+	r.data(3, 1, 1000)
+	for leg := range LegID(2) {
+		if got := sentTo(&r.out, leg+1); !slices.Equal(got, []rocev2.PSN{3, 4}) {
+			t.Errorf("leg %d is sent %v", leg+1, got)
+		}
+	}
 }
