@@ -20,6 +20,9 @@
 // staged per port and handed over with one system call per port and batch
 // (flush).
 //
+// A packet that is longer than a frame comes as several descriptors, and stays in
+// as many buffers all the way (chain.go).
+//
 // # Feedback's way
 //
 // Members send ACK, NAK and CNP to their peer, the GroupIP, so that they come

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -332,4 +334,33 @@ func TestStagedWhole(t *testing.T) {
 	if p.queue.fits(9018, 97) || !p.queue.fits(9018, 96) {
 		t.Error("fits does not count buffers")
 	}
+}
+
+// An update message whose records are in several buffers, one of them in two, says
+// what it says in one.
+func TestLongUpdateMessage(t *testing.T) {
+	b := newJumboBench(t, 3, 2048)
+	w := b.w
+	var want []mcast.Target
+	var records []envelope.TargetRecord
+	for i := range envelope.MaxTargets(4096, true) {
+		r := envelope.TargetRecord{IP: netip.AddrFrom4([4]byte{10, 66, byte(i >> 8), byte(i)}), VA: uint64(i) << 12, RKey: uint32(i)}
+		if i%50 == 7 {
+			m := i / 50 % 3
+			r.IP = b.hosts[m].IPv4
+			want = append(want, mcast.Target{Member: mcast.MemberID(m), VA: r.VA, RKey: r.RKey})
+		}
+		records = append(records, r)
+	}
+	payload := envelope.AppendTargets(nil, records)
+	ds := w.decode(b.takeLong(0, &rocev2.Packet{Op: rocev2.WriteOnly, DMALen: uint32(len(payload))}, payload))
+	if len(ds) != 3 {
+		t.Fatalf("%d buffers; drops %v", len(ds), w.count.drops())
+	}
+	p := mcast.Packet{Group: b.group}
+	w.readTargets(0, &p)
+	if !slices.Equal(p.Targets, want) {
+		t.Errorf("%d targets, want %d:\n%v\n%v", len(p.Targets), len(want), p.Targets, want)
+	}
+	w.free(ds)
 }

@@ -41,9 +41,12 @@ func newNet4(t *testing.T) *net4 { return newNet4With(t, "") }
 
 // newNet4With makes one whose port p3, that of host 2, has more in the switch's
 // configuration.
-func newNet4With(t *testing.T, port string) *net4 {
+func newNet4With(t *testing.T, port string) *net4 { return newNet4On(t, 0, port) }
+
+// newNet4On makes one with links of that MTU; 0 means 1500.
+func newNet4On(t *testing.T, mtu int, port string) *net4 {
 	t.Helper()
-	n := &net4{star: labtest.Star(t, lab.StarConfig{Hosts: 4}), key: filepath.Join(t.TempDir(), "key")}
+	n := &net4{star: labtest.Star(t, lab.StarConfig{Hosts: 4, MTU: mtu}), key: filepath.Join(t.TempDir(), "key")}
 	if err := os.WriteFile(n.key, []byte(testKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +183,21 @@ func TestTestsAndModes(t *testing.T) {
 	}
 	if list, err := n.engine.Groups(); err != nil || len(list) > 0 {
 		t.Errorf("groups are left at the switch: %v, %v", list, err)
+	}
+}
+
+// Path MTU 4096: packets in several of the switch's buffers.
+func TestLongPackets(t *testing.T) {
+	n := newNet4On(t, 4200, "")
+	for _, test := range Tests {
+		t.Run(test, func(t *testing.T) {
+			s, rs := n.run(deadline(t), trial{test: test, send: n.group("--mode", Group, "--mtu", "4096", "-s", "50000", "-n", "100", "-o", "json", "--verify")})
+			r := ok(t, s, rs)
+			checkResult(t, r, 50000, 100)
+			if r.PathMTU != 4096 {
+				t.Errorf("path MTU %d", r.PathMTU)
+			}
+		})
 	}
 }
 
