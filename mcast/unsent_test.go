@@ -137,3 +137,30 @@ func TestR51_NakBelowWhatWaits(t *testing.T) {
 		t.Fatalf("NAK of 101 is answered with %v", got)
 	}
 }
+
+// R42: a group that is deleted lets go of its frames.
+func TestR42_Deleted(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Frame: 7})
+	var out Output
+	if err := s.Apply(0, DeleteGroup{0}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(out.Release, []Handle{7}) || s.repair.used != 0 {
+		t.Errorf("released %v, %d bytes are still counted", out.Release, s.repair.used)
+	}
+}
+
+// R47: what a fast path has forwarded is not there, so its NAK goes to the source.
+func TestR47_ForwardedElsewhere(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	if err := s.Forwarded(0, 4, 3, false); err != nil {
+		t.Fatal(err)
+	}
+	in(0, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 203, Syndrome: rocev2.SyndromeACK})
+	out := in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 100, Syndrome: rocev2.SyndromeNAKSequence})
+	if len(out.Copies) != 0 || len(out.Feedback) != 1 || out.Feedback[0].PSN != 0 || out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence {
+		t.Errorf("%+v", *out)
+	}
+}
