@@ -29,6 +29,15 @@
 // the next one of its source and its bytes are where they belong, and that a
 // completion at the sender means that every member not evicted has the bytes.
 //
+// Of switches that repair losses: that nobody is acknowledged what is only kept;
+// that a frame which is kept is released exactly once, when everybody has it, and no copy is made
+// of one that is not there; that the budget holds; that a branch which asked for something gets
+// it and what follows in order, and nothing else before; that who is not ready is
+// waited for; that what passes again goes to nobody who was sent it and does not lack it first; that
+// the same is not sent again more often than allowed; and that the source is not asked for
+// what is all there. Where only one branch is faulty, nobody else gets a packet
+// twice, and the source sends none twice.
+//
 // From every state a fair run must complete: one in which nothing more is lost
 // or delayed, everything is delivered, receives are posted and timers fire when
 // nothing else is left. Two fair schedules are followed, one that prefers data

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rc"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -345,65 +344,5 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
 		w.send(r.out[r.leg[f.To]], packet{feedback: true, source: uint8(f.To), psn: f.PSN, syndrome: f.Syndrome})
-	}
-}
-
-// toHost gives a packet to the queue pair of host i.
-func (w *World) toHost(i int, p packet) {
-	h := &w.hosts[i]
-	if h.dead {
-		return
-	}
-	if p.feedback {
-		ahead := h.qp.Stats().AcksAhead
-		h.qp.Input(w.now, &rc.Packet{Op: rocev2.Acknowledge, DestQP: qpn(i), PSN: p.psn, Syndrome: p.syndrome}, &w.qpOut)
-		if h.qp.Stats().AcksAhead != ahead {
-			w.fault(-1, "host %s: feedback for %06x, which it never sent", name(i), uint32(p.psn))
-		}
-		w.served(i)
-		return
-	}
-	f := &w.streams[p.source].frames[p.index]
-	in := rc.Packet{Op: f.op, DestQP: qpn(i), PSN: p.psn, AckReq: p.ackReq, Payload: f.payload}
-	if f.op.Is(rocev2.OpRETH) {
-		in.VA, in.RKey, in.DMALen = w.streams[p.source].wrs[f.msg].VA, groupKey, f.dmaLen
-		if p.reth {
-			in.VA, in.RKey = p.va, p.rkey
-		}
-	}
-	expected := h.qp.ExpectedPSN()
-	if i > 1 && p.index < h.got[p.source] && w.cfg.unnoticed() {
-		w.fault(-1, "host %s gets packet %d of %s again, and lost nothing", name(i), p.index, name(int(p.source)))
-	}
-	if p.index == h.got[p.source] { // what an earlier state left there must not pass for the packet's
-		clear(w.place(i, &p)[:len(f.payload)])
-	}
-	h.qp.Input(w.now, &in, &w.qpOut)
-	if h.qp.ExpectedPSN() != expected {
-		w.checkAccepted(i, p)
-	}
-	w.served(i)
-}
-
-// served sends what the queue pair of host i wants sent, and looks at its
-// completions.
-func (w *World) served(i int) {
-	h, o := &w.hosts[i], &w.qpOut
-	h.qp.Transmit(w.now, o, w.cfg.Window+1)
-	for k := range o.Packets {
-		p := &o.Packets[k]
-		out := packet{psn: p.PSN, ackReq: p.AckReq, syndrome: p.Syndrome, feedback: p.Op == rocev2.Acknowledge}
-		if !out.feedback {
-			out.source, out.index = uint8(i), uint8(p.PSN.Sub(w.cfg.host(i).SQ))
-			w.checkSent(i, out, p)
-		}
-		w.send(h.up, out)
-	}
-	for k := range o.Completions {
-		w.checkCompletion(i, &o.Completions[k])
-	}
-	o.Reset()
-	if h.qp.State() != rc.RTS {
-		w.fault(-1, "host %s: its queue pair is in the error state", name(i))
 	}
 }
