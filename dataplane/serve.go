@@ -142,7 +142,8 @@ func (w *worker) room(id mcast.GroupID, buffers int) (repairs int, ok bool) {
 	need := len(g.legs) + spareFeedback
 	spare := w.frames(need+maxRepairs, buffers) - need
 	for _, n := range g.need {
-		if p := w.ports[n.port]; !p.down {
+		// Mostly the TX ring alone has room for all there could be.
+		if p := w.ports[n.port]; !p.down && !p.direct((n.packets+spareFeedback+maxRepairs)*buffers) {
 			spare = min(spare, p.txRoom(buffers)-n.packets-spareFeedback)
 		}
 	}
