@@ -30,9 +30,8 @@ type exit struct {
 	board *board
 	taken atomic.Uint64 // bytes on the link of what the sender has taken; it writes
 	// ---- the worker's that hands over
-	handed  uint64
-	rate    int64 // as it was on the board last
-	waiting int   // bytes in front of the link, then
+	handed uint64
+	rate   int64 // as it was on the board last
 }
 
 // board is what a port's sender lets the other workers know.
@@ -69,8 +68,8 @@ func (p *port) remote(size int) *port {
 	return r
 }
 
-// handOver publishes what was staged for p, as far as the exit has room, and finds
-// out what may be staged next. p is another worker's to send by.
+// handOver publishes what was staged for p, as far as the exit has room. p is
+// another worker's to send by.
 func (w *worker) handOver(p *port) {
 	x := p.exit
 	if p.down {
@@ -87,15 +86,31 @@ func (w *worker) handOver(p *port) {
 	if x.ring.Publish() {
 		x.to.rouse()
 	}
+	p.look()
+}
+
+// look finds out what may be staged for p, another worker's to send by.
+func (p *port) look() {
+	x := p.exit
 	p.txLimit = x.ring.Room(x.ring.Size())
-	x.waiting = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())
 	if x.rate = x.board.rate.Load(); x.rate == 0 {
 		p.queue.maxFrames, p.queue.elsewhere = 0, 0
 		return
 	}
-	// Everything is counted against the bytes that the queue may hold.
-	p.queue.maxFrames, p.queue.elsewhere = p.txLimit, x.waiting
+	// What is in front of the link counts against the bytes that the queue may hold.
+	p.queue.elsewhere = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())
+	p.queue.maxFrames = p.txLimit
 	p.txLimit = 0
+}
+
+// lookOut finds out what may be staged for the ports that other workers send by:
+// while this one slept, they have sent.
+func (w *worker) lookOut() {
+	for _, p := range w.ports {
+		if p.exit != nil {
+			p.look()
+		}
+	}
 }
 
 // admit moves what other workers have for w's ports into these, and returns how
@@ -190,10 +205,10 @@ func (p *port) tell() {
 }
 
 // halfEmpty is port.halfEmpty for a port that another worker sends by.
-func (x *exit) halfEmpty(now time.Duration, maxBytes int) time.Duration {
+func (x *exit) halfEmpty(now time.Duration, q *queue) time.Duration {
 	if x.rate == 0 {
 		return now + txRetry
 	}
-	more := max(0, x.waiting-maxBytes/2)
+	more := max(0, q.bytes+q.elsewhere-q.maxBytes/2)
 	return now + time.Duration(int64(more)*8*int64(time.Second)/x.rate)
 }

@@ -19,6 +19,7 @@ type owners struct {
 	now    atomic.Pointer[ownerTable]
 	worker map[netip.Addr]int // the control loop's own view
 	load   []int              // groups, by worker
+	turn   int                // the first to be asked for a new group
 }
 
 // ownerTable is open addressing with linear probing, at most half full. Only
@@ -71,14 +72,16 @@ func (o *owners) of(k addrKey) (worker int, ok bool) {
 	}
 }
 
-// choose returns the worker for a new group: the one with the fewest.
+// choose returns the worker for a new group: the one with the fewest, of several
+// the one whose turn it is.
 func (o *owners) choose() int {
-	best := 0
-	for i, n := range o.load {
-		if n < o.load[best] {
-			best = i
+	best := o.turn
+	for i := range o.load {
+		if k := (o.turn + i) % len(o.load); o.load[k] < o.load[best] {
+			best = k
 		}
 	}
+	o.turn = (best + 1) % len(o.load)
 	return best
 }
 

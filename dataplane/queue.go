@@ -232,7 +232,7 @@ func (p *port) depth() int { return p.queue.bytes + p.inFlight }
 func (p *port) halfEmpty(now time.Duration) time.Duration {
 	q := &p.queue
 	if p.exit != nil {
-		return p.exit.halfEmpty(now, q.maxBytes)
+		return p.exit.halfEmpty(now, q)
 	}
 	if q.rate == 0 {
 		return now + txRetry

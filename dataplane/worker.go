@@ -140,10 +140,7 @@ func (w *worker) run() {
 	idle := newIdler(w.spin)
 	for !w.quit {
 		w.now = time.Since(w.start)
-		got := w.receive()
-		if w.crew != nil {
-			got += w.open() + w.admit()
-		}
+		got := w.gather()
 		w.advance()
 		w.flush()
 		w.runCommands()
@@ -153,6 +150,16 @@ func (w *worker) run() {
 			w.wait()
 		}
 	}
+}
+
+// gather serves what there is, from the sockets and from other workers, and
+// returns how many packets came.
+func (w *worker) gather() int {
+	if w.crew == nil {
+		return w.receive()
+	}
+	w.lookOut()
+	return w.receive() + w.open() + w.admit()
 }
 
 // do runs f on the worker between two batches and returns when it has run. It

@@ -136,7 +136,11 @@ func (r *rig) start() {
 	}
 	rings := r.c.rings
 	if rings == "" {
-		rings = "umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"
+		frames := 8192 // for each worker: what may be kept for repair is divided
+		for n := 1; n < r.workers(); n *= 2 {
+			frames *= 2
+		}
+		rings = fmt.Sprintf("umem: {frames: %d}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", frames)
 	}
 	text += rings +
 		"envelope: {keys: [{id: 1, secret: \"hex:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}]}\n" + r.c.config

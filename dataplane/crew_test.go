@@ -1,0 +1,341 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/spsc"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// pair is a bench whose switch has two workers, both played by the test. Group 0
+// belongs to worker 1; host i is behind port i, and worker i%2 transmits there.
+type pair struct {
+	*bench
+	crew *crew
+	all  int // frames
+}
+
+func newPair(t testing.TB, hosts int, ports string) *pair {
+	s := labtest.Star(t, lab.StarConfig{Hosts: hosts})
+	text := s.Config()
+	if ports != "" {
+		text = string(bytes.ReplaceAll([]byte(text), []byte("name: p2\n"), []byte("name: p2\n    "+ports+"\n")))
+	}
+	cfg, err := config.Parse("pair", []byte(text+"envelope: {insecure: true}\numem: {frames: 4096}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\nworker: {cpu: [-1, -1]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *Engine
+	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, func(bool, string, ...any) {}); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	b := &bench{w: e.crew.workers[1], group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
+	spec, table := b.group0(hosts)
+	if err := b.w.put(spec, table); err != nil {
+		t.Fatal(err)
+	}
+	e.crew.owners.put(b.group, 1)
+	p := &pair{bench: b, crew: e.crew}
+	p.all = p.free()
+	return p
+}
+
+// group0 is a group of all hosts.
+func (b *bench) group0(hosts int) (mcast.GroupSpec, groupTable) {
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: 1024, Repair: b.w.repair}
+	table := groupTable{ip: b.group, qpn: 0x4711}
+	for i, h := range b.hosts {
+		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
+		m := mcast.MemberSpec{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), RQPSN: rocev2.PSN(1000 * i), Leg: mcast.LegID(i)}
+		spec.Members = append(spec.Members, m)
+		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
+		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})
+	}
+	table.countNeed(hosts)
+	return spec, table
+}
+
+// free returns how many frames are in the depot and the pools.
+func (p *pair) free() int {
+	n := p.crew.depot.Len()
+	for _, w := range p.crew.workers {
+		n += w.pool.Len()
+	}
+	return n
+}
+
+// receive has worker w take host i's packet psn from the wire.
+func (p *pair) receive(w *worker, i int, psn rocev2.PSN) {
+	owner := p.bench.w
+	p.bench.w = w // whose pool the frame is from
+	d := p.take(i, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, []byte("a payload"))
+	p.bench.w = owner
+	w.sort(i, []xsk.Desc{d})
+}
+
+// unsend takes back what is staged or queued for the ports that w transmits for, in
+// place of sending it, and returns the packets by port.
+func (p *pair) unsend(w *worker) map[int][][]byte {
+	out := make(map[int][][]byte)
+	for i, port := range w.ports {
+		if port.exit != nil {
+			continue
+		}
+		ds := port.tx
+		for port.queue.len() > 0 {
+			ds = append(ds, port.queue.pop())
+		}
+		for _, d := range ds {
+			out[i] = append(out[i], bytes.Clone(w.umem.Data(d.Addr, d.Len)))
+			w.pool.GiveOne(d.Addr)
+		}
+		port.tx = port.tx[:0]
+		port.tell()
+	}
+	return out
+}
+
+// A packet that one worker receives is served by the one that its group belongs to,
+// and leaves by the one that transmits for the port; the frames find their way back.
+func TestPacketsFindTheirOwner(t *testing.T) {
+	p := newPair(t, 4, "")
+	receiver, owner := p.crew.workers[0], p.crew.workers[1]
+	p.receive(receiver, 0, 0)
+	if owner.count.dataIn != 0 || receiver.count.dataIn != 0 {
+		t.Fatal("served before it was opened")
+	}
+	if n := owner.open(); n != 1 || owner.count.dataIn != 1 || owner.count.copies != 3 {
+		t.Fatalf("%d packets opened, %d served, %d copies; drops %v", n, owner.count.dataIn, owner.count.copies, owner.count.drops())
+	}
+	for i, p := range owner.ports {
+		if p.exit != nil {
+			owner.handOver(p)
+			if i != 2 && i != 0 {
+				t.Errorf("port %d is not the owner's to send by", i)
+			}
+		}
+	}
+	if n := receiver.admit(); n != 1 {
+		t.Errorf("%d frames admitted, want the one for port 2", n)
+	}
+	a, b := p.unsend(receiver), p.unsend(owner)
+	if len(a) != 1 || len(a[2]) != 1 || len(b) != 2 || len(b[1]) != 1 || len(b[3]) != 1 {
+		t.Fatalf("left: %v by worker 0, %v by worker 1", a, b)
+	}
+	var f rocev2.Frame
+	if r := rocev2.Decode(a[2][0], &f); r != rocev2.OK || !f.VerifyICRC() || f.Dst() != p.hosts[2].IPv4 {
+		t.Errorf("the copy for host 2: decode %v, for %v", r, f.Dst())
+	}
+	// The group keeps the received frame until all have acknowledged it.
+	owner.remove(0)
+	if got := p.free(); got != p.all {
+		t.Errorf("%d frames are free, had %d", got, p.all)
+	}
+}
+
+// What a worker that is behind cannot take is dropped by whoever received it, and
+// counted, and its frame is free.
+func TestPostIsBounded(t *testing.T) {
+	p := newPair(t, 2, "")
+	receiver, owner := p.crew.workers[0], p.crew.workers[1]
+	size := receiver.post[1].Size()
+	for i := range size + 5 {
+		p.receive(receiver, 0, rocev2.PSN(i))
+	}
+	if n := receiver.count.drop[DropPostFull]; n != 5 {
+		t.Errorf("%d dropped, want 5", n)
+	}
+	for owner.open() > 0 {
+		owner.flush()
+		p.unsend(owner)
+	}
+	if owner.count.dataIn != uint64(size) {
+		t.Errorf("%d served of %d", owner.count.dataIn, size)
+	}
+	owner.remove(0)
+	p.unsend(owner)
+	if got := p.free(); got != p.all {
+		t.Errorf("%d frames are free, had %d", got, p.all)
+	}
+}
+
+// A packet in several buffers goes through the ring whole or not at all, and its
+// port with it; a ring that is nearly full has room for a short one.
+func TestPostTakesWholePackets(t *testing.T) {
+	p := newPair(t, 2, "")
+	w := p.crew.workers[0]
+	w.post[1] = spsc.New[xsk.Desc](4)
+	chain := func(n int) (ds []xsk.Desc) {
+		for range n {
+			a, _ := w.pool.TakeOne()
+			ds = append(ds, xsk.Desc{Addr: a, Len: 100, Options: xsk.PktContd})
+		}
+		ds[n-1].Options = 0
+		return ds
+	}
+	w.handOn(1, 300, chain(3))
+	w.handOn(1, 300, chain(2))
+	w.handOn(1, 7, chain(1))
+	r := w.post[1]
+	r.Publish()
+	var got []string
+	for i := range r.Len(4) {
+		o := r.At(i).Options
+		got = append(got, fmt.Sprintf("%d:%d", o>>portShift, o&(1<<portShift-1)))
+	}
+	if want := "[300:1 300:1 300:0 7:0]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if n := w.count.drop[DropPostFull]; n != 1 {
+		t.Errorf("%d dropped, want 1", n)
+	}
+}
+
+// What is staged for another worker's port never exceeds its exit, and, if it has a
+// rate, never what its queue may hold together with what waits there already: what
+// is refused is refused by whoever stages, and nothing at the port itself.
+func TestExitFeelsTheQueueBehindIt(t *testing.T) {
+	p := newPair(t, 2, "queue: 8192")
+	staging, sending := p.crew.workers[0], p.crew.workers[1]
+	far, near := staging.ports[1], sending.ports[1]
+	if far.exit == nil || near.exit != nil {
+		t.Fatal("worker 1 does not transmit for port 1")
+	}
+	const size = 976 // 1000 on the link
+	stage := func() (n int) {
+		for far.admits(size, 1) {
+			a, ok := staging.pool.TakeOne()
+			if !ok {
+				t.Fatal("no frame")
+			}
+			far.stage(xsk.Desc{Addr: a, Len: size})
+			n++
+		}
+		return n
+	}
+	if n, room := stage(), far.exit.ring.Size(); n != room {
+		t.Errorf("%d staged without a rate, the exit has room for %d", n, room)
+	}
+	if !far.admitsReply() {
+		t.Error("no room for a reply")
+	}
+	staging.handOver(far)
+	if n := stage(); n != 0 {
+		t.Errorf("%d staged for a full exit", n)
+	}
+	for sending.admit() > 0 {
+		p.unsend(sending)
+	}
+
+	near.queue.setRate(1_000_000)
+	near.tell()
+	staging.lookOut()
+	if far.txRoom(1) < 1<<30 {
+		t.Error("packets are refused whole because a port with a rate is slow")
+	}
+	const want = 8
+	if n := stage(); n != want {
+		t.Fatalf("%d staged for a queue of 8192 bytes, want %d", n, want)
+	}
+	staging.handOver(far)
+	if n := stage(); n != 0 {
+		t.Fatalf("%d more while those are on their way", n)
+	}
+	if n := sending.admit(); n != want || near.queue.len() != want {
+		t.Fatalf("%d admitted, %d queued, want %d", n, near.queue.len(), want)
+	}
+	near.tell()
+	staging.lookOut()
+	if n := stage(); n != 0 {
+		t.Fatalf("%d more while those are queued", n)
+	}
+	// 8000 bytes in front of 1 Mbit/s: 4096 of them take 32 ms.
+	if at := far.halfEmpty(0); at < 31*time.Millisecond || at > 32*time.Millisecond {
+		t.Errorf("half empty after %v", at)
+	}
+	near.queue.pop()
+	near.queue.pop()
+	near.tell()
+	staging.lookOut()
+	if n := stage(); n != 2 {
+		t.Errorf("%d staged after two have left, want 2", n)
+	}
+	if near.refused+far.refused != 0 {
+		t.Error("something was refused at the port")
+	}
+}
+
+// A worker that other workers have something for does not sleep, and is woken if it
+// does.
+func TestWorkerIsRoused(t *testing.T) {
+	p := newPair(t, 2, "")
+	receiver, owner := p.crew.workers[0], p.crew.workers[1]
+	if !owner.dozes() {
+		t.Fatal("it would not sleep, with nothing to do")
+	}
+	p.receive(receiver, 0, 0)
+	if owner.asleep.Load() {
+		t.Error("still taken for asleep")
+	}
+	if woken, err := owner.poller.Wait(10 * time.Second); !woken || err != nil {
+		t.Errorf("not woken: %v, %v", woken, err)
+	}
+	if owner.dozes() {
+		t.Error("it would sleep with a packet to open")
+	}
+	owner.open()
+	if !owner.dozes() {
+		t.Error("it would not sleep")
+	}
+}
+
+// Handing over allocates nothing.
+func TestHandingOverAllocatesNothing(t *testing.T) {
+	p := newPair(t, 4, "")
+	receiver, owner := p.crew.workers[0], p.crew.workers[1]
+	psn := rocev2.PSN(0)
+	payload := make([]byte, 1024)
+	copies := 0
+	run := func() {
+		a, _ := receiver.pool.TakeOne()
+		a += 256
+		k := rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, DestQP: 0x4711}
+		psn = psn.Next()
+		path := rocev2.Path{Src: p.hosts[0].IPv4, Dst: p.group, SrcMAC: rocev2.MAC(p.hosts[0].MAC), SrcPort: 0xC123}
+		n := rocev2.BuildPacket(receiver.umem.Data(a, uint32(receiver.umem.Room(a))), &path, &k, payload)
+		batch := receiver.rx[:1]
+		batch[0] = xsk.Desc{Addr: a, Len: uint32(n)}
+		receiver.sort(0, batch)
+		copies += owner.open()
+		owner.handOver(owner.ports[2])
+		copies += receiver.admit()
+		for _, w := range p.crew.workers {
+			for _, port := range w.ports {
+				for _, d := range port.tx {
+					w.pool.GiveOne(d.Addr)
+				}
+				port.tx = port.tx[:0]
+			}
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(100, run); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if copies != 2*102 {
+		t.Errorf("%d packets and copies were handed over, want %d; drops %v", copies, 2*102, owner.count.drops())
+	}
+}

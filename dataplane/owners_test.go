@@ -1,0 +1,120 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The table has what was put and not removed, and no worker has many more groups
+// than another one if none are removed.
+func TestOwnersAgainstAModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers := rapid.IntRange(1, 5).Draw(t, "workers")
+		o := newOwners(workers)
+		model := make(map[netip.Addr]int)
+		addr := func() netip.Addr {
+			n := rapid.IntRange(0, 300).Draw(t, "addr")
+			if rapid.Bool().Draw(t, "v6") {
+				return netip.AddrFrom16([16]byte{0xfd, 14: byte(n >> 8), 15: byte(n)})
+			}
+			return netip.AddrFrom4([4]byte{10, 77, byte(n >> 8), byte(n)})
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "ops") {
+			ip := addr()
+			if _, ok := model[ip]; ok {
+				o.remove(ip)
+				delete(model, ip)
+				continue
+			}
+			w := o.choose()
+			for _, n := range o.load {
+				if n < o.load[w] {
+					t.Fatalf("worker %d of %v was chosen", w, o.load)
+				}
+			}
+			o.put(ip, w)
+			model[ip] = w
+		}
+		o.remove(addr().Next().Next()) // mostly nobody's
+		for ip, want := range o.worker {
+			if got, ok := o.of(keyOf(ip)); !ok || got != want || model[ip] != want {
+				t.Fatalf("%v belongs to %d (%v), want %d", ip, got, ok, want)
+			}
+		}
+		for range 50 {
+			ip := addr()
+			if got, ok := o.of(keyOf(ip)); ok != hasKey(o.worker, ip) {
+				t.Fatalf("%v belongs to %d (%v)", ip, got, ok)
+			}
+		}
+	})
+}
+
+func hasKey(m map[netip.Addr]int, ip netip.Addr) bool { _, ok := m[ip]; return ok }
+
+// Workers read while the control loop writes; a group that stays is always found.
+func TestOwnersAreReadWithoutALock(t *testing.T) {
+	o := newOwners(4)
+	stays := netip.MustParseAddr("10.77.254.250")
+	o.put(stays, 3)
+	var ended atomic.Bool
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for !ended.Load() {
+				if w, ok := o.of(keyOf(stays)); !ok || w != 3 {
+					t.Errorf("belongs to %d, %v", w, ok)
+					return
+				}
+			}
+		})
+	}
+	for i := range 2000 {
+		ip := netip.AddrFrom4([4]byte{10, 77, 254, byte(i % 100)})
+		if hasKey(o.worker, ip) {
+			o.remove(ip)
+		} else {
+			o.put(ip, o.choose())
+		}
+	}
+	ended.Store(true)
+	readers.Wait()
+	if n := testing.AllocsPerRun(100, func() { o.of(keyOf(stays)) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// What is read of a frame before it is decoded is what decoding says, whatever the
+// bytes.
+func TestPeekedAddressIsTheDecodedOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v6, tags := rapid.Bool().Draw(t, "v6"), rapid.IntRange(0, 1).Draw(t, "tags")
+		addr := func(name string) netip.Addr {
+			if v6 {
+				return netip.AddrFrom16([16]byte(append([]byte{0xfd}, rapid.SliceOfN(rapid.Byte(), 15, 15).Draw(t, name)...)))
+			}
+			return netip.AddrFrom4([4]byte(append([]byte{10}, rapid.SliceOfN(rapid.Byte(), 3, 3).Draw(t, name)...)))
+		}
+		p := rocev2.Path{Src: addr("src"), Dst: addr("dst"), Tagged: tags > 0, TCI: 5}
+		b := make([]byte, 512)
+		n := rocev2.BuildPacket(b, &p, &rocev2.Packet{Op: rocev2.SendOnly}, []byte("abcd"))
+		if k, ok := peekDst(b[:n]); !ok || k != keyOf(p.Dst) {
+			t.Fatalf("%x (%v), want %x", k, ok, keyOf(p.Dst))
+		}
+		short := b[:rapid.IntRange(0, n).Draw(t, "short")]
+		var f rocev2.Frame
+		if _, ok := peekDst(short); !ok && rocev2.Decode(short, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE {
+			t.Fatal("decoded, but without an address")
+		}
+		peekDst(rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(t, "junk"))
+	})
+}
