@@ -53,12 +53,12 @@ var egressMutants = []mutant{
 		"	q.part = 0\n",
 	}}},
 	{"data takes the room of replies", "7", "dataplane/queue.go", []edit{{
-		"return q.len()+buffers <= q.maxFrames && q.bytes+linkBytes(n) <= q.maxBytes",
-		"return q.len()+buffers <= q.maxFrames+replyFrames && q.bytes+linkBytes(n) <= q.maxBytes+replyBytes",
+		"return q.len()+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
+		"return q.len()+buffers <= q.maxFrames+replyFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+replyBytes",
 	}}},
 	{"a slow port refuses packets for everybody", "7", "dataplane/queue.go", []edit{{
-		"	if p.queue.rate > 0 {\n		return math.MaxInt\n",
-		"	if p.queue.rate < 0 {\n		return math.MaxInt\n",
+		"	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {\n		return math.MaxInt\n",
+		"	if p.queue.rate < 0 || p.exit != nil && p.exit.rate > 0 {\n		return math.MaxInt\n",
 	}}},
 	{"frames overtake those that queue", "7", "dataplane/queue.go", []edit{{
 		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
