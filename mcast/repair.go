@@ -335,6 +335,13 @@ func (g *group) want(i int) bool {
 		g.store.find(m.next) != nil || g.coming(m.next) {
 		return false
 	}
+	if m.next.LessEq(g.a) {
+		// Behind a quorum, with what it may lack gone: it may have had it all the
+		// same. It gets what is new, and if it did not, its own NAK says so (R37).
+		g.setInLine(i)
+		m.led = true
+		return false
+	}
 	g.setPend(b, sevSequence, rocev2.SyndromeNAKSequence)
 	return true
 }

@@ -78,6 +78,7 @@ func TestR47_NothingFits(t *testing.T)                   { runTranscript(t) }
 func TestR48_TheSourceGoesBack(t *testing.T)             { runTranscript(t) }
 func TestR48_TheSourceGoesBackDuringRepair(t *testing.T) { runTranscript(t) }
 func TestR49_StragglersAreRepaired(t *testing.T)         { runTranscript(t) }
+func TestR49_SlowWithoutALoss(t *testing.T)              { runTranscript(t) }
 func TestR49_OldFramesGoFirst(t *testing.T)              { runTranscript(t) }
 func TestR49_FramesOfOneThatLeaves(t *testing.T)         { runTranscript(t) }
 func TestR50_AskedBySwitch(t *testing.T)                 { runTranscript(t) }

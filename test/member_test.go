@@ -107,12 +107,12 @@ func TestSilentMember(t *testing.T) {
 					t.Errorf("the group shows %+v, %v", g, err)
 				}
 			}
-			es, err := r.engine.Events(canceled(), 0)
-			if err != nil || !slices.ContainsFunc(es.Events, func(e api.Event) bool {
-				return e.Kind == kind && e.Member == dead && e.Group == r.group && e.PSN != nil && strings.HasPrefix(e.Reason, reason)
-			}) {
-				t.Errorf("events: %+v, %v", es, err)
-			}
+			until(t, "the event "+kind, func() bool {
+				es, err := r.engine.Events(canceled(), 0)
+				return err == nil && slices.ContainsFunc(es.Events, func(e api.Event) bool {
+					return e.Kind == kind && e.Member == dead && e.Group == r.group && e.PSN != nil && strings.HasPrefix(e.Reason, reason)
+				})
+			})
 		})
 	}
 }
