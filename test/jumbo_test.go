@@ -31,6 +31,7 @@ func TestPacketsInSeveralBuffers(t *testing.T) {
 		"path MTU 2048, 2 KiB frames":              {star: lab.StarConfig{Hosts: 4, MTU: 2200}, pathMTU: 2048, rings: smallFrames},
 		"path MTU 1024, 2 KiB frames":              {star: lab.StarConfig{Hosts: 4}, rings: smallFrames},
 		"path MTU 4096, generic XDP":               {star: jumbo, pathMTU: 4096, config: "xdp: {mode: generic}\n"},
+		"path MTU 4096, 2 KiB frames, 3 workers":   {star: jumbo, pathMTU: 4096, rings: smallFrames, workers: 3},
 		"path MTU 4096, loss":                      {star: jumbo, pathMTU: 4096, device: losing},
 		"path MTU 4096, 2 KiB frames, loss":        {star: jumbo, pathMTU: 4096, device: losing, rings: smallFrames},
 		"path MTU 4096, loss, repaired by senders": {star: jumbo, pathMTU: 4096, device: losing, alone: true},
@@ -62,7 +63,7 @@ func TestPacketsInSeveralBuffers(t *testing.T) {
 				t.Errorf("repair by the switch: %+v", g.Repair)
 			}
 			for _, drop := range []string{"frame_too_long", "bad_icrc", "umem_exhausted", "tx_ring_full"} {
-				if s.Drops[drop] != 0 {
+				if s.Drops[drop] != 0 && (r.workers() == 1 || drop != "tx_ring_full") { // who hands over may be faster than who sends
 					t.Errorf("%d packets dropped for %s", s.Drops[drop], drop)
 				}
 			}
