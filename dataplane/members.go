@@ -57,7 +57,7 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	var p plan
 	var err error
 	limit, buffers := 0, d.w.buffersOf(r)
-	if !d.w.do(func() {
+	if !g.w.do(func() {
 		// The worker sends events and the control loop, which waits for us, takes
 		// them: if there is none now, none is about a member that has gone, and its
 		// slot may be another's.
