@@ -72,9 +72,11 @@ type Row struct {
 
 	// With Repair. StoreHighWater is the most packet memory that the group was
 	// seen to hold for repairs, in bytes; see stored.
-	StoreHighWater int64  `json:"store_high_water_bytes"`
-	SwitchResent   uint64 `json:"switch_resent_packets"` // that the switch sent again from there, to one receiver
-	SwitchNotKept  uint64 `json:"switch_not_kept_packets"`
+	StoreHighWater  int64  `json:"store_high_water_bytes"`
+	SwitchNAKs      uint64 `json:"switch_naks_served"`    // that the sender was not told of
+	SwitchQuestions uint64 `json:"switch_questions"`      // to receivers that owed an ACK and said nothing
+	SwitchResent    uint64 `json:"switch_resent_packets"` // that the switch sent from there to one receiver: again, or late because it was asked
+	SwitchNotKept   uint64 `json:"switch_not_kept_packets"`
 
 	P50 float64 `json:"p50_us"` // of a message, from post to completion
 	P99 float64 `json:"p99_us"`

@@ -51,6 +51,8 @@ func summarize(c cell, samples []sample, base []float64) Row {
 		r.LostPackets += m.lost
 		r.StoreHighWater = max(r.StoreHighWater, m.store.peak)
 		r.SwitchResent += m.store.resent
+		r.SwitchNAKs += m.store.naks
+		r.SwitchQuestions += m.store.asked
 		r.SwitchNotKept += m.store.notKept
 		latencies = append(latencies, m.latencies...)
 	}

@@ -20,6 +20,8 @@ type stored struct {
 	peak    int64  // bytes of packet memory
 	resent  uint64 // packets
 	notKept uint64 // packets for which there was no room
+	naks    uint64 // NAKs answered
+	asked   uint64 // receivers asked that said nothing
 }
 
 const watchStep = 10 * time.Millisecond
@@ -97,7 +99,8 @@ func (w *watcher) end() (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	r := stored{peak: w.seen, resent: after.Copies - w.before.Copies, notKept: after.NotKept - w.before.NotKept}
+	r := stored{peak: w.seen, resent: after.Copies - w.before.Copies, notKept: after.NotKept - w.before.NotKept,
+		naks: after.NAKs - w.before.NAKs, asked: after.Questions - w.before.Questions}
 	if after.MostBytes > w.before.MostBytes {
 		r.peak = after.MostBytes
 	}
