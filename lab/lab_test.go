@@ -363,7 +363,7 @@ func TestBadNames(t *testing.T) {
 	if _, err := lab.OpenNamespace("/proc/self/none"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("OpenNamespace of nothing: %v", err)
 	}
-	for _, c := range []lab.StarConfig{{}, {Hosts: 65}, {Hosts: 2, Rack: 3}, {Hosts: 2, Rack: 1, NoBridge: true}} {
+	for _, c := range []lab.StarConfig{{}, {Hosts: lab.MaxHosts + 1}, {Hosts: 2, Rack: 3}, {Hosts: 2, Rack: 1, NoBridge: true}} {
 		if s, err := lab.NewStar(c); err == nil {
 			t.Errorf("NewStar(%+v) accepted", c)
 			_ = s.Close()
