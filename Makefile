@@ -12,7 +12,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants model soak bench microbench clean
+.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants model soak soak-workers test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,7 +37,11 @@ test: ## everything the project promises (root for the privileged tests)
 	@scripts/as-root true
 	@$(MAKE) --no-print-directory static generate-check build
 	@scripts/test all
+	@scripts/test workers
 	@test/rxe/run.sh
+
+test-workers: ## the privileged tests of the switch with several workers (root; WORKERS=3)
+	@scripts/test workers
 
 test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (ARGS='--long'; --here on a machine that has rxe)
 	@test/rxe/run.sh $(ARGS)
@@ -75,6 +79,9 @@ model: ## try everything that a small network can do to the switch (some minutes
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./mcast ./rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)
+
+soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
+	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
 
 bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')
 	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)

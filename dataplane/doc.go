@@ -30,6 +30,12 @@
 // (mcast.Output.NeedVerify). What the core wants the source to hear is built
 // from nothing (feedback) and staged like a copy.
 //
+// # Several workers
+//
+// One worker has it all. Several share out groups, sockets and ports (crew): what
+// one receives for another's group, and what it sends by another's port, goes there
+// as a descriptor, through a ring (mail, exit).
+//
 // # The rest
 //
 // ARP and neighbour solicitations for group addresses are answered by the
