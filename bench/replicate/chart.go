@@ -11,17 +11,39 @@ import (
 )
 
 // saveChart draws packets in a second, with the range of all rounds: a panel for each number of receivers, in
-// it a group of bars for each payload.
+// it a group of bars for each payload. Rows with several workers have panels of their own, beside that with one:
+// more bars in one panel could not be told apart by colour.
 func (r *Result) saveChart(file string) error {
-	var panels []chart.Chart
+	var names, workers []string
+	for i := range r.Rows {
+		if n := r.Rows[i].Name; n == gleamdRow2 || n == gleamdRow4 {
+			workers = appendNew(workers, n)
+		} else {
+			names = appendNew(names, n)
+		}
+	}
+	panels := r.panels(names, "")
+	if len(workers) > 0 {
+		if slices.Contains(names, gleamdRow) {
+			workers = append([]string{gleamdRow}, workers...)
+		}
+		panels = append(panels, r.panels(workers, ", several workers")...)
+	}
+	return chart.Save(file, panels...)
+}
+
+// panels draws the rows of these names, if any.
+func (r *Result) panels(names []string, title string) (panels []chart.Chart) {
+	if len(names) == 0 {
+		return nil
+	}
 	var legs, payloads []int
-	var names []string
 	for i := range r.Rows {
 		x := &r.Rows[i]
-		legs, payloads, names = appendNew(legs, x.Legs), appendNew(payloads, x.Payload), appendNew(names, x.Name)
+		legs, payloads = appendNew(legs, x.Legs), appendNew(payloads, x.Payload)
 	}
 	for _, l := range legs {
-		b := &chart.Bars{Axes: chart.Axes{Title: fmt.Sprintf("1 sender to %d receivers", l), X: "payload (bytes)", Y: "packets in per second (thousands)"}}
+		b := &chart.Bars{Axes: chart.Axes{Title: fmt.Sprintf("1 sender to %d receivers%s", l, title), X: "payload (bytes)", Y: "packets in per second (thousands)"}}
 		for _, p := range payloads {
 			b.Groups = append(b.Groups, fmt.Sprint(p))
 		}
@@ -39,7 +61,7 @@ func (r *Result) saveChart(file string) error {
 		}
 		panels = append(panels, b)
 	}
-	return chart.Save(file, panels...)
+	return panels
 }
 
 func appendNew[T comparable](list []T, v T) []T {

@@ -7,16 +7,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
 )
 
+// gleamdWith runs gleamd with so many workers: the first on the CPU for the way's
+// own thread, the others wherever the kernel puts them. There is one group, so that
+// what they share is the ports: each sends by its own.
+func gleamdWith(workers int) func(*stage) error {
+	return func(s *stage) error {
+		cpus := fmt.Sprint(s.cpu)
+		if workers > 1 {
+			cpus = "[" + cpus + strings.Repeat(", -1", workers-1) + "]"
+		}
+		return openGleamd(s, cpus)
+	}
+}
+
 // openGleamd runs gleamd's engine in the switch's namespace, with its default
-// configuration, and registers the group.
-func openGleamd(s *stage) error {
-	text := s.star.Config() + fmt.Sprintf("envelope: {insecure: true}\nworker: {cpu: %d}\n", s.cpu)
+// configuration but for the workers' CPUs, and registers the group.
+func openGleamd(s *stage, cpus string) error {
+	text := s.star.Config() + "envelope: {insecure: true}\nworker: {cpu: " + cpus + "}\n"
 	cfg, err := config.Parse("benchmark", []byte(text))
 	if err != nil {
 		return err

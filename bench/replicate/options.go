@@ -23,6 +23,8 @@ const (
 	bareRow      = "bare"
 	gleamdRow    = "gleamd"
 	gleamdAckRow = "gleamd-ack8"
+	gleamdRow2   = "gleamd-w2"
+	gleamdRow4   = "gleamd-w4"
 	broadcastRow = "xdp-broadcast"
 	bridgeRow    = "bridge"
 	mirredRow    = "tc-mirred"
@@ -42,6 +44,8 @@ var allRows = []row{
 	{bareRow, "bare AF_XDP loop", bareWay, 0},
 	{gleamdRow, "gleamd", ownWay, sparseAcks},
 	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", ownWay, frequentAcks},
+	{gleamdRow2, "gleamd, 2 workers share one group's ports", ownWay2, sparseAcks},
+	{gleamdRow4, "gleamd, 4 workers share one group's ports", ownWay4, sparseAcks},
 	{broadcastRow, "XDP broadcast, MACs rewritten", broadcastWay, 0},
 	{bridgeRow, "kernel bridge, multicast flood", bridgeWay, 0},
 	{mirredRow, "tc mirred", mirredWay, 0},

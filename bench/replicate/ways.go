@@ -36,7 +36,9 @@ type way struct {
 var (
 	baseWay = &way{name: "generator", sink: true, to: toPort, want: (*stage).expect, open: func(*stage) error { return nil }}
 	bareWay = &way{name: "bare", user: true, to: toPort, want: rewritten, open: openBare}
-	ownWay  = &way{name: "gleamd", user: true, feedback: true, to: toPort, want: rewritten, open: openGleamd}
+	ownWay  = &way{name: "gleamd", user: true, feedback: true, to: toPort, want: rewritten, open: gleamdWith(1)}
+	ownWay2 = &way{name: "gleamd-w2", user: true, feedback: true, to: toPort, want: rewritten, open: gleamdWith(2)}
+	ownWay4 = &way{name: "gleamd-w4", user: true, feedback: true, to: toPort, want: rewritten, open: gleamdWith(4)}
 
 	broadcastWay = &way{name: "xdp-broadcast", xdp: true, to: toPort, want: ownMAC, open: openBroadcast, limit: noFragments}
 	bridgeWay    = &way{name: "bridge", bridge: true, to: toMulticast, want: (*stage).expect, open: openBridge}
