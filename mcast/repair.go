@@ -129,6 +129,9 @@ func (g *group) setInLine(i int) {
 func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool) {
 	b, m := &g.branches[i], &g.legs[i].mend
 	first := psn == b.a.Next()
+	if b.bits&late == 0 && b.a.Less(g.a) && psn == g.a.Next() && g.store.find(b.a.Next()) == nil {
+		first = true // behind a quorum, and what it lacks is gone: this is the first that anybody can send it
+	}
 	here := b.pend == noPend && !m.led && g.store.find(psn) != nil
 	switch {
 	case b.bits&late == 0 && !first:

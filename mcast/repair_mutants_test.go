@@ -198,3 +198,22 @@ func TestSourceIsNotAskedForWhatItIsAboutToPass(t *testing.T) {
 		}
 	}
 }
+
+// R48: a receiver behind the quorum may have had what it did not acknowledge. If no frame
+// of that is left, nothing but what the source sends again can show it.
+func TestWhoIsBehindTheQuorumGetsWhatComesAgain(t *testing.T) {
+	r := newRepairBench(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
+	r.data(0, 0, 8000)
+	r.data(1, 0, 8000)
+	r.feedback("C", rocev2.SyndromeACK, 1)
+	r.data(2, 0, 16000) // in the place of both
+	r.released(0, 1)
+	r.data(2, 1, 16000)
+	if got := sentTo(&r.out, 1); !slices.Equal(got, []rocev2.PSN{2}) {
+		t.Errorf("B is sent %v", got)
+	}
+	r.feedback("B", rocev2.SyndromeACK, 2)
+	if len(r.out.Feedback) != 1 || r.out.Feedback[0].PSN != 2 {
+		t.Errorf("feedback %v, want ACK 2", r.out.Feedback)
+	}
+}

@@ -274,6 +274,10 @@ var repairMutants = []mutant{
 	}}},
 
 	// Quorums and full queues.
+	{"who is behind a quorum waits for what is gone", "R48", "mcast/repair.go", []edit{{
+		"		first = true // behind",
+		"		first = false // behind",
+	}}},
 	{"what a quorum has is not kept for the others", "R49", "mcast/repair.go", []edit{{
 		"	if g.quorum > 0 {\n		for i := range g.branches {",
 		"	if g.quorum > 1000 {\n		for i := range g.branches {",
