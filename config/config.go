@@ -119,6 +119,7 @@ func (c *Config) RepairTotal() int {
 type XDP struct {
 	Mode     XDPMode  `yaml:"mode"`
 	ZeroCopy ZeroCopy `yaml:"zero_copy"`
+	NTuple   bool     `yaml:"ntuple"` // NICs put a group's packets into a queue of its worker
 }
 
 // XDPMode is where in the receive path the XDP program runs.

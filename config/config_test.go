@@ -128,7 +128,7 @@ envelope:
 api: {socket: /tmp/s, mode: 0600, group: wheel}
 limits: {groups: 5, members_per_group: 6, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
-xdp: {mode: generic, zero_copy: always}
+xdp: {mode: generic, zero_copy: always, ntuple: true}
 umem: {frames: 1024, frame_size: 2048}
 rings: {rx: 64, tx: 128, fill: 256, completion: 512}
 worker: {cpu: [1, 3, -1, -1], spin: 0, batch: 32}
@@ -148,7 +148,7 @@ log: {level: error, format: json}
 		API:    API{Socket: "/tmp/s", Mode: 0o600, Group: "wheel"},
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, NAKs: 7, Envelopes: 8, Neighbours: 9},
 		Repair: Repair{PerGroup: 1000, Total: 2000, Timeout: 3 * time.Millisecond, Tries: 9},
-		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways},
+		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
 		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},
 		Worker: Worker{CPUs: []int{1, 3, -1, -1}, Batch: 32},

@@ -48,7 +48,8 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		field{"xdp", func(v value) {
 			d.mapping(v,
 				field{"mode", choice(d, &c.XDP.Mode, XDPAuto, XDPNative, XDPGeneric)},
-				field{"zero_copy", choice(d, &c.XDP.ZeroCopy, ZeroCopyAuto, ZeroCopyNever, ZeroCopyAlways)})
+				field{"zero_copy", choice(d, &c.XDP.ZeroCopy, ZeroCopyAuto, ZeroCopyNever, ZeroCopyAlways)},
+				field{"ntuple", d.boolean(&c.XDP.NTuple)})
 		}},
 		field{"umem", func(v value) {
 			d.mapping(v,

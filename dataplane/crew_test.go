@@ -28,8 +28,12 @@ type pair struct {
 }
 
 func newPair(t testing.TB, hosts int, ports string) *pair {
-	s := labtest.Star(t, lab.StarConfig{Hosts: hosts})
-	text := s.Config()
+	return newPairOn(t, lab.StarConfig{Hosts: hosts}, ports, "", func(bool, string, ...any) {})
+}
+
+func newPairOn(t testing.TB, star lab.StarConfig, ports, more string, notify Notify) *pair {
+	s, hosts := labtest.Star(t, star), star.Hosts
+	text := s.Config() + more
 	if ports != "" {
 		text = string(bytes.ReplaceAll([]byte(text), []byte("name: p2\n"), []byte("name: p2\n    "+ports+"\n")))
 	}
@@ -38,7 +42,7 @@ func newPair(t testing.TB, hosts int, ports string) *pair {
 		t.Fatal(err)
 	}
 	var e *Engine
-	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, func(bool, string, ...any) {}); return err }); err != nil {
+	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, notify); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })

@@ -44,6 +44,7 @@ type group struct {
 	slots  []slot // by MemberID
 	since  time.Time
 	former []api.FormerMember // the last ones that have gone
+	rules  []portRule         // that bring its packets to its worker's queues
 }
 
 // slot is the member that the core knows under a MemberID. One that has gone
@@ -112,6 +113,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		d.ids = d.ids[:len(d.ids)-1]
 		d.groups[r.Group] = g
 		d.crew.owners.put(r.Group, g.w.index) // now that it is there
+		d.steer(r.Group, g)
 	}
 	g.slots, g.since, g.former = slots, time.Now(), nil
 	g.setRegistration(r)
@@ -141,6 +143,7 @@ func (d *directory) Remove(ip netip.Addr, _ envelope.Why) {
 	}
 	delete(d.groups, ip)
 	d.ids = append(d.ids, g.id)
+	d.unsteer(g)
 	d.crew.owners.remove(ip)
 	g.w.do(func() { g.w.remove(g.id) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
@@ -61,6 +62,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		e.ports = append(e.ports, p)
 		indexes = append(indexes, p.ifindex)
 		e.sayMode(p)
+		e.openRules(p)
 	}
 	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
 		return nil, err
@@ -93,6 +95,17 @@ func (e *Engine) sayMode(p *port) {
 	}
 	if p.down {
 		e.notify(true, "port is down", "port", p.name, "remedy", "ip link set "+p.name+" up")
+	}
+}
+
+// openRules finds out whether p's NIC takes rules, if they are wanted and of use.
+func (e *Engine) openRules(p *port) {
+	if !e.cfg.XDP.NTuple || len(e.cfg.Worker.CPUs) == 1 || len(p.all) == 1 {
+		return
+	}
+	var err error
+	if p.rules, err = ntuple.Open(p.name); err != nil {
+		e.notify(true, "groups are not steered to their workers' queues", "port", p.name, "error", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -22,6 +23,7 @@ type port struct {
 	vlan    uint16 // VID of group frames sent here; 0 untagged
 	multi   bool   // packets may be in several buffers
 	prog    *bpf.PortProgram
+	rules   *ntuple.Table // the control loop's; nil: none wanted, or none to be had
 	all     []*xsk.Socket // one for each RX queue
 	saidUp  bool          // what the operator was last told; the control loop's
 	board   *board        // nil if there is one worker
@@ -99,6 +101,9 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 // close detaches the program, so that the port forwards like any other
 // interface again, and then releases the sockets.
 func (p *port) close() {
+	if p.rules != nil {
+		p.rules.Close() // what fails was said: the interface is gone, or its driver has lost them
+	}
 	if p.prog != nil {
 		p.prog.Close()
 	}

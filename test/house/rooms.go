@@ -32,8 +32,9 @@ var rooms = []room{
 	{dir: "bpf", knows: []string{"rocev2"}},
 	{dir: "dataplane/xsk", knows: []string{}},
 	{dir: "dataplane/spsc", knows: []string{}},
+	{dir: "dataplane/ntuple", knows: []string{}},
 	{dir: "dataplane/locate", knows: []string{}},
-	{dir: "dataplane", knows: []string{"rocev2", "mcast", "envelope", "rate", "config", "api", "bpf", "dataplane/xsk", "dataplane/spsc", "dataplane/locate"}},
+	{dir: "dataplane", knows: []string{"rocev2", "mcast", "envelope", "rate", "config", "api", "bpf", "dataplane/xsk", "dataplane/spsc", "dataplane/ntuple", "dataplane/locate"}},
 	// Of the switch, an endpoint knows no more than the words of a registration.
 	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc"},
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict")}},
