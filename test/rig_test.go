@@ -231,6 +231,11 @@ func (r *rig) another(group netip.Addr, hosts ...int) *rig {
 	r.t.Helper()
 	o := *r
 	o.group, o.hosts = group, nil
+	if o.c.psns == nil {
+		// Random ones, as applications choose: a packet of an earlier queue pair of
+		// the same host that is still under way must not pass for one of the new.
+		o.c.psns = func(int) (sq, rq rocev2.PSN) { return endpoint.RandomPSN(), endpoint.RandomPSN() }
+	}
 	for _, i := range hosts {
 		x := *r.hosts[i]
 		r.equip(i, &x)
