@@ -282,6 +282,49 @@ func TestExitFeelsTheQueueBehindIt(t *testing.T) {
 	}
 }
 
+// What a port's queue does not admit stays in the exit, whole packets only, until it
+// does; the sender may sleep meanwhile.
+func TestExitWaitsForTheQueue(t *testing.T) {
+	p := newPair(t, 2, "rate: 1mbit\n    queue: 8192")
+	staging, sending := p.crew.workers[0], p.crew.workers[1]
+	far, near := staging.ports[1], sending.ports[1]
+	near.tell()
+	staging.lookOut()
+	descs := func(w *worker, n int) (ds []xsk.Desc) {
+		for range n {
+			a, _ := w.pool.TakeOne()
+			ds = append(ds, xsk.Desc{Addr: a, Len: 988, Options: xsk.PktContd})
+		}
+		ds[n-1].Options = 0
+		return ds
+	}
+	for range 4 { // of 2000 bytes on the link
+		if !far.admits(2*988, 2) {
+			t.Fatal("no room in an empty queue")
+		}
+		far.stagePacket(descs(staging, 2))
+	}
+	staging.handOver(far)
+	for range 5 { // of its own, of 1012 bytes
+		near.stage(descs(sending, 1)[0])
+	}
+	if n := sending.admit(); n != 2 || near.queue.len() != 7 {
+		t.Fatalf("%d frames admitted, %d queued; want 2 and 7", n, near.queue.len())
+	}
+	if !sending.dozes() {
+		t.Error("it would look again and again at what has no room")
+	}
+	near.queue.pop()
+	near.queue.pop()
+	if n := sending.admit(); n != 2 || near.refused != 0 {
+		t.Errorf("%d frames admitted when two have left, want 2; %d refused", n, near.refused)
+	}
+	near.down = true
+	if n := sending.admit(); n != 4 || sending.count.drop[DropPortDown] != 2 {
+		t.Errorf("%d frames taken when the port is down, want 4; %d packets counted", n, sending.count.drop[DropPortDown])
+	}
+}
+
 // A worker that other workers have something for does not sleep, and is woken if it
 // does.
 func TestWorkerIsRoused(t *testing.T) {

@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,13 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			}
 			o.put(ip, w)
 			model[ip] = w
+		}
+		load := make([]int, workers)
+		for _, w := range model {
+			load[w]++
+		}
+		if !slices.Equal(load, o.load) {
+			t.Fatalf("the workers have %v groups, want %v", o.load, load)
 		}
 		o.remove(addr().Next().Next()) // mostly nobody's
 		for ip, want := range o.worker {

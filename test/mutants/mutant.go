@@ -29,13 +29,17 @@ func (m *mutant) pkg() string { return filepath.Dir(m.where) }
 
 // needsRoot says whether only tests with root's rights can notice.
 func (m *mutant) needsRoot() bool {
-	return m.where == "dataplane/serve.go" || m.where == "dataplane/guard.go"
+	switch m.where {
+	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go":
+		return true
+	}
+	return m.rule == "Several workers" && m.where == "dataplane/queue.go"
 }
 
 // all returns the mutants of all tables.
 func all() []mutant {
 	var ms []mutant
-	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, repairMutants, wireMutants, egressMutants} {
+	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, repairMutants, wireMutants, egressMutants, workerMutants} {
 		ms = append(ms, table...)
 	}
 	return ms

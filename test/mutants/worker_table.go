@@ -1,0 +1,77 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Wrong ways for several workers to share a switch. Their rule is the section of
+// docs/ARCHITECTURE.md.
+var workerMutants = []mutant{
+	{"a packet is handed on in part", "Several workers", "dataplane/mail.go", []edit{{
+		"	if r.Room(len(ds)) < len(ds) {\n",
+		"	if r.Room(1) < 1 {\n",
+	}}},
+	{"the port does not travel with the packet", "Several workers", "dataplane/mail.go", []edit{{
+		"		d.Options |= uint32(pi) << portShift\n",
+		"		_ = pi\n",
+	}}},
+	{"a packet that finds no room keeps its frames", "Several workers", "dataplane/mail.go", []edit{{
+		"		w.count.drop[DropPostFull]++\n		w.free(ds)\n",
+		"		w.count.drop[DropPostFull]++\n",
+	}}},
+	{"nobody rouses a worker that sleeps", "Several workers", "dataplane/mail.go", []edit{{
+		"			w.crew.workers[to].rouse()\n",
+		"			_ = to\n",
+	}}},
+	{"a worker sleeps with packets to open", "Several workers", "dataplane/mail.go", []edit{{
+		"		if r.Waiting() > 0 {\n			return false\n",
+		"		if r.Waiting() > 0 {\n			return true\n",
+	}}},
+	{"the sender takes more than its queue admits", "Several workers", "dataplane/exit.go", []edit{{
+		"			if !p.admits(size, len(ds)) {\n				break\n			}\n",
+		"",
+	}}},
+	{"what waits at the sender does not count", "Several workers", "dataplane/exit.go", []edit{{
+		"	p.queue.elsewhere = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())\n",
+		"	p.queue.elsewhere = int(x.handed - x.taken.Load())\n",
+	}}},
+	{"what is on its way to the sender does not count", "Several workers", "dataplane/exit.go", []edit{{
+		"	p.queue.elsewhere = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())\n",
+		"	p.queue.elsewhere = int(x.board.waiting.Load())\n",
+	}}},
+	{"a port with a rate makes packets be refused whole", "Several workers", "dataplane/queue.go", []edit{{
+		"	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {\n",
+		"	if p.queue.rate > 0 {\n",
+	}}},
+	{"a group that has gone keeps its owner", "Several workers", "dataplane/owners.go", []edit{{
+		"		o.load[w]--\n		o.publish()\n",
+		"		o.load[w]--\n",
+	}}},
+	{"all groups go to one worker", "Several workers", "dataplane/owners.go", []edit{{
+		"	o.load[worker]++\n",
+		"",
+	}}},
+	{"tags hide the address", "Several workers", "dataplane/owners.go", []edit{{
+		"	for kind == rocev2.EtherTypeVLAN || kind == rocev2.EtherTypeQinQ {\n",
+		"	for kind == rocev2.EtherTypeQinQ {\n",
+	}}},
+	{"a group is steered to another worker's queue", "Several workers", "dataplane/steer.go", []edit{{
+		"	at := ((worker-pi)%n + n) % n\n",
+		"	at := (worker + pi + 1) % n\n",
+	}}},
+	{"what is reserved goes back to the depot", "Several workers", "dataplane/xsk/pool.go", []edit{{
+		"	p.most = max(p.most, n+p.batch)\n",
+		"",
+	}}},
+	{"a pool hoards", "Several workers", "dataplane/xsk/pool.go", []edit{{
+		"	if len(p.free) > p.most {\n",
+		"	if len(p.free) > 1<<30 {\n",
+	}}},
+	{"a full ring is written over", "Several workers", "dataplane/spsc/ring.go", []edit{{
+		"	if r.put-r.freed == uint32(len(r.entries)) && r.Room(1) == 0 {\n",
+		"	if r.put-r.freed > uint32(len(r.entries)) && r.Room(1) == 0 {\n",
+	}}},
+	{"an entry is seen before it is published", "Several workers", "dataplane/spsc/ring.go", []edit{{
+		"	r.put++\n	return true\n",
+		"	r.put++\n	r.tail.Store(r.put)\n	return true\n",
+	}}},
+}
