@@ -5,8 +5,10 @@ package dataplane
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -319,9 +321,31 @@ func TestExitWaitsForTheQueue(t *testing.T) {
 	if n := sending.admit(); n != 2 || near.refused != 0 {
 		t.Errorf("%d frames admitted when two have left, want 2; %d refused", n, near.refused)
 	}
+	// A packet that the queue could not hold if it were empty does not stay for ever.
+	for near.queue.len() > 0 {
+		near.queue.pop()
+	}
+	near.queue.maxBytes = 1000
+	if n := sending.admit(); n != 4 || near.refused != 2 {
+		t.Errorf("%d frames taken, %d refused by a queue that is too small; want 4 and 2", n, near.refused)
+	}
+	near.queue.maxBytes = 8192
+	staging.lookOut()
+	far.stagePacket(descs(staging, 2))
+	staging.handOver(far)
+
+	// Without a rate it waits for room in the TX ring, and is looked at again.
+	near.queue.setRate(0)
+	near.queue.maxBytes, near.txLimit = 1000, 1
+	if n := sending.admit(); n != 0 {
+		t.Errorf("%d frames taken without room", n)
+	}
+	if at, ok := sending.nextEntry(); !ok || at != sending.now+txRetry {
+		t.Errorf("the worker looks again at %v (%v)", at, ok)
+	}
 	near.down = true
-	if n := sending.admit(); n != 4 || sending.count.drop[DropPortDown] != 2 {
-		t.Errorf("%d frames taken when the port is down, want 4; %d packets counted", n, sending.count.drop[DropPortDown])
+	if n := sending.admit(); n != 2 || sending.count.drop[DropPortDown] != 1 {
+		t.Errorf("%d frames taken when the port is down, want 2; %d packets counted", n, sending.count.drop[DropPortDown])
 	}
 }
 
@@ -384,5 +408,24 @@ func TestHandingOverAllocatesNothing(t *testing.T) {
 	}
 	if copies != 2*102 {
 		t.Errorf("%d packets and copies were handed over, want %d; drops %v", copies, 2*102, owner.count.drops())
+	}
+}
+
+// A worker that cannot stay on its CPU ends all of them, and the error names it.
+func TestWorkerWithoutItsCPU(t *testing.T) {
+	s := labtest.Star(t, lab.StarConfig{Hosts: 2})
+	cfg, err := config.Parse("cpu", []byte(s.Config()+"envelope: {insecure: true}\numem: {frames: 1024}\nworker: {cpu: [-1, 8191, -1]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Switch.Do(func() error {
+		e, err := Open(cfg, func(bool, string, ...any) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return errors.Join(e.Run(t.Context()), e.Close())
+	})
+	if err == nil || !strings.Contains(err.Error(), "keep worker 1 on CPU 8191 (worker.cpu)") {
+		t.Errorf("%v", err)
 	}
 }

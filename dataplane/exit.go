@@ -140,25 +140,47 @@ func (w *worker) admitFrom(e *entrance, n int) (taken int) {
 			d := e.exit.ring.At(taken + len(ds))
 			ds, size, more = append(ds, d), size+int(d.Len), !ends(d)
 		}
-		if p.down {
+		switch {
+		case p.down:
 			w.free(ds)
 			w.count.drop[DropPortDown]++
-		} else {
-			if !p.admits(size, len(ds)) {
-				break
-			}
+		case p.admits(size, len(ds)):
 			p.mark(l3(w.umem.Data(ds[0].Addr, ds[0].Len)))
 			p.stagePacket(ds)
+		case p.queue.rate > 0 && p.queue.len() == 0:
+			// Larger than the queue: it got its rate after this was handed over.
+			w.free(ds)
+			w.refuse(p)
+		default:
+			e.left = n - taken
+			e.took(taken, bytes)
+			return taken
 		}
 		taken += len(ds)
 		bytes += linkBytes(size)
 	}
-	e.left = n - taken
-	if taken > 0 {
-		e.exit.ring.Release(taken)
+	e.left = 0
+	e.took(taken, bytes)
+	return taken
+}
+
+// took gives back the places of so many entries.
+func (e *entrance) took(entries, bytes int) {
+	if entries > 0 {
+		e.exit.ring.Release(entries)
 		e.exit.taken.Add(uint64(bytes))
 	}
-	return taken
+}
+
+// nextEntry returns when w wants to look again at what had no room, where nothing in
+// the port's queue makes it do so; ok is false if there is no such thing.
+func (w *worker) nextEntry() (at time.Duration, ok bool) {
+	for i := range w.entrances {
+		if e := &w.entrances[i]; e.left > 0 && e.port.queue.len() == 0 {
+			return w.now + txRetry, true
+		}
+	}
+	return 0, false
 }
 
 // drainExit frees what is in x: its port is gone.

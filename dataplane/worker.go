@@ -209,6 +209,9 @@ func (w *worker) wait() {
 			timeout = min(timeout, max(0, at-time.Since(w.start)))
 		}
 	}
+	if at, ok := w.nextEntry(); ok {
+		timeout = min(timeout, max(0, at-time.Since(w.start)))
+	}
 	if len(w.cmds) > 0 {
 		return
 	}

@@ -18,6 +18,10 @@
 // frame that one does not own is a bug that would corrupt somebody's packet,
 // and panics.
 //
+// Several workers have a Pool each, which exchange frames by a [Depot], and may hand
+// each other frames: the note is then written by whoever the frame belongs to, and
+// goes with it.
+//
 // # Rules of the kernel that shape this package
 //
 //   - A UMEM is registered with one socket, and others join it at bind

@@ -27,8 +27,11 @@ var workerMutants = []mutant{
 		"		if r.Waiting() > 0 {\n			return true\n",
 	}}},
 	{"the sender takes more than its queue admits", "Several workers", "dataplane/exit.go", []edit{{
-		"			if !p.admits(size, len(ds)) {\n				break\n			}\n",
-		"",
+		"		case p.admits(size, len(ds)):\n",
+		"		default:\n",
+	}, {
+		"		default:\n			e.left = n - taken\n",
+		"		case false:\n			e.left = n - taken\n",
 	}}},
 	{"what waits at the sender does not count", "Several workers", "dataplane/exit.go", []edit{{
 		"	p.queue.elsewhere = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())\n",
