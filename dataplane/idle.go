@@ -16,7 +16,7 @@ type idler struct {
 }
 
 // spinFactor bounds the polling for packets that may not come.
-const spinFactor = 5
+const spinFactor = 16
 
 func newIdler(least time.Duration) idler {
 	return idler{least: least, gap: 2 * spinFactor * least, since: -1}
