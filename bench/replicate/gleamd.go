@@ -12,6 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // gleamdWith runs gleamd with so many workers: the first on the CPU for the way's
@@ -55,7 +56,16 @@ func openGleamd(s *stage, cpus string) error {
 		stop()
 		return errors.Join(<-ended, e.Close())
 	})
-	err = e.Register(registration(s))
+	err = e.Register(registration(s, 0))
+	// The generator sends nothing twice. A real source would, for what the switch has
+	// never had: until then a receiver whose repair stands there gets no more.
+	s.renew = func() error {
+		next, err := s.gen.next()
+		if err != nil {
+			return err
+		}
+		return e.Register(registration(s, next))
+	}
 	for len(warnings) > 0 {
 		s.notes = append(s.notes, <-warnings)
 	}
@@ -70,14 +80,14 @@ type cannotError struct{ reason string }
 
 func (e *cannotError) Error() string { return e.reason }
 
-func registration(s *stage) *api.Register {
+func registration(s *stage, next rocev2.PSN) *api.Register {
 	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict}
 	for r.PMTU < s.column.payload {
 		r.PMTU *= 2
 	}
 	for i, h := range s.star.Hosts {
 		r.Members = append(r.Members, api.RegisterMember{
-			IP: h.IPv4, QPN: uint32(memberQPN) + uint32(i), RQPSN: uint32(rqPSN * i),
+			IP: h.IPv4, QPN: uint32(memberQPN) + uint32(i), SQPSN: uint32(next), RQPSN: uint32(next.Add(int32(rqPSN * i))),
 		})
 	}
 	return r

@@ -76,6 +76,11 @@ func (o *outcome) loss() float64 {
 // run sends at a pace for warm and d, measures the latter, and waits until what
 // is under way has arrived.
 func (m *meter) run(ctx context.Context, s *stage, p pace, warm, d time.Duration) (*outcome, error) {
+	if s.renew != nil {
+		if err := s.renew(); err != nil {
+			return nil, err
+		}
+	}
 	firstEach, before, _, err := s.counts()
 	if err != nil {
 		return nil, err

@@ -25,6 +25,10 @@ type stage struct {
 	ends   []func() error
 	notes  []string // what the switch had to say
 	cannot string   // why the way cannot serve the column; "" if it can
+
+	// renew, if the way needs it, readies it for a stream that begins with the
+	// generator's next PSN.
+	renew func() error
 }
 
 // openStage builds everything and starts the way. On an error nothing is left.
