@@ -21,18 +21,19 @@ import (
 
 func main() {
 	name := flag.String("run", "", "only mutants whose name, rule or file matches this regular expression")
+	every := flag.Int("every", 1, "only every so many of them")
 	parallel := flag.Int("parallel", 2, "mutants at a time")
 	verbose := flag.Bool("v", false, "name all tests that notice")
 	flag.Parse()
-	if err := run(*name, *parallel, *verbose); err != nil {
+	if err := run(*name, *every, *parallel, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(name string, parallel int, verbose bool) error {
-	if parallel < 1 {
-		return fmt.Errorf("-parallel %d: must be at least 1", parallel)
+func run(name string, every, parallel int, verbose bool) error {
+	if parallel < 1 || every < 1 {
+		return fmt.Errorf("-parallel %d, -every %d: must be at least 1", parallel, every)
 	}
 	match, err := regexp.Compile(name)
 	if err != nil {
@@ -51,6 +52,10 @@ func run(name string, parallel int, verbose bool) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("-run %q matches none", name)
 	}
+	for i := range (len(chosen) + every - 1) / every {
+		chosen[i] = chosen[i*every]
+	}
+	chosen = chosen[:(len(chosen)+every-1)/every]
 	start := time.Now()
 	killed, bad, tried := 0, 0, len(chosen)
 	for r := range runAll(root, chosen, parallel) {
