@@ -28,11 +28,14 @@ type Options struct {
 
 	MTU         int // path MTU in bytes
 	MessageSize int64
-	Depth       int     // messages posted and not complete
-	Timeout     uint8   // of the queue pairs: they wait 4.096 µs * 2^Timeout before they send again
-	Rate        float64 // of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
-	Load        float64
-	Seed        uint64
+	Depth       int // messages posted and not complete
+	// RepairTimeout is gleamd's repair.timeout. Here some programs share few cores,
+	// and one that waits for its turn for some milliseconds is no loss.
+	RepairTimeout time.Duration
+	Timeout       uint8   // of the queue pairs: they wait 4.096 µs * 2^Timeout before they send again
+	Rate          float64 // of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
+	Load          float64
+	Seed          uint64
 
 	Gleamd string // path; "": found
 }
@@ -41,7 +44,7 @@ type Options struct {
 func defaults() Options {
 	return Options{
 		Receivers: []int{3, 16, 64}, Unicast: []int{3}, Loss: []float64{0, 1e-4, 1e-3, 1e-2}, Burst: []float64{0, 8}, Repair: []bool{true, false},
-		Rounds: 5, Duration: 1700 * time.Millisecond, MTU: 1024, MessageSize: 8 << 10, Depth: 16, Timeout: 14, Load: 0.4, Seed: 1,
+		Rounds: 5, Duration: 1700 * time.Millisecond, MTU: 1024, MessageSize: 8 << 10, Depth: 16, Timeout: 14, RepairTimeout: 16 * time.Millisecond, Load: 0.4, Seed: 1,
 	}
 }
 
@@ -91,6 +94,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("--size %d: want at least one message, %d bytes, or 0 to go by --duration alone", o.Size, o.MessageSize)
 	case o.Depth < 1 || o.Depth > maxDepth:
 		return fmt.Errorf("--depth %d: want 1 to %d messages", o.Depth, maxDepth)
+	case o.RepairTimeout < 100*time.Microsecond || o.RepairTimeout > 10*time.Second:
+		return fmt.Errorf("--repair-timeout %v: want 100us to 10s", o.RepairTimeout)
 	case o.Timeout < 8 || o.Timeout > 20:
 		return fmt.Errorf("--timeout %d: want 8 (1 ms) to 20 (4.3 s), the exponent of the queue pairs' timeout", o.Timeout)
 	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 100_000): // false for NaN

@@ -36,6 +36,7 @@ func TestOptionsRefused(t *testing.T) {
 		"--size 100":                   func(o *Options) { o.Size = 100 },
 		"--depth 65":                   func(o *Options) { o.Depth = 65 },
 		"--timeout 7":                  func(o *Options) { o.Timeout = 7 },
+		"--repair-timeout 0s":          func(o *Options) { o.RepairTimeout = 0 },
 		"--rate NaN":                   func(o *Options) { o.Rate = math.NaN() },
 		"--rate -1":                    func(o *Options) { o.Rate = -1 },
 		"--load 0":                     func(o *Options) { o.Load = 0 },

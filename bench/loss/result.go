@@ -14,16 +14,17 @@ import (
 
 // Result is what was measured; its JSON is the output of -o json.
 type Result struct {
-	Machine     machine.Machine `json:"machine"`
-	PathMTU     int             `json:"path_mtu"`
-	MessageSize int64           `json:"message_size"`
-	Depth       int             `json:"depth"`      // messages posted and not complete
-	TimeoutMS   float64         `json:"timeout_ms"` // of the queue pairs
-	Rounds      int             `json:"rounds"`
-	Seconds     float64         `json:"seconds"` // of one measurement
-	Seed        uint64          `json:"seed"`
-	Links       []Link          `json:"links"`
-	Rows        []Row           `json:"rows"`
+	Machine         machine.Machine `json:"machine"`
+	PathMTU         int             `json:"path_mtu"`
+	MessageSize     int64           `json:"message_size"`
+	Depth           int             `json:"depth"`             // messages posted and not complete
+	TimeoutMS       float64         `json:"timeout_ms"`        // of the queue pairs
+	RepairTimeoutMS float64         `json:"repair_timeout_ms"` // gleamd's
+	Rounds          int             `json:"rounds"`
+	Seconds         float64         `json:"seconds"` // of one measurement
+	Seed            uint64          `json:"seed"`
+	Links           []Link          `json:"links"`
+	Rows            []Row           `json:"rows"`
 }
 
 // Link is the rate of the sender's link in all measurements with so many
@@ -96,8 +97,8 @@ func (r *Result) writeJSON(w io.Writer) error {
 // writeTable writes r for people.
 func (r *Result) writeTable(w io.Writer) error {
 	fmt.Fprintf(w, "%s\n", r.Machine)
-	fmt.Fprintf(w, "SENDs of %d bytes, %d at a time, path MTU %d, timeout %.0f ms; medians of %d rounds of %g s; seed %d; every receiver has every byte\n\n",
-		r.MessageSize, r.Depth, r.PathMTU, r.TimeoutMS, r.Rounds, r.Seconds, r.Seed)
+	fmt.Fprintf(w, "SENDs of %d bytes, %d at a time, path MTU %d, timeout %.0f ms, of repair %g ms; medians of %d rounds of %g s; seed %d; every receiver has every byte\n\n",
+		r.MessageSize, r.Depth, r.PathMTU, r.TimeoutMS, r.RepairTimeoutMS, r.Rounds, r.Seconds, r.Seed)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "receivers\tsender's link\tunpaced maximum of goodput\t")
 	for _, l := range r.Links {

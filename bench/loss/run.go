@@ -46,7 +46,7 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 	}
 	b := &bench{o: &o, say: say, start: time.Now(), res: &Result{
 		Machine: here, PathMTU: o.MTU, MessageSize: o.MessageSize, Depth: o.Depth,
-		TimeoutMS: float64(int(4096)<<o.Timeout) / 1e6, Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
+		TimeoutMS: float64(int(4096)<<o.Timeout) / 1e6, RepairTimeoutMS: float64(o.RepairTimeout) / 1e6, Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
 	}}
 	for _, n := range o.Receivers {
 		if err := b.star(ctx, n); err != nil {
@@ -61,7 +61,7 @@ func (b *bench) line(format string, args ...any) { fmt.Fprintf(b.say, format+"\n
 // star does all measurements with so many receivers, in a lab of their own.
 func (b *bench) star(ctx context.Context, receivers int) (err error) {
 	c := stage.Config{
-		Dir: runDir, Gleamd: b.o.Gleamd,
+		Dir: runDir, Gleamd: b.o.Gleamd, More: fmt.Sprintf("repair: {timeout: %v}\n", b.o.RepairTimeout),
 		Star: lab.StarConfig{Hosts: receivers + 2, MTU: stage.PortMTU(b.o.MTU)}, // the sender, and the witness
 	}
 	st, err := stage.Build(ctx, c)
