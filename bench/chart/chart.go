@@ -52,6 +52,10 @@ const (
 	panelHeight = 3.6 * vg.Inch
 	margin      = vg.Inch / 9
 	legendGap   = vg.Inch / 6
+
+	// legendSpare times the width of the legend's text is left for it: whoever
+	// shows the file may have no font like the one that it was measured with.
+	legendSpare = 1.35
 )
 
 // palette is Okabe and Ito's, without its yellow, which is pale on white: its
@@ -81,7 +85,7 @@ func WriteSVG(w io.Writer, panels ...Chart) error {
 		top := whole.Max.Y - panelHeight*vg.Length(i)
 		panel := draw.Crop(whole, margin, -margin, top-panelHeight+margin-whole.Min.Y, top-margin-whole.Max.Y)
 		legend.Top, legend.Left = true, true
-		beside := legend.Rectangle(panel).Size().X + legendGap
+		beside := legendSpare*legend.Rectangle(panel).Size().X + legendGap
 		p.Draw(draw.Crop(panel, 0, -beside, 0, 0))
 		legend.Draw(draw.Crop(panel, panel.Size().X-beside+legendGap, 0, 0, -2*legendGap))
 	}
