@@ -174,3 +174,20 @@ func TestRepairDefaults(t *testing.T) {
 		t.Errorf("the configuration has a timeout of %v and %d tries, the core %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
 	}
 }
+
+// After a copy that a port's queue refused, what stands in for an update message is
+// put off as well: it must not overtake.
+func TestEmptyWriteDoesNotOvertake(t *testing.T) {
+	b := newBench(t, 3)
+	b.send(0, 1)
+	p := b.w.ports[1]
+	p.full = b.w.turn + 1
+	d := b.take(0, &rocev2.Packet{Op: rocev2.WriteOnly, PSN: 0}, []byte("an update"))
+	if r := rocev2.Decode(b.w.umem.Data(d.Addr, d.Len), &b.w.frame); r != rocev2.OK {
+		t.Fatal(r)
+	}
+	b.w.copy(&mcast.Copy{Leg: 1, PSN: 1000, Flags: mcast.Empty}, &b.w.frame, []xsk.Desc{d}, false)
+	if out := b.staged(); len(out[1]) != 0 || p.putOff != 1 {
+		t.Errorf("%d frames staged, put off %d times", len(out[1]), p.putOff)
+	}
+}

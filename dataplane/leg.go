@@ -50,6 +50,10 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 		return false
 	}
 	if c.Flags&mcast.Empty != 0 {
+		if p.full == w.turn+1 || !p.admits(minFrame, 1) {
+			w.putOff(p, c)
+			return false
+		}
 		w.emptyWrite(c, f, g, l)
 		return false
 	}
