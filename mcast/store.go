@@ -70,13 +70,6 @@ func (s *store) could(bytes uint32) bool {
 	return bytes > 0 && int64(bytes) <= s.limit && s.all.used-s.bytes+int64(bytes) <= s.all.limit
 }
 
-func minPSN(a, b rocev2.PSN) rocev2.PSN {
-	if a.Less(b) {
-		return a
-	}
-	return b
-}
-
 // take forgets e, if there is a frame, and lets go of it.
 func (s *store) take(e *stored, out *Output) {
 	if e.bytes == 0 {
@@ -119,7 +112,7 @@ func (s *store) clear(psn rocev2.PSN, out *Output) {
 // the highest forwarded one, before p.
 func (s *store) keep(p *Packet, psn, hi, spare rocev2.PSN, how rewriting, out *Output) bool {
 	if first := psn.Add(int32(1 - len(s.ring))); s.could(p.Bytes) && s.low.Less(first) {
-		s.free(minPSN(first, spare.Next()), out)
+		s.free(rocev2.MinPSN(first, spare.Next()), out)
 	}
 	d := psn.Sub(s.low)
 	ok := d >= 0 && int(d) < len(s.ring)

@@ -38,6 +38,14 @@ func MaxPSN(p, q PSN) PSN {
 	return p
 }
 
+// MinPSN returns the circularly lesser of p and q.
+func MinPSN(p, q PSN) PSN {
+	if p.Less(q) {
+		return p
+	}
+	return q
+}
+
 // QPN is a queue pair number: 24 bits. 0 and 1 are the management QPs and
 // 0xFFFFFF is the multicast QP; an RC QP has none of these.
 type QPN uint32
