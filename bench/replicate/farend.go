@@ -54,11 +54,26 @@ func newFarEnds() (*farEnds, error) {
 		return nil, errors.Join(fmt.Errorf("make the far ends' counters: %w", err), f.Close())
 	}
 	for i := range maxLegs {
-		if err := f.arrived.Put(uint32(i), psnNone); err != nil {
+		if err := f.arrived.Put(uint32(i), &lastValue{PSN: psnNone}); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
 	return f, nil
+}
+
+// lastValue is struct last of replicate.c.
+type lastValue struct {
+	PSN  uint32
+	Rest [15]uint32
+}
+
+// lastAt reads what arrived holds of a far end: the PSN that it saw last, or psnNone.
+func lastAt(arrived *ebpf.Map, leg int) (uint32, error) {
+	var v lastValue
+	if err := arrived.Lookup(uint32(leg), &v); err != nil {
+		return 0, fmt.Errorf("read a far end's PSN: %w", err)
+	}
+	return v.PSN, nil
 }
 
 // load loads the program that counts what arrives at far end leg. xdp says which

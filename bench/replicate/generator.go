@@ -61,6 +61,8 @@ type templateValue struct {
 	Words [64]byte
 	ICRC  uint32
 	Acked uint32
+
+	Patience, Rest uint32
 }
 
 // controlValue is struct control of replicate.c.

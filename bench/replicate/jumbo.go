@@ -175,9 +175,9 @@ func (g *packetGenerator) acknowledge(p pace) error {
 		return nil
 	}
 	for i, t := range g.taps {
-		var arrived uint32
-		if err := g.c.arrived.Lookup(uint32(i+1), &arrived); err != nil {
-			return fmt.Errorf("read a far end's PSN: %w", err)
+		arrived, err := lastAt(g.c.arrived, i+1)
+		if err != nil {
+			return err
 		}
 		last, acked := rocev2.PSN(arrived), &g.c.acked[i]
 		for arrived != psnNone && last.Sub(*acked) >= int32(p.ackEvery) {

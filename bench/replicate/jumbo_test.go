@@ -69,7 +69,7 @@ func TestPacketGenerator(t *testing.T) {
 		t.Errorf("counted %d frames, sent %d", s.data, burst)
 	}
 
-	if err := far.arrived.Put(uint32(1), uint32(1000+18)); err != nil {
+	if err := far.arrived.Put(uint32(1), &lastValue{PSN: 1000 + 18}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time nothing is due
@@ -77,7 +77,7 @@ func TestPacketGenerator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := far.arrived.Put(uint32(1), uint32(1300)); err != nil {
+	if err := far.arrived.Put(uint32(1), &lastValue{PSN: 1300}); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.acknowledge(pace{ackEvery: 8, ackJump: 100}); err != nil {

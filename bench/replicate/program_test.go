@@ -156,7 +156,7 @@ func TestGenerateAcks(t *testing.T) {
 	h.set(t, func(c *controlValue) { c.Interval, c.Due, c.AckEvery, c.Jump = 1<<62, 1<<62, 8, 100 })
 	arrive := func(leg int, psn uint32) {
 		t.Helper()
-		if err := h.far.arrived.Put(uint32(leg), psn); err != nil {
+		if err := h.far.arrived.Put(uint32(leg), &lastValue{PSN: psn}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,6 +183,16 @@ func TestGenerateAcks(t *testing.T) {
 	}
 	if s, _ := h.sent(); s.acks != 3 || s.data != 0 {
 		t.Errorf("counters: %+v", s)
+	}
+	// One that owed nothing is looked at again.
+	arrive(1, 1000+23)
+	for turns := 0; ; turns++ {
+		if v, _ := h.step(t); v == xdpRedirect {
+			break
+		}
+		if turns == 2*2*8 {
+			t.Fatal("no ACK of what arrived after a look that found none due")
+		}
 	}
 }
 
@@ -242,8 +252,7 @@ func TestFarEndCounts(t *testing.T) {
 			if got, err := f.counts(3); err != nil || got != c.seen {
 				t.Errorf("%s, XDP %v: counted %+v, error %v; want %+v", name, xdp, got, err, c.seen)
 			}
-			var last uint32
-			if err := f.arrived.Lookup(uint32(3), &last); err != nil || (last == 77) != (c.seen.Good == 1) {
+			if last, err := lastAt(f.arrived, 3); err != nil || (last == 77) != (c.seen.Good == 1) {
 				t.Errorf("%s: the last PSN is %#x, error %v", name, last, err)
 			}
 			if err := f.Close(); err != nil {

@@ -178,9 +178,9 @@ func (s *stage) acknowledgeAll() error {
 		return nil
 	}
 	for i := 1; i <= s.column.legs; i++ {
-		var last uint32
-		if err := s.far.arrived.Lookup(uint32(i), &last); err != nil {
-			return fmt.Errorf("read a far end's PSN: %w", err)
+		last, err := lastAt(s.far.arrived, i)
+		if err != nil {
+			return err
 		}
 		if last == psnNone {
 			continue

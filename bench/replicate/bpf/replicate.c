@@ -38,12 +38,20 @@ struct {
 	UINT(max_entries, MAX_LEGS);
 } seen SEC(".maps");
 
-/* The PSN that each far end saw last; PSN_NONE before the first one. */
+/*
+ * The PSN that each far end saw last; PSN_NONE before the first one. A cache line
+ * each: those who send to different far ends are not to wait for each other here.
+ */
 #define PSN_NONE 0xFFFFFFFF
+struct last {
+	__u32 psn;
+	__u32 rest[15];
+};
+
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
-	TYPE(value, __u32);
+	TYPE(value, struct last);
 	UINT(max_entries, MAX_LEGS);
 } arrived SEC(".maps");
 
@@ -69,7 +77,7 @@ INLINE int count(void *data, void *end, __u32 len)
 	if (!is_rocev2(h, end))
 		return 0;
 	struct seen *s = bpf_map_lookup_elem(&seen, &key);
-	__u32 *last = bpf_map_lookup_elem(&arrived, &key);
+	struct last *last = bpf_map_lookup_elem(&arrived, &key);
 	if (!s || !last)
 		return 1;
 	if (h->opcode == OP_ACKNOWLEDGE) {
@@ -83,12 +91,12 @@ INLINE int count(void *data, void *end, __u32 len)
 		return 1;
 	}
 	__u32 psn = ntohl(h->psn) & PSN_MASK;
-	if (*last != PSN_NONE && (psn == *last || ((psn - *last) & PSN_MASK) > PSN_MASK / 2)) {
+	if (last->psn != PSN_NONE && (psn == last->psn || ((psn - last->psn) & PSN_MASK) > PSN_MASK / 2)) {
 		s->again++;
 		return 1;
 	}
 	s->good++;
-	*last = psn;
+	last->psn = psn;
 	return 1;
 }
 
@@ -140,6 +148,8 @@ struct template {
 	__u64 words[8];
 	__u32 icrc;
 	__u32 acked; /* the PSN acknowledged last */
+	__u32 patience;	/* turns until this receiver is looked at again */
+	__u32 rest;
 };
 
 struct {
@@ -184,7 +194,10 @@ INLINE __u32 icrc_of(struct psn_table *t, __u32 icrc, __u32 psn)
 }
 
 /*
- * One look at one receiver: sends the ACK that is due there. Negative if none is.
+ * One receiver's turn: sends the ACK that is due there. Negative if none is. A
+ * receiver that owed none is left alone for some turns: its counter is in the cache
+ * of the CPU that sends to it, which would have to fetch it back for every packet.
+ *
  * The frame's headers are written anew each time, since the kernel recycles the
  * pages as the switch has left them.
  */
@@ -196,14 +209,20 @@ INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 		who = 1;
 	c->turn = who + 1;
 	struct template *t = bpf_map_lookup_elem(&templates, &who);
-	__u32 *last = bpf_map_lookup_elem(&arrived, &who);
+	struct last *last = bpf_map_lookup_elem(&arrived, &who);
 	struct psn_table *table = bpf_map_lookup_elem(&psn_tables, &one);
-	if (!t || !last || !table || *last == PSN_NONE)
+	if (!t || !last || !table)
 		return -1;
-	__u32 behind = (*last - t->acked) & PSN_MASK;
-	if (behind == 0 || behind < c->ack_every || behind > PSN_MASK / 2)
+	if (t->patience) {
+		t->patience--;
 		return -1;
-	__u32 psn = behind > c->ack_jump ? *last : (t->acked + c->ack_every) & PSN_MASK;
+	}
+	__u32 has = last->psn, behind = (has - t->acked) & PSN_MASK;
+	if (has == PSN_NONE || behind == 0 || behind < c->ack_every || behind > PSN_MASK / 2) {
+		t->patience = c->ack_every;
+		return -1;
+	}
+	__u32 psn = behind > c->ack_jump ? has : (t->acked + c->ack_every) & PSN_MASK;
 	if (bpf_xdp_adjust_tail(ctx, ACK_LEN - (int)frame_len))
 		return -1;
 	void *data = (void *)(unsigned long)ctx->data;
