@@ -32,6 +32,7 @@ type leg struct {
 	from   netip.Addr // the source for which delta was made
 	optLen int        // and the length of its IPv4 options
 	delta  uint32     // rocev2.LegDelta from that source's headers to this leg's
+	addrs  uint64     // of an IPv4 copy: source and destination, as they are in the header
 }
 
 // copy stages one copy of f, which ds describes, and reports whether that is in
@@ -144,6 +145,7 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	if l.from != src || l.optLen != optLen {
 		l.from, l.optLen = src, optLen
 		l.delta = rocev2.LegDelta(src, g.ip, g.ip, l.ip, g.qpn, l.qpn, optLen)
+		l.addrs = addresses(g.ip, l.ip)
 	}
 	tail := f.Tail()
 	op := f.Op
@@ -170,7 +172,16 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 		i.SetRKey(c.RKey)
 	}
 	rocev2.UDP(ip[hl : hl+rocev2.UDPLen]).SetChecksum(0)
-	setAddresses(ip[:hl], f.IsIPv6(), g.ip, l.ip)
+	if f.IsIPv6() {
+		h := rocev2.IPv6(ip[:hl])
+		h.SetSrc(g.ip)
+		h.SetDst(l.ip)
+		return icrc
+	}
+	h := rocev2.IPv4(ip[:hl])
+	old := binary.BigEndian.Uint64(h[ipv4Addresses:])
+	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.addrs))
+	binary.BigEndian.PutUint64(h[ipv4Addresses:], l.addrs)
 	return icrc
 }
 
@@ -183,18 +194,15 @@ func ask(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) {
 	return ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
 }
 
-// setAddresses writes source and destination, and patches the IPv4 checksum.
-func setAddresses(ip []byte, v6 bool, src, dst netip.Addr) {
-	if v6 {
-		h := rocev2.IPv6(ip)
-		h.SetSrc(src)
-		h.SetDst(dst)
-		return
+// ipv4Addresses is where source and destination are in an IPv4 header (RFC 791 §3.1).
+const ipv4Addresses = 12
+
+// addresses returns two addresses as they are in an IPv4 header; 0 if they are IPv6
+// ones.
+func addresses(src, dst netip.Addr) uint64 {
+	if !src.Is4() || !dst.Is4() {
+		return 0
 	}
-	h := rocev2.IPv4(ip)
-	oldSrc, oldDst := binary.BigEndian.Uint32(ip[12:]), binary.BigEndian.Uint32(ip[16:])
-	h.SetSrc(src)
-	h.SetDst(dst)
-	sum := rocev2.ChecksumUpdate32(h.Checksum(), oldSrc, binary.BigEndian.Uint32(ip[12:]))
-	h.SetChecksum(rocev2.ChecksumUpdate32(sum, oldDst, binary.BigEndian.Uint32(ip[16:])))
+	s, d := src.As4(), dst.As4()
+	return uint64(binary.BigEndian.Uint32(s[:]))<<32 | uint64(binary.BigEndian.Uint32(d[:]))
 }

@@ -42,37 +42,41 @@ func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
 	id, ok := w.sw.Lookup(p.Group)
-	if ok {
-		if !w.atHome(id, pi, p.Src) {
-			w.count.drop[DropWrongPlace]++
-			return false
-		}
-		if negative(p) && !w.ports[pi].naks.take(w.now) {
-			w.count.drop[DropRateLimit]++
-			return false
-		}
+	if !ok {
+		w.countInput(p.Op)
+		w.sw.Input(w.now, p, &w.out)
+		w.count.core[w.out.Drop]++
+		return false
+	}
+	if !w.atHome(id, pi, p.Src) {
+		w.count.drop[DropWrongPlace]++
+		return false
+	}
+	if negative(p) && !w.ports[pi].naks.take(w.now) {
+		w.count.drop[DropRateLimit]++
+		return false
+	}
+	if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
+		w.flush() // completions may have come
 		if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
-			w.flush() // completions may have come
-			if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
-				w.countNoRoom()
-				return false
-			}
+			w.countNoRoom()
+			return false
 		}
 	}
-	if ok && w.sw.IsUpdate(id, p) {
+	if w.sw.IsUpdate(id, p) {
 		w.readTargets(id, p)
 	}
 	p.Frame, p.Bytes = w.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())
 	w.countInput(p.Op)
 	w.turn++
-	w.sw.Input(w.now, p, &w.out)
+	w.sw.InputTo(w.now, id, p, &w.out)
 	if w.out.NeedVerify {
 		if !f.VerifyICRC() {
 			w.count.drop[DropBadICRC]++
 			return false
 		}
 		p.Verified = true
-		w.sw.Input(w.now, p, &w.out)
+		w.sw.InputTo(w.now, id, p, &w.out)
 	}
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++

@@ -102,13 +102,19 @@ func (s *Switch) group(id GroupID) *group {
 // Input serves one packet for a group address. It allocates nothing once out
 // has room.
 func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
-	out.reset()
 	id, ok := s.Lookup(p.Group)
 	if !ok {
+		out.reset()
 		s.unknown++
 		out.Drop = UnknownGroup
 		return
 	}
+	s.InputTo(now, id, p, out)
+}
+
+// InputTo is Input for a packet of group id, which Lookup has found.
+func (s *Switch) InputTo(now time.Duration, id GroupID, p *Packet, out *Output) {
+	out.reset()
 	g := s.groups[id]
 	r := g.input(now, p, out)
 	if out.NeedVerify {

@@ -61,10 +61,10 @@ func ChecksumUpdate16(c, old, new uint16) uint16 {
 	return ^uint16(s>>16 + s)
 }
 
-// ChecksumUpdate32 is ChecksumUpdate16 for two adjacent words, such as an IPv4
-// address.
-func ChecksumUpdate32(c uint16, old, new uint32) uint16 {
-	s := uint64(^c) + uint64(^old) + uint64(new)
+// ChecksumUpdate64 is ChecksumUpdate16 for four adjacent words, such as both
+// addresses of an IPv4 header.
+func ChecksumUpdate64(c uint16, old, new uint64) uint16 {
+	s := uint64(^c) + uint64(uint32(^old)) + ^old>>32 + uint64(uint32(new)) + new>>32
 	return ^fold(s)
 }
 

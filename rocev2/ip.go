@@ -74,7 +74,7 @@ func (h IPv4) Src() netip.Addr { return netip.AddrFrom4([4]byte(h[12:16])) }
 func (h IPv4) Dst() netip.Addr { return netip.AddrFrom4([4]byte(h[16:20])) }
 
 // The setters below leave the checksum alone: finish with UpdateChecksum, or
-// patch it with ChecksumUpdate32.
+// patch it with ChecksumUpdate64.
 
 // SetTOS sets DSCP and ECN.
 func (h IPv4) SetTOS(t uint8) { h[1] = t }

@@ -184,9 +184,9 @@ func TestChecksumUpdate(t *testing.T) {
 			t.Fatal("a fresh checksum does not verify")
 		}
 		o := 12
-		a, b := binary.BigEndian.Uint32(h[o:]), rapid.Uint32().Draw(t, "src'")
-		binary.BigEndian.PutUint32(h[o:], b)
-		h.SetChecksum(ChecksumUpdate32(h.Checksum(), a, b))
+		a, b := binary.BigEndian.Uint64(h[o:]), rapid.Uint64().Draw(t, "src' and dst'")
+		binary.BigEndian.PutUint64(h[o:], b)
+		h.SetChecksum(ChecksumUpdate64(h.Checksum(), a, b))
 		old := binary.BigEndian.Uint16(h[8:])
 		h.SetTTL(rapid.Byte().Draw(t, "ttl'"))
 		h.SetChecksum(ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(h[8:])))

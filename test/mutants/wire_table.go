@@ -62,16 +62,16 @@ var wireMutants = []mutant{
 		"",
 	}}},
 	{"copies keep the source's address", "4", "dataplane/leg.go", []edit{{
-		"	h.SetSrc(src)\n	h.SetDst(dst)\n	sum :=",
-		"	h.SetDst(dst)\n	sum :=",
+		"	binary.BigEndian.PutUint64(h[ipv4Addresses:], l.addrs)\n",
+		"	binary.BigEndian.PutUint32(h[ipv4Addresses+4:], uint32(l.addrs))\n",
 	}}},
 	{"a bad ICRC is patched into a good one", "2", "dataplane/leg.go", []edit{{
 		"	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], icrc)\n",
 		"	_ = icrc\n	var made rocev2.Frame\n	rocev2.Decode(out[:n], &made)\n	binary.LittleEndian.PutUint32(out[n-rocev2.ICRCLen:], made.ComputeICRC())\n",
 	}}},
 	{"the IPv4 checksum is not updated", "1.2", "dataplane/leg.go", []edit{{
-		"	h.SetChecksum(rocev2.ChecksumUpdate32(sum, oldDst, binary.BigEndian.Uint32(ip[16:])))\n",
-		"	_, _ = sum, oldDst\n",
+		"	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.addrs))\n",
+		"	_ = old\n",
 	}}},
 	{"copies toward switches are rewritten", "R24", "dataplane/leg.go", []edit{{
 		"case l.kind == mcast.Connected:",
