@@ -50,12 +50,12 @@ func (r *Result) panels(names []string, title string) (panels []chart.Chart) {
 		for _, n := range names {
 			s := chart.BarSeries{Name: n}
 			for _, p := range payloads {
-				var x Row // no bar where nothing was measured
-				if i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.Name == n && x.Payload == p && x.Legs == l }); i >= 0 {
+				x := Row{In: []float64{0}} // no bar where nothing was measured
+				if i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.Name == n && x.Payload == p && x.Legs == l && x.Reason == "" }); i >= 0 {
 					x = r.Rows[i]
 				}
 				s.Values = append(s.Values, x.InPPS/1e3)
-				s.Low, s.High = append(s.Low, x.InMin/1e3), append(s.High, x.InMax/1e3)
+				s.Low, s.High = append(s.Low, slices.Min(x.In)/1e3), append(s.High, slices.Max(x.In)/1e3)
 			}
 			b.Series = append(b.Series, s)
 		}

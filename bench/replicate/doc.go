@@ -30,7 +30,9 @@
 // socket. in_pps is what was replicated, out_pps / receivers. A PSN counts once at
 // each receiver, so what a switch repairs or sends twice is no throughput. loss is
 // the share that the receiver with the fewest packets lacks in another run, at
-// 0.9 times the median in_pps.
+// 0.9 times the in_pps of the same round. The targets' ratios are medians of the
+// rounds' ratios: neighbours on the machine change from round to round what all rows
+// can do.
 //
 // cpu_ns_per_out is all CPU time that the row costs per packet out, up to and
 // including the far ends' drop: that of this process's threads, which are the

@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,16 +55,16 @@ type Row struct {
 	Threads float64 `json:"thread_ns_per_out"`
 	Softirq float64 `json:"softirq_ns_per_out"`
 
-	// At 0.9 times InPPS: the share of the packets that the receiver which got fewest
-	// did not get; and copies that came once more, as a share of all.
+	// At 0.9 times what it took in before, in the same round: the share of the packets
+	// that the receiver which got fewest did not get; and copies that came once more, as
+	// a share of all.
 	Loss     float64 `json:"loss"`
 	Repeated float64 `json:"repeated"`
 
 	// In most rounds the row took all that could be offered: it may be able to do more.
 	Unsaturated bool `json:"unsaturated,omitempty"`
 
-	InMin float64 `json:"in_pps_min"` // of all rounds
-	InMax float64 `json:"in_pps_max"`
+	In []float64 `json:"in_pps_rounds"` // InPPS of each round
 }
 
 // Latency is the time of a frame from the source's socket to a receiver's, one
@@ -115,7 +114,9 @@ func (x *cell) result(c column) Row {
 	}
 	r.CPU, r.Loss, r.Repeated = math.Round(median(total)), millionth(median(x.loss)), millionth(median(x.again))
 	r.Unsaturated = 2*x.short > len(x.in)
-	r.InMin, r.InMax = math.Round(slices.Min(x.in)), math.Round(slices.Max(x.in))
+	for _, v := range x.in {
+		r.In = append(r.In, math.Round(v))
+	}
 	return r
 }
 

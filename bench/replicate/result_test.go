@@ -19,7 +19,7 @@ func sample() *Result {
 	for name, in := range map[string]float64{
 		bareRow: 300_000, gleamdRow: 280_000, gleamdAckRow: 250_000, bridgeRow: 226_000, relayRow: 110_000,
 	} {
-		r.Rows = append(r.Rows, Row{Name: name, Payload: 1024, Legs: 3, InPPS: in, OutPPS: 3 * in, CPU: 1000, InMin: in, InMax: in})
+		r.Rows = append(r.Rows, Row{Name: name, Payload: 1024, Legs: 3, InPPS: in, OutPPS: 3 * in, CPU: 1000, In: []float64{in}})
 	}
 	r.Rows = append(r.Rows, Row{Name: broadcastRow, Payload: 4096, Legs: 3, Reason: "no fragments"})
 	r.Rows[0].Unsaturated = true
@@ -53,6 +53,19 @@ func TestJudge(t *testing.T) {
 		if !strings.Contains(g.Name, w.name) || math.Abs(g.Measured-w.measured) > 1e-5 || g.Met != w.met {
 			t.Errorf("target %d: %+v, want %+v", i, g, w)
 		}
+	}
+	// Ratios are of the same round: here the machine was half as fast in the first one.
+	r = sample()
+	for i := range r.Rows {
+		switch x := &r.Rows[i]; x.Name {
+		case gleamdRow:
+			x.In = []float64{140_000, 285_000, 290_000}
+		case bareRow:
+			x.In = []float64{150_000, 300_000, 310_000}
+		}
+	}
+	if r.judge(); math.Abs(r.Targets[0].Measured-29.0/31) > 1e-5 {
+		t.Errorf("a ratio over rounds: %+v", r.Targets[0])
 	}
 	// What was not measured is no target, met or missed.
 	r = sample()

@@ -94,24 +94,21 @@ func (b *bench) column(ctx context.Context, c column) (err error) {
 		}
 		cells = append(cells, x)
 	}
-	steps := []struct {
-		what string
-		do   func(context.Context, *cell) error
-	}{{"throughput", b.saturate}, {"loss", b.lose}}
 	runtime.GC() // what setting up has left
-	for _, step := range steps {
-		for round := range b.o.Rounds {
-			b.say("%s: %s, round %d of %d", c, step.what, round+1, b.o.Rounds)
-			if b.base, err = b.meter.measureBase(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond)); err != nil {
+	for round := range b.o.Rounds {
+		b.say("%s: round %d of %d", c, round+1, b.o.Rounds)
+		if b.base, err = b.meter.measureBase(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond)); err != nil {
+			return err
+		}
+		for _, x := range cells {
+			if x.reason != "" {
+				continue
+			}
+			if err := b.saturate(ctx, x); err != nil {
 				return err
 			}
-			for _, x := range cells {
-				if x.reason != "" {
-					continue
-				}
-				if err := step.do(ctx, x); err != nil {
-					return err
-				}
+			if err := b.lose(ctx, x); err != nil {
+				return err
 			}
 		}
 	}
@@ -197,9 +194,10 @@ func (o *outcome) saturated(w *way, rate, legs float64) bool {
 	return o.outRate()/legs < 0.97*o.offeredRate() || !w.user && o.offeredRate() < 0.95*rate
 }
 
-// lose measures what one row loses when it is given a little less than it takes.
+// lose measures what one row loses when it is given a little less than it has just
+// taken: what it can take changes with what else the machine is doing.
 func (b *bench) lose(ctx context.Context, x *cell) error {
-	o, err := b.measure(ctx, x, lossLoad*median(x.in), b.o.Duration)
+	o, err := b.measure(ctx, x, lossLoad*x.in[len(x.in)-1], b.o.Duration)
 	if err != nil {
 		return err
 	}

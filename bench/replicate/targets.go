@@ -37,8 +37,8 @@ func (r *Result) judge() {
 		return
 	}
 	ratio := func(name, to string, bound float64) {
-		if x := r.find(to); x != nil && x.InPPS > 0 {
-			t := r.add(name, own.InPPS/x.InPPS, bound, false)
+		if x := r.find(to); x != nil {
+			t := r.add(name, ratioOf(own, x), bound, false)
 			if own.CPU > 0 {
 				t.ByCPU = math.Round(x.CPU/own.CPU*1e3) / 1e3
 			}
@@ -48,8 +48,8 @@ func (r *Result) judge() {
 	ratio("gleamd / bridge multicast flood", bridgeRow, overBridge)
 	ratio("gleamd / UDP relay", relayRow, overRelay)
 	r.add("loss of gleamd at 0.9 of saturation", own.Loss, 0, true)
-	if x := r.find(gleamdAckRow); x != nil && own.InPPS > 0 {
-		r.add("data throughput lost to ACKs of 3 receivers for every 8th packet", 1-x.InPPS/own.InPPS, feedbackCost, true)
+	if x := r.find(gleamdAckRow); x != nil {
+		r.add("data throughput lost to ACKs of 3 receivers for every 8th packet", 1-ratioOf(x, own), feedbackCost, true)
 	}
 	p50 := make(map[string]float64)
 	for _, l := range r.Latency {
@@ -60,6 +60,18 @@ func (r *Result) judge() {
 	if a, b := p50[gleamdRow], p50[bridgeRow]; a > 0 && b > 0 {
 		r.add("p50 latency at a frame every 200 µs, gleamd / bridge", a/b, latencyRatio, true)
 	}
+}
+
+// ratioOf is the median over the rounds of what a took in as a share of what b did in
+// the same round: how fast the machine is changes from one to the next.
+func ratioOf(a, b *Row) float64 {
+	var v []float64
+	for i := range min(len(a.In), len(b.In)) {
+		if b.In[i] > 0 {
+			v = append(v, a.In[i]/b.In[i])
+		}
+	}
+	return median(v)
 }
 
 func (r *Result) add(name string, measured, bound float64, atMost bool) *Target {
