@@ -7,7 +7,6 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -44,52 +43,6 @@ func (w *worker) end(pi, n int) {
 		n = minFrame
 	}
 	w.ports[pi].stage(xsk.Desc{Addr: w.built, Len: uint32(n)})
-}
-
-// cnpPayload is the 16 reserved bytes of a CNP (roce.md §7).
-var cnpPayload [16]byte
-
-// feedback stages one packet for the group's source. cause is the packet that
-// brought it about, whose traffic class and MigReq it takes over; nil if a
-// deadline did.
-func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
-	g := &w.groups[fb.Group]
-	m := &g.members[fb.To]
-	l := &g.legs[m.leg]
-	if l.port < 0 {
-		w.count.drop[DropNoLocation]++
-		return
-	}
-	p := w.ports[l.port]
-	path := rocev2.Path{
-		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
-		Src: g.ip, Dst: m.ip, SrcPort: 0xC000 | uint16(m.qpn)&0x3FFF,
-	}
-	pkt := rocev2.Packet{
-		Op: fb.Op, BECN: fb.BECN, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,
-	}
-	if cause != nil {
-		_, tci := cause.VLAN()
-		path.TCI |= tci &^ vidMask
-		path.TOS = trafficClass(cause) &^ 3 // feedback is not ECN-capable
-		pkt.MigReq = cause.BTH().MigReq()
-	}
-	payload := cnpPayload[:0]
-	if fb.Op == rocev2.CNP {
-		payload, pkt.BECN = cnpPayload[:], true
-	}
-	if buf, ok := w.begin(l.port); ok {
-		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
-		w.count.feedbackOut++
-	}
-}
-
-// trafficClass returns TOS of an IPv4 frame, the traffic class of an IPv6 one.
-func trafficClass(f *rocev2.Frame) uint8 {
-	if f.IsIPv6() {
-		return f.IPv6().TrafficClass()
-	}
-	return f.IPv4().TOS()
 }
 
 // neighbour answers an ARP request or neighbour solicitation for a group

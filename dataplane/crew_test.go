@@ -111,6 +111,7 @@ func (p *pair) unsend(w *worker) map[int][][]byte {
 		port.tx = port.tx[:0]
 		port.tell()
 	}
+	w.batch++
 	return out
 }
 

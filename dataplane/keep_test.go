@@ -26,6 +26,7 @@ func (b *bench) staged() [][][]byte {
 		}
 		p.tx = p.tx[:0]
 	}
+	b.w.batch++
 	return out
 }
 
@@ -48,7 +49,7 @@ func (b *bench) send(first rocev2.PSN, n int) [][][]byte {
 
 // answer has host i acknowledge, or not, psn in the source's numbering.
 func (b *bench) answer(i int, psn rocev2.PSN, syn rocev2.Syndrome) [][][]byte {
-	b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: syn}, nil))
+	b.say(i, psn, syn)
 	return b.staged()
 }
 

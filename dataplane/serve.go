@@ -200,6 +200,7 @@ type groupTable struct {
 	legs    []leg
 	members []member
 	need    []portNeed
+	ack     lastAck
 }
 
 // member is where feedback goes while this member is the source.

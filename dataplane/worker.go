@@ -41,6 +41,7 @@ type worker struct {
 	spin     time.Duration
 	start    time.Time
 	now      time.Duration // since start, read once a batch
+	batch    uint64        // counts the batches: what was staged in this one can still be changed
 
 	affinity chan error    // how pinning to cpu went; Open waits for it
 	ended    chan struct{} // closed when the worker has ended
@@ -97,7 +98,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	kept := cfg.RepairTotal() / len(cfg.Worker.CPUs)
 	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup, RepairBytes: int64(kept)}
 	w := &worker{
-		ports: ports, umem: umem, pool: pool, start: c.start,
+		ports: ports, umem: umem, pool: pool, start: c.start, batch: 1,
 		cpu: cfg.Worker.CPUs[0], spin: cfg.Worker.Spin,
 		poller:   xsk.NewPoller(socks, fd),
 		sw:       mcast.New(limits),
@@ -192,6 +193,7 @@ func (w *worker) runCommands() {
 		select {
 		case f := <-w.cmds:
 			f()
+			w.batch++ // where groups' packets go may be another place now
 		default:
 			return
 		}
@@ -294,6 +296,7 @@ func (w *worker) refill(s *xsk.Socket) {
 // flush hands every port its staged frames and those that its queue releases,
 // with one kick each, and takes back the frames whose transmission has completed.
 func (w *worker) flush() {
+	w.batch++
 	for _, p := range w.ports {
 		if p.gone {
 			continue

@@ -114,6 +114,7 @@ func (b *bench) unstage() (frames int) {
 		frames += len(p.tx)
 		p.tx = p.tx[:0]
 	}
+	b.w.batch++
 	return frames
 }
 

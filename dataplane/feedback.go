@@ -1,0 +1,82 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// cnpPayload is the 16 reserved bytes of a CNP (roce.md §7).
+var cnpPayload [16]byte
+
+// lastAck is the ACK that was staged last for a group's source, while it may still be
+// written over.
+type lastAck struct {
+	batch uint64 // when it was staged, as worker.batch counts; 0: there is none
+	to    mcast.MemberID
+	at    int // in the port's tx
+}
+
+// feedback stages one packet for the group's source. cause is the packet that
+// brought it about, whose traffic class and MigReq it takes over; nil if a
+// deadline did.
+//
+// An ACK acknowledges all that earlier ones do, and what is staged in one batch
+// leaves at the same time. So the ACK of a batch that comes later takes the place of
+// the one before, unless a NAK has come between.
+func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
+	g := &w.groups[fb.Group]
+	m := &g.members[fb.To]
+	l := &g.legs[m.leg]
+	if l.port < 0 {
+		w.count.drop[DropNoLocation]++
+		return
+	}
+	p := w.ports[l.port]
+	path := rocev2.Path{
+		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
+		Src: g.ip, Dst: m.ip, SrcPort: 0xC000 | uint16(m.qpn)&0x3FFF,
+	}
+	pkt := rocev2.Packet{
+		Op: fb.Op, BECN: fb.BECN, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,
+	}
+	if cause != nil {
+		_, tci := cause.VLAN()
+		path.TCI |= tci &^ vidMask
+		path.TOS = trafficClass(cause) &^ 3 // feedback is not ECN-capable
+		pkt.MigReq = cause.BTH().MigReq()
+	}
+	payload := cnpPayload[:0]
+	if fb.Op == rocev2.CNP {
+		payload, pkt.BECN = cnpPayload[:], true
+	}
+	ack := fb.Op == rocev2.Acknowledge && fb.Syndrome.Kind() == rocev2.KindACK
+	if last := &g.ack; ack && last.batch == w.batch && last.to == fb.To {
+		// Of the same length: neither path nor format of the group's ACKs change
+		// within a batch.
+		rocev2.BuildPacket(w.umem.Frame(p.tx[last.at].Addr), &path, &pkt, payload)
+		return
+	}
+	buf, ok := w.begin(l.port)
+	if !ok {
+		return
+	}
+	w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
+	w.count.feedbackOut++
+	switch n := len(p.tx); {
+	case ack && n > 0 && p.tx[n-1].Addr == w.built: // else it queues
+		g.ack = lastAck{batch: w.batch, to: fb.To, at: n - 1}
+	case fb.Op == rocev2.Acknowledge:
+		g.ack.batch = 0
+	}
+}
+
+// trafficClass returns TOS of an IPv4 frame, the traffic class of an IPv6 one.
+func trafficClass(f *rocev2.Frame) uint8 {
+	if f.IsIPv6() {
+		return f.IPv6().TrafficClass()
+	}
+	return f.IPv4().TOS()
+}
