@@ -172,11 +172,10 @@ func (w *worker) countNoRoom() {
 func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 	bth := f.BTH()
 	op := bth.Opcode()
-	*p = mcast.Packet{
-		Group: f.Dst(), Src: f.Src(), Port: in, Op: op,
-		AckReq: bth.AckReq(), BECN: bth.BECN(), DestQP: bth.DestQP(), PSN: bth.PSN(),
-		Payload: uint16(f.PayloadLen()),
-	}
+	*p = mcast.Packet{}
+	p.Group, p.Src, p.Port, p.Op = f.Dst(), f.Src(), in, op
+	p.AckReq, p.BECN, p.DestQP, p.PSN = bth.AckReq(), bth.BECN(), bth.DestQP(), bth.PSN()
+	p.Payload = uint16(f.PayloadLen())
 	switch {
 	case op.Is(rocev2.OpRETH):
 		r := f.RETH()

@@ -181,11 +181,14 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 				continue
 			}
 		}
-		c := Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
+		// Made where it stays: to move it costs as much as to make it.
+		out.Copies = append(out.Copies, Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask})
+		c := &out.Copies[len(out.Copies)-1]
 		if how == byWindow && b.bits&rewrites != 0 { // the usual WRITE: worth its own lines
 			w := &g.legs[i].window
 			c.Flags, c.VA, c.RKey = SetRETH, w.Base+(p.VA-g.window.Base), w.RKey
-		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(&c, how, p.VA, psn) {
+		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(c, how, p.VA, psn) {
+			out.Copies = out.Copies[:len(out.Copies)-1]
 			continue
 		}
 		if ask && !p.AckReq {
@@ -197,7 +200,6 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 				g.expect(now, i)
 			}
 		}
-		out.Copies = append(out.Copies, c)
 	}
 	g.count.Copies += uint64(len(out.Copies) - n)
 }
