@@ -38,6 +38,26 @@ func TestNewUmemRefuses(t *testing.T) {
 	}
 }
 
+// The memory may be in huge pages: it begins where one does. All of it is there.
+func TestUmemIsAligned(t *testing.T) {
+	for _, frames := range []int{1, 64, 3000} {
+		u, err := NewUmem(frames, 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := addressOf(u.mem); at%hugePage != 0 {
+			t.Errorf("%d frames begin at %#x", frames, at)
+		}
+		if len(u.mem) != frames*4096 || cap(u.mem) != len(u.mem) {
+			t.Errorf("%d frames: %d bytes, of %d", frames, len(u.mem), cap(u.mem))
+		}
+		u.Frame(uint64(frames-1) * 4096)[4095] = 1
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestUmemAddresses(t *testing.T) {
 	u := newTestUmem(t, 4, 2048)
 	const addr = 2*2048 + 256

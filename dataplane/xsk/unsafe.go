@@ -36,10 +36,13 @@ func mapRing[T uint64 | Desc](fd int, pgoff int64, size int, off unix.XDPRingOff
 	return r, mem, nil
 }
 
+// addressOf returns where mem, which is not of the Go heap, begins.
+func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
+
 // registerUmem makes mem the UMEM of socket fd (XDP_UMEM_REG).
 func registerUmem(fd int, mem []byte, frameSize int) error {
 	reg := unix.XDPUmemReg{
-		Addr: uint64(uintptr(unsafe.Pointer(&mem[0]))),
+		Addr: uint64(addressOf(mem)),
 		Len:  uint64(len(mem)),
 		Size: uint32(frameSize),
 	}
