@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/gleam-rdma/gleam/bpf"
@@ -63,6 +64,10 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		indexes = append(indexes, p.ifindex)
 		e.sayMode(p)
 		e.openRules(p)
+	}
+	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !mayPoll(cfg.Worker.CPUs, n) {
+		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
+			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
 	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
 		return nil, err

@@ -3,7 +3,10 @@
 
 package dataplane
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // idler says when a worker that finds nothing to do goes to sleep. To be woken
 // costs a packet some 30 µs, so the worker polls on for a while: for least at
@@ -20,6 +23,19 @@ const spinFactor = 16
 
 func newIdler(least time.Duration) idler {
 	return idler{least: least, gap: 2 * spinFactor * least, since: -1}
+}
+
+// mayPoll reports whether workers on these CPUs (-1: any), of n that there are, may
+// poll when they have nothing to do: if each has one to itself and one is left. Else
+// they would keep each other, the kernel's share of the work and everybody else from
+// running: four on two CPUs then do a quarter of what they do otherwise.
+func mayPoll(cpus []int, n int) bool {
+	for i, c := range cpus {
+		if c >= 0 && slices.Contains(cpus[:i], c) {
+			return false
+		}
+	}
+	return len(cpus) < n
 }
 
 // busy notes that packets came.

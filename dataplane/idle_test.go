@@ -75,3 +75,23 @@ func TestIdlerAdapts(t *testing.T) {
 		t.Errorf("asleep for %d packets after a pause", n)
 	}
 }
+
+func TestMayPoll(t *testing.T) {
+	for _, c := range []struct {
+		cpus []int
+		n    int
+		want bool
+	}{
+		{[]int{-1}, 2, true},
+		{[]int{0}, 1, false},
+		{[]int{0, 1}, 2, false},
+		{[]int{-1, -1}, 3, true},
+		{[]int{0, -1, -1, -1}, 4, false},
+		{[]int{3, 5}, 8, true},
+		{[]int{3, 5, 3}, 8, false},
+	} {
+		if got := mayPoll(c.cpus, c.n); got != c.want {
+			t.Errorf("workers on %v of %d CPUs: %v", c.cpus, c.n, got)
+		}
+	}
+}

@@ -96,10 +96,14 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	// Each worker's groups have an equal part of what may be kept: nobody has to ask
 	// the others.
 	kept := cfg.RepairTotal() / len(cfg.Worker.CPUs)
+	spin := cfg.Worker.Spin
+	if !mayPoll(cfg.Worker.CPUs, runtime.NumCPU()) {
+		spin = 0
+	}
 	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup, RepairBytes: int64(kept)}
 	w := &worker{
 		ports: ports, umem: umem, pool: pool, start: c.start, batch: 1,
-		cpu: cfg.Worker.CPUs[0], spin: cfg.Worker.Spin,
+		cpu: cfg.Worker.CPUs[0], spin: spin,
 		poller:   xsk.NewPoller(socks, fd),
 		sw:       mcast.New(limits),
 		repair:   repairSpec(cfg, kept),
