@@ -16,6 +16,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -121,7 +122,7 @@ func (a *Axes) new() *plot.Plot {
 	p.Title.Text = a.Title
 	p.Title.Padding = vg.Points(6)
 	p.X.Label.Text, p.Y.Label.Text = a.X, a.Y
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.DefaultTicks{}, plot.DefaultTicks{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = shortTicks{}, shortTicks{}
 	if a.LogX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
@@ -174,4 +175,17 @@ func finite(what string, vs ...float64) error {
 		}
 	}
 	return nil
+}
+
+// shortTicks are the library's, without zeros behind the point.
+type shortTicks struct{}
+
+func (shortTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range ticks {
+		if t := &ticks[i]; t.Label != "" {
+			t.Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+		}
+	}
+	return ticks
 }

@@ -43,7 +43,7 @@ func (r *Result) panels(names []string, title string) (panels []chart.Chart) {
 		legs, payloads = appendNew(legs, x.Legs), appendNew(payloads, x.Payload)
 	}
 	for _, l := range legs {
-		b := &chart.Bars{Axes: chart.Axes{Title: fmt.Sprintf("1 sender to %d receivers%s", l, title), X: "payload (bytes)", Y: "packets in per second (thousands)"}}
+		b := &chart.Bars{Axes: chart.Axes{Title: fmt.Sprintf("1 to %d%s", l, title), X: "payload (bytes)", Y: "thousand packets/s in"}}
 		for _, p := range payloads {
 			b.Groups = append(b.Groups, fmt.Sprint(p))
 		}
