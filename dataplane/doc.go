@@ -8,7 +8,8 @@
 //
 // The XDP program on the port sends what is for a group address into the port's
 // AF_XDP socket; the kernel has copied the frame into the UMEM by then. The
-// worker takes a batch of descriptors from each socket in turn (receive). For
+// worker takes a batch of descriptors from each socket in turn (receive), and has
+// their bytes come from the CPU that wrote them all at once (fetch). For
 // each one it decodes the frame once (rocev2.Decode), makes a value of its
 // headers and asks the core (mcast.Switch.Input), having made sure before that
 // there is room for everything the core could want. The core answers with
@@ -28,7 +29,7 @@
 // Members send ACK, NAK and CNP to their peer, the GroupIP, so that they come
 // by the same road. Before the core believes one it has its ICRC checked
 // (mcast.Output.NeedVerify). What the core wants the source to hear is built
-// from nothing (feedback) and staged like a copy.
+// from nothing (feedback) and staged like a copy; of a batch's ACKs the last.
 //
 // # Several workers
 //

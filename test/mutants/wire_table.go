@@ -73,11 +73,11 @@ var wireMutants = []mutant{
 		"	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.addrs))\n",
 		"	_ = old\n",
 	}}},
-	{"an ACK overtakes a NAK within a batch", "R25", "dataplane/feedback.go", []edit{{
+	{"an ACK overtakes a NAK within a batch", "Choices", "dataplane/feedback.go", []edit{{
 		"	case fb.Op == rocev2.Acknowledge:\n		g.ack.batch = 0\n",
 		"",
 	}}},
-	{"an ACK is written into a frame that has left", "R33", "dataplane/feedback.go", []edit{{
+	{"an ACK is written into a frame that has left", "Who owns what", "dataplane/feedback.go", []edit{{
 		"ack && last.batch == w.batch && last.to == fb.To",
 		"ack && last.batch != 0 && last.to == fb.To",
 	}}},
