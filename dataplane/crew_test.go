@@ -193,9 +193,9 @@ func TestPostTakesWholePackets(t *testing.T) {
 		ds[n-1].Options = 0
 		return ds
 	}
-	w.handOn(1, 300, chain(3))
-	w.handOn(1, 300, chain(2))
-	w.handOn(1, 7, chain(1))
+	w.handOn(1, 300, chain(3), false)
+	w.handOn(1, 300, chain(2), false)
+	w.handOn(1, 7, chain(1), false)
 	r := w.post[1]
 	r.Publish()
 	var got []string

@@ -15,19 +15,29 @@ const (
 	portBits  = 0xFFFF << portShift
 )
 
+// A ring is shared by all ports that the worker receives from, as the worker that
+// opens it is by all groups: what one host sends must not take the others' places.
+// So its limits are asked before its packets go into a ring, and a port that brings
+// more than the worker takes at a time gets half of the ring's places.
+
 // sort serves the packets of one batch from port pi that are this worker's, and
 // those that are no group's, and posts the others to their owners. It returns how
 // many packets there were.
 func (w *worker) sort(pi int, batch []xsk.Desc) (packets int) {
+	backlog := len(batch) == len(w.rx)
 	for ; len(batch) > 0; packets++ {
 		k := xsk.ChainLen(batch)
 		ds := batch[:k]
 		batch = batch[k:]
-		if to := w.ownerOf(&ds[0]); to >= 0 && to != w.index {
-			w.handOn(to, pi, ds)
-			continue
+		switch to, negative := w.ownerOf(&ds[0]); {
+		case to < 0 || to == w.index:
+			w.input(pi, ds...)
+		case negative && !w.ports[pi].naks.take(w.now):
+			w.count.drop[DropRateLimit]++
+			w.free(ds)
+		default:
+			w.handOn(to, pi, ds, backlog)
 		}
-		w.input(pi, ds...)
 	}
 	for to, r := range w.post {
 		if r != nil && r.Publish() {
@@ -38,22 +48,27 @@ func (w *worker) sort(pi int, batch []xsk.Desc) (packets int) {
 }
 
 // ownerOf returns the worker that a received packet, whose first buffer is d,
-// belongs to; -1 if that is none.
-func (w *worker) ownerOf(d *xsk.Desc) int {
+// belongs to, -1 if that is none, and whether it is a negative one.
+func (w *worker) ownerOf(d *xsk.Desc) (to int, negative bool) {
 	if d.Options&xsk.Torn == 0 && int(d.Len) <= w.umem.Room(d.Addr) {
-		if k, ok := peekDst(w.umem.Data(d.Addr, d.Len)); ok {
+		if k, l4, ok := peek(w.umem.Data(d.Addr, d.Len)); ok {
 			if to, ok := w.crew.owners.of(k); ok {
-				return to
+				return to, peekNegative(l4)
 			}
 		}
 	}
-	return -1
+	return -1, false
 }
 
 // handOn puts a packet into the ring to another worker, whole or not at all.
-func (w *worker) handOn(to, pi int, ds []xsk.Desc) {
+// backlog says that more packets wait at its port.
+func (w *worker) handOn(to, pi int, ds []xsk.Desc, backlog bool) {
 	r := w.post[to]
-	if r.Room(len(ds)) < len(ds) {
+	need := len(ds)
+	if backlog {
+		need += r.Size() / 2
+	}
+	if r.Room(need) < need {
 		w.count.drop[DropPostFull]++
 		w.free(ds)
 		return

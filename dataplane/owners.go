@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -114,26 +115,38 @@ func (o *owners) publish() {
 	o.now.Store(t)
 }
 
-// peekDst reads the destination address of an Ethernet frame that may hold an IP
-// packet, with or without VLAN tags. It checks no more than it needs: whoever
-// serves the frame decodes it.
-func peekDst(b []byte) (k addrKey, ok bool) {
+// peek reads the destination address of an Ethernet frame that may hold an IP
+// packet, with or without VLAN tags, and returns what is behind its IP header. It
+// checks no more than it needs: whoever serves the frame decodes it.
+func peek(b []byte) (k addrKey, l4 []byte, ok bool) {
 	at := rocev2.EthernetLen
 	if len(b) < at {
-		return k, false
+		return k, nil, false
 	}
 	kind := binary.BigEndian.Uint16(b[at-2:])
 	for kind == rocev2.EtherTypeVLAN || kind == rocev2.EtherTypeQinQ {
 		if at += rocev2.VLANLen; len(b) < at {
-			return k, false
+			return k, nil, false
 		}
 		kind = binary.BigEndian.Uint16(b[at-2:])
 	}
 	switch b = b[at:]; {
 	case kind == rocev2.EtherTypeIPv4 && len(b) >= rocev2.IPv4Len:
-		return addrKey{0, mapped | uint64(binary.BigEndian.Uint32(b[16:]))}, true
+		k = addrKey{0, mapped | uint64(binary.BigEndian.Uint32(b[16:]))}
+		return k, b[min(len(b), int(b[0]&0xF)*4):], true
 	case kind == rocev2.EtherTypeIPv6 && len(b) >= rocev2.IPv6Len:
-		return addrKey{binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint64(b[32:])}, true
+		k = addrKey{binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint64(b[32:])}
+		return k, b[rocev2.IPv6Len:], true
 	}
-	return k, false
+	return k, nil, false
+}
+
+// peekNegative is negative for what peek returned of a packet that goes to a group.
+func peekNegative(l4 []byte) bool {
+	const bth, aeth = rocev2.UDPLen, rocev2.UDPLen + rocev2.BTHLen
+	if len(l4) < aeth+rocev2.AETHLen || binary.BigEndian.Uint16(l4[2:]) != rocev2.UDPPort {
+		return false
+	}
+	p := mcast.Packet{Op: rocev2.Opcode(l4[bth]), Syndrome: rocev2.Syndrome(l4[aeth])}
+	return negative(&p)
 }

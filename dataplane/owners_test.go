@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -103,7 +104,7 @@ func TestOwnersAreReadWithoutALock(t *testing.T) {
 
 // What is read of a frame before it is decoded is what decoding says, whatever the
 // bytes.
-func TestPeekedAddressIsTheDecodedOne(t *testing.T) {
+func TestPeekedIsWhatIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v6, tags := rapid.Bool().Draw(t, "v6"), rapid.IntRange(0, 1).Draw(t, "tags")
 		addr := func(name string) netip.Addr {
@@ -114,15 +115,33 @@ func TestPeekedAddressIsTheDecodedOne(t *testing.T) {
 		}
 		p := rocev2.Path{Src: addr("src"), Dst: addr("dst"), Tagged: tags > 0, TCI: 5}
 		b := make([]byte, 512)
-		n := rocev2.BuildPacket(b, &p, &rocev2.Packet{Op: rocev2.SendOnly}, []byte("abcd"))
-		if k, ok := peekDst(b[:n]); !ok || k != keyOf(p.Dst) {
+		pkt := rocev2.Packet{
+			Op:       rapid.SampledFrom([]rocev2.Opcode{rocev2.SendOnly, rocev2.Acknowledge, rocev2.CNP}).Draw(t, "op"),
+			Syndrome: rapid.SampledFrom([]rocev2.Syndrome{rocev2.SyndromeACK, rocev2.SyndromeNAKSequence, 0x25}).Draw(t, "syndrome"),
+		}
+		var payload []byte
+		if pkt.Op != rocev2.Acknowledge {
+			payload = cnpPayload[:]
+		}
+		n := rocev2.BuildPacket(b, &p, &pkt, payload)
+		k, l4, ok := peek(b[:n])
+		if !ok || k != keyOf(p.Dst) {
 			t.Fatalf("%x (%v), want %x", k, ok, keyOf(p.Dst))
 		}
+		if want := negative(&mcast.Packet{Op: pkt.Op, Syndrome: pkt.Syndrome}); peekNegative(l4) != want {
+			t.Fatalf("%v %v: negative %v, want %v", pkt.Op, pkt.Syndrome, !want, want)
+		}
+		l4[3]++ // another UDP port
+		if peekNegative(l4) {
+			t.Fatal("what is not RoCEv2 is negative")
+		}
+		l4[3]--
 		short := b[:rapid.IntRange(0, n).Draw(t, "short")]
 		var f rocev2.Frame
-		if _, ok := peekDst(short); !ok && rocev2.Decode(short, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE {
+		if _, _, ok := peek(short); !ok && rocev2.Decode(short, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE {
 			t.Fatal("decoded, but without an address")
 		}
-		peekDst(rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(t, "junk"))
+		_, l4, _ = peek(rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(t, "junk"))
+		peekNegative(l4)
 	})
 }

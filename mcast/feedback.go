@@ -73,7 +73,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	if psn.Sub(g.a) < -pastWindow {
 		return OutOfWindow
 	}
-	if g.deadAfter > 0 || g.store != nil {
+	if g.deadAfter > 0 {
 		g.legs[i].heard = now
 	}
 	if p.BECN {
@@ -85,6 +85,9 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 		}
 	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
+	}
+	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
+		m.owed = now // what is stale does not count: it may be all that gets through
 	}
 	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
 		g.shed(b.a, out)

@@ -50,7 +50,7 @@ type leg struct {
 	weight  uint32        // CNP filter: congestion signals, decayed, in 1/256
 	weighed time.Duration // when weight was last brought up to date
 
-	heard   time.Duration // last feedback, if anybody looks at it
+	heard   time.Duration // last feedback, if it can be evicted for silence
 	watch   rocev2.PSN    // the PSN it has to acknowledge ...
 	watched time.Duration // ... counted from here
 	mark    rocev2.PSN    // what the first receiver had ...

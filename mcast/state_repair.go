@@ -63,7 +63,7 @@ func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
 	if owes := g.branches[i].a.Less(m.watch); owes {
 		b = appendPSN(append(b, 1), m.watch)
 		if !m.led { // else it is not asked before it is heard again
-			b = appendTime(b, now, max(m.owed, g.legs[i].heard, now-g.patience(m)))
+			b = appendTime(b, now, max(m.owed, now-g.patience(m)))
 		}
 	} else {
 		b = append(b, 0)

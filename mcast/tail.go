@@ -100,7 +100,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 			continue
 		}
 		if b.a.Less(m.watch) {
-			if t := max(m.owed, g.legs[i].heard) + g.patience(m); now < t {
+			if t := m.owed + g.patience(m); now < t {
 				g.tendBy(t)
 				continue
 			}

@@ -191,9 +191,16 @@ var repairMutants = []mutant{
 		"		if b.a.Less(m.watch) {\n			if t",
 		"		if b.a.Less(g.hi.Prev()) {\n			if t",
 	}}},
-	{"who speaks is asked as if it were silent", "R45", "mcast/tail.go", []edit{{
-		"max(m.owed, g.legs[i].heard) + g.patience(m)",
-		"m.owed + g.patience(m)",
+	{"who speaks is asked as if it were silent", "R45", "mcast/feedback.go", []edit{{
+		"		m.owed = now // what is stale",
+		"		m.owed = min(m.owed, now) // what is stale",
+	}}},
+	{"who repeats what is old need not answer", "R45", "mcast/feedback.go", []edit{{
+		"		if !g.acked(now, i, psn, out) {\n			return",
+		"		if !g.acked(now, i, psn, out) {\n			g.legs[i].mend.owed = max(g.legs[i].mend.owed, now)\n			return",
+	}, {
+		"	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {\n",
+		"	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {\n		g.legs[i].mend.owed = max(g.legs[i].mend.owed, now)\n",
 	}}},
 	{"an answer to a question is one that says all", "R45", "mcast/repair.go", []edit{{
 		"	case m.probing && b.a.Next() == m.next:\n",

@@ -7,8 +7,16 @@ package main
 // docs/ARCHITECTURE.md.
 var workerMutants = []mutant{
 	{"a packet is handed on in part", "Several workers", "dataplane/mail.go", []edit{{
-		"	if r.Room(len(ds)) < len(ds) {\n",
+		"	if r.Room(need) < need {\n",
 		"	if r.Room(1) < 1 {\n",
+	}}},
+	{"a port that floods takes all places", "Several workers", "dataplane/mail.go", []edit{{
+		"		need += r.Size() / 2\n",
+		"		need += 0\n",
+	}}},
+	{"a port's limits are asked behind the ring", "Several workers", "dataplane/mail.go", []edit{{
+		"		case negative && !w.ports[pi].naks.take(w.now):\n",
+		"		case negative && false:\n",
 	}}},
 	{"the port does not travel with the packet", "Several workers", "dataplane/mail.go", []edit{{
 		"		d.Options |= uint32(pi) << portShift\n",

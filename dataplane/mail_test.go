@@ -1,0 +1,80 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"testing"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// full is a batch as large as the worker takes: of host i's packet pkt, which goes
+// to the group.
+func (p *pair) full(w *worker, i int, pkt *rocev2.Packet) (ds []xsk.Desc) {
+	owner := p.bench.w
+	p.bench.w = w
+	defer func() { p.bench.w = owner }()
+	for range len(w.rx) {
+		ds = append(ds, p.take(i, pkt, nil))
+	}
+	return ds
+}
+
+// A port that brings more than can be served fills half of the ring to the group's
+// worker, so that the packets of another port still find room.
+func TestOnePortLeavesRoomForTheOthers(t *testing.T) {
+	p := newPair(t, 4, "")
+	receiver, owner := p.crew.workers[0], p.crew.workers[1]
+	size := receiver.post[1].Size()
+	ack := &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2000, Syndrome: rocev2.SyndromeACK}
+	for sent := 0; sent < 2*size; sent += len(receiver.rx) {
+		receiver.sort(2, p.full(receiver, 2, ack))
+	}
+	if n := receiver.post[1].Waiting(); n != size/2 {
+		t.Errorf("a port with a backlog has %d of %d places, want half", n, size)
+	}
+	dropped := receiver.count.drop[DropPostFull]
+	if dropped != uint64(2*size-size/2) {
+		t.Errorf("%d counted as dropped, want %d", dropped, 2*size-size/2)
+	}
+	for i := range size / 2 {
+		p.receive(receiver, 0, rocev2.PSN(i))
+	}
+	if n := receiver.count.drop[DropPostFull] - dropped; n != 0 {
+		t.Errorf("%d packets of another port were dropped", n)
+	}
+	for owner.open() > 0 {
+		owner.flush()
+		receiver.admit()
+		p.unsend(receiver)
+		p.unsend(owner)
+	}
+	if owner.count.dataIn != uint64(size/2) {
+		t.Errorf("%d of the other port's packets served, want %d", owner.count.dataIn, size/2)
+	}
+	owner.remove(0)
+	p.unsend(owner)
+	if got := p.free(); got != p.all {
+		t.Errorf("%d frames are free, had %d", got, p.all)
+	}
+}
+
+// What is beyond a port's limits is dropped by the worker that receives it: it takes
+// no place in the ring to the group's.
+func TestLimitsAreAskedBeforeTheRing(t *testing.T) {
+	p := newPair(t, 4, "")
+	receiver := p.crew.workers[0]
+	receiver.ports[2].naks = newBucket(100) // ten at once
+	nak := &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2000, Syndrome: rocev2.SyndromeNAKSequence}
+	receiver.sort(2, p.full(receiver, 2, nak))
+	if n, limited := receiver.post[1].Waiting(), receiver.count.drop[DropRateLimit]; n != 10 || limited != uint64(len(receiver.rx)-10) {
+		t.Errorf("%d NAKs posted, %d counted as beyond the limit; want 10 and %d", n, limited, len(receiver.rx)-10)
+	}
+	ack := &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2000, Syndrome: rocev2.SyndromeACK}
+	receiver.sort(2, p.full(receiver, 2, ack)[:1])
+	if n := receiver.post[1].Waiting(); n != 11 {
+		t.Errorf("an ACK was not posted: %d in the ring, want 11", n)
+	}
+}
