@@ -9,6 +9,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rate"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -59,7 +60,7 @@ func TestPortRate(t *testing.T) {
 	}
 	check := func(want float64) {
 		t.Helper()
-		best := 0.0
+		best, machine := 0.0, labtest.Watch()
 		for range 3 { // a machine with other things to do may leave the queue empty
 			got, over := transfer()
 			t.Logf("%.2f Mbit/s for %v", got/1e6, over.Round(time.Millisecond))
@@ -67,8 +68,10 @@ func TestPortRate(t *testing.T) {
 				break
 			}
 		}
-		if best < 0.95*want || best > 1.05*want {
-			t.Errorf("%.2f Mbit/s, want %v within 5 %%", best/1e6, want/1e6)
+		if best > 1.05*want {
+			t.Errorf("%.2f Mbit/s, want at most %v and 5 %%", best/1e6, want/1e6)
+		} else if best < 0.95*want {
+			machine.Timing(t, "%.2f Mbit/s, want %v within 5 %%", best/1e6, want/1e6)
 		}
 	}
 	check(20e6)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -70,7 +71,7 @@ func (b *bottleneck) window(d time.Duration, rate float64) (used float64, peak i
 func (p *pair) settle(t *testing.T, b *bottleneck, rate int64, bound int64) {
 	t.Helper()
 	b.rate.Store(rate)
-	changed := time.Now()
+	changed, machine := time.Now(), labtest.Watch()
 	for {
 		used, peak := b.window(500*time.Millisecond, float64(rate))
 		own := p.qp[0].Stats().Rate
@@ -81,7 +82,7 @@ func (p *pair) settle(t *testing.T, b *bottleneck, rate int64, bound int64) {
 			return
 		}
 		if took > 10*time.Second {
-			t.Fatalf("bottleneck of %d bits/s: after %v it is used to %.2f, the queue came to %d bytes (want at most %d), the sender's rate is %d",
+			machine.Timing(t, "bottleneck of %d bits/s: after %v it is used to %.2f, the queue came to %d bytes (want at most %d), the sender's rate is %d",
 				rate, took, used, peak, bound, own)
 		}
 	}

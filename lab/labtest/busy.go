@@ -1,0 +1,58 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package labtest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxOthers is how many CPUs other programs may use beside a test whose timing says
+// something. Left alone it is below 0.1.
+const maxOthers = 0.3
+
+// Machine is how much of the machine other programs use.
+type Machine struct {
+	others time.Duration
+	at     time.Time
+}
+
+// Watch begins to count.
+func Watch() Machine { return Machine{others: others(), at: time.Now()} }
+
+// Others returns how many CPUs other programs, and a hypervisor's other machines,
+// have used since Watch, on average.
+func (m Machine) Others() float64 {
+	return float64(others()-m.others) / float64(time.Since(m.at))
+}
+
+// Timing fails the test for what it has measured, unless other programs had the
+// CPUs meanwhile: then it says so and skips the test.
+func (m Machine) Timing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if n := m.Others(); n > maxOthers {
+		t.Skipf("%s; but other programs used %.2f CPUs meanwhile", fmt.Sprintf(format, args...), n)
+	}
+	t.Fatalf(format, args...)
+}
+
+// tick is the unit of /proc/stat: USER_HZ is 100 on all that Go runs on.
+const tick = 10 * time.Millisecond
+
+// others is the CPU time that was used by anything but this process since the
+// machine was started. Interrupts are left out: those here are the test's packets.
+func others() time.Duration {
+	var user, nice, system, idle, iowait, irq, softirq, steal int64
+	b, _ := os.ReadFile("/proc/stat")
+	if n, _ := fmt.Sscanf(string(b), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal); n < 8 {
+		return 0
+	}
+	var own unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &own) // fails for a bad argument only
+	return time.Duration(user+nice+system+steal)*tick - time.Duration(own.Utime.Nano()+own.Stime.Nano())
+}
