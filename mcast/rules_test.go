@@ -91,4 +91,5 @@ func TestR46_WaitingIsNoSilence(t *testing.T)            { runTranscript(t) }
 func TestR47_PendingIsNotAsked(t *testing.T)             { runTranscript(t) }
 func TestR47_TheSourceIsOnItsWay(t *testing.T)           { runTranscript(t) }
 func TestR49_NothingIsGivenUpInVain(t *testing.T)        { runTranscript(t) }
+func TestR49_OvertakenInTheMiddle(t *testing.T)          { runTranscript(t) }
 func TestR42_LargerTheSecondTime(t *testing.T)           { runTranscript(t) }

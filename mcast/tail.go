@@ -123,7 +123,9 @@ func (g *group) tend(now time.Duration, out *Output) {
 func (g *group) question(i int) {
 	b, m := &g.branches[i], &g.legs[i].mend
 	if g.store.find(b.a.Next()) == nil {
-		if m.probing { // what it was asked with is gone: for want to ask for
+		if m.probing || b.bits&late != 0 && b.a.Less(g.a) {
+			// What it was asked with is gone, or was given up behind a quorum where its
+			// cursor was still to come: for want to ask for.
 			m.next, m.probing = b.a.Next(), false
 		}
 		return

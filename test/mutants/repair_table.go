@@ -187,6 +187,10 @@ var repairMutants = []mutant{
 		"	if g.store != nil && p.AckReq {\n		g.asks(now, psn)\n	}\n",
 		"",
 	}}},
+	{"a cursor among frames that were given up stays there", "R49", "mcast/tail.go", []edit{{
+		"		if m.probing || b.bits&late != 0 && b.a.Less(g.a) {\n",
+		"		if m.probing {\n",
+	}}},
 	{"who owes nothing is asked", "R45", "mcast/tail.go", []edit{{
 		"		if b.a.Less(m.watch) {\n			if t",
 		"		if b.a.Less(g.hi.Prev()) {\n			if t",
