@@ -66,6 +66,7 @@ func TestR43_NakServedHere(t *testing.T)                 { runTranscript(t) }
 func TestR43_TriesEnd(t *testing.T)                      { runTranscript(t) }
 func TestR44_NothingPastTheCursor(t *testing.T)          { runTranscript(t) }
 func TestR45_SlowIsNotLost(t *testing.T)                 { runTranscript(t) }
+func TestR45_QuestionsGrow(t *testing.T)                 { runTranscript(t) }
 func TestR45_OldNewsIsNoAnswer(t *testing.T)             { runTranscript(t) }
 func TestR45_OneByOneIsNotLost(t *testing.T)             { runTranscript(t) }
 func TestR45_TheWholeTailIsLost(t *testing.T)            { runTranscript(t) }

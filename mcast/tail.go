@@ -118,6 +118,9 @@ func (g *group) tend(now time.Duration, out *Output) {
 	g.resend(now, out)
 }
 
+// questionMax is the most packets that a question has.
+const questionMax = 16
+
 // question has the first packet that branch i may lack sent once more, with a
 // request for an ACK; if the store has it, and not for ever.
 func (g *group) question(i int) {
@@ -135,7 +138,14 @@ func (g *group) question(i int) {
 		return
 	}
 	m.tries++
+	// Another one, because there was no answer, is longer: what makes a path lose
+	// several packets in a row is then over sooner, and what arrives of it behind a
+	// gap has the receiver answer at once.
+	n := uint8(1)
+	if m.quiet {
+		n = min(max(m.burst, 1)*burstGrowth, questionMax)
+	}
 	g.setLate(i, b.a.Next())
-	m.probing, m.quiet, m.burst, m.left = false, true, 1, 1
+	m.probing, m.quiet, m.burst, m.left = false, true, n, n
 	g.count.Questions++
 }

@@ -176,12 +176,12 @@ var repairMutants = []mutant{
 		"",
 	}}},
 	{"questions count for nothing", "R45", "mcast/tail.go", []edit{{
-		"	m.tries++\n	g.setLate(i, b.a.Next())\n",
-		"	g.setLate(i, b.a.Next())\n",
+		"	m.tries++\n	// Another one",
+		"	// Another one",
 	}}},
 	{"all that a silent branch may lack is sent again at once", "R45", "mcast/tail.go", []edit{{
-		"m.probing, m.quiet, m.burst, m.left = false, true, 1, 1",
-		"m.probing, m.quiet, m.burst, m.left = false, true, 0, 0",
+		"m.probing, m.quiet, m.burst, m.left = false, true, n, n",
+		"m.probing, m.quiet, m.burst, m.left = false, true, n*0, n*0",
 	}}},
 	{"nobody is asked", "R45", "mcast/data.go", []edit{{
 		"	if g.store != nil && p.AckReq {\n		g.asks(now, psn)\n	}\n",
@@ -209,6 +209,18 @@ var repairMutants = []mutant{
 	{"an answer to a question is one that says all", "R45", "mcast/repair.go", []edit{{
 		"	case m.probing && b.a.Next() == m.next:\n",
 		"	case m.probing && b.a == m.next:\n",
+	}}},
+	{"each question is one packet", "R45", "mcast/tail.go", []edit{{
+		"		n = min(max(m.burst, 1)*burstGrowth, questionMax)\n",
+		"		n = min(m.burst, 1)\n",
+	}}},
+	{"questions grow without a bound", "R45", "mcast/tail.go", []edit{{
+		"		n = min(max(m.burst, 1)*burstGrowth, questionMax)\n",
+		"		n = max(m.burst, 1) * burstGrowth\n",
+	}}},
+	{"the first question is a long one", "R45", "mcast/tail.go", []edit{{
+		"	if m.quiet {\n		n = min(",
+		"	if !m.led {\n		n = min(",
 	}}},
 	{"who had more than it was asked about gets it all again", "R45", "mcast/repair.go", []edit{{
 		"		if m.probing && m.next.Less(m.sent) {\n",
