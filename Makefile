@@ -37,6 +37,7 @@ test: ## everything the project promises (root for the privileged tests)
 	@scripts/as-root true
 	@$(MAKE) --no-print-directory static generate-check build
 	@scripts/test all
+	@scripts/test timing
 	@scripts/test workers
 	@test/rxe/run.sh
 

@@ -6,14 +6,12 @@ package dataplane
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
@@ -115,6 +113,27 @@ func (p *pair) unsend(w *worker) map[int][][]byte {
 	return out
 }
 
+// serveAll has worker w serve all that was posted to it, and takes back what leaves.
+func (p *pair) serveAll(w *worker) {
+	for w.open() > 0 {
+		w.flush()
+		for _, o := range p.crew.workers {
+			o.admit()
+			p.unsend(o)
+		}
+	}
+}
+
+// end removes the group and checks that no frame was lost.
+func (p *pair) end(t *testing.T) {
+	t.Helper()
+	p.w.remove(0)
+	p.unsend(p.w)
+	if got := p.free(); got != p.all {
+		t.Errorf("%d frames are free, had %d", got, p.all)
+	}
+}
+
 // A packet that one worker receives is served by the one that its group belongs to,
 // and leaves by the one that transmits for the port; the frames find their way back.
 func TestPacketsFindTheirOwner(t *testing.T) {
@@ -150,64 +169,6 @@ func TestPacketsFindTheirOwner(t *testing.T) {
 	owner.remove(0)
 	if got := p.free(); got != p.all {
 		t.Errorf("%d frames are free, had %d", got, p.all)
-	}
-}
-
-// What a worker that is behind cannot take is dropped by whoever received it, and
-// counted, and its frame is free.
-func TestPostIsBounded(t *testing.T) {
-	p := newPair(t, 2, "")
-	receiver, owner := p.crew.workers[0], p.crew.workers[1]
-	size := receiver.post[1].Size()
-	for i := range size + 5 {
-		p.receive(receiver, 0, rocev2.PSN(i))
-	}
-	if n := receiver.count.drop[DropPostFull]; n != 5 {
-		t.Errorf("%d dropped, want 5", n)
-	}
-	for owner.open() > 0 {
-		owner.flush()
-		p.unsend(owner)
-	}
-	if owner.count.dataIn != uint64(size) {
-		t.Errorf("%d served of %d", owner.count.dataIn, size)
-	}
-	owner.remove(0)
-	p.unsend(owner)
-	if got := p.free(); got != p.all {
-		t.Errorf("%d frames are free, had %d", got, p.all)
-	}
-}
-
-// A packet in several buffers goes through the ring whole or not at all, and its
-// port with it; a ring that is nearly full has room for a short one.
-func TestPostTakesWholePackets(t *testing.T) {
-	p := newPair(t, 2, "")
-	w := p.crew.workers[0]
-	w.post[1] = spsc.New[xsk.Desc](4)
-	chain := func(n int) (ds []xsk.Desc) {
-		for range n {
-			a, _ := w.pool.TakeOne()
-			ds = append(ds, xsk.Desc{Addr: a, Len: 100, Options: xsk.PktContd})
-		}
-		ds[n-1].Options = 0
-		return ds
-	}
-	w.handOn(1, 300, chain(3), false)
-	w.handOn(1, 300, chain(2), false)
-	w.handOn(1, 7, chain(1), false)
-	r := w.post[1]
-	r.Publish()
-	var got []string
-	for i := range r.Len(4) {
-		o := r.At(i).Options
-		got = append(got, fmt.Sprintf("%d:%d", o>>portShift, o&(1<<portShift-1)))
-	}
-	if want := "[300:1 300:1 300:0 7:0]"; fmt.Sprint(got) != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if n := w.count.drop[DropPostFull]; n != 1 {
-		t.Errorf("%d dropped, want 1", n)
 	}
 }
 

@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -26,10 +27,17 @@ func (w *worker) atHome(id mcast.GroupID, pi int, src netip.Addr) bool {
 	return l.port == pi && l.mac == w.frame.Eth().Src()
 }
 
-// negative reports whether p is a packet that makes a source slow down or send
-// again, and of which a host therefore may send only so many.
-func negative(p *mcast.Packet) bool {
-	return p.Op == rocev2.CNP || p.Op == rocev2.Acknowledge && p.Syndrome.Kind() != rocev2.KindACK
+// negative reports whether a packet makes a source slow down or send again, so that
+// a host may send only so many.
+func negative(op rocev2.Opcode, s rocev2.Syndrome) bool {
+	return op == rocev2.CNP || op == rocev2.Acknowledge && s.Kind() != rocev2.KindACK
+}
+
+// peekNegative is negative for what peek returned of a packet that goes to a group.
+func peekNegative(l4 []byte) bool {
+	const bth, aeth = rocev2.UDPLen, rocev2.UDPLen + rocev2.BTHLen
+	return len(l4) >= aeth+rocev2.AETHLen && binary.BigEndian.Uint16(l4[2:]) == rocev2.UDPPort &&
+		negative(rocev2.Opcode(l4[bth]), rocev2.Syndrome(l4[aeth]))
 }
 
 // bucket is a token bucket: rate packets a second, and as many at once as come

@@ -9,16 +9,16 @@ import "github.com/gleam-rdma/gleam/dataplane/xsk"
 // ring for each pair of workers and direction. An entry is the packet's
 // descriptor, with the port that it came in by among the options, which the
 // kernel leaves unused. The frame belongs to whoever has the entry.
+//
+// A ring is shared by all ports that the worker receives from, as the worker that
+// opens it is by all groups: what one host sends must not take the others' places.
+// So its limits are asked before its packets go into a ring, and a port that brings
+// more than the worker takes at a time gets half of the ring's places.
 
 const (
 	portShift = 8 // of the port in Desc.Options
 	portBits  = 0xFFFF << portShift
 )
-
-// A ring is shared by all ports that the worker receives from, as the worker that
-// opens it is by all groups: what one host sends must not take the others' places.
-// So its limits are asked before its packets go into a ring, and a port that brings
-// more than the worker takes at a time gets half of the ring's places.
 
 // sort serves the packets of one batch from port pi that are this worker's, and
 // those that are no group's, and posts the others to their owners. It returns how

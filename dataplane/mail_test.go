@@ -4,8 +4,10 @@
 package dataplane
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -45,20 +47,11 @@ func TestOnePortLeavesRoomForTheOthers(t *testing.T) {
 	if n := receiver.count.drop[DropPostFull] - dropped; n != 0 {
 		t.Errorf("%d packets of another port were dropped", n)
 	}
-	for owner.open() > 0 {
-		owner.flush()
-		receiver.admit()
-		p.unsend(receiver)
-		p.unsend(owner)
-	}
+	p.serveAll(owner)
 	if owner.count.dataIn != uint64(size/2) {
 		t.Errorf("%d of the other port's packets served, want %d", owner.count.dataIn, size/2)
 	}
-	owner.remove(0)
-	p.unsend(owner)
-	if got := p.free(); got != p.all {
-		t.Errorf("%d frames are free, had %d", got, p.all)
-	}
+	p.end(t)
 }
 
 // What is beyond a port's limits is dropped by the worker that receives it: it takes
@@ -76,5 +69,56 @@ func TestLimitsAreAskedBeforeTheRing(t *testing.T) {
 	receiver.sort(2, p.full(receiver, 2, ack)[:1])
 	if n := receiver.post[1].Waiting(); n != 11 {
 		t.Errorf("an ACK was not posted: %d in the ring, want 11", n)
+	}
+}
+
+// What a worker that is behind cannot take is dropped by whoever received it, and
+// counted, and its frame is free.
+func TestPostIsBounded(t *testing.T) {
+	p := newPair(t, 2, "")
+	receiver, owner := p.crew.workers[0], p.crew.workers[1]
+	size := receiver.post[1].Size()
+	for i := range size + 5 {
+		p.receive(receiver, 0, rocev2.PSN(i))
+	}
+	if n := receiver.count.drop[DropPostFull]; n != 5 {
+		t.Errorf("%d dropped, want 5", n)
+	}
+	p.serveAll(owner)
+	if owner.count.dataIn != uint64(size) {
+		t.Errorf("%d served of %d", owner.count.dataIn, size)
+	}
+	p.end(t)
+}
+
+// A packet in several buffers goes through the ring whole or not at all, and its
+// port with it; a ring that is nearly full has room for a short one.
+func TestPostTakesWholePackets(t *testing.T) {
+	p := newPair(t, 2, "")
+	w := p.crew.workers[0]
+	w.post[1] = spsc.New[xsk.Desc](4)
+	chain := func(n int) (ds []xsk.Desc) {
+		for range n {
+			a, _ := w.pool.TakeOne()
+			ds = append(ds, xsk.Desc{Addr: a, Len: 100, Options: xsk.PktContd})
+		}
+		ds[n-1].Options = 0
+		return ds
+	}
+	w.handOn(1, 300, chain(3), false)
+	w.handOn(1, 300, chain(2), false)
+	w.handOn(1, 7, chain(1), false)
+	r := w.post[1]
+	r.Publish()
+	var got []string
+	for i := range r.Len(4) {
+		o := r.At(i).Options
+		got = append(got, fmt.Sprintf("%d:%d", o>>portShift, o&(1<<portShift-1)))
+	}
+	if want := "[300:1 300:1 300:0 7:0]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if n := w.count.drop[DropPostFull]; n != 1 {
+		t.Errorf("%d dropped, want 1", n)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -139,14 +138,4 @@ func peek(b []byte) (k addrKey, l4 []byte, ok bool) {
 		return k, b[rocev2.IPv6Len:], true
 	}
 	return k, nil, false
-}
-
-// peekNegative is negative for what peek returned of a packet that goes to a group.
-func peekNegative(l4 []byte) bool {
-	const bth, aeth = rocev2.UDPLen, rocev2.UDPLen + rocev2.BTHLen
-	if len(l4) < aeth+rocev2.AETHLen || binary.BigEndian.Uint16(l4[2:]) != rocev2.UDPPort {
-		return false
-	}
-	p := mcast.Packet{Op: rocev2.Opcode(l4[bth]), Syndrome: rocev2.Syndrome(l4[aeth])}
-	return negative(&p)
 }

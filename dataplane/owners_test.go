@@ -12,7 +12,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -128,7 +127,7 @@ func TestPeekedIsWhatIsDecoded(t *testing.T) {
 		if !ok || k != keyOf(p.Dst) {
 			t.Fatalf("%x (%v), want %x", k, ok, keyOf(p.Dst))
 		}
-		if want := negative(&mcast.Packet{Op: pkt.Op, Syndrome: pkt.Syndrome}); peekNegative(l4) != want {
+		if want := negative(pkt.Op, pkt.Syndrome); peekNegative(l4) != want {
 			t.Fatalf("%v %v: negative %v, want %v", pkt.Op, pkt.Syndrome, !want, want)
 		}
 		l4[3]++ // another UDP port

@@ -52,7 +52,7 @@ func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 		w.count.drop[DropWrongPlace]++
 		return false
 	}
-	if negative(p) && !w.ports[pi].naks.take(w.now) {
+	if negative(p.Op, p.Syndrome) && !w.ports[pi].naks.take(w.now) {
 		w.count.drop[DropRateLimit]++
 		return false
 	}
