@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Defaults of a Register whose fields are left out.
 const (
 	DefaultPMTU = 1024 // bytes
-	DefaultQPN  = 0x1000
+	DefaultQPN  = uint32(mcast.DefaultQPN)
 )
 
 // Policies, as in Register.Policy and Group.Policy.
@@ -71,8 +72,8 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("members[%d].%s: %s", e.Member, e.Field, e.Problem)
 }
 
-// Default fills in what may be left out: QPN 0x1000, path MTU 1024, policy
-// strict, dead_after 100 ms unless the policy is strict.
+// Default fills in what may be left out: DefaultQPN, DefaultPMTU, policy strict,
+// DefaultDeadAfterMS unless the policy is strict.
 func (r *Register) Default() {
 	if r.QPN == 0 {
 		r.QPN = DefaultQPN

@@ -23,6 +23,8 @@ const (
 	ExitOK     = 0
 	ExitFailed = 1 // the daemon refused, or was not reached
 	ExitUsage  = 2 // the command line makes no sense
+
+	ExitInterrupted = 130 // ended by a signal: what shells say of SIGINT
 )
 
 // Env is what commands touch of the world.
@@ -44,6 +46,7 @@ func New(env *Env, more ...Command) *cobra.Command {
 		Short: "Look at and change a Gleam switch for RDMA multicast",
 		Long: `gleam asks the gleamd of this machine, over its Unix socket, for groups, ports
 and counters, and registers and deletes groups by hand.`,
+		Version:       env.Build.Version,
 		SilenceErrors: true, // Run prints them
 		SilenceUsage:  true,
 	}
@@ -65,13 +68,21 @@ and counters, and registers and deletes groups by hand.`,
 }
 
 // Run executes args, prints an error if there is one, and returns the exit
-// code.
+// code. The end of ctx by cancellation is the user's own wish: it is said in a
+// word, without what was given up because of it.
 func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
 	root := New(env, more...)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		fmt.Fprintln(env.Stderr, "gleam: interrupted")
+		for _, err := range besidesCanceled(err) {
+			fmt.Fprintf(env.Stderr, "gleam: %s\n", err)
+		}
+		return ExitInterrupted
 	}
 	fmt.Fprintf(env.Stderr, "gleam: %s\n", err)
 	var usage usageError
@@ -80,6 +91,23 @@ func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
 		return ExitUsage
 	}
 	return ExitFailed
+}
+
+// besidesCanceled returns the errors in err that no cancellation explains, such
+// as what could not be cleaned up.
+func besidesCanceled(err error) []error {
+	if !errors.Is(err, context.Canceled) {
+		return []error{err}
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var rest []error
+	for _, e := range joined.Unwrap() {
+		rest = append(rest, besidesCanceled(e)...)
+	}
+	return rest
 }
 
 // client returns a client of the daemon that --socket names.

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
@@ -197,5 +199,51 @@ func TestFollow(t *testing.T) {
 		if c := <-code; c != 0 {
 			t.Errorf("exit %d", c)
 		}
+	}
+}
+
+// TestInterrupted: the end of a command's context by cancellation, as by Ctrl-C,
+// is said in a word; only what else went wrong is added.
+func TestInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  func(context.Context) error
+		want string
+	}{
+		{"cause", func(ctx context.Context) error { return fmt.Errorf("h2 joins: %w", context.Cause(ctx)) }, "gleam: interrupted\n"},
+		{"canceled", func(ctx context.Context) error { return fmt.Errorf("poll: %w", ctx.Err()) }, "gleam: interrupted\n"},
+		{"and a failure", func(ctx context.Context) error {
+			return errors.Join(errors.Join(fmt.Errorf("poll: %w", ctx.Err()), errors.New("lab x is left")), errors.New("busy"))
+		}, "gleam: interrupted\ngleam: lab x is left\ngleam: busy\n"},
+		{"a failure that does not say why", func(context.Context) error { return errors.New("gleamd has ended") }, "gleam: interrupted\ngleam: gleamd has ended\n"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out, msg bytes.Buffer
+		code := cli.Run(ctx, &cli.Env{Stdout: &out, Stderr: &msg}, []string{"wait"}, func(*cli.Env) *cobra.Command {
+			return &cobra.Command{Use: "wait", RunE: func(cmd *cobra.Command, _ []string) error {
+				cancel()
+				return c.err(cmd.Context())
+			}}
+		})
+		if code != cli.ExitInterrupted || msg.String() != c.want || out.String() != "" {
+			t.Errorf("%s: exit %d, %q, want %q", c.name, code, msg.String(), c.want)
+		}
+	}
+}
+
+// TestInterruptedQuestion: Ctrl-C while gleamd does not answer.
+func TestInterruptedQuestion(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s.sock")
+	ln, err := net.Listen("unix", socket) // never accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	var out, msg bytes.Buffer
+	code := cli.Run(ctx, &cli.Env{Stdout: &out, Stderr: &msg, Socket: socket}, []string{"group", "list"})
+	if code != cli.ExitInterrupted || msg.String() != "gleam: interrupted\n" {
+		t.Errorf("exit %d, %q", code, msg.String())
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/stage"
 )
@@ -126,8 +127,11 @@ func TestInterrupted(t *testing.T) {
 	if err := g.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if c := g.code(); c != 1 {
-		t.Errorf("exit code %d, want 1", c)
+	if c := g.code(); c != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", c, cli.ExitInterrupted)
+	}
+	if lines := strings.Split(strings.TrimSpace(g.say.String()), "\n"); lines[len(lines)-1] != "gleam: interrupted" {
+		t.Errorf("the last line is %q", lines[len(lines)-1])
 	}
 	gone(t, pids)
 	nothingLeft(t, g.Process.Pid)

@@ -71,10 +71,10 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if o.IPv6 {
 		r.group = netip.MustParseAddr("fd77::6c65:1")
 	}
-	say.line("making %s", r.what())
 	if r.data, err = load(&o); err != nil {
-		return nil, err
+		return nil, err // before a word of a lab
 	}
+	say.line("making %s", r.what())
 	r.plan = plan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
 	defer func() { err = errors.Join(err, r.data.close()) }()
 	if r.stage, err = build(ctx, &o); err != nil {

@@ -211,9 +211,10 @@ func TestFileErrors(t *testing.T) {
 	for _, name := range []string{empty, filepath.Join(dir, "missing"), dir} {
 		o := Default()
 		o.File = name
-		_, err := Run(t.Context(), o, &progress{w: waitFor("")})
-		if err == nil || !strings.Contains(err.Error(), "--file") || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+		say := waitFor("")
+		_, err := Run(t.Context(), o, &progress{w: say})
+		if err == nil || !strings.Contains(err.Error(), "--file") || !strings.Contains(err.Error(), name) || say.String() != "" {
+			t.Errorf("%s: %v, after %q", name, err, say)
 		}
 	}
 	o := Default()

@@ -20,7 +20,7 @@ import (
 )
 
 // DefaultVirtualQPN is the virtual QPN of groups that name none.
-const DefaultVirtualQPN rocev2.QPN = 0x676c6d
+const DefaultVirtualQPN = mcast.DefaultQPN
 
 // EventKind is the kind of an Event.
 type EventKind uint8

@@ -16,6 +16,11 @@ import (
 // addresses, ICRC constants) are arrays under the same index.
 type GroupID uint32
 
+// DefaultQPN is the virtual QPN of groups for which nobody names one, whoever
+// registers them: endpoint, libgleam, `gleam group register`. Members that are
+// set up apart from each other have to arrive at the same one.
+const DefaultQPN rocev2.QPN = 0x676c6d
+
 // LegID is the index of a leg in its group: GroupSpec.Legs[LegID].
 type LegID uint16
 

@@ -152,8 +152,16 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.StringVarP(&x.format, "output", "o", "table", "table or json")
 }
 
-// errInterrupted is the end by a signal.
-var errInterrupted = errors.New("interrupted")
+// interruption is the end by a signal, in the words that the other side reads. It
+// counts as a cancellation.
+type interruption string
+
+const errInterrupted interruption = "interrupted"
+
+func (i interruption) Error() string { return string(i) }
+
+// Is makes it a context.Canceled.
+func (i interruption) Is(target error) bool { return target == context.Canceled }
 
 func (x *command) execute(c *cobra.Command, args []string) error {
 	if err := x.complete(args); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type daemon struct {
 	open           func(*config.Config, dataplane.Notify) (engine, error)
 	ports          func(*config.Config) []error // what is wrong with the interfaces; for --check
 	drop           func() error                 // privileges that are not needed any more
+	hangup         <-chan os.Signal             // SIGHUP, which must not end the switch
 }
 
 // usageError is an error in the command line.
@@ -185,10 +187,23 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 	if err := notify(d.getenv, "READY=1"); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
 	}
-	<-ctx.Done()
+	d.hear(ctx, log)
 	if err := notify(d.getenv, "STOPPING=1"); err != nil {
 		log.Debug("the service manager was not told that gleamd stops", zap.Error(err))
 	}
 	wg.Wait()
 	return errors.Join(runErr, apiErr)
+}
+
+// hear answers signals that do not end gleamd, until ctx ends. There is no reload
+// yet: an operator who expects one reads that there is none, and what to do.
+func (d *daemon) hear(ctx context.Context, log *zap.Logger) {
+	for {
+		select {
+		case <-d.hangup:
+			log.Warn("SIGHUP is ignored: the configuration is read at start only; restart gleamd to apply a changed one, its groups have to be registered again then")
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -8,7 +8,8 @@
 //
 // It runs until SIGINT or SIGTERM, then gives its ports back to the kernel and
 // exits with 0. It exits with 1 if it cannot start or go on, with 2 if the
-// command line makes no sense.
+// command line makes no sense. SIGHUP changes nothing: the configuration is read
+// at start only, which the log then says.
 package main
 
 import (
@@ -23,8 +24,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
 	d := &daemon{
-		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, hangup: hangup,
 		open:  func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
 		ports: checkPorts,
 		drop:  dropPrivileges,

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
@@ -162,5 +163,37 @@ func TestCheckInTheSwitch(t *testing.T) {
 	}
 	if err := c.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, c.Output())
+	}
+}
+
+// TestHangup: SIGHUP ends neither the switch nor its groups. The log says that
+// nothing is read again.
+func TestHangup(t *testing.T) {
+	p := startProcess(t)
+	if err := p.client.Register(t.Context(), &api.Register{
+		Group: lab.StarGroupsIPv4.Addr().Next(), QPN: 0x4711, PMTU: 1024, Policy: "strict",
+		Members: []api.RegisterMember{{IP: p.star.Hosts[0].IPv4, QPN: 0x11}, {IP: p.star.Hosts[1].IPv4, QPN: 0x12}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const said = "SIGHUP is ignored"
+	for n := 1; n <= 2; n++ {
+		if err := p.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(testTimeout); strings.Count(p.Output(), said) < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the log does not say %q %d times:\n%s", said, n, p.Output())
+			}
+		}
+	}
+	if gs, err := p.client.Groups(t.Context()); err != nil || len(gs) != 1 || p.xdp(t) != 2 {
+		t.Errorf("after SIGHUP: groups %v, %v, %d ports with a program", gs, err, p.xdp(t))
+	}
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, p.Output())
 	}
 }

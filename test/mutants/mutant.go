@@ -30,6 +30,8 @@ func (m *mutant) pkg() string { return filepath.Dir(m.where) }
 // needsRoot says whether only tests with root's rights can notice.
 func (m *mutant) needsRoot() bool {
 	switch m.where {
+	case "cmd/gleamd/main.go":
+		return true
 	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go":
 		return true
 	}
@@ -39,7 +41,7 @@ func (m *mutant) needsRoot() bool {
 // all returns the mutants of all tables.
 func all() []mutant {
 	var ms []mutant
-	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, repairMutants, wireMutants, egressMutants, workerMutants} {
+	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, repairMutants, wireMutants, egressMutants, workerMutants, userMutants} {
 		ms = append(ms, table...)
 	}
 	return ms
@@ -119,11 +121,14 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 }
 
 // suites are the tests that may notice: those of the package itself and, if
-// it comes through these, the model checker's.
+// it comes through these, the model checker's or the house's.
 func suites(root string, m *mutant) []string {
 	s := []string{m.pkg()}
 	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.pkg() == "mcast" || m.pkg() == "rc") {
 		s = append(s, "model")
+	}
+	if m.rule == "user" { // what is said alike in several places
+		s = append(s, "test/house")
 	}
 	return s
 }

@@ -1,0 +1,28 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Wrong ways to tell operators and users what is going on.
+var userMutants = []mutant{
+	{"SIGHUP is not taken", "user", "cmd/gleamd/main.go", []edit{{
+		"	signal.Notify(hangup, syscall.SIGHUP)\n",
+		"	_ = syscall.SIGHUP\n",
+	}}},
+	{"one SIGHUP is answered, the next ends the daemon", "user", "cmd/gleamd/daemon.go", []edit{{
+		"groups have to be registered again then\")\n",
+		"groups have to be registered again then\")\n			return\n",
+	}}},
+	{"an interruption is told as an error", "user", "cli/cli.go", []edit{{
+		"errors.Is(ctx.Err(), context.Canceled)",
+		"errors.Is(ctx.Err(), context.DeadlineExceeded)",
+	}}},
+	{"an interruption hides what else went wrong", "user", "cli/cli.go", []edit{{
+		"	joined, ok := err.(interface{ Unwrap() []error })\n	if !ok {",
+		"	joined, ok := err.(interface{ Unwrap() []error })\n	if ok || !ok {",
+	}}},
+	{"the command line has a default virtual QPN of its own", "user", "api/validate.go", []edit{{
+		"= uint32(mcast.DefaultQPN)",
+		"= uint32(mcast.DefaultQPN) &^ 0xfff",
+	}}},
+}
