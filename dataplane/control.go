@@ -42,6 +42,7 @@ type control struct {
 	ended   chan struct{}
 	out     envelope.Output
 	journal *journal
+	refused *sampler[refusal] // by envelope.Drop
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
 }
@@ -53,6 +54,7 @@ func newControl(crew *crew, l *locate.Locator, cfg *config.Config, instance uint
 		cmds: make(chan func()), ended: make(chan struct{}),
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(),
+		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval),
 	}
 	quotas := make(map[envelope.KeyID]envelope.Quota)
 	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: cfg.Envelope.Insecure}
@@ -88,9 +90,7 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case d := <-c.w.slow.full:
-			c.reg.Input(c.now(), d.src, d.payload(), &c.out)
-			c.w.slow.free <- d
-			c.finish()
+			c.envelope(d)
 		case e := <-c.w.events:
 			c.event(e)
 		case f := <-c.cmds:
@@ -112,6 +112,7 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 			c.reg.Advance(c.now(), &c.out)
 			c.finish()
 		}
+		c.refused.due(c.now(), c.tellRefusal)
 	}
 }
 
@@ -123,6 +124,9 @@ func (c *control) sleep(relocateAt time.Time) time.Duration {
 	d := time.Hour
 	if at, ok := c.reg.NextDeadline(); ok {
 		d = at - c.now()
+	}
+	if at, ok := c.refused.next(); ok {
+		d = min(d, at-c.now())
 	}
 	if !relocateAt.IsZero() {
 		d = min(d, time.Until(relocateAt))
@@ -146,11 +150,6 @@ func (c *control) do(f func()) bool {
 // finish sends what the registrar wants sent and reports what it says.
 func (c *control) finish() {
 	if r := c.out.Drop; r != envelope.NoDrop {
-		// The protocol's own ways are counted and not told: a master learns the
-		// instance by being turned down once, and repeats itself until answered.
-		if r != envelope.WrongInstance && r != envelope.DuplicateMsg {
-			c.notify(false, "envelope dropped", "reason", r.String())
-		}
 		c.w.do(func() { c.w.count.envelope[r]++ })
 	}
 	for i := range c.out.Packets {

@@ -101,18 +101,18 @@ func (k Keys) open(b []byte, insecure bool) (m Message, authentic bool, perr *Pa
 	}
 	if h.KeyID == 0 {
 		if !insecure {
-			return Message{Header: h}, false, defect(Unauthenticated, "%v for group %s", h.Type, h.Group)
+			return Message{Header: h}, false, defect(Unauthenticated, "it has no MAC, and insecure is not set here")
 		}
 	} else {
 		key, ok := k[h.KeyID]
 		if !ok {
-			return Message{Header: h}, false, defect(UnknownKey, "key %d", h.KeyID)
+			return Message{Header: h}, false, defect(UnknownKey, "no key of id %d is configured here", h.KeyID)
 		}
 		n := len(b) - MACLen
 		mac := hmac.New(sha256.New, key)
 		mac.Write(b[:n])
 		if !hmac.Equal(mac.Sum(nil), b[n:]) {
-			return Message{Header: h}, false, defect(BadMAC, "key %d", h.KeyID)
+			return Message{Header: h}, false, defect(BadMAC, "the key of id %d is another one here", h.KeyID)
 		}
 	}
 	if m, perr = parseBody(h, body); perr != nil {

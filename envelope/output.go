@@ -79,9 +79,11 @@ type Event struct {
 type Output struct {
 	Packets []Packet
 	Events  []Event
-	Drop    Drop // why the message had no effect; NoDrop if it had one
+	Drop    Drop   // why the message had no effect; NoDrop if it had one
+	Detail  string // Registrar: more about Drop, in words; may be empty
 }
 
 func (o *Output) reset() {
 	o.Packets, o.Events, o.Drop = o.Packets[:0], o.Events[:0], NoDrop
+	o.Detail = ""
 }

@@ -219,6 +219,16 @@ var dropNames = [NumDrops]string{
 	Rejected: "rejected",
 }
 
+// Unanswered reports that the sender of such a message gets no authentic answer,
+// so that only the switch can tell why nothing happens.
+func (d Drop) Unanswered() bool {
+	switch d {
+	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource:
+		return true
+	}
+	return false
+}
+
 // String returns the name under which d is counted.
 func (d Drop) String() string {
 	if d < NumDrops {

@@ -220,6 +220,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	m, authentic, perr := r.auth.Keys.open(b, r.auth.Insecure)
 	if perr != nil {
 		r.drop(perr.Drop, out)
+		out.Detail = perr.Text
 		switch {
 		case !authentic:
 			r.hint(now, from, &m.Header, perr.Drop, len(b), out)
@@ -233,6 +234,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		r.drop(WrongRole, out) // Relay is for trees
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
+		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
 	case m.Type == TypeAck:
 		r.ack(from, &m, out)
 	case !r.serves(m.Group):
@@ -293,6 +295,7 @@ func (r *Registrar) answerReject(h *Header, p Problem, out *Output) {
 // turnDown answers with a Reject and counts the request as dropped.
 func (r *Registrar) turnDown(h *Header, p Problem, out *Output) {
 	r.drop(Rejected, out)
+	out.Detail = fmt.Sprintf("%v: %s", h.Type, p.Error())
 	r.answerReject(h, p, out)
 }
 

@@ -5,6 +5,7 @@ package envelope
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -170,6 +171,7 @@ func (r *Registrar) grant(key KeyID, d time.Duration) time.Duration {
 // not accepted later, behind the back of a master that has been told no.
 func (r *Registrar) refuse(h *Header, p Problem, out *Output) {
 	r.drop(Rejected, out)
+	out.Detail = fmt.Sprintf("%v: %s", h.Type, p.Error())
 	e := r.epochOf(h.Group)
 	if h.Epoch > e.rejected {
 		e.rejected, e.problem = h.Epoch, p

@@ -64,7 +64,7 @@ func (r *Registrar) Retry(now time.Duration, out *Output) {
 	for _, ip := range sortedKeys(r.locating) {
 		r.tryInstall(now, r.locating[ip], out)
 	}
-	out.Drop = NoDrop // rejections above answer no message of now
+	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of now
 }
 
 // check returns why g cannot be installed, whatever the Table says, or nil.

@@ -93,7 +93,7 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 			r.removeGroup(now, g, Expired, true, out)
 		}
 	}
-	out.Drop = NoDrop // rejections above answer no message of now
+	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of now
 }
 
 func (r *Registrar) advanceEvents(now time.Duration, out *Output) {

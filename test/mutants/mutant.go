@@ -41,7 +41,12 @@ func (m *mutant) needsRoot() bool {
 // all returns the mutants of all tables.
 func all() []mutant {
 	var ms []mutant
-	for _, table := range [][]mutant{feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants, repairMutants, wireMutants, egressMutants, workerMutants, userMutants} {
+	for _, table := range [][]mutant{
+		feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants,
+		repairMutants, wireMutants, egressMutants, workerMutants,
+		userMutants,
+		envelopeMutants,
+	} {
 		ms = append(ms, table...)
 	}
 	return ms

@@ -1,0 +1,61 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+// refusalInterval is the least time between two log lines about envelopes that
+// were refused for one reason. Whoever reaches a port can send them at the rate
+// of limits.envelopes_per_port.
+const refusalInterval = 10 * time.Second
+
+// refusal is an envelope that had no effect.
+type refusal struct {
+	reason envelope.Drop
+	detail string
+	group  netip.Addr // as the packet is addressed
+	from   netip.AddrPort
+	port   string // it came in at
+}
+
+// envelope passes a datagram to the registrar and does what it says.
+func (c *control) envelope(d *datagram) {
+	c.reg.Input(c.now(), d.src, d.payload(), &c.out)
+	said := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
+	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.w.ports[d.port].name}
+	c.w.slow.free <- d
+	c.finish()
+	switch {
+	case x.reason == envelope.NoDrop || said:
+	case x.reason == envelope.WrongInstance || x.reason == envelope.DuplicateMsg:
+		// The protocol's own ways are counted and not told: a master learns the
+		// instance by being turned down once, and repeats itself until answered.
+	default:
+		if suppressed, report := c.refused.add(c.now(), int(x.reason), x); report {
+			c.tellRefusal(x, suppressed)
+		}
+	}
+}
+
+// tellRefusal writes one line. A sender that gets no authentic answer finds the
+// reason among the events too.
+func (c *control) tellRefusal(x refusal, suppressed uint64) {
+	c.notify(false, "envelope refused", "reason", x.reason.String(), "detail", x.detail,
+		"group", x.group, "from", x.from, "port", x.port, "suppressed", suppressed)
+	if !x.reason.Unanswered() {
+		return
+	}
+	c.journal.add(api.Event{
+		Kind: api.EventRejected, Group: x.group, Member: x.from.Addr(),
+		Reason: fmt.Sprintf("%s: %s (from %s at port %s, without an answer)", x.reason, x.detail, x.from, x.port),
+	})
+}
