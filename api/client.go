@@ -69,7 +69,8 @@ func (c *Client) Group(ctx context.Context, ip netip.Addr) (*Group, error) {
 	return g, nil
 }
 
-// Register registers a group or replaces the one of the same address.
+// Register registers a group; with r.Replace it takes the place of one of the
+// same address.
 func (c *Client) Register(ctx context.Context, r *Register) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

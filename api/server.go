@@ -23,6 +23,7 @@ const (
 	ReasonUnknownGroup  = "unknown_group"  // no group has this address: status 404
 	ReasonUnknownMember = "unknown_member" // the group has no member of this address: status 404
 	ReasonBadRequest    = "bad_request"    // the request makes no sense: status 4xx
+	ReasonGroupExists   = "registered already" // another group of this address lives, and Register.Replace is not set
 )
 
 // Limits of one connection. All are generous for a local peer; they are there

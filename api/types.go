@@ -136,6 +136,10 @@ type Register struct {
 	// Both 0: not known.
 	SenderTimeout uint8 `json:"sender_timeout,omitempty"`
 	SenderRetries uint8 `json:"sender_retries,omitempty"`
+	// Replace ends a live group of the same address that this is not the same as,
+	// whoever registered it. Without it such a Register is refused with
+	// ReasonGroupExists.
+	Replace bool `json:"replace,omitempty"`
 	// NoRepair leaves the repair of losses to the sources alone. Otherwise the
 	// switch repairs what it can from its own memory.
 	NoRepair bool `json:"no_repair,omitempty"`

@@ -113,7 +113,7 @@ func TestRegisterSendsWhatWasSaid(t *testing.T) {
 	b := &apitest.Backend{}
 	socket := serve(t, b)
 	_, stderr, code := run(t, socket, "group", "register", "--group", "fd77::6c65:9", "--qpn", "0xABCDE", "--pmtu=2048", "--policy", "quorum:2",
-		"--dead-after", "250ms", "--lag-psns", "0x40", "--lag-time=2s", "--sender-timeout", "15", "--sender-retries", "6",
+		"--replace", "--dead-after", "250ms", "--lag-psns", "0x40", "--lag-time=2s", "--sender-timeout", "15", "--sender-retries", "6",
 		"--window", "va=0x1000,len=4096,rkey=0xffffffff",
 		"--member", "ip=fd77::1,qpn=17,sq-psn=0xFFFFFF,rq-psn=0010,va=0xfffffffffffff000,len=0x1000,rkey=7",
 		"--member", "qpn=0x12, rq-psn=0, sq-psn=1, ip=fd77::2, rkey=8, len=8192, va=0",
@@ -122,7 +122,7 @@ func TestRegisterSendsWhatWasSaid(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	var want api.Register
-	err := json.Unmarshal([]byte(`{"group":"fd77::6c65:9","qpn":703710,"path_mtu":2048,"policy":"quorum:2","dead_after_ms":250,"lag_psns":64,"lag_ms":2000,"sender_timeout":15,"sender_retries":6,
+	err := json.Unmarshal([]byte(`{"group":"fd77::6c65:9","qpn":703710,"path_mtu":2048,"policy":"quorum:2","replace":true,"dead_after_ms":250,"lag_psns":64,"lag_ms":2000,"sender_timeout":15,"sender_retries":6,
 		"window":{"va":4096,"len":4096,"rkey":4294967295},"members":[
 		{"ip":"fd77::1","qpn":17,"sq_psn":16777215,"rq_psn":10,"window":{"va":18446744073709547520,"len":4096,"rkey":7}},
 		{"ip":"fd77::2","qpn":18,"sq_psn":1,"rq_psn":0,"window":{"va":0,"len":8192,"rkey":8}},

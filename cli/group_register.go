@@ -21,6 +21,7 @@ type registerFlags struct {
 	deadAfter, lagTime                string
 	lagPSNs, timeout, retries, repair string
 	members                           []string
+	replace                           bool
 }
 
 func groupRegisterCommand(env *Env) *cobra.Command {
@@ -29,11 +30,17 @@ func groupRegisterCommand(env *Env) *cobra.Command {
 		Use:                   "register --group IP --member ip=IP,qpn=N,sq-psn=N,rq-psn=N[,va=N,len=N,rkey=N] --member …",
 		DisableFlagsInUseLine: true,
 		Short:                 "Register a group by hand, for applications that do not register themselves",
-		Long: `Registers a group, or replaces the one of the same address. Every member has
-connected its RC queue pair to the group's IP address and QPN, and gives of that
-queue pair: its number, the first PSN that its send queue uses (sq-psn) and the
-first one that its receive queue expects (rq-psn). A group registered by hand has
-no lease: it stays until it is deleted.
+		Long: `Registers a group. Every member has connected its RC queue pair to the group's IP
+address and QPN, and gives of that queue pair: its number, the PSN that its send
+queue uses next (sq-psn) and the one that its receive queue expects next (rq-psn).
+Of a queue pair without traffic these are the ones that it was set up with;
+traffic changes them, and ibv_query_qp says what they are by now. A group
+registered by hand has no lease: it stays until it is deleted, or gleamd ends.
+After a restart of gleamd it is registered again with the numbers of that moment.
+
+Another live group of this address, by whomever it was registered, is replaced
+only with --replace, which ends its transfers. The same registration given again
+changes nothing.
 
 Numbers are decimal, or hexadecimal after 0x.
 
@@ -73,6 +80,7 @@ as the source itself repeats what they lack.`,
 	fl.StringVar(&f.retries, "sender-retries", "0", "transport retries of the members' queue pairs, a `number` 1 to 7")
 	fl.StringVar(&f.repair, "repair", "on", "`on|off`: whether the switch repairs losses from its own memory, or leaves it to the sources")
 	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`")
+	fl.BoolVar(&f.replace, "replace", false, "end the live group of this address, if there is another one")
 	fl.StringArrayVar(&f.members, "member", nil, "one member, `ip=IP,qpn=N,…`; at least two are required")
 	var pmtus []string
 	for _, p := range api.PMTUs {

@@ -21,7 +21,7 @@ func (f *registerFlags) parse() (*api.Register, error) {
 	if f.group == "" {
 		return nil, errors.New("--group is missing: give the group's IP address")
 	}
-	r := &api.Register{Policy: f.policy}
+	r := &api.Register{Policy: f.policy, Replace: f.replace}
 	var err error
 	if r.Group, err = netip.ParseAddr(f.group); err != nil {
 		return nil, fmt.Errorf("--group: %q is not an IP address", f.group)

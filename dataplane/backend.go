@@ -75,7 +75,7 @@ func (e *Engine) Register(r *api.Register) error {
 	for i := range r.Members {
 		reg.Members = append(reg.Members, record(&r.Members[i]))
 	}
-	return e.control.register(reg)
+	return e.control.register(reg, r.Replace)
 }
 
 // policies are the core's by their names in the API.

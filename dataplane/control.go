@@ -337,12 +337,19 @@ func (c *control) remove(ip netip.Addr) bool {
 }
 
 // register registers a group on the operator's wish and waits for the outcome.
-func (c *control) register(reg envelope.Registration) error {
+// Another group of the same address is only replaced if that is part of the wish.
+func (c *control) register(reg envelope.Registration, replace bool) error {
 	ch := make(chan error, 1)
 	var busy bool
+	var exists error
 	ok := c.do(func() {
 		if busy = c.waiting[reg.Group] != nil; busy {
 			return
+		}
+		if old, _, live := c.reg.Group(reg.Group); live && !replace {
+			if exists = conflict(&old, &reg); exists != nil {
+				return
+			}
 		}
 		c.waiting[reg.Group] = ch
 		_, err := c.reg.RegisterLocal(c.now(), reg, &c.out)
@@ -356,6 +363,8 @@ func (c *control) register(reg envelope.Registration) error {
 		return errStopped
 	case busy:
 		return &api.Error{Reason: "busy", Message: fmt.Sprintf("group %s is being registered by somebody else: try again", reg.Group)}
+	case exists != nil:
+		return exists
 	}
 	var err error
 	select {
@@ -394,7 +403,7 @@ func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberReco
 		return err
 	}
 	reg.Base, reg.Epoch = reg.Epoch, 0
-	return c.register(reg)
+	return c.register(reg, false)
 }
 
 // leaseLeft returns how long the group lives without renewal; 0 for no lease.

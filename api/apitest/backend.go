@@ -71,6 +71,11 @@ func (b *Backend) Register(r *api.Register) error {
 	if netip.MustParsePrefix("192.0.2.0/24").Contains(r.Group) {
 		return &api.Error{Message: "not a group prefix", Reason: "not_group_prefix"}
 	}
+	for i := range b.GroupList {
+		if o := &b.GroupList[i]; o.IP == r.Group && !r.Replace {
+			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s is %s, by its master at %s", o.IP, api.ReasonGroupExists, o.Master)}
+		}
+	}
 	b.registered = append(b.registered, *r)
 	g := api.Group{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, Origin: "api", Epoch: 1, State: "idle"}
 	for _, m := range r.Members {

@@ -25,4 +25,16 @@ var userMutants = []mutant{
 		"= uint32(mcast.DefaultQPN)",
 		"= uint32(mcast.DefaultQPN) &^ 0xfff",
 	}}},
+	{"a master's group is replaced by hand", "user", "dataplane/replace.go", []edit{{
+		"!old.Master.IsValid() && sameGroup(*old, *reg)",
+		"sameGroup(*old, *reg)",
+	}}},
+	{"any group is replaced by hand", "user", "dataplane/replace.go", []edit{{
+		"reg.Base != 0 || ",
+		"reg.Base >= 0 || ",
+	}}},
+	{"an update by hand is a conflict", "user", "dataplane/replace.go", []edit{{
+		"reg.Base != 0 || ",
+		"",
+	}}},
 }
