@@ -16,7 +16,8 @@ var cnpPayload [16]byte
 type lastAck struct {
 	batch uint64 // when it was staged, as worker.batch counts; 0: there is none
 	to    mcast.MemberID
-	at    int // in the port's tx
+	at    int  // in the port's tx
+	becn  bool // of it, or of one that it took the place of
 }
 
 // feedback stages one packet for the group's source. cause is the packet that
@@ -25,7 +26,8 @@ type lastAck struct {
 //
 // An ACK acknowledges all that earlier ones do, and what is staged in one batch
 // leaves at the same time. So the ACK of a batch that comes later takes the place of
-// the one before, unless a NAK has come between.
+// the one before, unless a NAK has come between. The congestion signals of all of
+// them leave with it (R32).
 func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	g := &w.groups[fb.Group]
 	m := &g.members[fb.To]
@@ -56,6 +58,8 @@ func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	if last := &g.ack; ack && last.batch == w.batch && last.to == fb.To {
 		// Of the same length: neither path nor format of the group's ACKs change
 		// within a batch.
+		pkt.BECN = pkt.BECN || last.becn
+		last.becn = pkt.BECN
 		rocev2.BuildPacket(w.umem.Frame(p.tx[last.at].Addr), &path, &pkt, payload)
 		return
 	}
@@ -67,7 +71,7 @@ func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	w.count.feedbackOut++
 	switch n := len(p.tx); {
 	case ack && n > 0 && p.tx[n-1].Addr == w.built: // else it queues
-		g.ack = lastAck{batch: w.batch, to: fb.To, at: n - 1}
+		g.ack = lastAck{batch: w.batch, to: fb.To, at: n - 1, becn: pkt.BECN}
 	case fb.Op == rocev2.Acknowledge:
 		g.ack.batch = 0
 	}

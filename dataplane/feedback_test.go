@@ -71,3 +71,31 @@ func TestAcksOfABatchAreOne(t *testing.T) {
 		t.Errorf("with a NAK between: the source gets %v, want %v", got, want)
 	}
 }
+
+// R32: the ACK that leaves for a batch carries the congestion signals of all those
+// whose place it took, and no later batch's does.
+func TestMergedAcksKeepBECN(t *testing.T) {
+	b := newBench(t, 3)
+	b.send(0, 8)
+	ack := func(psn rocev2.PSN, becn bool) {
+		for i := 1; i < 3; i++ {
+			b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK, BECN: becn && i == 1}, nil))
+		}
+	}
+	psn := rocev2.PSN(0)
+	for _, marks := range [][]bool{{true, false}, {false, false}, {false, true}, {true, false}} {
+		want := false
+		for _, m := range marks {
+			ack(psn, m)
+			psn, want = psn.Next(), want || m
+		}
+		frames := b.staged()[0]
+		var f rocev2.Frame
+		if len(frames) != 1 || rocev2.Decode(frames[0], &f) != rocev2.OK || !f.VerifyICRC() {
+			t.Fatalf("%d frames for the source, want one ACK", len(frames))
+		}
+		if f.BTH().PSN() != psn.Prev() || f.BTH().BECN() != want {
+			t.Errorf("ACKs with BECN %v in a batch: the source gets ACK %d with BECN %v, want ACK %d with %v", marks, f.BTH().PSN(), f.BTH().BECN(), psn.Prev(), want)
+		}
+	}
+}

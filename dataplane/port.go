@@ -121,6 +121,7 @@ func (c *crew) lose(pi int) {
 	for _, o := range c.workers {
 		p := o.ports[pi]
 		p.gone, p.down = true, true
+		o.unstage(p) // by a closure that ran just before
 		o.drain(p)
 		if p.exit != nil {
 			w.drainExit(p.exit)
@@ -150,6 +151,17 @@ func (w *worker) drain(p *port) {
 		}
 	}
 	p.queue.idle = true
+}
+
+// unstage gives back the frames that are staged for p, which is gone.
+func (w *worker) unstage(p *port) {
+	for _, d := range p.tx {
+		w.pool.GiveOne(d.Addr)
+		if ends(d) {
+			w.count.drop[DropPortDown]++
+		}
+	}
+	p.tx = p.tx[:0]
 }
 
 // queueFrames is how many frames of the UMEM may wait in the queue of each port. Together

@@ -223,6 +223,11 @@ func (p *port) txRoom(buffers int) int {
 	return room
 }
 
+// staged reports whether a frame waits for the end of the batch.
+func (p *port) staged() bool {
+	return !p.gone && (len(p.tx) > 0 || p.exit != nil && p.exit.ring.Unpublished() > 0)
+}
+
 // depth returns how many bytes wait to leave by p: in the queue, and in the TX
 // ring since before this batch.
 func (p *port) depth() int { return p.queue.bytes + p.inFlight }

@@ -145,17 +145,25 @@ func (w *worker) run() {
 	}
 	idle := newIdler(w.spin)
 	for !w.quit {
-		w.now = time.Since(w.start)
-		got := w.gather()
-		w.advance()
-		w.flush()
-		w.runCommands()
-		if got > 0 {
+		if got := w.step(); got > 0 {
 			idle.busy(w.now)
 		} else if idle.sleepy(w.now) {
 			w.wait()
 		}
 	}
+}
+
+// step is one batch: everything that it stages, the closures' frames included, has
+// left for the rings when it returns. It returns how many packets came.
+func (w *worker) step() (got int) {
+	w.now = time.Since(w.start)
+	got = w.gather()
+	w.advance()
+	w.flush()
+	if w.runCommands() {
+		w.flush()
+	}
+	return got
 }
 
 // gather serves what there is, from the sockets and from other workers, and
@@ -192,33 +200,54 @@ func (w *worker) wake() {
 	_, _ = unix.Write(w.wakeFD, one[:]) // EAGAIN: it is awake already
 }
 
-func (w *worker) runCommands() {
+// runCommands runs the closures that wait, and reports whether there were any.
+func (w *worker) runCommands() (any bool) {
 	for {
 		select {
 		case f := <-w.cmds:
 			f()
 			w.batch++ // where groups' packets go may be another place now
+			any = true
 		default:
-			return
+			return any
 		}
 	}
 }
 
-// wait sleeps until a frame, a command, something from another worker, the core's
-// next deadline or the turn of a queued frame comes.
-func (w *worker) wait() {
-	timeout := time.Second // bounds the time in which a link event could be overlooked
+// mostSleep bounds the time in which a link event could be overlooked.
+const mostSleep = time.Second
+
+// mayWait returns how long w may sleep: until the core's next deadline, the turn of a
+// queued frame, or the next look at a ring that was full. It is 0 while anything is
+// staged: no frame waits for another packet to come.
+func (w *worker) mayWait() time.Duration {
+	until := w.now + mostSleep
 	if at, ok := w.sw.NextDeadline(); ok {
-		timeout = min(timeout, max(0, at-time.Since(w.start)))
+		until = min(until, at)
 	}
 	for _, p := range w.ports {
+		if p.staged() {
+			return 0
+		}
 		if at, ok := p.nextRelease(w.now); ok {
-			timeout = min(timeout, max(0, at-time.Since(w.start)))
+			until = min(until, at)
+		}
+	}
+	for _, r := range w.post {
+		if r != nil && r.Unpublished() > 0 {
+			return 0
 		}
 	}
 	if at, ok := w.nextEntry(); ok {
-		timeout = min(timeout, max(0, at-time.Since(w.start)))
+		until = min(until, at)
 	}
+	return max(0, until-time.Since(w.start))
+}
+
+// wait sleeps until a frame, a command, something from another worker or the end of
+// mayWait comes.
+func (w *worker) wait() {
+	timeout := w.mayWait()
 	if len(w.cmds) > 0 {
 		return
 	}

@@ -60,6 +60,30 @@ var egressMutants = []mutant{
 		"	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {\n		return math.MaxInt\n",
 		"	if p.queue.rate < 0 || p.exit != nil && p.exit.rate > 0 {\n		return math.MaxInt\n",
 	}}},
+	{"a merged ACK loses the BECN of the earlier one", "R32", "dataplane/feedback.go", []edit{{
+		"		pkt.BECN = pkt.BECN || last.becn\n",
+		"",
+	}}},
+	{"a merged ACK forgets the BECN of the first", "R32", "dataplane/feedback.go", []edit{{
+		", at: n - 1, becn: pkt.BECN}",
+		", at: n - 1}",
+	}}},
+	{"closures' frames wait for the next batch", "Who owns what", "dataplane/worker.go", []edit{{
+		"	if w.runCommands() {\n		w.flush()\n	}\n",
+		"	w.runCommands()\n",
+	}}},
+	{"a worker sleeps on staged frames", "Who owns what", "dataplane/worker.go", []edit{{
+		"		if p.staged() {\n			return 0\n",
+		"		if p.staged() && p.down {\n			return 0\n",
+	}}},
+	{"a worker sleeps on packets that it has not posted", "Who owns what", "dataplane/worker.go", []edit{{
+		"		if r != nil && r.Unpublished() > 0 {\n",
+		"		if r != nil && r.Unpublished() < 0 {\n",
+	}}},
+	{"a lost port keeps what closures staged", "Who owns what", "dataplane/port.go", []edit{{
+		"		o.unstage(p) // by a closure that ran just before\n",
+		"",
+	}}},
 	{"frames overtake those that queue", "7", "dataplane/queue.go", []edit{{
 		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
 		"return p.queue.rate == 0 && len(p.tx)",

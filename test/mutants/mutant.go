@@ -32,7 +32,8 @@ func (m *mutant) needsRoot() bool {
 	switch m.where {
 	case "cmd/gleamd/main.go":
 		return true
-	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go":
+	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go",
+		"dataplane/feedback.go", "dataplane/worker.go", "dataplane/port.go":
 		return true
 	}
 	return m.rule == "Several workers" && m.where == "dataplane/queue.go"
