@@ -96,6 +96,10 @@ type Stats struct {
 	FramesFree  int               `json:"frames_free"` // of the UMEM
 	Frames      int               `json:"frames"`
 	Drops       map[string]uint64 `json:"drops"` // by reason; every reason that has occurred
+
+	// EnvelopePartial is how many of EnvelopeIn had a UDP checksum that the host
+	// left to its interface, as hosts behind a veth do.
+	EnvelopePartial uint64 `json:"envelope_partial"`
 }
 
 // Version tells which program answers.

@@ -44,6 +44,9 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row("feedback out", s.FeedbackOut)
 	row("ARP and ND answers", s.Neighbour)
 	row("envelopes in", s.EnvelopeIn)
+	if s.EnvelopePartial > 0 {
+		row("  partial checksum", s.EnvelopePartial)
+	}
 	row("envelopes out", s.EnvelopeOut)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
 	var total uint64

@@ -243,7 +243,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 		s.FramesFree += e.crew.depot.Len()
 	}
 	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
-	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut = c.neighbour, c.envelopeIn, c.envelopeOut
+	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
 	s.Drops = c.drops()
 	return s, nil
 }

@@ -64,6 +64,7 @@ type counters struct {
 	feedbackIn, feedbackOut uint64
 	neighbour               uint64
 	envelopeIn, envelopeOut uint64
+	envelopePartial         uint64 // of envelopeIn; see rocev2.Frame.PartialUDPChecksum
 	eventsLost              uint64
 	decode                  [rocev2.NumReasons]uint64
 	core                    [mcast.NumReasons]uint64
@@ -80,6 +81,7 @@ func (c *counters) add(o *counters) {
 	c.neighbour += o.neighbour
 	c.envelopeIn += o.envelopeIn
 	c.envelopeOut += o.envelopeOut
+	c.envelopePartial += o.envelopePartial
 	c.eventsLost += o.eventsLost
 	for i, n := range o.decode {
 		c.decode[i] += n

@@ -26,6 +26,7 @@ type port struct {
 	rules   *ntuple.Table // the control loop's; nil: none wanted, or none to be had
 	all     []*xsk.Socket // one for each RX queue
 	saidUp  bool          // what the operator was last told; the control loop's
+	partial bool          // the operator was told of partial checksums; the control loop's
 	board   *board        // nil if there is one worker
 	exit    *exit         // to the worker that transmits for this port; nil: this one does
 	// ---- the worker's

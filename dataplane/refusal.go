@@ -29,6 +29,7 @@ type refusal struct {
 
 // envelope passes a datagram to the registrar and does what it says.
 func (c *control) envelope(d *datagram) {
+	c.sayPartial(d)
 	c.reg.Input(c.now(), d.src, d.payload(), &c.out)
 	said := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
 	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.w.ports[d.port].name}

@@ -13,6 +13,7 @@ const slowSlots = 256
 // datagram is a UDP datagram for a group address, copied out of the UMEM.
 type datagram struct {
 	port     int
+	partial  bool // its UDP checksum is one that the host left to its device
 	src, dst netip.AddrPort
 	n        int
 	buf      [2048]byte
@@ -56,10 +57,14 @@ func (w *worker) envelope(pi int) {
 		w.slow.free <- d
 		return
 	}
+	d.partial = false
 	if !f.VerifyUDPChecksum() {
-		w.count.drop[DropBadUDPChecksum]++
-		w.slow.free <- d
-		return
+		if d.partial = f.PartialUDPChecksum(); !d.partial {
+			w.count.drop[DropBadUDPChecksum]++
+			w.slow.free <- d
+			return
+		}
+		w.count.envelopePartial++
 	}
 	udp := f.UDP()
 	d.port, d.n = pi, copy(d.buf[:], payload)
@@ -67,4 +72,15 @@ func (w *worker) envelope(pi int) {
 	d.dst = netip.AddrPortFrom(f.Dst(), udp.DstPort())
 	w.count.envelopeIn++
 	w.slow.full <- d // has room: there are only as many slots
+}
+
+// sayPartial tells the operator once of each port that hosts behind it leave UDP checksums to
+// their device. Envelopes are accepted like that: their HMAC covers more than the
+// checksum does. Other programs that read raw frames here see wrong checksums.
+func (c *control) sayPartial(d *datagram) {
+	if p := c.crew.ports[d.port]; d.partial && !p.partial {
+		p.partial = true
+		c.notify(false, "a host behind this port leaves UDP checksums to its interface (checksum offload): its envelopes are accepted and counted as envelope_partial",
+			"port", p.name, "host", d.src.Addr(), "remedy", "none is needed; ethtool -K INTERFACE tx off at the host makes them complete")
+	}
 }

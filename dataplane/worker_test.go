@@ -190,6 +190,39 @@ func TestStrayFramesAreCounted(t *testing.T) {
 	}
 }
 
+// An envelope whose UDP checksum was left to the host's interface is handed on and
+// counted. The note of that stays with its datagram: the next envelope, in the same
+// slot, has a complete checksum.
+func TestEnvelopeWithPartialChecksum(t *testing.T) {
+	b := newBench(t, 2)
+	out := rocev2.Path{Src: b.hosts[0].IPv4, Dst: b.hosts[1].IPv4, SrcMAC: rocev2.MAC(b.hosts[0].MAC), DstMAC: rocev2.BroadcastMAC}
+	const pseudo = 0x14b7 // 0a4d+0001 + 0a4d+0002 + 0011 + 0009
+	for len(b.w.slow.free) > 1 {
+		<-b.w.slow.free
+	}
+	for _, partial := range []bool{true, false} {
+		addr, _ := b.w.pool.TakeOne()
+		buf := b.w.umem.Data(addr+256, 2048)
+		n := rocev2.BuildUDP(buf, &out, 4797, []byte("x"))
+		if partial {
+			buf[40], buf[41] = pseudo>>8, pseudo&0xFF
+		}
+		b.w.input(0, xsk.Desc{Addr: addr + 256, Len: uint32(n)})
+		select {
+		case d := <-b.w.slow.full:
+			if d.partial != partial || string(d.payload()) != "x" || d.port != 0 {
+				t.Errorf("partial %v, want %v; %q of port %d", d.partial, partial, d.payload(), d.port)
+			}
+			b.w.slow.free <- d
+		default:
+			t.Fatalf("partial %v: no envelope; drops %v", partial, b.w.count.drops())
+		}
+	}
+	if c := &b.w.count; c.envelopePartial != 1 || c.envelopeIn != 2 {
+		t.Errorf("%d of %d envelopes with a partial checksum, want 1 of 2", c.envelopePartial, c.envelopeIn)
+	}
+}
+
 // BenchmarkWorker is what the worker itself spends on a received data packet:
 // decode, core, copies, rewriting. The kernel's part, receiving and sending, is
 // not in it.

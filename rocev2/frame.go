@@ -306,6 +306,20 @@ func (f *Frame) VerifyUDPChecksum() bool {
 	if u.Checksum() == 0 {
 		return !f.v6 || f.Kind == KindRoCE
 	}
-	s := pseudoSum(f.Src(), f.Dst(), ProtoUDP, f.Len()-int(f.l4))
-	return ^fold(sumChain(f.buf[f.l4:], f.Rest(), s)) == 0
+	return ^fold(sumChain(f.buf[f.l4:], f.Rest(), f.udpPseudoSum())) == 0
+}
+
+// PartialUDPChecksum reports whether the sender left the UDP checksum to its
+// network device (Linux: CHECKSUM_PARTIAL). The field then holds the folded sum
+// of the pseudo header, not complemented, for the device to add the rest to
+// (udp4_hwcsum, udp6_hwcsum). Such a frame has not passed a real device: it comes
+// from a veth, a tap or another interface within this machine.
+func (f *Frame) PartialUDPChecksum() bool {
+	u := f.UDP()
+	return u != nil && u.Checksum() == fold(f.udpPseudoSum())
+}
+
+// udpPseudoSum is the sum of the pseudo header of a frame that has a UDP header.
+func (f *Frame) udpPseudoSum() uint64 {
+	return pseudoSum(f.Src(), f.Dst(), ProtoUDP, f.Len()-int(f.l4))
 }

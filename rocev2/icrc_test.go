@@ -4,6 +4,7 @@
 package rocev2
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -271,6 +272,41 @@ func TestC10_RewriteKeepsIdentity(t *testing.T) {
 	f.BTH().SetDestQP(0x77)
 	if h.ID() != p.ID || h.FlagsFragment() != ipv4DF || f.UDP().SrcPort() != p.SrcPort || h.TotalLen() != f.Len()-EthernetLen {
 		t.Fatal("a rewrite touched id, DF, source port or length")
+	}
+}
+
+// TestPartialUDPChecksum: the value that Linux leaves for a device to finish, by
+// hand, and nothing else. TestEnvelopesOfHostsWithChecksumOffload lets the kernel make it.
+func TestPartialUDPChecksum(t *testing.T) {
+	for _, c := range []struct {
+		src, dst string
+		data     string
+		partial  uint16
+	}{
+		// 0a00+0001 + 0a00+0002 + 0011 + 000c
+		{"10.0.0.1", "10.0.0.2", "abcd", 0x1420},
+		// c0a8+0001 + c0a8+00ff + 0011 + 0009 = 1826a: the carry comes back
+		{"192.168.0.1", "192.168.0.255", "x", 0x826b},
+		// ffda+0000 + 0000+0002 + 0011 + 0012 = ffff, which is not folded to 0
+		{"255.218.0.0", "0.0.0.2", "0123456789", 0xffff},
+		// fd77+0001 + fd77+6c65+0001 + 0011 + 000c = 26772
+		{"fd77::1", "fd77::6c65:1", "abcd", 0x6774},
+	} {
+		p := Path{Src: netip.MustParseAddr(c.src), Dst: netip.MustParseAddr(c.dst), SrcPort: 4797}
+		b := make([]byte, 200)
+		f := mustDecode(t, b[:BuildUDP(b, &p, 4797, []byte(c.data))])
+		if f.PartialUDPChecksum() || !f.VerifyUDPChecksum() {
+			t.Errorf("%s: a complete checksum %04x is taken for a partial one", c.src, f.UDP().Checksum())
+		}
+		for sum := range 1 << 16 {
+			f.UDP().SetChecksum(uint16(sum))
+			if got, want := f.PartialUDPChecksum(), uint16(sum) == c.partial; got != want {
+				t.Errorf("%s to %s: checksum %04x is partial: %v, want %v", c.src, c.dst, sum, got, want)
+			}
+		}
+		if f.UDP().SetChecksum(c.partial); f.VerifyUDPChecksum() {
+			t.Errorf("%s: the partial checksum verifies as a complete one", c.src)
+		}
 	}
 }
 

@@ -45,6 +45,22 @@ var wireMutants = []mutant{
 		"		c ^= o.z.Shift(lo, o.n-4)\n",
 		"		c ^= 0\n",
 	}}},
+	{"any wrong UDP checksum passes for a partial one", "Checksum offload", "dataplane/slow.go", []edit{{
+		"if d.partial = f.PartialUDPChecksum(); !d.partial {",
+		"if d.partial = f.PartialUDPChecksum(); false {",
+	}}},
+	{"a partial checksum is a wrong one", "Checksum offload", "dataplane/slow.go", []edit{{
+		"if d.partial = f.PartialUDPChecksum(); !d.partial {",
+		"if d.partial = false; !d.partial {",
+	}}},
+	{"an envelope keeps the last one's note of its checksum", "Checksum offload", "dataplane/slow.go", []edit{{
+		"	d.partial = false\n",
+		"",
+	}}},
+	{"a partial checksum is complemented", "Checksum offload", "rocev2/frame.go", []edit{{
+		"u.Checksum() == fold(f.udpPseudoSum())",
+		"u.Checksum() == ^fold(f.udpPseudoSum())",
+	}}},
 	{"copies keep the PSN", "R18", "dataplane/leg.go", []edit{{
 		"	bth.SetPSN(c.PSN)\n",
 		"",
