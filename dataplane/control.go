@@ -29,14 +29,14 @@ const settle = 20 * time.Millisecond
 const locateRetry = 50 * time.Millisecond
 
 // control is the slow half of the switch: one goroutine that drives the
-// registrar and owns the directory. It hears of envelopes and events from the
-// worker, of changed links and neighbours from netlink, and of wishes by do.
+// registrar and owns the directory. It hears of envelopes and news from the
+// workers, of changed links and neighbours from netlink, and of wishes by do.
 type control struct {
 	crew    *crew
 	w       *worker // the first: for what all have in common
 	dir     *directory
 	reg     *envelope.Registrar
-	locator *locate.Locator
+	locator locator
 	notify  Notify
 	cmds    chan func()
 	ended   chan struct{}
@@ -45,9 +45,11 @@ type control struct {
 	refused *sampler[refusal] // by envelope.Drop
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
+	// outcomes are those of the groups that a worker reports on at a time.
+	outcomes [newsBatch]mcast.Outcomes
 }
 
-func newControl(crew *crew, l *locate.Locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
+func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
 	c := &control{
 		crew: crew, w: crew.workers[0], locator: l, notify: notify,
 		dir:  newDirectory(crew, l, cfg.Limits.Groups, notify),
@@ -75,6 +77,11 @@ func newControl(crew *crew, l *locate.Locator, cfg *config.Config, instance uint
 		return nil, fmt.Errorf("set up registration: %w", err)
 	}
 	c.reg = reg
+	c.dir.lastWords = func(g *group, ds []decision) {
+		for i := range ds {
+			c.tell(g, &ds[i])
+		}
+	}
 	return c, nil
 }
 
@@ -84,15 +91,20 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	relocateAt := time.Now() // zero: nothing to do; at first, for what changed before the watch began
+	news, newsAt := false, time.Duration(0)
 	for {
-		timer.Reset(c.sleep(relocateAt))
+		d := c.sleep(relocateAt)
+		if news {
+			d = min(d, max(0, newsAt-c.now()))
+		}
+		timer.Reset(d)
 		select {
 		case <-ctx.Done():
 			return
 		case d := <-c.w.slow.full:
 			c.envelope(d)
-		case e := <-c.w.events:
-			c.event(e)
+		case <-c.crew.bell:
+			news = true
 		case f := <-c.cmds:
 			f()
 		case <-changed:
@@ -100,6 +112,10 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 				relocateAt = time.Now().Add(settle)
 			}
 		case <-timer.C:
+		}
+		if news && newsAt <= c.now() {
+			news = c.takeNews()
+			newsAt = c.now() + newsGap
 		}
 		if !relocateAt.IsZero() && !time.Now().Before(relocateAt) {
 			relocateAt = time.Time{}
@@ -248,48 +264,6 @@ func (c *control) answer(group netip.Addr, err error) {
 		delete(c.waiting, group)
 		ch <- err
 	}
-}
-
-// event passes on what the core decided by itself.
-func (c *control) event(e mcast.Event) {
-	var g *group
-	for _, x := range c.dir.groups {
-		if x.id == e.Group {
-			g = x
-		}
-	}
-	if g == nil || int(e.Member) >= len(g.slots) {
-		return // the group was deleted meanwhile
-	}
-	m := g.slots[e.Member].rec.Key()
-	psn := uint32(e.PSN)
-	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: uint32(m.QPN), PSN: &psn}
-	switch e.Kind {
-	case mcast.SourceChanged:
-		c.notify(false, "source", "group", g.reg.Group, "member", m, "psn", e.PSN)
-		j.Kind = api.EventSource
-	case mcast.MemberEvicted:
-		if g.slots[e.Member].gone {
-			return // it was removed at the same time
-		}
-		g.leaves(int(e.Member))
-		c.notify(true, "member evicted", "group", g.reg.Group, "member", m, "last_psn", e.PSN, "syndrome", e.Syndrome, "cause", envelope.Cause(e.Syndrome))
-		c.reg.MemberEvicted(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
-		c.finish() // reports it
-		return
-	case mcast.SourceRefused:
-		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", e.PSN, "syndrome", e.Syndrome)
-		j.Kind, j.Reason = api.EventRefused, envelope.Cause(e.Syndrome)
-	case mcast.GroupFailed:
-		c.notify(true, "group failed: a fatal NAK went to the source", "group", g.reg.Group, "member", m, "psn", e.PSN, "syndrome", e.Syndrome)
-		j.Kind, j.Reason = api.EventFailed, envelope.Cause(e.Syndrome)
-		if e.Syndrome == 0 {
-			j.Reason = "the source left with data in flight"
-		}
-		c.reg.GroupFailed(c.now(), g.reg.Group, m, e.Syndrome, e.PSN, &c.out)
-		c.finish()
-	}
-	c.journal.add(j)
 }
 
 // linksChanged brings the ports' state up to date and says what has changed.

@@ -65,7 +65,6 @@ type counters struct {
 	neighbour               uint64
 	envelopeIn, envelopeOut uint64
 	envelopePartial         uint64 // of envelopeIn; see rocev2.Frame.PartialUDPChecksum
-	eventsLost              uint64
 	decode                  [rocev2.NumReasons]uint64
 	core                    [mcast.NumReasons]uint64
 	drop                    [numDrops]uint64
@@ -82,7 +81,6 @@ func (c *counters) add(o *counters) {
 	c.envelopeIn += o.envelopeIn
 	c.envelopeOut += o.envelopeOut
 	c.envelopePartial += o.envelopePartial
-	c.eventsLost += o.eventsLost
 	for i, n := range o.decode {
 		c.decode[i] += n
 	}
@@ -119,9 +117,6 @@ func (c *counters) drops() map[string]uint64 {
 		if n > 0 && envelope.Drop(r) != envelope.NoDrop {
 			m["envelope_"+envelope.Drop(r).String()] = n
 		}
-	}
-	if c.eventsLost > 0 {
-		m["events_lost"] = c.eventsLost
 	}
 	return m
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // Several workers. What belongs to one of them belongs to it outright, as to the
@@ -32,15 +31,16 @@ type crew struct {
 	workers []*worker
 	ports   []*port // each as the worker that transmits has it
 	owners  *owners
-	depot   *xsk.Depot // nil if there is one worker
+	bell    chan struct{} // rings when a worker has news
+	depot   *xsk.Depot    // nil if there is one worker
 }
 
 // newCrew makes the workers that cfg asks for, and gives each its share of the
 // ports' sockets.
 func newCrew(ports []*port, umem *xsk.Umem, cfg *config.Config) (*crew, error) {
 	n := len(cfg.Worker.CPUs)
-	c := &crew{ports: ports, owners: newOwners(n)}
 	shared := newCommon(ports)
+	c := &crew{ports: ports, owners: newOwners(n), bell: shared.bell}
 	if n == 1 {
 		w, err := newWorker(ports, umem, xsk.NewPool(umem), cfg, shared)
 		if err != nil {
@@ -86,11 +86,11 @@ type common struct {
 	sockets int // of all ports
 	start   time.Time
 	slow    *slowPath
-	events  chan mcast.Event
+	bell    chan struct{} // see news
 }
 
 func newCommon(ports []*port) *common {
-	c := &common{start: time.Now(), slow: newSlowPath(), events: make(chan mcast.Event, 1024)}
+	c := &common{start: time.Now(), slow: newSlowPath(), bell: make(chan struct{}, 1)}
 	for _, p := range ports {
 		c.sockets += len(p.all)
 	}

@@ -25,26 +25,35 @@ type directory struct {
 	w       *worker // the first: for what all have in common
 	locator locator
 	groups  map[netip.Addr]*group
+	byID    []*group        // by mcast.GroupID; nil if free
 	ids     []mcast.GroupID // free ones, the next at the end
+	count   uint64          // of registrations: the generation of the last one
 	size    int
 	notify  Notify
+	// lastWords tells what a group, or a member of it, had decided when it went.
+	lastWords func(*group, []decision)
+	last      mcast.Outcomes // scratch
 }
 
-// locator is what the directory wants of locate.Locator.
+// locator is what the control loop wants of locate.Locator.
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
+	Up(ifindex int) bool
+	Close()
 }
 
 // group is one registered group. What the registration says of its members is in
 // slots.
 type group struct {
-	id     mcast.GroupID
-	w      *worker // it belongs to this one
-	reg    envelope.Registration
-	slots  []slot // by MemberID
-	since  time.Time
-	former []api.FormerMember // the last ones that have gone
-	rules  []portRule         // that bring its packets to its worker's queues
+	id         mcast.GroupID
+	generation uint64  // of the registration that the core has
+	w          *worker // it belongs to this one
+	reg        envelope.Registration
+	slots      []slot // by MemberID
+	known      known
+	since      time.Time
+	former     []api.FormerMember // the last ones that have gone
+	rules      []portRule         // that bring its packets to its worker's queues
 }
 
 // slot is the member that the core knows under a MemberID. One that has gone
@@ -64,7 +73,10 @@ func (g *group) find(k envelope.MemberKey) int {
 }
 
 func newDirectory(c *crew, l locator, size int, notify Notify) *directory {
-	d := &directory{crew: c, w: c.workers[0], locator: l, groups: make(map[netip.Addr]*group), size: size, notify: notify}
+	d := &directory{
+		crew: c, w: c.workers[0], locator: l, groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
+		lastWords: func(*group, []decision) {},
+	}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))
 	}
@@ -102,20 +114,29 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	if g.w.do(func() { limit = g.w.capacity(table.need, buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
+	spec := specOf(g.id, r, &table, g.w.repair)
+	d.count++
+	spec.Generation = d.count
 	var err error
-	if !g.w.do(func() { err = g.w.put(specOf(g.id, r, &table, g.w.repair), table) }) {
+	if !g.w.do(func() {
+		g.w.sw.Outcomes(g.id, &d.last) // of the registration that is replaced
+		err = g.w.put(spec, table)
+	}) {
 		err = errStopped
 	}
 	if err != nil {
 		return d.refused(r, err)
 	}
-	if d.groups[r.Group] == nil {
+	if d.groups[r.Group] != nil {
+		d.lastWords(g, g.learn(&d.last))
+	} else {
 		d.ids = d.ids[:len(d.ids)-1]
-		d.groups[r.Group] = g
+		d.groups[r.Group], d.byID[g.id] = g, g
 		d.crew.owners.put(r.Group, g.w.index) // now that it is there
 		d.steer(r.Group, g)
 	}
 	g.slots, g.since, g.former = slots, time.Now(), nil
+	g.generation, g.known = spec.Generation, known{}
 	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }
@@ -142,10 +163,16 @@ func (d *directory) Remove(ip netip.Addr, _ envelope.Why) {
 		return
 	}
 	delete(d.groups, ip)
+	d.byID[g.id] = nil
 	d.ids = append(d.ids, g.id)
 	d.unsteer(g)
 	d.crew.owners.remove(ip)
-	g.w.do(func() { g.w.remove(g.id) })
+	if g.w.do(func() {
+		g.w.sw.Outcomes(g.id, &d.last)
+		g.w.remove(g.id)
+	}) {
+		d.lastWords(g, g.learn(&d.last))
+	}
 }
 
 // RemoveMember cuts one member off. It implements envelope.Table.
@@ -155,8 +182,13 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 		return
 	}
 	if i := g.find(m); i >= 0 {
+		if g.w.do(func() {
+			g.w.sw.Outcomes(g.id, &d.last)
+			g.w.removeMember(g.id, mcast.MemberID(i))
+		}) {
+			d.memberGoes(g, i)
+		}
 		g.leaves(i)
-		g.w.do(func() { g.w.removeMember(g.id, mcast.MemberID(i)) })
 	}
 }
 

@@ -58,10 +58,8 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	var err error
 	limit, buffers := 0, d.w.buffersOf(r)
 	if !g.w.do(func() {
-		// The worker sends events and the control loop, which waits for us, takes
-		// them: if there is none now, none is about a member that has gone, and its
-		// slot may be another's.
-		p = d.plan(g, r, joiners, len(d.w.events) == 0)
+		g.w.sw.Outcomes(g.id, &d.last)
+		p = d.plan(g, r, joiners)
 		if limit = g.w.capacity(p.table.need, buffers); len(r.Members) <= limit {
 			err = g.w.updateGroup(g.id, &p)
 		}
@@ -74,14 +72,27 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	case len(r.Members) > limit:
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
+	for _, m := range p.remove {
+		d.memberGoes(g, int(m))
+	}
+	d.lastWords(g, g.learnTurns(&d.last)) // as long as slots have the members that it is about
 	g.slots = p.slots
 	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }
 
-// plan finds a slot for each joiner. Those of members that go are taken over if
-// reuse says so.
-func (d *directory) plan(g *group, r *envelope.Registration, joiners []slot, reuse bool) plan {
+// memberGoes tells the outcome of the member in slot i, which goes now: d.last are
+// the group's outcomes before that. Nobody asks for it afterwards.
+func (d *directory) memberGoes(g *group, i int) {
+	if i < len(d.last.Evicted) && d.last.Evicted[i].Kind != 0 && !g.slots[i].gone {
+		d.lastWords(g, []decision{{d.last.Evicted[i], 1}})
+	}
+}
+
+// plan finds a slot for each joiner: that of a member that has gone, or goes with
+// this update, if there is one. The core holds no such member to be live: slots are
+// marked as gone after the core has said so.
+func (d *directory) plan(g *group, r *envelope.Registration, joiners []slot) plan {
 	p := plan{slots: slices.Clone(g.slots)}
 	var free []int
 	for i := range p.slots {
@@ -93,9 +104,6 @@ func (d *directory) plan(g *group, r *envelope.Registration, joiners []slot, reu
 		if s.gone {
 			free = append(free, i)
 		}
-	}
-	if !reuse {
-		free = nil
 	}
 	for _, j := range joiners {
 		at := len(p.slots)

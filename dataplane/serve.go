@@ -112,18 +112,14 @@ func (w *worker) control(pi int) {
 	}
 }
 
-// emit sends the feedback of the last output and passes its events on. cause is
+// emit sends the feedback of the last output and lists the groups with events. cause is
 // the packet that brought it about, nil for a deadline.
 func (w *worker) emit(cause *rocev2.Frame) {
 	for i := range w.out.Feedback {
 		w.feedback(&w.out.Feedback[i], cause)
 	}
-	for _, e := range w.out.Events {
-		select {
-		case w.events <- e:
-		default:
-			w.count.eventsLost++
-		}
+	for i := range w.out.Events {
+		w.news.add(w.out.Events[i].Group)
 	}
 }
 

@@ -49,7 +49,7 @@ type worker struct {
 	wakeFD   int
 	quit     bool
 	slow     *slowPath
-	events   chan mcast.Event
+	news     news
 
 	// Beside other workers; crew is nil if there is none.
 	crew      *crew
@@ -115,7 +115,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		affinity: make(chan error, 1),
 		ended:    make(chan struct{}),
 		slow:     c.slow,
-		events:   c.events,
+		news:     newNews(limits.Groups, c.bell),
 		rx:       make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)),
 		chains:   newChains(umem.Frames()),
 		said:     make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
@@ -123,7 +123,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	}
 	// Half of the frames may wait to be received into, shared evenly: the other
 	// half is for copies and feedback.
-	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/c.sockets)
+	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/max(1, c.sockets))
 	// From Attach on packets come: what finds no frame before run is lost, such as
 	// the only ARP request of a host that has been waiting for us.
 	for _, s := range socks {

@@ -71,6 +71,7 @@ func newGroup(spec *GroupSpec, repair *budget) *group {
 		branches: make([]branch, 0, len(spec.Legs)),
 		legs:     make([]leg, 0, len(spec.Legs)),
 		members:  make([]member, 0, len(spec.Members)),
+		outcomes: Outcomes{Group: spec.ID, Generation: spec.Generation},
 	}
 	g.setPolicy(spec)
 	if g.repair = spec.Repair; g.repair.Bytes > 0 {
@@ -130,6 +131,7 @@ func newMember(m *MemberSpec) member {
 func (g *group) addMember(m *MemberSpec) {
 	id := MemberID(len(g.members))
 	g.members = append(g.members, newMember(m))
+	g.outcomes.forgive(id)
 	l := &g.legs[m.Leg]
 	if l.members == 0 {
 		l.member = id

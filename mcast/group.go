@@ -154,9 +154,10 @@ type group struct {
 	tending bool
 	tendAt  time.Duration // when repair has something to do
 
-	id    GroupID
-	ip    netip.Addr
-	count Counters
+	id       GroupID
+	ip       netip.Addr
+	count    Counters
+	outcomes Outcomes
 }
 
 // setPend replaces what b has pending.
@@ -306,8 +307,4 @@ func (g *group) send(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn roc
 		Group: g.id, To: MemberID(g.src), Op: op, BECN: g.becn,
 		PSN: psn, Syndrome: syn, MSN: g.msgs.done,
 	})
-}
-
-func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
-	out.Events = append(out.Events, Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn})
 }

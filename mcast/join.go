@@ -157,6 +157,7 @@ func (g *group) takeOver(m *MemberSpec, spec LegSpec) {
 		g.targets.forget(int(m.Leg))
 	}
 	g.members[id] = newMember(m)
+	g.outcomes.forgive(id)
 	g.byIP.put(keyOf(m.IP), uint32(id))
 	g.awaitMessage(m.Leg)
 }

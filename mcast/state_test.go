@@ -39,7 +39,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
 		"quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded, "scratch": ignored,
 		"lagTime": constant, "period": constant, "deadAfter": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
-		"id": constant, "ip": constant, "count": ignored,
+		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored,
 		"targetKey": constant, "targets": deeper,
 		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded,
 		"tending": encoded, "tendAt": encoded,

@@ -114,7 +114,11 @@ type MemberSpec struct {
 
 // GroupSpec is a whole group as this switch has to serve it.
 type GroupSpec struct {
-	ID        GroupID
+	ID GroupID
+	// Generation tells one registration from another one with the same ID. The core
+	// keeps it for Outcomes.
+	Generation uint64
+
 	IP        netip.Addr // GroupIP
 	QPN       rocev2.QPN // the virtual QPN that every member connected to
 	PMTU      int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096

@@ -47,6 +47,7 @@ func all() []mutant {
 		repairMutants, wireMutants, egressMutants, workerMutants,
 		userMutants,
 		envelopeMutants,
+		controlMutants,
 	} {
 		ms = append(ms, table...)
 	}

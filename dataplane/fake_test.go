@@ -1,0 +1,188 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// fakeSwitch is an Engine without a kernel under it: workers, core, directory,
+// registrar and journal are the real ones, the ports have no sockets, and host i
+// (10.77.0.i+1) is behind port i because the locator says so. Nothing of it needs
+// root. Packets are given to the core as values.
+type fakeSwitch struct {
+	*Engine
+	t       *testing.T
+	locator *fakeLocator
+	mu      sync.Mutex
+	log     []string
+}
+
+// fakeLocator knows where the test has put hosts, and counts what it is asked.
+type fakeLocator struct {
+	mu    sync.Mutex
+	at    map[netip.Addr]locate.Location
+	err   map[netip.Addr]error
+	asked map[netip.Addr]int
+}
+
+func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked[ip]++
+	return l.at[ip], l.err[ip]
+}
+
+func (l *fakeLocator) Up(int) bool { return false }
+func (l *fakeLocator) Close()      {}
+
+func fakeHost(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}) }
+
+func fakeGroup(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}) }
+
+// newFakeSwitch runs a switch with so many ports, hosts and workers until the test
+// ends.
+func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
+	t.Helper()
+	f := &fakeSwitch{t: t, locator: &fakeLocator{
+		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{},
+	}}
+	text := "group_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\numem: {frames: 4096}\n" +
+		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
+		"worker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1,", workers), ",") + "]}\nports:\n"
+	for i := range hosts {
+		text += fmt.Sprintf("  - {name: f%d}\n", i)
+	}
+	cfg, err := config.Parse("fake", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{cfg: cfg, notify: f.notify, started: time.Now()}
+	if e.umem, err = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize); err != nil {
+		t.Fatal(err)
+	}
+	for i := range hosts {
+		p := &port{name: fmt.Sprintf("f%d", i), ifindex: i + 1, mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, mtu: 1500, down: true, gone: true}
+		p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
+		p.queue = newQueue(cfg.Ports[i].Queue, queueFrames(cfg), 0)
+		e.ports = append(e.ports, p)
+		f.locator.at[fakeHost(i)] = locate.Location{Ifindex: i + 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}}
+	}
+	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range e.crew.workers {
+		for _, p := range w.ports {
+			p.gone = true
+		}
+	}
+	if e.control, err = newControl(e.crew, f.locator, cfg, 1, f.notify); err != nil {
+		t.Fatal(err)
+	}
+	f.Engine = e
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := e.crew.run(func() { e.control.run(ctx, nil) }); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		e.crew.close()
+		e.umem.Close()
+	})
+	return f
+}
+
+func (f *fakeSwitch) notify(_ bool, msg string, kv ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, msg+" "+fmt.Sprint(kv...))
+}
+
+// record is host i's member of a group: its PSNs begin at 1000*i.
+func (f *fakeSwitch) record(i int, qpn uint32) api.RegisterMember {
+	return api.RegisterMember{IP: fakeHost(i), QPN: qpn, SQPSN: uint32(1000 * i), RQPSN: uint32(1000 * i)}
+}
+
+// register registers group n, of the first so many hosts with the QPNs from qpn on.
+func (f *fakeSwitch) register(n, members int, qpn uint32, policy string) *api.Register {
+	f.t.Helper()
+	r := &api.Register{Group: fakeGroup(n), QPN: 0x4711, PMTU: 1024, Policy: policy, NoRepair: true}
+	for i := range members {
+		r.Members = append(r.Members, f.record(i, qpn+uint32(i)))
+	}
+	if err := f.Register(r); err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+// feed gives packets of group n to its worker, all between two of its batches.
+func (f *fakeSwitch) feed(n int, packets ...mcast.Packet) {
+	f.t.Helper()
+	worker, ok := f.crew.owners.of(keyOf(fakeGroup(n)))
+	if !ok {
+		f.t.Fatalf("group %d has no worker", n)
+	}
+	w := f.crew.workers[worker]
+	w.do(func() {
+		for i := range packets {
+			p := packets[i]
+			p.Group, p.DestQP, p.Verified, p.AckReq = fakeGroup(n), 0x4711, true, true
+			w.sw.Input(w.clock(), &p, &w.out)
+			w.emit(nil)
+			w.release()
+		}
+	})
+}
+
+// send and answer are packets of host i.
+func send(i int, psn rocev2.PSN) mcast.Packet {
+	return mcast.Packet{Src: fakeHost(i), Op: rocev2.SendOnly, PSN: psn}
+}
+
+func answer(i int, psn rocev2.PSN, s rocev2.Syndrome) mcast.Packet {
+	return mcast.Packet{Src: fakeHost(i), Op: rocev2.Acknowledge, PSN: psn, Syndrome: s}
+}
+
+// events returns the journal's events of group n, without time and number.
+func (f *fakeSwitch) events(n int, kinds ...string) (es []api.Event) {
+	for _, e := range f.control.journal.after(ended(), 0).Events {
+		if e.Group == fakeGroup(n) && slices.Contains(kinds, e.Kind) {
+			es = append(es, e)
+		}
+	}
+	return es
+}
+
+// eventually waits for what the control loop learns on its own time.
+func (f *fakeSwitch) eventually(what string, ok func() bool) {
+	f.t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.t.Errorf("not so after 5 s: %s", what)
+}

@@ -1,0 +1,147 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// known is what the control loop has learnt of a group's outcomes. Evictions are
+// known by slot.gone.
+type known struct {
+	turns, refusals uint64
+	failed          bool
+}
+
+// decision is an outcome that is new to the control loop.
+type decision struct {
+	mcast.Event
+	times uint64 // of this kind since the last one that was learnt
+}
+
+// learn returns what o says that g does not know yet, and notes that it is known.
+// The order is that of importance: members that are out come first.
+func (g *group) learn(o *mcast.Outcomes) (ds []decision) {
+	if o.Generation != g.generation {
+		return nil // of another registration
+	}
+	for i, e := range o.Evicted {
+		if e.Kind != 0 && i < len(g.slots) && !g.slots[i].gone {
+			g.leaves(i)
+			ds = append(ds, decision{e, 1})
+		}
+	}
+	ds = append(ds, g.learnTurns(o)...)
+	if o.Failed.Kind != 0 && !g.known.failed {
+		g.known.failed = true
+		ds = append(ds, decision{o.Failed, 1})
+	}
+	return ds
+}
+
+// learnTurns is learn for what concerns the operator alone: who was the source, and
+// which of its requests were refused.
+func (g *group) learnTurns(o *mcast.Outcomes) (ds []decision) {
+	if n := o.Turns - g.known.turns; n > 0 {
+		g.known.turns = o.Turns
+		ds = append(ds, decision{o.Source, n})
+	}
+	if n := o.Refusals - g.known.refusals; n > 0 {
+		g.known.refusals = o.Refusals
+		ds = append(ds, decision{o.Refused, n})
+	}
+	return ds
+}
+
+// takeNews asks the workers for the outcomes of the groups that have news, each
+// group once, and applies them. It reports whether there are more by now.
+func (c *control) takeNews() (more bool) {
+	for _, w := range c.crew.workers {
+		if !w.news.some.Load() {
+			continue
+		}
+		todo := newsBatch // the first answer says how many there are
+		for asked := false; todo > 0; asked = true {
+			var n, left int
+			if !w.do(func() { n, left = w.outcomes(c.outcomes[:min(todo, newsBatch)]) }) {
+				return false
+			}
+			if !asked {
+				todo = n + left
+			}
+			todo -= n
+			for i := range n {
+				if g := c.dir.byID[c.outcomes[i].Group]; g != nil {
+					c.apply(g, &c.outcomes[i])
+				}
+			}
+		}
+		more = more || w.news.some.Load()
+	}
+	return more
+}
+
+// apply makes the registrar and the operator know what g has decided.
+func (c *control) apply(g *group, o *mcast.Outcomes) {
+	for _, d := range g.learn(o) {
+		m := g.slots[d.Member].rec.Key()
+		switch d.Kind {
+		case mcast.MemberEvicted:
+			c.reg.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)
+			c.warnEvicted(g, &d)
+			c.finish() // it adds to the journal
+			continue
+		case mcast.GroupFailed:
+			c.reg.GroupFailed(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)
+			c.tell(g, &d)
+			c.finish()
+			continue
+		}
+		c.tell(g, &d)
+	}
+}
+
+// tell says to the operator what g has decided, by the log and the journal.
+func (c *control) tell(g *group, d *decision) {
+	m := g.slots[d.Member].rec.Key()
+	psn := uint32(d.PSN)
+	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: uint32(m.QPN), PSN: &psn}
+	switch d.Kind {
+	case mcast.SourceChanged:
+		c.notify(false, "source", "group", g.reg.Group, "member", m, "psn", d.PSN, "turns", d.times)
+		j.Kind = api.EventSource
+		if d.times > 1 {
+			j.Reason = fmt.Sprintf("the last of %d turns", d.times)
+		}
+	case mcast.MemberEvicted:
+		c.warnEvicted(g, d)
+		j.Kind, j.Reason = api.EventEvicted, envelope.Cause(d.Syndrome)
+	case mcast.SourceRefused:
+		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome)
+		j.Kind, j.Reason = api.EventRefused, envelope.Cause(d.Syndrome)
+	case mcast.GroupFailed:
+		c.notify(true, "group failed: a fatal NAK went to the source", "group", g.reg.Group, "member", m, "psn", d.PSN, "syndrome", d.Syndrome)
+		j.Kind, j.Reason = api.EventFailed, failure(&d.Event)
+	default:
+		return
+	}
+	c.journal.add(j)
+}
+
+func (c *control) warnEvicted(g *group, d *decision) {
+	c.notify(true, "member evicted", "group", g.reg.Group, "member", g.slots[d.Member].rec.Key(),
+		"last_psn", d.PSN, "syndrome", d.Syndrome, "cause", envelope.Cause(d.Syndrome))
+}
+
+// failure says in words why a group has failed.
+func failure(e *mcast.Event) string {
+	if e.Syndrome == 0 {
+		return "the source left with data in flight"
+	}
+	return envelope.Cause(e.Syndrome)
+}

@@ -1,0 +1,250 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// evicts is what makes the core evict member 2 of a group of three under evict: the
+// source sends message psn, member 1 acknowledges it, member 2 fails.
+func evicts(psn rocev2.PSN) []mcast.Packet {
+	return []mcast.Packet{
+		send(0, psn), answer(1, psn.Add(1000), rocev2.SyndromeACK), answer(2, psn.Add(2000), rocev2.SyndromeNAKOpErr),
+	}
+}
+
+// turns is n turns of hosts 0 and 1, which have sent psn messages each, with host 2
+// as a receiver.
+func turns(n int, psn rocev2.PSN) (ps []mcast.Packet) {
+	all := int32(2 * psn)
+	for i := range n {
+		src, other := i%2, 1-i%2
+		at := psn.Add(int32(i / 2))
+		if src == 0 {
+			ps = append(ps, send(0, at), answer(1, at.Add(1000), rocev2.SyndromeACK))
+		} else {
+			ps = append(ps, send(1, at.Add(1000)), answer(0, at, rocev2.SyndromeACK))
+		}
+		_ = other
+		ps = append(ps, answer(2, rocev2.PSN(2000).Add(all+int32(i)), rocev2.SyndromeACK))
+	}
+	return ps
+}
+
+// An eviction reaches API, registrar and journal however much another group has to
+// say at the same time.
+func TestNoGroupHidesAnothersEviction(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
+			f := newFakeSwitch(t, 3, workers)
+			f.register(0, 3, 0x100, "evict")
+			f.register(1, 3, 0x200, "evict")
+			const n = 3000
+			f.control.do(func() { // the control loop is busy
+				f.feed(0, turns(n, 0)...)
+				f.feed(1, evicts(0)...)
+			})
+			f.eventually("the journal has the eviction", func() bool { return len(f.events(1, api.EventEvicted)) == 1 })
+			e := f.events(1, api.EventEvicted)
+			if len(e) != 1 || e[0].Member != fakeHost(2) || e[0].PSN == nil || *e[0].PSN != 0xFFFFFF || e[0].Reason != "fatal NAK 0x63, remote operational error" {
+				t.Errorf("evictions in the journal: %+v", e)
+			}
+			g, err := f.Group(fakeGroup(1))
+			if err != nil || len(g.Former) != 1 || len(g.Members) != 2 {
+				t.Errorf("group show: %+v, %v", g, err)
+			}
+			f.eventually("the journal has the turns", func() bool { return len(f.events(0, api.EventSource)) > 0 })
+			if es := f.events(0, api.EventSource); len(es) != 1 || es[0].Reason != fmt.Sprintf("the last of %d turns", n) || es[0].Member != fakeHost(1) {
+				t.Errorf("turns in the journal: %+v", es)
+			}
+		})
+	}
+}
+
+// The list of news has each group once, in the order in which they came.
+func TestNewsAreOfEachGroupOnce(t *testing.T) {
+	n := newNews(2, make(chan struct{}, 1))
+	for range 5 {
+		n.add(1)
+	}
+	n.add(0)
+	n.add(1)
+	if n.n != 2 || !n.some.Load() || len(n.bell) != 1 {
+		t.Errorf("%d on the list, some: %v, bell: %d", n.n, n.some.Load(), len(n.bell))
+	}
+	first, _ := n.next()
+	n.add(1)
+	second, _ := n.next()
+	third, _ := n.next()
+	if _, more := n.next(); first != 1 || second != 0 || third != 1 || more || n.some.Load() {
+		t.Errorf("the list was %d, %d, %d; want 1, 0, 1 and no more", first, second, third)
+	}
+}
+
+// A group that has news all the time, and one after the other, loses nothing.
+func TestNewsDuringNews(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	const groups = 3 * newsBatch
+	for n := range groups {
+		f.register(n, 3, uint32(0x1000+16*n), "evict")
+	}
+	for round := range 5 {
+		f.feed(0, turns(20, rocev2.PSN(10*round))...)
+	}
+	for n := 1; n < groups; n++ {
+		f.feed(n, evicts(0)...)
+		f.feed(0, turns(2, rocev2.PSN(50+n-1))...)
+	}
+	for n := 1; n < groups; n++ {
+		f.eventually(fmt.Sprintf("group %d has lost member 2", n), func() bool { return len(f.events(n, api.EventEvicted)) == 1 })
+	}
+	var o mcast.Outcomes
+	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	f.control.do(func() {
+		g := f.control.dir.groups[fakeGroup(0)]
+		g.w.do(func() { g.w.sw.Outcomes(g.id, &o) })
+		if o.Turns != 100+2*(groups-1) || g.known.turns != o.Turns {
+			t.Errorf("%d turns in the core, %d known", o.Turns, g.known.turns)
+		}
+	})
+}
+
+// What a group decided before it was registered anew is told of its old members and
+// changes nothing for the new ones, whose slots are the same.
+func TestOldOutcomesDoNotHitNewRegistrations(t *testing.T) {
+	f := newFakeSwitch(t, 5, 1)
+	r := f.register(0, 3, 0x100, "evict")
+	f.control.do(func() {
+		f.feed(0, evicts(0)...)
+		reg, _, _ := f.control.reg.Group(r.Group)
+		for i := range reg.Members {
+			reg.Members[i].QPN += 0x800
+		}
+		reg.Base, reg.Epoch = 0, 0
+		before := f.control.dir.groups[r.Group].generation
+		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+			t.Error(err)
+		}
+		f.control.finish()
+		if g := f.control.dir.groups[r.Group]; g.generation == before {
+			t.Errorf("both registrations have generation %d", before)
+		}
+	})
+	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	if es := f.events(0, api.EventEvicted); len(es) != 1 || es[0].QPN != 0x102 {
+		t.Errorf("evictions in the journal: %+v, want one of QPN 0x102", es)
+	}
+	g, err := f.Group(r.Group)
+	if err != nil || len(g.Members) != 3 || len(g.Former) != 0 {
+		t.Fatalf("group show: %+v, %v", g, err)
+	}
+	for i := 3; i < 5; i++ {
+		if err := f.AddMember(r.Group, &api.AddMember{RegisterMember: f.record(i, uint32(0x100+i))}); err != nil {
+			t.Errorf("add a member: %v", err)
+		}
+	}
+}
+
+// The same for another group, which has the ID of one that was deleted.
+func TestOldOutcomesDoNotHitOtherGroups(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.register(0, 3, 0x100, "evict")
+	f.control.do(func() {
+		f.feed(0, evicts(0)...)
+		f.control.remove(fakeGroup(0))
+	})
+	f.register(1, 3, 0x200, "evict")
+	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	if g, err := f.Group(fakeGroup(1)); err != nil || len(g.Members) != 3 {
+		t.Errorf("group show: %+v, %v", g, err)
+	}
+	if es := f.events(0, api.EventEvicted, api.EventGone); len(es) != 2 || es[0].Kind != api.EventEvicted || es[1].Kind != api.EventGone {
+		t.Errorf("the journal has %+v; want the eviction, then the end", es)
+	}
+	// An answer that is older than the registration is not applied either.
+	f.control.do(func() {
+		g := f.control.dir.groups[fakeGroup(1)]
+		o := mcast.Outcomes{Group: g.id, Generation: g.generation - 1, Turns: 7, Evicted: []mcast.Event{{Kind: mcast.MemberEvicted}}}
+		if f.control.apply(g, &o); g.slots[0].gone || g.known.turns != 0 {
+			t.Error("an outcome of an older generation was applied")
+		}
+	})
+}
+
+// Members that come and go, while the group has news all the time, take over each
+// other's slots.
+func TestSlotsAreReusedUnderNews(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	r := f.register(0, 3, 0x100, "evict")
+	for i := range 100 {
+		qpn := uint32(0x200 + i)
+		m := f.record(3, qpn)
+		m.SQPSN, m.RQPSN = uint32(i), uint32(i)
+		f.control.do(func() { f.feed(0, turns(2, rocev2.PSN(i))...) })
+		if err := f.AddMember(r.Group, &api.AddMember{RegisterMember: m}); err != nil {
+			t.Fatalf("member %d: %v", i, err)
+		}
+		if err := f.RemoveMember(r.Group, fakeHost(3)); err != nil {
+			t.Fatalf("member %d: %v", i, err)
+		}
+	}
+	f.control.do(func() {
+		if n := len(f.control.dir.groups[r.Group].slots); n != 4 {
+			t.Errorf("%d slots, want 4", n)
+		}
+	})
+}
+
+// A member that is evicted in the moment in which it is removed, or the group fails
+// or is deleted, is told as evicted all the same; a turn is told of the member that
+// had it.
+func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
+	f := newFakeSwitch(t, 4, 1)
+	r := f.register(0, 3, 0x100, "evict")
+	f.control.do(func() {
+		f.feed(0, evicts(0)...)
+		reg, _, _ := f.control.reg.Group(r.Group)
+		last := reg.Members[2]
+		last.IP, last.QPN, last.RQPSN = fakeHost(3), 0x333, 3000
+		reg.Members[2] = last
+		reg.Base, reg.Epoch = reg.Epoch, 0
+		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+			t.Error(err)
+		}
+		f.control.finish()
+	})
+	if es := f.events(0, api.EventEvicted); len(es) != 1 || es[0].Member != fakeHost(2) {
+		t.Errorf("evictions in the journal: %+v, want that of host 2", es)
+	}
+	// Member 3 has taken over the slot. It is source, then goes before anybody asks.
+	f.control.do(func() {
+		f.feed(0, send(3, 2000), answer(0, 0, rocev2.SyndromeACK), answer(1, 1001, rocev2.SyndromeACK))
+		reg, _, _ := f.control.reg.Group(r.Group)
+		reg.Members[2].IP, reg.Members[2].QPN = fakeHost(2), 0x444
+		reg.Base, reg.Epoch = reg.Epoch, 0
+		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+			t.Error(err)
+		}
+		f.control.finish()
+	})
+	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	if es := f.events(0, api.EventSource); len(es) == 0 || es[len(es)-1].Member != fakeHost(3) {
+		t.Errorf("turns in the journal: %+v, want one of host 3", es)
+	}
+
+	s := f.register(1, 3, 0x500, "strict")
+	f.control.do(func() {
+		f.feed(1, evicts(0)...) // under strict the group fails
+		f.control.remove(s.Group)
+	})
+	if es := f.events(1, api.EventFailed, api.EventGone); len(es) != 2 || es[0].Kind != api.EventFailed || es[0].Member != fakeHost(2) {
+		t.Errorf("the journal has %+v; want the failure, then the end", es)
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"slices"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Outcomes is what a group has decided by itself since it was put. An Event says
+// the same at once, but a driver may lose it. Outcomes is state: it stays until
+// PutGroup or DeleteGroup ends the group, or another member takes over a MemberID.
+// Its size is bounded by the number of members.
+type Outcomes struct {
+	Group      GroupID
+	Generation uint64  // GroupSpec.Generation
+	Turns      uint64  // sources so far
+	Source     Event   // the last SourceChanged; Kind is 0 if there was none
+	Refusals   uint64  // SourceRefused so far
+	Refused    Event   // the last SourceRefused
+	Failed     Event   // GroupFailed, if the group has failed
+	Evicted    []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not
+}
+
+// Outcomes writes the outcomes of a group into o, whose Evicted it reuses. It
+// reports whether there is such a group.
+func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
+	g := s.group(id)
+	if g == nil {
+		*o = Outcomes{Group: id, Evicted: o.Evicted[:0]}
+		return false
+	}
+	evicted := append(o.Evicted[:0], g.outcomes.Evicted...)
+	*o = g.outcomes
+	o.Evicted = evicted
+	return true
+}
+
+// event notes what the group has decided, and says so.
+func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
+	e := Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn}
+	switch o := &g.outcomes; k {
+	case SourceChanged:
+		o.Turns++
+		o.Source = e
+	case SourceRefused:
+		o.Refusals++
+		o.Refused = e
+	case GroupFailed:
+		o.Failed = e
+	case MemberEvicted:
+		o.Evicted[m] = e
+	}
+	out.Events = append(out.Events, e)
+}
+
+// forgive makes room for the outcome of a new member m, and forgets that of the
+// member whose place it takes.
+func (o *Outcomes) forgive(m MemberID) {
+	for len(o.Evicted) <= int(m) {
+		o.Evicted = append(slices.Grow(o.Evicted, int(m)+1-len(o.Evicted)), Event{})
+	}
+	o.Evicted[m] = Event{}
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Wrong ways for the control loop to learn what the core has decided. Their rule is
+// the section of docs/ARCHITECTURE.md.
+var controlMutants = []mutant{
+	{"a group is listed with every event", "Outcomes", "dataplane/news.go", []edit{{
+		"	if n.listed[id] {\n		return\n	}\n",
+		"",
+	}}},
+	{"a group that was asked about is not listed again", "Outcomes", "dataplane/news.go", []edit{{
+		"	n.listed[id] = false\n",
+		"",
+	}}},
+	{"the bell does not ring", "Outcomes", "dataplane/news.go", []edit{{
+		"	case n.bell <- struct{}{}:\n",
+		"",
+	}}},
+	{"what is listed during a round waits for ever", "Outcomes", "dataplane/outcome.go", []edit{{
+		"		more = more || w.news.some.Load()\n",
+		"",
+	}, {
+		"			todo -= n\n",
+		"			todo = 0\n",
+	}}},
+	{"only the first worker is asked", "Outcomes", "dataplane/outcome.go", []edit{{
+		"	for _, w := range c.crew.workers {\n		if !w.news",
+		"	for _, w := range c.crew.workers[:1] {\n		if !w.news",
+	}}},
+	{"outcomes of an older registration are applied", "Outcomes", "dataplane/outcome.go", []edit{{
+		"	if o.Generation != g.generation {\n		return nil // of another registration\n	}\n",
+		"",
+	}}},
+	{"all registrations have one generation", "Outcomes", "dataplane/directory.go", []edit{{
+		"	d.count++\n",
+		"",
+	}}},
+	{"an evicted member keeps its slot", "Outcomes", "dataplane/outcome.go", []edit{{
+		"			g.leaves(i)\n			ds",
+		"			ds",
+	}}},
+	{"a turn is told again and again", "Outcomes", "dataplane/outcome.go", []edit{{
+		"		g.known.turns = o.Turns\n",
+		"",
+	}}},
+	{"the registrar does not hear of evictions", "Outcomes", "dataplane/outcome.go", []edit{{
+		"			c.reg.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)\n",
+		"			c.out = envelope.Output{}\n",
+	}}},
+	{"a registration that is replaced has no last words", "Outcomes", "dataplane/directory.go", []edit{{
+		"		d.lastWords(g, g.learn(&d.last))\n	} else {\n",
+		"	} else {\n",
+	}}},
+	{"a deleted group has no last words", "Outcomes", "dataplane/directory.go", []edit{{
+		"		g.w.remove(g.id)\n	}) {\n		d.lastWords(g, g.learn(&d.last))\n	}\n",
+		"		g.w.remove(g.id)\n	}) {\n		d.last.Group = 0\n	}\n",
+	}}},
+	{"a member that is replaced has no last words", "Outcomes", "dataplane/members.go", []edit{{
+		"		d.memberGoes(g, int(m))\n",
+		"		_ = m\n",
+	}}},
+	{"a turn is told of who has the slot now", "Outcomes", "dataplane/members.go", []edit{{
+		"	d.lastWords(g, g.learnTurns(&d.last)) // as long as slots have the members that it is about\n",
+		"",
+	}}},
+	{"slots are not used again", "Outcomes", "dataplane/members.go", []edit{{
+		"		if len(free) > 0 {\n",
+		"		if len(free) > 0 && r == nil {\n",
+	}}},
+	{"a new member has the outcome of the old one", "Outcomes", "mcast/join.go", []edit{{
+		"	g.outcomes.forgive(id)\n",
+		"",
+	}}},
+	{"evictions are not kept", "Outcomes", "mcast/outcome.go", []edit{{
+		"		o.Evicted[m] = e\n",
+		"		_ = m\n",
+	}}},
+	{"turns are not counted", "Outcomes", "mcast/outcome.go", []edit{{
+		"		o.Turns++\n",
+		"",
+	}}},
+}
