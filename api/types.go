@@ -17,13 +17,15 @@ type Group struct {
 	IP        netip.Addr `json:"ip"`
 	QPN       uint32     `json:"qpn"`
 	PMTU      int        `json:"path_mtu"`
-	Policy    string     `json:"policy"`     // strict, evict or quorum:K
-	Origin    string     `json:"origin"`     // envelope or api
-	Epoch     uint64     `json:"epoch"`      // of the registration
-	Master    string     `json:"master"`     // address, empty if registered by API
-	LeaseLeft float64    `json:"lease_left"` // seconds; 0: no lease
-	Worker    int        `json:"worker"`     // that it belongs to, from 0
-	State     string     `json:"state"`      // idle, running, failed
+	Policy    string     `json:"policy"`            // strict, evict or quorum:K
+	Origin    string     `json:"origin"`            // envelope or api
+	Epoch     uint64     `json:"epoch"`             // of the registration
+	Master    string     `json:"master"`            // address, empty if registered by API
+	LeaseLeft float64    `json:"lease_left"`        // seconds; 0: no lease
+	Worker    int        `json:"worker"`            // that it belongs to, from 0
+	State     string     `json:"state"`             // idle, running, failed
+	Failure   string     `json:"failure,omitempty"` // why the group has failed
+	Gone      *Gone      `json:"gone,omitempty"`    // of a group that is no more: the rest is its last state
 	Source    netip.Addr `json:"source,omitzero"`
 	AckPSN    uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
 	NextPSN   uint32     `json:"next_psn"`         // hi: highest forwarded + 1
@@ -36,6 +38,12 @@ type Group struct {
 	LagPSNs     int            `json:"lag_psns,omitempty"` // lag limits; 0: none
 	LagMS       int            `json:"lag_ms,omitempty"`
 	Former      []FormerMember `json:"former,omitempty"` // the last ones that have gone, oldest first
+}
+
+// Gone says how a group ended.
+type Gone struct {
+	Reason string    `json:"reason"`
+	Time   time.Time `json:"time"`
 }
 
 // Repair tells what a group's losses have cost the switch.

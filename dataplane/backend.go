@@ -27,7 +27,7 @@ func (e *Engine) Groups() ([]api.Group, error) {
 	list := []api.Group{}
 	if !e.control.do(func() {
 		for _, g := range e.control.dir.groups {
-			list = append(list, e.describe(g))
+			list = append(list, e.control.show(g))
 		}
 	}) {
 		return nil, errStopped
@@ -41,7 +41,7 @@ func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 	var found *api.Group
 	if !e.control.do(func() {
 		if g := e.control.dir.groups[ip]; g != nil {
-			d := e.describe(g)
+			d := e.control.show(g)
 			found = &d
 		}
 	}) {
@@ -248,10 +248,16 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	return s, nil
 }
 
-// describe makes the API's view of g. It runs on the control loop.
-func (e *Engine) describe(g *group) api.Group {
-	var st mcast.GroupStatus
-	g.w.do(func() { g.w.sw.Snapshot(g.id, &st) })
+// show makes the API's view of g. It runs on the control loop.
+func (c *control) show(g *group) api.Group {
+	var now lastState
+	g.w.do(func() { now.take(g.w, g.id) })
+	c.apply(g, &now.outcomes) // so that nothing is shown before it is in the journal
+	return c.describe(g, &now.status)
+}
+
+// describe makes the API's view of g, with the core's state st.
+func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	a := api.Group{
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.w.index,
@@ -268,14 +274,14 @@ func (e *Engine) describe(g *group) api.Group {
 	}
 	if g.reg.Master.IsValid() {
 		a.Origin, a.Master = "envelope", g.reg.Master.String()
-		a.LeaseLeft = e.control.leaseLeft(g.reg.Group).Seconds()
+		a.LeaseLeft = c.leaseLeft(g.reg.Group).Seconds()
 	}
 	if st.HasSource {
 		a.State = "running"
 		a.AckPSN, a.NextPSN = uint32(st.Acked), uint32(st.Next)
 	}
 	if st.Failed {
-		a.State = "failed"
+		a.State, a.Failure = "failed", g.known.failure
 	}
 	for i := range st.Members {
 		if i >= len(g.slots) || g.slots[i].gone {
@@ -287,8 +293,8 @@ func (e *Engine) describe(g *group) api.Group {
 			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
 		}
 		if pi := g.w.portOf(at.Ifindex); pi >= 0 {
-			am.Port, am.MAC = e.ports[pi].name, at.MAC.String()
-			am.VLAN = cmp.Or(am.VLAN, e.ports[pi].vlan)
+			am.Port, am.MAC = c.crew.ports[pi].name, at.MAC.String()
+			am.VLAN = cmp.Or(am.VLAN, c.crew.ports[pi].vlan)
 		}
 		if m.Late && am.Pending == "" {
 			am.Pending = "repair"

@@ -42,6 +42,7 @@ type control struct {
 	ended   chan struct{}
 	out     envelope.Output
 	journal *journal
+	gone    []api.Group       // the last states of groups that are no more, oldest first
 	refused *sampler[refusal] // by envelope.Drop
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
@@ -77,11 +78,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 		return nil, fmt.Errorf("set up registration: %w", err)
 	}
 	c.reg = reg
-	c.dir.lastWords = func(g *group, ds []decision) {
-		for i := range ds {
-			c.tell(g, &ds[i])
-		}
-	}
+	c.dir.tell, c.dir.ends = c.tell, c.ends
 	return c, nil
 }
 
@@ -244,6 +241,9 @@ func (c *control) report(e *envelope.Event) {
 		c.notify(false, "member gone", "group", e.Group, "member", e.Member, "why", e.Why.String())
 	case envelope.GroupGone:
 		j.Kind, j.Reason = api.EventGone, e.Why.String()
+		if n := len(c.gone); n > 0 && c.gone[n-1].IP == e.Group {
+			j.Reason += "; last state: " + endState(&c.gone[n-1])
+		}
 		c.notify(false, "group gone", "group", e.Group, "why", e.Why.String())
 	default:
 		return

@@ -30,9 +30,11 @@ type directory struct {
 	count   uint64          // of registrations: the generation of the last one
 	size    int
 	notify  Notify
-	// lastWords tells what a group, or a member of it, had decided when it went.
-	lastWords func(*group, []decision)
-	last      mcast.Outcomes // scratch
+	// tell passes on what a group had decided when a member of it went, ends what a
+	// registration had come to when it ended.
+	tell func(*group, *decision)
+	ends func(*group, *lastState, envelope.Why)
+	last lastState // scratch
 }
 
 // locator is what the control loop wants of locate.Locator.
@@ -75,7 +77,7 @@ func (g *group) find(k envelope.MemberKey) int {
 func newDirectory(c *crew, l locator, size int, notify Notify) *directory {
 	d := &directory{
 		crew: c, w: c.workers[0], locator: l, groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
-		lastWords: func(*group, []decision) {},
+		tell: func(*group, *decision) {}, ends: func(*group, *lastState, envelope.Why) {},
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))
@@ -119,7 +121,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	spec.Generation = d.count
 	var err error
 	if !g.w.do(func() {
-		g.w.sw.Outcomes(g.id, &d.last) // of the registration that is replaced
+		d.last.take(g.w, g.id) // of the registration that is replaced
 		err = g.w.put(spec, table)
 	}) {
 		err = errStopped
@@ -128,7 +130,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		return d.refused(r, err)
 	}
 	if d.groups[r.Group] != nil {
-		d.lastWords(g, g.learn(&d.last))
+		d.ends(g, &d.last, envelope.Replaced)
 	} else {
 		d.ids = d.ids[:len(d.ids)-1]
 		d.groups[r.Group], d.byID[g.id] = g, g
@@ -157,7 +159,7 @@ func rejected(p envelope.Problem) envelope.Verdict {
 }
 
 // Remove ends a group. It implements envelope.Table.
-func (d *directory) Remove(ip netip.Addr, _ envelope.Why) {
+func (d *directory) Remove(ip netip.Addr, why envelope.Why) {
 	g := d.groups[ip]
 	if g == nil {
 		return
@@ -168,10 +170,10 @@ func (d *directory) Remove(ip netip.Addr, _ envelope.Why) {
 	d.unsteer(g)
 	d.crew.owners.remove(ip)
 	if g.w.do(func() {
-		g.w.sw.Outcomes(g.id, &d.last)
+		d.last.take(g.w, g.id)
 		g.w.remove(g.id)
 	}) {
-		d.lastWords(g, g.learn(&d.last))
+		d.ends(g, &d.last, why)
 	}
 }
 
@@ -183,7 +185,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 	}
 	if i := g.find(m); i >= 0 {
 		if g.w.do(func() {
-			g.w.sw.Outcomes(g.id, &d.last)
+			g.w.sw.Outcomes(g.id, &d.last.outcomes)
 			g.w.removeMember(g.id, mcast.MemberID(i))
 		}) {
 			d.memberGoes(g, i)

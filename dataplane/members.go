@@ -58,7 +58,7 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	var err error
 	limit, buffers := 0, d.w.buffersOf(r)
 	if !g.w.do(func() {
-		g.w.sw.Outcomes(g.id, &d.last)
+		g.w.sw.Outcomes(g.id, &d.last.outcomes)
 		p = d.plan(g, r, joiners)
 		if limit = g.w.capacity(p.table.need, buffers); len(r.Members) <= limit {
 			err = g.w.updateGroup(g.id, &p)
@@ -75,17 +75,19 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	for _, m := range p.remove {
 		d.memberGoes(g, int(m))
 	}
-	d.lastWords(g, g.learnTurns(&d.last)) // as long as slots have the members that it is about
+	for _, x := range g.learnTurns(&d.last.outcomes) { // as long as slots have the members that it is about
+		d.tell(g, &x)
+	}
 	g.slots = p.slots
 	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }
 
-// memberGoes tells the outcome of the member in slot i, which goes now: d.last are
+// memberGoes tells the outcome of the member in slot i, which goes now: d.last has
 // the group's outcomes before that. Nobody asks for it afterwards.
 func (d *directory) memberGoes(g *group, i int) {
-	if i < len(d.last.Evicted) && d.last.Evicted[i].Kind != 0 && !g.slots[i].gone {
-		d.lastWords(g, []decision{{d.last.Evicted[i], 1}})
+	if es := d.last.outcomes.Evicted; i < len(es) && es[i].Kind != 0 && !g.slots[i].gone {
+		d.tell(g, &decision{es[i], 1})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type known struct {
 	turns, refusals uint64
 	failed          bool
+	failure         string // why
 }
 
 // decision is an outcome that is new to the control loop.
@@ -38,7 +39,7 @@ func (g *group) learn(o *mcast.Outcomes) (ds []decision) {
 	}
 	ds = append(ds, g.learnTurns(o)...)
 	if o.Failed.Kind != 0 && !g.known.failed {
-		g.known.failed = true
+		g.known.failed, g.known.failure = true, failure(&o.Failed)
 		ds = append(ds, decision{o.Failed, 1})
 	}
 	return ds

@@ -248,3 +248,48 @@ func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
 		t.Errorf("the journal has %+v; want the failure, then the end", es)
 	}
 }
+
+// What a group had come to is known after its end, for a bounded number of groups.
+func TestGoneGroupsAreRemembered(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	r := f.register(0, 3, 0x100, "strict")
+	f.control.do(func() {
+		f.feed(0, evicts(0)...) // under strict the group fails
+		f.control.remove(r.Group)
+	})
+	gone, err := f.GoneGroups()
+	if err != nil || len(gone) != 1 {
+		t.Fatalf("gone: %+v, %v", gone, err)
+	}
+	const why = "fatal NAK 0x63, remote operational error"
+	if g := gone[0]; g.IP != r.Group || g.State != "failed" || g.Failure != why || g.Gone == nil || g.Gone.Reason != "deleted" || g.Counters.DataIn != 1 || len(g.Members) != 3 {
+		t.Errorf("gone: %+v", g)
+	}
+	if es := f.events(0, api.EventGone); len(es) != 1 || es[0].Reason != "deleted; last state: "+why {
+		t.Errorf("the journal has %+v", es)
+	}
+	// A registration that is replaced ends too; a member evicted then is a former one.
+	r = f.register(0, 3, 0x100, "evict")
+	f.control.do(func() { f.feed(0, evicts(0)...) })
+	f.control.do(func() {
+		reg, _, _ := f.control.reg.Group(r.Group)
+		reg.QPN, reg.Base, reg.Epoch = 0x888, 0, 0
+		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+			t.Error(err)
+		}
+		f.control.finish()
+	})
+	gone, _ = f.GoneGroups()
+	if g := gone[len(gone)-1]; len(gone) != 2 || g.Gone.Reason != "replaced by a newer epoch" || len(g.Former) != 1 || g.Former[0].IP != fakeHost(2) {
+		t.Errorf("gone: %+v", gone)
+	}
+	for range 2 * maxGone {
+		f.register(1, 3, 0x200, "evict")
+		if err := f.Delete(fakeGroup(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gone, _ = f.GoneGroups(); len(gone) != maxGone {
+		t.Errorf("%d groups are remembered, want %d", len(gone), maxGone)
+	}
+}

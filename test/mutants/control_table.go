@@ -50,20 +50,24 @@ var controlMutants = []mutant{
 		"			c.out = envelope.Output{}\n",
 	}}},
 	{"a registration that is replaced has no last words", "Outcomes", "dataplane/directory.go", []edit{{
-		"		d.lastWords(g, g.learn(&d.last))\n	} else {\n",
+		"		d.ends(g, &d.last, envelope.Replaced)\n	} else {\n",
 		"	} else {\n",
 	}}},
 	{"a deleted group has no last words", "Outcomes", "dataplane/directory.go", []edit{{
-		"		g.w.remove(g.id)\n	}) {\n		d.lastWords(g, g.learn(&d.last))\n	}\n",
-		"		g.w.remove(g.id)\n	}) {\n		d.last.Group = 0\n	}\n",
+		"		d.ends(g, &d.last, why)\n",
+		"		_ = why\n",
 	}}},
 	{"a member that is replaced has no last words", "Outcomes", "dataplane/members.go", []edit{{
 		"		d.memberGoes(g, int(m))\n",
 		"		_ = m\n",
 	}}},
 	{"a turn is told of who has the slot now", "Outcomes", "dataplane/members.go", []edit{{
-		"	d.lastWords(g, g.learnTurns(&d.last)) // as long as slots have the members that it is about\n",
-		"",
+		"	for _, x := range g.learnTurns(&d.last.outcomes) {",
+		"	for _, x := range g.learnTurns(&mcast.Outcomes{}) {",
+	}}},
+	{"groups that have gone are remembered for ever", "Outcomes", "dataplane/gone.go", []edit{{
+		"			c.gone = slices.Delete(c.gone, 0, i+1)\n",
+		"			c.gone = slices.Delete(c.gone, 0, 0)\n",
 	}}},
 	{"slots are not used again", "Outcomes", "dataplane/members.go", []edit{{
 		"		if len(free) > 0 {\n",
