@@ -101,6 +101,9 @@ func (g *group) setPolicy(spec *GroupSpec) {
 		g.slack = -g.quorum
 	}
 	g.deadAfter, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.LagTime, int32(spec.LagPSNs)
+	if g.quorum > 0 && g.lagPSNs == 0 {
+		g.lagPSNs = pastWindow // further behind, circular comparison would take it for ahead (R61)
+	}
 	g.period = g.deadAfter
 	if g.lagTime > 0 && (g.period == 0 || g.lagTime/2 < g.period) {
 		g.period = max(g.lagTime/2, time.Millisecond)
@@ -154,7 +157,7 @@ func (g *group) sourceLeft(m MemberID, out *Output) {
 	if g.quorum > 0 && g.a == g.hi.Prev() && !g.open {
 		g.leaveBehind(out)
 	}
-	if !g.quiescent() {
+	if g.open || !g.level() {
 		g.fail(m, g.a.Next(), 0, out)
 		g.src, g.srcLeg, g.srcKey = nobody, nobody, addrKey{}
 		return

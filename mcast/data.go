@@ -10,8 +10,13 @@ import (
 )
 
 // pastWindow is how far behind A a PSN still means something: half of what a
-// requester may have outstanding (roce.md 6.2).
-const pastWindow = 1 << 22
+// requester may have outstanding (roce.md 6.2). aheadWindow is how far ahead of A
+// one does. A receiver may be pastWindow behind another one, and is less than half
+// of the PSN space behind hi then: so far do circular comparisons go (R61).
+const (
+	pastWindow  = 1 << 22
+	aheadWindow = pastWindow - 2
+)
 
 // request serves a request packet of a member.
 func (g *group) request(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
@@ -29,7 +34,7 @@ func (g *group) request(now time.Duration, p *Packet, f rocev2.OpFlags, out *Out
 func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	psn := p.PSN & rocev2.PSNMask
 	d := psn.Sub(g.a)
-	if d < -pastWindow {
+	if d <= -g.past || d > aheadWindow {
 		return OutOfWindow
 	}
 	if d <= 0 {
@@ -107,6 +112,9 @@ func (g *group) pass(psn rocev2.PSN, f rocev2.OpFlags) {
 // make every receiver acknowledge again (R12).
 func (g *group) duplicate(p *Packet, psn rocev2.PSN, out *Output) Reason {
 	rewind := g.hasPrev && psn.LessEq(g.prev)
+	if g.nsev != noPend && psn == g.nout {
+		g.seen = true
+	}
 	g.prev, g.hasPrev = psn, true
 	g.count.DataIn++
 	g.rewound = true

@@ -44,8 +44,8 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 // ended. Nothing is forwarded, and the current source stays what it is.
 func (g *group) lateDuplicate(k MemberID, d int32, p *Packet, out *Output) Reason {
 	m := &g.members[k]
-	if !m.sent || d < -pastWindow {
-		return OutOfWindow
+	if d < -m.past {
+		return OutOfWindow // nothing of the kind was acknowledged: a queue pair with other numbers (R63)
 	}
 	g.count.DataIn++
 	if p.AckReq || p.Op.Is(rocev2.OpEnd) {
@@ -82,7 +82,7 @@ func (g *group) endEpoch(out *Output) {
 		return
 	}
 	m := &g.members[g.src]
-	m.p, m.msgs, m.sent = g.hi, g.msgs.done, true
+	m.p, m.msgs, m.past = g.hi, g.msgs.done, g.past
 	for i := range g.branches {
 		g.retire(i)
 	}
@@ -98,7 +98,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.src, g.srcLeg = int32(k), int32(m.leg)
 	g.srcKey = keyOf(m.ip)
 	g.srcNbr = g.legs[m.leg].spec.Neighbor
-	g.hi, g.a = m.p, m.p.Prev()
+	g.hi, g.a, g.past = m.p, m.p.Prev(), m.past
 	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
 	g.refused, g.told, g.becn, g.rewound, g.armed = refusal{}, false, false, false, false
 	g.low, g.npend, g.nowin, g.nfresh = 0, 0, 0, 0

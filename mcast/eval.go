@@ -58,7 +58,11 @@ func (g *group) raise(out *Output) bool {
 	if m.LessEq(g.a) {
 		return false
 	}
+	g.past = saturate(g.past, m.Sub(g.a))
 	g.a = m
+	if g.nsev != noPend && m.Sub(g.nout) >= flight {
+		g.nsev, g.seen = noPend, false // the source went on instead of coming back (R62)
+	}
 	g.msgs.ack(m)
 	if g.targets != nil {
 		g.targets.ack(m)
@@ -167,3 +171,6 @@ var rnrWait = [32]time.Duration{
 	40960 * time.Microsecond, 61440 * time.Microsecond, 81920 * time.Microsecond, 122880 * time.Microsecond,
 	163840 * time.Microsecond, 245760 * time.Microsecond, 327680 * time.Microsecond, 491520 * time.Microsecond,
 }
+
+// saturate adds n PSNs to past, which says how far back a duplicate may be.
+func saturate(past, n int32) int32 { return min(past+n, pastWindow) }

@@ -26,6 +26,8 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.hi), uint32(hi))
 	case hi == g.hi:
 		return nil
+	case hi.Prev().Sub(g.a) > aheadWindow:
+		return fmt.Errorf("mcast: group %d: %06x is more than %d PSNs ahead of what is acknowledged, %06x", g.id, uint32(hi.Prev()), aheadWindow, uint32(g.a))
 	}
 	n := uint64(uint32(hi-g.hi) & rocev2.PSNMask)
 	g.hi, g.prev, g.hasPrev, g.open = hi, hi.Prev(), true, open

@@ -65,7 +65,7 @@ type member struct {
 	qpn  rocev2.QPN
 	leg  LegID
 	live bool
-	sent bool       // has been the source
+	past int32      // how many PSNs before p it has had acknowledged; as group.past
 	p    rocev2.PSN // next PSN of its send queue; current while it is not the source
 	r    rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
 	msgs rocev2.MSN // messages of its own that are acknowledged; as p
@@ -93,6 +93,7 @@ type group struct {
 	nout    rocev2.PSN // PSN of the last NAK sent, if nsev is not noPend
 	nsev    severity   // and its severity
 	seen    bool       // PSN nout has passed since
+	past    int32      // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
 	hasPrev bool
 	open    bool // the message of hi-1 is not complete
 	dead    bool

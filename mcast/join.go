@@ -116,8 +116,17 @@ func (s *Switch) update(op UpdateMembers, out *Output) error {
 	if err := s.checkUpdate(g, &op); err != nil {
 		return err
 	}
+	// The source last: what it leaves in flight is judged by those who stay, in
+	// whatever order the list names them (R60).
 	for _, m := range op.Remove {
-		g.remove(m, out)
+		if int32(m) != g.src {
+			g.remove(m, out)
+		}
+	}
+	for _, m := range op.Remove {
+		if int32(m) == g.src {
+			g.remove(m, out)
+		}
 	}
 	for i := range op.Add {
 		g.add(&op.Add[i])

@@ -13,6 +13,11 @@ import (
 // What is different where an ACK means that a quorum of the receivers has the
 // data: a receiver may be behind A (R36, R37).
 
+// flight is how many PSNs may be acknowledged beyond one that the source was asked
+// for before it is clear that the source does not come back to it. What it had sent
+// before it was asked is less.
+const flight = 1024
+
 // reached returns what the quorum has, and counts those that have no more.
 func (g *group) reached() rocev2.PSN {
 	n := 0
@@ -52,9 +57,6 @@ func (g *group) repeat(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.Op
 	if !p.Verified {
 		out.NeedVerify = true
 		return None
-	}
-	if g.nsev != noPend && psn == g.nout {
-		g.seen = true
 	}
 	g.duplicate(p, psn, out)
 	g.forward(now, p, psn, f, out)

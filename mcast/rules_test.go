@@ -94,3 +94,8 @@ func TestR47_TheSourceIsOnItsWay(t *testing.T)           { runTranscript(t) }
 func TestR49_NothingIsGivenUpInVain(t *testing.T)        { runTranscript(t) }
 func TestR49_OvertakenInTheMiddle(t *testing.T)          { runTranscript(t) }
 func TestR42_LargerTheSecondTime(t *testing.T)           { runTranscript(t) }
+
+func TestR60_RemovedTogether(t *testing.T)            { runTranscript(t) }
+func TestR62_ADuplicateIsAPassage(t *testing.T)       { runTranscript(t) }
+func TestR63_DuplicatesOfWhatWasSent(t *testing.T)    { runTranscript(t) }
+func TestR41_ALegsNextMemberHasNoTarget(t *testing.T) { runTranscript(t) }

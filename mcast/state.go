@@ -32,6 +32,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	b = append(appendCounts(b, int(g.src)+1), g.flags())
 	b = appendPSN(b, g.a)
 	b = appendPSN(b, g.hi)
+	b = binary.AppendUvarint(b, uint64(g.past))
 	if g.hasPrev {
 		b = appendPSN(b, g.prev)
 	}
@@ -56,7 +57,8 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		b = append(b, bit(m.live, 0)|bit(m.sent, 1))
+		b = append(b, bit(m.live, 0))
+		b = binary.AppendUvarint(b, uint64(m.past))
 		b = appendPSN(b, m.p)
 		b = appendPSN(b, m.r)
 		b = binary.AppendUvarint(b, uint64(m.msgs))
@@ -233,7 +235,7 @@ func (r *stateReader) group(g *group) {
 		m := &g.members[g.src]
 		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), keyOf(m.ip), g.legs[m.leg].spec.Neighbor
 	}
-	g.a, g.hi, g.prev = r.psn(), r.psn(), 0
+	g.a, g.hi, g.past, g.prev = r.psn(), r.psn(), int32(r.uvarint()), 0
 	if g.hasPrev {
 		g.prev = r.psn()
 	}
@@ -258,7 +260,7 @@ func (r *stateReader) group(g *group) {
 	}
 	for i := range g.members {
 		m, v := &g.members[i], r.byte()
-		m.live, m.sent = v&1 != 0, v&2 != 0
+		m.live, m.past = v&1 != 0, int32(r.uvarint())
 		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
 	r.messages(&g.msgs)

@@ -31,7 +31,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
 		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
-		"hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
+		"past": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
 		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
 		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper,
 		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
@@ -60,7 +60,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"mend": deeper,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "sent": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,
 	},
 	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
 	reflect.TypeFor[messages]():   {"done": encoded, "first": derived, "n": encoded, "ends": deeper},

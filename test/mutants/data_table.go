@@ -33,10 +33,6 @@ var dataMutants = []mutant{
 		"		if b.bits&receiving == 0 {\n			continue\n		}\n		d := psn.Sub(b.a)",
 		"		d := psn.Sub(b.a)",
 	}}},
-	{"PSNs from long ago are duplicates", "6.2", "mcast/data.go", []edit{{
-		"	if d < -pastWindow {\n		return OutOfWindow\n	}\n	if d <= 0 {",
-		"	if d <= 0 {",
-	}}},
 	{"PSNs toward members are not translated", "R18", "mcast/data.go", []edit{{
 		"PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
 		"PSN: psn}",

@@ -102,8 +102,8 @@ var memberMutants = []mutant{
 		"	case l.members < 3:\n		g.cut(int(m.leg))",
 	}}},
 	{"a source may leave with data in flight", "R31", "mcast/apply.go", []edit{{
-		"	if !g.quiescent() {\n		g.fail(",
-		"	if g.a.Add(1000) == g.hi {\n		g.fail(",
+		"	if g.open || !g.level() {\n		g.fail(",
+		"	if g.open {\n		g.fail(",
 	}}},
 	{"data of one who is no member is forwarded", "C57", "mcast/data.go", []edit{{
 		"if g.src != nobody && keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",

@@ -78,4 +78,63 @@ var policyMutants = []mutant{
 		"if g.nrecv-g.nfresh < g.quorum && g.a != g.hi.Prev() {",
 		"if g.nrecv-g.nfresh < g.quorum && g.a == g.hi {",
 	}}},
+	{"removals are judged in the order of the list", "R60", "mcast/join.go", []edit{{
+		"		if int32(m) != g.src {\n			g.remove(m, out)\n		}\n",
+		"		g.remove(m, out)\n",
+	}, {
+		"		if int32(m) == g.src {\n			g.remove(m, out)\n		}\n",
+		"		_ = m\n",
+	}}},
+	{"a source that leaves is judged by what A was", "R60", "mcast/apply.go", []edit{{
+		"if g.open || !g.level() {",
+		"if g.open || g.a != g.hi.Prev() {",
+	}}},
+	{"a source that leaves inside a message leaves no trace", "R60", "mcast/apply.go", []edit{{
+		"if g.open || !g.level() {",
+		"if !g.level() {",
+	}}},
+	{"a quorum without a lag limit has none", "R61", "mcast/apply.go", []edit{{
+		"if g.quorum > 0 && g.lagPSNs == 0 {",
+		"if g.quorum > 1000 && g.lagPSNs == 0 {",
+	}}},
+	{"data may be any distance ahead of A", "R61", "mcast/data.go", []edit{{
+		"if d <= -g.past || d > aheadWindow {",
+		"if d <= -g.past {",
+	}}},
+	{"a fast path may go any distance ahead of A", "R61", "mcast/fastpath.go", []edit{{
+		"case hi.Prev().Sub(g.a) > aheadWindow:",
+		"case hi.Prev().Sub(g.a) > 2*aheadWindow:",
+	}}},
+	{"the source is expected to come back for ever", "R62", "mcast/eval.go", []edit{{
+		"		g.nsev, g.seen = noPend, false // the source went on",
+		"		g.nsev, g.seen = g.nsev, g.seen // the source went on",
+	}}},
+	{"a duplicate is no passage", "R62", "mcast/data.go", []edit{{
+		"	rewind := g.hasPrev && psn.LessEq(g.prev)\n	if g.nsev != noPend && psn == g.nout {\n		g.seen = true\n	}\n",
+		"	rewind := g.hasPrev && psn.LessEq(g.prev)\n",
+	}}},
+	{"any PSN below A is a duplicate", "R63", "mcast/data.go", []edit{{
+		"if d <= -g.past || d > aheadWindow {",
+		"if d < -pastWindow || d > aheadWindow {",
+	}}},
+	{"any PSN below its last is a former source's duplicate", "R63", "mcast/epoch.go", []edit{{
+		"if d < -m.past {",
+		"if d < -pastWindow {",
+	}}},
+	{"a source's second epoch has no past", "R63", "mcast/epoch.go", []edit{{
+		"g.hi, g.a, g.past = m.p, m.p.Prev(), m.past",
+		"g.hi, g.a, g.past = m.p, m.p.Prev(), 0",
+	}}},
+	{"a source's past is that of its last epoch at most", "R63", "mcast/epoch.go", []edit{{
+		"m.p, m.msgs, m.past = g.hi, g.msgs.done, g.past",
+		"m.p, m.msgs, m.past = g.hi, g.msgs.done, 0",
+	}}},
+	{"the targets of a leg are those of who was there before", "R41", "mcast/join.go", []edit{{
+		"		g.targets.forget(int(m.Leg))\n",
+		"",
+	}}},
+	{"what is in flight keeps a leg's old targets", "R41", "mcast/targets.go", []edit{{
+		"	for i := range t.ring {\n		t.ring[i].legs[leg] = target{}\n	}\n",
+		"",
+	}}},
 }
