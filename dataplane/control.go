@@ -24,10 +24,6 @@ import (
 // looks for members again: changes come in bursts.
 const settle = 20 * time.Millisecond
 
-// locateRetry is how often a registration looks for its members while the
-// kernel resolves them. Most answers announce themselves by netlink before.
-const locateRetry = 50 * time.Millisecond
-
 // control is the slow half of the switch: one goroutine that drives the
 // registrar and owns the directory. It hears of envelopes and news from the
 // workers, of changed links and neighbours from netlink, and of wishes by do.
@@ -44,6 +40,7 @@ type control struct {
 	journal *journal
 	gone    []api.Group       // the last states of groups that are no more, oldest first
 	refused *sampler[refusal] // by envelope.Drop
+	parking parking           // envelopes for hosts that are being resolved
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports on at a time.
@@ -72,7 +69,6 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 		Prefixes: cfg.GroupPrefixes, Auth: auth, Quotas: quotas, Instance: instance, Seed: instance, Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
-		LocateRetry: locateRetry,
 	}, c.dir)
 	if err != nil {
 		return nil, fmt.Errorf("set up registration: %w", err)
@@ -126,6 +122,7 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 			c.finish()
 		}
 		c.refused.due(c.now(), c.tellRefusal)
+		c.parking.retry(c.now(), c.trySend, c.unsent)
 	}
 }
 
@@ -139,6 +136,9 @@ func (c *control) sleep(relocateAt time.Time) time.Duration {
 		d = at - c.now()
 	}
 	if at, ok := c.refused.next(); ok {
+		d = min(d, at-c.now())
+	}
+	if at, ok := c.parking.next(); ok {
 		d = min(d, at-c.now())
 	}
 	if !relocateAt.IsZero() {
@@ -173,17 +173,32 @@ func (c *control) finish() {
 	}
 }
 
-// send hands a datagram to the worker. Everything in the protocol is sent again
-// until it is answered, so what cannot be sent now is only counted.
+// send hands a datagram to the worker, now or when the kernel knows its
+// receiver. Everything in the protocol is sent again until it is answered, so
+// what cannot be sent is only counted.
 func (c *control) send(p *envelope.Packet) {
+	if c.trySend(p) && !c.parking.add(c.now(), p) {
+		c.unsent()
+	}
+}
+
+// unsent counts a datagram that is given up.
+func (c *control) unsent() { c.w.do(func() { c.w.count.drop[DropNoLocation]++ }) }
+
+// trySend is send for now. It reports whether the receiver is being resolved.
+func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	at, err := c.locator.Locate(p.Dst.Addr())
 	pi := c.w.portOf(at.Ifindex)
-	if err != nil || pi < 0 {
-		if err != nil && !errors.Is(err, locate.ErrPending) {
-			c.notify(true, "cannot send an envelope", "to", p.Dst, "error", err)
-		}
-		c.w.do(func() { c.w.count.drop[DropNoLocation]++ })
-		return
+	switch {
+	case errors.Is(err, locate.ErrPending):
+		return true
+	case err != nil:
+		c.notify(true, "cannot send an envelope", "to", p.Dst, "error", err)
+		c.unsent()
+		return false
+	case pi < 0:
+		c.unsent()
+		return false
 	}
 	port := c.w.ports[pi]
 	vlan := at.VLAN
@@ -201,6 +216,7 @@ func (c *control) send(p *envelope.Packet) {
 			w.count.envelopeOut++
 		}
 	})
+	return false
 }
 
 // report tells the operator, and whoever waits for a local registration.

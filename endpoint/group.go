@@ -241,7 +241,7 @@ func (g *Group) Leave(ctx context.Context) error {
 	case <-g.over:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("leave group %s: %w", g.info.IP, context.Cause(ctx))
+		return fmt.Errorf("leave group %s: no answer from the switch: %w", g.info.IP, context.Cause(ctx))
 	}
 }
 
@@ -251,8 +251,25 @@ func (g *Group) delete(ctx context.Context) error {
 	case <-g.over:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("delete group %s: %w", g.info.IP, context.Cause(ctx))
+		return fmt.Errorf("delete group %s: %w", g.info.IP, g.gaveUp(ctx))
 	}
+}
+
+// gaveUp says why ctx ended, and what the registration, or the request about it,
+// was waiting for: that tells what to do about it.
+func (g *Group) gaveUp(ctx context.Context) error {
+	err := context.Cause(ctx)
+	g.drv.call(func(now time.Duration, _ *envelope.Output) {
+		select { // the machine's own word may just have come
+		case e := <-g.failed:
+			err = fmt.Errorf("%w (%w)", e, err)
+		default:
+			if f := g.master.Unfinished(now); f != nil {
+				err = fmt.Errorf("%w (%w)", f, err)
+			}
+		}
+	})
+	return err
 }
 
 // closePatience is how long Close waits for the switch to confirm. If it does

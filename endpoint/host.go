@@ -92,6 +92,12 @@ func (h *Host) forget(ip netip.Addr) {
 	delete(h.groups, ip)
 }
 
+// trouble says what is known here of why a group is not registered.
+func (h *Host) trouble(ip netip.Addr) (err error) {
+	h.drv.call(func(time.Duration, *envelope.Output) { err = h.member.Trouble(ip) })
+	return err
+}
+
 // leave asks the switch to take us out; the outcome is an event.
 func (h *Host) leave(ip netip.Addr) error {
 	var err error

@@ -5,6 +5,7 @@ package endpoint_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -14,8 +15,47 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
+var otherKey = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("x", envelope.MinKeyLen))}, Send: 1}
+
+// A caller whose time is over before the machines' hears what they were waiting
+// for, and that its time was over.
+func TestDeadlineSaysWhatWasMissing(t *testing.T) {
+	otherID := envelope.Auth{Keys: envelope.Keys{9: auth.Keys[1]}, Send: 9}
+	later := envelope.Verdict{Kind: envelope.VerdictLater}
+	for name, c := range map[string]struct {
+		change         func(*world)
+		verdict        envelope.Verdict
+		key            envelope.Auth // of the switch
+		master, member string
+	}{
+		"wrong key at the switch": {verdict: accepted, key: otherKey, master: "no authentic answer from the switch in 1."},
+		"wrong key id":            {verdict: accepted, key: otherID, master: "that it does not accept our key; check key id and key"},
+		"no switch":               {change: func(w *world) { w.registrar.Close() }, verdict: accepted, key: auth, master: "no answer from the switch in 1."},
+		"no decision":             {verdict: later, key: auth, master: "the switch is there, but has neither accepted nor rejected it in 1."},
+		"wrong key at a member": {change: func(w *world) { w.auths = map[int]*envelope.Auth{1: &otherKey} }, verdict: accepted, key: auth,
+			master: "1 members have not confirmed in 1.", member: "messages were dropped because they are not authentic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, false, c.verdict, c.key)
+			w.deadline = 20 * time.Second
+			if c.change != nil {
+				c.change(w)
+			}
+			over := errors.New("the caller's time is over")
+			ctx, cancel := context.WithTimeoutCause(w.ctx, 1900*time.Millisecond, over)
+			defer cancel()
+			_, errs := w.join(t, ctx, endpoint.MasterConfig{})
+			if errs[0] == nil || !strings.Contains(errs[0].Error(), c.master) || !errors.Is(errs[0], over) {
+				t.Errorf("the master's error is %v, want %q and %q", errs[0], c.master, over)
+			}
+			if errs[1] == nil || !strings.Contains(errs[1].Error(), c.member) {
+				t.Errorf("the member's error is %v, want %q", errs[1], c.member)
+			}
+		})
+	}
+}
+
 func TestJoinFails(t *testing.T) {
-	wrong := envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("x", envelope.MinKeyLen))}, Send: 1}
 	for name, c := range map[string]struct {
 		verdict envelope.Verdict
 		key     envelope.Auth
@@ -24,7 +64,7 @@ func TestJoinFails(t *testing.T) {
 		want    string
 	}{
 		"rejected":       {rejected, auth, nil, true, "table full"},
-		"wrong key":      {accepted, wrong, nil, true, "authentic"},
+		"wrong key":      {accepted, otherKey, nil, true, "authentic"},
 		"window too big": {accepted, auth, func(_ *world, m *endpoint.MasterConfig) { m.WindowLen = memSize + 1 }, true, "the smallest memory of a member has 65536"},
 		"not a PMTU":     {accepted, auth, func(_ *world, m *endpoint.MasterConfig) { m.PathMTU = 1000 }, false, "path MTU 1000"},
 		"nobody answers": {accepted, auth, func(w *world, m *endpoint.MasterConfig) {

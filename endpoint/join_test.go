@@ -4,6 +4,7 @@
 package endpoint_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,7 +52,9 @@ type world struct {
 	v6        bool
 	registrar *endpoint.TestRegistrar
 	devices   []*soft.Device
-	hosts     []*endpoint.Host // nil: every group has its own
+	hosts     []*endpoint.Host       // nil: every group has its own
+	auths     map[int]*envelope.Auth // by host, of those that have other keys
+	deadline  time.Duration          // of the machines; 0: 2 s
 }
 
 func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key envelope.Auth) *world {
@@ -125,7 +128,7 @@ func (w *world) local(i int) endpoint.Local {
 	return endpoint.Local{
 		Host:   shared,
 		Device: w.devices[i], QPConfig: endpoint.QPConfig{LocalIP: w.ip(i)}, Memory: m,
-		HostConfig: endpoint.HostConfig{Auth: auth, Deadline: 2 * time.Second}, App: json.RawMessage(fmt.Sprint(i)),
+		HostConfig: endpoint.HostConfig{Auth: *cmp.Or(w.auths[i], &auth), Deadline: cmp.Or(w.deadline, 2*time.Second)}, App: json.RawMessage(fmt.Sprint(i)),
 	}
 }
 

@@ -306,7 +306,7 @@ func (g *Group) register(ctx context.Context) error {
 		return nil
 	case err = <-g.failed:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = g.gaveUp(ctx)
 		// Best effort: the lease would end the group as well.
 		g.drv.call(g.master.Delete)
 	}

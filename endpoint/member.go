@@ -62,8 +62,13 @@ func (g *Group) joinAsMember(ctx context.Context, cfg *MemberConfig) error {
 		return err
 	}
 	if err := x.Ready(ctx); err != nil {
-		x.Fail(errors.New("it stopped waiting"))
-		return fmt.Errorf("group %s: %w", g.info.IP, err)
+		err = fmt.Errorf("group %s: %w", g.info.IP, err)
+		why := errors.New("it stopped waiting")
+		if trouble := g.host.trouble(g.info.IP); trouble != nil {
+			err, why = fmt.Errorf("%w; here, %w", err, trouble), trouble
+		}
+		x.Fail(why)
+		return err
 	}
 	return x.Close()
 }

@@ -103,7 +103,7 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	case <-g.over:
 		return errors.New("the group has ended")
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return g.gaveUp(ctx)
 	}
 }
 

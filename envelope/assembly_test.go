@@ -56,8 +56,12 @@ func TestAssembly(t *testing.T) {
 	}
 	a := newAsker(t, RegistrarConfig{})
 	part(a, 100, 0, 3, nil)
-	if out := part(a, 99, 1, 3, nil); out.Drop != StaleMessage {
+	if out := part(a, 99, 1, 3, nil); a.reason(out) != StaleTransaction {
 		t.Errorf("older transaction: %v", out.Drop)
+	}
+	stranger := &asker{t: t, w: a.w, from: netip.MustParseAddrPort("10.0.0.9:9")}
+	if out := part(stranger, 99, 1, 3, nil); out.Drop != StaleMessage || len(out.Packets) > 0 {
+		t.Errorf("older transaction of another master: %v", out.Drop)
 	}
 	part(a, 101, 1, 3, nil) // a newer transaction begins anew
 	if out := part(a, 101, 2, 3, nil); len(out.Packets) > 0 {

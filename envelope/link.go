@@ -24,10 +24,17 @@ func (l *link) drop(d Drop, out *Output) {
 	out.Drop = d
 }
 
-// send appends the packet. The machines build only what can be encoded, and
-// check what they are given before they take it: failure is a bug of ours.
+// send appends the packet, under the key that is ours for requests.
 func (l *link) send(src, dst netip.AddrPort, m *Message, out *Output) {
-	b, err := l.auth.Keys.Append(nil, m, l.auth.Send)
+	l.sendUnder(l.auth.Send, src, dst, m, out)
+}
+
+// sendUnder appends the packet, under a key. An answer has the key of what it
+// answers: the asker has that one, and perhaps no other. The machines build only
+// what can be encoded, and check what they are given before they take it:
+// failure is a bug of ours.
+func (l *link) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message, out *Output) {
+	b, err := l.auth.Keys.Append(nil, m, key)
 	if err != nil {
 		panic("envelope: a message of our own making: " + err.Error())
 	}

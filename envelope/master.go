@@ -131,6 +131,39 @@ func NewMaster(cfg MasterConfig, reg Registration) (*Master, error) {
 // Registration returns what is registered, with the epoch in use.
 func (m *Master) Registration() Registration { return m.reg }
 
+// Unfinished says what a registration, leave or delete under way waits for, as if
+// its time were over at now, or returns nil. It is for callers who give up before
+// Deadline.
+func (m *Master) Unfinished(now time.Duration) *Failure {
+	var f *Failure
+	switch {
+	case m.phase == registering:
+		f = &Failure{Doing: "register", SwitchSilent: true, Challenged: m.instance != 0, AuthHint: m.authHint, After: now - m.deadline + m.cfg.Deadline}
+	case m.phase == confirming:
+		f = &Failure{Doing: "register", Waiting: m.Waiting(), After: now - m.deadline + m.cfg.Deadline}
+		if m.joining {
+			f.Doing = "update"
+		}
+	case m.update != nil:
+		f = &Failure{Doing: "update", SwitchSilent: true, After: now - m.update.began}
+	case len(m.requests) > 0 && !m.requests[0].quiet:
+		r := m.requests[0]
+		f = &Failure{Doing: r.doing(), SwitchSilent: true, After: now - r.deadline + m.cfg.Deadline}
+	default:
+		return nil
+	}
+	f.Group, f.After = m.reg.Group, f.After.Round(time.Millisecond)
+	return f
+}
+
+// doing names what the request is.
+func (r *request) doing() string {
+	if r.body.kind() == TypeDelete {
+		return "delete"
+	}
+	return "leave"
+}
+
 // Waiting returns the members that have not confirmed, in the order of the
 // registration.
 func (m *Master) Waiting() []MemberKey {
@@ -279,6 +312,7 @@ type Failure struct {
 	// SwitchSilent: the switch has not answered. AuthHint: somebody
 	// unauthenticated, perhaps the switch, said that our MAC is not right.
 	SwitchSilent, AuthHint bool
+	Challenged             bool         // SwitchSilent: it has sent a Challenge, but not decided
 	Want                   MemberRecord // what was registered for Refusal.Member; its R_Key is not printed
 }
 
@@ -292,8 +326,10 @@ func (f *Failure) Error() string {
 		return s + f.refusal()
 	case f.SwitchSilent && f.AuthHint:
 		return s + fmt.Sprintf("no authentic answer from the switch in %v, but an unauthenticated one that it does not accept our key; check key id and key on both sides", f.After)
+	case f.Challenged:
+		return s + fmt.Sprintf("the switch is there, but has neither accepted nor rejected it in %v; it may be looking for a member, or packets are lost on the way (long ones, where the path's MTU is smaller than the master's)", f.After)
 	case f.SwitchSilent:
-		return s + fmt.Sprintf("no answer from the switch in %v; check that it serves this GroupIP and UDP port, and that %s routes to it", f.After, f.Group)
+		return s + fmt.Sprintf("no answer from the switch in %v; check that it serves this GroupIP and UDP port, and that %s routes to it; `gleam events` at the switch names whom it cannot answer", f.After, f.Group)
 	}
 	return s + fmt.Sprintf("%d members have not confirmed in %v: %s; check that they have joined, and that they hold the same key", len(f.Waiting), f.After, joinKeys(f.Waiting))
 }

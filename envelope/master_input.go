@@ -146,6 +146,12 @@ func (m *Master) reject(now time.Duration, msg *Message, j *Reject, out *Output)
 		m.drop(StaleMessage, out)
 	case j.Request == TypeRenew && m.update != nil && p.Reason == StaleEpoch:
 		m.drop(StaleMessage, out) // our update is there; its Accept will come
+	case j.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering && p.Reason == StaleTransaction:
+		m.lastTx = uint32(p.Value)
+		m.newRegister(now, out)
+	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing && p.Reason == StaleTransaction:
+		m.lastTx = uint32(p.Value) // a master before us had this group
+		m.sendRenew(now, out)
 	case j.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
 		if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && m.autoEpoch && p.Value >= m.reg.Epoch && p.Value+1 != 0 {
 			m.reg.Epoch = p.Value + 1 // another master was faster
@@ -229,7 +235,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 		m.drop(StaleMessage, out)
 		return
 	}
-	m.send(m.cfg.Local, m.sw, &Message{Header: Header{
+	m.sendUnder(msg.KeyID, m.cfg.Local, m.sw, &Message{Header: Header{
 		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: m.reg.Group, ReplyTo: m.cfg.Local,
 	}, Body: &Ack{}}, out)
 	switch {

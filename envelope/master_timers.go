@@ -16,7 +16,7 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 	switch m.phase {
 	case registering:
 		if now >= m.deadline {
-			m.fail(now, &Failure{Doing: "register", SwitchSilent: true, AuthHint: m.authHint, After: m.cfg.Deadline}, true, out)
+			m.fail(now, m.Unfinished(m.deadline), true, out)
 		} else if now >= m.retry.next {
 			m.retry.again(now, m.cfg.RetryMax, &m.rnd)
 			m.sendRegister(out)
@@ -24,9 +24,9 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 	case confirming:
 		switch {
 		case now >= m.deadline && m.joining:
-			m.leaveOut(now, m.Waiting(), &Failure{Waiting: m.Waiting(), After: m.cfg.Deadline}, out)
+			m.leaveOut(now, m.Waiting(), m.Unfinished(m.deadline), out)
 		case now >= m.deadline:
-			m.fail(now, &Failure{Doing: "register", Waiting: m.Waiting(), After: m.cfg.Deadline}, true, out)
+			m.fail(now, m.Unfinished(m.deadline), true, out)
 		case now >= m.leaseUntil:
 			m.leaseLost(out)
 		case now >= m.retry.next:
@@ -98,12 +98,10 @@ func (m *Master) advanceRequests(now time.Duration, out *Output) {
 }
 
 func (m *Master) requestTimedOut(r *request, out *Output) {
-	f := &Failure{Group: m.reg.Group, SwitchSilent: true, After: m.cfg.Deadline}
+	f := &Failure{Group: m.reg.Group, Doing: r.doing(), SwitchSilent: true, After: m.cfg.Deadline}
 	if r.body.kind() == TypeDelete {
-		f.Doing = "delete"
 		m.event(Event{Kind: GroupGone, Why: Deleted, Err: f}, out)
 		return
 	}
-	f.Doing = "leave"
 	m.event(Event{Kind: LeaveFailed, Member: r.member, Err: f}, out)
 }

@@ -16,6 +16,7 @@ type update struct {
 	reg   Registration
 	segs  []*Register
 	tx    uint32
+	began time.Duration
 	sent  time.Duration
 	retry backoff
 }
@@ -45,7 +46,7 @@ func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) 
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
-	m.update = &update{reg: reg, segs: segs}
+	m.update = &update{reg: reg, segs: segs, began: now}
 	m.newUpdate(now, out)
 	return nil
 }
@@ -107,6 +108,11 @@ func (m *Master) updated(now time.Duration, msg *Message, a *Accept, out *Output
 // updateRejected tries again under a newer epoch, if that is all that is wrong.
 func (m *Master) updateRejected(now time.Duration, p Problem, out *Output) {
 	u := m.update
+	if p.Reason == StaleTransaction {
+		m.lastTx = uint32(p.Value)
+		m.newUpdate(now, out)
+		return
+	}
 	m.usedEpoch = u.reg.Epoch
 	if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && p.Value >= u.reg.Epoch && p.Value+1 != 0 {
 		u.reg.Epoch = p.Value + 1

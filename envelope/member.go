@@ -61,6 +61,8 @@ type membership struct {
 	instance uint64
 	over     bool // epoch has ended
 	refused  uint64
+	status   Status // of the latest refusal
+	foreign  uint64 // messages that were not authentic when we joined
 	leaving  bool
 	tx       uint32
 	retry    backoff
@@ -103,11 +105,32 @@ func (m *Member) Join(ms Membership) error {
 	if old != nil && !old.over {
 		return fmt.Errorf("join group %s: joined already with qpn 0x%x", ms.Group, uint32(old.QPN))
 	}
-	g := &membership{Membership: ms}
+	g := &membership{Membership: ms, foreign: m.foreign()}
 	if old != nil {
 		g.epoch, g.over = old.epoch, true // an epoch that has ended stays over
 	}
 	m.groups[ms.Group] = g
+	return nil
+}
+
+// foreign counts the messages that were not authentic.
+func (m *Member) foreign() uint64 {
+	return m.drops[Unauthenticated] + m.drops[UnknownKey] + m.drops[BadMAC]
+}
+
+// Trouble says what is known here of why a group that we have joined is not
+// registered with us in it: that we refused what the switch told us, or that its
+// messages are not authentic. It returns nil if nothing is known.
+func (m *Member) Trouble(group netip.Addr) error {
+	g := m.groups[group]
+	switch {
+	case g == nil || g.epoch != 0 && !g.over:
+		return nil
+	case g.status != Confirmed:
+		return fmt.Errorf("the switch has another registration of this member, which therefore %v", g.status)
+	case m.foreign() > g.foreign:
+		return fmt.Errorf("%d messages were dropped because they are not authentic: check key id and key here, at the master and at the switch", m.foreign()-g.foreign)
+	}
 	return nil
 }
 
@@ -141,11 +164,11 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 func (m *Member) key(g *membership) MemberKey { return MemberKey{m.cfg.Local.Addr(), g.QPN} }
 
 func (m *Member) sendLeave(g *membership, out *Output) {
-	m.toSwitch(g.Group, g.epoch, g.instance, g.tx, &Leave{Member: m.key(g)}, out)
+	m.toSwitch(m.auth.Send, g.Group, g.epoch, g.instance, g.tx, &Leave{Member: m.key(g)}, out)
 }
 
-func (m *Member) toSwitch(group netip.Addr, epoch, instance uint64, tx uint32, body Body, out *Output) {
-	m.send(m.cfg.Local, netip.AddrPortFrom(group, m.cfg.Port), &Message{Header: Header{
+func (m *Member) toSwitch(key KeyID, group netip.Addr, epoch, instance uint64, tx uint32, body Body, out *Output) {
+	m.sendUnder(key, m.cfg.Local, netip.AddrPortFrom(group, m.cfg.Port), &Message{Header: Header{
 		Epoch: epoch, Instance: instance, Transaction: tx, Total: 1, Group: group, ReplyTo: m.cfg.Local,
 	}, Body: body}, out)
 }

@@ -62,7 +62,7 @@ func (m *Member) notify(msg *Message, n *Notify, out *Output) {
 	e := Event{Group: msg.Group, Epoch: msg.Epoch, Member: m.key(g), Status: status}
 	switch {
 	case status != Confirmed && g.refused != msg.Epoch:
-		g.refused = msg.Epoch
+		g.refused, g.status = msg.Epoch, status
 		e.Kind = RegistrationFailed
 		out.Events = append(out.Events, e)
 	case status == Confirmed && (g.epoch != msg.Epoch || g.over):
@@ -71,7 +71,7 @@ func (m *Member) notify(msg *Message, n *Notify, out *Output) {
 		out.Events = append(out.Events, e)
 	}
 	if status == Confirmed {
-		g.instance = msg.Instance
+		g.instance, g.status = msg.Instance, Confirmed
 	}
 }
 
@@ -98,7 +98,7 @@ func compare(g *Membership, n *GroupBody, rec *MemberRecord) Status {
 
 // confirm answers a Notify, to the master.
 func (m *Member) confirm(msg *Message, c *Confirm, out *Output) {
-	m.send(m.cfg.Local, msg.ReplyTo, &Message{Header: Header{
+	m.sendUnder(msg.KeyID, m.cfg.Local, msg.ReplyTo, &Message{Header: Header{
 		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: msg.Group, ReplyTo: m.cfg.Local,
 	}, Body: c}, out)
 }
@@ -110,7 +110,7 @@ func (m *Member) gone(msg *Message, body *Gone, out *Output) {
 		m.drop(NotForUs, out)
 		return
 	}
-	m.toSwitch(msg.Group, msg.Epoch, msg.Instance, msg.Transaction, &Ack{}, out)
+	m.toSwitch(msg.KeyID, msg.Group, msg.Epoch, msg.Instance, msg.Transaction, &Ack{}, out)
 	g := m.groups[msg.Group]
 	switch {
 	case g == nil:

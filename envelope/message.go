@@ -59,7 +59,7 @@ type Header struct {
 	Type        Type
 	KeyID       KeyID
 	Relay       bool           // reserved for trees: a switch passes on what is below it
-	Hops        uint8          // reserved for trees: switches passed; 0 from a host
+	Hops        uint8          // reserved for trees: switches passed; 0 unless Relay
 	Epoch       uint64         // of the group
 	Instance    uint64         // of the registrar; 0 if the sender does not know it
 	Transaction uint32         // of the asker, echoed in the answer; in Gone, the switch's
@@ -178,6 +178,9 @@ func parseHeader(b []byte) (h Header, body []byte, perr *ParseError) {
 	flags := b[8]
 	if flags&^knownFlags != 0 {
 		return h, nil, defect(BadFormat, "unknown flags %#x", flags)
+	}
+	if b[9] != 0 && flags&flagRelay == 0 {
+		return h, nil, defect(BadFormat, "%d hops, but not relayed", b[9])
 	}
 	v6 := flags&flagIPv6 != 0
 	h = Header{

@@ -39,7 +39,8 @@ const (
 	BadPolicy             Reason = 21 // a quorum or lag limit that the policy does not have or the members do not allow; Value: receivers
 	BadDeadAfter          Reason = 22 // does not fit the sender's timeout and retries; Value: the bound it breaks, in ns
 	QuotaExceeded         Reason = 23 // more groups, or members, than the key may register; Value: how many it may
-	NumReasons            Reason = 24
+	StaleTransaction      Reason = 24 // older than what the registration or group has had; Value: the newest, to go on from
+	NumReasons            Reason = 25
 )
 
 var reasonNames = [NumReasons]string{
@@ -67,6 +68,7 @@ var reasonNames = [NumReasons]string{
 	BadPolicy:             "bad policy",
 	BadDeadAfter:          "bad dead_after",
 	QuotaExceeded:         "quota of the key exceeded",
+	StaleTransaction:      "stale transaction",
 }
 
 // Parameter is a parameter of a whole group, in the Value of a FixedParameter.

@@ -62,11 +62,11 @@ type RegistrarConfig struct {
 	MaxEvents  int // Gone messages that wait for their Ack; default 4096
 
 	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
-	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 200 ms
-	LocateTimeout     time.Duration // until VerdictLater becomes UnknownMemberLocation; default 5 s
-	DefaultLease      time.Duration // for masters that ask for none; default 60 s
+	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 50 ms
+	LocateTimeout     time.Duration // until VerdictLater becomes UnknownMemberLocation; default 2 s
+	DefaultLease      time.Duration // for masters that ask for none; default 60 s, or MaxLease if that is less
 	MinLease          time.Duration // default 1 s
-	MaxLease          time.Duration // default 1 h
+	MaxLease          time.Duration // default 10 min
 	EventRetry        time.Duration // first wait for the Ack of a Gone, doubled each time; default 200 ms
 	EventTries        int           // sends of a Gone in all; default 6
 	// HintInterval is the least time between two answers to messages that are
@@ -84,11 +84,11 @@ func (c *RegistrarConfig) setDefaults() error {
 	defaultTo(&c.MaxEpochs, max(65536, 2*(c.MaxGroups+1)))
 	defaultTo(&c.MaxEvents, 4096)
 	defaultTo(&c.ReassemblyTimeout, 5*time.Second)
-	defaultTo(&c.LocateRetry, 200*time.Millisecond)
-	defaultTo(&c.LocateTimeout, 5*time.Second)
-	defaultTo(&c.DefaultLease, time.Minute)
+	defaultTo(&c.LocateRetry, 50*time.Millisecond)
+	defaultTo(&c.LocateTimeout, 2*time.Second)
 	defaultTo(&c.MinLease, time.Second)
-	defaultTo(&c.MaxLease, time.Hour)
+	defaultTo(&c.MaxLease, 10*time.Minute)
+	defaultTo(&c.DefaultLease, min(time.Minute, c.MaxLease))
 	defaultTo(&c.EventRetry, 200*time.Millisecond)
 	defaultTo(&c.EventTries, 6)
 	defaultTo(&c.HintInterval, time.Second)
@@ -139,7 +139,7 @@ type Registrar struct {
 type group struct {
 	reg        Registration // Members: the ones still in it
 	key        KeyID        // under which it was registered; 0 for a local one
-	tx         uint32       // of the Register, then of the newest Renew
+	tx         uint32       // of the Register, then of the newest Renew: older Renews are not taken
 	segments   []digest     // of the Register, to know a duplicate by
 	leaseUntil time.Duration
 	// joined is the epoch in which each member's record came in, and does not end
@@ -280,7 +280,7 @@ func (r *Registrar) serves(ip netip.Addr) bool {
 // address is under the MAC, so a replay from elsewhere is not answered there.
 func (r *Registrar) reply(h *Header, body Body, out *Output) {
 	us := netip.AddrPortFrom(h.Group, r.cfg.Port)
-	r.send(us, h.ReplyTo, &Message{Header: Header{
+	r.sendUnder(h.KeyID, us, h.ReplyTo, &Message{Header: Header{
 		Epoch: h.Epoch, Instance: r.instance, Transaction: h.Transaction, Total: 1, Group: h.Group, ReplyTo: us,
 	}, Body: body}, out)
 }

@@ -93,7 +93,11 @@ func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, o
 	if a != nil && (m.Epoch > a.header.Epoch || m.Epoch == a.header.Epoch && int32(m.Transaction-a.header.Transaction) > 0) {
 		a = nil // a newer one takes its place
 	} else if a != nil && (m.Epoch != a.header.Epoch || m.Transaction != a.header.Transaction) {
-		r.drop(StaleMessage, out)
+		if m.Epoch == a.header.Epoch && m.ReplyTo.Addr() == a.header.ReplyTo.Addr() {
+			r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(a.header.Transaction)}, out)
+		} else {
+			r.drop(StaleMessage, out) // the newer one is there soon, or given up
+		}
 		return nil
 	}
 	if a != nil {

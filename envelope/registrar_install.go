@@ -181,7 +181,7 @@ func (r *Registrar) forgetLocating(g *group) {
 
 // header returns the header that g was registered with, to answer it.
 func (g *group) header() Header {
-	return Header{Type: TypeRegister, Epoch: g.reg.Epoch, Transaction: g.tx, Total: 1, Group: g.reg.Group, ReplyTo: g.reg.Master}
+	return Header{Type: TypeRegister, KeyID: g.key, Epoch: g.reg.Epoch, Transaction: g.tx, Total: 1, Group: g.reg.Group, ReplyTo: g.reg.Master}
 }
 
 func (r *Registrar) reject(g *group, p Problem, out *Output) {
@@ -251,7 +251,7 @@ func (r *Registrar) addrOf(k MemberKey) netip.AddrPort { return netip.AddrPortFr
 // notify sends member i of g its record.
 func (r *Registrar) notify(g *group, i int, out *Output) {
 	ip := g.reg.Group
-	r.send(netip.AddrPortFrom(ip, r.cfg.Port), r.addrOf(g.reg.Members[i].Key()), &Message{Header: Header{
+	r.sendUnder(g.key, netip.AddrPortFrom(ip, r.cfg.Port), r.addrOf(g.reg.Members[i].Key()), &Message{Header: Header{
 		Epoch: g.reg.Epoch, Instance: r.instance, Transaction: g.tx, Total: 1, Group: ip, ReplyTo: g.reg.Master,
 	}, Body: &Notify{g.reg.groupBody(g.reg.Members[i : i+1])}}, out)
 }

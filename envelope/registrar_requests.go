@@ -44,7 +44,9 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 	}
 	switch d := int32(m.Transaction - g.tx); {
 	case d < 0:
-		r.drop(StaleMessage, out)
+		// Captured, late, or of a master that restarted with other numbers: only
+		// the last one has the transaction under way, and goes on from here.
+		r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
 		return
 	case d == 0:
 		r.drop(DuplicateMsg, out)

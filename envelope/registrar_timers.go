@@ -14,6 +14,7 @@ type goneEvent struct {
 	dst   netip.AddrPort
 	group netip.Addr
 	epoch uint64
+	key   KeyID
 	body  *Gone
 	retry backoff
 	tries int
@@ -24,7 +25,7 @@ type goneEvent struct {
 // lease, or a WRITE that is not answered, tells the rest.
 func (r *Registrar) tell(now time.Duration, g *group, dst netip.AddrPort, body *Gone, out *Output) {
 	r.eventID++
-	e := &goneEvent{id: r.eventID, dst: dst, group: g.reg.Group, epoch: g.reg.Epoch, body: body, tries: 1}
+	e := &goneEvent{id: r.eventID, dst: dst, group: g.reg.Group, epoch: g.reg.Epoch, key: g.key, body: body, tries: 1}
 	e.retry.start(now, r.cfg.EventRetry, &r.rnd)
 	if len(r.events) < r.cfg.MaxEvents && r.cfg.EventTries > 1 {
 		r.events = append(r.events, e)
@@ -34,7 +35,7 @@ func (r *Registrar) tell(now time.Duration, g *group, dst netip.AddrPort, body *
 
 func (r *Registrar) sendGone(e *goneEvent, out *Output) {
 	us := netip.AddrPortFrom(e.group, r.cfg.Port)
-	r.send(us, e.dst, &Message{Header: Header{
+	r.sendUnder(e.key, us, e.dst, &Message{Header: Header{
 		Epoch: e.epoch, Instance: r.instance, Transaction: e.id, Total: 1, Group: e.group, ReplyTo: us,
 	}, Body: e.body}, out)
 }

@@ -133,6 +133,8 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (room for %d groups)", p.Value)
 	case TooManyMembers, QuotaExceeded:
 		s += fmt.Sprintf(" (at most %d)", p.Value)
+	case StaleTransaction:
+		s += fmt.Sprintf(" (the newest is %d)", p.Value)
 	case StaleEpoch, EpochConflict:
 		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
 	case WrongBase:

@@ -77,7 +77,7 @@ func TestDisagreement(t *testing.T) {
 		{"GroupIP outside of the switch's", trial{test: WriteBW, send: slices.Concat([]string{"--group", "10.77.3.3", "--timeout", "2s"}, n.auth())},
 			"10.77.3.3", "gave up"},
 		{"a key that the switch has not", trial{test: WriteBW, send: []string{"--group", "10.77.254.1", "--timeout", "2s", "--key-id", "9", "--key-file", n.key}},
-			"make group 10.77.254.1", "gave up"},
+			"register group 10.77.254.1: no authentic answer from the switch in ", "does not accept our key; check key id and key on both sides"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, rs := n.run(deadline(t), c.trial)

@@ -5,11 +5,15 @@ package test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
 )
 
@@ -61,4 +65,29 @@ func TestUnanswerableEnvelopeIsNamed(t *testing.T) {
 	if n == 0 || n > 2 {
 		t.Error(fmt.Sprintf("%d events name the sender:", n), es.Events)
 	}
+}
+
+// The first answer to a host that the switch has no neighbour entry for is sent,
+// once the entry is there: a request that is asked once is answered.
+func TestFirstAnswerWaitsForTheNeighbour(t *testing.T) {
+	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
+	list := newForger(r).envelopes()
+	ask := list[slices.IndexFunc(list, func(h hostile) bool { return h.name == "of another life of the switch" })]
+	nl := r.star.Switch.Handle()
+	entries, err := nl.NeighList(0, netlink.FAMILY_V4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		if a, _ := netip.AddrFromSlice(entries[i].IP); a.Unmap() == r.hosts[1].ip {
+			if err := nl.NeighDel(&entries[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wire := newTap(t, r.star.Hosts[1])
+	wire.send(ask.frame)
+	wire.expect("an answer", func(f *captured) bool {
+		return f.UDP() != nil && f.Src() == r.group && f.Dst() == r.hosts[1].ip && f.UDP().SrcPort() == envelope.DefaultPort
+	})
 }

@@ -105,6 +105,20 @@ func TestFailures(t *testing.T) {
 			x.expect("error wait -5 ", "authentic", "key")
 		}
 	})
+	t.Run("the caller's time is over first", func(t *testing.T) {
+		m, x := w.master(t, wrongKey, "10.77.254.1", 1, 2000, false), w.member(t, 1, wrongKey, 20000, false)
+		m.expect("peer")
+		m.expect("error wait -110 ", "no authentic answer from the switch in 1.9", "check key id and key on both sides", "timed out after 2s", "allow more time")
+		x.expect("peer")
+		x.expect("error wait -5 ", "gave up", "no authentic answer from the switch", "check key id and key on both sides")
+	})
+	t.Run("a member's key", func(t *testing.T) {
+		m, x := w.master(t, rightKey, "10.77.254.1", 1, 20000, false), w.member(t, 1, wrongKey, 20000, false)
+		m.expect("peer")
+		m.expect("error wait -5 ", "1 members have not confirmed in 3s", "that they hold the same key")
+		x.expect("peer")
+		x.expect("error wait -5 ", "messages were dropped because they are not authentic: check key id and key")
+	})
 	t.Run("a member is missing", func(t *testing.T) {
 		m, x := w.master(t, rightKey, "10.77.254.1", 2, 2000, false), w.member(t, 1, rightKey, 20000, false)
 		m.expect("peer")
