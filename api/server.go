@@ -20,9 +20,9 @@ import (
 // Reasons of an Error that callers branch on. A rejected registration has one
 // of the envelope protocol's instead.
 const (
-	ReasonUnknownGroup  = "unknown_group"  // no group has this address: status 404
-	ReasonUnknownMember = "unknown_member" // the group has no member of this address: status 404
-	ReasonBadRequest    = "bad_request"    // the request makes no sense: status 4xx
+	ReasonUnknownGroup  = "unknown_group"      // no group has this address: status 404
+	ReasonUnknownMember = "unknown_member"     // the group has no member of this address: status 404
+	ReasonBadRequest    = "bad_request"        // the request makes no sense: status 4xx
 	ReasonGroupExists   = "registered already" // another group of this address lives, and Register.Replace is not set
 )
 

@@ -91,24 +91,34 @@ type Counters struct {
 
 // Stats are the switch's totals.
 type Stats struct {
-	Uptime      float64           `json:"uptime"` // seconds
-	Groups      int               `json:"groups"`
-	Rx          uint64            `json:"rx"`           // group data packets in
-	Copies      uint64            `json:"copies"`       // data packets out
-	CEMarked    uint64            `json:"ce_marked"`    // of them, those that got Congestion Experienced here
-	FeedbackIn  uint64            `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
-	FeedbackOut uint64            `json:"feedback_out"` // towards sources
-	Neighbour   uint64            `json:"neighbour"`    // ARP and ND answers
-	EnvelopeIn  uint64            `json:"envelope_in"`
-	EnvelopeOut uint64            `json:"envelope_out"`
-	FramesFree  int               `json:"frames_free"` // of the UMEM
-	Frames      int               `json:"frames"`
-	Drops       map[string]uint64 `json:"drops"` // by reason; every reason that has occurred
+	Uptime      float64 `json:"uptime"` // seconds
+	Groups      int     `json:"groups"`
+	Rx          uint64  `json:"rx"`           // group data packets in
+	Copies      uint64  `json:"copies"`       // data packets out
+	CEMarked    uint64  `json:"ce_marked"`    // of them, those that got Congestion Experienced here
+	FeedbackIn  uint64  `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
+	FeedbackOut uint64  `json:"feedback_out"` // towards sources
+	Neighbour   uint64  `json:"neighbour"`    // ARP and ND answers
+	EnvelopeIn  uint64  `json:"envelope_in"`
+	EnvelopeOut uint64  `json:"envelope_out"`
+	FramesFree  int     `json:"frames_free"` // of the UMEM
+	Frames      int     `json:"frames"`
+
+	// Packets that were not served, by reason; every reason that has occurred.
+	// docs/COUNTERS.md says what they mean. Those in Normal the protocol has no
+	// further use for, or brings again by itself: a healthy switch has them. Those
+	// in Drops were lost, or are somebody's mistake.
+	Normal map[string]uint64 `json:"normal"`
+	Drops  map[string]uint64 `json:"drops"`
 
 	// EnvelopePartial is how many of EnvelopeIn had a UDP checksum that the host
 	// left to its interface, as hosts behind a veth do.
 	EnvelopePartial uint64 `json:"envelope_partial"`
 }
+
+// Unserved returns how many packets were not served for reason, whether that is
+// normal or not.
+func (s *Stats) Unserved(reason string) uint64 { return s.Normal[reason] + s.Drops[reason] }
 
 // Version tells which program answers.
 type Version struct {

@@ -55,3 +55,28 @@ func (r Reason) Drop() bool {
 
 // Counters are the frames that took each exit, by Reason.
 type Counters [NumReasons]uint64
+
+// reasonTexts say what the exits mean to an operator. docs/COUNTERS.md is made of
+// them.
+var reasonTexts = [NumReasons]string{
+	PassOther:          "neither to a group nor asking for one: the kernel's",
+	PassTruncated:      "ends inside the Ethernet, VLAN, ARP or IP header: left to the kernel",
+	PassVLANDepth:      "more than two VLAN tags: left to the kernel",
+	PassGroupOther:     "to a group, but neither RoCEv2 nor an envelope nor neighbour discovery, such as ping: left to the kernel",
+	PassGroupExtension: "to a group, with an IPv6 extension header, which RNICs never send: left to the kernel",
+	DropGroupFragment:  "to a group, an IP fragment: dropped; the sender's path MTU is larger than an MTU on the way",
+	DropGroupTruncated: "to a group, ends inside the UDP header: dropped",
+	DropNoSocket:       "for gleamd, by a receive queue without a socket: dropped; the interface has more queues than when gleamd started",
+	XskRoCEv2:          "RoCEv2 to a group: taken by gleamd",
+	XskEnvelope:        "an envelope to a group: taken by gleamd",
+	XskARP:             "an ARP request for a group address: taken by gleamd",
+	XskND:              "a neighbour solicitation for a group address: taken by gleamd",
+}
+
+// Text returns what r means, for people.
+func (r Reason) Text() string {
+	if r < NumReasons {
+		return reasonTexts[r]
+	}
+	return ""
+}

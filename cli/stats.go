@@ -19,8 +19,12 @@ func statsCommand(env *Env) *cobra.Command {
 	var out output
 	c := &cobra.Command{
 		Use:   "stats",
-		Short: "The switch's counters, with drops by reason",
-		Args:  noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Short: "The switch's counters, with packets that were not served by reason",
+		Long: `Prints the switch's counters. Packets that were not served are counted by
+reason, in two sections: those that the protocol has no further use for, or that
+come again by themselves, as on any healthy switch; and those that were lost, or
+are somebody's mistake. docs/COUNTERS.md says what each reason means.`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := env.client().Stats(c.Context())
 			if err != nil {
@@ -49,12 +53,16 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	}
 	row("envelopes out", s.EnvelopeOut)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
-	var total uint64
-	for _, n := range s.Drops {
-		total += n
+	section := func(title string, counts map[string]uint64) {
+		var total uint64
+		for _, n := range counts {
+			total += n
+		}
+		row(title, total)
+		for _, reason := range slices.Sorted(maps.Keys(counts)) {
+			row("  "+reason, counts[reason])
+		}
 	}
-	row("drops", total)
-	for _, reason := range slices.Sorted(maps.Keys(s.Drops)) {
-		row("  "+reason, s.Drops[reason])
-	}
+	section("not served, as is normal", s.Normal)
+	section("lost or refused", s.Drops)
 }

@@ -244,7 +244,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	}
 	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
 	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
-	s.Drops = c.drops()
+	s.Normal, s.Drops = c.unserved()
 	return s, nil
 }
 

@@ -57,6 +57,33 @@ func (d Drop) String() string {
 	return "invalid"
 }
 
+// dropTexts say what the worker's reasons mean to an operator: what was seen, and
+// what it comes from. docs/COUNTERS.md is made of them.
+var dropTexts = [numDrops]string{
+	DropNone:           "served",
+	DropBadICRC:        "a packet that would have been believed has a wrong ICRC: it was damaged, or forged",
+	DropNoFrame:        "packet memory is exhausted, so that not every copy would have found room: `umem.frames` is too small for these groups, or a port does not send",
+	DropTxFull:         "a port's TX ring is full: the packet went to nobody, and comes again by the source's timeout",
+	DropPortDown:       "a copy or answer for a port that is down or gone",
+	DropNoLocation:     "a copy or answer for a host whose port and MAC address are not known (any more)",
+	DropSlowPath:       "an envelope that came while the control plane was behind: senders repeat them",
+	DropNotGroup:       "a packet of a kind that the worker does not serve",
+	DropTooLong:        "a packet that is longer than its port takes, has more buffers than a packet may have, or lacks some",
+	DropBadUDPChecksum: "an envelope with a wrong UDP checksum, which is not that of a host with checksum offload either: it was damaged",
+	DropWrongPlace:     "a member's packet that came by another port, or from another MAC address, than where the kernel knows the member",
+	DropQueueFull:      "a port's egress queue is full: this copy or answer alone was not sent",
+	DropPostFull:       "the worker that the group belongs to is behind: the packet was not handed to it",
+	DropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
+}
+
+// Text returns what d means, for people.
+func (d Drop) Text() string {
+	if d < numDrops {
+		return dropTexts[d]
+	}
+	return ""
+}
+
 // counters are a worker's own: plain words that only its goroutine touches.
 // Others read them through worker.do.
 type counters struct {
@@ -95,28 +122,42 @@ func (c *counters) add(o *counters) {
 	}
 }
 
-// drops returns every reason that has occurred, by name.
-func (c *counters) drops() map[string]uint64 {
-	m := make(map[string]uint64)
-	for r, n := range c.decode {
-		if n > 0 && rocev2.Reason(r) != rocev2.OK {
-			m["decode_"+rocev2.Reason(r).String()] = n
+// CountedReason is one reason for which packets are not served.
+type CountedReason struct {
+	Name   string // as in api.Stats
+	Text   string
+	Normal bool // it occurs where all is well
+	count  func(*counters) uint64
+}
+
+// Reasons returns all reasons under which api.Stats counts packets, in a fixed
+// order: what was seen in the headers, by the core, by the workers, in envelopes.
+func Reasons() (list []CountedReason) {
+	for r := rocev2.OK + 1; r < rocev2.NumReasons; r++ {
+		list = append(list, CountedReason{"decode_" + r.String(), r.Text(), false, func(c *counters) uint64 { return c.decode[r] }})
+	}
+	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
+		list = append(list, CountedReason{r.String(), r.Text(), r.Normal(), func(c *counters) uint64 { return c.core[r] }})
+	}
+	for d := DropNone + 1; d < numDrops; d++ {
+		list = append(list, CountedReason{d.String(), d.Text(), false, func(c *counters) uint64 { return c.drop[d] }})
+	}
+	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
+		list = append(list, CountedReason{"envelope_" + d.String(), d.Text(), d.Normal(), func(c *counters) uint64 { return c.envelope[d] }})
+	}
+	return list
+}
+
+// unserved returns every reason that has occurred, by name: what is normal for the
+// protocol, and what was lost or refused.
+func (c *counters) unserved() (normal, drops map[string]uint64) {
+	normal, drops = make(map[string]uint64), make(map[string]uint64)
+	for _, r := range Reasons() {
+		if n := r.count(c); n > 0 && r.Normal {
+			normal[r.Name] = n
+		} else if n > 0 {
+			drops[r.Name] = n
 		}
 	}
-	for r, n := range c.core {
-		if n > 0 && mcast.Reason(r) != mcast.None {
-			m[mcast.Reason(r).String()] = n
-		}
-	}
-	for r, n := range c.drop {
-		if n > 0 && Drop(r) != DropNone {
-			m[Drop(r).String()] = n
-		}
-	}
-	for r, n := range c.envelope {
-		if n > 0 && envelope.Drop(r) != envelope.NoDrop {
-			m["envelope_"+envelope.Drop(r).String()] = n
-		}
-	}
-	return m
+	return normal, drops
 }

@@ -382,9 +382,11 @@ func difference(a, b *api.Stats) Switch {
 		FeedbackIn: b.FeedbackIn - a.FeedbackIn, FeedbackOut: b.FeedbackOut - a.FeedbackOut,
 		Drops: make(map[string]uint64),
 	}
-	for name, n := range b.Drops {
-		if d := n - a.Drops[name]; d > 0 {
-			s.Drops[name] = d
+	for _, counts := range []map[string]uint64{b.Normal, b.Drops} {
+		for name, n := range counts {
+			if d := n - a.Unserved(name); d > 0 {
+				s.Drops[name] = d
+			}
 		}
 	}
 	return s

@@ -238,3 +238,38 @@ func (d Drop) String() string {
 	}
 	return "invalid"
 }
+
+// dropTexts say what the drops mean to an operator: what was seen, and what it comes
+// from. docs/COUNTERS.md is made of them.
+var dropTexts = [NumDrops]string{
+	NoDrop:          "taken",
+	Truncated:       "an envelope that is shorter than its header, body or MAC",
+	BadMagic:        "a packet to the envelopes' UDP port that is of another protocol",
+	BadVersion:      "an envelope of another version of the protocol",
+	BadFormat:       "an envelope whose lengths or fields contradict each other",
+	Unauthenticated: "an envelope without a key, which only `envelope.insecure` accepts",
+	UnknownKey:      "an envelope with a key id that is not in `envelope.keys`",
+	BadMAC:          "an envelope whose MAC does not fit: the sender has another key under the same id",
+	WrongRole:       "an envelope of a kind that a switch never gets",
+	WrongSource:     "an envelope whose IP source is not the address that it wants the answer at: there is NAT between, or somebody else's was replayed",
+	WrongInstance:   "an envelope for an earlier life of gleamd: answered with a Challenge, which has the present one",
+	StaleMessage:    "an envelope of an older epoch or transaction",
+	DuplicateMsg:    "an envelope that came before: the sender had no answer yet; answered again if it asks for an answer",
+	UnknownGroupMsg: "an envelope about a group that is not registered",
+	NotForUs:        "an envelope none of whose records is about this machine",
+	Unsolicited:     "an answer to nothing that was asked",
+	PendingFull:     "a registration in several segments while too many others are incomplete",
+	Rejected:        "an envelope that was answered with a Reject, which says why",
+}
+
+// Text returns what d means, for people.
+func (d Drop) Text() string {
+	if d < NumDrops {
+		return dropTexts[d]
+	}
+	return ""
+}
+
+// Normal says whether envelopes are dropped for d where all is well: a master learns
+// the instance by being turned down once, and repeats itself until it is answered.
+func (d Drop) Normal() bool { return d == NoDrop || d == WrongInstance || d == DuplicateMsg }

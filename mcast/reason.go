@@ -66,3 +66,49 @@ func (r Reason) String() string {
 	}
 	return "invalid"
 }
+
+// reasonTexts say what the reasons mean to an operator: what was seen, and what it
+// comes from. docs/COUNTERS.md is made of them.
+var reasonTexts = [NumReasons]string{
+	None:             "served",
+	UnknownGroup:     "for an address in the group prefixes that no registered group has: the group is not registered yet, or not any more",
+	UnknownOpcode:    "no opcode of RC, and no CNP: the queue pair is of another type",
+	WrongQPN:         "for another queue pair than the group's virtual one: the sender is connected to a wrong destination QPN, or the group is registered with a wrong one",
+	NotMember:        "from an address that is no member of the group, or no live one",
+	NotSource:        "data of a member while another one's is not complete: it comes again when the sender's timeout has passed (R29)",
+	FromSource:       "feedback from the source itself, which nobody has sent anything",
+	OutOfWindow:      "a PSN that nobody can mean now: the member's queue pair was set up with another one than it is registered with",
+	FeedbackAhead:    "an acknowledgement of what was never sent to the member: it expects another PSN than it is registered with",
+	FeedbackStale:    "an acknowledgement that says nothing new: receivers acknowledge duplicates, too",
+	ReservedSyndrome: "an acknowledgement with a syndrome that the standard reserves",
+	DuplicateData:    "data that every live receiver has: the source has gone back, because an ACK to it was lost or late; it is answered and not forwarded",
+	NotMulticastable: "READ, ATOMIC or FLUSH, which no group can serve: answered with NAK 0x61, status 9 at the sender",
+	WindowViolation:  "a WRITE outside of the group's window, or with another R_Key: answered with NAK 0x62, status 10 at the sender",
+	GroupDead:        "for a group that has failed: its members have to reset their queue pairs and register again",
+	BadLength:        "a payload that does not fit opcode and path MTU: answered with NAK 0x61, status 9 at the sender",
+	Filtered:         "a congestion notification of a receiver that is not the most congested one: the source slows down for that one",
+	ResponseToGroup:  "a READ or ATOMIC response: nothing of a group asks for one",
+	NoSource:         "feedback while nobody is sending, such as an ACK that comes after its transfer has ended",
+	QuorumLost:       "data for a group with fewer receivers than its quorum: answered with NAK 0x63, status 11 at the sender",
+	BadUpdate:        "an update message that is no single WRITE, or makes no sense: answered with NAK 0x61, status 9 at the sender",
+	UpdatesFull:      "an update message while too many are in flight: the source sends it again",
+}
+
+// Text returns what r means, for people.
+func (r Reason) Text() string {
+	if r < NumReasons {
+		return reasonTexts[r]
+	}
+	return ""
+}
+
+// Normal says whether packets are not served for r where all is well: the protocol
+// has no further use for them, or brings them again by itself. Any other reason is a
+// loss, or a mistake of somebody's.
+func (r Reason) Normal() bool {
+	switch r {
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, Filtered, NoSource:
+		return true
+	}
+	return false
+}

@@ -58,3 +58,34 @@ func (r Reason) String() string {
 	}
 	return "unknown_reason"
 }
+
+// reasonTexts say what the reasons mean to an operator: what was seen, and what it
+// comes from. docs/COUNTERS.md is made of them.
+var reasonTexts = [NumReasons]string{
+	OK:                   "not refused",
+	ReasonTruncated:      "a frame that ends before the length that its headers claim: cut off on the way, or longer than its buffers",
+	ReasonVLANDepth:      "more than two VLAN tags",
+	ReasonNotIP:          "an EtherType other than IPv4, IPv6 and ARP",
+	ReasonBadIPHeader:    "an IP header whose version, header length or total length cannot be",
+	ReasonIPChecksum:     "the IPv4 header checksum is wrong: the frame was damaged, or its sender leaves the checksum to a NIC that it does not pass",
+	ReasonFragment:       "an IP fragment: RoCEv2 is never fragmented, so the sender's path MTU is larger than an MTU on the way",
+	ReasonIPv6Extension:  "an IPv6 extension header, which RNICs never send",
+	ReasonBadUDPLength:   "the UDP length differs from what IP carries",
+	ReasonBadBTHLength:   "too short for the headers that the opcode demands, or not of the length that it demands",
+	ReasonBadTVer:        "the transport version of the BTH is not 0",
+	ReasonUnknownOpcode:  "no opcode of RC, and no CNP: the queue pair is of another type",
+	ReasonBadPad:         "the pad count of the BTH exceeds or misaligns the payload",
+	ReasonBadARP:         "an ARP packet that is not Ethernet and IPv4",
+	ReasonBadND:          "a neighbour discovery message against RFC 4861 §7.1",
+	ReasonICMPv6Checksum: "the ICMPv6 checksum is wrong",
+	ReasonSplitHeaders:   "a packet in several buffers whose headers are not all in the first one",
+	ReasonSplitOther:     "a packet in several buffers that is not RoCEv2: envelopes are never that long",
+}
+
+// Text returns what r means, for people.
+func (r Reason) Text() string {
+	if r < NumReasons {
+		return reasonTexts[r]
+	}
+	return ""
+}

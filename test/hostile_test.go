@@ -31,7 +31,7 @@ type hostile struct {
 	name    string
 	from    int // the host whose wire it is put on
 	frame   []byte
-	counter string // one of Stats.Drops
+	counter string // a reason of Stats
 	xdp     string // or of the port's XDP counters
 	answer  rocev2.Syndrome
 }
@@ -247,7 +247,12 @@ func (f *forger) solicitation() hostile {
 }
 
 // drops returns the switch's drop counters.
-func (r *rig) drops() map[string]uint64 { return r.stats().Drops }
+// drops returns how many packets were not served, by reason, normal ones included.
+func (r *rig) drops() map[string]uint64 {
+	s := r.stats()
+	maps.Copy(s.Drops, s.Normal)
+	return s.Drops
+}
 
 // TestHostilePackets puts frames on the wire that must not do anything: each
 // moves its own counter by one and no other, no receiver's memory changes, and

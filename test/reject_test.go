@@ -138,11 +138,11 @@ func TestReplayedEnvelopes(t *testing.T) {
 	if len(recorded) < 2 {
 		t.Fatalf("recorded %d envelopes", len(recorded))
 	}
-	before := r.stats()
+	before := r.drops()
 	refusals := func() (n uint64) {
 		for name, v := range r.drops() {
 			if strings.HasPrefix(name, "envelope_") {
-				n += v - before.Drops[name]
+				n += v - before[name]
 			}
 		}
 		return n

@@ -37,4 +37,20 @@ var userMutants = []mutant{
 		"reg.Base != 0 || ",
 		"",
 	}}},
+	{"stale feedback is shown as a loss", "user", "mcast/reason.go", []edit{{
+		"NotSource, FromSource, FeedbackStale, DuplicateData",
+		"NotSource, FromSource, DuplicateData",
+	}}},
+	{"a wrong QPN is shown as normal", "user", "mcast/reason.go", []edit{{
+		"NotSource, FromSource, FeedbackStale, DuplicateData",
+		"NotSource, FromSource, FeedbackStale, WrongQPN, DuplicateData",
+	}}},
+	{"a reason has no text", "user", "dataplane/counters.go", []edit{{
+		"	DropQueueFull:      \"a port's egress queue is full: this copy or answer alone was not sent\",\n",
+		"",
+	}}},
+	{"the drops of the control plane are those of the core", "user", "dataplane/counters.go", []edit{{
+		"func(c *counters) uint64 { return c.envelope[d] }",
+		"func(c *counters) uint64 { return c.core[d] }",
+	}}},
 }

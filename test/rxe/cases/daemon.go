@@ -87,5 +87,5 @@ func (d *daemon) drops(ctx context.Context, reason string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.Drops[reason], nil
+	return s.Unserved(reason), nil
 }

@@ -62,8 +62,10 @@ func (b *bench) dropped(ctx context.Context) (n uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, v := range s.Drops {
-		n += v
+	for _, counts := range []map[string]uint64{s.Normal, s.Drops} {
+		for _, v := range counts {
+			n += v
+		}
 	}
 	return n, nil
 }
