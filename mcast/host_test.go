@@ -76,15 +76,20 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 			})
 		}
 	case rocev2.KindFatal:
-		h.n.t.Fatalf("host %d got fatal NAK %#x", h.id, syn)
+		if h.n.failure == nil {
+			h.n.t.Fatalf("host %d got fatal NAK %#x", h.id, syn)
+		}
 	}
 	h.pump()
 }
 
 // completed is where the promise is checked: every receiver has the bytes.
 func (h *host) completed(to int) {
+	if h.n.quorum > 0 {
+		h.completedByQuorum(to)
+	}
 	for _, r := range h.n.hosts {
-		if r == h || r.gone {
+		if r == h || r.gone || h.n.quorum > 0 {
 			continue
 		}
 		have := 0
@@ -127,11 +132,14 @@ func (h *host) look() {
 }
 
 func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
-	if h.gone || h.n.mute == h.id && len(h.got) >= h.muteAt {
+	if h.gone || h.isDead() {
 		return
 	}
 	expected := h.rq.Add(int32(len(h.got)))
 	h.received++
+	if h.fails(psn == expected) {
+		return
+	}
 	switch d := psn.Sub(expected); {
 	case d < 0:
 		if h.strict {
@@ -180,6 +188,7 @@ func (h *host) reply(count int, syn rocev2.Syndrome) {
 	}
 	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}
 	h.n.carry(h.up(), true, func() {
+		h.offers, h.chances = 0, 0
 		h.n.naive.feedback(h.id, count)
 		if syn.Kind() != rocev2.KindACK && count == h.n.naive.prefix(h.id) {
 			h.n.naive.nak[h.id] = count

@@ -59,6 +59,8 @@ type host struct {
 	nakSent                     bool
 	muteAt                      int         // falls silent after so many packets, if it is the mute one
 	gone                        bool        // evicted, or left
+	failed                      bool        // its queue pair is in error, after a fatal NAK
+	offers, chances             int         // see judge
 	in                          bool        // has been admitted, if it joined
 	missed                      map[int]int // packets of a source from before it was, by host
 	rnrLeft                     int
@@ -103,12 +105,23 @@ type network struct {
 	link     []time.Duration
 	lost     map[int]int // packets, by link
 	naive    *naive
-	firstPSN rocev2.PSN              // of every queue; 0: any
-	links    func(link int) int      // if set: loss of each link, in 10000, and none is doubled
-	repair   *repairing              // if set: how all repair
-	timer    time.Duration           // of requesters
-	trace    func(v ...any)          // told of what goes to hosts
-	passed   map[rocev2.PSN]severity // upstream NAKs since the PSN passed
+	firstPSN rocev2.PSN                     // of every queue; 0: any
+	links    func(link int) int             // if set: loss of each link, in 10000, and none is doubled
+	dice     func(link int) func(n int) int // if set: a link's own randomness
+	repair   *repairing                     // if set: how all repair
+	timer    time.Duration                  // of requesters
+	trace    func(v ...any)                 // told of what goes to hosts
+	passed   map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
+
+	policy    Policy
+	quorum    int
+	deadAfter time.Duration   // 0: none, or that of a network with a mute host
+	fatals    int             // receivers that are still to fail
+	corrupt   int             // data packets in 1000 that a link damages
+	damaged   map[Handle]bool // frames that came damaged
+	evictions int             // of hosts that were alive
+	unfair    bool            // evictions of live hosts are counted, not judged
+	failure   *Event          // the end of the group
 }
 
 const (
@@ -126,11 +139,15 @@ func (n *network) after(d time.Duration, f func()) {
 // carry delivers f over a link: in order unless jitter.
 func (n *network) carry(link int, jitter bool, f func()) {
 	for copies := 1; copies > 0; copies-- {
-		if n.links != nil && n.rng(10_000) < n.links(link) || n.links == nil && n.rng(1000) < n.loss {
+		rng := n.rng
+		if n.dice != nil {
+			rng = n.dice(link)
+		}
+		if n.links != nil && rng(10_000) < n.links(link) || n.links == nil && rng(1000) < n.loss {
 			n.lost[link]++
 			continue
 		}
-		if n.rng(1000) < n.loss/4 && copies == 1 {
+		if rng(1000) < n.loss/4 && copies == 1 {
 			copies++
 		}
 		at := n.now + rtt
@@ -149,6 +166,8 @@ func (n *network) input(d *node, p Packet) {
 	if p.Op != rocev2.Acknowledge { // a frame of its own, however often it came
 		n.frames = append(n.frames, frame{n.frames[p.Frame].id, p})
 		p.Frame, p.Bytes = Handle(len(n.frames)-1), d.unit
+		n.damage(&p)
+		n.offered(d, &p)
 	}
 	d.enter()
 	d.sw.Input(n.now, &p, &d.out)
@@ -157,6 +176,9 @@ func (n *network) input(d *node, p Packet) {
 			n.t.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
 		}
 		d.books.close(n.t, d.sw, &p, &d.out)
+		if n.damaged[p.Frame] && p.Op != rocev2.Acknowledge {
+			return
+		}
 		p.Verified = true
 		d.enter()
 		d.sw.Input(n.now, &p, &d.out)
@@ -176,8 +198,10 @@ func (n *network) output(d *node, p *Packet) {
 				clear(n.passed)
 			}
 			d.admitAll(int(e.Member), int(e.PSN.Sub(n.hosts[e.Member].sq)))
-		case e.Kind == MemberEvicted && n.mute >= 0 && e.Syndrome == 0:
-			n.hosts[e.Member].gone = true
+		case e.Kind == MemberEvicted:
+			n.evicted(d, e)
+		case e.Kind == GroupFailed && n.policy != Evict && n.deadAfter+time.Duration(n.quorum) > 0:
+			n.failure = &e
 		default:
 			n.t.Fatalf("unexpected event %+v", e)
 		}
@@ -208,6 +232,10 @@ func (n *network) output(d *node, p *Packet) {
 		}
 		ask := n.frames[c.Frame].p.AckReq || c.Flags&SetAckReq != 0
 		n.trace("copy", h.id, c.PSN, f, ask)
+		h.chances++
+		if n.damaged[c.Frame] {
+			continue
+		}
 		n.carry(h.down(), false, func() { h.arrives(c.PSN, f, ask) })
 	}
 	for _, f := range d.out.Feedback {
@@ -229,6 +257,9 @@ func (n *network) output(d *node, p *Packet) {
 func (n *network) check(f Feedback) {
 	if int(f.To) != n.naive.src {
 		return // a late duplicate of an earlier source; host.answered checks it
+	}
+	if n.quorum > 0 || n.failure != nil {
+		return // the aggregator waits for all
 	}
 	s := n.hosts[f.To]
 	want := s.sq.Add(int32(n.naive.acked() - 1))

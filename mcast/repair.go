@@ -145,12 +145,24 @@ func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool)
 			g.expect(now, i)
 		}
 		return true, here
+	case first && psn.Less(m.next) && !m.led && (m.probing || m.hold == 0 && g.store.find(m.next) == nil):
+		// The source repeats what this receiver lacks first, and has been sent: one
+		// more probe, and the cursor stays where it is (R56).
+		g.probed(now, m, psn)
+		return true, true
 	case here || !first && psn != m.next:
 		return false, false
 	}
 	m.step(psn)
 	m.probing = false
 	return true, false
+}
+
+// probed notes that psn, which m was sent before, goes out with a request for an
+// ACK.
+func (g *group) probed(now time.Duration, m *mending, psn rocev2.PSN) {
+	m.asked, m.again = rocev2.MaxPSN(m.asked, psn), rocev2.MaxPSN(m.again, psn)
+	g.tendBy(now + g.patience(m))
 }
 
 // step moves the cursor past psn, which is sent now.

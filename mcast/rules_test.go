@@ -86,6 +86,7 @@ func TestR49_FramesOfOneThatLeaves(t *testing.T)         { runTranscript(t) }
 func TestR50_AskedBySwitch(t *testing.T)                 { runTranscript(t) }
 func TestR50_RepairsItsOwn(t *testing.T)                 { runTranscript(t) }
 func TestR45_PatienceGrows(t *testing.T)                 { runTranscript(t) }
+func TestR45_PatienceEnds(t *testing.T)                  { runTranscript(t) }
 func TestR45_NakWhileItIsWaitedFor(t *testing.T)         { runTranscript(t) }
 func TestR46_ReadyAgain(t *testing.T)                    { runTranscript(t) }
 func TestR46_WaitingIsNoSilence(t *testing.T)            { runTranscript(t) }
@@ -99,3 +100,8 @@ func TestR60_RemovedTogether(t *testing.T)            { runTranscript(t) }
 func TestR62_ADuplicateIsAPassage(t *testing.T)       { runTranscript(t) }
 func TestR63_DuplicatesOfWhatWasSent(t *testing.T)    { runTranscript(t) }
 func TestR41_ALegsNextMemberHasNoTarget(t *testing.T) { runTranscript(t) }
+func TestR56_TheSourceAsksToo(t *testing.T)           { runTranscript(t) }
+func TestR56_NotReadyIsNotAsked(t *testing.T)         { runTranscript(t) }
+func TestR57_AskedUntilGivenUp(t *testing.T)          { runTranscript(t) }
+func TestR57_NeverDeadIsLeftAlone(t *testing.T)       { runTranscript(t) }
+func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }

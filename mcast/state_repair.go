@@ -62,7 +62,7 @@ func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
 	b = binary.AppendUvarint(b, uint64(m.waited))
 	if owes := g.branches[i].a.Less(m.watch); owes {
 		b = appendPSN(append(b, 1), m.watch)
-		if !m.led { // else it is not asked before it is heard again
+		if !m.led || g.deadAfter > 0 { // else it is not asked before it is heard again
 			b = appendTime(b, now, max(m.owed, now-g.patience(m)))
 		}
 	} else {
@@ -119,7 +119,7 @@ func (r *stateReader) mending(g *group, i int) {
 	m.waited = time.Duration(r.uvarint())
 	m.watch = g.branches[i].a
 	if r.byte() != 0 {
-		if m.watch = r.psn(); !m.led {
+		if m.watch = r.psn(); !m.led || g.deadAfter > 0 {
 			m.owed = r.time()
 		}
 	}

@@ -26,6 +26,18 @@ func (g *group) patience(m *mending) time.Duration {
 	if m.quiet {
 		d *= 4
 	}
+	return g.inTime(d)
+}
+
+// livenessProbes is how many probes at least fit into dead_after: a receiver that
+// is given up for silence has not answered any of them (R57).
+const livenessProbes = 8
+
+// inTime is d, or less where dead_after leaves no room for it.
+func (g *group) inTime(d time.Duration) time.Duration {
+	if g.deadAfter > 0 {
+		d = min(d, g.deadAfter/livenessProbes)
+	}
 	return d
 }
 
@@ -55,7 +67,7 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 		for i := range g.legs {
 			g.legs[i].mend.watch, g.legs[i].mend.owed = psn, now
 		}
-		g.tendBy(now + g.repair.Timeout)
+		g.tendBy(now + g.inTime(g.repair.Timeout))
 	}
 }
 
@@ -96,7 +108,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 			}
 			m.hold, m.owed, m.probing = 0, now, false
 		}
-		if m.led {
+		if m.led && g.deadAfter == 0 {
 			continue
 		}
 		if b.a.Less(m.watch) {
@@ -104,7 +116,13 @@ func (g *group) tend(now time.Duration, out *Output) {
 				g.tendBy(t)
 				continue
 			}
-			g.question(i)
+			if !m.led {
+				g.question(i)
+			}
+			if m.led && !g.probeLiveness(now, i, out) {
+				g.tendBy(now) // no more room in this call
+				continue
+			}
 		}
 		// From here on it has so long for what it has been asked by now.
 		m.watch, m.owed = g.asked, now
@@ -116,6 +134,23 @@ func (g *group) tend(now time.Duration, out *Output) {
 		}
 	}
 	g.resend(now, out)
+}
+
+// probeLiveness sends branch i, which is left to the source, what it lacks first,
+// if its silence counts: the cursor stays where it is (R57). It returns false if
+// there is no room.
+func (g *group) probeLiveness(now time.Duration, i int, out *Output) bool {
+	b, m := &g.branches[i], &g.legs[i].mend
+	e := g.store.find(b.a.Next())
+	if e == nil || g.deadAfter == 0 {
+		return true
+	}
+	if out.full() {
+		return false
+	}
+	g.probed(now, m, b.a.Next())
+	g.copyStored(i, e, b.a.Next(), true, out)
+	return true
 }
 
 // questionMax is the most packets that a question has.

@@ -80,9 +80,10 @@ func (d *node) toward(h *host) LegID {
 func (d *node) put() {
 	n := d.n
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256}
-	if n.mute >= 0 {
-		spec.Policy, spec.DeadAfter = Evict, 8*timeout
+	if n.mute >= 0 && n.deadAfter == 0 {
+		n.policy, n.deadAfter = Evict, 8*timeout
 	}
+	spec.Policy, spec.Quorum, spec.DeadAfter = n.policy, n.quorum, n.deadAfter
 	spec.Repair, d.unit = drawRepair(n.rng, 2*rtt)
 	limits := Limits{}
 	if spec.Repair.Bytes > 0 && n.rng(8) == 0 {

@@ -164,3 +164,32 @@ func TestR47_ForwardedElsewhere(t *testing.T) {
 		t.Errorf("%+v", *out)
 	}
 }
+
+// R51: what a full queue did not take was not sent. An ACK of more than a probe
+// asked for says that the rest is on its way, but not that.
+func TestR51_PutOffIsNotOnItsWay(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	data := func(psn rocev2.PSN) *Output {
+		return in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, AckReq: true, Frame: Handle(psn)})
+	}
+	for psn := range rocev2.PSN(4) {
+		data(psn)
+	}
+	out := data(4)
+	if !s.Unsent(&out.Copies[0], time.Millisecond) {
+		t.Fatal("lost")
+	}
+	data(5)
+	out.MaxRepairs = -1
+	s.Advance(time.Millisecond, out)
+	s.Advance(5*time.Millisecond, out) // B has said nothing
+	out.MaxRepairs = 1
+	s.Advance(5*time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100}) {
+		t.Fatalf("B is asked with %v", got)
+	}
+	out = in(6*time.Millisecond, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 103, Syndrome: rocev2.SyndromeACK})
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{104}) {
+		t.Errorf("B, which has 103, is sent %v", got)
+	}
+}

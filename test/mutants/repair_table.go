@@ -329,4 +329,57 @@ var repairMutants = []mutant{
 		" || m.led || g.store.find(psn) == nil {",
 		" || m.led {",
 	}}},
+	{"what a full queue did not take counts as sent", "R51", "mcast/unsent.go", []edit{{
+		"	if psn.Less(m.sent) {\n		m.sent = psn\n	}\n",
+		"",
+	}}},
+	{"patience has no bound", "R45", "mcast/tail.go", []edit{{
+		"d := min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)",
+		"d := max(g.repair.Timeout, m.rtt+4*m.rttVar)",
+	}}},
+
+	// Repair is never worse than none.
+	{"what the source repeats is withheld while there is a probe", "R56", "mcast/repair.go", []edit{{
+		"	case first && psn.Less(m.next) && !m.led && (",
+		"	case first && psn.Less(m.next) && m.led && (",
+	}}},
+	{"what the source repeats goes to those that are not ready", "R56", "mcast/repair.go", []edit{{
+		"(m.probing || m.hold == 0 && g.store.find(m.next) == nil)",
+		"(m.probing || m.hold > 0 || g.store.find(m.next) == nil)",
+	}}},
+	{"what is being sent again comes from the source as well", "R56", "mcast/repair.go", []edit{{
+		"(m.probing || m.hold == 0 && g.store.find(m.next) == nil)",
+		"(m.probing || m.hold == 0)",
+	}}},
+	{"what the source repeats as a probe does not ask", "R56", "mcast/repair.go", []edit{{
+		"		g.probed(now, m, psn)\n		return true, true\n",
+		"		g.probed(now, m, psn)\n		return true, false\n",
+	}}},
+	{"dead_after bounds no wait", "R57", "mcast/tail.go", []edit{{
+		"		d = min(d, g.deadAfter/livenessProbes)\n",
+		"		d = min(d, g.deadAfter*livenessProbes)\n",
+	}}},
+	{"dead_after does not bound the first wait", "R57", "mcast/tail.go", []edit{{
+		"		g.tendBy(now + g.inTime(g.repair.Timeout))\n",
+		"		g.tendBy(now + g.repair.Timeout)\n",
+	}}},
+	{"a branch that is left to the source is not asked", "R57", "mcast/tail.go", []edit{{
+		"	if e == nil || g.deadAfter == 0 {\n		return true\n",
+		"	if e != nil || g.deadAfter == 0 {\n		return true\n",
+	}}},
+	{"a branch whose silence does not count is asked for ever", "R57", "mcast/tail.go", []edit{{
+		"	if e == nil || g.deadAfter == 0 {\n		return true\n",
+		"	if e == nil {\n		return true\n",
+	}, {
+		"		if m.led && g.deadAfter == 0 {\n			continue\n",
+		"		if m.led && g.deadAfter < 0 {\n			continue\n",
+	}}},
+	{"a probe of liveness that has no room is left out", "R57", "mcast/tail.go", []edit{{
+		"				g.tendBy(now) // no more room in this call\n				continue\n",
+		"				g.tendBy(now) // no more room in this call\n",
+	}}},
+	{"a probe of liveness overruns the room", "R57", "mcast/tail.go", []edit{{
+		"	if out.full() {\n		return false\n	}\n	g.probed(",
+		"	g.probed(",
+	}}},
 }

@@ -1,0 +1,110 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/rocev2"
+
+// What can happen to the hosts of a network beside losses: they fall silent,
+// fail, are evicted; and frames arrive damaged.
+
+// isDead says whether h answers nothing any more.
+func (h *host) isDead() bool {
+	return h.failed || h.n.mute == h.id && len(h.got) >= h.muteAt
+}
+
+// fails has a receiver's queue pair go into error now and then, at a packet that
+// it would have accepted.
+func (h *host) fails(accepts bool) bool {
+	if h.n.fatals == 0 || !accepts || len(h.ops) > 0 || h.n.rng(30) > 0 {
+		return false
+	}
+	h.n.fatals--
+	h.failed = true
+	h.reply(len(h.got), rocev2.SyndromeNAKAccess)
+	return true
+}
+
+// damage changes some of what is not protected by anything but the ICRC. The PSN is
+// not changed: see TestCorruptedPSN.
+func (n *network) damage(p *Packet) {
+	if n.corrupt == 0 || n.rng(1000) >= n.corrupt {
+		return
+	}
+	if n.damaged == nil {
+		n.damaged = map[Handle]bool{}
+	}
+	n.damaged[p.Frame] = true
+	switch n.rng(3) {
+	case 0:
+		ops := []rocev2.Opcode{rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLast, rocev2.SendOnly, rocev2.ReadRequest}
+		p.Op = ops[n.rng(len(ops))]
+		if p.Op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
+			p.Payload = 256
+		}
+	case 1:
+		p.AckReq = !p.AckReq
+	}
+}
+
+// offered notes for which hosts p, which comes from the source, is what they lack
+// first: without local repair each of them would be sent it.
+func (n *network) offered(d *node, p *Packet) {
+	g := d.sw.groups[0]
+	if g.src == nobody || keyOf(p.Src) != g.srcKey || n.damaged[p.Frame] {
+		return
+	}
+	for i := range d.legs {
+		if b := &g.branches[i]; b.bits&receiving != 0 && d.legs[i].host != nil && p.PSN == b.a.Next() {
+			d.legs[i].host.offers++
+		}
+	}
+}
+
+// evicted looks at why a host is evicted. Silence is a host's own fault if it is
+// dead, and the network's if the host was sent enough that it could have answered:
+// not less than without local repair, and with it not less than the probes that
+// dead_after has room for. Whatever else, the switch is to blame.
+func (n *network) evicted(d *node, e Event) {
+	h := n.hosts[e.Member]
+	switch {
+	case h.isDead():
+	case n.unfair:
+		n.evictions++
+	case e.Syndrome == Silent && n.deadAfter > 0 && n.loss > 0:
+		probes := 0
+		if g := d.sw.groups[0]; g.store != nil && g.store.find(e.PSN.Next()) != nil {
+			probes = livenessProbes - 1
+		}
+		if h.chances < max(h.offers, probes) {
+			n.t.Fatalf("host %d is alive and evicted for silence after it was sent %d packets, of which it lacks the first; its source repeated that %d times", h.id, h.chances, h.offers)
+		}
+		n.evictions++
+	case e.Syndrome == Stranded && n.quorum > 0:
+		n.evictions++
+	default:
+		n.t.Fatalf("host %d is alive and evicted: %+v", h.id, e)
+	}
+	h.gone = true
+}
+
+// completedByQuorum is where the promise of a quorum is checked.
+func (h *host) completedByQuorum(to int) {
+	for i := h.una; i < to; i++ {
+		has := 0
+		for _, r := range h.n.hosts {
+			have := 0
+			for _, g := range r.got {
+				if g>>20 == h.id {
+					have++
+				}
+			}
+			if m := r.missed[h.id]; r != h && r.in && m <= i && i < m+have {
+				has++
+			}
+		}
+		if has < h.n.quorum {
+			h.n.t.Fatalf("I2: host %d was told packet %d is done, %d hosts have it, the quorum is %d", h.id, i, has, h.n.quorum)
+		}
+	}
+}

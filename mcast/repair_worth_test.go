@@ -1,0 +1,136 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// outcome sums up random runs that differ in nothing but local repair.
+type outcome struct {
+	evictions, failures int           // of members that were alive, of groups
+	behind              int           // members that are left without everything
+	took, worst         time.Duration // until the source had its last completion, if it had
+	sent                int           // packets by the source
+}
+
+// lossy runs one source and some receivers over a network that loses the same share
+// on each of its links, in both directions.
+func (o *outcome) lossy(t *testing.T, seed uint64, loss, dead int, policy Policy, r *repairing) {
+	n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(seed), loss: loss, repair: r,
+		policy: policy, deadAfter: time.Duration(dead) * timeout, unfair: true}
+	if policy == Quorum {
+		n.quorum = 2
+	}
+	n.build(4+n.rng(5), 1, 0)
+	n.rooms, n.full = []int{0}, 0
+	n.dice = ownDice(seed)
+	for _, h := range n.hosts {
+		h.rnrLeft = 0 // requesters here do not wait for as long as they are told
+	}
+	s := n.hosts[0]
+	s.then = func() {
+		o.took += n.now
+		o.worst = max(o.worst, n.now)
+	}
+	n.after(0, s.start)
+	n.finish()
+	o.sent += s.transmitted
+	o.evictions += n.evictions
+	for _, h := range n.hosts[1:] {
+		if !h.gone && len(h.got) < len(s.ops) {
+			o.behind++
+		}
+	}
+	if n.failure != nil {
+		o.failures++
+	}
+}
+
+// ownDice gives each link its own randomness, so that what one loses does not
+// depend on how many packets others carry.
+func ownDice(seed uint64) func(link int) func(n int) int {
+	links := map[int]func(int) int{}
+	return func(link int) func(int) int {
+		if links[link] == nil {
+			links[link] = random(seed<<16 + uint64(link))
+		}
+		return links[link]
+	}
+}
+
+// TestPropertyRepairIsNeverWorse runs the same random networks with and without
+// local repair, whose timeout is to the requester's as the defaults are, longer and
+// shorter, with room for everything or for little. With it no more members that are
+// alive are evicted, no more groups fail, and transfers finish no later, at any loss
+// and under any policy (R56, R57). make soak runs more of them.
+func TestPropertyRepairIsNeverWorse(t *testing.T) {
+	checks, _ := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	repairs := []RepairSpec{
+		{Bytes: 1 << 23, Timeout: timeout / 16, Tries: DefaultRepairTries},
+		{Bytes: 1 << 23, Timeout: timeout / 4, Tries: 2},
+		{Bytes: 8 * minStored, Timeout: timeout / 8, Tries: 5},
+	}
+	for _, c := range []struct {
+		name   string
+		policy Policy
+		dead   int // in timeouts of the requester
+		losses []int
+		runs   int // for 100 checks
+	}{
+		{"evict", Evict, 3, []int{100, 200}, 40},
+		{"strict", Strict, 3, []int{100, 200}, 30},
+		{"quorum", Quorum, 3, []int{30, 100, 300}, 30},
+		{"time", Strict, 0, []int{3, 30, 100, 300}, 30},
+		{"time with a quorum", Quorum, 0, []int{3, 30, 100, 300}, 30},
+	} {
+		for _, loss := range c.losses {
+			t.Run(fmt.Sprintf("%s/loss=%d", c.name, loss), func(t *testing.T) {
+				runs := max(1, c.runs*checks/100)
+				var plain outcome
+				for seed := range runs {
+					plain.lossy(t, uint64(seed), loss, c.dead, c.policy, &repairing{unit: 1})
+				}
+				t.Logf("without: %+v", plain)
+				for _, spec := range repairs {
+					var o outcome
+					for seed := range runs {
+						o.lossy(t, uint64(seed), loss, c.dead, c.policy, &repairing{spec, minStored, 1 << 24})
+					}
+					t.Logf("%v, %d tries, %d KiB: %+v", spec.Timeout, spec.Tries, spec.Bytes>>10, o)
+					if o.evictions+o.behind > plain.evictions+plain.behind || o.failures > plain.failures {
+						t.Errorf("%d evictions, %d receivers behind and %d failures, without repair %d, %d and %d", o.evictions, o.behind, o.failures, plain.evictions, plain.behind, plain.failures)
+					}
+					if c.dead == 0 && o.took > plain.took {
+						t.Errorf("%d transfers took %v, without repair %v", runs, o.took, plain.took)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRepairEvictsNobodyItDidNotAsk repeats runs in which local repair had live
+// receivers evicted that stay without it, at 10 % loss and a dead_after of eight
+// timeouts of the requester.
+func TestRepairEvictsNobodyItDidNotAsk(t *testing.T) {
+	spacious := RepairSpec{Bytes: 1 << 23, Timeout: timeout / 16, Tries: DefaultRepairTries}
+	tight := RepairSpec{Bytes: 8 * minStored, Timeout: timeout / 8, Tries: 5}
+	for _, c := range []struct {
+		seed uint64
+		spec RepairSpec
+	}{{838, tight}, {1338, tight}, {1358, spacious}, {1521, tight}, {1983, tight}, {2784, tight}} {
+		var o outcome
+		o.lossy(t, c.seed, 100, 8, Evict, &repairing{c.spec, minStored, 1 << 24})
+		if o.evictions > 0 {
+			t.Errorf("seed %d: %d receivers are alive and evicted", c.seed, o.evictions)
+		}
+	}
+}
