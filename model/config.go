@@ -5,9 +5,11 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rc"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -34,6 +36,7 @@ type Bounds struct {
 	Double  int // packets delivered twice
 	Reorder int // packets delivered before the one ahead of them
 	Delay   int // timers that fire while something is in flight
+	Jam     int // ports whose queue is full for a time
 }
 
 // Config is one scenario.
@@ -53,8 +56,21 @@ type Config struct {
 
 	Bounds
 	Withheld int // receives that the first receiver has not posted at the start
-	// Mortal lets the last receiver die at any moment; the policy is evict.
+	// Policy is the group's. Watched sets its DeadAfter.
+	Policy  mcast.Policy
+	Quorum  int // receivers of mcast.Quorum
+	Watched bool
+	// Mortal lets the last receiver die at any moment.
 	Mortal bool
+	// Short, if not 0, is the number, from 1, of the message for which the last
+	// receiver has posted too small a buffer: it answers with a fatal NAK, and its
+	// queue pair is in the error state.
+	Short int
+	// Outside is how many of the last hosts are no members at the start.
+	Outside int
+	// Changes are made by the control plane, in this order, each at any moment, at
+	// each switch at another one.
+	Changes []Change
 	// Repair is how many frames each switch keeps, to repair losses by itself; 0
 	// none. Patience and Tries are mcast.RepairSpec's; 0 is the default here.
 	Repair   int
@@ -62,6 +78,8 @@ type Config struct {
 	Tries    int
 	// Room is how many copies of kept frames a driver takes at a time; 0 any number.
 	Room int
+	// JamRoom is how many copies a full queue still takes.
+	JamRoom int
 	// OneBranch lets nothing go wrong but on the way to B and back. With enough room to
 	// repair, and if nothing is late, nobody else may notice then.
 	OneBranch bool
@@ -89,8 +107,12 @@ const (
 	// source does.
 	patience   = 500 * time.Microsecond
 	tries      = 2
-	frameBytes = 2048 // what a switch says that keeping a frame takes
+	jamTime    = 200 * time.Microsecond // less than patience
+	frameBytes = 2048                   // what a switch says that keeping a frame takes
 	groupQPN   = 0x4242
+	freshQPN   = 0x10 // of a host's second queue pair, above its first
+	maxHosts   = 8
+	noLeg      = mcast.LegID(1<<16 - 1)
 	groupKey   = 0xFEED // R_Key of the group's window
 	groupVA    = 0x10000
 	// epoch is the time at which every stored state is restored.
@@ -118,6 +140,26 @@ func (c *Config) stream(i int) []int {
 	return nil
 }
 
+// fresh returns the Join by which host i has a second queue pair; nil if none.
+func (c *Config) fresh(i int) *Join {
+	for k := range c.Changes {
+		for l := range c.Changes[k].Join {
+			if j := &c.Changes[k].Join[l]; j.Host == i && j.Numbers == Fresh {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// counts says whether it matters which hosts' packets were lost or late.
+func (c *Config) counts() bool { return c.Policy != mcast.Strict || c.Watched }
+
+// again says whether some change puts the whole group once more.
+func (c *Config) again() bool {
+	return slices.ContainsFunc(c.Changes, func(k Change) bool { return k.Again })
+}
+
 func (c *Config) patience() time.Duration {
 	if c.Patience > 0 {
 		return c.Patience
@@ -134,7 +176,7 @@ func (c *Config) tries() int {
 
 // unnoticed says whether nobody but B and its switch may notice what goes wrong.
 func (c *Config) unnoticed() bool {
-	return c.OneBranch && c.Delay == 0 && c.Withheld == 0 && !c.Mortal && c.Repair >= c.Window && c.Lose < c.tries()
+	return c.OneBranch && c.Delay == 0 && c.Withheld == 0 && !c.Mortal && c.Short == 0 && len(c.Changes) == 0 && c.Jam == 0 && c.Repair >= c.Window && c.Lose < c.tries()
 }
 
 // String describes the scenario in one line.
@@ -156,8 +198,26 @@ func (c *Config) String() string {
 	if c.Withheld > 0 {
 		fmt.Fprintf(&s, "; %d receives withheld", c.Withheld)
 	}
+	switch c.Policy {
+	case mcast.Evict:
+		s.WriteString("; evict")
+	case mcast.Quorum:
+		fmt.Fprintf(&s, "; quorum:%d", c.Quorum)
+	}
+	if c.Watched {
+		s.WriteString("; silence is noticed")
+	}
 	if c.Mortal {
 		s.WriteString("; one receiver may die")
+	}
+	if c.Short > 0 {
+		fmt.Fprintf(&s, "; %s has too small a buffer for message %d", name(c.Receivers), c.Short)
+	}
+	for i := range c.Changes {
+		fmt.Fprintf(&s, "; %v", &c.Changes[i])
+	}
+	if c.Jam > 0 {
+		fmt.Fprintf(&s, "; %d full queues that take %d copies more", c.Jam, c.JamRoom)
 	}
 	if c.Repair > 0 {
 		fmt.Fprintf(&s, "; %d frames kept for repair, %v, %d tries", c.Repair, c.patience(), c.tries())

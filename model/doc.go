@@ -18,7 +18,10 @@
 //     flight, or when the timer is already due; else everything in flight has
 //     been delayed beyond it, which the Bounds limit;
 //   - a receiver posts a receive it has withheld so far (until then it answers
-//     RNR NAK), another member begins to send, a member dies for good.
+//     RNR NAK), another member begins to send, a member dies for good;
+//   - the control plane makes its next change of the members, at one of the
+//     switches: removals, joins of queue pairs that are fresh or live on;
+//   - the queue of a port is full for a time: copies for it are Unsent.
 //
 // Time passes only when a timer fires, and only to its deadline.
 //
@@ -27,7 +30,15 @@
 // After every step, at every switch: invariants I1 to I6 of the protocol notes,
 // the MSN of every acknowledgement; at every host: that each packet accepted is
 // the next one of its source and its bytes are where they belong, and that a
-// completion at the sender means that every member not evicted has the bytes.
+// completion at the sender means that every member not evicted has executed the
+// message, or with a quorum that so many have. An acknowledged duplicate is not
+// executed. A member that joins counts from the first message that begins after all
+// switches have heard of it, or from an earlier one if it is sent that.
+//
+// Who is evicted, or fails a group, is dead or has answered with a fatal NAK, or
+// something on its way was lost or late. A group fails only if too few others are
+// left, or if its source is removed with data in flight to somebody who stays; the
+// source then learns of it.
 //
 // Of switches that repair losses: that nobody is acknowledged what is only kept;
 // that a frame which is kept is released exactly once, when everybody has it, and no copy is made

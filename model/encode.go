@@ -4,8 +4,10 @@
 package model
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -15,6 +17,10 @@ const (
 	hostStarted = 1 << iota
 	hostDead
 	hostEvicted
+	hostOut
+	hostMisfit
+	hostHurt
+	hostGen
 )
 
 // Flags of a packet in an encoded state.
@@ -23,18 +29,30 @@ const (
 	pktAckReq
 	pktRETH
 	pktSource // times the source's number
+	pktGen    = pktSource * maxSources
 )
 
 // encode appends the state of w, all of it relative to w.now.
 func (w *World) encode(b []byte) []byte {
-	b = append(b, byte(w.left.Lose), byte(w.left.Double), byte(w.left.Reorder), byte(w.left.Delay), flag(w.mortal, 1))
+	b = append(b, byte(w.left.Lose), byte(w.left.Double), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.Jam), flag(w.mortal, 1))
 	for i := range w.hosts {
 		h := &w.hosts[i]
-		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted), h.got[0], h.got[1], h.done, h.withheld)
+		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted)|
+			flag(h.out, hostOut)|flag(h.misfit, hostMisfit)|flag(h.hurt, hostHurt)|h.gen*hostGen,
+			h.p[0].got, h.p[1].got, h.done, h.withheld)
+		if len(w.cfg.Changes) > 0 {
+			for s := range h.p {
+				b = append(b, h.p[s].before, h.p[s].first, h.p[s].since)
+			}
+		}
 		b = h.qp.AppendState(b, w.now)
 	}
 	for i := range w.relays {
 		r := &w.relays[i]
+		if len(w.cfg.Changes) > 0 {
+			b = append(b, byte(r.changed), r.top[0], r.top[1])
+		}
+		b = append(b, flag(r.failed, 1))
 		b = r.dev.AppendState(b, w.now)
 		b = append(b, byte(r.nakRank), byte(r.nakPSN), byte(r.nakPSN>>8), byte(r.nakPSN>>16))
 		if w.cfg.Repair > 0 {
@@ -44,6 +62,9 @@ func (w *World) encode(b []byte) []byte {
 	for i := range w.links {
 		q := w.links[i].q
 		b = append(b, byte(len(q)))
+		if w.cfg.Jam > 0 {
+			b = w.links[i].encodeJam(b, w.now)
+		}
 		for k := range q {
 			b = q[k].encode(b)
 		}
@@ -59,7 +80,7 @@ func flag(v bool, bits byte) byte {
 }
 
 func (p *packet) encode(b []byte) []byte {
-	f := flag(p.feedback, pktFeedback) | flag(p.ackReq, pktAckReq) | flag(p.reth, pktRETH) | p.source*pktSource
+	f := flag(p.feedback, pktFeedback) | flag(p.ackReq, pktAckReq) | flag(p.reth, pktRETH) | p.source*pktSource | p.gen*pktGen
 	last := p.index
 	if p.feedback {
 		last = byte(p.syndrome)
@@ -75,7 +96,8 @@ func (p *packet) encode(b []byte) []byte {
 func (p *packet) decode(b []byte) []byte {
 	f := b[0]
 	*p = packet{
-		feedback: f&pktFeedback != 0, ackReq: f&pktAckReq != 0, reth: f&pktRETH != 0, source: f / pktSource,
+		feedback: f&pktFeedback != 0, ackReq: f&pktAckReq != 0, reth: f&pktRETH != 0, source: f / pktSource % maxSources,
+		gen: f / pktGen,
 		psn: psnAt(b[2:]),
 	}
 	if p.feedback {
@@ -106,19 +128,37 @@ func (w *World) decode(b []byte) {
 
 func (w *World) load(b []byte) (err error) {
 	w.now, w.wrong = epoch, nil
-	w.left = Bounds{int(b[0]), int(b[1]), int(b[2]), int(b[3])}
-	w.mortal, b = b[4] != 0, b[5:]
+	w.left = Bounds{Lose: int(b[0]), Double: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), Jam: int(b[4])}
+	w.mortal, b = b[5] != 0, b[6:]
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.started, h.dead, h.evicted = b[0]&hostStarted != 0, b[0]&hostDead != 0, b[0]&hostEvicted != 0
-		h.got[0], h.got[1], h.done, h.withheld = b[1], b[2], b[3], b[4]
-		if b, err = h.qp.SetState(b[5:], w.now, h.posted); err != nil {
+		h.out, h.misfit, h.hurt = b[0]&hostOut != 0, b[0]&hostMisfit != 0, b[0]&hostHurt != 0
+		h.gen = b[0] / hostGen
+		h.qp = h.qps[h.gen]
+		h.p[0].got, h.p[1].got, h.done, h.withheld = b[1], b[2], b[3], b[4]
+		b = b[5:]
+		if len(w.cfg.Changes) > 0 {
+			for s := range h.p {
+				h.p[s].before, h.p[s].first, h.p[s].since = b[0], b[1], b[2]
+				b = b[3:]
+			}
+		}
+		if b, err = h.qp.SetState(b, w.now, h.posted); err != nil {
 			return err
 		}
 		w.refill(i)
 	}
 	for i := range w.relays {
 		r := &w.relays[i]
+		if len(w.cfg.Changes) > 0 {
+			r.changed, r.top[0], r.top[1] = int(b[0]), b[1], b[2]
+			b = b[3:]
+			if r.form, err = w.formAt(i, r.changed); err != nil {
+				return err
+			}
+		}
+		r.failed, b = b[0] != 0, b[1:]
 		if b, err = r.dev.SetState(b, w.now); err != nil {
 			return err
 		}
@@ -131,6 +171,9 @@ func (w *World) load(b []byte) (err error) {
 	for i := range w.links {
 		n := int(b[0])
 		b = b[1:]
+		if w.cfg.Jam > 0 {
+			b = w.links[i].decodeJam(b, w.now)
+		}
 		q := w.links[i].q[:0]
 		for range n {
 			var p packet
@@ -154,11 +197,31 @@ func (w *World) refill(i int) {
 	}
 	for s := range w.streams {
 		st := &w.streams[s]
-		n := int(h.got[s])
-		if n == 0 || st.frames[n-1].end {
+		n := int(h.p[s].got)
+		if n == 0 || h.p[s].first == none || st.frames[n-1].end {
 			continue
 		}
 		m := st.frames[n-1].msg
 		copy(h.bufs[w.receives(i)], st.wrs[m].Data[:(n-st.starts[m])*pmtu])
 	}
+}
+
+// encodeJam says how long a full queue is full, and what it takes until then.
+func (l *link) encodeJam(b []byte, now time.Duration) []byte {
+	if l.full <= now {
+		l.full, l.room = 0, 0
+		return append(b, 0)
+	}
+	b = append(b, 1+l.room)
+	return binary.AppendUvarint(b, uint64(l.full-now))
+}
+
+func (l *link) decodeJam(b []byte, now time.Duration) []byte {
+	l.full, l.room = 0, 0
+	if b[0] == 0 {
+		return b[1:]
+	}
+	d, k := binary.Uvarint(b[1:])
+	l.full, l.room = now+time.Duration(d), b[0]-1
+	return b[1+k:]
 }

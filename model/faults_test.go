@@ -25,10 +25,22 @@ type broken struct {
 	after  func(b *broken, p *mcast.Packet, out *mcast.Output)
 	// timer changes what the switch did when a deadline had come.
 	timer func(b *broken, out *mcast.Output)
-	st    mcast.GroupStatus // before the packet, or the deadline
+	// unsent is in the place of Unsent, if not nil, and adapt changes the group.
+	unsent func(b *broken, c *mcast.Copy, until time.Duration) bool
+	adapt  func(*mcast.GroupSpec)
+	st     mcast.GroupStatus // before the packet, or the deadline
+	now    time.Duration
+}
+
+func (b *broken) Unsent(c *mcast.Copy, until time.Duration) bool {
+	if b.unsent != nil {
+		return b.unsent(b, c, until)
+	}
+	return b.Switch.Unsent(c, until)
 }
 
 func (b *broken) Advance(now time.Duration, out *mcast.Output) {
+	b.now = now
 	b.Snapshot(0, &b.st)
 	b.Switch.Advance(now, out)
 	if b.timer != nil {
@@ -37,6 +49,7 @@ func (b *broken) Advance(now time.Duration, out *mcast.Output) {
 }
 
 func (b *broken) Input(now time.Duration, p *mcast.Packet, out *mcast.Output) {
+	b.now = now
 	b.Snapshot(0, &b.st)
 	q := *p
 	if b.before != nil && !b.before(b, &q) {
@@ -196,6 +209,13 @@ func findFault(t *testing.T, cfg *Config, what string, endToEnd bool, fault *bro
 	wrap := func(s *mcast.Switch, spec mcast.GroupSpec) Device {
 		b := *fault
 		b.Switch, b.spec = s, spec
+		if b.adapt != nil {
+			var out mcast.Output
+			b.adapt(&b.spec)
+			if err := b.Apply(0, mcast.PutGroup{Spec: b.spec}, &out); err != nil {
+				panic(err)
+			}
+		}
 		return &b
 	}
 	r, err := Search(cfg, Options{Wrap: wrap, EndToEnd: endToEnd})

@@ -96,9 +96,13 @@ func (w *World) checkHeld(sw int) {
 	if len(r.held) > w.cfg.Repair {
 		w.fault(sw, "%d frames are kept, of at most %d", len(r.held), w.cfg.Repair)
 	}
+	low := a.Acked
+	if w.cfg.Policy == mcast.Quorum && slices.ContainsFunc(a.Members, func(m mcast.MemberStatus) bool { return receives(&m) && !m.Source && m.Lag > 0 }) {
+		low = w.cfg.host(int(a.Source)).SQ.Prev() // let go of when the last of them has everything
+	}
 	for _, h := range r.held {
 		f := frameOf(h)
-		if !a.HasSource || a.Source != mcast.MemberID(f.source) || int(f.index) < w.count(int(f.source), a.Acked) {
+		if !a.HasSource || a.Source != mcast.MemberID(f.source) || int(f.index) < w.count(int(f.source), low) {
 			w.fault(sw, "packet %d of %s is kept, and everybody has it", f.index, name(int(f.source)))
 		}
 	}
@@ -125,19 +129,23 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 		clear(r.branches)
 	}
 	src := int(a.Source)
-	receives := func(i int) bool { return same && a.Members[i].Live && r.leg[i] != r.leg[src] }
+	gets := func(i int) bool { return same && receives(&a.Members[i]) && r.leg[i] != r.leg[src] }
 	for i := range a.Members {
-		if receives(i) && a.Members[i].Acked != b.Members[i].Acked {
+		if gets(i) && !receives(&b.Members[i]) {
+			r.branches[r.leg[i]] = branch{top: uint8(w.count(src, a.Members[i].Acked))}
+			continue
+		}
+		if gets(i) && a.Members[i].Acked != b.Members[i].Acked {
 			r.branches[r.leg[i]].progressed(w.count(src, a.Members[i].Acked), w.count(src, b.Next)-1)
 		}
 	}
 	w.noteServed(sw, same, in)
 	w.checkOrder(sw, in)
 	for i := range a.Members {
-		m, old, x := &a.Members[i], &b.Members[i], &r.branches[r.leg[i]]
-		if !receives(i) {
+		if !gets(i) {
 			continue
 		}
+		m, old, x := &a.Members[i], &b.Members[i], &r.branches[r.leg[i]]
 		if k := rank(m.Pending); k == 0 || k == 3 || rank(old.Pending) == k && m.Acked == old.Acked {
 			continue
 		}
@@ -154,6 +162,7 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 // progressed follows an acknowledgement of new data: n packets now, of hi.
 func (x *branch) progressed(n, hi int) {
 	x.tries, x.rnrs, x.hold = 0, 0, 0
+	x.top = max(x.top, uint8(n)) // what was put off, it had been sent before
 	switch {
 	case x.due == 0:
 	case x.asked:
@@ -174,18 +183,17 @@ func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 	src := int(a.Source)
 	if a.Counters.NAKsServed != b.Counters.NAKsServed {
 		for i := range a.Members {
-			x := &r.branches[r.leg[i]]
-			if r.leg[i] == r.leg[src] || !w.isFrom(sw, i, in) {
+			if !receives(&a.Members[i]) || r.leg[i] == r.leg[src] || !w.isFrom(sw, i, in) {
 				continue
 			}
-			w.served1(sw, x, w.count(src, a.Members[i].Acked), in)
+			w.served1(sw, &r.branches[r.leg[i]], w.count(src, a.Members[i].Acked), in)
 			break // the others behind the same neighbour are the same branch
 		}
 	}
 	if a.Counters.Questions != b.Counters.Questions && w.cfg.Room == 0 {
 		var legs []*branch
 		for l := range r.branches {
-			if w.asksAgain(sw, mcast.LegID(l)) {
+			if l < len(r.at) && w.asksAgain(sw, mcast.LegID(l)) {
 				legs = append(legs, &r.branches[l])
 			}
 		}
@@ -215,8 +223,8 @@ func (w *World) tried(sw int, x *branch) {
 // asksAgain says whether the step sends a leg what it lacks first, as a question.
 func (w *World) asksAgain(sw int, l mcast.LegID) bool {
 	r, a := &w.relays[sw], &w.after
-	i := slices.Index(r.leg, l)
-	if l == r.leg[a.Source] || !a.Members[i].Live {
+	i := r.at[l]
+	if l == r.leg[a.Source] || !receives(&a.Members[i]) {
 		return false
 	}
 	return slices.ContainsFunc(w.swOut.Copies, func(c mcast.Copy) bool {

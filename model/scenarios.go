@@ -6,6 +6,7 @@ package model
 import (
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rc"
 )
 
@@ -23,7 +24,7 @@ var (
 // Tiny are the scenarios of every test run: some thousand states each, searched
 // to the end.
 func Tiny() []Config {
-	return []Config{
+	return append([]Config{
 		{Name: "rxe", Receivers: 2, Window: 4, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "strict", Receivers: 2, Window: 3, Messages: []int{2}, Hosts: allStrict, Bounds: Bounds{Lose: 1, Reorder: 1, Delay: 1}},
 		{Name: "three", Receivers: 3, Window: 3, Messages: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
@@ -31,8 +32,8 @@ func Tiny() []Config {
 		{Name: "racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1},
 		{Name: "write", Receivers: 2, Window: 3, Messages: []int{3, 1}, Write: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
-		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
-		{Name: "death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "turns-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "turns-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Double: 1}},
@@ -42,20 +43,20 @@ func Tiny() []Config {
 		{Name: "repair-full", Receivers: 2, Window: 3, Messages: []int{2, 1}, Repair: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Patience: 20 * time.Microsecond, Hosts: mixed, Withheld: 1},
 		{Name: "repair-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
-		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Repair: 3, Hosts: mixed},
+		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Repair: 3, Hosts: mixed},
 		{Name: "repair-turns", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}
+	}, TinyMembers()...)
 }
 
 // Quick are scenarios of some hundred thousand states, searched to the end.
 func Quick() []Config {
-	return []Config{
+	return append([]Config{
 		{Name: "strict-late", Receivers: 2, Window: 3, Messages: []int{3}, Hosts: allStrict, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
 		{Name: "rxe-losses", Receivers: 2, Window: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 3}},
 		{Name: "three", Receivers: 3, Window: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "rack-late", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
 		{Name: "rnr-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 1, Reorder: 1}, Withheld: 2},
-		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "repair-losses", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 4, Hosts: allRXE, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-strict", Receivers: 2, Window: 3, Messages: []int{2}, Repair: 4, Hosts: allStrict, Bounds: Bounds{Lose: 1, Reorder: 1}},
@@ -65,14 +66,14 @@ func Quick() []Config {
 		{Name: "repair-full", Receivers: 2, Window: 4, Messages: []int{3, 1}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Patience: 20 * time.Microsecond, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1},
 		{Name: "repair-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
-		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}
+	}, QuickMembers()...)
 }
 
 // Full are the scenarios of make model.
 func Full() []Config {
-	return []Config{
+	return append([]Config{
 		{Name: "rxe", Receivers: 2, Window: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 2, Double: 1}},
 		{Name: "rxe-late", Receivers: 2, Window: 3, Messages: []int{2, 1}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
 		{Name: "rxe-losses", Receivers: 2, Window: 4, Messages: []int{1, 3}, Hosts: allRXE, Bounds: Bounds{Lose: 5}},
@@ -92,10 +93,10 @@ func Full() []Config {
 		{Name: "rnr-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Lose: 2, Reorder: 1}, Withheld: 2},
 		{Name: "write", Receivers: 2, Window: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}},
 		{Name: "write-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2, 1}, Write: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
-		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
-		{Name: "death-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
-		{Name: "death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Mortal: true, Hosts: allStrict, Bounds: Bounds{Lose: 2, Delay: 1}},
-		{Name: "death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{2}, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		{Name: "death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
+		{Name: "death-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: allStrict, Bounds: Bounds{Lose: 2, Delay: 1}},
+		{Name: "death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{2}, Policy: mcast.Evict, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "two-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}},
 		{Name: "two-sources-late", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Hosts: alike, Bounds: Bounds{Lose: 1, Double: 1, Reorder: 1, Delay: 2}},
 		{Name: "two-sources-three", Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
@@ -121,14 +122,14 @@ func Full() []Config {
 		{Name: "repair-rack-full", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{3}, Repair: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "repair-racks-late", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1, Delay: 1}},
-		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Mortal: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
-		{Name: "repair-death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Mortal: true, Repair: 2, Hosts: allStrict, Bounds: Bounds{Lose: 2}},
-		{Name: "repair-death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{2}, Mortal: true, Repair: 1, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-death", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Mortal: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}},
+		{Name: "repair-death-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{2}, Policy: mcast.Evict, Watched: true, Mortal: true, Repair: 2, Hosts: allStrict, Bounds: Bounds{Lose: 2}},
+		{Name: "repair-death-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{2}, Policy: mcast.Evict, Watched: true, Mortal: true, Repair: 1, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-turns-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "repair-turns-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Double: 1}},
 		// At once in a tree: each switch may begin with another source. See
 		// docs/TESTING.md.
 		{Name: "contention-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Endless: true, Hosts: []Host{{rc.RXE, 0, 0}}, Bounds: Bounds{Lose: 1, Delay: 1}},
-	}
+	}, FullMembers()...)
 }

@@ -217,7 +217,10 @@ func (k *worker) expand(state []byte) (transitions, finished int) {
 		h := k.s.hash(k.enc)
 		for i := range fair {
 			if next[i] != from && fair[i] == a {
-				next[i] = h
+				if next[i] = h; h == from && !k.s.cfg.Endless {
+					w.fault(-1, "LIVELOCK: nothing changes, and the transfer is not complete")
+					k.report(from, a)
+				}
 			}
 		}
 		if k.s.seen.add(h, from, a, k.s.res.Depth+1) {

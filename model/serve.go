@@ -16,7 +16,7 @@ func (w *World) toHost(i int, p packet) {
 	}
 	if p.feedback {
 		ahead := h.qp.Stats().AcksAhead
-		h.qp.Input(w.now, &rc.Packet{Op: rocev2.Acknowledge, DestQP: qpn(i), PSN: p.psn, Syndrome: p.syndrome}, &w.qpOut)
+		h.qp.Input(w.now, &rc.Packet{Op: rocev2.Acknowledge, DestQP: qpn(i) + freshQPN*rocev2.QPN(h.gen), PSN: p.psn, Syndrome: p.syndrome}, &w.qpOut)
 		if h.qp.Stats().AcksAhead != ahead {
 			w.fault(-1, "host %s: feedback for %06x, which it never sent", name(i), uint32(p.psn))
 		}
@@ -24,7 +24,7 @@ func (w *World) toHost(i int, p packet) {
 		return
 	}
 	f := &w.streams[p.source].frames[p.index]
-	in := rc.Packet{Op: f.op, DestQP: qpn(i), PSN: p.psn, AckReq: p.ackReq, Payload: f.payload}
+	in := rc.Packet{Op: f.op, DestQP: qpn(i) + freshQPN*rocev2.QPN(p.gen), PSN: p.psn, AckReq: p.ackReq, Payload: f.payload}
 	if f.op.Is(rocev2.OpRETH) {
 		in.VA, in.RKey, in.DMALen = w.streams[p.source].wrs[f.msg].VA, groupKey, f.dmaLen
 		if p.reth {
@@ -32,11 +32,12 @@ func (w *World) toHost(i int, p packet) {
 		}
 	}
 	expected := h.qp.ExpectedPSN()
-	if i > 1 && p.index < h.got[p.source] && w.cfg.unnoticed() {
+	if i > 1 && p.index < h.p[p.source].got && w.cfg.unnoticed() {
 		w.fault(-1, "host %s gets packet %d of %s again, and lost nothing", name(i), p.index, name(int(p.source)))
 	}
-	if p.index == h.got[p.source] { // what an earlier state left there must not pass for the packet's
-		clear(w.place(i, &p)[:len(f.payload)])
+	if h.p[p.source].next(&w.streams[p.source], int(p.index)) { // what an earlier state left there must not pass for the packet's
+		at := w.place(i, &p)
+		clear(at[:min(len(at), len(f.payload))])
 	}
 	h.qp.Input(w.now, &in, &w.qpOut)
 	if h.qp.ExpectedPSN() != expected {
@@ -63,7 +64,7 @@ func (w *World) served(i int) {
 		w.checkCompletion(i, &o.Completions[k])
 	}
 	o.Reset()
-	if h.qp.State() != rc.RTS {
+	if h.broken() && !w.mayBreak(i) {
 		w.fault(-1, "host %s: its queue pair is in the error state", name(i))
 	}
 }

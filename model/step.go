@@ -13,8 +13,8 @@ import (
 // action is one step: its kind above, what it happens to in the low four bits.
 type action uint8
 
-// Kinds of action. The argument is a link for the first four, a node for fire,
-// a host for the rest.
+// Kinds of action. The argument is a link for the first four and jam, a node for
+// fire, a switch for change, a host for the rest.
 const (
 	deliver action = iota << 4
 	lose
@@ -24,6 +24,8 @@ const (
 	post
 	start
 	die
+	change
+	jam
 )
 
 func (a action) kind() action { return a &^ 15 }
@@ -52,6 +54,13 @@ func (w *World) actions(as []action) []action {
 			as = append(as, reorder|action(i))
 		}
 	}
+	if w.left.Jam > 0 {
+		for i := range w.links {
+			if w.links[i].from >= node(len(w.hosts)) && w.links[i].to != 0 && w.links[i].full == 0 && w.faulty(i) {
+				as = append(as, jam|action(i))
+			}
+		}
+	}
 	if at, ok := w.earliest(); ok && (idle || at <= w.now || w.left.Delay > 0) {
 		for n := range len(w.hosts) + len(w.relays) {
 			if t, armed := w.deadline(n); armed && t == at {
@@ -68,7 +77,12 @@ func (w *World) actions(as []action) []action {
 			as = append(as, start|action(i))
 		}
 	}
-	if w.mortal {
+	for sw := range w.relays {
+		if w.changeable(sw) {
+			as = append(as, change|action(sw))
+		}
+	}
+	if w.mortal && !w.hosts[len(w.hosts)-1].dead {
 		as = append(as, die|action(len(w.hosts)-1))
 	}
 	return as
@@ -87,7 +101,7 @@ func (w *World) idleSource(i int) bool {
 // mustWait says whether host i takes its turn only when it has all of A's
 // stream, and does not yet.
 func (w *World) mustWait(i int) bool {
-	return w.cfg.Turns && int(w.hosts[i].got[0]) < len(w.streams[0].frames)
+	return w.hosts[i].dead || w.cfg.Turns && w.hosts[0].member() && int(w.hosts[i].p[0].got) < len(w.streams[0].frames)
 }
 
 // fair returns what a network without faults does next, in one of two
@@ -123,6 +137,11 @@ func (w *World) fair(schedule int) (action, bool) {
 			return start | action(i), true
 		}
 	}
+	for sw := range w.relays {
+		if w.changeable(sw) {
+			return change | action(sw), true
+		}
+	}
 	if armed {
 		return timer(), true
 	}
@@ -130,23 +149,38 @@ func (w *World) fair(schedule int) (action, bool) {
 }
 
 // finished says whether all that was to be sent has been completed at its
-// source and is at every member that lives and was not evicted.
+// source and is at every member that lives, or else the group has failed and its
+// source knows; and no change can be made.
 func (w *World) finished() bool {
+	failed, behind := false, false
+	for i := range w.relays {
+		failed = failed || w.relays[i].failed
+		behind = behind || w.changeable(i)
+	}
+	if behind && !failed {
+		return false
+	}
 	for s := range w.streams {
-		if len(w.streams[s].wrs) == 0 {
+		src := &w.hosts[s]
+		if n := len(w.streams[s].wrs); n == 0 || !src.member() || src.dead || failed && (src.broken() || !src.started) {
 			continue
-		}
-		if !w.hosts[s].evicted && int(w.hosts[s].done) < len(w.streams[s].wrs) {
+		} else if int(src.done) < n {
 			return false
 		}
 		for i := range w.hosts {
 			h := &w.hosts[i]
-			if i != s && !h.dead && !h.evicted && int(h.got[s]) < len(w.streams[s].frames) {
+			if i != s && !h.dead && h.member() && h.p[s].lacks(len(w.streams[s].frames)) && w.owed(i) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// owed says whether host i must come to have everything. Of a quorum whose switch
+// does not notice silence only so many must.
+func (w *World) owed(i int) bool {
+	return w.cfg.Policy != mcast.Quorum || w.cfg.Watched
 }
 
 func (w *World) deadline(n int) (time.Duration, bool) {
@@ -179,12 +213,14 @@ func (w *World) do(a action) {
 		w.take(i, 0)
 	case lose:
 		w.left.Lose--
+		w.hurt(i)
 		w.remove(i, 0)
 	case double:
 		w.left.Double--
 		w.arrive(i, w.links[i].q[0])
 	case reorder:
 		w.left.Reorder--
+		w.hurt(i)
 		w.take(i, 1)
 	case fire:
 		w.fire(i)
@@ -199,10 +235,37 @@ func (w *World) do(a action) {
 		w.begin(i)
 	case die:
 		w.mortal = false
-		w.hosts[i].dead = true
-		for l := range w.links {
-			if w.links[l].to == node(i) {
-				w.links[l].q = w.links[l].q[:0]
+		w.kill(i)
+	case change:
+		w.change(i)
+	case jam:
+		w.left.Jam--
+		w.links[i].full, w.links[i].room = w.now+jamTime, uint8(w.cfg.JamRoom)
+	}
+}
+
+// kill ends host i.
+func (w *World) kill(i int) {
+	w.hosts[i].dead = true
+	for l := range w.links {
+		if w.links[l].to == node(i) {
+			w.links[l].q = w.links[l].q[:0]
+		}
+	}
+}
+
+// hurt notes that something on link l was lost or late: who is behind it may be
+// taken for silent.
+func (w *World) hurt(l int) {
+	if !w.cfg.counts() {
+		return
+	}
+	from, to, n := int(w.links[l].from), int(w.links[l].to), len(w.hosts)
+	for i := range w.hosts {
+		for sw := range w.near {
+			// Between hosts and the root, and the root and other switches.
+			if at := w.near[sw][i] == 0; at && (i == from || i == to || sw > 0 && (n+sw == from || n+sw == to) && from >= n && to >= n) {
+				w.hosts[i].hurt = true
 			}
 		}
 	}
@@ -251,6 +314,11 @@ func (w *World) fire(n int) {
 	if at > w.now {
 		if !w.idle() {
 			w.left.Delay--
+			for l := range w.links {
+				if len(w.links[l].q) > 0 {
+					w.hurt(l)
+				}
+			}
 		}
 		w.now = at
 	}
@@ -261,9 +329,9 @@ func (w *World) fire(n int) {
 	}
 	sw := n - len(w.hosts)
 	r := &w.relays[sw]
-	r.dev.Snapshot(0, &w.before)
+	w.look(sw, &w.before)
 	r.dev.Advance(w.now, &w.swOut)
-	r.dev.Snapshot(0, &w.after)
+	w.look(sw, &w.after)
 	w.forwarded(sw, nil)
 }
 
@@ -293,7 +361,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	} else if in.Neighbor != 0 {
 		in.Src = hostIP(int(p.source)) // between switches feedback names the source it is for
 	}
-	r.dev.Snapshot(0, &w.before)
+	w.look(sw, &w.before)
 	r.dev.Input(w.now, &in, &w.swOut)
 	if w.swOut.NeedVerify {
 		if o := &w.swOut; len(o.Copies)+len(o.Feedback)+len(o.Events) > 0 {
@@ -302,7 +370,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 		in.Verified = true
 		r.dev.Input(w.now, &in, &w.swOut)
 	}
-	r.dev.Snapshot(0, &w.after)
+	w.look(sw, &w.after)
 	w.forwarded(sw, &in)
 }
 
@@ -312,37 +380,88 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	if w.rec != nil {
 		w.rec.served(w, sw, in, o)
 	}
+	w.noteTop(sw)
 	if !w.hold(sw, in) {
 		return
 	}
 	if !w.endToEnd {
 		w.checkSwitch(sw, in)
 	}
-	for _, e := range o.Events {
-		switch e.Kind {
-		case mcast.MemberEvicted:
-			w.hosts[e.Member].evicted = true
-			w.checkEvicted(sw, int(e.Member))
-		case mcast.SourceChanged:
-		default:
-			w.fault(sw, "event of kind %d for %s, syndrome %#x: no group here may fail", e.Kind, name(int(e.Member)), uint8(e.Syndrome))
-		}
-	}
+	w.events(sw)
 	for i := range o.Copies {
-		c := &o.Copies[i]
-		p := frameOf(c.Frame)
-		p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
-		if !w.endToEnd {
-			w.checkPSN(sw, c, &p)
-		}
-		if c.Flags&mcast.SetRETH != 0 {
-			p.reth, p.va, p.rkey = true, c.VA, c.RKey
-		}
-		w.send(r.out[c.Leg], p)
+		w.copy(sw, &o.Copies[i])
 	}
 	w.release(sw)
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
-		w.send(r.out[r.leg[f.To]], packet{feedback: true, source: uint8(f.To), psn: f.PSN, syndrome: f.Syndrome})
+		to := r.host[f.To]
+		w.send(r.down[to], packet{feedback: true, source: uint8(to), psn: f.PSN, syndrome: f.Syndrome})
+	}
+}
+
+// noteTop notes what a switch has forwarded of its source's packets.
+func (w *World) noteTop(sw int) {
+	if st := &w.after; st.HasSource {
+		src := int(st.Source)
+		w.relays[sw].top[src] = max(w.relays[sw].top[src], uint8(w.count(src, st.Next)-1))
+	}
+}
+
+// copy sends a copy, if the queue of its port has room.
+func (w *World) copy(sw int, c *mcast.Copy) {
+	r := &w.relays[sw]
+	to := r.at[c.Leg]
+	l := r.down[to]
+	p := frameOf(c.Frame)
+	p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
+	if w.near[sw][to] == 0 {
+		p.gen = w.hosts[to].gen
+	}
+	if !w.endToEnd {
+		w.checkPSN(sw, c, &p)
+	}
+	if c.Flags&mcast.SetRETH != 0 {
+		p.reth, p.va, p.rkey = true, c.VA, c.RKey
+	}
+	if k := &w.links[l]; k.full > w.now {
+		if k.room == 0 {
+			w.unsent(sw, c, l)
+			return
+		}
+		k.room--
+	}
+	w.send(l, p)
+}
+
+// unsent puts off a copy for which the queue of its port has no room.
+func (w *World) unsent(sw int, c *mcast.Copy, l int) {
+	r, until := &w.relays[sw], w.links[l].full
+	if !r.dev.Unsent(c, until) {
+		w.hurt(l) // lost
+		return
+	}
+	x := &r.branches[c.Leg]
+	x.top = min(x.top, frameOf(c.Frame).index)
+	if at, ok := r.dev.NextDeadline(); !ok || at > until {
+		w.fault(sw, "a copy of packet %d for leg %d is put off, and nothing is due when there is room", frameOf(c.Frame).index, c.Leg)
+	}
+}
+
+// events follows what a switch tells the control plane.
+func (w *World) events(sw int) {
+	r := &w.relays[sw]
+	for _, e := range w.swOut.Events {
+		i := r.host[e.Member]
+		switch e.Kind {
+		case mcast.MemberEvicted:
+			w.checkEvicted(sw, i, e.Syndrome)
+			w.hosts[i].evicted = true
+		case mcast.GroupFailed:
+			w.checkFailed(sw, i, e.Syndrome)
+			r.failed = true
+		case mcast.SourceChanged:
+		default:
+			w.fault(sw, "event of kind %d for %s, syndrome %#x", e.Kind, name(i), uint8(e.Syndrome))
+		}
 	}
 }

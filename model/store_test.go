@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -99,7 +100,7 @@ func TestSearchIsRepeatable(t *testing.T) {
 	cfg := Tiny()[0]
 	var first string
 	if raceEnabled {
-		cfg = Tiny()[len(Tiny())-1]
+		cfg = Tiny()[slices.IndexFunc(Tiny(), func(c Config) bool { return c.Name == "turns-rack" })]
 	}
 	for _, workers := range []int{1, 2, 3} {
 		r, err := Search(&cfg, Options{Workers: workers})

@@ -38,6 +38,16 @@ func (s *stream) messagesIn(n int) int {
 	return m
 }
 
+// startFrom returns the first packet, from n on, with which a message begins.
+func (s *stream) startFrom(n int) int {
+	for _, at := range s.starts {
+		if at >= n {
+			return at
+		}
+	}
+	return len(s.frames)
+}
+
 // newStream makes messages of so many packets each. The last packet of a
 // message is not full; every packet's bytes are its own.
 func newStream(host int, messages []int, write bool) stream {

@@ -52,6 +52,7 @@ func newRecorder(w *World) *recorder {
 		r.now[sw] = w.now
 		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.relays), w.cfg)
 		r.group(w, sw)
+		fmt.Fprint(&r.text[sw], "nothing\n\n")
 	}
 	return r
 }
@@ -74,8 +75,14 @@ func (r *recorder) group(w *World, sw int) {
 		}
 		fmt.Fprintf(t, " %s=(%s)", key, strings.Join(behind[n], ","))
 	}
-	if spec.Policy == mcast.Evict {
-		fmt.Fprintf(t, " policy=evict dead=%v", spec.DeadAfter)
+	switch spec.Policy {
+	case mcast.Evict:
+		fmt.Fprint(t, " policy=evict")
+	case mcast.Quorum:
+		fmt.Fprintf(t, " policy=quorum:%d", spec.Quorum)
+	}
+	if spec.DeadAfter > 0 {
+		fmt.Fprintf(t, " dead=%v", spec.DeadAfter)
 	}
 	if w.cfg.Repair > 0 {
 		fmt.Fprintf(t, " repair=(%d,%v,%d)", w.cfg.Repair, spec.Repair.Timeout, spec.Repair.Tries)
@@ -95,7 +102,7 @@ func (r *recorder) group(w *World, sw int) {
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprint(t, "----\nnothing\n\n")
+	fmt.Fprint(t, "----\n")
 }
 
 // step notes, as a comment, what happens next.
@@ -112,6 +119,10 @@ func (r *recorder) step(w *World, a action) {
 		s = name(i) + " begins to send"
 	case die:
 		s = name(i) + " dies"
+	case change:
+		s = fmt.Sprintf("%v at switch %d", &w.cfg.Changes[w.relays[i].changed], i)
+	case jam:
+		s = fmt.Sprintf("the queue toward %s is full", w.nodeName(w.links[i].to))
 	default:
 		k := 0
 		if a.kind() == reorder {
@@ -150,16 +161,18 @@ var opNames = map[rocev2.Opcode]string{
 // served notes an input of a switch, nil for a deadline, and what came of it.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
-	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.Mortal {
+	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.Watched {
 		r.now[sw] = w.now
 		switch {
-		case in == nil:
+		case in == nil && w.op == nil:
 			fmt.Fprintf(t, "time +%v\n----\n", later)
 		case later > 0:
 			fmt.Fprintf(t, "clock +%v\n----\nnothing\n\n", later)
 		}
 	}
 	switch {
+	case w.op != nil:
+		r.update(t, w, sw)
 	case in == nil:
 	case in.Op == rocev2.Acknowledge:
 		r.feedback(t, in)
@@ -177,6 +190,34 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 		r.neighbour(t, in)
 	}
 	r.output(w, sw, o)
+}
+
+// update notes a change of the members.
+func (r *recorder) update(t *strings.Builder, w *World, sw int) {
+	op, ok := w.op.(mcast.UpdateMembers)
+	if !ok {
+		r.group(w, sw)
+		return
+	}
+	fmt.Fprint(t, "update")
+	if len(op.Remove) > 0 {
+		var names []string
+		for _, m := range op.Remove {
+			names = append(names, name(int(m)))
+		}
+		fmt.Fprintf(t, " remove=(%s)", strings.Join(names, ","))
+	}
+	fmt.Fprintln(t)
+	for i := range op.Add {
+		m := &op.Add[i].Member
+		ip := m.IP.As4()
+		fmt.Fprintf(t, "%s sq=%x rq=%x", name(int(ip[3])-1), uint32(m.SQPSN), uint32(m.RQPSN))
+		if int(m.Leg) < len(w.relays[sw].spec.Legs) {
+			fmt.Fprintf(t, " slot=%s", name(int(m.Leg)))
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprint(t, "----\n")
 }
 
 func (r *recorder) neighbour(t *strings.Builder, in *mcast.Packet) {
@@ -254,15 +295,11 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 
 func (w *World) legName(sw int, l mcast.LegID) string {
 	r := &w.relays[sw]
-	if n := r.spec.Legs[l].Neighbor; n != 0 {
+	i := r.at[l]
+	if n := w.near[sw][i]; n != 0 {
 		return fmt.Sprintf("N%d", n)
 	}
-	for i := range r.leg {
-		if r.leg[i] == l {
-			return name(i)
-		}
-	}
-	return "?"
+	return name(i)
 }
 
 // String returns what happened, and how.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
 // TestTranscriptsAreThoseOfMcast: what the model writes down of a run can be
@@ -18,15 +20,18 @@ import (
 func TestTranscriptsAreThoseOfMcast(t *testing.T) {
 	rnr := Config{Name: "rnr", Receivers: 2, Window: 3, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Delay: 1}, Withheld: 1}
 	write := Config{Name: "write", Receivers: 2, Window: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Double: 1}}
-	turns := Config{Name: "turns", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{1, 1, 0, 1}}
+	turns := Config{Name: "turns", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}}
 	repair := Config{Name: "repair", Receivers: 2, Window: 3, Messages: []int{1, 3}, Write: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}}
 	full := Config{Name: "repair_full", Receivers: 2, Window: 4, Messages: []int{3, 1}, Repair: 1, Room: 1, Hosts: crossed, Bounds: Bounds{Lose: 2}}
 	pause := Config{Name: "repair_rnr", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Patience: 20 * time.Microsecond, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1}
+	rejoin := Config{Name: "rejoin", Receivers: 2, Window: 3, Messages: []int{1, 1, 2}, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}}
+	quorum := Config{Name: "quorum", Receivers: 2, Window: 3, Messages: []int{1, 2}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 1}}
+	fatal := Config{Name: "fatal", Receivers: 2, Window: 3, Messages: []int{1, 2}, Short: 2, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1}}
 	for _, c := range []struct {
 		cfg  *Config
 		seed uint64
 		sw   int
-	}{{&rnr, 1, 0}, {&write, 2, 0}, {&turns, 4, 0}, {&turns, 4, 2}, {&repair, 5, 0}, {&full, 4, 0}, {&pause, 1, 1}} {
+	}{{&rnr, 1, 0}, {&write, 2, 0}, {&turns, 4, 0}, {&turns, 4, 2}, {&repair, 5, 0}, {&full, 4, 0}, {&pause, 1, 1}, {&rejoin, 3, 0}, {&quorum, 2, 0}, {&fatal, 1, 0}} {
 		t.Run(fmt.Sprintf("%s/%d", c.cfg.Name, c.sw), func(t *testing.T) {
 			got := wander(t, c.cfg, c.seed).text[c.sw].String()
 			file := filepath.Join("..", "mcast", "testdata", fmt.Sprintf("Model_%s_%d", c.cfg.Name, c.sw))

@@ -6,6 +6,7 @@ package model
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
@@ -22,6 +23,8 @@ type Device interface {
 	Snapshot(id mcast.GroupID, st *mcast.GroupStatus) bool
 	AppendState(b []byte, now time.Duration) []byte
 	SetState(b []byte, now time.Duration) ([]byte, error)
+	Apply(now time.Duration, op mcast.Op, out *mcast.Output) error
+	Unsent(c *mcast.Copy, until time.Duration) bool
 }
 
 var groupIP = netip.AddrFrom4([4]byte{10, 9, 9, 9})
@@ -33,7 +36,8 @@ func hostIP(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i 
 type packet struct {
 	feedback bool
 	ackReq   bool
-	reth     bool // VA and R_Key are a member's, not the group's
+	reth     bool  // VA and R_Key are a member's, not the group's
+	gen      uint8 // which of its receiver's queue pairs it is for
 	source   uint8
 	index    uint8
 	syndrome rocev2.Syndrome
@@ -48,33 +52,49 @@ type node int
 // link is one direction of a cable, first in first out but for faults.
 type link struct {
 	from, to node
-	leg      mcast.LegID    // from's leg, if from is a switch
 	nbr      mcast.Neighbor // what to, if a switch, calls from
 	q        []packet
+	full     time.Duration // until then it takes only so many copies more
+	room     uint8
 }
 
 type host struct {
-	qp     *rc.QP
+	qp     *rc.QP    // one of
+	qps    [2]*rc.QP // the first one, and the one of a Fresh Join
+	fresh  []byte    // the state of the second one at its start
 	posted rc.Posted
 	bufs   [][]byte // by ID of the receive
 	region []byte   // what peers may WRITE to
 	rkey   uint32
 	up     int // its link to its switch
 
-	got      [maxSources]uint8 // packets accepted, by source
-	done     uint8             // own messages completed
-	withheld uint8             // receives not posted yet
-	started  bool              // has posted its messages
+	p        [maxSources]progress // by source
+	gen      uint8                // which of qps
+	done     uint8                // own messages completed
+	withheld uint8                // receives not posted yet
+	started  bool                 // has posted its messages
 	dead     bool
-	evicted  bool
+	evicted  bool // by a switch
+	out      bool // not a member: it left, or has not joined yet
+	misfit   bool // registered with numbers that are not those of its queue pair
+	hurt     bool // something on its way to or from its switch was lost or late
 }
+
+// member says whether the group's promise includes host h.
+func (h *host) member() bool { return !h.evicted && !h.out }
+
+// broken says whether a fatal NAK of host h has ended its queue pair.
+func (h *host) broken() bool { return h.qp.State() != rc.RTS }
 
 // relay is a switch and what the checks remember of it.
 type relay struct {
-	dev  Device
-	out  []int         // link by leg
-	leg  []mcast.LegID // leg by host
-	spec mcast.GroupSpec
+	*form
+	forms   []*form // by number of changes; nil if not made yet, or not any more
+	changed int     // changes made
+	down    []int   // link by host
+	spec    mcast.GroupSpec
+	failed  bool
+	top     [maxSources]uint8 // packets of each source that it has forwarded
 
 	// The last NAK it sent to its source, until its PSN passes again (I6).
 	nakRank int
@@ -93,12 +113,15 @@ type World struct {
 	hosts   []host
 	relays  []relay
 	links   []link
+	near    [][]mcast.Neighbor // by switch and host, as Tree.near
+	wrap    func(*mcast.Switch, mcast.GroupSpec) Device
 	streams [maxSources]stream
 
 	qpOut         rc.Output
 	swOut         mcast.Output
 	before, after mcast.GroupStatus
 	wrong         *Violation
+	op            mcast.Op // of the change that is being made
 	endToEnd      bool
 	rec           *recorder // nil but while a trace is written
 }
@@ -137,7 +160,7 @@ func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
 // NewWorld returns the first state of a scenario. wrap, if not nil, replaces
 // each switch.
 func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*World, error) {
-	w := &World{cfg: cfg, now: epoch, left: cfg.Bounds, mortal: cfg.Mortal}
+	w := &World{cfg: cfg, now: epoch, left: cfg.Bounds, mortal: cfg.Mortal, wrap: wrap}
 	w.swOut.MaxRepairs = cfg.Room
 	n := cfg.Receivers + 1
 	for s := range w.streams {
@@ -149,12 +172,13 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 		}
 	}
 	near, neighbours := cfg.Tree.near(n)
+	w.near = near
 	for sw := range near {
-		if err := w.addRelay(near[sw], wrap); err != nil {
+		if err := w.addRelay(sw); err != nil {
 			return nil, fmt.Errorf("model: %s: switch %d: %w", cfg.Name, sw, err)
 		}
 	}
-	w.connect(near, neighbours)
+	w.connect(neighbours)
 	w.begin(0)
 	if w.wrong != nil {
 		return nil, fmt.Errorf("model: %s: first state: %s", cfg.Name, w.wrong.What)
@@ -177,16 +201,28 @@ func (w *World) addHost(i int) error {
 			total += len(w.streams[s].wrs)
 		}
 	}
-	for range total {
-		h.bufs = append(h.bufs, make([]byte, 4*pmtu))
+	for id := range total {
+		n := w.longest() * pmtu
+		if i == w.cfg.Receivers && id+1 == w.cfg.Short {
+			n = 1
+		}
+		h.bufs = append(h.bufs, make([]byte, n))
 	}
-	h.qp, err = rc.New(rc.Config{
+	conf := rc.Config{
 		Personality: c.Personality, PMTU: pmtu, LocalQPN: qpn(i), DestQPN: groupQPN, SQPSN: c.SQ, RQPSN: c.RQ,
 		Timeout: timeout, RetryCnt: 7, RNRRetry: rc.Infinite, MinRNRTimer: rnrCode, MaxUnacked: w.cfg.Window,
 		SendDepth: 8, RecvDepth: 8, Memory: mem,
-	})
-	if err != nil {
+	}
+	if h.qps[0], err = rc.New(conf); err != nil {
 		return err
+	}
+	h.qp = h.qps[0]
+	if j := w.cfg.fresh(i); j != nil {
+		conf.LocalQPN, conf.RQPSN = qpn(i)+freshQPN, j.RQ
+		if h.qps[1], err = rc.New(conf); err != nil {
+			return err
+		}
+		h.fresh = h.qps[1].AppendState(nil, w.now)
 	}
 	h.posted.Recv = func(id uint64) rc.RecvWR { return rc.RecvWR{ID: id, Buf: h.bufs[id]} }
 	if i < maxSources {
@@ -196,6 +232,7 @@ func (w *World) addHost(i int) error {
 	if i == 1 {
 		h.withheld = uint8(min(w.cfg.Withheld, total))
 	}
+	h.out = i > w.cfg.Receivers-w.cfg.Outside
 	for id := range total - int(h.withheld) {
 		if err := h.qp.PostRecv(h.posted.Recv(uint64(id))); err != nil {
 			return err
@@ -206,14 +243,25 @@ func (w *World) addHost(i int) error {
 	return nil
 }
 
+// longest returns the packets of the longest message.
+func (w *World) longest() int {
+	n := 4
+	for s := range w.streams {
+		for m, end := range w.streams[s].ends {
+			n = max(n, end-w.streams[s].starts[m])
+		}
+	}
+	return n
+}
+
 func memberVA(host int) uint64 { return uint64(host+1) << 32 }
 
-// addRelay makes a switch that knows the group as it looks from there.
-func (w *World) addRelay(near []mcast.Neighbor, wrap func(*mcast.Switch, mcast.GroupSpec) Device) error {
-	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu}
-	if w.cfg.Mortal {
-		g.Policy, g.DeadAfter = mcast.Evict, dead
-		if len(w.relays) == 0 && w.cfg.Tree != Flat {
+// addRelay makes switch sw, which knows the group as it looks from there.
+func (w *World) addRelay(sw int) error {
+	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum}
+	if w.cfg.Watched {
+		g.DeadAfter = dead
+		if sw == 0 && w.cfg.Tree != Flat {
 			g.DeadAfter = deadBelow // else it would cut off a whole rack for one of its members
 		}
 	}
@@ -223,88 +271,111 @@ func (w *World) addRelay(near []mcast.Neighbor, wrap func(*mcast.Switch, mcast.G
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
 	}
-	r := relay{}
-	legs := map[mcast.Neighbor]mcast.LegID{}
-	for i, nbr := range near {
-		l, known := legs[nbr]
-		if nbr == 0 || !known {
-			l = mcast.LegID(len(g.Legs))
-			legs[nbr] = l
-			spec := mcast.LegSpec{Neighbor: nbr}
-			if nbr != 0 {
-				spec.Kind = mcast.Forwarded
-			}
-			g.Legs = append(g.Legs, spec)
-		}
-		h := w.cfg.host(i)
-		m := mcast.MemberSpec{IP: hostIP(i), QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ, Leg: l}
-		if w.cfg.Write {
-			m.Window = mcast.Window{Base: memberVA(i), Len: 1 << 13, RKey: w.hosts[i].rkey}
-		}
-		g.Members = append(g.Members, m)
-		r.leg = append(r.leg, l)
+	first := w.firstForm(sw)
+	for _, i := range first.at {
+		g.Legs = append(g.Legs, legSpec(w.near[sw][i]))
 	}
-	sw := mcast.New(mcast.Limits{Groups: 1, Members: 8})
-	if err := sw.Apply(w.now, mcast.PutGroup{Spec: g}, &w.swOut); err != nil {
+	for _, i := range first.host {
+		g.Members = append(g.Members, w.memberSpec(i, first.leg[i]))
+	}
+	legs := len(first.at)
+	for i := range w.cfg.Changes {
+		legs += len(w.cfg.Changes[i].Join)
+	}
+	w.relays = append(w.relays, relay{spec: g, forms: make([]*form, len(w.cfg.Changes)+1), branches: make([]branch, legs)})
+	f, err := w.formAt(sw, 0)
+	if err != nil {
 		return err
 	}
-	r.dev, r.spec = sw, g
-	r.branches = make([]branch, len(g.Legs))
-	if wrap != nil {
-		r.dev = wrap(sw, g)
-	}
-	r.out = make([]int, len(g.Legs))
-	w.relays = append(w.relays, r)
+	w.relays[sw].form = f
 	return nil
+}
+
+// firstForm returns what the group looks like at switch sw at the start, without
+// a device.
+func (w *World) firstForm(sw int) *form {
+	f := &form{leg: make([]mcast.LegID, len(w.hosts))}
+	legs := map[mcast.Neighbor]mcast.LegID{}
+	for i := range len(w.hosts) - w.cfg.Outside {
+		nbr := w.near[sw][i]
+		l, known := legs[nbr]
+		if nbr == 0 || !known {
+			l = mcast.LegID(len(f.at))
+			legs[nbr] = l
+			f.at = append(f.at, i)
+		}
+		f.leg[i] = l
+		f.host = append(f.host, i)
+	}
+	for i := len(w.hosts) - w.cfg.Outside; i < len(w.hosts); i++ {
+		f.leg[i] = noLeg
+	}
+	return f
+}
+
+func legSpec(nbr mcast.Neighbor) mcast.LegSpec {
+	if nbr != 0 {
+		return mcast.LegSpec{Kind: mcast.Forwarded, Neighbor: nbr}
+	}
+	return mcast.LegSpec{}
+}
+
+// memberSpec returns host i as it is registered at first.
+func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
+	h := w.cfg.host(i)
+	m := mcast.MemberSpec{IP: hostIP(i), QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ, Leg: l}
+	if w.cfg.Write {
+		m.Window = mcast.Window{Base: memberVA(i), Len: 1 << 13, RKey: w.hosts[i].rkey}
+	}
+	return m
 }
 
 // connect makes the links, those that carry A's data first: the first fair
 // schedule prefers low ones, the second high ones.
-func (w *World) connect(near [][]mcast.Neighbor, neighbours [][]int) {
+func (w *World) connect(neighbours [][]int) {
 	n := len(w.hosts)
 	at := func(h int) int {
-		for sw := range near {
-			if near[sw][h] == 0 {
+		for sw := range w.near {
+			if w.near[sw][h] == 0 {
 				return sw
 			}
 		}
 		panic("model: a host without a switch")
 	}
-	add := func(from, to node, leg mcast.LegID, nbr mcast.Neighbor) {
-		if from >= node(n) {
-			w.relays[int(from)-n].out[leg] = len(w.links)
-		} else {
-			w.hosts[from].up = len(w.links)
-		}
-		w.links = append(w.links, link{from: from, to: to, leg: leg, nbr: nbr})
+	for sw := range w.relays {
+		w.relays[sw].down = make([]int, n)
+	}
+	add := func(from, to node, nbr mcast.Neighbor) {
+		w.links = append(w.links, link{from: from, to: to, nbr: nbr})
+	}
+	host := func(h int) {
+		w.relays[at(h)].down[h] = len(w.links)
+		add(node(n+at(h)), node(h), 0)
 	}
 	trunk := func(from, to int) {
-		var leg mcast.LegID
-		for l, spec := range w.relays[from].spec.Legs {
-			if spec.Neighbor != 0 && neighbours[from][spec.Neighbor-1] == to {
-				leg = mcast.LegID(l)
+		for h, nbr := range w.near[from] {
+			if nbr != 0 && neighbours[from][nbr-1] == to {
+				w.relays[from].down[h] = len(w.links)
 			}
 		}
-		var nbr mcast.Neighbor
-		for k, sw := range neighbours[to] {
-			if sw == from {
-				nbr = mcast.Neighbor(k + 1)
-			}
-		}
-		add(node(n+from), node(n+to), leg, nbr)
+		add(node(n+from), node(n+to), mcast.Neighbor(slices.Index(neighbours[to], from)+1))
 	}
-	add(0, node(n+at(0)), 0, 0)
-	for sw := 1; sw < len(near); sw++ {
+	up := func(h int) {
+		w.hosts[h].up = len(w.links)
+		add(node(h), node(n+at(h)), 0)
+	}
+	up(0)
+	for sw := 1; sw < len(w.near); sw++ {
 		trunk(0, sw)
 	}
 	for h := 1; h < n; h++ {
-		add(node(n+at(h)), node(h), w.relays[at(h)].leg[h], 0)
+		host(h)
 	}
 	for h := 1; h < n; h++ {
-		add(node(h), node(n+at(h)), 0, 0)
+		up(h)
 	}
-	for sw := 1; sw < len(near); sw++ {
+	for sw := 1; sw < len(w.near); sw++ {
 		trunk(sw, 0)
 	}
-	add(node(n+at(0)), 0, w.relays[at(0)].leg[0], 0)
+	host(0)
 }

@@ -1,0 +1,363 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Change is an update of the members by the control plane: some are removed,
+// then some are added.
+type Change struct {
+	Leave []int // hosts
+	Join  []Join
+	// Again puts the whole group once more, with the numbers of the first time.
+	Again bool
+}
+
+// Join is a host that becomes a member.
+type Join struct {
+	Host    int
+	Numbers Numbers
+	RQ      rocev2.PSN // Fresh: the first PSN that its new queue pair expects
+	Slot    int        // if not 0, the leg of this host, which has gone, is taken over
+}
+
+// Numbers are what a joining host is registered with.
+type Numbers uint8
+
+// Numbers of a joining host.
+const (
+	// Fresh is a new queue pair.
+	Fresh Numbers = iota
+	// Query is a queue pair that lives on, with the numbers that it has now:
+	// nothing is on the way to it, and it is not in the middle of a message.
+	Query
+	// Hasty is Query without these two conditions.
+	Hasty
+	// Old is a queue pair that lives on, with the numbers of its first
+	// registration.
+	Old
+)
+
+// String describes a change.
+func (c *Change) String() string {
+	var s []string
+	if c.Again {
+		s = append(s, "the group is put again")
+	}
+	for _, h := range c.Leave {
+		s = append(s, name(h)+" is removed")
+	}
+	for _, j := range c.Join {
+		t := fmt.Sprintf("%s joins with %s", name(j.Host), [...]string{fmt.Sprintf("a fresh queue pair rq=%06x", uint32(j.RQ)), "its numbers", "numbers read in haste", "old numbers"}[j.Numbers])
+		if j.Slot > 0 {
+			t += " on the leg of " + name(j.Slot)
+		}
+		s = append(s, t)
+	}
+	return strings.Join(s, " and ")
+}
+
+// none stands for an index that is not known.
+const none = 0xFF
+
+// progress is how far a host is with the packets of one source. Packets from
+// since on are promised to it; it has executed those below before, of an earlier
+// membership, and those from first to got-1.
+type progress struct{ before, first, got, since uint8 }
+
+// has says whether packet n was executed.
+func (p *progress) has(n int) bool {
+	return n < int(p.before) || p.first != none && int(p.first) <= n && n < int(p.got)
+}
+
+// lacks says whether one of the packets below n is promised and not executed.
+func (p *progress) lacks(n int) bool {
+	return n > int(p.since) && (p.first == none || p.first > p.since || int(p.got) < n)
+}
+
+// next says whether packet n, of stream st, is the one to execute next.
+func (p *progress) next(st *stream, n int) bool {
+	if p.first == none {
+		return n >= int(p.got) && slices.Contains(st.starts, n)
+	}
+	return n == int(p.got)
+}
+
+// form is what the changes have made of a group at a switch.
+type form struct {
+	dev  Device
+	host []int         // by MemberID
+	leg  []mcast.LegID // by host
+	at   []int         // a host by leg
+}
+
+// changeable says whether the next change can be made at switch sw.
+func (w *World) changeable(sw int) bool {
+	r := &w.relays[sw]
+	if r.changed == len(w.cfg.Changes) || r.failed {
+		return false
+	}
+	for _, j := range w.cfg.Changes[r.changed].Join {
+		h := &w.hosts[j.Host]
+		if h.dead || w.near[sw][j.Host] != 0 { // numbers count where it is connected
+			continue
+		}
+		switch j.Numbers {
+		case Fresh: // what its old queue pair said has arrived before its registration
+			if len(w.links[h.up].q) > 0 {
+				return false
+			}
+		case Query:
+			if len(w.links[h.up].q)+len(w.links[r.down[j.Host]].q) > 0 || w.midMessage(j.Host) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// midMessage says whether host i has executed a part of a message.
+func (w *World) midMessage(i int) bool {
+	for s := range w.streams {
+		p := &w.hosts[i].p[s]
+		if n := int(p.got); p.first != none && n > 0 && !w.streams[s].frames[n-1].end {
+			return true
+		}
+	}
+	return false
+}
+
+// change makes the next change at switch sw.
+func (w *World) change(sw int) {
+	r := &w.relays[sw]
+	c := &w.cfg.Changes[r.changed]
+	w.look(sw, &w.before)
+	w.leave(c)
+	for i := range w.hosts {
+		if h := &w.hosts[i]; c.Again {
+			h.misfit = h.qp.ExpectedPSN() != w.cfg.host(i).RQ || len(w.links[r.down[i]].q) > 0
+		}
+	}
+	for _, j := range c.Join {
+		w.renumber(sw, j)
+	}
+	op, f := w.operation(sw, r.form, c, &w.before)
+	r.forms[r.changed] = nil // it is another one from here on
+	r.changed++
+	r.form, r.forms[r.changed] = f, f
+	if err := f.dev.Apply(w.now, op, &w.swOut); err != nil {
+		w.fault(sw, "%v: %v", c, err)
+		return
+	}
+	w.look(sw, &w.after)
+	if c.Again {
+		clear(r.branches)
+		r.nakRank, r.nakPSN = 0, 0
+	}
+	w.noteTop(sw)
+	w.promise(c, r.changed)
+	w.checkLeft(sw, c)
+	w.op = op
+	w.forwarded(sw, nil)
+	w.op = nil
+}
+
+// leave ends the membership of those that c removes, when the first switch hears
+// of it.
+func (w *World) leave(c *Change) {
+	for _, i := range c.Leave {
+		h := &w.hosts[i]
+		h.out = true
+		if len(w.cfg.stream(i)) > 0 {
+			w.kill(i) // a source that goes sends no more
+		}
+	}
+}
+
+// renumber gives a joining host, at its own switch, the queue pair that it
+// registers.
+func (w *World) renumber(sw int, j Join) {
+	h := &w.hosts[j.Host]
+	if w.near[sw][j.Host] != 0 {
+		return
+	}
+	for s := range h.p {
+		if p := &h.p[s]; p.first != none {
+			p.before, p.first = p.got, none
+		}
+	}
+	h.misfit = false
+	switch j.Numbers {
+	case Fresh:
+		h.gen = 1
+		h.qp = h.qps[1]
+		if _, err := h.qp.SetState(h.fresh, w.now, h.posted); err != nil {
+			w.fault(-1, "host %s: %v", name(j.Host), err)
+		}
+		for id := w.receives(j.Host); id < len(h.bufs)-int(h.withheld); id++ {
+			if err := h.qp.PostRecv(h.posted.Recv(uint64(id))); err != nil {
+				w.fault(-1, "host %s: %v", name(j.Host), err)
+			}
+		}
+	case Hasty:
+		h.misfit = len(w.links[w.relays[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
+	case Old:
+		h.misfit = h.qp.ExpectedPSN() != w.cfg.host(j.Host).RQ
+	}
+}
+
+// operation returns what a change is at switch sw, where the group looks like f,
+// and how it looks then.
+func (w *World) operation(sw int, f *form, c *Change, st *mcast.GroupStatus) (mcast.Op, *form) {
+	r := &w.relays[sw]
+	if c.Again {
+		return mcast.PutGroup{Spec: r.spec}, f
+	}
+	n := &form{dev: f.dev, host: slices.Clone(f.host), leg: slices.Clone(f.leg), at: slices.Clone(f.at)}
+	op := mcast.UpdateMembers{}
+	for _, i := range c.Leave {
+		if st.Members[i].Live { // the switch may have been faster
+			op.Remove = append(op.Remove, f.member(i))
+		}
+	}
+	for _, j := range c.Join {
+		at := n.join(j, w.near[sw], r.spec.Legs)
+		m := w.memberSpec(j.Host, at)
+		switch j.Numbers {
+		case Fresh:
+			m.QPN, m.RQPSN = qpn(j.Host)+freshQPN, j.RQ
+		case Query, Hasty:
+			m.RQPSN = w.hosts[j.Host].qp.ExpectedPSN()
+		}
+		op.Add = append(op.Add, mcast.AddMember{Member: m, Leg: legSpec(w.near[sw][j.Host])})
+	}
+	return op, n
+}
+
+// join adds a member, and returns its leg: that of j.Slot, or its own if it had
+// one, or a new one.
+func (f *form) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) mcast.LegID {
+	nbr := near[j.Host]
+	switch {
+	case nbr != 0: // one more member behind the leg to its switch
+		for l, first := range f.at {
+			if near[first] == nbr {
+				f.leg[j.Host] = mcast.LegID(l)
+				f.host = append(f.host, j.Host)
+				return mcast.LegID(l)
+			}
+		}
+		panic("model: a join behind a switch of which no member is left")
+	case j.Slot > 0 || slices.Contains(f.host, j.Host):
+		old := max(j.Slot, 0)
+		if j.Slot == 0 {
+			old = j.Host
+		}
+		f.host[f.member(old)] = j.Host
+		f.leg[j.Host] = f.leg[old]
+	default:
+		f.leg[j.Host] = mcast.LegID(len(f.at))
+		f.at = append(f.at, 0)
+		f.host = append(f.host, j.Host)
+	}
+	f.at[f.leg[j.Host]] = j.Host
+	return f.leg[j.Host]
+}
+
+// member returns the latest MemberID of host i.
+func (f *form) member(i int) mcast.MemberID {
+	for m := len(f.host) - 1; m >= 0; m-- {
+		if f.host[m] == i {
+			return mcast.MemberID(m)
+		}
+	}
+	panic("model: no member")
+}
+
+// formAt returns the form of switch sw after so many changes, with a device of
+// that form in no particular state.
+func (w *World) formAt(sw, changes int) (*form, error) {
+	r := &w.relays[sw]
+	if f := r.forms[changes]; f != nil {
+		return f, nil
+	}
+	f := w.firstForm(sw)
+	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
+	var out mcast.Output
+	if err := s.Apply(w.now, mcast.PutGroup{Spec: r.spec}, &out); err != nil {
+		return nil, err
+	}
+	f.dev = s
+	if w.wrap != nil {
+		f.dev = w.wrap(s, r.spec)
+	}
+	var st mcast.GroupStatus
+	for k := range changes {
+		f.look(&st, len(w.hosts))
+		op, next := w.operation(sw, f, &w.cfg.Changes[k], &st)
+		if err := f.dev.Apply(w.now, op, &out); err != nil {
+			return nil, err
+		}
+		f = next
+	}
+	r.forms[changes] = f
+	return f, nil
+}
+
+// look takes a snapshot, with members in the order of the hosts.
+func (w *World) look(sw int, st *mcast.GroupStatus) { w.relays[sw].look(st, len(w.hosts)) }
+
+func (f *form) look(st *mcast.GroupStatus, hosts int) {
+	f.dev.Snapshot(0, st)
+	n := len(st.Members)
+	if slices.IsSorted(f.host) && n == hosts {
+		return
+	}
+	var buf [2 * maxHosts]mcast.MemberStatus
+	ms := append(buf[:0], st.Members...)
+	if st.HasSource {
+		st.Source = mcast.MemberID(f.host[st.Source])
+	}
+	st.Members = st.Members[:0]
+	for i := range hosts {
+		var m mcast.MemberStatus
+		for k := n - 1; k >= 0; k-- {
+			if f.host[k] == i {
+				m = ms[k]
+				break
+			}
+		}
+		st.Members = append(st.Members, m)
+	}
+}
+
+// promise notes what is promised to those that c adds, once every switch has
+// made the change: the first message that begins after what any of them has
+// forwarded, and all that follows.
+func (w *World) promise(c *Change, number int) {
+	var top [maxSources]uint8
+	for sw := range w.relays {
+		r := &w.relays[sw]
+		if r.changed < number {
+			return
+		}
+		for s := range top {
+			top[s] = max(top[s], r.top[s])
+		}
+	}
+	for _, j := range c.Join {
+		h := &w.hosts[j.Host]
+		h.out, h.evicted, h.hurt = false, false, false
+		for s := range h.p {
+			h.p[s].since = uint8(w.streams[s].startFrom(int(top[s])))
+		}
+	}
+}

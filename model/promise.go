@@ -1,0 +1,288 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What an acknowledgement, and so a completion, promises: that the receivers have
+// executed the packets. One that only acknowledges them is not enough.
+
+// checkPromise holds an acknowledgement against what the receivers have: an
+// ACK or NAK implies that all below its PSN is everywhere, or with a quorum at
+// so many receivers.
+func (w *World) checkPromise(sw int, f *mcast.Feedback) {
+	r := &w.relays[sw]
+	src := r.host[f.To]
+	n := w.count(src, f.PSN)
+	what := "ACK"
+	if rank(f.Syndrome) != 0 {
+		n--
+		what = "NAK"
+	}
+	if w.cfg.Policy == mcast.Quorum {
+		w.checkQuorum(sw, src, n)
+	} else {
+		for i := range w.hosts {
+			h := &w.hosts[i]
+			if i != src && r.leg[i] != r.leg[src] && h.member() && !w.leaves(sw, i) && h.p[src].lacks(n) {
+				w.fault(sw, "%s %06x to %s says that %d packets are everywhere, %s has %v", what, uint32(f.PSN), name(src), n, name(i), &h.p[src])
+			}
+		}
+	}
+	if want := w.streams[src].messagesIn(n); int(f.MSN) != want && !w.cfg.again() {
+		w.fault(sw, "%s %06x to %s has MSN %d, complete are %d messages", what, uint32(f.PSN), name(src), f.MSN, want)
+	}
+}
+
+// checkQuorum: of the first n packets of src, enough live receivers have each of
+// those that were not acknowledged before.
+func (w *World) checkQuorum(sw, src, n int) {
+	from := 0
+	if w.before.HasSource && int(w.before.Source) == src {
+		from = w.count(src, w.before.Acked)
+	}
+	for k := from; k < n; k++ {
+		have := 0
+		for i := range w.hosts {
+			if h := &w.hosts[i]; i != src && h.member() && !w.leaves(sw, i) && h.p[src].has(k) {
+				have++
+			}
+		}
+		if have < w.cfg.Quorum {
+			w.fault(sw, "packet %d of %s is acknowledged, %d receivers of %d have it", k, name(src), have, w.cfg.Quorum)
+		}
+	}
+}
+
+// leaves says whether this step evicts host i.
+func (w *World) leaves(sw, i int) bool {
+	for k := range w.swOut.Events {
+		if e := &w.swOut.Events[k]; e.Kind == mcast.MemberEvicted && w.relays[sw].host[e.Member] == i {
+			return true
+		}
+	}
+	return false
+}
+
+// String says which packets these are.
+func (p *progress) String() string {
+	switch {
+	case p.first == none:
+		return fmt.Sprintf("%d, before it joined for those from %d on", p.before, p.since)
+	case p.first == 0:
+		return fmt.Sprint(p.got)
+	}
+	return fmt.Sprintf("%d, and %d to %d", p.before, p.first, int(p.got)-1)
+}
+
+// checkAccepted: what a receiver accepts is the next packet of its source, and
+// the bytes are where they belong.
+func (w *World) checkAccepted(i int, p packet) {
+	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
+	x := &h.p[p.source]
+	if !x.next(&w.streams[p.source], int(p.index)) {
+		w.fault(-1, "host %s accepts packet %d of %s, the next is %d", name(i), p.index, name(int(p.source)), x.got)
+		return
+	}
+	at := w.place(i, &p)
+	if x.first == none {
+		x.first = p.index
+	}
+	x.got = p.index + 1
+	if !bytes.Equal(at[:len(f.payload)], f.payload) {
+		w.fault(-1, "host %s: the bytes of packet %d of %s are not where they belong", name(i), p.index, name(int(p.source)))
+	}
+}
+
+// place returns the memory of host i where the bytes of p belong, its next
+// packet.
+func (w *World) place(i int, p *packet) []byte {
+	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
+	if f.op.Is(rocev2.OpWrite) {
+		return h.region[w.streams[p.source].wrs[f.msg].VA-groupVA+uint64(f.off):]
+	}
+	return h.bufs[w.receives(i)][f.off:]
+}
+
+// receives returns the ID of the receive that host i fills next.
+func (w *World) receives(i int) int {
+	n := 0
+	for s := range w.streams {
+		p, st := &w.hosts[i].p[s], &w.streams[s]
+		n += st.messagesIn(int(p.before))
+		if p.first != none {
+			n += st.messagesIn(int(p.got)) - st.messagesIn(int(p.first))
+		}
+	}
+	return n
+}
+
+// checkSent: a requester sends what its stream says.
+func (w *World) checkSent(i int, out packet, p *rc.Packet) {
+	if i >= maxSources || int(out.index) >= len(w.streams[i].frames) {
+		w.fault(-1, "host %s sends %06x, which is not of its stream", name(i), uint32(p.PSN))
+		return
+	}
+	if f := &w.streams[i].frames[out.index]; f.op != p.Op || !bytes.Equal(f.payload, p.Payload) || f.op.Is(rocev2.OpRETH) && f.dmaLen != p.DMALen {
+		w.fault(-1, "host %s sends opcode %#x with other bytes as packet %d", name(i), uint8(p.Op), out.index)
+	}
+}
+
+// checkCompletion is the promise: a completion at the sender means that every
+// member that was not evicted has executed the message, or with a quorum that so
+// many receivers have.
+func (w *World) checkCompletion(i int, c *rc.Completion) {
+	h := &w.hosts[i]
+	if c.Status != rc.Success {
+		if !w.mayBreak(i) {
+			w.fault(-1, "host %s: completion %d with %v", name(i), c.ID, c.Status)
+		}
+		return
+	}
+	if c.Recv() {
+		w.checkReceived(i, c)
+		return
+	}
+	if int(c.ID) != int(h.done) {
+		w.fault(-1, "host %s: message %d completes, the next is %d", name(i), c.ID, h.done)
+	}
+	h.done++
+	end, have := w.streams[i].ends[c.ID], 0
+	for j := range w.hosts {
+		r := &w.hosts[j]
+		if j == i {
+			continue
+		}
+		if r.p[i].has(end - 1) {
+			have++
+		}
+		if w.cfg.Policy != mcast.Quorum && r.member() && r.p[i].lacks(end) {
+			w.fault(-1, "FALSE COMPLETION: message %d of %s is complete, it ends with packet %d, and %s has %v", c.ID, name(i), end-1, name(j), &r.p[i])
+		}
+	}
+	if have < w.cfg.Quorum {
+		w.fault(-1, "FALSE COMPLETION: message %d of %s is complete, %d receivers of %d have it", c.ID, name(i), have, w.cfg.Quorum)
+	}
+}
+
+// mayBreak says whether the queue pair of host i may be in the error state: it has
+// answered with a fatal NAK, or it was told of one.
+func (w *World) mayBreak(i int) bool {
+	if i == w.cfg.Receivers && w.cfg.Short > 0 || w.hosts[i].misfit || !w.hosts[i].member() {
+		return true
+	}
+	for sw := range w.relays {
+		if w.relays[sw].failed && len(w.cfg.stream(i)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// checkEvicted: who lives and answers all that it gets is not taken for dead, as long as
+// nothing on its way is lost or late; nor, where all have to have everything, for
+// one loss, which delays its answer by one timeout of the source, of which dead is 2.5.
+func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
+	h := &w.hosts[i]
+	switch {
+	case rank(why) == 3:
+		if !h.broken() {
+			w.fault(sw, "%s is evicted for syndrome %#x, and has not failed", name(i), uint8(why))
+		}
+	case why == mcast.Stranded && w.left != w.cfg.Bounds: // its NAK may cross what it asks for: whose packet was lost does not matter
+	case !w.excused(sw, i):
+		w.fault(sw, "%s is evicted (%d), and lives, and nothing of it was lost or late", name(i), uint8(why))
+	case why == mcast.Silent && w.cfg.Policy == mcast.Evict && !w.down(sw, i) && w.cfg.Lose-w.left.Lose < 2 && w.left.Delay == w.cfg.Delay && w.cfg.Reorder == w.left.Reorder:
+		w.fault(sw, "%s is evicted, and lives", name(i))
+	}
+}
+
+// down says whether host i, or one behind the same leg, does not answer any more.
+func (w *World) down(sw, i int) bool {
+	r := &w.relays[sw]
+	for j := range w.hosts {
+		if h := &w.hosts[j]; r.leg[j] == r.leg[i] && (h.dead || h.broken() || h.misfit) {
+			return true
+		}
+	}
+	return false
+}
+
+// excused says whether a switch may take the branch of host i for dead.
+func (w *World) excused(sw, i int) bool {
+	r := &w.relays[sw]
+	for j := range w.hosts {
+		if r.leg[j] == r.leg[i] && w.hosts[j].hurt {
+			return true
+		}
+	}
+	return w.down(sw, i)
+}
+
+// checkFailed: a group fails only for a receiver that cannot go on and cannot be
+// spared, or because its source is removed.
+func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
+	left := 0 // other receivers, which could go on
+	for j := range w.hosts {
+		if w.after.Members[j].Live && j != i && j != int(w.before.Source) && !w.down(sw, j) {
+			left++
+		}
+	}
+	switch {
+	case why == 0: // see checkLeft
+	case w.cfg.Policy == mcast.Evict && left > 0:
+		w.fault(sw, "the group fails for %s, and %d others could go on", name(i), left)
+	case w.cfg.Policy == mcast.Quorum && left >= w.cfg.Quorum:
+		w.fault(sw, "the group fails for %s, and %d others could go on", name(i), left)
+	case !w.excused(sw, i) && w.hosts[i].member():
+		w.fault(sw, "the group fails for %s, which lives, and nothing of it was lost or late", name(i))
+	}
+}
+
+// checkLeft: a change makes the group fail only if its source is removed while
+// somebody who stays may lack what it has sent, or too few receivers stay.
+func (w *World) checkLeft(sw int, c *Change) {
+	b, a := &w.before, &w.after
+	if b.Failed || !a.Failed || !b.HasSource {
+		return
+	}
+	src, stay := int(b.Source), 0
+	for i := range a.Members {
+		m := &b.Members[i]
+		if !a.Members[i].Live || i == src || !m.Live {
+			continue
+		}
+		stay++
+		if m.Acked != b.Next.Prev() {
+			return
+		}
+	}
+	top := w.count(src, b.Next) - 1
+	if top > 0 && !w.streams[src].frames[top-1].end || w.cfg.Policy == mcast.Quorum && stay < w.cfg.Quorum {
+		return
+	}
+	w.fault(sw, "%v: the group fails, and all who stay have everything", c)
+}
+
+// checkReceived: a completed receive holds one whole message.
+func (w *World) checkReceived(i int, c *rc.Completion) {
+	h := &w.hosts[i]
+	for s := range w.streams {
+		st := &w.streams[s]
+		if n := int(h.p[s].got); n > 0 && st.frames[n-1].end {
+			wr := &st.wrs[st.frames[n-1].msg]
+			if c.Bytes == len(wr.Data) && bytes.Equal(h.bufs[c.ID][:c.Bytes], wr.Data) {
+				return
+			}
+		}
+	}
+	w.fault(-1, "host %s: receive %d completes with %d bytes that are no message", name(i), c.ID, c.Bytes)
+}
