@@ -126,7 +126,7 @@ const (
 // does not receive are with its member.
 func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	r, l := &g.branches[i], &g.legs[i]
-	watched := g.period > 0 && g.armed
+	watched := g.period > 0 && g.armed && r.bits&receiving != 0
 	b = append(b, r.bits|bit(l.joining, 2)|bit(l.weight != 0, 3)|bit(watched, 4))
 	b = appendCounts(b, l.members, int(l.member))
 	if r.bits&receiving != 0 {

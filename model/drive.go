@@ -1,0 +1,131 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// toSwitch is the driver of a switch: it verifies only when asked to.
+func (w *World) toSwitch(sw, l int, p packet) {
+	r := &w.relays[sw]
+	in := mcast.Packet{
+		Group: groupIP, DestQP: groupQPN, Src: hostIP(int(w.links[l].from)), Neighbor: w.links[l].nbr,
+		Op: rocev2.Acknowledge, PSN: p.psn, Syndrome: p.syndrome, AckReq: p.ackReq,
+	}
+	if !p.feedback {
+		f := &w.streams[p.source].frames[p.index]
+		in.Src, in.Op, in.Payload = hostIP(int(p.source)), f.op, uint16(len(f.payload))
+		in.Frame, in.Bytes = r.newHandle(&p), frameBytes
+		if f.op.Is(rocev2.OpRETH) {
+			in.VA, in.RKey, in.DMALen = w.streams[p.source].wrs[f.msg].VA, groupKey, f.dmaLen
+		}
+	} else if in.Neighbor != 0 {
+		in.Src = hostIP(int(p.source)) // between switches feedback names the source it is for
+	}
+	w.look(sw, &w.before)
+	r.dev.Input(w.now, &in, &w.swOut)
+	if w.swOut.NeedVerify {
+		if o := &w.swOut; len(o.Copies)+len(o.Feedback)+len(o.Events) > 0 {
+			w.fault(sw, "NeedVerify together with effects")
+		}
+		in.Verified = true
+		r.dev.Input(w.now, &in, &w.swOut)
+	}
+	w.look(sw, &w.after)
+	w.forwarded(sw, &in)
+}
+
+// forwarded does what a switch says.
+func (w *World) forwarded(sw int, in *mcast.Packet) {
+	r, o := &w.relays[sw], &w.swOut
+	if w.rec != nil {
+		w.rec.served(w, sw, in, o)
+	}
+	w.noteTop(sw)
+	if !w.hold(sw, in) {
+		return
+	}
+	if !w.endToEnd {
+		w.checkSwitch(sw, in)
+	}
+	w.events(sw)
+	for i := range o.Copies {
+		w.copy(sw, &o.Copies[i])
+	}
+	w.release(sw)
+	for i := range o.Feedback {
+		f := &o.Feedback[i]
+		to := r.host[f.To]
+		w.send(r.down[to], packet{feedback: true, source: uint8(to), psn: f.PSN, syndrome: f.Syndrome})
+	}
+}
+
+// noteTop notes what a switch has forwarded of its source's packets.
+func (w *World) noteTop(sw int) {
+	if st := &w.after; st.HasSource {
+		src := int(st.Source)
+		w.relays[sw].top[src] = max(w.relays[sw].top[src], uint8(w.count(src, st.Next)-1))
+	}
+}
+
+// copy sends a copy, if the queue of its port has room.
+func (w *World) copy(sw int, c *mcast.Copy) {
+	r := &w.relays[sw]
+	to := r.at[c.Leg]
+	l := r.down[to]
+	p := frameOf(c.Frame)
+	p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
+	if w.near[sw][to] == 0 {
+		p.gen = w.hosts[to].gen
+	}
+	if !w.endToEnd {
+		w.checkPSN(sw, c, &p)
+	}
+	if c.Flags&mcast.SetRETH != 0 {
+		p.reth, p.va, p.rkey = true, c.VA, c.RKey
+	}
+	if k := &w.links[l]; k.full > w.now {
+		if k.room == 0 {
+			w.unsent(sw, c, l)
+			return
+		}
+		k.room--
+	}
+	w.send(l, p)
+}
+
+// unsent puts off a copy for which the queue of its port has no room.
+func (w *World) unsent(sw int, c *mcast.Copy, l int) {
+	r, until := &w.relays[sw], w.links[l].full
+	if !r.dev.Unsent(c, until) {
+		w.hurt(l) // lost
+		return
+	}
+	x := &r.branches[c.Leg]
+	x.top = min(x.top, frameOf(c.Frame).index)
+	if at, ok := r.dev.NextDeadline(); !ok || at > until {
+		w.fault(sw, "a copy of packet %d for leg %d is put off, and nothing is due when there is room", frameOf(c.Frame).index, c.Leg)
+	}
+}
+
+// events follows what a switch tells the control plane.
+func (w *World) events(sw int) {
+	r := &w.relays[sw]
+	for _, e := range w.swOut.Events {
+		i := r.host[e.Member]
+		switch e.Kind {
+		case mcast.MemberEvicted:
+			w.checkEvicted(sw, i, e.Syndrome)
+			w.hosts[i].evicted = true
+		case mcast.GroupFailed:
+			w.checkFailed(sw, i, e.Syndrome)
+			r.failed = true
+		case mcast.SourceChanged:
+		default:
+			w.fault(sw, "event of kind %d for %s, syndrome %#x", e.Kind, name(i), uint8(e.Syndrome))
+		}
+	}
+}
