@@ -273,7 +273,9 @@ func (w *World) first(sw int, l mcast.LegID, index uint8) bool {
 	r, b := &w.relays[sw], &w.before
 	for i := range b.Members {
 		if m := &b.Members[i]; r.leg[i] == l {
-			return m.Late || w.count(int(b.Source), m.Acked) == int(index)
+			lacks := w.count(int(b.Source), m.Acked)
+			behind := w.cfg.Policy == mcast.Quorum && m.Acked.Less(b.Acked) // what it lacks first may be gone
+			return m.Late || lacks == int(index) || behind
 		}
 	}
 	return false
