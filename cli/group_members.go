@@ -26,6 +26,10 @@ nothing of it. It has connected its queue pair as in group register.
 With --replace it takes the place of the member with its address, which has
 restarted its queue pair and has another QPN, or fresh PSNs.
 
+A member that was removed, left or was evicted comes back with other numbers than
+the first time: its queue pair has carried traffic. ibv_query_qp says which PSNs it
+has now; a queue pair that was in error is restarted with other PSNs.
+
 A group that a master registered is changed by its master only.`,
 		DisableFlagsInUseLine: true,
 		Args:                  oneGroup, ValidArgsFunction: env.completeGroups,

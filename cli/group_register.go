@@ -40,7 +40,8 @@ After a restart of gleamd it is registered again with the numbers of that moment
 
 Another live group of this address, by whomever it was registered, is replaced
 only with --replace, which ends its transfers. The same registration given again
-changes nothing.
+changes nothing. Once the group has carried traffic, numbers of its members, or of
+former ones, that are registered again are refused: give those of ibv_query_qp.
 
 Numbers are decimal, or hexadecimal after 0x.
 

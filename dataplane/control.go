@@ -235,6 +235,10 @@ func (c *control) report(e *envelope.Event) {
 		}
 		j.Reason = fmt.Sprintf("epoch %d, %d members", e.Epoch, e.Of)
 		c.answer(e.Group, nil)
+	case envelope.Unchanged:
+		c.notify(false, "group registered again as it is: it goes on", "group", e.Group, "epoch", e.Epoch)
+		c.answer(e.Group, nil)
+		return
 	case envelope.RegistrationFailed:
 		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
 		c.notify(true, "group rejected", "group", e.Group, "error", e.Err)

@@ -194,6 +194,18 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 	}
 }
 
+// Carried reports whether a group has had a source since it was installed as a
+// whole. It implements envelope.Table.
+func (d *directory) Carried(ip netip.Addr) (carried bool) {
+	if g := d.groups[ip]; g != nil {
+		g.w.do(func() {
+			g.w.sw.Outcomes(g.id, &d.last.outcomes)
+			carried = d.last.outcomes.Turns > 0
+		})
+	}
+	return carried
+}
+
 // locateAll finds every member of r. The verdict is VerdictLater if some address
 // is still being resolved, or names the first member that cannot be served.
 func (d *directory) locateAll(r *envelope.Registration) ([]locate.Location, envelope.Verdict) {

@@ -270,10 +270,13 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	}
 	// A registration that is replaced ends too; a member evicted then is a former one.
 	r = f.register(0, 3, 0x100, "evict")
-	f.control.do(func() { f.feed(0, evicts(0)...) })
 	f.control.do(func() {
+		f.feed(0, evicts(0)...)
 		reg, _, _ := f.control.reg.Group(r.Group)
-		reg.QPN, reg.Base, reg.Epoch = 0x888, 0, 0
+		for i := range reg.Members {
+			reg.Members[i].QPN += 0x800
+		}
+		reg.Base, reg.Epoch = 0, 0
 		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
 			t.Error(err)
 		}

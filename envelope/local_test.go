@@ -24,6 +24,10 @@ func TestLocal(t *testing.T) {
 	if d, ok := a.w.sw.NextDeadline(); ok {
 		t.Errorf("a local group has no lease, but a deadline: %v", d)
 	}
+	if e, err = a.w.sw.RegisterLocal(0, reg, &out); err != nil || e != 1 || len(out.Events) != 1 || out.Events[0].Kind != Unchanged {
+		t.Errorf("the same again: epoch %d, %v, %v", e, err, out.Events)
+	}
+	reg.Members[0].SQPSN++
 	if e, err = a.w.sw.RegisterLocal(0, reg, &out); err != nil || e != 2 {
 		t.Errorf("again: epoch %d, %v", e, err)
 	}
@@ -69,6 +73,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("located: %v", out.Events)
 	}
 	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+	reg.Members[0].SQPSN++
 	if _, err := a.w.sw.RegisterLocal(1, reg, &out); err != nil {
 		t.Error(err)
 	}

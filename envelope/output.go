@@ -55,6 +55,9 @@ const (
 	// UpdateFailed [Master]: Err, a *Failure, says why. The group goes on, without
 	// the members that were to join.
 	UpdateFailed
+	// Unchanged [Registrar]: a registration of Group that is identical to the live one
+	// was accepted. The group goes on, as Epoch.
+	Unchanged
 )
 
 // Event tells the driver what has happened. Fields that the kind does not name

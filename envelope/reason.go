@@ -40,7 +40,8 @@ const (
 	BadDeadAfter          Reason = 22 // does not fit the sender's timeout and retries; Value: the bound it breaks, in ns
 	QuotaExceeded         Reason = 23 // more groups, or members, than the key may register; Value: how many it may
 	StaleTransaction      Reason = 24 // older than what the registration or group has had; Value: the newest, to go on from
-	NumReasons            Reason = 25
+	UsedNumbers           Reason = 25 // the member's queue pair has carried traffic since it was registered with these PSNs
+	NumReasons            Reason = 26
 )
 
 var reasonNames = [NumReasons]string{
@@ -68,6 +69,7 @@ var reasonNames = [NumReasons]string{
 	BadPolicy:             "bad policy",
 	BadDeadAfter:          "bad dead_after",
 	QuotaExceeded:         "quota of the key exceeded",
+	UsedNumbers:           "a queue pair with these numbers has carried traffic: register the PSNs that it has now (ibv_query_qp), or restart it with other ones",
 	StaleTransaction:      "stale transaction",
 }
 

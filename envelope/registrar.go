@@ -23,6 +23,10 @@ type Table interface {
 	Remove(group netip.Addr, why Why)
 	// RemoveMember takes one member out of a group.
 	RemoveMember(group netip.Addr, member MemberKey, why Why)
+	// Carried reports whether an installed group has carried data since it was
+	// installed as a whole: its members' queue pairs may have other PSNs by now than
+	// they were registered with.
+	Carried(group netip.Addr) bool
 }
 
 // VerdictKind is the kind of a Verdict.
@@ -147,6 +151,10 @@ type group struct {
 	joined map[MemberKey]uint64
 	// gone are the members that have gone in this epoch.
 	gone map[MemberKey]goneMember
+	// used are records of former members that are not to come back, oldest first.
+	used   []MemberRecord
+	failed bool // GroupFailed was called
+	again  bool // it was registered again, and went on
 	// while being located
 	nextTry, giveUp time.Duration
 	missing         MemberKey

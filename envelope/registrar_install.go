@@ -12,7 +12,8 @@ import (
 
 // RegisterLocal registers a group by hand: without a master, a lease or the
 // members' confirmation. It returns the epoch, which is reg.Epoch or, if that
-// is 0, the next one. Rejections are errors that wrap a *Problem. If the Table
+// is 0, the next one; if reg is identical to the live group, which goes on, it is
+// that group's. Rejections are errors that wrap a *Problem. If the Table
 // must locate members first, the outcome is an event, Registered or
 // RegistrationFailed.
 func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Output) (epoch uint64, err error) {
@@ -34,6 +35,9 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 	reg.Master, reg.Lease = netip.AddrPort{}, 0
 	r.tryInstall(now, &group{reg: reg}, out)
 	for _, ev := range out.Events {
+		if ev.Kind == Unchanged && ev.Group == reg.Group {
+			return ev.Epoch, nil
+		}
 		if ev.Kind == RegistrationFailed && ev.Group == reg.Group && ev.Epoch == reg.Epoch {
 			return 0, fmt.Errorf("register group %s: %w", reg.Group, ev.Err)
 		}
@@ -92,6 +96,9 @@ func (r *Registrar) check(g *group) *Problem {
 			return p
 		}
 	}
+	if p := r.checkNumbers(r.groups[g.reg.Group], g); p != nil {
+		return p
+	}
 	if p := r.checkQuota(g); p != nil {
 		return p
 	}
@@ -146,6 +153,10 @@ func (r *Registrar) taken() int {
 // tryInstall offers g to the Table and does what it says.
 func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group
+	if old := r.groups[ip]; old != nil && old.identical(g) {
+		r.goOn(now, old, g, out)
+		return
+	}
 	if p := r.check(g); p != nil {
 		r.forgetLocating(g)
 		r.reject(g, *p, out)
@@ -154,10 +165,12 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		}
 		return
 	}
+	used := r.usedAfter(r.groups[ip], g) // before the group begins anew
 	v := r.table.Install(&g.reg)
 	switch v.Kind {
 	case VerdictAccepted:
 		delete(r.locating, ip) // a newer one has been accepted, whichever was there
+		g.used = used
 		r.commit(now, g, out)
 	case VerdictLater:
 		if r.locating[ip] != g {
@@ -208,7 +221,11 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 		r.members[g.reg.Members[i].Key()] = ip
 	}
 	fresh := g.inherit(old)
-	out.Events = append(out.Events, Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Of: len(g.reg.Members)})
+	kind := Registered
+	if g.again {
+		kind = Unchanged
+	}
+	out.Events = append(out.Events, Event{Kind: kind, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Of: len(g.reg.Members)})
 	if g.reg.Base != 0 {
 		r.reportChanges(old, g, fresh, out)
 	}
@@ -221,7 +238,13 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	g.leaseUntil = now + g.reg.Lease
 	h := g.header()
 	r.acceptRegister(&h, g, out)
-	for _, i := range fresh { // the others see nothing of an update
+	if !g.again {
+		for _, i := range fresh { // the others see nothing of an update
+			r.notify(g, i, out)
+		}
+		return
+	}
+	for i := range g.reg.Members {
 		r.notify(g, i, out)
 	}
 }
@@ -232,7 +255,7 @@ func (r *Registrar) tellReplaced(now time.Duration, old, g *group, out *Output) 
 		return
 	}
 	why := Replaced
-	if g.reg.Base != 0 {
+	if g.reg.Base != 0 && !g.again {
 		why = Removed
 	}
 	if old.reg.Master != g.reg.Master && why == Replaced {

@@ -111,6 +111,7 @@ func (r *Registrar) takeOut(g *group, b *Gone) bool {
 		return false
 	}
 	g.gone[k] = goneMember{g.reg.Members[i], b}
+	g.used = r.use(g, g.used, g.reg.Members[i])
 	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
 	delete(r.members, k)
 	return true
@@ -216,7 +217,12 @@ func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey,
 // master deletes it or its lease ends.
 func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.reset()
-	if g := r.groups[ip]; g != nil && !g.local() {
+	g := r.groups[ip]
+	if g == nil {
+		return
+	}
+	g.failed = true
+	if !g.local() {
 		r.tell(now, g, g.reg.Master, &Gone{Member: k, Why: Failed, Code: code, PSN: psn & rocev2.PSNMask}, out)
 	}
 }

@@ -25,7 +25,7 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	}
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
-		if x, ok := old.gone[m.Key()]; ok && x.rec == *m {
+		if x, ok := old.gone[m.Key()]; ok && x.rec == *m && !g.local() {
 			// The master counts on a member that is out already. Taken as a new one it
 			// would join with the PSNs of its first time.
 			return &Problem{Reason: MembersChanged, Member: m.Key()}
@@ -54,6 +54,7 @@ func changed(a, b *Registration) Parameter {
 // stay, and returns the indices of those that are new.
 func (g *group) inherit(old *group) (fresh []int) {
 	g.joined, g.gone = map[MemberKey]uint64{}, map[MemberKey]goneMember{}
+	g.failed = g.reg.Base != 0 && old.failed
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
 		g.joined[m.Key()] = g.reg.Epoch

@@ -25,11 +25,12 @@ func testAuth() Auth { return Auth{Keys: testKeys, Send: 7} }
 type tableStub struct {
 	groups  map[netip.Addr]*Registration
 	verdict map[netip.Addr]Verdict // by GroupIP; default accepted
+	carried map[netip.Addr]bool    // groups whose members have used their PSNs
 	calls   []string
 }
 
 func newTableStub() *tableStub {
-	return &tableStub{groups: map[netip.Addr]*Registration{}, verdict: map[netip.Addr]Verdict{}}
+	return &tableStub{groups: map[netip.Addr]*Registration{}, verdict: map[netip.Addr]Verdict{}, carried: map[netip.Addr]bool{}}
 }
 
 func (t *tableStub) Install(r *Registration) Verdict {
@@ -47,6 +48,8 @@ func (t *tableStub) Install(r *Registration) Verdict {
 	t.calls = append(t.calls, fmt.Sprintf("install %s epoch %d with %d members", r.Group, r.Epoch, len(r.Members)))
 	return Verdict{Kind: VerdictAccepted}
 }
+
+func (t *tableStub) Carried(g netip.Addr) bool { return t.carried[g] }
 
 func (t *tableStub) Remove(g netip.Addr, why Why) {
 	if t.groups[g] == nil {

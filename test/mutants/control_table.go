@@ -73,6 +73,54 @@ var controlMutants = []mutant{
 		"		if len(free) > 0 {\n",
 		"		if len(free) > 0 && r == nil {\n",
 	}}},
+	{"an identical registration begins anew", "6", "envelope/registrar_install.go", []edit{{
+		"old != nil && old.identical(g) {",
+		"old != nil && false {",
+	}}},
+	{"a failed group goes on by being registered again", "6", "envelope/registrar_numbers.go", []edit{{
+		"g.failed || ",
+		"",
+	}}},
+	{"any part of the members is identical", "6", "envelope/registrar_numbers.go", []edit{{
+		" || len(g.reg.Members) != len(to.reg.Members) {",
+		" {",
+	}}},
+	{"nobody is notified after an identical registration", "6", "envelope/registrar_install.go", []edit{{
+		"	if !g.again {\n",
+		"	if true {\n",
+	}}},
+	{"former members' numbers are forgotten with the next update", "6", "envelope/registrar_install.go", []edit{{
+		"		g.used = used\n",
+		"		_ = used\n",
+	}}},
+	{"numbers of an evicted member come back", "6", "envelope/registrar_requests.go", []edit{{
+		"	g.used = r.use(g, g.used, g.reg.Members[i])\n",
+		"",
+	}}},
+	{"numbers of a removed member come back", "6", "envelope/registrar_numbers.go", []edit{{
+		"g.reg.Base == 0 || !g.hasRecord(m) {",
+		"g.reg.Base == 0 {",
+	}}},
+	{"numbers of replaced members come back", "6", "envelope/registrar_numbers.go", []edit{{
+		"g.reg.Base == 0 || !g.hasRecord(m) {",
+		"g.reg.Base != 0 && !g.hasRecord(m) {",
+	}}},
+	{"live members begin anew with their old numbers", "6", "envelope/registrar_numbers.go", []edit{{
+		"		if carried = carried || r.table.Carried(old.reg.Group); carried {",
+		"		if carried {",
+	}}},
+	{"unused numbers are refused", "6", "envelope/registrar_numbers.go", []edit{{
+		"len(ms) == 0 || !r.table.Carried(g.reg.Group) {",
+		"len(ms) == 0 {",
+	}}},
+	{"used numbers are remembered without bound", "6", "envelope/registrar_numbers.go", []edit{{
+		"return used[max(0, len(used)-maxUsed):]",
+		"return used",
+	}}},
+	{"a group that has carried data says no", "6", "dataplane/directory.go", []edit{{
+		"			carried = d.last.outcomes.Turns > 0\n",
+		"",
+	}}},
 	{"a new member has the outcome of the old one", "Outcomes", "mcast/join.go", []edit{{
 		"	g.outcomes.forgive(id)\n",
 		"",

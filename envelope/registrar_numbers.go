@@ -1,0 +1,105 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"slices"
+	"time"
+)
+
+// Records are numbers of queue pairs. Once a group has carried data its members'
+// queue pairs have other PSNs than their records say, and a registration that names
+// such a record again would have the switch send packets that the receiver takes for
+// duplicates and acknowledges unread. So an identical registration of a live group
+// leaves it as it is, and a record that has been in use is refused.
+
+// maxUsed bounds the records of former members that a group remembers.
+const maxUsed = 64
+
+// sameNumbers reports that a and b are one queue pair with the same PSNs.
+func sameNumbers(a, b *MemberRecord) bool {
+	return a.Key() == b.Key() && a.SQPSN == b.SQPSN && a.RQPSN == b.RQPSN
+}
+
+// identical reports that to registers what g, which is installed and works, is
+// already: the same parameters and the same records in any order. Epoch, lease and
+// the master's address may differ. Members that have gone count: they are not in g.
+func (g *group) identical(to *group) bool {
+	if to.reg.Base != 0 || g.failed || g.local() != to.local() || g.key != to.key && !to.local() ||
+		changed(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
+		return false
+	}
+	for i := range to.reg.Members {
+		if !g.hasRecord(&to.reg.Members[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// goOn answers a registration that is identical to old: the group goes on, as after
+// an update that changes no member. A master's has an epoch and a lease of its own,
+// and all members are notified, since the master waits for their confirmations.
+func (r *Registrar) goOn(now time.Duration, old, g *group, out *Output) {
+	r.forgetLocating(g)
+	if g.local() {
+		out.Events = append(out.Events, Event{Kind: Unchanged, Group: g.reg.Group, Epoch: old.reg.Epoch, Of: len(old.reg.Members)})
+		return
+	}
+	g.reg.Base, g.again, g.used = old.reg.Epoch, true, old.used
+	if v := r.table.Install(&g.reg); v.Kind != VerdictAccepted { // cannot be: nobody is new
+		r.reject(g, v.Problem, out)
+		return
+	}
+	r.commit(now, g, out)
+}
+
+// checkNumbers returns a problem if g names a record whose queue pair has carried
+// traffic: of a former member of old, or of a live one that g does not leave as it is.
+func (r *Registrar) checkNumbers(old, g *group) *Problem {
+	if old == nil {
+		return nil
+	}
+	carried := false
+	for i := range g.reg.Members {
+		m := &g.reg.Members[i]
+		for j := range old.used {
+			if sameNumbers(&old.used[j], m) {
+				return &Problem{Reason: UsedNumbers, Member: m.Key()}
+			}
+		}
+		if j := old.reg.Find(m.Key()); j < 0 || g.reg.Base != 0 && old.reg.Members[j] == *m || !sameNumbers(&old.reg.Members[j], m) {
+			continue
+		}
+		if carried = carried || r.table.Carried(old.reg.Group); carried {
+			return &Problem{Reason: UsedNumbers, Member: m.Key()}
+		}
+	}
+	return nil
+}
+
+// use adds to used the records of members of g that go, if g has carried data. Of
+// more than maxUsed the oldest are forgotten.
+func (r *Registrar) use(g *group, used []MemberRecord, ms ...MemberRecord) []MemberRecord {
+	if len(ms) == 0 || !r.table.Carried(g.reg.Group) {
+		return used
+	}
+	used = append(slices.Clone(used), ms...)
+	return used[max(0, len(used)-maxUsed):]
+}
+
+// usedAfter returns the records in use up to now that g, which takes the place of
+// old or updates it, has to remember.
+func (r *Registrar) usedAfter(old, g *group) []MemberRecord {
+	if old == nil {
+		return nil
+	}
+	var leaving []MemberRecord
+	for i := range old.reg.Members {
+		if m := &old.reg.Members[i]; g.reg.Base == 0 || !g.hasRecord(m) {
+			leaving = append(leaving, *m)
+		}
+	}
+	return r.use(old, old.used, leaving...)
+}
