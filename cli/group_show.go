@@ -60,6 +60,9 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
 	}
 	row("state", "%s", g.State)
+	if g.Failure != "" {
+		row("failed", "%s", g.Failure)
+	}
 	row("source", "%s", addr(g.Source))
 	if g.Source.IsValid() {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))

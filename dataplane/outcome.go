@@ -39,7 +39,8 @@ func (g *group) learn(o *mcast.Outcomes) (ds []decision) {
 	}
 	ds = append(ds, g.learnTurns(o)...)
 	if o.Failed.Kind != 0 && !g.known.failed {
-		g.known.failed, g.known.failure = true, failure(&o.Failed)
+		g.known.failed = true
+		g.known.failure = fmt.Sprintf("because of %s: %s", g.slots[o.Failed.Member].rec.Key(), failure(&o.Failed))
 		ds = append(ds, decision{o.Failed, 1})
 	}
 	return ds
@@ -98,7 +99,7 @@ func (c *control) apply(g *group, o *mcast.Outcomes) {
 			c.finish() // it adds to the journal
 			continue
 		case mcast.GroupFailed:
-			c.reg.GroupFailed(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)
+			c.reg.GroupFailed(c.now(), g.reg.Group, m, d.Cause, d.PSN, &c.out)
 			c.tell(g, &d)
 			c.finish()
 			continue
@@ -126,7 +127,7 @@ func (c *control) tell(g *group, d *decision) {
 		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome)
 		j.Kind, j.Reason = api.EventRefused, envelope.Cause(d.Syndrome)
 	case mcast.GroupFailed:
-		c.notify(true, "group failed: a fatal NAK went to the source", "group", g.reg.Group, "member", m, "psn", d.PSN, "syndrome", d.Syndrome)
+		c.notify(true, "group failed", "group", g.reg.Group, "member", m, "psn", d.PSN, "syndrome", d.Syndrome, "cause", failure(&d.Event))
 		j.Kind, j.Reason = api.EventFailed, failure(&d.Event)
 	default:
 		return
@@ -139,10 +140,12 @@ func (c *control) warnEvicted(g *group, d *decision) {
 		"last_psn", d.PSN, "syndrome", d.Syndrome, "cause", envelope.Cause(d.Syndrome))
 }
 
-// failure says in words why a group has failed.
+// failure says in words why a group has failed, and what its source was told if that
+// is not the same.
 func failure(e *mcast.Event) string {
-	if e.Syndrome == 0 {
-		return "the source left with data in flight"
+	why := envelope.Cause(e.Cause)
+	if e.Syndrome != 0 && e.Syndrome != e.Cause {
+		why += "; the source got a " + envelope.Cause(e.Syndrome)
 	}
-	return envelope.Cause(e.Syndrome)
+	return why
 }

@@ -53,7 +53,7 @@ func TestNoGroupHidesAnothersEviction(t *testing.T) {
 			})
 			f.eventually("the journal has the eviction", func() bool { return len(f.events(1, api.EventEvicted)) == 1 })
 			e := f.events(1, api.EventEvicted)
-			if len(e) != 1 || e[0].Member != fakeHost(2) || e[0].PSN == nil || *e[0].PSN != 0xFFFFFF || e[0].Reason != "fatal NAK 0x63, remote operational error" {
+			if len(e) != 1 || e[0].Member != fakeHost(2) || e[0].PSN == nil || *e[0].PSN != 0xFFFFFF || e[0].Reason != "fatal NAK 0x63, remote operational error (completion status 11)" {
 				t.Errorf("evictions in the journal: %+v", e)
 			}
 			g, err := f.Group(fakeGroup(1))
@@ -261,7 +261,7 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	if err != nil || len(gone) != 1 {
 		t.Fatalf("gone: %+v, %v", gone, err)
 	}
-	const why = "fatal NAK 0x63, remote operational error"
+	const why = "because of 10.77.0.3 qpn 0x102: fatal NAK 0x63, remote operational error (completion status 11)"
 	if g := gone[0]; g.IP != r.Group || g.State != "failed" || g.Failure != why || g.Gone == nil || g.Gone.Reason != "deleted" || g.Counters.DataIn != 1 || len(g.Members) != 3 {
 		t.Errorf("gone: %+v", g)
 	}
@@ -294,5 +294,27 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	}
 	if gone, _ = f.GoneGroups(); len(gone) != maxGone {
 		t.Errorf("%d groups are remembered, want %d", len(gone), maxGone)
+	}
+}
+
+// A strict group that fails because the switch takes a member for dead says so, in
+// the journal and in the group's state: the NAK that the source got is no cause.
+func TestFailureSaysWhy(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	r := &api.Register{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Policy: "strict", DeadAfterMS: 50, NoRepair: true}
+	for i := range 3 {
+		r.Members = append(r.Members, f.record(i, 0x100+uint32(i)))
+	}
+	if err := f.Register(r); err != nil {
+		t.Fatal(err)
+	}
+	f.feed(0, send(0, 0), answer(1, 1000, rocev2.SyndromeACK))
+	const why = "silent for dead_after: the switch took it for dead; the source got a fatal NAK 0x63, remote operational error (completion status 11)"
+	f.eventually("the journal has the failure", func() bool { return len(f.events(0, api.EventFailed)) == 1 })
+	if es := f.events(0, api.EventFailed); len(es) != 1 || es[0].Member != fakeHost(2) || es[0].Reason != why {
+		t.Errorf("the journal has %+v", es)
+	}
+	if g, err := f.Group(fakeGroup(0)); err != nil || g.State != "failed" || g.Failure != "because of 10.77.0.3 qpn 0x102: "+why {
+		t.Errorf("the group is %+v, %v", g, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -24,6 +25,7 @@ type Killed struct {
 	Completed int     `json:"completed"` // messages complete in the end
 	StallMS   float64 `json:"stall_ms"`  // longest time without a completion after the kill
 	Error     string  `json:"error,omitempty"`
+	Switch    string  `json:"switch,omitempty"` // why the group failed, in the switch's words
 }
 
 // policy parses --policy: strict, evict or quorum:K.
@@ -122,6 +124,9 @@ func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
 	case err != nil:
 		res.Killed.Error = err.Error()
 		res.Killed.StallMS = float64(time.Since(k.last).Microseconds()) / 1000
+		if res.Killed.Switch, err = r.failure(ctx); err != nil {
+			return err
+		}
 	}
 	after, err := r.stage.Client.Stats(ctx)
 	if err != nil {
@@ -146,11 +151,31 @@ func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
 	return nil
 }
 
+// failure waits until the switch says why the group has failed.
+func (r *run) failure(ctx context.Context) (string, error) {
+	var after uint64
+	for {
+		es, err := r.stage.Client.Events(ctx, after, time.Second)
+		if err != nil {
+			return "", fmt.Errorf("ask the switch why the group has failed: %w", err)
+		}
+		for i := range es.Events {
+			if e := &es.Events[i]; e.Kind == api.EventFailed && e.Group == r.group {
+				return fmt.Sprintf("%s: %s", e.Member, e.Reason), nil
+			}
+		}
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("the switch does not say why the group has failed: %w", ctx.Err())
+		}
+		after = es.Last
+	}
+}
+
 // String says how the transfer went on.
 func (k *Killed) String() string {
 	if k.Error != "" {
-		return fmt.Sprintf("ok: %s was killed after %d messages; policy %s: the sender got its error %.0f ms later, on message %d: %s\nall before have completed, and the other receivers have them",
-			k.Member, k.After, k.Policy, k.StallMS, k.Completed, k.Error)
+		return fmt.Sprintf("ok: %s was killed after %d messages; policy %s: the sender got its error %.0f ms later, on message %d: %s\nthe switch says: %s\nall before have completed, and the other receivers have them",
+			k.Member, k.After, k.Policy, k.StallMS, k.Completed, k.Error, k.Switch)
 	}
 	return fmt.Sprintf("ok: %s was killed after %d messages; policy %s: the other receivers have all %d, longest stall %.0f ms",
 		k.Member, k.After, k.Policy, k.Completed, k.StallMS)

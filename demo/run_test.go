@@ -247,6 +247,9 @@ func TestKillMember(t *testing.T) {
 			if failed := k.Error != ""; failed != (policy == "strict") || failed != (k.Completed < 105) {
 				t.Errorf("%+v", k)
 			}
+			if policy == "strict" && !strings.HasPrefix(k.Switch, "10.77.0.3: silent for dead_after") {
+				t.Errorf("the switch explains the failure by %q", k.Switch)
+			}
 			if k.StallMS > 5000 {
 				t.Errorf("stalled for %v ms", k.StallMS)
 			}

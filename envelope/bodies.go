@@ -65,7 +65,7 @@ type Confirm struct {
 type Gone struct {
 	Member MemberKey
 	Why    Why
-	Code   rocev2.Syndrome // Evicted, Failed: the fatal NAK's syndrome; Evicted also: mcast.Silent, Lagging or Stranded
+	Code   rocev2.Syndrome // Evicted, Failed: mcast.Event.Cause, the member's own fatal NAK or another cause
 	PSN    rocev2.PSN      // Evicted: the member had everything up to here; Failed: where the source got the NAK
 }
 

@@ -141,17 +141,21 @@ func (w Why) String() string {
 func Cause(code rocev2.Syndrome) string {
 	switch code {
 	case mcast.Silent:
-		return "silent"
+		return "silent for dead_after: the switch took it for dead"
 	case mcast.Lagging:
 		return "over the lag limit"
 	case mcast.Stranded:
 		return "lacks what will not be sent again"
+	case mcast.SourceLeft:
+		return "the source left with data in flight"
+	case mcast.TooFew:
+		return "fewer receivers than the quorum are left"
 	case rocev2.SyndromeNAKInvalid:
-		return "fatal NAK 0x61, invalid request"
+		return "fatal NAK 0x61, invalid request (completion status 9)"
 	case rocev2.SyndromeNAKAccess:
-		return "fatal NAK 0x62, remote access error"
+		return "fatal NAK 0x62, remote access error (completion status 10)"
 	case rocev2.SyndromeNAKOpErr:
-		return "fatal NAK 0x63, remote operational error"
+		return "fatal NAK 0x63, remote operational error (completion status 11)"
 	}
 	return fmt.Sprintf("code 0x%02x", uint8(code))
 }

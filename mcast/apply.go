@@ -158,7 +158,7 @@ func (g *group) sourceLeft(m MemberID, out *Output) {
 		g.leaveBehind(out)
 	}
 	if g.open || !g.level() {
-		g.fail(m, g.a.Next(), 0, out)
+		g.fail(m, g.a.Next(), 0, SourceLeft, out)
 		g.src, g.srcLeg, g.srcKey = nobody, nobody, addrKey{}
 		return
 	}

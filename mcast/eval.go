@@ -127,22 +127,27 @@ func (g *group) fatal(who int, code rocev2.Syndrome, out *Output) {
 		}
 		return
 	}
-	g.fail(g.legs[who].member, g.nout, code, out)
+	g.fail(g.legs[who].member, g.nout, code, code, out)
 }
 
 // abort fails the group because of member m: the source gets a fatal NAK for the
-// first PSN that is not acknowledged, so what came before completes.
-func (g *group) abort(m MemberID, code rocev2.Syndrome, out *Output) {
+// first PSN that is not acknowledged, so what came before completes. The NAK is
+// the member's own, if it gave one.
+func (g *group) abort(m MemberID, why rocev2.Syndrome, out *Output) {
+	code := why
+	if why.Kind() != rocev2.KindFatal {
+		code = rocev2.SyndromeNAKOpErr
+	}
 	g.nout, g.nsev, g.seen = g.a.Next(), sevFatal, false
 	g.nak(out, code, g.nout)
-	g.fail(m, g.nout, code, out)
+	g.fail(m, g.nout, code, why, out)
 }
 
-func (g *group) fail(m MemberID, psn rocev2.PSN, code rocev2.Syndrome, out *Output) {
+func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out *Output) {
 	g.dead, g.failPSN, g.failCode = true, psn, code
 	g.armed = false
 	g.forget(g.hi, out)
-	g.event(out, GroupFailed, m, psn, code)
+	g.tell(out, Event{Kind: GroupFailed, Group: g.id, Member: m, PSN: psn, Syndrome: code, Cause: why})
 }
 
 // evict removes a leg whose receiver cannot go on.

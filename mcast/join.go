@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // change is an UpdateMembers while it is checked: what the group would be.
@@ -202,7 +200,7 @@ func (g *group) remove(id MemberID, out *Output) {
 func (g *group) removed(m MemberID, out *Output) {
 	g.unneeded(out)
 	if g.nrecv-g.nfresh < g.quorum && g.a != g.hi.Prev() {
-		g.abort(m, rocev2.SyndromeNAKOpErr, out) // what is in flight can never reach the quorum
+		g.abort(m, TooFew, out) // what is in flight can never reach the quorum
 		return
 	}
 	g.eval(out)

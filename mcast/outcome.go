@@ -40,8 +40,11 @@ func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 
 // event notes what the group has decided, and says so.
 func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
-	e := Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn}
-	switch o := &g.outcomes; k {
+	g.tell(out, Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn, Cause: syn})
+}
+
+func (g *group) tell(out *Output, e Event) {
+	switch o := &g.outcomes; e.Kind {
 	case SourceChanged:
 		o.Turns++
 		o.Source = e
@@ -51,7 +54,7 @@ func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn 
 	case GroupFailed:
 		o.Failed = e
 	case MemberEvicted:
-		o.Evicted[m] = e
+		o.Evicted[e.Member] = e
 	}
 	out.Events = append(out.Events, e)
 }

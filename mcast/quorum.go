@@ -98,9 +98,6 @@ func (g *group) giveUp(i int, why rocev2.Syndrome, out *Output) {
 	case g.spare(i):
 		g.evict(i, why, out)
 	case g.branches[i].a.LessEq(g.a):
-		if why.Kind() != rocev2.KindFatal {
-			why = rocev2.SyndromeNAKOpErr
-		}
 		g.abort(g.legs[i].member, why, out)
 	}
 }

@@ -24,21 +24,23 @@ type Counters struct {
 
 // GroupStatus is a group's state at a moment, for people to look at.
 type GroupStatus struct {
-	ID        GroupID
-	IP        netip.Addr
-	QPN       rocev2.QPN
-	Policy    Policy
-	HasSource bool
-	Source    MemberID
-	Acked     rocev2.PSN // A: every live receiver has it; source's space
-	Next      rocev2.PSN // hi: the next new PSN of the source
-	Failed    bool       // FailPSN and FailCode say where and why
-	FailPSN   rocev2.PSN
-	FailCode  rocev2.Syndrome // 0: the source left with data in flight
-	Kept      int64           // bytes of packet memory kept for repair
-	KeptMost  int64           // the most there ever were
-	Counters  Counters
-	Members   []MemberStatus // by MemberID
+	ID         GroupID
+	IP         netip.Addr
+	QPN        rocev2.QPN
+	Policy     Policy
+	HasSource  bool
+	Source     MemberID
+	Acked      rocev2.PSN // A: every live receiver has it; source's space
+	Next       rocev2.PSN // hi: the next new PSN of the source
+	Failed     bool       // FailPSN and FailCode say where and why
+	FailPSN    rocev2.PSN
+	FailCode   rocev2.Syndrome // of the NAK that the source got; 0: none
+	FailCause  rocev2.Syndrome // because of FailMember; see Event.Cause
+	FailMember MemberID
+	Kept       int64 // bytes of packet memory kept for repair
+	KeptMost   int64 // the most there ever were
+	Counters   Counters
+	Members    []MemberStatus // by MemberID
 }
 
 // MemberStatus is a member's part of GroupStatus. Acked, Lag, Pending and
@@ -70,6 +72,9 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		ID: g.id, IP: g.ip, QPN: g.qpn, Policy: g.policy,
 		HasSource: g.src != nobody, Acked: g.a, Next: g.hi,
 		Failed: g.dead, FailPSN: g.failPSN, FailCode: g.failCode, Counters: g.count,
+	}
+	if e := &g.outcomes.Failed; g.dead {
+		st.FailCause, st.FailMember = e.Cause, e.Member
 	}
 	if g.store != nil {
 		st.Kept, st.KeptMost = g.store.bytes, g.store.high

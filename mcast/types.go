@@ -62,12 +62,14 @@ const (
 	Quorum
 )
 
-// Causes of an eviction that are no NAK of the member: values of Event.Syndrome
-// that no NAK has.
+// Causes of an eviction or failure that are no NAK of the member: values of
+// Event.Cause that no NAK has.
 const (
-	Silent   rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
-	Lagging  rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
-	Stranded rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
+	Silent     rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
+	Lagging    rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
+	Stranded   rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
+	SourceLeft rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
+	TooFew     rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
 )
 
 // Window is a range of remotely writable memory. A group's window is what the
@@ -253,15 +255,16 @@ type EventKind uint8
 // Events.
 const (
 	SourceChanged EventKind = iota + 1 // Member is the source from PSN on
-	MemberEvicted                      // Member had everything up to PSN; Syndrome says why: a fatal NAK's, or Silent, Lagging or Stranded
-	GroupFailed                        // a fatal NAK with Syndrome was sent to the source at PSN, for Member; or Member, the source, was removed with data in flight (Syndrome 0)
+	MemberEvicted                      // Member had everything up to PSN; Cause says why
+	GroupFailed                        // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
 	SourceRefused                      // Member, the source, asked at PSN for what no group can do; the switch itself answered with Syndrome
 )
 
 // Event tells the control plane what the data path decided by itself.
 type Event struct {
 	Kind     EventKind
-	Syndrome rocev2.Syndrome
+	Syndrome rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted as Cause
+	Cause    rocev2.Syndrome // of MemberEvicted and GroupFailed: of Member's own fatal NAK, or Silent, Lagging and so on
 	Group    GroupID
 	Member   MemberID
 	PSN      rocev2.PSN

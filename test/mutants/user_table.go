@@ -53,4 +53,12 @@ var userMutants = []mutant{
 		"func(c *counters) uint64 { return c.envelope[d] }",
 		"func(c *counters) uint64 { return c.core[d] }",
 	}}},
+	{"a failure for silence is told as the NAK that the source got", "user", "mcast/eval.go", []edit{{
+		"g.fail(m, g.nout, code, why, out)",
+		"g.fail(m, g.nout, code, code, out)",
+	}}},
+	{"the events do not say why a group failed", "user", "dataplane/outcome.go", []edit{{
+		"why := envelope.Cause(e.Cause)",
+		"why := envelope.Cause(e.Syndrome)",
+	}}},
 }
