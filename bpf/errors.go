@@ -6,6 +6,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -19,6 +20,8 @@ func explain(what string, err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && !isVerifier(err):
 		return fmt.Errorf("%s: %w: this needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), for instance as root", what, err)
+	case isVerifier(err) && strings.Contains(err.Error(), "for !root"): // its words for whom CAP_PERFMON is missing
+		return fmt.Errorf("%s: %w: this needs CAP_PERFMON (or CAP_SYS_ADMIN), for instance as root", what, err)
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("%s: %w: this needs Linux 5.10 or later with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS", what, err)
 	}

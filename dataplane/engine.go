@@ -48,6 +48,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
+	e.sayFindings()
 	if e.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
 		return nil, err
 	}
@@ -98,8 +99,22 @@ func (e *Engine) sayMode(p *port) {
 	if err := p.prog.NativeError(); err != nil {
 		e.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", p.name, "error", err)
 	}
-	if p.down {
-		e.notify(true, "port is down", "port", p.name, "remedy", "ip link set "+p.name+" up")
+}
+
+// sayFindings says what keeps groups from working here, as the machine is now.
+func (e *Engine) sayFindings() {
+	for _, f := range Check(e.cfg) {
+		if f.Fatal {
+			continue // an error in a moment
+		}
+		var kv []any
+		if f.Port != "" {
+			kv = append(kv, "port", f.Port)
+		}
+		if f.Remedy != "" {
+			kv = append(kv, "remedy", f.Remedy)
+		}
+		e.notify(true, f.Text, kv...)
 	}
 }
 

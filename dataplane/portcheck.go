@@ -14,14 +14,8 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 )
 
-// CheckPort says why an interface cannot be the port that c describes, as far
-// as that can be told without touching it; nil if nothing speaks against it.
-func CheckPort(c *config.Port) error {
-	_, _, err := findPort(c)
-	return err
-}
-
-// findPort returns the interface of a port and the receive queues to bind.
+// findPort returns the interface of a port and the receive queues to bind, or why
+// the interface cannot be that port, as far as that can be told without touching it.
 func findPort(c *config.Port) (netlink.Link, []int, error) {
 	link, err := netlink.LinkByName(c.Name)
 	var missing netlink.LinkNotFoundError

@@ -36,9 +36,9 @@ type daemon struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	open           func(*config.Config, dataplane.Notify) (engine, error)
-	ports          func(*config.Config) []error // what is wrong with the interfaces; for --check
-	drop           func() error                 // privileges that are not needed any more
-	hangup         <-chan os.Signal             // SIGHUP, which must not end the switch
+	inspect        func(*config.Config) []dataplane.Finding // for --check
+	drop           func() error                             // privileges that are not needed any more
+	hangup         <-chan os.Signal                         // SIGHUP, which must not end the switch
 }
 
 // usageError is an error in the command line.
@@ -71,7 +71,7 @@ traffic stays with the kernel.`,
 		},
 	}
 	c.Flags().StringVarP(&file, "config", "c", defaultConfig, "configuration `file`")
-	c.Flags().BoolVar(&check, "check", false, "say whether the configuration is all right, and exit")
+	c.Flags().BoolVar(&check, "check", false, "say whether the configuration is all right and what on this machine stands in its way, and exit")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetOut(d.stdout)
@@ -104,10 +104,24 @@ func (d *daemon) check(file string) error {
 	if err != nil {
 		return err
 	}
-	if errs := d.ports(cfg); len(errs) > 0 {
-		return errors.Join(errs...)
+	var errs []error
+	warnings := 0
+	for _, f := range d.inspect(cfg) {
+		if f.Fatal {
+			errs = append(errs, errors.New(f.String()))
+			continue
+		}
+		warnings++
+		fmt.Fprintf(d.stderr, "gleamd: warning: %s\n", f)
 	}
-	fmt.Fprintf(d.stdout, "%s: ok\n", file)
+	switch {
+	case len(errs) > 0:
+		return errors.Join(errs...)
+	case warnings > 0:
+		fmt.Fprintf(d.stdout, "%s: ok, see the warnings\n", file)
+	default:
+		fmt.Fprintf(d.stdout, "%s: ok\n", file)
+	}
 	return nil
 }
 

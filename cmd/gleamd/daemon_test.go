@@ -103,7 +103,7 @@ func newBench(t *testing.T, extra string) *bench {
 	}
 	b.stdout, b.stderr = &b.out, &b.err
 	b.getenv = func(k string) string { return b.env[k] }
-	b.ports = func(*config.Config) []error { return nil }
+	b.inspect = func(*config.Config) []dataplane.Finding { return nil }
 	b.drop = func() error { return nil }
 	b.open = func(cfg *config.Config, say dataplane.Notify) (engine, error) {
 		if b.openErr != nil {
@@ -248,10 +248,18 @@ func TestCheck(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, b.out.String(), b.err.String())
 	}
 	b = newBench(t, "")
-	b.ports = checkPorts
+	b.inspect = inspect
 	b.main(t.Context(), []string{"--check", "-c", b.file})
-	if want := "gleamd: port p1: there is no interface of this name here: "; !strings.HasPrefix(b.err.String(), want) {
+	if want := "gleamd: port p1: there is no interface of this name here: "; !strings.Contains(b.err.String(), want) {
 		t.Errorf("got %q, want %q and the existing ones", b.err.String(), want)
+	}
+	b = newBench(t, "")
+	b.inspect = func(*config.Config) []dataplane.Finding {
+		return []dataplane.Finding{{Port: "p1", Text: "port is down", Remedy: "ip link set p1 up"}}
+	}
+	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 ||
+		b.out.String() != b.file+": ok, see the warnings\n" || b.err.String() != "gleamd: warning: port p1: port is down: ip link set p1 up\n" {
+		t.Errorf("with a warning: exit %d, %q, %q", code, b.out.String(), b.err.String())
 	}
 	b = newBench(t, "umem: {frames: 3}\nlog: {level: loud}\n")
 	code := b.main(t.Context(), []string{"--check", "-c", b.file})
@@ -267,9 +275,10 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckPortsRefusesLoopback(t *testing.T) {
-	errs := checkPorts(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}})
-	if len(errs) != 2 || !strings.Contains(errs[0].Error(), "port lo: not an Ethernet interface") || !strings.Contains(errs[1].Error(), "nothere0") {
-		t.Errorf("got %v", errs)
+	found := inspect(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}})
+	if len(found) < 2 || !found[0].Fatal || !strings.Contains(found[0].String(), "port lo: not an Ethernet interface") ||
+		!found[1].Fatal || !strings.Contains(found[1].String(), "nothere0") {
+		t.Errorf("got %v", found)
 	}
 }
 

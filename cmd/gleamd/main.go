@@ -28,9 +28,9 @@ func main() {
 	signal.Notify(hangup, syscall.SIGHUP)
 	d := &daemon{
 		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, hangup: hangup,
-		open:  func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
-		ports: checkPorts,
-		drop:  dropPrivileges,
+		open:    func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
+		inspect: inspect,
+		drop:    dropPrivileges,
 	}
 	code := d.main(ctx, os.Args[1:])
 	stop()

@@ -19,6 +19,40 @@ import (
 // the XDP programs. Ports and sockets have been opened by then.
 var kept = []int{unix.CAP_NET_ADMIN, unix.CAP_BPF}
 
+// needed are the capabilities without which gleamd does not start: to attach XDP
+// programs, to make AF_XDP sockets, to load programs and maps, and to have the
+// verifier admit arithmetic on packet pointers. CAP_SYS_ADMIN stands for the last
+// two. Locked memory needs CAP_IPC_LOCK or a high RLIMIT_MEMLOCK beside them.
+var needed = []struct {
+	name string
+	mask uint64
+}{
+	{"CAP_NET_ADMIN", 1 << unix.CAP_NET_ADMIN},
+	{"CAP_NET_RAW", 1 << unix.CAP_NET_RAW},
+	{"CAP_BPF", 1<<unix.CAP_BPF | 1<<unix.CAP_SYS_ADMIN},
+	{"CAP_PERFMON", 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN},
+}
+
+// missingCapabilities names those of the needed capabilities that this process
+// does not have.
+func missingCapabilities() []string {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	if unix.Capget(&hdr, &caps[0]) != nil {
+		return nil // opening the ports will tell
+	}
+	return missing(uint64(caps[0].Effective) | uint64(caps[1].Effective)<<32)
+}
+
+func missing(effective uint64) (names []string) {
+	for _, c := range needed {
+		if effective&c.mask == 0 {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // dropPrivileges gives up, in all threads and for good, every capability but
 // the kept ones, and the right to gain any by execve. It fails in a program
 // built with cgo, where Go cannot reach all threads.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
@@ -78,5 +80,27 @@ func TestPrivilegesAreDropped(t *testing.T) {
 	}
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+// Each capability is named if it is what is missing, and CAP_SYS_ADMIN stands for
+// those of BPF. Kernels 6.18 refused gleamd without any one of the four.
+func TestMissingCapabilities(t *testing.T) {
+	const all = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_BPF | 1<<unix.CAP_PERFMON
+	for _, c := range []struct {
+		has  uint64
+		want string
+	}{
+		{all, ""},
+		{1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN, ""},
+		{all &^ (1 << unix.CAP_NET_ADMIN), "CAP_NET_ADMIN"},
+		{all &^ (1 << unix.CAP_NET_RAW), "CAP_NET_RAW"},
+		{all &^ (1 << unix.CAP_BPF), "CAP_BPF"},
+		{all &^ (1 << unix.CAP_PERFMON), "CAP_PERFMON"},
+		{0, "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON"},
+	} {
+		if got := strings.Join(missing(c.has), " "); got != c.want {
+			t.Errorf("%x: %q is missing, want %q", c.has, got, c.want)
+		}
 	}
 }

@@ -150,7 +150,7 @@ func (l *Locator) port(link netlink.Link, mac net.HardwareAddr, hop net.IP) (Loc
 				loc.VLAN = vlan
 			}
 		default:
-			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch", hop, link.Attrs().Name)
+			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", hop, link.Attrs().Name)
 		}
 		next, err := l.h.LinkByIndex(loc.Ifindex)
 		if err != nil {
