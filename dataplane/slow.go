@@ -5,6 +5,8 @@ package dataplane
 
 import (
 	"net/netip"
+
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // slowSlots is how many envelopes may wait for the control plane.
@@ -16,7 +18,7 @@ type datagram struct {
 	partial  bool // its UDP checksum is one that the host left to its device
 	src, dst netip.AddrPort
 	n        int
-	buf      [2048]byte
+	buf      [envelope.MaxLen]byte
 }
 
 // payload returns the datagram's UDP payload.

@@ -41,6 +41,10 @@ func (t Type) String() string {
 	return fmt.Sprintf("Type(%d)", uint8(t))
 }
 
+// MaxLen is the length in bytes of the longest message, MAC included, that a
+// switch takes.
+const MaxLen = 2048
+
 // Version is the version of the wire format that this package speaks.
 const Version = 1
 

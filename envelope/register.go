@@ -232,8 +232,9 @@ func (r *Registration) Segments(mtu int) ([]*Register, error) {
 
 // payloadRoom returns the bytes for a body in an IP packet of mtu bytes.
 func payloadRoom(mtu int, v6 bool) int {
+	ip := 20
 	if v6 {
-		return mtu - 40 - 8 - headerLen(true) - MACLen
+		ip = 40
 	}
-	return mtu - 20 - 8 - headerLen(false) - MACLen
+	return min(mtu-ip-8, MaxLen) - headerLen(v6) - MACLen
 }

@@ -98,6 +98,7 @@ type world struct {
 	sent     int
 	events   map[string][]Event
 	log      func(format string, args ...any)
+	bytes    bool     // log every message in full
 	captured []Packet // all that was sent
 	// fault decides about one packet: the delays after which copies arrive; none
 	// means lost.
@@ -191,7 +192,7 @@ func (w *world) do(name string, out *Output) {
 // inject puts p on the network.
 func (w *world) inject(p Packet) {
 	m, err := Parse(p.Data)
-	if err != nil {
+	if err != nil && !w.bytes { // only exchanges send what cannot be parsed
 		panic(err)
 	}
 	w.captured = append(w.captured, p)
@@ -202,11 +203,37 @@ func (w *world) inject(p Packet) {
 	} else if len(delays) > 1 {
 		what = fmt.Sprintf("%d times", len(delays))
 	}
-	w.log("%v %s → %s: %s", w.now, w.nameOf(p.Src), w.nameOf(p.Dst), strings.TrimSpace(describe(m)+" "+what))
+	text := describe(m)
+	if err != nil {
+		text = err.Error()
+	}
+	w.log("%v %s → %s: %s", w.now, w.nameOf(p.Src), w.nameOf(p.Dst), strings.TrimSpace(text+" "+what))
+	if w.bytes {
+		tx := "" // of what cannot be parsed
+		if err == nil {
+			tx = fmt.Sprintf("    tx 0x%08x", m.Transaction)
+		}
+		w.log("%s", strings.TrimPrefix(tx+hexLines(p.Data), "\n"))
+	}
 	for _, d := range delays {
 		w.sent++
 		w.net = append(w.net, flight{w.now + d, w.sent, p})
 	}
+}
+
+// hexLines writes b in lines of 32 bytes.
+func hexLines(b []byte) string {
+	var s strings.Builder
+	for i, x := range b {
+		switch {
+		case i%32 == 0:
+			s.WriteString("\n    ")
+		case i%4 == 0:
+			s.WriteByte(' ')
+		}
+		fmt.Fprintf(&s, "%02x", x)
+	}
+	return s.String()
 }
 
 func (w *world) nameOf(a netip.AddrPort) string {
@@ -307,7 +334,7 @@ func (w *world) count(name string, k EventKind) (n int) {
 var eventNames = map[EventKind]string{
 	SwitchAccepted: "SwitchAccepted", MemberConfirmed: "MemberConfirmed", Registered: "Registered",
 	RegistrationFailed: "RegistrationFailed", MemberGone: "MemberGone", GroupGone: "GroupGone", LeaveFailed: "LeaveFailed",
-	MemberJoined: "MemberJoined", Updated: "Updated", UpdateFailed: "UpdateFailed",
+	MemberJoined: "MemberJoined", Unchanged: "Unchanged", Updated: "Updated", UpdateFailed: "UpdateFailed",
 }
 
 func eventString(e Event) string {
