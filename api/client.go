@@ -59,6 +59,11 @@ func (c *Client) Groups(ctx context.Context) (gs []Group, err error) {
 	return gs, c.call(ctx, "GET", "/v1/groups", nil, &gs)
 }
 
+// GoneGroups returns the last states of groups that are no more, oldest first.
+func (c *Client) GoneGroups(ctx context.Context) (gs []Group, err error) {
+	return gs, c.call(ctx, "GET", "/v1/gone", nil, &gs)
+}
+
 // Group returns one group. Of an unknown one the error is an *Error with
 // ReasonUnknownGroup.
 func (c *Client) Group(ctx context.Context, ip netip.Addr) (*Group, error) {

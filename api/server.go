@@ -83,6 +83,7 @@ func (h *handler) ending() context.Context {
 // Handler returns what Serve serves:
 //
 //	GET    /v1/groups        []Group
+//	GET    /v1/gone          []Group that are no more, oldest first
 //	POST   /v1/groups        Register, answered with 204; PUT does the same
 //	GET    /v1/groups/{ip}   Group
 //	DELETE /v1/groups/{ip}   answered with 204
@@ -109,6 +110,8 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 	switch path {
 	case "/v1/groups":
 		return map[string]endpoint{"GET": h.groups, "POST": h.register, "PUT": h.register}, ""
+	case "/v1/gone":
+		return map[string]endpoint{"GET": h.gone}, ""
 	case "/v1/ports":
 		return map[string]endpoint{"GET": h.ports}, ""
 	case "/v1/stats":
@@ -212,6 +215,14 @@ func write(w http.ResponseWriter, status int, v any) {
 
 func (h *handler) groups(*http.Request, string) (any, error) {
 	gs, err := h.b.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return notNil(gs), nil
+}
+
+func (h *handler) gone(*http.Request, string) (any, error) {
+	gs, err := h.b.GoneGroups()
 	if err != nil {
 		return nil, err
 	}

@@ -234,6 +234,9 @@ func (e *Error) Error() string { return e.Message }
 type Backend interface {
 	Groups() ([]Group, error)
 	Group(ip netip.Addr) (*Group, error)
+	// GoneGroups returns the last states of groups that are no more, oldest first:
+	// as many as are remembered. One address may be there several times.
+	GoneGroups() ([]Group, error)
 	Register(r *Register) error
 	Delete(ip netip.Addr) error
 	// AddMember and RemoveMember change a group that was registered by hand.

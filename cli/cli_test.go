@@ -93,6 +93,8 @@ func TestJSONIsTheAPIs(t *testing.T) {
 		{"group list", b.GroupList},
 		{"group show 10.77.254.1", b.GroupList[0]},
 		{"group show fd77::6c65:1", b.GroupList[1]},
+		{"group list --gone", b.GoneList},
+		{"group show 10.77.254.7 --gone", b.GoneList[1]},
 		{"port list", b.PortList},
 		{"stats", *b.Totals},
 		{"events", b.EventList},

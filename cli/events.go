@@ -79,7 +79,10 @@ func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
 	}
 }
 
-func eventTime(e *api.Event) string { return e.Time.UTC().Format("2006-01-02T15:04:05.000Z") }
+// timeFormat is how moments are shown, in UTC.
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+func eventTime(e *api.Event) string { return e.Time.UTC().Format(timeFormat) }
 
 func optional24(n *uint32) string {
 	if n == nil {

@@ -15,13 +15,18 @@ import (
 
 func groupListCommand(env *Env) *cobra.Command {
 	var out output
+	var gone bool
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "All groups, one a line",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			groups, err := env.client().Groups(c.Context())
+			ask := env.client().Groups
+			if gone {
+				ask = env.client().GoneGroups
+			}
+			groups, err := ask(c.Context())
 			if err != nil {
 				return err
 			}
@@ -29,20 +34,30 @@ func groupListCommand(env *Env) *cobra.Command {
 		},
 	}
 	out.addTo(c)
+	c.Flags().BoolVar(&gone, "gone", false, "the last groups that are no more, as they were in the end, oldest first")
 	return c
 }
 
 func groupTable(w *tabwriter.Writer, groups []api.Group) {
-	fmt.Fprintln(w, "GROUP\tQPN\tSTATE\tMEMBERS\tSOURCE\tACK\tNEXT\tHELD BY\tPATH MTU\tPOLICY\tORIGIN\tLEASE")
+	gone := len(groups) > 0 && groups[0].Gone != nil
+	last := "LEASE"
+	if gone {
+		last = "ENDED\tWHY"
+	}
+	fmt.Fprintln(w, "GROUP\tQPN\tSTATE\tMEMBERS\tSOURCE\tACK\tNEXT\tHELD BY\tPATH MTU\tPOLICY\tORIGIN\t"+last)
 	for i := range groups {
 		g := &groups[i]
 		ack, next := "-", "-"
 		if g.Source.IsValid() {
 			ack, next = number24(g.AckPSN), number24(g.NextPSN)
 		}
+		end := lease(g.LeaseLeft)
+		if g.Gone != nil {
+			end = g.Gone.Time.UTC().Format(timeFormat) + "\t" + g.Gone.Reason
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
 			g.IP, number24(g.QPN), g.State, len(g.Members), addr(g.Source), ack, next, addr(g.HeldBy),
-			g.PMTU, g.Policy, g.Origin, lease(g.LeaseLeft))
+			g.PMTU, g.Policy, g.Origin, end)
 	}
 }
 

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"text/tabwriter"
@@ -17,13 +18,18 @@ import (
 
 func groupShowCommand(env *Env) *cobra.Command {
 	var out output
+	var gone bool
 	c := &cobra.Command{
 		Use:   "show IP",
 		Short: "One group: what each member has, and which one holds the group's ACK back",
 		Args:  oneGroup, ValidArgsFunction: env.completeGroups,
 		RunE: func(c *cobra.Command, args []string) error {
 			ip := netip.MustParseAddr(args[0]) // oneGroup has parsed it
-			g, err := env.client().Group(c.Context(), ip)
+			ask := env.client().Group
+			if gone {
+				ask = env.goneGroup
+			}
+			g, err := ask(c.Context(), ip)
 			if err != nil {
 				return err
 			}
@@ -42,7 +48,22 @@ func groupShowCommand(env *Env) *cobra.Command {
 		},
 	}
 	out.addTo(c)
+	c.Flags().BoolVar(&gone, "gone", false, "the last group of this address that is no more, as it was in the end")
 	return c
+}
+
+// goneGroup returns the last group of an address that is no more.
+func (e *Env) goneGroup(ctx context.Context, ip netip.Addr) (*api.Group, error) {
+	gs, err := e.client().GoneGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(gs) - 1; i >= 0; i-- {
+		if gs[i].IP == ip {
+			return &gs[i], nil
+		}
+	}
+	return nil, fmt.Errorf("no group %s has gone of late: `gleam group list --gone` has those that are remembered, gleam events tells more", ip)
 }
 
 func groupSummary(w *tabwriter.Writer, g *api.Group) {
@@ -58,6 +79,9 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		row("registered", "by %s from %s, epoch %d", g.Origin, g.Master, g.Epoch)
 	default:
 		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
+	}
+	if g.Gone != nil {
+		row("gone", "%s, %s; what follows was its last state", g.Gone.Reason, g.Gone.Time.UTC().Format(timeFormat))
 	}
 	row("state", "%s", g.State)
 	if g.Failure != "" {
@@ -101,7 +125,7 @@ func formerTable(w *tabwriter.Writer, g *api.Group) {
 	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tHAD ALL UP TO\tREASON\tTIME")
 	for i := range g.Former {
 		f := &g.Former[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), optional24(f.PSN), f.Reason, f.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.IP, number24(f.QPN), optional24(f.PSN), f.Reason, f.Time.UTC().Format(timeFormat))
 	}
 }
 

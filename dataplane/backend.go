@@ -39,7 +39,9 @@ func (e *Engine) Groups() ([]api.Group, error) {
 // Group implements api.Backend.
 func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 	var found *api.Group
+	var gone *api.Gone
 	if !e.control.do(func() {
+		gone = e.control.goneOf(ip)
 		if g := e.control.dir.groups[ip]; g != nil {
 			d := e.control.show(g)
 			found = &d
@@ -48,13 +50,18 @@ func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 		return nil, errStopped
 	}
 	if found == nil {
-		return nil, unknownGroup(ip)
+		err := unknownGroup(ip)
+		if gone != nil {
+			err.Message += fmt.Sprintf("; the last one of this address ended at %s (%s): see `gleam group show %s --gone`",
+				gone.Time.UTC().Format(time.RFC3339), gone.Reason, ip)
+		}
+		return nil, err
 	}
 	return found, nil
 }
 
-func unknownGroup(ip netip.Addr) error {
-	return &api.Error{Reason: "unknown_group", Message: fmt.Sprintf("no group %s is registered: see `gleam group list`", ip)}
+func unknownGroup(ip netip.Addr) *api.Error {
+	return &api.Error{Reason: api.ReasonUnknownGroup, Message: fmt.Sprintf("no group %s is registered: see `gleam group list`", ip)}
 }
 
 // Register implements api.Backend: it registers a group by hand, without a

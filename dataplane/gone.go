@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -57,6 +58,17 @@ func (c *control) ends(g *group, last *lastState, why envelope.Why) {
 // endState says in a few words how a group that has gone stood.
 func endState(a *api.Group) string {
 	return cmp.Or(a.Failure, a.State)
+}
+
+// goneOf returns how the last group of an address that is remembered has ended; nil
+// if none is.
+func (c *control) goneOf(ip netip.Addr) *api.Gone {
+	for i := len(c.gone) - 1; i >= 0; i-- {
+		if c.gone[i].IP == ip {
+			return c.gone[i].Gone
+		}
+	}
+	return nil
 }
 
 // GoneGroups returns the last states of the groups that have gone, oldest first: up

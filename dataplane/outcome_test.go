@@ -4,7 +4,9 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
@@ -267,6 +269,10 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	}
 	if es := f.events(0, api.EventGone); len(es) != 1 || es[0].Reason != "deleted; last state: "+why {
 		t.Errorf("the journal has %+v", es)
+	}
+	var unknown *api.Error
+	if _, err := f.Group(r.Group); !errors.As(err, &unknown) || unknown.Reason != api.ReasonUnknownGroup || !strings.Contains(unknown.Message, "(deleted): see `gleam group show "+r.Group.String()+" --gone`") {
+		t.Errorf("a question for a group that has gone: %v", err)
 	}
 	// A registration that is replaced ends too; a member evicted then is a former one.
 	r = f.register(0, 3, 0x100, "evict")

@@ -19,6 +19,7 @@ import (
 // if set, is what every method returns.
 type Backend struct {
 	GroupList []api.Group
+	GoneList  []api.Group
 	PortList  []api.Port
 	Totals    *api.Stats
 	EventList []api.Event
@@ -43,6 +44,9 @@ func (b *Backend) Groups() ([]api.Group, error) {
 	defer b.mu.Unlock()
 	return slices.Clone(b.GroupList), b.Fail
 }
+
+// GoneGroups implements api.Backend.
+func (b *Backend) GoneGroups() ([]api.Group, error) { return b.GoneList, b.Fail }
 
 // Group implements api.Backend.
 func (b *Backend) Group(ip netip.Addr) (*api.Group, error) {

@@ -40,6 +40,18 @@ func Switch() *Backend {
 				{IP: ip("fd77::2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true},
 			},
 		}},
+		GoneList: []api.Group{{
+			IP: ip("10.77.254.7"), QPN: 0x676c6d, PMTU: 1024, Policy: "strict", Origin: "api", Epoch: 1, State: "running", Source: ip("10.77.0.1"),
+			Gone: &api.Gone{Reason: "replaced by a newer epoch", Time: at},
+		}, {
+			IP: ip("10.77.254.7"), QPN: 0x676c6d, PMTU: 1024, Policy: "strict", DeadAfterMS: 100, Origin: "envelope", Epoch: 2,
+			Master: "10.77.0.1:4797", State: "failed", Failure: "because of 10.77.0.2 qpn 0x12: silent", Source: ip("10.77.0.1"), AckPSN: 7, NextPSN: 12,
+			Members: []api.Member{
+				{IP: ip("10.77.0.1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "source", Live: true},
+				{IP: ip("10.77.0.2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true, AckPSN: 7, Lag: 4},
+			},
+			Gone: &api.Gone{Reason: "deleted", Time: at.Add(time.Minute)},
+		}},
 		EventList: []api.Event{
 			{Seq: 1, Time: at, Kind: api.EventRegistered, Group: ip("10.77.254.1"), Reason: "epoch 3, 6 members"},
 			{Seq: 2, Time: at.Add(time.Millisecond), Kind: api.EventEvicted, Group: ip("10.77.254.1"), Member: ip("10.77.0.5"), QPN: 0x15, PSN: &psn, Reason: "silent"},

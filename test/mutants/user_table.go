@@ -61,4 +61,12 @@ var userMutants = []mutant{
 		"why := envelope.Cause(e.Cause)",
 		"why := envelope.Cause(e.Syndrome)",
 	}}},
+	{"a group that has gone is not mentioned", "user", "dataplane/gone.go", []edit{{
+		"		if c.gone[i].IP == ip {",
+		"		if c.gone[i].IP != ip {",
+	}}},
+	{"the oldest group of an address is shown", "user", "cli/group_show.go", []edit{{
+		"for i := len(gs) - 1; i >= 0; i-- {",
+		"for i := range gs {",
+	}}},
 }
