@@ -4,9 +4,12 @@
 package dataplane
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -96,6 +99,67 @@ func TestMergedAcksKeepBECN(t *testing.T) {
 		}
 		if f.BTH().PSN() != psn.Prev() || f.BTH().BECN() != want {
 			t.Errorf("ACKs with BECN %v in a batch: the source gets ACK %d with BECN %v, want ACK %d with %v", marks, f.BTH().PSN(), f.BTH().BECN(), psn.Prev(), want)
+		}
+	}
+}
+
+// Feedback carries what docs/AGGREGATION.md says that it does: the traffic class
+// without ECN, the VLAN priority and MigReq of the packet that caused it, and
+// constants; of a timer's, none of the packet's.
+func TestWhatFeedbackCarries(t *testing.T) {
+	w := bareWorker(t, 1)
+	w.batch = 1 // in batch 0 there is nothing to merge with
+	source := member{ip: netip.MustParseAddr("10.0.0.9"), qpn: 0x765432}
+	w.groups[0] = groupTable{
+		ip: netip.MustParseAddr("10.9.0.1"), qpn: 0x4711, members: []member{source},
+		legs: []leg{{kind: mcast.Connected, port: 0, mac: rocev2.MAC{2, 7}, ip: source.ip, qpn: source.qpn, vlan: 100}},
+	}
+	cause := func() *rocev2.Frame {
+		var f rocev2.Frame
+		b := make([]byte, 512)
+		path := rocev2.Path{
+			Src: source.ip, Dst: w.groups[0].ip, SrcPort: 0xD00D, TOS: 0xB9 | 2, TTL: 7, ID: 77, Tagged: true, TCI: 0xB000 | 3,
+		}
+		n := rocev2.BuildPacket(b, &path, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 0x4711, PSN: 5, AckReq: true, SE: true, MigReq: true, PKey: 0x8123}, nil)
+		if r := rocev2.Decode(b[:n], &f); r != rocev2.OK {
+			t.Fatal(r)
+		}
+		return &f
+	}
+	for _, c := range []struct {
+		name  string
+		fb    mcast.Feedback
+		cause *rocev2.Frame
+		tos   uint8
+		tci   uint16
+		mig   bool
+		becn  bool
+	}{
+		{"ACK", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeACK, MSN: 9}, cause(), 0xB8, 0xB000 | 100, true, false},
+		{"NAK of a timer", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeNAKOpErr, MSN: 9}, nil, 0, 100, false, false},
+		{"CNP", mcast.Feedback{Op: rocev2.CNP}, cause(), 0xB8, 0xB000 | 100, true, true},
+	} {
+		w.ports[0].tx = w.ports[0].tx[:0]
+		w.feedback(&c.fb, c.cause)
+		if len(w.ports[0].tx) != 1 {
+			t.Fatalf("%s: %d packets", c.name, len(w.ports[0].tx))
+		}
+		d := w.ports[0].tx[0]
+		var f rocev2.Frame
+		if r := rocev2.Decode(w.umem.Data(d.Addr, d.Len), &f); r != rocev2.OK || !f.VerifyICRC() {
+			t.Fatalf("%s: %v", c.name, r)
+		}
+		_, tci := f.VLAN()
+		ip, udp, bth := f.IPv4(), f.UDP(), f.BTH()
+		got := fmt.Sprintf("%v>%v tci %x tos %x ttl %d id %d sport %x sum %x se %v mig %v pkey %x becn %v qp %x ar %v",
+			f.Src(), f.Dst(), tci, ip.TOS(), ip.TTL(), ip.ID(), udp.SrcPort(), udp.Checksum(), bth.SE(), bth.MigReq(), bth.PKey(), bth.BECN(), uint32(bth.DestQP()), bth.AckReq())
+		want := fmt.Sprintf("10.9.0.1>10.0.0.9 tci %x tos %x ttl 64 id 0 sport %x sum 0 se false mig %v pkey ffff becn %v qp 765432 ar false",
+			c.tci, c.tos, 0xC000|0x765432&0x3FFF, c.mig, c.becn)
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, want)
+		}
+		if c.fb.Op == rocev2.Acknowledge && (f.AETH().Syndrome() != c.fb.Syndrome || f.AETH().MSN() != c.fb.MSN) {
+			t.Errorf("%s: syndrome 0x%x, MSN %d", c.name, uint8(f.AETH().Syndrome()), f.AETH().MSN())
 		}
 	}
 }

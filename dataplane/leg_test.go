@@ -82,7 +82,7 @@ func TestCopyIsWhatTheSenderWouldHaveBuilt(t *testing.T) {
 			Op: rapid.SampledFrom(requests).Draw(t, "op"), DestQP: 0x4711, PSN: rocev2.PSN(u24.Draw(t, "psn")),
 			AckReq: rapid.Bool().Draw(t, "ackreq"), SE: rapid.Bool().Draw(t, "se"), MigReq: rapid.Bool().Draw(t, "m"),
 			VA: rapid.Uint64().Draw(t, "va"), RKey: rapid.Uint32().Draw(t, "rkey"), DMALen: rapid.Uint32().Draw(t, "dmalen"),
-			Imm: rapid.Uint32().Draw(t, "imm"),
+			Imm: rapid.Uint32().Draw(t, "imm"), PKey: rapid.Uint16().Draw(t, "pkey"), BECN: rapid.Bool().Draw(t, "becn"),
 		}
 		payload := rapid.SliceOfN(rapid.Byte(), 0, 1024).Draw(t, "payload")
 		damage := rapid.Bool().Draw(t, "damage") && len(payload) > 0
