@@ -6,19 +6,35 @@ FUZZTIME ?= 30s
 CHECKS   ?= 3000
 ARGS     ?=
 PKGS     ?= ./...
+DESTDIR  ?=
+PREFIX   ?= /usr/local
+CONFDIR  := /etc/gleam
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
 BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help test-rxe libgleam install-libgleam build demo check test static generate generate-check fuzz mutants model soak soak-workers test-workers bench microbench clean
+.PHONY: help test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants model soak soak-workers test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## bin/gleamd and bin/gleam: static, pure Go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
+
+install: ## bin/gleamd, bin/gleam and a systemd unit below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
+	@for p in gleamd gleam; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(CONFDIR)
+	install -m 755 bin/gleamd bin/gleam $(DESTDIR)$(PREFIX)/bin
+	sed 's|@PREFIX@|$(PREFIX)|' config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
+	install -m 644 config/reference.yaml $(DESTDIR)$(CONFDIR)/reference.yaml
+	@if [ -e $(DESTDIR)$(CONFDIR)/gleamd.yaml ]; then echo "$(DESTDIR)$(CONFDIR)/gleamd.yaml is there already, and stays as it is"; \
+	else set -x; install -m 644 config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
+
+uninstall: ## what install has installed, but not gleamd.yaml and keys in /etc/gleam
+	rm -f $(DESTDIR)$(PREFIX)/bin/gleamd $(DESTDIR)$(PREFIX)/bin/gleam $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service \
+		$(DESTDIR)$(CONFDIR)/reference.yaml
 
 libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
 	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev

@@ -368,7 +368,11 @@ func (c *control) register(reg envelope.Registration, replace bool) error {
 	}
 	var problem *envelope.Problem
 	if errors.As(err, &problem) {
-		return &api.Error{Reason: problem.Reason.String(), Message: fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))}
+		msg := fmt.Sprintf("group %s rejected: %s", reg.Group, strings.TrimPrefix(err.Error(), fmt.Sprintf("register group %s: ", reg.Group)))
+		if problem.Reason == envelope.UnknownMemberLocation {
+			msg += " (gleamd's log says what the kernel answered, gleamd --check what is missing here)"
+		}
+		return &api.Error{Reason: problem.Reason.String(), Message: msg}
 	}
 	return err
 }
