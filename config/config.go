@@ -93,6 +93,8 @@ type API struct {
 type Limits struct {
 	Groups          int `yaml:"groups"`
 	MembersPerGroup int `yaml:"members_per_group"`
+	// SourceTimeout is how long a source may send nothing while another member waits.
+	SourceTimeout time.Duration `yaml:"source_timeout"`
 	// The most packets a second that are taken from one port; 0 means no limit.
 	NAKs       int `yaml:"naks_per_port"`       // NAK, RNR NAK and CNP
 	Envelopes  int `yaml:"envelopes_per_port"`  // registration
@@ -195,7 +197,7 @@ func Default() *Config {
 	return &Config{
 		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
-		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
+		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
 		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},

@@ -126,7 +126,7 @@ envelope:
   lease_max: 1m30s
   locate_timeout: 500ms
 api: {socket: /tmp/s, mode: 0600, group: wheel}
-limits: {groups: 5, members_per_group: 6, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
+limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
 xdp: {mode: generic, zero_copy: always, ntuple: true}
 umem: {frames: 1024, frame_size: 2048}
@@ -146,7 +146,7 @@ log: {level: error, format: json}
 			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
 		},
 		API:    API{Socket: "/tmp/s", Mode: 0o600, Group: "wheel"},
-		Limits: Limits{Groups: 5, MembersPerGroup: 6, NAKs: 7, Envelopes: 8, Neighbours: 9},
+		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKs: 7, Envelopes: 8, Neighbours: 9},
 		Repair: Repair{PerGroup: 1000, Total: 2000, Timeout: 3 * time.Millisecond, Tries: 9},
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},

@@ -34,6 +34,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 			d.mapping(v,
 				field{"groups", d.int(&c.Limits.Groups, 1, 1<<20)},
 				field{"members_per_group", d.int(&c.Limits.MembersPerGroup, 2, 1<<16-1)},
+				field{"source_timeout", d.duration(&c.Limits.SourceTimeout, 10*time.Millisecond, time.Hour)},
 				field{"naks_per_port", d.int(&c.Limits.NAKs, 0, 1e9)},
 				field{"envelopes_per_port", d.int(&c.Limits.Envelopes, 0, 1e9)},
 				field{"neighbours_per_port", d.int(&c.Limits.Neighbours, 0, 1e9)})

@@ -56,6 +56,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 		journal: newJournal(),
 		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval),
 	}
+	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
 	quotas := make(map[envelope.KeyID]envelope.Quota)
 	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: cfg.Envelope.Insecure}
 	for i, k := range cfg.Envelope.Keys {

@@ -35,6 +35,8 @@ type directory struct {
 	tell func(*group, *decision)
 	ends func(*group, *lastState, envelope.Why)
 	last lastState // scratch
+
+	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
 }
 
 // locator is what the control loop wants of locate.Locator.
@@ -116,7 +118,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	if g.w.do(func() { limit = g.w.capacity(table.need, buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
-	spec := specOf(g.id, r, &table, g.w.repair)
+	spec := specOf(g.id, r, &table, g.w.repair, d.sourceTimeout)
 	d.count++
 	spec.Generation = d.count
 	var err error
@@ -256,10 +258,11 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 }
 
 // specOf makes the core's view of a registration whose members are all new.
-func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, repair mcast.RepairSpec) mcast.GroupSpec {
+func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, repair mcast.RepairSpec, sourceTimeout time.Duration) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
 		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		SourceTimeout: max(sourceTimeout, r.SenderGivesUp()),
 	}
 	if !r.NoRepair {
 		spec.Repair = repair

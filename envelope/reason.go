@@ -150,6 +150,8 @@ func Cause(code rocev2.Syndrome) string {
 		return "the source left with data in flight"
 	case mcast.TooFew:
 		return "fewer receivers than the quorum are left"
+	case mcast.Stalled:
+		return "the source stalled: it sent nothing for limits.source_timeout while another member waited; register anew with restarted queue pairs"
 	case rocev2.SyndromeNAKInvalid:
 		return "fatal NAK 0x61, invalid request (completion status 9)"
 	case rocev2.SyndromeNAKAccess:

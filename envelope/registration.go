@@ -203,6 +203,15 @@ const DefaultDeadAfter = 100 * time.Millisecond
 // senderTimeout is the ACK timeout that exponent t stands for (IBTA 9.7.6.1.3).
 func senderTimeout(t uint8) time.Duration { return 4096 * time.Nanosecond << t }
 
+// SenderGivesUp returns when a member's queue pair has failed by itself that hears
+// nothing: after its timeout, once for each try. 0 if they are not declared.
+func (r *Registration) SenderGivesUp() time.Duration {
+	if r.SenderTimeout == 0 {
+		return 0
+	}
+	return senderTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
+}
+
 func (r *Registration) validatePolicy() *Problem {
 	n := len(r.Members) - 1
 	switch {

@@ -100,6 +100,12 @@ func (g *group) setPolicy(spec *GroupSpec) {
 		g.quorum, g.keep = spec.Quorum, spec.Quorum
 		g.slack = -g.quorum
 	}
+	switch {
+	case spec.SourceTimeout == 0:
+		g.stallTime = DefaultSourceTimeout
+	case spec.SourceTimeout > 0:
+		g.stallTime = spec.SourceTimeout
+	}
 	g.deadAfter, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.LagTime, int32(spec.LagPSNs)
 	if g.quorum > 0 && g.lagPSNs == 0 {
 		g.lagPSNs = pastWindow // further behind, circular comparison would take it for ahead (R61)

@@ -54,6 +54,10 @@ func newFlow(t testing.TB, n int, repair bool) *flow {
 
 func (f *flow) sendOne(t testing.TB) {
 	f.sw.Input(0, &f.data, &f.out)
+	if f.out.NeedVerify { // the first one after a pause
+		f.data.Verified = true
+		f.sw.Input(0, &f.data, &f.out)
+	}
 	if len(f.out.Copies) != len(f.acks) {
 		t.Fatalf("%d copies, drop %v", len(f.out.Copies), f.out.Drop)
 	}

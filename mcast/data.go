@@ -41,33 +41,33 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		if g.quorum > 0 && g.npast(psn) > 0 {
 			return g.repeat(now, p, psn, f, out)
 		}
-		return g.duplicate(p, psn, out)
+		return g.duplicate(now, p, psn, out)
 	}
 	code, why := g.refuse(p, f)
 	starts := f&rocev2.OpStart != 0
 	update := g.isUpdate(p)
 	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts)
+	if !p.Verified && (!plain || g.doubtful(now, psn)) {
+		out.NeedVerify = true
+		return None
+	}
 	if !plain {
-		if !p.Verified {
-			out.NeedVerify = true
-			return None
-		}
-		if r := g.special(psn, code, why, out); r != None {
+		if r := g.special(now, psn, code, why, out); r != None {
 			return r
 		}
 		if g.njoin > 0 && starts && psn == g.hi {
 			g.join(psn)
 		}
 		if g.slack < 0 {
-			return g.turnDown(psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
 		}
 		if update && !g.note(psn, p.Targets) {
 			return UpdatesFull
 		}
 	}
 	g.count.DataIn++
-	g.prev, g.hasPrev = psn, true
+	g.came(now, psn)
 	if g.nsev != noPend && psn == g.nout {
 		if !g.seen && g.deadAfter > 0 {
 			g.rewatch(now)
@@ -87,6 +87,22 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	}
 	g.resend(now, out)
 	return None
+}
+
+// certain is how long after the packet before it a packet in order is what it
+// seems to be. A source that goes back without having been asked has been silent for
+// its timeout, which no requester sets as short.
+const certain = 100 * time.Microsecond
+
+// doubtful says whether a packet that reads as the next one may be an earlier one
+// with a damaged PSN: one of a source that goes back, or may be about to (R64).
+func (g *group) doubtful(now time.Duration, psn rocev2.PSN) bool {
+	return !g.hasPrev || g.prev != psn.Prev() || now-g.prevAt > certain || g.nsev != noPend && !g.seen
+}
+
+// came notes that the source has sent psn.
+func (g *group) came(now time.Duration, psn rocev2.PSN) {
+	g.prev, g.prevAt, g.hasPrev, g.awaited = psn, now, true, 0
 }
 
 // pass notes that psn went out to the receivers.
@@ -110,12 +126,12 @@ func (g *group) pass(psn rocev2.PSN, f rocev2.OpFlags) {
 
 // duplicate answers a packet that every receiver has. Its copies would only
 // make every receiver acknowledge again (R12).
-func (g *group) duplicate(p *Packet, psn rocev2.PSN, out *Output) Reason {
+func (g *group) duplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
 	rewind := g.hasPrev && psn.LessEq(g.prev)
 	if g.nsev != noPend && psn == g.nout {
 		g.seen = true
 	}
-	g.prev, g.hasPrev = psn, true
+	g.came(now, psn)
 	g.count.DataIn++
 	g.rewound = true
 	if p.AckReq || rewind {
@@ -126,7 +142,7 @@ func (g *group) duplicate(p *Packet, psn rocev2.PSN, out *Output) Reason {
 
 // special handles a verified packet that is not plain data in order. None
 // means that it is to be forwarded after all.
-func (g *group) special(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+func (g *group) special(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
 	if g.dead {
 		if psn == g.failPSN && g.failCode != 0 {
 			g.nak(out, g.failCode, psn)
@@ -142,7 +158,7 @@ func (g *group) special(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *O
 		}
 	}
 	if code != 0 {
-		return g.turnDown(psn, code, why, out)
+		return g.turnDown(now, psn, code, why, out)
 	}
 	if g.nrecv == 0 && g.hi.Less(psn) {
 		return OutOfWindow // nobody will ask for what is missing
@@ -151,9 +167,9 @@ func (g *group) special(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *O
 }
 
 // turnDown answers psn with a fatal NAK of the switch's own, when its turn comes.
-func (g *group) turnDown(psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+func (g *group) turnDown(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
 	g.count.DataIn++
-	g.prev, g.hasPrev = psn, true
+	g.came(now, psn)
 	if g.nsev != noPend && psn == g.nout {
 		g.seen = true
 	}

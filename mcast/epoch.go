@@ -26,12 +26,19 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	if g.dead {
 		return GroupDead
 	}
-	if !g.quiescent() {
+	quiescent := g.quiescent()
+	if !quiescent && (g.stallTime == 0 || psn != m.p) {
 		return NotSource
 	}
 	if !p.Verified {
 		out.NeedVerify = true
 		return None
+	}
+	if !quiescent && !g.stalled(now, out) {
+		if g.dead {
+			return GroupDead
+		}
+		return NotSource
 	}
 	g.endEpoch(out)
 	g.startEpoch(MemberID(k), out)
@@ -100,7 +107,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.srcNbr = g.legs[m.leg].spec.Neighbor
 	g.hi, g.a, g.past = m.p, m.p.Prev(), m.past
 	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
-	g.refused, g.told, g.becn, g.rewound, g.armed = refusal{}, false, false, false, false
+	g.refused, g.told, g.becn, g.rewound, g.armed, g.awaited = refusal{}, false, false, false, false, 0
 	g.low, g.npend, g.nowin, g.nfresh = 0, 0, 0, 0
 	g.receivers(0)
 	g.least = g.a

@@ -25,8 +25,8 @@ func (h *host) fails(accepts bool) bool {
 	return true
 }
 
-// damage changes some of what is not protected by anything but the ICRC. The PSN is
-// not changed: see TestCorruptedPSN.
+// damage changes some of what is not protected by anything but the ICRC; the PSN
+// only if it is to.
 func (n *network) damage(p *Packet) {
 	if n.corrupt == 0 || n.rng(1000) >= n.corrupt {
 		return
@@ -35,6 +35,9 @@ func (n *network) damage(p *Packet) {
 		n.damaged = map[Handle]bool{}
 	}
 	n.damaged[p.Frame] = true
+	if n.damagePSN && n.rng(2) == 0 {
+		p.PSN ^= 1 << n.rng(6)
+	}
 	switch n.rng(3) {
 	case 0:
 		ops := []rocev2.Opcode{rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLast, rocev2.SendOnly, rocev2.ReadRequest}

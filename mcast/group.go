@@ -87,13 +87,14 @@ type group struct {
 	srcNbr  Neighbor // and the switch it is behind, 0 if none
 	src     int32    // MemberID, or nobody
 	srcLeg  int32
-	a       rocev2.PSN // A: every receiving branch has acknowledged it
-	hi      rocev2.PSN // highest PSN forwarded, plus 1
-	prev    rocev2.PSN // PSN of the last data packet
-	nout    rocev2.PSN // PSN of the last NAK sent, if nsev is not noPend
-	nsev    severity   // and its severity
-	seen    bool       // PSN nout has passed since
-	past    int32      // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
+	a       rocev2.PSN    // A: every receiving branch has acknowledged it
+	hi      rocev2.PSN    // highest PSN forwarded, plus 1
+	prev    rocev2.PSN    // PSN of the last data packet
+	nout    rocev2.PSN    // PSN of the last NAK sent, if nsev is not noPend
+	nsev    severity      // and its severity
+	seen    bool          // PSN nout has passed since
+	past    int32         // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
+	prevAt  time.Duration // when it came
 	hasPrev bool
 	open    bool // the message of hi-1 is not complete
 	dead    bool
@@ -139,6 +140,8 @@ type group struct {
 	scratch []int32    // for raise under Quorum: one for each leg
 
 	deadAfter time.Duration // 0: never
+	stallTime time.Duration // how long the source may send nothing while another member waits; 0: any time
+	awaited   time.Duration // since when it has, and another one waits; 0: no
 	lagTime   time.Duration // 0: never
 	period    time.Duration // between two looks; 0: neither of these is set
 	deadline  time.Duration // next look at the silent ones

@@ -77,3 +77,15 @@ func TestC72_TreeSoak(t *testing.T) {
 		n.finish()
 	})
 }
+
+// TestR64_DamagedPSN: links flip bits of PSNs, opcodes and AckReq. A frame that reads
+// as the next one makes nobody believe in a packet that does not exist: up to three
+// sources, which begin when they like, are all served to the end.
+func TestR64_DamagedPSN(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t, 0, 3, 30)
+		n.corrupt, n.damagePSN = 20, true
+		n.build(rapid.IntRange(4, 6).Draw(t, "members"), rapid.IntRange(1, 3).Draw(t, "sources"), 0)
+		n.run()
+	})
+}

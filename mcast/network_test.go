@@ -118,6 +118,7 @@ type network struct {
 	deadAfter time.Duration   // 0: none, or that of a network with a mute host
 	fatals    int             // receivers that are still to fail
 	corrupt   int             // data packets in 1000 that a link damages
+	damagePSN bool            // in its PSN, too
 	damaged   map[Handle]bool // frames that came damaged
 	evictions int             // of hosts that were alive
 	unfair    bool            // evictions of live hosts are counted, not judged

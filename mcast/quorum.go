@@ -52,13 +52,13 @@ func (g *group) npast(psn rocev2.PSN) (n int) {
 // repeats it, so that receiver gets it.
 func (g *group) repeat(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) Reason {
 	if code, _ := g.refuse(p, f); code != 0 || g.dead {
-		return g.duplicate(p, psn, out)
+		return g.duplicate(now, p, psn, out)
 	}
 	if !p.Verified {
 		out.NeedVerify = true
 		return None
 	}
-	g.duplicate(p, psn, out)
+	g.duplicate(now, p, psn, out)
 	g.forward(now, p, psn, f, out)
 	return None
 }

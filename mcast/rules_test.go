@@ -105,3 +105,7 @@ func TestR56_NotReadyIsNotAsked(t *testing.T)         { runTranscript(t) }
 func TestR57_AskedUntilGivenUp(t *testing.T)          { runTranscript(t) }
 func TestR57_NeverDeadIsLeftAlone(t *testing.T)       { runTranscript(t) }
 func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }
+
+func TestR64_DoubtfulIsVerified(t *testing.T)    { runTranscript(t) }
+func TestR65_StalledInsideAMessage(t *testing.T) { runTranscript(t) }
+func TestR65_StalledAfterAMessage(t *testing.T)  { runTranscript(t) }

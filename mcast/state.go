@@ -35,7 +35,9 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	b = binary.AppendUvarint(b, uint64(g.past))
 	if g.hasPrev {
 		b = appendPSN(b, g.prev)
+		b = appendTime(b, now, max(g.prevAt, now-certain-1)) // older is as good
 	}
+	b = appendTime(b, now, g.awaited)
 	b = append(b, byte(g.nsev))
 	if g.nsev != noPend {
 		b = append(b, bit(g.seen, 0))
@@ -235,10 +237,11 @@ func (r *stateReader) group(g *group) {
 		m := &g.members[g.src]
 		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), keyOf(m.ip), g.legs[m.leg].spec.Neighbor
 	}
-	g.a, g.hi, g.past, g.prev = r.psn(), r.psn(), int32(r.uvarint()), 0
+	g.a, g.hi, g.past, g.prev, g.prevAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
 	if g.hasPrev {
-		g.prev = r.psn()
+		g.prev, g.prevAt = r.psn(), r.time()
 	}
+	g.awaited = r.time()
 	g.nsev, g.seen, g.nout = severity(r.byte()), false, 0
 	if g.nsev != noPend {
 		g.seen, g.nout = r.byte() != 0, r.psn()

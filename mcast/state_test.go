@@ -31,7 +31,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
 		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
-		"past": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
+		"past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
 		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
 		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper,
 		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
@@ -86,6 +86,7 @@ func fullState(t *testing.T) *Switch {
 	s.armed, s.next = true, stateNow+1
 	g := s.groups[0]
 	g.src, g.srcLeg, g.srcKey = 0, 0, keyOf(g.members[0].ip)
+	g.prevAt, g.awaited = stateNow-50*time.Microsecond, stateNow-3
 	g.a, g.hi, g.prev, g.hasPrev, g.nout, g.nsev, g.seen = 4, 9, 7, true, 5, sevRNR, true
 	g.low, g.slack, g.nrecv, g.nfresh, g.npend = 1, 1, 2, 1, 1
 	g.least, g.freshTo = 4, 8

@@ -20,7 +20,7 @@ import (
 // Members are letters; A is 10.0.0.1, B 10.0.0.2 and so on, the group is
 // 10.9.9.9. PSNs are hexadecimal. The commands:
 //
-//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [pmtu=N] [window=(base,len,rkey)]
+//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
@@ -232,6 +232,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		spec.Policy, spec.Quorum = Quorum, int(num(a.t, k, 10, 16))
 	}
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
+	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))

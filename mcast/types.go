@@ -70,6 +70,7 @@ const (
 	Stranded   rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
 	SourceLeft rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
 	TooFew     rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
+	Stalled    rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
 )
 
 // Window is a range of remotely writable memory. A group's window is what the
@@ -129,8 +130,13 @@ type GroupSpec struct {
 	DeadAfter time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
 	LagPSNs   int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
 	LagTime   time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
-	Repair    RepairSpec
-	Window    Window
+	// SourceTimeout is how long a source may send nothing while another member waits
+	// for it: inside a message, or with data that is not acknowledged (R65). It is
+	// longer than the source's ACK timeout. 0 means DefaultSourceTimeout; below 0,
+	// for ever.
+	SourceTimeout time.Duration
+	Repair        RepairSpec
+	Window        Window
 	// TargetKey, if not 0, is the R_Key of update messages and of the WRITEs that
 	// go where these say (R41). Not with Policy Quorum.
 	TargetKey uint32

@@ -118,8 +118,8 @@ var dataMutants = []mutant{
 		"	if who == nobody {\n		g.fail(MemberID(g.src), g.nout, code, out)\n",
 	}}},
 	{"a refusal is believed unverified", "R33", "mcast/data.go", []edit{{
-		"	if !plain {\n		if !p.Verified {",
-		"	if !plain {\n		if !p.Verified && code == 0 {",
+		"if !p.Verified && (!plain || ",
+		"if !p.Verified && (!plain && code == 0 || ",
 	}}},
 	{"data out of order is believed unverified", "R33", "mcast/data.go", []edit{{
 		"plain := psn == g.hi && code == 0",

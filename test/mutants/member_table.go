@@ -86,8 +86,8 @@ var memberMutants = []mutant{
 		"	b.a = psn\n	b.delta = 0",
 	}}},
 	{"a joiner without a verified packet", "R33", "mcast/data.go", []edit{{
-		"		if !p.Verified {\n			out.NeedVerify = true\n			return None\n		}\n		if r := g.special",
-		"		if !p.Verified && (g.njoin == 0 || psn != g.hi) {\n			out.NeedVerify = true\n			return None\n		}\n		if r := g.special",
+		"if !p.Verified && (!plain || ",
+		"if !p.Verified && (!plain && (g.njoin == 0 || psn != g.hi) || ",
 	}}},
 	{"a member that leaves is still waited for", "R31", "mcast/join.go", []edit{{
 		"		return\n	}\n	g.eval(out)\n}",

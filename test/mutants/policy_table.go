@@ -66,9 +66,9 @@ var policyMutants = []mutant{
 		"g.nout, g.nsev, g.seen = g.a.Next(), sevFatal, false",
 		"g.nout, g.nsev, g.seen = g.hi, sevFatal, false",
 	}}},
-	{"a dead receiver ends the group by a sequence NAK", "R39", "mcast/quorum.go", []edit{{
-		"			why = rocev2.SyndromeNAKOpErr\n",
-		"			why = rocev2.SyndromeNAKSequence\n",
+	{"a dead receiver ends the group by a sequence NAK", "R39", "mcast/eval.go", []edit{{
+		"		code = rocev2.SyndromeNAKOpErr\n",
+		"		code = rocev2.SyndromeNAKSequence\n",
 	}}},
 	{"fewer than the quorum get the next message", "R40", "mcast/data.go", []edit{{
 		"		if g.slack < 0 {\n",

@@ -85,4 +85,40 @@ var sourceMutants = []mutant{
 		"if !ok || !g.members[k].live {",
 		"if !ok {",
 	}}},
+	{"a packet after a gap is believed to be the next", "R64", "mcast/data.go", []edit{{
+		"return !g.hasPrev || g.prev != psn.Prev() || now-g.prevAt",
+		"return !g.hasPrev || now-g.prevAt",
+	}}},
+	{"a packet after a pause is believed to be the next", "R64", "mcast/data.go", []edit{{
+		" || now-g.prevAt > certain || ",
+		" || ",
+	}}},
+	{"a source that was asked to go back is believed to go on", "R64", "mcast/data.go", []edit{{
+		" || g.nsev != noPend && !g.seen\n}",
+		"\n}",
+	}}},
+	{"a source may stall for ever", "R65", "mcast/turns.go", []edit{{
+		"	if now-g.awaited < g.stallTime {",
+		"	if now-g.awaited < 1000*g.stallTime {",
+	}}},
+	{"a source that sends is given up", "R65", "mcast/data.go", []edit{{
+		"g.prev, g.prevAt, g.hasPrev, g.awaited = psn, now, true, 0",
+		"g.prev, g.prevAt, g.hasPrev = psn, now, true",
+	}}},
+	{"the next source begins inside a message", "R65", "mcast/turns.go", []edit{{
+		"	if g.open || whole < g.keep {",
+		"	g.open = false\n	if whole < g.keep {",
+	}}},
+	{"a stalled source's receivers are removed under any policy", "R65", "mcast/turns.go", []edit{{
+		"	if g.open || whole < g.keep {",
+		"	if g.open || whole < 1 {",
+	}}},
+	{"a receiver that lacks something stays without its source", "R65", "mcast/turns.go", []edit{{
+		"			g.evict(i, Stranded, out)\n",
+		"			g.branches[i].a = last\n",
+	}}},
+	{"anything of another member is a request to send", "R65", "mcast/epoch.go", []edit{{
+		"if !quiescent && (g.stallTime == 0 || psn != m.p) {",
+		"if !quiescent && g.stallTime == 0 {",
+	}}},
 }

@@ -1,0 +1,39 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// A source is given up after the configured time, and not before it would have given
+// up by itself.
+func TestSourceTimeout(t *testing.T) {
+	if d := config.Default().Limits.SourceTimeout; d != mcast.DefaultSourceTimeout {
+		t.Errorf("the configuration has %v, the core %v", d, mcast.DefaultSourceTimeout)
+	}
+	for _, c := range []struct {
+		timeout, retries uint8
+		want             time.Duration
+	}{
+		{0, 0, 2 * time.Second},
+		{14, 7, 2 * time.Second}, // 0.54 s
+		{18, 3, 4 * 4096 << 18 * time.Nanosecond},
+	} {
+		r := envelope.Registration{SenderTimeout: c.timeout, SenderRetries: c.retries}
+		if got := specOf(0, &r, &groupTable{}, mcast.RepairSpec{}, 2*time.Second).SourceTimeout; got != c.want {
+			t.Errorf("timeout %d, %d retries: %v, want %v", c.timeout, c.retries, got, c.want)
+		}
+	}
+	if s := failure(&mcast.Event{Kind: mcast.GroupFailed, Syndrome: rocev2.SyndromeNAKOpErr, Cause: mcast.Stalled}); !strings.Contains(s, "the source stalled") {
+		t.Errorf("the operator reads %q", s)
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Several members that want to be the source: one is, the others wait.
+
+// DefaultSourceTimeout is GroupSpec.SourceTimeout if that is 0. The usual requester
+// (exponent 14, 7 retries) has given up by itself after 0.5 s.
+const DefaultSourceTimeout = 2 * time.Second
+
+// stalled is asked when another member has sent its first packet while the source has
+// something to finish. It reports whether that member is the next source after all:
+// the source has sent nothing for stallTime, and what it leaves behind is settled.
+func (g *group) stalled(now time.Duration, out *Output) bool {
+	if g.awaited == 0 {
+		g.awaited = max(now, 1)
+	}
+	if now-g.awaited < g.stallTime {
+		return false
+	}
+	g.giveUpSource(out)
+	return !g.dead && g.quiescent()
+}
+
+// giveUpSource goes on without the source, if there is a way. Inside a message there
+// is none: a receiver that has the first half of one takes nothing but the rest of
+// it, and only the source has that. At the end of a message those are removed that
+// lack something, because nobody can send it to them, if the policy spares as many.
+func (g *group) giveUpSource(out *Output) {
+	last := g.hi.Prev()
+	whole := 0 // receivers that lack nothing
+	for i := range g.branches {
+		if b := &g.branches[i]; b.bits&(receiving|fresh) == receiving && !b.a.Less(last) {
+			whole++
+		}
+	}
+	if g.open || whole < g.keep {
+		g.fail(MemberID(g.src), g.a.Next(), rocev2.SyndromeNAKOpErr, Stalled, out)
+		return
+	}
+	for i := range g.branches {
+		if b := &g.branches[i]; b.bits&receiving != 0 && b.a.Less(last) {
+			g.evict(i, Stranded, out)
+		}
+	}
+	g.eval(out)
+}
