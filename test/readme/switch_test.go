@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -113,8 +112,13 @@ func (m *machine) waitFor(p *lab.Process, text string) bool {
 }
 
 // environment is what root has after logging in, and Go.
-func environment() []string {
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Join(runtime.GOROOT(), "bin")}
+func environment(t *testing.T) []string {
+	t.Helper()
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Dir(goTool)}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if slices.Contains([]string{"HOME", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOPATH", "GOTOOLCHAIN", "TMPDIR"}, name) {
@@ -133,7 +137,7 @@ func (m *machine) start(where, commands string) *lab.Process {
 	}
 	c := exec.Command("nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", m.holder.PID()), "--",
 		"bash", "-euc", "cd '"+dir+"'\n"+commands)
-	c.Env = environment()
+	c.Env = environment(m.t)
 	p, err := m.places[where].Start(c)
 	if err != nil {
 		m.t.Fatal(err)
