@@ -18,7 +18,6 @@ const (
 	DropNone           Drop = iota
 	DropBadICRC             // a packet that would have been believed has a wrong ICRC
 	DropNoFrame             // UMEM exhausted: not enough free frames for every copy
-	DropTxFull              // a port's TX ring is full: nothing of the packet was sent
 	DropPortDown            // the copy's or answer's port is down or gone
 	DropNoLocation          // the member's place on this switch is not known (any more)
 	DropSlowPath            // the control plane is behind: an envelope was not handed on
@@ -26,7 +25,7 @@ const (
 	DropTooLong             // longer than the port that it is for takes, in more buffers than a packet may be, or torn
 	DropBadUDPChecksum      // an envelope whose UDP checksum is wrong
 	DropWrongPlace          // a member's packet from another port or MAC address than the member's
-	DropQueueFull           // a port's egress queue is full: this copy or answer alone was not sent
+	DropQueueFull           // a port takes no more: this copy or answer alone was not sent
 	DropPostFull            // the worker that the group belongs to is behind: the packet was not handed to it
 	DropRateLimit           // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
 	numDrops
@@ -36,7 +35,6 @@ var dropNames = [numDrops]string{
 	DropNone:           "none",
 	DropBadICRC:        "bad_icrc",
 	DropNoFrame:        "umem_exhausted",
-	DropTxFull:         "tx_ring_full",
 	DropPortDown:       "port_down",
 	DropNoLocation:     "no_location",
 	DropSlowPath:       "slow_path_full",
@@ -63,7 +61,6 @@ var dropTexts = [numDrops]string{
 	DropNone:           "served",
 	DropBadICRC:        "a packet that would have been believed has a wrong ICRC: it was damaged, or forged",
 	DropNoFrame:        "packet memory is exhausted, so that not every copy would have found room: `umem.frames` is too small for these groups, or a port does not send",
-	DropTxFull:         "a port's TX ring is full: the packet went to nobody, and comes again by the source's timeout",
 	DropPortDown:       "a copy or answer for a port that is down or gone",
 	DropNoLocation:     "a copy or answer for a host whose port and MAC address are not known (any more)",
 	DropSlowPath:       "an envelope that came while the control plane was behind: senders repeat them",
@@ -71,7 +68,7 @@ var dropTexts = [numDrops]string{
 	DropTooLong:        "a packet that is longer than its port takes, has more buffers than a packet may have, or lacks some",
 	DropBadUDPChecksum: "an envelope with a wrong UDP checksum, which is not that of a host with checksum offload either: it was damaged",
 	DropWrongPlace:     "a member's packet that came by another port, or from another MAC address, than where the kernel knows the member",
-	DropQueueFull:      "a port's egress queue is full: this copy or answer alone was not sent",
+	DropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",
 	DropPostFull:       "the worker that the group belongs to is behind: the packet was not handed to it",
 	DropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
 }

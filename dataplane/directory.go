@@ -115,7 +115,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	table := d.tableOf(r, slots)
 	var limit int
 	buffers := d.w.buffersOf(r)
-	if g.w.do(func() { limit = g.w.capacity(table.need, buffers) }) && len(table.legs) > limit {
+	if g.w.do(func() { limit = g.w.capacity(table.need(len(g.w.ports)), buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	spec := specOf(g.id, r, &table, g.w.repair, d.sourceTimeout)
@@ -285,13 +285,15 @@ func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
 // tableOf makes the worker's tables of a registration: a leg for each member,
 // under the same number.
 func (d *directory) tableOf(r *envelope.Registration, slots []slot) groupTable {
-	t := groupTable{ip: r.Group, qpn: r.QPN}
+	t := groupTable{ip: r.Group, qpn: r.QPN, buffers: d.w.buffersOf(r), longest: longestPacket(r)}
 	for i := range slots {
 		m := &slots[i].rec
-		t.legs = append(t.legs, d.legTo(m, slots[i].place))
+		l := d.legTo(m, slots[i].place)
+		l.gone = slots[i].gone
+		t.legs = append(t.legs, l)
 		t.members = append(t.members, member{ip: m.IP, qpn: m.QPN, leg: mcast.LegID(i)})
 	}
-	t.countNeed(len(d.w.ports))
+	t.count()
 	return t
 }
 
@@ -330,7 +332,7 @@ func (d *directory) relocate() {
 		}
 		if moved {
 			t := d.tableOf(&g.reg, g.slots)
-			g.w.do(func() { g.w.groups[g.id] = t })
+			g.w.do(func() { g.w.setTable(g.id, t) })
 		}
 	}
 }
@@ -347,32 +349,21 @@ func (d *directory) placeString(at locate.Location) string {
 	return d.w.ports[pi].name + " " + at.MAC.String()
 }
 
-// countNeed sums up how many copies one packet can put on each port.
-func (t *groupTable) countNeed(ports int) {
-	copies := make([]int, ports)
-	for i := range t.legs {
-		if p := t.legs[i].port; p >= 0 {
-			copies[p]++
-		}
-	}
-	t.need = t.need[:0]
-	for p, n := range copies {
-		if n > 0 {
-			t.need = append(t.need, portNeed{p, n})
-		}
-	}
+// longestPacket returns the length of a group's longest packets on an Ethernet link,
+// without FCS.
+func longestPacket(r *envelope.Registration) int {
+	return rocev2.EthernetLen + rocev2.VLANLen + headroom(r.Group.Is4()) + r.PMTU
 }
 
 // buffersOf returns in how many buffers the longest packets of a group come.
 func (w *worker) buffersOf(r *envelope.Registration) int {
-	n := rocev2.EthernetLen + rocev2.VLANLen + headroom(r.Group.Is4()) + r.PMTU
-	return (n + w.umem.MaxReceive() - 1) / w.umem.MaxReceive()
+	return (longestPacket(r) + w.umem.MaxReceive() - 1) / w.umem.MaxReceive()
 }
 
 // The following run on the worker.
 
 // capacity returns how many members a group may have whose members are behind
-// these ports: for more, room could never find room for one packet, and the
+// these ports: for more there could never be frames for one packet, and the
 // group would starve. Half of the frames may be with the kernel to receive into.
 // Where a port's TX ring is the limit, so many members may be behind it. A packet
 // has so many buffers.
@@ -395,7 +386,7 @@ func (w *worker) put(spec mcast.GroupSpec, t groupTable) error {
 	if err := w.sw.Apply(w.clock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
 		return err
 	}
-	w.groups[spec.ID] = t
+	w.setTable(spec.ID, t)
 	w.applied()
 	return nil
 }
@@ -410,6 +401,7 @@ func (w *worker) remove(id mcast.GroupID) {
 func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
 	if err := w.sw.Apply(w.clock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
 		w.applied()
+		w.groups[id].leave(m)
 	}
 }
 

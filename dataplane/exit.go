@@ -31,7 +31,8 @@ type exit struct {
 	taken atomic.Uint64 // bytes on the link of what the sender has taken; it writes
 	// ---- the worker's that hands over
 	handed uint64
-	rate   int64 // as it was on the board last
+	seen   uint64 // taken, as it was last
+	rate   int64  // as it was on the board last
 }
 
 // board is what a port's sender lets the other workers know.
@@ -47,8 +48,8 @@ type entrance struct {
 	left int // entries for which there was no room
 }
 
-// exitSize returns how many frames each exit holds. Together they hold no more
-// than a quarter of the UMEM, if it is not tiny.
+// exitSize returns how many entries each exit has. Together they have no more than a
+// quarter of the UMEM's frames, if it is not tiny, and half of them are filled (look).
 func exitSize(cfg *config.Config) int {
 	exits := len(cfg.Ports) * (len(cfg.Worker.CPUs) - 1)
 	most := max(64, cfg.UMEM.Frames/4/max(1, exits))
@@ -61,7 +62,7 @@ func (p *port) remote(size int) *port {
 		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, multi: p.multi, down: p.down,
 		naks: p.naks, envelopes: p.envelopes, neighbours: p.neighbours,
 		exit: &exit{ring: spsc.New[xsk.Desc](size), board: p.board},
-		tx:   make([]xsk.Desc, 0, size), txLimit: size,
+		tx:   make([]xsk.Desc, 0, size), txLimit: size / 2,
 		queue: newQueue(p.queue.maxBytes, size, 0),
 	}
 	r.queue.maxFrames = 0 // the exit is queue enough, but for replies
@@ -86,13 +87,19 @@ func (w *worker) handOver(p *port) {
 	if x.ring.Publish() {
 		x.to.rouse()
 	}
-	p.look()
+	p.look(w.now)
 }
 
-// look finds out what may be staged for p, another worker's to send by.
-func (p *port) look() {
+// look finds out what may be staged for p, another worker's to send by: half of the
+// exit, or as many frames as one packet of a group needs.
+func (p *port) look(now time.Duration) {
 	x := p.exit
-	p.txLimit = x.ring.Room(x.ring.Size())
+	size := x.ring.Size()
+	free := x.ring.Room(size)
+	p.txLimit = max(0, min(free, max(size/2, p.widest)-(size-free)))
+	if taken := x.taken.Load(); taken != x.seen || taken == x.handed {
+		x.seen, p.moved = taken, now
+	}
 	if x.rate = x.board.rate.Load(); x.rate == 0 {
 		p.queue.maxFrames, p.queue.elsewhere = 0, 0
 		return
@@ -108,7 +115,7 @@ func (p *port) look() {
 func (w *worker) lookOut() {
 	for _, p := range w.ports {
 		if p.exit != nil {
-			p.look()
+			p.look(w.now)
 		}
 	}
 }
@@ -177,7 +184,7 @@ func (e *entrance) took(entries, bytes int) {
 func (w *worker) nextEntry() (at time.Duration, ok bool) {
 	for i := range w.entrances {
 		if e := &w.entrances[i]; e.left > 0 && e.port.queue.len() == 0 {
-			return w.now + txRetry, true
+			return e.port.retry(w.now), true
 		}
 	}
 	return 0, false
@@ -224,13 +231,4 @@ func (p *port) tell() {
 			b.rate.Store(p.queue.rate)
 		}
 	}
-}
-
-// halfEmpty is port.halfEmpty for a port that another worker sends by.
-func (x *exit) halfEmpty(now time.Duration, q *queue) time.Duration {
-	if x.rate == 0 {
-		return now + txRetry
-	}
-	more := max(0, q.bytes+q.elsewhere-q.maxBytes/2)
-	return now + time.Duration(int64(more)*8*int64(time.Second)/x.rate)
 }

@@ -328,7 +328,7 @@ func TestStagedWhole(t *testing.T) {
 	if at, ok := p.nextRelease(7); !ok || at != 7 {
 		t.Errorf("next release at %v, %v, with room", at, ok)
 	}
-	if n := p.queue.room(9018, 3); n != min(96/3, (1<<20-p.queue.bytes)/9042) {
+	if n := p.queue.room(9018, 3, 0); n != min(96/3, (1<<20-p.queue.bytes)/9042) {
 		t.Errorf("room for %d packets of 3 buffers", n)
 	}
 	if p.queue.fits(9018, 97) || !p.queue.fits(9018, 96) {

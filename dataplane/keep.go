@@ -4,9 +4,12 @@
 package dataplane
 
 import (
+	"time"
+
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // The repair store: the frames that the core keeps stay where they were received,
@@ -90,7 +93,7 @@ func (w *worker) advance() {
 		return
 	}
 	w.turn++
-	w.out.MaxRepairs = w.repairRoom()
+	w.out.MaxRepairs = orNone(min(maxRepairs, w.frames(maxRepairs+spareFeedback, w.chains.longest)-spareFeedback))
 	w.sw.Advance(w.now, &w.out)
 	w.emit(nil)
 	w.isDecoded = false
@@ -100,16 +103,21 @@ func (w *worker) advance() {
 	w.release()
 }
 
-// repairRoom returns how many copies of kept frames there is room for on every
-// port, as Output.MaxRepairs has it.
-func (w *worker) repairRoom() int {
-	n := min(maxRepairs, w.frames(maxRepairs+spareFeedback, w.chains.longest)-spareFeedback)
-	for _, p := range w.ports {
-		if !p.down {
-			n = min(n, p.txRoom(w.chains.longest)-spareFeedback)
-		}
+// legRoom is Output.Room: how many copies of kept packets the port of a leg takes, and
+// when it may take more. What is for a port that is down, or for a member whose place
+// is not known, is taken and counted as dropped.
+func (w *worker) legRoom(id mcast.GroupID, leg mcast.LegID) (copies int, until time.Duration) {
+	g := &w.groups[id]
+	pi := g.legs[leg].port
+	if pi < 0 || w.ports[pi].down {
+		return maxRepairs, 0
 	}
-	return orNone(n)
+	p := w.ports[pi]
+	n := p.mtu + rocev2.EthernetLen + rocev2.VLANLen
+	if g.longest > 0 {
+		n = min(n, g.longest)
+	}
+	return p.room(n, w.chains.longest), p.halfEmpty(w.now)
 }
 
 // orNone makes of a number of copies what Output.MaxRepairs says for it.

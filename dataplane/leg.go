@@ -28,6 +28,7 @@ type leg struct {
 	vlan uint16 // VID; 0 untagged
 	ip   netip.Addr
 	qpn  rocev2.QPN
+	gone bool // its member has left or was evicted
 	// ---- the worker's
 	from   netip.Addr // the source for which delta was made
 	optLen int        // and the length of its IPv4 options
@@ -51,7 +52,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 		return false
 	}
 	if c.Flags&mcast.Empty != 0 {
-		if p.full == w.turn+1 || !p.admits(minFrame, 1) {
+		if p.full == w.turn+1 || !w.admits(p, minFrame, 1) {
 			w.putOff(p, c)
 			return false
 		}
@@ -66,7 +67,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 		w.count.drop[DropTooLong]++
 		return false
 	}
-	if p.full == w.turn+1 || !p.admits(max(length, minFrame), len(ds)) {
+	if p.full == w.turn+1 || !w.admits(p, max(length, minFrame), len(ds)) {
 		w.putOff(p, c)
 		return false
 	}

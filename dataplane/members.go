@@ -60,7 +60,7 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 	if !g.w.do(func() {
 		g.w.sw.Outcomes(g.id, &d.last.outcomes)
 		p = d.plan(g, r, joiners)
-		if limit = g.w.capacity(p.table.need, buffers); len(r.Members) <= limit {
+		if limit = g.w.capacity(p.table.need(len(g.w.ports)), buffers); len(r.Members) <= limit {
 			err = g.w.updateGroup(g.id, &p)
 		}
 	}) {
@@ -159,6 +159,6 @@ func (w *worker) updateGroup(id mcast.GroupID, p *plan) error {
 	// Under the old table: feedback that a removal sets free is for the source,
 	// which may be leaving.
 	w.applied()
-	w.groups[id] = p.table
+	w.setTable(id, p.table)
 	return nil
 }

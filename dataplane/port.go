@@ -4,6 +4,8 @@
 package dataplane
 
 import (
+	"time"
+
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
@@ -34,7 +36,11 @@ type port struct {
 	down     bool          // no carrier, disabled, or gone
 	gone     bool          // the interface has vanished, and the sockets are closed
 	tx       []xsk.Desc    // staged in this batch for the TX ring
-	txLimit  int           // how many of them that has room for, as of the last flush
+	txLimit  int           // how many of them that may take, as of the last flush
+	widest   int           // the most frames that one packet of a group has had for this port
+	moved    time.Duration // when a frame left last, or there was none
+	kickAt   time.Duration // the kernel has not taken all: not asked again before; 0: it has
+	kicked   uint32        // what it had taken in all, after it was asked last
 	queue    queue         // what waits for room in the TX ring, or for its turn at the port's rate
 	ecn      marker
 	sent     []uint16 // onLink of the buffers in the TX ring, in order; a power of two long
@@ -95,6 +101,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 	p.txLimit = p.socks[0].TxRoom()
 	p.sent = make([]uint16, max(cfg.Rings.TX, cfg.Rings.Completion))
 	p.queue = newQueue(c.Queue, queueFrames(cfg), int64(c.Rate))
+	p.txLimit = min(p.txLimit, p.queue.maxFrames)
 	p.ecn = newMarker(c.ECN, uint64(p.ifindex))
 	return p, nil
 }
@@ -129,7 +136,7 @@ func (c *crew) lose(pi int) {
 		}
 	}
 	p := c.ports[pi]
-	p.inFlight, p.sentHead = 0, p.sentTail
+	p.inFlight, p.sentHead, p.queue.ahead = 0, p.sentTail, 0
 	for _, s := range p.all {
 		s.Close() // the descriptor is gone whatever it returns
 		for {
@@ -165,9 +172,14 @@ func (w *worker) unstage(p *port) {
 	p.tx = p.tx[:0]
 }
 
-// queueFrames is how many frames of the UMEM may wait in the queue of each port. Together
-// they hold no more than a quarter of the UMEM, so that slow ports leave frames
-// to receive into and to copy into for the others.
+// queueFrames is how many frames of the UMEM may wait in the queue and TX ring of each
+// port. Together they hold no more than a quarter of the UMEM, so that ports that are
+// slow, or do not transmit at all, leave frames to receive into and to copy into for
+// the others. With several workers half of that quarter is for the ways between them.
 func queueFrames(cfg *config.Config) int {
-	return cfg.UMEM.Frames / 4 / len(cfg.Ports)
+	share := 4
+	if len(cfg.Worker.CPUs) > 1 {
+		share = 8
+	}
+	return cfg.UMEM.Frames / share / len(cfg.Ports)
 }

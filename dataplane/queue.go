@@ -4,12 +4,10 @@
 package dataplane
 
 import (
-	"math"
 	"math/bits"
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // linkOverhead is what a frame takes on an Ethernet link beside the bytes that
@@ -39,6 +37,7 @@ type queue struct {
 	bytes      int        // of the packets in it, as linkBytes counts
 	maxBytes   int        // of data
 	maxFrames  int        // of the UMEM, with data; replyFrames fewer than the ring has at least
+	ahead      int        // frames in the TX ring, which count against maxFrames
 	elsewhere  int        // bytes beside these that count against maxBytes: of a port that another worker sends by
 	rate       int64      // bit/s; 0: as fast as the TX ring takes them
 	idle       bool       // nothing was left at the last release
@@ -77,9 +76,10 @@ func packets(frames, buffers int) int {
 // len returns how many frames of the UMEM wait.
 func (q *queue) len() int { return int(q.tail - q.head) }
 
-// fits reports whether a data packet of n bytes in so many buffers may be pushed.
+// fits reports whether a data packet of n bytes may be pushed, if it and what is staged
+// for the TX ring have so many buffers.
 func (q *queue) fits(n, buffers int) bool {
-	return q.len()+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes
+	return q.len()+q.ahead+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes
 }
 
 // fitsReply reports whether a reply may be pushed: there is some room beyond
@@ -88,9 +88,16 @@ func (q *queue) fitsReply() bool {
 	return q.len() < q.maxFrames+replyFrames && q.bytes < q.maxBytes+replyBytes
 }
 
-// room returns how many data packets of n bytes in so many buffers fit.
-func (q *queue) room(n, buffers int) int {
-	return min(packets(q.maxFrames-q.len(), buffers), (q.maxBytes-q.bytes)/linkBytes(n))
+// room returns how many data packets of n bytes in so many buffers fit, if so many
+// frames are staged for the TX ring. One that is longer than an empty queue fits it
+// as far as room can tell: its bytes may be fewer than n.
+func (q *queue) room(n, buffers, staged int) int {
+	bytes := q.bytes + q.elsewhere
+	room := max(0, (q.maxBytes-bytes)/linkBytes(n))
+	if bytes == 0 {
+		room = max(1, room)
+	}
+	return min(room, packets(max(0, q.maxFrames-q.len()-q.ahead-staged), buffers))
 }
 
 // push puts a packet, or the next buffer of one, at the end. Whether all of it fits
@@ -202,25 +209,19 @@ func (p *port) enqueue(d xsk.Desc) {
 // If not, that copy is dropped as a switch drops at the tail of a full egress queue:
 // for that leg alone.
 func (p *port) admits(n, buffers int) bool {
-	return p.direct(buffers) || p.queue.fits(n, buffers)
+	return p.direct(buffers) || p.queue.fits(n, buffers+len(p.tx))
 }
 
 // admitsReply reports whether a frame of the switch's own may be staged.
 func (p *port) admitsReply() bool { return p.direct(1) || p.queue.fitsReply() }
 
-// txRoom returns how many more packets of so many buffers p can take before packets
-// have to be refused as a whole. A port with a rate always has room: its queue is meant to
-// overflow, and drops what it does not admit for its own legs alone. Without a
-// rate, a full queue tells that the interface is stuck, or this machine too slow.
-func (p *port) txRoom(buffers int) int {
-	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {
-		return math.MaxInt
+// room returns how many more data packets of n bytes in so many buffers p can take.
+func (p *port) room(n, buffers int) int {
+	ring := 0
+	if p.queue.rate == 0 && p.queue.len() == 0 {
+		ring = packets(max(0, p.txLimit-len(p.tx)), buffers)
 	}
-	room := p.queue.room(p.mtu+rocev2.EthernetLen+rocev2.VLANLen, buffers)
-	if p.queue.len() == 0 {
-		room += packets(p.txLimit-len(p.tx), buffers)
-	}
-	return room
+	return ring + p.queue.room(n, buffers, len(p.tx)+ring*buffers)
 }
 
 // staged reports whether a frame waits for the end of the batch.
@@ -233,22 +234,19 @@ func (p *port) staged() bool {
 func (p *port) depth() int { return p.queue.bytes + p.inFlight }
 
 // halfEmpty returns when p's queue, which is full, will have sent half of what it
-// may hold.
+// may hold; where that cannot be told, when to look again.
 func (p *port) halfEmpty(now time.Duration) time.Duration {
-	q := &p.queue
+	q, rate, from := &p.queue, p.queue.rate, max(now, p.queue.free)
 	if p.exit != nil {
-		return p.exit.halfEmpty(now, q)
+		rate, from = p.exit.rate, now
 	}
-	if q.rate == 0 {
-		return now + txRetry
+	at := p.retry(now)
+	if rate == 0 {
+		return at
 	}
-	more := max(0, q.bytes-q.maxBytes/2)
-	return max(now, q.free) + time.Duration(int64(more)*8*int64(time.Second)/q.rate)
+	more := max(0, q.bytes+q.elsewhere-q.maxBytes/2)
+	return max(at, from+time.Duration(int64(more)*8*int64(time.Second)/rate))
 }
-
-// txRetry is how soon a queue looks again at a TX ring that was full: a
-// completion wakes nobody.
-const txRetry = 100 * time.Microsecond
 
 // nextRelease returns when p's queue wants to be looked at again; ok is false if
 // it is empty.
@@ -257,7 +255,7 @@ func (p *port) nextRelease(now time.Duration) (at time.Duration, ok bool) {
 	case p.queue.head == p.queue.tail || p.gone:
 		return 0, false
 	case p.txLimit < p.queue.first():
-		return now + txRetry, true
+		return p.retry(now), true
 	case p.queue.rate == 0 || p.queue.idle:
 		return now, true
 	}
@@ -285,6 +283,9 @@ func (p *port) send(now time.Duration) (left []xsk.Desc) {
 	p.tx = p.tx[:0]
 	return left
 }
+
+// inRing returns how many frames are in p's TX ring.
+func (p *port) inRing() int { return int(p.sentTail - p.sentHead) }
 
 // completed takes note that n frames have left. They complete in the order in
 // which they were sent, or nearly so, and what is still on its way is known

@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -278,15 +277,15 @@ func TestQueueOfALostPort(t *testing.T) {
 }
 
 // Without a rate frames queue while the TX ring is full, and those behind them
-// even when it no longer is. There is room for what ring and queue take, and with
-// a rate always; what that does not admit is dropped.
-func TestTxRoom(t *testing.T) {
+// even when it no longer is. There is room for what ring and queue take together, in
+// bytes as in frames; with a rate for what the queue takes.
+func TestPortRoom(t *testing.T) {
 	const frame = 1500 + 18
 	p := &port{mtu: 1500, txLimit: 2, queue: newQueue(3*(frame+24), 100, 0)}
 	want := func(what string, room, staged, queued int, admits bool) {
 		t.Helper()
-		if p.txRoom(1) != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame, 1) != admits {
-			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.txRoom(1), len(p.tx), p.queue.len(), p.admits(frame, 1))
+		if p.room(frame, 1) != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame, 1) != admits {
+			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.room(frame, 1), len(p.tx), p.queue.len(), p.admits(frame, 1))
 		}
 	}
 	want("empty", 5, 0, 0, true)
@@ -300,9 +299,22 @@ func TestTxRoom(t *testing.T) {
 	p.stage(xsk.Desc{Len: frame})
 	want("full", 0, 2, 3, false)
 	p.queue.setRate(10_000)
-	want("full, with a rate", math.MaxInt, 2, 3, false)
+	want("full, with a rate", 0, 2, 3, false)
 	p.tx = p.queue.release(0, p.tx, 1)
-	want("one has left", math.MaxInt, 3, 2, true)
+	want("one has left", 1, 3, 2, true)
 	p.stage(xsk.Desc{Len: frame})
-	want("with a rate frames queue", math.MaxInt, 3, 3, false)
+	want("with a rate frames queue", 0, 3, 3, false)
+
+	p.queue.setRate(0)
+	p.queue.maxBytes, p.queue.maxFrames = 1<<20, 10
+	want("frames are what ends it", 4, 3, 3, true)
+	p.queue.ahead = 3
+	want("so do those in the TX ring", 1, 3, 3, true)
+	p.queue.ahead = 4
+	want("and in full", 0, 3, 3, false)
+
+	empty := &port{mtu: 9000, txLimit: 0, queue: newQueue(4096, 100, 1000)}
+	if n := empty.room(9018, 1); n != 1 {
+		t.Errorf("an empty queue that is shorter than the port's MTU has room for %d packets, want 1: its length is not known", n)
+	}
 }

@@ -56,12 +56,13 @@ func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 		w.count.drop[DropRateLimit]++
 		return false
 	}
-	if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
-		w.flush() // completions may have come
-		if w.out.MaxRepairs, ok = w.room(id, len(ds)); !ok {
-			w.countNoRoom()
-			return false
-		}
+	if w.out.MaxRepairs, ok = w.room(id, p.Op, len(ds)); !ok && w.staged() {
+		w.flush() // frames come back
+		w.out.MaxRepairs, ok = w.room(id, p.Op, len(ds))
+	}
+	if !ok {
+		w.count.drop[DropNoFrame]++
+		return false
 	}
 	if w.sw.IsUpdate(id, p) {
 		w.readTargets(id, p)
@@ -119,7 +120,11 @@ func (w *worker) emit(cause *rocev2.Frame) {
 		w.feedback(&w.out.Feedback[i], cause)
 	}
 	for i := range w.out.Events {
-		w.news.add(w.out.Events[i].Group)
+		e := &w.out.Events[i]
+		if e.Kind == mcast.MemberEvicted {
+			w.groups[e.Group].leave(e.Member)
+		}
+		w.news.add(e.Group)
 	}
 }
 
@@ -132,21 +137,20 @@ func (w *worker) countInput(op rocev2.Opcode) {
 	}
 }
 
-// room reports whether everything that one packet of group id, in so many buffers,
-// can bring about fits: it is asked before the core is, because the core's state
-// must not change for a packet that cannot be served whole. It also returns for how
-// many copies of kept packets there is room beside, as Output.MaxRepairs has it.
-func (w *worker) room(id mcast.GroupID, buffers int) (repairs int, ok bool) {
-	g := &w.groups[id]
-	buffers = max(buffers, w.chains.longest) // kept packets may be longer
-	need := len(g.legs) + spareFeedback
-	spare := w.frames(need+maxRepairs, buffers) - need
-	for _, n := range g.need {
-		// Mostly the TX ring alone has room for all there could be.
-		if p := w.ports[n.port]; !p.down && !p.direct((n.packets+spareFeedback+maxRepairs)*buffers) {
-			spare = min(spare, p.txRoom(buffers)-n.packets-spareFeedback)
-		}
+// room reports whether there are frames for everything that one packet of group id,
+// in so many buffers, can bring about: it is asked before the core is, because the
+// core's state must not change for a packet that cannot be served. A request can bring
+// about a copy for each member, anything else feedback only. It also returns for how
+// many copies of kept packets there are frames beside, as Output.MaxRepairs has it.
+//
+// Room at the ports is not asked for: what a port does not take concerns the members
+// behind it alone (copy, legRoom), and feedback has room of its own.
+func (w *worker) room(id mcast.GroupID, op rocev2.Opcode, buffers int) (repairs int, ok bool) {
+	need := spareFeedback
+	if op.Is(rocev2.OpRequest) {
+		need += w.groups[id].copies
 	}
+	spare := w.frames(need+maxRepairs, max(buffers, w.chains.longest)) - need // kept packets may be longer
 	return orNone(min(spare, maxRepairs)), spare >= 0
 }
 
@@ -154,14 +158,6 @@ func (w *worker) room(id mcast.GroupID, buffers int) (repairs int, ok bool) {
 // frames have to be fetched, as many as want packets take.
 func (w *worker) frames(want, buffers int) int {
 	return packets(w.pool.Reserve(want*buffers), buffers)
-}
-
-func (w *worker) countNoRoom() {
-	if w.pool.Len() < len(w.rx) {
-		w.count.drop[DropNoFrame]++
-	} else {
-		w.count.drop[DropTxFull]++
-	}
 }
 
 // packetOf fills p from a decoded RoCEv2 frame that came in at port in.
@@ -184,9 +180,6 @@ func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 	}
 }
 
-// portNeed is how many copies one packet of a group can put on a port.
-type portNeed struct{ port, packets int }
-
 // groupTable is what the worker keeps beside the core's group: where its legs
 // lead on the wire. Parallel to mcast.GroupSpec by LegID and MemberID.
 type groupTable struct {
@@ -194,7 +187,9 @@ type groupTable struct {
 	qpn     rocev2.QPN
 	legs    []leg
 	members []member
-	need    []portNeed
+	copies  int // legs with a member and a place: the most copies that one packet has
+	buffers int // of its longest packet
+	longest int // bytes of that on a link, beside FCS, preamble and gap; 0: what the port takes
 	ack     lastAck
 }
 

@@ -61,7 +61,8 @@ type worker struct {
 	moved     [xsk.MaxChain]xsk.Desc // of a packet that comes in by one
 	first     int                    // of them in the next turn
 
-	fillSpare int // entries of each fill ring that stay empty
+	fillSpare int  // entries of each fill ring that stay empty
+	starved   bool // there were too few free frames for a fill ring
 
 	// Scratch, reused for every packet.
 	rx      []xsk.Desc
@@ -121,6 +122,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		said:     make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
 		addrs:    make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
 	}
+	w.out.Room = w.legRoom
 	// Half of the frames may wait to be received into, shared evenly: the other
 	// half is for copies and feedback.
 	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/max(1, c.sockets))
@@ -232,6 +234,9 @@ func (w *worker) mayWait() time.Duration {
 		if at, ok := p.nextRelease(w.now); ok {
 			until = min(until, at)
 		}
+		if at, ok := p.nextKick(); ok {
+			until = min(until, at)
+		}
 	}
 	for _, r := range w.post {
 		if r != nil && r.Unpublished() > 0 {
@@ -240,6 +245,9 @@ func (w *worker) mayWait() time.Duration {
 	}
 	if at, ok := w.nextEntry(); ok {
 		until = min(until, at)
+	}
+	if w.starved { // frames come back by completions, which wake nobody
+		until = min(until, w.now+maxRetry)
 	}
 	return max(0, until-time.Since(w.start))
 }
@@ -269,6 +277,7 @@ func (w *worker) wait() {
 
 // receive serves one batch of each socket and returns how many packets came.
 func (w *worker) receive() (total int) {
+	w.starved = false
 	for pi, p := range w.ports {
 		if p.gone {
 			continue
@@ -321,46 +330,9 @@ func (w *worker) refill(s *xsk.Socket) {
 	if room < fillChunk {
 		return
 	}
-	n := w.pool.Take(w.addrs[:min(room, len(w.addrs))])
+	want := min(room, len(w.addrs))
+	n := w.pool.Take(w.addrs[:want])
+	w.starved = w.starved || n < want
 	taken := s.Fill(w.addrs[:n])
 	w.pool.Give(w.addrs[taken:n])
-}
-
-// flush hands every port its staged frames and those that its queue releases,
-// with one kick each, and takes back the frames whose transmission has completed.
-func (w *worker) flush() {
-	w.batch++
-	for _, p := range w.ports {
-		if p.gone {
-			continue
-		}
-		if p.exit != nil {
-			w.handOver(p)
-			continue
-		}
-		if p.down && p.queue.len() > 0 {
-			w.drain(p)
-		}
-		s := p.socks[0]
-		for _, d := range p.send(w.now) { // cannot be: txLimit is kept
-			w.pool.GiveOne(d.Addr)
-			w.count.drop[DropTxFull]++
-		}
-		if !p.down && s.TxPending() > 0 {
-			if err := s.Kick(); err != nil { // control says so when netlink does
-				p.down = true
-			}
-		}
-		for {
-			n := s.Complete(w.addrs)
-			w.pool.Give(w.addrs[:n])
-			p.completed(n)
-			if n < len(w.addrs) {
-				break
-			}
-		}
-		p.txLimit = s.TxRoom()
-		p.high = max(p.high, p.depth())
-		p.tell()
-	}
 }

@@ -35,8 +35,12 @@ func newBench(t testing.TB, hosts int) *bench {
 // newBenchOn is newBench with other links, path MTU and size of frames.
 func newBenchOn(t testing.TB, star lab.StarConfig, pathMTU, frameSize int) *bench {
 	s := labtest.Star(t, star)
-	hosts := star.Hosts
-	cfg, err := config.Parse("bench", []byte(s.Config()+fmt.Sprintf("envelope: {insecure: true}\numem: {frames: 4096, frame_size: %d}\n", frameSize)+"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"))
+	return newBenchIn(t, s, s.Config(), pathMTU, frameSize)
+}
+
+// newBenchIn is newBench with these ports.
+func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int) *bench {
+	cfg, err := config.Parse("bench", []byte(ports+fmt.Sprintf("envelope: {insecure: true}\numem: {frames: 4096, frame_size: %d}\n", frameSize)+"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +59,7 @@ func newBenchOn(t testing.TB, star lab.StarConfig, pathMTU, frameSize int) *benc
 		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
 		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})
 	}
-	table.countNeed(hosts)
+	table.count()
 	b.spec = spec
 	if err := b.w.put(spec, table); err != nil {
 		t.Fatal(err)

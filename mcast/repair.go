@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"math"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -290,9 +291,11 @@ func (g *group) resend(now time.Duration, out *Output) {
 }
 
 // resendTo sends branch i what is its turn. It returns false if there is more
-// than there is room for.
+// than there is memory for. What the leg's own port does not take waits for that
+// port alone (R70).
 func (g *group) resendTo(now time.Duration, i int, out *Output) bool {
 	b, m := &g.branches[i], &g.legs[i].mend
+	room, until := -1, time.Duration(0) // not asked yet
 	for m.next.Less(g.hi) {
 		if b.pend != noPend || m.probing || m.hold > 0 || m.led {
 			return true
@@ -304,6 +307,14 @@ func (g *group) resendTo(now time.Duration, i int, out *Output) bool {
 		if out.full() {
 			return false
 		}
+		if room < 0 {
+			room, until = out.room(g.id, LegID(i))
+		}
+		if room == 0 {
+			g.holdFor(m, until)
+			return true
+		}
+		room--
 		m.probing = m.left == 1
 		// The last one, for now, must not be lost unnoticed.
 		ask := m.probing || m.next.Next() == g.hi || g.store.find(m.next.Next()) == nil
@@ -361,5 +372,21 @@ func (g *group) want(i int) bool {
 	return true
 }
 
-// full says whether the caller has no room for another copy from the store.
+// holdFor sends a leg nothing from the store before its port may take more.
+func (g *group) holdFor(m *mending, until time.Duration) {
+	m.hold = max(m.hold, until, 1) // 0 is none
+	g.tendBy(m.hold)
+}
+
+// full says whether the caller has no memory for another copy from the store.
 func (o *Output) full() bool { return o.MaxRepairs != 0 && o.repairs >= o.MaxRepairs }
+
+// room returns how many copies from the store the port of a leg takes, and when it
+// may take more.
+func (o *Output) room(id GroupID, leg LegID) (copies int, until time.Duration) {
+	if o.Room == nil {
+		return math.MaxInt, 0
+	}
+	copies, until = o.Room(id, leg)
+	return max(copies, 0), until
+}

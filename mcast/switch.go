@@ -19,6 +19,9 @@
 //     feedback, copies of a leg in the order in which they were asked for.
 //     An Output with room (a copy per leg and MaxRepairs more, two feedback
 //     packets) makes Input free of allocations.
+//     What the port of a leg does not take is given back with Unsent, or lost as on
+//     a link: a port that takes nothing concerns the members behind it alone.
+//     Output.Room keeps copies of kept frames from being made for it (R70).
 //  4. Call Advance when the time of NextDeadline has come. now never goes
 //     backward.
 //  5. Tables that the driver keeps under a GroupID, LegID or MemberID change

@@ -291,9 +291,14 @@ type Output struct {
 	Held    bool     // the packet's frame is kept
 	Release []Handle // frames that are no longer
 
-	// MaxRepairs is set by the caller: how many copies of kept frames it has room
+	// MaxRepairs is set by the caller: how many copies of kept frames it has memory
 	// for, besides one copy per leg. What is left over comes with the next call,
 	// for which the deadline is at once. 0 means any number, below 0 none.
 	MaxRepairs int
 	repairs    int
+
+	// Room is set by the caller, or nil if every leg takes any number: how many
+	// copies of kept frames the port of a leg takes now, and when it may take more.
+	// A leg whose port takes none waits until then; the others do not (R70).
+	Room func(GroupID, LegID) (copies int, until time.Duration)
 }

@@ -17,7 +17,11 @@ import (
 // be repaired like any loss.
 func (s *Switch) Unsent(c *Copy, until time.Duration) bool {
 	g := s.group(c.Group)
-	if g == nil || g.store == nil || int(c.Leg) >= len(g.branches) {
+	if g == nil || int(c.Leg) >= len(g.branches) {
+		return false
+	}
+	g.count.Copies--
+	if g.store == nil {
 		return false
 	}
 	b, m := &g.branches[c.Leg], &g.legs[c.Leg].mend
@@ -35,8 +39,7 @@ func (s *Switch) Unsent(c *Copy, until time.Duration) bool {
 		m.left = 1 // a question that was not asked
 	}
 	m.probing = false
-	m.hold = max(m.hold, until)
-	g.tendBy(m.hold)
+	g.holdFor(m, until)
 	s.armFor(g)
 	return true
 }

@@ -62,8 +62,8 @@ func TestPacketsInSeveralBuffers(t *testing.T) {
 			if repaired := g.Repair != nil && g.Repair.Copies > 0; c.device != nil && repaired == c.alone {
 				t.Errorf("repair by the switch: %+v", g.Repair)
 			}
-			for _, drop := range []string{"frame_too_long", "bad_icrc", "umem_exhausted", "tx_ring_full"} {
-				if s.Drops[drop] != 0 && (r.workers() == 1 || drop != "tx_ring_full") { // who hands over may be faster than who sends
+			for _, drop := range []string{"frame_too_long", "bad_icrc", "umem_exhausted", "queue_full"} {
+				if s.Drops[drop] != 0 && (r.workers() == 1 || drop != "queue_full") { // who hands over may be faster than who sends
 					t.Errorf("%d packets dropped for %s", s.Drops[drop], drop)
 				}
 			}

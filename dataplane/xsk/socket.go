@@ -49,7 +49,8 @@ type Socket struct {
 	sg   bool // packets may be chains
 	torn bool // the RX ring goes on in a packet of which a part was received as Torn
 
-	inFlight int // buffers sent and not completed
+	inFlight int  // buffers sent and not completed
+	stalled  bool // the last Kick gave up
 	kicks    uint64
 	stalls   uint64
 }
@@ -153,6 +154,13 @@ func badDesc(d Desc) {
 // ring. They need another Kick.
 func (s *Socket) TxPending() int { return s.tx.unconsumed() }
 
+// Taken returns how many descriptors the kernel has taken out of the TX ring since
+// the socket was opened, modulo 2^32, and how many it has yet to take.
+func (s *Socket) Taken() (taken uint32, pending int) {
+	pending = s.tx.unconsumed()
+	return s.tx.cons, pending
+}
+
 // maxStalls is how many times in a row Kick tries while the kernel takes
 // nothing.
 const maxStalls = 8
@@ -160,12 +168,18 @@ const maxStalls = 8
 // Kick makes the kernel send what is in the TX ring. In copy mode it repeats the
 // system call until the ring is empty, or until the kernel has taken nothing for
 // some calls: its send buffer is full or the device is busy, and TxPending then
-// is not 0. In zero-copy mode it wakes the driver, if that is asleep.
+// is not 0. The first Kick after one that ended so tries once only: it may be the
+// interface that has stopped. In zero-copy mode Kick wakes the driver, if that is
+// asleep.
 //
 // It returns nil, ErrDown, ErrGone or the errno that nobody expected; never
 // because of one packet. With nothing to send it returns nil without asking.
 func (s *Socket) Kick() error {
-	for stalls := 0; stalls < maxStalls; {
+	tries := maxStalls
+	if s.stalled {
+		tries, s.stalled = 1, false
+	}
+	for stalls := 0; stalls < tries; {
 		left := s.tx.unconsumed()
 		if left == 0 || !s.tx.needWakeup() {
 			return nil
@@ -192,9 +206,10 @@ func (s *Socket) Kick() error {
 			stalls++
 			s.stalls++
 		} else {
-			stalls = 0
+			stalls, tries = 0, maxStalls
 		}
 	}
+	s.stalled = true
 	return nil
 }
 

@@ -53,12 +53,8 @@ var egressMutants = []mutant{
 		"	q.part = 0\n",
 	}}},
 	{"data takes the room of replies", "7", "dataplane/queue.go", []edit{{
-		"return q.len()+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
-		"return q.len()+buffers <= q.maxFrames+replyFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+replyBytes",
-	}}},
-	{"a slow port refuses packets for everybody", "7", "dataplane/queue.go", []edit{{
-		"	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {\n		return math.MaxInt\n",
-		"	if p.queue.rate < 0 || p.exit != nil && p.exit.rate > 0 {\n		return math.MaxInt\n",
+		"return q.len()+q.ahead+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
+		"return q.len()+q.ahead+buffers <= q.maxFrames+replyFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+replyBytes",
 	}}},
 	{"a merged ACK loses the BECN of the earlier one", "R32", "dataplane/feedback.go", []edit{{
 		"		pkt.BECN = pkt.BECN || last.becn\n",

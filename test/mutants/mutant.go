@@ -36,7 +36,7 @@ func (m *mutant) needsRoot() bool {
 		"dataplane/feedback.go", "dataplane/worker.go", "dataplane/port.go":
 		return true
 	}
-	return m.rule == "Several workers" && m.where == "dataplane/queue.go"
+	return m.rule == "R70" && m.pkg() == "dataplane"
 }
 
 // all returns the mutants of all tables.
@@ -45,7 +45,7 @@ func all() []mutant {
 	for _, table := range [][]mutant{
 		feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants,
 		repairMutants, wireMutants, egressMutants, workerMutants, setupMutants,
-		userMutants,
+		userMutants, roomMutants,
 		envelopeMutants,
 		controlMutants,
 	} {

@@ -126,8 +126,8 @@ var repairMutants = []mutant{
 		"		g.legs[i].mend.sent, g.legs[i].mend.next = g.hi, psn\n	}\n",
 	}}},
 	{"a late branch is in line too early", "R44", "mcast/repair.go", []edit{{
-		"		if out.full() {\n			return false\n		}\n		m.probing",
-		"		if out.full() {\n			g.setInLine(i)\n			return true\n		}\n		m.probing",
+		"		if out.full() {\n			return false\n		}\n		if room < 0",
+		"		if out.full() {\n			g.setInLine(i)\n			return true\n		}\n		if room < 0",
 	}}},
 	{"a late branch is never in line again", "R44", "mcast/repair.go", []edit{{
 		"	g.setInLine(i)\n	return true\n",
@@ -262,8 +262,8 @@ var repairMutants = []mutant{
 		"		g.store.find(m.next) != nil || g.coming(m.next) {\n",
 		"		g.coming(m.next) {\n",
 	}, {
-		"		if out.full() {\n			return false\n		}\n		m.probing",
-		"		if out.full() {\n			return true\n		}\n		m.probing",
+		"		if out.full() {\n			return false\n		}\n		if room < 0",
+		"		if out.full() {\n			return true\n		}\n		if room < 0",
 	}}},
 	{"the source is asked for what it is about to pass", "R47", "mcast/repair.go", []edit{{
 		"g.store.find(m.next) != nil || g.coming(m.next) {",
@@ -322,8 +322,8 @@ var repairMutants = []mutant{
 		"	if b.bits&late == 0 && psn.Less(m.next) {\n",
 	}}},
 	{"a full queue is not waited for", "R51", "mcast/unsent.go", []edit{{
-		"	m.hold = max(m.hold, until)\n",
-		"	m.hold = max(m.hold, 0)\n",
+		"	g.holdFor(m, until)\n",
+		"	g.holdFor(m, 0)\n",
 	}}},
 	{"a copy that is not kept is thought to be", "R51", "mcast/unsent.go", []edit{{
 		" || m.led || g.store.find(psn) == nil {",

@@ -46,7 +46,7 @@ var userMutants = []mutant{
 		"NotSource, FromSource, FeedbackStale, WrongQPN, DuplicateData",
 	}}},
 	{"a reason has no text", "user", "dataplane/counters.go", []edit{{
-		"	DropQueueFull:      \"a port's egress queue is full: this copy or answer alone was not sent\",\n",
+		"	DropQueueFull:      \"a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link\",\n",
 		"",
 	}}},
 	{"the drops of the control plane are those of the core", "user", "dataplane/counters.go", []edit{{

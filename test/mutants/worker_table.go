@@ -49,9 +49,13 @@ var workerMutants = []mutant{
 		"	p.queue.elsewhere = int(x.board.waiting.Load()) + int(x.handed-x.taken.Load())\n",
 		"	p.queue.elsewhere = int(x.board.waiting.Load())\n",
 	}}},
-	{"a port with a rate makes packets be refused whole", "Several workers", "dataplane/queue.go", []edit{{
-		"	if p.queue.rate > 0 || p.exit != nil && p.exit.rate > 0 {\n",
-		"	if p.queue.rate > 0 {\n",
+	{"an exit fills to the brim", "Several workers", "dataplane/exit.go", []edit{{
+		"min(free, max(size/2, p.widest)-(size-free))",
+		"free",
+	}}},
+	{"an exit that nobody empties looks alive", "Several workers", "dataplane/exit.go", []edit{{
+		"taken != x.seen || taken == x.handed {",
+		"taken == x.seen || taken == x.handed {",
 	}}},
 	{"a group that has gone keeps its owner", "Several workers", "dataplane/owners.go", []edit{{
 		"		o.load[w]--\n		o.publish()\n",

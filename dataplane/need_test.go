@@ -1,0 +1,77 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Members that have gone, in whatever way, need neither frames nor places in a ring.
+func TestGoneMembersNeedNothing(t *testing.T) {
+	b := newBench(t, 5)
+	b.spec.Policy, b.spec.DeadAfter = mcast.Evict, 100*time.Millisecond
+	b.repair(t, 0)
+	w := b.w
+	want := func(what string, copies int, ports ...int) {
+		t.Helper()
+		var got []int
+		for _, n := range w.groups[0].need(len(w.ports)) {
+			got = append(got, n.port)
+		}
+		if w.groups[0].copies != copies || !slices.Equal(got, ports) {
+			t.Errorf("%s: frames for %d copies are needed, and room at ports %v; want %d, %v", what, w.groups[0].copies, got, copies, ports)
+		}
+	}
+	want("all", 5, 0, 1, 2, 3, 4)
+	w.removeMember(0, 4)
+	want("one was removed", 4, 0, 1, 2, 3)
+	w.removeMember(0, 4)
+	want("and once more", 4, 0, 1, 2, 3)
+	b.one(0, 2, nil)
+	b.unstage()
+	w.now += time.Second
+	w.input(1, b.take(1, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 1000, Syndrome: rocev2.SyndromeACK}, nil))
+	for range 3 {
+		w.advance()
+		w.now += 60 * time.Millisecond
+		b.say(1, 0, rocev2.SyndromeACK)
+	}
+	if b.status().Members[3].Live {
+		t.Fatal("a silent member was not evicted")
+	}
+	want("one was evicted", 3, 0, 1, 2)
+	b.unstage()
+
+	// Frames for the others' copies are enough.
+	free := w.pool.Len()
+	taken := make([]uint64, free-3-spareFeedback-1)
+	w.pool.Take(taken)
+	w.count.drop[DropNoFrame] = 0
+	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: 1}, nil))
+	if n := w.count.drop[DropNoFrame]; n != 0 {
+		t.Error("a packet is refused for want of frames that nobody needs")
+	}
+	b.unstage()
+	for range 1 {
+		a, _ := w.pool.TakeOne()
+		taken = append(taken, a)
+	}
+	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: 2}, nil))
+	if n := w.count.drop[DropNoFrame]; n != 1 {
+		t.Errorf("with one frame fewer: %d packets refused, want 1; drops %v", n, w.count.drops())
+	}
+	// Feedback needs frames for feedback only.
+	b.say(1, 1, rocev2.SyndromeACK)
+	b.say(2, 1, rocev2.SyndromeACK)
+	if st := b.status(); st.Acked != 1 {
+		t.Errorf("acknowledged up to %d, want 1; drops %v", st.Acked, w.count.drops())
+	}
+	b.unstage()
+	w.pool.Give(taken)
+}

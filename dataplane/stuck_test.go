@@ -1,0 +1,294 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// hold makes the switch's port i (from 1) one that can be stopped: a bridge of its own,
+// by way of the link to host i, whose queueing discipline then keeps every frame, and
+// with it its place in the UMEM, while the carrier stays up. It returns the ports'
+// configuration, and what stops the port and lets it go on.
+func hold(t testing.TB, s *lab.Star, ports string, i int) (config string, stop, goOn func()) {
+	t.Helper()
+	h := s.Switch.Handle()
+	link := fmt.Sprintf("p%d", i)
+	bridge := fmt.Sprintf("s%d", i)
+	p, err := h.LinkByName(link)
+	if err == nil {
+		err = errors.Join(s.Switch.Bridge(bridge, p.Attrs().HardwareAddr, 1500), s.Switch.Enslave(link, bridge), s.Switch.WaitUp(10*time.Second))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rate, burst = 1000, 2000 // two frames and then one in a second
+	q := &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: p.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       rate, Limit: 16 << 20, Buffer: uint32(netlink.Xmittime(rate, burst)),
+	}
+	do := func(f func() error) func() {
+		return func() {
+			t.Helper()
+			if err := f(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	config = strings.Replace(ports, "name: "+link+"\n", "name: "+bridge+"\n", 1)
+	return config, do(func() error { return h.QdiscReplace(q) }), do(func() error { return h.QdiscDel(q) })
+}
+
+// stuckBench is a bench of which some of the last ports can be stopped.
+func stuckBench(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
+	s := labtest.Star(t, lab.StarConfig{Hosts: hosts})
+	ports := s.Config()
+	var stops, goes []func()
+	for i := hosts - last + 1; i <= hosts; i++ {
+		var st, gn func()
+		ports, st, gn = hold(t, s, ports, i)
+		stops, goes = append(stops, st), append(goes, gn)
+	}
+	all := func(fs []func()) func() {
+		return func() {
+			for _, f := range fs {
+				f()
+			}
+		}
+	}
+	b = newBenchIn(t, s, ports, 1024, 4096)
+	for _, p := range b.w.ports[hosts-last:] {
+		// Not all that waits in the TX ring fits: the kernel has to be asked again.
+		if err := unix.SetsockoptInt(p.socks[0].FD(), unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b, all(stops), all(goes)
+}
+
+// one has host 0 send message psn, which hosts 1 to n acknowledge.
+func (b *bench) one(psn rocev2.PSN, n int, payload []byte) {
+	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload))
+	for i := 1; i <= n; i++ {
+		b.say(i, psn, rocev2.SyndromeACK)
+	}
+}
+
+// status is what the core says of group 0.
+func (b *bench) status() (st mcast.GroupStatus) {
+	b.w.sw.Snapshot(0, &st)
+	return st
+}
+
+// A port stops transmitting while its carrier is up. The other receivers get every
+// packet, and their ACKs count; the kernel is not asked once for each copy that waits;
+// the member behind the port is removed after dead_after, and the source hears of
+// everything.
+func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
+	for _, repair := range []int64{0, 64 << 10, 2 << 20} {
+		t.Run(fmt.Sprintf("repair=%d", repair), func(t *testing.T) {
+			b, stop, _ := stuckBench(t, 4, 1)
+			b.spec.Policy, b.spec.DeadAfter = mcast.Evict, 100*time.Millisecond
+			b.repair(t, repair)
+			w, stuck := b.w, b.w.ports[3]
+			stop()
+			payload := make([]byte, 1024)
+			const packets = 2000 // more than the port's share of the frames
+			for psn := range rocev2.PSN(packets) {
+				b.one(psn, 2, payload)
+				w.now += 10 * time.Microsecond
+				w.advance()
+				w.flush()
+			}
+			for _, i := range []int{1, 2} {
+				if p := w.ports[i]; p.txFrames != packets || p.refused+p.putOff != 0 {
+					t.Errorf("%d of %d copies left by port %d; %d refused, %d put off", p.txFrames, packets, i, p.refused, p.putOff)
+				}
+			}
+			if st := b.status(); st.Members[1].Acked != packets-1 || st.Members[2].Acked != packets-1 || !st.Members[3].Live {
+				t.Errorf("members %+v", st.Members)
+			}
+			if stuck.inRing() == 0 || stuck.inRing()+stuck.queue.len() > stuck.queue.maxFrames {
+				t.Fatalf("%d frames in the TX ring of the stuck port and %d in its queue, may have %d together", stuck.inRing(), stuck.queue.len(), stuck.queue.maxFrames)
+			}
+			if stuck.putOff > 10 {
+				t.Errorf("%d copies were made for a port that takes none", stuck.putOff)
+			}
+			if full := repair < 1<<20; full && stuck.refused == 0 || !full && stuck.putOff == 0 {
+				t.Errorf("%d copies put off, %d refused", stuck.putOff, stuck.refused)
+			}
+			s, err := stuck.socks[0].Stats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d system calls to send by the stuck port, %d of %d packets, copies put off %d, refused %d", s.Kicks, stuck.txFrames, packets, stuck.putOff, stuck.refused)
+			if s.Kicks > packets/8 || s.KickStalls == 0 {
+				t.Errorf("%d system calls to send by the stuck port in %d batches", s.Kicks, packets)
+			}
+			before := w.ports[0].txFrames
+			for range 30 {
+				w.now += 10 * time.Millisecond
+				w.advance()
+				w.flush()
+			}
+			st := b.status()
+			if st.Members[3].Live || st.Acked != packets-1 || w.ports[0].txFrames == before {
+				t.Fatalf("0.3 s later: live %v, acknowledged %d of %d, %d frames for the source", st.Members[3].Live, st.Acked, packets, w.ports[0].txFrames-before)
+			}
+			for psn := rocev2.PSN(packets); psn < packets+100; psn++ {
+				b.one(psn, 2, payload)
+				w.flush()
+			}
+			if st := b.status(); st.Acked != packets+99 {
+				t.Errorf("without the member: acknowledged up to %d, want %d; drops %v", st.Acked, packets+99, w.count.drops())
+			}
+			if n := w.groups[0].copies; n != 3 {
+				t.Errorf("the group needs frames for %d copies, want 3", n)
+			}
+		})
+	}
+}
+
+// A port that goes on after a moment gets soon what waited for it, each copy once, and
+// its receiver is in line again.
+func TestStuckPortGoesOn(t *testing.T) {
+	b, stop, goOn := stuckBench(t, 3, 1)
+	b.repair(t, 2<<20)
+	w, stuck := b.w, b.w.ports[2]
+	stop()
+	payload := make([]byte, 1024)
+	const packets = 500 // as many as the store has room for
+	for psn := range rocev2.PSN(packets) {
+		// Nothing asks for an ACK, so that repair asks nobody either.
+		w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload))
+		w.now += time.Microsecond
+		w.advance()
+		w.flush()
+	}
+	if stuck.putOff == 0 || stuck.kickAt == 0 {
+		t.Fatalf("nothing was put off (%d copies refused), or the kernel took all", stuck.refused)
+	}
+	if d := w.mayWait(); d > maxRetry {
+		t.Errorf("the worker may sleep for %v while frames wait for the kernel", d)
+	}
+	goOn()
+	for i := 0; stuck.txFrames < packets; i++ {
+		if i > 50 {
+			t.Fatalf("%d of %d copies have left 5 ms later; drops %v", stuck.txFrames, packets, w.count.drops())
+		}
+		w.now += txRetry
+		w.advance()
+		w.flush()
+	}
+	if stuck.txFrames != packets || stuck.refused != 0 {
+		t.Errorf("%d copies of %d packets have left, %d refused", stuck.txFrames, packets, stuck.refused)
+	}
+	b.say(1, packets-1, rocev2.SyndromeACK)
+	b.say(2, packets-1, rocev2.SyndromeACK)
+	if st := b.status(); st.Acked != packets-1 {
+		t.Errorf("acknowledged up to %d, want %d", st.Acked, packets-1)
+	}
+}
+
+// What one batch has for a port may be more than its share of the frames: the port is
+// given the time to send, if it does send.
+func TestBatchBeyondThePortsShare(t *testing.T) {
+	b := newBench(t, 4)
+	b.repair(t, 0)
+	w := b.w
+	packets := w.ports[1].queue.maxFrames * 2
+	for psn := range rocev2.PSN(packets) {
+		w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, nil))
+	}
+	w.flush()
+	for i, p := range w.ports[1:] {
+		if p.txFrames != uint64(packets) || p.refused != 0 {
+			t.Errorf("%d of %d copies left by port %d, %d refused", p.txFrames, packets, i+1, p.refused)
+		}
+	}
+}
+
+// One packet may have more copies behind a port than the port's share of the frames.
+func TestPacketBeyondThePortsShare(t *testing.T) {
+	b := newBench(t, 4)
+	b.repair(t, 0)
+	w := b.w
+	table := w.groups[0]
+	for i := range table.legs {
+		table.legs[i].port = 1
+	}
+	w.ports[1].queue.maxFrames = 1
+	w.setTable(0, table)
+	w.flush()
+	w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
+	if n := w.count.drop[DropWrongPlace]; n != 1 {
+		t.Fatal("the source is behind another port now")
+	}
+	w.input(1, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
+	if p := w.ports[1]; len(p.tx) != 3 || p.refused != 0 {
+		t.Errorf("%d copies staged, %d refused; want 3", len(p.tx), p.refused)
+	}
+	b.unstage()
+}
+
+// A worker without frames to receive into looks for completions by itself: they wake
+// nobody.
+func TestStarvedWorkerLooksAgain(t *testing.T) {
+	b := newBench(t, 2)
+	w := b.w
+	w.step()
+	taken := make([]uint64, w.pool.Len())
+	w.pool.Take(taken)
+	w.fillSpare = -fillChunk // as if so many entries of each fill ring were free
+	w.step()
+	if d := w.mayWait(); d > maxRetry {
+		t.Errorf("without frames the worker may sleep for %v, want at most %v", d, maxRetry)
+	}
+	w.pool.Give(taken)
+	w.step()
+	if d := w.mayWait(); d < mostSleep/2 {
+		t.Errorf("with frames the worker may sleep for %v", d)
+	}
+}
+
+// Ports that take nothing hold a part of the frames only: the others' receivers get all
+// copies while most ports are stuck and the kept frames are as many as may be.
+func TestStuckPortsLeaveFrames(t *testing.T) {
+	b, stop, _ := stuckBench(t, 8, 6)
+	w := b.w
+	stop()
+	payload := make([]byte, 1024)
+	const packets = 3000
+	for psn := range rocev2.PSN(packets) {
+		b.one(psn, 1, payload)
+		w.now += 10 * time.Microsecond
+		w.advance()
+		w.flush()
+	}
+	if n := w.ports[1].txFrames; n != packets {
+		t.Errorf("%d of %d copies left by the port that transmits; drops %v", n, packets, w.count.drops())
+	}
+	held := 0
+	for _, p := range w.ports[2:] {
+		held += p.inRing() + p.queue.len()
+	}
+	if most := w.umem.Frames() / 4; held > most || held < most/2 {
+		t.Errorf("six of eight ports hold %d frames, want at most %d, and nearly as many", held, most)
+	}
+	if n := w.count.drop[DropNoFrame]; n != 0 || w.pool.Len() < w.umem.Frames()/16 {
+		t.Errorf("%d packets found no frames; %d of %d are free", n, w.pool.Len(), w.umem.Frames())
+	}
+}
