@@ -193,6 +193,9 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 	if !e.crew.workers[e.crew.sender(i)].do(func() { e.ports[i].queue.setRate(int64(*s.Rate)) }) {
 		return errStopped
 	}
+	if !e.crew.do(func(w *worker) { w.sayDelay(i, int64(*s.Rate)) }) {
+		return errStopped
+	}
 	e.notify(false, "rate set", "port", name, "rate", *s.Rate)
 	return nil
 }

@@ -47,6 +47,7 @@ func newCrew(ports []*port, umem *xsk.Umem, cfg *config.Config) (*crew, error) {
 			return nil, err
 		}
 		c.workers = []*worker{w}
+		c.sayDelays()
 		return c, nil
 	}
 	c.depot = xsk.NewDepot(umem, n)
@@ -60,7 +61,9 @@ func newCrew(ports []*port, umem *xsk.Umem, cfg *config.Config) (*crew, error) {
 		w.index, w.crew, w.cpu = i, c, cfg.Worker.CPUs[i]
 		c.workers = append(c.workers, w)
 	}
+	c.sayDelays()
 	for _, from := range c.workers {
+		from.pauses = make([]time.Duration, n)
 		from.post = make([]*spsc.Ring[xsk.Desc], n)
 		for _, to := range c.workers {
 			if from == to {
@@ -79,6 +82,15 @@ func newCrew(ports []*port, umem *xsk.Umem, cfg *config.Config) (*crew, error) {
 		}
 	}
 	return c, nil
+}
+
+// sayDelays tells all cores of the ports' rates.
+func (c *crew) sayDelays() {
+	for _, w := range c.workers {
+		for pi, p := range c.ports {
+			w.sayDelay(pi, p.queue.rate)
+		}
+	}
 }
 
 // common is what all workers of a switch have together.

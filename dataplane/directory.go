@@ -261,7 +261,7 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, repair mcast.RepairSpec, sourceTimeout time.Duration) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
-		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadMost: r.DeadMost(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
 		SourceTimeout: max(sourceTimeout, r.SenderGivesUp()),
 	}
 	if !r.NoRepair {

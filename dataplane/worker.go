@@ -53,7 +53,11 @@ type worker struct {
 
 	// Beside other workers; crew is nil if there is none.
 	crew      *crew
-	index     int // of this one
+	pulse     pulse
+	due       time.Duration   // as pulse.due
+	lost      time.Duration   // as pulse.lost
+	pauses    []time.Duration // of the others, by index, as the core knows
+	index     int             // of this one
 	asleep    atomic.Bool
 	post      []*spsc.Ring[xsk.Desc] // by worker: packets received for its groups
 	mail      []*spsc.Ring[xsk.Desc] // ... that others have received for this one's
@@ -159,6 +163,7 @@ func (w *worker) run() {
 // left for the rings when it returns. It returns how many packets came.
 func (w *worker) step() (got int) {
 	w.now = time.Since(w.start)
+	w.beat()
 	got = w.gather()
 	w.advance()
 	w.flush()
@@ -265,6 +270,7 @@ func (w *worker) wait() {
 			return
 		}
 	}
+	w.expect(time.Since(w.start) + timeout)
 	woken, err := w.poller.Wait(timeout)
 	if woken {
 		var b [8]byte

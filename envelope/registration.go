@@ -212,6 +212,23 @@ func (r *Registration) SenderGivesUp() time.Duration {
 	return senderTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
 }
 
+// usualTimeout and usualRetries are what most programs give a queue pair: 67 ms and 7.
+const usualTimeout, usualRetries = 14, 7
+
+// DeadMost is how far DeadAfter may follow the round trips that the switch measures
+// (mcast.GroupSpec.DeadMost): not at all if it was set. The default goes to half of
+// the time after which the sender gives up, since a removal takes up to twice it.
+func (r *Registration) DeadMost() time.Duration {
+	if r.DeadAfter != DefaultDeadAfter {
+		return 0
+	}
+	t, n := r.SenderTimeout, r.SenderRetries
+	if t == 0 {
+		t, n = usualTimeout, usualRetries
+	}
+	return max(r.DeadAfter, senderTimeout(t)*time.Duration(n)/2)
+}
+
 func (r *Registration) validatePolicy() *Problem {
 	n := len(r.Members) - 1
 	switch {

@@ -47,7 +47,7 @@ func (s *Switch) put(spec *GroupSpec, out *Output) error {
 	for int(spec.ID) >= len(s.groups) {
 		s.groups = append(s.groups, nil)
 	}
-	s.groups[spec.ID] = newGroup(spec, &s.repair)
+	s.groups[spec.ID] = newGroup(spec, &s.repair, &s.hearing)
 	return nil
 }
 
@@ -63,9 +63,10 @@ func (s *Switch) delete(id GroupID, out *Output) error {
 }
 
 // newGroup makes a group of a validated spec.
-func newGroup(spec *GroupSpec, repair *budget) *group {
+func newGroup(spec *GroupSpec, repair *budget, hearing *hearing) *group {
 	g := &group{
-		id: spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
+		hearing: hearing,
+		id:      spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
 		window: spec.Window, windowed: spec.Window != Window{},
 		src: nobody, srcLeg: nobody, best: nobody,
 		branches: make([]branch, 0, len(spec.Legs)),
@@ -106,7 +107,7 @@ func (g *group) setPolicy(spec *GroupSpec) {
 	case spec.SourceTimeout > 0:
 		g.stallTime = spec.SourceTimeout
 	}
-	g.deadAfter, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.LagTime, int32(spec.LagPSNs)
+	g.deadAfter, g.deadMost, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.DeadMost, spec.LagTime, int32(spec.LagPSNs)
 	if g.quorum > 0 && g.lagPSNs == 0 {
 		g.lagPSNs = pastWindow // further behind, circular comparison would take it for ahead (R61)
 	}

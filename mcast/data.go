@@ -76,8 +76,12 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	}
 	g.forward(now, p, psn, f, out)
 	g.pass(psn, f)
-	if g.store != nil && p.AckReq {
-		g.asks(now, psn)
+	if p.AckReq {
+		if g.store != nil {
+			g.asks(now, psn)
+		} else if g.deadMost > 0 {
+			g.clock(now, psn)
+		}
 	}
 	if g.period > 0 && !g.armed {
 		g.watchAll(now)

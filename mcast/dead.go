@@ -12,6 +12,7 @@ import (
 // watchAll begins to watch for silence: every receiver has to acknowledge what
 // has been forwarded by now, or to say something, within deadAfter.
 func (g *group) watchAll(now time.Duration) {
+	g.catchUpAll()
 	for i := range g.branches {
 		l := &g.legs[i]
 		l.watch, l.watched = g.hi.Prev(), now
@@ -30,6 +31,7 @@ func (g *group) look(now time.Duration, out *Output) {
 	if g.a == g.hi.Prev() && (g.quorum == 0 || g.level()) {
 		return // nothing in flight; the next packet begins the watch anew
 	}
+	g.catchUpAll()
 	if g.owed() {
 		g.rewatch(now)
 	}
@@ -65,7 +67,7 @@ func (g *group) look(now time.Duration, out *Output) {
 			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.hi.Prev(), now
 			}
-			if t := max(l.watched, l.heard) + g.deadAfter; g.deadAfter > 0 && t < g.deadline {
+			if t := max(l.watched, l.heard) + g.deadAfterOf(i); g.deadAfter > 0 && t < g.deadline {
 				g.deadline = t
 			}
 		case alive && (g.rewound || g.behind(i)):
@@ -91,6 +93,7 @@ func (g *group) owed() bool {
 
 // rewatch lets everybody's time for an answer begin now.
 func (g *group) rewatch(now time.Duration) {
+	g.catchUpAll()
 	for i := range g.legs {
 		g.legs[i].watched = now
 	}
@@ -100,14 +103,14 @@ func (g *group) rewatch(now time.Duration) {
 // deadAfter.
 func (g *group) silent(i int, now time.Duration) bool {
 	l := &g.legs[i]
-	return g.deadAfter > 0 && g.branches[i].a.Less(l.watch) && now-max(l.watched, l.heard) >= g.deadAfter
+	return g.deadAfter > 0 && g.branches[i].a.Less(l.watch) && now-max(l.watched, l.heard) >= g.deadAfterOf(i)
 }
 
 // stuck says whether leg i, behind a quorum, has asked for deadAfter for what
 // does not come. It may ask again and again, so it need not be silent.
 func (g *group) stuck(i int, now time.Duration) bool {
 	b, l := &g.branches[i], &g.legs[i]
-	return g.deadAfter > 0 && b.pend != noPend && b.a.Less(g.a) && b.a.Less(l.watch) && now-l.watched >= g.deadAfter
+	return g.deadAfter > 0 && b.pend != noPend && b.a.Less(g.a) && b.a.Less(l.watch) && now-l.watched >= g.deadAfterOf(i)
 }
 
 // lagging says whether leg i still lacks what another receiver had lagTime ago,

@@ -108,6 +108,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.hi, g.a, g.past = m.p, m.p.Prev(), m.past
 	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
 	g.refused, g.told, g.becn, g.rewound, g.armed, g.awaited = refusal{}, false, false, false, false, 0
+	g.timing = false
 	g.low, g.npend, g.nowin, g.nfresh = 0, 0, 0, 0
 	g.receivers(0)
 	g.least = g.a

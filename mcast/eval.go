@@ -69,6 +69,8 @@ func (g *group) raise(out *Output) bool {
 	}
 	if g.store != nil {
 		g.release(out)
+	} else if g.timed.LessEq(m) {
+		g.timing = false
 	}
 	g.ack(out)
 	if g.nfresh > 0 && g.freshTo.LessEq(m) {

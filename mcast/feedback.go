@@ -73,6 +73,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	if psn.Sub(g.a) < -pastWindow {
 		return OutOfWindow
 	}
+	g.catchUp(i)
 	if g.deadAfter > 0 {
 		g.legs[i].heard = now
 	}
@@ -108,8 +109,10 @@ func (g *group) acked(now time.Duration, i int, psn rocev2.PSN, out *Output) boo
 	if !g.advance(b, psn) {
 		return false
 	}
-	if g.store != nil {
+	if g.store != nil || g.deadMost > 0 {
 		g.measure(now, i, had)
+	}
+	if g.store != nil {
 		g.progressed(now, i)
 		if g.quorum > 0 && b.a == g.hi.Prev() {
 			g.release(out)

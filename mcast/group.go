@@ -50,6 +50,7 @@ type leg struct {
 	weight  uint32        // CNP filter: congestion signals, decayed, in 1/256
 	weighed time.Duration // when weight was last brought up to date
 
+	unheard time.Duration // of its port, that the times below, and mend.owed, know of
 	heard   time.Duration // last feedback, if it can be evicted for silence
 	watch   rocev2.PSN    // the PSN it has to acknowledge ...
 	watched time.Duration // ... counted from here
@@ -139,7 +140,9 @@ type group struct {
 	freshTo rocev2.PSN // the fresh ones are no longer when A has come here
 	scratch []int32    // for raise under Quorum: one for each leg
 
+	hearing   *hearing      // of the switch
 	deadAfter time.Duration // 0: never
+	deadMost  time.Duration // if above deadAfter: that follows the round trips up to here
 	stallTime time.Duration // how long the source may send nothing while another member waits; 0: any time
 	awaited   time.Duration // since when it has, and another one waits; 0: no
 	lagTime   time.Duration // 0: never
@@ -155,6 +158,7 @@ type group struct {
 	timing  bool          // a round trip is being measured:
 	timed   rocev2.PSN    // of this packet
 	timedAt time.Duration // sent at this time
+	timedIn uint64        // when the switch had paused so often
 	tending bool
 	tendAt  time.Duration // when repair has something to do
 
@@ -218,6 +222,7 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 	}
 	l.watch, l.watched, l.heard = b.a, 0, 0
 	l.mark, l.marked = b.a, 0
+	l.unheard = g.hearing.at(l.spec.Port).unheard
 	l.mend = mending{asked: b.a, again: b.a, watch: b.a, rtt: l.mend.rtt, rttVar: l.mend.rttVar}
 }
 

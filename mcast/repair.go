@@ -149,7 +149,7 @@ func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool)
 	case first && psn.Less(m.next) && !m.led && (m.probing || m.hold == 0 && g.store.find(m.next) == nil):
 		// The source repeats what this receiver lacks first, and has been sent: one
 		// more probe, and the cursor stays where it is (R56).
-		g.probed(now, m, psn)
+		g.probed(now, i, psn)
 		return true, true
 	case here || !first && psn != m.next:
 		return false, false
@@ -159,11 +159,12 @@ func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool)
 	return true, false
 }
 
-// probed notes that psn, which m was sent before, goes out with a request for an
+// probed notes that psn, which branch i was sent before, goes out with a request for an
 // ACK.
-func (g *group) probed(now time.Duration, m *mending, psn rocev2.PSN) {
+func (g *group) probed(now time.Duration, i int, psn rocev2.PSN) {
+	m := &g.legs[i].mend
 	m.asked, m.again = rocev2.MaxPSN(m.asked, psn), rocev2.MaxPSN(m.again, psn)
-	g.tendBy(now + g.patience(m))
+	g.tendBy(now + g.patience(i))
 }
 
 // step moves the cursor past psn, which is sent now.
@@ -185,7 +186,7 @@ func (g *group) progressed(now time.Duration, i int) {
 		m.again = b.a
 	}
 	if b.a.Less(g.asked) || b.a.Less(m.asked) {
-		g.tendBy(now + g.patience(m))
+		g.tendBy(now + g.patience(i))
 	}
 	if b.bits&late == 0 {
 		return
@@ -246,7 +247,7 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 		g.tendBy(m.hold)
 	}
 	m.watch, m.owed = g.hi.Prev(), max(now, m.hold)
-	g.tendBy(m.owed + g.patience(m))
+	g.tendBy(m.owed + g.patience(i))
 	if g.deadAfter > 0 {
 		g.legs[i].watched = max(g.legs[i].watched, m.owed) // it has nothing to answer until then
 	}
@@ -320,7 +321,7 @@ func (g *group) resendTo(now time.Duration, i int, out *Output) bool {
 		ask := m.probing || m.next.Next() == g.hi || g.store.find(m.next.Next()) == nil
 		if ask || e.ackReq {
 			m.asked = rocev2.MaxPSN(m.asked, m.next)
-			g.tendBy(now + g.patience(m))
+			g.tendBy(now + g.patience(i))
 		}
 		if m.next.Less(m.sent) {
 			m.again = rocev2.MaxPSN(m.again, m.next)

@@ -105,6 +105,11 @@ func TestR56_NotReadyIsNotAsked(t *testing.T)         { runTranscript(t) }
 func TestR57_AskedUntilGivenUp(t *testing.T)          { runTranscript(t) }
 func TestR57_NeverDeadIsLeftAlone(t *testing.T)       { runTranscript(t) }
 func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }
+func TestR58_PausesAreNoSilence(t *testing.T)         { runTranscript(t) }
+func TestR58_LagIsNotThePauses(t *testing.T)          { runTranscript(t) }
+func TestR58_NobodyIsAskedForAPause(t *testing.T)     { runTranscript(t) }
+func TestR59_QueuedIsNotSent(t *testing.T)            { runTranscript(t) }
+func TestR59_DefaultFollowsTheRoundTrip(t *testing.T) { runTranscript(t) }
 
 func TestR64_DoubtfulIsVerified(t *testing.T)    { runTranscript(t) }
 func TestR65_StalledInsideAMessage(t *testing.T) { runTranscript(t) }

@@ -96,8 +96,8 @@ func checkPolicy(spec *GroupSpec) error {
 		return fmt.Errorf("quorum of %d: must be 1 to %d, the number of receivers", spec.Quorum, n)
 	case spec.Policy != Quorum && spec.Quorum != 0:
 		return fmt.Errorf("quorum of %d, but the policy is another one", spec.Quorum)
-	case spec.DeadAfter < 0:
-		return fmt.Errorf("dead-after %v is negative", spec.DeadAfter)
+	case spec.DeadAfter < 0 || spec.DeadMost < 0 || spec.DeadMost > 0 && spec.DeadAfter == 0:
+		return fmt.Errorf("dead-after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadMost)
 	case spec.LagPSNs < 0 || spec.LagPSNs > 1<<22 || spec.LagTime < 0:
 		return fmt.Errorf("lag limit of %d PSNs, %v: must be 0 to %d PSNs and not negative", spec.LagPSNs, spec.LagTime, 1<<22)
 	case spec.Policy == Strict && (spec.LagPSNs != 0 || spec.LagTime != 0):

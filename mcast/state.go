@@ -90,6 +90,8 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	}
 	if g.store != nil {
 		b = g.appendRepair(b, now)
+	} else if g.deadMost > 0 {
+		b = g.appendRoundTrips(b, now)
 	}
 	return b
 }
@@ -141,6 +143,7 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 		b = appendTime(b, now, l.weighed)
 	}
 	if watched {
+		g.catchUp(i)
 		b = appendPSN(b, l.watch)
 		b = appendTime(b, now, l.watched)
 		b = appendTime(b, now, l.heard)
@@ -285,6 +288,8 @@ func (r *stateReader) group(g *group) {
 	}
 	if g.store != nil {
 		r.repair(g)
+	} else if g.deadMost > 0 {
+		r.roundTrips(g)
 	}
 }
 
@@ -314,6 +319,7 @@ func (r *stateReader) leg(g *group, i int) {
 	b, l := &g.branches[i], &g.legs[i]
 	f := r.byte()
 	*b = branch{bits: f & (receiving | rewrites | fresh | late)}
+	l.unheard = g.hearing.at(l.spec.Port).unheard
 	l.joining, l.members, l.member = f&legJoining != 0, r.count(), MemberID(r.count())
 	l.weight, l.weighed, l.watch, l.watched, l.heard, l.mark, l.marked = 0, 0, 0, 0, 0, 0, 0
 	if b.bits&receiving != 0 {

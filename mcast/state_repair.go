@@ -22,10 +22,7 @@ func (g *group) appendRepair(b []byte, now time.Duration) []byte {
 	s := g.store
 	b = appendCounts(b, g.nlate)
 	b = appendDeadline(b, now, g.tendAt, g.tending)
-	b = appendDeadline(b, now, g.timedAt, g.timing)
-	if g.timing {
-		b = appendPSN(b, g.timed)
-	}
+	b = g.appendTimed(b, now)
 	b = appendPSN(b, g.asked)
 	b = appendPSN(b, s.low)
 	b = appendPSN(b, s.whole)
@@ -48,7 +45,44 @@ func (g *group) appendRepair(b []byte, now time.Duration) []byte {
 	return b
 }
 
+// appendTimed appends the packet whose round trip is being measured.
+func (g *group) appendTimed(b []byte, now time.Duration) []byte {
+	timing := g.timing && g.timedIn == g.hearing.pauses
+	if b = appendDeadline(b, now, g.timedAt, timing); timing {
+		b = appendPSN(b, g.timed)
+	}
+	return b
+}
+
+func (r *stateReader) timed(g *group) {
+	g.timing, g.timedAt = r.deadline()
+	g.timed, g.timedIn = 0, g.hearing.pauses
+	if g.timing {
+		g.timed = r.psn()
+	}
+}
+
+// appendRoundTrips appends what is measured without local repair.
+func (g *group) appendRoundTrips(b []byte, now time.Duration) []byte {
+	b = g.appendTimed(b, now)
+	for i := range g.legs {
+		m := &g.legs[i].mend
+		b = appendCounts(b, int(m.rtt), int(m.rttVar))
+	}
+	return b
+}
+
+func (r *stateReader) roundTrips(g *group) {
+	r.timed(g)
+	for i := range g.legs {
+		m := &g.legs[i].mend
+		*m = mending{again: g.branches[i].a}
+		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())
+	}
+}
+
 func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
+	g.catchUp(i)
 	m := &g.legs[i].mend
 	b = append(b, bit(m.probing, 0)|bit(m.led, 1)|bit(m.rtt|m.rttVar != 0, 2)|bit(m.quiet, 3), byte(m.tries))
 	b = appendPSN(b, m.asked)
@@ -63,7 +97,7 @@ func (g *group) appendMending(b []byte, now time.Duration, i int) []byte {
 	if owes := g.branches[i].a.Less(m.watch); owes {
 		b = appendPSN(append(b, 1), m.watch)
 		if !m.led || g.deadAfter > 0 { // else it is not asked before it is heard again
-			b = appendTime(b, now, max(m.owed, now-g.patience(m)))
+			b = appendTime(b, now, max(m.owed, now-g.patience(i)))
 		}
 	} else {
 		b = append(b, 0)
@@ -80,11 +114,7 @@ func (r *stateReader) repair(g *group) {
 	s.bytes = 0
 	g.nlate = r.count()
 	g.tending, g.tendAt = r.deadline()
-	g.timing, g.timedAt = r.deadline()
-	g.timed = 0
-	if g.timing {
-		g.timed = r.psn()
-	}
+	r.timed(g)
 	g.asked, s.low, s.whole = r.psn(), r.psn(), r.psn()
 	n := r.uvarint()
 	if n > uint64(len(s.ring)) {

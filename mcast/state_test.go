@@ -26,7 +26,8 @@ const (
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
 		"limits": constant, "byIP": constant, "groups": deeper, "next": encoded, "armed": encoded, "unknown": ignored,
-		"repair": derived,
+		"repair":  derived,
+		"hearing": constant, // set by the driver; only what changes in it meanwhile counts
 	},
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
@@ -38,10 +39,10 @@ var stateFields = map[reflect.Type]map[string]string{
 		"failPSN": encoded, "failCode": encoded, "told": encoded,
 		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
 		"quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded, "scratch": ignored,
-		"lagTime": constant, "period": constant, "deadAfter": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
+		"lagTime": constant, "period": constant, "deadAfter": constant, "deadMost": constant, "hearing": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
 		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored,
 		"targetKey": constant, "targets": deeper,
-		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded,
+		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded, "timedIn": encoded,
 		"tending": encoded, "tendAt": encoded,
 	},
 	reflect.TypeFor[store]():  {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
@@ -57,7 +58,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[leg](): {
 		"spec": constant, "window": constant, "member": encoded, "members": encoded, "joining": encoded,
 		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
-		"mend": deeper,
+		"mend": deeper, "unheard": encoded,
 	},
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,

@@ -49,6 +49,7 @@ type Switch struct {
 	limits  Limits
 	byIP    addrTable
 	repair  budget
+	hearing hearing
 	groups  []*group // by GroupID; nil if free
 	next    time.Duration
 	armed   bool

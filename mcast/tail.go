@@ -21,12 +21,13 @@ const maxPatience = 64
 // patience is how long a branch may say nothing that owes an acknowledgement:
 // longer after a question that it has not answered, as who pauses for long should
 // not find many of them.
-func (g *group) patience(m *mending) time.Duration {
+func (g *group) patience(i int) time.Duration {
+	m := &g.legs[i].mend
 	d := min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)
 	if m.quiet {
 		d *= 4
 	}
-	return g.inTime(d)
+	return g.inTime(i, d)
 }
 
 // livenessProbes is how many probes at least fit into dead_after: a receiver that
@@ -34,9 +35,9 @@ func (g *group) patience(m *mending) time.Duration {
 const livenessProbes = 8
 
 // inTime is d, or less where dead_after leaves no room for it.
-func (g *group) inTime(d time.Duration) time.Duration {
+func (g *group) inTime(i int, d time.Duration) time.Duration {
 	if g.deadAfter > 0 {
-		d = min(d, g.deadAfter/livenessProbes)
+		d = min(d, g.deadAfterOf(i)/livenessProbes)
 	}
 	return d
 }
@@ -50,9 +51,9 @@ func (g *group) tendBy(t time.Duration) {
 
 // expect gives branch i its time, from now, for what it is being sent.
 func (g *group) expect(now time.Duration, i int) {
-	m := &g.legs[i].mend
-	m.owed = now
-	g.tendBy(now + g.patience(m))
+	g.catchUp(i)
+	g.legs[i].mend.owed = now
+	g.tendBy(now + g.patience(i))
 }
 
 // asks notes that psn was sent to the receivers with a request for an ACK.
@@ -60,14 +61,23 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 	if g.asked.Less(psn) {
 		g.asked = psn
 	}
-	if !g.timing {
-		g.timing, g.timed, g.timedAt = true, psn, now
-	}
+	g.clock(now, psn)
 	if !g.tending {
+		first := g.repair.Timeout
 		for i := range g.legs {
+			g.catchUp(i)
 			g.legs[i].mend.watch, g.legs[i].mend.owed = psn, now
+			first = g.inTime(i, first)
 		}
-		g.tendBy(now + g.inTime(g.repair.Timeout))
+		g.tendBy(now + first)
+	}
+}
+
+// clock measures the round trip of psn, which goes out with a request for an ACK,
+// unless there is one under way; one over a pause of the switch says nothing.
+func (g *group) clock(now time.Duration, psn rocev2.PSN) {
+	if !g.timing || g.timedIn != g.hearing.pauses {
+		g.timing, g.timed, g.timedAt, g.timedIn = true, psn, now, g.hearing.pauses
 	}
 }
 
@@ -75,8 +85,8 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 // acknowledges now: it has gone from had to b.a.
 func (g *group) measure(now time.Duration, i int, had rocev2.PSN) {
 	b, m := &g.branches[i], &g.legs[i].mend
-	if !g.timing || !had.Less(g.timed) || b.a.Less(g.timed) || g.timed.LessEq(m.again) {
-		return // not that packet, or it was sent again to this branch
+	if !g.timing || g.timedIn != g.hearing.pauses || !had.Less(g.timed) || b.a.Less(g.timed) || g.timed.LessEq(m.again) {
+		return // not that packet, or it was sent again to this branch, or the switch has paused
 	}
 	switch d := now - g.timedAt; {
 	case m.rtt == 0:
@@ -101,6 +111,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 		if b.bits&receiving == 0 || b.pend != noPend {
 			continue
 		}
+		g.catchUp(i)
 		if m.hold > 0 {
 			if now < m.hold {
 				g.tendBy(m.hold)
@@ -112,7 +123,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 			continue
 		}
 		if b.a.Less(m.watch) {
-			if t := m.owed + g.patience(m); now < t {
+			if t := m.owed + g.patience(i); now < t {
 				g.tendBy(t)
 				continue
 			}
@@ -130,7 +141,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 			m.watch = m.asked
 		}
 		if b.a.Less(m.watch) {
-			g.tendBy(now + g.patience(m))
+			g.tendBy(now + g.patience(i))
 		}
 	}
 	g.resend(now, out)
@@ -140,7 +151,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 // if its silence counts: the cursor stays where it is (R57). It returns false if
 // there is no room.
 func (g *group) probeLiveness(now time.Duration, i int, out *Output) bool {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b := &g.branches[i]
 	e := g.store.find(b.a.Next())
 	if e == nil || g.deadAfter == 0 {
 		return true
@@ -148,7 +159,7 @@ func (g *group) probeLiveness(now time.Duration, i int, out *Output) bool {
 	if out.full() {
 		return false
 	}
-	g.probed(now, m, b.a.Next())
+	g.probed(now, i, b.a.Next())
 	g.copyStored(i, e, b.a.Next(), true, out)
 	return true
 }

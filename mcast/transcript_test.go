@@ -20,7 +20,7 @@ import (
 // Members are letters; A is 10.0.0.1, B 10.0.0.2 and so on, the group is
 // 10.9.9.9. PSNs are hexadecimal. The commands:
 //
-//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
+//	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
@@ -30,6 +30,8 @@ import (
 //	ack|nak|rnr|aeth psn=5 from=B [code=X] [becn] [nbr=N] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
+//	pause +5ms [leg=B]  nothing that came in by B's port, or by any, was looked at for so long
+//	delay B 5ms         so long may a copy wait in the queue of B's port
 //	clock +5ms          it is later, but Advance is not called yet
 //	add name=D [rq=X] [sq=X] | remove name=B
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B]
@@ -45,6 +47,8 @@ type transcript struct {
 	frame Handle // of the last packet
 	bytes uint32 // what keeping a frame takes, under repair
 	books ledger
+
+	unheard [26]time.Duration // by port: each member is behind its own
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -144,6 +148,23 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.print(w)
 	case "room":
 		s.out.MaxRepairs = int(num(t, d.CmdArgs[0].Key, 10, 31))
+	case "pause":
+		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range s.unheard {
+			if n := a.str("leg", ""); n == "" || Port(n[0]-'A') == Port(p) {
+				s.unheard[p] += dt
+				s.sw.Unheard(Port(p), s.unheard[p])
+			}
+		}
+	case "delay":
+		dt, err := time.ParseDuration(d.CmdArgs[1].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sw.Delay(Port(d.CmdArgs[0].Key[0]-'A'), dt)
 	case "clock":
 		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
 		if err != nil {
@@ -232,6 +253,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		spec.Policy, spec.Quorum = Quorum, int(num(a.t, k, 10, 16))
 	}
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
+	spec.DeadMost, _ = time.ParseDuration(a.str("deadmost", "0"))
 	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
@@ -276,7 +298,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		l, known := legOf[nbr]
 		switch {
 		case nbr == 0:
-			spec.Legs = append(spec.Legs, LegSpec{})
+			spec.Legs = append(spec.Legs, LegSpec{Port: Port(n[0] - 'A')})
 			s.legs = append(s.legs, n)
 		case known:
 			m.Leg = l

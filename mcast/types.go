@@ -128,6 +128,7 @@ type GroupSpec struct {
 	Policy    Policy
 	Quorum    int           // Policy Quorum: receivers that must have what is acknowledged, 1 or more; else 0
 	DeadAfter time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
+	DeadMost  time.Duration // if above DeadAfter: that is eight measured round trips, where these take longer, but not more than this
 	LagPSNs   int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
 	LagTime   time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
 	// SourceTimeout is how long a source may send nothing while another member waits

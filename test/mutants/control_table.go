@@ -126,8 +126,8 @@ var controlMutants = []mutant{
 		"",
 	}}},
 	{"evictions are not kept", "Outcomes", "mcast/outcome.go", []edit{{
-		"		o.Evicted[m] = e\n",
-		"		_ = m\n",
+		"		o.Evicted[e.Member] = e\n",
+		"",
 	}}},
 	{"turns are not counted", "Outcomes", "mcast/outcome.go", []edit{{
 		"		o.Turns++\n",

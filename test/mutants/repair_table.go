@@ -72,8 +72,8 @@ var repairMutants = []mutant{
 
 	// NAKs.
 	{"what is kept is acknowledged", "R43", "mcast/data.go", []edit{{
-		"	g.pass(psn, f)\n	if g.store != nil && p.AckReq {\n",
-		"	g.pass(psn, f)\n	if out.Held && p.AckReq {\n		for i := range g.branches {\n			if g.branches[i].bits&receiving != 0 {\n				g.acked(now, i, psn, out)\n			}\n		}\n		g.eval(out)\n	}\n	if g.store != nil && p.AckReq {\n",
+		"	g.pass(psn, f)\n	if p.AckReq {\n",
+		"	g.pass(psn, f)\n	if out.Held && p.AckReq {\n		for i := range g.branches {\n			if g.branches[i].bits&receiving != 0 {\n				g.acked(now, i, psn, out)\n			}\n		}\n		g.eval(out)\n	}\n	if p.AckReq {\n",
 	}}},
 	{"fatal NAKs are repaired", "R43", "mcast/repair.go", []edit{{
 		"g.store == nil || sev == sevFatal || ",
@@ -184,7 +184,7 @@ var repairMutants = []mutant{
 		"m.probing, m.quiet, m.burst, m.left = false, true, n*0, n*0",
 	}}},
 	{"nobody is asked", "R45", "mcast/data.go", []edit{{
-		"	if g.store != nil && p.AckReq {\n		g.asks(now, psn)\n	}\n",
+		"			g.asks(now, psn)\n",
 		"",
 	}}},
 	{"a cursor among frames that were given up stays there", "R49", "mcast/tail.go", []edit{{
@@ -352,15 +352,15 @@ var repairMutants = []mutant{
 		"(m.probing || m.hold == 0)",
 	}}},
 	{"what the source repeats as a probe does not ask", "R56", "mcast/repair.go", []edit{{
-		"		g.probed(now, m, psn)\n		return true, true\n",
-		"		g.probed(now, m, psn)\n		return true, false\n",
+		"		g.probed(now, i, psn)\n		return true, true\n",
+		"		g.probed(now, i, psn)\n		return true, false\n",
 	}}},
 	{"dead_after bounds no wait", "R57", "mcast/tail.go", []edit{{
-		"		d = min(d, g.deadAfter/livenessProbes)\n",
-		"		d = min(d, g.deadAfter*livenessProbes)\n",
+		"		d = min(d, g.deadAfterOf(i)/livenessProbes)\n",
+		"		d = min(d, g.deadAfterOf(i)*livenessProbes)\n",
 	}}},
 	{"dead_after does not bound the first wait", "R57", "mcast/tail.go", []edit{{
-		"		g.tendBy(now + g.inTime(g.repair.Timeout))\n",
+		"		g.tendBy(now + first)\n",
 		"		g.tendBy(now + g.repair.Timeout)\n",
 	}}},
 	{"a branch that is left to the source is not asked", "R57", "mcast/tail.go", []edit{{
@@ -381,5 +381,39 @@ var repairMutants = []mutant{
 	{"a probe of liveness overruns the room", "R57", "mcast/tail.go", []edit{{
 		"	if out.full() {\n		return false\n	}\n	g.probed(",
 		"	g.probed(",
+	}}},
+
+	// What is not a receiver's silence.
+	{"the switch's pauses are a receiver's silence", "R58", "mcast/unheard.go", []edit{{
+		"	l.watched += d\n	l.heard += d\n",
+		"",
+	}}},
+	{"the switch's pauses count toward the lag", "R58", "mcast/unheard.go", []edit{{
+		"	l.marked += d\n",
+		"",
+	}}},
+	{"the switch's pauses count toward a probe", "R58", "mcast/unheard.go", []edit{{
+		"	l.mend.owed += d\n",
+		"",
+	}}},
+	{"a pause is one of all ports", "R58", "mcast/unheard.go", []edit{{
+		"	return g.hearing.at(l.spec.Port).unheard - l.unheard\n",
+		"	return g.hearing.at(0).unheard - l.unheard\n",
+	}}},
+	{"a round trip over a pause is measured", "R58", "mcast/tail.go", []edit{{
+		"	if !g.timing || g.timedIn != g.hearing.pauses || !had",
+		"	if !g.timing || !had",
+	}}},
+	{"what waits in a queue is not answered", "R59", "mcast/unheard.go", []edit{{
+		"	return d + delay\n",
+		"	return d\n",
+	}}},
+	{"dead_after does not follow the round trips", "R59", "mcast/unheard.go", []edit{{
+		"		if r == 0 || r > g.deadMost {\n			r = g.deadMost",
+		"		if r > g.deadMost {\n			r = g.deadMost",
+	}}},
+	{"dead_after follows the round trips without a bound", "R59", "mcast/unheard.go", []edit{{
+		"		if r == 0 || r > g.deadMost {\n",
+		"		if r == 0 {\n",
 	}}},
 }

@@ -89,4 +89,28 @@ var workerMutants = []mutant{
 		"	r.put++\n	return true\n",
 		"	r.put++\n	r.tail.Store(r.put)\n	return true\n",
 	}}},
+	{"a worker's sleep that was too long is no pause", "R58", "dataplane/hearing.go", []edit{{
+		"		w.lost += late\n",
+		"",
+	}}},
+	{"each late timer is a pause", "R58", "dataplane/hearing.go", []edit{{
+		"late > lateness {",
+		"late > 0 {",
+	}}},
+	{"a pause counts when it is over", "R58", "dataplane/hearing.go", []edit{{
+		"	return time.Duration(p.lost.Load()) + pause(due, now)\n",
+		"	return time.Duration(p.lost.Load()) + 0*pause(due, now)\n",
+	}}},
+	{"a pause counts while it lasts only", "R58", "dataplane/hearing.go", []edit{{
+		"		w.pulse.lost.Store(int64(w.lost))\n",
+		"",
+	}}},
+	{"all workers hear all ports", "R58", "dataplane/hearing.go", []edit{{
+		"	return (i-pi%n+n)%n < len(c.ports[pi].all)\n",
+		"	return n > 0\n",
+	}}},
+	{"a port's rate delays nobody", "R59", "dataplane/hearing.go", []edit{{
+		"	if rate > 0 {\n",
+		"	if rate < 0 {\n",
+	}}},
 }
