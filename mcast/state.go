@@ -145,10 +145,10 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	if watched {
 		g.catchUp(i)
 		b = appendPSN(b, l.watch)
-		b = appendTime(b, now, l.watched)
-		b = appendTime(b, now, l.heard)
+		b = appendSince(b, now, l.watched, g.deadAfter)
+		b = appendSince(b, now, l.heard, g.deadAfter)
 		b = appendPSN(b, l.mark)
-		b = appendTime(b, now, l.marked)
+		b = appendSince(b, now, l.marked, g.lagTime)
 	}
 	return b
 }
@@ -190,6 +190,15 @@ func appendTime(b []byte, now, t time.Duration) []byte {
 		return append(b, 0)
 	}
 	return binary.AppendVarint(append(b, 1), int64(t-now))
+}
+
+// appendSince is appendTime for a time of which no more is asked than whether it was
+// limit ago, when it is as good as never.
+func appendSince(b []byte, now, t, limit time.Duration) []byte {
+	if now-t >= limit {
+		t = 0
+	}
+	return appendTime(b, now, t)
 }
 
 func appendDeadline(b []byte, now, t time.Duration, armed bool) []byte {

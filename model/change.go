@@ -85,10 +85,19 @@ func (p *progress) lacks(n int) bool {
 
 // next says whether packet n, of stream st, is the one to execute next.
 func (p *progress) next(st *stream, n int) bool {
-	if p.first == none {
-		return n >= int(p.got) && slices.Contains(st.starts, n)
+	return n == int(p.got) || p.first == none && n > int(p.got) && slices.Contains(st.starts, n)
+}
+
+// accept notes that packet n, which is the next one, was executed. One of what was
+// sent before the host was removed may arrive when it is a member again.
+func (p *progress) accept(n int) {
+	switch {
+	case p.first == none && n < int(p.since):
+		p.before = uint8(n) + 1
+	case p.first == none:
+		p.first = uint8(n)
 	}
-	return n == int(p.got)
+	p.got = uint8(n) + 1
 }
 
 // form is what the changes have made of a group at a switch.
@@ -128,7 +137,7 @@ func (w *World) changeable(sw int) bool {
 func (w *World) midMessage(i int) bool {
 	for s := range w.streams {
 		p := &w.hosts[i].p[s]
-		if n := int(p.got); p.first != none && n > 0 && !w.streams[s].frames[n-1].end {
+		if n := int(p.got); n > 0 && !w.streams[s].frames[n-1].end {
 			return true
 		}
 	}
@@ -197,6 +206,9 @@ func (w *World) renumber(sw int, j Join) {
 	h.misfit = false
 	switch j.Numbers {
 	case Fresh:
+		for s := range h.p { // what its old queue pair was in the middle of is no more
+			h.p[s].got = uint8(w.streams[s].startFrom(int(h.p[s].got)))
+		}
 		h.gen = 1
 		h.qp = h.qps[1]
 		if _, err := h.qp.SetState(h.fresh, w.now, h.posted); err != nil {
@@ -210,7 +222,7 @@ func (w *World) renumber(sw int, j Join) {
 	case Hasty:
 		h.misfit = len(w.links[w.relays[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
 	case Old:
-		h.misfit = h.qp.ExpectedPSN() != w.cfg.host(j.Host).RQ
+		h.misfit = h.qp.ExpectedPSN() != w.cfg.host(j.Host).RQ || len(w.links[w.relays[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
 	}
 }
 

@@ -198,7 +198,7 @@ func (w *World) refill(i int) {
 	for s := range w.streams {
 		st := &w.streams[s]
 		n := int(h.p[s].got)
-		if n == 0 || h.p[s].first == none || st.frames[n-1].end {
+		if n == 0 || st.frames[n-1].end {
 			continue
 		}
 		m := st.frames[n-1].msg

@@ -3,18 +3,19 @@
 
 package model
 
-// Fates of the fair runs from a state: two bits for each schedule.
+// Fates of the fair runs from a state: four bits for each schedule.
 const (
-	unknown uint8 = iota // or it leaves what was searched
+	unknown uint8 = iota
 	completes
 	endless
-	onPath // while it is followed
+	onPath      // while it is followed
+	endsOutside // of what was searched
 )
 
-func (e *slot) fateOf(schedule int) uint8 { return e.fate >> (2 * schedule) & 3 }
+func (e *slot) fateOf(schedule int) uint8 { return e.fate >> (4 * schedule) & 15 }
 
 func (e *slot) setFate(schedule int, f uint8) {
-	e.fate = e.fate&^(3<<(2*schedule)) | f<<(2*schedule)
+	e.fate = e.fate&^(15<<(4*schedule)) | f<<(4*schedule)
 }
 
 // checkFairRuns follows the fair runs of all states. Each state has one fair
@@ -34,7 +35,7 @@ func (s *search) checkFairRuns(w *World) {
 			followed := true
 			for k := range schedules {
 				f := s.follow(e, k)
-				followed = followed && f != unknown
+				followed = followed && f != endsOutside
 				if f == endless && (bad == nil || e.depth < bad.depth) {
 					bad, schedule = e, k
 				}
@@ -57,6 +58,8 @@ func (s *search) follow(e *slot, schedule int) uint8 {
 	for f == unknown {
 		next := e.next[schedule]
 		if next == 0 {
+			e.setFate(schedule, endsOutside)
+			f = endsOutside
 			break
 		}
 		e.setFate(schedule, onPath)

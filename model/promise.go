@@ -93,10 +93,7 @@ func (w *World) checkAccepted(i int, p packet) {
 		return
 	}
 	at := w.place(i, &p)
-	if x.first == none {
-		x.first = p.index
-	}
-	x.got = p.index + 1
+	x.accept(int(p.index))
 	if !bytes.Equal(at[:len(f.payload)], f.payload) {
 		w.fault(-1, "host %s: the bytes of packet %d of %s are not where they belong", name(i), p.index, name(int(p.source)))
 	}
@@ -197,12 +194,24 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 		if !h.broken() {
 			w.fault(sw, "%s is evicted for syndrome %#x, and has not failed", name(i), uint8(why))
 		}
-	case why == mcast.Stranded && w.left != w.cfg.Bounds: // its NAK may cross what it asks for: whose packet was lost does not matter
+	case w.stranded(sw, i):
 	case !w.excused(sw, i):
 		w.fault(sw, "%s is evicted (%d), and lives, and nothing of it was lost or late", name(i), uint8(why))
 	case why == mcast.Silent && w.cfg.Policy == mcast.Evict && !w.down(sw, i) && w.cfg.Lose-w.left.Lose < 2 && w.left.Delay == w.cfg.Delay && w.cfg.Reorder == w.left.Reorder:
 		w.fault(sw, "%s is evicted, and lives", name(i))
 	}
+}
+
+// stranded says whether host i lacks what a quorum has acknowledged and nobody can
+// send it any more. Its packets need not have been lost: its NAK may cross what it
+// asks for, or what it was to be sent was given up.
+func (w *World) stranded(sw, i int) bool {
+	b := &w.before
+	if w.cfg.Policy != mcast.Quorum || !b.HasSource || !b.Members[i].Acked.Less(b.Acked) {
+		return false
+	}
+	n := w.count(int(b.Source), b.Members[i].Acked)
+	return !w.relays[sw].keeps(int(b.Source), n, n+1)
 }
 
 // down says whether host i, or one behind the same leg, does not answer any more.

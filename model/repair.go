@@ -227,10 +227,14 @@ func (w *World) asksAgain(sw int, l mcast.LegID) bool {
 	if l == r.leg[a.Source] || !receives(&a.Members[i]) {
 		return false
 	}
-	return slices.ContainsFunc(w.swOut.Copies, func(c mcast.Copy) bool {
-		f := frameOf(c.Frame)
-		return c.Leg == l && int(f.index) == w.count(int(a.Source), a.Members[i].Acked) && (f.ackReq || c.Flags&mcast.SetAckReq != 0)
-	})
+	first, asks := false, false // a longer question ends with the request
+	for _, c := range w.swOut.Copies {
+		if f := frameOf(c.Frame); c.Leg == l {
+			first = first || int(f.index) == w.count(int(a.Source), a.Members[i].Acked)
+			asks = asks || f.ackReq || c.Flags&mcast.SetAckReq != 0
+		}
+	}
+	return first && asks
 }
 
 // checkOrder follows what is sent to each leg. What is new to a leg follows what

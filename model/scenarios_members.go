@@ -9,11 +9,12 @@ import (
 
 // Changes of the members. C is the last of two receivers, D of three.
 var (
-	leaves   = []Change{{Leave: []int{2}}}
+	parts    = []Change{{Leave: []int{2}}}
 	rejoins  = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, RQ: 1}}}}
 	renewed  = []Change{{Leave: []int{2}, Join: []Join{{Host: 2, RQ: 1}}}}
 	returns  = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: Query}}}}
 	arrives  = []Change{{Join: []Join{{Host: 3, RQ: 1}}}}
+	fails    = []Change{{Leave: []int{3, 0}}} // the source and a receiver, in one update
 	succeeds = []Change{{Leave: []int{2}, Join: []Join{{Host: 3, RQ: 1, Slot: 2}}}}
 )
 
@@ -21,7 +22,7 @@ var (
 // acknowledge for a quorum, fail, are silent, or are behind a full queue.
 func TinyMembers() []Config {
 	return []Config{
-		{Name: "leave", Receivers: 2, Window: 3, Messages: []int{1, 1}, Changes: leaves, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "leave", Receivers: 2, Window: 3, Messages: []int{1, 1}, Changes: parts, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "rejoin", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: rejoins, Hosts: mixed},
 		{Name: "return", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: returns, Hosts: crossed},
 		{Name: "renew", Receivers: 2, Window: 3, Messages: []int{1, 1}, Changes: renewed, Hosts: alike},
@@ -29,6 +30,9 @@ func TinyMembers() []Config {
 		{Name: "succeed", Receivers: 3, Outside: 1, Window: 3, Messages: []int{1, 1}, Changes: succeeds, Hosts: mixed},
 		{Name: "rejoin-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Changes: rejoins, Hosts: mixed},
 		{Name: "rejoin-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Changes: rejoins, Hosts: mixed},
+		{Name: "remove-both", Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Policy: mcast.Evict, Watched: true, Mortal: true, Changes: fails, Hosts: alike},
+		{Name: "remove-source", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Changes: []Change{{Leave: []int{0}}}, Hosts: mixed},
+		{Name: "quorum-never", Receivers: 2, Window: 3, Messages: []int{1, 2}, Policy: mcast.Quorum, Quorum: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
@@ -52,7 +56,7 @@ func QuickMembers() []Config {
 	return []Config{
 		{Name: "window-8", Receivers: 2, Window: 8, Messages: []int{8}, Hosts: allRXE, Bounds: Bounds{Lose: 1}},
 		{Name: "window-6-repair", Receivers: 2, Window: 6, Messages: []int{1, 5}, Repair: 6, Hosts: mixed, Bounds: Bounds{Lose: 1}},
-		{Name: "leave-late", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: leaves, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "leave-late", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: parts, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "watched-three", Receivers: 3, Window: 3, Messages: []int{1}, Policy: mcast.Evict, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 3}},
 		{Name: "watched-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 3}},
@@ -67,14 +71,16 @@ func FullMembers() []Config {
 		{Name: "window-6", Receivers: 2, Window: 6, Messages: []int{1, 5}, Hosts: crossed, Bounds: Bounds{Lose: 2}},
 		{Name: "window-8-repair", Receivers: 2, Window: 8, Messages: []int{8}, Repair: 8, Hosts: allRXE, Bounds: Bounds{Lose: 1}},
 		{Name: "window-6-repair-full", Receivers: 2, Window: 6, Messages: []int{6}, Repair: 3, Hosts: crossed, Bounds: Bounds{Lose: 1}},
-		{Name: "leave", Receivers: 3, Window: 3, Messages: []int{1, 1}, Changes: leaves, Hosts: mixed, Bounds: Bounds{Lose: 1}},
-		{Name: "leave-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Changes: leaves, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		{Name: "leave", Receivers: 3, Window: 3, Messages: []int{1, 1}, Changes: parts, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "leave-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Changes: parts, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum", Receivers: 2, Window: 4, Messages: []int{1, 3}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-never", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{2}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
 		{Name: "quorum-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "quorum-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		{Name: "quorum-repair-full", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 1, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "remove-both", Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Policy: mcast.Evict, Watched: true, Mortal: true, Changes: fails, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		{Name: "fatal-strict", Receivers: 2, Window: 3, Messages: []int{1, 2}, Short: 2, Watched: true, Hosts: allStrict, Bounds: Bounds{Lose: 2, Double: 1}},
 		{Name: "fatal-evict", Receivers: 3, Window: 3, Messages: []int{1, 1}, Short: 1, Policy: mcast.Evict, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "fatal-quorum", Receivers: 3, Window: 3, Messages: []int{1, 1}, Short: 1, Policy: mcast.Quorum, Quorum: 2, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
@@ -85,7 +91,6 @@ func FullMembers() []Config {
 		{Name: "watched-late", Receivers: 3, Window: 3, Messages: []int{1}, Policy: mcast.Evict, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 2}},
 		{Name: "watched-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Policy: mcast.Evict, Watched: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 4}},
 		{Name: "watched-repair-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Repair: 3, Hosts: crossed, Bounds: Bounds{Lose: 2, Delay: 1}},
-		{Name: "watched-rnr", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Withheld: 1, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "jam-losses", Receivers: 2, Window: 4, Messages: []int{4}, Repair: 4, JamRoom: 1, Hosts: mixed, Bounds: Bounds{Lose: 1, Jam: 2}},
 		{Name: "jam-room", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Room: 1, JamRoom: 2, Hosts: crossed, Bounds: Bounds{Lose: 1, Jam: 1}},
 		{Name: "jam-full", Receivers: 2, Window: 3, Messages: []int{3}, Repair: 1, Hosts: mixed, Bounds: Bounds{Lose: 1, Jam: 1}},

@@ -36,6 +36,9 @@ type Result struct {
 	Violation          *Violation
 }
 
+// maxDepth is more steps than any scenario has.
+const maxDepth = 10_000
+
 // blockSize is the room for encoded states that workers hand round.
 const blockSize = 1 << 18
 
@@ -121,6 +124,11 @@ func (s *search) run(workers []*worker) {
 		s.todo, s.next, s.nextSize = s.next, nil, 0
 		s.res.Depth++
 		s.res.States = s.seen.len()
+		if s.res.Depth > maxDepth {
+			s.res.Violation = s.trace(workers[0].w, nil)
+			s.res.Violation.What = "UNBOUNDED: there are always new states; something in them grows that influences nothing"
+			return
+		}
 		if s.opt.MaxStates > 0 && s.res.States >= s.opt.MaxStates {
 			return
 		}
