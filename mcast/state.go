@@ -37,7 +37,11 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = appendPSN(b, g.prev)
 		b = appendTime(b, now, max(g.prevAt, now-certain-1)) // older is as good
 	}
-	b = appendTime(b, now, g.awaited)
+	if t := g.awaited; t == 0 {
+		b = appendTime(b, now, 0)
+	} else {
+		b = appendTime(b, now, max(t, now-g.stallTime))
+	}
 	b = append(b, byte(g.nsev))
 	if g.nsev != noPend {
 		b = append(b, bit(g.seen, 0))

@@ -101,7 +101,8 @@ const (
 	// deadBelow is the root's: more than twice dead, which the switches below it
 	// may take to find out, and less than a source's eight timeouts.
 	deadBelow = 25 * time.Millisecond
-	rnrCode   = 1 // 10 us
+	stalled   = 20 * time.Millisecond // more than a living source is silent for
+	rnrCode   = 1                     // 10 us
 	rnrWait   = 10 * time.Microsecond
 	// patience times tries is less than timeout: the switch repairs before the
 	// source does.
