@@ -92,6 +92,7 @@ type Group struct {
 	events chan Event
 	over   chan struct{} // closed by the first event that ends the group
 	once   sync.Once
+	last   Event // that event; read after over
 
 	registered chan struct{} // master: closed when all have confirmed
 	failed     chan error    // master: the registration's failure
@@ -140,7 +141,7 @@ func (g *Group) report(e Event, final bool) {
 		select {
 		case g.events <- e:
 			if final {
-				g.once.Do(func() { close(g.over) })
+				g.once.Do(func() { g.last = e; close(g.over) })
 			}
 			return
 		default:
@@ -150,6 +151,25 @@ func (g *Group) report(e Event, final bool) {
 		default:
 		}
 	}
+}
+
+// whyOver says why the group has ended, once it has.
+func (g *Group) whyOver() error {
+	e := g.last
+	s := e.Why.String()
+	if e.Why == envelope.NotGone {
+		s = e.Kind.String()
+	}
+	if e.Why == envelope.Evicted || e.Why == envelope.Failed {
+		s += ", " + e.Cause()
+	}
+	if e.Member.IsValid() {
+		s += ", " + e.Member.String()
+	}
+	if e.Err != nil {
+		return fmt.Errorf("the group has ended: %s: %w", s, e.Err)
+	}
+	return errors.New("the group has ended: " + s)
 }
 
 // memberEvent takes events of our own membership.

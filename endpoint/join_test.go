@@ -280,6 +280,21 @@ func TestLeaseIsRenewedAndFailureReported(t *testing.T) {
 	}
 }
 
+// TestWaitEndsWithTheGroup has the switch fall silent while a member is removed: the
+// error says how the group ended.
+func TestWaitEndsWithTheGroup(t *testing.T) {
+	w := newWorld(t, 3, false, accepted, auth)
+	groups, errs := w.join(t, w.ctx, endpoint.MasterConfig{Lease: time.Second})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	w.registrar.Close()
+	err := groups[0].Remove(w.ctx, w.ip(1))
+	if err == nil || !strings.Contains(err.Error(), "the group has ended: lease expired: renew group 10.77.254.1: no answer from the switch in 1s") {
+		t.Errorf("the removal ended with %v", err)
+	}
+}
+
 // TestJoinMembersListen has the master connect to the members.
 func TestJoinMembersListen(t *testing.T) {
 	w := newWorld(t, 3, false, accepted, auth)

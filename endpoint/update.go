@@ -101,7 +101,7 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	case err := <-outcome:
 		return err
 	case <-g.over:
-		return errors.New("the group has ended")
+		return g.whyOver()
 	case <-ctx.Done():
 		return g.gaveUp(ctx)
 	}
@@ -199,7 +199,7 @@ func (g *Group) untilGone(ctx context.Context, k envelope.MemberKey) error {
 		select {
 		case <-tick.C:
 		case <-g.over:
-			return errors.New("the group has ended")
+			return g.whyOver()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

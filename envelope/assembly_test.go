@@ -95,7 +95,7 @@ func TestPendingIsBounded(t *testing.T) {
 // forgotten groups is only challenged.
 func TestEpochOverflow(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{MaxGroups: 1, MaxEpochs: 4})
-	live := epoch(sample(1, 2), 1)
+	live := epoch(sample(1, 2), 5)
 	a.register(live)
 	first := a.w.sw.Instance()
 	dead := epoch(sample(2, 2), 1)
@@ -112,8 +112,11 @@ func TestEpochOverflow(t *testing.T) {
 	if r := a.reason(a.register(live)); r != NoReason {
 		t.Errorf("live group: %v", r)
 	}
-	if r := a.reason(a.register(epoch(sample(1, 3), 0+1))); r != EpochConflict {
+	if r := a.reason(a.register(epoch(sample(1, 3), 5))); r != EpochConflict {
 		t.Errorf("live group's epoch is forgotten: %v", r)
+	}
+	if r := a.reason(a.register(epoch(sample(1, 3), 4))); r != StaleEpoch {
+		t.Errorf("epochs before the live group's are forgotten: %v", r)
 	}
 }
 

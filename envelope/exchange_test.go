@@ -31,6 +31,8 @@ import (
 //	    Renew [lease=D] [remind=I], Leave member=I
 //	    [section=HEX] takes the place of the record section, [patch=OFFSET:HEX]
 //	    of bytes anywhere; the length and the MAC are made after it.
+//	carried group=IP
+//	    the group carries data from now on
 //	mix N
 //	    the instance after this one
 //
@@ -55,6 +57,11 @@ func (e *exchange) run(t *testing.T, d *datadriven.TestData) string {
 		e.log.Reset()
 		e.ask(d)
 		return e.log.String()
+	case "carried":
+		var group string
+		d.ScanArgs(t, "group", &group)
+		e.w.table.carried[netip.MustParseAddr(group)] = true
+		return ""
 	case "mix":
 		n, err := strconv.ParseUint(d.CmdArgs[0].Key, 0, 64)
 		if err != nil {

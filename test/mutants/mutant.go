@@ -46,7 +46,7 @@ func all() []mutant {
 		feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants,
 		repairMutants, wireMutants, egressMutants, workerMutants, setupMutants,
 		userMutants, roomMutants,
-		envelopeMutants,
+		envelopeMutants, refusalMutants,
 		controlMutants,
 	} {
 		ms = append(ms, table...)
