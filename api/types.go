@@ -17,15 +17,16 @@ type Group struct {
 	IP        netip.Addr `json:"ip"`
 	QPN       uint32     `json:"qpn"`
 	PMTU      int        `json:"path_mtu"`
-	Policy    string     `json:"policy"`            // strict, evict or quorum:K
-	Origin    string     `json:"origin"`            // envelope or api
-	Epoch     uint64     `json:"epoch"`             // of the registration
-	Master    string     `json:"master"`            // address, empty if registered by API
-	LeaseLeft float64    `json:"lease_left"`        // seconds; 0: no lease
-	Worker    int        `json:"worker"`            // that it belongs to, from 0
-	State     string     `json:"state"`             // idle, running, failed
-	Failure   string     `json:"failure,omitempty"` // why the group has failed
-	Gone      *Gone      `json:"gone,omitempty"`    // of a group that is no more: the rest is its last state
+	Policy    string     `json:"policy"`             // strict, evict or quorum:K
+	Origin    string     `json:"origin"`             // envelope or api
+	Epoch     uint64     `json:"epoch"`              // of the registration
+	Master    string     `json:"master"`             // address, empty if registered by API
+	LeaseLeft float64    `json:"lease_left"`         // seconds; 0: no lease
+	Worker    int        `json:"worker"`             // that it belongs to, from 0
+	State     string     `json:"state"`              // idle, running, failed
+	Failure   string     `json:"failure,omitempty"`  // why the group has failed
+	TooLong   string     `json:"too_long,omitempty"` // why its longest packets do not fit a port
+	Gone      *Gone      `json:"gone,omitempty"`     // of a group that is no more: the rest is its last state
 	Source    netip.Addr `json:"source,omitzero"`
 	AckPSN    uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
 	NextPSN   uint32     `json:"next_psn"`         // hi: highest forwarded + 1
@@ -98,7 +99,7 @@ type Stats struct {
 	CEMarked    uint64  `json:"ce_marked"`    // of them, those that got Congestion Experienced here
 	FeedbackIn  uint64  `json:"feedback_in"`  // ACK, NAK, RNR, CNP from members
 	FeedbackOut uint64  `json:"feedback_out"` // towards sources
-	Neighbour   uint64  `json:"neighbour"`    // ARP and ND answers
+	Neighbour   uint64  `json:"neighbour"`    // ARP, ND and echo answers, and announcements
 	EnvelopeIn  uint64  `json:"envelope_in"`
 	EnvelopeOut uint64  `json:"envelope_out"`
 	FramesFree  int     `json:"frames_free"` // of the UMEM
@@ -188,6 +189,7 @@ const (
 	EventRefused    = "refused"    // a source asked at PSN for what no group can do
 	EventSource     = "source"     // a member is the source from PSN on
 	EventGone       = "gone"       // a group
+	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 
 // Event is something that happened to a group.

@@ -87,6 +87,9 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	if g.Failure != "" {
 		row("failed", "%s", g.Failure)
 	}
+	if g.TooLong != "" {
+		row("too long", "%s", g.TooLong)
+	}
 	row("source", "%s", addr(g.Source))
 	if g.Source.IsValid() {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))

@@ -14,15 +14,10 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
-	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
-
-// settle is how long the control loop waits after a netlink change before it
-// looks for members again: changes come in bursts.
-const settle = 20 * time.Millisecond
 
 // control is the slow half of the switch: one goroutine that drives the
 // registrar and owns the directory. It hears of envelopes and news from the
@@ -44,7 +39,10 @@ type control struct {
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports on at a time.
-	outcomes [newsBatch]mcast.Outcomes
+	outcomes  [newsBatch]mcast.Outcomes
+	changes   *locate.Changes
+	pace      pace // of looking at them
+	announcer *announcer
 }
 
 func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
@@ -53,7 +51,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 		dir:  newDirectory(crew, l, cfg.Limits.Groups, notify),
 		cmds: make(chan func()), ended: make(chan struct{}),
 		waiting: make(map[netip.Addr]chan error),
-		journal: newJournal(),
+		journal: newJournal(), announcer: newAnnouncer(),
 		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval),
 	}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
@@ -76,18 +74,23 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 	}
 	c.reg = reg
 	c.dir.tell, c.dir.ends = c.tell, c.ends
+	c.dir.moved = func(g *group, h *host) {
+		c.fit(g)
+		c.announce(g, h)
+	}
 	return c, nil
 }
 
 // run is the control loop. It ends with ctx.
-func (c *control) run(ctx context.Context, changed <-chan struct{}) {
+func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	defer close(c.ended)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	relocateAt := time.Now() // zero: nothing to do; at first, for what changed before the watch began
+	c.changes = changes
+	c.linksChanged() // before the watch began
 	news, newsAt := false, time.Duration(0)
 	for {
-		d := c.sleep(relocateAt)
+		d := c.sleep()
 		if news {
 			d = min(d, max(0, newsAt-c.now()))
 		}
@@ -101,23 +104,15 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 			news = true
 		case f := <-c.cmds:
 			f()
-		case <-changed:
-			if relocateAt.IsZero() {
-				relocateAt = time.Now().Add(settle)
-			}
+		case <-changes.Bell:
+			c.pace.ring(c.now(), changes.Links())
 		case <-timer.C:
 		}
 		if news && newsAt <= c.now() {
 			news = c.takeNews()
 			newsAt = c.now() + newsGap
 		}
-		if !relocateAt.IsZero() && !time.Now().Before(relocateAt) {
-			relocateAt = time.Time{}
-			c.linksChanged()
-			c.dir.relocate()
-			c.reg.Retry(c.now(), &c.out)
-			c.finish()
-		}
+		c.lookAround()
 		if at, ok := c.reg.NextDeadline(); ok && at <= c.now() {
 			c.reg.Advance(c.now(), &c.out)
 			c.finish()
@@ -131,7 +126,7 @@ func (c *control) run(ctx context.Context, changed <-chan struct{}) {
 func (c *control) now() time.Duration { return time.Since(c.w.start) }
 
 // sleep returns how long the loop may wait for something to happen.
-func (c *control) sleep(relocateAt time.Time) time.Duration {
+func (c *control) sleep() time.Duration {
 	d := time.Hour
 	if at, ok := c.reg.NextDeadline(); ok {
 		d = at - c.now()
@@ -142,8 +137,17 @@ func (c *control) sleep(relocateAt time.Time) time.Duration {
 	if at, ok := c.parking.next(); ok {
 		d = min(d, at-c.now())
 	}
-	if !relocateAt.IsZero() {
-		d = min(d, time.Until(relocateAt))
+	if at, ok := c.pace.next(); ok {
+		d = min(d, at-c.now())
+	}
+	if at, ok := c.dir.hosts.next(); ok {
+		d = min(d, at-c.now())
+	}
+	if at, ok := c.announcer.next(); ok {
+		d = min(d, at-c.now())
+	}
+	if len(c.dir.hosts.queue) > 0 {
+		d = 0
 	}
 	return max(d, 0)
 }
@@ -236,6 +240,10 @@ func (c *control) report(e *envelope.Event) {
 		}
 		j.Reason = fmt.Sprintf("epoch %d, %d members", e.Epoch, e.Of)
 		c.answer(e.Group, nil)
+		if g != nil {
+			c.fit(g)
+			c.announceGroup(g)
+		}
 	case envelope.Unchanged:
 		c.notify(false, "group registered again as it is: it goes on", "group", e.Group, "epoch", e.Epoch)
 		c.answer(e.Group, nil)
@@ -284,43 +292,6 @@ func (c *control) answer(group netip.Addr, err error) {
 	if ch := c.waiting[group]; ch != nil {
 		delete(c.waiting, group)
 		ch <- err
-	}
-}
-
-// linksChanged brings the ports' state up to date and says what has changed.
-func (c *control) linksChanged() {
-	for pi, p := range c.crew.ports {
-		up := c.locator.Up(p.ifindex)
-		var gone, lost bool
-		if !c.crew.workers[c.crew.sender(pi)].do(func() {
-			gone = p.gone
-			lost = !gone && errors.Is(p.socks[0].State(), xsk.ErrGone)
-		}) {
-			return
-		}
-		ok := true
-		switch {
-		case gone:
-			up = false
-		case lost:
-			up = false
-			ok = c.crew.halt(func() { c.crew.lose(pi) })
-		default:
-			ok = c.crew.do(func(w *worker) { w.ports[pi].down = !up })
-		}
-		if !ok {
-			return
-		}
-		was := p.saidUp
-		p.saidUp = up
-		switch {
-		case lost:
-			c.notify(true, "port is gone: its interface was deleted or moved away; should it come back, restart gleamd", "port", p.name)
-		case up && !was:
-			c.notify(false, "port is up", "port", p.name)
-		case was && !up:
-			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.name)
-		}
 	}
 }
 

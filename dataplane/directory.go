@@ -32,9 +32,11 @@ type directory struct {
 	notify  Notify
 	// tell passes on what a group had decided when a member of it went, ends what a
 	// registration had come to when it ended.
-	tell func(*group, *decision)
-	ends func(*group, *lastState, envelope.Why)
-	last lastState // scratch
+	tell  func(*group, *decision)
+	ends  func(*group, *lastState, envelope.Why)
+	moved func(*group, *host) // h has a place, which may be a new one, and is a member's
+	last  lastState           // scratch
+	hosts *hosts
 
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
 }
@@ -42,7 +44,7 @@ type directory struct {
 // locator is what the control loop wants of locate.Locator.
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
-	Up(ifindex int) bool
+	Up(ifindex int) (up bool, mtu int)
 	Close()
 }
 
@@ -53,8 +55,10 @@ type group struct {
 	generation uint64  // of the registration that the core has
 	w          *worker // it belongs to this one
 	reg        envelope.Registration
-	slots      []slot // by MemberID
+	slots      []slot                  // by MemberID
+	hosts      map[netip.Addr]struct{} // of its members
 	known      known
+	narrow     string // why its longest copies do not fit a port; "" if they do
 	since      time.Time
 	former     []api.FormerMember // the last ones that have gone
 	rules      []portRule         // that bring its packets to its worker's queues
@@ -80,6 +84,7 @@ func newDirectory(c *crew, l locator, size int, notify Notify) *directory {
 	d := &directory{
 		crew: c, w: c.workers[0], locator: l, groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
 		tell: func(*group, *decision) {}, ends: func(*group, *lastState, envelope.Why) {},
+		moved: func(*group, *host) {}, hosts: newHosts(),
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))
@@ -140,7 +145,8 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		d.steer(r.Group, g)
 	}
 	g.slots, g.since, g.former = slots, time.Now(), nil
-	g.generation, g.known = spec.Generation, known{}
+	g.generation, g.known, g.narrow = spec.Generation, known{}, ""
+	d.hosts.follow(g, slots)
 	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }
@@ -167,6 +173,7 @@ func (d *directory) Remove(ip netip.Addr, why envelope.Why) {
 		return
 	}
 	delete(d.groups, ip)
+	d.hosts.follow(g, nil)
 	d.byID[g.id] = nil
 	d.ids = append(d.ids, g.id)
 	d.unsteer(g)
@@ -193,6 +200,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 			d.memberGoes(g, i)
 		}
 		g.leaves(i)
+		d.hosts.follow(g, g.slots)
 	}
 }
 
@@ -230,16 +238,6 @@ func (d *directory) locateAll(r *envelope.Registration) ([]locate.Location, enve
 	return places, verdict
 }
 
-// headroom is what RoCEv2 adds to the path MTU within an IP packet at most:
-// IP, UDP, BTH, RETH, ImmDt and ICRC.
-func headroom(v4 bool) int {
-	n := rocev2.UDPLen + rocev2.BTHLen + rocev2.RETHLen + rocev2.ImmDtLen + rocev2.ICRCLen
-	if v4 {
-		return n + rocev2.IPv4Len
-	}
-	return n + rocev2.IPv6Len
-}
-
 // largestPMTU returns the largest path MTU that the ports to all places carry. What
 // is longer than a frame of the UMEM they take in several (port.multi).
 func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
@@ -249,12 +247,7 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 			mtu = min(mtu, d.w.ports[pi].mtu)
 		}
 	}
-	for _, p := range []int{4096, 2048, 1024, 512} {
-		if p+headroom(v4) <= mtu {
-			return p
-		}
-	}
-	return 256
+	return pathMTUWithin(mtu, v4)
 }
 
 // specOf makes the core's view of a registration whose members are all new.
@@ -308,33 +301,6 @@ func (d *directory) legTo(m *envelope.MemberRecord, at locate.Location) leg {
 		}
 	}
 	return l
-}
-
-// relocate looks for every member again and tells the worker of those that
-// have moved, appeared or gone: routes, neighbours or links have changed.
-func (d *directory) relocate() {
-	for ip, g := range d.groups {
-		moved := false
-		for i := range g.slots {
-			s := &g.slots[i]
-			if s.gone {
-				continue
-			}
-			at, err := d.locator.Locate(s.rec.IP)
-			if errors.Is(err, locate.ErrPending) || samePlace(at, s.place) {
-				continue // it keeps its old place until the new one is known
-			}
-			if err != nil && s.place.Ifindex == 0 {
-				continue
-			}
-			d.notify(false, "a member's place has changed", "group", ip, "member", s.rec.IP, "place", d.placeString(at), "error", err)
-			s.place, moved = at, true
-		}
-		if moved {
-			t := d.tableOf(&g.reg, g.slots)
-			g.w.do(func() { g.w.setTable(g.id, t) })
-		}
-	}
 }
 
 func samePlace(a, b locate.Location) bool {

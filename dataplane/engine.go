@@ -131,7 +131,7 @@ func (e *Engine) openRules(p *port) {
 
 // Run moves packets until ctx ends. It may be called once.
 func (e *Engine) Run(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
+	changed := locate.NewChanges()
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := locate.Watch(watch, changed, func(err error) {

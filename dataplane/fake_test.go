@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -30,6 +31,7 @@ type fakeSwitch struct {
 	*Engine
 	t       *testing.T
 	locator *fakeLocator
+	changes *locate.Changes
 	mu      sync.Mutex
 	log     []string
 }
@@ -40,6 +42,7 @@ type fakeLocator struct {
 	at    map[netip.Addr]locate.Location
 	err   map[netip.Addr]error
 	asked map[netip.Addr]int
+	mtu   map[int]int
 }
 
 func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
@@ -49,8 +52,41 @@ func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
 	return l.at[ip], l.err[ip]
 }
 
-func (l *fakeLocator) Up(int) bool { return false }
-func (l *fakeLocator) Close()      {}
+func (l *fakeLocator) Up(ifindex int) (up bool, mtu int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return false, max(l.mtu[ifindex], 68)
+}
+
+// questions returns how often the first hosts were asked for.
+func (l *fakeLocator) questions(hosts int) []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := make([]int, hosts)
+	for i := range n {
+		n[i] = l.asked[fakeHost(i)]
+	}
+	return n
+}
+
+// set puts host i behind the port with this interface; err is what Locate says of it.
+func (l *fakeLocator) set(i, ifindex int, mac byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err[fakeHost(i)] = err
+	at := locate.Location{Hop: fakeHost(i), Links: []int{ifindex}}
+	if err == nil {
+		at.Ifindex, at.MAC = ifindex, net.HardwareAddr{2, 0, 0, 0, 0, mac}
+	}
+	l.at[fakeHost(i)] = at
+}
+
+func (l *fakeLocator) setMTU(ifindex, mtu int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mtu[ifindex] = mtu
+}
+func (l *fakeLocator) Close() {}
 
 func fakeHost(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}) }
 
@@ -60,8 +96,8 @@ func fakeGroup(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, b
 // ends.
 func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 	t.Helper()
-	f := &fakeSwitch{t: t, locator: &fakeLocator{
-		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{},
+	f := &fakeSwitch{t: t, changes: locate.NewChanges(), locator: &fakeLocator{
+		at: map[netip.Addr]locate.Location{}, err: map[netip.Addr]error{}, asked: map[netip.Addr]int{}, mtu: map[int]int{},
 	}}
 	text := "group_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\numem: {frames: 4096}\n" +
 		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" +
@@ -82,7 +118,8 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 		p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
 		p.queue = newQueue(cfg.Ports[i].Queue, queueFrames(cfg), 0)
 		e.ports = append(e.ports, p)
-		f.locator.at[fakeHost(i)] = locate.Location{Ifindex: i + 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}}
+		f.locator.set(i, i+1, byte(i), nil)
+		f.locator.setMTU(i+1, 1500)
 	}
 	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
 		t.Fatal(err)
@@ -100,7 +137,7 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if _, err := e.crew.run(func() { e.control.run(ctx, nil) }); err != nil {
+		if _, err := e.crew.run(func() { e.control.run(ctx, f.changes) }); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -185,4 +222,18 @@ func (f *fakeSwitch) eventually(what string, ok func() bool) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	f.t.Errorf("not so after 5 s: %s", what)
+}
+
+// register1 is register on the control loop.
+func (f *fakeSwitch) register1(n, members int) {
+	f.t.Helper()
+	reg := envelope.Registration{Group: fakeGroup(n), QPN: 0x4711, PMTU: 1024}
+	for i := range members {
+		m := f.record(i, uint32(0x100+i))
+		reg.Members = append(reg.Members, record(&m))
+	}
+	if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+		f.t.Fatal(err)
+	}
+	f.control.finish()
 }

@@ -79,6 +79,7 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 		d.tell(g, &x)
 	}
 	g.slots = p.slots
+	d.hosts.follow(g, g.slots)
 	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }

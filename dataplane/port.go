@@ -21,7 +21,8 @@ type port struct {
 	ifindex int
 	driver  string
 	mac     rocev2.MAC
-	mtu     int
+	mtu     int    // of the interface; changed by the control loop, in closures of the workers
+	most    int    // the largest that mtu may become; 0: any
 	vlan    uint16 // VID of group frames sent here; 0 untagged
 	multi   bool   // packets may be in several buffers
 	prog    *bpf.PortProgram
@@ -82,6 +83,9 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		return nil, err
 	}
 	p.multi = p.prog.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
+	if !p.multi {
+		p.most = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
+	}
 	for _, q := range queues {
 		s, err := xsk.Open(umem, xsk.Config{
 			Ifindex: p.ifindex, Ifname: p.name, Queue: q,

@@ -158,6 +158,17 @@ func BuildNeighborAdvertisement(b []byte, f *Frame, s *NeighborSolicitation, mac
 	return buildND(b, &p, icmpNeighborAdvertisement, flags, s.Target, optTargetLLA, mac)
 }
 
+// BuildUnsolicitedAdvertisement writes into b the advertisement to all nodes that
+// target is at the source MAC of p from now on, whatever they know of it (RFC 4861
+// §7.2.6). It returns its length in bytes; 0 if b is too short or target is not IPv6.
+// Of p only SrcMAC and the VLAN tag count.
+func BuildUnsolicitedAdvertisement(b []byte, p *Path, target netip.Addr) int {
+	q := *p
+	q.Src, q.Dst = target, netip.IPv6LinkLocalAllNodes()
+	q.DstMAC = MulticastMAC(q.Dst)
+	return buildND(b, &q, icmpNeighborAdvertisement, naOverride, target, optTargetLLA, p.SrcMAC)
+}
+
 // BuildNeighborSolicitation writes a multicast solicitation for target from
 // src at mac, in the VLAN of p, into b. It returns its length in bytes; 0 if b
 // is too short or an address is not IPv6. Of p only SrcMAC, Src and the VLAN

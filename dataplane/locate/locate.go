@@ -23,6 +23,11 @@ type Location struct {
 	Ifindex int              // the port's interface
 	MAC     net.HardwareAddr // 6 bytes: the member's, or its gateway's
 	VLAN    uint16           // 802.1Q VID its frames carry on that port; 0 untagged
+	// What the place depends on, known too as far as Locate came if it returns
+	// ErrPending: the neighbour on the way, and the interfaces from that of the route
+	// down to the port.
+	Hop   netip.Addr
+	Links []int
 }
 
 // ErrPending says that the kernel does not know yet and has been asked to
@@ -53,10 +58,14 @@ func New(ports []int) (*Locator, error) {
 // Close releases the netlink socket.
 func (l *Locator) Close() { l.h.Close() }
 
-// Up reports whether an interface exists, is enabled and has a carrier.
-func (l *Locator) Up(ifindex int) bool {
+// Up reports whether an interface exists, is enabled and has a carrier, and its MTU,
+// 0 if it does not exist.
+func (l *Locator) Up(ifindex int) (up bool, mtu int) {
 	link, err := l.h.LinkByIndex(ifindex)
-	return err == nil && Running(link.Attrs())
+	if err != nil {
+		return false, 0
+	}
+	return Running(link.Attrs()), link.Attrs().MTU
 }
 
 // Running reports whether an interface is enabled and has a carrier. Not every
@@ -86,16 +95,22 @@ func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 	if r.Gw != nil {
 		hop = r.Gw
 	}
+	way := Location{Links: []int{r.LinkIndex}}
+	way.Hop, _ = netip.AddrFromSlice(hop)
+	way.Hop = way.Hop.Unmap()
 	link, err := l.h.LinkByIndex(r.LinkIndex)
 	if err != nil {
 		return Location{}, fmt.Errorf("interface %d on the way to %s: %w", r.LinkIndex, ip, err)
 	}
-	mac, err := l.neighbour(link, hop)
-	if err != nil {
-		return Location{}, err
+	if way.MAC, err = l.neighbour(link, hop); err != nil {
+		return way, err
 	}
-	return l.port(link, mac, hop)
+	return l.port(link, way, hop)
 }
+
+// usable are the states of a neighbour entry whose address may be used.
+const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE |
+	netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
 
 // neighbour returns the MAC of hop on link, from the kernel's neighbour table.
 func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, error) {
@@ -104,8 +119,6 @@ func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, er
 	if err != nil {
 		return nil, fmt.Errorf("read neighbours of %s: %w", link.Attrs().Name, err)
 	}
-	const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE |
-		netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
 	for _, n := range neighs {
 		if n.IP.Equal(hop) && n.State&usable != 0 && len(n.HardwareAddr) == 6 {
 			return n.HardwareAddr, nil
@@ -128,8 +141,9 @@ func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.Hard
 }
 
 // port walks from the interface that the route names down to the port.
-func (l *Locator) port(link netlink.Link, mac net.HardwareAddr, hop net.IP) (Location, error) {
-	loc := Location{Ifindex: link.Attrs().Index, MAC: mac}
+func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, error) {
+	loc := way
+	loc.Ifindex = link.Attrs().Index
 	for depth := 0; depth < 4; depth++ {
 		if l.ports[loc.Ifindex] {
 			return loc, nil
@@ -138,12 +152,12 @@ func (l *Locator) port(link netlink.Link, mac net.HardwareAddr, hop net.IP) (Loc
 		case *netlink.Vlan:
 			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
 		case *netlink.Bridge:
-			index, vlan, err := l.fdb(v, mac)
+			index, vlan, err := l.fdb(v, way.MAC)
 			if err != nil {
 				return Location{}, err
 			}
 			if index == 0 { // aged out: a unicast probe makes the host speak, and the bridge learn
-				return Location{}, l.solicit(link, hop, netlink.NUD_PROBE, mac)
+				return way, l.solicit(link, hop, netlink.NUD_PROBE, way.MAC)
 			}
 			loc.Ifindex = index
 			if vlan != 0 && loc.VLAN == 0 {
@@ -152,6 +166,7 @@ func (l *Locator) port(link netlink.Link, mac net.HardwareAddr, hop net.IP) (Loc
 		default:
 			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", hop, link.Attrs().Name)
 		}
+		loc.Links = append(loc.Links, loc.Ifindex)
 		next, err := l.h.LinkByIndex(loc.Ifindex)
 		if err != nil {
 			return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)

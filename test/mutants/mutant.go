@@ -48,6 +48,7 @@ func all() []mutant {
 		userMutants, roomMutants,
 		envelopeMutants, refusalMutants,
 		controlMutants,
+		placesMutants,
 	} {
 		ms = append(ms, table...)
 	}

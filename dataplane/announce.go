@@ -1,0 +1,145 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// A host whose link comes up has lost its neighbour entries, or asks for the group's
+// address when nobody hears it, and asks again after a second only. So the switch
+// announces the addresses of groups at a port that comes up, where members are found,
+// and at registration: by a gratuitous ARP request (RFC 5944 §4.6), or an unsolicited
+// neighbour advertisement (RFC 4861 §7.2.6). They update entries, and make none.
+
+// announcement is a group address at a port, in a VLAN.
+type announcement struct {
+	port  int
+	vlan  uint16
+	group netip.Addr
+}
+
+// announceAfter are the times at which an announcement is sent: the host's link may
+// come up a little later than this one's, and frames may be lost.
+var announceAfter = [...]time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}
+
+// Announcements are paced: so many at a time, and so long between two times.
+const (
+	announceBatch = 32
+	announceGap   = 5 * time.Millisecond
+)
+
+// announcer has the announcements that are to be sent: by turn, those that have been
+// sent so many times.
+type announcer struct {
+	turns [len(announceAfter)]struct {
+		queue []announcement
+		since []time.Duration // when each was asked for
+	}
+	wanted map[announcement]bool // not sent yet
+	last   time.Duration
+}
+
+func newAnnouncer() *announcer { return &announcer{wanted: make(map[announcement]bool)} }
+
+// add asks for an announcement, unless it is asked for and was not sent yet.
+func (a *announcer) add(now time.Duration, x announcement) {
+	if !a.wanted[x] {
+		a.wanted[x] = true
+		a.put(0, x, now)
+	}
+}
+
+func (a *announcer) put(turn int, x announcement, since time.Duration) {
+	t := &a.turns[turn]
+	t.queue, t.since = append(t.queue, x), append(t.since, since)
+}
+
+// next says when the next one is to be sent, and whether at all.
+func (a *announcer) next() (at time.Duration, ok bool) {
+	for i := range a.turns {
+		if t := &a.turns[i]; len(t.queue) > 0 {
+			if due := t.since[0] + announceAfter[i]; !ok || due < at {
+				at, ok = due, true
+			}
+		}
+	}
+	return max(at, a.last+announceGap), ok
+}
+
+// take returns the announcements that are to be sent now.
+func (a *announcer) take(now time.Duration) (xs []announcement) {
+	for i := range a.turns {
+		t := &a.turns[i]
+		for len(t.queue) > 0 && len(xs) < announceBatch && t.since[0]+announceAfter[i] <= now {
+			x, since := t.queue[0], t.since[0]
+			t.queue, t.since = t.queue[1:], t.since[1:]
+			xs = append(xs, x)
+			if i == 0 {
+				delete(a.wanted, x)
+			}
+			if i+1 < len(a.turns) {
+				a.put(i+1, x, since)
+			}
+		}
+	}
+	a.last = now
+	return xs
+}
+
+// announcePort announces at port p the groups that have members there.
+func (c *control) announcePort(p *port) {
+	for h := range c.dir.hosts.byLink[p.ifindex] {
+		for g := range h.groups {
+			c.announce(g, h)
+		}
+	}
+}
+
+// announceGroup announces g where its members are.
+func (c *control) announceGroup(g *group) {
+	for ip := range g.hosts {
+		c.announce(g, c.dir.hosts.byIP[ip])
+	}
+}
+
+// announce announces g where h is.
+func (c *control) announce(g *group, h *host) {
+	pi := c.w.portOf(h.at.Ifindex)
+	if pi < 0 {
+		return
+	}
+	x := announcement{port: pi, vlan: h.at.VLAN, group: g.reg.Group}
+	if x.vlan == 0 {
+		x.vlan = c.crew.ports[pi].vlan
+	}
+	c.announcer.add(c.now(), x)
+}
+
+// sendAnnouncements sends those whose time has come.
+func (c *control) sendAnnouncements() {
+	for _, x := range c.announcer.take(c.now()) {
+		if c.dir.groups[x.group] == nil {
+			continue // deleted meanwhile
+		}
+		w := c.crew.workers[c.crew.sender(x.port)]
+		w.do(func() {
+			if buf, ok := w.begin(x.port); ok {
+				w.end(x.port, buildAnnouncement(buf, &x, w.ports[x.port].mac))
+				w.count.neighbour++
+			}
+		})
+	}
+}
+
+func buildAnnouncement(b []byte, x *announcement, mac rocev2.MAC) int {
+	p := rocev2.Path{SrcMAC: mac, DstMAC: rocev2.BroadcastMAC, Tagged: x.vlan != 0, TCI: x.vlan}
+	if x.group.Is6() {
+		return rocev2.BuildUnsolicitedAdvertisement(b, &p, x.group)
+	}
+	return rocev2.BuildARP(b, &p, &rocev2.ARP{Op: rocev2.ARPRequest, SenderMAC: mac, SenderIP: x.group, TargetIP: x.group})
+}

@@ -1,0 +1,127 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// linksChanged brings the ports' state up to date and says what has changed.
+func (c *control) linksChanged() {
+	for pi, p := range c.crew.ports {
+		up, mtu := c.locator.Up(p.ifindex)
+		var gone, lost bool
+		if !c.crew.workers[c.crew.sender(pi)].do(func() {
+			gone = p.gone
+			lost = !gone && len(p.socks) > 0 && errors.Is(p.socks[0].State(), xsk.ErrGone)
+		}) {
+			return
+		}
+		ok := true
+		switch {
+		case gone:
+			up = false
+		case lost:
+			up = false
+			ok = c.crew.halt(func() { c.crew.lose(pi) })
+		default:
+			ok = c.crew.do(func(w *worker) { w.ports[pi].down = !up })
+		}
+		if !ok {
+			return
+		}
+		was := p.saidUp
+		p.saidUp = up
+		switch {
+		case lost:
+			c.notify(true, "port is gone: its interface was deleted or moved away; should it come back, restart gleamd", "port", p.name)
+		case up && !was:
+			c.notify(false, "port is up", "port", p.name)
+			c.announcePort(p)
+		case was && !up:
+			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.name)
+		}
+		if mtu = p.takes(mtu); mtu > 0 && mtu != p.mtu {
+			c.mtuChanged(pi, mtu)
+		}
+	}
+}
+
+// takes returns the MTU of a port whose interface has this one: what comes in more
+// buffers than one is for ports that were opened for it.
+func (p *port) takes(mtu int) int {
+	if p.most > 0 {
+		return min(mtu, p.most)
+	}
+	return mtu
+}
+
+// mtuChanged lets workers and registrations go by the new MTU of port pi, and names
+// the groups whose copies do not fit any more, or fit again.
+func (c *control) mtuChanged(pi, mtu int) {
+	p := c.crew.ports[pi]
+	c.notify(mtu < p.mtu, "the MTU of a port has changed", "port", p.name, "mtu", mtu, "was", p.mtu)
+	if !c.crew.do(func(w *worker) { w.ports[pi].mtu = mtu }) {
+		return
+	}
+	done := make(map[*group]bool)
+	for h := range c.dir.hosts.byLink[p.ifindex] {
+		for g := range h.groups {
+			if !done[g] {
+				done[g] = true
+				c.fit(g)
+			}
+		}
+	}
+}
+
+// fit finds out whether the longest copies of g fit the ports of its members, and
+// says so if that has changed.
+func (c *control) fit(g *group) {
+	need := g.reg.PMTU + headroom(g.reg.Group.Is4())
+	narrow := ""
+	for i := range g.slots {
+		s := &g.slots[i]
+		if pi := c.w.portOf(s.place.Ifindex); !s.gone && pi >= 0 && c.w.ports[pi].mtu < need {
+			narrow = fmt.Sprintf("packets of up to %d bytes do not fit port %s, whose MTU is %d: longer copies to %s are dropped (%s); raise the MTU, or register the group with a path MTU of %d",
+				need, c.w.ports[pi].name, c.w.ports[pi].mtu, s.rec.IP, DropTooLong, pathMTUWithin(c.w.ports[pi].mtu, g.reg.Group.Is4()))
+			break
+		}
+	}
+	was := g.narrow
+	g.narrow = narrow
+	switch {
+	case narrow != "" && was == "":
+		c.notify(true, "copies of a group do not fit", "group", g.reg.Group, "why", narrow)
+		c.journal.add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: narrow})
+	case narrow == "" && was != "":
+		c.notify(false, "copies of a group fit again", "group", g.reg.Group)
+		c.journal.add(api.Event{Kind: api.EventMTU, Group: g.reg.Group, Reason: "packets of all lengths fit all ports again"})
+	}
+}
+
+// pathMTUWithin returns the largest path MTU whose packets fit an MTU.
+func pathMTUWithin(mtu int, v4 bool) int {
+	for _, p := range []int{4096, 2048, 1024, 512} {
+		if p+headroom(v4) <= mtu {
+			return p
+		}
+	}
+	return 256
+}
+
+// headroom is what RoCEv2 adds to the path MTU within an IP packet at most:
+// IP, UDP, BTH, RETH, ImmDt and ICRC.
+func headroom(v4 bool) int {
+	n := rocev2.UDPLen + rocev2.BTHLen + rocev2.RETHLen + rocev2.ImmDtLen + rocev2.ICRCLen
+	if v4 {
+		return n + rocev2.IPv4Len
+	}
+	return n + rocev2.IPv6Len
+}

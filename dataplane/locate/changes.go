@@ -1,0 +1,115 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package locate
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// MAC is an Ethernet address, as a key.
+type MAC [6]byte
+
+// Neighbour is the last that was heard of a neighbour entry.
+type Neighbour struct {
+	MAC    MAC
+	Usable bool // false: being resolved, failed or deleted
+}
+
+// Set is what has changed, each thing once.
+type Set struct {
+	All        bool                      // too much for a list: anything
+	Neighbours map[netip.Addr]Neighbour  // entries of neighbour tables, by address
+	Learnt     map[MAC]bool              // entries of forwarding databases; false: deleted
+	Links      map[int]struct{}          // interfaces, by index
+	Routes     map[netip.Prefix]struct{} // destinations
+}
+
+// News reports whether the set has more than that neighbours are being resolved, or
+// cannot be.
+func (s *Set) News() bool {
+	if s.All || len(s.Learnt)+len(s.Links)+len(s.Routes) > 0 {
+		return true
+	}
+	for _, n := range s.Neighbours {
+		if n.Usable {
+			return true
+		}
+	}
+	return false
+}
+
+// maxChanges bounds each list of a Set.
+const maxChanges = 1024
+
+func newSet() Set {
+	return Set{
+		Neighbours: make(map[netip.Addr]Neighbour), Learnt: make(map[MAC]bool),
+		Links: make(map[int]struct{}), Routes: make(map[netip.Prefix]struct{}),
+	}
+}
+
+// Changes collects what netlink says until somebody takes it. It may be used from
+// any goroutine.
+type Changes struct {
+	// Bell has room for one: it rings when there is something to take.
+	Bell chan struct{}
+	mu   sync.Mutex
+	set  Set
+}
+
+// NewChanges returns an empty collection.
+func NewChanges() *Changes { return &Changes{Bell: make(chan struct{}, 1), set: newSet()} }
+
+// Take returns what has changed since the last call.
+func (c *Changes) Take() Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.set
+	c.set = newSet()
+	return s
+}
+
+// Links reports whether an interface has changed since the last Take.
+func (c *Changes) Links() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.set.All || len(c.set.Links) > 0
+}
+
+// add notes what f puts into the set, and rings the bell.
+func (c *Changes) add(f func(*Set)) {
+	c.mu.Lock()
+	if !c.set.All {
+		f(&c.set)
+		if s := &c.set; len(s.Neighbours)+len(s.Learnt)+len(s.Links)+len(s.Routes) > maxChanges {
+			*s = newSet()
+			s.All = true
+		}
+	}
+	c.mu.Unlock()
+	select {
+	case c.Bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// Neighbour notes a change of a neighbour entry.
+func (c *Changes) Neighbour(ip netip.Addr, n Neighbour) {
+	c.add(func(s *Set) { s.Neighbours[ip.Unmap()] = n })
+}
+
+// Learn notes that a bridge has learnt, or forgotten, where mac is. What was learnt
+// counts, whatever was forgotten beside: a host that moves is both.
+func (c *Changes) Learn(mac MAC, learnt bool) {
+	c.add(func(s *Set) { s.Learnt[mac] = s.Learnt[mac] || learnt })
+}
+
+// Link notes a change of an interface.
+func (c *Changes) Link(ifindex int) { c.add(func(s *Set) { s.Links[ifindex] = struct{}{} }) }
+
+// Route notes a change of the route to p.
+func (c *Changes) Route(p netip.Prefix) {
+	c.add(func(s *Set) { s.Routes[p.Masked()] = struct{}{} })
+}
