@@ -30,7 +30,12 @@ func portListCommand(env *Env) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "All ports, how they are attached, and what the XDP program did with their packets",
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Long: `Lists the ports, their egress queues and AF_XDP rings, and how many packets took
+each exit of the XDP program: xsk_rocev2 and xsk_envelope are group traffic that came
+in, pass_other is the kernel's. tcpdump at a port shows no group traffic, since XDP
+takes it before packet sockets see it, and copies leave by AF_XDP: look here, at
+gleam stats and at gleam group show, or capture at the hosts.`,
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ports, err := env.client().Ports(c.Context())
 			if err != nil {

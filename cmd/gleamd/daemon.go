@@ -53,7 +53,11 @@ func (d *daemon) main(ctx context.Context, args []string) int {
 		Short: "Run a switch for RDMA multicast on this machine's interfaces",
 		Long: `gleamd takes RDMA packets for group addresses from the configured interfaces,
 replicates them to the groups' members and merges what those answer. All other
-traffic stays with the kernel.`,
+traffic stays with the kernel.
+
+tcpdump at a port shows no group traffic: XDP takes it before packet sockets see
+it, and copies leave by AF_XDP. tcpdump at the hosts shows it, and gleam port list,
+gleam stats and gleam group show count it.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("%q: gleamd takes no arguments; the configuration is named by --config", args[0])}

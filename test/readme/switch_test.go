@@ -41,6 +41,11 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	l := labtest.New(t)
+	for _, tool := range []string{"bash", "find", "ip", "make", "mount", "nsenter", "openssl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			labtest.Unavailable(t, "README's commands need %v", err)
+		}
+	}
 	module, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
