@@ -332,3 +332,20 @@ func TestC11_UDPChecksum(t *testing.T) {
 		}
 	}
 }
+
+// A datagram that is not RoCEv2, an envelope, may lack a checksum over IPv4 and not
+// over IPv6 (docs/PROTOCOL.md §1).
+func TestAbsentUDPChecksumOfOthers(t *testing.T) {
+	for name, p := range map[string]Path{"v4": v4Path(), "v6": v6Path()} {
+		b := make([]byte, 256)
+		b = b[:BuildUDP(b, &p, 4797, []byte("hello"))]
+		f := mustDecode(t, b)
+		if !f.VerifyUDPChecksum() || f.UDP().Checksum() == 0 {
+			t.Errorf("%s: built with a checksum that does not verify", name)
+		}
+		f.UDP().SetChecksum(0)
+		if ok := f.VerifyUDPChecksum(); ok != (name == "v4") {
+			t.Errorf("%s: without a checksum it verifies: %v", name, ok)
+		}
+	}
+}
