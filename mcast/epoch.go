@@ -27,7 +27,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 		return GroupDead
 	}
 	quiescent := g.quiescent()
-	if !quiescent && (g.stallTime == 0 || psn != m.p) {
+	if !quiescent && psn != m.p {
 		return NotSource
 	}
 	if !p.Verified {
@@ -37,6 +37,9 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	if !quiescent && !g.stalled(now, out) {
 		if g.dead {
 			return GroupDead
+		}
+		if p.Neighbor == 0 {
+			g.askToWait(MemberID(k), out)
 		}
 		return NotSource
 	}

@@ -14,6 +14,8 @@ func (h *host) arm() {
 	g := h.timer
 	h.n.after(h.n.timer, func() {
 		if g == h.timer && !h.gone && h.una < len(h.ops) {
+			h.tries++
+			h.most = max(h.most, h.tries)
 			h.next, h.restarted = h.una, true
 			h.pump()
 			h.arm()
@@ -102,7 +104,7 @@ func (h *host) completed(to int) {
 			h.n.t.Fatalf("I2: host %d was told %d packets are done, host %d has %d and joined after %d", h.id, to, r.id, have, r.missed[h.id])
 		}
 	}
-	h.una, h.restarted = to, false
+	h.una, h.restarted, h.tries = to, false, 0
 	h.next = max(h.next, to)
 	h.arm()
 	if h.una == len(h.ops) && h.then != nil {

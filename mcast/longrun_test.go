@@ -89,3 +89,30 @@ func TestR64_DamagedPSN(t *testing.T) {
 		n.run()
 	})
 }
+
+// TestR66_NobodyGivesUpWaiting: three sources begin at once and send for longer than
+// a requester's seven retries take. Those that wait for their turn spend none.
+func TestR66_NobodyGivesUpWaiting(t *testing.T) {
+	for seed := range uint64(4) {
+		n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(seed)}
+		n.build(5, 3, 0)
+		n.full = 0
+		for _, h := range n.hosts {
+			h.rnrLeft, h.win = 0, maxWin
+			if len(h.ops) == 0 {
+				continue
+			}
+			h.ops = nil
+			for range 200 {
+				h.ops = append(h.ops, message(1+n.rng(9))...)
+			}
+			n.after(0, h.start)
+		}
+		n.finish()
+		for _, h := range n.hosts {
+			if h.most > 0 {
+				t.Errorf("seed %d: host %d timed out %d times in a row", seed, h.id, h.most)
+			}
+		}
+	}
+}

@@ -49,6 +49,8 @@ type host struct {
 	ops       []rocev2.Opcode
 	una, next int
 	win       int // packets in flight at most: a small one pauses inside messages
+	tries     int // timeouts since something was acknowledged
+	most      int // of them
 	top       int // highest index ever sent, plus 1
 	restarted bool
 	timer     int // generation: a newer one cancels

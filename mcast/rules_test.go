@@ -114,3 +114,5 @@ func TestR59_DefaultFollowsTheRoundTrip(t *testing.T) { runTranscript(t) }
 func TestR64_DoubtfulIsVerified(t *testing.T)    { runTranscript(t) }
 func TestR65_StalledInsideAMessage(t *testing.T) { runTranscript(t) }
 func TestR65_StalledAfterAMessage(t *testing.T)  { runTranscript(t) }
+
+func TestR66_WaitYourTurn(t *testing.T) { runTranscript(t) }

@@ -19,6 +19,9 @@ const DefaultSourceTimeout = 2 * time.Second
 // something to finish. It reports whether that member is the next source after all:
 // the source has sent nothing for stallTime, and what it leaves behind is settled.
 func (g *group) stalled(now time.Duration, out *Output) bool {
+	if g.stallTime == 0 {
+		return false
+	}
 	if g.awaited == 0 {
 		g.awaited = max(now, 1)
 	}
@@ -27,6 +30,22 @@ func (g *group) stalled(now time.Duration, out *Output) bool {
 	}
 	g.giveUpSource(out)
 	return !g.dead && g.quiescent()
+}
+
+// turnWait is the RNR timer that a member waits before it asks again to be the
+// source: code 18, 5.12 ms.
+const turnWait = 18
+
+// askToWait answers the first packet of member k, whose turn it is not, by an RNR NAK:
+// its queue pair sends again after the timer, and does not count that as one of the
+// retries after which it fails (R66).
+func (g *group) askToWait(k MemberID, out *Output) {
+	m := &g.members[k]
+	g.count.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{
+		Group: g.id, To: k, Op: rocev2.Acknowledge,
+		PSN: m.p, Syndrome: rocev2.SyndromeRNR | turnWait, MSN: m.msgs,
+	})
 }
 
 // giveUpSource goes on without the source, if there is a way. Inside a message there

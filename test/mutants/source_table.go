@@ -118,7 +118,15 @@ var sourceMutants = []mutant{
 		"			g.branches[i].a = last\n",
 	}}},
 	{"anything of another member is a request to send", "R65", "mcast/epoch.go", []edit{{
-		"if !quiescent && (g.stallTime == 0 || psn != m.p) {",
-		"if !quiescent && g.stallTime == 0 {",
+		"if !quiescent && psn != m.p {",
+		"if !quiescent && g.dead {",
+	}}},
+	{"who waits for its turn hears nothing", "R66", "mcast/turns.go", []edit{{
+		"	m := &g.members[k]\n	g.count.FeedbackOut++\n",
+		"	m := &g.members[k]\n	if m.live {\n		return\n	}\n	g.count.FeedbackOut++\n",
+	}}},
+	{"what another switch has forwarded is told to wait", "R66", "mcast/epoch.go", []edit{{
+		"		if p.Neighbor == 0 {\n			g.askToWait",
+		"		if p.Neighbor < 9 {\n			g.askToWait",
 	}}},
 }
