@@ -69,6 +69,7 @@ struct ipv6_header {
 } PACKED;
 
 #define PROTO_HOP_BY_HOP 0
+#define PROTO_ICMP 1
 #define PROTO_TCP 6
 #define PROTO_UDP 17
 #define PROTO_ROUTING 43
@@ -88,6 +89,16 @@ struct udp_header {
 } PACKED;
 
 #define ND_NEIGHBOR_SOLICITATION 135
+
+/* The part of an ICMP or ICMPv6 message that all types have. */
+struct icmp_header {
+	__u8 type;
+	__u8 code;
+	__u16 checksum;
+} PACKED;
+
+#define ICMP_ECHO_REQUEST 8
+#define ICMPV6_ECHO_REQUEST 128
 
 struct neighbor_solicitation {
 	__u8 type;

@@ -22,6 +22,7 @@ const (
 	XskEnvelope                      // the envelope port to a group
 	XskARP                           // ARP request for a group address
 	XskND                            // neighbour solicitation for a group address
+	XskEcho                          // ICMP or ICMPv6 echo request to a group address
 	NumReasons
 )
 
@@ -38,6 +39,7 @@ var reasonNames = [NumReasons]string{
 	XskEnvelope:        "xsk_envelope",
 	XskARP:             "xsk_arp",
 	XskND:              "xsk_nd",
+	XskEcho:            "xsk_echo",
 }
 
 // String returns the name under which r is counted.
@@ -62,7 +64,7 @@ var reasonTexts = [NumReasons]string{
 	PassOther:          "neither to a group nor asking for one: the kernel's",
 	PassTruncated:      "ends inside the Ethernet, VLAN, ARP or IP header: left to the kernel",
 	PassVLANDepth:      "more than two VLAN tags: left to the kernel",
-	PassGroupOther:     "to a group, but neither RoCEv2 nor an envelope nor neighbour discovery, such as ping: left to the kernel",
+	PassGroupOther:     "to a group, but neither RoCEv2 nor an envelope, neighbour discovery or echo request: left to the kernel",
 	PassGroupExtension: "to a group, with an IPv6 extension header, which RNICs never send: left to the kernel",
 	DropGroupFragment:  "to a group, an IP fragment: dropped; the sender's path MTU is larger than an MTU on the way",
 	DropGroupTruncated: "to a group, ends inside the UDP header: dropped",
@@ -71,6 +73,7 @@ var reasonTexts = [NumReasons]string{
 	XskEnvelope:        "an envelope to a group: taken by gleamd",
 	XskARP:             "an ARP request for a group address: taken by gleamd",
 	XskND:              "a neighbour solicitation for a group address: taken by gleamd",
+	XskEcho:            "an ICMP or ICMPv6 echo request (ping) to a group address: taken by gleamd, which answers",
 }
 
 // Text returns what r means, for people.

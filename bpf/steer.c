@@ -12,6 +12,7 @@
  *   RoCEv2 or envelope (UDP), to a group address     XSK
  *   ARP request for a group address                  XSK
  *   ICMPv6 neighbour solicitation for a group        XSK
+ *   ICMP or ICMPv6 echo request to a group address   XSK
  *   ... and its RX queue has no socket               dropped: the kernel must not answer for a group
  *   fragment, or truncated UDP, to a group address   dropped: nobody can serve it
  *   anything else                                    the kernel
@@ -49,6 +50,7 @@ enum steer_reason {
 	XSK_ENVELOPE,
 	XSK_ARP,
 	XSK_ND,
+	XSK_ECHO,
 	NUM_REASONS,
 };
 
@@ -153,6 +155,15 @@ INLINE int steer_udp(struct xdp_md *ctx, void *l4, void *end)
 	return pass(PASS_GROUP_OTHER);
 }
 
+INLINE int is_echo_request(void *l4, void *end, __u8 type)
+{
+	struct icmp_header *icmp = l4;
+
+	if ((void *)(icmp + 1) > end)
+		return 0;
+	return icmp->type == type && icmp->code == 0;
+}
+
 INLINE int steer_arp(struct xdp_md *ctx, void *l3, void *end)
 {
 	struct arp_ipv4 *arp = l3;
@@ -180,6 +191,8 @@ INLINE int steer_ipv4(struct xdp_md *ctx, void *l3, void *end)
 		return pass(PASS_OTHER);
 	if (ip->fragment & htons(IP_FRAGMENT))
 		return drop(DROP_GROUP_FRAGMENT);
+	if (ip->protocol == PROTO_ICMP && is_echo_request(l3 + header_len, end, ICMP_ECHO_REQUEST))
+		return to_socket(ctx, XSK_ECHO);
 	if (ip->protocol != PROTO_UDP)
 		return pass(PASS_GROUP_OTHER);
 	return steer_udp(ctx, l3 + header_len, end);
@@ -225,6 +238,8 @@ INLINE int steer_ipv6(struct xdp_md *ctx, void *l3, void *end)
 		return pass(PASS_OTHER);
 	if (ip->next_header == PROTO_UDP)
 		return steer_udp(ctx, ip + 1, end);
+	if (ip->next_header == PROTO_ICMPV6 && is_echo_request(ip + 1, end, ICMPV6_ECHO_REQUEST))
+		return to_socket(ctx, XSK_ECHO);
 	if (ip->next_header == PROTO_FRAGMENT)
 		return drop(DROP_GROUP_FRAGMENT);
 	if (is_extension(ip->next_header))

@@ -122,6 +122,11 @@ func solicitation(t *testing.T, dst, target string, icmpType uint8, tags ...*lay
 		&layers.ICMPv6NeighborSolicitation{TargetAddress: ip(target)})
 }
 
+func echo4(t *testing.T, dst string, icmpType uint8, tags ...*layers.Dot1Q) []byte {
+	icmp := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(icmpType, 0), Id: 7, Seq: 1}
+	return tagged(t, layers.EthernetTypeIPv4, tags, ip4(dst, layers.IPProtocolICMPv4), icmp, payload)
+}
+
 // extension6 is a packet whose first next header is p; what follows is junk.
 func extension6(t *testing.T, dst string, p layers.IPProtocol) []byte {
 	return frame(t, eth(layers.EthernetTypeIPv6), ip6(dst, p), payload)
@@ -158,6 +163,9 @@ func steerCases(t *testing.T) []steerCase {
 		{"IPv4 UDP, another port", udp4(t, g4, 4793), PassGroupOther, false},
 		{"IPv4 UDP, port bytes swapped", udp4(t, g4, 0xB712), PassGroupOther, false},
 		{"IPv4 ICMP to a group", frame(t, eth(layers.EthernetTypeIPv4), ip4(g4, layers.IPProtocolICMPv4), payload), PassGroupOther, false},
+		{"IPv4 echo request to a group", echo4(t, g4, layers.ICMPv4TypeEchoRequest), XskEcho, false},
+		{"IPv4 echo request 802.1Q", echo4(t, g4, layers.ICMPv4TypeEchoRequest, tag(5)), XskEcho, false},
+		{"IPv4 echo reply to a group", echo4(t, g4, layers.ICMPv4TypeEchoReply), PassGroupOther, false},
 		{"IPv4 TCP to a group", frame(t, eth(layers.EthernetTypeIPv4), tcp4, payload), PassGroupOther, false},
 		{"IPv4 first fragment", fragment4(t, g4, layers.IPv4MoreFragments, 0), DropGroupFragment, false},
 		{"IPv4 last fragment", fragment4(t, g4, 0, 100), DropGroupFragment, false},
@@ -175,7 +183,8 @@ func steerCases(t *testing.T) []steerCase {
 		{"IPv6 RoCEv2, another address", udp6(t, other6, 4791), PassOther, false},
 		{"IPv6 envelope", udp6(t, g6, testEnvelopePort), XskEnvelope, false},
 		{"IPv6 UDP, another port", udp6(t, g6, 53), PassGroupOther, false},
-		{"IPv6 echo request to a group", solicitation(t, g6, g6, layers.ICMPv6TypeEchoRequest), PassGroupOther, false},
+		{"IPv6 echo request to a group", solicitation(t, g6, g6, layers.ICMPv6TypeEchoRequest), XskEcho, false},
+		{"IPv6 echo reply to a group", solicitation(t, g6, g6, layers.ICMPv6TypeEchoReply), PassGroupOther, false},
 		{"IPv6 fragment", extension6(t, g6, layers.IPProtocolIPv6Fragment), DropGroupFragment, false},
 		{"ARP request", arp(t, layers.ARPRequest, g4), XskARP, false},
 		{"ARP request 802.1Q", arp(t, layers.ARPRequest, g4, tag(5)), XskARP, false},

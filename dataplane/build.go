@@ -83,6 +83,25 @@ func (w *worker) neighbour(pi int) {
 	}
 }
 
+// echo answers an echo request to a group address, whether a group is registered
+// there or not, so that a ping tells whether the switch is there.
+func (w *worker) echo(pi int) {
+	if !w.isGroup(w.frame.Dst()) {
+		w.count.drop[DropNotGroup]++
+		return
+	}
+	if buf, ok := w.begin(pi); ok {
+		n, r := rocev2.BuildEchoReply(buf, &w.frame, w.ports[pi].mac)
+		if r != rocev2.OK {
+			w.pool.GiveOne(w.built)
+			w.count.decode[r]++
+			return
+		}
+		w.end(pi, n)
+		w.count.neighbour++
+	}
+}
+
 // isGroup reports whether a is in one of the configured group prefixes.
 func (w *worker) isGroup(a netip.Addr) bool {
 	for _, p := range w.prefixes {

@@ -26,7 +26,7 @@ func (w *worker) input(pi int, ds ...xsk.Desc) {
 	switch w.frame.Kind {
 	case rocev2.KindRoCE:
 		keep = w.roce(pi, ds)
-	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP:
+	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP, rocev2.KindICMP:
 		w.control(pi)
 	default:
 		w.count.drop[DropNotGroup]++
@@ -108,8 +108,10 @@ func (w *worker) control(pi int) {
 		w.count.drop[DropRateLimit]++
 	case w.frame.Kind == rocev2.KindUDP:
 		w.envelope(pi)
-	default:
+	case w.frame.Kind == rocev2.KindARP || rocev2.IsNeighborSolicitation(&w.frame):
 		w.neighbour(pi)
+	default:
+		w.echo(pi)
 	}
 }
 

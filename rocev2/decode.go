@@ -87,8 +87,12 @@ func (f *Frame) decodeIPv4(buf []byte) Reason {
 	}
 	f.l4 = f.l3 + uint32(hl)
 	f.buf = buf[:int(f.l3)+n]
-	if h.Protocol() == ProtoUDP {
+	switch h.Protocol() {
+	case ProtoUDP:
 		return f.decodeUDP()
+	case ProtoICMP:
+		f.Kind, f.data = KindICMP, f.l4
+		return OK
 	}
 	f.Kind, f.data = KindOther, f.l4
 	return OK

@@ -17,8 +17,9 @@ const (
 	KindRoCE        // RoCEv2: UDP to port 4791
 	KindUDP         // UDP to another port
 	KindARP         // ARP; see DecodeARP
-	KindICMPv6      // ICMPv6; see DecodeNeighborSolicitation
+	KindICMPv6      // ICMPv6; see DecodeNeighborSolicitation and BuildEchoReply
 	KindOther       // IP with another protocol
+	KindICMP        // ICMP over IPv4; see BuildEchoReply
 )
 
 // String returns the name of k.
@@ -32,6 +33,8 @@ func (k Kind) String() string {
 		return "arp"
 	case KindICMPv6:
 		return "icmpv6"
+	case KindICMP:
+		return "ICMP"
 	case KindOther:
 		return "other"
 	}
@@ -63,7 +66,7 @@ type Frame struct {
 	pad   uint8
 	fl    OpFlags
 	l3    uint32 // IP or ARP header
-	l4    uint32 // UDP or ICMPv6 header, or payload of KindOther
+	l4    uint32 // UDP, ICMP or ICMPv6 header, or payload of KindOther
 	data  uint32 // UDP payload; for KindRoCE the payload after the extension headers
 	more  uint32 // bytes in the other buffers
 }

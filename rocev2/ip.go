@@ -12,6 +12,7 @@ import (
 const (
 	ProtoUDP    uint8 = 17
 	ProtoICMPv6 uint8 = 58
+	ProtoICMP   uint8 = 1
 )
 
 // Lengths in bytes of IP headers; IPv4 without options.

@@ -25,6 +25,7 @@ const (
 	ReasonBadARP                // an ARP packet that is not Ethernet/IPv4
 	ReasonBadND                 // a neighbour discovery message against RFC 4861 §7.1
 	ReasonICMPv6Checksum        // ICMPv6 checksum is wrong
+	ReasonBadEcho               // an ICMP or ICMPv6 message that is no sound echo request
 	ReasonSplitHeaders          // in several buffers, and not all headers are in the first one
 	ReasonSplitOther            // in several buffers, and not RoCEv2
 	NumReasons                  // the number of reasons
@@ -47,6 +48,7 @@ var reasonNames = [NumReasons]string{
 	ReasonBadARP:         "bad_arp",
 	ReasonBadND:          "bad_nd",
 	ReasonICMPv6Checksum: "icmpv6_checksum",
+	ReasonBadEcho:        "bad_echo",
 	ReasonSplitHeaders:   "split_headers",
 	ReasonSplitOther:     "split_not_roce",
 }
@@ -78,6 +80,7 @@ var reasonTexts = [NumReasons]string{
 	ReasonBadARP:         "an ARP packet that is not Ethernet and IPv4",
 	ReasonBadND:          "a neighbour discovery message against RFC 4861 §7.1",
 	ReasonICMPv6Checksum: "the ICMPv6 checksum is wrong",
+	ReasonBadEcho:        "an ICMP or ICMPv6 message to a group that is no echo request, or one whose checksum is wrong",
 	ReasonSplitHeaders:   "a packet in several buffers whose headers are not all in the first one",
 	ReasonSplitOther:     "a packet in several buffers that is not RoCEv2: envelopes are never that long",
 }

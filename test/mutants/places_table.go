@@ -102,4 +102,20 @@ var placesMutants = []mutant{
 		"	for h := range c.dir.hosts.byLink[p.ifindex] {\n",
 		"	for _, h := range c.dir.hosts.byIP {\n",
 	}}},
+	{"an echo reply has the request's checksum", "Places", "rocev2/echo.go", []edit{{
+		"ChecksumUpdate16(binary.BigEndian.Uint16(q[2:4]), old, now)",
+		"ChecksumUpdate16(binary.BigEndian.Uint16(q[2:4]), old, old|now&0)",
+	}}},
+	{"a damaged echo request is answered", "Places", "rocev2/echo.go", []edit{{
+		" || echoChecksum(f, q) != 0",
+		"",
+	}}},
+	{"echo requests of everybody's address are answered", "Places", "rocev2/echo.go", []edit{{
+		" || !isHost(f)",
+		"",
+	}}},
+	{"echo replies leave the VLAN", "Places", "rocev2/echo.go", []edit{{
+		"\tif !p.tagLike(f) {\n",
+		"\tif n, _ := f.VLAN(); n > 1 {\n",
+	}}},
 }
