@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,49 @@ func TestMissingCapabilities(t *testing.T) {
 	} {
 		if got := strings.Join(missing(c.has), " "); got != c.want {
 			t.Errorf("%x: %q is missing, want %q", c.has, got, c.want)
+		}
+	}
+}
+
+// Without one of the needed capabilities gleamd says which: --check before it is
+// started, and the error when it is.
+func TestLackOfACapabilityIsNamed(t *testing.T) {
+	star := labtest.Star(t, lab.StarConfig{Hosts: 2})
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		labtest.Unavailable(t, "%v", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gleamd.yaml")
+	text := star.Config() + "envelope: {insecure: true}\numem: {frames: 1024}\nrings: {rx: 128, tx: 128, fill: 128, completion: 128}\n" +
+		"api: {socket: " + filepath.Join(dir, "s.sock") + "}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"+net_admin", "+net_raw", "+bpf", "+perfmon"}
+	for i, lacking := range all {
+		bounds := "--bounding-set=-all," + strings.Join(slices.Delete(slices.Clone(all), i, i+1), ",") + ",+ipc_lock,+chown"
+		name := "CAP_" + strings.ToUpper(lacking[1:])
+		start := func(args ...string) (string, error) {
+			c := exec.Command("setpriv", append([]string{bounds, "--inh-caps=-all", self}, args...)...)
+			c.Env = append(os.Environ(), "GLEAMD_TEST_MAIN=1")
+			p, err := star.Switch.Start(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = p.Wait()
+			return p.Output(), err
+		}
+		if said, err := start("--check", "-c", file); err != nil || !strings.Contains(said, "which lacks "+name+": run it as root") {
+			t.Errorf("--check without %s: %v\n%s", name, err, said)
+		}
+		said, err := start("-c", file)
+		last := said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:]
+		if err == nil || !strings.HasPrefix(last, "gleamd: ") || !strings.Contains(last, name) {
+			t.Errorf("without %s: %v\n%s", name, err, said)
 		}
 	}
 }

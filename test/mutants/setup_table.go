@@ -26,4 +26,8 @@ var setupMutants = []mutant{
 	{"every prefix is in a subnet of the ports", "Check", "dataplane/check.go", []edit{{
 		"	case !onLink:\n", "	case !onLink && false:\n",
 	}}},
+	{"a lack of CAP_PERFMON is not named", "Check", "cmd/gleamd/privileges.go", []edit{{
+		"	{\"CAP_PERFMON\", 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN},\n",
+		"",
+	}}},
 }
