@@ -3,7 +3,13 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/rocev2"
+import (
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"pgregory.net/rapid"
+)
 
 // What can happen to the hosts of a network beside losses: they fall silent,
 // fail, are evicted; and frames arrive damaged.
@@ -69,26 +75,48 @@ func (n *network) offered(d *node, p *Packet) {
 // not less than without local repair, and with it not less than the probes that
 // dead_after has room for. Whatever else, the switch is to blame.
 func (n *network) evicted(d *node, e Event) {
-	h := n.hosts[e.Member]
+	h, g := n.hosts[e.Member], d.sw.groups[0]
+	kept := g.store != nil && g.store.find(e.PSN.Next()) != nil
 	switch {
 	case h.isDead():
 	case n.unfair:
 		n.evictions++
+	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.a)):
+		n.evictions++ // behind the quorum, it lacks what nobody sends again (R37)
 	case e.Syndrome == Silent && n.deadAfter > 0 && n.loss > 0:
 		probes := 0
-		if g := d.sw.groups[0]; g.store != nil && g.store.find(e.PSN.Next()) != nil {
+		if kept {
 			probes = livenessProbes - 1
 		}
 		if h.chances < max(h.offers, probes) {
 			n.t.Fatalf("host %d is alive and evicted for silence after it was sent %d packets, of which it lacks the first; its source repeated that %d times", h.id, h.chances, h.offers)
 		}
 		n.evictions++
-	case e.Syndrome == Stranded && n.quorum > 0:
-		n.evictions++
 	default:
 		n.t.Fatalf("host %d is alive and evicted: %+v", h.id, e)
 	}
 	h.gone = true
+}
+
+// givesUp ends a run in which no receiver is left that could answer the source: the
+// silence of all removes nobody (R23), and a real requester's retries run out. It
+// returns false if s is not the source that is served.
+func (n *network) givesUp(s *host) bool {
+	g := s.node.sw.groups[0]
+	if int(g.src) != s.id {
+		return false
+	}
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.bits&receiving == 0 || s.node.legs[i].host.isDead() {
+			continue
+		}
+		if kept := g.store != nil && g.store.find(b.a.Next()) != nil; kept || !b.a.Less(g.a) {
+			n.t.Fatalf("host %d hears nothing, and leg %d is alive: %v", s.id, i, n.stuck())
+		}
+	}
+	n.failure = &Event{Kind: GroupFailed}
+	return true
 }
 
 // completedByQuorum is where the promise of a quorum is checked.
@@ -110,4 +138,34 @@ func (h *host) completedByQuorum(to int) {
 			h.n.t.Fatalf("I2: host %d was told packet %d is done, %d hosts have it, the quorum is %d", h.id, i, has, h.n.quorum)
 		}
 	}
+}
+
+// TestPropertyReceiversFail: some receivers' queue pairs fail with a fatal NAK, others
+// join, frames are damaged and lost, under evict with local repair and without, up to
+// three sources. Every eviction is judged.
+func TestPropertyReceiversFail(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t, 0, 3, 30, 100)
+		n.policy, n.deadAfter = Evict, 8*timeout
+		n.corrupt = rapid.SampledFrom([]int{0, 0, 10}).Draw(t, "corrupt")
+		n.build(6+n.rng(3), 1+n.rng(3), 0)
+		n.fatals = n.rng(3)
+		n.churn(n.rng(4), 0, 20*time.Millisecond)
+		n.run()
+	})
+}
+
+// TestPropertyQuorumTakesTurns is the same for a quorum: at every completion so many
+// receivers have the packet; the others are repaired, or given up (R37, R39), and
+// nothing stays as it is for ever.
+func TestPropertyQuorumTakesTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t, 0, 3, 30, 100)
+		members := 6 + n.rng(3)
+		n.policy, n.deadAfter, n.quorum = Quorum, 8*timeout, 1+n.rng(3)
+		n.build(members, 1+n.rng(3), 0)
+		n.fatals = n.rng(3)
+		n.churn(n.rng(4), 0, 20*time.Millisecond)
+		n.run()
+	})
 }

@@ -16,6 +16,9 @@ func (h *host) arm() {
 		if g == h.timer && !h.gone && h.una < len(h.ops) {
 			h.tries++
 			h.most = max(h.most, h.tries)
+			if h.tries > 500 && h.n.givesUp(h) {
+				return
+			}
 			h.next, h.restarted = h.una, true
 			h.pump()
 			h.arm()

@@ -6,6 +6,7 @@ package mcast
 import (
 	"container/heap"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -241,13 +242,14 @@ func (n *network) output(d *node, p *Packet) {
 		}
 		n.carry(h.down(), false, func() { h.arrives(c.PSN, f, ask) })
 	}
-	for _, f := range d.out.Feedback {
+	evicts := slices.ContainsFunc(d.out.Events, func(e Event) bool { return e.Kind == MemberEvicted })
+	for i, f := range d.out.Feedback {
 		h := n.hosts[f.To]
 		if h.node != d {
 			d.answer(f)
 			continue
 		}
-		if d.flat() {
+		if d.flat() && (!evicts || i == len(d.out.Feedback)-1) { // before the eviction it says less
 			n.check(f)
 		}
 		n.trace("feedback", h.id, f.PSN, f.Syndrome, f.MSN)
