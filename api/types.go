@@ -33,7 +33,12 @@ type Group struct {
 	HeldBy    netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
 	Members   []Member   `json:"members"`
 	Counters  Counters   `json:"counters"`
-	Repair    *Repair    `json:"repair,omitempty"` // absent if the group is registered without
+
+	// Packets of the group that were not served, by reason, as in Stats.
+	Normal map[string]uint64 `json:"normal,omitempty"`
+	Drops  map[string]uint64 `json:"drops,omitempty"`
+
+	Repair *Repair `json:"repair,omitempty"` // absent if the group is registered without
 
 	DeadAfterMS int            `json:"dead_after_ms"`      // 0: never
 	LagPSNs     int            `json:"lag_psns,omitempty"` // lag limits; 0: none
@@ -80,6 +85,8 @@ type Member struct {
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
 	Pending string     `json:"pending,omitempty"` // NAK kind that waits to go out; repair: the switch sends what is missing
 	Window  bool       `json:"window"`
+	// Diagnosis says in words what keeps the member from receiving; empty if nothing is known to.
+	Diagnosis string `json:"diagnosis,omitempty"`
 }
 
 // Counters count one group's packets.
@@ -191,6 +198,10 @@ const (
 	EventGone       = "gone"       // a group
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
+
+// EventMismatch is the Kind of an Event about a member whose packets do not fit its
+// registration: Reason names the number that is likely wrong.
+const EventMismatch = "mismatch"
 
 // Event is something that happened to a group.
 type Event struct {

@@ -6,7 +6,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -39,6 +42,11 @@ func groupShowCommand(env *Env) *cobra.Command {
 				w.Flush()
 				fmt.Fprintln(w)
 				memberTable(w, g)
+				if slices.ContainsFunc(g.Members, func(m api.Member) bool { return m.Diagnosis != "" }) {
+					w.Flush()
+					fmt.Fprintln(w)
+					diagnosisTable(w, g)
+				}
 				if len(g.Former) > 0 {
 					w.Flush()
 					fmt.Fprintln(w)
@@ -99,6 +107,12 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
+	if len(g.Normal) > 0 {
+		row(normalTitle, "%s", counts(g.Normal))
+	}
+	if len(g.Drops) > 0 {
+		row(dropsTitle, "%s", counts(g.Drops))
+	}
 	r := g.Repair
 	if r == nil {
 		row("repair", "off")
@@ -121,6 +135,25 @@ func limits(g *api.Group) string {
 		s += fmt.Sprintf(", at most %v behind", time.Duration(g.LagMS)*time.Millisecond)
 	}
 	return s
+}
+
+// diagnosisTable says what is known to be wrong with members.
+func diagnosisTable(w *tabwriter.Writer, g *api.Group) {
+	fmt.Fprintln(w, "MEMBER\tLIKELY WRONG")
+	for i := range g.Members {
+		if m := &g.Members[i]; m.Diagnosis != "" {
+			fmt.Fprintf(w, "%s\t%s\n", m.IP, m.Diagnosis)
+		}
+	}
+}
+
+// counts shows numbers by name in one line.
+func counts(m map[string]uint64) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, fmt.Sprintf("%s %d", name, m[name]))
+	}
+	return strings.Join(list, ", ")
 }
 
 // formerTable lists who is out of the group, and why.

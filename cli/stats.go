@@ -63,6 +63,12 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 			row("  "+reason, counts[reason])
 		}
 	}
-	section("not served, as is normal", s.Normal)
-	section("lost or refused", s.Drops)
+	section(normalTitle, s.Normal)
+	section(dropsTitle, s.Drops)
 }
+
+// What api.Stats.Normal and Drops are called.
+const (
+	normalTitle = "not served, as is normal"
+	dropsTitle  = "lost or refused"
+)

@@ -320,9 +320,36 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 		if m.Holds && !a.HeldBy.IsValid() {
 			a.HeldBy = r.IP
 		}
+		for n := range m.Mismatches {
+			if x := &m.Mismatches[n]; x.Holds() {
+				am.Diagnosis = sentence(am.Diagnosis, mismatch(mcast.Number(n), x.Seen, x.Want))
+			}
+		}
 		a.Members = append(a.Members, am)
 	}
+	a.Normal, a.Drops = unservedOf(&st.Counters)
 	return a
+}
+
+// sentence adds one more thing to say.
+func sentence(s, more string) string {
+	if s == "" {
+		return more
+	}
+	return s + "; " + more
+}
+
+// unservedOf is counters.unserved for what the core counts of one group.
+func unservedOf(c *mcast.Counters) (normal, drops map[string]uint64) {
+	normal, drops = make(map[string]uint64), make(map[string]uint64)
+	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
+		if n := c.Drops[r]; n > 0 && r.Normal() {
+			normal[r.String()] = n
+		} else if n > 0 {
+			drops[r.String()] = n
+		}
+	}
+	return normal, drops
 }
 
 // pendingName names a NAK that waits to be sent.

@@ -70,6 +70,7 @@ type slot struct {
 	rec   envelope.MemberRecord
 	place locate.Location
 	gone  bool
+	wrong [mcast.NumNumbers]bool // numbers of its packets that the operator was told of
 }
 
 // maxFormer bounds the members that are remembered after they have gone.

@@ -177,6 +177,12 @@ func (f *fakeSwitch) register(n, members int, qpn uint32, policy string) *api.Re
 // feed gives packets of group n to its worker, all between two of its batches.
 func (f *fakeSwitch) feed(n int, packets ...mcast.Packet) {
 	f.t.Helper()
+	f.feedTo(n, 0x4711, packets...)
+}
+
+// feedTo is feed of packets for another virtual QPN than the group's.
+func (f *fakeSwitch) feedTo(n int, qpn rocev2.QPN, packets ...mcast.Packet) {
+	f.t.Helper()
 	worker, ok := f.crew.owners.of(keyOf(fakeGroup(n)))
 	if !ok {
 		f.t.Fatalf("group %d has no worker", n)
@@ -185,7 +191,7 @@ func (f *fakeSwitch) feed(n int, packets ...mcast.Packet) {
 	w.do(func() {
 		for i := range packets {
 			p := packets[i]
-			p.Group, p.DestQP, p.Verified, p.AckReq = fakeGroup(n), 0x4711, true, true
+			p.Group, p.DestQP, p.Verified, p.AckReq = fakeGroup(n), qpn, true, true
 			w.sw.Input(w.clock(), &p, &w.out)
 			w.emit(nil)
 			w.release()

@@ -9,12 +9,14 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // known is what the control loop has learnt of a group's outcomes. Evictions are
 // known by slot.gone.
 type known struct {
 	turns, refusals uint64
+	differing       uint64
 	failed          bool
 	failure         string // why
 }
@@ -37,11 +39,33 @@ func (g *group) learn(o *mcast.Outcomes) (ds []decision) {
 			ds = append(ds, decision{e, 1})
 		}
 	}
-	ds = append(ds, g.learnTurns(o)...)
+	ds = append(append(ds, g.learnTurns(o)...), g.learnNumbers(o)...)
 	if o.Failed.Kind != 0 && !g.known.failed {
 		g.known.failed = true
 		g.known.failure = fmt.Sprintf("because of %s: %s", g.slots[o.Failed.Member].rec.Key(), failure(&o.Failed))
 		ds = append(ds, decision{o.Failed, 1})
+	}
+	return ds
+}
+
+// learnNumbers is learn for numbers of members' packets that are not the registered
+// ones. It looks at the members only if there are more than before.
+func (g *group) learnNumbers(o *mcast.Outcomes) (ds []decision) {
+	if o.Differing == g.known.differing {
+		return nil
+	}
+	g.known.differing = o.Differing
+	for i := range o.Mismatches {
+		for n := range mcast.NumNumbers {
+			m := &o.Mismatches[i][n]
+			if i >= len(g.slots) || g.slots[i].gone || g.slots[i].wrong[n] || !m.Holds() {
+				continue
+			}
+			g.slots[i].wrong[n] = true
+			ds = append(ds, decision{mcast.Event{
+				Kind: mcast.NumberDiffers, Member: mcast.MemberID(i), PSN: m.Seen, Number: n, Want: m.Want,
+			}, uint64(m.Times)})
+		}
 	}
 	return ds
 }
@@ -126,6 +150,13 @@ func (c *control) tell(g *group, d *decision) {
 	case mcast.SourceRefused:
 		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome)
 		j.Kind, j.Reason = api.EventRefused, envelope.Cause(d.Syndrome)
+	case mcast.NumberDiffers:
+		why := mismatch(d.Number, d.PSN, d.Want)
+		c.notify(true, "a member's packets do not fit its registration", "group", g.reg.Group, "member", m, "likely", why)
+		j.Kind, j.Reason = api.EventMismatch, why
+		if d.Number != mcast.SendPSN {
+			j.PSN = nil
+		}
 	case mcast.GroupFailed:
 		c.notify(true, "group failed", "group", g.reg.Group, "member", m, "psn", d.PSN, "syndrome", d.Syndrome, "cause", failure(&d.Event))
 		j.Kind, j.Reason = api.EventFailed, failure(&d.Event)
@@ -148,4 +179,13 @@ func failure(e *mcast.Event) string {
 		why += "; the source got a " + envelope.Cause(e.Syndrome)
 	}
 	return why
+}
+
+// mismatch says in words which number of a member's registration is likely wrong, and
+// what the right one would be.
+func mismatch(n mcast.Number, seen, want rocev2.PSN) string {
+	if n == mcast.VirtualQPN {
+		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))
+	}
+	return fmt.Sprintf("wrong sq-psn: packets seen at PSN 0x%06x, expected 0x%06x by registration: register what the queue pair sends next", uint32(seen), uint32(want))
 }

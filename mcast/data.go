@@ -35,6 +35,7 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	psn := p.PSN & rocev2.PSNMask
 	d := psn.Sub(g.a)
 	if d <= -g.past || d > aheadWindow {
+		g.differs(MemberID(g.src), SendPSN, psn, g.hi, out)
 		return OutOfWindow
 	}
 	if d <= 0 {
@@ -64,6 +65,9 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		}
 		if update && !g.note(psn, p.Targets) {
 			return UpdatesFull
+		}
+		if psn.Less(g.hi) {
+			g.repeated(psn, out)
 		}
 	}
 	g.count.DataIn++

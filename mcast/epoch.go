@@ -46,6 +46,9 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	g.endEpoch(out)
 	g.startEpoch(MemberID(k), out)
 	g.event(out, SourceChanged, MemberID(k), m.p, 0)
+	if psn != m.p {
+		g.differs(MemberID(k), SendPSN, psn, m.p, out)
+	}
 	return g.data(now, p, f, out)
 }
 
@@ -55,6 +58,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 func (g *group) lateDuplicate(k MemberID, d int32, p *Packet, out *Output) Reason {
 	m := &g.members[k]
 	if d < -m.past {
+		g.differs(k, SendPSN, p.PSN&rocev2.PSNMask, m.p, out)
 		return OutOfWindow // nothing of the kind was acknowledged: a queue pair with other numbers (R63)
 	}
 	g.count.DataIn++

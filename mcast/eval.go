@@ -150,6 +150,9 @@ func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out 
 	g.armed = false
 	g.forget(g.hi, out)
 	g.tell(out, Event{Kind: GroupFailed, Group: g.id, Member: m, PSN: psn, Syndrome: code, Cause: why})
+	if g.src != nobody { // a source that is registered with too high a PSN begins in the middle of a message
+		g.tellMismatch(MemberID(g.src), SendPSN, out)
+	}
 }
 
 // evict removes a leg whose receiver cannot go on.

@@ -22,6 +22,9 @@ type Outcomes struct {
 	Refused    Event   // the last SourceRefused
 	Failed     Event   // GroupFailed, if the group has failed
 	Evicted    []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not
+
+	Differing  uint64       // NumberDiffers so far
+	Mismatches []Mismatches // by MemberID; empty if Differing is 0
 }
 
 // Outcomes writes the outcomes of a group into o, whose Evicted it reuses. It
@@ -29,12 +32,15 @@ type Outcomes struct {
 func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 	g := s.group(id)
 	if g == nil {
-		*o = Outcomes{Group: id, Evicted: o.Evicted[:0]}
+		*o = Outcomes{Group: id, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
 		return false
 	}
-	evicted := append(o.Evicted[:0], g.outcomes.Evicted...)
+	evicted, mismatches := append(o.Evicted[:0], g.outcomes.Evicted...), o.Mismatches[:0]
+	if g.outcomes.Differing > 0 {
+		mismatches = append(mismatches, g.outcomes.Mismatches...)
+	}
 	*o = g.outcomes
-	o.Evicted = evicted
+	o.Evicted, o.Mismatches = evicted, mismatches
 	return true
 }
 
@@ -65,5 +71,8 @@ func (o *Outcomes) forgive(m MemberID) {
 	for len(o.Evicted) <= int(m) {
 		o.Evicted = append(slices.Grow(o.Evicted, int(m)+1-len(o.Evicted)), Event{})
 	}
-	o.Evicted[m] = Event{}
+	for len(o.Mismatches) <= int(m) {
+		o.Mismatches = append(slices.Grow(o.Mismatches, int(m)+1-len(o.Mismatches)), Mismatches{})
+	}
+	o.Evicted[m], o.Mismatches[m] = Event{}, Mismatches{}
 }

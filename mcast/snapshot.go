@@ -58,6 +58,8 @@ type MemberStatus struct {
 	Pending rocev2.Syndrome // a NAK at Acked+1 waits; 0 if none
 	Holds   bool            // the group's ACK waits for it
 	Late    bool            // is sent what it lacks from the store
+
+	Mismatches Mismatches // numbers of its packets that are not the registered ones
 }
 
 // Snapshot writes the state of a group into st, whose Members it reuses. It
@@ -86,6 +88,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		m := &g.members[i]
 		b, l := &g.branches[m.leg], &g.legs[m.leg]
 		t := MemberStatus{IP: m.ip, QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src}
+		t.Mismatches = g.outcomes.Mismatches[i]
 		if m.live && b.bits&receiving != 0 {
 			t.Acked, t.Lag = b.a, g.hi.Prev().Sub(b.a)
 			t.Pending, t.Late = b.info, b.bits&late != 0

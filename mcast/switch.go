@@ -139,7 +139,7 @@ func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
 	case f&rocev2.OpKnown == 0:
 		return UnknownOpcode
 	case p.DestQP != g.qpn:
-		return WrongQPN
+		return g.wrongQPN(p, out)
 	case f&rocev2.OpRequest != 0:
 		return g.request(now, p, f, out)
 	case p.Op == rocev2.Acknowledge:

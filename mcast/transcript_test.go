@@ -430,14 +430,7 @@ func (s *transcript) print(w *strings.Builder) {
 			fmt.Fprintf(w, "NAK %06x %#x to %s%s\n", uint32(f.PSN), uint8(f.Syndrome), nameOf(f.To), becn)
 		}
 	}
-	for _, e := range o.Events {
-		what := map[EventKind]string{SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused"}[e.Kind]
-		cause := ""
-		if e.Kind == GroupFailed && e.Cause != e.Syndrome {
-			cause = fmt.Sprintf(", cause %#x", uint8(e.Cause))
-		}
-		fmt.Fprintf(w, "event: %s %s at %06x, syndrome %#x%s\n", what, nameOf(e.Member), uint32(e.PSN), uint8(e.Syndrome), cause)
-	}
+	printEvents(w, o.Events)
 	if o.Drop != None {
 		fmt.Fprintf(w, "drop: %v\n", o.Drop)
 	}

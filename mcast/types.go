@@ -265,6 +265,7 @@ const (
 	MemberEvicted                      // Member had everything up to PSN; Cause says why
 	GroupFailed                        // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
 	SourceRefused                      // Member, the source, asked at PSN for what no group can do; the switch itself answered with Syndrome
+	NumberDiffers                      // Member's packets have PSN (a QPN, if that is Number) where Want is registered (R72)
 )
 
 // Event tells the control plane what the data path decided by itself.
@@ -272,9 +273,11 @@ type Event struct {
 	Kind     EventKind
 	Syndrome rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted as Cause
 	Cause    rocev2.Syndrome // of MemberEvicted and GroupFailed: of Member's own fatal NAK, or Silent, Lagging and so on
+	Number   Number          // of NumberDiffers
 	Group    GroupID
 	Member   MemberID
 	PSN      rocev2.PSN
+	Want     rocev2.PSN // of NumberDiffers
 }
 
 // Output is what a call of Input, Advance or Apply wants done. It belongs to the

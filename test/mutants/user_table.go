@@ -69,4 +69,36 @@ var userMutants = []mutant{
 		"for i := len(gs) - 1; i >= 0; i-- {",
 		"for i := range gs {",
 	}}},
+	{"one stray packet is a wrong number", "R72", "mcast/mismatch.go", []edit{{
+		"const mismatchTimes = 4",
+		"const mismatchTimes = 1",
+	}}},
+	{"a wrong number is told with every packet", "R72", "mcast/mismatch.go", []edit{{
+		"m.Times > 0 && !m.told {",
+		"m.Times > 0 {",
+	}}},
+	{"a first packet that got through at last does not settle it", "R72", "mcast/mismatch.go", []edit{{
+		"	case psn == m.Want || m.Want.LessEq(g.a):\n		m.Times = 0\n",
+		"",
+	}}},
+	{"the latest PSN is named, not the lowest", "R72", "mcast/mismatch.go", []edit{{
+		"n == SendPSN && m.Seen.Less(seen)",
+		"n == SendPSN && seen.Less(m.Seen)",
+	}}},
+	{"a failure does not name the wrong PSN", "R72", "mcast/eval.go", []edit{{
+		"		g.tellMismatch(MemberID(g.src), SendPSN, out)\n",
+		"",
+	}}},
+	{"a stranger's packets are a member's", "R72", "mcast/mismatch.go", []edit{{
+		"ok && g.members[k].live {",
+		"ok || g.members[k].live {",
+	}}},
+	{"the control loop does not hear of wrong numbers", "R72", "dataplane/outcome.go", []edit{{
+		"	if o.Differing == g.known.differing {",
+		"	if o.Differing >= g.known.differing {",
+	}}},
+	{"a wrong QPN is told as a wrong PSN", "R72", "dataplane/outcome.go", []edit{{
+		"	if n == mcast.VirtualQPN {",
+		"	if n != mcast.VirtualQPN {",
+	}}},
 }

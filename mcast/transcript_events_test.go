@@ -1,0 +1,27 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"strings"
+)
+
+// printEvents writes events as transcripts have them.
+func printEvents(w *strings.Builder, events []Event) {
+	for _, e := range events {
+		what := map[EventKind]string{
+			SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused",
+			NumberDiffers: "number differs of",
+		}[e.Kind]
+		more := ""
+		switch {
+		case e.Kind == GroupFailed && e.Cause != e.Syndrome:
+			more = fmt.Sprintf(", cause %#x", uint8(e.Cause))
+		case e.Kind == NumberDiffers:
+			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN"}[e.Number], uint32(e.Want))
+		}
+		fmt.Fprintf(w, "event: %s %s at %06x, syndrome %#x%s\n", what, nameOf(e.Member), uint32(e.PSN), uint8(e.Syndrome), more)
+	}
+}
