@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -66,6 +68,20 @@ func TestGoneMembersNeedNothing(t *testing.T) {
 	if n := w.count.drop[DropNoFrame]; n != 1 {
 		t.Errorf("with one frame fewer: %d packets refused, want 1; drops %v", n, w.count.drops())
 	}
+	for _, c := range []struct{ more, repairs int }{{0, -1}, {1, 1}, {5, 5}, {maxRepairs, maxRepairs}, {maxRepairs + 1, maxRepairs}} {
+		need := 3 + spareFeedback + c.more
+		for w.pool.Len() > need {
+			a, _ := w.pool.TakeOne()
+			taken = append(taken, a)
+		}
+		for w.pool.Len() < need {
+			w.pool.GiveOne(taken[len(taken)-1])
+			taken = taken[:len(taken)-1]
+		}
+		if n, ok := w.room(0, rocev2.SendOnly, 1); !ok || n != c.repairs {
+			t.Errorf("with %d frames more than first copies and feedback need there is room for %d repairs (%v), want %d", c.more, n, ok, c.repairs)
+		}
+	}
 	// Feedback needs frames for feedback only.
 	b.say(1, 1, rocev2.SyndromeACK)
 	b.say(2, 1, rocev2.SyndromeACK)
@@ -74,4 +90,21 @@ func TestGoneMembersNeedNothing(t *testing.T) {
 	}
 	b.unstage()
 	w.pool.Give(taken)
+}
+
+// The tables that a change of members makes say who has gone.
+func TestNewTableKnowsWhoIsGone(t *testing.T) {
+	b := newBench(t, 3)
+	d := &directory{w: b.w}
+	var slots []slot
+	for i, h := range b.hosts {
+		slots = append(slots, slot{
+			rec:   envelope.MemberRecord{IP: h.IPv4, QPN: rocev2.QPN(i)},
+			place: locate.Location{Ifindex: b.w.ports[i].ifindex, MAC: h.MAC}, gone: i == 1,
+		})
+	}
+	table := d.tableOf(&envelope.Registration{Group: b.group, PMTU: 1024}, slots)
+	if need := table.need(3); table.copies != 2 || !slices.Equal(need, []portNeed{{0, 1}, {2, 1}}) {
+		t.Errorf("frames for %d copies, and room for %v", table.copies, need)
+	}
 }

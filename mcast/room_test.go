@@ -93,3 +93,22 @@ func TestR70_FullPortUsesUpNothing(t *testing.T) {
 		t.Error("nobody will look after B")
 	}
 }
+
+// R70: legs whose time comes at once do not wait for the one that has no room.
+func TestR70_LegsOfOneCall(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	for _, c := range slices.Clone(out.Copies) {
+		if !s.Unsent(&c, time.Millisecond) {
+			t.Fatal("lost")
+		}
+	}
+	out.Room = func(_ GroupID, leg LegID) (int, time.Duration) { return int(leg) - 1, 5 * time.Millisecond }
+	s.Advance(time.Millisecond, out)
+	if len(sentTo(out, 1)) != 0 || len(sentTo(out, 2)) != 1 {
+		t.Errorf("copies %v, want C's alone", out.Copies)
+	}
+	if at, ok := s.NextDeadline(); !ok || at <= time.Millisecond {
+		t.Errorf("next deadline %v, %v: nothing is to be done before B's port may take more", at, ok)
+	}
+}
