@@ -78,6 +78,9 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		}
 		g.seen = true
 	}
+	if psn != g.hi || starts {
+		g.begins(p, psn, f)
+	}
 	g.forward(now, p, psn, f, out)
 	g.pass(psn, f)
 	if p.AckReq {

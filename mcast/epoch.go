@@ -114,6 +114,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.srcNbr = g.legs[m.leg].spec.Neighbor
 	g.hi, g.a, g.past = m.p, m.p.Prev(), m.past
 	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
+	g.write = writing{}
 	g.refused, g.told, g.becn, g.rewound, g.armed, g.awaited = refusal{}, false, false, false, false, 0
 	g.timing = false
 	g.low, g.npend, g.nowin, g.nfresh = 0, 0, 0, 0

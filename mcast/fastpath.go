@@ -31,6 +31,7 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 	}
 	n := uint64(uint32(hi-g.hi) & rocev2.PSNMask)
 	g.hi, g.prev, g.hasPrev, g.open = hi, hi.Prev(), true, open
+	g.write = writing{}
 	if g.store != nil {
 		g.store.whole = hi
 	}

@@ -117,6 +117,7 @@ type group struct {
 	targetKey uint32
 	targets   *targets // nil unless there is a targetKey
 	refused   refusal
+	write     writing
 	branches  []branch // by LegID
 	legs      []leg    // by LegID
 	members   []member // by MemberID

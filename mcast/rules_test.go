@@ -116,3 +116,5 @@ func TestR65_StalledInsideAMessage(t *testing.T) { runTranscript(t) }
 func TestR65_StalledAfterAMessage(t *testing.T)  { runTranscript(t) }
 
 func TestR66_WaitYourTurn(t *testing.T) { runTranscript(t) }
+
+func TestR67_LengthInRETH(t *testing.T) { runTranscript(t) }

@@ -76,6 +76,11 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = appendPSN(b, e.psn)
 		b = binary.AppendUvarint(b, uint64(e.count))
 	}
+	b = append(b, bit(g.write.known, 0))
+	if g.write.known {
+		b = appendPSN(b, g.write.first)
+		b = binary.AppendUvarint(b, uint64(g.write.bytes))
+	}
 	if g.rare()&rareRefused != 0 {
 		b = append(b, byte(g.refused.code), byte(g.refused.reason))
 		b = appendPSN(b, g.refused.psn)
@@ -283,6 +288,10 @@ func (r *stateReader) group(g *group) {
 		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
 	r.messages(&g.msgs)
+	g.write = writing{known: r.byte() != 0}
+	if g.write.known {
+		g.write.first, g.write.bytes = r.psn(), uint32(r.uvarint())
+	}
 	g.refused, g.failCode, g.failPSN = refusal{}, 0, 0
 	if f&rareRefused != 0 {
 		g.refused.code, g.refused.reason = rocev2.Syndrome(r.byte()), Reason(r.byte())

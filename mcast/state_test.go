@@ -34,7 +34,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
 		"past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
 		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
-		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper,
+		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper, "write": deeper,
 		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
 		"failPSN": encoded, "failCode": encoded, "told": encoded,
 		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
@@ -63,6 +63,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,
 	},
+	reflect.TypeFor[writing]():    {"known": encoded, "first": encoded, "bytes": encoded},
 	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
 	reflect.TypeFor[messages]():   {"done": encoded, "first": derived, "n": encoded, "ends": deeper},
 	reflect.TypeFor[messageEnd](): {"psn": encoded, "count": encoded},
@@ -92,6 +93,7 @@ func fullState(t *testing.T) *Switch {
 	g.low, g.slack, g.nrecv, g.nfresh, g.npend = 1, 1, 2, 1, 1
 	g.least, g.freshTo = 4, 8
 	g.refused = refusal{8, 0x61, BadLength}
+	g.write = writing{true, 7, 2000}
 	g.dead, g.failPSN, g.failCode = true, 5, 0x62
 	g.best, g.bestSeen, g.passed, g.hasPass = 1, stateNow-3, stateNow-2, true
 	g.armed, g.deadline = true, stateNow+2

@@ -44,6 +44,8 @@ type transcript struct {
 	legs []string
 	ok   bool // the last operation was applied
 
+	pmtu  uint16
+	first Packet // the last FIRST of a WRITE: its LAST has what is left, if it says no len
 	frame Handle // of the last packet
 	bytes uint32 // what keeping a frame takes, under repair
 	books ledger
@@ -246,6 +248,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	if v := a.str("pmtu", ""); v != "" {
 		spec.PMTU = int(num(a.t, v, 10, 32))
 	}
+	s.pmtu = uint16(spec.PMTU)
 	switch p, k, _ := strings.Cut(a.str("policy", ""), ":"); p {
 	case "evict":
 		spec.Policy = Evict
@@ -345,7 +348,13 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		}
 		p.Op, p.Payload = op, 100
 		if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
-			p.Payload = 1024
+			p.Payload = s.pmtu
+		}
+		switch {
+		case op.Is(rocev2.OpRETH) && op.Is(rocev2.OpEnd):
+			p.Payload = uint16(min(p.DMALen, uint32(s.pmtu)))
+		case op.Is(rocev2.OpRETH) && p.DMALen == 0:
+			p.DMALen = 2 * uint32(p.Payload)
 		}
 		if v := a.str("len", ""); v != "" {
 			p.Payload = uint16(num(a.t, v, 10, 16))
@@ -376,68 +385,14 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 				p.Bytes = 0
 			}
 		}
+		if left := int32(s.first.DMALen) - psn.Sub(s.first.PSN)*int32(s.pmtu); p.Op == rocev2.WriteFirst {
+			s.first = p
+		} else if p.Op == rocev2.WriteLast && !a.d.HasArg("len") && left > 0 && left <= int32(s.pmtu) {
+			p.Payload = uint16(left)
+		}
 		s.books.open(s.sw)
 		s.sw.Input(s.now, &p, &s.out)
 		s.books.close(a.t, s.sw, &p, &s.out)
 		s.print(w)
-	}
-}
-
-func (s *transcript) print(w *strings.Builder) {
-	o := &s.out
-	if o.NeedVerify {
-		fmt.Fprintln(w, "verify")
-	}
-	if len(o.Copies) > 0 {
-		fmt.Fprint(w, "copy")
-		for _, c := range o.Copies {
-			fmt.Fprintf(w, " %s:%06x", s.legs[c.Leg], uint32(c.PSN))
-			var set []string
-			if c.Flags&SetRETH != 0 {
-				set = append(set, fmt.Sprintf("va=%x", c.VA))
-			}
-			if c.Flags&(SetRETH|SetIETH) != 0 {
-				set = append(set, fmt.Sprintf("rkey=%x", c.RKey))
-			}
-			if c.Flags&Empty != 0 {
-				set = append(set, "empty")
-			}
-			if c.Flags&SetAckReq != 0 {
-				set = append(set, "ar")
-			}
-			if len(set) > 0 {
-				fmt.Fprintf(w, "(%s)", strings.Join(set, " "))
-			}
-		}
-		fmt.Fprintln(w)
-	}
-	for _, f := range o.Feedback {
-		becn := ""
-		if f.BECN && f.Op != rocev2.CNP {
-			becn = " becn"
-		}
-		switch k := f.Syndrome.Kind(); {
-		case f.Op == rocev2.CNP:
-			fmt.Fprintf(w, "CNP to %s\n", nameOf(f.To))
-		case k == rocev2.KindACK:
-			if f.Syndrome != rocev2.SyndromeACK {
-				fmt.Fprintf(w, "credit code %#x: ", uint8(f.Syndrome))
-			}
-			fmt.Fprintf(w, "ACK %06x msn=%d to %s%s\n", uint32(f.PSN), f.MSN, nameOf(f.To), becn)
-		case k == rocev2.KindRNR:
-			fmt.Fprintf(w, "RNR %06x code=%d to %s%s\n", uint32(f.PSN), f.Syndrome&31, nameOf(f.To), becn)
-		default:
-			fmt.Fprintf(w, "NAK %06x %#x to %s%s\n", uint32(f.PSN), uint8(f.Syndrome), nameOf(f.To), becn)
-		}
-	}
-	printEvents(w, o.Events)
-	if o.Drop != None {
-		fmt.Fprintf(w, "drop: %v\n", o.Drop)
-	}
-	if o.Held {
-		fmt.Fprintln(w, "kept")
-	}
-	if len(o.Release) > 0 {
-		fmt.Fprintf(w, "released: %d\n", len(o.Release))
 	}
 }

@@ -67,7 +67,7 @@ func (r *recorder) group(w *World, sw int) {
 			behind[n] = append(behind[n], name(i))
 		}
 	}
-	fmt.Fprintf(t, "group members=(%s)", strings.Join(all, ","))
+	fmt.Fprintf(t, "group members=(%s) pmtu=%d", strings.Join(all, ","), spec.PMTU)
 	for n := mcast.Neighbor(1); behind[n] != nil; n++ {
 		key := "fwd"
 		if n > 1 {

@@ -129,4 +129,35 @@ var sourceMutants = []mutant{
 		"		if p.Neighbor == 0 {\n			g.askToWait",
 		"		if p.Neighbor < 9 {\n			g.askToWait",
 	}}},
+	{"an ONLY may have fewer bytes than it says", "R67", "mcast/window.go", []edit{{
+		"return p.DMALen == uint32(p.Payload)",
+		"return p.DMALen >= uint32(p.Payload)",
+	}}},
+	{"a FIRST may have all bytes of its message", "R67", "mcast/window.go", []edit{{
+		"return p.DMALen > uint32(p.Payload)",
+		"return p.DMALen >= uint32(p.Payload)",
+	}}},
+	{"a LAST may have more or fewer than what is left", "R67", "mcast/window.go", []edit{{
+		"return left == int64(p.Payload)",
+		"return left > 0",
+	}}},
+	{"a MIDDLE may leave nothing", "R67", "mcast/window.go", []edit{{
+		"	return left > int64(p.Payload)\n",
+		"	return left > 0\n",
+	}}},
+	{"the length of a damaged FIRST stays", "R67", "mcast/window.go", []edit{{
+		"		if psn != g.write.first || write == g.write {\n			return\n		}\n		if g.write = write; psn.Less(g.refused.psn) {\n			g.refused = refusal{} // by what it seemed to say\n		}\n",
+		"		return\n",
+	}}},
+	{"what a damaged FIRST had refused stays refused", "R67", "mcast/window.go", []edit{{
+		"			g.refused = refusal{} // by",
+		"			g.write.known = true // by",
+	}}},
+	{"a LAST after a gap is judged by an earlier FIRST", "R67", "mcast/window.go", []edit{{
+		"	default:\n		g.write.known = false\n",
+		"	default:\n		g.write.known = g.write.known || false\n",
+	}, {
+		"before <= 0 || g.hi.Less(psn) {",
+		"before <= 0 {",
+	}}},
 }

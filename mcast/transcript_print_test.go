@@ -1,0 +1,71 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// print writes what the switch did in the last call.
+func (s *transcript) print(w *strings.Builder) {
+	o := &s.out
+	if o.NeedVerify {
+		fmt.Fprintln(w, "verify")
+	}
+	if len(o.Copies) > 0 {
+		fmt.Fprint(w, "copy")
+		for _, c := range o.Copies {
+			fmt.Fprintf(w, " %s:%06x", s.legs[c.Leg], uint32(c.PSN))
+			var set []string
+			if c.Flags&SetRETH != 0 {
+				set = append(set, fmt.Sprintf("va=%x", c.VA))
+			}
+			if c.Flags&(SetRETH|SetIETH) != 0 {
+				set = append(set, fmt.Sprintf("rkey=%x", c.RKey))
+			}
+			if c.Flags&Empty != 0 {
+				set = append(set, "empty")
+			}
+			if c.Flags&SetAckReq != 0 {
+				set = append(set, "ar")
+			}
+			if len(set) > 0 {
+				fmt.Fprintf(w, "(%s)", strings.Join(set, " "))
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	for _, f := range o.Feedback {
+		becn := ""
+		if f.BECN && f.Op != rocev2.CNP {
+			becn = " becn"
+		}
+		switch k := f.Syndrome.Kind(); {
+		case f.Op == rocev2.CNP:
+			fmt.Fprintf(w, "CNP to %s\n", nameOf(f.To))
+		case k == rocev2.KindACK:
+			if f.Syndrome != rocev2.SyndromeACK {
+				fmt.Fprintf(w, "credit code %#x: ", uint8(f.Syndrome))
+			}
+			fmt.Fprintf(w, "ACK %06x msn=%d to %s%s\n", uint32(f.PSN), f.MSN, nameOf(f.To), becn)
+		case k == rocev2.KindRNR:
+			fmt.Fprintf(w, "RNR %06x code=%d to %s%s\n", uint32(f.PSN), f.Syndrome&31, nameOf(f.To), becn)
+		default:
+			fmt.Fprintf(w, "NAK %06x %#x to %s%s\n", uint32(f.PSN), uint8(f.Syndrome), nameOf(f.To), becn)
+		}
+	}
+	printEvents(w, o.Events)
+	if o.Drop != None {
+		fmt.Fprintf(w, "drop: %v\n", o.Drop)
+	}
+	if o.Held {
+		fmt.Fprintln(w, "kept")
+	}
+	if len(o.Release) > 0 {
+		fmt.Fprintf(w, "released: %d\n", len(o.Release))
+	}
+}
