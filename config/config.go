@@ -27,6 +27,7 @@ type Config struct {
 	API           API            `yaml:"api"`
 	Limits        Limits         `yaml:"limits"`
 	Repair        Repair         `yaml:"repair"`
+	PSNProbe      time.Duration  `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
 	XDP           XDP            `yaml:"xdp"`
 	UMEM          UMEM           `yaml:"umem"`
 	Rings         Rings          `yaml:"rings"`
@@ -199,6 +200,7 @@ func Default() *Config {
 		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
 		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
+		PSNProbe: 2 * time.Millisecond,
 		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},

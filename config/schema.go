@@ -46,6 +46,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"timeout", d.duration(&c.Repair.Timeout, 100*time.Microsecond, 10*time.Second)},
 				field{"tries", d.int(&c.Repair.Tries, 1, 255)})
 		}},
+		field{"psn_probe", d.duration(&c.PSNProbe, 0, time.Second)},
 		field{"xdp", func(v value) {
 			d.mapping(v,
 				field{"mode", choice(d, &c.XDP.Mode, XDPAuto, XDPNative, XDPGeneric)},

@@ -325,6 +325,9 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 				am.Diagnosis = sentence(am.Diagnosis, mismatch(mcast.Number(n), x.Seen, x.Want))
 			}
 		}
+		if m.Unverified && am.Diagnosis == "" {
+			am.Diagnosis = fmt.Sprintf("has not shown yet that it expects PSN 0x%06x: is its QPN the registered one, and the queue pair in RTR?", uint32(m.Registered))
+		}
 		a.Members = append(a.Members, am)
 	}
 	a.Normal, a.Drops = unservedOf(&st.Counters)

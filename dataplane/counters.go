@@ -86,6 +86,7 @@ func (d Drop) Text() string {
 type counters struct {
 	dataIn, copies          uint64
 	feedbackIn, feedbackOut uint64
+	keepalives              uint64 // probes of members' numbering
 	neighbour               uint64
 	envelopeIn, envelopeOut uint64
 	envelopePartial         uint64 // of envelopeIn; see rocev2.Frame.PartialUDPChecksum
@@ -101,6 +102,7 @@ func (c *counters) add(o *counters) {
 	c.copies += o.copies
 	c.feedbackIn += o.feedbackIn
 	c.feedbackOut += o.feedbackOut
+	c.keepalives += o.keepalives
 	c.neighbour += o.neighbour
 	c.envelopeIn += o.envelopeIn
 	c.envelopeOut += o.envelopeOut

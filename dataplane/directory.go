@@ -124,7 +124,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	if g.w.do(func() { limit = g.w.capacity(table.need(len(g.w.ports)), buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
-	spec := specOf(g.id, r, &table, g.w.repair, d.sourceTimeout)
+	spec := specOf(g.id, r, &table, g.w, d.sourceTimeout)
 	d.count++
 	spec.Generation = d.count
 	var err error
@@ -252,14 +252,15 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 }
 
 // specOf makes the core's view of a registration whose members are all new.
-func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, repair mcast.RepairSpec, sourceTimeout time.Duration) mcast.GroupSpec {
+func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, w *worker, sourceTimeout time.Duration) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
 		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadMost: r.DeadMost(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
 		SourceTimeout: max(sourceTimeout, r.SenderGivesUp()),
 	}
+	spec.PSNProbe = w.psnProbe
 	if !r.NoRepair {
-		spec.Repair = repair
+		spec.Repair = w.repair
 	}
 	for i := range r.Members {
 		spec.Legs = append(spec.Legs, legSpec(&t.legs[i]))

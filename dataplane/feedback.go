@@ -39,7 +39,7 @@ func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	p := w.ports[l.port]
 	path := rocev2.Path{
 		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
-		Src: g.ip, Dst: m.ip, SrcPort: 0xC000 | uint16(m.qpn)&0x3FFF,
+		Src: g.ip, Dst: m.ip, SrcPort: sourcePort(m.qpn),
 	}
 	pkt := rocev2.Packet{
 		Op: fb.Op, BECN: fb.BECN, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,

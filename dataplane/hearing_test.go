@@ -168,7 +168,7 @@ func TestR59_AQueuesTime(t *testing.T) {
 // was set does not.
 func TestR59_OnlyTheDefaultFollows(t *testing.T) {
 	r := &envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), DeadAfter: envelope.DefaultDeadAfter}
-	at := func() time.Duration { return specOf(0, r, &groupTable{}, mcast.RepairSpec{}, 0).DeadMost }
+	at := func() time.Duration { return specOf(0, r, &groupTable{}, &worker{}, 0).DeadMost }
 	if d := at(); d < 200*time.Millisecond || d > 250*time.Millisecond {
 		t.Errorf("undeclared, with the usual sender: %v", d)
 	}

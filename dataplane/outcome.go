@@ -187,5 +187,8 @@ func mismatch(n mcast.Number, seen, want rocev2.PSN) string {
 	if n == mcast.VirtualQPN {
 		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))
 	}
+	if n == mcast.ReceivePSN {
+		return fmt.Sprintf("wrong rq-psn: the queue pair expects PSN 0x%06x, registered 0x%06x: after traffic ibv_query_qp has the present one; or restart the queue pair, with fresh PSNs", uint32(seen), uint32(want))
+	}
 	return fmt.Sprintf("wrong sq-psn: packets seen at PSN 0x%06x, expected 0x%06x by registration: register what the queue pair sends next", uint32(seen), uint32(want))
 }

@@ -121,6 +121,9 @@ func (w *worker) emit(cause *rocev2.Frame) {
 	for i := range w.out.Feedback {
 		w.feedback(&w.out.Feedback[i], cause)
 	}
+	for i := range w.out.Probes {
+		w.keepalive(&w.out.Probes[i])
+	}
 	for i := range w.out.Events {
 		e := &w.out.Events[i]
 		if e.Kind == mcast.MemberEvicted {

@@ -29,7 +29,7 @@ func TestSourceTimeout(t *testing.T) {
 		{18, 3, 4 * 4096 << 18 * time.Nanosecond},
 	} {
 		r := envelope.Registration{SenderTimeout: c.timeout, SenderRetries: c.retries}
-		if got := specOf(0, &r, &groupTable{}, mcast.RepairSpec{}, 2*time.Second).SourceTimeout; got != c.want {
+		if got := specOf(0, &r, &groupTable{}, &worker{}, 2*time.Second).SourceTimeout; got != c.want {
 			t.Errorf("timeout %d, %d retries: %v, want %v", c.timeout, c.retries, got, c.want)
 		}
 	}

@@ -83,6 +83,7 @@ type worker struct {
 	fetched byte // so that fetch is not optimised away
 
 	repair    mcast.RepairSpec // of groups that do not go without
+	psnProbe  time.Duration    // mcast.GroupSpec.PSNProbe of all groups
 	kept      []xsk.Desc       // by handle: frames that the core keeps; packets in several go on as chains.next says
 	turn      uint64           // counts the calls of the core
 	decoded   mcast.Handle
@@ -112,6 +113,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		poller:   xsk.NewPoller(socks, fd),
 		sw:       mcast.New(limits),
 		repair:   repairSpec(cfg, kept),
+		psnProbe: cfg.PSNProbe,
 		kept:     make([]xsk.Desc, umem.Frames()),
 		groups:   make([]groupTable, limits.Groups),
 		prefixes: cfg.GroupPrefixes,

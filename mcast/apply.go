@@ -16,20 +16,20 @@ func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	out.reset()
 	switch op := op.(type) {
 	case PutGroup:
-		return s.put(&op.Spec, out)
+		return s.put(now, &op.Spec, out)
 	case DeleteGroup:
 		return s.delete(op.Group, out)
 	case AddMember:
-		return s.update(UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
+		return s.update(now, UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
 	case RemoveMember:
-		return s.update(UpdateMembers{Group: op.Group, Remove: []MemberID{op.Member}}, out)
+		return s.update(now, UpdateMembers{Group: op.Group, Remove: []MemberID{op.Member}}, out)
 	case UpdateMembers:
-		return s.update(op, out)
+		return s.update(now, op, out)
 	}
 	return fmt.Errorf("mcast: unknown operation %T", op)
 }
 
-func (s *Switch) put(spec *GroupSpec, out *Output) error {
+func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 	if err := s.validate(spec); err != nil {
 		return err
 	}
@@ -47,7 +47,12 @@ func (s *Switch) put(spec *GroupSpec, out *Output) error {
 	for int(spec.ID) >= len(s.groups) {
 		s.groups = append(s.groups, nil)
 	}
-	s.groups[spec.ID] = newGroup(spec, &s.repair, &s.hearing)
+	g := newGroup(spec, &s.repair, &s.hearing)
+	for i := range g.legs {
+		g.unverify(now, LegID(i))
+	}
+	s.groups[spec.ID] = g
+	s.armFor(g)
 	return nil
 }
 
@@ -75,6 +80,7 @@ func newGroup(spec *GroupSpec, repair *budget, hearing *hearing) *group {
 		outcomes: Outcomes{Group: spec.ID, Generation: spec.Generation},
 	}
 	g.setPolicy(spec)
+	g.numbers.every = spec.PSNProbe
 	if g.repair = spec.Repair; g.repair.Bytes > 0 {
 		g.store = newStore(g.repair.Bytes, repair)
 	}

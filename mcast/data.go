@@ -48,7 +48,7 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	starts := f&rocev2.OpStart != 0
 	update := g.isUpdate(p)
 	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
-		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts)
+		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain || g.doubtful(now, psn)) {
 		out.NeedVerify = true
 		return None
@@ -57,8 +57,8 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 		if r := g.special(now, psn, code, why, out); r != None {
 			return r
 		}
-		if g.njoin > 0 && starts && psn == g.hi {
-			g.join(psn)
+		if !psn.Less(g.hi) && g.waits(now, psn, starts, out) {
+			return AwaitsMembers
 		}
 		if g.slack < 0 {
 			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)

@@ -121,15 +121,30 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.receivers(0)
 	g.least = g.a
 	g.forget(g.hi, out)
+	g.numbers.resume = false // but what waits goes on waiting, whatever source it is of
 	g.msgs.start(m.msgs)
 	if g.targets != nil {
 		g.targets.reset()
 	}
 	for i := range g.legs {
-		if int32(i) != g.srcLeg && g.legs[i].members > 0 {
+		l := &g.legs[i]
+		join := int32(i) != g.srcLeg && l.members > 0
+		switch {
+		case join && !l.verify.pending:
 			g.admit(i, m.p)
-		} else if g.legs[i].joining {
-			g.legs[i].joining = false
+		case join != l.joining: // one that is unverified joins when it has shown its numbering
+			g.setJoining(i, join)
+		}
+	}
+}
+
+// setJoining notes whether leg i waits for a message to begin.
+func (g *group) setJoining(i int, yes bool) {
+	if l := &g.legs[i]; l.joining != yes {
+		l.joining = yes
+		if yes {
+			g.njoin++
+		} else {
 			g.njoin--
 		}
 	}
@@ -138,7 +153,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 // join lets those that wait for a message to begin have the one at psn.
 func (g *group) join(psn rocev2.PSN) {
 	for i := range g.legs {
-		if g.legs[i].joining {
+		if l := &g.legs[i]; l.joining && !l.verify.pending {
 			g.admit(i, psn)
 		}
 	}

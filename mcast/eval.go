@@ -21,7 +21,7 @@ func (g *group) eval(out *Output) {
 			}
 			continue
 		}
-		if g.npend == 0 && g.refused.code == 0 {
+		if g.npend == 0 && g.refused.code == 0 && !g.numbers.resume {
 			return
 		}
 		worst, who, code := g.worst()
@@ -115,6 +115,9 @@ func (g *group) worst() (sev severity, who int, code rocev2.Syndrome) {
 	if g.refused.code != 0 && g.refused.psn == g.a.Next() && sev < sevFatal {
 		return sevFatal, nobody, g.refused.code
 	}
+	if sev == noPend && g.numbers.resume && g.hi == g.a.Next() {
+		return sevSequence, nobody, rocev2.SyndromeNAKSequence // as a receiver of its first packet would
+	}
 	return sev, who, code
 }
 
@@ -158,6 +161,9 @@ func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out 
 // evict removes a leg whose receiver cannot go on.
 func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
 	a := g.branches[i].a
+	if g.branches[i].bits&receiving == 0 {
+		a = g.hi.Prev() // nothing was for it yet
+	}
 	for m := range g.members {
 		if g.members[m].leg == LegID(i) && g.members[m].live {
 			g.members[m].live = false

@@ -78,7 +78,7 @@ func (n *network) evicted(d *node, e Event) {
 	h, g := n.hosts[e.Member], d.sw.groups[0]
 	kept := g.store != nil && g.store.find(e.PSN.Next()) != nil
 	switch {
-	case h.isDead():
+	case h.isDead(), h.skew != 0:
 	case n.unfair:
 		n.evictions++
 	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.a)):

@@ -53,6 +53,9 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	if kind == rocev2.KindReserved {
 		return ReservedSyndrome
 	}
+	if i, ok := g.unverifiedLeg(p); ok {
+		return g.probeAnswer(p, i, kind, out)
+	}
 	i, r := g.branchOf(p)
 	if r != None {
 		return r
@@ -67,8 +70,17 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	g.count.FeedbackIn++
 	b := &g.branches[i]
 	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
-	if g.hi.LessEq(psn) {
+	if g.stale(p, i) {
+		return FeedbackStale
+	}
+	if g.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {
+		if p.Neighbor == 0 {
+			g.misnumbered(p, i, out)
+		}
 		return FeedbackAhead
+	}
+	if g.hi == psn {
+		return FeedbackAhead // a NAK for what nobody has sent
 	}
 	if psn.Sub(g.a) < -pastWindow {
 		return OutOfWindow
@@ -149,4 +161,13 @@ func severityOf(k rocev2.AckKind) severity {
 		return sevRNR
 	}
 	return sevFatal
+}
+
+// acknowledged returns the last PSN that an acknowledgement of psn says is there: a
+// NAK acknowledges what is before it.
+func acknowledged(kind rocev2.AckKind, psn rocev2.PSN) rocev2.PSN {
+	if kind == rocev2.KindACK {
+		return psn
+	}
+	return psn.Prev()
 }

@@ -57,7 +57,8 @@ type leg struct {
 	mark    rocev2.PSN    // what the first receiver had ...
 	marked  time.Duration // ... at this time, if LagTime is set
 
-	mend mending
+	mend   mending
+	verify verification
 }
 
 // member is a member's state between the epochs.
@@ -163,6 +164,8 @@ type group struct {
 	tending bool
 	tendAt  time.Duration // when repair has something to do
 
+	numbers numbering
+
 	id       GroupID
 	ip       netip.Addr
 	count    Counters
@@ -196,10 +199,7 @@ func (g *group) advance(b *branch, psn rocev2.PSN) bool {
 // admit makes a leg receive from the message that begins at psn.
 func (g *group) admit(i int, psn rocev2.PSN) {
 	b, l := &g.branches[i], &g.legs[i]
-	if l.joining {
-		l.joining = false
-		g.njoin--
-	}
+	g.setJoining(i, false)
 	b.a = psn.Prev()
 	b.delta = 0
 	b.bits |= receiving
@@ -209,6 +209,7 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 			g.nowin++
 		}
 	}
+	l.verify.before, _ = g.msgs.through(b.a)
 	g.receivers(g.nrecv + 1)
 	switch {
 	case b.a.LessEq(g.a):
@@ -229,11 +230,8 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 
 // cut takes a leg out of the group.
 func (g *group) cut(i int) {
-	l := &g.legs[i]
-	if l.joining {
-		l.joining = false
-		g.njoin--
-	}
+	g.setJoining(i, false)
+	g.verified(LegID(i))
 	g.retire(i)
 }
 
@@ -259,6 +257,7 @@ func (g *group) retire(i int) {
 		g.nfresh--
 	}
 	b.bits &^= receiving | fresh
+	l.verify.fresh = false
 	l.weight = 0
 	if g.best == int32(i) {
 		g.best = nobody

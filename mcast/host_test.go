@@ -136,11 +136,17 @@ func (h *host) look() {
 	}
 }
 
+// noFrame is the frame of a keepalive probe.
+const noFrame = -1
+
 func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 	if h.gone || h.isDead() {
 		return
 	}
 	expected := h.rq.Add(int32(len(h.got)))
+	if frame == noFrame && !psn.Less(expected) {
+		h.n.t.Fatalf("R52: a probe with PSN %06x, host %d expects %06x", psn, h.id, expected)
+	}
 	h.received++
 	if h.fails(psn == expected) {
 		return
@@ -165,6 +171,11 @@ func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 		h.reply(len(h.got), rocev2.SyndromeRNR|rocev2.Syndrome(h.n.rng(32)))
 	default:
 		h.nakSent = false
+		if op := h.n.hosts[frame>>20].ops[frame&0xFFFFF]; h.skew != 0 && len(h.got) == 0 && !op.Is(rocev2.OpStart) {
+			h.failed = true // as a responder does with what is no message's beginning
+			h.reply(0, rocev2.SyndromeNAKInvalid)
+			return
+		}
 		h.n.sameMessage(h, frame)
 		h.got = append(h.got, frame)
 		if ackReq {
@@ -191,7 +202,16 @@ func (h *host) reply(count int, syn rocev2.Syndrome) {
 	if syn.Kind() == rocev2.KindACK {
 		psn = psn.Prev()
 	}
-	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}
+	msgs := rocev2.MSN(0)
+	for _, f := range h.got[:count] {
+		if h.n.hosts[f>>20].ops[f&0xFFFFF].Is(rocev2.OpEnd) {
+			msgs++
+		}
+	}
+	if count == 0 && syn.Kind() == rocev2.KindACK && !h.strict {
+		psn = rocev2.PSNMask // as rdma_rxe does
+	}
+	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn, MSN: msgs}
 	h.n.carry(h.up(), true, func() {
 		h.offers, h.chances = 0, 0
 		h.n.naive.feedback(h.id, count)

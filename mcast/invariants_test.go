@@ -42,13 +42,37 @@ func (s *transcript) show(w *strings.Builder) {
 		if m.Late {
 			fmt.Fprint(w, " late")
 		}
+		if x := &m.Mismatches[ReceivePSN]; x.Holds() {
+			fmt.Fprintf(w, " expects=%06x registered=%06x", uint32(x.Seen), uint32(x.Want))
+		} else if m.Unverified {
+			fmt.Fprint(w, " unverified")
+		}
 		fmt.Fprintln(w)
 	}
 }
 
 // checkInvariants recomputes what the group keeps incrementally.
 func checkInvariants(t fataler, g *group) {
-	if g == nil || g.src == nobody {
+	if g == nil {
+		return
+	}
+	pending, joining := 0, 0
+	for i := range g.legs {
+		l := &g.legs[i]
+		if l.verify.pending {
+			pending++
+			if l.members == 0 || g.branches[i].bits&receiving != 0 {
+				t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, l.members, g.branches[i].bits&receiving != 0)
+			}
+		}
+		if l.joining {
+			joining++
+		}
+	}
+	if pending != g.numbers.pending || joining != g.njoin {
+		t.Fatalf("kept %d unverified and %d joining legs, counted %d and %d", g.numbers.pending, g.njoin, pending, joining)
+	}
+	if g.src == nobody {
 		return
 	}
 	var low, nrecv, npend, nfresh int

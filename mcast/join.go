@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 )
 
 // change is an UpdateMembers while it is checked: what the group would be.
@@ -106,7 +107,7 @@ func (s *Switch) checkJoinLeg(c *change, op *AddMember) (LegKind, error) {
 	return op.Leg.Kind, nil
 }
 
-func (s *Switch) update(op UpdateMembers, out *Output) error {
+func (s *Switch) update(now time.Duration, op UpdateMembers, out *Output) error {
 	g := s.group(op.Group)
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
@@ -127,16 +128,18 @@ func (s *Switch) update(op UpdateMembers, out *Output) error {
 		}
 	}
 	for i := range op.Add {
-		g.add(&op.Add[i])
+		g.add(now, &op.Add[i])
 	}
+	s.armFor(g)
 	// Evaluated when all is done, so that a quorum counts the new ones too.
 	if len(op.Remove) > 0 && !g.dead && g.src != nobody {
 		g.removed(op.Remove[len(op.Remove)-1], out)
+		g.resumeHeld(out)
 	}
 	return nil
 }
 
-func (g *group) add(op *AddMember) {
+func (g *group) add(now time.Duration, op *AddMember) {
 	at := op.Member.Leg
 	if old, ok := g.byIP.get(keyOf(op.Member.IP)); ok { // removed earlier, back again
 		g.byIP.remove(keyOf(g.members[old].ip))
@@ -145,15 +148,15 @@ func (g *group) add(op *AddMember) {
 	case int(at) == len(g.legs):
 		g.addLeg(op.Leg)
 	case g.legs[at].spec.Kind == Connected:
-		g.takeOver(&op.Member, op.Leg)
+		g.takeOver(now, &op.Member, op.Leg)
 		return
 	}
 	g.addMember(&op.Member)
-	g.awaitMessage(at)
+	g.awaitMessage(now, at)
 }
 
 // takeOver gives the leg and the MemberID of a member that has gone to a new one.
-func (g *group) takeOver(m *MemberSpec, spec LegSpec) {
+func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	l := &g.legs[m.Leg]
 	id := l.member
 	if v, ok := g.byIP.get(keyOf(g.members[id].ip)); ok && MemberID(v) == id {
@@ -166,15 +169,15 @@ func (g *group) takeOver(m *MemberSpec, spec LegSpec) {
 	g.members[id] = newMember(m)
 	g.outcomes.forgive(id)
 	g.byIP.put(keyOf(m.IP), uint32(id))
-	g.awaitMessage(m.Leg)
+	g.awaitMessage(now, m.Leg)
 }
 
 // awaitMessage lets a leg that somebody is behind now receive from the next
 // message on; the next source's first one, if there is no source (R30).
-func (g *group) awaitMessage(i LegID) {
-	if l := &g.legs[i]; g.src != nobody && l.members == 1 {
-		l.joining = true
-		g.njoin++
+func (g *group) awaitMessage(now time.Duration, i LegID) {
+	if l := &g.legs[i]; l.members == 1 {
+		g.setJoining(int(i), g.src != nobody)
+		g.unverify(now, i)
 	}
 }
 

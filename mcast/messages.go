@@ -78,6 +78,21 @@ func (m *messages) correct(psn rocev2.PSN, ends bool) {
 	}
 }
 
+// through returns how many of the source's messages end at or before psn, which is
+// not below A. exact is false if some of them are counted together with later ones.
+func (m *messages) through(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
+	count, exact = m.done, true
+	for i := uint32(0); i < m.n; i++ {
+		switch e := m.at(i); {
+		case e.psn.LessEq(psn):
+			count = count.Add(int32(e.count))
+		case e.count > 1:
+			return count, false
+		}
+	}
+	return count, exact
+}
+
 // ack counts the messages that end at or before a.
 func (m *messages) ack(a rocev2.PSN) {
 	for m.n > 0 && m.at(0).psn.LessEq(a) {

@@ -16,6 +16,7 @@ type Number uint8
 const (
 	SendPSN    Number = iota // of the member's send queue
 	VirtualQPN               // that the member's queue pair is connected to
+	ReceivePSN               // that its receive queue expects (R55)
 	NumNumbers
 )
 

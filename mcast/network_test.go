@@ -69,6 +69,7 @@ type host struct {
 	rnrLeft                     int
 	transmitted, received, naks int
 
+	skew  int32                // of the rq_psn that it is registered with: old numbers, or others
 	queue []func()             // packets that it has not looked at
 	pause func() time.Duration // if set: how long it takes for a packet
 
@@ -115,6 +116,7 @@ type network struct {
 	timer    time.Duration                  // of requesters
 	trace    func(v ...any)                 // told of what goes to hosts
 	passed   map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
+	verify   bool                           // receivers show which PSN they expect
 
 	policy    Policy
 	quorum    int
@@ -202,6 +204,8 @@ func (n *network) output(d *node, p *Packet) {
 				clear(n.passed)
 			}
 			d.admitAll(int(e.Member), int(e.PSN.Sub(n.hosts[e.Member].sq)))
+		case e.Kind == NumberDiffers && e.Number == ReceivePSN && n.hosts[e.Member].skew == 0:
+			n.t.Fatalf("R55: host %d has the registered numbers: %+v", e.Member, e)
 		case e.Kind == MemberEvicted:
 			n.evicted(d, e)
 		case e.Kind == GroupFailed && n.policy != Evict && n.deadAfter+time.Duration(n.quorum) > 0:
@@ -211,7 +215,7 @@ func (n *network) output(d *node, p *Packet) {
 			n.t.Fatalf("unexpected event %+v", e)
 		}
 	}
-	if p != nil && p.Op != rocev2.Acknowledge && d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0) {
+	if p != nil && p.Op != rocev2.Acknowledge && (d.out.Drop == AwaitsMembers || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
 		delete(n.passed, p.PSN)
 	}
 	full := map[LegID]bool{}
@@ -242,6 +246,12 @@ func (n *network) output(d *node, p *Packet) {
 			continue
 		}
 		n.carry(h.down(), false, func() { h.arrives(c.PSN, f, ask) })
+	}
+	for _, p := range d.out.Probes {
+		h := d.legs[p.Leg].host
+		n.trace("probe", h.id, p.PSN)
+		h.chances++
+		n.carry(h.down(), false, func() { h.arrives(p.PSN, noFrame, true) })
 	}
 	evicts := slices.ContainsFunc(d.out.Events, func(e Event) bool { return e.Kind == MemberEvicted })
 	for i, f := range d.out.Feedback {
@@ -293,9 +303,9 @@ func (n *network) check(f Feedback) {
 		}
 		n.passed[f.PSN] = sev
 		// The switch itself asks, too, in the name of a receiver that it cannot
-		// send what comes next.
+		// send what comes next, and for a message that waited for probes.
 		g := n.nodes[0].sw.groups[0]
-		if !n.naive.wanted() && (k != rocev2.KindSequence || g.nlate == 0 || g.store.find(g.a.Next()) != nil) {
+		if resumed := g.numbers.resume && f.PSN == g.hi; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.nlate == 0 || g.store.find(g.a.Next()) != nil) {
 			n.t.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
 		}
 	}

@@ -60,6 +60,7 @@ func newNetwork(t *rapid.T) *network {
 	}
 	members := rapid.IntRange(4, 9).Draw(t, "members")
 	sources := rapid.IntRange(1, 3).Draw(t, "sources")
+	n.verify = rapid.Bool().Draw(t, "verify")
 	n.mute = -1
 	if rapid.Bool().Draw(t, "mute") {
 		n.mute = members - 1 // never a source

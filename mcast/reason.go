@@ -31,6 +31,7 @@ const (
 	QuorumLost              // fewer receivers than the quorum: answered with NAK 0x63
 	BadUpdate               // an update message that is no single WRITE, or makes no sense: answered with NAK 0x61
 	UpdatesFull             // too many update messages in flight; the source sends it again
+	AwaitsMembers           // the message waits for receivers to show their numbering; the source is asked for it then
 	NumReasons
 )
 
@@ -57,6 +58,7 @@ var reasonNames = [NumReasons]string{
 	QuorumLost:       "quorum_lost",
 	BadUpdate:        "bad_update",
 	UpdatesFull:      "updates_full",
+	AwaitsMembers:    "awaits_members",
 }
 
 // String returns the name under which r is counted.
@@ -92,6 +94,7 @@ var reasonTexts = [NumReasons]string{
 	QuorumLost:       "data for a group with fewer receivers than its quorum: answered with NAK 0x63, status 11 at the sender",
 	BadUpdate:        "an update message that is no single WRITE, or makes no sense: answered with NAK 0x61, status 9 at the sender",
 	UpdatesFull:      "an update message while too many are in flight: the source sends it again",
+	AwaitsMembers:    "data that waits until a new member has shown which PSN it expects: the source is asked for it then (R53)",
 }
 
 // Text returns what r means, for people.
@@ -107,7 +110,7 @@ func (r Reason) Text() string {
 // loss, or a mistake of somebody's.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, Filtered, NoSource:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, Filtered, NoSource, AwaitsMembers:
 		return true
 	}
 	return false

@@ -118,3 +118,12 @@ func TestR65_StalledAfterAMessage(t *testing.T)  { runTranscript(t) }
 func TestR66_WaitYourTurn(t *testing.T) { runTranscript(t) }
 
 func TestR67_LengthInRETH(t *testing.T) { runTranscript(t) }
+
+func TestR52_ProbedBeforeData(t *testing.T)      { runTranscript(t) }
+func TestR52_FreshRxe(t *testing.T)              { runTranscript(t) }
+func TestR53_JoinerProbed(t *testing.T)          { runTranscript(t) }
+func TestR54_AckOfWhatWasNotSent(t *testing.T)   { runTranscript(t) }
+func TestR55_OldNumbers(t *testing.T)            { runTranscript(t) }
+func TestR55_OldNumbersUnderStrict(t *testing.T) { runTranscript(t) }
+func TestR55_SilentToProbes(t *testing.T)        { runTranscript(t) }
+func TestR55_QuorumGoesOn(t *testing.T)          { runTranscript(t) }

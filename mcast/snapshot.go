@@ -60,6 +60,10 @@ type MemberStatus struct {
 	Late    bool            // is sent what it lacks from the store
 
 	Mismatches Mismatches // numbers of its packets that are not the registered ones
+
+	// Unverified: it has not shown yet that it expects Registered, in its own space.
+	Unverified bool
+	Registered rocev2.PSN
 }
 
 // Snapshot writes the state of a group into st, whose Members it reuses. It
@@ -89,6 +93,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		b, l := &g.branches[m.leg], &g.legs[m.leg]
 		t := MemberStatus{IP: m.ip, QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src}
 		t.Mismatches = g.outcomes.Mismatches[i]
+		t.Unverified, t.Registered = m.live && l.verify.pending && l.member == MemberID(i), m.r
 		if m.live && b.bits&receiving != 0 {
 			t.Acked, t.Lag = b.a, g.hi.Prev().Sub(b.a)
 			t.Pending, t.Late = b.info, b.bits&late != 0

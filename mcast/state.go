@@ -102,6 +102,9 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	} else if g.deadMost > 0 {
 		b = g.appendRoundTrips(b, now)
 	}
+	if g.numbers.every > 0 {
+		b = g.appendNumbering(b, now)
+	}
 	return b
 }
 
@@ -312,6 +315,9 @@ func (r *stateReader) group(g *group) {
 		r.repair(g)
 	} else if g.deadMost > 0 {
 		r.roundTrips(g)
+	}
+	if g.numbers.every > 0 {
+		r.numbering(g)
 	}
 }
 

@@ -43,7 +43,14 @@ var stateFields = map[reflect.Type]map[string]string{
 		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored,
 		"targetKey": constant, "targets": deeper,
 		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded, "timedIn": encoded,
-		"tending": encoded, "tendAt": encoded,
+		"tending": encoded, "tendAt": encoded, "numbers": deeper,
+	},
+	reflect.TypeFor[numbering](): {
+		"every": constant, "pending": encoded, "wait": encoded, "rounds": encoded, "next": encoded,
+		"armed": encoded, "at": encoded, "held": encoded, "since": encoded, "resume": encoded,
+	},
+	reflect.TypeFor[verification](): {
+		"pending": encoded, "fresh": encoded, "wrong": encoded, "expects": encoded, "probes": encoded, "rxe": encoded, "before": encoded, "sent": encoded, "empty": encoded,
 	},
 	reflect.TypeFor[store]():  {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
 	reflect.TypeFor[stored](): {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
@@ -58,7 +65,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[leg](): {
 		"spec": constant, "window": constant, "member": encoded, "members": encoded, "joining": encoded,
 		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
-		"mend": deeper, "unheard": encoded,
+		"mend": deeper, "unheard": encoded, "verify": deeper,
 	},
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,
@@ -80,6 +87,7 @@ func fullState(t *testing.T) *Switch {
 	spec.Legs = append(spec.Legs, LegSpec{})
 	spec.Members = append(spec.Members, MemberSpec{IP: ipOf("C"), QPN: 0x11, Leg: 2})
 	spec.Policy, spec.Quorum, spec.DeadAfter, spec.LagPSNs, spec.LagTime = Quorum, 1, time.Second, 5, time.Second
+	spec.PSNProbe = time.Millisecond
 	spec.Repair = RepairSpec{Bytes: 8192, Timeout: time.Millisecond, Tries: 3}
 	var out Output
 	if err := s.Apply(stateNow, PutGroup{spec}, &out); err != nil {
@@ -105,6 +113,10 @@ func fullState(t *testing.T) *Switch {
 			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
+	for i := range g.legs {
+		g.legs[i].verify = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1}
+	}
+	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9}
 	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	*g.store.at(8) = stored{va: 1 << 40, frame: 3, bytes: 100, how: byWindow, ackReq: true}
 	g.store.low, g.store.whole, g.store.bytes, s.repair.used = 5, 8, 100, 100

@@ -72,7 +72,7 @@ func New(l Limits) *Switch {
 
 func (o *Output) reset() {
 	o.Copies, o.Feedback, o.Events = o.Copies[:0], o.Feedback[:0], o.Events[:0]
-	o.Release, o.Held, o.repairs = o.Release[:0], false, 0
+	o.Probes, o.Release, o.Held, o.repairs = o.Probes[:0], o.Release[:0], false, 0
 	o.Drop, o.NeedVerify = None, false
 }
 
@@ -167,6 +167,9 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g.tending && g.tendAt <= now {
 			g.tend(now, out)
 		}
+		if g.numbers.armed && g.numbers.at <= now {
+			g.probe(now, out)
+		}
 		s.armFor(g)
 	}
 }
@@ -181,6 +184,9 @@ func (s *Switch) armFor(g *group) {
 	}
 	if g.tending {
 		s.arm(g.tendAt)
+	}
+	if g.numbers.armed {
+		s.arm(g.numbers.at)
 	}
 }
 

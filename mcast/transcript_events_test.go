@@ -20,7 +20,7 @@ func printEvents(w *strings.Builder, events []Event) {
 		case e.Kind == GroupFailed && e.Cause != e.Syndrome:
 			more = fmt.Sprintf(", cause %#x", uint8(e.Cause))
 		case e.Kind == NumberDiffers:
-			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN"}[e.Number], uint32(e.Want))
+			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN", ReceivePSN: "receive PSN"}[e.Number], uint32(e.Want))
 		}
 		fmt.Fprintf(w, "event: %s %s at %06x, syndrome %#x%s\n", what, nameOf(e.Member), uint32(e.PSN), uint8(e.Syndrome), more)
 	}

@@ -39,6 +39,16 @@ func (s *transcript) print(w *strings.Builder) {
 		}
 		fmt.Fprintln(w)
 	}
+	for i, p := range o.Probes {
+		sep := " "
+		if i == 0 {
+			sep = "probe "
+		}
+		fmt.Fprintf(w, "%s%s:%06x", sep, s.legs[p.Leg], uint32(p.PSN))
+		if i == len(o.Probes)-1 {
+			fmt.Fprintln(w)
+		}
+	}
 	for _, f := range o.Feedback {
 		becn := ""
 		if f.BECN && f.Op != rocev2.CNP {

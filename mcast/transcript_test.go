@@ -22,12 +22,13 @@ import (
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
+//	      [verify=2ms]   receivers show which PSN they expect
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
 //	     [large|unkept]   keeping it takes the room of two frames; it cannot be kept
-//	ack|nak|rnr|aeth psn=5 from=B [code=X] [becn] [nbr=N] [unverified]
+//	ack|nak|rnr|aeth psn=5 from=B [code=X] [msn=N] [becn] [nbr=N] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
 //	pause +5ms [leg=B]  nothing that came in by B's port, or by any, was looked at for so long
@@ -258,6 +259,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
 	spec.DeadMost, _ = time.ParseDuration(a.str("deadmost", "0"))
 	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
+	spec.PSNProbe, _ = time.ParseDuration(a.str("verify", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
@@ -362,7 +364,7 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 	case "cnp":
 		p.Op, p.BECN = rocev2.CNP, true
 	default:
-		p.Op = rocev2.Acknowledge
+		p.Op, p.MSN = rocev2.Acknowledge, rocev2.MSN(num(a.t, a.str("msn", "1"), 10, 24))
 		p.Syndrome = map[string]rocev2.Syndrome{"ack": 0x1F, "nak": 0x60, "rnr": 0x20}[a.d.Cmd]
 		if a.d.Cmd == "rnr" {
 			p.Syndrome |= rocev2.Syndrome(a.hex("code"))

@@ -84,6 +84,9 @@ func (d *node) put() {
 		n.policy, n.deadAfter = Evict, 8*timeout
 	}
 	spec.Policy, spec.Quorum, spec.DeadAfter = n.policy, n.quorum, n.deadAfter
+	if n.verify {
+		spec.PSNProbe = 2 * rtt
+	}
 	spec.Repair, d.unit = drawRepair(n.rng, 2*rtt)
 	limits := Limits{}
 	if spec.Repair.Bytes > 0 && n.rng(8) == 0 {
@@ -107,7 +110,7 @@ func (d *node) put() {
 }
 
 func (h *host) spec() MemberSpec {
-	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq}
+	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq.Add(h.skew)}
 }
 
 // grow adds the leg toward h.

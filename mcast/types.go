@@ -65,12 +65,14 @@ const (
 // Causes of an eviction or failure that are no NAK of the member: values of
 // Event.Cause that no NAK has.
 const (
-	Silent     rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
-	Lagging    rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
-	Stranded   rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
-	SourceLeft rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
-	TooFew     rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
-	Stalled    rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
+	Silent   rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
+	Lagging  rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
+	Stranded rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
+	// Misnumbered: it expects another PSN than the one that it was registered with (R54, R55).
+	Misnumbered rocev2.Syndrome = 3
+	SourceLeft  rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
+	TooFew      rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
+	Stalled     rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
 )
 
 // Window is a range of remotely writable memory. A group's window is what the
@@ -137,7 +139,11 @@ type GroupSpec struct {
 	// for ever.
 	SourceTimeout time.Duration
 	Repair        RepairSpec
-	Window        Window
+	// PSNProbe is how long the switch waits for the answer to the first keepalive
+	// probe, by which a new receiver shows that it expects the PSN that it was
+	// registered with (R52). 0: receivers' numbers are believed.
+	PSNProbe time.Duration
+	Window   Window
 	// TargetKey, if not 0, is the R_Key of update messages and of the WRITEs that
 	// go where these say (R41). Not with Policy Quorum.
 	TargetKey uint32
@@ -287,7 +293,8 @@ type Output struct {
 	Copies   []Copy
 	Feedback []Feedback
 	Events   []Event
-	Drop     Reason // why the packet was not served; 0 if it was
+	Probes   []Probe // only of Advance
+	Drop     Reason  // why the packet was not served; 0 if it was
 	// NeedVerify asks the driver to check the packet's ICRC and, if it is
 	// right, to call Input again with Verified set. Nothing has changed yet.
 	NeedVerify bool

@@ -170,8 +170,7 @@ func (f *forger) impostors(psn rocev2.PSN) []hostile {
 		{name: "data for a member", from: 2, frame: f.write(1, second), counter: "wrong_place"},
 		{name: "ACK from another MAC", from: 1, frame: f.ack(1, psn.Prev(), rocev2.SyndromeACK, func(p *rocev2.Path) { p.SrcMAC[5]++ }), counter: "wrong_place"},
 		{name: "ACK of the source", frame: f.ack(0, psn.Prev(), rocev2.SyndromeACK), counter: "from_source"},
-		{name: "ACK above hi", from: 1, frame: f.ack(1, psn, rocev2.SyndromeACK), counter: "feedback_ahead"},
-		{name: "ACK far above hi", from: 1, frame: f.ack(1, psn.Add(1<<22), rocev2.SyndromeACK), counter: "feedback_ahead"},
+		{name: "ACK above hi with bad ICRC", from: 1, frame: damaged(f.ack(1, psn, rocev2.SyndromeACK), lastByte), counter: "bad_icrc"}, // a right one ends the member: R54
 		{name: "fatal NAK above hi", from: 1, frame: f.ack(1, psn, access), counter: "feedback_ahead"},
 		{name: "stale ACK", from: 1, frame: f.ack(1, psn.Add(-20), rocev2.SyndromeACK), counter: "feedback_stale"},
 		{name: "stale fatal NAK", from: 1, frame: f.ack(1, psn.Add(-20), access), counter: "feedback_stale"},

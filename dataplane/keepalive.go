@@ -1,0 +1,34 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// keepalive stages a keepalive probe, by which a member shows which PSN it expects
+// (docs/AGGREGATION.md, R52): a WRITE of no bytes from GroupIP, whose address and
+// R_Key no responder looks at (C9-88).
+func (w *worker) keepalive(k *mcast.Probe) {
+	g := &w.groups[k.Group]
+	l := &g.legs[k.Leg]
+	if l.port < 0 {
+		w.count.drop[DropNoLocation]++
+		return
+	}
+	path := rocev2.Path{
+		SrcMAC: w.ports[l.port].mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
+		Src: g.ip, Dst: l.ip, SrcPort: sourcePort(l.qpn),
+	}
+	pkt := rocev2.Packet{Op: rocev2.WriteOnly, AckReq: true, DestQP: l.qpn, PSN: k.PSN}
+	if buf, ok := w.begin(l.port); ok {
+		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, nil))
+		w.count.keepalives++
+	}
+}
+
+// sourcePort returns the UDP source port of what the switch itself sends to a queue
+// pair: as hosts choose theirs, so that it takes the same way through the network.
+func sourcePort(qpn rocev2.QPN) uint16 { return 0xC000 | uint16(qpn)&0x3FFF }
