@@ -114,9 +114,10 @@ func (b *bench) blocked(ctx context.Context, do func(*group, *batch, *capture) e
 }
 
 // ackAhead has a receiver acknowledge more than was ever sent. rxe's requester
-// would believe it; the switch must not let it by.
+// would believe it; the switch does not let it by, and the group, which is strict,
+// fails: that receiver has another numbering (R54).
 func ackAhead(ctx context.Context, b *bench) error {
-	return b.blocked(ctx, func(g *group, _ *batch, c *capture) error {
+	return b.blocked(ctx, func(g *group, bt *batch, c *capture) error {
 		last, src := g.members[2], g.source()
 		reason := mcast.FeedbackAhead.String()
 		before, err := b.daemon.drops(ctx, reason)
@@ -133,9 +134,14 @@ func ackAhead(ctx context.Context, b *bench) error {
 		}); err != nil {
 			return err
 		}
-		if err := g.nothingYet(ctx); err != nil {
-			return err
+		var wcs [1]endpoint.Completion
+		if _, err := src.qp.Poll(ctx, wcs[:]); err != nil {
+			return fmt.Errorf("no completion after the group has failed: %w", err)
 		}
+		if wcs[0].Status != endpoint.RemoteOpErr {
+			return fmt.Errorf("completion %+v, and a receiver has nothing: want %v", wcs[0], endpoint.RemoteOpErr)
+		}
+		bt.messages = nil // there is nothing more to come
 		for _, f := range c.feedbackAt(src.host) {
 			if !f.sent && f.syndrome.Kind() == rocev2.KindACK {
 				return fmt.Errorf("the source got an ACK of PSN 0x%06x", uint32(f.psn))
