@@ -45,7 +45,8 @@ Rows: one for each receiver, named by its address in the last column "at", and
 
 Bandwidth: "all" is the payload that reaches every receiver, from the first post
 until the sender knows that all have the last message. With N receivers, N times
-as much is delivered. A receiver's row runs from its first message to its last.
+as much is delivered. A receiver's row runs from its first message to its last; one whose program found
+both at once has the sender's figures.
 The peak is the best tenth of the run, with --duration the best 100 ms; 0.00
 where a receiver does not see each message (plain WRITE).
 

@@ -5,6 +5,7 @@ package perf
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -233,5 +234,26 @@ func TestSlotsAndIterations(t *testing.T) {
 	p.All = true
 	if s := p.sizes(); len(s) != 23 || s[0] != 2 || s[22] != 8<<20 || !slices.IsSorted(s) {
 		t.Errorf("sizes %v", s)
+	}
+}
+
+// A receiver that was kept from looking until the last message had come measured
+// nothing: 5000 messages in 28 µs are no 178 million a second.
+func TestReceivedAtOnce(t *testing.T) {
+	sent := rate{count: 5000, seconds: 0.02, avg: 250_000, peak: 300_000}
+	for _, c := range []struct {
+		name string
+		res  *result
+		want float64 // million messages a second
+	}{
+		{"in its own time", &result{Seconds: 0.019, Counted: 4999, Peak: 290_000}, 4999 / 0.019 / 1e6},
+		{"in half of the time", &result{Seconds: 0.01, Counted: 4999, Peak: 290_000}, 4999 / 0.01 / 1e6},
+		{"first and last at once", &result{Seconds: 28e-6, Counted: 4999, Peak: 1e9}, 0.25},
+		{"nothing counted", &result{}, 0.25},
+		{"no result", nil, 0.25},
+	} {
+		if got := received(2, sent, c.res); math.Abs(got.Rate-c.want) > 1e-9 {
+			t.Errorf("%s: %v Mpps, want %v", c.name, got.Rate, c.want)
+		}
 	}
 }

@@ -25,6 +25,8 @@ type Result struct {
 	Rows    []Row     `json:"rows"`
 	Latency []Latency `json:"latency,omitempty"`
 	Targets []Target  `json:"targets,omitempty"`
+
+	Warnings []string `json:"warnings,omitempty"` // why the ratios may say less
 }
 
 // Machine is where it was measured, and what.

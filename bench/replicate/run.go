@@ -46,6 +46,13 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if b.worker, b.generator, err = cpus(); err != nil {
 		return nil, err
 	}
+	others, err := machineLoad(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if others > busyShare {
+		b.res.warn(b.say, fmt.Sprintf("other programs take %.0f %% of this machine's CPU time: the rows share it with them, and their ratios say less", 100*others))
+	}
 	for _, p := range o.Payloads {
 		for _, l := range o.Legs {
 			if err := b.column(ctx, column{p, l}); err != nil {
@@ -54,6 +61,9 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 		}
 	}
 	b.res.judge()
+	for _, w := range b.res.unsteady() {
+		b.res.warn(b.say, w)
+	}
 	return b.res, nil
 }
 

@@ -16,6 +16,9 @@ func (r *Result) writeTable(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(w, "%d × %s, Linux %s, %s, gleam %s; medians of %d rounds of %g s\n", m.CPUs, m.CPU, m.Kernel, m.Go, m.Commit, r.Rounds, r.Seconds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "WARNING: %s\n", text)
+	}
 	var last column
 	for i := range r.Rows {
 		x := &r.Rows[i]

@@ -101,4 +101,16 @@ var userMutants = []mutant{
 		"	if n == mcast.VirtualQPN {",
 		"	if n != mcast.VirtualQPN {",
 	}}},
+	{"a receiver that saw all at once has a rate of its own", "user", "perf/result.go", []edit{{
+		"res.Seconds <= r.seconds/atOnce",
+		"res.Seconds <= 0",
+	}}},
+	{"rounds that lie apart are not named", "user", "bench/replicate/steady.go", []edit{{
+		"(high-low)/x.InPPS > spread",
+		"(high-low)/x.InPPS > 3*spread",
+	}}},
+	{"idle time is taken for load", "user", "bench/replicate/steady.go", []edit{{
+		"if i == 3 || i == 4 {",
+		"if i == 4 {",
+	}}},
 }
