@@ -81,7 +81,7 @@ type cannotError struct{ reason string }
 func (e *cannotError) Error() string { return e.reason }
 
 func registration(s *stage, next rocev2.PSN) *api.Register {
-	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict}
+	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}
 	for r.PMTU < s.column.payload {
 		r.PMTU *= 2
 	}
