@@ -68,7 +68,7 @@ func QuickMembers() []Config {
 func FullMembers() []Config {
 	return []Config{
 		{Name: "window-8", Receivers: 2, Window: 8, Messages: []int{8}, Hosts: mixed, Bounds: Bounds{Lose: 2}},
-		{Name: "window-6", Receivers: 2, Window: 6, Messages: []int{1, 5}, Hosts: crossed, Bounds: Bounds{Lose: 2}},
+		{Name: "window-6", Receivers: 2, Window: 6, Messages: []int{1, 5}, Hosts: crossed, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "window-8-repair", Receivers: 2, Window: 8, Messages: []int{8}, Repair: 8, Hosts: allRXE, Bounds: Bounds{Lose: 1}},
 		{Name: "window-6-repair-full", Receivers: 2, Window: 6, Messages: []int{6}, Repair: 3, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "leave", Receivers: 3, Window: 3, Messages: []int{1, 1}, Changes: parts, Hosts: mixed, Bounds: Bounds{Lose: 1}},
@@ -76,12 +76,12 @@ func FullMembers() []Config {
 		{Name: "quorum", Receivers: 2, Window: 4, Messages: []int{1, 3}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-never", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{2}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},
-		{Name: "quorum-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1, Delay: 1}},
+		{Name: "quorum-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "quorum-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "quorum-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-repair-full", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 1, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "remove-both", Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Policy: mcast.Evict, Watched: true, Mortal: true, Changes: fails, Hosts: alike, Bounds: Bounds{Lose: 1}},
-		{Name: "fatal-strict", Receivers: 2, Window: 3, Messages: []int{1, 2}, Short: 2, Watched: true, Hosts: allStrict, Bounds: Bounds{Lose: 2, Double: 1}},
+		{Name: "fatal-strict", Receivers: 2, Window: 3, Messages: []int{1, 2}, Short: 2, Watched: true, Hosts: allStrict, Bounds: Bounds{Lose: 2}},
 		{Name: "fatal-evict", Receivers: 3, Window: 3, Messages: []int{1, 1}, Short: 1, Policy: mcast.Evict, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "fatal-quorum", Receivers: 3, Window: 3, Messages: []int{1, 1}, Short: 1, Policy: mcast.Quorum, Quorum: 2, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "fatal-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1, 1}, Short: 2, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
