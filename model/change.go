@@ -199,9 +199,11 @@ func (w *World) renumber(sw int, j Join) {
 		return
 	}
 	for s := range h.p {
-		if p := &h.p[s]; p.first != none {
+		p := &h.p[s]
+		if p.first != none {
 			p.before, p.first = p.got, none
 		}
+		p.since = uint8(len(w.streams[s].frames)) // until promise, or until it is sent something
 	}
 	h.misfit = false
 	switch j.Numbers {
@@ -369,7 +371,9 @@ func (w *World) promise(c *Change, number int) {
 		h := &w.hosts[j.Host]
 		h.out, h.evicted, h.hurt = false, false, false
 		for s := range h.p {
-			h.p[s].since = uint8(w.streams[s].startFrom(int(top[s])))
+			if !w.cfg.Probe || w.cfg.Policy != mcast.Quorum { // else it is not waited for: it counts from what it is sent
+				h.p[s].since = min(h.p[s].since, uint8(w.streams[s].startFrom(int(top[s]))))
+			}
 		}
 	}
 }

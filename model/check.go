@@ -98,7 +98,7 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if !receives(m) || r.leg[i] == r.leg[src] {
 			continue
 		}
-		if same && w.near[sw][i] == 0 && !receives(&b.Members[i]) { // it gets what begins here: that is promised too
+		if w.near[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets what begins here: that is promised too
 			p := &w.hosts[i].p[src]
 			p.since = min(p.since, uint8(w.count(src, m.Acked)))
 		}
@@ -207,7 +207,9 @@ func (w *World) wants(sw, k int) bool {
 			return true
 		}
 	}
-	return a.Failed && k == rank(a.FailCode)
+	// Or the source is asked for a message that has waited for members to join, or
+	// to show their numbers.
+	return a.Failed && k == rank(a.FailCode) || len(w.cfg.Changes) > 0 && k == 1 && a.Acked.Next() == a.Next
 }
 
 // checkDue: a NAK that is pending for A+1 has been sent on.

@@ -68,6 +68,9 @@ type Config struct {
 	Short int
 	// Outside is how many of the last hosts are no members at the start.
 	Outside int
+	// Probe has the switches verify the numbers of new receivers. Those of the first
+	// members they have verified before the first state.
+	Probe bool
 	// Changes are made by the control plane, in this order, each at any moment, at
 	// each switch at another one.
 	Changes []Change
@@ -108,6 +111,7 @@ const (
 	// source does.
 	patience   = 500 * time.Microsecond
 	tries      = 2
+	probeWait  = 500 * time.Microsecond // for the answer to a probe
 	jamTime    = 200 * time.Microsecond // less than patience
 	frameBytes = 2048                   // what a switch says that keeping a frame takes
 	groupQPN   = 0x4242
@@ -207,6 +211,9 @@ func (c *Config) String() string {
 	}
 	if c.Watched {
 		s.WriteString("; silence is noticed")
+	}
+	if c.Probe {
+		s.WriteString("; numbers are verified")
 	}
 	if c.Mortal {
 		s.WriteString("; one receiver may die")

@@ -14,6 +14,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	in := mcast.Packet{
 		Group: groupIP, DestQP: groupQPN, Src: hostIP(int(w.links[l].from)), Neighbor: w.links[l].nbr,
 		Op: rocev2.Acknowledge, PSN: p.psn, Syndrome: p.syndrome, AckReq: p.ackReq,
+		MSN: rocev2.MSN(p.msn),
 	}
 	if !p.feedback {
 		f := &w.streams[p.source].frames[p.index]
@@ -54,6 +55,11 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	w.events(sw)
 	for i := range o.Copies {
 		w.copy(sw, &o.Copies[i])
+	}
+	for i := range o.Probes {
+		q := &o.Probes[i]
+		to := r.at[q.Leg]
+		w.send(r.down[to], packet{probe: true, psn: q.PSN, gen: w.hosts[to].gen})
 	}
 	w.release(sw)
 	for i := range o.Feedback {
@@ -125,6 +131,10 @@ func (w *World) events(sw int) {
 			r.failed = true
 		case mcast.SourceChanged:
 		case mcast.NumberDiffers: // counted over packets of all interleavings that were tried: no part of the state
+		case mcast.MemberMisnumbered:
+			if !w.hosts[i].misfit {
+				w.fault(sw, "%s is said to expect %06x, and was registered with the numbers that it has", name(i), uint32(e.PSN))
+			}
 		default:
 			w.fault(sw, "event of kind %d for %s, syndrome %#x", e.Kind, name(i), uint8(e.Syndrome))
 		}

@@ -30,6 +30,7 @@ const (
 	pktRETH
 	pktSource // times the source's number
 	pktGen    = pktSource * maxSources
+	pktProbe  = pktGen * 2
 )
 
 // encode appends the state of w, all of it relative to w.now.
@@ -80,12 +81,12 @@ func flag(v bool, bits byte) byte {
 }
 
 func (p *packet) encode(b []byte) []byte {
-	f := flag(p.feedback, pktFeedback) | flag(p.ackReq, pktAckReq) | flag(p.reth, pktRETH) | p.source*pktSource | p.gen*pktGen
+	f := flag(p.feedback, pktFeedback) | flag(p.ackReq, pktAckReq) | flag(p.reth, pktRETH) | p.source*pktSource | p.gen*pktGen | flag(p.probe, pktProbe)
 	last := p.index
 	if p.feedback {
 		last = byte(p.syndrome)
 	}
-	b = append(b, f, last, byte(p.psn), byte(p.psn>>8), byte(p.psn>>16))
+	b = append(b, f, last, p.msn, byte(p.psn), byte(p.psn>>8), byte(p.psn>>16))
 	if p.reth {
 		b = append(b, byte(p.va), byte(p.va>>8), byte(p.va>>16), byte(p.va>>24), byte(p.va>>32),
 			byte(p.rkey), byte(p.rkey>>8), byte(p.rkey>>16), byte(p.rkey>>24))
@@ -97,15 +98,15 @@ func (p *packet) decode(b []byte) []byte {
 	f := b[0]
 	*p = packet{
 		feedback: f&pktFeedback != 0, ackReq: f&pktAckReq != 0, reth: f&pktRETH != 0, source: f / pktSource % maxSources,
-		gen: f / pktGen,
-		psn: psnAt(b[2:]),
+		gen: f / pktGen % 2, probe: f&pktProbe != 0, msn: b[2],
+		psn: psnAt(b[3:]),
 	}
 	if p.feedback {
 		p.syndrome = rocev2.Syndrome(b[1])
 	} else {
 		p.index = b[1]
 	}
-	b = b[5:]
+	b = b[6:]
 	if p.reth {
 		p.va = uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32
 		p.rkey = uint32(b[5]) | uint32(b[6])<<8 | uint32(b[7])<<16 | uint32(b[8])<<24

@@ -40,6 +40,14 @@ func quorumOf(n int) func() *Config {
 	return fixed(func(c *Config) { c.Policy, c.Quorum, c.Lose = mcast.Quorum, n, 1 })
 }
 
+// oldNumbers is A with receivers B and C, of which C leaves and is added again as
+// it was registered at first, after it has had one packet.
+func oldNumbers() *Config {
+	return &Config{
+		Name: "old-numbers", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Hosts: []Host{{Personality: rc.RXE}}, Changes: outdated, Probe: true,
+	}
+}
+
 // forge has the switch take an ACK of host i, in its own numbering, and adds what
 // comes of it.
 func (b *broken) forge(i int, psn rocev2.PSN, out *mcast.Output) {
@@ -139,6 +147,15 @@ var memberFaults = []struct {
 		broken{adapt: func(g *mcast.GroupSpec) { g.DeadAfter = time.Millisecond }}},
 	{"dead members are waited for", fixed(func(c *Config) { c.Policy, c.Watched, c.Mortal = mcast.Evict, true, true }), "LIVELOCK", "LIVELOCK",
 		broken{adapt: func(g *mcast.GroupSpec) { g.DeadAfter = 0 }}},
+	{"numbers are believed", oldNumbers, "I1: the branch of C", "FALSE COMPLETION",
+		broken{adapt: func(g *mcast.GroupSpec) { g.PSNProbe = 0 }}},
+	{"an ACK of what was not forwarded counts", oldNumbers, "I1: the branch of C", "FALSE COMPLETION",
+		broken{adapt: func(g *mcast.GroupSpec) { g.PSNProbe = 0 }, before: func(b *broken, p *mcast.Packet) bool {
+			if isFeedback(p, rocev2.KindACK) && p.Src == hostIP(2) && b.st.HasSource && b.st.Next.LessEq(p.PSN+1) {
+				p.PSN = b.st.Next.Prev() - 1 // C is one packet behind what it was registered for
+			}
+			return true
+		}}},
 	{"a copy that was put off is forgotten", func() *Config {
 		c := repairing()
 		c.Lose, c.Jam, c.Messages = 0, 1, []int{3}

@@ -194,6 +194,10 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 		if !h.broken() {
 			w.fault(sw, "%s is evicted for syndrome %#x, and has not failed", name(i), uint8(why))
 		}
+	case why == mcast.Misnumbered:
+		if !h.misfit {
+			w.fault(sw, "%s is evicted for its numbers, which are right", name(i))
+		}
 	case w.stranded(sw, i):
 	case !w.excused(sw, i):
 		w.fault(sw, "%s is evicted (%d), and lives, and nothing of it was lost or late", name(i), uint8(why))
@@ -241,7 +245,7 @@ func (w *World) excused(sw, i int) bool {
 func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 	left := 0 // other receivers, which could go on
 	for j := range w.hosts {
-		if w.after.Members[j].Live && j != i && j != int(w.before.Source) && !w.down(sw, j) {
+		if w.counts(j) && j != i && j != int(w.before.Source) && !w.down(sw, j) {
 			left++
 		}
 	}
@@ -251,9 +255,15 @@ func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 		w.fault(sw, "the group fails for %s, and %d others could go on", name(i), left)
 	case w.cfg.Policy == mcast.Quorum && left >= w.cfg.Quorum:
 		w.fault(sw, "the group fails for %s, and %d others could go on", name(i), left)
-	case !w.excused(sw, i) && w.hosts[i].member():
+	case !w.excused(sw, i) && w.hosts[i].member() && !w.stranded(sw, i):
 		w.fault(sw, "the group fails for %s, which lives, and nothing of it was lost or late", name(i))
 	}
+}
+
+// counts says whether host j is a member, and was before what is in flight.
+func (w *World) counts(j int) bool {
+	src := w.before.Source
+	return w.after.Members[j].Live && int(w.hosts[j].p[src].since) <= w.count(int(src), w.before.Acked)
 }
 
 // checkLeft: a change makes the group fail only if its source is removed while

@@ -14,6 +14,9 @@ var (
 	renewed  = []Change{{Leave: []int{2}, Join: []Join{{Host: 2, RQ: 1}}}}
 	returns  = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: Query}}}}
 	arrives  = []Change{{Join: []Join{{Host: 3, RQ: 1}}}}
+	hastens  = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: Hasty}}}}
+	outdated = []Change{{Leave: []int{2}}, {Join: []Join{{Host: 2, Numbers: Old}}}}
+	again    = []Change{{Again: true}}
 	fails    = []Change{{Leave: []int{3, 0}}} // the source and a receiver, in one update
 	succeeds = []Change{{Leave: []int{2}, Join: []Join{{Host: 3, RQ: 1, Slot: 2}}}}
 )
@@ -33,6 +36,12 @@ func TinyMembers() []Config {
 		{Name: "remove-both", Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Policy: mcast.Evict, Watched: true, Mortal: true, Changes: fails, Hosts: alike},
 		{Name: "remove-source", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Changes: []Change{{Leave: []int{0}}}, Hosts: mixed},
 		{Name: "quorum-never", Receivers: 2, Window: 3, Messages: []int{1, 2}, Policy: mcast.Quorum, Quorum: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-rejoin", Receivers: 2, Window: 3, Messages: []int{1, 2}, Probe: true, Changes: rejoins, Hosts: allRXE},
+		{Name: "probe-hasty", Receivers: 2, Window: 3, Messages: []int{1, 1}, Probe: true, Changes: hastens, Hosts: mixed},
+		{Name: "probe-old", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Probe: true, Changes: outdated, Hosts: mixed},
+		{Name: "probe-old-evict", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Probe: true, Changes: outdated, Hosts: crossed},
+		{Name: "probe-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 1}, Probe: true, Changes: rejoins, Hosts: mixed},
+		{Name: "probe-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Probe: true, Changes: rejoins, Hosts: mixed},
 		{Name: "quorum", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-sources", Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Repair: 3, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},
@@ -57,6 +66,10 @@ func QuickMembers() []Config {
 		{Name: "window-8", Receivers: 2, Window: 8, Messages: []int{8}, Hosts: allRXE, Bounds: Bounds{Lose: 1}},
 		{Name: "window-6-repair", Receivers: 2, Window: 6, Messages: []int{1, 5}, Repair: 6, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "leave-late", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: parts, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "rejoin-losses", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-losses", Receivers: 2, Window: 3, Messages: []int{1, 2}, Probe: true, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-succeed", Receivers: 3, Outside: 1, Window: 3, Messages: []int{1, 1}, Probe: true, Changes: succeeds, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-again", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{1}, Endless: true, Probe: true, Changes: again, Hosts: alike},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "watched-three", Receivers: 3, Window: 3, Messages: []int{1}, Policy: mcast.Evict, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 3}},
 		{Name: "watched-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 3}},
@@ -73,6 +86,18 @@ func FullMembers() []Config {
 		{Name: "window-6-repair-full", Receivers: 2, Window: 6, Messages: []int{6}, Repair: 3, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "leave", Receivers: 3, Window: 3, Messages: []int{1, 1}, Changes: parts, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "leave-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Changes: parts, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		{Name: "rejoin", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: rejoins, Hosts: crossed, Bounds: Bounds{Lose: 2}},
+		{Name: "return", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: returns, Hosts: mixed, Bounds: Bounds{Lose: 2}},
+		{Name: "arrive", Receivers: 3, Outside: 1, Window: 3, Messages: []int{1, 2}, Changes: arrives, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "succeed", Receivers: 3, Outside: 1, Window: 3, Messages: []int{1, 2}, Changes: succeeds, Hosts: crossed, Bounds: Bounds{Lose: 2}},
+		{Name: "rejoin-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "rejoin-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-rejoin", Receivers: 2, Window: 3, Messages: []int{1, 2}, Probe: true, Changes: rejoins, Hosts: allRXE, Bounds: Bounds{Lose: 1, Double: 1}},
+		{Name: "probe-hasty", Receivers: 2, Window: 3, Messages: []int{1, 2}, Probe: true, Changes: hastens, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-old", Receivers: 2, Window: 3, Messages: []int{1, 2}, Probe: true, Changes: outdated, Hosts: crossed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Probe: true, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "probe-quorum", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Probe: true, Changes: outdated, Hosts: mixed},
+		{Name: "probe-again", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{1}, Endless: true, Probe: true, Changes: again, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum", Receivers: 2, Window: 4, Messages: []int{1, 3}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-never", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{2}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},

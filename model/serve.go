@@ -23,6 +23,10 @@ func (w *World) toHost(i int, p packet) {
 		w.served(i)
 		return
 	}
+	if p.probe {
+		w.probe(i, p)
+		return
+	}
 	f := &w.streams[p.source].frames[p.index]
 	in := rc.Packet{Op: f.op, DestQP: qpn(i) + freshQPN*rocev2.QPN(p.gen), PSN: p.psn, AckReq: p.ackReq, Payload: f.payload}
 	if f.op.Is(rocev2.OpRETH) {
@@ -46,6 +50,19 @@ func (w *World) toHost(i int, p packet) {
 	w.served(i)
 }
 
+// probe gives a probe to the queue pair of host i: a WRITE of no bytes. To a queue
+// pair that expects its PSN it is news, and the next PSN is expected then.
+func (w *World) probe(i int, p packet) {
+	h := &w.hosts[i]
+	in := rc.Packet{Op: rocev2.WriteOnly, DestQP: qpn(i) + freshQPN*rocev2.QPN(p.gen), PSN: p.psn, AckReq: true}
+	expected := h.qp.ExpectedPSN()
+	h.qp.Input(w.now, &in, &w.qpOut)
+	if h.qp.ExpectedPSN() != expected && !h.misfit {
+		w.fault(-1, "host %s, whose numbers are right, accepts a probe", name(i))
+	}
+	w.served(i)
+}
+
 // served sends what the queue pair of host i wants sent, and looks at its
 // completions.
 func (w *World) served(i int) {
@@ -57,6 +74,9 @@ func (w *World) served(i int) {
 		if !out.feedback {
 			out.source, out.index = uint8(i), uint8(p.PSN.Sub(w.cfg.host(i).SQ))
 			w.checkSent(i, out, p)
+		}
+		if out.feedback && w.cfg.Probe {
+			out.msn = uint8(p.MSN)
 		}
 		w.send(h.up, out)
 	}

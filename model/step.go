@@ -149,9 +149,9 @@ func (w *World) fair(schedule int) (action, bool) {
 
 // finished says whether all that was to be sent has been completed at its
 // source and is at every member that lives, or else the group has failed and its
-// source knows; and no change can be made.
+// source knows, or has gone; and no change can be made.
 func (w *World) finished() bool {
-	failed, behind := false, false
+	failed, behind, told := false, false, false
 	for i := range w.relays {
 		failed = failed || w.relays[i].failed
 		behind = behind || w.changeable(i)
@@ -161,7 +161,14 @@ func (w *World) finished() bool {
 	}
 	for s := range w.streams {
 		src := &w.hosts[s]
-		if n := len(w.streams[s].wrs); n == 0 || !src.member() || src.dead || failed && (src.broken() || !src.started) {
+		told = told || src.started && (src.broken() || src.dead || src.out)
+	}
+	if failed && told {
+		return true
+	}
+	for s := range w.streams {
+		src := &w.hosts[s]
+		if n := len(w.streams[s].wrs); n == 0 || !src.member() || src.dead || failed && !src.started {
 			continue
 		} else if int(src.done) < n {
 			return false
@@ -334,11 +341,4 @@ func (w *World) fire(n int) {
 	w.forwarded(sw, nil)
 }
 
-func (w *World) idle() bool {
-	for i := range w.links {
-		if len(w.links[i].q) > 0 {
-			return false
-		}
-	}
-	return true
-}
+func (w *World) idle() bool { return w.pending() < 0 }

@@ -145,6 +145,9 @@ func (w *World) nodeName(n node) string {
 }
 
 func (w *World) packetName(l *link, p *packet) string {
+	if p.probe {
+		return fmt.Sprintf("probe %06x", uint32(p.psn))
+	}
 	if !p.feedback {
 		return fmt.Sprintf("packet %d of %s, PSN %06x", p.index, name(int(p.source)), uint32(p.psn))
 	}

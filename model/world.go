@@ -35,12 +35,14 @@ func hostIP(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i 
 // the source's stream.
 type packet struct {
 	feedback bool
+	probe    bool // of a receiver's numbering
 	ackReq   bool
 	reth     bool  // VA and R_Key are a member's, not the group's
 	gen      uint8 // which of its receiver's queue pairs it is for
 	source   uint8
 	index    uint8
 	syndrome rocev2.Syndrome
+	msn      uint8 // feedback of a host, if numbers are verified
 	psn      rocev2.PSN
 	va       uint64
 	rkey     uint32
@@ -179,11 +181,36 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 		}
 	}
 	w.connect(neighbours)
+	w.verify()
 	w.begin(0)
 	if w.wrong != nil {
 		return nil, fmt.Errorf("model: %s: first state: %s", cfg.Name, w.wrong.What)
 	}
 	return w, nil
+}
+
+// verify has the first members show their numbers before anything else happens.
+func (w *World) verify() {
+	for w.cfg.Probe && w.wrong == nil {
+		at, ok := w.earliest()
+		switch {
+		case w.pending() >= 0:
+			w.take(w.pending(), 0)
+		case ok && at <= w.now:
+			for n := range len(w.hosts) + len(w.relays) {
+				if t, armed := w.deadline(n); armed && t == at {
+					w.fire(n)
+				}
+			}
+		default:
+			return
+		}
+	}
+}
+
+// pending returns a link that something is on; -1 if none.
+func (w *World) pending() int {
+	return slices.IndexFunc(w.links, func(l link) bool { return len(l.q) > 0 })
 }
 
 func (w *World) addHost(i int) error {
@@ -267,6 +294,9 @@ func (w *World) addRelay(sw int) error {
 	}
 	if w.cfg.Repair > 0 {
 		g.Repair = mcast.RepairSpec{Bytes: int64(w.cfg.Repair) * frameBytes, Timeout: w.cfg.patience(), Tries: w.cfg.tries()}
+	}
+	if w.cfg.Probe {
+		g.PSNProbe = probeWait
 	}
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
