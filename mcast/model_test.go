@@ -6,6 +6,9 @@ package mcast
 import (
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Transcripts that package model has written, or what it found as one.
@@ -19,5 +22,46 @@ func TestModelTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) { runTranscriptFile(t, file) })
+	}
+}
+
+// R52: a receiver behind a quorum has what it acknowledges counted against the
+// messages that were complete when it did, and not against those of A, which is ahead
+// of it: it expects what it was registered with, and stays.
+func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
+	s := New(Limits{})
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: 1, PSNProbe: time.Millisecond}
+	for i, name := range []string{"A", "B", "C"} {
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), SQPSN: 0xFFFFFF, RQPSN: 0xFFFFFF, Leg: LegID(i)})
+	}
+	var out Output
+	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
+		t.Fatal(err)
+	}
+	in := func(p Packet) {
+		t.Helper()
+		p.Group, p.DestQP, p.Verified = groupIP, groupQPN, true
+		if s.Input(0, &p, &out); len(out.Events) > 0 && out.Events[0].Kind != SourceChanged {
+			t.Fatalf("%+v after PSN %06x of %v", out.Events, uint32(p.PSN), p.Src)
+		}
+	}
+	ack := func(name string, psn rocev2.PSN, msn rocev2.MSN) {
+		t.Helper()
+		in(Packet{Src: ipOf(name), Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeACK, PSN: psn, MSN: msn})
+	}
+	s.Advance(0, &out)
+	for _, name := range []string{"B", "C"} {
+		ack(name, 0xFFFFFF, 0) // rdma_rxe that has accepted nothing, to the probe
+	}
+	for psn := rocev2.PSN(0xFFFFFF); psn != 1; psn = psn.Next() {
+		in(Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Payload: 8, AckReq: true, PSN: psn})
+	}
+	ack("B", 0xFFFFFF, 1)
+	ack("B", 0, 2)
+	ack("C", 0xFFFFFF, 1)
+	ack("C", 0, 2)
+	if g := s.groups[0]; !g.members[2].live || g.branches[2].a != 0 {
+		t.Errorf("C: live %v, has %06x", g.members[2].live, uint32(g.branches[2].a))
 	}
 }

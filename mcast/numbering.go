@@ -371,7 +371,7 @@ func (g *group) unread(p *Packet, i int, psn rocev2.PSN) bool {
 		return false
 	}
 	due, exact := g.msgs.through(acks)
-	if !exact {
+	if !exact || acks.Less(g.a) { // behind a quorum, nobody knows how many messages these were
 		return false
 	}
 	v.fresh = due == v.before // the first message's end tells

@@ -19,7 +19,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	b = binary.AppendVarint(b, int64(n.wait))
 	b = appendDeadline(b, now, n.at, n.armed)
 	if n.held {
-		b = binary.AppendVarint(b, int64(n.since-now))
+		b = binary.AppendVarint(b, int64(max(n.since-now, -g.deadAfter))) // longer ago is as good
 	}
 	for i := range g.legs {
 		v := &g.legs[i].verify
