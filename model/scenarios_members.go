@@ -101,7 +101,7 @@ func FullMembers() []Config {
 		{Name: "quorum", Receivers: 2, Window: 4, Messages: []int{1, 3}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-never", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{2}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: crossed, Bounds: Bounds{Lose: 2}},
-		{Name: "quorum-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
+		{Name: "quorum-late", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "quorum-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
 		{Name: "quorum-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Policy: mcast.Quorum, Quorum: 1, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-repair-full", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 1, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 1}},

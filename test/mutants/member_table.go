@@ -33,6 +33,10 @@ var memberMutants = []mutant{
 		"case alive && (g.rewound || g.behind(i)):",
 		"case alive && g.behind(i) && b.a != g.a:",
 	}}},
+	{"a new receiver behind a quorum is judged by what A has counted", "R52", "mcast/numbering.go", []edit{{
+		"if !exact || acks.Less(g.a) {",
+		"if !exact {",
+	}}},
 	{"a rewind hides a fatal NAK", "R25", "mcast/data.go", []edit{{
 		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
 		"if d == 1 && b.pend != noPend {",
