@@ -65,3 +65,33 @@ func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 		t.Errorf("C: live %v, has %06x", g.members[2].live, uint32(g.branches[2].a))
 	}
 }
+
+// R52: feedback that came before the first probe was sent, and a NAK, which no
+// receiver with the registered numbers answers to a probe, verify nothing. Either may
+// be of an earlier registration, with more of its packets on the way.
+func TestR52_LateFeedbackVerifiesNothing(t *testing.T) {
+	s := New(Limits{})
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, PSNProbe: time.Millisecond}
+	for i, name := range []string{"A", "B", "C"} {
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x100 + i), RQPSN: 5, Leg: LegID(i)})
+	}
+	var out Output
+	if err := s.Apply(0, PutGroup{spec}, &out); err != nil {
+		t.Fatal(err)
+	}
+	from := func(syn rocev2.Syndrome, psn rocev2.PSN, pending bool) {
+		t.Helper()
+		s.Input(0, &Packet{
+			Group: groupIP, DestQP: groupQPN, Src: ipOf("C"), Op: rocev2.Acknowledge, Syndrome: syn, PSN: psn, MSN: 3, Verified: true,
+		}, &out)
+		if got := s.groups[0].legs[2].verify.pending; got != pending {
+			t.Errorf("after syndrome %#x, PSN %06x: unverified %v", uint8(syn), uint32(psn), got)
+		}
+	}
+	from(rocev2.SyndromeNAKSequence, 5, true)
+	from(rocev2.SyndromeACK, 4, true)
+	s.Advance(0, &out)
+	from(rocev2.SyndromeNAKSequence, 5, true)
+	from(rocev2.SyndromeACK, 4, false)
+}

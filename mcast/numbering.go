@@ -299,12 +299,15 @@ func (g *group) probeAnswer(p *Packet, i int, kind rocev2.AckKind, out *Output) 
 	g.count.FeedbackIn++
 	l := &g.legs[i]
 	v, r := &l.verify, g.members[l.member].r
+	if v.sent == 0 {
+		return FeedbackStale // to data of an earlier registration, of which more may be on the way
+	}
 	expects := p.PSN & rocev2.PSNMask
 	if kind == rocev2.KindACK {
 		expects = expects.Next()
 	}
 	fresh := kind == rocev2.KindACK && nothingYet(p) && r != 0
-	if expects == r || fresh {
+	if expects == r && kind == rocev2.KindACK || fresh { // a probe is a duplicate to a receiver that expects r: no NAK answers it
 		v.rxe, v.fresh, v.wrong = fresh, fresh, false
 		g.outcomes.Mismatches[l.member][ReceivePSN].Times = 0
 		g.verified(LegID(i))

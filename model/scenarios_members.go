@@ -69,7 +69,6 @@ func QuickMembers() []Config {
 		{Name: "rejoin-losses", Receivers: 2, Window: 3, Messages: []int{1, 2}, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "probe-losses", Receivers: 2, Window: 3, Messages: []int{1, 2}, Probe: true, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "probe-succeed", Receivers: 3, Outside: 1, Window: 3, Messages: []int{1, 1}, Probe: true, Changes: succeeds, Hosts: mixed, Bounds: Bounds{Lose: 1}},
-		{Name: "probe-again", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{1}, Endless: true, Probe: true, Changes: again, Hosts: alike},
 		{Name: "quorum-three", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Watched: true, Mortal: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "watched-three", Receivers: 3, Window: 3, Messages: []int{1}, Policy: mcast.Evict, Watched: true, Hosts: crossed, Bounds: Bounds{Lose: 3}},
 		{Name: "watched-repair", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Evict, Watched: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 3}},
