@@ -221,6 +221,9 @@ func (n *network) leave(h *host) {
 func (n *network) apply(d *node, op Op) {
 	d.enter()
 	if err := d.sw.Apply(n.now, op, &d.out); err != nil {
+		if n.failure != nil {
+			return // nobody joins a group that has failed
+		}
 		n.t.Fatalf("%v", err)
 	}
 	n.output(d, nil)
