@@ -18,6 +18,12 @@ const (
 	aheadWindow = pastWindow - 2
 )
 
+// quarantine is for how long nothing of a member is served, and nothing acknowledged
+// to it, after a packet with a PSN below all that its registration has seen (R68). A
+// requester that goes back begins with the lowest PSN that it has not had
+// acknowledged, so a queue pair with lower numbers shows it each time.
+const quarantine = 20 * time.Millisecond
+
 // request serves a request packet of a member.
 func (g *group) request(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	if g.src != nobody && keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {
@@ -35,8 +41,21 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	psn := p.PSN & rocev2.PSNMask
 	d := psn.Sub(g.a)
 	if d <= -g.past || d > aheadWindow {
+		if d <= 0 {
+			if !p.Verified {
+				out.NeedVerify = true
+				return None
+			}
+			g.muted, g.quietTill = true, now+quarantine
+		}
 		g.differs(MemberID(g.src), SendPSN, psn, g.hi, out)
 		return OutOfWindow
+	}
+	if g.muted {
+		if now < g.quietTill {
+			return OutOfWindow
+		}
+		g.muted = false
 	}
 	if d <= 0 {
 		if g.quorum > 0 && g.npast(psn) > 0 {

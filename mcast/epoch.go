@@ -20,8 +20,15 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 		return NotMember // not where it was registered
 	}
 	psn := p.PSN & rocev2.PSNMask
-	if d := psn.Sub(m.p); d < 0 {
-		return g.lateDuplicate(MemberID(k), d, p, out)
+	d := psn.Sub(m.p)
+	if d < -m.past {
+		return g.below(now, MemberID(k), p, out)
+	}
+	if now < m.quietTill {
+		return OutOfWindow
+	}
+	if d < 0 {
+		return g.lateDuplicate(MemberID(k), p, out)
 	}
 	if g.dead {
 		return GroupDead
@@ -52,15 +59,25 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	return g.data(now, p, f, out)
 }
 
+// below serves a packet of member k, not the source, with a PSN below all that was
+// acknowledged to it: a queue pair with other numbers (R63). An acknowledgement of what
+// it sends beyond would complete this packet as well (R68).
+func (g *group) below(now time.Duration, k MemberID, p *Packet, out *Output) Reason {
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	m := &g.members[k]
+	m.quietTill = now + quarantine
+	g.differs(k, SendPSN, p.PSN&rocev2.PSNMask, m.p, out)
+	return OutOfWindow
+}
+
 // lateDuplicate answers a former source that has missed its last ACK: all it
 // sent before m.p was acknowledged by everybody, or its epoch would not have
 // ended. Nothing is forwarded, and the current source stays what it is.
-func (g *group) lateDuplicate(k MemberID, d int32, p *Packet, out *Output) Reason {
+func (g *group) lateDuplicate(k MemberID, p *Packet, out *Output) Reason {
 	m := &g.members[k]
-	if d < -m.past {
-		g.differs(k, SendPSN, p.PSN&rocev2.PSNMask, m.p, out)
-		return OutOfWindow // nothing of the kind was acknowledged: a queue pair with other numbers (R63)
-	}
 	g.count.DataIn++
 	if p.AckReq || p.Op.Is(rocev2.OpEnd) {
 		g.count.FeedbackOut++
@@ -121,6 +138,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.receivers(0)
 	g.least = g.a
 	g.forget(g.hi, out)
+	g.muted = false
 	g.numbers.resume = false // but what waits goes on waiting, whatever source it is of
 	g.msgs.start(m.msgs)
 	if g.targets != nil {

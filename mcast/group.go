@@ -67,10 +67,12 @@ type member struct {
 	qpn  rocev2.QPN
 	leg  LegID
 	live bool
-	past int32      // how many PSNs before p it has had acknowledged; as group.past
-	p    rocev2.PSN // next PSN of its send queue; current while it is not the source
-	r    rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
-	msgs rocev2.MSN // messages of its own that are acknowledged; as p
+	past int32 // how many PSNs before p it has had acknowledged; as group.past
+
+	quietTill time.Duration // nothing of it is served before (R68); as group.quietTill
+	p         rocev2.PSN    // next PSN of its send queue; current while it is not the source
+	r         rocev2.PSN    // next PSN its receive queue expects; current while it is not a receiver
+	msgs      rocev2.MSN    // messages of its own that are acknowledged; as p
 }
 
 // refusal is what the switch itself answers to the source, as if it were one
@@ -85,23 +87,25 @@ const nobody = -1
 
 // group is one group at this switch. What a packet touches comes first.
 type group struct {
-	srcKey  addrKey  // address of the source
-	srcNbr  Neighbor // and the switch it is behind, 0 if none
-	src     int32    // MemberID, or nobody
-	srcLeg  int32
-	a       rocev2.PSN    // A: every receiving branch has acknowledged it
-	hi      rocev2.PSN    // highest PSN forwarded, plus 1
-	prev    rocev2.PSN    // PSN of the last data packet
-	nout    rocev2.PSN    // PSN of the last NAK sent, if nsev is not noPend
-	nsev    severity      // and its severity
-	seen    bool          // PSN nout has passed since
-	past    int32         // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
-	prevAt  time.Duration // when it came
-	hasPrev bool
-	open    bool // the message of hi-1 is not complete
-	dead    bool
-	becn    bool // to be set in the next ACK
-	policy  Policy
+	srcKey    addrKey  // address of the source
+	srcNbr    Neighbor // and the switch it is behind, 0 if none
+	src       int32    // MemberID, or nobody
+	srcLeg    int32
+	a         rocev2.PSN    // A: every receiving branch has acknowledged it
+	hi        rocev2.PSN    // highest PSN forwarded, plus 1
+	prev      rocev2.PSN    // PSN of the last data packet
+	nout      rocev2.PSN    // PSN of the last NAK sent, if nsev is not noPend
+	nsev      severity      // and its severity
+	seen      bool          // PSN nout has passed since
+	muted     bool          // the source is not acknowledged anything: it sent a PSN below all that was seen of it ...
+	quietTill time.Duration // ... so long
+	past      int32         // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
+	prevAt    time.Duration // when it came
+	hasPrev   bool
+	open      bool // the message of hi-1 is not complete
+	dead      bool
+	becn      bool // to be set in the next ACK
+	policy    Policy
 
 	low    int // receiving branches with a <= A; more than slack while A cannot move
 	slack  int // receiving branches that need not be above A: none, but under Quorum
@@ -311,6 +315,9 @@ func (g *group) nak(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
 }
 
 func (g *group) send(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
+	if g.muted && op == rocev2.Acknowledge {
+		return
+	}
 	g.count.FeedbackOut++
 	out.Feedback = append(out.Feedback, Feedback{
 		Group: g.id, To: MemberID(g.src), Op: op, BECN: g.becn,

@@ -227,6 +227,7 @@ func (g *group) waits(now time.Duration, psn rocev2.PSN, starts bool, out *Outpu
 	n := &g.numbers
 	switch {
 	case psn != g.hi && !n.held && g.njoin > 0:
+		g.differs(MemberID(g.src), SendPSN, psn, g.hi, out)
 		n.resume = true
 		g.eval(out)
 		return true

@@ -33,6 +33,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	b = appendPSN(b, g.a)
 	b = appendPSN(b, g.hi)
 	b = binary.AppendUvarint(b, uint64(g.past))
+	b = appendAhead(append(b, bit(g.muted, 0)), now, g.quietTill)
 	if g.hasPrev {
 		b = appendPSN(b, g.prev)
 		b = appendTime(b, now, max(g.prevAt, now-certain-1)) // older is as good
@@ -65,6 +66,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		m := &g.members[i]
 		b = append(b, bit(m.live, 0))
 		b = binary.AppendUvarint(b, uint64(m.past))
+		b = appendAhead(b, now, m.quietTill)
 		b = appendPSN(b, m.p)
 		b = appendPSN(b, m.r)
 		b = binary.AppendUvarint(b, uint64(m.msgs))
@@ -213,6 +215,14 @@ func appendSince(b []byte, now, t, limit time.Duration) []byte {
 	return appendTime(b, now, t)
 }
 
+// appendAhead is appendTime for a time that means nothing once it has come.
+func appendAhead(b []byte, now, t time.Duration) []byte {
+	if t <= now {
+		t = 0
+	}
+	return appendTime(b, now, t)
+}
+
 func appendDeadline(b []byte, now, t time.Duration, armed bool) []byte {
 	if !armed {
 		return append(b, 0)
@@ -262,6 +272,7 @@ func (r *stateReader) group(g *group) {
 		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), keyOf(m.ip), g.legs[m.leg].spec.Neighbor
 	}
 	g.a, g.hi, g.past, g.prev, g.prevAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
+	g.muted, g.quietTill = r.byte() != 0, r.time()
 	if g.hasPrev {
 		g.prev, g.prevAt = r.psn(), r.time()
 	}
@@ -287,7 +298,7 @@ func (r *stateReader) group(g *group) {
 	}
 	for i := range g.members {
 		m, v := &g.members[i], r.byte()
-		m.live, m.past = v&1 != 0, int32(r.uvarint())
+		m.live, m.past, m.quietTill = v&1 != 0, int32(r.uvarint()), r.time()
 		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
 	r.messages(&g.msgs)

@@ -32,7 +32,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
 		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
-		"past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
+		"muted": encoded, "quietTill": encoded, "past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
 		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
 		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper, "write": deeper,
 		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
@@ -68,7 +68,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"mend": deeper, "unheard": encoded, "verify": deeper,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "quietTill": encoded, "p": encoded, "r": encoded, "msgs": encoded,
 	},
 	reflect.TypeFor[writing]():    {"known": encoded, "first": encoded, "bytes": encoded},
 	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
@@ -94,6 +94,7 @@ func fullState(t *testing.T) *Switch {
 		t.Fatal(err)
 	}
 	s.armed, s.next = true, stateNow+1
+	s.groups[0].muted, s.groups[0].quietTill, s.groups[0].members[0].quietTill = true, stateNow+3, stateNow+4
 	g := s.groups[0]
 	g.src, g.srcLeg, g.srcKey = 0, 0, keyOf(g.members[0].ip)
 	g.prevAt, g.awaited = stateNow-50*time.Microsecond, stateNow-3
