@@ -41,6 +41,7 @@ func TestMTUChangesAtRunTime(t *testing.T) {
 	if why := group().TooLong; why != "" {
 		t.Errorf("at first: %s", why)
 	}
+	r.setRate("p3", 20_000_000) // so that the transfer outlasts the change
 	n := r.post(0, 100_000)
 	until(t, "the transfer begins", func() bool { return r.stats().Rx > 20 })
 	setMTU(900)

@@ -33,9 +33,11 @@ func (s *seen) count(p *tap, r *rig) {
 		if n, tci := c.VLAN(); n > 0 {
 			tag = int(tci)
 		}
-		if c.Op.Is(rocev2.OpRequest) {
+		switch {
+		case c.Op == rocev2.WriteOnly && c.RETH().DMALen() == 0: // a keepalive probe, which may be late
+		case c.Op.Is(rocev2.OpRequest):
 			s.data[tag]++
-		} else {
+		default:
 			s.feedback[tag]++
 		}
 	}
