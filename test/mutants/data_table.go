@@ -115,7 +115,7 @@ var dataMutants = []mutant{
 	}}},
 	{"the switch's own refusal ends the group", "R28", "mcast/eval.go", []edit{{
 		"	if who == nobody {\n",
-		"	if who == nobody {\n		g.fail(MemberID(g.src), g.nout, code, out)\n",
+		"	if who == nobody {\n		g.fail(MemberID(g.src), g.nout, code, code, out)\n",
 	}}},
 	{"a refusal is believed unverified", "R33", "mcast/data.go", []edit{{
 		"if !p.Verified && (!plain || ",

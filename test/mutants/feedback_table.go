@@ -58,8 +58,8 @@ var feedbackMutants = []mutant{
 		"g.nout == next && !g.seen && worst < g.nsev",
 	}}},
 	{"no second NAK after the PSN has passed again", "R09", "mcast/data.go", []edit{{
-		"		g.seen = true\n	}\n	g.forward(now, p, psn, f, out)",
-		"	}\n	g.forward(now, p, psn, f, out)",
+		"		g.seen = true\n	}\n	if psn != g.hi || starts {",
+		"	}\n	if psn != g.hi || starts {",
 	}}},
 	{"an ACK for every ACK", "R11", "mcast/feedback.go", []edit{{
 		"		if !g.acked(now, i, psn, out) {\n			return FeedbackStale\n		}",
@@ -86,12 +86,15 @@ var feedbackMutants = []mutant{
 		"moved := e == b.a.Next() || g.hi == e",
 	}}},
 	{"feedback for what was never forwarded is believed", "6.2", "mcast/feedback.go", []edit{{
-		"if g.hi.LessEq(psn) {",
-		"if g.hi.Add(100).LessEq(psn) {",
+		"if g.hi.LessEq(acknowledged(kind, psn)) || ",
+		"if g.hi.Add(100).LessEq(acknowledged(kind, psn)) || ",
 	}}},
 	{"feedback for hi is believed", "6.2", "mcast/feedback.go", []edit{{
-		"if g.hi.LessEq(psn) {",
-		"if g.hi.Less(psn) {",
+		"if g.hi.LessEq(acknowledged(kind, psn)) || ",
+		"if g.hi.Less(acknowledged(kind, psn)) || ",
+	}, {
+		"	if g.hi == psn {\n		return FeedbackAhead",
+		"	if g.hi == psn && kind != rocev2.KindACK {\n		return FeedbackAhead",
 	}}},
 	{"feedback from long ago is looked at", "6.2", "mcast/feedback.go", []edit{{
 		"if psn.Sub(g.a) < -pastWindow {",

@@ -74,16 +74,16 @@ var memberMutants = []mutant{
 		"			_, _ = a, why\n",
 	}}},
 	{"members join inside a message", "R30", "mcast/data.go", []edit{
-		{"(g.njoin == 0 || !starts)", "(g.njoin == 0 || !starts && starts)"},
-		{"if g.njoin > 0 && starts && psn == g.hi {", "if g.njoin > 0 && psn == g.hi {"},
+		{"(g.njoin == 0 || !starts)", "g.njoin == 0"},
+		{"g.waits(now, psn, starts, out)", "g.waits(now, psn, true, out)"},
 	}},
 	{"members join at a retransmission", "R30", "mcast/data.go", []edit{{
-		"if g.njoin > 0 && starts && psn == g.hi {",
-		"if g.njoin > 0 && starts {",
+		"			g.repeated(psn, out)\n",
+		"			g.repeated(psn, out)\n			if starts && g.njoin > 0 {\n				g.join(psn)\n			}\n",
 	}}},
 	{"members join at once", "R30", "mcast/join.go", []edit{{
-		"		l.joining = true\n		g.njoin++\n",
-		"		g.admit(int(i), g.hi)\n",
+		"		g.setJoining(int(i), g.src != nobody)\n",
+		"		if g.src != nobody {\n			g.admit(int(i), g.hi)\n		}\n",
 	}}},
 	{"a joiner's first packet counts as acknowledged", "R30", "mcast/group.go", []edit{{
 		"	b.a = psn.Prev()\n	b.delta = 0",

@@ -44,7 +44,7 @@ func all() []mutant {
 	var ms []mutant
 	for _, table := range [][]mutant{
 		feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants,
-		repairMutants, wireMutants, egressMutants, workerMutants, setupMutants,
+		numberingMutants, repairMutants, wireMutants, egressMutants, workerMutants, setupMutants,
 		userMutants, roomMutants,
 		envelopeMutants, refusalMutants,
 		controlMutants,

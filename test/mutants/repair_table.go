@@ -58,8 +58,8 @@ var repairMutants = []mutant{
 		"	g.forget(g.hi, out)\n	g.src, g.srcLeg = nobody, nobody\n",
 		"	g.src, g.srcLeg = nobody, nobody\n",
 	}, {
-		"	g.forget(g.hi, out)\n	g.msgs.start(m.msgs)\n",
-		"	g.msgs.start(m.msgs)\n",
+		"	g.least = g.a\n	g.forget(g.hi, out)\n",
+		"	g.least = g.a\n",
 	}}},
 	{"what was kept is not replaced, and never released", "R42", "mcast/store.go", []edit{{
 		"		s.take(s.at(psn), out)\n		for",

@@ -6,8 +6,8 @@ package main
 // Wrong ways to change the source.
 var sourceMutants = []mutant{
 	{"the source is waited for", "R15", "mcast/epoch.go", []edit{{
-		"if int32(i) != g.srcLeg && g.legs[i].members > 0 {",
-		"if g.legs[i].members > 0 {",
+		"join := int32(i) != g.srcLeg && l.members > 0\n",
+		"join := l.members > 0\n",
 	}}},
 	{"the source's feedback counts", "R15", "mcast/feedback.go", []edit{{
 		"	case int32(i) == g.srcLeg:\n		return 0, FromSource\n",
@@ -22,8 +22,8 @@ var sourceMutants = []mutant{
 		"g.hi, g.a, g.past = m.p, m.p, m.past",
 	}}},
 	{"a late duplicate makes the old source the current one", "R17", "mcast/epoch.go", []edit{{
-		"if d := psn.Sub(m.p); d < 0 {",
-		"if d := psn.Sub(m.p); d < 0 && !g.quiescent() {",
+		"	if d < 0 {\n",
+		"	if d < 0 && !g.quiescent() {\n",
 	}}},
 	{"the source is known without its switch", "R17", "mcast/data.go", []edit{{
 		"keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
@@ -74,8 +74,8 @@ var sourceMutants = []mutant{
 		"Group: g.id, To: MemberID(g.src), Op: rocev2.Acknowledge,",
 	}}},
 	{"an unverified packet changes the source", "R33", "mcast/epoch.go", []edit{{
-		"	if !p.Verified {\n		out.NeedVerify = true\n		return None\n	}\n",
-		"",
+		"	if !p.Verified {\n		out.NeedVerify = true\n		return None\n	}\n	if !quiescent",
+		"	if !quiescent",
 	}}},
 	{"a NAK of the old epoch silences the new one's", "R18", "mcast/epoch.go", []edit{{
 		"g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false",
