@@ -31,7 +31,8 @@ func gleamdWith(workers int) func(*stage) error {
 // openGleamd runs gleamd's engine in the switch's namespace, with its default
 // configuration but for the workers' CPUs, and registers the group.
 func openGleamd(s *stage, cpus string) error {
-	text := s.star.Config() + "envelope: {insecure: true}\nworker: {cpu: " + cpus + "}\n"
+	// The receivers of the benchmark are no queue pairs: they answer no probe.
+	text := s.star.Config() + "envelope: {insecure: true}\npsn_probe: 0s\nworker: {cpu: " + cpus + "}\n"
 	cfg, err := config.Parse("benchmark", []byte(text))
 	if err != nil {
 		return err
