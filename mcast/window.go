@@ -77,8 +77,8 @@ func (g *group) begins(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
 	write := writing{f&rocev2.OpWrite != 0 && f&rocev2.OpFirst != 0, psn, p.DMALen}
 	switch {
 	case psn.Less(g.hi):
-		if psn != g.write.first || write == g.write {
-			return
+		if !g.write.known || psn != g.write.first || write == g.write {
+			return // a later message may have begun unseen
 		}
 		if g.write = write; psn.Less(g.refused.psn) {
 			g.refused = refusal{} // by what it seemed to say
