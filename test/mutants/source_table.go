@@ -146,8 +146,11 @@ var sourceMutants = []mutant{
 		"	return left > 0\n",
 	}}},
 	{"the length of a damaged FIRST stays", "R67", "mcast/window.go", []edit{{
-		"		if psn != g.write.first || write == g.write {\n			return\n		}\n		if g.write = write; psn.Less(g.refused.psn) {\n			g.refused = refusal{} // by what it seemed to say\n		}\n",
+		"		if !g.write.known || psn != g.write.first || write == g.write {\n			return // a later message may have begun unseen\n		}\n		if g.write = write; psn.Less(g.refused.psn) {\n			g.refused = refusal{} // by what it seemed to say\n		}\n",
 		"		return\n",
+	}}},
+	{"a FIRST that passes again is the newest message's, though a later one began unseen", "R67", "mcast/window.go", []edit{{
+		"		if !g.write.known || psn", "		if psn",
 	}}},
 	{"what a damaged FIRST had refused stays refused", "R67", "mcast/window.go", []edit{{
 		"			g.refused = refusal{} // by",
