@@ -138,6 +138,9 @@ func (g *group) came(now time.Duration, psn rocev2.PSN) {
 // pass notes that psn went out to the receivers.
 func (g *group) pass(psn rocev2.PSN, f rocev2.OpFlags) {
 	ends := f&rocev2.OpEnd != 0
+	if psn != g.hi {
+		g.numbers.passes(psn, g.hi)
+	}
 	switch d := psn.Sub(g.hi); {
 	case d >= 0:
 		g.hi = psn.Next()

@@ -139,6 +139,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 	g.least = g.a
 	g.forget(g.hi, out)
 	g.muted = false
+	g.numbers.gap = false
 	g.numbers.resume = false // but what waits goes on waiting, whatever source it is of
 	g.msgs.start(m.msgs)
 	if g.targets != nil {

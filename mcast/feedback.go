@@ -70,7 +70,10 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	g.count.FeedbackIn++
 	b := &g.branches[i]
 	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
-	if g.stale(p, i) {
+	if g.stale(p, i, acknowledged(kind, psn)) {
+		if g.deadAfter > 0 {
+			g.legs[i].heard = now // it is alive
+		}
 		return FeedbackStale
 	}
 	if g.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {

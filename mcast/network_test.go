@@ -196,6 +196,7 @@ func (n *network) input(d *node, p Packet) {
 func (n *network) output(d *node, p *Packet) {
 	d.books.close(n.t, d.sw, p, &d.out)
 	checkInvariants(n.t, d.sw.groups[0])
+	d.leavesOut()
 	for _, e := range d.out.Events {
 		switch {
 		case e.Kind == SourceChanged:

@@ -71,6 +71,23 @@ type numbering struct {
 	held    bool          // a message waits for receivers to show their numbering
 	since   time.Duration // so long, if held
 	resume  bool          // it need not wait any more: the source is to be asked for it
+
+	gap              bool       // some of these PSNs of the source may not have passed:
+	gapFrom, gapNext rocev2.PSN // gapFrom to gapNext - 1
+}
+
+// passes keeps account of gaps in what has passed. hi is the PSN after the highest
+// before psn.
+func (n *numbering) passes(psn, hi rocev2.PSN) {
+	switch {
+	case hi.Less(psn) && !n.gap:
+		n.gap, n.gapFrom, n.gapNext = true, hi, psn
+	case hi.Less(psn):
+		n.gapNext = psn
+	case n.gap && psn == n.gapFrom:
+		n.gapFrom = psn.Next()
+		n.gap = n.gapFrom != n.gapNext
+	}
 }
 
 // unverify begins the verification of a leg that a new member is behind.
@@ -346,8 +363,11 @@ const surplus = 4
 // stale says whether ACK p of receiver i may be a late answer to a probe: one that
 // says nothing. Of more than there were probes some are to data, which it takes for
 // duplicates of what its queue pair never saw.
-func (g *group) stale(p *Packet, i int) bool {
-	v := &g.legs[i].verify
+func (g *group) stale(p *Packet, i int, acks rocev2.PSN) bool {
+	v, n := &g.legs[i].verify, &g.numbers
+	if v.fresh && n.gap && n.gapFrom.LessEq(acks) && g.branches[i].a.Less(acks) {
+		return true // messages may have ended that were not counted
+	}
 	if !v.rxe || p.Syndrome.Kind() != rocev2.KindACK || !nothingYet(p) {
 		return false
 	}

@@ -14,7 +14,10 @@ import (
 
 func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	n := &g.numbers
-	b = append(b, bit(n.held, 0)|bit(n.resume, 1), n.rounds)
+	b = append(b, bit(n.held, 0)|bit(n.resume, 1)|bit(n.gap, 2), n.rounds)
+	if n.gap {
+		b = appendPSN(appendPSN(b, n.gapFrom), n.gapNext)
+	}
 	b = appendCounts(b, n.pending, int(n.next))
 	b = binary.AppendVarint(b, int64(n.wait))
 	b = appendDeadline(b, now, n.at, n.armed)
@@ -40,7 +43,10 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 func (r *stateReader) numbering(g *group) {
 	n := &g.numbers
 	f := r.byte()
-	*n = numbering{every: n.every, held: f&1 != 0, resume: f&2 != 0, rounds: r.byte()}
+	*n = numbering{every: n.every, held: f&1 != 0, resume: f&2 != 0, gap: f&4 != 0, rounds: r.byte()}
+	if n.gap {
+		n.gapFrom, n.gapNext = r.psn(), r.psn()
+	}
 	n.pending, n.next = r.count(), LegID(r.count())
 	n.wait = r.varint()
 	n.armed, n.at = r.deadline()

@@ -48,6 +48,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[numbering](): {
 		"every": constant, "pending": encoded, "wait": encoded, "rounds": encoded, "next": encoded,
 		"armed": encoded, "at": encoded, "held": encoded, "since": encoded, "resume": encoded,
+		"gap": encoded, "gapFrom": encoded, "gapNext": encoded,
 	},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "fresh": encoded, "wrong": encoded, "expects": encoded, "probes": encoded, "rxe": encoded, "before": encoded, "sent": encoded, "empty": encoded,
@@ -117,7 +118,7 @@ func fullState(t *testing.T) *Switch {
 	for i := range g.legs {
 		g.legs[i].verify = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1}
 	}
-	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9}
+	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6}
 	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	*g.store.at(8) = stored{va: 1 << 40, frame: 3, bytes: 100, how: byWindow, ackReq: true}
 	g.store.low, g.store.whole, g.store.bytes, s.repair.used = 5, 8, 100, 100

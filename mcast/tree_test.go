@@ -13,6 +13,7 @@ import (
 // node is one switch of the network: the only one, or one of a tree of two
 // levels, in which the hosts are behind the leaves.
 type node struct {
+	left bool // see leavesOut
 	n    *network
 	sw   *Switch
 	out  Output
@@ -230,8 +231,13 @@ func (n *network) apply(d *node, op Op) {
 	n.output(d, nil)
 }
 
-// leavesOut says whether d has left out an ACK that reads as the answer of a fresh
-// rdma_rxe to a probe (R52): what it sends to the source is then too low for a while.
+// leavesOut says whether d may have left out an ACK of a fresh rdma_rxe (R52): one that
+// reads as its answer to a probe, or came while not all before it had passed. What d
+// sends to the source is then too low for a while.
 func (d *node) leavesOut() bool {
-	return slices.ContainsFunc(d.sw.groups[0].legs, func(l leg) bool { return l.verify.empty > 0 })
+	g := d.sw.groups[0]
+	d.left = d.left || slices.ContainsFunc(g.legs, func(l leg) bool {
+		return l.verify.empty > 0 || l.verify.fresh && g.numbers.gap
+	})
+	return d.left
 }
