@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 const (
@@ -183,8 +183,8 @@ func heard(ctx context.Context, g *group, kind endpoint.EventKind, who *member) 
 			if e.Member != who.addr(g.spec.v6) {
 				return fmt.Errorf("the master heard %+v, want it of host %d", e, who.index)
 			}
-			if kind == endpoint.Failed && e.Code != rocev2.SyndromeNAKOpErr {
-				return fmt.Errorf("the master heard %+v, want code 0x%02x", e, uint8(rocev2.SyndromeNAKOpErr))
+			if kind == endpoint.Failed && e.Code != mcast.Silent {
+				return fmt.Errorf("the master heard %+v, want the cause %q", e, envelope.Cause(mcast.Silent))
 			}
 			return nil
 		case <-ctx.Done():
