@@ -27,7 +27,7 @@ type announcement struct {
 // come up a little later than this one's, and frames may be lost.
 var announceAfter = [...]time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}
 
-// Announcements are paced: so many at a time, and so long between two times.
+// Announcements are paced: a bounded number leaves at a time, and a bounded time passes between two of them.
 const (
 	announceBatch = 32
 	announceGap   = 5 * time.Millisecond

@@ -92,7 +92,7 @@ func fakeHost(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte
 
 func fakeGroup(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}) }
 
-// newFakeSwitch runs a switch with so many ports, hosts and workers until the test
+// newFakeSwitch runs a switch with a port for each of hosts, and workers, until the test
 // ends.
 func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 	t.Helper()
@@ -161,7 +161,7 @@ func (f *fakeSwitch) record(i int, qpn uint32) api.RegisterMember {
 	return api.RegisterMember{IP: fakeHost(i), QPN: qpn, SQPSN: uint32(1000 * i), RQPSN: uint32(1000 * i)}
 }
 
-// register registers group n, of the first so many hosts with the QPNs from qpn on.
+// register registers group n of the first hosts, as many as the argument says, with the QPNs from qpn on.
 func (f *fakeSwitch) register(n, members int, qpn uint32, policy string) *api.Register {
 	f.t.Helper()
 	r := &api.Register{Group: fakeGroup(n), QPN: 0x4711, PMTU: 1024, Policy: policy, NoRepair: true}

@@ -360,9 +360,10 @@ func nothingYet(p *Packet) bool { return p.PSN == rocev2.PSNMask && p.MSN == 0 }
 // duplicate.
 const surplus = 4
 
-// stale says whether ACK p of receiver i may be a late answer to a probe: one that
-// says nothing. Of more than there were probes some are to data, which it takes for
-// duplicates of what its queue pair never saw.
+// stale says whether acknowledgement p of receiver i must not count: it may be a late
+// answer to a probe, or it covers a gap in what has passed. When there are more such
+// answers than there were probes, some of them answer data, which the receiver has
+// taken for duplicates.
 func (g *group) stale(p *Packet, i int, acks rocev2.PSN) bool {
 	v, n := &g.legs[i].verify, &g.numbers
 	if v.fresh && n.gap && n.gapFrom.LessEq(acks) && g.branches[i].a.Less(acks) {
