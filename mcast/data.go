@@ -193,7 +193,8 @@ func (g *group) special(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome,
 	if code != 0 {
 		return g.turnDown(now, psn, code, why, out)
 	}
-	if g.nrecv == 0 && g.hi.Less(psn) {
+	if g.nrecv == 0 && g.njoin == 0 && g.hi.Less(psn) {
+		g.differs(MemberID(g.src), SendPSN, psn, g.hi, out)
 		return OutOfWindow // nobody will ask for what is missing
 	}
 	return None

@@ -5,6 +5,7 @@ package mcast
 
 import "testing"
 
-func TestR72_PSNOfAnotherQueuePair(t *testing.T) { runTranscript(t) }
-func TestR72_TheFirstPacketWasLost(t *testing.T) { runTranscript(t) }
-func TestR72_AnotherVirtualQPN(t *testing.T)     { runTranscript(t) }
+func TestR72_PSNOfAnotherQueuePair(t *testing.T)    { runTranscript(t) }
+func TestR72_TheFirstPacketWasLost(t *testing.T)    { runTranscript(t) }
+func TestR72_AnotherVirtualQPN(t *testing.T)        { runTranscript(t) }
+func TestR72_GapWhileNumbersAreProved(t *testing.T) { runTranscript(t) }

@@ -34,7 +34,7 @@ func (s *seen) count(p *tap, r *rig) {
 			tag = int(tci)
 		}
 		switch {
-		case c.Op == rocev2.WriteOnly && c.RETH().DMALen() == 0: // a keepalive probe, which may be late
+		case isProbe(c):
 		case c.Op.Is(rocev2.OpRequest):
 			s.data[tag]++
 		default:

@@ -77,6 +77,10 @@ var userMutants = []mutant{
 		"m.Times > 0 && !m.told {",
 		"m.Times > 0 {",
 	}}},
+	{"a gap is nobody's while no receiver has joined", "R72", "mcast/data.go", []edit{{
+		"g.nrecv == 0 && g.njoin == 0 && g.hi.Less(psn)",
+		"g.nrecv == 0 && g.hi.Less(psn)",
+	}}},
 	{"a first packet that got through at last does not settle it", "R72", "mcast/mismatch.go", []edit{{
 		"	case psn == m.Want || m.Want.LessEq(g.a):\n		m.Times = 0\n",
 		"",
