@@ -59,7 +59,9 @@ type rigConfig struct {
 	policy  string // strict or evict
 	alone   bool   // without local repair
 	workers int    // of the switch; 0: as many as GLEAM_WORKERS says, or one
-	psns    func(host int) (sq, rq rocev2.PSN)
+	// The last hosts of the star that are in no group: see attacker_test.go.
+	strangers int
+	psns      func(host int) (sq, rq rocev2.PSN)
 }
 
 // rig is a switch with hosts around it, all in one group if join was called.
@@ -113,7 +115,7 @@ func newRig(t testing.TB, c rigConfig) *rig {
 		r.group = group6
 	}
 	r.start()
-	for i, h := range r.star.Hosts {
+	for i, h := range r.star.Hosts[:len(r.star.Hosts)-c.strangers] {
 		r.hosts = append(r.hosts, r.open(i, h))
 	}
 	return r

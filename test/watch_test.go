@@ -1,0 +1,164 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/lab/labtest"
+)
+
+// watch is a transfer that runs in the background: host 0 writes message after
+// message, with new bytes each, to the first half of the group's window. At every
+// completion each receiver must have these bytes, and the second half, which
+// nobody writes, must be as it was.
+type watch struct {
+	r        *rig
+	cancel   context.CancelFunc
+	ended    chan struct{}
+	done     atomic.Int64 // bytes completed
+	early    atomic.Int64 // completions without the bytes at every receiver
+	wrong    atomic.Int64 // completions after which something else had been written
+	err      error        // that ended the transfer; valid after ended
+	expected []byte       // of the second half
+}
+
+// watch starts the transfer. It ends with end, or with the test.
+func (r *rig) watch() *watch {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.ctx)
+	w := &watch{r: r, cancel: cancel, ended: make(chan struct{})}
+	h := r.hosts[0]
+	size := h.mr.Len() / 2
+	w.expected = bytes.Repeat([]byte{0xA5}, h.mr.Len()-size)
+	for _, h := range r.hosts {
+		copy(h.mr.Bytes()[size:], w.expected)
+	}
+	go func() {
+		defer close(w.ended)
+		random := rand.NewChaCha8([32]byte{1})
+		for ctx.Err() == nil {
+			_, _ = random.Read(h.mr.Bytes()[:size])
+			if w.err = w.one(ctx, size); w.err != nil {
+				return
+			}
+		}
+	}()
+	r.t.Cleanup(func() { cancel(); <-w.ended })
+	return w
+}
+
+// one writes one message, waits for its completion and checks the receivers.
+func (w *watch) one(ctx context.Context, size int) error {
+	h := w.r.hosts[0]
+	wr := endpoint.SendWR{Op: endpoint.Write, Local: endpoint.Segment{MR: h.mr, Len: size}, RemoteAddr: groupBase, RKey: groupRKey}
+	if _, err := h.qp.PostSend(wr); err != nil {
+		return err
+	}
+	var wc [1]endpoint.Completion
+	for n := 0; n == 0; {
+		var err error
+		// Past the end of the watch, so that the message that is under way ends.
+		if n, err = h.qp.Poll(w.r.ctx, wc[:]); err != nil {
+			return err
+		}
+	}
+	if err := wc[0].Err(); err != nil {
+		return err
+	}
+	for _, o := range w.r.hosts[1:] {
+		b := o.mr.Bytes()
+		if !bytes.Equal(b[:size], h.mr.Bytes()[:size]) {
+			w.early.Add(1)
+		}
+		if !bytes.Equal(b[size:], w.expected) {
+			w.wrong.Add(1)
+		}
+	}
+	w.done.Add(int64(size))
+	return nil
+}
+
+// goodput returns the bytes per second that were completed in the next d.
+func (w *watch) goodput(d time.Duration) float64 {
+	w.r.t.Helper()
+	n, at := w.done.Load(), time.Now()
+	select {
+	case <-time.After(d):
+	case <-w.ended:
+		w.r.t.Fatalf("the watched transfer has ended: %v", w.err)
+	}
+	return float64(w.done.Load()-n) / time.Since(at).Seconds()
+}
+
+// end stops the transfer and fails the test if it has failed, or if a completion
+// came without the bytes, or if other bytes have been written.
+func (w *watch) end(t testing.TB) {
+	t.Helper()
+	w.cancel()
+	<-w.ended
+	if w.err != nil {
+		t.Errorf("the watched transfer has failed: %v", w.err)
+	}
+	if n := w.early.Load(); n > 0 {
+		t.Errorf("%d completions without the bytes at a receiver", n)
+	}
+	if n := w.wrong.Load(); n > 0 {
+		t.Errorf("wrong bytes in a receiver's memory after %d completions", n)
+	}
+	for i, h := range w.r.hosts[1:] {
+		h.dev.Stats() // passes through the device's loop, behind what it has received
+		if !bytes.Equal(h.mr.Bytes()[:len(h.mr.Bytes())/2], w.r.hosts[0].mr.Bytes()[:len(h.mr.Bytes())/2]) {
+			t.Errorf("receiver %d does not have the sender's bytes in the end", i+1)
+		}
+		if !bytes.Equal(h.mr.Bytes()[len(h.mr.Bytes())/2:], w.expected) {
+			t.Errorf("receiver %d has bytes in the end that nobody sent", i+1)
+		}
+	}
+}
+
+// Goodput under attack, of what is left beside a generator of as many harmless
+// frames: below this the attack costs more than its frames do.
+const minGoodput = 0.9
+
+// withstands watches a transfer while a floods at the rate, and checks that it loses
+// nothing but the CPU time that generating the frames takes: goodput is compared with
+// that before the flood, and with that under a flood of as many harmless frames. Calm,
+// harmless and hostile times alternate, so that the machine's other work concerns them
+// alike.
+func (r *rig) withstands(t testing.TB, a *attacker, rate int, frame func(i int) []byte) {
+	t.Helper()
+	const rounds, slice = 4, 250 * time.Millisecond
+	machine := labtest.Watch()
+	w := r.watch()
+	w.goodput(slice / 2) // the first messages: neighbours are resolved, buffers grow
+	none := a.harmless(len(frame(0)))
+	var calm, harmless, hostile, reached float64
+	var cpu, took time.Duration
+	frames := 0
+	for range rounds {
+		calm += w.goodput(slice)
+		f := a.flood(rate, 0, func(int) []byte { return none })
+		harmless += w.goodput(slice)
+		f.end(t)
+		f = a.flood(rate, 0, func(i int) []byte { return frame(frames + i) })
+		hostile += w.goodput(slice)
+		n, got := f.end(t)
+		frames, reached = frames+n, reached+got/rounds
+		cpu, took = cpu+f.cpu, took+f.took
+	}
+	w.end(t)
+	t.Logf("%d hostile frames at %.0f/s: goodput %.1f MB/s before, %.1f under harmless frames, %.1f under these (%.0f %% of before, %.0f %% of harmless); the generator used %.0f %% of a CPU",
+		frames, reached, calm/rounds/1e6, harmless/rounds/1e6, hostile/rounds/1e6, 100*hostile/calm, 100*hostile/harmless, 100*float64(cpu)/float64(took))
+	if hostile < minGoodput*calm && hostile < minGoodput*harmless {
+		machine.Timing(t, "goodput is %.1f MB/s under attack, %.1f before and %.1f under harmless frames: want %.0f %% of one of them",
+			hostile/rounds/1e6, calm/rounds/1e6, harmless/rounds/1e6, 100*minGoodput)
+	}
+}
