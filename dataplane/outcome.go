@@ -148,8 +148,8 @@ func (c *control) tell(g *group, d *decision) {
 		c.warnEvicted(g, d)
 		j.Kind, j.Reason = api.EventEvicted, envelope.Cause(d.Syndrome)
 	case mcast.SourceRefused:
-		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome)
-		j.Kind, j.Reason = api.EventRefused, envelope.Cause(d.Syndrome)
+		c.notify(true, "request refused: the source got a fatal NAK", "group", g.reg.Group, "source", m, "psn", d.PSN, "syndrome", d.Syndrome, "cause", failure(&d.Event))
+		j.Kind, j.Reason = api.EventRefused, failure(&d.Event)
 	case mcast.NumberDiffers:
 		why := mismatch(d.Number, d.PSN, d.Want)
 		c.notify(true, "a member's packets do not fit its registration", "group", g.reg.Group, "member", m, "likely", why)

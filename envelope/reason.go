@@ -152,6 +152,8 @@ func Cause(code rocev2.Syndrome) string {
 		return "fewer receivers than the quorum are left"
 	case mcast.Stalled:
 		return "the source stalled: it sent nothing for limits.source_timeout while another member waited; register anew with restarted queue pairs"
+	case mcast.ReceivesOnly:
+		return "registered to receive only: it may not send"
 	case mcast.Misnumbered:
 		return "registered with other PSNs than its queue pair has"
 	case rocev2.SyndromeNAKInvalid:

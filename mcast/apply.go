@@ -141,7 +141,7 @@ func (g *group) addLeg(spec LegSpec) {
 }
 
 func newMember(m *MemberSpec) member {
-	return member{ip: m.IP, qpn: m.QPN, leg: m.Leg, live: true, p: m.SQPSN, r: m.RQPSN}
+	return member{ip: m.IP, qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, p: m.SQPSN, r: m.RQPSN}
 }
 
 func (g *group) addMember(m *MemberSpec) {

@@ -30,6 +30,9 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	if d < 0 {
 		return g.lateDuplicate(MemberID(k), p, out)
 	}
+	if m.receiveOnly {
+		return g.refuseSource(MemberID(k), p, out)
+	}
 	if g.dead {
 		return GroupDead
 	}

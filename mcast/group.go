@@ -63,11 +63,13 @@ type leg struct {
 
 // member is a member's state between the epochs.
 type member struct {
-	ip   netip.Addr
-	qpn  rocev2.QPN
-	leg  LegID
-	live bool
-	past int32 // how many PSNs before p it has had acknowledged; as group.past
+	ip          netip.Addr
+	qpn         rocev2.QPN
+	leg         LegID
+	live        bool
+	receiveOnly bool  // as registered: never the source (R76) ...
+	refused     bool  // ... which it has asked to be, as an event has said
+	past        int32 // how many PSNs before p it has had acknowledged; as group.past
 
 	quietTill time.Duration // nothing of it is served before (R68); as group.quietTill
 	p         rocev2.PSN    // next PSN of its send queue; current while it is not the source

@@ -32,6 +32,7 @@ const (
 	BadUpdate               // an update message that is no single WRITE, or makes no sense: answered with NAK 0x61
 	UpdatesFull             // too many update messages in flight; the source sends it again
 	AwaitsMembers           // the message waits for receivers to show their numbering; the source is asked for it then
+	NotSender               // data of a member that only receives: answered with NAK 0x62
 	NumReasons
 )
 
@@ -59,6 +60,7 @@ var reasonNames = [NumReasons]string{
 	BadUpdate:        "bad_update",
 	UpdatesFull:      "updates_full",
 	AwaitsMembers:    "awaits_members",
+	NotSender:        "not_sender",
 }
 
 // String returns the name under which r is counted.
@@ -95,6 +97,7 @@ var reasonTexts = [NumReasons]string{
 	BadUpdate:        "an update message that is no single WRITE, or makes no sense: answered with NAK 0x61, status 9 at the sender",
 	UpdatesFull:      "an update message while too many are in flight: the source sends it again",
 	AwaitsMembers:    "data that waits until a new member has shown which PSN it expects: the source is asked for it then (R53)",
+	NotSender:        "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
 }
 
 // Text returns what r means, for people.

@@ -42,6 +42,8 @@ func TestR31_RemoveReleasesTheAck(t *testing.T)                 { runTranscript(
 func TestR32_HottestBranchSlowsTheSource(t *testing.T)          { runTranscript(t) }
 func TestR33_NothingIsBelievedUnverified(t *testing.T)          { runTranscript(t) }
 
+func TestR76_ReceiveOnly(t *testing.T) { runTranscript(t) }
+
 func TestR31_LeavingAtRest(t *testing.T)        { runTranscript(t) }
 func TestR31_LeavingBehindASwitch(t *testing.T) { runTranscript(t) }
 func TestR30_JoinersMaySend(t *testing.T)       { runTranscript(t) }

@@ -64,7 +64,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		b = append(b, bit(m.live, 0))
+		b = append(b, bit(m.live, 0)|bit(m.refused, 1))
 		b = binary.AppendUvarint(b, uint64(m.past))
 		b = appendAhead(b, now, m.quietTill)
 		b = appendPSN(b, m.p)
@@ -298,7 +298,7 @@ func (r *stateReader) group(g *group) {
 	}
 	for i := range g.members {
 		m, v := &g.members[i], r.byte()
-		m.live, m.past, m.quietTill = v&1 != 0, int32(r.uvarint()), r.time()
+		m.live, m.refused, m.past, m.quietTill = v&1 != 0, v&2 != 0, int32(r.uvarint()), r.time()
 		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
 	r.messages(&g.msgs)

@@ -69,7 +69,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"mend": deeper, "unheard": encoded, "verify": deeper,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "past": encoded, "quietTill": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "refused": encoded, "past": encoded, "quietTill": encoded, "p": encoded, "r": encoded, "msgs": encoded,
 	},
 	reflect.TypeFor[writing]():    {"known": encoded, "first": encoded, "bytes": encoded},
 	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},

@@ -17,7 +17,7 @@ func printEvents(w *strings.Builder, events []Event) {
 		}[e.Kind]
 		more := ""
 		switch {
-		case e.Kind == GroupFailed && e.Cause != e.Syndrome:
+		case e.Cause != e.Syndrome && e.Kind != NumberDiffers:
 			more = fmt.Sprintf(", cause %#x", uint8(e.Cause))
 		case e.Kind == NumberDiffers:
 			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN", ReceivePSN: "receive PSN"}[e.Number], uint32(e.Want))

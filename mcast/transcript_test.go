@@ -24,7 +24,7 @@ import (
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
 //	      [verify=2ms]   receivers show which PSN they expect
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
-//	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey
+//	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey [receive-only]
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
 //	     [large|unkept]   keeping it takes the room of two frames; it cannot be kept
@@ -35,7 +35,7 @@ import (
 //	delay B 5ms         so long may a copy wait in the queue of B's port
 //	clock +5ms          it is later, but Advance is not called yet
 //	add name=D [rq=X] [sq=X] | remove name=B
-//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B]
+//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [receive-only]
 //	room N              a call has room for N copies of kept frames
 //	show                the group's state
 type transcript struct {
@@ -213,6 +213,8 @@ func (s *transcript) update(a args, w *strings.Builder) {
 		for _, kv := range f[1:] {
 			k, v, _ := strings.Cut(kv, "=")
 			switch k {
+			case "receive-only":
+				m.ReceiveOnly = true
 			case "sq":
 				m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 			case "rq":
@@ -292,6 +294,8 @@ func (s *transcript) group(a args, w *strings.Builder) {
 				switch k {
 				case "sq":
 					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+				case "receive-only":
+					m.ReceiveOnly = true
 				case "rq":
 					m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 				case "window":

@@ -48,6 +48,30 @@ func (g *group) askToWait(k MemberID, out *Output) {
 	})
 }
 
+// refuseSource answers the first packet of member k, which may not send, by a fatal NAK
+// (R76). All that the member sends has a PSN from there on, so the NAK acknowledges
+// nothing.
+func (g *group) refuseSource(k MemberID, p *Packet, out *Output) Reason {
+	m := &g.members[k]
+	if p.PSN&rocev2.PSNMask != m.p {
+		return NotSender
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	g.count.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{
+		Group: g.id, To: k, Op: rocev2.Acknowledge,
+		PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, MSN: m.msgs,
+	})
+	if !m.refused {
+		m.refused = true
+		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})
+	}
+	return NotSender
+}
+
 // giveUpSource goes on without the source, if there is a way. Inside a message there
 // is none: a receiver that has the first half of one takes nothing but the rest of
 // it, and only the source has that. At the end of a message those are removed that

@@ -62,17 +62,18 @@ const (
 	Quorum
 )
 
-// Causes of an eviction or failure that are no NAK of the member: values of
-// Event.Cause that no NAK has.
+// Causes of an eviction, failure or refusal that are no NAK: values of Event.Cause
+// that no NAK has.
 const (
 	Silent   rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
 	Lagging  rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
 	Stranded rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
 	// Misnumbered: it expects another PSN than the one that it was registered with (R54, R55).
-	Misnumbered rocev2.Syndrome = 3
-	SourceLeft  rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
-	TooFew      rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
-	Stalled     rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
+	Misnumbered  rocev2.Syndrome = 3
+	SourceLeft   rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
+	TooFew       rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
+	Stalled      rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
+	ReceivesOnly rocev2.Syndrome = 7 // it may not send (R76); only of SourceRefused
 )
 
 // Window is a range of remotely writable memory. A group's window is what the
@@ -115,6 +116,9 @@ type MemberSpec struct {
 	RQPSN  rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
 	Window Window
 	Leg    LegID // a Connected leg has exactly one member
+	// ReceiveOnly: it never becomes the source. What it sends is answered with NAK 0x62
+	// and goes to nobody (R76).
+	ReceiveOnly bool
 }
 
 // GroupSpec is a whole group as this switch has to serve it.
@@ -270,7 +274,7 @@ const (
 	SourceChanged EventKind = iota + 1 // Member is the source from PSN on
 	MemberEvicted                      // Member had everything up to PSN; Cause says why
 	GroupFailed                        // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
-	SourceRefused                      // Member, the source, asked at PSN for what no group can do; the switch itself answered with Syndrome
+	SourceRefused                      // Member asked at PSN for what no group can do or, if Cause is ReceivesOnly, to be the source; the switch itself answered with Syndrome
 	NumberDiffers                      // Member's packets have PSN (a QPN, if that is Number) where Want is registered (R72)
 )
 
@@ -278,7 +282,7 @@ const (
 type Event struct {
 	Kind     EventKind
 	Syndrome rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted as Cause
-	Cause    rocev2.Syndrome // of MemberEvicted and GroupFailed: of Member's own fatal NAK, or Silent, Lagging and so on
+	Cause    rocev2.Syndrome // of Member's own fatal NAK, or Silent, Lagging and so on; of SourceRefused: Syndrome, or ReceivesOnly
 	Number   Number          // of NumberDiffers
 	Group    GroupID
 	Member   MemberID

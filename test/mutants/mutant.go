@@ -49,6 +49,7 @@ func all() []mutant {
 		envelopeMutants, refusalMutants,
 		controlMutants,
 		placesMutants,
+		coreMutants,
 	} {
 		ms = append(ms, table...)
 	}
