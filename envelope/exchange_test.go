@@ -28,7 +28,8 @@ import (
 //	    sends one request made by hand, its source being ReplyTo unless another
 //	    is given, and lets 5 ms pass. By type:
 //	    Register members=N [first=I] [base=N] [pmtu=N] [seq=N total=N count=N]
-//	    Renew [lease=D] [remind=I], Leave member=I
+//	    Renew [lease=D] [remind=I], Leave member=I, Here member=IP nonce=N,
+//	    Where member=IP nonce=N to=IP:PORT
 //	    [section=HEX] takes the place of the record section, [patch=OFFSET:HEX]
 //	    of bytes anywhere; the length and the MAC are made after it.
 //	carried group=IP
@@ -123,7 +124,7 @@ func (e *exchange) ask(d *datadriven.TestData) {
 		Instance: a.number("instance", e.w.sw.Instance()), Transaction: uint32(a.number("tx", 1)),
 		Seq: uint16(a.number("seq", 0)), Total: uint16(a.number("total", 1)), Group: group, ReplyTo: a.address("from", ""),
 	}}
-	if e.w.hosts[m.ReplyTo] == nil { // who only asks
+	if e.w.hosts[m.ReplyTo] == nil && !e.w.sw.serves(m.ReplyTo.Addr()) { // who only asks
 		e.w.names[m.ReplyTo] = m.ReplyTo.String()
 	}
 	section := headerLen(false)
@@ -144,10 +145,14 @@ func (e *exchange) ask(d *datadriven.TestData) {
 		m.Body = &Leave{Member: reg.Members[a.number("member", 0)].Key()}
 	case "Delete":
 		m.Body = &Delete{}
+	case "Where":
+		m.Body = &Where{netip.MustParseAddr(a.text("member", "")), Nonce{NonceLen - 1: byte(a.number("nonce", 0))}}
+	case "Here":
+		m.Body = &Here{netip.MustParseAddr(a.text("member", "")), Nonce{NonceLen - 1: byte(a.number("nonce", 0))}}
 	default:
 		e.t.Fatalf("%s: unknown type", d.Pos)
 	}
-	e.w.inject(Packet{Src: a.address("source", m.ReplyTo.String()), Dst: netip.AddrPortFrom(group, DefaultPort), Data: e.seal(&m, a, section)})
+	e.w.inject(Packet{Src: a.address("source", m.ReplyTo.String()), Dst: a.address("to", netip.AddrPortFrom(group, DefaultPort).String()), Data: e.seal(&m, a, section)})
 	e.w.run(5 * time.Millisecond)
 }
 

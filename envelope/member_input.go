@@ -23,6 +23,8 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 		m.notify(&msg, body, out)
 	case *Gone:
 		m.gone(&msg, body, out)
+	case *Where:
+		m.where(&msg, body, out)
 	case *Accept:
 		m.left(&msg, body.Request, nil, out)
 	case *Reject:

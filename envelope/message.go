@@ -25,12 +25,15 @@ const (
 	TypeConfirm   Type = 9  // member → master
 	TypeGone      Type = 10 // switch → master, switch → member
 	TypeAck       Type = 11 // master or member → switch: of a Gone
-	numTypes      Type = 12
+	TypeWhere     Type = 12 // switch → member, by the port in question
+	TypeHere      Type = 13 // member → switch: of a Where
+	numTypes      Type = 14
 )
 
 var typeNames = [numTypes]string{
 	TypeRegister: "Register", TypeLeave: "Leave", TypeDelete: "Delete", TypeRenew: "Renew", TypeAccept: "Accept",
 	TypeReject: "Reject", TypeChallenge: "Challenge", TypeNotify: "Notify", TypeConfirm: "Confirm", TypeGone: "Gone", TypeAck: "Ack",
+	TypeWhere: "Where", TypeHere: "Here",
 }
 
 // String returns the type's name.
@@ -80,7 +83,8 @@ type Message struct {
 }
 
 // Body is what follows the header, by type: *Register, *Notify, *Leave,
-// *Delete, *Renew, *Accept, *Reject, *Challenge, *Confirm, *Gone or *Ack.
+// *Delete, *Renew, *Accept, *Reject, *Challenge, *Confirm, *Gone, *Ack,
+// *Where or *Here.
 type Body interface {
 	kind() Type
 	append(b []byte, v6 bool) ([]byte, error)
@@ -260,6 +264,14 @@ func parseBody(h Header, b []byte) (Message, *ParseError) {
 		m.Body = parseGone(r, v6)
 	case TypeAck:
 		m.Body = &Ack{}
+	case TypeWhere:
+		w := &Where{}
+		w.Member, w.Nonce = parseNonce(r, v6)
+		m.Body = w
+	case TypeHere:
+		h := &Here{}
+		h.Member, h.Nonce = parseNonce(r, v6)
+		m.Body = h
 	}
 	switch {
 	case r.short:

@@ -58,6 +58,8 @@ const (
 	// Unchanged [Registrar]: a registration of Group that is identical to the live one
 	// was accepted. The group goes on, as Epoch.
 	Unchanged
+	// MemberHere [Registrar]: Member has answered the Where with Nonce.
+	MemberHere
 )
 
 // Event tells the driver what has happened. Fields that the kind does not name
@@ -75,6 +77,7 @@ type Event struct {
 	Of     int
 	Lease  time.Duration
 	Err    error
+	Nonce  Nonce
 }
 
 // Output is what a call wants done. It belongs to the caller, who may pass the

@@ -238,13 +238,15 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		return
 	}
 	switch {
-	case m.Relay || !isRequest(m.Type) && m.Type != TypeAck:
+	case m.Relay || !isRequest(m.Type) && m.Type != TypeAck && m.Type != TypeHere:
 		r.drop(WrongRole, out) // Relay is for trees
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
 		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
 	case m.Type == TypeAck:
 		r.ack(from, &m, out)
+	case m.Type == TypeHere:
+		r.here(&m, m.Body.(*Here), out)
 	case !r.serves(m.Group):
 		r.turnDown(&m.Header, Problem{Reason: NotGroupPrefix}, out)
 	case m.Instance != r.instance || m.Epoch == 0:

@@ -31,6 +31,8 @@ import (
 //	    changes what happens to the next N messages of the type (default 1)
 //	verdict group=IP later|reject=REASON|accept
 //	evict group=IP member=IP | fail group=IP member=IP
+//	where group=IP member=IP [nonce=N]
+//	    the switch asks a member where it is
 //	run D
 //	table
 //
@@ -92,6 +94,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.setVerdict(d)
 	case "evict", "fail":
 		s.dataPath(d)
+	case "where":
+		s.where(d)
 	case "run":
 		dur, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -292,6 +296,20 @@ func (s *script) setVerdict(d *datadriven.TestData) {
 			s.w.table.verdict[g] = Verdict{Kind: VerdictRejected, Problem: Problem{Reason: Reason(atoi(s.t, a.Vals[0])), Member: missing}}
 		}
 	}
+}
+
+func (s *script) where(d *datadriven.TestData) {
+	var group, member string
+	nonce := 1
+	d.ScanArgs(s.t, "group", &group)
+	d.ScanArgs(s.t, "member", &member)
+	d.MaybeScanArgs(s.t, "nonce", &nonce)
+	p, err := s.w.sw.Where(netip.MustParseAddr(group), netip.MustParseAddr(member), Nonce{NonceLen - 1: byte(nonce)})
+	if err != nil {
+		fmt.Fprintln(&s.log, err)
+		return
+	}
+	s.w.do("switch", &Output{Packets: []Packet{p}})
 }
 
 func (s *script) dataPath(d *datadriven.TestData) {

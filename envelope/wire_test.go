@@ -57,6 +57,7 @@ func examples() map[string]Message {
 	alone.NoRepair = true
 	seg := head(g4)
 	seg.Seq, seg.Total = 1, 3
+	nonce := Nonce{0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8A, 0x8B, 0x8C, 0x8D, 0x8E, 0x8F}
 	relay := head(g4)
 	relay.Relay, relay.Hops = true, 1
 	return map[string]Message{
@@ -86,6 +87,10 @@ func examples() map[string]Message {
 		"Gone-group":         {head(g4), &Gone{Why: Expired}},
 		"Gone-group-v6":      {head(g6), &Gone{Why: Expired}},
 		"Ack":                {head(g4), &Ack{}},
+		"Where":              {head(g4), &Where{key.IP, nonce}},
+		"Where-v6":           {head(g6), &Where{key6.IP, nonce}},
+		"Here":               {head(g4), &Here{key.IP, nonce}},
+		"Here-v6":            {head(g6), &Here{key6.IP, nonce}},
 		"Ack-not-authentic":  {head(g4), &Ack{}},
 		"Reject-bad-auth":    {head(g4), &Reject{TypeRegister, Problem{Reason: BadAuthentication}}},
 		"Confirm-not-joined": {head(g4), &Confirm{Member: key, Status: NotJoined}},

@@ -335,6 +335,7 @@ var eventNames = map[EventKind]string{
 	SwitchAccepted: "SwitchAccepted", MemberConfirmed: "MemberConfirmed", Registered: "Registered",
 	RegistrationFailed: "RegistrationFailed", MemberGone: "MemberGone", GroupGone: "GroupGone", LeaveFailed: "LeaveFailed",
 	MemberJoined: "MemberJoined", Unchanged: "Unchanged", Updated: "Updated", UpdateFailed: "UpdateFailed",
+	MemberHere: "MemberHere",
 }
 
 func eventString(e Event) string {
@@ -350,6 +351,9 @@ func eventString(e Event) string {
 	}
 	if e.Status != 0 {
 		s += fmt.Sprintf(" (%v)", e.Status)
+	}
+	if e.Nonce != (Nonce{}) {
+		s += fmt.Sprintf(" nonce %x", e.Nonce)
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
@@ -386,6 +390,10 @@ func describe(m Message) string {
 		}
 	case *Leave:
 		s += " " + b.Member.String()
+	case *Where:
+		s += fmt.Sprintf(" %v nonce %x", b.Member, b.Nonce)
+	case *Here:
+		s += fmt.Sprintf(" %v nonce %x", b.Member, b.Nonce)
 	}
 	return s
 }

@@ -50,6 +50,7 @@ func all() []mutant {
 		controlMutants,
 		placesMutants,
 		coreMutants,
+		pinMutants,
 	} {
 		ms = append(ms, table...)
 	}
