@@ -38,6 +38,7 @@ var ErrPending = errors.New("neighbour is being resolved")
 // used by one goroutine at a time.
 type Locator struct {
 	h     *netlink.Handle
+	k     *kernel
 	ports map[int]bool
 }
 
@@ -48,15 +49,23 @@ func New(ports []int) (*Locator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink for member location: %w", err)
 	}
-	l := &Locator{h: h, ports: make(map[int]bool, len(ports))}
+	k, err := openKernel()
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("open netlink for member location: %w", err)
+	}
+	l := &Locator{h: h, k: k, ports: make(map[int]bool, len(ports))}
 	for _, p := range ports {
 		l.ports[p] = true
 	}
 	return l, nil
 }
 
-// Close releases the netlink socket.
-func (l *Locator) Close() { l.h.Close() }
+// Close releases the netlink sockets.
+func (l *Locator) Close() {
+	l.h.Close()
+	l.k.close()
+}
 
 // Up reports whether an interface exists, is enabled and has a carrier, and its MTU,
 // 0 if it does not exist.
@@ -114,15 +123,13 @@ const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE
 
 // neighbour returns the MAC of hop on link, from the kernel's neighbour table.
 func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, error) {
-	index := link.Attrs().Index
-	neighs, err := l.h.NeighList(index, family(hop))
-	if err != nil {
-		return nil, fmt.Errorf("read neighbours of %s: %w", link.Attrs().Name, err)
-	}
-	for _, n := range neighs {
-		if n.IP.Equal(hop) && n.State&usable != 0 && len(n.HardwareAddr) == 6 {
-			return n.HardwareAddr, nil
-		}
+	n, err := l.k.neighbour(link.Attrs().Index, hop)
+	switch {
+	case errors.Is(err, errNoEntry):
+	case err != nil:
+		return nil, fmt.Errorf("ask for the neighbour %s on %s: %w", hop, link.Attrs().Name, err)
+	case n.State&usable != 0 && len(n.HardwareAddr) == 6:
+		return n.HardwareAddr, nil
 	}
 	return nil, l.solicit(link, hop, 0, nil)
 }
@@ -144,55 +151,78 @@ func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.Hard
 func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, error) {
 	loc := way
 	loc.Ifindex = link.Attrs().Index
-	for depth := 0; depth < 4; depth++ {
-		if l.ports[loc.Ifindex] {
-			return loc, nil
+	for depth := 0; !l.ports[loc.Ifindex]; depth++ {
+		if depth == 4 {
+			return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", hop, link.Attrs().Name)
+		}
+		if depth > 0 {
+			next, err := l.h.LinkByIndex(loc.Ifindex)
+			if err != nil {
+				return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)
+			}
+			link = next
 		}
 		switch v := link.(type) {
 		case *netlink.Vlan:
 			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
 		case *netlink.Bridge:
-			index, vlan, err := l.fdb(v, way.MAC)
+			index, vlan, err := l.fdb(v, way.MAC, loc.VLAN)
 			if err != nil {
 				return Location{}, err
 			}
 			if index == 0 { // aged out: a unicast probe makes the host speak, and the bridge learn
 				return way, l.solicit(link, hop, netlink.NUD_PROBE, way.MAC)
 			}
-			loc.Ifindex = index
-			if vlan != 0 && loc.VLAN == 0 {
-				loc.VLAN = vlan
-			}
+			loc.Ifindex, loc.VLAN = index, vlan
 		default:
 			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", hop, link.Attrs().Name)
 		}
 		loc.Links = append(loc.Links, loc.Ifindex)
-		next, err := l.h.LinkByIndex(loc.Ifindex)
-		if err != nil {
-			return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)
-		}
-		link = next
 	}
-	return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", hop, link.Attrs().Name)
+	return loc, nil
 }
 
-// fdb returns the bridge port that has learnt mac, 0 if none has. The VID is
-// reported only for bridges that filter VLANs.
-func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr) (index int, vlan uint16, err error) {
-	entries, err := l.h.NeighList(0, unix.AF_BRIDGE)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read forwarding database of %s: %w", br.Name, err)
-	}
+// fdb returns the bridge port that has learnt mac, 0 if none has, and the VID that
+// frames to mac carry there. vid is that of the interface on top of the bridge, 0 for
+// the bridge itself. A bridge that filters VLANs has an entry for each of them; one that
+// does not leaves tags as they are.
+func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (index int, vlan uint16, err error) {
 	filtering := br.VlanFiltering != nil && *br.VlanFiltering
-	for _, e := range entries {
-		if e.MasterIndex == br.Index && string(e.HardwareAddr) == string(mac) && e.State&netlink.NUD_PERMANENT == 0 {
-			if filtering {
-				vlan = uint16(e.Vlan)
+	in := uint16(0)
+	if filtering {
+		if in = vid; in == 0 {
+			own, err := l.k.vlansOf(br.Index)
+			if err != nil {
+				return 0, 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
 			}
-			return e.LinkIndex, vlan, nil
+			if in = own.pvid; in == 0 {
+				return 0, 0, fmt.Errorf("%s filters VLANs, and has no PVID itself: give it one, or the address of its network to a VLAN interface on top", br.Name)
+			}
 		}
 	}
-	return 0, 0, nil
+	e, err := l.k.learnt(br.Index, mac, in)
+	switch {
+	case errors.Is(err, errNoEntry):
+		return 0, 0, nil
+	case err != nil:
+		return 0, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
+	case e.State&netlink.NUD_PERMANENT != 0: // an address of this switch
+		return 0, 0, nil
+	case !filtering:
+		return e.LinkIndex, vid, nil
+	}
+	there, err := l.k.vlansOf(e.LinkIndex)
+	if err != nil {
+		return 0, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", e.LinkIndex, err)
+	}
+	member, untagged := there.find(in)
+	switch {
+	case !member:
+		return 0, 0, fmt.Errorf("%s has learnt %s at interface %d, which is not in VLAN %d", br.Name, mac, e.LinkIndex, in)
+	case untagged:
+		in = 0
+	}
+	return e.LinkIndex, in, nil
 }
 
 func family(ip net.IP) int {

@@ -33,7 +33,7 @@ func (m *mutant) needsRoot() bool {
 	case "cmd/gleamd/main.go":
 		return true
 	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go",
-		"dataplane/feedback.go", "dataplane/worker.go", "dataplane/port.go":
+		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/entry.go", "dataplane/worker.go", "dataplane/port.go":
 		return true
 	}
 	return m.rule == "R70" && m.pkg() == "dataplane"
@@ -49,6 +49,7 @@ func all() []mutant {
 		envelopeMutants, refusalMutants,
 		controlMutants,
 		placesMutants,
+		locationMutants,
 		coreMutants,
 		pinMutants,
 	} {
