@@ -146,7 +146,7 @@ func (c *control) sleep() time.Duration {
 	if at, ok := c.announcer.next(); ok {
 		d = min(d, at-c.now())
 	}
-	if len(c.dir.hosts.queue) > 0 {
+	if len(c.dir.hosts.queue)+len(c.dir.stale) > 0 {
 		d = 0
 	}
 	return max(d, 0)

@@ -37,6 +37,7 @@ type directory struct {
 	moved func(*group, *host) // h has a place, which may be a new one, and is a member's
 	last  lastState           // scratch
 	hosts *hosts
+	stale []*group // whose workers have not heard yet where members are
 
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
 }
@@ -58,6 +59,7 @@ type group struct {
 	slots      []slot                  // by MemberID
 	hosts      map[netip.Addr]struct{} // of its members
 	known      known
+	stale      bool   // among directory.stale
 	narrow     string // why its longest copies do not fit a port; "" if they do
 	since      time.Time
 	former     []api.FormerMember // the last ones that have gone

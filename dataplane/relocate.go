@@ -68,7 +68,7 @@ func (c *control) lookAround() {
 		}
 	}
 	c.dir.hosts.retries(c.now())
-	if len(c.dir.hosts.queue) > 0 {
+	if len(c.dir.hosts.queue)+len(c.dir.stale) > 0 {
 		c.dir.relocate(c.now())
 	}
 	if at, ok := c.announcer.next(); ok && at <= c.now() {
@@ -80,37 +80,42 @@ func (c *control) lookAround() {
 // other work: a question takes the kernel up to a millisecond.
 const relocateBatch = 16
 
-// relocate asks where the hosts are that are due, up to relocateBatch of them, and
-// tells the workers of those that have moved, appeared or gone.
+// relocate asks where the hosts are that are due, up to relocateBatch of them.
 func (d *directory) relocate(now time.Duration) {
 	x := d.hosts
-	changed := make(map[*group]struct{})
 	for range min(relocateBatch, len(x.queue)) {
 		h := x.queue[0]
 		x.queue = x.queue[1:]
 		h.due = false
 		if len(h.groups) > 0 {
-			d.relocateHost(h, now, changed)
+			at, err := d.locator.Locate(h.ip)
+			d.answered(h, at, err, now)
 		}
 	}
-	for g := range changed {
-		t := d.tableOf(&g.reg, g.slots)
-		g.w.do(func() { g.w.setTable(g.id, t) })
+	d.retable()
+}
+
+// answered takes in what the kernel says of h.
+func (d *directory) answered(h *host, at locate.Location, err error, now time.Duration) {
+	switch {
+	case errors.Is(err, locate.ErrPending):
+		d.hosts.wait(h, at, now) // it keeps its old place until the new one is known
+	case samePlace(at, h.at) && !h.mixed:
+		d.hosts.place(h, at) // what it depends on may be something else
+	default:
+		d.candidate(h, at, err)
 	}
 }
 
-func (d *directory) relocateHost(h *host, now time.Duration, changed map[*group]struct{}) {
-	at, err := d.locator.Locate(h.ip)
-	if errors.Is(err, locate.ErrPending) {
-		d.hosts.wait(h, at, now) // it keeps its old place until the new one is known
-		return
-	}
-	same := samePlace(at, h.at) && !h.mixed
+// candidate takes in that the kernel has another place for h than h.at; the zero
+// Location, with the reason, if it has none.
+func (d *directory) candidate(h *host, at locate.Location, err error) { d.move(h, at, err) }
+
+// move makes at the place of h in all its groups; the zero Location if it has none,
+// because of err. The workers follow with the next retable.
+func (d *directory) move(h *host, at locate.Location, err error) {
 	d.hosts.place(h, at)
 	h.mixed = false
-	if same {
-		return
-	}
 	for g := range h.groups {
 		i := slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.IP == h.ip })
 		if i < 0 || samePlace(g.slots[i].place, at) {
@@ -118,7 +123,30 @@ func (d *directory) relocateHost(h *host, now time.Duration, changed map[*group]
 		}
 		d.notify(false, "a member's place has changed", "group", g.reg.Group, "member", h.ip, "place", d.placeString(at), "error", err)
 		g.slots[i].place = at
-		changed[g] = struct{}{}
+		if !g.stale {
+			g.stale = true
+			d.stale = append(d.stale, g)
+		}
 		d.moved(g, h)
 	}
+}
+
+// retableBatch bounds the groups whose tables are made anew before the control loop
+// looks for other work: a group's table has an entry for each member, and one host may
+// be in all groups.
+const retableBatch = 16
+
+// retable tells the workers of the places that have changed, for up to retableBatch
+// groups.
+func (d *directory) retable() {
+	n := min(retableBatch, len(d.stale))
+	for _, g := range d.stale[:n] {
+		g.stale = false
+		if d.groups[g.reg.Group] != g {
+			continue // deleted meanwhile
+		}
+		t := d.tableOf(&g.reg, g.slots)
+		g.w.do(func() { g.w.setTable(g.id, t) })
+	}
+	d.stale = slices.Delete(d.stale, 0, n)
 }

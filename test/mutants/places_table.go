@@ -43,7 +43,7 @@ var placesMutants = []mutant{
 		"\t\td.moved(g, h)\n\t\tbreak\n",
 	}}},
 	{"the worker does not hear of a move", "Places", "dataplane/relocate.go", []edit{{
-		"\t\tchanged[g] = struct{}{}\n",
+		"\t\t\td.stale = append(d.stale, g)\n",
 		"",
 	}}},
 	{"what comes while the bell rings is lost", "Places", "dataplane/locate/changes.go", []edit{{
