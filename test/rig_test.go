@@ -62,6 +62,9 @@ type rigConfig struct {
 	// The last hosts of the star that are in no group: see attacker_test.go.
 	strangers int
 	psns      func(host int) (sq, rq rocev2.PSN)
+
+	// prepare changes the lab before the switch starts, and the ports' configuration.
+	prepare func(s *lab.Star, config string) string
 }
 
 // rig is a switch with hosts around it, all in one group if join was called.
@@ -125,6 +128,9 @@ func newRig(t testing.TB, c rigConfig) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	text := r.star.Config()
+	if r.c.prepare != nil {
+		text = r.c.prepare(r.star, text)
+	}
 	if r.c.oneArm {
 		text = fmt.Sprintf("ports: [{name: %s}]\ngroup_prefixes: [%s, %s]\n", lab.StarBridge, lab.StarGroupsIPv4, lab.StarGroupsIPv6)
 	}
