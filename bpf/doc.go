@@ -12,6 +12,9 @@
 // frame: a tag that the sender's or receiver's NIC has split off (VLAN offload)
 // is not visible to XDP, and such frames look untagged.
 //
+// Frames that are left to the kernel are compared with the [Watchlist]: where hosts are pinned.
+// What comes from elsewhere in a host's name is told of, as a [Sighting].
+//
 // There are two of it, with the same rules and reasons. The plain one takes
 // frames in one buffer. The other, for ports with an MTU beyond
 // [MaxSingleBufferMTU], also takes frames that go on in more buffers (xdp.frags);

@@ -89,6 +89,7 @@ struct udp_header {
 } PACKED;
 
 #define ND_NEIGHBOR_SOLICITATION 135
+#define ND_NEIGHBOR_ADVERTISEMENT 136
 
 /* The part of an ICMP or ICMPv6 message that all types have. */
 struct icmp_header {

@@ -22,9 +22,11 @@ typedef unsigned long long __u64;
 #define UINT(name, value) int(*name)[value]
 #define TYPE(name, value) typeof(value) *name
 
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LPM_TRIE 11
 #define BPF_MAP_TYPE_XSKMAP 17
+#define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_NO_PREALLOC 1
 
 enum xdp_action {
@@ -46,7 +48,9 @@ struct xdp_md {
 
 /* Helpers, by their number in enum bpf_func_id. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "steer.c is compiled for little-endian machines (-target bpfel)"

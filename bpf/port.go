@@ -122,12 +122,9 @@ func (s *Steering) load(p *PortProgram, frags bool) error {
 		name, other = other, name
 	}
 	delete(spec.Programs, other)
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		MapReplacements: map[string]*ebpf.Map{
-			steerMapPrefixes4: s.prefixes4,
-			steerMapPrefixes6: s.prefixes6,
-		},
-	})
+	shared := s.watchlist.replacements()
+	shared[steerMapPrefixes4], shared[steerMapPrefixes6] = s.prefixes4, s.prefixes6
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return err
 	}
@@ -135,6 +132,8 @@ func (s *Steering) load(p *PortProgram, frags bool) error {
 	p.maps = steerMaps{
 		Counters: coll.DetachMap(steerMapCounters), Xsks: coll.DetachMap(steerMapXsks),
 		Prefixes4: coll.DetachMap(steerMapPrefixes4), Prefixes6: coll.DetachMap(steerMapPrefixes6),
+		PinMacs: coll.DetachMap(steerMapPinMacs), PinAddrs: coll.DetachMap(steerMapPinAddrs),
+		Sightings: coll.DetachMap(steerMapSightings), Sighted: coll.DetachMap(steerMapSighted),
 	}
 	coll.Close()
 	return nil

@@ -27,6 +27,7 @@
  * that is looked at.
  */
 #include "headers.h"
+#include "sight.h"
 
 #define ROCEV2_PORT 4791
 #define MAX_VLAN_TAGS 2
@@ -287,16 +288,26 @@ INLINE int steer_frame(struct xdp_md *ctx)
 	return pass(PASS_OTHER);
 }
 
+/* What is left to the kernel may be a sighting. */
+INLINE int steer_and_look(struct xdp_md *ctx)
+{
+	int action = steer_frame(ctx);
+
+	if (action == XDP_PASS)
+		look(ctx);
+	return action;
+}
+
 SEC("xdp")
 int steer(struct xdp_md *ctx)
 {
-	return steer_frame(ctx);
+	return steer_and_look(ctx);
 }
 
 SEC("xdp.frags")
 int steer_frags(struct xdp_md *ctx)
 {
-	return steer_frame(ctx);
+	return steer_and_look(ctx);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

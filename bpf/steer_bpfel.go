@@ -17,8 +17,12 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	steerMapCounters     = "counters"
+	steerMapPinAddrs     = "pin_addrs"
+	steerMapPinMacs      = "pin_macs"
 	steerMapPrefixes4    = "prefixes4"
 	steerMapPrefixes6    = "prefixes6"
+	steerMapSighted      = "sighted"
+	steerMapSightings    = "sightings"
 	steerMapXsks         = "xsks"
 	steerProgSteer       = "steer"
 	steerProgSteerFrags  = "steer_frags"
@@ -76,8 +80,12 @@ type steerProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	PinAddrs  *ebpf.MapSpec `ebpf:"pin_addrs"`
+	PinMacs   *ebpf.MapSpec `ebpf:"pin_macs"`
 	Prefixes4 *ebpf.MapSpec `ebpf:"prefixes4"`
 	Prefixes6 *ebpf.MapSpec `ebpf:"prefixes6"`
+	Sighted   *ebpf.MapSpec `ebpf:"sighted"`
+	Sightings *ebpf.MapSpec `ebpf:"sightings"`
 	Xsks      *ebpf.MapSpec `ebpf:"xsks"`
 }
 
@@ -109,16 +117,24 @@ func (o *steerObjects) Close() error {
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
+	PinAddrs  *ebpf.Map `ebpf:"pin_addrs"`
+	PinMacs   *ebpf.Map `ebpf:"pin_macs"`
 	Prefixes4 *ebpf.Map `ebpf:"prefixes4"`
 	Prefixes6 *ebpf.Map `ebpf:"prefixes6"`
+	Sighted   *ebpf.Map `ebpf:"sighted"`
+	Sightings *ebpf.Map `ebpf:"sightings"`
 	Xsks      *ebpf.Map `ebpf:"xsks"`
 }
 
 func (m *steerMaps) Close() error {
 	return _SteerClose(
 		m.Counters,
+		m.PinAddrs,
+		m.PinMacs,
 		m.Prefixes4,
 		m.Prefixes6,
+		m.Sighted,
+		m.Sightings,
 		m.Xsks,
 	)
 }

@@ -24,6 +24,7 @@ type Steering struct {
 	envelopePort uint16
 	prefixes4    *ebpf.Map
 	prefixes6    *ebpf.Map
+	watchlist    *Watchlist
 }
 
 // NewSteering checks the prefixes and the envelope port and loads the prefixes
@@ -50,6 +51,10 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 	if s.prefixes6, err = ebpf.NewMap(spec.Maps[steerMapPrefixes6]); err != nil {
 		s.prefixes4.Close()
 		return nil, explain("create the map of IPv6 group prefixes", err)
+	}
+	if s.watchlist, err = newWatchlist(spec); err != nil {
+		s.Close()
+		return nil, err
 	}
 	for i, p := range prefixes {
 		if err := s.put(p, uint32(i)); err != nil {
@@ -117,8 +122,15 @@ func (s *Steering) put(p netip.Prefix, value uint32) error {
 	return s.prefixes6.Put(key, value)
 }
 
-// Close releases the prefix maps. Attached programs keep theirs until they are
+// Watchlist returns what the programs look for beside group traffic.
+func (s *Steering) Watchlist() *Watchlist { return s.watchlist }
+
+// Close releases the shared maps. Attached programs keep theirs until they are
 // closed too.
 func (s *Steering) Close() error {
-	return errors.Join(s.prefixes4.Close(), s.prefixes6.Close())
+	err := errors.Join(s.prefixes4.Close(), s.prefixes6.Close())
+	if s.watchlist != nil {
+		err = errors.Join(err, s.watchlist.Close())
+	}
+	return err
 }

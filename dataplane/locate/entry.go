@@ -50,6 +50,15 @@ var errNoEntry = errors.New("no such entry")
 
 // get asks for the one neighbour or forwarding database entry that msg and attrs name.
 func (k *kernel) get(msg *netlink.Ndmsg, attrs ...*nl.RtAttr) (*netlink.Neigh, error) {
+	answer, err := k.ask(msg, attrs...)
+	if err != nil {
+		return nil, err
+	}
+	return netlink.NeighDeserialize(answer)
+}
+
+// ask is get for the message as it is.
+func (k *kernel) ask(msg *netlink.Ndmsg, attrs ...*nl.RtAttr) ([]byte, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, 0)
 	req.Sockets = k.sockets
 	req.AddData(msg)
@@ -67,7 +76,7 @@ func (k *kernel) get(msg *netlink.Ndmsg, attrs ...*nl.RtAttr) (*netlink.Neigh, e
 	case len(answers) != 1:
 		return nil, fmt.Errorf("%d answers to a question for one entry", len(answers))
 	}
-	return netlink.NeighDeserialize(answers[0])
+	return answers[0], nil
 }
 
 // neighbour returns the entry of ip on an interface.

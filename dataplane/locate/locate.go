@@ -26,8 +26,9 @@ type Location struct {
 	// What the place depends on, known too as far as Locate came if it returns
 	// ErrPending: the neighbour on the way, and the interfaces from that of the route
 	// down to the port.
-	Hop   netip.Addr
-	Links []int
+	Hop    netip.Addr
+	Links  []int
+	Learnt Learnt // by the bridge on the way
 }
 
 // ErrPending says that the kernel does not know yet and has been asked to
@@ -166,14 +167,14 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 		case *netlink.Vlan:
 			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
 		case *netlink.Bridge:
-			index, vlan, err := l.fdb(v, way.MAC, loc.VLAN)
+			at, vlan, err := l.fdb(v, way.MAC, loc.VLAN)
 			if err != nil {
 				return Location{}, err
 			}
-			if index == 0 { // aged out: a unicast probe makes the host speak, and the bridge learn
+			if at.Port == 0 { // aged out: a unicast probe makes the host speak, and the bridge learn
 				return way, l.solicit(link, hop, netlink.NUD_PROBE, way.MAC)
 			}
-			loc.Ifindex, loc.VLAN = index, vlan
+			loc.Ifindex, loc.VLAN, loc.Learnt = at.Port, vlan, at
 		default:
 			return Location{}, fmt.Errorf("%s is reached through %s, which is no port of this switch, nor a bridge of ports: give the interface or bridge that it is behind an address in its network", hop, link.Attrs().Name)
 		}
@@ -182,47 +183,48 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 	return loc, nil
 }
 
-// fdb returns the bridge port that has learnt mac, 0 if none has, and the VID that
+// fdb returns what the bridge has learnt of mac, whose port is 0 if nothing, and the VID that
 // frames to mac carry there. vid is that of the interface on top of the bridge, 0 for
 // the bridge itself. A bridge that filters VLANs has an entry for each of them; one that
 // does not leaves tags as they are.
-func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (index int, vlan uint16, err error) {
+func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at Learnt, vlan uint16, err error) {
 	filtering := br.VlanFiltering != nil && *br.VlanFiltering
 	in := uint16(0)
 	if filtering {
 		if in = vid; in == 0 {
 			own, err := l.k.vlansOf(br.Index)
 			if err != nil {
-				return 0, 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
+				return Learnt{}, 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
 			}
 			if in = own.pvid; in == 0 {
-				return 0, 0, fmt.Errorf("%s filters VLANs, and has no PVID itself: give it one, or the address of its network to a VLAN interface on top", br.Name)
+				return Learnt{}, 0, fmt.Errorf("%s filters VLANs, and has no PVID itself: give it one, or the address of its network to a VLAN interface on top", br.Name)
 			}
 		}
 	}
 	e, err := l.k.learnt(br.Index, mac, in)
 	switch {
 	case errors.Is(err, errNoEntry):
-		return 0, 0, nil
+		return Learnt{}, 0, nil
 	case err != nil:
-		return 0, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
+		return Learnt{}, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
 	case e.State&netlink.NUD_PERMANENT != 0: // an address of this switch
-		return 0, 0, nil
+		return Learnt{}, 0, nil
 	case !filtering:
-		return e.LinkIndex, vid, nil
+		return Learnt{Bridge: br.Index, Port: e.LinkIndex}, vid, nil
 	}
 	there, err := l.k.vlansOf(e.LinkIndex)
 	if err != nil {
-		return 0, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", e.LinkIndex, err)
+		return Learnt{}, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", e.LinkIndex, err)
 	}
 	member, untagged := there.find(in)
+	at = Learnt{Bridge: br.Index, Port: e.LinkIndex, VID: in}
 	switch {
 	case !member:
-		return 0, 0, fmt.Errorf("%s has learnt %s at interface %d, which is not in VLAN %d", br.Name, mac, e.LinkIndex, in)
+		return Learnt{}, 0, fmt.Errorf("%s has learnt %s at interface %d, which is not in VLAN %d", br.Name, mac, e.LinkIndex, in)
 	case untagged:
-		in = 0
+		return at, 0, nil
 	}
-	return e.LinkIndex, in, nil
+	return at, in, nil
 }
 
 func family(ip net.IP) int {

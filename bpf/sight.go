@@ -1,0 +1,125 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+)
+
+// Sighting is a frame whose sender's MAC address, or address in ARP or neighbour
+// discovery, is a pinned host's, and which came from elsewhere. It proves nothing.
+type Sighting struct {
+	Ifindex int
+	VLAN    uint16 // of the outermost tag; 0: none
+	MAC     [6]byte
+	IP      netip.Addr // the zero Addr if it is the MAC address alone that is pinned
+}
+
+// Watchlist is what the programs of all ports look for. Its methods may be called from
+// any goroutine, Close after all others.
+type Watchlist struct {
+	macs, addrs, ring *ebpf.Map
+	reader            *ringbuf.Reader
+}
+
+func newWatchlist(spec *ebpf.CollectionSpec) (_ *Watchlist, err error) {
+	w := &Watchlist{}
+	defer func() {
+		if err != nil {
+			w.Close()
+		}
+	}()
+	for _, m := range []struct {
+		name string
+		to   **ebpf.Map
+	}{{steerMapPinMacs, &w.macs}, {steerMapPinAddrs, &w.addrs}, {steerMapSightings, &w.ring}} {
+		if *m.to, err = ebpf.NewMap(spec.Maps[m.name]); err != nil {
+			return nil, explain("create the map "+m.name, err)
+		}
+	}
+	if w.reader, err = ringbuf.NewReader(w.ring); err != nil {
+		return nil, fmt.Errorf("read sightings: %w", err)
+	}
+	return w, nil
+}
+
+// replacements are w's maps by their names in the program.
+func (w *Watchlist) replacements() map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{steerMapPinMacs: w.macs, steerMapPinAddrs: w.addrs, steerMapSightings: w.ring}
+}
+
+// SetMAC says behind which interface a MAC address belongs; 0: it is at several.
+func (w *Watchlist) SetMAC(mac [6]byte, ifindex int) error {
+	return w.macs.Put(macKey(mac), uint32(ifindex))
+}
+
+// ClearMAC ends that.
+func (w *Watchlist) ClearMAC(mac [6]byte) error { return cleared(w.macs.Delete(macKey(mac))) }
+
+// SetAddr says behind which interface, and with which MAC address, an address belongs.
+func (w *Watchlist) SetAddr(ip netip.Addr, ifindex int, mac [6]byte) error {
+	return w.addrs.Put(ip.As16(), struct {
+		Ifindex uint32
+		MAC     [8]byte
+	}{uint32(ifindex), macKey(mac)})
+}
+
+// ClearAddr ends that.
+func (w *Watchlist) ClearAddr(ip netip.Addr) error { return cleared(w.addrs.Delete(ip.As16())) }
+
+func cleared(err error) error {
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil
+	}
+	return err
+}
+
+func macKey(mac [6]byte) (k [8]byte) {
+	copy(k[:], mac[:])
+	return k
+}
+
+// sightingLen is the size of struct sighting.
+const sightingLen = 28
+
+// Next waits for a sighting. After Stop it returns ringbuf.ErrClosed.
+func (w *Watchlist) Next() (s Sighting, err error) {
+	for {
+		r, err := w.reader.Read()
+		if err != nil {
+			return s, err
+		}
+		if b := r.RawSample; len(b) >= sightingLen {
+			s.Ifindex, s.VLAN = int(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[4:])
+			copy(s.MAC[:], b[6:])
+			if ip := netip.AddrFrom16([16]byte(b[12:28])); !ip.IsUnspecified() {
+				s.IP = ip.Unmap()
+			}
+			return s, nil
+		}
+	}
+}
+
+// Stop ends Next.
+func (w *Watchlist) Stop() error { return w.reader.Close() }
+
+// Close releases the maps.
+func (w *Watchlist) Close() error {
+	var errs []error
+	if w.reader != nil {
+		errs = append(errs, w.reader.Close())
+	}
+	for _, m := range []*ebpf.Map{w.macs, w.addrs, w.ring} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

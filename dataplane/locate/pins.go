@@ -1,0 +1,152 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package locate
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Learnt is what a bridge's forwarding database says: behind which of its ports a MAC
+// address is, and in which VLAN if it filters them.
+type Learnt struct {
+	Bridge, Port int // interfaces; 0: there is no bridge on the way
+	VID          uint16
+}
+
+// Pins hold hosts where they are in the kernel's own tables. Hosts may share a hop, and
+// hops a MAC address: an entry goes with the last of them. Pins may be used from any
+// goroutine.
+type Pins struct {
+	mu    sync.Mutex
+	h     *netlink.Handle
+	k     *kernel
+	hosts map[netip.Addr]Location
+	hops  map[hop]int // their users
+	macs  map[station]int
+}
+
+// hop is a neighbour at an interface.
+type hop struct {
+	link int
+	ip   netip.Addr
+}
+
+// station is a MAC address at a bridge.
+type station struct {
+	bridge int
+	vid    uint16
+	mac    MAC
+}
+
+func (l *Location) hop() hop { return hop{l.Links[0], l.Hop} }
+
+func (l *Location) station() station {
+	return station{l.Learnt.Bridge, l.Learnt.VID, MAC(l.MAC)}
+}
+
+// NewPins opens netlink in the calling thread's namespace, and removes what a killed
+// gleamd has left at the given interfaces.
+func NewPins(ports []int) (p *Pins, stale int, err error) {
+	p = &Pins{hosts: make(map[netip.Addr]Location), hops: make(map[hop]int), macs: make(map[station]int)}
+	if p.h, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, 0, fmt.Errorf("open netlink for pins: %w", err)
+	}
+	if p.k, err = openKernel(); err != nil {
+		p.h.Close()
+		return nil, 0, fmt.Errorf("open netlink for pins: %w", err)
+	}
+	chosen := make(map[int]bool)
+	for _, i := range ports {
+		chosen[i] = true
+	}
+	if stale, err = p.k.release(p.h, chosen); err != nil {
+		p.k.close()
+		p.h.Close()
+		return nil, 0, err
+	}
+	return p, stale, nil
+}
+
+// Set pins a host at a place, or renews what is missing of its pin; at the zero Location the host
+// is not pinned any more.
+func (p *Pins) Set(ip netip.Addr, at Location) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old, had := p.hosts[ip]
+	has := at.Ifindex != 0 && len(at.MAC) == len(MAC{}) && len(at.Links) > 0 && at.Hop.IsValid()
+	if !had && !has {
+		return nil
+	}
+	var errs []error
+	if has {
+		p.hosts[ip] = at
+		p.hops[at.hop()]++
+		errs = append(errs, p.k.pinNeighbour(at.Links[0], at.Hop, at.MAC))
+		if at.Learnt.Bridge != 0 {
+			p.macs[at.station()]++
+			errs = append(errs, p.k.pinLearnt(at.Learnt, at.MAC))
+		}
+	} else {
+		delete(p.hosts, ip)
+	}
+	if had {
+		errs = append(errs, p.drop(&old))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("pin %s: %w", ip, err)
+	}
+	return nil
+}
+
+// drop lets go of what a host was pinned by.
+func (p *Pins) drop(at *Location) error {
+	var errs []error
+	if h := at.hop(); p.hops[h] > 1 {
+		p.hops[h]--
+	} else {
+		delete(p.hops, h)
+		errs = append(errs, p.k.unpinNeighbour(h.link, h.ip))
+	}
+	if at.Learnt.Bridge == 0 {
+		return errors.Join(errs...)
+	}
+	if s := at.station(); p.macs[s] > 1 {
+		p.macs[s]--
+	} else {
+		delete(p.macs, s)
+		errs = append(errs, p.k.unpinLearnt(s.bridge, at.MAC, s.vid))
+	}
+	return errors.Join(errs...)
+}
+
+// Close removes all pins.
+func (p *Pins) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for ip, at := range p.hosts {
+		errs = append(errs, p.drop(&at))
+		delete(p.hosts, ip)
+	}
+	p.k.close()
+	p.h.Close()
+	return errors.Join(errs...)
+}
+
+// Master returns the bridge that an interface is a port of; 0 if it is none of a bridge.
+func (p *Pins) Master(ifindex int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	link, err := p.h.LinkByIndex(ifindex)
+	if err != nil {
+		return 0
+	}
+	return link.Attrs().MasterIndex
+}
