@@ -43,6 +43,7 @@ func allCases() []testCase {
 		testCase{name: "a receiver dies in mid-transfer: policy quorum:2", run: deadReceiver(mcast.Quorum, 2)},
 		testCase{name: "a receiver dies in mid-transfer: policy strict", run: deadReceiver(mcast.Strict, 0)},
 		testCase{name: "a receiver joins while messages flow", run: lateJoiner},
+		testCase{name: "a member waits for its turn, 3 retries, while another one sends", run: contend},
 		testCase{name: "a link flaps in mid-transfer", run: linkFlap},
 		testCase{name: "update messages: WRITEs to other memory each time", run: updates},
 		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},

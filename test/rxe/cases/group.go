@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type groupSpec struct {
 	first   *rocev2.PSN // of the source's send queue; nil: any
 	expect  *rocev2.PSN // of every receiver's receive queue; nil: any
 	timeout uint8       // 0: 18, 1.07 s, which emulation does not exceed
+	retries uint8       // 0: 7
 	// What else the master says; nil: nothing.
 	master func(*endpoint.MasterConfig)
 }
@@ -101,7 +103,7 @@ func (s *groupSpec) equip(i int, h *host) (*member, error) {
 	}
 	cfg := endpoint.QPConfig{
 		LocalIP: h.addr(s.v6), SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
-		Timeout: s.timeout, RetryCount: 7, RNRRetry: 7,
+		Timeout: s.timeout, RetryCount: cmp.Or(s.retries, 7), RNRRetry: 7,
 	}
 	if s.timeout == 0 {
 		cfg.Timeout = 18
