@@ -76,16 +76,21 @@ func TestAssembly(t *testing.T) {
 	}
 }
 
-// TestPendingIsBounded: more unfinished registrations than there is room for.
+// TestPendingIsBounded: more unfinished registrations than there is room for, and
+// one key's take half of the room at most.
 func TestPendingIsBounded(t *testing.T) {
-	a := newAsker(t, RegistrarConfig{MaxPending: 2})
-	for g := range byte(4) {
-		reg := sample(g+1, 4)
+	a := newAsker(t, RegistrarConfig{MaxPending: 4})
+	for i, c := range []struct {
+		key  KeyID
+		want Drop
+	}{
+		{7, NoDrop}, {7, NoDrop}, {7, PendingFull}, {7, PendingFull}, {8, NoDrop}, {8, NoDrop}, {8, PendingFull},
+	} {
+		reg := sample(byte(i+1), 4)
 		h := a.head(reg.Group, 1)
-		h.Total = 2
-		out := a.ask(h, &Register{reg.groupBody(reg.Members[:2])})
-		if want := []Drop{NoDrop, NoDrop, PendingFull, PendingFull}[g]; out.Drop != want {
-			t.Errorf("registration %d: %v", g, out.Drop)
+		h.Total, h.KeyID = 2, c.key
+		if out := a.askUnder(h, &Register{reg.groupBody(reg.Members[:2])}); out.Drop != c.want {
+			t.Errorf("registration %d: %v", i, out.Drop)
 		}
 	}
 }

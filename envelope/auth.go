@@ -13,7 +13,8 @@ import (
 type KeyID uint16
 
 // MACLen is the length in bytes of the HMAC-SHA-256 that ends every
-// authenticated message. It covers all bytes before it.
+// authenticated message. It covers the label of the message's direction and all
+// bytes before it.
 const MACLen = sha256.Size
 
 // MinKeyLen is the least length of a key in bytes: with less than the output of
@@ -21,8 +22,8 @@ const MACLen = sha256.Size
 const MinKeyLen = 32
 
 // Keys are the shared secrets by id. All members, masters and switches that
-// serve a group know its key: who holds it may register, and speak for, any
-// group under it.
+// serve a group know its key: who holds it may register groups, and change those
+// that were registered under it.
 type Keys map[KeyID][]byte
 
 // String tells how many keys there are: a secret must not get into a log.
@@ -76,9 +77,7 @@ func (k Keys) Append(b []byte, m *Message, id KeyID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := hmac.New(sha256.New, key)
-	h.Write(b[start:])
-	return h.Sum(b), nil
+	return append(b, macOf(key, m.Body.kind(), b[start:])...), nil
 }
 
 // Open checks the MAC of b, in constant time, then decodes it. Unless insecure
@@ -109,9 +108,7 @@ func (k Keys) open(b []byte, insecure bool) (m Message, authentic bool, perr *Pa
 			return Message{Header: h}, false, defect(UnknownKey, "no key of id %d is configured here", h.KeyID)
 		}
 		n := len(b) - MACLen
-		mac := hmac.New(sha256.New, key)
-		mac.Write(b[:n])
-		if !hmac.Equal(mac.Sum(nil), b[n:]) {
+		if !hmac.Equal(macOf(key, h.Type, b[:n]), b[n:]) {
 			return Message{Header: h}, false, defect(BadMAC, "the key of id %d is another one here", h.KeyID)
 		}
 	}

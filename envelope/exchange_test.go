@@ -4,8 +4,6 @@
 package envelope
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -176,9 +174,7 @@ func (e *exchange) seal(m *Message, a asked, section int) []byte {
 	if at, bytes, ok := strings.Cut(a.text("patch", ""), ":"); ok {
 		copy(b[atoi(e.t, at):], decode(bytes))
 	}
-	h := hmac.New(sha256.New, testKeys[m.KeyID])
-	h.Write(b)
-	return h.Sum(b)
+	return append(b, macOf(testKeys[m.KeyID], Type(b[5]), b)...)
 }
 
 // TestDocumentedSection: the record sections of PROTOCOL.md's example decode to

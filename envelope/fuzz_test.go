@@ -44,7 +44,7 @@ func FuzzMachines(f *testing.F) {
 			from = msg.ReplyTo
 		}
 		for _, m := range []machine{w.sw, mas, mem} {
-			m.Input(w.now, from, b, &out)
+			m.Input(w.now, placeOf(b, from), b, &out)
 			for _, p := range out.Packets {
 				if _, err := Parse(p.Data); err != nil {
 					t.Fatal(err)

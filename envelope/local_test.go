@@ -49,7 +49,7 @@ func TestLocal(t *testing.T) {
 			t.Errorf("%v: packets", c.want)
 		}
 	}
-	if r := a.reason(a.ask(a.head(reg.Group, 2), &Delete{})); r != NotAllowed {
+	if r := a.reason(a.ask(a.head(reg.Group, 2), &Delete{})); r != OtherKey {
 		t.Errorf("delete by the network: %v", r)
 	}
 	a.w.sw.GroupFailed(0, reg.Group, reg.Members[0].Key(), rocev2.SyndromeNAKAccess, 5, &out)

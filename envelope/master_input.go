@@ -19,8 +19,18 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 		m.drop(perr.Drop, out)
 		return
 	}
-	if msg.Group != m.reg.Group {
+	switch {
+	case msg.Group != m.reg.Group:
 		m.drop(UnknownGroupMsg, out)
+		return
+	case msg.Type.direction() == toSwitch:
+		m.drop(WrongRole, out)
+		return
+	case !m.fromItsPlace(from, &msg):
+		m.drop(WrongSource, out)
+		return
+	case msg.KeyID != m.auth.Send: // whose holders may speak for the group
+		m.drop(OtherKeyMsg, out)
 		return
 	}
 	switch body := msg.Body.(type) {
@@ -37,6 +47,15 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	default:
 		m.drop(WrongRole, out)
 	}
+}
+
+// fromItsPlace reports that msg came from the address that it speaks for: the
+// switch's messages from the GroupIP, a member's from the member.
+func (m *Master) fromItsPlace(from netip.AddrPort, msg *Message) bool {
+	if c, ok := msg.Body.(*Confirm); ok {
+		return from.Addr().Unmap() == c.Member.IP
+	}
+	return fromTheSwitch(from, msg.Group, m.cfg.Port)
 }
 
 // noteHint remembers an unauthenticated Reject for BadAuthentication. Anyone

@@ -59,7 +59,8 @@ type membership struct {
 	Membership
 	epoch    uint64 // newest that was confirmed; 0 none
 	instance uint64
-	over     bool // epoch has ended
+	key      KeyID // of the registration that was confirmed
+	over     bool  // epoch has ended
 	refused  uint64
 	status   Status // of the latest refusal
 	foreign  uint64 // messages that were not authentic when we joined
@@ -164,7 +165,7 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 func (m *Member) key(g *membership) MemberKey { return MemberKey{m.cfg.Local.Addr(), g.QPN} }
 
 func (m *Member) sendLeave(g *membership, out *Output) {
-	m.toSwitch(m.auth.Send, g.Group, g.epoch, g.instance, g.tx, &Leave{Member: m.key(g)}, out)
+	m.toSwitch(g.key, g.Group, g.epoch, g.instance, g.tx, &Leave{Member: m.key(g)}, out)
 }
 
 func (m *Member) toSwitch(key KeyID, group netip.Addr, epoch, instance uint64, tx uint32, body Body, out *Output) {

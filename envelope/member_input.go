@@ -18,6 +18,14 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 		m.drop(perr.Drop, out)
 		return
 	}
+	switch {
+	case msg.Type.direction() != fromSwitch:
+		m.drop(WrongRole, out)
+		return
+	case !fromTheSwitch(from, msg.Group, m.cfg.Port):
+		m.drop(WrongSource, out)
+		return
+	}
 	switch body := msg.Body.(type) {
 	case *Notify:
 		m.notify(&msg, body, out)
@@ -55,8 +63,12 @@ func (m *Member) notify(msg *Message, n *Notify, out *Output) {
 		m.confirm(msg, &Confirm{Member: rec.Key(), Status: NotJoined}, out)
 		return
 	}
-	if msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.over || g.leaving {
+	switch {
+	case msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.over || g.leaving:
 		m.drop(StaleMessage, out)
+		return
+	case !m.trusts(g, msg.KeyID):
+		m.drop(OtherKeyMsg, out)
 		return
 	}
 	status := compare(&g.Membership, &n.GroupBody, rec)
@@ -73,8 +85,15 @@ func (m *Member) notify(msg *Message, n *Notify, out *Output) {
 		out.Events = append(out.Events, e)
 	}
 	if status == Confirmed {
-		g.instance, g.status = msg.Instance, Confirmed
+		g.instance, g.key, g.status = msg.Instance, msg.KeyID, Confirmed
 	}
+}
+
+// trusts reports that what comes under key may change g: the key of the
+// registration that we know, or the one that we send under, whose holders speak
+// for us anyway. While we know no registration, it may be any key that we hold.
+func (m *Member) trusts(g *membership, key KeyID) bool {
+	return g.epoch == 0 || g.over || key == g.key || key == m.auth.Send
 }
 
 // compare returns Confirmed, or the first thing in which the registration
@@ -119,6 +138,8 @@ func (m *Member) gone(msg *Message, body *Gone, out *Output) {
 		m.drop(UnknownGroupMsg, out)
 	case msg.Epoch < g.epoch || body.Member.QPN != g.QPN:
 		m.drop(StaleMessage, out)
+	case !m.trusts(g, msg.KeyID):
+		m.drop(OtherKeyMsg, out)
 	case msg.Epoch == g.epoch && g.over:
 		m.drop(DuplicateMsg, out)
 	case g.epoch == 0: // nothing that anyone here relies on; but a late Notify of it is void
@@ -140,7 +161,7 @@ func (m *Member) end(g *membership, epoch uint64, why Why, out *Output) {
 // leaver returns the membership whose Leave msg answers, or nil.
 func (m *Member) leaver(msg *Message, t Type, out *Output) *membership {
 	g := m.groups[msg.Group]
-	if g == nil || !g.leaving || t != TypeLeave || msg.Transaction != g.tx || msg.Epoch != g.epoch {
+	if g == nil || !g.leaving || t != TypeLeave || msg.Transaction != g.tx || msg.Epoch != g.epoch || msg.KeyID != g.key {
 		m.drop(Unsolicited, out)
 		return nil
 	}

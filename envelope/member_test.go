@@ -23,6 +23,24 @@ func note(t *testing.T, epoch uint64, group netip.Addr, body Body) []byte {
 	return b
 }
 
+// switchAddr is where the switch's messages about reg come from.
+func switchAddr(reg Registration) netip.AddrPort { return netip.AddrPortFrom(reg.Group, DefaultPort) }
+
+// placeOf is where the message b has to come from; other for what is no message.
+func placeOf(b []byte, other netip.AddrPort) netip.AddrPort {
+	m, err := Parse(b)
+	if err != nil {
+		return other
+	}
+	switch m.Type.direction() {
+	case fromSwitch:
+		return netip.AddrPortFrom(m.Group, DefaultPort)
+	case toMaster:
+		return netip.AddrPortFrom(m.Body.(*Confirm).Member.IP, DefaultPort)
+	}
+	return m.ReplyTo
+}
+
 // TestMemberAnswers: what a member says to a Notify, for each thing that may
 // differ from what its queue pair was set up with.
 func TestMemberAnswers(t *testing.T) {
@@ -49,7 +67,7 @@ func TestMemberAnswers(t *testing.T) {
 		c.change(&r, &m)
 		var out Output
 		for i, epoch := range []uint64{3, 3, 4} {
-			mem.Input(0, masterAddr, note(t, epoch, reg.Group, &Notify{r.groupBody([]MemberRecord{m})}), &out)
+			mem.Input(0, switchAddr(reg), note(t, epoch, reg.Group, &Notify{r.groupBody([]MemberRecord{m})}), &out)
 			if len(out.Packets) != 1 || out.Packets[0].Dst != masterAddr {
 				t.Fatalf("%s: %d answers", c.name, len(out.Packets))
 			}
@@ -75,7 +93,7 @@ func TestMemberDrops(t *testing.T) {
 	mem := w.addMember(t, reg.Members[0], reg)
 	var out Output
 	in := func(b []byte) Drop {
-		mem.Input(0, masterAddr, b, &out)
+		mem.Input(0, placeOf(b, switchAddr(reg)), b, &out)
 		return out.Drop
 	}
 	mine := &Notify{reg.groupBody(reg.Members[:1])}
@@ -98,6 +116,7 @@ func TestMemberDrops(t *testing.T) {
 		{"older epoch", note(t, 4, reg.Group, mine), StaleMessage, 0},
 		{"another's record", note(t, 6, reg.Group, &Notify{reg.groupBody(reg.Members[1:])}), NotForUs, 0},
 		{"a request", note(t, 5, reg.Group, &Delete{}), WrongRole, 0},
+		{"a member's confirmation", note(t, 5, reg.Group, &Confirm{Member: other}), WrongRole, 0},
 		{"an answer to nothing", note(t, 5, reg.Group, &Accept{Request: TypeLeave}), Unsolicited, 0},
 		{"a challenge to nothing", note(t, 5, reg.Group, &Challenge{Request: TypeLeave}), Unsolicited, 0},
 		{"gone, another", note(t, 5, reg.Group, &Gone{Member: reg.Members[1].Key(), Why: Evicted}), NotForUs, 0},
@@ -128,11 +147,11 @@ func TestGoneBeforeNotify(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	mem := w.addMember(t, reg.Members[0], reg)
 	var out Output
-	mem.Input(0, masterAddr, note(t, 5, reg.Group, &Gone{Member: reg.Members[0].Key(), Why: Deleted}), &out)
+	mem.Input(0, switchAddr(reg), note(t, 5, reg.Group, &Gone{Member: reg.Members[0].Key(), Why: Deleted}), &out)
 	if len(out.Packets) != 1 || len(out.Events) != 0 {
 		t.Errorf("%v", out)
 	}
-	mem.Input(0, masterAddr, note(t, 5, reg.Group, &Notify{reg.groupBody(reg.Members[:1])}), &out)
+	mem.Input(0, switchAddr(reg), note(t, 5, reg.Group, &Notify{reg.groupBody(reg.Members[:1])}), &out)
 	if out.Drop != StaleMessage || len(out.Events) != 0 {
 		t.Errorf("%v", out)
 	}
@@ -167,7 +186,7 @@ func TestMemberJoinAndLeave(t *testing.T) {
 	}
 	// A switch that does not answer.
 	w.addMember(t, reg.Members[0], reg)
-	mem.Input(0, masterAddr, note(t, 5, reg.Group, &Notify{reg.groupBody(reg.Members[:1])}), &out)
+	mem.Input(0, switchAddr(reg), note(t, 5, reg.Group, &Notify{reg.groupBody(reg.Members[:1])}), &out)
 	if err := mem.Leave(0, reg.Group, &out); err != nil || len(out.Packets) != 1 {
 		t.Errorf("%v, %v", err, out)
 	}
@@ -212,7 +231,7 @@ func TestMasterDrops(t *testing.T) {
 		{"a request", note(t, 1, reg.Group, &Delete{}), WrongRole},
 		{"noise", []byte("hello"), Truncated},
 	} {
-		m.Input(w.now, masterAddr, c.b, &out)
+		m.Input(w.now, placeOf(c.b, masterAddr), c.b, &out)
 		if out.Drop != c.want || len(out.Events) > 0 || m.phase != registered {
 			t.Errorf("%s: %v, want %v; events %v", c.name, out.Drop, c.want, out.Events)
 		}

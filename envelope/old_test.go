@@ -77,7 +77,7 @@ func TestTrouble(t *testing.T) {
 	m.Forget(reg.Group)
 	var out Output
 	foreign, _ := Keys{7: testKeys[8]}.Append(nil, &Message{Header{Epoch: 1, Total: 1, Group: reg.Group, ReplyTo: masterAddr}, &Notify{}}, 7)
-	m.Input(0, masterAddr, foreign, &out)
+	m.Input(0, switchAddr(reg), foreign, &out)
 	if err := m.Join(membershipOf(mine, reg)); err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +88,13 @@ func TestTrouble(t *testing.T) {
 		}
 	}
 	expect("a foreign message of before", "")
-	m.Input(0, masterAddr, foreign, &out)
+	m.Input(0, switchAddr(reg), foreign, &out)
 	expect("a foreign message", "1 messages were dropped because they are not authentic")
 	wrong := mine
 	wrong.RQPSN++
-	m.Input(0, masterAddr, note(t, 1, reg.Group, &Notify{reg.groupBody([]MemberRecord{wrong})}), &out)
+	m.Input(0, switchAddr(reg), note(t, 1, reg.Group, &Notify{reg.groupBody([]MemberRecord{wrong})}), &out)
 	expect("a refusal", "has another rq_psn")
-	m.Input(0, masterAddr, note(t, 2, reg.Group, &Notify{reg.groupBody([]MemberRecord{mine})}), &out)
+	m.Input(0, switchAddr(reg), note(t, 2, reg.Group, &Notify{reg.groupBody([]MemberRecord{mine})}), &out)
 	expect("confirmed", "")
 	m.Forget(reg.Group)
 	expect("not joined", "")

@@ -41,7 +41,8 @@ const (
 	QuotaExceeded         Reason = 23 // more groups, or members, than the key may register; Value: how many it may
 	StaleTransaction      Reason = 24 // older than what the registration or group has had; Value: the newest, to go on from
 	UsedNumbers           Reason = 25 // the member's queue pair has carried traffic since it was registered with these PSNs
-	NumReasons            Reason = 26
+	OtherKey              Reason = 26 // the group was registered under another key, or by hand
+	NumReasons            Reason = 27
 )
 
 var reasonNames = [NumReasons]string{
@@ -71,6 +72,7 @@ var reasonNames = [NumReasons]string{
 	QuotaExceeded:         "quota of the key exceeded",
 	UsedNumbers:           "a queue pair with these numbers has carried traffic: register the PSNs that it has now (ibv_query_qp), or restart it with other ones",
 	StaleTransaction:      "stale transaction",
+	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
 }
 
 // Parameter is a parameter of a whole group, in the Value of a FixedParameter.
@@ -213,7 +215,7 @@ const (
 	UnknownKey           // a key id that is not configured
 	BadMAC               // the HMAC does not match
 	WrongRole            // a message that this machine never gets
-	WrongSource          // the IP source is not the ReplyTo address
+	WrongSource          // the IP source is not the ReplyTo address, or not the sender's
 	WrongInstance        // of another life of the registrar; answered with a Challenge
 	StaleMessage         // an older epoch or transaction
 	DuplicateMsg         // seen before; answered again if it asks for an answer
@@ -222,6 +224,7 @@ const (
 	Unsolicited          // an answer to nothing we asked
 	PendingFull          // too many registrations are being reassembled
 	Rejected             // answered with a Reject
+	OtherKeyMsg          // under another key than the registration's
 	NumDrops
 )
 
@@ -230,7 +233,7 @@ var dropNames = [NumDrops]string{
 	Unauthenticated: "unauthenticated", UnknownKey: "unknown_key", BadMAC: "bad_mac", WrongRole: "wrong_role",
 	WrongSource: "wrong_source", WrongInstance: "wrong_instance", StaleMessage: "stale", DuplicateMsg: "duplicate",
 	UnknownGroupMsg: "unknown_group", NotForUs: "not_for_us", Unsolicited: "unsolicited", PendingFull: "pending_full",
-	Rejected: "rejected",
+	Rejected: "rejected", OtherKeyMsg: "other_key",
 }
 
 // Unanswered reports that the sender of such a message gets no authentic answer,
@@ -263,7 +266,7 @@ var dropTexts = [NumDrops]string{
 	UnknownKey:      "an envelope with a key id that is not in `envelope.keys`",
 	BadMAC:          "an envelope whose MAC does not fit: the sender has another key under the same id",
 	WrongRole:       "an envelope of a kind that a switch never gets",
-	WrongSource:     "an envelope whose IP source is not the address that it wants the answer at: there is NAT between, or somebody else's was replayed",
+	WrongSource:     "an envelope whose IP source is not the address that it speaks for, and wants the answer at: there is NAT between, or somebody else's was replayed",
 	WrongInstance:   "an envelope for an earlier life of gleamd: answered with a Challenge, which has the present one",
 	StaleMessage:    "an envelope of an older epoch or transaction",
 	DuplicateMsg:    "an envelope that came before: the sender had no answer yet; answered again if it asks for an answer",
@@ -272,6 +275,7 @@ var dropTexts = [NumDrops]string{
 	Unsolicited:     "an answer to nothing that was asked",
 	PendingFull:     "a registration in several segments while too many others are incomplete",
 	Rejected:        "an envelope that was answered with a Reject, which says why",
+	OtherKeyMsg:     "an envelope under another key than the registration's",
 }
 
 // Text returns what d means, for people.

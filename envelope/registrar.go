@@ -131,7 +131,7 @@ type Registrar struct {
 	rnd      random
 	groups   map[netip.Addr]*group       // installed
 	locating map[netip.Addr]*group       // complete, but a member is not located yet
-	pending  map[netip.Addr]*assembly    // incomplete
+	pending  map[pendingKey]*assembly    // incomplete
 	epochs   map[netip.Addr]*epochRecord // survives the groups
 	members  map[MemberKey]netip.Addr    // of installed groups
 	events   []*goneEvent                // in order of id
@@ -167,6 +167,12 @@ type Quota struct {
 	Lease   time.Duration // longest
 }
 
+// pendingKey names what is put together: keys do not disturb each other.
+type pendingKey struct {
+	group netip.Addr
+	key   KeyID
+}
+
 // local reports that the group was registered by hand.
 func (g *group) local() bool { return !g.reg.Master.IsValid() }
 
@@ -188,7 +194,7 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 	}
 	return &Registrar{
 		link: link{auth: cfg.Auth}, cfg: cfg, table: t, instance: cfg.Instance, rnd: random(cfg.Seed),
-		groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[netip.Addr]*assembly{},
+		groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{},
 		epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
 	}, nil
 }
@@ -238,7 +244,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		return
 	}
 	switch {
-	case m.Relay || !isRequest(m.Type) && m.Type != TypeAck && m.Type != TypeHere:
+	case m.Relay || m.Type.direction() != toSwitch:
 		r.drop(WrongRole, out) // Relay is for trees
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
@@ -261,6 +267,10 @@ func isRequest(t Type) bool {
 }
 
 func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
+	if r.foreign(m) {
+		r.turnDown(&m.Header, Problem{Reason: OtherKey}, out)
+		return
+	}
 	switch body := m.Body.(type) {
 	case *Register:
 		r.register(now, m, body, out)

@@ -61,7 +61,7 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 	if a == nil || !r.addSegment(now, a, m, body, d, out) || a.have < len(a.parts) {
 		return
 	}
-	delete(r.pending, m.Group)
+	delete(r.pending, pendingKey{m.Group, m.KeyID})
 	r.complete(now, a, out)
 }
 
@@ -89,7 +89,8 @@ func (r *Registrar) acceptRegister(h *Header, g *group, out *Output) {
 // assemblyFor returns the assembly that m belongs to, or nil if there is none
 // and can be none.
 func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, out *Output) *assembly {
-	a := r.pending[m.Group]
+	k := pendingKey{m.Group, m.KeyID}
+	a := r.pending[k]
 	if a != nil && (m.Epoch > a.header.Epoch || m.Epoch == a.header.Epoch && int32(m.Transaction-a.header.Transaction) > 0) {
 		a = nil // a newer one takes its place
 	} else if a != nil && (m.Epoch != a.header.Epoch || m.Transaction != a.header.Transaction) {
@@ -110,13 +111,13 @@ func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, o
 	case int(m.Total) > max(1, body.TotalMembers):
 		r.refuse(&m.Header, Problem{Reason: Malformed}, out) // a segment without a member
 		return nil
-	case r.pending[m.Group] == nil && len(r.pending) >= r.cfg.MaxPending:
+	case r.pending[k] == nil && (len(r.pending) >= r.cfg.MaxPending || r.pendingOf(k.key) >= r.shareOfPending()):
 		r.drop(PendingFull, out) // the master tries again
 		return nil
 	}
 	a = &assembly{header: m.Header, group: body.GroupBody, parts: make([][]MemberRecord, m.Total), digests: make([]digest, m.Total)}
 	a.deadline = now + r.cfg.ReassemblyTimeout
-	r.pending[m.Group] = a
+	r.pending[k] = a
 	return a
 }
 
@@ -132,7 +133,7 @@ func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body 
 		bad = true
 	}
 	if bad || a.members+len(body.Members) > a.group.TotalMembers || len(body.Members) == 0 && m.Total > 1 {
-		delete(r.pending, m.Group)
+		delete(r.pending, pendingKey{m.Group, m.KeyID})
 		r.refuse(&m.Header, Problem{Reason: Malformed}, out)
 		return false
 	}
@@ -211,7 +212,7 @@ func (r *Registrar) epochOf(ip netip.Addr) *epochRecord {
 	}
 	if len(r.epochs) >= r.cfg.MaxEpochs {
 		for k := range r.epochs { // order cannot show: each is judged by itself
-			if r.groups[k] == nil && r.locating[k] == nil && r.pending[k] == nil {
+			if r.groups[k] == nil && r.locating[k] == nil {
 				delete(r.epochs, k)
 			}
 		}

@@ -73,6 +73,9 @@ func (r *Registrar) Retry(now time.Duration, out *Output) {
 
 // check returns why g cannot be installed, whatever the Table says, or nil.
 func (r *Registrar) check(g *group) *Problem {
+	if p := r.checkOwner(g); p != nil {
+		return p
+	}
 	if p := g.reg.Validate(); p != nil {
 		if p.Reason == PathMTUMismatch {
 			p.Value = uint64(r.cfg.MaxPMTU)

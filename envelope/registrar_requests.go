@@ -157,12 +157,13 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 		delete(r.locating, m.Group)
 		r.reportReject(m.Group, l.reg.Epoch, Problem{Reason: UnknownGroup}, out)
 	}
-	if a := r.pending[m.Group]; a != nil && a.header.Epoch <= m.Epoch {
+	k := pendingKey{m.Group, m.KeyID}
+	if a := r.pending[k]; a != nil && a.header.Epoch <= m.Epoch {
 		if a.header.ReplyTo.Addr() != m.ReplyTo.Addr() {
 			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
 			return
 		}
-		delete(r.pending, m.Group)
+		delete(r.pending, k)
 	}
 	if e := r.epochOf(m.Group); m.Epoch > e.newest() {
 		e.rejected, e.problem = m.Epoch, Problem{Reason: StaleEpoch, Value: m.Epoch}

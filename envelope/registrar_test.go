@@ -38,7 +38,14 @@ func (a *asker) raw(b []byte) Output {
 
 func (a *asker) ask(h Header, body Body) Output {
 	a.t.Helper()
-	b, err := testKeys.Append(nil, &Message{h, body}, a.w.sw.auth.Send)
+	h.KeyID = a.w.sw.auth.Send
+	return a.askUnder(h, body)
+}
+
+// askUnder is ask under the key that h names.
+func (a *asker) askUnder(h Header, body Body) Output {
+	a.t.Helper()
+	b, err := testKeys.Append(nil, &Message{h, body}, h.KeyID)
 	if err != nil {
 		a.t.Fatal(err)
 	}

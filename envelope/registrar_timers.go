@@ -74,9 +74,9 @@ func (r *Registrar) NextDeadline() (time.Duration, bool) {
 // Advance fires every deadline <= now, in the order of the GroupIPs.
 func (r *Registrar) Advance(now time.Duration, out *Output) {
 	out.reset()
-	for _, ip := range sortedKeys(r.pending) {
-		if now >= r.pending[ip].deadline {
-			delete(r.pending, ip) // the master begins again, or has given up
+	for k, a := range r.pending { // nothing is sent, so the order cannot show
+		if now >= a.deadline {
+			delete(r.pending, k) // the master begins again, or has given up
 		}
 	}
 	for _, ip := range sortedKeys(r.locating) {

@@ -23,8 +23,8 @@ var envelopeMutants = []mutant{
 		"",
 	}}},
 	{"a relayed message is taken", "Registrar", "envelope/registrar.go", []edit{{
-		"	case m.Relay || !isRequest",
-		"	case !isRequest",
+		"	case m.Relay || m.Type",
+		"	case m.Type",
 	}}},
 	{"a malformed message of another instance is answered", "Registrar", "envelope/registrar.go", []edit{{
 		"m.ReplyTo.Port() != 0 && m.Instance == r.instance:",
@@ -67,8 +67,8 @@ var envelopeMutants = []mutant{
 		"		if m.Epoch == a.header.Epoch {\n",
 	}}},
 	{"unfinished registrations without bound", "Assembly", "envelope/registrar_assemble.go", []edit{{
-		"len(r.pending) >= r.cfg.MaxPending:",
-		"len(r.pending) >= r.cfg.MaxPending+9:",
+		"(len(r.pending) >= r.cfg.MaxPending ||",
+		"(len(r.pending) >= r.cfg.MaxPending+9 ||",
 	}}},
 	{"segments may say different things", "Assembly", "envelope/registrar_assemble.go", []edit{{
 		" || !sameGroup(&body.GroupBody, &a.group)\n",
@@ -91,8 +91,8 @@ var envelopeMutants = []mutant{
 		"",
 	}}},
 	{"live groups' epochs are forgotten", "Epochs", "envelope/registrar_assemble.go", []edit{{
-		"			if r.groups[k] == nil && r.locating[k] == nil && r.pending[k] == nil {\n",
-		"			if r.pending[k] == nil {\n",
+		"			if r.groups[k] == nil && r.locating[k] == nil {\n",
+		"			if r.locating[k] == nil {\n",
 	}}},
 	{"what is forgotten may be played again", "Epochs", "envelope/registrar_assemble.go", []edit{{
 		"		r.instance = nextInstance(r.instance)\n",
@@ -223,8 +223,8 @@ var envelopeMutants = []mutant{
 		"	g.again, g.used = true, old.used\n",
 	}}},
 	{"half of the MAC will do", "Authentication", "envelope/auth.go", []edit{{
-		"		if !hmac.Equal(mac.Sum(nil), b[n:]) {\n",
-		"		if !hmac.Equal(mac.Sum(nil)[:16], b[n:n+16]) {\n",
+		"		if !hmac.Equal(macOf(key, h.Type, b[:n]), b[n:]) {\n",
+		"		if !hmac.Equal(macOf(key, h.Type, b[:n])[:16], b[n:n+16]) {\n",
 	}}},
 	{"no MAC will do", "Authentication", "envelope/auth.go", []edit{{
 		"		if !insecure {\n",
@@ -239,12 +239,12 @@ var envelopeMutants = []mutant{
 		"	if b[9] > 99 && flags",
 	}}},
 	{"an old Notify is confirmed", "Member", "envelope/member_input.go", []edit{{
-		"	if msg.Epoch < g.epoch || ",
-		"	if ",
+		"	case msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.over || g",
+		"	case msg.Epoch == g.epoch && g.over || g",
 	}}},
 	{"a Notify of what is over is confirmed", "Member", "envelope/member_input.go", []edit{{
-		" || msg.Epoch == g.epoch && g.over || g.leaving {",
-		" || g.leaving {",
+		" || msg.Epoch == g.epoch && g.over || g.leaving:",
+		" || g.leaving:",
 	}}},
 	{"another rq_psn is confirmed", "Member", "envelope/member_input.go", []edit{{
 		"	case rec.RQPSN != g.RQPSN:\n",

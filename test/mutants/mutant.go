@@ -52,6 +52,7 @@ func all() []mutant {
 		locationMutants,
 		coreMutants,
 		pinMutants,
+		keysMutants,
 	} {
 		ms = append(ms, table...)
 	}

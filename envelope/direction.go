@@ -1,0 +1,72 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"net/netip"
+)
+
+// direction says who makes the messages of a type and who takes them. The MAC of a
+// message begins with its direction's label, so that what one side has made is never
+// authentic as a message of the other, whatever its bytes are.
+type direction uint8
+
+const (
+	noDirection direction = iota
+	toSwitch              // a host's to the switch
+	fromSwitch            // the switch's to a host
+	toMaster              // a member's to its master
+)
+
+// directions has the direction of every type. It alone decides which messages a
+// machine takes, from where, and under which label they are authenticated.
+var directions = [numTypes]direction{
+	TypeRegister:  toSwitch,
+	TypeLeave:     toSwitch,
+	TypeDelete:    toSwitch,
+	TypeRenew:     toSwitch,
+	TypeAck:       toSwitch,
+	TypeHere:      toSwitch,
+	TypeAccept:    fromSwitch,
+	TypeReject:    fromSwitch,
+	TypeChallenge: fromSwitch,
+	TypeNotify:    fromSwitch,
+	TypeGone:      fromSwitch,
+	TypeWhere:     fromSwitch,
+	TypeConfirm:   toMaster,
+}
+
+// labels are what the MAC covers before the message's own bytes. None is the
+// beginning of another.
+var labels = [...]string{
+	noDirection: "",
+	toSwitch:    "gleam: host to switch\x00",
+	fromSwitch:  "gleam: switch to host\x00",
+	toMaster:    "gleam: member to master\x00",
+}
+
+// direction returns the direction of t.
+func (t Type) direction() direction {
+	if t < numTypes {
+		return directions[t]
+	}
+	return noDirection
+}
+
+// macOf returns the MAC of b, a message of type t without its MAC.
+func macOf(key []byte, t Type, b []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(labels[t.direction()]))
+	h.Write(b)
+	return h.Sum(nil)
+}
+
+// fromTheSwitch reports that a message of the switch came from where switches
+// send: the GroupIP and the protocol's port. No host has such an address, and the
+// switch's ports let no packet pass that claims one.
+func fromTheSwitch(from netip.AddrPort, group netip.Addr, port uint16) bool {
+	return from.Addr().Unmap() == group && from.Port() == port
+}

@@ -1,0 +1,55 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+// A group belongs to the key that it was registered under, and one that was
+// registered by hand to the operator. Requests under other keys change nothing of
+// it: they are rejected with OtherKey before anything is kept of them, and use no
+// epoch up.
+
+// owns reports that requests under key may change g.
+func (r *Registrar) owns(key KeyID, g *group) bool {
+	return !g.local() && g.key == key
+}
+
+// foreign reports that the group which m is about, installed or being located,
+// belongs to another key than m's.
+func (r *Registrar) foreign(m *Message) bool {
+	if g := r.groups[m.Group]; g != nil {
+		return !r.owns(m.KeyID, g)
+	}
+	g := r.locating[m.Group]
+	return g != nil && !r.owns(m.KeyID, g)
+}
+
+// checkOwner says why g cannot take the place of what has been installed or is
+// being located since g's first segment came.
+func (r *Registrar) checkOwner(g *group) *Problem {
+	if g.local() {
+		return nil // the operator may replace any group
+	}
+	if old := r.groups[g.reg.Group]; old != nil && !r.owns(g.key, old) {
+		return &Problem{Reason: OtherKey}
+	}
+	return nil
+}
+
+// shareOfPending returns how many registrations under one key may be put together
+// at once: half of all, so that no key's unfinished ones keep the others' out.
+func (r *Registrar) shareOfPending() int {
+	if len(r.auth.Keys) < 2 {
+		return r.cfg.MaxPending
+	}
+	return max(1, r.cfg.MaxPending/2)
+}
+
+// pendingOf counts the registrations that are put together under key.
+func (r *Registrar) pendingOf(key KeyID) (n int) {
+	for k := range r.pending {
+		if k.key == key {
+			n++
+		}
+	}
+	return n
+}
