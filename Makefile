@@ -23,18 +23,20 @@ help: ## list these targets
 build: ## bin/gleamd and bin/gleam: static, pure Go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
 
-install: ## bin/gleamd, bin/gleam and a systemd unit below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
+install: ## bin/gleamd, bin/gleam, a systemd unit and the user gleam; below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
 	@for p in gleamd gleam; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(CONFDIR)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(CONFDIR)
 	install -m 755 bin/gleamd bin/gleam $(DESTDIR)$(PREFIX)/bin
 	sed 's|@PREFIX@|$(PREFIX)|' config/gleamd.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service
+	install -m 644 config/gleam.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf
+	@if [ -z "$(DESTDIR)" ]; then scripts/system-user; fi
 	install -m 644 config/reference.yaml $(DESTDIR)$(CONFDIR)/reference.yaml
 	@if [ -e $(DESTDIR)$(CONFDIR)/gleamd.yaml ]; then echo "$(DESTDIR)$(CONFDIR)/gleamd.yaml is there already, and stays as it is"; \
 	else set -x; install -m 644 config/gleamd.yaml $(DESTDIR)$(CONFDIR)/gleamd.yaml; fi
 
-uninstall: ## what install has installed, but not gleamd.yaml and keys in /etc/gleam
+uninstall: ## what install has installed, but not the user gleam, nor gleamd.yaml and keys in /etc/gleam
 	rm -f $(DESTDIR)$(PREFIX)/bin/gleamd $(DESTDIR)$(PREFIX)/bin/gleam $(DESTDIR)$(PREFIX)/lib/systemd/system/gleamd.service \
-		$(DESTDIR)$(CONFDIR)/reference.yaml
+		$(DESTDIR)$(PREFIX)/lib/sysusers.d/gleam.conf $(DESTDIR)$(CONFDIR)/reference.yaml
 
 libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
 	@scripts/need gcc:gcc /usr/include/stdlib.h:libc6-dev

@@ -32,37 +32,55 @@ var ErrSocketInUse = errors.New("another gleamd answers on it")
 // socket that a dead gleamd left is replaced; one that somebody answers on is
 // not: the error then wraps ErrSocketInUse. Closing the listener removes the
 // socket, unless somebody has put another one in its place.
-func Listen(path string, mode fs.FileMode) (net.Listener, error) {
+func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	if path == "" {
 		return nil, errors.New("API socket: no path given")
 	}
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("API socket %s: path of %d bytes is too long for a Unix socket; choose one of at most %d", path, len(path), maxSocketPath)
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("API socket %s: make its directory: %w", path, err)
+	l, err := listen(path, mode)
+	if err != nil {
+		return nil, fmt.Errorf("API socket %s: %w", path, err)
 	}
+	return l, nil
+}
+
+func listen(path string, mode fs.FileMode) (_ *Listener, err error) {
+	l := &Listener{base: filepath.Base(path), ownDir: path == DefaultSocket}
+	dir := filepath.Dir(path)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		l.ownDir = true
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make its directory: %w", err)
+	}
+	if l.dir, err = os.Open(dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.dir.Close()
+		}
+	}()
 	// Between looking for a stale socket and binding, no second gleamd may do
 	// the same, or it would remove the socket we have just bound.
 	unlock, err := lockDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("API socket %s: %w", path, err)
+		return nil, err
 	}
 	defer unlock()
 	if err := removeStale(path); err != nil {
-		return nil, fmt.Errorf("API socket %s: %w", path, err)
+		return nil, err
 	}
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("API socket %s: %w", path, err)
+	if l.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+		return nil, err
 	}
-	ln.SetUnlinkOnClose(false) // socketListener.Close looks whose it is first
-	l := &socketListener{UnixListener: ln, path: path}
+	l.SetUnlinkOnClose(false) // Close looks whose it is first
 	if err := l.secure(mode); err != nil {
-		ln.Close()
+		l.UnixListener.Close()
 		os.Remove(path)
-		return nil, fmt.Errorf("API socket %s: %w", path, err)
+		return nil, err
 	}
 	return l, nil
 }
@@ -110,31 +128,79 @@ func removeStale(path string) error {
 	return fmt.Errorf("find out whether it is in use: %w", err)
 }
 
-// socketListener is a Unix listener that removes its socket only while that is
-// still its own.
-type socketListener struct {
+// Listener is a Unix listener that removes its socket only while that is still
+// its own.
+type Listener struct {
 	*net.UnixListener
-	path string
-	made fs.FileInfo
-	once sync.Once
-	err  error
+	dir    *os.File // where the socket is, however its parents may be reached later
+	base   string
+	ownDir bool // nothing but the socket is there
+	made   unix.Stat_t
+	once   sync.Once
+	err    error
 }
 
-// secure sets the socket's permission bits and remembers which one it is.
-func (l *socketListener) secure(mode fs.FileMode) (err error) {
-	if err := os.Chmod(l.path, mode.Perm()); err != nil {
-		return fmt.Errorf("set mode: %w", err)
-	}
-	l.made, err = os.Lstat(l.path)
-	return err
-}
-
-// Close stops listening and removes the socket. Closing again does nothing.
-func (l *socketListener) Close() error {
-	l.once.Do(func() {
-		if fi, err := os.Lstat(l.path); err == nil && os.SameFile(fi, l.made) {
-			os.Remove(l.path)
+// secure sets the socket's permission bits and remembers which one it is. The
+// directory may be another user's, so no name is followed.
+func (l *Listener) secure(mode fs.FileMode) error {
+	return l.withSocket(func(fd int) error {
+		if err := unix.Fstat(fd, &l.made); err != nil {
+			return err
 		}
+		if err := os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode.Perm()); err != nil {
+			return fmt.Errorf("set mode: %w", err)
+		}
+		return nil
+	})
+}
+
+// withSocket calls do with a descriptor of the socket's file.
+func (l *Listener) withSocket(do func(fd int) error) error {
+	fd, err := unix.Openat(int(l.dir.Fd()), l.base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return errors.New("somebody has put something else in its place")
+	}
+	return do(fd)
+}
+
+// Give makes the socket belong to a user and a group; -1 leaves one as it is. The
+// directory goes to them as well if it holds nothing else: Listen has made it, or it
+// is that of DefaultSocket. A user who may not write there cannot remove the socket.
+func (l *Listener) Give(uid, gid int) error {
+	if err := l.withSocket(func(fd int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }); err != nil {
+		return fmt.Errorf("give the socket %s to uid %d, gid %d: %w", l.Addr(), uid, gid, err)
+	}
+	if l.ownDir && uid >= 0 {
+		if err := l.dir.Chown(uid, -1); err != nil {
+			return fmt.Errorf("give the directory of %s to uid %d: %w", l.Addr(), uid, err)
+		}
+	}
+	return nil
+}
+
+// Removable reports whether this process may remove the socket.
+func (l *Listener) Removable() bool {
+	return unix.Faccessat(int(l.dir.Fd()), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
+}
+
+// Close stops listening and removes the socket. Closing again does nothing. A
+// socket that cannot be removed is left: the next Listen replaces it.
+func (l *Listener) Close() error {
+	l.once.Do(func() {
+		dir := int(l.dir.Fd())
+		var st unix.Stat_t
+		if unix.Fstatat(dir, l.base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Dev == l.made.Dev && st.Ino == l.made.Ino {
+			_ = unix.Unlinkat(dir, l.base, 0)
+		}
+		l.dir.Close()
 		l.err = l.UnixListener.Close()
 	})
 	return l.err

@@ -81,7 +81,7 @@ func TestOneOfManyListens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	leaveStale(t, path)
 	var wg sync.WaitGroup
-	lns := make([]net.Listener, 16)
+	lns := make([]*api.Listener, 16)
 	for i := range lns {
 		wg.Go(func() { lns[i], _ = api.Listen(path, 0o600) })
 	}

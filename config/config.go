@@ -25,6 +25,7 @@ type Config struct {
 	GroupPrefixes []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
 	Envelope      Envelope       `yaml:"envelope"`
 	API           API            `yaml:"api"`
+	User          string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
 	Limits        Limits         `yaml:"limits"`
 	Repair        Repair         `yaml:"repair"`
 	PSNProbe      time.Duration  `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
@@ -82,6 +83,9 @@ type Key struct {
 	MaxMembers int           `yaml:"max_members"` // of all its groups together
 	LeaseMax   time.Duration `yaml:"lease_max"`
 }
+
+// UserAuto is the user gleam if there is one, else one without a name.
+const UserAuto = "auto"
 
 // API configures the Unix socket that gleam talks to.
 type API struct {
@@ -198,6 +202,7 @@ func Default() *Config {
 	return &Config{
 		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
+		User:     UserAuto,
 		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
 		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
 		PSNProbe: 2 * time.Millisecond,

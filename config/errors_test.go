@@ -29,6 +29,10 @@ func TestErrors(t *testing.T) {
 		{"a word", "hello\n", `f:1: "hello": is a string; want a mapping`},
 		{"anchor", minimal + "log: &a {level: info}\n", `f:4: log: "&": is YAML's anchor; want a mapping`},
 
+		{"user a list", minimal + "user: [gleam]\n", `f:4: user: want auto, or the name or the number of a user`},
+		{"user with a space", minimal + "user: a b\n", `f:4: user: "a b": want auto, or the name or the number of a user`},
+		{"user negative", minimal + "user: -1\n", `f:4: user: "-1": want auto`},
+
 		{"ports missing", minimal[strings.Index(minimal, "\n")+1:], `f:1: ports: want at least one port`},
 		{"ports empty", port(""), `f:1: ports: want at least one port`},
 		{"ports a word", strings.Replace(minimal, "[{name: p1}]", "p1", 1), `f:1: ports: "p1": is a string; want a list`},

@@ -30,6 +30,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"mode", d.mode(&c.API.Mode)},
 				field{"group", d.group(&c.API.Group)})
 		}},
+		field{"user", d.user(&c.User)},
 		field{"limits", func(v value) {
 			d.mapping(v,
 				field{"groups", d.int(&c.Limits.Groups, 1, 1<<20)},
@@ -379,18 +380,4 @@ func (d *decoder) check(c *Config, line int) {
 // refused reports whether something is wrong at key or below it.
 func (d *decoder) refused(key string) bool {
 	return slices.ContainsFunc(d.errs, func(e *Error) bool { return strings.HasPrefix(e.Key, key) })
-}
-
-// group reads the name of a group of users, as useradd(8) takes it.
-func (d *decoder) group(dst *string) func(value) {
-	return func(v value) {
-		name, ok := d.str(v)
-		switch {
-		case !ok:
-		case name == "" || len(name) > 32 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == '/' || r >= 0x7f }):
-			d.failAt(v, "not the name of a group of users")
-		default:
-			*dst = name
-		}
-	}
 }

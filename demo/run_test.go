@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,9 +41,7 @@ func program(t *testing.T, name string) string {
 			built.err = os.Chmod(built.dir, 0o755)
 		}
 		if built.err == nil {
-			if out, err := exec.Command("go", "build", "-o", built.dir, "../cmd/gleam", "../cmd/gleamd").CombinedOutput(); err != nil {
-				built.err = fmt.Errorf("%w\n%s", err, out)
-			}
+			built.err = labtest.Build(built.dir, "../cmd/gleam", "../cmd/gleamd")
 		}
 	})
 	if built.err != nil {

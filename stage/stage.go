@@ -148,8 +148,9 @@ umem: {frames: %d, frame_size: 4096}
 // Socket is gleamd's.
 func (s *Stage) Socket() string { return SocketIn(s.dir) }
 
-// SocketIn is gleamd's socket in the directory of a run.
-func SocketIn(dir string) string { return filepath.Join(dir, "gleamd.sock") }
+// SocketIn is gleamd's socket in the directory of a run. It has a directory of its
+// own, which gleamd makes: it could not remove the socket from one of root's.
+func SocketIn(dir string) string { return filepath.Join(dir, "run", "gleamd.sock") }
 
 // Kept is the directory, below Config.Dir, of the lab of that name.
 func Kept(dir, lab string) string { return filepath.Join(dir, lab) }

@@ -6,7 +6,6 @@ package stage
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,8 +26,8 @@ func TestUMEMFrames(t *testing.T) {
 func gleamd(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gleamd")
-	if out, err := exec.Command("go", "build", "-o", path, "../cmd/gleamd").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := labtest.Build(path, "../cmd/gleamd"); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,10 +46,7 @@ func gleamd(t *testing.T) string {
 			built.err = os.Chmod(built.dir, 0o755)
 		}
 		if built.err == nil {
-			var out []byte
-			if out, built.err = exec.Command("go", "build", "-o", built.dir, "../cmd/gleamd").CombinedOutput(); built.err != nil {
-				built.err = fmt.Errorf("%w\n%s", built.err, out)
-			}
+			built.err = labtest.Build(built.dir, "../cmd/gleamd")
 		}
 	})
 	if built.err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,8 +23,8 @@ import (
 func gleamd(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gleamd")
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/gleamd").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := labtest.Build(path, "../../cmd/gleamd"); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

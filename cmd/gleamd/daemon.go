@@ -37,7 +37,8 @@ type daemon struct {
 	getenv         func(string) string
 	open           func(*config.Config, dataplane.Notify) (engine, error)
 	inspect        func(*config.Config) []dataplane.Finding // for --check
-	drop           func() error                             // privileges that are not needed any more
+	identify       func(want string) (identity, error)      // the user to become
+	confine        func(identity) error                     // to what a running switch needs
 	hangup         <-chan os.Signal                         // SIGHUP, which must not end the switch
 }
 
@@ -138,6 +139,10 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
+	id, err := d.identify(cfg.User)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
 	log := newLogger(cfg.Log, d.stderr)
 	defer zap.RedirectStdLog(log)() // net/http's own complaints
 	ln, err := api.Listen(cfg.API.Socket, cfg.API.Mode)
@@ -148,12 +153,12 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer ln.Close()
-	said, err := giveTo(cfg.API.Socket, cfg.API.Group)
+	said, err := giveTo(ln, id, cfg.API.Group)
 	if err != nil {
 		return err
 	}
 	build := api.Build(started)
-	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid))
+	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
 	if said != "" {
 		log.Info(said, zap.String("socket", cfg.API.Socket))
 	}
@@ -171,10 +176,12 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.drop(); err != nil {
-		log.Warn("running with more privileges than needed", zap.Error(err))
+	if err = d.confine(id); err == nil {
+		if !ln.Removable() {
+			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
+		}
+		err = d.serve(ctx, eng, ln, build, log)
 	}
-	err = d.serve(ctx, eng, ln, build, log)
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
 	}

@@ -78,6 +78,7 @@ type bench struct {
 	env               map[string]string
 	eng               *fakeEngine
 	openErr           error
+	confineErr        error
 }
 
 const secret = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -104,7 +105,8 @@ func newBench(t *testing.T, extra string) *bench {
 	b.stdout, b.stderr = &b.out, &b.err
 	b.getenv = func(k string) string { return b.env[k] }
 	b.inspect = func(*config.Config) []dataplane.Finding { return nil }
-	b.drop = func() error { return nil }
+	b.identify = func(string) (identity, error) { return identity{uid: os.Geteuid(), gid: os.Getegid()}, nil }
+	b.confine = func(identity) error { return b.confineErr }
 	b.open = func(cfg *config.Config, say dataplane.Notify) (engine, error) {
 		if b.openErr != nil {
 			return nil, b.openErr
@@ -227,6 +229,10 @@ func TestFailures(t *testing.T) {
 		{"run and close", "gleamd: rings are gone\ngleamd: give the ports back to the kernel: netlink is gone\n", func(b *bench) {
 			b.eng.run = func(context.Context) error { return errors.New("rings are gone") }
 			b.eng.closeErr = errors.New("netlink is gone")
+		}},
+		{"not confined", "gleamd: confine this process: it will not\n", func(b *bench) { b.confineErr = errors.New("confine this process: it will not") }},
+		{"user", "/gleamd.yaml: there is no such user\n", func(b *bench) {
+			b.identify = func(string) (identity, error) { return identity{}, errors.New("there is no such user") }
 		}},
 		{"socket", "not a socket", func(b *bench) { os.WriteFile(b.socket, nil, 0o600) }},
 	} {

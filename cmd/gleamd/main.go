@@ -30,7 +30,10 @@ func main() {
 		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, hangup: hangup,
 		open:    func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
 		inspect: inspect,
-		drop:    dropPrivileges,
+		identify: func(want string) (identity, error) {
+			return systemAccounts.identify(want, os.Geteuid(), os.Getegid())
+		},
+		confine: confine,
 	}
 	code := d.main(ctx, os.Args[1:])
 	stop()

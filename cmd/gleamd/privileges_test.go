@@ -4,48 +4,31 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/rate"
 )
 
-// The real gleamd, built as it is shipped, runs with no more than the kept
-// capabilities in any thread, and still resolves members, reads counters and
-// ends cleanly.
-func TestPrivilegesAreDropped(t *testing.T) {
-	star := labtest.Star(t, lab.StarConfig{Hosts: 2})
-	dir := t.TempDir()
-	program := filepath.Join(dir, "gleamd")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build gleamd: %v\n%s", err, out)
-	}
-	socket, file := filepath.Join(dir, "s.sock"), filepath.Join(dir, "gleamd.yaml")
-	text := star.Config() + "envelope: {insecure: true}\napi: {socket: " + socket + ", group: daemon}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := star.Switch.Start(exec.Command(program, "-c", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := api.Dial(socket)
-	defer client.Close()
-	if err := client.WaitReady(t.Context()); err != nil {
-		t.Fatal(err, p.Output())
-	}
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.PID()))
+// confined checks what each thread of the process pid may do.
+func confined(t *testing.T, pid, uid int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil || len(tasks) < 2 {
 		t.Fatalf("threads of gleamd: %v, %v", tasks, err)
 	}
@@ -54,53 +37,176 @@ func TestPrivilegesAreDropped(t *testing.T) {
 		if err != nil {
 			continue // a thread that has ended
 		}
-		for _, want := range []string{"CapEff:\t0000008000001000", "CapPrm:\t0000008000001000", "CapInh:\t0000000000000000", "NoNewPrivs:\t1"} {
+		for _, want := range []string{
+			fmt.Sprintf("\nUid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", uid), fmt.Sprintf("\nGid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", uid), "\nGroups:\t \n",
+			"\nCapEff:\t0000008000001000\n", "\nCapPrm:\t0000008000001000\n", "\nCapInh:\t0000000000000000\n",
+			"\nCapBnd:\t0000000000000000\n", "\nCapAmb:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n",
+		} {
 			if !strings.Contains(string(status), want) {
 				t.Errorf("%s lacks %q:\n%s", task, want, status)
 			}
 		}
 	}
+}
+
+// A user that this machine does not have.
+const nobodyKnown = 61234
+
+// The real gleamd, built as it is shipped, runs as its own user, with no more than the
+// kept capabilities and the calls of its filter, in every thread and at every moment
+// of its life; and does all that it did as root.
+func TestPrivilegesAreDropped(t *testing.T) {
+	for name, as := range map[string][]string{
+		"started as root": nil,
+		"started as its user": {"setpriv", fmt.Sprintf("--reuid=%d", nobodyKnown), fmt.Sprintf("--regid=%d", nobodyKnown), "--clear-groups",
+			"--inh-caps=-all,+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock,+setpcap", "--ambient-caps=-all,+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock,+setpcap"},
+	} {
+		t.Run(name, func(t *testing.T) { life(t, as) })
+	}
+}
+
+func life(t *testing.T, as []string) {
+	star := labtest.Star(t, lab.StarConfig{Hosts: 3})
+	if len(as) > 0 {
+		if _, err := exec.LookPath(as[0]); err != nil {
+			labtest.Unavailable(t, "%v", err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "gleamd") // t.TempDir's parents are root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket, file := filepath.Join(dir, "run", "s.sock"), filepath.Join(dir, "gleamd.yaml")
+	text := star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s, group: daemon}\nuser: %d\numem: {frames: 4096}\n", socket, nobodyKnown) +
+		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\nworker: {cpu: [0, 1]}\n"
+	for name, mode := range map[string]os.FileMode{dir: 0o755, file: 0o644} {
+		if name == file {
+			err = os.WriteFile(file, []byte(text), mode)
+		}
+		if err := errors.Join(err, os.Chmod(name, mode), os.Chown(name, nobodyKnown, nobodyKnown)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := append(slices.Clone(as), program(t), "-c", file)
+	start := func() (*lab.Process, *api.Client) {
+		t.Helper()
+		p, err := star.Switch.Start(exec.Command(args[0], args[1:]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := api.Dial(socket)
+		t.Cleanup(client.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		defer cancel()
+		if err := client.WaitReady(ctx); err != nil {
+			t.Fatal(err, p.Output())
+		}
+		confined(t, p.PID(), nobodyKnown)
+		return p, client
+	}
+	killed, _ := start()
+	if err := killed.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	killed.Wait()
+	p, client := start() // over what the killed one left
 	if i, err := os.Stat(socket); err != nil || i.Mode().Perm() != 0o660 {
 		t.Errorf("socket %v, %v", i, err)
 	}
-	if ports, err := client.Ports(t.Context()); err != nil || len(ports) != 2 {
+	if ports, err := client.Ports(t.Context()); err != nil || len(ports) != 3 {
 		t.Errorf("ports %v, %v", ports, err)
 	}
-	err = client.Register(t.Context(), &api.Register{
-		Group: lab.StarGroupsIPv4.Addr().Next(), QPN: 0x4711, PMTU: 1024, Policy: "strict",
-		Members: []api.RegisterMember{{IP: star.Hosts[0].IPv4, QPN: 0x11}, {IP: star.Hosts[1].IPv4, QPN: 0x12}},
-	})
-	if err != nil {
-		t.Errorf("register: %v\n%s", err, p.Output())
+	group := lab.StarGroupsIPv4.Addr().Next()
+	member := func(i int) api.RegisterMember {
+		return api.RegisterMember{IP: star.Hosts[i].IPv4, QPN: uint32(0x11 + i)}
 	}
+	limit := rate.Rate(50_000_000)
+	for what, err := range map[string]error{
+		"register": client.Register(t.Context(), &api.Register{Group: group, QPN: 0x4711, PMTU: 1024, Policy: "strict", Members: []api.RegisterMember{member(0), member(1)}}),
+		"set port": client.SetPort(t.Context(), star.Ports[0], &api.SetPort{Rate: &limit}),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v\n%s", what, err, p.Output())
+		}
+	}
+	// A port flaps, and a member behind it can still be found.
+	l, err := star.Switch.Handle().LinkByName(star.Ports[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []func(netlink.Link) error{star.Switch.Handle().LinkSetDown, star.Switch.Handle().LinkSetUp} {
+		if err := change(l); err != nil {
+			t.Fatal(err)
+		}
+		want := l.Attrs().Name
+		for end := time.Now().Add(testTimeout); ; time.Sleep(5 * time.Millisecond) {
+			ports, err := client.Ports(t.Context())
+			i := slices.IndexFunc(ports, func(p api.Port) bool { return p.Name == want })
+			now, lerr := star.Switch.Handle().LinkByName(want)
+			if err == nil && lerr == nil && ports[i].Up == (now.Attrs().OperState == netlink.OperUp) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("port %+v, link %+v: %v, %v", ports, now, err, lerr)
+			}
+		}
+	}
+	last := member(2)
+	for _, err := range []error{
+		client.AddMember(t.Context(), group, &api.AddMember{RegisterMember: last}),
+		client.RemoveMember(t.Context(), group, last.IP),
+		client.Delete(t.Context(), group),
+	} {
+		if err != nil {
+			t.Errorf("%v\n%s", err, p.Output())
+		}
+	}
+	if s, err := client.Stats(t.Context()); err != nil || s == nil {
+		t.Errorf("stats %v, %v", s, err)
+	}
+	if err := p.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	confined(t, p.PID(), nobodyKnown)
 	if err := p.Stop(testTimeout); err != nil {
 		t.Error(err)
 	}
 	if err := p.Wait(); err != nil {
-		t.Error(err)
+		t.Error(err, p.Output())
 	}
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is left behind: %v", err)
 	}
+	for _, forbidden := range []string{"not permitted", "not implemented", "permission denied", "SIGSYS", "bad system call"} {
+		if strings.Contains(p.Output(), forbidden) {
+			t.Errorf("something is forbidden to it:\n%s", p.Output())
+		}
+	}
 }
 
-// Each capability is named if it is what is missing, and CAP_SYS_ADMIN stands for
-// those of BPF. Kernels 6.18 refused gleamd without any one of the four.
+// Each capability is named if it is what is missing. Kernels 6.18 refused gleamd
+// without any one of the first four.
 func TestMissingCapabilities(t *testing.T) {
-	const all = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_BPF | 1<<unix.CAP_PERFMON
+	const user = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_BPF | 1<<unix.CAP_PERFMON | 1<<unix.CAP_SETPCAP
+	const all = user | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 	for _, c := range []struct {
 		has  uint64
+		root bool
 		want string
 	}{
-		{all, ""},
-		{1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN, ""},
-		{all &^ (1 << unix.CAP_NET_ADMIN), "CAP_NET_ADMIN"},
-		{all &^ (1 << unix.CAP_NET_RAW), "CAP_NET_RAW"},
-		{all &^ (1 << unix.CAP_BPF), "CAP_BPF"},
-		{all &^ (1 << unix.CAP_PERFMON), "CAP_PERFMON"},
-		{0, "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON"},
+		{all, true, ""},
+		{user, false, ""},
+		{all&^(1<<unix.CAP_PERFMON) | 1<<unix.CAP_SYS_ADMIN, true, ""},
+		{all &^ (1 << unix.CAP_NET_ADMIN), true, "CAP_NET_ADMIN"},
+		{all &^ (1 << unix.CAP_NET_RAW), true, "CAP_NET_RAW"},
+		{all &^ (1 << unix.CAP_BPF), true, "CAP_BPF"},
+		{all &^ (1 << unix.CAP_PERFMON), true, "CAP_PERFMON"},
+		{all &^ (1 << unix.CAP_SETPCAP), true, "CAP_SETPCAP"},
+		{user, true, "CAP_SETUID CAP_SETGID"},
+		{0, false, "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON CAP_SETPCAP"},
 	} {
-		if got := strings.Join(missing(c.has), " "); got != c.want {
+		if got := strings.Join(missing(c.has, c.root), " "); got != c.want {
 			t.Errorf("%x: %q is missing, want %q", c.has, got, c.want)
 		}
 	}
@@ -113,10 +219,6 @@ func TestLackOfACapabilityIsNamed(t *testing.T) {
 	if _, err := exec.LookPath("setpriv"); err != nil {
 		labtest.Unavailable(t, "%v", err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "gleamd.yaml")
 	text := star.Config() + "envelope: {insecure: true}\numem: {frames: 1024}\nrings: {rx: 128, tx: 128, fill: 128, completion: 128}\n" +
@@ -124,13 +226,12 @@ func TestLackOfACapabilityIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all := []string{"+net_admin", "+net_raw", "+bpf", "+perfmon"}
+	all := []string{"+net_admin", "+net_raw", "+bpf", "+perfmon", "+setpcap", "+setuid", "+setgid"}
 	for i, lacking := range all {
 		bounds := "--bounding-set=-all," + strings.Join(slices.Delete(slices.Clone(all), i, i+1), ",") + ",+ipc_lock,+chown"
 		name := "CAP_" + strings.ToUpper(lacking[1:])
 		start := func(args ...string) (string, error) {
-			c := exec.Command("setpriv", append([]string{bounds, "--inh-caps=-all", self}, args...)...)
-			c.Env = append(os.Environ(), "GLEAMD_TEST_MAIN=1")
+			c := exec.Command("setpriv", append([]string{bounds, "--inh-caps=-all", program(t)}, args...)...)
 			p, err := star.Switch.Start(c)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,14 +21,37 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// TestMain makes this test's program gleamd itself where it is asked to be, so
-// that the tests below start, signal and kill the real thing.
+// built is gleamd as make build makes it, without cgo: a program with it cannot be
+// confined.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
 func TestMain(m *testing.M) {
-	if os.Getenv("GLEAMD_TEST_MAIN") == "1" {
-		main()
-		return
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
+}
+
+// program returns the path of gleamd, which everybody may execute.
+func program(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "gleamd"); built.err != nil {
+			return
+		}
+		if built.err = labtest.Build(built.dir, "."); built.err == nil {
+			built.err = os.Chmod(built.dir, 0o755)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "gleamd")
 }
 
 // process is gleamd as a process of its own in the switch of a star.
@@ -38,20 +62,13 @@ type process struct {
 	client *api.Client
 }
 
-// command returns gleamd with args.
-func command(args ...string) *exec.Cmd {
-	c := exec.Command("/proc/self/exe", args...)
-	c.Env = append(os.Environ(), "GLEAMD_TEST_MAIN=1")
-	return c
-}
-
 // startProcess starts gleamd and waits until it answers.
 func startProcess(t *testing.T) *process {
 	t.Helper()
 	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 2})}
 	dir := t.TempDir()
 	p.file = filepath.Join(dir, "gleamd.yaml")
-	socket := filepath.Join(dir, "s.sock")
+	socket := filepath.Join(dir, "run", "s.sock") // in a directory that gleamd makes
 	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", socket)
 	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,7 +83,7 @@ func startProcess(t *testing.T) *process {
 func (p *process) restart(t *testing.T) {
 	t.Helper()
 	var err error
-	if p.Process, err = p.star.Switch.Start(command("-c", p.file)); err != nil {
+	if p.Process, err = p.star.Switch.Start(exec.Command(program(t), "-c", p.file)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -141,7 +158,7 @@ func TestSecondDaemonOnTheSamePorts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "s.sock", "second.sock", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	second, err := p.star.Switch.Start(command("-c", file))
+	second, err := p.star.Switch.Start(exec.Command(program(t), "-c", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +174,7 @@ func TestSecondDaemonOnTheSamePorts(t *testing.T) {
 // TestCheckInTheSwitch looks for the configured interfaces where gleamd runs.
 func TestCheckInTheSwitch(t *testing.T) {
 	p := startProcess(t)
-	c, err := p.star.Switch.Start(command("--check", "-c", p.file))
+	c, err := p.star.Switch.Start(exec.Command(program(t), "--check", "-c", p.file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,16 +59,13 @@ func programs(t *testing.T) string {
 			exec.Command("make", "-s", "-C", "..", "BUILD="+d),
 			exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", d+"/participant", "testdata/participant.c",
 				"-L"+d, "-lgleam", "-lpthread", "-Wl,-rpath,"+d),
-			exec.Command("go", "build", "-o", d+"/gleamd", "../../cmd/gleamd"),
 		} {
-			if strings.HasSuffix(c.Path, "/go") {
-				c.Env = append(os.Environ(), "CGO_ENABLED=0")
-			}
 			if out, err := c.CombinedOutput(); err != nil {
 				built.err = fmt.Errorf("%v: %w\n%s", c, err, out)
 				return
 			}
 		}
+		built.err = labtest.Build(d+"/gleamd", "../../cmd/gleamd")
 	})
 	if built.err != nil {
 		t.Fatal(built.err)

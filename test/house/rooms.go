@@ -28,6 +28,7 @@ var rooms = []room{
 	{dir: "rc", pure: true, knows: []string{"rocev2", "dcqcn"}},
 	{dir: "rate", pure: true, knows: []string{}},
 	{dir: "config", knows: []string{"rate"}},
+	{dir: "sandbox", knows: []string{}},
 	{dir: "api", knows: []string{"rocev2", "mcast", "rate"}},
 	{dir: "bpf", knows: []string{"rocev2"}},
 	{dir: "dataplane/xsk", knows: []string{}},

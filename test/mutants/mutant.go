@@ -30,7 +30,7 @@ func (m *mutant) pkg() string { return filepath.Dir(m.where) }
 // needsRoot says whether only tests with root's rights can notice.
 func (m *mutant) needsRoot() bool {
 	switch m.where {
-	case "cmd/gleamd/main.go":
+	case "cmd/gleamd/main.go", "sandbox/sandbox.go":
 		return true
 	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go",
 		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/entry.go", "dataplane/worker.go", "dataplane/port.go":
@@ -53,6 +53,7 @@ func all() []mutant {
 		coreMutants,
 		pinMutants,
 		keysMutants,
+		privMutants,
 	} {
 		ms = append(ms, table...)
 	}
@@ -181,6 +182,10 @@ func try(root string, m mutant) (r result) {
 
 // writeOverlay makes the file that tells go to take src for the file at path.
 func writeOverlay(dir, path string, src []byte) (string, error) {
+	path, err := filepath.Abs(path) // programs that tests build have other working directories
+	if err != nil {
+		return "", err
+	}
 	copied, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
 	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: copied}})
 	if err != nil {
@@ -201,12 +206,13 @@ var (
 // test runs the tests of a package and returns those that failed or hung. The
 // random ones need not shrink what they find.
 func test(root, overlay, pkg string) ([]string, error) {
-	args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=60s", "./" + pkg}
+	args := []string{"test", "-vet=off", "-count=1", "-timeout=60s", "./" + pkg}
 	if usesRapid(root, pkg) {
 		args = append(args, "-rapid.shrinktime=0s", "-rapid.nofailfile")
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)) // for what tests build, too
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil, nil

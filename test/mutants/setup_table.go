@@ -27,7 +27,7 @@ var setupMutants = []mutant{
 		"	case !onLink:\n", "	case !onLink && false:\n",
 	}}},
 	{"a lack of CAP_PERFMON is not named", "Check", "cmd/gleamd/privileges.go", []edit{{
-		"	{\"CAP_PERFMON\", 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN},\n",
+		"	{\"CAP_PERFMON\", 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN, false},\n",
 		"",
 	}}},
 }

@@ -1,0 +1,41 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// group reads the name of a group of users, as useradd(8) takes it.
+func (d *decoder) group(dst *string) func(value) {
+	return func(v value) {
+		name, ok := d.str(v)
+		switch {
+		case !ok:
+		case !validAccount(name):
+			d.failAt(v, "not the name of a group of users")
+		default:
+			*dst = name
+		}
+	}
+}
+
+// user reads the name or the number of a user.
+func (d *decoder) user(dst *string) func(value) {
+	return func(v value) {
+		name := text(v.node)
+		_, isNumber := v.node.(*ast.IntegerNode)
+		if _, ok := v.node.(*ast.StringNode); !ok && !isNumber || !validAccount(name) || name[0] == '-' {
+			d.failAt(v, "want %s, or the name or the number of a user", UserAuto)
+			return
+		}
+		*dst = name
+	}
+}
+
+func validAccount(name string) bool {
+	return name != "" && len(name) <= 32 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == '/' || r >= 0x7f })
+}

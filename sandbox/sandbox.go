@@ -1,0 +1,135 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox takes away from a running process what it does not need any
+// more: the user root, capabilities, the right to gain any, and most system calls.
+// gleamd calls it once its ports and sockets are open. It knows nothing of what the
+// process does. It needs a program without cgo, since Go reaches all threads only
+// there.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits are what is left to a process.
+type Limits struct {
+	UID, GID     int   // of the process, not root's; if UID is that of the process already its groups stay
+	Capabilities []int // permitted and effective; the bounding, inheritable and ambient sets are emptied
+}
+
+// step is one part of Enter.
+type step struct {
+	name   string
+	remedy string
+	run    func() error
+}
+
+// Enter confines all threads of this process, for good. After an error the process
+// is confined in part and should end. The error names the step and a remedy.
+func Enter(l Limits) error {
+	filter, err := program(rules, unix.Getpid())
+	if err != nil {
+		return fmt.Errorf("confine this process: build the system call filter: %w", err)
+	}
+	change := l.UID != unix.Geteuid()
+	for _, s := range []step{
+		{"set no_new_privs", "", func() error { return prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0) }},
+		{"empty the capability bounding set", "give it CAP_SETPCAP: start gleamd as root, or name it in AmbientCapabilities of its unit", dropBounding},
+		{"keep capabilities over the change of the user", "", func() error { return prctl(unix.PR_SET_KEEPCAPS, 1, 0) }},
+		{fmt.Sprintf("become uid %d, gid %d", l.UID, l.GID), "give it CAP_SETUID and CAP_SETGID: start gleamd as root, or as the user itself", func() error { return become(l, change) }},
+		{"clear the ambient capabilities", "", func() error { return prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0) }},
+		{"set capabilities", "", func() error { return setCapabilities(l.Capabilities) }},
+		{"forbid core dumps and tracing", "", func() error { return prctl(unix.PR_SET_DUMPABLE, 0, 0) }},
+		{"filter system calls", "a kernel with CONFIG_SECCOMP_FILTER is needed, and a container that allows seccomp(2)", func() error { return install(filter) }},
+		{"see that all threads are confined", "/proc has to be mounted", func() error { return verify(l, change) }},
+	} {
+		if err := s.run(); err != nil {
+			return s.fail(err)
+		}
+	}
+	return nil
+}
+
+func (s step) fail(err error) error {
+	remedy := s.remedy
+	if errors.Is(err, unix.ENOTSUP) {
+		remedy = "this gleamd was built with cgo: build it with CGO_ENABLED=0, as make build does"
+	}
+	if remedy != "" {
+		return fmt.Errorf("confine this process: %s: %w; %s", s.name, err, remedy)
+	}
+	return fmt.Errorf("confine this process: %s: %w", s.name, err)
+}
+
+// prctl runs in all threads.
+func prctl(option int, arg2, arg3 uintptr) error {
+	return errnoOf(syscall.AllThreadsSyscall6(unix.SYS_PRCTL, uintptr(option), arg2, arg3, 0, 0, 0))
+}
+
+func errnoOf(_, _ uintptr, errno syscall.Errno) error {
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// dropBounding empties the bounding set. The kernel says EINVAL of the first
+// capability that it does not know.
+func dropBounding() error {
+	for c := uintptr(0); ; c++ {
+		there, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		switch {
+		case errors.Is(err, unix.EINVAL) && c > unix.CAP_CHOWN:
+			return nil
+		case err != nil:
+			return err
+		case there == 0:
+			continue
+		}
+		if err := prctl(unix.PR_CAPBSET_DROP, c, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// become changes the user and the group, and leaves all supplementary groups.
+func become(l Limits, change bool) error {
+	if l.UID <= 0 || l.GID <= 0 {
+		return errors.New("root is no user to become")
+	}
+	if !change {
+		return nil
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := syscall.Setresgid(l.GID, l.GID, l.GID); err != nil {
+		return err
+	}
+	return syscall.Setresuid(l.UID, l.UID, l.UID)
+}
+
+// setCapabilities leaves those of keep that there are.
+func setCapabilities(keep []int) error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &caps[0]); err != nil {
+		return err
+	}
+	var mask [2]uint32
+	for _, c := range keep {
+		mask[c/32] |= 1 << (c % 32)
+	}
+	for i := range caps {
+		caps[i].Permitted &= mask[i]
+		caps[i].Effective = caps[i].Permitted
+		caps[i].Inheritable = 0
+	}
+	return errnoOf(syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&caps[0])), 0))
+}

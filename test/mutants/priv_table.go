@@ -1,0 +1,47 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Wrong ways to give up privileges, and to bound what a file or a client may cost.
+var privMutants = []mutant{
+	{"the bounding set stays as it is", "priv", "sandbox/sandbox.go", []edit{{
+		"		if err := prctl(unix.PR_CAPBSET_DROP, c, 0); err != nil {\n			return err\n		}\n", "",
+	}}},
+	{"the groups of root stay", "priv", "sandbox/sandbox.go", []edit{{
+		"	if err := syscall.Setgroups(nil); err != nil {\n		return err\n	}\n", "",
+	}}},
+	{"root is a user like any other", "priv", "sandbox/sandbox.go", []edit{{
+		"	if l.UID <= 0 || l.GID <= 0 {\n", "	if l.UID < 0 {\n",
+	}}},
+	{"a step that fails is passed over", "priv", "sandbox/sandbox.go", []edit{{
+		"			return s.fail(err)\n", "			_ = s.fail(err)\n",
+	}}},
+	{"only the calling thread is filtered", "priv", "sandbox/filter.go", []edit{{
+		"unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, ", "unix.SECCOMP_SET_MODE_FILTER, 0, ",
+	}}},
+	{"the filter looks at no architecture", "priv", "sandbox/filter.go", []edit{{
+		"Val: auditArch, SkipTrue: 1},", "Val: 0, SkipTrue: 0, SkipFalse: 1},",
+	}}},
+	{"conditions are about the wrong argument", "priv", "sandbox/filter.go", []edit{{
+		"offArgs + uint32(8*c.arg)", "offArgs + uint32(4*c.arg)",
+	}}},
+	{"memory may become executable", "priv", "sandbox/rules.go", []edit{{
+		"rule{unix.SYS_MPROTECT, allow, &cond{arg: 2, mask: unix.PROT_EXEC}}", "rule{unix.SYS_MPROTECT, allow, nil}",
+	}}},
+	{"programs may be started", "priv", "sandbox/rules.go", []edit{{
+		"	unix.SYS_EXECVE, unix.SYS_EXECVEAT,", "	unix.SYS_EXECVEAT,",
+	}}},
+	{"capabilities are not looked at afterwards", "priv", "sandbox/verify.go", []edit{{
+		"		\"CapPrm\": fmt.Sprintf(\"%016x\", caps), ", "		",
+	}}},
+	{"gleamd serves although it is not confined", "priv", "cmd/gleamd/daemon.go", []edit{{
+		"if err = d.confine(id); err == nil {", "if err = d.confine(id); true {",
+	}}},
+	{"root may be named as the user", "priv", "cmd/gleamd/user.go", []edit{{
+		"	case id.uid == 0 || id.gid == 0:\n", "	case id.uid < 0:\n",
+	}}},
+	{"the number of another user is taken", "priv", "cmd/gleamd/user.go", []edit{{
+		"		if _, err := a.byID(strconv.Itoa(n)); err == nil {\n			continue\n", "		if _, err := a.byID(strconv.Itoa(n)); err == nil && false {\n			continue\n",
+	}}},
+}
