@@ -86,6 +86,7 @@ func TestAnnouncementFrames(t *testing.T) {
 func TestAnnouncementsFollowMembers(t *testing.T) {
 	f := newFakeSwitch(t, 4, 1)
 	f.control.do(func() {
+		f.know(3)
 		f.register1(0, 3)
 		a := f.control.announcer
 		for pi := range 4 {
@@ -95,9 +96,9 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 		}
 		a.wanted = map[announcement]bool{}
 		h := f.control.dir.hosts.byIP[fakeHost(2)]
-		f.locator.set(2, 4, 2, nil)
-		f.control.dir.hosts.ask(h)
-		f.control.dir.relocate(f.control.now())
+		at, _ := f.locator.Locate(h.ip)
+		at.Ifindex = 4
+		f.control.dir.answered(h, at, nil, f.control.now())
 		if len(a.wanted) != 1 || !a.wanted[announcement{port: 3, group: fakeGroup(0)}] {
 			t.Errorf("after a move: %v", a.wanted)
 		}

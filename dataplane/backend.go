@@ -155,8 +155,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	list := make([]api.Port, len(e.ports))
 	if !e.control.do(func() {
 		for i, p := range e.ports {
-			list[i].Up, _ = e.control.locator.Up(p.ifindex)
-			list[i].MTU = p.mtu
+			list[i].Up, list[i].MTU = p.saidUp, p.mtu
 		}
 	}) || !e.crew.do(func(w *worker) {
 		for i, p := range w.ports {

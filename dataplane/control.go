@@ -16,43 +16,48 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // control is the slow half of the switch: one goroutine that drives the
 // registrar and owns the directory. It hears of envelopes and news from the
 // workers, of changed links and neighbours from netlink, and of wishes by do.
 type control struct {
-	crew    *crew
-	w       *worker // the first: for what all have in common
-	dir     *directory
-	reg     *envelope.Registrar
-	locator locator
-	notify  Notify
-	cmds    chan func()
-	ended   chan struct{}
-	out     envelope.Output
-	journal *journal
-	gone    []api.Group       // the last states of groups that are no more, oldest first
-	refused *sampler[refusal] // by envelope.Drop
-	parking parking           // envelopes for hosts that are being resolved
+	crew       *crew
+	w          *worker // the first: for what all have in common
+	dir        *directory
+	reg        *envelope.Registrar
+	locator    locator
+	notify     Notify
+	cmds       chan func()
+	ended      chan struct{}
+	out        envelope.Output
+	journal    *journal
+	gone       []api.Group       // the last states of groups that are no more, oldest first
+	refused    *sampler[refusal] // by envelope.Drop
+	unsendable *sampler[unsendable]
+	parking    parking // envelopes for hosts that are being resolved
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports on at a time.
-	outcomes  [newsBatch]mcast.Outcomes
-	changes   *locate.Changes
-	pace      pace // of looking at them
-	announcer *announcer
+	outcomes [newsBatch]mcast.Outcomes
+	news     bool          // there are more
+	newsAt   time.Duration // not asked for before
+	changes  *locate.Changes
+	pace     pace // of looking at them
+	asker    *asker
+	// linksDue: the ports' state is to be asked for; linksAsked: the locator has been.
+	linksDue, linksAsked bool
+	announcer            *announcer
 }
 
 func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
 	c := &control{
 		crew: crew, w: crew.workers[0], locator: l, notify: notify,
-		dir:  newDirectory(crew, l, cfg.Limits.Groups, notify),
+		dir: newDirectory(crew, cfg.Limits.Groups, notify), asker: newAsker(),
 		cmds: make(chan func()), ended: make(chan struct{}),
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(), announcer: newAnnouncer(),
-		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval),
+		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 	}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
 	quotas := make(map[envelope.KeyID]envelope.Quota)
@@ -68,6 +73,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 		Prefixes: cfg.GroupPrefixes, Auth: auth, Quotas: quotas, Instance: instance, Seed: instance, Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
+		LocateRetry: locateRetry,
 	}, c.dir)
 	if err != nil {
 		return nil, fmt.Errorf("set up registration: %w", err)
@@ -81,45 +87,66 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 	return c, nil
 }
 
+// locateRetry is how often the registrar asks again for a registration whose members are
+// being located. The last answer brings it back at once.
+const locateRetry = 500 * time.Millisecond
+
 // run is the control loop. It ends with ctx.
 func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	defer close(c.ended)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		c.asker.run(c.locator)
+	}()
+	defer func() {
+		close(c.asker.questions)
+		<-asked
+	}()
 	c.changes = changes
-	c.linksChanged() // before the watch began
-	news, newsAt := false, time.Duration(0)
+	c.linksDue = true // before the watch began
 	for {
-		d := c.sleep()
-		if news {
-			d = min(d, max(0, newsAt-c.now()))
-		}
-		timer.Reset(d)
+		timer.Reset(c.sleep())
 		select {
 		case <-ctx.Done():
 			return
 		case d := <-c.w.slow.full:
 			c.envelope(d)
 		case <-c.crew.bell:
-			news = true
+			c.news = true
 		case f := <-c.cmds:
 			f()
+		case x := <-c.asker.answers:
+			c.hear(x)
 		case <-changes.Bell:
 			c.pace.ring(c.now(), changes.Links())
 		case <-timer.C:
 		}
-		if news && newsAt <= c.now() {
-			news = c.takeNews()
-			newsAt = c.now() + newsGap
-		}
-		c.lookAround()
-		if at, ok := c.reg.NextDeadline(); ok && at <= c.now() {
-			c.reg.Advance(c.now(), &c.out)
-			c.finish()
-		}
-		c.refused.due(c.now(), c.tellRefusal)
-		c.parking.retry(c.now(), c.trySend, c.unsent)
+		c.work()
 	}
+}
+
+// work does what is due, a bounded share of each thing.
+func (c *control) work() {
+	c.installReady()
+	if c.news && c.newsAt <= c.now() {
+		c.news = c.takeNews()
+		c.newsAt = c.now() + newsGap
+	}
+	c.lookAround()
+	if at, ok := c.reg.NextDeadline(); ok && at <= c.now() {
+		c.reg.Advance(c.now(), &c.out)
+		c.finish()
+	}
+	c.refused.due(c.now(), c.tellRefusal)
+	c.unsendable.due(c.now(), c.tellUnsendable)
+	c.parking.retry(c.now(), c.trySend, c.unsent)
+	if d, tell := c.asker.late(c.now()); tell {
+		c.notify(true, "the kernel has not said for some time where a member is: registrations wait, members keep their places", "for", d)
+	}
+	c.pose()
 }
 
 // now is the time of the worker's clock, which all pure cores share.
@@ -140,13 +167,22 @@ func (c *control) sleep() time.Duration {
 	if at, ok := c.pace.next(); ok {
 		d = min(d, at-c.now())
 	}
-	if at, ok := c.dir.hosts.next(); ok {
+	if at, ok := c.dir.hosts.next(c.now()); ok && c.asker.room() {
+		d = min(d, at-c.now())
+	}
+	if at, ok := c.asker.next(); ok {
 		d = min(d, at-c.now())
 	}
 	if at, ok := c.announcer.next(); ok {
 		d = min(d, at-c.now())
 	}
-	if len(c.dir.hosts.queue)+len(c.dir.stale) > 0 {
+	if at, ok := c.unsendable.next(); ok {
+		d = min(d, at-c.now())
+	}
+	if c.news {
+		d = min(d, c.newsAt-c.now())
+	}
+	if len(c.dir.stale)+len(c.dir.ready) > 0 {
 		d = 0
 	}
 	return max(d, 0)
@@ -176,52 +212,6 @@ func (c *control) finish() {
 	for i := range c.out.Events {
 		c.report(&c.out.Events[i])
 	}
-}
-
-// send hands a datagram to the worker, now or when the kernel knows its
-// receiver. Everything in the protocol is sent again until it is answered, so
-// what cannot be sent is only counted.
-func (c *control) send(p *envelope.Packet) {
-	if c.trySend(p) && !c.parking.add(c.now(), p) {
-		c.unsent()
-	}
-}
-
-// unsent counts a datagram that is given up.
-func (c *control) unsent() { c.w.do(func() { c.w.count.drop[DropNoLocation]++ }) }
-
-// trySend is send for now. It reports whether the receiver is being resolved.
-func (c *control) trySend(p *envelope.Packet) (pending bool) {
-	at, err := c.locator.Locate(p.Dst.Addr())
-	pi := c.w.portOf(at.Ifindex)
-	switch {
-	case errors.Is(err, locate.ErrPending):
-		return true
-	case err != nil:
-		c.notify(true, "cannot send an envelope", "to", p.Dst, "error", err)
-		c.unsent()
-		return false
-	case pi < 0:
-		c.unsent()
-		return false
-	}
-	port := c.w.ports[pi]
-	vlan := at.VLAN
-	if vlan == 0 {
-		vlan = port.vlan
-	}
-	path := rocev2.Path{
-		SrcMAC: port.mac, DstMAC: rocev2.MAC(at.MAC), Tagged: vlan != 0, TCI: vlan,
-		Src: p.Src.Addr(), Dst: p.Dst.Addr(), SrcPort: p.Src.Port(),
-	}
-	w := c.crew.workers[c.crew.sender(pi)]
-	w.do(func() {
-		if buf, ok := w.begin(pi); ok {
-			w.end(pi, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
-			w.count.envelopeOut++
-		}
-	})
-	return false
 }
 
 // report tells the operator, and whoever waits for a local registration.

@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"errors"
 	"math"
 	"net/netip"
 	"slices"
@@ -21,15 +20,14 @@ import (
 // which GroupID the worker has it, and where its members are. It is the
 // envelope.Table of the registrar and belongs to the control loop.
 type directory struct {
-	crew    *crew
-	w       *worker // the first: for what all have in common
-	locator locator
-	groups  map[netip.Addr]*group
-	byID    []*group        // by mcast.GroupID; nil if free
-	ids     []mcast.GroupID // free ones, the next at the end
-	count   uint64          // of registrations: the generation of the last one
-	size    int
-	notify  Notify
+	crew   *crew
+	w      *worker // the first: for what all have in common
+	groups map[netip.Addr]*group
+	byID   []*group        // by mcast.GroupID; nil if free
+	ids    []mcast.GroupID // free ones, the next at the end
+	count  uint64          // of registrations: the generation of the last one
+	size   int
+	notify Notify
 	// tell passes on what a group had decided when a member of it went, ends what a
 	// registration had come to when it ended.
 	tell  func(*group, *decision)
@@ -37,12 +35,17 @@ type directory struct {
 	moved func(*group, *host) // h has a place, which may be a new one, and is a member's
 	last  lastState           // scratch
 	hosts *hosts
-	stale []*group // whose workers have not heard yet where members are
+	// asking are registrations that wait for answers, by group; ready those that have
+	// them all.
+	asking map[netip.Addr]*asking
+	ready  []netip.Addr
+	swept  time.Duration
+	stale  []*group // whose workers have not heard yet where members are
 
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
 }
 
-// locator is what the control loop wants of locate.Locator.
+// locator is what the control loop wants of locate.Locator. Its questions may take long.
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
 	Up(ifindex int) (up bool, mtu int)
@@ -78,16 +81,19 @@ type slot struct {
 // maxFormer bounds the members that are remembered after they have gone.
 const maxFormer = 64
 
+// now is the time of the workers' clock.
+func (d *directory) now() time.Duration { return time.Since(d.w.start) }
+
 // find returns the MemberID of k, or -1 if it is not in the group (any more).
 func (g *group) find(k envelope.MemberKey) int {
 	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.Key() == k })
 }
 
-func newDirectory(c *crew, l locator, size int, notify Notify) *directory {
+func newDirectory(c *crew, size int, notify Notify) *directory {
 	d := &directory{
-		crew: c, w: c.workers[0], locator: l, groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
+		crew: c, w: c.workers[0], groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
 		tell: func(*group, *decision) {}, ends: func(*group, *lastState, envelope.Why) {},
-		moved: func(*group, *host) {}, hosts: newHosts(),
+		moved: func(*group, *host) {}, hosts: newHosts(), asking: make(map[netip.Addr]*asking),
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))
@@ -102,7 +108,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 	if r.Base != 0 {
 		return d.update(r)
 	}
-	places, verdict := d.locateAll(r)
+	places, verdict := d.locateAll(r, r)
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
 	}
@@ -217,28 +223,6 @@ func (d *directory) Carried(ip netip.Addr) (carried bool) {
 		})
 	}
 	return carried
-}
-
-// locateAll finds every member of r. The verdict is VerdictLater if some address
-// is still being resolved, or names the first member that cannot be served.
-func (d *directory) locateAll(r *envelope.Registration) ([]locate.Location, envelope.Verdict) {
-	places := make([]locate.Location, len(r.Members))
-	verdict := envelope.Verdict{Kind: envelope.VerdictAccepted}
-	for i := range r.Members {
-		m := &r.Members[i]
-		unknown := envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m.Key()}
-		at, err := d.locator.Locate(m.IP)
-		switch {
-		case errors.Is(err, locate.ErrPending):
-			verdict = envelope.Verdict{Kind: envelope.VerdictLater, Problem: unknown} // go on: all are asked for at once
-		case err != nil:
-			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", err)
-			return nil, rejected(unknown)
-		default:
-			places[i] = at
-		}
-	}
-	return places, verdict
 }
 
 // largestPMTU returns the largest path MTU that the ports to all places carry. What

@@ -6,6 +6,7 @@ package dataplane
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -43,10 +44,16 @@ type fakeLocator struct {
 	err   map[netip.Addr]error
 	asked map[netip.Addr]int
 	mtu   map[int]int
+	stuck chan struct{} // not nil: questions for host 0 wait until it is closed
 }
 
 func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
 	l.mu.Lock()
+	if stuck := l.stuck; stuck != nil && ip == fakeHost(0) {
+		l.mu.Unlock()
+		<-stuck
+		l.mu.Lock()
+	}
 	defer l.mu.Unlock()
 	l.asked[ip]++
 	return l.at[ip], l.err[ip]
@@ -154,6 +161,17 @@ func (f *fakeSwitch) notify(_ bool, msg string, kv ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log = append(f.log, msg+" "+fmt.Sprint(kv...))
+}
+
+// know has the control loop, on which it runs, know where the first hosts are, so that
+// a registration of them needs no other turn.
+func (f *fakeSwitch) know(hosts int) {
+	d := f.control.dir
+	for i := range hosts {
+		h := d.hosts.guest(fakeHost(i), math.MaxInt, d.now())
+		at, err := f.locator.Locate(h.ip)
+		d.answered(h, at, err, d.now())
+	}
 }
 
 // record is host i's member of a group: its PSNs begin at 1000*i.

@@ -72,3 +72,11 @@ func (b *bucket) take(now time.Duration) bool {
 	b.next = next
 	return true
 }
+
+// wait returns how long after now take would let a packet pass.
+func (b *bucket) wait(now time.Duration) time.Duration {
+	if b.gap == 0 {
+		return 0
+	}
+	return max(0, max(b.next, now)+b.gap-now-b.depth)
+}

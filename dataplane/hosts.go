@@ -10,17 +10,34 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// host is an address that members have, in one group or in many, and where it is.
+// host is an address that members have, in one group or in many, and where it is; or
+// one that a registration or an envelope is about, a guest.
 type host struct {
 	ip     netip.Addr
 	at     locate.Location // its place; the zero value if there is none
 	known  locate.Location // what the last answer depended on, though it may have been that the place is being resolved
 	groups map[*group]struct{}
-	due    bool          // is to be asked for
-	mixed  bool          // not all groups have it at the same place
-	tries  int           // without an answer
+	due    bool          // is among hosts.queue
+	first  bool          // is among hosts.urgent
+	asked  bool          // the locator has the question
+	again  bool          // something has changed since it was asked
+	heard  bool          // there was an answer: err, at the time since
+	err    error         // of the last answer
+	since  time.Duration // when that came
+	tries  int           // without a place
 	retry  time.Duration // when it is asked for again, if tries > 0
+	index  int           // among hosts.unanswered; -1
+	listed bool          // among hosts.guests
+	used   time.Duration // by a registration or an envelope, the last time
+
+	waiting map[netip.Addr]struct{} // groups whose registrations wait for an answer
 }
+
+// member reports whether a group has h.
+func (h *host) member() bool { return len(h.groups) > 0 }
+
+// wanted reports whether a registration or an envelope waits for where h is.
+func (h *host) wanted(now time.Duration) bool { return h.used > 0 && now-h.used < wantedTime }
 
 // hosts are all hosts of members, with indexes by what their places depend on, so
 // that a change concerns those alone that it is about.
@@ -29,9 +46,14 @@ type hosts struct {
 	byHop      index[netip.Addr]
 	byMAC      index[locate.MAC]
 	byLink     index[int]
-	queue      []*host // those that are due
-	unanswered map[*host]struct{}
+	queue      []*host // those that a change is about
+	urgent     []*host // those that somebody waits for
+	turn       bool    // of the queue, if there are both
+	pace       bucket  // of the queue
+	unanswered retries
 	lost       map[*host]struct{} // without a place
+	guests     []guest            // no members, those that expire first at the front
+	now        time.Duration      // of the control loop's turn
 }
 
 // index finds hosts by a key.
@@ -54,15 +76,22 @@ func (x index[K]) remove(k K, h *host) {
 func newHosts() *hosts {
 	return &hosts{
 		byIP: make(map[netip.Addr]*host), byHop: make(index[netip.Addr]), byMAC: make(index[locate.MAC]), byLink: make(index[int]),
-		unanswered: make(map[*host]struct{}), lost: make(map[*host]struct{}),
+		lost: make(map[*host]struct{}), pace: newBucket(relocationRate),
 	}
 }
+
+// relocationRate is how many hosts a second are asked for because of changes. A
+// question takes the kernel some 50 µs, so that strangers who make it change its mind
+// cost a tenth of a CPU, and 10,000 hosts are asked for within 5 s.
+const relocationRate = 2000
 
 // Waits between two questions for a host that the kernel cannot resolve. Each
 // question makes the kernel send a few requests.
 const (
-	firstRetry = time.Second
-	lastRetry  = 32 * time.Second
+	wantedRetry = 50 * time.Millisecond // while somebody waits for the answer
+	wantedTime  = time.Second           // after a registration or an envelope has asked last
+	firstRetry  = time.Second
+	lastRetry   = 32 * time.Second
 )
 
 // follow makes the hosts of g those of its slots: to be called when members have
@@ -86,25 +115,32 @@ func (x *hosts) follow(g *group, slots []slot) {
 func (x *hosts) join(g *group, s *slot) {
 	h := x.byIP[s.rec.IP]
 	if h == nil {
-		h = &host{ip: s.rec.IP, groups: make(map[*group]struct{})}
-		x.byIP[h.ip] = h
+		h = x.add(s.rec.IP)
 		x.place(h, s.place)
 	}
 	h.groups[g] = struct{}{}
-	if !samePlace(h.at, s.place) { // it was asked for anew, and has moved
-		h.mixed = true
-		x.ask(h)
+}
+
+func (x *hosts) add(ip netip.Addr) *host {
+	h := &host{ip: ip, index: -1, groups: make(map[*group]struct{}), waiting: make(map[netip.Addr]struct{})}
+	x.byIP[ip] = h
+	return h
+}
+
+// leave makes a host that is in no other group a guest: those who have gone are told
+// so, where they are.
+func (x *hosts) leave(g *group, ip netip.Addr) {
+	h := x.byIP[ip]
+	if delete(h.groups, g); !h.member() {
+		h.used = x.now
+		x.list(h, x.now)
 	}
 }
 
-func (x *hosts) leave(g *group, ip netip.Addr) {
-	h := x.byIP[ip]
-	if delete(h.groups, g); len(h.groups) > 0 {
-		return
-	}
+func (x *hosts) forget(h *host) {
 	x.index(h, false)
-	delete(x.byIP, ip)
-	delete(x.unanswered, h)
+	delete(x.byIP, h.ip)
+	x.unanswered.remove(h)
 	delete(x.lost, h)
 }
 
@@ -114,7 +150,7 @@ func (x *hosts) place(h *host, at locate.Location) {
 	h.at, h.known = at, at
 	x.index(h, true)
 	h.tries = 0
-	delete(x.unanswered, h)
+	x.unanswered.remove(h)
 	if delete(x.lost, h); at.Ifindex == 0 {
 		x.lost[h] = struct{}{}
 	}
@@ -126,8 +162,11 @@ func (x *hosts) wait(h *host, known locate.Location, now time.Duration) {
 	h.known = known
 	x.index(h, true)
 	h.retry = now + min(firstRetry<<min(h.tries, 5), lastRetry)
+	if h.wanted(now) {
+		h.retry = now + wantedRetry
+	}
 	h.tries++
-	x.unanswered[h] = struct{}{}
+	x.unanswered.put(h)
 }
 
 // index adds h to the indexes, or takes it out: under what it depends on and under
@@ -155,9 +194,48 @@ func (x *hosts) index(h *host, add bool) {
 
 // ask puts h into the queue.
 func (x *hosts) ask(h *host) {
-	if !h.due {
+	switch {
+	case h.asked:
+		h.again = true // the answer may be older than the reason to ask
+	case h.wanted(x.now):
+		x.urge(h)
+	case !h.due:
 		h.due = true
 		x.queue = append(x.queue, h)
+	}
+}
+
+// urge has h asked for before those of the queue.
+func (x *hosts) urge(h *host) {
+	if !h.asked && !h.first {
+		h.first = true
+		x.urgent = append(x.urgent, h)
+	}
+}
+
+// take returns the next host to ask for; nil if there is none that may be asked for
+// now. Urgent ones and those of the queue take turns.
+func (x *hosts) take(now time.Duration) *host {
+	for {
+		queue := len(x.queue) > 0 && x.pace.wait(now) == 0
+		var h *host
+		switch {
+		case len(x.urgent) > 0 && !(queue && x.turn):
+			h, x.urgent, x.turn = x.urgent[0], x.urgent[1:], true
+			h.first = false
+		case queue:
+			h, x.queue, x.turn = x.queue[0], x.queue[1:], false
+			if !h.due {
+				continue // asked for meanwhile
+			}
+			x.pace.take(now)
+		default:
+			return nil
+		}
+		if x.byIP[h.ip] == h && !h.asked { // neither forgotten nor asked for
+			h.due, h.asked = false, true
+			return h
+		}
 	}
 }
 
@@ -224,21 +302,33 @@ func (x *hosts) doubt(h *host, now time.Duration) {
 	}
 }
 
-// retries puts those into the queue whose time has come.
-func (x *hosts) retries(now time.Duration) {
-	for h := range x.unanswered {
-		if h.retry <= now {
-			x.ask(h)
-		}
+// retry puts those into the queue whose time has come.
+func (x *hosts) retry(now time.Duration) {
+	for len(x.unanswered) > 0 && x.unanswered[0].retry <= now {
+		h := x.unanswered[0]
+		x.unanswered.remove(h) // until there is an answer
+		x.ask(h)
 	}
 }
 
-// next says when retries has something to do.
-func (x *hosts) next() (at time.Duration, ok bool) {
-	for h := range x.unanswered {
-		if !h.due && (!ok || h.retry < at) {
-			at, ok = h.retry, true
+// next says when there is something to do: to retry, to take or to expire.
+func (x *hosts) next(now time.Duration) (at time.Duration, ok bool) {
+	earlier := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
 		}
+	}
+	if len(x.unanswered) > 0 {
+		earlier(x.unanswered[0].retry)
+	}
+	if len(x.urgent) > 0 {
+		earlier(now)
+	}
+	if len(x.queue) > 0 {
+		earlier(now + x.pace.wait(now))
+	}
+	if len(x.guests) > 0 {
+		earlier(x.guests[0].until)
 	}
 	return at, ok
 }

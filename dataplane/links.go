@@ -12,10 +12,10 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// linksChanged brings the ports' state up to date and says what has changed.
-func (c *control) linksChanged() {
+// linksChanged takes in the state of the ports' interfaces, and says what has changed.
+func (c *control) linksChanged(states []portState) {
 	for pi, p := range c.crew.ports {
-		up, mtu := c.locator.Up(p.ifindex)
+		up, mtu := states[pi].up, states[pi].mtu
 		var gone, lost bool
 		if !c.crew.workers[c.crew.sender(pi)].do(func() {
 			gone = p.gone

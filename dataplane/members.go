@@ -43,7 +43,7 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 		}
 		fresh.Members = append(fresh.Members, *m)
 	}
-	places, verdict := d.locateAll(&fresh)
+	places, verdict := d.locateAll(&fresh, r)
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
 	}

@@ -124,6 +124,7 @@ func TestOldOutcomesDoNotHitNewRegistrations(t *testing.T) {
 	f := newFakeSwitch(t, 5, 1)
 	r := f.register(0, 3, 0x100, "evict")
 	f.control.do(func() {
+		f.know(4)
 		f.feed(0, evicts(0)...)
 		reg, _, _ := f.control.reg.Group(r.Group)
 		for i := range reg.Members {
@@ -211,6 +212,7 @@ func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
 	f := newFakeSwitch(t, 4, 1)
 	r := f.register(0, 3, 0x100, "evict")
 	f.control.do(func() {
+		f.know(4)
 		f.feed(0, evicts(0)...)
 		reg, _, _ := f.control.reg.Group(r.Group)
 		last := reg.Members[2]
@@ -227,6 +229,7 @@ func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
 	}
 	// Member 3 has taken over the slot. It is source, then goes before anybody asks.
 	f.control.do(func() {
+		f.know(4)
 		f.feed(0, send(3, 2000), answer(0, 0, rocev2.SyndromeACK), answer(1, 1001, rocev2.SyndromeACK))
 		reg, _, _ := f.control.reg.Group(r.Group)
 		reg.Members[2].IP, reg.Members[2].QPN = fakeHost(2), 0x444
@@ -277,6 +280,7 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	// A registration that is replaced ends too; a member evicted then is a former one.
 	r = f.register(0, 3, 0x100, "evict")
 	f.control.do(func() {
+		f.know(4)
 		f.feed(0, evicts(0)...)
 		reg, _, _ := f.control.reg.Group(r.Group)
 		for i := range reg.Members {

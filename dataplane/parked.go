@@ -4,9 +4,13 @@
 package dataplane
 
 import (
+	"errors"
+	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // What waits for a neighbour entry: the first answer to a host would otherwise
@@ -62,4 +66,70 @@ func (k *parking) retry(now time.Duration, send func(*envelope.Packet) (pending 
 	}
 	clear(k.waiting[len(keep):]) // their bytes
 	k.waiting, k.look = keep, now+parkPoll
+}
+
+// send hands a datagram to the worker, now or when the kernel knows its
+// receiver. Everything in the protocol is sent again until it is answered, so
+// what cannot be sent is only counted.
+func (c *control) send(p *envelope.Packet) {
+	if c.trySend(p) && !c.parking.add(c.now(), p) {
+		c.unsent()
+	}
+}
+
+// unsent counts a datagram that is given up.
+func (c *control) unsent() { c.w.do(func() { c.w.count.drop[DropNoLocation]++ }) }
+
+// trySend is send for now. It reports whether the receiver is being resolved.
+func (c *control) trySend(p *envelope.Packet) (pending bool) {
+	now := c.now()
+	h := c.dir.hosts.guest(p.Dst.Addr(), guestRoom, now)
+	if h == nil {
+		c.unsent()
+		return false
+	}
+	at := h.at
+	pi := c.w.portOf(at.Ifindex)
+	if pi < 0 {
+		if h.heard && now-h.since <= freshTime && !errors.Is(h.err, locate.ErrPending) {
+			c.unsent()
+			if x := (unsendable{p.Dst, h.err}); h.err != nil {
+				if suppressed, report := c.unsendable.add(now, 0, x); report {
+					c.tellUnsendable(x, suppressed)
+				}
+			}
+			return false
+		}
+		if h.index < 0 {
+			c.dir.hosts.urge(h)
+		}
+		return true
+	}
+	port := c.w.ports[pi]
+	vlan := at.VLAN
+	if vlan == 0 {
+		vlan = port.vlan
+	}
+	path := rocev2.Path{
+		SrcMAC: port.mac, DstMAC: rocev2.MAC(at.MAC), Tagged: vlan != 0, TCI: vlan,
+		Src: p.Src.Addr(), Dst: p.Dst.Addr(), SrcPort: p.Src.Port(),
+	}
+	w := c.crew.workers[c.crew.sender(pi)]
+	w.do(func() {
+		if buf, ok := w.begin(pi); ok {
+			w.end(pi, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
+			w.count.envelopeOut++
+		}
+	})
+	return false
+}
+
+// unsendable is a datagram whose receiver has no place.
+type unsendable struct {
+	to  netip.AddrPort
+	err error
+}
+
+func (c *control) tellUnsendable(x unsendable, suppressed uint64) {
+	c.notify(true, "cannot send an envelope", "to", x.to, "error", x.err, "suppressed", suppressed)
 }

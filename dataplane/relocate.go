@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -53,57 +52,22 @@ func (p *pace) due(now time.Duration) bool {
 	return true
 }
 
-// lookAround takes in what netlink has said, goes on asking for hosts that are due,
-// and sends the announcements whose time has come.
+// lookAround takes in what netlink has said, has those asked for that are due, and sends
+// the announcements whose time has come.
 func (c *control) lookAround() {
-	if c.pace.due(c.now()) {
+	now := c.now()
+	c.dir.sweep(now)
+	if c.pace.due(now) {
 		s := c.changes.Take()
 		if s.All || len(s.Links) > 0 {
-			c.linksChanged()
+			c.linksDue = true
 		}
-		c.dir.hosts.concern(&s, c.now())
-		if s.News() {
-			c.reg.Retry(c.now(), &c.out)
-			c.finish()
-		}
+		c.dir.hosts.concern(&s, now)
 	}
-	c.dir.hosts.retries(c.now())
-	if len(c.dir.hosts.queue)+len(c.dir.stale) > 0 {
-		c.dir.relocate(c.now())
-	}
-	if at, ok := c.announcer.next(); ok && at <= c.now() {
+	c.dir.hosts.retry(now)
+	c.dir.retable()
+	if at, ok := c.announcer.next(); ok && at <= now {
 		c.sendAnnouncements()
-	}
-}
-
-// relocateBatch is how many hosts are asked for before the control loop looks for
-// other work: a question takes the kernel up to a millisecond.
-const relocateBatch = 16
-
-// relocate asks where the hosts are that are due, up to relocateBatch of them.
-func (d *directory) relocate(now time.Duration) {
-	x := d.hosts
-	for range min(relocateBatch, len(x.queue)) {
-		h := x.queue[0]
-		x.queue = x.queue[1:]
-		h.due = false
-		if len(h.groups) > 0 {
-			at, err := d.locator.Locate(h.ip)
-			d.answered(h, at, err, now)
-		}
-	}
-	d.retable()
-}
-
-// answered takes in what the kernel says of h.
-func (d *directory) answered(h *host, at locate.Location, err error, now time.Duration) {
-	switch {
-	case errors.Is(err, locate.ErrPending):
-		d.hosts.wait(h, at, now) // it keeps its old place until the new one is known
-	case samePlace(at, h.at) && !h.mixed:
-		d.hosts.place(h, at) // what it depends on may be something else
-	default:
-		d.candidate(h, at, err)
 	}
 }
 
@@ -115,7 +79,6 @@ func (d *directory) candidate(h *host, at locate.Location, err error) { d.move(h
 // because of err. The workers follow with the next retable.
 func (d *directory) move(h *host, at locate.Location, err error) {
 	d.hosts.place(h, at)
-	h.mixed = false
 	for g := range h.groups {
 		i := slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.IP == h.ip })
 		if i < 0 || samePlace(g.slots[i].place, at) {

@@ -37,13 +37,12 @@ func TestADeadHostIsAskedForRarely(t *testing.T) {
 			s.Neighbours[fakeHost(i)] = locate.Neighbour{MAC: locate.MAC{2, 0, 0, 0, 0, byte(i)}, Usable: true}
 		}
 		x.concern(&s, now)
-		x.retries(now)
-		for _, h := range x.queue {
+		x.retry(now)
+		for h := x.take(now); h != nil; h = x.take(now) {
 			asked[h.ip]++
-			h.due = false
+			h.asked = false
 			x.wait(h, locate.Location{Hop: h.ip, Links: []int{9}}, now)
 		}
-		x.queue = nil
 	}
 	if n := asked[fakeHost(3)]; len(asked) != 1 || n < int(span/lastRetry) || n > int(span/lastRetry)+6 {
 		t.Errorf("asked in %v: %v; want host 3 alone, once in %v", span, asked, lastRetry)
@@ -114,7 +113,7 @@ func TestChangesConcernTheirHosts(t *testing.T) {
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: asked for %v, want %s", c.what, got, c.want)
 		}
-		if s = changes.Take(); s.All || s.News() {
+		if s = changes.Take(); s.All || len(s.Neighbours)+len(s.Learnt)+len(s.Links)+len(s.Routes) > 0 {
 			t.Errorf("%s: taken twice", c.what)
 		}
 	}
@@ -161,6 +160,10 @@ func TestAHostMovesInAllGroups(t *testing.T) {
 	}
 	f.control.do(func() {
 		x := f.control.dir.hosts
+		if len(x.byIP) > 3 || len(x.guests) != len(x.byIP) {
+			t.Errorf("%d hosts, %d of them guests, when their groups have gone", len(x.byIP), len(x.guests))
+		}
+		x.expire(f.control.now() + guestTime)
 		if n := len(x.byIP) + len(x.byHop) + len(x.byMAC) + len(x.byLink) + len(x.unanswered) + len(x.lost); n != 0 {
 			t.Errorf("%d entries are left of hosts without groups", n)
 		}

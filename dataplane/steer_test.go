@@ -61,7 +61,7 @@ func TestGroupsAreSteeredToTheirWorker(t *testing.T) {
 			return nil
 		})
 	}
-	d := newDirectory(p.crew, nil, 4, notify)
+	d := newDirectory(p.crew, 4, notify)
 	for _, w := range p.crew.workers {
 		g := &group{w: w}
 		d.steer(p.group, g)

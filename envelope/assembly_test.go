@@ -151,7 +151,7 @@ func TestDeleteStopsLateSegments(t *testing.T) {
 		t.Error("late segment is taken")
 	}
 	var out Output
-	a.w.sw.Retry(0, &out)
+	a.w.sw.RetryGroup(0, reg.Group, &out)
 	if len(a.w.sw.Groups()) > 0 {
 		t.Error("installed after its delete")
 	}

@@ -69,7 +69,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("later: %v, %v", err, out.Events)
 	}
 	delete(a.w.table.verdict, reg.Group)
-	if a.w.sw.Retry(1, &out); len(out.Events) != 1 || out.Events[0].Kind != Registered {
+	if a.w.sw.RetryGroup(1, reg.Group, &out); len(out.Events) != 1 || out.Events[0].Kind != Registered {
 		t.Errorf("located: %v", out.Events)
 	}
 	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}

@@ -56,7 +56,7 @@ func TestAnotherKeyChangesNothing(t *testing.T) {
 		}
 		delete(a.w.table.verdict, reg.Group)
 		var out Output
-		a.w.sw.Retry(a.w.now, &out)
+		a.w.sw.RetryGroup(a.w.now, reg.Group, &out)
 		if r := a.reason(a.register(epoch(sample(1, 2), 6))); r != NoReason {
 			t.Errorf("%s: the owner's next epoch: %v", phase, r)
 		}
@@ -99,7 +99,7 @@ func TestOperatorComesFirst(t *testing.T) {
 	if _, err := a.w.sw.RegisterLocal(0, mine, &out); err != nil {
 		t.Fatal(err)
 	}
-	a.w.sw.Retry(0, &out)
+	a.w.sw.RetryGroup(0, reg.Group, &out)
 	if g := a.w.sw.groups[reg.Group]; !g.local() || len(g.reg.Members) != 3 {
 		t.Errorf("installed: %v", g.reg)
 	}

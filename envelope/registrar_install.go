@@ -61,14 +61,14 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 	return nil
 }
 
-// Retry asks the Table again about all groups with members that are not
-// located yet: for a driver that has learnt of new neighbours or routes.
-func (r *Registrar) Retry(now time.Duration, out *Output) {
+// RetryGroup asks the Table again about one group with members that are not located
+// yet: for a driver that has learnt of all of them.
+func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 	out.reset()
-	for _, ip := range sortedKeys(r.locating) {
-		r.tryInstall(now, r.locating[ip], out)
+	if g := r.locating[ip]; g != nil {
+		r.tryInstall(now, g, out)
 	}
-	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of now
+	out.Drop, out.Detail = NoDrop, "" // a rejection answers no message of now
 }
 
 // check returns why g cannot be installed, whatever the Table says, or nil.

@@ -26,20 +26,6 @@ type Set struct {
 	Routes     map[netip.Prefix]struct{} // destinations
 }
 
-// News reports whether the set has more than that neighbours are being resolved, or
-// cannot be.
-func (s *Set) News() bool {
-	if s.All || len(s.Learnt)+len(s.Links)+len(s.Routes) > 0 {
-		return true
-	}
-	for _, n := range s.Neighbours {
-		if n.Usable {
-			return true
-		}
-	}
-	return false
-}
-
 // maxChanges bounds each list of a Set.
 const maxChanges = 1024
 

@@ -19,8 +19,8 @@ var placesMutants = []mutant{
 		"\th.tries = max(h.tries, 1)\n",
 	}}},
 	{"an unanswered host is never asked for again", "Places", "dataplane/hosts.go", []edit{{
-		"\t\tif h.retry <= now {\n",
-		"\t\tif h.retry < 0 {\n",
+		"\tfor len(x.unanswered) > 0 && x.unanswered[0].retry <= now {\n",
+		"\tfor len(x.unanswered) > 0 && x.unanswered[0].retry < 0 {\n",
 	}}},
 	{"hosts that one change of an interface loses stay lost", "Places", "dataplane/hosts.go", []edit{{
 		"\t\tx.askAll(x.lost)\n",
@@ -35,8 +35,8 @@ var placesMutants = []mutant{
 		"\t\tfor _, l := range x.byLink {\n\t\t\tx.askAll(l)\n\t\t}\n\t\t_ = i\n",
 	}}},
 	{"hosts without a group stay in memory", "Places", "dataplane/hosts.go", []edit{{
-		"\tx.index(h, false)\n\tdelete(x.byIP, ip)\n",
-		"\tdelete(x.byIP, ip)\n",
+		"\tx.index(h, false)\n\tdelete(x.byIP, h.ip)\n",
+		"\tdelete(x.byIP, h.ip)\n",
 	}}},
 	{"a host moves in one group only", "Places", "dataplane/relocate.go", []edit{{
 		"\t\td.moved(g, h)\n",
