@@ -13,16 +13,16 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 )
-
-// fileMax is the longest configuration file accepted, in bytes. It bounds how
-// deep the YAML parser can recurse, and its quadratic time on nested lists.
-const fileMax = 64 << 10
 
 // Load reads and parses a configuration file.
 func Load(path string) (*Config, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := readBounded(f, fileMax)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -59,9 +59,11 @@ func (d *decoder) document(data []byte) (body ast.Node, line int) {
 		d.fail(0, "", "", fmt.Sprintf("file has %d bytes; at most %d are read", len(data), fileMax))
 		return nil, 0
 	}
-	// Repeated keys are allowed here so that all of them are found, not the first.
-	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
+	f, ok, err := d.tree(data)
+	switch {
+	case !ok:
+		return nil, 0
+	case err != nil:
 		d.syntax(err, data)
 		return nil, 0
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Secret lengths in bytes. An HMAC key should not be shorter than the hash's
@@ -80,7 +82,12 @@ func parseSecret(digits string) (Secret, error) {
 // readSecret reads a secret from a file of hexadecimal digits, with or without
 // the prefix, as `openssl rand -hex 32` writes them.
 func readSecret(path string) (Secret, error) {
-	st, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not keep us waiting for a writer
+	if err != nil {
+		return Secret{}, err
+	}
+	defer f.Close()
+	st, err := f.Stat() // of what is read, whatever the name leads to by then
 	switch {
 	case err != nil:
 		return Secret{}, err
@@ -91,7 +98,7 @@ func readSecret(path string) (Secret, error) {
 	case st.Size() > secretFileMax:
 		return Secret{}, fmt.Errorf("%d bytes long; want one line of hexadecimal digits", st.Size())
 	}
-	data, err := os.ReadFile(path)
+	data, err := readBounded(f, secretFileMax)
 	if err != nil {
 		return Secret{}, err
 	}

@@ -44,4 +44,19 @@ var privMutants = []mutant{
 	{"the number of another user is taken", "priv", "cmd/gleamd/user.go", []edit{{
 		"		if _, err := a.byID(strconv.Itoa(n)); err == nil {\n			continue\n", "		if _, err := a.byID(strconv.Itoa(n)); err == nil && false {\n			continue\n",
 	}}},
+	{"nesting has no bound", "priv", "config/limits.go", []edit{{
+		"		case flow+len(columns) > depthMax:\n", "		case false:\n",
+	}}},
+	{"levels in block style are not counted", "priv", "config/limits.go", []edit{{
+		"flow+len(columns) > depthMax", "flow > depthMax",
+	}}},
+	{"levels are never left", "priv", "config/limits.go", []edit{{
+		"				columns = columns[:len(columns)-1]\n", "				break\n",
+	}}},
+	{"keys have no bound", "priv", "config/limits.go", []edit{{
+		"		case keys > keysMax:\n", "		case false:\n",
+	}}},
+	{"a pipe is waited for", "priv", "config/secret.go", []edit{{
+		"os.O_RDONLY|unix.O_NONBLOCK", "os.O_RDONLY",
+	}}},
 }
