@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants model soak soak-workers test-workers bench microbench clean
+.PHONY: help test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +92,9 @@ fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
 
 mutants: ## plant small mistakes in the core, one at a time, and see a test notice each (ARGS='-run R14')
 	@$(GO) run ./test/mutants $(ARGS)
+
+mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
+	@$(GO) run ./test/mutants/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn)
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./model
