@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ type control struct {
 	announcer            *announcer
 }
 
-func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, notify Notify) (*control, error) {
+func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		crew: crew, w: crew.workers[0], locator: l, notify: notify,
 		dir: newDirectory(crew, cfg.Limits.Groups, notify), asker: newAsker(),
@@ -70,7 +71,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, instance uint64, noti
 		}
 	}
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Prefixes: cfg.GroupPrefixes, Auth: auth, Quotas: quotas, Instance: instance, Seed: instance, Port: cfg.Envelope.UDPPort,
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Quotas: quotas, Secret: secret, EpochBase: uint64(time.Now().UnixMilli()), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
 		LocateRetry: locateRetry,

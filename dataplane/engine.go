@@ -6,7 +6,6 @@ package dataplane
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -17,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 var errStopped = errors.New("the switch has stopped")
@@ -77,11 +77,11 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var seed [8]byte
-	if _, err := rand.Read(seed[:]); err != nil {
-		return nil, fmt.Errorf("draw the registrar's instance number: %w", err)
+	var secret [envelope.SecretLen]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, fmt.Errorf("draw the registrar's secret: %w", err)
 	}
-	if e.control, err = newControl(e.crew, locator, cfg, binary.BigEndian.Uint64(seed[:]), notify); err != nil {
+	if e.control, err = newControl(e.crew, locator, cfg, secret, notify); err != nil {
 		locator.Close()
 		return nil, err
 	}

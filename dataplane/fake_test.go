@@ -136,7 +136,7 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 			p.gone = true
 		}
 	}
-	if e.control, err = newControl(e.crew, f.locator, cfg, 1, f.notify); err != nil {
+	if e.control, err = newControl(e.crew, f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
 		t.Fatal(err)
 	}
 	f.Engine = e

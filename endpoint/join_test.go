@@ -94,7 +94,7 @@ func (w *world) serve(t *testing.T, group netip.Addr, prefix netip.Prefix, verdi
 		t.Fatal(err)
 	}
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Instance: 42, Auth: key, Prefixes: []netip.Prefix{prefix}, MaxPMTU: 1024, DefaultLease: time.Second,
+		Secret: [envelope.SecretLen]byte{42}, Auth: key, Prefixes: []netip.Prefix{prefix}, MaxPMTU: 1024, DefaultLease: time.Second,
 	}, &table{verdict})
 	if err != nil {
 		t.Fatal(err)

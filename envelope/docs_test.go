@@ -55,7 +55,7 @@ func table(t *testing.T, doc, section string) map[string][]string {
 // The numbers of PROTOCOL.md §8 are those of the code, and, where a key of
 // gleamd's configuration is named, of its default.
 func TestDocumentedTimesAndLimits(t *testing.T) {
-	r := RegistrarConfig{Instance: 1, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Auth: testAuth()}
+	r := RegistrarConfig{Secret: [SecretLen]byte{1}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Auth: testAuth()}
 	if err := r.setDefaults(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,16 +77,18 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 		"lease: default / least / most":                        {r.DefaultLease, r.MinLease, r.MaxLease},
 		"Gone until acknowledged: first wait / longest":        {r.EventRetry, 16 * r.EventRetry},
 		"unauthenticated hints, least time between two":        {r.HintInterval},
-		"UDP port":                         {int(r.Port)},
-		"groups":                           {r.MaxGroups},
-		"members of a group":               {r.MaxMembers},
-		"envelopes a second from one port": {c.Limits.Envelopes},
-		"registrations that are put together at once": {r.MaxPending},
-		"groups whose epochs are remembered":          {r.MaxEpochs},
-		"Gone that wait for an Ack":                   {r.MaxEvents},
-		"times that a Gone is sent":                   {r.EventTries},
-		"what":                                        nil,
-		"limit":                                       nil,
+		"cookies: taken for at least / at most":                {r.CookiePeriod, 2 * r.CookiePeriod},
+		"epochs above the newest known one":                    {int(r.EpochStep)},
+		"UDP port":                                             {int(r.Port)},
+		"groups":                                               {r.MaxGroups},
+		"members of a group":                                   {r.MaxMembers},
+		"envelopes a second from one port":                     {c.Limits.Envelopes},
+		"registrations that are put together at once":          {r.MaxPending},
+		"groups whose epochs are remembered":                   {r.MaxEpochs},
+		"Gone that wait for an Ack":                            {r.MaxEvents},
+		"times that a Gone is sent":                            {r.EventTries},
+		"what":                                                 nil,
+		"limit":                                                nil,
 	}
 	rows := table(t, readDoc(t, "PROTOCOL.md"), "8. Time and limits")
 	for name, values := range want {

@@ -32,8 +32,6 @@ import (
 //	    of bytes anywhere; the length and the MAC are made after it.
 //	carried group=IP
 //	    the group carries data from now on
-//	mix N
-//	    the instance after this one
 //
 // `go test ./envelope -run TestExchanges -rewrite` brings the files up to date.
 func TestExchanges(t *testing.T) {
@@ -61,12 +59,6 @@ func (e *exchange) run(t *testing.T, d *datadriven.TestData) string {
 		d.ScanArgs(t, "group", &group)
 		e.w.table.carried[netip.MustParseAddr(group)] = true
 		return ""
-	case "mix":
-		n, err := strconv.ParseUint(d.CmdArgs[0].Key, 0, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprintf("0x%016x\n", nextInstance(n))
 	}
 	out := e.script.run(t, d)
 	e.w.bytes = true
@@ -119,9 +111,10 @@ func (e *exchange) ask(d *datadriven.TestData) {
 	reg := sample(group.As4()[3], 16)
 	m := Message{Header: Header{
 		KeyID: KeyID(a.number("key", 7)), Hops: uint8(a.number("hops", 0)), Epoch: a.number("epoch", 0),
-		Instance: a.number("instance", e.w.sw.Instance()), Transaction: uint32(a.number("tx", 1)),
+		Transaction: uint32(a.number("tx", 1)),
 		Seq: uint16(a.number("seq", 0)), Total: uint16(a.number("total", 1)), Group: group, ReplyTo: a.address("from", ""),
 	}}
+	m.Instance = a.number("instance", e.w.sw.cookie(m.ReplyTo, m.KeyID))
 	if e.w.hosts[m.ReplyTo] == nil && !e.w.sw.serves(m.ReplyTo.Addr()) { // who only asks
 		e.w.names[m.ReplyTo] = m.ReplyTo.String()
 	}

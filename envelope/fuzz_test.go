@@ -36,7 +36,7 @@ func FuzzMachines(f *testing.F) {
 		}
 		// The header's guards are what a fuzzer cannot guess.
 		if msg, err := Parse(b); err == nil && msg.KeyID == 0 {
-			msg.Instance, msg.Epoch = w.sw.instance, 1+msg.Epoch%2
+			msg.Instance, msg.Epoch = w.sw.cookie(msg.ReplyTo, 0), 1+msg.Epoch%2
 			b, _ = msg.AppendBinary(nil)
 		}
 		from := masterAddr

@@ -60,8 +60,11 @@ func TestLocal(t *testing.T) {
 	if err := a.w.sw.DeleteLocal(0, reg.Group, &out); err != nil || len(a.w.sw.Groups()) > 0 || len(out.Packets) > 0 {
 		t.Errorf("delete: %v, %v", err, out)
 	}
+	if err := a.w.sw.DeleteLocal(0, reg.Group, &out); err != nil {
+		t.Errorf("its epochs are forgotten: %v", err)
+	}
 	if err := a.w.sw.DeleteLocal(0, reg.Group, &out); err == nil {
-		t.Error("deleted twice")
+		t.Error("deleted what is not there")
 	}
 	// Located later: the outcome is an event.
 	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
@@ -89,10 +92,11 @@ func TestLocal(t *testing.T) {
 
 func TestRegistrarConfigErrors(t *testing.T) {
 	good := func() RegistrarConfig {
-		return RegistrarConfig{Instance: 1, Auth: testAuth(), Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}}
+		return RegistrarConfig{Secret: [SecretLen]byte{1}, Auth: testAuth(), Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}}
 	}
 	for name, f := range map[string]func(*RegistrarConfig){
-		"instance":    func(c *RegistrarConfig) { c.Instance = 0 },
+		"secret":      func(c *RegistrarConfig) { c.Secret = [SecretLen]byte{} },
+		"period":      func(c *RegistrarConfig) { c.CookiePeriod = -1 },
 		"no prefix":   func(c *RegistrarConfig) { c.Prefixes = nil },
 		"class D":     func(c *RegistrarConfig) { c.Prefixes[0] = netip.MustParsePrefix("224.0.0.0/8") },
 		"pmtu":        func(c *RegistrarConfig) { c.MaxPMTU = 1500 },

@@ -97,6 +97,7 @@ func (m *Master) accept(now time.Duration, msg *Message, a *Accept, out *Output)
 		m.checkConfirmed(now, out)
 	case a.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
 		m.renewing = false
+		m.instance = msg.Instance // the newest: an old one would cost a Challenge
 		m.leaseUntil = m.renewSent + a.Lease
 		if m.phase == registered {
 			m.scheduleRenew(now, a.Lease)

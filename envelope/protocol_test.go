@@ -168,7 +168,7 @@ func TestReplay(t *testing.T) {
 	replay("newer epoch", all)
 
 	// Another life of the switch knows no epochs.
-	sw, err := NewRegistrar(RegistrarConfig{Instance: 0xDEAD, Auth: testAuth(), Prefixes: w.sw.cfg.Prefixes}, w.table)
+	sw, err := NewRegistrar(RegistrarConfig{Secret: [SecretLen]byte{0xDE, 0xAD}, Auth: testAuth(), Prefixes: w.sw.cfg.Prefixes}, w.table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,12 +195,12 @@ func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 	m.Start(0, &out)
 	w.do("A", &out)
 	w.run(time.Second)
-	w.sw.instance = nextInstance(w.sw.instance)
+	w.sw.generation++
 	w.run(15 * time.Second)
 	if _, until, ok := w.sw.Group(reg.Group); !ok || until < 40*time.Second || m.phase != registered {
 		t.Errorf("lease until %v, phase %d", until, m.phase)
 	}
-	w.sw.instance = nextInstance(w.sw.instance)
+	w.sw.generation++
 	leaver := reg.Members[2].IP.String()
 	if err := w.members[leaver].Leave(w.now, reg.Group, &out); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 	if e := w.last(leaver); e.Kind != GroupGone || e.Why != Left {
 		t.Errorf("leave: %v", eventString(e))
 	}
-	w.sw.instance = nextInstance(w.sw.instance)
+	w.sw.generation++
 	if err := m.Leave(w.now, reg.Members[1].Key(), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestInstanceChangesWhileRegistering(t *testing.T) {
 			t.Fatal(r)
 		}
 	}
-	first := w.sw.Instance()
+	first := w.sw.generation
 	reg := sample(1, 2)
 	reg.Lease = 3 * time.Second
 	for _, rec := range reg.Members {
@@ -354,8 +354,8 @@ func TestInstanceChangesWhileRegistering(t *testing.T) {
 	m.Start(0, &out)
 	w.do("A", &out)
 	w.run(10 * time.Second)
-	if w.sw.Instance() == first {
-		t.Fatal("the instance has not changed: the test tests nothing")
+	if w.sw.generation == first {
+		t.Fatal("the cookies have not changed: the test tests nothing")
 	}
 	if m.phase != registered || w.count("switch", Registered) != 1 || w.sw.Drops()[WrongInstance] != 1 {
 		t.Errorf("phase %d, installed %d times, %d challenges", m.phase, w.count("switch", Registered), w.sw.Drops()[WrongInstance])

@@ -42,7 +42,8 @@ const (
 	StaleTransaction      Reason = 24 // older than what the registration or group has had; Value: the newest, to go on from
 	UsedNumbers           Reason = 25 // the member's queue pair has carried traffic since it was registered with these PSNs
 	OtherKey              Reason = 26 // the group was registered under another key, or by hand
-	NumReasons            Reason = 27
+	EpochTooFar           Reason = 27 // beyond the newest known epoch by more than a registrar follows; Value: the highest that it takes
+	NumReasons            Reason = 28
 )
 
 var reasonNames = [NumReasons]string{
@@ -72,6 +73,7 @@ var reasonNames = [NumReasons]string{
 	QuotaExceeded:         "quota of the key exceeded",
 	UsedNumbers:           "a queue pair with these numbers has carried traffic: register the PSNs that it has now (ibv_query_qp), or restart it with other ones",
 	StaleTransaction:      "stale transaction",
+	EpochTooFar:           "epoch too far ahead",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
 }
 

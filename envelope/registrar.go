@@ -48,22 +48,27 @@ type Verdict struct {
 
 // RegistrarConfig configures a Registrar. Zero fields take the defaults.
 type RegistrarConfig struct {
-	// Instance is a random number other than 0, new at each boot: messages for
-	// another one cannot have been meant for this life of the switch.
-	Instance uint64
-	Port     uint16 // ours, and the members'; default DefaultPort
-	Auth     Auth
-	Seed     uint64         // for jitter
-	Prefixes []netip.Prefix // GroupIPs that we serve; at least one
-	MaxPMTU  int            // largest path MTU in bytes that all ports carry; default 4096
+	// Secret is random, new at each boot, and known to nobody else: what hosts send
+	// must carry a number that is made of it (cookie.go).
+	Secret [SecretLen]byte
+	// EpochBase is the newest epoch that is taken for known of groups of which nothing
+	// is remembered: the time of boot, in milliseconds since 1970 say. Epochs then
+	// grow over restarts, and what was recorded before one is old after it.
+	EpochBase uint64
+	Port      uint16 // ours, and the members'; default DefaultPort
+	Auth      Auth
+	Seed      uint64         // for jitter
+	Prefixes  []netip.Prefix // GroupIPs that we serve; at least one
+	MaxPMTU   int            // largest path MTU in bytes that all ports carry; default 4096
 
 	Quotas map[KeyID]Quota // of what was registered under a key; none for keys that are not in it
 
-	MaxGroups  int // installed or being located; default 1024
-	MaxMembers int // of one group; default 1024
-	MaxPending int // registrations being reassembled; default 64
-	MaxEpochs  int // groups whose epoch is remembered; default 65536, at least 2*(MaxGroups+1)
-	MaxEvents  int // Gone messages that wait for their Ack; default 4096
+	MaxGroups  int    // installed or being located; default 1024
+	MaxMembers int    // of one group; default 1024
+	MaxPending int    // registrations being reassembled; default 64
+	MaxEpochs  int    // groups whose epoch is remembered; default 65536, at least 2*(MaxGroups+1)
+	EpochStep  uint64 // how far beyond the newest known epoch a new one may be; default 2^20
+	MaxEvents  int    // Gone messages that wait for their Ack; default 4096
 
 	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
 	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 50 ms
@@ -71,6 +76,7 @@ type RegistrarConfig struct {
 	DefaultLease      time.Duration // for masters that ask for none; default 60 s, or MaxLease if that is less
 	MinLease          time.Duration // default 1 s
 	MaxLease          time.Duration // default 10 min
+	CookiePeriod      time.Duration // a cookie is taken for one to two of these; default 5 min
 	EventRetry        time.Duration // first wait for the Ack of a Gone, doubled each time; default 200 ms
 	EventTries        int           // sends of a Gone in all; default 6
 	// HintInterval is the least time between two answers to messages that are
@@ -87,6 +93,8 @@ func (c *RegistrarConfig) setDefaults() error {
 	defaultTo(&c.MaxPending, 64)
 	defaultTo(&c.MaxEpochs, max(65536, 2*(c.MaxGroups+1)))
 	defaultTo(&c.MaxEvents, 4096)
+	defaultTo(&c.EpochStep, 1<<20)
+	defaultTo(&c.CookiePeriod, 5*time.Minute)
 	defaultTo(&c.ReassemblyTimeout, 5*time.Second)
 	defaultTo(&c.LocateRetry, 50*time.Millisecond)
 	defaultTo(&c.LocateTimeout, 2*time.Second)
@@ -97,8 +105,8 @@ func (c *RegistrarConfig) setDefaults() error {
 	defaultTo(&c.EventTries, 6)
 	defaultTo(&c.HintInterval, time.Second)
 	switch {
-	case c.Instance == 0:
-		return fmt.Errorf("instance 0; take a random number at boot")
+	case c.Secret == [SecretLen]byte{}:
+		return fmt.Errorf("no secret; draw random bytes at boot")
 	case len(c.Prefixes) == 0:
 		return fmt.Errorf("no group prefix; configure at least one")
 	case !validPMTU(c.MaxPMTU):
@@ -108,7 +116,7 @@ func (c *RegistrarConfig) setDefaults() error {
 			c.MaxGroups, c.MaxMembers, c.MaxPending, c.MaxEvents, c.EventTries)
 	case c.MaxEpochs < 2*(c.MaxGroups+1):
 		return fmt.Errorf("%d epochs remembered for %d groups; need at least %d", c.MaxEpochs, c.MaxGroups, 2*(c.MaxGroups+1))
-	case c.ReassemblyTimeout <= 0 || c.LocateRetry <= 0 || c.LocateTimeout <= 0 || c.EventRetry <= 0:
+	case c.ReassemblyTimeout <= 0 || c.LocateRetry <= 0 || c.LocateTimeout <= 0 || c.EventRetry <= 0 || c.CookiePeriod <= 0:
 		return fmt.Errorf("timeouts must be positive")
 	case c.MinLease <= 0 || c.MaxLease < c.MinLease || c.DefaultLease < c.MinLease || c.DefaultLease > c.MaxLease:
 		return fmt.Errorf("leases: least %v, default %v, most %v; must be positive and in this order", c.MinLease, c.DefaultLease, c.MaxLease)
@@ -125,18 +133,20 @@ func (c *RegistrarConfig) setDefaults() error {
 // tells the members, and takes groups away when their lease ends.
 type Registrar struct {
 	link
-	cfg      RegistrarConfig
-	table    Table
-	instance uint64
-	rnd      random
-	groups   map[netip.Addr]*group       // installed
-	locating map[netip.Addr]*group       // complete, but a member is not located yet
-	pending  map[pendingKey]*assembly    // incomplete
-	epochs   map[netip.Addr]*epochRecord // survives the groups
-	members  map[MemberKey]netip.Addr    // of installed groups
-	events   []*goneEvent                // in order of id
-	eventID  uint32
-	hintAt   time.Duration // when the next unauthenticated Reject may be sent
+	cfg   RegistrarConfig
+	table Table
+	now   time.Duration
+	rnd   random
+	// generation changes when epochs are forgotten: cookies of before are void.
+	generation uint64
+	groups     map[netip.Addr]*group       // installed
+	locating   map[netip.Addr]*group       // complete, but a member is not located yet
+	pending    map[pendingKey]*assembly    // incomplete
+	epochs     map[netip.Addr]*epochRecord // survives the groups
+	members    map[MemberKey]netip.Addr    // of installed groups
+	events     []*goneEvent                // in order of id
+	eventID    uint32
+	hintAt     time.Duration // when the next unauthenticated Reject may be sent
 }
 
 // group is a complete registration.
@@ -193,7 +203,7 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 		return nil, fmt.Errorf("registrar: %w", err)
 	}
 	return &Registrar{
-		link: link{auth: cfg.Auth}, cfg: cfg, table: t, instance: cfg.Instance, rnd: random(cfg.Seed),
+		link: link{auth: cfg.Auth}, cfg: cfg, table: t, rnd: random(cfg.Seed),
 		groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{},
 		epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
 	}, nil
@@ -214,9 +224,6 @@ func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Dura
 	return reg, g.leaseUntil, true
 }
 
-// Instance returns the number that requests must carry now.
-func (r *Registrar) Instance() uint64 { return r.instance }
-
 // sortedKeys makes the order in which maps are walked the same in every run.
 func sortedKeys[V any](m map[netip.Addr]V) []netip.Addr {
 	ks := make([]netip.Addr, 0, len(m))
@@ -230,6 +237,7 @@ func sortedKeys[V any](m map[netip.Addr]V) []netip.Addr {
 // Input takes one UDP payload that arrived for a GroupIP at our port.
 func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
 	out.reset()
+	r.setTime(now)
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	m, authentic, perr := r.auth.Keys.open(b, r.auth.Insecure)
 	if perr != nil {
@@ -238,7 +246,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		switch {
 		case !authentic:
 			r.hint(now, from, &m.Header, perr.Drop, len(b), out)
-		case isRequest(m.Type) && from.Addr() == m.ReplyTo.Addr() && m.ReplyTo.Port() != 0 && m.Instance == r.instance:
+		case isRequest(m.Type) && from.Addr() == m.ReplyTo.Addr() && m.ReplyTo.Port() != 0 && r.proves(&m.Header):
 			r.answerReject(&m.Header, Problem{Reason: Malformed}, out)
 		}
 		return
@@ -255,7 +263,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		r.here(&m, m.Body.(*Here), out)
 	case !r.serves(m.Group):
 		r.turnDown(&m.Header, Problem{Reason: NotGroupPrefix}, out)
-	case m.Instance != r.instance || m.Epoch == 0:
+	case !r.proves(&m.Header) || m.Epoch == 0:
 		r.challenge(&m, out)
 	default:
 		r.request(now, &m, out)
@@ -267,8 +275,8 @@ func isRequest(t Type) bool {
 }
 
 func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
-	if r.foreign(m) {
-		r.turnDown(&m.Header, Problem{Reason: OtherKey}, out)
+	if p := r.mayAsk(m); p != nil {
+		r.turnDown(&m.Header, *p, out)
 		return
 	}
 	switch body := m.Body.(type) {
@@ -301,7 +309,7 @@ func (r *Registrar) serves(ip netip.Addr) bool {
 func (r *Registrar) reply(h *Header, body Body, out *Output) {
 	us := netip.AddrPortFrom(h.Group, r.cfg.Port)
 	r.sendUnder(h.KeyID, us, h.ReplyTo, &Message{Header: Header{
-		Epoch: h.Epoch, Instance: r.instance, Transaction: h.Transaction, Total: 1, Group: h.Group, ReplyTo: us,
+		Epoch: h.Epoch, Instance: r.cookie(h.ReplyTo, h.KeyID), Transaction: h.Transaction, Total: 1, Group: h.Group, ReplyTo: us,
 	}, Body: body}, out)
 }
 
@@ -319,7 +327,7 @@ func (r *Registrar) turnDown(h *Header, p Problem, out *Output) {
 	r.answerReject(h, p, out)
 }
 
-// challenge answers a request of another instance, once per registration.
+// challenge answers a request without the right cookie, once per registration.
 func (r *Registrar) challenge(m *Message, out *Output) {
 	r.drop(WrongInstance, out)
 	if m.Seq != 0 {

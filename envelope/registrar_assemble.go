@@ -190,9 +190,9 @@ func (r *Registrar) reportReject(ip netip.Addr, epoch uint64, p Problem, out *Ou
 }
 
 // newest returns the newest epoch of a group that is known in any state but
-// incomplete; 0 none.
+// incomplete; the base if there is none.
 func (r *Registrar) newest(ip netip.Addr) uint64 {
-	n := uint64(0)
+	n := r.cfg.EpochBase
 	if e := r.epochs[ip]; e != nil {
 		n = e.newest()
 	}
@@ -203,9 +203,8 @@ func (r *Registrar) newest(ip netip.Addr) uint64 {
 }
 
 // epochOf returns the record of a group. If there is no room for a new one, all
-// groups that do not exist any more are forgotten and the instance changes, by
-// a rule and without randomness: what was captured before names an instance
-// that is no more.
+// groups that do not exist any more are forgotten and all cookies become void:
+// what was captured before is challenged.
 func (r *Registrar) epochOf(ip netip.Addr) *epochRecord {
 	if e := r.epochs[ip]; e != nil {
 		return e
@@ -216,19 +215,9 @@ func (r *Registrar) epochOf(ip netip.Addr) *epochRecord {
 				delete(r.epochs, k)
 			}
 		}
-		r.instance = nextInstance(r.instance)
+		r.generation++
 	}
 	e := &epochRecord{}
 	r.epochs[ip] = e
 	return e
-}
-
-// nextInstance returns the instance after i: a bijection, so that it does not
-// come back soon, and never 0.
-func nextInstance(i uint64) uint64 {
-	i = mix(i + 0x9E3779B97F4A7C15)
-	if i == 0 {
-		i = mix(0x9E3779B97F4A7C15)
-	}
-	return i
 }

@@ -18,6 +18,7 @@ import (
 // RegistrationFailed.
 func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Output) (epoch uint64, err error) {
 	out.reset()
+	r.setTime(now)
 	if !r.serves(reg.Group) {
 		return 0, fmt.Errorf("register group %s: %w: the configured ones are %v", reg.Group, &Problem{Reason: NotGroupPrefix}, r.cfg.Prefixes)
 	}
@@ -46,16 +47,25 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 }
 
 // DeleteLocal removes a group, whoever registered it. The master and the
-// members are told.
+// members are told. Of a group that is no more it forgets the epochs, so that a
+// master that insists on a lower one may have it again; what was captured of it is
+// void with all cookies.
 func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) error {
 	out.reset()
-	if l := r.locating[ip]; l != nil {
+	r.setTime(now)
+	l, g := r.locating[ip], r.groups[ip]
+	switch {
+	case l == nil && g == nil && r.epochs[ip] == nil:
+		return fmt.Errorf("delete group %s: %w", ip, &Problem{Reason: UnknownGroup})
+	case l == nil && g == nil:
+		delete(r.epochs, ip)
+		r.generation++
+		return nil
+	case l != nil:
 		delete(r.locating, ip)
 		r.reject(l, Problem{Reason: UnknownGroup}, out)
-	} else if r.groups[ip] == nil {
-		return fmt.Errorf("delete group %s: %w", ip, &Problem{Reason: UnknownGroup})
 	}
-	if g := r.groups[ip]; g != nil {
+	if g != nil {
 		r.removeGroup(now, g, Deleted, true, out)
 	}
 	return nil
@@ -65,6 +75,7 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 // yet: for a driver that has learnt of all of them.
 func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 	out.reset()
+	r.setTime(now)
 	if g := r.locating[ip]; g != nil {
 		r.tryInstall(now, g, out)
 	}
@@ -278,6 +289,6 @@ func (r *Registrar) addrOf(k MemberKey) netip.AddrPort { return netip.AddrPortFr
 func (r *Registrar) notify(g *group, i int, out *Output) {
 	ip := g.reg.Group
 	r.sendUnder(g.key, netip.AddrPortFrom(ip, r.cfg.Port), r.addrOf(g.reg.Members[i].Key()), &Message{Header: Header{
-		Epoch: g.reg.Epoch, Instance: r.instance, Transaction: g.tx, Total: 1, Group: ip, ReplyTo: g.reg.Master,
+		Epoch: g.reg.Epoch, Instance: r.cookie(r.addrOf(g.reg.Members[i].Key()), g.key), Transaction: g.tx, Total: 1, Group: ip, ReplyTo: g.reg.Master,
 	}, Body: &Notify{g.reg.groupBody(g.reg.Members[i : i+1])}}, out)
 }

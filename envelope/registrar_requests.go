@@ -200,6 +200,7 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why Why, tellMaster
 // master and the member are told. The Table is not called.
 func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.reset()
+	r.setTime(now)
 	g := r.groups[ip]
 	gone := &Gone{Member: k, Why: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
 	if g == nil || !r.takeOut(g, gone) {
@@ -218,6 +219,7 @@ func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey,
 // master deletes it or its lease ends.
 func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.reset()
+	r.setTime(now)
 	g := r.groups[ip]
 	if g == nil {
 		return

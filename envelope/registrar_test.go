@@ -26,7 +26,7 @@ func newAsker(t *testing.T, cfg RegistrarConfig) *asker {
 // head returns the header of a new request.
 func (a *asker) head(group netip.Addr, epoch uint64) Header {
 	a.tx++
-	return Header{Epoch: epoch, Instance: a.w.sw.Instance(), Transaction: a.tx, Total: 1, Group: group, ReplyTo: a.from}
+	return Header{Epoch: epoch, Instance: a.cookie(), Transaction: a.tx, Total: 1, Group: group, ReplyTo: a.from}
 }
 
 // raw hands bytes to the switch and returns what it wants done.
@@ -42,9 +42,15 @@ func (a *asker) ask(h Header, body Body) Output {
 	return a.askUnder(h, body)
 }
 
+// cookie is what the asker's requests carry.
+func (a *asker) cookie() uint64 { return a.w.sw.cookie(a.from, a.w.sw.auth.Send) }
+
 // askUnder is ask under the key that h names.
 func (a *asker) askUnder(h Header, body Body) Output {
 	a.t.Helper()
+	if h.Instance == a.cookie() { // of head
+		h.Instance = a.w.sw.cookie(h.ReplyTo, h.KeyID)
+	}
 	b, err := testKeys.Append(nil, &Message{h, body}, h.KeyID)
 	if err != nil {
 		a.t.Fatal(err)

@@ -36,11 +36,15 @@ func (r *Registrar) tell(now time.Duration, g *group, dst netip.AddrPort, body *
 func (r *Registrar) sendGone(e *goneEvent, out *Output) {
 	us := netip.AddrPortFrom(e.group, r.cfg.Port)
 	r.sendUnder(e.key, us, e.dst, &Message{Header: Header{
-		Epoch: e.epoch, Instance: r.instance, Transaction: e.id, Total: 1, Group: e.group, ReplyTo: us,
+		Epoch: e.epoch, Instance: r.cookie(e.dst, e.key), Transaction: e.id, Total: 1, Group: e.group, ReplyTo: us,
 	}, Body: e.body}, out)
 }
 
 func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
+	if !r.proves(&m.Header) {
+		r.drop(WrongInstance, out) // of another life: the Gone is repeated
+		return
+	}
 	for i, e := range r.events {
 		if e.id == m.Transaction && e.group == m.Group && e.epoch == m.Epoch && e.dst.Addr() == from.Addr() {
 			r.events = append(r.events[:i], r.events[i+1:]...)
@@ -74,6 +78,7 @@ func (r *Registrar) NextDeadline() (time.Duration, bool) {
 // Advance fires every deadline <= now, in the order of the GroupIPs.
 func (r *Registrar) Advance(now time.Duration, out *Output) {
 	out.reset()
+	r.setTime(now)
 	for k, a := range r.pending { // nothing is sent, so the order cannot show
 		if now >= a.deadline {
 			delete(r.pending, k) // the master begins again, or has given up

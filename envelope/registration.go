@@ -137,6 +137,8 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (the newest is %d)", p.Value)
 	case StaleEpoch, EpochConflict:
 		s += fmt.Sprintf(" (the switch knows epoch %d)", p.Value)
+	case EpochTooFar:
+		s += fmt.Sprintf(" (at most %d now; without a number the switch's next one is taken)", p.Value)
 	case WrongBase:
 		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
 	case FixedParameter:

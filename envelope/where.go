@@ -93,7 +93,7 @@ func (r *Registrar) Where(ip, member netip.Addr, n Nonce) (Packet, error) {
 	}
 	us := netip.AddrPortFrom(ip, r.cfg.Port)
 	b, err := r.auth.Keys.Append(nil, &Message{Header: Header{
-		Epoch: g.reg.Epoch, Instance: r.instance, Transaction: g.tx, Total: 1, Group: ip, ReplyTo: us,
+		Epoch: g.reg.Epoch, Instance: r.cookie(r.addrOf(MemberKey{IP: member}), r.keyOf(g)), Transaction: g.tx, Total: 1, Group: ip, ReplyTo: us,
 	}, Body: &Where{member, n}}, r.keyOf(g))
 	if err != nil {
 		return Packet{}, fmt.Errorf("ask where %s is: %w", member, err)

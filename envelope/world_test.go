@@ -115,7 +115,7 @@ func newWorld(t testing.TB, cfg RegistrarConfig) *world {
 		events: map[string][]Event{}, log: func(string, ...any) {},
 		fault: func(Message, Packet) []time.Duration { return []time.Duration{hop} },
 	}
-	defaultTo(&cfg.Instance, 0xC0FFEE)
+	defaultTo(&cfg.Secret, [SecretLen]byte{0xC0, 0xFF, 0xEE})
 	if cfg.Prefixes == nil {
 		cfg.Prefixes = []netip.Prefix{w.prefix, netip.MustParsePrefix("fd00:9::/64")}
 	}

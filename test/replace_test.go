@@ -4,6 +4,7 @@
 package test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestLiveGroupIsNotReplaced(t *testing.T) {
 			t.Errorf("the group was %+v and is %+v", before, after)
 		}
 	}
-	refused(mine, "by its master at "+master, "epoch 1", "3 members", r.hosts[2].ip.String())
+	refused(mine, "by its master at "+master, fmt.Sprintf("epoch %d, with 3 members", status().Epoch), r.hosts[2].ip.String())
 	refused(r.registration(), "by its master at "+master) // with the very same members
 
 	mine.Replace = true

@@ -11,12 +11,12 @@ var envelopeMutants = []mutant{
 		"	case m.ReplyTo.Port() == 0:\n",
 	}}},
 	{"a request of another instance is taken", "Registrar", "envelope/registrar.go", []edit{{
-		"	case m.Instance != r.instance || m.Epoch == 0:\n",
+		"	case !r.proves(&m.Header) || m.Epoch == 0:\n",
 		"	case m.Epoch == 0:\n",
 	}}},
 	{"epoch 0 is an epoch", "Registrar", "envelope/registrar.go", []edit{{
-		"	case m.Instance != r.instance || m.Epoch == 0:\n",
-		"	case m.Instance != r.instance:\n",
+		"	case !r.proves(&m.Header) || m.Epoch == 0:\n",
+		"	case !r.proves(&m.Header):\n",
 	}}},
 	{"each segment of another instance is challenged", "Registrar", "envelope/registrar.go", []edit{{
 		"	if m.Seq != 0 {\n		return\n	}\n",
@@ -27,7 +27,7 @@ var envelopeMutants = []mutant{
 		"	case m.Type",
 	}}},
 	{"a malformed message of another instance is answered", "Registrar", "envelope/registrar.go", []edit{{
-		"m.ReplyTo.Port() != 0 && m.Instance == r.instance:",
+		"m.ReplyTo.Port() != 0 && r.proves(&m.Header):",
 		"m.ReplyTo.Port() != 0:",
 	}}},
 	{"hints without end", "Authentication", "envelope/registrar.go", []edit{{
@@ -95,7 +95,7 @@ var envelopeMutants = []mutant{
 		"			if r.locating[k] == nil {\n",
 	}}},
 	{"what is forgotten may be played again", "Epochs", "envelope/registrar_assemble.go", []edit{{
-		"		r.instance = nextInstance(r.instance)\n",
+		"		r.generation++\n",
 		"",
 	}}},
 	{"a key's longest lease is no bound", "Leases", "envelope/registrar_assemble.go", []edit{{

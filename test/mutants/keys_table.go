@@ -19,8 +19,8 @@ var keysMutants = []mutant{
 		"	return false\n",
 	}}},
 	{"what was being located replaces the operator's group", "Keys", "envelope/registrar_owner.go", []edit{{
-		"		return &Problem{Reason: OtherKey}\n",
-		"		return nil\n",
+		"!r.owns(g.key, old) {\n",
+		"!r.owns(g.key, old) && !old.local() {\n",
 	}}},
 	{"keys share what is put together", "Keys", "envelope/registrar_assemble.go", []edit{{
 		"	k := pendingKey{m.Group, m.KeyID}\n	a :=",
@@ -29,6 +29,62 @@ var keysMutants = []mutant{
 	{"one key's unfinished registrations keep the others' out", "Keys", "envelope/registrar_owner.go", []edit{{
 		"	return max(1, r.cfg.MaxPending/2)\n",
 		"	return r.cfg.MaxPending\n",
+	}}},
+	{"a cookie is for any address", "Cookies", "envelope/cookie.go", []edit{{
+		"	a := to.Addr().As16()\n",
+		"	a := [16]byte{}\n	_ = to.Addr()\n",
+	}}},
+	{"a cookie is for any port", "Cookies", "envelope/cookie.go", []edit{{
+		"	b = be.AppendUint16(b, to.Port())\n",
+		"",
+	}}},
+	{"a cookie is for any key", "Cookies", "envelope/cookie.go", []edit{{
+		"	b = be.AppendUint16(b, uint16(key))\n",
+		"	_ = key\n",
+	}}},
+	{"a cookie does not age", "Cookies", "envelope/cookie.go", []edit{{
+		"uint64(r.now / r.cfg.CookiePeriod)",
+		"uint64(r.now / r.cfg.CookiePeriod / 1e6)",
+	}}},
+	{"a cookie ends with its period", "Cookies", "envelope/cookie.go", []edit{{
+		"p > 0 && h.Instance",
+		"p > 1<<62 && h.Instance",
+	}}},
+	{"a cookie outlives what is forgotten", "Cookies", "envelope/registrar_install.go", []edit{{
+		"		r.generation++\n",
+		"",
+	}}},
+	{"the switch's secret is no part of a cookie", "Cookies", "envelope/cookie.go", []edit{{
+		"hmac.New(sha256.New, r.cfg.Secret[:])",
+		"hmac.New(sha256.New, r.cfg.Secret[:0])",
+	}}},
+	{"a recorded Ack counts", "Cookies", "envelope/registrar_timers.go", []edit{{
+		"	if !r.proves(&m.Header) {\n",
+		"	if m == nil {\n",
+	}}},
+	{"a master keeps an old cookie", "Cookies", "envelope/master_input.go", []edit{{
+		"		m.instance = msg.Instance // the newest: an old one would cost a Challenge\n",
+		"",
+	}}},
+	{"any epoch may follow", "Epochs", "envelope/registrar_owner.go", []edit{{
+		"m.Epoch-n > r.cfg.EpochStep {",
+		"m.Epoch-n > 1<<63 {",
+	}}},
+	{"a Delete may use any epoch up", "Epochs", "envelope/registrar_owner.go", []edit{{
+		"	if m.Type == TypeRegister || m.Type == TypeDelete {",
+		"	if m.Type == TypeRegister {",
+	}}},
+	{"epochs begin at 0 after a restart", "Epochs", "envelope/registrar_assemble.go", []edit{{
+		"	n := r.cfg.EpochBase\n",
+		"	n := uint64(0)\n",
+	}}},
+	{"epochs are never forgotten", "Epochs", "envelope/registrar_install.go", []edit{{
+		"		delete(r.epochs, ip)\n",
+		"",
+	}}},
+	{"epochs end with their group", "Epochs", "envelope/registrar_install.go", []edit{{
+		"		r.removeGroup(now, g, Deleted, true, out)\n	}\n	return nil\n",
+		"		r.removeGroup(now, g, Deleted, true, out)\n		delete(r.epochs, ip)\n	}\n	return nil\n",
 	}}},
 	{"one label for all directions", "Directions", "envelope/direction.go", []edit{{
 		"	h.Write([]byte(labels[t.direction()]))\n",
