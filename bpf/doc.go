@@ -4,6 +4,8 @@
 // Package bpf holds the XDP program that takes the frames of multicast groups
 // out of a port's traffic, and loads it.
 //
+// Frames in the name of a group are dropped, whoever they are for: group addresses
+// are the switch's, and its own frames leave by AF_XDP (guard.h, the source guard).
 // RoCEv2 packets and envelopes to an address in a group prefix, ARP requests
 // and IPv6 neighbour solicitations for one, go to the AF_XDP socket of their RX
 // queue; every other frame goes on to the kernel as if the program were not
@@ -19,8 +21,7 @@
 // frames in one buffer. The other, for ports with an MTU beyond
 // [MaxSingleBufferMTU], also takes frames that go on in more buffers (xdp.frags);
 // it looks only at the first one, where the headers have to be: a frame whose
-// headers end later is one that ends inside them, PassTruncated or
-// DropGroupTruncated. In generic mode either program runs at any MTU; for the
+// headers end later is dropped, as DropGuardHidden or DropGroupTruncated. In generic mode either program runs at any MTU; for the
 // plain one the kernel first copies a long frame into one buffer, for the other
 // into pages.
 //

@@ -14,6 +14,7 @@
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP 0x0806
+#define ETHERTYPE_RARP 0x8035 /* laid out as ARP is */
 #define ETHERTYPE_VLAN 0x8100
 #define ETHERTYPE_IPV6 0x86DD
 #define ETHERTYPE_QINQ 0x88A8
@@ -45,6 +46,7 @@ struct arp_ipv4 {
 } PACKED;
 
 #define IP_FRAGMENT 0x3FFF /* more fragments, and the offset */
+#define IP_OFFSET 0x1FFF
 
 struct ipv4_header {
 	__u8 version_ihl;
@@ -81,6 +83,22 @@ struct ipv6_header {
 #define PROTO_HIP 139
 #define PROTO_SHIM6 140
 
+/* The part that the IPv6 extension headers but Fragment have; len is in units of
+ * 8 bytes beyond the first 8, that of AH in units of 4 beyond the first 8. */
+struct extension_header {
+	__u8 next_header;
+	__u8 len;
+} PACKED;
+
+struct fragment_header {
+	__u8 next_header;
+	__u8 reserved;
+	__u16 offset; /* and the flags, in the lowest 3 bits */
+	__u32 id;
+} PACKED;
+
+#define IPV6_OFFSET 0xFFF8
+
 struct udp_header {
 	__u16 sport;
 	__u16 dport;
@@ -90,6 +108,7 @@ struct udp_header {
 
 #define ND_NEIGHBOR_SOLICITATION 135
 #define ND_NEIGHBOR_ADVERTISEMENT 136
+#define ND_REDIRECT 137
 
 /* The part of an ICMP or ICMPv6 message that all types have. */
 struct icmp_header {
@@ -101,10 +120,36 @@ struct icmp_header {
 #define ICMP_ECHO_REQUEST 8
 #define ICMPV6_ECHO_REQUEST 128
 
+/* ICMP messages that quote the packet that they are about. */
+#define ICMP_UNREACHABLE 3
+#define ICMP_SOURCE_QUENCH 4
+#define ICMP_REDIRECT 5
+#define ICMP_TIME_EXCEEDED 11
+#define ICMP_PARAMETER_PROBLEM 12
+#define ICMPV6_LAST_ERROR 127 /* all up to here are errors */
+
+struct icmp_quote4 {
+	struct icmp_header icmp;
+	__u32 rest;
+	struct ipv4_header quoted;
+} PACKED;
+
+struct icmp_quote6 {
+	struct icmp_header icmp;
+	__u32 rest;
+	struct ipv6_header quoted;
+} PACKED;
+
 struct neighbor_solicitation {
 	__u8 type;
 	__u8 code;
 	__u16 checksum;
 	__u32 reserved;
 	__u8 target[16];
+} PACKED;
+
+/* Advertisement and redirect begin as a solicitation does. */
+struct nd_redirect {
+	struct neighbor_solicitation nd;
+	__u8 destination[16];
 } PACKED;

@@ -17,12 +17,14 @@ typedef unsigned long long __u64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 
 /* Map definitions in BTF: a number is the length of an array type. */
 #define UINT(name, value) int(*name)[value]
 #define TYPE(name, value) typeof(value) *name
 
 #define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LPM_TRIE 11
 #define BPF_MAP_TYPE_XSKMAP 17
@@ -51,6 +53,7 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
+static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188; /* Linux 5.18 */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "steer.c is compiled for little-endian machines (-target bpfel)"

@@ -113,8 +113,18 @@ func (s *Steering) load(p *PortProgram, frags bool) error {
 	if err != nil {
 		return err
 	}
-	if err := spec.Variables[steerVarEnvelopePort].Set(s.envelopePort); err != nil {
-		return err
+	var several uint8
+	if frags {
+		several = 1
+	}
+	for name, value := range map[string]any{
+		steerVarEnvelopePort: s.envelopePort, steerVarFrags: several,
+		steerVarCommon4: s.common.bits4, steerVarCommon4Mask: s.common.mask4,
+		steerVarCommon6: s.common.bits6, steerVarCommon6Mask: s.common.mask6,
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return err
+		}
 	}
 	// Only one: a kernel before 5.18 refuses to load the other.
 	name, other := steerProgSteer, steerProgSteerFrags
@@ -134,6 +144,7 @@ func (s *Steering) load(p *PortProgram, frags bool) error {
 		Prefixes4: coll.DetachMap(steerMapPrefixes4), Prefixes6: coll.DetachMap(steerMapPrefixes6),
 		PinMacs: coll.DetachMap(steerMapPinMacs), PinAddrs: coll.DetachMap(steerMapPinAddrs),
 		Sightings: coll.DetachMap(steerMapSightings), Sighted: coll.DetachMap(steerMapSighted),
+		Offenders: coll.DetachMap(steerMapOffenders),
 	}
 	coll.Close()
 	return nil
@@ -228,15 +239,35 @@ func (p *PortProgram) SetSocket(queue, fd int) error {
 func (p *PortProgram) Counters() (Counters, error) {
 	var total Counters
 	for r := range total {
-		var perCPU []uint64
-		if err := p.maps.Counters.Lookup(uint32(r), &perCPU); err != nil {
-			return Counters{}, fmt.Errorf("read XDP counter %s of %s: %w", Reason(r), p.ifname, err)
+		n, err := p.Count(Reason(r))
+		if err != nil {
+			return Counters{}, err
 		}
-		for _, n := range perCPU {
-			total[r] += n
-		}
+		total[r] = n
 	}
 	return total, nil
+}
+
+// Count returns the frames that took exit r since Attach, summed over CPUs.
+func (p *PortProgram) Count(r Reason) (total uint64, err error) {
+	var perCPU []uint64
+	if err := p.maps.Counters.Lookup(uint32(r), &perCPU); err != nil {
+		return 0, fmt.Errorf("read XDP counter %s of %s: %w", r, p.ifname, err)
+	}
+	for _, n := range perCPU {
+		total += n
+	}
+	return total, nil
+}
+
+// Offender returns the source MAC address of the last frame that the guard dropped
+// for reason r.
+func (p *PortProgram) Offender(r Reason) (mac [6]byte, err error) {
+	var value [8]byte
+	if err := p.maps.Offenders.Lookup(uint32(r), &value); err != nil {
+		return mac, fmt.Errorf("read who was the last to be dropped as %s by %s: %w", r, p.ifname, err)
+	}
+	return [6]byte(value[:]), nil
 }
 
 // Close detaches the program: all traffic of the port goes to the kernel again.

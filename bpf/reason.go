@@ -12,12 +12,18 @@ type Reason uint32
 const (
 	PassOther          Reason = iota // neither to a group nor asking for one
 	PassTruncated                    // ends inside the Ethernet, VLAN, ARP or IP header
-	PassVLANDepth                    // more than two VLAN tags
+	PassVLANDepth                    // more than two VLAN tags, and not more than eight
 	PassGroupOther                   // to a group, but neither RoCEv2 nor envelope nor ND
 	PassGroupExtension               // to a group, with an IPv6 extension header
 	DropGroupFragment                // to a group, an IP fragment
 	DropGroupTruncated               // to a group, ends inside the UDP header
 	DropNoSocket                     // for user space, but its RX queue has no socket
+	DropGuardIPv4                    // the source is in a group prefix
+	DropGuardIPv6                    // likewise
+	DropGuardARP                     // the sender is in a group prefix
+	DropGuardND                      // advertisement or redirect of an address in a group prefix
+	DropGuardICMP                    // error or redirect that quotes a packet to a group
+	DropGuardHidden                  // headers that the guard needs and cannot read
 	XskRoCEv2                        // UDP port 4791 to a group
 	XskEnvelope                      // the envelope port to a group
 	XskARP                           // ARP request for a group address
@@ -35,6 +41,12 @@ var reasonNames = [NumReasons]string{
 	DropGroupFragment:  "drop_group_fragment",
 	DropGroupTruncated: "drop_group_truncated",
 	DropNoSocket:       "drop_no_socket",
+	DropGuardIPv4:      "drop_guard_ipv4",
+	DropGuardIPv6:      "drop_guard_ipv6",
+	DropGuardARP:       "drop_guard_arp",
+	DropGuardND:        "drop_guard_nd",
+	DropGuardICMP:      "drop_guard_icmp",
+	DropGuardHidden:    "drop_guard_hidden",
 	XskRoCEv2:          "xsk_rocev2",
 	XskEnvelope:        "xsk_envelope",
 	XskARP:             "xsk_arp",
@@ -51,9 +63,11 @@ func (r Reason) String() string {
 }
 
 // Drop reports whether frames that took exit r were dropped.
-func (r Reason) Drop() bool {
-	return r == DropGroupFragment || r == DropGroupTruncated || r == DropNoSocket
-}
+func (r Reason) Drop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
+
+// Guard reports whether frames that took exit r were dropped by the source guard:
+// whoever sent them takes itself for a group, or hides what it sends.
+func (r Reason) Guard() bool { return r >= DropGuardIPv4 && r <= DropGuardHidden }
 
 // Counters are the frames that took each exit, by Reason.
 type Counters [NumReasons]uint64
@@ -63,12 +77,18 @@ type Counters [NumReasons]uint64
 var reasonTexts = [NumReasons]string{
 	PassOther:          "neither to a group nor asking for one: the kernel's",
 	PassTruncated:      "ends inside the Ethernet, VLAN, ARP or IP header: left to the kernel",
-	PassVLANDepth:      "more than two VLAN tags: left to the kernel",
+	PassVLANDepth:      "more than two VLAN tags, up to eight: left to the kernel",
 	PassGroupOther:     "to a group, but neither RoCEv2 nor an envelope, neighbour discovery or echo request: left to the kernel",
 	PassGroupExtension: "to a group, with an IPv6 extension header, which RNICs never send: left to the kernel",
 	DropGroupFragment:  "to a group, an IP fragment: dropped; the sender's path MTU is larger than an MTU on the way",
 	DropGroupTruncated: "to a group, ends inside the UDP header: dropped",
 	DropNoSocket:       "for gleamd, by a receive queue without a socket: dropped; the interface has more queues than when gleamd started",
+	DropGuardIPv4:      "IPv4 from an address in a group prefix: dropped; only gleamd sends in a group's name, so this is an attack, or a host has such an address",
+	DropGuardIPv6:      "IPv6 from an address in a group prefix: dropped; only gleamd sends in a group's name, so this is an attack, or a host has such an address",
+	DropGuardARP:       "ARP or RARP whose sender is an address in a group prefix: dropped; only gleamd answers for groups, so this is an attack, or a host has such an address",
+	DropGuardND:        "a neighbour advertisement or redirect of an address in a group prefix: dropped; only gleamd answers for groups, so this is an attack, or a host has such an address",
+	DropGuardICMP:      "an ICMP or ICMPv6 error or redirect about a packet to a group: dropped; such packets end at gleamd, so this is an attack",
+	DropGuardHidden:    "more than eight VLAN tags or IPv6 extension headers, or headers in a later fragment or buffer, where the source guard cannot read them: dropped",
 	XskRoCEv2:          "RoCEv2 to a group: taken by gleamd",
 	XskEnvelope:        "an envelope to a group: taken by gleamd",
 	XskARP:             "an ARP request for a group address: taken by gleamd",

@@ -9,6 +9,7 @@
  * port: xsks and counters are its own, the prefix maps are shared by all.
  *
  *   frame is                                         goes to
+ *   in the name of a group (guard.h)                 dropped
  *   RoCEv2 or envelope (UDP), to a group address     XSK
  *   ARP request for a group address                  XSK
  *   ICMPv6 neighbour solicitation for a group        XSK
@@ -39,14 +40,20 @@
  * reason.go; TestReasonsMatchProgram compares the two.
  */
 enum steer_reason {
-	PASS_OTHER,		/* none of the below: not for us */
+	PASS_OTHER,		/* none of the below: not for us; 0 to the guard: no objection */
 	PASS_TRUNCATED,		/* ends inside Ethernet, VLAN, ARP or IP header, or IHL < 5 */
-	PASS_VLAN_DEPTH,	/* more than MAX_VLAN_TAGS tags */
+	PASS_VLAN_DEPTH,	/* more than MAX_VLAN_TAGS tags, up to MAX_TAGS */
 	PASS_GROUP_OTHER,	/* to a group, but neither RoCEv2 nor envelope nor ND */
 	PASS_GROUP_EXTENSION,	/* to a group, with an IPv6 extension header */
 	DROP_GROUP_FRAGMENT,	/* to a group, an IPv4 or IPv6 fragment */
 	DROP_GROUP_TRUNCATED,	/* to a group, ends inside the UDP header */
 	DROP_NO_SOCKET,		/* for user space, but the RX queue has no socket */
+	DROP_GUARD_IPV4,	/* source in a group prefix */
+	DROP_GUARD_IPV6,	/* likewise */
+	DROP_GUARD_ARP,		/* sender in a group prefix */
+	DROP_GUARD_ND,		/* advertisement or redirect of an address in a group prefix */
+	DROP_GUARD_ICMP,	/* error or redirect that quotes a packet to a group */
+	DROP_GUARD_HIDDEN,	/* headers that the guard needs and cannot read */
 	XSK_ROCEV2,
 	XSK_ENVELOPE,
 	XSK_ARP,
@@ -95,8 +102,31 @@ struct {
 	UINT(max_entries, NUM_REASONS);
 } counters SEC(".maps");
 
-/* UDP port of envelopes; set by the loader before the program is verified. */
+/*
+ * By reason, the source MAC of the last frame that the guard dropped: its six bytes
+ * as they are in the frame, then two of 0. One store, so that it is never torn.
+ */
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, enum steer_reason);
+	TYPE(value, __u64);
+	UINT(max_entries, NUM_REASONS);
+} offenders SEC(".maps");
+
+/* Set by the loader before the program is verified: */
+
+/* UDP port of envelopes */
 const volatile __u16 envelope_port = 0;
+
+/* The program takes frames in several buffers: it is steer_frags. */
+const volatile __u8 frags = 0;
+
+/*
+ * The bits that all group prefixes have in common, with a mask of them: what
+ * differs there is in none, and does not have to be looked up. As in the frame.
+ */
+const volatile __u32 common4 = 0, common4_mask = 0;
+const volatile __u64 common6 = 0, common6_mask = 0; /* of the first 8 bytes */
 
 INLINE void count(enum steer_reason reason)
 {
@@ -130,6 +160,11 @@ INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
 INLINE int in_group4(const __u8 *addr)
 {
 	struct prefix4 key = {.len = 32};
+	__u32 bits;
+
+	__builtin_memcpy(&bits, addr, sizeof(bits));
+	if ((bits ^ common4) & common4_mask)
+		return 0;
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
 	return bpf_map_lookup_elem(&prefixes4, &key) != 0;
@@ -138,9 +173,28 @@ INLINE int in_group4(const __u8 *addr)
 INLINE int in_group6(const __u8 *addr)
 {
 	struct prefix6 key = {.len = 128};
+	__u64 bits;
+
+	__builtin_memcpy(&bits, addr, sizeof(bits));
+	if ((bits ^ common6) & common6_mask)
+		return 0;
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
 	return bpf_map_lookup_elem(&prefixes6, &key) != 0;
+}
+
+#include "guard.h"
+
+/* Drops a frame on behalf of the guard, and notes who has sent it. */
+INLINE int refuse(enum steer_reason reason, const struct eth_header *eth)
+{
+	__u64 *offender = bpf_map_lookup_elem(&offenders, &reason);
+	__u64 mac = 0;
+
+	__builtin_memcpy(&mac, eth->src, sizeof(eth->src));
+	if (offender)
+		*offender = mac;
+	return drop(reason);
 }
 
 INLINE int steer_udp(struct xdp_md *ctx, void *l4, void *end)
@@ -212,21 +266,6 @@ INLINE int is_solicitation_for_group(void *l4, void *end)
 	return ns->type == ND_NEIGHBOR_SOLICITATION && ns->code == 0 && in_group6(ns->target);
 }
 
-INLINE int is_extension(__u8 next_header)
-{
-	switch (next_header) {
-	case PROTO_HOP_BY_HOP:
-	case PROTO_ROUTING:
-	case PROTO_AH:
-	case PROTO_DEST_OPTIONS:
-	case PROTO_MOBILITY:
-	case PROTO_HIP:
-	case PROTO_SHIM6:
-		return 1;
-	}
-	return 0;
-}
-
 INLINE int steer_ipv6(struct xdp_md *ctx, void *l3, void *end)
 {
 	struct ipv6_header *ip = l3;
@@ -248,16 +287,12 @@ INLINE int steer_ipv6(struct xdp_md *ctx, void *l3, void *end)
 	return pass(PASS_GROUP_OTHER);
 }
 
-INLINE int is_vlan(__u16 type)
-{
-	return type == htons(ETHERTYPE_VLAN) || type == htons(ETHERTYPE_QINQ);
-}
-
 INLINE int steer_frame(struct xdp_md *ctx)
 {
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
 	struct eth_header *eth = data;
+	enum steer_reason reason;
 
 	if ((void *)(eth + 1) > end)
 		return pass(PASS_TRUNCATED);
@@ -269,11 +304,20 @@ INLINE int steer_frame(struct xdp_md *ctx)
 		if (!is_vlan(type))
 			break;
 		struct vlan_tag *tag = l3;
-		if ((void *)(tag + 1) > end)
-			return pass(PASS_TRUNCATED);
+		if ((void *)(tag + 1) > end) {
+			reason = cut(ctx, 0);
+			return reason ? refuse(reason, eth) : pass(PASS_TRUNCATED);
+		}
 		type = tag->type;
 		l3 = tag + 1;
 	}
+	if (is_vlan(type)) {
+		reason = guard_tags(ctx);
+		return reason ? refuse(reason, eth) : pass(PASS_VLAN_DEPTH);
+	}
+	reason = guard_l3(ctx, type, l3, end);
+	if (reason)
+		return refuse(reason, eth);
 	switch (type) {
 	case htons(ETHERTYPE_IPV4):
 		return steer_ipv4(ctx, l3, end);
@@ -281,9 +325,6 @@ INLINE int steer_frame(struct xdp_md *ctx)
 		return steer_ipv6(ctx, l3, end);
 	case htons(ETHERTYPE_ARP):
 		return steer_arp(ctx, l3, end);
-	case htons(ETHERTYPE_VLAN):
-	case htons(ETHERTYPE_QINQ):
-		return pass(PASS_VLAN_DEPTH);
 	}
 	return pass(PASS_OTHER);
 }

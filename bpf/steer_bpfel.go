@@ -17,6 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	steerMapCounters     = "counters"
+	steerMapOffenders    = "offenders"
 	steerMapPinAddrs     = "pin_addrs"
 	steerMapPinMacs      = "pin_macs"
 	steerMapPrefixes4    = "prefixes4"
@@ -26,7 +27,12 @@ const (
 	steerMapXsks         = "xsks"
 	steerProgSteer       = "steer"
 	steerProgSteerFrags  = "steer_frags"
+	steerVarCommon4      = "common4"
+	steerVarCommon4Mask  = "common4_mask"
+	steerVarCommon6      = "common6"
+	steerVarCommon6Mask  = "common6_mask"
 	steerVarEnvelopePort = "envelope_port"
+	steerVarFrags        = "frags"
 )
 
 // loadSteer returns the embedded CollectionSpec for steer.
@@ -80,6 +86,7 @@ type steerProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
+	Offenders *ebpf.MapSpec `ebpf:"offenders"`
 	PinAddrs  *ebpf.MapSpec `ebpf:"pin_addrs"`
 	PinMacs   *ebpf.MapSpec `ebpf:"pin_macs"`
 	Prefixes4 *ebpf.MapSpec `ebpf:"prefixes4"`
@@ -93,7 +100,12 @@ type steerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerVariableSpecs struct {
+	Common4      *ebpf.VariableSpec `ebpf:"common4"`
+	Common4Mask  *ebpf.VariableSpec `ebpf:"common4_mask"`
+	Common6      *ebpf.VariableSpec `ebpf:"common6"`
+	Common6Mask  *ebpf.VariableSpec `ebpf:"common6_mask"`
 	EnvelopePort *ebpf.VariableSpec `ebpf:"envelope_port"`
+	Frags        *ebpf.VariableSpec `ebpf:"frags"`
 }
 
 // steerObjects contains all objects after they have been loaded into the kernel.
@@ -117,6 +129,7 @@ func (o *steerObjects) Close() error {
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
+	Offenders *ebpf.Map `ebpf:"offenders"`
 	PinAddrs  *ebpf.Map `ebpf:"pin_addrs"`
 	PinMacs   *ebpf.Map `ebpf:"pin_macs"`
 	Prefixes4 *ebpf.Map `ebpf:"prefixes4"`
@@ -129,6 +142,7 @@ type steerMaps struct {
 func (m *steerMaps) Close() error {
 	return _SteerClose(
 		m.Counters,
+		m.Offenders,
 		m.PinAddrs,
 		m.PinMacs,
 		m.Prefixes4,
@@ -143,7 +157,12 @@ func (m *steerMaps) Close() error {
 //
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerVariables struct {
+	Common4      *ebpf.Variable `ebpf:"common4"`
+	Common4Mask  *ebpf.Variable `ebpf:"common4_mask"`
+	Common6      *ebpf.Variable `ebpf:"common6"`
+	Common6Mask  *ebpf.Variable `ebpf:"common6_mask"`
 	EnvelopePort *ebpf.Variable `ebpf:"envelope_port"`
+	Frags        *ebpf.Variable `ebpf:"frags"`
 }
 
 // steerPrograms contains all programs after they have been loaded into the kernel.

@@ -127,9 +127,9 @@ func echo4(t *testing.T, dst string, icmpType uint8, tags ...*layers.Dot1Q) []by
 	return tagged(t, layers.EthernetTypeIPv4, tags, ip4(dst, layers.IPProtocolICMPv4), icmp, payload)
 }
 
-// extension6 is a packet whose first next header is p; what follows is junk.
+// extension6 is a packet whose first next header is p, and its last one.
 func extension6(t *testing.T, dst string, p layers.IPProtocol) []byte {
-	return frame(t, eth(layers.EthernetTypeIPv6), ip6(dst, p), payload)
+	return set(frame(t, eth(layers.EthernetTypeIPv6), ip6(dst, p), payload), 54, byte(layers.IPProtocolNoNextHeader))
 }
 
 // set returns f with byte i set to v.
@@ -196,7 +196,6 @@ func steerCases(t *testing.T) []steerCase {
 		{"solicitation 802.1Q", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation, tag(5)), XskND, false},
 		{"solicitation, unicast probe", solicitation(t, g6, g6, layers.ICMPv6TypeNeighborSolicitation), XskND, false},
 		{"solicitation for another address", solicitation(t, sol, other6, layers.ICMPv6TypeNeighborSolicitation), PassOther, false},
-		{"advertisement of a group address", solicitation(t, "ff02::1", g6, layers.ICMPv6TypeNeighborAdvertisement), PassOther, false},
 		{"solicitation with a code", set(solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation), 55, 1), PassOther, false},
 		{"solicitation ends in the target", solicitation(t, sol, g6, layers.ICMPv6TypeNeighborSolicitation)[:77], PassOther, true},
 		{"LLDP", frame(t, eth(layers.EthernetTypeLinkLayerDiscovery), payload), PassOther, false},
@@ -207,6 +206,7 @@ func steerCases(t *testing.T) []steerCase {
 		cases = append(cases, steerCase{"IPv6 extension header " + p.String(), extension6(t, g6, p), PassGroupExtension, false},
 			steerCase{"IPv6 extension header to another address " + p.String(), extension6(t, other6, p), PassOther, false})
 	}
+	cases = append(cases, guardCases(t)...)
 	return append(cases, truncatedCases(t)...)
 }
 
@@ -304,8 +304,9 @@ func TestSteerSeveralBuffers(t *testing.T) {
 // length of the first buffer (since Linux 6.18; net/bpf/test_run.c).
 type testContext struct{ Data, DataEnd, DataMeta, IngressIfindex, RxQueueIndex, EgressIfindex uint32 }
 
-// Only the first buffer is looked at, and never beyond its end: a frame whose
-// headers are cut there is one that ends inside them, though it goes on.
+// Only the first buffer is looked at, and never beyond its end. A frame whose
+// headers are cut there is dropped, since the guard cannot read what goes on in
+// the next one: what does not end there could come from anybody.
 func TestSteerFirstBufferOnly(t *testing.T) {
 	p := loaded(t, true)
 	rest := make([]byte, 5000)
@@ -323,6 +324,9 @@ func TestSteerFirstBufferOnly(t *testing.T) {
 		run := ebpf.RunOptions{
 			Data: append(bytes.Clone(whole), rest...), Repeat: 1,
 			Context: testContext{DataEnd: uint32(len(tc.frame))},
+		}
+		if tc.want == PassTruncated {
+			tc.want = DropGuardHidden
 		}
 		action, want := withoutSocket(tc.want)
 		err := runSteerWith(t, p, tc.name, &run, action, want)

@@ -22,6 +22,7 @@ const MaxPrefixes = 1024
 // goroutine, Close after all others.
 type Steering struct {
 	envelopePort uint16
+	common       common
 	prefixes4    *ebpf.Map
 	prefixes6    *ebpf.Map
 	watchlist    *Watchlist
@@ -44,7 +45,7 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded XDP program: %w", err)
 	}
-	s := &Steering{envelopePort: envelopePort}
+	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes)}
 	if s.prefixes4, err = ebpf.NewMap(spec.Maps[steerMapPrefixes4]); err != nil {
 		return nil, explain("create the map of IPv4 group prefixes", withLimit(err, limitErr))
 	}

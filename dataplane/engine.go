@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/bpf"
@@ -133,7 +134,10 @@ func (e *Engine) openRules(p *port) {
 func (e *Engine) Run(ctx context.Context) error {
 	changed := locate.NewChanges()
 	watch, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
 	defer stop()
+	watches.Go(func() { newGuardWatch(e.ports, e.notify).run(watch) })
 	if err := locate.Watch(watch, changed, func(err error) {
 		if watch.Err() == nil {
 			e.notify(true, "netlink watch failed; members that move are found at the next registration only", "error", err)

@@ -103,11 +103,7 @@ func (a *attacker) roce(p rocev2.Path, k rocev2.Packet, n int) []byte {
 // xdp returns a counter of the XDP program at the attacker's port.
 func (a *attacker) xdp(name string) uint64 {
 	a.r.t.Helper()
-	n, ok := a.r.ports()[a.n].XDP[name]
-	if !ok {
-		a.r.t.Fatalf("no XDP counter %q", name)
-	}
-	return n
+	return a.r.ports()[a.n].XDP[name] // those that are 0 are not listed
 }
 
 // flood is a stream of an attacker's frames.

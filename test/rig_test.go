@@ -77,6 +77,8 @@ type rig struct {
 	group  netip.Addr
 	hosts  []*rigHost
 	notes  *notes
+	// The transfer that is watched, or was last: for attacks that know it.
+	watched *watch
 }
 
 type rigHost struct {

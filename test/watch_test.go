@@ -13,6 +13,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // watch is a transfer that runs in the background: host 0 writes message after
@@ -28,6 +29,14 @@ type watch struct {
 	wrong    atomic.Int64 // completions after which something else had been written
 	err      error        // that ended the transfer; valid after ended
 	expected []byte       // of the second half
+	size     int          // of a message
+}
+
+// nextPSN is the PSN of the first packet of the message that is under way, in the
+// space of host 0's queue pair, and the number of its packets.
+func (w *watch) nextPSN() (psn rocev2.PSN, packets int) {
+	packets = (w.size + w.r.c.pathMTU - 1) / w.r.c.pathMTU
+	return w.r.hosts[0].qp.Info().SQPSN.Add(int32(w.done.Load() / int64(w.size) * int64(packets))), packets
 }
 
 // watch starts the transfer. It ends with end, or with the test.
@@ -36,7 +45,8 @@ func (r *rig) watch() *watch {
 	ctx, cancel := context.WithCancel(r.ctx)
 	w := &watch{r: r, cancel: cancel, ended: make(chan struct{})}
 	h := r.hosts[0]
-	size := h.mr.Len() / 2
+	w.size = h.mr.Len() / 2
+	size := w.size
 	w.expected = bytes.Repeat([]byte{0xA5}, h.mr.Len()-size)
 	for _, h := range r.hosts {
 		copy(h.mr.Bytes()[size:], w.expected)
@@ -52,6 +62,7 @@ func (r *rig) watch() *watch {
 		}
 	}()
 	r.t.Cleanup(func() { cancel(); <-w.ended })
+	r.watched = w
 	return w
 }
 
@@ -133,9 +144,9 @@ const minGoodput = 0.9
 // that before the flood, and with that under a flood of as many harmless frames. Calm,
 // harmless and hostile times alternate, so that the machine's other work concerns them
 // alike.
-func (r *rig) withstands(t testing.TB, a *attacker, rate int, frame func(i int) []byte) {
+func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) []byte) {
 	t.Helper()
-	const rounds, slice = 4, 250 * time.Millisecond
+	const rounds, slice = 3, 200 * time.Millisecond
 	machine := labtest.Watch()
 	w := r.watch()
 	w.goodput(slice / 2) // the first messages: neighbours are resolved, buffers grow
@@ -158,7 +169,9 @@ func (r *rig) withstands(t testing.TB, a *attacker, rate int, frame func(i int) 
 	t.Logf("%d hostile frames at %.0f/s: goodput %.1f MB/s before, %.1f under harmless frames, %.1f under these (%.0f %% of before, %.0f %% of harmless); the generator used %.0f %% of a CPU",
 		frames, reached, calm/rounds/1e6, harmless/rounds/1e6, hostile/rounds/1e6, 100*hostile/calm, 100*hostile/harmless, 100*float64(cpu)/float64(took))
 	if hostile < minGoodput*calm && hostile < minGoodput*harmless {
-		machine.Timing(t, "goodput is %.1f MB/s under attack, %.1f before and %.1f under harmless frames: want %.0f %% of one of them",
-			hostile/rounds/1e6, calm/rounds/1e6, harmless/rounds/1e6, 100*minGoodput)
+		t.Run("goodput", func(t *testing.T) { // a subtest of its own, so that the others' checks go on if it is skipped
+			machine.Timing(t, "goodput is %.1f MB/s under attack, %.1f before and %.1f under harmless frames: want %.0f %% of one of them",
+				hostile/rounds/1e6, calm/rounds/1e6, harmless/rounds/1e6, 100*minGoodput)
+		})
 	}
 }

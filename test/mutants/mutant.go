@@ -52,6 +52,7 @@ func all() []mutant {
 		locationMutants,
 		coreMutants,
 		pinMutants,
+		guardMutants,
 		keysMutants,
 		privMutants,
 	} {

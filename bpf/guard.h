@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Copyright 2026 The Gleam Authors */
+
+/*
+ * The source guard: nothing comes through a port in the name of a group. Group
+ * addresses belong to the switch, whose own frames leave by AF_XDP and are not
+ * seen here. Hosts believe what comes from them: acknowledgements, data, where
+ * the address is. Looked at in every frame, whoever it is for:
+ *
+ *   source address of IPv4 and IPv6
+ *   sender address of ARP and RARP, whatever the operation
+ *   target of a neighbour advertisement; target and destination of a redirect
+ *   destination of the packet that an ICMP or ICMPv6 error or redirect quotes
+ *
+ * Below up to MAX_TAGS VLAN tags and behind up to MAX_EXTENSIONS extension
+ * headers, more than any Linux host takes off or any sender puts on. What goes
+ * on beyond that is dropped, as are headers that the guard needs and that are
+ * not where it can read them (later fragments, later buffers).
+ */
+#pragma once
+
+#include "headers.h"
+
+#define MAX_TAGS 8 /* VLAN devices nest up to 8 deep: MAX_NEST_DEV */
+#define MAX_EXTENSIONS 8
+#define MAX_HEADERS 2047 /* bytes of all headers together that are looked at */
+
+/*
+ * What ends the inspection early is no reason to drop a frame by itself: a host
+ * takes nothing from a header that is cut. One that goes on in another buffer, or
+ * in another fragment, is.
+ */
+INLINE enum steer_reason cut(struct xdp_md *ctx, int fragment)
+{
+	if (fragment)
+		return DROP_GUARD_HIDDEN;
+	if (frags && bpf_xdp_get_buff_len(ctx) > ctx->data_end - ctx->data)
+		return DROP_GUARD_HIDDEN;
+	return PASS_OTHER;
+}
+
+INLINE enum steer_reason guard_arp(struct xdp_md *ctx, void *l3, void *end)
+{
+	struct arp_ipv4 *arp = l3;
+
+	if ((void *)(arp + 1) > end)
+		return cut(ctx, 0);
+	return in_group4(arp->sender_ip) ? DROP_GUARD_ARP : PASS_OTHER;
+}
+
+INLINE int quotes4(__u8 type)
+{
+	switch (type) {
+	case ICMP_UNREACHABLE:
+	case ICMP_SOURCE_QUENCH:
+	case ICMP_REDIRECT:
+	case ICMP_TIME_EXCEEDED:
+	case ICMP_PARAMETER_PROBLEM:
+		return 1;
+	}
+	return 0;
+}
+
+INLINE enum steer_reason guard_icmp4(struct xdp_md *ctx, void *l4, void *end, int fragment)
+{
+	struct icmp_header *icmp = l4;
+	struct icmp_quote4 *error = l4;
+
+	if ((void *)(icmp + 1) > end)
+		return cut(ctx, fragment);
+	if (!quotes4(icmp->type))
+		return PASS_OTHER;
+	if ((void *)(error + 1) > end)
+		return cut(ctx, fragment);
+	return in_group4(error->quoted.dst) ? DROP_GUARD_ICMP : PASS_OTHER;
+}
+
+INLINE enum steer_reason guard_ipv4(struct xdp_md *ctx, void *l3, void *end)
+{
+	struct ipv4_header *ip = l3;
+
+	if ((void *)(ip + 1) > end)
+		return cut(ctx, 0);
+	if (in_group4(ip->src))
+		return DROP_GUARD_IPV4;
+	if (ip->protocol != PROTO_ICMP || ip->fragment & htons(IP_OFFSET))
+		return PASS_OTHER;
+	return guard_icmp4(ctx, l3 + (ip->version_ihl & 0x0F) * 4, end, ip->fragment & htons(IP_FRAGMENT));
+}
+
+INLINE enum steer_reason guard_icmp6(struct xdp_md *ctx, void *l4, void *end, int fragment)
+{
+	struct icmp_header *icmp = l4;
+	struct icmp_quote6 *error = l4;
+	struct neighbor_solicitation *nd = l4;
+	struct nd_redirect *redirect = l4;
+
+	if ((void *)(icmp + 1) > end)
+		return cut(ctx, fragment);
+	if (icmp->type <= ICMPV6_LAST_ERROR) {
+		if ((void *)(error + 1) > end)
+			return cut(ctx, fragment);
+		return in_group6(error->quoted.dst) ? DROP_GUARD_ICMP : PASS_OTHER;
+	}
+	if (icmp->type != ND_NEIGHBOR_ADVERTISEMENT && icmp->type != ND_REDIRECT)
+		return PASS_OTHER;
+	if ((void *)(nd + 1) > end)
+		return cut(ctx, fragment);
+	if (in_group6(nd->target))
+		return DROP_GUARD_ND;
+	if (icmp->type != ND_REDIRECT)
+		return PASS_OTHER;
+	if ((void *)(redirect + 1) > end)
+		return cut(ctx, fragment);
+	return in_group6(redirect->destination) ? DROP_GUARD_ND : PASS_OTHER;
+}
+
+INLINE int is_extension(__u8 next_header)
+{
+	switch (next_header) {
+	case PROTO_HOP_BY_HOP:
+	case PROTO_ROUTING:
+	case PROTO_AH:
+	case PROTO_DEST_OPTIONS:
+	case PROTO_MOBILITY:
+	case PROTO_HIP:
+	case PROTO_SHIM6:
+		return 1;
+	}
+	return 0;
+}
+
+/*
+ * The rest of an IPv6 packet from offset at on, where a header next is. A global
+ * function: the verifier looks at it once, not for each way to come here.
+ */
+NOINLINE enum steer_reason guard_chain(struct xdp_md *ctx, __u64 at, __u64 next)
+{
+	void *end = (void *)(unsigned long)ctx->data_end;
+	int fragment = 0;
+
+	for (int i = 0; i <= MAX_EXTENSIONS; i++) {
+		if (at > MAX_HEADERS)
+			return DROP_GUARD_HIDDEN;
+		void *l4 = (void *)(unsigned long)ctx->data + at;
+		if (next == PROTO_ICMPV6)
+			return guard_icmp6(ctx, l4, end, fragment);
+		if (!is_extension(next) && next != PROTO_FRAGMENT)
+			return PASS_OTHER;
+		struct fragment_header *part = l4; /* all are as long at least */
+		struct extension_header *extension = l4;
+		if ((void *)(part + 1) > end)
+			return cut(ctx, fragment);
+		__u64 len = (extension->len + 1) * 8;
+		if (next == PROTO_AH)
+			len = (extension->len + 2) * 4;
+		if (next == PROTO_FRAGMENT) {
+			if (part->offset & htons(IPV6_OFFSET))
+				return PASS_OTHER; /* the headers are in the first one */
+			fragment = 1;
+			len = sizeof(*part);
+		}
+		next = extension->next_header;
+		at += len;
+	}
+	return DROP_GUARD_HIDDEN;
+}
+
+INLINE enum steer_reason guard_ipv6(struct xdp_md *ctx, void *l3, void *end)
+{
+	struct ipv6_header *ip = l3;
+
+	if ((void *)(ip + 1) > end)
+		return cut(ctx, 0);
+	if (in_group6(ip->src))
+		return DROP_GUARD_IPV6;
+	if (ip->next_header == PROTO_UDP || ip->next_header == PROTO_TCP)
+		return PASS_OTHER;
+	return guard_chain(ctx, (void *)(ip + 1) - (void *)(unsigned long)ctx->data, ip->next_header);
+}
+
+INLINE int is_vlan(__u16 type)
+{
+	return type == htons(ETHERTYPE_VLAN) || type == htons(ETHERTYPE_QINQ);
+}
+
+INLINE enum steer_reason guard_l3(struct xdp_md *ctx, __u16 type, void *l3, void *end)
+{
+	switch (type) {
+	case htons(ETHERTYPE_IPV4):
+		return guard_ipv4(ctx, l3, end);
+	case htons(ETHERTYPE_IPV6):
+		return guard_ipv6(ctx, l3, end);
+	case htons(ETHERTYPE_ARP):
+	case htons(ETHERTYPE_RARP):
+		return guard_arp(ctx, l3, end);
+	}
+	return PASS_OTHER;
+}
+
+/* A frame that has one more tag after those that are looked below for steering. */
+NOINLINE enum steer_reason guard_tags(struct xdp_md *ctx)
+{
+	void *end = (void *)(unsigned long)ctx->data_end;
+	struct vlan_tag *tag = (void *)(unsigned long)ctx->data + sizeof(struct eth_header);
+
+	tag += MAX_VLAN_TAGS;
+#pragma unroll
+	for (int i = MAX_VLAN_TAGS; i < MAX_TAGS; i++, tag++) {
+		if ((void *)(tag + 1) > end)
+			return cut(ctx, 0);
+		if (!is_vlan(tag->type))
+			return guard_l3(ctx, tag->type, tag + 1, end);
+	}
+	return DROP_GUARD_HIDDEN;
+}
