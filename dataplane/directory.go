@@ -120,7 +120,7 @@ func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
 		if len(d.ids) == 0 {
 			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.size)})
 		}
-		g = &group{id: d.ids[len(d.ids)-1], w: d.crew.workers[d.crew.owners.choose()]}
+		g = &group{id: d.ids[len(d.ids)-1], w: d.crew.workers[d.crew.owners.choose(r.Group)]}
 	}
 	slots := make([]slot, len(r.Members))
 	for i := range slots {

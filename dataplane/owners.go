@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -20,6 +21,22 @@ type owners struct {
 	worker map[netip.Addr]int // the control loop's own view
 	load   []int              // groups, by worker
 	turn   int                // the first to be asked for a new group
+	former [formerGroups]formerGroup
+	next   int // in former
+}
+
+// The core remembers who was a member lately, by worker (docs/AGGREGATION.md, R73): a
+// group that comes back within formerTime is the same worker's. Packets are late by
+// less, and as many groups are not removed meanwhile.
+const (
+	formerGroups = 1024
+	formerTime   = time.Second
+)
+
+type formerGroup struct {
+	ip     netip.Addr
+	worker int
+	at     time.Time // when it was removed
 }
 
 // ownerTable is open addressing with linear probing, at most half full. Only
@@ -72,9 +89,14 @@ func (o *owners) of(k addrKey) (worker int, ok bool) {
 	}
 }
 
-// choose returns the worker for a new group: the one with the fewest, of several
-// the one whose turn it is.
-func (o *owners) choose() int {
+// choose returns the worker for a new group: the one that has just had it, or else
+// the one with the fewest, of several the one whose turn it is.
+func (o *owners) choose(ip netip.Addr) int {
+	for i := range o.former {
+		if f := &o.former[i]; f.ip == ip && time.Since(f.at) < formerTime {
+			return f.worker
+		}
+	}
 	best := o.turn
 	for i := range o.load {
 		if k := (o.turn + i) % len(o.load); o.load[k] < o.load[best] {
@@ -97,6 +119,8 @@ func (o *owners) remove(ip netip.Addr) {
 	if w, ok := o.worker[ip]; ok {
 		delete(o.worker, ip)
 		o.load[w]--
+		o.former[o.next] = formerGroup{ip, w, time.Now()}
+		o.next = (o.next + 1) % formerGroups
 		o.publish()
 	}
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // The table has what was put and not removed, and no worker has many more groups
-// than another one if none are removed.
+// than another one if none are removed. A group that comes back is the same worker's.
 func TestOwnersAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")
 		o := newOwners(workers)
-		model := make(map[netip.Addr]int)
+		model, former := make(map[netip.Addr]int), make(map[netip.Addr]int)
 		addr := func() netip.Addr {
 			n := rapid.IntRange(0, 300).Draw(t, "addr")
 			if rapid.Bool().Draw(t, "v6") {
@@ -33,11 +33,18 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			ip := addr()
 			if _, ok := model[ip]; ok {
 				o.remove(ip)
+				former[ip] = model[ip]
 				delete(model, ip)
 				continue
 			}
-			w := o.choose()
+			w := o.choose(ip)
+			if last, ok := former[ip]; ok && w != last {
+				t.Fatalf("%v was worker %d's just now, and is to be %d's", ip, last, w)
+			}
 			for _, n := range o.load {
+				if hasKey(former, ip) {
+					break
+				}
 				if n < o.load[w] {
 					t.Fatalf("worker %d of %v was chosen", w, o.load)
 				}
@@ -91,7 +98,7 @@ func TestOwnersAreReadWithoutALock(t *testing.T) {
 		if hasKey(o.worker, ip) {
 			o.remove(ip)
 		} else {
-			o.put(ip, o.choose())
+			o.put(ip, o.choose(ip))
 		}
 	}
 	ended.Store(true)

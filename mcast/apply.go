@@ -18,7 +18,7 @@ func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	case PutGroup:
 		return s.put(now, &op.Spec, out)
 	case DeleteGroup:
-		return s.delete(op.Group, out)
+		return s.delete(now, op.Group, out)
 	case AddMember:
 		return s.update(now, UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
 	case RemoveMember:
@@ -43,11 +43,12 @@ func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 		return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip)
 	} else {
 		old.forget(0, out)
+		old.leaveAll(now)
 	}
 	for int(spec.ID) >= len(s.groups) {
 		s.groups = append(s.groups, nil)
 	}
-	g := newGroup(spec, &s.repair, &s.hearing)
+	g := newGroup(spec, &s.repair, &s.hearing, &s.departed)
 	for i := range g.legs {
 		g.unverify(now, LegID(i))
 	}
@@ -56,22 +57,23 @@ func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 	return nil
 }
 
-func (s *Switch) delete(id GroupID, out *Output) error {
+func (s *Switch) delete(now time.Duration, id GroupID, out *Output) error {
 	g := s.group(id)
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", id)
 	}
 	g.forget(0, out)
+	g.leaveAll(now)
 	s.byIP.remove(keyOf(g.ip))
 	s.groups[id] = nil
 	return nil
 }
 
 // newGroup makes a group of a validated spec.
-func newGroup(spec *GroupSpec, repair *budget, hearing *hearing) *group {
+func newGroup(spec *GroupSpec, repair *budget, hearing *hearing, departed *departed) *group {
 	g := &group{
-		hearing: hearing,
-		id:      spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
+		hearing: hearing, departed: departed,
+		id: spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
 		window: spec.Window, windowed: spec.Window != Window{},
 		src: nobody, srcLeg: nobody, best: nobody,
 		branches: make([]branch, 0, len(spec.Legs)),

@@ -54,7 +54,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 		return ReservedSyndrome
 	}
 	if i, ok := g.unverifiedLeg(p); ok {
-		return g.probeAnswer(p, i, kind, out)
+		return g.probeAnswer(now, p, i, kind, out)
 	}
 	i, r := g.branchOf(p)
 	if r != None {

@@ -149,6 +149,7 @@ type group struct {
 	scratch []int32    // for raise under Quorum: one for each leg
 
 	hearing   *hearing      // of the switch
+	departed  *departed     // of the switch
 	deadAfter time.Duration // 0: never
 	deadMost  time.Duration // if above deadAfter: that follows the round trips up to here
 	stallTime time.Duration // how long the source may send nothing while another member waits; 0: any time

@@ -119,12 +119,12 @@ func (s *Switch) update(now time.Duration, op UpdateMembers, out *Output) error 
 	// whatever order the list names them (R60).
 	for _, m := range op.Remove {
 		if int32(m) != g.src {
-			g.remove(m, out)
+			g.remove(now, m, out)
 		}
 	}
 	for _, m := range op.Remove {
 		if int32(m) == g.src {
-			g.remove(m, out)
+			g.remove(now, m, out)
 		}
 	}
 	for i := range op.Add {
@@ -136,6 +136,7 @@ func (s *Switch) update(now time.Duration, op UpdateMembers, out *Output) error 
 		g.removed(op.Remove[len(op.Remove)-1], out)
 		g.resumeHeld(out)
 	}
+	g.left(now, out.Events)
 	return nil
 }
 
@@ -183,9 +184,10 @@ func (g *group) awaitMessage(now time.Duration, i LegID) {
 
 // remove takes out a live member. What that means for the group's ACK is for
 // removed to find out.
-func (g *group) remove(id MemberID, out *Output) {
+func (g *group) remove(now time.Duration, id MemberID, out *Output) {
 	m := &g.members[id]
 	m.live = false
+	g.leaves(now, id)
 	l := &g.legs[m.leg]
 	l.members--
 	if l.members > 0 && l.member == id {

@@ -57,6 +57,11 @@ type verification struct {
 	before  rocev2.MSN // the source's messages before its first one, if fresh
 	sent    uint8      // probes in all, at most 255
 	empty   uint8      // ... and answers to them of that kind that came after its first data, if rxe
+
+	back  bool          // it was a member lately (R73):
+	from  time.Duration // it is not probed before; then, when it was first
+	once  bool          // it has given the right answer once ...
+	twice bool          // ... and was probed since
 }
 
 // numbering is a group's part of the verification.
@@ -68,6 +73,7 @@ type numbering struct {
 	next    LegID         // to be probed next in this round
 	armed   bool
 	at      time.Duration // of the next probes, if armed
+	later   time.Duration // the first of those that could not be probed in this round yet may be then; 0: there is none
 	held    bool          // a message waits for receivers to show their numbering
 	since   time.Duration // so long, if held
 	resume  bool          // it need not wait any more: the source is to be asked for it
@@ -100,6 +106,10 @@ func (g *group) unverify(now time.Duration, i LegID) {
 		g.numbers.pending++
 	}
 	l.verify = verification{pending: true}
+	l.unheard = g.hearing.at(l.spec.Port).unheard
+	if t := g.departed.since(now, g.hearing, keyOf(g.ip), keyOf(g.members[l.member].ip)); t > 0 {
+		l.verify.back, l.verify.from = true, t
+	}
 	g.probeSoon(now)
 }
 
@@ -114,7 +124,7 @@ func (g *group) verified(i LegID) {
 // probeSoon begins a new series of probes.
 func (g *group) probeSoon(now time.Duration) {
 	n := &g.numbers
-	n.wait, n.rounds, n.next = n.every, 0, 0
+	n.wait, n.rounds, n.next, n.later = n.every, 0, 0, 0
 	n.armed, n.at = true, now
 }
 
@@ -126,7 +136,16 @@ func (g *group) probe(now time.Duration, out *Output) {
 	sent := 0
 	for ; int(n.next) < len(g.legs) && n.pending > 0 && !g.dead; n.next++ {
 		v := &g.legs[n.next].verify
-		if !v.pending || g.dismissed(now, int(n.next), out) {
+		if !v.pending {
+			continue
+		}
+		if t := g.quiet(now, int(n.next)); t > 0 {
+			if n.later == 0 || t < n.later {
+				n.later = t
+			}
+			continue
+		}
+		if g.dismissed(now, int(n.next), out) {
 			continue
 		}
 		if sent == probeBurst {
@@ -134,19 +153,27 @@ func (g *group) probe(now time.Duration, out *Output) {
 			return
 		}
 		sent++
+		if v.sent == 0 && v.back {
+			n.wait, n.rounds, v.from = n.every, 0, now
+		}
+		v.twice = v.once
 		v.sent = min(v.sent, 254) + 1
 		if v.wrong {
 			v.probes = min(v.probes+1, wrongAnswers)
 		}
 		out.Probes = append(out.Probes, Probe{Group: g.id, Leg: n.next, PSN: g.members[g.legs[n.next].member].r.Add(-probeBack)})
 	}
-	n.next = 0
+	later := n.later
+	n.next, n.later = 0, 0
 	g.resumeHeld(out)
-	if n.pending == 0 || g.dead || !n.held && n.rounds >= idleProbes {
+	if n.pending == 0 || g.dead || !n.held && later == 0 && n.rounds >= idleProbes {
 		return
 	}
 	n.rounds = min(n.rounds+1, idleProbes)
 	n.armed, n.at = true, now+n.wait
+	if later > 0 {
+		n.at = min(n.at, later)
+	}
 	if end := n.since + g.deadAfter; n.held && g.deadAfter > 0 && now < end {
 		n.at = min(n.at, end)
 	}
@@ -163,7 +190,7 @@ func (g *group) dismissed(now time.Duration, i int, out *Output) bool {
 	case v.wrong && v.probes >= wrongAnswers:
 		g.tellMisnumbered(i, out)
 		why = Misnumbered
-	case v.wrong || g.deadAfter == 0 || !n.held || now-n.since < g.deadAfter || !g.anyVerified():
+	case v.wrong || v.back && v.sent == 0 || g.deadAfter == 0 || !n.held || now-max(n.since, v.from) < g.deadAfter || !g.anyVerified():
 		return false
 	}
 	switch {
@@ -306,7 +333,7 @@ func (g *group) unverifiedLeg(p *Packet) (leg int, ok bool) {
 
 // probeAnswer serves an acknowledgement of the member behind leg i, which is
 // unverified: no data has gone to it, so it answers a probe, or is late.
-func (g *group) probeAnswer(p *Packet, i int, kind rocev2.AckKind, out *Output) Reason {
+func (g *group) probeAnswer(now time.Duration, p *Packet, i int, kind rocev2.AckKind, out *Output) Reason {
 	if g.dead {
 		return GroupDead
 	}
@@ -326,12 +353,20 @@ func (g *group) probeAnswer(p *Packet, i int, kind rocev2.AckKind, out *Output) 
 	}
 	fresh := kind == rocev2.KindACK && nothingYet(p) && r != 0
 	if expects == r && kind == rocev2.KindACK || fresh { // a probe is a duplicate to a receiver that expects r: no NAK answers it
+		if v.back && !v.twice {
+			if !v.once {
+				v.once = true
+				g.probeSoon(now)
+			}
+			return None
+		}
 		v.rxe, v.fresh, v.wrong = fresh, fresh, false
 		g.outcomes.Mismatches[l.member][ReceivePSN].Times = 0
 		g.verified(LegID(i))
 		g.resumeHeld(out)
 		return None
 	}
+	v.once, v.twice = false, false
 	if !v.wrong || v.expects != expects {
 		v.wrong, v.expects, v.probes = true, expects, 0
 	}

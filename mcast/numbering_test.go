@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 	"pgregory.net/rapid"
@@ -39,4 +40,44 @@ func TestPropertyOldNumbers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestR73_ManyLeave: where more receivers leave at once than are remembered, any
+// receiver may be one of them for as long. After that, none is.
+func TestR73_ManyLeave(t *testing.T) {
+	var d departed
+	var h hearing
+	g, now := addrKey{1, 1}, time.Second
+	for i := range uint64(maxDeparted) {
+		d.note(now, &h, g, addrKey{0, i}, 0)
+		now++
+	}
+	end := time.Second + quarantine
+	if t0 := d.since(now, &h, addrKey{2, 2}, addrKey{0, 5}); t0 != 0 {
+		t.Errorf("another group's member may be heard until %v", t0)
+	}
+	d.note(now, &h, g, addrKey{0, maxDeparted}, 0)
+	for _, c := range []struct {
+		who      uint64
+		at, want time.Duration
+	}{
+		{maxDeparted, now, end + maxDeparted},
+		{1, now, end + 1},
+		{0, now, end},
+		{9999, now, end},
+		{9999, end - 1, end},
+		{9999, end, 0},
+		{0, end, 0},
+		{1, end, end + 1},
+		{1, end + 1, 0},
+		{maxDeparted, end + 1, end + maxDeparted},
+		{maxDeparted, end + maxDeparted, 0},
+	} {
+		if got := d.since(c.at, &h, g, addrKey{0, c.who}); got != c.want {
+			t.Errorf("at %v member %d may be heard until %v, want %v", c.at, c.who, got, c.want)
+		}
+	}
+	if d.n != 0 {
+		t.Errorf("%d are remembered for ever", d.n)
+	}
 }

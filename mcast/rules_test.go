@@ -42,6 +42,10 @@ func TestR31_RemoveReleasesTheAck(t *testing.T)                 { runTranscript(
 func TestR32_HottestBranchSlowsTheSource(t *testing.T)          { runTranscript(t) }
 func TestR33_NothingIsBelievedUnverified(t *testing.T)          { runTranscript(t) }
 
+func TestR73_BackAgain(t *testing.T)       { runTranscript(t) }
+func TestR73_WaitsApart(t *testing.T)      { runTranscript(t) }
+func TestR73_HowMembersLeave(t *testing.T) { runTranscript(t) }
+
 func TestR76_ReceiveOnly(t *testing.T) { runTranscript(t) }
 
 func TestR31_LeavingAtRest(t *testing.T)        { runTranscript(t) }

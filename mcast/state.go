@@ -25,6 +25,9 @@ func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
 			b = g.appendState(b, now)
 		}
 	}
+	if s.verifies() {
+		b = s.departed.appendState(b, now, &s.hearing)
+	}
 	return b
 }
 
@@ -106,28 +109,6 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	}
 	if g.numbers.every > 0 {
 		b = g.appendNumbering(b, now)
-	}
-	return b
-}
-
-func (t *targets) appendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(t.n))
-	b = appendTargets(b, t.base)
-	for i := range t.n {
-		u := t.at(i)
-		b = appendPSN(b, u.psn)
-		b = appendTargets(b, u.legs)
-	}
-	return b
-}
-
-func appendTargets(b []byte, legs []target) []byte {
-	for _, x := range legs {
-		b = append(b, bit(x.set, 0))
-		if x.set {
-			b = binary.AppendUvarint(b, x.va)
-			b = binary.AppendUvarint(b, uint64(x.rkey))
-		}
 	}
 	return b
 }
@@ -245,6 +226,9 @@ func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
 			r.group(g)
 		}
 	}
+	if s.verifies() {
+		r.departed(&s.departed, &s.hearing)
+	}
 	if r.bad {
 		return nil, fmt.Errorf("%w (%d bytes)", errState, len(b))
 	}
@@ -329,28 +313,6 @@ func (r *stateReader) group(g *group) {
 	}
 	if g.numbers.every > 0 {
 		r.numbering(g)
-	}
-}
-
-func (r *stateReader) targets(t *targets) {
-	t.first, t.n = 0, uint32(r.uvarint())
-	if t.n > maxUpdates {
-		r.bad, t.n = true, 0
-	}
-	r.legTargets(t.base)
-	for i := range t.n {
-		u := t.at(i)
-		u.psn = r.psn()
-		r.legTargets(u.legs)
-	}
-}
-
-func (r *stateReader) legTargets(legs []target) {
-	for i := range legs {
-		legs[i] = target{}
-		if r.byte() != 0 {
-			legs[i] = target{r.uvarint(), uint32(r.uvarint()), true}
-		}
 	}
 }
 

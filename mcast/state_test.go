@@ -26,8 +26,9 @@ const (
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
 		"limits": constant, "byIP": constant, "groups": deeper, "next": encoded, "armed": encoded, "unknown": ignored,
-		"repair":  derived,
-		"hearing": constant, // set by the driver; only what changes in it meanwhile counts
+		"repair":   derived,
+		"departed": deeper,
+		"hearing":  constant, // set by the driver; only what changes in it meanwhile counts
 	},
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
@@ -39,7 +40,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"failPSN": encoded, "failCode": encoded, "told": encoded,
 		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
 		"quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded, "scratch": ignored,
-		"lagTime": constant, "period": constant, "deadAfter": constant, "deadMost": constant, "hearing": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
+		"lagTime": constant, "period": constant, "deadAfter": constant, "deadMost": constant, "hearing": constant, "departed": derived, "deadline": encoded, "armed": encoded, "rewound": encoded,
 		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored,
 		"targetKey": constant, "targets": deeper,
 		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded, "timedIn": encoded,
@@ -48,13 +49,17 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[numbering](): {
 		"every": constant, "pending": encoded, "wait": encoded, "rounds": encoded, "next": encoded,
 		"armed": encoded, "at": encoded, "held": encoded, "since": encoded, "resume": encoded,
-		"gap": encoded, "gapFrom": encoded, "gapNext": encoded,
+		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "later": encoded,
 	},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "fresh": encoded, "wrong": encoded, "expects": encoded, "probes": encoded, "rxe": encoded, "before": encoded, "sent": encoded, "empty": encoded,
+		"back": encoded, "from": encoded, "once": encoded, "twice": encoded,
 	},
-	reflect.TypeFor[store]():  {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
-	reflect.TypeFor[stored](): {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
+	reflect.TypeFor[departed]():  {"ring": deeper, "first": derived, "n": encoded, "lost": encoded},
+	reflect.TypeFor[departure](): {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "unheard": derived},
+	reflect.TypeFor[addrKey]():   {"hi": encoded, "lo": encoded},
+	reflect.TypeFor[store]():     {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
+	reflect.TypeFor[stored]():    {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
 	reflect.TypeFor[mending](): {
 		"next": encoded, "sent": encoded, "asked": encoded, "again": encoded, "probing": encoded, "quiet": encoded, "burst": encoded, "left": encoded, "led": encoded,
 		"tries": encoded, "hold": encoded, "waited": encoded, "watch": encoded, "owed": encoded, "rtt": encoded, "rttVar": encoded,
@@ -116,9 +121,14 @@ func fullState(t *testing.T) *Switch {
 		}
 	}
 	for i := range g.legs {
-		g.legs[i].verify = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1}
+		g.legs[i].verify = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1,
+			back: true, from: stateNow + 7, once: true, twice: true}
 	}
-	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6}
+	s.departed.n, s.departed.lost = 1, stateNow+8
+	for i := range 2 {
+		s.departed.ring[i] = departure{addrKey{1, 2}, addrKey{3, 4}, 5, stateNow + 9, 0}
+	}
+	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, later: stateNow + 2}
 	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	*g.store.at(8) = stored{va: 1 << 40, frame: 3, bytes: 100, how: byWindow, ackReq: true}
 	g.store.low, g.store.whole, g.store.bytes, s.repair.used = 5, 8, 100, 100

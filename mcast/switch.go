@@ -46,14 +46,15 @@ import (
 
 // Switch is all groups of one box. New makes one.
 type Switch struct {
-	limits  Limits
-	byIP    addrTable
-	repair  budget
-	hearing hearing
-	groups  []*group // by GroupID; nil if free
-	next    time.Duration
-	armed   bool
-	unknown uint64 // packets for no group
+	limits   Limits
+	byIP     addrTable
+	repair   budget
+	hearing  hearing
+	departed departed
+	groups   []*group // by GroupID; nil if free
+	next     time.Duration
+	armed    bool
+	unknown  uint64 // packets for no group
 }
 
 // New returns a Switch without groups.
@@ -128,6 +129,9 @@ func (s *Switch) InputTo(now time.Duration, id GroupID, p *Packet, out *Output) 
 		g.count.Drops[r]++
 		out.Drop = r
 	}
+	if len(out.Events) > 0 {
+		g.left(now, out.Events)
+	}
 	s.armFor(g)
 }
 
@@ -161,6 +165,7 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g == nil {
 			continue
 		}
+		events := len(out.Events)
 		if g.armed && g.deadline <= now {
 			g.look(now, out)
 		}
@@ -170,6 +175,7 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g.numbers.armed && g.numbers.at <= now {
 			g.probe(now, out)
 		}
+		g.left(now, out.Events[events:])
 		s.armFor(g)
 	}
 }

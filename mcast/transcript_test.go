@@ -23,6 +23,7 @@ import (
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
 //	      [verify=2ms]   receivers show which PSN they expect
+//	      [anew]   on a switch that had no group
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
 //	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey [receive-only]
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
@@ -34,7 +35,7 @@ import (
 //	pause +5ms [leg=B]  nothing that came in by B's port, or by any, was looked at for so long
 //	delay B 5ms         so long may a copy wait in the queue of B's port
 //	clock +5ms          it is later, but Advance is not called yet
-//	add name=D [rq=X] [sq=X] | remove name=B
+//	add name=D [rq=X] [sq=X] | remove name=B | delete
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [receive-only]
 //	room N              a call has room for N copies of kept frames
 //	show                the group's state
@@ -189,6 +190,8 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.legs = append(s.legs, n)
 	case "remove":
 		s.apply(w, RemoveMember{0, MemberID(a.str("name", "")[0] - 'A')})
+	case "delete":
+		s.apply(w, DeleteGroup{})
 	case "update":
 		s.update(a, w)
 	case "show":
@@ -279,6 +282,9 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		for _, m := range a.list(key) {
 			behind[m] = Neighbor(n + 1)
 		}
+	}
+	if a.d.HasArg("anew") {
+		s.sw, s.unheard = New(Limits{}), [26]time.Duration{}
 	}
 	s.legs = nil
 	legOf := map[Neighbor]LegID{}

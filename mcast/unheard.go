@@ -73,6 +73,7 @@ func (g *group) catchUp(i int) {
 	l.watched += d
 	l.heard += d
 	l.marked += d
+	l.verify.from += d
 	l.mend.owed += d
 }
 

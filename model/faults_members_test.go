@@ -156,6 +156,9 @@ var memberFaults = []struct {
 			}
 			return true
 		}}},
+	{"who has left is forgotten at once", func() *Config {
+		return &Config{Name: "late-answer", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Hosts: mixed, Changes: hastens, Probe: true}
+	}, "I1: the branch of C", "FALSE COMPLETION", broken{early: 20 * time.Millisecond}},
 	{"a copy that was put off is forgotten", func() *Config {
 		c := repairing()
 		c.Lose, c.Jam, c.Messages = 0, 1, []int{3}

@@ -28,8 +28,10 @@ type broken struct {
 	// unsent is in the place of Unsent, if not nil, and adapt changes the group.
 	unsent func(b *broken, c *mcast.Copy, until time.Duration) bool
 	adapt  func(*mcast.GroupSpec)
-	st     mcast.GroupStatus // before the packet, or the deadline
-	now    time.Duration
+	// early has members removed so much earlier.
+	early time.Duration
+	st    mcast.GroupStatus // before the packet, or the deadline
+	now   time.Duration
 }
 
 func (b *broken) Unsent(c *mcast.Copy, until time.Duration) bool {
@@ -37,6 +39,13 @@ func (b *broken) Unsent(c *mcast.Copy, until time.Duration) bool {
 		return b.unsent(b, c, until)
 	}
 	return b.Switch.Unsent(c, until)
+}
+
+func (b *broken) Apply(now time.Duration, op mcast.Op, out *mcast.Output) error {
+	if u, ok := op.(mcast.UpdateMembers); ok && len(u.Remove) > 0 {
+		now -= b.early
+	}
+	return b.Switch.Apply(now, op, out)
 }
 
 func (b *broken) Advance(now time.Duration, out *mcast.Output) {

@@ -92,19 +92,3 @@ func TestTwoSourcesAtOnceInATree(t *testing.T) {
 		t.Errorf("found %v", r.Violation)
 	}
 }
-
-// TestLateAnswerToAProbe holds what probes cannot tell: an ACK of the last membership
-// that arrives after the first probe was sent looks like the answer to it, while one
-// more packet of that time is on its way to the receiver. It takes a member that is
-// added again within a round trip, with numbers that were read before. When this test
-// fails, that has been solved: take it into TinyMembers.
-func TestLateAnswerToAProbe(t *testing.T) {
-	cfg := Config{Name: "late-answer", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Probe: true, Changes: hastens, Hosts: mixed}
-	r, err := Search(&cfg, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Violation == nil || !strings.Contains(r.Violation.What, "I1: the branch of C") {
-		t.Errorf("found %v", r.Violation)
-	}
-}

@@ -3,7 +3,7 @@
 
 package main
 
-// Wrong ways to treat members that only receive.
+// Wrong ways to treat members that only receive, or that come back.
 var coreMutants = []mutant{
 	{"a member that only receives may send", "R76", "mcast/epoch.go", []edit{{
 		"	if m.receiveOnly {\n",
@@ -28,5 +28,89 @@ var coreMutants = []mutant{
 	{"every packet of a member that only receives is an event", "R76", "mcast/turns.go", []edit{{
 		"		m.refused = true\n",
 		"		m.refused = g.dead\n",
+	}}},
+	{"who was removed is forgotten", "R73", "mcast/join.go", []edit{{
+		"	m.live = false\n	g.leaves(now, id)\n",
+		"	m.live = false\n",
+	}}},
+	{"who was evicted for a NAK is forgotten", "R73", "mcast/switch.go", []edit{{
+		"	if len(out.Events) > 0 {\n		g.left",
+		"	if len(out.Events) > 9 {\n		g.left",
+	}}},
+	{"who was evicted by the clock is forgotten", "R73", "mcast/switch.go", []edit{{
+		"		g.left(now, out.Events[events:])\n",
+		"		g.left(now, out.Events[len(out.Events):][:min(events, 0)])\n",
+	}}},
+	{"members of a group that is put again are new", "R73", "mcast/apply.go", []edit{{
+		"		old.forget(0, out)\n		old.leaveAll(now)\n",
+		"		old.forget(0, out)\n",
+	}}},
+	{"members of a deleted group are forgotten", "R73", "mcast/apply.go", []edit{{
+		"	g.forget(0, out)\n	g.leaveAll(now)\n",
+		"	g.forget(0, out)\n",
+	}}},
+	{"who comes back is probed at once", "R73", "mcast/departed.go", []edit{{
+		"now + quarantine + p.delay,",
+		"now + p.delay,",
+	}}},
+	{"what waits in a port's queue is not waited for", "R73", "mcast/departed.go", []edit{{
+		"now + quarantine + p.delay,",
+		"now + quarantine,",
+	}}},
+	{"every member comes back", "R73", "mcast/departed.go", []edit{{
+		"e.group == group && e.member == member {",
+		"e.group == group {",
+	}}},
+	{"members of other groups come back", "R73", "mcast/departed.go", []edit{{
+		"e.group == group && e.member == member {",
+		"e.member == member {",
+	}}},
+	{"departures beyond those remembered are forgotten", "R73", "mcast/departed.go", []edit{{
+		"		d.lost = max(d.lost, d.at(0).ends(h))\n",
+		"",
+	}}},
+	{"pauses count before one who has left comes back", "R73", "mcast/departed.go", []edit{{
+		"return e.until + h.at(e.port).unheard - e.unheard }",
+		"return e.until + h.at(e.port).delay*0 }",
+	}}},
+	{"pauses count while one who is back is waited for", "R73", "mcast/unheard.go", []edit{{
+		"	l.verify.from += d\n",
+		"",
+	}}},
+	{"one answer is enough of one who is back", "R73", "mcast/numbering.go", []edit{{
+		"		if v.back && !v.twice {\n",
+		"		if v.back && !v.twice && g.dead {\n",
+	}}},
+	{"two answers to one probe are enough", "R73", "mcast/numbering.go", []edit{{
+		"		if v.back && !v.twice {\n",
+		"		if v.back && !v.once {\n",
+	}}},
+	{"two answers that differ are enough", "R73", "mcast/numbering.go", []edit{{
+		"	v.once, v.twice = false, false\n",
+		"",
+	}}},
+	{"the second probe waits for the next round", "R73", "mcast/numbering.go", []edit{{
+		"				v.once = true\n				g.probeSoon(now)\n",
+		"				v.once = true\n",
+	}}},
+	{"who is back is not probed after the last round", "R73", "mcast/numbering.go", []edit{{
+		"!n.held && later == 0 && n.rounds >= idleProbes",
+		"!n.held && n.rounds >= idleProbes",
+	}}},
+	{"who is back is probed in the others' rounds", "R73", "mcast/numbering.go", []edit{{
+		"	if later > 0 {\n		n.at = min(n.at, later)\n	}\n",
+		"",
+	}}},
+	{"who is back is probed as seldom as the others are by then", "R73", "mcast/numbering.go", []edit{{
+		"			n.wait, n.rounds, v.from = n.every, 0, now\n",
+		"			v.from = now\n",
+	}}},
+	{"who is back is silent before it is asked", "R73", "mcast/numbering.go", []edit{{
+		"now-max(n.since, v.from) < g.deadAfter",
+		"now-n.since < g.deadAfter",
+	}}},
+	{"a group that comes back may be another worker's", "R73", "dataplane/owners.go", []edit{{
+		"time.Since(f.at) < formerTime {",
+		"time.Since(f.at) < 0 {",
 	}}},
 }

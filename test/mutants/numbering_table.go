@@ -82,19 +82,19 @@ var numberingMutants = []mutant{
 		"		if !g.dead {\n",
 	}}},
 	{"silence to probes is never the end", "R55", "mcast/numbering.go", []edit{{
-		"now-n.since < g.deadAfter || !g.anyVerified()",
+		"now-max(n.since, v.from) < g.deadAfter || !g.anyVerified()",
 		"now >= n.since || !g.anyVerified()",
 	}}},
 	{"silence of all to probes removes one", "R55", "mcast/numbering.go", []edit{{
-		"now-n.since < g.deadAfter || !g.anyVerified()",
-		"now-n.since < g.deadAfter",
+		" < g.deadAfter || !g.anyVerified()",
+		" < g.deadAfter",
 	}}},
 	{"a strict group fails before what precedes the message is complete", "R55", "mcast/numbering.go", []edit{{
 		"	case g.src != nobody && g.a == g.hi.Prev():",
 		"	case g.src != nobody:",
 	}}},
 	{"idle receivers are probed for ever", "R52", "mcast/numbering.go", []edit{{
-		" || g.dead || !n.held && n.rounds >= idleProbes {",
+		" || g.dead || !n.held && later == 0 && n.rounds >= idleProbes {",
 		" || g.dead {",
 	}}},
 }

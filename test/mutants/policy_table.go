@@ -79,10 +79,10 @@ var policyMutants = []mutant{
 		"if g.nrecv-g.nfresh < g.quorum && g.a == g.hi {",
 	}}},
 	{"removals are judged in the order of the list", "R60", "mcast/join.go", []edit{{
-		"		if int32(m) != g.src {\n			g.remove(m, out)\n		}\n",
-		"		g.remove(m, out)\n",
+		"		if int32(m) != g.src {\n			g.remove(now, m, out)\n		}\n",
+		"		g.remove(now, m, out)\n",
 	}, {
-		"		if int32(m) == g.src {\n			g.remove(m, out)\n		}\n",
+		"		if int32(m) == g.src {\n			g.remove(now, m, out)\n		}\n",
 		"		_ = m\n",
 	}}},
 	{"a source that leaves is judged by what A was", "R60", "mcast/apply.go", []edit{{

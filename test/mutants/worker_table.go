@@ -58,8 +58,8 @@ var workerMutants = []mutant{
 		"taken == x.seen || taken == x.handed {",
 	}}},
 	{"a group that has gone keeps its owner", "Several workers", "dataplane/owners.go", []edit{{
-		"		o.load[w]--\n		o.publish()\n",
-		"		o.load[w]--\n",
+		"		o.next = (o.next + 1) % formerGroups\n		o.publish()\n",
+		"		o.next = (o.next + 1) % formerGroups\n",
 	}}},
 	{"all groups go to one worker", "Several workers", "dataplane/owners.go", []edit{{
 		"	o.load[worker]++\n",

@@ -1,0 +1,52 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "encoding/binary"
+
+// The encoding of the targets that update messages have named.
+
+func (t *targets) appendState(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(t.n))
+	b = appendTargets(b, t.base)
+	for i := range t.n {
+		u := t.at(i)
+		b = appendPSN(b, u.psn)
+		b = appendTargets(b, u.legs)
+	}
+	return b
+}
+
+func appendTargets(b []byte, legs []target) []byte {
+	for _, x := range legs {
+		b = append(b, bit(x.set, 0))
+		if x.set {
+			b = binary.AppendUvarint(b, x.va)
+			b = binary.AppendUvarint(b, uint64(x.rkey))
+		}
+	}
+	return b
+}
+
+func (r *stateReader) targets(t *targets) {
+	t.first, t.n = 0, uint32(r.uvarint())
+	if t.n > maxUpdates {
+		r.bad, t.n = true, 0
+	}
+	r.legTargets(t.base)
+	for i := range t.n {
+		u := t.at(i)
+		u.psn = r.psn()
+		r.legTargets(u.legs)
+	}
+}
+
+func (r *stateReader) legTargets(legs []target) {
+	for i := range legs {
+		legs[i] = target{}
+		if r.byte() != 0 {
+			legs[i] = target{r.uvarint(), uint32(r.uvarint()), true}
+		}
+	}
+}
