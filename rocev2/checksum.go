@@ -47,7 +47,6 @@ func sum(b []byte, s uint64) uint64 {
 
 func fold(s uint64) uint16 {
 	s = s>>32 + s&0xFFFFFFFF
-	s = s>>32 + s&0xFFFFFFFF
 	s = s>>16 + s&0xFFFF
 	s = s>>16 + s&0xFFFF
 	return uint16(s>>16 + s)
@@ -69,10 +68,11 @@ func ChecksumUpdate64(c uint16, old, new uint64) uint16 {
 }
 
 // pseudoSum returns the one's complement sum of the pseudo header of RFC 768
-// (IPv4) or RFC 8200 §8.1 (IPv6) for n bytes of protocol proto.
+// (IPv4) or RFC 8200 §8.1 (IPv6) for n bytes of protocol proto. Both addresses are
+// of one family.
 func pseudoSum(src, dst netip.Addr, proto uint8, n int) uint64 {
 	s := uint64(proto) + uint64(n)
-	if src.Is4() && dst.Is4() {
+	if src.Is4() {
 		a, b := src.As4(), dst.As4()
 		return sum(b[:], sum(a[:], s))
 	}
