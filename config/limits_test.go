@@ -37,6 +37,7 @@ func TestHostileFilesAreCheap(t *testing.T) {
 		{"keys in a line", fill("? "), "f:1: more than 16 " + deep},
 		{"stairs of keys", stairs("a:"), "f:17: more than 16 " + deep},
 		{"stairs of lists", stairs("-"), "f:17: more than 16 " + deep},
+		{"lists before a far column", "a:\n" + strings.Repeat(" ", n/2) + "b: 1\n" + strings.Repeat("- ", n/4), "f:3: more than 16 " + deep},
 		{"keys", fill("a: 1\n"), "f:4097: more than 4096 " + many},
 		{"keys with comments", fill("a: 1 #x\n"), "f:4097: more than 4096 " + many},
 		{"few enough keys", strings.Repeat("a: 1\n", 4096), "unknown key"},

@@ -57,6 +57,6 @@ var privMutants = []mutant{
 		"		case keys > keysMax:\n", "		case false:\n",
 	}}},
 	{"a pipe is waited for", "priv", "config/secret.go", []edit{{
-		"os.O_RDONLY|unix.O_NONBLOCK", "os.O_RDONLY",
+		"os.O_RDONLY|unix.O_NONBLOCK", "os.O_RDONLY|unix.O_CLOEXEC",
 	}}},
 }
