@@ -226,7 +226,7 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, unix.ECONNREFUSED):
 		return say("nobody answers on socket %s: is gleamd running?")
 	case errors.Is(err, fs.ErrPermission):
-		return say("socket %s: permission denied: use sudo, or let more users in with api.mode in gleamd's configuration")
+		return say("socket %s: permission denied: use sudo, or become a member of its group; api.mode and api.read_group in gleamd's configuration let more users in")
 	case errors.Is(err, context.DeadlineExceeded):
 		return say("socket %s: gleamd did not answer in time")
 	}

@@ -32,7 +32,7 @@ func serve(t *testing.T, b api.Backend) (socket string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- api.Serve(ctx, ln, b, build) }()
+	go func() { done <- api.Serve(ctx, ln, b, build, api.Access{}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -178,7 +178,7 @@ func TestWaitReady(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, ln, &apitest.Backend{}, build) }()
+	go func() { served <- api.Serve(ctx, ln, &apitest.Backend{}, build, api.Access{}) }()
 	if err := <-waited; err != nil {
 		t.Error(err)
 	}
@@ -199,7 +199,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	ln.Close()
-	if err := api.Serve(t.Context(), ln, &apitest.Backend{}, build); !errors.Is(err, net.ErrClosed) {
+	if err := api.Serve(t.Context(), ln, &apitest.Backend{}, build, api.Access{}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestEventsWait(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, ln, &apitest.Backend{}, build) }()
+	go func() { served <- api.Serve(ctx, ln, &apitest.Backend{}, build, api.Access{}) }()
 	c := dial(t, socket)
 	if es, err := c.Events(t.Context(), 0, 20*time.Millisecond); err != nil || len(es.Events) != 0 {
 		t.Errorf("got %v, %v", es, err)

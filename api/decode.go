@@ -4,6 +4,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,10 @@ import (
 
 // maxRequest bounds a request's body: 4096 members with windows, generously.
 const maxRequest = 1 << 20
+
+// maxObjects bounds what a body becomes in memory: a Register, its window, its members
+// and theirs. An empty member has 3 bytes in JSON and 64 here.
+const maxObjects = 2 + 2*MaxMembers
 
 // errTooLarge is what DecodeRegister says of a body over maxRequest.
 var errTooLarge = fmt.Errorf("request is larger than %d bytes", maxRequest)
@@ -43,9 +48,19 @@ func DecodeAddMember(body io.Reader) (*AddMember, error) {
 
 func decode(body io.Reader, v any, what string) error {
 	in := &io.LimitedReader{R: body, N: maxRequest + 1}
-	d := json.NewDecoder(in)
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	if in.N <= 0 {
+		return errTooLarge
+	}
+	if n := bytes.Count(text, []byte("{")); n > maxObjects {
+		return fmt.Errorf("request has %d JSON objects: a %s has %d at most", n, what, maxObjects)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	err = d.Decode(v)
 	if err == nil {
 		if _, more := d.Token(); more == nil {
 			err = errors.New("something follows the JSON object")
@@ -54,8 +69,6 @@ func decode(body io.Reader, v any, what string) error {
 		}
 	}
 	switch {
-	case in.N <= 0:
-		return errTooLarge
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("request has no body; a %s as JSON is expected", what)
 	case err != nil:

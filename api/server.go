@@ -33,15 +33,19 @@ const (
 	writeTimeout    = registerTimeout + 15*time.Second // from the request's headers to the answer's end
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 2 * time.Second
+	workTimeout     = 5 * time.Second // waiting for a share of the server's memory
 	maxHeader       = 16 << 10
 )
 
 // Serve answers requests on ln from b until ctx ends, then lets those under
-// way finish for up to 2 s and returns nil. It closes ln. v is what GET
-// /v1/version says.
-func Serve(ctx context.Context, ln net.Listener, b Backend, v Version) error {
+// way finish for up to 2 s and returns nil. It closes ln, which is a Unix
+// socket: who calls is asked of the kernel, and access says what it may do. v is what
+// GET /v1/version says.
+func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Access) error {
+	shares := newShares()
 	srv := &http.Server{
-		Handler:           &handler{b, v, ctx},
+		Handler:           &handler{b: b, v: v, end: ctx, access: &access, shares: &shares},
+		ConnContext:       withCaller,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -49,7 +53,7 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v Version) error {
 		MaxHeaderBytes:    maxHeader,
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ln) }()
+	go func() { done <- srv.Serve(&gate{Listener: ln, access: access, shares: shares}) }()
 	select {
 	case err := <-done:
 		srv.Close()
@@ -70,6 +74,9 @@ type handler struct {
 	b   Backend
 	v   Version
 	end context.Context // ends when the server does; nil: never
+
+	access *Access // nil: everybody may do everything
+	shares *[numRoles]shares
 }
 
 // ending is a context that ends when the server does.
@@ -96,8 +103,10 @@ func (h *handler) ending() context.Context {
 //	GET    /v1/version       Version
 //
 // Every answer that is not 2xx has an Error as its body: 400 for a request that
-// makes no sense, 404 for a group, port or path that is not there, 405, 409 for what
-// the backend refuses, 413 for a body over 1 MiB, 500 for anything else.
+// makes no sense, 403 for what this user may not do, 404 for a group, port or path that
+// is not there, 405, 409 for what the backend refuses, 413 for a body over 1 MiB, 503
+// for more at once than a user may have, 500 for anything else. The returned handler
+// knows no users: everybody may do everything.
 func Handler(b Backend, v Version) http.Handler { return &handler{b: b, v: v} }
 
 // endpoint answers one method of one path; arg is the path's {ip} or {name}.
@@ -155,11 +164,14 @@ func refuse(status int, format string, args ...any) error {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	methods, arg := h.route(r.URL.Path)
 	var answer any
-	var err error
-	if methods == nil {
+	work, err := h.enter(r)
+	defer work.done()
+	if err != nil {
+		w.Header().Set("Connection", "close") // a body is not read
+	} else if methods == nil {
 		err = refuse(http.StatusNotFound, "no such path: %s", r.URL.Path)
 	} else if ep := methods[r.Method]; ep != nil {
-		answer, err = ep(r, arg)
+		answer, err = ep(r.WithContext(context.WithValue(r.Context(), workKey{}, work)), arg)
 	} else {
 		var allow []string
 		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
@@ -252,6 +264,7 @@ func (h *handler) register(r *http.Request, _ string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
+	workOf(r).pause() // for the members' places, which may take a minute
 	return nil, h.b.Register(reg)
 }
 
@@ -278,6 +291,7 @@ func (h *handler) addMember(r *http.Request, arg string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
+	workOf(r).pause()
 	return nil, h.b.AddMember(group, m)
 }
 
@@ -321,11 +335,15 @@ func (h *handler) events(r *http.Request, _ string) (any, error) {
 	defer cancel()
 	stop := context.AfterFunc(h.ending(), cancel) // so that the daemon can stop
 	defer stop()
+	work := workOf(r)
+	if err := work.poll(); err != nil {
+		return nil, err
+	}
 	es, err := h.b.Events(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	return es, nil
+	return es, work.resume(r.Context())
 }
 
 func (h *handler) ports(*http.Request, string) (any, error) {

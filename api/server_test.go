@@ -84,6 +84,7 @@ func TestEveryRefusalIsJSON(t *testing.T) {
 		{"POST", "/v1/groups", strings.Replace(saneJSON, "10.77.0.2", "10.77.0.1", 1), 400, "members[1].ip: 10.77.0.1 is a member already"},
 		{"POST", "/v1/groups", saneJSON + strings.Repeat(" ", 1<<20), 413, "1048576"},
 		{"POST", "/v1/groups", `{"group":"` + strings.Repeat("1", 1<<20) + `"}`, 413, "1048576"},
+		{"POST", "/v1/groups", `{"members":[` + strings.Repeat("{},", 300_000) + `{}]}`, 400, "request has 300002 JSON objects: a registration has 8194 at most"},
 		{"PUT", "/v1/groups", strings.Replace(saneJSON, "10.77.254.1", "192.0.2.1", 1), 409, "not a group prefix"},
 	} {
 		w := httptest.NewRecorder()

@@ -37,7 +37,7 @@ func serve(t *testing.T, b api.Backend) (socket string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- api.Serve(ctx, ln, b, api.Version{Version: "v1.2.3", Go: "go1.26", Started: time.Unix(1.8e9, 0), Pid: 42})
+		done <- api.Serve(ctx, ln, b, api.Version{Version: "v1.2.3", Go: "go1.26", Started: time.Unix(1.8e9, 0), Pid: 42}, api.Access{})
 	}()
 	t.Cleanup(func() {
 		cancel()

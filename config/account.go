@@ -9,6 +9,27 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
+// openToAll lets every user connect to the socket: gleamd looks at who they are.
+const openToAll = 0o666
+
+// api reads what stands below api. Where only a group may read, the socket's own bits
+// let everybody connect, since a file belongs to one group.
+func (d *decoder) api(a *API, v value) {
+	seen := d.mapping(v,
+		field{"socket", d.socket(&a.Socket)},
+		field{"mode", d.mode(&a.Mode)},
+		field{"group", d.group(&a.Group)},
+		field{"read_group", d.group(&a.ReadGroup)})
+	if a.ReadGroup == "" {
+		return
+	}
+	if mode, ok := seen["mode"]; !ok {
+		a.Mode = openToAll
+	} else if a.Mode&0o002 == 0 {
+		d.fail(mode.line, mode.key, text(mode.node), "keeps the members of read_group from the socket: leave mode out, or want 0666; gleamd refuses all others itself")
+	}
+}
+
 // group reads the name of a group of users, as useradd(8) takes it.
 func (d *decoder) group(dst *string) func(value) {
 	return func(v value) {

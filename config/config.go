@@ -91,7 +91,9 @@ const UserAuto = "auto"
 type API struct {
 	Socket string      `yaml:"socket"`
 	Mode   fs.FileMode `yaml:"mode"`  // permission bits of the socket
-	Group  string      `yaml:"group"` // group of users that the socket belongs to, if there is such a group
+	Group  string      `yaml:"group"` // group of users that the socket belongs to, if there is such a group; they may change groups
+	// ReadGroup is a group of users who may read. "" means all whom Mode lets connect.
+	ReadGroup string `yaml:"read_group"`
 }
 
 // Limits bound the group table and what a port may bring.

@@ -125,7 +125,7 @@ envelope:
   keys: [{id: 7, secret: "hex:`+goodHex+`", max_groups: 10, max_members: 11, lease_max: 12s}, {id: 8, secret_file: gleam.key}]
   lease_max: 1m30s
   locate_timeout: 500ms
-api: {socket: /tmp/s, mode: 0600, group: wheel}
+api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm}
 user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
@@ -147,7 +147,7 @@ log: {level: error, format: json}
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
 			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
 		},
-		API: API{Socket: "/tmp/s", Mode: 0o600, Group: "wheel"}, User: "4711",
+		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKs: 7, Envelopes: 8, Neighbours: 9},
 		Repair: Repair{PerGroup: 1000, Total: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond,
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},

@@ -89,6 +89,7 @@ func TestErrors(t *testing.T) {
 
 		{"relative socket", minimal + "api: {socket: s}\n", `f:4: api.socket: "s": want an absolute path`},
 		{"long socket", minimal + "api: {socket: /" + strings.Repeat("a", 107) + "}\n", `has 108 bytes; a Unix socket's path has at most 107`},
+		{"mode without read_group", minimal + "api: {read_group: adm, mode: '0660'}\n", `f:4: api.mode: "0660": keeps the members of read_group from the socket`},
 		{"mode not octal", minimal + "api: {mode: '0680'}\n", `f:4: api.mode: "0680": want permission bits in octal`},
 		{"mode too big", minimal + "api: {mode: '07777'}\n", `want permission bits in octal`},
 		{"no groups", minimal + "limits: {groups: 0}\n", `f:4: limits.groups: "0": want a number from 1 to 1048576`},
@@ -116,6 +117,14 @@ func TestErrors(t *testing.T) {
 				t.Errorf("got %d errors, want 1:\n%v", len(errs), err)
 			}
 		})
+	}
+}
+
+// Members of read_group reach the socket, whose file is another group's.
+func TestReadGroupReachesTheSocket(t *testing.T) {
+	c, err := Parse("f", []byte(minimal+"api: {read_group: adm}\n"))
+	if err != nil || c.API.Mode != 0o666 || c.API.Group != "gleam" {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

@@ -25,10 +25,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		field{"group_prefixes", func(v value) { d.prefixes(&c.GroupPrefixes, v) }},
 		field{"envelope", func(v value) { d.envelope(&c.Envelope, v) }},
 		field{"api", func(v value) {
-			d.mapping(v,
-				field{"socket", d.socket(&c.API.Socket)},
-				field{"mode", d.mode(&c.API.Mode)},
-				field{"group", d.group(&c.API.Group)})
+			d.api(&c.API, v)
 		}},
 		field{"user", d.user(&c.User)},
 		field{"limits", func(v value) {

@@ -153,14 +153,14 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer ln.Close()
-	said, err := giveTo(ln, id, cfg.API.Group)
+	access, said, err := openTo(ln, id, &cfg.API)
 	if err != nil {
 		return err
 	}
 	build := api.Build(started)
 	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
-	if said != "" {
-		log.Info(said, zap.String("socket", cfg.API.Socket))
+	for _, s := range said {
+		log.Info(s, zap.String("socket", cfg.API.Socket))
 	}
 	if cfg.Envelope.Insecure {
 		log.Warn("envelope.insecure is set: whoever reaches a port can register and delete groups")
@@ -180,7 +180,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		err = d.serve(ctx, eng, ln, build, log)
+		err = d.serve(ctx, eng, ln, build, access, log)
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -192,7 +192,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 }
 
 // serve runs the switch and its API until ctx ends or one of them fails.
-func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, log *zap.Logger) error {
+func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -205,7 +205,7 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 		cancel(nil)
 	})
 	wg.Go(func() {
-		apiErr = api.Serve(ctx, ln, eng, build)
+		apiErr = api.Serve(ctx, ln, eng, build, access)
 		cancel(nil)
 	})
 	log.Info("ready", zap.Stringer("socket", ln.Addr()))

@@ -4,15 +4,10 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"os/user"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/sandbox"
 )
 
@@ -64,21 +59,4 @@ func missing(effective uint64, root bool) (names []string) {
 // user that it becomes.
 func confine(id identity) error {
 	return sandbox.Enter(sandbox.Limits{UID: id.uid, GID: id.gid, Capabilities: kept})
-}
-
-// giveTo makes the socket belong to the user that gleamd becomes, and to a group of
-// users. A group that does not exist, or that gleamd may not give it to, leaves it to
-// that user and root, which said reports.
-func giveTo(ln *api.Listener, id identity, group string) (said string, err error) {
-	gid := -1
-	if g, err := user.LookupGroup(group); err != nil {
-		said = fmt.Sprintf("there is no group %s: only root can use the socket (groupadd --system %s)", group, group)
-	} else if gid, err = strconv.Atoi(g.Gid); err != nil {
-		return "", fmt.Errorf("group %s has id %q: %w", group, g.Gid, err)
-	}
-	err = ln.Give(id.uid, gid)
-	if errors.Is(err, unix.EPERM) && gid >= 0 && os.Geteuid() != 0 {
-		return fmt.Sprintf("%s is not in group %s: only root and it can use the socket (usermod -aG %s %d)", id, group, group, id.uid), ln.Give(id.uid, -1)
-	}
-	return said, err
 }

@@ -59,6 +59,7 @@ type process struct {
 	*lab.Process
 	star   *lab.Star
 	file   string
+	socket string
 	client *api.Client
 }
 
@@ -73,7 +74,7 @@ func startProcess(t *testing.T) *process {
 	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.client = api.Dial(socket)
+	p.client, p.socket = api.Dial(socket), socket
 	t.Cleanup(p.client.Close)
 	p.restart(t)
 	return p

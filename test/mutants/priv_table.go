@@ -59,4 +59,25 @@ var privMutants = []mutant{
 	{"a pipe is waited for", "priv", "config/secret.go", []edit{{
 		"os.O_RDONLY|unix.O_NONBLOCK", "os.O_RDONLY|unix.O_CLOEXEC",
 	}}},
+	{"whoever reaches the socket may change", "priv", "api/access.go", []edit{{
+		"	may, lacks := r >= operator, a.Change\n", "	may, lacks := r >= reader, a.Change\n",
+	}}},
+	{"supplementary groups do not count", "priv", "api/access.go", []edit{{
+		"slices.Contains(p.Groups, g.ID)", "slices.Contains(p.Groups, p.GID)",
+	}}},
+	{"without a group to read nobody may", "priv", "api/access.go", []edit{{
+		"	case a.Read == nil || p.isIn(a.Read):\n", "	case p.isIn(a.Read):\n",
+	}}},
+	{"a user may have all of a share", "priv", "api/share.go", []edit{{
+		"s.total >= s.max || s.of[uid] >= s.each", "s.total >= s.max",
+	}}},
+	{"a share is not given back", "priv", "api/share.go", []edit{{
+		"	s.total--\n", "",
+	}}},
+	{"the file of a socket is everybody's although only a group may read", "priv", "config/account.go", []edit{{
+		"		a.Mode = openToAll\n", "		_ = a.Mode\n",
+	}}},
+	{"a body is decoded whatever it becomes", "priv", "api/decode.go", []edit{{
+		"n > maxObjects {", "n < 0 {",
+	}}},
 }

@@ -1,0 +1,153 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// UserGroup is a group of users of this machine.
+type UserGroup struct {
+	Name string
+	ID   uint32
+}
+
+// Access says which users may do what. Root and the user that the server runs as may
+// change what there is. The zero value lets everybody else read who reaches the socket.
+type Access struct {
+	Change *UserGroup // its members may change, too
+	Read   *UserGroup // only its members, and who may change, may read
+}
+
+// Peer is the process at the other end of a connection, as it was when it connected.
+// The kernel says so.
+type Peer struct {
+	UID, GID uint32
+	PID      int32
+	Groups   []uint32 // supplementary ones
+}
+
+func (p *Peer) String() string { return fmt.Sprintf("uid %d, pid %d", p.UID, p.PID) }
+
+func (p *Peer) isIn(g *UserGroup) bool {
+	return g != nil && (p.GID == g.ID || slices.Contains(p.Groups, g.ID))
+}
+
+// role is what a peer may do. Connections and requests are bounded for each role by
+// itself, so that nobody takes the places of those who may do more.
+type role int
+
+const (
+	stranger role = iota // nothing
+	reader               // read
+	operator             // change, by its group
+	owner                // change: root, and the server's own user
+	numRoles
+)
+
+func (a *Access) role(p *Peer) role {
+	switch {
+	case p.UID == 0 || p.UID == uint32(os.Geteuid()):
+		return owner
+	case p.isIn(a.Change):
+		return operator
+	case a.Read == nil || p.isIn(a.Read):
+		return reader
+	}
+	return stranger
+}
+
+// ReasonForbidden means that the caller's user may not do this: status 403.
+const ReasonForbidden = "forbidden"
+
+// refusal tells a peer of role r what it lacks to call method; nil if it lacks nothing.
+func (a *Access) refusal(p *Peer, r role, method string) error {
+	may, lacks := r >= operator, a.Change
+	what, are := "change", "changes are"
+	if method == http.MethodGet || method == http.MethodHead {
+		may, lacks, what, are = r >= reader, a.Read, "read", "questions are"
+	}
+	if may {
+		return nil
+	}
+	allowed := []string{"root", fmt.Sprintf("uid %d (gleamd)", os.Geteuid())}
+	remedy := "use sudo"
+	if lacks != nil {
+		allowed = append(allowed, "members of group "+lacks.Name)
+		remedy += fmt.Sprintf(", or type `usermod -aG %s USER` as root and log in again", lacks.Name)
+	}
+	return &statusError{http.StatusForbidden, Error{Reason: ReasonForbidden, Message: fmt.Sprintf(
+		"uid %d may not %s here; %s for %s: %s", p.UID, what, are, strings.Join(allowed, ", "), remedy)}}
+}
+
+// peerOf asks the kernel who is at the other end of c.
+func peerOf(c net.Conn) (*Peer, error) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("the other end of a %T is not known", c)
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	p := new(Peer)
+	if ctl := raw.Control(func(fd uintptr) { err = p.ask(int(fd)) }); ctl != nil {
+		return nil, ctl
+	}
+	return p, err
+}
+
+func (p *Peer) ask(fd int) error {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return fmt.Errorf("ask for the peer's credentials: %w", err)
+	}
+	p.UID, p.GID, p.PID = cred.Uid, cred.Gid, cred.Pid
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(4 * len(groups))
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case errno == 0:
+			p.Groups = groups[:size/4]
+			return nil
+		case !errors.Is(errno, unix.ERANGE) || int(size) <= 4*len(groups):
+			return fmt.Errorf("ask for the peer's groups: %w", errno)
+		}
+		groups = make([]uint32, size/4)
+	}
+}
+
+// caller is a Peer with its role, and what became of its connection.
+type caller struct {
+	*Peer
+	role
+	refused error // the connection is one too many
+}
+
+// callerKey is where a request's context has its caller.
+type callerKey struct{}
+
+func callerOf(r *http.Request) *caller {
+	c, _ := r.Context().Value(callerKey{}).(*caller)
+	return c
+}
+
+func withCaller(ctx context.Context, c net.Conn) context.Context {
+	if g, ok := c.(*gatedConn); ok {
+		return context.WithValue(ctx, callerKey{}, g.caller)
+	}
+	return ctx
+}
