@@ -85,6 +85,7 @@ type Group struct {
 	updating     chan struct{} // master: holds one token; whoever has it may update the members
 	updated      chan error    // master: the outcome of an update
 	readyTimeout time.Duration // master
+	otherNetwork bool          // master: the exchange has a network of its own
 
 	drv    *driver          // master only
 	master *envelope.Master // in drv's hands

@@ -10,18 +10,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gleam-rdma/gleam/endpoint/oob"
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // HostConfig says how a host speaks the envelope protocol.
 type HostConfig struct {
-	Port uint16        // UDP port of the switch, which members use as well [envelope.DefaultPort]
-	Auth envelope.Auth // the keys shared with the switch
+	Port uint16 // UDP port of the switch, which members use as well [envelope.DefaultPort]
+	// Auth has the keys shared with the switch, for envelopes, and with the other
+	// hosts, for the exchange between them (package oob).
+	Auth envelope.Auth
 	// Deadline bounds a registration, a leave and a delete [10 s].
 	Deadline time.Duration
 	// MTU is the size in bytes of the IP packets that a registration is cut
 	// into [1500].
 	MTU int
+	// Log hears, in a line each and at most one in a second, of connections to the
+	// exchange that were refused: strangers', and hosts' with another key. May be
+	// nil. Such connections are closed and cost a join nothing else.
+	Log func(text string)
 }
 
 // Host answers envelopes for one address: it confirms the groups that queue
@@ -32,6 +39,7 @@ type Host struct {
 	ip  netip.Addr
 	cfg HostConfig
 	drv *driver
+	id  *oob.Identity // for the exchange
 
 	member *envelope.Member // in drv's hands: touched within drv.call
 
@@ -47,6 +55,10 @@ func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {
 	h := &Host{ip: ip, cfg: cfg, groups: make(map[netip.Addr]*Group)}
 	at := netip.AddrPortFrom(ip, cfg.Port)
 	var err error
+	if h.id, err = oob.NewIdentity(cfg.Auth); err != nil {
+		return nil, fmt.Errorf("answer envelopes at %s: %w", at, err)
+	}
+	h.id.Log = cfg.Log
 	h.member, err = envelope.NewMember(envelope.MemberConfig{
 		Local: at, Port: cfg.Port, Auth: cfg.Auth, Seed: rand.Uint64(), Deadline: cfg.Deadline,
 	})
@@ -104,6 +116,11 @@ func (h *Host) leave(ip netip.Addr) error {
 	h.drv.call(func(now time.Duration, out *envelope.Output) { err = h.member.Leave(now, ip, out) })
 	return err
 }
+
+// RefusedConnections is the number of connections to exchanges with this host
+// that were refused: their other side had not proved that it has the key, or was
+// not let in.
+func (h *Host) RefusedConnections() uint64 { return h.id.Refused() }
 
 // Close stops answering. Close the groups first.
 func (h *Host) Close() error { return h.drv.close() }

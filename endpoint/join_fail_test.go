@@ -33,7 +33,13 @@ func TestDeadlineSaysWhatWasMissing(t *testing.T) {
 		"no switch":               {change: func(w *world) { w.registrar.Close() }, verdict: accepted, key: auth, master: "no answer from the switch in "},
 		"no decision":             {verdict: later, key: auth, master: "the switch is there, but has neither accepted nor rejected it in "},
 		"wrong key at a member": {change: func(w *world) { w.auths = map[int]*envelope.Auth{1: &otherKey} }, verdict: accepted, key: auth,
-			master: "1 members have not confirmed in ", member: "messages were dropped because they are not authentic"},
+			master: "refused: 10.77.0.2:", member: "has another key than this host under id 1"},
+		"wrong key of the switch at a member": {change: func(w *world) {
+			common := []byte(strings.Repeat("c", envelope.MinKeyLen))
+			w.auths = map[int]*envelope.Auth{
+				0: {Keys: envelope.Keys{1: auth.Keys[1], 2: common}, Send: 1}, 1: {Keys: envelope.Keys{1: otherKey.Keys[1], 2: common}, Send: 2},
+			}
+		}, verdict: accepted, key: auth, master: "1 members have not confirmed in ", member: "messages were dropped because they are not authentic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2, false, c.verdict, c.key)

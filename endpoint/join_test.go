@@ -72,7 +72,7 @@ func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key en
 	w.serve(t, w.group, prefix, verdict, key)
 	for _, h := range w.Hosts {
 		err := h.NS.Do(func() error {
-			d, err := soft.Open(soft.Config{Interface: h.Interface, ResolveTimeout: 300 * time.Millisecond})
+			d, err := soft.Open(soft.Config{Interface: h.Interface, ResolveTimeout: 1500 * time.Millisecond})
 			if err == nil {
 				w.devices = append(w.devices, d)
 				t.Cleanup(func() { d.Close() })

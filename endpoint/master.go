@@ -26,6 +26,10 @@ type MasterConfig struct {
 	Listener net.Listener // members connect to it; stays open
 	Members  int          // how many to wait for at Listener, without the master
 	Addrs    []string     // host:port of listening members; each tried until ctx ends
+	// OtherNetwork says that the exchange goes over another network than the
+	// group, or over one that translates addresses. Otherwise a member is taken
+	// only if its queue pair has the address that it is connected from.
+	OtherNetwork bool
 
 	GroupIP    netip.Addr
 	VirtualQPN rocev2.QPN // [DefaultVirtualQPN]
@@ -117,6 +121,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 	if err := cfg.open(g); err != nil {
 		return err
 	}
+	g.otherNetwork = cfg.OtherNetwork
 	g.info = GroupInfo{IP: cfg.GroupIP, QPN: cfg.VirtualQPN, PathMTU: cfg.PathMTU, App: cfg.App}
 	peers, err := g.meet(ctx, cfg)
 	if err != nil {
@@ -174,7 +179,7 @@ func (g *Group) meet(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error
 		}
 		connected <- err
 	}()
-	peers, err := cfg.collect(ctx)
+	peers, err := cfg.collect(ctx, g.host.id)
 	if err != nil {
 		cancel(err)
 	}
@@ -189,17 +194,18 @@ func (g *Group) meet(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error
 }
 
 // collect meets the members.
-func (cfg *MasterConfig) collect(ctx context.Context) ([]*oob.Peer, error) {
+func (cfg *MasterConfig) collect(ctx context.Context, id *oob.Identity) ([]*oob.Peer, error) {
 	check := func(c *oob.ConnInfo) error {
 		if c.IP.BitLen() != cfg.GroupIP.BitLen() {
 			return fmt.Errorf("its address is not of the family of GroupIP %s", cfg.GroupIP)
 		}
 		return nil
 	}
+	a := oob.Admission{Identity: id, Check: check, OtherNetwork: cfg.OtherNetwork}
 	if cfg.Listener != nil {
-		return oob.Collect(ctx, cfg.Listener, cfg.Members, check)
+		return oob.Collect(ctx, cfg.Listener, cfg.Members, a)
 	}
-	return oob.Call(ctx, cfg.Addrs, check)
+	return oob.Call(ctx, cfg.Addrs, a)
 }
 
 // chooseWindow settles the group's WRITE window. At most one member, which then

@@ -42,7 +42,7 @@ func (g *Group) joinAsMember(ctx context.Context, cfg *MemberConfig) error {
 	if err := cfg.open(g); err != nil {
 		return err
 	}
-	c, err := cfg.meet(ctx)
+	c, err := cfg.meet(ctx, g.host.id)
 	if err != nil {
 		return err
 	}
@@ -81,16 +81,16 @@ func (g *Group) prepare(ctx context.Context, info oob.ConnInfo) error {
 	return g.host.join(g, membership(&g.info, info))
 }
 
-// meet returns a connection to the master.
-func (cfg *MemberConfig) meet(ctx context.Context) (net.Conn, error) {
+// meet returns a connection to a master that has the key.
+func (cfg *MemberConfig) meet(ctx context.Context, id *oob.Identity) (net.Conn, error) {
 	if cfg.Master != "" {
-		c, err := oob.Dial(ctx, cfg.Master)
+		c, err := id.Dial(ctx, cfg.Master, oob.Exchange)
 		if err != nil {
 			return nil, fmt.Errorf("connect to the master at %s: %w", cfg.Master, err)
 		}
 		return c, nil
 	}
-	c, err := oob.Accept(ctx, cfg.Listener)
+	c, err := id.Accept(ctx, cfg.Listener, oob.Exchange)
 	if err != nil {
 		return nil, fmt.Errorf("wait for the master at %s: %w", cfg.Listener.Addr(), err)
 	}

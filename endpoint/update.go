@@ -26,25 +26,25 @@ var ErrNotMaster = errors.New("only the master of a group changes its members")
 // it. One that was evicted comes back like this, with a queue pair that has other
 // PSNs. Sockets are opened in the network namespace of the calling thread.
 func (g *Group) Add(ctx context.Context, addr string) error {
-	return g.take(ctx, func(ctx context.Context) (net.Conn, error) { return oob.Dial(ctx, addr) }, false)
+	return g.take(ctx, g.dial(addr), false)
 }
 
 // AddFrom is Add for the next member that connects to ln (MemberConfig.Master).
 // A master that lets members come at any time calls it again and again.
 func (g *Group) AddFrom(ctx context.Context, ln net.Listener) error {
-	return g.take(ctx, func(ctx context.Context) (net.Conn, error) { return oob.Accept(ctx, ln) }, false)
+	return g.take(ctx, g.accept(ln), false)
 }
 
 // Update is Add for a member that has restarted its queue pair: it takes the
 // place of the one with its address.
 func (g *Group) Update(ctx context.Context, addr string) error {
-	return g.take(ctx, func(ctx context.Context) (net.Conn, error) { return oob.Dial(ctx, addr) }, true)
+	return g.take(ctx, g.dial(addr), true)
 }
 
 // UpdateFrom is AddFrom for a member that may have been in the group before: a
 // restarted one takes the place of the one with its address.
 func (g *Group) UpdateFrom(ctx context.Context, ln net.Listener) error {
-	return g.take(ctx, func(ctx context.Context) (net.Conn, error) { return oob.Accept(ctx, ln) }, true)
+	return g.take(ctx, g.accept(ln), true)
 }
 
 // Remove takes the member at ip out of the group and waits until the switch has
@@ -107,8 +107,19 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	}
 }
 
+// meeting makes a connection to a member that has the key.
+type meeting func(context.Context) (net.Conn, error)
+
+func (g *Group) dial(addr string) meeting {
+	return func(ctx context.Context) (net.Conn, error) { return g.host.id.Dial(ctx, addr, oob.Exchange) }
+}
+
+func (g *Group) accept(ln net.Listener) meeting {
+	return func(ctx context.Context) (net.Conn, error) { return g.host.id.Accept(ctx, ln, oob.Exchange) }
+}
+
 // take meets one member and makes it one of the group.
-func (g *Group) take(ctx context.Context, meet func(context.Context) (net.Conn, error), replace bool) error {
+func (g *Group) take(ctx context.Context, meet meeting, replace bool) error {
 	fail := func(err error) error { return fmt.Errorf("add a member to group %s: %w", g.info.IP, err) }
 	if g.master == nil {
 		return fail(ErrNotMaster)
@@ -117,7 +128,7 @@ func (g *Group) take(ctx context.Context, meet func(context.Context) (net.Conn, 
 	if err != nil {
 		return fail(err)
 	}
-	p, err := oob.Greet(ctx, c, g.fits)
+	p, err := oob.Greet(ctx, c, oob.Admission{Identity: g.host.id, Check: g.fits, OtherNetwork: g.otherNetwork})
 	if err != nil {
 		return fail(err)
 	}

@@ -50,8 +50,10 @@ enum gleam_policy {
 };
 
 enum gleam_flags {
-	GLEAM_INSECURE  = 1, /* registration without a key; the switch must allow it */
+	GLEAM_INSECURE  = 1, /* no key: the exchange is plain text and open to all, and the switch must allow it */
 	GLEAM_NO_REPAIR = 2, /* master: losses are repaired by the senders alone, not by the switch */
+	GLEAM_OTHER_NETWORK = 4, /* master: members connect over another network than the group's; else
+	                          * a member must be connected from the address of its queue pair */
 };
 
 /* What gleam_create() takes. Set it to zero, then .size and what is needed: 0 and
@@ -60,7 +62,7 @@ struct gleam_attr {
 	uint32_t    size;     /* sizeof(struct gleam_attr) */
 	uint32_t    role;     /* enum gleam_role */
 	const char *exchange; /* TCP host:port; the master listens there, members connect to it */
-	const void *key;      /* secret shared with the switch, 32 to 256 bytes, not text */
+	const void *key;      /* secret shared with the switch and all hosts, 32 to 256 bytes, not text */
 	uint32_t    key_len;
 	uint16_t    key_id;   /* its id in gleamd's configuration, 1 to 65535 */
 	uint16_t    port;     /* UDP port of the registration protocol [that of gleamd] */

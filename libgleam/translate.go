@@ -34,8 +34,8 @@ func config(a *C.struct_gleam_attr) (join.Config, error) {
 		return join.Config{}, argument("attr.role is %d: want GLEAM_MASTER or GLEAM_MEMBER", a.role)
 	case a.exchange == nil:
 		return join.Config{}, argument("attr.exchange is NULL: want the TCP host:port at which the master listens")
-	case a.flags&^(C.GLEAM_INSECURE|C.GLEAM_NO_REPAIR) != 0:
-		return join.Config{}, argument("attr.flags 0x%x: only GLEAM_INSECURE and GLEAM_NO_REPAIR are known", a.flags)
+	case a.flags&^(C.GLEAM_INSECURE|C.GLEAM_NO_REPAIR|C.GLEAM_OTHER_NETWORK) != 0:
+		return join.Config{}, argument("attr.flags 0x%x: only GLEAM_INSECURE, GLEAM_NO_REPAIR and GLEAM_OTHER_NETWORK are known", a.flags)
 	}
 	auth, err := auth(a)
 	if err != nil {
@@ -105,6 +105,7 @@ func descriptor(a *C.struct_gleam_attr) (*endpoint.MasterConfig, error) {
 		Members: int(a.members), GroupIP: ip, VirtualQPN: qpn, PathMTU: int(a.path_mtu), Policy: policy,
 		DeadAfter: milliseconds(a.dead_after_ms), Lease: milliseconds(a.lease_ms), ReadyTimeout: milliseconds(a.ready_timeout_ms),
 		WindowBase: uint64(a.window_base), WindowLen: uint64(a.window_len), NoRepair: a.flags&C.GLEAM_NO_REPAIR != 0,
+		OtherNetwork: a.flags&C.GLEAM_OTHER_NETWORK != 0,
 	}, nil
 }
 

@@ -107,7 +107,7 @@ func testCommand(env *cli.Env, test, short string) *cobra.Command {
 		Use: test + " (--listen[=ADDR:PORT] | RECEIVER[:PORT]...)", Short: short, Long: short + ".\n\n" + long,
 		Example: fmt.Sprintf(`  gleam perf %[1]s --listen --key-file /etc/gleam/key --key-id 1
   gleam perf %[1]s --group 10.77.254.1 --key-file /etc/gleam/key --key-id 1 -a 10.77.0.2 10.77.0.3 10.77.0.4
-  gleam perf %[1]s --mode unicasts -s 64K -D 5 -o json 10.77.0.2 10.77.0.3 10.77.0.4`, test),
+  gleam perf %[1]s --mode unicasts --key-file /etc/gleam/key -s 64K -D 5 -o json 10.77.0.2 10.77.0.3 10.77.0.4`, test),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              x.execute,
 	}
@@ -142,9 +142,10 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.BoolVar(&p.Congestion, "dcqcn", false, "congestion control, with --rate as the line rate [1gbit]; with --backend soft")
 	f.Var(&x.rate, "rate", "most that each queue pair sends, such as 100mbit; with --backend soft")
 	f.StringVar(&x.group, "group", "", "the group's address, out of the switch's group prefixes")
-	f.StringVar(&x.keyFile, "key-file", "", "file with the key, in hexadecimal digits, that is shared with the switch")
+	f.StringVar(&x.keyFile, "key-file", "", "file with the key, in hexadecimal digits, that is shared with the switch and the other hosts")
 	f.Uint16Var(&x.keyID, "key-id", 1, "the key's id in the switch's configuration")
-	f.BoolVar(&x.insecure, "insecure", false, "register without a key")
+	f.BoolVar(&x.insecure, "insecure", false, "do without a key: anybody who reaches the ports may take part and read along")
+	f.BoolVar(&l.OtherNetwork, "other-network", false, "RECEIVERs are addresses of another network than the group's, such as one for management")
 	f.StringVar(&l.Backend, "backend", l.Backend, backendNote())
 	f.StringVar(&l.Interface, "interface", "", "network interface [the one that the other side is reached by]")
 	f.StringVarP(&l.Device, "device", "d", "", "RDMA device, with --backend verbs [the one of the interface]")
@@ -174,6 +175,9 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.Context()))
 	defer cancel(nil)
 	defer context.AfterFunc(c.Context(), func() { cancel(errInterrupted) })()
+	if err := x.local.checkAuth(); x.listen != "" && err != nil {
+		return cli.UsageErrorf("%w", err)
+	}
 	if x.listen != "" {
 		var given []string
 		c.Flags().Visit(func(f *pflag.Flag) { given = append(given, f.Name) })

@@ -140,6 +140,8 @@ func TestUsage(t *testing.T) {
 		{"write-bw --listen=:1 b", "takes no arguments"},
 		{"write-bw --listen --group 10.77.254.1", "--group is the sender's to say"},
 		{"write-bw --listen -q 99", "--qps 99"},
+		{"write-bw --listen", "name its file by --key-file, or say --insecure"},
+		{"write-bw --mode unicasts h", "name its file by --key-file, or say --insecure"},
 	} {
 		code, msg := gleam(t, strings.Fields(c.args)...)
 		if code != cli.ExitUsage || !strings.Contains(msg, c.want) || !strings.Contains(msg, "--help") {
@@ -152,8 +154,8 @@ func TestUsage(t *testing.T) {
 func TestFailures(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"write-bw --group 10.77.254.1 --key-file /nowhere/key h", "--key-file /nowhere/key"},
-		{"write-bw --listen=127.0.0.1:99999", "listen for the sender"},
-		{"write-bw --listen 192.0.2.77:1", "listen for the sender"}, // the address with a space
+		{"write-bw --insecure --listen=127.0.0.1:99999", "listen for the sender"},
+		{"write-bw --insecure --listen 192.0.2.77:1", "listen for the sender"}, // the address with a space
 	} {
 		if code, msg := gleam(t, strings.Fields(c.args)...); code != cli.ExitFailed || !strings.Contains(msg, c.want) {
 			t.Errorf("%s: exit code %d, want %q in %s", c.args, code, c.want, msg)

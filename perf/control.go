@@ -21,8 +21,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// version is the version of the messages below.
-const version = 1
+// version is the version of the messages below, and use that of the connections
+// that carry them.
+const (
+	version = 2
+	use     = "gleam-perf/2"
+)
 
 // Types of message, in the order in which they are sent.
 const (
@@ -175,10 +179,10 @@ func (c *control) read() {
 		switch err := json.Unmarshal(lines.Bytes(), &m); {
 		case err != nil:
 			c.err = fmt.Errorf("%s sent something that is not gleam perf's: %.40q", c.peer, lines.Bytes())
+		case m.Type == typeError: // in every version
+			c.err = fmt.Errorf("%s gave up: %s", c.peer, printable(m.Error))
 		case m.Version != version:
 			c.err = fmt.Errorf("%s speaks version %d of gleam perf, this is version %d: use the same release on all hosts", c.peer, m.Version, version)
-		case m.Type == typeError:
-			c.err = fmt.Errorf("%s gave up: %s", c.peer, printable(m.Error))
 		case m.Type == typePing:
 			_ = c.send(message{Type: typePong}) // a broken connection shows in the next Scan
 			continue

@@ -7,7 +7,8 @@
 // binomial tree of receivers that pass on what they get.
 //
 // The sender runs the test; receivers listen and are told its parameters over a
-// TCP connection each (see message). With a group, every lane (--qps) then
+// TCP connection each (see message), encrypted and authenticated by the key as
+// the exchange of endpoint/oob is. With a group, every lane (--qps) then
 // comes about by endpoint.Master and endpoint.Member: the exchange of
 // endpoint/oob, at the same port, and the registration by envelopes.
 //

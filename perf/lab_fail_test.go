@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +42,7 @@ func TestShapes(t *testing.T) {
 		{"half a second of latency", trial{test: WriteLat, send: n.group("-D", "0.5")}, 1, 0},
 		{"one receiver", trial{test: WriteLat, send: n.group("-n", "50"), receivers: 1}, 1, 50},
 		{"small path MTU", trial{test: SendBW, send: n.group("-m", "256", "-s", "1000", "-n", "300", "--verify")}, 1, 300},
-		{"IPv6 group", trial{test: WriteBW, send: slices.Concat([]string{"--group", "fd77::6c65:9"}, n.auth(), []string{"-n", "100", "--verify"})}, 1, 100},
+		{"IPv6 group", trial{test: WriteBW, send: []string{"--group", "fd77::6c65:9", "--other-network", "-n", "100", "--verify"}}, 1, 100},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.send = append(c.send, "-o", "json")
@@ -74,9 +76,9 @@ func TestDisagreement(t *testing.T) {
 		{"another mode", trial{test: SendBW, send: n.group(), listen: []string{"--mode", "chain"}}, "--mode: the sender has group", "chain"},
 		{"verified here only", trial{test: SendLat, send: n.group(), listen: []string{"--verify"}}, "--verify: the sender has false", "--verify"},
 		{"path MTU too large for the link", trial{test: WriteBW, send: n.group("-m", "4096")}, "path MTU 4096 does not fit", "gave up"},
-		{"GroupIP outside of the switch's", trial{test: WriteBW, send: slices.Concat([]string{"--group", "10.77.3.3", "--timeout", "2s"}, n.auth())},
+		{"GroupIP outside of the switch's", trial{test: WriteBW, send: []string{"--group", "10.77.3.3", "--timeout", "2s"}},
 			"10.77.3.3", "gave up"},
-		{"a key that the switch has not", trial{test: WriteBW, send: []string{"--group", "10.77.254.1", "--timeout", "2s", "--key-id", "9", "--key-file", n.key}},
+		{"a key that the switch has not", trial{test: WriteBW, send: n.group("--timeout", "2s", "--key-id", "9"), listen: []string{"--key-id", "9"}},
 			"register group 10.77.254.1: no authentic answer from the switch in ", "does not accept our key; check key id and key on both sides"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,7 +97,7 @@ func TestDisagreement(t *testing.T) {
 		})
 	}
 	t.Run("no listener", func(t *testing.T) {
-		p := n.gleam(deadline(t), 0, append(append([]string{WriteBW, "--timeout", "300ms"}, n.group()...), "10.77.0.2")...)
+		p := n.gleam(deadline(t), 0, slices.Concat([]string{WriteBW, "--timeout", "300ms"}, n.auth(), n.group("10.77.0.2"))...)
 		if want := "connect to the receiver at 10.77.0.2:18515"; p.code != cli.ExitFailed || !strings.Contains(p.stderr.String(), want) {
 			t.Errorf("exit code %d, %s", p.code, p.stderr.String())
 		}
@@ -104,8 +106,8 @@ func TestDisagreement(t *testing.T) {
 		ctx := deadline(t)
 		var r *process
 		var wg sync.WaitGroup
-		wg.Go(func() { r = n.gleam(ctx, 1, SendBW, "--listen=10.77.0.2") })
-		s := n.gleam(ctx, 0, WriteBW, "--mode", "unicasts", "10.77.0.2")
+		wg.Go(func() { r = n.gleam(ctx, 1, append([]string{SendBW, "--listen=10.77.0.2"}, n.auth()...)...) })
+		s := n.gleam(ctx, 0, append([]string{WriteBW, "--mode", "unicasts", "10.77.0.2"}, n.auth()...)...)
 		wg.Wait()
 		if want := "the sender runs write-bw, this receiver was started for send-bw"; s.code != cli.ExitFailed ||
 			!strings.Contains(s.stderr.String(), want) || !strings.Contains(r.stderr.String(), want) {
@@ -248,7 +250,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Who connects and does not speak is shown out, and the sender comes next.
+// TestStranger has strangers connect to a receiver that does without a key: one
+// after the other is left, and the sender comes next.
 func TestStranger(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -256,11 +259,12 @@ func TestStranger(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		o := &ListenOptions{Params: Defaults(WriteBW), Local: Local{Backend: Soft, QPTimeout: 14, Timeout: 5 * time.Second}, Address: "127.0.0.1:0"}
+		o.Host.Auth.Insecure = true
 		o.Say = func(msg string) { said <- msg }
 		ended <- Listen(ctx, o)
 	}()
 	at := strings.TrimPrefix(<-said, "waiting for the sender at ")
-	for _, text := range []string{"GET / HTTP/1.0\r\n\r\n", "", `{"v":99,"type":"setup"}` + "\n", `{"v":1,"type":"setup"}` + "\n", `{"v":1,"type":"run"}` + "\n"} {
+	for _, text := range []string{"GET / HTTP/1.0\r\n\r\n", "", `{"v":99,"type":"setup"}` + "\n", `{"v":2,"type":"setup"}` + "\n", `{"v":2,"type":"run"}` + "\n"} {
 		c, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)
@@ -277,5 +281,32 @@ func TestStranger(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestAnotherKey has a sender with another key than a receiver's: both name that,
+// the sender gives up, and the receiver serves the next sender.
+func TestAnotherKey(t *testing.T) {
+	n := newNet4(t)
+	ctx, cancel := context.WithCancel(deadline(t))
+	defer cancel()
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte(strings.Repeat("ab", 32)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	receiver := make(chan *process, 1)
+	go func() { receiver <- n.gleam(ctx, 1, append([]string{WriteBW, "--listen=10.77.0.2"}, n.auth()...)...) }()
+	flags := []string{WriteBW, "--mode", "unicasts", "-n", "10", "10.77.0.2", "--key-id", "7", "--key-file"}
+	wrong := n.gleam(ctx, 0, append(flags, other)...)
+	if want := "has another key than this host under id 7"; wrong.code != cli.ExitFailed || !strings.Contains(wrong.stderr.String(), want) {
+		t.Errorf("sender with another key: exit code %d, %s", wrong.code, wrong.stderr.String())
+	}
+	if right := n.gleam(ctx, 0, append(flags, n.key)...); right.code != cli.ExitOK {
+		t.Errorf("sender with the key: %s", right.stderr.String())
+		cancel()
+	}
+	r := <-receiver
+	if want := "key 7 is another one there"; r.code != cli.ExitOK || !strings.Contains(r.stderr.String(), want) {
+		t.Errorf("receiver: exit code %d, want %q in %s", r.code, want, r.stderr.String())
 	}
 }

@@ -112,7 +112,7 @@ func (n *net4) run(ctx context.Context, c trial) (sender *process, receivers []*
 		c.receivers = 3
 	}
 	receivers = make([]*process, c.receivers)
-	send := append([]string{c.test}, c.send...)
+	send := slices.Concat([]string{c.test}, n.auth(), c.send)
 	var wg sync.WaitGroup
 	for i := range receivers {
 		ip := n.star.Hosts[i+1].IPv4.String()
@@ -127,7 +127,7 @@ func (n *net4) run(ctx context.Context, c trial) (sender *process, receivers []*
 }
 
 func (n *net4) group(more ...string) []string {
-	return slices.Concat([]string{"--group", "10.77.254.1"}, n.auth(), more)
+	return append([]string{"--group", "10.77.254.1"}, more...)
 }
 
 func deadline(t *testing.T) context.Context {

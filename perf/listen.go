@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/oob"
 )
 
 // ListenOptions say what a receiver does.
@@ -38,7 +37,12 @@ type receiver struct {
 // Listen waits for a sender, takes part in its test, and returns when it is
 // over. Sockets are opened in the network namespace of the calling thread.
 func Listen(ctx context.Context, o *ListenOptions) error {
-	if err := errors.Join(o.Params.check(), o.Local.check()); err != nil {
+	if err := errors.Join(o.Params.check(), o.Local.check(), o.Local.checkAuth()); err != nil {
+		return err
+	}
+	o.Local.Host.Log = o.Say
+	id, err := o.Local.identity()
+	if err != nil {
 		return err
 	}
 	ln, err := net.Listen("tcp", o.Address)
@@ -48,7 +52,7 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 	defer ln.Close()
 	o.Say(fmt.Sprintf("waiting for the sender at %s", ln.Addr()))
 	for {
-		conn, err := oob.Accept(ctx, ln)
+		conn, err := id.Accept(ctx, ln, use)
 		if err != nil {
 			return fmt.Errorf("wait for the sender at %s: %w", ln.Addr(), err)
 		}
@@ -94,9 +98,6 @@ func (r *receiver) greet() (stranger bool, err error) {
 	}
 	if r.setup.Rank < 1 || r.setup.Rank > r.setup.Receivers {
 		return false, fmt.Errorf("%s: receiver %d of %d makes no sense", r.control.peer, r.setup.Rank, r.setup.Receivers)
-	}
-	if r.p.Mode == Group {
-		return false, r.o.checkAuth()
 	}
 	return false, nil
 }

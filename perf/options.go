@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/oob"
 	linkrate "github.com/gleam-rdma/gleam/rate"
 )
 
@@ -213,6 +214,9 @@ type Local struct {
 	Host      endpoint.HostConfig
 	QPTimeout uint8         // retransmission after 4.096 µs * 2^QPTimeout [14]
 	Timeout   time.Duration // how long to wait while nothing happens
+	// OtherNetwork says that sender and receivers are connected by another network
+	// than the group's.
+	OtherNetwork bool
 }
 
 func (l *Local) check() error {
@@ -229,13 +233,24 @@ func (l *Local) check() error {
 	return nil
 }
 
-// checkAuth is for those who take part in registrations.
+// checkAuth says whether there is a key for registrations, and for the connections
+// between sender and receivers.
 func (l *Local) checkAuth() error {
 	if a := l.Host.Auth; len(a.Keys) == 0 && !a.Insecure {
-		return errors.New("a group is registered with the switch by a key that both have: name its file by --key-file, " +
-			"or say --insecure if the switch takes registrations without")
+		return errors.New("sender, receivers and the switch trust each other by a key that all have: name its file by --key-file, " +
+			"or say --insecure at all of them, which lets anybody take part")
 	}
 	return nil
+}
+
+// identity is for the connections between sender and receivers.
+func (l *Local) identity() (*oob.Identity, error) {
+	id, err := oob.NewIdentity(l.Host.Auth)
+	if err != nil {
+		return nil, err
+	}
+	id.Log = l.Host.Log
+	return id, nil
 }
 
 // groups returns n consecutive GroupIPs from first.

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/oob"
 	linkrate "github.com/gleam-rdma/gleam/rate"
 )
 
@@ -86,9 +85,8 @@ func (o *SendOptions) check() error {
 		if _, err := groups(o.GroupIP, o.Lanes); err != nil {
 			return err
 		}
-		return o.checkAuth()
 	}
-	return nil
+	return o.checkAuth()
 }
 
 func (s *sender) send(res *Result) error {
@@ -123,10 +121,14 @@ func (s *sender) send(res *Result) error {
 func (s *sender) call() error {
 	ctx, cancel := s.step("connecting to the receivers")
 	defer cancel()
+	id, err := s.local.identity()
+	if err != nil {
+		return err
+	}
 	var beside netip.Addr
 	for _, at := range s.o.Receivers {
 		// One after the other: sockets must be opened by the calling thread.
-		conn, err := oob.Dial(ctx, withPort(at, DefaultPort))
+		conn, err := id.Dial(ctx, withPort(at, DefaultPort), use)
 		if err != nil {
 			return fmt.Errorf("connect to the receiver at %s: %w", at, err)
 		}
@@ -139,7 +141,6 @@ func (s *sender) call() error {
 	if s.p.Mode == Group {
 		v6 = s.o.GroupIP.Is6()
 	}
-	var err error
 	if s.port, err = openPort(s.local, &s.p, beside, v6); err != nil {
 		return err
 	}
@@ -302,6 +303,7 @@ func (s *sender) join() error {
 		g, err := endpoint.Master(ctx, endpoint.MasterConfig{
 			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.p.Depth, 1), Host: s.host, App: a},
 			Addrs: addrs, GroupIP: ips[i], PathMTU: s.p.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
+			OtherNetwork: s.local.OtherNetwork,
 		})
 		cancel()
 		if err != nil {

@@ -40,15 +40,6 @@ func newConn(c net.Conn, role string) *conn {
 	return &conn{c: c, r: bufio.NewReaderSize(c, MaxLine), peer: fmt.Sprintf("%s %s", role, c.RemoteAddr())}
 }
 
-// bound makes reads and writes end at ctx's end. The function it returns ends
-// that.
-func (c *conn) bound(ctx context.Context) (release func()) {
-	deadline, _ := ctx.Deadline()
-	_ = c.c.SetDeadline(deadline)
-	stop := context.AfterFunc(ctx, func() { _ = c.c.SetDeadline(time.Unix(1, 0)) })
-	return func() { stop() }
-}
-
 // cause prefers ctx's own reason over the deadline it caused.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -73,20 +64,35 @@ func (c *conn) send(ctx context.Context, m message) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	defer c.bound(ctx)()
+	defer deadline(ctx, c.c)()
 	if _, err := c.c.Write(b); err != nil {
 		return fmt.Errorf("to %s: send %s: %w", c.peer, m.Type, cause(ctx, err))
 	}
 	return nil
 }
 
+// errTLS is for a peer that speaks TLS where the exchange is plain text.
+var errTLS = errors.New("wants the exchange protected by a key, and this host is set insecure: give both the key")
+
+// line reads one line.
+func (c *conn) line() ([]byte, error) {
+	if b, err := c.r.Peek(1); err == nil && b[0] == 0x16 { // TLS: a handshake record
+		return nil, errTLS
+	}
+	return c.r.ReadSlice('\n')
+}
+
 // receive reads one message, which must be of type want.
 func (c *conn) receive(ctx context.Context, want string) (message, error) {
-	defer c.bound(ctx)()
-	line, err := c.r.ReadSlice('\n')
+	defer deadline(ctx, c.c)()
+	line, err := c.line()
 	switch {
+	case errors.Is(err, errTLS):
+		return message{}, fmt.Errorf("%s %w", c.peer, err)
 	case errors.Is(err, bufio.ErrBufferFull):
 		return message{}, fmt.Errorf("%s sent %w", c.peer, errTooLong)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return message{}, fmt.Errorf("the connection to %s was cut where %q was due", c.peer, want)
 	case errors.Is(err, io.EOF) && len(line) > 0:
 		return message{}, fmt.Errorf("%s closed the connection within a message (%s)", c.peer, excerpt(line))
 	case errors.Is(err, io.EOF):
@@ -112,33 +118,4 @@ func (c *conn) refuse(err error) {
 	defer cancel()
 	_ = c.send(ctx, message{Type: typeError, Error: printable(err.Error())}) // it may be gone: nothing is lost
 	_ = c.c.Close()
-}
-
-// Dial connects to addr over TCP, and tries again while nobody listens there,
-// until ctx ends: the two sides may be started in any order.
-func Dial(ctx context.Context, addr string) (net.Conn, error) {
-	var d net.Dialer
-	var last error
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		c, err := d.DialContext(ctx, "tcp", addr)
-		if err == nil {
-			return c, nil
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		var bad *net.AddrError
-		var dns *net.DNSError
-		if errors.As(err, &bad) || errors.As(err, &dns) && dns.IsNotFound {
-			return nil, err // time will not mend it
-		}
-		select {
-		case <-ctx.Done():
-			if last == nil {
-				last = err
-			}
-			return nil, fmt.Errorf("%w (last: %w): is the other side started?", context.Cause(ctx), last)
-		case <-time.After(pause):
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,23 +28,43 @@ func (p *Peer) String() string {
 // have to prepare do so before they connect.
 const helloTimeout = 5 * time.Second
 
-// maxGreeting bounds the connections that have not said who they are.
-const maxGreeting = 64
+// Admission says whom a master lets in.
+type Admission struct {
+	Identity *Identity
+	// Check may say what is wrong with a member, and change what it says of
+	// itself. nil takes all.
+	Check func(*ConnInfo) error
+	// OtherNetwork takes members whose address is not that of their connection:
+	// the exchange goes over another network than the group, or over one that
+	// translates addresses. Otherwise a member speaks for its own address only.
+	OtherNetwork bool
+}
 
-// Greet waits for the member behind a connection to say who it is. It takes
-// over c, also on error. check may be nil.
-func Greet(ctx context.Context, c net.Conn, check func(*ConnInfo) error) (*Peer, error) {
+// check says why a peer is not let in.
+func (a *Admission) check(p *Peer) error {
+	if from := addrOf(p.c.c.RemoteAddr()); from != p.Info.IP && !a.OtherNetwork {
+		return fmt.Errorf("%s: it claims %s and is connected from %s: a member speaks for its own address only "+
+			"(OtherNetwork, gleam perf's --other-network and GLEAM_OTHER_NETWORK are for exchanges over another network than the group's)",
+			p, p.Info.IP, from)
+	}
+	if a.Check != nil {
+		if err := a.Check(&p.Info); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// Greet waits for the member behind a connection, of Identity.Dial or
+// Identity.Accept, to say who it is. It takes over c, also on error.
+func Greet(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 	p := &Peer{c: newConn(c, "member")}
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	m, err := p.c.receive(ctx, typeHello)
 	if err == nil {
 		p.Info = *m.Member
-		if check != nil {
-			if e := check(m.Member); e != nil {
-				err = fmt.Errorf("%s: %w", p, e)
-			}
-		}
+		err = a.check(p)
 	}
 	if err != nil {
 		p.c.refuse(err)
@@ -53,72 +74,62 @@ func Greet(ctx context.Context, c net.Conn, check func(*ConnInfo) error) (*Peer,
 }
 
 // Collect accepts connections until n members have said who they are, each of
-// another IP. A connection that does not keep to the exchange is told why and
-// closed, and takes nobody's place; if ctx ends first the error repeats what
-// was wrong with such ones. Collect stops accepting before it returns, so that
-// ln, which stays open, may be used again.
-func Collect(ctx context.Context, ln net.Listener, n int, check func(*ConnInfo) error) ([]*Peer, error) {
-	type greeting struct {
-		p   *Peer
-		err error
-	}
-	inner, cancel := context.WithCancel(ctx)
-	greetings := make(chan greeting)
-	finished := make(chan error, 1)
-	go func() {
-		finished <- accept(inner, ln, func(p *Peer, err error) { greetings <- greeting{p, err} }, check)
-	}()
-
+// another IP. A connection whose other side does not have the key, or does not
+// keep to the exchange, is closed and takes nobody's place; if ctx ends first the
+// error repeats what was wrong with such ones. Collect stops accepting before it
+// returns, so that ln, which stays open, may be used again.
+func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer, error) {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d := &door{refused: newRefusals(a.Identity)}
+	var mu sync.Mutex
 	var peers []*Peer
-	var refused []string
-	var failure error
-	for len(peers) < n && failure == nil {
-		select {
-		case g := <-greetings:
-			if g.err == nil {
-				g.err = duplicate(peers, g.p)
-			}
-			if g.err != nil {
-				if len(refused) < 8 {
-					refused = append(refused, g.err.Error())
-				}
-				continue
-			}
-			peers = append(peers, g.p)
-		case failure = <-finished:
-			finished <- failure
-		case <-ctx.Done():
-			failure = context.Cause(ctx)
+	failure := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
+		s, err := a.Identity.server(ctx, c, Exchange, settle)
+		if err != nil {
+			return err
 		}
-	}
-	cancel()
-	for done := false; !done; { // late ones are not needed any more
-		select {
-		case g := <-greetings:
-			if g.p != nil {
-				g.p.Fail(errors.New("the group has all its members already"))
-			}
-		case <-finished:
-			done = true
+		p, err := Greet(ctx, s, a)
+		if err == nil {
+			err = settle() // in plain text, it is known only now
 		}
-	}
-	if failure == nil {
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(peers) == n {
+			p.Fail(errFull)
+			return nil
+		}
+		if err := duplicate(peers, p); err != nil {
+			return err
+		}
+		if peers = append(peers, p); len(peers) == n {
+			cancel(errFull)
+		}
+		return nil
+	})
+	if len(peers) == n {
 		return peers, nil
 	}
-	err := fmt.Errorf("%d of %d members have connected to %s: %w%s", len(peers), n, ln.Addr(), failure, describe(peers, refused))
+	if ctx.Err() != nil {
+		failure = context.Cause(ctx)
+	}
+	err := fmt.Errorf("%d of %d members have connected to %s: %w%s%s", len(peers), n, ln.Addr(), failure, describe(peers), d.refused.describe())
 	for _, p := range peers {
 		p.Fail(err)
 	}
 	return nil, err
 }
 
-func describe(peers []*Peer, refused []string) string {
+// errFull is for a member that comes too late.
+var errFull = errors.New("the group has all its members already")
+
+func describe(peers []*Peer) string {
 	var b strings.Builder
 	for i, p := range peers {
 		b.WriteString([]string{"; connected: ", ", "}[min(i, 1)] + p.Info.IP.String())
-	}
-	for i, r := range refused {
-		b.WriteString([]string{"; refused: ", ", "}[min(i, 1)] + r)
 	}
 	return b.String()
 }
@@ -134,33 +145,6 @@ func duplicate(peers []*Peer, p *Peer) error {
 		}
 	}
 	return nil
-}
-
-// accept greets all who connect, several at once so that a silent one holds
-// nobody up, until ctx ends. It returns after the last report.
-func accept(ctx context.Context, ln net.Listener, report func(*Peer, error), check func(*ConnInfo) error) error {
-	release := interruptAccept(ctx, ln)
-	slots := make(chan struct{}, maxGreeting)
-	defer func() {
-		for range maxGreeting { // all greetings have ended
-			slots <- struct{}{}
-		}
-		release()
-	}()
-	for {
-		c, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return fmt.Errorf("accept: %w", err)
-		}
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			report(Greet(ctx, c, check))
-		}()
-	}
 }
 
 // Describe tells the member what to connect to.

@@ -8,47 +8,105 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
-// interruptAccept makes Accept on ln return when ctx ends. The function it
-// returns ends that, and makes ln usable again. A listener without deadlines is
-// closed instead.
-func interruptAccept(ctx context.Context, ln net.Listener) (release func()) {
-	d, ok := ln.(interface{ SetDeadline(time.Time) error })
-	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(interrupted)
-		if ok {
-			_ = d.SetDeadline(time.Unix(1, 0))
-		} else {
-			_ = ln.Close()
+// Accept returns the next connection at ln whose other side has the group's key
+// and asks for the same use, or why ctx ended, with those that were refused
+// meanwhile.
+func (id *Identity) Accept(ctx context.Context, ln net.Listener, use string) (net.Conn, error) {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := &door{refused: newRefusals(id)}
+	var free atomic.Bool // no connection is taken yet
+	free.Store(true)
+	taken := make(chan net.Conn, 1)
+	err := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
+		first := false
+		take := func() error {
+			if !free.CompareAndSwap(true, false) {
+				return errors.New("came second; it may try again")
+			}
+			first = true
+			return settle()
 		}
+		s, err := id.server(ctx, c, use, take)
+		if err == nil && id.send == 0 {
+			err = take()
+		}
+		if err != nil {
+			_ = c.Close()
+			if first {
+				free.Store(true)
+			}
+			return err
+		}
+		taken <- s
+		cancel()
+		return nil
 	})
-	return func() {
-		if stop() {
-			return
-		}
-		<-interrupted
-		if ok {
-			_ = d.SetDeadline(time.Time{})
-		}
+	select {
+	case c := <-taken:
+		return c, nil
+	default:
 	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return nil, fmt.Errorf("%w%s", err, d.refused.describe())
 }
 
-// Accept accepts one connection, or returns why ctx ended.
-func Accept(ctx context.Context, ln net.Listener) (net.Conn, error) {
-	defer interruptAccept(ctx, ln)()
-	c, err := ln.Accept()
-	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+// authPatience is for how long Dial tries again after the other side has failed
+// to prove that it has the key: a host that has the address for a moment only
+// does not end a join.
+const authPatience = 2 * time.Second
+
+// Dial connects to addr over TCP for a use, and checks that the other side has
+// the group's key. It tries again while nobody listens there, until ctx ends: the
+// two sides may be started in any order.
+func (id *Identity) Dial(ctx context.Context, addr, use string) (net.Conn, error) {
+	var d net.Dialer
+	var last error
+	var giveUp <-chan time.Time
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		c, err := d.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			c, err = id.client(ctx, c, use)
+		}
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		var bad *net.AddrError
+		var dns *net.DNSError
+		if errors.As(err, &bad) || errors.As(err, &dns) && dns.IsNotFound {
+			return nil, err // time will not mend it
+		}
+		if auth := (*AuthError)(nil); giveUp == nil && errors.As(err, &auth) {
+			giveUp = time.After(authPatience)
+		}
+		select {
+		case <-giveUp:
+			return nil, last
+		default:
+		}
+		select {
+		case <-ctx.Done():
+			if last == nil {
+				last = err
+			}
+			return nil, fmt.Errorf("%w (last: %w): is the other side started?", context.Cause(ctx), last)
+		case <-time.After(pause):
+		}
 	}
-	return c, err
 }
 
 // Call connects to members that listen at addrs and lets each say who it is.
 // The peers come in the order of addrs. The first that cannot be had fails all.
-func Call(ctx context.Context, addrs []string, check func(*ConnInfo) error) ([]*Peer, error) {
+func Call(ctx context.Context, addrs []string, a Admission) ([]*Peer, error) {
 	var peers []*Peer
 	fail := func(err error) ([]*Peer, error) {
 		for _, p := range peers {
@@ -59,11 +117,11 @@ func Call(ctx context.Context, addrs []string, check func(*ConnInfo) error) ([]*
 	// One after the other: sockets must be opened by the calling thread, which
 	// may be in a network namespace of its own.
 	for _, addr := range addrs {
-		c, err := Dial(ctx, addr)
+		c, err := a.Identity.Dial(ctx, addr, Exchange)
 		if err != nil {
 			return fail(fmt.Errorf("connect to the member at %s: %w", addr, err))
 		}
-		p, err := Greet(ctx, c, check)
+		p, err := Greet(ctx, c, a)
 		if err == nil {
 			err = duplicate(peers, p)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // Version is the version of the exchange that this package speaks.
-const Version = 1
+const Version = 2
 
 // MaxLine is the longest message in bytes, with its newline, and MaxApp the
 // longest App.
@@ -132,7 +132,8 @@ var errTooLong = fmt.Errorf("a message of more than %d bytes", MaxLine)
 func parse(line []byte) (m message, err error) {
 	// The version first: the rest of another one may look different.
 	var v struct {
-		Version *int `json:"v"`
+		Version *int   `json:"v"`
+		Type    string `json:"type"`
 	}
 	if err := json.Unmarshal(line, &v); err != nil {
 		return m, fmt.Errorf("a message that is not JSON of this exchange (%s): %w", excerpt(line), err)
@@ -140,7 +141,7 @@ func parse(line []byte) (m message, err error) {
 	if v.Version == nil {
 		return m, fmt.Errorf("a message without a version (%s)", excerpt(line))
 	}
-	if *v.Version != Version {
+	if *v.Version != Version && v.Type != typeError { // every version says in the same way why it gives up
 		return m, fmt.Errorf("version %d of the exchange, this is version %d: use the same release on all hosts", *v.Version, Version)
 	}
 	if err := json.Unmarshal(line, &m); err != nil {

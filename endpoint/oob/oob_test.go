@@ -4,6 +4,7 @@
 package oob
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 func listen(t *testing.T) net.Listener {
@@ -32,6 +35,24 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// plain is for what does not depend on keys.
+var plain = must(NewIdentity(envelope.Auth{Insecure: true}))
+
+// keyed proves that it has the key that every byte of which is b.
+func keyed(b byte) *Identity {
+	return must(NewIdentity(envelope.Auth{Keys: envelope.Keys{1: bytes.Repeat([]byte{b}, envelope.MinKeyLen)}, Send: 1}))
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// anywhere takes members from this machine, whatever their address.
+func anywhere(id *Identity) Admission { return Admission{Identity: id, OtherNetwork: true} }
+
 func info(i int) ConnInfo {
 	return ConnInfo{
 		IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), QPN: 0x1000, SQPSN: 0xFFFFFF, RQPSN: 7,
@@ -42,13 +63,19 @@ func info(i int) ConnInfo {
 var group = Group{IP: netip.MustParseAddr("10.0.9.9"), QPN: 0x4711, PathMTU: 1024, Members: 3, Window: &Window{VA: 1 << 62, Len: 4096, RKey: 1}}
 
 func TestExchange(t *testing.T) {
+	for name, id := range map[string]*Identity{"plain": plain, "keyed": keyed('k')} {
+		t.Run(name, func(t *testing.T) { exchange(t, id) })
+	}
+}
+
+func exchange(t *testing.T, id *Identity) {
 	ln := listen(t)
 	ctx := within(t, 10*time.Second)
 	results := make(chan error, 2)
 	for i := 1; i <= 2; i++ {
 		go func() {
 			results <- func() error {
-				c, err := Dial(ctx, ln.Addr().String())
+				c, err := id.Dial(ctx, ln.Addr().String(), Exchange)
 				if err != nil {
 					return err
 				}
@@ -65,7 +92,7 @@ func TestExchange(t *testing.T) {
 			}()
 		}()
 	}
-	peers, err := Collect(ctx, ln, 2, nil)
+	peers, err := Collect(ctx, ln, 2, anywhere(id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +123,8 @@ func TestExchange(t *testing.T) {
 	}
 	// The listener is usable again: Collect has interrupted its Accept.
 	late := make(chan error, 1)
-	go func() { c, err := Dial(ctx, ln.Addr().String()); late <- errors.Join(err, c.Close()) }()
-	c, err := Accept(ctx, ln)
+	go func() { c, err := id.Dial(ctx, ln.Addr().String(), Exchange); late <- errors.Join(err, c.Close()) }()
+	c, err := id.Accept(ctx, ln, Exchange)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +134,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-const hello = `{"v":1,"type":"hello","member":{"ip":"10.0.0.1","qpn":4096,"sq_psn":1,"rq_psn":2}}` + "\n"
+const hello = `{"v":2,"type":"hello","member":{"ip":"10.0.0.1","qpn":4096,"sq_psn":1,"rq_psn":2}}` + "\n"
 
 // badHellos is what no member says, and what the master says to it.
 var badHellos = map[string]struct{ send, want string }{
@@ -115,11 +142,11 @@ var badHellos = map[string]struct{ send, want string }{
 	"binary":        {"\x00\x01\xff\n", "not JSON of this exchange"},
 	"empty line":    {"\n", "not JSON of this exchange"},
 	"no version":    {`{"type":"hello"}` + "\n", "without a version"},
-	"other version": {`{"v":2,"kind":"hi"}` + "\n", "version 2 of the exchange, this is version 1: use the same release on all hosts"},
-	"other type":    {`{"v":1,"type":"ready"}` + "\n", `"ready" where "hello" was due`},
-	"no member":     {`{"v":1,"type":"hello"}` + "\n", "a hello without a member"},
-	"oversized":     {`{"v":1,"x":"` + strings.Repeat("x", 2*MaxLine), "more than 65536 bytes"},
-	"oversized app": {`{"v":1,"type":"hello","member":{"ip":"10.0.0.1","qpn":4096,"app":"` + strings.Repeat("x", MaxApp) + `"}}` + "\n", "the limit is 32768"},
+	"other version": {`{"v":9,"kind":"hi"}` + "\n", "version 9 of the exchange, this is version 2: use the same release on all hosts"},
+	"other type":    {`{"v":2,"type":"ready"}` + "\n", `"ready" where "hello" was due`},
+	"no member":     {`{"v":2,"type":"hello"}` + "\n", "a hello without a member"},
+	"oversized":     {`{"v":2,"x":"` + strings.Repeat("x", 2*MaxLine), "more than 65536 bytes"},
+	"oversized app": {`{"v":2,"type":"hello","member":{"ip":"10.0.0.1","qpn":4096,"app":"` + strings.Repeat("x", MaxApp) + `"}}` + "\n", "the limit is 32768"},
 	"bad address":   {strings.Replace(hello, "10.0.0.1", "10.0.0.256", 1), "malformed message"},
 	"multicast":     {strings.Replace(hello, "10.0.0.1", "224.0.0.1", 1), "no host's address"},
 	"bad QPN":       {strings.Replace(hello, "4096", "1", 1), "QPN 0x1 is not a reliable connected queue pair's"},
@@ -128,7 +155,7 @@ var badHellos = map[string]struct{ send, want string }{
 	"bad window":    {strings.Replace(hello, `"rq_psn":2`, `"rq_psn":2,"window":{"va":18446744073709551615,"len":2,"rkey":1}`, 1), "passes the end of the address space"},
 	"cut off":       {hello[:20], "closed the connection within a message"},
 	"nothing":       {"", `closed the connection instead of sending "hello"`},
-	"error":         {`{"v":1,"type":"error","error":"no \u001b[31m memory"}` + "\n", "gave up: no  [31m memory"},
+	"error":         {`{"v":2,"type":"error","error":"no \u001b[31m memory"}` + "\n", "gave up: no  [31m memory"},
 }
 
 func TestGreetRefuses(t *testing.T) {
@@ -138,7 +165,7 @@ func TestGreetRefuses(t *testing.T) {
 			ctx := within(t, 10*time.Second)
 			answer := make(chan string, 1)
 			go func() {
-				conn, err := Dial(ctx, ln.Addr().String())
+				conn, err := plain.Dial(ctx, ln.Addr().String(), Exchange)
 				if err != nil {
 					answer <- err.Error()
 					return
@@ -150,15 +177,15 @@ func TestGreetRefuses(t *testing.T) {
 				b, _ := io.ReadAll(conn) // a reset loses the text: not our matter here
 				answer <- string(b)
 			}()
-			conn, err := Accept(ctx, ln)
+			conn, err := plain.Accept(ctx, ln, Exchange)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Greet(ctx, conn, nil)
+			_, err = Greet(ctx, conn, anywhere(plain))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "member 127.0.0.1:") {
 				t.Errorf("error %q, want the member's address and %q", err, c.want)
 			}
-			if a := <-answer; a != "" && !strings.HasPrefix(a, `{"v":1,"type":"error","error":"`) {
+			if a := <-answer; a != "" && !strings.HasPrefix(a, `{"v":2,"type":"error","error":"`) {
 				t.Errorf("the peer was told %q", a)
 			}
 		})
@@ -171,7 +198,7 @@ func TestCollectSurvivesBadPeers(t *testing.T) {
 	ln := listen(t)
 	ctx := within(t, 20*time.Second)
 	dial := func() net.Conn {
-		c, err := Dial(ctx, ln.Addr().String())
+		c, err := plain.Dial(ctx, ln.Addr().String(), Exchange)
 		if err != nil {
 			t.Error(err)
 			return nil
@@ -195,7 +222,7 @@ func TestCollectSurvivesBadPeers(t *testing.T) {
 	}()
 	got := make(chan []*Peer, 1)
 	go func() {
-		peers, err := Collect(ctx, ln, 2, nil)
+		peers, err := Collect(ctx, ln, 2, anywhere(plain))
 		if err != nil {
 			t.Error(err)
 		}
@@ -218,18 +245,18 @@ func TestCollectSurvivesBadPeers(t *testing.T) {
 func TestCollectSaysWhoIsMissing(t *testing.T) {
 	ln := listen(t)
 	ctx := within(t, 300*time.Millisecond)
-	m, err := Dial(ctx, ln.Addr().String())
+	m, err := plain.Dial(ctx, ln.Addr().String(), Exchange)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad, err := Dial(ctx, ln.Addr().String())
+	bad, err := plain.Dial(ctx, ln.Addr().String(), Exchange)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(bad, `{"v":9}`+"\n")
 	told := make(chan error, 1)
 	go func() { _, err := NewMember(m).Offer(within(t, 5*time.Second), info(4)); told <- err }()
-	_, err = Collect(ctx, ln, 3, nil)
+	_, err = Collect(ctx, ln, 3, anywhere(plain))
 	for _, want := range []string{"1 of 3 members have connected to 127.0.0.1:", "connected: 10.0.0.4", "refused: member 127.0.0.1:", "version 9"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
@@ -248,7 +275,7 @@ func TestSlowPeerIsBounded(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	ctx := within(t, 50*time.Millisecond)
-	if _, err := Greet(ctx, a, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Greet(ctx, a, anywhere(plain)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent peer gave %v", err)
 	}
 	c, d := net.Pipe() // nobody reads d
@@ -264,14 +291,14 @@ func TestDialNobodyListens(t *testing.T) {
 	ln := listen(t)
 	addr := ln.Addr().String()
 	ln.Close()
-	_, err := Dial(within(t, 100*time.Millisecond), addr)
+	_, err := plain.Dial(within(t, 100*time.Millisecond), addr, Exchange)
 	if err == nil || !strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), "is the other side started?") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Call(within(t, 100*time.Millisecond), []string{addr}, nil); err == nil || !strings.Contains(err.Error(), addr) {
+	if _, err := Call(within(t, 100*time.Millisecond), []string{addr}, anywhere(plain)); err == nil || !strings.Contains(err.Error(), addr) {
 		t.Errorf("call: %v", err)
 	}
-	if _, err := Dial(within(t, 5*time.Second), "not an address"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if _, err := plain.Dial(within(t, 5*time.Second), "not an address", Exchange); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a bad address: %v", err)
 	}
 }
@@ -283,24 +310,4 @@ func TestWindowHidesRKey(t *testing.T) {
 			t.Errorf("R_Key in %q", s)
 		}
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(strings.TrimSpace(hello)))
-	f.Add([]byte(`{"v":1,"type":"group","group":{"ip":"10.0.9.9","qpn":18193,"path_mtu":1024,"members":3,"window":{"va":1,"len":2,"rkey":3}}}`))
-	f.Add([]byte(`{"v":1,"type":"error","error":"x"}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := parse(b)
-		if err != nil {
-			return
-		}
-		if m.Type == typeHello && m.Member.Check() != nil || m.Type == typeGroup && m.Group.Check() != nil {
-			t.Errorf("accepted %q", b)
-		}
-		if again, err := json.Marshal(m); err != nil {
-			t.Errorf("accepted %q, cannot be written: %v", b, err)
-		} else if _, err := parse(again); err != nil {
-			t.Errorf("accepted %q, not its own %q: %v", b, again, err)
-		}
-	})
 }

@@ -9,7 +9,8 @@
  *
  * HOST:PORT is where the master listens. GLEAM_KEY has the 64 hexadecimal digits
  * of key 1 in gleamd's configuration, PATH_MTU bytes (1024), TIMEOUT the queue
- * pair's timeout exponent (18: 1.07 s).
+ * pair's timeout exponent (18: 1.07 s). With OTHER_NETWORK set, HOST:PORT is of
+ * another network than the group's.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -121,7 +122,8 @@ int main(int argc, char **argv)
 	srand(time(NULL) ^ qp->qp_num);
 	struct gleam_attr attr = {.size = sizeof attr, .role = master ? GLEAM_MASTER : GLEAM_MEMBER, .exchange = argv[4],
 		.key = key, .key_len = sizeof key, .key_id = 1, .path_mtu = env("PATH_MTU", 1024),
-		.group_ip = master ? argv[5] : NULL, .members = master ? atoi(argv[6]) : 0};
+		.group_ip = master ? argv[5] : NULL, .members = master ? atoi(argv[6]) : 0,
+		.flags = getenv("OTHER_NETWORK") ? GLEAM_OTHER_NETWORK : 0};
 	struct gleam_qp me = {.qp_num = qp->qp_num, .sq_psn = rand() & 0xffffff, .rq_psn = rand() & 0xffffff};
 	struct gleam_mr region = {.addr = (uintptr_t)memory, .length = SIZE, .rkey = mr->rkey};
 	struct gleam_peer peer;

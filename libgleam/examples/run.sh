@@ -11,6 +11,7 @@ group=$1 exchange=$2 master=$3
 shift 3
 PATH=$PATH:${0%/*}:${0%/*}/../build
 index=${GID_INDEX:-1}
+export OTHER_NETWORK=1 # on one machine the exchange does not leave from the members' addresses
 pids=""
 for device in "$@"; do
 	multicast member "$device" "$index" "$exchange" &

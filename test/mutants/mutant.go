@@ -55,6 +55,7 @@ func all() []mutant {
 		guardMutants,
 		keysMutants,
 		privMutants,
+		exchangeMutants,
 	} {
 		ms = append(ms, table...)
 	}

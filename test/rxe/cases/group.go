@@ -139,7 +139,7 @@ func (g *group) register(ctx context.Context) error {
 				// It speaks to the switch from where its interface is.
 				errs[0] = mb.ns.Do(func() (err error) {
 					cfg := endpoint.MasterConfig{
-						Local: local, Listener: ln, Members: len(g.members) - 1,
+						Local: local, Listener: ln, Members: len(g.members) - 1, OtherNetwork: true,
 						GroupIP: g.ip, PathMTU: g.spec.mtu, WindowBase: windowBase, ReadyTimeout: linkWait,
 					}
 					if g.spec.master != nil {

@@ -1,0 +1,113 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oob
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of what is remembered of refused connections, and of what one address
+// may cost.
+const (
+	maxRefusers  = 64 // addresses told apart
+	maxNamed     = 8  // of these in an error's text
+	failuresRate = 32 // failed handshakes of one address in a second: further connections are closed at once
+)
+
+// refusals are the connections that were refused while a side waited, by
+// address.
+type refusals struct {
+	id *Identity
+
+	mu     sync.Mutex
+	by     map[netip.Addr]*refusal
+	order  []netip.Addr // as they came
+	others uint64       // connections of addresses beyond maxRefusers
+}
+
+// refusal is what is known of one address.
+type refusal struct {
+	count  uint64
+	first  error
+	second time.Time // a second that began then
+	inIt   int       // refusals within it
+}
+
+func newRefusals(id *Identity) *refusals {
+	return &refusals{id: id, by: make(map[netip.Addr]*refusal)}
+}
+
+// add notes that a connection from an address was refused.
+func (r *refusals) add(from netip.Addr, now time.Time, err error) {
+	total := r.id.refused.Add(1)
+	r.mu.Lock()
+	f := r.by[from]
+	switch {
+	case f != nil:
+	case len(r.by) == maxRefusers:
+		r.others++
+	default:
+		f = &refusal{first: err}
+		r.by[from] = f
+		r.order = append(r.order, from)
+	}
+	if f != nil {
+		f.count++
+		if now.Sub(f.second) >= time.Second {
+			f.second, f.inIt = now, 0
+		}
+		f.inIt++
+	}
+	r.mu.Unlock()
+	if r.id.Log != nil && r.id.lines.allow(now) {
+		r.id.Log(fmt.Sprintf("out-of-band exchange: connection refused: %v (%d refused so far)", err, total))
+	}
+}
+
+// tooMany says whether an address has failed so often that its next connection
+// is not worth a handshake.
+func (r *refusals) tooMany(from netip.Addr, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.by[from]
+	return f != nil && f.inIt >= failuresRate && now.Sub(f.second) < time.Second
+}
+
+// describe names addresses and why, in the words of an error; "" for none.
+func (r *refusals) describe() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for i, from := range r.order[:min(len(r.order), maxNamed)] {
+		f := r.by[from]
+		b.WriteString([]string{"; refused: ", ", "}[min(i, 1)] + f.first.Error())
+		if f.count > 1 {
+			fmt.Fprintf(&b, " (the first of %d connections from there)", f.count)
+		}
+	}
+	if n := len(r.order) - maxNamed; n > 0 || r.others > 0 {
+		fmt.Fprintf(&b, ", and connections of other addresses")
+	}
+	return b.String()
+}
+
+// throttle lets one event in a second through.
+type throttle struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (t *throttle) allow(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.last.IsZero() && now.Sub(t.last) < time.Second {
+		return false
+	}
+	t.last = now
+	return true
+}
