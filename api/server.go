@@ -96,6 +96,7 @@ func (h *handler) ending() context.Context {
 //	DELETE /v1/groups/{ip}   answered with 204
 //	POST   /v1/groups/{ip}/members        AddMember, answered with 204
 //	DELETE /v1/groups/{ip}/members/{ip}   answered with 204
+//	PATCH  /v1/groups/{ip}/members/{ip}   MoveMember, answered with 204
 //	GET    /v1/events?since=N&wait=D      Events after N, waiting up to D, at most a minute
 //	GET    /v1/ports         []Port
 //	PATCH  /v1/ports/{name}  SetPort, answered with 204
@@ -142,7 +143,7 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 			return map[string]endpoint{"POST": h.addMember}, group
 		}
 		if m, ok := strings.CutPrefix(rest, "members/"); ok && !strings.Contains(m, "/") {
-			return map[string]endpoint{"DELETE": h.removeMember}, arg
+			return map[string]endpoint{"DELETE": h.removeMember, "PATCH": h.moveMember}, arg
 		}
 	}
 	return nil, ""

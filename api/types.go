@@ -122,6 +122,8 @@ type Stats struct {
 	// EnvelopePartial is how many of EnvelopeIn had a UDP checksum that the host
 	// left to its interface, as hosts behind a veth do.
 	EnvelopePartial uint64 `json:"envelope_partial"`
+
+	Moves Moves `json:"moves"`
 }
 
 // Unserved returns how many packets were not served for reason, whether that is
@@ -196,6 +198,7 @@ const (
 	EventRefused    = "refused"    // a source asked at PSN for what no group can do
 	EventSource     = "source"     // a member is the source from PSN on
 	EventGone       = "gone"       // a group
+	EventMoved      = "moved"      // a member: to the place in Reason, and who has confirmed it
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 
@@ -255,6 +258,8 @@ type Backend interface {
 	// AddMember and RemoveMember change a group that was registered by hand.
 	AddMember(group netip.Addr, m *AddMember) error
 	RemoveMember(group, member netip.Addr) error
+	// MoveMember confirms that a member has moved, in all its groups.
+	MoveMember(group, member netip.Addr, m *MoveMember) error
 	// Events returns the events after the one with Seq after, and waits for one
 	// until ctx ends, which is no error. After 0 come all that are kept, and so
 	// do they if after is higher than any Seq: the daemon has been restarted.

@@ -33,6 +33,9 @@ type Env struct {
 	Stderr io.Writer // messages
 	Socket string    // of gleamd; --socket changes it
 	Build  api.Version
+	// Release removes what a killed gleamd has left at ports, at all if none is named, and returns
+	// how many entries there were.
+	Release func(ports ...string) (int, error)
 }
 
 // Command makes a command of its own for the tree: how packages with more to

@@ -20,7 +20,7 @@ func portCommand(env *Env) *cobra.Command {
 		Aliases: []string{"ports"},
 		Short:   "The switch's ports",
 	}
-	c.AddCommand(portListCommand(env), portShowCommand(env), portSetCommand(env))
+	c.AddCommand(portListCommand(env), portShowCommand(env), portSetCommand(env), portReleaseCommand(env))
 	return c
 }
 

@@ -52,6 +52,8 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 		row("  partial checksum", s.EnvelopePartial)
 	}
 	row("envelopes out", s.EnvelopeOut)
+	row("moves confirmed", s.Moves.Confirmed)
+	row("moves not confirmed", s.Moves.Unconfirmed)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
 	section := func(title string, counts map[string]uint64) {
 		var total uint64

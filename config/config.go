@@ -21,20 +21,32 @@ import (
 // Config is a whole configuration, valid and complete: Parse has put defaults
 // where the file has nothing.
 type Config struct {
-	Ports         []Port         `yaml:"ports"`
-	GroupPrefixes []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
-	Envelope      Envelope       `yaml:"envelope"`
-	API           API            `yaml:"api"`
-	User          string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
-	Limits        Limits         `yaml:"limits"`
-	Repair        Repair         `yaml:"repair"`
-	PSNProbe      time.Duration  `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
-	XDP           XDP            `yaml:"xdp"`
-	UMEM          UMEM           `yaml:"umem"`
-	Rings         Rings          `yaml:"rings"`
-	Worker        Worker         `yaml:"worker"`
-	Log           Log            `yaml:"log"`
+	Ports            []Port           `yaml:"ports"`
+	GroupPrefixes    []netip.Prefix   `yaml:"group_prefixes"` // unicast, masked, disjoint
+	Envelope         Envelope         `yaml:"envelope"`
+	API              API              `yaml:"api"`
+	User             string           `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
+	Limits           Limits           `yaml:"limits"`
+	Repair           Repair           `yaml:"repair"`
+	UnconfirmedMoves UnconfirmedMoves `yaml:"unconfirmed_moves"`
+	PSNProbe         time.Duration    `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
+	XDP              XDP              `yaml:"xdp"`
+	UMEM             UMEM             `yaml:"umem"`
+	Rings            Rings            `yaml:"rings"`
+	Worker           Worker           `yaml:"worker"`
+	Log              Log              `yaml:"log"`
 }
+
+// UnconfirmedMoves is what becomes of a member that is seen elsewhere than where it is pinned, and
+// does not confirm by an authenticated envelope from there that it has moved.
+type UnconfirmedMoves string
+
+// Choices for moves that are not confirmed.
+const (
+	MovesStay   UnconfirmedMoves = "stay"   // the member stays where it was
+	MovesFollow UnconfirmedMoves = "follow" // members are not pinned, nor asked: the kernel's word counts
+	MovesEvict  UnconfirmedMoves = "evict"  // it is evicted if it does not answer from its old place either
+)
 
 // Port is an interface that the switch serves.
 type Port struct {
@@ -202,16 +214,17 @@ const (
 // required keys are empty: ports, group_prefixes and (unless insecure) keys.
 func Default() *Config {
 	return &Config{
-		Envelope: Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
-		API:      API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
-		User:     UserAuto,
-		Limits:   Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
-		Repair:   Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
-		PSNProbe: 2 * time.Millisecond,
-		XDP:      XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
-		UMEM:     UMEM{Frames: 16384, FrameSize: 4096},
-		Rings:    Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},
-		Worker:   Worker{CPUs: []int{-1}, Spin: 50 * time.Microsecond, Batch: 64},
-		Log:      Log{Level: LogInfo, Format: LogConsole},
+		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
+		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
+		User:             UserAuto,
+		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
+		Repair:           Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
+		PSNProbe:         2 * time.Millisecond,
+		UnconfirmedMoves: MovesStay,
+		XDP:              XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
+		UMEM:             UMEM{Frames: 16384, FrameSize: 4096},
+		Rings:            Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},
+		Worker:           Worker{CPUs: []int{-1}, Spin: 50 * time.Microsecond, Batch: 64},
+		Log:              Log{Level: LogInfo, Format: LogConsole},
 	}
 }

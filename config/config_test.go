@@ -130,6 +130,7 @@ user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
 psn_probe: 11ms
+unconfirmed_moves: evict
 xdp: {mode: generic, zero_copy: always, ntuple: true}
 umem: {frames: 1024, frame_size: 2048}
 rings: {rx: 64, tx: 128, fill: 256, completion: 512}
@@ -149,7 +150,7 @@ log: {level: error, format: json}
 		},
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKs: 7, Envelopes: 8, Neighbours: 9},
-		Repair: Repair{PerGroup: 1000, Total: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond,
+		Repair: Repair{PerGroup: 1000, Total: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, UnconfirmedMoves: MovesEvict,
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
 		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},

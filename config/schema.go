@@ -44,6 +44,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"timeout", d.duration(&c.Repair.Timeout, 100*time.Microsecond, 10*time.Second)},
 				field{"tries", d.int(&c.Repair.Tries, 1, 255)})
 		}},
+		field{"unconfirmed_moves", choice(d, &c.UnconfirmedMoves, MovesStay, MovesFollow, MovesEvict)},
 		field{"psn_probe", d.duration(&c.PSNProbe, 0, time.Second)},
 		field{"xdp", func(v value) {
 			d.mapping(v,

@@ -97,7 +97,7 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 		a.wanted = map[announcement]bool{}
 		h := f.control.dir.hosts.byIP[fakeHost(2)]
 		at, _ := f.locator.Locate(h.ip)
-		at.Ifindex = 4
+		at.Ifindex, at.Links = 4, []int{4} // by another route
 		f.control.dir.answered(h, at, nil, f.control.now())
 		if len(a.wanted) != 1 || !a.wanted[announcement{port: 3, group: fakeGroup(0)}] {
 			t.Errorf("after a move: %v", a.wanted)

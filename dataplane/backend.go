@@ -126,6 +126,14 @@ func (e *Engine) RemoveMember(ip, member netip.Addr) error {
 	})
 }
 
+// MoveMember implements api.Backend.
+func (e *Engine) MoveMember(group, member netip.Addr, m *api.MoveMember) (err error) {
+	if !e.control.do(func() { err = e.control.moveByHand(group, member, m) }) {
+		return errStopped
+	}
+	return err
+}
+
 // Events implements api.Backend.
 func (e *Engine) Events(ctx context.Context, after uint64) (*api.Events, error) {
 	return e.control.journal.after(ctx, after), nil
@@ -240,7 +248,7 @@ func (p *port) egress() api.Egress {
 func (e *Engine) Stats() (*api.Stats, error) {
 	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
 	var c counters
-	if !e.control.do(func() { s.Groups = len(e.control.dir.groups) }) || !e.crew.do(func(w *worker) {
+	if !e.control.do(func() { s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count }) || !e.crew.do(func(w *worker) {
 		c.add(&w.count)
 		s.FramesFree += w.pool.Len()
 		for _, p := range w.ports {

@@ -62,6 +62,7 @@ func (w *worker) neighbour(pi int) {
 			w.count.drop[DropNotGroup]++
 			return
 		}
+		w.sight(pi, a.SenderIP)
 		if buf, ok := w.begin(pi); ok {
 			w.end(pi, rocev2.BuildARPReply(buf, f, &a, p.mac))
 			w.count.neighbour++
@@ -77,6 +78,7 @@ func (w *worker) neighbour(pi int) {
 		w.count.drop[DropNotGroup]++
 		return
 	}
+	w.sight(pi, f.Src())
 	if buf, ok := w.begin(pi); ok {
 		w.end(pi, rocev2.BuildNeighborAdvertisement(buf, f, &s, p.mac))
 		w.count.neighbour++

@@ -49,6 +49,7 @@ type control struct {
 	// linksDue: the ports' state is to be asked for; linksAsked: the locator has been.
 	linksDue, linksAsked bool
 	announcer            *announcer
+	moves                moves
 }
 
 func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
@@ -81,6 +82,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 	}
 	c.reg = reg
 	c.dir.tell, c.dir.ends = c.tell, c.ends
+	c.followMembers(cfg)
 	c.dir.moved = func(g *group, h *host) {
 		c.fit(g)
 		c.announce(g, h)
@@ -115,6 +117,8 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			return
 		case d := <-c.w.slow.full:
 			c.envelope(d)
+		case s := <-c.w.slow.sights:
+			c.seen(s)
 		case <-c.crew.bell:
 			c.news = true
 		case f := <-c.cmds:
@@ -141,6 +145,7 @@ func (c *control) work() {
 		c.reg.Advance(c.now(), &c.out)
 		c.finish()
 	}
+	c.inquire()
 	c.refused.due(c.now(), c.tellRefusal)
 	c.unsendable.due(c.now(), c.tellUnsendable)
 	c.parking.retry(c.now(), c.trySend, c.unsent)
@@ -163,6 +168,9 @@ func (c *control) sleep() time.Duration {
 		d = min(d, at-c.now())
 	}
 	if at, ok := c.parking.next(); ok {
+		d = min(d, at-c.now())
+	}
+	if at, ok := c.moves.next(); ok {
 		d = min(d, at-c.now())
 	}
 	if at, ok := c.pace.next(); ok {

@@ -41,6 +41,10 @@ type directory struct {
 	ready  []netip.Addr
 	swept  time.Duration
 	stale  []*group // whose workers have not heard yet where members are
+	// follows: the kernel's word counts for where members are. suspect is told what
+	// it says otherwise.
+	follows bool
+	suspect func(*host, locate.Location)
 
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
 }
@@ -93,7 +97,7 @@ func newDirectory(c *crew, size int, notify Notify) *directory {
 	d := &directory{
 		crew: c, w: c.workers[0], groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
 		tell: func(*group, *decision) {}, ends: func(*group, *lastState, envelope.Why) {},
-		moved: func(*group, *host) {}, hosts: newHosts(), asking: make(map[netip.Addr]*asking),
+		moved: func(*group, *host) {}, hosts: newHosts(), asking: make(map[netip.Addr]*asking), suspect: func(*host, locate.Location) {},
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type Engine struct {
 	crew     *crew
 	control  *control
 	started  time.Time
+	pinner   *pinner // nil: members are not pinned
 }
 
 // Open attaches to every configured port. On an error nothing is left behind.
@@ -86,7 +88,29 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		locator.Close()
 		return nil, err
 	}
+	if cfg.UnconfirmedMoves != config.MovesFollow {
+		if err := e.pinMembers(indexes); err != nil {
+			return nil, err
+		}
+	}
 	return e, nil
+}
+
+// pinMembers has members held in the kernel's tables, and removes what a killed gleamd
+// has left there.
+func (e *Engine) pinMembers(ports []int) error {
+	kernel, stale, err := locate.NewPins(ports)
+	if err != nil {
+		return err
+	}
+	if stale > 0 {
+		e.notify(false, "entries removed that a gleamd which was killed has left in the kernel's tables", "entries", stale)
+	}
+	e.pinner = newPinner(kernel, e.steering.Watchlist(), func(ip netip.Addr, err error) {
+		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)
+	})
+	e.control.pinBy(e.pinner)
+	return nil
 }
 
 // sayMode says how p runs; what is slower than it could be is said aloud.
@@ -145,6 +169,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	list := e.steering.Watchlist()
+	var looking sync.WaitGroup
+	looking.Go(func() { e.control.watch(list) })
+	defer looking.Wait()
+	defer list.Stop()
 	if w, err := e.crew.run(func() { e.control.run(ctx, changed) }); err != nil {
 		return fmt.Errorf("keep worker %d on CPU %d (worker.cpu): %w", w.index, w.cpu, err)
 	}
@@ -161,6 +190,9 @@ func (e *Engine) Close() error {
 		p.close()
 	}
 	var errs []error
+	if e.pinner != nil {
+		errs = append(errs, e.pinner.close())
+	}
 	if e.crew != nil {
 		errs = append(errs, e.crew.close())
 	}

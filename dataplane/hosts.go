@@ -16,6 +16,8 @@ type host struct {
 	ip     netip.Addr
 	at     locate.Location // its place; the zero value if there is none
 	known  locate.Location // what the last answer depended on, though it may have been that the place is being resolved
+	pin    locate.Location // the last place that counted, while it is a member; at may have been lost since
+	seen   *spot           // elsewhere, the last time that it did not confirm a move
 	groups map[*group]struct{}
 	due    bool          // is among hosts.queue
 	first  bool          // is among hosts.urgent
@@ -51,6 +53,7 @@ type hosts struct {
 	turn       bool    // of the queue, if there are both
 	pace       bucket  // of the queue
 	unanswered retries
+	pinned     func(*host)        // is told of hosts whose pin may have changed
 	lost       map[*host]struct{} // without a place
 	guests     []guest            // no members, those that expire first at the front
 	now        time.Duration      // of the control loop's turn
@@ -76,7 +79,7 @@ func (x index[K]) remove(k K, h *host) {
 func newHosts() *hosts {
 	return &hosts{
 		byIP: make(map[netip.Addr]*host), byHop: make(index[netip.Addr]), byMAC: make(index[locate.MAC]), byLink: make(index[int]),
-		lost: make(map[*host]struct{}), pace: newBucket(relocationRate),
+		lost: make(map[*host]struct{}), pace: newBucket(relocationRate), pinned: func(*host) {},
 	}
 }
 
@@ -118,6 +121,11 @@ func (x *hosts) join(g *group, s *slot) {
 		h = x.add(s.rec.IP)
 		x.place(h, s.place)
 	}
+	if len(h.groups) == 0 {
+		h.groups[g] = struct{}{}
+		h.pin = s.place
+		x.pinned(h)
+	}
 	h.groups[g] = struct{}{}
 }
 
@@ -134,6 +142,8 @@ func (x *hosts) leave(g *group, ip netip.Addr) {
 	if delete(h.groups, g); !h.member() {
 		h.used = x.now
 		x.list(h, x.now)
+		h.pin, h.seen = locate.Location{}, nil
+		x.pinned(h)
 	}
 }
 

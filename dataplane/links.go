@@ -38,6 +38,9 @@ func (c *control) linksChanged(states []portState) {
 		}
 		was := p.saidUp
 		p.saidUp = up
+		if was != up {
+			c.portTurned(p)
+		}
 		switch {
 		case lost:
 			c.notify(true, "port is gone: its interface was deleted or moved away; should it come back, restart gleamd", "port", p.name)

@@ -105,23 +105,23 @@ func (c *control) trySend(p *envelope.Packet) (pending bool) {
 		}
 		return true
 	}
-	port := c.w.ports[pi]
-	vlan := at.VLAN
-	if vlan == 0 {
-		vlan = port.vlan
-	}
+	c.sendBy(c.spotOf(&at), p)
+	return false
+}
+
+// sendBy sends a datagram by a port to a MAC address.
+func (c *control) sendBy(s spot, p *envelope.Packet) {
 	path := rocev2.Path{
-		SrcMAC: port.mac, DstMAC: rocev2.MAC(at.MAC), Tagged: vlan != 0, TCI: vlan,
+		SrcMAC: c.w.ports[s.port].mac, DstMAC: s.mac, Tagged: s.vlan != 0, TCI: s.vlan,
 		Src: p.Src.Addr(), Dst: p.Dst.Addr(), SrcPort: p.Src.Port(),
 	}
-	w := c.crew.workers[c.crew.sender(pi)]
+	w := c.crew.workers[c.crew.sender(s.port)]
 	w.do(func() {
-		if buf, ok := w.begin(pi); ok {
-			w.end(pi, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
+		if buf, ok := w.begin(s.port); ok {
+			w.end(s.port, rocev2.BuildUDP(buf, &path, p.Dst.Port(), p.Data))
 			w.count.envelopeOut++
 		}
 	})
-	return false
 }
 
 // unsendable is a datagram whose receiver has no place.

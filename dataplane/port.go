@@ -30,6 +30,7 @@ type port struct {
 	all     []*xsk.Socket // one for each RX queue
 	saidUp  bool          // what the operator was last told; the control loop's
 	partial bool          // the operator was told of partial checksums; the control loop's
+	bridge  int           // that the interface is a port of; 0: none
 	board   *board        // nil if there is one worker
 	exit    *exit         // to the worker that transmits for this port; nil: this one does
 	// ---- the worker's
@@ -57,6 +58,7 @@ type port struct {
 	refused  uint64 // copies and replies that the queue did not admit
 	// What a host may bring of packets that cost others something.
 	naks, envelopes, neighbours bucket
+	sightings                   bucket
 }
 
 // openPort attaches the XDP program to the interface named in c and binds an
@@ -72,7 +74,8 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		down: !locate.Running(a),
 	}
 	p.saidUp = !p.down
-	p.driver = driverOf(c.Name)
+	p.driver, p.bridge = driverOf(c.Name), a.MasterIndex
+	p.sightings = newBucket(sightRate)
 	p.naks, p.envelopes, p.neighbours = newBucket(cfg.Limits.NAKs), newBucket(cfg.Limits.Envelopes), newBucket(cfg.Limits.Neighbours)
 	defer func() {
 		if err != nil {

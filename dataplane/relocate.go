@@ -72,16 +72,42 @@ func (c *control) lookAround() {
 }
 
 // candidate takes in that the kernel has another place for h than h.at; the zero
-// Location, with the reason, if it has none.
-func (d *directory) candidate(h *host, at locate.Location, err error) { d.move(h, at, err) }
+// Location, with the reason, if it has none. Routes count: they are the operator's, or his
+// routing daemon's. What a frame of a stranger can change, a neighbour entry or a
+// forwarding database, is only a reason to ask the member.
+func (d *directory) candidate(h *host, at locate.Location, err error) {
+	switch {
+	case d.follows, at.Ifindex == 0, h.pin.Ifindex == 0, samePlace(at, h.pin), !sameWay(at, h.pin):
+		d.moveIn(h, at, err, func(*group) bool { return true })
+	default:
+		d.hosts.wait(h, at, d.now())
+		d.suspect(h, at)
+	}
+}
 
-// move makes at the place of h in all its groups; the zero Location if it has none,
-// because of err. The workers follow with the next retable.
-func (d *directory) move(h *host, at locate.Location, err error) {
-	d.hosts.place(h, at)
+// sameWay reports whether the routing table has one and the same way for two places.
+func sameWay(a, b locate.Location) bool {
+	return a.Hop == b.Hop && len(a.Links) > 0 && len(b.Links) > 0 && a.Links[0] == b.Links[0]
+}
+
+// moveIn makes at the place of h in those of its groups that match; the zero Location if
+// it has none, because of err. It is where h is pinned once all groups have it. The
+// workers follow with the next retable.
+func (d *directory) moveIn(h *host, at locate.Location, err error, match func(*group) bool) {
+	all := true
+	for g := range h.groups {
+		all = all && match(g)
+	}
+	if all {
+		d.hosts.place(h, at)
+		if at.Ifindex != 0 {
+			h.pin, h.seen = at, nil
+		}
+		d.hosts.pinned(h)
+	}
 	for g := range h.groups {
 		i := slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.IP == h.ip })
-		if i < 0 || samePlace(g.slots[i].place, at) {
+		if i < 0 || samePlace(g.slots[i].place, at) || !match(g) {
 			continue // evicted, or registered a moment ago
 		}
 		d.notify(false, "a member's place has changed", "group", g.reg.Group, "member", h.ip, "place", d.placeString(at), "error", err)

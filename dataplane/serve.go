@@ -50,6 +50,7 @@ func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 	}
 	if !w.atHome(id, pi, p.Src) {
 		w.count.drop[DropWrongPlace]++
+		w.sight(pi, p.Src)
 		return false
 	}
 	if negative(p.Op, p.Syndrome) && !w.ports[pi].naks.take(w.now) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // slowSlots is how many envelopes may wait for the control plane.
@@ -15,7 +16,9 @@ const slowSlots = 256
 // datagram is a UDP datagram for a group address, copied out of the UMEM.
 type datagram struct {
 	port     int
-	partial  bool // its UDP checksum is one that the host left to its device
+	mac      rocev2.MAC // of the frame
+	vlan     uint16     // VID of its outermost tag; 0: none
+	partial  bool       // its UDP checksum is one that the host left to its device
 	src, dst netip.AddrPort
 	n        int
 	buf      [envelope.MaxLen]byte
@@ -24,17 +27,22 @@ type datagram struct {
 // payload returns the datagram's UDP payload.
 func (d *datagram) payload() []byte { return d.buf[:d.n] }
 
+// spot returns where the datagram came from.
+func (d *datagram) spot() spot { return spot{d.port, d.mac, d.vlan} }
+
 // slowPath carries envelopes from the workers to the control plane in a fixed
 // number of slots, so that a flood of them costs the worker no memory: without
 // a free slot they are counted and dropped, and their sender tries again.
 type slowPath struct {
 	free, full chan *datagram
+	sights     chan sighting
 }
 
 func newSlowPath() *slowPath {
 	s := &slowPath{
-		free: make(chan *datagram, slowSlots),
-		full: make(chan *datagram, slowSlots),
+		free:   make(chan *datagram, slowSlots),
+		full:   make(chan *datagram, slowSlots),
+		sights: make(chan sighting, sightRoom),
 	}
 	slots := make([]datagram, slowSlots)
 	for i := range slots {
@@ -70,6 +78,9 @@ func (w *worker) envelope(pi int) {
 	}
 	udp := f.UDP()
 	d.port, d.n = pi, copy(d.buf[:], payload)
+	d.mac = f.Eth().Src()
+	_, tci := f.VLAN()
+	d.vlan = tci & vidMask
 	d.src = netip.AddrPortFrom(f.Src(), udp.SrcPort())
 	d.dst = netip.AddrPortFrom(f.Dst(), udp.DstPort())
 	w.count.envelopeIn++

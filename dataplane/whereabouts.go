@@ -132,6 +132,9 @@ func (d *directory) answered(h *host, at locate.Location, err error, now time.Du
 		d.hosts.wait(h, at, now) // it keeps its old place until the new one is known
 	case samePlace(at, h.at) || !h.member():
 		d.hosts.place(h, at) // what it depends on may be something else
+		if h.member() {
+			d.hosts.pinned(h) // what holds it there may have gone
+		}
 	default:
 		d.candidate(h, at, err)
 	}

@@ -141,6 +141,10 @@ func (w Why) String() string {
 	return "unknown"
 }
 
+// Elsewhere is the code of an eviction of a member that may have moved: the switch saw its
+// address at another place, and it answered no Where.
+const Elsewhere rocev2.Syndrome = 8
+
 // Cause returns in words what the code of a Gone with Evicted or Failed says.
 func Cause(code rocev2.Syndrome) string {
 	switch code {
@@ -158,6 +162,8 @@ func Cause(code rocev2.Syndrome) string {
 		return "the source stalled: it sent nothing for limits.source_timeout while another member waited; register anew with restarted queue pairs"
 	case mcast.ReceivesOnly:
 		return "registered to receive only: it may not send"
+	case Elsewhere:
+		return "seen elsewhere, and answered neither from there nor from its place (unconfirmed_moves: evict)"
 	case mcast.Misnumbered:
 		return "registered with other PSNs than its queue pair has"
 	case rocev2.SyndromeNAKInvalid:

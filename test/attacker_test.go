@@ -52,6 +52,9 @@ type attacker struct {
 	r  *rig
 	ip netip.Addr // its own, of the rig's family
 	n  int        // number of its port in rig.ports()
+	// beside is a harmless frame to compare a flood with, nil for one that no bridge
+	// forwards. A broadcast costs the network a copy for each host.
+	beside []byte
 }
 
 // attacker returns stranger i of the rig.

@@ -150,7 +150,10 @@ func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) 
 	machine := labtest.Watch()
 	w := r.watch()
 	w.goodput(slice / 2) // the first messages: neighbours are resolved, buffers grow
-	none := a.harmless(len(frame(0)))
+	none := a.beside
+	if none == nil {
+		none = a.harmless(len(frame(0)))
+	}
 	var calm, harmless, hostile, reached float64
 	var cpu, took time.Duration
 	frames := 0

@@ -133,6 +133,21 @@ func (b *Backend) RemoveMember(ip, member netip.Addr) error {
 	})
 }
 
+// MoveMember implements api.Backend: a member is at any port that m names.
+func (b *Backend) MoveMember(ip, member netip.Addr, m *api.MoveMember) error {
+	return b.change(ip, func(g *api.Group) error {
+		at := slices.IndexFunc(g.Members, func(o api.Member) bool { return o.IP == member })
+		switch {
+		case at < 0:
+			return &api.Error{Message: fmt.Sprintf("%s is not a member of group %s", member, ip), Reason: api.ReasonUnknownMember}
+		case m.Port == "":
+			return &api.Error{Message: fmt.Sprintf("%s was not seen anywhere else", member), Reason: api.ReasonMove}
+		}
+		g.Members[at].Port = m.Port
+		return nil
+	})
+}
+
 func (b *Backend) change(ip netip.Addr, f func(*api.Group) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

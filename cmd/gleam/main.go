@@ -14,6 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bench"
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/demo"
 	"github.com/gleam-rdma/gleam/perf"
 )
@@ -23,7 +24,7 @@ var commands = []cli.Command{demo.Command, perf.Command, bench.Command}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Build: api.Build(time.Now())}
+	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Build: api.Build(time.Now()), Release: locate.Release}
 	code := cli.Run(ctx, env, os.Args[1:], commands...)
 	stop()
 	os.Exit(code)

@@ -1,0 +1,169 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+)
+
+// pinner holds members where they are, in the kernel's tables and in the XDP programs'
+// watchlist. The kernel is told by a goroutine of its own, since it may take its time;
+// a host's last place counts.
+type pinner struct {
+	kernel pins
+	list   watchlist
+	failed func(ip netip.Addr, err error)
+
+	mu      sync.Mutex
+	want    map[netip.Addr]pin // what is not done yet
+	order   []netip.Addr
+	working bool
+	closed  bool
+	idle    *sync.Cond
+
+	watched // the goroutine's
+}
+
+// pin is where a host is, the zero place if it is to be forgotten. hold says that the
+// kernel is to hold it there; else it is only watched for elsewhere.
+type pin struct {
+	at   locate.Location
+	hold bool
+}
+
+// pins is what pinner wants of locate.Pins, watchlist of bpf.Watchlist.
+type pins interface {
+	Set(ip netip.Addr, at locate.Location) error
+	Close() error
+}
+
+type watchlist interface {
+	SetMAC(mac [6]byte, ifindex int) error
+	ClearMAC(mac [6]byte) error
+	SetAddr(ip netip.Addr, ifindex int, mac [6]byte) error
+	ClearAddr(ip netip.Addr) error
+}
+
+var _ watchlist = (*bpf.Watchlist)(nil)
+
+func newPinner(k pins, l watchlist, failed func(netip.Addr, error)) *pinner {
+	p := &pinner{kernel: k, list: l, failed: failed, want: make(map[netip.Addr]pin)}
+	p.idle = sync.NewCond(&p.mu)
+	p.watched = watched{list: l, hosts: make(map[netip.Addr]locate.Location), macs: make(map[locate.MAC]map[int]int), hops: make(map[netip.Addr]int)}
+	return p
+}
+
+// set pins a host. It does not wait.
+func (p *pinner) set(ip netip.Addr, x pin) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if _, waits := p.want[ip]; !waits {
+		p.order = append(p.order, ip)
+	}
+	p.want[ip] = x
+	if !p.working {
+		p.working = true
+		go p.work()
+	}
+}
+
+// work tells the kernel what there is to tell.
+func (p *pinner) work() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.order) > 0 {
+		ip := p.order[0]
+		p.order = p.order[1:]
+		x := p.want[ip]
+		delete(p.want, ip)
+		p.mu.Unlock()
+		held := x.at
+		if !x.hold {
+			held = locate.Location{}
+		}
+		if err := errors.Join(p.kernel.Set(ip, held), p.watched.set(ip, x.at)); err != nil {
+			p.failed(ip, err)
+		}
+		p.mu.Lock()
+	}
+	p.working = false
+	p.idle.Broadcast()
+}
+
+// close removes all pins.
+func (p *pinner) close() error {
+	p.mu.Lock()
+	p.closed, p.order = true, nil
+	for p.working {
+		p.idle.Wait()
+	}
+	p.mu.Unlock()
+	return p.kernel.Close()
+}
+
+// watched are the entries of the watchlist. Hosts may share a hop, or a MAC address; one
+// MAC address at several ports is not watched.
+type watched struct {
+	list  watchlist
+	hosts map[netip.Addr]locate.Location
+	macs  map[locate.MAC]map[int]int // how many hosts, by port
+	hops  map[netip.Addr]int         // how many hosts
+}
+
+func (w *watched) set(ip netip.Addr, at locate.Location) error {
+	var errs []error
+	old, had := w.hosts[ip]
+	has := at.Ifindex != 0 && len(at.MAC) == len(locate.MAC{})
+	if has {
+		w.hosts[ip] = at
+		mac := locate.MAC(at.MAC)
+		if w.macs[mac] == nil {
+			w.macs[mac] = make(map[int]int)
+		}
+		w.macs[mac][at.Ifindex]++
+		w.hops[at.Hop]++
+		errs = append(errs, w.list.SetAddr(at.Hop, at.Ifindex, mac))
+	} else {
+		delete(w.hosts, ip)
+	}
+	if had {
+		mac := locate.MAC(old.MAC)
+		if w.macs[mac][old.Ifindex]--; w.macs[mac][old.Ifindex] == 0 {
+			delete(w.macs[mac], old.Ifindex)
+		}
+		errs = append(errs, w.mac(mac))
+		if w.hops[old.Hop]--; w.hops[old.Hop] == 0 {
+			delete(w.hops, old.Hop)
+			errs = append(errs, w.list.ClearAddr(old.Hop))
+		}
+	}
+	if has {
+		errs = append(errs, w.mac(locate.MAC(at.MAC)))
+	}
+	return errors.Join(errs...)
+}
+
+// mac brings the entry of a MAC address up to date.
+func (w *watched) mac(mac locate.MAC) error {
+	switch at := w.macs[mac]; len(at) {
+	case 0:
+		delete(w.macs, mac)
+		return w.list.ClearMAC(mac)
+	case 1:
+		for ifindex := range at {
+			return w.list.SetMAC(mac, ifindex)
+		}
+		return nil
+	default:
+		return w.list.SetMAC(mac, 0)
+	}
+}
