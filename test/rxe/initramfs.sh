@@ -29,6 +29,7 @@ modules=(
 
 tmp=$(mktemp -d "$cache/initramfs.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
+chmod 755 "$tmp" # the guest's /, which gleamd reads as a user of its own
 mkdir -p "$tmp"/{bin,sbin,usr/bin,usr/sbin,etc,dev,proc,sys,tmp,run,host,modules,lib64,usr/lib/x86_64-linux-gnu,lib}
 
 cp "$(command -v busybox)" "$tmp/bin/busybox"

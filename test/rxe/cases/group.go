@@ -32,7 +32,7 @@ type groupSpec struct {
 	first   *rocev2.PSN // of the source's send queue; nil: any
 	expect  *rocev2.PSN // of every receiver's receive queue; nil: any
 	timeout uint8       // 0: 18, 1.07 s, which emulation does not exceed
-	retries uint8       // 0: 7
+	retries uint8       // of all but the source; 0: 7
 	// What else the master says; nil: nothing.
 	master func(*endpoint.MasterConfig)
 }
@@ -107,6 +107,9 @@ func (s *groupSpec) equip(i int, h *host) (*member, error) {
 	}
 	if s.timeout == 0 {
 		cfg.Timeout = 18
+	}
+	if i == 0 {
+		cfg.RetryCount = 7
 	}
 	if i == 0 && s.first != nil {
 		cfg.SQPSN = *s.first
