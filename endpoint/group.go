@@ -72,6 +72,14 @@ type GroupInfo struct {
 	App       json.RawMessage // the master's, for the application
 }
 
+// String describes the group without its R_Keys.
+func (i GroupInfo) String() string {
+	return fmt.Sprintf("group %s QPN 0x%x, path MTU %d, %d members, window %v", i.IP, uint32(i.QPN), i.PathMTU, i.Members, i.Window)
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (i GroupInfo) GoString() string { return i.String() }
+
 // Group is a group that this host is in. Its methods may be called from any
 // goroutine.
 type Group struct {

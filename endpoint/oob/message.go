@@ -59,6 +59,14 @@ type Group struct {
 	App       json.RawMessage `json:"app,omitempty"`
 }
 
+// String describes g without its R_Keys.
+func (g Group) String() string {
+	return fmt.Sprintf("group %s QPN 0x%x, path MTU %d, %d members, window %v", g.IP, uint32(g.QPN), g.PathMTU, g.Members, g.Window)
+}
+
+// GoString is String: %#v must not print an R_Key either.
+func (g Group) GoString() string { return g.String() }
+
 // Types of message.
 const (
 	typeHello      = "hello"

@@ -305,7 +305,8 @@ func TestDialNobodyListens(t *testing.T) {
 
 func TestWindowHidesRKey(t *testing.T) {
 	i := info(1)
-	for _, s := range []string{fmt.Sprintf("%v %+v %#v", *i.Window, *i.Window, *i.Window), fmt.Sprint(i.Window)} {
+	g := Group{Window: i.Window, TargetKey: i.Window.RKey}
+	for _, s := range []string{fmt.Sprintf("%v %+v %#v", *i.Window, *i.Window, *i.Window), fmt.Sprint(i.Window), fmt.Sprintf("%v %+v %#v", g, g, &g)} {
 		if strings.Contains(strings.ToLower(s), "deadbeef") || strings.Contains(s, "3735928559") {
 			t.Errorf("R_Key in %q", s)
 		}

@@ -7,7 +7,7 @@ package main
 var exchangeMutants = []mutant{
 	{"any certificate will do", "oob", "endpoint/oob/identity.go", []edit{{
 		"if len(s.PeerCertificates) == 0 || !own.Equal(s.PeerCertificates[0].PublicKey) {",
-		"if len(s.PeerCertificates) == 0 {",
+		"if len(s.PeerCertificates) == 0 || own == nil {",
 	}}},
 	{"a connecting side needs no certificate", "oob", "endpoint/oob/identity.go", []edit{{
 		"ClientAuth: tls.RequireAnyClientCert,", "ClientAuth: tls.RequestClientCert,",
@@ -35,7 +35,7 @@ var exchangeMutants = []mutant{
 		", errors.Is(err, os.ErrDeadlineExceeded) && !greeted && waiting.Err() == nil:", ":",
 	}}},
 	{"another release is not told why", "oob", "endpoint/oob/handshake.go", []edit{{
-		"case errors.As(err, &header) && header.RecordHeader[0] == '{', errors", "case errors",
+		"header.RecordHeader[0] == '{', errors", "header.RecordHeader[0] == '}', errors",
 	}}},
 	{"the first wrong answer ends a join", "oob", "endpoint/oob/meet.go", []edit{{
 		"giveUp = time.After(authPatience)", "giveUp = time.After(0)",
@@ -81,5 +81,8 @@ var exchangeMutants = []mutant{
 	}}},
 	{"an insecure host does not know TLS", "oob", "endpoint/oob/conn.go", []edit{{
 		"b[0] == 0x16 {", "b[0] == 0x17 {",
+	}}},
+	{"a group prints the R_Key of its targets", "oob", "endpoint/oob/message.go", []edit{{
+		"func (g Group) GoString() string { return g.String() }\n", "",
 	}}},
 }
