@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 
 	"github.com/gleam-rdma/gleam/rate"
@@ -104,6 +105,7 @@ func (h *handler) setPort(r *http.Request, name string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
+	describe(r, netip.Addr{}, "set port %s: rate %s", name, s.Rate)
 	return nil, h.b.SetPort(name, s)
 }
 

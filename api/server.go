@@ -77,6 +77,8 @@ type handler struct {
 
 	access *Access // nil: everybody may do everything
 	shares *[numRoles]shares
+
+	refusals perSecond // that are told to Audit
 }
 
 // ending is a context that ends when the server does.
@@ -168,11 +170,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	work, err := h.enter(r)
 	defer work.done()
 	if err != nil {
+		h.auditRefused(r, err)
 		w.Header().Set("Connection", "close") // a body is not read
 	} else if methods == nil {
 		err = refuse(http.StatusNotFound, "no such path: %s", r.URL.Path)
 	} else if ep := methods[r.Method]; ep != nil {
-		answer, err = ep(r.WithContext(context.WithValue(r.Context(), workKey{}, work)), arg)
+		r = r.WithContext(context.WithValue(r.Context(), workKey{}, work))
+		if r.Method == http.MethodGet {
+			answer, err = ep(r, arg)
+		} else {
+			answer, err = h.audited(r, func(r *http.Request) (any, error) { return ep(r, arg) })
+		}
 	} else {
 		var allow []string
 		for _, m := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
@@ -265,15 +273,17 @@ func (h *handler) register(r *http.Request, _ string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
+	describe(r, reg.Group, "%s", reg.summary())
 	workOf(r).pause() // for the members' places, which may take a minute
 	return nil, h.b.Register(reg)
 }
 
-func (h *handler) remove(_ *http.Request, arg string) (any, error) {
+func (h *handler) remove(r *http.Request, arg string) (any, error) {
 	ip, err := parseIP(arg)
 	if err != nil {
 		return nil, err
 	}
+	describe(r, ip, "delete group")
 	return nil, h.b.Delete(ip)
 }
 
@@ -292,12 +302,13 @@ func (h *handler) addMember(r *http.Request, arg string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
+	describe(r, group, "add member %s", m.IP)
 	workOf(r).pause()
 	return nil, h.b.AddMember(group, m)
 }
 
 // removeMember's arg is {group}/members/{member}.
-func (h *handler) removeMember(_ *http.Request, arg string) (any, error) {
+func (h *handler) removeMember(r *http.Request, arg string) (any, error) {
 	g, m, _ := strings.Cut(arg, "/members/")
 	group, err := parseIP(g)
 	if err != nil {
@@ -307,6 +318,7 @@ func (h *handler) removeMember(_ *http.Request, arg string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "member address %q: %s", m, err)
 	}
+	describe(r, group, "remove member %s", member.Unmap())
 	return nil, h.b.RemoveMember(group, member.Unmap())
 }
 

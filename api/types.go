@@ -199,6 +199,7 @@ const (
 	EventSource     = "source"     // a member is the source from PSN on
 	EventGone       = "gone"       // a group
 	EventMoved      = "moved"      // a member: to the place in Reason, and who has confirmed it
+	EventAudit      = "audit"      // somebody asked by the API for the change that Reason names
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 
@@ -211,9 +212,10 @@ type Event struct {
 	Seq    uint64     `json:"seq"` // counts up by one since the daemon started
 	Time   time.Time  `json:"time"`
 	Kind   string     `json:"kind"`
-	Group  netip.Addr `json:"group"`
+	Group  netip.Addr `json:"group,omitzero"`
 	Member netip.Addr `json:"member,omitzero"`
 	QPN    uint32     `json:"qpn,omitempty"` // of Member
+	By     string     `json:"by,omitempty"`  // whose request it was: key and address, or user and process
 	PSN    *uint32    `json:"psn,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 }
@@ -267,4 +269,6 @@ type Backend interface {
 	Ports() ([]Port, error)
 	SetPort(name string, s *SetPort) error
 	Stats() (*Stats, error)
+	// Audit is told of each change that was asked for, after it was done or refused.
+	Audit(*Change)
 }

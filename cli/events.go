@@ -39,7 +39,7 @@ new one as it comes. In JSON, --follow prints one object a line.`,
 				fmt.Fprintln(w, "TIME\tEVENT\tGROUP\tMEMBER\tPSN\tREASON")
 				for i := range es.Events {
 					e := &es.Events[i]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, e.Group, addr(e.Member), optional24(e.PSN), text(e.Reason))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, addr(e.Group), addr(e.Member), optional24(e.PSN), text(reason(e)))
 				}
 			})
 		},
@@ -47,6 +47,17 @@ new one as it comes. In JSON, --follow prints one object a line.`,
 	out.addTo(c)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "wait for new events, until interrupted")
 	return c
+}
+
+// reason is an event's, with whose request it was.
+func reason(e *api.Event) string {
+	switch {
+	case e.By == "":
+		return e.Reason
+	case e.Reason == "":
+		return "by " + e.By
+	}
+	return e.Reason + " (by " + e.By + ")"
 }
 
 // follow prints events as they come. Columns are wide enough for IPv4; a line
@@ -66,7 +77,7 @@ func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
 				}
 				continue
 			}
-			fmt.Fprintf(e.Stdout, "%s  %-10s  %-15s  %-15s  %-8s  %s\n", eventTime(v), v.Kind, v.Group, addr(v.Member), optional24(v.PSN), text(v.Reason))
+			fmt.Fprintf(e.Stdout, "%s  %-10s  %-15s  %-15s  %-8s  %s\n", eventTime(v), v.Kind, addr(v.Group), addr(v.Member), optional24(v.PSN), text(reason(v)))
 		}
 		next, err := client.Events(ctx, es.Last, pollWait)
 		if ctx.Err() != nil {

@@ -225,7 +225,7 @@ func (c *control) finish() {
 
 // report tells the operator, and whoever waits for a local registration.
 func (c *control) report(e *envelope.Event) {
-	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN)}
+	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN), By: c.audit(e)}
 	g := c.dir.groups[e.Group]
 	switch e.Kind {
 	case envelope.Registered:

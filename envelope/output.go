@@ -66,6 +66,7 @@ const (
 // are zero.
 type Event struct {
 	Kind   EventKind
+	By     Actor // Registrar: whose request it was
 	Group  netip.Addr
 	Epoch  uint64
 	Member MemberKey

@@ -267,6 +267,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		r.challenge(&m, out)
 	default:
 		r.request(now, &m, out)
+		out.attribute(0, Actor{m.KeyID, m.ReplyTo})
 	}
 }
 

@@ -182,6 +182,7 @@ func (r *Registrar) refuse(h *Header, p Problem, out *Output) {
 		e.rejected, e.problem = h.Epoch, p
 	}
 	r.reportReject(h.Group, h.Epoch, p, out)
+	out.attribute(len(out.Events)-1, Actor{h.KeyID, h.ReplyTo})
 	r.answerReject(h, p, out)
 }
 

@@ -223,6 +223,7 @@ func (r *Registrar) reject(g *group, p Problem, out *Output) {
 // commit makes g the group that is served, and tells all who are concerned.
 func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group
+	defer out.attribute(len(out.Events), Actor{g.key, g.reg.Master})
 	r.epochOf(ip).accepted = g.reg.Epoch
 	old := r.groups[ip]
 	if old != nil {

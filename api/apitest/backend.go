@@ -27,9 +27,24 @@ type Backend struct {
 
 	mu         sync.Mutex
 	registered []api.Register
+	changes    []api.Change
 }
 
 var _ api.Backend = (*Backend)(nil)
+
+// Audit implements api.Backend.
+func (b *Backend) Audit(c *api.Change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changes = append(b.changes, *c)
+}
+
+// Changes returns what Audit was called with, in order.
+func (b *Backend) Changes() []api.Change {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.changes)
+}
 
 // Registered returns what Register was called with, in order.
 func (b *Backend) Registered() []api.Register {

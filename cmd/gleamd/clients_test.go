@@ -133,6 +133,14 @@ func TestRolesByPeerCredentials(t *testing.T) {
 			t.Errorf("%s: %d %s %v, want %d %s", tt.name, status, text, err, tt.status, tt.says)
 		}
 	}
+	for _, want := range []string{
+		`audit	{"by": "uid 61300, pid %d", "action": "register group: strict, members`, `audit	{"by": "uid 0 (root), pid %d", "action": "set port`,
+		`audit	{"by": "uid 61300, pid %d", "action": "POST \"/v1/groups\"", "result": "refused: this user may not change"`,
+	} {
+		if want = fmt.Sprintf(want, os.Getpid()); !strings.Contains(p.Output(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, p.Output())
+		}
+	}
 }
 
 // memory reads a figure in MB from a process's status.

@@ -166,8 +166,11 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		log.Warn("envelope.insecure is set: whoever reaches a port can register and delete groups")
 	}
 	sugar := log.Sugar()
+	audit := newLogger(config.Log{Level: config.LogInfo, Format: cfg.Log.Format}, d.stderr).Sugar() // at any level
 	eng, err := d.open(cfg, func(warn bool, msg string, kv ...any) {
-		if warn {
+		if msg == dataplane.AuditMark {
+			audit.Infow(msg, kv...)
+		} else if warn {
 			sugar.Warnw(msg, kv...)
 		} else {
 			sugar.Infow(msg, kv...)

@@ -80,4 +80,10 @@ var privMutants = []mutant{
 	{"a body is decoded whatever it becomes", "priv", "api/decode.go", []edit{{
 		"n > maxObjects {", "n < 0 {",
 	}}},
+	{"changes by the API are done without a trace", "priv", "api/audit.go", []edit{{
+		"	c.Err = err\n	h.b.Audit(c)\n", "	c.Err = err\n",
+	}}},
+	{"a change that fails is audited as done", "priv", "api/audit.go", []edit{{
+		"	c.Err = err\n	h.b.Audit(c)\n", "	h.b.Audit(c)\n",
+	}}},
 }

@@ -1,0 +1,68 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+// AuditMark is the message of the log lines that say who changed what. Notify is
+// called with it, with the keys by, action, result and, if it is about one, group.
+const AuditMark = "audit"
+
+// Audit implements api.Backend: a change by the API goes to log and journal.
+func (e *Engine) Audit(c *api.Change) {
+	result := "ok"
+	if c.Err != nil {
+		result = c.Err.Error()
+	}
+	kv := []any{"by", c.By, "action", c.Action, "result", result}
+	if c.Group.IsValid() {
+		kv = append(kv, "group", c.Group)
+	}
+	e.notify(false, AuditMark, kv...)
+	e.control.journal.add(api.Event{Kind: api.EventAudit, Group: c.Group, By: c.By, Reason: c.Action + ": " + result})
+}
+
+// audit logs a change by an authenticated envelope. The journal's event of it says
+// who it was, too.
+func (c *control) audit(e *envelope.Event) (by string) {
+	if !e.By.IsValid() {
+		return ""
+	}
+	by = e.By.String()
+	kv := []any{"by", by, "group", e.Group, "epoch", e.Epoch}
+	action, result := "", "ok"
+	switch e.Kind {
+	case envelope.Registered:
+		action = "register group"
+		if g := c.dir.groups[e.Group]; g != nil && g.reg.Base != 0 {
+			action = "update group"
+		}
+		kv = append(kv, "members", e.Of)
+	case envelope.Unchanged:
+		action, result = "register group", "ok, it goes on as it was"
+	case envelope.RegistrationFailed:
+		action, result = "register group", e.Err.Error()
+	case envelope.MemberJoined:
+		action = "add member"
+		kv = append(kv, "member", e.Member)
+	case envelope.MemberGone:
+		action = "remove member"
+		if e.Why == envelope.Left {
+			action = "leave"
+		}
+		kv = append(kv, "member", e.Member)
+	case envelope.GroupGone:
+		action = "delete group"
+		if e.Why != envelope.Deleted {
+			action = "end group: " + e.Why.String()
+		}
+	default:
+		return by
+	}
+	c.notify(false, AuditMark, append(kv, "action", action, "result", result)...)
+	return by
+}
