@@ -21,6 +21,7 @@ type Group struct {
 	Origin    string     `json:"origin"`             // envelope or api
 	Epoch     uint64     `json:"epoch"`              // of the registration
 	Master    string     `json:"master"`             // address, empty if registered by API
+	Key       uint16     `json:"key,omitempty"`      // id of the key that the group belongs to; 0: none
 	LeaseLeft float64    `json:"lease_left"`         // seconds; 0: no lease
 	Worker    int        `json:"worker"`             // that it belongs to, from 0
 	State     string     `json:"state"`              // idle, running, failed
@@ -79,7 +80,7 @@ type Member struct {
 	Port    string     `json:"port"`
 	MAC     string     `json:"mac"`
 	VLAN    uint16     `json:"vlan,omitempty"`
-	Role    string     `json:"role"` // source, receiver, joining (receives from the next message on)
+	Role    string     `json:"role"` // source, receiver, receive-only (never the source), joining (receives from the next message on)
 	Live    bool       `json:"live"`
 	AckPSN  uint32     `json:"ack_psn"`           // in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
@@ -234,6 +235,8 @@ type RegisterMember struct {
 	SQPSN  uint32     `json:"sq_psn"`
 	RQPSN  uint32     `json:"rq_psn"`
 	Window *Window    `json:"window,omitempty"`
+	// ReceiveOnly members never become the source.
+	ReceiveOnly bool `json:"receive_only,omitempty"`
 }
 
 // Error is the body of every answer that is not 2xx.

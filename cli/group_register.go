@@ -27,7 +27,7 @@ type registerFlags struct {
 func groupRegisterCommand(env *Env) *cobra.Command {
 	var f registerFlags
 	c := &cobra.Command{
-		Use:                   "register --group IP --member ip=IP,qpn=N,sq-psn=N,rq-psn=N[,va=N,len=N,rkey=N] --member …",
+		Use:                   "register --group IP --member ip=IP,qpn=N,sq-psn=N,rq-psn=N[,va=N,len=N,rkey=N][,receive-only] --member …",
 		DisableFlagsInUseLine: true,
 		Short:                 "Register a group by hand, for applications that do not register themselves",
 		Long: `Registers a group. Every member has connected its RC queue pair to the group's IP
@@ -44,6 +44,9 @@ changes nothing. Once the group has carried traffic, numbers of its members, or 
 former ones, that are registered again are refused: give those of ibv_query_qp.
 
 Numbers are decimal, or hexadecimal after 0x.
+
+A member with the word receive-only never becomes the source: what it sends goes to
+nobody, and is answered with an error (status 10).
 
 For RDMA WRITE, --window is the memory range that sources address, and every
 member gives its own va, len and rkey, where the data lands; the one that only

@@ -82,9 +82,9 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	row("policy", "%s%s", g.Policy, limits(g))
 	switch {
 	case g.LeaseLeft > 0:
-		row("registered", "by %s from %s, epoch %d, lease ends in %s", g.Origin, text(g.Master), g.Epoch, lease(g.LeaseLeft))
+		row("registered", "by %s from %s%s, epoch %d, lease ends in %s", g.Origin, text(g.Master), underKey(g), g.Epoch, lease(g.LeaseLeft))
 	case g.Master != "":
-		row("registered", "by %s from %s, epoch %d", g.Origin, g.Master, g.Epoch)
+		row("registered", "by %s from %s%s, epoch %d", g.Origin, g.Master, underKey(g), g.Epoch)
 	default:
 		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
 	}
@@ -120,6 +120,14 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	}
 	row("repair", "%d NAKs answered, %d packets sent again, %d questions", r.NAKs, r.Copies, r.Questions)
 	row("repair store", "%d of %d KiB, at most %d; %d packets not kept", r.Bytes>>10, r.LimitBytes>>10, r.MostBytes>>10, r.NotKept)
+}
+
+// underKey names the key that a group belongs to, by its id.
+func underKey(g *api.Group) string {
+	if g.Key == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" under key %d", g.Key)
 }
 
 // limits says how long a group waits for a member.

@@ -147,6 +147,7 @@ var (
 )
 
 func parseMember(text string) (m api.RegisterMember, err error) {
+	text, m.ReceiveOnly = cutReceiveOnly(text)
 	fields, err := parseFields(text, memberKeys, windowKeys)
 	if err != nil {
 		return m, err
@@ -168,6 +169,13 @@ func parseMember(text string) (m api.RegisterMember, err error) {
 		m.Window, err = fields.window()
 	}
 	return m, err
+}
+
+// cutReceiveOnly takes the word receive-only out of text.
+func cutReceiveOnly(text string) (rest string, found bool) {
+	parts := strings.Split(text, ",")
+	rest = strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "receive-only" }), ",")
+	return rest, len(rest) < len(text)
 }
 
 // fields are the parts of key=value,key=value.

@@ -94,7 +94,20 @@ type Key struct {
 	MaxGroups  int           `yaml:"max_groups"`
 	MaxMembers int           `yaml:"max_members"` // of all its groups together
 	LeaseMax   time.Duration `yaml:"lease_max"`
+	// Who may ask what under the key. Prefixes are within group_prefixes.
+	Roles    []Role         `yaml:"roles"`    // none: master and member
+	Prefixes []netip.Prefix `yaml:"prefixes"` // of its groups' addresses; none: all
 }
+
+// Role is a kind of request that a key may be used for.
+type Role string
+
+// Roles of keys.
+const (
+	RoleMaster      Role = "master"       // register, renew, delete; remove members
+	RoleMember      Role = "member"       // leave
+	RoleReceiveOnly Role = "receive-only" // as member; what is registered under the key has one sender, the master's host
+)
 
 // UserAuto is the user gleam if there is one, else one without a name.
 const UserAuto = "auto"

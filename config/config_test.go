@@ -58,7 +58,7 @@ func TestReferenceHoldsTheDefaults(t *testing.T) {
 	ecn := ECN{KMin: 32768, KMax: 131072, PMax: 0.2}
 	want.Ports = []Port{{Name: "p1", Queue: 262144, ECN: ecn}, {Name: "p2", Queue: 262144, ECN: ecn}}
 	want.GroupPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24"), netip.MustParsePrefix("fd77::6c65:0/112")}
-	want.Envelope.Keys = []Key{{ID: 1, SecretFile: filepath.Join(dir, "gleam.key"), Secret: mustSecret(t)}}
+	want.Envelope.Keys = []Key{{ID: 1, SecretFile: filepath.Join(dir, "gleam.key"), Secret: mustSecret(t), Roles: []Role{RoleMaster, RoleMember}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("reference.yaml gives\n%+v\nwant the defaults\n%+v", got, want)
 	}
@@ -122,7 +122,7 @@ ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {k
 group_prefixes: [fd00::/96]
 envelope:
   udp_port: 5000
-  keys: [{id: 7, secret: "hex:`+goodHex+`", max_groups: 10, max_members: 11, lease_max: 12s}, {id: 8, secret_file: gleam.key}]
+  keys: [{id: 7, secret: "hex:`+goodHex+`", max_groups: 10, max_members: 11, lease_max: 12s, roles: [receive-only], prefixes: ["fd00::ff00/120"]}, {id: 8, secret_file: gleam.key}]
   lease_max: 1m30s
   locate_timeout: 500ms
 api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm}
@@ -146,7 +146,8 @@ log: {level: error, format: json}
 		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
 		Envelope: Envelope{
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,
-			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second}, {ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret}},
+			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second, Roles: []Role{RoleReceiveOnly}, Prefixes: []netip.Prefix{netip.MustParsePrefix("fd00::ff00/120")}},
+				{ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret, Roles: []Role{RoleMaster, RoleMember}}},
 		},
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKs: 7, Envelopes: 8, Neighbours: 9},

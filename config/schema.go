@@ -4,7 +4,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -248,78 +247,6 @@ func (d *decoder) envelope(e *Envelope, v value) {
 	}
 }
 
-func (d *decoder) keys(dst *[]Key, list value) {
-	where := make(map[uint16]int)
-	d.list(list, func(v value) {
-		var k Key
-		seen := d.mapping(v,
-			field{"id", func(v value) {
-				i, ok := d.integer(v, 1, 1<<16-1)
-				switch {
-				case ok && where[uint16(i)] > 0:
-					d.failAt(v, "key id is there already, in line %d", where[uint16(i)])
-				case ok:
-					k.ID = uint16(i)
-					where[k.ID] = v.line
-				}
-			}},
-			field{"secret_file", func(v value) { d.secretFile(&k, v) }},
-			field{"secret", func(v value) { d.secret(&k.Secret, v) }},
-			field{"max_groups", d.int(&k.MaxGroups, 0, 1<<20)},
-			field{"max_members", d.int(&k.MaxMembers, 0, 1<<30)},
-			field{"lease_max", d.duration(&k.LeaseMax, 0, 24*time.Hour)},
-		)
-		if seen == nil {
-			return
-		}
-		if _, ok := seen["id"]; !ok {
-			d.fail(v.line, v.key, "", "has no id")
-		}
-		_, inline := seen["secret"]
-		if _, file := seen["secret_file"]; file == inline {
-			d.fail(v.line, v.key, "", "want either secret or secret_file")
-		}
-		*dst = append(*dst, k)
-	})
-}
-
-// secret reads a secret that stands in the file. Its text never gets into an
-// error, also when it is of the wrong type.
-func (d *decoder) secret(dst *Secret, v value) {
-	n, ok := v.node.(*ast.StringNode)
-	if !ok || !strings.HasPrefix(n.Value, hexPrefix) {
-		d.fail(v.line, v.key, "", "want hex: and an even number of hexadecimal digits")
-		return
-	}
-	s, err := parseSecret(strings.TrimPrefix(n.Value, hexPrefix))
-	if err != nil {
-		d.fail(v.line, v.key, "", err.Error())
-		return
-	}
-	*dst = s
-}
-
-func (d *decoder) secretFile(k *Key, v value) {
-	path, ok := d.str(v)
-	if !ok {
-		return
-	}
-	full := path
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(filepath.Dir(d.file), full)
-	}
-	s, err := readSecret(full)
-	var pathErr *fs.PathError
-	switch {
-	case errors.As(err, &pathErr): // the path is in the message already
-		d.failAt(v, "cannot read the secret: %v", pathErr.Err)
-	case err != nil:
-		d.failAt(v, "%v", err)
-	default:
-		k.SecretFile, k.Secret = full, s
-	}
-}
-
 // socket reads the path of a Unix socket: sun_path has 108 bytes with its NUL.
 func (d *decoder) socket(dst *string) func(value) {
 	return func(v value) {
@@ -362,6 +289,7 @@ func (d *decoder) check(c *Config, line int) {
 	if len(c.GroupPrefixes) == 0 && !d.refused("group_prefixes") {
 		d.fail(line, "group_prefixes", "", "want at least one prefix for GroupIPs, such as 10.77.254.0/24")
 	}
+	d.checkKeys(c, line)
 	if len(c.Envelope.Keys) == 0 && !c.Envelope.Insecure && !d.refused("envelope") {
 		d.fail(line, "envelope.keys", "", "want at least one key, or insecure: true to accept envelopes from anybody")
 	}

@@ -92,7 +92,7 @@ var policies = map[string]mcast.Policy{
 
 func record(m *api.RegisterMember) envelope.MemberRecord {
 	return envelope.MemberRecord{
-		IP: m.IP, QPN: rocev2.QPN(m.QPN), SQPSN: rocev2.PSN(m.SQPSN), RQPSN: rocev2.PSN(m.RQPSN), Window: window(m.Window),
+		IP: m.IP, QPN: rocev2.QPN(m.QPN), SQPSN: rocev2.PSN(m.SQPSN), RQPSN: rocev2.PSN(m.RQPSN), Window: window(m.Window), ReceiveOnly: m.ReceiveOnly,
 	}
 }
 
@@ -293,6 +293,9 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	if g.reg.Master.IsValid() {
 		a.Origin, a.Master = "envelope", g.reg.Master.String()
 		a.LeaseLeft = c.leaseLeft(g.reg.Group).Seconds()
+		if key, ok := c.reg.Key(g.reg.Group); ok {
+			a.Key = uint16(key)
+		}
 	}
 	if st.HasSource {
 		a.State = "running"
@@ -316,6 +319,9 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 		}
 		if m.Late && am.Pending == "" {
 			am.Pending = "repair"
+		}
+		if r.ReceiveOnly {
+			am.Role = "receive-only"
 		}
 		if m.Joining {
 			am.Role = "joining"

@@ -62,17 +62,9 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 	}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
-	quotas := make(map[envelope.KeyID]envelope.Quota)
-	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: cfg.Envelope.Insecure}
-	for i, k := range cfg.Envelope.Keys {
-		auth.Keys[envelope.KeyID(k.ID)] = k.Secret.Bytes()
-		quotas[envelope.KeyID(k.ID)] = envelope.Quota{Groups: k.MaxGroups, Members: k.MaxMembers, Lease: k.LeaseMax}
-		if i == 0 {
-			auth.Send = envelope.KeyID(k.ID)
-		}
-	}
+	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Prefixes: cfg.GroupPrefixes, Auth: auth, Quotas: quotas, Secret: secret, EpochBase: uint64(time.Now().UnixMilli()), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: uint64(time.Now().UnixMilli()), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
 		LocateRetry: locateRetry,

@@ -264,7 +264,7 @@ func legSpec(l *leg) mcast.LegSpec {
 }
 
 func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
-	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l}
+	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l, ReceiveOnly: m.ReceiveOnly}
 }
 
 // tableOf makes the worker's tables of a registration: a leg for each member,

@@ -25,6 +25,9 @@ type Local struct {
 	// Memory is the region, registered with RemoteWrite, in which WRITEs to the
 	// group land. Its addresses need not be those of other members. nil: none.
 	Memory MR
+	// ReceiveOnly has the host registered as one that never sends to the group: the
+	// switch passes on nothing of it, and its queue pair fails if it tries.
+	ReceiveOnly bool
 	// Host answers envelopes for the queue pair's address. nil makes one by
 	// HostConfig; it belongs to the Group.
 	Host       *Host
@@ -68,7 +71,7 @@ func (l *Local) open(g *Group) error {
 // connInfo describes g's queue pair and l's memory to the master.
 func (l *Local) connInfo(g *Group) oob.ConnInfo {
 	i := g.qp.Info()
-	c := oob.ConnInfo{IP: i.IP, QPN: i.QPN, SQPSN: i.SQPSN, RQPSN: i.RQPSN, App: l.App}
+	c := oob.ConnInfo{IP: i.IP, QPN: i.QPN, SQPSN: i.SQPSN, RQPSN: i.RQPSN, ReceiveOnly: l.ReceiveOnly, App: l.App}
 	if l.Memory != nil {
 		c.Window = &oob.Window{VA: l.Memory.Addr(), Len: uint64(l.Memory.Len()), RKey: l.Memory.RKey()}
 	}

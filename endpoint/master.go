@@ -265,7 +265,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 }
 
 func record(m *oob.ConnInfo) envelope.MemberRecord {
-	return envelope.MemberRecord{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window)}
+	return envelope.MemberRecord{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window), ReceiveOnly: m.ReceiveOnly}
 }
 
 // callUp tells the members what to connect to and waits until all have.

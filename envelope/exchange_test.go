@@ -112,7 +112,7 @@ func (e *exchange) ask(d *datadriven.TestData) {
 	m := Message{Header: Header{
 		KeyID: KeyID(a.number("key", 7)), Hops: uint8(a.number("hops", 0)), Epoch: a.number("epoch", 0),
 		Transaction: uint32(a.number("tx", 1)),
-		Seq: uint16(a.number("seq", 0)), Total: uint16(a.number("total", 1)), Group: group, ReplyTo: a.address("from", ""),
+		Seq:         uint16(a.number("seq", 0)), Total: uint16(a.number("total", 1)), Group: group, ReplyTo: a.address("from", ""),
 	}}
 	m.Instance = a.number("instance", e.w.sw.cookie(m.ReplyTo, m.KeyID))
 	if e.w.hosts[m.ReplyTo] == nil && !e.w.sw.serves(m.ReplyTo.Addr()) { // who only asks

@@ -10,7 +10,7 @@ import (
 
 // A key's quota counts what is registered under it, and nothing else.
 func TestQuotas(t *testing.T) {
-	a := newAsker(t, RegistrarConfig{Quotas: map[KeyID]Quota{7: {Groups: 2, Members: 7, Lease: 10 * time.Second}}})
+	a := newAsker(t, RegistrarConfig{Rights: map[KeyID]Rights{7: {Quota: Quota{Groups: 2, Members: 7, Lease: 10 * time.Second}}}})
 	registered := func(g byte, members int, e uint64, want Reason) {
 		t.Helper()
 		if got := a.reason(a.register(epoch(sample(g, members), e))); got != want {
@@ -39,7 +39,7 @@ func TestQuotas(t *testing.T) {
 
 // Another key has a quota of its own, here none.
 func TestQuotaOfAnotherKey(t *testing.T) {
-	a := newAsker(t, RegistrarConfig{Quotas: map[KeyID]Quota{8: {Groups: 1}}})
+	a := newAsker(t, RegistrarConfig{Rights: map[KeyID]Rights{8: {Quota: Quota{Groups: 1}}}})
 	for g := byte(1); g < 4; g++ {
 		if r := a.reason(a.register(epoch(sample(g, 2), 1))); r != NoReason {
 			t.Errorf("group %d: %v", g, r)

@@ -43,7 +43,10 @@ const (
 	UsedNumbers           Reason = 25 // the member's queue pair has carried traffic since it was registered with these PSNs
 	OtherKey              Reason = 26 // the group was registered under another key, or by hand
 	EpochTooFar           Reason = 27 // beyond the newest known epoch by more than a registrar follows; Value: the highest that it takes
-	NumReasons            Reason = 28
+	KeyRole               Reason = 28 // the key's roles do not allow the request
+	KeyPrefix             Reason = 29 // the GroupIP is not among the key's
+	NoSender              Reason = 30 // every member only receives
+	NumReasons            Reason = 31
 )
 
 var reasonNames = [NumReasons]string{
@@ -73,6 +76,9 @@ var reasonNames = [NumReasons]string{
 	QuotaExceeded:         "quota of the key exceeded",
 	UsedNumbers:           "a queue pair with these numbers has carried traffic: register the PSNs that it has now (ibv_query_qp), or restart it with other ones",
 	StaleTransaction:      "stale transaction",
+	KeyRole:               "the key is not for this: its roles in the switch's configuration say what it may ask",
+	KeyPrefix:             "the key is not for this group address: its prefixes in the switch's configuration say for which",
+	NoSender:              "every member is registered to receive only: nobody could send",
 	EpochTooFar:           "epoch too far ahead",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
 }

@@ -20,6 +20,7 @@ import (
 //	sq_psn(3)  if the flag sqEach is not set
 //	rq_psn(3)  if the flag rqEach is not set
 //	bitmap((count+7)/8) if the flag windows is set: bit 7-i%8 of byte i/8 for record i
+//	bitmap((count+7)/8) if the flag receivers is set: of the records that only receive
 //	count × { address suffix, QPN(3), [sq_psn(3)], [rq_psn(3)], [window(20)] }
 //
 // The encoder always takes the smallest form; the decoder takes any.
@@ -27,6 +28,7 @@ const (
 	sqEach     = 1 << 0 // each record has its own sq_psn
 	rqEach     = 1 << 1
 	hasWindows = 1 << 2 // some records have a window; the bitmap says which
+	receivers  = 1 << 3 // some members only receive; the second bitmap says which
 )
 
 const (
@@ -40,6 +42,7 @@ type section struct {
 	sqEach  bool
 	rqEach  bool
 	windows int // records with one
+	receive int // records that only receive
 	count   int
 	v6      bool
 }
@@ -54,6 +57,9 @@ func (s section) add(first, m *MemberRecord) section {
 	s.rqEach = s.rqEach || m.RQPSN != first.RQPSN
 	if m.Window != (mcast.Window{}) {
 		s.windows++
+	}
+	if m.ReceiveOnly {
+		s.receive++
 	}
 	s.count++
 	return s
@@ -73,6 +79,9 @@ func (s section) size() int {
 		rec, fixed = rec+3, fixed-3
 	}
 	if s.windows > 0 {
+		fixed += (s.count + 7) / 8
+	}
+	if s.receive > 0 {
 		fixed += (s.count + 7) / 8
 	}
 	return fixed + s.count*rec + s.windows*windowLen
@@ -129,6 +138,9 @@ func appendSection(b []byte, ms []MemberRecord, v6 bool) ([]byte, error) {
 	if s.windows > 0 {
 		flags |= hasWindows
 	}
+	if s.receive > 0 {
+		flags |= receivers
+	}
 	b = append(b, flags, byte(s.prefix))
 	b = binary.BigEndian.AppendUint16(b, uint16(s.count))
 	var first MemberRecord
@@ -143,7 +155,10 @@ func appendSection(b []byte, ms []MemberRecord, v6 bool) ([]byte, error) {
 		b = append24(b, uint32(first.RQPSN))
 	}
 	if s.windows > 0 {
-		b = appendBitmap(b, ms)
+		b = appendBitmap(b, ms, func(m *MemberRecord) bool { return m.Window != mcast.Window{} })
+	}
+	if s.receive > 0 {
+		b = appendBitmap(b, ms, func(m *MemberRecord) bool { return m.ReceiveOnly })
 	}
 	for i := range ms {
 		b = appendRecord(b, &ms[i], s)
@@ -151,11 +166,12 @@ func appendSection(b []byte, ms []MemberRecord, v6 bool) ([]byte, error) {
 	return b, nil
 }
 
-func appendBitmap(b []byte, ms []MemberRecord) []byte {
+// appendBitmap writes a bit for each of ms.
+func appendBitmap(b []byte, ms []MemberRecord, has func(*MemberRecord) bool) []byte {
 	at := len(b)
 	b = append(b, make([]byte, (len(ms)+7)/8)...)
 	for i := range ms {
-		if ms[i].Window != (mcast.Window{}) {
+		if has(&ms[i]) {
 			b[at+i/8] |= 0x80 >> (i % 8)
 		}
 	}
@@ -185,7 +201,7 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 		addrLen = 16
 	}
 	flags, prefixLen, count := r.u8(), int(r.u8()), int(r.u16())
-	if flags&^(sqEach|rqEach|hasWindows) != 0 || prefixLen > addrLen || count == 0 && prefixLen > 0 {
+	if flags&^(sqEach|rqEach|hasWindows|receivers) != 0 || prefixLen > addrLen || count == 0 && prefixLen > 0 {
 		r.fail("record section")
 		return nil
 	}
@@ -198,9 +214,12 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 	if flags&rqEach == 0 {
 		rq = r.u24()
 	}
-	var bitmap []byte
+	var windows, receive []byte
 	if flags&hasWindows != 0 {
-		bitmap = r.take((count + 7) / 8)
+		windows = r.take((count + 7) / 8)
+	}
+	if flags&receivers != 0 {
+		receive = r.take((count + 7) / 8)
 	}
 	if r.short || count*(addrLen-prefixLen+3) > len(r.b) {
 		r.short = true
@@ -221,7 +240,8 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 		if flags&rqEach != 0 {
 			m.RQPSN = rocev2.PSN(r.u24())
 		}
-		if bitmap != nil && bitmap[i/8]&(0x80>>(i%8)) != 0 {
+		m.ReceiveOnly = receive != nil && receive[i/8]&(0x80>>(i%8)) != 0
+		if windows != nil && windows[i/8]&(0x80>>(i%8)) != 0 {
 			if m.Window = r.window(); m.Window == (mcast.Window{}) && !r.short {
 				r.fail("window of zeros")
 			}

@@ -61,7 +61,7 @@ type RegistrarConfig struct {
 	Prefixes  []netip.Prefix // GroupIPs that we serve; at least one
 	MaxPMTU   int            // largest path MTU in bytes that all ports carry; default 4096
 
-	Quotas map[KeyID]Quota // of what was registered under a key; none for keys that are not in it
+	Rights map[KeyID]Rights // of keys; everything for keys that are not in it
 
 	MaxGroups  int    // installed or being located; default 1024
 	MaxMembers int    // of one group; default 1024

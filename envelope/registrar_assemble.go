@@ -157,6 +157,7 @@ func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 		r.refuse(&a.header, Problem{Reason: Malformed}, out)
 		return
 	}
+	r.restrict(g)
 	r.tryInstall(now, g, out)
 }
 
@@ -166,7 +167,7 @@ func (r *Registrar) grant(key KeyID, d time.Duration) time.Duration {
 		d = r.cfg.DefaultLease
 	}
 	d = min(max(d, r.cfg.MinLease), r.cfg.MaxLease)
-	if q := r.cfg.Quotas[key]; q.Lease > 0 {
+	if q := r.cfg.Rights[key].Quota; q.Lease > 0 {
 		d = min(d, q.Lease)
 	}
 	return d

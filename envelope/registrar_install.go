@@ -125,8 +125,8 @@ func (r *Registrar) check(g *group) *Problem {
 // checkQuota returns how g exceeds the quota of its key, or nil. Groups that are
 // being located count too: they are as good as registered.
 func (r *Registrar) checkQuota(g *group) *Problem {
-	q, ok := r.cfg.Quotas[g.key]
-	if !ok || g.local() {
+	q := r.cfg.Rights[g.key].Quota
+	if q == (Quota{}) || g.local() {
 		return nil
 	}
 	groups, members := 1, len(g.reg.Members)

@@ -23,20 +23,6 @@ func (r *Registrar) foreign(m *Message) bool {
 	return g != nil && !r.owns(m.KeyID, g)
 }
 
-// mayAsk says why the request m is not taken, whatever its group's state is. The
-// rejection uses no epoch up.
-func (r *Registrar) mayAsk(m *Message) *Problem {
-	if r.foreign(m) {
-		return &Problem{Reason: OtherKey}
-	}
-	if m.Type == TypeRegister || m.Type == TypeDelete { // which use epochs up
-		if n := r.newest(m.Group); m.Epoch > n && m.Epoch-n > r.cfg.EpochStep {
-			return &Problem{Reason: EpochTooFar, Value: n + r.cfg.EpochStep}
-		}
-	}
-	return nil
-}
-
 // checkOwner says why g cannot take the place of what has been installed or is
 // being located since g's first segment came.
 func (r *Registrar) checkOwner(g *group) *Problem {

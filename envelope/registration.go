@@ -6,6 +6,7 @@ package envelope
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type MemberRecord struct {
 	SQPSN  rocev2.PSN   // the first PSN its send queue will use (verbs sq_psn)
 	RQPSN  rocev2.PSN   // the first PSN its receive queue expects (verbs rq_psn)
 	Window mcast.Window // where WRITEs to the group's window land; zero for none
+	// ReceiveOnly members never become the source (mcast.MemberSpec.ReceiveOnly).
+	ReceiveOnly bool
 }
 
 // Key returns the member's name.
@@ -39,6 +42,9 @@ func (m MemberRecord) String() string {
 	s := fmt.Sprintf("%s sq_psn 0x%x rq_psn 0x%x", m.Key(), uint32(m.SQPSN), uint32(m.RQPSN))
 	if m.Window != (mcast.Window{}) {
 		s += " window " + m.Window.String()
+	}
+	if m.ReceiveOnly {
+		s += " receive-only"
 	}
 	return s
 }
@@ -191,6 +197,9 @@ func (r *Registration) Validate() *Problem {
 			return &Problem{Reason: OverlappingMembers, Member: m.Key()}
 		}
 		seen[m.IP] = struct{}{}
+	}
+	if !slices.ContainsFunc(r.Members, func(m MemberRecord) bool { return !m.ReceiveOnly }) {
+		return &Problem{Reason: NoSender}
 	}
 	if p := r.validatePolicy(); p != nil {
 		return p

@@ -37,6 +37,7 @@ func genRecords(v6 bool) *rapid.Generator[[]MemberRecord] {
 		}
 		sq, rq := psn("sq"), psn("rq")
 		windows := rapid.SampledFrom([]int{0, 1, 100}).Draw(t, "windows")
+		receive := rapid.SampledFrom([]int{0, 30, 101}).Draw(t, "receive only")
 		var ms []MemberRecord
 		for range n {
 			ip := append([]byte(nil), base...)
@@ -46,6 +47,7 @@ func genRecords(v6 bool) *rapid.Generator[[]MemberRecord] {
 			if rapid.IntRange(0, 100).Draw(t, "window?") < windows {
 				m.Window = mcast.Window{Base: rapid.Uint64().Draw(t, "base"), Len: rapid.Uint64().Draw(t, "len"), RKey: rapid.Uint32().Draw(t, "rkey")}
 			}
+			m.ReceiveOnly = rapid.IntRange(0, 100).Draw(t, "receive only?") < receive
 			ms = append(ms, m)
 		}
 		return ms

@@ -55,45 +55,50 @@ func examples() map[string]Message {
 	targetBody.TargetKey = 0x7A76E700
 	alone := body(recs)
 	alone.NoRepair = true
+	oneSender := append([]MemberRecord(nil), win...)
+	oneSender[1].ReceiveOnly = true
+	oneSenderBody := winBody
+	oneSenderBody.Members = oneSender
 	seg := head(g4)
 	seg.Seq, seg.Total = 1, 3
 	nonce := Nonce{0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8A, 0x8B, 0x8C, 0x8D, 0x8E, 0x8F}
 	relay := head(g4)
 	relay.Relay, relay.Hops = true, 1
 	return map[string]Message{
-		"Register":           {head(g4), &Register{body(recs)}},
-		"Register-segment":   {seg, &Register{body(recs[1:])}},
-		"Register-psns":      {head(g4), &Register{body(each)}},
-		"Register-windows":   {head(g4), &Register{winBody}},
-		"Register-policy":    {head(g4), &Register{quorumBody}},
-		"Register-update":    {head(g4), &Register{updateBody}},
-		"Register-target":    {head(g4), &Register{targetBody}},
-		"Register-no-repair": {head(g4), &Register{alone}},
-		"Register-v6":        {head(g6), &Register{body(six)}},
-		"Register-relay":     {relay, &Register{body(recs)}},
-		"Leave":              {head(g4), &Leave{key}},
-		"Leave-v6":           {head(g6), &Leave{key6}},
-		"Delete":             {head(g4), &Delete{}},
-		"Renew":              {head(g4), &Renew{Lease: time.Minute, Remind: []MemberRecord{{IP: key.IP, QPN: key.QPN}}}},
-		"Renew-nobody":       {head(g4), &Renew{Lease: time.Minute}},
-		"Accept":             {head(g4), &Accept{Request: TypeRegister, Members: 3, Lease: time.Minute}},
-		"Reject":             {head(g4), &Reject{TypeRegister, Problem{UnknownMemberLocation, key, 0}}},
-		"Reject-nobody":      {head(g4), &Reject{TypeRegister, Problem{StaleEpoch, MemberKey{}, 99}}},
-		"Challenge":          {head(g4), &Challenge{TypeRegister, 99}},
-		"Notify":             {head(g4), &Notify{body(recs[:1])}},
-		"Confirm":            {head(g4), &Confirm{Member: key}},
-		"Confirm-refusal":    {head(g4), &Confirm{key, RQPSNMismatch, key.QPN, 0x111111, 0x222223}},
-		"Gone":               {head(g4), &Gone{Member: key, Why: Evicted, Code: 0x62, PSN: 0x123456}},
-		"Gone-group":         {head(g4), &Gone{Why: Expired}},
-		"Gone-group-v6":      {head(g6), &Gone{Why: Expired}},
-		"Ack":                {head(g4), &Ack{}},
-		"Where":              {head(g4), &Where{key.IP, nonce}},
-		"Where-v6":           {head(g6), &Where{key6.IP, nonce}},
-		"Here":               {head(g4), &Here{key.IP, nonce}},
-		"Here-v6":            {head(g6), &Here{key6.IP, nonce}},
-		"Ack-not-authentic":  {head(g4), &Ack{}},
-		"Reject-bad-auth":    {head(g4), &Reject{TypeRegister, Problem{Reason: BadAuthentication}}},
-		"Confirm-not-joined": {head(g4), &Confirm{Member: key, Status: NotJoined}},
+		"Register":              {head(g4), &Register{body(recs)}},
+		"Register-segment":      {seg, &Register{body(recs[1:])}},
+		"Register-psns":         {head(g4), &Register{body(each)}},
+		"Register-windows":      {head(g4), &Register{winBody}},
+		"Register-policy":       {head(g4), &Register{quorumBody}},
+		"Register-update":       {head(g4), &Register{updateBody}},
+		"Register-target":       {head(g4), &Register{targetBody}},
+		"Register-no-repair":    {head(g4), &Register{alone}},
+		"Register-v6":           {head(g6), &Register{body(six)}},
+		"Register-receive-only": {head(g4), &Register{oneSenderBody}},
+		"Register-relay":        {relay, &Register{body(recs)}},
+		"Leave":                 {head(g4), &Leave{key}},
+		"Leave-v6":              {head(g6), &Leave{key6}},
+		"Delete":                {head(g4), &Delete{}},
+		"Renew":                 {head(g4), &Renew{Lease: time.Minute, Remind: []MemberRecord{{IP: key.IP, QPN: key.QPN}}}},
+		"Renew-nobody":          {head(g4), &Renew{Lease: time.Minute}},
+		"Accept":                {head(g4), &Accept{Request: TypeRegister, Members: 3, Lease: time.Minute}},
+		"Reject":                {head(g4), &Reject{TypeRegister, Problem{UnknownMemberLocation, key, 0}}},
+		"Reject-nobody":         {head(g4), &Reject{TypeRegister, Problem{StaleEpoch, MemberKey{}, 99}}},
+		"Challenge":             {head(g4), &Challenge{TypeRegister, 99}},
+		"Notify":                {head(g4), &Notify{body(recs[:1])}},
+		"Confirm":               {head(g4), &Confirm{Member: key}},
+		"Confirm-refusal":       {head(g4), &Confirm{key, RQPSNMismatch, key.QPN, 0x111111, 0x222223}},
+		"Gone":                  {head(g4), &Gone{Member: key, Why: Evicted, Code: 0x62, PSN: 0x123456}},
+		"Gone-group":            {head(g4), &Gone{Why: Expired}},
+		"Gone-group-v6":         {head(g6), &Gone{Why: Expired}},
+		"Ack":                   {head(g4), &Ack{}},
+		"Where":                 {head(g4), &Where{key.IP, nonce}},
+		"Where-v6":              {head(g6), &Where{key6.IP, nonce}},
+		"Here":                  {head(g4), &Here{key.IP, nonce}},
+		"Here-v6":               {head(g6), &Here{key6.IP, nonce}},
+		"Ack-not-authentic":     {head(g4), &Ack{}},
+		"Reject-bad-auth":       {head(g4), &Reject{TypeRegister, Problem{Reason: BadAuthentication}}},
+		"Confirm-not-joined":    {head(g4), &Confirm{Member: key, Status: NotJoined}},
 	}
 }
 

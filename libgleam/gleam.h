@@ -54,6 +54,7 @@ enum gleam_flags {
 	GLEAM_NO_REPAIR = 2, /* master: losses are repaired by the senders alone, not by the switch */
 	GLEAM_OTHER_NETWORK = 4, /* master: members connect over another network than the group's; else
 	                          * a member must be connected from the address of its queue pair */
+	GLEAM_RECEIVE_ONLY = 8, /* this queue pair never sends to the group: the switch passes on nothing of it */
 };
 
 /* What gleam_create() takes. Set it to zero, then .size and what is needed: 0 and

@@ -34,15 +34,15 @@ func config(a *C.struct_gleam_attr) (join.Config, error) {
 		return join.Config{}, argument("attr.role is %d: want GLEAM_MASTER or GLEAM_MEMBER", a.role)
 	case a.exchange == nil:
 		return join.Config{}, argument("attr.exchange is NULL: want the TCP host:port at which the master listens")
-	case a.flags&^(C.GLEAM_INSECURE|C.GLEAM_NO_REPAIR|C.GLEAM_OTHER_NETWORK) != 0:
-		return join.Config{}, argument("attr.flags 0x%x: only GLEAM_INSECURE, GLEAM_NO_REPAIR and GLEAM_OTHER_NETWORK are known", a.flags)
+	case a.flags&^(C.GLEAM_INSECURE|C.GLEAM_NO_REPAIR|C.GLEAM_OTHER_NETWORK|C.GLEAM_RECEIVE_ONLY) != 0:
+		return join.Config{}, argument("attr.flags 0x%x: only GLEAM_INSECURE, GLEAM_NO_REPAIR, GLEAM_OTHER_NETWORK and GLEAM_RECEIVE_ONLY are known", a.flags)
 	}
 	auth, err := auth(a)
 	if err != nil {
 		return join.Config{}, err
 	}
 	cfg := join.Config{
-		Exchange: C.GoString(a.exchange),
+		Exchange: C.GoString(a.exchange), ReceiveOnly: a.flags&C.GLEAM_RECEIVE_ONLY != 0,
 		Host:     endpoint.HostConfig{Auth: auth, Port: uint16(a.port), Deadline: milliseconds(a.register_timeout_ms)},
 	}
 	if a.role == C.GLEAM_MASTER {

@@ -34,7 +34,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 		return g.refuseSource(MemberID(k), p, out)
 	}
 	if g.dead {
-		return GroupDead
+		return g.refuseDead(MemberID(k), p, out)
 	}
 	quiescent := g.quiescent()
 	if !quiescent && psn != m.p {
@@ -46,7 +46,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	}
 	if !quiescent && !g.stalled(now, out) {
 		if g.dead {
-			return GroupDead
+			return g.refuseDead(MemberID(k), p, out)
 		}
 		if p.Neighbor == 0 {
 			g.askToWait(MemberID(k), out)

@@ -48,6 +48,8 @@ func TestR73_HowMembersLeave(t *testing.T) { runTranscript(t) }
 
 func TestR76_ReceiveOnly(t *testing.T) { runTranscript(t) }
 
+func TestR80_FailedGroupAnswers(t *testing.T) { runTranscript(t) }
+
 func TestR31_LeavingAtRest(t *testing.T)        { runTranscript(t) }
 func TestR31_LeavingBehindASwitch(t *testing.T) { runTranscript(t) }
 func TestR30_JoinersMaySend(t *testing.T)       { runTranscript(t) }

@@ -60,16 +60,37 @@ func (g *group) refuseSource(k MemberID, p *Packet, out *Output) Reason {
 		out.NeedVerify = true
 		return None
 	}
-	g.count.FeedbackOut++
-	out.Feedback = append(out.Feedback, Feedback{
-		Group: g.id, To: k, Op: rocev2.Acknowledge,
-		PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, MSN: m.msgs,
-	})
+	g.nakFirst(k, rocev2.SyndromeNAKAccess, out)
 	if !m.refused {
 		m.refused = true
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})
 	}
 	return NotSender
+}
+
+// refuseDead answers the first packet of member k, not the source, to a group that has
+// failed, by a fatal NAK (R80): its queue pair may have retries without end, and would
+// wait for a turn that never comes.
+func (g *group) refuseDead(k MemberID, p *Packet, out *Output) Reason {
+	if p.PSN&rocev2.PSNMask != g.members[k].p || p.Neighbor != 0 {
+		return GroupDead
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	g.nakFirst(k, rocev2.SyndromeNAKOpErr, out)
+	return GroupDead
+}
+
+// nakFirst tells member k, not the source, that its first packet is not served. The NAK
+// acknowledges nothing.
+func (g *group) nakFirst(k MemberID, s rocev2.Syndrome, out *Output) {
+	g.count.FeedbackOut++
+	m := &g.members[k]
+	out.Feedback = append(out.Feedback, Feedback{
+		Group: g.id, To: k, Op: rocev2.Acknowledge, PSN: m.p, Syndrome: s, MSN: m.msgs,
+	})
 }
 
 // giveUpSource goes on without the source, if there is a way. Inside a message there

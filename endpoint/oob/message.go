@@ -26,12 +26,15 @@ const (
 
 // ConnInfo is the connection state of a member's queue pair.
 type ConnInfo struct {
-	IP     netip.Addr      `json:"ip"`
-	QPN    rocev2.QPN      `json:"qpn"`
-	SQPSN  rocev2.PSN      `json:"sq_psn"`
-	RQPSN  rocev2.PSN      `json:"rq_psn"`
-	Window *Window         `json:"window,omitempty"` // where WRITEs to the group may land
-	App    json.RawMessage `json:"app,omitempty"`
+	IP     netip.Addr `json:"ip"`
+	QPN    rocev2.QPN `json:"qpn"`
+	SQPSN  rocev2.PSN `json:"sq_psn"`
+	RQPSN  rocev2.PSN `json:"rq_psn"`
+	Window *Window    `json:"window,omitempty"` // where WRITEs to the group may land
+	// ReceiveOnly: the queue pair never sends to the group, and is registered so.
+	ReceiveOnly bool `json:"receive_only,omitempty"`
+
+	App json.RawMessage `json:"app,omitempty"`
 }
 
 // Window is a range of remotely writable memory.

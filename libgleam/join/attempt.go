@@ -108,7 +108,7 @@ func (a *attempt) run(ctx context.Context, ns *os.File, qp endpoint.QPInfo, mem 
 		if err != nil {
 			return nil, err
 		}
-		local := endpoint.Local{QP: &numbers{a: a, info: qp}, Host: host}
+		local := endpoint.Local{QP: &numbers{a: a, info: qp}, Host: host, ReceiveOnly: a.session.cfg.ReceiveOnly}
 		if mem != nil {
 			local.Memory = &region{mem: *mem}
 		}

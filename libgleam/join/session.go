@@ -21,6 +21,8 @@ import (
 type Config struct {
 	Exchange string // TCP host:port at which the master listens, or is found
 	Host     endpoint.HostConfig
+	// ReceiveOnly: the queue pair never sends to the group, and is registered so.
+	ReceiveOnly bool
 	// Master describes the group that is to be made; nil joins somebody else's.
 	// Its Local and Listener are not used.
 	Master *endpoint.MasterConfig

@@ -30,6 +30,42 @@ var keysMutants = []mutant{
 		"	return max(1, r.cfg.MaxPending/2)\n",
 		"	return r.cfg.MaxPending\n",
 	}}},
+	{"a failed group leaves the next sender waiting", "R80", "mcast/epoch.go", []edit{{
+		"	if g.dead {\n		return g.refuseDead(MemberID(k), p, out)\n	}\n	quiescent",
+		"	if g.dead {\n		return GroupDead\n	}\n	quiescent",
+	}}},
+	{"a failed group answers unverified packets", "R80", "mcast/turns.go", []edit{{
+		"		return GroupDead\n	}\n	if !p.Verified {\n",
+		"		return GroupDead\n	}\n	if p == nil {\n",
+	}}},
+	{"a failed group answers every packet", "R80", "mcast/turns.go", []edit{{
+		"	if p.PSN&rocev2.PSNMask != g.members[k].p || p.Neighbor != 0 {\n",
+		"	if p.Neighbor != 0 {\n",
+	}}},
+	{"every key is for everything", "Rights", "envelope/rights.go", []edit{{
+		"	case !k.Roles.has(roleFor(m)):\n",
+		"	case k.Roles == 1<<7:\n",
+	}}},
+	{"a member's key removes others", "Rights", "envelope/rights.go", []edit{{
+		"ok && l.Member.IP == m.ReplyTo.Addr() {",
+		"ok && l != nil {",
+	}}},
+	{"every key is for every group", "Rights", "envelope/rights.go", []edit{{
+		"	case !k.mayUse(m.Group):\n",
+		"	case len(k.Prefixes) > 99:\n",
+	}}},
+	{"a receive-only key has many senders", "Rights", "envelope/rights.go", []edit{{
+		"		m.ReceiveOnly = m.ReceiveOnly || m.IP != g.reg.Master.Addr()\n",
+		"		m.ReceiveOnly = m.ReceiveOnly && m.IP != g.reg.Master.Addr()\n",
+	}}},
+	{"nobody may send", "Rights", "envelope/registration.go", []edit{{
+		"		return &Problem{Reason: NoSender}\n",
+		"		_ = NoSender\n",
+	}}},
+	{"the switch does not know who only receives", "R76", "dataplane/directory.go", []edit{{
+		", ReceiveOnly: m.ReceiveOnly}",
+		"}",
+	}}},
 	{"a cookie is for any address", "Cookies", "envelope/cookie.go", []edit{{
 		"	a := to.Addr().As16()\n",
 		"	a := [16]byte{}\n	_ = to.Addr()\n",
@@ -66,11 +102,11 @@ var keysMutants = []mutant{
 		"		m.instance = msg.Instance // the newest: an old one would cost a Challenge\n",
 		"",
 	}}},
-	{"any epoch may follow", "Epochs", "envelope/registrar_owner.go", []edit{{
+	{"any epoch may follow", "Epochs", "envelope/rights.go", []edit{{
 		"m.Epoch-n > r.cfg.EpochStep {",
 		"m.Epoch-n > 1<<63 {",
 	}}},
-	{"a Delete may use any epoch up", "Epochs", "envelope/registrar_owner.go", []edit{{
+	{"a Delete may use any epoch up", "Epochs", "envelope/rights.go", []edit{{
 		"	if m.Type == TypeRegister || m.Type == TypeDelete {",
 		"	if m.Type == TypeRegister {",
 	}}},

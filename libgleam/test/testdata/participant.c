@@ -183,7 +183,7 @@ static int arguments(const char *ip)
 	REFUSED("size", a.size = 8, "attr.size is 8");
 	REFUSED("role", a.role = 7, "attr.role is 7");
 	REFUSED("exchange", a.exchange = NULL, "attr.exchange is NULL");
-	REFUSED("flags", a.flags = 10, "only GLEAM_INSECURE, GLEAM_NO_REPAIR and GLEAM_OTHER_NETWORK");
+	REFUSED("flags", a.flags = 18, "only GLEAM_INSECURE, GLEAM_NO_REPAIR, GLEAM_OTHER_NETWORK and GLEAM_RECEIVE_ONLY");
 	REFUSED("key", a.key = NULL, "attr.key is NULL");
 	REFUSED("key length", a.key_len = 31, "attr.key_len is 31: want 32");
 	REFUSED("long key", a.key_len = 257, "attr.key_len is 257");

@@ -1,0 +1,34 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+// roles are the envelope protocol's by their names in the configuration.
+var roles = map[config.Role]envelope.Roles{
+	config.RoleMaster: envelope.RoleMaster, config.RoleMember: envelope.RoleMember, config.RoleReceiveOnly: envelope.RoleReceiveOnly,
+}
+
+// keysOf returns the configured keys, and what may be asked under them. The first key
+// is the one for what the switch sends by itself.
+func keysOf(e *config.Envelope) (envelope.Auth, map[envelope.KeyID]envelope.Rights) {
+	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: e.Insecure}
+	rights := make(map[envelope.KeyID]envelope.Rights)
+	for i, k := range e.Keys {
+		id := envelope.KeyID(k.ID)
+		auth.Keys[id] = k.Secret.Bytes()
+		r := envelope.Rights{Prefixes: k.Prefixes, Quota: envelope.Quota{Groups: k.MaxGroups, Members: k.MaxMembers, Lease: k.LeaseMax}}
+		for _, name := range k.Roles {
+			r.Roles |= roles[name]
+		}
+		rights[id] = r
+		if i == 0 {
+			auth.Send = id
+		}
+	}
+	return auth, rights
+}
