@@ -252,6 +252,9 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		if ask && !p.AckReq {
 			c.Flags |= SetAckReq
 		}
+		if again && g.quorum > 0 {
+			g.legs[i].repeats(psn)
+		}
 		if d == 1 && b.pend != noPend && b.pend != sevFatal {
 			g.setPend(b, noPend, 0) // this is what it asked for
 			if g.store != nil {

@@ -48,10 +48,13 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 		if g.dead {
 			return g.refuseDead(MemberID(k), p, out)
 		}
-		if p.Neighbor == 0 {
+		if p.Neighbor == 0 && m.live {
 			g.askToWait(MemberID(k), out)
 		}
 		return NotSource
+	}
+	if !m.live {
+		return NotMember // it lacked what the last source has left
 	}
 	g.endEpoch(out)
 	g.startEpoch(MemberID(k), out)

@@ -144,7 +144,9 @@ func (g *group) abort(m MemberID, why rocev2.Syndrome, out *Output) {
 		code = rocev2.SyndromeNAKOpErr
 	}
 	g.nout, g.nsev, g.seen = g.a.Next(), sevFatal, false
-	g.nak(out, code, g.nout)
+	if g.nout.Less(g.hi) || g.numbers.busy() {
+		g.nak(out, code, g.nout)
+	} // else the source has not sent it, and is answered when it does (R75)
 	g.fail(m, g.nout, code, why, out)
 }
 

@@ -169,3 +169,24 @@ func TestPropertyQuorumTakesTurns(t *testing.T) {
 		n.run()
 	})
 }
+
+// TestPropertyQuorumNeverDead: with dead_after never, a receiver that lost the last
+// packets, or a copy that its NAK has met, is behind for good. It does not keep the
+// next source from its turn, not even when it is that source itself (R65).
+func TestPropertyQuorumNeverDead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNetwork(t, 0, 3, 30)
+		n.policy, n.quorum, n.sourceTimeout = Quorum, 1+n.rng(3), 20*time.Millisecond
+		n.build(6+n.rng(3), 2+n.rng(2), 0)
+		n.run()
+		g := n.nodes[0].sw.groups[0]
+		if g.src != nobody && !g.members[g.src].live {
+			t.Fatalf("host %d was evicted, and is the source", g.src)
+		}
+		for _, h := range n.hosts {
+			if n.failure == nil && !h.gone && h.una != len(h.ops) {
+				t.Fatalf("host %d: %d of %d packets done: %v", h.id, h.una, len(h.ops), n.stuck())
+			}
+		}
+	})
+}

@@ -147,6 +147,9 @@ func (g *group) negative(now time.Duration, i int, kind rocev2.AckKind, syn roce
 	if g.mend(now, i, sev, syn, e) {
 		return true
 	}
+	if sev == sevSequence && g.crosses(i, e) {
+		return moved
+	}
 	if sev <= b.pend {
 		// Known. rdma_rxe follows an RNR NAK with a sequence NAK of the same
 		// PSN: the first one says what is wrong (roce.md 3.5).

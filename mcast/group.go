@@ -57,6 +57,9 @@ type leg struct {
 	mark    rocev2.PSN    // what the first receiver had ...
 	marked  time.Duration // ... at this time, if LagTime is set
 
+	repeated bool       // under Quorum: since it last asked for something, these went to it again:
+	from, to rocev2.PSN // from the first to the last
+
 	mend   mending
 	verify verification
 }
@@ -231,6 +234,7 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 	}
 	l.watch, l.watched, l.heard = b.a, 0, 0
 	l.mark, l.marked = b.a, 0
+	l.repeated = false
 	l.unheard = g.hearing.at(l.spec.Port).unheard
 	l.mend = mending{asked: b.a, again: b.a, watch: b.a, rtt: l.mend.rtt, rttVar: l.mend.rttVar}
 }

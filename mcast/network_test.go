@@ -118,16 +118,17 @@ type network struct {
 	passed   map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
 	verify   bool                           // receivers show which PSN they expect
 
-	policy    Policy
-	quorum    int
-	deadAfter time.Duration   // 0: none, or that of a network with a mute host
-	fatals    int             // receivers that are still to fail
-	corrupt   int             // data packets in 1000 that a link damages
-	damagePSN bool            // in its PSN, too
-	damaged   map[Handle]bool // frames that came damaged
-	evictions int             // of hosts that were alive
-	unfair    bool            // evictions of live hosts are counted, not judged
-	failure   *Event          // the end of the group
+	policy        Policy
+	quorum        int
+	deadAfter     time.Duration // 0: none, or that of a network with a mute host
+	sourceTimeout time.Duration
+	fatals        int             // receivers that are still to fail
+	corrupt       int             // data packets in 1000 that a link damages
+	damagePSN     bool            // in its PSN, too
+	damaged       map[Handle]bool // frames that came damaged
+	evictions     int             // of hosts that were alive
+	unfair        bool            // evictions of live hosts are counted, not judged
+	failure       *Event          // the end of the group
 }
 
 const (

@@ -84,6 +84,26 @@ func (g *group) strand(out *Output) bool {
 	return false
 }
 
+// repeats notes that psn goes to a receiver again.
+func (l *leg) repeats(psn rocev2.PSN) {
+	if !l.repeated || psn.Less(l.from) {
+		l.from = psn
+	}
+	l.repeated, l.to = true, psn
+}
+
+// crosses says whether NAK(e) of receiver i, for what is acknowledged, may have met
+// the packet that it asks for on its way: it is the first one since that packet went to
+// the receiver again (R74).
+func (g *group) crosses(i int, e rocev2.PSN) bool {
+	l := &g.legs[i]
+	if !l.repeated || e.Less(l.from) || l.to.Less(e) || g.a.Less(e) {
+		return false
+	}
+	l.repeated = false
+	return true
+}
+
 // coming says whether the source, which has been told of a loss, is likely to
 // pass e again: it was told at or before e and has not come back yet, or it has
 // and is not yet past e.

@@ -46,6 +46,10 @@ func TestR73_BackAgain(t *testing.T)       { runTranscript(t) }
 func TestR73_WaitsApart(t *testing.T)      { runTranscript(t) }
 func TestR73_HowMembersLeave(t *testing.T) { runTranscript(t) }
 
+func TestR65_TheNextSourceLacksIt(t *testing.T) { runTranscript(t) }
+func TestR74_NakMeetsTheCopy(t *testing.T)      { runTranscript(t) }
+func TestR75_NothingToAnswer(t *testing.T)      { runTranscript(t) }
+
 func TestR76_ReceiveOnly(t *testing.T) { runTranscript(t) }
 
 func TestR80_FailedGroupAnswers(t *testing.T) { runTranscript(t) }

@@ -137,6 +137,12 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 		b = binary.AppendUvarint(b, uint64(l.weight))
 		b = appendTime(b, now, l.weighed)
 	}
+	if g.quorum > 0 {
+		b = append(b, bit(l.repeated, 0))
+		if l.repeated {
+			b = appendPSN(appendPSN(b, l.from), l.to)
+		}
+	}
 	if watched {
 		g.catchUp(i)
 		b = appendPSN(b, l.watch)
@@ -329,6 +335,12 @@ func (r *stateReader) leg(g *group, i int) {
 	}
 	if f&legWeight != 0 {
 		l.weight, l.weighed = uint32(r.uvarint()), r.time()
+	}
+	l.repeated, l.from, l.to = false, 0, 0
+	if g.quorum > 0 {
+		if l.repeated = r.byte() != 0; l.repeated {
+			l.from, l.to = r.psn(), r.psn()
+		}
 	}
 	if f&legWatched != 0 {
 		l.watch, l.watched, l.heard = r.psn(), r.time(), r.time()

@@ -71,7 +71,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[leg](): {
 		"spec": constant, "window": constant, "member": encoded, "members": encoded, "joining": encoded,
 		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
-		"mend": deeper, "unheard": encoded, "verify": deeper,
+		"mend": deeper, "unheard": encoded, "verify": deeper, "repeated": encoded, "from": encoded, "to": encoded,
 	},
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "refused": encoded, "past": encoded, "quietTill": encoded, "p": encoded, "r": encoded, "msgs": encoded,
@@ -116,6 +116,7 @@ func fullState(t *testing.T) *Switch {
 		g.branches[i] = branch{a: 4, delta: 2, bits: receiving | rewrites | late, pend: sevRNR, info: 0x21}
 		l := &g.legs[i]
 		l.weight, l.weighed, l.heard, l.watch, l.watched, l.mark, l.marked = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
+		l.repeated, l.from, l.to = true, 5, 6
 		l.mend = mending{
 			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 3, rtt: 11, rttVar: 12,
 		}

@@ -115,6 +115,9 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if in != nil && in.Op == rocev2.Acknowledge && w.isFrom(sw, i, in) && w.asks(i, sw, in, m.Acked) {
 			need = max(need, rank(in.Syndrome))
 		}
+		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].hurt || w.hosts[i].broken() || w.onItsWay(sw, i)) {
+			continue // it has met what it asks for (R74)
+		}
 		if need > rank(m.Pending) && !m.Late && !w.copied(src, r.leg[i], m.Acked.Next()) {
 			w.fault(sw, "I5: a NAK of the branch of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
 		}

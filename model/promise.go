@@ -198,6 +198,8 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 		if !h.misfit {
 			w.fault(sw, "%s is evicted for its numbers, which are right", name(i))
 		}
+	case why == mcast.Stranded && w.onItsWay(sw, i):
+		w.fault(sw, "%s is evicted for what it lacks, and that is on its way to it", name(i))
 	case w.stranded(sw, i):
 	case !w.excused(sw, i):
 		w.fault(sw, "%s is evicted (%d), and lives, and nothing of it was lost or late", name(i), uint8(why))
@@ -207,8 +209,8 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 }
 
 // stranded says whether host i lacks what a quorum has acknowledged and nobody can
-// send it any more. Its packets need not have been lost: its NAK may cross what it
-// asks for, or what it was to be sent was given up.
+// send it any more. Its packets need not have been lost: what it was to be sent
+// may have been given up.
 func (w *World) stranded(sw, i int) bool {
 	b := &w.before
 	if w.cfg.Policy != mcast.Quorum || !b.HasSource || !b.Members[i].Acked.Less(b.Acked) {
@@ -216,6 +218,22 @@ func (w *World) stranded(sw, i int) bool {
 	}
 	n := w.count(int(b.Source), b.Members[i].Acked)
 	return !w.relays[sw].keeps(int(b.Source), n, n+1)
+}
+
+// onItsWay says whether what host i lacks first is on the link to it: then its NAK has
+// met that packet. A NAK that comes twice is another matter, and a source that goes.
+func (w *World) onItsWay(sw, i int) bool {
+	b := &w.before
+	if w.op != nil || !b.HasSource || w.left.Double != w.cfg.Double {
+		return false
+	}
+	n := w.count(int(b.Source), b.Members[i].Acked)
+	for _, p := range w.links[w.relays[sw].down[i]].q {
+		if !p.feedback && !p.probe && p.source == uint8(b.Source) && int(p.index) == n {
+			return true
+		}
+	}
+	return false
 }
 
 // down says whether host i, or one behind the same leg, does not answer any more.

@@ -3,7 +3,7 @@
 
 package main
 
-// Wrong ways to treat members that only receive, or that come back.
+// Wrong ways to treat members that only receive, come back, or are behind a quorum.
 var coreMutants = []mutant{
 	{"a member that only receives may send", "R76", "mcast/epoch.go", []edit{{
 		"	if m.receiveOnly {\n",
@@ -112,5 +112,37 @@ var coreMutants = []mutant{
 	{"a group that comes back may be another worker's", "R73", "dataplane/owners.go", []edit{{
 		"time.Since(f.at) < formerTime {",
 		"time.Since(f.at) < 0 {",
+	}}},
+	{"a NAK that meets what it asks for strands its receiver", "R74", "mcast/feedback.go", []edit{{
+		"	if sev == sevSequence && g.crosses(i, e) {\n",
+		"	if sev == sevSequence && g.crosses(i, e) && g.dead {\n",
+	}}},
+	{"NAK after NAK meets the same copy", "R74", "mcast/quorum.go", []edit{{
+		"	l.repeated = false\n	return true\n",
+		"	return true\n",
+	}}},
+	{"a NAK meets what was never sent again", "R74", "mcast/quorum.go", []edit{{
+		"	if !l.repeated || e.Less(l.from) || l.to.Less(e) || g.a.Less(e) {\n",
+		"	if !l.repeated || g.a.Less(e) {\n",
+	}}},
+	{"a NAK for what the source is to repeat has met it", "R74", "mcast/quorum.go", []edit{{
+		" || l.to.Less(e) || g.a.Less(e) {",
+		" || l.to.Less(e) {",
+	}}},
+	{"only the last packet that went again counts", "R74", "mcast/quorum.go", []edit{{
+		"	if !l.repeated || psn.Less(l.from) {\n",
+		"	if l.from = psn; l.repeated {\n",
+	}}},
+	{"a source is told of a failure before it sends", "R75", "mcast/eval.go", []edit{{
+		"	if g.nout.Less(g.hi) || g.numbers.busy() {\n",
+		"	{\n",
+	}}},
+	{"a message that waits hears nothing of a failure", "R75", "mcast/eval.go", []edit{{
+		"	if g.nout.Less(g.hi) || g.numbers.busy() {\n",
+		"	if g.nout.Less(g.hi) {\n",
+	}}},
+	{"who is removed for what the last source left becomes the source", "R65", "mcast/epoch.go", []edit{{
+		"	if !m.live {\n		return NotMember // it",
+		"	if !m.live && g.dead {\n		return NotMember // it",
 	}}},
 }

@@ -6,7 +6,11 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,6 +42,23 @@ func TestMutantsFitTheCode(t *testing.T) {
 		if _, err := parser.ParseFile(token.NewFileSet(), m.where, src, 0); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
+	}
+}
+
+// docs/TESTING.md says how many there are: not more than there are, nor fewer by a
+// third.
+func TestTheDocumentCountsMutants(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(rootOf(t), "docs", "TESTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("`make mutants` plants more than ([0-9]+) small mistakes").FindSubmatch(b)
+	if m == nil {
+		t.Fatal("docs/TESTING.md does not say how many mutants there are")
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	if have := len(all()); err != nil || have < n || have > n+n/3 {
+		t.Errorf("docs/TESTING.md says more than %s, there are %d", m[1], have)
 	}
 }
 

@@ -126,8 +126,8 @@ var sourceMutants = []mutant{
 		"	m := &g.members[k]\n	if m.live {\n		return\n	}\n	g.count.FeedbackOut++\n",
 	}}},
 	{"what another switch has forwarded is told to wait", "R66", "mcast/epoch.go", []edit{{
-		"		if p.Neighbor == 0 {\n			g.askToWait",
-		"		if p.Neighbor < 9 {\n			g.askToWait",
+		"		if p.Neighbor == 0 && m.live {\n			g.askToWait",
+		"		if p.Neighbor < 9 && m.live {\n			g.askToWait",
 	}}},
 	{"an ONLY may have fewer bytes than it says", "R67", "mcast/window.go", []edit{{
 		"return p.DMALen == uint32(p.Payload)",
