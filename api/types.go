@@ -120,11 +120,23 @@ type Stats struct {
 	Normal map[string]uint64 `json:"normal"`
 	Drops  map[string]uint64 `json:"drops"`
 
+	Control Control `json:"control"`
+
 	// EnvelopePartial is how many of EnvelopeIn had a UDP checksum that the host
 	// left to its interface, as hosts behind a veth do.
 	EnvelopePartial uint64 `json:"envelope_partial"`
 
 	Moves Moves `json:"moves"`
+}
+
+// Control tells how the control loop does: registrations, leases, members' places.
+type Control struct {
+	Turns       uint64   `json:"turns"`
+	LongestTurn float64  `json:"longest_turn"` // seconds in which nothing else was served
+	Questions   uint64   `json:"questions"`    // to the kernel, for members' places and ports
+	Hosts       int      `json:"hosts"`        // whose places are known or asked for
+	Resyncs     uint64   `json:"resyncs"`      // times that netlink messages were lost, so that everything was looked at again
+	NotWatched  []string `json:"not_watched,omitempty"`
 }
 
 // Unserved returns how many packets were not served for reason, whether that is

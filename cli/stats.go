@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -39,7 +40,7 @@ are somebody's mistake. docs/COUNTERS.md says what each reason means.`,
 
 func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row := func(key string, value any) { fmt.Fprintf(w, "%s\t%v\n", key, value) }
-	row("uptime", time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
+	row("uptime", seconds(s.Uptime).Round(time.Second))
 	row("groups", s.Groups)
 	row("data packets in", s.Rx)
 	row("copies out", s.Copies)
@@ -55,6 +56,12 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row("moves confirmed", s.Moves.Confirmed)
 	row("moves not confirmed", s.Moves.Unconfirmed)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
+	row("control loop's turns", fmt.Sprintf("%d, the longest %v", s.Control.Turns, seconds(s.Control.LongestTurn).Round(time.Microsecond)))
+	row("questions to the kernel", s.Control.Questions)
+	row("lost netlink messages", fmt.Sprintf("%d times", s.Control.Resyncs))
+	if dead := s.Control.NotWatched; len(dead) > 0 {
+		row("NOT WATCHED", strings.Join(dead, ", ")+": everything is looked at each second instead")
+	}
 	section := func(title string, counts map[string]uint64) {
 		var total uint64
 		for _, n := range counts {
@@ -68,6 +75,8 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	section(normalTitle, s.Normal)
 	section(dropsTitle, s.Drops)
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // What api.Stats.Normal and Drops are called.
 const (

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,14 +23,24 @@ import (
 // Engine is what the API server answers from.
 var _ api.Backend = (*Engine)(nil)
 
+// showBatch is how many groups are shown in one turn of the control loop.
+const showBatch = 16
+
 // Groups implements api.Backend.
 func (e *Engine) Groups() ([]api.Group, error) {
 	list := []api.Group{}
-	if !e.control.do(func() {
-		for _, g := range e.control.dir.groups {
-			list = append(list, e.control.show(g))
-		}
-	}) {
+	var ips []netip.Addr
+	ok := e.control.do(func() { ips = slices.Collect(maps.Keys(e.control.dir.groups)) })
+	for part := range slices.Chunk(ips, showBatch) {
+		ok = ok && e.control.do(func() {
+			for _, ip := range part {
+				if g := e.control.dir.groups[ip]; g != nil {
+					list = append(list, e.control.show(g))
+				}
+			}
+		})
+	}
+	if !ok {
 		return nil, errStopped
 	}
 	slices.SortFunc(list, func(a, b api.Group) int { return a.IP.Compare(b.IP) })
@@ -248,7 +259,10 @@ func (p *port) egress() api.Egress {
 func (e *Engine) Stats() (*api.Stats, error) {
 	s := &api.Stats{Uptime: time.Since(e.started).Seconds(), Frames: e.cfg.UMEM.Frames}
 	var c counters
-	if !e.control.do(func() { s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count }) || !e.crew.do(func(w *worker) {
+	if !e.control.do(func() {
+		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
+		s.Control = e.control.stats()
+	}) || !e.crew.do(func(w *worker) {
 		c.add(&w.count)
 		s.FramesFree += w.pool.Len()
 		for _, p := range w.ports {

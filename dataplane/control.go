@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,6 +45,12 @@ type control struct {
 	changes  *locate.Changes
 	pace     pace // of looking at them
 	asker    *asker
+	watcher  watcher       // nil in tests
+	deaf     bool          // the operator was told that the netlink filter fails
+	longest  time.Duration // turn of the loop
+	turns    uint64
+	began    time.Duration // the present turn
+	hold     time.Duration // the registrar's deadlines are not looked at before
 	// linksDue: the ports' state is to be asked for; linksAsked: the locator has been.
 	linksDue, linksAsked bool
 	announcer            *announcer
@@ -80,126 +85,6 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 		c.announce(g, h)
 	}
 	return c, nil
-}
-
-// locateRetry is how often the registrar asks again for a registration whose members are
-// being located. The last answer brings it back at once.
-const locateRetry = 500 * time.Millisecond
-
-// run is the control loop. It ends with ctx.
-func (c *control) run(ctx context.Context, changes *locate.Changes) {
-	defer close(c.ended)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		c.asker.run(c.locator)
-	}()
-	defer func() {
-		close(c.asker.questions)
-		<-asked
-	}()
-	c.changes = changes
-	c.linksDue = true // before the watch began
-	for {
-		timer.Reset(c.sleep())
-		select {
-		case <-ctx.Done():
-			return
-		case d := <-c.w.slow.full:
-			c.envelope(d)
-		case s := <-c.w.slow.sights:
-			c.seen(s)
-		case <-c.crew.bell:
-			c.news = true
-		case f := <-c.cmds:
-			f()
-		case x := <-c.asker.answers:
-			c.hear(x)
-		case <-changes.Bell:
-			c.pace.ring(c.now(), changes.Links())
-		case <-timer.C:
-		}
-		c.work()
-	}
-}
-
-// work does what is due, a bounded share of each thing.
-func (c *control) work() {
-	c.installReady()
-	if c.news && c.newsAt <= c.now() {
-		c.news = c.takeNews()
-		c.newsAt = c.now() + newsGap
-	}
-	c.lookAround()
-	if at, ok := c.reg.NextDeadline(); ok && at <= c.now() {
-		c.reg.Advance(c.now(), &c.out)
-		c.finish()
-	}
-	c.inquire()
-	c.refused.due(c.now(), c.tellRefusal)
-	c.unsendable.due(c.now(), c.tellUnsendable)
-	c.parking.retry(c.now(), c.trySend, c.unsent)
-	if d, tell := c.asker.late(c.now()); tell {
-		c.notify(true, "the kernel has not said for some time where a member is: registrations wait, members keep their places", "for", d)
-	}
-	c.pose()
-}
-
-// now is the time of the worker's clock, which all pure cores share.
-func (c *control) now() time.Duration { return time.Since(c.w.start) }
-
-// sleep returns how long the loop may wait for something to happen.
-func (c *control) sleep() time.Duration {
-	d := time.Hour
-	if at, ok := c.reg.NextDeadline(); ok {
-		d = at - c.now()
-	}
-	if at, ok := c.refused.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.parking.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.moves.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.pace.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.dir.hosts.next(c.now()); ok && c.asker.room() {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.asker.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.announcer.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.unsendable.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if c.news {
-		d = min(d, c.newsAt-c.now())
-	}
-	if len(c.dir.stale)+len(c.dir.ready) > 0 {
-		d = 0
-	}
-	return max(d, 0)
-}
-
-// do runs f on the control loop and returns when it has run; false if the loop
-// has ended.
-func (c *control) do(f func()) bool {
-	done := make(chan struct{})
-	select {
-	case c.cmds <- func() { f(); close(done) }:
-		<-done
-		return true
-	case <-c.ended:
-		return false
-	}
 }
 
 // finish sends what the registrar wants sent and reports what it says.

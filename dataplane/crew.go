@@ -102,7 +102,7 @@ type common struct {
 }
 
 func newCommon(ports []*port) *common {
-	c := &common{start: time.Now(), slow: newSlowPath(), bell: make(chan struct{}, 1)}
+	c := &common{start: time.Now(), slow: newSlowPath(len(ports)), bell: make(chan struct{}, 1)}
 	for _, p := range ports {
 		c.sockets += len(p.all)
 	}

@@ -38,6 +38,9 @@ type Engine struct {
 	ports    []*port
 	crew     *crew
 	control  *control
+	filter   *locate.Filter // nil: there is none
+	watcher  *locate.Watcher
+	changes  *locate.Changes
 	started  time.Time
 	pinner   *pinner // nil: members are not pinned
 }
@@ -76,6 +79,13 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
 		return nil, err
 	}
+	if e.filter, err = locate.NewFilter(); err != nil {
+		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", err)
+	}
+	e.changes = locate.NewChanges()
+	if e.watcher, err = locate.NewWatcher(e.changes, e.filter, e.watchReports()); err != nil {
+		return nil, err
+	}
 	locator, err := locate.New(indexes)
 	if err != nil {
 		return nil, err
@@ -87,6 +97,10 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if e.control, err = newControl(e.crew, locator, cfg, secret, notify); err != nil {
 		locator.Close()
 		return nil, err
+	}
+	e.control.watcher = e.watcher
+	if e.filter != nil {
+		e.control.dir.hosts.hearer = e.filter
 	}
 	if cfg.UnconfirmedMoves != config.MovesFollow {
 		if err := e.pinMembers(indexes); err != nil {
@@ -156,25 +170,16 @@ func (e *Engine) openRules(p *port) {
 
 // Run moves packets until ctx ends. It may be called once.
 func (e *Engine) Run(ctx context.Context) error {
-	changed := locate.NewChanges()
 	watch, stop := context.WithCancel(ctx)
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
 	watches.Go(func() { newGuardWatch(e.ports, e.notify).run(watch) })
-	if err := locate.Watch(watch, changed, func(err error) {
-		if watch.Err() == nil {
-			e.notify(true, "netlink watch failed; members that move are found at the next registration only", "error", err)
-		}
-	}); err != nil {
-		return err
-	}
 	list := e.steering.Watchlist()
-	var looking sync.WaitGroup
-	looking.Go(func() { e.control.watch(list) })
-	defer looking.Wait()
+	watches.Go(func() { e.watcher.Run(watch) })
+	watches.Go(func() { e.control.watch(list) })
 	defer list.Stop()
-	if w, err := e.crew.run(func() { e.control.run(ctx, changed) }); err != nil {
+	if w, err := e.crew.run(func() { e.control.run(ctx, e.changes) }); err != nil {
 		return fmt.Errorf("keep worker %d on CPU %d (worker.cpu): %w", w.index, w.cpu, err)
 	}
 	return nil
@@ -192,6 +197,12 @@ func (e *Engine) Close() error {
 	var errs []error
 	if e.pinner != nil {
 		errs = append(errs, e.pinner.close())
+	}
+	if e.watcher != nil {
+		e.watcher.Close()
+	}
+	if e.filter != nil {
+		errs = append(errs, e.filter.Close())
 	}
 	if e.crew != nil {
 		errs = append(errs, e.crew.close())

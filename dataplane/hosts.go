@@ -50,6 +50,8 @@ type hosts struct {
 	byLink     index[int]
 	queue      []*host // those that a change is about
 	urgent     []*host // those that somebody waits for
+	hearer     hearer  // nil: all changes are heard of
+	deaf       error   // why changes of some hosts are not
 	turn       bool    // of the queue, if there are both
 	pace       bucket  // of the queue
 	unanswered retries
@@ -62,18 +64,22 @@ type hosts struct {
 // index finds hosts by a key.
 type index[K comparable] map[K]map[*host]struct{}
 
-func (x index[K]) add(k K, h *host) {
-	if x[k] == nil {
+// add reports whether h is the first host of k.
+func (x index[K]) add(k K, h *host) (first bool) {
+	if first = x[k] == nil; first {
 		x[k] = make(map[*host]struct{})
 	}
 	x[k][h] = struct{}{}
+	return first
 }
 
-func (x index[K]) remove(k K, h *host) {
+// remove reports whether h was the last host of k.
+func (x index[K]) remove(k K, h *host) (last bool) {
 	delete(x[k], h)
-	if len(x[k]) == 0 {
+	if last = len(x[k]) == 0; last {
 		delete(x, k)
 	}
+	return last
 }
 
 func newHosts() *hosts {
@@ -148,7 +154,7 @@ func (x *hosts) leave(g *group, ip netip.Addr) {
 }
 
 func (x *hosts) forget(h *host) {
-	x.index(h, false)
+	x.depend(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)
 	x.unanswered.remove(h)
 	delete(x.lost, h)
@@ -156,9 +162,7 @@ func (x *hosts) forget(h *host) {
 
 // place notes where h is; the zero Location: nowhere.
 func (x *hosts) place(h *host, at locate.Location) {
-	x.index(h, false)
-	h.at, h.known = at, at
-	x.index(h, true)
+	x.depend(h, at, at)
 	h.tries = 0
 	x.unanswered.remove(h)
 	if delete(x.lost, h); at.Ifindex == 0 {
@@ -168,38 +172,13 @@ func (x *hosts) place(h *host, at locate.Location) {
 
 // wait notes that the kernel resolves h, with what is known until then.
 func (x *hosts) wait(h *host, known locate.Location, now time.Duration) {
-	x.index(h, false)
-	h.known = known
-	x.index(h, true)
+	x.depend(h, h.at, known)
 	h.retry = now + min(firstRetry<<min(h.tries, 5), lastRetry)
 	if h.wanted(now) {
 		h.retry = now + wantedRetry
 	}
 	h.tries++
 	x.unanswered.put(h)
-}
-
-// index adds h to the indexes, or takes it out: under what it depends on and under
-// its present place, which counts until it has another one.
-func (x *hosts) index(h *host, add bool) {
-	hop, mac, link := x.byHop.remove, x.byMAC.remove, x.byLink.remove
-	if add {
-		hop, mac, link = x.byHop.add, x.byMAC.add, x.byLink.add
-	}
-	for _, l := range []*locate.Location{&h.at, &h.known} {
-		if l.Hop.IsValid() {
-			hop(l.Hop, h)
-		}
-		if len(l.MAC) > 0 {
-			mac(locate.MAC(l.MAC), h)
-		}
-		for _, i := range l.Links {
-			link(i, h)
-		}
-		if l.Ifindex != 0 {
-			link(l.Ifindex, h)
-		}
-	}
 }
 
 // ask puts h into the queue.

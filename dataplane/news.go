@@ -64,6 +64,9 @@ func (n *news) next() (id mcast.GroupID, ok bool) {
 // newsBatch is how many groups a worker reports on between two batches of packets.
 const newsBatch = 16
 
+// newsMost is how many the control loop asks a worker about in one turn.
+const newsMost = 64
+
 // newsGap is the least time between two rounds of questions to the workers: groups
 // whose members take turns have news with every turn.
 const newsGap = 10 * time.Millisecond

@@ -98,7 +98,7 @@ func (c *control) takeNews() (more bool) {
 				return false
 			}
 			if !asked {
-				todo = n + left
+				todo = min(n+left, newsMost)
 			}
 			todo -= n
 			for i := range n {

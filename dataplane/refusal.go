@@ -41,7 +41,7 @@ func (c *control) envelope(d *datagram) {
 		}
 	}
 	from := sighting{d.spot(), d.src.Addr()}
-	c.w.slow.free <- d
+	d.give()
 	c.finish()
 	if !heard {
 		c.seen(from)

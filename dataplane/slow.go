@@ -5,17 +5,25 @@ package dataplane
 
 import (
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// slowSlots is how many envelopes may wait for the control plane.
-const slowSlots = 256
+// How many envelopes may wait for the control plane: renewals, which keep leases, and
+// all others. What one port brings takes a quarter of the places at most, so that its
+// hosts cannot take those of others.
+const (
+	renewalSlots = 128
+	requestSlots = 256
+	portShare    = 4
+)
 
 // datagram is a UDP datagram for a group address, copied out of the UMEM.
 type datagram struct {
 	port     int
+	lane     *lane
 	mac      rocev2.MAC // of the frame
 	vlan     uint16     // VID of its outermost tag; 0: none
 	partial  bool       // its UDP checksum is one that the host left to its device
@@ -34,57 +42,90 @@ func (d *datagram) spot() spot { return spot{d.port, d.mac, d.vlan} }
 // number of slots, so that a flood of them costs the worker no memory: without
 // a free slot they are counted and dropped, and their sender tries again.
 type slowPath struct {
-	free, full chan *datagram
-	sights     chan sighting
+	renewals, requests *lane
+	sights             chan sighting
 }
 
-func newSlowPath() *slowPath {
-	s := &slowPath{
-		free:   make(chan *datagram, slowSlots),
-		full:   make(chan *datagram, slowSlots),
-		sights: make(chan sighting, sightRoom),
+// lane is the slots of one kind of envelopes.
+type lane struct {
+	free, full chan *datagram
+	waiting    []atomic.Int32 // by port: slots that its envelopes have
+	most       int32          // of them
+}
+
+func newSlowPath(ports int) *slowPath {
+	return &slowPath{newLane(renewalSlots, ports), newLane(requestSlots, ports), make(chan sighting, sightRoom)}
+}
+
+func newLane(slots, ports int) *lane {
+	l := &lane{
+		free: make(chan *datagram, slots), full: make(chan *datagram, slots),
+		waiting: make([]atomic.Int32, ports), most: int32(slots / portShare),
 	}
-	slots := make([]datagram, slowSlots)
-	for i := range slots {
-		s.free <- &slots[i]
+	ds := make([]datagram, slots)
+	for i := range ds {
+		ds[i].lane = l
+		l.free <- &ds[i]
 	}
-	return s
+	return l
+}
+
+// take returns a slot for an envelope from a port; nil if there is none.
+func (l *lane) take(port int) *datagram {
+	if l.waiting[port].Add(1) <= l.most {
+		select {
+		case d := <-l.free:
+			d.port = port
+			return d
+		default:
+		}
+	}
+	l.waiting[port].Add(-1)
+	return nil
+}
+
+// give frees d's slot.
+func (d *datagram) give() {
+	d.lane.waiting[d.port].Add(-1)
+	d.lane.free <- d
 }
 
 // envelope hands the decoded frame's UDP payload to the control plane.
 func (w *worker) envelope(pi int) {
 	f := &w.frame
 	payload := f.UDPPayload()
-	var d *datagram
-	select {
-	case d = <-w.slow.free:
-	default:
+	if len(payload) > envelope.MaxLen {
+		w.count.drop[DropTooLong]++
+		return
+	}
+	partial := false
+	if !f.VerifyUDPChecksum() {
+		if partial = f.PartialUDPChecksum(); !partial {
+			w.count.drop[DropBadUDPChecksum]++
+			return
+		}
+	}
+	l := w.slow.requests
+	if envelope.IsRenewal(payload) {
+		l = w.slow.renewals
+	}
+	d := l.take(pi)
+	if d == nil {
 		w.count.drop[DropSlowPath]++
 		return
 	}
-	if len(payload) > len(d.buf) {
-		w.count.drop[DropTooLong]++
-		w.slow.free <- d
-		return
-	}
-	d.partial = false
-	if !f.VerifyUDPChecksum() {
-		if d.partial = f.PartialUDPChecksum(); !d.partial {
-			w.count.drop[DropBadUDPChecksum]++
-			w.slow.free <- d
-			return
-		}
+	if d.partial = partial; partial {
 		w.count.envelopePartial++
 	}
 	udp := f.UDP()
-	d.port, d.n = pi, copy(d.buf[:], payload)
+	d.n = copy(d.buf[:], payload)
 	d.mac = f.Eth().Src()
 	_, tci := f.VLAN()
 	d.vlan = tci & vidMask
 	d.src = netip.AddrPortFrom(f.Src(), udp.SrcPort())
 	d.dst = netip.AddrPortFrom(f.Dst(), udp.DstPort())
 	w.count.envelopeIn++
-	w.slow.full <- d // has room: there are only as many slots
+	l.full <- d // has room: there are only as many slots
 }
 
 // sayPartial tells the operator once of each port that hosts behind it leave UDP checksums to

@@ -201,8 +201,8 @@ func TestEnvelopeWithPartialChecksum(t *testing.T) {
 	b := newBench(t, 2)
 	out := rocev2.Path{Src: b.hosts[0].IPv4, Dst: b.hosts[1].IPv4, SrcMAC: rocev2.MAC(b.hosts[0].MAC), DstMAC: rocev2.BroadcastMAC}
 	const pseudo = 0x14b7 // 0a4d+0001 + 0a4d+0002 + 0011 + 0009
-	for len(b.w.slow.free) > 1 {
-		<-b.w.slow.free
+	for len(b.w.slow.requests.free) > 1 {
+		<-b.w.slow.requests.free
 	}
 	for _, partial := range []bool{true, false} {
 		addr, _ := b.w.pool.TakeOne()
@@ -213,11 +213,11 @@ func TestEnvelopeWithPartialChecksum(t *testing.T) {
 		}
 		b.w.input(0, xsk.Desc{Addr: addr + 256, Len: uint32(n)})
 		select {
-		case d := <-b.w.slow.full:
+		case d := <-b.w.slow.requests.full:
 			if d.partial != partial || string(d.payload()) != "x" || d.port != 0 {
 				t.Errorf("partial %v, want %v; %q of port %d", d.partial, partial, d.payload(), d.port)
 			}
-			b.w.slow.free <- d
+			d.give()
 		default:
 			t.Fatalf("partial %v: no envelope; drops %v", partial, b.w.count.drops())
 		}

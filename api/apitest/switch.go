@@ -74,7 +74,8 @@ func Switch() *Backend {
 		Totals: &api.Stats{
 			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
-			Normal: map[string]uint64{"feedback_stale": 40, "duplicate_data": 3}, Drops: map[string]uint64{"unknown_group": 2},
+			Control: api.Control{Turns: 5120, LongestTurn: 0.00125, Questions: 96, Hosts: 3, Resyncs: 1, NotWatched: []string{"links"}},
+			Normal:  map[string]uint64{"feedback_stale": 40, "duplicate_data": 3}, Drops: map[string]uint64{"unknown_group": 2},
 		},
 	}
 }

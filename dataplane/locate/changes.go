@@ -81,6 +81,14 @@ func (c *Changes) add(f func(*Set)) {
 	}
 }
 
+// Everything notes that anything may have changed.
+func (c *Changes) Everything() {
+	c.add(func(s *Set) {
+		*s = newSet()
+		s.All = true
+	})
+}
+
 // Neighbour notes a change of a neighbour entry.
 func (c *Changes) Neighbour(ip netip.Addr, n Neighbour) {
 	c.add(func(s *Set) { s.Neighbours[ip.Unmap()] = n })

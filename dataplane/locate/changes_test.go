@@ -6,9 +6,11 @@ package locate
 import (
 	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -78,14 +80,22 @@ func TestNeighbourMessages(t *testing.T) {
 		t.Errorf("learnt: %+v", s)
 	}
 	for _, r := range []struct {
-		r    netlink.Route
-		want string
+		family byte
+		dst    string
+		want   string
 	}{
-		{netlink.Route{Family: unix.AF_INET}, "0.0.0.0/0"},
-		{netlink.Route{Family: unix.AF_INET6}, "::/0"},
-		{netlink.Route{Dst: &net.IPNet{IP: net.IP{10, 1, 0, 0}, Mask: net.CIDRMask(16, 32)}}, "10.1.0.0/16"},
+		{unix.AF_INET, "", "0.0.0.0/0"}, {unix.AF_INET6, "", "::/0"}, {unix.AF_INET, "10.1.0.0/16", "10.1.0.0/16"},
+		{unix.AF_INET6, "fd00::7/128", "fd00::7/128"}, {128, "", "invalid Prefix"}, // RTNL_FAMILY_IPMR
 	} {
-		if p := destination(&r.r); p.String() != r.want {
+		m := syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: unix.RTM_NEWROUTE}, Data: make([]byte, unix.SizeofRtMsg)}
+		m.Data[0] = r.family
+		if r.dst != "" {
+			p := netip.MustParsePrefix(r.dst)
+			m.Data[1] = byte(p.Bits())
+			m.Data = append(m.Data, nl.NewRtAttr(unix.RTA_TABLE, nl.Uint32Attr(254)).Serialize()...)
+			m.Data = append(m.Data, nl.NewRtAttr(unix.RTA_DST, p.Addr().AsSlice()).Serialize()...)
+		}
+		if p, ok := destination(&m); p.String() != r.want || ok != p.IsValid() {
 			t.Errorf("destination %v, want %s", p, r.want)
 		}
 	}

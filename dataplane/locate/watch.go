@@ -5,67 +5,268 @@ package locate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
-// Watch tells changed of every neighbour, forwarding database entry, route and
-// interface that changes, until ctx ends. It returns once the subscriptions stand, so
-// that no change after it is missed.
-func Watch(ctx context.Context, changed *Changes, failed func(error)) error {
-	done := make(chan struct{})
-	neigh := make(chan netlink.NeighUpdate, 64)
-	link := make(chan netlink.LinkUpdate, 64)
-	route := make(chan netlink.RouteUpdate, 64)
-	subscribe := []struct {
-		what string
-		do   func() error
-	}{
-		{"neighbours", func() error {
-			return netlink.NeighSubscribeWithOptions(neigh, done, netlink.NeighSubscribeOptions{ErrorCallback: failed})
-		}},
-		{"links", func() error {
-			return netlink.LinkSubscribeWithOptions(link, done, netlink.LinkSubscribeOptions{ErrorCallback: failed})
-		}},
-		{"routes", func() error {
-			return netlink.RouteSubscribeWithOptions(route, done, netlink.RouteSubscribeOptions{ErrorCallback: failed})
-		}},
+// Netlink loses messages when they come faster than they are read (ENOBUFS). The
+// subscription stands, but what has changed meanwhile is not known: anything may have.
+// A socket that cannot be read at all is replaced by another one, and as long as there
+// is none everything is looked at now and then.
+
+// watchBuffer is the room for messages that wait to be read: some 10,000 of them.
+const watchBuffer = 8 << 20
+
+// againAfter is the time between two tries to subscribe. So often everything is looked at
+// while there is no subscription.
+const againAfter = time.Second
+
+// Report is something that an operator may want to know of a watch.
+type Report struct {
+	What string // is watched
+	Err  error  // nil: the watch works again
+	Lost uint64 // not 0: messages were lost, for that many times, and the watch works
+}
+
+// Watcher has the kernel tell of every neighbour, forwarding database entry, route and
+// interface that changes.
+type Watcher struct {
+	changes *Changes
+	report  func(Report)
+	feeds   []*feed
+	ns      netns.NsHandle
+	lost    atomic.Uint64
+}
+
+// feed is one subscription.
+type feed struct {
+	what   string
+	groups []int
+	filter *Filter
+	lost   uint64
+	dead   atomic.Bool
+	file   atomic.Pointer[os.File]
+	open   func() (*os.File, error)
+}
+
+// NewWatcher subscribes in the calling thread's network namespace, so that no change
+// after it is missed. filter may be nil: all neighbours are heard of then. report is
+// called from several goroutines.
+func NewWatcher(changed *Changes, filter *Filter, report func(Report)) (*Watcher, error) {
+	ns, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("find the network namespace to watch: %w", err)
 	}
-	for _, s := range subscribe {
-		if err := s.do(); err != nil {
-			close(done)
-			return fmt.Errorf("watch %s by netlink: %w", s.what, err)
+	w := &Watcher{changes: changed, report: report, ns: ns, feeds: []*feed{
+		{what: "neighbours", groups: []int{unix.RTNLGRP_NEIGH}, filter: filter},
+		{what: "links", groups: []int{unix.RTNLGRP_LINK}},
+		{what: "routes", groups: []int{unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE}},
+	}}
+	for _, f := range w.feeds {
+		f.open = func() (*os.File, error) { return w.subscribe(f) }
+		file, err := f.open()
+		if err != nil {
+			w.Close()
+			return nil, fmt.Errorf("watch %s by netlink: %w", f.what, err)
+		}
+		f.file.Store(file)
+	}
+	return w, nil
+}
+
+// Close ends the subscriptions. Run must have returned, if it was called.
+func (w *Watcher) Close() {
+	for _, f := range w.feeds {
+		if file := f.file.Load(); file != nil {
+			file.Close()
 		}
 	}
-	go func() {
-		defer close(done)
+	w.ns.Close()
+}
+
+// Resyncs returns how often messages were lost, so that everything was looked at.
+func (w *Watcher) Resyncs() uint64 { return w.lost.Load() }
+
+// Dead returns what is not watched at present.
+func (w *Watcher) Dead() (what []string) {
+	for _, f := range w.feeds {
+		if f.dead.Load() {
+			what = append(what, f.what)
+		}
+	}
+	return what
+}
+
+// Run collects changes until ctx ends.
+func (w *Watcher) Run(ctx context.Context) {
+	ended := make(chan struct{})
+	for _, f := range w.feeds {
+		go func() {
+			w.follow(ctx, f)
+			ended <- struct{}{}
+		}()
+	}
+	<-ctx.Done()
+	for _, f := range w.feeds {
+		if file := f.file.Load(); file != nil {
+			file.SetReadDeadline(time.Unix(1, 0))
+		}
+	}
+	for range w.feeds {
+		<-ended
+	}
+}
+
+// follow reads one subscription, and another one when it breaks.
+func (w *Watcher) follow(ctx context.Context, f *feed) {
+	for ctx.Err() == nil {
+		err := w.read(ctx, f)
+		if ctx.Err() != nil {
+			return
+		}
+		f.dead.Store(true)
+		w.report(Report{What: f.what, Err: err})
+		f.file.Load().Close()
 		for {
-			// The library closes its channel on a socket error, after telling failed.
+			w.changes.Everything()
+			file, err := f.open()
+			if err == nil {
+				f.file.Store(file)
+				break
+			}
+			w.report(Report{What: f.what, Err: err})
 			select {
 			case <-ctx.Done():
 				return
-			case n, ok := <-neigh:
-				if !ok {
-					return
-				}
-				changed.neighbour(&n)
-			case l, ok := <-link:
-				if !ok {
-					return
-				}
-				changed.Link(int(l.Index))
-			case r, ok := <-route:
-				if !ok {
-					return
-				}
-				changed.Route(destination(&r.Route))
+			case <-time.After(againAfter):
 			}
 		}
-	}()
+		f.dead.Store(false)
+		w.report(Report{What: f.what})
+		w.changes.Everything() // what has changed between the sockets
+	}
+}
+
+// read collects changes until the subscription breaks, or ctx ends.
+func (w *Watcher) read(ctx context.Context, f *feed) error {
+	file := f.file.Load()
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 64<<10)
+	for ctx.Err() == nil {
+		var n int
+		var from unix.Sockaddr
+		var rerr error
+		if err := conn.Read(func(fd uintptr) bool {
+			n, from, rerr = unix.Recvfrom(int(fd), buf, unix.MSG_DONTWAIT)
+			return !errors.Is(rerr, unix.EAGAIN)
+		}); err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(rerr, unix.ENOBUFS):
+			f.lost++
+			w.lost.Add(1)
+			w.changes.Everything()
+			w.report(Report{What: f.what, Err: rerr, Lost: f.lost})
+			continue
+		case errors.Is(rerr, unix.EINTR):
+			continue
+		case rerr != nil:
+			return rerr
+		}
+		if k, ok := from.(*unix.SockaddrNetlink); !ok || k.Pid != 0 {
+			continue // not the kernel
+		}
+		msgs, err := syscall.ParseNetlinkMessage(buf[:n])
+		if err != nil {
+			return fmt.Errorf("read netlink messages: %w", err)
+		}
+		for i := range msgs {
+			w.changes.message(&msgs[i])
+		}
+	}
 	return nil
+}
+
+// subscribe opens a socket in the watched namespace.
+func (w *Watcher) subscribe(f *feed) (*os.File, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// Threads in several namespaces are a thing of tests.
+	if here, err := netns.Get(); err == nil {
+		defer here.Close()
+		if !here.Equal(w.ns) {
+			if err := netns.Set(w.ns); err != nil {
+				return nil, fmt.Errorf("enter the watched namespace: %w", err)
+			}
+			defer netns.Set(here)
+		}
+	}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.setUp(fd); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "netlink "+f.what), nil
+}
+
+// setUp makes a socket hear the feed's messages.
+func (f *feed) setUp(fd int) error {
+	// Without CAP_NET_ADMIN the buffer is at most net.core.rmem_max.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer)
+	}
+	if f.filter != nil {
+		if err := f.filter.attach(fd); err != nil {
+			return fmt.Errorf("attach the filter: %w", err)
+		}
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	for _, g := range f.groups {
+		if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message notes what a message of the kernel says.
+func (c *Changes) message(m *syscall.NetlinkMessage) {
+	switch m.Header.Type {
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		if len(m.Data) < unix.SizeofNdMsg {
+			return
+		}
+		if n, err := netlink.NeighDeserialize(m.Data); err == nil {
+			c.neighbour(&netlink.NeighUpdate{Type: m.Header.Type, Neigh: *n})
+		}
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		if index, ok := linkOf(m.Data); ok {
+			c.Link(index)
+		}
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		if p, ok := destination(m); ok {
+			c.Route(p)
+		}
+	}
 }
 
 // neighbour notes an entry of a neighbour table or of a forwarding database.
@@ -78,19 +279,4 @@ func (c *Changes) neighbour(n *netlink.NeighUpdate) {
 	} else if ip, ok := netip.AddrFromSlice(n.IP); ok {
 		c.Neighbour(ip, Neighbour{MAC: mac, Usable: there && n.State&usable != 0 && len(n.HardwareAddr) == len(mac)})
 	}
-}
-
-// destination returns where r leads to; the default route of its family is to
-// everything.
-func destination(r *netlink.Route) netip.Prefix {
-	if r.Dst != nil {
-		if ip, ok := netip.AddrFromSlice(r.Dst.IP); ok {
-			bits, _ := r.Dst.Mask.Size()
-			return netip.PrefixFrom(ip, bits)
-		}
-	}
-	if r.Family == unix.AF_INET6 {
-		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-	}
-	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 }

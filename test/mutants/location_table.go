@@ -41,4 +41,36 @@ var locationMutants = []mutant{
 		"a.reg == reg && a.missing > 0",
 		"a.reg.Epoch == reg.Epoch && a.missing > 0",
 	}}},
+	{"a lost message ends a watch", "Places", "dataplane/locate/watch.go", []edit{{
+		"\t\t\tw.report(Report{What: f.what, Err: rerr, Lost: f.lost})\n\t\t\tcontinue\n",
+		"\t\t\tw.report(Report{What: f.what, Err: rerr, Lost: f.lost})\n\t\t\t<-ctx.Done()\n\t\t\treturn rerr\n",
+	}}},
+	{"what was lost is not looked at", "Places", "dataplane/locate/watch.go", []edit{{
+		"\t\t\tw.lost.Add(1)\n\t\t\tw.changes.Everything()\n",
+		"\t\t\tw.lost.Add(1)\n",
+	}}},
+	{"a broken watch stays broken", "Places", "dataplane/locate/watch.go", []edit{{
+		"\t\tf.dead.Store(false)\n",
+		"\t\t<-ctx.Done()\n",
+	}}},
+	{"nothing is looked at while a watch is broken", "Places", "dataplane/locate/watch.go", []edit{{
+		"\t\t\tw.changes.Everything()\n\t\t\tfile, err := f.open()\n",
+		"\t\t\tfile, err := f.open()\n",
+	}}},
+	{"the kernel tells of all that strangers make", "Places", "dataplane/locate/filter.go", []edit{{
+		"\t\tasm.JNE.Imm(asm.R0, 0, pass),\n\t\tasm.Return(), // R0 is 0\n",
+		"\t\tasm.Ja.Label(pass),\n\t\tasm.Return(),\n",
+	}}},
+	{"renewals are requests like others", "Places", "envelope/renewal.go", []edit{{
+		"Type(b[typeOffset]) == TypeRenew",
+		"Type(b[typeOffset]) == 0",
+	}}},
+	{"one port takes all places", "Places", "dataplane/slow.go", []edit{{
+		"most: int32(slots / portShare),",
+		"most: int32(slots),",
+	}}},
+	{"a lease ends in a pause of the control loop", "Places", "dataplane/loop.go", []edit{{
+		"\treturn max(at, c.hold), ok\n",
+		"\treturn at, ok\n",
+	}}},
 }

@@ -33,7 +33,7 @@ func (m *mutant) needsRoot() bool {
 	case "cmd/gleamd/main.go", "sandbox/sandbox.go":
 		return true
 	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go",
-		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/entry.go", "dataplane/worker.go", "dataplane/port.go":
+		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/watch.go", "dataplane/locate/filter.go", "dataplane/worker.go", "dataplane/port.go":
 		return true
 	}
 	return m.rule == "R70" && m.pkg() == "dataplane"

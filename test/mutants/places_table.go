@@ -35,7 +35,7 @@ var placesMutants = []mutant{
 		"\t\tfor _, l := range x.byLink {\n\t\t\tx.askAll(l)\n\t\t}\n\t\t_ = i\n",
 	}}},
 	{"hosts without a group stay in memory", "Places", "dataplane/hosts.go", []edit{{
-		"\tx.index(h, false)\n\tdelete(x.byIP, h.ip)\n",
+		"\tx.depend(h, locate.Location{}, locate.Location{})\n\tdelete(x.byIP, h.ip)\n",
 		"\tdelete(x.byIP, h.ip)\n",
 	}}},
 	{"a host moves in one group only", "Places", "dataplane/relocate.go", []edit{{

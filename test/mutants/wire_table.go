@@ -46,16 +46,16 @@ var wireMutants = []mutant{
 		"		c ^= 0\n",
 	}}},
 	{"any wrong UDP checksum passes for a partial one", "Checksum offload", "dataplane/slow.go", []edit{{
-		"if d.partial = f.PartialUDPChecksum(); !d.partial {",
-		"if d.partial = f.PartialUDPChecksum(); false {",
+		"if partial = f.PartialUDPChecksum(); !partial {",
+		"if partial = f.PartialUDPChecksum(); false {",
 	}}},
 	{"a partial checksum is a wrong one", "Checksum offload", "dataplane/slow.go", []edit{{
-		"if d.partial = f.PartialUDPChecksum(); !d.partial {",
-		"if d.partial = false; !d.partial {",
+		"if partial = f.PartialUDPChecksum(); !partial {",
+		"if partial = false; !partial {",
 	}}},
 	{"an envelope keeps the last one's note of its checksum", "Checksum offload", "dataplane/slow.go", []edit{{
-		"	d.partial = false\n",
-		"",
+		"if d.partial = partial; partial {",
+		"if d.partial = d.partial || partial; partial {",
 	}}},
 	{"a partial checksum is complemented", "Checksum offload", "rocev2/frame.go", []edit{{
 		"u.Checksum() == fold(f.udpPseudoSum())",

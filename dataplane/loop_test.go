@@ -1,0 +1,123 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// bring puts an envelope of a host behind a port on the way to the control loop, as a
+// worker does; false if there is no room.
+func (f *fakeSwitch) bring(port int, m *envelope.Message) bool {
+	f.t.Helper()
+	b, err := envelope.Keys(nil).Append(nil, m, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	l := f.control.w.slow.requests
+	if envelope.IsRenewal(b) {
+		l = f.control.w.slow.renewals
+	}
+	d := l.take(port)
+	if d == nil {
+		return false
+	}
+	d.n, d.partial, d.src, d.dst = copy(d.buf[:], b), false, m.ReplyTo, netip.AddrPortFrom(m.Group, m.ReplyTo.Port())
+	l.full <- d
+	return true
+}
+
+// A lease whose renewals come does not end, though the control loop was held up for
+// longer than the lease, the renewal came after that, and requests in any number wait
+// before it.
+func TestRenewalsComeFirst(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	head := envelope.Header{
+		Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797),
+	}
+	body := envelope.GroupBody{QPN: 0x4711, PMTU: 1024, Policy: mcast.Strict, TotalMembers: 3, Lease: time.Second}
+	for i := range 3 {
+		m := f.record(i, uint32(0x100+i))
+		body.Members = append(body.Members, record(&m))
+	}
+	f.control.do(func() { // the answer to one without an instance has it
+		var out envelope.Output
+		b, _ := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}, 0)
+		f.control.reg.Input(f.control.now(), head.ReplyTo, b, &out)
+		m, err := envelope.Keys(nil).Open(out.Packets[0].Data, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.Instance, head.Epoch = m.Instance, m.Body.(*envelope.Challenge).Known+1
+	})
+	f.bring(0, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}})
+	f.eventually("the group is registered", func() bool { g, err := f.Group(fakeGroup(0)); return err == nil && g.LeaseLeft > 0 })
+	renewal := envelope.Message{Header: head, Body: &envelope.Renew{Lease: time.Second}}
+	for range 3 {
+		renewal.Transaction++
+		junk := envelope.Message{Header: head, Body: &envelope.Leave{Member: envelope.MemberKey{IP: fakeHost(1), QPN: 0x999}}}
+		f.control.do(func() {
+			time.Sleep(1200 * time.Millisecond) // the lease is over
+			for port := range 3 {
+				for f.bring(port, &junk) {
+				}
+			}
+			time.AfterFunc(holdTime/4, func() {
+				if !f.bring(0, &renewal) {
+					t.Error("requests take the room of renewals")
+				}
+			})
+		})
+		f.eventually("the lease is renewed", func() bool { g, err := f.Group(fakeGroup(0)); return err != nil || g.LeaseLeft > 0.9 })
+	}
+	if es := f.events(0, api.EventGone); len(es) > 0 {
+		t.Fatalf("the lease has ended: %+v", es)
+	}
+	s, err := f.stats()
+	if err != nil || s.LongestTurn < 1.2 || s.LongestTurn > 10 || s.Turns == 0 || s.Questions < 4 {
+		t.Errorf("the control loop's numbers: %+v, %v", s, err)
+	}
+	f.eventually("the lease ends", func() bool { return len(f.events(0, api.EventGone)) == 1 })
+}
+
+func (f *fakeSwitch) stats() (s api.Control, err error) {
+	if !f.control.do(func() { s = f.control.stats() }) {
+		err = errStopped
+	}
+	return s, err
+}
+
+// One port's envelopes do not take the places of other ports', and a place is free
+// again with its envelope.
+func TestEnvelopesOfOnePortTakeTheirShare(t *testing.T) {
+	s := newSlowPath(5)
+	for _, l := range []*lane{s.renewals, s.requests} {
+		free := len(l.free)
+		for range 2 {
+			var held []*datagram
+			for port := range 5 {
+				n := 0
+				for d := l.take(port); d != nil; d = l.take(port) {
+					held = append(held, d)
+					n++
+				}
+				if want := free / portShare; port < portShare && n != want || port >= portShare && n != 0 {
+					t.Errorf("port %d has %d of %d places, want %d", port, n, free, want)
+				}
+			}
+			for _, d := range held {
+				d.give()
+			}
+		}
+		if len(l.free) != free {
+			t.Errorf("%d places are free, want %d", len(l.free), free)
+		}
+	}
+}
