@@ -352,6 +352,9 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 				am.Diagnosis = sentence(am.Diagnosis, mismatch(mcast.Number(n), x.Seen, x.Want))
 			}
 		}
+		if s := c.seenElsewhere(r.IP); s != "" {
+			am.Diagnosis = sentence(am.Diagnosis, s)
+		}
 		if m.Unverified && am.Diagnosis == "" {
 			am.Diagnosis = fmt.Sprintf("has not shown yet that it expects PSN 0x%06x: is its QPN the registered one, and the queue pair in RTR?", uint32(m.Registered))
 		}

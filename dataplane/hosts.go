@@ -17,6 +17,7 @@ type host struct {
 	at     locate.Location // its place; the zero value if there is none
 	known  locate.Location // what the last answer depended on, though it may have been that the place is being resolved
 	pin    locate.Location // the last place that counted, while it is a member; at may have been lost since
+	seenAt time.Duration   // when it was seen there
 	seen   *spot           // elsewhere, the last time that it did not confirm a move
 	groups map[*group]struct{}
 	due    bool          // is among hosts.queue

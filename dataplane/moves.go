@@ -236,7 +236,7 @@ func (c *control) unconfirmed(q *inquiry) {
 		return
 	}
 	c.moves.count.Unconfirmed++
-	h.seen = &q.at
+	h.seen, h.seenAt = &q.at, c.now()
 	x := doubted{ip: q.ip, at: q.at, place: c.dir.placeString(h.pin), answer: "none"}
 	switch {
 	case q.because != "":
@@ -250,6 +250,18 @@ func (c *control) unconfirmed(q *inquiry) {
 	if c.moves.policy == config.MovesEvict && !q.atHome && q.because == "" {
 		c.evictMoved(h)
 	}
+}
+
+// seenTime is how long group show says that a member was seen elsewhere.
+const seenTime = time.Minute
+
+// seenElsewhere says where a member was seen, if that was not long ago.
+func (c *control) seenElsewhere(ip netip.Addr) string {
+	h := c.dir.hosts.byIP[ip]
+	if h == nil || h.seen == nil || c.now()-h.seenAt > seenTime {
+		return ""
+	}
+	return fmt.Sprintf("seen at %s %s, and has not confirmed that it moved: if it did, gleam group move-member", c.crew.ports[h.seen.port].name, h.seen.mac)
 }
 
 func (c *control) tellDoubted(x doubted, suppressed uint64) {

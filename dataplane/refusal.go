@@ -33,19 +33,15 @@ func (c *control) envelope(d *datagram) {
 	c.reg.Input(c.now(), d.src, d.payload(), &c.out)
 	said := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
 	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.w.ports[d.port].name}
-	heard := false
 	for i := range c.out.Events {
 		if e := &c.out.Events[i]; e.Kind == envelope.MemberHere {
 			c.here(d, e)
-			heard = true
 		}
 	}
 	from := sighting{d.spot(), d.src.Addr()}
 	d.give()
 	c.finish()
-	if !heard {
-		c.seen(from)
-	}
+	c.seen(from)
 	switch {
 	case x.reason == envelope.NoDrop || said:
 	case x.reason == envelope.WrongInstance || x.reason == envelope.DuplicateMsg:

@@ -5,6 +5,7 @@ package test
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -292,6 +293,61 @@ func TestAMemberMoves(t *testing.T) {
 	}
 }
 
+// A member comes back with another MAC address, and asks for the group's: it confirms, in
+// spite of the permanent entry that the switch's kernel had for it.
+func TestAMemberChangesItsMAC(t *testing.T) {
+	inNetworks(t, 3, 0, func(t *testing.T, c rigConfig) {
+		r := newRig(t, c)
+		r.join()
+		r.agents()
+		v := r.hosts[2]
+		place := r.placeOf(v)
+		mac := net.HardwareAddr{2, 0x67, 0x6c, 0x77, 0, 3}
+		h := v.NS.Handle()
+		link, err := h.LinkByName(lab.HostInterface)
+		if err == nil {
+			err = h.LinkSetHardwareAddr(link, mac)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.NS.Do(func() error { // forgets the group's address, and asks for it
+			if err := h.LinkSetDown(link); err != nil {
+				return err
+			}
+			if err := h.LinkSetUp(link); err != nil {
+				return err
+			}
+			if c.v6 { // addresses go with the interface
+				return v.NS.AddAddr(lab.HostInterface, netip.PrefixFrom(v.ip, 64))
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the link is up", func() bool { return r.ports()[2].Up })
+		want := strings.Fields(place)[0] + " " + mac.String()
+		until(t, "the new address", func() bool {
+			_ = v.NS.Do(func() error {
+				x, err := net.Dial("udp", netip.AddrPortFrom(r.group, 9).String())
+				if err == nil {
+					_, _ = x.Write([]byte{0})
+					x.Close()
+				}
+				return err
+			})
+			time.Sleep(20 * time.Millisecond)
+			return r.placeOf(v) == want
+		})
+		if m := r.stats().Moves; m.Confirmed != 1 {
+			t.Errorf("%+v", m)
+		}
+		if string(overTCP(t, r.hosts[1].Host, v.Host, v.ip, []byte("unicast"))) != "unicast" {
+			t.Error("no unicast")
+		}
+	})
+}
+
 // What becomes of a member that moves, and has no program that answers: by default it
 // stays in its place until the operator says where it is. Trusted networks follow.
 func TestAMemberMovesAndSaysNothing(t *testing.T) {
@@ -316,6 +372,9 @@ func TestAMemberMovesAndSaysNothing(t *testing.T) {
 		until(t, "an unconfirmed move", func() bool { return r.stats().Moves.Unconfirmed > 0 })
 		if got := r.placeOf(v); got != place {
 			t.Errorf("the member is at %s", got)
+		}
+		if g, err := r.engine.Group(r.group); err != nil || !strings.HasPrefix(g.Members[2].Diagnosis, "seen at p3 "+v.MAC.String()) {
+			t.Errorf("the group shows %+v, %v", g, err)
 		}
 		if err := r.engine.MoveMember(r.group, v.ip, &api.MoveMember{}); err != nil {
 			t.Fatal(err)

@@ -32,6 +32,8 @@ func (m *mutant) needsRoot() bool {
 	switch m.where {
 	case "cmd/gleamd/main.go", "sandbox/sandbox.go":
 		return true
+	case "dataplane/locate/pin.go", "dataplane/locate/pins.go":
+		return true
 	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go",
 		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/watch.go", "dataplane/locate/filter.go", "dataplane/worker.go", "dataplane/port.go":
 		return true
