@@ -142,7 +142,9 @@ func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.Hard
 	if state == 0 {
 		n.Flags = netlink.NTF_USE
 	}
-	if err := l.h.NeighSet(n); err != nil {
+	if err := l.h.NeighSet(n); errors.Is(err, unix.ENOBUFS) {
+		return fmt.Errorf("%s on %s: the kernel's neighbour table is full (gc_thresh3): %w", hop, link.Attrs().Name, ErrPending)
+	} else if err != nil {
 		return fmt.Errorf("resolve %s on %s: %w", hop, link.Attrs().Name, err)
 	}
 	return fmt.Errorf("%s on %s: %w", hop, link.Attrs().Name, ErrPending)
