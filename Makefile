@@ -15,13 +15,13 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers test-workers bench microbench clean
+.PHONY: help reproducible sbom test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 build: ## bin/gleamd and bin/gleam: static, pure Go
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gleamd ./cmd/gleam
 
 install: ## bin/gleamd, bin/gleam, a systemd unit and the user gleam; below DESTDIR/PREFIX (/usr/local), configuration in DESTDIR/etc/gleam
 	@for p in gleamd gleam; do [ -x bin/$$p ] || { echo "there is no bin/$$p yet; type: make build" >&2; exit 1; }; done
@@ -44,6 +44,12 @@ libgleam: ## libgleam/build/libgleam.so.1: groups for programs in C (gcc)
 
 install-libgleam: ## install libgleam.so, gleam.h, gleam.pc and gleam(3) below DESTDIR/PREFIX (/usr/local)
 	$(MAKE) -C libgleam install
+
+reproducible: ## build twice, in two folders with empty caches, and compare the bytes
+	@scripts/reproducible
+
+sbom: build ## bin/gleam.cdx.json: what the programs are made of, as CycloneDX
+	$(GO) run ./scripts/sbom $(VERSION) bin/gleamd bin/gleam > bin/gleam.cdx.json
 
 demo: build ## set up a lab, send a file to three receivers, verify, clean up (root; ARGS='--members 8')
 	@GLEAM_GOAL=demo scripts/as-root bin/gleam demo $(ARGS)

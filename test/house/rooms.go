@@ -49,6 +49,7 @@ var rooms = []room{
 	{dir: "perf"},
 	{dir: "bench"},
 	{dir: "cmd"},
+	{dir: "scripts"},
 	{dir: "test"},
 }
 
