@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,9 @@ type Secret struct{ bytes **[]byte }
 func NewSecret(b []byte) (Secret, error) {
 	if len(b) < SecretMin || len(b) > SecretMax {
 		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), SecretMin, SecretMax)
+	}
+	if why := trivial(b); why != "" {
+		return Secret{}, fmt.Errorf("secret %s; draw a random one: openssl rand -hex 32", why)
 	}
 	b = append([]byte(nil), b...)
 	p := &b
@@ -95,8 +99,13 @@ func readSecret(path string) (Secret, error) {
 		return Secret{}, errors.New("not a regular file")
 	case st.Mode().Perm()&0o007 != 0:
 		return Secret{}, fmt.Errorf("open to everyone (mode %04o); run: chmod 600 %s", st.Mode().Perm(), path)
+	case st.Mode().Perm()&0o020 != 0:
+		return Secret{}, fmt.Errorf("its group may write to it (mode %04o); run: chmod g-w %s", st.Mode().Perm(), path)
 	case st.Size() > secretFileMax:
 		return Secret{}, fmt.Errorf("%d bytes long; want one line of hexadecimal digits", st.Size())
+	}
+	if s, ok := st.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
+		return Secret{}, fmt.Errorf("belongs to user %d, who may change it; run: chown root %s", s.Uid, path)
 	}
 	data, err := readBounded(f, secretFileMax)
 	if err != nil {

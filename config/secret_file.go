@@ -15,3 +15,31 @@ func ReadSecret(path string) (Secret, error) {
 	}
 	return s, nil
 }
+
+// minDistinct is how many values the bytes of a secret have at least. 32 random bytes
+// practically never have fewer than 12.
+const minDistinct = 12
+
+// trivial says what makes b guessable, or "".
+func trivial(b []byte) string {
+	var seen [256]bool
+	distinct := 0
+	for _, x := range b {
+		if !seen[x] {
+			seen[x] = true
+			distinct++
+		}
+	}
+	if distinct == 1 {
+		return "is one byte repeated"
+	}
+	for p := 2; p <= len(b)/2; p++ {
+		if string(b[p:]) == string(b[:len(b)-p]) {
+			return fmt.Sprintf("is a pattern of %d bytes repeated", p)
+		}
+	}
+	if distinct < minDistinct {
+		return fmt.Sprintf("has only %d different bytes", distinct)
+	}
+	return ""
+}

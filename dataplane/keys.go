@@ -4,6 +4,8 @@
 package dataplane
 
 import (
+	"fmt"
+
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/envelope"
 )
@@ -31,4 +33,24 @@ func keysOf(e *config.Envelope) (envelope.Auth, map[envelope.KeyID]envelope.Righ
 		}
 	}
 	return auth, rights
+}
+
+// SetKeys replaces the keys of envelopes. Groups go on; those under a key that is not
+// there any more end with their leases, which the log says.
+func (e *Engine) SetKeys(cfg *config.Envelope) error {
+	auth, rights := keysOf(cfg)
+	var orphans map[envelope.KeyID]int
+	var err error
+	c := e.control
+	if !c.do(func() { orphans, err = c.reg.SetKeys(c.now(), auth, rights) }) {
+		return errStopped
+	}
+	if err != nil {
+		return fmt.Errorf("reload the keys: %w", err)
+	}
+	for id, n := range orphans {
+		e.notify(true, "a key is not configured any more: its groups end with their leases", "key", id, "groups", n,
+			"remedy", "configure it beside the new key until they have ended, or end them with gleam group delete")
+	}
+	return nil
 }

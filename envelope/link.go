@@ -11,8 +11,10 @@ import (
 
 // link is what the three machines share: sealing, opening and counting.
 type link struct {
-	auth  Auth
-	drops [NumDrops]uint64
+	auth Auth
+	// retired are keys that are not configured any more: nothing is taken under them.
+	retired Keys
+	drops   [NumDrops]uint64
 }
 
 // Drops returns how many messages had no effect, by reason.
@@ -34,7 +36,11 @@ func (l *link) send(src, dst netip.AddrPort, m *Message, out *Output) {
 // what can be encoded, and check what they are given before they take it:
 // failure is a bug of ours.
 func (l *link) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message, out *Output) {
-	b, err := l.auth.Keys.Append(nil, m, key)
+	keys := l.auth.Keys
+	if _, ok := keys[key]; !ok {
+		keys = l.retired
+	}
+	b, err := keys.Append(nil, m, key)
 	if err != nil {
 		panic("envelope: a message of our own making: " + err.Error())
 	}

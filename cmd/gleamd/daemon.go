@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -28,6 +29,7 @@ const defaultConfig = "/etc/gleam/gleamd.yaml"
 type engine interface {
 	api.Backend
 	Run(context.Context) error
+	SetKeys(*config.Envelope) error
 	Close() error
 }
 
@@ -183,7 +185,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		err = d.serve(ctx, eng, ln, build, access, log)
+		err = d.serve(ctx, eng, ln, build, access, log, func() error { return d.reload(file, cfg, eng, log) })
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -195,7 +197,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 }
 
 // serve runs the switch and its API until ctx ends or one of them fails.
-func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger) error {
+func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger, reload func() error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -215,7 +217,7 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 	if err := notify(d.getenv, "READY=1"); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
 	}
-	d.hear(ctx, log)
+	d.hear(ctx, log, reload)
 	if err := notify(d.getenv, "STOPPING=1"); err != nil {
 		log.Debug("the service manager was not told that gleamd stops", zap.Error(err))
 	}
@@ -223,15 +225,44 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 	return errors.Join(runErr, apiErr)
 }
 
-// hear answers signals that do not end gleamd, until ctx ends. There is no reload
-// yet: an operator who expects one reads that there is none, and what to do.
-func (d *daemon) hear(ctx context.Context, log *zap.Logger) {
+// hear reloads the keys at every SIGHUP, until ctx ends. What cannot be reloaded leaves
+// everything as it was.
+func (d *daemon) hear(ctx context.Context, log *zap.Logger, reload func() error) {
 	for {
 		select {
 		case <-d.hangup:
-			log.Warn("SIGHUP is ignored: the configuration is read at start only; restart gleamd to apply a changed one, its groups have to be registered again then")
+			if err := reload(); err != nil {
+				log.Error("SIGHUP: nothing is reloaded, the keys are those of before", zap.Error(err))
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// reload reads the file again and takes its keys over. Everything else in it needs a
+// restart, which the log says of what has changed.
+func (d *daemon) reload(file string, cfg *config.Config, eng engine, log *zap.Logger) error {
+	next, err := config.Load(file)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s cannot be read by the user that gleamd runs as: let the user's group read it and the key files (chgrp, chmod 640)", file)
+	case err != nil:
+		return err
+	}
+	if changed := cfg.Restarts(next); len(changed) > 0 {
+		log.Warn("SIGHUP reloads envelope.keys only: restart gleamd to apply what else has changed; groups have to be registered again then", zap.Strings("changed", changed))
+	}
+	if next.Envelope.Insecure != cfg.Envelope.Insecure {
+		return fmt.Errorf("%s: envelope.insecure has changed, which needs a restart", file)
+	}
+	if err := eng.SetKeys(&next.Envelope); err != nil {
+		return err
+	}
+	var ids []uint16
+	for _, k := range next.Envelope.Keys {
+		ids = append(ids, k.ID)
+	}
+	log.Info("the keys are reloaded", zap.Uint16s("keys", ids))
+	return nil
 }

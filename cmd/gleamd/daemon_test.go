@@ -47,6 +47,8 @@ func (e *fakeEngine) Run(ctx context.Context) (err error) {
 	return err
 }
 
+func (e *fakeEngine) SetKeys(*config.Envelope) error { return nil }
+
 func (e *fakeEngine) Close() error {
 	e.closed = e.ended
 	return e.closeErr

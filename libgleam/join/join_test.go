@@ -30,7 +30,7 @@ type world struct {
 	ctx context.Context
 }
 
-var auth = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("k", 32))}, Send: 1}
+var auth = envelope.Auth{Keys: envelope.Keys{1: []byte("a libgleam lab's key of 32 bytes")}, Send: 1}
 
 func newWorld(t *testing.T, hosts int) *world {
 	t.Helper()

@@ -42,6 +42,30 @@ var keysMutants = []mutant{
 		"	if p.PSN&rocev2.PSNMask != g.members[k].p || p.Neighbor != 0 {\n",
 		"	if p.Neighbor != 0 {\n",
 	}}},
+	{"a key that is taken away is still taken", "Reload", "envelope/registrar_keys.go", []edit{{
+		"	r.auth, r.cfg.Auth, r.cfg.Rights = auth, auth, rights\n",
+		"	r.cfg.Auth, r.cfg.Rights = auth, rights\n",
+	}}},
+	{"keys without a check", "Reload", "envelope/registrar_keys.go", []edit{{
+		"	if err := auth.check(); err != nil {\n",
+		"	if err := auth.check(); err != nil && orphans != nil {\n",
+	}}},
+	{"groups of a key that is gone are nobody's business", "Reload", "envelope/registrar_keys.go", []edit{{
+		"			orphans[g.key]++\n",
+		"			_ = g\n",
+	}}},
+	{"a repeated pattern is a secret", "Secrets", "config/secret_file.go", []edit{{
+		"	for p := 2; p <= len(b)/2; p++ {\n",
+		"	for p := 99; p <= len(b)/2; p++ {\n",
+	}}},
+	{"a secret file may belong to anybody", "Secrets", "config/secret.go", []edit{{
+		"ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {",
+		"ok && s == nil {",
+	}}},
+	{"a secret file may be changed by its group", "Secrets", "config/secret.go", []edit{{
+		"	case st.Mode().Perm()&0o020 != 0:\n",
+		"	case st.Mode().Perm()&0o010 != 0:\n",
+	}}},
 	{"every key is for everything", "Rights", "envelope/rights.go", []edit{{
 		"	case !k.Roles.has(roleFor(m)):\n",
 		"	case k.Roles == 1<<7:\n",

@@ -9,9 +9,9 @@ var userMutants = []mutant{
 		"	signal.Notify(hangup, syscall.SIGHUP)\n",
 		"	_ = syscall.SIGHUP\n",
 	}}},
-	{"one SIGHUP is answered, the next ends the daemon", "user", "cmd/gleamd/daemon.go", []edit{{
-		"groups have to be registered again then\")\n",
-		"groups have to be registered again then\")\n			return\n",
+	{"one SIGHUP is answered, the next is not", "user", "cmd/gleamd/daemon.go", []edit{{
+		"				log.Error(\"SIGHUP: nothing is reloaded, the keys are those of before\", zap.Error(err))\n			}\n",
+		"				log.Error(\"SIGHUP: nothing is reloaded, the keys are those of before\", zap.Error(err))\n			}\n			return\n",
 	}}},
 	{"an interruption is told as an error", "user", "cli/cli.go", []edit{{
 		"errors.Is(ctx.Err(), context.Canceled)",

@@ -1,0 +1,82 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTrivialSecrets: what can be guessed is refused, and no random secret is.
+func TestTrivialSecrets(t *testing.T) {
+	for says, b := range map[string][]byte{
+		"one byte repeated": bytes.Repeat([]byte("k"), 64),
+		"pattern of 8":      bytes.Repeat([]byte("password"), 4),
+		"pattern of 14":     bytes.Repeat([]byte("correct horse "), 3),
+		"pattern of 16":     bytes.Repeat([]byte("0123456789abcdef"), 2),
+		"only 2 different":  append(make([]byte, 31), 1),
+		"only 3 different":  []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbc"),
+		"has 31 bytes":      make([]byte, 31),
+	} {
+		if _, err := NewSecret(b); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", b, err, says)
+		}
+	}
+	random := rand.NewChaCha8([32]byte{1})
+	for range 20_000 {
+		b := make([]byte, 32)
+		_, _ = random.Read(b)
+		if _, err := NewSecret(b); err != nil {
+			t.Fatalf("%x: %v", b, err)
+		}
+	}
+}
+
+// TestSecretFileOwners: files that others may read or change are refused, with what to do.
+func TestSecretFileOwners(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte(goodHex+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mode os.FileMode
+		uid  int
+		says string
+	}{
+		{0o600, 0, ""}, {0o640, 0, ""}, {0o400, 0, ""}, {0o604, 0, "chmod 600"}, {0o602, 0, "chmod 600"}, {0o660, 0, "chmod g-w"}, {0o600, 4711, "chown root"},
+	} {
+		if os.Geteuid() != 0 && c.uid != 0 {
+			continue
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if os.Geteuid() == 0 {
+			if err := os.Chown(path, c.uid, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := ReadSecret(path); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says+" "+path) {
+			t.Errorf("mode %o, user %d: %v, want %q", c.mode, c.uid, err, c.says)
+		}
+	}
+}
+
+// TestRestarts: only the keys may change without a restart.
+func TestRestarts(t *testing.T) {
+	a, b := Default(), Default()
+	b.Envelope.Keys = []Key{{ID: 3}}
+	if got := a.Restarts(b); len(got) != 0 {
+		t.Errorf("keys: %v", got)
+	}
+	b.Limits.Groups++
+	b.Envelope.UDPPort++
+	if got := strings.Join(a.Restarts(b), " "); got != "envelope limits" {
+		t.Errorf("got %s", got)
+	}
+}
