@@ -15,6 +15,12 @@ import (
 	"github.com/gleam-rdma/gleam/rate"
 )
 
+// Allow says who may send by a port; an empty list is everybody.
+type Allow struct {
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	MACs      []string       `json:"macs,omitempty"`
+}
+
 // Port is one port of the switch.
 type Port struct {
 	Name     string            `json:"name"`
@@ -29,7 +35,9 @@ type Port struct {
 	VLAN     uint16            `json:"vlan,omitempty"`
 	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
-	Rate     rate.Rate         `json:"rate"`      // bit/s that group frames leave at; 0: no limit
+	Bridge   string            `json:"bridge"`    // what its bridge does to it, or none
+	Allow    Allow             `json:"allow"`
+	Rate     rate.Rate         `json:"rate"` // bit/s that group frames leave at; 0: no limit
 	Egress   Egress            `json:"egress"`
 	Worker   int               `json:"worker"`  // that transmits, from 0
 	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue

@@ -17,17 +17,18 @@ type Group struct {
 	IP        netip.Addr `json:"ip"`
 	QPN       uint32     `json:"qpn"`
 	PMTU      int        `json:"path_mtu"`
-	Policy    string     `json:"policy"`             // strict, evict or quorum:K
-	Origin    string     `json:"origin"`             // envelope or api
-	Epoch     uint64     `json:"epoch"`              // of the registration
-	Master    string     `json:"master"`             // address, empty if registered by API
-	Key       uint16     `json:"key,omitempty"`      // id of the key that the group belongs to; 0: none
-	LeaseLeft float64    `json:"lease_left"`         // seconds; 0: no lease
-	Worker    int        `json:"worker"`             // that it belongs to, from 0
-	State     string     `json:"state"`              // idle, running, failed
-	Failure   string     `json:"failure,omitempty"`  // why the group has failed
-	TooLong   string     `json:"too_long,omitempty"` // why its longest packets do not fit a port
-	Gone      *Gone      `json:"gone,omitempty"`     // of a group that is no more: the rest is its last state
+	Policy    string     `json:"policy"`              // strict, evict or quorum:K
+	Origin    string     `json:"origin"`              // envelope or api
+	Epoch     uint64     `json:"epoch"`               // of the registration
+	Master    string     `json:"master"`              // address, empty if registered by API
+	Key       uint16     `json:"key,omitempty"`       // id of the key that the group belongs to; 0: none
+	LeaseLeft float64    `json:"lease_left"`          // seconds; 0: no lease
+	Worker    int        `json:"worker"`              // that it belongs to, from 0
+	State     string     `json:"state"`               // idle, running, failed
+	Failure   string     `json:"failure,omitempty"`   // why the group has failed
+	TooLong   string     `json:"too_long,omitempty"`  // why its longest packets do not fit a port
+	Separated string     `json:"separated,omitempty"` // why some of its members may not send
+	Gone      *Gone      `json:"gone,omitempty"`      // of a group that is no more: the rest is its last state
 	Source    netip.Addr `json:"source,omitzero"`
 	AckPSN    uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
 	NextPSN   uint32     `json:"next_psn"`         // hi: highest forwarded + 1

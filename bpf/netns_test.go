@@ -48,7 +48,7 @@ var testPrefixes = []netip.Prefix{
 
 const testEnvelopePort = 4792
 
-func newTestSteering(t *testing.T) *Steering {
+func newTestSteering(t testing.TB) *Steering {
 	t.Helper()
 	labtest.Require(t)
 	s, err := NewSteering(testPrefixes, testEnvelopePort)

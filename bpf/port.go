@@ -144,7 +144,9 @@ func (s *Steering) load(p *PortProgram, frags bool) error {
 		Prefixes4: coll.DetachMap(steerMapPrefixes4), Prefixes6: coll.DetachMap(steerMapPrefixes6),
 		PinMacs: coll.DetachMap(steerMapPinMacs), PinAddrs: coll.DetachMap(steerMapPinAddrs),
 		Sightings: coll.DetachMap(steerMapSightings), Sighted: coll.DetachMap(steerMapSighted),
-		Offenders: coll.DetachMap(steerMapOffenders),
+		Offenders: coll.DetachMap(steerMapOffenders), Policies: coll.DetachMap(steerMapPolicies),
+		Stations: coll.DetachMap(steerMapStations), AllowedMacs: coll.DetachMap(steerMapAllowedMacs),
+		Allowed4: coll.DetachMap(steerMapAllowed4), Allowed6: coll.DetachMap(steerMapAllowed6),
 	}
 	coll.Close()
 	return nil

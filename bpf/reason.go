@@ -24,6 +24,11 @@ const (
 	DropGuardND                      // advertisement or redirect of an address in a group prefix
 	DropGuardICMP                    // error or redirect that quotes a packet to a group
 	DropGuardHidden                  // headers that the guard needs and cannot read
+	DropPortBlocked                  // for user space, from a bridge port that does not forward
+	DropPortVLAN                     // ... in a VLAN that the port, or the bridge itself, is not in
+	DropPortLocked                   // ... from a MAC address that a locked port does not let speak
+	DropAllowMAC                     // ... from a MAC address that is not in the port's allow list
+	DropAllowAddress                 // ... from an address that is not in the port's allow list
 	XskRoCEv2                        // UDP port 4791 to a group
 	XskEnvelope                      // the envelope port to a group
 	XskARP                           // ARP request for a group address
@@ -47,6 +52,11 @@ var reasonNames = [NumReasons]string{
 	DropGuardND:        "drop_guard_nd",
 	DropGuardICMP:      "drop_guard_icmp",
 	DropGuardHidden:    "drop_guard_hidden",
+	DropPortBlocked:    "drop_port_blocked",
+	DropPortVLAN:       "drop_port_vlan",
+	DropPortLocked:     "drop_port_locked",
+	DropAllowMAC:       "drop_allow_mac",
+	DropAllowAddress:   "drop_allow_address",
 	XskRoCEv2:          "xsk_rocev2",
 	XskEnvelope:        "xsk_envelope",
 	XskARP:             "xsk_arp",
@@ -65,9 +75,12 @@ func (r Reason) String() string {
 // Drop reports whether frames that took exit r were dropped.
 func (r Reason) Drop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
 
-// Guard reports whether frames that took exit r were dropped by the source guard:
-// whoever sent them takes itself for a group, or hides what it sends.
-func (r Reason) Guard() bool { return r >= DropGuardIPv4 && r <= DropGuardHidden }
+// Guard reports whether frames that took exit r were dropped by the source guard or by
+// the port's policy, on account of who has sent them. A bridge port that does not
+// forward is nobody's fault.
+func (r Reason) Guard() bool {
+	return r >= DropGuardIPv4 && r <= DropAllowAddress && r != DropPortBlocked
+}
 
 // Counters are the frames that took each exit, by Reason.
 type Counters [NumReasons]uint64
@@ -89,6 +102,11 @@ var reasonTexts = [NumReasons]string{
 	DropGuardND:        "a neighbour advertisement or redirect of an address in a group prefix: dropped; only gleamd answers for groups, so this is an attack, or a host has such an address",
 	DropGuardICMP:      "an ICMP or ICMPv6 error or redirect about a packet to a group: dropped; such packets end at gleamd, so this is an attack",
 	DropGuardHidden:    "more than eight VLAN tags or IPv6 extension headers, or headers in a later fragment or buffer, where the source guard cannot read them: dropped",
+	DropPortBlocked:    "for gleamd, at a port that its bridge does not forward from (spanning tree, or disabled): dropped, as the bridge would",
+	DropPortVLAN:       "for gleamd, in a VLAN that the port, or the bridge itself, is not in: dropped, as the bridge would",
+	DropPortLocked:     "for gleamd, at a locked port, from a MAC address that the bridge does not have there: dropped, as the bridge would",
+	DropAllowMAC:       "for gleamd, from a MAC address that is not in the port's `allow.macs`: dropped",
+	DropAllowAddress:   "for gleamd, from an address that is not in the port's `allow.addresses`: dropped",
 	XskRoCEv2:          "RoCEv2 to a group: taken by gleamd",
 	XskEnvelope:        "an envelope to a group: taken by gleamd",
 	XskARP:             "an ARP request for a group address: taken by gleamd",

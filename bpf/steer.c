@@ -54,6 +54,11 @@ enum steer_reason {
 	DROP_GUARD_ND,		/* advertisement or redirect of an address in a group prefix */
 	DROP_GUARD_ICMP,	/* error or redirect that quotes a packet to a group */
 	DROP_GUARD_HIDDEN,	/* headers that the guard needs and cannot read */
+	DROP_PORT_BLOCKED,	/* for user space, but the policy of the port (policy.h) forbids it */
+	DROP_PORT_VLAN,
+	DROP_PORT_LOCKED,
+	DROP_ALLOW_MAC,
+	DROP_ALLOW_ADDRESS,
 	XSK_ROCEV2,
 	XSK_ENVELOPE,
 	XSK_ARP,
@@ -103,7 +108,7 @@ struct {
 } counters SEC(".maps");
 
 /*
- * By reason, the source MAC of the last frame that the guard dropped: its six bytes
+ * By reason, the source MAC of the last frame that guard or policy dropped: its six bytes
  * as they are in the frame, then two of 0. One store, so that it is never torn.
  */
 struct {
@@ -136,27 +141,6 @@ INLINE void count(enum steer_reason reason)
 		(*n)++; /* per CPU, and XDP does not nest on one */
 }
 
-INLINE int pass(enum steer_reason reason)
-{
-	count(reason);
-	return XDP_PASS;
-}
-
-INLINE int drop(enum steer_reason reason)
-{
-	count(reason);
-	return XDP_DROP;
-}
-
-/* The last argument of bpf_redirect_map is what it returns on a miss. */
-INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
-{
-	int action = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
-
-	count(action == XDP_REDIRECT ? reason : DROP_NO_SOCKET);
-	return action;
-}
-
 INLINE int in_group4(const __u8 *addr)
 {
 	struct prefix4 key = {.len = 32};
@@ -184,30 +168,19 @@ INLINE int in_group6(const __u8 *addr)
 }
 
 #include "guard.h"
+#include "policy.h"
 
-/* Drops a frame on behalf of the guard, and notes who has sent it. */
-INLINE int refuse(enum steer_reason reason, const struct eth_header *eth)
-{
-	__u64 *offender = bpf_map_lookup_elem(&offenders, &reason);
-	__u64 mac = 0;
-
-	__builtin_memcpy(&mac, eth->src, sizeof(eth->src));
-	if (offender)
-		*offender = mac;
-	return drop(reason);
-}
-
-INLINE int steer_udp(struct xdp_md *ctx, void *l4, void *end)
+INLINE enum steer_reason steer_udp(void *l4, void *end)
 {
 	struct udp_header *udp = l4;
 
 	if ((void *)(udp + 1) > end)
-		return drop(DROP_GROUP_TRUNCATED);
+		return DROP_GROUP_TRUNCATED;
 	if (udp->dport == htons(ROCEV2_PORT))
-		return to_socket(ctx, XSK_ROCEV2);
+		return XSK_ROCEV2;
 	if (udp->dport == htons(envelope_port))
-		return to_socket(ctx, XSK_ENVELOPE);
-	return pass(PASS_GROUP_OTHER);
+		return XSK_ENVELOPE;
+	return PASS_GROUP_OTHER;
 }
 
 INLINE int is_echo_request(void *l4, void *end, __u8 type)
@@ -219,38 +192,38 @@ INLINE int is_echo_request(void *l4, void *end, __u8 type)
 	return icmp->type == type && icmp->code == 0;
 }
 
-INLINE int steer_arp(struct xdp_md *ctx, void *l3, void *end)
+INLINE enum steer_reason steer_arp(void *l3, void *end)
 {
 	struct arp_ipv4 *arp = l3;
 
 	if ((void *)(arp + 1) > end)
-		return pass(PASS_TRUNCATED);
+		return PASS_TRUNCATED;
 	if (arp->hardware != htons(ARP_HARDWARE_ETHERNET) || arp->protocol != htons(ETHERTYPE_IPV4) ||
 	    arp->hardware_len != 6 || arp->protocol_len != 4 || arp->operation != htons(ARP_REQUEST))
-		return pass(PASS_OTHER);
+		return PASS_OTHER;
 	if (!in_group4(arp->target_ip))
-		return pass(PASS_OTHER);
-	return to_socket(ctx, XSK_ARP);
+		return PASS_OTHER;
+	return XSK_ARP;
 }
 
-INLINE int steer_ipv4(struct xdp_md *ctx, void *l3, void *end)
+INLINE enum steer_reason steer_ipv4(void *l3, void *end)
 {
 	struct ipv4_header *ip = l3;
 
 	if ((void *)(ip + 1) > end)
-		return pass(PASS_TRUNCATED);
+		return PASS_TRUNCATED;
 	__u32 header_len = (ip->version_ihl & 0x0F) * 4;
 	if (header_len < sizeof(*ip))
-		return pass(PASS_TRUNCATED);
+		return PASS_TRUNCATED;
 	if (!in_group4(ip->dst))
-		return pass(PASS_OTHER);
+		return PASS_OTHER;
 	if (ip->fragment & htons(IP_FRAGMENT))
-		return drop(DROP_GROUP_FRAGMENT);
+		return DROP_GROUP_FRAGMENT;
 	if (ip->protocol == PROTO_ICMP && is_echo_request(l3 + header_len, end, ICMP_ECHO_REQUEST))
-		return to_socket(ctx, XSK_ECHO);
+		return XSK_ECHO;
 	if (ip->protocol != PROTO_UDP)
-		return pass(PASS_GROUP_OTHER);
-	return steer_udp(ctx, l3 + header_len, end);
+		return PASS_GROUP_OTHER;
+	return steer_udp(l3 + header_len, end);
 }
 
 /*
@@ -266,28 +239,29 @@ INLINE int is_solicitation_for_group(void *l4, void *end)
 	return ns->type == ND_NEIGHBOR_SOLICITATION && ns->code == 0 && in_group6(ns->target);
 }
 
-INLINE int steer_ipv6(struct xdp_md *ctx, void *l3, void *end)
+INLINE enum steer_reason steer_ipv6(void *l3, void *end)
 {
 	struct ipv6_header *ip = l3;
 
 	if ((void *)(ip + 1) > end)
-		return pass(PASS_TRUNCATED);
+		return PASS_TRUNCATED;
 	if (ip->next_header == PROTO_ICMPV6 && is_solicitation_for_group(ip + 1, end))
-		return to_socket(ctx, XSK_ND);
+		return XSK_ND;
 	if (!in_group6(ip->dst))
-		return pass(PASS_OTHER);
+		return PASS_OTHER;
 	if (ip->next_header == PROTO_UDP)
-		return steer_udp(ctx, ip + 1, end);
+		return steer_udp(ip + 1, end);
 	if (ip->next_header == PROTO_ICMPV6 && is_echo_request(ip + 1, end, ICMPV6_ECHO_REQUEST))
-		return to_socket(ctx, XSK_ECHO);
+		return XSK_ECHO;
 	if (ip->next_header == PROTO_FRAGMENT)
-		return drop(DROP_GROUP_FRAGMENT);
+		return DROP_GROUP_FRAGMENT;
 	if (is_extension(ip->next_header))
-		return pass(PASS_GROUP_EXTENSION);
-	return pass(PASS_GROUP_OTHER);
+		return PASS_GROUP_EXTENSION;
+	return PASS_GROUP_OTHER;
 }
 
-INLINE int steer_frame(struct xdp_md *ctx)
+/* The exit of a frame, before the policy of the port. */
+INLINE enum steer_reason classify(struct xdp_md *ctx)
 {
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
@@ -295,7 +269,7 @@ INLINE int steer_frame(struct xdp_md *ctx)
 	enum steer_reason reason;
 
 	if ((void *)(eth + 1) > end)
-		return pass(PASS_TRUNCATED);
+		return PASS_TRUNCATED;
 	void *l3 = eth + 1;
 	__u16 type = eth->type;
 
@@ -306,49 +280,85 @@ INLINE int steer_frame(struct xdp_md *ctx)
 		struct vlan_tag *tag = l3;
 		if ((void *)(tag + 1) > end) {
 			reason = cut(ctx, 0);
-			return reason ? refuse(reason, eth) : pass(PASS_TRUNCATED);
+			return reason ? reason : PASS_TRUNCATED;
 		}
 		type = tag->type;
 		l3 = tag + 1;
 	}
 	if (is_vlan(type)) {
 		reason = guard_tags(ctx);
-		return reason ? refuse(reason, eth) : pass(PASS_VLAN_DEPTH);
+		return reason ? reason : PASS_VLAN_DEPTH;
 	}
 	reason = guard_l3(ctx, type, l3, end);
 	if (reason)
-		return refuse(reason, eth);
+		return reason;
 	switch (type) {
 	case htons(ETHERTYPE_IPV4):
-		return steer_ipv4(ctx, l3, end);
+		return steer_ipv4(l3, end);
 	case htons(ETHERTYPE_IPV6):
-		return steer_ipv6(ctx, l3, end);
+		return steer_ipv6(l3, end);
 	case htons(ETHERTYPE_ARP):
-		return steer_arp(ctx, l3, end);
+		return steer_arp(l3, end);
 	}
-	return pass(PASS_OTHER);
+	return PASS_OTHER;
 }
 
-/* What is left to the kernel may be a sighting. */
-INLINE int steer_and_look(struct xdp_md *ctx)
+/* The last argument of bpf_redirect_map is what it returns on a miss. */
+INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
 {
-	int action = steer_frame(ctx);
+	int action = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
 
-	if (action == XDP_PASS)
-		look(ctx);
+	count(action == XDP_REDIRECT ? reason : DROP_NO_SOCKET);
 	return action;
+}
+
+/* Notes who has sent a frame that guard or policy drop. */
+INLINE void note(struct xdp_md *ctx, enum steer_reason reason)
+{
+	struct eth_header *eth = (void *)(unsigned long)ctx->data;
+	__u64 *offender = bpf_map_lookup_elem(&offenders, &reason);
+	__u64 mac = 0;
+
+	if ((void *)(eth + 1) > (void *)(unsigned long)ctx->data_end)
+		return;
+	__builtin_memcpy(&mac, eth->src, sizeof(eth->src));
+	if (offender)
+		*offender = mac;
+}
+
+INLINE int steer_frame(struct xdp_md *ctx)
+{
+	enum steer_reason reason = classify(ctx);
+
+	if (reason >= XSK_ROCEV2) {
+		__u32 zero = 0;
+		struct policy *policy = bpf_map_lookup_elem(&policies, &zero);
+
+		if (!policy || !policy->flags)
+			return to_socket(ctx, reason);
+		reason = police(ctx, reason);
+		if (reason >= XSK_ROCEV2)
+			return to_socket(ctx, reason);
+	}
+	count(reason);
+	if (reason >= DROP_GUARD_IPV4)
+		note(ctx, reason);
+	if (reason >= DROP_GROUP_FRAGMENT)
+		return XDP_DROP;
+	look(ctx); /* what is left to the kernel may be a sighting */
+	return XDP_PASS;
 }
 
 SEC("xdp")
 int steer(struct xdp_md *ctx)
 {
-	return steer_and_look(ctx);
+	return steer_frame(ctx);
 }
 
 SEC("xdp.frags")
 int steer_frags(struct xdp_md *ctx)
 {
-	return steer_and_look(ctx);
+	return steer_frame(ctx);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -16,14 +16,19 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	steerMapAllowed4     = "allowed4"
+	steerMapAllowed6     = "allowed6"
+	steerMapAllowedMacs  = "allowed_macs"
 	steerMapCounters     = "counters"
 	steerMapOffenders    = "offenders"
 	steerMapPinAddrs     = "pin_addrs"
 	steerMapPinMacs      = "pin_macs"
+	steerMapPolicies     = "policies"
 	steerMapPrefixes4    = "prefixes4"
 	steerMapPrefixes6    = "prefixes6"
 	steerMapSighted      = "sighted"
 	steerMapSightings    = "sightings"
+	steerMapStations     = "stations"
 	steerMapXsks         = "xsks"
 	steerProgSteer       = "steer"
 	steerProgSteerFrags  = "steer_frags"
@@ -85,15 +90,20 @@ type steerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerMapSpecs struct {
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Offenders *ebpf.MapSpec `ebpf:"offenders"`
-	PinAddrs  *ebpf.MapSpec `ebpf:"pin_addrs"`
-	PinMacs   *ebpf.MapSpec `ebpf:"pin_macs"`
-	Prefixes4 *ebpf.MapSpec `ebpf:"prefixes4"`
-	Prefixes6 *ebpf.MapSpec `ebpf:"prefixes6"`
-	Sighted   *ebpf.MapSpec `ebpf:"sighted"`
-	Sightings *ebpf.MapSpec `ebpf:"sightings"`
-	Xsks      *ebpf.MapSpec `ebpf:"xsks"`
+	Allowed4    *ebpf.MapSpec `ebpf:"allowed4"`
+	Allowed6    *ebpf.MapSpec `ebpf:"allowed6"`
+	AllowedMacs *ebpf.MapSpec `ebpf:"allowed_macs"`
+	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Offenders   *ebpf.MapSpec `ebpf:"offenders"`
+	PinAddrs    *ebpf.MapSpec `ebpf:"pin_addrs"`
+	PinMacs     *ebpf.MapSpec `ebpf:"pin_macs"`
+	Policies    *ebpf.MapSpec `ebpf:"policies"`
+	Prefixes4   *ebpf.MapSpec `ebpf:"prefixes4"`
+	Prefixes6   *ebpf.MapSpec `ebpf:"prefixes6"`
+	Sighted     *ebpf.MapSpec `ebpf:"sighted"`
+	Sightings   *ebpf.MapSpec `ebpf:"sightings"`
+	Stations    *ebpf.MapSpec `ebpf:"stations"`
+	Xsks        *ebpf.MapSpec `ebpf:"xsks"`
 }
 
 // steerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -128,27 +138,37 @@ func (o *steerObjects) Close() error {
 //
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerMaps struct {
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Offenders *ebpf.Map `ebpf:"offenders"`
-	PinAddrs  *ebpf.Map `ebpf:"pin_addrs"`
-	PinMacs   *ebpf.Map `ebpf:"pin_macs"`
-	Prefixes4 *ebpf.Map `ebpf:"prefixes4"`
-	Prefixes6 *ebpf.Map `ebpf:"prefixes6"`
-	Sighted   *ebpf.Map `ebpf:"sighted"`
-	Sightings *ebpf.Map `ebpf:"sightings"`
-	Xsks      *ebpf.Map `ebpf:"xsks"`
+	Allowed4    *ebpf.Map `ebpf:"allowed4"`
+	Allowed6    *ebpf.Map `ebpf:"allowed6"`
+	AllowedMacs *ebpf.Map `ebpf:"allowed_macs"`
+	Counters    *ebpf.Map `ebpf:"counters"`
+	Offenders   *ebpf.Map `ebpf:"offenders"`
+	PinAddrs    *ebpf.Map `ebpf:"pin_addrs"`
+	PinMacs     *ebpf.Map `ebpf:"pin_macs"`
+	Policies    *ebpf.Map `ebpf:"policies"`
+	Prefixes4   *ebpf.Map `ebpf:"prefixes4"`
+	Prefixes6   *ebpf.Map `ebpf:"prefixes6"`
+	Sighted     *ebpf.Map `ebpf:"sighted"`
+	Sightings   *ebpf.Map `ebpf:"sightings"`
+	Stations    *ebpf.Map `ebpf:"stations"`
+	Xsks        *ebpf.Map `ebpf:"xsks"`
 }
 
 func (m *steerMaps) Close() error {
 	return _SteerClose(
+		m.Allowed4,
+		m.Allowed6,
+		m.AllowedMacs,
 		m.Counters,
 		m.Offenders,
 		m.PinAddrs,
 		m.PinMacs,
+		m.Policies,
 		m.Prefixes4,
 		m.Prefixes6,
 		m.Sighted,
 		m.Sightings,
+		m.Stations,
 		m.Xsks,
 	)
 }

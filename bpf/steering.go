@@ -107,20 +107,24 @@ func checkSteering(prefixes []netip.Prefix, envelopePort uint16) error {
 	return nil
 }
 
-// put enters p; the keys are struct prefix4 and struct prefix6 of steer.c.
+// put enters a group prefix.
 func (s *Steering) put(p netip.Prefix, value uint32) error {
+	return putPrefix(s.prefixes4, s.prefixes6, p, value)
+}
+
+// putPrefix enters p into the map of its family; the keys are struct prefix4 and struct
+// prefix6 of steer.c.
+func putPrefix(four, six *ebpf.Map, p netip.Prefix, value uint32) error {
 	if p.Addr().Is4() {
-		key := struct {
+		return four.Put(struct {
 			Len  uint32
 			Addr [4]byte
-		}{uint32(p.Bits()), p.Addr().As4()}
-		return s.prefixes4.Put(key, value)
+		}{uint32(p.Bits()), p.Addr().As4()}, value)
 	}
-	key := struct {
+	return six.Put(struct {
 		Len  uint32
 		Addr [16]byte
-	}{uint32(p.Bits()), p.Addr().As16()}
-	return s.prefixes6.Put(key, value)
+	}{uint32(p.Bits()), p.Addr().As16()}, value)
 }
 
 // Watchlist returns what the programs look for beside group traffic.

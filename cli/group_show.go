@@ -98,6 +98,9 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	if g.TooLong != "" {
 		row("too long", "%s", g.TooLong)
 	}
+	if g.Separated != "" {
+		row("isolated", "%s", g.Separated)
+	}
 	row("source", "%s", addr(g.Source))
 	if g.Source.IsValid() {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))

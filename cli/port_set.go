@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -56,6 +57,8 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	row("XDP", "%s, AF_XDP %s, RX queues: %d", p.XDPMode, afXDP(p), p.Queues)
 	row("transmits", "worker %d", p.Worker)
 	row("VLAN", "%s", vlan(p.VLAN))
+	row("bridge", "%s", cmp.Or(p.Bridge, "none"))
+	row("may send", "%s", allowed(&p.Allow))
 	row("frames", "%d in, %d out", p.RxFrames, p.TxFrames)
 	row("rate", "%v", p.Rate)
 	row("egress queue", "%d bytes in %d frames, of %d and %d; %d bytes at most so far", e.Bytes, e.Frames, e.MaxBytes, e.MaxFrames, e.HighBytes)
@@ -65,6 +68,21 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	} else {
 		row("ECN", "%d marked; from %d bytes on, %g at %d, all above", e.CEMarked, e.ECNKMin, e.ECNPMax, e.ECNKMax)
 	}
+}
+
+// allowed says who may send by a port.
+func allowed(a *api.Allow) string {
+	var words []string
+	if len(a.Addresses) > 0 {
+		words = append(words, "addresses "+strings.Trim(fmt.Sprint(a.Addresses), "[]"))
+	}
+	if len(a.MACs) > 0 {
+		words = append(words, "MACs "+strings.Join(a.MACs, " "))
+	}
+	if len(words) == 0 {
+		return "everybody"
+	}
+	return strings.Join(words, ", ")
 }
 
 func portSetCommand(env *Env) *cobra.Command {

@@ -56,6 +56,7 @@ type Port struct {
 	Rate   rate.Rate `yaml:"rate"`   // at which group frames leave; none means as fast as the interface takes them
 	Queue  int       `yaml:"queue"`  // bytes that may wait to leave
 	ECN    ECN       `yaml:"ecn"`
+	Allow  Allow     `yaml:"allow"`
 }
 
 // ECN says from which queue depths on a port marks Congestion Experienced. The

@@ -118,7 +118,7 @@ func TestEveryKeyArrives(t *testing.T) {
 	dir := t.TempDir()
 	referenceIn(t, dir)
 	got, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
-ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {kmin: 1000, kmax: 2000, pmax: 1}}]
+ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {kmin: 1000, kmax: 2000, pmax: 1}, allow: {addresses: [10.0.0.1, 'fd00::/64'], macs: ["02:00:00:00:00:0A"]}}]
 group_prefixes: [fd00::/96]
 envelope:
   udp_port: 5000
@@ -142,7 +142,8 @@ log: {level: error, format: json}
 	}
 	secret := mustSecret(t)
 	want := &Config{
-		Ports:         []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10, Rate: 20_000_000, Queue: 100_000, ECN: ECN{KMin: 1000, KMax: 2000, PMax: 1}}},
+		Ports: []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10, Rate: 20_000_000, Queue: 100_000, ECN: ECN{KMin: 1000, KMax: 2000, PMax: 1},
+			Allow: Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}, MACs: []MAC{{2, 5: 10}}}}},
 		GroupPrefixes: []netip.Prefix{netip.MustParsePrefix("fd00::/96")},
 		Envelope: Envelope{
 			UDPPort: 5000, LeaseMax: 90 * time.Second, LocateTimeout: 500 * time.Millisecond,

@@ -102,6 +102,7 @@ func (d *decoder) ports(dst *[]Port, list value) {
 			field{"rate", func(v value) { d.rate(&p.Rate, v) }},
 			field{"queue", d.int(&p.Queue, minQueue, maxQueue)},
 			field{"ecn", func(v value) { ecn = v }},
+			field{"allow", func(v value) { d.allow(&p.Allow, v) }},
 		)
 		p.ECN = defaultECN(p.Queue)
 		if _, ok := seen["ecn"]; ok {

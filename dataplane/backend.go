@@ -174,7 +174,7 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	list := make([]api.Port, len(e.ports))
 	if !e.control.do(func() {
 		for i, p := range e.ports {
-			list[i].Up, list[i].MTU = p.saidUp, p.mtu
+			list[i].Up, list[i].MTU, list[i].Bridge = p.saidUp, p.mtu, describeBridge(&p.bridged)
 		}
 	}) || !e.crew.do(func(w *worker) {
 		for i, p := range w.ports {
@@ -188,6 +188,10 @@ func (e *Engine) Ports() ([]api.Port, error) {
 		slices.SortFunc(a.Sockets, func(x, y api.Socket) int { return cmp.Compare(x.Queue, y.Queue) })
 		a.Driver, a.Worker = p.driver, e.crew.sender(i)
 		a.Name, a.Ifindex, a.MAC, a.VLAN = p.name, p.ifindex, p.mac.String(), p.vlan
+		a.Allow.Addresses = p.allow.Addresses
+		for _, m := range p.allow.MACs {
+			a.Allow.MACs = append(a.Allow.MACs, m.String())
+		}
 		a.XDPMode, a.ZeroCopy, a.Queues = p.prog.Mode().String(), p.all[0].ZeroCopy(), len(p.all)
 		c, err := p.prog.Counters()
 		if err != nil {
@@ -294,7 +298,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.w.index,
 		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
-		Former: slices.Clone(g.former), TooLong: g.narrow,
+		Former: slices.Clone(g.former), TooLong: g.narrow, Separated: g.separated,
 		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}

@@ -55,6 +55,7 @@ type control struct {
 	linksDue, linksAsked bool
 	announcer            *announcer
 	moves                moves
+	linkBell             func() // an interface has changed
 }
 
 func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
@@ -66,6 +67,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 		journal: newJournal(), announcer: newAnnouncer(),
 		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 	}
+	c.linkBell = func() {}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
 	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
@@ -81,6 +83,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 	c.dir.tell, c.dir.ends = c.tell, c.ends
 	c.followMembers(cfg)
 	c.dir.moved = func(g *group, h *host) {
+		c.separate(g)
 		c.fit(g)
 		c.announce(g, h)
 	}
@@ -118,6 +121,7 @@ func (c *control) report(e *envelope.Event) {
 		c.answer(e.Group, nil)
 		if g != nil {
 			c.fit(g)
+			c.separate(g)
 			c.announceGroup(g)
 		}
 	case envelope.Unchanged:

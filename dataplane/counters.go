@@ -28,6 +28,7 @@ const (
 	DropQueueFull           // a port takes no more: this copy or answer alone was not sent
 	DropPostFull            // the worker that the group belongs to is behind: the packet was not handed to it
 	DropRateLimit           // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
+	DropIsolated            // data from an isolated port to a group with members behind another one
 	numDrops
 )
 
@@ -45,6 +46,7 @@ var dropNames = [numDrops]string{
 	DropQueueFull:      "queue_full",
 	DropPostFull:       "handover_full",
 	DropRateLimit:      "rate_limit",
+	DropIsolated:       "isolated",
 }
 
 // String returns the name under which d is counted.
@@ -71,6 +73,7 @@ var dropTexts = [numDrops]string{
 	DropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",
 	DropPostFull:       "the worker that the group belongs to is behind: the packet was not handed to it",
 	DropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
+	DropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it goes to nobody",
 }
 
 // Text returns what d means, for people.

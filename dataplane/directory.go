@@ -67,6 +67,7 @@ type group struct {
 	hosts      map[netip.Addr]struct{} // of its members
 	known      known
 	stale      bool   // among directory.stale
+	separated  string // why members may not send; "" if all may
 	narrow     string // why its longest copies do not fit a port; "" if they do
 	since      time.Time
 	former     []api.FormerMember // the last ones that have gone

@@ -41,6 +41,7 @@ type Engine struct {
 	filter   *locate.Filter // nil: there is none
 	watcher  *locate.Watcher
 	changes  *locate.Changes
+	bridging *bridging
 	started  time.Time
 	pinner   *pinner // nil: members are not pinned
 }
@@ -76,6 +77,15 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
 			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
+	kernel, err := locate.OpenBridges()
+	if err != nil {
+		return nil, err
+	}
+	if e.bridging, err = newBridging(kernel, e.ports, cfg, notify); err != nil {
+		kernel.Close()
+		return nil, err
+	}
+	e.bridging.apply = e.bridgeChanged
 	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
 		return nil, err
 	}
@@ -107,6 +117,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
+	e.control.linkBell = e.bridging.ring
 	return e, nil
 }
 
@@ -174,6 +185,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
+	watches.Go(func() { e.bridging.run(watch) })
 	watches.Go(func() { newGuardWatch(e.ports, e.notify).run(watch) })
 	list := e.steering.Watchlist()
 	watches.Go(func() { e.watcher.Run(watch) })
@@ -190,6 +202,9 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) Close() error {
 	if e.control != nil {
 		e.control.locator.Close()
+	}
+	if e.bridging != nil {
+		e.bridging.kernel.Close()
 	}
 	for _, p := range e.ports {
 		p.close()

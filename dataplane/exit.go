@@ -59,7 +59,7 @@ func exitSize(cfg *config.Config) int {
 // remote returns p as a worker has it that does not transmit for it.
 func (p *port) remote(size int) *port {
 	r := &port{
-		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, multi: p.multi, down: p.down,
+		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, allow: p.allow, multi: p.multi, down: p.down, isolated: p.isolated,
 		naks: p.naks, envelopes: p.envelopes, neighbours: p.neighbours, sightings: p.sightings,
 		exit: &exit{ring: spsc.New[xsk.Desc](size), board: p.board},
 		tx:   make([]xsk.Desc, 0, size), txLimit: size / 2,

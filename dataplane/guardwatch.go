@@ -96,6 +96,6 @@ func (g *guardWatch) look(now time.Duration) {
 }
 
 func (g *guardWatch) tell(o offence, _ uint64) {
-	g.notify(true, "frames in a group's name were dropped", "port", o.port, "mac", o.mac, "reason", o.reason.String(),
+	g.notify(true, "frames were dropped by the port guard", "port", o.port, "mac", o.mac, "reason", o.reason.String(),
 		"frames", o.frames, "meaning", o.reason.Text())
 }

@@ -14,8 +14,9 @@ import (
 
 // linksChanged takes in the state of the ports' interfaces, and says what has changed.
 func (c *control) linksChanged(states []portState) {
+	c.linkBell()
 	for pi, p := range c.crew.ports {
-		up, mtu := states[pi].up, states[pi].mtu
+		up, mtu := states[pi].up && !p.bridged.Blocked, states[pi].mtu
 		var gone, lost bool
 		if !c.crew.workers[c.crew.sender(pi)].do(func() {
 			gone = p.gone

@@ -52,6 +52,7 @@ func (t *groupTable) need(ports int) (need []portNeed) {
 // setTable gives a group its tables, and lets the TX ring of each port, or the exit,
 // take the copies of one of its packets, also where that is more than the port's share.
 func (w *worker) setTable(id mcast.GroupID, t groupTable) {
+	t.separate(w.ports)
 	w.groups[id] = t
 	for _, n := range t.need(len(w.ports)) {
 		p := w.ports[n.port]

@@ -31,12 +31,15 @@ type port struct {
 	saidUp  bool          // what the operator was last told; the control loop's
 	partial bool          // the operator was told of partial checksums; the control loop's
 	bridge  int           // that the interface is a port of; 0: none
-	board   *board        // nil if there is one worker
-	exit    *exit         // to the worker that transmits for this port; nil: this one does
+	allow   *config.Allow
+	bridged locate.BridgePort // what its bridge does to it; the control loop's
+	board   *board            // nil if there is one worker
+	exit    *exit             // to the worker that transmits for this port; nil: this one does
 	// ---- the worker's
 	socks    []*xsk.Socket // those of all that this worker receives from; if it transmits, by the first one
 	down     bool          // no carrier, disabled, or gone
 	gone     bool          // the interface has vanished, and the sockets are closed
+	isolated bool          // of its bridge's ports: nothing goes to another isolated one
 	tx       []xsk.Desc    // staged in this batch for the TX ring
 	txLimit  int           // how many of them that may take, as of the last flush
 	widest   int           // the most frames that one packet of a group has had for this port
@@ -82,7 +85,11 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 			p.close()
 		}
 	}()
+	p.allow = &c.Allow
 	if p.prog, err = steering.AttachMTU(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
+		return nil, err
+	}
+	if err := p.prog.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until its own is known: newBridging
 		return nil, err
 	}
 	p.multi = p.prog.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()

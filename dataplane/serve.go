@@ -53,6 +53,10 @@ func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 		w.sight(pi, p.Src)
 		return false
 	}
+	if w.groups[id].split && w.ports[pi].isolated && p.Op.Is(rocev2.OpRequest) {
+		w.count.drop[DropIsolated]++
+		return false
+	}
 	if negative(p.Op, p.Syndrome) && !w.ports[pi].naks.take(w.now) {
 		w.count.drop[DropRateLimit]++
 		return false
@@ -193,9 +197,10 @@ type groupTable struct {
 	qpn     rocev2.QPN
 	legs    []leg
 	members []member
-	copies  int // legs with a member and a place: the most copies that one packet has
-	buffers int // of its longest packet
-	longest int // bytes of that on a link, beside FCS, preamble and gap; 0: what the port takes
+	copies  int  // legs with a member and a place: the most copies that one packet has
+	buffers int  // of its longest packet
+	split   bool // members are behind several isolated ports
+	longest int  // bytes of that on a link, beside FCS, preamble and gap; 0: what the port takes
 	ack     lastAck
 }
 

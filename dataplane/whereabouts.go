@@ -47,14 +47,16 @@ func (d *directory) locateAll(r, reg *envelope.Registration) ([]locate.Location,
 		h := d.hosts.guest(m.IP, math.MaxInt, now)
 		switch fresh := h.heard && now-h.since <= freshTime; {
 		case fresh && h.err == nil && h.at.Ifindex != 0:
+			if err := d.barred(m.IP, &h.at); err != nil {
+				d.notify(true, "a host may not be a member here", "group", r.Group, "member", m.IP, "error", err)
+				d.abandon(r.Group, a)
+				return nil, rejected(envelope.Problem{Reason: envelope.NotAllowed, Member: m.Key()})
+			}
 			places[i] = h.at
 		case fresh && h.err != nil && !errors.Is(h.err, locate.ErrPending):
 			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", h.err)
 			h.heard = false // asked for anew by the next registration
-			if a != nil {
-				d.asking[r.Group] = a
-				d.giveUp(r.Group)
-			}
+			d.abandon(r.Group, a)
 			return nil, rejected(envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m.Key()})
 		default: // go on: all are asked for at once
 			if a == nil {
@@ -86,6 +88,14 @@ func (a *asking) later(now time.Duration) envelope.Verdict {
 		}
 	}
 	return envelope.Verdict{Kind: envelope.VerdictLater, Problem: envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m}}
+}
+
+// abandon forgets what a registration that is refused was about to wait for.
+func (d *directory) abandon(group netip.Addr, a *asking) {
+	if a != nil {
+		d.asking[group] = a
+		d.giveUp(group)
+	}
 }
 
 // giveUp forgets that the registration of a group waits.

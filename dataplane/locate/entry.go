@@ -103,6 +103,7 @@ const (
 	vlanEntry         = 1 // BRIDGE_VLANDB_ENTRY
 	vlanEntryInfo     = 1 // BRIDGE_VLANDB_ENTRY_INFO
 	vlanEntryRange    = 2 // BRIDGE_VLANDB_ENTRY_RANGE
+	vlanEntryState    = 3 // BRIDGE_VLANDB_ENTRY_STATE
 	vlanFlagPVID      = 1 << 1
 	vlanFlagUntagged  = 1 << 2
 	nestedAttributes  = 1 << 15 // NLA_F_NESTED
@@ -172,8 +173,11 @@ func (v *vlans) parse(msg []byte) error {
 			return fmt.Errorf("read a VLAN: %w", err)
 		}
 		var r vlanRange
+		forwards := true // unless there is a spanning tree of the VLAN that says otherwise
 		for _, a := range attrs {
 			switch {
+			case a.Attr.Type == vlanEntryState && len(a.Value) >= 1:
+				forwards = a.Value[0] == bridgeForwarding
 			case a.Attr.Type == vlanEntryInfo && len(a.Value) >= 4:
 				flags := binary.NativeEndian.Uint16(a.Value)
 				r.first = binary.NativeEndian.Uint16(a.Value[2:])
@@ -185,7 +189,7 @@ func (v *vlans) parse(msg []byte) error {
 				r.last = binary.NativeEndian.Uint16(a.Value)
 			}
 		}
-		if r.first != 0 {
+		if r.first != 0 && forwards {
 			v.of = append(v.of, r)
 		}
 	}

@@ -209,7 +209,8 @@ func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at 
 		return Learnt{}, 0, nil
 	case err != nil:
 		return Learnt{}, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
-	case e.State&netlink.NUD_PERMANENT != 0: // an address of this switch
+	case e.State&netlink.NUD_PERMANENT != 0, // an address of this switch
+		e.FlagsExt&extLocked != 0: // a host that a locked port does not let speak (yet)
 		return Learnt{}, 0, nil
 	case !filtering:
 		return Learnt{Bridge: br.Index, Port: e.LinkIndex}, vid, nil

@@ -25,4 +25,28 @@ var guardMutants = []mutant{
 		"i*int(bpf.NumReasons)+int(r)",
 		"int(r)",
 	}}},
+	{"a port takes VLANs that the bridge itself is not in", "guard", "dataplane/bridging.go", []edit{{
+		"policy.VLANs.And(&local) // as of",
+		"// as of",
+	}}},
+	{"who is gone from a locked port goes on speaking", "guard", "dataplane/bridging.go", []edit{{
+		"VID: s.VID}, false); err != nil {",
+		"VID: s.VID}, true); err != nil {",
+	}}},
+	{"a change of the bridge does not reach the workers", "guard", "dataplane/bridging.go", []edit{{
+		"b.apply(pi, now)",
+		"_ = b.apply",
+	}}},
+	{"two members behind one isolated port split a group", "guard", "dataplane/bridging.go", []edit{{
+		"|| l.port == first:",
+		":",
+	}}},
+	{"members that have gone split a group", "guard", "dataplane/bridging.go", []edit{{
+		"case !l.active() || !ports",
+		"case !ports",
+	}}},
+	{"a MAC address alone is permitted by allow lists", "guard", "config/allow.go", []edit{{
+		"slices.Contains(a.MACs, mac)) &&",
+		"slices.Contains(a.MACs, mac)) ||",
+	}}},
 }

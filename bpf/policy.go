@@ -1,0 +1,123 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+)
+
+// MaxAllowed is how many addresses of each family, and MAC addresses, a port's allow
+// lists have at most, and MaxStations how many MAC addresses a locked port lets speak.
+const (
+	MaxAllowed  = 1024
+	MaxStations = 16384
+)
+
+// Policy says whose frames for user space a port takes. The zero value takes
+// everybody's.
+type Policy struct {
+	Blocked bool   // the bridge port does not forward
+	Filters bool   // the bridge filters VLANs: PVID, TagType and VLANs count
+	PVID    uint16 // of untagged frames; 0: they are dropped
+	TagType uint16 // EtherType of the bridge's tags
+	VLANs   VLANs
+	Locked  bool // only stations may send
+	// Lists of the configuration; nil: everybody may send.
+	MACs      [][6]byte
+	Addresses []netip.Prefix
+}
+
+// VLANs is a set of VIDs.
+type VLANs [512]byte
+
+// Add puts a VID into v.
+func (v *VLANs) Add(vid uint16) { v[vid>>3&511] |= 1 << (vid & 7) }
+
+// Has reports whether v has a VID.
+func (v *VLANs) Has(vid uint16) bool { return v[vid>>3&511]&(1<<(vid&7)) != 0 }
+
+// And leaves in v what o has too.
+func (v *VLANs) And(o *VLANs) {
+	for i := range v {
+		v[i] &= o[i]
+	}
+}
+
+// Station is a host that a locked port lets speak; VID is 0 where the bridge does not
+// filter VLANs.
+type Station struct {
+	MAC [6]byte
+	VID uint16
+}
+
+// Flags of struct policy.
+const (
+	policyBlocked = 1 << iota
+	policyVLANs
+	policyLocked
+	policyMACs
+	policyAddresses
+)
+
+// SetPolicy makes the program go by o in place of the last policy. The lists of the
+// configuration may be set once; they stay if o has none.
+func (p *PortProgram) SetPolicy(o *Policy) error {
+	for _, mac := range o.MACs {
+		if err := p.maps.AllowedMacs.Put(stationKey(Station{MAC: mac}), uint32(0)); err != nil {
+			return fmt.Errorf("allow MAC address %x at %s: %w", mac, p.ifname, err)
+		}
+	}
+	for _, a := range o.Addresses {
+		if err := putPrefix(p.maps.Allowed4, p.maps.Allowed6, a, 0); err != nil {
+			return fmt.Errorf("allow %s at %s: %w", a, p.ifname, err)
+		}
+	}
+	var flags uint32
+	for _, f := range []struct {
+		on  bool
+		bit uint32
+	}{
+		{o.Blocked, policyBlocked}, {o.Filters, policyVLANs}, {o.Locked, policyLocked},
+		{o.MACs != nil, policyMACs}, {o.Addresses != nil, policyAddresses},
+	} {
+		if f.on {
+			flags |= f.bit
+		}
+	}
+	value := make([]byte, 8+len(o.VLANs)) // struct policy
+	binary.NativeEndian.PutUint32(value, flags)
+	binary.NativeEndian.PutUint16(value[4:], o.PVID)
+	binary.BigEndian.PutUint16(value[6:], o.TagType)
+	copy(value[8:], o.VLANs[:])
+	if err := p.maps.Policies.Put(uint32(0), value); err != nil {
+		return fmt.Errorf("set the policy of %s: %w", p.ifname, err)
+	}
+	return nil
+}
+
+// SetStation lets s speak at a locked port, or no more.
+func (p *PortProgram) SetStation(s Station, allowed bool) error {
+	err := error(nil)
+	if allowed {
+		err = p.maps.Stations.Put(stationKey(s), uint32(0))
+	} else if err = p.maps.Stations.Delete(stationKey(s)); errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("set who speaks at %s: %w", p.ifname, err)
+	}
+	return nil
+}
+
+// stationKey is struct station.
+func stationKey(s Station) (k [8]byte) {
+	copy(k[:], s.MAC[:])
+	binary.NativeEndian.PutUint16(k[6:], s.VID)
+	return k
+}

@@ -1,0 +1,297 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+)
+
+// Frames for groups do not come to the bridge that their port is in. What it would do
+// to them is done here: a goroutine asks the kernel for it once a second (bridgeGap), and
+// when an interface has changed, and brings XDP program, workers and control loop up to date. It reconciles, so that no
+// lost event leaves a port open or shut.
+
+// bridgeGap is the time between two questions for what the bridges do.
+const bridgeGap = time.Second
+
+// bridges is what is wanted of locate.Bridges.
+type bridges interface {
+	Port(ifindex int) (locate.BridgePort, error)
+	Stations(ifindex int, p *locate.BridgePort) ([]locate.Station, error)
+	Close()
+}
+
+// policed is what is wanted of a port's XDP program: [bpf.PortProgram].
+type policed interface {
+	SetPolicy(*bpf.Policy) error
+	SetStation(bpf.Station, bool) error
+}
+
+// bridging follows what the bridges do to the ports.
+type bridging struct {
+	kernel bridges
+	ports  []bridgedPort
+	notify Notify
+	bell   chan struct{} // rings when an interface has changed: no need to wait for the time
+	// apply lets workers and control loop go by what is new of port pi.
+	apply func(pi int, now locate.BridgePort)
+}
+
+// bridgedPort is one port, as its program goes by it.
+type bridgedPort struct {
+	name     string
+	ifindex  int
+	program  policed
+	allow    *config.Allow
+	state    locate.BridgePort
+	stations map[locate.Station]struct{} // of a locked port
+	failed   bool                        // the operator was told
+	full     bool                        // likewise, of more stations than there is room for
+}
+
+// newBridging asks for the first time and sets the programs' policies: nothing is
+// served before.
+func newBridging(kernel bridges, ports []*port, cfg *config.Config, notify Notify) (*bridging, error) {
+	b := &bridging{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, apply: func(int, locate.BridgePort) {}}
+	for i, p := range ports {
+		b.ports = append(b.ports, bridgedPort{
+			name: p.name, ifindex: p.ifindex, program: p.prog, allow: &cfg.Ports[i].Allow, stations: make(map[locate.Station]struct{}),
+		})
+		x := &b.ports[i]
+		now, err := kernel.Port(p.ifindex)
+		if err == nil {
+			err = b.program(x, now, true)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("set the policy of port %s: %w", p.name, err)
+		}
+		x.state = now
+		p.isolated, p.bridged = now.Isolated, now
+		x.say(notify, locate.BridgePort{Bridge: now.Bridge})
+	}
+	return b, nil
+}
+
+// run follows the bridges until ctx ends.
+func (b *bridging) run(ctx context.Context) {
+	tick := time.NewTicker(bridgeGap)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.bell:
+			b.look()
+		case <-tick.C:
+			b.look()
+		}
+	}
+}
+
+// ring has the ports looked at soon.
+func (b *bridging) ring() {
+	select {
+	case b.bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// look brings every port up to date. A port that cannot be asked for stays as it was.
+func (b *bridging) look() {
+	for pi := range b.ports {
+		p := &b.ports[pi]
+		now, err := b.kernel.Port(p.ifindex)
+		if err == nil {
+			err = b.program(p, now, false)
+		}
+		if err != nil {
+			if !p.failed {
+				b.notify(true, "what the bridge does to a port is not known: it stays as it was", "port", p.name, "error", err)
+			}
+			p.failed = true
+			continue
+		}
+		p.failed = false
+		if now != p.state {
+			was := p.state
+			p.state = now
+			b.apply(pi, now)
+			p.say(b.notify, was)
+		}
+	}
+}
+
+// program sets the policy of p's program, if it is another one than it has, and who
+// speaks if the port is locked.
+func (b *bridging) program(p *bridgedPort, now locate.BridgePort, fresh bool) error {
+	if now.Locked {
+		if err := b.setStations(p, &now); err != nil {
+			return err
+		}
+	}
+	if now == p.state && !fresh {
+		return nil
+	}
+	policy := bpf.Policy{
+		Blocked: now.Blocked && now.Bridge != 0, Locked: now.Locked, Filters: now.Filters, PVID: now.PVID, TagType: now.TagType,
+		VLANs: bpf.VLANs(now.Own), Addresses: p.allow.Addresses,
+	}
+	local := bpf.VLANs(now.Local)
+	policy.VLANs.And(&local) // as of a frame for the bridge itself
+	if p.allow.MACs != nil {
+		policy.MACs = make([][6]byte, 0, len(p.allow.MACs))
+		for _, m := range p.allow.MACs {
+			policy.MACs = append(policy.MACs, m)
+		}
+	}
+	return p.program.SetPolicy(&policy)
+}
+
+// setStations lets those speak that the bridge has at a locked port.
+func (b *bridging) setStations(p *bridgedPort, now *locate.BridgePort) error {
+	list, err := b.kernel.Stations(p.ifindex, now)
+	if err != nil {
+		return err
+	}
+	if full := len(list) > bpf.MaxStations; full {
+		if !p.full {
+			b.notify(true, "a locked port has more hosts than gleamd lets speak: the others' frames are dropped", "port", p.name, "hosts", len(list), "limit", bpf.MaxStations)
+		}
+		list = list[:bpf.MaxStations]
+		p.full = true
+	} else {
+		p.full = false
+	}
+	there := make(map[locate.Station]struct{}, len(list))
+	for _, s := range list {
+		there[s] = struct{}{}
+	}
+	for s := range p.stations {
+		if _, ok := there[s]; ok {
+			continue
+		}
+		if err := p.program.SetStation(bpf.Station{MAC: s.MAC, VID: s.VID}, false); err != nil {
+			return err
+		}
+		delete(p.stations, s)
+	}
+	for s := range there {
+		if _, ok := p.stations[s]; ok {
+			continue
+		}
+		if err := p.program.SetStation(bpf.Station{MAC: s.MAC, VID: s.VID}, true); err != nil {
+			return err
+		}
+		p.stations[s] = struct{}{}
+	}
+	return nil
+}
+
+// say tells the operator what a port's bridge does now, and did not do before.
+func (p *bridgedPort) say(notify Notify, was locate.BridgePort) {
+	now := &p.state
+	if describeBridge(now) == describeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
+		return
+	}
+	notify(now.Blocked && !was.Blocked, "what the bridge does to a port has changed: group frames follow", "port", p.name, "bridge", describeBridge(now))
+}
+
+// describeBridge says in words what a bridge does to a port.
+func describeBridge(p *locate.BridgePort) string {
+	if p.Bridge == 0 {
+		return "none"
+	}
+	var words []string
+	for _, w := range []struct {
+		on   bool
+		text string
+	}{{p.Blocked, "blocked"}, {!p.Blocked, "forwarding"}, {p.Locked, "locked"}, {p.Isolated, "isolated"}, {p.Filters, "filters VLANs"}} {
+		if w.on {
+			words = append(words, w.text)
+		}
+	}
+	if p.Filters {
+		words = append(words, fmt.Sprintf("PVID %d", p.PVID))
+	}
+	return strings.Join(words, ", ")
+}
+
+// bridgeChanged lets workers and control loop go by what a port's bridge does now.
+func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
+	e.crew.do(func(w *worker) { w.ports[pi].isolated = now.Isolated })
+	e.control.do(func() {
+		c := e.control
+		p := c.crew.ports[pi]
+		p.bridged = now
+		c.linksDue = true
+		seen := make(map[*group]struct{})
+		for h := range c.dir.hosts.byLink[p.ifindex] {
+			for g := range h.groups {
+				if _, done := seen[g]; !done {
+					seen[g] = struct{}{}
+					c.separate(g)
+				}
+			}
+		}
+	})
+}
+
+// separate finds out whether members of g are behind several isolated ports, and says
+// so if that has changed: what one of them sends goes to nobody.
+func (c *control) separate(g *group) {
+	if !g.w.do(func() { g.w.groups[g.id].separate(g.w.ports) }) {
+		return
+	}
+	var names []string
+	for i := range g.slots {
+		s := &g.slots[i]
+		if pi := c.w.portOf(s.place.Ifindex); !s.gone && pi >= 0 && c.crew.ports[pi].bridged.Isolated && !slices.Contains(names, c.w.ports[pi].name) {
+			names = append(names, c.w.ports[pi].name)
+		}
+	}
+	why := ""
+	if len(names) > 1 {
+		slices.Sort(names)
+		why = fmt.Sprintf("members are behind the isolated ports %s: what they send goes to nobody (%s); a source has to be behind another port", strings.Join(names, ", "), DropIsolated)
+	}
+	if was := g.separated; was != why {
+		g.separated = why
+		if why != "" {
+			c.notify(true, "members of a group may not send", "group", g.reg.Group, "why", why)
+		}
+	}
+}
+
+// separate notes whether t has members behind several isolated ports: on the worker.
+func (t *groupTable) separate(ports []*port) {
+	first := -1
+	t.split = false
+	for i := range t.legs {
+		switch l := &t.legs[i]; {
+		case !l.active() || !ports[l.port].isolated || l.port == first:
+		case first < 0:
+			first = l.port
+		default:
+			t.split = true
+		}
+	}
+}
+
+// barred says why the host with address ip may not be a member at its place; nil if it
+// may.
+func (d *directory) barred(ip netip.Addr, at *locate.Location) error {
+	if pi := d.w.portOf(at.Ifindex); pi >= 0 && !d.w.ports[pi].allow.Permits(ip, config.MAC(at.MAC)) {
+		return fmt.Errorf("%s with MAC address %s is not in the allow lists of port %s", ip, at.MAC, d.w.ports[pi].name)
+	}
+	return nil
+}
