@@ -266,6 +266,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	if !e.control.do(func() {
 		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
 		s.Control = e.control.stats()
+		c.add(&e.control.count)
 	}) || !e.crew.do(func(w *worker) {
 		c.add(&w.count)
 		s.FramesFree += w.pool.Len()

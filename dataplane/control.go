@@ -48,6 +48,7 @@ type control struct {
 	watcher  watcher       // nil in tests
 	deaf     bool          // the operator was told that the netlink filter fails
 	longest  time.Duration // turn of the loop
+	count    counters      // of what the loop itself does not serve: a flood of that is not to wait for the worker each time
 	turns    uint64
 	began    time.Duration // the present turn
 	hold     time.Duration // the registrar's deadlines are not looked at before
@@ -93,7 +94,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 // finish sends what the registrar wants sent and reports what it says.
 func (c *control) finish() {
 	if r := c.out.Drop; r != envelope.NoDrop {
-		c.w.do(func() { c.w.count.envelope[r]++ })
+		c.count.envelope[r]++
 	}
 	for i := range c.out.Packets {
 		c.send(&c.out.Packets[i])

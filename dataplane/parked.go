@@ -78,7 +78,7 @@ func (c *control) send(p *envelope.Packet) {
 }
 
 // unsent counts a datagram that is given up.
-func (c *control) unsent() { c.w.do(func() { c.w.count.drop[DropNoLocation]++ }) }
+func (c *control) unsent() { c.count.drop[DropNoLocation]++ }
 
 // trySend is send for now. It reports whether the receiver is being resolved.
 func (c *control) trySend(p *envelope.Packet) (pending bool) {
