@@ -74,6 +74,10 @@ func (g *group) strand(out *Output) bool {
 		if b.pend != sevFatal && g.coming(b.a.Next()) {
 			continue
 		}
+		if b.pend == sevSequence && g.crosses(i, b.a.Next()) {
+			g.setPend(b, noPend, 0)
+			continue
+		}
 		code := Stranded
 		if b.pend == sevFatal {
 			code = b.info

@@ -115,7 +115,7 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if in != nil && in.Op == rocev2.Acknowledge && w.isFrom(sw, i, in) && w.asks(i, sw, in, m.Acked) {
 			need = max(need, rank(in.Syndrome))
 		}
-		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].hurt || w.hosts[i].broken() || w.onItsWay(sw, i)) {
+		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].hurt || w.down(sw, i) || w.onItsWay(sw, i) || w.hosts[i].p[src].has(w.count(src, m.Acked))) {
 			continue // it has met what it asks for (R74)
 		}
 		if need > rank(m.Pending) && !m.Late && !w.copied(src, r.leg[i], m.Acked.Next()) {

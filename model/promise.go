@@ -198,7 +198,7 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 		if !h.misfit {
 			w.fault(sw, "%s is evicted for its numbers, which are right", name(i))
 		}
-	case why == mcast.Stranded && w.onItsWay(sw, i):
+	case why == mcast.Stranded && w.cfg.Lose-w.left.Lose < 2 && w.left.Double == w.cfg.Double && w.left.Delay == w.cfg.Delay && w.onItsWay(sw, i):
 		w.fault(sw, "%s is evicted for what it lacks, and that is on its way to it", name(i))
 	case w.stranded(sw, i):
 	case !w.excused(sw, i):
@@ -221,10 +221,10 @@ func (w *World) stranded(sw, i int) bool {
 }
 
 // onItsWay says whether what host i lacks first is on the link to it: then its NAK has
-// met that packet. A NAK that comes twice is another matter, and a source that goes.
+// met that packet.
 func (w *World) onItsWay(sw, i int) bool {
 	b := &w.before
-	if w.op != nil || !b.HasSource || w.left.Double != w.cfg.Double {
+	if w.op != nil || !b.HasSource {
 		return false
 	}
 	n := w.count(int(b.Source), b.Members[i].Acked)

@@ -145,4 +145,8 @@ var coreMutants = []mutant{
 		"	if !m.live {\n		return NotMember // it",
 		"	if !m.live && g.dead {\n		return NotMember // it",
 	}}},
+	{"a NAK that had met its copy strands when A passes it", "R74", "mcast/quorum.go", []edit{{
+		"		if b.pend == sevSequence && g.crosses(i, b.a.Next()) {\n",
+		"		if b.pend == sevSequence && g.dead {\n",
+	}}},
 }
