@@ -190,7 +190,7 @@ func TestRestartedSwitch(t *testing.T) {
 	m.Delete(w.now, &out)
 	w.do("A", &out)
 	w.run(time.Second)
-	m = register()
+	register()
 	recorded := append([]Packet(nil), w.captured...)
 
 	boot(w, 2, 1_060_000) // a minute later

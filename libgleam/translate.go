@@ -43,7 +43,7 @@ func config(a *C.struct_gleam_attr) (join.Config, error) {
 	}
 	cfg := join.Config{
 		Exchange: C.GoString(a.exchange), ReceiveOnly: a.flags&C.GLEAM_RECEIVE_ONLY != 0,
-		Host:     endpoint.HostConfig{Auth: auth, Port: uint16(a.port), Deadline: milliseconds(a.register_timeout_ms)},
+		Host: endpoint.HostConfig{Auth: auth, Port: uint16(a.port), Deadline: milliseconds(a.register_timeout_ms)},
 	}
 	if a.role == C.GLEAM_MASTER {
 		cfg.Master, err = descriptor(a)
