@@ -92,7 +92,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
 		list=$$($(GO) test -run "^$$" -list "^Fuzz" $$pkg); \
 		for target in $$(echo "$$list" | grep ^Fuzz); do \
 			echo "== $$pkg $$target"; \
-			$(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+			$(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$pkg; \
 		done; \
 	done
 

@@ -61,7 +61,7 @@ func run(t *testing.T, socket string, args ...string) (stdout, stderr string, co
 // switch of its own. `gleam` is followed by its arguments in the lines below
 // it; no-daemon makes it ask a socket that is not there.
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		socket := serve(t, apitest.Switch())
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s := socket

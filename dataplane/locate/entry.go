@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -155,12 +157,18 @@ func (k *kernel) vlansOf(ifindex int) (*vlans, error) {
 	return v, nil
 }
 
+// attributes parses attributes. nl.ParseRouteAttr panics where the last one is not
+// followed by its padding.
+func attributes(b []byte) ([]syscall.NetlinkRouteAttr, error) {
+	return nl.ParseRouteAttr(append(slices.Clip(b), make([]byte, -len(b)&(unix.NLMSG_ALIGNTO-1))...))
+}
+
 // parse adds the entries of one message.
 func (v *vlans) parse(msg []byte) error {
 	if len(msg) < vlanMessageHeader {
 		return fmt.Errorf("VLANs in %d bytes", len(msg))
 	}
-	entries, err := nl.ParseRouteAttr(msg[vlanMessageHeader:])
+	entries, err := attributes(msg[vlanMessageHeader:])
 	if err != nil {
 		return fmt.Errorf("read VLANs: %w", err)
 	}
@@ -168,7 +176,7 @@ func (v *vlans) parse(msg []byte) error {
 		if e.Attr.Type&^nestedAttributes != vlanEntry {
 			continue
 		}
-		attrs, err := nl.ParseRouteAttr(e.Value)
+		attrs, err := attributes(e.Value)
 		if err != nil {
 			return fmt.Errorf("read a VLAN: %w", err)
 		}

@@ -43,9 +43,6 @@ var exchangeMutants = []mutant{
 	{"another host's address is taken", "oob", "endpoint/oob/master.go", []edit{{
 		"from != p.Info.IP && !a.OtherNetwork", "from != p.Info.IP && !a.OtherNetwork && false",
 	}}},
-	{"a second one is admitted, and then left", "oob", "endpoint/oob/meet.go", []edit{{
-		"if !free.CompareAndSwap(true, false) {", "if !free.CompareAndSwap(true, false) && id.send == 0 {",
-	}}},
 	{"silent connections are without bound", "oob", "endpoint/oob/door.go", []edit{{
 		"if len(d.visitors) > maxVisitors {", "if false {",
 	}}},
