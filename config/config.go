@@ -129,8 +129,11 @@ type Limits struct {
 	// SourceTimeout is how long a source may send nothing while another member waits.
 	SourceTimeout time.Duration `yaml:"source_timeout"`
 	// The most packets a second that are taken from one port; 0 means no limit.
-	NAKs       int `yaml:"naks_per_port"`       // NAK, RNR NAK and CNP
-	Envelopes  int `yaml:"envelopes_per_port"`  // registration
+	NAKs      int `yaml:"naks_per_port"`      // NAK, RNR NAK and CNP
+	Envelopes int `yaml:"envelopes_per_port"` // registration
+	// EnvelopesPerAddress is the most of them from one source address.
+	EnvelopesPerAddress int `yaml:"envelopes_per_address"`
+
 	Neighbours int `yaml:"neighbours_per_port"` // ARP requests and neighbour solicitations
 }
 
@@ -231,7 +234,7 @@ func Default() *Config {
 		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		User:             UserAuto,
-		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, Neighbours: 1000},
+		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, EnvelopesPerAddress: 500, Neighbours: 1000},
 		Repair:           Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
 		PSNProbe:         2 * time.Millisecond,
 		UnconfirmedMoves: MovesStay,

@@ -127,7 +127,7 @@ envelope:
   locate_timeout: 500ms
 api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm}
 user: 4711
-limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, neighbours_per_port: 9}
+limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
 psn_probe: 11ms
 unconfirmed_moves: evict
@@ -151,7 +151,7 @@ log: {level: error, format: json}
 				{ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret, Roles: []Role{RoleMaster, RoleMember}}},
 		},
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
-		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKs: 7, Envelopes: 8, Neighbours: 9},
+		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKs: 7, Envelopes: 8, EnvelopesPerAddress: 13, Neighbours: 9},
 		Repair: Repair{PerGroup: 1000, Total: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, UnconfirmedMoves: MovesEvict,
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},

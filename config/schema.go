@@ -34,6 +34,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"source_timeout", d.duration(&c.Limits.SourceTimeout, 10*time.Millisecond, time.Hour)},
 				field{"naks_per_port", d.int(&c.Limits.NAKs, 0, 1e9)},
 				field{"envelopes_per_port", d.int(&c.Limits.Envelopes, 0, 1e9)},
+				field{"envelopes_per_address", d.int(&c.Limits.EnvelopesPerAddress, 0, 1e9)},
 				field{"neighbours_per_port", d.int(&c.Limits.Neighbours, 0, 1e9)})
 		}},
 		field{"repair", func(v value) {

@@ -60,7 +60,7 @@ func exitSize(cfg *config.Config) int {
 func (p *port) remote(size int) *port {
 	r := &port{
 		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, allow: p.allow, multi: p.multi, down: p.down, isolated: p.isolated,
-		naks: p.naks, envelopes: p.envelopes, neighbours: p.neighbours, sightings: p.sightings,
+		naks: p.naks, envelopes: p.envelopes, senders: p.senders, neighbours: p.neighbours, sightings: p.sightings,
 		exit: &exit{ring: spsc.New[xsk.Desc](size), board: p.board},
 		tx:   make([]xsk.Desc, 0, size), txLimit: size / 2,
 		queue: newQueue(p.queue.maxBytes, size, 0),

@@ -61,6 +61,8 @@ type port struct {
 	refused  uint64 // copies and replies that the queue did not admit
 	// What a host may bring of packets that cost others something.
 	naks, envelopes, neighbours bucket
+
+	senders senders
 	sightings                   bucket
 }
 
@@ -80,6 +82,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 	p.driver, p.bridge = driverOf(c.Name), a.MasterIndex
 	p.sightings = newBucket(sightRate)
 	p.naks, p.envelopes, p.neighbours = newBucket(cfg.Limits.NAKs), newBucket(cfg.Limits.Envelopes), newBucket(cfg.Limits.Neighbours)
+	p.senders = newSenders(cfg.Limits.EnvelopesPerAddress)
 	defer func() {
 		if err != nil {
 			p.close()

@@ -108,7 +108,7 @@ func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
 // control serves what is not RoCEv2, as fast as the port's limit allows.
 func (w *worker) control(pi int) {
 	switch p := w.ports[pi]; {
-	case w.frame.Kind == rocev2.KindUDP && !p.envelopes.take(w.now),
+	case w.frame.Kind == rocev2.KindUDP && !(p.senders.take(w.now, w.frame.Src()) && p.envelopes.take(w.now)),
 		w.frame.Kind != rocev2.KindUDP && !p.neighbours.take(w.now):
 		w.count.drop[DropRateLimit]++
 	case w.frame.Kind == rocev2.KindUDP:

@@ -83,6 +83,7 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 		"groups":                                               {r.MaxGroups},
 		"members of a group":                                   {r.MaxMembers},
 		"envelopes a second from one port":                     {c.Limits.Envelopes},
+		"envelopes a second from one address of a port":        {c.Limits.EnvelopesPerAddress},
 		"registrations that are put together at once":          {r.MaxPending},
 		"groups whose epochs are remembered":                   {r.MaxEpochs},
 		"Gone that wait for an Ack":                            {r.MaxEvents},

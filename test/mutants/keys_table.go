@@ -66,6 +66,14 @@ var keysMutants = []mutant{
 		"	case st.Mode().Perm()&0o020 != 0:\n",
 		"	case st.Mode().Perm()&0o010 != 0:\n",
 	}}},
+	{"one address takes the rate of a port", "Rates", "dataplane/senders.go", []edit{{
+		"	s.next[i] = b.next\n",
+		"	_ = b.next\n",
+	}}},
+	{"all addresses have one rate", "Rates", "dataplane/senders.go", []edit{{
+		"% uint64(len(s.next))\n",
+		"% 1\n",
+	}}},
 	{"every key is for everything", "Rights", "envelope/rights.go", []edit{{
 		"	case !k.Roles.has(roleFor(m)):\n",
 		"	case k.Roles == 1<<7:\n",
