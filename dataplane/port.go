@@ -62,8 +62,8 @@ type port struct {
 	// What a host may bring of packets that cost others something.
 	naks, envelopes, neighbours bucket
 
-	senders senders
-	sightings                   bucket
+	senders   senders
+	sightings bucket
 }
 
 // openPort attaches the XDP program to the interface named in c and binds an
