@@ -27,7 +27,7 @@ var guardMutants = []mutant{
 	}}},
 	{"a port takes VLANs that the bridge itself is not in", "guard", "dataplane/bridging.go", []edit{{
 		"policy.VLANs.And(&local) // as of",
-		"// as of",
+		"local.And(&local) // as of",
 	}}},
 	{"who is gone from a locked port goes on speaking", "guard", "dataplane/bridging.go", []edit{{
 		"VID: s.VID}, false); err != nil {",
