@@ -28,7 +28,9 @@ func TestPolicy(t *testing.T) {
 	own, other := [6]byte(macA), [6]byte(macB)
 	roce4, roce6 := udp4(t, g4, 4791), udp6(t, g6, 4791)
 	ask6 := solicitation(t, "ff02::1:ff00:9", g6, layers.ICMPv6TypeNeighborSolicitation)
-	ask := func(source string) []byte { return from(solicitation(t, "ff02::1:ff00:9", g6, 135), offSource6, source) }
+	ask := func(source string) []byte {
+		return from(solicitation(t, "ff02::1:ff00:9", g6, 135), offSource6, source)
+	}
 	filtering := func(pvid uint16, vids ...uint16) Policy {
 		return Policy{Filters: true, PVID: pvid, TagType: 0x8100, VLANs: vlans(vids...)}
 	}
