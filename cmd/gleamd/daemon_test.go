@@ -83,7 +83,7 @@ type bench struct {
 	confineErr        error
 }
 
-const secret = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+const secret = "00112233445566778899aabbccddeeff1021324354657687a9bacbdcedfe0f18"
 
 // ownGroup is a group of users that whoever runs the test may give files to.
 func ownGroup(t *testing.T) string {
