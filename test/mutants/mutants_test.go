@@ -62,7 +62,7 @@ func TestTheDocumentCountsMutants(t *testing.T) {
 	}
 }
 
-// Some of them are killed, one in twelve; all of them are by `make mutants`. With
+// Some of them are killed, one in forty; CI plants one in eight, and `make mutants` all. With
 // -short none is tried.
 func TestSomeMutantsAreKilled(t *testing.T) {
 	if testing.Short() {
@@ -71,7 +71,7 @@ func TestSomeMutantsAreKilled(t *testing.T) {
 	root := rootOf(t)
 	var some []mutant
 	for i, m := range all() {
-		if i%12 == 0 && !m.needsRoot() {
+		if i%40 == 0 && !m.needsRoot() {
 			some = append(some, m)
 		}
 	}
