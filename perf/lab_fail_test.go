@@ -291,7 +291,7 @@ func TestAnotherKey(t *testing.T) {
 	ctx, cancel := context.WithCancel(deadline(t))
 	defer cancel()
 	other := filepath.Join(t.TempDir(), "other")
-	if err := os.WriteFile(other, []byte(strings.Repeat("ab", 32)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(other, []byte("9f1c3e5a7b2d4f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	receiver := make(chan *process, 1)

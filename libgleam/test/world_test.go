@@ -8,6 +8,7 @@ package test
 
 import (
 	"bufio"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -81,8 +82,8 @@ type world struct {
 }
 
 var (
-	rightKey = hex.EncodeToString([]byte(strings.Repeat("k", 32)))
-	wrongKey = hex.EncodeToString([]byte(strings.Repeat("x", 32)))
+	rightKey = hex.EncodeToString([]byte("the right key of the lab, 32 b.."))
+	wrongKey = hex.EncodeToString([]byte("a wrong key for the lab, 32 by.."))
 )
 
 func newWorld(t *testing.T, hosts int) *world {
@@ -101,7 +102,9 @@ func newWorld(t *testing.T, hosts int) *world {
 	}
 	w.client = api.Dial(dir + "/s.sock")
 	t.Cleanup(w.client.Close)
-	if err := w.client.WaitReady(t.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := w.client.WaitReady(ctx); err != nil {
 		t.Fatalf("%v\n%s", err, p.Output())
 	}
 	return w
