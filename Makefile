@@ -88,13 +88,7 @@ generate-check:
 	@scripts/generate-check
 
 fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
-	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
-		list=$$($(GO) test -run "^$$" -list "^Fuzz" $$pkg); \
-		for target in $$(echo "$$list" | grep ^Fuzz); do \
-			echo "== $$pkg $$target"; \
-			$(GO) test -run "^$$" -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$pkg; \
-		done; \
-	done
+	@scripts/fuzz $(FUZZTIME) $(PKGS)
 
 mutants: ## plant small mistakes in the core, one at a time, and see a test notice each (ARGS='-run R14')
 	@$(GO) run ./test/mutants $(ARGS)
