@@ -41,7 +41,7 @@ func (s *Star) route(StarConfig) error {
 }
 
 // routeHost gives the port of h the switch's addresses and a route to h, and
-// makes it answer neighbour solicitations for all other hosts. (Proxy ARP works
+// makes it answer neighbour solicitations for all other hosts (ProxyND). (Proxy ARP works
 // by route; proxy ND needs an entry per address.)
 func (s *Star) routeHost(h Host) error {
 	for _, pair := range [][2]netip.Addr{{StarSwitchIPv4, h.IPv4}, {StarSwitchIPv6, h.IPv6}} {
@@ -53,6 +53,13 @@ func (s *Star) routeHost(h Host) error {
 			return err
 		}
 	}
+	return s.ProxyND(h)
+}
+
+// ProxyND makes the port of h, in a Star without a bridge, answer neighbour
+// solicitations for all other hosts. The kernel forgets such entries when the port
+// loses its carrier.
+func (s *Star) ProxyND(h Host) error {
 	port, err := s.Switch.link(h.Port)
 	if err != nil {
 		return err
@@ -65,7 +72,7 @@ func (s *Star) routeHost(h Host) error {
 			LinkIndex: port.Attrs().Index, Family: netlink.FAMILY_V6,
 			Flags: netlink.NTF_PROXY, IP: other.IPv6.AsSlice(),
 		}
-		if err := s.Switch.handle.NeighAdd(entry); err != nil {
+		if err := s.Switch.handle.NeighSet(entry); err != nil {
 			return fmt.Errorf("proxy entry for %s on %s: %w", other.IPv6, h.Port, err)
 		}
 	}

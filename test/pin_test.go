@@ -342,6 +342,11 @@ func TestAMemberChangesItsMAC(t *testing.T) {
 		if m := r.stats().Moves; m.Confirmed != 1 {
 			t.Errorf("%+v", m)
 		}
+		if c.star.NoBridge {
+			if err := r.star.ProxyND(v.Host); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if string(overTCP(t, r.hosts[1].Host, v.Host, v.ip, []byte("unicast"))) != "unicast" {
 			t.Error("no unicast")
 		}

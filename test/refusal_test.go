@@ -26,7 +26,7 @@ func TestUnanswerableEnvelopeIsNamed(t *testing.T) {
 	list := f.envelopes()
 	bad := list[slices.IndexFunc(list, func(h hostile) bool { return h.name == "wrong key" })]
 	wire := newTap(t, r.star.Hosts[1])
-	const flood = 150 // fewer than limits.envelopes_per_port lets pass at once
+	const flood = 40 // fewer than limits.envelopes_per_address lets pass at once
 	for range flood {
 		wire.send(bad.frame)
 	}

@@ -101,10 +101,6 @@ func TestMasterHearsTheReason(t *testing.T) {
 	}{
 		{"table full", "table full", nil},
 		{"path MTU", "use at most 1024", func(c *endpoint.MasterConfig) { c.PathMTU = 2048 }},
-		{"wrong key", "does not accept our key", func(c *endpoint.MasterConfig) {
-			c.HostConfig.Auth = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("k", 32))}, Send: 1}
-			c.HostConfig.Deadline = 1e9
-		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fresh := r.another(r.group, 0, 1)

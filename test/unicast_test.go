@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/lab"
 )
@@ -50,10 +51,18 @@ func overTCP(t *testing.T, a, b lab.Host, ip netip.Addr, data []byte) (got []byt
 		t.Fatal(err)
 	}
 	defer ln.Close()
+	const wait = 20 * time.Second // also for neighbour entries that are no longer right
+	if err := ln.(*net.TCPListener).SetDeadline(time.Now().Add(wait)); err != nil {
+		t.Fatal(err)
+	}
 	failed := make(chan error, 1)
 	go func() {
 		failed <- a.NS.Do(func() error {
-			c, err := net.Dial("tcp", at)
+			c, err := net.DialTimeout("tcp", at, wait)
+			for end := time.Now().Add(wait / 2); err != nil && time.Now().Before(end); {
+				time.Sleep(100 * time.Millisecond)
+				c, err = net.DialTimeout("tcp", at, wait)
+			}
 			if err != nil {
 				return err
 			}
