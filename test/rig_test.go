@@ -155,7 +155,7 @@ func (r *rig) start() {
 	text += rings +
 		"envelope: {keys: [{id: 1, secret: \"hex:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}]}\n" + r.c.config
 	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
-		text += "worker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
+		text += "\nworker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
 	}
 	cfg, err := config.Parse("test.yaml", []byte(text))
 	if err != nil {
