@@ -91,7 +91,7 @@ func (a *Access) refusal(p *Peer, r role, method string) error {
 		"uid %d may not %s here; %s for %s: %s", p.UID, what, are, strings.Join(allowed, ", "), remedy)}}
 }
 
-// peerOf asks the kernel who is at the other end of c.
+// peerOf returns the credentials of the process at the other end of c (SO_PEERCRED).
 func peerOf(c net.Conn) (*Peer, error) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

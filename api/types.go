@@ -212,7 +212,7 @@ const (
 	EventRefused    = "refused"    // a source asked at PSN for what no group can do
 	EventSource     = "source"     // a member is the source from PSN on
 	EventGone       = "gone"       // a group
-	EventMoved      = "moved"      // a member: to the place in Reason, and who has confirmed it
+	EventMoved      = "moved"      // a member: to the place in Reason, which also names the confirmation
 	EventAudit      = "audit"      // somebody asked by the API for the change that Reason names
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )

@@ -4,7 +4,7 @@
 // Package bpf holds the XDP program that takes the frames of multicast groups
 // out of a port's traffic, and loads it.
 //
-// Frames in the name of a group are dropped, whoever they are for: group addresses
+// Frames in the name of a group are dropped, for any destination: group addresses
 // are the switch's, and its own frames leave by AF_XDP (guard.h, the source guard).
 // RoCEv2 packets and envelopes to an address in a group prefix, ARP requests
 // and IPv6 neighbour solicitations for one, go to the AF_XDP socket of their RX

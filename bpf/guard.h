@@ -5,7 +5,7 @@
  * The source guard: nothing comes through a port in the name of a group. Group
  * addresses belong to the switch, whose own frames leave by AF_XDP and are not
  * seen here. Hosts believe what comes from them: acknowledgements, data, where
- * the address is. Looked at in every frame, whoever it is for:
+ * the address is. Looked at in every frame, for any destination:
  *
  *   source address of IPv4 and IPv6
  *   sender address of ARP and RARP, whatever the operation

@@ -148,7 +148,7 @@ func hiddenCases(t *testing.T) (cases []steerCase) {
 	)
 }
 
-// The guard's verdict about a frame says who has sent it.
+// The guard's verdict about a frame names the sender's MAC address.
 func TestOffender(t *testing.T) {
 	p := loaded(t, false)
 	f := from(udp4(t, outside4, 4791), offSource4, inGroup4)

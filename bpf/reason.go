@@ -76,8 +76,8 @@ func (r Reason) String() string {
 func (r Reason) Drop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
 
 // Guard reports whether frames that took exit r were dropped by the source guard or by
-// the port's policy, on account of who has sent them. A bridge port that does not
-// forward is nobody's fault.
+// the port's policy, because of their sender. A bridge port that does not forward is
+// no sender's fault.
 func (r Reason) Guard() bool {
 	return r >= DropGuardIPv4 && r <= DropAllowAddress && r != DropPortBlocked
 }

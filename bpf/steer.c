@@ -312,7 +312,7 @@ INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
 	return action;
 }
 
-/* Notes who has sent a frame that guard or policy drop. */
+/* Notes the source MAC address of a frame that guard or policy drop. */
 INLINE void note(struct xdp_md *ctx, enum steer_reason reason)
 {
 	struct eth_header *eth = (void *)(unsigned long)ctx->data;

@@ -67,17 +67,7 @@ func groupRemoveMemberCommand(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove-member IP MEMBER",
 		Short: "Take a member out of a group that was registered by hand; the others go on",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return UsageErrorf("%s takes two arguments, the group's and the member's IP address; %d are given", c.CommandPath(), len(args))
-			}
-			if _, err := parseAddr("group address", args[0]); err != nil {
-				return err
-			}
-			_, err := parseAddr("member address", args[1])
-			return err
-		},
-		ValidArgsFunction: env.completeGroups,
+		Args:  groupAndMember, ValidArgsFunction: env.completeGroups,
 		RunE: func(c *cobra.Command, args []string) error {
 			group, member := netip.MustParseAddr(args[0]), netip.MustParseAddr(args[1])
 			if err := env.client().RemoveMember(c.Context(), group, member); err != nil {

@@ -26,17 +26,7 @@ its groups.
 Without --port and --mac it moves to where it was seen last. Make sure first that it
 is there: whoever sends one frame in a member's name is seen as well.`,
 		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return UsageErrorf("%s takes two arguments, the group's and the member's IP address; %d are given", c.CommandPath(), len(args))
-			}
-			if _, err := parseAddr("group address", args[0]); err != nil {
-				return err
-			}
-			_, err := parseAddr("member address", args[1])
-			return err
-		},
-		ValidArgsFunction: env.completeGroups,
+		Args:                  groupAndMember, ValidArgsFunction: env.completeGroups,
 		RunE: func(c *cobra.Command, args []string) error {
 			group, member := netip.MustParseAddr(args[0]), netip.MustParseAddr(args[1])
 			if err := m.Validate(); err != nil {

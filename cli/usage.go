@@ -63,6 +63,18 @@ func oneGroup(c *cobra.Command, args []string) error {
 	return err
 }
 
+// groupAndMember wants the addresses of a group and of a member of it.
+func groupAndMember(c *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return UsageErrorf("%s takes two arguments, the group's and the member's IP address; %d are given", c.CommandPath(), len(args))
+	}
+	if _, err := parseAddr("group address", args[0]); err != nil {
+		return err
+	}
+	_, err := parseAddr("member address", args[1])
+	return err
+}
+
 // parseAddr parses an IP address that the user gave as what.
 func parseAddr(what, text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// openToAll lets every user connect to the socket: gleamd looks at who they are.
+// openToAll lets every user connect to the socket: gleamd decides by the peer's credentials.
 const openToAll = 0o666
 
 // api reads what stands below api. Where only a group may read, the socket's own bits

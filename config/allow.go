@@ -32,7 +32,7 @@ func (a *Allow) Permits(ip netip.Addr, mac MAC) bool {
 		(a.Addresses == nil || slices.ContainsFunc(a.Addresses, func(p netip.Prefix) bool { return p.Contains(ip) }))
 }
 
-// maxAllowed is how long a list may be: package bpf has room for so many.
+// maxAllowed bounds the entries of a list: the tables of package bpf have that size.
 const maxAllowed = 1024
 
 // allow reads the lists of a port.

@@ -26,8 +26,8 @@ func (e *Engine) Audit(c *api.Change) {
 	e.control.journal.add(api.Event{Kind: api.EventAudit, Group: c.Group, By: c.By, Reason: c.Action + ": " + result})
 }
 
-// audit logs a change by an authenticated envelope. The journal's event of it says
-// who it was, too.
+// audit logs a change by an authenticated envelope. It returns
+// the key and address for the journal's event.
 func (c *control) audit(e *envelope.Event) (by string) {
 	if !e.By.IsValid() {
 		return ""

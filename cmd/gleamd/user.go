@@ -44,8 +44,8 @@ type accounts struct {
 var systemAccounts = accounts{user.Lookup, user.LookupId}
 
 // identify finds the user that want names: by name, by number, or for auto the user
-// gleam, else one without a name. A process that is not root stays who it is, which
-// is an error if somebody else is asked for.
+// gleam, else one without a name. A process that is not root keeps its
+// user, which is an error if want is another one.
 func (a accounts) identify(want string, uid, gid int) (identity, error) {
 	id, err := a.wanted(want, uid, gid)
 	switch {

@@ -14,9 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/gleam-rdma/gleam/test/mutants/module"
 )
 
 func main() {
@@ -39,7 +40,7 @@ func run(name string, every, parallel int, verbose bool) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	root, err := moduleRoot()
+	root, err := module.Root()
 	if err != nil {
 		return err
 	}
@@ -77,22 +78,4 @@ func run(name string, every, parallel int, verbose bool) error {
 		return fmt.Errorf("%d live on, %d do not fit the code or do not build", tried-killed-bad, bad)
 	}
 	return nil
-}
-
-// moduleRoot is the folder of go.mod, at or above the working directory.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("where am I: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", fmt.Errorf("no go.mod here or above; run it inside the module")
-		}
-		dir = up
-	}
 }

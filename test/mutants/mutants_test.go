@@ -13,11 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gleam-rdma/gleam/test/mutants/module"
 )
 
 func rootOf(t *testing.T) string {
 	t.Helper()
-	root, err := moduleRoot()
+	root, err := module.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

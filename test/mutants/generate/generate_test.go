@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gleam-rdma/gleam/test/mutants/module"
 )
 
 // Each operator makes mutants of a small package, a constant makes none. The tests
 // notice all but those of a function that they do not call, and one that makes no
 // difference: there is nothing to clear.
 func TestSmallPackage(t *testing.T) {
-	root, err := moduleRoot()
+	root, err := module.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func TestSmallPackage(t *testing.T) {
 }
 
 func TestAccepted(t *testing.T) {
-	root, err := moduleRoot()
+	root, err := module.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

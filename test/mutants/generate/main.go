@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/gleam-rdma/gleam/test/mutants/module"
 )
 
 func main() {
@@ -60,7 +62,7 @@ func (o *options) run(names []string) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	root, err := moduleRoot()
+	root, err := module.Root()
 	if err != nil {
 		return err
 	}
@@ -133,22 +135,4 @@ func (o *options) one(root, name string, match *regexp.Regexp) (bool, error) {
 	fmt.Printf("%s: %d of %d killed, %.1f %%; %d more make no difference; %v\n", name, killed, tried, 100*score, accepted,
 		time.Since(start).Round(time.Second))
 	return score >= o.least, nil
-}
-
-// moduleRoot is the folder of go.mod, at or above the working directory.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", fmt.Errorf("no go.mod here or above; run it inside the module")
-		}
-		dir = up
-	}
 }

@@ -1,0 +1,29 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package module finds the Go module that a tool runs in.
+package module
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Root returns the folder of go.mod, at or above the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("where am I: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", fmt.Errorf("no go.mod here or above; run it inside the module")
+		}
+		dir = up
+	}
+}
