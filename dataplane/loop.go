@@ -133,28 +133,14 @@ func (c *control) sleep() time.Duration {
 	if at, ok := c.deadline(); ok {
 		d = at - c.now()
 	}
-	if at, ok := c.refused.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.parking.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.moves.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.pace.next(); ok {
-		d = min(d, at-c.now())
+	for _, next := range [...]func() (time.Duration, bool){
+		c.refused.next, c.parking.next, c.moves.next, c.pace.next, c.asker.next, c.announcer.next, c.unsendable.next,
+	} {
+		if at, ok := next(); ok {
+			d = min(d, at-c.now())
+		}
 	}
 	if at, ok := c.dir.hosts.next(c.now()); ok && c.asker.room() {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.asker.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.announcer.next(); ok {
-		d = min(d, at-c.now())
-	}
-	if at, ok := c.unsendable.next(); ok {
 		d = min(d, at-c.now())
 	}
 	if c.news {
