@@ -74,6 +74,31 @@ func TestAStuckKernelKeepsNobodyWaiting(t *testing.T) {
 	f.register(0, 3, 0x300, "evict")
 }
 
+// A registration takes the place of one of the same group and epoch that waits for its
+// members: it does not wait for them.
+func TestARegistrationThatIsGivenUp(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.control.do(func() {
+		d := f.control.dir
+		reg := func(i int) *envelope.Registration {
+			m := f.record(i, 0x100)
+			return &envelope.Registration{Group: fakeGroup(0), Epoch: 5, Members: []envelope.MemberRecord{record(&m)}}
+		}
+		at, err := f.locator.Locate(fakeHost(1))
+		d.answered(d.hosts.guest(fakeHost(1), math.MaxInt, d.now()), at, err, d.now())
+		first, second := reg(0), reg(1)
+		if _, v := d.locateAll(first, first); v.Kind != envelope.VerdictLater {
+			t.Errorf("the first one: %+v, want to wait", v)
+		}
+		if places, v := d.locateAll(second, second); v.Kind != envelope.VerdictAccepted || len(places) != 1 {
+			t.Errorf("the second one: %+v, want its member's place", v)
+		}
+		if len(d.asking) != 0 || len(d.hosts.byIP[fakeHost(0)].waiting) != 0 {
+			t.Error("the first one is waited for")
+		}
+	})
+}
+
 // A registration's hosts do not wait for those that changes are about, and these
 // are asked for at a bounded rate.
 func TestTheQueueDoesNotHoldUpRegistrations(t *testing.T) {
