@@ -91,16 +91,17 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 	return c, nil
 }
 
-// finish sends what the registrar wants sent and reports what it says.
+// finish reports what the registrar says and sends what it wants sent. Log and
+// journal come first: a host that has an answer finds its change there.
 func (c *control) finish() {
 	if r := c.out.Drop; r != envelope.NoDrop {
 		c.count.envelope[r]++
 	}
-	for i := range c.out.Packets {
-		c.send(&c.out.Packets[i])
-	}
 	for i := range c.out.Events {
 		c.report(&c.out.Events[i])
+	}
+	for i := range c.out.Packets {
+		c.send(&c.out.Packets[i])
 	}
 }
 

@@ -25,8 +25,8 @@ type HostConfig struct {
 	// MTU is the size in bytes of the IP packets that a registration is cut
 	// into [1500].
 	MTU int
-	// Log hears, in a line each and at most one in a second, of connections to the
-	// exchange that were refused: strangers', and hosts' with another key. May be
+	// Log hears, in a line each, one call at a time and at most one in a second, of
+	// connections to the exchange that were refused: strangers', and hosts' with another key. May be
 	// nil. Such connections are closed and cost a join nothing else.
 	Log func(text string)
 }

@@ -40,6 +40,12 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 	if err := errors.Join(o.Params.check(), o.Local.check(), o.Local.checkAuth()); err != nil {
 		return err
 	}
+	say, saying := o.Say, new(sync.Mutex)
+	o.Say = func(msg string) { // exchanges at several doors speak beside this function
+		saying.Lock()
+		defer saying.Unlock()
+		say(msg)
+	}
 	o.Local.Host.Log = o.Say
 	id, err := o.Local.identity()
 	if err != nil {

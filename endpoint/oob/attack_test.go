@@ -14,6 +14,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -385,5 +386,32 @@ func TestFailingAddress(t *testing.T) {
 	}
 	if len(r.by) != maxRefusers {
 		t.Errorf("%d addresses are remembered", len(r.by))
+	}
+}
+
+// A connection that is refused while another one's line is being logged waits
+// with its own.
+func TestLogIsCalledOnceAtATime(t *testing.T) {
+	id := keyed('k')
+	entered := make(chan struct{}, 2)
+	var inside, lines atomic.Int32
+	id.Log = func(string) {
+		if inside.Add(1) > 1 {
+			t.Error("two calls of Log at the same time")
+		}
+		lines.Add(1)
+		entered <- struct{}{}
+		time.Sleep(50 * time.Millisecond)
+		inside.Add(-1)
+	}
+	r := newRefusals(id)
+	now := time.Unix(1000, 0)
+	var both sync.WaitGroup
+	both.Go(func() { r.add(info(1).IP, now, io.EOF) })
+	<-entered
+	both.Go(func() { r.add(info(2).IP, now.Add(time.Minute), io.EOF) })
+	both.Wait()
+	if lines.Load() != 2 {
+		t.Errorf("%d lines", lines.Load())
 	}
 }

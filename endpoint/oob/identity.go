@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,13 +37,16 @@ const identityLabel = "gleam out-of-band exchange 2, Ed25519 seed"
 // text and nothing is proved.
 type Identity struct {
 	// Log hears of connections that were refused, in a line each, at most
-	// one in a second. It may be nil, and is set before first use.
+	// one in a second, one call at a time. It may be nil, and is set before
+	// first use.
 	Log func(text string)
 
 	send    envelope.KeyID // 0: plain text
 	certs   map[envelope.KeyID]*tls.Certificate
 	refused atomic.Uint64
-	lines   throttle
+
+	logging sync.Mutex // held by the caller of Log
+	logged  time.Time  // when Log was last called
 }
 
 // NewIdentity derives a key pair from every key. The keys are those of the
@@ -76,6 +80,20 @@ func NewIdentity(auth envelope.Auth) (*Identity, error) {
 // did not prove that it has the key, did not keep to the exchange, or was not
 // let in.
 func (id *Identity) Refused() uint64 { return id.refused.Load() }
+
+// log passes a line to Log unless one was passed less than a second ago.
+func (id *Identity) log(now time.Time, text string) {
+	if id.Log == nil {
+		return
+	}
+	id.logging.Lock()
+	defer id.logging.Unlock()
+	if now.Sub(id.logged) < time.Second {
+		return
+	}
+	id.logged = now
+	id.Log(text)
+}
 
 // certificate derives the key pair of a group's key. The certificate around it
 // says nothing: sides compare public keys.

@@ -64,9 +64,7 @@ func (r *refusals) add(from netip.Addr, now time.Time, err error) {
 		f.inIt++
 	}
 	r.mu.Unlock()
-	if r.id.Log != nil && r.id.lines.allow(now) {
-		r.id.Log(fmt.Sprintf("out-of-band exchange: connection refused: %v (%d refused so far)", err, total))
-	}
+	r.id.log(now, fmt.Sprintf("out-of-band exchange: connection refused: %v (%d refused so far)", err, total))
 }
 
 // tooMany says whether an address has failed so often that its next connection
@@ -94,20 +92,4 @@ func (r *refusals) describe() string {
 		fmt.Fprintf(&b, ", and connections of other addresses")
 	}
 	return b.String()
-}
-
-// throttle lets one event in a second through.
-type throttle struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-func (t *throttle) allow(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.last.IsZero() && now.Sub(t.last) < time.Second {
-		return false
-	}
-	t.last = now
-	return true
 }

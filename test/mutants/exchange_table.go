@@ -67,8 +67,11 @@ var exchangeMutants = []mutant{
 	{"all addresses are remembered", "oob", "endpoint/oob/refusals.go", []edit{{
 		"	case len(r.by) == maxRefusers:\n", "	case false:\n",
 	}}},
-	{"every refusal is a line", "oob", "endpoint/oob/refusals.go", []edit{{
-		"!t.last.IsZero() && now.Sub(t.last) < time.Second", "false",
+	{"lines of refusals are logged at the same time", "oob", "endpoint/oob/identity.go", []edit{{
+		"	id.logging.Lock()\n	defer id.logging.Unlock()\n", "",
+	}}},
+	{"every refusal is a line", "oob", "endpoint/oob/identity.go", []edit{{
+		"now.Sub(id.logged) < time.Second", "false",
 	}}},
 	{"refusals are not counted", "oob", "endpoint/oob/refusals.go", []edit{{
 		"total := r.id.refused.Add(1)", "total := r.id.refused.Load()",
