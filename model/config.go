@@ -74,6 +74,10 @@ type Config struct {
 	// Changes are made by the control plane, in this order, each at any moment, at
 	// each switch at another one.
 	Changes []Change
+	// Timeout is that of the hosts' queue pairs; 0 is the default here. A source has
+	// eight of them before it gives up: 32 ms by default, of which a receiver that
+	// comes back takes 20 ms alone (R73).
+	Timeout time.Duration
 	// Repair is how many frames each switch keeps, to repair losses by itself; 0
 	// none. Patience and Tries are mcast.RepairSpec's; 0 is the default here.
 	Repair   int
@@ -165,6 +169,13 @@ func (c *Config) again() bool {
 	return slices.ContainsFunc(c.Changes, func(k Change) bool { return k.Again })
 }
 
+func (c *Config) timeout() time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return timeout
+}
+
 func (c *Config) patience() time.Duration {
 	if c.Patience > 0 {
 		return c.Patience
@@ -214,6 +225,9 @@ func (c *Config) String() string {
 	}
 	if c.Probe {
 		s.WriteString("; numbers are verified")
+	}
+	if c.Timeout > 0 {
+		fmt.Fprintf(&s, "; a timeout is %v", c.Timeout)
 	}
 	if c.Mortal {
 		s.WriteString("; one receiver may die")

@@ -4,6 +4,8 @@
 package model
 
 import (
+	"time"
+
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -99,7 +101,7 @@ func FullMembers() []Config {
 		{Name: "probe-repair", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Probe: true, Changes: rejoins, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "probe-quorum", Receivers: 2, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Probe: true, Changes: outdated, Hosts: mixed},
 		{Name: "probe-late", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Probe: true, Changes: hastens, Hosts: mixed, Bounds: Bounds{Lose: 1, Double: 1}},
-		{Name: "probe-late-timers", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Probe: true, Changes: hastens, Hosts: crossed, Bounds: Bounds{Delay: 2}},
+		{Name: "probe-late-timers", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Timeout: 8 * time.Millisecond, Probe: true, Changes: hastens, Hosts: crossed, Bounds: Bounds{Delay: 2}},
 		{Name: "probe-again", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{1}, Endless: true, Probe: true, Changes: again, Hosts: alike, Bounds: Bounds{Lose: 1}},
 		{Name: "quorum", Receivers: 2, Window: 4, Messages: []int{1, 3}, Policy: mcast.Quorum, Quorum: 1, Watched: true, Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "quorum-never", Receivers: 3, Window: 3, Messages: []int{1, 1}, Policy: mcast.Quorum, Quorum: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},

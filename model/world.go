@@ -237,7 +237,7 @@ func (w *World) addHost(i int) error {
 	}
 	conf := rc.Config{
 		Personality: c.Personality, PMTU: pmtu, LocalQPN: qpn(i), DestQPN: groupQPN, SQPSN: c.SQ, RQPSN: c.RQ,
-		Timeout: timeout, RetryCnt: 7, RNRRetry: rc.Infinite, MinRNRTimer: rnrCode, MaxUnacked: w.cfg.Window,
+		Timeout: w.cfg.timeout(), RetryCnt: 7, RNRRetry: rc.Infinite, MinRNRTimer: rnrCode, MaxUnacked: w.cfg.Window,
 		SendDepth: 8, RecvDepth: 8, Memory: mem,
 	}
 	if h.qps[0], err = rc.New(conf); err != nil {
