@@ -60,6 +60,7 @@ type daemon struct {
 	star   *lab.Star
 	dir    string // that anybody may write to
 	config string
+	file   string // that start has written last
 }
 
 func newDaemon(t *testing.T, hosts int) *daemon {
@@ -86,7 +87,8 @@ func (d *daemon) start(t *testing.T, config string, as *syscall.Credential) *lab
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(gleamd(t), "--config", f.Name())
+	d.file = f.Name()
+	c := exec.Command(gleamd(t), "--config", d.file)
 	if as != nil {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	}

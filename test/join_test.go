@@ -5,8 +5,11 @@ package test
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,13 +17,34 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// testAuth has the key of the switch's configuration.
-func testAuth() envelope.Auth {
-	key := make([]byte, 32)
-	for i := range key {
-		key[i] = byte(i)
+// testSecrets are the keys that the tests' switches and hosts share, by key id.
+var testSecrets = map[envelope.KeyID]string{
+	1: "c7d1f0a94e6b35821d0fb9e27a46c358f18e0b6d7342a5c99b5fe013d8642c7a",
+	2: "50ae93b7c2f81d644b0ae67f13d9852c9ef4713ab806cd5de2174896bb3c0fa1",
+}
+
+// authOf has some of the keys; the first is the one for requests.
+func authOf(ids ...envelope.KeyID) envelope.Auth {
+	a := envelope.Auth{Keys: envelope.Keys{}, Send: ids[0]}
+	for _, id := range ids {
+		var err error
+		if a.Keys[id], err = hex.DecodeString(testSecrets[id]); err != nil {
+			panic(err)
+		}
 	}
-	return envelope.Auth{Keys: envelope.Keys{1: key}, Send: 1}
+	return a
+}
+
+// testAuth has the key of the switch's configuration.
+func testAuth() envelope.Auth { return authOf(1) }
+
+// keysConfig is the switch's configuration of some of the keys.
+func keysConfig(ids ...envelope.KeyID) string {
+	var keys []string
+	for _, id := range ids {
+		keys = append(keys, fmt.Sprintf("{id: %d, secret: \"hex:%s\"}", id, testSecrets[id]))
+	}
+	return "envelope: {keys: [" + strings.Join(keys, ", ") + "]}\n"
 }
 
 // joinByMaster connects all hosts to the group by the envelope protocol, host 0
@@ -37,8 +61,12 @@ func (r *rig) joinByMaster(change func(*endpoint.MasterConfig)) []*endpoint.Grou
 // tryMaster is joinByMaster that may fail; the error is the master's.
 func (r *rig) tryMaster(change func(*endpoint.MasterConfig)) ([]*endpoint.Group, error) {
 	r.t.Helper()
+	auth := testAuth()
+	if len(r.c.keys) > 0 {
+		auth = authOf(r.c.keys[len(r.c.keys)-1])
+	}
 	local := func(h *rigHost) endpoint.Local {
-		return endpoint.Local{Device: h.dev, QP: h.qp, Memory: h.mr, HostConfig: endpoint.HostConfig{Auth: testAuth(), Deadline: 10 * time.Second}}
+		return endpoint.Local{Device: h.dev, QP: h.qp, Memory: h.mr, HostConfig: endpoint.HostConfig{Auth: auth, Deadline: 10 * time.Second}}
 	}
 	first := r.hosts[0]
 	var ln net.Listener

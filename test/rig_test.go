@@ -26,6 +26,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -59,6 +60,9 @@ type rigConfig struct {
 	policy  string // strict or evict
 	alone   bool   // without local repair
 	workers int    // of the switch; 0: as many as GLEAM_WORKERS says, or one
+	// keys are the switch's, in order; none: key 1. Hosts that join by envelope have
+	// the last one alone.
+	keys []envelope.KeyID
 	// The last hosts of the star that are in no group: see attacker_test.go.
 	strangers int
 	psns      func(host int) (sq, rq rocev2.PSN)
@@ -153,7 +157,7 @@ func (r *rig) start() {
 		rings = fmt.Sprintf("umem: {frames: %d}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", frames)
 	}
 	text += rings +
-		"envelope: {keys: [{id: 1, secret: \"hex:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}]}\n" + r.c.config
+		keysConfig(r.c.switchKeys()...) + r.c.config
 	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
 		text += "\nworker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
 	}
@@ -183,6 +187,14 @@ func (r *rig) start() {
 			}
 		}
 	})
+}
+
+// switchKeys returns the keys that the switch has.
+func (c *rigConfig) switchKeys() []envelope.KeyID {
+	if len(c.keys) == 0 {
+		return []envelope.KeyID{1}
+	}
+	return c.keys
 }
 
 // workers returns how many workers the switch has.

@@ -76,7 +76,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 				}
 			}
 		}
-		if strings.Contains(text, "0001020304050607") || strings.Contains(text, "[0 1 2 3 4 5 6 7") {
+		if strings.Contains(text, testSecrets[1][:16]) || strings.Contains(text, strings.Trim(fmt.Sprint(testAuth().Keys[1][:8]), "[]")) {
 			t.Errorf("%s has the HMAC key: %s", name, text)
 		}
 	}

@@ -58,6 +58,7 @@ func all() []mutant {
 		keysMutants,
 		privMutants,
 		exchangeMutants,
+		confirmMutants,
 	} {
 		ms = append(ms, table...)
 	}
