@@ -48,6 +48,7 @@ func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 	for int(spec.ID) >= len(s.groups) {
 		s.groups = append(s.groups, nil)
 	}
+	s.timers.grow(spec.ID)
 	g := newGroup(spec, &s.repair, &s.hearing, &s.departed)
 	for i := range g.legs {
 		g.unverify(now, LegID(i))
@@ -65,6 +66,7 @@ func (s *Switch) delete(now time.Duration, id GroupID, out *Output) error {
 	g.forget(0, out)
 	g.leaveAll(now)
 	s.byIP.remove(keyOf(g.ip))
+	s.timers.stop(id)
 	s.groups[id] = nil
 	return nil
 }

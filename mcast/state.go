@@ -19,10 +19,10 @@ import (
 // out, and so are counters. It is for model checking, not for storage: the
 // form may change at any time.
 func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
-	b = appendDeadline(b, now, s.next, s.armed)
 	for _, g := range s.groups {
 		if g != nil {
-			b = g.appendState(b, now)
+			at, armed := s.timers.at(g.id)
+			b = g.appendState(appendDeadline(b, now, at, armed), now)
 		}
 	}
 	if s.verifies() {
@@ -226,9 +226,12 @@ var errState = errors.New("mcast: not the state of a switch with these groups")
 func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
 	r := stateReader{b: b, now: now}
 	s.repair.used = 0
-	s.armed, s.next = r.deadline()
+	s.timers.reset()
 	for _, g := range s.groups {
 		if g != nil {
+			if armed, at := r.deadline(); armed {
+				s.timers.by(g.id, at)
+			}
 			r.group(g)
 		}
 	}

@@ -25,11 +25,13 @@ const (
 
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
-		"limits": constant, "byIP": constant, "groups": deeper, "next": encoded, "armed": encoded, "unknown": ignored,
+		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper, "unknown": ignored,
 		"repair":   derived,
 		"departed": deeper,
 		"hearing":  constant, // set by the driver; only what changes in it meanwhile counts
 	},
+	reflect.TypeFor[timers](): {"heap": deeper, "place": derived, "due": ignored},
+	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
 		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
@@ -99,7 +101,8 @@ func fullState(t *testing.T) *Switch {
 	if err := s.Apply(stateNow, PutGroup{spec}, &out); err != nil {
 		t.Fatal(err)
 	}
-	s.armed, s.next = true, stateNow+1
+	s.timers.reset()
+	s.timers.by(0, stateNow+1)
 	s.groups[0].muted, s.groups[0].quietTill, s.groups[0].members[0].quietTill = true, stateNow+3, stateNow+4
 	g := s.groups[0]
 	g.src, g.srcLeg, g.srcKey = 0, 0, keyOf(g.members[0].ip)
@@ -258,7 +261,7 @@ func TestSetStateRefusesOtherBytes(t *testing.T) {
 		}
 	}
 	bad := bytes.Clone(enc)
-	bad[3] = 200 // the source's index; Switch.next takes three bytes at most
+	bad[3] = 200 // the source's index; the group's timer takes three bytes at most
 	s := fullState(t)
 	_, _ = s.SetState(bad, stateNow) // must not panic, whatever it says
 	if rest, err := fullState(t).SetState(append(enc, 1, 2), stateNow); err != nil || len(rest) != 2 {

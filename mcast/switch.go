@@ -52,8 +52,7 @@ type Switch struct {
 	hearing  hearing
 	departed departed
 	groups   []*group // by GroupID; nil if free
-	next     time.Duration
-	armed    bool
+	timers   timers
 	unknown  uint64 // packets for no group
 }
 
@@ -154,17 +153,12 @@ func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
 	return ResponseToGroup
 }
 
-// Advance fires every deadline that has come.
+// Advance fires every deadline that has come, in the order of the groups' times and,
+// of one time, of their IDs.
 func (s *Switch) Advance(now time.Duration, out *Output) {
 	out.reset()
-	if !s.armed || now < s.next {
-		return
-	}
-	s.armed = false
-	for _, g := range s.groups {
-		if g == nil {
-			continue
-		}
+	for _, id := range s.timers.expire(now) {
+		g := s.groups[id]
 		events := len(out.Events)
 		if g.armed && g.deadline <= now {
 			g.look(now, out)
@@ -181,23 +175,17 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 }
 
 // NextDeadline says when to call Advance, and whether at all. It may be early.
-func (s *Switch) NextDeadline() (time.Duration, bool) { return s.next, s.armed }
+func (s *Switch) NextDeadline() (time.Duration, bool) { return s.timers.first() }
 
 // armFor arms what g waits for.
 func (s *Switch) armFor(g *group) {
 	if g.armed {
-		s.arm(g.deadline)
+		s.timers.by(g.id, g.deadline)
 	}
 	if g.tending {
-		s.arm(g.tendAt)
+		s.timers.by(g.id, g.tendAt)
 	}
 	if g.numbers.armed {
-		s.arm(g.numbers.at)
-	}
-}
-
-func (s *Switch) arm(t time.Duration) {
-	if !s.armed || t < s.next {
-		s.next, s.armed = t, true
+		s.timers.by(g.id, g.numbers.at)
 	}
 }

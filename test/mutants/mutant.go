@@ -47,7 +47,7 @@ func all() []mutant {
 	for _, table := range [][]mutant{
 		feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants,
 		numberingMutants, repairMutants, wireMutants, egressMutants, workerMutants, setupMutants,
-		userMutants, roomMutants,
+		userMutants, roomMutants, scaleMutants,
 		envelopeMutants, refusalMutants,
 		controlMutants,
 		placesMutants,

@@ -1,0 +1,147 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "time"
+
+// timers says which groups wait for a time. It is a heap, the earliest time first and
+// of one time the lowest GroupID, so that no call looks at groups for which nothing
+// is due (R81).
+//
+// The time of a group is a lower bound of its deadlines. A deadline that ends, or
+// moves to a later time, leaves it as it is: a packet then costs no operation on the
+// heap. The group is looked at when the time has come, and waits for its next
+// deadline from then on.
+type timers struct {
+	heap  []timer // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
+	place []int32 // by GroupID: its index in heap; notWaiting
+	due   []GroupID
+}
+
+// timer is a group that waits. Four of them are a cache line.
+type timer struct {
+	at time.Duration
+	id GroupID
+}
+
+const notWaiting = -1
+
+// grow makes room for groups up to id, so that nothing below allocates.
+func (t *timers) grow(id GroupID) {
+	for int(id) >= len(t.place) {
+		t.place = append(t.place, notWaiting)
+	}
+	if n := len(t.place); cap(t.heap) < n {
+		t.heap = append(make([]timer, 0, cap(t.place)), t.heap...)
+		t.due = make([]GroupID, 0, cap(t.place))
+	}
+}
+
+// first returns the earliest time, if a group waits for one.
+func (t *timers) first() (time.Duration, bool) {
+	if len(t.heap) == 0 {
+		return 0, false
+	}
+	return t.heap[0].at, true
+}
+
+// at returns the time of a group, if it waits for one.
+func (t *timers) at(id GroupID) (time.Duration, bool) {
+	if i := t.place[id]; i != notWaiting {
+		return t.heap[i].at, true
+	}
+	return 0, false
+}
+
+// by has a group wait until at, or for the time that it waits for, if that is earlier.
+func (t *timers) by(id GroupID, at time.Duration) {
+	i := int(t.place[id])
+	switch {
+	case i == notWaiting:
+		i = len(t.heap)
+		t.heap = append(t.heap, timer{})
+	case t.heap[i].at <= at:
+		return
+	}
+	t.up(i, timer{at, id})
+}
+
+// stop ends that a group waits.
+func (t *timers) stop(id GroupID) {
+	i := int(t.place[id])
+	if i == notWaiting {
+		return
+	}
+	t.place[id] = notWaiting
+	last := t.heap[len(t.heap)-1]
+	t.heap = t.heap[:len(t.heap)-1]
+	switch {
+	case i == len(t.heap):
+	case i > 0 && last.before(t.heap[(i-1)/4]):
+		t.up(i, last)
+	default:
+		t.down(i, last)
+	}
+}
+
+// reset ends that any group waits.
+func (t *timers) reset() {
+	t.heap = t.heap[:0]
+	for i := range t.place {
+		t.place[i] = notWaiting
+	}
+}
+
+// expire returns the groups whose time is not after now, in the order of the heap.
+// They do not wait any more. The slice is valid until the next call.
+func (t *timers) expire(now time.Duration) []GroupID {
+	t.due = t.due[:0]
+	for len(t.heap) > 0 && t.heap[0].at <= now {
+		id := t.heap[0].id
+		t.due = append(t.due, id)
+		t.stop(id)
+	}
+	return t.due
+}
+
+func (a timer) before(b timer) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
+
+// up puts x at i, which is free, or above.
+func (t *timers) up(i int, x timer) {
+	for i > 0 {
+		p := (i - 1) / 4
+		if !x.before(t.heap[p]) {
+			break
+		}
+		t.set(i, t.heap[p])
+		i = p
+	}
+	t.set(i, x)
+}
+
+// down puts x at i, which is free, or below.
+func (t *timers) down(i int, x timer) {
+	for {
+		c := 4*i + 1
+		if c >= len(t.heap) {
+			break
+		}
+		for k := c + 1; k < min(c+4, len(t.heap)); k++ {
+			if t.heap[k].before(t.heap[c]) {
+				c = k
+			}
+		}
+		if !t.heap[c].before(x) {
+			break
+		}
+		t.set(i, t.heap[c])
+		i = c
+	}
+	t.set(i, x)
+}
+
+func (t *timers) set(i int, x timer) {
+	t.heap[i] = x
+	t.place[x.id] = int32(i)
+}
