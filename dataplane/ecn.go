@@ -11,7 +11,7 @@ import (
 )
 
 // marker decides which frames get Congestion Experienced, by the depth of the
-// queue that they are put into (RED as DCQCN has it, Zhu et al. 2015 §3.1): none
+// queue that they are put into (RED as in the DCQCN paper, Zhu et al. 2015): none
 // up to kmin bytes, all above kmax, and between them the more the deeper, up to
 // the probability pmax. The zero value marks nothing.
 type marker struct {

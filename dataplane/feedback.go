@@ -8,7 +8,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// cnpPayload is the 16 reserved bytes of a CNP (roce.md §7).
+// cnpPayload is the 16 reserved bytes of a CNP (RC.md §7).
 var cnpPayload [16]byte
 
 // lastAck is the ACK that was staged last for a group's source, while it may still be

@@ -132,7 +132,7 @@ func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
 }
 
 // rewrite makes of ip, the frame's IP packet, the packet that the leg's member
-// expects from its peer (GroupIP, virtual QPN): roce.md §4. f still says how
+// expects from its peer (GroupIP, virtual QPN): RC.md §4. f still says how
 // the packet is laid out; what ip holds at the same places may be f itself. It
 // returns by what the ICRC differs, which it does not write: only the headers have
 // to be in ip.

@@ -4,7 +4,7 @@
 // Package dcqcn is the host's half of congestion control for RoCEv2: the
 // reaction point (RP) at the sender and the notification point (NP) at the
 // receiver of DCQCN, as in Zhu et al., "Congestion Control for Large-Scale RDMA
-// Deployments", SIGCOMM 2015, sections 3.1 to 3.3. The congestion point is the
+// Deployments", SIGCOMM 2015. The congestion point is the
 // switch, which marks packets CE.
 //
 //	       data, ECT(0)            CE above a threshold

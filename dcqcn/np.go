@@ -6,7 +6,7 @@ package dcqcn
 import "time"
 
 // NotificationPoint is the receiver's half for one flow: when packets marked CE
-// arrive, it decides whether a CNP is due (section 3.2 of the paper). Its zero
+// arrive, it decides whether a CNP is due. Its zero
 // value has one sent for every mark; make others with NewNotificationPoint. It
 // belongs to one goroutine.
 type NotificationPoint struct {

@@ -95,7 +95,7 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 	for name, values := range want {
 		cells, ok := rows[name]
 		if !ok {
-			t.Errorf("§8 has no row %q", name)
+			t.Errorf("PROTOCOL.md §8 has no row %q", name)
 		}
 		if values == nil {
 			continue
@@ -112,7 +112,7 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 	}
 	for name := range rows {
 		if _, ok := want[name]; !ok {
-			t.Errorf("§8 has %q, which nothing compares with the code", name)
+			t.Errorf("PROTOCOL.md §8 has %q, which nothing compares with the code", name)
 		}
 	}
 	// gleamd passes its configuration on: the two have one default.
@@ -147,7 +147,7 @@ func documented(t *testing.T, cell string, like any) any {
 	return d
 }
 
-// Every reason of a Reject, and no other number, has a row in §7; whether it has
+// Every reason of a Reject, and no other number, has a row in PROTOCOL.md §7; whether it has
 // a value is as in Reason's comments.
 func TestDocumentedReasons(t *testing.T) {
 	rows := table(t, readDoc(t, "PROTOCOL.md"), "7. Reasons of a Reject")
@@ -156,21 +156,21 @@ func TestDocumentedReasons(t *testing.T) {
 	for r := Reason(1); r < NumReasons; r++ {
 		cells, ok := rows[strconv.Itoa(int(r))]
 		if !ok {
-			t.Errorf("§7 has no row for %d, %v", r, r)
+			t.Errorf("PROTOCOL.md §7 has no row for %d, %v", r, r)
 			continue
 		}
 		last++
 		delete(rows, strconv.Itoa(int(r)))
 		if said := (&Problem{Reason: r, Value: 77}).Error() != (&Problem{Reason: r}).Error(); said != (cells[1] != "") {
-			t.Errorf("%d, %v: §7 says of the value %q", r, r, cells[1])
+			t.Errorf("%d, %v: PROTOCOL.md §7 says of the value %q", r, r, cells[1])
 		}
 	}
 	if len(rows) > 0 || last == 0 {
-		t.Errorf("§7 has %d reasons, and %v", last, rows)
+		t.Errorf("PROTOCOL.md §7 has %d reasons, and %v", last, rows)
 	}
 }
 
-// Statuses and reasons for a Gone are in §4 with their numbers.
+// Statuses and reasons for a Gone are in PROTOCOL.md §4 with their numbers.
 func TestDocumentedNumbers(t *testing.T) {
 	doc := readDoc(t, "PROTOCOL.md")
 	for what, words := range map[string]map[int]string{
@@ -179,7 +179,7 @@ func TestDocumentedNumbers(t *testing.T) {
 	} {
 		i := strings.Index(doc, "    "+what+" ")
 		if i < 0 {
-			t.Fatalf("§4 has no %s", what)
+			t.Fatalf("PROTOCOL.md §4 has no %s", what)
 		}
 		text := strings.Join(strings.Fields(doc[i:i+400]), " ")
 		for n, word := range words {
@@ -187,7 +187,7 @@ func TestDocumentedNumbers(t *testing.T) {
 				t.Errorf("%s: no \"%d %s\" in %q", what, n, word, text)
 			}
 			if name := map[string]string{"status": Status(n).String(), "why": Why(n).String()}[what]; !strings.Contains(name, strings.TrimPrefix(word, "not ")) {
-				t.Errorf("%s %d is %q in the code, %q in §4", what, n, name, word)
+				t.Errorf("%s %d is %q in the code, %q in PROTOCOL.md §4", what, n, name, word)
 			}
 		}
 	}

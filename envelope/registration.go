@@ -55,7 +55,7 @@ func (m MemberRecord) GoString() string { return m.String() }
 // Registration is all that is known about a group: what a master registers and
 // a Table serves.
 type Registration struct {
-	Group     netip.Addr // GroupIP, a unicast address (roce.md §4)
+	Group     netip.Addr // GroupIP, a unicast address (RC.md §4)
 	Epoch     uint64     // newer replaces older; 0 lets a Master take the next one the switch does not know yet
 	QPN       rocev2.QPN // the virtual QPN that every member connected to
 	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096

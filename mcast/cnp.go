@@ -11,7 +11,7 @@ import (
 
 // The CNP filter lets the signals of the most congested branch through, so
 // that the source slows down for the bottleneck of the tree and not for the
-// sum of all branches (paper 3.5; roce.md 7). Every branch has a weight, the
+// sum of all branches (RC.md §7). Every branch has a weight, the
 // number of its signals, halved every cnpHalfLife.
 const (
 	// cnpHalfLife is some RTTs of a data centre; a branch silent for 8 of

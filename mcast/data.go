@@ -10,7 +10,7 @@ import (
 )
 
 // pastWindow is how far behind A a PSN still means something: half of what a
-// requester may have outstanding (roce.md 6.2). aheadWindow is how far ahead of A
+// requester may have outstanding (RC.md §3.1). aheadWindow is how far ahead of A
 // one does. A receiver may be pastWindow behind another one, and is less than half
 // of the PSN space behind hi then: so far do circular comparisons go (R61).
 const (
@@ -32,7 +32,7 @@ func (g *group) request(now time.Duration, p *Packet, f rocev2.OpFlags, out *Out
 	return g.newSource(now, p, f, out)
 }
 
-// data serves a packet of the current source: DATA of roce.md 6.2.
+// data serves a packet of the current source: DATA of RC.md §6.2.
 //
 // Only what leaves no lasting mark is done without a verified ICRC: a packet
 // in order is forwarded (a corrupted one stays corrupted, and receivers drop

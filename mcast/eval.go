@@ -9,7 +9,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// eval is EVAL of roce.md 6.2: acknowledge what has become everybody's, then
+// eval is EVAL of RC.md §6.2: acknowledge what has become everybody's, then
 // report what is missing at the next PSN.
 func (g *group) eval(out *Output) {
 	for {

@@ -47,7 +47,7 @@ func (g *group) branchOf(p *Packet) (int, Reason) {
 	return 0, NotMember
 }
 
-// feedback serves an acknowledgement: FB of roce.md 6.2.
+// feedback serves an acknowledgement: FEEDBACK of RC.md §6.2.
 func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	kind := p.Syndrome.Kind()
 	if kind == rocev2.KindReserved {
@@ -152,7 +152,7 @@ func (g *group) negative(now time.Duration, i int, kind rocev2.AckKind, syn roce
 	}
 	if sev <= b.pend {
 		// Known. rdma_rxe follows an RNR NAK with a sequence NAK of the same
-		// PSN: the first one says what is wrong (roce.md 3.5).
+		// PSN: the first one says what is wrong (RC.md §3.5).
 		return moved
 	}
 	g.setPend(b, sev, syn)

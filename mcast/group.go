@@ -11,7 +11,7 @@ import (
 )
 
 // severity orders what a branch may have pending: a NAK of a higher one
-// replaces a lower one at the same PSN (roce.md 6.2).
+// replaces a lower one at the same PSN (RC.md §6.2).
 type severity uint8
 
 const (

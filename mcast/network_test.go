@@ -13,7 +13,7 @@ import (
 )
 
 // A model of a network around one Switch, or around a tree of them: go-back-N
-// hosts as roce.md 3 describes them, links that lose, duplicate and (feedback
+// hosts as RC.md §3 describes them, links that lose, duplicate and (feedback
 // only) reorder, and members that join and leave.
 
 type event struct {

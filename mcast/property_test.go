@@ -17,7 +17,7 @@ import (
 // TestPropertyLossyNetwork runs up to three sources that take turns over a network
 // that loses, duplicates and reorders, with hosts of both personalities and
 // PSNs about to wrap. In half of the runs one receiver falls silent for good and
-// has to be evicted. It checks the invariants of roce.md 6.1 at every packet,
+// has to be evicted. It checks the invariants of RC.md §6.1 at every packet,
 // against an aggregator that keeps sets, and that all transfers finish with
 // every receiver having every packet once and in order.
 func TestPropertyLossyNetwork(t *testing.T) {

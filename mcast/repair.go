@@ -11,7 +11,7 @@ import (
 )
 
 // Local repair: what a receiver lacks comes again from the group's store, to that
-// receiver alone, and the source hears nothing of it (R42 to R51; roce.md 9).
+// receiver alone, and the source hears nothing of it (R42 to R51; RC.md §9).
 //
 // A receiver that has been sent everything up to hi-1 is in line and gets new
 // data as it comes. One that has not is late: it has a cursor, gets what the

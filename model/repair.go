@@ -122,7 +122,7 @@ func (r *relay) keeps(source, first, last int) bool {
 }
 
 // checkRepair holds what a switch does for branches that lost something against
-// roce.md 9. What it keeps is in held, and nothing of that let go yet.
+// RC.md §9. What it keeps is in held, and nothing of that let go yet.
 func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 	r, b, a := &w.relays[sw], &w.before, &w.after
 	if !same {

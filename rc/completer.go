@@ -152,7 +152,7 @@ func (q *QP) rxeCheckAck(now time.Duration, e int64, kind rocev2.AckKind, s roce
 		r.settle()
 		q.rxeRetry(false, out)
 	case kind == rocev2.KindRNR:
-		// una stays: what the NAK implies is sent again (3.7 of the notes).
+		// una stays: what the NAK implies is sent again (RC.md §3.7).
 		q.receiverNotReady(now, s, out)
 	case kind == rocev2.KindFatal:
 		q.fail(fatalStatus(s), out)

@@ -178,8 +178,8 @@ var sendOpcodes = [numWROps][4]rocev2.Opcode{
 }
 
 // emit fills in the packet nxt and moves on. All of it follows from the place
-// of nxt in its message, so that a restart in mid-message (3.9 of the protocol
-// notes: MIDDLE or LAST, no RETH) needs no code of its own.
+// of nxt in its message, so that a restart in mid-message (MIDDLE or LAST, no
+// RETH: RC.md §3.9) needs no code of its own.
 func (q *QP) emit(now time.Duration, p *Packet) {
 	r := &q.req
 	w := r.wqes.at(r.cur)

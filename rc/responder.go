@@ -142,7 +142,7 @@ func (r *responder) inSequence(flags rocev2.OpFlags) bool {
 	return flags&rocev2.OpStart != 0
 }
 
-// check tests lengths (3.10 of the notes; rxe_resp.c:rxe_resp_check_length) and
+// check tests lengths (RC.md §3.10; rxe_resp.c:rxe_resp_check_length) and
 // rights. At the start of a WRITE it takes over RETH, and tests the R_Key for
 // the whole of DMALen. SyndromeACK means that the packet may be placed.
 func (r *responder) check(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {

@@ -164,7 +164,7 @@ func TestRateCap(t *testing.T) {
 }
 
 // TestC1_CNPOnTheWire: the CNP for a marked packet is that of the conformance
-// vector (roce.md §1.4) with our addresses, and the ICRC right; data is ECT(0),
+// vector (RC.md §1.4) with our addresses, and the ICRC right; data is ECT(0),
 // responses and CNPs are not ECN-capable.
 func TestC1_CNPOnTheWire(t *testing.T) {
 	for name, v6 := range map[string]bool{"ipv4": false, "ipv6": true} {

@@ -11,7 +11,7 @@
 // Go's network poller when there is nothing to do, so that many devices in one
 // process do not hold a thread each.
 //
-// What arrives is checked as soft-RoCE in the Linux kernel does (roce.md §4;
+// What arrives is checked as soft-RoCE in the Linux kernel does (RC.md §4;
 // rxe_recv.c): own MAC and IP address, a queue pair of that number whose peer
 // has the source address, P_Key, ICRC. Everything else is dropped and counted,
 // see [Stats].

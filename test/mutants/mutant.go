@@ -17,7 +17,7 @@ import (
 // mutant is one wrong version of a package.
 type mutant struct {
 	name  string // a few words, unique
-	rule  string // of docs/AGGREGATION.md, or a section of the protocol reference
+	rule  string // of docs/AGGREGATION.md, or a section of docs/RC.md
 	where string // package/file.go
 	edits []edit // all in that file
 }
