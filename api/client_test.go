@@ -17,7 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 var build = api.Version{Version: "v1", Go: "go1", Started: time.Unix(1e9, 0).UTC(), Pid: 7}
@@ -104,7 +104,7 @@ func TestRegisterAndDelete(t *testing.T) {
 func TestSetPort(t *testing.T) {
 	b := apitest.Switch()
 	c := dial(t, serve(t, b))
-	for _, r := range []rate.Rate{20_000_000, rate.None} {
+	for _, r := range []linkrate.Rate{20_000_000, linkrate.None} {
 		if err := c.SetPort(t.Context(), "p1", &api.SetPort{Rate: &r}); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestSetPort(t *testing.T) {
 		}
 	}
 	var e *api.Error
-	r := rate.None
+	r := linkrate.None
 	if err := c.SetPort(t.Context(), "p 9/x", &api.SetPort{Rate: &r}); !errors.As(err, &e) {
 		t.Errorf("a port that is not there: %v", err)
 	}

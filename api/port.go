@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 // Allow says who may send by a port; an empty list is everybody.
@@ -37,7 +37,7 @@ type Port struct {
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
 	Bridge   string            `json:"bridge"`    // what its bridge does to it, or none
 	Allow    Allow             `json:"allow"`
-	Rate     rate.Rate         `json:"rate"` // bit/s that group frames leave at; 0: no limit
+	Rate     linkrate.Rate     `json:"rate"` // bit/s that group frames leave at; 0: no limit
 	Egress   Egress            `json:"egress"`
 	Worker   int               `json:"worker"`  // that transmits, from 0
 	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue
@@ -78,7 +78,7 @@ type Egress struct {
 
 // SetPort asks for a change of a port. What is left out stays.
 type SetPort struct {
-	Rate *rate.Rate `json:"rate,omitempty"` // bit/s; 0: no limit
+	Rate *linkrate.Rate `json:"rate,omitempty"` // bit/s; 0: no limit
 }
 
 // ReasonUnknownPort means that no port has this name: status 404.

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/bench/loss"
-	"github.com/gleam-rdma/gleam/bench/replicate"
+	"github.com/gleam-rdma/gleam/bench/switchbench"
 	"github.com/gleam-rdma/gleam/cli"
 )
 
 // subcommands are the benchmarks, each in a package of its own.
-var subcommands = []cli.Command{loss.Command, replicate.Command}
+var subcommands = []cli.Command{loss.Command, switchbench.Command}
 
 // Command is `gleam bench`.
 func Command(env *cli.Env) *cobra.Command {

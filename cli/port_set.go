@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 func portShowCommand(env *Env) *cobra.Command {
@@ -98,7 +98,7 @@ func portSetCommand(env *Env) *cobra.Command {
 			if !c.Flags().Changed("rate") {
 				return UsageErrorf("nothing to change: give --rate")
 			}
-			r, err := rate.Parse(to)
+			r, err := linkrate.Parse(to)
 			if err != nil {
 				return UsageErrorf("--rate %q: %w", to, err)
 			}

@@ -15,7 +15,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 // Config is a whole configuration, valid and complete: Parse has put defaults
@@ -50,13 +50,13 @@ const (
 
 // Port is an interface that the switch serves.
 type Port struct {
-	Name   string    `yaml:"name"`
-	Queues []int     `yaml:"queues"` // RX queues to bind, ascending; nil means all
-	VLAN   int       `yaml:"vlan"`   // VID of the tag that group frames leave with; 0 means none
-	Rate   rate.Rate `yaml:"rate"`   // at which group frames leave; none means as fast as the interface takes them
-	Queue  int       `yaml:"queue"`  // bytes that may wait to leave
-	ECN    ECN       `yaml:"ecn"`
-	Allow  Allow     `yaml:"allow"`
+	Name   string        `yaml:"name"`
+	Queues []int         `yaml:"queues"` // RX queues to bind, ascending; nil means all
+	VLAN   int           `yaml:"vlan"`   // VID of the tag that group frames leave with; 0 means none
+	Rate   linkrate.Rate `yaml:"rate"`   // at which group frames leave; none means as fast as the interface takes them
+	Queue  int           `yaml:"queue"`  // bytes that may wait to leave
+	ECN    ECN           `yaml:"ecn"`
+	Allow  Allow         `yaml:"allow"`
 }
 
 // ECN says from which queue depths on a port marks Congestion Experienced. The

@@ -8,7 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 // Bounds of a port's queue, in bytes: a packet of a path MTU of 4096 waits in
@@ -19,13 +19,13 @@ const (
 )
 
 // rate reads a rate such as 100mbit, or none.
-func (d *decoder) rate(dst *rate.Rate, v value) {
+func (d *decoder) rate(dst *linkrate.Rate, v value) {
 	s, ok := v.node.(*ast.StringNode)
 	if !ok {
 		d.wrongKind(v, "a rate with its unit, such as 100mbit, or none")
 		return
 	}
-	r, err := rate.Parse(s.Value)
+	r, err := linkrate.Parse(s.Value)
 	if err != nil {
 		d.failAt(v, "%s", err)
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/linkrate"
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/rate"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -238,7 +238,7 @@ func (p *port) describe(a *api.Port, worker int) {
 		a.TxFrames = p.txFrames
 		e := p.egress()
 		e.Bytes, e.Frames, e.Dropped, e.PutOff = e.Bytes+a.Egress.Bytes, e.Frames+a.Egress.Frames, e.Dropped+a.Egress.Dropped, e.PutOff+a.Egress.PutOff
-		a.Rate, a.Egress = rate.Rate(p.queue.rate), e
+		a.Rate, a.Egress = linkrate.Rate(p.queue.rate), e
 		return
 	}
 	a.Egress.Bytes += int(p.exit.handed - p.exit.taken.Load())

@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/stage"
+	"github.com/gleam-rdma/gleam/testbed"
 )
 
 // Command is `gleam demo`.
@@ -119,8 +119,8 @@ func isTerminal(env *cli.Env) bool {
 // tellKept says what there is to look at in a lab that stays.
 func tellKept(say *progress, res *Result) {
 	self := os.Args[0]
-	socket := stage.SocketIn(keptDir(res.Kept))
-	say.line(`
+	socket := testbed.SocketIn(keptDir(res.Kept))
+	say.printf(`
 The lab %[1]s stays up, with gleamd in it; the endpoints are gone, and the group's lease ends in 10 minutes.
   %[2]s --socket %[3]s group show %[4]s
   %[2]s --socket %[3]s port list

@@ -58,9 +58,9 @@ func (o *Options) victim() (int, error) {
 	return n - 1, nil
 }
 
-// killer ends a host's device when half of the messages are complete, and
+// killSwitch ends a host's device when half of the messages are complete, and
 // watches how the sender goes on.
-type killer struct {
+type killSwitch struct {
 	victim *host
 	at     int
 
@@ -71,7 +71,7 @@ type killer struct {
 }
 
 // completed notes one more completion at the sender.
-func (k *killer) completed() {
+func (k *killSwitch) completed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.done++
@@ -86,25 +86,25 @@ func (k *killer) completed() {
 	}
 }
 
-// byGroupWithout is the group's transfer during which a receiver is killed. The
+// sendByGroupWithout is the group's transfer during which a receiver is killed. The
 // others must have what the sender was told they have: everything under evict
 // and quorum; under strict, where the sender gets an error, all messages that
 // completed before.
-func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
+func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	v, err := r.o.victim()
 	if err != nil {
 		return err
 	}
-	before, err := r.stage.Client.Stats(ctx)
+	before, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	k := &killer{victim: r.hosts[v], at: max(1, r.plan.messages()/2)}
-	boxes := make([]*inbox, len(r.hosts))
+	k := &killSwitch{victim: r.hosts[v], at: max(1, r.plan.messages()/2)}
+	boxes := make([]*receiveQueue, len(r.hosts))
 	for i, h := range r.hosts[1:] {
-		boxes[i+1] = &inbox{plan: &r.plan, qp: h.group.QP(), mr: h.mr, dies: i+1 == v}
+		boxes[i+1] = &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr, dies: i+1 == v}
 	}
 	window := r.hosts[0].group.Info().Window
 	sender := r.hosts[0].group.QP()
@@ -128,7 +128,7 @@ func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
 			return err
 		}
 	}
-	after, err := r.stage.Client.Stats(ctx)
+	after, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (r *run) byGroupWithout(ctx context.Context, res *Result) error {
 func (r *run) failure(ctx context.Context) (string, error) {
 	var after uint64
 	for {
-		es, err := r.stage.Client.Events(ctx, after, time.Second)
+		es, err := r.testbed.Client.Events(ctx, after, time.Second)
 		if err != nil {
 			return "", fmt.Errorf("ask the switch why the group has failed: %w", err)
 		}

@@ -18,7 +18,7 @@ type measured struct {
 }
 
 // measure runs send, from the given host, while the inboxes drain.
-func (r *run) measure(ctx context.Context, from *host, boxes []*inbox, send func() error) (m measured, err error) {
+func (r *run) measure(ctx context.Context, from *host, boxes []*receiveQueue, send func() error) (m measured, err error) {
 	for _, b := range boxes {
 		if err := b.prime(); err != nil {
 			return m, err
@@ -50,7 +50,7 @@ func (r *run) measure(ctx context.Context, from *host, boxes []*inbox, send func
 }
 
 // receiver looks at what h has of the source's bytes, whose digest is sum.
-func (r *run) receiver(h *host, b *inbox, seconds float64, source []byte, sum string) Receiver {
+func (r *run) receiver(h *host, b *receiveQueue, seconds float64, source []byte, sum string) Receiver {
 	v := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: seconds, SHA256: digest(h.mem)}
 	if r.plan.op == endpoint.Write { // nothing tells a receiver of a WRITE: look
 		v.Bytes = int64(samePrefix(h.mem, source))

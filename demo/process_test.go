@@ -21,7 +21,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/lab/labtest"
-	"github.com/gleam-rdma/gleam/stage"
+	"github.com/gleam-rdma/gleam/testbed"
 )
 
 // gleam is the program as a process of its own.
@@ -191,7 +191,7 @@ func TestKeepAndRemove(t *testing.T) {
 			remove().code()
 		}
 	})
-	socket := stage.SocketIn(keptDir(res.Kept))
+	socket := testbed.SocketIn(keptDir(res.Kept))
 	if !strings.Contains(g.say.String(), socket) || !strings.Contains(g.say.String(), "--remove "+res.Kept) {
 		t.Errorf("it does not say what to look at:\n%s", g.say)
 	}

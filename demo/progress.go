@@ -18,7 +18,7 @@ type progress struct {
 	terminal bool
 }
 
-func (p *progress) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+func (p *progress) printf(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
 // meter shows the progress of one transfer. add may be called from any
 // goroutine.
@@ -52,7 +52,7 @@ func (m *meter) add(bytes int) {
 		return
 	}
 	if tenths := m.done * 10 / m.total; tenths >= m.next {
-		m.p.line("%s: %d%% of %s, %.1f s", m.name, tenths*10, sizeString(m.total), time.Since(m.start).Seconds())
+		m.p.printf("%s: %d%% of %s, %.1f s", m.name, tenths*10, sizeString(m.total), time.Since(m.start).Seconds())
 		m.next = tenths/2*2 + 2
 	}
 }

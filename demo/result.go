@@ -39,7 +39,7 @@ type Result struct {
 	// Repair is what gleamd did by itself about losses; nil with --repair=false, and
 	// if the group has failed.
 	Repair                 *api.Repair `json:"repair,omitempty"`
-	Unicast                Uni         `json:"unicast"` // zero with --rotate
+	Unicast                Unicast     `json:"unicast"` // zero with --rotate
 	UnicastSenderLinkBytes int64       `json:"unicast_sender_link_bytes"`
 
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
@@ -65,9 +65,9 @@ type Switch struct {
 	Drops       map[string]uint64 `json:"drops"`
 }
 
-// Uni is the same payload sent to every receiver by a queue pair of its own,
+// Unicast is the same payload sent to every receiver by a queue pair of its own,
 // over the same hosts, the switch's kernel bridging.
-type Uni struct {
+type Unicast struct {
 	OK      bool    `json:"ok"`
 	Seconds float64 `json:"seconds"`
 }
@@ -85,12 +85,12 @@ func (r *Result) writeTable(w io.Writer) error {
 	if r.Turns != nil {
 		fmt.Fprintf(t, "\nTURN\tSOURCE\tSHA-256\tALL OTHERS SAME\tSECONDS\n")
 		for i, v := range r.Turns {
-			fmt.Fprintf(t, "%d\t%s\t%.16s…\t%s\t%.2f\n", i+1, v.Source, v.SHA256, yes(v.OK), v.Seconds)
+			fmt.Fprintf(t, "%d\t%s\t%.16s…\t%s\t%.2f\n", i+1, v.Source, v.SHA256, yesNo(v.OK), v.Seconds)
 		}
 	}
 	fmt.Fprintf(t, "\nRECEIVER\tADDRESS\tBYTES\tSHA-256\tSAME\tGOODPUT\n")
 	for _, v := range r.Receivers {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.16s…\t%s\t%s\n", v.Name, v.IP, v.Bytes, v.SHA256, yes(v.OK), rate(v.Goodput))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.16s…\t%s\t%s\n", v.Name, v.IP, v.Bytes, v.SHA256, yesNo(v.OK), rate(v.Goodput))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -114,13 +114,13 @@ func (r *Result) writeTable(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(t, "\nSENDER'S LINK\tBYTES\tOF PAYLOAD\tSECONDS\n")
-	fmt.Fprintf(t, "one group\t%d\t%s\t%.2f\n", r.SenderLinkBytes, times(r.SenderLinkBytes, r.PayloadBytes), r.Seconds)
+	fmt.Fprintf(t, "one group\t%d\t%s\t%.2f\n", r.SenderLinkBytes, ratio(r.SenderLinkBytes, r.PayloadBytes), r.Seconds)
 	if u := r.Updates; u != nil {
-		fmt.Fprintf(t, "the group, with updates\t%d\t%s\t%.2f\n", u.SenderLinkBytes, times(u.SenderLinkBytes, r.PayloadBytes), u.Seconds)
+		fmt.Fprintf(t, "the group, with updates\t%d\t%s\t%.2f\n", u.SenderLinkBytes, ratio(u.SenderLinkBytes, r.PayloadBytes), u.Seconds)
 	}
 	if r.Unicast.Seconds > 0 {
 		fmt.Fprintf(t, "%d unicasts\t%d\t%s\t%.2f\n", len(r.Receivers), r.UnicastSenderLinkBytes,
-			times(r.UnicastSenderLinkBytes, r.PayloadBytes), r.Unicast.Seconds)
+			ratio(r.UnicastSenderLinkBytes, r.PayloadBytes), r.Unicast.Seconds)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (r *Result) writeTable(w io.Writer) error {
 	return err
 }
 
-func times(n, of int64) string {
+func ratio(n, of int64) string {
 	if of == 0 {
 		return "-"
 	}
@@ -156,7 +156,7 @@ func times(n, of int64) string {
 
 func rate(bytesPerSecond float64) string { return fmt.Sprintf("%.1f MB/s", bytesPerSecond/1e6) }
 
-func yes(ok bool) string {
+func yesNo(ok bool) string {
 	if ok {
 		return "yes"
 	}

@@ -22,7 +22,7 @@ func example() *Result {
 			{Name: "h3", IP: "10.77.0.3", OK: true, Bytes: 1000, SHA256: strings.Repeat("ab", 32), Seconds: 0.5, Goodput: 2_000_000},
 		},
 		Switch:  Switch{Rx: 2, Copies: 4, FeedbackIn: 4, FeedbackOut: 2, Drops: map[string]uint64{"feedback_stale": 3, "duplicate_data": 1}},
-		Unicast: Uni{OK: true, Seconds: 0.9},
+		Unicast: Unicast{OK: true, Seconds: 0.9},
 	}
 }
 
@@ -118,7 +118,7 @@ func TestReceiverIsJudgedByItsBytes(t *testing.T) {
 	source := []byte("what was sent")
 	r := &run{plan: plan{op: endpoint.Write, total: int64(len(source)), message: 100}}
 	for have, ok := range map[string]bool{"what was sent": true, "what was sett": false, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00": false} {
-		v := r.receiver(&host{mem: []byte(have)}, &inbox{}, 1, source, digest(source))
+		v := r.receiver(&host{mem: []byte(have)}, &receiveQueue{}, 1, source, digest(source))
 		if v.OK != ok || (v.Bytes == int64(len(source))) != ok {
 			t.Errorf("%q: %+v", have, v)
 		}

@@ -20,12 +20,12 @@ type Turn struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// byTurns makes every member the source, o.Rotate times over, each time with
+// sendByTurns makes every member the source, o.Rotate times over, each time with
 // bytes of its own. Nobody tells the switch or the other hosts: queue pairs stay
 // as they were connected, each with the PSNs it began with.
-func (r *run) byTurns(ctx context.Context, res *Result) error {
+func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 	turns := r.o.Rotate * len(r.hosts)
-	before, err := r.stage.Client.Stats(ctx)
+	before, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *run) byTurns(ctx context.Context, res *Result) error {
 			return fmt.Errorf("turn %d, source %s: %w", t+1, r.hosts[from].Name, r.explain(err))
 		}
 	}
-	after, err := r.stage.Client.Stats(ctx)
+	after, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (r *run) turn(ctx context.Context, from, t int, bar *meter, res *Result) er
 	source := r.hosts[from]
 	generate(source.out.Bytes(), r.o.Seed+uint64(t))
 	sum := digest(source.out.Bytes())
-	var boxes []*inbox
+	var boxes []*receiveQueue
 	var receivers []int
 	for i, h := range r.hosts {
 		if i == from {
@@ -70,7 +70,7 @@ func (r *run) turn(ctx context.Context, from, t int, bar *meter, res *Result) er
 		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
 			return err
 		}
-		boxes = append(boxes, &inbox{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
+		boxes = append(boxes, &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
 		receivers = append(receivers, i)
 	}
 	window := source.group.Info().Window

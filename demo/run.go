@@ -19,7 +19,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/stage"
+	"github.com/gleam-rdma/gleam/testbed"
 )
 
 const (
@@ -33,13 +33,13 @@ const (
 
 // run is one demo under way.
 type run struct {
-	o     *Options
-	stage *stage.Stage
-	data  *payload
-	plan  plan
-	hosts []*host // hosts[0] sends
-	say   *progress
-	group netip.Addr
+	o       *Options
+	testbed *testbed.Testbed
+	data    *payload
+	plan    plan
+	hosts   []*host // hosts[0] sends
+	say     *progress
+	group   netip.Addr
 }
 
 // host is a host of the lab with its device and memory.
@@ -74,19 +74,19 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if r.data, err = load(&o); err != nil {
 		return nil, err // before a word of a lab
 	}
-	say.line("making %s", r.what())
+	say.printf("making %s", r.what())
 	r.plan = plan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
 	defer func() { err = errors.Join(err, r.data.close()) }()
-	if r.stage, err = build(ctx, &o); err != nil {
+	if r.testbed, err = build(ctx, &o); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			r.stage.Keep = false
+			r.testbed.Keep = false
 		}
-		err = errors.Join(err, r.stage.Close())
+		err = errors.Join(err, r.testbed.Close())
 	}()
-	for i := range r.stage.Star.Hosts {
+	for i := range r.testbed.Star.Hosts {
 		h, err := r.open(i)
 		if err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (r *run) what() string {
 
 // open makes host i's device, and the memory it sends from or receives into.
 func (r *run) open(i int) (*host, error) {
-	h := &host{Host: r.stage.Star.Hosts[i]}
+	h := &host{Host: r.testbed.Star.Hosts[i]}
 	h.ip = h.IPv4
 	if r.o.IPv6 {
 		h.ip = h.IPv6
@@ -146,28 +146,28 @@ func (h *host) close() {
 func (r *run) transfers(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	if err := r.join(ctx); err != nil {
-		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.stage.Daemon.Output())
+		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.testbed.Daemon.Output())
 	}
-	r.say.line("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
+	r.say.printf("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
 	res := &Result{
 		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.o.Op, MessageSize: r.o.MessageSize, PathMTU: r.o.MTU,
 		Members: r.o.Members, Loss: r.o.Loss, Group: r.group.String(),
 	}
-	transfer := r.byGroup
+	transfer := r.sendByGroup
 	switch {
 	case r.o.Rotate > 0:
-		transfer = r.byTurns
+		transfer = r.sendByTurns
 	case r.o.KillMember != "":
-		transfer = r.byGroupWithout
+		transfer = r.sendByGroupWithout
 	}
 	if err := transfer(ctx, res); err != nil {
 		return nil, err
 	}
-	if g, err := r.stage.Client.Group(ctx, r.group); err == nil { // a failed group is gone
+	if g, err := r.testbed.Client.Group(ctx, r.group); err == nil { // a failed group is gone
 		res.Repair = g.Repair
 	}
 	if r.o.MRUpdate {
-		if err := r.byUpdates(ctx, res); err != nil {
+		if err := r.sendWithUpdates(ctx, res); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +180,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	}
 	res.OK = true
 	if r.o.Rotate == 0 && r.o.KillMember == "" {
-		if err := r.byUnicast(ctx, res); err != nil {
+		if err := r.sendByUnicast(ctx, res); err != nil {
 			return nil, err
 		}
 		res.OK = res.Unicast.OK
@@ -192,7 +192,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 		res.OK = res.OK && v.OK
 	}
 	if r.o.Keep {
-		res.Kept = r.stage.Star.Lab.Name()
+		res.Kept = r.testbed.Star.Lab.Name()
 	}
 	return res, nil
 }
@@ -249,7 +249,7 @@ func (r *run) local(h *host) endpoint.Local {
 	l := endpoint.Local{
 		Device:     h.dev,
 		QPConfig:   r.qpConfig(h),
-		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{stage.KeyID: r.stage.Key}, Send: stage.KeyID}},
+		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.testbed.Key}, Send: testbed.KeyID}},
 	}
 	if h.mr != nil && r.plan.op != endpoint.Send {
 		l.Memory = h.mr
@@ -264,17 +264,17 @@ func (r *run) qpConfig(h *host) endpoint.QPConfig {
 	}
 }
 
-// byGroup sends the payload once, to the group, and fills in what was measured.
-func (r *run) byGroup(ctx context.Context, res *Result) error {
+// sendByGroup sends the payload once, to the group, and fills in what was measured.
+func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	before, err := r.stage.Client.Stats(ctx)
+	before, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	boxes := make([]*inbox, len(r.hosts))
+	boxes := make([]*receiveQueue, len(r.hosts))
 	for i, h := range r.hosts[1:] {
-		boxes[i+1] = &inbox{plan: &r.plan, qp: h.group.QP(), mr: h.mr}
+		boxes[i+1] = &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr}
 	}
 	window := r.hosts[0].group.Info().Window
 	sender := r.hosts[0].group.QP()
@@ -286,7 +286,7 @@ func (r *run) byGroup(ctx context.Context, res *Result) error {
 	if err != nil {
 		return r.explain(err)
 	}
-	after, err := r.stage.Client.Stats(ctx)
+	after, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -299,12 +299,12 @@ func (r *run) byGroup(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// byUnicast sends the payload to every receiver by a queue pair of its own.
-func (r *run) byUnicast(ctx context.Context, res *Result) error {
+// sendByUnicast sends the payload to every receiver by a queue pair of its own.
+func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	n := len(r.hosts) - 1
-	boxes := make([]*inbox, n)
+	boxes := make([]*receiveQueue, n)
 	out := make([]endpoint.QP, n)
 	for i, h := range r.hosts[1:] {
 		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
@@ -316,7 +316,7 @@ func (r *run) byUnicast(ctx context.Context, res *Result) error {
 		}
 		defer a.Close()
 		defer b.Close()
-		out[i], boxes[i] = a, &inbox{plan: &r.plan, qp: b, mr: h.mr}
+		out[i], boxes[i] = a, &receiveQueue{plan: &r.plan, qp: b, mr: h.mr}
 	}
 	bar := r.say.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
@@ -330,7 +330,7 @@ func (r *run) byUnicast(ctx context.Context, res *Result) error {
 		return fmt.Errorf("unicasts: %w", err)
 	}
 	res.UnicastSenderLinkBytes = m.linkBytes
-	res.Unicast = Uni{OK: true, Seconds: m.seconds}
+	res.Unicast = Unicast{OK: true, Seconds: m.seconds}
 	for _, h := range r.hosts[1:] {
 		res.Unicast.OK = res.Unicast.OK && digest(h.mem) == r.data.sum
 	}
@@ -370,7 +370,7 @@ func all(n int, f func(i int) error) error {
 func (r *run) explain(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if g, gerr := r.stage.Client.Group(ctx, r.group); gerr == nil && g.HeldBy.IsValid() {
+	if g, gerr := r.testbed.Client.Group(ctx, r.group); gerr == nil && g.HeldBy.IsValid() {
 		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.HeldBy, g.State, g.AckPSN, g.NextPSN)
 	}
 	return fmt.Errorf("group transfer: %w", err)

@@ -9,19 +9,19 @@ import (
 	"os"
 
 	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/stage"
+	"github.com/gleam-rdma/gleam/testbed"
 )
 
 // runDir holds a directory for each demo: configuration, key and socket.
 const runDir = "/run/gleam/demo"
 
 // build makes the lab with a running gleamd.
-func build(ctx context.Context, o *Options) (*stage.Stage, error) {
-	c := stage.Config{Dir: runDir, Star: lab.StarConfig{Hosts: o.Members, MTU: stage.PortMTU(o.MTU)}, Gleamd: o.Gleamd}
+func build(ctx context.Context, o *Options) (*testbed.Testbed, error) {
+	c := testbed.Config{Dir: runDir, Star: lab.StarConfig{Hosts: o.Members, MTU: testbed.PortMTU(o.MTU)}, Gleamd: o.Gleamd}
 	if o.Keep {
 		c.Star.Name = fmt.Sprintf("demo%d", os.Getpid())
 	}
-	s, err := stage.Build(ctx, c)
+	s, err := testbed.Build(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -30,4 +30,4 @@ func build(ctx context.Context, o *Options) (*stage.Stage, error) {
 }
 
 // keptDir is the directory of a lab that has a name.
-func keptDir(lab string) string { return stage.Kept(runDir, lab) }
+func keptDir(lab string) string { return testbed.Kept(runDir, lab) }

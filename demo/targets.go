@@ -104,21 +104,21 @@ func (u *updater) sendUpdated(ctx context.Context, out endpoint.MR, done func(by
 	return nil
 }
 
-// byUpdates sends the payload once more, with an update message before every
+// sendWithUpdates sends the payload once more, with an update message before every
 // WRITE in place of the window.
-func (r *run) byUpdates(ctx context.Context, res *Result) error {
+func (r *run) sendWithUpdates(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	u, err := r.newUpdater()
 	if err != nil {
 		return err
 	}
-	var boxes []*inbox
+	var boxes []*receiveQueue
 	for _, h := range r.hosts[1:] {
 		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
 			return err
 		}
-		boxes = append(boxes, &inbox{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
+		boxes = append(boxes, &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr})
 	}
 	sender := r.hosts[0].group.QP()
 	before := sender.Stats().Retransmitted

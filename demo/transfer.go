@@ -65,9 +65,9 @@ func (p *plan) send(ctx context.Context, qp endpoint.QP, mr endpoint.MR, va uint
 	return nil
 }
 
-// inbox is a receiver's side of a plan: receives that are posted before the
+// receiveQueue is a receiver's side of a plan: receives that are posted before the
 // sender starts, and posted again as they are used.
-type inbox struct {
+type receiveQueue struct {
 	plan   *plan
 	qp     endpoint.QP
 	mr     endpoint.MR
@@ -79,14 +79,14 @@ type inbox struct {
 }
 
 // prime posts the first receives. A plan without receives needs none.
-func (b *inbox) prime() error {
+func (b *receiveQueue) prime() error {
 	if b.plan.op == endpoint.Write {
 		return nil
 	}
 	return b.post(min(depth, b.plan.messages()))
 }
 
-func (b *inbox) post(n int) error {
+func (b *receiveQueue) post(n int) error {
 	for range n {
 		if b.posted == b.plan.messages() {
 			return nil
@@ -104,7 +104,7 @@ func (b *inbox) post(n int) error {
 }
 
 // drain takes completions until all messages are there.
-func (b *inbox) drain(ctx context.Context) error {
+func (b *receiveQueue) drain(ctx context.Context) error {
 	if b.plan.op == endpoint.Write {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
-	linkrate "github.com/gleam-rdma/gleam/rate"
+	linkrate "github.com/gleam-rdma/gleam/linkrate"
 )
 
 const long = `perf measures bandwidth and latency of a group as perftest does for two hosts

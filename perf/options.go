@@ -12,7 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/oob"
-	linkrate "github.com/gleam-rdma/gleam/rate"
+	linkrate "github.com/gleam-rdma/gleam/linkrate"
 )
 
 // Tests, as the command line names them.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
-	linkrate "github.com/gleam-rdma/gleam/rate"
+	linkrate "github.com/gleam-rdma/gleam/linkrate"
 )
 
 // Headings are perftest's (perftest_parameters.h: RESULT_FMT, RESULT_FMT_LAT),

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	linkrate "github.com/gleam-rdma/gleam/rate"
+	linkrate "github.com/gleam-rdma/gleam/linkrate"
 )
 
 // SendOptions say what the sender does.

@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 const (
@@ -97,7 +97,7 @@ func congestedRig(t *testing.T, congestion *dcqcn.Config) *rig {
 	return r
 }
 
-func (r *rig) setRate(port string, v rate.Rate) {
+func (r *rig) setRate(port string, v linkrate.Rate) {
 	r.t.Helper()
 	if err := r.engine.SetPort(port, &api.SetPort{Rate: &v}); err != nil {
 		r.t.Fatal(err)
@@ -132,10 +132,10 @@ func TestRateFollowsTheSlowestBranch(t *testing.T) {
 	}
 	check(1, 16e6)
 	r.setRate("p3", 8e6)
-	r.setRate("p2", rate.None)
+	r.setRate("p2", linkrate.None)
 	check(2, 8e6)
 	r.setRate("p4", 16e6)
-	r.setRate("p3", rate.None)
+	r.setRate("p3", linkrate.None)
 	check(3, 16e6)
 	p.stop()
 	r.same(0)

@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -75,7 +75,7 @@ func TestPortRate(t *testing.T) {
 		}
 	}
 	check(20e6)
-	set := func(v rate.Rate) {
+	set := func(v linkrate.Rate) {
 		t.Helper()
 		if err := r.engine.SetPort("p2", &api.SetPort{Rate: &v}); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestPortRate(t *testing.T) {
 	}
 	set(40_000_000)
 	check(40e6)
-	set(rate.None)
+	set(linkrate.None)
 	if got, _ := transfer(); got < 60e6 {
 		t.Errorf("without a rate: %.2f Mbit/s", got/1e6)
 	}
@@ -94,10 +94,10 @@ func TestPortRate(t *testing.T) {
 	if e.Bytes != 0 || e.Frames != 0 || e.HighBytes == 0 || e.HighBytes > e.MaxBytes {
 		t.Errorf("the queue in the end: %+v", e)
 	}
-	if other := r.ports()[2]; other.Egress.Dropped != 0 || other.Rate != rate.None {
+	if other := r.ports()[2]; other.Egress.Dropped != 0 || other.Rate != linkrate.None {
 		t.Errorf("the other port: %+v", other)
 	}
-	v := rate.Rate(20_000_000)
+	v := linkrate.Rate(20_000_000)
 	if err := r.engine.SetPort("p9", &api.SetPort{Rate: &v}); err == nil || err.Error() != "there is no port p9: see `gleam port list`" {
 		t.Errorf("a port that is not there: %v", err)
 	}

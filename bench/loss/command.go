@@ -7,7 +7,7 @@
 // A sender's RC queue pair sends to a group of receivers in a lab.Star, through
 // a real gleamd; the same bytes go by one queue pair to each, through the
 // kernel's bridge, for comparison. Frames are lost on the way into each receiver
-// (soft.LossModel), but for one, the witness, on whom one can see whether others'
+// (soft.LossModel), but for one, the control receiver, on whom one can see whether others'
 // losses cost it anything.
 //
 // All hosts and the switch share a few cores, so an unpaced sender would measure
@@ -43,7 +43,7 @@ func Command(env *cli.Env) *cobra.Command {
 		Short: "Measure what lost packets cost: goodput, retransmissions, latency",
 		Long: `loss sends through a switch in a lab on this machine, to groups of receivers that
 lose packets, with and without repair by the switch, and by a queue pair to each
-for comparison. One receiver more, the witness, loses nothing. The sender's link
+for comparison. One receiver more, the control receiver, loses nothing. The sender's link
 has a rate that the machine can easily do, so that the ratios are those of a
 network and not of a busy machine. Every byte at every receiver is compared. It
 needs root, and 9 minutes; with --quick half a minute.`,

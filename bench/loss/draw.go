@@ -51,7 +51,7 @@ func (r *Result) charts() (panels []chart.Chart) {
 // draw adds a row to its series. The row without loss, which comes first, begins
 // every series of its kind.
 func (x *Row) draw(l *chart.Lines, none float64) {
-	c := cell{mode: x.Mode, repair: x.Repair}
+	c := lossCase{mode: x.Mode, repair: x.Repair}
 	style := 1
 	switch {
 	case x.Mode == Unicast:

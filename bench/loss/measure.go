@@ -26,14 +26,14 @@ const (
 
 // sample is what one measurement has found.
 type sample struct {
-	goodput   float64 // bytes per second at a receiver that loses, on average
-	messages  int     // of all streams
-	packets   int     // that carry them, one passage each
-	lost      uint64  // packets dropped on the way to receivers
-	extra     int64   // bytes to the witness beyond one passage of each packet
-	sender    endpoint.QPStats
-	store     stored // of the group
-	latencies []time.Duration
+	goodput      float64 // bytes per second at a receiver that loses, on average
+	messages     int     // of all streams
+	packets      int     // that carry them, one passage each
+	lost         uint64  // packets dropped on the way to receivers
+	controlExtra int64   // bytes to the control receiver beyond one passage of each packet
+	sender       endpoint.QPStats
+	store        repairStore // of the group
+	latencies    []time.Duration
 }
 
 // counters are what grows during a measurement.
@@ -41,7 +41,7 @@ type counters struct {
 	sender    endpoint.QPStats // all of a connection's sources together
 	lost      uint64
 	rxFrames  uint64 // of all receivers
-	witnessRx uint64 // bytes
+	controlRx uint64 // bytes
 }
 
 func (s *session) read(c *connection) (n counters) {
@@ -56,16 +56,16 @@ func (s *session) read(c *connection) (n counters) {
 		d := h.dev.Stats()
 		n.lost += d.RxLoss
 		n.rxFrames += d.RxFrames
-		n.witnessRx = d.RxBytes // the last host's stays
+		n.controlRx = d.RxBytes // the last host's stays
 	}
 	return n
 }
 
-// measure runs one measurement of a cell. The seed decides which frames are
+// measure runs one measurement of a case. The seed decides which frames are
 // lost.
-func (s *session) measure(c cell, d time.Duration, seed uint64) (m sample, err error) {
-	conn := s.lines[line{c.mode, c.repair}]
-	if err = s.lose(c, seed); err != nil {
+func (s *session) measure(c lossCase, d time.Duration, seed uint64) (m sample, err error) {
+	conn := s.lines[connectionKey{c.mode, c.repair}]
+	if err = s.setLoss(c, seed); err != nil {
 		return m, err
 	}
 	before := s.read(conn)
@@ -76,16 +76,16 @@ func (s *session) measure(c cell, d time.Duration, seed uint64) (m sample, err e
 	defer store.stop()
 	ctx, cancel := context.WithTimeoutCause(s.ctx, d+tailTimeout, fmt.Errorf("not complete within %v", d+tailTimeout))
 	defer cancel()
-	outcomes, errs := make([]sent, len(conn.sources)), make([]error, len(conn.sources))
+	outcomes, errs := make([]streamResult, len(conn.sources)), make([]error, len(conn.sources))
 	var wg sync.WaitGroup
 	for i, src := range conn.sources {
-		wg.Go(func() { outcomes[i], errs[i] = src.run(ctx, d, s.limit(), s.o.Depth) })
+		wg.Go(func() { outcomes[i], errs[i] = src.run(ctx, d, s.maxMessages(), s.o.Depth) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return m, s.explain(conn, err)
 	}
-	for i, k := range conn.sinks {
+	for i, k := range conn.receivers {
 		if err := k.arrived(ctx, conn.sources[min(i, len(conn.sources)-1)].seq); err != nil {
 			return m, s.explain(conn, err)
 		}
@@ -104,19 +104,19 @@ func (s *session) measure(c cell, d time.Duration, seed uint64) (m sample, err e
 	if m.store, err = store.end(); err != nil {
 		return m, err
 	}
-	m.extra = int64(after.witnessRx-before.witnessRx) - int64(toWitness)*s.wireBytes()
+	m.controlExtra = int64(after.controlRx-before.controlRx) - int64(toWitness)*s.wireBytes()
 	return m, nil
 }
 
-// limit is how many messages a source sends at most; 0: any number.
-func (s *session) limit() int { return int(s.o.Size / s.o.MessageSize) }
+// maxMessages is how many messages a source sends at most; 0: any number.
+func (s *session) maxMessages() int { return int(s.o.Size / s.o.MessageSize) }
 
 // fill sums up what the sources did.
-func (m *sample) fill(s *session, conn *connection, outcomes []sent) {
+func (m *sample) fill(s *session, conn *connection, outcomes []streamResult) {
 	perMessage := s.packets()
 	lossy := outcomes
 	if len(lossy) > 1 {
-		lossy = outcomes[:len(outcomes)-1] // without the witness's
+		lossy = outcomes[:len(outcomes)-1] // without the control receiver's
 	}
 	for i := range outcomes {
 		m.messages += outcomes[i].messages
@@ -142,9 +142,9 @@ func (s *session) wireBytes() int64 {
 	return s.o.MessageSize + int64(s.packets())*frameOverhead
 }
 
-// lose sets the loss on the way to each receiver but the witness. Receivers lose
+// setLoss sets the loss on the way to each receiver but the control receiver. Receivers lose
 // independently of each other.
-func (s *session) lose(c cell, seed uint64) error {
+func (s *session) setLoss(c lossCase, seed uint64) error {
 	for i, h := range s.hosts[1 : len(s.hosts)-1] {
 		m := soft.LossModel{Rate: c.loss, Burst: c.burst, Seed: seed + uint64(i)}
 		if err := h.dev.SetInboundLoss(m); err != nil {
@@ -182,7 +182,7 @@ func (s *session) explain(conn *connection, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	g, gerr := s.stage.Client.Group(ctx, conn.group.Info().IP)
+	g, gerr := s.testbed.Client.Group(ctx, conn.group.Info().IP)
 	if gerr == nil && g.HeldBy.IsValid() {
 		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.HeldBy, g.State, g.AckPSN, g.NextPSN)
 	}

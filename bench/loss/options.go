@@ -16,7 +16,7 @@ import (
 
 // Options say what to measure. All lists are without duplicates.
 type Options struct {
-	Receivers []int     // that lose packets; one more, the witness, loses none
+	Receivers []int     // that lose packets; one more, the control receiver, loses none
 	Unicast   []int     // of Receivers: those that are measured with unicasts too
 	Loss      []float64 // probability per packet and receiver; 0 is always measured
 	Burst     []float64 // mean length of a burst of losses in packets; 0: independent losses
@@ -53,7 +53,7 @@ var quick = map[string]string{
 	"receivers": "3,16", "loss": "0,0.001,0.01", "burst": "0", "rounds": "3", "duration": "600ms",
 }
 
-// maxReceivers leaves a host for the sender and one for the witness.
+// maxReceivers leaves a host for the sender and one for the control receiver.
 const maxReceivers = lab.MaxHosts - 2
 
 // maxDepth is how many messages may be posted: the receivers have several times
@@ -132,8 +132,8 @@ const (
 	Unicast = "unicast"
 )
 
-// cell is what one row of the result measures.
-type cell struct {
+// lossCase is what one row of the result measures.
+type lossCase struct {
 	receivers int
 	mode      string
 	repair    bool // of mode Group
@@ -141,13 +141,13 @@ type cell struct {
 	burst     float64 // 0 if loss is
 }
 
-// base is the cell that c is compared with.
-func (c cell) base() cell {
+// withoutLoss is the case that c is compared with.
+func (c lossCase) withoutLoss() lossCase {
 	c.loss, c.burst = 0, 0
 	return c
 }
 
-func (c cell) String() string {
+func (c lossCase) String() string {
 	s := fmt.Sprintf("%d receivers, %s", c.receivers, c.kind())
 	if c.loss == 0 {
 		return s + ", no loss"
@@ -160,7 +160,7 @@ func (c cell) String() string {
 }
 
 // kind is mode and repair in words.
-func (c cell) kind() string {
+func (c lossCase) kind() string {
 	switch {
 	case c.mode == Unicast:
 		return Unicast
@@ -170,15 +170,15 @@ func (c cell) kind() string {
 	return "group, repair off"
 }
 
-// cells are all that is measured with so many receivers, in the order of the
+// cases are all that is measured with so many receivers, in the order of the
 // result: the loss-free one of each kind first.
-func (o *Options) cells(receivers int) (cs []cell) {
-	kinds := make([]cell, 0, 3)
+func (o *Options) cases(receivers int) (cs []lossCase) {
+	kinds := make([]lossCase, 0, 3)
 	for _, r := range o.Repair {
-		kinds = append(kinds, cell{receivers: receivers, mode: Group, repair: r})
+		kinds = append(kinds, lossCase{receivers: receivers, mode: Group, repair: r})
 	}
 	if o.hasUnicast(receivers) {
-		kinds = append(kinds, cell{receivers: receivers, mode: Unicast})
+		kinds = append(kinds, lossCase{receivers: receivers, mode: Unicast})
 	}
 	for _, k := range kinds {
 		cs = append(cs, k)
@@ -196,7 +196,7 @@ func (o *Options) cells(receivers int) (cs []cell) {
 func (o *Options) measurements() int {
 	n := 0
 	for _, r := range o.Receivers {
-		n += len(o.cells(r)) * o.Rounds
+		n += len(o.cases(r)) * o.Rounds
 	}
 	return n
 }

@@ -74,18 +74,18 @@ func TestCells(t *testing.T) {
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	with, without := o.cells(3), o.cells(16)
+	with, without := o.cases(3), o.cases(16)
 	// 3 losses independent, 3 in bursts, and none; repair on and off, and unicasts.
 	if len(with) != 21 || len(without) != 14 || o.measurements() != 5*(21+14+14) {
-		t.Errorf("%d and %d cells, %d measurements", len(with), len(without), o.measurements())
+		t.Errorf("%d and %d cases, %d measurements", len(with), len(without), o.measurements())
 	}
-	seen := make(map[cell]bool)
+	seen := make(map[lossCase]bool)
 	for _, c := range with {
 		if seen[c] {
 			t.Errorf("%v is there twice", c)
 		}
 		seen[c] = true
-		if !seen[c.base()] {
+		if !seen[c.withoutLoss()] {
 			t.Errorf("%v comes before what it is compared with", c)
 		}
 		if c.loss == 0 && c.burst != 0 || c.mode == Unicast && c.repair {
@@ -102,10 +102,10 @@ func TestSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{o: &o}
-	seen := make(map[uint64]cell)
+	seen := make(map[uint64]lossCase)
 	for round := range 5 {
-		for _, c := range o.cells(3) {
-			seed, like := b.seed(c, round), cell{loss: c.loss, burst: c.burst, receivers: round}
+		for _, c := range o.cases(3) {
+			seed, like := b.seed(c, round), lossCase{loss: c.loss, burst: c.burst, receivers: round}
 			if other, ok := seen[seed]; ok && other != like {
 				t.Errorf("%v and %v have the same seed", other, like)
 			}

@@ -44,7 +44,7 @@ type Max struct {
 
 // Row is one line of the table. Counts are sums over all rounds.
 type Row struct {
-	Receivers int     `json:"receivers"` // that lose packets; the witness is one more
+	Receivers int     `json:"receivers"` // that lose packets; the control receiver is one more
 	Mode      string  `json:"mode"`      // Group or Unicast
 	Repair    bool    `json:"repair"`    // of the switch; not with Unicast
 	Loss      float64 `json:"loss"`      // share of packets lost on the way to each receiver
@@ -63,7 +63,7 @@ type Row struct {
 	SenderNAKs            uint64 `json:"sender_naks"`
 	SenderRNRs            uint64 `json:"sender_rnrs"`
 
-	// HealthyExtraBytes are frames that came to the witness, which loses nothing,
+	// HealthyExtraBytes are frames that came to the control receiver, which loses nothing,
 	// beyond one passage of each packet.
 	HealthyExtraBytes int64 `json:"healthy_extra_bytes"`
 
@@ -73,16 +73,16 @@ type Row struct {
 
 	// With Repair. StoreHighWater is the most packet memory that the group was
 	// seen to hold for repairs, in bytes; see stored.
-	StoreHighWater  int64  `json:"store_high_water_bytes"`
-	SwitchNAKs      uint64 `json:"switch_naks_served"`    // that the sender was not told of
-	SwitchQuestions uint64 `json:"switch_questions"`      // to receivers that owed an ACK and said nothing
-	SwitchResent    uint64 `json:"switch_resent_packets"` // that the switch sent from there to one receiver: again, or late because it was asked
-	SwitchNotKept   uint64 `json:"switch_not_kept_packets"`
+	StoreHighWater int64  `json:"store_high_water_bytes"`
+	SwitchNAKs     uint64 `json:"switch_naks_served"`    // that the sender was not told of
+	SwitchProbes   uint64 `json:"switch_questions"`      // to receivers that owed an ACK and said nothing
+	SwitchResent   uint64 `json:"switch_resent_packets"` // that the switch sent from there to one receiver: again, or late because it was asked
+	SwitchNotKept  uint64 `json:"switch_not_kept_packets"`
 
 	P50 float64 `json:"p50_us"` // of a message, from post to completion
 	P99 float64 `json:"p99_us"`
 
-	// BytesEqual: every receiver, the witness included, had every byte of the
+	// BytesEqual: every receiver, the control receiver included, had every byte of the
 	// sender's. It is never false: such a run fails.
 	BytesEqual bool `json:"bytes_equal"`
 }
@@ -107,7 +107,7 @@ func (r *Result) writeTable(w io.Writer) error {
 			if i > 0 {
 				fmt.Fprint(t, ", ")
 			}
-			fmt.Fprintf(t, "%s %s MB/s", cell{mode: m.Mode, repair: m.Repair}.kind(), megabytes(m.Goodput))
+			fmt.Fprintf(t, "%s %s MB/s", lossCase{mode: m.Mode, repair: m.Repair}.kind(), megabytes(m.Goodput))
 		}
 		fmt.Fprintln(t, "\t")
 	}

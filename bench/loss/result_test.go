@@ -44,18 +44,18 @@ func TestStatistics(t *testing.T) {
 
 // Ratios are to the median without loss.
 func TestSummarize(t *testing.T) {
-	c := cell{receivers: 3, mode: Group, repair: true, loss: 0.01}
+	c := lossCase{receivers: 3, mode: Group, repair: true, loss: 0.01}
 	us := time.Microsecond
 	samples := []sample{
-		{goodput: 50, messages: 2, packets: 16, lost: 3, extra: 0, latencies: []time.Duration{10 * us, 40 * us}, sender: endpoint.QPStats{Retransmitted: 1, NAKs: 2}, store: stored{10, 1, 2, 3, 4}},
-		{goodput: 90, messages: 1, packets: 8, lost: 1, extra: 70, latencies: []time.Duration{20 * us}, sender: endpoint.QPStats{Timeouts: 3, RNRs: 4}, store: stored{30, 3, 4, 0, 0}},
-		{goodput: 10, messages: 1, packets: 8, lost: 0, extra: 0, latencies: []time.Duration{30 * us}, store: stored{20, 0, 0, 0, 0}},
+		{goodput: 50, messages: 2, packets: 16, lost: 3, controlExtra: 0, latencies: []time.Duration{10 * us, 40 * us}, sender: endpoint.QPStats{Retransmitted: 1, NAKs: 2}, store: repairStore{10, 1, 2, 3, 4}},
+		{goodput: 90, messages: 1, packets: 8, lost: 1, controlExtra: 70, latencies: []time.Duration{20 * us}, sender: endpoint.QPStats{Timeouts: 3, RNRs: 4}, store: repairStore{30, 3, 4, 0, 0}},
+		{goodput: 10, messages: 1, packets: 8, lost: 0, controlExtra: 0, latencies: []time.Duration{30 * us}, store: repairStore{20, 0, 0, 0, 0}},
 	}
 	got := summarize(c, samples, []float64{100, 100, 12.5})
 	want := Row{
 		Receivers: 3, Mode: Group, Repair: true, Loss: 0.01, GoodputRatio: 0.5, GoodputRatioMin: 0.1, GoodputRatioMax: 0.9, Goodput: 50,
 		SenderRetransmissions: 1, SenderTimeouts: 3, SenderNAKs: 2, SenderRNRs: 4, HealthyExtraBytes: 70,
-		Messages: 4, Packets: 32, LostPackets: 4, StoreHighWater: 30, SwitchResent: 4, SwitchNAKs: 3, SwitchQuestions: 4, SwitchNotKept: 6, P50: 20, P99: 40, BytesEqual: true,
+		Messages: 4, Packets: 32, LostPackets: 4, StoreHighWater: 30, SwitchResent: 4, SwitchNAKs: 3, SwitchProbes: 4, SwitchNotKept: 6, P50: 20, P99: 40, BytesEqual: true,
 	}
 	if got != want {
 		t.Errorf("\n%+v, want\n%+v", got, want)
@@ -72,7 +72,7 @@ func result() *Result {
 		},
 	}
 	for _, l := range r.Links {
-		for _, c := range []cell{{mode: Group, repair: true}, {mode: Group}, {mode: Unicast}} {
+		for _, c := range []lossCase{{mode: Group, repair: true}, {mode: Group}, {mode: Unicast}} {
 			for _, x := range []struct{ loss, burst, ratio float64 }{{0, 0, 1}, {1e-3, 0, 0.98}, {1e-2, 0, 0.9}, {1e-3, 8, 0.97}} {
 				r.Rows = append(r.Rows, Row{
 					Receivers: l.Receivers, Mode: c.mode, Repair: c.repair, Loss: x.loss, Burst: x.burst,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/bench/machine"
 	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/stage"
+	"github.com/gleam-rdma/gleam/testbed"
 )
 
 // runDir holds a directory for each run: gleamd's configuration, key and socket.
@@ -49,22 +49,22 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 		TimeoutMS: float64(int(4096)<<o.Timeout) / 1e6, RepairTimeoutMS: float64(o.RepairTimeout) / 1e6, Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
 	}}
 	for _, n := range o.Receivers {
-		if err := b.star(ctx, n); err != nil {
+		if err := b.measureReceivers(ctx, n); err != nil {
 			return nil, err
 		}
 	}
 	return b.res, nil
 }
 
-func (b *bench) line(format string, args ...any) { fmt.Fprintf(b.say, format+"\n", args...) }
+func (b *bench) printf(format string, args ...any) { fmt.Fprintf(b.say, format+"\n", args...) }
 
-// star does all measurements with so many receivers, in a lab of their own.
-func (b *bench) star(ctx context.Context, receivers int) (err error) {
-	c := stage.Config{
+// measureReceivers does all measurements with so many receivers, in a lab of their own.
+func (b *bench) measureReceivers(ctx context.Context, receivers int) (err error) {
+	c := testbed.Config{
 		Dir: runDir, Gleamd: b.o.Gleamd, More: fmt.Sprintf("repair: {timeout: %v}\n", b.o.RepairTimeout),
-		Star: lab.StarConfig{Hosts: receivers + 2, MTU: stage.PortMTU(b.o.MTU)}, // the sender, and the witness
+		Star: lab.StarConfig{Hosts: receivers + 2, MTU: testbed.PortMTU(b.o.MTU)}, // the sender, and the control receiver
 	}
-	st, err := stage.Build(ctx, c)
+	st, err := testbed.Build(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -79,15 +79,15 @@ func (b *bench) star(ctx context.Context, receivers int) (err error) {
 	if err != nil {
 		return err
 	}
-	cells := b.o.cells(receivers)
-	goodputs := make(map[cell][]float64)
-	for i, c := range cells {
+	cases := b.o.cases(receivers)
+	goodputs := make(map[lossCase][]float64)
+	for i, c := range cases {
 		for _, m := range samples[i] {
 			goodputs[c] = append(goodputs[c], m.goodput)
 		}
 	}
-	for i, c := range cells {
-		b.res.Rows = append(b.res.Rows, summarize(c, samples[i], goodputs[c.base()]))
+	for i, c := range cases {
+		b.res.Rows = append(b.res.Rows, summarize(c, samples[i], goodputs[c.withoutLoss()]))
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ const passes = 3
 // calibrate measures the unpaced maximum of every kind of connection: the best
 // of some interleaved tries, because whatever else the machine does only makes
 // it slower.
-func (b *bench) calibrate(ctx context.Context, st *stage.Stage, receivers int) (found []Max, err error) {
+func (b *bench) calibrate(ctx context.Context, st *testbed.Testbed, receivers int) (found []Max, err error) {
 	s, err := open(ctx, b.o, st, 0)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (b *bench) calibrate(ctx context.Context, st *stage.Stage, receivers int) (
 	defer func() { err = errors.Join(err, s.close()) }()
 	for pass := range passes {
 		i := 0
-		for _, c := range b.o.cells(receivers) {
+		for _, c := range b.o.cases(receivers) {
 			if c.loss > 0 {
 				continue
 			}
@@ -124,7 +124,7 @@ func (b *bench) calibrate(ctx context.Context, st *stage.Stage, receivers int) (
 		}
 	}
 	for _, m := range found {
-		b.line("%s, unpaced: %s MB/s", cell{receivers: receivers, mode: m.Mode, repair: m.Repair}, megabytes(m.Goodput))
+		b.printf("%s, unpaced: %s MB/s", lossCase{receivers: receivers, mode: m.Mode, repair: m.Repair}, megabytes(m.Goodput))
 	}
 	return found, nil
 }
@@ -153,30 +153,30 @@ func (b *bench) rate(unpaced []Max, receivers int) float64 {
 	return max(least*wire*8/1e6*b.o.Load, minRate)
 }
 
-// rounds measures every cell once in each round. Each round begins with another
-// cell, so that what the machine does besides meets all of them.
-func (b *bench) rounds(ctx context.Context, st *stage.Stage, receivers int, mbits float64) (samples [][]sample, err error) {
+// rounds measures every case once in each round. Each round begins with another
+// case, so that what the machine does besides meets all of them.
+func (b *bench) rounds(ctx context.Context, st *testbed.Testbed, receivers int, mbits float64) (samples [][]sample, err error) {
 	s, err := open(ctx, b.o, st, int64(mbits*1e6))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	cells := b.o.cells(receivers)
-	for _, c := range cells {
+	cases := b.o.cases(receivers)
+	for _, c := range cases {
 		if c.loss == 0 {
 			if _, err := s.measure(c, warmUp, 0); err != nil {
 				return nil, fmt.Errorf("%s: %w", c, err)
 			}
 		}
 	}
-	samples = make([][]sample, len(cells))
+	samples = make([][]sample, len(cases))
 	for round := range b.o.Rounds {
-		for k := range cells {
-			i := (k + round*len(cells)/b.o.Rounds) % len(cells)
+		for k := range cases {
+			i := (k + round*len(cases)/b.o.Rounds) % len(cases)
 			began := time.Now()
-			m, err := s.measure(cells[i], b.o.Duration, b.seed(cells[i], round))
+			m, err := s.measure(cases[i], b.o.Duration, b.seed(cases[i], round))
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", cells[i], err)
+				return nil, fmt.Errorf("%s: %w", cases[i], err)
 			}
 			samples[i] = append(samples[i], m)
 			b.spent += time.Since(began)
@@ -184,14 +184,14 @@ func (b *bench) rounds(ctx context.Context, st *stage.Stage, receivers int, mbit
 		}
 		b.progress(receivers, round)
 	}
-	b.warn(s, cells, samples, mbits)
+	b.warn(s, cases, samples, mbits)
 	return samples, nil
 }
 
 // seed is the same for all kinds of connections: they lose the same frames, as
 // far as they send the same. What differs is 128 apart, and a receiver's number
 // is less.
-func (b *bench) seed(c cell, round int) uint64 {
+func (b *bench) seed(c lossCase, round int) uint64 {
 	n := b.o.Seed*1_000_003 + uint64(round)
 	for i, l := range b.o.Loss {
 		if l == c.loss {
@@ -210,13 +210,13 @@ func (b *bench) seed(c cell, round int) uint64 {
 func (b *bench) progress(receivers, round int) {
 	left := b.o.measurements() - b.done
 	guess := (b.spent / time.Duration(b.done) * time.Duration(left)).Round(time.Second)
-	b.line("%d receivers: round %d of %d done after %v; about %v left", receivers, round+1, b.o.Rounds,
+	b.printf("%d receivers: round %d of %d done after %v; about %v left", receivers, round+1, b.o.Rounds,
 		time.Since(b.start).Round(time.Second), guess)
 }
 
 // warn tells of a machine that was too slow for the link it was to be.
-func (b *bench) warn(s *session, cells []cell, samples [][]sample, mbits float64) {
-	for i, c := range cells {
+func (b *bench) warn(s *session, cases []lossCase, samples [][]sample, mbits float64) {
+	for i, c := range cases {
 		if c.loss > 0 {
 			continue
 		}
@@ -229,7 +229,7 @@ func (b *bench) warn(s *session, cells []cell, samples [][]sample, mbits float64
 			reached = append(reached, m.goodput*streams*float64(s.wireBytes())/float64(b.o.MessageSize)*8/1e6)
 		}
 		if got := median(reached); got < keepsUp*mbits {
-			b.line("WARNING: %s: the sender reaches %.1f of its link's %.1f Mbit/s; the machine is the bottleneck, and ratios say less: give a lower --rate or --load", c, got, mbits)
+			b.printf("WARNING: %s: the sender reaches %.1f of its link's %.1f Mbit/s; the machine is the bottleneck, and ratios say less: give a lower --rate or --load", c, got, mbits)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%d rows", len(r.Rows))
 	}
 	for _, x := range r.Rows {
-		what := cell{receivers: x.Receivers, mode: x.Mode, repair: x.Repair, loss: x.Loss, burst: x.Burst}
+		what := lossCase{receivers: x.Receivers, mode: x.Mode, repair: x.Repair, loss: x.Loss, burst: x.Burst}
 		if x.Receivers != 3 || !x.BytesEqual || x.Messages == 0 || x.Packets != 8*x.Messages || !(x.Goodput > 0) || !(x.P50 > 0) || x.P99 < x.P50 {
 			t.Errorf("%v: %+v", what, x)
 		}
@@ -113,7 +113,7 @@ func TestRun(t *testing.T) {
 		case !x.Repair && x.SwitchResent+uint64(x.StoreHighWater) != 0:
 			t.Errorf("%v: the switch has kept %d bytes and sent %d packets again", what, x.StoreHighWater, x.SwitchResent)
 		case x.Mode == Unicast && x.HealthyExtraBytes != 0:
-			t.Errorf("%v: %d bytes too many came to the witness", what, x.HealthyExtraBytes)
+			t.Errorf("%v: %d bytes too many came to the control receiver", what, x.HealthyExtraBytes)
 		}
 	}
 	nothingLeft(t)

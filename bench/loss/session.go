@@ -16,7 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/stage"
+	"github.com/gleam-rdma/gleam/testbed"
 )
 
 const (
@@ -28,10 +28,10 @@ const (
 // session is a set of devices with all the connections that are measured. The
 // rate of its links is fixed.
 type session struct {
-	o     *Options
-	stage *stage.Stage
-	hosts []*host // [0] sends, the last is the witness
-	lines map[line]*connection
+	o       *Options
+	testbed *testbed.Testbed
+	hosts   []*host // [0] sends, the last is the control receiver
+	lines   map[connectionKey]*connection
 
 	ctx    context.Context // ends with the first thing that goes wrong
 	cancel context.CancelCauseFunc
@@ -39,8 +39,8 @@ type session struct {
 	closes []func() error // in reverse order
 }
 
-// line is what a connection is chosen by.
-type line struct {
+// connectionKey is what a connection is chosen by.
+type connectionKey struct {
 	mode   string
 	repair bool
 }
@@ -48,9 +48,9 @@ type line struct {
 // connection carries streams from the sender to all receivers: one by a group,
 // or one to each.
 type connection struct {
-	sources []*source
-	sinks   []*sink // one for each host but the first
-	group   *endpoint.Group
+	sources   []*source
+	receivers []*receiver // one for each host but the first
+	group     *endpoint.Group
 }
 
 // host is a host of the lab.
@@ -64,8 +64,8 @@ type host struct {
 
 // open makes devices and connections on a stage. rate is of the sender's link,
 // in bits/s of whole frames; 0: unbounded.
-func open(ctx context.Context, o *Options, st *stage.Stage, rate int64) (_ *session, err error) {
-	s := &session{o: o, stage: st, lines: make(map[line]*connection)}
+func open(ctx context.Context, o *Options, st *testbed.Testbed, rate int64) (_ *session, err error) {
+	s := &session{o: o, testbed: st, lines: make(map[connectionKey]*connection)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
@@ -97,7 +97,7 @@ func (s *session) onClose(f func() error) { s.closes = append(s.closes, f) }
 
 // openHost makes host i's device and memory.
 func (s *session) openHost(i int, rate int64) (err error) {
-	h := &host{Host: s.stage.Star.Hosts[i]}
+	h := &host{Host: s.testbed.Star.Hosts[i]}
 	s.hosts = append(s.hosts, h)
 	cfg := soft.Config{Interface: h.Interface}
 	slots := recvDepth
@@ -107,7 +107,7 @@ func (s *session) openHost(i int, rate int64) (err error) {
 	if h.dev, err = s.device(h, cfg); err != nil {
 		return err
 	}
-	auth := envelope.Auth{Keys: envelope.Keys{stage.KeyID: s.stage.Key}, Send: stage.KeyID}
+	auth := envelope.Auth{Keys: envelope.Keys{testbed.KeyID: s.testbed.Key}, Send: testbed.KeyID}
 	err = h.NS.Do(func() (err error) {
 		h.envs, err = endpoint.NewHost(h.IPv4, endpoint.HostConfig{Auth: auth})
 		return err
@@ -121,7 +121,7 @@ func (s *session) openHost(i int, rate int64) (err error) {
 		return err
 	}
 	fill(memory, s.o.Seed)
-	if n := len(s.stage.Star.Hosts) - 1; s.o.hasUnicast(n - 1) { // the witness has one too
+	if n := len(s.testbed.Star.Hosts) - 1; s.o.hasUnicast(n - 1) { // the control receiver has one too
 		cfg.Rate = rate / int64(n) // each queue pair's
 		h.unicast, err = s.device(h, cfg)
 	}
@@ -182,9 +182,9 @@ func (s *session) joinGroup(i int, repair bool) error {
 	}
 	c := &connection{group: groups[0], sources: []*source{newSource(groups[0].QP(), first.mr, int(s.o.MessageSize))}}
 	for k, h := range s.hosts[1:] {
-		c.sinks = append(c.sinks, s.sink(h, groups[k+1].QP(), c.sources[0]))
+		c.receivers = append(c.receivers, s.sink(h, groups[k+1].QP(), c.sources[0]))
 	}
-	s.lines[line{Group, repair}] = c
+	s.lines[connectionKey{Group, repair}] = c
 	return nil
 }
 
@@ -220,8 +220,8 @@ func (s *session) qpConfig(h *host) endpoint.QPConfig {
 	}
 }
 
-func (s *session) sink(h *host, qp endpoint.QP, from *source) *sink {
-	return &sink{name: h.Name, qp: qp, mr: h.mr, size: int(s.o.MessageSize), from: from}
+func (s *session) sink(h *host, qp endpoint.QP, from *source) *receiver {
+	return &receiver{name: h.Name, qp: qp, mr: h.mr, size: int(s.o.MessageSize), from: from}
 }
 
 // connectPairs makes a pair of queue pairs for each receiver, as any RC
@@ -253,9 +253,9 @@ func (s *session) connectPairs() error {
 		}
 		src := newSource(a, mr, int(s.o.MessageSize))
 		c.sources = append(c.sources, src)
-		c.sinks = append(c.sinks, s.sink(h, b, src))
+		c.receivers = append(c.receivers, s.sink(h, b, src))
 	}
-	s.lines[line{Unicast, false}] = c
+	s.lines[connectionKey{Unicast, false}] = c
 	return nil
 }
 
@@ -263,7 +263,7 @@ func (s *session) connectPairs() error {
 // wrong ends the session.
 func (s *session) start() error {
 	for _, c := range s.lines {
-		for _, k := range c.sinks {
+		for _, k := range c.receivers {
 			if err := k.prime(); err != nil {
 				return err
 			}

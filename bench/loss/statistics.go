@@ -25,11 +25,11 @@ func percentile(sorted []time.Duration, num int) float64 {
 	return float64(sorted[max(at, 0)]) / float64(time.Microsecond)
 }
 
-// summarize makes a row of a cell's samples, one for each round. Goodputs are
-// relative to the median of base, those of the loss-free cell in the same
+// summarize makes a row of a case's samples, one for each round. Goodputs are
+// relative to the median of base, those of the loss-free case in the same
 // rounds: the link bounds it, so that a single one that is lower says something
 // about the machine at that moment, and nothing about loss.
-func summarize(c cell, samples []sample, base []float64) Row {
+func summarize(c lossCase, samples []sample, base []float64) Row {
 	r := Row{
 		Receivers: c.receivers, Mode: c.mode, Repair: c.repair, Loss: c.loss, Burst: c.burst,
 		GoodputRatioMin: math.Inf(1), GoodputRatioMax: math.Inf(-1), BytesEqual: true,
@@ -45,14 +45,14 @@ func summarize(c cell, samples []sample, base []float64) Row {
 		r.SenderTimeouts += m.sender.Timeouts
 		r.SenderNAKs += m.sender.NAKs
 		r.SenderRNRs += m.sender.RNRs
-		r.HealthyExtraBytes += m.extra
+		r.HealthyExtraBytes += m.controlExtra
 		r.Messages += m.messages
 		r.Packets += m.packets
 		r.LostPackets += m.lost
 		r.StoreHighWater = max(r.StoreHighWater, m.store.peak)
 		r.SwitchResent += m.store.resent
 		r.SwitchNAKs += m.store.naks
-		r.SwitchQuestions += m.store.asked
+		r.SwitchProbes += m.store.probes
 		r.SwitchNotKept += m.store.notKept
 		latencies = append(latencies, m.latencies...)
 	}

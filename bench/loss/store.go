@@ -11,24 +11,24 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// stored is what a group's repairs took of the switch during a measurement.
+// repairStore is what a group's repairs took of the switch during a measurement.
 //
 // The switch knows the most that it has held for a group since it was made. If
 // that rose during the measurement, it is peak; otherwise peak is the most that
 // was seen by asking every watchStep, which can miss a short rise.
-type stored struct {
+type repairStore struct {
 	peak    int64  // bytes of packet memory
 	resent  uint64 // packets
 	notKept uint64 // packets for which there was no room
 	naks    uint64 // NAKs answered
-	asked   uint64 // receivers asked that said nothing
+	probes  uint64 // receivers asked that said nothing
 }
 
 const watchStep = 10 * time.Millisecond
 
-// watcher asks the switch about a group while a measurement runs. nil: there is
+// storeWatcher asks the switch about a group while a measurement runs. nil: there is
 // nothing to ask about.
-type watcher struct {
+type storeWatcher struct {
 	s      *session
 	c      *connection
 	before api.Repair
@@ -38,11 +38,11 @@ type watcher struct {
 }
 
 // watch starts to watch a connection by a group.
-func (s *session) watch(c *connection) (*watcher, error) {
+func (s *session) watch(c *connection) (*storeWatcher, error) {
 	if c.group == nil {
 		return nil, nil
 	}
-	w := &watcher{s: s, c: c, done: make(chan struct{})}
+	w := &storeWatcher{s: s, c: c, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(s.ctx)
 	w.cancel = cancel
 	var err error
@@ -54,8 +54,8 @@ func (s *session) watch(c *connection) (*watcher, error) {
 	return w, nil
 }
 
-func (w *watcher) ask(ctx context.Context) (api.Repair, error) {
-	g, err := w.s.stage.Client.Group(ctx, w.c.group.Info().IP)
+func (w *storeWatcher) ask(ctx context.Context) (api.Repair, error) {
+	g, err := w.s.testbed.Client.Group(ctx, w.c.group.Info().IP)
 	switch {
 	case err != nil:
 		return api.Repair{}, fmt.Errorf("ask the switch about the group: %w", err)
@@ -65,7 +65,7 @@ func (w *watcher) ask(ctx context.Context) (api.Repair, error) {
 	return *g.Repair, nil
 }
 
-func (w *watcher) run(ctx context.Context) {
+func (w *storeWatcher) run(ctx context.Context) {
 	defer close(w.done)
 	tick := time.NewTicker(watchStep)
 	defer tick.Stop()
@@ -82,7 +82,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 // stop ends the watching, if end has not.
-func (w *watcher) stop() {
+func (w *storeWatcher) stop() {
 	if w != nil {
 		w.cancel()
 		<-w.done
@@ -90,17 +90,17 @@ func (w *watcher) stop() {
 }
 
 // end stops and says what there was.
-func (w *watcher) end() (stored, error) {
+func (w *storeWatcher) end() (repairStore, error) {
 	if w == nil {
-		return stored{}, nil
+		return repairStore{}, nil
 	}
 	w.stop()
 	after, err := w.ask(w.s.ctx)
 	if err != nil {
-		return stored{}, err
+		return repairStore{}, err
 	}
-	r := stored{peak: w.seen, resent: after.Copies - w.before.Copies, notKept: after.NotKept - w.before.NotKept,
-		naks: after.NAKs - w.before.NAKs, asked: after.Questions - w.before.Questions}
+	r := repairStore{peak: w.seen, resent: after.Copies - w.before.Copies, notKept: after.NotKept - w.before.NotKept,
+		naks: after.NAKs - w.before.NAKs, probes: after.Questions - w.before.Questions}
 	if after.MostBytes > w.before.MostBytes {
 		r.peak = after.MostBytes
 	}

@@ -35,8 +35,8 @@ func newSource(qp endpoint.QP, mr endpoint.MR, size int) *source {
 	return &source{qp: qp, mr: mr, size: size, slots: slots, posts: make([]time.Time, slots), wc: make([]endpoint.Completion, slots)}
 }
 
-// sent is what a source has done in one run.
-type sent struct {
+// streamResult is what a source has done in one run.
+type streamResult struct {
 	messages  int             // all that were posted; they are complete
 	counted   int             // of these, complete by the end of the run
 	seconds   float64         // that the run took
@@ -44,11 +44,13 @@ type sent struct {
 }
 
 // goodput is in bytes per second.
-func (s *sent) goodput(size int) float64 { return float64(s.counted) * float64(size) / s.seconds }
+func (s *streamResult) goodput(size int) float64 {
+	return float64(s.counted) * float64(size) / s.seconds
+}
 
 // run posts messages, depth at a time, for a while or until limit messages are
 // posted (0: no limit), and then waits for those that are under way.
-func (s *source) run(ctx context.Context, d time.Duration, limit, depth int) (r sent, err error) {
+func (s *source) run(ctx context.Context, d time.Duration, limit, depth int) (r streamResult, err error) {
 	start := time.Now()
 	end, last := start.Add(d), start
 	first := s.seq
@@ -104,8 +106,8 @@ func (s *source) post(now time.Time) error {
 	return nil
 }
 
-// sink is the receiving end of a stream: it compares every byte.
-type sink struct {
+// receiver is the receiving end of a stream: it compares every byte.
+type receiver struct {
 	name  string
 	qp    endpoint.QP
 	mr    endpoint.MR
@@ -116,7 +118,7 @@ type sink struct {
 }
 
 // prime posts the first receives.
-func (s *sink) prime() error {
+func (s *receiver) prime() error {
 	s.slots = uint64(s.mr.Len() / s.size)
 	for i := range s.slots {
 		if err := s.post(i); err != nil {
@@ -126,7 +128,7 @@ func (s *sink) prime() error {
 	return nil
 }
 
-func (s *sink) post(seq uint64) error {
+func (s *receiver) post(seq uint64) error {
 	at := int(seq%s.slots) * s.size
 	wr := endpoint.RecvWR{ID: seq, Local: endpoint.Segment{MR: s.mr, Offset: at, Len: s.size}}
 	if _, err := s.qp.PostRecv(wr); err != nil {
@@ -136,7 +138,7 @@ func (s *sink) post(seq uint64) error {
 }
 
 // drain takes and compares messages until ctx ends, or something is wrong.
-func (s *sink) drain(ctx context.Context) error {
+func (s *receiver) drain(ctx context.Context) error {
 	wc := make([]endpoint.Completion, recvDepth)
 	for {
 		n, err := s.qp.Poll(ctx, wc)
@@ -160,7 +162,7 @@ func (s *sink) drain(ctx context.Context) error {
 }
 
 // compare looks at message seq, which c says has arrived.
-func (s *sink) compare(seq uint64, c endpoint.Completion) error {
+func (s *receiver) compare(seq uint64, c endpoint.Completion) error {
 	if c.ID != seq || c.Len != s.size {
 		return fmt.Errorf("receive %d of %d bytes, want receive %d of %d", c.ID, c.Len, seq, s.size)
 	}
@@ -182,7 +184,7 @@ func (s *sink) compare(seq uint64, c endpoint.Completion) error {
 }
 
 // arrived waits until message seq-1 is there.
-func (s *sink) arrived(ctx context.Context, seq uint64) error {
+func (s *receiver) arrived(ctx context.Context, seq uint64) error {
 	for s.seq.Load() < seq {
 		select {
 		case <-ctx.Done():

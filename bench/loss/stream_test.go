@@ -32,7 +32,7 @@ type loop struct {
 	interval time.Duration
 	sends    chan endpoint.SendWR
 	most     int
-	sink     *sink
+	sink     *receiver
 	fail     endpoint.Status
 }
 
@@ -73,7 +73,7 @@ func newLoop(t *testing.T, interval time.Duration) (*loop, *source) {
 	mem := memory{b: make([]byte, 8*testSize)}
 	fill(mem.b, 3)
 	src := newSource(l, mem, testSize)
-	l.sink = &sink{name: "h2", mr: memory{b: make([]byte, 16*testSize)}, size: testSize, from: src, slots: 16}
+	l.sink = &receiver{name: "h2", mr: memory{b: make([]byte, 16*testSize)}, size: testSize, from: src, slots: 16}
 	return l, src
 }
 

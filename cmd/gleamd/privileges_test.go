@@ -22,7 +22,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/lab/labtest"
-	"github.com/gleam-rdma/gleam/rate"
+	"github.com/gleam-rdma/gleam/linkrate"
 )
 
 // confined checks what each thread of the process pid may do.
@@ -121,7 +121,7 @@ func life(t *testing.T, as []string) {
 	member := func(i int) api.RegisterMember {
 		return api.RegisterMember{IP: star.Hosts[i].IPv4, QPN: uint32(0x11 + i)}
 	}
-	limit := rate.Rate(50_000_000)
+	limit := linkrate.Rate(50_000_000)
 	for what, err := range map[string]error{
 		"register": client.Register(t.Context(), &api.Register{Group: group, QPN: 0x4711, PMTU: 1024, Policy: "strict", Members: []api.RegisterMember{member(0), member(1)}}),
 		"set port": client.SetPort(t.Context(), star.Ports[0], &api.SetPort{Rate: &limit}),

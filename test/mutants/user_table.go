@@ -109,11 +109,11 @@ var userMutants = []mutant{
 		"res.Seconds <= r.seconds/atOnce",
 		"res.Seconds <= 0",
 	}}},
-	{"rounds that lie apart are not named", "user", "bench/replicate/steady.go", []edit{{
+	{"rounds that lie apart are not named", "user", "bench/switchbench/steady.go", []edit{{
 		"(high-low)/x.InPPS > spread",
 		"(high-low)/x.InPPS > 3*spread",
 	}}},
-	{"idle time is taken for load", "user", "bench/replicate/steady.go", []edit{{
+	{"idle time is taken for load", "user", "bench/switchbench/steady.go", []edit{{
 		"if i == 3 || i == 4 {",
 		"if i == 4 {",
 	}}},

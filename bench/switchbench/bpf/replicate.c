@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
+/* Copyright 2026 The Gleam Authors */
+
+//go:build ignore
+
+/*
+ * The programs of `gleam bench switch`.
+ *
+ *   generate    makes the frames: run by BPF_PROG_TEST_RUN with live frames, it
+ *               sends RoCEv2 packets with rising PSNs and right ICRCs out of the
+ *               source's interface, and the receivers' ACKs out of theirs
+ *   sink_tc      counts and drops what arrives at a host, behind the skb
+ *   sink_xdp     the same before there is an skb
+ *   to_socket   hands RoCEv2 packets to an AF_XDP socket; to_socket_frags long ones
+ *   broadcast   replicates RoCEv2 packets inside XDP
+ *   egress      gives such a copy the MAC addresses of its port
+ *
+ * Every instance has constants of its own, set before it is loaded.
+ */
+#include "kernel.h"
+
+#define MAX_LEGS 16
+
+/* ---- what arrives ---- */
+
+/* Counters of one sink. Index 0 is the source's, 1... are the receivers'. */
+struct seen {
+	__u64 good;	/* data, as this sink is to get it, for the first time */
+	__u64 again;	/* ... with a PSN that is not behind the last one */
+	__u64 wrong;	/* data with another MAC, address, QPN or length */
+	__u64 acks;
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct seen);
+	UINT(max_entries, MAX_LEGS);
+} seen SEC(".maps");
+
+/*
+ * The PSN that each sink saw last; PSN_NONE before the first one. A cache line
+ * each: those who send to different sinks are not to wait for each other here.
+ */
+#define PSN_NONE 0xFFFFFFFF
+struct last {
+	__u32 psn;
+	__u32 rest[15];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct last);
+	UINT(max_entries, MAX_LEGS);
+} arrived SEC(".maps");
+
+const volatile __u32 leg = 0;
+const volatile __u32 expect_len = 0;	/* of the frame */
+const volatile __u32 expect_qpn = 0;
+const volatile __u32 expect_dst = 0;	/* network byte order */
+const volatile __u32 expect_mac_high = 0; /* the first four bytes as they are in memory */
+const volatile __u16 expect_mac_low = 0;
+
+INLINE int is_rocev2(struct headers *h, void *end)
+{
+	return (void *)(h + 1) <= end && h->ether_type == htons(ETHERTYPE_IPV4) && h->version_ihl == 0x45 &&
+	       h->protocol == PROTO_UDP && h->dport == htons(ROCEV2_PORT);
+}
+
+/* Counts a RoCEv2 packet; 0 if it is none. */
+INLINE int count(void *data, void *end, __u32 len)
+{
+	struct headers *h = data;
+	__u32 key = leg;
+
+	if (!is_rocev2(h, end))
+		return 0;
+	struct seen *s = bpf_map_lookup_elem(&seen, &key);
+	struct last *last = bpf_map_lookup_elem(&arrived, &key);
+	if (!s || !last)
+		return 1;
+	if (h->opcode == OP_ACKNOWLEDGE) {
+		s->acks++;
+		return 1;
+	}
+	if (len != expect_len || *(__u32 *)h->dst_mac != expect_mac_high ||
+	    *(__u16 *)(h->dst_mac + 4) != expect_mac_low || h->dst != expect_dst ||
+	    (ntohl(h->dest_qp) & PSN_MASK) != expect_qpn) {
+		s->wrong++;
+		return 1;
+	}
+	__u32 psn = ntohl(h->psn) & PSN_MASK;
+	if (last->psn != PSN_NONE && (psn == last->psn || ((psn - last->psn) & PSN_MASK) > PSN_MASK / 2)) {
+		s->again++;
+		return 1;
+	}
+	s->good++;
+	last->psn = psn;
+	return 1;
+}
+
+SEC("tc")
+int sink_tc(struct __sk_buff *skb)
+{
+	void *data = (void *)(unsigned long)skb->data;
+	void *end = (void *)(unsigned long)skb->data_end;
+
+	return count(data, end, skb->len) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+}
+
+SEC("xdp")
+int sink_xdp(struct xdp_md *ctx)
+{
+	void *data = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+
+	return count(data, end, end - data) ? XDP_DROP : XDP_PASS;
+}
+
+/* ---- what is sent ---- */
+
+/* The interfaces that frames leave by: 0 the source's, 1... the receivers'. */
+struct {
+	UINT(type, BPF_MAP_TYPE_DEVMAP);
+	TYPE(key, __u32);
+	TYPE(value, __u32);
+	UINT(max_entries, MAX_LEGS);
+} out SEC(".maps");
+
+/*
+ * What a PSN contributes to the ICRC, by its bytes from the highest one: of the
+ * data packet in entry 0, of an ACK in entry 1.
+ */
+struct psn_table {
+	__u32 of[3][256];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct psn_table);
+	UINT(max_entries, 2);
+} psn_tables SEC(".maps");
+
+/* The first 64 bytes of a frame with PSN 0, and its ICRC. 0 is data, 1... ACKs. */
+struct template {
+	__u64 words[8];
+	__u32 icrc;
+	__u32 acked; /* the PSN acknowledged last */
+	__u32 patience;	/* turns until this receiver is looked at again */
+	__u32 rest;
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct template);
+	UINT(max_entries, MAX_LEGS);
+} templates SEC(".maps");
+
+#define ACK_LEN 62
+#define MAX_GAP 20000 /* ns; a batch of calls that send nothing takes some 6000 */
+
+const volatile __u32 frame_len = 0;
+const volatile __u32 receivers = 0;
+
+/* What user space sets before a run, and what it reads after it. */
+struct control {
+	__u64 interval;	/* ns from one burst to the next; 0: as fast as it goes */
+	__u64 due;	/* of the next burst, on the monotonic clock */
+	__u64 sent;	/* data frames */
+	__u64 acks;	/* ACKs sent */
+	__u64 waited;	/* ns between calls that sent nothing: it was not time yet */
+	__u64 idle;	/* when the last call was one of these; 0 if it was not */
+	__u32 burst;	/* frames */
+	__u32 left;	/* ... of the current burst */
+	__u32 psn;	/* of the next data frame */
+	__u32 ack_every; /* a receiver acknowledges every so many packets; 0: never */
+	__u32 ack_jump;	/* ... and at once what it has if that is so many behind */
+	__u32 turn;	/* of the receiver that is looked at next */
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct control);
+	UINT(max_entries, 1);
+} control SEC(".maps");
+
+INLINE __u32 icrc_of(struct psn_table *t, __u32 icrc, __u32 psn)
+{
+	return icrc ^ t->of[0][psn >> 16 & 0xFF] ^ t->of[1][psn >> 8 & 0xFF] ^ t->of[2][psn & 0xFF];
+}
+
+/*
+ * One receiver's turn: sends the ACK that is due there. Negative if none is. A
+ * receiver that owed none is left alone for some turns: its counter is in the cache
+ * of the CPU that sends to it, which would have to fetch it back for every packet.
+ *
+ * The frame's headers are written anew each time, since the kernel recycles the
+ * pages as the switch has left them.
+ */
+INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
+{
+	__u32 who = c->turn % MAX_LEGS, one = 1;
+
+	if (who < 1 || who > receivers)
+		who = 1;
+	c->turn = who + 1;
+	struct template *t = bpf_map_lookup_elem(&templates, &who);
+	struct last *last = bpf_map_lookup_elem(&arrived, &who);
+	struct psn_table *table = bpf_map_lookup_elem(&psn_tables, &one);
+	if (!t || !last || !table)
+		return -1;
+	if (t->patience) {
+		t->patience--;
+		return -1;
+	}
+	__u32 has = last->psn, behind = (has - t->acked) & PSN_MASK;
+	if (has == PSN_NONE || behind == 0 || behind < c->ack_every || behind > PSN_MASK / 2) {
+		t->patience = c->ack_every;
+		return -1;
+	}
+	__u32 psn = behind > c->ack_jump ? has : (t->acked + c->ack_every) & PSN_MASK;
+	if (bpf_xdp_adjust_tail(ctx, ACK_LEN - (int)frame_len))
+		return -1;
+	void *data = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+	if (data + ACK_LEN > end)
+		return XDP_ABORTED;
+	__u64 *words = data;
+#pragma unroll
+	for (int i = 0; i < 7; i++)
+		words[i] = t->words[i];
+	*(__u16 *)(data + 56) = (__u16)t->words[7];
+	*(__u32 *)(data + 50) = htonl(psn);
+	*(__u32 *)(data + ACK_LEN - 4) = icrc_of(table, t->icrc, psn);
+	t->acked = psn;
+	c->acks++;
+	c->idle = 0;
+	return bpf_redirect_map(&out, who, XDP_ABORTED);
+}
+
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+	struct template *t = bpf_map_lookup_elem(&templates, &zero);
+	struct psn_table *table = bpf_map_lookup_elem(&psn_tables, &zero);
+
+	if (!c || !t || !table)
+		return XDP_ABORTED;
+	if (c->ack_every) {
+		int action = acknowledge(ctx, c);
+		if (action >= 0)
+			return action;
+	}
+	if (c->left == 0) {
+		if (c->interval) {
+			__u64 now = bpf_ktime_get_ns();
+			if (now < c->due) {
+				/* A longer gap is one in which the thread did not run. */
+				if (c->idle && now - c->idle < MAX_GAP)
+					c->waited += now - c->idle;
+				c->idle = now;
+				return XDP_DROP;
+			}
+			c->due += c->interval;
+			if (c->due + 1000000 < now)
+				c->due = now; /* what was missed for a millisecond is not made up for */
+		}
+		c->left = c->burst;
+	}
+	c->left--;
+	c->idle = 0;
+	void *data = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+	__u32 len = frame_len;
+	if (len < 64 || len > 4096 || data + 64 > end || data + len > end)
+		return XDP_ABORTED;
+	__u64 *words = data;
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		words[i] = t->words[i];
+	__u32 psn = c->psn;
+	*(__u32 *)(data + 50) = htonl(psn);
+	*(__u32 *)(data + len - 4) = icrc_of(table, t->icrc, psn);
+	c->psn = (psn + 1) & PSN_MASK;
+	c->sent++;
+	return bpf_redirect_map(&out, 0, XDP_ABORTED);
+}
+
+/* ---- methods to replicate ---- */
+
+struct {
+	UINT(type, BPF_MAP_TYPE_XSKMAP);
+	TYPE(key, __u32);
+	TYPE(value, __u32);
+	UINT(max_entries, 1);
+} xsks SEC(".maps");
+
+INLINE int steer(struct xdp_md *ctx)
+{
+	struct headers *h = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+
+	if (!is_rocev2(h, end))
+		return XDP_PASS;
+	return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
+}
+
+SEC("xdp")
+int to_socket(struct xdp_md *ctx)
+{
+	return steer(ctx);
+}
+
+/* The same for ports whose frames may be in several buffers. */
+SEC("xdp.frags")
+int to_socket_frags(struct xdp_md *ctx)
+{
+	return steer(ctx);
+}
+
+/*
+ * The ports of the switch, each with its instance of egress. Its size is set to
+ * their number before it is made: a broadcast looks at every entry.
+ */
+struct {
+	UINT(type, BPF_MAP_TYPE_DEVMAP);
+	TYPE(key, __u32);
+	TYPE(value, struct bpf_devmap_val);
+	UINT(max_entries, MAX_LEGS);
+} ports SEC(".maps");
+
+SEC("xdp")
+int broadcast(struct xdp_md *ctx)
+{
+	struct headers *h = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+
+	if (!is_rocev2(h, end))
+		return XDP_PASS;
+	return bpf_redirect_map(&ports, 0, BPF_F_BROADCAST | BPF_F_EXCLUDE_INGRESS);
+}
+
+const volatile __u64 egress_dst = 0; /* MAC addresses, in the lower six bytes as they are in memory */
+const volatile __u64 egress_src = 0;
+
+SEC("xdp/devmap")
+int egress(struct xdp_md *ctx)
+{
+	void *data = (void *)(unsigned long)ctx->data;
+	void *end = (void *)(unsigned long)ctx->data_end;
+	__u64 dst = egress_dst, src = egress_src;
+
+	if (data + 14 > end)
+		return XDP_DROP;
+	*(__u32 *)data = (__u32)dst;
+	*(__u32 *)(data + 4) = (__u32)(dst >> 32 & 0xFFFF) | (__u32)(src << 16);
+	*(__u32 *)(data + 8) = (__u32)(src >> 16);
+	return XDP_PASS;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,46 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package switchbench is `gleam bench switch`: how many packets a second various
+// methods to replicate one sender's packets to several receivers take in and put
+// out on this machine, what they cost, and what they lose, measured in turn in
+// one run.
+//
+// # What is measured
+//
+// Every method (a row) has a lab of its own: a switch and hosts in namespaces,
+// joined by veths. All of them stand for as long as a case (bytes of payload,
+// number of receivers) is measured; in every round each gets its turn. Rows
+// differ in nothing but what stands in the switch.
+//
+// The source's frames are made by an XDP program that the kernel runs over and
+// over (BPF_PROG_TEST_RUN with live frames): valid RoCEv2 packets of one source
+// with rising PSNs and right ICRCs. It runs on a CPU of its own, and since the
+// kernel receives on a veth in the sender's context, so does the reception by
+// the switch. Frames longer than a page are sent from a packet socket instead.
+// The receivers count and drop: in tc, since an XDP program there would have the
+// kernel convert every skb, or, where XDP sends the copies, in XDP, which takes
+// NAPI at the sink. They check addresses, QPN and length of each frame.
+//
+// # What the numbers mean
+//
+// in_pps and out_pps are of a run in which 1.5 times as much is offered as the row
+// was seen to take, and more as long as nothing is lost: a method in the kernel shares
+// the generator's CPU and slows it down, and one in user space loses frames at its
+// socket. in_pps is what was replicated, out_pps / receivers. A PSN counts once at
+// each receiver, so what a switch repairs or sends twice is no throughput. loss is
+// the share that the receiver with the fewest packets lacks in another run, at
+// 0.9 times the in_pps of the same round. The targets' ratios are medians of the
+// rounds' ratios: neighbours on the machine change from round to round what all rows
+// can do.
+//
+// cpu_ns_per_out is all CPU time that the row costs per packet out, up to and
+// including the sinks' drop: that of this process's threads, which are the
+// row's (thread_ns_per_out; the kernel runs the sinks' receive path in the
+// thread that sends), and that of the generator's thread and of ksoftirqd, less
+// what the generator takes by itself (softirq_ns_per_out). The latter is measured
+// in every round, by a generator that sends to a port which drops; the time in
+// which it waits for its next frame is measured as it goes.
+package switchbench
+
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux replicate bpf/replicate.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror

@@ -1,0 +1,95 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package switchbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// gleamdWith runs gleamd with so many workers: the first on the CPU for the method's
+// own thread, the others wherever the kernel puts them. There is one group, so that
+// what they share is the ports: each sends by its own.
+func gleamdWith(workers int) func(*testbed) error {
+	return func(s *testbed) error {
+		cpus := fmt.Sprint(s.cpu)
+		if workers > 1 {
+			cpus = "[" + cpus + strings.Repeat(", -1", workers-1) + "]"
+		}
+		return openGleamd(s, cpus)
+	}
+}
+
+// openGleamd runs gleamd's engine in the switch's namespace, with its default
+// configuration but for the workers' CPUs, and registers the group.
+func openGleamd(s *testbed, cpus string) error {
+	// The receivers of the benchmark are no queue pairs: they answer no probe.
+	text := s.star.Config() + "envelope: {insecure: true}\npsn_probe: 0s\nworker: {cpu: " + cpus + "}\n"
+	cfg, err := config.Parse("benchmark", []byte(text))
+	if err != nil {
+		return err
+	}
+	warnings := make(chan string, 16)
+	notify := func(warn bool, msg string, kv ...any) {
+		if warn {
+			select {
+			case warnings <- fmt.Sprint(msg, " ", kv):
+			default:
+			}
+		}
+	}
+	var e *dataplane.Engine
+	if err := s.star.Switch.Do(func() (err error) { e, err = dataplane.Open(cfg, notify); return err }); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.star.Switch.Do(func() error { return e.Run(ctx) }) }()
+	s.onClose(func() error {
+		stop()
+		return errors.Join(<-ended, e.Close())
+	})
+	err = e.Register(registration(s, 0))
+	// The generator sends nothing twice. A real source would, for what the switch has
+	// never had: until then a receiver whose repair stands there gets no more.
+	s.renew = func() error {
+		next, err := s.gen.next()
+		if err != nil {
+			return err
+		}
+		return e.Register(registration(s, next))
+	}
+	for len(warnings) > 0 {
+		s.notes = append(s.notes, <-warnings)
+	}
+	if err != nil && s.benchCase.jumbo() {
+		return &cannotError{err.Error()} // this gleamd takes one buffer per frame only
+	}
+	return err
+}
+
+// cannotError is why a method cannot serve a case.
+type cannotError struct{ reason string }
+
+func (e *cannotError) Error() string { return e.reason }
+
+func registration(s *testbed, next rocev2.PSN) *api.Register {
+	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}
+	for r.PMTU < s.benchCase.payload {
+		r.PMTU *= 2
+	}
+	for i, h := range s.star.Hosts {
+		r.Members = append(r.Members, api.RegisterMember{
+			IP: h.IPv4, QPN: uint32(memberQPN) + uint32(i), SQPSN: uint32(next), RQPSN: uint32(next.Add(int32(rqPSN * i))),
+		})
+	}
+	return r
+}

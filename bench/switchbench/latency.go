@@ -1,0 +1,142 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package switchbench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Latency is measured with one frame at a time, from before the source's socket
+// is written to until a receiver's has the frame, by one thread that looks at the
+// latter all the time: so no scheduler comes in but the switch's.
+const latencyLimit = 50 * time.Millisecond // after which a frame is lost
+
+// latencyGaps are the times from one frame to the next: in the first gleamd's
+// worker goes to sleep (it spins for 50 µs) and has to be woken, in the second it
+// does not.
+var latencyGaps = []time.Duration{200 * time.Microsecond, 30 * time.Microsecond}
+
+// latencyRows are the rows whose latency is compared.
+var latencyRows = []string{gleamdRow, bridgeRow}
+
+// latencySamples are one row's.
+type latencySamples struct {
+	p50, p99 []float64 // µs, by round
+	n, lost  int
+}
+
+// latency measures the latency of rows that stand, in turn.
+func (b *bench) latency(ctx context.Context, measurements []*measurement) error {
+	type series struct {
+		*measurement
+		gap time.Duration
+		latencySamples
+	}
+	var all []*series
+	for _, gap := range latencyGaps {
+		for _, x := range measurements {
+			if slices.Contains(latencyRows, x.row.name) && x.reason == "" {
+				all = append(all, &series{measurement: x, gap: gap})
+			}
+		}
+	}
+	for round := range b.o.Rounds {
+		if len(all) > 0 {
+			b.say("%s: latency, round %d of %d", targetCase, round+1, b.o.Rounds)
+		}
+		for _, s := range all {
+			err := onCPU(b.generator, func(<-chan struct{}) error {
+				return s.measurement.testbed.latency(ctx, b.o.Duration/2, s.gap, &s.latencySamples)
+			}).wait()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range all {
+		c := s.measurement.testbed.benchCase
+		b.res.Latency = append(b.res.Latency, Latency{
+			Name: s.measurement.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
+			P50: tenth(median(s.p50)), P99: tenth(median(s.p99)),
+		})
+	}
+	return nil
+}
+
+// latency sends frames for d, one at a time and gap apart, and adds what it measured
+// to l.
+func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencySamples) (err error) {
+	in, err := openSender(s.star.Hosts[0])
+	if err != nil {
+		return err
+	}
+	out, err := openTap(s.star.Hosts[1])
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	defer func() { err = errors.Join(err, in.Close(), out.Close()) }()
+	psn, err := s.gen.next()
+	if err != nil {
+		return err
+	}
+	var took []float64
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; psn = psn.Next() {
+		frame, err := s.benchCase.dataFrame(s.dataPath(), psn)
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		if err := in.send(frame); err != nil {
+			return err
+		}
+		at, err := out.await(start)
+		switch {
+		case err != nil:
+			return err
+		case at.IsZero():
+			l.lost++
+		default:
+			l.n++
+			took = append(took, float64(at.Sub(start).Nanoseconds())/1e3)
+		}
+		for start.Add(gap).After(time.Now()) { // no timer: it would be late
+			runtime.Gosched()
+		}
+	}
+	slices.SortFunc(took, cmp.Compare[float64])
+	if n := len(took); n > 0 {
+		l.p50, l.p99 = append(l.p50, took[n/2]), append(l.p99, took[n*99/100])
+	}
+	if _, err := s.gen.next(psn); err != nil {
+		return err
+	}
+	return errors.Join(ctx.Err(), s.acknowledgeAll())
+}
+
+// await returns when the next data packet was there, the zero time if none came.
+func (t *tap) await(start time.Time) (time.Time, error) {
+	var f rocev2.Frame
+	for {
+		ok, err := t.next(&f)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return now, err
+		case ok:
+			return now, nil
+		case now.Sub(start) > latencyLimit:
+			return time.Time{}, nil
+		}
+	}
+}
+
+func tenth(v float64) float64 { return math.Round(v*10) / 10 }

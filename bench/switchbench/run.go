@@ -1,0 +1,241 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package switchbench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/lab"
+)
+
+// How much is offered, by what a row was seen to take in.
+const (
+	overload = 1.5 // so that the row, not the offer, is what is measured
+	lossLoad = 0.9 // where loss is measured
+)
+
+// bench is one run of the benchmark.
+type bench struct {
+	o             Options
+	say           func(format string, args ...any)
+	meter         meter
+	worker        int // CPUs; -1 any
+	generator     int
+	rows          []row
+	res           *Result
+	generatorCost generatorCost // of this round
+}
+
+// Run measures everything. say hears how it goes.
+func Run(ctx context.Context, o Options, say func(format string, args ...any)) (*Result, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := lab.Supported(); err != nil {
+		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
+	}
+	b := &bench{o: o, say: say, meter: meter{softirqThreads: softirqThreads()}, rows: o.rows(), res: newResult(&o)}
+	var err error
+	if b.worker, b.generator, err = cpus(); err != nil {
+		return nil, err
+	}
+	others, err := machineLoad(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if others > busyShare {
+		b.res.warn(b.say, fmt.Sprintf("other programs take %.0f %% of this machine's CPU time: the rows share it with them, and their ratios say less", 100*others))
+	}
+	for _, p := range o.Payloads {
+		for _, l := range o.Legs {
+			if err := b.measureCase(ctx, benchCase{p, l}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.res.judge()
+	for _, w := range b.res.unsteady() {
+		b.res.warn(b.say, w)
+	}
+	return b.res, nil
+}
+
+// measurement is one row in one case.
+type measurement struct {
+	row         row
+	testbed     *testbed
+	reason      string  // why it is not measured; "" if it is
+	best        float64 // the highest rate in that was seen
+	in          []float64
+	out         []float64
+	offered     []float64
+	threadNS    []float64
+	softirqNS   []float64
+	loss        []float64
+	repeated    []float64
+	unsaturated int // rounds in which all that was offered was taken
+}
+
+// measureCase measures all rows of one case.
+func (b *bench) measureCase(ctx context.Context, c benchCase) (err error) {
+	stages := make(map[*method]*testbed)
+	defer func() {
+		for _, s := range stages {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	b.say("%s: setting up", c)
+	zero, _, err := b.open(ctx, generatorMethod, c, stages)
+	if err != nil {
+		return err
+	}
+	var measurements []*measurement
+	for _, r := range b.rows {
+		x := &measurement{row: r}
+		if x.testbed, x.reason, err = b.open(ctx, r.method, c, stages); err != nil {
+			return err
+		}
+		measurements = append(measurements, x)
+	}
+	runtime.GC() // what setting up has left
+	for round := range b.o.Rounds {
+		b.say("%s: round %d of %d", c, round+1, b.o.Rounds)
+		if b.generatorCost, err = b.meter.measureGenerator(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond)); err != nil {
+			return err
+		}
+		for _, x := range measurements {
+			if x.reason != "" {
+				continue
+			}
+			if err := b.saturate(ctx, x); err != nil {
+				return err
+			}
+			if err := b.measureLoss(ctx, x); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range measurements {
+		b.res.Rows = append(b.res.Rows, x.result(c))
+	}
+	if c == targetCase && b.o.Latency {
+		return b.latency(ctx, measurements)
+	}
+	return nil
+}
+
+// open returns the testbed of a method, set up and probed, or why there is none.
+func (b *bench) open(ctx context.Context, w *method, c benchCase, stages map[*method]*testbed) (*testbed, string, error) {
+	if s := stages[w]; s != nil {
+		return s, s.unservable, nil
+	}
+	if w.unservable != nil {
+		if why := w.unservable(c); why != "" {
+			return nil, why, nil
+		}
+	}
+	s, err := openTestbed(w, c, b.worker, b.generator)
+	var cannot *cannotError
+	if errors.As(err, &cannot) {
+		return nil, cannot.reason, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	stages[w] = s
+	s.unservable, err = b.meter.probe(ctx, s)
+	return s, s.unservable, err
+}
+
+// pace is at what rate a row is driven, and how its receivers acknowledge.
+func (r *row) pace(rate float64) pace {
+	return pace{rate: rate, ackEvery: r.ackEvery, ackJump: 4096}
+}
+
+// warm is how long a measurement waits for a steady state.
+func (b *bench) warm() time.Duration { return min(b.o.Duration/4, 100*time.Millisecond) }
+
+// saturate measures one row with more than it can take. Where it turns out to
+// take all of it, which is so when the machine was busy before, more is offered.
+func (b *bench) saturate(ctx context.Context, x *measurement) error {
+	legs := float64(x.testbed.benchCase.legs)
+	if x.best == 0 {
+		o, err := b.measure(ctx, x, 0, b.o.Duration/2)
+		if err != nil {
+			return err
+		}
+		x.best = o.outRate() / legs
+	}
+	var o *outcome
+	full := false
+	for try, rate := 0, overload*x.best; try < saturateTries && !full; try++ {
+		var err error
+		if o, err = b.measure(ctx, x, rate, b.o.Duration); err != nil {
+			return err
+		}
+		x.best = max(x.best, o.outRate()/legs)
+		if full = o.saturated(x.row.method, rate, legs); !full && o.offeredRate() < 0.8*rate {
+			break // the generator has no more
+		}
+		rate *= 1.5
+	}
+	if !full {
+		x.unsaturated++
+	}
+	own, soft := o.costs(x.row.method, b.generatorCost)
+	x.in, x.out, x.offered = append(x.in, o.outRate()/legs), append(x.out, o.outRate()), append(x.offered, o.offeredRate())
+	x.threadNS, x.softirqNS = append(x.threadNS, own), append(x.softirqNS, soft)
+	return nil
+}
+
+// saturateTries is how often more is offered in one round.
+const saturateTries = 5
+
+// saturated reports whether more was offered at a rate than was taken: something
+// was lost, or the generator slowed down by what is done on its CPU.
+func (o *outcome) saturated(w *method, rate, legs float64) bool {
+	return o.outRate()/legs < 0.97*o.offeredRate() || !w.user && o.offeredRate() < 0.95*rate
+}
+
+// measureLoss measures what one row loses when it is given a little less than it has just
+// taken: what it can take changes with what else the machine is doing.
+func (b *bench) measureLoss(ctx context.Context, x *measurement) error {
+	o, err := b.measure(ctx, x, lossLoad*x.in[len(x.in)-1], b.o.Duration)
+	if err != nil {
+		return err
+	}
+	x.loss = append(x.loss, o.loss())
+	x.repeated = append(x.repeated, float64(o.repeated)/float64(o.copies))
+	return nil
+}
+
+// measureTries is how often a measurement is repeated in which nothing arrived: a
+// busy machine may not have run the generator at all.
+const measureTries = 10
+
+// measure is one measurement of a row at a rate; 0 is as fast as it goes.
+func (b *bench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (*outcome, error) {
+	for range measureTries {
+		o, err := b.meter.run(ctx, x.testbed, x.row.pace(rate), b.warm(), d)
+		if err != nil || o.copies > 0 {
+			return o, err
+		}
+	}
+	return nil, fmt.Errorf("%s, %s: nothing arrived in %d measurements of %v", x.row.name, x.testbed.benchCase, measureTries, d)
+}
+
+// median returns the middle one of v, or the mean of the two that are; 0 of none.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.SortedFunc(slices.Values(v), cmp.Compare[float64])
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
