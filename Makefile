@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers test-workers bench microbench clean
+.PHONY: help reproducible sbom test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers floods test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +104,9 @@ soak: ## the random long runs of the core, CHECKS (3000) times each
 
 soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
+
+floods: ## goodput under attackers' floods beside that under harmless frames, medians, FLOODS (10s) of each (root)
+	@GLEAM_FLOODS=$(or $(FLOODS),10s) scripts/test floods
 
 bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')
 	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)

@@ -143,7 +143,7 @@ func (s *Steering) load(p *PortProgram, frags bool) error {
 		Counters: coll.DetachMap(steerMapCounters), Xsks: coll.DetachMap(steerMapXsks),
 		Prefixes4: coll.DetachMap(steerMapPrefixes4), Prefixes6: coll.DetachMap(steerMapPrefixes6),
 		PinMacs: coll.DetachMap(steerMapPinMacs), PinAddrs: coll.DetachMap(steerMapPinAddrs),
-		Sightings: coll.DetachMap(steerMapSightings), Sighted: coll.DetachMap(steerMapSighted),
+		Sightings: coll.DetachMap(steerMapSightings), Told: coll.DetachMap(steerMapTold), Telling: coll.DetachMap(steerMapTelling),
 		Offenders: coll.DetachMap(steerMapOffenders), Policies: coll.DetachMap(steerMapPolicies),
 		Stations: coll.DetachMap(steerMapStations), AllowedMacs: coll.DetachMap(steerMapAllowedMacs),
 		Allowed4: coll.DetachMap(steerMapAllowed4), Allowed6: coll.DetachMap(steerMapAllowed6),

@@ -6,15 +6,21 @@
  * address (ARP, neighbour discovery) that belongs to a pinned host, but came by another
  * port, or from another MAC address, than the host's. The kernel itself says nothing of
  * such frames, since its entries are pinned. A sighting is no proof of anything: user
- * space asks the host. Frames for user space are not looked at, and a port tells at most
- * one sighting a millisecond and CPU.
+ * space asks the host, once a second and port at most. Frames for user space are not looked
+ * at. A flood of frames in a host's name is told of four times a second, since each time
+ * wakes user space; and all hosts together at a port as often as user space asks there.
  */
 #pragma once
 
 #include "headers.h"
 
 #define MAX_PINS 65536
-#define SIGHTING_GAP 1000000 /* ns */
+/* A port tells of a host once in that time, in ns. */
+#define SIGHTING_AGAIN 250000000
+/* A port tells of SIGHTING_BURST hosts at once, and of one more in each SIGHTING_GAP, in ns. */
+#define SIGHTING_BURST 256
+#define SIGHTING_GAP 4000000
+#define TOLD_BITS 10
 
 struct pin_mac {
 	__u8 mac[6];
@@ -59,12 +65,57 @@ struct {
 	UINT(max_entries, 65536);
 } sightings SEC(".maps");
 
+/* A host that the port has told of. */
+struct told {
+	__u64 who[2]; /* addr of the sighting, or its MAC address and zeros */
+	__u64 at;
+};
+
+/*
+ * The last ones, each in the slot of its hash: of two hosts with the same slot the port may
+ * tell more often. CPUs write without a lock, which costs a sighting too many at worst.
+ */
 struct {
-	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct told);
+	UINT(max_entries, 1 << TOLD_BITS);
+} told SEC(".maps");
+
+/* The time at which the port may tell of a whole burst again. */
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
 	TYPE(value, __u64);
 	UINT(max_entries, 1);
-} sighted SEC(".maps");
+} telling SEC(".maps");
+
+/* Whether the port may tell of a host now. */
+INLINE int may_tell(const struct sighting *s)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 who[2] = {};
+	__u32 zero = 0;
+
+	__builtin_memcpy(who, s->addr, sizeof(who));
+	if (!(who[0] | who[1]))
+		__builtin_memcpy(who, s->mac, sizeof(s->mac));
+	__u32 slot = ((who[0] ^ who[1] * 31) * 0x9E3779B97F4A7C15ULL) >> (64 - TOLD_BITS);
+	struct told *t = bpf_map_lookup_elem(&told, &slot);
+	__u64 *full = bpf_map_lookup_elem(&telling, &zero);
+	if (!t || !full)
+		return 0;
+	if (t->who[0] == who[0] && t->who[1] == who[1] && now - t->at < SIGHTING_AGAIN)
+		return 0;
+	__u64 from = *full > now ? *full : now;
+	if (from - now > (SIGHTING_BURST - 1) * (__u64)SIGHTING_GAP)
+		return 0;
+	*full = from + SIGHTING_GAP;
+	t->who[0] = who[0];
+	t->who[1] = who[1];
+	t->at = now;
+	return 1;
+}
 
 INLINE int same_mac(const __u8 *a, const __u8 *b)
 {
@@ -134,13 +185,6 @@ INLINE void look(struct xdp_md *ctx)
 			elsewhere = 1;
 		}
 	}
-	if (!elsewhere)
-		return;
-	__u32 zero = 0;
-	__u64 *last = bpf_map_lookup_elem(&sighted, &zero);
-	__u64 now = bpf_ktime_get_ns();
-	if (!last || now - *last < SIGHTING_GAP)
-		return;
-	*last = now;
-	bpf_ringbuf_output(&sightings, &s, sizeof(s), 0);
+	if (elsewhere && may_tell(&s))
+		bpf_ringbuf_output(&sightings, &s, sizeof(s), 0);
 }

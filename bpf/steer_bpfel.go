@@ -26,9 +26,10 @@ const (
 	steerMapPolicies     = "policies"
 	steerMapPrefixes4    = "prefixes4"
 	steerMapPrefixes6    = "prefixes6"
-	steerMapSighted      = "sighted"
 	steerMapSightings    = "sightings"
 	steerMapStations     = "stations"
+	steerMapTelling      = "telling"
+	steerMapTold         = "told"
 	steerMapXsks         = "xsks"
 	steerProgSteer       = "steer"
 	steerProgSteerFrags  = "steer_frags"
@@ -100,9 +101,10 @@ type steerMapSpecs struct {
 	Policies    *ebpf.MapSpec `ebpf:"policies"`
 	Prefixes4   *ebpf.MapSpec `ebpf:"prefixes4"`
 	Prefixes6   *ebpf.MapSpec `ebpf:"prefixes6"`
-	Sighted     *ebpf.MapSpec `ebpf:"sighted"`
 	Sightings   *ebpf.MapSpec `ebpf:"sightings"`
 	Stations    *ebpf.MapSpec `ebpf:"stations"`
+	Telling     *ebpf.MapSpec `ebpf:"telling"`
+	Told        *ebpf.MapSpec `ebpf:"told"`
 	Xsks        *ebpf.MapSpec `ebpf:"xsks"`
 }
 
@@ -148,9 +150,10 @@ type steerMaps struct {
 	Policies    *ebpf.Map `ebpf:"policies"`
 	Prefixes4   *ebpf.Map `ebpf:"prefixes4"`
 	Prefixes6   *ebpf.Map `ebpf:"prefixes6"`
-	Sighted     *ebpf.Map `ebpf:"sighted"`
 	Sightings   *ebpf.Map `ebpf:"sightings"`
 	Stations    *ebpf.Map `ebpf:"stations"`
+	Telling     *ebpf.Map `ebpf:"telling"`
+	Told        *ebpf.Map `ebpf:"told"`
 	Xsks        *ebpf.Map `ebpf:"xsks"`
 }
 
@@ -166,9 +169,10 @@ func (m *steerMaps) Close() error {
 		m.Policies,
 		m.Prefixes4,
 		m.Prefixes6,
-		m.Sighted,
 		m.Sightings,
 		m.Stations,
+		m.Telling,
+		m.Told,
 		m.Xsks,
 	)
 }

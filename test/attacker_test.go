@@ -25,12 +25,13 @@ import (
 //		r := newRig(t, c)
 //		r.join()
 //		a := r.attacker(0)
-//		r.withstands(a, 50_000, func(i int) []byte { … })
+//		r.withstands(t, a, 50_000, func(i int) []byte { … })
 //	})
 //
 // An attacker builds and sends any frame (send, roce, flood), and sees what its host
 // receives (next, expect). Where it needs a soft device: r.open(n, host). A watch
-// (watch_test.go) checks a running transfer meanwhile.
+// (watch_test.go) checks a running transfer meanwhile; withstands (goodput_test.go) measures
+// what a flood leaves of it.
 
 // inNetworks runs f in a subtest for each kind of network: bridged and routed
 // switch ports, IPv4 and IPv6.

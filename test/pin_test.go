@@ -144,12 +144,17 @@ func TestFloodsInAMembersName(t *testing.T) {
 		own := *r.hosts[0]
 		own.MAC, own.ip = a.MAC, a.ip
 		a.beside = a.stolenAddress(&own) // of the stranger's own address
+		begin := time.Now()
 		frames := [][]byte{a.stolenMAC(r.hosts[1]), a.stolenAddress(r.hosts[2])}
 		r.withstands(t, a, 50_000, func(i int) []byte { return frames[i%2] })
-		if n := len(r.warnings()); n == 0 || n > 2 {
-			t.Errorf("%d warnings", n)
+		seconds := int(time.Since(begin).Seconds()) + 1
+		if n := len(r.warnings()); n == 0 || n > 2+seconds/10 {
+			t.Errorf("%d warnings in %d s", n, seconds)
 		}
-		if m := r.stats().Moves; m.Confirmed > 0 || m.Unconfirmed == 0 {
+		if n := r.stats().Control.Turns; n > uint64(100*seconds) {
+			t.Errorf("the flood has the control loop turn %d times in %d s", n, seconds)
+		}
+		if m := r.stats().Moves; m.Confirmed > 0 || m.Unconfirmed == 0 || m.Asked > uint64(2*seconds) {
 			t.Errorf("moves: %+v", m)
 		}
 	})

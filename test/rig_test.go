@@ -117,7 +117,7 @@ func newRig(t testing.TB, c rigConfig) *rig {
 	if c.policy == "" {
 		c.policy = "strict"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+4*time.Duration(floodRounds(t))*floodSlice)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, c: c, star: labtest.Star(t, c.star), group: group4, notes: &notes{}}
 	if c.v6 {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -132,50 +131,5 @@ func (w *watch) end(t testing.TB) {
 		if !bytes.Equal(h.mr.Bytes()[len(h.mr.Bytes())/2:], w.expected) {
 			t.Errorf("receiver %d has bytes in the end that nobody sent", i+1)
 		}
-	}
-}
-
-// Goodput under attack, of what is left beside a generator of as many harmless
-// frames: below this the attack costs more than its frames do. The race detector makes
-// the switch's share of the CPU several times as large as that of the generator.
-var minGoodput = map[bool]float64{false: 0.9, true: 0.4}[raceEnabled]
-
-// withstands watches a transfer while a floods at the rate, and checks that it loses
-// nothing but the CPU time that generating the frames takes: goodput is compared with
-// that before the flood, and with that under a flood of as many harmless frames. Calm,
-// harmless and hostile times alternate, so that the machine's other work concerns them
-// alike.
-func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) []byte) {
-	t.Helper()
-	const rounds, slice = 3, 200 * time.Millisecond
-	machine := labtest.Watch()
-	w := r.watch()
-	w.goodput(slice / 2) // the first messages: neighbours are resolved, buffers grow
-	none := a.beside
-	if none == nil {
-		none = a.harmless(len(frame(0)))
-	}
-	var calm, harmless, hostile, reached float64
-	var cpu, took time.Duration
-	frames := 0
-	for range rounds {
-		calm += w.goodput(slice)
-		f := a.flood(rate, 0, func(int) []byte { return none })
-		harmless += w.goodput(slice)
-		f.end(t)
-		f = a.flood(rate, 0, func(i int) []byte { return frame(frames + i) })
-		hostile += w.goodput(slice)
-		n, got := f.end(t)
-		frames, reached = frames+n, reached+got/rounds
-		cpu, took = cpu+f.cpu, took+f.took
-	}
-	w.end(t)
-	t.Logf("%d hostile frames at %.0f/s: goodput %.1f MB/s before, %.1f under harmless frames, %.1f under these (%.0f %% of before, %.0f %% of harmless); the generator used %.0f %% of a CPU",
-		frames, reached, calm/rounds/1e6, harmless/rounds/1e6, hostile/rounds/1e6, 100*hostile/calm, 100*hostile/harmless, 100*float64(cpu)/float64(took))
-	if hostile < minGoodput*calm && hostile < minGoodput*harmless {
-		t.Run("goodput", func(t *testing.T) { // a subtest of its own, so that the others' checks go on if it is skipped
-			machine.Timing(t, "goodput is %.1f MB/s under attack, %.1f before and %.1f under harmless frames: want %.0f %% of one of them",
-				hostile/rounds/1e6, calm/rounds/1e6, harmless/rounds/1e6, 100*minGoodput)
-		})
 	}
 }
