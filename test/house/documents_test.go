@@ -1,0 +1,66 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tour are the documents that lead a stranger through the files.
+var tour = []string{"docs/ARCHITECTURE.md", "docs/RC.md", "docs/GLOSSARY.md"}
+
+var fileNames = regexp.MustCompile(`(?:[\w-]+/)*[\w.-]*\w\.(?:go|c|h|sh|yaml|txt)\b`)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Every file that these documents name exists, by its path from the top.
+func TestNamedFilesExist(t *testing.T) {
+	for _, doc := range tour {
+		names := fileNames.FindAllString(read(t, doc), -1)
+		if len(names) < 10 {
+			t.Errorf("%s names %d files: is this test still looking for the right thing?", doc, len(names))
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+				t.Errorf("%s names %s, which does not exist", doc, name)
+			}
+		}
+	}
+}
+
+// Each word of the glossary is defined once.
+func TestGlossaryDefinesOnce(t *testing.T) {
+	text, _, ok := strings.Cut(read(t, "docs/GLOSSARY.md"), "## Words that meant two things")
+	if !ok {
+		t.Fatal("docs/GLOSSARY.md has no section of words that meant two things")
+	}
+	seen := make(map[string]bool)
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.Trim(cells[1], "- ") == "" || strings.TrimSpace(cells[1]) == "word" {
+			continue
+		}
+		word := strings.TrimSpace(cells[1])
+		if seen[word] {
+			t.Errorf("docs/GLOSSARY.md defines %s twice", word)
+		}
+		seen[word] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("docs/GLOSSARY.md defines %d words: is this test still looking for the right thing?", len(seen))
+	}
+}
