@@ -29,7 +29,7 @@ type gleam struct {
 	*exec.Cmd
 	t      *testing.T
 	out    bytes.Buffer
-	say    *lines
+	say    *labtest.Output
 	ended  chan struct{}
 	result error // valid after ended
 }
@@ -38,7 +38,7 @@ type gleam struct {
 // standard error.
 func start(t *testing.T, text string, as *syscall.Credential, args ...string) *gleam {
 	t.Helper()
-	g := &gleam{Cmd: exec.Command(program(t, "gleam"), args...), t: t, say: waitFor(text), ended: make(chan struct{})}
+	g := &gleam{Cmd: exec.Command(programs.Path(t, "gleam"), args...), t: t, say: labtest.NewOutput(text), ended: make(chan struct{})}
 	g.Stdout, g.Stderr = &g.out, g.say
 	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: as}
 	g.WaitDelay = 5 * time.Second
@@ -60,7 +60,7 @@ func start(t *testing.T, text string, as *syscall.Credential, args ...string) *g
 func (g *gleam) until() {
 	g.t.Helper()
 	select {
-	case <-g.say.seen:
+	case <-g.say.Seen:
 	case <-g.ended:
 		g.t.Fatalf("ended early: %v\n%s", g.result, g.say)
 	case <-time.After(30 * time.Second):
@@ -113,7 +113,7 @@ func gone(t *testing.T, pids []int) {
 
 // long are the arguments of a demo that takes much longer than any test waits.
 func long(t *testing.T) []string {
-	return []string{"demo", "--gleamd", program(t, "gleamd"), "--size", "64MiB", "--loss", "0.2"}
+	return []string{"demo", "--gleamd", programs.Path(t, "gleamd"), "--size", "64MiB", "--loss", "0.2"}
 }
 
 func TestInterrupted(t *testing.T) {
@@ -159,7 +159,7 @@ func TestKilled(t *testing.T) {
 	}
 	g.code()
 	gone(t, pids)
-	next := start(t, "", nil, "demo", "--gleamd", program(t, "gleamd"), "--size", "100KiB", "--members", "2", "-o", "json")
+	next := start(t, "", nil, "demo", "--gleamd", programs.Path(t, "gleamd"), "--size", "100KiB", "--members", "2", "-o", "json")
 	if c := next.code(); c != 0 {
 		t.Errorf("the next demo: exit code %d\n%s", c, next.say)
 	}
@@ -173,7 +173,7 @@ func TestKilled(t *testing.T) {
 
 func TestKeepAndRemove(t *testing.T) {
 	labtest.Require(t)
-	g := start(t, "", nil, "demo", "--gleamd", program(t, "gleamd"), "--size", "100KiB", "--members", "3", "--keep", "-o", "json")
+	g := start(t, "", nil, "demo", "--gleamd", programs.Path(t, "gleamd"), "--size", "100KiB", "--members", "3", "--keep", "-o", "json")
 	if c := g.code(); c != 0 {
 		t.Fatalf("exit code %d\n%s", c, g.say)
 	}
@@ -200,7 +200,7 @@ func TestKeepAndRemove(t *testing.T) {
 		t.Errorf("group show: exit code %d\n%s%s", c, &show.out, show.say)
 	}
 	// A later demo leaves it alone.
-	other := start(t, "", nil, "demo", "--gleamd", program(t, "gleamd"), "--size", "1KiB", "--members", "2", "-o", "json")
+	other := start(t, "", nil, "demo", "--gleamd", programs.Path(t, "gleamd"), "--size", "1KiB", "--members", "2", "-o", "json")
 	if c := other.code(); c != 0 {
 		t.Errorf("a demo beside it: exit code %d\n%s", c, other.say)
 	}
@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"not root", &syscall.Credential{Uid: 65534, Gid: 65534}, nil, 1, []string{"needs root", "sudo " + program(t, "gleam") + " demo"}},
+		{"not root", &syscall.Credential{Uid: 65534, Gid: 65534}, nil, 1, []string{"needs root", "sudo " + programs.Path(t, "gleam") + " demo"}},
 		{"missing file", nil, []string{"--file", empty + "x"}, 1, []string{"--file", empty + "x"}},
 		{"empty file", nil, []string{"--file", empty}, 1, []string{"--file", "not empty"}},
 		{"one member", nil, []string{"--members", "1"}, 2, []string{"--members 1", "2 to 128"}},

@@ -4,78 +4,21 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// built are gleam and gleamd, built once.
-var built struct {
-	sync.Once
-	dir string
-	err error
-}
+var programs = labtest.Programs{Packages: []string{"../cmd/gleam", "../cmd/gleamd"}}
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
-	os.Exit(code)
-}
-
-// program returns the path of gleam or gleamd, which everybody may execute.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "gleam"); built.err == nil {
-			built.err = os.Chmod(built.dir, 0o755)
-		}
-		if built.err == nil {
-			built.err = labtest.Build(built.dir, "../cmd/gleam", "../cmd/gleamd")
-		}
-	})
-	if built.err != nil {
-		t.Fatalf("build: %v", built.err)
-	}
-	return filepath.Join(built.dir, name)
-}
-
-// lines is a writer that tells when a line with some text has been written.
-type lines struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	text string
-	seen chan struct{}
-}
-
-func waitFor(text string) *lines { return &lines{text: text, seen: make(chan struct{})} }
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf.Write(b)
-	if l.text != "" && strings.Contains(l.buf.String(), l.text) {
-		l.text = ""
-		close(l.seen)
-	}
-	return len(b), nil
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+func TestMain(m *testing.M) { programs.Main(m) }
 
 // TestRun does the whole demo, small, in its variants.
 func TestRun(t *testing.T) {
@@ -100,9 +43,9 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Default()
-			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 300_000, 40_000, program(t, "gleamd"), time.Minute
+			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 300_000, 40_000, programs.Path(t, "gleamd"), time.Minute
 			change(&o)
-			say := waitFor("")
+			say := labtest.NewOutput("")
 			res, err := Run(t.Context(), o, &progress{w: say})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, say)
@@ -171,29 +114,11 @@ func nothingLeft(t *testing.T, pid int) {
 func TestCancel(t *testing.T) {
 	labtest.Require(t)
 	o := Default()
-	o.Size, o.Loss, o.Gleamd = 64<<20, 0.2, program(t, "gleamd") // much longer than the test waits
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	say := waitFor("registered")
-	ended := make(chan error, 1)
-	go func() {
+	o.Size, o.Loss, o.Gleamd = 64<<20, 0.2, programs.Path(t, "gleamd") // much longer than the test waits
+	labtest.Cancel(t, "registered", func(ctx context.Context, say *labtest.Output) error {
 		_, err := Run(ctx, o, &progress{w: say})
-		ended <- err
-	}()
-	select {
-	case <-say.seen:
-		cancel()
-	case err := <-ended:
-		t.Fatalf("ended before it was cancelled: %v", err)
-	}
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want context.Canceled in it", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("still running 20 s after it was cancelled")
-	}
+		return err
+	})
 	nothingLeft(t, os.Getpid())
 }
 
@@ -208,7 +133,7 @@ func TestFileErrors(t *testing.T) {
 	for _, name := range []string{empty, filepath.Join(dir, "missing"), dir} {
 		o := Default()
 		o.File = name
-		say := waitFor("")
+		say := labtest.NewOutput("")
 		_, err := Run(t.Context(), o, &progress{w: say})
 		if err == nil || !strings.Contains(err.Error(), "--file") || !strings.Contains(err.Error(), name) || say.String() != "" {
 			t.Errorf("%s: %v, after %q", name, err, say)
@@ -216,7 +141,7 @@ func TestFileErrors(t *testing.T) {
 	}
 	o := Default()
 	o.Gleamd = filepath.Join(dir, "no-gleamd")
-	if _, err := Run(t.Context(), o, &progress{w: waitFor("")}); err == nil || !strings.Contains(err.Error(), o.Gleamd) {
+	if _, err := Run(t.Context(), o, &progress{w: labtest.NewOutput("")}); err == nil || !strings.Contains(err.Error(), o.Gleamd) {
 		t.Errorf("no daemon: %v", err)
 	}
 	nothingLeft(t, os.Getpid())
@@ -230,9 +155,9 @@ func TestKillMember(t *testing.T) {
 	for _, policy := range []string{"evict", "quorum:2", "strict"} {
 		t.Run(policy, func(t *testing.T) {
 			o := Default()
-			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 2<<20, 20_000, program(t, "gleamd"), time.Minute
+			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 2<<20, 20_000, programs.Path(t, "gleamd"), time.Minute
 			o.Policy, o.KillMember = policy, "C"
-			say := waitFor("")
+			say := labtest.NewOutput("")
 			res, err := Run(t.Context(), o, &progress{w: say})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, say)

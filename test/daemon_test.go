@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,37 +22,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// built is gleamd, built once for all tests that run it.
-var built struct {
-	sync.Once
-	dir string
-	err error
-}
+var programs = labtest.Programs{Packages: []string{"../cmd/gleamd"}}
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
-	os.Exit(code)
-}
-
-// gleamd returns the path of the daemon, which everybody may execute.
-func gleamd(t *testing.T) string {
-	t.Helper()
-	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "gleamd"); built.err == nil {
-			built.err = os.Chmod(built.dir, 0o755)
-		}
-		if built.err == nil {
-			built.err = labtest.Build(built.dir, "../cmd/gleamd")
-		}
-	})
-	if built.err != nil {
-		t.Fatalf("build gleamd: %v", built.err)
-	}
-	return filepath.Join(built.dir, "gleamd")
-}
+func TestMain(m *testing.M) { programs.Main(m) }
 
 // daemon is gleamd as its own process in the switch of a star.
 type daemon struct {
@@ -88,7 +59,7 @@ func (d *daemon) start(t *testing.T, config string, as *syscall.Credential) *lab
 		t.Fatal(err)
 	}
 	d.file = f.Name()
-	c := exec.Command(gleamd(t), "--config", d.file)
+	c := exec.Command(programs.Path(t, "gleamd"), "--config", d.file)
 	if as != nil {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	}

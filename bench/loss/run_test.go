@@ -6,12 +6,10 @@ package loss
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,42 +17,17 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// gleamd builds the daemon.
-func gleamd(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "gleamd")
-	if err := labtest.Build(path, "../../cmd/gleamd"); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd"}}
+
+func TestMain(m *testing.M) { programs.Main(m) }
 
 // small are options for a run of some seconds.
 func small(t *testing.T) Options {
 	o := defaults()
 	o.Receivers, o.Loss, o.Burst = []int{3}, []float64{0.02}, []float64{0, 4}
 	o.Rounds, o.Duration, o.Rate = 2, 150*time.Millisecond, 20
-	o.Gleamd = gleamd(t)
+	o.Gleamd = programs.Path(t, "gleamd")
 	return o
-}
-
-// lines is a writer that tells when some text has been written.
-type lines struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	text string
-	seen chan struct{}
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf.Write(b)
-	if l.text != "" && strings.Contains(l.buf.String(), l.text) {
-		l.text = ""
-		close(l.seen)
-	}
-	return len(b), nil
 }
 
 // nothingLeft: neither files nor processes.
@@ -124,27 +97,9 @@ func TestCancel(t *testing.T) {
 	labtest.Require(t)
 	o := small(t)
 	o.Rounds, o.Duration = 1000, 300*time.Millisecond
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	say := &lines{text: "unpaced", seen: make(chan struct{})}
-	ended := make(chan error, 1)
-	go func() {
+	labtest.Cancel(t, "unpaced", func(ctx context.Context, say *labtest.Output) error {
 		_, err := Run(ctx, o, machine.Machine{}, say)
-		ended <- err
-	}()
-	select {
-	case <-say.seen:
-		cancel()
-	case err := <-ended:
-		t.Fatalf("ended before it was cancelled: %v", err)
-	}
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want context.Canceled in it", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("still running 20 s after it was cancelled")
-	}
+		return err
+	})
 	nothingLeft(t)
 }

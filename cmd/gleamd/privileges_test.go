@@ -88,7 +88,7 @@ func life(t *testing.T, as []string) {
 			t.Fatal(err)
 		}
 	}
-	args := append(slices.Clone(as), program(t), "-c", file)
+	args := append(slices.Clone(as), programs.Path(t, "gleamd"), "-c", file)
 	start := func() (*lab.Process, *api.Client) {
 		t.Helper()
 		p, err := star.Switch.Start(exec.Command(args[0], args[1:]...))
@@ -231,7 +231,7 @@ func TestLackOfACapabilityIsNamed(t *testing.T) {
 		bounds := "--bounding-set=-all," + strings.Join(slices.Delete(slices.Clone(all), i, i+1), ",") + ",+ipc_lock,+chown"
 		name := "CAP_" + strings.ToUpper(lacking[1:])
 		start := func(args ...string) (string, error) {
-			c := exec.Command("setpriv", append([]string{bounds, "--inh-caps=-all", program(t)}, args...)...)
+			c := exec.Command("setpriv", append([]string{bounds, "--inh-caps=-all", programs.Path(t, "gleamd")}, args...)...)
 			p, err := star.Switch.Start(c)
 			if err != nil {
 				t.Fatal(err)

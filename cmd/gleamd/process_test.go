@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,38 +20,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// built is gleamd as make build makes it, without cgo: a program with it cannot be
-// confined.
-var built struct {
-	once sync.Once
-	dir  string
-	err  error
-}
+var programs = labtest.Programs{Packages: []string{"."}}
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
-	os.Exit(code)
-}
-
-// program returns the path of gleamd, which everybody may execute.
-func program(t *testing.T) string {
-	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "gleamd"); built.err != nil {
-			return
-		}
-		if built.err = labtest.Build(built.dir, "."); built.err == nil {
-			built.err = os.Chmod(built.dir, 0o755)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return filepath.Join(built.dir, "gleamd")
-}
+func TestMain(m *testing.M) { programs.Main(m) }
 
 // process is gleamd as a process of its own in the switch of a star.
 type process struct {
@@ -84,7 +54,7 @@ func startProcess(t *testing.T) *process {
 func (p *process) restart(t *testing.T) {
 	t.Helper()
 	var err error
-	if p.Process, err = p.star.Switch.Start(exec.Command(program(t), "-c", p.file)); err != nil {
+	if p.Process, err = p.star.Switch.Start(exec.Command(programs.Path(t, "gleamd"), "-c", p.file)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -159,7 +129,7 @@ func TestSecondDaemonOnTheSamePorts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "s.sock", "second.sock", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	second, err := p.star.Switch.Start(exec.Command(program(t), "-c", file))
+	second, err := p.star.Switch.Start(exec.Command(programs.Path(t, "gleamd"), "-c", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +145,7 @@ func TestSecondDaemonOnTheSamePorts(t *testing.T) {
 // TestCheckInTheSwitch looks for the configured interfaces where gleamd runs.
 func TestCheckInTheSwitch(t *testing.T) {
 	p := startProcess(t)
-	c, err := p.star.Switch.Start(exec.Command(program(t), "--check", "-c", p.file))
+	c, err := p.star.Switch.Start(exec.Command(programs.Path(t, "gleamd"), "--check", "-c", p.file))
 	if err != nil {
 		t.Fatal(err)
 	}

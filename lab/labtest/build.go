@@ -4,9 +4,13 @@
 package labtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
 )
 
 // Build builds programs of this module into the folder or file to, as make build
@@ -18,4 +22,49 @@ func Build(to string, packages ...string) error {
 		return fmt.Errorf("build %v: %w\n%s", packages, err, out)
 	}
 	return nil
+}
+
+// Programs are programs that the tests of a package run. They are built once, in
+// a folder that every user can execute them from.
+type Programs struct {
+	Packages []string               // folders of main packages
+	More     func(dir string) error // builds what is not Go; may be nil
+
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Main runs the tests of a package, from its TestMain, and removes the programs
+// after them. It does not return.
+func (p *Programs) Main(m *testing.M) {
+	code := m.Run()
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir)
+	}
+	os.Exit(code)
+}
+
+// Dir returns the folder of the programs.
+func (p *Programs) Dir(t testing.TB) string {
+	t.Helper()
+	p.once.Do(func() {
+		if p.dir, p.err = os.MkdirTemp("", "gleam-programs"); p.err != nil {
+			return
+		}
+		p.err = errors.Join(os.Chmod(p.dir, 0o755), Build(p.dir+"/", p.Packages...))
+		if p.err == nil && p.More != nil {
+			p.err = p.More(p.dir)
+		}
+	})
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.dir
+}
+
+// Path returns the file of a program.
+func (p *Programs) Path(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(p.Dir(t), name)
 }

@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,20 +26,20 @@ import (
 
 const patience = 30 * time.Second
 
-// built are the programs, made once for all tests.
-var built struct {
-	sync.Once
-	dir string
-	err error
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(dir string) error {
+	for _, c := range []*exec.Cmd{
+		exec.Command("make", "-s", "-C", "..", "BUILD="+dir),
+		exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", dir+"/participant", "testdata/participant.c",
+			"-L"+dir, "-lgleam", "-lpthread", "-Wl,-rpath,"+dir),
+	} {
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w\n%s", c, err, out)
+		}
 	}
-	os.Exit(code)
-}
+	return nil
+}}
+
+func TestMain(m *testing.M) { built.Main(m) }
 
 // programs returns a directory with libgleam.so.1, participant and gleamd.
 func programs(t *testing.T) string {
@@ -51,27 +50,7 @@ func programs(t *testing.T) string {
 			labtest.Unavailable(t, "needs %s to build libgleam.so (apt-get install %s libc6-dev): %v", c, c, err)
 		}
 	}
-	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "gleam-c"); built.err != nil {
-			return
-		}
-		d := built.dir
-		for _, c := range []*exec.Cmd{
-			exec.Command("make", "-s", "-C", "..", "BUILD="+d),
-			exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-I..", "-o", d+"/participant", "testdata/participant.c",
-				"-L"+d, "-lgleam", "-lpthread", "-Wl,-rpath,"+d),
-		} {
-			if out, err := c.CombinedOutput(); err != nil {
-				built.err = fmt.Errorf("%v: %w\n%s", c, err, out)
-				return
-			}
-		}
-		built.err = labtest.Build(d+"/gleamd", "../../cmd/gleamd")
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return built.dir
+	return built.Dir(t)
 }
 
 // world is a star with gleamd at its switch.
