@@ -18,7 +18,7 @@ import (
 
 var programs = labtest.Programs{Packages: []string{"../cmd/gleam", "../cmd/gleamd"}}
 
-func TestMain(m *testing.M) { programs.Main(m) }
+func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
 // TestRun does the whole demo, small, in its variants.
 func TestRun(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 
 var programs = labtest.Programs{Packages: []string{"../cmd/gleamd"}}
 
-func TestMain(m *testing.M) { programs.Main(m) }
+func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
 // daemon is gleamd as its own process in the switch of a star.
 type daemon struct {

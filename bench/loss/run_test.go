@@ -19,7 +19,7 @@ import (
 
 var programs = labtest.Programs{Packages: []string{"../../cmd/gleamd"}}
 
-func TestMain(m *testing.M) { programs.Main(m) }
+func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
 // small are options for a run of some seconds.
 func small(t *testing.T) Options {

@@ -22,7 +22,7 @@ import (
 
 var programs = labtest.Programs{Packages: []string{"."}}
 
-func TestMain(m *testing.M) { programs.Main(m) }
+func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
 // process is gleamd as a process of its own in the switch of a star.
 type process struct {

@@ -35,14 +35,14 @@ type Programs struct {
 	err  error
 }
 
-// Main runs the tests of a package, from its TestMain, and removes the programs
-// after them. It does not return.
-func (p *Programs) Main(m *testing.M) {
+// Run runs the tests of a package, from its TestMain, removes the programs after
+// them, and returns the exit code.
+func (p *Programs) Run(m *testing.M) int {
 	code := m.Run()
 	if p.dir != "" {
 		_ = os.RemoveAll(p.dir)
 	}
-	os.Exit(code)
+	return code
 }
 
 // Dir returns the folder of the programs.

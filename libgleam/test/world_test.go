@@ -39,7 +39,7 @@ var built = labtest.Programs{Packages: []string{"../../cmd/gleamd"}, More: func(
 	return nil
 }}
 
-func TestMain(m *testing.M) { built.Main(m) }
+func TestMain(m *testing.M) { os.Exit(built.Run(m)) }
 
 // programs returns a directory with libgleam.so.1, participant and gleamd.
 func programs(t *testing.T) string {
