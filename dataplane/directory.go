@@ -35,6 +35,10 @@ type directory struct {
 	moved func(*group, *host) // h has a place, which may be a new one, and is a member's
 	last  lastState           // scratch
 	hosts *hosts
+	// from is where the envelope came from that is being taken in, home the place that
+	// AtPlace has compared it with.
+	from spot
+	home locate.Location
 	// asking are registrations that wait for answers, by group; ready those that have
 	// them all.
 	asking map[netip.Addr]*asking
@@ -63,8 +67,8 @@ type group struct {
 	generation uint64  // of the registration that the core has
 	w          *worker // it belongs to this one
 	reg        envelope.Registration
-	slots      []slot                  // by MemberID
-	hosts      map[netip.Addr]struct{} // of its members
+	slots      []slot             // by MemberID
+	hosts      map[netip.Addr]int // of its members, each with the index of its slot
 	known      known
 	stale      bool   // among directory.stale
 	separated  string // why members may not send; "" if all may

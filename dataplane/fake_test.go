@@ -88,6 +88,13 @@ func (l *fakeLocator) set(i, ifindex int, mac byte, err error) {
 	l.at[fakeHost(i)] = at
 }
 
+// place returns where a host is.
+func (l *fakeLocator) place(ip netip.Addr) locate.Location {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[ip]
+}
+
 func (l *fakeLocator) setMTU(ifindex, mtu int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

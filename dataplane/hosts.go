@@ -17,6 +17,7 @@ type host struct {
 	at     locate.Location // its place; the zero value if there is none
 	known  locate.Location // what the last answer depended on, though it may have been that the place is being resolved
 	pin    locate.Location // the last place that counted, while it is a member; at may have been lost since
+	left   locate.Location // the pin that it had when it left its last group
 	seenAt time.Duration   // when it was seen there
 	seen   *spot           // elsewhere, the last time that it did not confirm a move
 	groups map[*group]struct{}
@@ -107,10 +108,10 @@ const (
 // follow makes the hosts of g those of its slots: to be called when members have
 // come or gone. Their places are those of the slots.
 func (x *hosts) follow(g *group, slots []slot) {
-	now := make(map[netip.Addr]struct{}, len(slots))
+	now := make(map[netip.Addr]int, len(slots))
 	for i := range slots {
 		if s := &slots[i]; !s.gone {
-			now[s.rec.IP] = struct{}{}
+			now[s.rec.IP] = i
 			x.join(g, s)
 		}
 	}
@@ -130,7 +131,7 @@ func (x *hosts) join(g *group, s *slot) {
 	}
 	if len(h.groups) == 0 {
 		h.groups[g] = struct{}{}
-		h.pin = s.place
+		h.pin, h.left = s.place, locate.Location{}
 		x.pinned(h)
 	}
 	h.groups[g] = struct{}{}
@@ -149,6 +150,7 @@ func (x *hosts) leave(g *group, ip netip.Addr) {
 	if delete(h.groups, g); !h.member() {
 		h.used = x.now
 		x.list(h, x.now)
+		h.left = h.pin
 		h.pin, h.seen = locate.Location{}, nil
 		x.pinned(h)
 	}

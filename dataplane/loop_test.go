@@ -11,6 +11,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // bring puts an envelope of a host behind a port on the way to the control loop, as a
@@ -30,6 +31,7 @@ func (f *fakeSwitch) bring(port int, m *envelope.Message) bool {
 		return false
 	}
 	d.n, d.partial, d.src, d.dst = copy(d.buf[:], b), false, m.ReplyTo, netip.AddrPortFrom(m.Group, m.ReplyTo.Port())
+	d.mac = rocev2.MAC(f.locator.place(m.ReplyTo.Addr()).MAC)
 	l.full <- d
 	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // refusalInterval is the least time between two log lines about envelopes that
@@ -25,14 +26,19 @@ type refusal struct {
 	group  netip.Addr // as the packet is addressed
 	from   netip.AddrPort
 	port   string // it came in at
+	mac    rocev2.MAC
 }
 
 // envelope passes a datagram to the registrar and does what it says.
 func (c *control) envelope(d *datagram) {
 	c.sayPartial(d)
+	c.dir.from = d.spot()
 	c.reg.Input(c.now(), d.src, d.payload(), &c.out)
 	said := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
-	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.w.ports[d.port].name}
+	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.w.ports[d.port].name, mac: d.mac}
+	if x.reason == envelope.WrongPlace {
+		x.detail += ", who is at " + c.dir.placeString(c.dir.home)
+	}
 	for i := range c.out.Events {
 		if e := &c.out.Events[i]; e.Kind == envelope.MemberHere {
 			c.here(d, e)
@@ -57,8 +63,8 @@ func (c *control) envelope(d *datagram) {
 // tellRefusal writes one line. A sender that gets no authentic answer finds the
 // reason among the events too.
 func (c *control) tellRefusal(x refusal, suppressed uint64) {
-	c.notify(false, "envelope refused", "reason", x.reason.String(), "detail", x.detail,
-		"group", x.group, "from", x.from, "port", x.port, "suppressed", suppressed)
+	c.notify(x.reason == envelope.WrongPlace, "envelope refused", "reason", x.reason.String(), "detail", x.detail,
+		"group", x.group, "from", x.from, "port", x.port, "mac", x.mac, "suppressed", suppressed)
 	if !x.reason.Unanswered() {
 		return
 	}

@@ -29,6 +29,7 @@ type table struct{ verdict envelope.Verdict }
 func (t *table) Install(*envelope.Registration) envelope.Verdict { return t.verdict }
 func (t *table) Remove(netip.Addr, envelope.Why)                 {}
 func (*table) Carried(netip.Addr) bool                           { return false }
+func (*table) AtPlace(_, _ netip.Addr, _ bool) bool              { return true }
 
 func (t *table) RemoveMember(netip.Addr, envelope.MemberKey, envelope.Why) {}
 

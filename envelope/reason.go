@@ -239,6 +239,7 @@ const (
 	PendingFull          // too many registrations are being reassembled
 	Rejected             // answered with a Reject
 	OtherKeyMsg          // under another key than the registration's
+	WrongPlace           // not from the place of the member that it speaks for
 	NumDrops
 )
 
@@ -247,14 +248,14 @@ var dropNames = [NumDrops]string{
 	Unauthenticated: "unauthenticated", UnknownKey: "unknown_key", BadMAC: "bad_mac", WrongRole: "wrong_role",
 	WrongSource: "wrong_source", WrongInstance: "wrong_instance", StaleMessage: "stale", DuplicateMsg: "duplicate",
 	UnknownGroupMsg: "unknown_group", NotForUs: "not_for_us", Unsolicited: "unsolicited", PendingFull: "pending_full",
-	Rejected: "rejected", OtherKeyMsg: "other_key",
+	Rejected: "rejected", OtherKeyMsg: "other_key", WrongPlace: "wrong_place",
 }
 
 // Unanswered reports that the sender of such a message gets no authentic answer,
 // so that only the switch can tell why nothing happens.
 func (d Drop) Unanswered() bool {
 	switch d {
-	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource:
+	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource, WrongPlace:
 		return true
 	}
 	return false
@@ -290,6 +291,7 @@ var dropTexts = [NumDrops]string{
 	PendingFull:     "a registration in several segments while too many others are incomplete",
 	Rejected:        "an envelope that was answered with a Reject, which says why",
 	OtherKeyMsg:     "an envelope under another key than the registration's",
+	WrongPlace:      "an envelope in a member's name that came by another port, or from another MAC address, than the member's: somebody who has the key uses the member's address, or it has moved and has not confirmed that yet",
 }
 
 // Text returns what d means, for people.

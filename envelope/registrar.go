@@ -27,6 +27,10 @@ type Table interface {
 	// installed as a whole: its members' queue pairs may have other PSNs by now than
 	// they were registered with.
 	Carried(group netip.Addr) bool
+	// AtPlace reports whether the message that Input takes now came from the place of
+	// host as a member of the group, or, with left, as one that has gone. It is true
+	// of a host that is no member, or was none lately.
+	AtPlace(group, host netip.Addr, left bool) bool
 }
 
 // VerdictKind is the kind of a Verdict.
@@ -257,6 +261,9 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
 		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
+	case m.Type != TypeHere && !r.table.AtPlace(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new place
+		r.drop(WrongPlace, out)
+		out.Detail = fmt.Sprintf("%v in the name of member %s", m.Type, from.Addr())
 	case m.Type == TypeAck:
 		r.ack(from, &m, out)
 	case m.Type == TypeHere:

@@ -26,6 +26,7 @@ type tableStub struct {
 	groups  map[netip.Addr]*Registration
 	verdict map[netip.Addr]Verdict // by GroupIP; default accepted
 	carried map[netip.Addr]bool    // groups whose members have used their PSNs
+	away    map[netip.Addr]string  // hosts whose messages come from elsewhere: "" as members, "left" as former ones
 	calls   []string
 }
 
@@ -50,6 +51,11 @@ func (t *tableStub) Install(r *Registration) Verdict {
 }
 
 func (t *tableStub) Carried(g netip.Addr) bool { return t.carried[g] }
+
+func (t *tableStub) AtPlace(_, host netip.Addr, left bool) bool {
+	as, away := t.away[host]
+	return !away || left != (as == "left")
+}
 
 func (t *tableStub) Remove(g netip.Addr, why Why) {
 	if t.groups[g] == nil {

@@ -86,10 +86,13 @@ func (a *attacker) groupPath(src netip.Addr) rocev2.Path {
 }
 
 // portMAC is the MAC address of the switch's port that the attacker is behind.
-func (a *attacker) portMAC() (m rocev2.MAC) {
-	a.r.t.Helper()
-	if _, err := fmt.Sscanf(a.r.ports()[a.n].MAC, "%02x:%02x:%02x:%02x:%02x:%02x", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5]); err != nil {
-		a.r.t.Fatal(err)
+func (a *attacker) portMAC() rocev2.MAC { return a.r.portMAC(a.n) }
+
+// portMAC is the MAC address of the switch's port i.
+func (r *rig) portMAC(i int) (m rocev2.MAC) {
+	r.t.Helper()
+	if _, err := fmt.Sscanf(r.ports()[i].MAC, "%02x:%02x:%02x:%02x:%02x:%02x", &m[0], &m[1], &m[2], &m[3], &m[4], &m[5]); err != nil {
+		r.t.Fatal(err)
 	}
 	return m
 }

@@ -22,4 +22,40 @@ var confirmMutants = []mutant{
 		"			r.retired[id] = secret\n",
 		"			r.retired[id] = auth.Keys[auth.Send]\n			_ = secret\n",
 	}}},
+	{"a member speaks from anywhere", "WrongPlace", "envelope/registrar.go", []edit{{
+		"	case m.Type != TypeHere && !r.table.AtPlace(",
+		"	case m.Type == TypeWhere && !r.table.AtPlace(",
+	}}},
+	{"a Here has to come from the old place", "WrongPlace", "envelope/registrar.go", []edit{{
+		"	case m.Type != TypeHere && !r.table.AtPlace(",
+		"	case !r.table.AtPlace(",
+	}}},
+	{"an Ack comes from anywhere", "WrongPlace", "envelope/registrar.go", []edit{{
+		"from.Addr(), m.Type == TypeAck):",
+		"from.Addr(), false):",
+	}}},
+	{"a member's port is enough", "WrongPlace", "dataplane/atplace.go", []edit{{
+		"d.from.port == pi && locate.MAC(d.from.mac) == locate.MAC(d.home.MAC)",
+		"d.from.port == pi",
+	}}},
+	{"a member's MAC address is enough", "WrongPlace", "dataplane/atplace.go", []edit{{
+		"d.from.port == pi && locate.MAC(",
+		"locate.MAC(",
+	}}},
+	{"a member without a place speaks from anywhere", "WrongPlace", "dataplane/atplace.go", []edit{{
+		"			return h.pin // the kernel has none at the moment\n",
+		"			return locate.Location{}\n",
+	}}},
+	{"the place that a member left from is forgotten", "WrongPlace", "dataplane/hosts.go", []edit{{
+		"		h.left = h.pin\n",
+		"",
+	}}},
+	{"one that has left speaks from its old place alone", "WrongPlace", "dataplane/atplace.go", []edit{{
+		"	case !left:\n",
+		"	case h == nil:\n",
+	}}},
+	{"envelopes from elsewhere are no warning", "WrongPlace", "dataplane/refusal.go", []edit{{
+		"	c.notify(x.reason == envelope.WrongPlace, ",
+		"	c.notify(false, ",
+	}}},
 }

@@ -1,0 +1,65 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"testing"
+
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// What a member says counts by its port and from its MAC address: those of the group that
+// it is about, while its groups differ; the last ones, while the kernel has no place; and
+// for the Ack of one that has left, those that it had then. A host that is no member of the
+// group has no place.
+func TestMembersSpeakFromTheirPlaces(t *testing.T) {
+	f := suspectSwitch(t, 4)
+	f.register(0, 3, 0x100, "strict")
+	f.register(1, 3, 0x200, "strict")
+	c := f.control
+	home, other := spot{port: 2, mac: rocev2.MAC(f.locator.at[fakeHost(2)].MAC)}, spot{port: 3, mac: rocev2.MAC{2, 9, 9, 9, 9, 9}}
+	check := func(what string, group, host int, from spot, left, want bool) {
+		t.Helper()
+		c.do(func() {
+			c.dir.from = from
+			if got := c.dir.AtPlace(fakeGroup(group), fakeHost(host), left); got != want {
+				t.Errorf("%s: %v", what, got)
+			}
+		})
+	}
+	check("from its place", 0, 2, home, false, true)
+	check("tagged, as its port's VLAN is", 0, 2, spot{port: 2, mac: home.mac, vlan: 7}, false, true)
+	check("by another port", 0, 2, spot{port: 1, mac: home.mac}, false, false)
+	check("from another MAC address", 0, 2, spot{port: 2, mac: other.mac}, false, false)
+	check("no member", 0, 3, other, false, true)
+	check("no group", 2, 2, other, false, true)
+	check("no member of the group that is told it has left", 2, 2, other, true, false)
+
+	c.do(func() {
+		c.moveTo(c.dir.hosts.byIP[fakeHost(2)], other, "test", func(g *group) bool { return g.reg.Group == fakeGroup(1) })
+	})
+	check("moved in another group alone", 0, 2, other, false, false)
+	check("moved in this group", 1, 2, other, false, true)
+	check("moved from here", 1, 2, home, false, false)
+	c.do(func() {
+		c.dir.follows = true
+		c.dir.candidate(c.dir.hosts.byIP[fakeHost(2)], locate.Location{}, locate.ErrPending) // lost
+	})
+	check("lost, from where it was", 0, 2, home, false, true)
+	check("lost, from elsewhere", 0, 2, other, false, false)
+
+	for i := range 2 {
+		if err := f.RemoveMember(fakeGroup(i), fakeHost(2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("an Ack from where it was when it left", 0, 2, home, true, true)
+	check("an Ack from elsewhere", 0, 2, other, true, false)
+	check("anything else of one that has left", 0, 2, other, false, true)
+	if envelope.WrongPlace.Normal() || !envelope.WrongPlace.Unanswered() {
+		t.Error("the operator does not hear of envelopes from elsewhere")
+	}
+}
