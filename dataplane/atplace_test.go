@@ -4,6 +4,9 @@
 package dataplane
 
 import (
+	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gleam-rdma/gleam/dataplane/locate"
@@ -29,6 +32,23 @@ func TestMembersSpeakFromTheirPlaces(t *testing.T) {
 				t.Errorf("%s: %v", what, got)
 			}
 		})
+	}
+	for range 3 {
+		f.bring(3, &envelope.Message{
+			Header: envelope.Header{Epoch: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(2), 4797)},
+			Body:   &envelope.Leave{Member: envelope.MemberKey{IP: fakeHost(2), QPN: 0x102}},
+		})
+	}
+	f.eventually("the envelopes are counted", func() bool {
+		n := uint64(0)
+		c.do(func() { n = c.count.envelope[envelope.WrongPlace] })
+		return n == 3
+	})
+	f.mu.Lock()
+	warnings := slices.DeleteFunc(slices.Clone(f.warnings), func(s string) bool { return !strings.HasPrefix(s, "envelope refused ") })
+	f.mu.Unlock()
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "Leave in the name of member 10.77.0.3, who is at f2 "+home.mac.String()) || !strings.Contains(warnings[0], "f3") {
+		t.Errorf("the operator is warned by %q", warnings)
 	}
 	check("from its place", 0, 2, home, false, true)
 	check("tagged, as its port's VLAN is", 0, 2, spot{port: 2, mac: home.mac, vlan: 7}, false, true)

@@ -30,11 +30,12 @@ import (
 // root. Packets are given to the core as values.
 type fakeSwitch struct {
 	*Engine
-	t       *testing.T
-	locator *fakeLocator
-	changes *locate.Changes
-	mu      sync.Mutex
-	log     []string
+	t        *testing.T
+	locator  *fakeLocator
+	changes  *locate.Changes
+	mu       sync.Mutex
+	log      []string
+	warnings []string // those of log that are warnings
 }
 
 // fakeLocator knows where the test has put hosts, and counts what it is asked.
@@ -164,9 +165,12 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 	return f
 }
 
-func (f *fakeSwitch) notify(_ bool, msg string, kv ...any) {
+func (f *fakeSwitch) notify(warn bool, msg string, kv ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if warn {
+		f.warnings = append(f.warnings, msg+" "+fmt.Sprint(kv...))
+	}
 	f.log = append(f.log, msg+" "+fmt.Sprint(kv...))
 }
 
