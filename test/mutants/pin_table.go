@@ -50,8 +50,8 @@ var pinMutants = []mutant{
 		"samePlace(at, h.pin):",
 	}}},
 	{"pins outlive the groups", "Places", "dataplane/hosts.go", []edit{{
-		"\t\tx.list(h, x.now)\n\t\th.pin, h.seen = locate.Location{}, nil\n\t\tx.pinned(h)\n",
-		"\t\tx.list(h, x.now)\n",
+		"\t\th.pin, h.seen = locate.Location{}, nil\n\t\tx.pinned(h)\n",
+		"",
 	}}},
 	{"a MAC address at two ports is watched at one", "Places", "dataplane/pinner.go", []edit{{
 		"return w.list.SetMAC(mac, 0)",
