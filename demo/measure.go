@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
 )
 
 // measured is what one transfer took.
@@ -27,7 +28,7 @@ func (r *run) measure(ctx context.Context, from *host, boxes []*receiveQueue, se
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	drained := make(chan error, 1)
-	go func() { drained <- all(len(boxes), func(i int) error { return boxes[i].drain(ctx) }) }()
+	go func() { drained <- session.Each(len(boxes), func(i int) error { return boxes[i].drain(ctx) }) }()
 	before, err := from.NS.LinkStats(from.Interface)
 	if err != nil {
 		return m, err

@@ -7,15 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
@@ -201,38 +200,19 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 func (r *run) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	first := r.hosts[0]
-	var listener net.Listener
-	at := netip.AddrPortFrom(first.ip, exchangePort).String()
-	if err := first.NS.Do(func() (err error) { listener, err = net.Listen("tcp", at); return err }); err != nil {
-		return err
-	}
-	defer listener.Close()
-	errs := make([]error, len(r.hosts))
-	var wg sync.WaitGroup
+	all := make([]session.Participant, len(r.hosts))
 	for i, h := range r.hosts {
-		wg.Go(func() {
-			errs[i] = h.NS.Do(func() (err error) {
-				if i == 0 {
-					h.group, err = endpoint.Master(ctx, r.masterConfig(listener))
-				} else {
-					h.group, err = endpoint.Member(ctx, endpoint.MemberConfig{Local: r.local(h), Master: at})
-				}
-				return err
-			})
-			if errs[i] != nil {
-				errs[i] = fmt.Errorf("host %s: %w", h.Name, errs[i])
-				cancel() // nobody waits for one that gave up
-			}
-		})
+		all[i] = session.Participant{Name: h.Name, Local: r.local(h), Do: h.NS.Do}
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	groups, err := session.Join(ctx, netip.AddrPortFrom(r.hosts[0].ip, exchangePort), r.masterConfig(), all)
+	for i, g := range groups {
+		r.hosts[i].group = g
+	}
+	return err
 }
 
-func (r *run) masterConfig(l net.Listener) endpoint.MasterConfig {
+func (r *run) masterConfig() endpoint.MasterConfig {
 	c := endpoint.MasterConfig{
-		Local: r.local(r.hosts[0]), Listener: l, Members: len(r.hosts) - 1,
 		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase, Targets: r.o.MRUpdate, NoRepair: !r.o.Repair,
 	}
 	c.Policy, c.Quorum, _ = r.o.policy() // checked before
@@ -320,7 +300,7 @@ func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
 	}
 	bar := r.say.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
-		return all(n, func(i int) error {
+		return session.Each(n, func(i int) error {
 			to := r.hosts[i+1].mr
 			return r.plan.send(ctx, out[i], r.hosts[0].out, to.Addr(), to.RKey(), bar.add)
 		})
@@ -345,25 +325,7 @@ func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err err
 	if qb, err = b.dev.CreateQP(r.qpConfig(b)); err != nil {
 		return nil, nil, err
 	}
-	for _, c := range []struct{ from, to endpoint.QP }{{qa, qb}, {qb, qa}} {
-		peer := c.to.Info()
-		remote := endpoint.Remote{IP: peer.IP, QPN: peer.QPN, PathMTU: r.o.MTU, RQPSN: peer.SQPSN}
-		if err := c.from.Connect(ctx, remote); err != nil {
-			return nil, nil, err
-		}
-	}
-	return qa, qb, nil
-}
-
-// all runs f for 0..n-1 at once and returns their errors.
-func all(n int, f func(i int) error) error {
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { errs[i] = f(i) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return qa, qb, session.Pair(ctx, qa, qb, r.o.MTU)
 }
 
 // explain adds to an error of the group's transfer what the switch knows.

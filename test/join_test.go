@@ -4,16 +4,14 @@
 package test
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
@@ -68,46 +66,20 @@ func (r *rig) tryMaster(change func(*endpoint.MasterConfig)) ([]*endpoint.Group,
 	local := func(h *rigHost) endpoint.Local {
 		return endpoint.Local{Device: h.dev, QP: h.qp, Memory: h.mr, HostConfig: endpoint.HostConfig{Auth: auth, Deadline: 10 * time.Second}}
 	}
-	first := r.hosts[0]
-	var ln net.Listener
-	at := netip.AddrPortFrom(first.ip, 7001).String()
-	if err := first.NS.Do(func() (err error) { ln, err = net.Listen("tcp", at); return err }); err != nil {
-		r.t.Fatal(err)
-	}
-	defer ln.Close()
-	c := endpoint.MasterConfig{
-		Local: local(first), Listener: ln, Members: len(r.hosts) - 1, GroupIP: r.group, VirtualQPN: virtualQPN,
-		PathMTU: r.c.pathMTU, WindowBase: groupBase,
-	}
+	c := endpoint.MasterConfig{GroupIP: r.group, VirtualQPN: virtualQPN, PathMTU: r.c.pathMTU, WindowBase: groupBase, Local: local(r.hosts[0])}
 	if change != nil {
 		change(&c)
 	}
-	ctx, cancel := context.WithCancel(r.ctx)
-	defer cancel()
-	groups, errs := make([]*endpoint.Group, len(r.hosts)), make([]error, len(r.hosts))
-	var wg sync.WaitGroup
+	all := make([]session.Participant, len(r.hosts))
 	for i, h := range r.hosts {
-		wg.Go(func() {
-			errs[i] = h.NS.Do(func() (err error) {
-				if i == 0 {
-					groups[i], err = endpoint.Master(ctx, c)
-				} else {
-					groups[i], err = endpoint.Member(ctx, endpoint.MemberConfig{Local: local(h), Master: at})
-				}
-				return err
-			})
-			if i == 0 && errs[0] != nil {
-				cancel() // nobody to wait for
-			}
-		})
+		all[i] = session.Participant{Name: h.Name, Local: local(h), Do: h.NS.Do}
 	}
-	wg.Wait()
-	for i, g := range groups {
+	all[0].Local = c.Local
+	groups, err := session.Join(r.ctx, netip.AddrPortFrom(r.hosts[0].ip, 7001), c, all)
+	for _, g := range groups {
 		if g != nil {
 			r.t.Cleanup(func() { g.Close() })
-		} else if i > 0 && errs[0] == nil {
-			r.t.Fatalf("%s: %v", r.hosts[i].Name, errs[i])
 		}
 	}
-	return groups, errs[0]
+	return groups, err
 }

@@ -44,7 +44,7 @@ type counters struct {
 	controlRx uint64 // bytes
 }
 
-func (s *session) read(c *connection) (n counters) {
+func (s *endpoints) read(c *connection) (n counters) {
 	for _, src := range c.sources {
 		q := src.qp.Stats()
 		n.sender.Retransmitted += q.Retransmitted
@@ -63,7 +63,7 @@ func (s *session) read(c *connection) (n counters) {
 
 // measure runs one measurement of a case. The seed decides which frames are
 // lost.
-func (s *session) measure(c lossCase, d time.Duration, seed uint64) (m sample, err error) {
+func (s *endpoints) measure(c lossCase, d time.Duration, seed uint64) (m sample, err error) {
 	conn := s.lines[connectionKey{c.mode, c.repair}]
 	if err = s.setLoss(c, seed); err != nil {
 		return m, err
@@ -109,10 +109,10 @@ func (s *session) measure(c lossCase, d time.Duration, seed uint64) (m sample, e
 }
 
 // maxMessages is how many messages a source sends at most; 0: any number.
-func (s *session) maxMessages() int { return int(s.o.Size / s.o.MessageSize) }
+func (s *endpoints) maxMessages() int { return int(s.o.Size / s.o.MessageSize) }
 
 // fill sums up what the sources did.
-func (m *sample) fill(s *session, conn *connection, outcomes []streamResult) {
+func (m *sample) fill(s *endpoints, conn *connection, outcomes []streamResult) {
 	perMessage := s.packets()
 	lossy := outcomes
 	if len(lossy) > 1 {
@@ -129,7 +129,7 @@ func (m *sample) fill(s *session, conn *connection, outcomes []streamResult) {
 }
 
 // packets is how many packets a message has.
-func (s *session) packets() int {
+func (s *endpoints) packets() int {
 	return (int(s.o.MessageSize) + s.o.MTU - 1) / s.o.MTU
 }
 
@@ -138,13 +138,13 @@ func (s *session) packets() int {
 const frameOverhead = rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen + rocev2.ICRCLen
 
 // wireBytes is how long a message is on the wire, without FCS.
-func (s *session) wireBytes() int64 {
+func (s *endpoints) wireBytes() int64 {
 	return s.o.MessageSize + int64(s.packets())*frameOverhead
 }
 
 // setLoss sets the loss on the way to each receiver but the control receiver. Receivers lose
 // independently of each other.
-func (s *session) setLoss(c lossCase, seed uint64) error {
+func (s *endpoints) setLoss(c lossCase, seed uint64) error {
 	for i, h := range s.hosts[1 : len(s.hosts)-1] {
 		m := soft.LossModel{Rate: c.loss, Burst: c.burst, Seed: seed + uint64(i)}
 		if err := h.dev.SetInboundLoss(m); err != nil {
@@ -156,7 +156,7 @@ func (s *session) setLoss(c lossCase, seed uint64) error {
 
 // settle waits until no more frames come to any receiver: duplicates that are
 // still under way belong to this measurement. It returns the last counters.
-func (s *session) settle(ctx context.Context, conn *connection) (counters, error) {
+func (s *endpoints) settle(ctx context.Context, conn *connection) (counters, error) {
 	now := s.read(conn)
 	for quiet := 0; quiet < settleQuiet; quiet++ {
 		select {
@@ -172,8 +172,8 @@ func (s *session) settle(ctx context.Context, conn *connection) (counters, error
 	return now, nil
 }
 
-// explain adds to an error what the session and the switch know.
-func (s *session) explain(conn *connection, err error) error {
+// explain adds to an error what the endpoints and the switch know.
+func (s *endpoints) explain(conn *connection, err error) error {
 	if s.ctx.Err() != nil { // it is only how the sender heard of another one
 		return context.Cause(s.ctx)
 	}

@@ -148,7 +148,7 @@ func (b *bench) rate(unpaced []Max, receivers int) float64 {
 			least = goodput
 		}
 	}
-	s := session{o: b.o}
+	s := endpoints{o: b.o}
 	wire := float64(s.wireBytes()) / float64(b.o.MessageSize)
 	return max(least*wire*8/1e6*b.o.Load, minRate)
 }
@@ -215,7 +215,7 @@ func (b *bench) progress(receivers, round int) {
 }
 
 // warn tells of a machine that was too slow for the link it was to be.
-func (b *bench) warn(s *session, cases []lossCase, samples [][]sample, mbits float64) {
+func (b *bench) warn(s *endpoints, cases []lossCase, samples [][]sample, mbits float64) {
 	for i, c := range cases {
 		if c.loss > 0 {
 			continue

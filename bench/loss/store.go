@@ -29,7 +29,7 @@ const watchStep = 10 * time.Millisecond
 // storeWatcher asks the switch about a group while a measurement runs. nil: there is
 // nothing to ask about.
 type storeWatcher struct {
-	s      *session
+	s      *endpoints
 	c      *connection
 	before api.Repair
 	cancel context.CancelFunc
@@ -38,7 +38,7 @@ type storeWatcher struct {
 }
 
 // watch starts to watch a connection by a group.
-func (s *session) watch(c *connection) (*storeWatcher, error) {
+func (s *endpoints) watch(c *connection) (*storeWatcher, error) {
 	if c.group == nil {
 		return nil, nil
 	}

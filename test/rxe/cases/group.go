@@ -11,9 +11,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -130,37 +130,23 @@ func (g *group) register(ctx context.Context) error {
 		return err
 	}
 	defer ln.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(g.members))
-	var all sync.WaitGroup
-	for i, mb := range g.members {
-		local := endpoint.Local{QP: mb.qp, Memory: mb.mr, Host: mb.confirm(g.spec.v6)}
-		local.HostConfig.Auth = auth
-		all.Go(func() {
-			if i == 0 {
-				// It speaks to the switch from where its interface is.
-				errs[0] = mb.ns.Do(func() (err error) {
-					cfg := endpoint.MasterConfig{
-						Local: local, Listener: ln, Members: len(g.members) - 1, OtherNetwork: true,
-						GroupIP: g.ip, PathMTU: g.spec.mtu, WindowBase: windowBase, ReadyTimeout: linkWait,
-					}
-					if g.spec.master != nil {
-						g.spec.master(&cfg)
-					}
-					mb.group, err = endpoint.Master(ctx, cfg)
-					return err
-				})
-			} else {
-				mb.group, errs[i] = endpoint.Member(ctx, endpoint.MemberConfig{Local: local, Master: ln.Addr().String()})
-			}
-			if errs[i] != nil {
-				cancel()
-			}
-		})
+	m := endpoint.MasterConfig{Listener: ln, OtherNetwork: true, GroupIP: g.ip, PathMTU: g.spec.mtu, WindowBase: windowBase, ReadyTimeout: linkWait}
+	if g.spec.master != nil {
+		g.spec.master(&m)
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	all := make([]session.Participant, len(g.members))
+	for i, mb := range g.members {
+		all[i] = session.Participant{Name: string(rune('A' + i)), Local: endpoint.Local{QP: mb.qp, Memory: mb.mr, Host: mb.confirm(g.spec.v6)}}
+		all[i].Local.HostConfig.Auth = auth
+		if i == 0 {
+			all[i].Do = mb.ns.Do // the master speaks to the switch from where its interface is
+		}
+	}
+	groups, err := session.Join(ctx, netip.AddrPort{}, m, all)
+	for i := range groups {
+		g.members[i].group = groups[i]
+	}
+	return err
 }
 
 // close ends the group. The master goes first: then it is over for all.

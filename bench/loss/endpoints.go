@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"sync"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/lab"
@@ -25,9 +25,9 @@ const (
 	retries      = 7 // for ever, in software
 )
 
-// session is a set of devices with all the connections that are measured. The
+// endpoints are a set of devices with all the connections that are measured. The
 // rate of its links is fixed.
-type session struct {
+type endpoints struct {
 	o       *Options
 	testbed *testbed.Testbed
 	hosts   []*host // [0] sends, the last is the control receiver
@@ -64,8 +64,8 @@ type host struct {
 
 // open makes devices and connections on a stage. rate is of the sender's link,
 // in bits/s of whole frames; 0: unbounded.
-func open(ctx context.Context, o *Options, st *testbed.Testbed, rate int64) (_ *session, err error) {
-	s := &session{o: o, testbed: st, lines: make(map[connectionKey]*connection)}
+func open(ctx context.Context, o *Options, st *testbed.Testbed, rate int64) (_ *endpoints, err error) {
+	s := &endpoints{o: o, testbed: st, lines: make(map[connectionKey]*connection)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	defer func() {
 		if err != nil {
@@ -91,12 +91,12 @@ func open(ctx context.Context, o *Options, st *testbed.Testbed, rate int64) (_ *
 }
 
 // receivers is how many lose packets.
-func (s *session) receivers() int { return len(s.hosts) - 2 }
+func (s *endpoints) receivers() int { return len(s.hosts) - 2 }
 
-func (s *session) onClose(f func() error) { s.closes = append(s.closes, f) }
+func (s *endpoints) onClose(f func() error) { s.closes = append(s.closes, f) }
 
 // openHost makes host i's device and memory.
-func (s *session) openHost(i int, rate int64) (err error) {
+func (s *endpoints) openHost(i int, rate int64) (err error) {
 	h := &host{Host: s.testbed.Star.Hosts[i]}
 	s.hosts = append(s.hosts, h)
 	cfg := soft.Config{Interface: h.Interface}
@@ -128,7 +128,7 @@ func (s *session) openHost(i int, rate int64) (err error) {
 	return err
 }
 
-func (s *session) device(h *host, cfg soft.Config) (d *soft.Device, err error) {
+func (s *endpoints) device(h *host, cfg soft.Config) (d *soft.Device, err error) {
 	if err = h.NS.Do(func() error { d, err = soft.Open(cfg); return err }); err == nil {
 		s.onClose(d.Close)
 	}
@@ -146,38 +146,19 @@ func fill(b []byte, seed uint64) {
 
 // joinGroup makes a group of all hosts, the i-th. Host 0 is the master, and
 // collects the others' states.
-func (s *session) joinGroup(i int, repair bool) error {
+func (s *endpoints) joinGroup(i int, repair bool) error {
 	ctx, cancel := context.WithTimeout(s.ctx, joinTimeout)
 	defer cancel()
-	first := s.hosts[0]
-	var listener net.Listener
-	at := netip.AddrPortFrom(first.IPv4, exchangePort).String()
-	if err := first.NS.Do(func() (err error) { listener, err = net.Listen("tcp", at); return err }); err != nil {
-		return err
-	}
-	defer listener.Close()
-	groups, errs := make([]*endpoint.Group, len(s.hosts)), make([]error, len(s.hosts))
-	var wg sync.WaitGroup
+	all := make([]session.Participant, len(s.hosts))
 	for k, h := range s.hosts {
-		wg.Go(func() {
-			errs[k] = h.NS.Do(func() (err error) {
-				local := endpoint.Local{Device: h.dev, QPConfig: s.qpConfig(h), Host: h.envs}
-				if k == 0 {
-					groups[k], err = endpoint.Master(ctx, s.masterConfig(local, listener, i, repair))
-				} else {
-					groups[k], err = endpoint.Member(ctx, endpoint.MemberConfig{Local: local, Master: at})
-				}
-				return err
-			})
-			if errs[k] != nil {
-				errs[k] = fmt.Errorf("host %s: %w", h.Name, errs[k])
-				cancel() // nobody waits for one that gave up
-			}
-		})
+		all[k] = session.Participant{Name: h.Name, Local: endpoint.Local{Device: h.dev, QPConfig: s.qpConfig(h), Host: h.envs}, Do: h.NS.Do}
 	}
-	wg.Wait()
-	s.onClose(func() error { return leave(groups) })
-	if err := errors.Join(errs...); err != nil {
+	first := s.hosts[0]
+	groups, err := session.Join(ctx, netip.AddrPortFrom(first.IPv4, exchangePort), endpoint.MasterConfig{
+		PathMTU: s.o.MTU, NoRepair: !repair, GroupIP: netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}),
+	}, all)
+	s.onClose(func() error { return session.Leave(groups) })
+	if err != nil {
 		return err
 	}
 	c := &connection{group: groups[0], sources: []*source{newSource(groups[0].QP(), first.mr, int(s.o.MessageSize))}}
@@ -188,45 +169,20 @@ func (s *session) joinGroup(i int, repair bool) error {
 	return nil
 }
 
-// leave closes a group at its master, which ends it, and then at its members, who
-// hear of it. Some may be nil.
-func leave(groups []*endpoint.Group) error {
-	errs := make([]error, len(groups))
-	closeOne := func(i int) {
-		if groups[i] != nil {
-			errs[i] = groups[i].Close()
-		}
-	}
-	closeOne(0)
-	var wg sync.WaitGroup
-	for i := 1; i < len(groups); i++ {
-		wg.Go(func() { closeOne(i) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func (s *session) masterConfig(l endpoint.Local, listener net.Listener, i int, repair bool) endpoint.MasterConfig {
-	return endpoint.MasterConfig{
-		Local: l, Listener: listener, Members: len(s.hosts) - 1, PathMTU: s.o.MTU, NoRepair: !repair,
-		GroupIP: netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}),
-	}
-}
-
-func (s *session) qpConfig(h *host) endpoint.QPConfig {
+func (s *endpoints) qpConfig(h *host) endpoint.QPConfig {
 	return endpoint.QPConfig{
 		LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
 		MaxSend: maxDepth, MaxRecv: recvDepth, Timeout: s.o.Timeout, RetryCount: retries, RNRRetry: 7,
 	}
 }
 
-func (s *session) sink(h *host, qp endpoint.QP, from *source) *receiver {
+func (s *endpoints) sink(h *host, qp endpoint.QP, from *source) *receiver {
 	return &receiver{name: h.Name, qp: qp, mr: h.mr, size: int(s.o.MessageSize), from: from}
 }
 
 // connectPairs makes a pair of queue pairs for each receiver, as any RC
 // application does.
-func (s *session) connectPairs() error {
+func (s *endpoints) connectPairs() error {
 	first := s.hosts[0]
 	c := &connection{}
 	for _, h := range s.hosts[1:] {
@@ -244,12 +200,8 @@ func (s *session) connectPairs() error {
 		if err != nil {
 			return err
 		}
-		for _, x := range []struct{ from, to endpoint.QP }{{a, b}, {b, a}} {
-			peer := x.to.Info()
-			remote := endpoint.Remote{IP: peer.IP, QPN: peer.QPN, PathMTU: s.o.MTU, RQPSN: peer.SQPSN}
-			if err := x.from.Connect(s.ctx, remote); err != nil {
-				return err
-			}
+		if err := session.Pair(s.ctx, a, b, s.o.MTU); err != nil {
+			return err
 		}
 		src := newSource(a, mr, int(s.o.MessageSize))
 		c.sources = append(c.sources, src)
@@ -260,8 +212,8 @@ func (s *session) connectPairs() error {
 }
 
 // start lets the receivers take what comes. The first that finds something
-// wrong ends the session.
-func (s *session) start() error {
+// wrong ends all.
+func (s *endpoints) start() error {
 	for _, c := range s.lines {
 		for _, k := range c.receivers {
 			if err := k.prime(); err != nil {
@@ -278,8 +230,8 @@ func (s *session) start() error {
 }
 
 // close ends all that open made.
-func (s *session) close() error {
-	s.cancel(errors.New("the session is closed"))
+func (s *endpoints) close() error {
+	s.cancel(errors.New("the endpoints are closed"))
 	s.drains.Wait()
 	var errs []error
 	for i := len(s.closes) - 1; i >= 0; i-- {
