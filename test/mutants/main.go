@@ -1,13 +1,13 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Mutants asks whether the tests of the core would notice if the core were
-// wrong. It builds the module with one small mistake at a time (the tables in
-// this folder), runs the tests of the package that has it, and prints which test
-// noticed. It fails if one lives through them, or no longer fits the code.
+// Mutants asks whether the tests would notice if the code were wrong. It builds the
+// module with one small mistake at a time, runs the tests of the package that has it, and
+// prints which test noticed. It fails if one lives through them, or no longer fits the code.
+// The tests of each package declare its mistakes: see the package mutant.
 //
-// Nothing in the tree is changed: the mistake is in a copy of one file, which
-// go's -overlay puts in the place of the original.
+// Nothing in the tree is changed: the mistake is in a copy of a file, which go's -overlay
+// puts in the place of the original.
 package main
 
 import (
@@ -15,14 +15,15 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/test/mutants/module"
 )
 
 func main() {
-	name := flag.String("run", "", "only mutants whose name, rule or file matches this regular expression")
-	every := flag.Int("every", 1, "only every so many of them")
+	name := flag.String("run", "", "only mutants whose name, rule, package or function (Type.Method) matches this regular expression")
+	every := flag.Int("every", 1, "one mutant of each `N`")
 	parallel := flag.Int("parallel", 2, "mutants at a time")
 	verbose := flag.Bool("v", false, "name all tests that notice")
 	flag.Parse()
@@ -44,9 +45,13 @@ func run(name string, every, parallel int, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	var chosen []mutant
-	for _, m := range all() {
-		if match.MatchString(m.name) || match.MatchString(m.rule) || match.MatchString(m.where) {
+	ms, err := all(root)
+	if err != nil {
+		return err
+	}
+	var chosen []mistake
+	for _, m := range ms {
+		if slices.ContainsFunc(m.words(), match.MatchString) {
 			chosen = append(chosen, m)
 		}
 	}

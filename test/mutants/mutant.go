@@ -14,18 +14,35 @@ import (
 	"strings"
 )
 
-// mutant is one wrong version of a package.
+// mistake is one wrong version of a package.
+type mistake struct {
+	name    string   // a few words, unique
+	rule    string   // of docs/AGGREGATION.md, or a section of another document
+	dir     string   // of the package
+	root    bool     // only tests with root's rights can notice
+	changes []change // of its declarations
+	text    *mutant  // instead of changes, in the tables of this folder
+}
+
+// words are what -run looks at.
+func (m *mistake) words() []string {
+	words := []string{m.name, m.rule, m.dir}
+	for _, c := range m.changes {
+		words = append(words, declName(c.of))
+	}
+	return words
+}
+
+// mutant is a mistake that is found by the text of one file, which a rename breaks.
 type mutant struct {
-	name  string // a few words, unique
-	rule  string // of docs/AGGREGATION.md, or a section of docs/RC.md
+	name  string
+	rule  string
 	where string // package/file.go
 	edits []edit // all in that file
 }
 
 // edit replaces old, which must be in the file exactly once, by new.
 type edit struct{ old, new string }
-
-func (m *mutant) pkg() string { return filepath.Dir(m.where) }
 
 // needsRoot says whether only tests with root's rights can notice.
 func (m *mutant) needsRoot() bool {
@@ -38,31 +55,33 @@ func (m *mutant) needsRoot() bool {
 		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/watch.go", "dataplane/locate/filter.go", "dataplane/worker.go", "dataplane/port.go":
 		return true
 	}
-	return m.rule == "R70" && m.pkg() == "dataplane"
+	return m.rule == "R70" && filepath.Dir(m.where) == "dataplane"
 }
 
-// all returns the mutants of all tables.
-func all() []mutant {
-	var ms []mutant
-	for _, table := range [][]mutant{
-		feedbackMutants, dataMutants, sourceMutants, memberMutants, policyMutants,
-		numberingMutants, repairMutants, wireMutants, egressMutants, workerMutants, setupMutants,
-		userMutants, roomMutants, scaleMutants,
-		envelopeMutants, refusalMutants,
-		controlMutants,
-		placesMutants,
-		locationMutants,
-		coreMutants,
-		pinMutants,
-		guardMutants,
-		keysMutants,
-		privMutants,
-		exchangeMutants,
-		confirmMutants,
-	} {
+// all returns the mistakes that tests declare, and those of the tables here.
+func all(root string) ([]mistake, error) {
+	ms, err := declared(root)
+	for _, m := range tables() {
+		ms = append(ms, mistake{name: m.name, rule: m.rule, dir: filepath.Dir(m.where), root: m.needsRoot(), text: &m})
+	}
+	return ms, err
+}
+
+// tables returns the mutants that are text.
+func tables() (ms []mutant) {
+	for _, table := range [][]mutant{} {
 		ms = append(ms, table...)
 	}
 	return ms
+}
+
+// apply returns the wrong versions of the files, by path.
+func (m *mistake) apply(s *sources) (map[string][]byte, error) {
+	if m.text == nil {
+		return m.changed(s)
+	}
+	src, err := m.text.apply(s.root)
+	return map[string][]byte{m.text.where: src}, err
 }
 
 // apply returns the wrong version of the file.
@@ -82,7 +101,7 @@ func (m *mutant) apply(root string) ([]byte, error) {
 
 // result is what became of a mutant.
 type result struct {
-	mutant
+	mistake
 	killers []string // tests that failed
 	skipped bool     // needs root
 	err     error
@@ -94,9 +113,9 @@ func (r *result) line(verbose bool) string {
 	case r.err != nil:
 		return fmt.Sprintf("ERROR     %v", r.err)
 	case r.skipped:
-		return fmt.Sprintf("skipped   %-4s %-22s %-58s needs root", r.rule, r.where, r.name)
+		return fmt.Sprintf("skipped   %-4s %-18s %-58s needs root", r.rule, r.dir, r.name)
 	case len(r.killers) == 0:
-		return fmt.Sprintf("SURVIVED  %-4s %-22s %s", r.rule, r.where, r.name)
+		return fmt.Sprintf("SURVIVED  %-4s %-18s %s", r.rule, r.dir, r.name)
 	case verbose:
 		by = strings.Join(r.killers, " ")
 	default:
@@ -105,20 +124,21 @@ func (r *result) line(verbose bool) string {
 			by += fmt.Sprintf(" and %d more", n)
 		}
 	}
-	return fmt.Sprintf("killed    %-4s %-22s %-58s by %s", r.rule, r.where, r.name, by)
+	return fmt.Sprintf("killed    %-4s %-18s %-58s by %s", r.rule, r.dir, r.name, by)
 }
 
 // runAll tries the mutants, so many at a time, and sends the results in order.
-func runAll(root string, ms []mutant, parallel int) <-chan result {
+func runAll(root string, ms []mistake, parallel int) <-chan result {
 	results := make([]chan result, len(ms))
 	for i := range results {
 		results[i] = make(chan result, 1)
 	}
 	next := make(chan int)
+	s := &sources{root: root}
 	for range parallel {
 		go func() {
 			for i := range next {
-				results[i] <- try(root, ms[i])
+				results[i] <- try(s, ms[i])
 			}
 		}()
 	}
@@ -140,9 +160,9 @@ func runAll(root string, ms []mutant, parallel int) <-chan result {
 
 // suites are the tests that may notice: those of the package itself and, if
 // it comes through these, the model checker's or the house's.
-func suites(root string, m *mutant) []string {
-	s := []string{m.pkg()}
-	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.pkg() == "mcast" || m.pkg() == "rc") {
+func suites(root string, m *mistake) []string {
+	s := []string{m.dir}
+	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.dir == "mcast" || m.dir == "rc") {
 		s = append(s, "model")
 	}
 	if m.rule == "user" { // what is said alike in several places
@@ -151,13 +171,13 @@ func suites(root string, m *mutant) []string {
 	return s
 }
 
-func try(root string, m mutant) (r result) {
-	r.mutant = m
-	if m.needsRoot() && os.Getuid() != 0 {
+func try(s *sources, m mistake) (r result) {
+	r.mistake = m
+	if m.root && os.Getuid() != 0 {
 		r.skipped = true
 		return r
 	}
-	src, err := m.apply(root)
+	files, err := m.apply(s)
 	if err != nil {
 		r.err = err
 		return r
@@ -168,13 +188,13 @@ func try(root string, m mutant) (r result) {
 		return r
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := writeOverlay(dir, filepath.Join(root, m.where), src)
+	overlay, err := writeOverlay(dir, s.root, files)
 	if err != nil {
 		r.err = fmt.Errorf("%s: %w", m.name, err)
 		return r
 	}
-	for _, pkg := range suites(root, &m) {
-		r.killers, r.err = test(root, overlay, pkg)
+	for _, pkg := range suites(s.root, &m) {
+		r.killers, r.err = test(s.root, overlay, pkg)
 		if r.err != nil {
 			r.err = fmt.Errorf("%s: %w", m.name, r.err)
 		}
@@ -185,20 +205,25 @@ func try(root string, m mutant) (r result) {
 	return r
 }
 
-// writeOverlay makes the file that tells go to take src for the file at path.
-func writeOverlay(dir, path string, src []byte) (string, error) {
-	path, err := filepath.Abs(path) // programs that tests build have other working directories
+// writeOverlay makes the file that tells go to take files for those at their paths.
+func writeOverlay(dir, root string, files map[string][]byte) (string, error) {
+	root, err := filepath.Abs(root) // programs that tests build have other working directories
 	if err != nil {
 		return "", err
 	}
-	copied, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: copied}})
+	replace := map[string]string{}
+	for path, src := range files {
+		copied := filepath.Join(dir, fmt.Sprintf("mutant%d.go", len(replace)))
+		if err := os.WriteFile(copied, src, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, path)] = copied
+	}
+	b, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(copied, src, 0o600); err != nil {
-		return "", err
-	}
+	overlay := filepath.Join(dir, "overlay.json")
 	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 

@@ -4,8 +4,11 @@
 package main
 
 import (
+	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,25 +29,121 @@ func rootOf(t *testing.T) string {
 	return root
 }
 
-// Every mutant fits the code as it is, and is Go. This takes no time: who
-// changes the core learns at once which entries to bring up to date.
+func allOf(t *testing.T) []mistake {
+	t.Helper()
+	ms, err := all(rootOf(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+// Every mutant fits the code as it is, and is Go. This takes no time: a change of the
+// code that a mutant no longer fits is seen at once.
 func TestMutantsFitTheCode(t *testing.T) {
-	root := rootOf(t)
+	s := &sources{root: rootOf(t)}
 	names := map[string]bool{}
-	for _, m := range all() {
+	for _, m := range allOf(t) {
 		if names[m.name] {
 			t.Errorf("two are named %q", m.name)
 		}
 		names[m.name] = true
-		src, err := m.apply(root)
+		files, err := m.apply(s)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if _, err := parser.ParseFile(token.NewFileSet(), m.where, src, 0); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+		for path, src := range files {
+			if _, err := parser.ParseFile(token.NewFileSet(), path, src, 0); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
 		}
 	}
+}
+
+// A rename of anything leaves every mutant working: with all names of the packages
+// changed, and those of the Go expressions in the mutants, as a rename changes them, each
+// mutant makes the same mistake.
+func TestMutantsSurviveRenames(t *testing.T) {
+	s := &sources{root: rootOf(t)}
+	renamed := &sources{root: s.root, dirs: map[string][]*source{}}
+	for _, m := range allOf(t) {
+		if m.text != nil {
+			continue
+		}
+		files, err := s.at(m.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if renamed.dirs[m.dir] == nil {
+			for _, f := range files {
+				r, err := parse(f.path, []byte(rename(string(f.src))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				renamed.dirs[m.dir] = append(renamed.dirs[m.dir], r)
+			}
+		}
+		want, err := m.apply(s)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		m.changes = slices.Clone(m.changes)
+		for i := range m.changes {
+			c := &m.changes[i]
+			c.of = renamedExpr(t, c.of)
+			names := map[string]ast.Expr{}
+			for k, e := range c.names {
+				names[k] = renamedExpr(t, e)
+			}
+			c.names = names
+		}
+		got, err := m.apply(renamed)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for path := range want {
+			if string(got[path]) == rename(string(want[path])) {
+				continue
+			}
+			if back := strings.ReplaceAll(string(got[path]), suffix, ""); back != string(want[path]) {
+				t.Errorf("%s: another mistake after a rename", m.name)
+			}
+		}
+	}
+}
+
+const suffix = "_Renamed"
+
+// rename gives all identifiers in source other names.
+func rename(src string) string {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	s.Init(file, []byte(src), nil, 0)
+	var out strings.Builder
+	from := 0
+	for {
+		pos, tok, text := s.Scan()
+		if tok == token.EOF {
+			return out.String() + src[from:]
+		}
+		if tok == token.IDENT && text != "_" && types.Universe.Lookup(text) == nil {
+			end := file.Offset(pos) + len(text)
+			out.WriteString(src[from:end] + suffix)
+			from = end
+		}
+	}
+}
+
+func renamedExpr(t *testing.T, e ast.Expr) ast.Expr {
+	t.Helper()
+	x, err := parser.ParseExpr(rename(types.ExprString(e)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
 }
 
 // docs/TESTING.md says how many there are: not more than there are, nor fewer by a
@@ -59,7 +158,7 @@ func TestTheDocumentCountsMutants(t *testing.T) {
 		t.Fatal("docs/TESTING.md does not say how many mutants there are")
 	}
 	n, err := strconv.Atoi(string(m[1]))
-	if have := len(all()); err != nil || have < n || have > n+n/3 {
+	if have := len(allOf(t)); err != nil || have < n || have > n+n/3 {
 		t.Errorf("docs/TESTING.md says more than %s, there are %d", m[1], have)
 	}
 }
@@ -74,9 +173,9 @@ func TestSomeMutantsAreKilled(t *testing.T) {
 		t.Skip("CI plants more of them: .ci/run")
 	}
 	root := rootOf(t)
-	var some []mutant
-	for i, m := range all() {
-		if i%40 == 0 && !m.needsRoot() {
+	var some []mistake
+	for i, m := range allOf(t) {
+		if i%40 == 0 && !m.root {
 			some = append(some, m)
 		}
 	}
@@ -95,7 +194,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	const old = "	if d <= 0 {\n		return w\n	}"
 	try1 := func(name, file, old, new string) result {
-		return try(rootOf(t), mutant{name, "R00", file, []edit{{old, new}}})
+		return try(&sources{root: rootOf(t)}, mistake{dir: filepath.Dir(file), text: &mutant{name, "R00", file, []edit{{old, new}}}})
 	}
 	if r := try1("nothing is wrong", "rocev2/psn.go", "p.Sub(q) < 0", "0 > p.Sub(q)"); r.err != nil || len(r.killers) > 0 || !strings.HasPrefix(r.line(false), "SURVIVED") {
 		t.Error(r.line(true))

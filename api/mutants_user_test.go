@@ -1,0 +1,13 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to tell operators and users what is going on.
+var _ = []mutant.Mutant{
+	mutant.New("the command line has a default virtual QPN of its own", "user", mutant.In(DefaultQPN,
+		"= uint32(mcast.DefaultQPN)",
+		"= uint32(mcast.DefaultQPN) &^ 0xfff")),
+}

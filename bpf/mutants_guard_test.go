@@ -1,0 +1,16 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// guardMutants take bricks out of the port guard, as far as it is in Go.
+var _ = []mutant.Mutant{
+	mutant.New("group prefixes have all bits of their first one in common", "guard", mutant.In(add,
+		"if d := bits.LeadingZeros64(*first ^ x); d < 64 {",
+		"if d := bits.LeadingZeros64(*first ^ x); d < 0 {")),
+	mutant.New("the bits that group prefixes have in common are those of the longest one", "guard", mutant.In(add,
+		"*mask &= ^uint64(0) << (64 - n)",
+		"*mask = ^uint64(0) << (64 - n)")),
+}

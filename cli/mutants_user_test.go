@@ -1,0 +1,25 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to tell operators and users what is going on.
+var _ = []mutant.Mutant{
+	mutant.New("an interruption is told as an error", "user", mutant.In(Run,
+		"errors.Is(ctx.Err(), context.Canceled)",
+		"errors.Is(ctx.Err(), context.$1)", context.DeadlineExceeded)),
+	mutant.New("an interruption hides what else went wrong", "user", mutant.In(besidesCanceled,
+		`joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {`,
+		`joined, ok := err.(interface{ Unwrap() []error })
+	if ok || !ok {`)),
+	mutant.New("the oldest group of an address is shown", "user", mutant.In((*Env).goneGroup,
+		"for i := len(gs) - 1; i >= 0; i-- {",
+		"for i := range gs {")),
+}

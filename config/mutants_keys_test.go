@@ -1,0 +1,20 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
+// where. The rule is a subject of docs/PROTOCOL.md.
+var _ = []mutant.Mutant{
+	mutant.New("a repeated pattern is a secret", "Secrets", mutant.In(trivial,
+		"for p := 2; p <= len(b)/2; p++ {",
+		"for p := 99; p <= len(b)/2; p++ {")),
+	mutant.New("a secret file may belong to anybody", "Secrets", mutant.In(readSecret,
+		"ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {",
+		"ok && s == nil {")),
+	mutant.New("a secret file may be changed by its group", "Secrets", mutant.In(readSecret,
+		"case st.Mode().Perm()&0o020 != 0:",
+		"case st.Mode().Perm()&0o010 != 0:")),
+}

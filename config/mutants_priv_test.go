@@ -1,0 +1,32 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to give up privileges, and to bound what a file or a client may cost.
+var _ = []mutant.Mutant{
+	mutant.New("nesting has no bound", "priv", mutant.In(excess,
+		"case flow+len(columns) > depthMax:",
+		"case false:")),
+	mutant.New("levels in block style are not counted", "priv", mutant.In(excess,
+		"flow+len(columns) > depthMax",
+		"flow > depthMax")),
+	mutant.New("levels are never left", "priv", mutant.In(excess,
+		"columns = columns[:len(columns)-1]",
+		"break")),
+	mutant.New("keys have no bound", "priv", mutant.In(excess,
+		"case keys > keysMax:",
+		"case false:")),
+	mutant.New("a pipe is waited for", "priv", mutant.In(readSecret,
+		"os.O_RDONLY|unix.O_NONBLOCK",
+		"os.O_RDONLY|unix.$1", unix.O_CLOEXEC)),
+	mutant.New("the file of a socket is everybody's although only a group may read", "priv", mutant.In((*decoder).api,
+		"a.Mode = openToAll",
+		"_ = a.Mode")),
+}

@@ -1,0 +1,35 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to tell of envelopes that are refused, and to answer those whose sender
+// is not known yet.
+var _ = []mutant.Mutant{
+	mutant.New("every refused envelope is a line", "Refusals", mutant.In((*sampler[int]).add,
+		"if k.reported && now < k.until {",
+		"if k.reported && now < 0 {")),
+	mutant.New("what was suppressed is forgotten", "Refusals", mutant.In((*sampler[int]).add,
+		"suppressed = k.held",
+		"")),
+	mutant.New("the end of a flood is never told", "Refusals", mutant.In((*sampler[int]).next,
+		"if k := &s.kinds[i]; k.held > 0 && (!ok",
+		"if k := &s.kinds[i]; k.held > 1 && (!ok")),
+	mutant.New("an answer to an unknown neighbour is lost", "Refusals", mutant.In((*parking).retry,
+		`default:
+			keep = append(keep, x)`,
+		`case false:
+			keep = append(keep, x)`)),
+	mutant.New("answers wait without bound", "Refusals", mutant.In((*parking).add,
+		"if len(k.waiting) >= parkRoom {",
+		"if len(k.waiting) >= 2*parkRoom {")),
+	mutant.New("answers wait for ever", "Refusals", mutant.In((*parking).retry,
+		"case now >= x.until:",
+		"case now >= x.until+$1:", time.Hour)),
+}

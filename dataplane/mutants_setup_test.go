@@ -1,0 +1,28 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to look at the machine that the switch runs on.
+var _ = []mutant.Mutant{
+	mutant.New("link-local routes lead to members", "Check", mutant.In(leadsThrough,
+		"if r.Dst != nil && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast()) {",
+		"if r.Dst != nil && r.Dst.IP.IsMulticast() {")),
+	mutant.New("a bridge's address is not its ports'", "Check", mutant.In((*surroundings).above,
+		`m.Type() == "bridge"`,
+		`m.Type() == "bond"`)),
+	mutant.New("any route leads to members", "Check", mutant.In(leadsThrough,
+		"if slices.Contains(interfaces, r.LinkIndex) {",
+		"if r.LinkIndex > 0 {")),
+	mutant.New("the switch's own address may be a group's", "Check", mutant.In((*surroundings).checkPrefix,
+		"if p.Contains(net.Addr()) {",
+		"if false {")),
+	mutant.New("headers need no room in the MTU", "Check", mutant.In((*surroundings).checkPort,
+		"need := usualPMTU + headroom(p.Addr().Is4())",
+		"need := usualPMTU")),
+	mutant.New("every prefix is in a subnet of the ports", "Check", mutant.In((*surroundings).checkPrefix,
+		"case !onLink:",
+		"case !onLink && false:")),
+}

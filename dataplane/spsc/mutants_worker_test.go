@@ -1,0 +1,24 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spsc
+
+import (
+	"sync/atomic"
+
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways for several workers to share a switch. Their rule is the section of
+// docs/ARCHITECTURE.md.
+var _ = []mutant.Mutant{
+	mutant.New("a full ring is written over", "Several workers", mutant.In((*Ring[int]).Put,
+		"if r.put-r.freed == uint32(len(r.entries)) && r.Room(1) == 0 {",
+		"if r.put-r.freed > uint32(len(r.entries)) && r.Room(1) == 0 {")),
+	mutant.New("an entry is seen before it is published", "Several workers", mutant.In((*Ring[int]).Put,
+		`r.put++
+	return true`,
+		`r.put++
+	r.$1.$2(r.put)
+	return true`, &(&Ring[int]{}).tail, (*atomic.Uint32).Store)),
+}

@@ -1,0 +1,17 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package xsk
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways for several workers to share a switch. Their rule is the section of
+// docs/ARCHITECTURE.md.
+var _ = []mutant.Mutant{
+	mutant.New("what is reserved goes back to the depot", "Several workers", mutant.In((*Pool).Reserve,
+		"p.most = max(p.most, n+p.batch)",
+		"")),
+	mutant.New("a pool hoards", "Several workers", mutant.In((*Pool).GiveOne,
+		"if len(p.free) > p.most {",
+		"if len(p.free) > 1<<30 {")),
+}

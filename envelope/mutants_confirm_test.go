@@ -1,0 +1,33 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to answer holders of several keys, and to believe where hosts are. The rule
+// is a subject of docs/PROTOCOL.md.
+var _ = []mutant.Mutant{
+	mutant.New("answers are under the first key", "Keys", mutant.In((*Registrar).reply,
+		"r.sendUnder(h.KeyID, us, h.ReplyTo,",
+		"r.sendUnder(r.$1.$2, us, h.ReplyTo,", link{}.auth, Auth{}.Send)),
+	mutant.New("a Notify is under the first key", "Keys", mutant.In((*Registrar).notify,
+		"r.sendUnder(g.key, netip.AddrPortFrom(ip, r.cfg.Port),",
+		"r.sendUnder(r.$1.$2, netip.AddrPortFrom(ip, r.cfg.Port),", link{}.auth, Auth{}.Send)),
+	mutant.New("a Gone is under the first key", "Keys", mutant.In((*Registrar).sendGone,
+		"r.sendUnder(e.key, us, e.dst,",
+		"r.sendUnder(r.$1.$2, us, e.dst,", link{}.auth, Auth{}.Send)),
+	mutant.New("the secret of a key that is taken away is forgotten", "Reload", mutant.In((*Registrar).SetKeys,
+		"r.retired[id] = secret",
+		`r.retired[id] = $arg2.$1[$arg2.$2]
+			_ = secret`, Auth{}.Keys, Auth{}.Send)),
+	mutant.New("a member speaks from anywhere", "WrongPlace", mutant.In((*Registrar).Input,
+		"case m.Type != TypeHere && !r.table.AtPlace(",
+		"case m.Type == $1 && !r.table.AtPlace(", TypeWhere)),
+	mutant.New("a Here has to come from the old place", "WrongPlace", mutant.In((*Registrar).Input,
+		"case m.Type != TypeHere && !r.table.AtPlace(",
+		"case !r.table.AtPlace(")),
+	mutant.New("an Ack comes from anywhere", "WrongPlace", mutant.In((*Registrar).Input,
+		"from.Addr(), m.Type == TypeAck):",
+		"from.Addr(), false):")),
+}

@@ -1,0 +1,46 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways for the control loop to learn what the core has decided. Their rule is
+// the section of docs/ARCHITECTURE.md.
+var _ = []mutant.Mutant{
+	mutant.New("an identical registration begins anew", "6", mutant.In((*Registrar).tryInstall,
+		"old != nil && old.identical(g) {",
+		"old != nil && false {")),
+	mutant.New("a failed group goes on by being registered again", "6", mutant.In((*group).identical,
+		"g.failed ||",
+		"")),
+	mutant.New("any part of the members is identical", "6", mutant.In((*group).identical,
+		"|| len(g.reg.Members) != len(to.reg.Members) {",
+		"{")),
+	mutant.New("nobody is notified after an identical registration", "6", mutant.In((*Registrar).commit,
+		"if !g.again {",
+		"if true {")),
+	mutant.New("former members' numbers are forgotten with the next update", "6", mutant.In((*Registrar).tryInstall,
+		`g.used = used
+		r.commit(now, g, out)`,
+		`_ = used
+		r.commit(now, g, out)`)),
+	mutant.New("numbers of an evicted member come back", "6", mutant.In((*Registrar).takeOut,
+		"g.used = r.use(g, g.used, g.reg.Members[i])",
+		"")),
+	mutant.New("numbers of a removed member come back", "6", mutant.In((*Registrar).usedAfter,
+		"g.reg.Base == 0 || !g.hasRecord(m) {",
+		"g.reg.Base == 0 {")),
+	mutant.New("numbers of replaced members come back", "6", mutant.In((*Registrar).usedAfter,
+		"g.reg.Base == 0 || !g.hasRecord(m) {",
+		"g.reg.Base != 0 && !g.hasRecord(m) {")),
+	mutant.New("live members begin anew with their old numbers", "6", mutant.In((*Registrar).checkNumbers,
+		"if carried = carried || r.table.Carried(old.reg.Group); carried {",
+		"if carried {")),
+	mutant.New("unused numbers are refused", "6", mutant.In((*Registrar).use,
+		"len(ms) == 0 || !r.table.Carried(g.reg.Group) {",
+		"len(ms) == 0 {")),
+	mutant.New("used numbers are remembered without bound", "6", mutant.In((*Registrar).use,
+		"return used[max(0, len(used)-maxUsed):]",
+		"return used")),
+}

@@ -1,0 +1,150 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
+// where. The rule is a subject of docs/PROTOCOL.md.
+var _ = []mutant.Mutant{
+	mutant.New("every key owns every group", "Keys", mutant.In((*Registrar).owns,
+		"return !g.local() && g.key == key",
+		"return !g.local()")),
+	mutant.New("keys own groups made by hand", "Keys", mutant.In((*Registrar).owns,
+		"return !g.local() && g.key == key",
+		"return g.local() || g.key == key")),
+	mutant.New("what is being located is anybody's", "Keys", mutant.In((*Registrar).foreign,
+		`g := r.locating[m.Group]
+	return g != nil && !r.owns(m.KeyID, g)`,
+		"return false")),
+	mutant.New("what was being located replaces the operator's group", "Keys", mutant.In((*Registrar).checkOwner,
+		"!r.owns(g.key, old) {",
+		"!r.owns(g.key, old) && !old.$1() {", (*group).local)),
+	mutant.New("keys share what is put together", "Keys", mutant.In((*Registrar).assemblyFor,
+		`k := pendingKey{m.Group, m.KeyID}
+	a :=`,
+		`k := pendingKey{m.Group, 0}
+	a :=`)),
+	mutant.New("one key's unfinished registrations keep the others' out", "Keys", mutant.In((*Registrar).shareOfPending,
+		"return max(1, r.cfg.MaxPending/2)",
+		"return r.cfg.MaxPending")),
+	mutant.New("a key that is taken away is still taken", "Reload", mutant.In((*Registrar).SetKeys,
+		"r.auth, r.cfg.Auth, r.cfg.Rights = auth, auth, rights",
+		"r.cfg.Auth, r.cfg.Rights = auth, rights")),
+	mutant.New("keys without a check", "Reload", mutant.In((*Registrar).SetKeys,
+		`func (r *Registrar) SetKeys(now time.Duration, auth Auth, rights map[KeyID]Rights) (orphans map[KeyID]int, err error) {
+	r.setTime(now)
+	if auth.Insecure != r.auth.Insecure {
+		return nil, fmt.Errorf("set keys: whether envelopes without a MAC are taken cannot change")
+	}
+	if err := auth.check(); err != nil {`,
+		`func (r *Registrar) SetKeys(now time.Duration, auth Auth, rights map[KeyID]Rights) (orphans map[KeyID]int, err error) {
+	r.setTime(now)
+	if auth.Insecure != r.auth.Insecure {
+		return nil, fmt.Errorf("set keys: whether envelopes without a MAC are taken cannot change")
+	}
+	if err := auth.check(); err != nil && orphans != nil {`)),
+	mutant.New("groups of a key that is gone are nobody's business", "Reload", mutant.In((*Registrar).SetKeys,
+		"orphans[g.key]++",
+		"_ = g")),
+	mutant.New("every key is for everything", "Rights", mutant.In((*Registrar).mayAsk,
+		"case !k.Roles.has(roleFor(m)):",
+		"case k.Roles == 1<<7:")),
+	mutant.New("a member's key removes others", "Rights", mutant.In(roleFor,
+		"ok && l.Member.IP == m.ReplyTo.Addr() {",
+		"ok && l != nil {")),
+	mutant.New("every key is for every group", "Rights", mutant.In((*Registrar).mayAsk,
+		"case !k.mayUse(m.Group):",
+		"case len(k.$1) > 99:", Rights{}.Prefixes)),
+	mutant.New("a receive-only key has many senders", "Rights", mutant.In((*Registrar).restrict,
+		"m.ReceiveOnly = m.ReceiveOnly || m.IP != g.reg.Master.Addr()",
+		"m.ReceiveOnly = m.ReceiveOnly && m.IP != g.reg.Master.Addr()")),
+	mutant.New("nobody may send", "Rights", mutant.In((*Registration).Validate,
+		`	if !slices.ContainsFunc(r.Members, func(m MemberRecord) bool { return !m.ReceiveOnly }) {
+		return &Problem{Reason: NoSender}`,
+		`	if !slices.ContainsFunc(r.Members, func(m MemberRecord) bool { return !m.ReceiveOnly }) {
+		_ = NoSender`)),
+	mutant.New("a cookie is for any address", "Cookies", mutant.In((*Registrar).cookieFor,
+		"a := to.Addr().As16()",
+		`a := [16]byte{}
+	_ = to.Addr()`)),
+	mutant.New("a cookie is for any port", "Cookies", mutant.In((*Registrar).cookieFor,
+		"b = be.AppendUint16(b, to.Port())",
+		"")),
+	mutant.New("a cookie is for any key", "Cookies", mutant.In((*Registrar).cookieFor,
+		"b = be.AppendUint16(b, uint16(key))",
+		"_ = key")),
+	mutant.New("a cookie does not age", "Cookies", mutant.In((*Registrar).period,
+		"uint64(r.now / r.cfg.CookiePeriod)",
+		"uint64(r.now / r.cfg.CookiePeriod / 1e6)")),
+	mutant.New("a cookie ends with its period", "Cookies", mutant.In((*Registrar).proves,
+		"p > 0 && h.Instance",
+		"p > 1<<62 && h.Instance")),
+	mutant.New("a cookie outlives what is forgotten", "Cookies", mutant.In((*Registrar).DeleteLocal,
+		"r.generation++",
+		"")),
+	mutant.New("the switch's secret is no part of a cookie", "Cookies", mutant.In((*Registrar).cookieFor,
+		"hmac.New(sha256.New, r.cfg.Secret[:])",
+		"hmac.New(sha256.New, r.cfg.Secret[:0])")),
+	mutant.New("a recorded Ack counts", "Cookies", mutant.In((*Registrar).ack,
+		"if !r.proves(&m.Header) {",
+		"if m == nil {")),
+	mutant.New("a master keeps an old cookie", "Cookies", mutant.In((*Master).accept,
+		`		m.renewing = false
+		m.instance = msg.Instance`,
+		`		m.renewing = false
+		`)),
+	mutant.New("any epoch may follow", "Epochs", mutant.In((*Registrar).mayAsk,
+		"m.Epoch-n > r.cfg.EpochStep {",
+		"m.Epoch-n > 1<<63 {")),
+	mutant.New("a Delete may use any epoch up", "Epochs", mutant.In((*Registrar).mayAsk,
+		"if m.Type == TypeRegister || m.Type == TypeDelete {",
+		"if m.Type == TypeRegister {")),
+	mutant.New("epochs begin at 0 after a restart", "Epochs", mutant.In((*Registrar).newest,
+		"n := r.cfg.EpochBase",
+		"n := uint64(0)")),
+	mutant.New("epochs are never forgotten", "Epochs", mutant.In((*Registrar).DeleteLocal,
+		`delete(r.epochs, ip)
+		r.generation++`,
+		`
+		r.generation++`)),
+	mutant.New("epochs end with their group", "Epochs", mutant.In((*Registrar).DeleteLocal,
+		`r.removeGroup(now, g, Deleted, true, out)
+	}
+	return nil`,
+		`r.removeGroup(now, g, Deleted, true, out)
+		delete(r.$1, $arg2)
+	}
+	return nil`, Registrar{}.epochs)),
+	mutant.New("one label for all directions", "Directions", mutant.In(macOf,
+		"h.Write([]byte(labels[t.direction()]))",
+		"h.Write([]byte(labels[$1]))", toSwitch)),
+	mutant.New("a Gone is taken from anywhere", "Places", mutant.In((*Member).Input,
+		"case !fromTheSwitch(from, msg.Group, m.cfg.Port):",
+		"case from.Port() == 0:")),
+	mutant.New("the switch's port is any port", "Places", mutant.In(fromTheSwitch,
+		"== group && from.Port() == port",
+		"== group && port != 0")),
+	mutant.New("a Confirm is taken from anywhere", "Places", mutant.In((*Master).fromItsPlace,
+		"return from.Addr().Unmap() == c.Member.IP",
+		"return from.$1() || c == nil", netip.AddrPort.IsValid)),
+	mutant.New("a master takes messages under any key", "Keys", mutant.In((*Master).Input,
+		`		return
+	case msg.KeyID != m.auth.Send:`,
+		`		return
+	case msg.KeyID == 1<<16-1:`)),
+	mutant.New("a member takes messages under any key", "Keys", mutant.In((*Member).trusts,
+		"return g.epoch == 0 || g.over || key == g.key || key == m.auth.Send",
+		"return g != nil")),
+	mutant.New("a member distrusts its own key", "Keys", mutant.In((*Member).trusts,
+		"|| key == g.key || key == m.auth.Send",
+		"|| key == g.key")),
+	mutant.New("a member leaves under its own key", "Keys", mutant.In((*Member).sendLeave,
+		"m.toSwitch(g.key, g.Group",
+		"m.toSwitch(m.$1.$2, g.Group", link{}.auth, Auth{}.Send)),
+}

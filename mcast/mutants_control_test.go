@@ -1,0 +1,24 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways for the control loop to learn what the core has decided. Their rule is
+// the section of docs/ARCHITECTURE.md.
+var _ = []mutant.Mutant{
+	mutant.New("a new member has the outcome of the old one", "Outcomes", mutant.In((*group).takeOver,
+		"g.outcomes.forgive(id)",
+		"")),
+	mutant.New("evictions are not kept", "Outcomes", mutant.In((*group).tell,
+		"o.Evicted[e.Member] = e",
+		"")),
+	mutant.New("turns are not counted", "Outcomes", mutant.In((*group).tell,
+		`	switch o := &g.outcomes; e.Kind {
+	case SourceChanged:
+		o.Turns++`,
+		`	switch o := &g.outcomes; e.Kind {
+	case SourceChanged:
+		`)),
+}

@@ -1,0 +1,290 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to make one feedback of many.
+var _ = []mutant.Mutant{
+	mutant.New("A is the maximum", "R01", mutant.In((*group).minimum,
+		"case first || b.a.Less(m):",
+		"case first || m.Less(b.a):")),
+	mutant.New("the first ACK counts for all", "R01", mutant.In((*group).feedback,
+		`if !g.acked(now, i, psn, out) {
+			return FeedbackStale
+		}`,
+		`if !g.acked(now, i, psn, out) {
+			return FeedbackStale
+		}
+		if g.$1.$2(psn) {
+			g.$1 = psn
+			g.$3(out)
+			return $4
+		}`, group{}.a, rocev2.PSN.Less, (*group).ack, None)),
+	mutant.New("only the last branch to arrive releases the ACK", "R02", mutant.In((*group).feedback,
+		`	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
+		m.owed = now // what is stale does not count: it may be all that gets through
+	}
+	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
+		g.shed(b.a, out)
+	}
+	// A can move only when the last of the lowest branches has, and a NAK can
+	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
+	if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {`,
+		`	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
+		m.owed = now // what is stale does not count: it may be all that gets through
+	}
+	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
+		g.shed(b.a, out)
+	}
+	// A can move only when the last of the lowest branches has, and a NAK can
+	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
+	if g.low <= g.slack && i == len(g.$1)-1 || b.pend != noPend && b.a.LessEq(g.a) {`, group{}.branches)),
+	mutant.New("a NAK is not evaluated before A moves", "R03", mutant.In((*group).feedback,
+		"if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {",
+		"if g.low <= g.slack {")),
+	mutant.New("ACKs compare as plain numbers", "R04", mutant.In((*group).advance,
+		`if psn.LessEq(b.a) {
+		return false
+	}
+	if b.a.LessEq(g.a)`,
+		`if psn <= b.a {
+		return false
+	}
+	if b.a.LessEq(g.a)`)),
+	mutant.New("the minimum compares as plain numbers", "R04", mutant.In((*group).minimum,
+		"case first || b.a.Less(m):",
+		"case first || b.a < m:")),
+	mutant.New("NAKs compare as plain numbers", "R04", mutant.In((*group).negative,
+		"if e.LessEq(b.a) {",
+		"if e <= b.a {")),
+	mutant.New("after one NAK no later one passes", "R05", mutant.In((*group).eval,
+		"g.nsev != noPend && g.nout == next && !g.seen && worst <= g.nsev",
+		"g.nsev != noPend && g.nout.$1(next) && worst <= g.nsev", rocev2.PSN.LessEq)),
+	mutant.New("a stale NAK is pending", "R06", mutant.In((*group).negative,
+		"if e.LessEq(b.a) {",
+		"if e.$1(b.a) {", rocev2.PSN.Less)),
+	mutant.New("one NAK slot for all branches", "R07", mutant.In((*group).negative,
+		`g.setPend(b, sev, syn)
+	return true`,
+		`for j := range g.$1 {
+		g.setPend(&g.$1[j], $2, 0)
+	}
+	g.setPend(b, sev, syn)
+	return true`, group{}.branches, noPend)),
+	mutant.New("a pending NAK outlives its retransmission", "R08", mutant.In((*group).forward,
+		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
+		"if d < 1 {")),
+	mutant.New("a pending NAK outlives its acknowledgement", "R08", mutant.In((*group).advance,
+		`b.a = psn
+	g.setPend(b, noPend, 0)
+	return true`,
+		`b.a = psn
+	return true`)),
+	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).eval,
+		"g.nout == next && !g.seen && worst <= g.nsev",
+		"g.nout == next && !g.seen && worst < g.nsev")),
+	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).data,
+		`g.seen = true
+	}
+	if psn != g.hi || starts {`,
+		`}
+	if psn != g.hi || starts {`)),
+	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).feedback,
+		`if !g.acked(now, i, psn, out) {
+			return FeedbackStale
+		}`,
+		`if !g.acked(now, i, psn, out) {
+			g.$1(out)
+			return FeedbackStale
+		}`, (*group).ack)),
+	mutant.New("NAKs go on at once", "R14", mutant.In((*group).feedback,
+		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		return FeedbackStale
+	}`,
+		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		return FeedbackStale
+	} else {
+		g.$1(out, p.Syndrome, psn)
+		return $2
+	}`, (*group).nak, None)),
+	mutant.New("any branch's NAK is sent for A+1", "R14", mutant.In((*group).worst,
+		"b.bits&receiving == 0 || b.a != g.a {",
+		"b.bits&receiving == 0 {")),
+	mutant.New("no ACK before a NAK", "R14", mutant.In((*group).raise,
+		`g.ack(out)
+	if g.nfresh > 0`,
+		`if g.$1 == 0 {
+		g.ack(out)
+	}
+	if g.nfresh > 0`, group{}.npend)),
+	mutant.New("the implied ACK of a NAK is one too many", "R14", mutant.In((*group).negative,
+		"moved := g.acked(now, i, e.Prev(), out)",
+		"moved := g.acked(now, i, e, out)")),
+	mutant.New("the implied ACK of a NAK is not used", "R14", mutant.In((*group).negative,
+		`	if e.LessEq(b.a) {
+		return false // older than what the branch has acknowledged (R06)
+	}
+	moved := g.acked(now, i, e.Prev(), out)`,
+		`	if e.LessEq(b.a) {
+		return false // older than what the branch has acknowledged (R06)
+	}
+	moved := e == b.a.$1() || g.$2 == e`, rocev2.PSN.Next, group{}.hi)),
+	mutant.New("feedback for what was never forwarded is believed", "6.2", mutant.In((*group).feedback,
+		"if g.hi.LessEq(acknowledged(kind, psn)) ||",
+		"if g.hi.$1(100).LessEq(acknowledged(kind, psn)) ||", rocev2.PSN.Add)),
+	mutant.New("feedback for hi is believed", "6.2", mutant.In((*group).feedback,
+		`if g.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {
+		if p.Neighbor == 0 {
+			g.misnumbered(p, i, out)
+		}
+		return FeedbackAhead
+	}
+	if g.hi == psn {
+		return FeedbackAhead`,
+		`if g.hi.$1(acknowledged(kind, psn)) || g.unread(p, i, psn) {
+		if p.Neighbor == 0 {
+			g.misnumbered(p, i, out)
+		}
+		return FeedbackAhead
+	}
+	if g.hi == psn && kind != $2 {
+		return FeedbackAhead`, rocev2.PSN.Less, rocev2.KindACK)),
+	mutant.New("feedback from long ago is looked at", "6.2", mutant.In((*group).feedback,
+		"if psn.Sub(g.a) < -pastWindow {",
+		"if psn.Sub(g.a) < -2*pastWindow {")),
+	mutant.New("RNR NAKs become sequence NAKs", "R19", mutant.In((*group).eval,
+		`g.nak(out, code, next)
+		if worst == sevFatal {`,
+		`g.nak(out, max(code&0x7F, 0x60), next)
+		if worst == sevFatal {`)),
+	mutant.New("RNR codes are compared, not durations", "R19", mutant.In((*group).worst,
+		"rnrWait[b.info&31] > rnrWait[code&31]",
+		"b.info&31 > code&31")),
+	mutant.New("the first RNR NAK's wait is taken", "R19", mutant.In((*group).worst,
+		"b.pend > sev || b.pend == sevRNR && sev == sevRNR && rnrWait[b.info&31] > rnrWait[code&31]",
+		"b.pend > sev")),
+	mutant.New("a sequence NAK replaces an RNR NAK", "R19", mutant.In((*group).negative,
+		"if sev <= b.pend {",
+		"if sev == b.pend {")),
+	mutant.New("a RNR NAK weighs no more than a sequence NAK", "R19", mutant.In(severityOf,
+		`	case rocev2.KindRNR:
+		return sevRNR
+	}`,
+		`	case rocev2.KindRNR:
+		return $1
+	}`, sevSequence)),
+	mutant.New("ACKs carry credits", "R20", mutant.In((*group).ack,
+		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)",
+		"g.send(out, rocev2.Acknowledge, 0x1E, g.a)")),
+	mutant.New("ACKs carry a receiver's MSN", "R20", mutant.In((*group).feedback,
+		"g.count.FeedbackIn++",
+		`g.count.FeedbackIn++
+	g.$1.$2 = $arg2.$3`, group{}.msgs, messages{}.done, Packet{}.MSN)),
+	mutant.New("the MSN counts packets", "R20", mutant.In((*group).pass,
+		`if ends {
+			g.msgs.extend(psn)
+		}`,
+		"g.msgs.extend(psn)")),
+	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).pass,
+		"g.msgs.correct(psn, ends)",
+		"")),
+	mutant.New("feedback is known by its port", "R21", mutant.In((*group).branchOf,
+		`} else if m, ok := g.byIP.get(keyOf(p.Src)); ok {
+		l := g.members[m].leg`,
+		`} else if m, ok := g.byIP.get(keyOf(p.Src)); ok {
+		l := g.members[m].leg
+		for j := range g.$1 {
+			if g.$1[j].$2.$3 == p.$3 {
+				l = $4(j)
+			}
+		}`, group{}.legs, leg{}.spec, LegSpec{}.Port, LegID(0))),
+	mutant.New("feedback is multicast as well", "R22", mutant.In((*group).input,
+		`		return g.request(now, p, f, out)
+	case p.Op == rocev2.Acknowledge:`,
+		`		return g.request(now, p, f, out)
+	case p.Op == rocev2.Acknowledge:
+		g.$1(now, p, p.$2, f, out)`, (*group).forward, Packet{}.PSN)),
+	mutant.New("reserved syndromes are fatal", "C47", mutant.In((*group).feedback,
+		`if kind == rocev2.KindReserved {
+		return ReservedSyndrome
+	}`,
+		"")),
+	mutant.New("unverified feedback is believed", "R33", mutant.In((*group).feedback,
+		`		return g.probeAnswer(now, p, i, kind, out)
+	}
+	i, r := g.branchOf(p)
+	if r != None {
+		return r
+	}
+	if g.dead {
+		return GroupDead
+	}
+	if !p.Verified {`,
+		`		return g.probeAnswer(now, p, i, kind, out)
+	}
+	i, r := g.branchOf(p)
+	if r != None {
+		return r
+	}
+	if g.dead {
+		return GroupDead
+	}
+	if !p.Verified && kind != $1 {`, rocev2.KindACK)),
+	mutant.New("an unverified NAK is believed", "R33", mutant.In((*group).feedback,
+		`		return g.probeAnswer(now, p, i, kind, out)
+	}
+	i, r := g.branchOf(p)
+	if r != None {
+		return r
+	}
+	if g.dead {
+		return GroupDead
+	}
+	if !p.Verified {`,
+		`		return g.probeAnswer(now, p, i, kind, out)
+	}
+	i, r := g.branchOf(p)
+	if r != None {
+		return r
+	}
+	if g.dead {
+		return GroupDead
+	}
+	if !p.Verified && kind == $1 {`, rocev2.KindACK)),
+	mutant.New("the hottest branch's CNPs only are dropped", "R32", mutant.In((*group).cnp,
+		"if !g.hottest(now, i) ||",
+		"if g.hottest(now, i) ||")),
+	mutant.New("no CNP passes when the hottest branch is silent", "R32", mutant.In((*group).hottest,
+		"return w >= wb || now-g.bestSeen > cnpSilence",
+		"return w >= wb")),
+	mutant.New("every branch's CNPs pass", "R32", mutant.In((*group).cnp,
+		"if !g.hottest(now, i) ||",
+		"if g.hottest(now, i);")),
+	mutant.New("CNPs pass as fast as they come", "R32", mutant.In((*group).cnp,
+		"now-g.passed < cnpGap",
+		"now < g.passed")),
+	mutant.New("an unverified CNP is believed", "R33", mutant.In((*group).cnp,
+		`if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}`,
+		"")),
+	mutant.New("weights of branches do not decay", "R32", mutant.In(decayed,
+		"w >>= uint(n)",
+		"return w")),
+	mutant.New("every branch's BECN goes to the source", "R32", mutant.In((*group).congested,
+		`if g.hottest(now, i) {
+		g.becn = true
+	}`,
+		`g.hottest(now, i)
+	g.becn = true`)),
+	mutant.New("BECN is never cleared", "R32", mutant.In((*group).ack,
+		`g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)
+	g.becn = false`,
+		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)")),
+}

@@ -1,0 +1,30 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
+// where. The rule is a subject of docs/PROTOCOL.md.
+var _ = []mutant.Mutant{
+	mutant.New("a failed group leaves the next sender waiting", "R80", mutant.In((*group).newSource,
+		`if g.dead {
+		return g.refuseDead(MemberID(k), p, out)
+	}
+	quiescent`,
+		`if g.dead {
+		return $1
+	}
+	quiescent`, GroupDead)),
+	mutant.New("a failed group answers unverified packets", "R80", mutant.In((*group).refuseDead,
+		`return GroupDead
+	}
+	if !p.Verified {`,
+		`return GroupDead
+	}
+	if p == nil {`)),
+	mutant.New("a failed group answers every packet", "R80", mutant.In((*group).refuseDead,
+		"if p.PSN&rocev2.PSNMask != g.members[k].p || p.Neighbor != 0 {",
+		"if p.Neighbor != 0 {")),
+}

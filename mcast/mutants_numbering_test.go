@@ -1,0 +1,85 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to verify the numbering of receivers.
+var _ = []mutant.Mutant{
+	mutant.New("an unverified receiver is admitted with the source", "R52", mutant.In((*group).startEpoch,
+		"case join && !l.verify.pending:",
+		"case join:")),
+	mutant.New("an unverified receiver joins where a quorum begins", "R55", mutant.In((*group).join,
+		"if l := &g.legs[i]; l.joining && !l.verify.pending {",
+		"if l := &g.legs[i]; l.joining {")),
+	mutant.New("a wrong answer verifies", "R55", mutant.In((*group).probeAnswer,
+		"if expects == r && kind == rocev2.KindACK || fresh {",
+		"if kind == rocev2.KindACK || fresh {")),
+	mutant.New("a NAK verifies", "R52", mutant.In((*group).probeAnswer,
+		"if expects == r && kind == rocev2.KindACK || fresh {",
+		"if expects == r || fresh {")),
+	mutant.New("what came before a probe verifies", "R52", mutant.In((*group).probeAnswer,
+		"if v.sent == 0 {",
+		"if v.sent == 0 && false {")),
+	mutant.New("an unverified packet verifies a receiver's numbering", "R33", mutant.In((*group).probeAnswer,
+		`	}
+	if !p.Verified {`,
+		`	}
+	if !p.Verified && false {`)),
+	mutant.New("a probe has the PSN that it asks for", "R52", mutant.In((*group).probe,
+		".r.Add(-probeBack)",
+		".r")),
+	mutant.New("one wrong answer is enough", "R55", mutant.In((*group).dismissed,
+		"case v.wrong && v.probes >= wrongAnswers:",
+		"case v.wrong:")),
+	mutant.New("a message begins while a receiver of it is unverified", "R53", mutant.In((*group).ready,
+		`case g.quorum == 0 && l.joining:
+			return false`,
+		`case g.quorum == 0 && l.joining:
+			return true`)),
+	mutant.New("a quorum waits for every receiver's numbering", "R53", mutant.In((*group).ready,
+		"case g.quorum == 0 && l.joining:",
+		"case l.joining:")),
+	mutant.New("the source is not asked for what waited", "R53", mutant.In((*group).resumeHeld,
+		"n.held, n.resume = false, g.src != nobody",
+		"n.held, n.resume = false, false")),
+	mutant.New("the source is not asked after a removal", "R53", mutant.In((*Switch).update,
+		`g.resumeHeld(out)
+	}`,
+		`
+	}`)),
+	mutant.New("what follows a message that waits is forwarded", "R53", mutant.In((*group).waits,
+		"return n.held",
+		"return false")),
+	mutant.New("a gap is forwarded while some wait to join", "R53", mutant.In((*group).waits,
+		"case psn != g.hi && !n.held && g.njoin > 0:",
+		"case psn != g.hi && !n.held && g.njoin > len(g.$1):", group{}.legs)),
+	mutant.New("an unverified receiver that leaves is still waited for", "R53", mutant.In((*group).cut,
+		"g.verified(LegID(i))",
+		"")),
+	mutant.New("the MSN of a fresh receiver is not compared", "R52", mutant.In((*group).unread,
+		"return p.MSN != (due-v.before)&rocev2.PSNMask",
+		"return false")),
+	mutant.New("empty answers are late ones, however many", "R52", mutant.In((*group).stale,
+		"return !v.fresh || int(v.empty) <= int(v.sent)+surplus",
+		"return true")),
+	mutant.New("an ACK beyond what was forwarded is only dropped", "R54", mutant.In((*group).feedback,
+		"if p.Neighbor == 0 {",
+		"if p.Neighbor == 0 && false {")),
+	mutant.New("a neighbour's ACK beyond what was forwarded ends it", "R54", mutant.In((*group).feedback,
+		"if p.Neighbor == 0 {",
+		"if !false {")),
+	mutant.New("silence to probes is never the end", "R55", mutant.In((*group).dismissed,
+		"now-max(n.since, v.from) < g.deadAfter || !g.anyVerified()",
+		"now >= n.since || !g.anyVerified()")),
+	mutant.New("silence of all to probes removes one", "R55", mutant.In((*group).dismissed,
+		"< g.deadAfter || !g.anyVerified()",
+		"< g.deadAfter")),
+	mutant.New("a strict group fails before what precedes the message is complete", "R55", mutant.In((*group).dismissed,
+		"case g.src != nobody && g.a == g.hi.Prev():",
+		"case g.src != nobody:")),
+	mutant.New("idle receivers are probed for ever", "R52", mutant.In((*group).probe,
+		"|| g.dead || !n.held && later == 0 && n.rounds >= idleProbes {",
+		"|| g.dead {")),
+}

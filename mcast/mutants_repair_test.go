@@ -1,0 +1,418 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to repair losses: -run 'R4[2-9]|R5[01]'.
+var _ = []mutant.Mutant{
+	mutant.New("frames are kept over the group's budget", "R42", mutant.In((*store).fits,
+		"return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.all.used",
+		"return bytes > 0 && s.all.used")),
+	mutant.New("frames are kept over the budget of all groups", "R42", mutant.In((*store).fits,
+		"<= s.limit && s.all.used+int64(bytes) <= s.all.limit",
+		"<= s.limit")),
+	mutant.New("what others keep counts for nobody", "R42", mutant.In((*store).keep,
+		"s.all.used += int64(p.Bytes)",
+		"")),
+	mutant.New("the budget of all groups is never given back", "R42", mutant.In((*store).take,
+		"s.all.used -= int64(e.bytes)",
+		"")),
+	mutant.New("frames that cannot be kept are kept", "R42", mutant.In((*store).fits,
+		`func (s *store) fits(bytes uint32) bool {
+	return bytes > 0 &&`,
+		`func (s *store) fits(bytes uint32) bool {
+	return`)),
+	mutant.New("frames are kept for ever", "R42", mutant.In((*group).raise,
+		`if g.store != nil {
+		g.release(out)`,
+		`if g.store != nil && false {
+		g.release(out)`)),
+	mutant.New("the frame that A waits for is released", "R42", mutant.In((*group).release,
+		"g.store.free(m.Next(), out)",
+		"g.store.free(m.Next().Next(), out)")),
+	mutant.New("the last frame that everybody has is not released", "R42", mutant.In((*group).release,
+		"g.store.free(m.Next(), out)",
+		"g.store.free(m, out)")),
+	mutant.New("a released frame is still in the store", "R42", mutant.In((*store).take,
+		`out.Release = append(out.Release, e.frame)
+	*e = stored{}`,
+		"out.Release = append(out.Release, e.frame)")),
+	mutant.New("frames of a group that fails are not released", "R42", mutant.In((*group).fail,
+		"g.forget(g.hi, out)",
+		"")),
+	mutant.New("frames of a deleted group are not released", "R42", mutant.In((*Switch).delete,
+		"g.forget(0, out)",
+		"")),
+	mutant.New("frames of a replaced group are not released", "R42", mutant.In((*Switch).put,
+		"old.forget(0, out)",
+		"")),
+	mutant.New("frames of an old source are kept for the next one", "R42", mutant.In((*group).endEpoch,
+		`g.forget(g.hi, out)
+	g.src, g.srcLeg = nobody, nobody`,
+		"g.src, g.srcLeg = nobody, nobody"), mutant.In((*group).startEpoch,
+		`g.least = g.a
+	g.forget(g.hi, out)`,
+		"g.least = g.a")),
+	mutant.New("what was kept is not replaced, and never released", "R42", mutant.In((*store).keep,
+		`s.take(s.at(psn), out)
+		for`,
+		`if e := s.at(psn); e.$1 > 0 {
+			s.$1 -= int64(e.$1)
+			s.$2.$3 -= int64(e.$1)
+			*e = $4{}
+		}
+		for`, stored{}.bytes, store{}.all, budget{}.used, stored{})),
+	mutant.New("everything is given up for a frame that cannot fit", "R42", mutant.In((*store).keep,
+		"for s.could(p.Bytes) && !s.fits",
+		"for !s.fits")),
+	mutant.New("what is kept is acknowledged", "R43", mutant.In((*group).data,
+		`g.pass(psn, f)
+	if p.AckReq {`,
+		`g.pass(psn, f)
+	if $arg4.$1 && p.AckReq {
+		for i := range g.$2 {
+			if g.$2[i].$3&$4 != 0 {
+				g.$5($arg1, i, psn, $arg4)
+			}
+		}
+		g.$6($arg4)
+	}
+	if p.AckReq {`, Output{}.Held, group{}.branches, branch{}.bits, receiving, (*group).acked, (*group).eval)),
+	mutant.New("fatal NAKs are repaired", "R43", mutant.In((*group).mend,
+		"g.store == nil || sev == sevFatal ||",
+		"g.store == nil ||")),
+	mutant.New("a NAK is repaired though something after it is missing", "R43", mutant.In((*group).serves,
+		"return g.store.whole.LessEq(e) && g.store.low.LessEq(e) ||",
+		"return g.store.low.LessEq(e) ||")),
+	mutant.New("a hole at the end of what is kept is not one", "R43", mutant.In((*store).keep,
+		`case !ok:
+		s.whole = psn.Next()`,
+		"case !ok:")),
+	mutant.New("what was lost before the switch is no hole", "R43", mutant.In((*store).keep,
+		`case hi.Less(psn):
+		s.whole = psn`,
+		"")),
+	mutant.New("a hole is never closed", "R43", mutant.In((*store).keep,
+		"if ok && psn.Next() == s.whole {",
+		"if ok && psn == s.whole {")),
+	mutant.New("a newer frame that does not fit leaves no hole", "R43", mutant.In((*store).keep,
+		"} else if !ok && s.whole.LessEq(psn) {",
+		"} else if !ok && s.whole == psn.$1() {", rocev2.PSN.Next)),
+	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).mend,
+		"m.led = m.led || m.tries >= g.repair.Tries || m.waited",
+		"m.led = m.led || m.waited")),
+	mutant.New("a branch that was left to the source stays so", "R43", mutant.In((*group).progressed,
+		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
+		"m.tries, m.waited, m.quiet = 0, 0, false")),
+	mutant.New("tries count over a branch's whole life", "R43", mutant.In((*group).progressed,
+		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
+		"m.waited, m.led, m.quiet = 0, false, false")),
+	mutant.New("a repaired NAK acknowledges nothing", "R43", mutant.In((*group).negative,
+		`moved := g.acked(now, i, e.Prev(), out)
+	sev := severityOf(kind)
+	if g.mend(now, i, sev, syn, e) {`,
+		`sev := severityOf(kind)
+	if g.mend(now, i, sev, syn, e) {
+		return true
+	}
+	moved := g.acked(now, i, e.Prev(), out)
+	if false {`)),
+	mutant.New("new data goes to late branches", "R44", mutant.In((*group).forward,
+		"if g.store != nil && (b.bits&late != 0 || again",
+		"if g.store != nil && (again")),
+	mutant.New("a second NAK does not put the cursor back", "R44", mutant.In((*group).setLate,
+		`g.legs[i].mend.sent = g.hi
+	}
+	g.legs[i].mend.next = psn`,
+		`g.legs[i].mend.sent, g.legs[i].mend.next = g.hi, psn
+	}`)),
+	mutant.New("a late branch is in line too early", "R44", mutant.In((*group).resendTo,
+		`if out.full() {
+			return false
+		}
+		if room < 0`,
+		`if out.full() {
+			$recv.$1($arg2)
+			return true
+		}
+		if room < 0`, (*group).setInLine)),
+	mutant.New("a late branch is never in line again", "R44", mutant.In((*group).resendTo,
+		`g.setInLine(i)
+	return true`,
+		"return true")),
+	mutant.New("more is repaired than there is room for", "R44", mutant.In((*Output).full,
+		"return o.MaxRepairs != 0 && o.repairs >= o.MaxRepairs",
+		"return o.MaxRepairs < 0")),
+	mutant.New("what there was no room for is forgotten", "R44", mutant.In((*group).resend,
+		`		if !g.resendTo(now, i, out) {
+			g.tendBy(now)`,
+		`		if !g.resendTo(now, i, out) {
+			`)),
+	mutant.New("a hole is skipped when repairing", "R44", mutant.In((*group).resendTo,
+		`		e := g.store.find(m.next)
+		if e == nil {
+			return true
+		}
+		if out.full()`,
+		`		e := g.store.find(m.next)
+		if e == nil {
+			m.$1(m.next)
+			continue
+		}
+		if out.full()`, (*mending).step)),
+	mutant.New("repairs have the source's numbers", "R44", mutant.In((*group).copyStored,
+		"Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
+		"Frame: e.frame, PSN: psn}")),
+	mutant.New("repairs have numbers of 25 bits", "R44", mutant.In((*group).copyStored,
+		"Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
+		"Frame: e.frame, PSN: psn + rocev2.PSN(b.delta)}")),
+	mutant.New("repaired WRITEs keep the source's address", "R44", mutant.In((*group).copyStored,
+		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
+		"if b.bits&rewrites != 0 && e.how != $1 && !g.translate(&c, e.how, e.va, psn) {", byWindow)),
+	mutant.New("repairs to other switches are translated", "R44", mutant.In((*group).copyStored,
+		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
+		"if !g.translate(&c, e.how, e.va, psn) {")),
+	mutant.New("questions ask for no ACK", "R45", mutant.In((*group).copyStored,
+		"if ask && !e.ackReq {",
+		"if ask && e.ackReq {")),
+	mutant.New("the end of a repair may be lost unnoticed", "R45", mutant.In((*group).resendTo,
+		"ask := m.probing || m.next.Next() == g.hi || g.store.find(m.next.Next()) == nil",
+		"ask := m.probing")),
+	mutant.New("who is silent is asked for ever", "R45", mutant.In((*group).question,
+		`if m.tries >= g.repair.Tries {
+		m.led = true
+		return
+	}`,
+		"")),
+	mutant.New("questions count for nothing", "R45", mutant.In((*group).question,
+		`	}
+	m.tries++
+	// Another one`,
+		`	}
+	// Another one`)),
+	mutant.New("all that a silent branch may lack is sent again at once", "R45", mutant.In((*group).question,
+		"m.probing, m.quiet, m.burst, m.left = false, true, n, n",
+		"m.probing, m.quiet, m.burst, m.left = false, true, n*0, n*0")),
+	mutant.New("nobody is asked", "R45", mutant.In((*group).data,
+		`g.asks(now, psn)
+		} else if g.deadMost > 0 {`,
+		`
+		} else if g.deadMost > 0 {`)),
+	mutant.New("a cursor among frames that were given up stays there", "R49", mutant.In((*group).question,
+		"if m.probing || b.bits&late != 0 && b.a.Less(g.a) {",
+		"if m.probing {")),
+	mutant.New("who owes nothing is asked", "R45", mutant.In((*group).tend,
+		`if b.a.Less(m.watch) {
+			if t`,
+		`if b.a.Less($recv.$1.$2()) {
+			if t`, group{}.hi, rocev2.PSN.Prev)),
+	mutant.New("who speaks is asked as if it were silent", "R45", mutant.In((*group).feedback,
+		"m.owed = now",
+		"m.owed = min(m.owed, now)")),
+	mutant.New("who repeats what is old need not answer", "R45", mutant.In((*group).feedback,
+		`if !g.acked(now, i, psn, out) {
+			return`,
+		`if !g.acked(now, i, psn, out) {
+			g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)
+			return`, group{}.legs, leg{}.mend, mending{}.owed), mutant.In((*group).feedback,
+		"} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {",
+		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
+		g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)`, group{}.legs, leg{}.mend, mending{}.owed)),
+	mutant.New("an answer to a question is one that says all", "R45", mutant.In((*group).progressed,
+		"case m.probing && b.a.Next() == m.next:",
+		"case m.probing && b.a == m.next:")),
+	mutant.New("each question is one packet", "R45", mutant.In((*group).question,
+		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
+		"n = min(m.burst, 1)")),
+	mutant.New("questions grow without a bound", "R45", mutant.In((*group).question,
+		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
+		"n = max(m.burst, 1) * burstGrowth")),
+	mutant.New("the first question is a long one", "R45", mutant.In((*group).question,
+		`if m.quiet {
+		n = min(`,
+		`if !m.$1 {
+		n = min(`, mending{}.led)),
+	mutant.New("who had more than it was asked about gets it all again", "R45", mutant.In((*group).progressed,
+		"if m.probing && m.next.Less(m.sent) {",
+		"if m.probing && m.sent.Less(m.next) {")),
+	mutant.New("what was sent is forgotten", "R45", mutant.In((*group).setLate,
+		"g.legs[i].mend.sent = g.hi",
+		"g.legs[i].mend.sent = $arg2")),
+	mutant.New("bursts do not grow", "R45", mutant.In((*group).progressed,
+		"if m.burst *= burstGrowth; m.burst > burstMax {",
+		"if m.burst > burstMax {")),
+	mutant.New("RNR is not waited for", "R46", mutant.In((*group).mend,
+		`if wait > 0 {
+		m.hold = now + wait`,
+		`if wait > 0 {
+		m.hold = 0`)),
+	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).mend,
+		"m.tries >= g.repair.Tries || m.waited+wait > rnrPatience*g.repair.Timeout; m.led",
+		"m.tries >= g.repair.Tries; m.led")),
+	mutant.New("each wait is counted by itself", "R46", mutant.In((*group).mend,
+		"m.waited += wait",
+		"m.waited = 0")),
+	mutant.New("the sequence NAK after an RNR NAK ends the wait", "R46", mutant.In((*group).mend,
+		`if m.hold > 0 && !m.probing && sev == sevSequence && e == m.next {
+		return true`,
+		`if m.hold > 0 && !m.probing && sev == sevSequence && e == m.next && m.$1 {
+		return true`, mending{}.led)),
+	mutant.New("who was not ready never becomes so", "R46", mutant.In((*group).tend,
+		"if now < m.hold {",
+		"if now < m.hold || m.$1 > 0 {", mending{}.waited)),
+	mutant.New("the source is asked for what is kept", "R47", mutant.In((*group).want,
+		"g.store.find(m.next) != nil || g.coming(m.next) {",
+		"g.coming(m.next) {"), mutant.In((*group).resendTo,
+		`if out.full() {
+			return false
+		}
+		if room < 0`,
+		`if out.full() {
+			return true
+		}
+		if room < 0`)),
+	mutant.New("the source is asked for what it is about to pass", "R47", mutant.In((*group).want,
+		"g.store.find(m.next) != nil || g.coming(m.next) {",
+		"g.store.find(m.next) != nil {")),
+	mutant.New("a NAK for a late branch goes out of turn", "R47", mutant.In((*group).want,
+		"b.pend != noPend || m.next != b.a.Next() || !m.next.Less(g.hi)",
+		"b.pend != noPend || !m.next.Less(g.hi)")),
+	mutant.New("nobody asks for what a late branch lacks", "R47", mutant.In((*group).want,
+		`g.setPend(b, sevSequence, rocev2.SyndromeNAKSequence)
+	return true`,
+		"return false")),
+	mutant.New("what the source sends again goes to all that lack it", "R48", mutant.In((*group).forward,
+		"if g.store != nil && (b.bits&late != 0 || again && g.store.bytes > 0) {",
+		"if g.store != nil && b.bits&late != 0 {")),
+	mutant.New("what the source sends again goes to late branches out of turn", "R48", mutant.In((*group).inTurn,
+		"case here || !first && psn != m.next:",
+		"case !first && psn != m.next && false:")),
+	mutant.New("what the source sends again is never passed on", "R48", mutant.In((*group).inTurn,
+		"case b.bits&late == 0 && !first:",
+		"case b.bits&late == 0:")),
+	mutant.New("what the source sends again is no question", "R48", mutant.In((*group).inTurn,
+		"return true, here",
+		"return true, false")),
+	mutant.New("who is behind a quorum waits for what is gone", "R48", mutant.In((*group).inTurn,
+		"first = true",
+		"first = false")),
+	mutant.New("what a quorum has is not kept for the others", "R49", mutant.In((*group).release,
+		`if g.quorum > 0 {
+		for i := range g.branches {`,
+		`if g.quorum > 1000 {
+		for i := range g.branches {`)),
+	mutant.New("a straggler is removed though what it lacks is kept", "R49", mutant.In((*group).serves,
+		"g.store.low.LessEq(e) || e.LessEq(g.a) && g.store.find(e) != nil",
+		"g.store.low.LessEq(e)")),
+	mutant.New("frames above A go when room is short", "R49", mutant.In((*store).keep,
+		"!s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {",
+		"!s.fits(p.Bytes) && s.bytes > 0 {")),
+	mutant.New("frames at or below A stay when room is short", "R49", mutant.In((*store).keep,
+		"!s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {",
+		"!s.fits(p.Bytes) && s.low.$1(spare) && s.bytes == 0 {", rocev2.PSN.Less)),
+	mutant.New("a copy that was not sent is not sent later", "R51", mutant.In((*Switch).Unsent,
+		"if b.bits&late == 0 || psn.Less(m.next) {",
+		"if b.bits&late == 0 && psn.Less(m.next) {")),
+	mutant.New("a full queue is not waited for", "R51", mutant.In((*Switch).Unsent,
+		"g.holdFor(m, until)",
+		"g.holdFor(m, 0)")),
+	mutant.New("a copy that is not kept is thought to be", "R51", mutant.In((*Switch).Unsent,
+		"|| m.led || g.store.find(psn) == nil {",
+		"|| m.led {")),
+	mutant.New("what a full queue did not take counts as sent", "R51", mutant.In((*Switch).Unsent,
+		`if psn.Less(m.sent) {
+		m.sent = psn
+	}`,
+		"")),
+	mutant.New("patience has no bound", "R45", mutant.In((*group).patience,
+		"d := min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)",
+		"d := max(g.repair.Timeout, m.rtt+4*m.rttVar)")),
+	mutant.New("what the source repeats is withheld while there is a probe", "R56", mutant.In((*group).inTurn,
+		"case first && psn.Less(m.next) && !m.led && (",
+		"case first && psn.Less(m.next) && m.led && (")),
+	mutant.New("what the source repeats goes to those that are not ready", "R56", mutant.In((*group).inTurn,
+		"(m.probing || m.hold == 0 && g.store.find(m.next) == nil)",
+		"(m.probing || m.hold > 0 || g.store.find(m.next) == nil)")),
+	mutant.New("what is being sent again comes from the source as well", "R56", mutant.In((*group).inTurn,
+		"(m.probing || m.hold == 0 && g.store.find(m.next) == nil)",
+		"(m.probing || m.hold == 0)")),
+	mutant.New("what the source repeats as a probe does not ask", "R56", mutant.In((*group).inTurn,
+		`g.probed(now, i, psn)
+		return true, true`,
+		`g.probed(now, i, psn)
+		return true, false`)),
+	mutant.New("dead_after bounds no wait", "R57", mutant.In((*group).inTime,
+		"d = min(d, g.deadAfterOf(i)/livenessProbes)",
+		"d = min(d, g.deadAfterOf(i)*livenessProbes)")),
+	mutant.New("dead_after does not bound the first wait", "R57", mutant.In((*group).asks,
+		"g.tendBy(now + first)",
+		"g.tendBy(now + g.$1.$2)", group{}.repair, RepairSpec{}.Timeout)),
+	mutant.New("a branch that is left to the source is not asked", "R57", mutant.In((*group).probeLiveness,
+		`if e == nil || g.deadAfter == 0 {
+		return true`,
+		`if e != nil || g.deadAfter == 0 {
+		return true`)),
+	mutant.New("a branch whose silence does not count is asked for ever", "R57", mutant.In((*group).probeLiveness,
+		`if e == nil || g.deadAfter == 0 {
+		return true`,
+		`if e == nil {
+		return true`), mutant.In((*group).tend,
+		`if m.led && g.deadAfter == 0 {
+			continue`,
+		`if m.led && g.deadAfter < 0 {
+			continue`)),
+	mutant.New("a probe of liveness that has no room is left out", "R57", mutant.In((*group).tend,
+		`			if m.led && !g.probeLiveness(now, i, out) {
+				g.tendBy(now) // no more room in this call
+				continue`,
+		`			if m.led && !g.probeLiveness(now, i, out) {
+				g.tendBy(now) // no more room in this call`)),
+	mutant.New("a probe of liveness overruns the room", "R57", mutant.In((*group).probeLiveness,
+		`if out.full() {
+		return false
+	}
+	g.probed(`,
+		"g.probed(")),
+	mutant.New("the switch's pauses are a receiver's silence", "R58", mutant.In((*group).catchUp,
+		`	l.unheard += d
+	l.watched += d
+	l.heard += d
+	l.marked += d`,
+		`	l.unheard += d
+	
+	l.marked += d`)),
+	mutant.New("the switch's pauses count toward the lag", "R58", mutant.In((*group).catchUp,
+		`	l.heard += d
+	l.marked += d
+	l.verify.from += d`,
+		`	l.heard += d
+	
+	l.verify.from += d`)),
+	mutant.New("the switch's pauses count toward a probe", "R58", mutant.In((*group).catchUp,
+		`l.mend.owed += d
+}`,
+		`
+}`)),
+	mutant.New("a pause is one of all ports", "R58", mutant.In((*group).missed,
+		"return g.hearing.at(l.spec.Port).unheard - l.unheard",
+		"return g.hearing.at(0).unheard - l.unheard")),
+	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).measure,
+		"if !g.timing || g.timedIn != g.hearing.pauses || !had",
+		"if !g.timing || !had")),
+	mutant.New("what waits in a queue is not answered", "R59", mutant.In((*group).deadAfterOf,
+		"return d + delay",
+		"return d")),
+	mutant.New("dead_after does not follow the round trips", "R59", mutant.In((*group).deadAfterOf,
+		`if r == 0 || r > g.deadMost {
+			r = g.deadMost`,
+		`if r > g.deadMost {
+			r = g.deadMost`)),
+	mutant.New("dead_after follows the round trips without a bound", "R59", mutant.In((*group).deadAfterOf,
+		"if r == 0 || r > g.deadMost {",
+		"if r == 0 {")),
+}

@@ -1,0 +1,31 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to serve many groups at once.
+var _ = []mutant.Mutant{
+	mutant.New("Advance looks at all groups", "R81", mutant.In((*Switch).Advance,
+		`for _, id := range s.timers.expire(now) {
+		g := s.groups[id]`,
+		`s.timers.expire(now)
+	for _, g := range s.groups {
+		if g == nil {
+			continue
+		}`)),
+	mutant.New("groups of one time are served in any order", "R81", mutant.In(timer.before,
+		"return a.at < b.at || a.at == b.at && a.id < b.id",
+		"return a.at < b.at")),
+	mutant.New("a deleted group goes on waiting", "R81", mutant.In((*Switch).delete,
+		"s.timers.stop(id)",
+		"")),
+	mutant.New("an earlier deadline does not count", "R81", mutant.In((*timers).by,
+		"case t.heap[i].at <= at:",
+		"default:")),
+	mutant.New("a group that stops leaves the heap in disorder", "R81", mutant.In((*timers).stop,
+		`case i > 0 && last.before(t.heap[(i-1)/4]):
+		t.up(i, last)`,
+		"")),
+}

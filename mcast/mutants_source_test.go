@@ -1,0 +1,168 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+)
+
+// Wrong ways to change the source.
+var _ = []mutant.Mutant{
+	mutant.New("the source is waited for", "R15", mutant.In((*group).startEpoch,
+		"join := int32(i) != g.srcLeg && l.members > 0",
+		"join := l.members > 0")),
+	mutant.New("the source's feedback counts", "R15", mutant.In((*group).branchOf,
+		`case int32(i) == g.srcLeg:
+		return 0, FromSource`,
+		"")),
+	mutant.New("the first PSN is learnt from the first packet", "R16", mutant.In((*group).newSource,
+		`	if !m.live {
+		return NotMember // it lacked what the last source has left
+	}
+	g.endEpoch(out)
+	g.startEpoch(MemberID(k), out)`,
+		`	if !m.live {
+		return NotMember // it lacked what the last source has left
+	}
+	g.endEpoch(out)
+	m.$1 = $arg2.$2 & $3
+	g.startEpoch(MemberID(k), out)`, member{}.p, Packet{}.PSN, rocev2.PSNMask)),
+	mutant.New("what precedes the first packet counts as acknowledged", "R16", mutant.In((*group).startEpoch,
+		"g.hi, g.a, g.past = m.p, m.p.Prev(), m.past",
+		"g.hi, g.a, g.past = m.p, m.p, m.past")),
+	mutant.New("a late duplicate makes the old source the current one", "R17", mutant.In((*group).newSource,
+		"if d < 0 {",
+		"if d < 0 && !$recv.$1() {", (*group).quiescent)),
+	mutant.New("the source is known without its switch", "R17", mutant.In((*group).request,
+		"keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
+		"keyOf(p.Src) == g.srcKey {")),
+	mutant.New("another source's feedback between switches counts", "R18", mutant.In((*group).branchOf,
+		"case p.Neighbor != 0 && keyOf(p.Src) != g.srcKey:",
+		"case p.Neighbor != 0 && !p.Src.$1():", netip.Addr.IsValid)),
+	mutant.New("a new source may be behind any switch", "R17", mutant.In((*group).newSource,
+		"if p.Neighbor != g.legs[m.leg].spec.Neighbor {",
+		"if p.Neighbor > 100 {")),
+	mutant.New("a receiver's queue is thought to be where it began", "R18", mutant.In((*group).retire,
+		"g.members[l.member].r = b.a.Add(1 + int32(b.delta))",
+		"")),
+	mutant.New("a receiver's queue is off by one after an epoch", "R18", mutant.In((*group).retire,
+		"b.a.Add(1 + int32(b.delta))",
+		"b.a.Add(int32(b.delta))")),
+	mutant.New("a source begins again where it first began", "R18", mutant.In((*group).endEpoch,
+		"m.p, m.msgs, m.past = g.hi, g.msgs.done, g.past",
+		"m.msgs, m.past = g.msgs.done, g.past")),
+	mutant.New("a source's MSN begins again", "R20", mutant.In((*group).startEpoch,
+		"g.msgs.start(m.msgs)",
+		"g.msgs.start(0)")),
+	mutant.New("the source changes with packets in flight", "R29", mutant.In((*group).quiescent,
+		"g.a == g.hi.Prev() && !g.open",
+		"!g.open")),
+	mutant.New("the source changes inside a message", "R29", mutant.In((*group).quiescent,
+		"g.a == g.hi.Prev() && !g.open",
+		"g.a == g.hi.Prev()")),
+	mutant.New("a rewound message end does not open its message", "R29", mutant.In((*group).pass,
+		`if d == -1 {
+			g.open = !ends
+		}`,
+		"")),
+	mutant.New("a late duplicate gets the current source's A", "R29", mutant.In((*group).lateDuplicate,
+		"PSN: m.p.Prev(), Syndrome: rocev2.SyndromeACK, MSN: m.msgs,",
+		"PSN: $recv.$1, Syndrome: rocev2.SyndromeACK, MSN: m.msgs,", group{}.a)),
+	mutant.New("a late duplicate's answer goes to the current source", "R29", mutant.In((*group).lateDuplicate,
+		"Group: g.id, To: k, Op: rocev2.Acknowledge,",
+		"Group: g.id, To: $1(g.$2), Op: rocev2.Acknowledge,", MemberID(0), group{}.src)),
+	mutant.New("an unverified packet changes the source", "R33", mutant.In((*group).newSource,
+		`if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	if !quiescent`,
+		"if !quiescent")),
+	mutant.New("a NAK of the old epoch silences the new one's", "R18", mutant.In((*group).startEpoch,
+		"g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false",
+		"g.hasPrev, g.open = false, false")),
+	mutant.New("a member that was removed may send", "R31", mutant.In((*group).newSource,
+		"if !ok || !g.members[k].live {",
+		"if !ok {")),
+	mutant.New("a packet after a gap is believed to be the next", "R64", mutant.In((*group).doubtful,
+		"return !g.hasPrev || g.prev != psn.Prev() || now-g.prevAt",
+		"return !g.hasPrev || now-g.prevAt")),
+	mutant.New("a packet after a pause is believed to be the next", "R64", mutant.In((*group).doubtful,
+		"|| now-g.prevAt > certain ||",
+		"||")),
+	mutant.New("a source that was asked to go back is believed to go on", "R64", mutant.In((*group).doubtful,
+		`|| g.nsev != noPend && !g.seen
+}`,
+		"}")),
+	mutant.New("a source may stall for ever", "R65", mutant.In((*group).stalled,
+		"if now-g.awaited < g.stallTime {",
+		"if now-g.awaited < 1000*g.stallTime {")),
+	mutant.New("a source that sends is given up", "R65", mutant.In((*group).came,
+		"g.prev, g.prevAt, g.hasPrev, g.awaited = psn, now, true, 0",
+		"g.prev, g.prevAt, g.hasPrev = psn, now, true")),
+	mutant.New("the next source begins inside a message", "R65", mutant.In((*group).giveUpSource,
+		"if g.open || whole < g.keep {",
+		`g.open = false
+	if whole < g.keep {`)),
+	mutant.New("a stalled source's receivers are removed under any policy", "R65", mutant.In((*group).giveUpSource,
+		"if g.open || whole < g.keep {",
+		"if g.open || whole < 1 {")),
+	mutant.New("a receiver that lacks something stays without its source", "R65", mutant.In((*group).giveUpSource,
+		`		if b := &g.branches[i]; b.bits&receiving != 0 && b.a.Less(last) {
+			g.evict(i, Stranded, out)`,
+		`		if b := &g.branches[i]; b.bits&receiving != 0 && b.a.Less(last) {
+			g.branches[i].a = last`)),
+	mutant.New("anything of another member is a request to send", "R65", mutant.In((*group).newSource,
+		"if !quiescent && psn != m.p {",
+		"if !quiescent && false {")),
+	mutant.New("who waits for its turn hears nothing", "R66", mutant.In((*group).askToWait,
+		`m := &g.members[k]
+	g.count.FeedbackOut++`,
+		`m := &g.members[k]
+	if m.$1 {
+		return
+	}
+	g.count.FeedbackOut++`, member{}.live)),
+	mutant.New("what another switch has forwarded is told to wait", "R66", mutant.In((*group).newSource,
+		`if p.Neighbor == 0 && m.live {
+			g.askToWait`,
+		`if p.Neighbor < 9 && m.live {
+			g.askToWait`)),
+	mutant.New("an ONLY may have fewer bytes than it says", "R67", mutant.In((*group).agrees,
+		"return p.DMALen == uint32(p.Payload)",
+		"return p.DMALen >= uint32(p.Payload)")),
+	mutant.New("a FIRST may have all bytes of its message", "R67", mutant.In((*group).agrees,
+		"return p.DMALen > uint32(p.Payload)",
+		"return p.DMALen >= uint32(p.Payload)")),
+	mutant.New("a LAST may have more or fewer than what is left", "R67", mutant.In((*group).agrees,
+		"return left == int64(p.Payload)",
+		"return left > 0")),
+	mutant.New("a MIDDLE may leave nothing", "R67", mutant.In((*group).agrees,
+		"return left > int64(p.Payload)",
+		"return left > 0")),
+	mutant.New("the length of a damaged FIRST stays", "R67", mutant.In((*group).begins,
+		`if !g.write.known || psn != g.write.first || write == g.write {
+			return // a later message may have begun unseen
+		}
+		if g.write = write; psn.Less(g.refused.psn) {
+			g.refused = refusal{} // by what it seemed to say
+		}`,
+		"return")),
+	mutant.New("a FIRST that passes again is the newest message's, though a later one began unseen", "R67", mutant.In((*group).begins,
+		"if !g.write.known || psn",
+		"if psn")),
+	mutant.New("what a damaged FIRST had refused stays refused", "R67", mutant.In((*group).begins,
+		"g.refused = refusal{}",
+		"g.$1.$2 = true", group{}.write, writing{}.known)),
+	mutant.New("a LAST after a gap is judged by an earlier FIRST", "R67", mutant.In((*group).begins,
+		`default:
+		g.write.known = false`,
+		`default:
+		g.write.known = g.write.known || false`), mutant.In((*group).agrees,
+		"before <= 0 || g.hi.Less(psn) {",
+		"before <= 0 {")),
+}

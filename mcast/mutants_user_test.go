@@ -1,0 +1,41 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to tell operators and users what is going on.
+var _ = []mutant.Mutant{
+	mutant.New("stale feedback is shown as a loss", "user", mutant.In(Reason.Normal,
+		"\tcase None, NotSource, FromSource, FeedbackStale, DuplicateData",
+		"\tcase None, NotSource, FromSource, DuplicateData")),
+	mutant.New("a wrong QPN is shown as normal", "user", mutant.In(Reason.Normal,
+		"\tcase None, NotSource, FromSource, FeedbackStale, DuplicateData",
+		"\tcase None, NotSource, FromSource, FeedbackStale, $1, DuplicateData", WrongQPN)),
+	mutant.New("a failure for silence is told as the NAK that the source got", "user", mutant.In((*group).abort,
+		"g.fail(m, g.nout, code, why, out)",
+		"g.fail(m, g.nout, code, code, out)")),
+	mutant.New("one stray packet is a wrong number", "R72", mutant.In(mismatchTimes,
+		"const mismatchTimes = 4",
+		"const mismatchTimes = 1")),
+	mutant.New("a wrong number is told with every packet", "R72", mutant.In((*group).tellMismatch,
+		"m.Times > 0 && !m.told {",
+		"m.Times > 0 {")),
+	mutant.New("a gap is nobody's while no receiver has joined", "R72", mutant.In((*group).special,
+		"g.nrecv == 0 && g.njoin == 0 && g.hi.Less(psn)",
+		"g.nrecv == 0 && g.hi.Less(psn)")),
+	mutant.New("a first packet that got through at last does not settle it", "R72", mutant.In((*group).repeated,
+		`case psn == m.Want || m.Want.LessEq(g.a):
+		m.Times = 0`,
+		"")),
+	mutant.New("the latest PSN is named, not the lowest", "R72", mutant.In((*group).differs,
+		"n == SendPSN && m.Seen.Less(seen)",
+		"n == SendPSN && seen.Less(m.Seen)")),
+	mutant.New("a failure does not name the wrong PSN", "R72", mutant.In((*group).fail,
+		"g.tellMismatch(MemberID(g.src), SendPSN, out)",
+		"")),
+	mutant.New("a stranger's packets are a member's", "R72", mutant.In((*group).wrongQPN,
+		"ok && g.members[k].live {",
+		"ok || g.members[k].live {")),
+}
