@@ -15,7 +15,7 @@ import (
 
 // Defaults of a Register whose fields are left out.
 const (
-	DefaultPMTU = 1024 // bytes
+	DefaultPMTU = rocev2.DefaultPathMTU // bytes
 	DefaultQPN  = uint32(mcast.DefaultQPN)
 )
 
@@ -53,9 +53,6 @@ func ParsePolicy(s string) (name string, quorum int, err error) {
 // MaxMembers is the most members a Register may name. A daemon may allow
 // fewer.
 const MaxMembers = 4096
-
-// PMTUs are the path MTUs of InfiniBand, in bytes (IBTA §9.4.2).
-var PMTUs = []int{256, 512, 1024, 2048, 4096}
 
 // FieldError says what is wrong with one field of a Register.
 type FieldError struct {
@@ -103,8 +100,8 @@ func (r *Register) Validate() error {
 	if !rocev2.QPN(r.QPN).Valid() {
 		return bad("qpn", "%s", qpnProblem(r.QPN))
 	}
-	if !pmtuOK(r.PMTU) {
-		return bad("path_mtu", "%d is none of %v", r.PMTU, PMTUs)
+	if !rocev2.ValidPathMTU(r.PMTU) {
+		return bad("path_mtu", "%d is none of %v", r.PMTU, rocev2.PathMTUs())
 	}
 	policy, quorum, err := ParsePolicy(r.Policy)
 	switch {
@@ -245,13 +242,4 @@ func qpnProblem(q uint32) string {
 
 func psnProblem(p uint32) string {
 	return fmt.Sprintf("%#x does not fit 24 bits", p)
-}
-
-func pmtuOK(n int) bool {
-	for _, p := range PMTUs {
-		if n == p {
-			return true
-		}
-	}
-	return false
 }

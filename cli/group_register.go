@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // registerFlags are the texts of `group register`'s flags, parsed by us rather
@@ -75,7 +76,7 @@ as the source itself repeats what they lack.`,
 	fl := c.Flags()
 	fl.StringVar(&f.group, "group", "", "GroupIP, an `IP` address: unicast, in one of the switch's group prefixes (required)")
 	fl.StringVar(&f.qpn, "qpn", fmt.Sprintf("%#x", api.DefaultQPN), "virtual queue pair `number` that members are connected to")
-	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in `bytes`: 256, 512, 1024, 2048 or 4096")
+	fl.StringVar(&f.pmtu, "pmtu", fmt.Sprint(api.DefaultPMTU), "path MTU in `bytes`: "+rocev2.PathMTUText)
 	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`: what a member's fatal error does: fail the group, or remove the member as long as (K) others are left")
 	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, such as 100ms, or never: how long a silent member is waited for while others move (default 100ms, under strict never)")
 	fl.StringVar(&f.lagPSNs, "lag-psns", "0", "remove a receiver that is more than this `number` of packets behind another one; 0: never")
@@ -87,7 +88,7 @@ as the source itself repeats what they lack.`,
 	fl.BoolVar(&f.replace, "replace", false, "end the live group of this address, if there is another one")
 	fl.StringArrayVar(&f.members, "member", nil, "one member, `ip=IP,qpn=N,…`; at least two are required")
 	var pmtus []string
-	for _, p := range api.PMTUs {
+	for _, p := range rocev2.PathMTUs() {
 		pmtus = append(pmtus, fmt.Sprint(p))
 	}
 	c.RegisterFlagCompletionFunc("pmtu", cobra.FixedCompletions(pmtus, cobra.ShellCompDirectiveNoFileComp))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Options are the demo's parameters. Use Default and change what you want.
@@ -56,8 +57,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Members < 2 || o.Members > lab.MaxHosts:
 		return fmt.Errorf("--members %d: want 2 to %d, the sender included", o.Members, lab.MaxHosts)
-	case o.MTU != 256 && o.MTU != 512 && o.MTU != 1024 && o.MTU != 2048 && o.MTU != 4096:
-		return fmt.Errorf("--mtu %d: want 256, 512, 1024, 2048 or 4096 (the path MTU, in bytes of payload)", o.MTU)
+	case !rocev2.ValidPathMTU(o.MTU):
+		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	case o.MessageSize < 1 || o.MessageSize > maxMessage:
 		return fmt.Errorf("--message-size %d: want 1 to %d bytes", o.MessageSize, maxMessage)
 	case o.File == "" && (o.Size < 1 || o.Size > math.MaxInt32*16):

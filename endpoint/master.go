@@ -87,7 +87,7 @@ func (cfg *MasterConfig) complete() error {
 		cfg.VirtualQPN = DefaultVirtualQPN
 	}
 	if cfg.PathMTU == 0 {
-		cfg.PathMTU = 1024
+		cfg.PathMTU = rocev2.DefaultPathMTU
 	}
 	if cfg.ReadyTimeout == 0 {
 		cfg.ReadyTimeout = 10 * time.Second
@@ -103,10 +103,8 @@ func (cfg *MasterConfig) complete() error {
 	if (cfg.Listener == nil) == (len(cfg.Addrs) == 0) {
 		return errors.New("want either a Listener, or the addresses of listening members")
 	}
-	switch cfg.PathMTU {
-	case 256, 512, 1024, 2048, 4096:
-	default:
-		return fmt.Errorf("path MTU %d: want 256, 512, 1024, 2048 or 4096", cfg.PathMTU)
+	if !rocev2.ValidPathMTU(cfg.PathMTU) {
+		return fmt.Errorf("path MTU %d: want %s", cfg.PathMTU, rocev2.PathMTUText)
 	}
 	if cfg.Listener != nil && cfg.Members < 1 {
 		return fmt.Errorf("%d members to wait for: want at least 1", cfg.Members)

@@ -99,8 +99,8 @@ func (m *Member) Join(ms Membership) error {
 	if !unicast(ms.Group) || ms.Group.Is4() != m.cfg.Local.Addr().Is4() {
 		return fmt.Errorf("join group %s: not a unicast address of the family of %s", ms.Group, m.cfg.Local.Addr())
 	}
-	if !ms.QPN.Valid() || !ms.VirtualQPN.Valid() || !validPMTU(ms.PMTU) || ms.SQPSN > rocev2.PSNMask || ms.RQPSN > rocev2.PSNMask {
-		return fmt.Errorf("join %v: QPNs must be in 0x10..0xfffffe, PSNs have 24 bits, and the path MTU is 256, 512, 1024, 2048 or 4096", ms)
+	if !ms.QPN.Valid() || !ms.VirtualQPN.Valid() || !rocev2.ValidPathMTU(ms.PMTU) || ms.SQPSN > rocev2.PSNMask || ms.RQPSN > rocev2.PSNMask {
+		return fmt.Errorf("join %v: QPNs must be in 0x10..0xfffffe, PSNs have 24 bits, and the path MTU is %s", ms, rocev2.PathMTUText)
 	}
 	old := m.groups[ms.Group]
 	if old != nil && !old.over {

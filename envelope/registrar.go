@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Table is what the registrar fills: the switch's forwarding table with all
@@ -113,8 +115,8 @@ func (c *RegistrarConfig) setDefaults() error {
 		return fmt.Errorf("no secret; draw random bytes at boot")
 	case len(c.Prefixes) == 0:
 		return fmt.Errorf("no group prefix; configure at least one")
-	case !validPMTU(c.MaxPMTU):
-		return fmt.Errorf("largest path MTU %d; must be 256, 512, 1024, 2048 or 4096", c.MaxPMTU)
+	case !rocev2.ValidPathMTU(c.MaxPMTU):
+		return fmt.Errorf("largest path MTU %d; must be %s", c.MaxPMTU, rocev2.PathMTUText)
 	case c.MaxGroups < 1 || c.MaxMembers < 2 || c.MaxMembers > 0xFFFF || c.MaxPending < 1 || c.MaxEvents < 1 || c.EventTries < 1:
 		return fmt.Errorf("limits: %d groups, %d members, %d pending, %d events, %d tries; need at least 1, 2..65535, 1, 1 and 1",
 			c.MaxGroups, c.MaxMembers, c.MaxPending, c.MaxEvents, c.EventTries)

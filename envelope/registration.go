@@ -134,7 +134,7 @@ func (p *Problem) Error() string {
 	}
 	switch p.Reason {
 	case PathMTUMismatch:
-		s += fmt.Sprintf(" (must be 256, 512, 1024, 2048 or 4096, and at most %d here)", p.Value)
+		s += fmt.Sprintf(" (must be %s, and at most %d here)", rocev2.PathMTUText, p.Value)
 	case TableFull:
 		s += fmt.Sprintf(" (room for %d groups)", p.Value)
 	case TooManyMembers, QuotaExceeded:
@@ -172,7 +172,7 @@ func (r *Registration) Validate() *Problem {
 	if !r.QPN.Valid() {
 		return &Problem{Reason: BadVirtualQPN}
 	}
-	if !validPMTU(r.PMTU) {
+	if !rocev2.ValidPathMTU(r.PMTU) {
 		return &Problem{Reason: PathMTUMismatch, Value: 4096}
 	}
 	if r.Lease < 0 || r.Base != 0 && r.Epoch != 0 && r.Base >= r.Epoch {
@@ -292,14 +292,6 @@ func (r *Registration) validateWindows() *Problem {
 
 // sound reports that w has bytes and ends within the address space.
 func sound(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
-
-func validPMTU(n int) bool {
-	switch n {
-	case 256, 512, 1024, 2048, 4096:
-		return true
-	}
-	return false
-}
 
 // unicast reports that a can be a host's or a group's address. Class D cannot:
 // Linux drops packets from such a source (ip_route_input_slow).

@@ -85,10 +85,8 @@ func descriptor(a *C.struct_gleam_attr) (*endpoint.MasterConfig, error) {
 	if qpn != 0 && !qpn.Valid() {
 		return nil, argument("attr.virtual_qpn is 0x%x: want 0x10 to 0xfffffe", uint32(qpn))
 	}
-	switch a.path_mtu {
-	case 0, 256, 512, 1024, 2048, 4096:
-	default:
-		return nil, argument("attr.path_mtu is %d: want bytes, 256, 512, 1024, 2048 or 4096 (not enum ibv_mtu)", a.path_mtu)
+	if a.path_mtu != 0 && !rocev2.ValidPathMTU(int(a.path_mtu)) {
+		return nil, argument("attr.path_mtu is %d: want bytes, %s (not enum ibv_mtu)", a.path_mtu, rocev2.PathMTUText)
 	}
 	policy := mcast.Strict
 	switch a.policy {
@@ -153,9 +151,7 @@ func putPeer(p *C.struct_gleam_peer, to endpoint.Remote) {
 		p.gid[i] = C.uint8_t(b)
 	}
 	putText(&p.ip[0], len(p.ip), to.IP.String())
-	for mtu := 256; mtu <= to.PathMTU; mtu *= 2 { // IBV_MTU_256 is 1
-		p.path_mtu++
-	}
+	p.path_mtu = C.uint32_t(rocev2.PathMTUCode(to.PathMTU))
 }
 
 // putWindow fills in a gleam_window.

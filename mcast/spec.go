@@ -34,10 +34,8 @@ func (s *Switch) check(spec *GroupSpec) error {
 	if !spec.QPN.Valid() {
 		return fmt.Errorf("virtual QPN %#x is not one of an RC queue pair: 0x10 to 0xfffffe", uint32(spec.QPN))
 	}
-	switch spec.PMTU {
-	case 256, 512, 1024, 2048, 4096:
-	default:
-		return fmt.Errorf("path MTU %d: must be 256, 512, 1024, 2048 or 4096", spec.PMTU)
+	if !rocev2.ValidPathMTU(spec.PMTU) {
+		return fmt.Errorf("path MTU %d: must be %s", spec.PMTU, rocev2.PathMTUText)
 	}
 	if err := checkPolicy(spec); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
 	linkrate "github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 const long = `perf measures bandwidth and latency of a group as perftest does for two hosts
@@ -133,7 +134,7 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.BoolVarP(&p.All, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.IntVarP(&p.Iterations, "iters", "n", 0, "messages of each size [5000, latency 1000; of long messages fewer, 512 MiB in all]")
 	f.Float64VarP(&x.duration, "duration", "D", 0, "run for so many seconds instead")
-	f.IntVarP(&p.PathMTU, "mtu", "m", p.PathMTU, "path MTU: 256, 512, 1024, 2048 or 4096")
+	f.IntVarP(&p.PathMTU, "mtu", "m", p.PathMTU, "path MTU: "+rocev2.PathMTUText)
 	f.IntVarP(&p.Lanes, "qps", "q", p.Lanes, "so many groups at once, with consecutive addresses; in other modes so many sets of queue pairs")
 	f.IntVarP(&p.Depth, "tx-depth", "t", p.Depth, "most messages outstanding in a bandwidth test (of long ones fewer, 64 MiB in all)")
 	f.Var(&x.chunk, "chunk", "bytes that receivers of a chain or tree pass on at a time")

@@ -13,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/oob"
 	linkrate "github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Tests, as the command line names them.
@@ -168,8 +169,8 @@ func (p *Params) check() error {
 		return errors.New("--duration goes with one size: not with --all")
 	case p.Duration > 0 && p.Iterations > 0:
 		return errors.New("either --iters or --duration")
-	case !slices.Contains([]int{256, 512, 1024, 2048, 4096}, p.PathMTU):
-		return fmt.Errorf("--mtu %d: want 256, 512, 1024, 2048 or 4096", p.PathMTU)
+	case !rocev2.ValidPathMTU(p.PathMTU):
+		return fmt.Errorf("--mtu %d: want %s", p.PathMTU, rocev2.PathMTUText)
 	case p.Lanes < 1 || p.Lanes > maxLanes:
 		return fmt.Errorf("--qps %d: want 1 to %d", p.Lanes, maxLanes)
 	case p.Depth < 1 || p.Depth > maxDepth:

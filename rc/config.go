@@ -132,10 +132,8 @@ func (c *Config) complete() error {
 	if c.Personality > Strict {
 		bad("Personality", c.Personality, "RXE or Strict")
 	}
-	switch c.PMTU {
-	case 256, 512, 1024, 2048, 4096:
-	default:
-		bad("PMTU", c.PMTU, "256, 512, 1024, 2048 or 4096 bytes")
+	if !rocev2.ValidPathMTU(c.PMTU) {
+		bad("PMTU", c.PMTU, rocev2.PathMTUText+" bytes")
 	}
 	if !c.LocalQPN.Valid() {
 		bad("LocalQPN", fmt.Sprintf("%#x", uint32(c.LocalQPN)), "0x10..0xFFFFFE")

@@ -29,6 +29,7 @@ import (
 	"github.com/gleam-rdma/gleam/bench/machine"
 	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/demo"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Command is `gleam bench loss`.
@@ -95,7 +96,7 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	f.Var(&size, "size", "end a measurement after so many bytes, if that is earlier; 0: never")
 	f.Var(&message, "message-size", "bytes of each message, a multiple of 4")
 	f.IntVar(&o.Depth, "depth", o.Depth, "messages posted at a time")
-	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: 256, 512, 1024, 2048 or 4096")
+	f.IntVar(&o.MTU, "mtu", o.MTU, "path MTU: "+rocev2.PathMTUText)
 	f.DurationVar(&o.RepairTimeout, "repair-timeout", o.RepairTimeout, "gleamd's repair.timeout, after which it asks a silent receiver; by default it has 4ms, for hosts that have a core for themselves")
 	f.Uint8Var(&o.Timeout, "timeout", o.Timeout, "of the queue pairs: 4.096 µs * 2^timeout; 14 is 67 ms")
 	f.Float64Var(&o.Rate, "rate", o.Rate, "of the sender's link in Mbit/s; 0: --load of what this machine can do")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Options say what to measure. All lists are without duplicates.
@@ -86,8 +87,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.Rounds)
 	case o.Duration < 10*time.Millisecond || o.Duration > time.Hour:
 		return fmt.Errorf("--duration %v: want 10ms to 1h", o.Duration)
-	case o.MTU != 256 && o.MTU != 512 && o.MTU != 1024 && o.MTU != 2048 && o.MTU != 4096:
-		return fmt.Errorf("--mtu %d: want 256, 512, 1024, 2048 or 4096 (the path MTU, in bytes of payload)", o.MTU)
+	case !rocev2.ValidPathMTU(o.MTU):
+		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)
 	case o.MessageSize < headerLen || o.MessageSize > 1<<20 || o.MessageSize%4 != 0:
 		return fmt.Errorf("--message-size %d: want %d bytes to 1MiB, a multiple of 4", o.MessageSize, headerLen)
 	case o.Size < 0 || o.Size > 0 && o.Size < o.MessageSize:

@@ -109,8 +109,8 @@ func (g *Group) Check() error {
 		return fmt.Errorf("GroupIP %v is no unicast address", g.IP)
 	case !g.QPN.Valid():
 		return fmt.Errorf("virtual QPN 0x%x: want 0x10 to 0xfffffe", uint32(g.QPN))
-	case !validPathMTU(g.PathMTU):
-		return fmt.Errorf("path MTU %d: want 256, 512, 1024, 2048 or 4096", g.PathMTU)
+	case !rocev2.ValidPathMTU(g.PathMTU):
+		return fmt.Errorf("path MTU %d: want %s", g.PathMTU, rocev2.PathMTUText)
 	case len(g.App) > MaxApp:
 		return fmt.Errorf("%d bytes for the application: the limit is %d", len(g.App), MaxApp)
 	}
@@ -122,14 +122,6 @@ func (w *Window) check() error {
 		return fmt.Errorf("window %v is empty or passes the end of the address space", *w)
 	}
 	return nil
-}
-
-func validPathMTU(n int) bool {
-	switch n {
-	case 256, 512, 1024, 2048, 4096:
-		return true
-	}
-	return false
 }
 
 func hostAddr(a netip.Addr) bool {

@@ -12,23 +12,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// pathMTUBytes translates enum ibv_mtu: 1 is 256 bytes, 5 is 4096. It returns 0
-// for anything else.
-func pathMTUBytes(code uint32) int {
-	if code < 1 || code > 5 {
-		return 0
-	}
-	return 128 << code
-}
-
-// pathMTUCode is the inverse.
+// pathMTUCode is enum ibv_mtu.
 func pathMTUCode(bytes int) (uint32, error) {
-	for code := uint32(1); code <= 5; code++ {
-		if pathMTUBytes(code) == bytes {
-			return code, nil
-		}
+	if code := rocev2.PathMTUCode(bytes); code != 0 {
+		return code, nil
 	}
-	return 0, fmt.Errorf("path MTU %d: want 256, 512, 1024, 2048 or 4096", bytes)
+	return 0, fmt.Errorf("path MTU %d: want %s", bytes, rocev2.PathMTUText)
 }
 
 // completeQP fills in defaults and checks cfg against what the verbs can say

@@ -19,7 +19,7 @@ import (
 
 func TestPathMTUCodes(t *testing.T) {
 	for code, bytes := range map[uint32]int{0: 0, 1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096, 6: 0, math.MaxUint32: 0} {
-		if got := pathMTUBytes(code); got != bytes {
+		if got := rocev2.PathMTUOfCode(code); got != bytes {
 			t.Errorf("code %d: %d bytes, want %d", code, got, bytes)
 		}
 		if got, err := pathMTUCode(bytes); bytes != 0 && (got != code || err != nil) {

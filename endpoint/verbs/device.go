@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Built says whether this program has the backend.
@@ -170,7 +171,7 @@ func (d *device) start() error {
 	if rc := C.ibv_query_device(d.ctx, &attr); rc != 0 {
 		return callError(callDevice, unix.Errno(rc))
 	}
-	d.mtu = pathMTUBytes(uint32(port.active_mtu))
+	d.mtu = rocev2.PathMTUOfCode(uint32(port.active_mtu))
 	d.limit = limits{workRequests: int(attr.max_qp_wr), completions: int(attr.max_cqe), message: int(port.max_msg_sz)}
 	if d.pd, err = C.ibv_alloc_pd(d.ctx); d.pd == nil {
 		return callError(callPD, errnoOf(err))
@@ -212,7 +213,7 @@ func (d *device) MaxPathMTU() int {
 		return d.mtu
 	}
 	if port, err := d.queryPort(); err == nil {
-		d.mtu = pathMTUBytes(uint32(port.active_mtu))
+		d.mtu = rocev2.PathMTUOfCode(uint32(port.active_mtu))
 	}
 	return d.mtu
 }
