@@ -211,16 +211,13 @@ func (r *Registration) Validate() *Problem {
 // policies Evict and Quorum unless somebody says otherwise.
 const DefaultDeadAfter = 100 * time.Millisecond
 
-// senderTimeout is the ACK timeout that exponent t stands for (IBTA 9.7.6.1.3).
-func senderTimeout(t uint8) time.Duration { return 4096 * time.Nanosecond << t }
-
 // SenderGivesUp returns when a member's queue pair has failed by itself that hears
 // nothing: after its timeout, once for each try. 0 if they are not declared.
 func (r *Registration) SenderGivesUp() time.Duration {
 	if r.SenderTimeout == 0 {
 		return 0
 	}
-	return senderTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
+	return rocev2.AckTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
 }
 
 // usualTimeout and usualRetries are what most programs give a queue pair: 67 ms and 7.
@@ -237,7 +234,7 @@ func (r *Registration) DeadMost() time.Duration {
 	if t == 0 {
 		t, n = usualTimeout, usualRetries
 	}
-	return max(r.DeadAfter, senderTimeout(t)*time.Duration(n)/2)
+	return max(r.DeadAfter, rocev2.AckTimeout(t)*time.Duration(n)/2)
 }
 
 func (r *Registration) validatePolicy() *Problem {
@@ -256,7 +253,7 @@ func (r *Registration) validatePolicy() *Problem {
 	if r.DeadAfter == 0 || r.SenderTimeout == 0 {
 		return nil
 	}
-	t := senderTimeout(r.SenderTimeout)
+	t := rocev2.AckTimeout(r.SenderTimeout)
 	if r.DeadAfter <= t {
 		return &Problem{Reason: BadDeadAfter, Value: uint64(t)}
 	}

@@ -4,8 +4,6 @@
 package mcast
 
 import (
-	"time"
-
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -108,7 +106,7 @@ func (g *group) worst() (sev severity, who int, code rocev2.Syndrome) {
 		if b.pend == noPend || b.bits&receiving == 0 || b.a != g.a {
 			continue
 		}
-		if b.pend > sev || b.pend == sevRNR && sev == sevRNR && rnrWait[b.info&31] > rnrWait[code&31] {
+		if b.pend > sev || b.pend == sevRNR && sev == sevRNR && b.info.RNRCode().Duration() > code.RNRCode().Duration() {
 			sev, who, code = b.pend, i, b.info
 		}
 	}
@@ -175,19 +173,6 @@ func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
 	g.legs[i].members = 0
 	g.cut(i)
 	g.unneeded(out)
-}
-
-// rnrWait is the wait that an RNR timer code asks for, by code (rdma_rxe
-// rxe_comp.c:rnrnak_usec). It is not monotone: code 0 is the longest.
-var rnrWait = [32]time.Duration{
-	655360 * time.Microsecond, 10 * time.Microsecond, 20 * time.Microsecond, 30 * time.Microsecond,
-	40 * time.Microsecond, 60 * time.Microsecond, 80 * time.Microsecond, 120 * time.Microsecond,
-	160 * time.Microsecond, 240 * time.Microsecond, 320 * time.Microsecond, 480 * time.Microsecond,
-	640 * time.Microsecond, 960 * time.Microsecond, 1280 * time.Microsecond, 1920 * time.Microsecond,
-	2560 * time.Microsecond, 3840 * time.Microsecond, 5120 * time.Microsecond, 7680 * time.Microsecond,
-	10240 * time.Microsecond, 15360 * time.Microsecond, 20480 * time.Microsecond, 30720 * time.Microsecond,
-	40960 * time.Microsecond, 61440 * time.Microsecond, 81920 * time.Microsecond, 122880 * time.Microsecond,
-	163840 * time.Microsecond, 245760 * time.Microsecond, 327680 * time.Microsecond, 491520 * time.Microsecond,
 }
 
 // saturate adds n PSNs to past, which says how far back a duplicate may be.

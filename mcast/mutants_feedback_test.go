@@ -163,10 +163,10 @@ var _ = []mutant.Mutant{
 		`g.nak(out, max(code&0x7F, 0x60), next)
 		if worst == sevFatal {`)),
 	mutant.New("RNR codes are compared, not durations", "R19", mutant.In((*group).worst,
-		"rnrWait[b.info&31] > rnrWait[code&31]",
+		"b.info.RNRCode().Duration() > code.RNRCode().Duration()",
 		"b.info&31 > code&31")),
 	mutant.New("the first RNR NAK's wait is taken", "R19", mutant.In((*group).worst,
-		"b.pend > sev || b.pend == sevRNR && sev == sevRNR && rnrWait[b.info&31] > rnrWait[code&31]",
+		"b.pend > sev || b.pend == sevRNR && sev == sevRNR && b.info.RNRCode().Duration() > code.RNRCode().Duration()",
 		"b.pend > sev")),
 	mutant.New("a sequence NAK replaces an RNR NAK", "R19", mutant.In((*group).negative,
 		"if sev <= b.pend {",

@@ -233,7 +233,7 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 	}
 	wait := time.Duration(0)
 	if sev == sevRNR {
-		wait = rnrWait[syn&31]
+		wait = syn.RNRCode().Duration()
 	}
 	if m.led = m.led || m.tries >= g.repair.Tries || m.waited+wait > rnrPatience*g.repair.Timeout; m.led {
 		return false

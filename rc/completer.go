@@ -196,7 +196,7 @@ func (q *QP) receiverNotReady(now time.Duration, s rocev2.Syndrome, out *Output)
 	if r.cfg.RNRRetry != Infinite {
 		r.rnrRetries--
 	}
-	r.rnrTimer.arm(now + RNRDelay(uint8(s)))
+	r.rnrTimer.arm(now + s.RNRCode().Duration())
 }
 
 // rewind goes back to the oldest unacknowledged packet. Transmit starts the

@@ -48,12 +48,12 @@ type Config struct {
 	SQPSN       rocev2.PSN // PSN of the first request sent
 	RQPSN       rocev2.PSN // PSN of the first request expected
 
-	// Timeout is the retransmission timeout; AckTimeout gives the one of a
+	// Timeout is the retransmission timeout; rocev2.AckTimeout gives the one of a
 	// verbs timeout code. 0 means none: a lost tail is then never repaired.
 	Timeout     time.Duration
 	RetryCnt    uint8 // 0..7 transport retries; RXE: 7 is infinite
 	RNRRetry    uint8 // 0..7 RNR retries; 7 is infinite
-	MinRNRTimer uint8 // 0..31: RNR timer code the responder sends; see RNRDelay
+	MinRNRTimer uint8 // 0..31: RNR timer code the responder sends; see rocev2.RNRCode
 
 	MaxUnacked int // window in PSNs; default 128 (RXE_MAX_UNACKED_PSNS)
 	// AckReqEvery bounds the packets of a message without AckReq. Default:
@@ -84,29 +84,6 @@ type Config struct {
 	// Memory resolves the R_Keys of RDMA WRITE. nil has none, so that only
 	// WRITEs of length 0 succeed. It may be shared by QPs of one goroutine.
 	Memory *Memory
-}
-
-// AckTimeout returns the duration of a verbs timeout code, 4.096 us * 2^code
-// for code 1..31 (ibv_modify_qp(3)). Code 0, and any above 31, give 0: no
-// timeout.
-func AckTimeout(code uint8) time.Duration {
-	if code == 0 || code > 31 {
-		return 0
-	}
-	return 4096 * time.Nanosecond << code
-}
-
-// rnrDelay10us holds the RNR timers in units of 10 us, by code (IBTA table 45;
-// rxe_comp.c:rnrnak_usec). It is not monotone: code 0 is the longest.
-var rnrDelay10us = [32]uint32{
-	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-}
-
-// RNRDelay returns the wait that an RNR NAK timer code (its low five bits)
-// asks for, from 10 us to 655.36 ms.
-func RNRDelay(code uint8) time.Duration {
-	return time.Duration(rnrDelay10us[code&31]) * 10 * time.Microsecond
 }
 
 // complete fills in defaults, then checks every field.

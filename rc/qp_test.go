@@ -80,36 +80,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestTimers(t *testing.T) {
-	for _, tc := range []struct {
-		code uint8
-		want time.Duration
-	}{{0, 0}, {1, 8192}, {14, 67108864}, {18, 1073741824}, {31, 4096 << 31}, {32, 0}} {
-		if got := AckTimeout(tc.code); got != tc.want {
-			t.Errorf("AckTimeout(%d) = %v, want %v", tc.code, got, tc.want)
-		}
-	}
-	for _, tc := range []struct {
-		code uint8
-		want time.Duration
-	}{{0, 655360}, {1, 10}, {5, 60}, {12, 640}, {20, 10240}, {31, 491520}, {0x20 | 12, 640}} {
-		if got := RNRDelay(tc.code); got != tc.want*time.Microsecond {
-			t.Errorf("RNRDelay(%d) = %v, want %v", tc.code, got, tc.want*time.Microsecond)
-		}
-	}
-}
-
-func TestCreditCode(t *testing.T) {
-	for _, tc := range []struct {
-		n    int
-		want rocev2.Syndrome
-	}{{0, 0}, {1, 1}, {4, 4}, {5, 4}, {6, 5}, {127, 0x0D}, {128, 0x0E}, {32768, 0x1E}, {1 << 20, 0x1E}} {
-		if got := creditCode(tc.n); got != tc.want {
-			t.Errorf("creditCode(%d) = %#x, want %#x", tc.n, uint8(got), uint8(tc.want))
-		}
-	}
-}
-
 func TestMemory(t *testing.T) {
 	m := NewMemory(42)
 	a, err := m.RegisterMR(make([]byte, 16), 0x1000, RemoteWrite)

@@ -273,7 +273,7 @@ func (q *QP) failReceive(status Status, out *Output) {
 func (q *QP) ack(psn rocev2.PSN, out *Output) {
 	s := rocev2.SyndromeACK
 	if q.cfg.Credits {
-		s = creditCode(q.resp.recvs.n)
+		s = rocev2.SyndromeCredits(q.resp.recvs.n)
 	}
 	q.stats.AcksSent++
 	q.respond(s, psn, out)
@@ -281,19 +281,4 @@ func (q *QP) ack(psn rocev2.PSN, out *Output) {
 
 func (q *QP) respond(s rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.Packets = append(out.Packets, Packet{Op: rocev2.Acknowledge, DestQP: q.cfg.DestQPN, PSN: psn & rocev2.PSNMask, Syndrome: s, MSN: q.resp.msn})
-}
-
-// credits holds the credit counts of codes 0..0x1E (rdmavt rc.c:credit_table).
-var credits = [31]int{
-	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
-	1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
-}
-
-// creditCode returns the code of the largest credit count that is <= n.
-func creditCode(n int) rocev2.Syndrome {
-	code := 0
-	for code+1 < len(credits) && credits[code+1] <= n {
-		code++
-	}
-	return rocev2.Syndrome(code)
 }

@@ -45,7 +45,7 @@ func show(out *Output) string {
 			case rocev2.KindACK:
 				fmt.Fprintf(&s, "> ACK psn=%06x msn=%d syndrome=%02x\n", p.PSN, p.MSN, uint8(p.Syndrome))
 			case rocev2.KindRNR:
-				fmt.Fprintf(&s, "> RNR psn=%06x msn=%d timer=%v\n", p.PSN, p.MSN, RNRDelay(uint8(p.Syndrome)))
+				fmt.Fprintf(&s, "> RNR psn=%06x msn=%d timer=%v\n", p.PSN, p.MSN, p.Syndrome.RNRCode().Duration())
 			default:
 				fmt.Fprintf(&s, "> NAK psn=%06x msn=%d syndrome=%02x\n", p.PSN, p.MSN, uint8(p.Syndrome))
 			}

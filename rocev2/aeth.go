@@ -59,6 +59,15 @@ func RNRCodeFor(d time.Duration) RNRCode {
 	return 0
 }
 
+// AckTimeout returns the local ACK timeout that exponent t of a queue pair stands
+// for, 4.096 µs * 2^t for 1 to 31 (IBTA 9.7.6.1.3). 0, and any above 31, is 0: no timeout.
+func AckTimeout(t uint8) time.Duration {
+	if t == 0 || t > 31 {
+		return 0
+	}
+	return 4096 * time.Nanosecond << t
+}
+
 // RNR returns the syndrome of an RNR NAK with timer c.
 func (c RNRCode) RNR() Syndrome { return SyndromeRNR | Syndrome(c&31) }
 

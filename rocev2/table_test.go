@@ -217,3 +217,15 @@ func TestChecksumUpdate(t *testing.T) {
 		}
 	}
 }
+
+// The local ACK timeout of each exponent (ibv_modify_qp(3)).
+func TestAckTimeout(t *testing.T) {
+	for _, tc := range []struct {
+		code uint8
+		want time.Duration
+	}{{0, 0}, {1, 8192}, {14, 67108864}, {18, 1073741824}, {31, 4096 << 31}, {32, 0}} {
+		if got := AckTimeout(tc.code); got != tc.want {
+			t.Errorf("AckTimeout(%d) = %v, want %v", tc.code, got, tc.want)
+		}
+	}
+}

@@ -125,7 +125,7 @@ func (q *qp) rcConfig(to endpoint.Remote) rc.Config {
 	return rc.Config{
 		Personality: q.dev.cfg.Personality, PMTU: to.PathMTU,
 		LocalQPN: q.info.QPN, DestQPN: to.QPN, SQPSN: q.info.SQPSN, RQPSN: to.RQPSN,
-		Timeout: rc.AckTimeout(q.cfg.Timeout), RetryCnt: q.cfg.RetryCount, RNRRetry: q.cfg.RNRRetry,
+		Timeout: rocev2.AckTimeout(q.cfg.Timeout), RetryCnt: q.cfg.RetryCount, RNRRetry: q.cfg.RNRRetry,
 		MinRNRTimer: uint8(rocev2.RNRCodeFor(q.cfg.MinRNRTimer)), MaxUnacked: q.dev.cfg.MaxUnacked,
 		SendDepth: q.cfg.MaxSend, RecvDepth: q.cfg.MaxRecv, Memory: q.dev.loop.memory,
 		Congestion: q.dev.cfg.Congestion, MaxRate: q.dev.cfg.Rate, FrameOverhead: q.overhead(),
