@@ -31,7 +31,7 @@ var (
 	// sections are citations of a section, by sign or by word.
 	sections = regexp.MustCompile(`(§+|\b[Ss]ections?)` + gap + `(\d+(?:\.\d+)*)(` + gap + `of` + gap + `([\w/-]+\.\w+))?`)
 	// before is the document that a citation follows.
-	before = regexp.MustCompile(`(RFC` + gap + `\d+|IBTA|IEEE` + gap + `[\w.]+|[\w/-]+\.[a-z]+)` + gap + `$`)
+	before = regexp.MustCompile(`(RFC` + gap + `\d+|IBTA|IEEE` + gap + `[\w.]+|[\w/-]+\.[a-z]+)\)?,?` + gap + `$`)
 	// another is a citation that one more of the same document follows.
 	another = regexp.MustCompile(`§\d+(?:\.\d+)*(?:,|;|` + gap + `and|` + gap + `or|-)?` + gap + `$`)
 

@@ -81,6 +81,7 @@ func TestCitationsFindsWhatItIsFor(t *testing.T) {
 		{"x.go", "// long ago (A.md\n\t// §1.2; elsewhere)", ""},
 		{"x.go", "// (RFC 791 §3.1), IBTA §9.2-9.3, IEEE 802.3 §3.1.1, §4.4.2", ""},
 		{"x.go", "// section 1.2 of A.md", ""},
+		{"B.md", "as in [A.md](docs/A.md), §1.2", ""},
 		{"docs/A.md", "see §1.2, and B.md", ""},
 		{"x.go", "\n// see §1", "x.go:2: §1 of what?"},
 		{"x.go", "// of the notes (section 3.2)", "§3.2 of what?"},

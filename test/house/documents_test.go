@@ -13,7 +13,7 @@ import (
 )
 
 // tour are the documents that lead a stranger through the files.
-var tour = []string{"docs/ARCHITECTURE.md", "docs/RC.md", "docs/GLOSSARY.md"}
+var tour = []string{"docs/ARCHITECTURE.md", "docs/RC.md", "docs/GLOSSARY.md", "CONTRIBUTING.md"}
 
 var fileNames = regexp.MustCompile(`(?:[\w-]+/)*[\w.-]*\w\.(?:go|c|h|sh|yaml|txt)\b`)
 
@@ -62,5 +62,27 @@ func TestGlossaryDefinesOnce(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("docs/GLOSSARY.md defines %d words: is this test still looking for the right thing?", len(seen))
+	}
+}
+
+// CONTRIBUTING.md names every target of the Makefile, and no other.
+func TestContributingNamesMakeTargets(t *testing.T) {
+	targets := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets[m[1]] = false
+	}
+	if len(targets) < 20 {
+		t.Fatalf("the Makefile has %d targets: is this test still looking for the right thing?", len(targets))
+	}
+	for _, m := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1) {
+		if _, ok := targets[m[1]]; !ok {
+			t.Errorf("CONTRIBUTING.md names make %s, which is no target", m[1])
+		}
+		targets[m[1]] = true
+	}
+	for target, named := range targets {
+		if !named {
+			t.Errorf("CONTRIBUTING.md does not name make %s", target)
+		}
 	}
 }
