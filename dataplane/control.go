@@ -36,6 +36,8 @@ type control struct {
 	refused    *sampler[refusal] // by envelope.Drop
 	unsendable *sampler[unsendable]
 	parking    parking // envelopes for hosts that are being resolved
+	from       int     // the port of the envelope that is served; -1: none is
+	requests   bucket  // turns of the loop that serve requests
 	// waiting are local registrations whose outcome somebody waits for.
 	waiting map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports on at a time.
@@ -62,7 +64,7 @@ type control struct {
 func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
 		crew: crew, w: crew.workers[0], locator: l, notify: notify,
-		dir: newDirectory(crew, cfg.Limits.Groups, notify), asker: newAsker(),
+		dir: newDirectory(crew, cfg.Limits.Groups, notify), asker: newAsker(), from: -1, requests: newBucket(requestTurns),
 		cmds: make(chan func()), ended: make(chan struct{}),
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(), announcer: newAnnouncer(),

@@ -31,7 +31,8 @@ func (f *fakeSwitch) bring(port int, m *envelope.Message) bool {
 		return false
 	}
 	d.n, d.partial, d.src, d.dst = copy(d.buf[:], b), false, m.ReplyTo, netip.AddrPortFrom(m.Group, m.ReplyTo.Port())
-	d.mac = rocev2.MAC(f.locator.place(m.ReplyTo.Addr()).MAC)
+	d.mac = rocev2.MAC{} // of a host that is nowhere
+	copy(d.mac[:], f.locator.place(m.ReplyTo.Addr()).MAC)
 	l.full <- d
 	return true
 }
@@ -121,5 +122,37 @@ func TestEnvelopesOfOnePortTakeTheirShare(t *testing.T) {
 		if len(l.free) != free {
 			t.Errorf("%d places are free, want %d", len(l.free), free)
 		}
+	}
+}
+
+// Requests in any number have the control loop turn at a rate of its own, and each is
+// served within some milliseconds.
+func TestRequestsShareTurns(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	turns := func() (n uint64) {
+		f.control.do(func() { n = f.control.turns })
+		return n
+	}
+	junk := envelope.Message{Header: envelope.Header{
+		Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797),
+	}, Body: &envelope.Leave{Member: envelope.MemberKey{IP: fakeHost(1), QPN: 0x999}}}
+	begin, before, n := time.Now(), turns(), 0
+	for time.Since(begin) < 500*time.Millisecond {
+		if f.bring(0, &junk) {
+			n++
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+	got := turns() - before
+	const gap = time.Second / requestTurns
+	if most := uint64((time.Since(begin) + burstTime) / gap); n < 300 || got > most+20 {
+		t.Errorf("%d requests in %v took %d turns, want at most %d", n, time.Since(begin), got, most)
+	}
+	f.eventually("all are served", func() bool { return len(f.control.w.slow.requests.full) == 0 })
+	begin = time.Now()
+	f.bring(0, &junk)
+	f.eventually("one more is served", func() bool { return len(f.control.w.slow.requests.full) == 0 })
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("it took %v", d)
 	}
 }

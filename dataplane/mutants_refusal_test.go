@@ -26,9 +26,9 @@ var _ = []mutant.Mutant{
 			keep = append(keep, x)`,
 		`case false:
 			keep = append(keep, x)`)),
-	mutant.New("answers wait without bound", "Refusals", mutant.In((*parking).add,
-		"if len(k.waiting) >= parkRoom {",
-		"if len(k.waiting) >= 2*parkRoom {")),
+	mutant.New("answers wait without bound", "Refusals", mutant.In((*parking).room,
+		"len(k.waiting) < parkRoom",
+		"len(k.waiting) < 2*parkRoom")),
 	mutant.New("answers wait for ever", "Refusals", mutant.In((*parking).retry,
 		"case now >= x.until:",
 		"case now >= x.until+$1:", time.Hour)),

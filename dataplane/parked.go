@@ -16,9 +16,10 @@ import (
 // What waits for a neighbour entry: the first answer to a host would otherwise
 // be lost, and its sender repeat itself for it.
 const (
-	parkRoom = 64                    // datagrams
-	parkTime = time.Second           // then the entry is given up
-	parkPoll = 20 * time.Millisecond // between two looks
+	parkRoom  = 64                    // datagrams
+	parkShare = parkRoom / portShare  // of them, answers to envelopes of one port
+	parkTime  = time.Second           // then the entry is given up
+	parkPoll  = 20 * time.Millisecond // between two looks
 )
 
 // parking holds datagrams whose receivers the kernel is resolving, in the order
@@ -31,18 +32,27 @@ type parking struct {
 type parked struct {
 	packet envelope.Packet
 	until  time.Duration
+	port   int // as in room
 }
 
-// add takes p, or reports that there is no room.
-func (k *parking) add(now time.Duration, p *envelope.Packet) bool {
-	if len(k.waiting) >= parkRoom {
-		return false
+// room reports whether one more datagram may wait: the answer to an envelope that came by
+// port, or, if that is negative, one of the switch's own accord.
+func (k *parking) room(port int) bool {
+	n := 0
+	for i := range k.waiting {
+		if k.waiting[i].port == port {
+			n++
+		}
 	}
+	return len(k.waiting) < parkRoom && (port < 0 || n < parkShare)
+}
+
+// add takes p, for which there is room.
+func (k *parking) add(now time.Duration, p *envelope.Packet, port int) {
 	if len(k.waiting) == 0 {
 		k.look = now + parkPoll
 	}
-	k.waiting = append(k.waiting, parked{*p, now + parkTime})
-	return true
+	k.waiting = append(k.waiting, parked{*p, now + parkTime, port})
 }
 
 // next returns when retry has something to do.
@@ -70,10 +80,15 @@ func (k *parking) retry(now time.Duration, send func(*envelope.Packet) (pending 
 
 // send hands a datagram to the worker, now or when the kernel knows its
 // receiver. Everything in the protocol is sent again until it is answered, so
-// what cannot be sent is only counted.
+// what cannot be sent is only counted. The kernel is not asked for a receiver whose
+// datagram could not wait for the answer: else a host with a key would have it asked for
+// as many addresses as it writes into envelopes.
 func (c *control) send(p *envelope.Packet) {
-	if c.trySend(p) && !c.parking.add(c.now(), p) {
+	switch h := c.dir.hosts.byIP[p.Dst.Addr()]; {
+	case (h == nil || c.w.portOf(h.at.Ifindex) < 0) && !c.parking.room(c.from):
 		c.unsent()
+	case c.trySend(p):
+		c.parking.add(c.now(), p, c.from)
 	}
 }
 

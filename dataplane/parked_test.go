@@ -4,9 +4,11 @@
 package dataplane
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/dataplane/locate"
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
@@ -17,10 +19,14 @@ func TestParking(t *testing.T) {
 	if _, ok := k.next(); ok {
 		t.Error("nothing waits, but there is something to do")
 	}
-	for i := range parkRoom + 2 {
-		if ok := k.add(0, &envelope.Packet{Data: []byte{byte(i)}}); ok != (i < parkRoom) {
-			t.Errorf("datagram %d was taken: %v", i, ok)
+	for i := range parkRoom {
+		if !k.room(-1) {
+			t.Errorf("there is no room for datagram %d", i)
 		}
+		k.add(0, &envelope.Packet{Data: []byte{byte(i)}}, -1)
+	}
+	if k.room(-1) || k.room(0) {
+		t.Errorf("there is room for more than %d datagrams", parkRoom)
 	}
 	if at, ok := k.next(); !ok || at != parkPoll {
 		t.Errorf("next %v %v", at, ok)
@@ -51,5 +57,57 @@ func TestParking(t *testing.T) {
 	k.retry(parkTime+time.Second, resolved, func() { lost++ })
 	if _, ok := k.next(); ok || lost != parkRoom/2 || len(sent) != parkRoom/2 {
 		t.Errorf("%d given up, %d sent, something to do: %v", lost, len(sent), ok)
+	}
+}
+
+// The answers to one port's envelopes leave room for those to others'.
+func TestParkingOfOnePort(t *testing.T) {
+	var k parking
+	for port := range 2 {
+		n := 0
+		for ; k.room(port); n++ {
+			k.add(0, &envelope.Packet{}, port)
+		}
+		if n != parkShare {
+			t.Errorf("%d answers to port %d may wait, want %d", n, port, parkShare)
+		}
+	}
+	if !k.room(-1) || !k.room(2) {
+		t.Error("there is no room for other datagrams")
+	}
+}
+
+// Requests in the names of very many addresses that the kernel does not resolve have it
+// asked for as many of them as may wait, and a host at another port is asked for as ever.
+func TestAnswersToNobodyAskLittle(t *testing.T) {
+	const strangers, true1 = 100, 200
+	f := newFakeSwitch(t, 3, 1)
+	for i := range strangers {
+		f.locator.set(10+i, 1, 0, locate.ErrPending)
+	}
+	f.locator.set(true1, 3, 9, nil)
+	request := func(port, host int) {
+		m := envelope.Message{Header: envelope.Header{
+			Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(host), 4797),
+		}, Body: &envelope.Leave{Member: envelope.MemberKey{IP: fakeHost(1), QPN: 0x999}}}
+		f.eventually("a place for a request", func() bool { return f.bring(port, &m) })
+	}
+	for i := range strangers {
+		request(0, 10+i)
+	}
+	request(1, true1)
+	f.eventually("the true host is asked for", func() bool { return f.locator.questions(true1 + 1)[true1] > 0 })
+	n := 0
+	for _, asked := range f.locator.questions(10 + strangers)[10:] {
+		if asked > 0 {
+			n++
+		}
+	}
+	if n == 0 || n > parkShare {
+		t.Errorf("%d of %d strangers' addresses are asked for, want %d at most", n, strangers, parkShare)
+	}
+	f.control.do(func() { n = int(f.control.count.drop[DropNoLocation]) })
+	if n < strangers-parkShare {
+		t.Errorf("no_location counts %d, want %d at least", n, strangers-parkShare)
 	}
 }

@@ -45,8 +45,10 @@ func (c *control) envelope(d *datagram) {
 		}
 	}
 	from := sighting{d.spot(), d.src.Addr()}
+	c.from = d.port
 	d.give()
 	c.finish()
+	c.from = -1
 	c.seen(from)
 	switch {
 	case x.reason == envelope.NoDrop || said:

@@ -83,6 +83,7 @@ type rig struct {
 	notes  *notes
 	// The transfer that is watched, or was last: for attacks that know it.
 	watched *watch
+	joined  int // groups that joins has made
 }
 
 type rigHost struct {

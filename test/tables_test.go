@@ -4,7 +4,6 @@
 package test
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -30,15 +29,12 @@ func (a *attacker) strangers() func(i int) []byte {
 		to = lab.StarSwitchIPv6
 	}
 	return func(i int) []byte {
-		p := rocev2.Path{SrcMAC: rocev2.MAC{0x0A, 0x67}, DstMAC: port, SrcPort: 4797}
-		binary.BigEndian.PutUint32(p.SrcMAC[2:], uint32(i))
+		p := rocev2.Path{DstMAC: port, SrcPort: 4797}
+		_, p.SrcMAC = a.stranger(i)
 		if i%4 == 0 {
 			i %= 4 * neighbours
 		}
-		p.Src = netip.AddrFrom4([4]byte{10, 77, 64 | byte(i>>8)&63, byte(i)})
-		if a.r.c.v6 {
-			p.Src = netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 12: 9, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)})
-		}
+		p.Src, _ = a.stranger(i)
 		switch i % 4 {
 		case 0: // a request for the switch's own address
 			p.Dst = to

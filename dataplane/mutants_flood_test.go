@@ -1,0 +1,28 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+
+// Wrong ways to meet floods of envelopes.
+var _ = []mutant.Mutant{
+	mutant.New("the kernel is asked for a receiver that cannot be waited for", "Flood", mutant.In((*control).send,
+		"(h == nil || c.w.portOf(h.at.Ifindex) < 0) && !c.parking.room(c.from)",
+		"h == nil && h != nil")),
+	mutant.New("the answers to one port's envelopes take all places", "Flood", mutant.In((*parking).room,
+		"port < 0 || n < parkShare",
+		"port < 0 || n < 1000")),
+	mutant.New("an answer is not told from the switch's own messages", "Flood", mutant.In((*control).envelope,
+		"c.from = d.port\nd.give()",
+		"c.from = -1\nd.give()")),
+	mutant.New("each request has a turn of the control loop", "Flood", mutant.In((*control).serve,
+		"c.requests.take(c.began)\n",
+		"")),
+	mutant.New("a turn serves one request", "Flood", mutant.In((*control).serve,
+		"c.now()-c.began > requestTime",
+		"true")),
+	mutant.New("requests that waited for a turn wait for another event", "Flood", mutant.In((*control).serveLate,
+		"c.requests.wait(c.began) > 0",
+		"true")),
+}
