@@ -42,6 +42,7 @@ func TestReasonsMatchProgram(t *testing.T) {
 	}
 	for name, want := range map[string]uint32{
 		steerMapCounters: uint32(NumReasons), steerMapPrefixes4: MaxPrefixes, steerMapPrefixes6: MaxPrefixes,
+		steerMapAllowed4: MaxAllowed, steerMapAllowed6: MaxAllowed, steerMapAllowedMacs: MaxAllowed, steerMapStations: MaxStations,
 	} {
 		if got := spec.Maps[name].MaxEntries; got != want {
 			t.Errorf("map %s has %d entries, Go says %d", name, got, want)

@@ -39,9 +39,6 @@ type VLANs [512]byte
 // Add puts a VID into v.
 func (v *VLANs) Add(vid uint16) { v[vid>>3&511] |= 1 << (vid & 7) }
 
-// Has reports whether v has a VID.
-func (v *VLANs) Has(vid uint16) bool { return v[vid>>3&511]&(1<<(vid&7)) != 0 }
-
 // And leaves in v what o has too.
 func (v *VLANs) And(o *VLANs) {
 	for i := range v {

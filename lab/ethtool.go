@@ -21,8 +21,6 @@ const (
 	// whoever reads raw frames at the far end sees wrong ones. TSO goes off with
 	// it.
 	TXChecksum Feature = 0x17
-	TSO        Feature = 0x1f
-	GSO        Feature = 0x24
 	// GRO on starts NAPI on a veth without an XDP program; frames that XDP
 	// redirects into its peer are dropped without.
 	GRO Feature = 0x2c

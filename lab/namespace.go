@@ -159,10 +159,6 @@ func (n *Namespace) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd())
 }
 
-// Mount returns the path where the namespace is mounted, "" if anonymous. Its
-// last element is what `ip netns exec` takes.
-func (n *Namespace) Mount() string { return n.mount }
-
 // Close lets go of the namespace. Calling it again does nothing.
 func (n *Namespace) Close() error {
 	n.mu.Lock()

@@ -39,7 +39,7 @@ type Process struct {
 //
 // In an anonymous lab the process is killed when this process ends, however it
 // ends. In a named one it runs on detached, so that the lab can be kept: it is
-// recorded in the lab, and its output goes to a file (see LogFile).
+// recorded in the lab, and its output goes to a file.
 func (n *Namespace) Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, name: filepath.Base(cmd.Path), done: make(chan struct{})}
 	if cmd.SysProcAttr == nil {
@@ -150,9 +150,6 @@ func (l *Lab) adopt(p *Process) error {
 
 // PID returns the process id.
 func (p *Process) PID() int { return p.id.PID }
-
-// LogFile returns the file with the process's output, "" if it goes to memory.
-func (p *Process) LogFile() string { return p.id.Log }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }

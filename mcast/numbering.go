@@ -19,9 +19,6 @@ import (
 // of no bytes with AckReq, and a PSN that is a duplicate to any receiver whose
 // numbering is not more than probeBack off. It has no effect.
 
-// DefaultPSNProbe is a PSNProbe for drivers: some round trips of a data centre.
-const DefaultPSNProbe = 2 * time.Millisecond
-
 const (
 	// maxProbeWait times PSNProbe is the longest wait between two probes.
 	maxProbeWait = 64

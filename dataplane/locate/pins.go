@@ -139,14 +139,3 @@ func (p *Pins) Close() error {
 	p.h.Close()
 	return errors.Join(errs...)
 }
-
-// Master returns the bridge that an interface is a port of; 0 if it is none of a bridge.
-func (p *Pins) Master(ifindex int) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	link, err := p.h.LinkByIndex(ifindex)
-	if err != nil {
-		return 0
-	}
-	return link.Attrs().MasterIndex
-}

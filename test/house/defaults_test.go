@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -34,6 +36,24 @@ func TestOneDefaultQPN(t *testing.T) {
 		}
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s does not say %q", file, want)
+		}
+	}
+}
+
+// The configuration takes as many entries of an allow list as the tables of the XDP
+// program have, and says so for one more.
+func TestAllowListsFitTheirTables(t *testing.T) {
+	for entries, fits := range map[int]bool{bpf.MaxAllowed: true, bpf.MaxAllowed + 1: false} {
+		var list []string
+		for i := range entries {
+			list = append(list, fmt.Sprintf("10.%d.%d.0/24", i/256, i%256))
+		}
+		text := fmt.Sprintf("ports:\n  - name: eth1\n    allow:\n      addresses: [%s]\ngroup_prefixes: [10.99.0.0/24]\nenvelope: {insecure: true}\n", strings.Join(list, ", "))
+		_, err := config.Parse("x.yaml", []byte(text))
+		if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("want at most %d", bpf.MaxAllowed)); refused == fits {
+			t.Errorf("%d entries, where the tables have %d: %v", entries, bpf.MaxAllowed, err)
+		} else if fits && err != nil {
+			t.Errorf("%d entries: %v", entries, err)
 		}
 	}
 }
