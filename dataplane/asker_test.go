@@ -87,10 +87,10 @@ func TestARegistrationThatIsGivenUp(t *testing.T) {
 		at, err := f.locator.Locate(fakeHost(1))
 		d.answered(d.hosts.guest(fakeHost(1), math.MaxInt, d.now()), at, err, d.now())
 		first, second := reg(0), reg(1)
-		if _, v := d.locateAll(first, first); v.Kind != envelope.VerdictLater {
+		if _, v := d.locateAll(first, first, 0); v.Kind != envelope.VerdictLater {
 			t.Errorf("the first one: %+v, want to wait", v)
 		}
-		if places, v := d.locateAll(second, second); v.Kind != envelope.VerdictAccepted || len(places) != 1 {
+		if places, v := d.locateAll(second, second, 0); v.Kind != envelope.VerdictAccepted || len(places) != 1 {
 			t.Errorf("the second one: %+v, want its member's place", v)
 		}
 		if len(d.asking) != 0 || len(d.hosts.byIP[fakeHost(0)].waiting) != 0 {

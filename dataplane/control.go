@@ -135,6 +135,7 @@ func (c *control) report(e *envelope.Event) {
 	case envelope.RegistrationFailed:
 		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
 		c.notify(true, "group rejected", "group", e.Group, "error", e.Err)
+		j.Reason += c.sayUnproven(e)
 		c.answer(e.Group, e.Err)
 	case envelope.MemberJoined:
 		j.Kind = api.EventJoined

@@ -37,8 +37,9 @@ type directory struct {
 	hosts *hosts
 	// from is where the envelope came from that is being taken in, home the place that
 	// AtPlace has compared it with.
-	from spot
-	home locate.Location
+	from   spot
+	home   locate.Location
+	proofs *proofs
 	// asking are registrations that wait for answers, by group; ready those that have
 	// them all.
 	asking map[netip.Addr]*asking
@@ -103,6 +104,7 @@ func newDirectory(c *crew, size int, notify Notify) *directory {
 		crew: c, w: c.workers[0], groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
 		tell: func(*group, *decision) {}, ends: func(*group, *lastState, envelope.Why) {},
 		moved: func(*group, *host) {}, hosts: newHosts(), asking: make(map[netip.Addr]*asking), suspect: func(*host, locate.Location) {},
+		proofs: newProofs(),
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.ids = append(d.ids, mcast.GroupID(id))
@@ -113,11 +115,11 @@ func newDirectory(c *crew, size int, notify Notify) *directory {
 // Install makes the switch serve r, replacing an older registration of the same
 // GroupIP, or changes the members of the one that r updates. It implements
 // envelope.Table.
-func (d *directory) Install(r *envelope.Registration) envelope.Verdict {
+func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
 	if r.Base != 0 {
-		return d.update(r)
+		return d.update(r, key)
 	}
-	places, verdict := d.locateAll(r, r)
+	places, verdict := d.locateAll(r, r, key)
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane/locate"
+	"github.com/gleam-rdma/gleam/envelope"
 )
 
 // host is an address that members have, in one group or in many, and where it is; or
@@ -34,7 +35,8 @@ type host struct {
 	listed bool          // among hosts.guests
 	used   time.Duration // by a registration or an envelope, the last time
 
-	waiting map[netip.Addr]struct{} // groups whose registrations wait for an answer
+	waiting map[netip.Addr]lack       // what registrations wait for, by group
+	proven  map[envelope.KeyID]proven // where it has confirmed that it is
 }
 
 // member reports whether a group has h.
@@ -132,13 +134,16 @@ func (x *hosts) join(g *group, s *slot) {
 	if len(h.groups) == 0 {
 		h.groups[g] = struct{}{}
 		h.pin, h.left = s.place, locate.Location{}
+		if !samePlace(h.at, s.place) { // it has confirmed another one than the kernel's
+			x.place(h, s.place)
+		}
 		x.pinned(h)
 	}
 	h.groups[g] = struct{}{}
 }
 
 func (x *hosts) add(ip netip.Addr) *host {
-	h := &host{ip: ip, index: -1, groups: make(map[*group]struct{}), waiting: make(map[netip.Addr]struct{})}
+	h := &host{ip: ip, index: -1, groups: make(map[*group]struct{}), waiting: make(map[netip.Addr]lack), proven: make(map[envelope.KeyID]proven)}
 	x.byIP[ip] = h
 	return h
 }

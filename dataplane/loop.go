@@ -147,6 +147,7 @@ func (c *control) work() {
 		c.reg.Advance(c.now(), &c.out)
 		c.finish()
 	}
+	c.prove()
 	c.inquire()
 	c.refused.due(c.now(), c.tellRefusal)
 	c.unsendable.due(c.now(), c.tellUnsendable)
@@ -184,6 +185,9 @@ func (c *control) sleep() time.Duration {
 		}
 	}
 	if at, ok := c.dir.hosts.next(c.now()); ok && c.asker.room() {
+		d = min(d, at-c.now())
+	}
+	if at, ok := c.dir.proofs.next(c.now()); ok {
 		d = min(d, at-c.now())
 	}
 	if c.news {

@@ -24,7 +24,7 @@ type plan struct {
 
 // update changes the members of an installed group to those of r. Members whose
 // record is the same are not touched.
-func (d *directory) update(r *envelope.Registration) envelope.Verdict {
+func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
 	g := d.groups[r.Group]
 	if g == nil || g.reg.Epoch != r.Base {
 		return rejected(envelope.Problem{Reason: envelope.WrongBase})
@@ -43,7 +43,7 @@ func (d *directory) update(r *envelope.Registration) envelope.Verdict {
 		}
 		fresh.Members = append(fresh.Members, *m)
 	}
-	places, verdict := d.locateAll(&fresh, r)
+	places, verdict := d.locateAll(&fresh, r, key)
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
 	}

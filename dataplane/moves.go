@@ -23,7 +23,8 @@ type moves struct {
 	policy    config.UnconfirmedMoves
 	keyOf     func(group netip.Addr) (envelope.KeyID, bool) // under which its members answer
 	inquiries *inquiries
-	doubted   *sampler[doubted] // by port
+	doubted   *sampler[doubted]  // by port
+	unproven  *sampler[unproven] // by port
 	count     api.Moves
 }
 
@@ -40,14 +41,16 @@ type doubted struct {
 const doubtInterval = 10 * time.Second
 
 func newMoves(policy config.UnconfirmedMoves, ports int) moves {
-	return moves{policy: policy, inquiries: newInquiries(ports), doubted: newSampler[doubted](ports, doubtInterval)}
+	return moves{policy: policy, inquiries: newInquiries(ports), doubted: newSampler[doubted](ports, doubtInterval), unproven: newSampler[unproven](ports, doubtInterval)}
 }
 
 // next says when inquire has something to do.
 func (m *moves) next() (at time.Duration, ok bool) {
 	at, ok = m.inquiries.next()
-	if t, some := m.doubted.next(); some && (!ok || t < at) {
-		at, ok = t, true
+	for _, next := range [...]func() (time.Duration, bool){m.doubted.next, m.unproven.next} {
+		if t, some := next(); some && (!ok || t < at) {
+			at, ok = t, true
+		}
 	}
 	return at, ok
 }
@@ -133,7 +136,7 @@ func (c *control) suspect(h *host, s spot) {
 	q := &inquiry{ip: h.ip, at: s, home: home, began: c.now()}
 	c.moves.inquiries.add(q)
 	c.moves.count.Asked++
-	if s.port != home.port && !c.bridged(h, s.port) {
+	if s.port != home.port && !c.bridged(&h.pin, s.port) {
 		q.because = "no route leads there"
 		return
 	}
@@ -155,11 +158,11 @@ func (c *control) suspect(h *host, s spot) {
 	c.sendAsks(q)
 }
 
-// bridged reports whether a port is one of the bridge that h is behind: only there can
-// it go without a change of routes.
-func (c *control) bridged(h *host, port int) bool {
-	l := h.pin.Learnt
-	return l.Bridge != 0 && l.Port == h.pin.Ifindex && c.crew.ports[port].bridge == l.Bridge
+// bridged reports whether a port is one of the bridge that a place is behind: only there
+// can a host go without a change of routes.
+func (c *control) bridged(at *locate.Location, port int) bool {
+	l := at.Learnt
+	return l.Bridge != 0 && l.Port == at.Ifindex && c.crew.ports[port].bridge == l.Bridge
 }
 
 // sendAsks sends what is not answered yet.
@@ -181,6 +184,7 @@ func (c *control) inquire() {
 		switch {
 		case q == nil:
 			c.moves.doubted.due(c.now(), c.tellDoubted)
+			c.moves.unproven.due(c.now(), c.tellUnproven)
 			return
 		case stage < stageGivenUp:
 			c.sendAsks(q)
@@ -192,6 +196,9 @@ func (c *control) inquire() {
 
 // here takes in the answer of a member, which came by d.
 func (c *control) here(d *datagram, e *envelope.Event) {
+	if c.proves(d, e) {
+		return
+	}
 	q, a, moved := c.moves.inquiries.answered(e.Member.IP, e.Nonce, d.spot())
 	h := c.dir.hosts.byIP[e.Member.IP]
 	switch {
@@ -202,6 +209,7 @@ func (c *control) here(d *datagram, e *envelope.Event) {
 	case !a.answered && c.spotOf(&h.pin) == q.home: // else it has moved meanwhile
 		a.answered, q.moved = true, true
 		c.moves.count.Confirmed++
+		h.proven[a.key] = proven{c.locationAt(h.pin, q.at), c.now()}
 		c.moveTo(h, q.at, "confirmed by the member", func(g *group) bool {
 			k, ok := c.moves.keyOf(g.reg.Group)
 			return ok && k == a.key
@@ -209,9 +217,8 @@ func (c *control) here(d *datagram, e *envelope.Event) {
 	}
 }
 
-// moveTo makes s the place of h in the groups that match.
-func (c *control) moveTo(h *host, s spot, why string, match func(*group) bool) {
-	at := h.pin
+// locationAt returns the place at s of a host that is, or was, at another one.
+func (c *control) locationAt(at locate.Location, s spot) locate.Location {
 	at.MAC = slices.Clone(s.mac[:])
 	if p := c.crew.ports[s.port]; p.ifindex != at.Ifindex {
 		at.Links = append(slices.Clone(at.Links[:len(at.Links)-1]), p.ifindex)
@@ -220,6 +227,12 @@ func (c *control) moveTo(h *host, s spot, why string, match func(*group) bool) {
 	if at.VLAN = s.vlan; s.vlan == c.crew.ports[s.port].vlan {
 		at.VLAN = 0
 	}
+	return at
+}
+
+// moveTo makes s the place of h in the groups that match.
+func (c *control) moveTo(h *host, s spot, why string, match func(*group) bool) {
+	at := c.locationAt(h.pin, s)
 	for g := range h.groups {
 		if match(g) {
 			c.journal.add(api.Event{Kind: api.EventMoved, Group: g.reg.Group, Member: h.ip, Reason: c.dir.placeString(at) + ": " + why})
@@ -330,7 +343,7 @@ func (c *control) moveByHand(ip, member netip.Addr, m *api.MoveMember) error {
 	if m.MAC != "" {
 		s.mac = m.Address()
 	}
-	if s.port != home.port && !c.bridged(h, s.port) {
+	if s.port != home.port && !c.bridged(&h.pin, s.port) {
 		return refuse("%s is not in the bridge that %s is behind: change the route to it", c.crew.ports[s.port].name, member)
 	}
 	c.moves.count.Confirmed++

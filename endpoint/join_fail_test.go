@@ -21,7 +21,7 @@ var otherKey = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("x", e
 // for, and that its time was over.
 func TestDeadlineSaysWhatWasMissing(t *testing.T) {
 	otherID := envelope.Auth{Keys: envelope.Keys{9: auth.Keys[1]}, Send: 9}
-	later := envelope.Verdict{Kind: envelope.VerdictLater}
+	later := envelope.Verdict{Kind: envelope.VerdictLater, Problem: envelope.Problem{Reason: envelope.UnknownMemberLocation}}
 	for name, c := range map[string]struct {
 		change         func(*world)
 		verdict        envelope.Verdict

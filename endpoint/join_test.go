@@ -26,10 +26,10 @@ import (
 // table accepts what it is offered, or says no.
 type table struct{ verdict envelope.Verdict }
 
-func (t *table) Install(*envelope.Registration) envelope.Verdict { return t.verdict }
-func (t *table) Remove(netip.Addr, envelope.Why)                 {}
-func (*table) Carried(netip.Addr) bool                           { return false }
-func (*table) AtPlace(_, _ netip.Addr, _ bool) bool              { return true }
+func (t *table) Install(*envelope.Registration, envelope.KeyID) envelope.Verdict { return t.verdict }
+func (t *table) Remove(netip.Addr, envelope.Why)                                 {}
+func (*table) Carried(netip.Addr) bool                                           { return false }
+func (*table) AtPlace(_, _ netip.Addr, _ bool) bool                              { return true }
 
 func (t *table) RemoveMember(netip.Addr, envelope.MemberKey, envelope.Why) {}
 

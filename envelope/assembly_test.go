@@ -138,7 +138,7 @@ func TestDeleteStopsLateSegments(t *testing.T) {
 	}
 	// The same while it is being located, or assembled.
 	reg.Epoch = 4
-	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[0].Key()}}
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: reg.Members[0].Key()}}
 	a.register(reg)
 	a.ask(a.head(reg.Group, 4), &Delete{})
 	h := a.head(reg.Group, 5)

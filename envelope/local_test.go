@@ -67,7 +67,7 @@ func TestLocal(t *testing.T) {
 		t.Error("deleted what is not there")
 	}
 	// Located later: the outcome is an event.
-	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: reg.Members[1].Key()}}
 	if _, err := a.w.sw.RegisterLocal(0, reg, &out); err != nil || len(out.Events) > 0 {
 		t.Errorf("later: %v, %v", err, out.Events)
 	}
@@ -75,7 +75,7 @@ func TestLocal(t *testing.T) {
 	if a.w.sw.RetryGroup(1, reg.Group, &out); len(out.Events) != 1 || out.Events[0].Kind != Registered {
 		t.Errorf("located: %v", out.Events)
 	}
-	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: reg.Members[1].Key()}}
 	reg.Members[0].SQPSN++
 	if _, err := a.w.sw.RegisterLocal(1, reg, &out); err != nil {
 		t.Error(err)

@@ -30,4 +30,10 @@ var _ = []mutant.Mutant{
 	mutant.New("an Ack comes from anywhere", "WrongPlace", mutant.In((*Registrar).Input,
 		"from.Addr(), m.Type == TypeAck):",
 		"from.Addr(), false):")),
+	mutant.New("a rejection names what was missing at first", "Proofs", mutant.In((*Registrar).Advance,
+		"if last || now >= g.nextTry {",
+		"if !last && now >= g.nextTry {")),
+	mutant.New("only members of installed groups are asked", "Proofs", mutant.In((*Registrar).withMember,
+		"range [...]*group{r.groups[ip], r.locating[ip]} {",
+		"range [...]*group{r.groups[ip]} {")),
 }

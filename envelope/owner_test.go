@@ -19,7 +19,7 @@ func TestAnotherKeyChangesNothing(t *testing.T) {
 		a := newAsker(t, RegistrarConfig{})
 		reg := epoch(sample(1, 3), 5)
 		if phase == "being located" {
-			a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+			a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: reg.Members[1].Key()}}
 		}
 		a.register(reg)
 		a.w.table.calls = nil
@@ -91,7 +91,7 @@ func TestGroupOfTheOperator(t *testing.T) {
 func TestOperatorComesFirst(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{})
 	reg := epoch(sample(1, 2), 5)
-	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Member: reg.Members[1].Key()}}
+	a.w.table.verdict[reg.Group] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: reg.Members[1].Key()}}
 	a.register(reg)
 	delete(a.w.table.verdict, reg.Group)
 	mine := sample(1, 3)

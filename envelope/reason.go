@@ -46,7 +46,8 @@ const (
 	KeyRole               Reason = 28 // the key's roles do not allow the request
 	KeyPrefix             Reason = 29 // the GroupIP is not among the key's
 	NoSender              Reason = 30 // every member only receives
-	NumReasons            Reason = 31
+	PlaceUnconfirmed      Reason = 31 // the member has not said that it is where the switch's kernel has it; Value: the MAC address there
+	NumReasons            Reason = 32
 )
 
 var reasonNames = [NumReasons]string{
@@ -78,6 +79,7 @@ var reasonNames = [NumReasons]string{
 	StaleTransaction:      "stale transaction",
 	KeyRole:               "the key is not for this: its roles in the switch's configuration say what it may ask",
 	KeyPrefix:             "the key is not for this group address: its prefixes in the switch's configuration say for which",
+	PlaceUnconfirmed:      "the member has not confirmed its place",
 	NoSender:              "every member is registered to receive only: nobody could send",
 	EpochTooFar:           "epoch too far ahead",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",

@@ -19,8 +19,9 @@ type Table interface {
 	// Install creates the group, or replaces the one with the same GroupIP as a
 	// whole; if reg has a Base, only its members become those of reg, and the
 	// group goes on (mcast.UpdateMembers). Unless it answers VerdictAccepted,
-	// nothing has changed. It must not keep or change reg.
-	Install(reg *Registration) Verdict
+	// nothing has changed. It must not keep or change reg. key is that of the
+	// registration; a local one has no Master.
+	Install(reg *Registration, key KeyID) Verdict
 	// Remove forgets a group.
 	Remove(group netip.Addr, why Why)
 	// RemoveMember takes one member out of a group.
@@ -41,12 +42,12 @@ type VerdictKind uint8
 // Verdicts. The zero value is none of them.
 const (
 	VerdictAccepted VerdictKind = iota + 1
-	VerdictLater                // a member's location is being resolved; the registrar asks again
+	VerdictLater                // a member's location is being resolved, or asked of the member; the registrar asks again
 	VerdictRejected
 )
 
-// Verdict is a Table's answer to Install. Under VerdictLater, Problem.Member is
-// the member that is not located yet; under VerdictRejected, Problem is final.
+// Verdict is a Table's answer to Install. Under VerdictLater, Problem is what the
+// registration is rejected for if that stays so; under VerdictRejected, it is final.
 type Verdict struct {
 	Kind    VerdictKind
 	Problem Problem
@@ -78,7 +79,7 @@ type RegistrarConfig struct {
 
 	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
 	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 50 ms
-	LocateTimeout     time.Duration // until VerdictLater becomes UnknownMemberLocation; default 2 s
+	LocateTimeout     time.Duration // until VerdictLater becomes a rejection; default 2 s
 	DefaultLease      time.Duration // for masters that ask for none; default 60 s, or MaxLease if that is less
 	MinLease          time.Duration // default 1 s
 	MaxLease          time.Duration // default 10 min
@@ -173,7 +174,7 @@ type group struct {
 	again  bool // it was registered again, and went on
 	// while being located
 	nextTry, giveUp time.Duration
-	missing         MemberKey
+	missing         Problem
 }
 
 // Quota bounds what may be registered under one key. A zero field is no bound.

@@ -180,7 +180,7 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		return
 	}
 	used := r.usedAfter(r.groups[ip], g) // before the group begins anew
-	v := r.table.Install(&g.reg)
+	v := r.table.Install(&g.reg, g.key)
 	switch v.Kind {
 	case VerdictAccepted:
 		delete(r.locating, ip) // a newer one has been accepted, whichever was there
@@ -191,7 +191,7 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 			g.giveUp = now + r.cfg.LocateTimeout
 			r.locating[ip] = g
 		}
-		g.missing, g.nextTry = v.Problem.Member, now+r.cfg.LocateRetry
+		g.missing, g.nextTry = v.Problem, now+r.cfg.LocateRetry
 	case VerdictRejected:
 		r.forgetLocating(g)
 		r.reject(g, v.Problem, out)

@@ -48,7 +48,7 @@ func (r *Registrar) goOn(now time.Duration, old, g *group, out *Output) {
 		return
 	}
 	g.reg.Base, g.again, g.used = old.reg.Epoch, true, old.used
-	if v := r.table.Install(&g.reg); v.Kind != VerdictAccepted { // cannot be: nobody is new
+	if v := r.table.Install(&g.reg, g.key); v.Kind != VerdictAccepted { // cannot be: nobody is new
 		r.reject(g, v.Problem, out)
 		return
 	}

@@ -85,12 +85,14 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 		}
 	}
 	for _, ip := range sortedKeys(r.locating) {
-		switch g := r.locating[ip]; {
-		case now >= g.giveUp:
+		g := r.locating[ip]
+		last := now >= g.giveUp
+		if last || now >= g.nextTry {
+			r.tryInstall(now, g, out) // the last time for what is missing by now
+		}
+		if last && r.locating[ip] == g {
 			delete(r.locating, ip)
-			r.reject(g, Problem{Reason: UnknownMemberLocation, Member: g.missing}, out)
-		case now >= g.nextTry:
-			r.tryInstall(now, g, out)
+			r.reject(g, g.missing, out)
 		}
 	}
 	r.advanceEvents(now, out) // before new ones are made

@@ -4,6 +4,7 @@
 package envelope
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -147,6 +148,8 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (at most %d now; without a number the switch's next one is taken)", p.Value)
 	case WrongBase:
 		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
+	case PlaceUnconfirmed:
+		s += fmt.Sprintf(" (the switch's kernel has it at MAC address %s, from where no answer came: a program of the group must run there, and nobody else may use the address; the switch's log says more)", macOfValue(p.Value))
 	case FixedParameter:
 		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
 	case BadPolicy:
@@ -155,6 +158,13 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (dead_after must be longer than a sender's timeout, or who lost a last packet is taken for dead, and shorter than timeout times retries, or the sender gives up first; it breaks the bound of %v)", time.Duration(p.Value))
 	}
 	return s
+}
+
+// macOfValue reads the MAC address that is the Value of a PlaceUnconfirmed.
+func macOfValue(v uint64) rocev2.MAC {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], v)
+	return rocev2.MAC(b[2:])
 }
 
 // Validate checks what can be checked without a switch's configuration: that

@@ -291,7 +291,7 @@ func (s *script) setVerdict(d *datadriven.TestData) {
 		case "accept":
 			delete(s.w.table.verdict, g)
 		case "later":
-			s.w.table.verdict[g] = Verdict{Kind: VerdictLater, Problem: Problem{Member: missing}}
+			s.w.table.verdict[g] = Verdict{Kind: VerdictLater, Problem: Problem{Reason: UnknownMemberLocation, Member: missing}}
 		case "reject":
 			s.w.table.verdict[g] = Verdict{Kind: VerdictRejected, Problem: Problem{Reason: Reason(atoi(s.t, a.Vals[0])), Member: missing}}
 		}

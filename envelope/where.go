@@ -74,21 +74,35 @@ func (r *Registrar) keyOf(g *group) KeyID {
 	return g.key
 }
 
-// Key returns the key under which the members of an installed group answer a Where:
-// what they say counts for groups of the same key alone.
+// Key returns the key under which the members of a group that is installed or being
+// located answer a Where: what they say counts for groups of the same key alone.
 func (r *Registrar) Key(ip netip.Addr) (key KeyID, ok bool) {
 	g := r.groups[ip]
+	if g == nil {
+		g = r.locating[ip]
+	}
 	if g == nil {
 		return 0, false
 	}
 	return r.keyOf(g), true
 }
 
-// Where returns the question for a member of an installed group. The driver sends it
-// by the port in question. A Here that answers it is an Event of kind MemberHere.
+// withMember returns the group at ip that has a member, installed or being located.
+func (r *Registrar) withMember(ip, member netip.Addr) (g *group, k MemberKey, ok bool) {
+	for _, g := range [...]*group{r.groups[ip], r.locating[ip]} {
+		if k, ok := g.member(member); ok {
+			return g, k, true
+		}
+	}
+	return nil, MemberKey{}, false
+}
+
+// Where returns the question for a member of a group that is installed or being located.
+// The driver sends it by the port in question. A Here that answers it is an Event of kind
+// MemberHere.
 func (r *Registrar) Where(ip, member netip.Addr, n Nonce) (Packet, error) {
-	g := r.groups[ip]
-	if _, ok := g.member(member); !ok {
+	g, _, ok := r.withMember(ip, member)
+	if !ok {
 		return Packet{}, fmt.Errorf("ask where %s is: it is not a member of group %s", member, ip)
 	}
 	us := netip.AddrPortFrom(ip, r.cfg.Port)
@@ -117,8 +131,7 @@ func (g *group) member(ip netip.Addr) (MemberKey, bool) {
 // here takes the answer to a Where: authentic, under the group's key, and from the
 // member's address. Whether it is fresh, and from the right place, is the driver's.
 func (r *Registrar) here(m *Message, h *Here, out *Output) {
-	g := r.groups[m.Group]
-	k, ok := g.member(h.Member)
+	g, k, ok := r.withMember(m.Group, h.Member)
 	switch {
 	case !ok:
 		r.drop(UnknownGroupMsg, out)

@@ -34,7 +34,7 @@ func newTableStub() *tableStub {
 	return &tableStub{groups: map[netip.Addr]*Registration{}, verdict: map[netip.Addr]Verdict{}, carried: map[netip.Addr]bool{}}
 }
 
-func (t *tableStub) Install(r *Registration) Verdict {
+func (t *tableStub) Install(r *Registration, _ KeyID) Verdict {
 	if v, ok := t.verdict[r.Group]; ok {
 		t.calls = append(t.calls, fmt.Sprintf("install %s epoch %d: verdict %d", r.Group, r.Epoch, v.Kind))
 		return v

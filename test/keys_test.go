@@ -51,7 +51,14 @@ func TestSecondKey(t *testing.T) {
 	if e := awaitEvent(t, groups[0], endpoint.MemberLeft); e.Member != r.hosts[2].ip {
 		t.Errorf("the master heard %+v", e)
 	}
-	time.Sleep(1200 * time.Millisecond) // more than the lease
+	until(t, "the lease is renewed", func() bool {
+		g, err := r.engine.Group(r.group)
+		return err == nil && g.LeaseLeft < 0.8
+	})
+	until(t, "the lease is renewed", func() bool {
+		g, err := r.engine.Group(r.group)
+		return err == nil && g.LeaseLeft > 0.9
+	})
 	if err := groups[0].Leave(r.ctx); err != nil {
 		t.Errorf("delete: %v", err)
 	}

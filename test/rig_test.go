@@ -62,7 +62,8 @@ type rigConfig struct {
 	workers int    // of the switch; 0: as many as GLEAM_WORKERS says, or one
 	// keys are the switch's, in order; none: key 1. Hosts that join by envelope have
 	// the last one alone.
-	keys []envelope.KeyID
+	keys     []envelope.KeyID
+	envelope string // another key of its section envelope
 	// The last hosts of the star that are in no group: see attacker_test.go.
 	strangers int
 	psns      func(host int) (sq, rq rocev2.PSN)
@@ -158,7 +159,7 @@ func (r *rig) start() {
 		rings = fmt.Sprintf("umem: {frames: %d}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", frames)
 	}
 	text += rings +
-		keysConfig(r.c.switchKeys()...) + r.c.config
+		strings.Replace(keysConfig(r.c.switchKeys()...), "keys:", strings.TrimPrefix(r.c.envelope+", keys:", ", "), 1) + r.c.config
 	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
 		text += "\nworker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
 	}
