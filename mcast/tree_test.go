@@ -200,11 +200,12 @@ func (n *network) join() {
 	}
 }
 
-// leave takes a receiver out, unless it is the last of its switch that answers.
+// leave takes a receiver out, unless it is the last of its switch that answers and
+// is sent all that is in flight: a group without such a receiver fails.
 func (n *network) leave(h *host) {
-	others := 0
+	others, acks := 0, h.node.sw.groups[0].branches
 	for _, o := range n.hosts {
-		if o.node == h.node && o != h && !o.gone && len(o.ops) == 0 && o.in && o.id != n.mute {
+		if o.node == h.node && o != h && !o.gone && len(o.ops) == 0 && o.in && o.id != n.mute && acks[h.node.toward(o)].bits&fresh == 0 {
 			others++
 		}
 	}
