@@ -68,7 +68,7 @@ func TestEveryRefusalIsJSON(t *testing.T) {
 		{"POST", "/v1/groups", strings.Replace(saneJSON, "{", `{"policy":"quorum:0",`, 1), 400, "1 or more"},
 		{"POST", "/v1/groups", strings.Replace(saneJSON, "{", `{"lag_ms":7,`, 1), 400, "strict removes nobody"},
 		{"POST", "/v1/groups", strings.Replace(saneJSON, "{", `{"dead_after_ms":-2,`, 1), 400, "dead_after_ms: -2"},
-		{"POST", "/v1/groups", strings.Replace(saneJSON, "{", `{"sender_retries":3,`, 1), 400, "sender_timeout: give both"},
+		{"POST", "/v1/groups", strings.Replace(saneJSON, "{", `{"sender_retries":3,`, 1), 400, "sender_timeout: goes with the retries"},
 		{"GET", "//v1//groups", "", 404, "no such path"},
 		{"DELETE", "/v1/groups", "", 405, "GET, POST, PUT"},
 		{"POST", "/v1/stats", "", 405, "GET"},

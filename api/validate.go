@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -29,12 +30,8 @@ const (
 // DefaultDeadAfterMS is Register.DeadAfterMS under evict and quorum.
 const DefaultDeadAfterMS = 100
 
-// maxMS bounds durations: a day. maxLagPSNs bounds lag_psns: no requester has
-// more in flight.
-const (
-	maxMS      = 24 * 60 * 60 * 1000
-	maxLagPSNs = 1 << 22
-)
+// maxMS bounds durations: a day.
+const maxMS = 24 * 60 * 60 * 1000
 
 // ParsePolicy takes a policy apart: its name and, of quorum:K, K.
 func ParsePolicy(s string) (name string, quorum int, err error) {
@@ -69,6 +66,36 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("members[%d].%s: %s", e.Member, e.Field, e.Problem)
 }
 
+// paramFields are the fields of Register for the parameters of a group.
+var paramFields = map[mcast.Param]string{
+	mcast.ParamQPN: "qpn", mcast.ParamPathMTU: "path_mtu", mcast.ParamPolicy: "policy", mcast.ParamDeadAfter: "dead_after_ms",
+	mcast.ParamLagPSNs: "lag_psns", mcast.ParamLagTime: "lag_ms", mcast.ParamSenderTimeout: "sender_timeout", mcast.ParamSenderRetries: "sender_retries",
+}
+
+// policies are the core's by name.
+var policies = map[string]mcast.Policy{PolicyStrict: mcast.Strict, PolicyEvict: mcast.Evict, PolicyQuorum: mcast.Quorum}
+
+// Params returns the group's parameters. Its error is a *FieldError.
+func (r *Register) Params() (mcast.GroupParams, error) {
+	bad := func(field, format string, args ...any) (mcast.GroupParams, error) {
+		return mcast.GroupParams{}, &FieldError{Member: -1, Field: field, Problem: fmt.Sprintf(format, args...)}
+	}
+	policy, quorum, err := ParsePolicy(r.Policy)
+	switch {
+	case err != nil:
+		return bad("policy", "%s", err)
+	case r.DeadAfterMS < -1 || r.DeadAfterMS > maxMS:
+		return bad("dead_after_ms", "%d is not in 0 to %d, nor -1 for never", r.DeadAfterMS, maxMS)
+	case r.LagMS < 0 || r.LagMS > maxMS:
+		return bad("lag_ms", "%d is not in 0 to %d", r.LagMS, maxMS)
+	}
+	return mcast.GroupParams{
+		QPN: rocev2.QPN(r.QPN), PathMTU: r.PMTU, Policy: policies[policy], Quorum: quorum,
+		DeadAfter: time.Duration(max(0, r.DeadAfterMS)) * time.Millisecond, LagPSNs: r.LagPSNs, LagTime: time.Duration(r.LagMS) * time.Millisecond,
+		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
+	}, nil
+}
+
 // Default fills in what may be left out: DefaultQPN, DefaultPMTU, policy strict,
 // DefaultDeadAfterMS unless the policy is strict.
 func (r *Register) Default() {
@@ -97,32 +124,20 @@ func (r *Register) Validate() error {
 	if p := addrProblem(r.Group); p != "" {
 		return bad("group", "%s", p)
 	}
-	if !rocev2.QPN(r.QPN).Valid() {
-		return bad("qpn", "%s", qpnProblem(r.QPN))
+	params, err := r.Params()
+	if err != nil {
+		return err
 	}
-	if !rocev2.ValidPathMTU(r.PMTU) {
-		return bad("path_mtu", "%d is none of %v", r.PMTU, rocev2.PathMTUs())
+	// With fewer than two members, that is what is wrong.
+	receivers := len(r.Members) - 1
+	if receivers < 1 {
+		receivers = params.Quorum
 	}
-	policy, quorum, err := ParsePolicy(r.Policy)
-	switch {
-	case err != nil:
-		return bad("policy", "%s", err)
-	case quorum >= len(r.Members) && len(r.Members) >= 2:
-		return bad("policy", "%q: there are %d receivers beside the source", r.Policy, len(r.Members)-1)
-	case r.DeadAfterMS < -1 || r.DeadAfterMS > maxMS:
-		return bad("dead_after_ms", "%d is not in 0 to %d, nor -1 for never", r.DeadAfterMS, maxMS)
-	case r.LagPSNs < 0 || r.LagPSNs > maxLagPSNs:
-		return bad("lag_psns", "%d is not in 0 to %d", r.LagPSNs, maxLagPSNs)
-	case r.LagMS < 0 || r.LagMS > maxMS:
-		return bad("lag_ms", "%d is not in 0 to %d", r.LagMS, maxMS)
-	case policy == PolicyStrict && (r.LagPSNs > 0 || r.LagMS > 0):
-		return bad("policy", "strict removes nobody, so a lag limit makes no sense; take evict or quorum:K")
-	case r.SenderTimeout > 31:
-		return bad("sender_timeout", "%d is not in 1 to 31 (4.096 us * 2^n)", r.SenderTimeout)
-	case r.SenderRetries > 7:
-		return bad("sender_retries", "%d is not in 1 to 7", r.SenderRetries)
-	case (r.SenderTimeout == 0) != (r.SenderRetries == 0):
-		return bad("sender_timeout", "give both the sender's timeout and its retries, or neither")
+	if e := params.Check(receivers); e != nil {
+		if e.Param == mcast.ParamQuorum {
+			return bad("policy", "quorum:%s", e.Problem)
+		}
+		return bad(paramFields[e.Param], "%s", e.Problem)
 	}
 	if r.Window != nil {
 		if field, p := r.Window.problem(); p != "" {

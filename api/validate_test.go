@@ -53,7 +53,7 @@ func TestValidate(t *testing.T) {
 		{"mapped", "write 10.0.0.1", func(r *api.Register) { r.Group = ip("::ffff:10.0.0.1") }},
 		{"qpn of GSI", "qpn: 0x1 is no", func(r *api.Register) { r.QPN = 1 }},
 		{"qpn of multicast", "qpn: 0xffffff is no", func(r *api.Register) { r.QPN = 0xFFFFFF }},
-		{"pmtu", "path_mtu: 1500 is none of [256 512 1024 2048 4096]", func(r *api.Register) { r.PMTU = 1500 }},
+		{"pmtu", "path_mtu: 1500: want 256, 512, 1024, 2048 or 4096", func(r *api.Register) { r.PMTU = 1500 }},
 		{"policy", `policy: "lax"`, func(r *api.Register) { r.Policy = "lax" }},
 		{"one member", "members: 1 given", func(r *api.Register) { r.Members = r.Members[:1] }},
 		{"many members", "members: 4097 given", func(r *api.Register) { r.Members = make([]api.RegisterMember, 4097) }},
@@ -159,4 +159,18 @@ func insane(r *api.Register) string {
 		return "windows"
 	}
 	return ""
+}
+
+// Every parameter of a group can be set in a Register.
+func TestRegisterHasAllParams(t *testing.T) {
+	r := api.Register{QPN: 0x99, PMTU: 4096, Policy: "quorum:3", DeadAfterMS: 100, LagPSNs: 64, LagMS: 1000, SenderTimeout: 15, SenderRetries: 6}
+	p, err := r.Params()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, i := reflect.ValueOf(p), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is lost", v.Type().Field(i).Name)
+		}
+	}
 }

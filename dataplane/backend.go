@@ -79,26 +79,16 @@ func unknownGroup(ip netip.Addr) *api.Error {
 // lease and without asking the members. Like any registration it waits for the
 // members' places to be found, up to the configured locate_timeout.
 func (e *Engine) Register(r *api.Register) error {
-	policy, quorum, err := api.ParsePolicy(r.Policy)
+	params, err := r.Params()
 	if err != nil {
 		return err
 	}
-	const ms = time.Millisecond
-	reg := envelope.Registration{
-		Group: r.Group, QPN: rocev2.QPN(r.QPN), PMTU: r.PMTU, Window: window(r.Window),
-		Policy: policies[policy], Quorum: quorum, DeadAfter: time.Duration(max(0, r.DeadAfterMS)) * ms,
-		LagPSNs: r.LagPSNs, LagTime: time.Duration(r.LagMS) * ms,
-		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries, NoRepair: r.NoRepair,
-	}
+	reg := envelope.Registration{Group: r.Group, Window: window(r.Window), NoRepair: r.NoRepair}
+	reg.SetParams(&params)
 	for i := range r.Members {
 		reg.Members = append(reg.Members, record(&r.Members[i]))
 	}
 	return e.control.register(reg, r.Replace)
-}
-
-// policies are the core's by their names in the API.
-var policies = map[string]mcast.Policy{
-	api.PolicyStrict: mcast.Strict, api.PolicyEvict: mcast.Evict, api.PolicyQuorum: mcast.Quorum,
 }
 
 func record(m *api.RegisterMember) envelope.MemberRecord {

@@ -82,45 +82,49 @@ func Master(ctx context.Context, cfg MasterConfig) (*Group, error) {
 	return g, nil
 }
 
-func (cfg *MasterConfig) complete() error {
-	if cfg.VirtualQPN == 0 {
-		cfg.VirtualQPN = DefaultVirtualQPN
+// Params returns the group's parameters, with the defaults of those that are not set.
+func (cfg *MasterConfig) Params() mcast.GroupParams {
+	p := mcast.GroupParams{
+		QPN: cmp.Or(cfg.VirtualQPN, DefaultVirtualQPN), PathMTU: cmp.Or(cfg.PathMTU, rocev2.DefaultPathMTU),
+		Policy: cfg.Policy, Quorum: cfg.Quorum, DeadAfter: max(0, cfg.DeadAfter), LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
+		SenderTimeout: cmp.Or(cfg.SenderTimeout, cfg.QPConfig.Timeout, 14),
+		SenderRetries: cmp.Or(cfg.SenderRetries, cfg.QPConfig.RetryCount, 7),
 	}
-	if cfg.PathMTU == 0 {
-		cfg.PathMTU = rocev2.DefaultPathMTU
+	if cfg.DeadAfter == 0 && cfg.Policy != mcast.Strict {
+		p.DeadAfter = envelope.DefaultDeadAfter
 	}
-	if cfg.ReadyTimeout == 0 {
-		cfg.ReadyTimeout = 10 * time.Second
-	}
-	switch {
-	case cfg.DeadAfter < 0:
-		cfg.DeadAfter = 0
-	case cfg.DeadAfter == 0 && cfg.Policy != mcast.Strict:
-		cfg.DeadAfter = envelope.DefaultDeadAfter
-	}
-	cfg.SenderTimeout = cmp.Or(cfg.SenderTimeout, cfg.QPConfig.Timeout, 14)
-	cfg.SenderRetries = cmp.Or(cfg.SenderRetries, cfg.QPConfig.RetryCount, 7)
+	return p
+}
+
+func (cfg *MasterConfig) check() error {
 	if (cfg.Listener == nil) == (len(cfg.Addrs) == 0) {
 		return errors.New("want either a Listener, or the addresses of listening members")
 	}
-	if !rocev2.ValidPathMTU(cfg.PathMTU) {
-		return fmt.Errorf("path MTU %d: want %s", cfg.PathMTU, rocev2.PathMTUText)
+	receivers := len(cfg.Addrs)
+	if cfg.Listener != nil {
+		receivers = cfg.Members
 	}
-	if cfg.Listener != nil && cfg.Members < 1 {
-		return fmt.Errorf("%d members to wait for: want at least 1", cfg.Members)
+	if receivers < 1 {
+		return fmt.Errorf("%d members to wait for: want at least 1", receivers)
+	}
+	params := cfg.Params()
+	if e := params.Check(receivers); e != nil {
+		return e
 	}
 	return nil
 }
 
 func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error) {
-	if err := cfg.complete(); err != nil {
+	if err := cfg.check(); err != nil {
 		return err
 	}
+	cfg.ReadyTimeout = cmp.Or(cfg.ReadyTimeout, 10*time.Second)
 	if err := cfg.open(g); err != nil {
 		return err
 	}
 	g.otherNetwork = cfg.OtherNetwork
-	g.info = GroupInfo{IP: cfg.GroupIP, QPN: cfg.VirtualQPN, PathMTU: cfg.PathMTU, App: cfg.App}
+	params := cfg.Params()
+	g.info = GroupInfo{IP: cfg.GroupIP, QPN: params.QPN, PathMTU: params.PathMTU, App: cfg.App}
 	peers, err := g.meet(ctx, cfg)
 	if err != nil {
 		return err
@@ -239,11 +243,10 @@ func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
 // prepareRegistration makes the machine that will register the group.
 func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error {
 	reg := envelope.Registration{
-		Group: g.info.IP, Epoch: cfg.Epoch, QPN: g.info.QPN, PMTU: g.info.PathMTU, Policy: cfg.Policy,
-		Quorum: cfg.Quorum, DeadAfter: cfg.DeadAfter, LagPSNs: cfg.LagPSNs, LagTime: cfg.LagTime,
-		SenderTimeout: cfg.SenderTimeout, SenderRetries: cfg.SenderRetries, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey,
-		NoRepair: cfg.NoRepair,
+		Group: g.info.IP, Epoch: cfg.Epoch, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey, NoRepair: cfg.NoRepair,
 	}
+	params := cfg.Params()
+	reg.SetParams(&params)
 	for _, m := range append([]oob.ConnInfo{self}, g.peers...) {
 		reg.Members = append(reg.Members, record(&m))
 	}

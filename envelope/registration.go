@@ -179,12 +179,6 @@ func macOfValue(v uint64) rocev2.MAC {
 // With a group window, one member at most may lack a window of its own: the
 // one that is never a receiver, because it is always the source.
 func (r *Registration) Validate() *Problem {
-	if !r.QPN.Valid() {
-		return &Problem{Reason: BadVirtualQPN}
-	}
-	if !rocev2.ValidPathMTU(r.PMTU) {
-		return &Problem{Reason: PathMTUMismatch, Value: 4096}
-	}
 	if r.Lease < 0 || r.Base != 0 && r.Epoch != 0 && r.Base >= r.Epoch {
 		return &Problem{Reason: Malformed}
 	}
@@ -211,7 +205,7 @@ func (r *Registration) Validate() *Problem {
 	if !slices.ContainsFunc(r.Members, func(m MemberRecord) bool { return !m.ReceiveOnly }) {
 		return &Problem{Reason: NoSender}
 	}
-	if p := r.validatePolicy(); p != nil {
+	if p := r.validateParams(); p != nil {
 		return p
 	}
 	return r.validateWindows()
@@ -247,30 +241,38 @@ func (r *Registration) DeadMost() time.Duration {
 	return max(r.DeadAfter, rocev2.AckTimeout(t)*time.Duration(n)/2)
 }
 
-func (r *Registration) validatePolicy() *Problem {
-	n := len(r.Members) - 1
+// Params are the group's parameters.
+func (r *Registration) Params() mcast.GroupParams {
+	return mcast.GroupParams{
+		QPN: r.QPN, PathMTU: r.PMTU, Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		SenderTimeout: r.SenderTimeout, SenderRetries: r.SenderRetries,
+	}
+}
+
+// SetParams is the inverse of Params.
+func (r *Registration) SetParams(p *mcast.GroupParams) {
+	r.QPN, r.PMTU, r.Policy, r.Quorum, r.DeadAfter, r.LagPSNs, r.LagTime = p.QPN, p.PathMTU, p.Policy, p.Quorum, p.DeadAfter, p.LagPSNs, p.LagTime
+	r.SenderTimeout, r.SenderRetries = p.SenderTimeout, p.SenderRetries
+}
+
+func (r *Registration) validateParams() *Problem {
+	receivers := len(r.Members) - 1
+	params := r.Params()
+	e := params.Check(receivers)
 	switch {
-	case r.Policy > mcast.Quorum || r.DeadAfter < 0 || r.LagPSNs < 0 || r.LagTime < 0,
-		r.SenderTimeout > 31 || r.SenderRetries > 7 || (r.SenderTimeout == 0) != (r.SenderRetries == 0):
-		return &Problem{Reason: Malformed}
-	case r.Policy == mcast.Quorum && (r.Quorum < 1 || r.Quorum > n),
-		r.Policy != mcast.Quorum && r.Quorum != 0,
-		r.Policy == mcast.Quorum && r.TargetKey != 0,
-		r.Policy == mcast.Strict && (r.LagPSNs > 0 || r.LagTime > 0),
-		r.LagPSNs > 1<<22:
-		return &Problem{Reason: BadPolicy, Value: uint64(n)}
-	}
-	if r.DeadAfter == 0 || r.SenderTimeout == 0 {
+	case e == nil && r.Policy == mcast.Quorum && r.TargetKey != 0:
+	case e == nil:
 		return nil
+	case e.Param == mcast.ParamQPN:
+		return &Problem{Reason: BadVirtualQPN}
+	case e.Param == mcast.ParamPathMTU:
+		return &Problem{Reason: PathMTUMismatch, Value: uint64(rocev2.PathMTUOfCode(5))}
+	case e.Bound > 0:
+		return &Problem{Reason: BadDeadAfter, Value: uint64(e.Bound)}
+	case !e.Conflict:
+		return &Problem{Reason: Malformed}
 	}
-	t := rocev2.AckTimeout(r.SenderTimeout)
-	if r.DeadAfter <= t {
-		return &Problem{Reason: BadDeadAfter, Value: uint64(t)}
-	}
-	if most := t * time.Duration(r.SenderRetries); r.DeadAfter >= most {
-		return &Problem{Reason: BadDeadAfter, Value: uint64(most)}
-	}
-	return nil
+	return &Problem{Reason: BadPolicy, Value: uint64(receivers)}
 }
 
 func (r *Registration) validateWindows() *Problem {

@@ -6,6 +6,7 @@ package envelope
 import (
 	"errors"
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -143,6 +144,23 @@ func TestPolicies(t *testing.T) {
 		a := newAsker(t, RegistrarConfig{})
 		if got := a.reason(a.register(r)); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// What a registration is given as parameters it has, and carries.
+func TestRegistrationHasAllParams(t *testing.T) {
+	p := mcast.GroupParams{
+		QPN: 0x99, PathMTU: 4096, Policy: mcast.Quorum, Quorum: 1, DeadAfter: time.Second, LagPSNs: 64, LagTime: time.Minute, SenderTimeout: 15, SenderRetries: 7,
+	}
+	r := Registration{}
+	r.SetParams(&p)
+	if got := r.Params(); got != p {
+		t.Errorf("%+v came back as %+v", p, got)
+	}
+	for v, i := reflect.ValueOf(r.Params()), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is lost", v.Type().Field(i).Name)
 		}
 	}
 }

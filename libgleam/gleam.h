@@ -47,7 +47,10 @@ enum gleam_role {
 enum gleam_policy {
 	GLEAM_STRICT = 0, /* one member's fatal error ends the group */
 	GLEAM_EVICT  = 1, /* the switch removes such a member, and the group goes on */
+	GLEAM_QUORUM = 2, /* .quorum receivers have what is acknowledged; the others follow, or are removed */
 };
+
+#define GLEAM_FOREVER 0xffffffffu /* for .dead_after_ms */
 
 enum gleam_flags {
 	GLEAM_INSECURE  = 1, /* no key: the exchange is plain text and open to all, and the switch must allow it */
@@ -76,7 +79,13 @@ struct gleam_attr {
 	uint32_t    virtual_qpn;      /* [0x676c6d] */
 	uint32_t    path_mtu;         /* bytes: 256, 512, 1024, 2048, 4096 [1024] */
 	uint32_t    policy;           /* enum gleam_policy */
-	uint32_t    dead_after_ms;    /* GLEAM_EVICT: how long a silent member is waited for [for ever] */
+	uint32_t    quorum;           /* GLEAM_QUORUM: receivers, 1 to .members */
+	uint32_t    dead_after_ms;    /* how long a silent member is waited for while others move, or GLEAM_FOREVER
+	                               * [100; GLEAM_STRICT: for ever] */
+	uint32_t    lag_psns;         /* not GLEAM_STRICT: remove a member that is so many packets behind another [never] */
+	uint32_t    lag_ms;           /* the same by time [never] */
+	uint32_t    sender_timeout;   /* .timeout of the members' queue pairs, 4.096 us * 2^n; dead_after_ms has to be longer [14] */
+	uint32_t    sender_retries;   /* their .retry_cnt; dead_after_ms has to be shorter than all of them [7] */
 	uint32_t    lease_ms;         /* renewed in the background [the switch's own] */
 	uint32_t    ready_timeout_ms; /* for the members to connect their queue pairs [10 s] */
 	uint64_t    window_base;      /* first address of the group's WRITE window [0] */

@@ -81,30 +81,40 @@ func descriptor(a *C.struct_gleam_attr) (*endpoint.MasterConfig, error) {
 	if err != nil {
 		return nil, argument("attr.group_ip: %w", err)
 	}
-	qpn := rocev2.QPN(a.virtual_qpn)
-	if qpn != 0 && !qpn.Valid() {
-		return nil, argument("attr.virtual_qpn is 0x%x: want 0x10 to 0xfffffe", uint32(qpn))
-	}
-	if a.path_mtu != 0 && !rocev2.ValidPathMTU(int(a.path_mtu)) {
-		return nil, argument("attr.path_mtu is %d: want bytes, %s (not enum ibv_mtu)", a.path_mtu, rocev2.PathMTUText)
-	}
-	policy := mcast.Strict
-	switch a.policy {
-	case C.GLEAM_STRICT:
-		if a.dead_after_ms != 0 {
-			return nil, argument("attr.dead_after_ms is %d: only with GLEAM_EVICT", a.dead_after_ms)
-		}
-	case C.GLEAM_EVICT:
-		policy = mcast.Evict
-	default:
-		return nil, argument("attr.policy is %d: want GLEAM_STRICT or GLEAM_EVICT", a.policy)
-	}
-	return &endpoint.MasterConfig{
-		Members: int(a.members), GroupIP: ip, VirtualQPN: qpn, PathMTU: int(a.path_mtu), Policy: policy,
-		DeadAfter: milliseconds(a.dead_after_ms), Lease: milliseconds(a.lease_ms), ReadyTimeout: milliseconds(a.ready_timeout_ms),
+	cfg := &endpoint.MasterConfig{
+		Members: int(a.members), GroupIP: ip, VirtualQPN: rocev2.QPN(a.virtual_qpn), PathMTU: int(a.path_mtu),
+		Quorum: int(a.quorum), DeadAfter: milliseconds(a.dead_after_ms), LagPSNs: int(a.lag_psns), LagTime: milliseconds(a.lag_ms),
+		SenderTimeout: uint8(min(a.sender_timeout, 255)), SenderRetries: uint8(min(a.sender_retries, 255)),
+		Lease: milliseconds(a.lease_ms), ReadyTimeout: milliseconds(a.ready_timeout_ms),
 		WindowBase: uint64(a.window_base), WindowLen: uint64(a.window_len), NoRepair: a.flags&C.GLEAM_NO_REPAIR != 0,
 		OtherNetwork: a.flags&C.GLEAM_OTHER_NETWORK != 0,
-	}, nil
+	}
+	switch a.policy {
+	case C.GLEAM_STRICT:
+	case C.GLEAM_EVICT:
+		cfg.Policy = mcast.Evict
+	case C.GLEAM_QUORUM:
+		cfg.Policy = mcast.Quorum
+	default:
+		return nil, argument("attr.policy is %d: want GLEAM_STRICT, GLEAM_EVICT or GLEAM_QUORUM", a.policy)
+	}
+	if a.dead_after_ms == C.GLEAM_FOREVER {
+		cfg.DeadAfter = -1
+	}
+	if a.members < 1 {
+		return nil, argument("attr.members is 0: want at least 1")
+	}
+	params := cfg.Params()
+	if e := params.Check(cfg.Members); e != nil {
+		return nil, argument("attr.%s: %s", attrFields[e.Param], e.Problem)
+	}
+	return cfg, nil
+}
+
+// attrFields are the fields of gleam_attr for the parameters of a group.
+var attrFields = map[mcast.Param]string{
+	mcast.ParamQPN: "virtual_qpn", mcast.ParamPathMTU: "path_mtu", mcast.ParamPolicy: "policy", mcast.ParamQuorum: "quorum", mcast.ParamDeadAfter: "dead_after_ms",
+	mcast.ParamLagPSNs: "lag_psns", mcast.ParamLagTime: "lag_ms", mcast.ParamSenderTimeout: "sender_timeout", mcast.ParamSenderRetries: "sender_retries",
 }
 
 // queuePair translates and checks a gleam_qp.

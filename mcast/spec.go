@@ -31,12 +31,6 @@ func (s *Switch) check(spec *GroupSpec) error {
 	if err := checkAddr(spec.IP); err != nil {
 		return fmt.Errorf("group address: %w", err)
 	}
-	if !spec.QPN.Valid() {
-		return fmt.Errorf("virtual QPN %#x is not one of an RC queue pair: 0x10 to 0xfffffe", uint32(spec.QPN))
-	}
-	if !rocev2.ValidPathMTU(spec.PMTU) {
-		return fmt.Errorf("path MTU %d: must be %s", spec.PMTU, rocev2.PathMTUText)
-	}
 	if err := checkPolicy(spec); err != nil {
 		return err
 	}
@@ -87,19 +81,12 @@ func (s *Switch) check(spec *GroupSpec) error {
 }
 
 func checkPolicy(spec *GroupSpec) error {
-	switch n := len(spec.Members) - 1; {
-	case spec.Policy > Quorum:
-		return fmt.Errorf("unknown policy %d", spec.Policy)
-	case spec.Policy == Quorum && (spec.Quorum < 1 || spec.Quorum > n):
-		return fmt.Errorf("quorum of %d: must be 1 to %d, the number of receivers", spec.Quorum, n)
-	case spec.Policy != Quorum && spec.Quorum != 0:
-		return fmt.Errorf("quorum of %d, but the policy is another one", spec.Quorum)
-	case spec.DeadAfter < 0 || spec.DeadMost < 0 || spec.DeadMost > 0 && spec.DeadAfter == 0:
-		return fmt.Errorf("dead-after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadMost)
-	case spec.LagPSNs < 0 || spec.LagPSNs > 1<<22 || spec.LagTime < 0:
-		return fmt.Errorf("lag limit of %d PSNs, %v: must be 0 to %d PSNs and not negative", spec.LagPSNs, spec.LagTime, 1<<22)
-	case spec.Policy == Strict && (spec.LagPSNs != 0 || spec.LagTime != 0):
-		return errors.New("a lag limit removes members, which the policy strict does not")
+	params := spec.params()
+	if e := params.Check(len(spec.Members) - 1); e != nil {
+		return e
+	}
+	if spec.DeadMost < 0 || spec.DeadMost > 0 && spec.DeadAfter == 0 {
+		return fmt.Errorf("dead_after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadMost)
 	}
 	if spec.Policy == Quorum {
 		for i, l := range spec.Legs {

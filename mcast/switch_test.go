@@ -35,7 +35,7 @@ func TestPutGroupRefusesBadSpecs(t *testing.T) {
 		{"zone", func(s *GroupSpec) { s.IP = netip.MustParseAddr("fe80::1%eth0") }, "zone"},
 		{"QPN of the GSI", func(s *GroupSpec) { s.QPN = 1 }, "virtual QPN 0x1"},
 		{"path MTU", func(s *GroupSpec) { s.PMTU = 1500 }, "path MTU 1500"},
-		{"policy", func(s *GroupSpec) { s.Policy = 9 }, "unknown policy 9"},
+		{"policy", func(s *GroupSpec) { s.Policy = 9 }, "policy 9 is unknown"},
 		{"dead-after", func(s *GroupSpec) { s.DeadAfter = -1 }, "negative"},
 		{"group window wraps", func(s *GroupSpec) { s.Window = Window{^uint64(0), 2, 1} }, "exceed the address space"},
 		{"window without length", func(s *GroupSpec) { s.Window = Window{RKey: 1} }, "no length"},

@@ -38,7 +38,7 @@ var rooms = []room{
 	{dir: "dataplane", knows: []string{"rocev2", "mcast", "envelope", "linkrate", "config", "api", "bpf", "dataplane/xsk", "dataplane/spsc", "dataplane/ntuple", "dataplane/locate"}},
 	// Of the switch, an endpoint knows no more than the words of a registration.
 	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc"},
-		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict", "DefaultQPN")}},
+		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict", "Quorum", "DefaultQPN", "GroupParams")}},
 	{dir: "libgleam", knows: []string{"rocev2", "mcast", "envelope", "endpoint"}},
 	{dir: "sim"},
 	{dir: "model", knows: []string{"rocev2", "mcast", "rc"}},

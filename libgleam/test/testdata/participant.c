@@ -193,10 +193,18 @@ static int arguments(const char *ip)
 	REFUSED("group text", a.group_ip = "ten", "attr.group_ip");
 	REFUSED("class D", a.group_ip = "224.1.1.1", "unicast address");
 	REFUSED("members", a.members = 0, "at least 1");
-	REFUSED("QPN", a.virtual_qpn = 1, "attr.virtual_qpn is 0x1");
-	REFUSED("MTU", a.path_mtu = 3, "not enum ibv_mtu");
+	REFUSED("QPN", a.virtual_qpn = 1, "attr.virtual_qpn: 0x1 is");
+	REFUSED("MTU", a.path_mtu = 3, "attr.path_mtu: 3: want 256");
 	REFUSED("policy", a.policy = 9, "attr.policy is 9");
-	REFUSED("dead after", a.dead_after_ms = 9, "only with GLEAM_EVICT");
+	REFUSED("dead after", a.dead_after_ms = 9, "attr.dead_after_ms: 9ms is not longer than a sender's timeout");
+	REFUSED("dead after, sender", (a.dead_after_ms = 90, a.sender_timeout = 16, a.sender_retries = 2), "not longer than a sender's timeout of 268");
+	REFUSED("quorum alone", a.quorum = 1, "attr.quorum: 1: only with the policy quorum");
+	REFUSED("quorum", (a.policy = GLEAM_QUORUM, a.quorum = a.members + 1), "receivers beside the source");
+	REFUSED("no quorum", a.policy = GLEAM_QUORUM, "attr.quorum: 0: there are");
+	REFUSED("lag", a.lag_psns = 9, "attr.policy: strict removes nobody");
+	REFUSED("lag in time", a.lag_ms = 9, "attr.policy: strict removes nobody");
+	REFUSED("sender timeout", a.sender_timeout = 32, "attr.sender_timeout: 32 is not in 1 to 31");
+	REFUSED("sender retries", a.sender_retries = 256, "attr.sender_retries: 255 is not in 1 to 7");
 
 	FAILS(gleam_join(NULL, &qp, NULL, &peer, 1), -EINVAL, "the group is NULL");
 	FAILS(gleam_join(bad, &qp, NULL, &peer, 1), -EINVAL, "no such group");
