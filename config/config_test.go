@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-const goodHex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+const goodHex = "8f4be1a60c7d395214d3fa887ce02b9156af3e70c9d8421b6d05b7f2903a6ec4"
 
 // minimal is the shortest valid file.
 const minimal = "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\n"

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,7 +187,7 @@ func TestSecretFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := c.Envelope.Keys[0].Secret.Bytes(); len(got) != 32 || got[31] != 0x1f {
+				if got := c.Envelope.Keys[0].Secret.Bytes(); fmt.Sprintf("%x", got) != goodHex {
 					t.Errorf("secret is %x", got)
 				}
 				return

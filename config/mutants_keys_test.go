@@ -17,4 +17,13 @@ var _ = []mutant.Mutant{
 	mutant.New("a secret file may be changed by its group", "Secrets", mutant.In(readSecret,
 		"case st.Mode().Perm()&0o020 != 0:",
 		"case st.Mode().Perm()&0o010 != 0:")),
+	mutant.New("a secret may count", "Secrets", mutant.In(trivial,
+		"if counts(b) {",
+		"if counts(nil) {")),
+	mutant.New("a secret may count by steps of one alone", "Secrets", mutant.In(counts,
+		"s := b[i] - b[i-1]",
+		"s := b[i] - b[i-1]&1")),
+	mutant.New("a secret that counts in most of its bytes is one", "Secrets", mutant.In(counts,
+		"2*steps[s] >= len(b)-1 {",
+		"steps[s] >= len(b)-1 {")),
 }

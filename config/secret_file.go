@@ -41,5 +41,21 @@ func trivial(b []byte) string {
 	if distinct < minDistinct {
 		return fmt.Sprintf("has only %d different bytes", distinct)
 	}
+	if counts(b) {
+		return "counts up or down"
+	}
 	return ""
+}
+
+// counts reports that half of the steps from one byte of b to the next are the same one:
+// 00 01 02 ..., or the alphabet. Of 31 random steps practically never more than 5 are.
+func counts(b []byte) bool {
+	var steps [256]int
+	for i := 1; i < len(b); i++ {
+		s := b[i] - b[i-1]
+		if steps[s]++; 2*steps[s] >= len(b)-1 {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,8 @@
 package config
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,7 +17,16 @@ import (
 
 // leaks reports whether s shows the bytes of goodHex in a usual form.
 func leaks(s string) bool {
-	for _, form := range []string{goodHex[4:], strings.ToUpper(goodHex[4:]), "2 3 4 5 6", "0x2, 0x3, 0x4", "2, 3, 4, 5", "2,3,4,5", "AAECAwQF", `\x02\x03`, "\x02\x03"} {
+	b, err := hex.DecodeString(goodHex)
+	if err != nil {
+		panic(err)
+	}
+	numbers := strings.Trim(fmt.Sprint(b[2:7]), "[]")
+	for _, form := range []string{
+		goodHex[4:], strings.ToUpper(goodHex[4:]), numbers, strings.Trim(fmt.Sprintf("%#v", b[2:7]), "[]byte{}"),
+		strings.ReplaceAll(numbers, " ", ", "), strings.ReplaceAll(numbers, " ", ","), base64.StdEncoding.EncodeToString(b)[:8],
+		fmt.Sprintf(`\x%x\x%x`, b[2], b[3]), string(b[2:4]),
+	} {
 		if strings.Contains(s, form) {
 			return true
 		}

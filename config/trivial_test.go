@@ -21,6 +21,12 @@ func TestTrivialSecrets(t *testing.T) {
 		"pattern of 16":     bytes.Repeat([]byte("0123456789abcdef"), 2),
 		"only 2 different":  append(make([]byte, 31), 1),
 		"only 3 different":  []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbc"),
+		"counts up":         counting(0, 1),
+		"counts up or":      counting(255, 0xFF),
+		"counts up or down": counting(7, 0x11),
+		"counts":            []byte("abcdefghijklmnopqrstuvwxyz012345"),
+		"up or down; draw":  []byte("9876543210zyxwvutsrqponmlkjihgfe"),
+		"down":              append(counting(0x40, 3)[:17], 0x99, 0x12, 0xe3, 0x77, 0x01, 0xb8, 0x2c, 0xd5, 0x6a, 0xf0, 0x33, 0x8e, 0x04, 0xc1, 0x5b),
 		"has 31 bytes":      make([]byte, 31),
 	} {
 		if _, err := NewSecret(b); err == nil || !strings.Contains(err.Error(), says) {
@@ -35,6 +41,14 @@ func TestTrivialSecrets(t *testing.T) {
 			t.Fatalf("%x: %v", b, err)
 		}
 	}
+}
+
+// counting returns 32 bytes that count from first by step.
+func counting(first, step byte) (b []byte) {
+	for i := range byte(32) {
+		b = append(b, first+i*step)
+	}
+	return b
 }
 
 // TestSecretFileOwners: files that others may read or change are refused, with what to do.

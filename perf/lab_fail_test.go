@@ -291,7 +291,7 @@ func TestAnotherKey(t *testing.T) {
 	ctx, cancel := context.WithCancel(deadline(t))
 	defer cancel()
 	other := filepath.Join(t.TempDir(), "other")
-	if err := os.WriteFile(other, []byte("9f1c3e5a7b2d4f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(other, []byte("d20c7e914fb35a68e1093c7df28a46b5178fe2509dc46b3af7015ce8823b94d6"+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	receiver := make(chan *process, 1)

@@ -28,7 +28,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-const testKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+const testKey = "8f4be1a60c7d395214d3fa887ce02b9156af3e70c9d8421b6d05b7f2903a6ec4"
 
 // net4 is a switch with a sender and three receivers around it.
 type net4 struct {
