@@ -83,7 +83,7 @@ type bench struct {
 	confineErr        error
 }
 
-const secret = "00112233445566778899aabbccddeeff1021324354657687a9bacbdcedfe0f18"
+const secret = "5d03b8e67f1294ca83e6105bd94f7a2c61f8c30e957db42ae8176c90f34a2bd5"
 
 // ownGroup is a group of users that whoever runs the test may give files to.
 func ownGroup(t *testing.T) string {
