@@ -208,6 +208,9 @@ func checkMending(t fataler, g *group, i int) {
 	if b.bits&late == 0 && (m.probing || m.hold > 0) {
 		t.Fatalf("leg %d is in line, but %+v", i, *m)
 	}
+	if names := documentedStates(t, b, m); len(names) != 1 {
+		t.Fatalf("leg %d is in the states %q of RC.md §9.1: %+v", i, names, *m)
+	}
 	if b.pend != noPend || m.led || g.tending {
 		return
 	}
