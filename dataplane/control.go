@@ -35,6 +35,7 @@ type control struct {
 	gone       []api.Group       // the last states of groups that are no more, oldest first
 	refused    *sampler[refusal] // by envelope.Drop
 	unsendable *sampler[unsendable]
+	reports    turnReports
 	parking    parking // envelopes for hosts that are being resolved
 	from       int     // the port of the envelope that is served; -1: none is
 	requests   bucket  // turns of the loop that serve requests
