@@ -32,11 +32,9 @@ type control struct {
 	ended      chan struct{}
 	out        envelope.Output
 	journal    *journal
-	gone       []api.Group         // the last states of groups that are no more, oldest first
-	refused    *sampler[refusal]   // by envelope.Drop
-	rejected   *sampler[rejection] // by envelope.Reason
+	gone       []api.Group       // the last states of groups that are no more, oldest first
+	refused    *sampler[refusal] // by envelope.Drop
 	unsendable *sampler[unsendable]
-	reports    turnReports
 	parking    parking // envelopes for hosts that are being resolved
 	from       int     // the port of the envelope that is served; -1: none is
 	requests   bucket  // turns of the loop that serve requests
@@ -71,7 +69,6 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(), announcer: newAnnouncer(),
 		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
-		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
 	c.linkBell = func() {}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
@@ -137,7 +134,7 @@ func (c *control) report(e *envelope.Event) {
 		return
 	case envelope.RegistrationFailed:
 		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
-		c.sayRejected(e)
+		c.notify(true, "group rejected", "group", e.Group, "error", e.Err)
 		j.Reason += c.sayUnproven(e)
 		c.answer(e.Group, e.Err)
 	case envelope.MemberJoined:

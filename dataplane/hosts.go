@@ -101,10 +101,11 @@ const relocationRate = 2000
 // Waits between two questions for a host that the kernel cannot resolve. Each
 // question makes the kernel send a few requests.
 const (
-	wantedRetry = 50 * time.Millisecond // while somebody waits for the answer
-	wantedTime  = time.Second           // after a registration or an envelope has asked last
-	firstRetry  = time.Second
-	lastRetry   = 32 * time.Second
+	wantedRetry     = 50 * time.Millisecond // while somebody waits for the answer, the first time
+	wantedDoublings = 3                     // of it; the kernel tells of an answer by itself
+	wantedTime      = time.Second           // after a registration or an envelope has asked last
+	firstRetry      = time.Second
+	lastRetry       = 32 * time.Second
 )
 
 // follow makes the hosts of g those of its slots: to be called when members have
@@ -183,7 +184,7 @@ func (x *hosts) wait(h *host, known locate.Location, now time.Duration) {
 	x.depend(h, h.at, known)
 	h.retry = now + min(firstRetry<<min(h.tries, 5), lastRetry)
 	if h.wanted(now) {
-		h.retry = now + wantedRetry
+		h.retry = now + wantedRetry<<min(h.tries, wantedDoublings)
 	}
 	h.tries++
 	x.unanswered.put(h)

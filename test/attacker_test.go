@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -53,17 +55,17 @@ type attacker struct {
 	r  *rig
 	ip netip.Addr // its own, of the rig's family
 	n  int        // number of its port in rig.ports()
-	// beside is a harmless frame to compare a flood with, nil for one that no bridge
+	// beside are harmless frames to compare a flood with, none for one that no bridge
 	// forwards. A broadcast costs the network a copy for each host.
-	beside []byte
+	beside [][]byte
 }
 
 // attacker returns stranger i of the rig.
 func (r *rig) attacker(i int) *attacker {
 	r.t.Helper()
-	n := len(r.star.Hosts) - r.c.strangers + i
-	h := r.star.Hosts[n]
-	a := &attacker{tap: newTap(r.t, h), Host: h, r: r, ip: h.IPv4, n: n}
+	h := r.star.Hosts[len(r.star.Hosts)-r.c.strangers+i]
+	a := &attacker{tap: newTap(r.t, h), Host: h, r: r, ip: h.IPv4}
+	a.n = slices.IndexFunc(r.ports(), func(p api.Port) bool { return p.Name == h.Port })
 	if r.c.v6 {
 		a.ip = h.IPv6
 	}

@@ -28,16 +28,20 @@ func (a *attacker) asks() map[string][]byte {
 	list := map[string][]byte{
 		"data":     a.roce(group, rocev2.Packet{Op: rocev2.WriteOnly, DestQP: virtualQPN, VA: groupBase, RKey: groupRKey, DMALen: 64}, 64),
 		"envelope": make([]byte, 256),
-		"address":  make([]byte, 128),
+		"address":  a.asksFor(a.r.group),
 	}
 	list["envelope"] = list["envelope"][:rocev2.BuildUDP(list["envelope"], &group, 4797, make([]byte, 100))]
-	p := rocev2.Path{SrcMAC: group.SrcMAC, DstMAC: rocev2.BroadcastMAC, Src: a.ip}
-	if a.ip.Is4() {
-		list["address"] = list["address"][:rocev2.BuildARP(list["address"], &p, &rocev2.ARP{Op: rocev2.ARPRequest, SenderMAC: p.SrcMAC, SenderIP: a.ip, TargetIP: a.r.group})]
-	} else {
-		list["address"] = list["address"][:rocev2.BuildNeighborSolicitation(list["address"], &p, a.r.group)]
-	}
 	return list
+}
+
+// asksFor is the question for the MAC address of ip.
+func (a *attacker) asksFor(ip netip.Addr) []byte {
+	b := make([]byte, 128)
+	p := rocev2.Path{SrcMAC: rocev2.MAC(a.MAC), DstMAC: rocev2.BroadcastMAC, Src: a.ip}
+	if ip.Is6() {
+		return b[:rocev2.BuildNeighborSolicitation(b, &p, ip)]
+	}
+	return b[:rocev2.BuildARP(b, &p, &rocev2.ARP{Op: rocev2.ARPRequest, SenderMAC: p.SrcMAC, SenderIP: a.ip, TargetIP: ip})]
 }
 
 // served checks that the switch takes each of the attacker's frames, or drops each for

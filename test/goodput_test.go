@@ -49,7 +49,13 @@ func floodRounds(t testing.TB) int {
 type slice struct {
 	goodput float64 // bytes a second
 	cpu     float64 // ns for each byte, of this process without the generator
+	used    float64 // these ns in all
+	frames  int     // of the flood
 }
+
+// perFrame is what a frame of the flood costs in CPU time, in ns, beside what the
+// transfer takes: its cost for each byte is that of o.
+func (s *slice) perFrame(o *slice) float64 { return s.used * (1 - o.cpu/s.cpu) / float64(s.frames) }
 
 // measure watches the transfer for a slice, beside a flood of the frames (nil: none).
 func (w *watch) measure(t testing.TB, a *attacker, rate int, frame func(i int) []byte) (s slice, f *flood) {
@@ -62,10 +68,10 @@ func (w *watch) measure(t testing.TB, a *attacker, rate int, frame func(i int) [
 	used := processTime() - cpu
 	bytes := w.done.Load() - n
 	if f != nil {
-		f.end(t)
+		s.frames, _ = f.end(t)
 		used -= f.cpu
 	}
-	s.cpu = float64(used) / float64(bytes)
+	s.used, s.cpu = float64(used), float64(used)/float64(max(bytes, 1))
 	return s, f
 }
 
@@ -79,7 +85,7 @@ func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) 
 	w.goodput(floodSlice / 2) // the first messages: neighbours are resolved, buffers grow
 	none := a.beside
 	if none == nil {
-		none = a.harmless(len(frame(0)))
+		none = [][]byte{a.harmless(len(frame(0)))}
 	}
 	var x contest
 	rounds := floodRounds(t)
@@ -91,8 +97,8 @@ func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) 
 		s, _ := w.measure(t, a, 0, nil)
 		x.calm = append(x.calm, s)
 		harmless := func() {
-			s, f := w.measure(t, a, rate, func(int) []byte { return none })
-			x.harmless, x.beside = append(x.harmless, s), x.beside+f.cpu
+			s, f := w.measure(t, a, rate, func(i int) []byte { return none[i%len(none)] })
+			x.harmless, x.beside, x.besides = append(x.harmless, s), x.beside+f.cpu, x.besides+f.sent
 		}
 		hostile := func() {
 			s, f := w.measure(t, a, rate, func(i int) []byte { return frame(x.frames + i) })
@@ -109,6 +115,9 @@ func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) 
 	}
 	w.end(t)
 	t.Logf("%v; other programs used %.2f CPUs", &x, machine.Others())
+	if rounds > 0 {
+		t.Logf("parts of harmless by round: %.3f", x.shares(x.harmless))
+	}
 	if !x.passed() {
 		t.Run("goodput", func(t *testing.T) { // a subtest of its own, so that the others' checks go on if it is skipped
 			machine.Timing(t, "%v: want %.0f %% of one of them", &x, 100*minGoodput)
@@ -120,7 +129,7 @@ func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) 
 // frames, in turn.
 type contest struct {
 	calm, harmless, hostile []slice
-	frames                  int // hostile ones
+	frames, besides         int // hostile and harmless ones
 	took, cpu, beside       time.Duration
 }
 
@@ -147,11 +156,17 @@ func (x *contest) String() string {
 	shares := x.shares(x.harmless)
 	slices.Sort(shares)
 	n := len(shares)
-	cpu := func(list []slice) float64 { return median(list, func(s slice) float64 { return s.cpu }) }
-	return fmt.Sprintf("%d hostile frames at %.0f/s in %d rounds: goodput %.1f MB/s before, %.1f beside harmless frames, %.1f beside these; %.0f %% of before, %.1f %% of harmless (half of the rounds %.0f to %.0f %%); CPU for each byte %.3f of before, %.3f of harmless; the generator used %.2f of a CPU, %.2f for harmless frames",
+	perFrame := func(list []slice) float64 {
+		var ns []float64
+		for i := range list {
+			ns = append(ns, list[i].perFrame(&x.calm[i]))
+		}
+		return middle(ns)
+	}
+	return fmt.Sprintf("%d hostile frames at %.0f/s in %d rounds: goodput %.1f MB/s before, %.1f beside harmless frames, %.1f beside these; %.0f %% of before, %.1f %% of harmless (half of the rounds %.0f to %.0f %%); a harmless frame costs %.0f ns of CPU beside %.0f of the generator, a hostile one %.0f beside %.0f",
 		x.frames, float64(x.frames)/x.took.Seconds(), x.rounds(), goodput(x.calm), goodput(x.harmless), goodput(x.hostile),
 		100*x.share(x.calm), 100*x.share(x.harmless), 100*shares[n/4], 100*shares[n-1-n/4],
-		cpu(x.hostile)/cpu(x.calm), cpu(x.hostile)/cpu(x.harmless), x.cpu.Seconds()/x.took.Seconds(), x.beside.Seconds()/x.took.Seconds())
+		perFrame(x.harmless), float64(x.beside)/float64(x.besides), perFrame(x.hostile), float64(x.cpu)/float64(x.frames))
 }
 
 func median(list []slice, of func(slice) float64) float64 {

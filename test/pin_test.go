@@ -143,7 +143,10 @@ func TestFloodsInAMembersName(t *testing.T) {
 		a := r.attacker(0)
 		own := *r.hosts[0]
 		own.MAC, own.ip = a.MAC, a.ip
-		a.beside = a.stolenAddress(&own) // of the stranger's own address
+		a.beside = [][]byte{a.stolenMAC(&own), a.stolenAddress(&own)} // of the stranger's own addresses
+		if c.star.NoBridge && !c.v6 {
+			a.beside[1] = a.asksFor(r.hosts[2].ip) // which the switch's kernel answers, too
+		}
 		begin := time.Now()
 		frames := [][]byte{a.stolenMAC(r.hosts[1]), a.stolenAddress(r.hosts[2])}
 		r.withstands(t, a, 50_000, func(i int) []byte { return frames[i%2] })
