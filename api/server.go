@@ -103,6 +103,7 @@ func (h *handler) ending() context.Context {
 //	GET    /v1/ports         []Port
 //	PATCH  /v1/ports/{name}  SetPort, answered with 204
 //	GET    /v1/stats         Stats
+//	POST   /v1/reload        Reloaded
 //	GET    /v1/version       Version
 //
 // Every answer that is not 2xx has an Error as its body: 400 for a request that
@@ -128,6 +129,8 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 		return map[string]endpoint{"GET": h.ports}, ""
 	case "/v1/stats":
 		return map[string]endpoint{"GET": h.stats}, ""
+	case "/v1/reload":
+		return map[string]endpoint{"POST": h.reload}, ""
 	case "/v1/version":
 		return map[string]endpoint{"GET": h.version}, ""
 	case "/v1/events":

@@ -202,6 +202,16 @@ func (b *Backend) Ports() ([]api.Port, error) {
 	return slices.Clone(b.PortList), b.Fail
 }
 
+// Reload implements api.Reloader.
+func (b *Backend) Reload() (*api.Reloaded, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return nil, b.Fail
+	}
+	return &api.Reloaded{Keys: []uint16{1, 7}, NeedsRestart: []string{"psn_probe"}}, nil
+}
+
 // SetPort implements api.Backend.
 func (b *Backend) SetPort(name string, s *api.SetPort) error {
 	b.mu.Lock()

@@ -185,7 +185,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		err = d.serve(ctx, eng, ln, build, access, log, func() error { return d.reload(file, cfg, eng, log) })
+		err = d.serve(ctx, eng, ln, build, access, log, func() (*api.Reloaded, error) { return d.reload(file, cfg, eng, log) })
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -197,11 +197,12 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 }
 
 // serve runs the switch and its API until ctx ends or one of them fails.
-func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger, reload func() error) error {
+func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger, reload func() (*api.Reloaded, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var runErr, apiErr error
+	b := &reloadable{Backend: eng, reload: reload}
 	wg.Go(func() {
 		runErr = eng.Run(ctx)
 		if runErr == nil && ctx.Err() == nil {
@@ -210,14 +211,14 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 		cancel(nil)
 	})
 	wg.Go(func() {
-		apiErr = api.Serve(ctx, ln, eng, build, access)
+		apiErr = api.Serve(ctx, ln, b, build, access)
 		cancel(nil)
 	})
 	log.Info("ready", zap.Stringer("socket", ln.Addr()))
 	if err := notify(d.getenv, "READY=1"); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
 	}
-	d.hear(ctx, log, reload)
+	d.hear(ctx, log, b)
 	if err := notify(d.getenv, "STOPPING=1"); err != nil {
 		log.Debug("the service manager was not told that gleamd stops", zap.Error(err))
 	}
@@ -225,13 +226,28 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 	return errors.Join(runErr, apiErr)
 }
 
+// reloadable is the switch with its configuration file: SIGHUP and the API reload that one
+// after the other.
+type reloadable struct {
+	api.Backend
+	mu     sync.Mutex
+	reload func() (*api.Reloaded, error)
+}
+
+// Reload implements api.Reloader.
+func (b *reloadable) Reload() (*api.Reloaded, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reload()
+}
+
 // hear reloads the keys at every SIGHUP, until ctx ends. What cannot be reloaded leaves
 // everything as it was.
-func (d *daemon) hear(ctx context.Context, log *zap.Logger, reload func() error) {
+func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
 	for {
 		select {
 		case <-d.hangup:
-			if err := reload(); err != nil {
+			if _, err := b.Reload(); err != nil {
 				log.Error("SIGHUP: nothing is reloaded, the keys are those of before", zap.Error(err))
 			}
 		case <-ctx.Done():
@@ -242,27 +258,27 @@ func (d *daemon) hear(ctx context.Context, log *zap.Logger, reload func() error)
 
 // reload reads the file again and takes its keys over. Everything else in it needs a
 // restart, which the log says of what has changed.
-func (d *daemon) reload(file string, cfg *config.Config, eng engine, log *zap.Logger) error {
+func (d *daemon) reload(file string, cfg *config.Config, eng engine, log *zap.Logger) (*api.Reloaded, error) {
 	next, err := config.Load(file)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s cannot be read by the user that gleamd runs as: let the user's group read it and the key files (chgrp, chmod 640)", file)
+		return nil, fmt.Errorf("%s cannot be read by the user that gleamd runs as: let the user's group read it and the key files (chgrp, chmod 640)", file)
 	case err != nil:
-		return err
+		return nil, err
 	}
-	if changed := cfg.Restarts(next); len(changed) > 0 {
-		log.Warn("SIGHUP reloads envelope.keys only: restart gleamd to apply what else has changed; groups have to be registered again then", zap.Strings("changed", changed))
+	x := &api.Reloaded{NeedsRestart: cfg.Restarts(next)}
+	if changed := x.NeedsRestart; len(changed) > 0 {
+		log.Warn("only envelope.keys is reloaded: restart gleamd to apply what else has changed; groups have to be registered again then", zap.Strings("changed", changed))
 	}
 	if next.Envelope.Insecure != cfg.Envelope.Insecure {
-		return fmt.Errorf("%s: envelope.insecure has changed, which needs a restart", file)
+		return nil, fmt.Errorf("%s: envelope.insecure has changed, which needs a restart", file)
 	}
 	if err := eng.SetKeys(&next.Envelope); err != nil {
-		return err
+		return nil, err
 	}
-	var ids []uint16
 	for _, k := range next.Envelope.Keys {
-		ids = append(ids, k.ID)
+		x.Keys = append(x.Keys, k.ID)
 	}
-	log.Info("the keys are reloaded", zap.Uint16s("keys", ids))
-	return nil
+	log.Info("the keys are reloaded", zap.Uint16s("keys", x.Keys))
+	return x, nil
 }

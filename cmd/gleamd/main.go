@@ -8,7 +8,7 @@
 //
 // It runs until SIGINT or SIGTERM, then gives its ports back to the kernel and
 // exits with 0. It exits with 1 if it cannot start or go on, with 2 if the
-// command line makes no sense. SIGHUP reloads envelope.keys; everything else in the
+// command line makes no sense. SIGHUP, or gleam reload, reloads envelope.keys; everything else in the
 // configuration is read at start only, which the log says if it has changed.
 package main
 

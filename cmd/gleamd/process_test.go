@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -203,6 +204,22 @@ func TestHangup(t *testing.T) {
 			if time.Now().After(end) {
 				t.Fatalf("the log does not say %q:\n%s", c.says, p.Output()[before:])
 			}
+		}
+	}
+	write(fmt.Sprintf(rest, key(2)+", "+key(3)) + "psn_probe: 3ms\n")
+	x, err := p.client.Reload(t.Context())
+	if err != nil || fmt.Sprint(x.Keys, x.NeedsRestart) != "[2 3] [psn_probe]" {
+		t.Errorf("reload by the API: %+v, %v", x, err)
+	}
+	write(fmt.Sprintf(rest, key(2)+", "+key(2)))
+	if _, err := p.client.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "key id is there already") {
+		t.Errorf("reload of a file with a mistake: %v", err)
+	}
+	for _, result := range []string{`"result": "ok"`, "key id is there already"} {
+		if !slices.ContainsFunc(strings.Split(p.Output(), "\n"), func(l string) bool {
+			return strings.Contains(l, "audit") && strings.Contains(l, "reload the configuration") && strings.Contains(l, result)
+		}) {
+			t.Errorf("no audit line of a reload with %s:\n%s", result, p.Output())
 		}
 	}
 	if strings.Contains(p.Output(), secret[:16]) {

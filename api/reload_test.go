@@ -1,0 +1,35 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/api/apitest"
+)
+
+// A reload is a change: nothing but POST does it. A switch without a configuration file
+// refuses, with a reason that programs can read.
+func TestReload(t *testing.T) {
+	for _, c := range []struct {
+		b      api.Backend
+		method string
+		status int
+		says   string
+	}{
+		{apitest.Switch(), "POST", http.StatusOK, `{"keys":[1,7],"needs_restart":["psn_probe"]}`},
+		{apitest.Switch(), "GET", http.StatusMethodNotAllowed, "POST is"},
+		{struct{ api.Backend }{apitest.Switch()}, "POST", http.StatusConflict, api.ReasonReload},
+	} {
+		w := httptest.NewRecorder()
+		api.Handler(c.b, api.Version{}).ServeHTTP(w, httptest.NewRequest(c.method, "/v1/reload", nil))
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: %d, %s", c.method, w.Code, w.Body)
+		}
+	}
+}
