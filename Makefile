@@ -94,7 +94,7 @@ mutants: ## plant small mistakes in the core, one at a time, and see a test noti
 	@$(GO) run ./test/mutants $(ARGS)
 
 mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
-	@$(GO) run ./test/mutants/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn)
+	@$(GO) run ./test/mutants/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn dataplane dataplane/spsc dataplane/locate dataplane/xsk endpoint/oob)
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
 	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./model

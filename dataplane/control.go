@@ -32,9 +32,11 @@ type control struct {
 	ended      chan struct{}
 	out        envelope.Output
 	journal    *journal
-	gone       []api.Group       // the last states of groups that are no more, oldest first
-	refused    *sampler[refusal] // by envelope.Drop
+	gone       []api.Group         // the last states of groups that are no more, oldest first
+	refused    *sampler[refusal]   // by envelope.Drop
+	rejected   *sampler[rejection] // by envelope.Reason
 	unsendable *sampler[unsendable]
+	reports    turnReports
 	parking    parking // envelopes for hosts that are being resolved
 	from       int     // the port of the envelope that is served; -1: none is
 	requests   bucket  // turns of the loop that serve requests
@@ -69,6 +71,7 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 		waiting: make(map[netip.Addr]chan error),
 		journal: newJournal(), announcer: newAnnouncer(),
 		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
+		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
 	c.linkBell = func() {}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
@@ -134,7 +137,7 @@ func (c *control) report(e *envelope.Event) {
 		return
 	case envelope.RegistrationFailed:
 		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
-		c.notify(true, "group rejected", "group", e.Group, "error", e.Err)
+		c.sayRejected(e)
 		j.Reason += c.sayUnproven(e)
 		c.answer(e.Group, e.Err)
 	case envelope.MemberJoined:

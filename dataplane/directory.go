@@ -71,6 +71,8 @@ type group struct {
 	slots      []slot             // by MemberID
 	hosts      map[netip.Addr]int // of its members, each with the index of its slot
 	known      known
+	quiet      bool   // its source was reported within turnGap
+	held       turn   // the last source since
 	stale      bool   // among directory.stale
 	separated  string // why members may not send; "" if all may
 	narrow     string // why its longest copies do not fit a port; "" if they do

@@ -42,6 +42,7 @@ func (c *control) ends(g *group, last *lastState, why envelope.Why) {
 			g.remember(&envelope.Event{Member: g.slots[d.Member].rec.Key(), Why: envelope.Evicted, Code: d.Syndrome, PSN: d.PSN})
 		}
 	}
+	c.reports.flush(g, c.tellTurn)
 	a := c.describe(g, &last.status)
 	a.Gone = &api.Gone{Reason: why.String(), Time: time.Now()}
 	c.gone = append(c.gone, a)

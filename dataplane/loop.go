@@ -151,6 +151,8 @@ func (c *control) work() {
 	c.inquire()
 	c.refused.due(c.now(), c.tellRefusal)
 	c.unsendable.due(c.now(), c.tellUnsendable)
+	c.rejected.due(c.now(), c.tellRejected)
+	c.reports.due(c.now(), c.tellTurn)
 	c.parking.retry(c.now(), c.trySend, c.unsent)
 	if d, tell := c.asker.late(c.now()); tell {
 		c.notify(true, "the kernel has not said for some time where a member is: registrations wait, members keep their places", "for", d)
@@ -178,7 +180,7 @@ func (c *control) sleep() time.Duration {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refused.next, c.parking.next, c.moves.next, c.pace.next, c.asker.next, c.announcer.next, c.unsendable.next,
+		c.refused.next, c.parking.next, c.moves.next, c.pace.next, c.asker.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())

@@ -135,15 +135,15 @@ func (c *control) apply(g *group, o *mcast.Outcomes) {
 // tell says to the operator what g has decided, by the log and the journal.
 func (c *control) tell(g *group, d *decision) {
 	m := g.slots[d.Member].rec.Key()
+	if d.Kind == mcast.SourceChanged {
+		if t := (turn{m, d.PSN, d.times}); c.reports.add(c.now(), g, t) {
+			c.tellTurn(g, t)
+		}
+		return
+	}
 	psn := uint32(d.PSN)
 	j := api.Event{Group: g.reg.Group, Member: m.IP, QPN: uint32(m.QPN), PSN: &psn}
 	switch d.Kind {
-	case mcast.SourceChanged:
-		c.notify(false, "source", "group", g.reg.Group, "member", m, "psn", d.PSN, "turns", d.times)
-		j.Kind = api.EventSource
-		if d.times > 1 {
-			j.Reason = fmt.Sprintf("the last of %d turns", d.times)
-		}
 	case mcast.MemberEvicted:
 		c.warnEvicted(g, d)
 		j.Kind, j.Reason = api.EventEvicted, envelope.Cause(d.Syndrome)

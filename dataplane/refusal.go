@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -74,4 +75,27 @@ func (c *control) tellRefusal(x refusal, suppressed uint64) {
 		Kind: api.EventRejected, Group: x.group, Member: x.from.Addr(),
 		Reason: fmt.Sprintf("%s: %s (from %s at port %s, without an answer)", x.reason, x.detail, x.from, x.port),
 	})
+}
+
+// rejection is a registration that was understood, and turned down.
+type rejection struct {
+	group netip.Addr
+	err   error
+}
+
+// sayRejected says so in the log, once in refusalInterval for each reason. Whoever has a
+// key can register in vain at the rate of limits.envelopes_per_address.
+func (c *control) sayRejected(e *envelope.Event) {
+	reason := envelope.Reason(0) // of errors that are no Problem
+	var p *envelope.Problem
+	if errors.As(e.Err, &p) && p.Reason < envelope.NumReasons {
+		reason = p.Reason
+	}
+	if suppressed, report := c.rejected.add(c.now(), int(reason), rejection{e.Group, e.Err}); report {
+		c.tellRejected(rejection{e.Group, e.Err}, suppressed)
+	}
+}
+
+func (c *control) tellRejected(x rejection, suppressed uint64) {
+	c.notify(true, "group rejected", "group", x.group, "error", x.err, "suppressed", suppressed)
 }

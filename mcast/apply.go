@@ -77,7 +77,7 @@ func newGroup(spec *GroupSpec, repair *budget, hearing *hearing, departed *depar
 		hearing: hearing, departed: departed,
 		id: spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
 		window: spec.Window, windowed: spec.Window != Window{},
-		src: nobody, srcLeg: nobody, best: nobody,
+		src: nobody, srcLeg: nobody, best: nobody, turn: turn{next: nobody},
 		branches: make([]branch, 0, len(spec.Legs)),
 		legs:     make([]leg, 0, len(spec.Legs)),
 		members:  make([]member, 0, len(spec.Members)),
@@ -116,6 +116,12 @@ func (g *group) setPolicy(spec *GroupSpec) {
 		g.stallTime = DefaultSourceTimeout
 	case spec.SourceTimeout > 0:
 		g.stallTime = spec.SourceTimeout
+	}
+	switch {
+	case spec.TurnTime == 0:
+		g.turnTime = DefaultTurnTime
+	case spec.TurnTime > 0:
+		g.turnTime = spec.TurnTime
 	}
 	g.deadAfter, g.deadMost, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.DeadMost, spec.LagTime, int32(spec.LagPSNs)
 	if g.quorum > 0 && g.lagPSNs == 0 {

@@ -66,13 +66,16 @@ func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output
 	code, why := g.refuse(p, f)
 	starts := f&rocev2.OpStart != 0
 	update := g.isUpdate(p)
-	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
+	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain || g.doubtful(now, psn)) {
 		out.NeedVerify = true
 		return None
 	}
 	if !plain {
+		if g.yields(now, p, psn) {
+			return g.endTurn(now, psn, out)
+		}
 		if r := g.special(now, psn, code, why, out); r != None {
 			return r
 		}
@@ -200,13 +203,18 @@ func (g *group) special(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome,
 	return None
 }
 
-// turnDown answers psn with a fatal NAK of the switch's own, when its turn comes.
-func (g *group) turnDown(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+// arrived notes a packet of the source that goes no further.
+func (g *group) arrived(now time.Duration, psn rocev2.PSN) {
 	g.count.DataIn++
 	g.came(now, psn)
 	if g.nsev != noPend && psn == g.nout {
 		g.seen = true
 	}
+}
+
+// turnDown answers psn with a fatal NAK of the switch's own, when its turn comes.
+func (g *group) turnDown(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+	g.arrived(now, psn)
 	g.refused = refusal{psn, code, why}
 	g.eval(out)
 	return why

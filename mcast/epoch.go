@@ -36,20 +36,20 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	if g.dead {
 		return g.refuseDead(MemberID(k), p, out)
 	}
-	quiescent := g.quiescent()
-	if !quiescent && psn != m.p {
+	free := g.quiescent() && !g.kept(now, MemberID(k))
+	if !free && psn != m.p {
 		return NotSource
 	}
 	if !p.Verified {
 		out.NeedVerify = true
 		return None
 	}
-	if !quiescent && !g.stalled(now, out) {
+	if !free && !g.stalled(now, out) {
 		if g.dead {
 			return g.refuseDead(MemberID(k), p, out)
 		}
 		if p.Neighbor == 0 && m.live {
-			g.askToWait(MemberID(k), out)
+			g.wait(now, MemberID(k), out)
 		}
 		return NotSource
 	}
@@ -58,6 +58,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	}
 	g.endEpoch(out)
 	g.startEpoch(MemberID(k), out)
+	g.taken(now, MemberID(k))
 	g.event(out, SourceChanged, MemberID(k), m.p, 0)
 	if psn != m.p {
 		g.differs(MemberID(k), SendPSN, psn, m.p, out)
@@ -125,6 +126,7 @@ func (g *group) endEpoch(out *Output) {
 	}
 	g.forget(g.hi, out)
 	g.src, g.srcLeg = nobody, nobody
+	g.turn.ends, g.turn.over, g.turn.held = 0, false, 0
 }
 
 // startEpoch makes k the source. Its first PSN is known from registration and

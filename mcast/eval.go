@@ -19,7 +19,7 @@ func (g *group) eval(out *Output) {
 			}
 			continue
 		}
-		if g.npend == 0 && g.refused.code == 0 && !g.numbers.resume {
+		if g.npend == 0 && g.refused.code == 0 && !g.numbers.resume && !g.turn.over {
 			return
 		}
 		worst, who, code := g.worst()
@@ -112,6 +112,9 @@ func (g *group) worst() (sev severity, who int, code rocev2.Syndrome) {
 	}
 	if g.refused.code != 0 && g.refused.psn == g.a.Next() && sev < sevFatal {
 		return sevFatal, nobody, g.refused.code
+	}
+	if sev == noPend && g.turn.over && g.hi == g.a.Next() {
+		return sevRNR, nobody, turnSoon.RNR()
 	}
 	if sev == noPend && g.numbers.resume && g.hi == g.a.Next() {
 		return sevSequence, nobody, rocev2.SyndromeNAKSequence // as a receiver of its first packet would

@@ -20,7 +20,7 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 	switch {
 	case g == nil:
 		return fmt.Errorf("mcast: group %d: does not exist", id)
-	case g.src == nobody || g.dead || g.refused.code != 0 || g.njoin > 0 || g.nlate > 0 || g.numbers.held:
+	case g.src == nobody || g.dead || g.refused.code != 0 || g.njoin > 0 || g.nlate > 0 || g.numbers.held || g.turn.ends != 0:
 		return fmt.Errorf("mcast: group %d: needs to see every packet now", id)
 	case hi.Less(g.hi):
 		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.hi), uint32(hi))

@@ -75,6 +75,7 @@ type member struct {
 	past        int32 // how many PSNs before p it has had acknowledged; as group.past
 
 	quietTill time.Duration // nothing of it is served before (R68); as group.quietTill
+	waits     time.Duration // since when it has waited for its turn; 0: it does not
 	p         rocev2.PSN    // next PSN of its send queue; current while it is not the source
 	r         rocev2.PSN    // next PSN its receive queue expects; current while it is not a receiver
 	msgs      rocev2.MSN    // messages of its own that are acknowledged; as p
@@ -175,6 +176,9 @@ type group struct {
 	tendAt  time.Duration // when repair has something to do
 
 	numbers numbering
+
+	turnTime time.Duration // how long a turn is at least while others wait; 0: any time
+	turn     turn
 
 	id       GroupID
 	ip       netip.Addr

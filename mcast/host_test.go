@@ -71,8 +71,11 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 		}
 	case rocev2.KindRNR:
 		if i == h.una {
-			g := h.una
-			h.n.after(rnrDelay, func() {
+			g, d := h.una, rnrDelay
+			if h.n.rnrTimers {
+				d = syn.RNRCode().Duration()
+			}
+			h.n.after(d, func() {
 				if h.una == g {
 					h.next = h.una
 					h.pump()

@@ -126,10 +126,10 @@ var _ = []mutant.Mutant{
 		`if who == nobody {
 		$recv.$1($2($recv.$3), $recv.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), group{}.src, group{}.nout)),
 	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).data,
-		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
+		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain ||`,
-		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
+		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain && code == 0 ||`)),
 	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).data,

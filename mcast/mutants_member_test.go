@@ -129,10 +129,10 @@ var _ = []mutant.Mutant{
 		`b.a = psn
 	b.delta = 0`)),
 	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).data,
-		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
+		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain ||`,
-		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update &&
+		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain && (g.njoin == 0 || psn != g.hi) ||`)),
 	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).removed,

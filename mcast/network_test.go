@@ -94,34 +94,36 @@ func (h *host) up() int   { return 2*h.id + 1 }
 func (h *host) down() int { return 2 * h.id }
 
 type network struct {
-	t        fataler
-	nodes    []*node
-	rng      func(n int) int
-	loss     int // in 1000
-	mute     int // a host that falls silent, or -1
-	now      time.Duration
-	q        events
-	seq      int
-	hosts    []*host
-	rooms    []int   // for so many copies of kept frames, at random
-	full     int     // one copy in so many finds its queue full; 0: none
-	frames   []frame // what a frame handle stands for
-	link     []time.Duration
-	lost     map[int]int // packets, by link
-	naive    *naive
-	firstPSN rocev2.PSN                     // of every queue; 0: any
-	links    func(link int) int             // if set: loss of each link, in 10000, and none is doubled
-	dice     func(link int) func(n int) int // if set: a link's own randomness
-	repair   *repairing                     // if set: how all repair
-	timer    time.Duration                  // of requesters
-	trace    func(v ...any)                 // told of what goes to hosts
-	passed   map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
-	verify   bool                           // receivers show which PSN they expect
+	t         fataler
+	nodes     []*node
+	rng       func(n int) int
+	loss      int // in 1000
+	mute      int // a host that falls silent, or -1
+	now       time.Duration
+	q         events
+	seq       int
+	hosts     []*host
+	rooms     []int   // for so many copies of kept frames, at random
+	full      int     // one copy in so many finds its queue full; 0: none
+	frames    []frame // what a frame handle stands for
+	link      []time.Duration
+	lost      map[int]int // packets, by link
+	naive     *naive
+	firstPSN  rocev2.PSN                     // of every queue; 0: any
+	links     func(link int) int             // if set: loss of each link, in 10000, and none is doubled
+	dice      func(link int) func(n int) int // if set: a link's own randomness
+	repair    *repairing                     // if set: how all repair
+	timer     time.Duration                  // of requesters
+	rnrTimers bool                           // they wait as long as an RNR NAK says, not rnrDelay
+	trace     func(v ...any)                 // told of what goes to hosts
+	passed    map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
+	verify    bool                           // receivers show which PSN they expect
 
 	policy        Policy
 	quorum        int
 	deadAfter     time.Duration // 0: none, or that of a network with a mute host
 	sourceTimeout time.Duration
+	turnTime      time.Duration
 	fatals        int             // receivers that are still to fail
 	corrupt       int             // data packets in 1000 that a link damages
 	damagePSN     bool            // in its PSN, too
@@ -217,7 +219,7 @@ func (n *network) output(d *node, p *Packet) {
 			n.t.Fatalf("unexpected event %+v", e)
 		}
 	}
-	if p != nil && p.Op != rocev2.Acknowledge && (d.out.Drop == AwaitsMembers || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
+	if p != nil && p.Op != rocev2.Acknowledge && (d.out.Drop == AwaitsMembers || d.out.Drop == TurnOver || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
 		delete(n.passed, p.PSN)
 	}
 	full := map[LegID]bool{}
@@ -308,8 +310,12 @@ func (n *network) check(f Feedback) {
 		}
 		n.passed[f.PSN] = sev
 		// The switch itself asks, too, in the name of a receiver that it cannot
-		// send what comes next, and for a message that waited for probes.
+		// send what comes next, and for a message that waited for probes. And it has the
+		// source wait at the end of its turn.
 		g := n.nodes[0].sw.groups[0]
+		if k == rocev2.KindRNR && g.turn.over && f.PSN == g.hi {
+			return
+		}
 		if resumed := g.numbers.resume && f.PSN == g.hi; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.nlate == 0 || g.store.find(g.a.Next()) != nil) {
 			n.t.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
 		}

@@ -33,6 +33,7 @@ const (
 	UpdatesFull             // too many update messages in flight; the source sends it again
 	AwaitsMembers           // the message waits for receivers to show their numbering; the source is asked for it then
 	NotSender               // data of a member that only receives: answered with NAK 0x62
+	TurnOver                // data of the source after its turn: told to wait, as another member's turn is next
 	NumReasons
 )
 
@@ -61,6 +62,7 @@ var reasonNames = [NumReasons]string{
 	UpdatesFull:      "updates_full",
 	AwaitsMembers:    "awaits_members",
 	NotSender:        "not_sender",
+	TurnOver:         "turn_over",
 }
 
 // String returns the name under which r is counted.
@@ -98,6 +100,7 @@ var reasonTexts = [NumReasons]string{
 	UpdatesFull:      "an update message while too many are in flight: the source sends it again",
 	AwaitsMembers:    "data that waits until a new member has shown which PSN it expects: the source is asked for it then (R53)",
 	NotSender:        "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
+	TurnOver:         "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
 }
 
 // Text returns what r means, for people.
@@ -113,7 +116,7 @@ func (r Reason) Text() string {
 // loss, or a mistake of somebody's.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, Filtered, NoSource, AwaitsMembers:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, Filtered, NoSource, AwaitsMembers, TurnOver:
 		return true
 	}
 	return false

@@ -41,11 +41,8 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = appendPSN(b, g.prev)
 		b = appendTime(b, now, max(g.prevAt, now-certain-1)) // older is as good
 	}
-	if t := g.awaited; t == 0 {
-		b = appendTime(b, now, 0)
-	} else {
-		b = appendTime(b, now, max(t, now-g.stallTime))
-	}
+	b = appendPast(b, now, g.awaited, g.stallTime)
+	b = g.appendTurn(b, now)
 	b = append(b, byte(g.nsev))
 	if g.nsev != noPend {
 		b = append(b, bit(g.seen, 0))
@@ -202,6 +199,15 @@ func appendSince(b []byte, now, t, limit time.Duration) []byte {
 	return appendTime(b, now, t)
 }
 
+// appendPast is appendTime for a time of which no more is asked than whether there is
+// one, and whether it was limit ago.
+func appendPast(b []byte, now, t, limit time.Duration) []byte {
+	if t != 0 {
+		t = max(t, now-limit, 1)
+	}
+	return appendTime(b, now, t)
+}
+
 // appendAhead is appendTime for a time that means nothing once it has come.
 func appendAhead(b []byte, now, t time.Duration) []byte {
 	if t <= now {
@@ -270,6 +276,7 @@ func (r *stateReader) group(g *group) {
 		g.prev, g.prevAt = r.psn(), r.time()
 	}
 	g.awaited = r.time()
+	r.turn(g)
 	g.nsev, g.seen, g.nout = severity(r.byte()), false, 0
 	if g.nsev != noPend {
 		g.seen, g.nout = r.byte() != 0, r.psn()

@@ -8,7 +8,7 @@ import "encoding/binary"
 // The encoding of the targets that update messages have named.
 
 func (t *targets) appendState(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(t.n))
+	b = append(binary.AppendUvarint(b, uint64(t.n)), bit(t.named, 0))
 	b = appendTargets(b, t.base)
 	for i := range t.n {
 		u := t.at(i)
@@ -34,6 +34,7 @@ func (r *stateReader) targets(t *targets) {
 	if t.n > maxUpdates {
 		r.bad, t.n = true, 0
 	}
+	t.named = r.byte() != 0
 	r.legTargets(t.base)
 	for i := range t.n {
 		u := t.at(i)

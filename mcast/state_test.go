@@ -35,7 +35,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[group](): {
 		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
 		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
-		"muted": encoded, "quietTill": encoded, "past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
+		"muted": encoded, "quietTill": encoded, "past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "turnTime": constant, "turn": deeper, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
 		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
 		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper, "write": deeper,
 		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
@@ -66,7 +66,8 @@ var stateFields = map[reflect.Type]map[string]string{
 		"next": encoded, "sent": encoded, "asked": encoded, "again": encoded, "probing": encoded, "quiet": encoded, "burst": encoded, "left": encoded, "led": encoded,
 		"tries": encoded, "hold": encoded, "waited": encoded, "watch": encoded, "owed": encoded, "rtt": encoded, "rttVar": encoded,
 	},
-	reflect.TypeFor[targets](): {"base": deeper, "ring": deeper, "first": derived, "n": encoded},
+	reflect.TypeFor[targets](): {"base": deeper, "ring": deeper, "first": derived, "n": encoded, "named": encoded},
+	reflect.TypeFor[turn]():    {"next": encoded, "asked": encoded, "since": encoded, "ends": encoded, "over": encoded, "held": encoded, "misses": encoded},
 	reflect.TypeFor[update]():  {"psn": encoded, "legs": deeper},
 	reflect.TypeFor[target]():  {"va": encoded, "rkey": encoded, "set": encoded},
 	reflect.TypeFor[branch]():  {"a": encoded, "delta": encoded, "bits": encoded, "pend": encoded, "info": encoded},
@@ -76,7 +77,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"mend": deeper, "unheard": encoded, "verify": deeper, "repeated": encoded, "from": encoded, "to": encoded,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "refused": encoded, "past": encoded, "quietTill": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "refused": encoded, "past": encoded, "quietTill": encoded, "waits": encoded, "p": encoded, "r": encoded, "msgs": encoded,
 	},
 	reflect.TypeFor[writing]():    {"known": encoded, "first": encoded, "bytes": encoded},
 	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
@@ -106,6 +107,8 @@ func fullState(t *testing.T) *Switch {
 	s.groups[0].muted, s.groups[0].quietTill, s.groups[0].members[0].quietTill = true, stateNow+3, stateNow+4
 	g := s.groups[0]
 	g.src, g.srcLeg, g.srcKey = 0, 0, keyOf(g.members[0].ip)
+	g.members[0].waits, g.members[1].waits = stateNow-8, stateNow-9
+	g.turn = turn{next: 1, asked: stateNow - 5, since: stateNow - 8, ends: stateNow - 5, over: true, held: stateNow - 4, misses: 2}
 	g.prevAt, g.awaited = stateNow-50*time.Microsecond, stateNow-3
 	g.a, g.hi, g.prev, g.hasPrev, g.nout, g.nsev, g.seen = 4, 9, 7, true, 5, sevRNR, true
 	g.low, g.slack, g.nrecv, g.nfresh, g.npend = 1, 1, 2, 1, 1

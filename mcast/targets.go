@@ -30,6 +30,7 @@ type targets struct {
 	ring  [maxUpdates]update
 	first uint32 // index in ring of the oldest
 	n     uint32
+	named bool // the present source has named some
 }
 
 // update is one update message, above A.
@@ -73,7 +74,7 @@ func (t *targets) forget(leg int) {
 // reset forgets everything: another source has targets of its own.
 func (t *targets) reset() {
 	clear(t.base)
-	t.first, t.n = 0, 0
+	t.first, t.n, t.named = 0, 0, false
 }
 
 func (t *targets) at(i uint32) *update { return &t.ring[(t.first+i)%maxUpdates] }
@@ -81,6 +82,7 @@ func (t *targets) at(i uint32) *update { return &t.ring[(t.first+i)%maxUpdates] 
 // begin returns the update of psn with no targets in it, a new one or that of
 // the packet's earlier passage; nil if there is no room. psn is above A.
 func (t *targets) begin(psn rocev2.PSN) *update {
+	t.named = true
 	i := t.n
 	for i > 0 && psn.Less(t.at(i-1).psn) {
 		i--

@@ -85,7 +85,7 @@ func (d *node) put() {
 	if n.mute >= 0 && n.deadAfter == 0 {
 		n.policy, n.deadAfter = Evict, 8*timeout
 	}
-	spec.Policy, spec.Quorum, spec.DeadAfter, spec.SourceTimeout = n.policy, n.quorum, n.deadAfter, n.sourceTimeout
+	spec.Policy, spec.Quorum, spec.DeadAfter, spec.SourceTimeout, spec.TurnTime = n.policy, n.quorum, n.deadAfter, n.sourceTimeout, n.turnTime
 	if n.verify {
 		spec.PSNProbe = 2 * rtt
 	}

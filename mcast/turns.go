@@ -32,19 +32,15 @@ func (g *group) stalled(now time.Duration, out *Output) bool {
 	return !g.dead && g.quiescent()
 }
 
-// turnWait is the RNR timer that a member waits before it asks again to be the
-// source: code 18, 5.12 ms.
-const turnWait = 18
-
 // askToWait answers the first packet of member k, whose turn it is not, by an RNR NAK:
-// its queue pair sends again after the timer, and does not count that as one of the
-// retries after which it fails (R66).
-func (g *group) askToWait(k MemberID, out *Output) {
+// its queue pair sends again after the timer of that code, and does not count that as
+// one of the retries after which it fails (R66).
+func (g *group) askToWait(k MemberID, code rocev2.RNRCode, out *Output) {
 	m := &g.members[k]
 	g.count.FeedbackOut++
 	out.Feedback = append(out.Feedback, Feedback{
 		Group: g.id, To: k, Op: rocev2.Acknowledge,
-		PSN: m.p, Syndrome: rocev2.SyndromeRNR | turnWait, MSN: m.msgs,
+		PSN: m.p, Syndrome: code.RNR(), MSN: m.msgs,
 	})
 }
 

@@ -142,7 +142,10 @@ type GroupSpec struct {
 	// longer than the source's ACK timeout. 0 means DefaultSourceTimeout; below 0,
 	// for ever.
 	SourceTimeout time.Duration
-	Repair        RepairSpec
+	// TurnTime is how long a source goes on at least while other members wait for
+	// their turn (R77). 0 means DefaultTurnTime; below 0, for ever.
+	TurnTime time.Duration
+	Repair   RepairSpec
 	// PSNProbe is how long the switch waits for the answer to the first keepalive
 	// probe, by which a new receiver shows that it expects the PSN that it was
 	// registered with (R52). 0: receivers' numbers are believed.

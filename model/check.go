@@ -210,9 +210,22 @@ func (w *World) wants(sw, k int) bool {
 			return true
 		}
 	}
+	if w.cfg.Fair && k == rank(rocev2.SyndromeRNR) && a.Acked.Next() == a.Next && w.waited(int(a.Source)) {
+		return true
+	}
 	// Or the source is asked for a message that has waited for members to join, or
 	// to show their numbers.
 	return a.Failed && k == rank(a.FailCode) || len(w.cfg.Changes) > 0 && k == 1 && a.Acked.Next() == a.Next
+}
+
+// waited says whether another host than src has begun to send, and is not done.
+func (w *World) waited(src int) bool {
+	for s := range w.streams {
+		if h := &w.hosts[s]; s != src && h.started && int(h.done) < len(w.streams[s].wrs) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkDue: a NAK that is pending for A+1 has been sent on.

@@ -49,6 +49,7 @@ type Config struct {
 	Messages []int // packets of each message of A
 	Second   []int // the same for B, which is a source too if not empty
 	Turns    bool  // B begins only when it has received all of A's stream
+	Fair     bool  // a source's turn ends with its message as soon as another one waits
 	Write    bool  // RDMA WRITE to symmetric windows instead of SEND
 
 	// Personalities and first PSNs by host; missing ones are those of host 0.
@@ -203,6 +204,9 @@ func (c *Config) String() string {
 		when := "B at any time"
 		if c.Turns {
 			when = "then B"
+		}
+		if c.Fair {
+			when += ", in fair turns"
 		}
 		fmt.Fprintf(&s, ", %s %v", when, c.Second)
 	}

@@ -285,7 +285,10 @@ func memberVA(host int) uint64 { return uint64(host+1) << 32 }
 
 // addRelay makes switch sw, which knows the group as it looks from there.
 func (w *World) addRelay(sw int) error {
-	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum, SourceTimeout: stalled}
+	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum, SourceTimeout: stalled, TurnTime: -1}
+	if w.cfg.Fair {
+		g.TurnTime = 1 // the first question of a member that waits ends a turn
+	}
 	if w.cfg.Watched {
 		g.DeadAfter = dead
 		if sw == 0 && w.cfg.Tree != Flat {

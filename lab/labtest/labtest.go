@@ -15,6 +15,10 @@ import (
 // for missing privilege into a failure.
 const RequireEnv = "GLEAM_REQUIRE_ROOT"
 
+// SkipEnv is the environment variable that, set to 1, skips the tests that need a lab: a
+// run for each of thousands of mutants has no time for them.
+const SkipEnv = "GLEAM_SKIP_LABS"
+
 // Unavailable skips the test for a reason that is the machine's, or fails it
 // if RequireEnv is 1.
 func Unavailable(t testing.TB, format string, args ...any) {
@@ -28,6 +32,9 @@ func Unavailable(t testing.TB, format string, args ...any) {
 // Require makes the test Unavailable unless namespaces can be made.
 func Require(t testing.TB) {
 	t.Helper()
+	if os.Getenv(SkipEnv) == "1" {
+		t.Skip("labs are skipped: " + SkipEnv + " is 1")
+	}
 	if err := lab.Supported(); err != nil {
 		Unavailable(t, "needs network namespaces: %v", err)
 	}

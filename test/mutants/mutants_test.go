@@ -163,7 +163,7 @@ func TestTheDocumentCountsMutants(t *testing.T) {
 	}
 }
 
-// Some of them are killed, one in forty; CI plants one in eight, and `make mutants` all. With
+// Some of them are killed, one in forty; CI plants one in twelve, and `make mutants` all. With
 // -short none is tried.
 func TestSomeMutantsAreKilled(t *testing.T) {
 	if testing.Short() {

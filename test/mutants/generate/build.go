@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,7 @@ type target struct {
 	program string
 	rapid   bool          // its tests know rapid's flags
 	usual   time.Duration // that its tests take
+	quick   []string      // the names of those that are run first
 }
 
 // load finds the sites of a package and writes what go's -overlay puts in the place of
@@ -42,7 +45,7 @@ func load(root, name, dir string) (*target, string, error) {
 	replace := map[string]string{}
 	for i, file := range p.Syntax {
 		path := p.Fset.Position(file.Package).Filename
-		if ast.IsGenerated(file) {
+		if ast.IsGenerated(file) || !pure(file) {
 			continue
 		}
 		src, err := os.ReadFile(path)
@@ -88,6 +91,25 @@ func load(root, name, dir string) (*target, string, error) {
 	}
 	overlay := filepath.Join(dir, "overlay.json")
 	return t, overlay, os.WriteFile(overlay, b, 0o600)
+}
+
+// impure are packages with which a file talks to the kernel or to other hosts: what it
+// does shows in tests with namespaces, which are too slow to run for each mutant.
+var impure = []string{
+	"C", "crypto/tls", "net", "os", "os/exec", "os/signal", "syscall",
+	"golang.org/x/sys/unix", "github.com/vishvananda/netlink", "github.com/cilium/ebpf", "github.com/safchain/ethtool",
+	"github.com/gleam-rdma/gleam/bpf", "github.com/gleam-rdma/gleam/dataplane/xsk", "github.com/gleam-rdma/gleam/dataplane/locate",
+}
+
+// pure says whether a file computes only.
+func pure(file *ast.File) bool {
+	for _, i := range file.Imports {
+		path, err := strconv.Unquote(i.Path.Value)
+		if err != nil || slices.Contains(impure, path) {
+			return false
+		}
+	}
+	return true
 }
 
 func oneLine(text string) string {

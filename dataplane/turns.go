@@ -1,0 +1,94 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// turnGap is the least time between two reports of a group's source. Members that
+// share a group in turns change places up to fifty times a second.
+const turnGap = time.Second
+
+// turn is one of a group's sources, and those before it that were not reported.
+type turn struct {
+	member envelope.MemberKey
+	psn    rocev2.PSN
+	turns  uint64
+}
+
+// turnReports holds back reports of sources. A group's first one in a while is
+// reported at once. Those that follow are counted, and the last of them is
+// reported when turnGap has passed, with their number. It has no clock.
+type turnReports struct {
+	quiet []quietGroup // groups that had a report within turnGap, by the time when that ends
+}
+
+type quietGroup struct {
+	g     *group
+	until time.Duration
+}
+
+// add takes a turn of g, and says whether it is to be reported now.
+func (r *turnReports) add(now time.Duration, g *group, t turn) (report bool) {
+	if g.quiet {
+		t.turns += g.held.turns
+		g.held = t
+		return false
+	}
+	g.quiet = true
+	r.quiet = append(r.quiet, quietGroup{g, now + turnGap})
+	return true
+}
+
+// due calls report for every group whose last report is turnGap ago, if it has had other
+// sources since.
+func (r *turnReports) due(now time.Duration, report func(*group, turn)) {
+	n := 0
+	for _, q := range r.quiet {
+		if now < q.until {
+			break
+		}
+		n++
+		if q.g.held.turns == 0 {
+			q.g.quiet = false
+			continue
+		}
+		r.quiet = append(r.quiet, quietGroup{q.g, now + turnGap})
+		r.flush(q.g, report)
+	}
+	r.quiet = append(r.quiet[:0], r.quiet[n:]...)
+}
+
+// flush reports what g has held back, if anything.
+func (r *turnReports) flush(g *group, report func(*group, turn)) {
+	if t := g.held; t.turns > 0 {
+		g.held = turn{}
+		report(g, t)
+	}
+}
+
+// next returns when due has something to do.
+func (r *turnReports) next() (at time.Duration, ok bool) {
+	if len(r.quiet) == 0 {
+		return 0, false
+	}
+	return r.quiet[0].until, true
+}
+
+// tellTurn says to the operator who the source of g is.
+func (c *control) tellTurn(g *group, t turn) {
+	c.notify(false, "source", "group", g.reg.Group, "member", t.member, "psn", t.psn, "turns", t.turns)
+	psn := uint32(t.psn)
+	j := api.Event{Kind: api.EventSource, Group: g.reg.Group, Member: t.member.IP, QPN: uint32(t.member.QPN), PSN: &psn}
+	if t.turns > 1 {
+		j.Reason = fmt.Sprintf("the last of %d turns", t.turns)
+	}
+	c.journal.add(j)
+}

@@ -1,0 +1,440 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/test/statetable"
+)
+
+// masterState prints all that a master knows.
+func masterState(m *Master) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "phase %d epoch %d base %d lease %v cookie %#x tx %d confirmed %d gone %d joining %t ended %t\n", m.phase, m.reg.Epoch, m.reg.Base, m.reg.Lease,
+		m.instance, m.lastTx, len(m.confirmed), len(m.gone), m.joining, m.Ended())
+	fmt.Fprintf(&s, "register tx %d sent %v until %v hint %t used %d rotate %d\n", m.regTx, m.regSent, m.deadline, m.authHint, m.usedEpoch, m.rotate)
+	fmt.Fprintf(&s, "renew tx %d sent %v %t, lease until %v, next at %v after %v\n", m.renewTx, m.renewSent, m.renewing, m.leaseUntil, m.retry.next, m.retry.wait)
+	for _, r := range m.requests {
+		fmt.Fprintf(&s, "%v of %v tx %d quiet %t until %v, next at %v after %v\n", r.body.kind(), r.member, r.tx, r.quiet, r.deadline, r.retry.next, r.retry.wait)
+	}
+	if u := m.update; u != nil {
+		fmt.Fprintf(&s, "update to %d of %d members %d tx %d began %v sent %v, next at %v after %v\n", u.reg.Epoch, u.reg.Base, len(u.reg.Members), u.tx, u.began, u.sent, u.retry.next, u.retry.wait)
+	}
+	fmt.Fprintf(&s, "members %v\nwaiting for %v\n", m.Members(), m.Waiting())
+	if f := m.Unfinished(time.Hour); f != nil {
+		fmt.Fprintf(&s, "unfinished: %v\n", f)
+	}
+	if at, ok := m.NextDeadline(); ok {
+		fmt.Fprintf(&s, "deadline %v\n", at)
+	}
+	return s.String()
+}
+
+// memberState prints all that a member knows.
+func memberState(m *Member) string {
+	var s strings.Builder
+	for _, ip := range sortedKeys(m.groups) {
+		g := m.groups[ip]
+		fmt.Fprintf(&s, "%v epoch %d cookie %#x key %d over %t refused %d %v leaving %t tx %d until %v, next at %v after %v\n", g.Membership, g.epoch, g.instance, g.key, g.over,
+			g.refused, g.status, g.leaving, g.tx, g.deadline, g.retry.next, g.retry.wait)
+		fmt.Fprintf(&s, "trouble: %v\n", m.Trouble(ip))
+	}
+	if at, ok := m.NextDeadline(); ok {
+		fmt.Fprintf(&s, "deadline %v\n", at)
+	}
+	return s.String()
+}
+
+// hostsVariant changes a message to a host, or where it comes from.
+type hostsVariant struct {
+	text string
+	to   func(h *Header, from *netip.AddrPort)
+}
+
+var hostsVariants = []hostsVariant{
+	{"as it is", func(*Header, *netip.AddrPort) {}},
+	{"of the last epoch", func(h *Header, _ *netip.AddrPort) { h.Epoch-- }},
+	{"of the next epoch", func(h *Header, _ *netip.AddrPort) { h.Epoch++ }},
+	{"with another transaction", func(h *Header, _ *netip.AddrPort) { h.Transaction++ }},
+	{"without a cookie", func(h *Header, _ *netip.AddrPort) { h.Instance = 0 }},
+	{"with the first cookie", func(h *Header, _ *netip.AddrPort) { h.Instance = 0x11 }},
+	{"under the second key", func(h *Header, _ *netip.AddrPort) { h.KeyID = 8 }},
+	{"without a MAC", func(h *Header, _ *netip.AddrPort) { h.KeyID = 0 }},
+	{"of another group", func(h *Header, _ *netip.AddrPort) { h.Group = netip.MustParseAddr("10.9.0.2") }},
+	{"from another port", func(_ *Header, from *netip.AddrPort) { *from = netip.AddrPortFrom(from.Addr(), from.Port()+1) }},
+	{"from elsewhere", func(_ *Header, from *netip.AddrPort) {
+		*from = netip.AddrPortFrom(netip.MustParseAddr("10.0.0.77"), from.Port())
+	}},
+}
+
+func hostsLegend() (texts []string) {
+	for _, v := range hostsVariants {
+		texts = append(texts, v.text)
+	}
+	return texts
+}
+
+// TestMasterTable: each message to a master, and each call, in each situation.
+func TestMasterTable(t *testing.T) {
+	s := statetable.New(t, "master")
+	s.Legend(hostsLegend())
+	reg := sample(1, 3)
+	sw := netip.AddrPortFrom(reg.Group, DefaultPort)
+	keys := []MemberKey{reg.Members[0].Key(), reg.Members[1].Key(), reg.Members[2].Key()}
+	more := sample(1, 4).Members
+	type step = func(m *Master, now time.Duration, out *Output)
+	start := func(m *Master, now time.Duration, out *Output) { m.Start(now, out) }
+	from := func(h Header, src netip.AddrPort, b Body) step {
+		return func(m *Master, now time.Duration, out *Output) {
+			data, err := testKeys.Append(nil, &Message{h, b}, h.KeyID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Input(now, src, data, out)
+		}
+	}
+	// head is that of an answer to what the master has asked for last.
+	head := func(m *Master, b Body) Header {
+		h := Header{KeyID: 7, Epoch: m.reg.Epoch, Instance: 0x22, Total: 1, Transaction: m.regTx, Group: reg.Group, ReplyTo: sw}
+		of := Type(0)
+		switch b := b.(type) {
+		case *Accept:
+			of = b.Request
+		case *Reject:
+			of = b.Request
+		case *Challenge:
+			of = b.Request
+		}
+		switch {
+		case of == TypeRegister && m.update != nil:
+			h.Transaction, h.Epoch = m.update.tx, m.update.reg.Epoch
+		case of == TypeRenew:
+			h.Transaction = m.renewTx
+		case (of == TypeLeave || of == TypeDelete) && len(m.requests) > 0:
+			h.Transaction = m.requests[0].tx
+		}
+		return h
+	}
+	source := func(b Body) netip.AddrPort {
+		if c, ok := b.(*Confirm); ok {
+			return netip.AddrPortFrom(c.Member.IP, DefaultPort)
+		}
+		return sw
+	}
+	in := func(b Body) step {
+		return func(m *Master, now time.Duration, out *Output) {
+			from(head(m, b), source(b), b)(m, now, out)
+		}
+	}
+	deadline := func(m *Master, now time.Duration, out *Output) {
+		at, _ := m.NextDeadline()
+		m.Advance(max(at, now), out)
+	}
+	note := ""
+	leave := func(m *Master, now time.Duration, out *Output) { note += fmt.Sprintln(m.Leave(now, keys[1], out)) }
+	update := func(ms ...MemberRecord) step {
+		return func(m *Master, now time.Duration, out *Output) { note += fmt.Sprintln(m.Update(now, ms, out)) }
+	}
+	remove := func(m *Master, now time.Duration, out *Output) { m.Delete(now, out) }
+	challenge := in(&Challenge{Request: TypeRegister, Known: 4})
+	accept := in(&Accept{Request: TypeRegister, Members: 3, Lease: 20 * time.Second})
+	confirm := func(i int) step { return in(&Confirm{Member: keys[i]}) }
+	done := []step{start, challenge, accept, confirm(0), confirm(1), confirm(2)}
+	then := func(a []step, b ...step) []step { return append(slices.Clone(a), b...) }
+	situations := []struct {
+		name  string
+		epoch uint64
+		steps []step
+	}{
+		{"created", 0, nil},
+		{"asked", 0, []step{start}},
+		{"challenged", 0, []step{start, challenge}},
+		{"challenged, with an epoch of its own", 9, []step{start, challenge}},
+		{"one has confirmed before the switch", 0, []step{start, challenge, confirm(0)}},
+		{"accepted", 0, []step{start, challenge, accept}},
+		{"accepted, and reminding", 0, []step{start, challenge, accept, confirm(0), deadline}},
+		{"one has not confirmed", 0, []step{start, challenge, accept, confirm(0), confirm(1)}},
+		{"registered", 0, done},
+		{"renewing", 0, then(done, deadline)},
+		{"renewing again", 0, then(done, deadline, deadline)},
+		{"a member leaves", 0, then(done, leave)},
+		{"a member has gone", 0, then(done, in(&Gone{Member: keys[1], Why: Evicted}))},
+		{"updating", 0, then(done, update(more[0], more[1], more[3]))},
+		{"updating again", 0, then(done, update(more[0], more[1], more[3]), deadline)},
+		{"updating, and renewing", 0, then(done, deadline, update(more...))},
+		{"a new member has not confirmed", 0, then(done, update(more...), in(&Accept{Request: TypeRegister, Members: 4, Lease: 20 * time.Second}))},
+		{"an update was rejected", 0, then(done, update(more...), in(&Reject{Request: TypeRegister, Problem: Problem{Reason: TableFull}}))},
+		{"an update is deleted", 0, then(done, update(more...), remove)},
+		{"deleted", 0, then(done, remove)},
+		{"the group has failed", 0, then(done, in(&Gone{Member: keys[0], Why: Failed}))},
+		{"over", 0, then(done, in(&Gone{Why: Expired}))},
+	}
+	var bodies []struct {
+		name string
+		body Body
+	}
+	add := func(name string, b Body) {
+		bodies = append(bodies, struct {
+			name string
+			body Body
+		}{name, b})
+	}
+	for _, of := range []Type{TypeRegister, TypeRenew, TypeLeave, TypeDelete} {
+		add(fmt.Sprintf("Accept of %v", of), &Accept{Request: of, Members: 3, Lease: 25 * time.Second})
+		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, Known: 5})
+		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}} {
+			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p})
+		}
+	}
+	add("Challenge of Register, nothing known", &Challenge{Request: TypeRegister})
+	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, Known: 1<<64 - 1})
+	add("BadAuthentication", &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}})
+	for i, k := range append(slices.Clone(keys), more[3].Key()) {
+		add(fmt.Sprintf("Confirm of member %d", i), &Confirm{Member: k})
+		add(fmt.Sprintf("refusal of member %d", i), &Confirm{Member: k, Status: SQPSNMismatch, SQPSN: 3})
+	}
+	for why := Deleted; why < NumWhys; why++ {
+		add(fmt.Sprintf("Gone, %v", why), &Gone{Why: why})
+		add(fmt.Sprintf("Gone of member 1, %v", why), &Gone{Member: keys[1], Why: why, PSN: 5, Code: mcast.Silent})
+	}
+	add("Gone of a stranger", &Gone{Member: MemberKey{netip.MustParseAddr("10.1.0.99"), 0x77}, Why: Left})
+	add("Notify", &Notify{reg.groupBody(reg.Members[:1])})
+	add("Delete", &Delete{})
+	for _, x := range situations {
+		before := ""
+		try := func(name string, event step) {
+			r := reg
+			r.Epoch = x.epoch
+			m, err := NewMaster(MasterConfig{Local: masterAddr, Auth: testAuth(), Seed: 42}, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &world{sw: &Registrar{cfg: RegistrarConfig{CookiePeriod: time.Minute}}}
+			now := time.Duration(0)
+			var out Output
+			for _, do := range x.steps {
+				now += 10 * time.Millisecond
+				do(m, now, &out)
+			}
+			note = ""
+			if name == "" {
+				before = masterState(m)
+				s.Situation(x.name, before)
+				return
+			}
+			out.reset()
+			event(m, now+10*time.Millisecond, &out)
+			s.Event(name, inShort(&out)+note, told(w, &out)+changes(before, masterState(m)))
+		}
+		try("", nil)
+		for _, b := range bodies {
+			for i, v := range hostsVariants {
+				if i > 0 && strings.Contains(b.name, "value") && !strings.Contains(b.name, "value 7") {
+					continue
+				}
+				try(b.name+statetable.Variant(i), func(m *Master, now time.Duration, out *Output) {
+					h, src := head(m, b.body), source(b.body)
+					v.to(&h, &src)
+					from(h, src, b.body)(m, now, out)
+				})
+			}
+		}
+		try("start", start)
+		try("leave", leave)
+		try("leave of a stranger", func(m *Master, now time.Duration, out *Output) {
+			note += fmt.Sprintln(m.Leave(now, more[3].Key(), out))
+		})
+		try("update", update(more...))
+		try("update to less", update(more[0], more[2]))
+		try("update to one", update(more[0]))
+		try("update to the same", update(more[:3]...))
+		try("delete", remove)
+		try("deadline", deadline)
+		try("two deadlines", func(m *Master, now time.Duration, out *Output) { deadline(m, now, out); deadline(m, now, out) })
+		try("ten deadlines", func(m *Master, now time.Duration, out *Output) {
+			for range 10 {
+				deadline(m, now, out)
+			}
+		})
+		try("before the deadline", func(m *Master, _ time.Duration, out *Output) {
+			if at, ok := m.NextDeadline(); ok {
+				m.Advance(at-1, out)
+			}
+		})
+		try("an hour", func(m *Master, now time.Duration, out *Output) { m.Advance(now+time.Hour, out) })
+	}
+	s.End()
+}
+
+// TestMemberTable: each message to a member, and each call, in each situation.
+func TestMemberTable(t *testing.T) {
+	s := statetable.New(t, "member")
+	s.Legend(hostsLegend())
+	reg := epoch(withWindows(sample(1, 3)), 5)
+	rec := reg.Members[1]
+	local := netip.AddrPortFrom(rec.IP, DefaultPort)
+	sw := netip.AddrPortFrom(reg.Group, DefaultPort)
+	type step = func(m *Member, now time.Duration, out *Output)
+	note := ""
+	head := func(m *Member) Header {
+		h := Header{KeyID: 7, Epoch: 5, Instance: 0x22, Total: 1, Transaction: 3, Group: reg.Group, ReplyTo: masterAddr}
+		if g := m.groups[reg.Group]; g != nil && g.leaving {
+			h.Transaction = g.tx
+		}
+		return h
+	}
+	send := func(h Header, from netip.AddrPort, b Body) step {
+		return func(m *Member, now time.Duration, out *Output) {
+			data, err := testKeys.Append(nil, &Message{h, b}, h.KeyID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Input(now, from, data, out)
+		}
+	}
+	in := func(b Body) step {
+		return func(m *Member, now time.Duration, out *Output) { send(head(m), sw, b)(m, now, out) }
+	}
+	notify := func(change func(r *Registration, m *MemberRecord)) *Notify {
+		r, m := reg, rec
+		change(&r, &m)
+		return &Notify{r.groupBody([]MemberRecord{m})}
+	}
+	right := notify(func(*Registration, *MemberRecord) {})
+	join := func(m *Member, _ time.Duration, _ *Output) { note += fmt.Sprintln(m.Join(membershipOf(rec, reg))) }
+	leave := func(m *Member, now time.Duration, out *Output) { note += fmt.Sprintln(m.Leave(now, reg.Group, out)) }
+	gone := &Gone{Member: rec.Key(), Why: Removed}
+	deadline := func(m *Member, now time.Duration, out *Output) {
+		at, _ := m.NextDeadline()
+		m.Advance(max(at, now), out)
+	}
+	old := func(b Body) step {
+		return func(m *Member, now time.Duration, out *Output) {
+			h := head(m)
+			h.Epoch, h.KeyID = 4, 8
+			send(h, sw, b)(m, now, out)
+		}
+	}
+	situations := []struct {
+		name  string
+		steps []step
+	}{
+		{"not joined", nil},
+		{"joined", []step{join}},
+		{"joined, and somebody has another key", []step{join, func(m *Member, now time.Duration, out *Output) {
+			m.Input(now, sw, make([]byte, 50), out)
+			h := head(m)
+			h.KeyID = 0
+			send(h, sw, right)(m, now, out)
+		}}},
+		{"registered", []step{join, in(right)}},
+		{"registered before, under the second key", []step{join, old(right)}},
+		{"refused", []step{join, in(notify(func(_ *Registration, m *MemberRecord) { m.RQPSN++ }))}},
+		{"leaving", []step{join, in(right), leave}},
+		{"leaving, not answered", []step{join, in(right), leave, deadline}},
+		{"leaving what is under the second key", []step{join, old(right), leave}},
+		{"gone", []step{join, in(right), in(gone)}},
+		{"gone before it was registered", []step{join, in(gone)}},
+		{"gone, and joined again", []step{join, in(right), in(gone), join}},
+	}
+	bodies := map[string]Body{
+		"Notify":                            right,
+		"Notify of another QPN":             notify(func(_ *Registration, m *MemberRecord) { m.QPN++ }),
+		"Notify of another virtual QPN":     notify(func(r *Registration, _ *MemberRecord) { r.QPN++ }),
+		"Notify of another path MTU":        notify(func(r *Registration, _ *MemberRecord) { r.PMTU = 512 }),
+		"Notify of another sq_psn":          notify(func(_ *Registration, m *MemberRecord) { m.SQPSN++ }),
+		"Notify of another rq_psn":          notify(func(_ *Registration, m *MemberRecord) { m.RQPSN++ }),
+		"Notify of another window":          notify(func(_ *Registration, m *MemberRecord) { m.Window.Len++ }),
+		"Notify without a window":           notify(func(_ *Registration, m *MemberRecord) { m.Window = mcast.Window{} }),
+		"Notify of a group without windows": notify(func(r *Registration, m *MemberRecord) { r.Window, m.Window = mcast.Window{}, mcast.Window{} }),
+		"Notify of another host":            notify(func(_ *Registration, m *MemberRecord) { m.IP = reg.Members[0].IP }),
+		"Notify of all":                     &Notify{reg.groupBody(reg.Members)},
+		"Gone":                              gone,
+		"Gone, expired":                     &Gone{Member: rec.Key(), Why: Expired, PSN: 4, Code: 8},
+		"Gone of another QPN":               &Gone{Member: MemberKey{rec.IP, 0x999}, Why: Removed},
+		"Gone of another host":              &Gone{Member: reg.Members[0].Key(), Why: Removed},
+		"Gone of the group":                 &Gone{Why: Deleted},
+		"Where":                             &Where{rec.IP, Nonce{4}},
+		"Where of another host":             &Where{reg.Members[0].IP, Nonce{4}},
+		"Accept of Leave":                   &Accept{Request: TypeLeave},
+		"Accept of Delete":                  &Accept{Request: TypeDelete},
+		"Reject of Leave, unknown group":    &Reject{Request: TypeLeave, Problem: Problem{Reason: UnknownGroup}},
+		"Reject of Leave, stale epoch":      &Reject{Request: TypeLeave, Problem: Problem{Reason: StaleEpoch, Value: 9}},
+		"Reject of Leave, not allowed":      &Reject{Request: TypeLeave, Problem: Problem{Reason: NotAllowed}},
+		"Reject of Renew":                   &Reject{Request: TypeRenew, Problem: Problem{Reason: NotAllowed}},
+		"Challenge of Leave":                &Challenge{Request: TypeLeave, Known: 5},
+		"Challenge of Register":             &Challenge{Request: TypeRegister, Known: 5},
+		"Confirm":                           &Confirm{Member: rec.Key()},
+		"Delete":                            &Delete{},
+	}
+	for _, x := range situations {
+		before := ""
+		try := func(name string, event step) {
+			m, err := NewMember(MemberConfig{Local: local, Auth: testAuth(), Seed: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &world{sw: &Registrar{cfg: RegistrarConfig{CookiePeriod: time.Minute}}}
+			now := time.Duration(0)
+			var out Output
+			for _, do := range x.steps {
+				now += 10 * time.Millisecond
+				do(m, now, &out)
+			}
+			note = ""
+			if name == "" {
+				before = memberState(m)
+				s.Situation(x.name, before)
+				return
+			}
+			out.reset()
+			event(m, now+10*time.Millisecond, &out)
+			s.Event(name, inShort(&out)+note, told(w, &out)+changes(before, memberState(m)))
+		}
+		try("", nil)
+		for _, name := range slices.Sorted(maps.Keys(bodies)) {
+			for i, v := range hostsVariants {
+				try(name+statetable.Variant(i), func(m *Member, now time.Duration, out *Output) {
+					h, from := head(m), sw
+					v.to(&h, &from)
+					send(h, from, bodies[name])(m, now, out)
+				})
+			}
+			try(name+" that wants no answer", func(m *Member, now time.Duration, out *Output) {
+				h := head(m)
+				h.ReplyTo = netip.AddrPortFrom(h.ReplyTo.Addr(), 0)
+				send(h, sw, bodies[name])(m, now, out)
+			})
+			try(name+" that wants an answer to nobody", func(m *Member, now time.Duration, out *Output) {
+				h := head(m)
+				h.ReplyTo = netip.AddrPortFrom(netip.IPv4Unspecified(), 5)
+				send(h, sw, bodies[name])(m, now, out)
+			})
+		}
+		try("join", join)
+		try("leave", leave)
+		try("forget", func(m *Member, _ time.Duration, _ *Output) { m.Forget(reg.Group) })
+		try("deadline", deadline)
+		try("before the deadline", func(m *Member, _ time.Duration, out *Output) {
+			if at, ok := m.NextDeadline(); ok {
+				m.Advance(at-1, out)
+			}
+		})
+		try("six deadlines", func(m *Member, now time.Duration, out *Output) {
+			for range 6 {
+				deadline(m, now, out)
+			}
+		})
+		try("an hour", func(m *Member, now time.Duration, out *Output) { m.Advance(now+time.Hour, out) })
+	}
+	s.End()
+}

@@ -1,0 +1,67 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+)
+
+// The encoding of the turns of several sources.
+
+// appendTurn appends who waits, and for how long as far as it matters. How long the
+// next member has waited matters to nobody; for how long another one has, decides who
+// is next after it.
+func (g *group) appendTurn(b []byte, now time.Duration) []byte {
+	t := &g.turn
+	n := 0
+	for i := range g.members {
+		if g.members[i].waits != 0 {
+			n++
+		}
+	}
+	b = appendCounts(b, int(t.next)+1, n)
+	b = append(b, bit(t.over, 0)|t.misses<<1)
+	for i := range g.members {
+		switch w := g.members[i].waits; {
+		case w == 0:
+		case int32(i) == t.next:
+			b = appendTime(appendCounts(b, i), now, 0)
+		default:
+			b = appendTime(appendCounts(b, i), now, w)
+		}
+	}
+	if t.next != nobody {
+		b = appendTime(b, now, max(t.asked, now-turnKept))
+	}
+	b = appendPast(b, now, t.since, g.turnTime<<t.misses)
+	b = appendPast(b, now, t.ends, turnKept)
+	return appendPast(b, now, t.held, turnKept)
+}
+
+func (r *stateReader) turn(g *group) {
+	t := &g.turn
+	t.next = int32(r.count()) - 1
+	n, f := r.count(), r.byte()
+	t.over, t.misses = f&1 != 0, min(f>>1, maxMisses)
+	for i := range g.members {
+		g.members[i].waits = 0
+	}
+	if int(t.next) >= len(g.members) {
+		r.bad, t.next = true, nobody
+		return
+	}
+	for range n {
+		i, w := r.count(), r.time()
+		if i >= len(g.members) {
+			r.bad = true
+			return
+		}
+		g.members[i].waits = max(w, 1)
+	}
+	t.asked = 0
+	if t.next != nobody {
+		t.asked = r.time()
+	}
+	t.since, t.ends, t.held = r.time(), r.time(), r.time()
+}
