@@ -34,26 +34,30 @@ func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 		return err
 	}
 	key := keyOf(spec.IP)
-	if id, ok := s.byIP.get(key); ok && GroupID(id) != spec.ID {
+	if id, ok := s.lookup(key); ok && id != spec.ID {
 		return fmt.Errorf("mcast: group %d: address %v belongs to group %d; delete that first", spec.ID, spec.IP, id)
 	}
-	if old := s.group(spec.ID); old == nil {
-		s.byIP.put(key, uint32(spec.ID))
-	} else if keyOf(old.ip) != key {
-		return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip)
-	} else {
+	old := s.group(spec.ID)
+	if old != nil {
+		if old.ip != key {
+			return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip.addr())
+		}
 		old.forget(0, out)
 		old.leaveAll(now)
+		old.deactivate()
 	}
 	for int(spec.ID) >= len(s.groups) {
 		s.groups = append(s.groups, nil)
 	}
 	s.timers.grow(spec.ID)
-	g := newGroup(spec, &s.repair, &s.hearing, &s.departed)
+	g := s.newGroup(spec)
 	for i := range g.legs {
 		g.unverify(now, LegID(i))
 	}
 	s.groups[spec.ID] = g
+	if old == nil {
+		s.index(g)
+	}
 	s.armFor(g)
 	return nil
 }
@@ -65,33 +69,34 @@ func (s *Switch) delete(now time.Duration, id GroupID, out *Output) error {
 	}
 	g.forget(0, out)
 	g.leaveAll(now)
-	s.byIP.remove(keyOf(g.ip))
+	g.deactivate()
+	s.unindex(g)
 	s.timers.stop(id)
 	s.groups[id] = nil
 	return nil
 }
 
 // newGroup makes a group of a validated spec.
-func newGroup(spec *GroupSpec, repair *budget, hearing *hearing, departed *departed) *group {
+func (s *Switch) newGroup(spec *GroupSpec) *group {
 	g := &group{
-		hearing: hearing, departed: departed,
-		id: spec.ID, ip: spec.IP, qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
+		sw: s,
+		id: spec.ID, ip: keyOf(spec.IP), qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
 		window: spec.Window, windowed: spec.Window != Window{},
 		src: nobody, srcLeg: nobody, best: nobody, turn: turn{next: nobody},
-		branches: make([]branch, 0, len(spec.Legs)),
-		legs:     make([]leg, 0, len(spec.Legs)),
-		members:  make([]member, 0, len(spec.Members)),
-		outcomes: Outcomes{Group: spec.ID, Generation: spec.Generation},
+		legs:       make([]leg, 0, len(spec.Legs)),
+		members:    make([]member, 0, len(spec.Members)),
+		generation: spec.Generation,
 	}
 	g.setPolicy(spec)
 	g.numbers.every = spec.PSNProbe
-	if g.repair = spec.Repair; g.repair.Bytes > 0 {
-		g.store = newStore(g.repair.Bytes, repair)
+	if r := &spec.Repair; r.Bytes > 0 {
+		g.repairTimeout, g.tries = r.Timeout, uint8(r.Tries)
+		g.store = &store{limit: r.Bytes, sw: s}
 	}
 	if spec.TargetKey != 0 {
 		g.targetKey, g.targets = spec.TargetKey, newTargets(0)
 	}
-	g.msgs.ends = make([]messageEnd, maxEnds)
+	g.msgs.spare = &s.pools.ends
 	for _, l := range spec.Legs {
 		g.addLeg(l)
 	}
@@ -104,11 +109,11 @@ func newGroup(spec *GroupSpec, repair *budget, hearing *hearing, departed *depar
 func (g *group) setPolicy(spec *GroupSpec) {
 	switch spec.Policy {
 	case Strict:
-		g.keep = math.MaxInt
+		g.keep = math.MaxInt32
 	case Evict:
 		g.keep = 1
 	case Quorum:
-		g.quorum, g.keep = spec.Quorum, spec.Quorum
+		g.quorum, g.keep = int32(spec.Quorum), int32(spec.Quorum)
 		g.slack = -g.quorum
 	}
 	switch {
@@ -134,24 +139,22 @@ func (g *group) setPolicy(spec *GroupSpec) {
 }
 
 func (g *group) addLeg(spec LegSpec) {
-	b := branch{}
-	if spec.Kind == Connected {
-		b.bits = rewrites
-	} else {
-		g.forwards = append(g.forwards, LegID(len(g.legs)))
+	if spec.Kind == Forwarded {
+		x := g.newExtra()
+		x.forwards = append(x.forwards, LegID(len(g.legs)))
 	}
-	g.branches = append(g.branches, b)
-	g.legs = append(g.legs, leg{spec: spec})
-	if g.quorum > 0 {
-		g.scratch = append(g.scratch, 0)
+	g.legs = append(g.legs, newLeg(spec))
+	if g.numbers.every > 0 {
+		g.checks = append(g.checks, verification{})
 	}
+	g.trackLeg()
 	if g.targets != nil {
 		g.targets.grow()
 	}
 }
 
 func newMember(m *MemberSpec) member {
-	return member{ip: m.IP, qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, p: m.SQPSN, r: m.RQPSN}
+	return member{ip: keyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, p: m.SQPSN, r: m.RQPSN}
 }
 
 func (g *group) addMember(m *MemberSpec) {
@@ -163,10 +166,10 @@ func (g *group) addMember(m *MemberSpec) {
 		l.member = id
 	}
 	l.members++
-	if l.spec.Kind == Connected {
-		l.window = m.Window
+	if l.connected() {
+		l.setWindow(m.Window)
 	}
-	g.byIP.put(keyOf(m.IP), uint32(id))
+	g.index(id)
 }
 
 // sourceLeft ends the epoch of a source that was removed. With data in flight

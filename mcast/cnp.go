@@ -47,7 +47,7 @@ func decayed(w uint32, d time.Duration) uint32 {
 
 // weigh adds a signal of leg i and returns its weight.
 func (g *group) weigh(now time.Duration, i int) uint32 {
-	l := &g.legs[i]
+	l := &g.tracks[i]
 	l.weight = min(decayed(l.weight, now-l.weighed)+cnpUnit, cnpMax)
 	l.weighed = now
 	return l.weight
@@ -64,7 +64,7 @@ func (g *group) hottest(now time.Duration, i int) bool {
 		g.best, g.bestSeen = int32(i), now
 		return true
 	}
-	b := &g.legs[g.best]
+	b := &g.tracks[g.best]
 	wb := decayed(b.weight, now-b.weighed)
 	if uint64(w)*cnpMargin > uint64(wb)*(cnpMargin+1) {
 		g.best, g.bestSeen = int32(i), now

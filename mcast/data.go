@@ -228,7 +228,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		g.timing = false // nobody could say which of the two an ACK is for
 	}
 	if g.store != nil && g.nrecv > 0 && g.a.Less(psn) && !g.store.keep(p, psn, g.hi, g.a, how, out) {
-		g.count.NotKept++
+		g.count.rare().NotKept++
 	}
 	n := len(out.Copies)
 	for i := range g.branches {
@@ -251,8 +251,8 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		out.Copies = append(out.Copies, Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask})
 		c := &out.Copies[len(out.Copies)-1]
 		if how == byWindow && b.bits&rewrites != 0 { // the usual WRITE: worth its own lines
-			w := &g.legs[i].window
-			c.Flags, c.VA, c.RKey = SetRETH, w.Base+(p.VA-g.window.Base), w.RKey
+			l := &g.legs[i]
+			c.Flags, c.VA, c.RKey = SetRETH, l.base+(p.VA-g.window.Base), l.rkey
 		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(c, how, p.VA, psn) {
 			out.Copies = out.Copies[:len(out.Copies)-1]
 			continue
@@ -261,7 +261,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			c.Flags |= SetAckReq
 		}
 		if again && g.quorum > 0 {
-			g.legs[i].repeats(psn)
+			g.tracks[i].repeats(psn)
 		}
 		if d == 1 && b.pend != noPend && b.pend != sevFatal {
 			g.setPend(b, noPend, 0) // this is what it asked for

@@ -14,7 +14,7 @@ import (
 func (g *group) watchAll(now time.Duration) {
 	g.catchUpAll()
 	for i := range g.branches {
-		l := &g.legs[i]
+		l := &g.tracks[i]
 		l.watch, l.watched = g.hi.Prev(), now
 		l.mark, l.marked = g.branches[i].a, now
 	}
@@ -52,7 +52,7 @@ func (g *group) look(now time.Duration, out *Output) {
 	g.deadline = now + g.period
 	evicted := false
 	for i := range g.branches {
-		b, l := &g.branches[i], &g.legs[i]
+		b, l := &g.branches[i], &g.tracks[i]
 		if b.bits&receiving == 0 {
 			continue
 		}
@@ -94,29 +94,29 @@ func (g *group) owed() bool {
 // rewatch lets everybody's time for an answer begin now.
 func (g *group) rewatch(now time.Duration) {
 	g.catchUpAll()
-	for i := range g.legs {
-		g.legs[i].watched = now
+	for i := range g.tracks {
+		g.tracks[i].watched = now
 	}
 }
 
 // silent says whether leg i owes an acknowledgement and has said nothing for
 // deadAfter.
 func (g *group) silent(i int, now time.Duration) bool {
-	l := &g.legs[i]
+	l := &g.tracks[i]
 	return g.deadAfter > 0 && g.branches[i].a.Less(l.watch) && now-max(l.watched, l.heard) >= g.deadAfterOf(i)
 }
 
 // stuck says whether leg i, behind a quorum, has asked for deadAfter for what
 // does not come. It may ask again and again, so it need not be silent.
 func (g *group) stuck(i int, now time.Duration) bool {
-	b, l := &g.branches[i], &g.legs[i]
+	b, l := &g.branches[i], &g.tracks[i]
 	return g.deadAfter > 0 && b.pend != noPend && b.a.Less(g.a) && b.a.Less(l.watch) && now-l.watched >= g.deadAfterOf(i)
 }
 
 // lagging says whether leg i still lacks what another receiver had lagTime ago,
 // and can be spared. best is what the first one has now.
 func (g *group) lagging(i int, now time.Duration, best rocev2.PSN) bool {
-	l := &g.legs[i]
+	l := &g.tracks[i]
 	if g.lagTime == 0 {
 		return false
 	}

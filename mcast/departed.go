@@ -72,7 +72,7 @@ func (d *departed) since(now time.Duration, h *hearing, group, member addrKey) t
 // leaves notes that member m leaves g.
 func (g *group) leaves(now time.Duration, m MemberID) {
 	k := &g.members[m]
-	g.departed.note(now, g.hearing, keyOf(g.ip), keyOf(k.ip), g.legs[k.leg].spec.Port)
+	g.sw.departed.note(now, &g.sw.hearing, g.ip, k.ip, g.legs[k.leg].port)
 }
 
 // leaveAll notes that g ends.
@@ -93,10 +93,21 @@ func (g *group) left(now time.Duration, events []Event) {
 	}
 }
 
+// probedFrom returns since when leg i may be probed; 0 if at any time.
+func (g *group) probedFrom(i int) time.Duration {
+	if !g.checks[i].back {
+		return 0
+	}
+	return g.tracks[i].from
+}
+
 // quiet returns until when leg i is not probed; 0 if it may be.
 func (g *group) quiet(now time.Duration, i int) time.Duration {
+	if !g.checks[i].back {
+		return 0
+	}
 	g.catchUp(i)
-	if t := g.legs[i].verify.from; now < t {
+	if t := g.tracks[i].from; now < t {
 		return t
 	}
 	return 0

@@ -11,12 +11,12 @@ import (
 
 // newSource serves a request of a member that is not the current source.
 func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
-	k, ok := g.byIP.get(keyOf(p.Src))
+	k, ok := g.memberAt(p.Src)
 	if !ok || !g.members[k].live {
 		return NotMember
 	}
 	m := &g.members[k]
-	if p.Neighbor != g.legs[m.leg].spec.Neighbor {
+	if p.Neighbor != g.legs[m.leg].neighbor {
 		return NotMember // not where it was registered
 	}
 	psn := p.PSN & rocev2.PSNMask
@@ -24,7 +24,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 	if d < -m.past {
 		return g.below(now, MemberID(k), p, out)
 	}
-	if now < m.quietTill {
+	if now < g.historyOf(MemberID(k)).quietTill {
 		return OutOfWindow
 	}
 	if d < 0 {
@@ -57,7 +57,7 @@ func (g *group) newSource(now time.Duration, p *Packet, f rocev2.OpFlags, out *O
 		return NotMember // it lacked what the last source has left
 	}
 	g.endEpoch(out)
-	g.startEpoch(MemberID(k), out)
+	g.startEpoch(now, MemberID(k), out)
 	g.taken(now, MemberID(k))
 	g.event(out, SourceChanged, MemberID(k), m.p, 0)
 	if psn != m.p {
@@ -75,7 +75,7 @@ func (g *group) below(now time.Duration, k MemberID, p *Packet, out *Output) Rea
 		return None
 	}
 	m := &g.members[k]
-	m.quietTill = now + quarantine
+	g.newHistory(k).quietTill = now + quarantine
 	g.differs(k, SendPSN, p.PSN&rocev2.PSNMask, m.p, out)
 	return OutOfWindow
 }
@@ -132,11 +132,12 @@ func (g *group) endEpoch(out *Output) {
 // startEpoch makes k the source. Its first PSN is known from registration and
 // from its earlier epochs; it is never learnt from the packet, which may not be
 // the first one it sent (R16).
-func (g *group) startEpoch(k MemberID, out *Output) {
+func (g *group) startEpoch(now time.Duration, k MemberID, out *Output) {
+	g.activate(now)
 	m := &g.members[k]
 	g.src, g.srcLeg = int32(k), int32(m.leg)
-	g.srcKey = keyOf(m.ip)
-	g.srcNbr = g.legs[m.leg].spec.Neighbor
+	g.srcKey = m.ip
+	g.srcNbr = g.legs[m.leg].neighbor
 	g.hi, g.a, g.past = m.p, m.p.Prev(), m.past
 	g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false
 	g.write = writing{}
@@ -157,7 +158,7 @@ func (g *group) startEpoch(k MemberID, out *Output) {
 		l := &g.legs[i]
 		join := int32(i) != g.srcLeg && l.members > 0
 		switch {
-		case join && !l.verify.pending:
+		case join && !g.unproven(i):
 			g.admit(i, m.p)
 		case join != l.joining: // one that is unverified joins when it has shown its numbering
 			g.setJoining(i, join)
@@ -180,7 +181,7 @@ func (g *group) setJoining(i int, yes bool) {
 // join lets those that wait for a message to begin have the one at psn.
 func (g *group) join(psn rocev2.PSN) {
 	for i := range g.legs {
-		if l := &g.legs[i]; l.joining && !l.verify.pending {
+		if g.legs[i].joining && !g.unproven(i) {
 			g.admit(i, psn)
 		}
 	}

@@ -36,24 +36,24 @@ const (
 // turn is what a group knows of the members that wait for their turn.
 type turn struct {
 	next   int32         // the member that has waited longest, or nobody
-	asked  time.Duration // when it last asked
+	over   bool          // the source has sent its next message, which was refused
+	misses uint8         // times that the source's turn has ended in vain
+	asked  time.Duration // when next last asked
 	since  time.Duration // since when members have waited for the present source; 0: none has
 	ends   time.Duration // since when the source's turn ends with its message; 0: it does not
-	over   bool          // the source has sent its next message, which was refused
-	held   time.Duration // since when nothing before that message is missing; 0: something is
-	misses uint8         // times that the source's turn has ended in vain
+	held   time.Duration // since when nothing before the refused message is missing; 0: something is
 }
 
 // wait notes that member k asks for a turn, and answers how long it has to wait. Its
 // packet is its first one, and verified.
 func (g *group) wait(now time.Duration, k MemberID, out *Output) {
-	t, m := &g.turn, &g.members[k]
+	t := &g.turn
 	if g.turnTime <= 0 {
 		g.askToWait(k, turnWait, out)
 		return
 	}
-	if m.waits == 0 {
-		m.waits = max(now, 1)
+	if h := g.newHistory(k); h.waits == 0 {
+		h.waits = max(now, 1)
 	}
 	if t.since == 0 {
 		t.since = max(now, 1)
@@ -67,7 +67,7 @@ func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 	code := turnWait
 	if t.next == int32(k) {
 		t.asked = now
-		if t.ends == 0 && len(g.forwards) == 0 && now-t.since >= g.turnTime<<t.misses {
+		if t.ends == 0 && len(g.forwards()) == 0 && now-t.since >= g.turnTime<<t.misses {
 			t.ends = max(now, 1)
 		}
 		if t.ends != 0 && now-t.ends < turnKept {
@@ -82,8 +82,8 @@ func (g *group) chooseNext(now time.Duration) {
 	t := &g.turn
 	t.next, t.asked = nobody, now
 	for i := range g.members {
-		m := &g.members[i]
-		if m.waits != 0 && m.live && (t.next == nobody || m.waits < g.members[t.next].waits) {
+		h := g.historyOf(MemberID(i))
+		if h.waits != 0 && g.members[i].live && (t.next == nobody || h.waits < g.historyOf(MemberID(t.next)).waits) {
 			t.next = int32(i)
 		}
 	}
@@ -98,7 +98,7 @@ func (g *group) dismissNext(now time.Duration) {
 		t.since = max(now, 1)
 	}
 	t.ends, t.over, t.held = 0, false, 0
-	g.members[t.next].waits = 0
+	g.newHistory(MemberID(t.next)).waits = 0
 	g.chooseNext(now)
 }
 
@@ -144,7 +144,9 @@ func (g *group) endTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason {
 // taken begins the turn of member k.
 func (g *group) taken(now time.Duration, k MemberID) {
 	t := &g.turn
-	g.members[k].waits = 0
+	if g.historyOf(k).waits != 0 {
+		g.newHistory(k).waits = 0
+	}
 	t.since, t.misses = 0, 0
 	if t.next == int32(k) {
 		g.chooseNext(now)

@@ -18,15 +18,15 @@ import (
 func (g *group) branchOf(p *Packet) (int, Reason) {
 	i := nobody
 	if p.Neighbor != 0 {
-		for _, l := range g.forwards {
-			if g.legs[l].spec.Neighbor == p.Neighbor {
+		for _, l := range g.forwards() {
+			if g.legs[l].neighbor == p.Neighbor {
 				i = int(l)
 				break
 			}
 		}
-	} else if m, ok := g.byIP.get(keyOf(p.Src)); ok {
+	} else if m, ok := g.memberAt(p.Src); ok {
 		l := g.members[m].leg
-		if g.members[m].live && g.legs[l].spec.Kind == Connected {
+		if g.members[m].live && g.legs[l].connected() {
 			i = int(l)
 		}
 	}
@@ -72,7 +72,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
 	if g.stale(p, i, acknowledged(kind, psn)) {
 		if g.deadAfter > 0 {
-			g.legs[i].heard = now // it is alive
+			g.tracks[i].heard = now // it is alive
 		}
 		return FeedbackStale
 	}
@@ -90,7 +90,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	}
 	g.catchUp(i)
 	if g.deadAfter > 0 {
-		g.legs[i].heard = now
+		g.tracks[i].heard = now
 	}
 	if p.BECN {
 		g.congested(now, i)
@@ -102,7 +102,7 @@ func (g *group) feedback(now time.Duration, p *Packet, out *Output) Reason {
 	} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
 	}
-	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
+	if m := &g.tracks[i].mend; g.store != nil && m.owed < now {
 		m.owed = now // what is stale does not count: it may be all that gets through
 	}
 	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {

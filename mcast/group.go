@@ -4,7 +4,6 @@
 package mcast
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -39,46 +38,88 @@ type branch struct {
 	info  rocev2.Syndrome // the syndrome that is pending
 }
 
-// leg is the rest of a leg's state.
+// leg is the rest of a leg's state that is there without data: 24 bytes.
 type leg struct {
-	spec    LegSpec
-	window  Window   // of the member, if connected
-	member  MemberID // the first member behind it; the only one if connected
-	members int      // live members behind it
-	joining bool     // waits for the next message to begin
-
-	weight  uint32        // CNP filter: congestion signals, decayed, in 1/256
-	weighed time.Duration // when weight was last brought up to date
-
-	unheard time.Duration // of its port, that the times below, and mend.owed, know of
-	heard   time.Duration // last feedback, if it can be evicted for silence
-	watch   rocev2.PSN    // the PSN it has to acknowledge ...
-	watched time.Duration // ... counted from here
-	mark    rocev2.PSN    // what the first receiver had ...
-	marked  time.Duration // ... at this time, if LagTime is set
-
-	repeated bool       // under Quorum: since it last asked for something, these went to it again:
-	from, to rocev2.PSN // from the first to the last
-
-	mend   mending
-	verify verification
+	base     uint64   // of the member's window, if windowed
+	rkey     uint32   // of the member's window
+	neighbor Neighbor // 0: the leg is connected
+	port     Port
+	member   MemberID // the first member behind it; the only one if connected
+	members  uint16   // live members behind it
+	windowed bool     // the member, if connected, has a window
+	joining  bool     // waits for the next message to begin
 }
+
+func newLeg(spec LegSpec) leg { return leg{neighbor: spec.Neighbor, port: spec.Port} }
+
+func (l *leg) connected() bool { return l.neighbor == 0 }
+
+func (l *leg) kind() LegKind {
+	if l.connected() {
+		return Connected
+	}
+	return Forwarded
+}
+
+// setWindow notes where the member behind a connected leg has its memory.
+func (l *leg) setWindow(w Window) { l.base, l.rkey, l.windowed = w.Base, w.RKey, w != Window{} }
 
 // member is a member's state between the epochs.
 type member struct {
-	ip          netip.Addr
+	ip          addrKey
 	qpn         rocev2.QPN
 	leg         LegID
 	live        bool
-	receiveOnly bool  // as registered: never the source (R76) ...
-	refused     bool  // ... which it has asked to be, as an event has said
+	receiveOnly bool  // as registered: never the source (R76)
 	past        int32 // how many PSNs before p it has had acknowledged; as group.past
 
+	p    rocev2.PSN // next PSN of its send queue; current while it is not the source
+	r    rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
+	msgs rocev2.MSN // messages of its own that are acknowledged; as p
+}
+
+// history is what most members never need.
+type history struct {
 	quietTill time.Duration // nothing of it is served before (R68); as group.quietTill
 	waits     time.Duration // since when it has waited for its turn; 0: it does not
-	p         rocev2.PSN    // next PSN of its send queue; current while it is not the source
-	r         rocev2.PSN    // next PSN its receive queue expects; current while it is not a receiver
-	msgs      rocev2.MSN    // messages of its own that are acknowledged; as p
+	refused   bool          // it is registered to receive only and has asked to be the source, as an event has said
+}
+
+// extra is what most groups never need.
+type extra struct {
+	forwards []LegID   // the forwarded legs
+	history  []history // by MemberID; shorter if there is nothing of the others
+}
+
+func (g *group) newExtra() *extra {
+	if g.extra == nil {
+		g.extra = new(extra)
+	}
+	return g.extra
+}
+
+func (g *group) forwards() []LegID {
+	if g.extra == nil {
+		return nil
+	}
+	return g.extra.forwards
+}
+
+// historyOf returns what there is of member k, to be looked at.
+func (g *group) historyOf(k MemberID) history {
+	if g.extra == nil || int(k) >= len(g.extra.history) {
+		return history{}
+	}
+	return g.extra.history[k]
+}
+
+// newHistory returns what there is of member k, to be changed.
+func (g *group) newHistory(k MemberID) *history {
+	x := g.newExtra()
+	if n := len(g.members); len(x.history) < n {
+		x.history = append(x.history, make([]history, n-len(x.history))...)
+	}
+	return &x.history[k]
 }
 
 // refusal is what the switch itself answers to the source, as if it were one
@@ -93,97 +134,99 @@ const nobody = -1
 
 // group is one group at this switch. What a packet touches comes first.
 type group struct {
-	srcKey    addrKey  // address of the source
-	srcNbr    Neighbor // and the switch it is behind, 0 if none
-	src       int32    // MemberID, or nobody
-	srcLeg    int32
-	a         rocev2.PSN    // A: every receiving branch has acknowledged it
-	hi        rocev2.PSN    // highest PSN forwarded, plus 1
-	prev      rocev2.PSN    // PSN of the last data packet
-	nout      rocev2.PSN    // PSN of the last NAK sent, if nsev is not noPend
-	nsev      severity      // and its severity
-	seen      bool          // PSN nout has passed since
-	muted     bool          // the source is not acknowledged anything: it sent a PSN below all that was seen of it ...
-	quietTill time.Duration // ... so long
-	past      int32         // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
-	prevAt    time.Duration // when it came
-	hasPrev   bool
-	open      bool // the message of hi-1 is not complete
-	dead      bool
-	becn      bool // to be set in the next ACK
-	policy    Policy
+	ip     addrKey
+	srcKey addrKey  // address of the source
+	srcNbr Neighbor // and the switch it is behind, 0 if none
+	src    int32    // MemberID, or nobody
+	srcLeg int32
+	qpn    rocev2.QPN
+	a      rocev2.PSN // A: every receiving branch has acknowledged it
+	hi     rocev2.PSN // highest PSN forwarded, plus 1
+	prev   rocev2.PSN // PSN of the last data packet
+	nout   rocev2.PSN // PSN of the last NAK sent, if nsev is not noPend
 
-	low    int // receiving branches with a <= A; more than slack while A cannot move
-	slack  int // receiving branches that need not be above A: none, but under Quorum
-	nrecv  int // receiving branches
-	nfresh int // of them, fresh ones
-	npend  int // branches with a pending NAK
-	njoin  int // legs that are joining
-	nowin  int // receiving connected branches whose member has no window
-
-	qpn       rocev2.QPN
-	pmtu      uint16
-	windowed  bool
-	window    Window
-	targetKey uint32
-	targets   *targets // nil unless there is a targetKey
-	refused   refusal
-	write     writing
-	branches  []branch // by LegID
-	legs      []leg    // by LegID
-	members   []member // by MemberID
-	byIP      addrTable
-	forwards  []LegID // the forwarded legs
-	msgs      messages
-
-	failPSN  rocev2.PSN // if dead
-	failCode rocev2.Syndrome
+	prevAt   time.Duration // when prev came
+	past     int32         // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
+	asked    rocev2.PSN
+	pmtu     uint16
+	policy   Policy
+	tries    uint8    // RepairSpec.Tries
+	nsev     severity // the severity of the last NAK sent
+	seen     bool     // PSN nout has passed since
+	muted    bool     // the source is not acknowledged anything until quietTill: it sent a PSN below all that was seen of it
+	hasPrev  bool
+	open     bool // the message of hi-1 is not complete
+	dead     bool
+	becn     bool // to be set in the next ACK
+	windowed bool
 	told     bool // SourceRefused was emitted in this epoch
 
-	best     int32 // CNP filter: the leg whose signals pass, or nobody
-	bestSeen time.Duration
-	passed   time.Duration // when the last CNP passed
-	hasPass  bool
+	armed   bool // deadline is set
+	rewound bool // the source has retransmitted since the last look
+	tending bool // tendAt is set
+	timing  bool // a round trip is being measured: of packet timed
 
-	quorum  int        // receivers that must have it; 0 means all
-	keep    int        // receivers that cannot be spared: more than there are under Strict
+	low    int32 // receiving branches with a <= A; more than slack while A cannot move
+	slack  int32 // receiving branches that need not be above A: none, but under Quorum
+	nrecv  int32 // receiving branches
+	nfresh int32 // of them, fresh ones
+	npend  int32 // branches with a pending NAK
+	njoin  int32 // legs that are joining
+	nowin  int32 // receiving connected branches whose member has no window
+	nlate  int32 // late branches
+
+	branches []branch // by LegID; nil before the group's first data
+	tracks   []track  // by LegID; nil unless the group is active
+	legs     []leg    // by LegID
+	members  []member // by MemberID
+	byIP     memberIndex
+	checks   []verification // by LegID; nil if nothing is verified
+	msgs     messages
+	sw       *Switch
+	store    *store // nil without local repair
+	window   Window
+	targets  *targets      // nil unless there is a targetKey
+	deadline time.Duration // next look at the silent ones
+	tendAt   time.Duration // when repair has something to do
+	count    tally
+
+	id        GroupID
+	targetKey uint32
+	timed     rocev2.PSN
+	timedAt   time.Duration // sent at this time
+	timedIn   uint64        // when the switch had paused so often
+	refused   refusal
+	write     writing
+
+	quorum  int32      // receivers that must have it; 0 means all
+	keep    int32      // receivers that cannot be spared: more than there are under Strict
 	lagPSNs int32      // 0: no limit
 	least   rocev2.PSN // no receiver has less, if lagPSNs is set
 	freshTo rocev2.PSN // the fresh ones are no longer when A has come here
-	scratch []int32    // for raise under Quorum: one for each leg
 
-	hearing   *hearing      // of the switch
-	departed  *departed     // of the switch
-	deadAfter time.Duration // 0: never
-	deadMost  time.Duration // if above deadAfter: that follows the round trips up to here
-	stallTime time.Duration // how long the source may send nothing while another member waits; 0: any time
-	awaited   time.Duration // since when it has, and another one waits; 0: no
-	lagTime   time.Duration // 0: never
-	period    time.Duration // between two looks; 0: neither of these is set
-	deadline  time.Duration // next look at the silent ones
-	armed     bool
-	rewound   bool // the source has retransmitted since the last look
+	failPSN  rocev2.PSN // if dead
+	failCode rocev2.Syndrome
+	hasPass  bool  // CNP filter: passed is set
+	best     int32 // the leg whose signals pass, or nobody
+	bestSeen time.Duration
+	passed   time.Duration // when the last CNP passed
 
-	repair  RepairSpec
-	store   *store // nil without local repair
-	nlate   int    // late branches
-	asked   rocev2.PSN
-	timing  bool          // a round trip is being measured:
-	timed   rocev2.PSN    // of this packet
-	timedAt time.Duration // sent at this time
-	timedIn uint64        // when the switch had paused so often
-	tending bool
-	tendAt  time.Duration // when repair has something to do
-
-	numbers numbering
+	deadAfter     time.Duration // 0: never
+	deadMost      time.Duration // if above deadAfter: that follows the round trips up to here
+	stallTime     time.Duration // how long the source may send nothing while another member waits; 0: any time
+	awaited       time.Duration // since when it has, and another one waits; 0: no
+	lagTime       time.Duration // 0: never
+	period        time.Duration // between two looks; 0: neither of these is set
+	quietTill     time.Duration // if muted
+	repairTimeout time.Duration // RepairSpec.Timeout
+	numbers       numbering
+	extra         *extra // nil: it is empty
 
 	turnTime time.Duration // how long a turn is at least while others wait; 0: any time
 	turn     turn
 
-	id       GroupID
-	ip       netip.Addr
-	count    Counters
-	outcomes Outcomes
+	generation uint64    // GroupSpec.Generation
+	outcomes   *Outcomes // nil: none yet
 }
 
 // setPend replaces what b has pending.
@@ -212,18 +255,20 @@ func (g *group) advance(b *branch, psn rocev2.PSN) bool {
 
 // admit makes a leg receive from the message that begins at psn.
 func (g *group) admit(i int, psn rocev2.PSN) {
-	b, l := &g.branches[i], &g.legs[i]
+	b, l, t := &g.branches[i], &g.legs[i], &g.tracks[i]
 	g.setJoining(i, false)
 	b.a = psn.Prev()
 	b.delta = 0
 	b.bits |= receiving
-	if l.spec.Kind == Connected {
+	if l.connected() {
 		b.delta = uint32(g.members[l.member].r-psn) & rocev2.PSNMask
-		if l.window == (Window{}) {
+		if !l.windowed {
 			g.nowin++
 		}
 	}
-	l.verify.before, _ = g.msgs.through(b.a)
+	if g.checks != nil {
+		g.checks[i].before, _ = g.msgs.through(b.a)
+	}
 	g.receivers(g.nrecv + 1)
 	switch {
 	case b.a.LessEq(g.a):
@@ -236,11 +281,10 @@ func (g *group) admit(i int, psn rocev2.PSN) {
 			g.low++ // not one of the quorum yet
 		}
 	}
-	l.watch, l.watched, l.heard = b.a, 0, 0
-	l.mark, l.marked = b.a, 0
-	l.repeated = false
-	l.unheard = g.hearing.at(l.spec.Port).unheard
-	l.mend = mending{asked: b.a, again: b.a, watch: b.a, rtt: l.mend.rtt, rttVar: l.mend.rttVar}
+	*t = track{
+		watch: b.a, mark: b.a, unheard: g.sw.hearing.at(l.port).unheard, from: t.from, weight: t.weight, weighed: t.weighed,
+		mend: mending{asked: b.a, again: b.a, watch: b.a, rtt: t.mend.rtt, rttVar: t.mend.rttVar},
+	}
 }
 
 // cut takes a leg out of the group.
@@ -252,13 +296,16 @@ func (g *group) cut(i int) {
 
 // retire ends what a leg was as a receiver: removed, or the epoch is over.
 func (g *group) retire(i int) {
+	if g.branches == nil {
+		return
+	}
 	b, l := &g.branches[i], &g.legs[i]
 	if b.bits&receiving == 0 {
 		return
 	}
-	if l.spec.Kind == Connected {
+	if l.connected() {
 		g.members[l.member].r = b.a.Add(1 + int32(b.delta))
-		if l.window == (Window{}) {
+		if !l.windowed {
 			g.nowin--
 		}
 	}
@@ -272,8 +319,10 @@ func (g *group) retire(i int) {
 		g.nfresh--
 	}
 	b.bits &^= receiving | fresh
-	l.verify.fresh = false
-	l.weight = 0
+	if g.checks != nil {
+		g.checks[i].fresh = false
+	}
+	g.tracks[i].weight = 0
 	if g.best == int32(i) {
 		g.best = nobody
 	}
@@ -306,7 +355,7 @@ func (g *group) spare(i int) bool {
 }
 
 // receivers sets how many branches receive.
-func (g *group) receivers(n int) {
+func (g *group) receivers(n int32) {
 	g.nrecv = n
 	if g.quorum > 0 {
 		g.slack = n - g.quorum

@@ -56,13 +56,13 @@ func checkInvariants(t fataler, g *group) {
 	if g == nil {
 		return
 	}
-	pending, joining := 0, 0
+	pending, joining := int32(0), int32(0)
 	for i := range g.legs {
 		l := &g.legs[i]
-		if l.verify.pending {
+		if g.unproven(i) {
 			pending++
-			if l.members == 0 || g.branches[i].bits&receiving != 0 {
-				t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, l.members, g.branches[i].bits&receiving != 0)
+			if l.members == 0 || g.branchAt(i).bits&receiving != 0 {
+				t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, l.members, g.branchAt(i).bits&receiving != 0)
 			}
 		}
 		if l.joining {
@@ -75,7 +75,7 @@ func checkInvariants(t fataler, g *group) {
 	if g.src == nobody {
 		return
 	}
-	var low, nrecv, npend, nfresh int
+	var low, nrecv, npend, nfresh int32
 	for i := range g.branches {
 		b := &g.branches[i]
 		if b.bits&receiving == 0 {

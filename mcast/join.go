@@ -46,10 +46,10 @@ func (s *Switch) checkJoin(c *change, op *AddMember) error {
 	if g.dead {
 		return errors.New("the group has failed; put it anew")
 	}
-	if err := checkMember(m, g.ip, g.window); err != nil {
+	if err := checkMember(m, g.ip.addr(), g.window); err != nil {
 		return err
 	}
-	if j, ok := g.byIP.get(keyOf(m.IP)); ok && g.members[j].live && !c.leaving[MemberID(j)] {
+	if j, ok := g.memberAt(m.IP); ok && g.members[j].live && !c.leaving[MemberID(j)] {
 		return fmt.Errorf("member %d has the same address", j)
 	}
 	if j, ok := c.joined[m.IP.Unmap()]; ok {
@@ -68,7 +68,7 @@ func (s *Switch) checkJoin(c *change, op *AddMember) error {
 // checkJoinLeg checks the leg that a new member is to have, and returns its kind.
 func (s *Switch) checkJoinLeg(c *change, op *AddMember) (LegKind, error) {
 	g, at := c.g, op.Member.Leg
-	if int(at) < len(g.legs) && g.legs[at].spec.Kind == Connected {
+	if int(at) < len(g.legs) && g.legs[at].connected() {
 		l := &g.legs[at]
 		if c.taken[at] || l.members > 0 && !c.leaving[l.member] {
 			return 0, fmt.Errorf("leg %d is connected to another member", at)
@@ -87,7 +87,7 @@ func (s *Switch) checkJoinLeg(c *change, op *AddMember) (LegKind, error) {
 	case int(at) > c.legs:
 		return 0, fmt.Errorf("leg %d does not exist; the next free one is %d", at, c.legs)
 	case int(at) < len(g.legs):
-		return g.legs[at].spec.Kind, nil
+		return g.legs[at].kind(), nil
 	case int(at) < c.legs:
 		return 0, fmt.Errorf("leg %d is another new member's", at)
 	case c.legs >= maxIndex:
@@ -98,8 +98,8 @@ func (s *Switch) checkJoinLeg(c *change, op *AddMember) (LegKind, error) {
 	if err := checkLeg(op.Leg); err != nil {
 		return 0, err
 	}
-	for _, f := range g.forwards {
-		if op.Leg.Kind == Forwarded && g.legs[f].spec.Neighbor == op.Leg.Neighbor {
+	for _, f := range g.forwards() {
+		if op.Leg.Kind == Forwarded && g.legs[f].neighbor == op.Leg.Neighbor {
 			return 0, fmt.Errorf("leg %d already goes to neighbour %d", f, op.Leg.Neighbor)
 		}
 	}
@@ -114,6 +114,9 @@ func (s *Switch) update(now time.Duration, op UpdateMembers, out *Output) error 
 	}
 	if err := s.checkUpdate(g, &op); err != nil {
 		return err
+	}
+	if g.tracks == nil && g.src != nobody {
+		g.activate(now)
 	}
 	// The source last: what it leaves in flight is judged by those who stay, in
 	// whatever order the list names them (R60).
@@ -142,13 +145,13 @@ func (s *Switch) update(now time.Duration, op UpdateMembers, out *Output) error 
 
 func (g *group) add(now time.Duration, op *AddMember) {
 	at := op.Member.Leg
-	if old, ok := g.byIP.get(keyOf(op.Member.IP)); ok { // removed earlier, back again
-		g.byIP.remove(keyOf(g.members[old].ip))
+	if old, ok := g.memberAt(op.Member.IP); ok { // removed earlier, back again
+		g.unindex(old)
 	}
 	switch {
 	case int(at) == len(g.legs):
 		g.addLeg(op.Leg)
-	case g.legs[at].spec.Kind == Connected:
+	case g.legs[at].connected():
 		g.takeOver(now, &op.Member, op.Leg)
 		return
 	}
@@ -160,16 +163,25 @@ func (g *group) add(now time.Duration, op *AddMember) {
 func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	l := &g.legs[m.Leg]
 	id := l.member
-	if v, ok := g.byIP.get(keyOf(g.members[id].ip)); ok && MemberID(v) == id {
-		g.byIP.remove(keyOf(g.members[id].ip))
+	g.unindex(id)
+	*l = newLeg(spec)
+	l.setWindow(m.Window)
+	l.member, l.members = id, 1
+	if g.tracks != nil {
+		g.tracks[m.Leg] = track{}
 	}
-	*l = leg{spec: spec, window: m.Window, member: id, members: 1}
+	if g.checks != nil {
+		g.checks[m.Leg] = verification{}
+	}
 	if g.targets != nil {
 		g.targets.forget(int(m.Leg))
 	}
 	g.members[id] = newMember(m)
+	if g.historyOf(id) != (history{}) {
+		*g.newHistory(id) = history{}
+	}
 	g.outcomes.forgive(id)
-	g.byIP.put(keyOf(m.IP), uint32(id))
+	g.index(id)
 	g.awaitMessage(now, m.Leg)
 }
 

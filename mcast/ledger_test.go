@@ -43,7 +43,7 @@ func (l *ledger) open(s *Switch) {
 	}
 	l.before, l.src, l.a, l.hi = l.before[:0], g.src, g.a, g.hi
 	for i := range g.branches {
-		b, m := &g.branches[i], &g.legs[i].mend
+		b, m := g.branchAt(i), &g.trackOf(i).mend
 		l.before = append(l.before, cursor{b.bits, b.a, m.next, m.sent, m.probing})
 	}
 }
@@ -89,7 +89,7 @@ func (l *ledger) close(t fataler, s *Switch, p *Packet, out *Output) {
 // repaired, anything beyond the first packet that it has not been sent.
 func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
 	for i := range g.branches {
-		b, m := &g.branches[i], &g.legs[i].mend
+		b, m := g.branchAt(i), &g.trackOf(i).mend
 		var first, last rocev2.PSN
 		n := 0
 		for _, c := range out.Copies {
@@ -125,7 +125,7 @@ func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
 			may = p.PSN // with a gap, if the source's packets were lost before the switch
 		}
 		if may = rocev2.MaxPSN(may, b.a.Next()); may.Less(first) {
-			t.Fatalf("C68: leg %d is sent %06x, its turn was %06x; before %+v, now %+v %+v", i, first, may, *was, *b, *m)
+			t.Fatalf("C68: leg %d is sent %06x, its turn was %06x; before %+v, now %+v %+v", i, first, may, *was, b, *m)
 		}
 		at := g.hi
 		if b.bits&late != 0 {
@@ -143,7 +143,7 @@ func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
 // checkStore recomputes what a group with local repair keeps incrementally.
 func checkStore(t fataler, g *group) {
 	s := g.store
-	nlate := 0
+	nlate := int32(0)
 	for i := range g.branches {
 		if g.branches[i].bits&late != 0 {
 			nlate++
@@ -169,8 +169,8 @@ func checkStore(t fataler, g *group) {
 			n++
 		}
 	}
-	if bytes != s.bytes || bytes > s.limit || bytes > s.all.used {
-		t.Fatalf("%d bytes are stored, counted %d, limit %d, all %d", bytes, s.bytes, s.limit, s.all.used)
+	if bytes != s.bytes || bytes > s.limit || bytes > s.sw.repair.used {
+		t.Fatalf("%d bytes are stored, counted %d, limit %d, all %d", bytes, s.bytes, s.limit, s.sw.repair.used)
 	}
 	if g.src == nobody || g.dead {
 		if n > 0 {
@@ -198,7 +198,7 @@ func checkStore(t fataler, g *group) {
 
 // checkMending looks for a branch that nobody would ever ask again.
 func checkMending(t fataler, g *group, i int) {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := g.branchAt(i), &g.trackOf(i).mend
 	if b.bits&receiving == 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func checkMending(t fataler, g *group, i int) {
 	if b.bits&late == 0 && (m.probing || m.hold > 0) {
 		t.Fatalf("leg %d is in line, but %+v", i, *m)
 	}
-	if names := documentedStates(t, b, m); len(names) != 1 {
+	if names := documentedStates(t, &b, m); len(names) != 1 {
 		t.Fatalf("leg %d is in the states %q of RC.md §9.1: %+v", i, names, *m)
 	}
 	if b.pend != noPend || m.led || g.tending {

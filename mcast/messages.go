@@ -10,6 +10,9 @@ import "github.com/gleam-rdma/gleam/rocev2"
 // the count is exact.
 const maxEnds = 128
 
+// minEnds is the least size of a ring of message ends: one cache line.
+const minEnds = 8
+
 // messages counts the source's messages whose last PSN is acknowledged: the
 // MSN of the group's ACK (R20). When more than maxEnds messages are in flight
 // the youngest ones share an entry and are counted together, with the last of
@@ -19,7 +22,8 @@ type messages struct {
 	done  rocev2.MSN // messages that end at or before A
 	first uint32     // index in ends of the oldest
 	n     uint32
-	ends  []messageEnd // ring of maxEnds, in PSN order
+	ends  []messageEnd // ring in PSN order, of minEnds to maxEnds: as many as there were in flight
+	spare *pool[messageEnd]
 }
 
 type messageEnd struct {
@@ -27,7 +31,22 @@ type messageEnd struct {
 	count uint32 // messages counted when psn is acknowledged, at least 1
 }
 
-func (m *messages) at(i uint32) *messageEnd { return &m.ends[(m.first+i)%maxEnds] }
+func (m *messages) at(i uint32) *messageEnd { return &m.ends[m.place(i)] }
+
+func (m *messages) place(i uint32) uint32 { return (m.first + i) & uint32(len(m.ends)-1) }
+
+// grow makes room for one more end, of which there are less than maxEnds.
+func (m *messages) grow() {
+	if int(m.n) < len(m.ends) {
+		return
+	}
+	ends := m.spare.get(max(minEnds, 2*len(m.ends)))
+	for i := range m.n {
+		ends[i] = *m.at(i)
+	}
+	m.spare.put(m.ends)
+	m.ends, m.first = ends, 0
+}
 
 // start begins an epoch of a source that has completed done messages before.
 func (m *messages) start(done rocev2.MSN) { m.done, m.first, m.n = done, 0, 0 }
@@ -35,6 +54,7 @@ func (m *messages) start(done rocev2.MSN) { m.done, m.first, m.n = done, 0, 0 }
 // extend records that psn, the highest so far, ends a message.
 func (m *messages) extend(psn rocev2.PSN) {
 	if m.n < maxEnds {
+		m.grow()
 		*m.at(m.n) = messageEnd{psn, 1}
 		m.n++
 		return
@@ -70,6 +90,7 @@ func (m *messages) correct(psn rocev2.PSN, ends bool) {
 		}
 		m.n--
 	case !found && ends && m.n < maxEnds && (i == m.n || m.at(i).count == 1):
+		m.grow()
 		for j := m.n; j > i; j-- {
 			*m.at(j) = *m.at(j - 1)
 		}
@@ -97,7 +118,7 @@ func (m *messages) through(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
 func (m *messages) ack(a rocev2.PSN) {
 	for m.n > 0 && m.at(0).psn.LessEq(a) {
 		m.done = m.done.Add(int32(m.at(0).count))
-		m.first = (m.first + 1) % maxEnds
+		m.first = m.place(1)
 		m.n--
 	}
 }

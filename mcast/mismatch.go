@@ -40,9 +40,26 @@ func (m *Mismatch) Holds() bool { return m.told && m.Times > 0 }
 // Mismatches are those of one member.
 type Mismatches [NumNumbers]Mismatch
 
+// mismatch returns what is known of a number of member k; nil if no number of any member
+// of g ever differed.
+func (g *group) mismatch(k MemberID, n Number) *Mismatch {
+	if g.outcomes == nil || g.outcomes.Mismatches == nil {
+		return nil
+	}
+	return &g.outcomes.Mismatches[k][n]
+}
+
+// newMismatch is mismatch for one that is about to be noted.
+func (g *group) newMismatch(k MemberID, n Number) *Mismatch {
+	if o := g.decided(); o.Mismatches == nil {
+		o.Mismatches = make([]Mismatches, len(g.members))
+	}
+	return g.mismatch(k, n)
+}
+
 // differs notes that a packet of member k has another number than want.
 func (g *group) differs(k MemberID, n Number, seen, want rocev2.PSN, out *Output) {
-	m := &g.outcomes.Mismatches[k][n]
+	m := g.newMismatch(k, n)
 	switch {
 	case m.Times > 0 && m.Want == want && m.Seen == seen:
 		if m.Times < math.MaxUint32 {
@@ -60,7 +77,7 @@ func (g *group) differs(k MemberID, n Number, seen, want rocev2.PSN, out *Output
 
 // tellMismatch says that a number of member k differs, once.
 func (g *group) tellMismatch(k MemberID, n Number, out *Output) {
-	if m := &g.outcomes.Mismatches[k][n]; m.Times > 0 && !m.told {
+	if m := g.mismatch(k, n); m != nil && m.Times > 0 && !m.told {
 		m.told = true
 		g.outcomes.Differing++
 		g.tell(out, Event{Kind: NumberDiffers, Group: g.id, Member: k, PSN: m.Seen, Number: n, Want: m.Want})
@@ -69,7 +86,7 @@ func (g *group) tellMismatch(k MemberID, n Number, out *Output) {
 
 // wrongQPN notes which queue pair p is for, if a member has sent it.
 func (g *group) wrongQPN(p *Packet, out *Output) Reason {
-	if k, ok := g.byIP.get(keyOf(p.Src)); ok && g.members[k].live {
+	if k, ok := g.memberAt(p.Src); ok && g.members[k].live {
 		g.differs(MemberID(k), VirtualQPN, rocev2.PSN(p.DestQP), rocev2.PSN(g.qpn), out)
 	}
 	return WrongQPN
@@ -78,9 +95,9 @@ func (g *group) wrongQPN(p *Packet, out *Output) Reason {
 // repeated looks at a PSN that the source has sent before: one whose first packet was
 // lost comes back to it, one that was registered with a lower PSN never does.
 func (g *group) repeated(psn rocev2.PSN, out *Output) {
-	m := &g.outcomes.Mismatches[g.src][SendPSN]
+	m := g.mismatch(MemberID(g.src), SendPSN)
 	switch {
-	case m.Times == 0:
+	case m == nil || m.Times == 0:
 	case psn == m.Want || m.Want.LessEq(g.a):
 		m.Times = 0
 	case psn.LessEq(m.Seen):

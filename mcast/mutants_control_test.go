@@ -15,10 +15,10 @@ var _ = []mutant.Mutant{
 		"o.Evicted[e.Member] = e",
 		"")),
 	mutant.New("turns are not counted", "Outcomes", mutant.In((*group).tell,
-		`	switch o := &g.outcomes; e.Kind {
+		`	switch o := g.decided(); e.Kind {
 	case SourceChanged:
 		o.Turns++`,
-		`	switch o := &g.outcomes; e.Kind {
+		`	switch o := g.decided(); e.Kind {
 	case SourceChanged:
 		`)),
 }

@@ -43,7 +43,7 @@ var _ = []mutant.Mutant{
 	}
 	if !p.Verified && false {`)),
 	mutant.New("every packet of a member that only receives is an event", "R76", mutant.In((*group).refuseSource,
-		`m.refused = true
+		`g.newHistory(k).refused = true
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})`,
 		`m.refused = false
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})`)),
@@ -86,10 +86,9 @@ var _ = []mutant.Mutant{
 		"return e.until + h.at(e.port).unheard - e.unheard }",
 		"return e.until + h.at(e.port).$1*0 }", portHearing{}.delay)),
 	mutant.New("pauses count while one who is back is waited for", "R73", mutant.In((*group).catchUp,
-		`l.verify.from += d
-	l.mend.owed += d`,
-		`
-	l.mend.owed += d`)),
+		`l.mend.owed += d
+	l.from += d`,
+		`l.mend.owed += d`)),
 	mutant.New("one answer is enough of one who is back", "R73", mutant.In((*group).probeAnswer,
 		"if v.back && !v.twice {",
 		"if v.back && !v.twice && false {")),
@@ -112,10 +111,10 @@ var _ = []mutant.Mutant{
 	}`,
 		"")),
 	mutant.New("who is back is probed as seldom as the others are by then", "R73", mutant.In((*group).probe,
-		"n.wait, n.rounds, v.from = n.every, 0, now",
-		"v.from = now")),
+		"n.wait, n.rounds, g.tracks[n.next].from = n.every, 0, now",
+		"g.tracks[n.next].from = now")),
 	mutant.New("who is back is silent before it is asked", "R73", mutant.In((*group).dismissed,
-		"now-max(n.since, v.from) < g.deadAfter",
+		"now-max(n.since, g.probedFrom(i)) < g.deadAfter",
 		"now-n.since < g.deadAfter")),
 	mutant.New("a NAK that meets what it asks for strands its receiver", "R74", mutant.In((*group).negative,
 		"if sev == sevSequence && g.crosses(i, e) {",
@@ -125,14 +124,14 @@ var _ = []mutant.Mutant{
 	return true`,
 		"return true")),
 	mutant.New("a NAK meets what was never sent again", "R74", mutant.In((*group).crosses,
-		"if !l.repeated || e.Less(l.from) || l.to.Less(e) || g.a.Less(e) {",
+		"if !l.repeated || e.Less(l.first) || l.last.Less(e) || g.a.Less(e) {",
 		"if !l.repeated || g.a.Less(e) {")),
 	mutant.New("a NAK for what the source is to repeat has met it", "R74", mutant.In((*group).crosses,
-		"|| l.to.Less(e) || g.a.Less(e) {",
-		"|| l.to.Less(e) {")),
-	mutant.New("only the last packet that went again counts", "R74", mutant.In((*leg).repeats,
-		"if !l.repeated || psn.Less(l.from) {",
-		"if l.from = psn; l.repeated {")),
+		"|| l.last.Less(e) || g.a.Less(e) {",
+		"|| l.last.Less(e) {")),
+	mutant.New("only the last packet that went again counts", "R74", mutant.In((*track).repeats,
+		"if !l.repeated || psn.Less(l.first) {",
+		"if l.first = psn; l.repeated {")),
 	mutant.New("a source is told of a failure before it sends", "R75", mutant.In((*group).abort,
 		"if g.nout.Less(g.hi) || g.numbers.busy() {",
 		"{")),

@@ -60,13 +60,13 @@ var _ = []mutant.Mutant{
 		"if how == byWindow && b.bits&rewrites != 0 {",
 		"if how == byWindow {")),
 	mutant.New("PSNs are translated toward switches", "R24", mutant.In((*group).admit,
-		`if l.spec.Kind == Connected {
+		`if l.connected() {
 		b.delta =`,
 		`if l.$1 > 0 {
 		b.delta =`, leg{}.members)),
 	mutant.New("VA is the window's base for every WRITE", "R27", mutant.In((*group).forward,
-		"w.Base+(p.VA-g.window.Base)",
-		"w.Base")),
+		"l.base+(p.VA-g.window.Base)",
+		"l.base")),
 	mutant.New("the end of a WRITE overflows its window", "R27", mutant.In((*group).inWindow,
 		"p.VA >= g.window.Base && off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off",
 		"p.VA >= g.window.Base && off <= off && p.VA+uint64(p.DMALen) <= g.window.Base+g.window.Len")),

@@ -194,15 +194,15 @@ var _ = []mutant.Mutant{
 		"g.msgs.correct(psn, ends)",
 		"")),
 	mutant.New("feedback is known by its port", "R21", mutant.In((*group).branchOf,
-		`} else if m, ok := g.byIP.get(keyOf(p.Src)); ok {
+		`} else if m, ok := g.memberAt(p.Src); ok {
 		l := g.members[m].leg`,
-		`} else if m, ok := g.byIP.get(keyOf(p.Src)); ok {
+		`} else if m, ok := g.memberAt(p.Src); ok {
 		l := g.members[m].leg
 		for j := range g.$1 {
-			if g.$1[j].$2.$3 == p.$3 {
+			if g.$1[j].$2 == p.$3 {
 				l = $4(j)
 			}
-		}`, group{}.legs, leg{}.spec, LegSpec{}.Port, LegID(0))),
+		}`, group{}.legs, leg{}.port, Packet{}.Port, LegID(0))),
 	mutant.New("feedback is multicast as well", "R22", mutant.In((*group).input,
 		`		return g.request(now, p, f, out)
 	case p.Op == rocev2.Acknowledge:`,

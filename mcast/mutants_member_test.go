@@ -160,8 +160,7 @@ var _ = []mutant.Mutant{
 	mutant.New("data of one who is no member is forwarded", "C57", mutant.In((*group).request,
 		"if g.src != nobody && keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
 		"if g.src != nobody && p.Neighbor == g.srcNbr {")),
-	mutant.New("a removed address shadows those behind it in the table", "R21", mutant.In((*addrTable).remove,
-		`t.resize(len(t.slots))
-			return`,
-		"return")),
+	mutant.New("a removed address shadows those behind it in the table", "R21", mutant.In((*addrIndex[uint16]).remove,
+		"t.slots[i], i = t.slots[j], j",
+		"break")),
 }

@@ -8,10 +8,10 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 // Wrong ways to verify the numbering of receivers.
 var _ = []mutant.Mutant{
 	mutant.New("an unverified receiver is admitted with the source", "R52", mutant.In((*group).startEpoch,
-		"case join && !l.verify.pending:",
+		"case join && !g.unproven(i):",
 		"case join:")),
 	mutant.New("an unverified receiver joins where a quorum begins", "R55", mutant.In((*group).join,
-		"if l := &g.legs[i]; l.joining && !l.verify.pending {",
+		"if g.legs[i].joining && !g.unproven(i) {",
 		"if l := &g.legs[i]; l.joining {")),
 	mutant.New("a wrong answer verifies", "R55", mutant.In((*group).probeAnswer,
 		"if expects == r && kind == rocev2.KindACK || fresh {",
@@ -45,10 +45,9 @@ var _ = []mutant.Mutant{
 		"n.held, n.resume = false, g.src != nobody",
 		"n.held, n.resume = false, false")),
 	mutant.New("the source is not asked after a removal", "R53", mutant.In((*Switch).update,
-		`g.resumeHeld(out)
-	}`,
-		`
-	}`)),
+		`g.removed(op.Remove[len(op.Remove)-1], out)
+		g.resumeHeld(out)`,
+		`g.removed(op.Remove[len(op.Remove)-1], out)`)),
 	mutant.New("what follows a message that waits is forwarded", "R53", mutant.In((*group).waits,
 		"return n.held",
 		"return false")),
@@ -71,7 +70,7 @@ var _ = []mutant.Mutant{
 		"if p.Neighbor == 0 {",
 		"if !false {")),
 	mutant.New("silence to probes is never the end", "R55", mutant.In((*group).dismissed,
-		"now-max(n.since, v.from) < g.deadAfter || !g.anyVerified()",
+		"now-max(n.since, g.probedFrom(i)) < g.deadAfter || !g.anyVerified()",
 		"now >= n.since || !g.anyVerified()")),
 	mutant.New("silence of all to probes removes one", "R55", mutant.In((*group).dismissed,
 		"< g.deadAfter || !g.anyVerified()",

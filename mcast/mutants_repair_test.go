@@ -11,16 +11,16 @@ import (
 // Wrong ways to repair losses: -run 'R4[2-9]|R5[01]'.
 var _ = []mutant.Mutant{
 	mutant.New("frames are kept over the group's budget", "R42", mutant.In((*store).fits,
-		"return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.all.used",
-		"return bytes > 0 && s.all.used")),
+		"return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
+		"return bytes > 0 && s.sw.repair.used")),
 	mutant.New("frames are kept over the budget of all groups", "R42", mutant.In((*store).fits,
-		"<= s.limit && s.all.used+int64(bytes) <= s.all.limit",
+		"<= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit",
 		"<= s.limit")),
 	mutant.New("what others keep counts for nobody", "R42", mutant.In((*store).keep,
-		"s.all.used += int64(p.Bytes)",
+		"s.sw.repair.used += int64(p.Bytes)",
 		"")),
 	mutant.New("the budget of all groups is never given back", "R42", mutant.In((*store).take,
-		"s.all.used -= int64(e.bytes)",
+		"s.sw.repair.used -= int64(e.bytes)",
 		"")),
 	mutant.New("frames that cannot be kept are kept", "R42", mutant.In((*store).fits,
 		`func (s *store) fits(bytes uint32) bool {
@@ -60,13 +60,15 @@ var _ = []mutant.Mutant{
 		"g.least = g.a")),
 	mutant.New("what was kept is not replaced, and never released", "R42", mutant.In((*store).keep,
 		`s.take(s.at(psn), out)
+		}
 		for`,
 		`if e := s.at(psn); e.$1 > 0 {
-			s.$1 -= int64(e.$1)
-			s.$2.$3 -= int64(e.$1)
-			*e = $4{}
+				s.$1 -= int64(e.$1)
+				s.$2.$3.$4 -= int64(e.$1)
+				*e = $5{}
+			}
 		}
-		for`, stored{}.bytes, store{}.all, budget{}.used, stored{})),
+		for`, stored{}.bytes, store{}.sw, Switch{}.repair, budget{}.used, stored{})),
 	mutant.New("everything is given up for a frame that cannot fit", "R42", mutant.In((*store).keep,
 		"for s.could(p.Bytes) && !s.fits",
 		"for !s.fits")),
@@ -104,7 +106,7 @@ var _ = []mutant.Mutant{
 		"} else if !ok && s.whole.LessEq(psn) {",
 		"} else if !ok && s.whole == psn.$1() {", rocev2.PSN.Next)),
 	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).mend,
-		"m.led = m.led || m.tries >= g.repair.Tries || m.waited",
+		"m.led = m.led || m.tries >= g.tries || m.waited",
 		"m.led = m.led || m.waited")),
 	mutant.New("a branch that was left to the source stays so", "R43", mutant.In((*group).progressed,
 		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
@@ -184,7 +186,7 @@ var _ = []mutant.Mutant{
 		"ask := m.probing || m.next.Next() == g.hi || g.store.find(m.next.Next()) == nil",
 		"ask := m.probing")),
 	mutant.New("who is silent is asked for ever", "R45", mutant.In((*group).question,
-		`if m.tries >= g.repair.Tries {
+		`if m.tries >= g.tries {
 		m.led = true
 		return
 	}`,
@@ -219,10 +221,10 @@ var _ = []mutant.Mutant{
 			return`,
 		`if !g.acked(now, i, psn, out) {
 			g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)
-			return`, group{}.legs, leg{}.mend, mending{}.owed), mutant.In((*group).feedback,
+			return`, group{}.tracks, track{}.mend, mending{}.owed), mutant.In((*group).feedback,
 		"} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {",
 		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
-		g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)`, group{}.legs, leg{}.mend, mending{}.owed)),
+		g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)`, group{}.tracks, track{}.mend, mending{}.owed)),
 	mutant.New("an answer to a question is one that says all", "R45", mutant.In((*group).progressed,
 		"case m.probing && b.a.Next() == m.next:",
 		"case m.probing && b.a == m.next:")),
@@ -252,8 +254,8 @@ var _ = []mutant.Mutant{
 		`if wait > 0 {
 		m.hold = 0`)),
 	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).mend,
-		"m.tries >= g.repair.Tries || m.waited+wait > rnrPatience*g.repair.Timeout; m.led",
-		"m.tries >= g.repair.Tries; m.led")),
+		"m.tries >= g.tries || m.waited+wait > rnrPatience*g.repairTimeout; m.led",
+		"m.tries >= g.tries; m.led")),
 	mutant.New("each wait is counted by itself", "R46", mutant.In((*group).mend,
 		"m.waited += wait",
 		"m.waited = 0")),
@@ -330,8 +332,8 @@ var _ = []mutant.Mutant{
 	}`,
 		"")),
 	mutant.New("patience has no bound", "R45", mutant.In((*group).patience,
-		"d := min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)",
-		"d := max(g.repair.Timeout, m.rtt+4*m.rttVar)")),
+		"d := min(max(g.repairTimeout, m.rtt+4*m.rttVar), maxPatience*g.repairTimeout)",
+		"d := max(g.repairTimeout, m.rtt+4*m.rttVar)")),
 	mutant.New("what the source repeats is withheld while there is a probe", "R56", mutant.In((*group).inTurn,
 		"case first && psn.Less(m.next) && !m.led && (",
 		"case first && psn.Less(m.next) && m.led && (")),
@@ -351,7 +353,7 @@ var _ = []mutant.Mutant{
 		"d = min(d, g.deadAfterOf(i)*livenessProbes)")),
 	mutant.New("dead_after does not bound the first wait", "R57", mutant.In((*group).asks,
 		"g.tendBy(now + first)",
-		"g.tendBy(now + g.$1.$2)", group{}.repair, RepairSpec{}.Timeout)),
+		"g.tendBy(now + g.$1)", group{}.repairTimeout)),
 	mutant.New("a branch that is left to the source is not asked", "R57", mutant.In((*group).probeLiveness,
 		`if e == nil || g.deadAfter == 0 {
 		return true`,
@@ -389,20 +391,18 @@ var _ = []mutant.Mutant{
 	mutant.New("the switch's pauses count toward the lag", "R58", mutant.In((*group).catchUp,
 		`	l.heard += d
 	l.marked += d
-	l.verify.from += d`,
+	l.mend.owed += d`,
 		`	l.heard += d
 	
-	l.verify.from += d`)),
+	l.mend.owed += d`)),
 	mutant.New("the switch's pauses count toward a probe", "R58", mutant.In((*group).catchUp,
-		`l.mend.owed += d
-}`,
-		`
-}`)),
+		`l.mend.owed += d`,
+		"")),
 	mutant.New("a pause is one of all ports", "R58", mutant.In((*group).missed,
-		"return g.hearing.at(l.spec.Port).unheard - l.unheard",
-		"return g.hearing.at(0).unheard - l.unheard")),
+		"return g.sw.hearing.at(g.legs[i].port).unheard - g.tracks[i].unheard",
+		"return g.sw.hearing.at(0).unheard - g.tracks[i].unheard")),
 	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).measure,
-		"if !g.timing || g.timedIn != g.hearing.pauses || !had",
+		"if !g.timing || g.timedIn != g.sw.hearing.pauses || !had",
 		"if !g.timing || !had")),
 	mutant.New("what waits in a queue is not answered", "R59", mutant.In((*group).deadAfterOf,
 		"return d + delay",

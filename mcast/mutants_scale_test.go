@@ -28,4 +28,22 @@ var _ = []mutant.Mutant{
 		`case i > 0 && last.before(t.heap[(i-1)/4]):
 		t.up(i, last)`,
 		"")),
+	mutant.New("an idle group keeps what it needs for data", "R82", mutant.In((*Switch).reclaim,
+		`case g.idle(now):
+			g.deactivate()`,
+		"case g.idle(now):")),
+	mutant.New("memory is taken from a group with data in flight", "R82", mutant.In((*group).idle,
+		"g.quiescent() && (g.store == nil || g.store.bytes == 0) &&",
+		"")),
+	mutant.New("a group has the memory for data from the beginning", "R82", mutant.In((*Switch).newGroup,
+		"g.store = &store{limit: r.Bytes, sw: s}",
+		`g.store = &store{limit: r.Bytes, sw: s}
+		g.store.$1(1 << 5)`, (*store).reach)),
+	mutant.New("a group that was idle is not made ready for a change", "R82", mutant.In((*Switch).update,
+		"if g.tracks == nil && g.src != nobody {",
+		"if false {")),
+	mutant.New("what grew is left behind", "R82", mutant.In((*store).reach,
+		`s.ring = ring
+	s.sw.pools.stored.put(old)`,
+		"s.ring = ring")),
 }

@@ -24,13 +24,13 @@ var _ = []mutant.Mutant{
 		return NotMember // it lacked what the last source has left
 	}
 	g.endEpoch(out)
-	g.startEpoch(MemberID(k), out)`,
+	g.startEpoch(now, MemberID(k), out)`,
 		`	if !m.live {
 		return NotMember // it lacked what the last source has left
 	}
 	g.endEpoch(out)
 	m.$1 = $arg2.$2 & $3
-	g.startEpoch(MemberID(k), out)`, member{}.p, Packet{}.PSN, rocev2.PSNMask)),
+	g.startEpoch(now, MemberID(k), out)`, member{}.p, Packet{}.PSN, rocev2.PSNMask)),
 	mutant.New("what precedes the first packet counts as acknowledged", "R16", mutant.In((*group).startEpoch,
 		"g.hi, g.a, g.past = m.p, m.p.Prev(), m.past",
 		"g.hi, g.a, g.past = m.p, m.p, m.past")),
@@ -44,7 +44,7 @@ var _ = []mutant.Mutant{
 		"case p.Neighbor != 0 && keyOf(p.Src) != g.srcKey:",
 		"case p.Neighbor != 0 && !p.Src.$1():", netip.Addr.IsValid)),
 	mutant.New("a new source may be behind any switch", "R17", mutant.In((*group).newSource,
-		"if p.Neighbor != g.legs[m.leg].spec.Neighbor {",
+		"if p.Neighbor != g.legs[m.leg].neighbor {",
 		"if p.Neighbor > 100 {")),
 	mutant.New("a receiver's queue is thought to be where it began", "R18", mutant.In((*group).retire,
 		"g.members[l.member].r = b.a.Add(1 + int32(b.delta))",

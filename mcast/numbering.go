@@ -45,34 +45,33 @@ type Probe struct {
 
 // verification is what a receiver has shown of its numbering.
 type verification struct {
+	expects rocev2.PSN // the PSN that its last answer names, if wrong; in the member's space
+	before  rocev2.MSN // the source's messages before its first one, if fresh
 	pending bool       // it has not shown the registered PSN yet, and gets no data
 	fresh   bool       // it had accepted nothing, and did not say what it expects: MSN has to prove it
-	wrong   bool       // its last answer names another PSN:
-	expects rocev2.PSN // this one, in the member's space
+	wrong   bool       // its last answer names another PSN
 	probes  uint8      // sent since it first gave that answer
 	rxe     bool       // it is rdma_rxe, and says ffffff before it has accepted anything
-	before  rocev2.MSN // the source's messages before its first one, if fresh
 	sent    uint8      // probes in all, at most 255
 	empty   uint8      // ... and answers to them of that kind that came after its first data, if rxe
 
-	back  bool          // it was a member lately (R73):
-	from  time.Duration // it is not probed before; then, when it was first
-	once  bool          // it has given the right answer once ...
-	twice bool          // ... and was probed since
+	back  bool // it was a member lately (R73): track.from says when it may be probed
+	once  bool // it has given the right answer once ...
+	twice bool // ... and was probed since
 }
 
 // numbering is a group's part of the verification.
 type numbering struct {
 	every   time.Duration // first wait for an answer; 0: nothing is verified
-	pending int           // legs that have not shown their numbering
 	wait    time.Duration // the present one between two rounds of probes
-	rounds  uint8         // since the first, or since data began to wait
+	pending int32         // legs that have not shown their numbering
 	next    LegID         // to be probed next in this round
+	rounds  uint8         // since the first, or since data began to wait
 	armed   bool
 	at      time.Duration // of the next probes, if armed
 	later   time.Duration // the first of those that could not be probed in this round yet may be then; 0: there is none
+	since   time.Duration // when the message began to wait, if held
 	held    bool          // a message waits for receivers to show their numbering
-	since   time.Duration // so long, if held
 	resume  bool          // it need not wait any more: the source is to be asked for it
 
 	gap              bool       // some of these PSNs of the source may not have passed:
@@ -96,23 +95,29 @@ func (n *numbering) passes(psn, hi rocev2.PSN) {
 // unverify begins the verification of a leg that a new member is behind.
 func (g *group) unverify(now time.Duration, i LegID) {
 	l := &g.legs[i]
-	if g.numbers.every == 0 || l.spec.Kind != Connected {
+	if g.numbers.every == 0 || !l.connected() {
 		return
 	}
-	if !l.verify.pending {
+	v := &g.checks[i]
+	if !v.pending {
 		g.numbers.pending++
 	}
-	l.verify = verification{pending: true}
-	l.unheard = g.hearing.at(l.spec.Port).unheard
-	if t := g.departed.since(now, g.hearing, keyOf(g.ip), keyOf(g.members[l.member].ip)); t > 0 {
-		l.verify.back, l.verify.from = true, t
+	*v = verification{pending: true}
+	if t := g.sw.departed.since(now, &g.sw.hearing, g.ip, g.members[l.member].ip); t > 0 {
+		g.activate(now)
+		v.back = true
+		g.tracks[i].from, g.tracks[i].unheard = t, g.sw.hearing.at(l.port).unheard
 	}
 	g.probeSoon(now)
 }
 
+// unproven says whether leg i has not shown its numbering, and has to.
+func (g *group) unproven(i int) bool { return g.checks != nil && g.checks[i].pending }
+
 // verified ends the verification of leg i: it has shown its numbering, or is gone.
 func (g *group) verified(i LegID) {
-	if v := &g.legs[i].verify; v.pending {
+	if g.unproven(int(i)) {
+		v := &g.checks[i]
 		v.pending = false
 		g.numbers.pending--
 	}
@@ -132,7 +137,7 @@ func (g *group) probe(now time.Duration, out *Output) {
 	n.armed = false
 	sent := 0
 	for ; int(n.next) < len(g.legs) && n.pending > 0 && !g.dead; n.next++ {
-		v := &g.legs[n.next].verify
+		v := &g.checks[n.next]
 		if !v.pending {
 			continue
 		}
@@ -151,7 +156,7 @@ func (g *group) probe(now time.Duration, out *Output) {
 		}
 		sent++
 		if v.sent == 0 && v.back {
-			n.wait, n.rounds, v.from = n.every, 0, now
+			n.wait, n.rounds, g.tracks[n.next].from = n.every, 0, now
 		}
 		v.twice = v.once
 		v.sent = min(v.sent, 254) + 1
@@ -181,13 +186,13 @@ func (g *group) probe(now time.Duration, out *Output) {
 // and it expects another PSN, or is silent while others are not.
 func (g *group) dismissed(now time.Duration, i int, out *Output) bool {
 	n, l := &g.numbers, &g.legs[i]
-	v := &l.verify
+	v := &g.checks[i]
 	why := Silent
 	switch {
 	case v.wrong && v.probes >= wrongAnswers:
-		g.tellMisnumbered(i, out)
+		g.tellMisnumbered(i, v.expects, out)
 		why = Misnumbered
-	case v.wrong || v.back && v.sent == 0 || g.deadAfter == 0 || !n.held || now-max(n.since, v.from) < g.deadAfter || !g.anyVerified():
+	case v.wrong || v.back && v.sent == 0 || g.deadAfter == 0 || !n.held || now-max(n.since, g.probedFrom(i)) < g.deadAfter || !g.anyVerified():
 		return false
 	}
 	switch {
@@ -204,10 +209,10 @@ func (g *group) dismissed(now time.Duration, i int, out *Output) bool {
 }
 
 // tellMisnumbered says that the member behind leg i expects another PSN, once.
-func (g *group) tellMisnumbered(i int, out *Output) {
+func (g *group) tellMisnumbered(i int, expects rocev2.PSN, out *Output) {
 	l := &g.legs[i]
-	m := &g.outcomes.Mismatches[l.member][ReceivePSN]
-	m.Seen, m.Want, m.Times = l.verify.expects, g.members[l.member].r, m.Times+1
+	m := g.newMismatch(l.member, ReceivePSN)
+	m.Seen, m.Want, m.Times = expects, g.members[l.member].r, m.Times+1
 	g.tellMismatch(l.member, ReceivePSN, out)
 }
 
@@ -215,7 +220,7 @@ func (g *group) tellMisnumbered(i int, out *Output) {
 // fault is more likely on this side.
 func (g *group) anyVerified() bool {
 	for i := range g.legs {
-		if l := &g.legs[i]; int32(i) != g.srcLeg && l.members > 0 && !l.verify.pending {
+		if l := &g.legs[i]; int32(i) != g.srcLeg && l.members > 0 && !g.unproven(i) {
 			return true
 		}
 	}
@@ -225,7 +230,7 @@ func (g *group) anyVerified() bool {
 // dispensable is spare for a leg that does not receive yet: as many others as the
 // policy wants are live, receiving or not.
 func (g *group) dispensable(i int) bool {
-	n := 0
+	n := int32(0)
 	for j := range g.legs {
 		if j != i && int32(j) != g.srcLeg && g.legs[j].members > 0 {
 			n++
@@ -240,14 +245,14 @@ func (g *group) ready() bool {
 	if g.numbers.pending == 0 {
 		return true
 	}
-	n := 0
+	n := int32(0)
 	for i := range g.legs {
 		l := &g.legs[i]
 		if int32(i) == g.srcLeg || l.members == 0 {
 			continue
 		}
 		switch {
-		case !l.verify.pending:
+		case !g.unproven(i):
 			n++
 		case g.quorum == 0 && l.joining:
 			return false
@@ -296,8 +301,8 @@ func (g *group) hold(now time.Duration, psn rocev2.PSN) {
 	}
 	if n := &g.numbers; !n.held {
 		n.held, n.resume, n.since = true, false, now
-		for i := range g.legs {
-			g.legs[i].verify.probes = 0 // its queue pair may be another one by now
+		for i := range g.checks {
+			g.checks[i].probes = 0 // its queue pair may be another one by now
 		}
 		g.probeSoon(now)
 	}
@@ -320,12 +325,12 @@ func (g *group) unverifiedLeg(p *Packet) (leg int, ok bool) {
 	if g.numbers.pending == 0 || p.Neighbor != 0 {
 		return 0, false
 	}
-	m, ok := g.byIP.get(keyOf(p.Src))
+	m, ok := g.memberAt(p.Src)
 	if !ok || !g.members[m].live {
 		return 0, false
 	}
 	i := int(g.members[m].leg)
-	return i, g.legs[i].verify.pending
+	return i, g.unproven(i)
 }
 
 // probeAnswer serves an acknowledgement of the member behind leg i, which is
@@ -340,7 +345,7 @@ func (g *group) probeAnswer(now time.Duration, p *Packet, i int, kind rocev2.Ack
 	}
 	g.count.FeedbackIn++
 	l := &g.legs[i]
-	v, r := &l.verify, g.members[l.member].r
+	v, r := &g.checks[i], g.members[l.member].r
 	if v.sent == 0 {
 		return FeedbackStale // to data of an earlier registration, of which more may be on the way
 	}
@@ -358,7 +363,9 @@ func (g *group) probeAnswer(now time.Duration, p *Packet, i int, kind rocev2.Ack
 			return None
 		}
 		v.rxe, v.fresh, v.wrong = fresh, fresh, false
-		g.outcomes.Mismatches[l.member][ReceivePSN].Times = 0
+		if m := g.mismatch(l.member, ReceivePSN); m != nil {
+			m.Times = 0
+		}
 		g.verified(LegID(i))
 		g.resumeHeld(out)
 		return None
@@ -374,8 +381,7 @@ func (g *group) probeAnswer(now time.Duration, p *Packet, i int, kind rocev2.Ack
 // it has another numbering (R54).
 func (g *group) misnumbered(p *Packet, i int, out *Output) {
 	l := &g.legs[i]
-	l.verify.wrong, l.verify.expects = true, p.PSN.Next()&rocev2.PSNMask
-	g.tellMisnumbered(i, out)
+	g.tellMisnumbered(i, p.PSN.Next()&rocev2.PSNMask, out)
 	if g.spare(i) {
 		g.evict(i, Misnumbered, out)
 		g.eval(out)
@@ -397,7 +403,10 @@ const surplus = 4
 // answers than there were probes, some of them answer data, which the receiver has
 // taken for duplicates.
 func (g *group) stale(p *Packet, i int, acks rocev2.PSN) bool {
-	v, n := &g.legs[i].verify, &g.numbers
+	if g.checks == nil {
+		return false
+	}
+	v, n := &g.checks[i], &g.numbers
 	if v.fresh && n.gap && n.gapFrom.LessEq(acks) && g.branches[i].a.Less(acks) {
 		return true // messages may have ended that were not counted
 	}
@@ -412,7 +421,10 @@ func (g *group) stale(p *Packet, i int, acks rocev2.PSN) bool {
 // answered the probe, is for messages that it did not execute: MSN counts those
 // that it did.
 func (g *group) unread(p *Packet, i int, psn rocev2.PSN) bool {
-	v := &g.legs[i].verify
+	if g.checks == nil {
+		return false
+	}
+	v := &g.checks[i]
 	had := g.branches[i].a
 	acks := acknowledged(p.Syndrome.Kind(), psn)
 	switch {

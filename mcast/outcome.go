@@ -3,11 +3,7 @@
 
 package mcast
 
-import (
-	"slices"
-
-	"github.com/gleam-rdma/gleam/rocev2"
-)
+import "github.com/gleam-rdma/gleam/rocev2"
 
 // Outcomes is what a group has decided by itself since it was put. An Event says
 // the same at once, but a driver may lose it. Outcomes is state: it stays until
@@ -21,7 +17,7 @@ type Outcomes struct {
 	Refusals   uint64  // SourceRefused so far
 	Refused    Event   // the last SourceRefused
 	Failed     Event   // GroupFailed, if the group has failed
-	Evicted    []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not
+	Evicted    []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not; empty if nobody was
 
 	Differing  uint64       // NumberDiffers so far
 	Mismatches []Mismatches // by MemberID; empty if Differing is 0
@@ -35,11 +31,15 @@ func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 		*o = Outcomes{Group: id, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
 		return false
 	}
+	if g.outcomes == nil {
+		*o = Outcomes{Group: id, Generation: g.generation, Evicted: o.Evicted[:0], Mismatches: o.Mismatches[:0]}
+		return true
+	}
 	evicted, mismatches := append(o.Evicted[:0], g.outcomes.Evicted...), o.Mismatches[:0]
 	if g.outcomes.Differing > 0 {
 		mismatches = append(mismatches, g.outcomes.Mismatches...)
 	}
-	*o = g.outcomes
+	*o = *g.outcomes
 	o.Evicted, o.Mismatches = evicted, mismatches
 	return true
 }
@@ -50,7 +50,7 @@ func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn 
 }
 
 func (g *group) tell(out *Output, e Event) {
-	switch o := &g.outcomes; e.Kind {
+	switch o := g.decided(); e.Kind {
 	case SourceChanged:
 		o.Turns++
 		o.Source = e
@@ -60,19 +60,34 @@ func (g *group) tell(out *Output, e Event) {
 	case GroupFailed:
 		o.Failed = e
 	case MemberEvicted:
+		if o.Evicted == nil {
+			o.Evicted = make([]Event, len(g.members))
+		}
 		o.Evicted[e.Member] = e
 	}
 	out.Events = append(out.Events, e)
 }
 
+// decided returns g's outcomes, of which there is one now.
+func (g *group) decided() *Outcomes {
+	if g.outcomes == nil {
+		g.outcomes = &Outcomes{Group: g.id, Generation: g.generation}
+	}
+	return g.outcomes
+}
+
 // forgive makes room for the outcome of a new member m, and forgets that of the
 // member whose place it takes.
 func (o *Outcomes) forgive(m MemberID) {
-	for len(o.Evicted) <= int(m) {
-		o.Evicted = append(slices.Grow(o.Evicted, int(m)+1-len(o.Evicted)), Event{})
+	if o == nil {
+		return
 	}
-	for len(o.Mismatches) <= int(m) {
-		o.Mismatches = append(slices.Grow(o.Mismatches, int(m)+1-len(o.Mismatches)), Mismatches{})
+	if o.Evicted != nil {
+		o.Evicted = append(o.Evicted, make([]Event, max(0, int(m)+1-len(o.Evicted)))...)
+		o.Evicted[m] = Event{}
 	}
-	o.Evicted[m], o.Mismatches[m] = Event{}, Mismatches{}
+	if o.Mismatches != nil {
+		o.Mismatches = append(o.Mismatches, make([]Mismatches, max(0, int(m)+1-len(o.Mismatches)))...)
+		o.Mismatches[m] = Mismatches{}
+	}
 }

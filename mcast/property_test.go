@@ -206,7 +206,7 @@ func (n *network) stuck() (s []string) {
 			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.store.low, g.store.whole, g.store.bytes, g.store.limit, g.tending))
 		}
 		for i := range g.branches {
-			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.branches[i], g.legs[i].mend))
+			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.branches[i], g.trackOf(i).mend))
 		}
 	}
 	for _, h := range n.hosts {

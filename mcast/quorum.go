@@ -23,18 +23,18 @@ func (g *group) reached() rocev2.PSN {
 	n := 0
 	for i := range g.branches {
 		if b := &g.branches[i]; b.bits&(receiving|fresh) == receiving {
-			g.scratch[n] = b.a.Sub(g.a)
+			g.sw.scratch[n] = b.a.Sub(g.a)
 			n++
 		}
 	}
-	s := g.scratch[:n]
+	s := g.sw.scratch[:n]
 	slices.Sort(s)
-	at := n - g.quorum
+	at := n - int(g.quorum)
 	d := s[at]
 	for at < n && s[at] == d {
 		at++
 	}
-	g.low = at + g.nfresh
+	g.low = int32(at) + g.nfresh
 	return g.a.Add(d)
 }
 
@@ -89,19 +89,19 @@ func (g *group) strand(out *Output) bool {
 }
 
 // repeats notes that psn goes to a receiver again.
-func (l *leg) repeats(psn rocev2.PSN) {
-	if !l.repeated || psn.Less(l.from) {
-		l.from = psn
+func (l *track) repeats(psn rocev2.PSN) {
+	if !l.repeated || psn.Less(l.first) {
+		l.first = psn
 	}
-	l.repeated, l.to = true, psn
+	l.repeated, l.last = true, psn
 }
 
 // crosses says whether NAK(e) of receiver i, for what is acknowledged, may have met
 // the packet that it asks for on its way: it is the first one since that packet went to
 // the receiver again (R74).
 func (g *group) crosses(i int, e rocev2.PSN) bool {
-	l := &g.legs[i]
-	if !l.repeated || e.Less(l.from) || l.to.Less(e) || g.a.Less(e) {
+	l := &g.tracks[i]
+	if !l.repeated || e.Less(l.first) || l.last.Less(e) || g.a.Less(e) {
 		return false
 	}
 	l.repeated = false

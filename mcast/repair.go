@@ -34,16 +34,16 @@ type mending struct {
 	sent    rocev2.PSN    // if late: the first PSN that was never sent
 	asked   rocev2.PSN    // the highest PSN that was sent again with a request for an ACK
 	again   rocev2.PSN    // the highest PSN that was sent again
+	watch   rocev2.PSN    // the PSN it has to acknowledge, counted from owed
 	probing bool          // if late: next-1 went out as a question, and nothing follows until there is an answer, or until hold
 	quiet   bool          // a question has had no answer
+	led     bool          // local repair did not help: it gets what the source sends, in the source's time
 	burst   uint8         // if not 0: every so many packets there is a question
 	left    uint8         // packets until then
-	led     bool          // local repair did not help: it gets what the source sends, in the source's time
-	tries   int           // times that the same PSN was sent again from here
+	tries   uint8         // times that the same PSN was sent again from here
 	hold    time.Duration // nothing is sent before: it is not ready, or its port is not, or it may answer more (if probing); 0: it is
 	waited  time.Duration // for it to become ready, since it last acknowledged something
-	watch   rocev2.PSN    // the PSN it has to acknowledge ...
-	owed    time.Duration // ... counted from here
+	owed    time.Duration
 	rtt     time.Duration // smoothed, and its mean deviation: 0 if never measured
 	rttVar  time.Duration
 }
@@ -108,14 +108,14 @@ func (g *group) setLate(i int, psn rocev2.PSN) {
 	if b.bits&late == 0 {
 		b.bits |= late
 		g.nlate++
-		g.legs[i].mend.sent = g.hi
+		g.tracks[i].mend.sent = g.hi
 	}
-	g.legs[i].mend.next = psn
+	g.tracks[i].mend.next = psn
 }
 
 // setInLine ends that branch i is late.
 func (g *group) setInLine(i int) {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	if b.bits&late != 0 {
 		b.bits &^= late
 		g.nlate--
@@ -128,7 +128,7 @@ func (g *group) setInLine(i int) {
 // it, nor if the store will send it when its turn comes. ask says that it goes as
 // a question.
 func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool) {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	first := psn == b.a.Next()
 	if b.bits&late == 0 && b.a.Less(g.a) && psn == g.a.Next() && g.store.find(b.a.Next()) == nil {
 		first = true // behind a quorum, and what it lacks is gone: this is the first that anybody can send it
@@ -162,7 +162,7 @@ func (g *group) inTurn(now time.Duration, i int, psn rocev2.PSN) (yes, ask bool)
 // probed notes that psn, which branch i was sent before, goes out with a request for an
 // ACK.
 func (g *group) probed(now time.Duration, i int, psn rocev2.PSN) {
-	m := &g.legs[i].mend
+	m := &g.tracks[i].mend
 	m.asked, m.again = rocev2.MaxPSN(m.asked, psn), rocev2.MaxPSN(m.again, psn)
 	g.tendBy(now + g.patience(i))
 }
@@ -177,7 +177,7 @@ func (m *mending) step(psn rocev2.PSN) {
 
 // progressed follows an acknowledgement of new data by branch i.
 func (g *group) progressed(now time.Duration, i int) {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	m.tries, m.waited, m.led, m.quiet = 0, 0, false, false
 	if m.asked.Less(b.a) {
 		m.asked = b.a
@@ -206,7 +206,7 @@ func (g *group) progressed(now time.Duration, i int) {
 		if e := g.store.find(b.a); e != nil && e.ackReq {
 			// Or it is slow, and answers what it was sent at first, which asked as
 			// well: then more will come without being asked for.
-			m.hold = now + g.repair.Timeout/4
+			m.hold = now + g.repairTimeout/4
 			g.tendBy(m.hold)
 			return
 		}
@@ -224,7 +224,7 @@ func (g *group) progressed(now time.Duration, i int) {
 // mend decides whether a NAK of e, by branch i, is served from the store. If so
 // the source is not told (R43).
 func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome, e rocev2.PSN) bool {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	if g.store == nil || sev == sevFatal || b.pend != noPend || !g.serves(e) {
 		return false
 	}
@@ -235,7 +235,7 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 	if sev == sevRNR {
 		wait = syn.RNRCode().Duration()
 	}
-	if m.led = m.led || m.tries >= g.repair.Tries || m.waited+wait > rnrPatience*g.repair.Timeout; m.led {
+	if m.led = m.led || m.tries >= g.tries || m.waited+wait > rnrPatience*g.repairTimeout; m.led {
 		return false
 	}
 	m.tries++
@@ -249,9 +249,9 @@ func (g *group) mend(now time.Duration, i int, sev severity, syn rocev2.Syndrome
 	m.watch, m.owed = g.hi.Prev(), max(now, m.hold)
 	g.tendBy(m.owed + g.patience(i))
 	if g.deadAfter > 0 {
-		g.legs[i].watched = max(g.legs[i].watched, m.owed) // it has nothing to answer until then
+		g.tracks[i].watched = max(g.tracks[i].watched, m.owed) // it has nothing to answer until then
 	}
-	g.count.NAKsServed++
+	g.count.rare().NAKsServed++
 	return true
 }
 
@@ -295,7 +295,7 @@ func (g *group) resend(now time.Duration, out *Output) {
 // than there is memory for. What the leg's own port does not take waits for that
 // port alone (R70).
 func (g *group) resendTo(now time.Duration, i int, out *Output) bool {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	room, until := -1, time.Duration(0) // not asked yet
 	for m.next.Less(g.hi) {
 		if b.pend != noPend || m.probing || m.hold > 0 || m.led {
@@ -349,7 +349,7 @@ func (g *group) copyStored(i int, e *stored, psn rocev2.PSN, ask bool, out *Outp
 	out.repairs++
 	out.Copies = append(out.Copies, c)
 	g.count.Copies++
-	g.count.Repairs++
+	g.count.rare().Repairs++
 }
 
 // want asks the source, in the name of late branch i, for a frame that is not in
@@ -357,7 +357,7 @@ func (g *group) copyStored(i int, e *stored, psn rocev2.PSN, ask bool, out *Outp
 // the branch lacks first: only then may a NAK for it be sent. It reports whether
 // the branch has a NAK pending now.
 func (g *group) want(i int) bool {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	if b.bits&late == 0 || b.pend != noPend || m.next != b.a.Next() || !m.next.Less(g.hi) || m.led || m.probing || m.hold > 0 ||
 		g.store.find(m.next) != nil || g.coming(m.next) {
 		return false

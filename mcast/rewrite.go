@@ -40,10 +40,10 @@ func (g *group) translation(p *Packet, f rocev2.OpFlags) rewriting {
 func (g *group) translate(c *Copy, how rewriting, va uint64, psn rocev2.PSN) bool {
 	switch how {
 	case byWindow:
-		w := &g.legs[c.Leg].window
-		c.Flags, c.VA, c.RKey = SetRETH, w.Base+(va-g.window.Base), w.RKey
+		l := &g.legs[c.Leg]
+		c.Flags, c.VA, c.RKey = SetRETH, l.base+(va-g.window.Base), l.rkey
 	case byKey:
-		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].window.RKey
+		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].rkey
 	case byTarget:
 		t := g.targets.find(int(c.Leg), psn)
 		c.Flags, c.VA, c.RKey = SetRETH, t.va+va, t.rkey

@@ -22,6 +22,31 @@ type Counters struct {
 	Drops       [NumReasons]uint64
 }
 
+// tally is Counters as a group has them: in two parts, of which many groups do without
+// the second one.
+type tally struct {
+	DataIn, Copies, FeedbackIn, FeedbackOut uint64
+
+	more *Counters // the others; nil: all are 0
+}
+
+// rare returns the counters of what happens to some groups.
+func (t *tally) rare() *Counters {
+	if t.more == nil {
+		t.more = new(Counters)
+	}
+	return t.more
+}
+
+func (t *tally) counters() Counters {
+	var c Counters
+	if t.more != nil {
+		c = *t.more
+	}
+	c.DataIn, c.Copies, c.FeedbackIn, c.FeedbackOut = t.DataIn, t.Copies, t.FeedbackIn, t.FeedbackOut
+	return c
+}
+
 // GroupStatus is a group's state at a moment, for people to look at.
 type GroupStatus struct {
 	ID         GroupID
@@ -75,11 +100,12 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	}
 	ms := st.Members[:0]
 	*st = GroupStatus{
-		ID: g.id, IP: g.ip, QPN: g.qpn, Policy: g.policy,
+		ID: g.id, IP: g.ip.addr(), QPN: g.qpn, Policy: g.policy,
 		HasSource: g.src != nobody, Acked: g.a, Next: g.hi,
-		Failed: g.dead, FailPSN: g.failPSN, FailCode: g.failCode, Counters: g.count,
+		Failed: g.dead, FailPSN: g.failPSN, FailCode: g.failCode, Counters: g.count.counters(),
 	}
-	if e := &g.outcomes.Failed; g.dead {
+	if g.dead && g.outcomes != nil { // SetState brings back no outcomes
+		e := &g.outcomes.Failed
 		st.FailCause, st.FailMember = e.Cause, e.Member
 	}
 	if g.store != nil {
@@ -90,10 +116,12 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		b, l := &g.branches[m.leg], &g.legs[m.leg]
-		t := MemberStatus{IP: m.ip, QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src}
-		t.Mismatches = g.outcomes.Mismatches[i]
-		t.Unverified, t.Registered = m.live && l.verify.pending && l.member == MemberID(i), m.r
+		b, l := g.branchAt(int(m.leg)), &g.legs[m.leg]
+		t := MemberStatus{IP: m.ip.addr(), QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src}
+		if m := g.mismatch(MemberID(i), 0); m != nil {
+			t.Mismatches = g.outcomes.Mismatches[i]
+		}
+		t.Unverified, t.Registered = m.live && g.unproven(int(m.leg)) && l.member == MemberID(i), m.r
 		if m.live && b.bits&receiving != 0 {
 			t.Acked, t.Lag = b.a, g.hi.Prev().Sub(b.a)
 			t.Pending, t.Late = b.info, b.bits&late != 0

@@ -32,6 +32,9 @@ func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
 }
 
 func (g *group) appendState(b []byte, now time.Duration) []byte {
+	if g.src != nobody {
+		g.activate(now)
+	}
 	b = append(appendCounts(b, int(g.src)+1), g.flags())
 	b = appendPSN(b, g.a)
 	b = appendPSN(b, g.hi)
@@ -48,7 +51,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = append(b, bit(g.seen, 0))
 		b = appendPSN(b, g.nout)
 	}
-	b = appendCounts(b, g.low, g.nrecv, g.npend, g.njoin, g.nowin, g.nfresh)
+	b = appendCounts(b, int(g.low), int(g.nrecv), int(g.npend), int(g.njoin), int(g.nowin), int(g.nfresh))
 	if g.quorum > 0 {
 		b = binary.AppendVarint(b, int64(g.slack))
 	}
@@ -59,14 +62,15 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = appendPSN(b, g.freshTo)
 	}
 	b = appendDeadline(b, now, g.deadline, g.armed)
-	for i := range g.branches {
+	for i := range g.legs {
 		b = g.appendLeg(b, now, i)
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		b = append(b, bit(m.live, 0)|bit(m.refused, 1))
+		h := g.historyOf(MemberID(i))
+		b = append(b, bit(m.live, 0)|bit(h.refused, 1))
 		b = binary.AppendUvarint(b, uint64(m.past))
-		b = appendAhead(b, now, m.quietTill)
+		b = appendAhead(b, now, h.quietTill)
 		b = appendPSN(b, m.p)
 		b = appendPSN(b, m.r)
 		b = binary.AppendUvarint(b, uint64(m.msgs))
@@ -121,32 +125,32 @@ const (
 // appendLeg appends what is current of a leg: the queue positions of one that
 // does not receive are with its member.
 func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
-	r, l := &g.branches[i], &g.legs[i]
+	r, l, t := g.branchAt(i), &g.legs[i], g.trackOf(i)
 	watched := g.period > 0 && g.armed && r.bits&receiving != 0
-	b = append(b, r.bits|bit(l.joining, 2)|bit(l.weight != 0, 3)|bit(watched, 4))
-	b = appendCounts(b, l.members, int(l.member))
+	b = append(b, r.bits|bit(l.joining, 2)|bit(t.weight != 0, 3)|bit(watched, 4))
+	b = appendCounts(b, int(l.members), int(l.member))
 	if r.bits&receiving != 0 {
 		b = appendPSN(b, r.a)
 		b = binary.AppendUvarint(b, uint64(r.delta))
 		b = append(b, byte(r.pend), byte(r.info))
 	}
-	if l.weight != 0 {
-		b = binary.AppendUvarint(b, uint64(l.weight))
-		b = appendTime(b, now, l.weighed)
+	if t.weight != 0 {
+		b = binary.AppendUvarint(b, uint64(t.weight))
+		b = appendTime(b, now, t.weighed)
 	}
 	if g.quorum > 0 {
-		b = append(b, bit(l.repeated, 0))
-		if l.repeated {
-			b = appendPSN(appendPSN(b, l.from), l.to)
+		b = append(b, bit(t.repeated, 0))
+		if t.repeated {
+			b = appendPSN(appendPSN(b, t.first), t.last)
 		}
 	}
 	if watched {
 		g.catchUp(i)
-		b = appendPSN(b, l.watch)
-		b = appendSince(b, now, l.watched, g.deadAfter)
-		b = appendSince(b, now, l.heard, g.deadAfter)
-		b = appendPSN(b, l.mark)
-		b = appendSince(b, now, l.marked, g.lagTime)
+		b = appendPSN(b, t.watch)
+		b = appendSince(b, now, t.watched, g.deadAfter)
+		b = appendSince(b, now, t.heard, g.deadAfter)
+		b = appendPSN(b, t.mark)
+		b = appendSince(b, now, t.marked, g.lagTime)
 	}
 	return b
 }
@@ -258,6 +262,7 @@ type stateReader struct {
 }
 
 func (r *stateReader) group(g *group) {
+	g.activate(r.now)
 	g.src = int32(r.count()) - 1
 	f := r.byte()
 	g.hasPrev, g.open, g.dead, g.becn, g.told, g.rewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
@@ -268,7 +273,7 @@ func (r *stateReader) group(g *group) {
 	}
 	if g.src != nobody {
 		m := &g.members[g.src]
-		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), keyOf(m.ip), g.legs[m.leg].spec.Neighbor
+		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), m.ip, g.legs[m.leg].neighbor
 	}
 	g.a, g.hi, g.past, g.prev, g.prevAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
 	g.muted, g.quietTill = r.byte() != 0, r.time()
@@ -281,10 +286,10 @@ func (r *stateReader) group(g *group) {
 	if g.nsev != noPend {
 		g.seen, g.nout = r.byte() != 0, r.psn()
 	}
-	g.low, g.nrecv, g.npend, g.njoin, g.nowin, g.nfresh = r.count(), r.count(), r.count(), r.count(), r.count(), r.count()
+	g.low, g.nrecv, g.npend, g.njoin, g.nowin, g.nfresh = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
 	g.slack, g.least, g.freshTo = 0, 0, 0
 	if g.quorum > 0 {
-		g.slack = int(r.varint())
+		g.slack = int32(r.varint())
 	}
 	if g.lagPSNs > 0 {
 		g.least = r.psn()
@@ -293,12 +298,16 @@ func (r *stateReader) group(g *group) {
 		g.freshTo = r.psn()
 	}
 	g.armed, g.deadline = r.deadline()
-	for i := range g.branches {
+	for i := range g.legs {
 		r.leg(g, i)
 	}
 	for i := range g.members {
 		m, v := &g.members[i], r.byte()
-		m.live, m.refused, m.past, m.quietTill = v&1 != 0, v&2 != 0, int32(r.uvarint()), r.time()
+		m.live, m.past = v&1 != 0, int32(r.uvarint())
+		h := g.historyOf(MemberID(i))
+		if h.quietTill, h.refused = r.time(), v&2 != 0; h != g.historyOf(MemberID(i)) {
+			*g.newHistory(MemberID(i)) = h
+		}
 		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
 	r.messages(&g.msgs)
@@ -333,37 +342,38 @@ func (r *stateReader) group(g *group) {
 }
 
 func (r *stateReader) leg(g *group, i int) {
-	b, l := &g.branches[i], &g.legs[i]
+	b, l, t := &g.branches[i], &g.legs[i], &g.tracks[i]
 	f := r.byte()
 	*b = branch{bits: f & (receiving | rewrites | fresh | late)}
-	l.unheard = g.hearing.at(l.spec.Port).unheard
-	l.joining, l.members, l.member = f&legJoining != 0, r.count(), MemberID(r.count())
-	l.weight, l.weighed, l.watch, l.watched, l.heard, l.mark, l.marked = 0, 0, 0, 0, 0, 0, 0
+	*t = track{unheard: g.sw.hearing.at(l.port).unheard}
+	l.joining, l.members, l.member = f&legJoining != 0, uint16(r.count()), MemberID(r.count())
 	if b.bits&receiving != 0 {
 		b.a, b.delta = r.psn(), uint32(r.uvarint())
 		b.pend, b.info = severity(r.byte()), rocev2.Syndrome(r.byte())
 	}
 	if f&legWeight != 0 {
-		l.weight, l.weighed = uint32(r.uvarint()), r.time()
+		t.weight, t.weighed = uint32(r.uvarint()), r.time()
 	}
-	l.repeated, l.from, l.to = false, 0, 0
 	if g.quorum > 0 {
-		if l.repeated = r.byte() != 0; l.repeated {
-			l.from, l.to = r.psn(), r.psn()
+		if t.repeated = r.byte() != 0; t.repeated {
+			t.first, t.last = r.psn(), r.psn()
 		}
 	}
 	if f&legWatched != 0 {
-		l.watch, l.watched, l.heard = r.psn(), r.time(), r.time()
-		l.mark, l.marked = r.psn(), r.time()
+		t.watch, t.watched, t.heard = r.psn(), r.time(), r.time()
+		t.mark, t.marked = r.psn(), r.time()
 	}
 }
 
 func (r *stateReader) messages(m *messages) {
-	m.done, m.first, m.n = rocev2.MSN(r.uvarint()), 0, uint32(r.uvarint())
-	if m.n > maxEnds {
-		r.bad, m.n = true, 0
+	m.done, m.first, m.n = rocev2.MSN(r.uvarint()), 0, 0
+	n := uint32(r.uvarint())
+	if n > maxEnds {
+		r.bad, n = true, 0
 	}
-	for i := range m.n {
+	for i := range n {
+		m.grow()
+		m.n++
 		*m.at(i) = messageEnd{psn: r.psn(), count: uint32(r.uvarint())}
 	}
 }
@@ -407,6 +417,8 @@ func (r *stateReader) count() int {
 	}
 	return int(v)
 }
+
+func (r *stateReader) count32() int32 { return int32(r.count()) }
 
 func (r *stateReader) varint() time.Duration {
 	v, n := binary.Varint(r.b)

@@ -64,19 +64,19 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	if n.gap {
 		b = appendPSN(appendPSN(b, n.gapFrom), n.gapNext)
 	}
-	b = appendCounts(b, n.pending, int(n.next))
+	b = appendCounts(b, int(n.pending), int(n.next))
 	b = binary.AppendVarint(b, int64(n.wait))
 	b = appendDeadline(b, now, n.at, n.armed)
 	b = appendTime(b, now, n.later)
 	if n.held {
 		b = binary.AppendVarint(b, int64(max(n.since-now, -g.deadAfter))) // longer ago is as good
 	}
-	for i := range g.legs {
-		v := &g.legs[i].verify
+	for i := range g.checks {
+		v := &g.checks[i]
 		b = append(b, bit(v.pending, 0)|bit(v.fresh, 1)|bit(v.wrong, 2)|bit(v.rxe, 3)|bit(v.back, 4)|bit(v.once, 5)|bit(v.twice, 6), v.sent)
 		if v.pending && v.back {
 			g.catchUp(i)
-			b = appendSince(b, now, v.from, g.deadAfter)
+			b = appendSince(b, now, g.tracks[i].from, g.deadAfter)
 		}
 		if v.rxe {
 			b = append(b, v.empty)
@@ -98,7 +98,7 @@ func (r *stateReader) numbering(g *group) {
 	if n.gap {
 		n.gapFrom, n.gapNext = r.psn(), r.psn()
 	}
-	n.pending, n.next = r.count(), LegID(r.count())
+	n.pending, n.next = r.count32(), LegID(r.count())
 	n.wait = r.varint()
 	n.armed, n.at = r.deadline()
 	n.later = r.time()
@@ -109,7 +109,7 @@ func (r *stateReader) numbering(g *group) {
 		f := r.byte()
 		v := verification{pending: f&1 != 0, fresh: f&2 != 0, wrong: f&4 != 0, rxe: f&8 != 0, back: f&16 != 0, once: f&32 != 0, twice: f&64 != 0, sent: r.byte()}
 		if v.pending && v.back {
-			v.from = r.time()
+			g.tracks[i].from = r.time()
 		}
 		if v.rxe {
 			v.empty = r.byte()
@@ -120,6 +120,6 @@ func (r *stateReader) numbering(g *group) {
 		if v.wrong {
 			v.expects, v.probes = r.psn(), r.byte()
 		}
-		g.legs[i].verify = v
+		g.checks[i] = v
 	}
 }

@@ -26,7 +26,7 @@ const (
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
 		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper, "unknown": ignored,
-		"repair":   derived,
+		"repair": derived, "pools": ignored, "blank": constant, "scratch": ignored, "actives": ignored,
 		"departed": deeper,
 		"hearing":  constant, // set by the driver; only what changes in it meanwhile counts
 	},
@@ -38,15 +38,15 @@ var stateFields = map[reflect.Type]map[string]string{
 		"muted": encoded, "quietTill": encoded, "past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "turnTime": constant, "turn": deeper, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
 		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
 		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper, "write": deeper,
-		"branches": deeper, "legs": deeper, "members": deeper, "byIP": constant, "forwards": constant, "msgs": deeper,
+		"branches": deeper, "tracks": deeper, "legs": deeper, "members": deeper, "byIP": constant, "msgs": deeper,
 		"failPSN": encoded, "failCode": encoded, "told": encoded,
 		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
-		"quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded, "scratch": ignored,
-		"lagTime": constant, "period": constant, "deadAfter": constant, "deadMost": constant, "hearing": constant, "departed": derived, "deadline": encoded, "armed": encoded, "rewound": encoded,
-		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored,
+		"extra": deeper, "quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded,
+		"lagTime": constant, "period": constant, "deadAfter": constant, "deadMost": constant, "sw": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
+		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored, "generation": constant,
 		"targetKey": constant, "targets": deeper,
-		"repair": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded, "timedIn": encoded,
-		"tending": encoded, "tendAt": encoded, "numbers": deeper,
+		"repairTimeout": constant, "tries": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded, "timedIn": encoded,
+		"tending": encoded, "tendAt": encoded, "numbers": deeper, "checks": deeper,
 	},
 	reflect.TypeFor[numbering](): {
 		"every": constant, "pending": encoded, "wait": encoded, "rounds": encoded, "next": encoded,
@@ -55,12 +55,12 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "fresh": encoded, "wrong": encoded, "expects": encoded, "probes": encoded, "rxe": encoded, "before": encoded, "sent": encoded, "empty": encoded,
-		"back": encoded, "from": encoded, "once": encoded, "twice": encoded,
+		"back": encoded, "once": encoded, "twice": encoded,
 	},
 	reflect.TypeFor[departed]():  {"ring": deeper, "first": derived, "n": encoded, "lost": encoded},
 	reflect.TypeFor[departure](): {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "unheard": derived},
 	reflect.TypeFor[addrKey]():   {"hi": encoded, "lo": encoded},
-	reflect.TypeFor[store]():     {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "all": derived},
+	reflect.TypeFor[store]():     {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "sw": constant},
 	reflect.TypeFor[stored]():    {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
 	reflect.TypeFor[mending](): {
 		"next": encoded, "sent": encoded, "asked": encoded, "again": encoded, "probing": encoded, "quiet": encoded, "burst": encoded, "left": encoded, "led": encoded,
@@ -72,16 +72,20 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[target]():  {"va": encoded, "rkey": encoded, "set": encoded},
 	reflect.TypeFor[branch]():  {"a": encoded, "delta": encoded, "bits": encoded, "pend": encoded, "info": encoded},
 	reflect.TypeFor[leg](): {
-		"spec": constant, "window": constant, "member": encoded, "members": encoded, "joining": encoded,
+		"base": constant, "rkey": constant, "neighbor": constant, "port": constant, "windowed": constant, "member": encoded, "members": encoded, "joining": encoded,
+	},
+	reflect.TypeFor[track](): {
 		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
-		"mend": deeper, "unheard": encoded, "verify": deeper, "repeated": encoded, "from": encoded, "to": encoded,
+		"mend": deeper, "unheard": encoded, "repeated": encoded, "first": encoded, "last": encoded, "from": encoded,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "refused": encoded, "past": encoded, "quietTill": encoded, "waits": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,
 	},
+	reflect.TypeFor[extra]():      {"forwards": constant, "history": deeper},
+	reflect.TypeFor[history]():    {"quietTill": encoded, "waits": encoded, "refused": encoded},
 	reflect.TypeFor[writing]():    {"known": encoded, "first": encoded, "bytes": encoded},
 	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
-	reflect.TypeFor[messages]():   {"done": encoded, "first": derived, "n": encoded, "ends": deeper},
+	reflect.TypeFor[messages]():   {"done": encoded, "first": derived, "n": encoded, "ends": deeper, "spare": constant},
 	reflect.TypeFor[messageEnd](): {"psn": encoded, "count": encoded},
 }
 
@@ -104,10 +108,11 @@ func fullState(t *testing.T) *Switch {
 	}
 	s.timers.reset()
 	s.timers.by(0, stateNow+1)
-	s.groups[0].muted, s.groups[0].quietTill, s.groups[0].members[0].quietTill = true, stateNow+3, stateNow+4
+	s.groups[0].muted, s.groups[0].quietTill, s.groups[0].extra = true, stateNow+3, &extra{history: []history{{quietTill: stateNow + 4, refused: true}, {}, {}}}
 	g := s.groups[0]
-	g.src, g.srcLeg, g.srcKey = 0, 0, keyOf(g.members[0].ip)
-	g.members[0].waits, g.members[1].waits = stateNow-8, stateNow-9
+	g.activate(stateNow)
+	g.src, g.srcLeg, g.srcKey = 0, 0, g.members[0].ip
+	g.newHistory(0).waits, g.newHistory(1).waits = stateNow-8, stateNow-9
 	g.turn = turn{next: 1, asked: stateNow - 5, since: stateNow - 8, ends: stateNow - 5, over: true, held: stateNow - 4, misses: 2}
 	g.prevAt, g.awaited = stateNow-50*time.Microsecond, stateNow-3
 	g.a, g.hi, g.prev, g.hasPrev, g.nout, g.nsev, g.seen = 4, 9, 7, true, 5, sevRNR, true
@@ -120,16 +125,17 @@ func fullState(t *testing.T) *Switch {
 	g.armed, g.deadline = true, stateNow+2
 	for i := range g.branches {
 		g.branches[i] = branch{a: 4, delta: 2, bits: receiving | rewrites | late, pend: sevRNR, info: 0x21}
-		l := &g.legs[i]
+		l := &g.tracks[i]
 		l.weight, l.weighed, l.heard, l.watch, l.watched, l.mark, l.marked = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
-		l.repeated, l.from, l.to = true, 5, 6
+		l.repeated, l.first, l.last = true, 5, 6
 		l.mend = mending{
 			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
 	for i := range g.legs {
-		g.legs[i].verify = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1,
-			back: true, from: stateNow + 7, once: true, twice: true}
+		g.checks[i] = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1,
+			back: true, once: true, twice: true}
+		g.tracks[i].from = stateNow + 7
 	}
 	s.departed.n, s.departed.lost = 1, stateNow+8
 	for i := range 2 {
@@ -137,6 +143,8 @@ func fullState(t *testing.T) *Switch {
 	}
 	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, later: stateNow + 2}
 	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
+	g.store.low = 5
+	g.store.reach(4)
 	*g.store.at(8) = stored{va: 1 << 40, frame: 3, bytes: 100, how: byWindow, ackReq: true}
 	g.store.low, g.store.whole, g.store.bytes, s.repair.used = 5, 8, 100, 100
 	g.targets = newTargets(len(g.legs))

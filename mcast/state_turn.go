@@ -16,14 +16,14 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 	t := &g.turn
 	n := 0
 	for i := range g.members {
-		if g.members[i].waits != 0 {
+		if g.historyOf(MemberID(i)).waits != 0 {
 			n++
 		}
 	}
 	b = appendCounts(b, int(t.next)+1, n)
 	b = append(b, bit(t.over, 0)|t.misses<<1)
 	for i := range g.members {
-		switch w := g.members[i].waits; {
+		switch w := g.historyOf(MemberID(i)).waits; {
 		case w == 0:
 		case int32(i) == t.next:
 			b = appendTime(appendCounts(b, i), now, 0)
@@ -45,7 +45,9 @@ func (r *stateReader) turn(g *group) {
 	n, f := r.count(), r.byte()
 	t.over, t.misses = f&1 != 0, min(f>>1, maxMisses)
 	for i := range g.members {
-		g.members[i].waits = 0
+		if g.historyOf(MemberID(i)).waits != 0 {
+			g.newHistory(MemberID(i)).waits = 0
+		}
 	}
 	if int(t.next) >= len(g.members) {
 		r.bad, t.next = true, nobody
@@ -57,7 +59,7 @@ func (r *stateReader) turn(g *group) {
 			r.bad = true
 			return
 		}
-		g.members[i].waits = max(w, 1)
+		g.newHistory(MemberID(i)).waits = max(w, 1)
 	}
 	t.asked = 0
 	if t.next != nobody {

@@ -3,7 +3,11 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/rocev2"
+import (
+	"math/bits"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
 
 // stored is a frame of the source that is kept, with what is needed to make
 // copies of it for any leg.
@@ -22,13 +26,13 @@ type budget struct{ limit, used int64 }
 // loss is repaired from here (R42). It is a ring by PSN, with holes where a
 // frame was lost before the switch or did not fit.
 type store struct {
-	ring  []stored // by PSN modulo its length, a power of two
+	ring  []stored // by PSN modulo its length, a power of two: as much of size as was in flight
 	low   rocev2.PSN
 	whole rocev2.PSN // everything from here to hi-1 is there
 	bytes int64
 	limit int64
 	high  int64 // the most it ever kept
-	all   *budget
+	sw    *Switch
 }
 
 // Bounds of a store's ring. A frame costs no less than minStored bytes of packet
@@ -36,15 +40,37 @@ type store struct {
 // more than 2^15 packets in flight that anybody has seen.
 const (
 	minStored = 1 << 11
+	minRing   = 1 << 4
 	maxRing   = 1 << 15
 )
 
-func newStore(limit int64, all *budget) *store {
-	n := 1
-	for n < maxRing && int64(n)*minStored < limit {
-		n *= 2
+// size is the most PSNs that the ring spans.
+func (s *store) size() int {
+	return min(maxRing, 1<<bits.Len64(uint64(s.limit-1)/minStored))
+}
+
+// reach makes the ring span n PSNs, which are not more than size.
+func (s *store) reach(n int) {
+	if n <= len(s.ring) {
+		return
 	}
-	return &store{ring: make([]stored, n), limit: limit, all: all}
+	size := min(minRing, s.size())
+	for size < n {
+		size *= 2
+	}
+	ring, old := s.sw.pools.stored.get(size), s.ring
+	for i := range old {
+		psn := s.low.Add(int32(i))
+		ring[uint32(psn)&uint32(size-1)] = *s.at(psn)
+	}
+	s.ring = ring
+	s.sw.pools.stored.put(old)
+}
+
+// shrink gives back the ring. Nothing is kept.
+func (s *store) shrink() {
+	s.sw.pools.stored.put(s.ring)
+	s.ring = nil
 }
 
 func (s *store) at(psn rocev2.PSN) *stored { return &s.ring[uint32(psn)&uint32(len(s.ring)-1)] }
@@ -62,12 +88,12 @@ func (s *store) find(psn rocev2.PSN) *stored {
 
 // fits says whether another frame of so many bytes may be kept.
 func (s *store) fits(bytes uint32) bool {
-	return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.all.used+int64(bytes) <= s.all.limit
+	return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit
 }
 
 // could says whether a frame would fit if nothing else were in s.
 func (s *store) could(bytes uint32) bool {
-	return bytes > 0 && int64(bytes) <= s.limit && s.all.used-s.bytes+int64(bytes) <= s.all.limit
+	return bytes > 0 && int64(bytes) <= s.limit && s.sw.repair.used-s.bytes+int64(bytes) <= s.sw.repair.limit
 }
 
 // take forgets e, if there is a frame, and lets go of it.
@@ -76,7 +102,7 @@ func (s *store) take(e *stored, out *Output) {
 		return
 	}
 	s.bytes -= int64(e.bytes)
-	s.all.used -= int64(e.bytes)
+	s.sw.repair.used -= int64(e.bytes)
 	out.Release = append(out.Release, e.frame)
 	*e = stored{}
 }
@@ -100,7 +126,7 @@ func (s *store) free(psn rocev2.PSN, out *Output) {
 func (s *store) clear(psn rocev2.PSN, out *Output) {
 	if s.bytes > 0 {
 		for i := range s.ring {
-			s.take(&s.ring[i], out)
+			s.take(s.at(s.low.Add(int32(i))), out)
 		}
 	}
 	s.low, s.whole = psn, psn
@@ -111,22 +137,25 @@ func (s *store) clear(psn rocev2.PSN, out *Output) {
 // may be given up for it. It reports whether there was room. hi is the PSN after
 // the highest forwarded one, before p.
 func (s *store) keep(p *Packet, psn, hi, spare rocev2.PSN, how rewriting, out *Output) bool {
-	if first := psn.Add(int32(1 - len(s.ring))); s.could(p.Bytes) && s.low.Less(first) {
+	if first := psn.Add(int32(1 - s.size())); s.could(p.Bytes) && s.low.Less(first) {
 		s.free(rocev2.MinPSN(first, spare.Next()), out)
 	}
 	d := psn.Sub(s.low)
-	ok := d >= 0 && int(d) < len(s.ring)
+	ok := d >= 0 && int(d) < s.size()
 	if ok {
-		s.take(s.at(psn), out)
+		if int(d) < len(s.ring) {
+			s.take(s.at(psn), out)
+		}
 		for s.could(p.Bytes) && !s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {
 			s.free(s.low.Next(), out)
 		}
 		ok = s.fits(p.Bytes)
 	}
 	if ok {
+		s.reach(int(psn.Sub(s.low)) + 1)
 		*s.at(psn) = stored{va: p.VA, frame: p.Frame, bytes: p.Bytes, how: how, ackReq: p.AckReq}
 		s.bytes += int64(p.Bytes)
-		s.all.used += int64(p.Bytes)
+		s.sw.repair.used += int64(p.Bytes)
 		s.high = max(s.high, s.bytes)
 		out.Held = true
 	}

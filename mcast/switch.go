@@ -47,13 +47,17 @@ import (
 // Switch is all groups of one box. New makes one.
 type Switch struct {
 	limits   Limits
-	byIP     addrTable
+	byIP     groupIndex
 	repair   budget
 	hearing  hearing
 	departed departed
 	groups   []*group // by GroupID; nil if free
 	timers   timers
-	unknown  uint64 // packets for no group
+	pools    pools
+	blank    track // of a leg of a group that is not active
+	actives  actives
+	scratch  []int32 // for raise under Quorum: one for each leg
+	unknown  uint64  // packets for no group
 }
 
 // New returns a Switch without groups.
@@ -78,8 +82,7 @@ func (o *Output) reset() {
 
 // Lookup returns the group whose GroupIP is ip.
 func (s *Switch) Lookup(ip netip.Addr) (GroupID, bool) {
-	v, ok := s.byIP.get(keyOf(ip))
-	return GroupID(v), ok
+	return s.lookup(keyOf(ip))
 }
 
 // Member returns the member of group id with address ip, live or not.
@@ -88,8 +91,7 @@ func (s *Switch) Member(id GroupID, ip netip.Addr) (MemberID, bool) {
 	if g == nil {
 		return 0, false
 	}
-	v, ok := g.byIP.get(keyOf(ip))
-	return MemberID(v), ok
+	return g.memberAt(ip)
 }
 
 // UnknownGroups returns how many packets were for no group. All other drops
@@ -120,12 +122,15 @@ func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
 func (s *Switch) InputTo(now time.Duration, id GroupID, p *Packet, out *Output) {
 	out.reset()
 	g := s.groups[id]
+	if g.tracks == nil && g.src != nobody {
+		g.activate(now)
+	}
 	r := g.input(now, p, out)
 	if out.NeedVerify {
 		return
 	}
 	if r != None {
-		g.count.Drops[r]++
+		g.count.rare().Drops[r]++
 		out.Drop = r
 	}
 	if len(out.Events) > 0 {

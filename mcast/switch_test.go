@@ -182,7 +182,7 @@ func TestR34_HiFromOutside(t *testing.T) {
 }
 
 func TestMessagesOverflowCountsLater(t *testing.T) {
-	m := messages{ends: make([]messageEnd, maxEnds)}
+	m := messages{spare: new(pool[messageEnd])}
 	m.start(rocev2.PSNMask - 2)
 	for p := range rocev2.PSN(2 * maxEnds) {
 		m.extend(p)
@@ -199,7 +199,7 @@ func TestMessagesOverflowCountsLater(t *testing.T) {
 }
 
 func TestMessagesCorrect(t *testing.T) {
-	m := messages{ends: make([]messageEnd, maxEnds)}
+	m := messages{spare: new(pool[messageEnd])}
 	m.start(0)
 	m.extend(2)
 	m.extend(9)

@@ -23,17 +23,11 @@ func keyOf(a netip.Addr) addrKey {
 	return addrKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-// addrTable maps addresses to indices: open addressing with linear probing, at
-// most half full. Only the control plane inserts, so that a stranger's packets
-// cannot lengthen the probe sequences. The zero value is empty.
-type addrTable struct {
-	slots []addrSlot // length a power of two, or 0
-	used  int
-}
-
-type addrSlot struct {
-	key addrKey
-	val uint32 // index+1; 0 if the slot is free
+func (k addrKey) addr() netip.Addr {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], k.hi)
+	binary.BigEndian.PutUint64(b[8:], k.lo)
+	return netip.AddrFrom16(b).Unmap()
 }
 
 func (k addrKey) hash() uint64 {
@@ -44,59 +38,126 @@ func (k addrKey) hash() uint64 {
 	return h ^ h>>31
 }
 
-func (t *addrTable) get(k addrKey) (uint32, bool) {
+// addrIndex finds those of up to 2^32-1 values by their addresses, which whoever uses it
+// keeps: open addressing with linear probing, at most half full. Only the control plane
+// inserts, so that a stranger's packets cannot lengthen the probe sequences. The zero
+// value is empty.
+type addrIndex[T uint16 | uint64] struct {
+	slots []T // a value and one more, 0 if the slot is free; length a power of two, or 0
+	used  uint32
+}
+
+// put inserts v, whose address has hash h and is not there yet. hash returns the hash of
+// a value's address.
+func (t *addrIndex[T]) put(h uint64, v T, hash func(T) uint64) {
+	if 2*(int(t.used)+1) > len(t.slots) {
+		old := t.slots
+		t.slots = make([]T, max(8, 2*len(old)))
+		for _, v := range old {
+			if v != 0 {
+				t.insert(hash(v-1), v)
+			}
+		}
+	}
+	t.insert(h, v+1)
+	t.used++
+}
+
+func (t *addrIndex[T]) insert(h uint64, slot T) {
+	mask := uint64(len(t.slots) - 1)
+	i := h & mask
+	for t.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = slot
+}
+
+// remove deletes v, whose address has hash h, if it is there. Those behind it move up,
+// so that every probe sequence stays whole.
+func (t *addrIndex[T]) remove(h uint64, v T, hash func(T) uint64) {
+	if t.used == 0 {
+		return
+	}
+	mask := uint64(len(t.slots) - 1)
+	i := h & mask
+	for ; t.slots[i] != v+1; i = (i + 1) & mask {
+		if t.slots[i] == 0 {
+			return
+		}
+	}
+	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
+		if home := hash(t.slots[j]-1) & mask; (j-home)&mask >= (j-i)&mask {
+			t.slots[i], i = t.slots[j], j
+		}
+	}
+	t.slots[i] = 0
+	t.used--
+}
+
+// memberIndex finds a group's members.
+type memberIndex struct{ addrIndex[uint16] }
+
+func (t *memberIndex) get(k addrKey, members []member) (MemberID, bool) {
 	if t.used == 0 {
 		return 0, false
 	}
 	mask := uint64(len(t.slots) - 1)
 	for i := k.hash() & mask; ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.val == 0 {
+		v := t.slots[i]
+		if v == 0 {
 			return 0, false
 		}
-		if s.key == k {
-			return s.val - 1, true
+		if members[v-1].ip == k {
+			return MemberID(v - 1), true
 		}
 	}
 }
 
-// put inserts k, which must not be there yet.
-func (t *addrTable) put(k addrKey, v uint32) {
-	if 2*(t.used+1) > len(t.slots) {
-		t.resize(max(8, 2*len(t.slots)))
-	}
-	t.insert(k, v+1)
-	t.used++
+func (g *group) memberAt(ip netip.Addr) (MemberID, bool) { return g.byIP.get(keyOf(ip), g.members) }
+
+func (g *group) hashOf(m uint16) uint64 { return g.members[m].ip.hash() }
+
+func (g *group) index(m MemberID) {
+	g.byIP.put(g.members[m].ip.hash(), uint16(m), g.hashOf)
 }
 
-func (t *addrTable) insert(k addrKey, val uint32) {
-	mask := uint64(len(t.slots) - 1)
-	i := k.hash() & mask
-	for t.slots[i].val != 0 {
-		i = (i + 1) & mask
-	}
-	t.slots[i] = addrSlot{k, val}
+func (g *group) unindex(m MemberID) {
+	g.byIP.remove(g.members[m].ip.hash(), uint16(m), g.hashOf)
 }
 
-func (t *addrTable) resize(n int) {
-	old := t.slots
-	t.slots = make([]addrSlot, n)
-	for _, s := range old {
-		if s.val != 0 {
-			t.insert(s.key, s.val)
+// groupIndex finds a switch's groups. A slot has a part of the hash as well, in its upper
+// half: a packet for no group touches none.
+type groupIndex struct{ addrIndex[uint64] }
+
+const tagMask = ^uint64(1<<32 - 1)
+
+func (s *Switch) lookup(k addrKey) (GroupID, bool) {
+	t := &s.byIP
+	if t.used == 0 {
+		return 0, false
+	}
+	h, mask := k.hash(), uint64(len(t.slots)-1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		v := t.slots[i]
+		if v == 0 {
+			return 0, false
+		}
+		if (v-1)&tagMask == h&tagMask {
+			if id := GroupID(v - 1); s.groups[id].ip == k {
+				return id, true
+			}
 		}
 	}
 }
 
-// remove deletes k if it is there. It rebuilds the table: simpler than
-// tombstones, and only the control plane pays.
-func (t *addrTable) remove(k addrKey) {
-	for i := range t.slots {
-		if t.slots[i].val != 0 && t.slots[i].key == k {
-			t.slots[i] = addrSlot{}
-			t.used--
-			t.resize(len(t.slots))
-			return
-		}
-	}
+func (s *Switch) hashOf(v uint64) uint64 { return s.groups[GroupID(v)].ip.hash() }
+
+func (s *Switch) index(g *group) {
+	h := g.ip.hash()
+	s.byIP.put(h, h&tagMask|uint64(g.id), s.hashOf)
+}
+
+func (s *Switch) unindex(g *group) {
+	h := g.ip.hash()
+	s.byIP.remove(h, h&tagMask|uint64(g.id), s.hashOf)
 }

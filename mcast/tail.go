@@ -22,8 +22,8 @@ const maxPatience = 64
 // longer after a question that it has not answered, as who pauses for long should
 // not find many of them.
 func (g *group) patience(i int) time.Duration {
-	m := &g.legs[i].mend
-	d := min(max(g.repair.Timeout, m.rtt+4*m.rttVar), maxPatience*g.repair.Timeout)
+	m := &g.tracks[i].mend
+	d := min(max(g.repairTimeout, m.rtt+4*m.rttVar), maxPatience*g.repairTimeout)
 	if m.quiet {
 		d *= 4
 	}
@@ -52,7 +52,7 @@ func (g *group) tendBy(t time.Duration) {
 // expect gives branch i its time, from now, for what it is being sent.
 func (g *group) expect(now time.Duration, i int) {
 	g.catchUp(i)
-	g.legs[i].mend.owed = now
+	g.tracks[i].mend.owed = now
 	g.tendBy(now + g.patience(i))
 }
 
@@ -63,10 +63,10 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 	}
 	g.clock(now, psn)
 	if !g.tending {
-		first := g.repair.Timeout
-		for i := range g.legs {
+		first := g.repairTimeout
+		for i := range g.tracks {
 			g.catchUp(i)
-			g.legs[i].mend.watch, g.legs[i].mend.owed = psn, now
+			g.tracks[i].mend.watch, g.tracks[i].mend.owed = psn, now
 			first = g.inTime(i, first)
 		}
 		g.tendBy(now + first)
@@ -76,16 +76,16 @@ func (g *group) asks(now time.Duration, psn rocev2.PSN) {
 // clock measures the round trip of psn, which goes out with a request for an ACK,
 // unless there is one under way; one over a pause of the switch says nothing.
 func (g *group) clock(now time.Duration, psn rocev2.PSN) {
-	if !g.timing || g.timedIn != g.hearing.pauses {
-		g.timing, g.timed, g.timedAt, g.timedIn = true, psn, now, g.hearing.pauses
+	if !g.timing || g.timedIn != g.sw.hearing.pauses {
+		g.timing, g.timed, g.timedAt, g.timedIn = true, psn, now, g.sw.hearing.pauses
 	}
 }
 
 // measure takes the round trip of the packet that is being timed, which branch i
 // acknowledges now: it has gone from had to b.a.
 func (g *group) measure(now time.Duration, i int, had rocev2.PSN) {
-	b, m := &g.branches[i], &g.legs[i].mend
-	if !g.timing || g.timedIn != g.hearing.pauses || !had.Less(g.timed) || b.a.Less(g.timed) || g.timed.LessEq(m.again) {
+	b, m := &g.branches[i], &g.tracks[i].mend
+	if !g.timing || g.timedIn != g.sw.hearing.pauses || !had.Less(g.timed) || b.a.Less(g.timed) || g.timed.LessEq(m.again) {
 		return // not that packet, or it was sent again to this branch, or the switch has paused
 	}
 	switch d := now - g.timedAt; {
@@ -107,7 +107,7 @@ func (g *group) tend(now time.Duration, out *Output) {
 		return
 	}
 	for i := range g.branches {
-		b, m := &g.branches[i], &g.legs[i].mend
+		b, m := &g.branches[i], &g.tracks[i].mend
 		if b.bits&receiving == 0 || b.pend != noPend {
 			continue
 		}
@@ -170,7 +170,7 @@ const questionMax = 16
 // question has the first packet that branch i may lack sent once more, with a
 // request for an ACK; if the store has it, and not for ever.
 func (g *group) question(i int) {
-	b, m := &g.branches[i], &g.legs[i].mend
+	b, m := &g.branches[i], &g.tracks[i].mend
 	if g.store.find(b.a.Next()) == nil {
 		if m.probing || b.bits&late != 0 && b.a.Less(g.a) {
 			// What it was asked with is gone, or was given up behind a quorum where its
@@ -179,7 +179,7 @@ func (g *group) question(i int) {
 		}
 		return
 	}
-	if m.tries >= g.repair.Tries {
+	if m.tries >= g.tries {
 		m.led = true
 		return
 	}
@@ -193,5 +193,5 @@ func (g *group) question(i int) {
 	}
 	g.setLate(i, b.a.Next())
 	m.probing, m.quiet, m.burst, m.left = false, true, n, n
-	g.count.Questions++
+	g.count.rare().Questions++
 }

@@ -27,14 +27,11 @@ type timer struct {
 
 const notWaiting = -1
 
-// grow makes room for groups up to id, so that nothing below allocates.
+// grow makes room for groups up to id. The heap itself grows with those that wait at
+// once.
 func (t *timers) grow(id GroupID) {
 	for int(id) >= len(t.place) {
 		t.place = append(t.place, notWaiting)
-	}
-	if n := len(t.place); cap(t.heap) < n {
-		t.heap = append(make([]timer, 0, cap(t.place)), t.heap...)
-		t.due = make([]GroupID, 0, cap(t.place))
 	}
 }
 

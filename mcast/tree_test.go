@@ -203,9 +203,9 @@ func (n *network) join() {
 // leave takes a receiver out, unless it is the last of its switch that answers and
 // is sent all that is in flight: a group without such a receiver fails.
 func (n *network) leave(h *host) {
-	others, acks := 0, h.node.sw.groups[0].branches
+	others, g := 0, h.node.sw.groups[0]
 	for _, o := range n.hosts {
-		if o.node == h.node && o != h && !o.gone && len(o.ops) == 0 && o.in && o.id != n.mute && acks[h.node.toward(o)].bits&fresh == 0 {
+		if o.node == h.node && o != h && !o.gone && len(o.ops) == 0 && o.in && o.id != n.mute && g.branchAt(int(h.node.toward(o))).bits&fresh == 0 {
 			others++
 		}
 	}
@@ -237,8 +237,6 @@ func (n *network) apply(d *node, op Op) {
 // sends to the source is then too low for a while.
 func (d *node) leavesOut() bool {
 	g := d.sw.groups[0]
-	d.left = d.left || slices.ContainsFunc(g.legs, func(l leg) bool {
-		return l.verify.empty > 0 || l.verify.fresh && g.numbers.gap
-	})
+	d.left = d.left || slices.ContainsFunc(g.checks, func(v verification) bool { return v.empty > 0 || v.fresh && g.numbers.gap })
 	return d.left
 }

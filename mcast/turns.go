@@ -57,8 +57,8 @@ func (g *group) refuseSource(k MemberID, p *Packet, out *Output) Reason {
 		return None
 	}
 	g.nakFirst(k, rocev2.SyndromeNAKAccess, out)
-	if !m.refused {
-		m.refused = true
+	if !g.historyOf(k).refused {
+		g.newHistory(k).refused = true
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})
 	}
 	return NotSender
@@ -95,7 +95,7 @@ func (g *group) nakFirst(k MemberID, s rocev2.Syndrome, out *Output) {
 // lack something, because nobody can send it to them, if the policy spares as many.
 func (g *group) giveUpSource(out *Output) {
 	last := g.hi.Prev()
-	whole := 0 // receivers that lack nothing
+	whole := int32(0) // receivers that lack nothing
 	for i := range g.branches {
 		if b := &g.branches[i]; b.bits&(receiving|fresh) == receiving && !b.a.Less(last) {
 			whole++

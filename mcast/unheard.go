@@ -57,8 +57,7 @@ func (s *Switch) Delay(port Port, most time.Duration) {
 // missed is how long leg i was not heard since its times were last brought up to
 // date.
 func (g *group) missed(i int) time.Duration {
-	l := &g.legs[i]
-	return g.hearing.at(l.spec.Port).unheard - l.unheard
+	return g.sw.hearing.at(g.legs[i].port).unheard - g.tracks[i].unheard
 }
 
 // catchUp moves the times from which leg i is waited for by what was not heard
@@ -68,17 +67,17 @@ func (g *group) catchUp(i int) {
 	if d == 0 {
 		return
 	}
-	l := &g.legs[i]
+	l := &g.tracks[i]
 	l.unheard += d
 	l.watched += d
 	l.heard += d
 	l.marked += d
-	l.verify.from += d
 	l.mend.owed += d
+	l.from += d
 }
 
 func (g *group) catchUpAll() {
-	for i := range g.legs {
+	for i := range g.tracks {
 		g.catchUp(i)
 	}
 }
@@ -87,16 +86,15 @@ func (g *group) catchUpAll() {
 // there are probes in it if it follows them (GroupSpec.DeadMost), and what its port's
 // queue delays, twice if the store is the rest of that queue.
 func (g *group) deadAfterOf(i int) time.Duration {
-	l := &g.legs[i]
 	d := g.deadAfter
 	if g.deadMost > d {
-		r := livenessProbes * (l.mend.rtt + 4*l.mend.rttVar)
+		r := livenessProbes * (g.tracks[i].mend.rtt + 4*g.tracks[i].mend.rttVar)
 		if r == 0 || r > g.deadMost {
 			r = g.deadMost // also before anything is measured
 		}
 		d = max(d, r)
 	}
-	delay := g.hearing.at(l.spec.Port).delay
+	delay := g.sw.hearing.at(g.legs[i].port).delay
 	if g.branches[i].bits&late != 0 {
 		delay *= 2
 	}

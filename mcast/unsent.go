@@ -17,14 +17,14 @@ import (
 // be repaired like any loss.
 func (s *Switch) Unsent(c *Copy, until time.Duration) bool {
 	g := s.group(c.Group)
-	if g == nil || int(c.Leg) >= len(g.branches) {
+	if g == nil || int(c.Leg) >= len(g.tracks) {
 		return false
 	}
 	g.count.Copies--
 	if g.store == nil {
 		return false
 	}
-	b, m := &g.branches[c.Leg], &g.legs[c.Leg].mend
+	b, m := &g.branches[c.Leg], &g.tracks[c.Leg].mend
 	psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
 	if b.bits&receiving == 0 || b.pend != noPend || m.led || g.store.find(psn) == nil {
 		return false

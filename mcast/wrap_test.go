@@ -104,7 +104,7 @@ func TestR62_TheSourceWentOn(t *testing.T) {
 	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 1})
 	do(0, 0)
 	do(0, 1)
-	nak := Packet{Group: groupIP, Src: s.groups[0].members[1].ip, DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKSequence, Verified: true}
+	nak := Packet{Group: groupIP, Src: s.groups[0].members[1].ip.addr(), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKSequence, Verified: true}
 	var out Output
 	if s.Input(0, &nak, &out); len(out.Feedback) != 1 || out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence {
 		t.Fatalf("NAK of what nobody has: %+v", out.Feedback)
@@ -120,7 +120,7 @@ func TestR62_TheSourceWentOn(t *testing.T) {
 		}
 		do(3, psn)
 	}
-	first := Packet{Group: groupIP, Src: s.groups[0].members[3].ip, DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, Verified: true}
+	first := Packet{Group: groupIP, Src: s.groups[0].members[3].ip.addr(), DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, Verified: true}
 	if s.Input(0, &first, &out); out.Drop != None {
 		t.Errorf("another source: drop %v", out.Drop)
 	}
