@@ -36,6 +36,7 @@ func masterState(m *Master) string {
 	if at, ok := m.NextDeadline(); ok {
 		fmt.Fprintf(&s, "deadline %v\n", at)
 	}
+	s.WriteString(dropsOf(&m.link))
 	return s.String()
 }
 
@@ -51,6 +52,7 @@ func memberState(m *Member) string {
 	if at, ok := m.NextDeadline(); ok {
 		fmt.Fprintf(&s, "deadline %v\n", at)
 	}
+	s.WriteString(dropsOf(&m.link))
 	return s.String()
 }
 
@@ -164,6 +166,10 @@ func TestMasterTable(t *testing.T) {
 		{"accepted, and reminding", 0, []step{start, challenge, accept, confirm(0), deadline}},
 		{"one has not confirmed", 0, []step{start, challenge, accept, confirm(0), confirm(1)}},
 		{"registered", 0, done},
+		{"accepted for a second", 0, []step{start, challenge, in(&Accept{Request: TypeRegister, Members: 3, Lease: time.Second}), confirm(0)}},
+		{"registered for a second", 0, []step{start, challenge, in(&Accept{Request: TypeRegister, Members: 3, Lease: time.Second}), confirm(0), confirm(1), confirm(2)}},
+		{"one has not confirmed, and leaves", 0, []step{start, challenge, accept, confirm(0), confirm(2), leave}},
+		{"a member leaves, and renewing", 0, then(done, leave, func(m *Master, _ time.Duration, out *Output) { m.Advance(7*time.Second, out) })},
 		{"renewing", 0, then(done, deadline)},
 		{"renewing again", 0, then(done, deadline, deadline)},
 		{"a member leaves", 0, then(done, leave)},
@@ -181,34 +187,36 @@ func TestMasterTable(t *testing.T) {
 	var bodies []struct {
 		name string
 		body Body
+		vary bool
 	}
-	add := func(name string, b Body) {
+	add := func(name string, b Body, vary bool) {
 		bodies = append(bodies, struct {
 			name string
 			body Body
-		}{name, b})
+			vary bool
+		}{name, b, vary})
 	}
 	for _, of := range []Type{TypeRegister, TypeRenew, TypeLeave, TypeDelete} {
-		add(fmt.Sprintf("Accept of %v", of), &Accept{Request: of, Members: 3, Lease: 25 * time.Second})
-		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, Known: 5})
-		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}} {
-			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p})
+		add(fmt.Sprintf("Accept of %v", of), &Accept{Request: of, Members: 3, Lease: 25 * time.Second}, true)
+		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, Known: 5}, true)
+		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}, {Reason: TooManyMembers, Value: 9}} {
+			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p}, p.Value == 7)
 		}
 	}
-	add("Challenge of Register, nothing known", &Challenge{Request: TypeRegister})
-	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, Known: 1<<64 - 1})
-	add("BadAuthentication", &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}})
+	add("Challenge of Register, nothing known", &Challenge{Request: TypeRegister}, false)
+	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, Known: 1<<64 - 1}, false)
+	add("BadAuthentication", &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}, true)
 	for i, k := range append(slices.Clone(keys), more[3].Key()) {
-		add(fmt.Sprintf("Confirm of member %d", i), &Confirm{Member: k})
-		add(fmt.Sprintf("refusal of member %d", i), &Confirm{Member: k, Status: SQPSNMismatch, SQPSN: 3})
+		add(fmt.Sprintf("Confirm of member %d", i), &Confirm{Member: k}, i == 1)
+		add(fmt.Sprintf("refusal of member %d", i), &Confirm{Member: k, Status: SQPSNMismatch, SQPSN: 3}, i == 1)
 	}
 	for why := Deleted; why < NumWhys; why++ {
-		add(fmt.Sprintf("Gone, %v", why), &Gone{Why: why})
-		add(fmt.Sprintf("Gone of member 1, %v", why), &Gone{Member: keys[1], Why: why, PSN: 5, Code: mcast.Silent})
+		add(fmt.Sprintf("Gone, %v", why), &Gone{Why: why}, why == Expired)
+		add(fmt.Sprintf("Gone of member 1, %v", why), &Gone{Member: keys[1], Why: why, PSN: 5, Code: mcast.Silent}, why == Evicted)
 	}
-	add("Gone of a stranger", &Gone{Member: MemberKey{netip.MustParseAddr("10.1.0.99"), 0x77}, Why: Left})
-	add("Notify", &Notify{reg.groupBody(reg.Members[:1])})
-	add("Delete", &Delete{})
+	add("Gone of a stranger", &Gone{Member: MemberKey{netip.MustParseAddr("10.1.0.99"), 0x77}, Why: Left}, false)
+	add("Notify", &Notify{reg.groupBody(reg.Members[:1])}, true)
+	add("Delete", &Delete{}, true)
 	for _, x := range situations {
 		before := ""
 		try := func(name string, event step) {
@@ -231,20 +239,43 @@ func TestMasterTable(t *testing.T) {
 				s.Situation(x.name, before)
 				return
 			}
-			out.reset()
+			out = used()
 			event(m, now+10*time.Millisecond, &out)
 			s.Event(name, inShort(&out)+note, told(w, &out)+changes(before, masterState(m)))
 		}
 		try("", nil)
 		for _, b := range bodies {
 			for i, v := range hostsVariants {
-				if i > 0 && strings.Contains(b.name, "value") && !strings.Contains(b.name, "value 7") {
+				if i > 0 && !b.vary {
 					continue
 				}
 				try(b.name+statetable.Variant(i), func(m *Master, now time.Duration, out *Output) {
 					h, src := head(m, b.body), source(b.body)
 					v.to(&h, &src)
 					from(h, src, b.body)(m, now, out)
+				})
+			}
+		}
+		for _, b := range bodies {
+			for i, name := range []string{"registration", "renewal", "update", "request"} {
+				switch b.body.(type) {
+				case *Accept, *Reject, *Challenge:
+				default:
+					continue
+				}
+				if !b.vary {
+					continue
+				}
+				try(b.name+" to the "+name, func(m *Master, now time.Duration, out *Output) {
+					h := head(m, b.body)
+					h.Transaction = [4]uint32{m.regTx, m.renewTx}[i]
+					if i == 2 && m.update != nil {
+						h.Transaction = m.update.tx
+					}
+					if i == 3 && len(m.requests) > 0 {
+						h.Transaction = m.requests[0].tx
+					}
+					from(h, sw, b.body)(m, now, out)
 				})
 			}
 		}
@@ -266,9 +297,11 @@ func TestMasterTable(t *testing.T) {
 			}
 		})
 		try("before the deadline", func(m *Master, _ time.Duration, out *Output) {
-			if at, ok := m.NextDeadline(); ok {
-				m.Advance(at-1, out)
+			at, ok := m.NextDeadline()
+			if !ok {
+				at = time.Hour
 			}
+			m.Advance(at-1, out)
 		})
 		try("an hour", func(m *Master, now time.Duration, out *Output) { m.Advance(now+time.Hour, out) })
 	}
@@ -310,7 +343,10 @@ func TestMemberTable(t *testing.T) {
 		return &Notify{r.groupBody([]MemberRecord{m})}
 	}
 	right := notify(func(*Registration, *MemberRecord) {})
-	join := func(m *Member, _ time.Duration, _ *Output) { note += fmt.Sprintln(m.Join(membershipOf(rec, reg))) }
+	join := func(m *Member, _ time.Duration, out *Output) {
+		out.reset()
+		note += fmt.Sprintln(m.Join(membershipOf(rec, reg)))
+	}
 	leave := func(m *Member, now time.Duration, out *Output) { note += fmt.Sprintln(m.Leave(now, reg.Group, out)) }
 	gone := &Gone{Member: rec.Key(), Why: Removed}
 	deadline := func(m *Member, now time.Duration, out *Output) {
@@ -336,6 +372,11 @@ func TestMemberTable(t *testing.T) {
 			h.KeyID = 0
 			send(h, sw, right)(m, now, out)
 		}}},
+		{"joined without a window", []step{func(m *Member, _ time.Duration, _ *Output) {
+			ms := membershipOf(rec, reg)
+			ms.Window = mcast.Window{}
+			note += fmt.Sprintln(m.Join(ms))
+		}}},
 		{"registered", []step{join, in(right)}},
 		{"registered before, under the second key", []step{join, old(right)}},
 		{"refused", []step{join, in(notify(func(_ *Registration, m *MemberRecord) { m.RQPSN++ }))}},
@@ -356,6 +397,7 @@ func TestMemberTable(t *testing.T) {
 		"Notify of another window":          notify(func(_ *Registration, m *MemberRecord) { m.Window.Len++ }),
 		"Notify without a window":           notify(func(_ *Registration, m *MemberRecord) { m.Window = mcast.Window{} }),
 		"Notify of a group without windows": notify(func(r *Registration, m *MemberRecord) { r.Window, m.Window = mcast.Window{}, mcast.Window{} }),
+		"Notify without the group's window": notify(func(r *Registration, _ *MemberRecord) { r.Window = mcast.Window{} }),
 		"Notify of another host":            notify(func(_ *Registration, m *MemberRecord) { m.IP = reg.Members[0].IP }),
 		"Notify of all":                     &Notify{reg.groupBody(reg.Members)},
 		"Gone":                              gone,
@@ -396,7 +438,7 @@ func TestMemberTable(t *testing.T) {
 				s.Situation(x.name, before)
 				return
 			}
-			out.reset()
+			out = used()
 			event(m, now+10*time.Millisecond, &out)
 			s.Event(name, inShort(&out)+note, told(w, &out)+changes(before, memberState(m)))
 		}
@@ -422,12 +464,14 @@ func TestMemberTable(t *testing.T) {
 		}
 		try("join", join)
 		try("leave", leave)
-		try("forget", func(m *Member, _ time.Duration, _ *Output) { m.Forget(reg.Group) })
+		try("forget", func(m *Member, _ time.Duration, out *Output) { out.reset(); m.Forget(reg.Group) })
 		try("deadline", deadline)
 		try("before the deadline", func(m *Member, _ time.Duration, out *Output) {
-			if at, ok := m.NextDeadline(); ok {
-				m.Advance(at-1, out)
+			at, ok := m.NextDeadline()
+			if !ok {
+				at = time.Hour
 			}
+			m.Advance(at-1, out)
 		})
 		try("six deadlines", func(m *Member, now time.Duration, out *Output) {
 			for range 6 {

@@ -106,6 +106,22 @@ func told(w *world, out *Output) string {
 	return s.String()
 }
 
+// used returns an Output that was used before: each call begins by emptying it.
+func used() Output {
+	return Output{Packets: []Packet{{}}, Events: []Event{{}}, Drop: BadMagic, Detail: "of before"}
+}
+
+// dropsOf prints what was dropped.
+func dropsOf(l *link) string {
+	var s strings.Builder
+	for d, n := range l.Drops() {
+		if n != 0 {
+			fmt.Fprintf(&s, "%d %v\n", n, Drop(d))
+		}
+	}
+	return s.String()
+}
+
 // registrarState prints all that a registrar knows.
 func registrarState(r *Registrar) string {
 	var s strings.Builder
@@ -145,8 +161,9 @@ func registrarState(r *Registrar) string {
 	}
 	fmt.Fprintf(&s, "hint at %v\nnow %v\nforgotten %d\n", r.hintAt, r.now, r.generation)
 	if at, ok := r.NextDeadline(); ok {
-		fmt.Fprintf(&s, "deadline %v", at)
+		fmt.Fprintf(&s, "deadline %v\n", at)
 	}
+	s.WriteString(dropsOf(&r.link))
 	return s.String()
 }
 
@@ -176,7 +193,7 @@ func TestRegistrarTable(t *testing.T) {
 	body := func(e uint64, b Body) step { return func(a *asker) Output { return a.ask(a.head(ip, e), b) } }
 	call := func(f func(a *asker, out *Output)) step {
 		return func(a *asker) Output {
-			var out Output
+			out := used()
 			f(a, &out)
 			return out
 		}
@@ -371,6 +388,7 @@ func TestRegistrarTable(t *testing.T) {
 				a.w.sw.RetryGroup(a.w.now, ip, out)
 			})},
 			{"where", call(func(a *asker, out *Output) {
+				out.reset()
 				p, err := a.w.sw.Where(ip, key.IP, Nonce{3})
 				if err == nil {
 					out.Packets = append(out.Packets, p)
@@ -379,6 +397,7 @@ func TestRegistrarTable(t *testing.T) {
 				a.w.table.calls = append(a.w.table.calls, fmt.Sprint(err, k, ok))
 			})},
 			{"another key", call(func(a *asker, out *Output) {
+				out.reset()
 				n, err := a.w.sw.SetKeys(a.w.now, Auth{Keys: Keys{8: testKeys[8]}, Send: 8}, nil)
 				a.w.table.calls = append(a.w.table.calls, fmt.Sprint(n, err))
 			})},
