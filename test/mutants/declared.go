@@ -21,8 +21,8 @@ import (
 const importPath = "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
 // declared returns the mutants that the tests of all packages declare.
-func declared(root string) ([]mistake, error) {
-	var ms []mistake
+func declared(root string) ([]mutant, error) {
+	var ms []mutant
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -48,7 +48,7 @@ func declared(root string) ([]mistake, error) {
 }
 
 // inFile reads the declarations of one file of the package in dir.
-func inFile(path, dir string, src []byte) (ms []mistake, err error) {
+func inFile(path, dir string, src []byte) (ms []mutant, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, path, src, parser.SkipObjectResolution)
 	if err != nil {
@@ -75,7 +75,7 @@ func inFile(path, dir string, src []byte) (ms []mistake, err error) {
 }
 
 // declaration reads mutant.New(name, rule, mutant.In(...)...).
-func declaration(call *ast.CallExpr, dir string) (m mistake, err error) {
+func declaration(call *ast.CallExpr, dir string) (m mutant, err error) {
 	if len(call.Args) < 3 {
 		return m, fmt.Errorf("want a name, a rule and a change")
 	}

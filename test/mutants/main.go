@@ -45,11 +45,11 @@ func run(name string, every, parallel int, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	ms, err := all(root)
+	ms, err := declared(root)
 	if err != nil {
 		return err
 	}
-	var chosen []mistake
+	var chosen []mutant
 	for _, m := range ms {
 		if slices.ContainsFunc(m.words(), match.MatchString) {
 			chosen = append(chosen, m)

@@ -14,18 +14,17 @@ import (
 	"strings"
 )
 
-// mistake is one wrong version of a package.
-type mistake struct {
+// mutant is one wrong version of a package.
+type mutant struct {
 	name    string   // a few words, unique
 	rule    string   // of docs/AGGREGATION.md, or a section of another document
 	dir     string   // of the package
 	root    bool     // only tests with root's rights can notice
 	changes []change // of its declarations
-	text    *mutant  // instead of changes, in the tables of this folder
 }
 
 // words are what -run looks at.
-func (m *mistake) words() []string {
+func (m *mutant) words() []string {
 	words := []string{m.name, m.rule, m.dir}
 	for _, c := range m.changes {
 		words = append(words, declName(c.of))
@@ -33,75 +32,9 @@ func (m *mistake) words() []string {
 	return words
 }
 
-// mutant is a mistake that is found by the text of one file, which a rename breaks.
-type mutant struct {
-	name  string
-	rule  string
-	where string // package/file.go
-	edits []edit // all in that file
-}
-
-// edit replaces old, which must be in the file exactly once, by new.
-type edit struct{ old, new string }
-
-// needsRoot says whether only tests with root's rights can notice.
-func (m *mutant) needsRoot() bool {
-	switch m.where {
-	case "cmd/gleamd/main.go", "sandbox/sandbox.go":
-		return true
-	case "dataplane/locate/pin.go", "dataplane/locate/pins.go":
-		return true
-	case "dataplane/serve.go", "dataplane/guard.go", "dataplane/mail.go", "dataplane/exit.go", "dataplane/steer.go",
-		"dataplane/feedback.go", "dataplane/locate/locate.go", "dataplane/locate/watch.go", "dataplane/locate/filter.go", "dataplane/worker.go", "dataplane/port.go":
-		return true
-	}
-	return m.rule == "R70" && filepath.Dir(m.where) == "dataplane"
-}
-
-// all returns the mistakes that tests declare, and those of the tables here.
-func all(root string) ([]mistake, error) {
-	ms, err := declared(root)
-	for _, m := range tables() {
-		ms = append(ms, mistake{name: m.name, rule: m.rule, dir: filepath.Dir(m.where), root: m.needsRoot(), text: &m})
-	}
-	return ms, err
-}
-
-// tables returns the mutants that are text.
-func tables() (ms []mutant) {
-	for _, table := range [][]mutant{} {
-		ms = append(ms, table...)
-	}
-	return ms
-}
-
-// apply returns the wrong versions of the files, by path.
-func (m *mistake) apply(s *sources) (map[string][]byte, error) {
-	if m.text == nil {
-		return m.changed(s)
-	}
-	src, err := m.text.apply(s.root)
-	return map[string][]byte{m.text.where: src}, err
-}
-
-// apply returns the wrong version of the file.
-func (m *mutant) apply(root string) ([]byte, error) {
-	src, err := os.ReadFile(filepath.Join(root, m.where))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w; update its entry in test/mutants", m.name, err)
-	}
-	for _, e := range m.edits {
-		if n := bytes.Count(src, []byte(e.old)); n != 1 {
-			return nil, fmt.Errorf("%s: its old text is %d times in %s, and must be there once; update its entry in test/mutants:\n%s", m.name, n, m.where, e.old)
-		}
-		src = bytes.Replace(src, []byte(e.old), []byte(e.new), 1)
-	}
-	return src, nil
-}
-
 // result is what became of a mutant.
 type result struct {
-	mistake
+	mutant
 	killers []string // tests that failed
 	skipped bool     // needs root
 	err     error
@@ -128,7 +61,7 @@ func (r *result) line(verbose bool) string {
 }
 
 // runAll tries the mutants, so many at a time, and sends the results in order.
-func runAll(root string, ms []mistake, parallel int) <-chan result {
+func runAll(root string, ms []mutant, parallel int) <-chan result {
 	results := make([]chan result, len(ms))
 	for i := range results {
 		results[i] = make(chan result, 1)
@@ -160,7 +93,7 @@ func runAll(root string, ms []mistake, parallel int) <-chan result {
 
 // suites are the tests that may notice: those of the package itself and, if
 // it comes through these, the model checker's or the house's.
-func suites(root string, m *mistake) []string {
+func suites(root string, m *mutant) []string {
 	s := []string{m.dir}
 	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.dir == "mcast" || m.dir == "rc") {
 		s = append(s, "model")
@@ -171,13 +104,13 @@ func suites(root string, m *mistake) []string {
 	return s
 }
 
-func try(s *sources, m mistake) (r result) {
-	r.mistake = m
+func try(s *sources, m mutant) (r result) {
+	r.mutant = m
 	if m.root && os.Getuid() != 0 {
 		r.skipped = true
 		return r
 	}
-	files, err := m.apply(s)
+	files, err := m.changed(s)
 	if err != nil {
 		r.err = err
 		return r

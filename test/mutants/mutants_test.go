@@ -29,9 +29,9 @@ func rootOf(t *testing.T) string {
 	return root
 }
 
-func allOf(t *testing.T) []mistake {
+func allOf(t *testing.T) []mutant {
 	t.Helper()
-	ms, err := all(rootOf(t))
+	ms, err := declared(rootOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestMutantsFitTheCode(t *testing.T) {
 			t.Errorf("two are named %q", m.name)
 		}
 		names[m.name] = true
-		files, err := m.apply(s)
+		files, err := m.changed(s)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -68,9 +68,6 @@ func TestMutantsSurviveRenames(t *testing.T) {
 	s := &sources{root: rootOf(t)}
 	renamed := &sources{root: s.root, dirs: map[string][]*source{}}
 	for _, m := range allOf(t) {
-		if m.text != nil {
-			continue
-		}
 		files, err := s.at(m.dir)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +81,7 @@ func TestMutantsSurviveRenames(t *testing.T) {
 				renamed.dirs[m.dir] = append(renamed.dirs[m.dir], r)
 			}
 		}
-		want, err := m.apply(s)
+		want, err := m.changed(s)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -99,7 +96,7 @@ func TestMutantsSurviveRenames(t *testing.T) {
 			}
 			c.names = names
 		}
-		got, err := m.apply(renamed)
+		got, err := m.changed(renamed)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -173,7 +170,7 @@ func TestSomeMutantsAreKilled(t *testing.T) {
 		t.Skip("CI plants more of them: .ci/run")
 	}
 	root := rootOf(t)
-	var some []mistake
+	var some []mutant
 	for i, m := range allOf(t) {
 		if i%40 == 0 && !m.root {
 			some = append(some, m)
@@ -192,20 +189,24 @@ func TestVerdicts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds mcast, which -short does not")
 	}
-	const old = "	if d <= 0 {\n		return w\n	}"
-	try1 := func(name, file, old, new string) result {
-		return try(&sources{root: rootOf(t)}, mistake{dir: filepath.Dir(file), text: &mutant{name, "R00", file, []edit{{old, new}}}})
+	s := &sources{root: rootOf(t)}
+	try1 := func(name, dir, of, old, new string) result {
+		e, err := parser.ParseExpr(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return try(s, mutant{name: name, dir: dir, changes: []change{{of: e, old: old, new: new}}})
 	}
-	if r := try1("nothing is wrong", "rocev2/psn.go", "p.Sub(q) < 0", "0 > p.Sub(q)"); r.err != nil || len(r.killers) > 0 || !strings.HasPrefix(r.line(false), "SURVIVED") {
+	if r := try1("nothing is wrong", "rocev2", "PSN.Less", "p.Sub(q) < 0", "0 > p.Sub(q)"); r.err != nil || len(r.killers) > 0 || !strings.HasPrefix(r.line(false), "SURVIVED") {
 		t.Error(r.line(true))
 	}
-	if r := try1("does not build", "rocev2/psn.go", "p.Sub(q) < 0", "p.Sub(q)"); r.err == nil || !strings.Contains(r.err.Error(), "build failed") {
+	if r := try1("does not build", "rocev2", "PSN.Less", "p.Sub(q) < 0", "p.Sub(q)"); r.err == nil || !strings.Contains(r.err.Error(), "build failed") {
 		t.Error(r.line(true))
 	}
-	if r := try1("does not fit", "rocev2/psn.go", "p.Sub(q) << 0", "true"); r.err == nil || !strings.Contains(r.err.Error(), "0 times in rocev2/psn.go") {
+	if r := try1("does not fit", "rocev2", "PSN.Less", "p.Sub(q) << 0", "true"); r.err == nil || !strings.Contains(r.err.Error(), "rocev2/psn.go: the shape of its old text is there 0 times") {
 		t.Error(r.line(true))
 	}
-	if r := try1("panics", "mcast/cnp.go", old, "	if d > 0 {\n		panic(\"now\")\n	}"); !slices.Contains(r.killers, "TestC63_OnlyTheHottestBranch") {
+	if r := try1("panics", "mcast", "decayed", "if d <= 0 {\n		return w\n	}", "if d > 0 {\n		panic(\"now\")\n	}"); !slices.Contains(r.killers, "TestC63_OnlyTheHottestBranch") {
 		t.Error(r.line(true))
 	}
 }

@@ -191,7 +191,8 @@ func (c *change) find(files []*source) (r replacement, err error) {
 		if len(ms) != 1 {
 			continue
 		}
-		names := maps.Clone(c.names)
+		names := map[string]ast.Expr{}
+		maps.Copy(names, c.names)
 		maps.Copy(names, d.named)
 		text, err := ms[0].Replacement(c.new, names)
 		if err != nil {
@@ -209,7 +210,7 @@ func (c *change) find(files []*source) (r replacement, err error) {
 }
 
 // changed returns the files that the changes of a mutant make others, by path.
-func (m *mistake) changed(s *sources) (map[string][]byte, error) {
+func (m *mutant) changed(s *sources) (map[string][]byte, error) {
 	files, err := s.at(m.dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
