@@ -183,3 +183,35 @@ func TestR77_FastPathSeesTheEnd(t *testing.T) {
 		t.Error("packets go on past the switch")
 	}
 }
+
+// While receivers still have the end of a turn to acknowledge, it is kept for the member
+// that asks, however long that takes, and given back if that has gone.
+func TestR78_SlowReceivers(t *testing.T) {
+	s := newSharing(t, 3, 0)
+	s.asks(0)
+	s.asks(1)
+	s.now += DefaultTurnTime
+	if s.asks(1) != turnSoon {
+		t.Fatal("the turn does not end")
+	}
+	send := func() Reason {
+		p := Packet{Group: groupIP, Src: netip.AddrFrom4([4]byte{10, 0, 0, 1}), DestQP: groupQPN, Op: rocev2.SendOnly, PSN: s.next[0], Payload: 10, Verified: true}
+		s.sw.Input(s.now, &p, &s.out)
+		return s.out.Drop
+	}
+	for range 10 {
+		if r := send(); r != TurnOver || len(s.out.Feedback)+len(s.out.Copies) > 0 {
+			t.Fatalf("at %v: %v, %+v", s.now, r, s.out.Feedback)
+		}
+		s.now += turnKept / 2
+		s.asks(1)
+	}
+	s.now += turnKept - 1
+	if r := send(); r != TurnOver {
+		t.Errorf("the turn is kept for too short a time: %v", r)
+	}
+	s.now++
+	if r := send(); r != None {
+		t.Errorf("the turn is kept for a member that has gone: %v", r)
+	}
+}

@@ -18,7 +18,7 @@ var _ = []mutant.Mutant{
 		"if t.next != $1 {\n t.asked = now", nobody)),
 	mutant.New("a turn ends inside a message", "R77", mutant.In((*group).yields,
 		"case g.open:",
-		"case g.open && $1:", group{}.dead)),
+		"case g.open && g.$1:", group{}.dead)),
 	mutant.New("what the source repeats is refused after its turn", "R77", mutant.In((*group).yields,
 		"|| psn.Less(g.hi):",
 		"|| psn.Less(g.$1):", group{}.a)),

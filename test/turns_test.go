@@ -17,8 +17,11 @@ import (
 )
 
 const (
-	pourSize  = 16_000 // bytes of a message
-	pourDepth = 8      // messages in flight, each with a place of its own
+	// pourSize is the bytes of a message: 40 packets, so that a window full of packets, which
+	// a pause of a thread on a busy machine ends all at once, seldom ends with a message.
+	pourSize = 40_000
+	// pourDepth is how many messages are posted at a time, each with a place of its own.
+	pourDepth = 32
 )
 
 // pouring is a member that sends without a pause: there is always something of it in
@@ -101,7 +104,7 @@ func TestFairTurns(t *testing.T) {
 		sources int
 	}{"two": {0, 2}, "three": {0, 3}, "two with loss": {0.002, 2}} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4}, device: func(_ int, d *soft.Config) { d.Loss = c.loss }})
+			r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4}, memory: 4 << 20, device: func(_ int, d *soft.Config) { d.Loss = c.loss }})
 			r.join()
 			measure := func(sources int, d time.Duration) (rate float64, shares []float64) {
 				ctx, cancel := context.WithTimeout(r.ctx, d)
