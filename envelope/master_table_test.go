@@ -183,11 +183,12 @@ func TestMasterTable(t *testing.T) {
 		add(fmt.Sprintf("Accept of %v", of), &Accept{Request: of, Members: 3, Lease: 25 * time.Second}, true)
 		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, Known: 5}, true)
 		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}, {Reason: TooManyMembers, Value: 9}} {
-			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p}, p.Value == 7)
+			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p}, p.Value == 7 || p.Value == 99)
 		}
 	}
-	add("Challenge of Register, nothing known", &Challenge{Request: TypeRegister}, false)
-	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, Known: 1<<64 - 1}, false)
+	add("Challenge of Register, nothing known", &Challenge{Request: TypeRegister}, true)
+	add("Challenge of Register, a later one known", &Challenge{Request: TypeRegister, Known: 8}, true)
+	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, Known: 1<<64 - 1}, true)
 	add("BadAuthentication", &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}, true)
 	for i, k := range append(slices.Clone(keys), more[3].Key()) {
 		add(fmt.Sprintf("Confirm of member %d", i), &Confirm{Member: k}, i == 1)
