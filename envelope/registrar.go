@@ -148,6 +148,9 @@ type Registrar struct {
 	generation uint64
 	groups     map[netip.Addr]*group       // installed
 	locating   map[netip.Addr]*group       // complete, but a member is not located yet
+	addresses  int                         // of groups in either
+	usage      map[KeyID]usage             // of both
+	leases     leases                      // of groups
 	pending    map[pendingKey]*assembly    // incomplete
 	epochs     map[netip.Addr]*epochRecord // survives the groups
 	members    map[MemberKey]netip.Addr    // of installed groups
@@ -163,6 +166,7 @@ type group struct {
 	tx         uint32       // of the Register, then of the newest Renew: older Renews are not taken
 	segments   []digest     // of the Register, to know a duplicate by
 	leaseUntil time.Duration
+	lease      int // place in Registrar.leases, and one more; 0: it has none
 	// joined is the epoch in which each member's record came in, and does not end
 	// with the member: a Leave of that epoch or a later one is about this group.
 	joined map[MemberKey]uint64
@@ -211,7 +215,7 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 	}
 	return &Registrar{
 		link: link{auth: cfg.Auth}, cfg: cfg, table: t, rnd: random(cfg.Seed),
-		groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{},
+		usage: map[KeyID]usage{}, groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{},
 		epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
 	}, nil
 }

@@ -62,7 +62,7 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 		r.generation++
 		return nil
 	case l != nil:
-		delete(r.locating, ip)
+		r.located(ip)
 		r.reject(l, Problem{Reason: UnknownGroup}, out)
 	}
 	if g != nil {
@@ -116,7 +116,7 @@ func (r *Registrar) check(g *group) *Problem {
 	if p := r.checkQuota(g); p != nil {
 		return p
 	}
-	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] == nil && r.taken() >= r.cfg.MaxGroups {
+	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] == nil && r.addresses >= r.cfg.MaxGroups {
 		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
 	}
 	return nil
@@ -129,20 +129,10 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 	if q == (Quota{}) || g.local() {
 		return nil
 	}
-	groups, members := 1, len(g.reg.Members)
-	count := func(ip netip.Addr, other *group) {
-		if ip != g.reg.Group && other.key == g.key && !other.local() {
-			groups++
-			members += len(other.reg.Members)
-		}
-	}
-	for ip, other := range r.groups {
-		count(ip, other)
-	}
-	for ip, other := range r.locating {
-		if r.groups[ip] == nil {
-			count(ip, other)
-		}
+	u := r.usage[g.key]
+	groups, members := u.groups+1, u.members+len(g.reg.Members)
+	if old := r.served(g.reg.Group); old != nil && old.key == g.key && !old.local() {
+		groups, members = groups-1, members-len(old.reg.Members) // g takes its place
 	}
 	switch {
 	case q.Groups > 0 && groups > q.Groups:
@@ -151,17 +141,6 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 		return &Problem{Reason: QuotaExceeded, Value: uint64(q.Members)}
 	}
 	return nil
-}
-
-// taken counts the groups that are installed or being located.
-func (r *Registrar) taken() int {
-	n := len(r.groups)
-	for ip := range r.locating {
-		if r.groups[ip] == nil {
-			n++
-		}
-	}
-	return n
 }
 
 // tryInstall offers g to the Table and does what it says.
@@ -183,13 +162,13 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	v := r.table.Install(&g.reg, g.key)
 	switch v.Kind {
 	case VerdictAccepted:
-		delete(r.locating, ip) // a newer one has been accepted, whichever was there
+		r.located(ip) // a newer one has been accepted, whichever was there
 		g.used = used
 		r.commit(now, g, out)
 	case VerdictLater:
 		if r.locating[ip] != g {
 			g.giveUp = now + r.cfg.LocateTimeout
-			r.locating[ip] = g
+			r.locate(g)
 		}
 		g.missing, g.nextTry = v.Problem, now+r.cfg.LocateRetry
 	case VerdictRejected:
@@ -202,7 +181,7 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 
 func (r *Registrar) forgetLocating(g *group) {
 	if r.locating[g.reg.Group] == g {
-		delete(r.locating, g.reg.Group)
+		r.located(g.reg.Group)
 	}
 }
 
@@ -231,7 +210,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 			delete(r.members, old.reg.Members[i].Key())
 		}
 	}
-	r.groups[ip] = g
+	r.put(g)
 	for i := range g.reg.Members {
 		r.members[g.reg.Members[i].Key()] = ip
 	}
@@ -250,7 +229,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	if g.local() {
 		return
 	}
-	g.leaseUntil = now + g.reg.Lease
+	r.leases.extend(g, now+g.reg.Lease)
 	h := g.header()
 	r.acceptRegister(&h, g, out)
 	if !g.again {

@@ -5,7 +5,6 @@ package envelope
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -53,7 +52,7 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 	default:
 		g.tx = m.Transaction
 		g.reg.Lease = r.grant(g.key, body.Lease)
-		g.leaseUntil = now + g.reg.Lease
+		r.leases.extend(g, now+g.reg.Lease)
 		told := make(map[int]bool, len(body.Remind))
 		for i := range body.Remind {
 			if k := g.reg.Find(body.Remind[i].Key()); k >= 0 && !told[k] {
@@ -112,7 +111,7 @@ func (r *Registrar) takeOut(g *group, b *Gone) bool {
 	}
 	g.gone[k] = goneMember{g.reg.Members[i], b}
 	g.used = r.use(g, g.used, g.reg.Members[i])
-	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
+	r.lose(g, i)
 	delete(r.members, k)
 	return true
 }
@@ -154,7 +153,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
 			return
 		}
-		delete(r.locating, m.Group)
+		r.located(m.Group)
 		r.reportReject(m.Group, l.reg.Epoch, Problem{Reason: UnknownGroup}, out)
 	}
 	k := pendingKey{m.Group, m.KeyID}
@@ -177,7 +176,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 // master if asked to.
 func (r *Registrar) removeGroup(now time.Duration, g *group, why Why, tellMaster bool, out *Output) {
 	ip := g.reg.Group
-	delete(r.groups, ip)
+	r.remove(g)
 	for i := range g.reg.Members {
 		delete(r.members, g.reg.Members[i].Key())
 	}

@@ -57,10 +57,8 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 // NextDeadline returns when Advance wants to be called next.
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
-	for _, g := range r.groups {
-		if !g.local() {
-			d.add(g.leaseUntil)
-		}
+	if len(r.leases) > 0 {
+		d.add(r.leases[0].leaseUntil)
 	}
 	for _, g := range r.locating {
 		d.add(g.nextTry)
@@ -91,15 +89,13 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 			r.tryInstall(now, g, out) // the last time for what is missing by now
 		}
 		if last && r.locating[ip] == g {
-			delete(r.locating, ip)
+			r.located(ip)
 			r.reject(g, g.missing, out)
 		}
 	}
 	r.advanceEvents(now, out) // before new ones are made
-	for _, ip := range sortedKeys(r.groups) {
-		if g := r.groups[ip]; !g.local() && now >= g.leaseUntil {
-			r.removeGroup(now, g, Expired, true, out)
-		}
+	for _, g := range r.leases.ended(now) {
+		r.removeGroup(now, g, Expired, true, out)
 	}
 	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of now
 }

@@ -94,6 +94,7 @@ type world struct {
 	now      time.Duration
 	table    *tableStub
 	sw       *Registrar
+	books    func() // checks those of sw
 	prefix   netip.Prefix
 	hosts    map[netip.AddrPort]machine
 	names    map[netip.AddrPort]string
@@ -132,7 +133,7 @@ func newWorld(t testing.TB, cfg RegistrarConfig) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.sw = sw
+	w.sw, w.books = sw, func() { checkBooks(t, sw) }
 	return w
 }
 
@@ -186,6 +187,9 @@ func membershipOf(rec MemberRecord, reg Registration) Membership {
 
 // do takes what a machine wants done.
 func (w *world) do(name string, out *Output) {
+	if name == "switch" {
+		w.books()
+	}
 	for _, e := range out.Events {
 		w.events[name] = append(w.events[name], e)
 		w.log("%v %s: %s", w.now, name, eventString(e))

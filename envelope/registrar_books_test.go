@@ -1,0 +1,150 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"maps"
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// checkBooks counts anew what the registrar keeps incrementally.
+func checkBooks(t testing.TB, r *Registrar) {
+	t.Helper()
+	addresses, used, leased := 0, map[KeyID]usage{}, 0
+	count := func(g *group) {
+		addresses++
+		if g.local() {
+			return
+		}
+		u := used[g.key]
+		used[g.key] = usage{u.groups + 1, u.members + len(g.reg.Members)}
+	}
+	for _, g := range r.groups {
+		count(g)
+		switch {
+		case g.local() && g.lease != 0:
+			t.Errorf("local group %v has a lease", g.reg.Group)
+		case !g.local() && (g.lease == 0 || r.leases[g.lease-1] != g):
+			t.Errorf("group %v is not among the leases", g.reg.Group)
+		case !g.local():
+			leased++
+		}
+	}
+	for ip, g := range r.locating {
+		if r.groups[ip] == nil {
+			count(g)
+		}
+	}
+	if addresses != r.addresses || !maps.Equal(used, r.usage) || leased != len(r.leases) {
+		t.Errorf("kept %d addresses, %v and %d leases, counted %d, %v and %d", r.addresses, r.usage, len(r.leases), addresses, used, leased)
+	}
+	for i, g := range r.leases {
+		if g.leaseUntil < r.leases[0].leaseUntil || g.lease != i+1 {
+			t.Errorf("lease %d, of %v, is in the wrong place", i, g.reg.Group)
+		}
+	}
+}
+
+type noTable struct{}
+
+func (noTable) Install(*Registration, KeyID) Verdict      { return Verdict{Kind: VerdictAccepted} }
+func (noTable) Remove(netip.Addr, Why)                    {}
+func (noTable) RemoveMember(netip.Addr, MemberKey, Why)   {}
+func (noTable) Carried(netip.Addr) bool                   { return false }
+func (noTable) AtPlace(netip.Addr, netip.Addr, bool) bool { return true }
+
+// leasedGroups is a registrar with n groups that masters have registered under key 7.
+func leasedGroups(t *testing.T, n int) (*Registrar, func(i int) *group) {
+	t.Helper()
+	r, err := NewRegistrar(RegistrarConfig{
+		Secret: [SecretLen]byte{1}, Prefixes: []netip.Prefix{netip.MustParsePrefix("11.0.0.0/8")}, Auth: testAuth(), MaxGroups: 2 * n,
+		Rights: map[KeyID]Rights{7: {Quota: Quota{Groups: 2 * n}}},
+	}, noTable{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := func(i int) *group {
+		reg := sample(1, 4)
+		reg.Master = netip.MustParseAddrPort("10.0.0.1:4792")
+		reg.Group, reg.Epoch, reg.Lease = netip.AddrFrom4([4]byte{11, 1, byte(i >> 8), byte(i)}), 1, time.Hour
+		for m := range reg.Members {
+			reg.Members[m].QPN = rocev2.QPN(0x100 + 4*i + m)
+		}
+		return &group{reg: reg, key: 7}
+	}
+	var out Output
+	for i := range n {
+		r.tryInstall(time.Duration(i), group(i), &out)
+		out.reset()
+	}
+	if len(r.groups) != n || len(r.leases) != n {
+		t.Fatalf("%d groups and %d leases, want %d", len(r.groups), len(r.leases), n)
+	}
+	checkBooks(t, r)
+	return r, group
+}
+
+// What the registrar does in each turn of the control loop, and for each registration,
+// takes no longer with many groups.
+func TestManyGroupsCostNoMore(t *testing.T) {
+	cost := map[int]time.Duration{}
+	const few, many = 100, 10_000
+	for _, n := range []int{few, many} {
+		r, group := leasedGroups(t, n)
+		g := group(n)
+		best := time.Duration(math.MaxInt64)
+		var out Output
+		for range 50 {
+			start := time.Now()
+			for range 100 {
+				r.NextDeadline()
+				r.Advance(time.Second, &out)
+				if p := r.check(g); p != nil {
+					t.Fatal(p)
+				}
+			}
+			best = min(best, time.Since(start))
+		}
+		cost[n] = best / 100
+	}
+	t.Logf("with %d groups %v, with %d %v", few, cost[few], many, cost[many])
+	if cost[many] > 2*cost[few] {
+		t.Errorf("a turn of the control loop takes %v with %d groups, %v with %d", cost[many], many, cost[few], few)
+	}
+}
+
+// Leases end in their order, those of one moment in the order of the addresses, and a
+// renewal counts.
+func TestLeasesEnd(t *testing.T) {
+	r, _ := leasedGroups(t, 50)
+	var out Output
+	at, ok := r.NextDeadline()
+	if !ok || at != time.Hour {
+		t.Fatalf("the first lease ends at %v, %v", at, ok)
+	}
+	first := r.groups[netip.MustParseAddr("11.1.0.0")]
+	r.leases.extend(first, 2*time.Hour)
+	checkBooks(t, r)
+	r.Advance(time.Hour+10, &out)
+	var gone []netip.Addr
+	for _, e := range out.Events {
+		if e.Kind == GroupGone {
+			gone = append(gone, e.Group)
+		}
+	}
+	if len(gone) != 10 {
+		t.Fatalf("%d groups have gone, want 10: %v", len(gone), gone)
+	}
+	for i, ip := range gone {
+		if want := netip.AddrFrom4([4]byte{11, 1, 0, byte(i + 1)}); ip != want {
+			t.Errorf("%v goes as number %d, want %v", ip, i, want)
+		}
+	}
+	checkBooks(t, r)
+}
