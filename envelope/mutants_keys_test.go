@@ -22,9 +22,6 @@ var _ = []mutant.Mutant{
 		`g := r.locating[m.Group]
 	return g != nil && !r.owns(m.KeyID, g)`,
 		"return false")),
-	mutant.New("what was being located replaces the operator's group", "Keys", mutant.In((*Registrar).checkOwner,
-		"!r.owns(g.key, old) {",
-		"!r.owns(g.key, old) && !old.$1() {", (*group).local)),
 	mutant.New("keys share what is put together", "Keys", mutant.In((*Registrar).assemblyFor,
 		`k := pendingKey{m.Group, m.KeyID}
 	a :=`,

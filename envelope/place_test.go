@@ -49,7 +49,8 @@ func TestWrongPlace(t *testing.T) {
 }
 
 // TestAckFromElsewhere: an Ack from elsewhere than the former member's place leaves the
-// Gone waiting, and that from the place ends it.
+// Gone waiting, and so does one without the cookie of its address, as recorded ones are;
+// another one ends it.
 func TestAckFromElsewhere(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{})
 	reg := epoch(sample(1, 3), 1)
@@ -76,16 +77,19 @@ func TestAckFromElsewhere(t *testing.T) {
 		return n
 	}
 	a.from = netip.AddrPortFrom(reg.Members[1].IP, DefaultPort)
-	for _, away := range []bool{true, false} {
+	for _, want := range []Drop{WrongPlace, WrongInstance, NoDrop} {
 		a.w.table.away = nil
-		if away {
+		if want == WrongPlace {
 			a.w.table.away = map[netip.Addr]string{a.from.Addr(): "left"}
 		}
 		h := a.head(reg.Group, gone.Epoch)
 		h.Transaction = gone.Transaction
+		if want == WrongInstance {
+			h.Instance++
+		}
 		out := a.ask(h, &Ack{})
-		if n := again(); away != (out.Drop == WrongPlace) || away != (n == 1) {
-			t.Errorf("from elsewhere %v: %v, then %d more Gone", away, out.Drop, n)
+		if n := again(); out.Drop != want || (want != NoDrop) != (n == 1) {
+			t.Errorf("%v, want %v, then %d more Gone", out.Drop, want, n)
 		}
 	}
 }

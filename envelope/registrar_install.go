@@ -84,9 +84,6 @@ func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 
 // check returns why g cannot be installed, whatever the Table says, or nil.
 func (r *Registrar) check(g *group) *Problem {
-	if p := r.checkOwner(g); p != nil {
-		return p
-	}
 	if p := g.reg.Validate(); p != nil {
 		if p.Reason == PathMTUMismatch {
 			p.Value = uint64(r.cfg.MaxPMTU)

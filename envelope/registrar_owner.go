@@ -23,18 +23,6 @@ func (r *Registrar) foreign(m *Message) bool {
 	return g != nil && !r.owns(m.KeyID, g)
 }
 
-// checkOwner says why g cannot take the place of what has been installed or is
-// being located since g's first segment came.
-func (r *Registrar) checkOwner(g *group) *Problem {
-	if g.local() {
-		return nil // the operator may replace any group
-	}
-	if old := r.groups[g.reg.Group]; old != nil && !r.owns(g.key, old) {
-		return &Problem{Reason: OtherKey}
-	}
-	return nil
-}
-
 // shareOfPending returns how many registrations under one key may be put together
 // at once: half of all, so that no key's unfinished ones keep the others' out.
 func (r *Registrar) shareOfPending() int {
