@@ -352,6 +352,7 @@ func TestRegistrarTable(t *testing.T) {
 			{"first segment again", segment(three, 5, 0, 0, 2, ms[0], ms[1])},
 			{"first segment with others", segment(three, 5, 0, 0, 2, ms[0], ms[2])},
 			{"second segment with too many", segment(three, 5, 0, 1, 2, ms[2], ms[3])},
+			{"third of three segments", segment(three, 5, 0, 2, 3, ms[2])},
 			{"second segment with none", segment(three, 5, 0, 1, 2)},
 			{"second segment of a newer transaction", segment(three, 5, 1, 1, 2, ms[2])},
 			{"second segment of an older transaction", segment(three, 5, -1, 1, 2, ms[2])},
