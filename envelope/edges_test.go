@@ -241,3 +241,33 @@ func TestRejectsSayHow(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMoreEdges: what is checked before anything is sent.
+func TestMoreEdges(t *testing.T) {
+	if _, err := NewMember(MemberConfig{Local: masterAddr}); err == nil {
+		t.Error("a member without a key")
+	}
+	m := Message{Header{Group: sample(1, 2).Group, ReplyTo: masterAddr}, &Delete{}}
+	if _, err := m.AppendBinary(nil); err == nil {
+		t.Error("a message of no segments is encoded")
+	}
+	if _, err := appendNonce(nil, netip.Addr{}, &Nonce{}, false); err == nil {
+		t.Error("a question about no address is encoded")
+	}
+	reg := sample(1, 3)
+	a, err := NewMaster(MasterConfig{Local: masterAddr, Auth: testAuth()}, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg.Members[0].QPN++
+	if a.Members()[0].QPN == reg.Members[0].QPN {
+		t.Error("a master keeps the caller's members")
+	}
+	for _, f := range []func(*MemberRecord){func(m *MemberRecord) { m.SQPSN = 1 << 24 }, func(m *MemberRecord) { m.RQPSN = 1 << 24 }, func(m *MemberRecord) { m.QPN = 1 << 24 }} {
+		bad := sample(1, 3)
+		f(&bad.Members[1])
+		if p := bad.Validate(); p == nil || p.Reason != BadMember {
+			t.Errorf("%v: %v", bad.Members[1], p)
+		}
+	}
+}
