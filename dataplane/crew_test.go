@@ -393,3 +393,19 @@ func TestWorkerWithoutItsCPU(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A switch without traffic ends at once: no worker sleeps between the command to end and
+// its end.
+func TestIdleWorkersEndAtOnce(t *testing.T) {
+	shortest := time.Hour
+	for range 3 {
+		f := newFakeSwitch(t, 2, 2)
+		time.Sleep(20 * time.Millisecond) // longer than a worker spins
+		begin := time.Now()
+		f.stop()
+		shortest = min(shortest, time.Since(begin))
+	}
+	if shortest > mostSleep/2 {
+		t.Errorf("the fastest of three took %v", shortest)
+	}
+}

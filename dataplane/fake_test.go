@@ -29,6 +29,7 @@ import (
 // (10.77.0.i+1) is behind port i because the locator says so. Nothing of it needs
 // root. Packets are given to the core as values.
 type fakeSwitch struct {
+	stop func() // ends Run; may be called again
 	*Engine
 	t        *testing.T
 	locator  *fakeLocator
@@ -156,9 +157,9 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 			t.Error(err)
 		}
 	}()
+	f.stop = func() { cancel(); <-ended }
 	t.Cleanup(func() {
-		cancel()
-		<-ended
+		f.stop()
 		e.crew.close()
 		e.umem.Close()
 	})

@@ -152,10 +152,14 @@ func (w *worker) run() {
 		w.affinity <- nil
 	}
 	idle := newIdler(w.spin)
-	for !w.quit {
-		if got := w.step(); got > 0 {
+	for {
+		got := w.step()
+		switch {
+		case w.quit: // before a sleep, which nothing would end
+			return
+		case got > 0:
 			idle.busy(w.now)
-		} else if idle.sleepy(w.now) {
+		case idle.sleepy(w.now):
 			w.wait()
 		}
 	}
