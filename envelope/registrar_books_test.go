@@ -130,6 +130,9 @@ func TestLeasesEnd(t *testing.T) {
 	}
 	first := r.groups[netip.MustParseAddr("11.1.0.0")]
 	r.leases.extend(first, 2*time.Hour)
+	for i := 10; i > 0; i-- {
+		r.leases.extend(r.groups[netip.AddrFrom4([4]byte{11, 1, 0, byte(i)})], time.Hour+10)
+	}
 	checkBooks(t, r)
 	r.Advance(time.Hour+10, &out)
 	var gone []netip.Addr

@@ -145,6 +145,7 @@ func TestR82_BusyGroupsKeepIt(t *testing.T) {
 	now := 2 * idleAfter
 	s.groups[1].deadAfter = 0 // and nobody is given up
 	advance(s, &out, now)
+	s.groups[1].armed, s.groups[1].tending, s.groups[1].store = false, false, nil // nor asked any more
 	serveOne(t, s, &out, now-idleAfter/2, 2, 0)
 	for i := 3; i < 40; i++ {
 		serveOne(t, s, &out, now, i, 0)
@@ -153,6 +154,21 @@ func TestR82_BusyGroupsKeepIt(t *testing.T) {
 		if got := s.groups[i].tracks != nil; got != want {
 			t.Errorf("group %d: memory for data %v, want %v", i, got, want)
 		}
+	}
+}
+
+// R82: a ring that grows gives the smaller one back.
+func TestR82_RingsGrow(t *testing.T) {
+	s := New(Limits{})
+	ring := &store{limit: 1 << 20, sw: s}
+	ring.reach(minRing)
+	ring.reach(minRing + 1)
+	if n := len(s.pools.stored.free[4]); len(ring.ring) != 2*minRing || n != 1 {
+		t.Errorf("a ring of %d, and %d smaller ones are free", len(ring.ring), n)
+	}
+	ring.shrink()
+	if len(s.pools.stored.free[5]) != 1 {
+		t.Error("a ring was not given back")
 	}
 }
 
