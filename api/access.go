@@ -130,8 +130,8 @@ func (p *Peer) ask(fd int) error {
 	}
 }
 
-// caller is a Peer with its role, and what became of its connection.
-type caller struct {
+// connectedUser is a Peer with its role, and what became of its connection.
+type connectedUser struct {
 	*Peer
 	role
 	refused error // the connection is one too many
@@ -140,8 +140,8 @@ type caller struct {
 // callerKey is where a request's context has its caller.
 type callerKey struct{}
 
-func callerOf(r *http.Request) *caller {
-	c, _ := r.Context().Value(callerKey{}).(*caller)
+func callerOf(r *http.Request) *connectedUser {
+	c, _ := r.Context().Value(callerKey{}).(*connectedUser)
 	return c
 }
 

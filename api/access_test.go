@@ -95,7 +95,7 @@ func TestShare(t *testing.T) {
 	s.give(1)
 	s.give(1)
 	s.give(2)
-	if s.total != 0 || len(s.of) != 0 {
-		t.Errorf("left: %d, %v", s.total, s.of)
+	if s.total != 0 || len(s.byUser) != 0 {
+		t.Errorf("left: %d, %v", s.total, s.byUser)
 	}
 }

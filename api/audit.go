@@ -56,7 +56,7 @@ func (h *handler) audited(r *http.Request, do func(*http.Request) (any, error)) 
 	c := &Change{By: h.name(r), Action: fmt.Sprintf("%s %.100q", r.Method, r.URL.Path)}
 	answer, err := do(r.WithContext(context.WithValue(r.Context(), changeKey{}, c)))
 	c.Err = err
-	h.b.Audit(c)
+	h.backend.Audit(c)
 	return answer, err
 }
 
@@ -64,7 +64,7 @@ func (h *handler) audited(r *http.Request, do func(*http.Request) (any, error)) 
 func (h *handler) auditRefused(r *http.Request, err error) {
 	var e *statusError
 	if r.Method != http.MethodGet && errors.As(err, &e) && e.body.Reason == ReasonForbidden && h.refusals.allow(time.Now()) {
-		h.b.Audit(&Change{By: h.name(r), Action: fmt.Sprintf("%s %.100q", r.Method, r.URL.Path), Err: errors.New("refused: this user may not change")})
+		h.backend.Audit(&Change{By: h.name(r), Action: fmt.Sprintf("%s %.100q", r.Method, r.URL.Path), Err: errors.New("refused: this user may not change")})
 	}
 }
 
@@ -81,13 +81,13 @@ func (h *handler) name(r *http.Request) string {
 	return fmt.Sprintf("uid %s, pid %d", uid, who.PID)
 }
 
-// perSecond lets one of something pass each second.
-type perSecond struct {
+// rateLimit lets one of something pass each second.
+type rateLimit struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (p *perSecond) allow(now time.Time) bool {
+func (p *rateLimit) allow(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.last.IsZero() && now.Sub(p.last) < time.Second {

@@ -59,8 +59,8 @@ func (c *Client) Groups(ctx context.Context) (gs []Group, err error) {
 	return gs, c.call(ctx, "GET", "/v1/groups", nil, &gs)
 }
 
-// GoneGroups returns the last states of groups that are no more, oldest first.
-func (c *Client) GoneGroups(ctx context.Context) (gs []Group, err error) {
+// EndedGroups returns the last states of groups that are no more, oldest first.
+func (c *Client) EndedGroups(ctx context.Context) (gs []Group, err error) {
 	return gs, c.call(ctx, "GET", "/v1/gone", nil, &gs)
 }
 

@@ -27,7 +27,7 @@ const ReasonMove = "cannot move"
 
 // Moves count what became of members that were seen elsewhere than where they are pinned.
 type Moves struct {
-	Asked       uint64 `json:"asked"`       // times that a member was asked whether it has moved
+	Inquiries   uint64 `json:"asked"`       // times that a member was asked whether it has moved
 	Confirmed   uint64 `json:"confirmed"`   // moves that the member, or the operator, has confirmed
 	Unconfirmed uint64 `json:"unconfirmed"` // times that no valid answer came from there
 	Stray       uint64 `json:"stray"`       // authentic answers that came from elsewhere, or too late
@@ -81,7 +81,7 @@ func (h *handler) moveMember(r *http.Request, arg string) (any, error) {
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
-	return nil, h.b.MoveMember(group, member.Unmap(), m)
+	return nil, h.backend.MoveMember(group, member.Unmap(), m)
 }
 
 // MoveMember confirms by hand that a member has moved.

@@ -63,17 +63,17 @@ type Ring struct {
 // Egress is the queue of group frames in front of a port. Bytes are those that
 // they take on an Ethernet link. What the kernel has yet to send is counted in.
 type Egress struct {
-	Bytes     int     `json:"bytes"`      // that wait now
-	Frames    int     `json:"frames"`     // in how many frames
-	HighBytes int     `json:"high_bytes"` // the most that have waited
-	MaxBytes  int     `json:"max_bytes"`  // that may wait to be handed to the kernel
-	MaxFrames int     `json:"max_frames"`
-	Dropped   uint64  `json:"dropped"`   // copies and answers that found no room
-	PutOff    uint64  `json:"put_off"`   // times that copies were left in a repair store, for want of room
-	CEMarked  uint64  `json:"ce_marked"` // copies that got Congestion Experienced here
-	ECNKMin   int     `json:"ecn_kmin"`  // bytes; up to here nothing is marked
-	ECNKMax   int     `json:"ecn_kmax"`  // bytes; above, everything; 0: marking is off
-	ECNPMax   float64 `json:"ecn_pmax"`  // share that is marked at ecn_kmax
+	Bytes         int     `json:"bytes"`      // that wait now
+	Frames        int     `json:"frames"`     // in how many frames
+	MaxDepthBytes int     `json:"high_bytes"` // the most that have waited
+	MaxBytes      int     `json:"max_bytes"`  // that may wait to be handed to the kernel
+	MaxFrames     int     `json:"max_frames"`
+	Dropped       uint64  `json:"dropped"`   // copies and answers that found no room
+	Deferred      uint64  `json:"put_off"`   // times that copies were left in a repair store, for want of room
+	CEMarked      uint64  `json:"ce_marked"` // copies that got Congestion Experienced here
+	ECNKMin       int     `json:"ecn_kmin"`  // bytes; up to here nothing is marked
+	ECNKMax       int     `json:"ecn_kmax"`  // bytes; above, everything; 0: marking is off
+	ECNPMax       float64 `json:"ecn_pmax"`  // share that is marked at ecn_kmax
 }
 
 // SetPort asks for a change of a port. What is left out stays.
@@ -114,7 +114,7 @@ func (h *handler) setPort(r *http.Request, name string) (any, error) {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
 	describe(r, netip.Addr{}, "set port %s: rate %s", name, s.Rate)
-	return nil, h.b.SetPort(name, s)
+	return nil, h.backend.SetPort(name, s)
 }
 
 // SetPort changes a port until the daemon ends. Of an unknown one the error is

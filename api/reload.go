@@ -26,7 +26,7 @@ type Reloader interface {
 
 func (h *handler) reload(r *http.Request, _ string) (any, error) {
 	describe(r, netip.Addr{}, "reload the configuration")
-	b, ok := h.b.(Reloader)
+	b, ok := h.backend.(Reloader)
 	if !ok {
 		return nil, &Error{Message: "this switch has no configuration file to reload", Reason: ReasonReload}
 	}

@@ -44,7 +44,7 @@ const (
 func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Access) error {
 	shares := newShares()
 	srv := &http.Server{
-		Handler:           &handler{b: b, v: v, end: ctx, access: &access, shares: &shares},
+		Handler:           &handler{backend: b, versionInfo: v, end: ctx, access: &access, shares: &shares},
 		ConnContext:       withCaller,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
@@ -53,7 +53,7 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Ac
 		MaxHeaderBytes:    maxHeader,
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(&gate{Listener: ln, access: access, shares: shares}) }()
+	go func() { done <- srv.Serve(&connectionGate{Listener: ln, access: access, limits: shares}) }()
 	select {
 	case err := <-done:
 		srv.Close()
@@ -71,14 +71,14 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Ac
 
 // handler answers requests from a Backend.
 type handler struct {
-	b   Backend
-	v   Version
-	end context.Context // ends when the server does; nil: never
+	backend     Backend
+	versionInfo Version
+	end         context.Context // ends when the server does; nil: never
 
 	access *Access // nil: everybody may do everything
-	shares *[numRoles]shares
+	shares *[numRoles]userShares
 
-	refusals perSecond // that are told to Audit
+	refusals rateLimit // that are told to Audit
 }
 
 // ending is a context that ends when the server does.
@@ -111,7 +111,7 @@ func (h *handler) ending() context.Context {
 // is not there, 405, 409 for what the backend refuses, 413 for a body over 1 MiB, 503
 // for more at once than a user may have, 500 for anything else. The returned handler
 // knows no users: everybody may do everything.
-func Handler(b Backend, v Version) http.Handler { return &handler{b: b, v: v} }
+func Handler(b Backend, v Version) http.Handler { return &handler{backend: b, versionInfo: v} }
 
 // endpoint answers one method of one path; arg is the path's {ip} or {name}.
 type endpoint func(r *http.Request, arg string) (any, error)
@@ -238,7 +238,7 @@ func write(w http.ResponseWriter, status int, v any) {
 }
 
 func (h *handler) groups(*http.Request, string) (any, error) {
-	gs, err := h.b.Groups()
+	gs, err := h.backend.Groups()
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (h *handler) groups(*http.Request, string) (any, error) {
 }
 
 func (h *handler) gone(*http.Request, string) (any, error) {
-	gs, err := h.b.GoneGroups()
+	gs, err := h.backend.EndedGroups()
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (h *handler) group(_ *http.Request, arg string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := h.b.Group(ip)
+	g, err := h.backend.Group(ip)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (h *handler) register(r *http.Request, _ string) (any, error) {
 	}
 	describe(r, reg.Group, "%s", reg.summary())
 	workOf(r).pause() // for the members' places, which may take a minute
-	return nil, h.b.Register(reg)
+	return nil, h.backend.Register(reg)
 }
 
 func (h *handler) remove(r *http.Request, arg string) (any, error) {
@@ -287,7 +287,7 @@ func (h *handler) remove(r *http.Request, arg string) (any, error) {
 		return nil, err
 	}
 	describe(r, ip, "delete group")
-	return nil, h.b.Delete(ip)
+	return nil, h.backend.Delete(ip)
 }
 
 func (h *handler) addMember(r *http.Request, arg string) (any, error) {
@@ -307,7 +307,7 @@ func (h *handler) addMember(r *http.Request, arg string) (any, error) {
 	}
 	describe(r, group, "add member %s", m.IP)
 	workOf(r).pause()
-	return nil, h.b.AddMember(group, m)
+	return nil, h.backend.AddMember(group, m)
 }
 
 // removeMember's arg is {group}/members/{member}.
@@ -322,11 +322,11 @@ func (h *handler) removeMember(r *http.Request, arg string) (any, error) {
 		return nil, refuse(http.StatusBadRequest, "member address %q: %s", m, err)
 	}
 	describe(r, group, "remove member %s", member.Unmap())
-	return nil, h.b.RemoveMember(group, member.Unmap())
+	return nil, h.backend.RemoveMember(group, member.Unmap())
 }
 
-// maxWait bounds how long a question for events stays open.
-const maxWait = time.Minute
+// maxPollTime bounds how long a question for events stays open.
+const maxPollTime = time.Minute
 
 func (h *handler) events(r *http.Request, _ string) (any, error) {
 	q := r.URL.Query()
@@ -347,7 +347,7 @@ func (h *handler) events(r *http.Request, _ string) (any, error) {
 			return nil, refuse(http.StatusBadRequest, "%q: no such parameter; there are since and wait", key)
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(wait, maxWait))
+	ctx, cancel := context.WithTimeout(r.Context(), min(wait, maxPollTime))
 	defer cancel()
 	stop := context.AfterFunc(h.ending(), cancel) // so that the daemon can stop
 	defer stop()
@@ -355,7 +355,7 @@ func (h *handler) events(r *http.Request, _ string) (any, error) {
 	if err := work.poll(); err != nil {
 		return nil, err
 	}
-	es, err := h.b.Events(ctx, since)
+	es, err := h.backend.Events(ctx, since)
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +363,7 @@ func (h *handler) events(r *http.Request, _ string) (any, error) {
 }
 
 func (h *handler) ports(*http.Request, string) (any, error) {
-	ps, err := h.b.Ports()
+	ps, err := h.backend.Ports()
 	if err != nil {
 		return nil, err
 	}
@@ -371,7 +371,7 @@ func (h *handler) ports(*http.Request, string) (any, error) {
 }
 
 func (h *handler) stats(*http.Request, string) (any, error) {
-	s, err := h.b.Stats()
+	s, err := h.backend.Stats()
 	if err != nil {
 		return nil, err
 	}
@@ -381,7 +381,7 @@ func (h *handler) stats(*http.Request, string) (any, error) {
 	return s, nil
 }
 
-func (h *handler) version(*http.Request, string) (any, error) { return h.v, nil }
+func (h *handler) version(*http.Request, string) (any, error) { return h.versionInfo, nil }
 
 func parseIP(s string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(s)

@@ -14,27 +14,27 @@ import (
 
 // Group is one registered group and how its transfer stands.
 type Group struct {
-	IP        netip.Addr `json:"ip"`
-	QPN       uint32     `json:"qpn"`
-	PMTU      int        `json:"path_mtu"`
-	Policy    string     `json:"policy"`              // strict, evict or quorum:K
-	Origin    string     `json:"origin"`              // envelope or api
-	Epoch     uint64     `json:"epoch"`               // of the registration
-	Master    string     `json:"master"`              // address, empty if registered by API
-	Key       uint16     `json:"key,omitempty"`       // id of the key that the group belongs to; 0: none
-	LeaseLeft float64    `json:"lease_left"`          // seconds; 0: no lease
-	Worker    int        `json:"worker"`              // that it belongs to, from 0
-	State     string     `json:"state"`               // idle, running, failed
-	Failure   string     `json:"failure,omitempty"`   // why the group has failed
-	TooLong   string     `json:"too_long,omitempty"`  // why its longest packets do not fit a port
-	Separated string     `json:"separated,omitempty"` // why some of its members may not send
-	Gone      *Gone      `json:"gone,omitempty"`      // of a group that is no more: the rest is its last state
-	Source    netip.Addr `json:"source,omitzero"`
-	AckPSN    uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
-	NextPSN   uint32     `json:"next_psn"`         // hi: highest forwarded + 1
-	HeldBy    netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
-	Members   []Member   `json:"members"`
-	Counters  Counters   `json:"counters"`
+	IP            netip.Addr `json:"ip"`
+	QPN           uint32     `json:"qpn"`
+	PMTU          int        `json:"path_mtu"`
+	Policy        string     `json:"policy"`              // strict, evict or quorum:K
+	Origin        string     `json:"origin"`              // envelope or api
+	Epoch         uint64     `json:"epoch"`               // of the registration
+	Master        string     `json:"master"`              // address, empty if registered by API
+	Key           uint16     `json:"key,omitempty"`       // id of the key that the group belongs to; 0: none
+	LeaseLeft     float64    `json:"lease_left"`          // seconds; 0: no lease
+	Worker        int        `json:"worker"`              // that it belongs to, from 0
+	State         string     `json:"state"`               // idle, running, failed
+	Failure       string     `json:"failure,omitempty"`   // why the group has failed
+	MTUText       string     `json:"too_long,omitempty"`  // why its longest packets do not fit a port
+	IsolationText string     `json:"separated,omitempty"` // why some of its members may not send
+	Ended         *Ended     `json:"gone,omitempty"`      // of a group that is no more: the rest is its last state
+	Source        netip.Addr `json:"source,omitzero"`
+	AckPSN        uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
+	NextPSN       uint32     `json:"next_psn"`         // hi: highest forwarded + 1
+	HeldBy        netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
+	Members       []Member   `json:"members"`
+	Counters      Counters   `json:"counters"`
 
 	// Packets of the group that were not served, by reason, as in Stats.
 	Normal map[string]uint64 `json:"normal,omitempty"`
@@ -48,21 +48,21 @@ type Group struct {
 	Former      []FormerMember `json:"former,omitempty"` // the last ones that have gone, oldest first
 }
 
-// Gone says how a group ended.
-type Gone struct {
+// Ended says how a group ended.
+type Ended struct {
 	Reason string    `json:"reason"`
 	Time   time.Time `json:"time"`
 }
 
 // Repair tells what a group's losses have cost the switch.
 type Repair struct {
-	Bytes      int64  `json:"bytes"`       // packet memory that holds unacknowledged data
-	MostBytes  int64  `json:"most_bytes"`  // the most it was
-	LimitBytes int64  `json:"limit_bytes"` // the most it may be
-	NAKs       uint64 `json:"naks"`        // NAKs and RNR NAKs that the source was not told of
-	Copies     uint64 `json:"copies"`      // packets sent again from here, of Counters.Copies
-	Questions  uint64 `json:"questions"`   // times that a silent receiver was asked for an ACK
-	NotKept    uint64 `json:"not_kept"`    // packets for which there was no room
+	Bytes            int64  `json:"bytes"`       // packet memory that holds unacknowledged data
+	MaxRetainedBytes int64  `json:"most_bytes"`  // the most it was
+	LimitBytes       int64  `json:"limit_bytes"` // the most it may be
+	NAKs             uint64 `json:"naks"`        // NAKs and RNR NAKs that the source was not told of
+	Copies           uint64 `json:"copies"`      // packets sent again from here, of Counters.Copies
+	Probes           uint64 `json:"questions"`   // times that a silent receiver was asked for an ACK
+	NotRetained      uint64 `json:"not_kept"`    // packets for which there was no room
 }
 
 // FormerMember is a member that has gone since its group was registered.
@@ -132,12 +132,12 @@ type Stats struct {
 
 // Control tells how the control loop does: registrations, leases, members' places.
 type Control struct {
-	Turns       uint64   `json:"turns"`
-	LongestTurn float64  `json:"longest_turn"` // seconds in which nothing else was served
-	Questions   uint64   `json:"questions"`    // to the kernel, for members' places and ports
-	Hosts       int      `json:"hosts"`        // whose places are known or asked for
-	Resyncs     uint64   `json:"resyncs"`      // times that netlink messages were lost, so that everything was looked at again
-	NotWatched  []string `json:"not_watched,omitempty"`
+	Iterations       uint64   `json:"turns"`
+	LongestIteration float64  `json:"longest_turn"` // seconds in which nothing else was served
+	Lookups          uint64   `json:"questions"`    // to the kernel, for members' places and ports
+	Hosts            int      `json:"hosts"`        // whose places are known or asked for
+	Resyncs          uint64   `json:"resyncs"`      // times that netlink messages were lost, so that everything was looked at again
+	NotWatched       []string `json:"not_watched,omitempty"`
 }
 
 // Unserved returns how many packets were not served for reason, whether that is
@@ -211,7 +211,7 @@ const (
 	EventFailed     = "failed"     // a group; the source got a fatal NAK at PSN
 	EventRefused    = "refused"    // a source asked at PSN for what no group can do
 	EventSource     = "source"     // a member is the source from PSN on
-	EventGone       = "gone"       // a group
+	EventEnded      = "gone"       // a group
 	EventMoved      = "moved"      // a member: to the place in Reason, which also names the confirmation
 	EventAudit      = "audit"      // somebody asked by the API for the change that Reason names
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
@@ -268,9 +268,9 @@ func (e *Error) Error() string { return e.Message }
 type Backend interface {
 	Groups() ([]Group, error)
 	Group(ip netip.Addr) (*Group, error)
-	// GoneGroups returns the last states of groups that are no more, oldest first:
+	// EndedGroups returns the last states of groups that are no more, oldest first:
 	// as many as are remembered. One address may be there several times.
-	GoneGroups() ([]Group, error)
+	EndedGroups() ([]Group, error)
 	Register(r *Register) error
 	Delete(ip netip.Addr) error
 	// AddMember and RemoveMember change a group that was registered by hand.

@@ -155,10 +155,10 @@ func TestOffender(t *testing.T) {
 	if _, err := p.program.Run(&ebpf.RunOptions{Data: f, Repeat: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if mac, err := p.Offender(DropGuardIPv4); err != nil || mac != [6]byte(macA) {
+	if mac, err := p.LastOffender(DropGuardIPv4); err != nil || mac != [6]byte(macA) {
 		t.Errorf("offender is %x (%v), want %s", mac, err, macA)
 	}
-	if mac, err := p.Offender(DropGuardIPv6); err != nil || mac != [6]byte{} {
+	if mac, err := p.LastOffender(DropGuardIPv6); err != nil || mac != [6]byte{} {
 		t.Errorf("nobody has sent IPv6, but the offender is %x (%v)", mac, err)
 	}
 }

@@ -262,9 +262,9 @@ func (p *PortProgram) Count(r Reason) (total uint64, err error) {
 	return total, nil
 }
 
-// Offender returns the source MAC address of the last frame that the guard dropped
+// LastOffender returns the source MAC address of the last frame that the guard dropped
 // for reason r.
-func (p *PortProgram) Offender(r Reason) (mac [6]byte, err error) {
+func (p *PortProgram) LastOffender(r Reason) (mac [6]byte, err error) {
 	var value [8]byte
 	if err := p.maps.Offenders.Lookup(uint32(r), &value); err != nil {
 		return mac, fmt.Errorf("read who was the last to be dropped as %s by %s: %w", r, p.ifname, err)

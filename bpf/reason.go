@@ -72,13 +72,13 @@ func (r Reason) String() string {
 	return "invalid"
 }
 
-// Drop reports whether frames that took exit r were dropped.
-func (r Reason) Drop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
+// IsDrop reports whether frames that took exit r were dropped.
+func (r Reason) IsDrop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
 
-// Guard reports whether frames that took exit r were dropped by the source guard or by
+// IsGuard reports whether frames that took exit r were dropped by the source guard or by
 // the port's policy, because of their sender. A bridge port that does not forward is
 // no sender's fault.
-func (r Reason) Guard() bool {
+func (r Reason) IsGuard() bool {
 	return r >= DropGuardIPv4 && r <= DropAllowAddress && r != DropPortBlocked
 }
 

@@ -61,7 +61,7 @@ func (w *Watchlist) SetMAC(mac [6]byte, ifindex int) error {
 }
 
 // ClearMAC ends that.
-func (w *Watchlist) ClearMAC(mac [6]byte) error { return cleared(w.macs.Delete(macKey(mac))) }
+func (w *Watchlist) ClearMAC(mac [6]byte) error { return clearedAddr(w.macs.Delete(macKey(mac))) }
 
 // SetAddr says behind which interface, and with which MAC address, an address belongs.
 func (w *Watchlist) SetAddr(ip netip.Addr, ifindex int, mac [6]byte) error {
@@ -72,9 +72,9 @@ func (w *Watchlist) SetAddr(ip netip.Addr, ifindex int, mac [6]byte) error {
 }
 
 // ClearAddr ends that.
-func (w *Watchlist) ClearAddr(ip netip.Addr) error { return cleared(w.addrs.Delete(ip.As16())) }
+func (w *Watchlist) ClearAddr(ip netip.Addr) error { return clearedAddr(w.addrs.Delete(ip.As16())) }
 
-func cleared(err error) error {
+func clearedAddr(err error) error {
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil
 	}

@@ -260,7 +260,7 @@ func withoutSocket(r Reason) (action uint32, counted Reason) {
 	if r >= XskRoCEv2 {
 		r = DropNoSocket
 	}
-	if r.Drop() {
+	if r.IsDrop() {
 		return xdpDrop, r
 	}
 	return xdpPass, r
@@ -366,7 +366,7 @@ func TestSteerToSocket(t *testing.T) {
 			switch {
 			case tc.want >= XskRoCEv2:
 				action = xdpRedirect
-			case tc.want.Drop():
+			case tc.want.IsDrop():
 				action = xdpDrop
 			}
 			runSteer(t, p, tc, action, tc.want)

@@ -39,7 +39,7 @@ new one as it comes. In JSON, --follow prints one object a line.`,
 				fmt.Fprintln(w, "TIME\tEVENT\tGROUP\tMEMBER\tPSN\tREASON")
 				for i := range es.Events {
 					e := &es.Events[i]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, addr(e.Group), addr(e.Member), optional24(e.PSN), text(reason(e)))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", eventTime(e), e.Kind, addrText(e.Group), addrText(e.Member), optional24(e.PSN), text(eventReason(e)))
 				}
 			})
 		},
@@ -49,8 +49,8 @@ new one as it comes. In JSON, --follow prints one object a line.`,
 	return c
 }
 
-// reason is an event's, with whose request it was.
-func reason(e *api.Event) string {
+// eventReason is an event's, with whose request it was.
+func eventReason(e *api.Event) string {
 	switch {
 	case e.By == "":
 		return e.Reason
@@ -77,7 +77,7 @@ func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
 				}
 				continue
 			}
-			fmt.Fprintf(e.Stdout, "%s  %-10s  %-15s  %-15s  %-8s  %s\n", eventTime(v), v.Kind, addr(v.Group), addr(v.Member), optional24(v.PSN), text(reason(v)))
+			fmt.Fprintf(e.Stdout, "%s  %-10s  %-15s  %-15s  %-8s  %s\n", eventTime(v), v.Kind, addrText(v.Group), addrText(v.Member), optional24(v.PSN), text(eventReason(v)))
 		}
 		next, err := client.Events(ctx, es.Last, pollWait)
 		if ctx.Err() != nil {

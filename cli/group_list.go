@@ -24,7 +24,7 @@ func groupListCommand(env *Env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			ask := env.client().Groups
 			if gone {
-				ask = env.client().GoneGroups
+				ask = env.client().EndedGroups
 			}
 			groups, err := ask(c.Context())
 			if err != nil {
@@ -39,7 +39,7 @@ func groupListCommand(env *Env) *cobra.Command {
 }
 
 func groupTable(w *tabwriter.Writer, groups []api.Group) {
-	gone := len(groups) > 0 && groups[0].Gone != nil
+	gone := len(groups) > 0 && groups[0].Ended != nil
 	last := "LEASE"
 	if gone {
 		last = "ENDED\tWHY"
@@ -52,11 +52,11 @@ func groupTable(w *tabwriter.Writer, groups []api.Group) {
 			ack, next = number24(g.AckPSN), number24(g.NextPSN)
 		}
 		end := lease(g.LeaseLeft)
-		if g.Gone != nil {
-			end = g.Gone.Time.UTC().Format(timeFormat) + "\t" + g.Gone.Reason
+		if g.Ended != nil {
+			end = g.Ended.Time.UTC().Format(timeFormat) + "\t" + g.Ended.Reason
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			g.IP, number24(g.QPN), g.State, len(g.Members), addr(g.Source), ack, next, addr(g.HeldBy),
+			g.IP, number24(g.QPN), g.State, len(g.Members), addrText(g.Source), ack, next, addrText(g.HeldBy),
 			g.PMTU, g.Policy, g.Origin, end)
 	}
 }

@@ -67,7 +67,7 @@ as the source itself repeats what they lack.`,
 				return usageError{err}
 			}
 			if err := env.client().Register(c.Context(), r); err != nil {
-				return rejected(r, err)
+				return explainReject(r, err)
 			}
 			fmt.Fprintf(env.Stderr, "group %s registered, QPN %s, %d members\n", r.Group, number24(r.QPN), len(r.Members))
 			return nil
@@ -100,9 +100,9 @@ as the source itself repeats what they lack.`,
 	return c
 }
 
-// rejected makes sure that a refusal by the daemon names the group and, in a
+// explainReject makes sure that a refusal by the daemon names the group and, in a
 // word, the reason.
-func rejected(r *api.Register, err error) error {
+func explainReject(r *api.Register, err error) error {
 	var e *api.Error
 	if !errors.As(err, &e) || strings.Contains(e.Message, r.Group.String()) && strings.Contains(e.Message, e.Reason) {
 		return err

@@ -30,7 +30,7 @@ func groupShowCommand(env *Env) *cobra.Command {
 			ip := netip.MustParseAddr(args[0]) // oneGroup has parsed it
 			ask := env.client().Group
 			if gone {
-				ask = env.goneGroup
+				ask = env.endedGroup
 			}
 			g, err := ask(c.Context(), ip)
 			if err != nil {
@@ -60,9 +60,9 @@ func groupShowCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// goneGroup returns the last group of an address that is no more.
-func (e *Env) goneGroup(ctx context.Context, ip netip.Addr) (*api.Group, error) {
-	gs, err := e.client().GoneGroups(ctx)
+// endedGroup returns the last group of an address that is no more.
+func (e *Env) endedGroup(ctx context.Context, ip netip.Addr) (*api.Group, error) {
+	gs, err := e.client().EndedGroups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,41 +88,41 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	default:
 		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
 	}
-	if g.Gone != nil {
-		row("gone", "%s, %s; what follows was its last state", g.Gone.Reason, g.Gone.Time.UTC().Format(timeFormat))
+	if g.Ended != nil {
+		row("gone", "%s, %s; what follows was its last state", g.Ended.Reason, g.Ended.Time.UTC().Format(timeFormat))
 	}
 	row("state", "%s", g.State)
 	if g.Failure != "" {
 		row("failed", "%s", g.Failure)
 	}
-	if g.TooLong != "" {
-		row("too long", "%s", g.TooLong)
+	if g.MTUText != "" {
+		row("too long", "%s", g.MTUText)
 	}
-	if g.Separated != "" {
-		row("isolated", "%s", g.Separated)
+	if g.IsolationText != "" {
+		row("isolated", "%s", g.IsolationText)
 	}
-	row("source", "%s", addr(g.Source))
+	row("source", "%s", addrText(g.Source))
 	if g.Source.IsValid() {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))
 		inFlight := max(0, rocev2.PSN(g.NextPSN).Sub(rocev2.PSN(g.AckPSN))-1)
 		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), inFlight)
-		row("held back by", "%s", addr(g.HeldBy))
+		row("held back by", "%s", addrText(g.HeldBy))
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
 	if len(g.Normal) > 0 {
-		row(normalTitle, "%s", counts(g.Normal))
+		row(normalTitle, "%s", countTable(g.Normal))
 	}
 	if len(g.Drops) > 0 {
-		row(dropsTitle, "%s", counts(g.Drops))
+		row(dropsTitle, "%s", countTable(g.Drops))
 	}
 	r := g.Repair
 	if r == nil {
 		row("repair", "off")
 		return
 	}
-	row("repair", "%d NAKs answered, %d packets sent again, %d questions", r.NAKs, r.Copies, r.Questions)
-	row("repair store", "%d of %d KiB, at most %d; %d packets not kept", r.Bytes>>10, r.LimitBytes>>10, r.MostBytes>>10, r.NotKept)
+	row("repair", "%d NAKs answered, %d packets sent again, %d questions", r.NAKs, r.Copies, r.Probes)
+	row("repair store", "%d of %d KiB, at most %d; %d packets not kept", r.Bytes>>10, r.LimitBytes>>10, r.MaxRetainedBytes>>10, r.NotRetained)
 }
 
 // underKey names the key that a group belongs to, by its id.
@@ -158,8 +158,8 @@ func diagnosisTable(w *tabwriter.Writer, g *api.Group) {
 	}
 }
 
-// counts shows numbers by name in one line.
-func counts(m map[string]uint64) string {
+// countTable shows numbers by name in one line.
+func countTable(m map[string]uint64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, fmt.Sprintf("%s %d", name, m[name]))

@@ -19,7 +19,7 @@ var _ = []mutant.Mutant{
 	if !ok {`,
 		`joined, ok := err.(interface{ Unwrap() []error })
 	if ok || !ok {`)),
-	mutant.New("the oldest group of an address is shown", "user", mutant.In((*Env).goneGroup,
+	mutant.New("the oldest group of an address is shown", "user", mutant.In((*Env).endedGroup,
 		"for i := len(gs) - 1; i >= 0; i-- {",
 		"for i := range gs {")),
 }

@@ -58,8 +58,8 @@ func (o *output) print(w io.Writer, v any, table func(*tabwriter.Writer)) error 
 // number24 shows a PSN or QPN.
 func number24(n uint32) string { return fmt.Sprintf("0x%06x", n) }
 
-// addr shows an address that may be missing.
-func addr(a netip.Addr) string {
+// addrText shows an address that may be missing.
+func addrText(a netip.Addr) string {
 	if !a.IsValid() {
 		return "-"
 	}

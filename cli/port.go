@@ -87,7 +87,7 @@ func egressTable(w *tabwriter.Writer, ports []api.Port) {
 	fmt.Fprintln(w, "PORT\tRATE\tQUEUED BYTES\tFRAMES\tHIGHEST\tLIMIT\tCE MARKED\tDROPPED")
 	for i := range ports {
 		p, e := &ports[i], &ports[i].Egress
-		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%d\t%d\t%d\t%d\n", p.Name, p.Rate, e.Bytes, e.Frames, e.HighBytes, e.MaxBytes, e.CEMarked, e.Dropped)
+		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%d\t%d\t%d\t%d\n", p.Name, p.Rate, e.Bytes, e.Frames, e.MaxDepthBytes, e.MaxBytes, e.CEMarked, e.Dropped)
 	}
 }
 

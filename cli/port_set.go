@@ -23,7 +23,7 @@ func portShowCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show NAME",
 		Short: "One port: how it is attached, its egress queue, and what the XDP program did",
-		Args:  onePort, ValidArgsFunction: env.completePorts,
+		Args:  onePortArg, ValidArgsFunction: env.completePorts,
 		RunE: func(c *cobra.Command, args []string) error {
 			ports, err := env.client().Ports(c.Context())
 			if err != nil {
@@ -61,8 +61,8 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	row("may send", "%s", allowed(&p.Allow))
 	row("frames", "%d in, %d out", p.RxFrames, p.TxFrames)
 	row("rate", "%v", p.Rate)
-	row("egress queue", "%d bytes in %d frames, of %d and %d; %d bytes at most so far", e.Bytes, e.Frames, e.MaxBytes, e.MaxFrames, e.HighBytes)
-	row("dropped there", "%d; %d times left in a repair store instead", e.Dropped, e.PutOff)
+	row("egress queue", "%d bytes in %d frames, of %d and %d; %d bytes at most so far", e.Bytes, e.Frames, e.MaxBytes, e.MaxFrames, e.MaxDepthBytes)
+	row("dropped there", "%d; %d times left in a repair store instead", e.Dropped, e.Deferred)
 	if e.ECNKMax == 0 {
 		row("ECN", "off")
 	} else {
@@ -93,7 +93,7 @@ func portSetCommand(env *Env) *cobra.Command {
 		Long: `The rate is that of a link: 100mbit lets as many group frames out as a
 100 Mbit/s Ethernet would. Other traffic of the interface is not limited.`,
 		DisableFlagsInUseLine: true,
-		Args:                  onePort, ValidArgsFunction: env.completePorts,
+		Args:                  onePortArg, ValidArgsFunction: env.completePorts,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("rate") {
 				return UsageErrorf("nothing to change: give --rate")
@@ -114,8 +114,8 @@ func portSetCommand(env *Env) *cobra.Command {
 	return c
 }
 
-// onePort wants exactly a port's name.
-func onePort(c *cobra.Command, args []string) error {
+// onePortArg wants exactly a port's name.
+func onePortArg(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return UsageErrorf("%s takes one argument, the port's name; %d are given", c.CommandPath(), len(args))
 	}

@@ -56,8 +56,8 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row("moves confirmed", s.Moves.Confirmed)
 	row("moves not confirmed", s.Moves.Unconfirmed)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
-	row("control loop's turns", fmt.Sprintf("%d, the longest %v", s.Control.Turns, seconds(s.Control.LongestTurn).Round(time.Microsecond)))
-	row("questions to the kernel", s.Control.Questions)
+	row("control loop's turns", fmt.Sprintf("%d, the longest %v", s.Control.Iterations, seconds(s.Control.LongestIteration).Round(time.Microsecond)))
+	row("questions to the kernel", s.Control.Lookups)
 	row("lost netlink messages", fmt.Sprintf("%d times", s.Control.Resyncs))
 	if dead := s.Control.NotWatched; len(dead) > 0 {
 		row("NOT WATCHED", strings.Join(dead, ", ")+": everything is looked at each second instead")

@@ -21,31 +21,31 @@ import (
 // Config is a whole configuration, valid and complete: Parse has put defaults
 // where the file has nothing.
 type Config struct {
-	Ports            []Port           `yaml:"ports"`
-	GroupPrefixes    []netip.Prefix   `yaml:"group_prefixes"` // unicast, masked, disjoint
-	Envelope         Envelope         `yaml:"envelope"`
-	API              API              `yaml:"api"`
-	User             string           `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
-	Limits           Limits           `yaml:"limits"`
-	Repair           Repair           `yaml:"repair"`
-	UnconfirmedMoves UnconfirmedMoves `yaml:"unconfirmed_moves"`
-	PSNProbe         time.Duration    `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
-	XDP              XDP              `yaml:"xdp"`
-	UMEM             UMEM             `yaml:"umem"`
-	Rings            Rings            `yaml:"rings"`
-	Worker           Worker           `yaml:"worker"`
-	Log              Log              `yaml:"log"`
+	Ports            []Port         `yaml:"ports"`
+	GroupPrefixes    []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
+	Envelope         Envelope       `yaml:"envelope"`
+	API              API            `yaml:"api"`
+	User             string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
+	Limits           Limits         `yaml:"limits"`
+	Repair           Repair         `yaml:"repair"`
+	UnconfirmedMoves MovePolicy     `yaml:"unconfirmed_moves"`
+	PSNProbe         time.Duration  `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
+	XDP              XDP            `yaml:"xdp"`
+	UMEM             UMEM           `yaml:"umem"`
+	Rings            Rings          `yaml:"rings"`
+	Worker           Worker         `yaml:"worker"`
+	Log              Log            `yaml:"log"`
 }
 
-// UnconfirmedMoves is what becomes of a member that is seen elsewhere than where it is pinned, and
+// MovePolicy is what becomes of a member that is seen elsewhere than where it is pinned, and
 // does not confirm by an authenticated envelope from there that it has moved.
-type UnconfirmedMoves string
+type MovePolicy string
 
 // Choices for moves that are not confirmed.
 const (
-	MovesStay   UnconfirmedMoves = "stay"   // the member stays where it was
-	MovesFollow UnconfirmedMoves = "follow" // members are not pinned, nor asked: the kernel's word counts
-	MovesEvict  UnconfirmedMoves = "evict"  // it is evicted if it does not answer from its old place either
+	MoveStay   MovePolicy = "stay"   // the member stays where it was
+	MoveFollow MovePolicy = "follow" // members are not pinned, nor asked: the kernel's word counts
+	MoveEvict  MovePolicy = "evict"  // it is evicted if it does not answer from its old place either
 )
 
 // Port is an interface that the switch serves.
@@ -129,28 +129,28 @@ type Limits struct {
 	// SourceTimeout is how long a source may send nothing while another member waits.
 	SourceTimeout time.Duration `yaml:"source_timeout"`
 	// The most packets a second that are taken from one port; 0 means no limit.
-	NAKs      int `yaml:"naks_per_port"`      // NAK, RNR NAK and CNP
-	Envelopes int `yaml:"envelopes_per_port"` // registration
+	NAKsPerPort      int `yaml:"naks_per_port"`      // NAK, RNR NAK and CNP
+	EnvelopesPerPort int `yaml:"envelopes_per_port"` // registration
 	// EnvelopesPerAddress is the most of them from one source address.
 	EnvelopesPerAddress int `yaml:"envelopes_per_address"`
 
-	Neighbours int `yaml:"neighbours_per_port"` // ARP requests and neighbour solicitations
+	NeighboursPerPort int `yaml:"neighbours_per_port"` // ARP requests and neighbour solicitations
 }
 
 // Repair is how groups repair losses from the switch's memory.
 type Repair struct {
-	PerGroup int           `yaml:"per_group"` // bytes of packet memory that one group may keep; 0: no group repairs
-	Total    int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM, which is the most
-	Timeout  time.Duration `yaml:"timeout"`   // shortest time after which a silent receiver is asked again
-	Tries    int           `yaml:"tries"`     // times that the same packet is sent again, before the source has to
+	GroupBytes int           `yaml:"per_group"` // bytes of packet memory that one group may keep; 0: no group repairs
+	TotalBytes int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM, which is the most
+	Timeout    time.Duration `yaml:"timeout"`   // shortest time after which a silent receiver is asked again
+	Tries      int           `yaml:"tries"`     // times that the same packet is sent again, before the source has to
 }
 
 // RepairTotal returns Repair.Total with its default.
 func (c *Config) RepairTotal() int {
-	if c.Repair.Total == 0 {
+	if c.Repair.TotalBytes == 0 {
 		return c.UMEM.Frames * c.UMEM.FrameSize / 8
 	}
-	return c.Repair.Total
+	return c.Repair.TotalBytes
 }
 
 // XDP says how programs and sockets attach to the ports.
@@ -234,10 +234,10 @@ func Default() *Config {
 		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
 		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		User:             UserAuto,
-		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKs: 100_000, Envelopes: 2000, EnvelopesPerAddress: 500, Neighbours: 1000},
-		Repair:           Repair{PerGroup: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
+		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKsPerPort: 100_000, EnvelopesPerPort: 2000, EnvelopesPerAddress: 500, NeighboursPerPort: 1000},
+		Repair:           Repair{GroupBytes: 4 << 20, Timeout: 4 * time.Millisecond, Tries: 4},
 		PSNProbe:         2 * time.Millisecond,
-		UnconfirmedMoves: MovesStay,
+		UnconfirmedMoves: MoveStay,
 		XDP:              XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
 		UMEM:             UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:            Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},

@@ -29,7 +29,7 @@ func (e *Error) Error() string {
 		b.WriteString(": " + e.Key)
 	}
 	if e.Text != "" {
-		b.WriteString(": " + strconv.Quote(shorten(e.Text)))
+		b.WriteString(": " + strconv.Quote(truncateText(e.Text)))
 	}
 	b.WriteString(": " + e.Reason)
 	return b.String()
@@ -56,8 +56,8 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// shorten keeps a message readable whatever the file holds.
-func shorten(s string) string {
+// truncateText keeps a message readable whatever the file holds.
+func truncateText(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"

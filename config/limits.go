@@ -42,7 +42,7 @@ func (d *decoder) tree(data []byte) (f *ast.File, ok bool, err error) {
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
-	if line, reason := excess(tokens); reason != "" {
+	if line, reason := checkSize(tokens); reason != "" {
 		d.fail(line, "", "", reason)
 		return nil, false, nil
 	}
@@ -51,8 +51,8 @@ func (d *decoder) tree(data []byte) (f *ast.File, ok bool, err error) {
 	return f, true, err
 }
 
-// excess returns in which line a file exceeds the bounds of depth and keys, and how.
-func excess(tokens token.Tokens) (line int, reason string) {
+// checkSize returns in which line a file exceeds the bounds of depth and keys, and how.
+func checkSize(tokens token.Tokens) (line int, reason string) {
 	var columns []int // of the lists and mappings in block style around a token
 	flow, keys := 0, 0
 	for i, t := range tokens {

@@ -8,7 +8,7 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 // Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
 // where. The rule is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
-	mutant.New("a repeated pattern is a secret", "Secrets", mutant.In(trivial,
+	mutant.New("a repeated pattern is a secret", "Secrets", mutant.In(isWeakSecret,
 		"for p := 2; p <= len(b)/2; p++ {",
 		"for p := 99; p <= len(b)/2; p++ {")),
 	mutant.New("a secret file may belong to anybody", "Secrets", mutant.In(readSecret,
@@ -17,7 +17,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a secret file may be changed by its group", "Secrets", mutant.In(readSecret,
 		"case st.Mode().Perm()&0o020 != 0:",
 		"case st.Mode().Perm()&0o010 != 0:")),
-	mutant.New("a secret may count", "Secrets", mutant.In(trivial,
+	mutant.New("a secret may count", "Secrets", mutant.In(isWeakSecret,
 		"if counts(b) {",
 		"if counts(nil) {")),
 	mutant.New("a secret may count by steps of one alone", "Secrets", mutant.In(counts,

@@ -11,16 +11,16 @@ import (
 
 // Wrong ways to give up privileges, and to bound what a file or a client may cost.
 var _ = []mutant.Mutant{
-	mutant.New("nesting has no bound", "priv", mutant.In(excess,
+	mutant.New("nesting has no bound", "priv", mutant.In(checkSize,
 		"case flow+len(columns) > depthMax:",
 		"case false:")),
-	mutant.New("levels in block style are not counted", "priv", mutant.In(excess,
+	mutant.New("levels in block style are not counted", "priv", mutant.In(checkSize,
 		"flow+len(columns) > depthMax",
 		"flow > depthMax")),
-	mutant.New("levels are never left", "priv", mutant.In(excess,
+	mutant.New("levels are never left", "priv", mutant.In(checkSize,
 		"columns = columns[:len(columns)-1]",
 		"break")),
-	mutant.New("keys have no bound", "priv", mutant.In(excess,
+	mutant.New("keys have no bound", "priv", mutant.In(checkSize,
 		"case keys > keysMax:",
 		"case false:")),
 	mutant.New("a pipe is waited for", "priv", mutant.In(readSecret,

@@ -32,19 +32,19 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"groups", d.int(&c.Limits.Groups, 1, 1<<20)},
 				field{"members_per_group", d.int(&c.Limits.MembersPerGroup, 2, 1<<16-1)},
 				field{"source_timeout", d.duration(&c.Limits.SourceTimeout, 10*time.Millisecond, time.Hour)},
-				field{"naks_per_port", d.int(&c.Limits.NAKs, 0, 1e9)},
-				field{"envelopes_per_port", d.int(&c.Limits.Envelopes, 0, 1e9)},
+				field{"naks_per_port", d.int(&c.Limits.NAKsPerPort, 0, 1e9)},
+				field{"envelopes_per_port", d.int(&c.Limits.EnvelopesPerPort, 0, 1e9)},
 				field{"envelopes_per_address", d.int(&c.Limits.EnvelopesPerAddress, 0, 1e9)},
-				field{"neighbours_per_port", d.int(&c.Limits.Neighbours, 0, 1e9)})
+				field{"neighbours_per_port", d.int(&c.Limits.NeighboursPerPort, 0, 1e9)})
 		}},
 		field{"repair", func(v value) {
 			d.mapping(v,
-				field{"per_group", d.int(&c.Repair.PerGroup, 0, 1<<30)},
-				field{"total", d.int(&c.Repair.Total, 0, 1<<30)},
+				field{"per_group", d.int(&c.Repair.GroupBytes, 0, 1<<30)},
+				field{"total", d.int(&c.Repair.TotalBytes, 0, 1<<30)},
 				field{"timeout", d.duration(&c.Repair.Timeout, 100*time.Microsecond, 10*time.Second)},
 				field{"tries", d.int(&c.Repair.Tries, 1, 255)})
 		}},
-		field{"unconfirmed_moves", choice(d, &c.UnconfirmedMoves, MovesStay, MovesFollow, MovesEvict)},
+		field{"unconfirmed_moves", choice(d, &c.UnconfirmedMoves, MoveStay, MoveFollow, MoveEvict)},
 		field{"psn_probe", d.duration(&c.PSNProbe, 0, time.Second)},
 		field{"xdp", func(v value) {
 			d.mapping(v,
@@ -172,8 +172,8 @@ func (d *decoder) cpu(dst *[]int, v value) {
 	}
 }
 
-// notGroups are address ranges that no group can have.
-var notGroups = []struct {
+// reservedPrefixes are address ranges that no group can have.
+var reservedPrefixes = []struct {
 	prefix netip.Prefix
 	reason string
 }{
@@ -209,7 +209,7 @@ func (d *decoder) prefixes(dst *[]netip.Prefix, list value) {
 			d.failAt(v, "has bits set beyond its length; did you mean %s?", p.Masked())
 			return
 		}
-		for _, no := range notGroups {
+		for _, no := range reservedPrefixes {
 			if p.Overlaps(no.prefix) {
 				d.failAt(v, "overlaps %s: %s", no.prefix, no.reason)
 				return
@@ -295,8 +295,8 @@ func (d *decoder) check(c *Config, line int) {
 	if len(c.Envelope.Keys) == 0 && !c.Envelope.Insecure && !d.refused("envelope") {
 		d.fail(line, "envelope.keys", "", "want at least one key, or insecure: true to accept envelopes from anybody")
 	}
-	if most := c.UMEM.Frames * c.UMEM.FrameSize / 8; c.Repair.Total > most && !d.refused("repair") {
-		d.fail(line, "repair.total", strconv.Itoa(c.Repair.Total),
+	if most := c.UMEM.Frames * c.UMEM.FrameSize / 8; c.Repair.TotalBytes > most && !d.refused("repair") {
+		d.fail(line, "repair.total", strconv.Itoa(c.Repair.TotalBytes),
 			fmt.Sprintf("more than an eighth of the UMEM, %d bytes: half is for receiving, a quarter for the ports' queues, an eighth to copy into", most))
 	}
 	if need := framesPerPort * len(c.Ports); c.UMEM.Frames < need && !d.refused("umem") {

@@ -18,8 +18,8 @@ import (
 // Secret lengths in bytes. An HMAC key should not be shorter than the hash's
 // output (RFC 2104 §3), which is what the envelope protocol asks for.
 const (
-	SecretMin = 32
-	SecretMax = 256
+	secretMin = 32
+	secretMax = 256
 )
 
 // secretFileMax bounds what is read of a secret file: hex, prefix, white space.
@@ -33,12 +33,12 @@ const redacted = "REDACTED"
 // fmt follows it for a verb that does not fit, such as %s.)
 type Secret struct{ bytes **[]byte }
 
-// NewSecret makes a Secret of SecretMin to SecretMax bytes.
-func NewSecret(b []byte) (Secret, error) {
-	if len(b) < SecretMin || len(b) > SecretMax {
-		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), SecretMin, SecretMax)
+// newSecret makes a Secret of secretMin to secretMax bytes.
+func newSecret(b []byte) (Secret, error) {
+	if len(b) < secretMin || len(b) > secretMax {
+		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), secretMin, secretMax)
 	}
-	if why := trivial(b); why != "" {
+	if why := isWeakSecret(b); why != "" {
 		return Secret{}, fmt.Errorf("secret %s; draw a random one: openssl rand -hex 32", why)
 	}
 	b = append([]byte(nil), b...)
@@ -80,7 +80,7 @@ func parseSecret(digits string) (Secret, error) {
 	if err != nil {
 		return Secret{}, errors.New("secret is not an even number of hexadecimal digits")
 	}
-	return NewSecret(b)
+	return newSecret(b)
 }
 
 // readSecret reads a secret from a file of hexadecimal digits, with or without

@@ -16,12 +16,12 @@ func ReadSecret(path string) (Secret, error) {
 	return s, nil
 }
 
-// minDistinct is how many values the bytes of a secret have at least. 32 random bytes
+// minDistinctBytes is how many values the bytes of a secret have at least. 32 random bytes
 // practically never have fewer than 12.
-const minDistinct = 12
+const minDistinctBytes = 12
 
-// trivial says what makes b guessable, or "".
-func trivial(b []byte) string {
+// isWeakSecret says what makes b guessable, or "".
+func isWeakSecret(b []byte) string {
 	var seen [256]bool
 	distinct := 0
 	for _, x := range b {
@@ -38,7 +38,7 @@ func trivial(b []byte) string {
 			return fmt.Sprintf("is a pattern of %d bytes repeated", p)
 		}
 	}
-	if distinct < minDistinct {
+	if distinct < minDistinctBytes {
 		return fmt.Sprintf("has only %d different bytes", distinct)
 	}
 	if counts(b) {

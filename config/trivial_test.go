@@ -29,7 +29,7 @@ func TestTrivialSecrets(t *testing.T) {
 		"down":              append(counting(0x40, 3)[:17], 0x99, 0x12, 0xe3, 0x77, 0x01, 0xb8, 0x2c, 0xd5, 0x6a, 0xf0, 0x33, 0x8e, 0x04, 0xc1, 0x5b),
 		"has 31 bytes":      make([]byte, 31),
 	} {
-		if _, err := NewSecret(b); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := newSecret(b); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", b, err, says)
 		}
 	}
@@ -37,7 +37,7 @@ func TestTrivialSecrets(t *testing.T) {
 	for range 20_000 {
 		b := make([]byte, 32)
 		_, _ = random.Read(b)
-		if _, err := NewSecret(b); err != nil {
+		if _, err := newSecret(b); err != nil {
 			t.Fatalf("%x: %v", b, err)
 		}
 	}

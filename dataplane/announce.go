@@ -29,60 +29,60 @@ var announceAfter = [...]time.Duration{0, 100 * time.Millisecond, 300 * time.Mil
 
 // Announcements are paced: a bounded number leaves at a time, and a bounded time passes between two of them.
 const (
-	announceBatch = 32
-	announceGap   = 5 * time.Millisecond
+	announceBatch    = 32
+	announceInterval = 5 * time.Millisecond
 )
 
 // announcer has the announcements that are to be sent: by turn, those that have been
 // sent so many times.
 type announcer struct {
-	turns [len(announceAfter)]struct {
+	rounds [len(announceAfter)]struct {
 		queue []announcement
 		since []time.Duration // when each was asked for
 	}
-	wanted map[announcement]bool // not sent yet
+	queued map[announcement]bool // not sent yet
 	last   time.Duration
 }
 
-func newAnnouncer() *announcer { return &announcer{wanted: make(map[announcement]bool)} }
+func newAnnouncer() *announcer { return &announcer{queued: make(map[announcement]bool)} }
 
 // add asks for an announcement, unless it is asked for and was not sent yet.
 func (a *announcer) add(now time.Duration, x announcement) {
-	if !a.wanted[x] {
-		a.wanted[x] = true
+	if !a.queued[x] {
+		a.queued[x] = true
 		a.put(0, x, now)
 	}
 }
 
 func (a *announcer) put(turn int, x announcement, since time.Duration) {
-	t := &a.turns[turn]
+	t := &a.rounds[turn]
 	t.queue, t.since = append(t.queue, x), append(t.since, since)
 }
 
 // next says when the next one is to be sent, and whether at all.
 func (a *announcer) next() (at time.Duration, ok bool) {
-	for i := range a.turns {
-		if t := &a.turns[i]; len(t.queue) > 0 {
+	for i := range a.rounds {
+		if t := &a.rounds[i]; len(t.queue) > 0 {
 			if due := t.since[0] + announceAfter[i]; !ok || due < at {
 				at, ok = due, true
 			}
 		}
 	}
-	return max(at, a.last+announceGap), ok
+	return max(at, a.last+announceInterval), ok
 }
 
-// take returns the announcements that are to be sent now.
-func (a *announcer) take(now time.Duration) (xs []announcement) {
-	for i := range a.turns {
-		t := &a.turns[i]
+// due returns the announcements that are to be sent now.
+func (a *announcer) due(now time.Duration) (xs []announcement) {
+	for i := range a.rounds {
+		t := &a.rounds[i]
 		for len(t.queue) > 0 && len(xs) < announceBatch && t.since[0]+announceAfter[i] <= now {
 			x, since := t.queue[0], t.since[0]
 			t.queue, t.since = t.queue[1:], t.since[1:]
 			xs = append(xs, x)
 			if i == 0 {
-				delete(a.wanted, x)
+				delete(a.queued, x)
 			}
-			if i+1 < len(a.turns) {
+			if i+1 < len(a.rounds) {
 				a.put(i+1, x, since)
 			}
 		}
@@ -109,27 +109,27 @@ func (c *control) announceGroup(g *group) {
 
 // announce announces g where h is.
 func (c *control) announce(g *group, h *host) {
-	pi := c.w.portOf(h.at.Ifindex)
+	pi := c.firstWorker.portIndex(h.location.Ifindex)
 	if pi < 0 {
 		return
 	}
-	x := announcement{port: pi, vlan: h.at.VLAN, group: g.reg.Group}
+	x := announcement{port: pi, vlan: h.location.VLAN, group: g.reg.Group}
 	if x.vlan == 0 {
-		x.vlan = c.crew.ports[pi].vlan
+		x.vlan = c.workers.ports[pi].vlan
 	}
 	c.announcer.add(c.now(), x)
 }
 
 // sendAnnouncements sends those whose time has come.
 func (c *control) sendAnnouncements() {
-	for _, x := range c.announcer.take(c.now()) {
+	for _, x := range c.announcer.due(c.now()) {
 		if c.dir.groups[x.group] == nil {
 			continue // deleted meanwhile
 		}
-		w := c.crew.workers[c.crew.sender(x.port)]
+		w := c.workers.all[c.workers.txWorker(x.port)]
 		w.do(func() {
-			if buf, ok := w.begin(x.port); ok {
-				w.end(x.port, buildAnnouncement(buf, &x, w.ports[x.port].mac))
+			if buf, ok := w.beginFrame(x.port); ok {
+				w.endFrame(x.port, buildAnnouncement(buf, &x, w.ports[x.port].mac))
 				w.count.neighbour++
 			}
 		})

@@ -29,11 +29,11 @@ func TestAnnouncementsArePaced(t *testing.T) {
 		if !ok {
 			break
 		}
-		if total > 0 && at-now < announceGap {
+		if total > 0 && at-now < announceInterval {
 			t.Fatalf("the next ones are sent %v after the last ones", at-now)
 		}
 		now = max(now, at)
-		xs := a.take(now)
+		xs := a.due(now)
 		if len(xs) == 0 || len(xs) > announceBatch {
 			t.Fatalf("at %v %d announcements", now, len(xs))
 		}
@@ -45,11 +45,11 @@ func TestAnnouncementsArePaced(t *testing.T) {
 	if len(sent) != n || total != n*len(announceAfter) {
 		t.Errorf("%d of %d groups announced, %d times in all", len(sent), n, total)
 	}
-	if least := time.Duration(total/announceBatch-1) * announceGap; now < least || now > 2*least {
+	if least := time.Duration(total/announceBatch-1) * announceInterval; now < least || now > 2*least {
 		t.Errorf("all are sent after %v, want %v or a little more", now, least)
 	}
 	a.add(now, announcement{group: fakeGroup(0)})
-	if at, ok := a.next(); !ok || at > now+announceGap {
+	if at, ok := a.next(); !ok || at > now+announceInterval {
 		t.Errorf("the next one is sent %v later, %v", at-now, ok)
 	}
 }
@@ -90,22 +90,22 @@ func TestAnnouncementsFollowMembers(t *testing.T) {
 		f.register1(0, 3)
 		a := f.control.announcer
 		for pi := range 4 {
-			if x := (announcement{port: pi, group: fakeGroup(0)}); a.wanted[x] != (pi < 3) {
-				t.Errorf("port %d: announced %v", pi, a.wanted[x])
+			if x := (announcement{port: pi, group: fakeGroup(0)}); a.queued[x] != (pi < 3) {
+				t.Errorf("port %d: announced %v", pi, a.queued[x])
 			}
 		}
-		a.wanted = map[announcement]bool{}
+		a.queued = map[announcement]bool{}
 		h := f.control.dir.hosts.byIP[fakeHost(2)]
 		at, _ := f.locator.Locate(h.ip)
 		at.Ifindex, at.Links = 4, []int{4} // by another route
-		f.control.dir.answered(h, at, nil, f.control.now())
-		if len(a.wanted) != 1 || !a.wanted[announcement{port: 3, group: fakeGroup(0)}] {
-			t.Errorf("after a move: %v", a.wanted)
+		f.control.dir.hostAnswered(h, at, nil, f.control.now())
+		if len(a.queued) != 1 || !a.queued[announcement{port: 3, group: fakeGroup(0)}] {
+			t.Errorf("after a move: %v", a.queued)
 		}
-		a.wanted = map[announcement]bool{}
-		f.control.announcePort(f.control.crew.ports[1])
-		if len(a.wanted) != 1 || !a.wanted[announcement{port: 1, group: fakeGroup(0)}] {
-			t.Errorf("port 1 comes up: %v", a.wanted)
+		a.queued = map[announcement]bool{}
+		f.control.announcePort(f.control.workers.ports[1])
+		if len(a.queued) != 1 || !a.queued[announcement{port: 1, group: fakeGroup(0)}] {
+			t.Errorf("port 1 comes up: %v", a.queued)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func (c *control) audit(e *envelope.Event) (by string) {
 		if g := c.dir.groups[e.Group]; g != nil && g.reg.Base != 0 {
 			action = "update group"
 		}
-		kv = append(kv, "members", e.Of)
+		kv = append(kv, "members", e.Total)
 	case envelope.Unchanged:
 		action, result = "register group", "ok, it goes on as it was"
 	case envelope.RegistrationFailed:
@@ -51,14 +51,14 @@ func (c *control) audit(e *envelope.Event) (by string) {
 		kv = append(kv, "member", e.Member)
 	case envelope.MemberGone:
 		action = "remove member"
-		if e.Why == envelope.Left {
+		if e.EndReason == envelope.Left {
 			action = "leave"
 		}
 		kv = append(kv, "member", e.Member)
 	case envelope.GroupGone:
 		action = "delete group"
-		if e.Why != envelope.Deleted {
-			action = "end group: " + e.Why.String()
+		if e.EndReason != envelope.Deleted {
+			action = "end group: " + e.EndReason.String()
 		}
 	default:
 		return by

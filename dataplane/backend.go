@@ -50,9 +50,9 @@ func (e *Engine) Groups() ([]api.Group, error) {
 // Group implements api.Backend.
 func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 	var found *api.Group
-	var gone *api.Gone
+	var gone *api.Ended
 	if !e.control.do(func() {
-		gone = e.control.goneOf(ip)
+		gone = e.control.endOf(ip)
 		if g := e.control.dir.groups[ip]; g != nil {
 			d := e.control.show(g)
 			found = &d
@@ -88,7 +88,7 @@ func (e *Engine) Register(r *api.Register) error {
 	for i := range r.Members {
 		reg.Members = append(reg.Members, record(&r.Members[i]))
 	}
-	return e.control.register(reg, r.Replace)
+	return e.control.registerByOperator(reg, r.Replace)
 }
 
 func record(m *api.RegisterMember) envelope.MemberRecord {
@@ -129,7 +129,7 @@ func (e *Engine) RemoveMember(ip, member netip.Addr) error {
 
 // MoveMember implements api.Backend.
 func (e *Engine) MoveMember(group, member netip.Addr, m *api.MoveMember) (err error) {
-	if !e.control.do(func() { err = e.control.moveByHand(group, member, m) }) {
+	if !e.control.do(func() { err = e.control.moveByOperator(group, member, m) }) {
 		return errStopped
 	}
 	return err
@@ -150,7 +150,7 @@ func window(w *api.Window) mcast.Window {
 // Delete implements api.Backend.
 func (e *Engine) Delete(ip netip.Addr) error {
 	known := false
-	if !e.control.do(func() { known = e.control.remove(ip) }) {
+	if !e.control.do(func() { known = e.control.deleteByOperator(ip) }) {
 		return errStopped
 	}
 	if !known {
@@ -164,11 +164,11 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	list := make([]api.Port, len(e.ports))
 	if !e.control.do(func() {
 		for i, p := range e.ports {
-			list[i].Up, list[i].MTU, list[i].Bridge = p.saidUp, p.mtu, describeBridge(&p.bridged)
+			list[i].Up, list[i].MTU, list[i].Bridge = p.reportedUp, p.mtu, describeBridge(&p.bridgeState)
 		}
-	}) || !e.crew.do(func(w *worker) {
+	}) || !e.workers.do(func(w *worker) {
 		for i, p := range w.ports {
-			p.describe(&list[i], w.index)
+			p.addTo(&list[i], w.index)
 		}
 	}) {
 		return nil, errStopped
@@ -176,14 +176,14 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	for i, p := range e.ports {
 		a := &list[i]
 		slices.SortFunc(a.Sockets, func(x, y api.Socket) int { return cmp.Compare(x.Queue, y.Queue) })
-		a.Driver, a.Worker = p.driver, e.crew.sender(i)
+		a.Driver, a.Worker = p.driver, e.workers.txWorker(i)
 		a.Name, a.Ifindex, a.MAC, a.VLAN = p.name, p.ifindex, p.mac.String(), p.vlan
 		a.Allow.Addresses = p.allow.Addresses
 		for _, m := range p.allow.MACs {
 			a.Allow.MACs = append(a.Allow.MACs, m.String())
 		}
-		a.XDPMode, a.ZeroCopy, a.Queues = p.prog.Mode().String(), p.all[0].ZeroCopy(), len(p.all)
-		c, err := p.prog.Counters()
+		a.XDPMode, a.ZeroCopy, a.Queues = p.xdp.Mode().String(), p.sockets[0].ZeroCopy(), len(p.sockets)
+		c, err := p.xdp.Counters()
 		if err != nil {
 			return nil, err
 		}
@@ -203,20 +203,20 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 	if i < 0 {
 		return &api.Error{Reason: api.ReasonUnknownPort, Message: fmt.Sprintf("there is no port %s: see `gleam port list`", name)}
 	}
-	if !e.crew.workers[e.crew.sender(i)].do(func() { e.ports[i].queue.setRate(int64(*s.Rate)) }) {
+	if !e.workers.all[e.workers.txWorker(i)].do(func() { e.ports[i].queue.setRate(int64(*s.Rate)) }) {
 		return errStopped
 	}
-	if !e.crew.do(func(w *worker) { w.sayDelay(i, int64(*s.Rate)) }) {
+	if !e.workers.do(func(w *worker) { w.setPortDelay(i, int64(*s.Rate)) }) {
 		return errStopped
 	}
 	e.notify(false, "rate set", "port", name, "rate", *s.Rate)
 	return nil
 }
 
-// describe adds to the API's view of p what p's worker knows of it; it runs there.
-func (p *port) describe(a *api.Port, worker int) {
+// addTo adds to the API's view of p what p's worker knows of it; it runs there.
+func (p *port) addTo(a *api.Port, worker int) {
 	a.RxFrames += p.rxFrames
-	for _, s := range p.socks {
+	for _, s := range p.rxSockets {
 		used, size := s.Occupancy(), s.Sizes()
 		a.Sockets = append(a.Sockets, api.Socket{
 			Queue: s.Queue(), Worker: worker,
@@ -224,24 +224,24 @@ func (p *port) describe(a *api.Port, worker int) {
 			TX: api.Ring{Used: used.TX, Size: size.TX}, Completion: api.Ring{Used: used.Completion, Size: size.Completion},
 		})
 	}
-	if p.exit == nil {
+	if p.remoteTX == nil {
 		a.TxFrames = p.txFrames
-		e := p.egress()
-		e.Bytes, e.Frames, e.Dropped, e.PutOff = e.Bytes+a.Egress.Bytes, e.Frames+a.Egress.Frames, e.Dropped+a.Egress.Dropped, e.PutOff+a.Egress.PutOff
+		e := p.egressView()
+		e.Bytes, e.Frames, e.Dropped, e.Deferred = e.Bytes+a.Egress.Bytes, e.Frames+a.Egress.Frames, e.Dropped+a.Egress.Dropped, e.Deferred+a.Egress.Deferred
 		a.Rate, a.Egress = linkrate.Rate(p.queue.rate), e
 		return
 	}
-	a.Egress.Bytes += int(p.exit.handed - p.exit.taken.Load())
-	a.Egress.Frames += p.exit.ring.Waiting()
-	a.Egress.Dropped += p.refused
-	a.Egress.PutOff += p.putOff
+	a.Egress.Bytes += int(p.remoteTX.handedBytes - p.remoteTX.takenBytes.Load())
+	a.Egress.Frames += p.remoteTX.ring.Published()
+	a.Egress.Dropped += p.refusedFrames
+	a.Egress.Deferred += p.deferred
 }
 
-// egress makes the API's view of p's queue. It runs on the worker.
-func (p *port) egress() api.Egress {
+// egressView makes the API's view of p's queue. It runs on the worker.
+func (p *port) egressView() api.Egress {
 	e := api.Egress{
-		Bytes: p.depth(), Frames: p.queue.len() + int(p.sentTail-p.sentHead), HighBytes: p.high,
-		MaxBytes: p.queue.maxBytes, MaxFrames: p.queue.maxFrames, Dropped: p.refused, PutOff: p.putOff, CEMarked: p.marked,
+		Bytes: p.depth(), Frames: p.queue.len() + int(p.sentTail-p.sentHead), MaxDepthBytes: p.maxDepth,
+		MaxBytes: p.queue.maxBytes, MaxFrames: p.queue.maxFrames, Dropped: p.refusedFrames, Deferred: p.deferred, CEMarked: p.ceMarked,
 	}
 	if m := &p.ecn; m.kmax > 0 {
 		e.ECNKMin, e.ECNKMax, e.ECNPMax = m.kmin, m.kmax, m.pmax
@@ -257,17 +257,17 @@ func (e *Engine) Stats() (*api.Stats, error) {
 		s.Groups, s.Moves = len(e.control.dir.groups), e.control.moves.count
 		s.Control = e.control.stats()
 		c.add(&e.control.count)
-	}) || !e.crew.do(func(w *worker) {
+	}) || !e.workers.do(func(w *worker) {
 		c.add(&w.count)
 		s.FramesFree += w.pool.Len()
 		for _, p := range w.ports {
-			s.CEMarked += p.marked
+			s.CEMarked += p.ceMarked
 		}
 	}) {
 		return nil, errStopped
 	}
-	if e.crew.depot != nil {
-		s.FramesFree += e.crew.depot.Len()
+	if e.workers.depot != nil {
+		s.FramesFree += e.workers.depot.Len()
 	}
 	s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
 	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
@@ -277,9 +277,9 @@ func (e *Engine) Stats() (*api.Stats, error) {
 
 // show makes the API's view of g. It runs on the control loop.
 func (c *control) show(g *group) api.Group {
-	var now lastState
-	g.w.do(func() { now.take(g.w, g.id) })
-	c.apply(g, &now.outcomes) // so that nothing is shown before it is in the journal
+	var now finalState
+	g.worker.do(func() { now.read(g.worker, g.id) })
+	c.applyOutcomes(g, &now.outcomes) // so that nothing is shown before it is in the journal
 	return c.describe(g, &now.status)
 }
 
@@ -287,46 +287,46 @@ func (c *control) show(g *group) api.Group {
 func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	a := api.Group{
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
-		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.w.index,
+		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.worker.index,
 		DeadAfterMS: int(g.reg.DeadAfter.Milliseconds()), LagPSNs: g.reg.LagPSNs, LagMS: int(g.reg.LagTime.Milliseconds()),
-		Former: slices.Clone(g.former), TooLong: g.narrow, Separated: g.separated,
+		Former: slices.Clone(g.former), MTUText: g.mtuText, IsolationText: g.isolationText,
 		Counters: api.Counters{DataIn: st.Counters.DataIn, Copies: st.Counters.Copies,
 			FeedbackIn: st.Counters.FeedbackIn, FeedbackOut: st.Counters.FeedbackOut},
 	}
-	if b := g.w.repair.Bytes; b > 0 && !g.reg.NoRepair {
+	if b := g.worker.repairSpec.Bytes; b > 0 && !g.reg.NoRepair {
 		a.Repair = &api.Repair{
-			Bytes: st.Kept, MostBytes: st.KeptMost, LimitBytes: b, NAKs: st.Counters.NAKsServed,
-			Copies: st.Counters.Repairs, Questions: st.Counters.Questions, NotKept: st.Counters.NotKept,
+			Bytes: st.Retained, MaxRetainedBytes: st.RetainedMax, LimitBytes: b, NAKs: st.Counters.NAKsServed,
+			Copies: st.Counters.Resent, Probes: st.Counters.Probes, NotRetained: st.Counters.NotRetained,
 		}
 	}
 	if g.reg.Master.IsValid() {
 		a.Origin, a.Master = "envelope", g.reg.Master.String()
 		a.LeaseLeft = c.leaseLeft(g.reg.Group).Seconds()
-		if key, ok := c.reg.Key(g.reg.Group); ok {
+		if key, ok := c.registrar.Key(g.reg.Group); ok {
 			a.Key = uint16(key)
 		}
 	}
 	if st.HasSource {
 		a.State = "running"
-		a.AckPSN, a.NextPSN = uint32(st.Acked), uint32(st.Next)
+		a.AckPSN, a.NextPSN = uint32(st.Acked), uint32(st.Nxt)
 	}
 	if st.Failed {
-		a.State, a.Failure = "failed", g.known.failure
+		a.State, a.Failure = "failed", g.applied.failure
 	}
 	for i := range st.Members {
 		if i >= len(g.slots) || g.slots[i].gone {
 			continue // among the former ones, or will be in a moment
 		}
-		m, r, at := &st.Members[i], &g.slots[i].rec, &g.slots[i].place
+		m, r, at := &st.Members[i], &g.slots[i].record, &g.slots[i].location
 		am := api.Member{
 			IP: r.IP, QPN: uint32(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
 			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
 		}
-		if pi := g.w.portOf(at.Ifindex); pi >= 0 {
-			am.Port, am.MAC = c.crew.ports[pi].name, at.MAC.String()
-			am.VLAN = cmp.Or(am.VLAN, c.crew.ports[pi].vlan)
+		if pi := g.worker.portIndex(at.Ifindex); pi >= 0 {
+			am.Port, am.MAC = c.workers.ports[pi].name, at.MAC.String()
+			am.VLAN = cmp.Or(am.VLAN, c.workers.ports[pi].vlan)
 		}
-		if m.Late && am.Pending == "" {
+		if m.Recovering && am.Pending == "" {
 			am.Pending = "repair"
 		}
 		if r.ReceiveOnly {
@@ -339,19 +339,19 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 			am.Role = "source"
 			a.Source = r.IP
 		}
-		if m.Holds && !a.HeldBy.IsValid() {
+		if m.HoldsACK && !a.HeldBy.IsValid() {
 			a.HeldBy = r.IP
 		}
 		for n := range m.Mismatches {
-			if x := &m.Mismatches[n]; x.Holds() {
-				am.Diagnosis = sentence(am.Diagnosis, mismatch(mcast.Number(n), x.Seen, x.Want))
+			if x := &m.Mismatches[n]; x.Confirmed() {
+				am.Diagnosis = joinTexts(am.Diagnosis, mismatchText(mcast.Number(n), x.Observed, x.Registered))
 			}
 		}
 		if s := c.seenElsewhere(r.IP); s != "" {
-			am.Diagnosis = sentence(am.Diagnosis, s)
+			am.Diagnosis = joinTexts(am.Diagnosis, s)
 		}
 		if m.Unverified && am.Diagnosis == "" {
-			am.Diagnosis = fmt.Sprintf("has not shown yet that it expects PSN 0x%06x: is its QPN the registered one, and the queue pair in RTR?", uint32(m.Registered))
+			am.Diagnosis = fmt.Sprintf("has not shown yet that it expects PSN 0x%06x: is its QPN the registered one, and the queue pair in RTR?", uint32(m.RegisteredPSN))
 		}
 		a.Members = append(a.Members, am)
 	}
@@ -359,8 +359,8 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	return a
 }
 
-// sentence adds one more thing to say.
-func sentence(s, more string) string {
+// joinTexts adds one more thing to say.
+func joinTexts(s, more string) string {
 	if s == "" {
 		return more
 	}

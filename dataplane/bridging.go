@@ -17,12 +17,12 @@ import (
 )
 
 // Frames for groups do not come to the bridge that their port is in. What it would do
-// to them is done here: a goroutine asks the kernel for it once a second (bridgeGap), and
+// to them is done here: a goroutine asks the kernel for it once a second (bridgePollInterval), and
 // when an interface has changed, and brings XDP program, workers and control loop up to date. It reconciles, so that no
 // lost event leaves a port open or shut.
 
-// bridgeGap is the time between two questions for what the bridges do.
-const bridgeGap = time.Second
+// bridgePollInterval is the time between two questions for what the bridges do.
+const bridgePollInterval = time.Second
 
 // bridges is what is wanted of locate.Bridges.
 type bridges interface {
@@ -31,14 +31,14 @@ type bridges interface {
 	Close()
 }
 
-// policed is what is wanted of a port's XDP program: [bpf.PortProgram].
-type policed interface {
+// portPolicy is what is wanted of a port's XDP program: [bpf.PortProgram].
+type portPolicy interface {
 	SetPolicy(*bpf.Policy) error
 	SetStation(bpf.Station, bool) error
 }
 
-// bridging follows what the bridges do to the ports.
-type bridging struct {
+// bridgeFollower follows what the bridges do to the ports.
+type bridgeFollower struct {
 	kernel bridges
 	ports  []bridgedPort
 	notify Notify
@@ -49,91 +49,91 @@ type bridging struct {
 
 // bridgedPort is one port, as its program goes by it.
 type bridgedPort struct {
-	name     string
-	ifindex  int
-	program  policed
-	allow    *config.Allow
-	state    locate.BridgePort
-	stations map[locate.Station]struct{} // of a locked port
-	failed   bool                        // the operator was told
-	full     bool                        // likewise, of more stations than there is room for
+	name             string
+	ifindex          int
+	program          portPolicy
+	allow            *config.Allow
+	state            locate.BridgePort
+	stations         map[locate.Station]struct{} // of a locked port
+	failureReported  bool                        // the operator was told
+	overflowReported bool                        // likewise, of more stations than there is room for
 }
 
-// newBridging asks for the first time and sets the programs' policies: nothing is
+// newBridgeFollower asks for the first time and sets the programs' policies: nothing is
 // served before.
-func newBridging(kernel bridges, ports []*port, cfg *config.Config, notify Notify) (*bridging, error) {
-	b := &bridging{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, apply: func(int, locate.BridgePort) {}}
+func newBridgeFollower(kernel bridges, ports []*port, cfg *config.Config, notify Notify) (*bridgeFollower, error) {
+	b := &bridgeFollower{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, apply: func(int, locate.BridgePort) {}}
 	for i, p := range ports {
 		b.ports = append(b.ports, bridgedPort{
-			name: p.name, ifindex: p.ifindex, program: p.prog, allow: &cfg.Ports[i].Allow, stations: make(map[locate.Station]struct{}),
+			name: p.name, ifindex: p.ifindex, program: p.xdp, allow: &cfg.Ports[i].Allow, stations: make(map[locate.Station]struct{}),
 		})
 		x := &b.ports[i]
 		now, err := kernel.Port(p.ifindex)
 		if err == nil {
-			err = b.program(x, now, true)
+			err = b.setPolicy(x, now, true)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("set the policy of port %s: %w", p.name, err)
 		}
 		x.state = now
-		p.isolated, p.bridged = now.Isolated, now
-		x.say(notify, locate.BridgePort{Bridge: now.Bridge})
+		p.isolated, p.bridgeState = now.Isolated, now
+		x.report(notify, locate.BridgePort{Bridge: now.Bridge})
 	}
 	return b, nil
 }
 
 // run follows the bridges until ctx ends.
-func (b *bridging) run(ctx context.Context) {
-	tick := time.NewTicker(bridgeGap)
+func (b *bridgeFollower) run(ctx context.Context) {
+	tick := time.NewTicker(bridgePollInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.bell:
-			b.look()
+			b.poll()
 		case <-tick.C:
-			b.look()
+			b.poll()
 		}
 	}
 }
 
-// ring has the ports looked at soon.
-func (b *bridging) ring() {
+// wake has the ports looked at soon.
+func (b *bridgeFollower) wake() {
 	select {
 	case b.bell <- struct{}{}:
 	default: // it rings already
 	}
 }
 
-// look brings every port up to date. A port that cannot be asked for stays as it was.
-func (b *bridging) look() {
+// poll brings every port up to date. A port that cannot be asked for stays as it was.
+func (b *bridgeFollower) poll() {
 	for pi := range b.ports {
 		p := &b.ports[pi]
 		now, err := b.kernel.Port(p.ifindex)
 		if err == nil {
-			err = b.program(p, now, false)
+			err = b.setPolicy(p, now, false)
 		}
 		if err != nil {
-			if !p.failed {
+			if !p.failureReported {
 				b.notify(true, "what the bridge does to a port is not known: it stays as it was", "port", p.name, "error", err)
 			}
-			p.failed = true
+			p.failureReported = true
 			continue
 		}
-		p.failed = false
+		p.failureReported = false
 		if now != p.state {
 			was := p.state
 			p.state = now
 			b.apply(pi, now)
-			p.say(b.notify, was)
+			p.report(b.notify, was)
 		}
 	}
 }
 
-// program sets the policy of p's program, if it is another one than it has, and who
+// setPolicy sets the policy of p's program, if it is another one than it has, and who
 // speaks if the port is locked.
-func (b *bridging) program(p *bridgedPort, now locate.BridgePort, fresh bool) error {
+func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort, fresh bool) error {
 	if now.Locked {
 		if err := b.setStations(p, &now); err != nil {
 			return err
@@ -158,19 +158,19 @@ func (b *bridging) program(p *bridgedPort, now locate.BridgePort, fresh bool) er
 }
 
 // setStations lets those speak that the bridge has at a locked port.
-func (b *bridging) setStations(p *bridgedPort, now *locate.BridgePort) error {
+func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) error {
 	list, err := b.kernel.Stations(p.ifindex, now)
 	if err != nil {
 		return err
 	}
 	if full := len(list) > bpf.MaxStations; full {
-		if !p.full {
+		if !p.overflowReported {
 			b.notify(true, "a locked port has more hosts than gleamd lets speak: the others' frames are dropped", "port", p.name, "hosts", len(list), "limit", bpf.MaxStations)
 		}
 		list = list[:bpf.MaxStations]
-		p.full = true
+		p.overflowReported = true
 	} else {
-		p.full = false
+		p.overflowReported = false
 	}
 	there := make(map[locate.Station]struct{}, len(list))
 	for _, s := range list {
@@ -197,8 +197,8 @@ func (b *bridging) setStations(p *bridgedPort, now *locate.BridgePort) error {
 	return nil
 }
 
-// say tells the operator what a port's bridge does now, and did not do before.
-func (p *bridgedPort) say(notify Notify, was locate.BridgePort) {
+// report tells the operator what a port's bridge does now, and did not do before.
+func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
 	now := &p.state
 	if describeBridge(now) == describeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
 		return
@@ -228,70 +228,70 @@ func describeBridge(p *locate.BridgePort) string {
 
 // bridgeChanged lets workers and control loop go by what a port's bridge does now.
 func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
-	e.crew.do(func(w *worker) { w.ports[pi].isolated = now.Isolated })
+	e.workers.do(func(w *worker) { w.ports[pi].isolated = now.Isolated })
 	e.control.do(func() {
 		c := e.control
-		p := c.crew.ports[pi]
-		p.bridged = now
+		p := c.workers.ports[pi]
+		p.bridgeState = now
 		c.linksDue = true
 		seen := make(map[*group]struct{})
 		for h := range c.dir.hosts.byLink[p.ifindex] {
 			for g := range h.groups {
 				if _, done := seen[g]; !done {
 					seen[g] = struct{}{}
-					c.separate(g)
+					c.checkIsolation(g)
 				}
 			}
 		}
 	})
 }
 
-// separate finds out whether members of g are behind several isolated ports, and says
+// checkIsolation finds out whether members of g are behind several isolated ports, and says
 // so if that has changed: what one of them sends goes to nobody.
-func (c *control) separate(g *group) {
-	if !g.w.do(func() { g.w.groups[g.id].separate(g.w.ports) }) {
+func (c *control) checkIsolation(g *group) {
+	if !g.worker.do(func() { g.worker.groups[g.id].noteIsolation(g.worker.ports) }) {
 		return
 	}
 	var names []string
 	for i := range g.slots {
 		s := &g.slots[i]
-		if pi := c.w.portOf(s.place.Ifindex); !s.gone && pi >= 0 && c.crew.ports[pi].bridged.Isolated && !slices.Contains(names, c.w.ports[pi].name) {
-			names = append(names, c.w.ports[pi].name)
+		if pi := c.firstWorker.portIndex(s.location.Ifindex); !s.gone && pi >= 0 && c.workers.ports[pi].bridgeState.Isolated && !slices.Contains(names, c.firstWorker.ports[pi].name) {
+			names = append(names, c.firstWorker.ports[pi].name)
 		}
 	}
 	why := ""
 	if len(names) > 1 {
 		slices.Sort(names)
-		why = fmt.Sprintf("members are behind the isolated ports %s: what they send goes to nobody (%s); a source has to be behind another port", strings.Join(names, ", "), DropIsolated)
+		why = fmt.Sprintf("members are behind the isolated ports %s: what they send goes to nobody (%s); a source has to be behind another port", strings.Join(names, ", "), dropIsolated)
 	}
-	if was := g.separated; was != why {
-		g.separated = why
+	if was := g.isolationText; was != why {
+		g.isolationText = why
 		if why != "" {
 			c.notify(true, "members of a group may not send", "group", g.reg.Group, "why", why)
 		}
 	}
 }
 
-// separate notes whether t has members behind several isolated ports: on the worker.
-func (t *groupTable) separate(ports []*port) {
+// noteIsolation notes whether t has members behind several isolated ports: on the worker.
+func (t *groupTable) noteIsolation(ports []*port) {
 	first := -1
-	t.split = false
+	t.acrossIsolated = false
 	for i := range t.legs {
 		switch l := &t.legs[i]; {
-		case !l.active() || !ports[l.port].isolated || l.port == first:
+		case !l.isActive() || !ports[l.port].isolated || l.port == first:
 		case first < 0:
 			first = l.port
 		default:
-			t.split = true
+			t.acrossIsolated = true
 		}
 	}
 }
 
-// barred says why the host with address ip may not be a member at its place; nil if it
+// checkAllowed says why the host with address ip may not be a member at its place; nil if it
 // may.
-func (d *directory) barred(ip netip.Addr, at *locate.Location) error {
-	if pi := d.w.portOf(at.Ifindex); pi >= 0 && !d.w.ports[pi].allow.Permits(ip, config.MAC(at.MAC)) {
-		return fmt.Errorf("%s with MAC address %s is not in the allow lists of port %s", ip, at.MAC, d.w.ports[pi].name)
+func (d *directory) checkAllowed(ip netip.Addr, at *locate.Location) error {
+	if pi := d.firstWorker.portIndex(at.Ifindex); pi >= 0 && !d.firstWorker.ports[pi].allow.Permits(ip, config.MAC(at.MAC)) {
+		return fmt.Errorf("%s with MAC address %s is not in the allow lists of port %s", ip, at.MAC, d.firstWorker.ports[pi].name)
 	}
 	return nil
 }

@@ -45,43 +45,43 @@ func (f *fakeProgram) SetStation(s bpf.Station, on bool) error {
 func TestBridging(t *testing.T) {
 	kernel, program := &fakeBridge{}, &fakeProgram{stations: make(map[bpf.Station]bool)}
 	said, applied := 0, 0
-	b := &bridging{kernel: kernel, notify: func(bool, string, ...any) { said++ }, apply: func(int, locate.BridgePort) { applied++ }}
+	b := &bridgeFollower{kernel: kernel, notify: func(bool, string, ...any) { said++ }, apply: func(int, locate.BridgePort) { applied++ }}
 	b.ports = []bridgedPort{{
 		name: "p1", program: program, stations: make(map[locate.Station]struct{}),
 		allow: &config.Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 	}}
-	if b.look(); program.set != 0 || applied != 0 || said != 0 {
+	if b.poll(); program.set != 0 || applied != 0 || said != 0 {
 		t.Errorf("nothing has changed: policy set %d times, applied %d times, %d lines", program.set, applied, said)
 	}
 	kernel.port = locate.BridgePort{Bridge: 7, Filters: true, PVID: 3, TagType: 0x8100}
 	kernel.port.Own[0], kernel.port.Local[0] = 0b1010, 0b1100
-	b.look()
-	b.look()
+	b.poll()
+	b.poll()
 	p := &program.policy
 	if program.set != 1 || applied != 1 || said != 1 || p.Blocked || p.Locked || !p.Filters || p.PVID != 3 || p.VLANs[0] != 0b1000 || p.Addresses == nil || p.MACs != nil {
 		t.Errorf("a bridge that filters: set %d times, applied %d times, %d lines, %+v", program.set, applied, said, *p)
 	}
 	one, two := locate.Station{MAC: locate.MAC{1}, VID: 3}, locate.Station{MAC: locate.MAC{2}, VID: 3}
 	kernel.port.Locked, kernel.stations = true, []locate.Station{one}
-	b.look()
+	b.poll()
 	kernel.stations = []locate.Station{two}
-	b.look()
+	b.poll()
 	if !program.policy.Locked || len(program.stations) != 2 || program.stations[bpf.Station{MAC: one.MAC, VID: 3}] || !program.stations[bpf.Station{MAC: two.MAC, VID: 3}] {
 		t.Errorf("a locked port: %+v", program.stations)
 	}
 	kernel.err, said = errors.New("no"), 0
-	b.look()
-	b.look()
+	b.poll()
+	b.poll()
 	if said != 1 || !program.policy.Locked {
 		t.Errorf("the kernel does not answer: %d lines", said)
 	}
 	kernel.err = nil
 	kernel.port.Blocked = true
-	if b.look(); !program.policy.Blocked {
+	if b.poll(); !program.policy.Blocked {
 		t.Error("the port is blocked, and its program does not know")
 	}
 	kernel.port = locate.BridgePort{}
-	if b.look(); program.policy.Blocked || program.policy.Locked || program.policy.Filters || program.policy.Addresses == nil {
+	if b.poll(); program.policy.Blocked || program.policy.Locked || program.policy.Filters || program.policy.Addresses == nil {
 		t.Errorf("it left the bridge: %+v", program.policy)
 	}
 }
@@ -99,9 +99,9 @@ func TestGroupIsSplit(t *testing.T) {
 		{[]leg{{port: 1}, {port: 2, gone: true}}, false},
 		{[]leg{{port: -1}, {port: 2}}, false},
 	} {
-		g := groupTable{legs: c.legs, split: !c.split}
-		if g.separate(ports); g.split != c.split {
-			t.Errorf("%+v: split is %v", c.legs, g.split)
+		g := groupTable{legs: c.legs, acrossIsolated: !c.split}
+		if g.noteIsolation(ports); g.acrossIsolated != c.split {
+			t.Errorf("%+v: split is %v", c.legs, g.acrossIsolated)
 		}
 	}
 }

@@ -16,26 +16,26 @@ import (
 
 // chains is what the worker needs for packets in several buffers.
 type chains struct {
-	in    rocev2.Chain // of worker.frame
-	again rocev2.Chain // of worker.again
-	out   rocev2.Chain // of the copy that is being made
+	received   rocev2.Chain // of worker.frame
+	retainedIn rocev2.Chain // of worker.again
+	copyOut    rocev2.Chain // of the copy that is being made
 
-	kept [xsk.MaxChain]xsk.Desc // of worker.again
-	made [xsk.MaxChain]xsk.Desc // of the copy
+	retainedDescs [xsk.MaxChain]xsk.Desc // of worker.again
+	copyDescs     [xsk.MaxChain]xsk.Desc // of the copy
 
-	next    []mcast.Handle // by handle: the next buffer of a kept packet that goes on
-	longest int            // buffers of the longest packet that was ever kept; at least 1
+	nextBuffer []mcast.Handle // by handle: the next buffer of a kept packet that goes on
+	maxBuffers int            // buffers of the longest packet that was ever kept; at least 1
 }
 
 func newChains(frames int) chains {
 	return chains{
-		in: make(rocev2.Chain, 0, xsk.MaxChain), again: make(rocev2.Chain, 0, xsk.MaxChain), out: make(rocev2.Chain, 0, xsk.MaxChain),
-		next: make([]mcast.Handle, frames), longest: 1,
+		received: make(rocev2.Chain, 0, xsk.MaxChain), retainedIn: make(rocev2.Chain, 0, xsk.MaxChain), copyOut: make(rocev2.Chain, 0, xsk.MaxChain),
+		nextBuffer: make([]mcast.Handle, frames), maxBuffers: 1,
 	}
 }
 
-// free gives the buffers of a packet back.
-func (w *worker) free(ds []xsk.Desc) {
+// freeFrames gives the buffers of a packet back.
+func (w *worker) freeFrames(ds []xsk.Desc) {
 	for i := range ds {
 		w.pool.GiveOne(ds[i].Addr)
 	}
@@ -50,7 +50,7 @@ func (w *worker) decode(ds []xsk.Desc) []xsk.Desc {
 	}
 	d := &ds[0]
 	if d.Options != 0 || int(d.Len) > w.umem.Room(d.Addr) {
-		w.count.drop[DropTooLong]++
+		w.count.drop[dropTooLong]++
 		w.pool.GiveOne(d.Addr)
 		return nil
 	}
@@ -64,78 +64,78 @@ func (w *worker) decode(ds []xsk.Desc) []xsk.Desc {
 
 // decodeChain is decode for a packet in several buffers.
 func (w *worker) decodeChain(ds []xsk.Desc) []xsk.Desc {
-	w.chains.in = w.chains.in[:0]
+	w.chains.received = w.chains.received[:0]
 	for i := range ds[:min(len(ds), xsk.MaxChain)] {
 		if d := &ds[i]; int(d.Len) <= w.umem.Room(d.Addr) {
-			w.chains.in = append(w.chains.in, w.umem.Data(d.Addr, d.Len))
+			w.chains.received = append(w.chains.received, w.umem.Data(d.Addr, d.Len))
 		}
 	}
-	if len(w.chains.in) < len(ds) {
-		w.count.drop[DropTooLong]++
-		w.free(ds)
+	if len(w.chains.received) < len(ds) {
+		w.count.drop[dropTooLong]++
+		w.freeFrames(ds)
 		return nil
 	}
-	if r := rocev2.DecodeChain(&w.chains.in, &w.frame); r != rocev2.OK {
+	if r := rocev2.DecodeChain(&w.chains.received, &w.frame); r != rocev2.OK {
 		w.count.decode[r]++
-		w.free(ds)
+		w.freeFrames(ds)
 		return nil
 	}
-	k := len(w.chains.in)
+	k := len(w.chains.received)
 	if k > 1 && w.frame.Len()-w.frame.L3Offset() < minFrame-rocev2.EthernetLen {
 		// To pad it, its last buffer would have to have room behind it.
-		w.count.drop[DropTooLong]++
-		w.free(ds)
+		w.count.drop[dropTooLong]++
+		w.freeFrames(ds)
 		return nil
 	}
-	w.free(ds[k:])
+	w.freeFrames(ds[k:])
 	ds = ds[:k]
 	for i := range ds {
-		ds[i].Len = uint32(len(w.chains.in[i]))
+		ds[i].Len = uint32(len(w.chains.received[i]))
 	}
 	ds[k-1].Options = 0
 	return ds
 }
 
-// keptPacket returns the buffers of a packet that was kept, and makes w.again of
+// retainedPacket returns the buffers of a packet that was kept, and makes w.again of
 // them unless that is already it.
-func (w *worker) keptPacket(h mcast.Handle) []xsk.Desc {
+func (w *worker) retainedPacket(h mcast.Handle) []xsk.Desc {
 	c := &w.chains
-	fresh := h != w.decoded || !w.isDecoded
-	if ends(w.kept[h]) {
-		d := &w.kept[h]
-		if fresh && rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.again) != rocev2.OK {
+	decode := h != w.decodedHandle || !w.isDecoded
+	if isLast(w.retained[h]) {
+		d := &w.retained[h]
+		if decode && rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.retainedFrame) != rocev2.OK {
 			panic("dataplane: a frame that was kept has changed")
 		}
-		w.decoded, w.isDecoded = h, true
-		return w.kept[h : h+1]
+		w.decodedHandle, w.isDecoded = h, true
+		return w.retained[h : h+1]
 	}
 	k := 0
-	for at := h; ; at = c.next[at] {
-		c.kept[k] = w.kept[at]
+	for at := h; ; at = c.nextBuffer[at] {
+		c.retainedDescs[k] = w.retained[at]
 		k++
-		if ends(w.kept[at]) {
+		if isLast(w.retained[at]) {
 			break
 		}
 	}
-	if fresh {
-		c.again = c.again[:0]
-		for _, d := range c.kept[:k] {
-			c.again = append(c.again, w.umem.Data(d.Addr, d.Len))
+	if decode {
+		c.retainedIn = c.retainedIn[:0]
+		for _, d := range c.retainedDescs[:k] {
+			c.retainedIn = append(c.retainedIn, w.umem.Data(d.Addr, d.Len))
 		}
-		if rocev2.DecodeChain(&c.again, &w.again) != rocev2.OK {
+		if rocev2.DecodeChain(&c.retainedIn, &w.retainedFrame) != rocev2.OK {
 			panic("dataplane: a packet that was kept has changed")
 		}
-		w.decoded, w.isDecoded = h, true
+		w.decodedHandle, w.isDecoded = h, true
 	}
-	return c.kept[:k]
+	return c.retainedDescs[:k]
 }
 
-// inputChains serves what came on a port whose packets may be in several buffers,
+// serveChains serves what came on a port whose packets may be in several buffers,
 // and returns how many packets it was.
-func (w *worker) inputChains(pi int, ds []xsk.Desc) (packets int) {
+func (w *worker) serveChains(pi int, ds []xsk.Desc) (packets int) {
 	for ; len(ds) > 0; packets++ {
 		k := xsk.ChainLen(ds)
-		w.input(pi, ds[:k]...)
+		w.servePacket(pi, ds[:k]...)
 		ds = ds[k:]
 	}
 	return packets
@@ -147,19 +147,19 @@ func (w *worker) inputChains(pi int, ds []xsk.Desc) (packets int) {
 // asked. It writes the ICRC and stages the copy.
 func (w *worker) copyRest(p *port, f *rocev2.Frame, ds []xsk.Desc, own bool, addr uint64, head []byte, icrc uint32) {
 	c := &w.chains
-	c.out = append(c.out[:0], head)
-	c.made[0] = xsk.Desc{Addr: addr, Len: uint32(len(head)), Options: xsk.PktContd}
+	c.copyOut = append(c.copyOut[:0], head)
+	c.copyDescs[0] = xsk.Desc{Addr: addr, Len: uint32(len(head)), Options: xsk.PktContd}
 	for i, b := range f.Rest() {
 		d := xsk.Desc{Addr: ds[i+1].Addr, Len: uint32(len(b)), Options: xsk.PktContd}
 		if !own {
 			d.Addr, _ = w.pool.TakeOne()
 			copy(w.umem.Frame(d.Addr), b)
 		}
-		c.made[i+1] = d
-		c.out = append(c.out, w.umem.Data(d.Addr, d.Len))
+		c.copyDescs[i+1] = d
+		c.copyOut = append(c.copyOut, w.umem.Data(d.Addr, d.Len))
 	}
-	c.out.SetICRC(icrc)
-	made := c.made[:len(c.out)]
+	c.copyOut.SetICRC(icrc)
+	made := c.copyDescs[:len(c.copyOut)]
 	made[len(made)-1].Options = 0
 	p.stagePacket(made)
 }

@@ -134,7 +134,7 @@ func TestCopyOfAChain(t *testing.T) {
 			if got := w.join(sent[:n]); n != len(ds) || !bytes.Equal(got, expect) {
 				t.Fatalf("%d buffers of %d; copy differs\n got %x\nwant %x", n, len(ds), got, expect)
 			}
-			w.free(sent[:n])
+			w.freeFrames(sent[:n])
 			sent = sent[n:]
 		}
 		if rocev2.Decode(expect, &f); f.VerifyICRC() == damage {

@@ -123,7 +123,7 @@ func TestAbove(t *testing.T) {
 	attrs := func(index, master, parent int) netlink.LinkAttrs {
 		return netlink.LinkAttrs{Index: index, MasterIndex: master, ParentIndex: parent}
 	}
-	s := &surroundings{links: map[int]netlink.Link{
+	s := &hostNetwork{links: map[int]netlink.Link{
 		1: &netlink.Veth{LinkAttrs: attrs(1, 10, 0)},
 		2: &netlink.Veth{LinkAttrs: attrs(2, 11, 0)},
 		3: &netlink.Veth{LinkAttrs: attrs(3, 0, 4)}, // 4 is its peer

@@ -21,7 +21,7 @@ import (
 func TestC9_BadICRCChangesNothing(t *testing.T) {
 	b := newBench(t, 3)
 	state := func() (st mcast.GroupStatus) {
-		if !b.w.sw.Snapshot(0, &st) {
+		if !b.w.core.Snapshot(0, &st) {
 			t.Fatal("no group")
 		}
 		return st
@@ -42,24 +42,24 @@ func TestC9_BadICRCChangesNothing(t *testing.T) {
 		{"READ", 0, rocev2.Packet{Op: rocev2.ReadRequest, PSN: 3, VA: 1, RKey: 1, DMALen: 1}, 0, false},
 		{"fatal NAK", 2, rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2001, Syndrome: rocev2.SyndromeNAKAccess}, 1, true},
 	} {
-		before, drops := state(), b.w.count.drop[DropBadICRC]
+		before, drops := state(), b.w.count.drop[dropBadICRC]
 		var payload []byte
 		if c.k.Op == rocev2.CNP {
 			payload = cnpPayload[:]
 		}
 		d := b.take(c.from, &c.k, payload)
 		b.w.umem.Data(d.Addr, d.Len)[d.Len-1] ^= 0x80
-		b.w.input(c.from, d)
+		b.w.servePacket(c.from, d)
 		if n := b.unstage(); n != 0 {
 			t.Errorf("%s with a wrong ICRC: %d frames went out", c.name, n)
 		}
 		if after := state(); !reflect.DeepEqual(after, before) {
 			t.Errorf("%s with a wrong ICRC changed the group\nfrom %+v\n  to %+v", c.name, before, after)
 		}
-		if n := b.w.count.drop[DropBadICRC] - drops; n != 1 {
+		if n := b.w.count.drop[dropBadICRC] - drops; n != 1 {
 			t.Errorf("%s with a wrong ICRC: counted %d times; drops %v", c.name, n, b.w.count.drops())
 		}
-		b.w.input(c.from, b.take(c.from, &c.k, payload))
+		b.w.servePacket(c.from, b.take(c.from, &c.k, payload))
 		if n := b.unstage(); n != c.want {
 			t.Errorf("%s: %d frames went out, want %d; drops %v", c.name, n, c.want, b.w.count.drops())
 		}
@@ -74,7 +74,7 @@ func TestC9_BadICRCChangesNothing(t *testing.T) {
 // Receivers send CNPs from UDP source port 0, or any other.
 func TestC66_CNPFromPort0(t *testing.T) {
 	b := newBench(t, 3)
-	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: 0}, nil))
+	b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: 0}, nil))
 	b.unstage()
 	d := b.take(1, &rocev2.Packet{Op: rocev2.CNP, BECN: true}, cnpPayload[:])
 	var f rocev2.Frame
@@ -84,7 +84,7 @@ func TestC66_CNPFromPort0(t *testing.T) {
 	}
 	f.UDP().SetSrcPort(0)
 	binary.LittleEndian.PutUint32(frame[len(frame)-rocev2.ICRCLen:], f.ComputeICRC())
-	b.w.input(1, d)
+	b.w.servePacket(1, d)
 	p := b.w.ports[0]
 	if len(p.tx) != 1 {
 		t.Fatalf("%d frames to the source; drops %v", len(p.tx), b.w.count.drops())

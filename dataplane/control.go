@@ -22,58 +22,58 @@ import (
 // registrar and owns the directory. It hears of envelopes and news from the
 // workers, of changed links and neighbours from netlink, and of wishes by do.
 type control struct {
-	crew       *crew
-	w          *worker // the first: for what all have in common
-	dir        *directory
-	reg        *envelope.Registrar
-	locator    locator
-	notify     Notify
-	cmds       chan func()
-	ended      chan struct{}
-	out        envelope.Output
-	journal    *journal
-	gone       []api.Group         // the last states of groups that are no more, oldest first
-	refused    *sampler[refusal]   // by envelope.Drop
-	rejected   *sampler[rejection] // by envelope.Reason
-	unsendable *sampler[unsendable]
-	reports    turnReports
-	parking    parking // envelopes for hosts that are being resolved
-	from       int     // the port of the envelope that is served; -1: none is
-	requests   bucket  // turns of the loop that serve requests
-	// waiting are local registrations whose outcome somebody waits for.
-	waiting map[netip.Addr]chan error
+	workers        *workers
+	firstWorker    *worker // the first: for what all have in common
+	dir            *directory
+	registrar      *envelope.Registrar
+	locator        locator
+	notify         Notify
+	closures       chan func()
+	ended          chan struct{}
+	out            envelope.Output
+	journal        *journal
+	endedGroups    []api.Group         // the last states of groups that are no more, oldest first
+	refusals       *sampler[refusal]   // by envelope.Drop
+	rejected       *sampler[rejection] // by envelope.Reason
+	unsendable     *sampler[unsendable]
+	reports        turnReports
+	parked         parkedEnvelopes // envelopes for hosts that are being resolved
+	answersPort    int             // the port of the envelope that is served; -1: none is
+	requestPolicer policer         // turns of the loop that serve requests
+	// localWaiters are local registrations whose outcome somebody waits for.
+	localWaiters map[netip.Addr]chan error
 	// outcomes are those of the groups that a worker reports on at a time.
-	outcomes [newsBatch]mcast.Outcomes
-	news     bool          // there are more
-	newsAt   time.Duration // not asked for before
-	changes  *locate.Changes
-	pace     pace // of looking at them
-	asker    *asker
-	watcher  watcher       // nil in tests
-	deaf     bool          // the operator was told that the netlink filter fails
-	longest  time.Duration // turn of the loop
-	count    counters      // of what the loop itself does not serve: a flood of that is not to wait for the worker each time
-	turns    uint64
-	began    time.Duration // the present turn
-	hold     time.Duration // the registrar's deadlines are not looked at before
+	outcomes          [outcomeBatch]mcast.Outcomes
+	outcomesDue       bool          // there are more
+	outcomesAt        time.Duration // not asked for before
+	changes           *locate.Changes
+	changePacer       changePacer // of looking at them
+	lookups           *lookupQueue
+	watcher           watcher       // nil in tests
+	filterErrReported bool          // the operator was told that the netlink filter fails
+	longestIteration  time.Duration // turn of the loop
+	count             counters      // of what the loop itself does not serve: a flood of that is not to wait for the worker each time
+	iterations        uint64
+	iterationStart    time.Duration // the present turn
+	leasesHeldUntil   time.Duration // the registrar's deadlines are not looked at before
 	// linksDue: the ports' state is to be asked for; linksAsked: the locator has been.
 	linksDue, linksAsked bool
 	announcer            *announcer
 	moves                moves
-	linkBell             func() // an interface has changed
+	onLinkChange         func() // an interface has changed
 }
 
-func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
+func newControl(crew *workers, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
-		crew: crew, w: crew.workers[0], locator: l, notify: notify,
-		dir: newDirectory(crew, cfg.Limits.Groups, notify), asker: newAsker(), from: -1, requests: newBucket(requestTurns),
-		cmds: make(chan func()), ended: make(chan struct{}),
-		waiting: make(map[netip.Addr]chan error),
-		journal: newJournal(), announcer: newAnnouncer(),
-		refused: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
+		workers: crew, firstWorker: crew.all[0], locator: l, notify: notify,
+		dir: newDirectory(crew, cfg.Limits.Groups, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: newPolicer(requestIterations),
+		closures: make(chan func()), ended: make(chan struct{}),
+		localWaiters: make(map[netip.Addr]chan error),
+		journal:      newJournal(), announcer: newAnnouncer(),
+		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
-	c.linkBell = func() {}
+	c.onLinkChange = func() {}
 	c.dir.sourceTimeout = cfg.Limits.SourceTimeout
 	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
@@ -85,20 +85,20 @@ func newControl(crew *crew, l locator, cfg *config.Config, secret [envelope.Secr
 	if err != nil {
 		return nil, fmt.Errorf("set up registration: %w", err)
 	}
-	c.reg = reg
-	c.dir.tell, c.dir.ends = c.tell, c.ends
-	c.followMembers(cfg)
-	c.dir.moved = func(g *group, h *host) {
-		c.separate(g)
-		c.fit(g)
+	c.registrar = reg
+	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
+	c.setupMoves(cfg)
+	c.dir.onMoved = func(g *group, h *host) {
+		c.checkIsolation(g)
+		c.checkPMTU(g)
 		c.announce(g, h)
 	}
 	return c, nil
 }
 
-// finish reports what the registrar says and sends what it wants sent. Log and
+// sendOutput reports what the registrar says and sends what it wants sent. Log and
 // journal come first: a host that has an answer finds its change there.
-func (c *control) finish() {
+func (c *control) sendOutput() {
 	if r := c.out.Drop; r != envelope.NoDrop {
 		c.count.envelope[r]++
 	}
@@ -124,11 +124,11 @@ func (c *control) report(e *envelope.Event) {
 			c.notify(false, "group registered", "group", e.Group, "epoch", e.Epoch)
 			c.warnUndeclared(g)
 		}
-		j.Reason = fmt.Sprintf("epoch %d, %d members", e.Epoch, e.Of)
+		j.Reason = fmt.Sprintf("epoch %d, %d members", e.Epoch, e.Total)
 		c.answer(e.Group, nil)
 		if g != nil {
-			c.fit(g)
-			c.separate(g)
+			c.checkPMTU(g)
+			c.checkIsolation(g)
 			c.announceGroup(g)
 		}
 	case envelope.Unchanged:
@@ -138,14 +138,14 @@ func (c *control) report(e *envelope.Event) {
 	case envelope.RegistrationFailed:
 		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
 		c.sayRejected(e)
-		j.Reason += c.sayUnproven(e)
+		j.Reason += c.unprovenText(e)
 		c.answer(e.Group, e.Err)
 	case envelope.MemberJoined:
 		j.Kind = api.EventJoined
 		c.notify(false, "member joins", "group", e.Group, "member", e.Member)
 	case envelope.MemberGone:
-		j.Kind, j.Reason = api.EventRemoved, e.Why.String()
-		switch e.Why {
+		j.Kind, j.Reason = api.EventRemoved, e.EndReason.String()
+		switch e.EndReason {
 		case envelope.Left:
 			j.Kind = api.EventLeft
 		case envelope.Evicted:
@@ -153,15 +153,15 @@ func (c *control) report(e *envelope.Event) {
 			j.Kind, j.Reason, j.PSN = api.EventEvicted, envelope.Cause(e.Code), &psn
 		}
 		if g != nil {
-			g.remember(e)
+			g.rememberFormer(e)
 		}
-		c.notify(false, "member gone", "group", e.Group, "member", e.Member, "why", e.Why.String())
+		c.notify(false, "member gone", "group", e.Group, "member", e.Member, "why", e.EndReason.String())
 	case envelope.GroupGone:
-		j.Kind, j.Reason = api.EventGone, e.Why.String()
-		if n := len(c.gone); n > 0 && c.gone[n-1].IP == e.Group {
-			j.Reason += "; last state: " + endState(&c.gone[n-1])
+		j.Kind, j.Reason = api.EventEnded, e.EndReason.String()
+		if n := len(c.endedGroups); n > 0 && c.endedGroups[n-1].IP == e.Group {
+			j.Reason += "; last state: " + endText(&c.endedGroups[n-1])
 		}
-		c.notify(false, "group gone", "group", e.Group, "why", e.Why.String())
+		c.notify(false, "group gone", "group", e.Group, "why", e.EndReason.String())
 	default:
 		return
 	}
@@ -177,37 +177,37 @@ func (c *control) warnUndeclared(g *group) {
 }
 
 func (c *control) answer(group netip.Addr, err error) {
-	if ch := c.waiting[group]; ch != nil {
-		delete(c.waiting, group)
+	if ch := c.localWaiters[group]; ch != nil {
+		delete(c.localWaiters, group)
 		ch <- err
 	}
 }
 
-// remove deletes a group on the operator's wish.
-func (c *control) remove(ip netip.Addr) bool {
-	err := c.reg.DeleteLocal(c.now(), ip, &c.out)
-	c.finish()
+// deleteByOperator deletes a group on the operator's wish.
+func (c *control) deleteByOperator(ip netip.Addr) bool {
+	err := c.registrar.DeleteLocal(c.now(), ip, &c.out)
+	c.sendOutput()
 	return err == nil
 }
 
-// register registers a group on the operator's wish and waits for the outcome.
+// registerByOperator registers a group on the operator's wish and waits for the outcome.
 // Another group of the same address is only replaced if that is part of the wish.
-func (c *control) register(reg envelope.Registration, replace bool) error {
+func (c *control) registerByOperator(reg envelope.Registration, replace bool) error {
 	ch := make(chan error, 1)
 	var busy bool
 	var exists error
 	ok := c.do(func() {
-		if busy = c.waiting[reg.Group] != nil; busy {
+		if busy = c.localWaiters[reg.Group] != nil; busy {
 			return
 		}
-		if old, _, live := c.reg.Group(reg.Group); live && !replace {
-			if exists = conflict(&old, &reg); exists != nil {
+		if old, _, live := c.registrar.Group(reg.Group); live && !replace {
+			if exists = replaceConflict(&old, &reg); exists != nil {
 				return
 			}
 		}
-		c.waiting[reg.Group] = ch
-		_, err := c.reg.RegisterLocal(c.now(), reg, &c.out)
-		c.finish()
+		c.localWaiters[reg.Group] = ch
+		_, err := c.registrar.RegisterLocal(c.now(), reg, &c.out)
+		c.sendOutput()
 		if err != nil {
 			c.answer(reg.Group, err)
 		}
@@ -244,7 +244,7 @@ func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberReco
 	var err error
 	if !c.do(func() {
 		var known bool
-		if reg, _, known = c.reg.Group(ip); !known {
+		if reg, _, known = c.registrar.Group(ip); !known {
 			err = unknownGroup(ip)
 			return
 		}
@@ -261,12 +261,12 @@ func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberReco
 		return err
 	}
 	reg.Base, reg.Epoch = reg.Epoch, 0
-	return c.register(reg, false)
+	return c.registerByOperator(reg, false)
 }
 
 // leaseLeft returns how long the group lives without renewal; 0 for no lease.
 func (c *control) leaseLeft(ip netip.Addr) time.Duration {
-	_, until, ok := c.reg.Group(ip)
+	_, until, ok := c.registrar.Group(ip)
 	if !ok || until == 0 {
 		return 0
 	}

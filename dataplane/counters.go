@@ -9,48 +9,48 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Drop says why the worker did not serve a frame, where neither rocev2's decode
+// dropReason says why the worker did not serve a frame, where neither rocev2's decode
 // nor the core is the one to say.
-type Drop uint8
+type dropReason uint8
 
 // Reasons of the worker. Each has a counter; see dropNames.
 const (
-	DropNone           Drop = iota
-	DropBadICRC             // a packet that would have been believed has a wrong ICRC
-	DropNoFrame             // UMEM exhausted: not enough free frames for every copy
-	DropPortDown            // the copy's or answer's port is down or gone
-	DropNoLocation          // the member's place on this switch is not known (any more)
-	DropSlowPath            // the control plane is behind: an envelope was not handed on
-	DropNotGroup            // steered here but of no kind the worker serves
-	DropTooLong             // longer than the port that it is for takes, in more buffers than a packet may be, or torn
-	DropBadUDPChecksum      // an envelope whose UDP checksum is wrong
-	DropWrongPlace          // a member's packet from another port or MAC address than the member's
-	DropQueueFull           // a port takes no more: this copy or answer alone was not sent
-	DropPostFull            // the worker that the group belongs to is behind: the packet was not handed to it
-	DropRateLimit           // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
-	DropIsolated            // data from an isolated port to a group with members behind another one
+	dropNone           dropReason = iota
+	dropBadICRC                   // a packet that would have been believed has a wrong ICRC
+	dropNoFrame                   // UMEM exhausted: not enough free frames for every copy
+	dropPortDown                  // the copy's or answer's port is down or gone
+	dropNoLocation                // the member's place on this switch is not known (any more)
+	dropSlowPathFull              // the control plane is behind: an envelope was not handed on
+	dropNotGroup                  // steered here but of no kind the worker serves
+	dropTooLong                   // longer than the port that it is for takes, in more buffers than a packet may be, or torn
+	dropBadUDPChecksum            // an envelope whose UDP checksum is wrong
+	dropSourceGuard               // a member's packet from another port or MAC address than the member's
+	dropQueueFull                 // a port takes no more: this copy or answer alone was not sent
+	dropHandoffFull               // the worker that the group belongs to is behind: the packet was not handed to it
+	dropRateLimit                 // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
+	dropIsolated                  // data from an isolated port to a group with members behind another one
 	numDrops
 )
 
 var dropNames = [numDrops]string{
-	DropNone:           "none",
-	DropBadICRC:        "bad_icrc",
-	DropNoFrame:        "umem_exhausted",
-	DropPortDown:       "port_down",
-	DropNoLocation:     "no_location",
-	DropSlowPath:       "slow_path_full",
-	DropNotGroup:       "not_for_group",
-	DropTooLong:        "frame_too_long",
-	DropBadUDPChecksum: "bad_udp_checksum",
-	DropWrongPlace:     "wrong_place",
-	DropQueueFull:      "queue_full",
-	DropPostFull:       "handover_full",
-	DropRateLimit:      "rate_limit",
-	DropIsolated:       "isolated",
+	dropNone:           "none",
+	dropBadICRC:        "bad_icrc",
+	dropNoFrame:        "umem_exhausted",
+	dropPortDown:       "port_down",
+	dropNoLocation:     "no_location",
+	dropSlowPathFull:   "slow_path_full",
+	dropNotGroup:       "not_for_group",
+	dropTooLong:        "frame_too_long",
+	dropBadUDPChecksum: "bad_udp_checksum",
+	dropSourceGuard:    "wrong_place",
+	dropQueueFull:      "queue_full",
+	dropHandoffFull:    "handover_full",
+	dropRateLimit:      "rate_limit",
+	dropIsolated:       "isolated",
 }
 
 // String returns the name under which d is counted.
-func (d Drop) String() string {
+func (d dropReason) String() string {
 	if d < numDrops {
 		return dropNames[d]
 	}
@@ -60,24 +60,24 @@ func (d Drop) String() string {
 // dropTexts say what the worker's reasons mean to an operator: what was seen, and
 // what it comes from. docs/COUNTERS.md is made of them.
 var dropTexts = [numDrops]string{
-	DropNone:           "served",
-	DropBadICRC:        "a packet that would have been believed has a wrong ICRC: it was damaged, or forged",
-	DropNoFrame:        "packet memory is exhausted, so that not every copy would have found room: `umem.frames` is too small for these groups, or a port does not send",
-	DropPortDown:       "a copy or answer for a port that is down or gone",
-	DropNoLocation:     "a copy or answer for a host whose port and MAC address are not known (any more)",
-	DropSlowPath:       "an envelope that came while the control plane was behind: senders repeat them",
-	DropNotGroup:       "a packet of a kind that the worker does not serve",
-	DropTooLong:        "a packet that is longer than its port takes, has more buffers than a packet may have, or lacks some",
-	DropBadUDPChecksum: "an envelope with a wrong UDP checksum, which is not that of a host with checksum offload either: it was damaged",
-	DropWrongPlace:     "a member's packet that came by another port, or from another MAC address, than where the kernel knows the member",
-	DropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",
-	DropPostFull:       "the worker that the group belongs to is behind: the packet was not handed to it",
-	DropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
-	DropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it goes to nobody",
+	dropNone:           "served",
+	dropBadICRC:        "a packet that would have been believed has a wrong ICRC: it was damaged, or forged",
+	dropNoFrame:        "packet memory is exhausted, so that not every copy would have found room: `umem.frames` is too small for these groups, or a port does not send",
+	dropPortDown:       "a copy or answer for a port that is down or gone",
+	dropNoLocation:     "a copy or answer for a host whose port and MAC address are not known (any more)",
+	dropSlowPathFull:   "an envelope that came while the control plane was behind: senders repeat them",
+	dropNotGroup:       "a packet of a kind that the worker does not serve",
+	dropTooLong:        "a packet that is longer than its port takes, has more buffers than a packet may have, or lacks some",
+	dropBadUDPChecksum: "an envelope with a wrong UDP checksum, which is not that of a host with checksum offload either: it was damaged",
+	dropSourceGuard:    "a member's packet that came by another port, or from another MAC address, than where the kernel knows the member",
+	dropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",
+	dropHandoffFull:    "the worker that the group belongs to is behind: the packet was not handed to it",
+	dropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
+	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it goes to nobody",
 }
 
 // Text returns what d means, for people.
-func (d Drop) Text() string {
+func (d dropReason) Text() string {
 	if d < numDrops {
 		return dropTexts[d]
 	}
@@ -141,7 +141,7 @@ func Reasons() (list []CountedReason) {
 	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
 		list = append(list, CountedReason{r.String(), r.Text(), r.Normal(), func(c *counters) uint64 { return c.core[r] }})
 	}
-	for d := DropNone + 1; d < numDrops; d++ {
+	for d := dropNone + 1; d < numDrops; d++ {
 		list = append(list, CountedReason{d.String(), d.Text(), false, func(c *counters) uint64 { return c.drop[d] }})
 	}
 	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {

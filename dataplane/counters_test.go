@@ -59,7 +59,7 @@ func TestNormalIsNoDrop(t *testing.T) {
 	var c counters
 	c.core[mcast.FeedbackStale], c.core[mcast.DuplicateData], c.core[mcast.WrongQPN] = 1, 2, 3
 	c.envelope[envelope.WrongInstance], c.envelope[envelope.BadMAC] = 4, 5
-	c.drop[DropQueueFull] = 6
+	c.drop[dropQueueFull] = 6
 	normal, drops := c.unserved()
 	if want := map[string]uint64{"feedback_stale": 1, "duplicate_data": 2, "envelope_wrong_instance": 4}; !maps.Equal(normal, want) {
 		t.Errorf("normal: %v, want %v", normal, want)

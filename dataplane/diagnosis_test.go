@@ -63,7 +63,7 @@ func TestWrongNumbersAreNamed(t *testing.T) {
 		t.Errorf("after the same registration: %+v, %v", g, err)
 	}
 	var st mcast.GroupStatus
-	f.crew.workers[0].do(func() { f.crew.workers[0].sw.Snapshot(0, &st) })
+	f.workers.all[0].do(func() { f.workers.all[0].core.Snapshot(0, &st) })
 	if st.HasSource {
 		t.Error("a packet with a wrong number made a source")
 	}

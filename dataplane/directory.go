@@ -20,36 +20,36 @@ import (
 // which GroupID the worker has it, and where its members are. It is the
 // envelope.Table of the registrar and belongs to the control loop.
 type directory struct {
-	crew   *crew
-	w      *worker // the first: for what all have in common
-	groups map[netip.Addr]*group
-	byID   []*group        // by mcast.GroupID; nil if free
-	ids    []mcast.GroupID // free ones, the next at the end
-	count  uint64          // of registrations: the generation of the last one
-	size   int
-	notify Notify
-	// tell passes on what a group had decided when a member of it went, ends what a
+	workers     *workers
+	firstWorker *worker // the first: for what all have in common
+	groups      map[netip.Addr]*group
+	byID        []*group        // by mcast.GroupID; nil if free
+	freeIDs     []mcast.GroupID // free ones, the next at the end
+	generations uint64          // of registrations: the generation of the last one
+	maxGroups   int
+	notify      Notify
+	// onOutcome passes on what a group had decided when a member of it went, ends what a
 	// registration had come to when it ended.
-	tell  func(*group, *decision)
-	ends  func(*group, *lastState, envelope.Why)
-	moved func(*group, *host) // h has a place, which may be a new one, and is a member's
-	last  lastState           // scratch
-	hosts *hosts
-	// from is where the envelope came from that is being taken in, home the place that
-	// AtPlace has compared it with.
-	from   spot
-	home   locate.Location
-	proofs *proofs
-	// asking are registrations that wait for answers, by group; ready those that have
+	onOutcome func(*group, *newOutcome)
+	onEnd     func(*group, *finalState, envelope.EndReason)
+	onMoved   func(*group, *host) // h has a place, which may be a new one, and is a member's
+	scratch   finalState          // scratch
+	hosts     *hosts
+	// cameFrom is where the envelope came from that is being taken in, home the place that
+	// FromMember has compared it with.
+	cameFrom origin
+	memberAt locate.Location
+	proofs   *locationProofs
+	// pending are registrations that wait for answers, by group; ready those that have
 	// them all.
-	asking map[netip.Addr]*asking
-	ready  []netip.Addr
-	swept  time.Duration
-	stale  []*group // whose workers have not heard yet where members are
+	pending     map[netip.Addr]*pendingRegistration
+	ready       []netip.Addr
+	sweptAt     time.Duration
+	staleTables []*group // whose workers have not heard yet where members are
 	// follows: the kernel's word counts for where members are. suspect is told what
 	// it says otherwise.
-	follows bool
-	suspect func(*host, locate.Location)
+	kernelDecides bool
+	onSuspect     func(*host, locate.Location)
 
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
 }
@@ -64,52 +64,52 @@ type locator interface {
 // group is one registered group. What the registration says of its members is in
 // slots.
 type group struct {
-	id         mcast.GroupID
-	generation uint64  // of the registration that the core has
-	w          *worker // it belongs to this one
-	reg        envelope.Registration
-	slots      []slot             // by MemberID
-	hosts      map[netip.Addr]int // of its members, each with the index of its slot
-	known      known
-	quiet      bool   // its source was reported within turnGap
-	held       turn   // the last source since
-	stale      bool   // among directory.stale
-	separated  string // why members may not send; "" if all may
-	narrow     string // why its longest copies do not fit a port; "" if they do
-	since      time.Time
-	former     []api.FormerMember // the last ones that have gone
-	rules      []portRule         // that bring its packets to its worker's queues
+	id            mcast.GroupID
+	generation    uint64  // of the registration that the core has
+	worker        *worker // it belongs to this one
+	reg           envelope.Registration
+	slots         []slot             // by MemberID
+	hosts         map[netip.Addr]int // of its members, each with the index of its slot
+	applied       appliedOutcomes
+	quiet         bool   // its source was reported within turnGap
+	held          turn   // the last source since
+	tableStale    bool   // among directory.stale
+	isolationText string // why members may not send; "" if all may
+	mtuText       string // why its longest copies do not fit a port; "" if they do
+	registeredAt  time.Time
+	former        []api.FormerMember // the last ones that have gone
+	nicRules      []nicRule          // that bring its packets to its worker's queues
 }
 
 // slot is the member that the core knows under a MemberID. One that has gone
 // keeps its slot until another member takes it over.
 type slot struct {
-	rec   envelope.MemberRecord
-	place locate.Location
-	gone  bool
-	wrong [mcast.NumNumbers]bool // numbers of its packets that the operator was told of
+	record           envelope.MemberRecord
+	location         locate.Location
+	gone             bool
+	mismatchReported [mcast.NumNumbers]bool // numbers of its packets that the operator was told of
 }
 
-// maxFormer bounds the members that are remembered after they have gone.
-const maxFormer = 64
+// maxFormerMembers bounds the members that are remembered after they have gone.
+const maxFormerMembers = 64
 
 // now is the time of the workers' clock.
-func (d *directory) now() time.Duration { return time.Since(d.w.start) }
+func (d *directory) now() time.Duration { return time.Since(d.firstWorker.start) }
 
-// find returns the MemberID of k, or -1 if it is not in the group (any more).
-func (g *group) find(k envelope.MemberKey) int {
-	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.Key() == k })
+// slotOf returns the MemberID of k, or -1 if it is not in the group (any more).
+func (g *group) slotOf(k envelope.MemberKey) int {
+	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.record.Key() == k })
 }
 
-func newDirectory(c *crew, size int, notify Notify) *directory {
+func newDirectory(c *workers, size int, notify Notify) *directory {
 	d := &directory{
-		crew: c, w: c.workers[0], groups: make(map[netip.Addr]*group), byID: make([]*group, size), size: size, notify: notify,
-		tell: func(*group, *decision) {}, ends: func(*group, *lastState, envelope.Why) {},
-		moved: func(*group, *host) {}, hosts: newHosts(), asking: make(map[netip.Addr]*asking), suspect: func(*host, locate.Location) {},
-		proofs: newProofs(),
+		workers: c, firstWorker: c.all[0], groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
+		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *finalState, envelope.EndReason) {},
+		onMoved: func(*group, *host) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
+		proofs: newLocationProofs(),
 	}
 	for id := size - 1; id >= 0; id-- {
-		d.ids = append(d.ids, mcast.GroupID(id))
+		d.freeIDs = append(d.freeIDs, mcast.GroupID(id))
 	}
 	return d
 }
@@ -121,7 +121,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	if r.Base != 0 {
 		return d.update(r, key)
 	}
-	places, verdict := d.locateAll(r, r, key)
+	places, verdict := d.locateMembers(r, r, key)
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
 	}
@@ -130,45 +130,45 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	}
 	g := d.groups[r.Group]
 	if g == nil {
-		if len(d.ids) == 0 {
-			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.size)})
+		if len(d.freeIDs) == 0 {
+			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.maxGroups)})
 		}
-		g = &group{id: d.ids[len(d.ids)-1], w: d.crew.workers[d.crew.owners.choose(r.Group)]}
+		g = &group{id: d.freeIDs[len(d.freeIDs)-1], worker: d.workers.all[d.workers.owners.choose(r.Group)]}
 	}
 	slots := make([]slot, len(r.Members))
 	for i := range slots {
-		slots[i] = slot{rec: r.Members[i], place: places[i]}
+		slots[i] = slot{record: r.Members[i], location: places[i]}
 	}
-	table := d.tableOf(r, slots)
+	table := d.makeTable(r, slots)
 	var limit int
-	buffers := d.w.buffersOf(r)
-	if g.w.do(func() { limit = g.w.capacity(table.need(len(g.w.ports)), buffers) }) && len(table.legs) > limit {
+	buffers := d.firstWorker.buffersOf(r)
+	if g.worker.do(func() { limit = g.worker.capacity(table.portNeeds(len(g.worker.ports)), buffers) }) && len(table.legs) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
-	spec := specOf(g.id, r, &table, g.w, d.sourceTimeout)
-	d.count++
-	spec.Generation = d.count
+	spec := makeSpec(g.id, r, &table, g.worker, d.sourceTimeout)
+	d.generations++
+	spec.Generation = d.generations
 	var err error
-	if !g.w.do(func() {
-		d.last.take(g.w, g.id) // of the registration that is replaced
-		err = g.w.put(spec, table)
+	if !g.worker.do(func() {
+		d.scratch.read(g.worker, g.id) // of the registration that is replaced
+		err = g.worker.putGroup(spec, table)
 	}) {
 		err = errStopped
 	}
 	if err != nil {
-		return d.refused(r, err)
+		return d.coreRefused(r, err)
 	}
 	if d.groups[r.Group] != nil {
-		d.ends(g, &d.last, envelope.Replaced)
+		d.onEnd(g, &d.scratch, envelope.Replaced)
 	} else {
-		d.ids = d.ids[:len(d.ids)-1]
+		d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 		d.groups[r.Group], d.byID[g.id] = g, g
-		d.crew.owners.put(r.Group, g.w.index) // now that it is there
-		d.steer(r.Group, g)
+		d.workers.owners.put(r.Group, g.worker.index) // now that it is there
+		d.addNICRules(r.Group, g)
 	}
-	g.slots, g.since, g.former = slots, time.Now(), nil
-	g.generation, g.known, g.narrow = spec.Generation, known{}, ""
-	d.hosts.follow(g, slots)
+	g.slots, g.registeredAt, g.former = slots, time.Now(), nil
+	g.generation, g.applied, g.mtuText = spec.Generation, appliedOutcomes{}, ""
+	d.hosts.setMembers(g, slots)
 	g.setRegistration(r)
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }
@@ -178,8 +178,8 @@ func (g *group) setRegistration(r *envelope.Registration) {
 	g.reg.Members = nil
 }
 
-// refused is the answer when the core does not take what passed all checks.
-func (d *directory) refused(r *envelope.Registration, err error) envelope.Verdict {
+// coreRefused is the answer when the core does not take what passed all checks.
+func (d *directory) coreRefused(r *envelope.Registration, err error) envelope.Verdict {
 	d.notify(true, "the core refused a group", "group", r.Group, "error", err)
 	return rejected(envelope.Problem{Reason: envelope.Malformed})
 }
@@ -189,50 +189,50 @@ func rejected(p envelope.Problem) envelope.Verdict {
 }
 
 // Remove ends a group. It implements envelope.Table.
-func (d *directory) Remove(ip netip.Addr, why envelope.Why) {
+func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
 	g := d.groups[ip]
 	if g == nil {
 		return
 	}
 	delete(d.groups, ip)
-	d.hosts.follow(g, nil)
+	d.hosts.setMembers(g, nil)
 	d.byID[g.id] = nil
-	d.ids = append(d.ids, g.id)
-	d.unsteer(g)
-	d.crew.owners.remove(ip)
-	if g.w.do(func() {
-		d.last.take(g.w, g.id)
-		g.w.remove(g.id)
+	d.freeIDs = append(d.freeIDs, g.id)
+	d.removeNICRules(g)
+	d.workers.owners.remove(ip)
+	if g.worker.do(func() {
+		d.scratch.read(g.worker, g.id)
+		g.worker.deleteGroup(g.id)
 	}) {
-		d.ends(g, &d.last, why)
+		d.onEnd(g, &d.scratch, why)
 	}
 }
 
 // RemoveMember cuts one member off. It implements envelope.Table.
-func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope.Why) {
+func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope.EndReason) {
 	g := d.groups[ip]
 	if g == nil {
 		return
 	}
-	if i := g.find(m); i >= 0 {
-		if g.w.do(func() {
-			g.w.sw.Outcomes(g.id, &d.last.outcomes)
-			g.w.removeMember(g.id, mcast.MemberID(i))
+	if i := g.slotOf(m); i >= 0 {
+		if g.worker.do(func() {
+			g.worker.core.Outcomes(g.id, &d.scratch.outcomes)
+			g.worker.removeMember(g.id, mcast.MemberID(i))
 		}) {
-			d.memberGoes(g, i)
+			d.reportLastOutcome(g, i)
 		}
-		g.leaves(i)
-		d.hosts.follow(g, g.slots)
+		g.markGone(i)
+		d.hosts.setMembers(g, g.slots)
 	}
 }
 
-// Carried reports whether a group has had a source since it was installed as a
+// HadSource reports whether a group has had a source since it was installed as a
 // whole. It implements envelope.Table.
-func (d *directory) Carried(ip netip.Addr) (carried bool) {
+func (d *directory) HadSource(ip netip.Addr) (carried bool) {
 	if g := d.groups[ip]; g != nil {
-		g.w.do(func() {
-			g.w.sw.Outcomes(g.id, &d.last.outcomes)
-			carried = d.last.outcomes.Turns > 0
+		g.worker.do(func() {
+			g.worker.core.Outcomes(g.id, &d.scratch.outcomes)
+			carried = d.scratch.outcomes.Turns > 0
 		})
 	}
 	return carried
@@ -243,23 +243,23 @@ func (d *directory) Carried(ip netip.Addr) (carried bool) {
 func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 	mtu := math.MaxInt
 	for _, at := range places {
-		if pi := d.w.portOf(at.Ifindex); pi >= 0 {
-			mtu = min(mtu, d.w.ports[pi].mtu)
+		if pi := d.firstWorker.portIndex(at.Ifindex); pi >= 0 {
+			mtu = min(mtu, d.firstWorker.ports[pi].mtu)
 		}
 	}
 	return pathMTUWithin(mtu, v4)
 }
 
-// specOf makes the core's view of a registration whose members are all new.
-func specOf(id mcast.GroupID, r *envelope.Registration, t *groupTable, w *worker, sourceTimeout time.Duration) mcast.GroupSpec {
+// makeSpec makes the core's view of a registration whose members are all new.
+func makeSpec(id mcast.GroupID, r *envelope.Registration, t *groupTable, w *worker, sourceTimeout time.Duration) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
-		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadMost: r.DeadMost(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
-		SourceTimeout: max(sourceTimeout, r.SenderGivesUp()),
+		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadAfterMax: r.DeadAfterMax(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		SourceTimeout: max(sourceTimeout, r.SenderTimeoutTotal()),
 	}
 	spec.PSNProbe = w.psnProbe
 	if !r.NoRepair {
-		spec.Repair = w.repair
+		spec.Repair = w.repairSpec
 	}
 	for i := range r.Members {
 		spec.Legs = append(spec.Legs, legSpec(&t.legs[i]))
@@ -276,50 +276,50 @@ func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
 	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l, ReceiveOnly: m.ReceiveOnly}
 }
 
-// tableOf makes the worker's tables of a registration: a leg for each member,
+// makeTable makes the worker's tables of a registration: a leg for each member,
 // under the same number.
-func (d *directory) tableOf(r *envelope.Registration, slots []slot) groupTable {
-	t := groupTable{ip: r.Group, qpn: r.QPN, buffers: d.w.buffersOf(r), longest: longestPacket(r)}
+func (d *directory) makeTable(r *envelope.Registration, slots []slot) groupTable {
+	t := groupTable{ip: r.Group, qpn: r.QPN, maxBuffers: d.firstWorker.buffersOf(r), maxFrameBytes: longestPacket(r)}
 	for i := range slots {
-		m := &slots[i].rec
-		l := d.legTo(m, slots[i].place)
+		m := &slots[i].record
+		l := d.makeLeg(m, slots[i].location)
 		l.gone = slots[i].gone
 		t.legs = append(t.legs, l)
 		t.members = append(t.members, member{ip: m.IP, qpn: m.QPN, leg: mcast.LegID(i)})
 	}
-	t.count()
+	t.countCopies()
 	return t
 }
 
-// legTo returns the leg to member m at place at; its port is -1 if the place is
+// makeLeg returns the leg to member m at place at; its port is -1 if the place is
 // the zero Location.
-func (d *directory) legTo(m *envelope.MemberRecord, at locate.Location) leg {
-	l := leg{kind: mcast.Connected, port: d.w.portOf(at.Ifindex), ip: m.IP, qpn: m.QPN, vlan: at.VLAN}
+func (d *directory) makeLeg(m *envelope.MemberRecord, at locate.Location) leg {
+	l := leg{kind: mcast.Connected, port: d.firstWorker.portIndex(at.Ifindex), ip: m.IP, qpn: m.QPN, vlan: at.VLAN}
 	if l.port >= 0 {
 		copy(l.mac[:], at.MAC)
 		if l.vlan == 0 {
-			l.vlan = d.w.ports[l.port].vlan
+			l.vlan = d.firstWorker.ports[l.port].vlan
 		}
 	}
 	return l
 }
 
-func samePlace(a, b locate.Location) bool {
+func sameLocation(a, b locate.Location) bool {
 	return a.Ifindex == b.Ifindex && a.VLAN == b.VLAN && slices.Equal(a.MAC, b.MAC)
 }
 
-func (d *directory) placeString(at locate.Location) string {
-	pi := d.w.portOf(at.Ifindex)
+func (d *directory) locationText(at locate.Location) string {
+	pi := d.firstWorker.portIndex(at.Ifindex)
 	if pi < 0 {
 		return "unknown"
 	}
-	return d.w.ports[pi].name + " " + at.MAC.String()
+	return d.firstWorker.ports[pi].name + " " + at.MAC.String()
 }
 
 // longestPacket returns the length of a group's longest packets on an Ethernet link,
 // without FCS.
 func longestPacket(r *envelope.Registration) int {
-	return rocev2.EthernetLen + rocev2.VLANLen + headroom(r.Group.Is4()) + r.PMTU
+	return rocev2.EthernetLen + rocev2.VLANLen + maxHeaders(r.Group.Is4()) + r.PMTU
 }
 
 // buffersOf returns in how many buffers the longest packets of a group come.
@@ -336,51 +336,51 @@ func (w *worker) buffersOf(r *envelope.Registration) int {
 // has so many buffers.
 func (w *worker) capacity(need []portNeed, buffers int) int {
 	frames := w.umem.Frames() / 2
-	if w.crew != nil {
+	if w.workers != nil {
 		frames -= w.umem.Frames() / 8 // others' pools
 	}
-	limit := packets(frames, buffers) - spareFeedback
+	limit := wholePackets(frames, buffers) - maxFeedback
 	for _, n := range need {
-		if ring := packets(cap(w.ports[n.port].tx), buffers) - spareFeedback; n.packets > ring {
+		if ring := wholePackets(cap(w.ports[n.port].tx), buffers) - maxFeedback; n.packets > ring {
 			limit = min(limit, ring)
 		}
 	}
 	return limit
 }
 
-// put makes the core serve a group and takes over its tables.
-func (w *worker) put(spec mcast.GroupSpec, t groupTable) error {
-	if err := w.sw.Apply(w.clock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
+// putGroup makes the core serve a group and takes over its tables.
+func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
+	if err := w.core.Apply(w.readClock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
 		return err
 	}
 	w.setTable(spec.ID, t)
-	w.applied()
+	w.sendApplied()
 	return nil
 }
 
-func (w *worker) remove(id mcast.GroupID) {
-	if err := w.sw.Apply(w.clock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
-		w.applied()
+func (w *worker) deleteGroup(id mcast.GroupID) {
+	if err := w.core.Apply(w.readClock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
+		w.sendApplied()
 		w.groups[id] = groupTable{}
 	}
 }
 
 func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
-	if err := w.sw.Apply(w.clock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
-		w.applied()
-		w.groups[id].leave(m)
+	if err := w.core.Apply(w.readClock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
+		w.sendApplied()
+		w.groups[id].markGone(m)
 	}
 }
 
-// clock returns the time since start; it also becomes w.now, so that the core
+// readClock returns the time since start; it also becomes w.now, so that the core
 // never sees time go back.
-func (w *worker) clock() time.Duration {
+func (w *worker) readClock() time.Duration {
 	w.now = time.Since(w.start)
 	return w.now
 }
 
-// portOf returns the index of the port with this interface, or -1. The
+// portIndex returns the index of the port with this interface, or -1. The
 // identity of ports does not change, so anybody may ask.
-func (w *worker) portOf(ifindex int) int {
+func (w *worker) portIndex(ifindex int) int {
 	return slices.IndexFunc(w.ports, func(p *port) bool { return p.ifindex == ifindex })
 }

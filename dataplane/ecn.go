@@ -17,24 +17,24 @@ import (
 type marker struct {
 	kmin, kmax int     // bytes
 	pmax       float64 // share of what finds kmax bytes
-	steps      uint64  // pmax in 2^-32
+	pmaxScaled uint64  // pmax in 2^-32
 	rand       uint64  // state of the generator
 }
 
 // newMarker makes a marker. The same seed draws the same numbers.
 func newMarker(c config.ECN, seed uint64) marker {
-	return marker{kmin: c.KMin, kmax: c.KMax, pmax: c.PMax, steps: uint64(c.PMax * (1 << 32)), rand: seed}
+	return marker{kmin: c.KMin, kmax: c.KMax, pmax: c.PMax, pmaxScaled: uint64(c.PMax * (1 << 32)), rand: seed}
 }
 
-// congested decides about one frame that finds depth bytes waiting.
-func (m *marker) congested(depth int) bool {
+// mark decides about one frame that finds depth bytes waiting.
+func (m *marker) mark(depth int) bool {
 	switch {
 	case m.kmax == 0 || depth <= m.kmin:
 		return false
 	case depth > m.kmax:
 		return true
 	}
-	return m.draw() < m.steps*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)
+	return m.draw() < m.pmaxScaled*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)
 }
 
 // draw returns the next number of 32 bits (splitmix64, upper half).
@@ -46,19 +46,19 @@ func (m *marker) draw() uint64 {
 	return (z ^ z>>31) >> 32
 }
 
-// mark marks the IP packet l3, a copy that is about to be staged for p, if p is
+// mark marks the IP packet ipPacket, a copy that is about to be staged for p, if p is
 // congested and the packet is of a transport that can tell its sender: ECT(0) or
 // ECT(1). It never clears CE. The ICRC does not cover the field (A17.3.3).
 func (p *port) mark(l3 []byte) {
 	if p.depth() > p.ecn.kmin {
-		p.markSome(l3)
+		p.markCongested(l3)
 	}
 }
 
-func (p *port) markSome(l3 []byte) {
-	if ect(l3) && p.ecn.congested(p.depth()) {
+func (p *port) markCongested(l3 []byte) {
+	if ect(l3) && p.ecn.mark(p.depth()) {
 		setCE(l3)
-		p.marked++
+		p.ceMarked++
 	}
 }
 

@@ -36,12 +36,12 @@ type Engine struct {
 	steering *bpf.Steering
 	umem     *xsk.Umem
 	ports    []*port
-	crew     *crew
+	workers  *workers
 	control  *control
 	filter   *locate.Filter // nil: there is none
 	watcher  *locate.Watcher
 	changes  *locate.Changes
-	bridging *bridging
+	bridges  *bridgeFollower
 	started  time.Time
 	pinner   *pinner // nil: members are not pinned
 }
@@ -55,7 +55,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
-	e.sayFindings()
+	e.reportFindings()
 	if e.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		}
 		e.ports = append(e.ports, p)
 		indexes = append(indexes, p.ifindex)
-		e.sayMode(p)
+		e.reportMode(p)
 		e.openRules(p)
 	}
-	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !mayPoll(cfg.Worker.CPUs, n) {
+	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !maySpin(cfg.Worker.CPUs, n) {
 		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
 			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
@@ -81,12 +81,12 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.bridging, err = newBridging(kernel, e.ports, cfg, notify); err != nil {
+	if e.bridges, err = newBridgeFollower(kernel, e.ports, cfg, notify); err != nil {
 		kernel.Close()
 		return nil, err
 	}
-	e.bridging.apply = e.bridgeChanged
-	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
+	e.bridges.apply = e.bridgeChanged
+	if e.workers, err = newWorkers(e.ports, e.umem, cfg); err != nil {
 		return nil, err
 	}
 	if e.filter, err = locate.NewFilter(); err != nil {
@@ -104,20 +104,20 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, fmt.Errorf("draw the registrar's secret: %w", err)
 	}
-	if e.control, err = newControl(e.crew, locator, cfg, secret, notify); err != nil {
+	if e.control, err = newControl(e.workers, locator, cfg, secret, notify); err != nil {
 		locator.Close()
 		return nil, err
 	}
 	e.control.watcher = e.watcher
 	if e.filter != nil {
-		e.control.dir.hosts.hearer = e.filter
+		e.control.dir.hosts.filter = e.filter
 	}
-	if cfg.UnconfirmedMoves != config.MovesFollow {
+	if cfg.UnconfirmedMoves != config.MoveFollow {
 		if err := e.pinMembers(indexes); err != nil {
 			return nil, err
 		}
 	}
-	e.control.linkBell = e.bridging.ring
+	e.control.onLinkChange = e.bridges.wake
 	return e, nil
 }
 
@@ -134,25 +134,25 @@ func (e *Engine) pinMembers(ports []int) error {
 	e.pinner = newPinner(kernel, e.steering.Watchlist(), func(ip netip.Addr, err error) {
 		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)
 	})
-	e.control.pinBy(e.pinner)
+	e.control.setPinner(e.pinner)
 	return nil
 }
 
-// sayMode says how p runs; what is slower than it could be is said aloud.
-func (e *Engine) sayMode(p *port) {
+// reportMode says how p runs; what is slower than it could be is said aloud.
+func (e *Engine) reportMode(p *port) {
 	copyMode := "copy"
-	if p.all[0].ZeroCopy() {
+	if p.sockets[0].ZeroCopy() {
 		copyMode = "zero-copy"
 	}
 	e.notify(false, "port attached", "port", p.name, "mac", p.mac, "mtu", p.mtu,
-		"xdp", p.prog.Mode().String(), "af_xdp", copyMode, "queues", len(p.all), "multi_buffer", p.multi)
-	if err := p.prog.NativeError(); err != nil {
+		"xdp", p.xdp.Mode().String(), "af_xdp", copyMode, "queues", len(p.sockets), "multi_buffer", p.multiBuffer)
+	if err := p.xdp.NativeError(); err != nil {
 		e.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", p.name, "error", err)
 	}
 }
 
-// sayFindings says what keeps groups from working here, as the machine is now.
-func (e *Engine) sayFindings() {
+// reportFindings says what keeps groups from working here, as the machine is now.
+func (e *Engine) reportFindings() {
 	for _, f := range Check(e.cfg) {
 		if f.Fatal {
 			continue // an error in a moment
@@ -170,11 +170,11 @@ func (e *Engine) sayFindings() {
 
 // openRules finds out whether p's NIC takes rules, if they are wanted and of use.
 func (e *Engine) openRules(p *port) {
-	if !e.cfg.XDP.NTuple || len(e.cfg.Worker.CPUs) == 1 || len(p.all) == 1 {
+	if !e.cfg.XDP.NTuple || len(e.cfg.Worker.CPUs) == 1 || len(p.sockets) == 1 {
 		return
 	}
 	var err error
-	if p.rules, err = ntuple.Open(p.name); err != nil {
+	if p.nicRules, err = ntuple.Open(p.name); err != nil {
 		e.notify(true, "groups are not steered to their workers' queues", "port", p.name, "error", err)
 	}
 }
@@ -185,13 +185,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
-	watches.Go(func() { e.bridging.run(watch) })
-	watches.Go(func() { newGuardWatch(e.ports, e.notify).run(watch) })
+	watches.Go(func() { e.bridges.run(watch) })
+	watches.Go(func() { newPortGuardLog(e.ports, e.notify).run(watch) })
 	list := e.steering.Watchlist()
 	watches.Go(func() { e.watcher.Run(watch) })
-	watches.Go(func() { e.control.watch(list) })
+	watches.Go(func() { e.control.forwardSightings(list) })
 	defer list.Stop()
-	if w, err := e.crew.run(func() { e.control.run(ctx, e.changes) }); err != nil {
+	if w, err := e.workers.run(func() { e.control.run(ctx, e.changes) }); err != nil {
 		return fmt.Errorf("keep worker %d on CPU %d (worker.cpu): %w", w.index, w.cpu, err)
 	}
 	return nil
@@ -203,8 +203,8 @@ func (e *Engine) Close() error {
 	if e.control != nil {
 		e.control.locator.Close()
 	}
-	if e.bridging != nil {
-		e.bridging.kernel.Close()
+	if e.bridges != nil {
+		e.bridges.kernel.Close()
 	}
 	for _, p := range e.ports {
 		p.close()
@@ -219,8 +219,8 @@ func (e *Engine) Close() error {
 	if e.filter != nil {
 		errs = append(errs, e.filter.Close())
 	}
-	if e.crew != nil {
-		errs = append(errs, e.crew.close())
+	if e.workers != nil {
+		errs = append(errs, e.workers.close())
 	}
 	if e.umem != nil {
 		errs = append(errs, e.umem.Close())

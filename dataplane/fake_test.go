@@ -130,22 +130,22 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 		t.Fatal(err)
 	}
 	for i := range hosts {
-		p := &port{name: fmt.Sprintf("f%d", i), ifindex: i + 1, mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, mtu: 1500, down: true, gone: true}
+		p := &port{name: fmt.Sprintf("f%d", i), ifindex: i + 1, mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, mtu: 1500, down: true, vanished: true}
 		p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
-		p.queue = newQueue(cfg.Ports[i].Queue, queueFrames(cfg), 0)
+		p.queue = newEgressQueue(cfg.Ports[i].Queue, queueFrames(cfg), 0)
 		e.ports = append(e.ports, p)
 		f.locator.set(i, i+1, byte(i), nil)
 		f.locator.setMTU(i+1, 1500)
 	}
-	if e.crew, err = newCrew(e.ports, e.umem, cfg); err != nil {
+	if e.workers, err = newWorkers(e.ports, e.umem, cfg); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range e.crew.workers {
+	for _, w := range e.workers.all {
 		for _, p := range w.ports {
-			p.gone = true
+			p.vanished = true
 		}
 	}
-	if e.control, err = newControl(e.crew, f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
+	if e.control, err = newControl(e.workers, f.locator, cfg, [envelope.SecretLen]byte{1}, f.notify); err != nil {
 		t.Fatal(err)
 	}
 	f.Engine = e
@@ -153,14 +153,14 @@ func newFakeSwitch(t *testing.T, hosts, workers int) *fakeSwitch {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if _, err := e.crew.run(func() { e.control.run(ctx, f.changes) }); err != nil {
+		if _, err := e.workers.run(func() { e.control.run(ctx, f.changes) }); err != nil {
 			t.Error(err)
 		}
 	}()
 	f.stop = func() { cancel(); <-ended }
 	t.Cleanup(func() {
 		f.stop()
-		e.crew.close()
+		e.workers.close()
 		e.umem.Close()
 	})
 	return f
@@ -182,7 +182,7 @@ func (f *fakeSwitch) know(hosts int) {
 	for i := range hosts {
 		h := d.hosts.guest(fakeHost(i), math.MaxInt, d.now())
 		at, err := f.locator.Locate(h.ip)
-		d.answered(h, at, err, d.now())
+		d.hostAnswered(h, at, err, d.now())
 	}
 }
 
@@ -213,18 +213,18 @@ func (f *fakeSwitch) feed(n int, packets ...mcast.Packet) {
 // feedTo is feed of packets for another virtual QPN than the group's.
 func (f *fakeSwitch) feedTo(n int, qpn rocev2.QPN, packets ...mcast.Packet) {
 	f.t.Helper()
-	worker, ok := f.crew.owners.of(keyOf(fakeGroup(n)))
+	worker, ok := f.workers.owners.of(keyOf(fakeGroup(n)))
 	if !ok {
 		f.t.Fatalf("group %d has no worker", n)
 	}
-	w := f.crew.workers[worker]
+	w := f.workers.all[worker]
 	w.do(func() {
 		for i := range packets {
 			p := packets[i]
 			p.Group, p.DestQP, p.Verified, p.AckReq = fakeGroup(n), qpn, true, true
-			w.sw.Input(w.clock(), &p, &w.out)
-			w.emit(nil)
-			w.release()
+			w.core.Input(w.readClock(), &p, &w.out)
+			w.sendFeedback(nil)
+			w.freeReleased()
 		}
 	})
 }
@@ -268,8 +268,8 @@ func (f *fakeSwitch) register1(n, members int) {
 		m := f.record(i, uint32(0x100+i))
 		reg.Members = append(reg.Members, record(&m))
 	}
-	if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+	if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
 		f.t.Fatal(err)
 	}
-	f.control.finish()
+	f.control.sendOutput()
 }

@@ -11,16 +11,16 @@ import (
 // cnpPayload is the 16 reserved bytes of a CNP (RC.md §7).
 var cnpPayload [16]byte
 
-// lastAck is the ACK that was staged last for a group's source, while it may still be
+// lastACK is the ACK that was staged last for a group's source, while it may still be
 // written over.
-type lastAck struct {
-	batch uint64 // when it was staged, as worker.batch counts; 0: there is none
-	to    mcast.MemberID
-	at    int  // in the port's tx
-	becn  bool // of it, or of one that it took the place of
+type lastACK struct {
+	batchNumber uint64 // when it was staged, as worker.batch counts; 0: there is none
+	to          mcast.MemberID
+	txIndex     int  // in the port's tx
+	becn        bool // of it, or of one that it took the place of
 }
 
-// feedback stages one packet for the group's source. cause is the packet that
+// stageFeedback stages one packet for the group's source. cause is the packet that
 // brought it about, whose traffic class and MigReq it takes over; nil if a
 // deadline did.
 //
@@ -28,12 +28,12 @@ type lastAck struct {
 // leaves at the same time. So the ACK of a batch that comes later takes the place of
 // the one before, unless a NAK has come between. The congestion signals of all of
 // them leave with it (R32).
-func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
+func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	g := &w.groups[fb.Group]
 	m := &g.members[fb.To]
 	l := &g.legs[m.leg]
 	if l.port < 0 {
-		w.count.drop[DropNoLocation]++
+		w.count.drop[dropNoLocation]++
 		return
 	}
 	p := w.ports[l.port]
@@ -55,25 +55,25 @@ func (w *worker) feedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		payload, pkt.BECN = cnpPayload[:], true
 	}
 	ack := fb.Op == rocev2.Acknowledge && fb.Syndrome.Kind() == rocev2.KindACK
-	if last := &g.ack; ack && last.batch == w.batch && last.to == fb.To {
+	if last := &g.lastACK; ack && last.batchNumber == w.batchNumber && last.to == fb.To {
 		// Of the same length: neither path nor format of the group's ACKs change
 		// within a batch.
 		pkt.BECN = pkt.BECN || last.becn
 		last.becn = pkt.BECN
-		rocev2.BuildPacket(w.umem.Frame(p.tx[last.at].Addr), &path, &pkt, payload)
+		rocev2.BuildPacket(w.umem.Frame(p.tx[last.txIndex].Addr), &path, &pkt, payload)
 		return
 	}
-	buf, ok := w.begin(l.port)
+	buf, ok := w.beginFrame(l.port)
 	if !ok {
 		return
 	}
-	w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
+	w.endFrame(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
 	w.count.feedbackOut++
 	switch n := len(p.tx); {
-	case ack && n > 0 && p.tx[n-1].Addr == w.built: // else it queues
-		g.ack = lastAck{batch: w.batch, to: fb.To, at: n - 1, becn: pkt.BECN}
+	case ack && n > 0 && p.tx[n-1].Addr == w.buildAddr: // else it queues
+		g.lastACK = lastACK{batchNumber: w.batchNumber, to: fb.To, txIndex: n - 1, becn: pkt.BECN}
 	case fb.Op == rocev2.Acknowledge:
-		g.ack.batch = 0
+		g.lastACK.batchNumber = 0
 	}
 }
 

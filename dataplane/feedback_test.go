@@ -32,7 +32,7 @@ func (b *bench) feedback(t *testing.T) (said []string) {
 
 // say has host i acknowledge, or not, psn in the source's numbering.
 func (b *bench) say(i int, psn rocev2.PSN, syn rocev2.Syndrome) {
-	b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: syn}, nil))
+	b.w.servePacket(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: syn}, nil))
 }
 
 // both has both receivers acknowledge psn.
@@ -82,7 +82,7 @@ func TestMergedAcksKeepBECN(t *testing.T) {
 	b.send(0, 8)
 	ack := func(psn rocev2.PSN, becn bool) {
 		for i := 1; i < 3; i++ {
-			b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK, BECN: becn && i == 1}, nil))
+			b.w.servePacket(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK, BECN: becn && i == 1}, nil))
 		}
 	}
 	psn := rocev2.PSN(0)
@@ -108,7 +108,7 @@ func TestMergedAcksKeepBECN(t *testing.T) {
 // constants; of a timer's, none of the packet's.
 func TestWhatFeedbackCarries(t *testing.T) {
 	w := bareWorker(t, 1)
-	w.batch = 1 // in batch 0 there is nothing to merge with
+	w.batchNumber = 1 // in batch 0 there is nothing to merge with
 	source := member{ip: netip.MustParseAddr("10.0.0.9"), qpn: 0x765432}
 	w.groups[0] = groupTable{
 		ip: netip.MustParseAddr("10.9.0.1"), qpn: 0x4711, members: []member{source},
@@ -140,7 +140,7 @@ func TestWhatFeedbackCarries(t *testing.T) {
 		{"CNP", mcast.Feedback{Op: rocev2.CNP}, cause(), 0xB8, 0xB000 | 100, true, true},
 	} {
 		w.ports[0].tx = w.ports[0].tx[:0]
-		w.feedback(&c.fb, c.cause)
+		w.stageFeedback(&c.fb, c.cause)
 		if len(w.ports[0].tx) != 1 {
 			t.Fatalf("%s: %d packets", c.name, len(w.ports[0].tx))
 		}

@@ -13,13 +13,13 @@ import (
 // the answers are kept for a while, and follow changes like those of members.
 
 const (
-	// guestTime is how long a guest is remembered after it was of use.
-	guestTime = 5 * time.Second
-	// guestRoom bounds the guests that envelopes bring. Registrations bring as many as
+	// guestTTL is how long a guest is remembered after it was of use.
+	guestTTL = 5 * time.Second
+	// maxGuests bounds the guests that envelopes bring. Registrations bring as many as
 	// their limits admit.
-	guestRoom = 4096
-	// freshTime is how old an answer may be that a registration relies on.
-	freshTime = time.Second
+	maxGuests = 4096
+	// maxAnswerAge is how old an answer may be that a registration relies on.
+	maxAnswerAge = time.Second
 )
 
 // guest is a host on the list of those that are forgotten.
@@ -37,74 +37,74 @@ func (x *hosts) guest(ip netip.Addr, room int, now time.Duration) *host {
 		}
 		h = x.add(ip)
 	}
-	h.used = now
-	if !h.member() {
-		x.list(h, now)
+	h.lastUsed = now
+	if !h.isMember() {
+		x.listGuest(h, now)
 	}
 	return h
 }
 
-// list has h forgotten some time after its last use.
-func (x *hosts) list(h *host, now time.Duration) {
-	if !h.listed {
-		h.listed = true
-		x.guests = append(x.guests, guest{h, now + guestTime})
+// listGuest has h forgotten some time after its last use.
+func (x *hosts) listGuest(h *host, now time.Duration) {
+	if !h.onGuestList {
+		h.onGuestList = true
+		x.guests = append(x.guests, guest{h, now + guestTTL})
 	}
 }
 
-// expire forgets guests that were not of use for guestTime.
-func (x *hosts) expire(now time.Duration) {
+// expireGuests forgets guests that were not of use for guestTTL.
+func (x *hosts) expireGuests(now time.Duration) {
 	for len(x.guests) > 0 && x.guests[0].until <= now {
 		h := x.guests[0].h
 		x.guests = x.guests[1:]
-		h.listed = false
+		h.onGuestList = false
 		switch {
-		case h.member() || x.byIP[h.ip] != h:
-		case len(h.waiting) > 0 || h.used+guestTime > now:
-			x.list(h, now)
+		case h.isMember() || x.byIP[h.ip] != h:
+		case len(h.waitingGroups) > 0 || h.lastUsed+guestTTL > now:
+			x.listGuest(h, now)
 		default:
 			x.forget(h)
 		}
 	}
 }
 
-// retries are hosts without an answer, as a heap by the time of the next question.
-type retries []*host
+// retryHeap are hosts without an answer, as a heap by the time of the next question.
+type retryHeap []*host
 
-func (q *retries) put(h *host) {
-	if h.index >= 0 {
-		heap.Fix(q, h.index)
+func (q *retryHeap) put(h *host) {
+	if h.retryIndex >= 0 {
+		heap.Fix(q, h.retryIndex)
 		return
 	}
 	heap.Push(q, h)
 }
 
-func (q *retries) remove(h *host) {
-	if h.index >= 0 {
-		heap.Remove(q, h.index)
+func (q *retryHeap) remove(h *host) {
+	if h.retryIndex >= 0 {
+		heap.Remove(q, h.retryIndex)
 	}
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
-func (q retries) Len() int           { return len(q) }
-func (q retries) Less(i, j int) bool { return q[i].retry < q[j].retry }
+func (q retryHeap) Len() int           { return len(q) }
+func (q retryHeap) Less(i, j int) bool { return q[i].retryAt < q[j].retryAt }
 
-func (q retries) Swap(i, j int) {
+func (q retryHeap) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
+	q[i].retryIndex, q[j].retryIndex = i, j
 }
 
-func (q *retries) Push(x any) {
+func (q *retryHeap) Push(x any) {
 	h := x.(*host)
-	h.index = len(*q)
+	h.retryIndex = len(*q)
 	*q = append(*q, h)
 }
 
-func (q *retries) Pop() any {
+func (q *retryHeap) Pop() any {
 	old := *q
 	h := old[len(old)-1]
 	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
-	h.index = -1
+	h.retryIndex = -1
 	return h
 }

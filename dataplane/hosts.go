@@ -14,55 +14,55 @@ import (
 // host is an address that members have, in one group or in many, and where it is; or
 // one that a registration or an envelope is about, a guest.
 type host struct {
-	ip     netip.Addr
-	at     locate.Location // its place; the zero value if there is none
-	known  locate.Location // what the last answer depended on, though it may have been that the place is being resolved
-	pin    locate.Location // the last place that counted, while it is a member; at may have been lost since
-	left   locate.Location // the pin that it had when it left its last group
-	seenAt time.Duration   // when it was seen there
-	seen   *spot           // elsewhere, the last time that it did not confirm a move
-	groups map[*group]struct{}
-	due    bool          // is among hosts.queue
-	first  bool          // is among hosts.urgent
-	asked  bool          // the locator has the question
-	again  bool          // something has changed since it was asked
-	heard  bool          // there was an answer: err, at the time since
-	err    error         // of the last answer
-	since  time.Duration // when that came
-	tries  int           // without a place
-	retry  time.Duration // when it is asked for again, if tries > 0
-	index  int           // among hosts.unanswered; -1
-	listed bool          // among hosts.guests
-	used   time.Duration // by a registration or an envelope, the last time
+	ip              netip.Addr
+	location        locate.Location // its place; the zero value if there is none
+	dependsOn       locate.Location // what the last answer depended on, though it may have been that the place is being resolved
+	pinned          locate.Location // the last place that counted, while it is a member; at may have been lost since
+	left            locate.Location // the pin that it had when it left its last group
+	seenElsewhereAt time.Duration   // when it was seen there
+	seenElsewhere   *origin         // elsewhere, the last time that it did not confirm a move
+	groups          map[*group]struct{}
+	queued          bool          // is among hosts.queue
+	urgent          bool          // is among hosts.urgent
+	lookupPending   bool          // the locator has the question
+	lookupAgain     bool          // something has changed since it was asked
+	answered        bool          // there was an answer: err, at the time since
+	lookupErr       error         // of the last answer
+	answeredAt      time.Duration // when that came
+	attempts        int           // without a place
+	retryAt         time.Duration // when it is asked for again, if tries > 0
+	retryIndex      int           // among hosts.unanswered; -1
+	onGuestList     bool          // among hosts.guests
+	lastUsed        time.Duration // by a registration or an envelope, the last time
 
-	waiting map[netip.Addr]lack       // what registrations wait for, by group
-	proven  map[envelope.KeyID]proven // where it has confirmed that it is
+	waitingGroups map[netip.Addr]missingAnswer      // what registrations wait for, by group
+	proven        map[envelope.KeyID]provenLocation // where it has confirmed that it is
 }
 
-// member reports whether a group has h.
-func (h *host) member() bool { return len(h.groups) > 0 }
+// isMember reports whether a group has h.
+func (h *host) isMember() bool { return len(h.groups) > 0 }
 
-// wanted reports whether a registration or an envelope waits for where h is.
-func (h *host) wanted(now time.Duration) bool { return h.used > 0 && now-h.used < wantedTime }
+// isWanted reports whether a registration or an envelope waits for where h is.
+func (h *host) isWanted(now time.Duration) bool { return h.lastUsed > 0 && now-h.lastUsed < wantedTime }
 
 // hosts are all hosts of members, with indexes by what their places depend on, so
 // that a change concerns those alone that it is about.
 type hosts struct {
-	byIP       map[netip.Addr]*host
-	byHop      index[netip.Addr]
-	byMAC      index[locate.MAC]
-	byLink     index[int]
-	queue      []*host // those that a change is about
-	urgent     []*host // those that somebody waits for
-	hearer     hearer  // nil: all changes are heard of
-	deaf       error   // why changes of some hosts are not
-	turn       bool    // of the queue, if there are both
-	pace       bucket  // of the queue
-	unanswered retries
-	pinned     func(*host)        // is told of hosts whose pin may have changed
-	lost       map[*host]struct{} // without a place
-	guests     []guest            // no members, those that expire first at the front
-	now        time.Duration      // of the control loop's turn
+	byIP          map[netip.Addr]*host
+	byHop         index[netip.Addr]
+	byMAC         index[locate.MAC]
+	byLink        index[int]
+	queue         []*host       // those that a change is about
+	urgent        []*host       // those that somebody waits for
+	filter        netlinkFilter // nil: all changes are heard of
+	filterErr     error         // why changes of some hosts are not
+	queueTurn     bool          // of the queue, if there are both
+	lookupPolicer policer       // of the queue
+	unanswered    retryHeap
+	onPinChange   func(*host)        // is told of hosts whose pin may have changed
+	unlocated     map[*host]struct{} // without a place
+	guests        []guest            // no members, those that expire first at the front
+	now           time.Duration      // of the control loop's turn
 }
 
 // index finds hosts by a key.
@@ -89,14 +89,14 @@ func (x index[K]) remove(k K, h *host) (last bool) {
 func newHosts() *hosts {
 	return &hosts{
 		byIP: make(map[netip.Addr]*host), byHop: make(index[netip.Addr]), byMAC: make(index[locate.MAC]), byLink: make(index[int]),
-		lost: make(map[*host]struct{}), pace: newBucket(relocationRate), pinned: func(*host) {},
+		unlocated: make(map[*host]struct{}), lookupPolicer: newPolicer(maxChangeLookups), onPinChange: func(*host) {},
 	}
 }
 
-// relocationRate is how many hosts a second are asked for because of changes. A
+// maxChangeLookups is how many hosts a second are asked for because of changes. A
 // question takes the kernel some 50 µs, so that strangers who make it change its mind
 // cost a tenth of a CPU, and 10,000 hosts are asked for within 5 s.
-const relocationRate = 2000
+const maxChangeLookups = 2000
 
 // Waits between two questions for a host that the kernel cannot resolve. Each
 // question makes the kernel send a few requests.
@@ -108,148 +108,148 @@ const (
 	lastRetry       = 32 * time.Second
 )
 
-// follow makes the hosts of g those of its slots: to be called when members have
+// setMembers makes the hosts of g those of its slots: to be called when members have
 // come or gone. Their places are those of the slots.
-func (x *hosts) follow(g *group, slots []slot) {
+func (x *hosts) setMembers(g *group, slots []slot) {
 	now := make(map[netip.Addr]int, len(slots))
 	for i := range slots {
 		if s := &slots[i]; !s.gone {
-			now[s.rec.IP] = i
-			x.join(g, s)
+			now[s.record.IP] = i
+			x.addMember(g, s)
 		}
 	}
 	for ip := range g.hosts {
 		if _, ok := now[ip]; !ok {
-			x.leave(g, ip)
+			x.removeMember(g, ip)
 		}
 	}
 	g.hosts = now
 }
 
-func (x *hosts) join(g *group, s *slot) {
-	h := x.byIP[s.rec.IP]
+func (x *hosts) addMember(g *group, s *slot) {
+	h := x.byIP[s.record.IP]
 	if h == nil {
-		h = x.add(s.rec.IP)
-		x.place(h, s.place)
+		h = x.add(s.record.IP)
+		x.setLocation(h, s.location)
 	}
 	if len(h.groups) == 0 {
 		h.groups[g] = struct{}{}
-		h.pin, h.left = s.place, locate.Location{}
-		if !samePlace(h.at, s.place) { // it has confirmed another one than the kernel's
-			x.place(h, s.place)
+		h.pinned, h.left = s.location, locate.Location{}
+		if !sameLocation(h.location, s.location) { // it has confirmed another one than the kernel's
+			x.setLocation(h, s.location)
 		}
-		x.pinned(h)
+		x.onPinChange(h)
 	}
 	h.groups[g] = struct{}{}
 }
 
 func (x *hosts) add(ip netip.Addr) *host {
-	h := &host{ip: ip, index: -1, groups: make(map[*group]struct{}), waiting: make(map[netip.Addr]lack), proven: make(map[envelope.KeyID]proven)}
+	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
 	x.byIP[ip] = h
 	return h
 }
 
-// leave makes a host that is in no other group a guest: those who have gone are told
+// removeMember makes a host that is in no other group a guest: those who have gone are told
 // so, where they are.
-func (x *hosts) leave(g *group, ip netip.Addr) {
+func (x *hosts) removeMember(g *group, ip netip.Addr) {
 	h := x.byIP[ip]
-	if delete(h.groups, g); !h.member() {
-		h.used = x.now
-		x.list(h, x.now)
-		h.left = h.pin
-		h.pin, h.seen = locate.Location{}, nil
-		x.pinned(h)
+	if delete(h.groups, g); !h.isMember() {
+		h.lastUsed = x.now
+		x.listGuest(h, x.now)
+		h.left = h.pinned
+		h.pinned, h.seenElsewhere = locate.Location{}, nil
+		x.onPinChange(h)
 	}
 }
 
 func (x *hosts) forget(h *host) {
-	x.depend(h, locate.Location{}, locate.Location{})
+	x.setDependencies(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)
 	x.unanswered.remove(h)
-	delete(x.lost, h)
+	delete(x.unlocated, h)
 }
 
-// place notes where h is; the zero Location: nowhere.
-func (x *hosts) place(h *host, at locate.Location) {
-	x.depend(h, at, at)
-	h.tries = 0
+// setLocation notes where h is; the zero Location: nowhere.
+func (x *hosts) setLocation(h *host, at locate.Location) {
+	x.setDependencies(h, at, at)
+	h.attempts = 0
 	x.unanswered.remove(h)
-	if delete(x.lost, h); at.Ifindex == 0 {
-		x.lost[h] = struct{}{}
+	if delete(x.unlocated, h); at.Ifindex == 0 {
+		x.unlocated[h] = struct{}{}
 	}
 }
 
-// wait notes that the kernel resolves h, with what is known until then.
-func (x *hosts) wait(h *host, known locate.Location, now time.Duration) {
-	x.depend(h, h.at, known)
-	h.retry = now + min(firstRetry<<min(h.tries, 5), lastRetry)
-	if h.wanted(now) {
-		h.retry = now + wantedRetry<<min(h.tries, wantedDoublings)
+// scheduleRetry notes that the kernel resolves h, with what is known until then.
+func (x *hosts) scheduleRetry(h *host, known locate.Location, now time.Duration) {
+	x.setDependencies(h, h.location, known)
+	h.retryAt = now + min(firstRetry<<min(h.attempts, 5), lastRetry)
+	if h.isWanted(now) {
+		h.retryAt = now + wantedRetry<<min(h.attempts, wantedDoublings)
 	}
-	h.tries++
+	h.attempts++
 	x.unanswered.put(h)
 }
 
-// ask puts h into the queue.
-func (x *hosts) ask(h *host) {
+// enqueue puts h into the queue.
+func (x *hosts) enqueue(h *host) {
 	switch {
-	case h.asked:
-		h.again = true // the answer may be older than the reason to ask
-	case h.wanted(x.now):
-		x.urge(h)
-	case !h.due:
-		h.due = true
+	case h.lookupPending:
+		h.lookupAgain = true // the answer may be older than the reason to ask
+	case h.isWanted(x.now):
+		x.enqueueUrgent(h)
+	case !h.queued:
+		h.queued = true
 		x.queue = append(x.queue, h)
 	}
 }
 
-// urge has h asked for before those of the queue.
-func (x *hosts) urge(h *host) {
-	if !h.asked && !h.first {
-		h.first = true
+// enqueueUrgent has h asked for before those of the queue.
+func (x *hosts) enqueueUrgent(h *host) {
+	if !h.lookupPending && !h.urgent {
+		h.urgent = true
 		x.urgent = append(x.urgent, h)
 	}
 }
 
-// take returns the next host to ask for; nil if there is none that may be asked for
+// nextHost returns the next host to ask for; nil if there is none that may be asked for
 // now. Urgent ones and those of the queue take turns.
-func (x *hosts) take(now time.Duration) *host {
+func (x *hosts) nextHost(now time.Duration) *host {
 	for {
-		queue := len(x.queue) > 0 && x.pace.wait(now) == 0
+		queue := len(x.queue) > 0 && x.lookupPolicer.waitFor(now) == 0
 		var h *host
 		switch {
-		case len(x.urgent) > 0 && !(queue && x.turn):
-			h, x.urgent, x.turn = x.urgent[0], x.urgent[1:], true
-			h.first = false
+		case len(x.urgent) > 0 && !(queue && x.queueTurn):
+			h, x.urgent, x.queueTurn = x.urgent[0], x.urgent[1:], true
+			h.urgent = false
 		case queue:
-			h, x.queue, x.turn = x.queue[0], x.queue[1:], false
-			if !h.due {
+			h, x.queue, x.queueTurn = x.queue[0], x.queue[1:], false
+			if !h.queued {
 				continue // asked for meanwhile
 			}
-			x.pace.take(now)
+			x.lookupPolicer.allow(now)
 		default:
 			return nil
 		}
-		if x.byIP[h.ip] == h && !h.asked { // neither forgotten nor asked for
-			h.due, h.asked = false, true
+		if x.byIP[h.ip] == h && !h.lookupPending { // neither forgotten nor asked for
+			h.queued, h.lookupPending = false, true
 			return h
 		}
 	}
 }
 
-func (x *hosts) askAll(hs map[*host]struct{}) {
+func (x *hosts) enqueueAll(hs map[*host]struct{}) {
 	for h := range hs {
-		x.ask(h)
+		x.enqueue(h)
 	}
 }
 
-// concern puts those hosts into the queue that the changes are about. That the
+// applyChanges puts those hosts into the queue that the changes are about. That the
 // kernel resolves a host, or fails to, is no news of its place: else each question
 // would bring the next one.
-func (x *hosts) concern(s *locate.Set, now time.Duration) {
+func (x *hosts) applyChanges(s *locate.Set, now time.Duration) {
 	if s.All {
 		for _, h := range x.byIP {
-			x.ask(h)
+			x.enqueue(h)
 		}
 		return
 	}
@@ -257,55 +257,55 @@ func (x *hosts) concern(s *locate.Set, now time.Duration) {
 		for h := range x.byHop[ip] {
 			switch {
 			case !n.Usable:
-				x.doubt(h, now)
-			case len(h.known.MAC) == 0 || n.MAC != locate.MAC(h.known.MAC):
-				x.ask(h)
+				x.retryLater(h, now)
+			case len(h.dependsOn.MAC) == 0 || n.MAC != locate.MAC(h.dependsOn.MAC):
+				x.enqueue(h)
 			}
 		}
 	}
 	for mac, learnt := range s.Learnt {
 		for h := range x.byMAC[mac] {
 			if learnt {
-				x.ask(h)
+				x.enqueue(h)
 			} else {
-				x.doubt(h, now)
+				x.retryLater(h, now)
 			}
 		}
 	}
 	for i := range s.Links {
-		x.askAll(x.byLink[i])
+		x.enqueueAll(x.byLink[i])
 	}
 	for p := range s.Routes {
 		if p.IsSingleIP() {
 			if h := x.byIP[p.Addr()]; h != nil {
-				x.ask(h)
+				x.enqueue(h)
 			}
 			continue
 		}
 		for ip, h := range x.byIP { // compares addresses only
 			if p.Contains(ip) {
-				x.ask(h)
+				x.enqueue(h)
 			}
 		}
 	}
 	if len(s.Links)+len(s.Routes) > 0 {
-		x.askAll(x.lost)
+		x.enqueueAll(x.unlocated)
 	}
 }
 
-// doubt has h asked for after a while, if it is not going to be.
-func (x *hosts) doubt(h *host, now time.Duration) {
-	if h.tries == 0 {
-		x.wait(h, h.known, now)
+// retryLater has h asked for after a while, if it is not going to be.
+func (x *hosts) retryLater(h *host, now time.Duration) {
+	if h.attempts == 0 {
+		x.scheduleRetry(h, h.dependsOn, now)
 	}
 }
 
-// retry puts those into the queue whose time has come.
-func (x *hosts) retry(now time.Duration) {
-	for len(x.unanswered) > 0 && x.unanswered[0].retry <= now {
+// enqueueRetries puts those into the queue whose time has come.
+func (x *hosts) enqueueRetries(now time.Duration) {
+	for len(x.unanswered) > 0 && x.unanswered[0].retryAt <= now {
 		h := x.unanswered[0]
 		x.unanswered.remove(h) // until there is an answer
-		x.ask(h)
+		x.enqueue(h)
 	}
 }
 
@@ -317,13 +317,13 @@ func (x *hosts) next(now time.Duration) (at time.Duration, ok bool) {
 		}
 	}
 	if len(x.unanswered) > 0 {
-		earlier(x.unanswered[0].retry)
+		earlier(x.unanswered[0].retryAt)
 	}
 	if len(x.urgent) > 0 {
 		earlier(now)
 	}
 	if len(x.queue) > 0 {
-		earlier(now + x.pace.wait(now))
+		earlier(now + x.lookupPolicer.waitFor(now))
 	}
 	if len(x.guests) > 0 {
 		earlier(x.guests[0].until)

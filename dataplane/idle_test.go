@@ -11,7 +11,7 @@ import (
 // sleeps runs a worker for a second in which packets come every gap, and returns
 // the share of the packets that found it asleep, and of the time that it slept.
 func sleeps(least, gap time.Duration) (packets, slept float64) {
-	i := newIdler(least)
+	i := newIdlePolicy(least)
 	const step = time.Microsecond
 	next, asleep, n, found := gap, false, 0, 0
 	var dark time.Duration
@@ -22,12 +22,12 @@ func sleeps(least, gap time.Duration) (packets, slept float64) {
 			if asleep {
 				found++
 			}
-			i.busy(now)
+			i.packetsCame(now)
 			asleep, next = false, now+gap
 		case asleep:
 			dark += step
 		default:
-			asleep = i.sleepy(now)
+			asleep = i.shouldSleep(now)
 		}
 	}
 	return float64(found) / float64(n), dark.Seconds()
@@ -55,13 +55,13 @@ func TestIdler(t *testing.T) {
 
 // After a pause the worker soon waits for packets again, and the other way round.
 func TestIdlerAdapts(t *testing.T) {
-	i := newIdler(50 * time.Microsecond)
+	i := newIdlePolicy(50 * time.Microsecond)
 	now := time.Duration(0)
 	after := func(gap time.Duration) (slept bool) {
 		for end := now + gap; now < end; now += time.Microsecond {
-			slept = i.sleepy(now) || slept
+			slept = i.shouldSleep(now) || slept
 		}
-		i.busy(now)
+		i.packetsCame(now)
 		return slept
 	}
 	for range 10 {
@@ -90,7 +90,7 @@ func TestMayPoll(t *testing.T) {
 		{[]int{3, 5}, 8, true},
 		{[]int{3, 5, 3}, 8, false},
 	} {
-		if got := mayPoll(c.cpus, c.n); got != c.want {
+		if got := maySpin(c.cpus, c.n); got != c.want {
 			t.Errorf("workers on %v of %d CPUs: %v", c.cpus, c.n, got)
 		}
 	}

@@ -38,7 +38,7 @@ func TestLongPacketsAreSentAgain(t *testing.T) {
 				if psn%3 == 2 {
 					payload = payload[:100] // short ones between them
 				}
-				b.w.input(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload)...)
+				b.w.servePacket(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload)...)
 				for port, packets := range b.staged() {
 					first[port] = append(first[port], packets...)
 				}
@@ -75,13 +75,13 @@ func TestStoreCountsEveryBuffer(t *testing.T) {
 	free := b.w.pool.Len()
 	b.repair(t, 7*2048)
 	for psn := range rocev2.PSN(10) {
-		b.w.input(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, make([]byte, 4096))...)
+		b.w.servePacket(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, make([]byte, 4096))...)
 		b.staged()
 	}
 	if kept := free - b.w.pool.Len(); kept != 6 {
 		t.Errorf("%d frames are kept of packets of 3, want 6 of at most 7", kept)
 	}
-	b.w.remove(0)
+	b.w.deleteGroup(0)
 	if n := b.w.pool.Len(); n != free {
 		t.Errorf("%d frames free after the group was removed, want %d", n, free)
 	}
@@ -95,16 +95,16 @@ func TestLongPacketsAllocateNothing(t *testing.T) {
 	psn := rocev2.PSN(0)
 	free := b.w.pool.Len()
 	run := func() {
-		b.w.input(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload)...)
+		b.w.servePacket(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload)...)
 		if n := b.unstage(); n != 9 {
 			t.Fatalf("PSN %d: copies in %d buffers, want 9", psn, n)
 		}
-		b.w.input(1, b.take(1, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(1000), Syndrome: rocev2.SyndromeNAKSequence}, nil))
+		b.w.servePacket(1, b.take(1, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(1000), Syndrome: rocev2.SyndromeNAKSequence}, nil))
 		if n := b.unstage(); n != 3 {
 			t.Fatalf("PSN %d: repaired by %d buffers, want 3; drops %v", psn, n, b.w.count.drops())
 		}
 		for i := 1; i < 4; i++ {
-			b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
+			b.w.servePacket(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
 		}
 		if n := b.unstage(); n != 1 {
 			t.Fatalf("PSN %d: %d acknowledgements", psn, n)
@@ -133,10 +133,10 @@ func TestLongPacketToAPortOfSmallMTU(t *testing.T) {
 			b := newJumboBench(t, 4, 4096)
 			b.repair(t, 0)
 			free := b.w.pool.Len()
-			b.w.ports[3].mtu, b.w.ports[3].multi = c.mtu, c.multi
-			b.w.input(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly}, make([]byte, 4096))...)
+			b.w.ports[3].mtu, b.w.ports[3].multiBuffer = c.mtu, c.multi
+			b.w.servePacket(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly}, make([]byte, 4096))...)
 			out := b.staged()
-			if len(out[1]) != 1 || len(out[2]) != 1 || len(out[3]) != 0 || b.w.count.drop[DropTooLong] != 1 || b.w.pool.Len() != free {
+			if len(out[1]) != 1 || len(out[2]) != 1 || len(out[3]) != 0 || b.w.count.drop[dropTooLong] != 1 || b.w.pool.Len() != free {
 				t.Errorf("%d, %d, %d copies; drops %v; %d of %d frames free", len(out[1]), len(out[2]), len(out[3]), b.w.count.drops(), b.w.pool.Len(), free)
 			}
 		})
@@ -150,7 +150,7 @@ func TestHostileChains(t *testing.T) {
 	w := b.w
 	free := w.pool.Len()
 	good := func(psn rocev2.PSN, n int) []byte {
-		w.free(b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, make([]byte, n)))
+		w.freeFrames(b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, make([]byte, n)))
 		return bytes.Clone(b.built[:n+58])
 	}
 	torn := func(n int) []xsk.Desc {
@@ -186,7 +186,7 @@ func TestHostileChains(t *testing.T) {
 		{"so short that it has to be padded", "frame_too_long", func() []xsk.Desc { return w.cut(good(0, 0), 54) }, 1},
 	} {
 		before := w.count.drops()[c.counter]
-		w.inputChains(0, c.make())
+		w.serveChains(0, c.make())
 		if got := w.count.drops()[c.counter] - before; got != c.times || b.unstage() != 0 || w.pool.Len() != free {
 			t.Errorf("%s: %s counted %d times, want %d; %d of %d frames free; drops %v", c.name, c.counter, got, c.times, w.pool.Len(), free, w.count.drops())
 		}
@@ -196,7 +196,7 @@ func TestHostileChains(t *testing.T) {
 	padded := append(good(psn, 3000), make([]byte, 40)...)
 	batch := append(torn(3), w.cut(padded, 1500, len(padded)-40)...)
 	batch = append(batch, w.cut(good(1, 4096), 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 1000, 2500, 4000)...)
-	if n := w.inputChains(0, batch); n != 5 {
+	if n := w.serveChains(0, batch); n != 5 {
 		t.Errorf("%d packets, want 3 pieces of a torn one and 2", n)
 	}
 	for port, packets := range b.staged()[1:] {
@@ -219,7 +219,7 @@ func TestNoFramesForLongPackets(t *testing.T) {
 	b.repair(t, 0)
 	w := b.w
 	for _, p := range w.ports {
-		p.gone = true // nothing is really sent, and no frame comes back
+		p.vanished = true // nothing is really sent, and no frame comes back
 	}
 	var taken []xsk.Desc
 	for w.pool.Len() > 40 {
@@ -229,7 +229,7 @@ func TestNoFramesForLongPackets(t *testing.T) {
 	served := 0
 	for psn := rocev2.PSN(0); w.pool.Len() >= 3; psn++ {
 		before := w.pool.Len()
-		w.input(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, make([]byte, 4096))...)
+		w.servePacket(0, b.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, make([]byte, 4096))...)
 		if used := before - w.pool.Len(); used == 0 {
 			break
 		} else if used != 9 {
@@ -237,10 +237,10 @@ func TestNoFramesForLongPackets(t *testing.T) {
 		}
 		served++
 	}
-	if served == 0 || w.count.drop[DropNoFrame] != 1 || w.count.copies != uint64(3*served) {
+	if served == 0 || w.count.drop[dropNoFrame] != 1 || w.count.copies != uint64(3*served) {
 		t.Errorf("%d packets served by %d copies; drops %v", served, w.count.copies, w.count.drops())
 	}
-	w.free(taken)
+	w.freeFrames(taken)
 }
 
 // As many members as there is room for packets of several buffers for.
@@ -263,7 +263,7 @@ func TestCapacityCountsBuffers(t *testing.T) {
 func TestQueueKeepsPacketsWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const rate = 8_000_000_000 // a byte a nanosecond
-		q := newQueue(1<<20, 200, rate)
+		q := newEgressQueue(1<<20, 200, rate)
 		chains := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(60, 4096), 1, 6), 1, 30).Draw(t, "packets")
 		var turn []time.Duration
 		var at time.Duration
@@ -309,7 +309,7 @@ func TestQueueKeepsPacketsWhole(t *testing.T) {
 // Where the TX ring has no room for all of the first packet, the worker looks again
 // later instead of at once; all buffers of a packet go the same way.
 func TestStagedWhole(t *testing.T) {
-	p := &port{mtu: 9000, txLimit: 4, queue: newQueue(1<<20, 100, 0)}
+	p := &port{mtu: 9000, txLimit: 4, queue: newEgressQueue(1<<20, 100, 0)}
 	long := []xsk.Desc{{Len: 4000, Options: xsk.PktContd}, {Len: 4000, Options: xsk.PktContd}, {Len: 500}}
 	p.stagePacket(long)
 	p.stagePacket(long)
@@ -321,7 +321,7 @@ func TestStagedWhole(t *testing.T) {
 		t.Errorf("%d staged after a release with room for 1", len(p.tx))
 	}
 	p.txLimit = 2
-	if at, ok := p.nextRelease(7); !ok || at != 7+txRetry {
+	if at, ok := p.nextRelease(7); !ok || at != 7+minTXRetry {
 		t.Errorf("next release at %v, %v", at, ok)
 	}
 	p.txLimit = 3
@@ -362,5 +362,5 @@ func TestLongUpdateMessage(t *testing.T) {
 	if !slices.Equal(p.Targets, want) {
 		t.Errorf("%d targets, want %d:\n%v\n%v", len(p.Targets), len(want), p.Targets, want)
 	}
-	w.free(ds)
+	w.freeFrames(ds)
 }

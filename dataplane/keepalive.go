@@ -8,14 +8,14 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// keepalive stages a keepalive probe, by which a member shows which PSN it expects
+// sendKeepalive stages a keepalive probe, by which a member shows which PSN it expects
 // (docs/AGGREGATION.md, R52): a WRITE of no bytes from GroupIP, whose address and
 // R_Key no responder looks at (C9-88).
-func (w *worker) keepalive(k *mcast.Probe) {
+func (w *worker) sendKeepalive(k *mcast.Probe) {
 	g := &w.groups[k.Group]
 	l := &g.legs[k.Leg]
 	if l.port < 0 {
-		w.count.drop[DropNoLocation]++
+		w.count.drop[dropNoLocation]++
 		return
 	}
 	path := rocev2.Path{
@@ -23,8 +23,8 @@ func (w *worker) keepalive(k *mcast.Probe) {
 		Src: g.ip, Dst: l.ip, SrcPort: sourcePort(l.qpn),
 	}
 	pkt := rocev2.Packet{Op: rocev2.WriteOnly, AckReq: true, DestQP: l.qpn, PSN: k.PSN}
-	if buf, ok := w.begin(l.port); ok {
-		w.end(l.port, rocev2.BuildPacket(buf, &path, &pkt, nil))
+	if buf, ok := w.beginFrame(l.port); ok {
+		w.endFrame(l.port, rocev2.BuildPacket(buf, &path, &pkt, nil))
 		w.count.keepalives++
 	}
 }

@@ -16,11 +16,11 @@ import (
 func TestKeepaliveProbe(t *testing.T) {
 	b := newBench(t, 3)
 	b.spec.PSNProbe = time.Millisecond
-	b.w.sw = mcast.New(mcast.Limits{}) // nobody comes back
-	if err := b.w.put(b.spec, b.w.groups[0]); err != nil {
+	b.w.core = mcast.New(mcast.Limits{}) // nobody comes back
+	if err := b.w.putGroup(b.spec, b.w.groups[0]); err != nil {
 		t.Fatal(err)
 	}
-	b.w.advance()
+	b.w.fireDeadlines()
 	for i, frames := range b.staged() {
 		if len(frames) != 1 {
 			t.Fatalf("%d frames to host %d, want one probe", len(frames), i)
@@ -35,13 +35,13 @@ func TestKeepaliveProbe(t *testing.T) {
 			t.Errorf("host %d: %v of %d bytes to QPN %#x, PSN %06x, want %06x, from %s", i, f.Op, f.RETH().DMALen(), uint32(bth.DestQP()), uint32(bth.PSN()), uint32(want), f.Src())
 		}
 	}
-	data := func() { b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, AckReq: true}, []byte("x"))) }
+	data := func() { b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, AckReq: true}, []byte("x"))) }
 	answer := func(i int) {
-		b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: rocev2.PSN(1000*i - 1), Syndrome: rocev2.SyndromeACK}, nil))
+		b.w.servePacket(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: rocev2.PSN(1000*i - 1), Syndrome: rocev2.SyndromeACK}, nil))
 	}
 	answer(1)
 	data()
-	if n := b.unstage(); n != 0 || b.w.count.core[mcast.AwaitsMembers] != 1 {
+	if n := b.unstage(); n != 0 || b.w.count.core[mcast.AwaitsVerification] != 1 {
 		t.Errorf("%d frames before all have answered, drops %v", n, b.w.count.drops())
 	}
 	answer(2)

@@ -42,7 +42,7 @@ func (e *Engine) SetKeys(cfg *config.Envelope) error {
 	var orphans map[envelope.KeyID]int
 	var err error
 	c := e.control
-	if !c.do(func() { orphans, err = c.reg.SetKeys(c.now(), auth, rights) }) {
+	if !c.do(func() { orphans, err = c.registrar.SetKeys(c.now(), auth, rights) }) {
 		return errStopped
 	}
 	if err != nil {

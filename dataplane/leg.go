@@ -30,10 +30,10 @@ type leg struct {
 	qpn  rocev2.QPN
 	gone bool // its member has left or was evicted
 	// ---- the worker's
-	from   netip.Addr // the source for which delta was made
-	optLen int        // and the length of its IPv4 options
-	delta  uint32     // rocev2.LegDelta from that source's headers to this leg's
-	addrs  uint64     // of an IPv4 copy: source and destination, as they are in the header
+	deltaSource netip.Addr // the source for which delta was made
+	optLen      int        // and the length of its IPv4 options
+	delta       uint32     // rocev2.LegDelta from that source's headers to this leg's
+	ipv4Pair    uint64     // of an IPv4 copy: source and destination, as they are in the header
 }
 
 // copy stages one copy of f, which ds describes, and reports whether that is in
@@ -43,38 +43,38 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	g := &w.groups[c.Group]
 	l := &g.legs[c.Leg]
 	if l.port < 0 {
-		w.count.drop[DropNoLocation]++
+		w.count.drop[dropNoLocation]++
 		return false
 	}
 	p := w.ports[l.port]
 	if p.down {
-		w.count.drop[DropPortDown]++
+		w.count.drop[dropPortDown]++
 		return false
 	}
-	if c.Flags&mcast.Empty != 0 {
-		if p.full == w.turn+1 || !w.admits(p, minFrame, 1) {
-			w.putOff(p, c)
+	if c.Flags&mcast.EmptyWrite != 0 {
+		if p.fullAt == w.coreCalls+1 || !w.admitsAfterFlush(p, minFrame, 1) {
+			w.deferCopy(p, c)
 			return false
 		}
-		w.emptyWrite(c, f, g, l)
+		w.copyAsEmptyWrite(c, f, g, l)
 		return false
 	}
 	l3 := f.L3()
 	l2Len := l.l2Len()
 	n := l2Len + len(l3) // in the first buffer
 	length := l2Len + f.Len() - f.L3Offset()
-	if length-l2Len > p.mtu || len(ds) > 1 && !p.multi { // not what the group was registered for
-		w.count.drop[DropTooLong]++
+	if length-l2Len > p.mtu || len(ds) > 1 && !p.multiBuffer { // not what the group was registered for
+		w.count.drop[dropTooLong]++
 		return false
 	}
-	if p.full == w.turn+1 || !w.admits(p, max(length, minFrame), len(ds)) {
-		w.putOff(p, c)
+	if p.fullAt == w.coreCalls+1 || !w.admitsAfterFlush(p, max(length, minFrame), len(ds)) {
+		w.deferCopy(p, c)
 		return false
 	}
 	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
 	if !last || addr < w.umem.Base(ds[0].Addr) {
 		if w.pool.Len() < len(ds) { // room was asked for: cannot be
-			w.count.drop[DropNoFrame]++
+			w.count.drop[dropNoFrame]++
 			return false
 		}
 		addr, _ = w.pool.TakeOne()
@@ -89,7 +89,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	case l.kind == mcast.Connected:
 		icrc ^= l.rewrite(out[l2Len:n], f, c, g, w.ops)
 	case c.Flags&mcast.SetAckReq != 0:
-		icrc ^= ask(out[l2Len:n], f, w.ops)
+		icrc ^= setAckReq(out[l2Len:n], f, w.ops)
 	}
 	p.mark(out[l2Len:n])
 	w.count.copies++
@@ -143,10 +143,10 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	if !f.IsIPv6() {
 		optLen = hl - rocev2.IPv4Len
 	}
-	if l.from != src || l.optLen != optLen {
-		l.from, l.optLen = src, optLen
+	if l.deltaSource != src || l.optLen != optLen {
+		l.deltaSource, l.optLen = src, optLen
 		l.delta = rocev2.LegDelta(src, g.ip, g.ip, l.ip, g.qpn, l.qpn, optLen)
-		l.addrs = addresses(g.ip, l.ip)
+		l.ipv4Pair = ipv4Pair(g.ip, l.ip)
 	}
 	tail := f.Tail()
 	op := f.Op
@@ -181,14 +181,14 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	}
 	h := rocev2.IPv4(ip[:hl])
 	old := binary.BigEndian.Uint64(h[ipv4Addresses:])
-	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.addrs))
-	binary.BigEndian.PutUint64(h[ipv4Addresses:], l.addrs)
+	h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.ipv4Pair))
+	binary.BigEndian.PutUint64(h[ipv4Addresses:], l.ipv4Pair)
 	return icrc
 }
 
-// ask sets AckReq in ip, which is otherwise as in f, without it, and returns by
+// setAckReq sets AckReq in ip, which is otherwise as in f, without it, and returns by
 // what the ICRC differs.
-func ask(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) {
+func setAckReq(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) {
 	hl := f.L4Offset() - f.L3Offset() + rocev2.UDPLen
 	bth := rocev2.BTH(ip[hl:][:rocev2.BTHLen])
 	bth.SetAckReq(true)
@@ -198,9 +198,9 @@ func ask(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) {
 // ipv4Addresses is where source and destination are in an IPv4 header (RFC 791 §3.1).
 const ipv4Addresses = 12
 
-// addresses returns two addresses as they are in an IPv4 header; 0 if they are IPv6
+// ipv4Pair returns two addresses as they are in an IPv4 header; 0 if they are IPv6
 // ones.
-func addresses(src, dst netip.Addr) uint64 {
+func ipv4Pair(src, dst netip.Addr) uint64 {
 	if !src.Is4() || !dst.Is4() {
 		return 0
 	}

@@ -27,10 +27,10 @@ func bareWorker(t *testing.T, ports int) *worker {
 	w := &worker{
 		umem: umem, pool: xsk.NewPool(umem), ops: rocev2.NewOperators(2048),
 		chains: newChains(umem.Frames()),
-		sw:     mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4),
+		core:   mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4),
 	}
 	for i := range ports {
-		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, mtu: 9000, multi: true, txLimit: 64})
+		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, mtu: 9000, multiBuffer: true, txLimit: 64})
 	}
 	return w
 }

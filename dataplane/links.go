@@ -14,13 +14,13 @@ import (
 
 // linksChanged takes in the state of the ports' interfaces, and says what has changed.
 func (c *control) linksChanged(states []portState) {
-	c.linkBell()
-	for pi, p := range c.crew.ports {
-		up, mtu := states[pi].up && !p.bridged.Blocked, states[pi].mtu
+	c.onLinkChange()
+	for pi, p := range c.workers.ports {
+		up, mtu := states[pi].up && !p.bridgeState.Blocked, states[pi].mtu
 		var gone, lost bool
-		if !c.crew.workers[c.crew.sender(pi)].do(func() {
-			gone = p.gone
-			lost = !gone && len(p.socks) > 0 && errors.Is(p.socks[0].State(), xsk.ErrGone)
+		if !c.workers.all[c.workers.txWorker(pi)].do(func() {
+			gone = p.vanished
+			lost = !gone && len(p.rxSockets) > 0 && errors.Is(p.rxSockets[0].State(), xsk.ErrGone)
 		}) {
 			return
 		}
@@ -30,17 +30,17 @@ func (c *control) linksChanged(states []portState) {
 			up = false
 		case lost:
 			up = false
-			ok = c.crew.halt(func() { c.crew.lose(pi) })
+			ok = c.workers.pauseAll(func() { c.workers.closePort(pi) })
 		default:
-			ok = c.crew.do(func(w *worker) { w.ports[pi].down = !up })
+			ok = c.workers.do(func(w *worker) { w.ports[pi].down = !up })
 		}
 		if !ok {
 			return
 		}
-		was := p.saidUp
-		p.saidUp = up
+		was := p.reportedUp
+		p.reportedUp = up
 		if was != up {
-			c.portTurned(p)
+			c.repinPort(p)
 		}
 		switch {
 		case lost:
@@ -51,17 +51,17 @@ func (c *control) linksChanged(states []portState) {
 		case was && !up:
 			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.name)
 		}
-		if mtu = p.takes(mtu); mtu > 0 && mtu != p.mtu {
+		if mtu = p.usableMTU(mtu); mtu > 0 && mtu != p.mtu {
 			c.mtuChanged(pi, mtu)
 		}
 	}
 }
 
-// takes returns the MTU of a port whose interface has this one: what comes in more
+// usableMTU returns the MTU of a port whose interface has this one: what comes in more
 // buffers than one is for ports that were opened for it.
-func (p *port) takes(mtu int) int {
-	if p.most > 0 {
-		return min(mtu, p.most)
+func (p *port) usableMTU(mtu int) int {
+	if p.maxMTU > 0 {
+		return min(mtu, p.maxMTU)
 	}
 	return mtu
 }
@@ -69,9 +69,9 @@ func (p *port) takes(mtu int) int {
 // mtuChanged lets workers and registrations go by the new MTU of port pi, and names
 // the groups whose copies do not fit any more, or fit again.
 func (c *control) mtuChanged(pi, mtu int) {
-	p := c.crew.ports[pi]
+	p := c.workers.ports[pi]
 	c.notify(mtu < p.mtu, "the MTU of a port has changed", "port", p.name, "mtu", mtu, "was", p.mtu)
-	if !c.crew.do(func(w *worker) { w.ports[pi].mtu = mtu }) {
+	if !c.workers.do(func(w *worker) { w.ports[pi].mtu = mtu }) {
 		return
 	}
 	done := make(map[*group]bool)
@@ -79,27 +79,27 @@ func (c *control) mtuChanged(pi, mtu int) {
 		for g := range h.groups {
 			if !done[g] {
 				done[g] = true
-				c.fit(g)
+				c.checkPMTU(g)
 			}
 		}
 	}
 }
 
-// fit finds out whether the longest copies of g fit the ports of its members, and
+// checkPMTU finds out whether the longest copies of g fit the ports of its members, and
 // says so if that has changed.
-func (c *control) fit(g *group) {
-	need := g.reg.PMTU + headroom(g.reg.Group.Is4())
+func (c *control) checkPMTU(g *group) {
+	need := g.reg.PMTU + maxHeaders(g.reg.Group.Is4())
 	narrow := ""
 	for i := range g.slots {
 		s := &g.slots[i]
-		if pi := c.w.portOf(s.place.Ifindex); !s.gone && pi >= 0 && c.w.ports[pi].mtu < need {
+		if pi := c.firstWorker.portIndex(s.location.Ifindex); !s.gone && pi >= 0 && c.firstWorker.ports[pi].mtu < need {
 			narrow = fmt.Sprintf("packets of up to %d bytes do not fit port %s, whose MTU is %d: longer copies to %s are dropped (%s); raise the MTU, or register the group with a path MTU of %d",
-				need, c.w.ports[pi].name, c.w.ports[pi].mtu, s.rec.IP, DropTooLong, pathMTUWithin(c.w.ports[pi].mtu, g.reg.Group.Is4()))
+				need, c.firstWorker.ports[pi].name, c.firstWorker.ports[pi].mtu, s.record.IP, dropTooLong, pathMTUWithin(c.firstWorker.ports[pi].mtu, g.reg.Group.Is4()))
 			break
 		}
 	}
-	was := g.narrow
-	g.narrow = narrow
+	was := g.mtuText
+	g.mtuText = narrow
 	switch {
 	case narrow != "" && was == "":
 		c.notify(true, "copies of a group do not fit", "group", g.reg.Group, "why", narrow)
@@ -113,16 +113,16 @@ func (c *control) fit(g *group) {
 // pathMTUWithin returns the largest path MTU whose packets fit an MTU.
 func pathMTUWithin(mtu int, v4 bool) int {
 	for _, p := range []int{4096, 2048, 1024, 512} {
-		if p+headroom(v4) <= mtu {
+		if p+maxHeaders(v4) <= mtu {
 			return p
 		}
 	}
 	return 256
 }
 
-// headroom is what RoCEv2 adds to the path MTU within an IP packet at most:
+// maxHeaders is what RoCEv2 adds to the path MTU within an IP packet at most:
 // IP, UDP, BTH, RETH, ImmDt and ICRC.
-func headroom(v4 bool) int {
+func maxHeaders(v4 bool) int {
 	n := rocev2.UDPLen + rocev2.BTHLen + rocev2.RETHLen + rocev2.ImmDtLen + rocev2.ICRCLen
 	if v4 {
 		return n + rocev2.IPv4Len

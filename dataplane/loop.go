@@ -22,52 +22,52 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		c.asker.run(c.locator)
+		c.lookups.run(c.locator)
 	}()
 	defer func() {
-		close(c.asker.questions)
+		close(c.lookups.requests)
 		<-asked
 	}()
 	c.changes = changes
 	c.linksDue = true // before the watch began
 	for {
-		d := c.sleep()
+		d := c.sleepTime()
 		due := c.now() + d
 		timer.Reset(d)
-		requests := c.w.slow.requests.full
-		if c.requests.wait(c.now()) > 0 {
+		requests := c.firstWorker.slowPath.requests.queued
+		if c.requestPolicer.waitFor(c.now()) > 0 {
 			requests = nil
 		}
 		var do func()
 		select {
 		case <-ctx.Done():
 			return
-		case x := <-c.w.slow.renewals.full:
-			do = func() { c.envelope(x) }
+		case x := <-c.firstWorker.slowPath.renewals.queued:
+			do = func() { c.serveEnvelope(x) }
 		case x := <-requests:
-			do = func() { c.serve(x) }
-		case x := <-c.w.slow.sights:
-			do = func() { c.seen(x) }
-		case <-c.crew.bell:
-			do = func() { c.news = true }
-		case f := <-c.cmds:
+			do = func() { c.serveRequests(x) }
+		case x := <-c.firstWorker.slowPath.sightings:
+			do = func() { c.handleSighting(x) }
+		case <-c.workers.bell:
+			do = func() { c.outcomesDue = true }
+		case f := <-c.closures:
 			do = f
-		case x := <-c.asker.answers:
-			do = func() { c.hear(x) }
+		case x := <-c.lookups.results:
+			do = func() { c.lookupDone(x) }
 		case <-changes.Bell:
-			do = func() { c.pace.ring(c.now(), changes.Links()) }
+			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
 		case <-timer.C:
-			do = c.serveLate
+			do = c.serveDeferred
 		}
-		c.began = c.now()
-		if c.began-due > longTurn {
-			c.hold = c.began + holdTime
+		c.iterationStart = c.now()
+		if c.iterationStart-due > longIteration {
+			c.leasesHeldUntil = c.iterationStart + leaseGrace
 		}
-		c.renew()
+		c.serveRenewals()
 		do()
-		c.work()
-		c.turns++
-		c.longest = max(c.longest, c.now()-c.began)
+		c.doDue()
+		c.iterations++
+		c.longestIteration = max(c.longestIteration, c.now()-c.iterationStart)
 	}
 }
 
@@ -75,130 +75,130 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 // renewals that wait: a lease cannot end because of what others ask for. After a pause
 // of its own, or of the machine, renewals have a moment to come in before leases end.
 const (
-	longTurn = 50 * time.Millisecond
-	holdTime = 100 * time.Millisecond
+	longIteration = 50 * time.Millisecond
+	leaseGrace    = 100 * time.Millisecond
 )
 
-// requestTurns is how many turns a second serve requests, after a burst of as many as come
+// requestIterations is how many turns a second serve requests, after a burst of as many as come
 // in burstTime; a turn serves those that wait. So a flood of requests wakes the control
 // loop, which costs more than to turn one down, at this rate and not at its own.
-// requestTime is how long a turn serves requests before it looks for other work.
+// maxRequestTime is how long a turn serves requests before it looks for other work.
 const (
-	requestTurns = 250
-	requestTime  = 5 * time.Millisecond
+	requestIterations = 250
+	maxRequestTime    = 5 * time.Millisecond
 )
 
-// serve serves a request and those that wait behind it.
-func (c *control) serve(d *datagram) {
-	c.requests.take(c.began)
-	c.envelope(d)
-	for range len(c.w.slow.requests.full) {
-		if c.now()-c.began > requestTime {
+// serveRequests serves a request and those that wait behind it.
+func (c *control) serveRequests(d *datagram) {
+	c.requestPolicer.allow(c.iterationStart)
+	c.serveEnvelope(d)
+	for range len(c.firstWorker.slowPath.requests.queued) {
+		if c.now()-c.iterationStart > maxRequestTime {
 			return
 		}
-		c.renew()
+		c.serveRenewals()
 		select {
-		case d := <-c.w.slow.requests.full:
-			c.envelope(d)
+		case d := <-c.firstWorker.slowPath.requests.queued:
+			c.serveEnvelope(d)
 		default:
 			return
 		}
 	}
 }
 
-// serveLate serves the requests that have waited for a turn, if that has come.
-func (c *control) serveLate() {
-	if c.requests.wait(c.began) > 0 {
+// serveDeferred serves the requests that have waited for a turn, if that has come.
+func (c *control) serveDeferred() {
+	if c.requestPolicer.waitFor(c.iterationStart) > 0 {
 		return
 	}
 	select {
-	case d := <-c.w.slow.requests.full:
-		c.serve(d)
+	case d := <-c.firstWorker.slowPath.requests.queued:
+		c.serveRequests(d)
 	default:
 	}
 }
 
-// renew serves the renewals that wait now.
-func (c *control) renew() {
-	l := c.w.slow.renewals
-	for range len(l.full) {
+// serveRenewals serves the renewals that wait now.
+func (c *control) serveRenewals() {
+	l := c.firstWorker.slowPath.renewals
+	for range len(l.queued) {
 		select {
-		case d := <-l.full:
-			c.envelope(d)
+		case d := <-l.queued:
+			c.serveEnvelope(d)
 		default:
 			return
 		}
 	}
 }
 
-// work does what is due.
-func (c *control) work() {
+// doDue does what is due.
+func (c *control) doDue() {
 	c.installReady()
-	if c.news && c.newsAt <= c.now() {
-		c.news = c.takeNews()
-		c.newsAt = c.now() + newsGap
+	if c.outcomesDue && c.outcomesAt <= c.now() {
+		c.outcomesDue = c.collectOutcomes()
+		c.outcomesAt = c.now() + outcomeInterval
 	}
-	c.lookAround()
-	if c.now()-c.began > longTurn {
-		c.hold = c.now() + holdTime
+	c.followChanges()
+	if c.now()-c.iterationStart > longIteration {
+		c.leasesHeldUntil = c.now() + leaseGrace
 	}
-	if at, ok := c.deadline(); ok && at <= c.now() {
-		c.renew()
-		c.reg.Advance(c.now(), &c.out)
-		c.finish()
+	if at, ok := c.registrarDeadline(); ok && at <= c.now() {
+		c.serveRenewals()
+		c.registrar.Advance(c.now(), &c.out)
+		c.sendOutput()
 	}
-	c.prove()
-	c.inquire()
-	c.refused.due(c.now(), c.tellRefusal)
-	c.unsendable.due(c.now(), c.tellUnsendable)
+	c.sendProofs()
+	c.advanceInquiries()
+	c.refusals.due(c.now(), c.logRefusal)
+	c.unsendable.due(c.now(), c.logUnsendable)
 	c.rejected.due(c.now(), c.tellRejected)
 	c.reports.due(c.now(), c.tellTurn)
-	c.parking.retry(c.now(), c.trySend, c.unsent)
-	if d, tell := c.asker.late(c.now()); tell {
+	c.parked.retry(c.now(), c.trySend, c.countUnsent)
+	if d, tell := c.lookups.overdue(c.now()); tell {
 		c.notify(true, "the kernel has not said for some time where a member is: registrations wait, members keep their places", "for", d)
 	}
-	if err := c.dir.hosts.deaf; err != nil && !c.deaf {
-		c.deaf = true
+	if err := c.dir.hosts.filterErr; err != nil && !c.filterErrReported {
+		c.filterErrReported = true
 		c.notify(true, "changes of some members' places are not heard of, since the netlink filter does not take their addresses", "error", err)
 	}
-	c.pose()
+	c.submitLookups()
 }
 
-// deadline returns when the registrar has something to do.
-func (c *control) deadline() (at time.Duration, ok bool) {
-	at, ok = c.reg.NextDeadline()
-	return max(at, c.hold), ok
+// registrarDeadline returns when the registrar has something to do.
+func (c *control) registrarDeadline() (at time.Duration, ok bool) {
+	at, ok = c.registrar.NextDeadline()
+	return max(at, c.leasesHeldUntil), ok
 }
 
 // now is the time of the worker's clock, which all pure cores share.
-func (c *control) now() time.Duration { return time.Since(c.w.start) }
+func (c *control) now() time.Duration { return time.Since(c.firstWorker.start) }
 
-// sleep returns how long the loop may wait for something to happen.
-func (c *control) sleep() time.Duration {
+// sleepTime returns how long the loop may wait for something to happen.
+func (c *control) sleepTime() time.Duration {
 	d := time.Hour
-	if at, ok := c.deadline(); ok {
+	if at, ok := c.registrarDeadline(); ok {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refused.next, c.parking.next, c.moves.next, c.pace.next, c.asker.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next,
+		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())
 		}
 	}
-	if at, ok := c.dir.hosts.next(c.now()); ok && c.asker.room() {
+	if at, ok := c.dir.hosts.next(c.now()); ok && c.lookups.hasRoom() {
 		d = min(d, at-c.now())
 	}
 	if at, ok := c.dir.proofs.next(c.now()); ok {
 		d = min(d, at-c.now())
 	}
-	if c.news {
-		d = min(d, c.newsAt-c.now())
+	if c.outcomesDue {
+		d = min(d, c.outcomesAt-c.now())
 	}
-	if wait := c.requests.wait(c.now()); wait > 0 {
+	if wait := c.requestPolicer.waitFor(c.now()); wait > 0 {
 		d = min(d, wait)
 	}
-	if len(c.dir.stale)+len(c.dir.ready) > 0 {
+	if len(c.dir.staleTables)+len(c.dir.ready) > 0 {
 		d = 0
 	}
 	return max(d, 0)
@@ -209,7 +209,7 @@ func (c *control) sleep() time.Duration {
 func (c *control) do(f func()) bool {
 	done := make(chan struct{})
 	select {
-	case c.cmds <- func() { f(); close(done) }:
+	case c.closures <- func() { f(); close(done) }:
 		<-done
 		return true
 	case <-c.ended:

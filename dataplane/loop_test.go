@@ -22,18 +22,18 @@ func (f *fakeSwitch) bring(port int, m *envelope.Message) bool {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	l := f.control.w.slow.requests
+	l := f.control.firstWorker.slowPath.requests
 	if envelope.IsRenewal(b) {
-		l = f.control.w.slow.renewals
+		l = f.control.firstWorker.slowPath.renewals
 	}
-	d := l.take(port)
+	d := l.acquire(port)
 	if d == nil {
 		return false
 	}
-	d.n, d.partial, d.src, d.dst = copy(d.buf[:], b), false, m.ReplyTo, netip.AddrPortFrom(m.Group, m.ReplyTo.Port())
+	d.length, d.partial, d.src, d.dst = copy(d.buf[:], b), false, m.ReplyTo, netip.AddrPortFrom(m.Group, m.ReplyTo.Port())
 	d.mac = rocev2.MAC{} // of a host that is nowhere
 	copy(d.mac[:], f.locator.place(m.ReplyTo.Addr()).MAC)
-	l.full <- d
+	l.queued <- d
 	return true
 }
 
@@ -42,7 +42,7 @@ func (f *fakeSwitch) bring(port int, m *envelope.Message) bool {
 // before it.
 func TestRenewalsComeFirst(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
-	f.control.do(func() { f.control.dir.follows = true }) // nobody is asked
+	f.control.do(func() { f.control.dir.kernelDecides = true }) // nobody is asked
 	head := envelope.Header{
 		Epoch: 1, Transaction: 1, Total: 1, Group: fakeGroup(0), ReplyTo: netip.AddrPortFrom(fakeHost(0), 4797),
 	}
@@ -54,12 +54,12 @@ func TestRenewalsComeFirst(t *testing.T) {
 	f.control.do(func() { // the answer to one without an instance has it
 		var out envelope.Output
 		b, _ := envelope.Keys(nil).Append(nil, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}}, 0)
-		f.control.reg.Input(f.control.now(), head.ReplyTo, b, &out)
+		f.control.registrar.Input(f.control.now(), head.ReplyTo, b, &out)
 		m, err := envelope.Keys(nil).Open(out.Packets[0].Data, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		head.Instance, head.Epoch = m.Instance, m.Body.(*envelope.Challenge).Known+1
+		head.Instance, head.Epoch = m.Instance, m.Body.(*envelope.Challenge).EpochKnown+1
 	})
 	f.bring(0, &envelope.Message{Header: head, Body: &envelope.Register{GroupBody: body}})
 	f.eventually("the group is registered", func() bool { g, err := f.Group(fakeGroup(0)); return err == nil && g.LeaseLeft > 0 })
@@ -73,7 +73,7 @@ func TestRenewalsComeFirst(t *testing.T) {
 				for f.bring(port, &junk) {
 				}
 			}
-			time.AfterFunc(holdTime/4, func() {
+			time.AfterFunc(leaseGrace/4, func() {
 				if !f.bring(0, &renewal) {
 					t.Error("requests take the room of renewals")
 				}
@@ -81,14 +81,14 @@ func TestRenewalsComeFirst(t *testing.T) {
 		})
 		f.eventually("the lease is renewed", func() bool { g, err := f.Group(fakeGroup(0)); return err != nil || g.LeaseLeft > 0.9 })
 	}
-	if es := f.events(0, api.EventGone); len(es) > 0 {
+	if es := f.events(0, api.EventEnded); len(es) > 0 {
 		t.Fatalf("the lease has ended: %+v", es)
 	}
 	s, err := f.stats()
-	if err != nil || s.LongestTurn < 1.2 || s.LongestTurn > 10 || s.Turns == 0 || s.Questions < 4 {
+	if err != nil || s.LongestIteration < 1.2 || s.LongestIteration > 10 || s.Iterations == 0 || s.Lookups < 4 {
 		t.Errorf("the control loop's numbers: %+v, %v", s, err)
 	}
-	f.eventually("the lease ends", func() bool { return len(f.events(0, api.EventGone)) == 1 })
+	f.eventually("the lease ends", func() bool { return len(f.events(0, api.EventEnded)) == 1 })
 }
 
 func (f *fakeSwitch) stats() (s api.Control, err error) {
@@ -102,13 +102,13 @@ func (f *fakeSwitch) stats() (s api.Control, err error) {
 // again with its envelope.
 func TestEnvelopesOfOnePortTakeTheirShare(t *testing.T) {
 	s := newSlowPath(5)
-	for _, l := range []*lane{s.renewals, s.requests} {
+	for _, l := range []*slotClass{s.renewals, s.requests} {
 		free := len(l.free)
 		for range 2 {
 			var held []*datagram
 			for port := range 5 {
 				n := 0
-				for d := l.take(port); d != nil; d = l.take(port) {
+				for d := l.acquire(port); d != nil; d = l.acquire(port) {
 					held = append(held, d)
 					n++
 				}
@@ -117,7 +117,7 @@ func TestEnvelopesOfOnePortTakeTheirShare(t *testing.T) {
 				}
 			}
 			for _, d := range held {
-				d.give()
+				d.release()
 			}
 		}
 		if len(l.free) != free {
@@ -131,7 +131,7 @@ func TestEnvelopesOfOnePortTakeTheirShare(t *testing.T) {
 func TestRequestsShareTurns(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
 	turns := func() (n uint64) {
-		f.control.do(func() { n = f.control.turns })
+		f.control.do(func() { n = f.control.iterations })
 		return n
 	}
 	junk := envelope.Message{Header: envelope.Header{
@@ -145,14 +145,14 @@ func TestRequestsShareTurns(t *testing.T) {
 		time.Sleep(100 * time.Microsecond)
 	}
 	got := turns() - before
-	const gap = time.Second / requestTurns
+	const gap = time.Second / requestIterations
 	if most := uint64((time.Since(begin) + burstTime) / gap); n < 300 || got > most+20 {
 		t.Errorf("%d requests in %v took %d turns, want at most %d", n, time.Since(begin), got, most)
 	}
-	f.eventually("all are served", func() bool { return len(f.control.w.slow.requests.full) == 0 })
+	f.eventually("all are served", func() bool { return len(f.control.firstWorker.slowPath.requests.queued) == 0 })
 	begin = time.Now()
 	f.bring(0, &junk)
-	f.eventually("one more is served", func() bool { return len(f.control.w.slow.requests.full) == 0 })
+	f.eventually("one more is served", func() bool { return len(f.control.firstWorker.slowPath.requests.queued) == 0 })
 	if d := time.Since(begin); d > time.Second {
 		t.Errorf("it took %v", d)
 	}

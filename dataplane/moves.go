@@ -20,34 +20,34 @@ import (
 
 // moves is what the control loop has to do with members that seem to be elsewhere.
 type moves struct {
-	policy    config.UnconfirmedMoves
-	keyOf     func(group netip.Addr) (envelope.KeyID, bool) // under which its members answer
-	inquiries *inquiries
-	doubted   *sampler[doubted]  // by port
-	unproven  *sampler[unproven] // by port
-	count     api.Moves
+	policy      config.MovePolicy
+	keyOf       func(group netip.Addr) (envelope.KeyID, bool) // under which its members answer
+	inquiries   *inquiries
+	unconfirmed *sampler[unconfirmedMove]  // by port
+	unproven    *sampler[unprovenLocation] // by port
+	count       api.Moves
 }
 
-// doubted is a move that was not confirmed.
-type doubted struct {
+// unconfirmedMove is a move that was not confirmed.
+type unconfirmedMove struct {
 	ip     netip.Addr
-	at     spot
+	origin origin
 	place  string
 	answer string
 }
 
-// doubtInterval is the least time between two log lines about unconfirmed moves to one
+// unconfirmedLogInterval is the least time between two log lines about unconfirmed moves to one
 // port.
-const doubtInterval = 10 * time.Second
+const unconfirmedLogInterval = 10 * time.Second
 
-func newMoves(policy config.UnconfirmedMoves, ports int) moves {
-	return moves{policy: policy, inquiries: newInquiries(ports), doubted: newSampler[doubted](ports, doubtInterval), unproven: newSampler[unproven](ports, doubtInterval)}
+func newMoves(policy config.MovePolicy, ports int) moves {
+	return moves{policy: policy, inquiries: newInquiries(ports), unconfirmed: newSampler[unconfirmedMove](ports, unconfirmedLogInterval), unproven: newSampler[unprovenLocation](ports, unconfirmedLogInterval)}
 }
 
 // next says when inquire has something to do.
 func (m *moves) next() (at time.Duration, ok bool) {
 	at, ok = m.inquiries.next()
-	for _, next := range [...]func() (time.Duration, bool){m.doubted.next, m.unproven.next} {
+	for _, next := range [...]func() (time.Duration, bool){m.unconfirmed.next, m.unproven.next} {
 		if t, some := next(); some && (!ok || t < at) {
 			at, ok = t, true
 		}
@@ -55,162 +55,162 @@ func (m *moves) next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// followMembers sets up what becomes of members that seem to move.
-func (c *control) followMembers(cfg *config.Config) {
-	c.moves = newMoves(cfg.UnconfirmedMoves, len(c.crew.ports))
-	c.moves.keyOf = func(group netip.Addr) (envelope.KeyID, bool) { return c.reg.Key(group) }
-	c.dir.follows = cfg.UnconfirmedMoves == config.MovesFollow
-	c.dir.suspect = func(h *host, at locate.Location) {
-		if s := c.spotOf(&at); s.port >= 0 {
-			c.suspect(h, s)
+// setupMoves sets up what becomes of members that seem to move.
+func (c *control) setupMoves(cfg *config.Config) {
+	c.moves = newMoves(cfg.UnconfirmedMoves, len(c.workers.ports))
+	c.moves.keyOf = func(group netip.Addr) (envelope.KeyID, bool) { return c.registrar.Key(group) }
+	c.dir.kernelDecides = cfg.UnconfirmedMoves == config.MoveFollow
+	c.dir.onSuspect = func(h *host, at locate.Location) {
+		if s := c.originOf(&at); s.port >= 0 {
+			c.startInquiry(h, s)
 		}
 	}
 }
 
-// pinBy has p hold members where they are.
-func (c *control) pinBy(p *pinner) {
-	c.dir.hosts.pinned = func(h *host) {
-		pi := c.w.portOf(h.pin.Ifindex)
+// setPinner has p hold members where they are.
+func (c *control) setPinner(p *pinner) {
+	c.dir.hosts.onPinChange = func(h *host) {
+		pi := c.firstWorker.portIndex(h.pinned.Ifindex)
 		if pi < 0 || len(h.groups) == 0 {
-			p.set(h.ip, pin{})
+			p.set(h.ip, pinTarget{})
 			return
 		}
 		// Behind a port that is down a member is not held, so that the kernel may find it.
-		p.set(h.ip, pin{h.pin, c.crew.ports[pi].saidUp})
+		p.set(h.ip, pinTarget{h.pinned, c.workers.ports[pi].reportedUp})
 	}
 }
 
-// portTurned renews the pins of the hosts behind a port that has come up or gone down.
-func (c *control) portTurned(p *port) {
+// repinPort renews the pins of the hosts behind a port that has come up or gone down.
+func (c *control) repinPort(p *port) {
 	for h := range c.dir.hosts.byLink[p.ifindex] {
-		c.dir.hosts.pinned(h)
+		c.dir.hosts.onPinChange(h)
 	}
 }
 
-// spotOf returns where a host's frames come from that is at a place; its port is -1 at
+// originOf returns where a host's frames come from that is at a place; its port is -1 at
 // the zero Location.
-func (c *control) spotOf(at *locate.Location) (s spot) {
-	s.port, s.vlan = c.w.portOf(at.Ifindex), at.VLAN
+func (c *control) originOf(at *locate.Location) (s origin) {
+	s.port, s.vlan = c.firstWorker.portIndex(at.Ifindex), at.VLAN
 	if s.port >= 0 && s.vlan == 0 {
-		s.vlan = c.crew.ports[s.port].vlan
+		s.vlan = c.workers.ports[s.port].vlan
 	}
 	copy(s.mac[:], at.MAC)
 	return s
 }
 
-// seen takes in a sighting.
-func (c *control) seen(s sighting) {
-	if c.moves.policy == config.MovesFollow {
+// handleSighting takes in a sighting.
+func (c *control) handleSighting(s sighting) {
+	if c.moves.policy == config.MoveFollow {
 		return
 	}
 	x := c.dir.hosts
 	if !s.ip.IsValid() {
-		c.suspectAll(x.byMAC[locate.MAC(s.mac)], s.spot)
+		c.startInquiries(x.byMAC[locate.MAC(s.mac)], s.origin)
 		return
 	}
 	if h := x.byIP[s.ip]; h != nil {
-		c.suspect(h, s.spot)
+		c.startInquiry(h, s.origin)
 	}
-	c.suspectAll(x.byHop[s.ip], s.spot)
+	c.startInquiries(x.byHop[s.ip], s.origin)
 }
 
-// suspectAll is suspect for hosts that have something in common: as many as may be asked
+// startInquiries is suspect for hosts that have something in common: as many as may be asked
 // at a port, if there are more.
-func (c *control) suspectAll(hs map[*host]struct{}, s spot) {
-	n := maxQuestions - c.moves.inquiries.count[s.port]
+func (c *control) startInquiries(hs map[*host]struct{}, s origin) {
+	n := maxInquiries - c.moves.inquiries.count[s.port]
 	for h := range hs {
 		if n--; n < 0 {
 			return
 		}
-		c.suspect(h, s)
+		c.startInquiry(h, s)
 	}
 }
 
-// suspect asks h whether it is at s, unless that is where it is pinned, or it was asked
+// startInquiry asks h whether it is at s, unless that is where it is pinned, or it was asked
 // a moment ago.
-func (c *control) suspect(h *host, s spot) {
-	home := c.spotOf(&h.pin)
-	if len(h.groups) == 0 || home.port < 0 || home.port == s.port && home.mac == s.mac || !c.moves.inquiries.may(h.ip, s.port) {
+func (c *control) startInquiry(h *host, s origin) {
+	home := c.originOf(&h.pinned)
+	if len(h.groups) == 0 || home.port < 0 || home.port == s.port && home.mac == s.mac || !c.moves.inquiries.mayAsk(h.ip, s.port) {
 		return
 	}
-	q := &inquiry{ip: h.ip, at: s, home: home, began: c.now()}
-	c.moves.inquiries.add(q)
-	c.moves.count.Asked++
-	if s.port != home.port && !c.bridged(&h.pin, s.port) {
-		q.because = "no route leads there"
+	q := &inquiry{ip: h.ip, newOrigin: s, oldOrigin: home, startedAt: c.now()}
+	c.moves.inquiries.start(q)
+	c.moves.count.Inquiries++
+	if s.port != home.port && !c.sameBridge(&h.pinned, s.port) {
+		q.notAskedText = "no route leads there"
 		return
 	}
 	for g := range h.groups {
 		key, ok := c.moves.keyOf(g.reg.Group)
-		if !ok || slices.ContainsFunc(q.asks, func(a asked) bool { return a.key == key }) {
+		if !ok || slices.ContainsFunc(q.asks, func(a inquiryAsk) bool { return a.key == key }) {
 			continue
 		}
-		a := asked{key: key, group: g.reg.Group}
+		a := inquiryAsk{key: key, group: g.reg.Group}
 		_, _ = rand.Read(a.nonce[:]) // never fails
-		_, _ = rand.Read(a.nonceAtHome[:])
+		_, _ = rand.Read(a.nonceAtOld[:])
 		var err, err2 error
-		a.packet, err = c.reg.Where(a.group, h.ip, a.nonce)
-		a.home, err2 = c.reg.Where(a.group, h.ip, a.nonceAtHome)
+		a.toNew, err = c.registrar.Where(a.group, h.ip, a.nonce)
+		a.toOld, err2 = c.registrar.Where(a.group, h.ip, a.nonceAtOld)
 		if err == nil && err2 == nil { // else it has just left the group
 			q.asks = append(q.asks, a)
 		}
 	}
-	c.sendAsks(q)
+	c.sendInquiry(q)
 }
 
-// bridged reports whether a port is one of the bridge that a place is behind: only there
+// sameBridge reports whether a port is one of the bridge that a place is behind: only there
 // can a host go without a change of routes.
-func (c *control) bridged(at *locate.Location, port int) bool {
+func (c *control) sameBridge(at *locate.Location, port int) bool {
 	l := at.Learnt
-	return l.Bridge != 0 && l.Port == at.Ifindex && c.crew.ports[port].bridge == l.Bridge
+	return l.Bridge != 0 && l.Port == at.Ifindex && c.workers.ports[port].bridge == l.Bridge
 }
 
-// sendAsks sends what is not answered yet.
-func (c *control) sendAsks(q *inquiry) {
+// sendInquiry sends what is not answered yet.
+func (c *control) sendInquiry(q *inquiry) {
 	for i := range q.asks {
 		if a := &q.asks[i]; !a.answered {
-			c.sendBy(q.at, &a.packet)
-			if !q.atHome {
-				c.sendBy(q.home, &a.home)
+			c.sendBy(q.newOrigin, &a.toNew)
+			if !q.answeredFromOld {
+				c.sendBy(q.oldOrigin, &a.toOld)
 			}
 		}
 	}
 }
 
-// inquire goes on with the inquiries.
-func (c *control) inquire() {
+// advanceInquiries goes on with the inquiries.
+func (c *control) advanceInquiries() {
 	for {
 		q, stage := c.moves.inquiries.take(c.now())
 		switch {
 		case q == nil:
-			c.moves.doubted.due(c.now(), c.tellDoubted)
-			c.moves.unproven.due(c.now(), c.tellUnproven)
+			c.moves.unconfirmed.due(c.now(), c.logUnconfirmed)
+			c.moves.unproven.due(c.now(), c.logUnproven)
 			return
-		case stage < stageGivenUp:
-			c.sendAsks(q)
-		case stage == stageGivenUp && !q.moved:
-			c.unconfirmed(q)
+		case stage < stepGivenUp:
+			c.sendInquiry(q)
+		case stage == stepGivenUp && !q.answeredFromNew:
+			c.inquiryFailed(q)
 		}
 	}
 }
 
-// here takes in the answer of a member, which came by d.
-func (c *control) here(d *datagram, e *envelope.Event) {
-	if c.proves(d, e) {
+// handleHere takes in the answer of a member, which came by d.
+func (c *control) handleHere(d *datagram, e *envelope.Event) {
+	if c.handleProof(d, e) {
 		return
 	}
-	q, a, moved := c.moves.inquiries.answered(e.Member.IP, e.Nonce, d.spot())
+	q, a, moved := c.moves.inquiries.answered(e.Member.IP, e.Nonce, d.origin())
 	h := c.dir.hosts.byIP[e.Member.IP]
 	switch {
 	case q == nil || h == nil || a.group != e.Group:
 		c.moves.count.Stray++
 	case !moved:
-		q.atHome = true
-	case !a.answered && c.spotOf(&h.pin) == q.home: // else it has moved meanwhile
-		a.answered, q.moved = true, true
+		q.answeredFromOld = true
+	case !a.answered && c.originOf(&h.pinned) == q.oldOrigin: // else it has moved meanwhile
+		a.answered, q.answeredFromNew = true, true
 		c.moves.count.Confirmed++
-		h.proven[a.key] = proven{c.locationAt(h.pin, q.at), c.now()}
-		c.moveTo(h, q.at, "confirmed by the member", func(g *group) bool {
+		h.proven[a.key] = provenLocation{c.locationAt(h.pinned, q.newOrigin), c.now()}
+		c.relocate(h, q.newOrigin, "confirmed by the member", func(g *group) bool {
 			k, ok := c.moves.keyOf(g.reg.Group)
 			return ok && k == a.key
 		})
@@ -218,68 +218,68 @@ func (c *control) here(d *datagram, e *envelope.Event) {
 }
 
 // locationAt returns the place at s of a host that is, or was, at another one.
-func (c *control) locationAt(at locate.Location, s spot) locate.Location {
+func (c *control) locationAt(at locate.Location, s origin) locate.Location {
 	at.MAC = slices.Clone(s.mac[:])
-	if p := c.crew.ports[s.port]; p.ifindex != at.Ifindex {
+	if p := c.workers.ports[s.port]; p.ifindex != at.Ifindex {
 		at.Links = append(slices.Clone(at.Links[:len(at.Links)-1]), p.ifindex)
 		at.Ifindex, at.Learnt.Port = p.ifindex, p.ifindex
 	}
-	if at.VLAN = s.vlan; s.vlan == c.crew.ports[s.port].vlan {
+	if at.VLAN = s.vlan; s.vlan == c.workers.ports[s.port].vlan {
 		at.VLAN = 0
 	}
 	return at
 }
 
-// moveTo makes s the place of h in the groups that match.
-func (c *control) moveTo(h *host, s spot, why string, match func(*group) bool) {
-	at := c.locationAt(h.pin, s)
+// relocate makes s the place of h in the groups that match.
+func (c *control) relocate(h *host, s origin, why string, match func(*group) bool) {
+	at := c.locationAt(h.pinned, s)
 	for g := range h.groups {
 		if match(g) {
-			c.journal.add(api.Event{Kind: api.EventMoved, Group: g.reg.Group, Member: h.ip, Reason: c.dir.placeString(at) + ": " + why})
+			c.journal.add(api.Event{Kind: api.EventMoved, Group: g.reg.Group, Member: h.ip, Reason: c.dir.locationText(at) + ": " + why})
 		}
 	}
-	c.dir.moveIn(h, at, nil, match)
-	h.seen = nil
+	c.dir.setLocation(h, at, nil, match)
+	h.seenElsewhere = nil
 }
 
-// unconfirmed is what becomes of a move that the member has not confirmed.
-func (c *control) unconfirmed(q *inquiry) {
+// inquiryFailed is what becomes of a move that the member has not confirmed.
+func (c *control) inquiryFailed(q *inquiry) {
 	h := c.dir.hosts.byIP[q.ip]
-	if h == nil || c.spotOf(&h.pin) != q.home {
+	if h == nil || c.originOf(&h.pinned) != q.oldOrigin {
 		return
 	}
 	c.moves.count.Unconfirmed++
-	h.seen, h.seenAt = &q.at, c.now()
-	x := doubted{ip: q.ip, at: q.at, place: c.dir.placeString(h.pin), answer: "none"}
+	h.seenElsewhere, h.seenElsewhereAt = &q.newOrigin, c.now()
+	x := unconfirmedMove{ip: q.ip, origin: q.newOrigin, place: c.dir.locationText(h.pinned), answer: "none"}
 	switch {
-	case q.because != "":
-		x.answer = "not asked: " + q.because
-	case q.atHome:
+	case q.notAskedText != "":
+		x.answer = "not asked: " + q.notAskedText
+	case q.answeredFromOld:
 		x.answer = "from its old place"
 	}
-	if suppressed, report := c.moves.doubted.add(c.now(), q.at.port, x); report {
-		c.tellDoubted(x, suppressed)
+	if suppressed, report := c.moves.unconfirmed.add(c.now(), q.newOrigin.port, x); report {
+		c.logUnconfirmed(x, suppressed)
 	}
-	if c.moves.policy == config.MovesEvict && !q.atHome && q.because == "" {
+	if c.moves.policy == config.MoveEvict && !q.answeredFromOld && q.notAskedText == "" {
 		c.evictMoved(h)
 	}
 }
 
-// seenTime is how long group show says that a member was seen elsewhere.
-const seenTime = time.Minute
+// seenElsewhereFor is how long group show says that a member was seen elsewhere.
+const seenElsewhereFor = time.Minute
 
 // seenElsewhere says where a member was seen, if that was not long ago.
 func (c *control) seenElsewhere(ip netip.Addr) string {
 	h := c.dir.hosts.byIP[ip]
-	if h == nil || h.seen == nil || c.now()-h.seenAt > seenTime {
+	if h == nil || h.seenElsewhere == nil || c.now()-h.seenElsewhereAt > seenElsewhereFor {
 		return ""
 	}
-	return fmt.Sprintf("seen at %s %s, and has not confirmed that it moved: if it did, gleam group move-member", c.crew.ports[h.seen.port].name, h.seen.mac)
+	return fmt.Sprintf("seen at %s %s, and has not confirmed that it moved: if it did, gleam group move-member", c.workers.ports[h.seenElsewhere.port].name, h.seenElsewhere.mac)
 }
 
-func (c *control) tellDoubted(x doubted, suppressed uint64) {
+func (c *control) logUnconfirmed(x unconfirmedMove, suppressed uint64) {
 	c.notify(true, "a member was seen elsewhere and has not confirmed that it moved: somebody uses its address, or it answers no envelopes",
-		"member", x.ip, "port", c.crew.ports[x.at.port].name, "mac", x.at.mac, "vlan", x.at.vlan, "place", x.place, "answer", x.answer,
+		"member", x.ip, "port", c.workers.ports[x.origin.port].name, "mac", x.origin.mac, "vlan", x.origin.vlan, "place", x.place, "answer", x.answer,
 		"policy", c.moves.policy, "remedy", "if it did move: gleam group move-member", "suppressed", suppressed)
 }
 
@@ -292,27 +292,27 @@ func (c *control) evictMoved(h *host) {
 		}
 	}
 	for _, g := range groups {
-		i := slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.rec.IP == h.ip })
+		i := slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.record.IP == h.ip })
 		if i < 0 {
 			continue
 		}
-		k := g.slots[i].rec.Key()
+		k := g.slots[i].record.Key()
 		var psn rocev2.PSN
 		var st mcast.GroupStatus
-		g.w.do(func() { g.w.sw.Snapshot(g.id, &st) })
+		g.worker.do(func() { g.worker.core.Snapshot(g.id, &st) })
 		if i < len(st.Members) {
 			psn = st.Members[i].Acked
 		}
 		c.dir.RemoveMember(g.reg.Group, k, envelope.Evicted)
-		c.reg.MemberEvicted(c.now(), g.reg.Group, k, envelope.Elsewhere, psn, &c.out)
+		c.registrar.MemberEvicted(c.now(), g.reg.Group, k, envelope.Elsewhere, psn, &c.out)
 		c.notify(true, "member evicted", "group", g.reg.Group, "member", k, "cause", envelope.Cause(envelope.Elsewhere))
-		c.finish()
+		c.sendOutput()
 	}
 }
 
-// moveByHand is an operator's word for where a member is. Without a port the spot counts
+// moveByOperator is an operator's word for where a member is. Without a port the spot counts
 // where it was seen last.
-func (c *control) moveByHand(ip, member netip.Addr, m *api.MoveMember) error {
+func (c *control) moveByOperator(ip, member netip.Addr, m *api.MoveMember) error {
 	g := c.dir.groups[ip]
 	if g == nil {
 		return unknownGroup(ip)
@@ -324,18 +324,18 @@ func (c *control) moveByHand(ip, member netip.Addr, m *api.MoveMember) error {
 	refuse := func(format string, args ...any) error {
 		return &api.Error{Reason: api.ReasonMove, Message: fmt.Sprintf(format, args...)}
 	}
-	home := c.spotOf(&h.pin)
+	home := c.originOf(&h.pinned)
 	if home.port < 0 {
 		return refuse("the place of %s is not known: see gleamd's log", member)
 	}
 	s := home
 	switch {
-	case m.Port == "" && m.MAC == "" && h.seen == nil:
+	case m.Port == "" && m.MAC == "" && h.seenElsewhere == nil:
 		return refuse("%s was not seen anywhere else: name the port, and the MAC address if it has changed", member)
 	case m.Port == "" && m.MAC == "":
-		s = *h.seen
+		s = *h.seenElsewhere
 	case m.Port != "":
-		s.port = slices.IndexFunc(c.crew.ports, func(p *port) bool { return p.name == m.Port })
+		s.port = slices.IndexFunc(c.workers.ports, func(p *port) bool { return p.name == m.Port })
 		if s.port < 0 {
 			return &api.Error{Reason: api.ReasonUnknownPort, Message: fmt.Sprintf("there is no port %s: see `gleam port list`", m.Port)}
 		}
@@ -343,10 +343,10 @@ func (c *control) moveByHand(ip, member netip.Addr, m *api.MoveMember) error {
 	if m.MAC != "" {
 		s.mac = m.Address()
 	}
-	if s.port != home.port && !c.bridged(&h.pin, s.port) {
-		return refuse("%s is not in the bridge that %s is behind: change the route to it", c.crew.ports[s.port].name, member)
+	if s.port != home.port && !c.sameBridge(&h.pinned, s.port) {
+		return refuse("%s is not in the bridge that %s is behind: change the route to it", c.workers.ports[s.port].name, member)
 	}
 	c.moves.count.Confirmed++
-	c.moveTo(h, s, "by the operator", func(*group) bool { return true })
+	c.relocate(h, s, "by the operator", func(*group) bool { return true })
 	return nil
 }

@@ -11,25 +11,25 @@ import (
 // Wrong ways to answer holders of several keys, and to believe where hosts are. The rule
 // is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
-	mutant.New("a member's port is enough", "WrongPlace", mutant.In((*directory).AtPlace,
+	mutant.New("a member's port is enough", "WrongPlace", mutant.In((*directory).FromMember,
 		"d.from.port == pi && locate.MAC(d.from.mac) == locate.MAC(d.home.MAC)",
 		"d.from.port == pi")),
-	mutant.New("a member's MAC address is enough", "WrongPlace", mutant.In((*directory).AtPlace,
+	mutant.New("a member's MAC address is enough", "WrongPlace", mutant.In((*directory).FromMember,
 		"d.from.port == pi && locate.MAC(",
 		"locate.MAC(")),
-	mutant.New("a member without a place speaks from anywhere", "WrongPlace", mutant.In((*directory).placeIn,
+	mutant.New("a member without a place speaks from anywhere", "WrongPlace", mutant.In((*directory).memberLocation,
 		`				return at
 			}
 			return h.pin`,
 		`				return at
 			}
 			return $1{}`, locate.Location{})),
-	mutant.New("the place that a member left from is forgotten", "WrongPlace", mutant.In((*hosts).leave,
+	mutant.New("the place that a member left from is forgotten", "WrongPlace", mutant.In((*hosts).removeMember,
 		`h.left = h.pin
 		h.pin, h.seen = locate.Location{}, nil`,
 		`
 		h.pin, h.seen = locate.Location{}, nil`)),
-	mutant.New("one that has left speaks from its old place alone", "WrongPlace", mutant.In((*directory).placeIn,
+	mutant.New("one that has left speaks from its old place alone", "WrongPlace", mutant.In((*directory).memberLocation,
 		`			return h.pin // the kernel has none at the moment
 		}
 	}
@@ -40,7 +40,7 @@ var _ = []mutant.Mutant{
 	}
 	switch {
 	case h == nil:`)),
-	mutant.New("envelopes from elsewhere are no warning", "WrongPlace", mutant.In((*control).tellRefusal,
+	mutant.New("envelopes from elsewhere are no warning", "WrongPlace", mutant.In((*control).logRefusal,
 		"c.notify(x.reason == envelope.WrongPlace,",
 		"c.notify(false,")),
 }

@@ -7,7 +7,7 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
 // Wrong ways to treat members that only receive, come back, or are behind a quorum.
 var _ = []mutant.Mutant{
-	mutant.New("a group that comes back may be another worker's", "R73", mutant.In((*owners).choose,
+	mutant.New("a group that comes back may be another worker's", "R73", mutant.In((*groupOwners).choose,
 		"time.Since(f.at) < formerTime {",
 		"time.Since(f.at) < 0 {")),
 }

@@ -24,14 +24,14 @@ var _ = []mutant.Mutant{
 	h.SetChecksum(rocev2.ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(l3)))`,
 		`h.SetTOS(uint8(rocev2.CE))
 	h.SetChecksum(rocev2.ChecksumUpdate16(h.Checksum(), old, binary.BigEndian.Uint16(l3)))`)),
-	mutant.New("above kmax only a share is marked", "7", mutant.In((*marker).congested,
+	mutant.New("above kmax only a share is marked", "7", mutant.In((*marker).mark,
 		`return true
 	}
 	return m.draw()`,
 		`$arg1 = m.$1
 	}
 	return m.draw()`, marker{}.kmax)),
-	mutant.New("the share does not rise with the depth", "7", mutant.In((*marker).congested,
+	mutant.New("the share does not rise with the depth", "7", mutant.In((*marker).mark,
 		"m.steps*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)",
 		"m.steps")),
 	mutant.New("the packet is marked before it is copied", "7", mutant.In((*worker).copy,
@@ -45,47 +45,47 @@ var _ = []mutant.Mutant{
 		return false
 	}
 	p.$1($2)
-	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`, (*port).mark, l3)),
-	mutant.New("an idle link saves up time", "7", mutant.In((*queue).release,
+	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`, (*port).mark, ipPacket)),
+	mutant.New("an idle link saves up time", "7", mutant.In((*egressQueue).release,
 		"if q.idle {",
-		"if q.idle && q.$1 < 0 {", queue{}.rate)),
-	mutant.New("a late worker loses the link's time", "7", mutant.In((*queue).release,
+		"if q.idle && q.$1 < 0 {", egressQueue{}.rate)),
+	mutant.New("a late worker loses the link's time", "7", mutant.In((*egressQueue).release,
 		"least := now - maxCatchUp",
 		"least := now")),
 	mutant.New("preamble and gap cost nothing", "7", mutant.In(linkOverhead,
 		"const linkOverhead = 4 + 8 + 12",
 		"const linkOverhead = 4")),
-	mutant.New("parts of a nanosecond are lost", "7", mutant.In((*queue).charge,
+	mutant.New("parts of a nanosecond are lost", "7", mutant.In((*egressQueue).charge,
 		"q.part = t % q.rate",
 		"q.part = 0")),
-	mutant.New("data takes the room of replies", "7", mutant.In((*queue).fits,
+	mutant.New("data takes the room of replies", "7", mutant.In((*egressQueue).fits,
 		"return q.len()+q.ahead+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
-		"return q.len()+q.ahead+buffers <= q.maxFrames+$1 && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+$2", replyFrames, replyBytes)),
-	mutant.NewForRoot("a merged ACK loses the BECN of the earlier one", "R32", mutant.In((*worker).feedback,
+		"return q.len()+q.ahead+buffers <= q.maxFrames+$1 && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+$2", reservedReplyFrames, reservedReplyBytes)),
+	mutant.NewForRoot("a merged ACK loses the BECN of the earlier one", "R32", mutant.In((*worker).stageFeedback,
 		"pkt.BECN = pkt.BECN || last.becn",
 		"")),
-	mutant.NewForRoot("a merged ACK forgets the BECN of the first", "R32", mutant.In((*worker).feedback,
+	mutant.NewForRoot("a merged ACK forgets the BECN of the first", "R32", mutant.In((*worker).stageFeedback,
 		", at: n - 1, becn: pkt.BECN}",
 		", at: n - 1}")),
-	mutant.NewForRoot("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).step,
+	mutant.NewForRoot("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
 		`if w.runCommands() {
 		w.flush()
 	}`,
 		"w.runCommands()")),
-	mutant.NewForRoot("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).mayWait,
+	mutant.NewForRoot("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
 		`if p.staged() {
 			return 0`,
 		`if p.staged() && p.$1 {
 			return 0`, port{}.down)),
-	mutant.NewForRoot("a worker sleeps on packets that it has not posted", "Who owns what", mutant.In((*worker).mayWait,
+	mutant.NewForRoot("a worker sleeps on packets that it has not posted", "Who owns what", mutant.In((*worker).sleepTime,
 		"if r != nil && r.Unpublished() > 0 {",
 		"if r != nil && r.Unpublished() < 0 {")),
-	mutant.NewForRoot("a lost port keeps what closures staged", "Who owns what", mutant.In((*crew).lose,
+	mutant.NewForRoot("a lost port keeps what closures staged", "Who owns what", mutant.In((*workers).closePort,
 		`		p.gone, p.down = true, true
 		o.unstage(p)`,
 		`		p.gone, p.down = true, true
 		`)),
-	mutant.New("frames overtake those that queue", "7", mutant.In((*port).direct,
+	mutant.New("frames overtake those that queue", "7", mutant.In((*port).bypassesQueue,
 		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
 		"return p.queue.rate == 0 && len(p.tx)")),
 }

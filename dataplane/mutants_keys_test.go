@@ -8,10 +8,10 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 // Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
 // where. The rule is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
-	mutant.New("one address takes the rate of a port", "Rates", mutant.In((*senders).take,
+	mutant.New("one address takes the rate of a port", "Rates", mutant.In((*addressPolicers).allow,
 		"s.next[i] = b.next",
 		"_ = b.next")),
-	mutant.New("all addresses have one rate", "Rates", mutant.In((*senders).take,
+	mutant.New("all addresses have one rate", "Rates", mutant.In((*addressPolicers).allow,
 		"% uint64(len(s.next))",
 		"% 1")),
 	mutant.New("the switch does not know who only receives", "R76", mutant.In(memberSpec,

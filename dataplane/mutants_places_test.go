@@ -8,27 +8,27 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 // Wrong ways to follow members, ports and links. Their rule is the section of
 // docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
-	mutant.New("that a host is being resolved is a change", "Places", mutant.In((*hosts).concern,
+	mutant.New("that a host is being resolved is a change", "Places", mutant.In((*hosts).applyChanges,
 		`x.doubt(h, now)
 			case len`,
 		`x.$1(h)
-			case len`, (*hosts).ask)),
-	mutant.New("a refreshed entry is a change", "Places", mutant.In((*hosts).concern,
+			case len`, (*hosts).enqueue)),
+	mutant.New("a refreshed entry is a change", "Places", mutant.In((*hosts).applyChanges,
 		"case len(h.known.MAC) == 0 || n.MAC != locate.MAC(h.known.MAC):",
 		"default:")),
-	mutant.New("an unanswered host is asked for each second", "Places", mutant.In((*hosts).wait,
+	mutant.New("an unanswered host is asked for each second", "Places", mutant.In((*hosts).scheduleRetry,
 		"h.tries++",
 		"h.tries = max(h.tries, 1)")),
-	mutant.New("an unanswered host is never asked for again", "Places", mutant.In((*hosts).retry,
+	mutant.New("an unanswered host is never asked for again", "Places", mutant.In((*hosts).enqueueRetries,
 		"for len(x.unanswered) > 0 && x.unanswered[0].retry <= now {",
 		"for len(x.unanswered) > 0 && x.unanswered[0].retry < 0 {")),
-	mutant.New("hosts that one change of an interface loses stay lost", "Places", mutant.In((*hosts).concern,
+	mutant.New("hosts that one change of an interface loses stay lost", "Places", mutant.In((*hosts).applyChanges,
 		"x.askAll(x.lost)",
 		"")),
-	mutant.New("a change of an interface concerns nobody", "Places", mutant.In((*hosts).concern,
+	mutant.New("a change of an interface concerns nobody", "Places", mutant.In((*hosts).applyChanges,
 		"x.askAll(x.byLink[i])",
 		"_ = i")),
-	mutant.New("a change of one interface concerns everybody", "Places", mutant.In((*hosts).concern,
+	mutant.New("a change of one interface concerns everybody", "Places", mutant.In((*hosts).applyChanges,
 		"x.askAll(x.byLink[i])",
 		`for _, l := range x.byLink {
 			x.askAll(l)
@@ -38,28 +38,28 @@ var _ = []mutant.Mutant{
 		`x.depend(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)`,
 		"delete(x.byIP, h.ip)")),
-	mutant.New("a host moves in one group only", "Places", mutant.In((*directory).moveIn,
+	mutant.New("a host moves in one group only", "Places", mutant.In((*directory).setLocation,
 		`d.moved(g, h)
 	}`,
 		`d.moved(g, h)
 		break
 	}`)),
-	mutant.New("the worker does not hear of a move", "Places", mutant.In((*directory).moveIn,
+	mutant.New("the worker does not hear of a move", "Places", mutant.In((*directory).setLocation,
 		"d.stale = append(d.stale, g)",
 		"")),
-	mutant.New("changes without end are looked at without end", "Places", mutant.In((*pace).ring,
+	mutant.New("changes without end are looked at without end", "Places", mutant.In((*changePacer).noteChange,
 		"p.gap = min(2*p.gap, longestSettle)",
-		"p.gap = $1", settle)),
-	mutant.New("links wait for the pace", "Places", mutant.In((*pace).ring,
+		"p.gap = $1", settleTime)),
+	mutant.New("links wait for the pace", "Places", mutant.In((*changePacer).noteChange,
 		"p.at = min(p.at, now+settle)",
-		"p.$1 += 0", pace{}.gap)),
+		"p.$1 += 0", changePacer{}.gap)),
 	mutant.New("workers go by the old MTU", "Places", mutant.In((*control).mtuChanged,
 		"func(w *worker) { w.ports[pi].mtu = mtu }",
 		"func(w *worker) { w.ports[pi].mtu += 0 * mtu }")),
 	mutant.New("only one worker learns the MTU", "Places", mutant.In((*control).mtuChanged,
 		"if !c.crew.do(func(w *worker) { w.ports[pi].mtu = mtu }) {",
-		"if !c.$1.do(func() { c.$1.ports[pi].mtu = mtu }) {", control{}.w)),
-	mutant.New("groups that do not fit say nothing", "Places", mutant.In((*control).fit,
+		"if !c.$1.do(func() { c.$1.ports[pi].mtu = mtu }) {", control{}.firstWorker)),
+	mutant.New("groups that do not fit say nothing", "Places", mutant.In((*control).checkPMTU,
 		`	was := g.narrow
 	g.narrow = narrow`,
 		`	was := g.narrow
@@ -68,10 +68,10 @@ var _ = []mutant.Mutant{
 		`c.fit(g)
 		c.announce(g, h)`,
 		"c.announce(g, h)")),
-	mutant.New("announcements are not paced", "Places", mutant.In((*announcer).take,
+	mutant.New("announcements are not paced", "Places", mutant.In((*announcer).due,
 		"len(xs) < announceBatch &&",
 		"")),
-	mutant.New("an announcement is sent once", "Places", mutant.In((*announcer).take,
+	mutant.New("an announcement is sent once", "Places", mutant.In((*announcer).due,
 		"if i+1 < len(a.turns) {",
 		"if i+1 < 1 {")),
 	mutant.New("announcements heap up", "Places", mutant.In((*announcer).add,

@@ -21,15 +21,15 @@ var _ = []mutant.Mutant{
 	mutant.New("the end of a flood is never told", "Refusals", mutant.In((*sampler[int]).next,
 		"if k := &s.kinds[i]; k.held > 0 && (!ok",
 		"if k := &s.kinds[i]; k.held > 1 && (!ok")),
-	mutant.New("an answer to an unknown neighbour is lost", "Refusals", mutant.In((*parking).retry,
+	mutant.New("an answer to an unknown neighbour is lost", "Refusals", mutant.In((*parkedEnvelopes).retry,
 		`default:
 			keep = append(keep, x)`,
 		`case false:
 			keep = append(keep, x)`)),
-	mutant.New("answers wait without bound", "Refusals", mutant.In((*parking).room,
+	mutant.New("answers wait without bound", "Refusals", mutant.In((*parkedEnvelopes).hasRoom,
 		"len(k.waiting) < parkRoom",
 		"len(k.waiting) < 2*parkRoom")),
-	mutant.New("answers wait for ever", "Refusals", mutant.In((*parking).retry,
+	mutant.New("answers wait for ever", "Refusals", mutant.In((*parkedEnvelopes).retry,
 		"case now >= x.until:",
 		"case now >= x.until+$1:", time.Hour)),
 	mutant.New("every registration that is turned down is a line", "Refusals", mutant.In((*control).sayRejected,

@@ -72,20 +72,20 @@ func TestNoGroupHidesAnothersEviction(t *testing.T) {
 
 // The list of news has each group once, in the order in which they came.
 func TestNewsAreOfEachGroupOnce(t *testing.T) {
-	n := newNews(2, make(chan struct{}, 1))
+	n := newChangedGroups(2, make(chan struct{}, 1))
 	for range 5 {
 		n.add(1)
 	}
 	n.add(0)
 	n.add(1)
-	if n.n != 2 || !n.some.Load() || len(n.bell) != 1 {
-		t.Errorf("%d on the list, some: %v, bell: %d", n.n, n.some.Load(), len(n.bell))
+	if n.count != 2 || !n.any.Load() || len(n.bell) != 1 {
+		t.Errorf("%d on the list, some: %v, bell: %d", n.count, n.any.Load(), len(n.bell))
 	}
 	first, _ := n.next()
 	n.add(1)
 	second, _ := n.next()
 	third, _ := n.next()
-	if _, more := n.next(); first != 1 || second != 0 || third != 1 || more || n.some.Load() {
+	if _, more := n.next(); first != 1 || second != 0 || third != 1 || more || n.any.Load() {
 		t.Errorf("the list was %d, %d, %d; want 1, 0, 1 and no more", first, second, third)
 	}
 }
@@ -93,7 +93,7 @@ func TestNewsAreOfEachGroupOnce(t *testing.T) {
 // A group that has news all the time, and one after the other, loses nothing.
 func TestNewsDuringNews(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
-	const groups = 3 * newsBatch
+	const groups = 3 * outcomeBatch
 	for n := range groups {
 		f.register(n, 3, uint32(0x1000+16*n), "evict")
 	}
@@ -108,12 +108,12 @@ func TestNewsDuringNews(t *testing.T) {
 		f.eventually(fmt.Sprintf("group %d has lost member 2", n), func() bool { return len(f.events(n, api.EventEvicted)) == 1 })
 	}
 	var o mcast.Outcomes
-	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	f.eventually("no worker has news", func() bool { return !f.workers.all[0].changed.any.Load() })
 	f.control.do(func() {
 		g := f.control.dir.groups[fakeGroup(0)]
-		g.w.do(func() { g.w.sw.Outcomes(g.id, &o) })
-		if o.Turns != 100+2*(groups-1) || g.known.turns != o.Turns {
-			t.Errorf("%d turns in the core, %d known", o.Turns, g.known.turns)
+		g.worker.do(func() { g.worker.core.Outcomes(g.id, &o) })
+		if o.Turns != 100+2*(groups-1) || g.applied.turns != o.Turns {
+			t.Errorf("%d turns in the core, %d known", o.Turns, g.applied.turns)
 		}
 	})
 }
@@ -126,21 +126,21 @@ func TestOldOutcomesDoNotHitNewRegistrations(t *testing.T) {
 	f.control.do(func() {
 		f.know(4)
 		f.feed(0, evicts(0)...)
-		reg, _, _ := f.control.reg.Group(r.Group)
+		reg, _, _ := f.control.registrar.Group(r.Group)
 		for i := range reg.Members {
 			reg.Members[i].QPN += 0x800
 		}
 		reg.Base, reg.Epoch = 0, 0
 		before := f.control.dir.groups[r.Group].generation
-		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+		if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
 			t.Error(err)
 		}
-		f.control.finish()
+		f.control.sendOutput()
 		if g := f.control.dir.groups[r.Group]; g.generation == before {
 			t.Errorf("both registrations have generation %d", before)
 		}
 	})
-	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	f.eventually("no worker has news", func() bool { return !f.workers.all[0].changed.any.Load() })
 	if es := f.events(0, api.EventEvicted); len(es) != 1 || es[0].QPN != 0x102 {
 		t.Errorf("evictions in the journal: %+v, want one of QPN 0x102", es)
 	}
@@ -161,21 +161,21 @@ func TestOldOutcomesDoNotHitOtherGroups(t *testing.T) {
 	f.register(0, 3, 0x100, "evict")
 	f.control.do(func() {
 		f.feed(0, evicts(0)...)
-		f.control.remove(fakeGroup(0))
+		f.control.deleteByOperator(fakeGroup(0))
 	})
 	f.register(1, 3, 0x200, "evict")
-	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	f.eventually("no worker has news", func() bool { return !f.workers.all[0].changed.any.Load() })
 	if g, err := f.Group(fakeGroup(1)); err != nil || len(g.Members) != 3 {
 		t.Errorf("group show: %+v, %v", g, err)
 	}
-	if es := f.events(0, api.EventEvicted, api.EventGone); len(es) != 2 || es[0].Kind != api.EventEvicted || es[1].Kind != api.EventGone {
+	if es := f.events(0, api.EventEvicted, api.EventEnded); len(es) != 2 || es[0].Kind != api.EventEvicted || es[1].Kind != api.EventEnded {
 		t.Errorf("the journal has %+v; want the eviction, then the end", es)
 	}
 	// An answer that is older than the registration is not applied either.
 	f.control.do(func() {
 		g := f.control.dir.groups[fakeGroup(1)]
 		o := mcast.Outcomes{Group: g.id, Generation: g.generation - 1, Turns: 7, Evicted: []mcast.Event{{Kind: mcast.MemberEvicted}}}
-		if f.control.apply(g, &o); g.slots[0].gone || g.known.turns != 0 {
+		if f.control.applyOutcomes(g, &o); g.slots[0].gone || g.applied.turns != 0 {
 			t.Error("an outcome of an older generation was applied")
 		}
 	})
@@ -214,15 +214,15 @@ func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
 	f.control.do(func() {
 		f.know(4)
 		f.feed(0, evicts(0)...)
-		reg, _, _ := f.control.reg.Group(r.Group)
+		reg, _, _ := f.control.registrar.Group(r.Group)
 		last := reg.Members[2]
 		last.IP, last.QPN, last.RQPSN = fakeHost(3), 0x333, 3000
 		reg.Members[2] = last
 		reg.Base, reg.Epoch = reg.Epoch, 0
-		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+		if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
 			t.Error(err)
 		}
-		f.control.finish()
+		f.control.sendOutput()
 	})
 	if es := f.events(0, api.EventEvicted); len(es) != 1 || es[0].Member != fakeHost(2) {
 		t.Errorf("evictions in the journal: %+v, want that of host 2", es)
@@ -231,15 +231,15 @@ func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
 	f.control.do(func() {
 		f.know(4)
 		f.feed(0, send(3, 2000), answer(0, 0, rocev2.SyndromeACK), answer(1, 1001, rocev2.SyndromeACK))
-		reg, _, _ := f.control.reg.Group(r.Group)
+		reg, _, _ := f.control.registrar.Group(r.Group)
 		reg.Members[2].IP, reg.Members[2].QPN = fakeHost(2), 0x444
 		reg.Base, reg.Epoch = reg.Epoch, 0
-		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+		if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
 			t.Error(err)
 		}
-		f.control.finish()
+		f.control.sendOutput()
 	})
-	f.eventually("no worker has news", func() bool { return !f.crew.workers[0].news.some.Load() })
+	f.eventually("no worker has news", func() bool { return !f.workers.all[0].changed.any.Load() })
 	f.eventually("host 3's turn is in the journal", func() bool { // not within turnGap after the one before
 		es := f.events(0, api.EventSource)
 		return len(es) > 0 && es[len(es)-1].Member == fakeHost(3)
@@ -248,9 +248,9 @@ func TestOutcomesAreToldBeforeTheirSubjectGoes(t *testing.T) {
 	s := f.register(1, 3, 0x500, "strict")
 	f.control.do(func() {
 		f.feed(1, evicts(0)...) // under strict the group fails
-		f.control.remove(s.Group)
+		f.control.deleteByOperator(s.Group)
 	})
-	if es := f.events(1, api.EventFailed, api.EventGone); len(es) != 2 || es[0].Kind != api.EventFailed || es[0].Member != fakeHost(2) {
+	if es := f.events(1, api.EventFailed, api.EventEnded); len(es) != 2 || es[0].Kind != api.EventFailed || es[0].Member != fakeHost(2) {
 		t.Errorf("the journal has %+v; want the failure, then the end", es)
 	}
 }
@@ -261,17 +261,17 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	r := f.register(0, 3, 0x100, "strict")
 	f.control.do(func() {
 		f.feed(0, evicts(0)...) // under strict the group fails
-		f.control.remove(r.Group)
+		f.control.deleteByOperator(r.Group)
 	})
-	gone, err := f.GoneGroups()
+	gone, err := f.EndedGroups()
 	if err != nil || len(gone) != 1 {
 		t.Fatalf("gone: %+v, %v", gone, err)
 	}
 	const why = "because of 10.77.0.3 qpn 0x102: fatal NAK 0x63, remote operational error (completion status 11)"
-	if g := gone[0]; g.IP != r.Group || g.State != "failed" || g.Failure != why || g.Gone == nil || g.Gone.Reason != "deleted" || g.Counters.DataIn != 1 || len(g.Members) != 3 {
+	if g := gone[0]; g.IP != r.Group || g.State != "failed" || g.Failure != why || g.Ended == nil || g.Ended.Reason != "deleted" || g.Counters.DataIn != 1 || len(g.Members) != 3 {
 		t.Errorf("gone: %+v", g)
 	}
-	if es := f.events(0, api.EventGone); len(es) != 1 || es[0].Reason != "deleted; last state: "+why {
+	if es := f.events(0, api.EventEnded); len(es) != 1 || es[0].Reason != "deleted; last state: "+why {
 		t.Errorf("the journal has %+v", es)
 	}
 	var unknown *api.Error
@@ -283,28 +283,28 @@ func TestGoneGroupsAreRemembered(t *testing.T) {
 	f.control.do(func() {
 		f.know(4)
 		f.feed(0, evicts(0)...)
-		reg, _, _ := f.control.reg.Group(r.Group)
+		reg, _, _ := f.control.registrar.Group(r.Group)
 		for i := range reg.Members {
 			reg.Members[i].QPN += 0x800
 		}
 		reg.Base, reg.Epoch = 0, 0
-		if _, err := f.control.reg.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
+		if _, err := f.control.registrar.RegisterLocal(f.control.now(), reg, &f.control.out); err != nil {
 			t.Error(err)
 		}
-		f.control.finish()
+		f.control.sendOutput()
 	})
-	gone, _ = f.GoneGroups()
-	if g := gone[len(gone)-1]; len(gone) != 2 || g.Gone.Reason != "replaced by a newer epoch" || len(g.Former) != 1 || g.Former[0].IP != fakeHost(2) {
+	gone, _ = f.EndedGroups()
+	if g := gone[len(gone)-1]; len(gone) != 2 || g.Ended.Reason != "replaced by a newer epoch" || len(g.Former) != 1 || g.Former[0].IP != fakeHost(2) {
 		t.Errorf("gone: %+v", gone)
 	}
-	for range 2 * maxGone {
+	for range 2 * maxEndedGroups {
 		f.register(1, 3, 0x200, "evict")
 		if err := f.Delete(fakeGroup(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if gone, _ = f.GoneGroups(); len(gone) != maxGone {
-		t.Errorf("%d groups are remembered, want %d", len(gone), maxGone)
+	if gone, _ = f.EndedGroups(); len(gone) != maxEndedGroups {
+		t.Errorf("%d groups are remembered, want %d", len(gone), maxEndedGroups)
 	}
 }
 

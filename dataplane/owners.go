@@ -13,30 +13,30 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// owners says which worker a group belongs to. Every worker reads it for every
+// groupOwners says which worker a group belongs to. Every worker reads it for every
 // packet, without a lock: what is published never changes, a new table takes its
 // place. Only the control loop writes.
-type owners struct {
-	now    atomic.Pointer[ownerTable]
-	worker map[netip.Addr]int // the control loop's own view
-	load   []int              // groups, by worker
-	turn   int                // the first to be asked for a new group
-	former [formerGroups]formerGroup
-	next   int // in former
+type groupOwners struct {
+	table      atomic.Pointer[ownerTable]
+	workerOf   map[netip.Addr]int // the control loop's own view
+	load       []int              // groups, by worker
+	nextWorker int                // the first to be asked for a new group
+	recent     [maxRecentGroups]recentGroup
+	nextRecent int // in former
 }
 
 // The core remembers who was a member lately, by worker (docs/AGGREGATION.md, R73): a
-// group that comes back within formerTime is the same worker's. Packets are late by
+// group that comes back within recentFor is the same worker's. Packets are late by
 // less, and as many groups are not removed meanwhile.
 const (
-	formerGroups = 1024
-	formerTime   = time.Second
+	maxRecentGroups = 1024
+	recentFor       = time.Second
 )
 
-type formerGroup struct {
-	ip     netip.Addr
-	worker int
-	at     time.Time // when it was removed
+type recentGroup struct {
+	ip        netip.Addr
+	worker    int
+	removedAt time.Time // when it was removed
 }
 
 // ownerTable is open addressing with linear probing, at most half full. Only
@@ -54,32 +54,32 @@ type ownerSlot struct {
 // addrKey is an IP address as two words, IPv4 in its IPv6-mapped form.
 type addrKey struct{ hi, lo uint64 }
 
-// mapped is the upper part of the lower word of an IPv4-mapped address.
-const mapped = 0xFFFF << 32
+// ipv4Mapped is the upper part of the lower word of an IPv4-mapped address.
+const ipv4Mapped = 0xFFFF << 32
 
 func keyOf(a netip.Addr) addrKey {
 	b := a.As16()
 	return addrKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-func (t *ownerTable) place(k addrKey) uint64 {
+func (t *ownerTable) home(k addrKey) uint64 {
 	h := k.lo ^ k.hi*0x9E3779B97F4A7C15
 	h = (h ^ h>>30) * 0xBF58476D1CE4E5B9
 	h = (h ^ h>>27) * 0x94D049BB133111EB
 	return (h ^ h>>31) & uint64(len(t.slots)-1)
 }
 
-func newOwners(workers int) *owners {
-	o := &owners{worker: make(map[netip.Addr]int), load: make([]int, workers)}
+func newGroupOwners(workers int) *groupOwners {
+	o := &groupOwners{workerOf: make(map[netip.Addr]int), load: make([]int, workers)}
 	o.publish()
 	return o
 }
 
 // of returns the worker that the group with address k belongs to; ok is false if
 // there is no such group. Anybody may ask; it allocates nothing.
-func (o *owners) of(k addrKey) (worker int, ok bool) {
-	t := o.now.Load()
-	for i := t.place(k); ; i = (i + 1) & uint64(len(t.slots)-1) {
+func (o *groupOwners) of(k addrKey) (worker int, ok bool) {
+	t := o.table.Load()
+	for i := t.home(k); ; i = (i + 1) & uint64(len(t.slots)-1) {
 		switch s := &t.slots[i]; {
 		case s.worker == 0:
 			return 0, false
@@ -91,57 +91,57 @@ func (o *owners) of(k addrKey) (worker int, ok bool) {
 
 // choose returns the worker for a new group: the one that has just had it, or else
 // the one with the fewest, of several the one whose turn it is.
-func (o *owners) choose(ip netip.Addr) int {
-	for i := range o.former {
-		if f := &o.former[i]; f.ip == ip && time.Since(f.at) < formerTime {
+func (o *groupOwners) choose(ip netip.Addr) int {
+	for i := range o.recent {
+		if f := &o.recent[i]; f.ip == ip && time.Since(f.removedAt) < recentFor {
 			return f.worker
 		}
 	}
-	best := o.turn
+	best := o.nextWorker
 	for i := range o.load {
-		if k := (o.turn + i) % len(o.load); o.load[k] < o.load[best] {
+		if k := (o.nextWorker + i) % len(o.load); o.load[k] < o.load[best] {
 			best = k
 		}
 	}
-	o.turn = (best + 1) % len(o.load)
+	o.nextWorker = (best + 1) % len(o.load)
 	return best
 }
 
 // put makes group ip, which is not there, worker's for everybody.
-func (o *owners) put(ip netip.Addr, worker int) {
-	o.worker[ip] = worker
+func (o *groupOwners) put(ip netip.Addr, worker int) {
+	o.workerOf[ip] = worker
 	o.load[worker]++
 	o.publish()
 }
 
 // remove makes ip nobody's.
-func (o *owners) remove(ip netip.Addr) {
-	if w, ok := o.worker[ip]; ok {
-		delete(o.worker, ip)
+func (o *groupOwners) remove(ip netip.Addr) {
+	if w, ok := o.workerOf[ip]; ok {
+		delete(o.workerOf, ip)
 		o.load[w]--
-		o.former[o.next] = formerGroup{ip, w, time.Now()}
-		o.next = (o.next + 1) % formerGroups
+		o.recent[o.nextRecent] = recentGroup{ip, w, time.Now()}
+		o.nextRecent = (o.nextRecent + 1) % maxRecentGroups
 		o.publish()
 	}
 }
 
-func (o *owners) publish() {
-	t := &ownerTable{slots: make([]ownerSlot, max(8, 1<<bits.Len(uint(2*len(o.worker)))))}
-	for ip, w := range o.worker {
+func (o *groupOwners) publish() {
+	t := &ownerTable{slots: make([]ownerSlot, max(8, 1<<bits.Len(uint(2*len(o.workerOf)))))}
+	for ip, w := range o.workerOf {
 		k := keyOf(ip)
-		i := t.place(k)
+		i := t.home(k)
 		for t.slots[i].worker != 0 {
 			i = (i + 1) & uint64(len(t.slots)-1)
 		}
 		t.slots[i] = ownerSlot{k, int32(w + 1)}
 	}
-	o.now.Store(t)
+	o.table.Store(t)
 }
 
-// peek reads the destination address of an Ethernet frame that may hold an IP
+// peekIP reads the destination address of an Ethernet frame that may hold an IP
 // packet, with or without VLAN tags, and returns what is behind its IP header. It
 // checks no more than it needs: whoever serves the frame decodes it.
-func peek(b []byte) (k addrKey, l4 []byte, ok bool) {
+func peekIP(b []byte) (k addrKey, l4 []byte, ok bool) {
 	at := rocev2.EthernetLen
 	if len(b) < at {
 		return k, nil, false
@@ -155,7 +155,7 @@ func peek(b []byte) (k addrKey, l4 []byte, ok bool) {
 	}
 	switch b = b[at:]; {
 	case kind == rocev2.EtherTypeIPv4 && len(b) >= rocev2.IPv4Len:
-		k = addrKey{0, mapped | uint64(binary.BigEndian.Uint32(b[16:]))}
+		k = addrKey{0, ipv4Mapped | uint64(binary.BigEndian.Uint32(b[16:]))}
 		return k, b[min(len(b), int(b[0]&0xF)*4):], true
 	case kind == rocev2.EtherTypeIPv6 && len(b) >= rocev2.IPv6Len:
 		k = addrKey{binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint64(b[32:])}

@@ -20,7 +20,7 @@ import (
 func TestOwnersAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")
-		o := newOwners(workers)
+		o := newGroupOwners(workers)
 		model, former := make(map[netip.Addr]int), make(map[netip.Addr]int)
 		addr := func() netip.Addr {
 			n := rapid.IntRange(0, 300).Draw(t, "addr")
@@ -60,14 +60,14 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			t.Fatalf("the workers have %v groups, want %v", o.load, load)
 		}
 		o.remove(addr().Next().Next()) // mostly nobody's
-		for ip, want := range o.worker {
+		for ip, want := range o.workerOf {
 			if got, ok := o.of(keyOf(ip)); !ok || got != want || model[ip] != want {
 				t.Fatalf("%v belongs to %d (%v), want %d", ip, got, ok, want)
 			}
 		}
 		for range 50 {
 			ip := addr()
-			if got, ok := o.of(keyOf(ip)); ok != hasKey(o.worker, ip) {
+			if got, ok := o.of(keyOf(ip)); ok != hasKey(o.workerOf, ip) {
 				t.Fatalf("%v belongs to %d (%v)", ip, got, ok)
 			}
 		}
@@ -78,7 +78,7 @@ func hasKey(m map[netip.Addr]int, ip netip.Addr) bool { _, ok := m[ip]; return o
 
 // Workers read while the control loop writes; a group that stays is always found.
 func TestOwnersAreReadWithoutALock(t *testing.T) {
-	o := newOwners(4)
+	o := newGroupOwners(4)
 	stays := netip.MustParseAddr("10.77.254.250")
 	o.put(stays, 3)
 	var ended atomic.Bool
@@ -95,7 +95,7 @@ func TestOwnersAreReadWithoutALock(t *testing.T) {
 	}
 	for i := range 2000 {
 		ip := netip.AddrFrom4([4]byte{10, 77, 254, byte(i % 100)})
-		if hasKey(o.worker, ip) {
+		if hasKey(o.workerOf, ip) {
 			o.remove(ip)
 		} else {
 			o.put(ip, o.choose(ip))
@@ -130,11 +130,11 @@ func TestPeekedIsWhatIsDecoded(t *testing.T) {
 			payload = cnpPayload[:]
 		}
 		n := rocev2.BuildPacket(b, &p, &pkt, payload)
-		k, l4, ok := peek(b[:n])
+		k, l4, ok := peekIP(b[:n])
 		if !ok || k != keyOf(p.Dst) {
 			t.Fatalf("%x (%v), want %x", k, ok, keyOf(p.Dst))
 		}
-		if want := negative(pkt.Op, pkt.Syndrome); peekNegative(l4) != want {
+		if want := isNegative(pkt.Op, pkt.Syndrome); peekNegative(l4) != want {
 			t.Fatalf("%v %v: negative %v, want %v", pkt.Op, pkt.Syndrome, !want, want)
 		}
 		l4[3]++ // another UDP port
@@ -144,10 +144,10 @@ func TestPeekedIsWhatIsDecoded(t *testing.T) {
 		l4[3]--
 		short := b[:rapid.IntRange(0, n).Draw(t, "short")]
 		var f rocev2.Frame
-		if _, _, ok := peek(short); !ok && rocev2.Decode(short, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE {
+		if _, _, ok := peekIP(short); !ok && rocev2.Decode(short, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE {
 			t.Fatal("decoded, but without an address")
 		}
-		_, l4, _ = peek(rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(t, "junk"))
+		_, l4, _ = peekIP(rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(t, "junk"))
 		peekNegative(l4)
 	})
 }

@@ -15,20 +15,20 @@ import (
 // A datagram for a host without a neighbour entry leaves once the entry is
 // there, in order; what waits is bounded, in number and time.
 func TestParking(t *testing.T) {
-	var k parking
+	var k parkedEnvelopes
 	if _, ok := k.next(); ok {
 		t.Error("nothing waits, but there is something to do")
 	}
-	for i := range parkRoom {
-		if !k.room(-1) {
+	for i := range maxParked {
+		if !k.hasRoom(-1) {
 			t.Errorf("there is no room for datagram %d", i)
 		}
 		k.add(0, &envelope.Packet{Data: []byte{byte(i)}}, -1)
 	}
-	if k.room(-1) || k.room(0) {
-		t.Errorf("there is room for more than %d datagrams", parkRoom)
+	if k.hasRoom(-1) || k.hasRoom(0) {
+		t.Errorf("there is room for more than %d datagrams", maxParked)
 	}
-	if at, ok := k.next(); !ok || at != parkPoll {
+	if at, ok := k.next(); !ok || at != parkPollInterval {
 		t.Errorf("next %v %v", at, ok)
 	}
 	var sent []byte
@@ -39,40 +39,40 @@ func TestParking(t *testing.T) {
 		return p.Data[0]%2 != 0
 	}
 	lost := 0
-	k.retry(parkPoll-1, resolved, func() { lost++ })
+	k.retry(parkPollInterval-1, resolved, func() { lost++ })
 	if len(sent) > 0 {
 		t.Error("it looks before the time")
 	}
-	k.retry(parkPoll, resolved, func() { lost++ })
-	if len(sent) != parkRoom/2 || sent[0] != 0 || sent[1] != 2 || lost != 0 {
+	k.retry(parkPollInterval, resolved, func() { lost++ })
+	if len(sent) != maxParked/2 || sent[0] != 0 || sent[1] != 2 || lost != 0 {
 		t.Errorf("sent %v, lost %d", sent, lost)
 	}
-	if at, ok := k.next(); !ok || at != 2*parkPoll {
+	if at, ok := k.next(); !ok || at != 2*parkPollInterval {
 		t.Errorf("next %v %v", at, ok)
 	}
-	k.retry(parkTime-1, resolved, func() { lost++ })
+	k.retry(parkTTL-1, resolved, func() { lost++ })
 	if lost != 0 {
 		t.Errorf("%d are given up too early", lost)
 	}
-	k.retry(parkTime+time.Second, resolved, func() { lost++ })
-	if _, ok := k.next(); ok || lost != parkRoom/2 || len(sent) != parkRoom/2 {
+	k.retry(parkTTL+time.Second, resolved, func() { lost++ })
+	if _, ok := k.next(); ok || lost != maxParked/2 || len(sent) != maxParked/2 {
 		t.Errorf("%d given up, %d sent, something to do: %v", lost, len(sent), ok)
 	}
 }
 
 // The answers to one port's envelopes leave room for those to others'.
 func TestParkingOfOnePort(t *testing.T) {
-	var k parking
+	var k parkedEnvelopes
 	for port := range 2 {
 		n := 0
-		for ; k.room(port); n++ {
+		for ; k.hasRoom(port); n++ {
 			k.add(0, &envelope.Packet{}, port)
 		}
-		if n != parkShare {
-			t.Errorf("%d answers to port %d may wait, want %d", n, port, parkShare)
+		if n != maxParkedPerPort {
+			t.Errorf("%d answers to port %d may wait, want %d", n, port, maxParkedPerPort)
 		}
 	}
-	if !k.room(-1) || !k.room(2) {
+	if !k.hasRoom(-1) || !k.hasRoom(2) {
 		t.Error("there is no room for other datagrams")
 	}
 }
@@ -97,7 +97,7 @@ func TestAnswersToNobodyAskLittle(t *testing.T) {
 	}
 	request(1, true1)
 	f.eventually("the true host is asked for", func() bool { return f.locator.questions(true1 + 1)[true1] > 0 })
-	time.Sleep(parkTime)
+	time.Sleep(parkTTL)
 	n := 0
 	for i, asked := range f.locator.questions(10 + strangers)[10:] {
 		if asked > 0 {
@@ -107,11 +107,11 @@ func TestAnswersToNobodyAskLittle(t *testing.T) {
 			t.Errorf("stranger %d is asked for %d times within a second", i, asked)
 		}
 	}
-	if n == 0 || n > parkShare {
-		t.Errorf("%d of %d strangers' addresses are asked for, want %d at most", n, strangers, parkShare)
+	if n == 0 || n > maxParkedPerPort {
+		t.Errorf("%d of %d strangers' addresses are asked for, want %d at most", n, strangers, maxParkedPerPort)
 	}
-	f.control.do(func() { n = int(f.control.count.drop[DropNoLocation]) })
-	if n < strangers-parkShare {
-		t.Errorf("no_location counts %d, want %d at least", n, strangers-parkShare)
+	f.control.do(func() { n = int(f.control.count.drop[dropNoLocation]) })
+	if n < strangers-maxParkedPerPort {
+		t.Errorf("no_location counts %d, want %d at least", n, strangers-maxParkedPerPort)
 	}
 }

@@ -16,29 +16,29 @@ import (
 // watchlist. The kernel is told by a goroutine of its own, since it may take its time;
 // a host's last place counts.
 type pinner struct {
-	kernel pins
+	kernel kernelPins
 	list   watchlist
 	failed func(ip netip.Addr, err error)
 
 	mu      sync.Mutex
-	want    map[netip.Addr]pin // what is not done yet
+	pending map[netip.Addr]pinTarget // what is not done yet
 	order   []netip.Addr
 	working bool
 	closed  bool
 	idle    *sync.Cond
 
-	watched // the goroutine's
+	watchedHosts // the goroutine's
 }
 
-// pin is where a host is, the zero place if it is to be forgotten. hold says that the
+// pinTarget is where a host is, the zero place if it is to be forgotten. hold says that the
 // kernel is to hold it there; else it is only watched for elsewhere.
-type pin struct {
-	at   locate.Location
-	hold bool
+type pinTarget struct {
+	at      locate.Location
+	install bool
 }
 
-// pins is what pinner wants of locate.Pins, watchlist of bpf.Watchlist.
-type pins interface {
+// kernelPins is what pinner wants of locate.Pins, watchlist of bpf.Watchlist.
+type kernelPins interface {
 	Set(ip netip.Addr, at locate.Location) error
 	Close() error
 }
@@ -52,24 +52,24 @@ type watchlist interface {
 
 var _ watchlist = (*bpf.Watchlist)(nil)
 
-func newPinner(k pins, l watchlist, failed func(netip.Addr, error)) *pinner {
-	p := &pinner{kernel: k, list: l, failed: failed, want: make(map[netip.Addr]pin)}
+func newPinner(k kernelPins, l watchlist, failed func(netip.Addr, error)) *pinner {
+	p := &pinner{kernel: k, list: l, failed: failed, pending: make(map[netip.Addr]pinTarget)}
 	p.idle = sync.NewCond(&p.mu)
-	p.watched = watched{list: l, hosts: make(map[netip.Addr]locate.Location), macs: make(map[locate.MAC]map[int]int), hops: make(map[netip.Addr]int)}
+	p.watchedHosts = watchedHosts{list: l, hosts: make(map[netip.Addr]locate.Location), macs: make(map[locate.MAC]map[int]int), hops: make(map[netip.Addr]int)}
 	return p
 }
 
 // set pins a host. It does not wait.
-func (p *pinner) set(ip netip.Addr, x pin) {
+func (p *pinner) set(ip netip.Addr, x pinTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
-	if _, waits := p.want[ip]; !waits {
+	if _, waits := p.pending[ip]; !waits {
 		p.order = append(p.order, ip)
 	}
-	p.want[ip] = x
+	p.pending[ip] = x
 	if !p.working {
 		p.working = true
 		go p.work()
@@ -83,14 +83,14 @@ func (p *pinner) work() {
 	for len(p.order) > 0 {
 		ip := p.order[0]
 		p.order = p.order[1:]
-		x := p.want[ip]
-		delete(p.want, ip)
+		x := p.pending[ip]
+		delete(p.pending, ip)
 		p.mu.Unlock()
 		held := x.at
-		if !x.hold {
+		if !x.install {
 			held = locate.Location{}
 		}
-		if err := errors.Join(p.kernel.Set(ip, held), p.watched.set(ip, x.at)); err != nil {
+		if err := errors.Join(p.kernel.Set(ip, held), p.watchedHosts.set(ip, x.at)); err != nil {
 			p.failed(ip, err)
 		}
 		p.mu.Lock()
@@ -110,16 +110,16 @@ func (p *pinner) close() error {
 	return p.kernel.Close()
 }
 
-// watched are the entries of the watchlist. Hosts may share a hop, or a MAC address; one
+// watchedHosts are the entries of the watchlist. Hosts may share a hop, or a MAC address; one
 // MAC address at several ports is not watched.
-type watched struct {
+type watchedHosts struct {
 	list  watchlist
 	hosts map[netip.Addr]locate.Location
 	macs  map[locate.MAC]map[int]int // how many hosts, by port
 	hops  map[netip.Addr]int         // how many hosts
 }
 
-func (w *watched) set(ip netip.Addr, at locate.Location) error {
+func (w *watchedHosts) set(ip netip.Addr, at locate.Location) error {
 	var errs []error
 	old, had := w.hosts[ip]
 	has := at.Ifindex != 0 && len(at.MAC) == len(locate.MAC{})
@@ -153,7 +153,7 @@ func (w *watched) set(ip netip.Addr, at locate.Location) error {
 }
 
 // mac brings the entry of a MAC address up to date.
-func (w *watched) mac(mac locate.MAC) error {
+func (w *watchedHosts) mac(mac locate.MAC) error {
 	switch at := w.macs[mac]; len(at) {
 	case 0:
 		delete(w.macs, mac)

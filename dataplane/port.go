@@ -17,53 +17,53 @@ import (
 // port is one port of the switch. Its identity is fixed; the counters and the
 // state below the line belong to the worker.
 type port struct {
-	name    string
-	ifindex int
-	driver  string
-	mac     rocev2.MAC
-	mtu     int    // of the interface; changed by the control loop, in closures of the workers
-	most    int    // the largest that mtu may become; 0: any
-	vlan    uint16 // VID of group frames sent here; 0 untagged
-	multi   bool   // packets may be in several buffers
-	prog    *bpf.PortProgram
-	rules   *ntuple.Table // the control loop's; nil: none wanted, or none to be had
-	all     []*xsk.Socket // one for each RX queue
-	saidUp  bool          // what the operator was last told; the control loop's
-	partial bool          // the operator was told of partial checksums; the control loop's
-	bridge  int           // that the interface is a port of; 0: none
-	allow   *config.Allow
-	bridged locate.BridgePort // what its bridge does to it; the control loop's
-	board   *board            // nil if there is one worker
-	exit    *exit             // to the worker that transmits for this port; nil: this one does
+	name            string
+	ifindex         int
+	driver          string
+	mac             rocev2.MAC
+	mtu             int    // of the interface; changed by the control loop, in closures of the workers
+	maxMTU          int    // the largest that mtu may become; 0: any
+	vlan            uint16 // VID of group frames sent here; 0 untagged
+	multiBuffer     bool   // packets may be in several buffers
+	xdp             *bpf.PortProgram
+	nicRules        *ntuple.Table // the control loop's; nil: none wanted, or none to be had
+	sockets         []*xsk.Socket // one for each RX queue
+	reportedUp      bool          // what the operator was last told; the control loop's
+	partialReported bool          // the operator was told of partial checksums; the control loop's
+	bridge          int           // that the interface is a port of; 0: none
+	allow           *config.Allow
+	bridgeState     locate.BridgePort // what its bridge does to it; the control loop's
+	status          *portStatus       // nil if there is one worker
+	remoteTX        *remoteTX         // to the worker that transmits for this port; nil: this one does
 	// ---- the worker's
-	socks    []*xsk.Socket // those of all that this worker receives from; if it transmits, by the first one
-	down     bool          // no carrier, disabled, or gone
-	gone     bool          // the interface has vanished, and the sockets are closed
-	isolated bool          // of its bridge's ports: nothing goes to another isolated one
-	tx       []xsk.Desc    // staged in this batch for the TX ring
-	txLimit  int           // how many of them that may take, as of the last flush
-	widest   int           // the most frames that one packet of a group has had for this port
-	moved    time.Duration // when a frame left last, or there was none
-	kickAt   time.Duration // the kernel has not taken all: not asked again before; 0: it has
-	kicked   uint32        // what it had taken in all, after it was asked last
-	queue    queue         // what waits for room in the TX ring, or for its turn at the port's rate
-	ecn      marker
-	sent     []uint16 // onLink of the buffers in the TX ring, in order; a power of two long
-	sentHead uint32   // free-running: completed next, sent next
-	sentTail uint32
-	inFlight int // their sum
-	high     int // the most that depth was
-	rxFrames uint64
-	txFrames uint64
-	marked   uint64 // data frames that got CE here
-	putOff   uint64 // times that a copy was left in a repair store, for want of room
-	full     uint64 // the turn after the worker's last one in which there was no room
-	refused  uint64 // copies and replies that the queue did not admit
+	rxSockets       []*xsk.Socket // those of all that this worker receives from; if it transmits, by the first one
+	down            bool          // no carrier, disabled, or gone
+	vanished        bool          // the interface has vanished, and the sockets are closed
+	isolated        bool          // of its bridge's ports: nothing goes to another isolated one
+	tx              []xsk.Desc    // staged in this batch for the TX ring
+	txLimit         int           // how many of them that may take, as of the last flush
+	maxPacketFrames int           // the most frames that one packet of a group has had for this port
+	lastProgress    time.Duration // when a frame left last, or there was none
+	kickAt          time.Duration // the kernel has not taken all: not asked again before; 0: it has
+	takenAtKick     uint32        // what it had taken in all, after it was asked last
+	queue           egressQueue   // what waits for room in the TX ring, or for its turn at the port's rate
+	ecn             marker
+	sentBytes       []uint16 // descLinkBytes of the buffers in the TX ring, in order; a power of two long
+	sentHead        uint32   // free-running: completed next, sent next
+	sentTail        uint32
+	txBytes         int // their sum
+	maxDepth        int // the most that depth was
+	rxFrames        uint64
+	txFrames        uint64
+	ceMarked        uint64 // data frames that got CE here
+	deferred        uint64 // times that a copy was left in a repair store, for want of room
+	fullAt          uint64 // the turn after the worker's last one in which there was no room
+	refusedFrames   uint64 // copies and replies that the queue did not admit
 	// What a host may bring of packets that cost others something.
-	naks, envelopes, neighbours bucket
+	nakPolicer, envelopePolicer, neighbourPolicer policer
 
-	senders   senders
-	sightings bucket
+	addressPolicers addressPolicers
+	sightingPolicer policer
 }
 
 // openPort attaches the XDP program to the interface named in c and binds an
@@ -78,46 +78,46 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 		name: c.Name, ifindex: a.Index, mac: rocev2.MAC(a.HardwareAddr), mtu: a.MTU, vlan: uint16(c.VLAN),
 		down: !locate.Running(a),
 	}
-	p.saidUp = !p.down
+	p.reportedUp = !p.down
 	p.driver, p.bridge = driverOf(c.Name), a.MasterIndex
-	p.sightings = newBucket(sightRate)
-	p.naks, p.envelopes, p.neighbours = newBucket(cfg.Limits.NAKs), newBucket(cfg.Limits.Envelopes), newBucket(cfg.Limits.Neighbours)
-	p.senders = newSenders(cfg.Limits.EnvelopesPerAddress)
+	p.sightingPolicer = newPolicer(sightingRate)
+	p.nakPolicer, p.envelopePolicer, p.neighbourPolicer = newPolicer(cfg.Limits.NAKsPerPort), newPolicer(cfg.Limits.EnvelopesPerPort), newPolicer(cfg.Limits.NeighboursPerPort)
+	p.addressPolicers = newAddressPolicers(cfg.Limits.EnvelopesPerAddress)
 	defer func() {
 		if err != nil {
 			p.close()
 		}
 	}()
 	p.allow = &c.Allow
-	if p.prog, err = steering.AttachMTU(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
+	if p.xdp, err = steering.AttachMTU(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
 		return nil, err
 	}
-	if err := p.prog.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until its own is known: newBridging
+	if err := p.xdp.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until its own is known: newBridgeFollower
 		return nil, err
 	}
-	p.multi = p.prog.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
-	if !p.multi {
-		p.most = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
+	p.multiBuffer = p.xdp.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
+	if !p.multiBuffer {
+		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
 	}
 	for _, q := range queues {
 		s, err := xsk.Open(umem, xsk.Config{
 			Ifindex: p.ifindex, Ifname: p.name, Queue: q,
 			RxSize: cfg.Rings.RX, TxSize: cfg.Rings.TX, FillSize: cfg.Rings.Fill, CompSize: cfg.Rings.Completion,
-			ZeroCopy: xskMode(cfg.XDP.ZeroCopy), MultiBuffer: p.multi,
+			ZeroCopy: xskMode(cfg.XDP.ZeroCopy), MultiBuffer: p.multiBuffer,
 		})
 		if err != nil {
 			return nil, err
 		}
-		p.all = append(p.all, s)
-		if err := p.prog.SetSocket(q, s.FD()); err != nil {
+		p.sockets = append(p.sockets, s)
+		if err := p.xdp.SetSocket(q, s.FD()); err != nil {
 			return nil, err
 		}
 	}
-	p.socks = p.all
+	p.rxSockets = p.sockets
 	p.tx = make([]xsk.Desc, 0, cfg.Rings.TX)
-	p.txLimit = p.socks[0].TxRoom()
-	p.sent = make([]uint16, max(cfg.Rings.TX, cfg.Rings.Completion))
-	p.queue = newQueue(c.Queue, queueFrames(cfg), int64(c.Rate))
+	p.txLimit = p.rxSockets[0].TxRoom()
+	p.sentBytes = make([]uint16, max(cfg.Rings.TX, cfg.Rings.Completion))
+	p.queue = newEgressQueue(c.Queue, queueFrames(cfg), int64(c.Rate))
 	p.txLimit = min(p.txLimit, p.queue.maxFrames)
 	p.ecn = newMarker(c.ECN, uint64(p.ifindex))
 	return p, nil
@@ -126,35 +126,35 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 // close detaches the program, so that the port forwards like any other
 // interface again, and then releases the sockets.
 func (p *port) close() {
-	if p.rules != nil {
-		p.rules.Close() // what fails was said: the interface is gone, or its driver has lost them
+	if p.nicRules != nil {
+		p.nicRules.Close() // what fails was said: the interface is gone, or its driver has lost them
 	}
-	if p.prog != nil {
-		p.prog.Close()
+	if p.xdp != nil {
+		p.xdp.Close()
 	}
-	for _, s := range p.all {
+	for _, s := range p.sockets {
 		s.Close()
 	}
 }
 
-// lose gives up the sockets of an interface that has vanished, port pi, and
+// closePort gives up the sockets of an interface that has vanished, port pi, and
 // returns to the pool the frames that the kernel had for them, and those that were
 // queued. All workers stand still. Should an interface of the same name appear, it
 // is another one, and gleamd has to be started again to serve it.
-func (c *crew) lose(pi int) {
-	w := c.workers[c.sender(pi)]
-	for _, o := range c.workers {
+func (c *workers) closePort(pi int) {
+	w := c.all[c.txWorker(pi)]
+	for _, o := range c.all {
 		p := o.ports[pi]
-		p.gone, p.down = true, true
+		p.vanished, p.down = true, true
 		o.unstage(p) // by a closure that ran just before
-		o.drain(p)
-		if p.exit != nil {
-			w.drainExit(p.exit)
+		o.drainQueue(p)
+		if p.remoteTX != nil {
+			w.freeRemote(p.remoteTX)
 		}
 	}
 	p := c.ports[pi]
-	p.inFlight, p.sentHead, p.queue.ahead = 0, p.sentTail, 0
-	for _, s := range p.all {
+	p.txBytes, p.sentHead, p.queue.inTXRing = 0, p.sentTail, 0
+	for _, s := range p.sockets {
 		s.Close() // the descriptor is gone whatever it returns
 		for {
 			n := s.Reclaim(w.addrs)
@@ -166,13 +166,13 @@ func (c *crew) lose(pi int) {
 	}
 }
 
-// drain gives the frames of p's queue back to the pool: p is down.
-func (w *worker) drain(p *port) {
+// drainQueue gives the frames of p's queue back to the pool: p is down.
+func (w *worker) drainQueue(p *port) {
 	for p.queue.len() > 0 {
 		d := p.queue.pop()
 		w.pool.GiveOne(d.Addr)
-		if ends(d) {
-			w.count.drop[DropPortDown]++
+		if isLast(d) {
+			w.count.drop[dropPortDown]++
 		}
 	}
 	p.queue.idle = true
@@ -182,8 +182,8 @@ func (w *worker) drain(p *port) {
 func (w *worker) unstage(p *port) {
 	for _, d := range p.tx {
 		w.pool.GiveOne(d.Addr)
-		if ends(d) {
-			w.count.drop[DropPortDown]++
+		if isLast(d) {
+			w.count.drop[dropPortDown]++
 		}
 	}
 	p.tx = p.tx[:0]

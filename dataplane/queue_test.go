@@ -20,7 +20,7 @@ func TestQueueKeepsTheLinksTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Int64Range(10_000, 400_000_000_000).Draw(t, "rate")
 		lens := rapid.SliceOfN(rapid.IntRange(minFrame, 9018), 1, 50).Draw(t, "lens")
-		q := newQueue(1<<20, 100, rate)
+		q := newEgressQueue(1<<20, 100, rate)
 		turn := make([]time.Duration, len(lens))
 		now := time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "start"))
 		bits := new(big.Int)
@@ -67,7 +67,7 @@ func TestQueueKeepsTheLinksTime(t *testing.T) {
 // as long as maxCatchUp.
 func TestQueueCatchesUpWithTheLinkOnly(t *testing.T) {
 	const each = 460 * time.Microsecond
-	q := newQueue(1<<20, 1000, 20_000_000)
+	q := newEgressQueue(1<<20, 1000, 20_000_000)
 	fill := func(n int) {
 		for range n {
 			q.push(xsk.Desc{Len: 1126})
@@ -104,7 +104,7 @@ func TestQueueCatchesUpWithTheLinkOnly(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxBytes, maxFrames := rapid.IntRange(4096, 20000).Draw(t, "bytes"), rapid.IntRange(1, 40).Draw(t, "frames")
-		q := newQueue(maxBytes, maxFrames, 0)
+		q := newEgressQueue(maxBytes, maxFrames, 0)
 		var model []uint32
 		bytes := 0
 		for range rapid.IntRange(1, 300).Draw(t, "ops") {
@@ -118,7 +118,7 @@ func TestQueueIsBounded(t *testing.T) {
 				}
 			case 2:
 				n = minFrame
-				if fits := len(model) < maxFrames+replyFrames && bytes < maxBytes+replyBytes; q.fitsReply() != fits {
+				if fits := len(model) < maxFrames+reservedReplyFrames && bytes < maxBytes+reservedReplyBytes; q.fitsReply() != fits {
 					t.Fatalf("fitsReply with %d bytes in %d frames is %v", bytes, len(model), !fits)
 				} else if !fits {
 					continue
@@ -155,7 +155,7 @@ func TestFullQueueDropsForItsLegAlone(t *testing.T) {
 	const packets = 400
 	var staged [4]int
 	for i := range rocev2.PSN(packets) {
-		w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: i}, payload))
+		w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: i}, payload))
 		for pi, p := range w.ports {
 			staged[pi] += len(p.tx)
 		}
@@ -167,26 +167,26 @@ func TestFullQueueDropsForItsLegAlone(t *testing.T) {
 		t.Errorf("%v frames staged; %d of at most %d queued for the slow port", staged, slow.queue.len(), held)
 	}
 	dropped := uint64(packets - held)
-	if slow.refused != dropped || w.count.drop[DropQueueFull] != dropped || w.count.copies != 3*packets-dropped {
-		t.Errorf("%d refused, %d counted, %d copies; want %d dropped", slow.refused, w.count.drop[DropQueueFull], w.count.copies, dropped)
+	if slow.refusedFrames != dropped || w.count.drop[dropQueueFull] != dropped || w.count.copies != 3*packets-dropped {
+		t.Errorf("%d refused, %d counted, %d copies; want %d dropped", slow.refusedFrames, w.count.drop[dropQueueFull], w.count.copies, dropped)
 	}
-	if e := slow.egress(); e.Frames != held || e.Bytes != held*linkBytes(frame) || e.HighBytes != e.Bytes || e.Dropped != dropped {
+	if e := slow.egressView(); e.Frames != held || e.Bytes != held*linkBytes(frame) || e.MaxDepthBytes != e.Bytes || e.Dropped != dropped {
 		t.Errorf("the API would show %+v", e)
 	}
 	replies := 0
 	for ; replies <= packets; replies++ {
-		buf, ok := w.begin(2)
+		buf, ok := w.beginFrame(2)
 		if !ok {
 			break
 		}
-		w.end(2, copy(buf, payload[:minFrame]))
+		w.endFrame(2, copy(buf, payload[:minFrame]))
 	}
-	if want := slow.queue.maxFrames + replyFrames - held; replies != want { // frames, not bytes, are what ends it
+	if want := slow.queue.maxFrames + reservedReplyFrames - held; replies != want { // frames, not bytes, are what ends it
 		t.Errorf("%d replies found room, want %d", replies, want)
 	}
 	slow.down = true
 	w.flush()
-	if slow.queue.len() != 0 || w.pool.Len() != free || w.count.drop[DropPortDown] != uint64(held+replies) {
+	if slow.queue.len() != 0 || w.pool.Len() != free || w.count.drop[dropPortDown] != uint64(held+replies) {
 		t.Errorf("port down: %d frames queued, %d of %d free; drops %v", slow.queue.len(), w.pool.Len(), free, w.count.drops())
 	}
 }
@@ -204,7 +204,7 @@ func TestQueueAllocatesNothing(t *testing.T) {
 	psn := rocev2.PSN(0)
 	run := func() {
 		for range 4 {
-			b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload))
+			b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload))
 			psn = psn.Next()
 		}
 		b.w.now += 20 * time.Microsecond // two frames' time
@@ -218,11 +218,11 @@ func TestQueueAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(500, run); n != 0 {
 		t.Errorf("%v allocations for four packets", n)
 	}
-	if b.w.ports[1].refused == 0 || b.w.ports[1].queue.len() == 0 {
+	if b.w.ports[1].refusedFrames == 0 || b.w.ports[1].queue.len() == 0 {
 		t.Error("the queue was not full")
 	}
 	for _, p := range b.w.ports {
-		b.w.drain(p)
+		b.w.drainQueue(p)
 	}
 	if b.w.pool.Len() != free {
 		t.Errorf("%d free frames, had %d", b.w.pool.Len(), free)
@@ -231,7 +231,7 @@ func TestQueueAllocatesNothing(t *testing.T) {
 
 // A queue wakes the worker for the next frame's turn, not before and not later.
 func TestNextRelease(t *testing.T) {
-	p := &port{txLimit: 4, queue: newQueue(4096, 100, 20_000_000)}
+	p := &port{txLimit: 4, queue: newEgressQueue(4096, 100, 20_000_000)}
 	want := func(what string, now, at time.Duration, ok bool) {
 		t.Helper()
 		if a, o := p.nextRelease(now); a != at || o != ok {
@@ -246,11 +246,11 @@ func TestNextRelease(t *testing.T) {
 	p.queue.release(1000, nil, 1)
 	want("one is on the link", 1001, 461_000, true)
 	p.txLimit = 0
-	want("the TX ring is full", 1001, 1001+txRetry, true)
+	want("the TX ring is full", 1001, 1001+minTXRetry, true)
 	p.txLimit = 4
 	p.queue.setRate(0)
 	want("no rate any more", 1001, 1001, true)
-	p.gone = true
+	p.vanished = true
 	want("gone", 1001, 0, false)
 }
 
@@ -260,16 +260,16 @@ func TestQueueOfALostPort(t *testing.T) {
 	p := b.w.ports[1]
 	p.queue.setRate(10_000)
 	for i := range rocev2.PSN(5) {
-		b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: i}, nil))
+		b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: i}, nil))
 	}
 	b.unstage()
 	free := b.w.pool.Len()
-	(&crew{workers: []*worker{b.w}, ports: b.w.ports}).lose(1)
-	if e := p.egress(); e.Frames != 0 || e.Bytes != 0 {
+	(&workers{all: []*worker{b.w}, ports: b.w.ports}).closePort(1)
+	if e := p.egressView(); e.Frames != 0 || e.Bytes != 0 {
 		t.Errorf("still shown as waiting: %+v", e)
 	}
-	if p.queue.len() != 0 || b.w.count.drop[DropPortDown] != 5 || b.w.pool.Len() < free+5 {
-		t.Errorf("%d frames are queued, %d counted, %d more are free", p.queue.len(), b.w.count.drop[DropPortDown], b.w.pool.Len()-free)
+	if p.queue.len() != 0 || b.w.count.drop[dropPortDown] != 5 || b.w.pool.Len() < free+5 {
+		t.Errorf("%d frames are queued, %d counted, %d more are free", p.queue.len(), b.w.count.drop[dropPortDown], b.w.pool.Len()-free)
 	}
 	if _, ok := p.nextRelease(b.w.now); ok {
 		t.Error("the worker would wake up for it")
@@ -281,7 +281,7 @@ func TestQueueOfALostPort(t *testing.T) {
 // bytes as in frames; with a rate for what the queue takes.
 func TestPortRoom(t *testing.T) {
 	const frame = 1500 + 18
-	p := &port{mtu: 1500, txLimit: 2, queue: newQueue(3*(frame+24), 100, 0)}
+	p := &port{mtu: 1500, txLimit: 2, queue: newEgressQueue(3*(frame+24), 100, 0)}
 	want := func(what string, room, staged, queued int, admits bool) {
 		t.Helper()
 		if p.room(frame, 1) != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame, 1) != admits {
@@ -308,12 +308,12 @@ func TestPortRoom(t *testing.T) {
 	p.queue.setRate(0)
 	p.queue.maxBytes, p.queue.maxFrames = 1<<20, 10
 	want("frames are what ends it", 4, 3, 3, true)
-	p.queue.ahead = 3
+	p.queue.inTXRing = 3
 	want("so do those in the TX ring", 1, 3, 3, true)
-	p.queue.ahead = 4
+	p.queue.inTXRing = 4
 	want("and in full", 0, 3, 3, false)
 
-	empty := &port{mtu: 9000, txLimit: 0, queue: newQueue(4096, 100, 1000)}
+	empty := &port{mtu: 9000, txLimit: 0, queue: newEgressQueue(4096, 100, 1000)}
 	if n := empty.room(9018, 1); n != 1 {
 		t.Errorf("an empty queue that is shorter than the port's MTU has room for %d packets, want 1: its length is not known", n)
 	}

@@ -30,42 +30,42 @@ type refusal struct {
 	mac    rocev2.MAC
 }
 
-// envelope passes a datagram to the registrar and does what it says.
-func (c *control) envelope(d *datagram) {
-	c.sayPartial(d)
-	c.dir.from = d.spot()
-	c.reg.Input(c.now(), d.src, d.payload(), &c.out)
+// serveEnvelope passes a datagram to the registrar and does what it says.
+func (c *control) serveEnvelope(d *datagram) {
+	c.reportPartial(d)
+	c.dir.cameFrom = d.origin()
+	c.registrar.Input(c.now(), d.src, d.payload(), &c.out)
 	said := slices.ContainsFunc(c.out.Events, func(e envelope.Event) bool { return e.Kind == envelope.RegistrationFailed })
-	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.w.ports[d.port].name, mac: d.mac}
+	x := refusal{reason: c.out.Drop, detail: c.out.Detail, group: d.dst.Addr(), from: d.src, port: c.firstWorker.ports[d.port].name, mac: d.mac}
 	if x.reason == envelope.WrongPlace {
-		x.detail += ", who is at " + c.dir.placeString(c.dir.home)
+		x.detail += ", who is at " + c.dir.locationText(c.dir.memberAt)
 	}
 	for i := range c.out.Events {
 		if e := &c.out.Events[i]; e.Kind == envelope.MemberHere {
-			c.here(d, e)
+			c.handleHere(d, e)
 		}
 	}
-	from := sighting{d.spot(), d.src.Addr()}
-	c.from = d.port
-	d.give()
-	c.finish()
-	c.from = -1
-	c.seen(from)
+	from := sighting{d.origin(), d.src.Addr()}
+	c.answersPort = d.port
+	d.release()
+	c.sendOutput()
+	c.answersPort = -1
+	c.handleSighting(from)
 	switch {
 	case x.reason == envelope.NoDrop || said:
 	case x.reason == envelope.WrongInstance || x.reason == envelope.DuplicateMsg:
 		// The protocol's own ways are counted and not told: a master learns the
 		// instance by being turned down once, and repeats itself until answered.
 	default:
-		if suppressed, report := c.refused.add(c.now(), int(x.reason), x); report {
-			c.tellRefusal(x, suppressed)
+		if suppressed, report := c.refusals.add(c.now(), int(x.reason), x); report {
+			c.logRefusal(x, suppressed)
 		}
 	}
 }
 
-// tellRefusal writes one line. A sender that gets no authentic answer finds the
+// logRefusal writes one line. A sender that gets no authentic answer finds the
 // reason among the events too.
-func (c *control) tellRefusal(x refusal, suppressed uint64) {
+func (c *control) logRefusal(x refusal, suppressed uint64) {
 	c.notify(x.reason == envelope.WrongPlace, "envelope refused", "reason", x.reason.String(), "detail", x.detail,
 		"group", x.group, "from", x.from, "port", x.port, "mac", x.mac, "suppressed", suppressed)
 	if !x.reason.Unanswered() {

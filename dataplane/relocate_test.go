@@ -24,9 +24,9 @@ func TestADeadHostIsAskedForRarely(t *testing.T) {
 	var slots []slot
 	for i := range 4 {
 		at := locate.Location{Ifindex: 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, byte(i)}, Hop: fakeHost(i), Links: []int{9, 1}}
-		slots = append(slots, slot{rec: envelope.MemberRecord{IP: fakeHost(i)}, place: at})
+		slots = append(slots, slot{record: envelope.MemberRecord{IP: fakeHost(i)}, location: at})
 	}
-	x.follow(g, slots)
+	x.setMembers(g, slots)
 	asked := map[netip.Addr]int{}
 	// The kernel fails to resolve host 3, tells so every 100 ms, and refreshes the
 	// others' entries as often.
@@ -36,12 +36,12 @@ func TestADeadHostIsAskedForRarely(t *testing.T) {
 		for i := range 3 {
 			s.Neighbours[fakeHost(i)] = locate.Neighbour{MAC: locate.MAC{2, 0, 0, 0, 0, byte(i)}, Usable: true}
 		}
-		x.concern(&s, now)
-		x.retry(now)
-		for h := x.take(now); h != nil; h = x.take(now) {
+		x.applyChanges(&s, now)
+		x.enqueueRetries(now)
+		for h := x.nextHost(now); h != nil; h = x.nextHost(now) {
 			asked[h.ip]++
-			h.asked = false
-			x.wait(h, locate.Location{Hop: h.ip, Links: []int{9}}, now)
+			h.lookupPending = false
+			x.scheduleRetry(h, locate.Location{Hop: h.ip, Links: []int{9}}, now)
 		}
 	}
 	if n := asked[fakeHost(3)]; len(asked) != 1 || n < int(span/lastRetry) || n > int(span/lastRetry)+6 {
@@ -49,7 +49,7 @@ func TestADeadHostIsAskedForRarely(t *testing.T) {
 	}
 	// It answers, from where it was.
 	s := locate.Set{Neighbours: map[netip.Addr]locate.Neighbour{fakeHost(3): {MAC: locate.MAC{2, 0, 0, 0, 0, 3}, Usable: true}}}
-	if x.concern(&s, span); len(x.queue) != 1 || x.queue[0].ip != fakeHost(3) {
+	if x.applyChanges(&s, span); len(x.queue) != 1 || x.queue[0].ip != fakeHost(3) {
 		t.Errorf("it answers, and %d hosts are asked for", len(x.queue))
 	}
 }
@@ -96,15 +96,15 @@ func TestChangesConcernTheirHosts(t *testing.T) {
 		}, "[10.77.0.1 10.77.0.2 10.77.0.3 10.77.0.4]"},
 	} {
 		x := newHosts()
-		slots := []slot{{place: at(0, 1)}, {place: at(1, 1)}, {place: routed}, {place: locate.Location{Links: []int{9, 2}}}} // the last has no place
+		slots := []slot{{location: at(0, 1)}, {location: at(1, 1)}, {location: routed}, {location: locate.Location{Links: []int{9, 2}}}} // the last has no place
 		for i := range slots {
-			slots[i].rec.IP = fakeHost(i)
+			slots[i].record.IP = fakeHost(i)
 		}
-		x.follow(&group{}, slots)
+		x.setMembers(&group{}, slots)
 		changes := locate.NewChanges()
 		c.set(changes)
 		s := changes.Take()
-		x.concern(&s, 0)
+		x.applyChanges(&s, 0)
 		var got []netip.Addr
 		for _, h := range x.queue {
 			got = append(got, h.ip)
@@ -135,8 +135,8 @@ func TestAHostMovesInAllGroups(t *testing.T) {
 		})
 		f.control.do(func() {
 			g := f.control.dir.groups[fakeGroup(n)]
-			g.w.do(func() {
-				if l := g.w.groups[g.id].legs[2]; l.port != 3 || l.mac[5] != 9 {
+			g.worker.do(func() {
+				if l := g.worker.groups[g.id].legs[2]; l.port != 3 || l.mac[5] != 9 {
 					t.Errorf("the worker's leg leads to port %d, %v", l.port, l.mac)
 				}
 			})
@@ -163,8 +163,8 @@ func TestAHostMovesInAllGroups(t *testing.T) {
 		if len(x.byIP) > 3 || len(x.guests) != len(x.byIP) {
 			t.Errorf("%d hosts, %d of them guests, when their groups have gone", len(x.byIP), len(x.guests))
 		}
-		x.expire(f.control.now() + guestTime)
-		if n := len(x.byIP) + len(x.byHop) + len(x.byMAC) + len(x.byLink) + len(x.unanswered) + len(x.lost); n != 0 {
+		x.expireGuests(f.control.now() + guestTTL)
+		if n := len(x.byIP) + len(x.byHop) + len(x.byMAC) + len(x.byLink) + len(x.unanswered) + len(x.unlocated); n != 0 {
 			t.Errorf("%d entries are left of hosts without groups", n)
 		}
 	})
@@ -173,10 +173,10 @@ func TestAHostMovesInAllGroups(t *testing.T) {
 // Changes that do not end are looked at ever more rarely; those of links are not
 // put off.
 func TestPaceOfChanges(t *testing.T) {
-	var p pace
+	var p changePacer
 	looks := 0
 	for now := time.Duration(0); now < 10*time.Second; now += time.Millisecond {
-		p.ring(now, false)
+		p.noteChange(now, false)
 		if p.due(now) {
 			looks++
 		}
@@ -185,13 +185,13 @@ func TestPaceOfChanges(t *testing.T) {
 		t.Errorf("%d looks in 10 s of changes", looks)
 	}
 	now := 10 * time.Second
-	p.ring(now, false)
-	p.ring(now, true)
-	if at, ok := p.next(); !ok || at > now+settle {
+	p.noteChange(now, false)
+	p.noteChange(now, true)
+	if at, ok := p.next(); !ok || at > now+settleTime {
 		t.Errorf("a link is looked at after %v, %v", at-now, ok)
 	}
-	p.due(now + settle)
-	if p.ring(now+time.Minute, false); p.at != now+time.Minute+settle {
+	p.due(now + settleTime)
+	if p.noteChange(now+time.Minute, false); p.at != now+time.Minute+settleTime {
 		t.Errorf("after a pause, changes wait for %v", p.at-now-time.Minute)
 	}
 }
@@ -208,7 +208,7 @@ func TestMTUAtRunTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return g.TooLong
+			return g.MTUText
 		}
 		f.locator.setMTU(3, 900)
 		f.changes.Link(3)
@@ -223,7 +223,7 @@ func TestMTUAtRunTime(t *testing.T) {
 		if es := f.events(0, api.EventMTU); len(es) != 1 || es[0].Reason != why {
 			t.Errorf("the journal has %+v", es)
 		}
-		f.crew.do(func(w *worker) {
+		f.workers.do(func(w *worker) {
 			if w.ports[2].mtu != 900 {
 				t.Errorf("worker %d has MTU %d", w.index, w.ports[2].mtu)
 			}

@@ -16,10 +16,10 @@ import (
 // maxNamed bounds the members that a refusal names.
 const maxNamed = 4
 
-// conflict says why reg, which somebody wants by hand, must not end old, which
+// replaceConflict says why reg, which somebody wants by hand, must not end old, which
 // lives, without being told to; nil if it does not end it. A transfer of others
 // may be under way, and a mistyped address looks like any other.
-func conflict(old, reg *envelope.Registration) error {
+func replaceConflict(old, reg *envelope.Registration) error {
 	if reg.Base != 0 || !old.Master.IsValid() && sameGroup(*old, *reg) {
 		return nil // an update, or nothing new
 	}

@@ -43,7 +43,7 @@ func TestConflict(t *testing.T) {
 	} {
 		reg := same
 		c.change(&reg)
-		err := conflict(&c.old, &reg)
+		err := replaceConflict(&c.old, &reg)
 		if (err == nil) != (c.says == nil) {
 			t.Errorf("%s: %v", c.name, err)
 			continue

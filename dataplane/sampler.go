@@ -16,10 +16,10 @@ type sampler[T any] struct {
 
 // sample is what a sampler knows of one kind.
 type sample[T any] struct {
-	reported bool          // at least once
-	until    time.Duration // nothing of this kind is reported before
-	held     uint64        // occurrences since the last report
-	last     T             // the latest of them
+	reported   bool          // at least once
+	quietUntil time.Duration // nothing of this kind is reported before
+	suppressed uint64        // occurrences since the last report
+	latest     T             // the latest of them
 }
 
 func newSampler[T any](kinds int, interval time.Duration) *sampler[T] {
@@ -30,13 +30,13 @@ func newSampler[T any](kinds int, interval time.Duration) *sampler[T] {
 // before it were not.
 func (s *sampler[T]) add(now time.Duration, kind int, x T) (suppressed uint64, report bool) {
 	k := &s.kinds[kind]
-	if k.reported && now < k.until {
-		k.held++
-		k.last = x
+	if k.reported && now < k.quietUntil {
+		k.suppressed++
+		k.latest = x
 		return 0, false
 	}
-	suppressed = k.held
-	*k = sample[T]{reported: true, until: now + s.interval}
+	suppressed = k.suppressed
+	*k = sample[T]{reported: true, quietUntil: now + s.interval}
 	return suppressed, true
 }
 
@@ -45,11 +45,11 @@ func (s *sampler[T]) add(now time.Duration, kind int, x T) (suppressed uint64, r
 func (s *sampler[T]) due(now time.Duration, report func(x T, suppressed uint64)) {
 	for i := range s.kinds {
 		k := &s.kinds[i]
-		if k.held == 0 || now < k.until {
+		if k.suppressed == 0 || now < k.quietUntil {
 			continue
 		}
-		x, suppressed := k.last, k.held-1
-		*k = sample[T]{reported: true, until: now + s.interval}
+		x, suppressed := k.latest, k.suppressed-1
+		*k = sample[T]{reported: true, quietUntil: now + s.interval}
 		report(x, suppressed)
 	}
 }
@@ -57,8 +57,8 @@ func (s *sampler[T]) due(now time.Duration, report func(x T, suppressed uint64))
 // next returns when due has something to report.
 func (s *sampler[T]) next() (at time.Duration, ok bool) {
 	for i := range s.kinds {
-		if k := &s.kinds[i]; k.held > 0 && (!ok || k.until < at) {
-			at, ok = k.until, true
+		if k := &s.kinds[i]; k.suppressed > 0 && (!ok || k.quietUntil < at) {
+			at, ok = k.quietUntil, true
 		}
 	}
 	return at, ok

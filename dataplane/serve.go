@@ -11,130 +11,130 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// spareFeedback is room kept for packets that the core makes by itself: at most
+// maxFeedback is room kept for packets that the core makes by itself: at most
 // an ACK and a NAK for one input, and as much again when a member is evicted.
-const spareFeedback = 4
+const maxFeedback = 4
 
-// input serves one received packet, one descriptor for each of its buffers: it
+// servePacket serves one received packet, one descriptor for each of its buffers: it
 // finds out what it is and sees to it that they end in the TX ring or back in the
 // pool.
-func (w *worker) input(pi int, ds ...xsk.Desc) {
+func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
 	if ds = w.decode(ds); ds == nil {
 		return
 	}
 	keep := false
 	switch w.frame.Kind {
 	case rocev2.KindRoCE:
-		keep = w.roce(pi, ds)
+		keep = w.serveRoCE(pi, ds)
 	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP, rocev2.KindICMP:
-		w.control(pi)
+		w.serveOther(pi)
 	default:
-		w.count.drop[DropNotGroup]++
+		w.count.drop[dropNotGroup]++
 	}
 	if !keep {
-		w.free(ds)
+		w.freeFrames(ds)
 	}
 }
 
-// roce passes a RoCEv2 packet through the core and does what it says. It
+// serveRoCE passes a RoCEv2 packet through the core and does what it says. It
 // returns true if the received buffers themselves were sent on, or are kept.
-func (w *worker) roce(pi int, ds []xsk.Desc) (used bool) {
+func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
-	id, ok := w.sw.Lookup(p.Group)
+	id, ok := w.core.Lookup(p.Group)
 	if !ok {
 		w.countInput(p.Op)
-		w.sw.Input(w.now, p, &w.out)
+		w.core.Input(w.now, p, &w.out)
 		w.count.core[w.out.Drop]++
 		return false
 	}
-	if !w.atHome(id, pi, p.Src) {
-		w.count.drop[DropWrongPlace]++
-		w.sight(pi, p.Src)
+	if !w.sourceGuard(id, pi, p.Src) {
+		w.count.drop[dropSourceGuard]++
+		w.reportSighting(pi, p.Src)
 		return false
 	}
-	if w.groups[id].split && w.ports[pi].isolated && p.Op.Is(rocev2.OpRequest) {
-		w.count.drop[DropIsolated]++
+	if w.groups[id].acrossIsolated && w.ports[pi].isolated && p.Op.Is(rocev2.OpRequest) {
+		w.count.drop[dropIsolated]++
 		return false
 	}
-	if negative(p.Op, p.Syndrome) && !w.ports[pi].naks.take(w.now) {
-		w.count.drop[DropRateLimit]++
+	if isNegative(p.Op, p.Syndrome) && !w.ports[pi].nakPolicer.allow(w.now) {
+		w.count.drop[dropRateLimit]++
 		return false
 	}
-	if w.out.MaxRepairs, ok = w.room(id, p.Op, len(ds)); !ok && w.staged() {
+	if w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds)); !ok && w.anyStaged() {
 		w.flush() // frames come back
-		w.out.MaxRepairs, ok = w.room(id, p.Op, len(ds))
+		w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds))
 	}
 	if !ok {
-		w.count.drop[DropNoFrame]++
+		w.count.drop[dropNoFrame]++
 		return false
 	}
-	if w.sw.IsUpdate(id, p) {
+	if w.core.IsTargetMessage(id, p) {
 		w.readTargets(id, p)
 	}
-	p.Frame, p.Bytes = w.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())
+	p.Frame, p.RetainBytes = w.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())
 	w.countInput(p.Op)
-	w.turn++
-	w.sw.InputTo(w.now, id, p, &w.out)
+	w.coreCalls++
+	w.core.InputGroup(w.now, id, p, &w.out)
 	if w.out.NeedVerify {
 		if !f.VerifyICRC() {
-			w.count.drop[DropBadICRC]++
+			w.count.drop[dropBadICRC]++
 			return false
 		}
 		p.Verified = true
-		w.sw.InputTo(w.now, id, p, &w.out)
+		w.core.InputGroup(w.now, id, p, &w.out)
 	}
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}
-	w.emit(f) // before the last copy writes over the frame
+	w.sendFeedback(f) // before the last copy writes over the frame
 	w.isDecoded = false
-	if w.out.Held {
-		w.keep(ds)
+	if w.out.Retained {
+		w.retain(ds)
 	}
 	last := len(w.out.Copies) - 1
 	for i := range w.out.Copies {
 		switch c := &w.out.Copies[i]; {
 		case c.Frame != p.Frame:
-			w.copyKept(c)
-		case w.copy(c, f, ds, i == last && !w.out.Held):
-			used = true
+			w.copyRetained(c)
+		case w.copy(c, f, ds, i == last && !w.out.Retained):
+			sentOn = true
 		}
 	}
-	w.release()
-	return used || w.out.Held
+	w.freeReleased()
+	return sentOn || w.out.Retained
 }
 
-// control serves what is not RoCEv2, as fast as the port's limit allows.
-func (w *worker) control(pi int) {
+// serveOther serves what is not RoCEv2, as fast as the port's limit allows.
+func (w *worker) serveOther(pi int) {
 	switch p := w.ports[pi]; {
-	case w.frame.Kind == rocev2.KindUDP && !(p.senders.take(w.now, w.frame.Src()) && p.envelopes.take(w.now)),
-		w.frame.Kind != rocev2.KindUDP && !p.neighbours.take(w.now):
-		w.count.drop[DropRateLimit]++
+	case w.frame.Kind == rocev2.KindUDP && !(p.addressPolicers.allow(w.now, w.frame.Src()) && p.envelopePolicer.allow(w.now)),
+		w.frame.Kind != rocev2.KindUDP && !p.neighbourPolicer.allow(w.now):
+		w.count.drop[dropRateLimit]++
 	case w.frame.Kind == rocev2.KindUDP:
-		w.envelope(pi)
+		w.queueEnvelope(pi)
 	case w.frame.Kind == rocev2.KindARP || rocev2.IsNeighborSolicitation(&w.frame):
-		w.neighbour(pi)
+		w.serveNeighbour(pi)
 	default:
-		w.echo(pi)
+		w.serveEcho(pi)
 	}
 }
 
-// emit sends the feedback of the last output and lists the groups with events. cause is
+// sendFeedback sends the feedback of the last output and lists the groups with events. cause is
 // the packet that brought it about, nil for a deadline.
-func (w *worker) emit(cause *rocev2.Frame) {
+func (w *worker) sendFeedback(cause *rocev2.Frame) {
 	for i := range w.out.Feedback {
-		w.feedback(&w.out.Feedback[i], cause)
+		w.stageFeedback(&w.out.Feedback[i], cause)
 	}
 	for i := range w.out.Probes {
-		w.keepalive(&w.out.Probes[i])
+		w.sendKeepalive(&w.out.Probes[i])
 	}
 	for i := range w.out.Events {
 		e := &w.out.Events[i]
 		if e.Kind == mcast.MemberEvicted {
-			w.groups[e.Group].leave(e.Member)
+			w.groups[e.Group].markGone(e.Member)
 		}
-		w.news.add(e.Group)
+		w.changed.add(e.Group)
 	}
 }
 
@@ -147,27 +147,27 @@ func (w *worker) countInput(op rocev2.Opcode) {
 	}
 }
 
-// room reports whether there are frames for everything that one packet of group id,
+// reserve reports whether there are frames for everything that one packet of group id,
 // in so many buffers, can bring about: it is asked before the core is, because the
 // core's state must not change for a packet that cannot be served. A request can bring
 // about a copy for each member, anything else feedback only. It also returns for how
 // many copies of kept packets there are frames beside, as Output.MaxRepairs has it.
 //
 // Room at the ports is not asked for: what a port does not take concerns the members
-// behind it alone (copy, legRoom), and feedback has room of its own.
-func (w *worker) room(id mcast.GroupID, op rocev2.Opcode, buffers int) (repairs int, ok bool) {
-	need := spareFeedback
+// behind it alone (copy, legResends), and feedback has room of its own.
+func (w *worker) reserve(id mcast.GroupID, op rocev2.Opcode, buffers int) (repairs int, ok bool) {
+	need := maxFeedback
 	if op.Is(rocev2.OpRequest) {
-		need += w.groups[id].copies
+		need += w.groups[id].maxCopies
 	}
-	spare := w.frames(need+maxRepairs, max(buffers, w.chains.longest)) - need // kept packets may be longer
-	return orNone(min(spare, maxRepairs)), spare >= 0
+	spare := w.reserveFrames(need+maxResends, max(buffers, w.chains.maxBuffers)) - need // kept packets may be longer
+	return maxResendsOf(min(spare, maxResends)), spare >= 0
 }
 
-// frames returns how many packets of so many buffers there are free frames for; if
+// reserveFrames returns how many packets of so many buffers there are free frames for; if
 // frames have to be fetched, as many as want packets take.
-func (w *worker) frames(want, buffers int) int {
-	return packets(w.pool.Reserve(want*buffers), buffers)
+func (w *worker) reserveFrames(want, buffers int) int {
+	return wholePackets(w.pool.Reserve(want*buffers), buffers)
 }
 
 // packetOf fills p from a decoded RoCEv2 frame that came in at port in.
@@ -193,15 +193,15 @@ func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 // groupTable is what the worker keeps beside the core's group: where its legs
 // lead on the wire. Parallel to mcast.GroupSpec by LegID and MemberID.
 type groupTable struct {
-	ip      netip.Addr
-	qpn     rocev2.QPN
-	legs    []leg
-	members []member
-	copies  int  // legs with a member and a place: the most copies that one packet has
-	buffers int  // of its longest packet
-	split   bool // members are behind several isolated ports
-	longest int  // bytes of that on a link, beside FCS, preamble and gap; 0: what the port takes
-	ack     lastAck
+	ip             netip.Addr
+	qpn            rocev2.QPN
+	legs           []leg
+	members        []member
+	maxCopies      int  // legs with a member and a place: the most copies that one packet has
+	maxBuffers     int  // of its longest packet
+	acrossIsolated bool // members are behind several isolated ports
+	maxFrameBytes  int  // bytes of that on a link, beside FCS, preamble and gap; 0: what the port takes
+	lastACK        lastACK
 }
 
 // member is where feedback goes while this member is the source.

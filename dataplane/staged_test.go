@@ -11,9 +11,9 @@ import (
 
 // stageOne has w build a frame of its own for port pi, as the control loop's closures do.
 func stageOne(w *worker, pi int) {
-	if buf, ok := w.begin(pi); ok {
+	if buf, ok := w.beginFrame(pi); ok {
 		clear(buf[:minFrame])
-		w.end(pi, minFrame)
+		w.endFrame(pi, minFrame)
 	}
 }
 
@@ -21,34 +21,34 @@ func stageOne(w *worker, pi int) {
 // not go to sleep with it.
 func TestClosuresFramesLeaveBeforeTheWorkerSleeps(t *testing.T) {
 	b := newBench(t, 2)
-	b.w.step()
+	b.w.runBatch()
 	before := b.w.ports[1].txFrames
-	b.w.cmds <- func() { stageOne(b.w, 1) }
-	b.w.cmds <- func() { b.w.removeMember(0, 1) }
-	b.w.step()
+	b.w.closures <- func() { stageOne(b.w, 1) }
+	b.w.closures <- func() { b.w.removeMember(0, 1) }
+	b.w.runBatch()
 	p := b.w.ports[1]
 	if n := p.txFrames - before; n != 1 || p.staged() {
 		t.Errorf("%d frames have left, staged %v; want the closure's frame sent", n, p.staged())
 	}
-	if d := b.w.mayWait(); d < mostSleep/2 {
-		t.Errorf("the worker may sleep for %v with nothing to do, want about %v", d, mostSleep)
+	if d := b.w.sleepTime(); d < maxSleep/2 {
+		t.Errorf("the worker may sleep for %v with nothing to do, want about %v", d, maxSleep)
 	}
 }
 
 // A worker does not sleep while anything is staged, whoever forgot to send it.
 func TestNobodySleepsOnStagedFrames(t *testing.T) {
 	p := newPair(t, 4, "")
-	w := p.crew.workers[0]
+	w := p.crew.all[0]
 	idle := func(what string) {
 		t.Helper()
-		w.step()
-		if d := w.mayWait(); d < mostSleep/2 {
-			t.Fatalf("%s: the worker may sleep for %v, want about %v", what, d, mostSleep)
+		w.runBatch()
+		if d := w.sleepTime(); d < maxSleep/2 {
+			t.Fatalf("%s: the worker may sleep for %v, want about %v", what, d, maxSleep)
 		}
 	}
 	busy := func(what string) {
 		t.Helper()
-		if d := w.mayWait(); d != 0 {
+		if d := w.sleepTime(); d != 0 {
 			t.Errorf("%s: the worker may sleep for %v", what, d)
 		}
 	}
@@ -60,26 +60,26 @@ func TestNobodySleepsOnStagedFrames(t *testing.T) {
 	busy("a frame for another worker's port")
 	idle("published")
 	d := p.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil)
-	w.post[1].Put(d)
+	w.handoffOut[1].Put(d)
 	busy("a packet for another worker's group")
-	w.post[1].Publish()
+	w.handoffOut[1].Publish()
 	idle("posted")
-	p.crew.workers[1].open()
+	p.crew.all[1].drainHandoff()
 }
 
 // What a closure stages for another worker's port is published, and that worker roused.
 func TestClosuresFramesRouseTheSender(t *testing.T) {
 	p := newPair(t, 4, "")
-	staging, sending := p.crew.workers[0], p.crew.workers[1]
-	if !sending.dozes() {
+	staging, sending := p.crew.all[0], p.crew.all[1]
+	if !sending.prepareSleep() {
 		t.Fatal("it would not sleep, with nothing to do")
 	}
-	staging.cmds <- func() { stageOne(staging, 1) }
-	staging.step()
+	staging.closures <- func() { stageOne(staging, 1) }
+	staging.runBatch()
 	if sending.asleep.Load() {
 		t.Error("the sender was not roused")
 	}
-	sending.step()
+	sending.runBatch()
 	if n := sending.ports[1].txFrames; n != 1 {
 		t.Errorf("%d frames have left by the sender, want 1", n)
 	}
@@ -90,11 +90,11 @@ func TestStagedForALostPort(t *testing.T) {
 	b := newBench(t, 2)
 	free := b.w.pool.Len()
 	stageOne(b.w, 1)
-	(&crew{workers: []*worker{b.w}, ports: b.w.ports}).lose(1)
-	if n := b.w.pool.Len(); n < free || b.w.count.drop[DropPortDown] != 1 {
+	(&workers{all: []*worker{b.w}, ports: b.w.ports}).closePort(1)
+	if n := b.w.pool.Len(); n < free || b.w.count.drop[dropPortDown] != 1 {
 		t.Errorf("%d frames are free, had %d; drops %v", n, free, b.w.count.drops())
 	}
-	if b.w.mayWait() == 0 {
+	if b.w.sleepTime() == 0 {
 		t.Error("the worker never sleeps again")
 	}
 }

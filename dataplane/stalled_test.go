@@ -29,11 +29,11 @@ func TestSourceTimeout(t *testing.T) {
 		{18, 3, 4 * 4096 << 18 * time.Nanosecond},
 	} {
 		r := envelope.Registration{SenderTimeout: c.timeout, SenderRetries: c.retries}
-		if got := specOf(0, &r, &groupTable{}, &worker{}, 2*time.Second).SourceTimeout; got != c.want {
+		if got := makeSpec(0, &r, &groupTable{}, &worker{}, 2*time.Second).SourceTimeout; got != c.want {
 			t.Errorf("timeout %d, %d retries: %v, want %v", c.timeout, c.retries, got, c.want)
 		}
 	}
-	if s := failure(&mcast.Event{Kind: mcast.GroupFailed, Syndrome: rocev2.SyndromeNAKOpErr, Cause: mcast.Stalled}); !strings.Contains(s, "the source stalled") {
+	if s := failureText(&mcast.Event{Kind: mcast.GroupFailed, Syndrome: rocev2.SyndromeNAKOpErr, Cause: mcast.SourceStalled}); !strings.Contains(s, "the source stalled") {
 		t.Errorf("the operator reads %q", s)
 	}
 }

@@ -53,10 +53,10 @@ func benchmarkBesideStuckPort(b *testing.B, other string, repair bool) {
 	const batch = 32
 	before := cpuTime()
 	for b.Loop() {
-		w.now = w.clock()
-		w.advance()
+		w.now = w.readClock()
+		w.fireDeadlines()
 		for range batch {
-			w.input(0, x.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: psn%16 == 15}, payload))
+			w.servePacket(0, x.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: psn%16 == 15}, payload))
 			psn = psn.Next()
 		}
 		x.say(1, psn.Prev(), rocev2.SyndromeACK)

@@ -72,7 +72,7 @@ func stuckBench(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
 	b = newBenchIn(t, s, ports, 1024, 4096)
 	for _, p := range b.w.ports[hosts-last:] {
 		// Not all that waits in the TX ring fits: the kernel has to be asked again.
-		if err := unix.SetsockoptInt(p.socks[0].FD(), unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
+		if err := unix.SetsockoptInt(p.rxSockets[0].FD(), unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func stuckBench(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
 
 // one has host 0 send message psn, which hosts 1 to n acknowledge.
 func (b *bench) one(psn rocev2.PSN, n int, payload []byte) {
-	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload))
+	b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload))
 	for i := 1; i <= n; i++ {
 		b.say(i, psn, rocev2.SyndromeACK)
 	}
@@ -89,14 +89,14 @@ func (b *bench) one(psn rocev2.PSN, n int, payload []byte) {
 
 // status is what the core says of group 0.
 func (b *bench) status() (st mcast.GroupStatus) {
-	b.w.sw.Snapshot(0, &st)
+	b.w.core.Snapshot(0, &st)
 	return st
 }
 
-// mayWait is the worker's, at the time that the test has come to.
+// sleepTime is the worker's, at the time that the test has come to.
 func (b *bench) mayWait() time.Duration {
 	b.w.start = time.Now().Add(-b.w.now)
-	return b.w.mayWait()
+	return b.w.sleepTime()
 }
 
 // A port stops transmitting while its carrier is up. The other receivers get every
@@ -116,41 +116,41 @@ func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
 			for psn := range rocev2.PSN(packets) {
 				b.one(psn, 2, payload)
 				w.now += 10 * time.Microsecond
-				w.advance()
+				w.fireDeadlines()
 				w.flush()
 			}
 			for _, i := range []int{1, 2} {
-				if p := w.ports[i]; p.txFrames != packets || p.refused+p.putOff != 0 {
-					t.Errorf("%d of %d copies left by port %d; %d refused, %d put off", p.txFrames, packets, i, p.refused, p.putOff)
+				if p := w.ports[i]; p.txFrames != packets || p.refusedFrames+p.deferred != 0 {
+					t.Errorf("%d of %d copies left by port %d; %d refused, %d put off", p.txFrames, packets, i, p.refusedFrames, p.deferred)
 				}
 			}
 			if st := b.status(); st.Members[1].Acked != packets-1 || st.Members[2].Acked != packets-1 || !st.Members[3].Live {
 				t.Errorf("members %+v", st.Members)
 			}
-			if stuck.inRing() == 0 || stuck.inRing()+stuck.queue.len() > stuck.queue.maxFrames {
-				t.Fatalf("%d frames in the TX ring of the stuck port and %d in its queue, may have %d together", stuck.inRing(), stuck.queue.len(), stuck.queue.maxFrames)
+			if stuck.txRingFrames() == 0 || stuck.txRingFrames()+stuck.queue.len() > stuck.queue.maxFrames {
+				t.Fatalf("%d frames in the TX ring of the stuck port and %d in its queue, may have %d together", stuck.txRingFrames(), stuck.queue.len(), stuck.queue.maxFrames)
 			}
-			if stuck.putOff > 10 {
-				t.Errorf("%d copies were made for a port that takes none", stuck.putOff)
+			if stuck.deferred > 10 {
+				t.Errorf("%d copies were made for a port that takes none", stuck.deferred)
 			}
-			if full := repair < 1<<20; full && stuck.refused == 0 || !full && stuck.putOff == 0 {
-				t.Errorf("%d copies put off, %d refused", stuck.putOff, stuck.refused)
+			if full := repair < 1<<20; full && stuck.refusedFrames == 0 || !full && stuck.deferred == 0 {
+				t.Errorf("%d copies put off, %d refused", stuck.deferred, stuck.refusedFrames)
 			}
-			if d := b.mayWait(); repair == 0 && (stuck.kickAt == 0 || d > maxRetry || d < txRetry) {
+			if d := b.mayWait(); repair == 0 && (stuck.kickAt == 0 || d > maxTXRetry || d < minTXRetry) {
 				t.Errorf("the kernel is asked again at %v, now is %v, and the worker may sleep for %v", stuck.kickAt, w.now, d)
 			}
-			s, err := stuck.socks[0].Stats()
+			s, err := stuck.rxSockets[0].Stats()
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d system calls to send by the stuck port, %d of %d packets, copies put off %d, refused %d", s.Kicks, stuck.txFrames, packets, stuck.putOff, stuck.refused)
+			t.Logf("%d system calls to send by the stuck port, %d of %d packets, copies put off %d, refused %d", s.Kicks, stuck.txFrames, packets, stuck.deferred, stuck.refusedFrames)
 			if s.Kicks > packets/8 || s.KickStalls == 0 {
 				t.Errorf("%d system calls to send by the stuck port in %d batches", s.Kicks, packets)
 			}
 			before := w.ports[0].txFrames
 			for range 30 {
 				w.now += 10 * time.Millisecond
-				w.advance()
+				w.fireDeadlines()
 				w.flush()
 			}
 			st := b.status()
@@ -164,7 +164,7 @@ func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
 			if st := b.status(); st.Acked != packets+99 {
 				t.Errorf("without the member: acknowledged up to %d, want %d; drops %v", st.Acked, packets+99, w.count.drops())
 			}
-			if n := w.groups[0].copies; n != 3 {
+			if n := w.groups[0].maxCopies; n != 3 {
 				t.Errorf("the group needs frames for %d copies, want 3", n)
 			}
 		})
@@ -182,15 +182,15 @@ func TestStuckPortGoesOn(t *testing.T) {
 	const packets = 500 // as many as the store has room for
 	for psn := range rocev2.PSN(packets) {
 		// Nothing asks for an ACK, so that repair asks nobody either.
-		w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload))
+		w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, payload))
 		w.now += time.Microsecond
-		w.advance()
+		w.fireDeadlines()
 		w.flush()
 	}
-	if stuck.putOff == 0 || stuck.kickAt == 0 {
-		t.Fatalf("nothing was put off (%d copies refused), or the kernel took all", stuck.refused)
+	if stuck.deferred == 0 || stuck.kickAt == 0 {
+		t.Fatalf("nothing was put off (%d copies refused), or the kernel took all", stuck.refusedFrames)
 	}
-	if d := b.mayWait(); d > maxRetry {
+	if d := b.mayWait(); d > maxTXRetry {
 		t.Errorf("the worker may sleep for %v while frames wait for the kernel", d)
 	}
 	goOn()
@@ -198,12 +198,12 @@ func TestStuckPortGoesOn(t *testing.T) {
 		if i > 50 {
 			t.Fatalf("%d of %d copies have left 5 ms later; drops %v", stuck.txFrames, packets, w.count.drops())
 		}
-		w.now += txRetry
-		w.advance()
+		w.now += minTXRetry
+		w.fireDeadlines()
 		w.flush()
 	}
-	if stuck.txFrames != packets || stuck.refused != 0 {
-		t.Errorf("%d copies of %d packets have left, %d refused", stuck.txFrames, packets, stuck.refused)
+	if stuck.txFrames != packets || stuck.refusedFrames != 0 {
+		t.Errorf("%d copies of %d packets have left, %d refused", stuck.txFrames, packets, stuck.refusedFrames)
 	}
 	b.say(1, packets-1, rocev2.SyndromeACK)
 	b.say(2, packets-1, rocev2.SyndromeACK)
@@ -220,12 +220,12 @@ func TestBatchBeyondThePortsShare(t *testing.T) {
 	w := b.w
 	packets := w.ports[1].queue.maxFrames * 2
 	for psn := range rocev2.PSN(packets) {
-		w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, nil))
+		w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn}, nil))
 	}
 	w.flush()
 	for i, p := range w.ports[1:] {
-		if p.txFrames != uint64(packets) || p.refused != 0 {
-			t.Errorf("%d of %d copies left by port %d, %d refused", p.txFrames, packets, i+1, p.refused)
+		if p.txFrames != uint64(packets) || p.refusedFrames != 0 {
+			t.Errorf("%d of %d copies left by port %d, %d refused", p.txFrames, packets, i+1, p.refusedFrames)
 		}
 	}
 }
@@ -242,13 +242,13 @@ func TestPacketBeyondThePortsShare(t *testing.T) {
 	w.ports[1].queue.maxFrames = 1
 	w.setTable(0, table)
 	w.flush()
-	w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
-	if n := w.count.drop[DropWrongPlace]; n != 1 {
+	w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
+	if n := w.count.drop[dropSourceGuard]; n != 1 {
 		t.Fatal("the source is behind another port now")
 	}
-	w.input(1, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
-	if p := w.ports[1]; len(p.tx) != 3 || p.refused != 0 {
-		t.Errorf("%d copies staged, %d refused; want 3", len(p.tx), p.refused)
+	w.servePacket(1, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
+	if p := w.ports[1]; len(p.tx) != 3 || p.refusedFrames != 0 {
+		t.Errorf("%d copies staged, %d refused; want 3", len(p.tx), p.refusedFrames)
 	}
 	b.unstage()
 }
@@ -258,17 +258,17 @@ func TestPacketBeyondThePortsShare(t *testing.T) {
 func TestStarvedWorkerLooksAgain(t *testing.T) {
 	b := newBench(t, 2)
 	w := b.w
-	w.step()
+	w.runBatch()
 	taken := make([]uint64, w.pool.Len())
 	w.pool.Take(taken)
-	w.fillSpare = -fillChunk // as if so many entries of each fill ring were free
-	w.step()
-	if d := w.mayWait(); d > maxRetry {
-		t.Errorf("without frames the worker may sleep for %v, want at most %v", d, maxRetry)
+	w.fillReserve = -fillChunk // as if so many entries of each fill ring were free
+	w.runBatch()
+	if d := w.sleepTime(); d > maxTXRetry {
+		t.Errorf("without frames the worker may sleep for %v, want at most %v", d, maxTXRetry)
 	}
 	w.pool.Give(taken)
-	w.step()
-	if d := w.mayWait(); d < mostSleep/2 {
+	w.runBatch()
+	if d := w.sleepTime(); d < maxSleep/2 {
 		t.Errorf("with frames the worker may sleep for %v", d)
 	}
 }
@@ -284,7 +284,7 @@ func TestStuckPortsLeaveFrames(t *testing.T) {
 	for psn := range rocev2.PSN(packets) {
 		b.one(psn, 1, payload)
 		w.now += 10 * time.Microsecond
-		w.advance()
+		w.fireDeadlines()
 		w.flush()
 	}
 	if n := w.ports[1].txFrames; n != packets {
@@ -292,12 +292,12 @@ func TestStuckPortsLeaveFrames(t *testing.T) {
 	}
 	held := 0
 	for _, p := range w.ports[2:] {
-		held += p.inRing() + p.queue.len()
+		held += p.txRingFrames() + p.queue.len()
 	}
 	if most := w.umem.Frames() / 4; held > most || held < most/2 {
 		t.Errorf("six of eight ports hold %d frames, want at most %d, and nearly as many", held, most)
 	}
-	if n := w.count.drop[DropNoFrame]; n != 0 || w.pool.Len() < w.umem.Frames()/16 {
+	if n := w.count.drop[dropNoFrame]; n != 0 || w.pool.Len() < w.umem.Frames()/16 {
 		t.Errorf("%d packets found no frames; %d of %d are free", n, w.pool.Len(), w.umem.Frames())
 	}
 }

@@ -19,72 +19,72 @@ import (
 // Times after which a port that takes nothing is looked at again: a completion wakes
 // nobody. They grow with the time for which nothing has moved.
 const (
-	txRetry   = 100 * time.Microsecond // at first
-	maxRetry  = 20 * time.Millisecond
-	retryPart = 8 // of the time for which nothing has moved
+	minTXRetry   = 100 * time.Microsecond // at first
+	maxTXRetry   = 20 * time.Millisecond
+	retryDivisor = 8 // of the time for which nothing has moved
 )
 
-// retry returns when a port that takes nothing at time now is to be looked at again.
-func (p *port) retry(now time.Duration) time.Duration {
-	return now + min(max(txRetry, (now-p.moved)/retryPart), maxRetry)
+// retryAt returns when a port that takes nothing at time now is to be looked at again.
+func (p *port) retryAt(now time.Duration) time.Duration {
+	return now + min(max(minTXRetry, (now-p.lastProgress)/retryDivisor), maxTXRetry)
 }
 
 // flush hands every port its staged frames and those that its queue releases,
 // and takes back the frames whose transmission has completed.
 func (w *worker) flush() {
-	w.batch++
+	w.batchNumber++
 	for _, p := range w.ports {
-		if !p.gone {
+		if !p.vanished {
 			w.flushPort(p)
 		}
 	}
 }
 
 func (w *worker) flushPort(p *port) {
-	if p.exit != nil {
-		w.handOver(p)
+	if p.remoteTX != nil {
+		w.publishRemote(p)
 		return
 	}
 	if p.down && p.queue.len() > 0 {
-		w.drain(p)
+		w.drainQueue(p)
 	}
 	if p.sentHead == p.sentTail {
-		p.moved = w.now // there was nothing to send
+		p.lastProgress = w.now // there was nothing to send
 	}
 	if left := p.send(w.now); len(left) > 0 {
 		panic("dataplane: more staged than the TX ring has room for")
 	}
-	w.kick(p)
+	w.kickTX(p)
 	w.complete(p)
-	p.tell()
+	p.publishStatus()
 }
 
-// kick makes the kernel send what is in p's TX ring. Where it has taken nothing since
+// kickTX makes the kernel send what is in p's TX ring. Where it has taken nothing since
 // the last time, it is not asked again before kickAt.
-func (w *worker) kick(p *port) {
+func (w *worker) kickTX(p *port) {
 	if p.down { // what is in the ring goes when it is up
-		p.moved, p.kickAt = w.now, 0
+		p.lastProgress, p.kickAt = w.now, 0
 		return
 	}
-	s := p.socks[0]
-	before, pending := s.Taken()
+	s := p.rxSockets[0]
+	before, pending := s.Consumed()
 	if pending == 0 {
 		p.kickAt = 0
 		return
 	}
-	if w.now < p.kickAt && before == p.kicked {
+	if w.now < p.kickAt && before == p.takenAtKick {
 		return
 	}
 	if err := s.Kick(); err == xsk.ErrDown || err == xsk.ErrGone { // control says so when netlink does
 		p.down = true
 	}
-	p.kicked, pending = s.Taken()
-	if p.kicked != before {
-		p.moved = w.now
+	p.takenAtKick, pending = s.Consumed()
+	if p.takenAtKick != before {
+		p.lastProgress = w.now
 	}
 	p.kickAt = 0
 	if pending > 0 {
-		p.kickAt = p.retry(w.now)
+		p.kickAt = p.retryAt(w.now)
 	}
 }
 
@@ -97,38 +97,38 @@ func (p *port) nextKick() (at time.Duration, ok bool) {
 // complete takes back the frames that have left by p.
 func (w *worker) complete(p *port) {
 	for {
-		n := p.socks[0].Complete(w.addrs)
+		n := p.rxSockets[0].Complete(w.addrs)
 		w.pool.Give(w.addrs[:n])
 		p.completed(n)
 		if n > 0 {
-			p.moved = w.now
+			p.lastProgress = w.now
 		}
 		if n < len(w.addrs) {
 			break
 		}
 	}
-	p.queue.ahead = p.inRing()
-	p.txLimit = max(0, min(p.socks[0].TxRoom(), max(p.queue.maxFrames, p.widest)-p.queue.ahead-p.queue.len()))
-	p.high = max(p.high, p.depth())
+	p.queue.inTXRing = p.txRingFrames()
+	p.txLimit = max(0, min(p.rxSockets[0].TxRoom(), max(p.queue.maxFrames, p.maxPacketFrames)-p.queue.inTXRing-p.queue.len()))
+	p.maxDepth = max(p.maxDepth, p.depth())
 }
 
-// admits reports whether p takes a data packet of n bytes in so many buffers, if need
+// admitsAfterFlush reports whether p takes a data packet of n bytes in so many buffers, if need
 // be after what is staged for it has been sent. A port that does not transmit has
 // nothing staged, so it costs no system call.
-func (w *worker) admits(p *port, n, buffers int) bool {
+func (w *worker) admitsAfterFlush(p *port, n, buffers int) bool {
 	if p.admits(n, buffers) {
 		return true
 	}
 	if len(p.tx) == 0 {
 		return false
 	}
-	w.batch++ // the places of what is staged are no longer theirs
+	w.batchNumber++ // the places of what is staged are no longer theirs
 	w.flushPort(p)
 	return p.admits(n, buffers)
 }
 
-// staged reports whether a frame waits for the end of the batch at any port.
-func (w *worker) staged() bool {
+// anyStaged reports whether a frame waits for the end of the batch at any port.
+func (w *worker) anyStaged() bool {
 	for _, p := range w.ports {
 		if p.staged() {
 			return true

@@ -21,7 +21,7 @@ import (
 // and all at once without a rate.
 func TestPortRateInVirtualTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	q := newQueue(256<<10, 1024, 20_000_000)
+	q := newEgressQueue(256<<10, 1024, 20_000_000)
 	now := time.Second
 	var tx []xsk.Desc
 	fill := func() {
@@ -34,7 +34,7 @@ func TestPortRateInVirtualTime(t *testing.T) {
 			fill()
 			tx = q.release(now, tx[:0], 1024)
 			for _, d := range tx {
-				bits += 8 * float64(onLink(d))
+				bits += 8 * float64(descLinkBytes(d))
 			}
 			now += time.Duration(rng.IntN(20_000)) * time.Microsecond // less than a full queue takes
 		}
@@ -69,7 +69,7 @@ type virtualTree struct {
 	now       time.Duration
 	psn       rocev2.PSN
 	una       rocev2.PSN
-	queues    [3]queue
+	queues    [3]egressQueue
 	markers   [3]marker
 	np        [3]dcqcn.NotificationPoint
 	delivered [3]int // bits
@@ -87,7 +87,7 @@ func (v *virtualTree) input(p mcast.Packet) {
 			v.t.Fatalf("the queue of port %d is full", c.Leg)
 		}
 		options := uint64(c.PSN) << 1
-		if v.markers[c.Leg-1].congested(q.bytes) {
+		if v.markers[c.Leg-1].mark(q.bytes) {
 			options |= 1
 		}
 		q.push(xsk.Desc{Addr: options, Len: 1126})
@@ -120,7 +120,7 @@ func (v *virtualTree) run(d time.Duration, slow int) (goodput, depth float64) {
 		for i := range v.queues {
 			tx = v.queues[i].release(v.now, tx[:0], 1024)
 			for _, f := range tx {
-				v.delivered[i] += 8 * onLink(f)
+				v.delivered[i] += 8 * descLinkBytes(f)
 				from := fakeHost(i + 1)
 				v.input(mcast.Packet{Src: from, Op: rocev2.Acknowledge, PSN: rocev2.PSN(f.Addr >> 1), Syndrome: rocev2.SyndromeACK})
 				if f.Addr&1 != 0 && v.np[i].OnCE(v.now) {
@@ -150,7 +150,7 @@ func TestRateFollowsTheSlowestBranchInVirtualTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range v.queues {
-		v.queues[i] = newQueue(1<<20, 1024, 100_000_000)
+		v.queues[i] = newEgressQueue(1<<20, 1024, 100_000_000)
 		v.markers[i] = newMarker(config.ECN{KMin: 8 << 10, KMax: 32 << 10, PMax: 0.1}, uint64(i))
 		v.np[i] = dcqcn.NewNotificationPoint(v.rp.Config().CNPInterval)
 	}

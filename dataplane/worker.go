@@ -29,109 +29,109 @@ const fillChunk = 32
 // sockets' rings, the free frames, the core and every table below outright.
 // Everybody else hands it closures by do, which it runs between batches.
 type worker struct {
-	ports    []*port
-	umem     *xsk.Umem
-	pool     *xsk.Pool
-	poller   *xsk.Poller
-	sw       *mcast.Switch
-	groups   []groupTable   // by mcast.GroupID
-	prefixes []netip.Prefix // of group addresses
-	ops      *rocev2.Operators
-	cpu      int // to stay on; -1 any
-	spin     time.Duration
-	start    time.Time
-	now      time.Duration // since start, read once a batch
-	batch    uint64        // counts the batches: what was staged in this one can still be changed
+	ports       []*port
+	umem        *xsk.Umem
+	pool        *xsk.Pool
+	poller      *xsk.Poller
+	core        *mcast.Switch
+	groups      []groupTable   // by mcast.GroupID
+	prefixes    []netip.Prefix // of group addresses
+	ops         *rocev2.Operators
+	cpu         int // to stay on; -1 any
+	spin        time.Duration
+	start       time.Time
+	now         time.Duration // since start, read once a batch
+	batchNumber uint64        // counts the batches: what was staged in this one can still be changed
 
 	affinity chan error    // how pinning to cpu went; Open waits for it
 	ended    chan struct{} // closed when the worker has ended
-	cmds     chan func()
+	closures chan func()
 	wakeFD   int
 	quit     bool
-	slow     *slowPath
-	news     news
+	slowPath *slowPath
+	changed  changedGroups
 
 	// Beside other workers; crew is nil if there is none.
-	crew      *crew
-	pulse     pulse
-	due       time.Duration   // as pulse.due
-	lost      time.Duration   // as pulse.lost
-	pauses    []time.Duration // of the others, by index, as the core knows
-	index     int             // of this one
-	asleep    atomic.Bool
-	post      []*spsc.Ring[xsk.Desc] // by worker: packets received for its groups
-	mail      []*spsc.Ring[xsk.Desc] // ... that others have received for this one's
-	entrances []entrance             // of the ports that this one transmits for
-	moved     [xsk.MaxChain]xsk.Desc // of a packet that comes in by one
-	first     int                    // of them in the next turn
+	workers      *workers
+	pauseStatus  pauseStatus
+	runBy        time.Duration   // as pulse.due
+	pausedTotal  time.Duration   // as pulse.lost
+	othersPaused []time.Duration // of the others, by index, as the core knows
+	index        int             // of this one
+	asleep       atomic.Bool
+	handoffOut   []*spsc.Ring[xsk.Desc] // by worker: packets received for its groups
+	handoffIn    []*spsc.Ring[xsk.Desc] // ... that others have received for this one's
+	remoteIn     []remoteTXConsumer     // of the ports that this one transmits for
+	remotePacket [xsk.MaxChain]xsk.Desc // of a packet that comes in by one
+	firstRemote  int                    // of them in the next turn
 
-	fillSpare int  // entries of each fill ring that stay empty
-	starved   bool // there were too few free frames for a fill ring
+	fillReserve int  // entries of each fill ring that stay empty
+	starved     bool // there were too few free frames for a fill ring
 
 	// Scratch, reused for every packet.
-	rx      []xsk.Desc
-	addrs   []uint64
-	chains  chains
-	built   uint64 // the frame between begin and end
-	frame   rocev2.Frame
-	again   rocev2.Frame // of a kept frame, if isDecoded
-	pkt     mcast.Packet
-	said    []mcast.Target // of an update message
-	payload [4096]byte     // of one in several buffers: no path MTU is larger
-	out     mcast.Output
-	count   counters
-	fetched byte // so that fetch is not optimised away
+	rx            []xsk.Desc
+	addrs         []uint64
+	chains        chains
+	buildAddr     uint64 // the frame between begin and end
+	frame         rocev2.Frame
+	retainedFrame rocev2.Frame // of a kept frame, if isDecoded
+	pkt           mcast.Packet
+	targetScratch []mcast.Target // of an update message
+	payload       [4096]byte     // of one in several buffers: no path MTU is larger
+	out           mcast.Output
+	count         counters
+	prefetched    byte // so that fetch is not optimised away
 
-	repair    mcast.RepairSpec // of groups that do not go without
-	psnProbe  time.Duration    // mcast.GroupSpec.PSNProbe of all groups
-	kept      []xsk.Desc       // by handle: frames that the core keeps; packets in several go on as chains.next says
-	turn      uint64           // counts the calls of the core
-	decoded   mcast.Handle
-	isDecoded bool
+	repairSpec    mcast.RepairSpec // of groups that do not go without
+	psnProbe      time.Duration    // mcast.GroupSpec.PSNProbe of all groups
+	retained      []xsk.Desc       // by handle: frames that the core keeps; packets in several go on as chains.next says
+	coreCalls     uint64           // counts the calls of the core
+	decodedHandle mcast.Handle
+	isDecoded     bool
 }
 
-func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config, c *common) (*worker, error) {
+func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config, c *workerShared) (*worker, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make the worker's eventfd: %w", err)
 	}
 	var socks []*xsk.Socket
 	for _, p := range ports {
-		socks = append(socks, p.socks...)
+		socks = append(socks, p.rxSockets...)
 	}
 	// Each worker's groups have an equal part of what may be kept: nobody has to ask
 	// the others.
 	kept := cfg.RepairTotal() / len(cfg.Worker.CPUs)
 	spin := cfg.Worker.Spin
-	if !mayPoll(cfg.Worker.CPUs, runtime.NumCPU()) {
+	if !maySpin(cfg.Worker.CPUs, runtime.NumCPU()) {
 		spin = 0
 	}
 	limits := mcast.Limits{Groups: cfg.Limits.Groups, Members: cfg.Limits.MembersPerGroup, RepairBytes: int64(kept)}
 	w := &worker{
-		ports: ports, umem: umem, pool: pool, start: c.start, batch: 1,
+		ports: ports, umem: umem, pool: pool, start: c.start, batchNumber: 1,
 		cpu: cfg.Worker.CPUs[0], spin: spin,
-		poller:   xsk.NewPoller(socks, fd),
-		sw:       mcast.New(limits),
-		repair:   repairSpec(cfg, kept),
-		psnProbe: cfg.PSNProbe,
-		kept:     make([]xsk.Desc, umem.Frames()),
-		groups:   make([]groupTable, limits.Groups),
-		prefixes: cfg.GroupPrefixes,
-		ops:      rocev2.NewOperators(rocev2.MaxShift),
-		cmds:     make(chan func(), 64), wakeFD: fd,
-		affinity: make(chan error, 1),
-		ended:    make(chan struct{}),
-		slow:     c.slow,
-		news:     newNews(limits.Groups, c.bell),
-		rx:       make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)),
-		chains:   newChains(umem.Frames()),
-		said:     make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
-		addrs:    make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
+		poller:     xsk.NewPoller(socks, fd),
+		core:       mcast.New(limits),
+		repairSpec: repairSpec(cfg, kept),
+		psnProbe:   cfg.PSNProbe,
+		retained:   make([]xsk.Desc, umem.Frames()),
+		groups:     make([]groupTable, limits.Groups),
+		prefixes:   cfg.GroupPrefixes,
+		ops:        rocev2.NewOperators(rocev2.MaxShift),
+		closures:   make(chan func(), 64), wakeFD: fd,
+		affinity:      make(chan error, 1),
+		ended:         make(chan struct{}),
+		slowPath:      c.slowPath,
+		changed:       newChangedGroups(limits.Groups, c.bell),
+		rx:            make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)),
+		chains:        newChains(umem.Frames()),
+		targetScratch: make([]mcast.Target, 0, envelope.MaxTargets(4096, true)),
+		addrs:         make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
 	}
-	w.out.Room = w.legRoom
+	w.out.PortRoom = w.legResends
 	// Half of the frames may wait to be received into, shared evenly: the other
 	// half is for copies and feedback.
-	w.fillSpare = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/max(1, c.sockets))
+	w.fillReserve = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/max(1, c.sockets))
 	// From Attach on packets come: what finds no frame before run is lost, such as
 	// the only ARP request of a host that has been waiting for us.
 	for _, s := range socks {
@@ -151,42 +151,42 @@ func (w *worker) run() {
 	} else {
 		w.affinity <- nil
 	}
-	idle := newIdler(w.spin)
+	idle := newIdlePolicy(w.spin)
 	for {
-		got := w.step()
+		got := w.runBatch()
 		switch {
 		case w.quit: // before a sleep, which nothing would end
 			return
 		case got > 0:
-			idle.busy(w.now)
-		case idle.sleepy(w.now):
-			w.wait()
+			idle.packetsCame(w.now)
+		case idle.shouldSleep(w.now):
+			w.sleep()
 		}
 	}
 }
 
-// step is one batch: everything that it stages, the closures' frames included, has
+// runBatch is one batch: everything that it stages, the closures' frames included, has
 // left for the rings when it returns. It returns how many packets came.
-func (w *worker) step() (got int) {
+func (w *worker) runBatch() (got int) {
 	w.now = time.Since(w.start)
-	w.beat()
-	got = w.gather()
-	w.advance()
+	w.notePauses()
+	got = w.receiveAll()
+	w.fireDeadlines()
 	w.flush()
-	if w.runCommands() {
+	if w.runClosures() {
 		w.flush()
 	}
 	return got
 }
 
-// gather serves what there is, from the sockets and from other workers, and
+// receiveAll serves what there is, from the sockets and from other workers, and
 // returns how many packets came.
-func (w *worker) gather() int {
-	if w.crew == nil {
+func (w *worker) receiveAll() int {
+	if w.workers == nil {
 		return w.receive()
 	}
-	w.lookOut()
-	return w.receive() + w.open() + w.admit()
+	w.refreshTXLimits()
+	return w.receive() + w.drainHandoff() + w.drainRemote()
 }
 
 // do runs f on the worker between two batches and returns when it has run. It
@@ -194,7 +194,7 @@ func (w *worker) gather() int {
 func (w *worker) do(f func()) bool {
 	done := make(chan struct{})
 	select {
-	case w.cmds <- func() { f(); close(done) }:
+	case w.closures <- func() { f(); close(done) }:
 	case <-w.ended:
 		return false
 	}
@@ -213,13 +213,13 @@ func (w *worker) wake() {
 	_, _ = unix.Write(w.wakeFD, one[:]) // EAGAIN: it is awake already
 }
 
-// runCommands runs the closures that wait, and reports whether there were any.
-func (w *worker) runCommands() (any bool) {
+// runClosures runs the closures that wait, and reports whether there were any.
+func (w *worker) runClosures() (any bool) {
 	for {
 		select {
-		case f := <-w.cmds:
+		case f := <-w.closures:
 			f()
-			w.batch++ // where groups' packets go may be another place now
+			w.batchNumber++ // where groups' packets go may be another place now
 			any = true
 		default:
 			return any
@@ -227,15 +227,15 @@ func (w *worker) runCommands() (any bool) {
 	}
 }
 
-// mostSleep bounds the time in which a link event could be overlooked.
-const mostSleep = time.Second
+// maxSleep bounds the time in which a link event could be overlooked.
+const maxSleep = time.Second
 
-// mayWait returns how long w may sleep: until the core's next deadline, the turn of a
+// sleepTime returns how long w may sleep: until the core's next deadline, the turn of a
 // queued frame, or the next look at a ring that was full. It is 0 while anything is
 // staged: no frame waits for another packet to come.
-func (w *worker) mayWait() time.Duration {
-	until := w.now + mostSleep
-	if at, ok := w.sw.NextDeadline(); ok {
+func (w *worker) sleepTime() time.Duration {
+	until := w.now + maxSleep
+	if at, ok := w.core.NextDeadline(); ok {
 		until = min(until, at)
 	}
 	for _, p := range w.ports {
@@ -249,34 +249,34 @@ func (w *worker) mayWait() time.Duration {
 			until = min(until, at)
 		}
 	}
-	for _, r := range w.post {
+	for _, r := range w.handoffOut {
 		if r != nil && r.Unpublished() > 0 {
 			return 0
 		}
 	}
-	if at, ok := w.nextEntry(); ok {
+	if at, ok := w.nextRemoteRetry(); ok {
 		until = min(until, at)
 	}
 	if w.starved { // frames come back by completions, which wake nobody
-		until = min(until, w.now+maxRetry)
+		until = min(until, w.now+maxTXRetry)
 	}
 	return max(0, until-time.Since(w.start))
 }
 
-// wait sleeps until a frame, a command, something from another worker or the end of
-// mayWait comes.
-func (w *worker) wait() {
-	timeout := w.mayWait()
-	if len(w.cmds) > 0 {
+// sleep sleeps until a frame, a command, something from another worker or the end of
+// sleepTime comes.
+func (w *worker) sleep() {
+	timeout := w.sleepTime()
+	if len(w.closures) > 0 {
 		return
 	}
-	if w.crew != nil {
+	if w.workers != nil {
 		defer w.asleep.Store(false)
-		if !w.dozes() {
+		if !w.prepareSleep() {
 			return
 		}
 	}
-	w.expect(time.Since(w.start) + timeout)
+	w.setRunBy(time.Since(w.start) + timeout)
 	woken, err := w.poller.Wait(timeout)
 	if woken {
 		var b [8]byte
@@ -291,21 +291,21 @@ func (w *worker) wait() {
 func (w *worker) receive() (total int) {
 	w.starved = false
 	for pi, p := range w.ports {
-		if p.gone {
+		if p.vanished {
 			continue
 		}
-		for _, s := range p.socks {
+		for _, s := range p.rxSockets {
 			n := s.Receive(w.rx)
 			packets := n
-			w.fetch(w.rx[:n])
+			w.prefetch(w.rx[:n])
 			switch {
-			case w.crew != nil:
-				packets = w.sort(pi, w.rx[:n])
-			case p.multi:
-				packets = w.inputChains(pi, w.rx[:n])
+			case w.workers != nil:
+				packets = w.dispatch(pi, w.rx[:n])
+			case p.multiBuffer:
+				packets = w.serveChains(pi, w.rx[:n])
 			default:
 				for i := range n {
-					w.input(pi, w.rx[i:i+1]...)
+					w.servePacket(pi, w.rx[i:i+1]...)
 				}
 			}
 			p.rxFrames += uint64(packets)
@@ -316,10 +316,10 @@ func (w *worker) receive() (total int) {
 	return total
 }
 
-// fetch has the bytes of a batch brought into this CPU's cache. Another one has
+// prefetch has the bytes of a batch brought into this CPU's cache. Another one has
 // written them, and each line takes as long to come as all of a packet's rewriting:
 // asked for at once, they come side by side.
-func (w *worker) fetch(batch []xsk.Desc) {
+func (w *worker) prefetch(batch []xsk.Desc) {
 	var x byte
 	for i := range batch {
 		d := &batch[i]
@@ -330,7 +330,7 @@ func (w *worker) fetch(batch []xsk.Desc) {
 			x ^= b[0]
 		}
 	}
-	w.fetched = x
+	w.prefetched = x
 }
 
 // cacheLine is that of amd64, and of most arm64.
@@ -338,7 +338,7 @@ const cacheLine = 64
 
 // refill gives s free frames to receive into, in chunks.
 func (w *worker) refill(s *xsk.Socket) {
-	room := s.FillRoom() - w.fillSpare
+	room := s.FillRoom() - w.fillReserve
 	if room < fillChunk {
 		return
 	}

@@ -49,8 +49,8 @@ func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	b := &bench{w: e.crew.workers[0], group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: e.crew.workers[0].repair}
+	b := &bench{w: e.workers.all[0], group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: e.workers.all[0].repairSpec}
 	table := groupTable{ip: b.group, qpn: 0x4711}
 	for i, h := range s.Hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
@@ -59,9 +59,9 @@ func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int)
 		table.legs = append(table.legs, leg{port: i, mac: rocev2.MAC(h.MAC), ip: h.IPv4, qpn: m.QPN})
 		table.members = append(table.members, member{ip: m.IP, qpn: m.QPN, leg: m.Leg})
 	}
-	table.count()
+	table.countCopies()
 	b.spec = spec
-	if err := b.w.put(spec, table); err != nil {
+	if err := b.w.putGroup(spec, table); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -70,7 +70,7 @@ func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int)
 // repair puts the group anew, with so many bytes for its repair store.
 func (b *bench) repair(t testing.TB, bytes int64) {
 	b.spec.Repair.Bytes = bytes
-	if err := b.w.put(b.spec, b.w.groups[0]); err != nil {
+	if err := b.w.putGroup(b.spec, b.w.groups[0]); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -118,16 +118,16 @@ func (b *bench) unstage() (frames int) {
 		frames += len(p.tx)
 		p.tx = p.tx[:0]
 	}
-	b.w.batch++
+	b.w.batchNumber++
 	return frames
 }
 
 // round sends message psn to all and has every receiver acknowledge it.
 func (b *bench) round(psn rocev2.PSN, payload []byte) (copies, acks int) {
-	b.w.input(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload))
+	b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: true}, payload))
 	copies = b.unstage()
 	for i := 1; i < len(b.hosts); i++ {
-		b.w.input(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
+		b.w.servePacket(i, b.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
 	}
 	return copies, b.unstage()
 }
@@ -163,7 +163,7 @@ func TestStrayFramesAreCounted(t *testing.T) {
 		addr, _ := b.w.pool.TakeOne()
 		addr += 256
 		n := build(b.w.umem.Data(addr, 2048))
-		b.w.input(0, xsk.Desc{Addr: addr, Len: uint32(n)})
+		b.w.servePacket(0, xsk.Desc{Addr: addr, Len: uint32(n)})
 	}
 	out := rocev2.Path{Src: b.hosts[0].IPv4, Dst: b.hosts[1].IPv4, SrcMAC: rocev2.MAC(b.hosts[0].MAC), DstMAC: rocev2.BroadcastMAC}
 	for _, c := range []struct {
@@ -201,8 +201,8 @@ func TestEnvelopeWithPartialChecksum(t *testing.T) {
 	b := newBench(t, 2)
 	out := rocev2.Path{Src: b.hosts[0].IPv4, Dst: b.hosts[1].IPv4, SrcMAC: rocev2.MAC(b.hosts[0].MAC), DstMAC: rocev2.BroadcastMAC}
 	const pseudo = 0x14b7 // 0a4d+0001 + 0a4d+0002 + 0011 + 0009
-	for len(b.w.slow.requests.free) > 1 {
-		<-b.w.slow.requests.free
+	for len(b.w.slowPath.requests.free) > 1 {
+		<-b.w.slowPath.requests.free
 	}
 	for _, partial := range []bool{true, false} {
 		addr, _ := b.w.pool.TakeOne()
@@ -211,13 +211,13 @@ func TestEnvelopeWithPartialChecksum(t *testing.T) {
 		if partial {
 			buf[40], buf[41] = pseudo>>8, pseudo&0xFF
 		}
-		b.w.input(0, xsk.Desc{Addr: addr + 256, Len: uint32(n)})
+		b.w.servePacket(0, xsk.Desc{Addr: addr + 256, Len: uint32(n)})
 		select {
-		case d := <-b.w.slow.requests.full:
+		case d := <-b.w.slowPath.requests.queued:
 			if d.partial != partial || string(d.payload()) != "x" || d.port != 0 {
 				t.Errorf("partial %v, want %v; %q of port %d", d.partial, partial, d.payload(), d.port)
 			}
-			d.give()
+			d.release()
 		default:
 			t.Fatalf("partial %v: no envelope; drops %v", partial, b.w.count.drops())
 		}
@@ -255,12 +255,12 @@ func benchmarkWorker(b *testing.B, legs, size int, repair int64) {
 	for b.Loop() {
 		ds := x.takeLong(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: psn, AckReq: psn%16 == 15}, payload)
 		start := time.Now()
-		x.w.input(0, ds...)
+		x.w.servePacket(0, ds...)
 		spent += time.Since(start)
 		x.unstage()
 		if psn%16 == 15 {
 			for i := 1; i <= legs; i++ {
-				x.w.input(i, x.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
+				x.w.servePacket(i, x.take(i, &rocev2.Packet{Op: rocev2.Acknowledge, PSN: psn.Add(int32(1000 * i)), Syndrome: rocev2.SyndromeACK}, nil))
 			}
 			x.unstage()
 		}

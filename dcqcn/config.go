@@ -37,7 +37,7 @@ type Config struct {
 	CNPInterval time.Duration // NP: least time between two CNPs [50 µs]
 }
 
-func def[T comparable](p *T, v T) {
+func orDefault[T comparable](p *T, v T) {
 	var zero T
 	if *p == zero {
 		*p = v
@@ -46,16 +46,16 @@ func def[T comparable](p *T, v T) {
 
 // Complete returns c with its defaults filled in, or all that is wrong with it.
 func (c Config) Complete() (Config, error) {
-	def(&c.MinRate, min(max(c.LineRate/1000, 1e6), c.LineRate))
-	def(&c.G, 1./16)
-	def(&c.AlphaTimer, 2*time.Millisecond)
-	def(&c.IncreaseTimer, time.Millisecond)
-	def(&c.ByteCounter, int64(float64(c.LineRate)/8*8*c.IncreaseTimer.Seconds())+1)
-	def(&c.F, 5)
-	def(&c.AI, max(c.LineRate/500, 1))
-	def(&c.HAI, max(c.LineRate/100, 1))
-	def(&c.Burst, 4*time.Millisecond)
-	def(&c.CNPInterval, 50*time.Microsecond)
+	orDefault(&c.MinRate, min(max(c.LineRate/1000, 1e6), c.LineRate))
+	orDefault(&c.G, 1./16)
+	orDefault(&c.AlphaTimer, 2*time.Millisecond)
+	orDefault(&c.IncreaseTimer, time.Millisecond)
+	orDefault(&c.ByteCounter, int64(float64(c.LineRate)/8*8*c.IncreaseTimer.Seconds())+1)
+	orDefault(&c.F, 5)
+	orDefault(&c.AI, max(c.LineRate/500, 1))
+	orDefault(&c.HAI, max(c.LineRate/100, 1))
+	orDefault(&c.Burst, 4*time.Millisecond)
+	orDefault(&c.CNPInterval, 50*time.Microsecond)
 
 	var errs []error
 	bad := func(field string, got any, want string) {

@@ -12,21 +12,21 @@ import (
 // and bytes sent, and a pacer. Make one with NewReactionPoint. It belongs to one
 // goroutine.
 type ReactionPoint struct {
-	c     Config
+	cfg   Config
 	stats Stats
 
 	current float64 // R_C, bits/s
 	target  float64 // R_T, bits/s: what the rate was, and then some
 	alpha   float64 // 0..1
 
-	limited     bool          // below the line rate: the timers run
-	window      time.Duration // CNPs before this count with the last cut
-	next        time.Duration // the timer's next rise
-	sent        int64         // bytes since the byte counter's last rise
-	timerRises  int           // T: since the last cut
-	byteRises   int           // BC: likewise
-	credit      float64       // bytes that may be sent; at most one packet below 0, until the rate falls
-	creditUntil time.Duration // the time that credit stands for
+	belowLineRate bool          // below the line rate: the timers run
+	window        time.Duration // CNPs before this count with the last cut
+	next          time.Duration // the timer's next rise
+	sent          int64         // bytes since the byte counter's last rise
+	timerRises    int           // T: since the last cut
+	byteRises     int           // BC: likewise
+	credit        float64       // bytes that may be sent; at most one packet below 0, until the rate falls
+	creditUntil   time.Duration // the time that credit stands for
 }
 
 // Stats count what a reaction point did. All only grow.
@@ -42,11 +42,11 @@ func NewReactionPoint(c Config) (ReactionPoint, error) {
 	if err != nil {
 		return ReactionPoint{}, err
 	}
-	return ReactionPoint{c: c, current: float64(c.LineRate), target: float64(c.LineRate), alpha: 1}, nil
+	return ReactionPoint{cfg: c, current: float64(c.LineRate), target: float64(c.LineRate), alpha: 1}, nil
 }
 
 // Config returns the configuration with its defaults filled in.
-func (r *ReactionPoint) Config() Config { return r.c }
+func (r *ReactionPoint) Config() Config { return r.cfg }
 
 // Stats returns a copy of the counters.
 func (r *ReactionPoint) Stats() Stats { return r.stats }
@@ -70,10 +70,10 @@ func (r *ReactionPoint) NextSend(now time.Duration) time.Duration {
 func (r *ReactionPoint) OnSent(now time.Duration, n int) {
 	r.catchUp(now)
 	r.credit -= float64(n)
-	if !r.limited {
+	if !r.belowLineRate {
 		return
 	}
-	for r.sent += int64(n); r.limited && r.sent >= r.c.ByteCounter; r.sent -= r.c.ByteCounter {
+	for r.sent += int64(n); r.belowLineRate && r.sent >= r.cfg.ByteCounter; r.sent -= r.cfg.ByteCounter {
 		r.byteRises++
 		r.rise()
 	}
@@ -90,32 +90,32 @@ func (r *ReactionPoint) OnCNP(now time.Duration) {
 	r.stats.Cuts++
 	r.decay(now)
 	r.target = r.current
-	r.current = max(r.current*(1-r.alpha/2), float64(r.c.MinRate))
-	r.alpha = (1-r.c.G)*r.alpha + r.c.G
-	r.window = now + r.c.AlphaTimer
-	r.next = now + r.c.IncreaseTimer
+	r.current = max(r.current*(1-r.alpha/2), float64(r.cfg.MinRate))
+	r.alpha = (1-r.cfg.G)*r.alpha + r.cfg.G
+	r.window = now + r.cfg.AlphaTimer
+	r.next = now + r.cfg.IncreaseTimer
 	r.sent, r.timerRises, r.byteRises = 0, 0, 0
-	r.limited = true
+	r.belowLineRate = true
 }
 
 // decay makes up for the AlphaTimers without a CNP since the window of the last
 // cut has ended (the paper's equation 2). At line rate nothing is known of the
 // path: alpha is 1 again, as in NICs, which give the rate limiter back then.
 func (r *ReactionPoint) decay(now time.Duration) {
-	if !r.limited {
+	if !r.belowLineRate {
 		r.alpha = 1
 		return
 	}
-	if quiet := (now - r.window) / r.c.AlphaTimer; quiet > 0 {
-		r.alpha *= math.Pow(1-r.c.G, float64(quiet))
+	if quiet := (now - r.window) / r.cfg.AlphaTimer; quiet > 0 {
+		r.alpha *= math.Pow(1-r.cfg.G, float64(quiet))
 	}
 }
 
 // catchUp does what the timer would have done until now.
 func (r *ReactionPoint) catchUp(now time.Duration) {
-	for r.limited && r.next <= now {
+	for r.belowLineRate && r.next <= now {
 		r.fill(r.next)
-		r.next += r.c.IncreaseTimer
+		r.next += r.cfg.IncreaseTimer
 		r.timerRises++
 		r.rise()
 	}
@@ -128,7 +128,7 @@ func (r *ReactionPoint) fill(t time.Duration) {
 		return
 	}
 	r.credit += r.current / 8e9 * float64(t-r.creditUntil)
-	r.credit = min(r.credit, r.current/8e9*float64(r.c.Burst))
+	r.credit = min(r.credit, r.current/8e9*float64(r.cfg.Burst))
 	r.creditUntil = t
 }
 
@@ -136,18 +136,18 @@ func (r *ReactionPoint) fill(t time.Duration) {
 // The step halves the way to the target, which itself moves on after fast
 // recovery.
 func (r *ReactionPoint) rise() {
-	line := float64(r.c.LineRate)
+	line := float64(r.cfg.LineRate)
 	switch low, high := min(r.timerRises, r.byteRises), max(r.timerRises, r.byteRises); {
-	case high < r.c.F: // fast recovery
-	case low > r.c.F: // hyper increase
-		r.target += float64(r.c.HAI)
+	case high < r.cfg.F: // fast recovery
+	case low > r.cfg.F: // hyper increase
+		r.target += float64(r.cfg.HAI)
 	default: // additive increase
-		r.target += float64(r.c.AI)
+		r.target += float64(r.cfg.AI)
 	}
 	r.target = min(r.target, line)
 	r.current = (r.current + r.target) / 2
 	if line-r.current < line/lineSlack {
-		r.current, r.target, r.limited = line, line, false
+		r.current, r.target, r.belowLineRate = line, line, false
 	}
 }
 

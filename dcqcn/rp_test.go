@@ -136,7 +136,7 @@ func TestRecoversToLineRate(t *testing.T) {
 		if got := r.Rate(now + 700*ms); got != line {
 			t.Errorf("%d: %d after 700 ms", line, got)
 		}
-		if r.limited {
+		if r.belowLineRate {
 			t.Error("the timers still run")
 		}
 	}

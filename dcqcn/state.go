@@ -19,7 +19,7 @@ func (r *ReactionPoint) AppendState(b []byte, now time.Duration) []byte {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 	}
 	limited := int64(0)
-	if r.limited {
+	if r.belowLineRate {
 		limited = 1
 	}
 	for _, v := range [...]int64{limited, int64(r.window - now), int64(r.next - now), r.sent,
@@ -47,7 +47,7 @@ func (r *ReactionPoint) SetState(b []byte, now time.Duration) ([]byte, bool) {
 	for _, p := range [...]*float64{&r.current, &r.target, &r.alpha, &r.credit} {
 		*p = math.Float64frombits(next())
 	}
-	r.limited = next() != 0
+	r.belowLineRate = next() != 0
 	r.window, r.next = now+time.Duration(next()), now+time.Duration(next())
 	r.sent, r.timerRises, r.byteRises = int64(next()), int(next()), int(next())
 	r.creditUntil = now

@@ -16,8 +16,8 @@ import (
 // told about: encode it there and in SetState, or list here why it need not be.
 func TestStateKnowsEveryField(t *testing.T) {
 	for typ, fields := range map[reflect.Type]string{
-		// c is constant, stats influence nothing, creditUntil is now after catchUp.
-		reflect.TypeFor[ReactionPoint]():     "c stats current target alpha limited window next sent timerRises byteRises credit creditUntil",
+		// cfg is constant, stats influence nothing, creditUntil is now after catchUp.
+		reflect.TypeFor[ReactionPoint]():     "cfg stats current target alpha belowLineRate window next sent timerRises byteRises credit creditUntil",
 		reflect.TypeFor[NotificationPoint](): "interval due",
 	} {
 		var got string

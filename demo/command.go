@@ -49,7 +49,7 @@ root. The exit code is 1 if any receiver's bytes differ.`,
 				return removeLab(remove)
 			}
 			o.Size, o.MessageSize = int64(size), int64(message)
-			if o.MRUpdate && !c.Flags().Changed("message-size") {
+			if o.Targets && !c.Flags().Changed("message-size") {
 				o.MessageSize = 8 << 10
 			}
 			if err := o.check(); err != nil {
@@ -80,7 +80,7 @@ root. The exit code is 1 if any receiver's bytes differ.`,
 	f.IntVar(&o.Rotate, "rotate", o.Rotate, "make every member the source so many times, each time with other bytes")
 	f.StringVar(&o.Policy, "policy", o.Policy, "what one dead or failing receiver means: strict (the group fails), evict (it is cut off) or quorum:K (K suffice)")
 	f.StringVar(&o.KillMember, "kill-member", o.KillMember, "kill this receiver, such as C or h3, in mid-transfer")
-	f.BoolVar(&o.MRUpdate, "mr-update", o.MRUpdate, "send once more, saying before each WRITE where it goes, and compare (messages of 8 KiB unless told)")
+	f.BoolVar(&o.Targets, "mr-update", o.Targets, "send once more, saying before each WRITE where it goes, and compare (messages of 8 KiB unless told)")
 	f.BoolVar(&o.Keep, "keep", o.Keep, "leave the lab up and say what to look at")
 	f.StringVar(&remove, "remove", "", "remove the lab of this name, which an earlier --keep left, and do nothing else")
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "for each transfer")
@@ -104,7 +104,7 @@ func report(env *cli.Env, say *progress, res *Result, format string) error {
 	}
 	err := write(env.Stdout)
 	if res.Kept != "" {
-		tellKept(say, res)
+		printKept(say, res)
 	}
 	if err == nil && !res.OK {
 		err = errors.New("not every receiver has the sender's bytes")
@@ -117,8 +117,8 @@ func isTerminal(env *cli.Env) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// tellKept says what there is to look at in a lab that stays.
-func tellKept(say *progress, res *Result) {
+// printKept says what there is to look at in a lab that stays.
+func printKept(say *progress, res *Result) {
 	self := os.Args[0]
 	socket := testbed.SocketIn(keptDir(res.Kept))
 	say.printf(`

@@ -58,9 +58,9 @@ func (o *Options) victim() (int, error) {
 	return n - 1, nil
 }
 
-// killSwitch ends a host's device when half of the messages are complete, and
+// victimKiller ends a host's device when half of the messages are complete, and
 // watches how the sender goes on.
-type killSwitch struct {
+type victimKiller struct {
 	victim *host
 	at     int
 
@@ -71,7 +71,7 @@ type killSwitch struct {
 }
 
 // completed notes one more completion at the sender.
-func (k *killSwitch) completed() {
+func (k *victimKiller) completed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.done++
@@ -91,9 +91,9 @@ func (k *killSwitch) completed() {
 // and quorum; under strict, where the sender gets an error, all messages that
 // completed before.
 func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
-	v, err := r.o.victim()
+	v, err := r.opts.victim()
 	if err != nil {
 		return err
 	}
@@ -101,20 +101,20 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	k := &killSwitch{victim: r.hosts[v], at: max(1, r.plan.messages()/2)}
+	k := &victimKiller{victim: r.hosts[v], at: max(1, r.plan.messages()/2)}
 	boxes := make([]*receiveQueue, len(r.hosts))
 	for i, h := range r.hosts[1:] {
-		boxes[i+1] = &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr, dies: i+1 == v}
+		boxes[i+1] = &receiveQueue{plan: &r.plan, qp: h.group.QP(), mr: h.mr, killed: i+1 == v}
 	}
 	window := r.hosts[0].group.Info().Window
 	sender := r.hosts[0].group.QP()
-	bar := r.say.begin("group", r.plan.total)
+	bar := r.log.begin("group", r.plan.total)
 	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
 		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, func(n int) { bar.add(n); k.completed() })
 	})
 	bar.end()
-	res.Killed = &Killed{Member: r.hosts[v].Name, Policy: r.o.Policy, After: k.at, Completed: k.done, StallMS: float64(k.stall.Microseconds()) / 1000}
-	policy, _, _ := r.o.policy()
+	res.Killed = &Killed{Member: r.hosts[v].Name, Policy: r.opts.Policy, After: k.at, Completed: k.done, StallMS: float64(k.stall.Microseconds()) / 1000}
+	policy, _, _ := r.opts.policy()
 	var status *endpoint.StatusError
 	switch {
 	case err == nil && policy == mcast.Strict:

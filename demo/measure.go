@@ -37,7 +37,7 @@ func (r *run) measure(ctx context.Context, from *host, boxes []*receiveQueue, se
 	err = send()
 	m.seconds = time.Since(start).Seconds()
 	for _, b := range boxes {
-		b.since = start
+		b.lastProgress = start
 	}
 	if err != nil {
 		cancel()
@@ -56,7 +56,7 @@ func (r *run) receiver(h *host, b *receiveQueue, seconds float64, source []byte,
 	if r.plan.op == endpoint.Write { // nothing tells a receiver of a WRITE: look
 		v.Bytes = int64(samePrefix(h.mem, source))
 	} else {
-		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.since).Seconds()
+		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.lastProgress).Seconds()
 	}
 	v.OK = v.SHA256 == sum && v.Bytes == int64(len(source))
 	if v.Seconds > 0 {

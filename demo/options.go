@@ -35,7 +35,7 @@ type Options struct {
 	Rotate      int           // make every member the source so many times, in place of one transfer
 	Policy      string        // what one dead or failing receiver means: strict, evict or quorum:K
 	KillMember  string        // kill this receiver when half of the messages are complete
-	MRUpdate    bool          // send once more with an update message before each WRITE
+	Targets     bool          // send once more with an update message before each WRITE
 	Keep        bool          // leave the lab up
 	Timeout     time.Duration // for each transfer
 	Gleamd      string        // path of the daemon; empty: beside this program, or in PATH
@@ -69,11 +69,11 @@ func (o *Options) check() error {
 		return fmt.Errorf("--rotate %d: want how often every member is to be the source, up to 100", o.Rotate)
 	case o.Rotate > 0 && o.File != "":
 		return errors.New("--rotate with --file: every source sends bytes of its own, give a --size")
-	case o.KillMember != "" && (o.Rotate > 0 || o.MRUpdate):
+	case o.KillMember != "" && (o.Rotate > 0 || o.Targets):
 		return errors.New("--kill-member goes neither with --rotate nor with --mr-update")
-	case o.MRUpdate && (o.Rotate > 0 || o.Op == endpoint.Send.String()):
+	case o.Targets && (o.Rotate > 0 || o.Op == endpoint.Send.String()):
 		return errors.New("--mr-update is for WRITEs, and not with --rotate")
-	case o.MRUpdate && strings.HasPrefix(o.Policy, "quorum"):
+	case o.Targets && strings.HasPrefix(o.Policy, "quorum"):
 		return errors.New("--mr-update: not with a quorum, whose stragglers would need targets of long ago")
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %v: want more than 0", o.Timeout)

@@ -89,7 +89,7 @@ func TestOptions(t *testing.T) {
 // shorter.
 func TestPlan(t *testing.T) {
 	for _, c := range []struct{ total, message int64 }{{1, 1}, {1, 100}, {100, 100}, {101, 100}, {199, 100}, {1 << 20, 4096}} {
-		p := plan{op: endpoint.Send, total: c.total, message: c.message}
+		p := transferPlan{op: endpoint.Send, total: c.total, message: c.message}
 		at := 0
 		for i := range p.messages() {
 			s := p.segment(nil, i)

@@ -26,12 +26,12 @@ type Result struct {
 	Loss         float64 `json:"loss"`
 	Group        string  `json:"group"`
 
-	Receivers []Receiver `json:"receivers"`
-	Killed    *Killed    `json:"killed,omitempty"`  // with --kill-member
-	Updates   *Updates   `json:"updates,omitempty"` // with --mr-update
-	Turns     []Turn     `json:"turns,omitempty"`   // with --rotate; the counts below are then of all of them
-	Seconds   float64    `json:"seconds"`           // from the first post to the last completion at the sender
-	Messages  int        `json:"messages"`          // completions at the sender, one each
+	Receivers []Receiver      `json:"receivers"`
+	Killed    *Killed         `json:"killed,omitempty"`  // with --kill-member
+	Updates   *TargetMessages `json:"updates,omitempty"` // with --mr-update
+	Turns     []SourceTurn    `json:"turns,omitempty"`   // with --rotate; the counts below are then of all of them
+	Seconds   float64         `json:"seconds"`           // from the first post to the last completion at the sender
+	Messages  int             `json:"messages"`          // completions at the sender, one each
 
 	SenderLinkBytes     int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
 	SenderRetransmitted uint64 `json:"sender_retransmitted_packets"`
@@ -98,7 +98,7 @@ func (r *Result) writeTable(w io.Writer) error {
 	s := &r.Switch
 	fmt.Fprintf(t, "\nswitch\tdata in %d\tcopies out %d\tfeedback in %d\tfeedback out %d\n", s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut)
 	if p := r.Repair; p != nil && p.Copies > 0 {
-		fmt.Fprintf(t, "repaired\tNAKs answered %d\tcopies %d\tquestions %d\tmost kept %d KiB\n", p.NAKs, p.Copies, p.Questions, p.MostBytes>>10)
+		fmt.Fprintf(t, "repaired\tNAKs answered %d\tcopies %d\tquestions %d\tmost kept %d KiB\n", p.NAKs, p.Copies, p.Probes, p.MaxRetainedBytes>>10)
 	}
 	if r.SenderRetransmitted > 0 {
 		fmt.Fprintf(t, "sender\tsent again %d\n", r.SenderRetransmitted)

@@ -116,7 +116,7 @@ func TestDifferingBytesAreAFailure(t *testing.T) {
 // receiver judges by the bytes, not by what the switch or the sender say.
 func TestReceiverIsJudgedByItsBytes(t *testing.T) {
 	source := []byte("what was sent")
-	r := &run{plan: plan{op: endpoint.Write, total: int64(len(source)), message: 100}}
+	r := &run{plan: transferPlan{op: endpoint.Write, total: int64(len(source)), message: 100}}
 	for have, ok := range map[string]bool{"what was sent": true, "what was sett": false, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00": false} {
 		v := r.receiver(&host{mem: []byte(have)}, &receiveQueue{}, 1, source, digest(source))
 		if v.OK != ok || (v.Bytes == int64(len(source))) != ok {

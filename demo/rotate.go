@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// Turn is one transfer of a rotation: another source, other bytes.
-type Turn struct {
+// SourceTurn is one transfer of a rotation: another source, other bytes.
+type SourceTurn struct {
 	Source  string  `json:"source"`
 	OK      bool    `json:"ok"` // all others have its bytes
 	SHA256  string  `json:"sha256"`
@@ -24,7 +24,7 @@ type Turn struct {
 // bytes of its own. Nobody tells the switch or the other hosts: queue pairs stay
 // as they were connected, each with the PSNs it began with.
 func (r *run) sendByTurns(ctx context.Context, res *Result) error {
-	turns := r.o.Rotate * len(r.hosts)
+	turns := r.opts.Rotate * len(r.hosts)
 	before, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 	for _, h := range r.hosts {
 		res.Receivers = append(res.Receivers, Receiver{Name: h.Name, IP: h.ip.String(), OK: true})
 	}
-	bar := r.say.begin("rotation", r.plan.total*int64(turns))
+	bar := r.log.begin("rotation", r.plan.total*int64(turns))
 	defer bar.end()
 	for t := range turns {
 		from := t % len(r.hosts)
@@ -56,10 +56,10 @@ func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 
 // turn is the transfer of host from to all others, with the bytes of turn t.
 func (r *run) turn(ctx context.Context, from, t int, bar *meter, res *Result) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	source := r.hosts[from]
-	generate(source.out.Bytes(), r.o.Seed+uint64(t))
+	generate(source.out.Bytes(), r.opts.Seed+uint64(t))
 	sum := digest(source.out.Bytes())
 	var boxes []*receiveQueue
 	var receivers []int
@@ -80,7 +80,7 @@ func (r *run) turn(ctx context.Context, from, t int, bar *meter, res *Result) er
 	if err != nil {
 		return err
 	}
-	turn := Turn{Source: source.Name, OK: true, SHA256: sum, Seconds: m.seconds}
+	turn := SourceTurn{Source: source.Name, OK: true, SHA256: sum, Seconds: m.seconds}
 	for k, i := range receivers {
 		got := r.receiver(r.hosts[i], boxes[k], m.seconds, source.out.Bytes(), sum)
 		v := &res.Receivers[i]
@@ -108,7 +108,7 @@ func (r *run) retransmitted() (n uint64) {
 func (r *run) outgoing(h *host, i int) (err error) {
 	buf := r.data.bytes
 	switch {
-	case r.o.Rotate > 0:
+	case r.opts.Rotate > 0:
 		if buf, err = anonymous(r.plan.total); err != nil {
 			return err
 		}

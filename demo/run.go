@@ -32,12 +32,12 @@ const (
 
 // run is one demo under way.
 type run struct {
-	o       *Options
+	opts    *Options
 	testbed *testbed.Testbed
 	data    *payload
-	plan    plan
+	plan    transferPlan
 	hosts   []*host // hosts[0] sends
-	say     *progress
+	log     *progress
 	group   netip.Addr
 }
 
@@ -66,15 +66,15 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: &o, say: say, group: netip.MustParseAddr("10.77.254.1")}
+	r := &run{opts: &o, log: say, group: netip.MustParseAddr("10.77.254.1")}
 	if o.IPv6 {
 		r.group = netip.MustParseAddr("fd77::6c65:1")
 	}
 	if r.data, err = load(&o); err != nil {
 		return nil, err // before a word of a lab
 	}
-	say.printf("making %s", r.what())
-	r.plan = plan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
+	say.printf("making %s", r.describe())
+	r.plan = transferPlan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
 	defer func() { err = errors.Join(err, r.data.close()) }()
 	if r.testbed, err = build(ctx, &o); err != nil {
 		return nil, err
@@ -96,24 +96,24 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	return r.transfers(ctx)
 }
 
-func (r *run) what() string {
-	return fmt.Sprintf("a lab: a switch and %d hosts in namespaces, one sends %s to %d", r.o.Members,
-		map[bool]string{true: r.o.File, false: sizeString(r.o.Size)}[r.o.File != ""], r.o.Members-1)
+func (r *run) describe() string {
+	return fmt.Sprintf("a lab: a switch and %d hosts in namespaces, one sends %s to %d", r.opts.Members,
+		map[bool]string{true: r.opts.File, false: sizeString(r.opts.Size)}[r.opts.File != ""], r.opts.Members-1)
 }
 
 // open makes host i's device, and the memory it sends from or receives into.
 func (r *run) open(i int) (*host, error) {
 	h := &host{Host: r.testbed.Star.Hosts[i]}
 	h.ip = h.IPv4
-	if r.o.IPv6 {
+	if r.opts.IPv6 {
 		h.ip = h.IPv6
 	}
-	cfg := soft.Config{Interface: h.Interface, Loss: r.o.Loss, Seed: r.o.Seed + uint64(i)}
+	cfg := soft.Config{Interface: h.Interface, Loss: r.opts.Loss, Seed: r.opts.Seed + uint64(i)}
 	if err := h.NS.Do(func() (err error) { h.dev, err = soft.Open(cfg); return err }); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
 	err := r.outgoing(h, i)
-	if err == nil && (i > 0 || r.o.Rotate > 0) {
+	if err == nil && (i > 0 || r.opts.Rotate > 0) {
 		err = r.incoming(h, i)
 	}
 	if err != nil {
@@ -147,16 +147,16 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	if err := r.join(ctx); err != nil {
 		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.testbed.Daemon.Output())
 	}
-	r.say.printf("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
+	r.log.printf("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
 	res := &Result{
-		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.o.Op, MessageSize: r.o.MessageSize, PathMTU: r.o.MTU,
-		Members: r.o.Members, Loss: r.o.Loss, Group: r.group.String(),
+		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.opts.Op, MessageSize: r.opts.MessageSize, PathMTU: r.opts.MTU,
+		Members: r.opts.Members, Loss: r.opts.Loss, Group: r.group.String(),
 	}
 	transfer := r.sendByGroup
 	switch {
-	case r.o.Rotate > 0:
+	case r.opts.Rotate > 0:
 		transfer = r.sendByTurns
-	case r.o.KillMember != "":
+	case r.opts.KillMember != "":
 		transfer = r.sendByGroupWithout
 	}
 	if err := transfer(ctx, res); err != nil {
@@ -165,12 +165,12 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	if g, err := r.testbed.Client.Group(ctx, r.group); err == nil { // a failed group is gone
 		res.Repair = g.Repair
 	}
-	if r.o.MRUpdate {
+	if r.opts.Targets {
 		if err := r.sendWithUpdates(ctx, res); err != nil {
 			return nil, err
 		}
 	}
-	if !r.o.Keep {
+	if !r.opts.Keep {
 		for _, h := range r.hosts {
 			if err := h.group.Close(); err != nil && res.Killed == nil {
 				return nil, fmt.Errorf("host %s leaves the group: %w", h.Name, err)
@@ -178,7 +178,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 		}
 	}
 	res.OK = true
-	if r.o.Rotate == 0 && r.o.KillMember == "" {
+	if r.opts.Rotate == 0 && r.opts.KillMember == "" {
 		if err := r.sendByUnicast(ctx, res); err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	for _, v := range res.Receivers {
 		res.OK = res.OK && v.OK
 	}
-	if r.o.Keep {
+	if r.opts.Keep {
 		res.Kept = r.testbed.Star.Lab.Name()
 	}
 	return res, nil
@@ -213,13 +213,13 @@ func (r *run) join(ctx context.Context) error {
 
 func (r *run) masterConfig() endpoint.MasterConfig {
 	c := endpoint.MasterConfig{
-		GroupIP: r.group, PathMTU: r.o.MTU, WindowBase: groupBase, Targets: r.o.MRUpdate, NoRepair: !r.o.Repair,
+		GroupIP: r.group, PathMTU: r.opts.MTU, WindowBase: groupBase, Targets: r.opts.Targets, NoRepair: !r.opts.Repair,
 	}
-	c.Policy, c.Quorum, _ = r.o.policy() // checked before
-	if r.o.KillMember != "" {
+	c.Policy, c.Quorum, _ = r.opts.policy() // checked before
+	if r.opts.KillMember != "" {
 		c.DeadAfter = deadAfter
 	}
-	if r.o.Keep {
+	if r.opts.Keep {
 		c.Lease = keptLease
 	}
 	return c
@@ -246,7 +246,7 @@ func (r *run) qpConfig(h *host) endpoint.QPConfig {
 
 // sendByGroup sends the payload once, to the group, and fills in what was measured.
 func (r *run) sendByGroup(ctx context.Context, res *Result) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	before, err := r.testbed.Client.Stats(ctx)
 	if err != nil {
@@ -258,7 +258,7 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	}
 	window := r.hosts[0].group.Info().Window
 	sender := r.hosts[0].group.QP()
-	bar := r.say.begin("group", r.plan.total)
+	bar := r.log.begin("group", r.plan.total)
 	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
 		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, bar.add)
 	})
@@ -281,7 +281,7 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 
 // sendByUnicast sends the payload to every receiver by a queue pair of its own.
 func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	n := len(r.hosts) - 1
 	boxes := make([]*receiveQueue, n)
@@ -298,7 +298,7 @@ func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
 		defer b.Close()
 		out[i], boxes[i] = a, &receiveQueue{plan: &r.plan, qp: b, mr: h.mr}
 	}
-	bar := r.say.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
+	bar := r.log.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
 		return session.Each(n, func(i int) error {
 			to := r.hosts[i+1].mr
@@ -325,7 +325,7 @@ func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err err
 	if qb, err = b.dev.CreateQP(r.qpConfig(b)); err != nil {
 		return nil, nil, err
 	}
-	return qa, qb, session.Pair(ctx, qa, qb, r.o.MTU)
+	return qa, qb, session.Pair(ctx, qa, qb, r.opts.MTU)
 }
 
 // explain adds to an error of the group's transfer what the switch knows.

@@ -36,9 +36,9 @@ func TestRun(t *testing.T) {
 		"one byte":      func(o *Options) { o.Size = 1 },
 		"a file":        func(o *Options) { o.File = "run_test.go" },
 		"rotation":      func(o *Options) { o.Rotate, o.Members = 1, 3 },
-		"updates":       func(o *Options) { o.MRUpdate, o.MessageSize = true, 8192 },
+		"updates":       func(o *Options) { o.Targets, o.MessageSize = true, 8192 },
 		"updates, lossy": func(o *Options) {
-			o.MRUpdate, o.MessageSize, o.Loss, o.Op, o.IPv6 = true, 8192, 0.01, "write-imm", true
+			o.Targets, o.MessageSize, o.Loss, o.Op, o.IPv6 = true, 8192, 0.01, "write-imm", true
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// Updates is what it costs to say before each WRITE where it goes, against a
+// TargetMessages is what it costs to say before each WRITE where it goes, against a
 // window that is registered once.
-type Updates struct {
+type TargetMessages struct {
 	OK              bool    `json:"ok"`
 	Seconds         float64 `json:"seconds"`
 	SenderLinkBytes int64   `json:"sender_link_bytes"`
@@ -23,22 +23,22 @@ type Updates struct {
 	ExtraPerWrite   float64 `json:"extra_bytes_per_write"` // on the sender's link, what was sent again included
 }
 
-// updater makes the update messages of a plan: before message i, every
+// targetMessenger makes the update messages of a plan: before message i, every
 // receiver's address for it.
-type updater struct {
+type targetMessenger struct {
 	group   *endpoint.Group
 	hosts   []*host // receivers
-	plan    *plan
+	plan    *transferPlan
 	mr      endpoint.MR
 	slots   int
 	slotLen int
 }
 
 // newUpdater registers room for the payloads of all messages in flight.
-func (r *run) newUpdater() (*updater, error) {
-	u := &updater{group: r.hosts[0].group, hosts: r.hosts[1:], plan: &r.plan, slots: depth, slotLen: r.o.MTU}
-	if most := envelope.MaxTargets(r.o.MTU, !r.o.IPv6); len(u.hosts) > most {
-		return nil, fmt.Errorf("--mr-update: %d receivers do not fit one update message of %d bytes: at most %d", len(u.hosts), r.o.MTU, most)
+func (r *run) newUpdater() (*targetMessenger, error) {
+	u := &targetMessenger{group: r.hosts[0].group, hosts: r.hosts[1:], plan: &r.plan, slots: depth, slotLen: r.opts.MTU}
+	if most := envelope.MaxTargets(r.opts.MTU, !r.opts.IPv6); len(u.hosts) > most {
+		return nil, fmt.Errorf("--mr-update: %d receivers do not fit one update message of %d bytes: at most %d", len(u.hosts), r.opts.MTU, most)
 	}
 	buf, err := anonymous(int64(u.slots * u.slotLen))
 	if err != nil {
@@ -51,22 +51,22 @@ func (r *run) newUpdater() (*updater, error) {
 }
 
 // update returns the work request that goes before message i.
-func (u *updater) update(i int) (endpoint.SendWR, error) {
+func (u *targetMessenger) update(i int) (endpoint.SendWR, error) {
 	var targets [256]endpoint.Target
 	to := targets[:0]
 	for _, h := range u.hosts {
 		to = append(to, endpoint.Target{IP: h.ip, VA: h.mr.Addr() + uint64(i)*uint64(u.plan.message), RKey: h.mr.RKey()})
 	}
 	at := i % u.slots * u.slotLen
-	b, err := u.group.AppendUpdate(u.mr.Bytes()[at:at], to)
+	b, err := u.group.AppendTargets(u.mr.Bytes()[at:at], to)
 	if err != nil {
 		return endpoint.SendWR{}, err
 	}
-	return u.group.UpdateWR(uint64(i), endpoint.Segment{MR: u.mr, Offset: at, Len: len(b)}), nil
+	return u.group.TargetMessageWR(uint64(i), endpoint.Segment{MR: u.mr, Offset: at, Len: len(b)}), nil
 }
 
 // sendUpdated posts, for each message, first where it goes and then the WRITE.
-func (u *updater) sendUpdated(ctx context.Context, out endpoint.MR, done func(bytes int)) error {
+func (u *targetMessenger) sendUpdated(ctx context.Context, out endpoint.MR, done func(bytes int)) error {
 	qp, n := u.group.QP(), u.plan.messages()
 	var wc [depth]endpoint.Completion
 	posted, completed := 0, 0 // work requests: two for each message
@@ -107,7 +107,7 @@ func (u *updater) sendUpdated(ctx context.Context, out endpoint.MR, done func(by
 // sendWithUpdates sends the payload once more, with an update message before every
 // WRITE in place of the window.
 func (r *run) sendWithUpdates(ctx context.Context, res *Result) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	u, err := r.newUpdater()
 	if err != nil {
@@ -122,13 +122,13 @@ func (r *run) sendWithUpdates(ctx context.Context, res *Result) error {
 	}
 	sender := r.hosts[0].group.QP()
 	before := sender.Stats().Retransmitted
-	bar := r.say.begin("group, update before each WRITE", r.plan.total)
+	bar := r.log.begin("group, update before each WRITE", r.plan.total)
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error { return u.sendUpdated(ctx, r.hosts[0].out, bar.add) })
 	bar.end()
 	if err != nil {
 		return r.explain(err)
 	}
-	x := &Updates{OK: true, Seconds: m.seconds, SenderLinkBytes: m.linkBytes, Retransmitted: sender.Stats().Retransmitted - before}
+	x := &TargetMessages{OK: true, Seconds: m.seconds, SenderLinkBytes: m.linkBytes, Retransmitted: sender.Stats().Retransmitted - before}
 	x.ExtraPerWrite = float64(m.linkBytes-res.SenderLinkBytes) / float64(r.plan.messages())
 	for i, h := range r.hosts[1:] {
 		x.OK = x.OK && r.receiver(h, boxes[i], m.seconds, r.data.bytes, r.data.sum).OK

@@ -15,24 +15,24 @@ import (
 // a time.
 const depth = 64
 
-// plan cuts a payload into messages.
-type plan struct {
+// transferPlan cuts a payload into messages.
+type transferPlan struct {
 	op      endpoint.WROp
 	total   int64
 	message int64
 }
 
-func (p *plan) messages() int { return int((p.total + p.message - 1) / p.message) }
+func (p *transferPlan) messages() int { return int((p.total + p.message - 1) / p.message) }
 
 // segment returns message i of region mr.
-func (p *plan) segment(mr endpoint.MR, i int) endpoint.Segment {
+func (p *transferPlan) segment(mr endpoint.MR, i int) endpoint.Segment {
 	at := int64(i) * p.message
 	return endpoint.Segment{MR: mr, Offset: int(at), Len: int(min(p.message, p.total-at))}
 }
 
 // send posts all messages from mr and returns when the last is complete; done
 // hears of each completion. va and rkey say where WRITEs go.
-func (p *plan) send(ctx context.Context, qp endpoint.QP, mr endpoint.MR, va uint64, rkey uint32, done func(bytes int)) error {
+func (p *transferPlan) send(ctx context.Context, qp endpoint.QP, mr endpoint.MR, va uint64, rkey uint32, done func(bytes int)) error {
 	n := p.messages()
 	posted, completed := 0, 0
 	var wc [depth]endpoint.Completion
@@ -68,14 +68,14 @@ func (p *plan) send(ctx context.Context, qp endpoint.QP, mr endpoint.MR, va uint
 // receiveQueue is a receiver's side of a plan: receives that are posted before the
 // sender starts, and posted again as they are used.
 type receiveQueue struct {
-	plan   *plan
-	qp     endpoint.QP
-	mr     endpoint.MR
-	dies   bool // the host is killed: that its work is flushed is no error
-	posted int
-	bytes  int64
-	since  time.Time // the sender began
-	last   time.Time
+	plan         *transferPlan
+	qp           endpoint.QP
+	mr           endpoint.MR
+	killed       bool // the host is killed: that its work is flushed is no error
+	posted       int
+	bytes        int64
+	lastProgress time.Time // the sender began
+	last         time.Time
 }
 
 // prime posts the first receives. A plan without receives needs none.
@@ -111,14 +111,14 @@ func (b *receiveQueue) drain(ctx context.Context) error {
 	var wc [depth]endpoint.Completion
 	for got := 0; got < b.plan.messages(); {
 		k, err := b.qp.Poll(ctx, wc[:])
-		if err != nil && b.dies {
+		if err != nil && b.killed {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("wait for message %d: %w", got, err)
 		}
 		for _, c := range wc[:k] {
-			if err := c.Err(); err != nil && b.dies {
+			if err := c.Err(); err != nil && b.killed {
 				return nil
 			} else if err != nil {
 				return fmt.Errorf("receive %d: %w", c.ID, err)

@@ -43,19 +43,19 @@ func (k EventKind) String() string { return eventNames[k] }
 // Event is something that happened to a group.
 type Event struct {
 	Kind   EventKind
-	Member netip.Addr      // MemberLeft, MemberJoined, Evicted: who; Failed: because of whom
-	PSN    rocev2.PSN      // Evicted: the member had everything up to here, in the source's numbering; Failed: where the source got the fatal NAK
-	Code   rocev2.Syndrome // Evicted, Failed: a fatal NAK's syndrome, or another cause; see Cause
-	Why    envelope.Why    // MemberLeft, Evicted, Failed, Ended
-	Err    error           // Failed, if there is more to say
+	Member netip.Addr         // MemberLeft, MemberJoined, Evicted: who; Failed: because of whom
+	PSN    rocev2.PSN         // Evicted: the member had everything up to here, in the source's numbering; Failed: where the source got the fatal NAK
+	Code   rocev2.Syndrome    // Evicted, Failed: a fatal NAK's syndrome, or another cause; see Cause
+	Why    envelope.EndReason // MemberLeft, Evicted, Failed, Ended
+	Err    error              // Failed, if there is more to say
 }
 
 // Cause says in words what Code is the number of: why a member was evicted, or
 // how the group failed.
 func (e Event) Cause() string { return envelope.Cause(e.Code) }
 
-// eventRoom is how many events wait for a reader.
-const eventRoom = 256
+// eventSlots is how many events wait for a reader.
+const eventSlots = 256
 
 // GroupInfo describes a group as its members see it.
 type GroupInfo struct {
@@ -67,7 +67,7 @@ type GroupInfo struct {
 	// translates to every member's own memory. Zero if the group has none.
 	Window mcast.Window
 	// TargetKey, if not 0, is the R_Key under which WRITEs go where the last
-	// update message said: see Group.UpdateWR.
+	// update message said: see Group.TargetMessageWR.
 	TargetKey uint32
 	App       json.RawMessage // the master's, for the application
 }
@@ -95,28 +95,28 @@ type Group struct {
 	readyTimeout time.Duration // master
 	otherNetwork bool          // master: the exchange has a network of its own
 
-	drv    *driver          // master only
+	driver *driver          // master only
 	master *envelope.Master // in drv's hands
 
-	events chan Event
-	over   chan struct{} // closed by the first event that ends the group
-	once   sync.Once
-	last   Event // that event; read after over
+	events    chan Event
+	endedCh   chan struct{} // closed by the first event that ends the group
+	once      sync.Once
+	lastEvent Event // that event; read after over
 
 	registered chan struct{} // master: closed when all have confirmed
 	failed     chan error    // master: the registration's failure
 	left       chan error    // member: outcome of Leave
 
-	mu     sync.Mutex
-	closed bool
-	gone   map[netip.Addr]chan error // master: outcomes of Remove
+	mu      sync.Mutex
+	closed  bool
+	removed map[netip.Addr]chan error // master: outcomes of Remove
 }
 
 func newGroup() *Group {
 	return &Group{
-		events: make(chan Event, eventRoom), over: make(chan struct{}),
+		events: make(chan Event, eventSlots), endedCh: make(chan struct{}),
 		registered: make(chan struct{}), failed: make(chan error, 1), left: make(chan error, 1),
-		updating: make(chan struct{}, 1), updated: make(chan error, 1), gone: make(map[netip.Addr]chan error),
+		updating: make(chan struct{}, 1), updated: make(chan error, 1), removed: make(map[netip.Addr]chan error),
 	}
 }
 
@@ -142,7 +142,7 @@ func (g *Group) Events() <-chan Event { return g.events }
 
 // Over returns a channel that is closed when the group has ended, for whatever
 // reason.
-func (g *Group) Over() <-chan struct{} { return g.over }
+func (g *Group) Over() <-chan struct{} { return g.endedCh }
 
 // report queues an event. Callers hold a driver's mutex: one at a time.
 func (g *Group) report(e Event, final bool) {
@@ -150,7 +150,7 @@ func (g *Group) report(e Event, final bool) {
 		select {
 		case g.events <- e:
 			if final {
-				g.once.Do(func() { g.last = e; close(g.over) })
+				g.once.Do(func() { g.lastEvent = e; close(g.endedCh) })
 			}
 			return
 		default:
@@ -162,11 +162,11 @@ func (g *Group) report(e Event, final bool) {
 	}
 }
 
-// whyOver says why the group has ended, once it has.
-func (g *Group) whyOver() error {
-	e := g.last
+// endCause says why the group has ended, once it has.
+func (g *Group) endCause() error {
+	e := g.lastEvent
 	s := e.Why.String()
-	if e.Why == envelope.NotGone {
+	if e.Why == envelope.NotEnded {
 		s = e.Kind.String()
 	}
 	if e.Why == envelope.Evicted || e.Why == envelope.Failed {
@@ -191,7 +191,7 @@ func (g *Group) memberEvent(e envelope.Event) {
 	case envelope.LeaveFailed:
 		g.outcome(e.Err)
 	case envelope.GroupGone:
-		if e.Why == envelope.Left {
+		if e.EndReason == envelope.Left {
 			g.outcome(nil)
 		}
 		if g.master == nil { // the master machine tells more
@@ -210,13 +210,13 @@ func (g *Group) outcome(err error) {
 // ended reports the end of the group, or of our part in it.
 func (g *Group) ended(e envelope.Event) {
 	kind := Ended
-	switch e.Why {
+	switch e.EndReason {
 	case envelope.Failed:
 		kind = Failed
 	case envelope.Evicted:
 		kind = Evicted
 	}
-	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.Why, Err: e.Err}, true)
+	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.EndReason, Err: e.Err}, true)
 }
 
 // masterEvent takes events of the registration.
@@ -233,11 +233,11 @@ func (g *Group) masterEvent(e envelope.Event) {
 		g.report(Event{Kind: Failed, Err: e.Err}, true)
 	case envelope.MemberGone:
 		kind := MemberLeft
-		if e.Why == envelope.Evicted {
+		if e.EndReason == envelope.Evicted {
 			kind = Evicted
 		}
 		g.memberGone(e.Member.IP)
-		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.Why}, false)
+		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.EndReason}, false)
 	case envelope.Updated:
 		g.updateOutcome(nil)
 	case envelope.UpdateFailed:
@@ -254,7 +254,7 @@ func (g *Group) masterEvent(e envelope.Event) {
 // no leaving.
 func (g *Group) Leave(ctx context.Context) error {
 	select {
-	case <-g.over:
+	case <-g.endedCh:
 		return nil
 	default:
 	}
@@ -267,7 +267,7 @@ func (g *Group) Leave(ctx context.Context) error {
 	select {
 	case err := <-g.left:
 		return err
-	case <-g.over:
+	case <-g.endedCh:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("leave group %s: no answer from the switch: %w", g.info.IP, context.Cause(ctx))
@@ -275,20 +275,20 @@ func (g *Group) Leave(ctx context.Context) error {
 }
 
 func (g *Group) delete(ctx context.Context) error {
-	g.drv.call(g.master.Delete)
+	g.driver.call(g.master.Delete)
 	select {
-	case <-g.over:
+	case <-g.endedCh:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("delete group %s: %w", g.info.IP, g.gaveUp(ctx))
+		return fmt.Errorf("delete group %s: %w", g.info.IP, g.reportGivenUp(ctx))
 	}
 }
 
-// gaveUp says why ctx ended, and what the registration, or the request about it,
+// reportGivenUp says why ctx ended, and what the registration, or the request about it,
 // was waiting for: that tells what to do about it.
-func (g *Group) gaveUp(ctx context.Context) error {
+func (g *Group) reportGivenUp(ctx context.Context) error {
 	err := context.Cause(ctx)
-	g.drv.call(func(now time.Duration, _ *envelope.Output) {
+	g.driver.call(func(now time.Duration, _ *envelope.Output) {
 		select { // the machine's own word may just have come
 		case e := <-g.failed:
 			err = fmt.Errorf("%w (%w)", e, err)
@@ -301,9 +301,9 @@ func (g *Group) gaveUp(ctx context.Context) error {
 	return err
 }
 
-// closePatience is how long Close waits for the switch to confirm. If it does
+// closeTimeout is how long Close waits for the switch to confirm. If it does
 // not, the lease ends the group.
-const closePatience = 2 * time.Second
+const closeTimeout = 2 * time.Second
 
 // Close leaves the group if it is not over (see Leave), and then destroys the
 // queue pair and host that were made for it. Calling it again does nothing.
@@ -315,7 +315,7 @@ func (g *Group) Close() error {
 	}
 	g.closed = true
 	g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return errors.Join(g.Leave(ctx), g.release())
 }
@@ -323,8 +323,8 @@ func (g *Group) Close() error {
 // release lets go of all that the group holds.
 func (g *Group) release() error {
 	var errs []error
-	if g.drv != nil {
-		errs = append(errs, g.drv.close())
+	if g.driver != nil {
+		errs = append(errs, g.driver.close())
 	}
 	if g.host != nil {
 		g.host.forget(g.info.IP)

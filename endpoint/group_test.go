@@ -13,10 +13,10 @@ import (
 // TestEventsKeepTheNewest has nobody read events.
 func TestEventsKeepTheNewest(t *testing.T) {
 	g := newGroup()
-	for i := range 3 * eventRoom {
-		g.masterEvent(envelope.Event{Kind: envelope.MemberGone, Why: envelope.Left, Done: i})
+	for i := range 3 * eventSlots {
+		g.masterEvent(envelope.Event{Kind: envelope.MemberGone, EndReason: envelope.Left, Done: i})
 	}
-	g.masterEvent(envelope.Event{Kind: envelope.GroupGone, Why: envelope.Failed})
+	g.masterEvent(envelope.Event{Kind: envelope.GroupGone, EndReason: envelope.Failed})
 	select {
 	case <-g.Over():
 	default:
@@ -27,18 +27,18 @@ func TestEventsKeepTheNewest(t *testing.T) {
 	for ; len(g.events) > 0; n++ {
 		last = <-g.Events()
 	}
-	if n != eventRoom || last.Kind != Failed {
+	if n != eventSlots || last.Kind != Failed {
 		t.Errorf("%d events, the last is %v", n, last.Kind)
 	}
 }
 
 func TestWhyBecomesKind(t *testing.T) {
-	for why, want := range map[envelope.Why]EventKind{
+	for why, want := range map[envelope.EndReason]EventKind{
 		envelope.Deleted: Ended, envelope.Expired: Ended, envelope.Replaced: Ended, envelope.Left: Ended,
 		envelope.Removed: Ended, envelope.Evicted: Evicted, envelope.Failed: Failed,
 	} {
 		g := newGroup()
-		g.memberEvent(envelope.Event{Kind: envelope.GroupGone, Why: why})
+		g.memberEvent(envelope.Event{Kind: envelope.GroupGone, EndReason: why})
 		if e := <-g.Events(); e.Kind != want || e.Why != why {
 			t.Errorf("%v: %+v", why, e)
 		}

@@ -36,10 +36,10 @@ type HostConfig struct {
 // one address shares a Host between them; [Master] and [Member] make one of
 // their own otherwise.
 type Host struct {
-	ip  netip.Addr
-	cfg HostConfig
-	drv *driver
-	id  *oob.Identity // for the exchange
+	ip       netip.Addr
+	cfg      HostConfig
+	driver   *driver
+	identity *oob.Identity // for the exchange
 
 	member *envelope.Member // in drv's hands: touched within drv.call
 
@@ -55,10 +55,10 @@ func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {
 	h := &Host{ip: ip, cfg: cfg, groups: make(map[netip.Addr]*Group)}
 	at := netip.AddrPortFrom(ip, cfg.Port)
 	var err error
-	if h.id, err = oob.NewIdentity(cfg.Auth); err != nil {
+	if h.identity, err = oob.NewIdentity(cfg.Auth); err != nil {
 		return nil, fmt.Errorf("answer envelopes at %s: %w", at, err)
 	}
-	h.id.Log = cfg.Log
+	h.identity.Log = cfg.Log
 	h.member, err = envelope.NewMember(envelope.MemberConfig{
 		Local: at, Port: cfg.Port, Auth: cfg.Auth, Seed: rand.Uint64(), Deadline: cfg.Deadline,
 	})
@@ -69,7 +69,7 @@ func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("answer envelopes at %s: %w", at, err)
 	}
-	h.drv = newDriver(conn, h.member, h.event)
+	h.driver = newDriver(conn, h.member, h.event)
 	return h, nil
 }
 
@@ -86,7 +86,7 @@ func (h *Host) event(e envelope.Event) {
 // join makes the host confirm g's membership.
 func (h *Host) join(g *Group, ms envelope.Membership) error {
 	var err error
-	h.drv.call(func(time.Duration, *envelope.Output) {
+	h.driver.call(func(time.Duration, *envelope.Output) {
 		if err = h.member.Join(ms); err == nil {
 			h.mu.Lock()
 			h.groups[ms.Group] = g
@@ -98,29 +98,29 @@ func (h *Host) join(g *Group, ms envelope.Membership) error {
 
 // forget ends that.
 func (h *Host) forget(ip netip.Addr) {
-	h.drv.call(func(time.Duration, *envelope.Output) { h.member.Forget(ip) })
+	h.driver.call(func(time.Duration, *envelope.Output) { h.member.Forget(ip) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.groups, ip)
 }
 
-// trouble says what is known here of why a group is not registered.
-func (h *Host) trouble(ip netip.Addr) (err error) {
-	h.drv.call(func(time.Duration, *envelope.Output) { err = h.member.Trouble(ip) })
+// problem says what is known here of why a group is not registered.
+func (h *Host) problem(ip netip.Addr) (err error) {
+	h.driver.call(func(time.Duration, *envelope.Output) { err = h.member.Problem(ip) })
 	return err
 }
 
 // leave asks the switch to take us out; the outcome is an event.
 func (h *Host) leave(ip netip.Addr) error {
 	var err error
-	h.drv.call(func(now time.Duration, out *envelope.Output) { err = h.member.Leave(now, ip, out) })
+	h.driver.call(func(now time.Duration, out *envelope.Output) { err = h.member.Leave(now, ip, out) })
 	return err
 }
 
 // RefusedConnections is the number of connections to exchanges with this host
 // that were refused: their other side had not proved that it has the key, or was
 // not let in.
-func (h *Host) RefusedConnections() uint64 { return h.id.Refused() }
+func (h *Host) RefusedConnections() uint64 { return h.identity.Refused() }
 
 // Close stops answering. Close the groups first.
-func (h *Host) Close() error { return h.drv.close() }
+func (h *Host) Close() error { return h.driver.close() }

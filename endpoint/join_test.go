@@ -27,11 +27,11 @@ import (
 type table struct{ verdict envelope.Verdict }
 
 func (t *table) Install(*envelope.Registration, envelope.KeyID) envelope.Verdict { return t.verdict }
-func (t *table) Remove(netip.Addr, envelope.Why)                                 {}
-func (*table) Carried(netip.Addr) bool                                           { return false }
-func (*table) AtPlace(_, _ netip.Addr, _ bool) bool                              { return true }
+func (t *table) Remove(netip.Addr, envelope.EndReason)                           {}
+func (*table) HadSource(netip.Addr) bool                                         { return false }
+func (*table) FromMember(_, _ netip.Addr, _ bool) bool                           { return true }
 
-func (t *table) RemoveMember(netip.Addr, envelope.MemberKey, envelope.Why) {}
+func (t *table) RemoveMember(netip.Addr, envelope.MemberKey, envelope.EndReason) {}
 
 const (
 	groupBase = 0x10_0000

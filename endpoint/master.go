@@ -56,7 +56,7 @@ type MasterConfig struct {
 	WindowBase uint64
 	WindowLen  uint64
 	// Targets lets sources say before a WRITE where it is to go at each member
-	// (Group.UpdateWR), for memory that is another one each time. Not with
+	// (Group.TargetMessageWR), for memory that is another one each time. Not with
 	// mcast.Quorum.
 	Targets bool
 	// NoRepair leaves the repair of losses to the sources alone. Otherwise the
@@ -125,7 +125,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 	g.otherNetwork = cfg.OtherNetwork
 	params := cfg.Params()
 	g.info = GroupInfo{IP: cfg.GroupIP, QPN: params.QPN, PathMTU: params.PathMTU, App: cfg.App}
-	peers, err := g.meet(ctx, cfg)
+	peers, err := g.exchange(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 	if err := g.host.join(g, membership(&g.info, self)); err != nil {
 		return err
 	}
-	if err := g.callUp(ctx, cfg, peers); err != nil {
+	if err := g.collectMembers(ctx, cfg, peers); err != nil {
 		return err
 	}
 	if err := g.register(ctx); err != nil {
@@ -168,9 +168,9 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 	return nil
 }
 
-// meet connects our queue pair while it collects the members, so that they are
+// exchange connects our queue pair while it collects the members, so that they are
 // told at once if nobody answers for GroupIP.
-func (g *Group) meet(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error) {
+func (g *Group) exchange(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	connected := make(chan error, 1)
@@ -181,7 +181,7 @@ func (g *Group) meet(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error
 		}
 		connected <- err
 	}()
-	peers, err := cfg.collect(ctx, g.host.id)
+	peers, err := cfg.collect(ctx, g.host.identity)
 	if err != nil {
 		cancel(err)
 	}
@@ -261,7 +261,7 @@ func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error 
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	g.drv = newDriver(conn, g.master, g.masterEvent)
+	g.driver = newDriver(conn, g.master, g.masterEvent)
 	return nil
 }
 
@@ -269,14 +269,14 @@ func record(m *oob.ConnInfo) envelope.MemberRecord {
 	return envelope.MemberRecord{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window), ReceiveOnly: m.ReceiveOnly}
 }
 
-// callUp tells the members what to connect to and waits until all have.
-func (g *Group) callUp(ctx context.Context, cfg *MasterConfig, peers []*oob.Peer) error {
+// collectMembers tells the members what to connect to and waits until all have.
+func (g *Group) collectMembers(ctx context.Context, cfg *MasterConfig, peers []*oob.Peer) error {
 	g.readyTimeout = cfg.ReadyTimeout
-	return g.present(ctx, peers)
+	return g.sendGroup(ctx, peers)
 }
 
-// present describes the group to the peers and waits until all are ready.
-func (g *Group) present(ctx context.Context, peers []*oob.Peer) error {
+// sendGroup describes the group to the peers and waits until all are ready.
+func (g *Group) sendGroup(ctx context.Context, peers []*oob.Peer) error {
 	described := oob.Group{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, Members: g.info.Members, TargetKey: g.info.TargetKey, App: g.info.App}
 	if w := g.info.Window; w != (mcast.Window{}) {
 		described.Window = &oob.Window{VA: w.Base, Len: w.Len, RKey: w.RKey}
@@ -306,18 +306,18 @@ func (g *Group) present(ctx context.Context, peers []*oob.Peer) error {
 
 // register runs the machine until all members have confirmed.
 func (g *Group) register(ctx context.Context) error {
-	g.drv.call(g.master.Start)
+	g.driver.call(g.master.Start)
 	var err error
 	select {
 	case <-g.registered:
 		return nil
 	case err = <-g.failed:
 	case <-ctx.Done():
-		err = g.gaveUp(ctx)
+		err = g.reportGivenUp(ctx)
 		// Best effort: the lease would end the group as well.
-		g.drv.call(g.master.Delete)
+		g.driver.call(g.master.Delete)
 	}
-	if e := g.drv.lastSendError(); e != nil {
+	if e := g.driver.lastSendError(); e != nil {
 		return fmt.Errorf("register: %w (last error on sending: %w)", err, e)
 	}
 	return fmt.Errorf("register: %w", err)

@@ -42,7 +42,7 @@ func (g *Group) joinAsMember(ctx context.Context, cfg *MemberConfig) error {
 	if err := cfg.open(g); err != nil {
 		return err
 	}
-	c, err := cfg.meet(ctx, g.host.id)
+	c, err := cfg.meet(ctx, g.host.identity)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (g *Group) joinAsMember(ctx context.Context, cfg *MemberConfig) error {
 	if err := x.Ready(ctx); err != nil {
 		err = fmt.Errorf("group %s: %w", g.info.IP, err)
 		why := errors.New("it stopped waiting")
-		if trouble := g.host.trouble(g.info.IP); trouble != nil {
+		if trouble := g.host.problem(g.info.IP); trouble != nil {
 			err, why = fmt.Errorf("%w; here, %w", err, trouble), trouble
 		}
 		x.Fail(why)

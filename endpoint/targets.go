@@ -12,21 +12,21 @@ import (
 // Target is where one member's memory for the next WRITEs begins.
 type Target = envelope.TargetRecord
 
-// AppendUpdate appends to b the payload of an update message that says where the
+// AppendTargets appends to b the payload of an update message that says where the
 // next WRITEs go. It fails if the targets do not fit one message: split them over
 // several, which count together.
-func (g *Group) AppendUpdate(b []byte, targets []Target) ([]byte, error) {
+func (g *Group) AppendTargets(b []byte, targets []Target) ([]byte, error) {
 	if most := envelope.MaxTargets(g.info.PathMTU, g.info.IP.Is4()); len(targets) == 0 || len(targets) > most {
 		return b, fmt.Errorf("an update message of group %s has 1 to %d targets, not %d", g.info.IP, most, len(targets))
 	}
 	return envelope.AppendTargets(b, targets), nil
 }
 
-// UpdateWR returns the work request of an update message whose payload, made by
-// AppendUpdate, is in segment. It completes like any WRITE; the WRITEs after it
+// TargetMessageWR returns the work request of an update message whose payload, made by
+// AppendTargets, is in segment. It completes like any WRITE; the WRITEs after it
 // need not wait for that. MasterConfig.Targets must have been set.
-func (g *Group) UpdateWR(id uint64, segment Segment) SendWR {
-	return SendWR{ID: id, Op: Write, Local: segment, RemoteAddr: envelope.UpdateVA, RKey: g.info.TargetKey}
+func (g *Group) TargetMessageWR(id uint64, segment Segment) SendWR {
+	return SendWR{ID: id, Op: Write, Local: segment, RemoteAddr: envelope.TargetMessageVA, RKey: g.info.TargetKey}
 }
 
 // TargetedWR returns the work request of a WRITE, or with immediate data of a

@@ -26,25 +26,25 @@ var ErrNotMaster = errors.New("only the master of a group changes its members")
 // it. One that was evicted comes back like this, with a queue pair that has other
 // PSNs. Sockets are opened in the network namespace of the calling thread.
 func (g *Group) Add(ctx context.Context, addr string) error {
-	return g.take(ctx, g.dial(addr), false)
+	return g.addMember(ctx, g.dial(addr), false)
 }
 
 // AddFrom is Add for the next member that connects to ln (MemberConfig.Master).
 // A master that lets members come at any time calls it again and again.
 func (g *Group) AddFrom(ctx context.Context, ln net.Listener) error {
-	return g.take(ctx, g.accept(ln), false)
+	return g.addMember(ctx, g.accept(ln), false)
 }
 
 // Update is Add for a member that has restarted its queue pair: it takes the
 // place of the one with its address.
 func (g *Group) Update(ctx context.Context, addr string) error {
-	return g.take(ctx, g.dial(addr), true)
+	return g.addMember(ctx, g.dial(addr), true)
 }
 
 // UpdateFrom is AddFrom for a member that may have been in the group before: a
 // restarted one takes the place of the one with its address.
 func (g *Group) UpdateFrom(ctx context.Context, ln net.Listener) error {
-	return g.take(ctx, g.accept(ln), true)
+	return g.addMember(ctx, g.accept(ln), true)
 }
 
 // Remove takes the member at ip out of the group and waits until the switch has
@@ -60,15 +60,15 @@ func (g *Group) Remove(ctx context.Context, ip netip.Addr) error {
 	defer g.unlock()
 	outcome := make(chan error, 1)
 	g.mu.Lock()
-	g.gone[ip] = outcome
+	g.removed[ip] = outcome
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()
-		delete(g.gone, ip)
+		delete(g.removed, ip)
 		g.mu.Unlock()
 	}()
 	err := errors.New("is not a member")
-	g.drv.call(func(now time.Duration, out *envelope.Output) {
+	g.driver.call(func(now time.Duration, out *envelope.Output) {
 		for _, m := range g.master.Members() {
 			if m.IP == ip {
 				err = g.master.Leave(now, m.Key(), out)
@@ -100,26 +100,26 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	select {
 	case err := <-outcome:
 		return err
-	case <-g.over:
-		return g.whyOver()
+	case <-g.endedCh:
+		return g.endCause()
 	case <-ctx.Done():
-		return g.gaveUp(ctx)
+		return g.reportGivenUp(ctx)
 	}
 }
 
-// meeting makes a connection to a member that has the key.
-type meeting func(context.Context) (net.Conn, error)
+// memberDialer makes a connection to a member that has the key.
+type memberDialer func(context.Context) (net.Conn, error)
 
-func (g *Group) dial(addr string) meeting {
-	return func(ctx context.Context) (net.Conn, error) { return g.host.id.Dial(ctx, addr, oob.Exchange) }
+func (g *Group) dial(addr string) memberDialer {
+	return func(ctx context.Context) (net.Conn, error) { return g.host.identity.Dial(ctx, addr, oob.Exchange) }
 }
 
-func (g *Group) accept(ln net.Listener) meeting {
-	return func(ctx context.Context) (net.Conn, error) { return g.host.id.Accept(ctx, ln, oob.Exchange) }
+func (g *Group) accept(ln net.Listener) memberDialer {
+	return func(ctx context.Context) (net.Conn, error) { return g.host.identity.Accept(ctx, ln, oob.Exchange) }
 }
 
-// take meets one member and makes it one of the group.
-func (g *Group) take(ctx context.Context, meet meeting, replace bool) error {
+// addMember meets one member and makes it one of the group.
+func (g *Group) addMember(ctx context.Context, meet memberDialer, replace bool) error {
 	fail := func(err error) error { return fmt.Errorf("add a member to group %s: %w", g.info.IP, err) }
 	if g.master == nil {
 		return fail(ErrNotMaster)
@@ -128,7 +128,7 @@ func (g *Group) take(ctx context.Context, meet meeting, replace bool) error {
 	if err != nil {
 		return fail(err)
 	}
-	p, err := oob.Greet(ctx, c, oob.Admission{Identity: g.host.id, Check: g.fits, OtherNetwork: g.otherNetwork})
+	p, err := oob.Handshake(ctx, c, oob.Admission{Identity: g.host.identity, Check: g.checkJoiner, OtherNetwork: g.otherNetwork})
 	if err != nil {
 		return fail(err)
 	}
@@ -147,8 +147,8 @@ func (g *Group) take(ctx context.Context, meet meeting, replace bool) error {
 	return nil
 }
 
-// fits says why a newcomer cannot be in this group.
-func (g *Group) fits(c *oob.ConnInfo) error {
+// checkJoiner says why a newcomer cannot be in this group.
+func (g *Group) checkJoiner(c *oob.ConnInfo) error {
 	w := g.info.Window
 	switch {
 	case c.IP.BitLen() != g.info.IP.BitLen():
@@ -173,7 +173,7 @@ func (g *Group) admit(ctx context.Context, p *oob.Peer, replace bool) error {
 			return errors.New("it is a member with the same QPN and PSNs; a restarted queue pair needs fresh PSNs")
 		}
 	}
-	if err := g.present(ctx, []*oob.Peer{p}); err != nil {
+	if err := g.sendGroup(ctx, []*oob.Peer{p}); err != nil {
 		return err
 	}
 	// Members may go at any time: the list is made, and compared with what the
@@ -190,7 +190,7 @@ func (g *Group) admit(ctx context.Context, p *oob.Peer, replace bool) error {
 		case !errors.As(err, &problem) || problem.Reason != envelope.MembersChanged || problem.Member == rec.Key() || try == 3:
 			return err
 		}
-		if err := g.untilGone(ctx, problem.Member); err != nil {
+		if err := g.untilRemoved(ctx, problem.Member); err != nil {
 			return err
 		}
 	}
@@ -198,19 +198,19 @@ func (g *Group) admit(ctx context.Context, p *oob.Peer, replace bool) error {
 
 // members are the records of those that are in the group.
 func (g *Group) members() (ms []envelope.MemberRecord) {
-	g.drv.call(func(time.Duration, *envelope.Output) { ms = g.master.Members() })
+	g.driver.call(func(time.Duration, *envelope.Output) { ms = g.master.Members() })
 	return ms
 }
 
-// untilGone waits until the master's machine has heard that k has gone.
-func (g *Group) untilGone(ctx context.Context, k envelope.MemberKey) error {
+// untilRemoved waits until the master's machine has heard that k has gone.
+func (g *Group) untilRemoved(ctx context.Context, k envelope.MemberKey) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for slices.ContainsFunc(g.members(), func(m envelope.MemberRecord) bool { return m.Key() == k }) {
 		select {
 		case <-tick.C:
-		case <-g.over:
-			return g.whyOver()
+		case <-g.endedCh:
+			return g.endCause()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -225,7 +225,7 @@ func (g *Group) update(ctx context.Context, change func([]envelope.MemberRecord)
 	default:
 	}
 	var err error
-	g.drv.call(func(now time.Duration, out *envelope.Output) {
+	g.driver.call(func(now time.Duration, out *envelope.Output) {
 		err = g.master.Update(now, change(g.master.Members()), out)
 	})
 	if err != nil {
@@ -245,8 +245,8 @@ func (g *Group) updateOutcome(err error) {
 func (g *Group) removeOutcome(ip netip.Addr, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c := g.gone[ip]; c != nil {
-		delete(g.gone, ip)
+	if c := g.removed[ip]; c != nil {
+		delete(g.removed, ip)
 		c <- err
 	}
 }
@@ -265,5 +265,5 @@ func (g *Group) joined(c oob.ConnInfo) {
 	g.peers = append(slices.DeleteFunc(g.peers, func(o oob.ConnInfo) bool { return o.IP == c.IP }), c)
 	g.mu.Unlock()
 	// Reports come from the driver, one at a time.
-	g.drv.call(func(time.Duration, *envelope.Output) { g.report(Event{Kind: MemberJoined, Member: c.IP}, false) })
+	g.driver.call(func(time.Duration, *envelope.Output) { g.report(Event{Kind: MemberJoined, Member: c.IP}, false) })
 }

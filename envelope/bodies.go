@@ -22,8 +22,8 @@ type Delete struct{}
 // have not confirmed yet, be notified again. Only IP and QPN of its records
 // count.
 type Renew struct {
-	Lease  time.Duration // 0: the switch's default
-	Remind []MemberRecord
+	Lease           time.Duration // 0: the switch's default
+	ListUnconfirmed []MemberRecord
 }
 
 // Accept says that the request of this transaction has been done.
@@ -45,8 +45,8 @@ type Reject struct {
 // Instance of this message's header, and an Epoch above Known if it is a
 // registration.
 type Challenge struct {
-	Request Type
-	Known   uint64 // newest epoch that the switch knows for the group; 0 none
+	Request    Type
+	EpochKnown uint64 // newest epoch that the switch knows for the group; 0 none
 }
 
 // Confirm is a member's answer to a Notify, to the master.
@@ -63,10 +63,10 @@ type Confirm struct {
 // Gone says that Member is out of the group, or, with a zero Member (to the
 // master) or the addressee's own (to a member), that the group has ended.
 type Gone struct {
-	Member MemberKey
-	Why    Why
-	Code   rocev2.Syndrome // Evicted, Failed: mcast.Event.Cause, the member's own fatal NAK or another cause
-	PSN    rocev2.PSN      // Evicted: the member had everything up to here; Failed: where the source got the NAK
+	Member    MemberKey
+	EndReason EndReason
+	Code      rocev2.Syndrome // Evicted, Failed: mcast.Event.Cause, the member's own fatal NAK or another cause
+	PSN       rocev2.PSN      // Evicted: the member had everything up to here; Failed: where the source got the NAK
 }
 
 // Ack acknowledges a Gone, by its Transaction.
@@ -103,11 +103,11 @@ func (*Ack) append(b []byte, _ bool) ([]byte, error) { return b, nil }
 
 func (n *Renew) append(b []byte, v6 bool) ([]byte, error) {
 	b = binary.BigEndian.AppendUint64(b, uint64(n.Lease))
-	return appendSection(b, n.Remind, v6)
+	return appendSection(b, n.ListUnconfirmed, v6)
 }
 
 func parseRenew(r *reader, v6 bool) *Renew {
-	return &Renew{Lease: r.duration(), Remind: parseSection(r, v6)}
+	return &Renew{Lease: r.duration(), ListUnconfirmed: parseSection(r, v6)}
 }
 
 func (a *Accept) append(b []byte, _ bool) ([]byte, error) {
@@ -133,7 +133,7 @@ func parseReject(r *reader, v6 bool) *Reject {
 }
 
 func (c *Challenge) append(b []byte, _ bool) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(append(b, byte(c.Request)), c.Known), nil
+	return binary.BigEndian.AppendUint64(append(b, byte(c.Request)), c.EpochKnown), nil
 }
 
 func (c *Confirm) append(b []byte, v6 bool) ([]byte, error) {
@@ -148,9 +148,9 @@ func parseConfirm(r *reader, v6 bool) *Confirm {
 
 func (g *Gone) append(b []byte, v6 bool) ([]byte, error) {
 	b, err := appendKey(b, g.Member, v6)
-	return append24(append(b, byte(g.Why), byte(g.Code)), uint32(g.PSN)), err
+	return append24(append(b, byte(g.EndReason), byte(g.Code)), uint32(g.PSN)), err
 }
 
 func parseGone(r *reader, v6 bool) *Gone {
-	return &Gone{Member: r.optionalKey(v6), Why: Why(r.u8()), Code: rocev2.Syndrome(r.u8()), PSN: rocev2.PSN(r.u24())}
+	return &Gone{Member: r.optionalKey(v6), EndReason: EndReason(r.u8()), Code: rocev2.Syndrome(r.u8()), PSN: rocev2.PSN(r.u24())}
 }

@@ -36,17 +36,17 @@ func (r *Registrar) cookieFor(to netip.AddrPort, key KeyID, period uint64) uint6
 	return max(1, be.Uint64(h.Sum(nil)))
 }
 
-func (r *Registrar) period() uint64 { return uint64(r.now / r.cfg.CookiePeriod) }
+func (r *Registrar) cookiePeriod() uint64 { return uint64(r.now / r.cfg.CookiePeriod) }
 
 // cookie returns the instance to tell the host at to.
 func (r *Registrar) cookie(to netip.AddrPort, key KeyID) uint64 {
-	return r.cookieFor(to, key, r.period())
+	return r.cookieFor(to, key, r.cookiePeriod())
 }
 
-// proves reports that h carries a cookie of its ReplyTo address: of this period or
+// checkCookie reports that h carries a cookie of its ReplyTo address: of this period or
 // the one before.
-func (r *Registrar) proves(h *Header) bool {
-	p := r.period()
+func (r *Registrar) checkCookie(h *Header) bool {
+	p := r.cookiePeriod()
 	return h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p) || p > 0 && h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p-1)
 }
 

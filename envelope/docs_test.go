@@ -82,7 +82,7 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 		"UDP port":                                             {int(r.Port)},
 		"groups":                                               {r.MaxGroups},
 		"members of a group":                                   {r.MaxMembers},
-		"envelopes a second from one port":                     {c.Limits.Envelopes},
+		"envelopes a second from one port":                     {c.Limits.EnvelopesPerPort},
 		"envelopes a second from one address of a port":        {c.Limits.EnvelopesPerAddress},
 		"registrations that are put together at once":          {r.MaxPending},
 		"groups whose epochs are remembered":                   {r.MaxEpochs},
@@ -186,7 +186,7 @@ func TestDocumentedNumbers(t *testing.T) {
 			if !regexp.MustCompile(fmt.Sprintf(`\b%d %s\b`, n, regexp.QuoteMeta(word))).MatchString(text) {
 				t.Errorf("%s: no \"%d %s\" in %q", what, n, word, text)
 			}
-			if name := map[string]string{"status": Status(n).String(), "why": Why(n).String()}[what]; !strings.Contains(name, strings.TrimPrefix(word, "not ")) {
+			if name := map[string]string{"status": Status(n).String(), "why": EndReason(n).String()}[what]; !strings.Contains(name, strings.TrimPrefix(word, "not ")) {
 				t.Errorf("%s %d is %q in the code, %q in PROTOCOL.md §4", what, n, name, word)
 			}
 		}

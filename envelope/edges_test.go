@@ -110,7 +110,7 @@ func TestRefusalTexts(t *testing.T) {
 		RQPSNMismatch: "has another rq_psn: 0x6, registered was 0x2000", NotJoined: "has not joined the group", WindowMismatch: "has another WRITE window",
 	} {
 		rec := sample(1, 1).Members[0]
-		f := Failure{Doing: "register", Refusal: &Confirm{Member: rec.Key(), Status: s, QPN: 0x77, SQPSN: 5, RQPSN: 6}, Want: rec}
+		f := Failure{Action: "register", Refusal: &Confirm{Member: rec.Key(), Status: s, QPN: 0x77, SQPSN: 5, RQPSN: 6}, WantEpoch: rec}
 		if got := f.Error(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -137,7 +137,7 @@ func TestHintIsOurs(t *testing.T) {
 		}
 		var out Output
 		m.Start(0, &out)
-		msg := Message{Header{Total: 1, Transaction: m.regTx, Group: reg.Group, ReplyTo: masterAddr}, &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}}
+		msg := Message{Header{Total: 1, Transaction: m.registerTx, Group: reg.Group, ReplyTo: masterAddr}, &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}}
 		x.change(&msg)
 		b, err := msg.AppendBinary(nil)
 		if err != nil {
@@ -166,12 +166,12 @@ func TestTroubleCounts(t *testing.T) {
 		if err := m.Join(membershipOf(reg.Members[0], reg)); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Trouble(reg.Group); err != nil {
+		if err := m.Problem(reg.Group); err != nil {
 			t.Error(err)
 		}
 		m.drop(d, &out)
 		m.drop(d, &out)
-		if err := m.Trouble(reg.Group); (err != nil) != (d != WrongRole) || err != nil && !strings.HasPrefix(err.Error(), "2 messages") {
+		if err := m.Problem(reg.Group); (err != nil) != (d != WrongRole) || err != nil && !strings.HasPrefix(err.Error(), "2 messages") {
 			t.Errorf("%v: %v", d, err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestBackoffEnds(t *testing.T) {
 	var r random
 	b.start(0, 100, &r)
 	for _, want := range []time.Duration{200, 400, 800, 1000, 1000} {
-		if b.again(0, 1000, &r); b.wait != want || b.next < want*3/4 || b.next > want*5/4 {
+		if b.retry(0, 1000, &r); b.wait != want || b.next < want*3/4 || b.next > want*5/4 {
 			t.Errorf("wait %d, next at %d, want %d", b.wait, b.next, want)
 		}
 	}
@@ -213,8 +213,8 @@ func TestKeysThatGo(t *testing.T) {
 		if err != nil || (len(a.w.sw.pending) == 1) != (stays == 7) || (orphans[7] == 1) != (stays == 8) || len(orphans) > 1 {
 			t.Errorf("key %d stays: %d pending, %v, %v", stays, len(a.w.sw.pending), orphans, err)
 		}
-		if _, ok := a.w.sw.retired[7]; ok != (stays == 8) {
-			t.Errorf("key %d stays: retired %v", stays, a.w.sw.retired)
+		if _, ok := a.w.sw.retiredAuth[7]; ok != (stays == 8) {
+			t.Errorf("key %d stays: retired %v", stays, a.w.sw.retiredAuth)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (e *exchange) ask(d *datadriven.TestData) {
 		b := &Renew{Lease: a.duration("lease")}
 		if d.HasArg("remind") {
 			i := a.number("remind", 0)
-			b.Remind = reg.Members[i : i+1]
+			b.ListUnconfirmed = reg.Members[i : i+1]
 		}
 		m.Body, section = b, section+8
 	case "Leave":
@@ -183,8 +183,8 @@ func TestDocumentedSection(t *testing.T) {
 			}
 			r := &reader{b: b}
 			ms := parseSection(r, false)
-			if r.short || r.bad != "" || len(r.b) > 0 {
-				t.Fatalf("%s: short %v, %q, %d bytes are left", h, r.short, r.bad, len(r.b))
+			if r.truncated || r.malformed != "" || len(r.b) > 0 {
+				t.Fatalf("%s: short %v, %q, %d bytes are left", h, r.truncated, r.malformed, len(r.b))
 			}
 			forms = append(forms, ms)
 		}

@@ -42,10 +42,10 @@ func TestAckIsTheAddressees(t *testing.T) {
 		wait         int
 	}{
 		{netip.MustParseAddrPort("10.0.0.9:9"), 1, 1, Unsolicited, 2},
-		{gone.dst, 2, 1, Unsolicited, 2},
-		{gone.dst, 1, 2, Unsolicited, 2},
-		{netip.AddrPortFrom(gone.dst.Addr(), 9), 1, 1, NoDrop, 1}, // another port is no matter
-		{gone.dst, 1, 1, Unsolicited, 1},
+		{gone.to, 2, 1, Unsolicited, 2},
+		{gone.to, 1, 2, Unsolicited, 2},
+		{netip.AddrPortFrom(gone.to.Addr(), 9), 1, 1, NoDrop, 1}, // another port is no matter
+		{gone.to, 1, 1, Unsolicited, 1},
 	} {
 		by := &asker{t: t, w: a.w, from: c.from}
 		h := by.head(sample(byte(c.group), 2).Group, c.epoch)

@@ -164,7 +164,7 @@ func TestEachParameterCounts(t *testing.T) {
 	for _, x := range parameters {
 		other := reg
 		x.change(&other)
-		if got := changed(&reg, &other); got != x.is {
+		if got := membersChanged(&reg, &other); got != x.is {
 			t.Errorf("%s: %v, want %v", x.name, got, x.is)
 		}
 		a, b := reg.groupBody(reg.Members), other.groupBody(reg.Members)
@@ -177,7 +177,7 @@ func TestEachParameterCounts(t *testing.T) {
 		}
 		r := &reader{b: data}
 		back := parseGroup(r, false)
-		if r.short || r.bad != "" || len(r.b) > 0 || !sameGroup(&back, &b) {
+		if r.truncated || r.malformed != "" || len(r.b) > 0 || !sameGroup(&back, &b) {
 			t.Errorf("%s: %v, want %v", x.name, back, b)
 		}
 		section, err := appendSection(nil, reg.Members, false)
@@ -188,9 +188,9 @@ func TestEachParameterCounts(t *testing.T) {
 			t.Errorf("%s: size %d, want %d", x.name, b.size(), n)
 		}
 		for n := range len(data) - len(section) { // nothing is wrong with what is cut off but that
-			if r := (&reader{b: data[:n]}); !r.short {
-				if parseGroup(r, false); !r.short || r.bad != "" {
-					t.Errorf("%s: %d bytes: short %t, bad %q", x.name, n, r.short, r.bad)
+			if r := (&reader{b: data[:n]}); !r.truncated {
+				if parseGroup(r, false); !r.truncated || r.malformed != "" {
+					t.Errorf("%s: %d bytes: short %t, bad %q", x.name, n, r.truncated, r.malformed)
 				}
 			}
 		}
@@ -271,7 +271,7 @@ func TestFieldLimits(t *testing.T) {
 		}
 	}
 	// 65,535 bytes are what a UDP packet's length counts to.
-	big := Message{Header{Total: 1, Group: four, ReplyTo: masterAddr}, &Renew{Remind: sample(1, 3).Members}}
+	big := Message{Header{Total: 1, Group: four, ReplyTo: masterAddr}, &Renew{ListUnconfirmed: sample(1, 3).Members}}
 	one, err := big.append(nil, 0)
 	if err != nil {
 		t.Fatal(err)

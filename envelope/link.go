@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// link is what the three machines share: sealing, opening and counting.
-type link struct {
+// endpointLink is what the three machines share: sealing, opening and counting.
+type endpointLink struct {
 	auth Auth
-	// retired are keys that are not configured any more: nothing is taken under them.
-	retired Keys
-	drops   [NumDrops]uint64
+	// retiredAuth are keys that are not configured any more: nothing is taken under them.
+	retiredAuth Keys
+	drops       [NumDrops]uint64
 }
 
 // Drops returns how many messages had no effect, by reason.
-func (l *link) Drops() [NumDrops]uint64 { return l.drops }
+func (l *endpointLink) Drops() [NumDrops]uint64 { return l.drops }
 
 // drop counts d and tells the caller of Input.
-func (l *link) drop(d Drop, out *Output) {
+func (l *endpointLink) drop(d Drop, out *Output) {
 	l.drops[d]++
 	out.Drop = d
 }
 
 // send appends the packet, under the key that is ours for requests.
-func (l *link) send(src, dst netip.AddrPort, m *Message, out *Output) {
+func (l *endpointLink) send(src, dst netip.AddrPort, m *Message, out *Output) {
 	l.sendUnder(l.auth.Send, src, dst, m, out)
 }
 
@@ -35,10 +35,10 @@ func (l *link) send(src, dst netip.AddrPort, m *Message, out *Output) {
 // answers: the asker has that one, and perhaps no other. The machines build only
 // what can be encoded, and check what they are given before they take it:
 // failure is a bug of ours.
-func (l *link) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message, out *Output) {
+func (l *endpointLink) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message, out *Output) {
 	keys := l.auth.Keys
 	if _, ok := keys[key]; !ok {
-		keys = l.retired
+		keys = l.retiredAuth
 	}
 	b, err := keys.Append(nil, m, key)
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *backoff) start(now, min time.Duration, r *random) {
 	b.next = now + r.jitter(b.wait)
 }
 
-func (b *backoff) again(now, max time.Duration, r *random) {
+func (b *backoff) retry(now, max time.Duration, r *random) {
 	if b.wait *= 2; b.wait > max {
 		b.wait = max
 	}

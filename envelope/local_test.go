@@ -54,7 +54,7 @@ func TestLocal(t *testing.T) {
 	}
 	a.w.sw.GroupFailed(0, reg.Group, reg.Members[0].Key(), rocev2.SyndromeNAKAccess, 5, &out)
 	a.w.sw.MemberEvicted(0, reg.Group, reg.Members[0].Key(), 0, 5, &out)
-	if len(out.Packets) > 0 || len(out.Events) != 1 || out.Events[0].Why != Evicted || out.Events[0].PSN != 5 {
+	if len(out.Packets) > 0 || len(out.Events) != 1 || out.Events[0].EndReason != Evicted || out.Events[0].PSN != 5 {
 		t.Errorf("evicted: %v", out)
 	}
 	if err := a.w.sw.DeleteLocal(0, reg.Group, &out); err != nil || len(a.w.sw.Groups()) > 0 || len(out.Packets) > 0 {
@@ -127,7 +127,7 @@ func TestRenewNotifiesOnce(t *testing.T) {
 	reg := epoch(sample(1, 3), 1)
 	a.register(reg)
 	m := reg.Members[1]
-	out := a.ask(a.head(reg.Group, 1), &Renew{Remind: []MemberRecord{m, m, sample(2, 1).Members[0], m}})
+	out := a.ask(a.head(reg.Group, 1), &Renew{ListUnconfirmed: []MemberRecord{m, m, sample(2, 1).Members[0], m}})
 	notes := 0
 	for _, p := range out.Packets {
 		if b, _ := Parse(p.Data); b.Type == TypeNotify {

@@ -44,61 +44,61 @@ func (c *MasterConfig) setDefaults() error {
 	return c.Auth.check()
 }
 
-// phase is the life of a Master, in order.
-type phase uint8
+// masterPhase is the life of a Master, in order.
+type masterPhase uint8
 
 const (
-	created     phase = iota
-	registering       // until the switch accepts
-	confirming        // until all members have confirmed
-	registered        // the lease is renewed
-	ended             // failed, gone or deleted; requests may still be under way
+	created     masterPhase = iota
+	registering             // until the switch accepts
+	confirming              // until all members have confirmed
+	registered              // the lease is renewed
+	ended                   // failed, gone or deleted; requests may still be under way
 )
 
 // Master registers one group and keeps it registered. It is made for one
 // registration and its updates; to register anew make another.
 type Master struct {
-	link
-	cfg       MasterConfig
-	reg       Registration // Members: as registered
-	segs      []*Register
-	autoEpoch bool
-	rnd       random
-	phase     phase
-	sw        netip.AddrPort // GroupIP and port
+	endpointLink
+	cfg        MasterConfig
+	reg        Registration // Members: as registered
+	segments   []*Register
+	autoEpoch  bool
+	random     random
+	phase      masterPhase
+	switchAddr netip.AddrPort // GroupIP and port
 
-	instance uint64 // of the registrar, 0 unknown
-	lastTx   uint32
-	regTx    uint32
-	regSent  time.Duration // when regTx was first sent with the right instance and epoch
-	deadline time.Duration // of the registration
-	authHint bool          // somebody without our key says that we lack its key
+	instance        uint64 // of the registrar, 0 unknown
+	lastTransaction uint32
+	registerTx      uint32
+	registerSentAt  time.Duration // when registerTx was first sent with the right instance and epoch
+	deadline        time.Duration // of the registration
+	authHint        bool          // somebody without our key says that we lack its key
 
-	confirmed map[MemberKey]bool
-	gone      map[MemberKey]bool
-	rotate    int // where the next Remind begins
+	confirmed   map[MemberKey]bool
+	gone        map[MemberKey]bool
+	nextSegment int // where the next Remind begins
 
-	retry      backoff // of Register, then of Renew
-	renewTx    uint32
-	renewSent  time.Duration
-	renewing   bool // renewTx waits for its answer
-	leaseUntil time.Duration
+	retry       backoff // of Register, then of Renew
+	renewTx     uint32
+	renewSentAt time.Duration
+	renewing    bool // renewTx waits for its answer
+	leaseUntil  time.Duration
 
 	requests []*request
 
-	update    *update // asked for, and not accepted yet
-	joining   bool    // confirming: it is an update whose new members are waited for
-	usedEpoch uint64  // the newest that was tried
+	update    *memberUpdate // asked for, and not accepted yet
+	joiners   bool          // confirming: it is an update whose new members are waited for
+	usedEpoch uint64        // the newest that was tried
 }
 
 // request is a Leave or Delete under way.
 type request struct {
-	body     Body
-	member   MemberKey
-	tx       uint32
-	retry    backoff
-	deadline time.Duration
-	quiet    bool // to clean up; nobody waits for it
+	body       Body
+	member     MemberKey
+	tx         uint32
+	retry      backoff
+	deadline   time.Duration
+	unreported bool // to clean up; nobody waits for it
 }
 
 // NewMaster checks the registration and prepares it. Errors name what is wrong
@@ -120,11 +120,11 @@ func NewMaster(cfg MasterConfig, reg Registration) (*Master, error) {
 		return nil, fmt.Errorf("register: %w", err)
 	}
 	m := &Master{
-		link: link{auth: cfg.Auth}, cfg: cfg, reg: reg, segs: segs, autoEpoch: reg.Epoch == 0,
-		rnd: random(cfg.Seed), sw: netip.AddrPortFrom(reg.Group, cfg.Port),
+		endpointLink: endpointLink{auth: cfg.Auth}, cfg: cfg, reg: reg, segments: segs, autoEpoch: reg.Epoch == 0,
+		random: random(cfg.Seed), switchAddr: netip.AddrPortFrom(reg.Group, cfg.Port),
 		confirmed: map[MemberKey]bool{}, gone: map[MemberKey]bool{},
 	}
-	m.lastTx = uint32(m.rnd.next())
+	m.lastTransaction = uint32(m.random.next())
 	return m, nil
 }
 
@@ -138,17 +138,17 @@ func (m *Master) Unfinished(now time.Duration) *Failure {
 	var f *Failure
 	switch {
 	case m.phase == registering:
-		f = &Failure{Doing: "register", SwitchSilent: true, Challenged: m.instance != 0, AuthHint: m.authHint, After: now - m.deadline + m.cfg.Deadline}
+		f = &Failure{Action: "register", SwitchSilent: true, Challenged: m.instance != 0, AuthHint: m.authHint, After: now - m.deadline + m.cfg.Deadline}
 	case m.phase == confirming:
-		f = &Failure{Doing: "register", Waiting: m.Waiting(), After: now - m.deadline + m.cfg.Deadline}
-		if m.joining {
-			f.Doing = "update"
+		f = &Failure{Action: "register", Waiting: m.Waiting(), After: now - m.deadline + m.cfg.Deadline}
+		if m.joiners {
+			f.Action = "update"
 		}
 	case m.update != nil:
-		f = &Failure{Doing: "update", SwitchSilent: true, After: now - m.update.began}
-	case len(m.requests) > 0 && !m.requests[0].quiet:
+		f = &Failure{Action: "update", SwitchSilent: true, After: now - m.update.startedAt}
+	case len(m.requests) > 0 && !m.requests[0].unreported:
 		r := m.requests[0]
-		f = &Failure{Doing: r.doing(), SwitchSilent: true, After: now - r.deadline + m.cfg.Deadline}
+		f = &Failure{Action: r.doing(), SwitchSilent: true, After: now - r.deadline + m.cfg.Deadline}
 	default:
 		return nil
 	}
@@ -189,25 +189,25 @@ func (m *Master) Start(now time.Duration, out *Output) {
 
 // newRegister sends the registration under a new transaction.
 func (m *Master) newRegister(now time.Duration, out *Output) {
-	m.regTx, m.regSent = m.tx(), now
-	m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.registerTx, m.registerSentAt = m.newTransaction(), now
+	m.retry.start(now, m.cfg.RetryMin, &m.random)
 	m.sendRegister(out)
 }
 
 // sendRegister sends all segments, or only the first while the registrar's
 // instance is unknown: it will be answered with a Challenge anyway.
 func (m *Master) sendRegister(out *Output) {
-	for i, s := range m.segs {
-		m.sendTo(m.regTx, s, i, len(m.segs), out)
+	for i, s := range m.segments {
+		m.sendTo(m.registerTx, s, i, len(m.segments), out)
 		if m.instance == 0 || m.reg.Epoch == 0 {
 			return
 		}
 	}
 }
 
-func (m *Master) tx() uint32 {
-	m.lastTx++
-	return m.lastTx
+func (m *Master) newTransaction() uint32 {
+	m.lastTransaction++
+	return m.lastTransaction
 }
 
 func (m *Master) sendTo(tx uint32, body Body, seq, total int, out *Output) {
@@ -215,7 +215,7 @@ func (m *Master) sendTo(tx uint32, body Body, seq, total int, out *Output) {
 }
 
 func (m *Master) sendAs(epoch uint64, tx uint32, body Body, seq, total int, out *Output) {
-	m.send(m.cfg.Local, m.sw, &Message{Header: Header{
+	m.send(m.cfg.Local, m.switchAddr, &Message{Header: Header{
 		Epoch: epoch, Instance: m.instance, Transaction: tx, Seq: uint16(seq), Total: uint16(total),
 		Group: m.reg.Group, ReplyTo: m.cfg.Local,
 	}, Body: body}, out)
@@ -249,7 +249,7 @@ func (m *Master) Delete(now time.Duration, out *Output) {
 	out.reset()
 	if m.phase == created || m.phase == registering && m.instance == 0 {
 		m.phase = ended // the switch cannot have taken anything yet
-		out.Events = append(out.Events, Event{Kind: GroupGone, Group: m.reg.Group, Why: Deleted})
+		out.Events = append(out.Events, Event{Kind: GroupGone, Group: m.reg.Group, EndReason: Deleted})
 	}
 	if m.phase != ended {
 		m.end(now, false, out)
@@ -267,8 +267,8 @@ func (m *Master) end(now time.Duration, quiet bool, out *Output) {
 }
 
 func (m *Master) request(now time.Duration, b Body, k MemberKey, quiet bool, out *Output) {
-	r := &request{body: b, member: k, tx: m.tx(), deadline: now + m.cfg.Deadline, quiet: quiet}
-	r.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	r := &request{body: b, member: k, tx: m.newTransaction(), deadline: now + m.cfg.Deadline, unreported: quiet}
+	r.retry.start(now, m.cfg.RetryMin, &m.random)
 	m.requests = append(m.requests, r)
 	m.sendTo(r.tx, b, 0, 1, out)
 }
@@ -304,7 +304,7 @@ func (m *Master) NextDeadline() (time.Duration, bool) {
 // Failure says why a registration, or a request about it, failed for good.
 type Failure struct {
 	Group   netip.Addr
-	Doing   string        // what failed: "register", "renew", "update", "leave", "delete"
+	Action  string        // what failed: "register", "renew", "update", "leave", "delete"
 	After   time.Duration // how long we tried; 0 if we were refused
 	Problem *Problem      // the switch rejected it
 	Refusal *Confirm      // a member refused
@@ -313,12 +313,12 @@ type Failure struct {
 	// unauthenticated, perhaps the switch, said that our MAC is not right.
 	SwitchSilent, AuthHint bool
 	Challenged             bool         // SwitchSilent: it has sent a Challenge, but not decided
-	Want                   MemberRecord // what was registered for Refusal.Member; its R_Key is not printed
+	WantEpoch              MemberRecord // what was registered for Refusal.Member; its R_Key is not printed
 }
 
 // Error says who did not answer, or what they objected to, and what to do.
 func (f *Failure) Error() string {
-	s := fmt.Sprintf("%s group %s: ", f.Doing, f.Group)
+	s := fmt.Sprintf("%s group %s: ", f.Action, f.Group)
 	switch {
 	case f.Problem != nil:
 		return s + "the switch rejects it: " + f.Problem.Error()
@@ -349,9 +349,9 @@ func (f *Failure) refusal() string {
 	case QPNMismatch:
 		s += fmt.Sprintf(": 0x%x", uint32(c.QPN))
 	case SQPSNMismatch:
-		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.SQPSN), uint32(f.Want.SQPSN))
+		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.SQPSN), uint32(f.WantEpoch.SQPSN))
 	case RQPSNMismatch:
-		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.RQPSN), uint32(f.Want.RQPSN))
+		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.RQPSN), uint32(f.WantEpoch.RQPSN))
 	}
 	return s
 }

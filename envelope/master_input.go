@@ -26,7 +26,7 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	case msg.Type.direction() == toSwitch:
 		m.drop(WrongRole, out)
 		return
-	case !m.fromItsPlace(from, &msg):
+	case !m.fromSwitch(from, &msg):
 		m.drop(WrongSource, out)
 		return
 	case msg.KeyID != m.auth.Send: // whose holders may speak for the group
@@ -35,13 +35,13 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	}
 	switch body := msg.Body.(type) {
 	case *Accept:
-		m.accept(now, &msg, body, out)
+		m.handleAccept(now, &msg, body, out)
 	case *Reject:
-		m.reject(now, &msg, body, out)
+		m.handleReject(now, &msg, body, out)
 	case *Challenge:
-		m.challenge(now, &msg, body, out)
+		m.handleChallenge(now, &msg, body, out)
 	case *Confirm:
-		m.confirm(now, &msg, body, out)
+		m.handleConfirm(now, &msg, body, out)
 	case *Gone:
 		m.memberOrGroupGone(now, &msg, body, out)
 	default:
@@ -49,9 +49,9 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	}
 }
 
-// fromItsPlace reports that msg came from the address that it speaks for: the
+// fromSwitch reports that msg came from the address that it speaks for: the
 // switch's messages from the GroupIP, a member's from the member.
-func (m *Master) fromItsPlace(from netip.AddrPort, msg *Message) bool {
+func (m *Master) fromSwitch(from netip.AddrPort, msg *Message) bool {
 	if c, ok := msg.Body.(*Confirm); ok {
 		return from.Addr().Unmap() == c.Member.IP
 	}
@@ -62,7 +62,7 @@ func (m *Master) fromItsPlace(from netip.AddrPort, msg *Message) bool {
 // can send one, so all it may change is the text of a later failure.
 func (m *Master) noteHint(b []byte) {
 	msg, err := Parse(b)
-	if err != nil || msg.Group != m.reg.Group || msg.Transaction != m.regTx {
+	if err != nil || msg.Group != m.reg.Group || msg.Transaction != m.registerTx {
 		return
 	}
 	if j, ok := msg.Body.(*Reject); ok && j.Reason == BadAuthentication {
@@ -70,8 +70,8 @@ func (m *Master) noteHint(b []byte) {
 	}
 }
 
-// takeRequest removes and returns the Leave or Delete with transaction tx.
-func (m *Master) takeRequest(tx uint32, t Type) *request {
+// matchRequest removes and returns the Leave or Delete with transaction tx.
+func (m *Master) matchRequest(tx uint32, t Type) *request {
 	for i, r := range m.requests {
 		if r.tx == tx && r.body.kind() == t {
 			m.requests = append(m.requests[:i], m.requests[i+1:]...)
@@ -81,37 +81,37 @@ func (m *Master) takeRequest(tx uint32, t Type) *request {
 	return nil
 }
 
-func (m *Master) accept(now time.Duration, msg *Message, a *Accept, out *Output) {
+func (m *Master) handleAccept(now time.Duration, msg *Message, a *Accept, out *Output) {
 	switch {
 	case a.Request == TypeRegister && m.updates(msg):
 		m.updated(now, msg, a, out)
 	case msg.Epoch != m.reg.Epoch:
 		m.drop(StaleMessage, out)
-	case a.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+	case a.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		m.phase = confirming
-		m.instance = msg.Instance          // it may have changed while it took us in
-		m.leaseUntil = m.regSent + a.Lease // counted from our sending: the switch's own lease ends later
+		m.instance = msg.Instance                 // it may have changed while it took us in
+		m.leaseUntil = m.registerSentAt + a.Lease // counted from our sending: the switch's own lease ends later
 		m.reg.Lease = a.Lease
-		m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+		m.retry.start(now, m.cfg.RetryMin, &m.random)
 		m.event(Event{Kind: SwitchAccepted, Lease: a.Lease}, out)
 		m.checkConfirmed(now, out)
 	case a.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
 		m.renewing = false
 		m.instance = msg.Instance // the newest: an old one would cost a Challenge
-		m.leaseUntil = m.renewSent + a.Lease
+		m.leaseUntil = m.renewSentAt + a.Lease
 		if m.phase == registered {
 			m.scheduleRenew(now, a.Lease)
 		}
 	case a.Request == TypeLeave || a.Request == TypeDelete:
-		r := m.takeRequest(msg.Transaction, a.Request)
+		r := m.matchRequest(msg.Transaction, a.Request)
 		switch {
 		case r == nil:
 			m.drop(Unsolicited, out)
-		case r.quiet:
+		case r.unreported:
 		case a.Request == TypeDelete:
-			m.event(Event{Kind: GroupGone, Why: Deleted}, out)
+			m.event(Event{Kind: GroupGone, EndReason: Deleted}, out)
 		default:
-			m.memberGone(now, r.member, &Gone{Member: r.member, Why: Removed}, out)
+			m.handleMemberGone(now, r.member, &Gone{Member: r.member, EndReason: Removed}, out)
 		}
 	default:
 		m.drop(DuplicateMsg, out)
@@ -133,29 +133,29 @@ func (m *Master) checkConfirmed(now time.Duration, out *Output) {
 	m.phase = registered
 	m.renewing = false
 	m.scheduleRenew(now, m.reg.Lease)
-	if m.joining {
-		m.joining = false
-		m.event(Event{Kind: Updated, Done: len(m.confirmed), Of: len(m.confirmed), Lease: m.reg.Lease}, out)
+	if m.joiners {
+		m.joiners = false
+		m.event(Event{Kind: Updated, Done: len(m.confirmed), Total: len(m.confirmed), Lease: m.reg.Lease}, out)
 		return
 	}
-	m.event(Event{Kind: Registered, Done: len(m.confirmed), Of: len(m.confirmed), Lease: m.reg.Lease}, out)
+	m.event(Event{Kind: Registered, Done: len(m.confirmed), Total: len(m.confirmed), Lease: m.reg.Lease}, out)
 }
 
-func (m *Master) reject(now time.Duration, msg *Message, j *Reject, out *Output) {
+func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *Output) {
 	p := j.Problem
 	if j.Request == TypeLeave || j.Request == TypeDelete {
-		r := m.takeRequest(msg.Transaction, j.Request)
+		r := m.matchRequest(msg.Transaction, j.Request)
 		switch {
 		case r == nil:
 			m.drop(Unsolicited, out)
 		case j.Request == TypeDelete && p.Reason == StaleEpoch && p.Value == m.usedEpoch && m.reg.Epoch < p.Value:
 			m.reg.Epoch = p.Value // the switch took the update that we gave up
-			m.request(now, &Delete{}, MemberKey{}, r.quiet, out)
-		case r.quiet:
+			m.request(now, &Delete{}, MemberKey{}, r.unreported, out)
+		case r.unreported:
 		case j.Request == TypeLeave:
-			m.event(Event{Kind: LeaveFailed, Member: r.member, Err: &Failure{Group: m.reg.Group, Doing: "leave", Problem: &p}}, out)
+			m.event(Event{Kind: LeaveFailed, Member: r.member, Err: &Failure{Group: m.reg.Group, Action: "leave", Problem: &p}}, out)
 		default:
-			m.event(Event{Kind: GroupGone, Why: Deleted, Err: &Failure{Group: m.reg.Group, Doing: "delete", Problem: &p}}, out)
+			m.event(Event{Kind: GroupGone, EndReason: Deleted, Err: &Failure{Group: m.reg.Group, Action: "delete", Problem: &p}}, out)
 		}
 		return
 	}
@@ -166,49 +166,49 @@ func (m *Master) reject(now time.Duration, msg *Message, j *Reject, out *Output)
 		m.drop(StaleMessage, out)
 	case j.Request == TypeRenew && m.update != nil && p.Reason == StaleEpoch:
 		m.drop(StaleMessage, out) // our update is there; its Accept will come
-	case j.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering && p.Reason == StaleTransaction:
-		m.lastTx = uint32(p.Value)
+	case j.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering && p.Reason == StaleTransaction:
+		m.lastTransaction = uint32(p.Value)
 		m.newRegister(now, out)
 	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing && p.Reason == StaleTransaction:
-		m.lastTx = uint32(p.Value) // a master before us had this group
+		m.lastTransaction = uint32(p.Value) // a master before us had this group
 		m.sendRenew(now, out)
-	case j.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+	case j.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && m.autoEpoch && p.Value >= m.reg.Epoch && p.Value+1 != 0 {
 			m.reg.Epoch = p.Value + 1 // another master was faster
 			m.confirmed = map[MemberKey]bool{}
 			m.newRegister(now, out)
 			return
 		}
-		m.fail(now, &Failure{Doing: "register", Problem: &p}, false, out)
+		m.fail(now, &Failure{Action: "register", Problem: &p}, false, out)
 	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
 		m.phase = ended
 		m.requests = nil
-		m.event(Event{Kind: GroupGone, Why: Expired, Err: &Failure{Group: m.reg.Group, Doing: "renew", Problem: &p}}, out)
+		m.event(Event{Kind: GroupGone, EndReason: Expired, Err: &Failure{Group: m.reg.Group, Action: "renew", Problem: &p}}, out)
 	default:
 		m.drop(Unsolicited, out)
 	}
 }
 
-// challenge learns the registrar's instance and repeats the request it answers.
+// handleChallenge learns the registrar's instance and repeats the request it answers.
 // Only an answer to a transaction under way counts, so an old Challenge that is
 // replayed changes nothing.
-func (m *Master) challenge(now time.Duration, msg *Message, c *Challenge, out *Output) {
+func (m *Master) handleChallenge(now time.Duration, msg *Message, c *Challenge, out *Output) {
 	if msg.Instance == 0 || msg.Instance == m.instance && m.reg.Epoch != 0 {
 		m.drop(DuplicateMsg, out)
 		return
 	}
 	switch {
-	case c.Request == TypeRegister && msg.Transaction == m.regTx && m.phase == registering:
+	case c.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		m.instance = msg.Instance
-		if m.autoEpoch && c.Known >= m.reg.Epoch && c.Known+1 != 0 {
-			m.reg.Epoch = c.Known + 1
+		if m.autoEpoch && c.EpochKnown >= m.reg.Epoch && c.EpochKnown+1 != 0 {
+			m.reg.Epoch = c.EpochKnown + 1
 			m.confirmed = map[MemberKey]bool{}
 		}
 		m.newRegister(now, out)
 	case c.Request == TypeRegister && m.update != nil && msg.Transaction == m.update.tx:
 		m.instance = msg.Instance
-		if c.Known >= m.update.reg.Epoch && c.Known+1 != 0 {
-			m.update.reg.Epoch = c.Known + 1
+		if c.EpochKnown >= m.update.reg.Epoch && c.EpochKnown+1 != 0 {
+			m.update.reg.Epoch = c.EpochKnown + 1
 		}
 		m.newUpdate(now, out)
 	case c.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
@@ -228,7 +228,7 @@ func (m *Master) challenge(now time.Duration, msg *Message, c *Challenge, out *O
 	}
 }
 
-func (m *Master) confirm(now time.Duration, msg *Message, c *Confirm, out *Output) {
+func (m *Master) handleConfirm(now time.Duration, msg *Message, c *Confirm, out *Output) {
 	i := m.reg.Find(c.Member)
 	switch {
 	case msg.Epoch != m.reg.Epoch:
@@ -237,13 +237,13 @@ func (m *Master) confirm(now time.Duration, msg *Message, c *Confirm, out *Outpu
 		m.drop(DuplicateMsg, out)
 	case i < 0:
 		m.drop(NotForUs, out)
-	case c.Status != Confirmed && m.joining:
-		m.leaveOut(now, []MemberKey{c.Member}, &Failure{Refusal: c, Want: m.reg.Members[i]}, out)
+	case c.Status != Confirmed && m.joiners:
+		m.dropMember(now, []MemberKey{c.Member}, &Failure{Refusal: c, WantEpoch: m.reg.Members[i]}, out)
 	case c.Status != Confirmed:
-		m.fail(now, &Failure{Doing: "register", Refusal: c, Want: m.reg.Members[i]}, true, out)
+		m.fail(now, &Failure{Action: "register", Refusal: c, WantEpoch: m.reg.Members[i]}, true, out)
 	default:
 		m.confirmed[c.Member] = true
-		m.event(Event{Kind: MemberConfirmed, Member: c.Member, Done: len(m.confirmed), Of: len(m.reg.Members) - len(m.gone)}, out)
+		m.event(Event{Kind: MemberConfirmed, Member: c.Member, Done: len(m.confirmed), Total: len(m.reg.Members) - len(m.gone)}, out)
 		m.checkConfirmed(now, out)
 	}
 }
@@ -255,7 +255,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 		m.drop(StaleMessage, out)
 		return
 	}
-	m.sendUnder(msg.KeyID, m.cfg.Local, m.sw, &Message{Header: Header{
+	m.sendUnder(msg.KeyID, m.cfg.Local, m.switchAddr, &Message{Header: Header{
 		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: m.reg.Group, ReplyTo: m.cfg.Local,
 	}, Body: &Ack{}}, out)
 	switch {
@@ -263,26 +263,26 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 		m.drop(StaleMessage, out)
 	case m.phase == ended:
 		m.drop(DuplicateMsg, out)
-	case g.Why == Failed:
-		m.event(Event{Kind: GroupGone, Why: Failed, Member: g.Member, Code: g.Code, PSN: g.PSN}, out)
+	case g.EndReason == Failed:
+		m.event(Event{Kind: GroupGone, EndReason: Failed, Member: g.Member, Code: g.Code, PSN: g.PSN}, out)
 		m.end(now, true, out) // it serves nobody any more: make room
 	case g.Member == MemberKey{}:
 		m.phase, m.requests = ended, nil
-		m.event(Event{Kind: GroupGone, Why: g.Why}, out)
+		m.event(Event{Kind: GroupGone, EndReason: g.EndReason}, out)
 	default:
-		m.memberGone(now, g.Member, g, out)
+		m.handleMemberGone(now, g.Member, g, out)
 	}
 }
 
-// memberGone takes a member out, once.
-func (m *Master) memberGone(now time.Duration, k MemberKey, g *Gone, out *Output) {
+// handleMemberGone takes a member out, once.
+func (m *Master) handleMemberGone(now time.Duration, k MemberKey, g *Gone, out *Output) {
 	if m.gone[k] || m.reg.Find(k) < 0 {
 		m.drop(DuplicateMsg, out)
 		return
 	}
 	m.gone[k] = true
 	delete(m.confirmed, k)
-	m.event(Event{Kind: MemberGone, Member: k, Why: g.Why, Code: g.Code, PSN: g.PSN}, out)
+	m.event(Event{Kind: MemberGone, Member: k, EndReason: g.EndReason, Code: g.Code, PSN: g.PSN}, out)
 	m.checkConfirmed(now, out)
 }
 

@@ -19,14 +19,14 @@ import (
 func masterState(m *Master) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "phase %d epoch %d base %d lease %v cookie %#x tx %d confirmed %d gone %d joining %t ended %t\n", m.phase, m.reg.Epoch, m.reg.Base, m.reg.Lease,
-		m.instance, m.lastTx, len(m.confirmed), len(m.gone), m.joining, m.Ended())
-	fmt.Fprintf(&s, "register tx %d sent %v until %v hint %t used %d rotate %d\n", m.regTx, m.regSent, m.deadline, m.authHint, m.usedEpoch, m.rotate)
-	fmt.Fprintf(&s, "renew tx %d sent %v %t, lease until %v, next at %v after %v\n", m.renewTx, m.renewSent, m.renewing, m.leaseUntil, m.retry.next, m.retry.wait)
+		m.instance, m.lastTransaction, len(m.confirmed), len(m.gone), m.joiners, m.Ended())
+	fmt.Fprintf(&s, "register tx %d sent %v until %v hint %t used %d rotate %d\n", m.registerTx, m.registerSentAt, m.deadline, m.authHint, m.usedEpoch, m.nextSegment)
+	fmt.Fprintf(&s, "renew tx %d sent %v %t, lease until %v, next at %v after %v\n", m.renewTx, m.renewSentAt, m.renewing, m.leaseUntil, m.retry.next, m.retry.wait)
 	for _, r := range m.requests {
-		fmt.Fprintf(&s, "%v of %v tx %d quiet %t until %v, next at %v after %v\n", r.body.kind(), r.member, r.tx, r.quiet, r.deadline, r.retry.next, r.retry.wait)
+		fmt.Fprintf(&s, "%v of %v tx %d quiet %t until %v, next at %v after %v\n", r.body.kind(), r.member, r.tx, r.unreported, r.deadline, r.retry.next, r.retry.wait)
 	}
 	if u := m.update; u != nil {
-		fmt.Fprintf(&s, "update to %d of %d members %d tx %d began %v sent %v, next at %v after %v\n", u.reg.Epoch, u.reg.Base, len(u.reg.Members), u.tx, u.began, u.sent, u.retry.next, u.retry.wait)
+		fmt.Fprintf(&s, "update to %d of %d members %d tx %d began %v sent %v, next at %v after %v\n", u.reg.Epoch, u.reg.Base, len(u.reg.Members), u.tx, u.startedAt, u.sentAt, u.retry.next, u.retry.wait)
 	}
 	fmt.Fprintf(&s, "members %v\nwaiting for %v\n", m.Members(), m.Waiting())
 	if f := m.Unfinished(time.Hour); f != nil {
@@ -35,7 +35,7 @@ func masterState(m *Master) string {
 	if at, ok := m.NextDeadline(); ok {
 		fmt.Fprintf(&s, "deadline %v\n", at)
 	}
-	s.WriteString(dropsOf(&m.link))
+	s.WriteString(dropsOf(&m.endpointLink))
 	return s.String()
 }
 
@@ -89,7 +89,7 @@ func TestMasterTable(t *testing.T) {
 	}
 	// head is that of an answer to what the master has asked for last.
 	head := func(m *Master, b Body) Header {
-		h := Header{KeyID: 7, Epoch: m.reg.Epoch, Instance: 0x22, Total: 1, Transaction: m.regTx, Group: reg.Group, ReplyTo: sw}
+		h := Header{KeyID: 7, Epoch: m.reg.Epoch, Instance: 0x22, Total: 1, Transaction: m.registerTx, Group: reg.Group, ReplyTo: sw}
 		of := Type(0)
 		switch b := b.(type) {
 		case *Accept:
@@ -130,7 +130,7 @@ func TestMasterTable(t *testing.T) {
 		return func(m *Master, now time.Duration, out *Output) { note += fmt.Sprintln(m.Update(now, ms, out)) }
 	}
 	remove := func(m *Master, now time.Duration, out *Output) { m.Delete(now, out) }
-	challenge := in(&Challenge{Request: TypeRegister, Known: 4})
+	challenge := in(&Challenge{Request: TypeRegister, EpochKnown: 4})
 	accept := in(&Accept{Request: TypeRegister, Members: 3, Lease: 20 * time.Second})
 	confirm := func(i int) step { return in(&Confirm{Member: keys[i]}) }
 	done := []step{start, challenge, accept, confirm(0), confirm(1), confirm(2)}
@@ -156,7 +156,7 @@ func TestMasterTable(t *testing.T) {
 		{"renewing", 0, then(done, deadline)},
 		{"renewing again", 0, then(done, deadline, deadline)},
 		{"a member leaves", 0, then(done, leave)},
-		{"a member has gone", 0, then(done, in(&Gone{Member: keys[1], Why: Evicted}))},
+		{"a member has gone", 0, then(done, in(&Gone{Member: keys[1], EndReason: Evicted}))},
 		{"updating", 0, then(done, update(more[0], more[1], more[3]))},
 		{"updating again", 0, then(done, update(more[0], more[1], more[3]), deadline)},
 		{"updating, and renewing", 0, then(done, deadline, update(more...))},
@@ -164,8 +164,8 @@ func TestMasterTable(t *testing.T) {
 		{"an update was rejected", 0, then(done, update(more...), in(&Reject{Request: TypeRegister, Problem: Problem{Reason: TableFull}}))},
 		{"an update is deleted", 0, then(done, update(more...), remove)},
 		{"deleted", 0, then(done, remove)},
-		{"the group has failed", 0, then(done, in(&Gone{Member: keys[0], Why: Failed}))},
-		{"over", 0, then(done, in(&Gone{Why: Expired}))},
+		{"the group has failed", 0, then(done, in(&Gone{Member: keys[0], EndReason: Failed}))},
+		{"over", 0, then(done, in(&Gone{EndReason: Expired}))},
 	}
 	var bodies []struct {
 		name string
@@ -181,24 +181,24 @@ func TestMasterTable(t *testing.T) {
 	}
 	for _, of := range []Type{TypeRegister, TypeRenew, TypeLeave, TypeDelete} {
 		add(fmt.Sprintf("Accept of %v", of), &Accept{Request: of, Members: 3, Lease: 25 * time.Second}, true)
-		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, Known: 5}, true)
+		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, EpochKnown: 5}, true)
 		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}, {Reason: TooManyMembers, Value: 9}} {
 			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p}, p.Value == 7 || p.Value == 99)
 		}
 	}
 	add("Challenge of Register, nothing known", &Challenge{Request: TypeRegister}, true)
-	add("Challenge of Register, a later one known", &Challenge{Request: TypeRegister, Known: 8}, true)
-	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, Known: 1<<64 - 1}, true)
+	add("Challenge of Register, a later one known", &Challenge{Request: TypeRegister, EpochKnown: 8}, true)
+	add("Challenge of Register, all known", &Challenge{Request: TypeRegister, EpochKnown: 1<<64 - 1}, true)
 	add("BadAuthentication", &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}, true)
 	for i, k := range append(slices.Clone(keys), more[3].Key()) {
 		add(fmt.Sprintf("Confirm of member %d", i), &Confirm{Member: k}, i == 1)
 		add(fmt.Sprintf("refusal of member %d", i), &Confirm{Member: k, Status: SQPSNMismatch, SQPSN: 3}, i == 1)
 	}
-	for why := Deleted; why < NumWhys; why++ {
-		add(fmt.Sprintf("Gone, %v", why), &Gone{Why: why}, why == Expired)
-		add(fmt.Sprintf("Gone of member 1, %v", why), &Gone{Member: keys[1], Why: why, PSN: 5, Code: mcast.Silent}, why == Evicted)
+	for why := Deleted; why < NumEndReasons; why++ {
+		add(fmt.Sprintf("Gone, %v", why), &Gone{EndReason: why}, why == Expired)
+		add(fmt.Sprintf("Gone of member 1, %v", why), &Gone{Member: keys[1], EndReason: why, PSN: 5, Code: mcast.Silent}, why == Evicted)
 	}
-	add("Gone of a stranger", &Gone{Member: MemberKey{netip.MustParseAddr("10.1.0.99"), 0x77}, Why: Left}, false)
+	add("Gone of a stranger", &Gone{Member: MemberKey{netip.MustParseAddr("10.1.0.99"), 0x77}, EndReason: Left}, false)
 	add("Notify", &Notify{reg.groupBody(reg.Members[:1])}, true)
 	add("Delete", &Delete{}, true)
 	for _, x := range situations {
@@ -252,7 +252,7 @@ func TestMasterTable(t *testing.T) {
 				}
 				try(b.name+" to the "+name, func(m *Master, now time.Duration, out *Output) {
 					h := head(m, b.body)
-					h.Transaction = [4]uint32{m.regTx, m.renewTx}[i]
+					h.Transaction = [4]uint32{m.registerTx, m.renewTx}[i]
 					if i == 2 && m.update != nil {
 						h.Transaction = m.update.tx
 					}

@@ -10,7 +10,7 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 	out.reset()
 	m.advanceRequests(now, out)
 	if m.update != nil && m.phase == registered && now >= m.update.retry.next {
-		m.update.retry.again(now, m.cfg.RetryMax, &m.rnd)
+		m.update.retry.retry(now, m.cfg.RetryMax, &m.random)
 		m.sendUpdate(out)
 	}
 	switch m.phase {
@@ -18,19 +18,19 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 		if now >= m.deadline {
 			m.fail(now, m.Unfinished(m.deadline), true, out)
 		} else if now >= m.retry.next {
-			m.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			m.retry.retry(now, m.cfg.RetryMax, &m.random)
 			m.sendRegister(out)
 		}
 	case confirming:
 		switch {
-		case now >= m.deadline && m.joining:
-			m.leaveOut(now, m.Waiting(), m.Unfinished(m.deadline), out)
+		case now >= m.deadline && m.joiners:
+			m.dropMember(now, m.Waiting(), m.Unfinished(m.deadline), out)
 		case now >= m.deadline:
 			m.fail(now, m.Unfinished(m.deadline), true, out)
 		case now >= m.leaseUntil:
 			m.leaseLost(out)
 		case now >= m.retry.next:
-			m.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			m.retry.retry(now, m.cfg.RetryMax, &m.random)
 			m.sendRenew(now, out)
 		}
 	case registered:
@@ -39,9 +39,9 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 			m.leaseLost(out)
 		case now >= m.retry.next:
 			if m.renewing {
-				m.retry.again(now, m.cfg.RetryMax, &m.rnd)
+				m.retry.retry(now, m.cfg.RetryMax, &m.random)
 			} else {
-				m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+				m.retry.start(now, m.cfg.RetryMin, &m.random)
 			}
 			m.sendRenew(now, out)
 		}
@@ -52,8 +52,8 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 // removed the group.
 func (m *Master) leaseLost(out *Output) {
 	m.phase, m.requests, m.update = ended, nil, nil
-	m.event(Event{Kind: GroupGone, Why: Expired, Err: &Failure{
-		Group: m.reg.Group, Doing: "renew", SwitchSilent: true, After: m.reg.Lease,
+	m.event(Event{Kind: GroupGone, EndReason: Expired, Err: &Failure{
+		Group: m.reg.Group, Action: "renew", SwitchSilent: true, After: m.reg.Lease,
 	}}, out)
 }
 
@@ -62,19 +62,19 @@ func (m *Master) leaseLost(out *Output) {
 // alive. Members that have not confirmed are named, from where the last Renew
 // stopped.
 func (m *Master) sendRenew(now time.Duration, out *Output) {
-	m.renewTx, m.renewSent, m.renewing = m.tx(), now, true
-	body := &Renew{Lease: m.segs[0].Lease}
+	m.renewTx, m.renewSentAt, m.renewing = m.newTransaction(), now, true
+	body := &Renew{Lease: m.segments[0].Lease}
 	if m.phase == confirming {
 		w := m.Waiting()
 		ms := make([]MemberRecord, len(w))
 		for i := range w {
-			k := w[(m.rotate+i)%len(w)]
+			k := w[(m.nextSegment+i)%len(w)]
 			ms[i] = MemberRecord{IP: k.IP, QPN: k.QPN}
 		}
 		v6 := m.reg.Group.Is6()
-		n := fit(ms, v6, payloadRoom(m.cfg.MTU, v6)-8)
-		m.rotate = (m.rotate + n) % len(w)
-		body.Remind = ms[:n]
+		n := segmentFit(ms, v6, payloadRoom(m.cfg.MTU, v6)-8)
+		m.nextSegment = (m.nextSegment + n) % len(w)
+		body.ListUnconfirmed = ms[:n]
 	}
 	m.sendTo(m.renewTx, body, 0, 1, out)
 }
@@ -84,12 +84,12 @@ func (m *Master) advanceRequests(now time.Duration, out *Output) {
 	for _, r := range m.requests {
 		switch {
 		case now >= r.deadline:
-			if !r.quiet {
+			if !r.unreported {
 				m.requestTimedOut(r, out)
 			}
 			continue
 		case now >= r.retry.next:
-			r.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			r.retry.retry(now, m.cfg.RetryMax, &m.random)
 			m.sendTo(r.tx, r.body, 0, 1, out)
 		}
 		keep = append(keep, r)
@@ -98,9 +98,9 @@ func (m *Master) advanceRequests(now time.Duration, out *Output) {
 }
 
 func (m *Master) requestTimedOut(r *request, out *Output) {
-	f := &Failure{Group: m.reg.Group, Doing: r.doing(), SwitchSilent: true, After: m.cfg.Deadline}
+	f := &Failure{Group: m.reg.Group, Action: r.doing(), SwitchSilent: true, After: m.cfg.Deadline}
 	if r.body.kind() == TypeDelete {
-		m.event(Event{Kind: GroupGone, Why: Deleted, Err: f}, out)
+		m.event(Event{Kind: GroupGone, EndReason: Deleted, Err: f}, out)
 		return
 	}
 	m.event(Event{Kind: LeaveFailed, Member: r.member, Err: f}, out)

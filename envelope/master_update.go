@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// update is an update that the switch has not accepted yet. It is repeated until
+// memberUpdate is an update that the switch has not accepted yet. It is repeated until
 // it is answered, or the lease ends: given up earlier, nobody would know which
 // members the group has. The lease is renewed meanwhile.
-type update struct {
-	reg   Registration
-	segs  []*Register
-	tx    uint32
-	began time.Duration
-	sent  time.Duration
-	retry backoff
+type memberUpdate struct {
+	reg       Registration
+	segments  []*Register
+	tx        uint32
+	startedAt time.Duration
+	sentAt    time.Duration
+	retry     backoff
 }
 
 // Update asks the switch to make members those of the group, while data flows:
@@ -30,14 +30,14 @@ type update struct {
 func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) error {
 	out.reset()
 	switch {
-	case m.phase == confirming && m.joining || m.update != nil:
+	case m.phase == confirming && m.joiners || m.update != nil:
 		return fmt.Errorf("update group %s: another update is under way", m.reg.Group)
 	case m.phase != registered:
 		return fmt.Errorf("update group %s: it is not registered", m.reg.Group)
 	}
 	reg := m.reg
 	reg.Members = slices.Clone(members)
-	reg.Base, reg.Lease = m.reg.Epoch, m.segs[0].Lease
+	reg.Base, reg.Lease = m.reg.Epoch, m.segments[0].Lease
 	reg.Epoch = max(m.reg.Epoch, m.usedEpoch) + 1
 	if p := reg.Validate(); p != nil {
 		return fmt.Errorf("update group %s: %w", reg.Group, p)
@@ -46,7 +46,7 @@ func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) 
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
-	m.update = &update{reg: reg, segs: segs, began: now}
+	m.update = &memberUpdate{reg: reg, segments: segs, startedAt: now}
 	m.newUpdate(now, out)
 	return nil
 }
@@ -64,15 +64,15 @@ func (m *Master) Members() []MemberRecord {
 
 func (m *Master) newUpdate(now time.Duration, out *Output) {
 	u := m.update
-	u.tx, u.sent = m.tx(), now
-	u.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	u.tx, u.sentAt = m.newTransaction(), now
+	u.retry.start(now, m.cfg.RetryMin, &m.random)
 	m.sendUpdate(out)
 }
 
 func (m *Master) sendUpdate(out *Output) {
 	u := m.update
-	for i, s := range u.segs {
-		m.sendAs(u.reg.Epoch, u.tx, s, i, len(u.segs), out)
+	for i, s := range u.segments {
+		m.sendAs(u.reg.Epoch, u.tx, s, i, len(u.segments), out)
 	}
 }
 
@@ -85,23 +85,23 @@ func (m *Master) updates(msg *Message) bool {
 func (m *Master) updated(now time.Duration, msg *Message, a *Accept, out *Output) {
 	u, old := m.update, m.Members()
 	m.update = nil
-	m.reg, m.segs = u.reg, u.segs
+	m.reg, m.segments = u.reg, u.segments
 	m.reg.Base, m.reg.Lease = 0, a.Lease
 	m.instance = msg.Instance
-	m.leaseUntil = max(m.leaseUntil, u.sent+a.Lease) // renewed while the switch looked for the new ones
+	m.leaseUntil = max(m.leaseUntil, u.sentAt+a.Lease) // renewed while the switch looked for the new ones
 	confirmed := map[MemberKey]bool{}
 	for i := range old {
 		k := old[i].Key()
 		if j := m.reg.Find(k); j >= 0 && m.reg.Members[j] == old[i] {
 			confirmed[k] = true
 		} else {
-			m.event(Event{Kind: MemberGone, Member: k, Why: Removed}, out)
+			m.event(Event{Kind: MemberGone, Member: k, EndReason: Removed}, out)
 		}
 	}
 	m.confirmed, m.gone = confirmed, map[MemberKey]bool{}
-	m.phase, m.joining, m.renewing = confirming, true, false
+	m.phase, m.joiners, m.renewing = confirming, true, false
 	m.deadline = now + m.cfg.Deadline
-	m.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	m.retry.start(now, m.cfg.RetryMin, &m.random)
 	m.checkConfirmed(now, out)
 }
 
@@ -109,7 +109,7 @@ func (m *Master) updated(now time.Duration, msg *Message, a *Accept, out *Output
 func (m *Master) updateRejected(now time.Duration, p Problem, out *Output) {
 	u := m.update
 	if p.Reason == StaleTransaction {
-		m.lastTx = uint32(p.Value)
+		m.lastTransaction = uint32(p.Value)
 		m.newUpdate(now, out)
 		return
 	}
@@ -120,19 +120,19 @@ func (m *Master) updateRejected(now time.Duration, p Problem, out *Output) {
 		return
 	}
 	m.update = nil
-	m.event(Event{Kind: UpdateFailed, Err: &Failure{Group: m.reg.Group, Doing: "update", Problem: &p}}, out)
+	m.event(Event{Kind: UpdateFailed, Err: &Failure{Group: m.reg.Group, Action: "update", Problem: &p}}, out)
 }
 
-// leaveOut takes those off the switch that were to join and did not confirm. The
+// dropMember takes those off the switch that were to join and did not confirm. The
 // group goes on as if the update had not named them.
-func (m *Master) leaveOut(now time.Duration, ks []MemberKey, f *Failure, out *Output) {
-	f.Group, f.Doing = m.reg.Group, "update"
+func (m *Master) dropMember(now time.Duration, ks []MemberKey, f *Failure, out *Output) {
+	f.Group, f.Action = m.reg.Group, "update"
 	for _, k := range ks {
 		m.gone[k] = true
 		m.request(now, &Leave{Member: k}, k, true, out)
 	}
 	if len(m.Waiting()) == 0 {
-		m.phase, m.joining, m.renewing = registered, false, false
+		m.phase, m.joiners, m.renewing = registered, false, false
 		m.scheduleRenew(now, m.reg.Lease)
 	}
 	m.event(Event{Kind: UpdateFailed, Err: f}, out)

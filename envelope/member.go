@@ -48,26 +48,26 @@ func (m Membership) GoString() string { return m.String() }
 // Member is one host's side of the groups it has joined: it confirms to the
 // masters what the switch says, or refuses it, and learns when a group ends.
 type Member struct {
-	link
+	endpointLink
 	cfg    MemberConfig
-	rnd    random
+	random random
 	lastTx uint32
 	groups map[netip.Addr]*membership
 }
 
 type membership struct {
 	Membership
-	epoch    uint64 // newest that was confirmed; 0 none
-	instance uint64
-	key      KeyID // of the registration that was confirmed
-	over     bool  // epoch has ended
-	refused  uint64
-	status   Status // of the latest refusal
-	foreign  uint64 // messages that were not authentic when we joined
-	leaving  bool
-	tx       uint32
-	retry    backoff
-	deadline time.Duration
+	epoch         uint64 // newest that was confirmed; 0 none
+	instance      uint64
+	key           KeyID // of the registration that was confirmed
+	ended         bool  // epoch has ended
+	refused       uint64
+	status        Status // of the latest refusal
+	foreignNotify uint64 // messages that were not authentic when we joined
+	leaving       bool
+	tx            uint32
+	retry         backoff
+	deadline      time.Duration
 }
 
 // NewMember makes a member. Errors name what is wrong with the configuration.
@@ -86,8 +86,8 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
-	m := &Member{link: link{auth: cfg.Auth}, cfg: cfg, rnd: random(cfg.Seed), groups: map[netip.Addr]*membership{}}
-	m.lastTx = uint32(m.rnd.next())
+	m := &Member{endpointLink: endpointLink{auth: cfg.Auth}, cfg: cfg, random: random(cfg.Seed), groups: map[netip.Addr]*membership{}}
+	m.lastTx = uint32(m.random.next())
 	return m, nil
 }
 
@@ -103,34 +103,34 @@ func (m *Member) Join(ms Membership) error {
 		return fmt.Errorf("join %v: QPNs must be in 0x10..0xfffffe, PSNs have 24 bits, and the path MTU is %s", ms, rocev2.PathMTUText)
 	}
 	old := m.groups[ms.Group]
-	if old != nil && !old.over {
+	if old != nil && !old.ended {
 		return fmt.Errorf("join group %s: joined already with qpn 0x%x", ms.Group, uint32(old.QPN))
 	}
-	g := &membership{Membership: ms, foreign: m.foreign()}
+	g := &membership{Membership: ms, foreignNotify: m.isForeign()}
 	if old != nil {
-		g.epoch, g.over = old.epoch, true // an epoch that has ended stays over
+		g.epoch, g.ended = old.epoch, true // an epoch that has ended stays over
 	}
 	m.groups[ms.Group] = g
 	return nil
 }
 
-// foreign counts the messages that were not authentic.
-func (m *Member) foreign() uint64 {
+// isForeign counts the messages that were not authentic.
+func (m *Member) isForeign() uint64 {
 	return m.drops[Unauthenticated] + m.drops[UnknownKey] + m.drops[BadMAC]
 }
 
-// Trouble says what is known here of why a group that we have joined is not
+// Problem says what is known here of why a group that we have joined is not
 // registered with us in it: that we refused what the switch told us, or that its
 // messages are not authentic. It returns nil if nothing is known.
-func (m *Member) Trouble(group netip.Addr) error {
+func (m *Member) Problem(group netip.Addr) error {
 	g := m.groups[group]
 	switch {
-	case g == nil || g.epoch != 0 && !g.over:
+	case g == nil || g.epoch != 0 && !g.ended:
 		return nil
 	case g.status != Confirmed:
 		return fmt.Errorf("the switch has another registration of this member, which therefore %v", g.status)
-	case m.foreign() > g.foreign:
-		return fmt.Errorf("%d messages were dropped because they are not authentic: check key id and key here, at the master and at the switch", m.foreign()-g.foreign)
+	case m.isForeign() > g.foreignNotify:
+		return fmt.Errorf("%d messages were dropped because they are not authentic: check key id and key here, at the master and at the switch", m.isForeign()-g.foreignNotify)
 	}
 	return nil
 }
@@ -150,14 +150,14 @@ func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 	if g.leaving {
 		return nil
 	}
-	if g.epoch == 0 || g.over {
+	if g.epoch == 0 || g.ended {
 		delete(m.groups, group)
-		out.Events = append(out.Events, Event{Kind: GroupGone, Group: group, Epoch: g.epoch, Member: m.key(g), Why: Left})
+		out.Events = append(out.Events, Event{Kind: GroupGone, Group: group, Epoch: g.epoch, Member: m.key(g), EndReason: Left})
 		return nil
 	}
 	m.lastTx++
 	g.leaving, g.tx, g.deadline = true, m.lastTx, now+m.cfg.Deadline
-	g.retry.start(now, m.cfg.RetryMin, &m.rnd)
+	g.retry.start(now, m.cfg.RetryMin, &m.random)
 	m.sendLeave(g, out)
 	return nil
 }
@@ -194,12 +194,12 @@ func (m *Member) Advance(now time.Duration, out *Output) {
 		switch {
 		case !g.leaving:
 		case now >= g.deadline:
-			g.leaving, g.over = false, true
+			g.leaving, g.ended = false, true
 			out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: ip, Epoch: g.epoch, Member: m.key(g), Err: &Failure{
-				Group: ip, Doing: "leave", SwitchSilent: true, After: m.cfg.Deadline,
+				Group: ip, Action: "leave", SwitchSilent: true, After: m.cfg.Deadline,
 			}})
 		case now >= g.retry.next:
-			g.retry.again(now, m.cfg.RetryMax, &m.rnd)
+			g.retry.retry(now, m.cfg.RetryMax, &m.random)
 			m.sendLeave(g, out)
 		}
 	}

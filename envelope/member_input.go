@@ -28,26 +28,26 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	}
 	switch body := msg.Body.(type) {
 	case *Notify:
-		m.notify(&msg, body, out)
+		m.handleNotify(&msg, body, out)
 	case *Gone:
-		m.gone(&msg, body, out)
+		m.handleGone(&msg, body, out)
 	case *Where:
-		m.where(&msg, body, out)
+		m.handleWhere(&msg, body, out)
 	case *Accept:
 		m.left(&msg, body.Request, nil, out)
 	case *Reject:
 		m.left(&msg, body.Request, &body.Problem, out)
 	case *Challenge:
-		m.challenge(&msg, body, out)
+		m.handleChallenge(&msg, body, out)
 	default:
 		m.drop(WrongRole, out)
 	}
 }
 
-// notify compares what the switch says about us with what we have, and answers
+// handleNotify compares what the switch says about us with what we have, and answers
 // the master either way, so that it learns who disagrees and about what. An
 // epoch that is older than the newest, or over, is not answered.
-func (m *Member) notify(msg *Message, n *Notify, out *Output) {
+func (m *Member) handleNotify(msg *Message, n *Notify, out *Output) {
 	var rec *MemberRecord
 	for i := range n.Members {
 		if n.Members[i].IP == m.cfg.Local.Addr() {
@@ -60,27 +60,27 @@ func (m *Member) notify(msg *Message, n *Notify, out *Output) {
 	}
 	g := m.groups[msg.Group]
 	if g == nil {
-		m.confirm(msg, &Confirm{Member: rec.Key(), Status: NotJoined}, out)
+		m.sendConfirm(msg, &Confirm{Member: rec.Key(), Status: NotJoined}, out)
 		return
 	}
 	switch {
-	case msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.over || g.leaving:
+	case msg.Epoch < g.epoch || msg.Epoch == g.epoch && g.ended || g.leaving:
 		m.drop(StaleMessage, out)
 		return
-	case !m.trusts(g, msg.KeyID):
+	case !m.acceptsFrom(g, msg.KeyID):
 		m.drop(OtherKeyMsg, out)
 		return
 	}
 	status := compare(&g.Membership, &n.GroupBody, rec)
-	m.confirm(msg, &Confirm{Member: rec.Key(), Status: status, QPN: g.QPN, SQPSN: g.SQPSN, RQPSN: g.RQPSN}, out)
+	m.sendConfirm(msg, &Confirm{Member: rec.Key(), Status: status, QPN: g.QPN, SQPSN: g.SQPSN, RQPSN: g.RQPSN}, out)
 	e := Event{Group: msg.Group, Epoch: msg.Epoch, Member: m.key(g), Status: status}
 	switch {
 	case status != Confirmed && g.refused != msg.Epoch:
 		g.refused, g.status = msg.Epoch, status
 		e.Kind = RegistrationFailed
 		out.Events = append(out.Events, e)
-	case status == Confirmed && (g.epoch != msg.Epoch || g.over):
-		g.epoch, g.over = msg.Epoch, false
+	case status == Confirmed && (g.epoch != msg.Epoch || g.ended):
+		g.epoch, g.ended = msg.Epoch, false
 		e.Kind = Registered
 		out.Events = append(out.Events, e)
 	}
@@ -89,11 +89,11 @@ func (m *Member) notify(msg *Message, n *Notify, out *Output) {
 	}
 }
 
-// trusts reports that what comes under key may change g: the key of the
+// acceptsFrom reports that what comes under key may change g: the key of the
 // registration that we know, or the one that we send under, whose holders speak
 // for us anyway. While we know no registration, it may be any key that we hold.
-func (m *Member) trusts(g *membership, key KeyID) bool {
-	return g.epoch == 0 || g.over || key == g.key || key == m.auth.Send
+func (m *Member) acceptsFrom(g *membership, key KeyID) bool {
+	return g.epoch == 0 || g.ended || key == g.key || key == m.auth.Send
 }
 
 // compare returns Confirmed, or the first thing in which the registration
@@ -117,16 +117,16 @@ func compare(g *Membership, n *GroupBody, rec *MemberRecord) Status {
 	return Confirmed
 }
 
-// confirm answers a Notify, to the master.
-func (m *Member) confirm(msg *Message, c *Confirm, out *Output) {
+// sendConfirm answers a Notify, to the master.
+func (m *Member) sendConfirm(msg *Message, c *Confirm, out *Output) {
 	m.sendUnder(msg.KeyID, m.cfg.Local, msg.ReplyTo, &Message{Header: Header{
 		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: msg.Group, ReplyTo: m.cfg.Local,
 	}, Body: c}, out)
 }
 
-// gone acknowledges every Gone that is about us, known or not, so that the
+// handleGone acknowledges every Gone that is about us, known or not, so that the
 // switch can stop repeating it.
-func (m *Member) gone(msg *Message, body *Gone, out *Output) {
+func (m *Member) handleGone(msg *Message, body *Gone, out *Output) {
 	if body.Member.IP != m.cfg.Local.Addr() {
 		m.drop(NotForUs, out)
 		return
@@ -138,28 +138,28 @@ func (m *Member) gone(msg *Message, body *Gone, out *Output) {
 		m.drop(UnknownGroupMsg, out)
 	case msg.Epoch < g.epoch || body.Member.QPN != g.QPN:
 		m.drop(StaleMessage, out)
-	case !m.trusts(g, msg.KeyID):
+	case !m.acceptsFrom(g, msg.KeyID):
 		m.drop(OtherKeyMsg, out)
-	case msg.Epoch == g.epoch && g.over:
+	case msg.Epoch == g.epoch && g.ended:
 		m.drop(DuplicateMsg, out)
 	case g.epoch == 0: // nothing that anyone here relies on; but a late Notify of it is void
-		g.epoch, g.over = msg.Epoch, true
+		g.epoch, g.ended = msg.Epoch, true
 		m.drop(StaleMessage, out)
 	default: // also of an epoch whose Notify was lost
-		m.end(g, msg.Epoch, body.Why, out)
+		m.end(g, msg.Epoch, body.EndReason, out)
 		e := &out.Events[len(out.Events)-1]
 		e.PSN, e.Code = body.PSN, body.Code
 	}
 }
 
 // end closes an epoch.
-func (m *Member) end(g *membership, epoch uint64, why Why, out *Output) {
-	g.epoch, g.over, g.leaving = epoch, true, false
-	out.Events = append(out.Events, Event{Kind: GroupGone, Group: g.Group, Epoch: epoch, Member: m.key(g), Why: why})
+func (m *Member) end(g *membership, epoch uint64, why EndReason, out *Output) {
+	g.epoch, g.ended, g.leaving = epoch, true, false
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: g.Group, Epoch: epoch, Member: m.key(g), EndReason: why})
 }
 
-// leaver returns the membership whose Leave msg answers, or nil.
-func (m *Member) leaver(msg *Message, t Type, out *Output) *membership {
+// leaving returns the membership whose Leave msg answers, or nil.
+func (m *Member) leaving(msg *Message, t Type, out *Output) *membership {
 	g := m.groups[msg.Group]
 	if g == nil || !g.leaving || t != TypeLeave || msg.Transaction != g.tx || msg.Epoch != g.epoch || msg.KeyID != g.key {
 		m.drop(Unsolicited, out)
@@ -171,7 +171,7 @@ func (m *Member) leaver(msg *Message, t Type, out *Output) *membership {
 // left takes the answer to Leave. A switch that knows no such group, or only a
 // newer epoch of it, has us out as well.
 func (m *Member) left(msg *Message, t Type, p *Problem, out *Output) {
-	g := m.leaver(msg, t, out)
+	g := m.leaving(msg, t, out)
 	switch {
 	case g == nil:
 	case p == nil || p.Reason == UnknownGroup || p.Reason == StaleEpoch:
@@ -179,13 +179,13 @@ func (m *Member) left(msg *Message, t Type, p *Problem, out *Output) {
 	default:
 		g.leaving = false
 		out.Events = append(out.Events, Event{Kind: LeaveFailed, Group: g.Group, Epoch: g.epoch, Member: m.key(g),
-			Err: &Failure{Group: g.Group, Doing: "leave", Problem: p}})
+			Err: &Failure{Group: g.Group, Action: "leave", Problem: p}})
 	}
 }
 
-// challenge repeats our Leave for the registrar's new instance.
-func (m *Member) challenge(msg *Message, c *Challenge, out *Output) {
-	g := m.leaver(msg, c.Request, out)
+// handleChallenge repeats our Leave for the registrar's new instance.
+func (m *Member) handleChallenge(msg *Message, c *Challenge, out *Output) {
+	g := m.leaving(msg, c.Request, out)
 	switch {
 	case g == nil:
 	case msg.Instance == 0 || msg.Instance == g.instance:

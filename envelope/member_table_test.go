@@ -21,14 +21,14 @@ func memberState(m *Member) string {
 	var s strings.Builder
 	for _, ip := range sortedKeys(m.groups) {
 		g := m.groups[ip]
-		fmt.Fprintf(&s, "%v epoch %d cookie %#x key %d over %t refused %d %v leaving %t tx %d until %v, next at %v after %v\n", g.Membership, g.epoch, g.instance, g.key, g.over,
+		fmt.Fprintf(&s, "%v epoch %d cookie %#x key %d over %t refused %d %v leaving %t tx %d until %v, next at %v after %v\n", g.Membership, g.epoch, g.instance, g.key, g.ended,
 			g.refused, g.status, g.leaving, g.tx, g.deadline, g.retry.next, g.retry.wait)
-		fmt.Fprintf(&s, "trouble: %v\n", m.Trouble(ip))
+		fmt.Fprintf(&s, "trouble: %v\n", m.Problem(ip))
 	}
 	if at, ok := m.NextDeadline(); ok {
 		fmt.Fprintf(&s, "deadline %v\n", at)
 	}
-	s.WriteString(dropsOf(&m.link))
+	s.WriteString(dropsOf(&m.endpointLink))
 	return s.String()
 }
 
@@ -72,7 +72,7 @@ func TestMemberTable(t *testing.T) {
 		note += fmt.Sprintln(m.Join(membershipOf(rec, reg)))
 	}
 	leave := func(m *Member, now time.Duration, out *Output) { note += fmt.Sprintln(m.Leave(now, reg.Group, out)) }
-	gone := &Gone{Member: rec.Key(), Why: Removed}
+	gone := &Gone{Member: rec.Key(), EndReason: Removed}
 	deadline := func(m *Member, now time.Duration, out *Output) {
 		at, _ := m.NextDeadline()
 		m.Advance(max(at, now), out)
@@ -125,10 +125,10 @@ func TestMemberTable(t *testing.T) {
 		"Notify of another host":            notify(func(_ *Registration, m *MemberRecord) { m.IP = reg.Members[0].IP }),
 		"Notify of all":                     &Notify{reg.groupBody(reg.Members)},
 		"Gone":                              gone,
-		"Gone, expired":                     &Gone{Member: rec.Key(), Why: Expired, PSN: 4, Code: 8},
-		"Gone of another QPN":               &Gone{Member: MemberKey{rec.IP, 0x999}, Why: Removed},
-		"Gone of another host":              &Gone{Member: reg.Members[0].Key(), Why: Removed},
-		"Gone of the group":                 &Gone{Why: Deleted},
+		"Gone, expired":                     &Gone{Member: rec.Key(), EndReason: Expired, PSN: 4, Code: 8},
+		"Gone of another QPN":               &Gone{Member: MemberKey{rec.IP, 0x999}, EndReason: Removed},
+		"Gone of another host":              &Gone{Member: reg.Members[0].Key(), EndReason: Removed},
+		"Gone of the group":                 &Gone{EndReason: Deleted},
 		"Where":                             &Where{rec.IP, Nonce{4}},
 		"Where of another host":             &Where{reg.Members[0].IP, Nonce{4}},
 		"Accept of Leave":                   &Accept{Request: TypeLeave},
@@ -137,8 +137,8 @@ func TestMemberTable(t *testing.T) {
 		"Reject of Leave, stale epoch":      &Reject{Request: TypeLeave, Problem: Problem{Reason: StaleEpoch, Value: 9}},
 		"Reject of Leave, not allowed":      &Reject{Request: TypeLeave, Problem: Problem{Reason: NotAllowed}},
 		"Reject of Renew":                   &Reject{Request: TypeRenew, Problem: Problem{Reason: NotAllowed}},
-		"Challenge of Leave":                &Challenge{Request: TypeLeave, Known: 5},
-		"Challenge of Register":             &Challenge{Request: TypeRegister, Known: 5},
+		"Challenge of Leave":                &Challenge{Request: TypeLeave, EpochKnown: 5},
+		"Challenge of Register":             &Challenge{Request: TypeRegister, EpochKnown: 5},
 		"Confirm":                           &Confirm{Member: rec.Key()},
 		"Delete":                            &Delete{},
 	}

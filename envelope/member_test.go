@@ -119,12 +119,12 @@ func TestMemberDrops(t *testing.T) {
 		{"a member's confirmation", note(t, 5, reg.Group, &Confirm{Member: other}), WrongRole, 0},
 		{"an answer to nothing", note(t, 5, reg.Group, &Accept{Request: TypeLeave}), Unsolicited, 0},
 		{"a challenge to nothing", note(t, 5, reg.Group, &Challenge{Request: TypeLeave}), Unsolicited, 0},
-		{"gone, another", note(t, 5, reg.Group, &Gone{Member: reg.Members[1].Key(), Why: Evicted}), NotForUs, 0},
-		{"gone, other QP", note(t, 5, reg.Group, &Gone{Member: other, Why: Evicted}), StaleMessage, 1},
-		{"gone, older", note(t, 4, reg.Group, &Gone{Member: key, Why: Evicted}), StaleMessage, 1},
-		{"gone, other group", note(t, 5, sample(2, 1).Group, &Gone{Member: key, Why: Evicted}), UnknownGroupMsg, 1},
-		{"gone", note(t, 5, reg.Group, &Gone{Member: key, Why: Evicted}), NoDrop, 1},
-		{"gone again", note(t, 5, reg.Group, &Gone{Member: key, Why: Evicted}), DuplicateMsg, 1},
+		{"gone, another", note(t, 5, reg.Group, &Gone{Member: reg.Members[1].Key(), EndReason: Evicted}), NotForUs, 0},
+		{"gone, other QP", note(t, 5, reg.Group, &Gone{Member: other, EndReason: Evicted}), StaleMessage, 1},
+		{"gone, older", note(t, 4, reg.Group, &Gone{Member: key, EndReason: Evicted}), StaleMessage, 1},
+		{"gone, other group", note(t, 5, sample(2, 1).Group, &Gone{Member: key, EndReason: Evicted}), UnknownGroupMsg, 1},
+		{"gone", note(t, 5, reg.Group, &Gone{Member: key, EndReason: Evicted}), NoDrop, 1},
+		{"gone again", note(t, 5, reg.Group, &Gone{Member: key, EndReason: Evicted}), DuplicateMsg, 1},
 		{"notify of what is over", note(t, 5, reg.Group, mine), StaleMessage, 0},
 		{"the next epoch", note(t, 6, reg.Group, mine), NoDrop, 1},
 	} {
@@ -147,7 +147,7 @@ func TestGoneBeforeNotify(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	mem := w.addMember(t, reg.Members[0], reg)
 	var out Output
-	mem.Input(0, switchAddr(reg), note(t, 5, reg.Group, &Gone{Member: reg.Members[0].Key(), Why: Deleted}), &out)
+	mem.Input(0, switchAddr(reg), note(t, 5, reg.Group, &Gone{Member: reg.Members[0].Key(), EndReason: Deleted}), &out)
 	if len(out.Packets) != 1 || len(out.Events) != 0 {
 		t.Errorf("%v", out)
 	}
@@ -181,7 +181,7 @@ func TestMemberJoinAndLeave(t *testing.T) {
 	if err := mem.Leave(0, netip.MustParseAddr("10.9.0.2"), &out); err == nil {
 		t.Error("left what was not joined")
 	}
-	if err := mem.Leave(0, reg.Group, &out); err != nil || len(out.Packets) > 0 || len(out.Events) != 1 || out.Events[0].Why != Left {
+	if err := mem.Leave(0, reg.Group, &out); err != nil || len(out.Packets) > 0 || len(out.Events) != 1 || out.Events[0].EndReason != Left {
 		t.Errorf("%v, %v", err, out)
 	}
 	// A switch that does not answer.
@@ -227,7 +227,7 @@ func TestMasterDrops(t *testing.T) {
 		{"challenge of another transaction", note(t, 1, reg.Group, &Challenge{Request: TypeRenew}), Unsolicited},
 		{"late refusal", note(t, 1, reg.Group, &Confirm{Member: key, Status: NotJoined}), DuplicateMsg},
 		{"old confirm", note(t, 9, reg.Group, &Confirm{Member: key}), StaleMessage},
-		{"gone of a later epoch", note(t, 2, reg.Group, &Gone{Why: Expired}), StaleMessage},
+		{"gone of a later epoch", note(t, 2, reg.Group, &Gone{EndReason: Expired}), StaleMessage},
 		{"a request", note(t, 1, reg.Group, &Delete{}), WrongRole},
 		{"noise", []byte("hello"), Truncated},
 	} {
@@ -285,7 +285,7 @@ func TestEnumsHaveNames(t *testing.T) {
 	for r := range NumReasons {
 		check("reason", r.String())
 	}
-	for w := range NumWhys {
+	for w := range NumEndReasons {
 		check("why", w.String())
 	}
 	for s := range NumStatuses {

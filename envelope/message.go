@@ -257,7 +257,7 @@ func parseBody(h Header, b []byte) (Message, *ParseError) {
 	case TypeReject:
 		m.Body = parseReject(r, v6)
 	case TypeChallenge:
-		m.Body = &Challenge{Request: Type(r.u8()), Known: r.u64()}
+		m.Body = &Challenge{Request: Type(r.u8()), EpochKnown: r.u64()}
 	case TypeConfirm:
 		m.Body = parseConfirm(r, v6)
 	case TypeGone:
@@ -274,10 +274,10 @@ func parseBody(h Header, b []byte) (Message, *ParseError) {
 		m.Body = h
 	}
 	switch {
-	case r.short:
+	case r.truncated:
 		return Message{}, defect(Truncated, "body of %v", h.Type)
-	case r.bad != "":
-		return Message{}, defect(BadFormat, "%v: %s", h.Type, r.bad)
+	case r.malformed != "":
+		return Message{}, defect(BadFormat, "%v: %s", h.Type, r.malformed)
 	case len(r.b) > 0:
 		return Message{}, defect(BadFormat, "%d bytes after the body of %v", len(r.b), h.Type)
 	}

@@ -10,13 +10,13 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("answers are under the first key", "Keys", mutant.In((*Registrar).reply,
 		"r.sendUnder(h.KeyID, us, h.ReplyTo,",
-		"r.sendUnder(r.$1.$2, us, h.ReplyTo,", link{}.auth, Auth{}.Send)),
+		"r.sendUnder(r.$1.$2, us, h.ReplyTo,", endpointLink{}.auth, Auth{}.Send)),
 	mutant.New("a Notify is under the first key", "Keys", mutant.In((*Registrar).notify,
 		"r.sendUnder(g.key, netip.AddrPortFrom(ip, r.cfg.Port),",
-		"r.sendUnder(r.$1.$2, netip.AddrPortFrom(ip, r.cfg.Port),", link{}.auth, Auth{}.Send)),
+		"r.sendUnder(r.$1.$2, netip.AddrPortFrom(ip, r.cfg.Port),", endpointLink{}.auth, Auth{}.Send)),
 	mutant.New("a Gone is under the first key", "Keys", mutant.In((*Registrar).sendGone,
 		"r.sendUnder(e.key, us, e.dst,",
-		"r.sendUnder(r.$1.$2, us, e.dst,", link{}.auth, Auth{}.Send)),
+		"r.sendUnder(r.$1.$2, us, e.dst,", endpointLink{}.auth, Auth{}.Send)),
 	mutant.New("the secret of a key that is taken away is forgotten", "Reload", mutant.In((*Registrar).SetKeys,
 		"r.retired[id] = secret",
 		`r.retired[id] = $arg2.$1[$arg2.$2]

@@ -17,7 +17,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a Here for another host counts", "Where", mutant.In((*Registrar).here,
 		"h.Member != m.ReplyTo.Addr() || m.KeyID != r.keyOf(g)",
 		"m.KeyID != r.keyOf(g)")),
-	mutant.New("a host answers for another one's address", "Where", mutant.In((*Member).where,
+	mutant.New("a host answers for another one's address", "Where", mutant.In((*Member).handleWhere,
 		"if w.Member != m.cfg.Local.Addr() {",
 		"if w.Member == m.cfg.Local.Addr().$1() {", netip.Addr.Next)),
 }

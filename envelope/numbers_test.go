@@ -218,7 +218,7 @@ func TestUsedNumbersAreBounded(t *testing.T) {
 			t.Fatalf("visit %d: %v", i, r)
 		}
 	}
-	if n := len(w.sw.groups[reg.Group].used); n != maxUsed {
+	if n := len(w.sw.groups[reg.Group].usedNumbers); n != maxUsed {
 		t.Errorf("%d records are remembered, want %d", n, maxUsed)
 	}
 	for _, i := range []int{maxUsed, 1} {

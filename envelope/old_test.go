@@ -58,7 +58,7 @@ func TestGoneIsToldAgain(t *testing.T) {
 	told := 0
 	for _, p := range out.Packets {
 		m, _ := Parse(p.Data)
-		if g, ok := m.Body.(*Gone); ok && p.Dst == a.from && g.Member == reg.Members[2].Key() && g.Why == Evicted {
+		if g, ok := m.Body.(*Gone); ok && p.Dst == a.from && g.Member == reg.Members[2].Key() && g.EndReason == Evicted {
 			told++
 		}
 	}
@@ -83,7 +83,7 @@ func TestTrouble(t *testing.T) {
 	}
 	expect := func(when, want string) {
 		t.Helper()
-		if err := m.Trouble(reg.Group); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := m.Problem(reg.Group); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", when, err, want)
 		}
 	}
@@ -110,20 +110,20 @@ func TestOldAnswersAreVoid(t *testing.T) {
 	}
 	var out Output
 	m.Start(0, &out)
-	first := m.regTx
+	first := m.registerTx
 	answer := func(key KeyID, tx uint32, body Body) Drop {
 		t.Helper()
 		b, err := testKeys.Append(nil, &Message{Header{
-			Epoch: 1, Instance: 0xC0FFEE, Transaction: tx, Total: 1, Group: reg.Group, ReplyTo: m.sw,
+			Epoch: 1, Instance: 0xC0FFEE, Transaction: tx, Total: 1, Group: reg.Group, ReplyTo: m.switchAddr,
 		}, body}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Input(0, m.sw, b, &out)
+		m.Input(0, m.switchAddr, b, &out)
 		return out.Drop
 	}
-	if d := answer(7, first, &Challenge{Request: TypeRegister}); d != NoDrop || m.regTx == first {
-		t.Fatalf("challenged: %v, transaction %d", d, m.regTx)
+	if d := answer(7, first, &Challenge{Request: TypeRegister}); d != NoDrop || m.registerTx == first {
+		t.Fatalf("challenged: %v, transaction %d", d, m.registerTx)
 	}
 	hint := &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}
 	if answer(0, first, hint); m.Unfinished(0).AuthHint {
@@ -132,10 +132,10 @@ func TestOldAnswersAreVoid(t *testing.T) {
 	if d := answer(7, first, &Accept{Request: TypeRegister, Members: 2, Lease: time.Minute}); d != DuplicateMsg || m.phase != registering {
 		t.Errorf("an Accept of the first request: %v", d)
 	}
-	if answer(0, m.regTx, hint); !m.Unfinished(0).AuthHint {
+	if answer(0, m.registerTx, hint); !m.Unfinished(0).AuthHint {
 		t.Error("a hint about the request does not count")
 	}
-	if d := answer(7, m.regTx, &Accept{Request: TypeRegister, Members: 2, Lease: time.Minute}); d != NoDrop || m.phase != confirming {
+	if d := answer(7, m.registerTx, &Accept{Request: TypeRegister, Members: 2, Lease: time.Minute}); d != NoDrop || m.phase != confirming {
 		t.Errorf("an Accept: %v", d)
 	}
 }

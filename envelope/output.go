@@ -65,20 +65,20 @@ const (
 // Event tells the driver what has happened. Fields that the kind does not name
 // are zero.
 type Event struct {
-	Kind   EventKind
-	By     Actor // Registrar: whose request it was
-	Group  netip.Addr
-	Epoch  uint64
-	Member MemberKey
-	Why    Why
-	Status Status
-	Code   rocev2.Syndrome // of a Gone: see there, and Cause
-	PSN    rocev2.PSN
-	Done   int
-	Of     int
-	Lease  time.Duration
-	Err    error
-	Nonce  Nonce
+	Kind      EventKind
+	By        Actor // Registrar: whose request it was
+	Group     netip.Addr
+	Epoch     uint64
+	Member    MemberKey
+	EndReason EndReason
+	Status    Status
+	Code      rocev2.Syndrome // of a Gone: see there, and Cause
+	PSN       rocev2.PSN
+	Done      int
+	Total     int
+	Lease     time.Duration
+	Err       error
+	Nonce     Nonce
 }
 
 // Output is what a call wants done. It belongs to the caller, who may pass the

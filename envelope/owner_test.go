@@ -31,7 +31,7 @@ func TestAnotherKeyChangesNothing(t *testing.T) {
 			epoch uint64
 			body  Body
 		}{
-			"renew":           {5, &Renew{Lease: time.Minute, Remind: reg.Members[:1]}},
+			"renew":           {5, &Renew{Lease: time.Minute, ListUnconfirmed: reg.Members[:1]}},
 			"delete":          {5, &Delete{}},
 			"delete later":    {7, &Delete{}},
 			"leave":           {5, &Leave{Member: reg.Members[0].Key()}},
@@ -169,7 +169,7 @@ func TestForgedNotices(t *testing.T) {
 		return p
 	}
 	stranger := netip.MustParseAddrPort("10.1.0.99:4797")
-	gone := &Gone{Member: reg.Members[0].Key(), Why: Deleted}
+	gone := &Gone{Member: reg.Members[0].Key(), EndReason: Deleted}
 	for _, c := range []struct {
 		name string
 		to   machine
@@ -184,8 +184,8 @@ func TestForgedNotices(t *testing.T) {
 		{"gone of a later epoch under another key", mem, switchAddr(reg), seal(9, 8, gone), OtherKeyMsg},
 		{"notify of a later epoch under another key", mem, switchAddr(reg), seal(9, 8, &Notify{reg.groupBody(reg.Members[:1])}), OtherKeyMsg},
 		{"notify from a host", mem, stranger, seal(7, 8, &Notify{reg.groupBody(reg.Members[:1])}), WrongSource},
-		{"gone to the master from a host", m, stranger, seal(7, 1, &Gone{Why: Deleted}), WrongSource},
-		{"gone to the master under another key", m, switchAddr(reg), seal(8, 1, &Gone{Why: Deleted}), OtherKeyMsg},
+		{"gone to the master from a host", m, stranger, seal(7, 1, &Gone{EndReason: Deleted}), WrongSource},
+		{"gone to the master under another key", m, switchAddr(reg), seal(8, 1, &Gone{EndReason: Deleted}), OtherKeyMsg},
 		{"a confirmation of somebody else", m, stranger, seal(7, 1, &Confirm{Member: reg.Members[1].Key(), Status: NotJoined}), WrongSource},
 	} {
 		c.to.Input(w.now, c.from, c.b, &out)
@@ -193,7 +193,7 @@ func TestForgedNotices(t *testing.T) {
 			t.Errorf("%s: %v, events %v", c.name, out.Drop, out.Events)
 		}
 	}
-	if m.Ended() || mem.groups[reg.Group].over {
+	if m.Ended() || mem.groups[reg.Group].ended {
 		t.Error("the registration ended")
 	}
 	// The key that the member sends under may take the registration over: its

@@ -43,7 +43,7 @@ func TestWrongPlace(t *testing.T) {
 		t.Errorf("the table is changed: %v", a.w.table.calls[before:])
 	}
 	a.w.table.away = nil
-	if out := a.ask(a.head(reg.Group, 1), &Leave{reg.Members[1].Key()}); len(out.Events) != 1 || out.Events[0].Why != Left {
+	if out := a.ask(a.head(reg.Group, 1), &Leave{reg.Members[1].Key()}); len(out.Events) != 1 || out.Events[0].EndReason != Left {
 		t.Errorf("Leave from its place: %v, %v", out.Drop, out.Events)
 	}
 }

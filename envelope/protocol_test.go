@@ -207,7 +207,7 @@ func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 	}
 	w.do(leaver, &out)
 	w.run(time.Second)
-	if e := w.last(leaver); e.Kind != GroupGone || e.Why != Left {
+	if e := w.last(leaver); e.Kind != GroupGone || e.EndReason != Left {
 		t.Errorf("leave: %v", eventString(e))
 	}
 	w.sw.generation++
@@ -216,7 +216,7 @@ func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 	}
 	w.do("A", &out)
 	w.run(time.Second)
-	if e := w.last("A"); e.Kind != MemberGone || e.Why != Removed {
+	if e := w.last("A"); e.Kind != MemberGone || e.EndReason != Removed {
 		t.Errorf("remove: %v", eventString(e))
 	}
 	if got, _, _ := w.sw.Group(reg.Group); len(got.Members) != 1 {
@@ -240,7 +240,7 @@ func TestRaceForGroup(t *testing.T) {
 	}
 	w.run(5 * time.Second)
 	a, b := w.masters["A"], w.masters["B"]
-	if a.phase != ended || w.last("A").Why != Replaced || b.phase != registered || b.reg.Epoch != 2 {
+	if a.phase != ended || w.last("A").EndReason != Replaced || b.phase != registered || b.reg.Epoch != 2 {
 		t.Errorf("A: %v, B: phase %d epoch %d", eventString(w.last("A")), b.phase, b.reg.Epoch)
 	}
 }
@@ -377,7 +377,7 @@ func TestIPv6WithWindows(t *testing.T) {
 	w.do("A", &out)
 	w.run(time.Second)
 	got, _, ok := w.sw.Group(reg.Group)
-	if !ok || m.phase != registered || len(m.segs) < 2 || !slices.Equal(got.Members, reg.Members) || got.Window != reg.Window {
-		t.Errorf("phase %d, %d segments, installed %v", m.phase, len(m.segs), ok)
+	if !ok || m.phase != registered || len(m.segments) < 2 || !slices.Equal(got.Members, reg.Members) || got.Window != reg.Window {
+		t.Errorf("phase %d, %d segments, installed %v", m.phase, len(m.segments), ok)
 	}
 }

@@ -16,14 +16,14 @@ import (
 // and every further field is zero, so that a body is read without a check
 // after each field; the caller looks at short and bad at the end.
 type reader struct {
-	b     []byte
-	short bool
-	bad   string // the first field that cannot be
+	b         []byte
+	truncated bool
+	malformed string // the first field that cannot be
 }
 
 func (r *reader) take(n int) []byte {
-	if r.short || len(r.b) < n {
-		r.short = true
+	if r.truncated || len(r.b) < n {
+		r.truncated = true
 		return nil
 	}
 	t := r.b[:n]
@@ -32,8 +32,8 @@ func (r *reader) take(n int) []byte {
 }
 
 func (r *reader) fail(text string) {
-	if r.bad == "" {
-		r.bad = text
+	if r.malformed == "" {
+		r.malformed = text
 	}
 }
 

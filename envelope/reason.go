@@ -119,31 +119,31 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Why says why a group, or one member of it, is gone. The numbers are on the
+// EndReason says why a group, or one member of it, is gone. The numbers are on the
 // wire.
-type Why uint8
+type EndReason uint8
 
 // Reasons for the end of a group or membership.
 const (
-	NotGone  Why = 0
-	Deleted  Why = 1 // by the master or the operator
-	Expired  Why = 2 // the lease ran out
-	Replaced Why = 3 // a newer epoch of the group does not have the member
-	Left     Why = 4 // the member left by itself
-	Removed  Why = 5 // the master removed the member
-	Evicted  Why = 6 // the switch did, by the group's policy; the code says what for
-	Failed   Why = 7 // a fatal NAK under the policy Strict: the group is dead, not only the member
-	NumWhys  Why = 8
+	NotEnded      EndReason = 0
+	Deleted       EndReason = 1 // by the master or the operator
+	Expired       EndReason = 2 // the lease ran out
+	Replaced      EndReason = 3 // a newer epoch of the group does not have the member
+	Left          EndReason = 4 // the member left by itself
+	Removed       EndReason = 5 // the master removed the member
+	Evicted       EndReason = 6 // the switch did, by the group's policy; the code says what for
+	Failed        EndReason = 7 // a fatal NAK under the policy Strict: the group is dead, not only the member
+	NumEndReasons EndReason = 8
 )
 
-var whyNames = [NumWhys]string{
-	NotGone: "not gone", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
+var whyNames = [NumEndReasons]string{
+	NotEnded: "not gone", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
 	Left: "left", Removed: "removed by the master", Evicted: "evicted", Failed: "group failed",
 }
 
 // String returns w in words.
-func (w Why) String() string {
-	if w < NumWhys {
+func (w EndReason) String() string {
+	if w < NumEndReasons {
 		return whyNames[w]
 	}
 	return "unknown"
@@ -162,11 +162,11 @@ func Cause(code rocev2.Syndrome) string {
 		return "over the lag limit"
 	case mcast.Stranded:
 		return "lacks what will not be sent again"
-	case mcast.SourceLeft:
+	case mcast.SourceRemoved:
 		return "the source left with data in flight"
-	case mcast.TooFew:
+	case mcast.TooFewReceivers:
 		return "fewer receivers than the quorum are left"
-	case mcast.Stalled:
+	case mcast.SourceStalled:
 		return "the source stalled: it sent nothing for limits.source_timeout while another member waited; register anew with restarted queue pairs"
 	case mcast.ReceivesOnly:
 		return "registered to receive only: it may not send"

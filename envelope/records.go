@@ -102,8 +102,8 @@ func commonPrefix(a, b netip.Addr, limit int) int {
 	return limit
 }
 
-// fit returns how many of ms, from the first on, fit a section of room bytes.
-func fit(ms []MemberRecord, v6 bool, room int) int {
+// segmentFit returns how many of ms, from the first on, fit a section of room bytes.
+func segmentFit(ms []MemberRecord, v6 bool, room int) int {
 	s := section{v6: v6}
 	for i := range ms {
 		if s = s.add(&ms[0], &ms[i]); s.size() > room {
@@ -221,8 +221,8 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 	if flags&receivers != 0 {
 		receive = r.take((count + 7) / 8)
 	}
-	if r.short || count*(addrLen-prefixLen+3) > len(r.b) {
-		r.short = true
+	if r.truncated || count*(addrLen-prefixLen+3) > len(r.b) {
+		r.truncated = true
 		return nil
 	}
 	var ms []MemberRecord
@@ -242,7 +242,7 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 		}
 		m.ReceiveOnly = receive != nil && receive[i/8]&(0x80>>(i%8)) != 0
 		if windows != nil && windows[i/8]&(0x80>>(i%8)) != 0 {
-			if m.Window = r.window(); m.Window == (mcast.Window{}) && !r.short {
+			if m.Window = r.window(); m.Window == (mcast.Window{}) && !r.truncated {
 				r.fail("window of zeros")
 			}
 		}

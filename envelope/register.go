@@ -152,24 +152,24 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 		DeadAfter: r.duration(), Lease: r.duration(), NoRepair: flags&groupNoRepair != 0,
 	}
 	if flags&groupWindow != 0 {
-		if g.Window = r.window(); g.Window == (mcast.Window{}) && !r.short {
+		if g.Window = r.window(); g.Window == (mcast.Window{}) && !r.truncated {
 			r.fail("window of zeros")
 		}
 	}
 	if flags&groupUpdate != 0 {
-		if g.Base = r.u64(); g.Base == 0 && !r.short {
+		if g.Base = r.u64(); g.Base == 0 && !r.truncated {
 			r.fail("base epoch of zero")
 		}
 	}
 	if flags&groupPolicy != 0 {
 		g.Quorum, g.LagPSNs, g.LagTime = int(r.u16()), int(r.u24()), r.duration()
 		g.SenderTimeout, g.SenderRetries = r.u8(), r.u8()
-		if !g.hasDetails() && !r.short {
+		if !g.hasDetails() && !r.truncated {
 			r.fail("policy details of zeros")
 		}
 	}
 	if flags&groupTarget != 0 {
-		if g.TargetKey = r.u32(); g.TargetKey == 0 && !r.short {
+		if g.TargetKey = r.u32(); g.TargetKey == 0 && !r.truncated {
 			r.fail("target key of zero")
 		}
 	}
@@ -220,7 +220,7 @@ func (r *Registration) Segments(mtu int) ([]*Register, error) {
 	room := payloadRoom(mtu, v6) - g.size()
 	var segs []*Register
 	for rest := r.Members; len(rest) > 0 || segs == nil; {
-		n := fit(rest, v6, room)
+		n := segmentFit(rest, v6, room)
 		if n == 0 && (len(rest) > 0 || room < (section{v6: v6}).size()) {
 			return nil, fmt.Errorf("group %s: no member fits into a packet of %d bytes; use a larger one", r.Group, mtu)
 		}

@@ -23,17 +23,17 @@ type Table interface {
 	// registration; a local one has no Master.
 	Install(reg *Registration, key KeyID) Verdict
 	// Remove forgets a group.
-	Remove(group netip.Addr, why Why)
+	Remove(group netip.Addr, why EndReason)
 	// RemoveMember takes one member out of a group.
-	RemoveMember(group netip.Addr, member MemberKey, why Why)
-	// Carried reports whether an installed group has carried data since it was
+	RemoveMember(group netip.Addr, member MemberKey, why EndReason)
+	// HadSource reports whether an installed group has carried data since it was
 	// installed as a whole: its members' queue pairs may have other PSNs by now than
 	// they were registered with.
-	Carried(group netip.Addr) bool
-	// AtPlace reports whether the message that Input takes now came from the place of
+	HadSource(group netip.Addr) bool
+	// FromMember reports whether the message that Input takes now came from the place of
 	// host as a member of the group, or, with left, as one that has gone. It is true
 	// of a host that is no member, or was none lately.
-	AtPlace(group, host netip.Addr, left bool) bool
+	FromMember(group, host netip.Addr, left bool) bool
 }
 
 // VerdictKind is the kind of a Verdict.
@@ -139,11 +139,11 @@ func (c *RegistrarConfig) setDefaults() error {
 // Registrar is the switch's side. It verifies registrations, fills the Table,
 // tells the members, and takes groups away when their lease ends.
 type Registrar struct {
-	link
-	cfg   RegistrarConfig
-	table Table
-	now   time.Duration
-	rnd   random
+	endpointLink
+	cfg    RegistrarConfig
+	table  Table
+	now    time.Duration
+	random random
 	// generation changes when epochs are forgotten: cookies of before are void.
 	generation uint64
 	groups     map[netip.Addr]*group       // installed
@@ -156,7 +156,7 @@ type Registrar struct {
 	members    map[MemberKey]netip.Addr    // of installed groups
 	events     []*goneEvent                // in order of id
 	eventID    uint32
-	hintAt     time.Duration // when the next unauthenticated Reject may be sent
+	nextHint   time.Duration // when the next unauthenticated Reject may be sent
 }
 
 // group is a complete registration.
@@ -171,14 +171,14 @@ type group struct {
 	// with the member: a Leave of that epoch or a later one is about this group.
 	joined map[MemberKey]uint64
 	// gone are the members that have gone in this epoch.
-	gone map[MemberKey]goneMember
-	// used are records of former members that are not to come back, oldest first.
-	used   []MemberRecord
-	failed bool // GroupFailed was called
-	again  bool // it was registered again, and went on
+	gone map[MemberKey]leftMember
+	// usedNumbers are records of former members that are not to come back, oldest first.
+	usedNumbers []MemberRecord
+	failed      bool // GroupFailed was called
+	retryDue    bool // it was registered again, and went on
 	// while being located
-	nextTry, giveUp time.Duration
-	missing         Problem
+	nextTry, locateDeadline time.Duration
+	missingMember           Problem
 }
 
 // Quota bounds what may be registered under one key. A zero field is no bound.
@@ -214,7 +214,7 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 		return nil, fmt.Errorf("registrar: %w", err)
 	}
 	return &Registrar{
-		link: link{auth: cfg.Auth}, cfg: cfg, table: t, rnd: random(cfg.Seed),
+		endpointLink: endpointLink{auth: cfg.Auth}, cfg: cfg, table: t, random: random(cfg.Seed),
 		usage: map[KeyID]usage{}, groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{},
 		epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
 	}, nil
@@ -256,8 +256,8 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		out.Detail = perr.Text
 		switch {
 		case !authentic:
-			r.hint(now, from, &m.Header, perr.Drop, len(b), out)
-		case isRequest(m.Type) && from.Addr() == m.ReplyTo.Addr() && m.ReplyTo.Port() != 0 && r.proves(&m.Header):
+			r.sendHint(now, from, &m.Header, perr.Drop, len(b), out)
+		case isRequest(m.Type) && from.Addr() == m.ReplyTo.Addr() && m.ReplyTo.Port() != 0 && r.checkCookie(&m.Header):
 			r.answerReject(&m.Header, Problem{Reason: Malformed}, out)
 		}
 		return
@@ -268,7 +268,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
 		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
-	case m.Type != TypeHere && !r.table.AtPlace(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new place
+	case m.Type != TypeHere && !r.table.FromMember(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new place
 		r.drop(WrongPlace, out)
 		out.Detail = fmt.Sprintf("%v in the name of member %s", m.Type, from.Addr())
 	case m.Type == TypeAck:
@@ -276,8 +276,8 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	case m.Type == TypeHere:
 		r.here(&m, m.Body.(*Here), out)
 	case !r.serves(m.Group):
-		r.turnDown(&m.Header, Problem{Reason: NotGroupPrefix}, out)
-	case !r.proves(&m.Header) || m.Epoch == 0:
+		r.rejectRequest(&m.Header, Problem{Reason: NotGroupPrefix}, out)
+	case !r.checkCookie(&m.Header) || m.Epoch == 0:
 		r.challenge(&m, out)
 	default:
 		r.request(now, &m, out)
@@ -291,7 +291,7 @@ func isRequest(t Type) bool {
 
 func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
 	if p := r.mayAsk(m); p != nil {
-		r.turnDown(&m.Header, *p, out)
+		r.rejectRequest(&m.Header, *p, out)
 		return
 	}
 	switch body := m.Body.(type) {
@@ -335,8 +335,8 @@ func (r *Registrar) answerReject(h *Header, p Problem, out *Output) {
 	r.reply(h, &Reject{Request: h.Type, Problem: p}, out)
 }
 
-// turnDown answers with a Reject and counts the request as dropped.
-func (r *Registrar) turnDown(h *Header, p Problem, out *Output) {
+// rejectRequest answers with a Reject and counts the request as dropped.
+func (r *Registrar) rejectRequest(h *Header, p Problem, out *Output) {
 	r.drop(Rejected, out)
 	out.Detail = fmt.Sprintf("%v: %s", h.Type, p.Error())
 	r.answerReject(h, p, out)
@@ -348,13 +348,13 @@ func (r *Registrar) challenge(m *Message, out *Output) {
 	if m.Seq != 0 {
 		return
 	}
-	r.reply(&m.Header, &Challenge{Request: m.Type, Known: r.newest(m.Group)}, out)
+	r.reply(&m.Header, &Challenge{Request: m.Type, EpochKnown: r.newest(m.Group)}, out)
 }
 
-// hint tells a sender without our key so, at most once in HintInterval and
+// sendHint tells a sender without our key so, at most once in HintInterval and
 // never with more bytes than it sent: whoever forges a source gains nothing.
-func (r *Registrar) hint(now time.Duration, from netip.AddrPort, h *Header, d Drop, size int, out *Output) {
-	if d != Unauthenticated && d != UnknownKey && d != BadMAC || r.cfg.HintInterval < 0 || now < r.hintAt {
+func (r *Registrar) sendHint(now time.Duration, from netip.AddrPort, h *Header, d Drop, size int, out *Output) {
+	if d != Unauthenticated && d != UnknownKey && d != BadMAC || r.cfg.HintInterval < 0 || now < r.nextHint {
 		return
 	}
 	if !isRequest(h.Type) || h.Relay || !r.serves(h.Group) || from.Addr() != h.ReplyTo.Addr() {
@@ -367,6 +367,6 @@ func (r *Registrar) hint(now time.Duration, from netip.AddrPort, h *Header, d Dr
 	if err != nil || len(b) > size {
 		return
 	}
-	r.hintAt = now + r.cfg.HintInterval
+	r.nextHint = now + r.cfg.HintInterval
 	out.Packets = append(out.Packets, Packet{Src: us, Dst: from, Data: b})
 }

@@ -19,7 +19,7 @@ type assembly struct {
 	group    GroupBody
 	parts    [][]MemberRecord // by Seq; nil: missing
 	digests  []digest
-	have     int
+	received int
 	members  int // in parts
 	deadline time.Duration
 }
@@ -38,12 +38,12 @@ func digestOf(m *Message, body *Register) digest {
 func (r *Registrar) register(now time.Duration, m *Message, body *Register, out *Output) {
 	d := digestOf(m, body)
 	if g := r.groups[m.Group]; g != nil && g.reg.Epoch == m.Epoch {
-		r.again(m, g, d, out)
+		r.answerAgain(m, g, d, out)
 		return
 	}
 	if g := r.locating[m.Group]; g != nil && g.reg.Epoch == m.Epoch {
-		if !g.has(m, d) {
-			r.turnDown(&m.Header, Problem{Reason: EpochConflict, Value: m.Epoch}, out)
+		if !g.hasConfirmed(m, d) {
+			r.rejectRequest(&m.Header, Problem{Reason: EpochConflict, Value: m.Epoch}, out)
 			return
 		}
 		r.drop(DuplicateMsg, out) // it will be answered when its members are located
@@ -54,28 +54,28 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 		if e := r.epochs[m.Group]; e != nil && m.Epoch == e.rejected && e.rejected > e.accepted {
 			p = e.problem // the same question gets the same answer
 		}
-		r.turnDown(&m.Header, p, out)
+		r.rejectRequest(&m.Header, p, out)
 		return
 	}
 	a := r.assemblyFor(now, m, body, out)
-	if a == nil || !r.addSegment(now, a, m, body, d, out) || a.have < len(a.parts) {
+	if a == nil || !r.addSegment(now, a, m, body, d, out) || a.received < len(a.parts) {
 		return
 	}
 	delete(r.pending, pendingKey{m.Group, m.KeyID})
 	r.complete(now, a, out)
 }
 
-// has reports that m, with digest d, is one of the segments that g was made of.
-func (g *group) has(m *Message, d digest) bool {
+// hasConfirmed reports that m, with digest d, is one of the segments that g was made of.
+func (g *group) hasConfirmed(m *Message, d digest) bool {
 	return int(m.Total) == len(g.segments) && g.segments[m.Seq] == d && m.ReplyTo == g.reg.Master
 }
 
-// again answers a segment of the epoch that is installed: the master has not
+// answerAgain answers a segment of the epoch that is installed: the master has not
 // had our Accept, or the network has made a copy. The lease is not extended, or
 // a captured segment could be used to keep a group alive.
-func (r *Registrar) again(m *Message, g *group, d digest, out *Output) {
-	if g.local() || !g.has(m, d) {
-		r.turnDown(&m.Header, Problem{Reason: EpochConflict, Value: r.newest(m.Group)}, out)
+func (r *Registrar) answerAgain(m *Message, g *group, d digest, out *Output) {
+	if g.local() || !g.hasConfirmed(m, d) {
+		r.rejectRequest(&m.Header, Problem{Reason: EpochConflict, Value: r.newest(m.Group)}, out)
 		return
 	}
 	r.drop(DuplicateMsg, out)
@@ -95,7 +95,7 @@ func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, o
 		a = nil // a newer one takes its place
 	} else if a != nil && (m.Epoch != a.header.Epoch || m.Transaction != a.header.Transaction) {
 		if m.Epoch == a.header.Epoch && m.ReplyTo.Addr() == a.header.ReplyTo.Addr() {
-			r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(a.header.Transaction)}, out)
+			r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(a.header.Transaction)}, out)
 		} else {
 			r.drop(StaleMessage, out) // the newer one is there soon, or given up
 		}
@@ -139,7 +139,7 @@ func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body 
 	}
 	a.parts[m.Seq] = append([]MemberRecord{}, body.Members...) // not nil even if empty
 	a.digests[m.Seq] = d
-	a.have++
+	a.received++
 	a.members += len(body.Members)
 	a.deadline = now + r.cfg.ReassemblyTimeout
 	return true
@@ -149,7 +149,7 @@ func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body 
 func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	b := &a.group
 	g := &group{key: a.header.KeyID, tx: a.header.Transaction, segments: a.digests, reg: b.registration(&a.header)}
-	g.reg.Lease = r.grant(g.key, b.Lease)
+	g.reg.Lease = r.leaseFor(g.key, b.Lease)
 	for _, ms := range a.parts {
 		g.reg.Members = append(g.reg.Members, ms...)
 	}
@@ -161,8 +161,8 @@ func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	r.tryInstall(now, g, out)
 }
 
-// grant returns the lease for one that asks for d under a key.
-func (r *Registrar) grant(key KeyID, d time.Duration) time.Duration {
+// leaseFor returns the lease for one that asks for d under a key.
+func (r *Registrar) leaseFor(key KeyID, d time.Duration) time.Duration {
 	if d == 0 {
 		d = r.cfg.DefaultLease
 	}

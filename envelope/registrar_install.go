@@ -144,30 +144,30 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group
 	if old := r.groups[ip]; old != nil && old.identical(g) {
-		r.goOn(now, old, g, out)
+		r.keepRunning(now, old, g, out)
 		return
 	}
 	if p := r.check(g); p != nil {
 		r.forgetLocating(g)
 		r.reject(g, *p, out)
 		if p.Reason == MembersChanged {
-			r.tellAgain(now, r.groups[ip], p.Member, out)
+			r.requeueGone(now, r.groups[ip], p.Member, out)
 		}
 		return
 	}
-	used := r.usedAfter(r.groups[ip], g) // before the group begins anew
+	used := r.usedUntil(r.groups[ip], g) // before the group begins anew
 	v := r.table.Install(&g.reg, g.key)
 	switch v.Kind {
 	case VerdictAccepted:
 		r.located(ip) // a newer one has been accepted, whichever was there
-		g.used = used
+		g.usedNumbers = used
 		r.commit(now, g, out)
 	case VerdictLater:
 		if r.locating[ip] != g {
-			g.giveUp = now + r.cfg.LocateTimeout
+			g.locateDeadline = now + r.cfg.LocateTimeout
 			r.locate(g)
 		}
-		g.missing, g.nextTry = v.Problem, now+r.cfg.LocateRetry
+		g.missingMember, g.nextTry = v.Problem, now+r.cfg.LocateRetry
 	case VerdictRejected:
 		r.forgetLocating(g)
 		r.reject(g, v.Problem, out)
@@ -211,17 +211,17 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	for i := range g.reg.Members {
 		r.members[g.reg.Members[i].Key()] = ip
 	}
-	fresh := g.inherit(old)
+	fresh := g.keepConfirmed(old)
 	kind := Registered
-	if g.again {
+	if g.retryDue {
 		kind = Unchanged
 	}
-	out.Events = append(out.Events, Event{Kind: kind, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Of: len(g.reg.Members)})
+	out.Events = append(out.Events, Event{Kind: kind, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members)})
 	if g.reg.Base != 0 {
 		r.reportChanges(old, g, fresh, out)
 	}
 	if old != nil {
-		r.tellReplaced(now, old, g, out)
+		r.queueReplaced(now, old, g, out)
 	}
 	if g.local() {
 		return
@@ -229,7 +229,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	r.leases.extend(g, now+g.reg.Lease)
 	h := g.header()
 	r.acceptRegister(&h, g, out)
-	if !g.again {
+	if !g.retryDue {
 		for _, i := range fresh { // the others see nothing of an update
 			r.notify(g, i, out)
 		}
@@ -240,21 +240,21 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	}
 }
 
-// tellReplaced tells those whom the new registration does not know.
-func (r *Registrar) tellReplaced(now time.Duration, old, g *group, out *Output) {
+// queueReplaced tells those whom the new registration does not know.
+func (r *Registrar) queueReplaced(now time.Duration, old, g *group, out *Output) {
 	if old.local() {
 		return
 	}
 	why := Replaced
-	if g.reg.Base != 0 && !g.again {
+	if g.reg.Base != 0 && !g.retryDue {
 		why = Removed
 	}
 	if old.reg.Master != g.reg.Master && why == Replaced {
-		r.tell(now, old, old.reg.Master, &Gone{Why: Replaced}, out)
+		r.queueGone(now, old, old.reg.Master, &Gone{EndReason: Replaced}, out)
 	}
 	for i := range old.reg.Members {
 		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 {
-			r.tell(now, old, r.addrOf(k), &Gone{Member: k, Why: why}, out)
+			r.queueGone(now, old, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
 		}
 	}
 }

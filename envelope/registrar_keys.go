@@ -23,10 +23,10 @@ func (r *Registrar) SetKeys(now time.Duration, auth Auth, rights map[KeyID]Right
 	}
 	for id, secret := range r.auth.Keys {
 		if _, ok := auth.Keys[id]; !ok {
-			if r.retired == nil {
-				r.retired = Keys{}
+			if r.retiredAuth == nil {
+				r.retiredAuth = Keys{}
 			}
-			r.retired[id] = secret
+			r.retiredAuth[id] = secret
 		}
 	}
 	r.auth, r.cfg.Auth, r.cfg.Rights = auth, auth, rights

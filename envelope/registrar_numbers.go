@@ -27,7 +27,7 @@ func sameNumbers(a, b *MemberRecord) bool {
 // the master's address may differ. Members that have gone count: they are not in g.
 func (g *group) identical(to *group) bool {
 	if to.reg.Base != 0 || g.failed || g.local() != to.local() || g.key != to.key && !to.local() ||
-		changed(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
+		membersChanged(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
 		return false
 	}
 	for i := range to.reg.Members {
@@ -38,16 +38,16 @@ func (g *group) identical(to *group) bool {
 	return true
 }
 
-// goOn answers a registration that is identical to old: the group goes on, as after
+// keepRunning answers a registration that is identical to old: the group goes on, as after
 // an update that changes no member. A master's has an epoch and a lease of its own,
 // and all members are notified, since the master waits for their confirmations.
-func (r *Registrar) goOn(now time.Duration, old, g *group, out *Output) {
+func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
 	r.forgetLocating(g)
 	if g.local() {
-		out.Events = append(out.Events, Event{Kind: Unchanged, Group: g.reg.Group, Epoch: old.reg.Epoch, Of: len(old.reg.Members)})
+		out.Events = append(out.Events, Event{Kind: Unchanged, Group: g.reg.Group, Epoch: old.reg.Epoch, Total: len(old.reg.Members)})
 		return
 	}
-	g.reg.Base, g.again, g.used = old.reg.Epoch, true, old.used
+	g.reg.Base, g.retryDue, g.usedNumbers = old.reg.Epoch, true, old.usedNumbers
 	if v := r.table.Install(&g.reg, g.key); v.Kind != VerdictAccepted { // cannot be: nobody is new
 		r.reject(g, v.Problem, out)
 		return
@@ -64,34 +64,34 @@ func (r *Registrar) checkNumbers(old, g *group) *Problem {
 	carried := false
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
-		for j := range old.used {
-			if sameNumbers(&old.used[j], m) {
+		for j := range old.usedNumbers {
+			if sameNumbers(&old.usedNumbers[j], m) {
 				return &Problem{Reason: UsedNumbers, Member: m.Key()}
 			}
 		}
 		if j := old.reg.Find(m.Key()); j < 0 || g.reg.Base != 0 && old.reg.Members[j] == *m || !sameNumbers(&old.reg.Members[j], m) {
 			continue
 		}
-		if carried = carried || r.table.Carried(old.reg.Group); carried {
+		if carried = carried || r.table.HadSource(old.reg.Group); carried {
 			return &Problem{Reason: UsedNumbers, Member: m.Key()}
 		}
 	}
 	return nil
 }
 
-// use adds to used the records of members of g that go, if g has carried data. Of
+// noteUsedNumbers adds to used the records of members of g that go, if g has carried data. Of
 // more than maxUsed the oldest are forgotten.
-func (r *Registrar) use(g *group, used []MemberRecord, ms ...MemberRecord) []MemberRecord {
-	if len(ms) == 0 || !r.table.Carried(g.reg.Group) {
+func (r *Registrar) noteUsedNumbers(g *group, used []MemberRecord, ms ...MemberRecord) []MemberRecord {
+	if len(ms) == 0 || !r.table.HadSource(g.reg.Group) {
 		return used
 	}
 	used = append(slices.Clone(used), ms...)
 	return used[max(0, len(used)-maxUsed):]
 }
 
-// usedAfter returns the records in use up to now that g, which takes the place of
+// usedUntil returns the records in use up to now that g, which takes the place of
 // old or updates it, has to remember.
-func (r *Registrar) usedAfter(old, g *group) []MemberRecord {
+func (r *Registrar) usedUntil(old, g *group) []MemberRecord {
 	if old == nil {
 		return nil
 	}
@@ -101,5 +101,5 @@ func (r *Registrar) usedAfter(old, g *group) []MemberRecord {
 			leaving = append(leaving, *m)
 		}
 	}
-	return r.use(old, old.used, leaving...)
+	return r.noteUsedNumbers(old, old.usedNumbers, leaving...)
 }

@@ -13,9 +13,9 @@ func (r *Registrar) owns(key KeyID, g *group) bool {
 	return !g.local() && g.key == key
 }
 
-// foreign reports that the group which m is about, installed or being located,
+// otherOwner reports that the group which m is about, installed or being located,
 // belongs to another key than m's.
-func (r *Registrar) foreign(m *Message) bool {
+func (r *Registrar) otherOwner(m *Message) bool {
 	if g := r.groups[m.Group]; g != nil {
 		return !r.owns(m.KeyID, g)
 	}

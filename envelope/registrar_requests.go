@@ -16,9 +16,9 @@ func (r *Registrar) forGroup(m *Message, out *Output) *group {
 	g := r.groups[m.Group]
 	switch {
 	case g == nil || m.Epoch > g.reg.Epoch:
-		r.turnDown(&m.Header, Problem{Reason: UnknownGroup}, out)
+		r.rejectRequest(&m.Header, Problem{Reason: UnknownGroup}, out)
 	case m.Epoch < g.reg.Epoch:
-		r.turnDown(&m.Header, Problem{Reason: StaleEpoch, Value: r.newest(m.Group)}, out)
+		r.rejectRequest(&m.Header, Problem{Reason: StaleEpoch, Value: r.newest(m.Group)}, out)
 	default:
 		return g
 	}
@@ -38,24 +38,24 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 		return
 	}
 	if !g.fromMaster(m) {
-		r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+		r.rejectRequest(&m.Header, Problem{Reason: NotAllowed}, out)
 		return
 	}
 	switch d := int32(m.Transaction - g.tx); {
 	case d < 0:
 		// Captured, late, or of a master that restarted with other numbers: only
 		// the last one has the transaction under way, and goes on from here.
-		r.turnDown(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
+		r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
 		return
 	case d == 0:
 		r.drop(DuplicateMsg, out)
 	default:
 		g.tx = m.Transaction
-		g.reg.Lease = r.grant(g.key, body.Lease)
+		g.reg.Lease = r.leaseFor(g.key, body.Lease)
 		r.leases.extend(g, now+g.reg.Lease)
-		told := make(map[int]bool, len(body.Remind))
-		for i := range body.Remind {
-			if k := g.reg.Find(body.Remind[i].Key()); k >= 0 && !told[k] {
+		told := make(map[int]bool, len(body.ListUnconfirmed))
+		for i := range body.ListUnconfirmed {
+			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] {
 				told[k] = true
 				r.notify(g, k, out)
 			}
@@ -72,7 +72,7 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 		r.reply(&m.Header, &Accept{Request: TypeLeave}, out)
 		return
 	}
-	if since, ok := g.since(body.Member); !ok || m.Epoch < since || m.Epoch > g.reg.Epoch {
+	if since, ok := g.renewalAge(body.Member); !ok || m.Epoch < since || m.Epoch > g.reg.Epoch {
 		if g = r.forGroup(m, out); g == nil {
 			return
 		}
@@ -80,37 +80,37 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 	// The master's host may be a member too: only the port tells the two apart.
 	self := m.ReplyTo.Addr() == body.Member.IP && m.ReplyTo != g.reg.Master
 	if g.local() || !self && !g.fromMaster(m) {
-		r.turnDown(&m.Header, Problem{Reason: NotAllowed, Member: body.Member}, out)
+		r.rejectRequest(&m.Header, Problem{Reason: NotAllowed, Member: body.Member}, out)
 		return
 	}
 	why := Removed
 	if self {
 		why = Left
 	}
-	gone := &Gone{Member: body.Member, Why: why}
-	if !r.takeOut(g, gone) {
+	gone := &Gone{Member: body.Member, EndReason: why}
+	if !r.removeMember(g, gone) {
 		r.drop(DuplicateMsg, out)
 	} else {
 		r.table.RemoveMember(m.Group, body.Member, why)
 		r.reportMember(g, gone, out)
 		if self {
-			r.tell(now, g, g.reg.Master, gone, out)
+			r.queueGone(now, g, g.reg.Master, gone, out)
 		} else {
-			r.tell(now, g, r.addrOf(body.Member), gone, out)
+			r.queueGone(now, g, r.addrOf(body.Member), gone, out)
 		}
 	}
 	r.reply(&m.Header, &Accept{Request: TypeLeave, Members: len(g.reg.Members)}, out)
 }
 
-// takeOut removes k from g's members.
-func (r *Registrar) takeOut(g *group, b *Gone) bool {
+// removeMember removes k from g's members.
+func (r *Registrar) removeMember(g *group, b *Gone) bool {
 	k := b.Member
 	i := g.reg.Find(k)
 	if i < 0 {
 		return false
 	}
-	g.gone[k] = goneMember{g.reg.Members[i], b}
-	g.used = r.use(g, g.used, g.reg.Members[i])
+	g.gone[k] = leftMember{g.reg.Members[i], b}
+	g.usedNumbers = r.noteUsedNumbers(g, g.usedNumbers, g.reg.Members[i])
 	r.lose(g, i)
 	delete(r.members, k)
 	return true
@@ -118,12 +118,12 @@ func (r *Registrar) takeOut(g *group, b *Gone) bool {
 
 func (r *Registrar) reportMember(g *group, b *Gone, out *Output) {
 	out.Events = append(out.Events, Event{
-		Kind: MemberGone, Group: g.reg.Group, Epoch: g.reg.Epoch, Member: b.Member, Why: b.Why, Code: b.Code, PSN: b.PSN,
+		Kind: MemberGone, Group: g.reg.Group, Epoch: g.reg.Epoch, Member: b.Member, EndReason: b.EndReason, Code: b.Code, PSN: b.PSN,
 	})
 }
 
-// since returns the epoch in which the record of k came in.
-func (g *group) since(k MemberKey) (epoch uint64, ok bool) {
+// renewalAge returns the epoch in which the record of k came in.
+func (g *group) renewalAge(k MemberKey) (epoch uint64, ok bool) {
 	if g == nil {
 		return 0, false
 	}
@@ -141,7 +141,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 			return
 		}
 		if !g.fromMaster(m) {
-			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+			r.rejectRequest(&m.Header, Problem{Reason: NotAllowed}, out)
 			return
 		}
 		r.removeGroup(now, g, Deleted, false, out)
@@ -150,7 +150,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 	}
 	if l := r.locating[m.Group]; l != nil && l.reg.Epoch <= m.Epoch {
 		if !l.fromMaster(m) {
-			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+			r.rejectRequest(&m.Header, Problem{Reason: NotAllowed}, out)
 			return
 		}
 		r.located(m.Group)
@@ -159,7 +159,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 	k := pendingKey{m.Group, m.KeyID}
 	if a := r.pending[k]; a != nil && a.header.Epoch <= m.Epoch {
 		if a.header.ReplyTo.Addr() != m.ReplyTo.Addr() {
-			r.turnDown(&m.Header, Problem{Reason: NotAllowed}, out)
+			r.rejectRequest(&m.Header, Problem{Reason: NotAllowed}, out)
 			return
 		}
 		delete(r.pending, k)
@@ -174,23 +174,23 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 
 // removeGroup takes an installed group away and tells its members, and its
 // master if asked to.
-func (r *Registrar) removeGroup(now time.Duration, g *group, why Why, tellMaster bool, out *Output) {
+func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tellMaster bool, out *Output) {
 	ip := g.reg.Group
 	r.remove(g)
 	for i := range g.reg.Members {
 		delete(r.members, g.reg.Members[i].Key())
 	}
 	r.table.Remove(ip, why)
-	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, Why: why})
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why})
 	if g.local() {
 		return
 	}
 	if tellMaster {
-		r.tell(now, g, g.reg.Master, &Gone{Why: why}, out)
+		r.queueGone(now, g, g.reg.Master, &Gone{EndReason: why}, out)
 	}
 	for i := range g.reg.Members {
 		k := g.reg.Members[i].Key()
-		r.tell(now, g, r.addrOf(k), &Gone{Member: k, Why: why}, out)
+		r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
 	}
 }
 
@@ -201,16 +201,16 @@ func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey,
 	out.reset()
 	r.setTime(now)
 	g := r.groups[ip]
-	gone := &Gone{Member: k, Why: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
-	if g == nil || !r.takeOut(g, gone) {
+	gone := &Gone{Member: k, EndReason: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
+	if g == nil || !r.removeMember(g, gone) {
 		return
 	}
 	r.reportMember(g, gone, out)
 	if g.local() {
 		return
 	}
-	r.tell(now, g, g.reg.Master, gone, out)
-	r.tell(now, g, r.addrOf(k), gone, out)
+	r.queueGone(now, g, g.reg.Master, gone, out)
+	r.queueGone(now, g, r.addrOf(k), gone, out)
 }
 
 // GroupFailed takes in that the data path has failed a group because of member
@@ -225,6 +225,6 @@ func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, c
 	}
 	g.failed = true
 	if !g.local() {
-		r.tell(now, g, g.reg.Master, &Gone{Member: k, Why: Failed, Code: code, PSN: psn & rocev2.PSNMask}, out)
+		r.queueGone(now, g, g.reg.Master, &Gone{Member: k, EndReason: Failed, Code: code, PSN: psn & rocev2.PSNMask}, out)
 	}
 }

@@ -218,7 +218,7 @@ func TestUnauthenticated(t *testing.T) {
 		a := newAsker(t, RegistrarConfig{})
 		hints, bytesIn, bytesOut := 0, 0, 0
 		for i, body := range []Body{
-			&Register{reg.groupBody(reg.Members)}, &Renew{}, &Leave{reg.Members[0].Key()}, &Delete{}, &Ack{}, &Accept{}, &Gone{Why: Deleted}, &Challenge{},
+			&Register{reg.groupBody(reg.Members)}, &Renew{}, &Leave{reg.Members[0].Key()}, &Delete{}, &Ack{}, &Accept{}, &Gone{EndReason: Deleted}, &Challenge{},
 		} {
 			b, err := strange.Append(nil, &Message{a.head(reg.Group, 1), body}, c.id)
 			if err != nil {
@@ -308,7 +308,7 @@ func TestNotAllowed(t *testing.T) {
 func TestMasterOnMembersHost(t *testing.T) {
 	for _, c := range []struct {
 		port uint16
-		want Why
+		want EndReason
 		told uint16
 	}{{5000, Removed, DefaultPort}, {DefaultPort, Left, 5000}} {
 		a := newAsker(t, RegistrarConfig{})
@@ -318,7 +318,7 @@ func TestMasterOnMembersHost(t *testing.T) {
 		a.register(reg)
 		a.from = netip.AddrPortFrom(host, c.port)
 		out := a.ask(a.head(reg.Group, 1), &Leave{reg.Members[0].Key()})
-		if len(out.Events) != 1 || out.Events[0].Why != c.want {
+		if len(out.Events) != 1 || out.Events[0].EndReason != c.want {
 			t.Errorf("events %v, want %v", out.Events, c.want)
 		}
 		if p := out.Packets[0]; p.Dst != netip.AddrPortFrom(host, c.told) {

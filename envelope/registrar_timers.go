@@ -11,7 +11,7 @@ import (
 // goneEvent is a Gone that waits for its Ack.
 type goneEvent struct {
 	id    uint32
-	dst   netip.AddrPort
+	to    netip.AddrPort
 	group netip.Addr
 	epoch uint64
 	key   KeyID
@@ -20,13 +20,13 @@ type goneEvent struct {
 	tries int
 }
 
-// tell sends a Gone about g to dst, and again until it is acknowledged or
+// queueGone sends a Gone about g to dst, and again until it is acknowledged or
 // EventTries are spent. When too many wait already it is sent just once: the
 // lease, or a WRITE that is not answered, tells the rest.
-func (r *Registrar) tell(now time.Duration, g *group, dst netip.AddrPort, body *Gone, out *Output) {
+func (r *Registrar) queueGone(now time.Duration, g *group, dst netip.AddrPort, body *Gone, out *Output) {
 	r.eventID++
-	e := &goneEvent{id: r.eventID, dst: dst, group: g.reg.Group, epoch: g.reg.Epoch, key: g.key, body: body, tries: 1}
-	e.retry.start(now, r.cfg.EventRetry, &r.rnd)
+	e := &goneEvent{id: r.eventID, to: dst, group: g.reg.Group, epoch: g.reg.Epoch, key: g.key, body: body, tries: 1}
+	e.retry.start(now, r.cfg.EventRetry, &r.random)
 	if len(r.events) < r.cfg.MaxEvents && r.cfg.EventTries > 1 {
 		r.events = append(r.events, e)
 	}
@@ -35,18 +35,18 @@ func (r *Registrar) tell(now time.Duration, g *group, dst netip.AddrPort, body *
 
 func (r *Registrar) sendGone(e *goneEvent, out *Output) {
 	us := netip.AddrPortFrom(e.group, r.cfg.Port)
-	r.sendUnder(e.key, us, e.dst, &Message{Header: Header{
-		Epoch: e.epoch, Instance: r.cookie(e.dst, e.key), Transaction: e.id, Total: 1, Group: e.group, ReplyTo: us,
+	r.sendUnder(e.key, us, e.to, &Message{Header: Header{
+		Epoch: e.epoch, Instance: r.cookie(e.to, e.key), Transaction: e.id, Total: 1, Group: e.group, ReplyTo: us,
 	}, Body: e.body}, out)
 }
 
 func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
-	if !r.proves(&m.Header) {
+	if !r.checkCookie(&m.Header) {
 		r.drop(WrongInstance, out) // of another life: the Gone is repeated
 		return
 	}
 	for i, e := range r.events {
-		if e.id == m.Transaction && e.group == m.Group && e.epoch == m.Epoch && e.dst.Addr() == from.Addr() {
+		if e.id == m.Transaction && e.group == m.Group && e.epoch == m.Epoch && e.to.Addr() == from.Addr() {
 			r.events = append(r.events[:i], r.events[i+1:]...)
 			return
 		}
@@ -62,7 +62,7 @@ func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	}
 	for _, g := range r.locating {
 		d.add(g.nextTry)
-		d.add(g.giveUp)
+		d.add(g.locateDeadline)
 	}
 	for _, a := range r.pending {
 		d.add(a.deadline)
@@ -84,13 +84,13 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 	}
 	for _, ip := range sortedKeys(r.locating) {
 		g := r.locating[ip]
-		last := now >= g.giveUp
+		last := now >= g.locateDeadline
 		if last || now >= g.nextTry {
 			r.tryInstall(now, g, out) // the last time for what is missing by now
 		}
 		if last && r.locating[ip] == g {
 			r.located(ip)
-			r.reject(g, g.missing, out)
+			r.reject(g, g.missingMember, out)
 		}
 	}
 	r.advanceEvents(now, out) // before new ones are made
@@ -108,7 +108,7 @@ func (r *Registrar) advanceEvents(now time.Duration, out *Output) {
 				continue
 			}
 			e.tries++
-			e.retry.again(now, 16*r.cfg.EventRetry, &r.rnd)
+			e.retry.retry(now, 16*r.cfg.EventRetry, &r.random)
 			r.sendGone(e, out)
 		}
 		keep = append(keep, e)

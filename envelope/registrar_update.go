@@ -20,7 +20,7 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	if old.local() != g.local() || old.reg.Master.Addr() != g.reg.Master.Addr() {
 		return &Problem{Reason: NotAllowed}
 	}
-	if v := changed(&old.reg, &g.reg); v != 0 {
+	if v := membersChanged(&old.reg, &g.reg); v != 0 {
 		return &Problem{Reason: FixedParameter, Value: uint64(v)}
 	}
 	for i := range g.reg.Members {
@@ -34,8 +34,8 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	return nil
 }
 
-// changed returns the first parameter in which a and b differ, or 0.
-func changed(a, b *Registration) Parameter {
+// membersChanged returns the first parameter in which a and b differ, or 0.
+func membersChanged(a, b *Registration) Parameter {
 	x, y := a.groupBody(nil), b.groupBody(nil)
 	switch {
 	case a.QPN != b.QPN:
@@ -50,10 +50,10 @@ func changed(a, b *Registration) Parameter {
 	return 0
 }
 
-// inherit takes over from old, if g updates it, what is known of the members that
+// keepConfirmed takes over from old, if g updates it, what is known of the members that
 // stay, and returns the indices of those that are new.
-func (g *group) inherit(old *group) (fresh []int) {
-	g.joined, g.gone = map[MemberKey]uint64{}, map[MemberKey]goneMember{}
+func (g *group) keepConfirmed(old *group) (fresh []int) {
+	g.joined, g.gone = map[MemberKey]uint64{}, map[MemberKey]leftMember{}
 	g.failed = g.reg.Base != 0 && old.failed
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
@@ -77,7 +77,7 @@ func (g *group) hasRecord(m *MemberRecord) bool {
 func (r *Registrar) reportChanges(old, g *group, fresh []int, out *Output) {
 	for i := range old.reg.Members {
 		if m := &old.reg.Members[i]; !g.hasRecord(m) {
-			r.reportMember(g, &Gone{Member: m.Key(), Why: Removed}, out)
+			r.reportMember(g, &Gone{Member: m.Key(), EndReason: Removed}, out)
 		}
 	}
 	for _, i := range fresh {
@@ -85,21 +85,21 @@ func (r *Registrar) reportChanges(old, g *group, fresh []int, out *Output) {
 	}
 }
 
-// goneMember is a member that has gone since the group's epoch began.
-type goneMember struct {
+// leftMember is a member that has gone since the group's epoch began.
+type leftMember struct {
 	rec  MemberRecord
 	body *Gone
 }
 
-// tellAgain makes sure that the master will hear of k.
-func (r *Registrar) tellAgain(now time.Duration, g *group, k MemberKey, out *Output) {
+// requeueGone makes sure that the master will hear of k.
+func (r *Registrar) requeueGone(now time.Duration, g *group, k MemberKey, out *Output) {
 	body := g.gone[k].body
 	for _, e := range r.events {
-		if e.body == body && e.dst == g.reg.Master {
+		if e.body == body && e.to == g.reg.Master {
 			return // under way
 		}
 	}
 	if !g.local() {
-		r.tell(now, g, g.reg.Master, body, out)
+		r.queueGone(now, g, g.reg.Master, body, out)
 	}
 }

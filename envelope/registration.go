@@ -215,28 +215,28 @@ func (r *Registration) Validate() *Problem {
 // policies Evict and Quorum unless somebody says otherwise.
 const DefaultDeadAfter = 100 * time.Millisecond
 
-// SenderGivesUp returns when a member's queue pair has failed by itself that hears
+// SenderTimeoutTotal returns when a member's queue pair has failed by itself that hears
 // nothing: after its timeout, once for each try. 0 if they are not declared.
-func (r *Registration) SenderGivesUp() time.Duration {
+func (r *Registration) SenderTimeoutTotal() time.Duration {
 	if r.SenderTimeout == 0 {
 		return 0
 	}
 	return rocev2.AckTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
 }
 
-// usualTimeout and usualRetries are what most programs give a queue pair: 67 ms and 7.
-const usualTimeout, usualRetries = 14, 7
+// defaultSenderTimeout and defaultSenderRetries are what most programs give a queue pair: 67 ms and 7.
+const defaultSenderTimeout, defaultSenderRetries = 14, 7
 
-// DeadMost is how far DeadAfter may follow the round trips that the switch measures
-// (mcast.GroupSpec.DeadMost): not at all if it was set. The default goes to half of
+// DeadAfterMax is how far DeadAfter may follow the round trips that the switch measures
+// (mcast.GroupSpec.DeadAfterMax): not at all if it was set. The default goes to half of
 // the time after which the sender gives up, since a removal takes up to twice it.
-func (r *Registration) DeadMost() time.Duration {
+func (r *Registration) DeadAfterMax() time.Duration {
 	if r.DeadAfter != DefaultDeadAfter {
 		return 0
 	}
 	t, n := r.SenderTimeout, r.SenderRetries
 	if t == 0 {
-		t, n = usualTimeout, usualRetries
+		t, n = defaultSenderTimeout, defaultSenderRetries
 	}
 	return max(r.DeadAfter, rocev2.AckTimeout(t)*time.Duration(n)/2)
 }
@@ -277,7 +277,7 @@ func (r *Registration) validateParams() *Problem {
 
 func (r *Registration) validateWindows() *Problem {
 	none := mcast.Window{}
-	if r.Window != none && (!sound(r.Window) || r.TargetKey != 0 && r.Window.RKey == r.TargetKey) {
+	if r.Window != none && (!checkMembers(r.Window) || r.TargetKey != 0 && r.Window.RKey == r.TargetKey) {
 		return &Problem{Reason: BadWindow}
 	}
 	lacking := 0
@@ -290,7 +290,7 @@ func (r *Registration) validateWindows() *Problem {
 			lacking++
 			bad = lacking > 1
 		default: // a window that no WRITE can reach is a mistake as well
-			bad = r.Window == none || !sound(m.Window) || m.Window.Len < r.Window.Len
+			bad = r.Window == none || !checkMembers(m.Window) || m.Window.Len < r.Window.Len
 		}
 		if bad {
 			return &Problem{Reason: BadWindow, Member: m.Key()}
@@ -299,8 +299,8 @@ func (r *Registration) validateWindows() *Problem {
 	return nil
 }
 
-// sound reports that w has bytes and ends within the address space.
-func sound(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
+// checkMembers reports that w has bytes and ends within the address space.
+func checkMembers(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
 
 // unicast reports that a can be a host's or a group's address. Class D cannot:
 // Linux drops packets from such a source (ip_route_input_slow).

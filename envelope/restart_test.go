@@ -67,7 +67,7 @@ func TestRestartedMasterGoesOn(t *testing.T) {
 	}
 	begin := func(lastTx uint32) *Master {
 		m := w.addMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
-		m.lastTx = lastTx
+		m.lastTransaction = lastTx
 		var out Output
 		m.Start(w.now, &out)
 		w.do("A", &out)
@@ -108,7 +108,7 @@ func TestOldRenewChangesNothing(t *testing.T) {
 		h := a.head(reg.Group, 5)
 		h.Transaction = c.tx
 		before := a.w.sw.groups[reg.Group].leaseUntil
-		out := a.ask(h, &Renew{Lease: 10 * time.Second, Remind: reg.Members[:1]})
+		out := a.ask(h, &Renew{Lease: 10 * time.Second, ListUnconfirmed: reg.Members[:1]})
 		if r := a.reason(out); r != c.want || out.Drop != c.drop {
 			t.Errorf("renewal %d, transaction %d: %v, %v; want %v, %v", i, c.tx, r, out.Drop, c.want, c.drop)
 		}

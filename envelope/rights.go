@@ -60,7 +60,7 @@ func (r *Registrar) mayAsk(m *Message) *Problem {
 		return &Problem{Reason: KeyRole}
 	case !k.mayUse(m.Group):
 		return &Problem{Reason: KeyPrefix}
-	case r.foreign(m):
+	case r.otherOwner(m):
 		return &Problem{Reason: OtherKey}
 	}
 	if m.Type == TypeRegister || m.Type == TypeDelete { // which use epochs up

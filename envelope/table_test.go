@@ -44,8 +44,8 @@ func inShort(out *Output) string {
 	}
 	for _, e := range out.Events {
 		s.WriteString(eventNames[e.Kind])
-		if e.Why != 0 {
-			fmt.Fprintf(&s, " (%v)", e.Why)
+		if e.EndReason != 0 {
+			fmt.Fprintf(&s, " (%v)", e.EndReason)
 		}
 		s.WriteByte('\n')
 	}
@@ -112,7 +112,7 @@ func used() Output {
 }
 
 // dropsOf prints what was dropped.
-func dropsOf(l *link) string {
+func dropsOf(l *endpointLink) string {
 	var s strings.Builder
 	for d, n := range l.Drops() {
 		if n != 0 {
@@ -129,7 +129,7 @@ func registrarState(r *Registrar) string {
 		for _, ip := range sortedKeys(m) {
 			g := m[ip]
 			fmt.Fprintf(&s, "%s %s epoch %d base %d key %d tx %d until %v lease %v master %s failed %t again %t try %v give up %v missing %v\n", name, ip, g.reg.Epoch, g.reg.Base,
-				g.key, g.tx, g.leaseUntil, g.reg.Lease, g.reg.Master, g.failed, g.again, g.nextTry, g.giveUp, g.missing)
+				g.key, g.tx, g.leaseUntil, g.reg.Lease, g.reg.Master, g.failed, g.retryDue, g.nextTry, g.locateDeadline, g.missingMember)
 			for _, m := range g.reg.Members {
 				fmt.Fprintf(&s, "%s %s: %v receives %t\n", name, ip, m, m.ReceiveOnly)
 			}
@@ -137,9 +137,9 @@ func registrarState(r *Registrar) string {
 				fmt.Fprintf(&s, "%s %s: %v since %d\n", name, ip, k, g.joined[k])
 			}
 			for _, k := range slices.SortedFunc(maps.Keys(g.gone), byKey) {
-				fmt.Fprintf(&s, "%s %s: %v gone, %v\n", name, ip, k, g.gone[k].body.Why)
+				fmt.Fprintf(&s, "%s %s: %v gone, %v\n", name, ip, k, g.gone[k].body.EndReason)
 			}
-			for _, m := range g.used {
+			for _, m := range g.usedNumbers {
 				fmt.Fprintf(&s, "%s %s: used %v\n", name, ip, m)
 			}
 		}
@@ -147,7 +147,7 @@ func registrarState(r *Registrar) string {
 	gs("group", r.groups)
 	gs("locating", r.locating)
 	for k, a := range r.pending { // one at most
-		fmt.Fprintf(&s, "pending %s key %d epoch %d tx %d: %d of %d, %d members, until %v\n", k.group, k.key, a.header.Epoch, a.header.Transaction, a.have, len(a.parts), a.members, a.deadline)
+		fmt.Fprintf(&s, "pending %s key %d epoch %d tx %d: %d of %d, %d members, until %v\n", k.group, k.key, a.header.Epoch, a.header.Transaction, a.received, len(a.parts), a.members, a.deadline)
 	}
 	for _, ip := range sortedKeys(r.epochs) {
 		e := r.epochs[ip]
@@ -157,13 +157,13 @@ func registrarState(r *Registrar) string {
 		fmt.Fprintf(&s, "member %v of %s\n", k, r.members[k])
 	}
 	for _, e := range r.events {
-		fmt.Fprintf(&s, "gone %d to %s epoch %d key %d %v, try %d, next at %v after %v\n", e.id, e.dst, e.epoch, e.key, e.body.Why, e.tries, e.retry.next, e.retry.wait)
+		fmt.Fprintf(&s, "gone %d to %s epoch %d key %d %v, try %d, next at %v after %v\n", e.id, e.to, e.epoch, e.key, e.body.EndReason, e.tries, e.retry.next, e.retry.wait)
 	}
-	fmt.Fprintf(&s, "hint at %v\nnow %v\nforgotten %d\n", r.hintAt, r.now, r.generation)
+	fmt.Fprintf(&s, "hint at %v\nnow %v\nforgotten %d\n", r.nextHint, r.now, r.generation)
 	if at, ok := r.NextDeadline(); ok {
 		fmt.Fprintf(&s, "deadline %v\n", at)
 	}
-	s.WriteString(dropsOf(&r.link))
+	s.WriteString(dropsOf(&r.endpointLink))
 	return s.String()
 }
 
@@ -265,7 +265,7 @@ func TestRegistrarTable(t *testing.T) {
 		{"Leave", 5, func() Body { return &Leave{key} }},
 		{"Leave of a stranger", 5, func() Body { return &Leave{ms[4].Key()} }},
 		{"Renew", 5, func() Body { return &Renew{Lease: 40 * time.Second} }},
-		{"Renew with reminders", 5, func() Body { return &Renew{Remind: []MemberRecord{ms[1], ms[4], ms[1]}} }},
+		{"Renew with reminders", 5, func() Body { return &Renew{ListUnconfirmed: []MemberRecord{ms[1], ms[4], ms[1]}} }},
 		{"Delete", 5, func() Body { return &Delete{} }},
 		{"Ack", 5, func() Body { return &Ack{} }},
 		{"Here", 5, func() Body { return &Here{key.IP, Nonce{1}} }},

@@ -10,7 +10,7 @@ import (
 
 // Update messages. An application that writes to other memory each time tells
 // the switch where, by a WRITE_ONLY with immediate effect on nobody: its R_Key is
-// the group's target key, its address UpdateVA, and its payload these records.
+// the group's target key, its address TargetMessageVA, and its payload these records.
 // Receivers get a WRITE of no bytes in its place (docs/AGGREGATION.md, R41).
 //
 //	0  'G' 'T'  2 version (1)  3 IP family (4 or 6)
@@ -18,8 +18,8 @@ import (
 //
 // All fields are in network byte order.
 
-// UpdateVA is the virtual address of update messages.
-const UpdateVA = ^uint64(0)
+// TargetMessageVA is the virtual address of update messages.
+const TargetMessageVA = ^uint64(0)
 
 const (
 	targetsHeader  = 4
@@ -61,11 +61,11 @@ func AppendTargets(b []byte, records []TargetRecord) []byte {
 	return b
 }
 
-// NextTarget takes the first record off the payload of an update message, of
+// ParseTarget takes the first record off the payload of an update message, of
 // which rest is what is left; the first call passes the whole payload with
 // first set. ok is false at the end, or if the payload makes no sense; rest is
 // empty only at the end. It allocates nothing.
-func NextTarget(payload []byte, first bool, v4 bool) (r TargetRecord, rest []byte, ok bool) {
+func ParseTarget(payload []byte, first bool, v4 bool) (r TargetRecord, rest []byte, ok bool) {
 	if first {
 		family := byte(6)
 		if v4 {

@@ -19,7 +19,7 @@ func FuzzTargets(f *testing.F) {
 		var read []TargetRecord
 		rest := payload
 		for first := true; ; first = false {
-			r, left, ok := NextTarget(rest, first, v4)
+			r, left, ok := ParseTarget(rest, first, v4)
 			if !ok {
 				rest = left
 				break

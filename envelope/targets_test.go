@@ -13,7 +13,7 @@ import (
 // readTargets reads all records; whole is whether nothing was left over.
 func readTargets(b []byte, v4 bool) (all []TargetRecord, whole bool) {
 	for first := true; ; first = false {
-		r, rest, ok := NextTarget(b, first, v4)
+		r, rest, ok := ParseTarget(b, first, v4)
 		if !ok {
 			return all, len(rest) == 0 && len(all) > 0
 		}

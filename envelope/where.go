@@ -55,9 +55,9 @@ func parseNonce(r *reader, v6 bool) (member netip.Addr, n Nonce) {
 	return member, n
 }
 
-// where answers every Where for our address, of whatever group: a host that has
+// handleWhere answers every Where for our address, of whatever group: a host that has
 // restarted may not know the group any more. The answer is under the question's key.
-func (m *Member) where(msg *Message, w *Where, out *Output) {
+func (m *Member) handleWhere(msg *Message, w *Where, out *Output) {
 	if w.Member != m.cfg.Local.Addr() {
 		m.drop(NotForUs, out)
 		return

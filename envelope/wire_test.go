@@ -79,7 +79,7 @@ func examples() map[string]Message {
 		"Leave":                 {head(g4), &Leave{key}},
 		"Leave-v6":              {head(g6), &Leave{key6}},
 		"Delete":                {head(g4), &Delete{}},
-		"Renew":                 {head(g4), &Renew{Lease: time.Minute, Remind: []MemberRecord{{IP: key.IP, QPN: key.QPN}}}},
+		"Renew":                 {head(g4), &Renew{Lease: time.Minute, ListUnconfirmed: []MemberRecord{{IP: key.IP, QPN: key.QPN}}}},
 		"Renew-nobody":          {head(g4), &Renew{Lease: time.Minute}},
 		"Accept":                {head(g4), &Accept{Request: TypeRegister, Members: 3, Lease: time.Minute}},
 		"Reject":                {head(g4), &Reject{TypeRegister, Problem{UnknownMemberLocation, key, 0}}},
@@ -88,9 +88,9 @@ func examples() map[string]Message {
 		"Notify":                {head(g4), &Notify{body(recs[:1])}},
 		"Confirm":               {head(g4), &Confirm{Member: key}},
 		"Confirm-refusal":       {head(g4), &Confirm{key, RQPSNMismatch, key.QPN, 0x111111, 0x222223}},
-		"Gone":                  {head(g4), &Gone{Member: key, Why: Evicted, Code: 0x62, PSN: 0x123456}},
-		"Gone-group":            {head(g4), &Gone{Why: Expired}},
-		"Gone-group-v6":         {head(g6), &Gone{Why: Expired}},
+		"Gone":                  {head(g4), &Gone{Member: key, EndReason: Evicted, Code: 0x62, PSN: 0x123456}},
+		"Gone-group":            {head(g4), &Gone{EndReason: Expired}},
+		"Gone-group-v6":         {head(g6), &Gone{EndReason: Expired}},
 		"Ack":                   {head(g4), &Ack{}},
 		"Where":                 {head(g4), &Where{key.IP, nonce}},
 		"Where-v6":              {head(g6), &Where{key6.IP, nonce}},
@@ -262,8 +262,8 @@ func TestNoRKeyInText(t *testing.T) {
 	reg := withWindows(sample(1, 3))
 	m := examples()["Register-windows"]
 	ms := membershipOf(reg.Members[0], reg)
-	f := &Failure{Group: reg.Group, Doing: "register", Refusal: &Confirm{Member: reg.Members[0].Key(), Status: WindowMismatch}, Want: reg.Members[0]}
-	for _, v := range []any{reg, &reg, reg.Members, reg.Members[0], m, &m, m.Body, ms, &ms, f, f.Want, []any{*f}, Event{Err: f}, testKeys, testAuth(), MemberConfig{Auth: testAuth()}} {
+	f := &Failure{Group: reg.Group, Action: "register", Refusal: &Confirm{Member: reg.Members[0].Key(), Status: WindowMismatch}, WantEpoch: reg.Members[0]}
+	for _, v := range []any{reg, &reg, reg.Members, reg.Members[0], m, &m, m.Body, ms, &ms, f, f.WantEpoch, []any{*f}, Event{Err: f}, testKeys, testAuth(), MemberConfig{Auth: testAuth()}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			s := strings.ToLower(fmt.Sprintf(verb, v))
 			if strings.Contains(s, "a5a5") || strings.Contains(s, "165") {

@@ -50,14 +50,14 @@ func (t *tableStub) Install(r *Registration, _ KeyID) Verdict {
 	return Verdict{Kind: VerdictAccepted}
 }
 
-func (t *tableStub) Carried(g netip.Addr) bool { return t.carried[g] }
+func (t *tableStub) HadSource(g netip.Addr) bool { return t.carried[g] }
 
-func (t *tableStub) AtPlace(_, host netip.Addr, left bool) bool {
+func (t *tableStub) FromMember(_, host netip.Addr, left bool) bool {
 	as, away := t.away[host]
 	return !away || left != (as == "left")
 }
 
-func (t *tableStub) Remove(g netip.Addr, why Why) {
+func (t *tableStub) Remove(g netip.Addr, why EndReason) {
 	if t.groups[g] == nil {
 		panic("remove of a group that is not installed")
 	}
@@ -65,7 +65,7 @@ func (t *tableStub) Remove(g netip.Addr, why Why) {
 	t.calls = append(t.calls, fmt.Sprintf("remove %s: %v", g, why))
 }
 
-func (t *tableStub) RemoveMember(g netip.Addr, k MemberKey, why Why) {
+func (t *tableStub) RemoveMember(g netip.Addr, k MemberKey, why EndReason) {
 	r := t.groups[g]
 	i := r.Find(k)
 	if i < 0 {
@@ -353,11 +353,11 @@ func eventString(e Event) string {
 	if e.Member.IP.IsValid() {
 		s += " member " + e.Member.String()
 	}
-	if e.Of > 0 {
-		s += fmt.Sprintf(" %d/%d", e.Done, e.Of)
+	if e.Total > 0 {
+		s += fmt.Sprintf(" %d/%d", e.Done, e.Total)
 	}
-	if e.Why != 0 {
-		s += fmt.Sprintf(" (%v)", e.Why)
+	if e.EndReason != 0 {
+		s += fmt.Sprintf(" (%v)", e.EndReason)
 	}
 	if e.Status != 0 {
 		s += fmt.Sprintf(" (%v)", e.Status)
@@ -384,17 +384,17 @@ func describe(m Message) string {
 			s += fmt.Sprintf(", update of %d", b.Base)
 		}
 	case *Renew:
-		s += fmt.Sprintf(" remind %d", len(b.Remind))
+		s += fmt.Sprintf(" remind %d", len(b.ListUnconfirmed))
 	case *Accept:
 		s += fmt.Sprintf(" of %v, lease %v", b.Request, b.Lease)
 	case *Reject:
 		s += fmt.Sprintf(" of %v: %v", b.Request, b.Error())
 	case *Challenge:
-		s += fmt.Sprintf(" of %v, known %d", b.Request, b.Known)
+		s += fmt.Sprintf(" of %v, known %d", b.Request, b.EpochKnown)
 	case *Confirm:
 		s += fmt.Sprintf(" %v %v", b.Member, b.Status)
 	case *Gone:
-		s += fmt.Sprintf(" %v", b.Why)
+		s += fmt.Sprintf(" %v", b.EndReason)
 		if b.Member.IP.IsValid() {
 			s += " " + b.Member.String()
 		}

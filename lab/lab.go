@@ -101,7 +101,7 @@ func (l *Lab) Namespace(name string) (*Namespace, error) {
 		}
 	}
 	l.namespaces = append(l.namespaces, n)
-	if err := n.quietIPv6(); err != nil {
+	if err := n.disableIPv6Noise(); err != nil {
 		return nil, err
 	}
 	if err := n.SetUp("lo"); err != nil {
@@ -110,9 +110,9 @@ func (l *Lab) Namespace(name string) (*Namespace, error) {
 	return n, nil
 }
 
-// quietIPv6 makes interfaces made later in the namespace usable for IPv6 at
+// disableIPv6Noise makes interfaces made later in the namespace usable for IPv6 at
 // once, and keeps the kernel from sending solicitations of its own.
-func (n *Namespace) quietIPv6() error {
+func (n *Namespace) disableIPv6Noise() error {
 	for _, key := range []string{"accept_dad", "accept_ra", "router_solicitations", "autoconf"} {
 		if err := n.Sysctl("net.ipv6.conf.default."+key, "0"); err != nil {
 			return err

@@ -27,7 +27,7 @@ type Process struct {
 	cmd  *exec.Cmd
 	id   processID
 	name string
-	tail *tail         // output of an attached process
+	tail *outputTail   // output of an attached process
 	done chan struct{} // closed when the process has been waited for
 	err  error         // of Wait; valid after done
 }
@@ -68,7 +68,7 @@ func (n *Namespace) Start(cmd *exec.Cmd) (*Process, error) {
 		return nil, errors.Join(err, p.Stop(0))
 	}
 	if n.lab != nil {
-		if err := n.lab.adopt(p); err != nil {
+		if err := n.lab.track(p); err != nil {
 			return nil, errors.Join(err, p.Stop(0))
 		}
 	}
@@ -112,9 +112,9 @@ func (p *Process) identify() (processID, error) {
 // process is to outlive us.
 func (p *Process) capture(n *Namespace, detached bool) (closeLog func() error, err error) {
 	if !detached {
-		p.tail = &tail{}
-		p.cmd.Stdout = tee(p.cmd.Stdout, p.tail)
-		p.cmd.Stderr = tee(p.cmd.Stderr, p.tail)
+		p.tail = &outputTail{}
+		p.cmd.Stdout = copyOutput(p.cmd.Stdout, p.tail)
+		p.cmd.Stderr = copyOutput(p.cmd.Stderr, p.tail)
 		return func() error { return nil }, nil
 	}
 	f, err := os.CreateTemp(recordDir, fmt.Sprintf("lab-%s-%s-%s-*.log", n.lab.name, n.name, p.name))
@@ -126,15 +126,15 @@ func (p *Process) capture(n *Namespace, detached bool) (closeLog func() error, e
 	return f.Close, nil
 }
 
-func tee(w io.Writer, t *tail) io.Writer {
+func copyOutput(w io.Writer, t *outputTail) io.Writer {
 	if w == nil {
 		return t
 	}
 	return io.MultiWriter(w, t)
 }
 
-// adopt makes the lab stop p on Close, and on Remove if it is named.
-func (l *Lab) adopt(p *Process) error {
+// track makes the lab stop p on Close, and on Remove if it is named.
+func (l *Lab) track(p *Process) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -203,13 +203,13 @@ func (p *Process) Stop(grace time.Duration) error {
 	return fmt.Errorf("stop %s (process %d): still there %v after SIGKILL", p.name, p.PID(), stopGrace)
 }
 
-// tail keeps the last outputCap bytes written to it.
-type tail struct {
+// outputTail keeps the last outputCap bytes written to it.
+type outputTail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *outputTail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, b...)
@@ -219,7 +219,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+func (t *outputTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.buf)

@@ -114,7 +114,7 @@ func TestIdentifyOddNames(t *testing.T) {
 }
 
 func TestTailKeepsTheEnd(t *testing.T) {
-	var tl tail
+	var tl outputTail
 	for range 3 {
 		if n, err := tl.Write([]byte(strings.Repeat("a", outputCap/2))); n != outputCap/2 || err != nil {
 			t.Fatal(n, err)

@@ -104,13 +104,13 @@ func NewStar(c StarConfig) (*Star, error) {
 		return nil, err
 	}
 	s := &Star{Lab: l}
-	if err := s.build(c); err != nil {
+	if err := s.setup(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("star: %w", err), l.Close())
 	}
 	return s, nil
 }
 
-func (s *Star) build(c StarConfig) error {
+func (s *Star) setup(c StarConfig) error {
 	steps := []func(StarConfig) error{s.buildSwitch, s.buildRack, s.buildHosts}
 	if c.NoBridge {
 		steps = append(steps, s.route)

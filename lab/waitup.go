@@ -22,7 +22,7 @@ import (
 func (n *Namespace) WaitUp(timeout time.Duration) error {
 	end := time.Now().Add(timeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		waiting, err := n.notUp()
+		waiting, err := n.whyNotUp()
 		if errors.Is(err, netlink.ErrDumpInterrupted) {
 			waiting, err = "interfaces keep changing", nil
 		}
@@ -39,8 +39,8 @@ func (n *Namespace) WaitUp(timeout time.Duration) error {
 	}
 }
 
-// notUp says what is not up yet, "" if nothing.
-func (n *Namespace) notUp() (string, error) {
+// whyNotUp says what is not up yet, "" if nothing.
+func (n *Namespace) whyNotUp() (string, error) {
 	links, err := n.handle.LinkList()
 	if err != nil {
 		return "", err
@@ -55,13 +55,13 @@ func (n *Namespace) notUp() (string, error) {
 			return fmt.Sprintf("%s is %s", a.Name, a.OperState), nil
 		}
 	}
-	return n.notResolvable(links)
+	return n.whyNotResolvable(links)
 }
 
-// notResolvable looks for an IPv6 address whose solicited-node group has not
+// whyNotResolvable looks for an IPv6 address whose solicited-node group has not
 // been joined. The kernel joins it in a work queue, also for addresses without
 // duplicate address detection (net/ipv6/addrconf.c:addrconf_dad_work).
-func (n *Namespace) notResolvable(links []netlink.Link) (string, error) {
+func (n *Namespace) whyNotResolvable(links []netlink.Link) (string, error) {
 	addrs, err := n.handle.AddrList(nil, netlink.FAMILY_V6)
 	if err != nil {
 		return "", err

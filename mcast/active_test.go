@@ -56,7 +56,7 @@ func TestR82_MemoryOfAnIdleGroup(t *testing.T) {
 func serveOne(t *testing.T, s *Switch, out *Output, now time.Duration, i int, psn rocev2.PSN) {
 	t.Helper()
 	p := Packet{
-		Group: groupAddr(i), Src: memberAddr(0), DestQP: groupQPN, Op: rocev2.SendOnly, PSN: psn, Payload: 8, AckReq: true, Verified: true, Bytes: minStored,
+		Group: groupAddr(i), Src: memberAddr(0), DestQP: groupQPN, Op: rocev2.SendOnly, PSN: psn, Payload: 8, AckReq: true, Verified: true, RetainBytes: minFrameBytes,
 	}
 	if s.Input(now, &p, out); len(out.Copies) != 2 {
 		t.Fatalf("group %d, PSN %d: %d copies, drop %v", i, psn, len(out.Copies), out.Drop)
@@ -105,7 +105,7 @@ func TestR82_IdleGroupsGiveBack(t *testing.T) {
 	}
 	active := 0
 	for _, g := range s.groups {
-		if g.tracks != nil {
+		if g.activity != nil {
 			active++
 		}
 	}
@@ -125,10 +125,10 @@ func TestR82_IdleGroupsGiveBack(t *testing.T) {
 	if got := testing.AllocsPerRun(groups/2, func() {
 		first = (first + 1) % groups
 		g := s.groups[first]
-		if g.tracks != nil {
+		if g.activity != nil {
 			t.Fatalf("group %d is still active", first)
 		}
-		serveOne(t, s, &out, now, first, g.hi)
+		serveOne(t, s, &out, now, first, g.nxt)
 		now += 2 * idleAfter / atOnce
 		advance(s, &out, now)
 	}); got != 0 {
@@ -145,13 +145,13 @@ func TestR82_BusyGroupsKeepIt(t *testing.T) {
 	now := 2 * idleAfter
 	s.groups[1].deadAfter = 0 // and nobody is given up
 	advance(s, &out, now)
-	s.groups[1].armed, s.groups[1].tending, s.groups[1].store = false, false, nil // nor asked any more
+	s.groups[1].livenessArmed, s.groups[1].recoveryArmed, s.groups[1].store = false, false, nil // nor asked any more
 	serveOne(t, s, &out, now-idleAfter/2, 2, 0)
 	for i := 3; i < 40; i++ {
 		serveOne(t, s, &out, now, i, 0)
 	}
 	for i, want := range []bool{false, true, true, true} {
-		if got := s.groups[i].tracks != nil; got != want {
+		if got := s.groups[i].activity != nil; got != want {
 			t.Errorf("group %d: memory for data %v, want %v", i, got, want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestR82_ChangesOfAnIdleGroup(t *testing.T) {
 	g := s.groups[0]
 	advance(s, &out, 2*idleAfter)
 	serveOne(t, s, &out, 2*idleAfter, 1, 0)
-	if g.tracks != nil {
+	if g.activity != nil {
 		t.Fatal("the group is still active")
 	}
 	add := AddMember{Member: MemberSpec{IP: memberAddr(3), QPN: 0x100, RQPSN: 3000, Leg: 3, Window: g.window}}

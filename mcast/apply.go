@@ -16,20 +16,20 @@ func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	out.reset()
 	switch op := op.(type) {
 	case PutGroup:
-		return s.put(now, &op.Spec, out)
+		return s.putGroup(now, &op.Spec, out)
 	case DeleteGroup:
-		return s.delete(now, op.Group, out)
+		return s.deleteGroup(now, op.Group, out)
 	case AddMember:
-		return s.update(now, UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
+		return s.updateMembers(now, UpdateMembers{Group: op.Group, Add: []AddMember{op}}, out)
 	case RemoveMember:
-		return s.update(now, UpdateMembers{Group: op.Group, Remove: []MemberID{op.Member}}, out)
+		return s.updateMembers(now, UpdateMembers{Group: op.Group, Remove: []MemberID{op.Member}}, out)
 	case UpdateMembers:
-		return s.update(now, op, out)
+		return s.updateMembers(now, op, out)
 	}
 	return fmt.Errorf("mcast: unknown operation %T", op)
 }
 
-func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
+func (s *Switch) putGroup(now time.Duration, spec *GroupSpec, out *Output) error {
 	if err := s.validate(spec); err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 		if old.ip != key {
 			return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip.addr())
 		}
-		old.forget(0, out)
-		old.leaveAll(now)
+		old.clearStore(0, out)
+		old.noteAllDepartures(now)
 		old.deactivate()
 	}
 	for int(spec.ID) >= len(s.groups) {
@@ -52,23 +52,23 @@ func (s *Switch) put(now time.Duration, spec *GroupSpec, out *Output) error {
 	s.timers.grow(spec.ID)
 	g := s.newGroup(spec)
 	for i := range g.legs {
-		g.unverify(now, LegID(i))
+		g.startVerification(now, LegID(i))
 	}
 	s.groups[spec.ID] = g
 	if old == nil {
 		s.index(g)
 	}
-	s.armFor(g)
+	s.rearm(g)
 	return nil
 }
 
-func (s *Switch) delete(now time.Duration, id GroupID, out *Output) error {
+func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 	g := s.group(id)
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", id)
 	}
-	g.forget(0, out)
-	g.leaveAll(now)
+	g.clearStore(0, out)
+	g.noteAllDepartures(now)
 	g.deactivate()
 	s.unindex(g)
 	s.timers.stop(id)
@@ -81,14 +81,14 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	g := &group{
 		sw: s,
 		id: spec.ID, ip: keyOf(spec.IP), qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
-		window: spec.Window, windowed: spec.Window != Window{},
-		src: nobody, srcLeg: nobody, best: nobody, turn: turn{next: nobody},
+		window: spec.Window, hasWindow: spec.Window != Window{},
+		source: none, sourceLeg: none, cnpLeg: none, turn: turn{next: none},
 		legs:       make([]leg, 0, len(spec.Legs)),
 		members:    make([]member, 0, len(spec.Members)),
 		generation: spec.Generation,
 	}
 	g.setPolicy(spec)
-	g.numbers.every = spec.PSNProbe
+	g.numbering.interval = spec.PSNProbe
 	if r := &spec.Repair; r.Bytes > 0 {
 		g.repairTimeout, g.tries = r.Timeout, uint8(r.Tries)
 		g.store = &store{limit: r.Bytes, sw: s}
@@ -96,7 +96,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	if spec.TargetKey != 0 {
 		g.targetKey, g.targets = spec.TargetKey, newTargets(0)
 	}
-	g.msgs.spare = &s.pools.ends
+	g.messages.spare = &s.pools.ends
 	for _, l := range spec.Legs {
 		g.addLeg(l)
 	}
@@ -109,18 +109,18 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 func (g *group) setPolicy(spec *GroupSpec) {
 	switch spec.Policy {
 	case Strict:
-		g.keep = math.MaxInt32
+		g.minReceivers = math.MaxInt32
 	case Evict:
-		g.keep = 1
+		g.minReceivers = 1
 	case Quorum:
-		g.quorum, g.keep = int32(spec.Quorum), int32(spec.Quorum)
-		g.slack = -g.quorum
+		g.quorum, g.minReceivers = int32(spec.Quorum), int32(spec.Quorum)
+		g.allowedBehind = -g.quorum
 	}
 	switch {
 	case spec.SourceTimeout == 0:
-		g.stallTime = DefaultSourceTimeout
+		g.sourceTimeout = DefaultSourceTimeout
 	case spec.SourceTimeout > 0:
-		g.stallTime = spec.SourceTimeout
+		g.sourceTimeout = spec.SourceTimeout
 	}
 	switch {
 	case spec.TurnTime == 0:
@@ -128,13 +128,13 @@ func (g *group) setPolicy(spec *GroupSpec) {
 	case spec.TurnTime > 0:
 		g.turnTime = spec.TurnTime
 	}
-	g.deadAfter, g.deadMost, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.DeadMost, spec.LagTime, int32(spec.LagPSNs)
+	g.deadAfter, g.deadAfterMax, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.DeadAfterMax, spec.LagTime, int32(spec.LagPSNs)
 	if g.quorum > 0 && g.lagPSNs == 0 {
-		g.lagPSNs = pastWindow // further behind, circular comparison would take it for ahead (R61)
+		g.lagPSNs = maxBehind // further behind, circular comparison would take it for ahead (R61)
 	}
-	g.period = g.deadAfter
-	if g.lagTime > 0 && (g.period == 0 || g.lagTime/2 < g.period) {
-		g.period = max(g.lagTime/2, time.Millisecond)
+	g.livenessPeriod = g.deadAfter
+	if g.lagTime > 0 && (g.livenessPeriod == 0 || g.lagTime/2 < g.livenessPeriod) {
+		g.livenessPeriod = max(g.lagTime/2, time.Millisecond)
 	}
 }
 
@@ -144,23 +144,23 @@ func (g *group) addLeg(spec LegSpec) {
 		x.forwards = append(x.forwards, LegID(len(g.legs)))
 	}
 	g.legs = append(g.legs, newLeg(spec))
-	if g.numbers.every > 0 {
+	if g.numbering.interval > 0 {
 		g.checks = append(g.checks, verification{})
 	}
 	g.trackLeg()
 	if g.targets != nil {
-		g.targets.grow()
+		g.targets.addLeg()
 	}
 }
 
 func newMember(m *MemberSpec) member {
-	return member{ip: keyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, p: m.SQPSN, r: m.RQPSN}
+	return member{ip: keyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, sqPSN: m.SQPSN, ePSN: m.RQPSN}
 }
 
 func (g *group) addMember(m *MemberSpec) {
 	id := MemberID(len(g.members))
 	g.members = append(g.members, newMember(m))
-	g.outcomes.forgive(id)
+	g.outcomes.resetMember(id)
 	l := &g.legs[m.Leg]
 	if l.members == 0 {
 		l.member = id
@@ -172,23 +172,23 @@ func (g *group) addMember(m *MemberSpec) {
 	g.index(id)
 }
 
-// sourceLeft ends the epoch of a source that was removed. With data in flight
+// sourceRemoved ends the epoch of a source that was removed. With data in flight
 // nobody can say what each receiver expects next: a receiver may have more than
 // it has acknowledged, and would take the next source's first packets for
 // duplicates and acknowledge them unread. Such a group has failed.
-func (g *group) sourceLeft(m MemberID, out *Output) {
-	if g.dead {
+func (g *group) sourceRemoved(m MemberID, out *Output) {
+	if g.failed {
 		return
 	}
-	if g.quorum > 0 && g.a == g.hi.Prev() && !g.open {
-		g.leaveBehind(out)
+	if g.quorum > 0 && g.acked == g.nxt.Prev() && !g.midMessage {
+		g.evictBehind(out)
 	}
-	if g.open || !g.level() {
-		g.fail(m, g.a.Next(), 0, SourceLeft, out)
-		g.src, g.srcLeg, g.srcKey = nobody, nobody, addrKey{}
+	if g.midMessage || !g.allCaughtUp() {
+		g.fail(m, g.acked.Next(), 0, SourceRemoved, out)
+		g.source, g.sourceLeg, g.sourceAddr = none, none, addrKey{}
 		return
 	}
-	g.endEpoch(out)
-	g.srcKey = addrKey{}
-	g.armed = false
+	g.endTurn(out)
+	g.sourceAddr = addrKey{}
+	g.livenessArmed = false
 }

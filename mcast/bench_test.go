@@ -25,7 +25,7 @@ func newFlow(t testing.TB, n int, repair bool) *flow {
 	w := Window{Base: 0x1000, Len: 1 << 30, RKey: 7}
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Window: w}
 	if repair {
-		spec.Repair = RepairSpec{Bytes: 256 * minStored, Timeout: DefaultRepairTimeout, Tries: DefaultRepairTries}
+		spec.Repair = RepairSpec{Bytes: 256 * minFrameBytes, Timeout: DefaultRepairTimeout, Tries: DefaultRepairTries}
 	}
 	for i := range n + 1 {
 		m := MemberSpec{QPN: rocev2.QPN(0x100 + i), Leg: LegID(i), RQPSN: rocev2.PSN(i * 1000), Window: w}
@@ -44,11 +44,11 @@ func newFlow(t testing.TB, n int, repair bool) *flow {
 		t.Fatal(err)
 	}
 	f.out.Copies = make([]Copy, 0, n+256)
-	f.out.Release = make([]Handle, 0, 256)
+	f.out.Freed = make([]Handle, 0, 256)
 	f.out.Feedback = make([]Feedback, 0, 4)
 	f.out.Events = make([]Event, 0, 4)
 	f.data = Packet{Group: groupIP, Src: spec.Members[0].IP, DestQP: groupQPN, Op: rocev2.WriteOnly,
-		Payload: 1024, AckReq: true, VA: 0x2000, RKey: 7, DMALen: 1024, Verified: true, Bytes: minStored}
+		Payload: 1024, AckReq: true, VA: 0x2000, RKey: 7, DMALen: 1024, Verified: true, RetainBytes: minFrameBytes}
 	return f
 }
 

@@ -25,14 +25,14 @@ const (
 	cnpSilence = 2 * cnpGap
 	// cnpUnit is the weight of one signal. Weights saturate; at one signal per
 	// cnpGap they settle near 29 of them.
-	cnpUnit   = 256
-	cnpMax    = 1 << 24
-	cnpMargin = 10 // a new best must weigh more than 1 + 1/cnpMargin times the old
+	cnpUnit      = 256
+	cnpMaxWeight = 1 << 24
+	cnpMargin    = 10 // a new best must weigh more than 1 + 1/cnpMargin times the old
 )
 
-// decayed is weight w after d: halved for every whole half-life, and linearly
+// decayedWeight is weight w after d: halved for every whole half-life, and linearly
 // in between (at most 6 % more than the exponential).
-func decayed(w uint32, d time.Duration) uint32 {
+func decayedWeight(w uint32, d time.Duration) uint32 {
 	if d <= 0 {
 		return w
 	}
@@ -45,60 +45,60 @@ func decayed(w uint32, d time.Duration) uint32 {
 	return w - uint32(uint64(w)*rest/uint64(2*cnpHalfLife))
 }
 
-// weigh adds a signal of leg i and returns its weight.
-func (g *group) weigh(now time.Duration, i int) uint32 {
-	l := &g.tracks[i]
-	l.weight = min(decayed(l.weight, now-l.weighed)+cnpUnit, cnpMax)
-	l.weighed = now
-	return l.weight
+// addSignal adds a signal of leg i and returns its weight.
+func (g *group) addSignal(now time.Duration, i int) uint32 {
+	l := &g.activity[i]
+	l.cnpWeight = min(decayedWeight(l.cnpWeight, now-l.cnpWeightAt)+cnpUnit, cnpMaxWeight)
+	l.cnpWeightAt = now
+	return l.cnpWeight
 }
 
-// hottest notes a signal of leg i and says whether it speaks for the group.
-func (g *group) hottest(now time.Duration, i int) bool {
-	w := g.weigh(now, i)
-	if g.best == int32(i) {
-		g.bestSeen = now
+// noteSignal notes a signal of leg i and says whether it speaks for the group.
+func (g *group) noteSignal(now time.Duration, i int) bool {
+	w := g.addSignal(now, i)
+	if g.cnpLeg == int32(i) {
+		g.cnpLegAt = now
 		return true
 	}
-	if g.best == nobody {
-		g.best, g.bestSeen = int32(i), now
+	if g.cnpLeg == none {
+		g.cnpLeg, g.cnpLegAt = int32(i), now
 		return true
 	}
-	b := &g.tracks[g.best]
-	wb := decayed(b.weight, now-b.weighed)
+	b := &g.activity[g.cnpLeg]
+	wb := decayedWeight(b.cnpWeight, now-b.cnpWeightAt)
 	if uint64(w)*cnpMargin > uint64(wb)*(cnpMargin+1) {
-		g.best, g.bestSeen = int32(i), now
+		g.cnpLeg, g.cnpLegAt = int32(i), now
 		return true
 	}
-	return w >= wb || now-g.bestSeen > cnpSilence
+	return w >= wb || now-g.cnpLegAt > cnpSilence
 }
 
-// congested notes a BECN that came with an acknowledgement.
-func (g *group) congested(now time.Duration, i int) {
-	if g.hottest(now, i) {
-		g.becn = true
+// noteBECN notes a BECN that came with an acknowledgement.
+func (g *group) noteBECN(now time.Duration, i int) {
+	if g.noteSignal(now, i) {
+		g.becnDue = true
 	}
 }
 
-// cnp serves a congestion notification packet. It has no PSN to check.
-func (g *group) cnp(now time.Duration, p *Packet, out *Output) Reason {
-	i, r := g.branchOf(p)
+// handleCNP serves a congestion notification packet. It has no PSN to check.
+func (g *group) handleCNP(now time.Duration, p *Packet, out *Output) Reason {
+	i, r := g.legOf(p)
 	if r != None {
 		return r
 	}
-	if g.dead {
-		return GroupDead
+	if g.failed {
+		return FailedGroup
 	}
 	if !p.Verified {
 		out.NeedVerify = true
 		return None
 	}
-	g.count.FeedbackIn++
-	if !g.hottest(now, i) || g.hasPass && now-g.passed < cnpGap {
-		return Filtered
+	g.counters.FeedbackIn++
+	if !g.noteSignal(now, i) || g.cnpPassed && now-g.cnpPassedAt < cnpGap {
+		return CNPFiltered
 	}
-	g.passed, g.hasPass = now, true
-	g.count.FeedbackOut++
-	out.Feedback = append(out.Feedback, Feedback{Group: g.id, To: MemberID(g.src), Op: rocev2.CNP, BECN: true})
+	g.cnpPassedAt, g.cnpPassed = now, true
+	g.counters.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{Group: g.id, To: MemberID(g.source), Op: rocev2.CNP, BECN: true})
 	return None
 }

@@ -91,7 +91,7 @@ func TestR34_WhoNeedsToSeeEveryPacket(t *testing.T) {
 			in(0, read)
 		}, false},
 		"a late branch": {func(s *Switch, in func(time.Duration, Packet) *Output) {
-			if out := in(0, send); !s.Unsent(&out.Copies[0], time.Millisecond) {
+			if out := in(0, send); !s.Requeue(&out.Copies[0], time.Millisecond) {
 				t.Fatal("the copy is lost")
 			}
 		}, false},
@@ -116,16 +116,16 @@ func TestR34_WhoNeedsToSeeEveryPacket(t *testing.T) {
 func TestR34_CountsAndBounds(t *testing.T) {
 	s, in := unsentGroup(t, 0)
 	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Payload: 10}) // A is -1, hi 1
-	if err := s.Forwarded(0, aheadWindow, 1, false); err != nil {
+	if err := s.Forwarded(0, maxAhead, 1, false); err != nil {
 		t.Error(err)
 	}
-	if err := s.Forwarded(0, aheadWindow+1, 1, false); err == nil {
+	if err := s.Forwarded(0, maxAhead+1, 1, false); err == nil {
 		t.Error("further ahead than a source may be")
 	}
 	var st GroupStatus
 	s.Snapshot(0, &st)
-	if c := st.Counters; c.DataIn != aheadWindow || c.Copies != 2*aheadWindow {
-		t.Errorf("%d packets and %d copies, want %d and %d", c.DataIn, c.Copies, aheadWindow, 2*aheadWindow)
+	if c := st.Counters; c.DataIn != maxAhead || c.Copies != 2*maxAhead {
+		t.Errorf("%d packets and %d copies, want %d and %d", c.DataIn, c.Copies, maxAhead, 2*maxAhead)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestR51_WhatCannotBePutOff(t *testing.T) {
 		s, in := unsentGroup(t, c.bytes)
 		x := in(0, send).Copies[0]
 		c.change(&x)
-		if got := s.Unsent(&x, time.Millisecond); got != c.want {
+		if got := s.Requeue(&x, time.Millisecond); got != c.want {
 			t.Errorf("%s: put off: %v, want %v", name, got, c.want)
 		}
 		var st GroupStatus

@@ -9,13 +9,13 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// pastWindow is how far behind A a PSN still means something: half of what a
-// requester may have outstanding (RC.md §3.1). aheadWindow is how far ahead of A
-// one does. A receiver may be pastWindow behind another one, and is less than half
+// maxBehind is how far behind A a PSN still means something: half of what a
+// requester may have outstanding (RC.md §3.1). maxAhead is how far ahead of A
+// one does. A receiver may be maxBehind behind another one, and is less than half
 // of the PSN space behind hi then: so far do circular comparisons go (R61).
 const (
-	pastWindow  = 1 << 22
-	aheadWindow = pastWindow - 2
+	maxBehind = 1 << 22
+	maxAhead  = maxBehind - 2
 )
 
 // quarantine is for how long nothing of a member is served, and nothing acknowledged
@@ -24,236 +24,236 @@ const (
 // acknowledged, so a queue pair with lower numbers shows it each time.
 const quarantine = 20 * time.Millisecond
 
-// request serves a request packet of a member.
-func (g *group) request(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
-	if g.src != nobody && keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {
-		return g.data(now, p, f, out)
+// handleRequest serves a request packet of a member.
+func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	if g.source != none && keyOf(p.Src) == g.sourceAddr && p.Neighbor == g.sourceNeighbor {
+		return g.handleData(now, p, f, out)
 	}
-	return g.newSource(now, p, f, out)
+	return g.requestOfNonSource(now, p, f, out)
 }
 
-// data serves a packet of the current source: DATA of RC.md §6.2.
+// handleData serves a packet of the current source: DATA of RC.md §6.2.
 //
 // Only what leaves no lasting mark is done without a verified ICRC: a packet
 // in order is forwarded (a corrupted one stays corrupted, and receivers drop
 // it), and a duplicate is answered with ACK(A), which is true whoever asks.
-func (g *group) data(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	psn := p.PSN & rocev2.PSNMask
-	d := psn.Sub(g.a)
-	if d <= -g.past || d > aheadWindow {
+	d := psn.Sub(g.acked)
+	if d <= -g.ackedCount || d > maxAhead {
 		if d <= 0 {
 			if !p.Verified {
 				out.NeedVerify = true
 				return None
 			}
-			g.muted, g.quietTill = true, now+quarantine
+			g.sourceQuarantined, g.quarantinedUntil = true, now+quarantine
 		}
-		g.differs(MemberID(g.src), SendPSN, psn, g.hi, out)
-		return OutOfWindow
+		g.noteMismatch(MemberID(g.source), SendPSN, psn, g.nxt, out)
+		return PSNOutOfRange
 	}
-	if g.muted {
-		if now < g.quietTill {
-			return OutOfWindow
+	if g.sourceQuarantined {
+		if now < g.quarantinedUntil {
+			return PSNOutOfRange
 		}
-		g.muted = false
+		g.sourceQuarantined = false
 	}
 	if d <= 0 {
-		if g.quorum > 0 && g.npast(psn) > 0 {
-			return g.repeat(now, p, psn, f, out)
+		if g.quorum > 0 && g.numLacking(psn) > 0 {
+			return g.forwardAgain(now, p, psn, f, out)
 		}
-		return g.duplicate(now, p, psn, out)
+		return g.answerDuplicate(now, p, psn, out)
 	}
-	code, why := g.refuse(p, f)
+	code, why := g.checkRequest(p, f)
 	starts := f&rocev2.OpStart != 0
-	update := g.isUpdate(p)
-	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
-		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
-	if !p.Verified && (!plain || g.doubtful(now, psn)) {
+	update := g.isTargetMessage(p)
+	inOrder := psn == g.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.ends == 0 &&
+		g.numReceivers > 0 && g.allowedBehind >= 0 && (g.numJoining == 0 || !starts) && !g.numbering.isBlocking()
+	if !p.Verified && (!inOrder || g.mayBeDamaged(now, psn)) {
 		out.NeedVerify = true
 		return None
 	}
-	if !plain {
+	if !inOrder {
 		if g.yields(now, p, psn) {
-			return g.endTurn(now, psn, out)
+			return g.yieldTurn(now, psn, out)
 		}
-		if r := g.special(now, psn, code, why, out); r != None {
+		if r := g.slowPath(now, psn, code, why, out); r != None {
 			return r
 		}
-		if !psn.Less(g.hi) && g.waits(now, psn, starts, out) {
-			return AwaitsMembers
+		if !psn.Less(g.nxt) && g.mustBlock(now, psn, starts, out) {
+			return AwaitsVerification
 		}
-		if g.slack < 0 {
-			return g.turnDown(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
+		if g.allowedBehind < 0 {
+			return g.reject(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)
 		}
-		if update && !g.note(psn, p.Targets) {
-			return UpdatesFull
+		if update && !g.noteTargets(psn, p.Targets) {
+			return TargetMessagesFull
 		}
-		if psn.Less(g.hi) {
-			g.repeated(psn, out)
+		if psn.Less(g.nxt) {
+			g.recheckMismatch(psn, out)
 		}
 	}
-	g.count.DataIn++
-	g.came(now, psn)
-	if g.nsev != noPend && psn == g.nout {
-		if !g.seen && g.deadAfter > 0 {
-			g.rewatch(now)
+	g.counters.DataIn++
+	g.noteReceived(now, psn)
+	if g.nakSeverity != sevNone && psn == g.nakPSN {
+		if !g.nakServed && g.deadAfter > 0 {
+			g.restartLiveness(now)
 		}
-		g.seen = true
+		g.nakServed = true
 	}
-	if psn != g.hi || starts {
-		g.begins(p, psn, f)
+	if psn != g.nxt || starts {
+		g.noteMessageStart(p, psn, f)
 	}
 	g.forward(now, p, psn, f, out)
-	g.pass(psn, f)
+	g.noteForwarded(psn, f)
 	if p.AckReq {
 		if g.store != nil {
-			g.asks(now, psn)
-		} else if g.deadMost > 0 {
-			g.clock(now, psn)
+			g.noteAckReq(now, psn)
+		} else if g.deadAfterMax > 0 {
+			g.startRTT(now, psn)
 		}
 	}
-	if g.period > 0 && !g.armed {
-		g.watchAll(now)
+	if g.livenessPeriod > 0 && !g.livenessArmed {
+		g.startLiveness(now)
 	}
-	if g.nrecv == 0 {
-		g.eval(out)
+	if g.numReceivers == 0 {
+		g.evaluate(out)
 	}
 	g.resend(now, out)
 	return None
 }
 
-// certain is how long after the packet before it a packet in order is what it
+// maxInOrderGap is how long after the packet before it a packet in order is what it
 // seems to be. A source that goes back without having been asked has been silent for
 // its timeout, which no requester sets as short.
-const certain = 100 * time.Microsecond
+const maxInOrderGap = 100 * time.Microsecond
 
-// doubtful says whether a packet that reads as the next one may be an earlier one
+// mayBeDamaged says whether a packet that reads as the next one may be an earlier one
 // with a damaged PSN: one of a source that goes back, or may be about to (R64).
-func (g *group) doubtful(now time.Duration, psn rocev2.PSN) bool {
-	return !g.hasPrev || g.prev != psn.Prev() || now-g.prevAt > certain || g.nsev != noPend && !g.seen
+func (g *group) mayBeDamaged(now time.Duration, psn rocev2.PSN) bool {
+	return !g.hasLastPSN || g.lastPSN != psn.Prev() || now-g.lastPSNAt > maxInOrderGap || g.nakSeverity != sevNone && !g.nakServed
 }
 
-// came notes that the source has sent psn.
-func (g *group) came(now time.Duration, psn rocev2.PSN) {
-	g.prev, g.prevAt, g.hasPrev, g.awaited = psn, now, true, 0
+// noteReceived notes that the source has sent psn.
+func (g *group) noteReceived(now time.Duration, psn rocev2.PSN) {
+	g.lastPSN, g.lastPSNAt, g.hasLastPSN, g.waitedSince = psn, now, true, 0
 }
 
-// pass notes that psn went out to the receivers.
-func (g *group) pass(psn rocev2.PSN, f rocev2.OpFlags) {
+// noteForwarded notes that psn went out to the receivers.
+func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 	ends := f&rocev2.OpEnd != 0
-	if psn != g.hi {
-		g.numbers.passes(psn, g.hi)
+	if psn != g.nxt {
+		g.numbering.noteGap(psn, g.nxt)
 	}
-	switch d := psn.Sub(g.hi); {
+	switch d := psn.Sub(g.nxt); {
 	case d >= 0:
-		g.hi = psn.Next()
-		g.open = !ends
+		g.nxt = psn.Next()
+		g.midMessage = !ends
 		if ends {
-			g.msgs.extend(psn)
+			g.messages.addEnd(psn)
 		}
 	default:
-		g.rewound = true
+		g.sourceRewound = true
 		if d == -1 {
-			g.open = !ends
+			g.midMessage = !ends
 		}
-		g.msgs.correct(psn, ends)
+		g.messages.correctEnd(psn, ends)
 	}
 }
 
-// duplicate answers a packet that every receiver has. Its copies would only
+// answerDuplicate answers a packet that every receiver has. Its copies would only
 // make every receiver acknowledge again (R12).
-func (g *group) duplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
-	rewind := g.hasPrev && psn.LessEq(g.prev)
-	if g.nsev != noPend && psn == g.nout {
-		g.seen = true
+func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
+	rewind := g.hasLastPSN && psn.LessEq(g.lastPSN)
+	if g.nakSeverity != sevNone && psn == g.nakPSN {
+		g.nakServed = true
 	}
-	g.came(now, psn)
-	g.count.DataIn++
-	g.rewound = true
+	g.noteReceived(now, psn)
+	g.counters.DataIn++
+	g.sourceRewound = true
 	if p.AckReq || rewind {
-		g.ack(out)
+		g.sendACK(out)
 	}
 	return DuplicateData
 }
 
-// special handles a verified packet that is not plain data in order. None
+// slowPath handles a verified packet that is not plain data in order. None
 // means that it is to be forwarded after all.
-func (g *group) special(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
-	if g.dead {
-		if psn == g.failPSN && g.failCode != 0 {
-			g.nak(out, g.failCode, psn)
+func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+	if g.failed {
+		if psn == g.failPSN && g.failSyndrome != 0 {
+			g.sendNAK(out, g.failSyndrome, psn)
 		}
-		return GroupDead
+		return FailedGroup
 	}
-	if g.refused.code != 0 {
-		if g.refused.psn.Less(psn) {
-			return g.refused.reason // the source will come back to what was refused
+	if g.refusal.syndrome != 0 {
+		if g.refusal.psn.Less(psn) {
+			return g.refusal.reason // the source will come back to what was refused
 		}
-		if g.refused.psn == psn {
-			g.refused = refusal{}
+		if g.refusal.psn == psn {
+			g.refusal = refusal{}
 		}
 	}
 	if code != 0 {
-		return g.turnDown(now, psn, code, why, out)
+		return g.reject(now, psn, code, why, out)
 	}
-	if g.nrecv == 0 && g.njoin == 0 && g.hi.Less(psn) {
-		g.differs(MemberID(g.src), SendPSN, psn, g.hi, out)
-		return OutOfWindow // nobody will ask for what is missing
+	if g.numReceivers == 0 && g.numJoining == 0 && g.nxt.Less(psn) {
+		g.noteMismatch(MemberID(g.source), SendPSN, psn, g.nxt, out)
+		return PSNOutOfRange // nobody will ask for what is missing
 	}
 	return None
 }
 
 // arrived notes a packet of the source that goes no further.
 func (g *group) arrived(now time.Duration, psn rocev2.PSN) {
-	g.count.DataIn++
-	g.came(now, psn)
-	if g.nsev != noPend && psn == g.nout {
-		g.seen = true
+	g.counters.DataIn++
+	g.noteReceived(now, psn)
+	if g.nakSeverity != sevNone && psn == g.nakPSN {
+		g.nakServed = true
 	}
 }
 
-// turnDown answers psn with a fatal NAK of the switch's own, when its turn comes.
-func (g *group) turnDown(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
+// reject answers psn with a fatal NAK of the switch's own, when its turn comes.
+func (g *group) reject(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
 	g.arrived(now, psn)
-	g.refused = refusal{psn, code, why}
-	g.eval(out)
+	g.refusal = refusal{psn, code, why}
+	g.evaluate(out)
 	return why
 }
 
 // forward makes the copies of p for those that do not have it yet.
 func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
-	how := g.translation(p, f)
-	again := psn.Less(g.hi)
-	if again && psn == g.timed {
-		g.timing = false // nobody could say which of the two an ACK is for
+	how := g.rewriteOf(p, f)
+	again := psn.Less(g.nxt)
+	if again && psn == g.rttPSN {
+		g.rttPending = false // nobody could say which of the two an ACK is for
 	}
-	if g.store != nil && g.nrecv > 0 && g.a.Less(psn) && !g.store.keep(p, psn, g.hi, g.a, how, out) {
-		g.count.rare().NotKept++
+	if g.store != nil && g.numReceivers > 0 && g.acked.Less(psn) && !g.store.retain(p, psn, g.nxt, g.acked, how, out) {
+		g.counters.rare().NotRetained++
 	}
 	n := len(out.Copies)
-	for i := range g.branches {
-		b := &g.branches[i]
-		if b.bits&receiving == 0 {
+	for i := range g.acks {
+		b := &g.acks[i]
+		if b.flags&isReceiver == 0 {
 			continue
 		}
-		d := psn.Sub(b.a)
+		d := psn.Sub(b.acked)
 		if d <= 0 {
 			continue
 		}
 		ask := false
-		if g.store != nil && (b.bits&late != 0 || again && g.store.bytes > 0) {
+		if g.store != nil && (b.flags&recovering != 0 || again && g.store.bytes > 0) {
 			var yes bool
-			if yes, ask = g.inTurn(now, i, psn); !yes {
+			if yes, ask = g.takesFromSource(now, i, psn); !yes {
 				continue
 			}
 		}
 		// Made where it stays: to move it costs as much as to make it.
 		out.Copies = append(out.Copies, Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask})
 		c := &out.Copies[len(out.Copies)-1]
-		if how == byWindow && b.bits&rewrites != 0 { // the usual WRITE: worth its own lines
+		if how == rewriteByWindow && b.flags&isConnected != 0 { // the usual WRITE: worth its own lines
 			l := &g.legs[i]
 			c.Flags, c.VA, c.RKey = SetRETH, l.base+(p.VA-g.window.Base), l.rkey
-		} else if how != asItIs && b.bits&rewrites != 0 && !g.translate(c, how, p.VA, psn) {
+		} else if how != rewriteNone && b.flags&isConnected != 0 && !g.rewriteCopy(c, how, p.VA, psn) {
 			out.Copies = out.Copies[:len(out.Copies)-1]
 			continue
 		}
@@ -261,14 +261,14 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			c.Flags |= SetAckReq
 		}
 		if again && g.quorum > 0 {
-			g.tracks[i].repeats(psn)
+			g.activity[i].noteRepeat(psn)
 		}
-		if d == 1 && b.pend != noPend && b.pend != sevFatal {
-			g.setPend(b, noPend, 0) // this is what it asked for
+		if d == 1 && b.pending != sevNone && b.pending != sevFatal {
+			g.setPending(b, sevNone, 0) // this is what it asked for
 			if g.store != nil {
-				g.expect(now, i)
+				g.armProbe(now, i)
 			}
 		}
 	}
-	g.count.Copies += uint64(len(out.Copies) - n)
+	g.counters.Copies += uint64(len(out.Copies) - n)
 }

@@ -20,7 +20,7 @@ const (
 	// the round trip and an RNR timer of turnSoon, some 2 ms: a tenth of a turn.
 	DefaultTurnTime = 20 * time.Millisecond
 	// turnKept is how long a turn is kept for a member that does not come for it. A
-	// member that waits asks again every turnWait, so four of its questions are lost then.
+	// member that waits asks again every turnRNRCode, so four of its questions are lost then.
 	turnKept = 20 * time.Millisecond
 	// maxMisses bounds by how many doublings a turn is longer after members that did
 	// not come for theirs.
@@ -29,8 +29,8 @@ const (
 
 // RNR timer codes.
 const (
-	turnWait rocev2.RNRCode = 18 // 5.12 ms: for a member whose turn is not near
-	turnSoon rocev2.RNRCode = 14 // 1.28 ms: for the next one, when the turn before its own ends, and for the source whose turn that was
+	turnRNRCode rocev2.RNRCode = 18 // 5.12 ms: for a member whose turn is not near
+	turnSoon    rocev2.RNRCode = 14 // 1.28 ms: for the next one, when the turn before its own ends, and for the source whose turn that was
 )
 
 // turn is what a group knows of the members that wait for their turn.
@@ -49,7 +49,7 @@ type turn struct {
 func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 	t := &g.turn
 	if g.turnTime <= 0 {
-		g.askToWait(k, turnWait, out)
+		g.deferSource(k, turnRNRCode, out)
 		return
 	}
 	if h := g.newHistory(k); h.waits == 0 {
@@ -58,32 +58,32 @@ func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 	if t.since == 0 {
 		t.since = max(now, 1)
 	}
-	if t.next != nobody && t.next != int32(k) && now-t.asked >= turnKept {
+	if t.next != none && t.next != int32(k) && now-t.asked >= turnKept {
 		g.dismissNext(now)
 	}
-	if t.next == nobody {
+	if t.next == none {
 		g.chooseNext(now)
 	}
-	code := turnWait
+	code := turnRNRCode
 	if t.next == int32(k) {
 		t.asked = now
-		if t.ends == 0 && len(g.forwards()) == 0 && now-t.since >= g.turnTime<<t.misses {
+		if t.ends == 0 && len(g.forwardedLegs()) == 0 && now-t.since >= g.turnTime<<t.misses {
 			t.ends = max(now, 1)
 		}
 		if t.ends != 0 && now-t.ends < turnKept {
 			code = turnSoon
 		}
 	}
-	g.askToWait(k, code, out)
+	g.deferSource(k, code, out)
 }
 
 // chooseNext makes the member next that has waited longest.
 func (g *group) chooseNext(now time.Duration) {
 	t := &g.turn
-	t.next, t.asked = nobody, now
+	t.next, t.asked = none, now
 	for i := range g.members {
 		h := g.historyOf(MemberID(i))
-		if h.waits != 0 && g.members[i].live && (t.next == nobody || h.waits < g.historyOf(MemberID(t.next)).waits) {
+		if h.waits != 0 && g.members[i].live && (t.next == none || h.waits < g.historyOf(MemberID(t.next)).waits) {
 			t.next = int32(i)
 		}
 	}
@@ -114,12 +114,12 @@ func (g *group) kept(now time.Duration, k MemberID) bool {
 func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	t := &g.turn
 	switch {
-	case t.ends == 0 || g.dead || g.refused.code != 0 || psn.Less(g.hi):
+	case t.ends == 0 || g.failed || g.refusal.syndrome != 0 || psn.Less(g.nxt):
 		return false
-	case g.open:
+	case g.midMessage:
 		t.over, t.held = false, 0 // hi-1 is not the end that it seemed to be
 		return false
-	case !t.over && g.targets != nil && g.targets.named && (psn != g.hi || !g.isUpdate(p)):
+	case !t.over && g.targets != nil && g.targets.named && (psn != g.nxt || !g.isTargetMessage(p)):
 		return false
 	case now-t.asked >= turnKept || t.held != 0 && now-t.held >= turnKept:
 		g.dismissNext(now)
@@ -128,16 +128,16 @@ func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	return true
 }
 
-// endTurn refuses the source's packet psn, of a message that does not begin in this
+// yieldTurn refuses the source's packet psn, of a message that does not begin in this
 // turn. The source is told so when all before it is acknowledged: eval.
-func (g *group) endTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason {
+func (g *group) yieldTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason {
 	t := &g.turn
 	g.arrived(now, psn)
 	t.over = true
-	if t.held == 0 && g.a == g.hi.Prev() {
+	if t.held == 0 && g.acked == g.nxt.Prev() {
 		t.held = max(now, 1)
 	}
-	g.eval(out)
+	g.evaluate(out)
 	return TurnOver
 }
 

@@ -18,11 +18,11 @@ func TestR79_TurnsNotCut(t *testing.T)  { runTranscript(t) }
 // share has so many sources that never pause share a group for d, and returns how many
 // packets each of them has had acknowledged.
 func share(t *testing.T, sources int, turns, d time.Duration) (done []int) {
-	n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(7), timer: 67 * time.Millisecond, rnrTimers: true, turnTime: turns}
+	n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(7), timer: 67 * time.Millisecond, rnrTimers: true, turnTime: turns}
 	n.build(4, 0, 0)
 	n.full = 0
 	for i, h := range n.hosts {
-		h.rnrLeft, h.win, h.strict = 0, 16, i%2 == 0
+		h.rnrLeft, h.maxUnacked, h.strict = 0, 16, i%2 == 0
 		h.pause = func() time.Duration { return 100 * time.Microsecond } // the rate at which receivers take packets
 		if i < sources {
 			for range 2_000 {
@@ -31,8 +31,8 @@ func share(t *testing.T, sources int, turns, d time.Duration) (done []int) {
 			n.after(time.Duration(i)*time.Microsecond, h.start)
 		}
 	}
-	for n.q.Len() > 0 && n.q[0].at < d {
-		e := heap.Pop(&n.q).(event)
+	for n.queue.Len() > 0 && n.queue[0].at < d {
+		e := heap.Pop(&n.queue).(event)
 		for n.advance(e.at) {
 		}
 		n.now = e.at

@@ -20,23 +20,23 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 	switch {
 	case g == nil:
 		return fmt.Errorf("mcast: group %d: does not exist", id)
-	case g.src == nobody || g.dead || g.refused.code != 0 || g.njoin > 0 || g.nlate > 0 || g.numbers.held || g.turn.ends != 0:
+	case g.source == none || g.failed || g.refusal.syndrome != 0 || g.numJoining > 0 || g.numRecovering > 0 || g.numbering.blocked || g.turn.ends != 0:
 		return fmt.Errorf("mcast: group %d: needs to see every packet now", id)
-	case hi.Less(g.hi):
-		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.hi), uint32(hi))
-	case hi == g.hi:
+	case hi.Less(g.nxt):
+		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.nxt), uint32(hi))
+	case hi == g.nxt:
 		return nil
-	case hi.Prev().Sub(g.a) > aheadWindow:
-		return fmt.Errorf("mcast: group %d: %06x is more than %d PSNs ahead of what is acknowledged, %06x", g.id, uint32(hi.Prev()), aheadWindow, uint32(g.a))
+	case hi.Prev().Sub(g.acked) > maxAhead:
+		return fmt.Errorf("mcast: group %d: %06x is more than %d PSNs ahead of what is acknowledged, %06x", g.id, uint32(hi.Prev()), maxAhead, uint32(g.acked))
 	}
-	n := uint64(uint32(hi-g.hi) & rocev2.PSNMask)
-	g.hi, g.prev, g.hasPrev, g.open = hi, hi.Prev(), true, open
-	g.write = writing{}
+	n := uint64(uint32(hi-g.nxt) & rocev2.PSNMask)
+	g.nxt, g.lastPSN, g.hasLastPSN, g.midMessage = hi, hi.Prev(), true, open
+	g.writeMessage = writeMessage{}
 	if g.store != nil {
-		g.store.whole = hi
+		g.store.contiguousFrom = hi
 	}
-	g.msgs.extendMany(hi.Prev(), messages)
-	g.count.DataIn += n
-	g.count.Copies += n * uint64(g.nrecv)
+	g.messages.addEnds(hi.Prev(), messages)
+	g.counters.DataIn += n
+	g.counters.Copies += n * uint64(g.numReceivers)
 	return nil
 }

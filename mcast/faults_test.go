@@ -16,7 +16,7 @@ import (
 
 // isDead says whether h answers nothing any more.
 func (h *host) isDead() bool {
-	return h.failed || h.n.mute == h.id && len(h.got) >= h.muteAt
+	return h.failed || h.n.silenced == h.id && len(h.got) >= h.muteAt
 }
 
 // fails has a receiver's queue pair go into error now and then, at a packet that
@@ -60,11 +60,11 @@ func (n *network) damage(p *Packet) {
 // first: without local repair each of them would be sent it.
 func (n *network) offered(d *node, p *Packet) {
 	g := d.sw.groups[0]
-	if g.src == nobody || keyOf(p.Src) != g.srcKey || n.damaged[p.Frame] {
+	if g.source == none || keyOf(p.Src) != g.sourceAddr || n.damaged[p.Frame] {
 		return
 	}
 	for i := range d.legs {
-		if b := &g.branches[i]; b.bits&receiving != 0 && d.legs[i].host != nil && p.PSN == b.a.Next() {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 && d.legs[i].host != nil && p.PSN == b.acked.Next() {
 			d.legs[i].host.offers++
 		}
 	}
@@ -78,10 +78,10 @@ func (n *network) evicted(d *node, e Event) {
 	h, g := n.hosts[e.Member], d.sw.groups[0]
 	kept := g.store != nil && g.store.find(e.PSN.Next()) != nil
 	switch {
-	case h.isDead(), h.skew != 0:
+	case h.isDead(), h.psnSkew != 0:
 	case n.unfair:
 		n.evictions++
-	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.a)):
+	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.acked)):
 		n.evictions++ // behind the quorum, it lacks what nobody sends again (R37)
 	case e.Syndrome == Silent && n.deadAfter > 0 && n.loss > 0:
 		probes := 0
@@ -89,13 +89,13 @@ func (n *network) evicted(d *node, e Event) {
 			probes = livenessProbes - 1
 		}
 		if h.chances < max(h.offers, probes) {
-			n.t.Fatalf("host %d is alive and evicted for silence after it was sent %d packets, of which it lacks the first; its source repeated that %d times", h.id, h.chances, h.offers)
+			n.tb.Fatalf("host %d is alive and evicted for silence after it was sent %d packets, of which it lacks the first; its source repeated that %d times", h.id, h.chances, h.offers)
 		}
 		n.evictions++
 	default:
-		n.t.Fatalf("host %d is alive and evicted: %+v", h.id, e)
+		n.tb.Fatalf("host %d is alive and evicted: %+v", h.id, e)
 	}
-	h.gone = true
+	h.removed = true
 }
 
 // givesUp ends a run in which no receiver is left that could answer the source: the
@@ -103,16 +103,16 @@ func (n *network) evicted(d *node, e Event) {
 // returns false if s is not the source that is served.
 func (n *network) givesUp(s *host) bool {
 	g := s.node.sw.groups[0]
-	if int(g.src) != s.id {
+	if int(g.source) != s.id {
 		return false
 	}
-	for i := range g.branches {
-		b := &g.branches[i]
-		if b.bits&receiving == 0 || s.node.legs[i].host.isDead() {
+	for i := range g.acks {
+		b := &g.acks[i]
+		if b.flags&isReceiver == 0 || s.node.legs[i].host.isDead() {
 			continue
 		}
-		if kept := g.store != nil && g.store.find(b.a.Next()) != nil; kept || !b.a.Less(g.a) {
-			n.t.Fatalf("host %d hears nothing, and leg %d is alive: %v", s.id, i, n.stuck())
+		if kept := g.store != nil && g.store.find(b.acked.Next()) != nil; kept || !b.acked.Less(g.acked) {
+			n.tb.Fatalf("host %d hears nothing, and leg %d is alive: %v", s.id, i, n.stuck())
 		}
 	}
 	n.failure = &Event{Kind: GroupFailed}
@@ -135,7 +135,7 @@ func (h *host) completedByQuorum(to int) {
 			}
 		}
 		if has < h.n.quorum {
-			h.n.t.Fatalf("I2: host %d was told packet %d is done, %d hosts have it, the quorum is %d", h.id, i, has, h.n.quorum)
+			h.n.tb.Fatalf("I2: host %d was told packet %d is done, %d hosts have it, the quorum is %d", h.id, i, has, h.n.quorum)
 		}
 	}
 }
@@ -180,11 +180,11 @@ func TestPropertyQuorumNeverDead(t *testing.T) {
 		n.build(6+n.rng(3), 2+n.rng(2), 0)
 		n.run()
 		g := n.nodes[0].sw.groups[0]
-		if g.src != nobody && !g.members[g.src].live {
-			t.Fatalf("host %d was evicted, and is the source", g.src)
+		if g.source != none && !g.members[g.source].live {
+			t.Fatalf("host %d was evicted, and is the source", g.source)
 		}
 		for _, h := range n.hosts {
-			if n.failure == nil && !h.gone && h.una != len(h.ops) {
+			if n.failure == nil && !h.removed && h.una != len(h.ops) {
 				t.Fatalf("host %d: %d of %d packets done: %v", h.id, h.una, len(h.ops), n.stuck())
 			}
 		}

@@ -46,7 +46,7 @@ func FuzzInput(f *testing.F) {
 			p := Packet{
 				Group: groupIP, Src: from[who], Port: Port(who), Op: rocev2.Opcode(b[0]), AckReq: b[3]&0x80 != 0, BECN: b[1]&0x80 != 0,
 				DestQP: groupQPN, PSN: rocev2.PSN(b[2]), Payload: uint16(b[6]) << 2, VA: 1<<20 + uint64(b[4]), RKey: 1,
-				DMALen: uint32(b[5])<<8 | uint32(b[6])<<2, Syndrome: rocev2.Syndrome(b[3]), MSN: rocev2.MSN(b[2]), Frame: n, Bytes: 2048,
+				DMALen: uint32(b[5])<<8 | uint32(b[6])<<2, Syndrome: rocev2.Syndrome(b[3]), MSN: rocev2.MSN(b[2]), Frame: n, RetainBytes: 2048,
 			}
 			if b[1]&0x40 != 0 {
 				p.Neighbor = 1

@@ -14,7 +14,7 @@ import (
 type severity uint8
 
 const (
-	noPend severity = iota
+	sevNone severity = iota
 	sevSequence
 	sevRNR
 	sevFatal
@@ -22,20 +22,20 @@ const (
 
 // Bits of branch.bits.
 const (
-	receiving uint8 = 1 << iota // live, and not the source's leg: gets copies, is waited for
-	rewrites                    // a connected leg
-	fresh     uint8 = 1 << 5    // joined while earlier data was in flight: does not count for it (R36)
+	isReceiver     uint8 = 1 << iota // live, and not the source's leg: gets copies, is waited for
+	isConnected                      // a connected leg
+	joinedInFlight uint8 = 1 << 5    // joined while earlier data was in flight: does not count for it (R36)
 )
 
-// branch is what the data path reads and writes of a leg: 12 bytes, so that 64
+// ackState is what the data path reads and writes of a leg: 12 bytes, so that 64
 // legs are 12 cache lines. A pending NAK needs no PSN of its own: NAK(e)
 // acknowledges e-1, and an acknowledgement of e ends it, so e is always a+1.
-type branch struct {
-	a     rocev2.PSN // acknowledged up to and including, in the source's space
-	delta uint32     // added to a PSN toward a connected leg, modulo 2^24
-	bits  uint8
-	pend  severity
-	info  rocev2.Syndrome // the syndrome that is pending
+type ackState struct {
+	acked           rocev2.PSN // acknowledged up to and including, in the source's space
+	delta           uint32     // added to a PSN toward a connected leg, modulo 2^24
+	flags           uint8
+	pending         severity
+	pendingSyndrome rocev2.Syndrome // the syndrome that is pending
 }
 
 // leg is the rest of a leg's state that is there without data: 24 bytes.
@@ -71,24 +71,24 @@ type member struct {
 	leg         LegID
 	live        bool
 	receiveOnly bool  // as registered: never the source (R76)
-	past        int32 // how many PSNs before p it has had acknowledged; as group.past
+	ackedCount  int32 // how many PSNs before p it has had acknowledged; as group.past
 
-	p    rocev2.PSN // next PSN of its send queue; current while it is not the source
-	r    rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
-	msgs rocev2.MSN // messages of its own that are acknowledged; as p
+	sqPSN    rocev2.PSN // next PSN of its send queue; current while it is not the source
+	ePSN     rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
+	messages rocev2.MSN // messages of its own that are acknowledged; as p
 }
 
-// history is what most members never need.
-type history struct {
-	quietTill time.Duration // nothing of it is served before (R68); as group.quietTill
-	waits     time.Duration // since when it has waited for its turn; 0: it does not
-	refused   bool          // it is registered to receive only and has asked to be the source, as an event has said
+// memberHistory is what most members never need.
+type memberHistory struct {
+	quarantinedUntil time.Duration // nothing of it is served before (R68); as group.quarantinedUntil
+	waits            time.Duration // since when it has waited for its turn; 0: it does not
+	refusalReported  bool          // it is registered to receive only and has asked to be the source, as an event has said
 }
 
 // extra is what most groups never need.
 type extra struct {
-	forwards []LegID   // the forwarded legs
-	history  []history // by MemberID; shorter if there is nothing of the others
+	forwards []LegID         // the forwarded legs
+	history  []memberHistory // by MemberID; shorter if there is nothing of the others
 }
 
 func (g *group) newExtra() *extra {
@@ -98,7 +98,7 @@ func (g *group) newExtra() *extra {
 	return g.extra
 }
 
-func (g *group) forwards() []LegID {
+func (g *group) forwardedLegs() []LegID {
 	if g.extra == nil {
 		return nil
 	}
@@ -106,18 +106,18 @@ func (g *group) forwards() []LegID {
 }
 
 // historyOf returns what there is of member k, to be looked at.
-func (g *group) historyOf(k MemberID) history {
+func (g *group) historyOf(k MemberID) memberHistory {
 	if g.extra == nil || int(k) >= len(g.extra.history) {
-		return history{}
+		return memberHistory{}
 	}
 	return g.extra.history[k]
 }
 
 // newHistory returns what there is of member k, to be changed.
-func (g *group) newHistory(k MemberID) *history {
+func (g *group) newHistory(k MemberID) *memberHistory {
 	x := g.newExtra()
 	if n := len(g.members); len(x.history) < n {
-		x.history = append(x.history, make([]history, n-len(x.history))...)
+		x.history = append(x.history, make([]memberHistory, n-len(x.history))...)
 	}
 	return &x.history[k]
 }
@@ -125,102 +125,102 @@ func (g *group) newHistory(k MemberID) *history {
 // refusal is what the switch itself answers to the source, as if it were one
 // more receiver: a fatal NAK, never forwarded to anybody (R27, R28).
 type refusal struct {
-	psn    rocev2.PSN
-	code   rocev2.Syndrome // 0: nothing refused
-	reason Reason
+	psn      rocev2.PSN
+	syndrome rocev2.Syndrome // 0: nothing refused
+	reason   Reason
 }
 
-const nobody = -1
+const none = -1
 
 // group is one group at this switch. What a packet touches comes first.
 type group struct {
-	ip     addrKey
-	srcKey addrKey  // address of the source
-	srcNbr Neighbor // and the switch it is behind, 0 if none
-	src    int32    // MemberID, or nobody
-	srcLeg int32
-	qpn    rocev2.QPN
-	a      rocev2.PSN // A: every receiving branch has acknowledged it
-	hi     rocev2.PSN // highest PSN forwarded, plus 1
-	prev   rocev2.PSN // PSN of the last data packet
-	nout   rocev2.PSN // PSN of the last NAK sent, if nsev is not noPend
+	ip             addrKey
+	sourceAddr     addrKey  // address of the source
+	sourceNeighbor Neighbor // and the switch it is behind, 0 if none
+	source         int32    // MemberID, or nobody
+	sourceLeg      int32
+	qpn            rocev2.QPN
+	acked          rocev2.PSN // A: every receiving branch has acknowledged it
+	nxt            rocev2.PSN // highest PSN forwarded, plus 1
+	lastPSN        rocev2.PSN // PSN of the last data packet
+	nakPSN         rocev2.PSN // PSN of the last NAK sent, if nsev is not sevNone
 
-	prevAt   time.Duration // when prev came
-	past     int32         // PSNs up to A that the source has had acknowledged since it was registered; pastWindow means as many or more
-	asked    rocev2.PSN
-	pmtu     uint16
-	policy   Policy
-	tries    uint8    // RepairSpec.Tries
-	nsev     severity // the severity of the last NAK sent
-	seen     bool     // PSN nout has passed since
-	muted    bool     // the source is not acknowledged anything until quietTill: it sent a PSN below all that was seen of it
-	hasPrev  bool
-	open     bool // the message of hi-1 is not complete
-	dead     bool
-	becn     bool // to be set in the next ACK
-	windowed bool
-	told     bool // SourceRefused was emitted in this epoch
+	lastPSNAt         time.Duration // when prev came
+	ackedCount        int32         // PSNs up to A that the source has had acknowledged since it was registered; maxBehind means as many or more
+	ackReqPSN         rocev2.PSN
+	pmtu              uint16
+	policy            Policy
+	tries             uint8    // RepairSpec.Tries
+	nakSeverity       severity // the severity of the last NAK sent
+	nakServed         bool     // PSN nout has passed since
+	sourceQuarantined bool     // the source is not acknowledged anything until quarantinedUntil: it sent a PSN below all that was seen of it
+	hasLastPSN        bool
+	midMessage        bool // the message of hi-1 is not complete
+	failed            bool
+	becnDue           bool // to be set in the next ACK
+	hasWindow         bool
+	refusalReported   bool // SourceRefused was emitted in this epoch
 
-	armed   bool // deadline is set
-	rewound bool // the source has retransmitted since the last look
-	tending bool // tendAt is set
-	timing  bool // a round trip is being measured: of packet timed
+	livenessArmed bool // deadline is set
+	sourceRewound bool // the source has retransmitted since the last look
+	recoveryArmed bool // recoveryAt is set
+	rttPending    bool // a round trip is being measured: of packet timed
 
-	low    int32 // receiving branches with a <= A; more than slack while A cannot move
-	slack  int32 // receiving branches that need not be above A: none, but under Quorum
-	nrecv  int32 // receiving branches
-	nfresh int32 // of them, fresh ones
-	npend  int32 // branches with a pending NAK
-	njoin  int32 // legs that are joining
-	nowin  int32 // receiving connected branches whose member has no window
-	nlate  int32 // late branches
+	numAtAcked        int32 // receiving branches with a <= A; more than slack while A cannot move
+	allowedBehind     int32 // receiving branches that need not be above A: none, but under Quorum
+	numReceivers      int32 // receiving branches
+	numJoinedInFlight int32 // of them, fresh ones
+	numPending        int32 // branches with a pending NAK
+	numJoining        int32 // legs that are joining
+	numWithoutWindow  int32 // receiving connected branches whose member has no window
+	numRecovering     int32 // late branches
 
-	branches []branch // by LegID; nil before the group's first data
-	tracks   []track  // by LegID; nil unless the group is active
-	legs     []leg    // by LegID
-	members  []member // by MemberID
-	byIP     memberIndex
-	checks   []verification // by LegID; nil if nothing is verified
-	msgs     messages
-	sw       *Switch
-	store    *store // nil without local repair
-	window   Window
-	targets  *targets      // nil unless there is a targetKey
-	deadline time.Duration // next look at the silent ones
-	tendAt   time.Duration // when repair has something to do
-	count    tally
+	acks       []ackState    // by LegID; nil before the group's first data
+	activity   []legActivity // by LegID; nil unless the group is active
+	legs       []leg         // by LegID
+	members    []member      // by MemberID
+	byIP       memberIndex
+	checks     []verification // by LegID; nil if nothing is verified
+	messages   messages
+	sw         *Switch
+	store      *store // nil without local repair
+	window     Window
+	targets    *targets      // nil unless there is a targetKey
+	livenessAt time.Duration // next look at the silent ones
+	recoveryAt time.Duration // when repair has something to do
+	counters   tally
 
-	id        GroupID
-	targetKey uint32
-	timed     rocev2.PSN
-	timedAt   time.Duration // sent at this time
-	timedIn   uint64        // when the switch had paused so often
-	refused   refusal
-	write     writing
+	id           GroupID
+	targetKey    uint32
+	rttPSN       rocev2.PSN
+	rttSentAt    time.Duration // sent at this time
+	rttPauses    uint64        // when the switch had paused so often
+	refusal      refusal
+	writeMessage writeMessage
 
-	quorum  int32      // receivers that must have it; 0 means all
-	keep    int32      // receivers that cannot be spared: more than there are under Strict
-	lagPSNs int32      // 0: no limit
-	least   rocev2.PSN // no receiver has less, if lagPSNs is set
-	freshTo rocev2.PSN // the fresh ones are no longer when A has come here
+	quorum        int32      // receivers that must have it; 0 means all
+	minReceivers  int32      // receivers that cannot be spared: more than there are under Strict
+	lagPSNs       int32      // 0: no limit
+	lagFloor      rocev2.PSN // no receiver has less, if lagPSNs is set
+	inFlightUntil rocev2.PSN // the fresh ones are no longer when A has come here
 
-	failPSN  rocev2.PSN // if dead
-	failCode rocev2.Syndrome
-	hasPass  bool  // CNP filter: passed is set
-	best     int32 // the leg whose signals pass, or nobody
-	bestSeen time.Duration
-	passed   time.Duration // when the last CNP passed
+	failPSN      rocev2.PSN // if dead
+	failSyndrome rocev2.Syndrome
+	cnpPassed    bool  // CNP filter: passed is set
+	cnpLeg       int32 // the leg whose signals pass, or nobody
+	cnpLegAt     time.Duration
+	cnpPassedAt  time.Duration // when the last CNP passed
 
-	deadAfter     time.Duration // 0: never
-	deadMost      time.Duration // if above deadAfter: that follows the round trips up to here
-	stallTime     time.Duration // how long the source may send nothing while another member waits; 0: any time
-	awaited       time.Duration // since when it has, and another one waits; 0: no
-	lagTime       time.Duration // 0: never
-	period        time.Duration // between two looks; 0: neither of these is set
-	quietTill     time.Duration // if muted
-	repairTimeout time.Duration // RepairSpec.Timeout
-	numbers       numbering
-	extra         *extra // nil: it is empty
+	deadAfter        time.Duration // 0: never
+	deadAfterMax     time.Duration // if above deadAfter: that follows the round trips up to here
+	sourceTimeout    time.Duration // how long the source may send nothing while another member waits; 0: any time
+	waitedSince      time.Duration // since when it has, and another one waits; 0: no
+	lagTime          time.Duration // 0: never
+	livenessPeriod   time.Duration // between two looks; 0: neither of these is set
+	quarantinedUntil time.Duration // if muted
+	repairTimeout    time.Duration // RepairSpec.Timeout
+	numbering        numbering
+	extra            *extra // nil: it is empty
 
 	turnTime time.Duration // how long a turn is at least while others wait; 0: any time
 	turn     turn
@@ -229,158 +229,158 @@ type group struct {
 	outcomes   *Outcomes // nil: none yet
 }
 
-// setPend replaces what b has pending.
-func (g *group) setPend(b *branch, sev severity, info rocev2.Syndrome) {
-	if b.pend != noPend {
-		g.npend--
+// setPending replaces what b has pending.
+func (g *group) setPending(b *ackState, sev severity, info rocev2.Syndrome) {
+	if b.pending != sevNone {
+		g.numPending--
 	}
-	if sev != noPend {
-		g.npend++
+	if sev != sevNone {
+		g.numPending++
 	}
-	b.pend, b.info = sev, info
+	b.pending, b.pendingSyndrome = sev, info
 }
 
-// advance notes that b acknowledged everything up to psn, if that is news.
-func (g *group) advance(b *branch, psn rocev2.PSN) bool {
-	if psn.LessEq(b.a) {
+// noteAcked notes that b acknowledged everything up to psn, if that is news.
+func (g *group) noteAcked(b *ackState, psn rocev2.PSN) bool {
+	if psn.LessEq(b.acked) {
 		return false
 	}
-	if b.a.LessEq(g.a) && g.a.Less(psn) && (b.bits&fresh == 0 || g.quorum == 0) {
-		g.low--
+	if b.acked.LessEq(g.acked) && g.acked.Less(psn) && (b.flags&joinedInFlight == 0 || g.quorum == 0) {
+		g.numAtAcked--
 	}
-	b.a = psn
-	g.setPend(b, noPend, 0)
+	b.acked = psn
+	g.setPending(b, sevNone, 0)
 	return true
 }
 
-// admit makes a leg receive from the message that begins at psn.
-func (g *group) admit(i int, psn rocev2.PSN) {
-	b, l, t := &g.branches[i], &g.legs[i], &g.tracks[i]
+// startReceiving makes a leg receive from the message that begins at psn.
+func (g *group) startReceiving(i int, psn rocev2.PSN) {
+	b, l, t := &g.acks[i], &g.legs[i], &g.activity[i]
 	g.setJoining(i, false)
-	b.a = psn.Prev()
+	b.acked = psn.Prev()
 	b.delta = 0
-	b.bits |= receiving
+	b.flags |= isReceiver
 	if l.connected() {
-		b.delta = uint32(g.members[l.member].r-psn) & rocev2.PSNMask
+		b.delta = uint32(g.members[l.member].ePSN-psn) & rocev2.PSNMask
 		if !l.windowed {
-			g.nowin++
+			g.numWithoutWindow++
 		}
 	}
 	if g.checks != nil {
-		g.checks[i].before, _ = g.msgs.through(b.a)
+		g.checks[i].messagesBefore, _ = g.messages.completedBy(b.acked)
 	}
-	g.receivers(g.nrecv + 1)
+	g.setReceivers(g.numReceivers + 1)
 	switch {
-	case b.a.LessEq(g.a):
-		g.low++
+	case b.acked.LessEq(g.acked):
+		g.numAtAcked++
 	default:
-		b.bits |= fresh
-		g.nfresh++
-		g.freshTo = b.a
+		b.flags |= joinedInFlight
+		g.numJoinedInFlight++
+		g.inFlightUntil = b.acked
 		if g.quorum > 0 {
-			g.low++ // not one of the quorum yet
+			g.numAtAcked++ // not one of the quorum yet
 		}
 	}
-	*t = track{
-		watch: b.a, mark: b.a, unheard: g.sw.hearing.at(l.port).unheard, from: t.from, weight: t.weight, weighed: t.weighed,
-		mend: mending{asked: b.a, again: b.a, watch: b.a, rtt: t.mend.rtt, rttVar: t.mend.rttVar},
+	*t = legActivity{
+		livenessPSN: b.acked, lagPSN: b.acked, pausesApplied: g.sw.ports.port(l.port).paused, probeNotBefore: t.probeNotBefore, cnpWeight: t.cnpWeight, cnpWeightAt: t.cnpWeightAt,
+		recovery: recovery{ackReqPSN: b.acked, resentPSN: b.acked, expectedACK: b.acked, rtt: t.recovery.rtt, rttVar: t.recovery.rttVar},
 	}
 }
 
-// cut takes a leg out of the group.
-func (g *group) cut(i int) {
+// removeLeg takes a leg out of the group.
+func (g *group) removeLeg(i int) {
 	g.setJoining(i, false)
-	g.verified(LegID(i))
-	g.retire(i)
+	g.endVerification(LegID(i))
+	g.stopReceiving(i)
 }
 
-// retire ends what a leg was as a receiver: removed, or the epoch is over.
-func (g *group) retire(i int) {
-	if g.branches == nil {
+// stopReceiving ends what a leg was as a receiver: removed, or the epoch is over.
+func (g *group) stopReceiving(i int) {
+	if g.acks == nil {
 		return
 	}
-	b, l := &g.branches[i], &g.legs[i]
-	if b.bits&receiving == 0 {
+	b, l := &g.acks[i], &g.legs[i]
+	if b.flags&isReceiver == 0 {
 		return
 	}
 	if l.connected() {
-		g.members[l.member].r = b.a.Add(1 + int32(b.delta))
+		g.members[l.member].ePSN = b.acked.Add(1 + int32(b.delta))
 		if !l.windowed {
-			g.nowin--
+			g.numWithoutWindow--
 		}
 	}
-	g.setPend(b, noPend, 0)
-	g.setInLine(i)
-	g.receivers(g.nrecv - 1)
-	if b.a.LessEq(g.a) || b.bits&fresh != 0 && g.quorum > 0 {
-		g.low--
+	g.setPending(b, sevNone, 0)
+	g.endRecovery(i)
+	g.setReceivers(g.numReceivers - 1)
+	if b.acked.LessEq(g.acked) || b.flags&joinedInFlight != 0 && g.quorum > 0 {
+		g.numAtAcked--
 	}
-	if b.bits&fresh != 0 {
-		g.nfresh--
+	if b.flags&joinedInFlight != 0 {
+		g.numJoinedInFlight--
 	}
-	b.bits &^= receiving | fresh
+	b.flags &^= isReceiver | joinedInFlight
 	if g.checks != nil {
-		g.checks[i].fresh = false
+		g.checks[i].acceptedNothing = false
 	}
-	g.tracks[i].weight = 0
-	if g.best == int32(i) {
-		g.best = nobody
+	g.activity[i].cnpWeight = 0
+	if g.cnpLeg == int32(i) {
+		g.cnpLeg = none
 	}
 }
 
-// settle makes the fresh receivers like the others: A has passed what was in
+// promoteJoined makes the fresh receivers like the others: A has passed what was in
 // flight when they joined.
-func (g *group) settle() {
-	for i := range g.branches {
-		b := &g.branches[i]
-		if b.bits&fresh == 0 {
+func (g *group) promoteJoined() {
+	for i := range g.acks {
+		b := &g.acks[i]
+		if b.flags&joinedInFlight == 0 {
 			continue
 		}
-		b.bits &^= fresh
-		if g.quorum > 0 && g.a.Less(b.a) {
-			g.low--
+		b.flags &^= joinedInFlight
+		if g.quorum > 0 && g.acked.Less(b.acked) {
+			g.numAtAcked--
 		}
 	}
-	g.nfresh = 0
+	g.numJoinedInFlight = 0
 }
 
-// spare says whether the group can go on without receiver i: enough others
+// canEvict says whether the group can go on without receiver i: enough others
 // remain that have got, or will get, all that is in flight.
-func (g *group) spare(i int) bool {
-	n := g.nrecv - g.nfresh
-	if g.branches[i].bits&fresh == 0 {
+func (g *group) canEvict(i int) bool {
+	n := g.numReceivers - g.numJoinedInFlight
+	if g.acks[i].flags&joinedInFlight == 0 {
 		n--
 	}
-	return n >= g.keep
+	return n >= g.minReceivers
 }
 
-// receivers sets how many branches receive.
-func (g *group) receivers(n int32) {
-	g.nrecv = n
+// setReceivers sets how many branches receive.
+func (g *group) setReceivers(n int32) {
+	g.numReceivers = n
 	if g.quorum > 0 {
-		g.slack = n - g.quorum
+		g.allowedBehind = n - g.quorum
 	}
 }
 
-// ack tells the source that everything up to A is everywhere. The syndrome is
+// sendACK tells the source that everything up to A is everywhere. The syndrome is
 // always 0x1F: the credits of several receivers cannot be merged safely (R20).
-func (g *group) ack(out *Output) {
-	g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)
-	g.becn = false
+func (g *group) sendACK(out *Output) {
+	g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.acked)
+	g.becnDue = false
 }
 
-func (g *group) nak(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
-	g.send(out, rocev2.Acknowledge, code, psn)
-	g.becn = false
+func (g *group) sendNAK(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
+	g.sendFeedback(out, rocev2.Acknowledge, code, psn)
+	g.becnDue = false
 }
 
-func (g *group) send(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
-	if g.muted && op == rocev2.Acknowledge {
+func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
+	if g.sourceQuarantined && op == rocev2.Acknowledge {
 		return
 	}
-	g.count.FeedbackOut++
+	g.counters.FeedbackOut++
 	out.Feedback = append(out.Feedback, Feedback{
-		Group: g.id, To: MemberID(g.src), Op: op, BECN: g.becn,
-		PSN: psn, Syndrome: syn, MSN: g.msgs.done,
+		Group: g.id, To: MemberID(g.source), Op: op, BECN: g.becnDue,
+		PSN: psn, Syndrome: syn, MSN: g.messages.completed,
 	})
 }

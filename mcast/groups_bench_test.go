@@ -55,7 +55,7 @@ func newManyFlows(t testing.TB, n int) *manyFlows {
 		}
 	}
 	f.out.Copies = make([]Copy, 0, 256)
-	f.out.Release = make([]Handle, 0, 256)
+	f.out.Freed = make([]Handle, 0, 256)
 	f.out.Feedback = make([]Feedback, 0, 256)
 	f.out.Events = make([]Event, 0, 256)
 	return f
@@ -68,7 +68,7 @@ func (f *manyFlows) packet(t testing.TB) {
 	if f.step == 0 {
 		f.sw.Input(f.now, &Packet{
 			Group: groupAddr(f.group), Src: memberAddr(0), DestQP: groupQPN, Op: rocev2.WriteOnly, PSN: psn, Frame: Handle(f.group),
-			Payload: 1024, AckReq: true, VA: 0x2000, RKey: 7, DMALen: 1024, Verified: true, Bytes: minStored,
+			Payload: 1024, AckReq: true, VA: 0x2000, RKey: 7, DMALen: 1024, Verified: true, RetainBytes: minFrameBytes,
 		}, &f.out)
 		if len(f.out.Copies) != 3 {
 			t.Fatalf("%d copies, drop %v", len(f.out.Copies), f.out.Drop)

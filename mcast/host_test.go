@@ -7,30 +7,30 @@ import "github.com/gleam-rdma/gleam/rocev2"
 
 // The requester.
 
-func (h *host) start() { h.pump(); h.arm() }
+func (h *host) start() { h.transmitWindow(); h.arm() }
 
 func (h *host) arm() {
 	h.timer++
 	g := h.timer
 	h.n.after(h.n.timer, func() {
-		if g == h.timer && !h.gone && h.una < len(h.ops) {
+		if g == h.timer && !h.removed && h.una < len(h.ops) {
 			h.tries++
-			h.most = max(h.most, h.tries)
+			h.maxOutstanding = max(h.maxOutstanding, h.tries)
 			if h.tries > 500 && h.n.givesUp(h) {
 				return
 			}
-			h.next, h.restarted = h.una, true
-			h.pump()
+			h.nxt, h.restarted = h.una, true
+			h.transmitWindow()
 			h.arm()
 		}
 	})
 }
 
-func (h *host) pump() {
-	for !h.gone && h.next < len(h.ops) && h.next < h.una+h.win {
-		h.transmit(h.next)
-		h.next++
-		h.top = max(h.top, h.next)
+func (h *host) transmitWindow() {
+	for !h.removed && h.nxt < len(h.ops) && h.nxt < h.una+h.maxUnacked {
+		h.transmit(h.nxt)
+		h.nxt++
+		h.top = max(h.top, h.nxt)
 	}
 }
 
@@ -38,8 +38,8 @@ func (h *host) transmit(i int) {
 	n := h.n
 	op := h.ops[i]
 	p := Packet{
-		Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: op, PSN: h.sq.Add(int32(i)),
-		AckReq: op.Is(rocev2.OpEnd) || i == h.una+h.win-1, Payload: 10, Frame: Handle(len(n.frames)),
+		Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: op, PSN: h.sqPSN.Add(int32(i)),
+		AckReq: op.Is(rocev2.OpEnd) || i == h.una+h.maxUnacked-1, Payload: 10, Frame: Handle(len(n.frames)),
 	}
 	if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
 		p.Payload = 256
@@ -51,9 +51,9 @@ func (h *host) transmit(i int) {
 
 // answered is the requester's side of an acknowledgement.
 func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
-	i := int(psn.Sub(h.sq)) // indices stay far below 2^23
+	i := int(psn.Sub(h.sqPSN)) // indices stay far below 2^23
 	if i >= h.top {
-		h.n.t.Fatalf("host %d got feedback for %06x, which it never sent", h.id, psn)
+		h.n.tb.Fatalf("host %d got feedback for %06x, which it never sent", h.id, psn)
 	}
 	done := i
 	if syn.Kind() == rocev2.KindACK {
@@ -65,8 +65,8 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 	switch syn.Kind() {
 	case rocev2.KindSequence:
 		if i == h.una && (h.strict || !h.restarted) {
-			h.next, h.restarted = i, true
-			h.pump()
+			h.nxt, h.restarted = i, true
+			h.transmitWindow()
 			h.arm()
 		}
 	case rocev2.KindRNR:
@@ -77,18 +77,18 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 			}
 			h.n.after(d, func() {
 				if h.una == g {
-					h.next = h.una
-					h.pump()
+					h.nxt = h.una
+					h.transmitWindow()
 					h.arm()
 				}
 			})
 		}
 	case rocev2.KindFatal:
 		if h.n.failure == nil {
-			h.n.t.Fatalf("host %d got fatal NAK %#x", h.id, syn)
+			h.n.tb.Fatalf("host %d got fatal NAK %#x", h.id, syn)
 		}
 	}
-	h.pump()
+	h.transmitWindow()
 }
 
 // completed is where the promise is checked: every receiver has the bytes.
@@ -97,7 +97,7 @@ func (h *host) completed(to int) {
 		h.completedByQuorum(to)
 	}
 	for _, r := range h.n.hosts {
-		if r == h || r.gone || h.n.quorum > 0 {
+		if r == h || r.removed || h.n.quorum > 0 {
 			continue
 		}
 		have := 0
@@ -107,11 +107,11 @@ func (h *host) completed(to int) {
 			}
 		}
 		if r.in && have+r.missed[h.id] < to {
-			h.n.t.Fatalf("I2: host %d was told %d packets are done, host %d has %d and joined after %d", h.id, to, r.id, have, r.missed[h.id])
+			h.n.tb.Fatalf("I2: host %d was told %d packets are done, host %d has %d and joined after %d", h.id, to, r.id, have, r.missed[h.id])
 		}
 	}
 	h.una, h.restarted, h.tries = to, false, 0
-	h.next = max(h.next, to)
+	h.nxt = max(h.nxt, to)
 	h.arm()
 	if h.una == len(h.ops) && h.then != nil {
 		h.then()
@@ -120,22 +120,22 @@ func (h *host) completed(to int) {
 
 // The responder.
 
-// arrives has h look at a packet when it comes to it.
-func (h *host) arrives(psn rocev2.PSN, frame int, ackReq bool) {
+// deliver has h look at a packet when it comes to it.
+func (h *host) deliver(psn rocev2.PSN, frame int, ackReq bool) {
 	if h.pause == nil {
 		h.receive(psn, frame, ackReq)
 		return
 	}
 	h.queue = append(h.queue, func() { h.receive(psn, frame, ackReq) })
 	if len(h.queue) == 1 {
-		h.n.after(h.pause(), h.look)
+		h.n.after(h.pause(), h.checkTimeout)
 	}
 }
 
-func (h *host) look() {
+func (h *host) checkTimeout() {
 	h.queue[0]()
 	if h.queue = h.queue[1:]; len(h.queue) > 0 {
-		h.n.after(h.pause(), h.look)
+		h.n.after(h.pause(), h.checkTimeout)
 	}
 }
 
@@ -143,12 +143,12 @@ func (h *host) look() {
 const noFrame = -1
 
 func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
-	if h.gone || h.isDead() {
+	if h.removed || h.isDead() {
 		return
 	}
-	expected := h.rq.Add(int32(len(h.got)))
+	expected := h.ePSN.Add(int32(len(h.got)))
 	if frame == noFrame && !psn.Less(expected) {
-		h.n.t.Fatalf("R52: a probe with PSN %06x, host %d expects %06x", psn, h.id, expected)
+		h.n.tb.Fatalf("R52: a probe with PSN %06x, host %d expects %06x", psn, h.id, expected)
 	}
 	h.received++
 	if h.fails(psn == expected) {
@@ -165,7 +165,7 @@ func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 	case d > 0:
 		if !h.nakSent {
 			h.nakSent = true
-			h.naks++
+			h.nakCount++
 			h.reply(len(h.got), rocev2.SyndromeNAKSequence)
 		}
 	case h.rnrLeft > 0 && h.n.rng(20) == 0:
@@ -174,7 +174,7 @@ func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 		h.reply(len(h.got), rocev2.SyndromeRNR|rocev2.Syndrome(h.n.rng(32)))
 	default:
 		h.nakSent = false
-		if op := h.n.hosts[frame>>20].ops[frame&0xFFFFF]; h.skew != 0 && len(h.got) == 0 && !op.Is(rocev2.OpStart) {
+		if op := h.n.hosts[frame>>20].ops[frame&0xFFFFF]; h.psnSkew != 0 && len(h.got) == 0 && !op.Is(rocev2.OpStart) {
 			h.failed = true // as a responder does with what is no message's beginning
 			h.reply(0, rocev2.SyndromeNAKInvalid)
 			return
@@ -195,13 +195,13 @@ func (n *network) sameMessage(h *host, frame int) {
 	}
 	last := h.got[len(h.got)-1]
 	if op := n.hosts[last>>20].ops[last&0xFFFFF]; frame != last+1 && !op.Is(rocev2.OpEnd) {
-		n.t.Fatalf("host %d accepts packet %x after %x, inside a message", h.id, frame, last)
+		n.tb.Fatalf("host %d accepts packet %x after %x, inside a message", h.id, frame, last)
 	}
 }
 
 // reply sends an acknowledgement when the receiver has count packets.
 func (h *host) reply(count int, syn rocev2.Syndrome) {
-	psn := h.rq.Add(int32(count))
+	psn := h.ePSN.Add(int32(count))
 	if syn.Kind() == rocev2.KindACK {
 		psn = psn.Prev()
 	}

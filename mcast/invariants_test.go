@@ -16,9 +16,9 @@ func (s *transcript) show(w *strings.Builder) {
 		fmt.Fprintln(w, "no group")
 		return
 	}
-	fmt.Fprintf(w, "A=%06x hi=%06x failed=%v", uint32(st.Acked), uint32(st.Next), st.Failed)
-	if st.KeptMost > 0 {
-		fmt.Fprintf(w, " kept=%d most=%d", st.Kept/minStored, st.KeptMost/minStored)
+	fmt.Fprintf(w, "A=%06x hi=%06x failed=%v", uint32(st.Acked), uint32(st.Nxt), st.Failed)
+	if st.RetainedMax > 0 {
+		fmt.Fprintf(w, " kept=%d most=%d", st.Retained/minFrameBytes, st.RetainedMax/minFrameBytes)
 	}
 	fmt.Fprintln(w)
 	for i, m := range st.Members {
@@ -36,14 +36,14 @@ func (s *transcript) show(w *strings.Builder) {
 		if m.Pending != 0 {
 			fmt.Fprintf(w, " pending=%#x", uint8(m.Pending))
 		}
-		if m.Holds {
+		if m.HoldsACK {
 			fmt.Fprint(w, " holds")
 		}
-		if m.Late {
+		if m.Recovering {
 			fmt.Fprint(w, " late")
 		}
-		if x := &m.Mismatches[ReceivePSN]; x.Holds() {
-			fmt.Fprintf(w, " expects=%06x registered=%06x", uint32(x.Seen), uint32(x.Want))
+		if x := &m.Mismatches[ReceivePSN]; x.Confirmed() {
+			fmt.Fprintf(w, " expects=%06x registered=%06x", uint32(x.Observed), uint32(x.Registered))
 		} else if m.Unverified {
 			fmt.Fprint(w, " unverified")
 		}
@@ -52,7 +52,7 @@ func (s *transcript) show(w *strings.Builder) {
 }
 
 // checkInvariants recomputes what the group keeps incrementally.
-func checkInvariants(t fataler, g *group) {
+func checkInvariants(t fatalReporter, g *group) {
 	if g == nil {
 		return
 	}
@@ -61,54 +61,54 @@ func checkInvariants(t fataler, g *group) {
 		l := &g.legs[i]
 		if g.unproven(i) {
 			pending++
-			if l.members == 0 || g.branchAt(i).bits&receiving != 0 {
-				t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, l.members, g.branchAt(i).bits&receiving != 0)
+			if l.members == 0 || g.branchAt(i).flags&isReceiver != 0 {
+				t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, l.members, g.branchAt(i).flags&isReceiver != 0)
 			}
 		}
 		if l.joining {
 			joining++
 		}
 	}
-	if pending != g.numbers.pending || joining != g.njoin {
-		t.Fatalf("kept %d unverified and %d joining legs, counted %d and %d", g.numbers.pending, g.njoin, pending, joining)
+	if pending != g.numbering.numPending || joining != g.numJoining {
+		t.Fatalf("kept %d unverified and %d joining legs, counted %d and %d", g.numbering.numPending, g.numJoining, pending, joining)
 	}
-	if g.src == nobody {
+	if g.source == none {
 		return
 	}
 	var low, nrecv, npend, nfresh int32
-	for i := range g.branches {
-		b := &g.branches[i]
-		if b.bits&receiving == 0 {
-			if b.pend != noPend {
+	for i := range g.acks {
+		b := &g.acks[i]
+		if b.flags&isReceiver == 0 {
+			if b.pending != sevNone {
 				t.Fatalf("leg %d does not receive and has a pending NAK", i)
 			}
 			continue
 		}
 		nrecv++
-		if b.a.Less(g.a) && g.quorum == 0 {
-			t.Fatalf("I2: leg %d acknowledged %06x, below A %06x", i, b.a, g.a)
+		if b.acked.Less(g.acked) && g.quorum == 0 {
+			t.Fatalf("I2: leg %d acknowledged %06x, below A %06x", i, b.acked, g.acked)
 		}
-		if !b.a.Less(g.hi) {
-			t.Fatalf("leg %d acknowledged %06x, hi is %06x", i, b.a, g.hi)
+		if !b.acked.Less(g.nxt) {
+			t.Fatalf("leg %d acknowledged %06x, hi is %06x", i, b.acked, g.nxt)
 		}
-		if b.a.LessEq(g.a) || b.bits&fresh != 0 && g.quorum > 0 {
+		if b.acked.LessEq(g.acked) || b.flags&joinedInFlight != 0 && g.quorum > 0 {
 			low++
 		}
-		if b.bits&fresh != 0 {
+		if b.flags&joinedInFlight != 0 {
 			nfresh++
 		}
-		if b.pend != noPend {
+		if b.pending != sevNone {
 			npend++
 		}
 	}
-	if nfresh != g.nfresh || nfresh > 0 && g.freshTo.LessEq(g.a) {
-		t.Fatalf("%d fresh receivers, kept %d, until %06x, A %06x", nfresh, g.nfresh, uint32(g.freshTo), uint32(g.a))
+	if nfresh != g.numJoinedInFlight || nfresh > 0 && g.inFlightUntil.LessEq(g.acked) {
+		t.Fatalf("%d fresh receivers, kept %d, until %06x, A %06x", nfresh, g.numJoinedInFlight, uint32(g.inFlightUntil), uint32(g.acked))
 	}
-	if low != g.low || nrecv != g.nrecv || npend != g.npend {
-		t.Fatalf("kept low=%d nrecv=%d npend=%d, counted %d %d %d", g.low, g.nrecv, g.npend, low, nrecv, npend)
+	if low != g.numAtAcked || nrecv != g.numReceivers || npend != g.numPending {
+		t.Fatalf("kept low=%d nrecv=%d npend=%d, counted %d %d %d", g.numAtAcked, g.numReceivers, g.numPending, low, nrecv, npend)
 	}
-	if nrecv > 0 && low <= g.slack && !g.dead {
-		t.Fatalf("A %06x could be higher: %d of %d receivers have no more", g.a, low, nrecv)
+	if nrecv > 0 && low <= g.allowedBehind && !g.failed {
+		t.Fatalf("A %06x could be higher: %d of %d receivers have no more", g.acked, low, nrecv)
 	}
 	checkStore(t, g)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-type fataler interface{ Fatalf(string, ...any) }
+type fatalReporter interface{ Fatalf(string, ...any) }
 
 // fatal is for what no test is at hand.
 type fatal struct{}
@@ -20,19 +20,19 @@ func (fatal) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args
 // ledger is a driver's account of the frames that a Switch has kept, and looks
 // over its shoulder while it sends from them.
 type ledger struct {
-	held   map[Handle]uint32 // and what keeping it costs
-	used   int64
-	before []cursor
-	src    int32
-	a, hi  rocev2.PSN
+	held       map[Handle]uint32 // and what keeping it costs
+	used       int64
+	before     []cursor
+	source     int32
+	acked, nxt rocev2.PSN
 }
 
 // cursor is what a leg was before a call.
 type cursor struct {
-	bits       uint8
-	a          rocev2.PSN
-	next, sent rocev2.PSN
-	probing    bool
+	flags               uint8
+	acked               rocev2.PSN
+	cursor, firstUnsent rocev2.PSN
+	probeOutstanding    bool
 }
 
 // open notes the state of group 0 before a call.
@@ -41,20 +41,20 @@ func (l *ledger) open(s *Switch) {
 	if g == nil {
 		return
 	}
-	l.before, l.src, l.a, l.hi = l.before[:0], g.src, g.a, g.hi
-	for i := range g.branches {
-		b, m := g.branchAt(i), &g.trackOf(i).mend
-		l.before = append(l.before, cursor{b.bits, b.a, m.next, m.sent, m.probing})
+	l.before, l.source, l.acked, l.nxt = l.before[:0], g.source, g.acked, g.nxt
+	for i := range g.acks {
+		b, m := g.branchAt(i), &g.trackOf(i).recovery
+		l.before = append(l.before, cursor{b.flags, b.acked, m.cursor, m.firstUnsent, m.probeOutstanding})
 	}
 }
 
 // close checks what the call did with frames. p is the packet of the call, nil if
 // there was none.
-func (l *ledger) close(t fataler, s *Switch, p *Packet, out *Output) {
+func (l *ledger) close(t fatalReporter, s *Switch, p *Packet, out *Output) {
 	if l.held == nil {
 		l.held = map[Handle]uint32{}
 	}
-	if out.NeedVerify && (out.Held || len(out.Release) > 0) {
+	if out.NeedVerify && (out.Retained || len(out.Freed) > 0) {
 		t.Fatalf("frames are kept or released before the packet is verified")
 	}
 	for _, c := range out.Copies {
@@ -62,14 +62,14 @@ func (l *ledger) close(t fataler, s *Switch, p *Packet, out *Output) {
 			t.Fatalf("copy of frame %d, which is not held", c.Frame)
 		}
 	}
-	if out.Held {
-		if _, ok := l.held[p.Frame]; ok || p.Bytes == 0 {
-			t.Fatalf("frame %d of %d bytes is kept, before: %v", p.Frame, p.Bytes, ok)
+	if out.Retained {
+		if _, ok := l.held[p.Frame]; ok || p.RetainBytes == 0 {
+			t.Fatalf("frame %d of %d bytes is kept, before: %v", p.Frame, p.RetainBytes, ok)
 		}
-		l.held[p.Frame] = p.Bytes
-		l.used += int64(p.Bytes)
+		l.held[p.Frame] = p.RetainBytes
+		l.used += int64(p.RetainBytes)
 	}
-	for _, h := range out.Release {
+	for _, h := range out.Freed {
 		n, ok := l.held[h]
 		if !ok {
 			t.Fatalf("frame %d is released, but not held", h)
@@ -80,16 +80,16 @@ func (l *ledger) close(t fataler, s *Switch, p *Packet, out *Output) {
 	if l.used != s.repair.used || l.used > s.repair.limit {
 		t.Fatalf("%d bytes are held, the switch counts %d, the limit is %d", l.used, s.repair.used, s.repair.limit)
 	}
-	if g := s.group(0); g != nil && g.store != nil && g.src == l.src {
+	if g := s.group(0); g != nil && g.store != nil && g.source == l.source {
 		l.inOrder(t, g, p, out)
 	}
 }
 
 // inOrder checks that nobody was sent what it has, nor, once it is being
 // repaired, anything beyond the first packet that it has not been sent.
-func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
-	for i := range g.branches {
-		b, m := g.branchAt(i), &g.trackOf(i).mend
+func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
+	for i := range g.acks {
+		b, m := g.branchAt(i), &g.trackOf(i).recovery
 		var first, last rocev2.PSN
 		n := 0
 		for _, c := range out.Copies {
@@ -97,7 +97,7 @@ func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
 				continue
 			}
 			psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
-			if n == 1 && psn != last.Next() && first == b.a.Next() {
+			if n == 1 && psn != last.Next() && first == b.acked.Next() {
 				n, first = 0, psn // after a probe (R56) the cursor goes on where it was
 			}
 			if n > 0 && psn != last.Next() {
@@ -108,55 +108,55 @@ func (l *ledger) inOrder(t fataler, g *group, p *Packet, out *Output) {
 			}
 			last = psn
 		}
-		if n == 0 || b.bits&receiving == 0 || i >= len(l.before) || l.before[i].bits&receiving == 0 {
+		if n == 0 || b.flags&isReceiver == 0 || i >= len(l.before) || l.before[i].flags&isReceiver == 0 {
 			continue
 		}
-		if first.LessEq(b.a) {
-			t.Fatalf("leg %d is sent %06x, and has acknowledged %06x", i, first, b.a)
+		if first.LessEq(b.acked) {
+			t.Fatalf("leg %d is sent %06x, and has acknowledged %06x", i, first, b.acked)
 		}
 		was := &l.before[i]
-		may := l.hi
-		if was.bits&late != 0 {
-			may = was.next
-			if was.probing && was.next.LessEq(b.a) {
-				may = rocev2.MaxPSN(may, was.sent)
+		may := l.nxt
+		if was.flags&recovering != 0 {
+			may = was.cursor
+			if was.probeOutstanding && was.cursor.LessEq(b.acked) {
+				may = rocev2.MaxPSN(may, was.firstUnsent)
 			}
-		} else if p != nil && p.Op != rocev2.Acknowledge && l.hi.LessEq(p.PSN) {
+		} else if p != nil && p.Op != rocev2.Acknowledge && l.nxt.LessEq(p.PSN) {
 			may = p.PSN // with a gap, if the source's packets were lost before the switch
 		}
-		if may = rocev2.MaxPSN(may, b.a.Next()); may.Less(first) {
+		if may = rocev2.MaxPSN(may, b.acked.Next()); may.Less(first) {
 			t.Fatalf("C68: leg %d is sent %06x, its turn was %06x; before %+v, now %+v %+v", i, first, may, *was, b, *m)
 		}
-		at := g.hi
-		if b.bits&late != 0 {
-			at = m.next
+		at := g.nxt
+		if b.flags&recovering != 0 {
+			at = m.cursor
 		}
-		if n == 1 && first == b.a.Next() && (was.bits&late != 0 && first.Less(was.next) || m.led) {
+		if n == 1 && first == b.acked.Next() && (was.flags&recovering != 0 && first.Less(was.cursor) || m.escalated) {
 			continue // a probe: the cursor stays where it is
 		}
 		if last.Next() != at && g.store.bytes > 0 {
-			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, hi %06x", i, last, at, g.hi)
+			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, hi %06x", i, last, at, g.nxt)
 		}
 	}
 }
 
 // checkStore recomputes what a group with local repair keeps incrementally.
-func checkStore(t fataler, g *group) {
+func checkStore(t fatalReporter, g *group) {
 	s := g.store
 	nlate := int32(0)
-	for i := range g.branches {
-		if g.branches[i].bits&late != 0 {
+	for i := range g.acks {
+		if g.acks[i].flags&recovering != 0 {
 			nlate++
-			if g.branches[i].bits&receiving == 0 {
+			if g.acks[i].flags&isReceiver == 0 {
 				t.Fatalf("leg %d is late and does not receive", i)
 			}
 		}
 	}
-	if nlate != g.nlate {
-		t.Fatalf("kept nlate=%d, counted %d", g.nlate, nlate)
+	if nlate != g.numRecovering {
+		t.Fatalf("kept nlate=%d, counted %d", g.numRecovering, nlate)
 	}
 	if s == nil {
-		if nlate > 0 || g.tending {
+		if nlate > 0 || g.recoveryArmed {
 			t.Fatalf("%d late branches without a store", nlate)
 		}
 		return
@@ -172,55 +172,55 @@ func checkStore(t fataler, g *group) {
 	if bytes != s.bytes || bytes > s.limit || bytes > s.sw.repair.used {
 		t.Fatalf("%d bytes are stored, counted %d, limit %d, all %d", bytes, s.bytes, s.limit, s.sw.repair.used)
 	}
-	if g.src == nobody || g.dead {
+	if g.source == none || g.failed {
 		if n > 0 {
 			t.Fatalf("%d frames are stored for nobody", n)
 		}
 		return
 	}
-	for psn := s.low; psn.Less(g.hi); psn = psn.Next() {
+	for psn := s.first; psn.Less(g.nxt); psn = psn.Next() {
 		if s.find(psn) != nil {
 			n--
-		} else if s.whole.LessEq(psn) {
-			t.Fatalf("%06x is not stored, whole is %06x, hi %06x", psn, s.whole, g.hi)
+		} else if s.contiguousFrom.LessEq(psn) {
+			t.Fatalf("%06x is not stored, whole is %06x, hi %06x", psn, s.contiguousFrom, g.nxt)
 		}
 	}
 	if n != 0 {
-		t.Fatalf("%d frames are stored outside %06x to %06x", n, s.low, g.hi)
+		t.Fatalf("%d frames are stored outside %06x to %06x", n, s.first, g.nxt)
 	}
-	if g.quorum == 0 && s.low != g.a.Next() && s.bytes > 0 {
-		t.Fatalf("frames from %06x on are stored, A is %06x", s.low, g.a)
+	if g.quorum == 0 && s.first != g.acked.Next() && s.bytes > 0 {
+		t.Fatalf("frames from %06x on are stored, A is %06x", s.first, g.acked)
 	}
-	for i := range g.branches {
-		checkMending(t, g, i)
+	for i := range g.acks {
+		checkRecovery(t, g, i)
 	}
 }
 
-// checkMending looks for a branch that nobody would ever ask again.
-func checkMending(t fataler, g *group, i int) {
-	b, m := g.branchAt(i), &g.trackOf(i).mend
-	if b.bits&receiving == 0 {
+// checkRecovery looks for a branch that nobody would ever ask again.
+func checkRecovery(t fatalReporter, g *group, i int) {
+	b, m := g.branchAt(i), &g.trackOf(i).recovery
+	if b.flags&isReceiver == 0 {
 		return
 	}
-	if b.bits&late != 0 && (g.hi.Less(m.next) || m.sent.Less(m.next) || g.hi.Less(m.sent)) {
-		t.Fatalf("leg %d: cursor %06x, sent %06x, hi %06x", i, m.next, m.sent, g.hi)
+	if b.flags&recovering != 0 && (g.nxt.Less(m.cursor) || m.firstUnsent.Less(m.cursor) || g.nxt.Less(m.firstUnsent)) {
+		t.Fatalf("leg %d: cursor %06x, sent %06x, hi %06x", i, m.cursor, m.firstUnsent, g.nxt)
 	}
-	if b.bits&late == 0 && (m.probing || m.hold > 0) {
+	if b.flags&recovering == 0 && (m.probeOutstanding || m.resumeAt > 0) {
 		t.Fatalf("leg %d is in line, but %+v", i, *m)
 	}
 	if names := documentedStates(t, &b, m); len(names) != 1 {
 		t.Fatalf("leg %d is in the states %q of RC.md §9.1: %+v", i, names, *m)
 	}
-	if b.pend != noPend || m.led || g.tending {
+	if b.pending != sevNone || m.escalated || g.recoveryArmed {
 		return
 	}
 	switch {
-	case m.hold > 0 || m.probing:
+	case m.resumeAt > 0 || m.probeOutstanding:
 		t.Fatalf("leg %d waits, and nothing will end it: %+v", i, *m)
-	case b.bits&late != 0 && m.next.Less(g.hi) && g.store.find(m.next) != nil:
-		t.Fatalf("leg %d is not sent %06x, which is stored: %+v", i, m.next, *m)
-	case g.store.find(b.a.Next()) != nil && (b.a.Less(g.asked) || b.a.Less(m.asked)):
-		t.Fatalf("leg %d has %06x and owes an ACK of %06x or %06x, and nobody will ask it: %+v", i, b.a, g.asked, m.asked, *m)
+	case b.flags&recovering != 0 && m.cursor.Less(g.nxt) && g.store.find(m.cursor) != nil:
+		t.Fatalf("leg %d is not sent %06x, which is stored: %+v", i, m.cursor, *m)
+	case g.store.find(b.acked.Next()) != nil && (b.acked.Less(g.ackReqPSN) || b.acked.Less(m.ackReqPSN)):
+		t.Fatalf("leg %d has %06x and owes an ACK of %06x or %06x, and nobody will ask it: %+v", i, b.acked, g.ackReqPSN, m.ackReqPSN, *m)
 	}
 }
 
@@ -229,7 +229,7 @@ func checkMending(t fataler, g *group, i int) {
 func drawRepair(rng func(int) int, tick time.Duration) (spec RepairSpec, unit uint32) {
 	unit = 1
 	if rng(2) == 0 {
-		unit = minStored
+		unit = minFrameBytes
 	}
 	switch rng(4) {
 	case 0:

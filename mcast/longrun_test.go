@@ -16,7 +16,7 @@ import (
 
 // drawNetwork is an empty network of so much loss, in 1000.
 func drawNetwork(t *rapid.T, loss ...int) *network {
-	n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1}
+	n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1}
 	n.loss = rapid.SampledFrom(loss).Draw(t, "loss")
 	n.rng = random(rapid.Uint64().Draw(t, "seed"))
 	return n
@@ -45,7 +45,7 @@ func TestPropertyChangingGroup(t *testing.T) {
 		n := drawNetwork(t, 0, 3, 30, 100, 150)
 		members := rapid.SampledFrom([]int{4, 5, 6, 7, 8, 12, 64}).Draw(t, "members")
 		if rapid.Bool().Draw(t, "mute") {
-			n.mute = members - 1
+			n.silenced = members - 1
 		}
 		n.build(members, rapid.IntRange(1, 3).Draw(t, "sources"), 0)
 		n.churn(n.rng(6), n.rng(6), 20*time.Millisecond)
@@ -94,11 +94,11 @@ func TestR64_DamagedPSN(t *testing.T) {
 // a requester's seven retries take. Those that wait for their turn spend none.
 func TestR66_NobodyGivesUpWaiting(t *testing.T) {
 	for seed := range uint64(4) {
-		n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(seed)}
+		n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed)}
 		n.build(5, 3, 0)
 		n.full = 0
 		for _, h := range n.hosts {
-			h.rnrLeft, h.win = 0, maxWin
+			h.rnrLeft, h.maxUnacked = 0, maxWindow
 			if len(h.ops) == 0 {
 				continue
 			}
@@ -110,8 +110,8 @@ func TestR66_NobodyGivesUpWaiting(t *testing.T) {
 		}
 		n.finish()
 		for _, h := range n.hosts {
-			if h.most > 0 {
-				t.Errorf("seed %d: host %d timed out %d times in a row", seed, h.id, h.most)
+			if h.maxOutstanding > 0 {
+				t.Errorf("seed %d: host %d timed out %d times in a row", seed, h.id, h.maxOutstanding)
 			}
 		}
 	}

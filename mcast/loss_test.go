@@ -16,18 +16,18 @@ import (
 // lossRun is 16 receivers of one source, of which half lose so many of 10000
 // packets, in both directions.
 func lossRun(seed uint64, loss int, messages, packets int) *network {
-	n := &network{passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(seed), timer: 16 * repairTimeout}
+	n := &network{passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed), timer: 16 * repairTimeout}
 	n.links = func(link int) int {
 		if host := link / 2; host > 0 && host%2 == 0 {
 			return loss
 		}
 		return 0
 	}
-	n.repair = &repairing{RepairSpec{Bytes: 1 << 20, Timeout: repairTimeout, Tries: DefaultRepairTries}, minStored, 1 << 20}
+	n.repair = &repairing{RepairSpec{Bytes: 1 << 20, Timeout: repairTimeout, Tries: DefaultRepairTries}, minFrameBytes, 1 << 20}
 	n.build(17, 1, 0)
-	n.rooms, n.full = []int{0}, 0
+	n.portRoom, n.full = []int{0}, 0
 	s := n.hosts[0]
-	s.ops, s.win = nil, 64
+	s.ops, s.maxUnacked = nil, 64
 	for range messages {
 		s.ops = append(s.ops, message(packets)...)
 	}
@@ -49,7 +49,7 @@ func TestLossIsNobodyElsesAffair(t *testing.T) {
 			for seed := range uint64(2) {
 				t.Run(fmt.Sprintf("loss=%de-4/packets=%d/seed=%d", loss, packets, seed), func(t *testing.T) {
 					n := lossRun(seed, loss, 1200/packets, packets)
-					n.t = t
+					n.tb = t
 					sent := make([]int, len(n.hosts))
 					n.trace = func(v ...any) {
 						if v[0] == "copy" {
@@ -64,14 +64,14 @@ func TestLossIsNobodyElsesAffair(t *testing.T) {
 					again, naks := 0, 0
 					for i, h := range n.hosts[1:] {
 						if n.links(h.down()) == 0 {
-							if h.received != len(s.ops) || h.naks > 0 {
-								t.Errorf("host %d, which loses nothing, got %d packets for %d and sent %d NAKs", h.id, h.received, len(s.ops), h.naks)
+							if h.received != len(s.ops) || h.nakCount > 0 {
+								t.Errorf("host %d, which loses nothing, got %d packets for %d and sent %d NAKs", h.id, h.received, len(s.ops), h.nakCount)
 							}
-						} else if gone, mute := n.lost[h.down()], n.lost[h.up()]; h.naks > gone+mute {
-							t.Errorf("host %d lost %d packets and %d that it sent, and asked %d times", h.id, gone, mute, h.naks)
+						} else if gone, mute := n.lost[h.down()], n.lost[h.up()]; h.nakCount > gone+mute {
+							t.Errorf("host %d lost %d packets and %d that it sent, and asked %d times", h.id, gone, mute, h.nakCount)
 						}
 						again += sent[i+1] - len(s.ops)
-						naks += h.naks
+						naks += h.nakCount
 					}
 					if naks == 0 || again == 0 {
 						t.Errorf("nothing was repaired: %d NAKs, %d packets again", naks, again)
@@ -95,7 +95,7 @@ func TestPropertyAFullStoreChangesNothing(t *testing.T) {
 		children := rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "children")
 		churn := children == 0 && rapid.Bool().Draw(t, "churn")
 		run := func(r *repairing) (uint64, []string) {
-			n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(seed), loss: loss, repair: r}
+			n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed), loss: loss, repair: r}
 			sum := fnv.New64a()
 			var tail []string
 			n.trace = func(v ...any) {
@@ -104,7 +104,7 @@ func TestPropertyAFullStoreChangesNothing(t *testing.T) {
 				tail = append(tail, s)
 			}
 			n.build(members, sources, children)
-			n.rooms, n.full = []int{0}, 0
+			n.portRoom, n.full = []int{0}, 0
 			if churn {
 				n.churn(n.rng(4), n.rng(4), 5*time.Millisecond)
 			}
@@ -115,8 +115,8 @@ func TestPropertyAFullStoreChangesNothing(t *testing.T) {
 			n.finish()
 			return sum.Sum64(), tail
 		}
-		want, plain := run(&repairing{unit: minStored})
-		got, full := run(&repairing{RepairSpec{Bytes: 1 << 20, Timeout: 2 * rtt, Tries: 4}, minStored, minStored - 1})
+		want, plain := run(&repairing{unit: minFrameBytes})
+		got, full := run(&repairing{RepairSpec{Bytes: 1 << 20, Timeout: 2 * rtt, Tries: 4}, minFrameBytes, minFrameBytes - 1})
 		if got == want && len(plain) == len(full) {
 			return
 		}
@@ -149,7 +149,7 @@ func TestAPauseCostsAQuestion(t *testing.T) {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("%s/seed=%d", c.name, seed), func(t *testing.T) {
 				n := lossRun(seed, 0, 800/c.packets, c.packets)
-				n.t, n.timer, n.repair.spec.Timeout = t, 67*time.Millisecond, DefaultRepairTimeout
+				n.tb, n.timer, n.repair.spec.Timeout = t, 67*time.Millisecond, DefaultRepairTimeout
 				n.nodes[0].put()
 				pauses := 0
 				for _, h := range n.hosts[1:9] {

@@ -19,11 +19,11 @@ const minEnds = 8
 // them: the MSN is then too low for a while. That is harmless beside syndrome
 // 0x1F, which makes the requester ignore credits, the only use of a MSN.
 type messages struct {
-	done  rocev2.MSN // messages that end at or before A
-	first uint32     // index in ends of the oldest
-	n     uint32
-	ends  []messageEnd // ring in PSN order, of minEnds to maxEnds: as many as there were in flight
-	spare *pool[messageEnd]
+	completed rocev2.MSN // messages that end at or before A
+	first     uint32     // index in ends of the oldest
+	count     uint32
+	ends      []messageEnd // ring in PSN order, of minEnds to maxEnds: as many as there were in flight
+	spare     *pool[messageEnd]
 }
 
 type messageEnd struct {
@@ -37,73 +37,73 @@ func (m *messages) place(i uint32) uint32 { return (m.first + i) & uint32(len(m.
 
 // grow makes room for one more end, of which there are less than maxEnds.
 func (m *messages) grow() {
-	if int(m.n) < len(m.ends) {
+	if int(m.count) < len(m.ends) {
 		return
 	}
 	ends := m.spare.get(max(minEnds, 2*len(m.ends)))
-	for i := range m.n {
+	for i := range m.count {
 		ends[i] = *m.at(i)
 	}
 	m.spare.put(m.ends)
 	m.ends, m.first = ends, 0
 }
 
-// start begins an epoch of a source that has completed done messages before.
-func (m *messages) start(done rocev2.MSN) { m.done, m.first, m.n = done, 0, 0 }
+// reset begins an epoch of a source that has completed done messages before.
+func (m *messages) reset(done rocev2.MSN) { m.completed, m.first, m.count = done, 0, 0 }
 
-// extend records that psn, the highest so far, ends a message.
-func (m *messages) extend(psn rocev2.PSN) {
-	if m.n < maxEnds {
+// addEnd records that psn, the highest so far, ends a message.
+func (m *messages) addEnd(psn rocev2.PSN) {
+	if m.count < maxEnds {
 		m.grow()
-		*m.at(m.n) = messageEnd{psn, 1}
-		m.n++
+		*m.at(m.count) = messageEnd{psn, 1}
+		m.count++
 		return
 	}
-	e := m.at(m.n - 1)
+	e := m.at(m.count - 1)
 	e.psn = psn
 	e.count++
 }
 
-// extendMany records that count messages end at or before psn, the highest so
+// addEnds records that count messages end at or before psn, the highest so
 // far, without saying where: they are counted together.
-func (m *messages) extendMany(psn rocev2.PSN, count uint32) {
+func (m *messages) addEnds(psn rocev2.PSN, count uint32) {
 	if count == 0 {
 		return
 	}
-	m.extend(psn)
-	m.at(m.n - 1).count += count - 1
+	m.addEnd(psn)
+	m.at(m.count - 1).count += count - 1
 }
 
-// correct makes the entry for a retransmitted psn right: its first passage may
+// correctEnd makes the entry for a retransmitted psn right: its first passage may
 // have been lost before the switch, or have been a corrupted frame, which is
 // forwarded unverified.
-func (m *messages) correct(psn rocev2.PSN, ends bool) {
+func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {
 	i := uint32(0)
-	for i < m.n && m.at(i).psn.Less(psn) {
+	for i < m.count && m.at(i).psn.Less(psn) {
 		i++
 	}
-	found := i < m.n && m.at(i).psn == psn
+	found := i < m.count && m.at(i).psn == psn
 	switch {
 	case found && !ends && m.at(i).count == 1:
-		for ; i+1 < m.n; i++ {
+		for ; i+1 < m.count; i++ {
 			*m.at(i) = *m.at(i + 1)
 		}
-		m.n--
-	case !found && ends && m.n < maxEnds && (i == m.n || m.at(i).count == 1):
+		m.count--
+	case !found && ends && m.count < maxEnds && (i == m.count || m.at(i).count == 1):
 		m.grow()
-		for j := m.n; j > i; j-- {
+		for j := m.count; j > i; j-- {
 			*m.at(j) = *m.at(j - 1)
 		}
 		*m.at(i) = messageEnd{psn, 1}
-		m.n++
+		m.count++
 	}
 }
 
-// through returns how many of the source's messages end at or before psn, which is
+// completedBy returns how many of the source's messages end at or before psn, which is
 // not below A. exact is false if some of them are counted together with later ones.
-func (m *messages) through(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
-	count, exact = m.done, true
-	for i := uint32(0); i < m.n; i++ {
+func (m *messages) completedBy(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
+	count, exact = m.completed, true
+	for i := uint32(0); i < m.count; i++ {
 		switch e := m.at(i); {
 		case e.psn.LessEq(psn):
 			count = count.Add(int32(e.count))
@@ -114,11 +114,11 @@ func (m *messages) through(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
 	return count, exact
 }
 
-// ack counts the messages that end at or before a.
-func (m *messages) ack(a rocev2.PSN) {
-	for m.n > 0 && m.at(0).psn.LessEq(a) {
-		m.done = m.done.Add(int32(m.at(0).count))
+// advance counts the messages that end at or before a.
+func (m *messages) advance(a rocev2.PSN) {
+	for m.count > 0 && m.at(0).psn.LessEq(a) {
+		m.completed = m.completed.Add(int32(m.at(0).count))
 		m.first = m.place(1)
-		m.n--
+		m.count--
 	}
 }

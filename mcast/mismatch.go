@@ -20,22 +20,22 @@ const (
 	NumNumbers
 )
 
-// mismatchTimes is how often a number comes before it is held to be the member's: as
+// mismatchThreshold is how often a number comes before it is held to be the member's: as
 // often as a queue pair repeats what nobody answers, with the usual retry counts. One
 // packet may be late or damaged, and the first one of a source may be lost several
 // times while the second one gets through.
-const mismatchTimes = 4
+const mismatchThreshold = 4
 
 // Mismatch is a number in a member's packets that is not the registered one (R72).
 type Mismatch struct {
-	Seen  rocev2.PSN // or QPN; the lowest PSN
-	Want  rocev2.PSN // in its place
-	Times uint32     // so often; 0: there is none
-	told  bool       // NumberDiffers was emitted for this number of this member
+	Observed   rocev2.PSN // or QPN; the lowest PSN
+	Registered rocev2.PSN // in its place
+	Count      uint32     // so often; 0: there is none
+	reported   bool       // NumberMismatch was emitted for this number of this member
 }
 
-// Holds says whether m is more than a stray packet.
-func (m *Mismatch) Holds() bool { return m.told && m.Times > 0 }
+// Confirmed says whether m is more than a stray packet.
+func (m *Mismatch) Confirmed() bool { return m.reported && m.Count > 0 }
 
 // Mismatches are those of one member.
 type Mismatches [NumNumbers]Mismatch
@@ -57,50 +57,50 @@ func (g *group) newMismatch(k MemberID, n Number) *Mismatch {
 	return g.mismatch(k, n)
 }
 
-// differs notes that a packet of member k has another number than want.
-func (g *group) differs(k MemberID, n Number, seen, want rocev2.PSN, out *Output) {
+// noteMismatch notes that a packet of member k has another number than want.
+func (g *group) noteMismatch(k MemberID, n Number, seen, want rocev2.PSN, out *Output) {
 	m := g.newMismatch(k, n)
 	switch {
-	case m.Times > 0 && m.Want == want && m.Seen == seen:
-		if m.Times < math.MaxUint32 {
-			m.Times++
+	case m.Count > 0 && m.Registered == want && m.Observed == seen:
+		if m.Count < math.MaxUint32 {
+			m.Count++
 		}
-	case m.Times > 0 && m.Want == want && n == SendPSN && m.Seen.Less(seen):
+	case m.Count > 0 && m.Registered == want && n == SendPSN && m.Observed.Less(seen):
 		return // follows the one that is known
 	default:
-		*m = Mismatch{Seen: seen, Want: want, Times: 1, told: m.told}
+		*m = Mismatch{Observed: seen, Registered: want, Count: 1, reported: m.reported}
 	}
-	if m.Times >= mismatchTimes {
-		g.tellMismatch(k, n, out)
-	}
-}
-
-// tellMismatch says that a number of member k differs, once.
-func (g *group) tellMismatch(k MemberID, n Number, out *Output) {
-	if m := g.mismatch(k, n); m != nil && m.Times > 0 && !m.told {
-		m.told = true
-		g.outcomes.Differing++
-		g.tell(out, Event{Kind: NumberDiffers, Group: g.id, Member: k, PSN: m.Seen, Number: n, Want: m.Want})
+	if m.Count >= mismatchThreshold {
+		g.reportMismatch(k, n, out)
 	}
 }
 
-// wrongQPN notes which queue pair p is for, if a member has sent it.
-func (g *group) wrongQPN(p *Packet, out *Output) Reason {
+// reportMismatch says that a number of member k differs, once.
+func (g *group) reportMismatch(k MemberID, n Number, out *Output) {
+	if m := g.mismatch(k, n); m != nil && m.Count > 0 && !m.reported {
+		m.reported = true
+		g.outcomes.MismatchesReported++
+		g.emitEvent(out, Event{Kind: NumberMismatch, Group: g.id, Member: k, PSN: m.Observed, Number: n, Registered: m.Registered})
+	}
+}
+
+// noteWrongQPN notes which queue pair p is for, if a member has sent it.
+func (g *group) noteWrongQPN(p *Packet, out *Output) Reason {
 	if k, ok := g.memberAt(p.Src); ok && g.members[k].live {
-		g.differs(MemberID(k), VirtualQPN, rocev2.PSN(p.DestQP), rocev2.PSN(g.qpn), out)
+		g.noteMismatch(MemberID(k), VirtualQPN, rocev2.PSN(p.DestQP), rocev2.PSN(g.qpn), out)
 	}
 	return WrongQPN
 }
 
-// repeated looks at a PSN that the source has sent before: one whose first packet was
+// recheckMismatch looks at a PSN that the source has sent before: one whose first packet was
 // lost comes back to it, one that was registered with a lower PSN never does.
-func (g *group) repeated(psn rocev2.PSN, out *Output) {
-	m := g.mismatch(MemberID(g.src), SendPSN)
+func (g *group) recheckMismatch(psn rocev2.PSN, out *Output) {
+	m := g.mismatch(MemberID(g.source), SendPSN)
 	switch {
-	case m == nil || m.Times == 0:
-	case psn == m.Want || m.Want.LessEq(g.a):
-		m.Times = 0
-	case psn.LessEq(m.Seen):
-		g.differs(MemberID(g.src), SendPSN, psn, m.Want, out)
+	case m == nil || m.Count == 0:
+	case psn == m.Registered || m.Registered.LessEq(g.acked):
+		m.Count = 0
+	case psn.LessEq(m.Observed):
+		g.noteMismatch(MemberID(g.source), SendPSN, psn, m.Registered, out)
 	}
 }

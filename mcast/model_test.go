@@ -61,8 +61,8 @@ func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 	ack("B", 0, 2)
 	ack("C", 0xFFFFFF, 1)
 	ack("C", 0, 2)
-	if g := s.groups[0]; !g.members[2].live || g.branches[2].a != 0 {
-		t.Errorf("C: live %v, has %06x", g.members[2].live, uint32(g.branches[2].a))
+	if g := s.groups[0]; !g.members[2].live || g.acks[2].acked != 0 {
+		t.Errorf("C: live %v, has %06x", g.members[2].live, uint32(g.acks[2].acked))
 	}
 }
 

@@ -11,10 +11,10 @@ var _ = []mutant.Mutant{
 	mutant.New("a new member has the outcome of the old one", "Outcomes", mutant.In((*group).takeOver,
 		"g.outcomes.forgive(id)",
 		"")),
-	mutant.New("evictions are not kept", "Outcomes", mutant.In((*group).tell,
+	mutant.New("evictions are not kept", "Outcomes", mutant.In((*group).emitEvent,
 		"o.Evicted[e.Member] = e",
 		"")),
-	mutant.New("turns are not counted", "Outcomes", mutant.In((*group).tell,
+	mutant.New("turns are not counted", "Outcomes", mutant.In((*group).emitEvent,
 		`	switch o := g.decided(); e.Kind {
 	case SourceChanged:
 		o.Turns++`,

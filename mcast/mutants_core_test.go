@@ -7,7 +7,7 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
 // Wrong ways to treat members that only receive, come back, or are behind a quorum.
 var _ = []mutant.Mutant{
-	mutant.New("a member that only receives may send", "R76", mutant.In((*group).newSource,
+	mutant.New("a member that only receives may send", "R76", mutant.In((*group).requestOfNonSource,
 		`if m.receiveOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
@@ -16,7 +16,7 @@ var _ = []mutant.Mutant{
 		return g.refuseSource(MemberID(k), p, out)
 	}
 	if g.dead {`)),
-	mutant.New("a member that only receives may send if the group is at rest", "R76", mutant.In((*group).newSource,
+	mutant.New("a member that only receives may send if the group is at rest", "R76", mutant.In((*group).requestOfNonSource,
 		`if m.receiveOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
@@ -24,34 +24,34 @@ var _ = []mutant.Mutant{
 		`if m.receiveOnly && !g.$1() {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {`, (*group).quiescent)),
-	mutant.New("a member that only receives hears nothing", "R76", mutant.In((*group).refuseSource,
+	if g.dead {`, (*group).isQuiescent)),
+	mutant.New("a member that only receives hears nothing", "R76", mutant.In((*group).rejectReceiveOnly,
 		`if p.PSN&rocev2.PSNMask != m.p {
 		return NotSender`,
 		`if p.PSN&rocev2.PSNMask != m.p || $recv.$1 > 0 {
-		return NotSender`, group{}.nrecv)),
-	mutant.New("any packet of a member that only receives is answered", "R76", mutant.In((*group).refuseSource,
+		return NotSender`, group{}.numReceivers)),
+	mutant.New("any packet of a member that only receives is answered", "R76", mutant.In((*group).rejectReceiveOnly,
 		`if p.PSN&rocev2.PSNMask != m.p {
 		return NotSender`,
 		`if p.PSN&rocev2.PSNMask != m.p && m.p > rocev2.PSNMask {
 		return NotSender`)),
-	mutant.New("an unverified packet is refused for its sender's role", "R33", mutant.In((*group).refuseSource,
+	mutant.New("an unverified packet is refused for its sender's role", "R33", mutant.In((*group).rejectReceiveOnly,
 		`return NotSender
 	}
 	if !p.Verified {`,
 		`return NotSender
 	}
 	if !p.Verified && false {`)),
-	mutant.New("every packet of a member that only receives is an event", "R76", mutant.In((*group).refuseSource,
+	mutant.New("every packet of a member that only receives is an event", "R76", mutant.In((*group).rejectReceiveOnly,
 		`g.newHistory(k).refused = true
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})`,
 		`m.refused = false
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})`)),
-	mutant.New("who was removed is forgotten", "R73", mutant.In((*group).remove,
+	mutant.New("who was removed is forgotten", "R73", mutant.In((*group).removeMember,
 		`m.live = false
 	g.leaves(now, id)`,
 		"m.live = false")),
-	mutant.New("who was evicted for a NAK is forgotten", "R73", mutant.In((*Switch).InputTo,
+	mutant.New("who was evicted for a NAK is forgotten", "R73", mutant.In((*Switch).InputGroup,
 		`if len(out.Events) > 0 {
 		g.left`,
 		`if len(out.Events) > 9 {
@@ -59,91 +59,91 @@ var _ = []mutant.Mutant{
 	mutant.New("who was evicted by the clock is forgotten", "R73", mutant.In((*Switch).Advance,
 		"g.left(now, out.Events[events:])",
 		"g.left(now, out.Events[len(out.Events):][:min(events, 0)])")),
-	mutant.New("members of a group that is put again are new", "R73", mutant.In((*Switch).put,
+	mutant.New("members of a group that is put again are new", "R73", mutant.In((*Switch).putGroup,
 		`old.forget(0, out)
 		old.leaveAll(now)`,
 		"old.forget(0, out)")),
-	mutant.New("members of a deleted group are forgotten", "R73", mutant.In((*Switch).delete,
+	mutant.New("members of a deleted group are forgotten", "R73", mutant.In((*Switch).deleteGroup,
 		`g.forget(0, out)
 	g.leaveAll(now)`,
 		"g.forget(0, out)")),
-	mutant.New("who comes back is probed at once", "R73", mutant.In((*departed).note,
+	mutant.New("who comes back is probed at once", "R73", mutant.In((*departures).add,
 		"now + quarantine + p.delay,",
 		"now + p.delay,")),
-	mutant.New("what waits in a port's queue is not waited for", "R73", mutant.In((*departed).note,
+	mutant.New("what waits in a port's queue is not waited for", "R73", mutant.In((*departures).add,
 		"now + quarantine + p.delay,",
 		"now + quarantine,")),
-	mutant.New("every member comes back", "R73", mutant.In((*departed).since,
+	mutant.New("every member comes back", "R73", mutant.In((*departures).recentUntil,
 		"e.group == group && e.member == member {",
 		"e.group == group {")),
-	mutant.New("members of other groups come back", "R73", mutant.In((*departed).since,
+	mutant.New("members of other groups come back", "R73", mutant.In((*departures).recentUntil,
 		"e.group == group && e.member == member {",
 		"e.member == member {")),
-	mutant.New("departures beyond those remembered are forgotten", "R73", mutant.In((*departed).note,
+	mutant.New("departures beyond those remembered are forgotten", "R73", mutant.In((*departures).add,
 		"d.lost = max(d.lost, d.at(0).ends(h))",
 		"")),
-	mutant.New("pauses count before one who has left comes back", "R73", mutant.In((*departure).ends,
+	mutant.New("pauses count before one who has left comes back", "R73", mutant.In((*departure).endsAt,
 		"return e.until + h.at(e.port).unheard - e.unheard }",
-		"return e.until + h.at(e.port).$1*0 }", portHearing{}.delay)),
-	mutant.New("pauses count while one who is back is waited for", "R73", mutant.In((*group).catchUp,
+		"return e.until + h.at(e.port).$1*0 }", portTime{}.txDelay)),
+	mutant.New("pauses count while one who is back is waited for", "R73", mutant.In((*group).applyPauses,
 		`l.mend.owed += d
 	l.from += d`,
 		`l.mend.owed += d`)),
-	mutant.New("one answer is enough of one who is back", "R73", mutant.In((*group).probeAnswer,
+	mutant.New("one answer is enough of one who is back", "R73", mutant.In((*group).keepaliveAnswer,
 		"if v.back && !v.twice {",
 		"if v.back && !v.twice && false {")),
-	mutant.New("two answers to one probe are enough", "R73", mutant.In((*group).probeAnswer,
+	mutant.New("two answers to one probe are enough", "R73", mutant.In((*group).keepaliveAnswer,
 		"if v.back && !v.twice {",
-		"if v.back && !v.$1 {", verification{}.once)),
-	mutant.New("two answers that differ are enough", "R73", mutant.In((*group).probeAnswer,
+		"if v.back && !v.$1 {", verification{}.answeredOnce)),
+	mutant.New("two answers that differ are enough", "R73", mutant.In((*group).keepaliveAnswer,
 		"v.once, v.twice = false, false",
 		"")),
-	mutant.New("the second probe waits for the next round", "R73", mutant.In((*group).probeAnswer,
+	mutant.New("the second probe waits for the next round", "R73", mutant.In((*group).keepaliveAnswer,
 		`v.once = true
 				g.probeSoon(now)`,
 		"v.once = true")),
-	mutant.New("who is back is not probed after the last round", "R73", mutant.In((*group).probe,
+	mutant.New("who is back is not probed after the last round", "R73", mutant.In((*group).sendKeepalives,
 		"!n.held && later == 0 && n.rounds >= idleProbes",
 		"!n.held && n.rounds >= idleProbes")),
-	mutant.New("who is back is probed in the others' rounds", "R73", mutant.In((*group).probe,
+	mutant.New("who is back is probed in the others' rounds", "R73", mutant.In((*group).sendKeepalives,
 		`if later > 0 {
 		n.at = min(n.at, later)
 	}`,
 		"")),
-	mutant.New("who is back is probed as seldom as the others are by then", "R73", mutant.In((*group).probe,
+	mutant.New("who is back is probed as seldom as the others are by then", "R73", mutant.In((*group).sendKeepalives,
 		"n.wait, n.rounds, g.tracks[n.next].from = n.every, 0, now",
 		"g.tracks[n.next].from = now")),
-	mutant.New("who is back is silent before it is asked", "R73", mutant.In((*group).dismissed,
+	mutant.New("who is back is silent before it is asked", "R73", mutant.In((*group).dismissUnverified,
 		"now-max(n.since, g.probedFrom(i)) < g.deadAfter",
 		"now-n.since < g.deadAfter")),
-	mutant.New("a NAK that meets what it asks for strands its receiver", "R74", mutant.In((*group).negative,
+	mutant.New("a NAK that meets what it asks for strands its receiver", "R74", mutant.In((*group).nakReceived,
 		"if sev == sevSequence && g.crosses(i, e) {",
 		"if sev == sevSequence && g.crosses(i, e) && false {")),
-	mutant.New("NAK after NAK meets the same copy", "R74", mutant.In((*group).crosses,
+	mutant.New("NAK after NAK meets the same copy", "R74", mutant.In((*group).nakCrossesCopy,
 		`l.repeated = false
 	return true`,
 		"return true")),
-	mutant.New("a NAK meets what was never sent again", "R74", mutant.In((*group).crosses,
+	mutant.New("a NAK meets what was never sent again", "R74", mutant.In((*group).nakCrossesCopy,
 		"if !l.repeated || e.Less(l.first) || l.last.Less(e) || g.a.Less(e) {",
 		"if !l.repeated || g.a.Less(e) {")),
-	mutant.New("a NAK for what the source is to repeat has met it", "R74", mutant.In((*group).crosses,
+	mutant.New("a NAK for what the source is to repeat has met it", "R74", mutant.In((*group).nakCrossesCopy,
 		"|| l.last.Less(e) || g.a.Less(e) {",
 		"|| l.last.Less(e) {")),
-	mutant.New("only the last packet that went again counts", "R74", mutant.In((*track).repeats,
+	mutant.New("only the last packet that went again counts", "R74", mutant.In((*legActivity).noteRepeat,
 		"if !l.repeated || psn.Less(l.first) {",
 		"if l.first = psn; l.repeated {")),
-	mutant.New("a source is told of a failure before it sends", "R75", mutant.In((*group).abort,
+	mutant.New("a source is told of a failure before it sends", "R75", mutant.In((*group).failBecauseOf,
 		"if g.nout.Less(g.hi) || g.numbers.busy() {",
 		"{")),
-	mutant.New("a message that waits hears nothing of a failure", "R75", mutant.In((*group).abort,
+	mutant.New("a message that waits hears nothing of a failure", "R75", mutant.In((*group).failBecauseOf,
 		"if g.nout.Less(g.hi) || g.numbers.busy() {",
 		"if g.nout.Less(g.hi) {")),
-	mutant.New("who is removed for what the last source left becomes the source", "R65", mutant.In((*group).newSource,
+	mutant.New("who is removed for what the last source left becomes the source", "R65", mutant.In((*group).requestOfNonSource,
 		`if !m.live {
 		return NotMember`,
 		`if !m.live && false {
 		return NotMember`)),
-	mutant.New("a NAK that had met its copy strands when A passes it", "R74", mutant.In((*group).strand,
+	mutant.New("a NAK that had met its copy strands when A passes it", "R74", mutant.In((*group).removeStranded,
 		"if b.pend == sevSequence && g.crosses(i, b.a.Next()) {",
 		"if b.pend == sevSequence && false {")),
 }

@@ -10,7 +10,7 @@ import (
 
 // Wrong ways to forward data.
 var _ = []mutant.Mutant{
-	mutant.New("duplicates go to everybody again", "R12", mutant.In((*group).duplicate,
+	mutant.New("duplicates go to everybody again", "R12", mutant.In((*group).answerDuplicate,
 		`g.rewound = true
 	if p.AckReq || rewind {`,
 		`g.rewound = true
@@ -20,25 +20,25 @@ var _ = []mutant.Mutant{
 		}
 	}
 	if p.AckReq || rewind {`,
-		group{}.branches, receiving, Output{}.Copies, Copy{}, group{}.id, LegID(0), Copy{}.Frame, rocev2.PSN.Add, branch{}.delta, branch{}.bits,
+		group{}.acks, isReceiver, Output{}.Copies, Copy{}, group{}.id, LegID(0), Copy{}.Frame, rocev2.PSN.Add, ackState{}.delta, ackState{}.flags,
 		Copy{}.Group, Copy{}.Leg, Packet{}.Frame, Copy{}.PSN)),
 	mutant.New("data goes to branches that have it", "R12", mutant.In((*group).forward,
 		`if d <= 0 {
 			continue
 		}`,
 		"")),
-	mutant.New("the packet at A is not a duplicate", "R12", mutant.In((*group).data,
+	mutant.New("the packet at A is not a duplicate", "R12", mutant.In((*group).handleData,
 		`if d <= 0 {
 		if g.quorum > 0`,
 		`if d < 0 {
 		if g.quorum > 0`)),
-	mutant.New("a rewind is not answered unless it asks", "R12", mutant.In((*group).duplicate,
+	mutant.New("a rewind is not answered unless it asks", "R12", mutant.In((*group).answerDuplicate,
 		"if p.AckReq || rewind {",
 		"if p.AckReq || rewind && p.AckReq {")),
-	mutant.New("a duplicate that asks is not answered", "R13", mutant.In((*group).duplicate,
+	mutant.New("a duplicate that asks is not answered", "R13", mutant.In((*group).answerDuplicate,
 		"if p.AckReq || rewind {",
 		"if rewind {")),
-	mutant.New("every duplicate is answered", "R12", mutant.In((*group).duplicate,
+	mutant.New("every duplicate is answered", "R12", mutant.In((*group).answerDuplicate,
 		"if p.AckReq || rewind {",
 		"if p.AckReq || rewind || !rewind {")),
 	mutant.New("the source gets its own packets", "R15", mutant.In((*group).forward,
@@ -53,13 +53,13 @@ var _ = []mutant.Mutant{
 	mutant.New("translated PSNs have 25 bits", "R18", mutant.In((*group).forward,
 		"PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}",
 		"PSN: psn + rocev2.PSN(b.delta)}")),
-	mutant.New("feedback PSNs are not translated back", "R18", mutant.In((*group).feedback,
+	mutant.New("feedback PSNs are not translated back", "R18", mutant.In((*group).handleFeedback,
 		"psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask",
 		"psn := p.PSN & rocev2.PSNMask")),
 	mutant.New("VA is rewritten toward switches", "R24", mutant.In((*group).forward,
 		"if how == byWindow && b.bits&rewrites != 0 {",
 		"if how == byWindow {")),
-	mutant.New("PSNs are translated toward switches", "R24", mutant.In((*group).admit,
+	mutant.New("PSNs are translated toward switches", "R24", mutant.In((*group).startReceiving,
 		`if l.connected() {
 		b.delta =`,
 		`if l.$1 > 0 {
@@ -99,76 +99,76 @@ var _ = []mutant.Mutant{
 		return true
 	}`,
 		"")),
-	mutant.New("READs are forwarded", "R28", mutant.In((*group).refuse,
+	mutant.New("READs are forwarded", "R28", mutant.In((*group).checkRequest,
 		"case f&(rocev2.OpSend|rocev2.OpWrite) == 0:",
 		"case f&(rocev2.OpSend|rocev2.OpWrite|rocev2.$1) == 0:", rocev2.OpRequest)),
-	mutant.New("short middles of messages are forwarded", "R28", mutant.In(fits,
+	mutant.New("short middles of messages are forwarded", "R28", mutant.In(lengthFits,
 		"return payload == pmtu",
 		"return payload <= pmtu")),
-	mutant.New("empty ends of messages are forwarded", "R28", mutant.In(fits,
+	mutant.New("empty ends of messages are forwarded", "R28", mutant.In(lengthFits,
 		"return payload > 0 && payload <= pmtu",
 		"return payload <= pmtu")),
-	mutant.New("what is refused is forwarded all the same", "R28", mutant.In((*group).turnDown,
+	mutant.New("what is refused is forwarded all the same", "R28", mutant.In((*group).reject,
 		`g.refused = refusal{psn, code, why}
 	g.eval(out)
 	return why`,
 		`g.refused = refusal{psn, code, why}
 	g.eval(out)
 	return $1`, None)),
-	mutant.New("what follows a refused packet is forwarded", "R28", mutant.In((*group).special,
+	mutant.New("what follows a refused packet is forwarded", "R28", mutant.In((*group).slowPath,
 		"if g.refused.psn.Less(psn) {",
 		"if psn.Less(g.refused.psn) {")),
-	mutant.New("a refusal does not wait for the packets before it", "R28", mutant.In((*group).worst,
+	mutant.New("a refusal does not wait for the packets before it", "R28", mutant.In((*group).worstPending,
 		"g.refused.psn == g.a.Next() && sev < sevFatal",
 		"sev < sevFatal")),
-	mutant.New("the switch's own refusal ends the group", "R28", mutant.In((*group).fatal,
+	mutant.New("the switch's own refusal ends the group", "R28", mutant.In((*group).fatalSent,
 		"if who == nobody {",
 		`if who == nobody {
-		$recv.$1($2($recv.$3), $recv.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), group{}.src, group{}.nout)),
-	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).data,
+		$recv.$1($2($recv.$3), $recv.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), group{}.source, group{}.nakPSN)),
+	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
 		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain ||`,
 		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain && code == 0 ||`)),
-	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).data,
+	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
 		"plain := psn == g.hi && code == 0",
 		"plain := code == 0")),
 	mutant.New("a WRITE goes where the newest update says, also when it is repeated", "R41", mutant.In((*targets).find,
 		"u.psn.Less(psn) && u.legs[leg].set",
 		"u.legs[leg].set")),
-	mutant.New("a WRITE without a target is forwarded", "R41", mutant.In((*group).refuseTargeted,
+	mutant.New("a WRITE without a target is forwarded", "R41", mutant.In((*group).checkTargeted,
 		"if !t.set || end < p.VA",
 		"if end < p.VA")),
-	mutant.New("the end of a WRITE overflows its target", "R41", mutant.In((*group).refuseTargeted,
+	mutant.New("the end of a WRITE overflows its target", "R41", mutant.In((*group).checkTargeted,
 		"end < p.VA || t.va+end < t.va",
 		"end < p.VA")),
-	mutant.New("receivers get update messages as they are", "R41", mutant.In((*group).translate,
+	mutant.New("receivers get update messages as they are", "R41", mutant.In((*group).rewriteCopy,
 		`c.Flags = Empty
 	}`,
 		`
 	}`)),
-	mutant.New("an unverified update is believed", "R33", mutant.In((*group).data,
+	mutant.New("an unverified update is believed", "R33", mutant.In((*group).handleData,
 		"g.refused.code == 0 && !update &&",
 		"g.refused.code == 0 &&")),
-	mutant.New("targets are forgotten when they are acknowledged", "R41", mutant.In((*targets).ack,
+	mutant.New("targets are forgotten when they are acknowledged", "R41", mutant.In((*targets).fold,
 		"t.base[leg] = x",
 		"_, _ = leg, x")),
-	mutant.New("a WRITE stays refused when its update has come", "R41", mutant.In((*group).note,
+	mutant.New("a WRITE stays refused when its update has come", "R41", mutant.In((*group).noteTargets,
 		"if g.refused.code != 0 && psn.Less(g.refused.psn) {",
 		"if g.refused.code != 0 && psn == g.refused.psn {")),
-	mutant.New("updates out of order are kept in the order of their coming", "R41", mutant.In((*targets).begin,
+	mutant.New("updates out of order are kept in the order of their coming", "R41", mutant.In((*targets).insert,
 		"for i > 0 && psn.Less(t.at(i-1).psn) {",
 		"for i > 0 && psn == t.at(i-1).psn.$1().$1() {", rocev2.PSN.Prev)),
-	mutant.New("another source's targets are used", "R41", mutant.In((*group).startEpoch,
+	mutant.New("another source's targets are used", "R41", mutant.In((*group).startTurn,
 		`g.targets.reset()
 	}`,
 		`g.targets.$1(g.$2)
-	}`, (*targets).ack, group{}.a)),
+	}`, (*targets).fold, group{}.acked)),
 	mutant.New("a fast path may move hi backward", "R34", mutant.In((*Switch).Forwarded,
 		"case hi.Less(g.hi):",
-		"case g.$1 == 0:", group{}.nrecv)),
+		"case g.$1 == 0:", group{}.numReceivers)),
 	mutant.New("a fast path's messages are not counted", "R34", mutant.In((*Switch).Forwarded,
 		"g.msgs.extendMany(hi.Prev(), messages)",
 		"")),

@@ -10,10 +10,10 @@ import (
 
 // Wrong ways to make one feedback of many.
 var _ = []mutant.Mutant{
-	mutant.New("A is the maximum", "R01", mutant.In((*group).minimum,
+	mutant.New("A is the maximum", "R01", mutant.In((*group).lowestAcked,
 		"case first || b.a.Less(m):",
 		"case first || m.Less(b.a):")),
-	mutant.New("the first ACK counts for all", "R01", mutant.In((*group).feedback,
+	mutant.New("the first ACK counts for all", "R01", mutant.In((*group).handleFeedback,
 		`if !g.acked(now, i, psn, out) {
 			return FeedbackStale
 		}`,
@@ -24,8 +24,8 @@ var _ = []mutant.Mutant{
 			g.$1 = psn
 			g.$3(out)
 			return $4
-		}`, group{}.a, rocev2.PSN.Less, (*group).ack, None)),
-	mutant.New("only the last branch to arrive releases the ACK", "R02", mutant.In((*group).feedback,
+		}`, group{}.acked, rocev2.PSN.Less, (*group).sendACK, None)),
+	mutant.New("only the last branch to arrive releases the ACK", "R02", mutant.In((*group).handleFeedback,
 		`	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
 		m.owed = now // what is stale does not count: it may be all that gets through
 	}
@@ -43,11 +43,11 @@ var _ = []mutant.Mutant{
 	}
 	// A can move only when the last of the lowest branches has, and a NAK can
 	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.low <= g.slack && i == len(g.$1)-1 || b.pend != noPend && b.a.LessEq(g.a) {`, group{}.branches)),
-	mutant.New("a NAK is not evaluated before A moves", "R03", mutant.In((*group).feedback,
+	if g.low <= g.slack && i == len(g.$1)-1 || b.pend != noPend && b.a.LessEq(g.a) {`, group{}.acks)),
+	mutant.New("a NAK is not evaluated before A moves", "R03", mutant.In((*group).handleFeedback,
 		"if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {",
 		"if g.low <= g.slack {")),
-	mutant.New("ACKs compare as plain numbers", "R04", mutant.In((*group).advance,
+	mutant.New("ACKs compare as plain numbers", "R04", mutant.In((*group).noteAcked,
 		`if psn.LessEq(b.a) {
 		return false
 	}
@@ -56,53 +56,53 @@ var _ = []mutant.Mutant{
 		return false
 	}
 	if b.a.LessEq(g.a)`)),
-	mutant.New("the minimum compares as plain numbers", "R04", mutant.In((*group).minimum,
+	mutant.New("the minimum compares as plain numbers", "R04", mutant.In((*group).lowestAcked,
 		"case first || b.a.Less(m):",
 		"case first || b.a < m:")),
-	mutant.New("NAKs compare as plain numbers", "R04", mutant.In((*group).negative,
+	mutant.New("NAKs compare as plain numbers", "R04", mutant.In((*group).nakReceived,
 		"if e.LessEq(b.a) {",
 		"if e <= b.a {")),
-	mutant.New("after one NAK no later one passes", "R05", mutant.In((*group).eval,
+	mutant.New("after one NAK no later one passes", "R05", mutant.In((*group).evaluate,
 		"g.nsev != noPend && g.nout == next && !g.seen && worst <= g.nsev",
 		"g.nsev != noPend && g.nout.$1(next) && worst <= g.nsev", rocev2.PSN.LessEq)),
-	mutant.New("a stale NAK is pending", "R06", mutant.In((*group).negative,
+	mutant.New("a stale NAK is pending", "R06", mutant.In((*group).nakReceived,
 		"if e.LessEq(b.a) {",
 		"if e.$1(b.a) {", rocev2.PSN.Less)),
-	mutant.New("one NAK slot for all branches", "R07", mutant.In((*group).negative,
+	mutant.New("one NAK slot for all branches", "R07", mutant.In((*group).nakReceived,
 		`g.setPend(b, sev, syn)
 	return true`,
 		`for j := range g.$1 {
 		g.setPend(&g.$1[j], $2, 0)
 	}
 	g.setPend(b, sev, syn)
-	return true`, group{}.branches, noPend)),
+	return true`, group{}.acks, sevNone)),
 	mutant.New("a pending NAK outlives its retransmission", "R08", mutant.In((*group).forward,
 		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
 		"if d < 1 {")),
-	mutant.New("a pending NAK outlives its acknowledgement", "R08", mutant.In((*group).advance,
+	mutant.New("a pending NAK outlives its acknowledgement", "R08", mutant.In((*group).noteAcked,
 		`b.a = psn
 	g.setPend(b, noPend, 0)
 	return true`,
 		`b.a = psn
 	return true`)),
-	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).eval,
+	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).evaluate,
 		"g.nout == next && !g.seen && worst <= g.nsev",
 		"g.nout == next && !g.seen && worst < g.nsev")),
-	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).data,
+	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).handleData,
 		`g.seen = true
 	}
 	if psn != g.hi || starts {`,
 		`}
 	if psn != g.hi || starts {`)),
-	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).feedback,
+	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).handleFeedback,
 		`if !g.acked(now, i, psn, out) {
 			return FeedbackStale
 		}`,
 		`if !g.acked(now, i, psn, out) {
 			g.$1(out)
 			return FeedbackStale
-		}`, (*group).ack)),
-	mutant.New("NAKs go on at once", "R14", mutant.In((*group).feedback,
+		}`, (*group).sendACK)),
+	mutant.New("NAKs go on at once", "R14", mutant.In((*group).handleFeedback,
 		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
 	}`,
@@ -111,21 +111,21 @@ var _ = []mutant.Mutant{
 	} else {
 		g.$1(out, p.Syndrome, psn)
 		return $2
-	}`, (*group).nak, None)),
-	mutant.New("any branch's NAK is sent for A+1", "R14", mutant.In((*group).worst,
+	}`, (*group).sendNAK, None)),
+	mutant.New("any branch's NAK is sent for A+1", "R14", mutant.In((*group).worstPending,
 		"b.bits&receiving == 0 || b.a != g.a {",
 		"b.bits&receiving == 0 {")),
-	mutant.New("no ACK before a NAK", "R14", mutant.In((*group).raise,
+	mutant.New("no ACK before a NAK", "R14", mutant.In((*group).raiseAcked,
 		`g.ack(out)
 	if g.nfresh > 0`,
 		`if g.$1 == 0 {
 		g.ack(out)
 	}
-	if g.nfresh > 0`, group{}.npend)),
-	mutant.New("the implied ACK of a NAK is one too many", "R14", mutant.In((*group).negative,
+	if g.nfresh > 0`, group{}.numPending)),
+	mutant.New("the implied ACK of a NAK is one too many", "R14", mutant.In((*group).nakReceived,
 		"moved := g.acked(now, i, e.Prev(), out)",
 		"moved := g.acked(now, i, e, out)")),
-	mutant.New("the implied ACK of a NAK is not used", "R14", mutant.In((*group).negative,
+	mutant.New("the implied ACK of a NAK is not used", "R14", mutant.In((*group).nakReceived,
 		`	if e.LessEq(b.a) {
 		return false // older than what the branch has acknowledged (R06)
 	}
@@ -133,11 +133,11 @@ var _ = []mutant.Mutant{
 		`	if e.LessEq(b.a) {
 		return false // older than what the branch has acknowledged (R06)
 	}
-	moved := e == b.a.$1() || g.$2 == e`, rocev2.PSN.Next, group{}.hi)),
-	mutant.New("feedback for what was never forwarded is believed", "6.2", mutant.In((*group).feedback,
+	moved := e == b.a.$1() || g.$2 == e`, rocev2.PSN.Next, group{}.nxt)),
+	mutant.New("feedback for what was never forwarded is believed", "6.2", mutant.In((*group).handleFeedback,
 		"if g.hi.LessEq(acknowledged(kind, psn)) ||",
 		"if g.hi.$1(100).LessEq(acknowledged(kind, psn)) ||", rocev2.PSN.Add)),
-	mutant.New("feedback for hi is believed", "6.2", mutant.In((*group).feedback,
+	mutant.New("feedback for hi is believed", "6.2", mutant.In((*group).handleFeedback,
 		`if g.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {
 		if p.Neighbor == 0 {
 			g.misnumbered(p, i, out)
@@ -154,21 +154,21 @@ var _ = []mutant.Mutant{
 	}
 	if g.hi == psn && kind != $2 {
 		return FeedbackAhead`, rocev2.PSN.Less, rocev2.KindACK)),
-	mutant.New("feedback from long ago is looked at", "6.2", mutant.In((*group).feedback,
+	mutant.New("feedback from long ago is looked at", "6.2", mutant.In((*group).handleFeedback,
 		"if psn.Sub(g.a) < -pastWindow {",
 		"if psn.Sub(g.a) < -2*pastWindow {")),
-	mutant.New("RNR NAKs become sequence NAKs", "R19", mutant.In((*group).eval,
+	mutant.New("RNR NAKs become sequence NAKs", "R19", mutant.In((*group).evaluate,
 		`g.nak(out, code, next)
 		if worst == sevFatal {`,
 		`g.nak(out, max(code&0x7F, 0x60), next)
 		if worst == sevFatal {`)),
-	mutant.New("RNR codes are compared, not durations", "R19", mutant.In((*group).worst,
+	mutant.New("RNR codes are compared, not durations", "R19", mutant.In((*group).worstPending,
 		"b.info.RNRCode().Duration() > code.RNRCode().Duration()",
 		"b.info&31 > code&31")),
-	mutant.New("the first RNR NAK's wait is taken", "R19", mutant.In((*group).worst,
+	mutant.New("the first RNR NAK's wait is taken", "R19", mutant.In((*group).worstPending,
 		"b.pend > sev || b.pend == sevRNR && sev == sevRNR && b.info.RNRCode().Duration() > code.RNRCode().Duration()",
 		"b.pend > sev")),
-	mutant.New("a sequence NAK replaces an RNR NAK", "R19", mutant.In((*group).negative,
+	mutant.New("a sequence NAK replaces an RNR NAK", "R19", mutant.In((*group).nakReceived,
 		"if sev <= b.pend {",
 		"if sev == b.pend {")),
 	mutant.New("a RNR NAK weighs no more than a sequence NAK", "R19", mutant.In(severityOf,
@@ -178,22 +178,22 @@ var _ = []mutant.Mutant{
 		`	case rocev2.KindRNR:
 		return $1
 	}`, sevSequence)),
-	mutant.New("ACKs carry credits", "R20", mutant.In((*group).ack,
+	mutant.New("ACKs carry credits", "R20", mutant.In((*group).sendACK,
 		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)",
 		"g.send(out, rocev2.Acknowledge, 0x1E, g.a)")),
-	mutant.New("ACKs carry a receiver's MSN", "R20", mutant.In((*group).feedback,
+	mutant.New("ACKs carry a receiver's MSN", "R20", mutant.In((*group).handleFeedback,
 		"g.count.FeedbackIn++",
 		`g.count.FeedbackIn++
-	g.$1.$2 = $arg2.$3`, group{}.msgs, messages{}.done, Packet{}.MSN)),
-	mutant.New("the MSN counts packets", "R20", mutant.In((*group).pass,
+	g.$1.$2 = $arg2.$3`, group{}.messages, messages{}.completed, Packet{}.MSN)),
+	mutant.New("the MSN counts packets", "R20", mutant.In((*group).noteForwarded,
 		`if ends {
 			g.msgs.extend(psn)
 		}`,
 		"g.msgs.extend(psn)")),
-	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).pass,
+	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).noteForwarded,
 		"g.msgs.correct(psn, ends)",
 		"")),
-	mutant.New("feedback is known by its port", "R21", mutant.In((*group).branchOf,
+	mutant.New("feedback is known by its port", "R21", mutant.In((*group).legOf,
 		`} else if m, ok := g.memberAt(p.Src); ok {
 		l := g.members[m].leg`,
 		`} else if m, ok := g.memberAt(p.Src); ok {
@@ -209,12 +209,12 @@ var _ = []mutant.Mutant{
 		`		return g.request(now, p, f, out)
 	case p.Op == rocev2.Acknowledge:
 		g.$1(now, p, p.$2, f, out)`, (*group).forward, Packet{}.PSN)),
-	mutant.New("reserved syndromes are fatal", "C47", mutant.In((*group).feedback,
+	mutant.New("reserved syndromes are fatal", "C47", mutant.In((*group).handleFeedback,
 		`if kind == rocev2.KindReserved {
 		return ReservedSyndrome
 	}`,
 		"")),
-	mutant.New("unverified feedback is believed", "R33", mutant.In((*group).feedback,
+	mutant.New("unverified feedback is believed", "R33", mutant.In((*group).handleFeedback,
 		`		return g.probeAnswer(now, p, i, kind, out)
 	}
 	i, r := g.branchOf(p)
@@ -235,7 +235,7 @@ var _ = []mutant.Mutant{
 		return GroupDead
 	}
 	if !p.Verified && kind != $1 {`, rocev2.KindACK)),
-	mutant.New("an unverified NAK is believed", "R33", mutant.In((*group).feedback,
+	mutant.New("an unverified NAK is believed", "R33", mutant.In((*group).handleFeedback,
 		`		return g.probeAnswer(now, p, i, kind, out)
 	}
 	i, r := g.branchOf(p)
@@ -256,34 +256,34 @@ var _ = []mutant.Mutant{
 		return GroupDead
 	}
 	if !p.Verified && kind == $1 {`, rocev2.KindACK)),
-	mutant.New("the hottest branch's CNPs only are dropped", "R32", mutant.In((*group).cnp,
+	mutant.New("the hottest branch's CNPs only are dropped", "R32", mutant.In((*group).handleCNP,
 		"if !g.hottest(now, i) ||",
 		"if g.hottest(now, i) ||")),
-	mutant.New("no CNP passes when the hottest branch is silent", "R32", mutant.In((*group).hottest,
+	mutant.New("no CNP passes when the hottest branch is silent", "R32", mutant.In((*group).noteSignal,
 		"return w >= wb || now-g.bestSeen > cnpSilence",
 		"return w >= wb")),
-	mutant.New("every branch's CNPs pass", "R32", mutant.In((*group).cnp,
+	mutant.New("every branch's CNPs pass", "R32", mutant.In((*group).handleCNP,
 		"if !g.hottest(now, i) ||",
 		"if g.hottest(now, i);")),
-	mutant.New("CNPs pass as fast as they come", "R32", mutant.In((*group).cnp,
+	mutant.New("CNPs pass as fast as they come", "R32", mutant.In((*group).handleCNP,
 		"now-g.passed < cnpGap",
 		"now < g.passed")),
-	mutant.New("an unverified CNP is believed", "R33", mutant.In((*group).cnp,
+	mutant.New("an unverified CNP is believed", "R33", mutant.In((*group).handleCNP,
 		`if !p.Verified {
 		out.NeedVerify = true
 		return None
 	}`,
 		"")),
-	mutant.New("weights of branches do not decay", "R32", mutant.In(decayed,
+	mutant.New("weights of branches do not decay", "R32", mutant.In(decayedWeight,
 		"w >>= uint(n)",
 		"return w")),
-	mutant.New("every branch's BECN goes to the source", "R32", mutant.In((*group).congested,
+	mutant.New("every branch's BECN goes to the source", "R32", mutant.In((*group).noteBECN,
 		`if g.hottest(now, i) {
 		g.becn = true
 	}`,
 		`g.hottest(now, i)
 	g.becn = true`)),
-	mutant.New("BECN is never cleared", "R32", mutant.In((*group).ack,
+	mutant.New("BECN is never cleared", "R32", mutant.In((*group).sendACK,
 		`g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)
 	g.becn = false`,
 		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)")),

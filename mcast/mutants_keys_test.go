@@ -8,7 +8,7 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 // Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
 // where. The rule is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
-	mutant.New("a failed group leaves the next sender waiting", "R80", mutant.In((*group).newSource,
+	mutant.New("a failed group leaves the next sender waiting", "R80", mutant.In((*group).requestOfNonSource,
 		`if g.dead {
 		return g.refuseDead(MemberID(k), p, out)
 	}
@@ -16,15 +16,15 @@ var _ = []mutant.Mutant{
 		`if g.dead {
 		return $1
 	}
-	quiescent`, GroupDead)),
-	mutant.New("a failed group answers unverified packets", "R80", mutant.In((*group).refuseDead,
+	quiescent`, FailedGroup)),
+	mutant.New("a failed group answers unverified packets", "R80", mutant.In((*group).rejectFailed,
 		`return GroupDead
 	}
 	if !p.Verified {`,
 		`return GroupDead
 	}
 	if p == nil {`)),
-	mutant.New("a failed group answers every packet", "R80", mutant.In((*group).refuseDead,
+	mutant.New("a failed group answers every packet", "R80", mutant.In((*group).rejectFailed,
 		"if p.PSN&rocev2.PSNMask != g.members[k].p || p.Neighbor != 0 {",
 		"if p.Neighbor != 0 {")),
 }

@@ -10,29 +10,29 @@ import (
 
 // Wrong ways to deal with members that fail, come and go.
 var _ = []mutant.Mutant{
-	mutant.New("a slow member that speaks is evicted", "R23", mutant.In((*group).silent,
+	mutant.New("a slow member that speaks is evicted", "R23", mutant.In((*group).isSilent,
 		"now-max(l.watched, l.heard) >= g.deadAfter",
 		"now-l.watched >= g.deadAfter")),
-	mutant.New("silence of all evicts all", "R23", mutant.In((*group).look,
+	mutant.New("silence of all evicts all", "R23", mutant.In((*group).checkLiveness,
 		`alive := false
 	best := g.a`,
 		`alive := true
 	best := g.a`)),
-	mutant.New("a member that owes nothing is evicted for silence", "R23", mutant.In((*group).silent,
+	mutant.New("a member that owes nothing is evicted for silence", "R23", mutant.In((*group).isSilent,
 		"return g.deadAfter > 0 && g.branches[i].a.Less(l.watch) && now-max",
 		"return g.deadAfter > 0 && now-max")),
-	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).look,
+	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).checkLiveness,
 		"if g.owed() {",
 		"if g.owed() && false {")),
-	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).data,
+	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).handleData,
 		`		if !g.seen && g.deadAfter > 0 {
 			g.rewatch(now)`,
 		`		if !g.seen && g.deadAfter > 0 {
 			_ = now`)),
-	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).look,
+	mutant.New("silent members are kept for ever", "R23", mutant.In((*group).checkLiveness,
 		"case alive && (g.rewound || g.behind(i)):",
-		"case alive && g.rewound && g.behind(i) && g.$1 == g.$2:", branch{}.a, group{}.hi)),
-	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).look,
+		"case alive && g.rewound && g.behind(i) && g.$1 == g.$2:", ackState{}.acked, group{}.nxt)),
+	mutant.New("silence of the last packets is not noticed", "R23", mutant.In((*group).checkLiveness,
 		`			if !b.a.Less(l.watch) { // did what it had to; from here it has more to do
 				l.watch, l.watched = g.hi.Prev(), now
 			}
@@ -47,16 +47,16 @@ var _ = []mutant.Mutant{
 				g.deadline = t
 			}
 		case alive && g.behind(i) && b.a != g.a:`)),
-	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).unread,
+	mutant.New("a new receiver behind a quorum is judged by what A has counted", "R52", mutant.In((*group).acksUnread,
 		"if !exact || acks.Less(g.a) {",
 		"if !exact {")),
 	mutant.New("a rewind hides a fatal NAK", "R25", mutant.In((*group).forward,
 		"if d == 1 && b.pend != noPend && b.pend != sevFatal {",
 		"if d == 1 && b.pend != noPend {")),
-	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).special,
+	mutant.New("a fatal NAK is not repeated to the source", "R25", mutant.In((*group).slowPath,
 		"if psn == g.failPSN && g.failCode != 0 {",
 		"if psn == g.failPSN.$1() {", rocev2.PSN.Prev)),
-	mutant.New("a failed group takes feedback", "R25", mutant.In((*group).feedback,
+	mutant.New("a failed group takes feedback", "R25", mutant.In((*group).handleFeedback,
 		`if g.dead {
 		return GroupDead
 	}`,
@@ -79,7 +79,7 @@ var _ = []mutant.Mutant{
 	case Evict:`,
 		`g.keep = math.MaxInt >> 62
 	case Evict:`)),
-	mutant.New("an eviction is not evaluated", "R03", mutant.In((*group).eval,
+	mutant.New("an eviction is not evaluated", "R03", mutant.In((*group).evaluate,
 		`g.evict(who, code, out)
 			continue`,
 		`g.evict(who, code, out)
@@ -87,12 +87,12 @@ var _ = []mutant.Mutant{
 	mutant.New("an eviction is not reported", "R26", mutant.In((*group).evict,
 		"g.event(out, MemberEvicted, MemberID(m), a, why)",
 		"_, _ = a, why")),
-	mutant.New("members join inside a message", "R30", mutant.In((*group).data,
+	mutant.New("members join inside a message", "R30", mutant.In((*group).handleData,
 		"(g.njoin == 0 || !starts)",
-		"g.njoin == 0"), mutant.In((*group).data,
+		"g.njoin == 0"), mutant.In((*group).handleData,
 		"\t\tif !psn.Less(g.hi) && g.waits(now, psn, starts, out)",
 		"\t\tif !psn.Less(g.hi) && g.waits(now, psn, true, out)")),
-	mutant.New("members join at a retransmission", "R30", mutant.In((*group).data,
+	mutant.New("members join at a retransmission", "R30", mutant.In((*group).handleData,
 		`		if !psn.Less(g.hi) && g.waits(now, psn, starts, out) {
 			return AwaitsMembers
 		}
@@ -117,47 +117,47 @@ var _ = []mutant.Mutant{
 			g.repeated(psn, out)
 			if starts && g.$1 > 0 {
 				g.$2(psn)
-			}`, group{}.njoin, (*group).join)),
-	mutant.New("members join at once", "R30", mutant.In((*group).awaitMessage,
+			}`, group{}.numJoining, (*group).admitJoining)),
+	mutant.New("members join at once", "R30", mutant.In((*group).joinAtNextMessage,
 		"g.setJoining(int(i), g.src != nobody)",
 		`if g.src != nobody {
 			g.$1(int(i), g.$2)
-		}`, (*group).admit, group{}.hi)),
-	mutant.New("a joiner's first packet counts as acknowledged", "R30", mutant.In((*group).admit,
+		}`, (*group).startReceiving, group{}.nxt)),
+	mutant.New("a joiner's first packet counts as acknowledged", "R30", mutant.In((*group).startReceiving,
 		`b.a = psn.Prev()
 	b.delta = 0`,
 		`b.a = psn
 	b.delta = 0`)),
-	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).data,
+	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).handleData,
 		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain ||`,
 		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
 		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain && (g.njoin == 0 || psn != g.hi) ||`)),
-	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).removed,
+	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).afterRemoval,
 		`return
 	}
 	g.eval(out)
 }`,
 		`}
 }`)),
-	mutant.New("a leaving member leaves its NAK", "R31", mutant.In((*group).retire,
+	mutant.New("a leaving member leaves its NAK", "R31", mutant.In((*group).stopReceiving,
 		`g.setPend(b, noPend, 0)
 	g.setInLine(i)
 	g.receivers(g.nrecv - 1)`,
 		"g.receivers(g.nrecv - 1)")),
-	mutant.New("a leaving member takes its switch's others along", "R31", mutant.In((*group).remove,
+	mutant.New("a leaving member takes its switch's others along", "R31", mutant.In((*group).removeMember,
 		`case l.members == 0:
 		g.cut(int(m.leg))`,
 		`case l.members < 3:
 		g.cut(int(m.leg))`)),
-	mutant.New("a source may leave with data in flight", "R31", mutant.In((*group).sourceLeft,
+	mutant.New("a source may leave with data in flight", "R31", mutant.In((*group).sourceRemoved,
 		`if g.open || !g.level() {
 		g.fail(`,
 		`if g.open {
 		g.fail(`)),
-	mutant.New("data of one who is no member is forwarded", "C57", mutant.In((*group).request,
+	mutant.New("data of one who is no member is forwarded", "C57", mutant.In((*group).handleRequest,
 		"if g.src != nobody && keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
 		"if g.src != nobody && p.Neighbor == g.srcNbr {")),
 	mutant.New("a removed address shadows those behind it in the table", "R21", mutant.In((*addrIndex[uint16]).remove,

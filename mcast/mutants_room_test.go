@@ -7,16 +7,16 @@ import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
 // Wrong ways to share room, so that a port that does not transmit is felt by others.
 var _ = []mutant.Mutant{
-	mutant.New("a leg without room stops the others' repairs", "R70", mutant.In((*group).resendTo,
+	mutant.New("a leg without room stops the others' repairs", "R70", mutant.In((*group).resendToLeg,
 		`g.holdFor(m, until)
 			return true`,
 		`g.holdFor(m, until)
 			return false`)),
-	mutant.New("a leg without room is not looked at again", "R70", mutant.In((*group).holdFor,
+	mutant.New("a leg without room is not looked at again", "R70", mutant.In((*group).resumeAfter,
 		`m.hold = max(m.hold, until, 1) // 0 is none
 	g.tendBy(m.hold)`,
 		"m.hold = max(m.hold, until, 1) // 0 is none")),
-	mutant.New("a leg gets more than its port takes", "R70", mutant.In((*group).resendTo,
+	mutant.New("a leg gets more than its port takes", "R70", mutant.In((*group).resendToLeg,
 		`room--
 		m.probing = m.left == 1`,
 		`

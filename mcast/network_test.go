@@ -46,32 +46,32 @@ type host struct {
 	ip     netip.Addr
 
 	// Requester. Indices count packets from sq.
-	sq        rocev2.PSN
-	ops       []rocev2.Opcode
-	una, next int
-	win       int // packets in flight at most: a small one pauses inside messages
-	tries     int // timeouts since something was acknowledged
-	most      int // of them
-	top       int // highest index ever sent, plus 1
-	restarted bool
-	timer     int // generation: a newer one cancels
+	sqPSN          rocev2.PSN
+	ops            []rocev2.Opcode
+	una, nxt       int
+	maxUnacked     int // packets in flight at most: a small one pauses inside messages
+	tries          int // timeouts since something was acknowledged
+	maxOutstanding int // of them
+	top            int // highest index ever sent, plus 1
+	restarted      bool
+	timer          int // generation: a newer one cancels
 
 	// Responder. got is every packet ever accepted, as source<<20|index.
-	rq                          rocev2.PSN
-	got                         []int
-	nakSent                     bool
-	muteAt                      int         // falls silent after so many packets, if it is the mute one
-	gone                        bool        // evicted, or left
-	failed                      bool        // its queue pair is in error, after a fatal NAK
-	offers, chances             int         // see judge
-	in                          bool        // has been admitted, if it joined
-	missed                      map[int]int // packets of a source from before it was, by host
-	rnrLeft                     int
-	transmitted, received, naks int
+	ePSN                            rocev2.PSN
+	got                             []int
+	nakSent                         bool
+	muteAt                          int         // falls silent after so many packets, if it is the mute one
+	removed                         bool        // evicted, or left
+	failed                          bool        // its queue pair is in error, after a fatal NAK
+	offers, chances                 int         // see judge
+	in                              bool        // has been admitted, if it joined
+	missed                          map[int]int // packets of a source from before it was, by host
+	rnrLeft                         int
+	transmitted, received, nakCount int
 
-	skew  int32                // of the rq_psn that it is registered with: old numbers, or others
-	queue []func()             // packets that it has not looked at
-	pause func() time.Duration // if set: how long it takes for a packet
+	psnSkew int32                // of the rq_psn that it is registered with: old numbers, or others
+	queue   []func()             // packets that it has not looked at
+	pause   func() time.Duration // if set: how long it takes for a packet
 
 	then func() // after the last of ops is done
 }
@@ -94,24 +94,24 @@ func (h *host) up() int   { return 2*h.id + 1 }
 func (h *host) down() int { return 2 * h.id }
 
 type network struct {
-	t         fataler
+	tb        fatalReporter
 	nodes     []*node
 	rng       func(n int) int
 	loss      int // in 1000
-	mute      int // a host that falls silent, or -1
+	silenced  int // a host that falls silent, or -1
 	now       time.Duration
-	q         events
+	queue     events
 	seq       int
 	hosts     []*host
-	rooms     []int   // for so many copies of kept frames, at random
+	portRoom  []int   // for so many copies of kept frames, at random
 	full      int     // one copy in so many finds its queue full; 0: none
 	frames    []frame // what a frame handle stands for
 	link      []time.Duration
 	lost      map[int]int // packets, by link
-	naive     *naive
+	naive     *naiveModel
 	firstPSN  rocev2.PSN                     // of every queue; 0: any
 	links     func(link int) int             // if set: loss of each link, in 10000, and none is doubled
-	dice      func(link int) func(n int) int // if set: a link's own randomness
+	lossRand  func(link int) func(n int) int // if set: a link's own randomness
 	repair    *repairing                     // if set: how all repair
 	timer     time.Duration                  // of requesters
 	rnrTimers bool                           // they wait as long as an RNR NAK says, not rnrDelay
@@ -134,23 +134,23 @@ type network struct {
 }
 
 const (
-	rtt      = 10 * time.Microsecond
-	timeout  = 400 * time.Microsecond
-	maxWin   = 24
-	rnrDelay = 50 * time.Microsecond
+	rtt       = 10 * time.Microsecond
+	timeout   = 400 * time.Microsecond
+	maxWindow = 24
+	rnrDelay  = 50 * time.Microsecond
 )
 
 func (n *network) after(d time.Duration, f func()) {
 	n.seq++
-	heap.Push(&n.q, event{n.now + d, n.seq, f})
+	heap.Push(&n.queue, event{n.now + d, n.seq, f})
 }
 
 // carry delivers f over a link: in order unless jitter.
 func (n *network) carry(link int, jitter bool, f func()) {
 	for copies := 1; copies > 0; copies-- {
 		rng := n.rng
-		if n.dice != nil {
-			rng = n.dice(link)
+		if n.lossRand != nil {
+			rng = n.lossRand(link)
 		}
 		if n.links != nil && rng(10_000) < n.links(link) || n.links == nil && rng(1000) < n.loss {
 			n.lost[link]++
@@ -174,7 +174,7 @@ func (n *network) carry(link int, jitter bool, f func()) {
 func (n *network) input(d *node, p Packet) {
 	if p.Op != rocev2.Acknowledge { // a frame of its own, however often it came
 		n.frames = append(n.frames, frame{n.frames[p.Frame].id, p})
-		p.Frame, p.Bytes = Handle(len(n.frames)-1), d.unit
+		p.Frame, p.RetainBytes = Handle(len(n.frames)-1), d.unit
 		n.damage(&p)
 		n.offered(d, &p)
 	}
@@ -182,9 +182,9 @@ func (n *network) input(d *node, p Packet) {
 	d.sw.Input(n.now, &p, &d.out)
 	if d.out.NeedVerify {
 		if p.Verified || len(d.out.Copies)+len(d.out.Feedback)+len(d.out.Events) > 0 {
-			n.t.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
+			n.tb.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
 		}
-		d.books.close(n.t, d.sw, &p, &d.out)
+		d.ledger.close(n.tb, d.sw, &p, &d.out)
 		if n.damaged[p.Frame] && p.Op != rocev2.Acknowledge {
 			return
 		}
@@ -197,8 +197,8 @@ func (n *network) input(d *node, p Packet) {
 
 // output does what the switch says; p is nil after Advance and Apply.
 func (n *network) output(d *node, p *Packet) {
-	d.books.close(n.t, d.sw, p, &d.out)
-	checkInvariants(n.t, d.sw.groups[0])
+	d.ledger.close(n.tb, d.sw, p, &d.out)
+	checkInvariants(n.tb, d.sw.groups[0])
 	d.leavesOut()
 	for _, e := range d.out.Events {
 		switch {
@@ -207,19 +207,19 @@ func (n *network) output(d *node, p *Packet) {
 				n.naive.epoch(int(e.Member))
 				clear(n.passed)
 			}
-			d.admitAll(int(e.Member), int(e.PSN.Sub(n.hosts[e.Member].sq)))
-		case e.Kind == NumberDiffers && e.Number == ReceivePSN && n.hosts[e.Member].skew == 0:
-			n.t.Fatalf("R55: host %d has the registered numbers: %+v", e.Member, e)
+			d.admitAll(int(e.Member), int(e.PSN.Sub(n.hosts[e.Member].sqPSN)))
+		case e.Kind == NumberMismatch && e.Number == ReceivePSN && n.hosts[e.Member].psnSkew == 0:
+			n.tb.Fatalf("R55: host %d has the registered numbers: %+v", e.Member, e)
 		case e.Kind == MemberEvicted:
 			n.evicted(d, e)
 		case e.Kind == GroupFailed && n.policy != Evict && n.deadAfter+time.Duration(n.quorum) > 0:
 			n.failure = &e
-		case e.Kind == NumberDiffers: // a guess, and losses can mislead it; nothing follows from it
+		case e.Kind == NumberMismatch: // a guess, and losses can mislead it; nothing follows from it
 		default:
-			n.t.Fatalf("unexpected event %+v", e)
+			n.tb.Fatalf("unexpected event %+v", e)
 		}
 	}
-	if p != nil && p.Op != rocev2.Acknowledge && (d.out.Drop == AwaitsMembers || d.out.Drop == TurnOver || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
+	if p != nil && p.Op != rocev2.Acknowledge && (d.out.Drop == AwaitsVerification || d.out.Drop == TurnOver || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
 		delete(n.passed, p.PSN)
 	}
 	full := map[LegID]bool{}
@@ -232,15 +232,15 @@ func (n *network) output(d *node, p *Packet) {
 		}
 		if full[c.Leg] || n.full > 0 && d.repairs() && n.rng(n.full) == 0 {
 			full[c.Leg] = true // it may be put off, else it is lost
-			d.sw.Unsent(&c, n.now+time.Duration(n.rng(40))*time.Microsecond)
-			checkInvariants(n.t, d.sw.groups[0])
+			d.sw.Requeue(&c, n.now+time.Duration(n.rng(40))*time.Microsecond)
+			checkInvariants(n.tb, d.sw.groups[0])
 			continue
 		}
 		if h == nil {
 			d.relay(end, c)
 			continue
 		}
-		if i := n.naive.nak[h.id]; i >= 0 && c.PSN == h.rq.Add(int32(i)) {
+		if i := n.naive.nak[h.id]; i >= 0 && c.PSN == h.ePSN.Add(int32(i)) {
 			n.naive.nak[h.id] = -1
 		}
 		ask := n.frames[c.Frame].p.AckReq || c.Flags&SetAckReq != 0
@@ -249,13 +249,13 @@ func (n *network) output(d *node, p *Packet) {
 		if n.damaged[c.Frame] {
 			continue
 		}
-		n.carry(h.down(), false, func() { h.arrives(c.PSN, f, ask) })
+		n.carry(h.down(), false, func() { h.deliver(c.PSN, f, ask) })
 	}
 	for _, p := range d.out.Probes {
 		h := d.legs[p.Leg].host
 		n.trace("probe", h.id, p.PSN)
 		h.chances++
-		n.carry(h.down(), false, func() { h.arrives(p.PSN, noFrame, true) })
+		n.carry(h.down(), false, func() { h.deliver(p.PSN, noFrame, true) })
 	}
 	evicts := slices.ContainsFunc(d.out.Events, func(e Event) bool { return e.Kind == MemberEvicted })
 	for i, f := range d.out.Feedback {
@@ -275,21 +275,21 @@ func (n *network) output(d *node, p *Packet) {
 // check compares what goes to the source with the naive aggregator, and holds
 // it against the invariants I2, I3 and I6.
 func (n *network) check(f Feedback) {
-	if int(f.To) != n.naive.src {
+	if int(f.To) != n.naive.source {
 		return // a late duplicate of an earlier source; host.answered checks it
 	}
 	if n.quorum > 0 || n.failure != nil {
 		return // the aggregator waits for all
 	}
 	s := n.hosts[f.To]
-	want := s.sq.Add(int32(n.naive.acked() - 1))
+	want := s.sqPSN.Add(int32(n.naive.acked() - 1))
 	if f.PSN.Less(want) && n.nodes[0].leavesOut() {
 		return
 	}
 	switch k := f.Syndrome.Kind(); k {
 	case rocev2.KindACK:
 		if f.PSN != want {
-			n.t.Fatalf("ACK %06x, every receiver has up to %06x", f.PSN, want)
+			n.tb.Fatalf("ACK %06x, every receiver has up to %06x", f.PSN, want)
 		}
 		ends := 0
 		for _, op := range s.ops[:n.naive.acked()] {
@@ -298,67 +298,67 @@ func (n *network) check(f Feedback) {
 			}
 		}
 		if int(f.MSN) != ends {
-			n.t.Fatalf("ACK %06x has MSN %d, complete are %d messages", f.PSN, f.MSN, ends)
+			n.tb.Fatalf("ACK %06x has MSN %d, complete are %d messages", f.PSN, f.MSN, ends)
 		}
 	default:
 		if f.PSN != want.Next() {
-			n.t.Fatalf("I3: NAK %06x, every receiver has up to %06x", f.PSN, want)
+			n.tb.Fatalf("I3: NAK %06x, every receiver has up to %06x", f.PSN, want)
 		}
 		sev := severityOf(k)
 		if sev <= n.passed[f.PSN] {
-			n.t.Fatalf("I6: NAK %06x of severity %d again before its PSN passed", f.PSN, sev)
+			n.tb.Fatalf("I6: NAK %06x of severity %d again before its PSN passed", f.PSN, sev)
 		}
 		n.passed[f.PSN] = sev
 		// The switch itself asks, too, in the name of a receiver that it cannot
 		// send what comes next, and for a message that waited for probes. And it has the
 		// source wait at the end of its turn.
 		g := n.nodes[0].sw.groups[0]
-		if k == rocev2.KindRNR && g.turn.over && f.PSN == g.hi {
+		if k == rocev2.KindRNR && g.turn.over && f.PSN == g.nxt {
 			return
 		}
-		if resumed := g.numbers.resume && f.PSN == g.hi; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.nlate == 0 || g.store.find(g.a.Next()) != nil) {
-			n.t.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
+		if resumed := g.numbering.askSource && f.PSN == g.nxt; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.numRecovering == 0 || g.store.find(g.acked.Next()) != nil) {
+			n.tb.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
 		}
 	}
 }
 
-// naive is the obvious aggregator: the set of what each receiver acknowledged.
-type naive struct {
-	n    *network
-	src  int
-	base []int          // len(got) of a receiver when the epoch began
-	from []int          // index of the source's packet at that position
-	next []int          // packets of a source that all have, by host, when its epoch ended
-	has  []map[int]bool // positions in its receive queue, by host
-	nak  []int          // position it last asked for and was not sent since, or -1
+// naiveModel is the obvious aggregator: the set of what each receiver acknowledged.
+type naiveModel struct {
+	network  *network
+	source   int
+	base     []int          // len(got) of a receiver when the epoch began
+	sender   []int          // index of the source's packet at that position
+	nxt      []int          // packets of a source that all have, by host, when its epoch ended
+	received []map[int]bool // positions in its receive queue, by host
+	nak      []int          // position it last asked for and was not sent since, or -1
 }
 
-func (a *naive) epoch(src int) {
-	if a.src >= 0 {
-		a.next[a.src] = a.acked()
+func (a *naiveModel) epoch(src int) {
+	if a.source >= 0 {
+		a.nxt[a.source] = a.acked()
 	}
-	a.src = src
+	a.source = src
 	for i := range a.base {
-		a.base[i], a.from[i] = a.prefix(i), a.next[src]
+		a.base[i], a.sender[i] = a.prefix(i), a.nxt[src]
 	}
 }
 
-func (a *naive) prefix(i int) int {
+func (a *naiveModel) prefix(i int) int {
 	p := 0
 	if a.base != nil {
 		p = a.base[i]
 	}
-	for a.has[i][p] {
+	for a.received[i][p] {
 		p++
 	}
 	return p
 }
 
 // acked is how many packets of the source all receivers acknowledged.
-func (a *naive) acked() int {
+func (a *naiveModel) acked() int {
 	m := -1
-	for i := range a.n.hosts {
-		if k := a.from[i] + a.prefix(i) - a.base[i]; a.counts(i) && (m < 0 || k < m) {
+	for i := range a.network.hosts {
+		if k := a.sender[i] + a.prefix(i) - a.base[i]; a.counts(i) && (m < 0 || k < m) {
 			m = k
 		}
 	}
@@ -366,21 +366,24 @@ func (a *naive) acked() int {
 }
 
 // counts says whether the source waits for host i.
-func (a *naive) counts(i int) bool { h := a.n.hosts[i]; return i != a.src && h.in && !h.gone }
+func (a *naiveModel) counts(i int) bool {
+	h := a.network.hosts[i]
+	return i != a.source && h.in && !h.removed
+}
 
 // wanted says whether a receiver that holds the rest back asks for the next PSN.
-func (a *naive) wanted() bool {
+func (a *naiveModel) wanted() bool {
 	m := a.acked()
-	for i := range a.n.hosts {
-		if p := a.prefix(i); a.counts(i) && a.from[i]+p-a.base[i] == m && a.nak[i] == p {
+	for i := range a.network.hosts {
+		if p := a.prefix(i); a.counts(i) && a.sender[i]+p-a.base[i] == m && a.nak[i] == p {
 			return true
 		}
 	}
 	return false
 }
 
-func (a *naive) feedback(i, upTo int) {
-	for p := upTo - 1; p >= 0 && !a.has[i][p]; p-- {
-		a.has[i][p] = true
+func (a *naiveModel) feedback(i, upTo int) {
+	for p := upTo - 1; p >= 0 && !a.received[i][p]; p-- {
+		a.received[i][p] = true
 	}
 }

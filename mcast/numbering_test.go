@@ -19,7 +19,7 @@ func TestPropertyOldNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		n := &network{
-			t: t, passed: map[rocev2.PSN]severity{}, rng: random(seed), mute: -1, verify: true,
+			tb: t, passed: map[rocev2.PSN]severity{}, rng: random(seed), silenced: -1, verify: true,
 			policy: Evict, deadAfter: 8 * timeout, unfair: true,
 			loss: rapid.SampledFrom([]int{0, 3, 30, 100}).Draw(t, "loss"),
 		}
@@ -30,13 +30,13 @@ func TestPropertyOldNumbers(t *testing.T) {
 			n.hosts[0].ops[i] = rocev2.SendOnly // the sender completes packets
 		}
 		for _, h := range n.hosts[members-wrong:] {
-			h.skew = int32(1+n.rng(60)) * int32(1-2*n.rng(2))
+			h.psnSkew = int32(1+n.rng(60)) * int32(1-2*n.rng(2))
 		}
 		n.nodes[0].put()
 		n.run()
 		for _, h := range n.hosts[members-wrong:] {
-			if !h.gone {
-				t.Fatalf("host %d expects %d more than it was registered with, and is a member", h.id, -h.skew)
+			if !h.removed {
+				t.Fatalf("host %d expects %d more than it was registered with, and is a member", h.id, -h.psnSkew)
 			}
 		}
 	})
@@ -45,23 +45,23 @@ func TestPropertyOldNumbers(t *testing.T) {
 // TestR73_ManyLeave: where more receivers leave at once than are remembered, any
 // receiver may be one of them for as long. After that, none is.
 func TestR73_ManyLeave(t *testing.T) {
-	var d departed
-	var h hearing
+	var d departures
+	var h portTimes
 	g, now := addrKey{1, 1}, time.Second
-	for i := range uint64(maxDeparted) {
-		d.note(now, &h, g, addrKey{0, i}, 0)
+	for i := range uint64(maxDepartures) {
+		d.add(now, &h, g, addrKey{0, i}, 0)
 		now++
 	}
 	end := time.Second + quarantine
-	if t0 := d.since(now, &h, addrKey{2, 2}, addrKey{0, 5}); t0 != 0 {
+	if t0 := d.recentUntil(now, &h, addrKey{2, 2}, addrKey{0, 5}); t0 != 0 {
 		t.Errorf("another group's member may be heard until %v", t0)
 	}
-	d.note(now, &h, g, addrKey{0, maxDeparted}, 0)
+	d.add(now, &h, g, addrKey{0, maxDepartures}, 0)
 	for _, c := range []struct {
 		who      uint64
 		at, want time.Duration
 	}{
-		{maxDeparted, now, end + maxDeparted},
+		{maxDepartures, now, end + maxDepartures},
 		{1, now, end + 1},
 		{0, now, end},
 		{9999, now, end},
@@ -70,14 +70,14 @@ func TestR73_ManyLeave(t *testing.T) {
 		{0, end, 0},
 		{1, end, end + 1},
 		{1, end + 1, 0},
-		{maxDeparted, end + 1, end + maxDeparted},
-		{maxDeparted, end + maxDeparted, 0},
+		{maxDepartures, end + 1, end + maxDepartures},
+		{maxDepartures, end + maxDepartures, 0},
 	} {
-		if got := d.since(c.at, &h, g, addrKey{0, c.who}); got != c.want {
+		if got := d.recentUntil(c.at, &h, g, addrKey{0, c.who}); got != c.want {
 			t.Errorf("at %v member %d may be heard until %v, want %v", c.at, c.who, got, c.want)
 		}
 	}
-	if d.n != 0 {
-		t.Errorf("%d are remembered for ever", d.n)
+	if d.count != 0 {
+		t.Errorf("%d are remembered for ever", d.count)
 	}
 }

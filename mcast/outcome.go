@@ -10,17 +10,17 @@ import "github.com/gleam-rdma/gleam/rocev2"
 // PutGroup or DeleteGroup ends the group, or another member takes over a MemberID.
 // Its size is bounded by the number of members.
 type Outcomes struct {
-	Group      GroupID
-	Generation uint64  // GroupSpec.Generation
-	Turns      uint64  // sources so far
-	Source     Event   // the last SourceChanged; Kind is 0 if there was none
-	Refusals   uint64  // SourceRefused so far
-	Refused    Event   // the last SourceRefused
-	Failed     Event   // GroupFailed, if the group has failed
-	Evicted    []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not; empty if nobody was
+	Group       GroupID
+	Generation  uint64  // GroupSpec.Generation
+	Turns       uint64  // sources so far
+	LastSource  Event   // the last SourceChanged; Kind is 0 if there was none
+	Refusals    uint64  // SourceRefused so far
+	LastRefusal Event   // the last SourceRefused
+	Failure     Event   // GroupFailed, if the group has failed
+	Evicted     []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not; empty if nobody was
 
-	Differing  uint64       // NumberDiffers so far
-	Mismatches []Mismatches // by MemberID; empty if Differing is 0
+	MismatchesReported uint64       // NumberMismatch so far
+	Mismatches         []Mismatches // by MemberID; empty if Differing is 0
 }
 
 // Outcomes writes the outcomes of a group into o, whose Evicted it reuses. It
@@ -36,7 +36,7 @@ func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 		return true
 	}
 	evicted, mismatches := append(o.Evicted[:0], g.outcomes.Evicted...), o.Mismatches[:0]
-	if g.outcomes.Differing > 0 {
+	if g.outcomes.MismatchesReported > 0 {
 		mismatches = append(mismatches, g.outcomes.Mismatches...)
 	}
 	*o = *g.outcomes
@@ -44,21 +44,21 @@ func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 	return true
 }
 
-// event notes what the group has decided, and says so.
-func (g *group) event(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
-	g.tell(out, Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn, Cause: syn})
+// emitCause notes what the group has decided, and says so.
+func (g *group) emitCause(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
+	g.emitEvent(out, Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn, Cause: syn})
 }
 
-func (g *group) tell(out *Output, e Event) {
+func (g *group) emitEvent(out *Output, e Event) {
 	switch o := g.decided(); e.Kind {
 	case SourceChanged:
 		o.Turns++
-		o.Source = e
+		o.LastSource = e
 	case SourceRefused:
 		o.Refusals++
-		o.Refused = e
+		o.LastRefusal = e
 	case GroupFailed:
-		o.Failed = e
+		o.Failure = e
 	case MemberEvicted:
 		if o.Evicted == nil {
 			o.Evicted = make([]Event, len(g.members))
@@ -76,9 +76,9 @@ func (g *group) decided() *Outcomes {
 	return g.outcomes
 }
 
-// forgive makes room for the outcome of a new member m, and forgets that of the
+// resetMember makes room for the outcome of a new member m, and forgets that of the
 // member whose place it takes.
-func (o *Outcomes) forgive(m MemberID) {
+func (o *Outcomes) resetMember(m MemberID) {
 	if o == nil {
 		return
 	}

@@ -53,7 +53,7 @@ func TestOutcomesOutliveEvents(t *testing.T) {
 		p[k] = p[k].Next()
 	}
 	var o Outcomes
-	if !s.Outcomes(0, &o) || o.Generation != 7 || o.Turns != turns+1 || o.Source.Member != 0 || o.Failed.Kind != 0 {
+	if !s.Outcomes(0, &o) || o.Generation != 7 || o.Turns != turns+1 || o.LastSource.Member != 0 || o.Failure.Kind != 0 {
 		t.Errorf("%+v", o)
 	}
 	if len(o.Evicted) != 3 || o.Evicted[0].Kind != 0 || o.Evicted[1].Kind != 0 {
@@ -88,7 +88,7 @@ func TestOutcomesEndWithTheirSubject(t *testing.T) {
 	if err := s.Apply(0, PutGroup{Spec: *spec}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if s.Outcomes(0, &o); o.Generation != 2 || o.Turns != 0 || o.Source.Kind != 0 || len(o.Evicted) != 0 {
+	if s.Outcomes(0, &o); o.Generation != 2 || o.Turns != 0 || o.LastSource.Kind != 0 || len(o.Evicted) != 0 {
 		t.Errorf("the new group begins with %+v", o)
 	}
 	if err := s.Apply(0, DeleteGroup{}, &out); err != nil {

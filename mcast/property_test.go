@@ -54,16 +54,16 @@ func random(seed uint64) func(m int) int {
 func newNetwork(t *rapid.T) *network {
 	seed := rapid.Uint64().Draw(t, "seed")
 	n := &network{
-		t: t, passed: map[rocev2.PSN]severity{},
+		tb: t, passed: map[rocev2.PSN]severity{},
 		loss: rapid.SampledFrom([]int{0, 3, 30, 100, 150}).Draw(t, "loss"),
 		rng:  random(seed),
 	}
 	members := rapid.IntRange(4, 9).Draw(t, "members")
 	sources := rapid.IntRange(1, 3).Draw(t, "sources")
 	n.verify = rapid.Bool().Draw(t, "verify")
-	n.mute = -1
+	n.silenced = -1
 	if rapid.Bool().Draw(t, "mute") {
-		n.mute = members - 1 // never a source
+		n.silenced = members - 1 // never a source
 	}
 	n.build(members, sources, 0)
 	return n
@@ -71,7 +71,7 @@ func newNetwork(t *rapid.T) *network {
 
 // build makes the hosts and switches: one, or one with so many children.
 func (n *network) build(members, sources, children int) {
-	n.naive, n.lost = &naive{n: n, src: -1}, map[int]int{}
+	n.naive, n.lost = &naiveModel{network: n, source: -1}, map[int]int{}
 	if n.timer == 0 {
 		n.timer = timeout
 	}
@@ -79,10 +79,10 @@ func (n *network) build(members, sources, children int) {
 		n.trace = func(...any) {}
 	}
 	n.full = []int{0, 0, 200, 20}[n.rng(4)]
-	n.rooms = [][]int{{0}, {0, 1, 2, 5}, {1}, {-1, 1, 3}}[n.rng(4)]
-	n.nodes = []*node{{n: n}}
+	n.portRoom = [][]int{{0}, {0, 1, 2, 5}, {1}, {-1, 1, 3}}[n.rng(4)]
+	n.nodes = []*node{{network: n}}
 	for range children {
-		n.nodes = append(n.nodes, &node{n: n, up: n.nodes[0]})
+		n.nodes = append(n.nodes, &node{network: n, uplink: n.nodes[0]})
 	}
 	for i := range members {
 		d := n.nodes[0]
@@ -107,12 +107,12 @@ func (n *network) build(members, sources, children int) {
 func (n *network) newHost(d *node) *host {
 	i := len(n.hosts)
 	h := &host{n: n, node: d, id: i, ip: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), strict: n.rng(2) == 0,
-		sq: n.psn(), rq: n.psn(), win: 1 + n.rng(maxWin), missed: map[int]int{}}
+		sqPSN: n.psn(), ePSN: n.psn(), maxUnacked: 1 + n.rng(maxWindow), missed: map[int]int{}}
 	n.hosts = append(n.hosts, h)
 	n.link = append(n.link, 0, 0)
 	a := n.naive
-	a.base, a.from, a.next, a.nak = append(a.base, 0), append(a.from, 0), append(a.next, 0), append(a.nak, -1)
-	a.has = append(a.has, map[int]bool{})
+	a.base, a.sender, a.nxt, a.nak = append(a.base, 0), append(a.sender, 0), append(a.nxt, 0), append(a.nak, -1)
+	a.received = append(a.received, map[int]bool{})
 	return h
 }
 
@@ -138,11 +138,11 @@ func (n *network) run() {
 
 // finish runs what has been started to its end, and looks at what came of it.
 func (n *network) finish() {
-	for steps := 0; n.q.Len() > 0 && n.failure == nil; steps++ {
+	for steps := 0; n.queue.Len() > 0 && n.failure == nil; steps++ {
 		if steps > 200_000 {
-			n.t.Fatalf("not finished after %d events at %v: %v", steps, n.now, n.stuck())
+			n.tb.Fatalf("not finished after %d events at %v: %v", steps, n.now, n.stuck())
 		}
-		e := heap.Pop(&n.q).(event)
+		e := heap.Pop(&n.queue).(event)
 		for n.advance(e.at) {
 		}
 		n.now = e.at
@@ -151,13 +151,13 @@ func (n *network) finish() {
 	if n.failure != nil || n.quorum > 0 && n.deadAfter == 0 {
 		return // a receiver that is behind a quorum at the end may stay there (R37)
 	}
-	n.rest()
+	n.drain()
 	for _, h := range n.hosts {
-		if h.gone || h.failed || !h.in {
+		if h.removed || h.failed || !h.in {
 			continue
 		}
 		if h.una != len(h.ops) {
-			n.t.Fatalf("host %d: %d of %d packets done", h.id, h.una, len(h.ops))
+			n.tb.Fatalf("host %d: %d of %d packets done", h.id, h.una, len(h.ops))
 		}
 		next := make([]int, len(n.hosts))
 		for src, i := range h.missed {
@@ -166,33 +166,33 @@ func (n *network) finish() {
 		for _, f := range h.got {
 			src, i := f>>20, f&0xFFFFF
 			if src == h.id || i != next[src] {
-				n.t.Fatalf("host %d: packet %d of host %d, expected %d", h.id, i, src, next[src])
+				n.tb.Fatalf("host %d: packet %d of host %d, expected %d", h.id, i, src, next[src])
 			}
 			next[src]++
 		}
 		for _, s := range n.hosts {
-			if s != h && !s.gone && next[s.id] != len(s.ops) {
-				n.t.Fatalf("host %d: %d of %d packets of host %d", h.id, next[s.id], len(s.ops), s.id)
+			if s != h && !s.removed && next[s.id] != len(s.ops) {
+				n.tb.Fatalf("host %d: %d of %d packets of host %d", h.id, next[s.id], len(s.ops), s.id)
 			}
 		}
 	}
 }
 
-// rest lets time pass when there is nothing left to do: no frame is held then,
+// drain lets time pass when there is nothing left to do: no frame is held then,
 // and no clock runs.
-func (n *network) rest() {
-	n.rooms, n.full = []int{0}, 0
+func (n *network) drain() {
+	n.portRoom, n.full = []int{0}, 0
 	for range 1000 {
-		if n.q.Len() > 0 {
-			heap.Pop(&n.q).(event).do()
+		if n.queue.Len() > 0 {
+			heap.Pop(&n.queue).(event).do()
 		} else if !n.advance(n.now + time.Hour) {
 			break
 		}
 	}
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]
-		if len(d.books.held) > 0 || g.nlate > 0 || g.tending {
-			n.t.Fatalf("at rest %d frames are held, %d branches are late, a clock runs: %v", len(d.books.held), g.nlate, g.tending)
+		if len(d.ledger.held) > 0 || g.numRecovering > 0 || g.recoveryArmed {
+			n.tb.Fatalf("at rest %d frames are held, %d branches are late, a clock runs: %v", len(d.ledger.held), g.numRecovering, g.recoveryArmed)
 		}
 	}
 }
@@ -201,16 +201,16 @@ func (n *network) rest() {
 func (n *network) stuck() (s []string) {
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]
-		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.src, g.a, g.hi, g.nout, g.nsev, g.seen, g.prev))
+		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.source, g.acked, g.nxt, g.nakPSN, g.nakSeverity, g.nakServed, g.lastPSN))
 		if g.store != nil {
-			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.store.low, g.store.whole, g.store.bytes, g.store.limit, g.tending))
+			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.store.first, g.store.contiguousFrom, g.store.bytes, g.store.limit, g.recoveryArmed))
 		}
-		for i := range g.branches {
-			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.branches[i], g.trackOf(i).mend))
+		for i := range g.acks {
+			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.acks[i], g.trackOf(i).recovery))
 		}
 	}
 	for _, h := range n.hosts {
-		s = append(s, fmt.Sprintf("\n host %d at %d: una %d of %d, next expected %06x, nak %v", h.id, h.node.index(), h.una, len(h.ops), h.rq.Add(int32(len(h.got))), h.nakSent))
+		s = append(s, fmt.Sprintf("\n host %d at %d: una %d of %d, next expected %06x, nak %v", h.id, h.node.index(), h.una, len(h.ops), h.ePSN.Add(int32(len(h.got))), h.nakSent))
 	}
 	return s
 }

@@ -12,30 +12,30 @@ import (
 	"pgregory.net/rapid"
 )
 
-// qrecv is a go-back-N responder of a quorum run.
-type qrecv struct {
-	ip    netip.Addr
-	rq    rocev2.PSN
-	first int // index of the source's first packet that is for it; -1: none came yet
-	have  int // it has everything from first up to, not including, this one
-	nak   bool
-	mute  bool
-	gone  bool
+// quorumReceiver is a go-back-N responder of a quorum run.
+type quorumReceiver struct {
+	ip       netip.Addr
+	ePSN     rocev2.PSN
+	first    int // index of the source's first packet that is for it; -1: none came yet
+	received int // it has everything from first up to, not including, this one
+	nak      bool
+	mute     bool
+	gone     bool
 }
 
-// qrun is one source that sends messages of three packets to receivers that join
+// quorumRun is one source that sends messages of three packets to receivers that join
 // and fall silent, over links that lose and repeat, one tick at a time.
-type qrun struct {
-	t         *rapid.T
+type quorumRun struct {
+	tb        *rapid.T
 	rng       func(int) int
 	loss      int // in 1000
 	sw        *Switch
 	out       Output
 	now       time.Duration
-	k         int
-	recv      []*qrecv // by LegID-1
-	una, next int
-	quiet     int // ticks without progress
+	quorum    int
+	receivers []*quorumReceiver // by LegID-1
+	una, nxt  int
+	idleTicks int // ticks without progress
 	retries   int // timeouts without progress
 	start     rocev2.PSN
 	total     int
@@ -43,10 +43,10 @@ type qrun struct {
 	inbox     []Packet // toward the switch, from receivers
 	frames    []frame  // by handle
 	unit      uint32   // bytes of memory that keeping one takes
-	books     ledger
+	ledger    ledger
 }
 
-const qtick = 10 * time.Microsecond
+const quorumTick = 10 * time.Microsecond
 
 // TestPropertyQuorum: whatever is lost, whoever joins or dies, a completion is of
 // what k receivers that were to get it have got, in order, and a run ends with
@@ -55,8 +55,8 @@ const qtick = 10 * time.Microsecond
 func TestPropertyQuorum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		q := &qrun{
-			t: t, sw: New(Limits{}), total: 3 * rapid.IntRange(1, 60).Draw(t, "messages"),
+		q := &quorumRun{
+			tb: t, sw: New(Limits{}), total: 3 * rapid.IntRange(1, 60).Draw(t, "messages"),
 			loss: rapid.SampledFrom([]int{0, 5, 50, 150}).Draw(t, "loss"),
 			rng: func(m int) int {
 				seed = seed*6364136223846793005 + 1442695040888963407
@@ -68,26 +68,26 @@ func TestPropertyQuorum(t *testing.T) {
 	})
 }
 
-func (q *qrun) run() {
+func (q *quorumRun) run() {
 	n := 2 + q.rng(5)
-	q.k = 1 + q.rng(n)
+	q.quorum = 1 + q.rng(n)
 	spec := GroupSpec{
-		IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: q.k, DeadAfter: 100 * qtick,
+		IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: q.quorum, DeadAfter: 100 * quorumTick,
 		Legs: []LegSpec{{}}, Members: []MemberSpec{{IP: ipOf("A"), QPN: 0x100, SQPSN: q.start & rocev2.PSNMask}},
 	}
-	spec.Repair, q.unit = drawRepair(q.rng, 3*qtick)
+	spec.Repair, q.unit = drawRepair(q.rng, 3*quorumTick)
 	for i := range n {
 		r := q.newReceiver()
 		r.first = 0
 		spec.Legs = append(spec.Legs, LegSpec{})
-		spec.Members = append(spec.Members, MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.rq, Leg: LegID(i + 1)})
+		spec.Members = append(spec.Members, MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.ePSN, Leg: LegID(i + 1)})
 	}
 	q.apply(PutGroup{spec})
 	for tick := 0; q.una < q.total && !q.failed; tick++ {
 		if tick > 200_000 {
-			q.t.Fatalf("no end: %d of %d, quorum %d\n%+v", q.una, q.total, q.k, q.recv)
+			q.tb.Fatalf("no end: %d of %d, quorum %d\n%+v", q.una, q.total, q.quorum, q.receivers)
 		}
-		q.now += qtick
+		q.now += quorumTick
 		if at, ok := q.sw.NextDeadline(); ok && at <= q.now {
 			q.enter()
 			q.sw.Advance(q.now, &q.out)
@@ -95,11 +95,11 @@ func (q *qrun) run() {
 		}
 		switch q.rng(400) {
 		case 0:
-			q.recv[q.rng(len(q.recv))].mute = true
+			q.receivers[q.rng(len(q.receivers))].mute = true
 		case 1, 2:
-			if len(q.recv) < 12 && !q.failed {
+			if len(q.receivers) < 12 && !q.failed {
 				r := q.newReceiver()
-				q.apply(AddMember{Member: MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.rq, Leg: LegID(len(q.recv))}})
+				q.apply(AddMember{Member: MemberSpec{IP: r.ip, QPN: 0x100, RQPSN: r.ePSN, Leg: LegID(len(q.receivers))}})
 			}
 		}
 		q.send()
@@ -111,26 +111,26 @@ func (q *qrun) run() {
 	}
 }
 
-func (q *qrun) newReceiver() *qrecv {
-	r := &qrecv{ip: netip.AddrFrom4([4]byte{10, 0, 1, byte(len(q.recv))}), rq: rocev2.PSN(q.rng(1 << 24)), first: -1}
-	q.recv = append(q.recv, r)
+func (q *quorumRun) newReceiver() *quorumReceiver {
+	r := &quorumReceiver{ip: netip.AddrFrom4([4]byte{10, 0, 1, byte(len(q.receivers))}), ePSN: rocev2.PSN(q.rng(1 << 24)), first: -1}
+	q.receivers = append(q.receivers, r)
 	return r
 }
 
-func (q *qrun) apply(op Op) {
+func (q *quorumRun) apply(op Op) {
 	q.enter()
 	if err := q.sw.Apply(q.now, op, &q.out); err != nil {
-		q.t.Fatal(err)
+		q.tb.Fatal(err)
 	}
 	q.output(nil)
 }
 
-func (q *qrun) enter() {
-	q.out.MaxRepairs = q.rng(4)
-	q.books.open(q.sw)
+func (q *quorumRun) enter() {
+	q.out.MaxResends = q.rng(4)
+	q.ledger.open(q.sw)
 }
 
-func (q *qrun) lossy(f func()) {
+func (q *quorumRun) lossy(f func()) {
 	for n := 1; n > 0; n-- {
 		if q.rng(1000) < q.loss {
 			continue
@@ -143,36 +143,36 @@ func (q *qrun) lossy(f func()) {
 }
 
 // send is one tick of the source: a packet, or after a while the timeout.
-func (q *qrun) send() {
-	if q.quiet++; q.quiet > 60 {
-		q.next, q.quiet = q.una, 0
+func (q *quorumRun) send() {
+	if q.idleTicks++; q.idleTicks > 60 {
+		q.nxt, q.idleTicks = q.una, 0
 		q.retries++
 	}
 	// Where nobody shows a sign of life nobody is removed: the source gives up.
 	if q.retries > 100 {
 		alive := 0
-		for _, r := range q.recv {
-			if !r.gone && !r.mute && r.first >= 0 && r.first <= q.una && r.have >= q.una { // one that lacks more asked once, and says no more
+		for _, r := range q.receivers {
+			if !r.gone && !r.mute && r.first >= 0 && r.first <= q.una && r.received >= q.una { // one that lacks more asked once, and says no more
 				alive++
 			}
 		}
-		if alive >= q.k && alive > 0 {
+		if alive >= q.quorum && alive > 0 {
 			var st GroupStatus
 			q.sw.Snapshot(0, &st)
 			for i, m := range st.Members[1:] {
-				q.t.Logf("%d: %+v %+v", i, m, *q.recv[i])
+				q.tb.Logf("%d: %+v %+v", i, m, *q.receivers[i])
 			}
-			q.t.Fatalf("stuck at %d of %d with %d live receivers, quorum %d", q.una, q.total, alive, q.k)
+			q.tb.Fatalf("stuck at %d of %d with %d live receivers, quorum %d", q.una, q.total, alive, q.quorum)
 		}
 		q.failed = true
 	}
-	if q.next >= min(q.total, q.una+20) {
+	if q.nxt >= min(q.total, q.una+20) {
 		return
 	}
-	i := q.next
-	q.next++
+	i := q.nxt
+	q.nxt++
 	op := [3]rocev2.Opcode{rocev2.SendFirst, rocev2.SendMiddle, rocev2.SendLast}[i%3]
-	p := Packet{Group: groupIP, Src: ipOf("A"), DestQP: groupQPN, Op: op, PSN: q.start.Add(int32(i)), AckReq: i%3 == 2 || i == q.una+19, Payload: 256, Bytes: q.unit}
+	p := Packet{Group: groupIP, Src: ipOf("A"), DestQP: groupQPN, Op: op, PSN: q.start.Add(int32(i)), AckReq: i%3 == 2 || i == q.una+19, Payload: 256, RetainBytes: q.unit}
 	q.lossy(func() {
 		p.Frame = Handle(len(q.frames))
 		q.frames = append(q.frames, frame{i, p})
@@ -180,11 +180,11 @@ func (q *qrun) send() {
 	})
 }
 
-func (q *qrun) input(p Packet) {
+func (q *quorumRun) input(p Packet) {
 	q.enter()
 	q.sw.Input(q.now, &p, &q.out)
 	if q.out.NeedVerify {
-		q.books.close(q.t, q.sw, &p, &q.out)
+		q.ledger.close(q.tb, q.sw, &p, &q.out)
 		p.Verified = true
 		q.enter()
 		q.sw.Input(q.now, &p, &q.out)
@@ -192,23 +192,23 @@ func (q *qrun) input(p Packet) {
 	q.output(&p)
 }
 
-func (q *qrun) output(p *Packet) {
-	q.books.close(q.t, q.sw, p, &q.out)
-	checkInvariants(q.t, q.sw.groups[0])
+func (q *quorumRun) output(p *Packet) {
+	q.ledger.close(q.tb, q.sw, p, &q.out)
+	checkInvariants(q.tb, q.sw.groups[0])
 	out := q.out
 	for _, e := range out.Events {
 		switch e.Kind {
 		case MemberEvicted:
-			q.recv[e.Member-1].gone = true
-			if left := q.in(); left < q.k {
-				q.t.Fatalf("evicted member %d: %d receivers are left, the quorum is %d", e.Member, left, q.k)
+			q.receivers[e.Member-1].gone = true
+			if left := q.in(); left < q.quorum {
+				q.tb.Fatalf("evicted member %d: %d receivers are left, the quorum is %d", e.Member, left, q.quorum)
 			}
 		case GroupFailed:
 			q.failed = true
 		}
 	}
 	for _, c := range out.Copies {
-		r := q.recv[c.Leg-1]
+		r := q.receivers[c.Leg-1]
 		f := &q.frames[c.Frame]
 		q.lossy(func() { q.receive(r, c.PSN, f.id, f.p.AckReq || c.Flags&SetAckReq != 0) })
 	}
@@ -218,8 +218,8 @@ func (q *qrun) output(p *Packet) {
 }
 
 // in is how many receivers are in the group.
-func (q *qrun) in() (n int) {
-	for _, r := range q.recv {
+func (q *quorumRun) in() (n int) {
+	for _, r := range q.receivers {
 		if !r.gone {
 			n++
 		}
@@ -228,73 +228,73 @@ func (q *qrun) in() (n int) {
 }
 
 // receive is a strict responder's.
-func (q *qrun) receive(r *qrecv, psn rocev2.PSN, i int, ask bool) {
+func (q *quorumRun) receive(r *quorumReceiver, psn rocev2.PSN, i int, ask bool) {
 	if r.mute || r.gone {
 		return
 	}
-	at := int(psn.Sub(r.rq)) // position in its receive queue
+	at := int(psn.Sub(r.ePSN)) // position in its receive queue
 	if r.first < 0 && at == 0 {
 		if i%3 != 0 {
-			q.t.Fatalf("a joiner begins with packet %d, inside a message", i)
+			q.tb.Fatalf("a joiner begins with packet %d, inside a message", i)
 		}
-		r.first, r.have = i, i
+		r.first, r.received = i, i
 	}
 	if r.first < 0 {
 		q.answer(r, 0, rocev2.SyndromeNAKSequence)
 		return
 	}
 	if r.first+at != i {
-		q.t.Fatalf("packet %d is number %d for a receiver that began with %d", i, at, r.first)
+		q.tb.Fatalf("packet %d is number %d for a receiver that began with %d", i, at, r.first)
 	}
 	switch {
-	case i == r.have:
-		r.have++
+	case i == r.received:
+		r.received++
 		r.nak = false
 		if ask {
 			q.answer(r, at, rocev2.SyndromeACK)
 		}
-	case i < r.have:
-		q.answer(r, r.have-r.first-1, rocev2.SyndromeACK)
+	case i < r.received:
+		q.answer(r, r.received-r.first-1, rocev2.SyndromeACK)
 	case !r.nak:
 		r.nak = true
-		q.answer(r, r.have-r.first, rocev2.SyndromeNAKSequence)
+		q.answer(r, r.received-r.first, rocev2.SyndromeNAKSequence)
 	}
 }
 
-func (q *qrun) answer(r *qrecv, at int, syn rocev2.Syndrome) {
-	q.inbox = append(q.inbox, Packet{Group: groupIP, Src: r.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: r.rq.Add(int32(at)), Syndrome: syn})
+func (q *quorumRun) answer(r *quorumReceiver, at int, syn rocev2.Syndrome) {
+	q.inbox = append(q.inbox, Packet{Group: groupIP, Src: r.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: r.ePSN.Add(int32(at)), Syndrome: syn})
 }
 
 // answered is the source's side: its promise is checked before links lose it.
-func (q *qrun) answered(f Feedback) {
+func (q *quorumRun) answered(f Feedback) {
 	i := int(f.PSN.Sub(q.start))
 	done := i
 	if f.Syndrome.Kind() == rocev2.KindACK {
 		done++
 	}
 	have := 0
-	for _, r := range q.recv {
-		if r.first >= 0 && r.have >= done && (r.first < done || done == 0) {
+	for _, r := range q.receivers {
+		if r.first >= 0 && r.received >= done && (r.first < done || done == 0) {
 			have++
 		}
 	}
-	if done > 0 && have < q.k {
-		q.t.Fatalf("%d packets are called done, %d receivers have them, the quorum is %d", done, have, q.k)
+	if done > 0 && have < q.quorum {
+		q.tb.Fatalf("%d packets are called done, %d receivers have them, the quorum is %d", done, have, q.quorum)
 	}
 	if q.rng(1000) < q.loss {
 		return
 	}
 	if done > q.una {
-		q.una, q.quiet, q.retries = done, 0, 0
-		q.next = max(q.next, done)
+		q.una, q.idleTicks, q.retries = done, 0, 0
+		q.nxt = max(q.nxt, done)
 	}
 	if f.Syndrome == rocev2.SyndromeNAKSequence && i == q.una {
-		q.next, q.quiet = i, 0
+		q.nxt, q.idleTicks = i, 0
 	}
 	if f.Syndrome.Kind() == rocev2.KindFatal {
 		q.failed = true
-		if left := q.in(); left > q.k && f.Syndrome != rocev2.SyndromeNAKOpErr {
-			q.t.Fatalf("fatal NAK %#x with %d receivers, the quorum is %d", f.Syndrome, left, q.k)
+		if left := q.in(); left > q.quorum && f.Syndrome != rocev2.SyndromeNAKOpErr {
+			q.tb.Fatalf("fatal NAK %#x with %d receivers, the quorum is %d", f.Syndrome, left, q.quorum)
 		}
 	}
 }

@@ -9,60 +9,60 @@ type Reason uint8
 
 // Reasons. Their names, as operators see them, are in reasonNames.
 const (
-	None             Reason = iota
-	UnknownGroup            // no group has this IP
-	UnknownOpcode           // not an opcode of RC, and no CNP
-	WrongQPN                // not for the group's virtual QPN
-	NotMember               // data or feedback from a stranger
-	NotSource               // data of a member while another one's is in flight
-	FromSource              // feedback from the source itself
-	OutOfWindow             // a PSN nobody can mean now
-	FeedbackAhead           // acknowledges what was never forwarded
-	FeedbackStale           // says nothing new
-	ReservedSyndrome        // AETH 0x40..0x5F, 0x64..0xFF
-	DuplicateData           // every live receiver has it; answered, not forwarded
-	NotMulticastable        // READ, ATOMIC, FLUSH: answered with NAK 0x61
-	WindowViolation         // RETH outside the group's window: answered with NAK 0x62
-	GroupDead               // after a fatal NAK under the strict policy
-	BadLength               // payload does not fit the opcode and path MTU: answered with NAK 0x61
-	Filtered                // a CNP of a branch that is not the most congested
-	ResponseToGroup         // READ or ATOMIC response: nothing of ours asks for one
-	NoSource                // feedback or a CNP while nobody is sending
-	QuorumLost              // fewer receivers than the quorum: answered with NAK 0x63
-	BadUpdate               // an update message that is no single WRITE, or makes no sense: answered with NAK 0x61
-	UpdatesFull             // too many update messages in flight; the source sends it again
-	AwaitsMembers           // the message waits for receivers to show their numbering; the source is asked for it then
-	NotSender               // data of a member that only receives: answered with NAK 0x62
-	TurnOver                // data of the source after its turn: told to wait, as another member's turn is next
+	None               Reason = iota
+	UnknownGroup              // no group has this IP
+	UnknownOpcode             // not an opcode of RC, and no CNP
+	WrongQPN                  // not for the group's virtual QPN
+	NotMember                 // data or feedback from a stranger
+	NotSource                 // data of a member while another one's is in flight
+	FromSource                // feedback from the source itself
+	PSNOutOfRange             // a PSN nobody can mean now
+	FeedbackAhead             // acknowledges what was never forwarded
+	FeedbackStale             // says nothing new
+	ReservedSyndrome          // AETH 0x40..0x5F, 0x64..0xFF
+	DuplicateData             // every live receiver has it; answered, not forwarded
+	NotMulticastable          // READ, ATOMIC, FLUSH: answered with NAK 0x61
+	WindowViolation           // RETH outside the group's window: answered with NAK 0x62
+	FailedGroup               // after a fatal NAK under the strict policy
+	BadLength                 // payload does not fit the opcode and path MTU: answered with NAK 0x61
+	CNPFiltered               // a CNP of a branch that is not the most congested
+	ResponseToGroup           // READ or ATOMIC response: nothing of ours asks for one
+	NoSource                  // feedback or a CNP while nobody is sending
+	QuorumLost                // fewer receivers than the quorum: answered with NAK 0x63
+	BadTargetMessage          // an update message that is no single WRITE, or makes no sense: answered with NAK 0x61
+	TargetMessagesFull        // too many update messages in flight; the source sends it again
+	AwaitsVerification        // the message waits for receivers to show their numbering; the source is asked for it then
+	NotSender                 // data of a member that only receives: answered with NAK 0x62
+	TurnOver                  // data of the source after its turn: told to wait, as another member's turn is next
 	NumReasons
 )
 
 var reasonNames = [NumReasons]string{
-	None:             "none",
-	UnknownGroup:     "unknown_group",
-	UnknownOpcode:    "unknown_opcode",
-	WrongQPN:         "wrong_qpn",
-	NotMember:        "not_member",
-	NotSource:        "not_source",
-	FromSource:       "from_source",
-	OutOfWindow:      "out_of_window",
-	FeedbackAhead:    "feedback_ahead",
-	FeedbackStale:    "feedback_stale",
-	ReservedSyndrome: "reserved_syndrome",
-	DuplicateData:    "duplicate_data",
-	NotMulticastable: "not_multicastable",
-	WindowViolation:  "window_violation",
-	GroupDead:        "group_dead",
-	BadLength:        "bad_length",
-	Filtered:         "cnp_filtered",
-	ResponseToGroup:  "response_to_group",
-	NoSource:         "no_source",
-	QuorumLost:       "quorum_lost",
-	BadUpdate:        "bad_update",
-	UpdatesFull:      "updates_full",
-	AwaitsMembers:    "awaits_members",
-	NotSender:        "not_sender",
-	TurnOver:         "turn_over",
+	None:               "none",
+	UnknownGroup:       "unknown_group",
+	UnknownOpcode:      "unknown_opcode",
+	WrongQPN:           "wrong_qpn",
+	NotMember:          "not_member",
+	NotSource:          "not_source",
+	FromSource:         "from_source",
+	PSNOutOfRange:      "out_of_window",
+	FeedbackAhead:      "feedback_ahead",
+	FeedbackStale:      "feedback_stale",
+	ReservedSyndrome:   "reserved_syndrome",
+	DuplicateData:      "duplicate_data",
+	NotMulticastable:   "not_multicastable",
+	WindowViolation:    "window_violation",
+	FailedGroup:        "group_dead",
+	BadLength:          "bad_length",
+	CNPFiltered:        "cnp_filtered",
+	ResponseToGroup:    "response_to_group",
+	NoSource:           "no_source",
+	QuorumLost:         "quorum_lost",
+	BadTargetMessage:   "bad_update",
+	TargetMessagesFull: "updates_full",
+	AwaitsVerification: "awaits_members",
+	NotSender:          "not_sender",
+	TurnOver:           "turn_over",
 }
 
 // String returns the name under which r is counted.
@@ -76,31 +76,31 @@ func (r Reason) String() string {
 // reasonTexts say what the reasons mean to an operator: what was seen, and what it
 // comes from. docs/COUNTERS.md is made of them.
 var reasonTexts = [NumReasons]string{
-	None:             "served",
-	UnknownGroup:     "for an address in the group prefixes that no registered group has: the group is not registered yet, or not any more",
-	UnknownOpcode:    "no opcode of RC, and no CNP: the queue pair is of another type",
-	WrongQPN:         "for another queue pair than the group's virtual one: the sender is connected to a wrong destination QPN, or the group is registered with a wrong one",
-	NotMember:        "from an address that is no member of the group, or no live one",
-	NotSource:        "data of a member while another one's is not complete: it comes again when the sender's timeout has passed (R29)",
-	FromSource:       "feedback from the source itself, which nobody has sent anything",
-	OutOfWindow:      "a PSN that nobody can mean now: the member's queue pair was set up with another one than it is registered with",
-	FeedbackAhead:    "an acknowledgement of what was never sent to the member: it expects another PSN than it is registered with",
-	FeedbackStale:    "an acknowledgement that says nothing new: receivers acknowledge duplicates, too",
-	ReservedSyndrome: "an acknowledgement with a syndrome that the standard reserves",
-	DuplicateData:    "data that every live receiver has: the source has gone back, because an ACK to it was lost or late; it is answered and not forwarded",
-	NotMulticastable: "READ, ATOMIC or FLUSH, which no group can serve: answered with NAK 0x61, status 9 at the sender",
-	WindowViolation:  "a WRITE outside of the group's window, or with another R_Key: answered with NAK 0x62, status 10 at the sender",
-	GroupDead:        "for a group that has failed: its members have to reset their queue pairs and register again",
-	BadLength:        "a payload that does not fit opcode and path MTU: answered with NAK 0x61, status 9 at the sender",
-	Filtered:         "a congestion notification of a receiver that is not the most congested one: the source slows down for that one",
-	ResponseToGroup:  "a READ or ATOMIC response: nothing of a group asks for one",
-	NoSource:         "feedback while nobody is sending, such as an ACK that comes after its transfer has ended",
-	QuorumLost:       "data for a group with fewer receivers than its quorum: answered with NAK 0x63, status 11 at the sender",
-	BadUpdate:        "an update message that is no single WRITE, or makes no sense: answered with NAK 0x61, status 9 at the sender",
-	UpdatesFull:      "an update message while too many are in flight: the source sends it again",
-	AwaitsMembers:    "data that waits until a new member has shown which PSN it expects: the source is asked for it then (R53)",
-	NotSender:        "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
-	TurnOver:         "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
+	None:               "served",
+	UnknownGroup:       "for an address in the group prefixes that no registered group has: the group is not registered yet, or not any more",
+	UnknownOpcode:      "no opcode of RC, and no CNP: the queue pair is of another type",
+	WrongQPN:           "for another queue pair than the group's virtual one: the sender is connected to a wrong destination QPN, or the group is registered with a wrong one",
+	NotMember:          "from an address that is no member of the group, or no live one",
+	NotSource:          "data of a member while another one's is not complete: it comes again when the sender's timeout has passed (R29)",
+	FromSource:         "feedback from the source itself, which nobody has sent anything",
+	PSNOutOfRange:      "a PSN that nobody can mean now: the member's queue pair was set up with another one than it is registered with",
+	FeedbackAhead:      "an acknowledgement of what was never sent to the member: it expects another PSN than it is registered with",
+	FeedbackStale:      "an acknowledgement that says nothing new: receivers acknowledge duplicates, too",
+	ReservedSyndrome:   "an acknowledgement with a syndrome that the standard reserves",
+	DuplicateData:      "data that every live receiver has: the source has gone back, because an ACK to it was lost or late; it is answered and not forwarded",
+	NotMulticastable:   "READ, ATOMIC or FLUSH, which no group can serve: answered with NAK 0x61, status 9 at the sender",
+	WindowViolation:    "a WRITE outside of the group's window, or with another R_Key: answered with NAK 0x62, status 10 at the sender",
+	FailedGroup:        "for a group that has failed: its members have to reset their queue pairs and register again",
+	BadLength:          "a payload that does not fit opcode and path MTU: answered with NAK 0x61, status 9 at the sender",
+	CNPFiltered:        "a congestion notification of a receiver that is not the most congested one: the source slows down for that one",
+	ResponseToGroup:    "a READ or ATOMIC response: nothing of a group asks for one",
+	NoSource:           "feedback while nobody is sending, such as an ACK that comes after its transfer has ended",
+	QuorumLost:         "data for a group with fewer receivers than its quorum: answered with NAK 0x63, status 11 at the sender",
+	BadTargetMessage:   "an update message that is no single WRITE, or makes no sense: answered with NAK 0x61, status 9 at the sender",
+	TargetMessagesFull: "an update message while too many are in flight: the source sends it again",
+	AwaitsVerification: "data that waits until a new member has shown which PSN it expects: the source is asked for it then (R53)",
+	NotSender:          "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
+	TurnOver:           "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
 }
 
 // Text returns what r means, for people.
@@ -116,7 +116,7 @@ func (r Reason) Text() string {
 // loss, or a mistake of somebody's.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, Filtered, NoSource, AwaitsMembers, TurnOver:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver:
 		return true
 	}
 	return false

@@ -33,7 +33,7 @@ var recoveryRows = sync.OnceValues(func() (rows []recoveryRow, err error) {
 })
 
 // documentedStates returns the states of RC.md §9.1 that a leg is in.
-func documentedStates(t fataler, b *branch, m *mending) (names []string) {
+func documentedStates(t fatalReporter, b *ackState, m *recovery) (names []string) {
 	rows, err := recoveryRows()
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -42,7 +42,7 @@ func documentedStates(t fataler, b *branch, m *mending) (names []string) {
 		return cell == "any" || (cell == "yes" || cell == "set") == yes
 	}
 	for _, r := range rows {
-		if is(r.late, b.bits&late != 0) && is(r.probing, m.probing) && is(r.hold, m.hold > 0) && is(r.led, m.led) && is(r.pend, b.pend != noPend) {
+		if is(r.late, b.flags&recovering != 0) && is(r.probing, m.probeOutstanding) && is(r.hold, m.resumeAt > 0) && is(r.led, m.escalated) && is(r.pend, b.pending != sevNone) {
 			names = append(names, r.name)
 		}
 	}
@@ -53,23 +53,23 @@ func documentedStates(t fataler, b *branch, m *mending) (names []string) {
 func TestRecoveryStatesAreDocumented(t *testing.T) {
 	seen := make(map[string]bool)
 	for i := range 1 << 5 {
-		b, m := &branch{}, &mending{probing: i&2 != 0, led: i&8 != 0}
+		b, m := &ackState{}, &recovery{probeOutstanding: i&2 != 0, escalated: i&8 != 0}
 		if i&1 != 0 {
-			b.bits = late
+			b.flags = recovering
 		}
 		if i&4 != 0 {
-			m.hold = 1
+			m.resumeAt = 1
 		}
 		if i&16 != 0 {
-			b.pend = sevSequence
+			b.pending = sevSequence
 		}
-		if b.bits&late == 0 && (m.probing || m.hold > 0) {
-			continue // setInLine ends both
+		if b.flags&recovering == 0 && (m.probeOutstanding || m.resumeAt > 0) {
+			continue // endRecovery ends both
 		}
 		names := documentedStates(t, b, m)
 		if len(names) != 1 {
 			t.Errorf("late %v, probing %v, hold %v, led %v, pend %v is %q in RC.md §9.1, want one state",
-				b.bits&late != 0, m.probing, m.hold, m.led, b.pend, names)
+				b.flags&recovering != 0, m.probeOutstanding, m.resumeAt, m.escalated, b.pending, names)
 			continue
 		}
 		seen[names[0]] = true

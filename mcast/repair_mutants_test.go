@@ -14,18 +14,18 @@ import (
 // Corners of local repair that nothing else would notice: each of these tests is
 // the one that kills some mutant.
 
-// repairBench is a source A with receivers B and C that number as it does, and a
+// repairRig is a source A with receivers B and C that number as it does, and a
 // store of 16384 bytes.
-type repairBench struct {
-	t   *testing.T
-	s   *Switch
+type repairRig struct {
+	tb  *testing.T
+	sw  *Switch
 	out Output
 	now time.Duration
 }
 
-func newRepairBench(t *testing.T, change func(*GroupSpec)) *repairBench {
+func newRepairRig(t *testing.T, change func(*GroupSpec)) *repairRig {
 	t.Helper()
-	r := &repairBench{t: t, s: New(Limits{})}
+	r := &repairRig{tb: t, sw: New(Limits{})}
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 16384, Timeout: 4 * time.Millisecond, Tries: 3}}
 	for i, name := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{})
@@ -34,7 +34,7 @@ func newRepairBench(t *testing.T, change func(*GroupSpec)) *repairBench {
 	if change != nil {
 		change(&spec)
 	}
-	if err := r.s.Apply(0, PutGroup{spec}, &r.out); err != nil {
+	if err := r.sw.Apply(0, PutGroup{spec}, &r.out); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -42,36 +42,36 @@ func newRepairBench(t *testing.T, change func(*GroupSpec)) *repairBench {
 
 // data gives the switch a packet of the source, with a frame of so many bytes and a
 // handle of 100*round + PSN.
-func (r *repairBench) data(psn rocev2.PSN, round Handle, bytes uint32) {
-	r.s.Input(r.now, &Packet{
+func (r *repairRig) data(psn rocev2.PSN, round Handle, bytes uint32) {
+	r.sw.Input(r.now, &Packet{
 		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendOnly, Payload: 8,
-		AckReq: true, PSN: psn, Frame: 100*round + Handle(psn), Bytes: bytes,
+		AckReq: true, PSN: psn, Frame: 100*round + Handle(psn), RetainBytes: bytes,
 	}, &r.out)
 }
 
-func (r *repairBench) feedback(from string, syn rocev2.Syndrome, psn rocev2.PSN) {
-	r.s.Input(r.now, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf(from), Verified: true, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}, &r.out)
+func (r *repairRig) feedback(from string, syn rocev2.Syndrome, psn rocev2.PSN) {
+	r.sw.Input(r.now, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf(from), Verified: true, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn}, &r.out)
 }
 
-func (r *repairBench) released(want ...Handle) {
-	r.t.Helper()
-	got := slices.Clone(r.out.Release)
+func (r *repairRig) released(want ...Handle) {
+	r.tb.Helper()
+	got := slices.Clone(r.out.Freed)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		r.t.Errorf("released %v, want %v", got, want)
+		r.tb.Errorf("released %v, want %v", got, want)
 	}
 }
 
 // R42: a group that is deleted lets go of what it keeps.
 func TestDeletedGroupKeepsNothing(t *testing.T) {
-	r := newRepairBench(t, nil)
+	r := newRepairRig(t, nil)
 	r.data(0, 0, 1000)
 	r.data(1, 0, 1000)
-	if err := r.s.Apply(r.now, DeleteGroup{0}, &r.out); err != nil {
+	if err := r.sw.Apply(r.now, DeleteGroup{0}, &r.out); err != nil {
 		t.Fatal(err)
 	}
 	r.released(0, 1)
-	if used := r.s.repair.used; used != 0 {
+	if used := r.sw.repair.used; used != 0 {
 		t.Errorf("%d bytes of all groups' budget are still taken", used)
 	}
 }
@@ -79,13 +79,13 @@ func TestDeletedGroupKeepsNothing(t *testing.T) {
 // R42: a frame that could not be kept in an empty store costs nothing that is
 // there for a receiver behind the quorum.
 func TestNothingIsGivenUpForWhatCannotFit(t *testing.T) {
-	r := newRepairBench(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
+	r := newRepairRig(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
 	r.data(0, 0, 2000)
 	r.data(1, 0, 2000)
 	r.feedback("B", rocev2.SyndromeACK, 1)
 	r.data(2, 0, 16385)
 	r.released()
-	if r.out.Held {
+	if r.out.Retained {
 		t.Error("more is kept than the budget")
 	}
 	r.feedback("C", rocev2.SyndromeNAKSequence, 0)
@@ -97,7 +97,7 @@ func TestNothingIsGivenUpForWhatCannotFit(t *testing.T) {
 // R43: a frame that is there and comes again, too large to be kept, leaves a hole: what
 // is before it is not served from the store.
 func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
-	r := newRepairBench(t, nil)
+	r := newRepairRig(t, nil)
 	for psn := range rocev2.PSN(3) {
 		r.data(psn, 0, 1000)
 	}
@@ -113,7 +113,7 @@ func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
 // it is rewritten for a member.
 func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 	group := Window{Base: 0x1000, Len: 0x1000, RKey: 7}
-	r := newRepairBench(t, func(s *GroupSpec) {
+	r := newRepairRig(t, func(s *GroupSpec) {
 		s.Window = group
 		s.Legs[2] = LegSpec{Kind: Forwarded, Neighbor: 1}
 		for i := range s.Members {
@@ -122,9 +122,9 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 	})
 	write := Packet{
 		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.WriteOnly, Payload: 8, AckReq: true,
-		VA: 0x1010, RKey: 7, DMALen: 8, Frame: 5, Bytes: 1000,
+		VA: 0x1010, RKey: 7, DMALen: 8, Frame: 5, RetainBytes: 1000,
 	}
-	r.s.Input(0, &write, &r.out)
+	r.sw.Input(0, &write, &r.out)
 	for leg, nak := range []Packet{
 		1: {Src: ipOf("B")},
 		2: {Src: ipOf("A"), Neighbor: 1}, // in the source's name
@@ -133,7 +133,7 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 			continue
 		}
 		nak.Group, nak.DestQP, nak.Verified, nak.Op, nak.Syndrome = groupIP, groupQPN, true, rocev2.Acknowledge, rocev2.SyndromeNAKSequence
-		r.s.Input(0, &nak, &r.out)
+		r.sw.Input(0, &nak, &r.out)
 		want := Copy{Leg: LegID(leg), Frame: 5}
 		if leg == 1 {
 			want.Flags, want.VA, want.RKey = SetRETH, 2<<32+0x10, 71
@@ -146,20 +146,20 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 
 // R45: who has not been asked for an ACK owes none, and is not asked again.
 func TestWhoOwesNothingIsNotAsked(t *testing.T) {
-	r := newRepairBench(t, nil)
+	r := newRepairRig(t, nil)
 	r.data(0, 0, 1000)
-	r.s.Input(0, &Packet{
-		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendFirst, Payload: 1024, PSN: 1, Frame: 1, Bytes: 1000,
+	r.sw.Input(0, &Packet{
+		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendFirst, Payload: 1024, PSN: 1, Frame: 1, RetainBytes: 1000,
 	}, &r.out)
 	r.feedback("B", rocev2.SyndromeACK, 0)
 	r.feedback("C", rocev2.SyndromeACK, 0)
 	for n := 0; n < 10; n++ {
-		at, ok := r.s.NextDeadline()
+		at, ok := r.sw.NextDeadline()
 		if !ok {
 			return
 		}
 		r.now = at
-		if r.s.Advance(at, &r.out); len(r.out.Copies) > 0 {
+		if r.sw.Advance(at, &r.out); len(r.out.Copies) > 0 {
 			t.Fatalf("at %v: %v", at, r.out.Copies)
 		}
 	}
@@ -169,7 +169,7 @@ func TestWhoOwesNothingIsNotAsked(t *testing.T) {
 // R47: the source has come back to a loss and will pass the next one as well: it is
 // not asked for that in the name of those that wait for it.
 func TestSourceIsNotAskedForWhatItIsAboutToPass(t *testing.T) {
-	r := newRepairBench(t, nil)
+	r := newRepairRig(t, nil)
 	for _, psn := range []rocev2.PSN{0, 2, 4} { // 1 and 3 are lost before the switch
 		r.data(psn, 0, 1000)
 	}
@@ -202,7 +202,7 @@ func TestSourceIsNotAskedForWhatItIsAboutToPass(t *testing.T) {
 // R48: a receiver behind the quorum may have had what it did not acknowledge. If no frame
 // of that is left, nothing but what the source sends again can show it.
 func TestWhoIsBehindTheQuorumGetsWhatComesAgain(t *testing.T) {
-	r := newRepairBench(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
+	r := newRepairRig(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
 	r.data(0, 0, 8000)
 	r.data(1, 0, 8000)
 	r.feedback("C", rocev2.SyndromeACK, 1)

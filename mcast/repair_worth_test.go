@@ -24,14 +24,14 @@ type outcome struct {
 // lossy runs one source and some receivers over a network that loses the same share
 // on each of its links, in both directions.
 func (o *outcome) lossy(t *testing.T, seed uint64, loss, dead int, policy Policy, r *repairing) {
-	n := &network{t: t, passed: map[rocev2.PSN]severity{}, mute: -1, rng: random(seed), loss: loss, repair: r,
+	n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed), loss: loss, repair: r,
 		policy: policy, deadAfter: time.Duration(dead) * timeout, unfair: true}
 	if policy == Quorum {
 		n.quorum = 2
 	}
 	n.build(4+n.rng(5), 1, 0)
-	n.rooms, n.full = []int{0}, 0
-	n.dice = ownDice(seed)
+	n.portRoom, n.full = []int{0}, 0
+	n.lossRand = ownDice(seed)
 	for _, h := range n.hosts {
 		h.rnrLeft = 0 // requesters here do not wait for as long as they are told
 	}
@@ -45,7 +45,7 @@ func (o *outcome) lossy(t *testing.T, seed uint64, loss, dead int, policy Policy
 	o.sent += s.transmitted
 	o.evictions += n.evictions
 	for _, h := range n.hosts[1:] {
-		if !h.gone && len(h.got) < len(s.ops) {
+		if !h.removed && len(h.got) < len(s.ops) {
 			o.behind++
 		}
 	}
@@ -76,7 +76,7 @@ func TestPropertyRepairIsNeverWorse(t *testing.T) {
 	repairs := []RepairSpec{
 		{Bytes: 1 << 23, Timeout: timeout / 16, Tries: DefaultRepairTries},
 		{Bytes: 1 << 23, Timeout: timeout / 4, Tries: 2},
-		{Bytes: 8 * minStored, Timeout: timeout / 8, Tries: 5},
+		{Bytes: 8 * minFrameBytes, Timeout: timeout / 8, Tries: 5},
 	}
 	for _, c := range []struct {
 		name   string
@@ -102,7 +102,7 @@ func TestPropertyRepairIsNeverWorse(t *testing.T) {
 				for _, spec := range repairs {
 					var o outcome
 					for seed := range runs {
-						o.lossy(t, uint64(seed), loss, c.dead, c.policy, &repairing{spec, minStored, 1 << 24})
+						o.lossy(t, uint64(seed), loss, c.dead, c.policy, &repairing{spec, minFrameBytes, 1 << 24})
 					}
 					t.Logf("%v, %d tries, %d KiB: %+v", spec.Timeout, spec.Tries, spec.Bytes>>10, o)
 					if o.evictions+o.behind > plain.evictions+plain.behind || o.failures > plain.failures {
@@ -122,13 +122,13 @@ func TestPropertyRepairIsNeverWorse(t *testing.T) {
 // timeouts of the requester.
 func TestRepairEvictsNobodyItDidNotAsk(t *testing.T) {
 	spacious := RepairSpec{Bytes: 1 << 23, Timeout: timeout / 16, Tries: DefaultRepairTries}
-	tight := RepairSpec{Bytes: 8 * minStored, Timeout: timeout / 8, Tries: 5}
+	tight := RepairSpec{Bytes: 8 * minFrameBytes, Timeout: timeout / 8, Tries: 5}
 	for _, c := range []struct {
 		seed uint64
 		spec RepairSpec
 	}{{838, tight}, {1338, tight}, {1358, spacious}, {1521, tight}, {1983, tight}, {2784, tight}} {
 		var o outcome
-		o.lossy(t, c.seed, 100, 8, Evict, &repairing{c.spec, minStored, 1 << 24})
+		o.lossy(t, c.seed, 100, 8, Evict, &repairing{c.spec, minFrameBytes, 1 << 24})
 		if o.evictions > 0 {
 			t.Errorf("seed %d: %d receivers are alive and evicted", c.seed, o.evictions)
 		}

@@ -5,81 +5,81 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/rocev2"
 
-// rewriting says what of a packet is another for each member.
-type rewriting uint8
+// rewriteKind says what of a packet is another for each member.
+type rewriteKind uint8
 
 const (
-	asItIs   rewriting = iota
-	byWindow           // a WRITE into the group's window (R27)
-	byKey              // the R_Key of a SEND with invalidate (R27)
-	byTarget           // a WRITE to where the last update message said (R41)
-	emptied            // an update message itself: receivers get a WRITE of no bytes
+	rewriteNone     rewriteKind = iota
+	rewriteByWindow             // a WRITE into the group's window (R27)
+	rewriteByKey                // the R_Key of a SEND with invalidate (R27)
+	rewriteByTarget             // a WRITE to where the last update message said (R41)
+	rewriteEmpty                // an update message itself: receivers get a WRITE of no bytes
 )
 
-// translation says what of p is another for each member. Copies to other
+// rewriteOf says what of p is another for each member. Copies to other
 // switches are as they came.
-func (g *group) translation(p *Packet, f rocev2.OpFlags) rewriting {
+func (g *group) rewriteOf(p *Packet, f rocev2.OpFlags) rewriteKind {
 	switch {
 	case f&rocev2.OpRETH != 0 && p.DMALen > 0:
 		switch {
-		case g.targets != nil && p.RKey == g.targetKey && p.VA == updateVA:
-			return emptied
+		case g.targets != nil && p.RKey == g.targetKey && p.VA == targetMessageVA:
+			return rewriteEmpty
 		case g.targets != nil && p.RKey == g.targetKey:
-			return byTarget
-		case g.windowed:
-			return byWindow
+			return rewriteByTarget
+		case g.hasWindow:
+			return rewriteByWindow
 		}
-	case f&rocev2.OpIETH != 0 && g.windowed:
-		return byKey
+	case f&rocev2.OpIETH != 0 && g.hasWindow:
+		return rewriteByKey
 	}
-	return asItIs
+	return rewriteNone
 }
 
-// translate makes c the member's own, where forward does not. It returns false if no update has said
+// rewriteCopy makes c the member's own, where forward does not. It returns false if no update has said
 // where that member's memory is: then the copy must not be sent.
-func (g *group) translate(c *Copy, how rewriting, va uint64, psn rocev2.PSN) bool {
+func (g *group) rewriteCopy(c *Copy, how rewriteKind, va uint64, psn rocev2.PSN) bool {
 	switch how {
-	case byWindow:
+	case rewriteByWindow:
 		l := &g.legs[c.Leg]
 		c.Flags, c.VA, c.RKey = SetRETH, l.base+(va-g.window.Base), l.rkey
-	case byKey:
+	case rewriteByKey:
 		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].rkey
-	case byTarget:
+	case rewriteByTarget:
 		t := g.targets.find(int(c.Leg), psn)
 		c.Flags, c.VA, c.RKey = SetRETH, t.va+va, t.rkey
 		return t.set
-	case emptied:
-		c.Flags = Empty
+	case rewriteEmpty:
+		c.Flags = EmptyWrite
 	}
 	return true
 }
 
-// IsUpdate reports whether p, a packet for group id, is an update message whose
+// IsTargetMessage reports whether p, a packet for group id, is an update message whose
 // Targets the driver has to read from the payload before Input.
-func (s *Switch) IsUpdate(id GroupID, p *Packet) bool {
+func (s *Switch) IsTargetMessage(id GroupID, p *Packet) bool {
 	g := s.group(id)
-	return g != nil && g.isUpdate(p)
+	return g != nil && g.isTargetMessage(p)
 }
 
-func (g *group) isUpdate(p *Packet) bool {
-	return g.targets != nil && p.VA == updateVA && p.RKey == g.targetKey && p.DMALen > 0 && p.Op.Is(rocev2.OpRETH)
+func (g *group) isTargetMessage(p *Packet) bool {
+	return g.targets != nil && p.VA == targetMessageVA && p.RKey == g.targetKey && p.DMALen > 0 && p.Op.Is(rocev2.OpRETH)
 }
 
-// refuseTargeted is refuse for what carries the target key.
-func (g *group) refuseTargeted(p *Packet) (rocev2.Syndrome, Reason) {
+// checkTargeted is refuse for what carries the target key.
+func (g *group) checkTargeted(p *Packet) (rocev2.Syndrome, Reason) {
 	switch {
 	case p.DMALen == 0:
 		return 0, None
-	case p.VA == updateVA:
+	case p.VA == targetMessageVA:
 		// One PSN, and no immediate data that would consume a receive: receivers
 		// execute a WRITE of no bytes in its place.
 		if p.Op != rocev2.WriteOnly || len(p.Targets) == 0 {
-			return rocev2.SyndromeNAKInvalid, BadUpdate
+			return rocev2.SyndromeNAKInvalid, BadTargetMessage
 		}
 	default:
 		end := p.VA + uint64(p.DMALen)
-		for i := range g.branches {
-			if g.branches[i].bits&(receiving|rewrites) != receiving|rewrites {
+		for i := range g.acks {
+			if g.acks[i].flags&(isReceiver|isConnected) != isReceiver|isConnected {
 				continue
 			}
 			t := g.targets.find(i, p.PSN&rocev2.PSNMask)
@@ -91,22 +91,22 @@ func (g *group) refuseTargeted(p *Packet) (rocev2.Syndrome, Reason) {
 	return 0, None
 }
 
-// note keeps what an update message at psn says. It returns false if there is no
+// noteTargets keeps what an update message at psn says. It returns false if there is no
 // room, and then nothing has changed.
-func (g *group) note(psn rocev2.PSN, said []Target) bool {
-	u := g.targets.begin(psn)
+func (g *group) noteTargets(psn rocev2.PSN, records []Target) bool {
+	u := g.targets.insert(psn)
 	if u == nil {
 		return false
 	}
-	for _, t := range said {
+	for _, t := range records {
 		if int(t.Member) < len(g.members) && g.members[t.Member].live {
 			u.legs[g.members[t.Member].leg] = target{va: t.VA, rkey: t.RKey, set: true}
 		}
 	}
 	// A WRITE may have been refused for want of this very message, which was
 	// lost before the switch the first time: it is looked at again.
-	if g.refused.code != 0 && psn.Less(g.refused.psn) {
-		g.refused = refusal{}
+	if g.refusal.syndrome != 0 && psn.Less(g.refusal.psn) {
+		g.refusal = refusal{}
 	}
 	return true
 }

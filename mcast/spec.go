@@ -18,13 +18,13 @@ const maxIndex = math.MaxUint16
 // validate checks a whole group. Its errors name the group, the thing and what
 // would be right.
 func (s *Switch) validate(spec *GroupSpec) error {
-	if err := s.check(spec); err != nil {
+	if err := s.checkSpec(spec); err != nil {
 		return fmt.Errorf("mcast: group %d: %w", spec.ID, err)
 	}
 	return nil
 }
 
-func (s *Switch) check(spec *GroupSpec) error {
+func (s *Switch) checkSpec(spec *GroupSpec) error {
 	if int64(spec.ID) >= int64(s.limits.Groups) {
 		return fmt.Errorf("the limit is %d groups, numbered from 0", s.limits.Groups)
 	}
@@ -85,8 +85,8 @@ func checkPolicy(spec *GroupSpec) error {
 	if e := params.Check(len(spec.Members) - 1); e != nil {
 		return e
 	}
-	if spec.DeadMost < 0 || spec.DeadMost > 0 && spec.DeadAfter == 0 {
-		return fmt.Errorf("dead_after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadMost)
+	if spec.DeadAfterMax < 0 || spec.DeadAfterMax > 0 && spec.DeadAfter == 0 {
+		return fmt.Errorf("dead_after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadAfterMax)
 	}
 	if spec.Policy == Quorum {
 		for i, l := range spec.Legs {

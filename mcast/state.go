@@ -21,94 +21,94 @@ import (
 func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
 	for _, g := range s.groups {
 		if g != nil {
-			at, armed := s.timers.at(g.id)
+			at, armed := s.timers.deadline(g.id)
 			b = g.appendState(appendDeadline(b, now, at, armed), now)
 		}
 	}
-	if s.verifies() {
-		b = s.departed.appendState(b, now, &s.hearing)
+	if s.anyVerifies() {
+		b = s.departures.appendState(b, now, &s.ports)
 	}
 	return b
 }
 
 func (g *group) appendState(b []byte, now time.Duration) []byte {
-	if g.src != nobody {
+	if g.source != none {
 		g.activate(now)
 	}
-	b = append(appendCounts(b, int(g.src)+1), g.flags())
-	b = appendPSN(b, g.a)
-	b = appendPSN(b, g.hi)
-	b = binary.AppendUvarint(b, uint64(g.past))
-	b = appendAhead(append(b, bit(g.muted, 0)), now, g.quietTill)
-	if g.hasPrev {
-		b = appendPSN(b, g.prev)
-		b = appendTime(b, now, max(g.prevAt, now-certain-1)) // older is as good
+	b = append(appendCounts(b, int(g.source)+1), g.flags())
+	b = appendPSN(b, g.acked)
+	b = appendPSN(b, g.nxt)
+	b = binary.AppendUvarint(b, uint64(g.ackedCount))
+	b = appendAhead(append(b, bit(g.sourceQuarantined, 0)), now, g.quarantinedUntil)
+	if g.hasLastPSN {
+		b = appendPSN(b, g.lastPSN)
+		b = appendTime(b, now, max(g.lastPSNAt, now-maxInOrderGap-1)) // older is as good
 	}
-	b = appendPast(b, now, g.awaited, g.stallTime)
+	b = appendPast(b, now, g.waitedSince, g.sourceTimeout)
 	b = g.appendTurn(b, now)
-	b = append(b, byte(g.nsev))
-	if g.nsev != noPend {
-		b = append(b, bit(g.seen, 0))
-		b = appendPSN(b, g.nout)
+	b = append(b, byte(g.nakSeverity))
+	if g.nakSeverity != sevNone {
+		b = append(b, bit(g.nakServed, 0))
+		b = appendPSN(b, g.nakPSN)
 	}
-	b = appendCounts(b, int(g.low), int(g.nrecv), int(g.npend), int(g.njoin), int(g.nowin), int(g.nfresh))
+	b = appendCounts(b, int(g.numAtAcked), int(g.numReceivers), int(g.numPending), int(g.numJoining), int(g.numWithoutWindow), int(g.numJoinedInFlight))
 	if g.quorum > 0 {
-		b = binary.AppendVarint(b, int64(g.slack))
+		b = binary.AppendVarint(b, int64(g.allowedBehind))
 	}
 	if g.lagPSNs > 0 {
-		b = appendPSN(b, g.least)
+		b = appendPSN(b, g.lagFloor)
 	}
-	if g.nfresh > 0 {
-		b = appendPSN(b, g.freshTo)
+	if g.numJoinedInFlight > 0 {
+		b = appendPSN(b, g.inFlightUntil)
 	}
-	b = appendDeadline(b, now, g.deadline, g.armed)
+	b = appendDeadline(b, now, g.livenessAt, g.livenessArmed)
 	for i := range g.legs {
 		b = g.appendLeg(b, now, i)
 	}
 	for i := range g.members {
 		m := &g.members[i]
 		h := g.historyOf(MemberID(i))
-		b = append(b, bit(m.live, 0)|bit(h.refused, 1))
-		b = binary.AppendUvarint(b, uint64(m.past))
-		b = appendAhead(b, now, h.quietTill)
-		b = appendPSN(b, m.p)
-		b = appendPSN(b, m.r)
-		b = binary.AppendUvarint(b, uint64(m.msgs))
+		b = append(b, bit(m.live, 0)|bit(h.refusalReported, 1))
+		b = binary.AppendUvarint(b, uint64(m.ackedCount))
+		b = appendAhead(b, now, h.quarantinedUntil)
+		b = appendPSN(b, m.sqPSN)
+		b = appendPSN(b, m.ePSN)
+		b = binary.AppendUvarint(b, uint64(m.messages))
 	}
-	b = binary.AppendUvarint(b, uint64(g.msgs.done))
-	b = binary.AppendUvarint(b, uint64(g.msgs.n))
-	for i := range g.msgs.n {
-		e := g.msgs.at(i)
+	b = binary.AppendUvarint(b, uint64(g.messages.completed))
+	b = binary.AppendUvarint(b, uint64(g.messages.count))
+	for i := range g.messages.count {
+		e := g.messages.at(i)
 		b = appendPSN(b, e.psn)
 		b = binary.AppendUvarint(b, uint64(e.count))
 	}
-	b = append(b, bit(g.write.known, 0))
-	if g.write.known {
-		b = appendPSN(b, g.write.first)
-		b = binary.AppendUvarint(b, uint64(g.write.bytes))
+	b = append(b, bit(g.writeMessage.known, 0))
+	if g.writeMessage.known {
+		b = appendPSN(b, g.writeMessage.first)
+		b = binary.AppendUvarint(b, uint64(g.writeMessage.length))
 	}
-	if g.rare()&rareRefused != 0 {
-		b = append(b, byte(g.refused.code), byte(g.refused.reason))
-		b = appendPSN(b, g.refused.psn)
+	if g.seldom()&seldomRefused != 0 {
+		b = append(b, byte(g.refusal.syndrome), byte(g.refusal.reason))
+		b = appendPSN(b, g.refusal.psn)
 	}
-	if g.dead {
-		b = append(b, byte(g.failCode))
+	if g.failed {
+		b = append(b, byte(g.failSyndrome))
 		b = appendPSN(b, g.failPSN)
 	}
-	if g.rare()&rareCNP != 0 {
-		b = append(appendCounts(b, int(g.best)+1), bit(g.hasPass, 0))
-		b = appendTime(b, now, g.bestSeen)
-		b = appendTime(b, now, g.passed)
+	if g.seldom()&seldomCNP != 0 {
+		b = append(appendCounts(b, int(g.cnpLeg)+1), bit(g.cnpPassed, 0))
+		b = appendTime(b, now, g.cnpLegAt)
+		b = appendTime(b, now, g.cnpPassedAt)
 	}
 	if g.targets != nil {
 		b = g.targets.appendState(b)
 	}
 	if g.store != nil {
-		b = g.appendRepair(b, now)
-	} else if g.deadMost > 0 {
+		b = g.appendStore(b, now)
+	} else if g.deadAfterMax > 0 {
 		b = g.appendRoundTrips(b, now)
 	}
-	if g.numbers.every > 0 {
+	if g.numbering.interval > 0 {
 		b = g.appendNumbering(b, now)
 	}
 	return b
@@ -117,56 +117,56 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 // Bits 2 to 4 of a leg's first byte; the others are those of branch.bits, up to
 // bit 6.
 const (
-	legJoining = 1 << 2
-	legWeight  = 1 << 3
-	legWatched = 1 << 4
+	legJoining  = 1 << 2
+	legWeight   = 1 << 3
+	legLiveness = 1 << 4
 )
 
 // appendLeg appends what is current of a leg: the queue positions of one that
 // does not receive are with its member.
 func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	r, l, t := g.branchAt(i), &g.legs[i], g.trackOf(i)
-	watched := g.period > 0 && g.armed && r.bits&receiving != 0
-	b = append(b, r.bits|bit(l.joining, 2)|bit(t.weight != 0, 3)|bit(watched, 4))
+	watched := g.livenessPeriod > 0 && g.livenessArmed && r.flags&isReceiver != 0
+	b = append(b, r.flags|bit(l.joining, 2)|bit(t.cnpWeight != 0, 3)|bit(watched, 4))
 	b = appendCounts(b, int(l.members), int(l.member))
-	if r.bits&receiving != 0 {
-		b = appendPSN(b, r.a)
+	if r.flags&isReceiver != 0 {
+		b = appendPSN(b, r.acked)
 		b = binary.AppendUvarint(b, uint64(r.delta))
-		b = append(b, byte(r.pend), byte(r.info))
+		b = append(b, byte(r.pending), byte(r.pendingSyndrome))
 	}
-	if t.weight != 0 {
-		b = binary.AppendUvarint(b, uint64(t.weight))
-		b = appendTime(b, now, t.weighed)
+	if t.cnpWeight != 0 {
+		b = binary.AppendUvarint(b, uint64(t.cnpWeight))
+		b = appendTime(b, now, t.cnpWeightAt)
 	}
 	if g.quorum > 0 {
-		b = append(b, bit(t.repeated, 0))
-		if t.repeated {
-			b = appendPSN(appendPSN(b, t.first), t.last)
+		b = append(b, bit(t.repeatedSinceNAK, 0))
+		if t.repeatedSinceNAK {
+			b = appendPSN(appendPSN(b, t.repeatFirst), t.repeatLast)
 		}
 	}
 	if watched {
-		g.catchUp(i)
-		b = appendPSN(b, t.watch)
-		b = appendSince(b, now, t.watched, g.deadAfter)
-		b = appendSince(b, now, t.heard, g.deadAfter)
-		b = appendPSN(b, t.mark)
-		b = appendSince(b, now, t.marked, g.lagTime)
+		g.applyPauses(i)
+		b = appendPSN(b, t.livenessPSN)
+		b = appendSince(b, now, t.livenessSince, g.deadAfter)
+		b = appendSince(b, now, t.lastHeard, g.deadAfter)
+		b = appendPSN(b, t.lagPSN)
+		b = appendSince(b, now, t.lagSince, g.lagTime)
 	}
 	return b
 }
 
 // Bits of rare: parts of a group's state that are seldom there.
 const (
-	rareRefused = 1 << 6
-	rareCNP     = 1 << 7
+	seldomRefused = 1 << 6
+	seldomCNP     = 1 << 7
 )
 
-func (g *group) rare() byte {
-	return bit(g.refused != refusal{}, 6) | bit(g.best != nobody || g.hasPass, 7)
+func (g *group) seldom() byte {
+	return bit(g.refusal != refusal{}, 6) | bit(g.cnpLeg != none || g.cnpPassed, 7)
 }
 
 func (g *group) flags() byte {
-	return bit(g.hasPrev, 0) | bit(g.open, 1) | bit(g.dead, 2) | bit(g.becn, 3) | bit(g.told, 4) | bit(g.rewound, 5) | g.rare()
+	return bit(g.hasLastPSN, 0) | bit(g.midMessage, 1) | bit(g.failed, 2) | bit(g.becnDue, 3) | bit(g.refusalReported, 4) | bit(g.sourceRewound, 5) | g.seldom()
 }
 
 func bit(v bool, n uint) byte {
@@ -227,8 +227,8 @@ func appendDeadline(b []byte, now, t time.Duration, armed bool) []byte {
 	return binary.AppendVarint(append(b, 1), int64(t-now))
 }
 
-// errState says that an encoding is not one of AppendState for these groups.
-var errState = errors.New("mcast: not the state of a switch with these groups")
+// errForeignState says that an encoding is not one of AppendState for these groups.
+var errForeignState = errors.New("mcast: not the state of a switch with these groups")
 
 // SetState makes s what AppendState encoded in b, as if it were that at now, and
 // returns what follows the encoding. s must have been given the same groups
@@ -240,147 +240,147 @@ func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
 	for _, g := range s.groups {
 		if g != nil {
 			if armed, at := r.deadline(); armed {
-				s.timers.by(g.id, at)
+				s.timers.arm(g.id, at)
 			}
 			r.group(g)
 		}
 	}
-	if s.verifies() {
-		r.departed(&s.departed, &s.hearing)
+	if s.anyVerifies() {
+		r.departed(&s.departures, &s.ports)
 	}
-	if r.bad {
-		return nil, fmt.Errorf("%w (%d bytes)", errState, len(b))
+	if r.malformed {
+		return nil, fmt.Errorf("%w (%d bytes)", errForeignState, len(b))
 	}
 	return r.b, nil
 }
 
 // stateReader reads what the append functions wrote.
 type stateReader struct {
-	b   []byte
-	now time.Duration
-	bad bool
+	b         []byte
+	now       time.Duration
+	malformed bool
 }
 
 func (r *stateReader) group(g *group) {
 	g.activate(r.now)
-	g.src = int32(r.count()) - 1
+	g.source = int32(r.count()) - 1
 	f := r.byte()
-	g.hasPrev, g.open, g.dead, g.becn, g.told, g.rewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
-	g.srcLeg, g.srcKey, g.srcNbr = nobody, addrKey{}, 0
-	if int(g.src) >= len(g.members) {
-		r.bad = true
+	g.hasLastPSN, g.midMessage, g.failed, g.becnDue, g.refusalReported, g.sourceRewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
+	g.sourceLeg, g.sourceAddr, g.sourceNeighbor = none, addrKey{}, 0
+	if int(g.source) >= len(g.members) {
+		r.malformed = true
 		return
 	}
-	if g.src != nobody {
-		m := &g.members[g.src]
-		g.srcLeg, g.srcKey, g.srcNbr = int32(m.leg), m.ip, g.legs[m.leg].neighbor
+	if g.source != none {
+		m := &g.members[g.source]
+		g.sourceLeg, g.sourceAddr, g.sourceNeighbor = int32(m.leg), m.ip, g.legs[m.leg].neighbor
 	}
-	g.a, g.hi, g.past, g.prev, g.prevAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
-	g.muted, g.quietTill = r.byte() != 0, r.time()
-	if g.hasPrev {
-		g.prev, g.prevAt = r.psn(), r.time()
+	g.acked, g.nxt, g.ackedCount, g.lastPSN, g.lastPSNAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
+	g.sourceQuarantined, g.quarantinedUntil = r.byte() != 0, r.time()
+	if g.hasLastPSN {
+		g.lastPSN, g.lastPSNAt = r.psn(), r.time()
 	}
-	g.awaited = r.time()
+	g.waitedSince = r.time()
 	r.turn(g)
-	g.nsev, g.seen, g.nout = severity(r.byte()), false, 0
-	if g.nsev != noPend {
-		g.seen, g.nout = r.byte() != 0, r.psn()
+	g.nakSeverity, g.nakServed, g.nakPSN = severity(r.byte()), false, 0
+	if g.nakSeverity != sevNone {
+		g.nakServed, g.nakPSN = r.byte() != 0, r.psn()
 	}
-	g.low, g.nrecv, g.npend, g.njoin, g.nowin, g.nfresh = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
-	g.slack, g.least, g.freshTo = 0, 0, 0
+	g.numAtAcked, g.numReceivers, g.numPending, g.numJoining, g.numWithoutWindow, g.numJoinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
+	g.allowedBehind, g.lagFloor, g.inFlightUntil = 0, 0, 0
 	if g.quorum > 0 {
-		g.slack = int32(r.varint())
+		g.allowedBehind = int32(r.varint())
 	}
 	if g.lagPSNs > 0 {
-		g.least = r.psn()
+		g.lagFloor = r.psn()
 	}
-	if g.nfresh > 0 {
-		g.freshTo = r.psn()
+	if g.numJoinedInFlight > 0 {
+		g.inFlightUntil = r.psn()
 	}
-	g.armed, g.deadline = r.deadline()
+	g.livenessArmed, g.livenessAt = r.deadline()
 	for i := range g.legs {
 		r.leg(g, i)
 	}
 	for i := range g.members {
 		m, v := &g.members[i], r.byte()
-		m.live, m.past = v&1 != 0, int32(r.uvarint())
+		m.live, m.ackedCount = v&1 != 0, int32(r.uvarint())
 		h := g.historyOf(MemberID(i))
-		if h.quietTill, h.refused = r.time(), v&2 != 0; h != g.historyOf(MemberID(i)) {
+		if h.quarantinedUntil, h.refusalReported = r.time(), v&2 != 0; h != g.historyOf(MemberID(i)) {
 			*g.newHistory(MemberID(i)) = h
 		}
-		m.p, m.r, m.msgs = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
+		m.sqPSN, m.ePSN, m.messages = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
-	r.messages(&g.msgs)
-	g.write = writing{known: r.byte() != 0}
-	if g.write.known {
-		g.write.first, g.write.bytes = r.psn(), uint32(r.uvarint())
+	r.messages(&g.messages)
+	g.writeMessage = writeMessage{known: r.byte() != 0}
+	if g.writeMessage.known {
+		g.writeMessage.first, g.writeMessage.length = r.psn(), uint32(r.uvarint())
 	}
-	g.refused, g.failCode, g.failPSN = refusal{}, 0, 0
-	if f&rareRefused != 0 {
-		g.refused.code, g.refused.reason = rocev2.Syndrome(r.byte()), Reason(r.byte())
-		g.refused.psn = r.psn()
+	g.refusal, g.failSyndrome, g.failPSN = refusal{}, 0, 0
+	if f&seldomRefused != 0 {
+		g.refusal.syndrome, g.refusal.reason = rocev2.Syndrome(r.byte()), Reason(r.byte())
+		g.refusal.psn = r.psn()
 	}
-	if g.dead {
-		g.failCode, g.failPSN = rocev2.Syndrome(r.byte()), r.psn()
+	if g.failed {
+		g.failSyndrome, g.failPSN = rocev2.Syndrome(r.byte()), r.psn()
 	}
-	g.best, g.hasPass, g.bestSeen, g.passed = nobody, false, 0, 0
-	if f&rareCNP != 0 {
-		g.best, g.hasPass = int32(r.count())-1, r.byte() != 0
-		g.bestSeen, g.passed = r.time(), r.time()
+	g.cnpLeg, g.cnpPassed, g.cnpLegAt, g.cnpPassedAt = none, false, 0, 0
+	if f&seldomCNP != 0 {
+		g.cnpLeg, g.cnpPassed = int32(r.count())-1, r.byte() != 0
+		g.cnpLegAt, g.cnpPassedAt = r.time(), r.time()
 	}
 	if g.targets != nil {
 		r.targets(g.targets)
 	}
 	if g.store != nil {
-		r.repair(g)
-	} else if g.deadMost > 0 {
+		r.store(g)
+	} else if g.deadAfterMax > 0 {
 		r.roundTrips(g)
 	}
-	if g.numbers.every > 0 {
+	if g.numbering.interval > 0 {
 		r.numbering(g)
 	}
 }
 
 func (r *stateReader) leg(g *group, i int) {
-	b, l, t := &g.branches[i], &g.legs[i], &g.tracks[i]
+	b, l, t := &g.acks[i], &g.legs[i], &g.activity[i]
 	f := r.byte()
-	*b = branch{bits: f & (receiving | rewrites | fresh | late)}
-	*t = track{unheard: g.sw.hearing.at(l.port).unheard}
+	*b = ackState{flags: f & (isReceiver | isConnected | joinedInFlight | recovering)}
+	*t = legActivity{pausesApplied: g.sw.ports.port(l.port).paused}
 	l.joining, l.members, l.member = f&legJoining != 0, uint16(r.count()), MemberID(r.count())
-	if b.bits&receiving != 0 {
-		b.a, b.delta = r.psn(), uint32(r.uvarint())
-		b.pend, b.info = severity(r.byte()), rocev2.Syndrome(r.byte())
+	if b.flags&isReceiver != 0 {
+		b.acked, b.delta = r.psn(), uint32(r.uvarint())
+		b.pending, b.pendingSyndrome = severity(r.byte()), rocev2.Syndrome(r.byte())
 	}
 	if f&legWeight != 0 {
-		t.weight, t.weighed = uint32(r.uvarint()), r.time()
+		t.cnpWeight, t.cnpWeightAt = uint32(r.uvarint()), r.time()
 	}
 	if g.quorum > 0 {
-		if t.repeated = r.byte() != 0; t.repeated {
-			t.first, t.last = r.psn(), r.psn()
+		if t.repeatedSinceNAK = r.byte() != 0; t.repeatedSinceNAK {
+			t.repeatFirst, t.repeatLast = r.psn(), r.psn()
 		}
 	}
-	if f&legWatched != 0 {
-		t.watch, t.watched, t.heard = r.psn(), r.time(), r.time()
-		t.mark, t.marked = r.psn(), r.time()
+	if f&legLiveness != 0 {
+		t.livenessPSN, t.livenessSince, t.lastHeard = r.psn(), r.time(), r.time()
+		t.lagPSN, t.lagSince = r.psn(), r.time()
 	}
 }
 
 func (r *stateReader) messages(m *messages) {
-	m.done, m.first, m.n = rocev2.MSN(r.uvarint()), 0, 0
+	m.completed, m.first, m.count = rocev2.MSN(r.uvarint()), 0, 0
 	n := uint32(r.uvarint())
 	if n > maxEnds {
-		r.bad, n = true, 0
+		r.malformed, n = true, 0
 	}
 	for i := range n {
 		m.grow()
-		m.n++
+		m.count++
 		*m.at(i) = messageEnd{psn: r.psn(), count: uint32(r.uvarint())}
 	}
 }
 
 func (r *stateReader) byte() byte {
 	if len(r.b) == 0 {
-		r.bad = true
+		r.malformed = true
 		return 0
 	}
 	v := r.b[0]
@@ -390,7 +390,7 @@ func (r *stateReader) byte() byte {
 
 func (r *stateReader) psn() rocev2.PSN {
 	if len(r.b) < 3 {
-		r.bad, r.b = true, nil
+		r.malformed, r.b = true, nil
 		return 0
 	}
 	v := rocev2.PSN(r.b[0]) | rocev2.PSN(r.b[1])<<8 | rocev2.PSN(r.b[2])<<16
@@ -401,7 +401,7 @@ func (r *stateReader) psn() rocev2.PSN {
 func (r *stateReader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
-		r.bad, r.b = true, nil
+		r.malformed, r.b = true, nil
 		return 0
 	}
 	r.b = r.b[n:]
@@ -412,7 +412,7 @@ func (r *stateReader) uvarint() uint64 {
 func (r *stateReader) count() int {
 	v := r.uvarint()
 	if v > maxIndex+1 {
-		r.bad = true
+		r.malformed = true
 		return 0
 	}
 	return int(v)
@@ -423,7 +423,7 @@ func (r *stateReader) count32() int32 { return int32(r.count()) }
 func (r *stateReader) varint() time.Duration {
 	v, n := binary.Varint(r.b)
 	if n <= 0 {
-		r.bad, r.b = true, nil
+		r.malformed, r.b = true, nil
 		return 0
 	}
 	r.b = r.b[n:]

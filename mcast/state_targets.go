@@ -8,9 +8,9 @@ import "encoding/binary"
 // The encoding of the targets that update messages have named.
 
 func (t *targets) appendState(b []byte) []byte {
-	b = append(binary.AppendUvarint(b, uint64(t.n)), bit(t.named, 0))
-	b = appendTargets(b, t.base)
-	for i := range t.n {
+	b = append(binary.AppendUvarint(b, uint64(t.count)), bit(t.named, 0))
+	b = appendTargets(b, t.acked)
+	for i := range t.count {
 		u := t.at(i)
 		b = appendPSN(b, u.psn)
 		b = appendTargets(b, u.legs)
@@ -30,13 +30,13 @@ func appendTargets(b []byte, legs []target) []byte {
 }
 
 func (r *stateReader) targets(t *targets) {
-	t.first, t.n = 0, uint32(r.uvarint())
-	if t.n > maxUpdates {
-		r.bad, t.n = true, 0
+	t.first, t.count = 0, uint32(r.uvarint())
+	if t.count > maxTargetMessages {
+		r.malformed, t.count = true, 0
 	}
 	t.named = r.byte() != 0
-	r.legTargets(t.base)
-	for i := range t.n {
+	r.legTargets(t.acked)
+	for i := range t.count {
 		u := t.at(i)
 		u.psn = r.psn()
 		r.legTargets(u.legs)

@@ -25,68 +25,68 @@ const (
 
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
-		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper, "unknown": ignored,
-		"repair": derived, "pools": ignored, "blank": constant, "scratch": ignored, "actives": ignored,
-		"departed": deeper,
-		"hearing":  constant, // set by the driver; only what changes in it meanwhile counts
+		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper, "unknownGroups": ignored,
+		"repair": derived, "pools": ignored, "blank": constant, "sortScratch": ignored, "actives": ignored,
+		"departures": deeper,
+		"ports":      constant, // set by the driver; only what changes in it meanwhile counts
 	},
-	reflect.TypeFor[timers](): {"heap": deeper, "place": derived, "due": ignored},
+	reflect.TypeFor[timers](): {"heap": deeper, "heapIndex": derived, "due": ignored},
 	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
 	reflect.TypeFor[group](): {
-		"srcKey": derived, "srcNbr": derived, "src": encoded, "srcLeg": derived,
-		"a": encoded, "hi": encoded, "prev": encoded, "nout": encoded, "nsev": encoded, "seen": encoded,
-		"muted": encoded, "quietTill": encoded, "past": encoded, "prevAt": encoded, "stallTime": constant, "awaited": encoded, "turnTime": constant, "turn": deeper, "hasPrev": encoded, "open": encoded, "dead": encoded, "becn": encoded, "policy": constant,
-		"low": encoded, "slack": encoded, "nrecv": encoded, "nfresh": encoded, "npend": encoded, "njoin": encoded, "nowin": encoded,
-		"qpn": constant, "pmtu": constant, "windowed": constant, "window": constant, "refused": deeper, "write": deeper,
-		"branches": deeper, "tracks": deeper, "legs": deeper, "members": deeper, "byIP": constant, "msgs": deeper,
-		"failPSN": encoded, "failCode": encoded, "told": encoded,
-		"best": encoded, "bestSeen": encoded, "passed": encoded, "hasPass": encoded,
-		"extra": deeper, "quorum": constant, "keep": constant, "lagPSNs": constant, "least": encoded, "freshTo": encoded,
-		"lagTime": constant, "period": constant, "deadAfter": constant, "deadMost": constant, "sw": constant, "deadline": encoded, "armed": encoded, "rewound": encoded,
-		"id": constant, "ip": constant, "count": ignored, "outcomes": ignored, "generation": constant,
+		"sourceAddr": derived, "sourceNeighbor": derived, "source": encoded, "sourceLeg": derived,
+		"acked": encoded, "nxt": encoded, "lastPSN": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded,
+		"sourceQuarantined": encoded, "quarantinedUntil": encoded, "ackedCount": encoded, "lastPSNAt": encoded, "sourceTimeout": constant, "waitedSince": encoded, "turnTime": constant, "turn": deeper, "hasLastPSN": encoded, "midMessage": encoded, "failed": encoded, "becnDue": encoded, "policy": constant,
+		"numAtAcked": encoded, "allowedBehind": encoded, "numReceivers": encoded, "numJoinedInFlight": encoded, "numPending": encoded, "numJoining": encoded, "numWithoutWindow": encoded,
+		"qpn": constant, "pmtu": constant, "hasWindow": constant, "window": constant, "refusal": deeper, "writeMessage": deeper,
+		"acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "byIP": constant, "messages": deeper,
+		"failPSN": encoded, "failSyndrome": encoded, "refusalReported": encoded,
+		"cnpLeg": encoded, "cnpLegAt": encoded, "cnpPassedAt": encoded, "cnpPassed": encoded,
+		"extra": deeper, "quorum": constant, "minReceivers": constant, "lagPSNs": constant, "lagFloor": encoded, "inFlightUntil": encoded,
+		"lagTime": constant, "livenessPeriod": constant, "deadAfter": constant, "deadAfterMax": constant, "sw": constant, "livenessAt": encoded, "livenessArmed": encoded, "sourceRewound": encoded,
+		"id": constant, "ip": constant, "counters": ignored, "outcomes": ignored, "generation": constant,
 		"targetKey": constant, "targets": deeper,
-		"repairTimeout": constant, "tries": constant, "store": deeper, "nlate": encoded, "asked": encoded, "timing": encoded, "timed": encoded, "timedAt": encoded, "timedIn": encoded,
-		"tending": encoded, "tendAt": encoded, "numbers": deeper, "checks": deeper,
+		"repairTimeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "rttPending": encoded, "rttPSN": encoded, "rttSentAt": encoded, "rttPauses": encoded,
+		"recoveryArmed": encoded, "recoveryAt": encoded, "numbering": deeper, "checks": deeper,
 	},
 	reflect.TypeFor[numbering](): {
-		"every": constant, "pending": encoded, "wait": encoded, "rounds": encoded, "next": encoded,
-		"armed": encoded, "at": encoded, "held": encoded, "since": encoded, "resume": encoded,
-		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "later": encoded,
+		"interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
+		"armed": encoded, "probeAt": encoded, "blocked": encoded, "blockedSince": encoded, "askSource": encoded,
+		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[verification](): {
-		"pending": encoded, "fresh": encoded, "wrong": encoded, "expects": encoded, "probes": encoded, "rxe": encoded, "before": encoded, "sent": encoded, "empty": encoded,
-		"back": encoded, "once": encoded, "twice": encoded,
+		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
+		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded,
 	},
-	reflect.TypeFor[departed]():  {"ring": deeper, "first": derived, "n": encoded, "lost": encoded},
-	reflect.TypeFor[departure](): {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "unheard": derived},
-	reflect.TypeFor[addrKey]():   {"hi": encoded, "lo": encoded},
-	reflect.TypeFor[store]():     {"ring": deeper, "low": encoded, "whole": encoded, "bytes": derived, "limit": constant, "high": ignored, "sw": constant},
-	reflect.TypeFor[stored]():    {"va": encoded, "frame": encoded, "bytes": encoded, "how": encoded, "ackReq": encoded},
-	reflect.TypeFor[mending](): {
-		"next": encoded, "sent": encoded, "asked": encoded, "again": encoded, "probing": encoded, "quiet": encoded, "burst": encoded, "left": encoded, "led": encoded,
-		"tries": encoded, "hold": encoded, "waited": encoded, "watch": encoded, "owed": encoded, "rtt": encoded, "rttVar": encoded,
+	reflect.TypeFor[departures](): {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
+	reflect.TypeFor[departure]():  {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
+	reflect.TypeFor[addrKey]():    {"hi": encoded, "lo": encoded},
+	reflect.TypeFor[store]():      {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant},
+	reflect.TypeFor[retained]():   {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
+	reflect.TypeFor[recovery](): {
+		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "probeOutstanding": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
+		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded,
 	},
-	reflect.TypeFor[targets](): {"base": deeper, "ring": deeper, "first": derived, "n": encoded, "named": encoded},
-	reflect.TypeFor[turn]():    {"next": encoded, "asked": encoded, "since": encoded, "ends": encoded, "over": encoded, "held": encoded, "misses": encoded},
-	reflect.TypeFor[update]():  {"psn": encoded, "legs": deeper},
-	reflect.TypeFor[target]():  {"va": encoded, "rkey": encoded, "set": encoded},
-	reflect.TypeFor[branch]():  {"a": encoded, "delta": encoded, "bits": encoded, "pend": encoded, "info": encoded},
+	reflect.TypeFor[targets]():       {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
+	reflect.TypeFor[turn]():          {"next": encoded, "asked": encoded, "since": encoded, "ends": encoded, "over": encoded, "held": encoded, "misses": encoded},
+	reflect.TypeFor[targetMessage](): {"psn": encoded, "legs": deeper},
+	reflect.TypeFor[target]():        {"va": encoded, "rkey": encoded, "set": encoded},
+	reflect.TypeFor[ackState]():      {"acked": encoded, "delta": encoded, "flags": encoded, "pending": encoded, "pendingSyndrome": encoded},
 	reflect.TypeFor[leg](): {
 		"base": constant, "rkey": constant, "neighbor": constant, "port": constant, "windowed": constant, "member": encoded, "members": encoded, "joining": encoded,
 	},
-	reflect.TypeFor[track](): {
-		"weight": encoded, "weighed": encoded, "heard": encoded, "watch": encoded, "watched": encoded, "mark": encoded, "marked": encoded,
-		"mend": deeper, "unheard": encoded, "repeated": encoded, "first": encoded, "last": encoded, "from": encoded,
+	reflect.TypeFor[legActivity](): {
+		"cnpWeight": encoded, "cnpWeightAt": encoded, "lastHeard": encoded, "livenessPSN": encoded, "livenessSince": encoded, "lagPSN": encoded, "lagSince": encoded,
+		"recovery": deeper, "pausesApplied": encoded, "repeatedSinceNAK": encoded, "repeatFirst": encoded, "repeatLast": encoded, "probeNotBefore": encoded,
 	},
 	reflect.TypeFor[member](): {
-		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "past": encoded, "p": encoded, "r": encoded, "msgs": encoded,
+		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():      {"forwards": constant, "history": deeper},
-	reflect.TypeFor[history]():    {"quietTill": encoded, "waits": encoded, "refused": encoded},
-	reflect.TypeFor[writing]():    {"known": encoded, "first": encoded, "bytes": encoded},
-	reflect.TypeFor[refusal]():    {"psn": encoded, "code": encoded, "reason": encoded},
-	reflect.TypeFor[messages]():   {"done": encoded, "first": derived, "n": encoded, "ends": deeper, "spare": constant},
-	reflect.TypeFor[messageEnd](): {"psn": encoded, "count": encoded},
+	reflect.TypeFor[extra]():         {"forwards": constant, "history": deeper},
+	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
+	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
+	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},
+	reflect.TypeFor[messages]():      {"completed": encoded, "first": derived, "count": encoded, "ends": deeper, "spare": constant},
+	reflect.TypeFor[messageEnd]():    {"psn": encoded, "count": encoded},
 }
 
 const stateNow = time.Hour
@@ -107,52 +107,52 @@ func fullState(t *testing.T) *Switch {
 		t.Fatal(err)
 	}
 	s.timers.reset()
-	s.timers.by(0, stateNow+1)
-	s.groups[0].muted, s.groups[0].quietTill, s.groups[0].extra = true, stateNow+3, &extra{history: []history{{quietTill: stateNow + 4, refused: true}, {}, {}}}
+	s.timers.arm(0, stateNow+1)
+	s.groups[0].sourceQuarantined, s.groups[0].quarantinedUntil, s.groups[0].extra = true, stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}}
 	g := s.groups[0]
 	g.activate(stateNow)
-	g.src, g.srcLeg, g.srcKey = 0, 0, g.members[0].ip
+	g.source, g.sourceLeg, g.sourceAddr = 0, 0, g.members[0].ip
 	g.newHistory(0).waits, g.newHistory(1).waits = stateNow-8, stateNow-9
 	g.turn = turn{next: 1, asked: stateNow - 5, since: stateNow - 8, ends: stateNow - 5, over: true, held: stateNow - 4, misses: 2}
-	g.prevAt, g.awaited = stateNow-50*time.Microsecond, stateNow-3
-	g.a, g.hi, g.prev, g.hasPrev, g.nout, g.nsev, g.seen = 4, 9, 7, true, 5, sevRNR, true
-	g.low, g.slack, g.nrecv, g.nfresh, g.npend = 1, 1, 2, 1, 1
-	g.least, g.freshTo = 4, 8
-	g.refused = refusal{8, 0x61, BadLength}
-	g.write = writing{true, 7, 2000}
-	g.dead, g.failPSN, g.failCode = true, 5, 0x62
-	g.best, g.bestSeen, g.passed, g.hasPass = 1, stateNow-3, stateNow-2, true
-	g.armed, g.deadline = true, stateNow+2
-	for i := range g.branches {
-		g.branches[i] = branch{a: 4, delta: 2, bits: receiving | rewrites | late, pend: sevRNR, info: 0x21}
-		l := &g.tracks[i]
-		l.weight, l.weighed, l.heard, l.watch, l.watched, l.mark, l.marked = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
-		l.repeated, l.first, l.last = true, 5, 6
-		l.mend = mending{
-			next: 6, sent: 7, asked: 6, burst: 16, left: 3, tries: 2, hold: stateNow + 4, waited: 9, watch: 8, owed: stateNow - 3, rtt: 11, rttVar: 12,
+	g.lastPSNAt, g.waitedSince = stateNow-50*time.Microsecond, stateNow-3
+	g.acked, g.nxt, g.lastPSN, g.hasLastPSN, g.nakPSN, g.nakSeverity, g.nakServed = 4, 9, 7, true, 5, sevRNR, true
+	g.numAtAcked, g.allowedBehind, g.numReceivers, g.numJoinedInFlight, g.numPending = 1, 1, 2, 1, 1
+	g.lagFloor, g.inFlightUntil = 4, 8
+	g.refusal = refusal{8, 0x61, BadLength}
+	g.writeMessage = writeMessage{true, 7, 2000}
+	g.failed, g.failPSN, g.failSyndrome = true, 5, 0x62
+	g.cnpLeg, g.cnpLegAt, g.cnpPassedAt, g.cnpPassed = 1, stateNow-3, stateNow-2, true
+	g.livenessArmed, g.livenessAt = true, stateNow+2
+	for i := range g.acks {
+		g.acks[i] = ackState{acked: 4, delta: 2, flags: isReceiver | isConnected | recovering, pending: sevRNR, pendingSyndrome: 0x21}
+		l := &g.activity[i]
+		l.cnpWeight, l.cnpWeightAt, l.lastHeard, l.livenessPSN, l.livenessSince, l.lagPSN, l.lagSince = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
+		l.repeatedSinceNAK, l.repeatFirst, l.repeatLast = true, 5, 6
+		l.recovery = recovery{
+			cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
 	for i := range g.legs {
-		g.checks[i] = verification{pending: true, fresh: true, before: 7, rxe: true, sent: 3, empty: 2, wrong: true, expects: 5, probes: 1,
-			back: true, once: true, twice: true}
-		g.tracks[i].from = stateNow + 7
+		g.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
+			returning: true, answeredOnce: true, probedAgain: true}
+		g.activity[i].probeNotBefore = stateNow + 7
 	}
-	s.departed.n, s.departed.lost = 1, stateNow+8
+	s.departures.count, s.departures.overflowUntil = 1, stateNow+8
 	for i := range 2 {
-		s.departed.ring[i] = departure{addrKey{1, 2}, addrKey{3, 4}, 5, stateNow + 9, 0}
+		s.departures.ring[i] = departure{addrKey{1, 2}, addrKey{3, 4}, 5, stateNow + 9, 0}
 	}
-	g.numbers = numbering{every: g.numbers.every, pending: 2, wait: 3, rounds: 2, next: 1, armed: true, at: stateNow + 6, held: true, since: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, later: stateNow + 2}
-	g.nlate, g.asked, g.timing, g.timed, g.timedAt, g.tending, g.tendAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
-	g.store.low = 5
+	g.numbering = numbering{interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, blockedSince: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.numRecovering, g.ackReqPSN, g.rttPending, g.rttPSN, g.rttSentAt, g.recoveryArmed, g.recoveryAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
+	g.store.first = 5
 	g.store.reach(4)
-	*g.store.at(8) = stored{va: 1 << 40, frame: 3, bytes: 100, how: byWindow, ackReq: true}
-	g.store.low, g.store.whole, g.store.bytes, s.repair.used = 5, 8, 100, 100
+	*g.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, rewrite: rewriteByWindow, ackReq: true}
+	g.store.first, g.store.contiguousFrom, g.store.bytes, s.repair.used = 5, 8, 100, 100
 	g.targets = newTargets(len(g.legs))
-	g.targets.base[0] = target{1 << 40, 7, true}
-	g.targets.begin(6).legs[0] = target{1 << 41, 8, true}
-	g.msgs.done = 3
-	g.msgs.extend(6)
-	g.msgs.extend(8)
+	g.targets.acked[0] = target{1 << 40, 7, true}
+	g.targets.insert(6).legs[0] = target{1 << 41, 8, true}
+	g.messages.completed = 3
+	g.messages.addEnd(6)
+	g.messages.addEnd(8)
 	return s
 }
 
@@ -267,7 +267,7 @@ func TestStateMovesInTime(t *testing.T) {
 func TestSetStateRefusesOtherBytes(t *testing.T) {
 	enc := fullState(t).AppendState(nil, stateNow)
 	for n := range enc {
-		if _, err := fullState(t).SetState(enc[:n], stateNow); !errors.Is(err, errState) {
+		if _, err := fullState(t).SetState(enc[:n], stateNow); !errors.Is(err, errForeignState) {
 			t.Fatalf("%d of %d bytes: %v", n, len(enc), err)
 		}
 	}

@@ -31,7 +31,7 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 			b = appendTime(appendCounts(b, i), now, w)
 		}
 	}
-	if t.next != nobody {
+	if t.next != none {
 		b = appendTime(b, now, max(t.asked, now-turnKept))
 	}
 	b = appendPast(b, now, t.since, g.turnTime<<t.misses)
@@ -50,19 +50,19 @@ func (r *stateReader) turn(g *group) {
 		}
 	}
 	if int(t.next) >= len(g.members) {
-		r.bad, t.next = true, nobody
+		r.malformed, t.next = true, none
 		return
 	}
 	for range n {
 		i, w := r.count(), r.time()
 		if i >= len(g.members) {
-			r.bad = true
+			r.malformed = true
 			return
 		}
 		g.newHistory(MemberID(i)).waits = max(w, 1)
 	}
 	t.asked = 0
-	if t.next != nobody {
+	if t.next != none {
 		t.asked = r.time()
 	}
 	t.since, t.ends, t.held = r.time(), r.time(), r.time()

@@ -17,7 +17,7 @@
 //     else call Input again with Verified set.
 //  3. Do what Output says, in order: feedback before the next packet's
 //     feedback, copies of a leg in the order in which they were asked for.
-//     An Output with room (a copy per leg and MaxRepairs more, two feedback
+//     An Output with room (a copy per leg and MaxResends more, two feedback
 //     packets) makes Input free of allocations.
 //     What the port of a leg does not take is given back with Unsent, or lost as on
 //     a link: a port that takes nothing concerns the members behind it alone.
@@ -46,18 +46,18 @@ import (
 
 // Switch is all groups of one box. New makes one.
 type Switch struct {
-	limits   Limits
-	byIP     groupIndex
-	repair   budget
-	hearing  hearing
-	departed departed
-	groups   []*group // by GroupID; nil if free
-	timers   timers
-	pools    pools
-	blank    track // of a leg of a group that is not active
-	actives  actives
-	scratch  []int32 // for raise under Quorum: one for each leg
-	unknown  uint64  // packets for no group
+	limits        Limits
+	byIP          groupIndex
+	repair        budget
+	ports         portTimes
+	departures    departures
+	groups        []*group // by GroupID; nil if free
+	timers        timers
+	pools         pools
+	blank         legActivity // of a leg of a group that is not active
+	actives       actives
+	sortScratch   []int32 // for raise under Quorum: one for each leg
+	unknownGroups uint64  // packets for no group
 }
 
 // New returns a Switch without groups.
@@ -76,7 +76,7 @@ func New(l Limits) *Switch {
 
 func (o *Output) reset() {
 	o.Copies, o.Feedback, o.Events = o.Copies[:0], o.Feedback[:0], o.Events[:0]
-	o.Probes, o.Release, o.Held, o.repairs = o.Probes[:0], o.Release[:0], false, 0
+	o.Probes, o.Freed, o.Retained, o.resends = o.Probes[:0], o.Freed[:0], false, 0
 	o.Drop, o.NeedVerify = None, false
 }
 
@@ -96,7 +96,7 @@ func (s *Switch) Member(id GroupID, ip netip.Addr) (MemberID, bool) {
 
 // UnknownGroups returns how many packets were for no group. All other drops
 // are counted in the group's Counters.
-func (s *Switch) UnknownGroups() uint64 { return s.unknown }
+func (s *Switch) UnknownGroups() uint64 { return s.unknownGroups }
 
 func (s *Switch) group(id GroupID) *group {
 	if int(id) < len(s.groups) {
@@ -111,18 +111,18 @@ func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
 	id, ok := s.Lookup(p.Group)
 	if !ok {
 		out.reset()
-		s.unknown++
+		s.unknownGroups++
 		out.Drop = UnknownGroup
 		return
 	}
-	s.InputTo(now, id, p, out)
+	s.InputGroup(now, id, p, out)
 }
 
-// InputTo is Input for a packet of group id, which Lookup has found.
-func (s *Switch) InputTo(now time.Duration, id GroupID, p *Packet, out *Output) {
+// InputGroup is Input for a packet of group id, which Lookup has found.
+func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Output) {
 	out.reset()
 	g := s.groups[id]
-	if g.tracks == nil && g.src != nobody {
+	if g.activity == nil && g.source != none {
 		g.activate(now)
 	}
 	r := g.input(now, p, out)
@@ -130,13 +130,13 @@ func (s *Switch) InputTo(now time.Duration, id GroupID, p *Packet, out *Output) 
 		return
 	}
 	if r != None {
-		g.count.rare().Drops[r]++
+		g.counters.rare().Drops[r]++
 		out.Drop = r
 	}
 	if len(out.Events) > 0 {
-		g.left(now, out.Events)
+		g.noteEvictions(now, out.Events)
 	}
-	s.armFor(g)
+	s.rearm(g)
 }
 
 // input classifies by opcode: data and feedback both have GroupIP as their
@@ -147,13 +147,13 @@ func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
 	case f&rocev2.OpKnown == 0:
 		return UnknownOpcode
 	case p.DestQP != g.qpn:
-		return g.wrongQPN(p, out)
+		return g.noteWrongQPN(p, out)
 	case f&rocev2.OpRequest != 0:
-		return g.request(now, p, f, out)
+		return g.handleRequest(now, p, f, out)
 	case p.Op == rocev2.Acknowledge:
-		return g.feedback(now, p, out)
+		return g.handleFeedback(now, p, out)
 	case p.Op == rocev2.CNP:
-		return g.cnp(now, p, out)
+		return g.handleCNP(now, p, out)
 	}
 	return ResponseToGroup
 }
@@ -165,32 +165,32 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 	for _, id := range s.timers.expire(now) {
 		g := s.groups[id]
 		events := len(out.Events)
-		if g.armed && g.deadline <= now {
-			g.look(now, out)
+		if g.livenessArmed && g.livenessAt <= now {
+			g.checkLiveness(now, out)
 		}
-		if g.tending && g.tendAt <= now {
-			g.tend(now, out)
+		if g.recoveryArmed && g.recoveryAt <= now {
+			g.recoveryTimer(now, out)
 		}
-		if g.numbers.armed && g.numbers.at <= now {
-			g.probe(now, out)
+		if g.numbering.armed && g.numbering.probeAt <= now {
+			g.sendKeepalives(now, out)
 		}
-		g.left(now, out.Events[events:])
-		s.armFor(g)
+		g.noteEvictions(now, out.Events[events:])
+		s.rearm(g)
 	}
 }
 
 // NextDeadline says when to call Advance, and whether at all. It may be early.
 func (s *Switch) NextDeadline() (time.Duration, bool) { return s.timers.first() }
 
-// armFor arms what g waits for.
-func (s *Switch) armFor(g *group) {
-	if g.armed {
-		s.timers.by(g.id, g.deadline)
+// rearm arms what g waits for.
+func (s *Switch) rearm(g *group) {
+	if g.livenessArmed {
+		s.timers.arm(g.id, g.livenessAt)
 	}
-	if g.tending {
-		s.timers.by(g.id, g.tendAt)
+	if g.recoveryArmed {
+		s.timers.arm(g.id, g.recoveryAt)
 	}
-	if g.numbers.armed {
-		s.timers.by(g.id, g.numbers.at)
+	if g.numbering.armed {
+		s.timers.arm(g.id, g.numbering.probeAt)
 	}
 }

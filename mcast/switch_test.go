@@ -183,15 +183,15 @@ func TestR34_HiFromOutside(t *testing.T) {
 
 func TestMessagesOverflowCountsLater(t *testing.T) {
 	m := messages{spare: new(pool[messageEnd])}
-	m.start(rocev2.PSNMask - 2)
+	m.reset(rocev2.PSNMask - 2)
 	for p := range rocev2.PSN(2 * maxEnds) {
-		m.extend(p)
+		m.addEnd(p)
 	}
-	m.ack(maxEnds)
-	low := m.done
-	m.ack(2*maxEnds - 1)
-	if want := rocev2.MSN(rocev2.PSNMask - 2).Add(2 * maxEnds); m.done != want {
-		t.Errorf("done = %d, want %d", m.done, want)
+	m.advance(maxEnds)
+	low := m.completed
+	m.advance(2*maxEnds - 1)
+	if want := rocev2.MSN(rocev2.PSNMask - 2).Add(2 * maxEnds); m.completed != want {
+		t.Errorf("done = %d, want %d", m.completed, want)
 	}
 	if want := rocev2.MSN(rocev2.PSNMask - 2).Add(maxEnds - 1); low != want {
 		t.Errorf("in between %d, want %d, too low", low, want)
@@ -200,20 +200,20 @@ func TestMessagesOverflowCountsLater(t *testing.T) {
 
 func TestMessagesCorrect(t *testing.T) {
 	m := messages{spare: new(pool[messageEnd])}
-	m.start(0)
-	m.extend(2)
-	m.extend(9)
-	m.correct(5, true)  // lost before the switch at first
-	m.correct(5, true)  // and again
-	m.correct(2, false) // was a corrupted frame
-	m.correct(7, false)
-	m.ack(4)
-	if m.done != 0 {
-		t.Errorf("at 4: %d messages", m.done)
+	m.reset(0)
+	m.addEnd(2)
+	m.addEnd(9)
+	m.correctEnd(5, true)  // lost before the switch at first
+	m.correctEnd(5, true)  // and again
+	m.correctEnd(2, false) // was a corrupted frame
+	m.correctEnd(7, false)
+	m.advance(4)
+	if m.completed != 0 {
+		t.Errorf("at 4: %d messages", m.completed)
 	}
-	m.ack(9)
-	if m.done != 2 {
-		t.Errorf("at 9: %d messages", m.done)
+	m.advance(9)
+	if m.completed != 2 {
+		t.Errorf("at 9: %d messages", m.completed)
 	}
 }
 

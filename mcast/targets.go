@@ -13,28 +13,28 @@ type Target struct {
 	RKey   uint32
 }
 
-// updateVA in RETH, together with the group's target key, makes a WRITE_ONLY an
+// targetMessageVA in RETH, together with the group's target key, makes a WRITE_ONLY an
 // update message. No offset into a target is as large.
-const updateVA = ^uint64(0)
+const targetMessageVA = ^uint64(0)
 
-// maxUpdates is how many update messages may be in flight, that is, above A.
+// maxTargetMessages is how many update messages may be in flight, that is, above A.
 // One more waits until A has moved: it is dropped, and the source sends it again.
-const maxUpdates = 32
+const maxTargetMessages = 32
 
 // targets are what update messages have said, by the PSN at which they did: a
 // WRITE that begins at PSN f goes where the last update before f says, also when
 // it is retransmitted after later updates were seen. It is a pure function of
 // the source's packets, whatever order they come in.
 type targets struct {
-	base  []target // by LegID: of updates at or below A
-	ring  [maxUpdates]update
+	acked []target // by LegID: of updates at or below A
+	ring  [maxTargetMessages]targetMessage
 	first uint32 // index in ring of the oldest
-	n     uint32
+	count uint32
 	named bool // the present source has named some
 }
 
-// update is one update message, above A.
-type update struct {
+// targetMessage is one update message, above A.
+type targetMessage struct {
 	psn  rocev2.PSN
 	legs []target // by LegID
 }
@@ -48,24 +48,24 @@ type target struct {
 
 // newTargets returns the tables for a group of so many legs.
 func newTargets(legs int) *targets {
-	t := &targets{base: make([]target, legs)}
+	t := &targets{acked: make([]target, legs)}
 	for i := range t.ring {
 		t.ring[i].legs = make([]target, legs)
 	}
 	return t
 }
 
-// grow makes room for one more leg.
-func (t *targets) grow() {
-	t.base = append(t.base, target{})
+// addLeg makes room for one more leg.
+func (t *targets) addLeg() {
+	t.acked = append(t.acked, target{})
 	for i := range t.ring {
 		t.ring[i].legs = append(t.ring[i].legs, target{})
 	}
 }
 
-// forget forgets a leg's targets: another member is behind it.
-func (t *targets) forget(leg int) {
-	t.base[leg] = target{}
+// forgetLeg forgets a leg's targets: another member is behind it.
+func (t *targets) forgetLeg(leg int) {
+	t.acked[leg] = target{}
 	for i := range t.ring {
 		t.ring[i].legs[leg] = target{}
 	}
@@ -73,17 +73,17 @@ func (t *targets) forget(leg int) {
 
 // reset forgets everything: another source has targets of its own.
 func (t *targets) reset() {
-	clear(t.base)
-	t.first, t.n, t.named = 0, 0, false
+	clear(t.acked)
+	t.first, t.count, t.named = 0, 0, false
 }
 
-func (t *targets) at(i uint32) *update { return &t.ring[(t.first+i)%maxUpdates] }
+func (t *targets) at(i uint32) *targetMessage { return &t.ring[(t.first+i)%maxTargetMessages] }
 
-// begin returns the update of psn with no targets in it, a new one or that of
+// insert returns the update of psn with no targets in it, a new one or that of
 // the packet's earlier passage; nil if there is no room. psn is above A.
-func (t *targets) begin(psn rocev2.PSN) *update {
+func (t *targets) insert(psn rocev2.PSN) *targetMessage {
 	t.named = true
-	i := t.n
+	i := t.count
 	for i > 0 && psn.Less(t.at(i-1).psn) {
 		i--
 	}
@@ -92,42 +92,42 @@ func (t *targets) begin(psn rocev2.PSN) *update {
 		clear(u.legs)
 		return u
 	}
-	if t.n == maxUpdates {
+	if t.count == maxTargetMessages {
 		return nil
 	}
 	// Make room at i: an update that was lost before the switch comes after
 	// later ones.
-	spare := t.at(t.n).legs
-	for j := t.n; j > i; j-- {
+	free := t.at(t.count).legs
+	for j := t.count; j > i; j-- {
 		*t.at(j) = *t.at(j - 1)
 	}
-	*t.at(i) = update{psn: psn, legs: spare}
-	t.n++
-	clear(spare)
+	*t.at(i) = targetMessage{psn: psn, legs: free}
+	t.count++
+	clear(free)
 	return t.at(i)
 }
 
 // find returns the target of leg for a WRITE that begins at psn, which is above
 // A; set is false if no update before it names the leg.
 func (t *targets) find(leg int, psn rocev2.PSN) target {
-	for i := t.n; i > 0; i-- {
+	for i := t.count; i > 0; i-- {
 		if u := t.at(i - 1); u.psn.Less(psn) && u.legs[leg].set {
 			return u.legs[leg]
 		}
 	}
-	return t.base[leg]
+	return t.acked[leg]
 }
 
-// ack folds the updates at or below a into the base: no WRITE that begins below
+// fold folds the updates at or below a into the base: no WRITE that begins below
 // them will pass again.
-func (t *targets) ack(a rocev2.PSN) {
-	for t.n > 0 && t.at(0).psn.LessEq(a) {
+func (t *targets) fold(a rocev2.PSN) {
+	for t.count > 0 && t.at(0).psn.LessEq(a) {
 		for leg, x := range t.at(0).legs {
 			if x.set {
-				t.base[leg] = x
+				t.acked[leg] = x
 			}
 		}
-		t.first = (t.first + 1) % maxUpdates
-		t.n--
+		t.first = (t.first + 1) % maxTargetMessages
+		t.count--
 	}
 }

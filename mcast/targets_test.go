@@ -26,7 +26,7 @@ func TestTargetsAreThoseOfTheLastUpdateBefore(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:
 				psn := a.Add(int32(rapid.IntRange(1, 40).Draw(t, "ahead")))
-				u := x.begin(psn)
+				u := x.insert(psn)
 				if u == nil {
 					continue
 				}
@@ -45,7 +45,7 @@ func TestTargetsAreThoseOfTheLastUpdateBefore(t *testing.T) {
 				}
 			case 2:
 				a = a.Add(int32(rapid.IntRange(0, 10).Draw(t, "acked")))
-				x.ack(a)
+				x.fold(a)
 			case 3:
 				f := a.Add(int32(rapid.IntRange(1, 45).Draw(t, "write")))
 				for leg := range legs {
@@ -67,16 +67,16 @@ func TestTargetsAreThoseOfTheLastUpdateBefore(t *testing.T) {
 
 func TestTargetsRefuseMoreThanTheyHold(t *testing.T) {
 	x := newTargets(1)
-	for i := range maxUpdates {
-		if x.begin(rocev2.PSN(2*i)) == nil {
+	for i := range maxTargetMessages {
+		if x.insert(rocev2.PSN(2*i)) == nil {
 			t.Fatalf("update %d refused", i)
 		}
 	}
-	if x.begin(1) != nil || x.begin(0) == nil {
+	if x.insert(1) != nil || x.insert(0) == nil {
 		t.Error("a full ring takes a new update, or refuses one that it has")
 	}
-	x.ack(0)
-	if x.begin(1) == nil {
+	x.fold(0)
+	if x.insert(1) == nil {
 		t.Error("refused although one was acknowledged")
 	}
 }

@@ -14,9 +14,9 @@ import "time"
 // heap. The group is looked at when the time has come, and waits for its next
 // deadline from then on.
 type timers struct {
-	heap  []timer // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
-	place []int32 // by GroupID: its index in heap; notWaiting
-	due   []GroupID
+	heap      []timer // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
+	heapIndex []int32 // by GroupID: its index in heap; notWaiting
+	due       []GroupID
 }
 
 // timer is a group that waits. Four of them are a cache line.
@@ -30,8 +30,8 @@ const notWaiting = -1
 // grow makes room for groups up to id. The heap itself grows with those that wait at
 // once.
 func (t *timers) grow(id GroupID) {
-	for int(id) >= len(t.place) {
-		t.place = append(t.place, notWaiting)
+	for int(id) >= len(t.heapIndex) {
+		t.heapIndex = append(t.heapIndex, notWaiting)
 	}
 }
 
@@ -43,17 +43,17 @@ func (t *timers) first() (time.Duration, bool) {
 	return t.heap[0].at, true
 }
 
-// at returns the time of a group, if it waits for one.
-func (t *timers) at(id GroupID) (time.Duration, bool) {
-	if i := t.place[id]; i != notWaiting {
+// deadline returns the time of a group, if it waits for one.
+func (t *timers) deadline(id GroupID) (time.Duration, bool) {
+	if i := t.heapIndex[id]; i != notWaiting {
 		return t.heap[i].at, true
 	}
 	return 0, false
 }
 
-// by has a group wait until at, or for the time that it waits for, if that is earlier.
-func (t *timers) by(id GroupID, at time.Duration) {
-	i := int(t.place[id])
+// arm has a group wait until at, or for the time that it waits for, if that is earlier.
+func (t *timers) arm(id GroupID, at time.Duration) {
+	i := int(t.heapIndex[id])
 	switch {
 	case i == notWaiting:
 		i = len(t.heap)
@@ -66,11 +66,11 @@ func (t *timers) by(id GroupID, at time.Duration) {
 
 // stop ends that a group waits.
 func (t *timers) stop(id GroupID) {
-	i := int(t.place[id])
+	i := int(t.heapIndex[id])
 	if i == notWaiting {
 		return
 	}
-	t.place[id] = notWaiting
+	t.heapIndex[id] = notWaiting
 	last := t.heap[len(t.heap)-1]
 	t.heap = t.heap[:len(t.heap)-1]
 	switch {
@@ -85,8 +85,8 @@ func (t *timers) stop(id GroupID) {
 // reset ends that any group waits.
 func (t *timers) reset() {
 	t.heap = t.heap[:0]
-	for i := range t.place {
-		t.place[i] = notWaiting
+	for i := range t.heapIndex {
+		t.heapIndex[i] = notWaiting
 	}
 }
 
@@ -140,5 +140,5 @@ func (t *timers) down(i int, x timer) {
 
 func (t *timers) set(i int, x timer) {
 	t.heap[i] = x
-	t.place[x.id] = int32(i)
+	t.heapIndex[x.id] = int32(i)
 }

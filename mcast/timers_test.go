@@ -50,7 +50,7 @@ func TestR81_Timers(t *testing.T) {
 					delete(times, id)
 				}
 			default:
-				h.by(id, at)
+				h.arm(id, at)
 				if old, ok := times[id]; !ok || at < old {
 					times[id] = at
 				}
@@ -60,7 +60,7 @@ func TestR81_Timers(t *testing.T) {
 				t.Fatalf("first %v, %v of %v", first, ok, times)
 			}
 			for id := range GroupID(groups) {
-				at, ok := h.at(id)
+				at, ok := h.deadline(id)
 				if want, there := times[id]; ok != there || at != want {
 					t.Fatalf("group %d: %v, %v, want %v, %v", id, at, ok, want, there)
 				}
@@ -87,7 +87,7 @@ func sendTo(t *testing.T, s *Switch, now time.Duration, i int) {
 	t.Helper()
 	var out Output
 	s.Input(now, &Packet{
-		Group: groupAddr(i), Src: memberAddr(0), DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, AckReq: true, Verified: true, Bytes: minStored,
+		Group: groupAddr(i), Src: memberAddr(0), DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, AckReq: true, Verified: true, RetainBytes: minFrameBytes,
 	}, &out)
 	if len(out.Copies) != 2 {
 		t.Fatalf("group %d: %d copies, drop %v", i, len(out.Copies), out.Drop)
@@ -103,7 +103,7 @@ func TestR81_OnlyWhatIsDue(t *testing.T) {
 	// A look at any other group would find a deadline that has passed, and end it.
 	for i, g := range s.groups {
 		if i != 500 {
-			g.armed, g.deadline = true, -time.Hour
+			g.livenessArmed, g.livenessAt = true, -time.Hour
 		}
 	}
 	at, ok := s.NextDeadline()
@@ -116,7 +116,7 @@ func TestR81_OnlyWhatIsDue(t *testing.T) {
 		t.Errorf("group 500 asks nobody: %+v", out.Copies)
 	}
 	for i, g := range s.groups {
-		if i != 500 && g.deadline != -time.Hour {
+		if i != 500 && g.livenessAt != -time.Hour {
 			t.Fatalf("group %d was looked at", i)
 		}
 	}
@@ -174,7 +174,7 @@ func TestR81_ServedOncePerCall(t *testing.T) {
 		sendTo(t, s, 0, i)
 	}
 	var out Output
-	out.MaxRepairs = 3
+	out.MaxResends = 3
 	s.Advance(DefaultRepairTimeout, &out)
 	groups := fmt.Sprint(out.Copies[0].Group, out.Copies[1].Group, out.Copies[2].Group)
 	if len(out.Copies) != 3 || groups != "0 0 1" {

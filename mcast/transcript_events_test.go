@@ -13,14 +13,14 @@ func printEvents(w *strings.Builder, events []Event) {
 	for _, e := range events {
 		what := map[EventKind]string{
 			SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused",
-			NumberDiffers: "number differs of",
+			NumberMismatch: "number differs of",
 		}[e.Kind]
 		more := ""
 		switch {
-		case e.Cause != e.Syndrome && e.Kind != NumberDiffers:
+		case e.Cause != e.Syndrome && e.Kind != NumberMismatch:
 			more = fmt.Sprintf(", cause %#x", uint8(e.Cause))
-		case e.Kind == NumberDiffers:
-			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN", ReceivePSN: "receive PSN"}[e.Number], uint32(e.Want))
+		case e.Kind == NumberMismatch:
+			more = fmt.Sprintf(", %s not %06x", map[Number]string{SendPSN: "PSN", VirtualQPN: "virtual QPN", ReceivePSN: "receive PSN"}[e.Number], uint32(e.Registered))
 		}
 		fmt.Fprintf(w, "event: %s %s at %06x, syndrome %#x%s\n", what, nameOf(e.Member), uint32(e.PSN), uint8(e.Syndrome), more)
 	}

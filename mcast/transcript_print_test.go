@@ -27,7 +27,7 @@ func (s *transcript) print(w *strings.Builder) {
 			if c.Flags&(SetRETH|SetIETH) != 0 {
 				set = append(set, fmt.Sprintf("rkey=%x", c.RKey))
 			}
-			if c.Flags&Empty != 0 {
+			if c.Flags&EmptyWrite != 0 {
 				set = append(set, "empty")
 			}
 			if c.Flags&SetAckReq != 0 {
@@ -72,10 +72,10 @@ func (s *transcript) print(w *strings.Builder) {
 	if o.Drop != None {
 		fmt.Fprintf(w, "drop: %v\n", o.Drop)
 	}
-	if o.Held {
+	if o.Retained {
 		fmt.Fprintln(w, "kept")
 	}
-	if len(o.Release) > 0 {
-		fmt.Fprintf(w, "released: %d\n", len(o.Release))
+	if len(o.Freed) > 0 {
+		fmt.Fprintf(w, "released: %d\n", len(o.Freed))
 	}
 }

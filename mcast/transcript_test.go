@@ -46,13 +46,13 @@ type transcript struct {
 	legs []string
 	ok   bool // the last operation was applied
 
-	pmtu  uint16
-	first Packet // the last FIRST of a WRITE: its LAST has what is left, if it says no len
-	frame Handle // of the last packet
-	bytes uint32 // what keeping a frame takes, under repair
-	books ledger
+	pmtu   uint16
+	first  Packet // the last FIRST of a WRITE: its LAST has what is left, if it says no len
+	frame  Handle // of the last packet
+	bytes  uint32 // what keeping a frame takes, under repair
+	ledger ledger
 
-	unheard [26]time.Duration // by port: each member is behind its own
+	paused [26]time.Duration // by port: each member is behind its own
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -121,7 +121,7 @@ func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) 
 // va is the virtual address in RETH; -1 is that of an update message.
 func (a args) va() uint64 {
 	if a.str("va", "") == "-1" {
-		return updateVA
+		return targetMessageVA
 	}
 	return a.hex("va")
 }
@@ -134,7 +134,7 @@ func windowOf(t *testing.T, v []string) (w Window) {
 }
 
 func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builder) {
-	s.books.open(s.sw)
+	s.ledger.open(s.sw)
 	a := args{t, d}
 	switch d.Cmd {
 	case "group":
@@ -148,19 +148,19 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		}
 		s.now += dt
 		s.sw.Advance(s.now, &s.out)
-		s.books.close(t, s.sw, nil, &s.out)
+		s.ledger.close(t, s.sw, nil, &s.out)
 		s.print(w)
 	case "room":
-		s.out.MaxRepairs = int(num(t, d.CmdArgs[0].Key, 10, 31))
+		s.out.MaxResends = int(num(t, d.CmdArgs[0].Key, 10, 31))
 	case "pause":
 		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for p := range s.unheard {
+		for p := range s.paused {
 			if n := a.str("leg", ""); n == "" || Port(n[0]-'A') == Port(p) {
-				s.unheard[p] += dt
-				s.sw.Unheard(Port(p), s.unheard[p])
+				s.paused[p] += dt
+				s.sw.SetPortPaused(Port(p), s.paused[p])
 			}
 		}
 	case "delay":
@@ -168,7 +168,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.sw.Delay(Port(d.CmdArgs[0].Key[0]-'A'), dt)
+		s.sw.SetPortDelay(Port(d.CmdArgs[0].Key[0]-'A'), dt)
 	case "clock":
 		dt, err := time.ParseDuration(strings.TrimPrefix(d.CmdArgs[0].Key, "+"))
 		if err != nil {
@@ -245,7 +245,7 @@ func (s *transcript) apply(w *strings.Builder, op Op) {
 		return
 	}
 	s.ok = true
-	s.books.close(fatal{}, s.sw, nil, &s.out)
+	s.ledger.close(fatal{}, s.sw, nil, &s.out)
 	s.print(w)
 }
 
@@ -262,20 +262,20 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		spec.Policy, spec.Quorum = Quorum, int(num(a.t, k, 10, 16))
 	}
 	spec.DeadAfter, _ = time.ParseDuration(a.str("dead", "0"))
-	spec.DeadMost, _ = time.ParseDuration(a.str("deadmost", "0"))
+	spec.DeadAfterMax, _ = time.ParseDuration(a.str("deadmost", "0"))
 	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
 	spec.PSNProbe, _ = time.ParseDuration(a.str("verify", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))
 	if v := a.list("repair"); len(v) == 3 {
-		s.bytes = minStored
-		spec.Repair.Bytes, spec.Repair.Tries = minStored*int64(num(a.t, v[0], 10, 16)), int(num(a.t, v[2], 10, 8))
+		s.bytes = minFrameBytes
+		spec.Repair.Bytes, spec.Repair.Tries = minFrameBytes*int64(num(a.t, v[0], 10, 16)), int(num(a.t, v[2], 10, 8))
 		var err error
 		if spec.Repair.Timeout, err = time.ParseDuration(v[1]); err != nil {
 			a.t.Fatal(err)
 		}
-		s.out.MaxRepairs = int(num(a.t, a.str("room", "0"), 10, 31))
+		s.out.MaxResends = int(num(a.t, a.str("room", "0"), 10, 31))
 	}
 	behind := map[string]Neighbor{}
 	for n, key := range []string{"fwd", "fwd2"} {
@@ -284,7 +284,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		}
 	}
 	if a.d.HasArg("anew") {
-		s.sw, s.unheard = New(Limits{}), [26]time.Duration{}
+		s.sw, s.paused = New(Limits{}), [26]time.Duration{}
 	}
 	s.legs = nil
 	legOf := map[Neighbor]LegID{}
@@ -390,11 +390,11 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		p.PSN = psn
 		if a.d.Cmd == "data" {
 			s.frame++
-			p.Frame, p.Bytes = s.frame, s.bytes
+			p.Frame, p.RetainBytes = s.frame, s.bytes
 			if a.d.HasArg("large") {
-				p.Bytes *= 2
+				p.RetainBytes *= 2
 			} else if a.d.HasArg("unkept") {
-				p.Bytes = 0
+				p.RetainBytes = 0
 			}
 		}
 		if left := int32(s.first.DMALen) - psn.Sub(s.first.PSN)*int32(s.pmtu); p.Op == rocev2.WriteFirst {
@@ -402,9 +402,9 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		} else if p.Op == rocev2.WriteLast && !a.d.HasArg("len") && left > 0 && left <= int32(s.pmtu) {
 			p.Payload = uint16(left)
 		}
-		s.books.open(s.sw)
+		s.ledger.open(s.sw)
 		s.sw.Input(s.now, &p, &s.out)
-		s.books.close(a.t, s.sw, &p, &s.out)
+		s.ledger.close(a.t, s.sw, &p, &s.out)
 		s.print(w)
 	}
 }

@@ -13,16 +13,16 @@ import (
 // node is one switch of the network: the only one, or one of a tree of two
 // levels, in which the hosts are behind the leaves.
 type node struct {
-	left bool // see leavesOut
-	n    *network
-	sw   *Switch
-	out  Output
-	up   *node // nil for the root
-	legs []legEnd
-	sent map[int]int // packets of a source that went out so far, by host
+	left    bool // see leavesOut
+	network *network
+	sw      *Switch
+	out     Output
+	uplink  *node // nil for the root
+	legs    []legEnd
+	sent    map[int]int // packets of a source that went out so far, by host
 
-	books ledger
-	unit  uint32 // bytes of memory that keeping a frame takes
+	ledger ledger
+	unit   uint32 // bytes of memory that keeping a frame takes
 }
 
 // repairs says whether the group at d has local repair.
@@ -31,11 +31,11 @@ func (d *node) repairs() bool { return d.sw.groups[0].store != nil }
 // enter is what a driver does before a call: it says for how many copies of kept
 // frames it has room.
 func (d *node) enter() {
-	d.out.MaxRepairs = d.n.rooms[0]
-	if len(d.n.rooms) > 1 {
-		d.out.MaxRepairs = d.n.rooms[d.n.rng(len(d.n.rooms))]
+	d.out.MaxResends = d.network.portRoom[0]
+	if len(d.network.portRoom) > 1 {
+		d.out.MaxResends = d.network.portRoom[d.network.rng(len(d.network.portRoom))]
 	}
-	d.books.open(d.sw)
+	d.ledger.open(d.sw)
 }
 
 // legEnd is where a leg leads: to a host or to another switch.
@@ -48,10 +48,10 @@ type legEnd struct {
 // rootNeighbor is how the leaves call the root. It calls them by their index.
 const rootNeighbor Neighbor = 1000
 
-func (d *node) flat() bool { return len(d.n.nodes) == 1 }
+func (d *node) flat() bool { return len(d.network.nodes) == 1 }
 
 func (d *node) index() int {
-	for i, x := range d.n.nodes {
+	for i, x := range d.network.nodes {
 		if x == d {
 			return i
 		}
@@ -61,7 +61,7 @@ func (d *node) index() int {
 
 // neighbor is how peer calls d.
 func (d *node) neighbor() Neighbor {
-	if d.up == nil {
+	if d.uplink == nil {
 		return rootNeighbor
 	}
 	return Neighbor(d.index())
@@ -71,7 +71,7 @@ func (d *node) neighbor() Neighbor {
 func (d *node) toward(h *host) LegID {
 	for i := range d.legs {
 		e := &d.legs[i]
-		if e.host == h || e.node != nil && h.node != d && (e.node == h.node || e.node.up == nil) {
+		if e.host == h || e.node != nil && h.node != d && (e.node == h.node || e.node.uplink == nil) {
 			return LegID(i)
 		}
 	}
@@ -80,9 +80,9 @@ func (d *node) toward(h *host) LegID {
 
 // put registers the group at d, with the hosts that there are.
 func (d *node) put() {
-	n := d.n
+	n := d.network
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256}
-	if n.mute >= 0 && n.deadAfter == 0 {
+	if n.silenced >= 0 && n.deadAfter == 0 {
 		n.policy, n.deadAfter = Evict, 8*timeout
 	}
 	spec.Policy, spec.Quorum, spec.DeadAfter, spec.SourceTimeout, spec.TurnTime = n.policy, n.quorum, n.deadAfter, n.sourceTimeout, n.turnTime
@@ -107,12 +107,12 @@ func (d *node) put() {
 		spec.Members = append(spec.Members, m)
 	}
 	if err := d.sw.Apply(0, PutGroup{spec}, &d.out); err != nil {
-		n.t.Fatalf("%v", err)
+		n.tb.Fatalf("%v", err)
 	}
 }
 
 func (h *host) spec() MemberSpec {
-	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq.Add(h.skew)}
+	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}
 }
 
 // grow adds the leg toward h.
@@ -122,37 +122,37 @@ func (d *node) grow(h *host) LegSpec {
 		return LegSpec{}
 	}
 	peer := h.node
-	if d.up != nil {
-		peer = d.up
+	if d.uplink != nil {
+		peer = d.uplink
 	}
-	d.legs = append(d.legs, legEnd{node: peer, link: len(d.n.link)})
-	d.n.link = append(d.n.link, 0)
+	d.legs = append(d.legs, legEnd{node: peer, link: len(d.network.link)})
+	d.network.link = append(d.network.link, 0)
 	return LegSpec{Kind: Forwarded, Neighbor: peer.neighbor()}
 }
 
 // relay carries a copy to the next switch.
 func (d *node) relay(end *legEnd, c Copy) {
-	p := d.n.frames[c.Frame].p
+	p := d.network.frames[c.Frame].p
 	p.PSN, p.Neighbor, p.Verified, p.Frame = c.PSN, d.neighbor(), false, c.Frame
 	p.AckReq = p.AckReq || c.Flags&SetAckReq != 0
 	peer := end.node
-	d.n.carry(end.link, false, func() { d.n.input(peer, p) })
+	d.network.carry(end.link, false, func() { d.network.input(peer, p) })
 }
 
 // answer carries feedback to the next switch on the way to the source. It
 // keeps the source's numbering, and so names the source.
 func (d *node) answer(f Feedback) {
-	h := d.n.hosts[f.To]
+	h := d.network.hosts[f.To]
 	end := &d.legs[d.toward(h)]
 	p := Packet{Group: groupIP, Src: h.ip, Neighbor: d.neighbor(), DestQP: groupQPN,
 		Op: f.Op, PSN: f.PSN, Syndrome: f.Syndrome, MSN: f.MSN, BECN: f.BECN}
 	peer := end.node
-	d.n.carry(end.link, true, func() { d.n.input(peer, p) })
+	d.network.carry(end.link, true, func() { d.network.input(peer, p) })
 }
 
 // admitAll lets all who wait begin with a new source, at its packet i.
 func (d *node) admitAll(src, i int) {
-	for _, h := range d.n.hosts {
+	for _, h := range d.network.hosts {
 		if h.node == d && !h.in && int(d.toward(h)) < len(d.legs) {
 			h.admitted(src, i)
 		}
@@ -166,7 +166,7 @@ func (h *host) admitted(src, i int) {
 		h.missed[s] = k
 	}
 	h.missed[src] = i
-	h.n.naive.from[h.id] = i
+	h.n.naive.sender[h.id] = i
 }
 
 // advance fires the first deadline that comes by time by, if there is one.
@@ -205,14 +205,14 @@ func (n *network) join() {
 func (n *network) leave(h *host) {
 	others, g := 0, h.node.sw.groups[0]
 	for _, o := range n.hosts {
-		if o.node == h.node && o != h && !o.gone && len(o.ops) == 0 && o.in && o.id != n.mute && g.branchAt(int(h.node.toward(o))).bits&fresh == 0 {
+		if o.node == h.node && o != h && !o.removed && len(o.ops) == 0 && o.in && o.id != n.silenced && g.branchAt(int(h.node.toward(o))).flags&joinedInFlight == 0 {
 			others++
 		}
 	}
-	if h.gone || others == 0 || h.id == n.mute {
+	if h.removed || others == 0 || h.id == n.silenced {
 		return
 	}
-	h.gone = true
+	h.removed = true
 	n.apply(h.node, RemoveMember{Member: MemberID(h.id)})
 	for _, d := range n.nodes {
 		if d != h.node {
@@ -227,7 +227,7 @@ func (n *network) apply(d *node, op Op) {
 		if n.failure != nil {
 			return // nobody joins a group that has failed
 		}
-		n.t.Fatalf("%v", err)
+		n.tb.Fatalf("%v", err)
 	}
 	n.output(d, nil)
 }
@@ -237,6 +237,6 @@ func (n *network) apply(d *node, op Op) {
 // sends to the source is then too low for a while.
 func (d *node) leavesOut() bool {
 	g := d.sw.groups[0]
-	d.left = d.left || slices.ContainsFunc(g.checks, func(v verification) bool { return v.empty > 0 || v.fresh && g.numbers.gap })
+	d.left = d.left || slices.ContainsFunc(g.checks, func(v verification) bool { return v.emptyAnswers > 0 || v.acceptedNothing && g.numbering.gap })
 	return d.left
 }

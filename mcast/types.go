@@ -69,11 +69,11 @@ const (
 	Lagging  rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
 	Stranded rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
 	// Misnumbered: it expects another PSN than the one that it was registered with (R54, R55).
-	Misnumbered  rocev2.Syndrome = 3
-	SourceLeft   rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
-	TooFew       rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
-	Stalled      rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
-	ReceivesOnly rocev2.Syndrome = 7 // it may not send (R76); only of SourceRefused
+	Misnumbered     rocev2.Syndrome = 3
+	SourceRemoved   rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
+	TooFewReceivers rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
+	SourceStalled   rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
+	ReceivesOnly    rocev2.Syndrome = 7 // it may not send (R76); only of SourceRefused
 )
 
 // Window is a range of remotely writable memory. A group's window is what the
@@ -128,15 +128,15 @@ type GroupSpec struct {
 	// keeps it for Outcomes.
 	Generation uint64
 
-	IP        netip.Addr // GroupIP
-	QPN       rocev2.QPN // the virtual QPN that every member connected to
-	PMTU      int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
-	Policy    Policy
-	Quorum    int           // Policy Quorum: receivers that must have what is acknowledged, 1 or more; else 0
-	DeadAfter time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
-	DeadMost  time.Duration // if above DeadAfter: that is eight measured round trips, where these take longer, but not more than this
-	LagPSNs   int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
-	LagTime   time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
+	IP           netip.Addr // GroupIP
+	QPN          rocev2.QPN // the virtual QPN that every member connected to
+	PMTU         int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
+	Policy       Policy
+	Quorum       int           // Policy Quorum: receivers that must have what is acknowledged, 1 or more; else 0
+	DeadAfter    time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
+	DeadAfterMax time.Duration // if above DeadAfter: that is eight measured round trips, where these take longer, but not more than this
+	LagPSNs      int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
+	LagTime      time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
 	// SourceTimeout is how long a source may send nothing while another member waits
 	// for it: inside a message, or with data that is not acknowledged (R65). It is
 	// longer than the source's ACK timeout. 0 means DefaultSourceTimeout; below 0,
@@ -223,14 +223,14 @@ type Packet struct {
 	Syndrome rocev2.Syndrome // AETH
 	MSN      rocev2.MSN      // AETH
 
-	// Targets is what an update message carries (Switch.IsUpdate), read by the driver;
+	// Targets is what an update message carries (Switch.IsTargetMessage), read by the driver;
 	// empty if it makes no sense. The core does not keep the slice.
 	Targets []Target
 
 	Frame Handle
-	// Bytes is how much packet memory keeping Frame would take; 0 if it cannot be
+	// RetainBytes is how much packet memory keeping Frame would take; 0 if it cannot be
 	// kept.
-	Bytes uint32
+	RetainBytes uint32
 }
 
 // CopyFlags says which fields of a Copy are to be written into the frame.
@@ -238,10 +238,10 @@ type CopyFlags uint8
 
 // Bits of CopyFlags.
 const (
-	SetRETH   CopyFlags = 1 << iota // write VA and RKey into RETH
-	SetIETH                         // write RKey into IETH
-	SetAckReq                       // set AckReq
-	Empty                           // send a WRITE of no bytes in its place: the rest of the packet is not for receivers
+	SetRETH    CopyFlags = 1 << iota // write VA and RKey into RETH
+	SetIETH                          // write RKey into IETH
+	SetAckReq                        // set AckReq
+	EmptyWrite                       // send a WRITE of no bytes in its place: the rest of the packet is not for receivers
 )
 
 // Copy is one frame to send: Frame, rewritten for Leg. What is constant for a
@@ -274,23 +274,23 @@ type EventKind uint8
 
 // Events.
 const (
-	SourceChanged EventKind = iota + 1 // Member is the source from PSN on
-	MemberEvicted                      // Member had everything up to PSN; Cause says why
-	GroupFailed                        // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
-	SourceRefused                      // Member asked at PSN for what no group can do or, if Cause is ReceivesOnly, to be the source; the switch itself answered with Syndrome
-	NumberDiffers                      // Member's packets have PSN (a QPN, if that is Number) where Want is registered (R72)
+	SourceChanged  EventKind = iota + 1 // Member is the source from PSN on
+	MemberEvicted                       // Member had everything up to PSN; Cause says why
+	GroupFailed                         // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
+	SourceRefused                       // Member asked at PSN for what no group can do or, if Cause is ReceivesOnly, to be the source; the switch itself answered with Syndrome
+	NumberMismatch                      // Member's packets have PSN (a QPN, if that is Number) where Want is registered (R72)
 )
 
 // Event tells the control plane what the data path decided by itself.
 type Event struct {
-	Kind     EventKind
-	Syndrome rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted as Cause
-	Cause    rocev2.Syndrome // of Member's own fatal NAK, or Silent, Lagging and so on; of SourceRefused: Syndrome, or ReceivesOnly
-	Number   Number          // of NumberDiffers
-	Group    GroupID
-	Member   MemberID
-	PSN      rocev2.PSN
-	Want     rocev2.PSN // of NumberDiffers
+	Kind       EventKind
+	Syndrome   rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted as Cause
+	Cause      rocev2.Syndrome // of Member's own fatal NAK, or Silent, Lagging and so on; of SourceRefused: Syndrome, or ReceivesOnly
+	Number     Number          // of NumberMismatch
+	Group      GroupID
+	Member     MemberID
+	PSN        rocev2.PSN
+	Registered rocev2.PSN // of NumberMismatch
 }
 
 // Output is what a call of Input, Advance or Apply wants done. It belongs to the
@@ -306,17 +306,17 @@ type Output struct {
 	// right, to call Input again with Verified set. Nothing has changed yet.
 	NeedVerify bool
 
-	Held    bool     // the packet's frame is kept
-	Release []Handle // frames that are no longer
+	Retained bool     // the packet's frame is kept
+	Freed    []Handle // frames that are no longer
 
-	// MaxRepairs is set by the caller: how many copies of kept frames it has memory
+	// MaxResends is set by the caller: how many copies of kept frames it has memory
 	// for, besides one copy per leg. What is left over comes with the next call,
 	// for which the deadline is at once. 0 means any number, below 0 none.
-	MaxRepairs int
-	repairs    int
+	MaxResends int
+	resends    int
 
-	// Room is set by the caller, or nil if every leg takes any number: how many
+	// PortRoom is set by the caller, or nil if every leg takes any number: how many
 	// copies of kept frames the port of a leg takes now, and when it may take more.
 	// A leg whose port takes none waits until then; the others do not (R70).
-	Room func(GroupID, LegID) (copies int, until time.Duration)
+	PortRoom func(GroupID, LegID) (copies int, until time.Duration)
 }

@@ -77,22 +77,22 @@ func TestR61_TheDeadAreNotAhead(t *testing.T) {
 func TestR61_NothingFurtherAhead(t *testing.T) {
 	s, do := wrapGroup(t, GroupSpec{})
 	do(0, 0) // A is ffffff
-	if err := s.Forwarded(0, aheadWindow+1, 1, false); err == nil {
+	if err := s.Forwarded(0, maxAhead+1, 1, false); err == nil {
 		t.Error("a fast path may forward any number of packets")
 	}
-	if out := do(0, aheadWindow); out.Drop != OutOfWindow {
-		t.Errorf("%d ahead of A: drop %v", aheadWindow+1, out.Drop)
+	if out := do(0, maxAhead); out.Drop != PSNOutOfRange {
+		t.Errorf("%d ahead of A: drop %v", maxAhead+1, out.Drop)
 	}
-	if out := do(0, aheadWindow-1); out.Drop != None {
-		t.Errorf("%d ahead of A: drop %v", aheadWindow, out.Drop)
+	if out := do(0, maxAhead-1); out.Drop != None {
+		t.Errorf("%d ahead of A: drop %v", maxAhead, out.Drop)
 	}
-	if err := s.Forwarded(0, aheadWindow+1, 1, false); err == nil {
+	if err := s.Forwarded(0, maxAhead+1, 1, false); err == nil {
 		t.Error("a fast path may go one too far")
 	}
 	for i := 1; i < 4; i++ {
-		do(i, aheadWindow-1)
+		do(i, maxAhead-1)
 	}
-	if out := do(0, aheadWindow); out.Drop != None || len(out.Copies) != 3 {
+	if out := do(0, maxAhead); out.Drop != None || len(out.Copies) != 3 {
 		t.Errorf("when all is acknowledged: drop %v", out.Drop)
 	}
 }
@@ -111,12 +111,12 @@ func TestR62_TheSourceWentOn(t *testing.T) {
 	}
 	do(2, 1)
 	do(3, 1)
-	for psn := rocev2.PSN(2); psn <= flight; psn++ {
+	for psn := rocev2.PSN(2); psn <= maxSourceFlight; psn++ {
 		do(0, psn)
-		if out := do(2, psn); len(out.Events) != 0 && psn != flight {
+		if out := do(2, psn); len(out.Events) != 0 && psn != maxSourceFlight {
 			t.Fatalf("at %06x: event %+v", uint32(psn), out.Events)
-		} else if psn == flight && (len(out.Events) != 1 || out.Events[0].Member != 1 || out.Events[0].Syndrome != Stranded) {
-			t.Fatalf("%d PSNs after what B asked for: events %+v", flight, out.Events)
+		} else if psn == maxSourceFlight && (len(out.Events) != 1 || out.Events[0].Member != 1 || out.Events[0].Syndrome != Stranded) {
+			t.Fatalf("%d PSNs after what B asked for: events %+v", maxSourceFlight, out.Events)
 		}
 		do(3, psn)
 	}

@@ -24,26 +24,26 @@ type Change struct {
 // Join is a host that becomes a member.
 type Join struct {
 	Host    int
-	Numbers Numbers
+	Numbers NumbersKind
 	RQ      rocev2.PSN // Fresh: the first PSN that its new queue pair expects
 	Slot    int        // if not 0, the leg of this host, which has gone, is taken over
 }
 
-// Numbers are what a joining host is registered with.
-type Numbers uint8
+// NumbersKind are what a joining host is registered with.
+type NumbersKind uint8
 
 // Numbers of a joining host.
 const (
-	// Fresh is a new queue pair.
-	Fresh Numbers = iota
-	// Query is a queue pair that lives on, with the numbers that it has now:
+	// FreshNumbers is a new queue pair.
+	FreshNumbers NumbersKind = iota
+	// QueriedNumbers is a queue pair that lives on, with the numbers that it has now:
 	// nothing is on the way to it, and it is not in the middle of a message.
-	Query
-	// Hasty is Query without these two conditions.
-	Hasty
-	// Old is a queue pair that lives on, with the numbers of its first
+	QueriedNumbers
+	// EarlyNumbers is Query without these two conditions.
+	EarlyNumbers
+	// OldNumbers is a queue pair that lives on, with the numbers of its first
 	// registration.
-	Old
+	OldNumbers
 )
 
 // String describes a change.
@@ -100,8 +100,8 @@ func (p *progress) accept(n int) {
 	p.got = uint8(n) + 1
 }
 
-// form is what the changes have made of a group at a switch.
-type form struct {
+// membership is what the changes have made of a group at a switch.
+type membership struct {
 	dev  Device
 	host []int         // by MemberID
 	leg  []mcast.LegID // by host
@@ -110,21 +110,21 @@ type form struct {
 
 // changeable says whether the next change can be made at switch sw.
 func (w *World) changeable(sw int) bool {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	if r.changed == len(w.cfg.Changes) || r.failed {
 		return false
 	}
 	for _, j := range w.cfg.Changes[r.changed].Join {
 		h := &w.hosts[j.Host]
-		if h.dead || w.near[sw][j.Host] != 0 { // numbers count where it is connected
+		if h.dead || w.nearestSwitch[sw][j.Host] != 0 { // numbers count where it is connected
 			continue
 		}
 		switch j.Numbers {
-		case Fresh: // what its old queue pair said has arrived before its registration
+		case FreshNumbers: // what its old queue pair said has arrived before its registration
 			if len(w.links[h.up].q) > 0 {
 				return false
 			}
-		case Query:
+		case QueriedNumbers:
 			if len(w.links[h.up].q)+len(w.links[r.down[j.Host]].q) > 0 || w.midMessage(j.Host) {
 				return false
 			}
@@ -136,7 +136,7 @@ func (w *World) changeable(sw int) bool {
 // midMessage says whether host i has executed a part of a message.
 func (w *World) midMessage(i int) bool {
 	for s := range w.streams {
-		p := &w.hosts[i].p[s]
+		p := &w.hosts[i].sqPSN[s]
 		if n := int(p.got); n > 0 && !w.streams[s].frames[n-1].end {
 			return true
 		}
@@ -146,29 +146,29 @@ func (w *World) midMessage(i int) bool {
 
 // change makes the next change at switch sw.
 func (w *World) change(sw int) {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	c := &w.cfg.Changes[r.changed]
 	w.look(sw, &w.before)
 	w.leave(c)
 	for i := range w.hosts {
 		if h := &w.hosts[i]; c.Again {
-			h.misfit = h.qp.ExpectedPSN() != w.cfg.host(i).RQ || len(w.links[r.down[i]].q) > 0
+			h.misnumbered = h.qp.ExpectedPSN() != w.cfg.host(i).RQ || len(w.links[r.down[i]].q) > 0
 		}
 	}
 	for _, j := range c.Join {
 		w.renumber(sw, j)
 	}
-	op, f := w.operation(sw, r.form, c, &w.before)
-	r.forms[r.changed] = nil // it is another one from here on
+	op, f := w.operation(sw, r.membership, c, &w.before)
+	r.memberships[r.changed] = nil // it is another one from here on
 	r.changed++
-	r.form, r.forms[r.changed] = f, f
+	r.membership, r.memberships[r.changed] = f, f
 	if err := f.dev.Apply(w.now, op, &w.swOut); err != nil {
 		w.fault(sw, "%v: %v", c, err)
 		return
 	}
 	w.look(sw, &w.after)
 	if c.Again {
-		clear(r.branches)
+		clear(r.legs)
 		r.nakRank, r.nakPSN = 0, 0
 	}
 	w.noteTop(sw)
@@ -184,7 +184,7 @@ func (w *World) change(sw int) {
 func (w *World) leave(c *Change) {
 	for _, i := range c.Leave {
 		h := &w.hosts[i]
-		h.out = true
+		h.excluded = true
 		if len(w.cfg.stream(i)) > 0 {
 			w.kill(i) // a source that goes sends no more
 		}
@@ -195,21 +195,21 @@ func (w *World) leave(c *Change) {
 // registers.
 func (w *World) renumber(sw int, j Join) {
 	h := &w.hosts[j.Host]
-	if w.near[sw][j.Host] != 0 {
+	if w.nearestSwitch[sw][j.Host] != 0 {
 		return
 	}
-	for s := range h.p {
-		p := &h.p[s]
+	for s := range h.sqPSN {
+		p := &h.sqPSN[s]
 		if p.first != none {
 			p.before, p.first = p.got, none
 		}
 		p.since = uint8(len(w.streams[s].frames)) // until promise, or until it is sent something
 	}
-	h.misfit = false
+	h.misnumbered = false
 	switch j.Numbers {
-	case Fresh:
-		for s := range h.p { // what its old queue pair was in the middle of is no more
-			h.p[s].got = uint8(w.streams[s].startFrom(int(h.p[s].got)))
+	case FreshNumbers:
+		for s := range h.sqPSN { // what its old queue pair was in the middle of is no more
+			h.sqPSN[s].got = uint8(w.streams[s].startFrom(int(h.sqPSN[s].got)))
 		}
 		h.gen = 1
 		h.qp = h.qps[1]
@@ -221,21 +221,21 @@ func (w *World) renumber(sw int, j Join) {
 				w.fault(-1, "host %s: %v", name(j.Host), err)
 			}
 		}
-	case Hasty:
-		h.misfit = len(w.links[w.relays[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
-	case Old:
-		h.misfit = h.qp.ExpectedPSN() != w.cfg.host(j.Host).RQ || len(w.links[w.relays[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
+	case EarlyNumbers:
+		h.misnumbered = len(w.links[w.switches[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
+	case OldNumbers:
+		h.misnumbered = h.qp.ExpectedPSN() != w.cfg.host(j.Host).RQ || len(w.links[w.switches[sw].down[j.Host]].q) > 0 || w.midMessage(j.Host)
 	}
 }
 
 // operation returns what a change is at switch sw, where the group looks like f,
 // and how it looks then.
-func (w *World) operation(sw int, f *form, c *Change, st *mcast.GroupStatus) (mcast.Op, *form) {
-	r := &w.relays[sw]
+func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatus) (mcast.Op, *membership) {
+	r := &w.switches[sw]
 	if c.Again {
 		return mcast.PutGroup{Spec: r.spec}, f
 	}
-	n := &form{dev: f.dev, host: slices.Clone(f.host), leg: slices.Clone(f.leg), at: slices.Clone(f.at)}
+	n := &membership{dev: f.dev, host: slices.Clone(f.host), leg: slices.Clone(f.leg), at: slices.Clone(f.at)}
 	op := mcast.UpdateMembers{}
 	for _, i := range c.Leave {
 		if st.Members[i].Live { // the switch may have been faster
@@ -243,22 +243,22 @@ func (w *World) operation(sw int, f *form, c *Change, st *mcast.GroupStatus) (mc
 		}
 	}
 	for _, j := range c.Join {
-		at := n.join(j, w.near[sw], r.spec.Legs)
+		at := n.join(j, w.nearestSwitch[sw], r.spec.Legs)
 		m := w.memberSpec(j.Host, at)
 		switch j.Numbers {
-		case Fresh:
+		case FreshNumbers:
 			m.QPN, m.RQPSN = qpn(j.Host)+freshQPN, j.RQ
-		case Query, Hasty:
+		case QueriedNumbers, EarlyNumbers:
 			m.RQPSN = w.hosts[j.Host].qp.ExpectedPSN()
 		}
-		op.Add = append(op.Add, mcast.AddMember{Member: m, Leg: legSpec(w.near[sw][j.Host])})
+		op.Add = append(op.Add, mcast.AddMember{Member: m, Leg: legSpec(w.nearestSwitch[sw][j.Host])})
 	}
 	return op, n
 }
 
 // join adds a member, and returns its leg: that of j.Slot, or its own if it had
 // one, or a new one.
-func (f *form) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) mcast.LegID {
+func (f *membership) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) mcast.LegID {
 	nbr := near[j.Host]
 	switch {
 	case nbr != 0: // one more member behind the leg to its switch
@@ -287,7 +287,7 @@ func (f *form) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) mcast.L
 }
 
 // member returns the latest MemberID of host i.
-func (f *form) member(i int) mcast.MemberID {
+func (f *membership) member(i int) mcast.MemberID {
 	for m := len(f.host) - 1; m >= 0; m-- {
 		if f.host[m] == i {
 			return mcast.MemberID(m)
@@ -298,9 +298,9 @@ func (f *form) member(i int) mcast.MemberID {
 
 // formAt returns the form of switch sw after so many changes, with a device of
 // that form in no particular state.
-func (w *World) formAt(sw, changes int) (*form, error) {
-	r := &w.relays[sw]
-	if f := r.forms[changes]; f != nil {
+func (w *World) formAt(sw, changes int) (*membership, error) {
+	r := &w.switches[sw]
+	if f := r.memberships[changes]; f != nil {
 		return f, nil
 	}
 	f := w.firstForm(sw)
@@ -322,14 +322,14 @@ func (w *World) formAt(sw, changes int) (*form, error) {
 		}
 		f = next
 	}
-	r.forms[changes] = f
+	r.memberships[changes] = f
 	return f, nil
 }
 
 // look takes a snapshot, with members in the order of the hosts.
-func (w *World) look(sw int, st *mcast.GroupStatus) { w.relays[sw].look(st, len(w.hosts)) }
+func (w *World) look(sw int, st *mcast.GroupStatus) { w.switches[sw].look(st, len(w.hosts)) }
 
-func (f *form) look(st *mcast.GroupStatus, hosts int) {
+func (f *membership) look(st *mcast.GroupStatus, hosts int) {
 	f.dev.Snapshot(0, st)
 	n := len(st.Members)
 	if slices.IsSorted(f.host) && n == hosts {
@@ -358,8 +358,8 @@ func (f *form) look(st *mcast.GroupStatus, hosts int) {
 // forwarded, and all that follows.
 func (w *World) promise(c *Change, number int) {
 	var top [maxSources]uint8
-	for sw := range w.relays {
-		r := &w.relays[sw]
+	for sw := range w.switches {
+		r := &w.switches[sw]
 		if r.changed < number {
 			return
 		}
@@ -369,10 +369,10 @@ func (w *World) promise(c *Change, number int) {
 	}
 	for _, j := range c.Join {
 		h := &w.hosts[j.Host]
-		h.out, h.evicted, h.hurt = false, false, false
-		for s := range h.p {
+		h.excluded, h.evicted, h.corrupted = false, false, false
+		for s := range h.sqPSN {
 			if !w.cfg.Probe || w.cfg.Policy != mcast.Quorum { // else it is not waited for: it counts from what it is sent
-				h.p[s].since = min(h.p[s].since, uint8(w.streams[s].startFrom(int(top[s]))))
+				h.sqPSN[s].since = min(h.sqPSN[s].since, uint8(w.streams[s].startFrom(int(top[s]))))
 			}
 		}
 	}

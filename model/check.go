@@ -43,7 +43,7 @@ func rank(s rocev2.Syndrome) int {
 // checkSwitch compares a switch before and after a packet, or a deadline if in
 // is nil, with what it put out.
 func (w *World) checkSwitch(sw int, in *mcast.Packet) {
-	r, b, a := &w.relays[sw], &w.before, &w.after
+	r, b, a := &w.switches[sw], &w.before, &w.after
 	if !a.HasSource {
 		return
 	}
@@ -90,7 +90,7 @@ func (w *World) count(source int, psn rocev2.PSN) int {
 
 // checkLegs holds the state of each branch against I1, I2 and I5.
 func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
-	r, b, a := &w.relays[sw], &w.before, &w.after
+	r, b, a := &w.switches[sw], &w.before, &w.after
 	src := int(a.Source)
 	low, any := a.Acked, false
 	for i := range a.Members {
@@ -98,27 +98,27 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if !receives(m) || r.leg[i] == r.leg[src] {
 			continue
 		}
-		if w.near[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets what begins here: that is promised too
-			p := &w.hosts[i].p[src]
+		if w.nearestSwitch[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets what begins here: that is promised too
+			p := &w.hosts[i].sqPSN[src]
 			p.since = min(p.since, uint8(w.count(src, m.Acked)))
 		}
 		if !any || m.Acked.Less(low) {
 			low, any = m.Acked, true
 		}
-		if h := &w.hosts[i]; h.member() && h.p[src].lacks(w.count(src, m.Acked)) {
-			w.fault(sw, "I1: the branch of %s counts as having %d packets of %s, it has %v", name(i), w.count(src, m.Acked), name(src), &h.p[src])
+		if h := &w.hosts[i]; h.member() && h.sqPSN[src].lacks(w.count(src, m.Acked)) {
+			w.fault(sw, "I1: the branch of %s counts as having %d packets of %s, it has %v", name(i), w.count(src, m.Acked), name(src), &h.sqPSN[src])
 		}
 		if !same || !receives(&b.Members[i]) || m.Acked != b.Members[i].Acked || a.Failed {
 			continue
 		}
 		need := rank(b.Members[i].Pending)
-		if in != nil && in.Op == rocev2.Acknowledge && w.isFrom(sw, i, in) && w.asks(i, sw, in, m.Acked) {
+		if in != nil && in.Op == rocev2.Acknowledge && w.isFrom(sw, i, in) && w.mayAskSource(i, sw, in, m.Acked) {
 			need = max(need, rank(in.Syndrome))
 		}
-		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].hurt || w.down(sw, i) || w.onItsWay(sw, i) || w.hosts[i].p[src].has(w.count(src, m.Acked))) {
+		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].corrupted || w.down(sw, i) || w.onItsWay(sw, i) || w.hosts[i].sqPSN[src].has(w.count(src, m.Acked))) {
 			continue // it has met what it asks for (R74)
 		}
-		if need > rank(m.Pending) && !m.Late && !w.copied(src, r.leg[i], m.Acked.Next()) {
+		if need > rank(m.Pending) && !m.Recovering && !w.copied(src, r.leg[i], m.Acked.Next()) {
 			w.fault(sw, "I5: a NAK of the branch of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
 		}
 	}
@@ -132,12 +132,12 @@ func receives(m *mcast.MemberStatus) bool { return m.Live && !m.Joining }
 
 // isFrom says whether feedback is that of the branch host i is on.
 func (w *World) isFrom(sw, i int, in *mcast.Packet) bool {
-	nbr := w.near[sw][i]
+	nbr := w.nearestSwitch[sw][i]
 	return in.Neighbor == nbr && (nbr != 0 || in.Src == hostIP(i))
 }
 
-// asks says whether feedback is a NAK for the packet after acked.
-func (w *World) asks(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool {
+// mayAskSource says whether feedback is a NAK for the packet after acked.
+func (w *World) mayAskSource(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool {
 	if rank(in.Syndrome) == 0 {
 		return false
 	}
@@ -146,13 +146,13 @@ func (w *World) asks(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool {
 		if psn != w.hosts[i].qp.ExpectedPSN() {
 			return false
 		}
-		if p := &w.hosts[i].p[w.after.Source]; p.first != none {
+		if p := &w.hosts[i].sqPSN[w.after.Source]; p.first != none {
 			psn = w.cfg.host(int(w.after.Source)).SQ.Add(int32(p.got))
 		} else {
 			psn = w.cfg.host(int(w.after.Source)).SQ.Add(int32(p.since))
 		}
 	}
-	return psn == acked.Next() && psn.Less(w.after.Next)
+	return psn == acked.Next() && psn.Less(w.after.Nxt)
 }
 
 // copied says whether the step sent psn to a leg.
@@ -168,11 +168,11 @@ func (w *World) copied(source int, l mcast.LegID, psn rocev2.PSN) bool {
 // checkPSN: a copy has its receiver's number, or between switches its source's.
 func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 	want := w.cfg.host(int(p.source)).SQ.Add(int32(p.index))
-	if to := w.relays[sw].at[c.Leg]; w.near[sw][to] == 0 {
+	if to := w.switches[sw].at[c.Leg]; w.nearestSwitch[sw][to] == 0 {
 		h := &w.hosts[to]
-		at := &h.p[p.source]
+		at := &h.sqPSN[p.source]
 		switch {
-		case h.misfit:
+		case h.misnumbered:
 			return
 		case at.first != none:
 			want = h.qp.ExpectedPSN().Add(int32(p.index) - int32(at.got))
@@ -189,11 +189,11 @@ func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 
 // checkNAK holds a NAK to the source against I3 and I6.
 func (w *World) checkNAK(sw int, f *mcast.Feedback) {
-	r, k := &w.relays[sw], rank(f.Syndrome)
+	r, k := &w.switches[sw], rank(f.Syndrome)
 	if f.PSN != w.after.Acked.Next() {
 		w.fault(sw, "I3: sends NAK %06x while A is %06x", uint32(f.PSN), uint32(w.after.Acked))
 	}
-	if !w.wants(sw, k) {
+	if !w.expectedCopies(sw, k) {
 		w.fault(sw, "sends NAK %06x, which no branch asks for", uint32(f.PSN))
 	}
 	if r.nakRank >= k && r.nakPSN == f.PSN {
@@ -202,20 +202,20 @@ func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	r.nakRank, r.nakPSN = k, f.PSN
 }
 
-// wants says whether some branch has a NAK of that rank pending for A+1.
-func (w *World) wants(sw, k int) bool {
-	r, a := &w.relays[sw], &w.after
+// expectedCopies says whether some branch has a NAK of that rank pending for A+1.
+func (w *World) expectedCopies(sw, k int) bool {
+	r, a := &w.switches[sw], &w.after
 	for i := range a.Members {
 		if m := &a.Members[i]; receives(m) && r.leg[i] != r.leg[a.Source] && m.Acked == a.Acked && rank(m.Pending) == k {
 			return true
 		}
 	}
-	if w.cfg.Fair && k == rank(rocev2.SyndromeRNR) && a.Acked.Next() == a.Next && w.waited(int(a.Source)) {
+	if w.cfg.Fair && k == rank(rocev2.SyndromeRNR) && a.Acked.Next() == a.Nxt && w.waited(int(a.Source)) {
 		return true
 	}
 	// Or the source is asked for a message that has waited for members to join, or
 	// to show their numbers.
-	return a.Failed && k == rank(a.FailCode) || len(w.cfg.Changes) > 0 && k == 1 && a.Acked.Next() == a.Next
+	return a.Failed && k == rank(a.FailSyndrome) || len(w.cfg.Changes) > 0 && k == 1 && a.Acked.Next() == a.Nxt
 }
 
 // waited says whether another host than src has begun to send, and is not done.
@@ -230,7 +230,7 @@ func (w *World) waited(src int) bool {
 
 // checkDue: a NAK that is pending for A+1 has been sent on.
 func (w *World) checkDue(sw int) {
-	r, a := &w.relays[sw], &w.after
+	r, a := &w.switches[sw], &w.after
 	if a.Failed {
 		return
 	}

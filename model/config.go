@@ -32,11 +32,11 @@ func (t Tree) String() string {
 
 // Bounds limit what the network may do wrong, in all.
 type Bounds struct {
-	Lose    int // packets lost
-	Double  int // packets delivered twice
-	Reorder int // packets delivered before the one ahead of them
-	Delay   int // timers that fire while something is in flight
-	Jam     int // ports whose queue is full for a time
+	Lose      int // packets lost
+	Duplicate int // packets delivered twice
+	Reorder   int // packets delivered before the one ahead of them
+	Delay     int // timers that fire while something is in flight
+	PortFull  int // ports whose queue is full for a time
 }
 
 // Config is one scenario.
@@ -58,15 +58,15 @@ type Config struct {
 	Bounds
 	Withheld int // receives that the first receiver has not posted at the start
 	// Policy is the group's. Watched sets its DeadAfter.
-	Policy  mcast.Policy
-	Quorum  int // receivers of mcast.Quorum
-	Watched bool
-	// Mortal lets the last receiver die at any moment.
-	Mortal bool
-	// Short, if not 0, is the number, from 1, of the message for which the last
+	Policy        mcast.Policy
+	Quorum        int // receivers of mcast.Quorum
+	WithDeadAfter bool
+	// HostsMayDie lets the last receiver die at any moment.
+	HostsMayDie bool
+	// ShortDeadAfter, if not 0, is the number, from 1, of the message for which the last
 	// receiver has posted too small a buffer: it answers with a fatal NAK, and its
 	// queue pair is in the error state.
-	Short int
+	ShortDeadAfter int
 	// Outside is how many of the last hosts are no members at the start.
 	Outside int
 	// Probe has the switches verify the numbers of new receivers. Those of the first
@@ -81,19 +81,19 @@ type Config struct {
 	Timeout time.Duration
 	// Repair is how many frames each switch keeps, to repair losses by itself; 0
 	// none. Patience and Tries are mcast.RepairSpec's; 0 is the default here.
-	Repair   int
-	Patience time.Duration
-	Tries    int
-	// Room is how many copies of kept frames a driver takes at a time; 0 any number.
-	Room int
+	Repair       int
+	ProbeTimeout time.Duration
+	Tries        int
+	// PortRoom is how many copies of kept frames a driver takes at a time; 0 any number.
+	PortRoom int
 	// JamRoom is how many copies a full queue still takes.
 	JamRoom int
-	// OneBranch lets nothing go wrong but on the way to B and back. With enough room to
+	// OneLeg lets nothing go wrong but on the way to B and back. With enough room to
 	// repair, and if nothing is late, nobody else may notice then.
-	OneBranch bool
-	// Endless says that fair runs are known not to complete always; only safety
+	OneLeg bool
+	// EndlessRetries says that fair runs are known not to complete always; only safety
 	// is checked.
-	Endless bool
+	EndlessRetries bool
 }
 
 // Host is what distinguishes one host from another.
@@ -112,19 +112,19 @@ const (
 	stalled   = 20 * time.Millisecond // more than a living source is silent for
 	rnrCode   = 1                     // 10 us
 	rnrWait   = 10 * time.Microsecond
-	// patience times tries is less than timeout: the switch repairs before the
+	// probeTimeout times tries is less than timeout: the switch repairs before the
 	// source does.
-	patience   = 500 * time.Microsecond
-	tries      = 2
-	probeWait  = 500 * time.Microsecond // for the answer to a probe
-	jamTime    = 200 * time.Microsecond // less than patience
-	frameBytes = 2048                   // what a switch says that keeping a frame takes
-	groupQPN   = 0x4242
-	freshQPN   = 0x10 // of a host's second queue pair, above its first
-	maxHosts   = 8
-	noLeg      = mcast.LegID(1<<16 - 1)
-	groupKey   = 0xFEED // R_Key of the group's window
-	groupVA    = 0x10000
+	probeTimeout = 500 * time.Microsecond
+	tries        = 2
+	probeWait    = 500 * time.Microsecond // for the answer to a probe
+	jamTime      = 200 * time.Microsecond // less than patience
+	frameBytes   = 2048                   // what a switch says that keeping a frame takes
+	groupQPN     = 0x4242
+	freshQPN     = 0x10 // of a host's second queue pair, above its first
+	maxHosts     = 8
+	noLeg        = mcast.LegID(1<<16 - 1)
+	groupKey     = 0xFEED // R_Key of the group's window
+	groupVA      = 0x10000
 	// epoch is the time at which every stored state is restored.
 	epoch = time.Hour
 )
@@ -154,7 +154,7 @@ func (c *Config) stream(i int) []int {
 func (c *Config) fresh(i int) *Join {
 	for k := range c.Changes {
 		for l := range c.Changes[k].Join {
-			if j := &c.Changes[k].Join[l]; j.Host == i && j.Numbers == Fresh {
+			if j := &c.Changes[k].Join[l]; j.Host == i && j.Numbers == FreshNumbers {
 				return j
 			}
 		}
@@ -163,7 +163,7 @@ func (c *Config) fresh(i int) *Join {
 }
 
 // counts says whether it matters which hosts' packets were lost or late.
-func (c *Config) counts() bool { return c.Policy != mcast.Strict || c.Watched }
+func (c *Config) counts() bool { return c.Policy != mcast.Strict || c.WithDeadAfter }
 
 // again says whether some change puts the whole group once more.
 func (c *Config) again() bool {
@@ -178,10 +178,10 @@ func (c *Config) timeout() time.Duration {
 }
 
 func (c *Config) patience() time.Duration {
-	if c.Patience > 0 {
-		return c.Patience
+	if c.ProbeTimeout > 0 {
+		return c.ProbeTimeout
 	}
-	return patience
+	return probeTimeout
 }
 
 func (c *Config) tries() int {
@@ -193,7 +193,7 @@ func (c *Config) tries() int {
 
 // unnoticed says whether nobody but B and its switch may notice what goes wrong.
 func (c *Config) unnoticed() bool {
-	return c.OneBranch && c.Delay == 0 && c.Withheld == 0 && !c.Mortal && c.Short == 0 && len(c.Changes) == 0 && c.Jam == 0 && c.Repair >= c.Window && c.Lose < c.tries()
+	return c.OneLeg && c.Delay == 0 && c.Withheld == 0 && !c.HostsMayDie && c.ShortDeadAfter == 0 && len(c.Changes) == 0 && c.PortFull == 0 && c.Repair >= c.Window && c.Lose < c.tries()
 }
 
 // String describes the scenario in one line.
@@ -214,7 +214,7 @@ func (c *Config) String() string {
 	if c.Write {
 		op = "WRITE"
 	}
-	fmt.Fprintf(&s, ", %s; lose %d, double %d, reorder %d, delay %d", op, c.Lose, c.Double, c.Reorder, c.Delay)
+	fmt.Fprintf(&s, ", %s; lose %d, double %d, reorder %d, delay %d", op, c.Lose, c.Duplicate, c.Reorder, c.Delay)
 	if c.Withheld > 0 {
 		fmt.Fprintf(&s, "; %d receives withheld", c.Withheld)
 	}
@@ -224,7 +224,7 @@ func (c *Config) String() string {
 	case mcast.Quorum:
 		fmt.Fprintf(&s, "; quorum:%d", c.Quorum)
 	}
-	if c.Watched {
+	if c.WithDeadAfter {
 		s.WriteString("; silence is noticed")
 	}
 	if c.Probe {
@@ -233,25 +233,25 @@ func (c *Config) String() string {
 	if c.Timeout > 0 {
 		fmt.Fprintf(&s, "; a timeout is %v", c.Timeout)
 	}
-	if c.Mortal {
+	if c.HostsMayDie {
 		s.WriteString("; one receiver may die")
 	}
-	if c.Short > 0 {
-		fmt.Fprintf(&s, "; %s has too small a buffer for message %d", name(c.Receivers), c.Short)
+	if c.ShortDeadAfter > 0 {
+		fmt.Fprintf(&s, "; %s has too small a buffer for message %d", name(c.Receivers), c.ShortDeadAfter)
 	}
 	for i := range c.Changes {
 		fmt.Fprintf(&s, "; %v", &c.Changes[i])
 	}
-	if c.Jam > 0 {
-		fmt.Fprintf(&s, "; %d full queues that take %d copies more", c.Jam, c.JamRoom)
+	if c.PortFull > 0 {
+		fmt.Fprintf(&s, "; %d full queues that take %d copies more", c.PortFull, c.JamRoom)
 	}
 	if c.Repair > 0 {
 		fmt.Fprintf(&s, "; %d frames kept for repair, %v, %d tries", c.Repair, c.patience(), c.tries())
-		if c.Room > 0 {
-			fmt.Fprintf(&s, ", %d at a time", c.Room)
+		if c.PortRoom > 0 {
+			fmt.Fprintf(&s, ", %d at a time", c.PortRoom)
 		}
 	}
-	if c.OneBranch {
+	if c.OneLeg {
 		s.WriteString("; faults only between B and its switch")
 	}
 	for i := range c.Receivers + 1 {

@@ -10,7 +10,7 @@ import (
 
 // toSwitch is the driver of a switch: it verifies only when asked to.
 func (w *World) toSwitch(sw, l int, p packet) {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	in := mcast.Packet{
 		Group: groupIP, DestQP: groupQPN, Src: hostIP(int(w.links[l].from)), Neighbor: w.links[l].nbr,
 		Op: rocev2.Acknowledge, PSN: p.psn, Syndrome: p.syndrome, AckReq: p.ackReq,
@@ -19,7 +19,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	if !p.feedback {
 		f := &w.streams[p.source].frames[p.index]
 		in.Src, in.Op, in.Payload = hostIP(int(p.source)), f.op, uint16(len(f.payload))
-		in.Frame, in.Bytes = r.newHandle(&p), frameBytes
+		in.Frame, in.RetainBytes = r.newHandle(&p), frameBytes
 		if f.op.Is(rocev2.OpRETH) {
 			in.VA, in.RKey, in.DMALen = w.streams[p.source].wrs[f.msg].VA, groupKey, f.dmaLen
 		}
@@ -41,9 +41,9 @@ func (w *World) toSwitch(sw, l int, p packet) {
 
 // forwarded does what a switch says.
 func (w *World) forwarded(sw int, in *mcast.Packet) {
-	r, o := &w.relays[sw], &w.swOut
-	if w.rec != nil {
-		w.rec.served(w, sw, in, o)
+	r, o := &w.switches[sw], &w.swOut
+	if w.recorder != nil {
+		w.recorder.served(w, sw, in, o)
 	}
 	w.noteTop(sw)
 	if !w.hold(sw, in) {
@@ -73,18 +73,18 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 func (w *World) noteTop(sw int) {
 	if st := &w.after; st.HasSource {
 		src := int(st.Source)
-		w.relays[sw].top[src] = max(w.relays[sw].top[src], uint8(w.count(src, st.Next)-1))
+		w.switches[sw].top[src] = max(w.switches[sw].top[src], uint8(w.count(src, st.Nxt)-1))
 	}
 }
 
 // copy sends a copy, if the queue of its port has room.
 func (w *World) copy(sw int, c *mcast.Copy) {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	to := r.at[c.Leg]
 	l := r.down[to]
 	p := frameOf(c.Frame)
 	p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
-	if w.near[sw][to] == 0 {
+	if w.nearestSwitch[sw][to] == 0 {
 		p.gen = w.hosts[to].gen
 	}
 	if !w.endToEnd {
@@ -95,7 +95,7 @@ func (w *World) copy(sw int, c *mcast.Copy) {
 	}
 	if k := &w.links[l]; k.full > w.now {
 		if k.room == 0 {
-			w.unsent(sw, c, l)
+			w.requeue(sw, c, l)
 			return
 		}
 		k.room--
@@ -103,14 +103,14 @@ func (w *World) copy(sw int, c *mcast.Copy) {
 	w.send(l, p)
 }
 
-// unsent puts off a copy for which the queue of its port has no room.
-func (w *World) unsent(sw int, c *mcast.Copy, l int) {
-	r, until := &w.relays[sw], w.links[l].full
-	if !r.dev.Unsent(c, until) {
-		w.hurt(l) // lost
+// requeue puts off a copy for which the queue of its port has no room.
+func (w *World) requeue(sw int, c *mcast.Copy, l int) {
+	r, until := &w.switches[sw], w.links[l].full
+	if !r.dev.Requeue(c, until) {
+		w.corrupt(l) // lost
 		return
 	}
-	x := &r.branches[c.Leg]
+	x := &r.legs[c.Leg]
 	x.top = min(x.top, frameOf(c.Frame).index)
 	if at, ok := r.dev.NextDeadline(); !ok || at > until {
 		w.fault(sw, "a copy of packet %d for leg %d is put off, and nothing is due when there is room", frameOf(c.Frame).index, c.Leg)
@@ -119,7 +119,7 @@ func (w *World) unsent(sw int, c *mcast.Copy, l int) {
 
 // events follows what a switch tells the control plane.
 func (w *World) events(sw int) {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	for _, e := range w.swOut.Events {
 		i := r.host[e.Member]
 		switch e.Kind {
@@ -130,7 +130,7 @@ func (w *World) events(sw int) {
 			w.checkFailed(sw, i, e.Syndrome)
 			r.failed = true
 		case mcast.SourceChanged:
-		case mcast.NumberDiffers: // counted over packets of all interleavings that were tried: no part of the state
+		case mcast.NumberMismatch: // counted over packets of all interleavings that were tried: no part of the state
 		default:
 			w.fault(sw, "event of kind %d for %s, syndrome %#x", e.Kind, name(i), uint8(e.Syndrome))
 		}

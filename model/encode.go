@@ -35,21 +35,21 @@ const (
 
 // encode appends the state of w, all of it relative to w.now.
 func (w *World) encode(b []byte) []byte {
-	b = append(b, byte(w.left.Lose), byte(w.left.Double), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.Jam), flag(w.mortal, 1))
+	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1))
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted)|
-			flag(h.out, hostOut)|flag(h.misfit, hostMisfit)|flag(h.hurt, hostHurt)|h.gen*hostGen,
-			h.p[0].got, h.p[1].got, h.done, h.withheld)
+			flag(h.excluded, hostOut)|flag(h.misnumbered, hostMisfit)|flag(h.corrupted, hostHurt)|h.gen*hostGen,
+			h.sqPSN[0].got, h.sqPSN[1].got, h.done, h.withheld)
 		if len(w.cfg.Changes) > 0 {
-			for s := range h.p {
-				b = append(b, h.p[s].before, h.p[s].first, h.p[s].since)
+			for s := range h.sqPSN {
+				b = append(b, h.sqPSN[s].before, h.sqPSN[s].first, h.sqPSN[s].since)
 			}
 		}
 		b = h.qp.AppendState(b, w.now)
 	}
-	for i := range w.relays {
-		r := &w.relays[i]
+	for i := range w.switches {
+		r := &w.switches[i]
 		if len(w.cfg.Changes) > 0 {
 			b = append(b, byte(r.changed), r.top[0], r.top[1])
 		}
@@ -63,7 +63,7 @@ func (w *World) encode(b []byte) []byte {
 	for i := range w.links {
 		q := w.links[i].q
 		b = append(b, byte(len(q)))
-		if w.cfg.Jam > 0 {
+		if w.cfg.PortFull > 0 {
 			b = w.links[i].encodeJam(b, w.now)
 		}
 		for k := range q {
@@ -129,19 +129,19 @@ func (w *World) decode(b []byte) {
 
 func (w *World) load(b []byte) (err error) {
 	w.now, w.wrong = epoch, nil
-	w.left = Bounds{Lose: int(b[0]), Double: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), Jam: int(b[4])}
+	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4])}
 	w.mortal, b = b[5] != 0, b[6:]
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.started, h.dead, h.evicted = b[0]&hostStarted != 0, b[0]&hostDead != 0, b[0]&hostEvicted != 0
-		h.out, h.misfit, h.hurt = b[0]&hostOut != 0, b[0]&hostMisfit != 0, b[0]&hostHurt != 0
+		h.excluded, h.misnumbered, h.corrupted = b[0]&hostOut != 0, b[0]&hostMisfit != 0, b[0]&hostHurt != 0
 		h.gen = b[0] / hostGen
 		h.qp = h.qps[h.gen]
-		h.p[0].got, h.p[1].got, h.done, h.withheld = b[1], b[2], b[3], b[4]
+		h.sqPSN[0].got, h.sqPSN[1].got, h.done, h.withheld = b[1], b[2], b[3], b[4]
 		b = b[5:]
 		if len(w.cfg.Changes) > 0 {
-			for s := range h.p {
-				h.p[s].before, h.p[s].first, h.p[s].since = b[0], b[1], b[2]
+			for s := range h.sqPSN {
+				h.sqPSN[s].before, h.sqPSN[s].first, h.sqPSN[s].since = b[0], b[1], b[2]
 				b = b[3:]
 			}
 		}
@@ -150,12 +150,12 @@ func (w *World) load(b []byte) (err error) {
 		}
 		w.refill(i)
 	}
-	for i := range w.relays {
-		r := &w.relays[i]
+	for i := range w.switches {
+		r := &w.switches[i]
 		if len(w.cfg.Changes) > 0 {
 			r.changed, r.top[0], r.top[1] = int(b[0]), b[1], b[2]
 			b = b[3:]
-			if r.form, err = w.formAt(i, r.changed); err != nil {
+			if r.membership, err = w.formAt(i, r.changed); err != nil {
 				return err
 			}
 		}
@@ -172,7 +172,7 @@ func (w *World) load(b []byte) (err error) {
 	for i := range w.links {
 		n := int(b[0])
 		b = b[1:]
-		if w.cfg.Jam > 0 {
+		if w.cfg.PortFull > 0 {
 			b = w.links[i].decodeJam(b, w.now)
 		}
 		q := w.links[i].q[:0]
@@ -198,7 +198,7 @@ func (w *World) refill(i int) {
 	}
 	for s := range w.streams {
 		st := &w.streams[s]
-		n := int(h.p[s].got)
+		n := int(h.sqPSN[s].got)
 		if n == 0 || st.frames[n-1].end {
 			continue
 		}

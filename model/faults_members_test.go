@@ -58,7 +58,7 @@ func (b *broken) forge(i int, psn rocev2.PSN, out *mcast.Output) {
 	out.Copies = append(out.Copies, more.Copies...)
 	out.Feedback = append(out.Feedback, more.Feedback...)
 	out.Events = append(out.Events, more.Events...)
-	out.Release = append(out.Release, more.Release...)
+	out.Freed = append(out.Freed, more.Freed...)
 }
 
 // isData says whether p is data.
@@ -95,28 +95,28 @@ var memberFaults = []struct {
 				out.Copies = append(out.Copies, mcast.Copy{Leg: 3, Frame: p.Frame, PSN: 0})
 			}
 		}}},
-	{"a member is removed in the place of another one", fixed(func(c *Config) { c.Policy, c.Short = mcast.Evict, 1 }), "I5: a NAK of the branch of D", "B is evicted for syndrome 0x63, and has not failed",
+	{"a member is removed in the place of another one", fixed(func(c *Config) { c.Policy, c.ShortDeadAfter = mcast.Evict, 1 }), "I5: a NAK of the branch of D", "B is evicted for syndrome 0x63, and has not failed",
 		broken{before: func(_ *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindFatal) {
 				p.Src = hostIP(1)
 			}
 			return true
 		}}},
-	{"a fatal NAK that has to wait is forgotten", fixed(func(c *Config) { c.Short, c.Watched = 2, false }), "I5", "LIVELOCK|RETRY_EXC_ERR",
+	{"a fatal NAK that has to wait is forgotten", fixed(func(c *Config) { c.ShortDeadAfter, c.WithDeadAfter = 2, false }), "I5", "LIVELOCK|RETRY_EXC_ERR",
 		broken{before: func(b *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindFatal) && b.st.Acked.Next() != p.PSN {
 				p.Syndrome, p.PSN = rocev2.SyndromeACK, p.PSN.Prev()
 			}
 			return true
 		}}},
-	{"a fatal NAK is taken for a loss", fixed(func(c *Config) { c.Short = 2 }), "I5", "LIVELOCK|RETRY_EXC_ERR",
+	{"a fatal NAK is taken for a loss", fixed(func(c *Config) { c.ShortDeadAfter = 2 }), "I5", "LIVELOCK|RETRY_EXC_ERR",
 		broken{before: func(_ *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindFatal) {
 				p.Syndrome = rocev2.SyndromeNAKSequence
 			}
 			return true
 		}}},
-	{"a fatal NAK of one that can be spared fails the group", fixed(func(c *Config) { c.Policy, c.Short = mcast.Evict, 1 }), "which no branch asks for", "others could go on|error state|completion",
+	{"a fatal NAK of one that can be spared fails the group", fixed(func(c *Config) { c.Policy, c.ShortDeadAfter = mcast.Evict, 1 }), "which no branch asks for", "others could go on|error state|completion",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			for i := range out.Events {
 				if e := &out.Events[i]; e.Kind == mcast.MemberEvicted {
@@ -143,16 +143,16 @@ var memberFaults = []struct {
 				b.forge(2, p.PSN, out)
 			}
 		}}},
-	{"a living member is silent for too short a time", fixed(func(c *Config) { c.Policy, c.Watched, c.Lose, c.Mortal = mcast.Evict, true, 1, false }), "lives", "lives",
+	{"a living member is silent for too short a time", fixed(func(c *Config) { c.Policy, c.WithDeadAfter, c.Lose, c.HostsMayDie = mcast.Evict, true, 1, false }), "lives", "lives",
 		broken{adapt: func(g *mcast.GroupSpec) { g.DeadAfter = time.Millisecond }}},
-	{"dead members are waited for", fixed(func(c *Config) { c.Policy, c.Watched, c.Mortal = mcast.Evict, true, true }), "LIVELOCK", "LIVELOCK",
+	{"dead members are waited for", fixed(func(c *Config) { c.Policy, c.WithDeadAfter, c.HostsMayDie = mcast.Evict, true, true }), "LIVELOCK", "LIVELOCK",
 		broken{adapt: func(g *mcast.GroupSpec) { g.DeadAfter = 0 }}},
 	{"numbers are believed", oldNumbers, "I1: the branch of C", "FALSE COMPLETION",
 		broken{adapt: func(g *mcast.GroupSpec) { g.PSNProbe = 0 }}},
 	{"an ACK of what was not forwarded counts", oldNumbers, "I1: the branch of C", "FALSE COMPLETION",
 		broken{adapt: func(g *mcast.GroupSpec) { g.PSNProbe = 0 }, before: func(b *broken, p *mcast.Packet) bool {
-			if isFeedback(p, rocev2.KindACK) && p.Src == hostIP(2) && b.st.HasSource && b.st.Next.LessEq(p.PSN+1) {
-				p.PSN = b.st.Next.Prev() - 1 // C is one packet behind what it was registered for
+			if isFeedback(p, rocev2.KindACK) && p.Src == hostIP(2) && b.st.HasSource && b.st.Nxt.LessEq(p.PSN+1) {
+				p.PSN = b.st.Nxt.Prev() - 1 // C is one packet behind what it was registered for
 			}
 			return true
 		}}},
@@ -161,16 +161,16 @@ var memberFaults = []struct {
 	}, "I1: the branch of C", "FALSE COMPLETION", broken{early: 20 * time.Millisecond}},
 	{"a copy that was put off is forgotten", func() *Config {
 		c := repairing()
-		c.Lose, c.Jam, c.Messages = 0, 1, []int{3}
+		c.Lose, c.PortFull, c.Messages = 0, 1, []int{3}
 		return c
 	}, "nothing is due when there is room|which was not sent packet", "",
 		broken{unsent: func(*broken, *mcast.Copy, time.Duration) bool { return true }}},
 	{"a copy that was put off is sent at once", func() *Config {
 		c := repairing()
-		c.Lose, c.Jam, c.Messages = 0, 1, []int{3}
+		c.Lose, c.PortFull, c.Messages = 0, 1, []int{3}
 		return c
 	}, "LIVELOCK", "LIVELOCK",
-		broken{unsent: func(b *broken, c *mcast.Copy, _ time.Duration) bool { return b.Switch.Unsent(c, b.now) }}},
+		broken{unsent: func(b *broken, c *mcast.Copy, _ time.Duration) bool { return b.Switch.Requeue(c, b.now) }}},
 }
 
 // TestMemberFaultsAreFound is TestFaultsAreFound for switches whose members change

@@ -25,7 +25,7 @@ func repairing() *Config {
 
 func oneBranch() *Config {
 	c := repairing()
-	c.OneBranch = true
+	c.OneLeg = true
 	return c
 }
 
@@ -52,7 +52,7 @@ var repairFaults = []struct {
 }{
 	{"what is kept is acknowledged", repairing, "ACK 000000 to A says", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
-			if out.Held {
+			if out.Retained {
 				b.answer(out, rocev2.SyndromeACK, p.PSN)
 			}
 		}}},
@@ -74,11 +74,11 @@ var repairFaults = []struct {
 				slices.Reverse(out.Copies)
 			}
 		}}},
-	{"new data goes to a late branch", func() *Config { c := repairing(); c.Room = 1; return c }, "whose turn is packet|which was not sent packet", "",
+	{"new data goes to a late branch", func() *Config { c := repairing(); c.PortRoom = 1; return c }, "whose turn is packet|which was not sent packet", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
-			if out.Held && p.PSN == b.st.Next {
+			if out.Retained && p.PSN == b.st.Nxt {
 				for i := range b.st.Members {
-					if m := &b.st.Members[i]; m.Late && !slices.ContainsFunc(out.Copies, func(c mcast.Copy) bool { return c.Leg == m.Leg && c.PSN == p.PSN }) {
+					if m := &b.st.Members[i]; m.Recovering && !slices.ContainsFunc(out.Copies, func(c mcast.Copy) bool { return c.Leg == m.Leg && c.PSN == p.PSN }) {
 						out.Copies = slices.Insert(out.Copies, 0, copyOf(int(p.PSN), m.Leg, p.Frame))
 					}
 				}
@@ -86,7 +86,7 @@ var repairFaults = []struct {
 		}}},
 	{"what is sent again goes to all", repairing, "as its source sent it again", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
-			if out.Held && p.PSN.Less(b.st.Next) {
+			if out.Retained && p.PSN.Less(b.st.Nxt) {
 				out.Copies = out.Copies[:0]
 				for l := range mcast.LegID(2) {
 					out.Copies = append(out.Copies, copyOf(int(p.PSN), l+1, p.Frame))
@@ -103,17 +103,17 @@ var repairFaults = []struct {
 			}
 		}}},
 	{"a frame is released twice", repairing, "lets go of frame", "lets go of frame",
-		broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) { out.Release = append(out.Release, out.Release...) }}},
+		broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) { out.Freed = append(out.Freed, out.Freed...) }}},
 	{"frames are never released", repairing, "frames are kept, the switch thinks of", "",
-		broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) { out.Release = out.Release[:0] }}},
+		broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) { out.Freed = out.Freed[:0] }}},
 	{"frames are released at once", repairing, "frames are kept, the switch thinks of", "which is not kept",
 		broken{after: func(_ *broken, p *mcast.Packet, out *mcast.Output) {
-			if out.Held {
-				out.Release = append(out.Release, p.Frame)
+			if out.Retained {
+				out.Freed = append(out.Freed, p.Frame)
 			}
 		}}},
 	{"kept frames belong to nobody", repairing, "the switch thinks of 2048 bytes", "which is not kept",
-		broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) { out.Held = false }}},
+		broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) { out.Retained = false }}},
 	{"a repair is a copy of the packet that asks for it", repairing, "which is not kept", "which is not kept",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindSequence) && b.served() {

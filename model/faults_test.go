@@ -34,11 +34,11 @@ type broken struct {
 	now   time.Duration
 }
 
-func (b *broken) Unsent(c *mcast.Copy, until time.Duration) bool {
+func (b *broken) Requeue(c *mcast.Copy, until time.Duration) bool {
 	if b.unsent != nil {
 		return b.unsent(b, c, until)
 	}
-	return b.Switch.Unsent(c, until)
+	return b.Switch.Requeue(c, until)
 }
 
 func (b *broken) Apply(now time.Duration, op mcast.Op, out *mcast.Output) error {
@@ -149,7 +149,7 @@ var faults = []struct {
 		}},
 	{name: "retransmissions are not forwarded", invariant: "I5", endToEnd: "LIVELOCK|RETRY_EXC_ERR",
 		after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
-			if b.st.HasSource && p.PSN.Less(b.st.Next) {
+			if b.st.HasSource && p.PSN.Less(b.st.Nxt) {
 				out.Copies = out.Copies[:0]
 			}
 		}},
@@ -227,7 +227,7 @@ func findFault(t *testing.T, cfg *Config, what string, endToEnd bool, fault *bro
 		}
 		return &b
 	}
-	r, err := Search(cfg, Options{Wrap: wrap, EndToEnd: endToEnd})
+	r, err := Search(cfg, Options{WrapPSNs: wrap, EndToEnd: endToEnd})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ const (
 	endsOutside // of what was searched
 )
 
-func (e *slot) fateOf(schedule int) uint8 { return e.fate >> (4 * schedule) & 15 }
+func (e *slot) fateOf(schedule int) uint8 { return e.ending >> (4 * schedule) & 15 }
 
 func (e *slot) setFate(schedule int, f uint8) {
-	e.fate = e.fate&^(15<<(4*schedule)) | f<<(4*schedule)
+	e.ending = e.ending&^(15<<(4*schedule)) | f<<(4*schedule)
 }
 
 // checkFairRuns follows the fair runs of all states. Each state has one fair

@@ -47,12 +47,12 @@ func TestModel(t *testing.T) {
 		sum.States += r.States
 		sum.Transitions += r.Transitions
 		sum.FairRuns += r.FairRuns
-		sum.Took += r.Took
+		sum.Elapsed += r.Elapsed
 		if r.Violation != nil {
 			t.Errorf("%s: %s", cfg.Name, r.Violation)
 			continue
 		}
-		if !full && (!r.Complete || r.FairRuns != r.States && !cfg.Endless) {
+		if !full && (!r.Complete || r.FairRuns != r.States && !cfg.EndlessRetries) {
 			t.Errorf("%s: not searched to the end", cfg.Name)
 		}
 		if r.Finished == 0 {
@@ -60,7 +60,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Logf("in all: %d states, %d transitions, fair runs followed from %d states, %v, %.0f states/s",
-		sum.States, sum.Transitions, sum.FairRuns, sum.Took.Round(time.Second), float64(sum.States)/sum.Took.Seconds())
+		sum.States, sum.Transitions, sum.FairRuns, sum.Elapsed.Round(time.Second), float64(sum.States)/sum.Elapsed.Seconds())
 }
 
 // smallForRace are the tiny scenarios that are small enough for the race detector,
@@ -75,7 +75,7 @@ func summary(r Result) string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return fmt.Sprintf("    %d states (%s), %d transitions, depth %d, %d finished, fair runs from %d, %v, %.0f states/s, waiting states %d MiB, process %d MiB",
-		r.States, end, r.Transitions, r.Depth, r.Finished, r.FairRuns, r.Took.Round(time.Millisecond), float64(r.States)/r.Took.Seconds(), r.Bytes>>20, m.Sys>>20)
+		r.States, end, r.Transitions, r.Depth, r.Finished, r.FairRuns, r.Elapsed.Round(time.Millisecond), float64(r.States)/r.Elapsed.Seconds(), r.Bytes>>20, m.Sys>>20)
 }
 
 // TestTwoSourcesAtOnceInATree holds what is known not to work: each of two

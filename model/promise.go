@@ -19,7 +19,7 @@ import (
 // ACK or NAK implies that all below its PSN is everywhere, or with a quorum at
 // so many receivers.
 func (w *World) checkPromise(sw int, f *mcast.Feedback) {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	src := r.host[f.To]
 	n := w.count(src, f.PSN)
 	what := "ACK"
@@ -32,8 +32,8 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 	} else {
 		for i := range w.hosts {
 			h := &w.hosts[i]
-			if i != src && r.leg[i] != r.leg[src] && h.member() && !w.leaves(sw, i) && h.p[src].lacks(n) {
-				w.fault(sw, "%s %06x to %s says that %d packets are everywhere, %s has %v", what, uint32(f.PSN), name(src), n, name(i), &h.p[src])
+			if i != src && r.leg[i] != r.leg[src] && h.member() && !w.memberLeaves(sw, i) && h.sqPSN[src].lacks(n) {
+				w.fault(sw, "%s %06x to %s says that %d packets are everywhere, %s has %v", what, uint32(f.PSN), name(src), n, name(i), &h.sqPSN[src])
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func (w *World) checkQuorum(sw, src, n int) {
 	for k := from; k < n; k++ {
 		have := 0
 		for i := range w.hosts {
-			if h := &w.hosts[i]; i != src && h.member() && !w.leaves(sw, i) && h.p[src].has(k) {
+			if h := &w.hosts[i]; i != src && h.member() && !w.memberLeaves(sw, i) && h.sqPSN[src].has(k) {
 				have++
 			}
 		}
@@ -62,10 +62,10 @@ func (w *World) checkQuorum(sw, src, n int) {
 	}
 }
 
-// leaves says whether this step evicts host i.
-func (w *World) leaves(sw, i int) bool {
+// memberLeaves says whether this step evicts host i.
+func (w *World) memberLeaves(sw, i int) bool {
 	for k := range w.swOut.Events {
-		if e := &w.swOut.Events[k]; e.Kind == mcast.MemberEvicted && w.relays[sw].host[e.Member] == i {
+		if e := &w.swOut.Events[k]; e.Kind == mcast.MemberEvicted && w.switches[sw].host[e.Member] == i {
 			return true
 		}
 	}
@@ -87,21 +87,21 @@ func (p *progress) String() string {
 // the bytes are where they belong.
 func (w *World) checkAccepted(i int, p packet) {
 	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
-	x := &h.p[p.source]
+	x := &h.sqPSN[p.source]
 	if !x.next(&w.streams[p.source], int(p.index)) {
 		w.fault(-1, "host %s accepts packet %d of %s, the next is %d", name(i), p.index, name(int(p.source)), x.got)
 		return
 	}
-	at := w.place(i, &p)
+	at := w.targetOf(i, &p)
 	x.accept(int(p.index))
 	if !bytes.Equal(at[:len(f.payload)], f.payload) {
 		w.fault(-1, "host %s: the bytes of packet %d of %s are not where they belong", name(i), p.index, name(int(p.source)))
 	}
 }
 
-// place returns the memory of host i where the bytes of p belong, its next
+// targetOf returns the memory of host i where the bytes of p belong, its next
 // packet.
-func (w *World) place(i int, p *packet) []byte {
+func (w *World) targetOf(i int, p *packet) []byte {
 	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
 	if f.op.Is(rocev2.OpWrite) {
 		return h.region[w.streams[p.source].wrs[f.msg].VA-groupVA+uint64(f.off):]
@@ -113,7 +113,7 @@ func (w *World) place(i int, p *packet) []byte {
 func (w *World) receives(i int) int {
 	n := 0
 	for s := range w.streams {
-		p, st := &w.hosts[i].p[s], &w.streams[s]
+		p, st := &w.hosts[i].sqPSN[s], &w.streams[s]
 		n += st.messagesIn(int(p.before))
 		if p.first != none {
 			n += st.messagesIn(int(p.got)) - st.messagesIn(int(p.first))
@@ -158,11 +158,11 @@ func (w *World) checkCompletion(i int, c *rc.Completion) {
 		if j == i {
 			continue
 		}
-		if r.p[i].has(end - 1) {
+		if r.sqPSN[i].has(end - 1) {
 			have++
 		}
-		if w.cfg.Policy != mcast.Quorum && r.member() && r.p[i].lacks(end) {
-			w.fault(-1, "FALSE COMPLETION: message %d of %s is complete, it ends with packet %d, and %s has %v", c.ID, name(i), end-1, name(j), &r.p[i])
+		if w.cfg.Policy != mcast.Quorum && r.member() && r.sqPSN[i].lacks(end) {
+			w.fault(-1, "FALSE COMPLETION: message %d of %s is complete, it ends with packet %d, and %s has %v", c.ID, name(i), end-1, name(j), &r.sqPSN[i])
 		}
 	}
 	if have < w.cfg.Quorum {
@@ -173,11 +173,11 @@ func (w *World) checkCompletion(i int, c *rc.Completion) {
 // mayBreak says whether the queue pair of host i may be in the error state: it has
 // answered with a fatal NAK, or it was told of one.
 func (w *World) mayBreak(i int) bool {
-	if i == w.cfg.Receivers && w.cfg.Short > 0 || w.hosts[i].misfit || !w.hosts[i].member() {
+	if i == w.cfg.Receivers && w.cfg.ShortDeadAfter > 0 || w.hosts[i].misnumbered || !w.hosts[i].member() {
 		return true
 	}
-	for sw := range w.relays {
-		if w.relays[sw].failed && len(w.cfg.stream(i)) > 0 {
+	for sw := range w.switches {
+		if w.switches[sw].failed && len(w.cfg.stream(i)) > 0 {
 			return true
 		}
 	}
@@ -195,10 +195,10 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 			w.fault(sw, "%s is evicted for syndrome %#x, and has not failed", name(i), uint8(why))
 		}
 	case why == mcast.Misnumbered:
-		if !h.misfit {
+		if !h.misnumbered {
 			w.fault(sw, "%s is evicted for its numbers, which are right", name(i))
 		}
-	case why == mcast.Stranded && w.cfg.Lose-w.left.Lose < 2 && w.left.Double == w.cfg.Double && w.left.Delay == w.cfg.Delay && w.onItsWay(sw, i):
+	case why == mcast.Stranded && w.cfg.Lose-w.left.Lose < 2 && w.left.Duplicate == w.cfg.Duplicate && w.left.Delay == w.cfg.Delay && w.onItsWay(sw, i):
 		w.fault(sw, "%s is evicted for what it lacks, and that is on its way to it", name(i))
 	case w.stranded(sw, i):
 	case !w.excused(sw, i):
@@ -217,7 +217,7 @@ func (w *World) stranded(sw, i int) bool {
 		return false
 	}
 	n := w.count(int(b.Source), b.Members[i].Acked)
-	return !w.relays[sw].keeps(int(b.Source), n, n+1)
+	return !w.switches[sw].keeps(int(b.Source), n, n+1)
 }
 
 // onItsWay says whether what host i lacks first is on the link to it: then its NAK has
@@ -228,7 +228,7 @@ func (w *World) onItsWay(sw, i int) bool {
 		return false
 	}
 	n := w.count(int(b.Source), b.Members[i].Acked)
-	for _, p := range w.links[w.relays[sw].down[i]].q {
+	for _, p := range w.links[w.switches[sw].down[i]].q {
 		if !p.feedback && !p.probe && p.source == uint8(b.Source) && int(p.index) == n {
 			return true
 		}
@@ -238,9 +238,9 @@ func (w *World) onItsWay(sw, i int) bool {
 
 // down says whether host i, or one behind the same leg, does not answer any more.
 func (w *World) down(sw, i int) bool {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	for j := range w.hosts {
-		if h := &w.hosts[j]; r.leg[j] == r.leg[i] && (h.dead || h.broken() || h.misfit) {
+		if h := &w.hosts[j]; r.leg[j] == r.leg[i] && (h.dead || h.broken() || h.misnumbered) {
 			return true
 		}
 	}
@@ -249,9 +249,9 @@ func (w *World) down(sw, i int) bool {
 
 // excused says whether a switch may take the branch of host i for dead.
 func (w *World) excused(sw, i int) bool {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	for j := range w.hosts {
-		if r.leg[j] == r.leg[i] && w.hosts[j].hurt {
+		if r.leg[j] == r.leg[i] && w.hosts[j].corrupted {
 			return true
 		}
 	}
@@ -281,7 +281,7 @@ func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 // counts says whether host j is a member, and was before what is in flight.
 func (w *World) counts(j int) bool {
 	src := w.before.Source
-	return w.after.Members[j].Live && int(w.hosts[j].p[src].since) <= w.count(int(src), w.before.Acked)
+	return w.after.Members[j].Live && int(w.hosts[j].sqPSN[src].since) <= w.count(int(src), w.before.Acked)
 }
 
 // checkLeft: a change makes the group fail only if its source is removed while
@@ -298,11 +298,11 @@ func (w *World) checkLeft(sw int, c *Change) {
 			continue
 		}
 		stay++
-		if m.Acked != b.Next.Prev() {
+		if m.Acked != b.Nxt.Prev() {
 			return
 		}
 	}
-	top := w.count(src, b.Next) - 1
+	top := w.count(src, b.Nxt) - 1
 	if top > 0 && !w.streams[src].frames[top-1].end || w.cfg.Policy == mcast.Quorum && stay < w.cfg.Quorum {
 		return
 	}
@@ -314,7 +314,7 @@ func (w *World) checkReceived(i int, c *rc.Completion) {
 	h := &w.hosts[i]
 	for s := range w.streams {
 		st := &w.streams[s]
-		if n := int(h.p[s].got); n > 0 && st.frames[n-1].end {
+		if n := int(h.sqPSN[s].got); n > 0 && st.frames[n-1].end {
 			wr := &st.wrs[st.frames[n-1].msg]
 			if c.Bytes == len(wr.Data) && bytes.Equal(h.bufs[c.ID][:c.Bytes], wr.Data) {
 				return

@@ -15,15 +15,15 @@ import (
 // What a driver keeps for a switch that repairs losses, and what the checks
 // remember of it.
 
-// branch is what the checks remember of a leg in this epoch. Packets are named by
+// legState is what the checks remember of a leg in this epoch. Packets are named by
 // their place in the source's stream.
-type branch struct {
-	top   uint8 // one above the highest that was sent to it
-	due   uint8 // 0, or one above what comes next, as a NAK was answered from the store
-	asked bool  // the last copy asks for an ACK: what follows depends on it
-	tries uint8 // times it was sent the same thing again from the store
-	rnrs  uint8 // RNR NAKs that were not told the source, since it last had something new
-	hold  time.Duration
+type legState struct {
+	top      uint8 // one above the highest that was sent to it
+	due      uint8 // 0, or one above what comes next, as a NAK was answered from the store
+	probed   bool  // the last copy asks for an ACK: what follows depends on it
+	tries    uint8 // times it was sent the same thing again from the store
+	rnrCount uint8 // RNR NAKs that were not told the source, since it last had something new
+	resumeAt time.Duration
 }
 
 // Bits of a handle beside index and source of the packet.
@@ -33,7 +33,7 @@ const (
 )
 
 // newHandle names the frame of a packet that arrives: no frame that is kept has that name.
-func (r *relay) newHandle(p *packet) mcast.Handle {
+func (r *switchState) newHandle(p *packet) mcast.Handle {
 	h := mcast.Handle(p.source)<<8 | mcast.Handle(p.index)
 	if p.ackReq {
 		h |= handleAckReq
@@ -52,9 +52,9 @@ func frameOf(h mcast.Handle) packet {
 // hold keeps the frame of in if the switch says so, and sees that all copies are
 // of frames that are there. It returns false if they are not.
 func (w *World) hold(sw int, in *mcast.Packet) bool {
-	r, o := &w.relays[sw], &w.swOut
-	if o.Held {
-		if in == nil || in.Bytes == 0 || slices.Contains(r.held, in.Frame) {
+	r, o := &w.switches[sw], &w.swOut
+	if o.Retained {
+		if in == nil || in.RetainBytes == 0 || slices.Contains(r.held, in.Frame) {
 			w.fault(sw, "keeps a frame that did not come")
 			return false
 		}
@@ -71,8 +71,8 @@ func (w *World) hold(sw int, in *mcast.Packet) bool {
 
 // release forgets the frames that a switch lets go of.
 func (w *World) release(sw int) {
-	r := &w.relays[sw]
-	for _, h := range w.swOut.Release {
+	r := &w.switches[sw]
+	for _, h := range w.swOut.Freed {
 		k := slices.Index(r.held, h)
 		if k < 0 {
 			w.fault(sw, "lets go of frame %#x, which it does not keep", uint32(h))
@@ -89,9 +89,9 @@ func (w *World) release(sw int) {
 
 // checkHeld compares what the driver keeps with what the switch believes.
 func (w *World) checkHeld(sw int) {
-	r, a := &w.relays[sw], &w.after
-	if a.Kept != int64(len(r.held))*frameBytes {
-		w.fault(sw, "%d frames are kept, the switch thinks of %d bytes", len(r.held), a.Kept)
+	r, a := &w.switches[sw], &w.after
+	if a.Retained != int64(len(r.held))*frameBytes {
+		w.fault(sw, "%d frames are kept, the switch thinks of %d bytes", len(r.held), a.Retained)
 	}
 	if len(r.held) > w.cfg.Repair {
 		w.fault(sw, "%d frames are kept, of at most %d", len(r.held), w.cfg.Repair)
@@ -109,7 +109,7 @@ func (w *World) checkHeld(sw int) {
 }
 
 // keeps says whether all packets of source from first to last-1 are kept.
-func (r *relay) keeps(source, first, last int) bool {
+func (r *switchState) keeps(source, first, last int) bool {
 	for k := first; k < last; k++ {
 		if !slices.ContainsFunc(r.held, func(h mcast.Handle) bool {
 			f := frameOf(h)
@@ -124,19 +124,19 @@ func (r *relay) keeps(source, first, last int) bool {
 // checkRepair holds what a switch does for branches that lost something against
 // RC.md §9. What it keeps is in held, and nothing of that let go yet.
 func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
-	r, b, a := &w.relays[sw], &w.before, &w.after
+	r, b, a := &w.switches[sw], &w.before, &w.after
 	if !same {
-		clear(r.branches)
+		clear(r.legs)
 	}
 	src := int(a.Source)
 	gets := func(i int) bool { return same && receives(&a.Members[i]) && r.leg[i] != r.leg[src] }
 	for i := range a.Members {
 		if gets(i) && !receives(&b.Members[i]) {
-			r.branches[r.leg[i]] = branch{top: uint8(w.count(src, a.Members[i].Acked))}
+			r.legs[r.leg[i]] = legState{top: uint8(w.count(src, a.Members[i].Acked))}
 			continue
 		}
 		if gets(i) && a.Members[i].Acked != b.Members[i].Acked {
-			r.branches[r.leg[i]].progressed(w.count(src, a.Members[i].Acked), w.count(src, b.Next)-1)
+			r.legs[r.leg[i]].progressed(w.count(src, a.Members[i].Acked), w.count(src, b.Nxt)-1)
 		}
 	}
 	w.noteServed(sw, same, in)
@@ -145,27 +145,27 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 		if !gets(i) {
 			continue
 		}
-		m, old, x := &a.Members[i], &b.Members[i], &r.branches[r.leg[i]]
+		m, old, x := &a.Members[i], &b.Members[i], &r.legs[r.leg[i]]
 		if k := rank(m.Pending); k == 0 || k == 3 || rank(old.Pending) == k && m.Acked == old.Acked {
 			continue
 		}
 		e := w.count(src, m.Acked)
-		if int(x.tries) < w.cfg.tries() && time.Duration(x.rnrs+1)*rnrWait <= 8*w.cfg.patience() && r.keeps(src, e, w.count(src, a.Next)-1) {
+		if int(x.tries) < w.cfg.tries() && time.Duration(x.rnrCount+1)*rnrWait <= 8*w.cfg.patience() && r.keeps(src, e, w.count(src, a.Nxt)-1) {
 			w.fault(sw, "the source is to be asked for packet %d and what follows for %s, and all of it is kept", e, name(i))
 		}
 	}
-	if same && w.cfg.unnoticed() && in != nil && in.Op != rocev2.Acknowledge && sw == 0 && in.PSN.Less(b.Next) {
+	if same && w.cfg.unnoticed() && in != nil && in.Op != rocev2.Acknowledge && sw == 0 && in.PSN.Less(b.Nxt) {
 		w.fault(sw, "%s sends %06x again, and nothing was lost on its way", name(src), uint32(in.PSN))
 	}
 }
 
 // progressed follows an acknowledgement of new data: n packets now, of hi.
-func (x *branch) progressed(n, hi int) {
-	x.tries, x.rnrs, x.hold = 0, 0, 0
+func (x *legState) progressed(n, hi int) {
+	x.tries, x.rnrCount, x.resumeAt = 0, 0, 0
 	x.top = max(x.top, uint8(n)) // what was put off, it had been sent before
 	switch {
 	case x.due == 0:
-	case x.asked:
+	case x.probed:
 		x.due = 0 // it may have more, which it was sent before
 	case n == hi:
 		x.due = 0
@@ -176,7 +176,7 @@ func (x *branch) progressed(n, hi int) {
 
 // noteServed counts NAKs that are answered from the store, and questions.
 func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
-	r, b, a := &w.relays[sw], &w.before, &w.after
+	r, b, a := &w.switches[sw], &w.before, &w.after
 	if !same {
 		return
 	}
@@ -186,43 +186,43 @@ func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 			if !receives(&a.Members[i]) || r.leg[i] == r.leg[src] || !w.isFrom(sw, i, in) {
 				continue
 			}
-			w.served1(sw, &r.branches[r.leg[i]], w.count(src, a.Members[i].Acked), in)
+			w.servedOne(sw, &r.legs[r.leg[i]], w.count(src, a.Members[i].Acked), in)
 			break // the others behind the same neighbour are the same branch
 		}
 	}
-	if a.Counters.Questions != b.Counters.Questions && w.cfg.Room == 0 {
-		var legs []*branch
-		for l := range r.branches {
-			if l < len(r.at) && w.asksAgain(sw, mcast.LegID(l)) {
-				legs = append(legs, &r.branches[l])
+	if a.Counters.Probes != b.Counters.Probes && w.cfg.PortRoom == 0 {
+		var legs []*legState
+		for l := range r.legs {
+			if l < len(r.at) && w.probesAgain(sw, mcast.LegID(l)) {
+				legs = append(legs, &r.legs[l])
 			}
 		}
-		if n := a.Counters.Questions - b.Counters.Questions; n == uint64(len(legs)) { // else some of them had to wait for another reason
+		if n := a.Counters.Probes - b.Counters.Probes; n == uint64(len(legs)) { // else some of them had to wait for another reason
 			for _, x := range legs {
-				w.tried(sw, x)
+				w.countTry(sw, x)
 			}
 		}
 	}
 }
 
-func (w *World) served1(sw int, x *branch, n int, in *mcast.Packet) {
-	w.tried(sw, x)
-	x.due, x.asked = uint8(n+1), false
+func (w *World) servedOne(sw int, x *legState, n int, in *mcast.Packet) {
+	w.countTry(sw, x)
+	x.due, x.probed = uint8(n+1), false
 	if rank(in.Syndrome) == 2 {
-		x.rnrs++
-		x.hold = w.now + rnrWait
+		x.rnrCount++
+		x.resumeAt = w.now + rnrWait
 	}
 }
 
-func (w *World) tried(sw int, x *branch) {
+func (w *World) countTry(sw int, x *legState) {
 	if x.tries++; int(x.tries) > w.cfg.tries() {
 		w.fault(sw, "sends the same again %d times, of at most %d", x.tries, w.cfg.tries())
 	}
 }
 
-// asksAgain says whether the step sends a leg what it lacks first, as a question.
-func (w *World) asksAgain(sw int, l mcast.LegID) bool {
-	r, a := &w.relays[sw], &w.after
+// probesAgain says whether the step sends a leg what it lacks first, as a question.
+func (w *World) probesAgain(sw int, l mcast.LegID) bool {
+	r, a := &w.switches[sw], &w.after
 	i := r.at[l]
 	if l == r.leg[a.Source] || !receives(&a.Members[i]) {
 		return false
@@ -241,20 +241,20 @@ func (w *World) asksAgain(sw int, l mcast.LegID) bool {
 // it was sent before, unless that has not come or is not kept; and after a NAK
 // that was answered from the store comes what it asks for, in order.
 func (w *World) checkOrder(sw int, in *mcast.Packet) {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	for i := range w.swOut.Copies {
 		c := &w.swOut.Copies[i]
-		f, x := frameOf(c.Frame), &r.branches[c.Leg]
+		f, x := frameOf(c.Frame), &r.legs[c.Leg]
 		kept := in == nil || c.Frame != in.Frame
-		if x.hold > w.now && kept {
-			w.fault(sw, "packet %d for leg %d, whose receiver is not ready before %v", f.index, c.Leg, x.hold-w.now)
+		if x.resumeAt > w.now && kept {
+			w.fault(sw, "packet %d for leg %d, whose receiver is not ready before %v", f.index, c.Leg, x.resumeAt-w.now)
 		}
 		for k := x.top; k < f.index; k++ {
 			if r.keeps(int(f.source), int(k), int(k)+1) {
 				w.fault(sw, "packet %d for leg %d, which was not sent packet %d", f.index, c.Leg, k)
 			}
 		}
-		if !kept && f.index < x.top && w.after.Kept > 0 && !w.first(sw, c.Leg, f.index) {
+		if !kept && f.index < x.top && w.after.Retained > 0 && !w.first(sw, c.Leg, f.index) {
 			w.fault(sw, "packet %d again for leg %d, as its source sent it again: it was not asked for", f.index, c.Leg)
 		}
 		if x.due > 0 {
@@ -262,11 +262,11 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 				w.fault(sw, "packet %d for leg %d, whose turn is packet %d: it will ask for that once more", f.index, c.Leg, x.due-1)
 			}
 			x.due = f.index + 2
-			if int(x.due) > w.count(int(f.source), w.after.Next)-1 {
+			if int(x.due) > w.count(int(f.source), w.after.Nxt)-1 {
 				x.due = 0 // in line
 			}
 		}
-		x.asked = c.Flags&mcast.SetAckReq != 0 || f.ackReq
+		x.probed = c.Flags&mcast.SetAckReq != 0 || f.ackReq
 		x.top = max(x.top, f.index+1)
 	}
 }
@@ -274,31 +274,31 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 // first says whether leg l, when its source sends packet index again, gets it from
 // there: it is what it lacks first, or it is late.
 func (w *World) first(sw int, l mcast.LegID, index uint8) bool {
-	r, b := &w.relays[sw], &w.before
+	r, b := &w.switches[sw], &w.before
 	for i := range b.Members {
 		if m := &b.Members[i]; r.leg[i] == l {
 			lacks := w.count(int(b.Source), m.Acked)
 			behind := w.cfg.Policy == mcast.Quorum && m.Acked.Less(b.Acked) // what it lacks first may be gone
-			return m.Late || lacks == int(index) || behind
+			return m.Recovering || lacks == int(index) || behind
 		}
 	}
 	return false
 }
 
-func (r *relay) encodeRepair(b []byte, now time.Duration) []byte {
+func (r *switchState) encodeRepair(b []byte, now time.Duration) []byte {
 	b = append(b, byte(len(r.held)))
 	for _, h := range r.held {
 		b = append(b, byte(h), byte(h>>8), byte(h>>16))
 	}
-	for i := range r.branches {
-		x := &r.branches[i]
-		b = append(b, x.top, x.due, flag(x.asked && x.due > 0, 1), x.tries, x.rnrs)
-		b = binary.AppendUvarint(b, uint64(max(x.hold-now, 0)))
+	for i := range r.legs {
+		x := &r.legs[i]
+		b = append(b, x.top, x.due, flag(x.probed && x.due > 0, 1), x.tries, x.rnrCount)
+		b = binary.AppendUvarint(b, uint64(max(x.resumeAt-now, 0)))
 	}
 	return b
 }
 
-func (r *relay) decodeRepair(b []byte, now time.Duration) []byte {
+func (r *switchState) decodeRepair(b []byte, now time.Duration) []byte {
 	n := int(b[0])
 	b = b[1:]
 	r.held = r.held[:0]
@@ -306,12 +306,12 @@ func (r *relay) decodeRepair(b []byte, now time.Duration) []byte {
 		r.held = append(r.held, mcast.Handle(b[0])|mcast.Handle(b[1])<<8|mcast.Handle(b[2])<<16)
 		b = b[3:]
 	}
-	for i := range r.branches {
-		x := &r.branches[i]
-		*x = branch{top: b[0], due: b[1], asked: b[2] != 0, tries: b[3], rnrs: b[4]}
+	for i := range r.legs {
+		x := &r.legs[i]
+		*x = legState{top: b[0], due: b[1], probed: b[2] != 0, tries: b[3], rnrCount: b[4]}
 		d, k := binary.Uvarint(b[5:])
 		if d > 0 {
-			x.hold = now + time.Duration(d)
+			x.resumeAt = now + time.Duration(d)
 		}
 		b = b[5+k:]
 	}

@@ -15,8 +15,8 @@ import (
 type Options struct {
 	Workers   int // goroutines; default 2
 	MaxStates int // stop after so many states; 0 is all of them
-	// Wrap, if not nil, puts a Device in the place of every switch.
-	Wrap func(*mcast.Switch, mcast.GroupSpec) Device
+	// WrapPSNs, if not nil, puts a Device in the place of every switch.
+	WrapPSNs func(*mcast.Switch, mcast.GroupSpec) Device
 	// EndToEnd checks nothing within the switches, only what hosts see: the
 	// bytes, completions, and that transfers end.
 	EndToEnd bool
@@ -32,7 +32,7 @@ type Result struct {
 	// which both fair runs were followed to their end.
 	Finished, FairRuns int
 	Bytes              int // of stored states, at most at one time
-	Took               time.Duration
+	Elapsed            time.Duration
 	Violation          *Violation
 }
 
@@ -77,7 +77,7 @@ func Search(cfg *Config, opt Options) (Result, error) {
 	s := &search{cfg: cfg, opt: opt, seed: maphash.MakeSeed(), seen: newVisited()}
 	workers := make([]*worker, opt.Workers)
 	for i := range workers {
-		w, err := NewWorld(cfg, opt.Wrap)
+		w, err := NewWorld(cfg, opt.WrapPSNs)
 		if err != nil {
 			return Result{}, err
 		}
@@ -89,10 +89,10 @@ func Search(cfg *Config, opt Options) (Result, error) {
 	s.todo = []block{append(block{byte(len(s.root)), byte(len(s.root) >> 8)}, s.root...)}
 	s.run(workers)
 	s.res.States = s.seen.len()
-	if s.res.Violation == nil && !cfg.Endless {
+	if s.res.Violation == nil && !cfg.EndlessRetries {
 		s.checkFairRuns(workers[0].w)
 	}
-	s.res.Took = time.Since(begun)
+	s.res.Elapsed = time.Since(begun)
 	return s.res, nil
 }
 
@@ -225,7 +225,7 @@ func (k *worker) expand(state []byte) (transitions, finished int) {
 		h := k.s.hash(k.enc)
 		for i := range fair {
 			if next[i] != from && fair[i] == a {
-				if next[i] = h; h == from && !k.s.cfg.Endless {
+				if next[i] = h; h == from && !k.s.cfg.EndlessRetries {
 					w.fault(-1, "LIVELOCK: nothing changes, and the transfer is not complete")
 					k.report(from, a)
 				}

@@ -36,11 +36,11 @@ func (w *World) toHost(i int, p packet) {
 		}
 	}
 	expected := h.qp.ExpectedPSN()
-	if i > 1 && p.index < h.p[p.source].got && w.cfg.unnoticed() {
+	if i > 1 && p.index < h.sqPSN[p.source].got && w.cfg.unnoticed() {
 		w.fault(-1, "host %s gets packet %d of %s again, and lost nothing", name(i), p.index, name(int(p.source)))
 	}
-	if h.p[p.source].next(&w.streams[p.source], int(p.index)) { // what an earlier state left there must not pass for the packet's
-		at := w.place(i, &p)
+	if h.sqPSN[p.source].next(&w.streams[p.source], int(p.index)) { // what an earlier state left there must not pass for the packet's
+		at := w.targetOf(i, &p)
 		clear(at[:min(len(at), len(f.payload))])
 	}
 	h.qp.Input(w.now, &in, &w.qpOut)
@@ -57,7 +57,7 @@ func (w *World) probe(i int, p packet) {
 	in := rc.Packet{Op: rocev2.WriteOnly, DestQP: qpn(i) + freshQPN*rocev2.QPN(p.gen), PSN: p.psn, AckReq: true}
 	expected := h.qp.ExpectedPSN()
 	h.qp.Input(w.now, &in, &w.qpOut)
-	if h.qp.ExpectedPSN() != expected && !h.misfit {
+	if h.qp.ExpectedPSN() != expected && !h.misnumbered {
 		w.fault(-1, "host %s, whose numbers are right, accepts a probe", name(i))
 	}
 	w.served(i)

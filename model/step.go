@@ -16,15 +16,15 @@ type action uint8
 // fire, a switch for change, a host for the rest.
 const (
 	deliver action = iota << 4
-	lose
-	double
+	drop
+	duplicate
 	reorder
 	fire
 	post
 	start
 	die
 	change
-	jam
+	portFull
 )
 
 func (a action) kind() action { return a &^ 15 }
@@ -44,24 +44,24 @@ func (w *World) actions(as []action) []action {
 			continue
 		}
 		if w.left.Lose > 0 {
-			as = append(as, lose|action(i))
+			as = append(as, drop|action(i))
 		}
-		if w.left.Double > 0 {
-			as = append(as, double|action(i))
+		if w.left.Duplicate > 0 {
+			as = append(as, duplicate|action(i))
 		}
 		if w.left.Reorder > 0 && n > 1 {
 			as = append(as, reorder|action(i))
 		}
 	}
-	if w.left.Jam > 0 {
+	if w.left.PortFull > 0 {
 		for i := range w.links {
 			if w.links[i].from >= node(len(w.hosts)) && w.links[i].to != 0 && w.links[i].full == 0 && w.faulty(i) {
-				as = append(as, jam|action(i))
+				as = append(as, portFull|action(i))
 			}
 		}
 	}
 	if at, ok := w.earliest(); ok && (idle || at <= w.now || w.left.Delay > 0) {
-		for n := range len(w.hosts) + len(w.relays) {
+		for n := range len(w.hosts) + len(w.switches) {
 			if t, armed := w.deadline(n); armed && t == at {
 				as = append(as, fire|action(n))
 			}
@@ -76,7 +76,7 @@ func (w *World) actions(as []action) []action {
 			as = append(as, start|action(i))
 		}
 	}
-	for sw := range w.relays {
+	for sw := range w.switches {
 		if w.changeable(sw) {
 			as = append(as, change|action(sw))
 		}
@@ -89,7 +89,7 @@ func (w *World) actions(as []action) []action {
 
 // faulty says whether link i may do anything wrong.
 func (w *World) faulty(i int) bool {
-	return !w.cfg.OneBranch || w.links[i].from == 1 || w.links[i].to == 1
+	return !w.cfg.OneLeg || w.links[i].from == 1 || w.links[i].to == 1
 }
 
 // idleSource says whether host i has a stream that it has not begun to send.
@@ -100,7 +100,7 @@ func (w *World) idleSource(i int) bool {
 // mustWait says whether host i takes its turn only when it has all of A's
 // stream, and does not yet.
 func (w *World) mustWait(i int) bool {
-	return w.hosts[i].dead || w.cfg.Turns && w.hosts[0].member() && int(w.hosts[i].p[0].got) < len(w.streams[0].frames)
+	return w.hosts[i].dead || w.cfg.Turns && w.hosts[0].member() && int(w.hosts[i].sqPSN[0].got) < len(w.streams[0].frames)
 }
 
 // fair returns what a network without faults does next, in one of two
@@ -136,7 +136,7 @@ func (w *World) fair(schedule int) (action, bool) {
 			return start | action(i), true
 		}
 	}
-	for sw := range w.relays {
+	for sw := range w.switches {
 		if w.changeable(sw) {
 			return change | action(sw), true
 		}
@@ -152,8 +152,8 @@ func (w *World) fair(schedule int) (action, bool) {
 // source knows, or has gone; and no change can be made.
 func (w *World) finished() bool {
 	failed, behind, told := false, false, false
-	for i := range w.relays {
-		failed = failed || w.relays[i].failed
+	for i := range w.switches {
+		failed = failed || w.switches[i].failed
 		behind = behind || w.changeable(i)
 	}
 	if behind && !failed {
@@ -161,7 +161,7 @@ func (w *World) finished() bool {
 	}
 	for s := range w.streams {
 		src := &w.hosts[s]
-		told = told || src.started && (src.broken() || src.dead || src.out)
+		told = told || src.started && (src.broken() || src.dead || src.excluded)
 	}
 	if failed && told {
 		return true
@@ -175,7 +175,7 @@ func (w *World) finished() bool {
 		}
 		for i := range w.hosts {
 			h := &w.hosts[i]
-			if i != s && !h.dead && h.member() && h.p[s].lacks(len(w.streams[s].frames)) && w.owed(i) {
+			if i != s && !h.dead && h.member() && h.sqPSN[s].lacks(len(w.streams[s].frames)) && w.owed(i) {
 				return false
 			}
 		}
@@ -186,7 +186,7 @@ func (w *World) finished() bool {
 // owed says whether host i must come to have everything. Of a quorum whose switch
 // does not notice silence only so many must.
 func (w *World) owed(i int) bool {
-	return w.cfg.Policy != mcast.Quorum || w.cfg.Watched
+	return w.cfg.Policy != mcast.Quorum || w.cfg.WithDeadAfter
 }
 
 func (w *World) deadline(n int) (time.Duration, bool) {
@@ -196,11 +196,11 @@ func (w *World) deadline(n int) (time.Duration, bool) {
 		}
 		return w.hosts[n].qp.NextDeadline()
 	}
-	return w.relays[n-len(w.hosts)].dev.NextDeadline()
+	return w.switches[n-len(w.hosts)].dev.NextDeadline()
 }
 
 func (w *World) earliest() (at time.Duration, ok bool) {
-	for n := range len(w.hosts) + len(w.relays) {
+	for n := range len(w.hosts) + len(w.switches) {
 		if t, armed := w.deadline(n); armed && (!ok || t < at) {
 			at, ok = t, true
 		}
@@ -211,22 +211,22 @@ func (w *World) earliest() (at time.Duration, ok bool) {
 // do takes one step. What it breaks is in w.wrong.
 func (w *World) do(a action) {
 	i := a.arg()
-	if w.rec != nil {
-		w.rec.step(w, a)
+	if w.recorder != nil {
+		w.recorder.step(w, a)
 	}
 	switch a.kind() {
 	case deliver:
 		w.take(i, 0)
-	case lose:
+	case drop:
 		w.left.Lose--
-		w.hurt(i)
+		w.corrupt(i)
 		w.remove(i, 0)
-	case double:
-		w.left.Double--
+	case duplicate:
+		w.left.Duplicate--
 		w.arrive(i, w.links[i].q[0])
 	case reorder:
 		w.left.Reorder--
-		w.hurt(i)
+		w.corrupt(i)
 		w.take(i, 1)
 	case fire:
 		w.fire(i)
@@ -244,8 +244,8 @@ func (w *World) do(a action) {
 		w.kill(i)
 	case change:
 		w.change(i)
-	case jam:
-		w.left.Jam--
+	case portFull:
+		w.left.PortFull--
 		w.links[i].full, w.links[i].room = w.now+jamTime, uint8(w.cfg.JamRoom)
 	}
 }
@@ -260,18 +260,18 @@ func (w *World) kill(i int) {
 	}
 }
 
-// hurt notes that something on link l was lost or late: who is behind it may be
+// corrupt notes that something on link l was lost or late: who is behind it may be
 // taken for silent.
-func (w *World) hurt(l int) {
+func (w *World) corrupt(l int) {
 	if !w.cfg.counts() {
 		return
 	}
 	from, to, n := int(w.links[l].from), int(w.links[l].to), len(w.hosts)
 	for i := range w.hosts {
-		for sw := range w.near {
+		for sw := range w.nearestSwitch {
 			// Between hosts and the root, and the root and other switches.
-			if at := w.near[sw][i] == 0; at && (i == from || i == to || sw > 0 && (n+sw == from || n+sw == to) && from >= n && to >= n) {
-				w.hosts[i].hurt = true
+			if at := w.nearestSwitch[sw][i] == 0; at && (i == from || i == to || sw > 0 && (n+sw == from || n+sw == to) && from >= n && to >= n) {
+				w.hosts[i].corrupted = true
 			}
 		}
 	}
@@ -322,7 +322,7 @@ func (w *World) fire(n int) {
 			w.left.Delay--
 			for l := range w.links {
 				if len(w.links[l].q) > 0 {
-					w.hurt(l)
+					w.corrupt(l)
 				}
 			}
 		}
@@ -334,7 +334,7 @@ func (w *World) fire(n int) {
 		return
 	}
 	sw := n - len(w.hosts)
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	w.look(sw, &w.before)
 	r.dev.Advance(w.now, &w.swOut)
 	w.look(sw, &w.after)

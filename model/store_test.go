@@ -82,7 +82,7 @@ func TestVisitedKeepsEverything(t *testing.T) {
 	}
 	for i, h := range hashes {
 		e := v.get(h)
-		if i > 0 && (e.how != action(i) || e.next != [schedules]uint64{h, h + 1}) {
+		if i > 0 && (e.step != action(i) || e.next != [schedules]uint64{h, h + 1}) {
 			t.Fatalf("state %d is %+v", i, e)
 		}
 		as := v.path(h)
@@ -107,7 +107,7 @@ func TestSearchIsRepeatable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Took, r.Bytes = time.Duration(0), 0
+		r.Elapsed, r.Bytes = time.Duration(0), 0
 		got := fmt.Sprintf("%+v", r)
 		if first == "" {
 			first = got

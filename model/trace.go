@@ -30,27 +30,27 @@ func (s *search) replay(w *World, as []action) {
 
 // trace replays a path and writes it down.
 func (s *search) trace(w *World, as []action) *Violation {
-	w.rec = newRecorder(w)
+	w.recorder = newRecorder(w)
 	s.replay(w, as)
 	v := &Violation{Switch: -1, Steps: len(as)}
 	if w.wrong != nil {
 		*v = Violation{What: w.wrong.What, Switch: w.wrong.Switch, Steps: len(as)}
 	}
-	for i := range w.rec.text {
-		v.Trace = append(v.Trace, w.rec.text[i].String())
+	for i := range w.recorder.text {
+		v.Trace = append(v.Trace, w.recorder.text[i].String())
 	}
 	if v.Switch > 0 {
 		v.Trace[0], v.Trace[v.Switch] = v.Trace[v.Switch], v.Trace[0]
 	}
-	w.rec = nil
+	w.recorder = nil
 	return v
 }
 
 func newRecorder(w *World) *recorder {
-	r := &recorder{text: make([]strings.Builder, len(w.relays)), now: make([]time.Duration, len(w.relays))}
+	r := &recorder{text: make([]strings.Builder, len(w.switches)), now: make([]time.Duration, len(w.switches))}
 	for sw := range r.text {
 		r.now[sw] = w.now
-		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.relays), w.cfg)
+		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.switches), w.cfg)
 		r.group(w, sw)
 		fmt.Fprint(&r.text[sw], "nothing\n\n")
 	}
@@ -58,7 +58,7 @@ func newRecorder(w *World) *recorder {
 }
 
 func (r *recorder) group(w *World, sw int) {
-	t, spec := &r.text[sw], &w.relays[sw].spec
+	t, spec := &r.text[sw], &w.switches[sw].spec
 	var all []string
 	behind := map[mcast.Neighbor][]string{}
 	for i := range spec.Members {
@@ -86,8 +86,8 @@ func (r *recorder) group(w *World, sw int) {
 	}
 	if w.cfg.Repair > 0 {
 		fmt.Fprintf(t, " repair=(%d,%v,%d)", w.cfg.Repair, spec.Repair.Timeout, spec.Repair.Tries)
-		if w.cfg.Room > 0 {
-			fmt.Fprintf(t, " room=%d", w.cfg.Room)
+		if w.cfg.PortRoom > 0 {
+			fmt.Fprintf(t, " room=%d", w.cfg.PortRoom)
 		}
 	}
 	if spec.Window.Len > 0 {
@@ -120,8 +120,8 @@ func (r *recorder) step(w *World, a action) {
 	case die:
 		s = name(i) + " dies"
 	case change:
-		s = fmt.Sprintf("%v at switch %d", &w.cfg.Changes[w.relays[i].changed], i)
-	case jam:
+		s = fmt.Sprintf("%v at switch %d", &w.cfg.Changes[w.switches[i].changed], i)
+	case portFull:
 		s = fmt.Sprintf("the queue toward %s is full", w.nodeName(w.links[i].to))
 	default:
 		k := 0
@@ -129,7 +129,7 @@ func (r *recorder) step(w *World, a action) {
 			k = 1
 		}
 		l := &w.links[i]
-		s = map[action]string{deliver: "", lose: "lost", double: "will come twice", reorder: "overtakes the one before it"}[a.kind()]
+		s = map[action]string{deliver: "", drop: "lost", duplicate: "will come twice", reorder: "overtakes the one before it"}[a.kind()]
 		s = strings.TrimSpace(fmt.Sprintf("%s to %s: %s %s", w.nodeName(l.from), w.nodeName(l.to), w.packetName(l, &l.q[k]), s))
 	}
 	for sw := range r.text {
@@ -164,7 +164,7 @@ var opNames = map[rocev2.Opcode]string{
 // served notes an input of a switch, nil for a deadline, and what came of it.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
-	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.Watched {
+	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter {
 		r.now[sw] = w.now
 		switch {
 		case in == nil && w.op == nil:
@@ -215,7 +215,7 @@ func (r *recorder) update(t *strings.Builder, w *World, sw int) {
 		m := &op.Add[i].Member
 		ip := m.IP.As4()
 		fmt.Fprintf(t, "%s sq=%x rq=%x", name(int(ip[3])-1), uint32(m.SQPSN), uint32(m.RQPSN))
-		if int(m.Leg) < len(w.relays[sw].spec.Legs) {
+		if int(m.Leg) < len(w.switches[sw].spec.Legs) {
 			fmt.Fprintf(t, " slot=%s", name(int(m.Leg)))
 		}
 		fmt.Fprintln(t)
@@ -284,11 +284,11 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	if o.Drop != mcast.None {
 		fmt.Fprintf(t, "drop: %v\n", o.Drop)
 	}
-	if o.Held {
+	if o.Retained {
 		fmt.Fprintln(t, "kept")
 	}
-	if len(o.Release) > 0 {
-		fmt.Fprintf(t, "released: %d\n", len(o.Release))
+	if len(o.Freed) > 0 {
+		fmt.Fprintf(t, "released: %d\n", len(o.Freed))
 	}
 	if t.Len() == begin {
 		fmt.Fprintln(t, "nothing")
@@ -297,9 +297,9 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 }
 
 func (w *World) legName(sw int, l mcast.LegID) string {
-	r := &w.relays[sw]
+	r := &w.switches[sw]
 	i := r.at[l]
-	if n := w.near[sw][i]; n != 0 {
+	if n := w.nearestSwitch[sw][i]; n != 0 {
 		return fmt.Sprintf("N%d", n)
 	}
 	return name(i)

@@ -23,10 +23,10 @@ type slot struct {
 	parent uint64
 	// next are the states that the fair schedules go to: 0 is not known, the
 	// state itself is the end of the run.
-	next  [schedules]uint64
-	how   action // the step from parent
-	fate  uint8  // what is known of the fair runs from here
-	depth uint16 // steps from the first state
+	next   [schedules]uint64
+	step   action // the step from parent
+	ending uint8  // what is known of the fair runs from here
+	depth  uint16 // steps from the first state
 }
 
 const firstSlots = 1 << 8
@@ -54,7 +54,7 @@ func (v *visited) add(h, parent uint64, how action, depth int) bool {
 	if e.hash == h {
 		return false
 	}
-	*e = slot{hash: h, parent: parent, how: how, depth: uint16(depth)}
+	*e = slot{hash: h, parent: parent, step: how, depth: uint16(depth)}
 	s.used++
 	return true
 }
@@ -102,7 +102,7 @@ func (v *visited) len() int {
 func (v *visited) path(h uint64) []action {
 	var as []action
 	for e := v.get(h); e.parent != 0; e = v.get(e.parent) {
-		as = append(as, e.how)
+		as = append(as, e.step)
 	}
 	for i, j := 0, len(as)-1; i < j; i, j = i+1, j-1 {
 		as[i], as[j] = as[j], as[i]

@@ -24,7 +24,7 @@ type Device interface {
 	AppendState(b []byte, now time.Duration) []byte
 	SetState(b []byte, now time.Duration) ([]byte, error)
 	Apply(now time.Duration, op mcast.Op, out *mcast.Output) error
-	Unsent(c *mcast.Copy, until time.Duration) bool
+	Requeue(c *mcast.Copy, until time.Duration) bool
 }
 
 var groupIP = netip.AddrFrom4([4]byte{10, 9, 9, 9})
@@ -70,54 +70,54 @@ type host struct {
 	rkey   uint32
 	up     int // its link to its switch
 
-	p        [maxSources]progress // by source
-	gen      uint8                // which of qps
-	done     uint8                // own messages completed
-	withheld uint8                // receives not posted yet
-	started  bool                 // has posted its messages
-	dead     bool
-	evicted  bool // by a switch
-	out      bool // not a member: it left, or has not joined yet
-	misfit   bool // registered with numbers that are not those of its queue pair
-	hurt     bool // something on its way to or from its switch was lost or late
+	sqPSN       [maxSources]progress // by source
+	gen         uint8                // which of qps
+	done        uint8                // own messages completed
+	withheld    uint8                // receives not posted yet
+	started     bool                 // has posted its messages
+	dead        bool
+	evicted     bool // by a switch
+	excluded    bool // not a member: it left, or has not joined yet
+	misnumbered bool // registered with numbers that are not those of its queue pair
+	corrupted   bool // something on its way to or from its switch was lost or late
 }
 
 // member says whether the group's promise includes host h.
-func (h *host) member() bool { return !h.evicted && !h.out }
+func (h *host) member() bool { return !h.evicted && !h.excluded }
 
 // broken says whether a fatal NAK of host h has ended its queue pair.
 func (h *host) broken() bool { return h.qp.State() != rc.RTS }
 
-// relay is a switch and what the checks remember of it.
-type relay struct {
-	*form
-	forms   []*form // by number of changes; nil if not made yet, or not any more
-	changed int     // changes made
-	down    []int   // link by host
-	spec    mcast.GroupSpec
-	failed  bool
-	top     [maxSources]uint8 // packets of each source that it has forwarded
+// switchState is a switch and what the checks remember of it.
+type switchState struct {
+	*membership
+	memberships []*membership // by number of changes; nil if not made yet, or not any more
+	changed     int           // changes made
+	down        []int         // link by host
+	spec        mcast.GroupSpec
+	failed      bool
+	top         [maxSources]uint8 // packets of each source that it has forwarded
 
 	// The last NAK it sent to its source, until its PSN passes again (I6).
 	nakRank int
 	nakPSN  rocev2.PSN
 
-	held     []mcast.Handle // frames it keeps, in no order that means anything
-	branches []branch       // by leg
+	held []mcast.Handle // frames it keeps, in no order that means anything
+	legs []legState     // by leg
 }
 
 // World is one state of a scenario, and the machinery to go on from there.
 type World struct {
-	cfg     *Config
-	now     time.Duration
-	left    Bounds
-	mortal  bool // somebody may still die
-	hosts   []host
-	relays  []relay
-	links   []link
-	near    [][]mcast.Neighbor // by switch and host, as Tree.near
-	wrap    func(*mcast.Switch, mcast.GroupSpec) Device
-	streams [maxSources]stream
+	cfg           *Config
+	now           time.Duration
+	left          Bounds
+	mortal        bool // somebody may still die
+	hosts         []host
+	switches      []switchState
+	links         []link
+	nearestSwitch [][]mcast.Neighbor // by switch and host, as Tree.near
+	wrap          func(*mcast.Switch, mcast.GroupSpec) Device
+	streams       [maxSources]stream
 
 	qpOut         rc.Output
 	swOut         mcast.Output
@@ -125,7 +125,7 @@ type World struct {
 	wrong         *Violation
 	op            mcast.Op // of the change that is being made
 	endToEnd      bool
-	rec           *recorder // nil but while a trace is written
+	recorder      *recorder // nil but while a trace is written
 }
 
 // near says, by switch, host by host, behind which neighbour a host is; 0 is
@@ -162,8 +162,8 @@ func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
 // NewWorld returns the first state of a scenario. wrap, if not nil, replaces
 // each switch.
 func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*World, error) {
-	w := &World{cfg: cfg, now: epoch, left: cfg.Bounds, mortal: cfg.Mortal, wrap: wrap}
-	w.swOut.MaxRepairs = cfg.Room
+	w := &World{cfg: cfg, now: epoch, left: cfg.Bounds, mortal: cfg.HostsMayDie, wrap: wrap}
+	w.swOut.MaxResends = cfg.PortRoom
 	n := cfg.Receivers + 1
 	for s := range w.streams {
 		w.streams[s] = newStream(s, cfg.stream(s), cfg.Write)
@@ -174,9 +174,9 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 		}
 	}
 	near, neighbours := cfg.Tree.near(n)
-	w.near = near
+	w.nearestSwitch = near
 	for sw := range near {
-		if err := w.addRelay(sw); err != nil {
+		if err := w.addSwitch(sw); err != nil {
 			return nil, fmt.Errorf("model: %s: switch %d: %w", cfg.Name, sw, err)
 		}
 	}
@@ -197,7 +197,7 @@ func (w *World) verify() {
 		case w.pending() >= 0:
 			w.take(w.pending(), 0)
 		case ok && at <= w.now:
-			for n := range len(w.hosts) + len(w.relays) {
+			for n := range len(w.hosts) + len(w.switches) {
 				if t, armed := w.deadline(n); armed && t == at {
 					w.fire(n)
 				}
@@ -230,7 +230,7 @@ func (w *World) addHost(i int) error {
 	}
 	for id := range total {
 		n := w.longest() * pmtu
-		if i == w.cfg.Receivers && id+1 == w.cfg.Short {
+		if i == w.cfg.Receivers && id+1 == w.cfg.ShortDeadAfter {
 			n = 1
 		}
 		h.bufs = append(h.bufs, make([]byte, n))
@@ -259,7 +259,7 @@ func (w *World) addHost(i int) error {
 	if i == 1 {
 		h.withheld = uint8(min(w.cfg.Withheld, total))
 	}
-	h.out = i > w.cfg.Receivers-w.cfg.Outside
+	h.excluded = i > w.cfg.Receivers-w.cfg.Outside
 	for id := range total - int(h.withheld) {
 		if err := h.qp.PostRecv(h.posted.Recv(uint64(id))); err != nil {
 			return err
@@ -283,13 +283,13 @@ func (w *World) longest() int {
 
 func memberVA(host int) uint64 { return uint64(host+1) << 32 }
 
-// addRelay makes switch sw, which knows the group as it looks from there.
-func (w *World) addRelay(sw int) error {
+// addSwitch makes switch sw, which knows the group as it looks from there.
+func (w *World) addSwitch(sw int) error {
 	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum, SourceTimeout: stalled, TurnTime: -1}
 	if w.cfg.Fair {
 		g.TurnTime = 1 // the first question of a member that waits ends a turn
 	}
-	if w.cfg.Watched {
+	if w.cfg.WithDeadAfter {
 		g.DeadAfter = dead
 		if sw == 0 && w.cfg.Tree != Flat {
 			g.DeadAfter = deadBelow // else it would cut off a whole rack for one of its members
@@ -306,7 +306,7 @@ func (w *World) addRelay(sw int) error {
 	}
 	first := w.firstForm(sw)
 	for _, i := range first.at {
-		g.Legs = append(g.Legs, legSpec(w.near[sw][i]))
+		g.Legs = append(g.Legs, legSpec(w.nearestSwitch[sw][i]))
 	}
 	for _, i := range first.host {
 		g.Members = append(g.Members, w.memberSpec(i, first.leg[i]))
@@ -315,22 +315,22 @@ func (w *World) addRelay(sw int) error {
 	for i := range w.cfg.Changes {
 		legs += len(w.cfg.Changes[i].Join)
 	}
-	w.relays = append(w.relays, relay{spec: g, forms: make([]*form, len(w.cfg.Changes)+1), branches: make([]branch, legs)})
+	w.switches = append(w.switches, switchState{spec: g, memberships: make([]*membership, len(w.cfg.Changes)+1), legs: make([]legState, legs)})
 	f, err := w.formAt(sw, 0)
 	if err != nil {
 		return err
 	}
-	w.relays[sw].form = f
+	w.switches[sw].membership = f
 	return nil
 }
 
 // firstForm returns what the group looks like at switch sw at the start, without
 // a device.
-func (w *World) firstForm(sw int) *form {
-	f := &form{leg: make([]mcast.LegID, len(w.hosts))}
+func (w *World) firstForm(sw int) *membership {
+	f := &membership{leg: make([]mcast.LegID, len(w.hosts))}
 	legs := map[mcast.Neighbor]mcast.LegID{}
 	for i := range len(w.hosts) - w.cfg.Outside {
-		nbr := w.near[sw][i]
+		nbr := w.nearestSwitch[sw][i]
 		l, known := legs[nbr]
 		if nbr == 0 || !known {
 			l = mcast.LegID(len(f.at))
@@ -368,27 +368,27 @@ func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 func (w *World) connect(neighbours [][]int) {
 	n := len(w.hosts)
 	at := func(h int) int {
-		for sw := range w.near {
-			if w.near[sw][h] == 0 {
+		for sw := range w.nearestSwitch {
+			if w.nearestSwitch[sw][h] == 0 {
 				return sw
 			}
 		}
 		panic("model: a host without a switch")
 	}
-	for sw := range w.relays {
-		w.relays[sw].down = make([]int, n)
+	for sw := range w.switches {
+		w.switches[sw].down = make([]int, n)
 	}
 	add := func(from, to node, nbr mcast.Neighbor) {
 		w.links = append(w.links, link{from: from, to: to, nbr: nbr})
 	}
 	host := func(h int) {
-		w.relays[at(h)].down[h] = len(w.links)
+		w.switches[at(h)].down[h] = len(w.links)
 		add(node(n+at(h)), node(h), 0)
 	}
 	trunk := func(from, to int) {
-		for h, nbr := range w.near[from] {
+		for h, nbr := range w.nearestSwitch[from] {
 			if nbr != 0 && neighbours[from][nbr-1] == to {
-				w.relays[from].down[h] = len(w.links)
+				w.switches[from].down[h] = len(w.links)
 			}
 		}
 		add(node(n+from), node(n+to), mcast.Neighbor(slices.Index(neighbours[to], from)+1))
@@ -398,7 +398,7 @@ func (w *World) connect(neighbours [][]int) {
 		add(node(h), node(n+at(h)), 0)
 	}
 	up(0)
-	for sw := 1; sw < len(w.near); sw++ {
+	for sw := 1; sw < len(w.nearestSwitch); sw++ {
 		trunk(0, sw)
 	}
 	for h := 1; h < n; h++ {
@@ -407,7 +407,7 @@ func (w *World) connect(neighbours [][]int) {
 	for h := 1; h < n; h++ {
 		up(h)
 	}
-	for sw := 1; sw < len(w.near); sw++ {
+	for sw := 1; sw < len(w.nearestSwitch); sw++ {
 		trunk(sw, 0)
 	}
 	host(0)

@@ -263,7 +263,7 @@ func (x *command) send(ctx context.Context, o *SendOptions) error {
 		}
 		return writeJSON(x.env.Stdout, res)
 	}
-	o.Each = t.size
+	o.OnEachSize = t.size
 	t.begin(o)
 	res, err := Send(ctx, o)
 	if err != nil {

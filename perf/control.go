@@ -25,7 +25,7 @@ import (
 // that carry them.
 const (
 	version = 2
-	use     = "gleam-perf/2"
+	role    = "gleam-perf/2"
 )
 
 // Types of message, in the order in which they are sent.
@@ -46,18 +46,18 @@ const (
 
 // message is one line of JSON between sender and receiver, either way.
 type message struct {
-	Version int         `json:"v"`
-	Type    string      `json:"type"`
-	Error   string      `json:"error,omitempty"`
-	Setup   *setup      `json:"setup,omitempty"`
-	Lanes   []laneState `json:"lanes,omitempty"`   // ready
-	Connect []laneLinks `json:"connect,omitempty"` // one for each lane
-	Run     *run        `json:"run,omitempty"`
-	Result  *result     `json:"result,omitempty"`
+	Version int           `json:"v"`
+	Type    string        `json:"type"`
+	Error   string        `json:"error,omitempty"`
+	Setup   *setupMessage `json:"setup,omitempty"`
+	Lanes   []laneState   `json:"lanes,omitempty"`   // ready
+	Connect []laneLinks   `json:"connect,omitempty"` // one for each lane
+	Run     *run          `json:"run,omitempty"`
+	Result  *result       `json:"result,omitempty"`
 }
 
-// setup says what the test is, and who the receiver is in it.
-type setup struct {
+// setupMessage says what the test is, and who the receiver is in it.
+type setupMessage struct {
 	Params    Params `json:"params"`
 	Session   string `json:"session"` // made up; the App of each group repeats it
 	Rank      int    `json:"rank"`    // 1 to Receivers
@@ -151,8 +151,8 @@ type control struct {
 
 	end func(error) // called with err
 
-	mu   sync.Mutex // one message at a time
-	pong chan struct{}
+	mu       sync.Mutex // one message at a time
+	lastPong chan struct{}
 }
 
 // newControl takes over conn. end hears why the connection has ended, also if
@@ -160,7 +160,7 @@ type control struct {
 func newControl(conn net.Conn, role string, end func(error)) *control {
 	c := &control{
 		peer: role + " " + conn.RemoteAddr().String(), conn: conn, end: end,
-		in: make(chan message, 16), pong: make(chan struct{}, 1),
+		in: make(chan message, 16), lastPong: make(chan struct{}, 1),
 	}
 	go c.read()
 	return c
@@ -188,7 +188,7 @@ func (c *control) read() {
 			continue
 		case m.Type == typePong:
 			select {
-			case c.pong <- struct{}{}:
+			case c.lastPong <- struct{}{}:
 			default:
 			}
 			continue
@@ -262,7 +262,7 @@ func (c *control) receive(ctx context.Context, wants ...string) (message, error)
 // alive asks whether the peer's process still answers.
 func (c *control) alive(patience time.Duration) bool {
 	select {
-	case <-c.pong:
+	case <-c.lastPong:
 	default:
 	}
 	if c.send(message{Type: typePing}) != nil {
@@ -271,7 +271,7 @@ func (c *control) alive(patience time.Duration) bool {
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
-	case <-c.pong:
+	case <-c.lastPong:
 		return true
 	case <-t.C:
 		return false

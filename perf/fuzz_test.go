@@ -34,8 +34,8 @@ func FuzzControl(f *testing.F) {
 		defer cancel()
 		ended := make(chan error, 1)
 		c := newControl(&script{Conn: addr, in: bytes.NewReader(b)}, "sender", func(err error) { ended <- err })
-		r := &receiver{side: newSide(ctx, &Local{Timeout: time.Second}), o: &ListenOptions{Params: Defaults(WriteBW)}, control: c}
-		if _, err := r.greet(); err == nil && (r.p.check() != nil || r.setup.Rank < 1 || r.p.memory() < 1) {
+		r := &receiver{peer: newPeer(ctx, &Local{Timeout: time.Second}), opts: &ListenOptions{Params: Defaults(WriteBW)}, control: c}
+		if _, err := r.handleSetup(); err == nil && (r.params.check() != nil || r.setup.Rank < 1 || r.params.memory() < 1) {
 			t.Errorf("taken for a test: %+v", r.setup)
 		}
 		for {

@@ -173,7 +173,7 @@ func TestSilentReceiver(t *testing.T) {
 	o := &SendOptions{Params: Defaults(WriteBW), Local: local}
 	o.GroupIP = groupAddr
 	o.Duration = time.Minute
-	o.began = func() {
+	o.onStart = func() {
 		h := n.star.Hosts[2]
 		link, err := h.NS.Handle().LinkByName(h.Interface)
 		if err == nil {
@@ -216,7 +216,7 @@ func TestInterrupt(t *testing.T) {
 			local.Host.Auth = testAuth()
 			o := &SendOptions{Params: Defaults(SendBW), Local: local, GroupIP: groupAddr}
 			o.Duration = time.Minute
-			o.began = func() { stop(errInterrupted) }
+			o.onStart = func() { stop(errInterrupted) }
 			errs := make([]error, 3)
 			var wg sync.WaitGroup
 			for i := 1; i <= 2; i++ {

@@ -234,7 +234,7 @@ func checkResult(t *testing.T, r *Result, size, messages int) {
 			t.Errorf("%s: %+v", f.IP, f.Latency)
 		}
 	}
-	if want := r.latency() && !r.relayed(); (z.Completion != nil) != want {
+	if want := r.latency() && !r.forwards(); (z.Completion != nil) != want {
 		t.Errorf("completion: %+v", z.Completion)
 	}
 	if z.All.Latency != nil {

@@ -26,9 +26,9 @@ type ListenOptions struct {
 
 // receiver takes part in one test.
 type receiver struct {
-	*side
-	o       *ListenOptions
-	setup   *setup
+	*peer
+	opts    *ListenOptions
+	setup   *setupMessage
 	control *control
 	ln      net.Listener
 	lanes   []*recvLane
@@ -58,13 +58,13 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 	defer ln.Close()
 	o.Say(fmt.Sprintf("waiting for the sender at %s", ln.Addr()))
 	for {
-		conn, err := id.Accept(ctx, ln, use)
+		conn, err := id.Accept(ctx, ln, role)
 		if err != nil {
 			return fmt.Errorf("wait for the sender at %s: %w", ln.Addr(), err)
 		}
-		r := &receiver{side: newSide(ctx, &o.Local), o: o, ln: ln}
+		r := &receiver{peer: newPeer(ctx, &o.Local), opts: o, ln: ln}
 		r.control = newControl(conn, "sender", r.cancel)
-		stranger, err := r.greet()
+		stranger, err := r.handleSetup()
 		if stranger {
 			o.Say(fmt.Sprintf("%v; still waiting", err))
 			r.control.fail(err)
@@ -83,9 +83,9 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 	}
 }
 
-// greet waits for the sender to say what the test is. A connection on which
+// handleSetup waits for the sender to say what the test is. A connection on which
 // nobody does is a stranger's.
-func (r *receiver) greet() (stranger bool, err error) {
+func (r *receiver) handleSetup() (stranger bool, err error) {
 	ctx, cancel := r.step("the greeting")
 	defer cancel()
 	m, err := r.control.receive(ctx, typeSetup)
@@ -95,11 +95,11 @@ func (r *receiver) greet() (stranger bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	r.setup, r.p = m.Setup, m.Setup.Params
-	if err := mismatch(&r.o.Params, &r.p, r.o.Given); err != nil {
+	r.setup, r.params = m.Setup, m.Setup.Params
+	if err := mismatch(&r.opts.Params, &r.params, r.opts.Given); err != nil {
 		return false, err
 	}
-	if err := r.p.check(); err != nil {
+	if err := r.params.check(); err != nil {
 		return false, fmt.Errorf("%s: %w", r.control.peer, err)
 	}
 	if r.setup.Rank < 1 || r.setup.Rank > r.setup.Receivers {
@@ -116,7 +116,7 @@ func (r *receiver) serve() (err error) {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	if r.p.Mode == Group {
+	if r.params.Mode == Group {
 		if err := r.join(); err != nil {
 			return err
 		}
@@ -130,10 +130,10 @@ func (r *receiver) serve() (err error) {
 		case err != nil:
 			return err
 		case m.Type == typeBye:
-			r.settle()
+			r.chooseParams()
 			return nil
 		case m.Run == nil || m.Run.Size < 1 || m.Run.Size > maxSize || m.Run.Iterations < 0 ||
-			m.Run.Size*r.p.slots(m.Run.Size) > r.p.memory() || m.Run.Iterations == 0 && r.p.Duration == 0:
+			m.Run.Size*r.params.slots(m.Run.Size) > r.params.memory() || m.Run.Iterations == 0 && r.params.Duration == 0:
 			return fmt.Errorf("%s: a run that makes no sense", r.control.peer)
 		}
 		if err := r.run(m.Run); err != nil {
@@ -142,9 +142,9 @@ func (r *receiver) serve() (err error) {
 	}
 }
 
-// settle waits until the sender has deleted the groups: leaving them one by one
+// chooseParams waits until the sender has deleted the groups: leaving them one by one
 // would be more work for the switch.
-func (r *receiver) settle() {
+func (r *receiver) chooseParams() {
 	t := time.NewTimer(time.Second)
 	defer t.Stop()
 	for _, g := range r.groups {
@@ -160,10 +160,10 @@ func (r *receiver) settle() {
 // not the group's.
 func (r *receiver) prepare() error {
 	var states []laneState
-	for i := range r.p.Lanes {
-		l := &recvLane{p: &r.p, number: i}
+	for i := range r.params.Lanes {
+		l := &recvLane{params: &r.params, number: i}
 		r.lanes = append(r.lanes, l)
-		st, err := r.equip(l)
+		st, err := r.openLanes(l)
 		if err != nil {
 			return err
 		}
@@ -189,32 +189,32 @@ func (r *receiver) prepare() error {
 	return r.control.send(message{Type: typeConnected})
 }
 
-// equip makes a lane's memory and queue pairs.
-func (r *receiver) equip(l *recvLane) (st laneState, err error) {
-	if l.mr, err = r.port.buffer(r.p.memory(), uint64(memoryBase+l.number*laneStride), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
+// openLanes makes a lane's memory and queue pairs.
+func (r *receiver) openLanes(l *recvLane) (st laneState, err error) {
+	if l.mr, err = r.port.buffer(r.params.memory(), uint64(memoryBase+l.number*laneStride), endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
 		return st, err
 	}
 	st.Memory = &memory{VA: l.mr.Addr(), RKey: l.mr.RKey()}
-	if r.p.Mode != Group {
+	if r.params.Mode != Group {
 		q, err := r.qp(1, recvDepth)
 		if err != nil {
 			return st, err
 		}
 		l.in, st.In = newInbox(q), stateOf(q)
 	}
-	for range relays(r.p.Mode, r.setup.Rank, r.setup.Receivers) {
-		q, err := r.qp(r.p.Depth, 1)
+	for range forwarders(r.params.Mode, r.setup.Rank, r.setup.Receivers) {
+		q, err := r.qp(r.params.Depth, 1)
 		if err != nil {
 			return st, err
 		}
-		l.out, st.Out = append(l.out, newPipe(q, r.p.Depth)), append(st.Out, *stateOf(q))
+		l.out, st.Out = append(l.out, newPipe(q, r.params.Depth)), append(st.Out, *stateOf(q))
 	}
-	if r.p.answered() {
-		q, err := r.qp(answerRoom, 1)
+	if r.params.needsAnswers() {
+		q, err := r.qp(answerBytes, 1)
 		if err != nil {
 			return st, err
 		}
-		l.answer, st.Answer = newPipe(q, answerRoom), stateOf(q)
+		l.answer, st.Answer = newPipe(q, answerBytes), stateOf(q)
 	}
 	return st, nil
 }
@@ -252,7 +252,7 @@ func (r *receiver) join() error {
 	for i, l := range r.lanes {
 		a, _ := json.Marshal(app{Session: r.setup.Session, Lane: i, Rank: r.setup.Rank}) // strings and numbers
 		loc := endpoint.Local{Device: r.port, QPConfig: r.qpConfig(1, recvDepth), Host: r.host, App: a}
-		if r.p.write() {
+		if r.params.write() {
 			loc.Memory = l.mr
 		}
 		g, err := endpoint.Member(r.ctx, endpoint.MemberConfig{Local: loc, Listener: r.ln})
@@ -275,7 +275,7 @@ func (r *receiver) run(z *run) error {
 			return err
 		}
 	}
-	a := &arrivals{meter: newMeter(z.Iterations * len(r.lanes)), known: r.p.notices()}
+	a := &arrivals{meter: newMeter(z.Iterations * len(r.lanes)), known: r.params.notices()}
 	if err := r.control.send(message{Type: typeArmed}); err != nil {
 		return err
 	}
@@ -289,20 +289,20 @@ func (r *receiver) run(z *run) error {
 	}
 	lanes.Wait()
 	if r.ctx.Err() != nil {
-		return fmt.Errorf("%s of %d bytes: %w", r.p.Test, z.Size, context.Cause(r.ctx))
+		return fmt.Errorf("%s of %d bytes: %w", r.params.Test, z.Size, context.Cause(r.ctx))
 	}
 	res := a.result()
-	r.say(z, res)
+	r.log(z, res)
 	return r.control.send(message{Type: typeResult, Result: res})
 }
 
-func (r *receiver) say(z *run, res *result) {
-	text := fmt.Sprintf("%s, %s: %d messages of %d bytes", r.p.Test, r.p.Mode, res.Messages, z.Size)
-	if res.Seconds > 0 && !r.p.latency() {
+func (r *receiver) log(z *run, res *result) {
+	text := fmt.Sprintf("%s, %s: %d messages of %d bytes", r.params.Test, r.params.Mode, res.Messages, z.Size)
+	if res.Seconds > 0 && !r.params.latency() {
 		text += fmt.Sprintf(", %.2f MiB/s", float64(res.Counted)*float64(z.Size)/(1<<20)/res.Seconds)
 	}
-	if r.p.Verify {
+	if r.params.Verify {
 		text += ", verified"
 	}
-	r.o.Say(text)
+	r.opts.Say(text)
 }

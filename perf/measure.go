@@ -13,7 +13,7 @@ import (
 
 // run measures one size.
 func (s *sender) run(size int) (*Size, error) {
-	n := s.p.iterations(size)
+	n := s.params.iterations(size)
 	ctx, cancel := s.step("preparing the receivers")
 	defer cancel()
 	for _, c := range s.controls {
@@ -21,14 +21,14 @@ func (s *sender) run(size int) (*Size, error) {
 			return nil, err
 		}
 	}
-	if err := s.await(ctx, typeArmed, nil); err != nil {
+	if err := s.awaitAll(ctx, typeArmed, nil); err != nil {
 		return nil, err
 	}
 	m := newMeter(n * len(s.lanes))
 	var lists []*samples
 	for _, l := range s.lanes {
 		var x *samples
-		if s.p.latency() {
+		if s.params.latency() {
 			x = newSamples(len(s.controls), n)
 			lists = append(lists, x)
 		}
@@ -42,10 +42,10 @@ func (s *sender) run(size int) (*Size, error) {
 	before := s.traffic()
 	start := time.Now()
 	m.begin(start)
-	if s.o.began != nil {
-		s.o.began()
+	if s.opts.onStart != nil {
+		s.opts.onStart()
 	}
-	if err := s.runLanes(size, n, start.Add(s.p.Duration)); err != nil {
+	if err := s.runLanes(size, n, start.Add(s.params.Duration)); err != nil {
 		return nil, err
 	}
 	stop()
@@ -53,12 +53,12 @@ func (s *sender) run(size int) (*Size, error) {
 	results := make([]*result, len(s.controls))
 	end, cancelEnd := s.step("the end at the receivers")
 	defer cancelEnd()
-	if err := s.await(end, typeResult, func(i int, m *message) { results[i] = m.Result }); err != nil {
+	if err := s.awaitAll(end, typeResult, func(i int, m *message) { results[i] = m.Result }); err != nil {
 		return nil, err
 	}
 	z := s.sum(size, m.rate(), results, lists)
 	now := s.traffic()
-	z.Retransmitted, z.CNPs, z.Rate = now.again-before.again, now.cnps-before.cnps, now.rate
+	z.Retransmitted, z.CNPs, z.Rate = now.retransmitted-before.retransmitted, now.cnps-before.cnps, now.rate
 	if known {
 		z.SenderLinkBytes = after - sent
 	}
@@ -77,23 +77,23 @@ func (s *sender) runLanes(size, n int, until time.Time) error {
 	}
 	lanes.Wait()
 	if s.ctx.Err() != nil {
-		return fmt.Errorf("%s of %d bytes: %w", s.p.Test, size, context.Cause(s.ctx))
+		return fmt.Errorf("%s of %d bytes: %w", s.params.Test, size, context.Cause(s.ctx))
 	}
 	return nil
 }
 
 // traffic is what the sender's queue pairs tell of themselves.
 type traffic struct {
-	again uint64 // packets that were sent again
-	cnps  uint64 // congestion notifications
-	rate  int64  // the lowest, bits/s; 0: none is bounded
+	retransmitted uint64 // packets that were sent again
+	cnps          uint64 // congestion notifications
+	rate          int64  // the lowest, bits/s; 0: none is bounded
 }
 
 func (s *sender) traffic() (x traffic) {
 	for _, l := range s.lanes {
 		for _, t := range l.targets {
 			q := t.qp.Stats()
-			x.again += q.Retransmitted
+			x.retransmitted += q.Retransmitted
 			x.cnps += q.CNPsReceived + q.BECNReceived
 			if q.Rate > 0 && (x.rate == 0 || q.Rate < x.rate) {
 				x.rate = q.Rate
@@ -120,8 +120,8 @@ func (s *sender) explain() string {
 	switch {
 	case len(names) > 0:
 		return strings.Join(names, ", ") + " does not answer any more"
-	case s.p.Mode == Group:
-		return fmt.Sprintf("all receivers' programs answer; at the switch, `gleam group show %s` names the member that the group waits for", s.o.GroupIP)
+	case s.params.Mode == Group:
+		return fmt.Sprintf("all receivers' programs answer; at the switch, `gleam group show %s` names the member that the group waits for", s.opts.GroupIP)
 	}
 	return "all receivers' programs answer, but their RDMA traffic is lost"
 }

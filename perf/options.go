@@ -46,12 +46,12 @@ const DefaultPort = 18515
 
 // Bounds of parameters.
 const (
-	maxSize  = 1 << 30 // bytes of a message
-	minAll   = 2       // -a: the smallest size
-	maxAll   = 8 << 20 // -a: the largest
-	maxLanes = 64
-	maxDepth = 1024 // queue pairs have four times as many receives
-	minChunk = 256
+	maxSize     = 1 << 30 // bytes of a message
+	minAllSizes = 2       // -a: the smallest size
+	maxAll      = 8 << 20 // -a: the largest
+	maxLanes    = 64
+	maxDepth    = 1024 // queue pairs have four times as many receives
+	minChunk    = 256
 )
 
 // Params are what sender and receivers have to agree upon. The zero value of
@@ -82,15 +82,15 @@ func Defaults(test string) Params {
 	return p
 }
 
-func (p *Params) latency() bool { return p.Test == WriteLat || p.Test == SendLat }
-func (p *Params) write() bool   { return p.Test == WriteBW || p.Test == WriteLat }
-func (p *Params) relayed() bool { return p.Mode == Chain || p.Mode == Tree }
+func (p *Params) latency() bool  { return p.Test == WriteLat || p.Test == SendLat }
+func (p *Params) write() bool    { return p.Test == WriteBW || p.Test == WriteLat }
+func (p *Params) forwards() bool { return p.Mode == Chain || p.Mode == Tree }
 
-// answered says whether receivers answer every message.
-func (p *Params) answered() bool { return p.latency() || p.relayed() || p.Verify }
+// needsAnswers says whether receivers answer every message.
+func (p *Params) needsAnswers() bool { return p.latency() || p.forwards() || p.Verify }
 
 // notices says whether receivers have a completion for every message.
-func (p *Params) notices() bool { return p.answered() || !p.write() }
+func (p *Params) notices() bool { return p.needsAnswers() || !p.write() }
 
 // sizes are the message sizes of the test, in order.
 func (p *Params) sizes() []int {
@@ -98,7 +98,7 @@ func (p *Params) sizes() []int {
 		return []int{p.Size}
 	}
 	var list []int
-	for n := minAll; n <= maxAll; n *= 2 {
+	for n := minAllSizes; n <= maxAll; n *= 2 {
 		list = append(list, n)
 	}
 	return list
@@ -146,7 +146,7 @@ func (p *Params) memory() int {
 // chunks is in how many pieces a message of size goes: one, if nobody passes it
 // on.
 func (p *Params) chunks(size int) int {
-	if !p.relayed() {
+	if !p.forwards() {
 		return 1
 	}
 	return (size + p.Chunk - 1) / p.Chunk

@@ -50,7 +50,7 @@ func (t *table) begin(o *SendOptions) {
 	}
 	t.printf(" Mode            : %s\n Receivers       : %d\n Backend         : %s\n Number of qps   : %d\n TX depth        : %d\n Mtu             : %d[B]\n",
 		how, len(o.Receivers), o.Backend, o.Lanes, o.Depth, o.PathMTU)
-	if o.relayed() {
+	if o.forwards() {
 		t.printf(" Chunk           : %d[B]\n", o.Chunk)
 	}
 	if o.Congestion {

@@ -111,7 +111,7 @@ func TestRelays(t *testing.T) {
 	} {
 		var got [][]int
 		for r := range c.n + 1 {
-			got = append(got, relays(c.mode, r, c.n))
+			got = append(got, forwarders(c.mode, r, c.n))
 		}
 		if s := fmt.Sprint(got); s != c.want {
 			t.Errorf("%s of %d: %s, want %s", c.mode, c.n, s, c.want)
@@ -127,7 +127,7 @@ func TestRelaysReachAll(t *testing.T) {
 		mode := rapid.SampledFrom([]string{Unicasts, Chain, Tree}).Draw(t, "mode")
 		times := make([]int, n+1)
 		for r := range n + 1 {
-			for _, to := range relays(mode, r, n) {
+			for _, to := range forwarders(mode, r, n) {
 				times[to]++
 			}
 		}

@@ -15,12 +15,12 @@ import (
 // recvLane is a receiver's side of a lane: it takes messages, passes them on,
 // checks them and answers.
 type recvLane struct {
-	p      *Params
+	params *Params
 	number int
 	mr     endpoint.MR
-	in     *inbox
-	out    []*pipe // to those we pass on to
-	answer *pipe   // nil if nobody wants answers
+	in     *recvInbox
+	out    []*sendPipe // to those we pass on to
+	answer *sendPipe   // nil if nobody wants answers
 }
 
 // arrivals is what a receiver saw of a run, over all lanes.
@@ -75,14 +75,14 @@ func (l *recvLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(erro
 
 // arm posts the receives that a run needs before the sender may begin.
 func (l *recvLane) arm(r *run) error {
-	lay := newLayout(l.p, r.Size)
+	lay := newLayout(l.params, r.Size)
 	switch {
-	case !l.p.notices(): // the first message and the last show themselves
+	case !l.params.notices(): // the first message and the last show themselves
 		if r.Iterations == 1 {
 			return l.in.arm(1, 1, nil)
 		}
 		return l.in.arm(2, 2, nil)
-	case l.p.write():
+	case l.params.write():
 		return l.in.arm(r.Iterations*lay.chunks, recvDepth, nil)
 	}
 	return l.in.arm(r.Iterations*lay.chunks, recvDepth, func(k int) endpoint.Segment { return lay.segment(l.mr, k) })
@@ -90,10 +90,10 @@ func (l *recvLane) arm(r *run) error {
 
 // run takes the messages of a run.
 func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
-	if !l.p.notices() {
-		return l.watch(ctx, a)
+	if !l.params.notices() {
+		return l.pollAnswers(ctx, a)
 	}
-	lay := newLayout(l.p, r.Size)
+	lay := newLayout(l.params, r.Size)
 	for k, answered, last := 0, 0, false; !last; {
 		wc, err := l.in.take(ctx)
 		if err != nil {
@@ -101,7 +101,7 @@ func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
 		}
 		before := k / lay.chunks
 		for i := range wc {
-			if last, err = l.piece(ctx, &lay, k, &wc[i]); err != nil {
+			if last, err = l.nextChunk(ctx, &lay, k, &wc[i]); err != nil {
 				return err
 			}
 			k++
@@ -122,9 +122,9 @@ func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
 	return nil
 }
 
-// watch waits for the first and the last WRITE of a run; only they have
+// pollAnswers waits for the first and the last WRITE of a run; only they have
 // immediate data.
-func (l *recvLane) watch(ctx context.Context, a *arrivals) error {
+func (l *recvLane) pollAnswers(ctx context.Context, a *arrivals) error {
 	for before, last := 0, false; !last; {
 		wc, err := l.in.take(ctx)
 		if err != nil {
@@ -140,9 +140,9 @@ func (l *recvLane) watch(ctx context.Context, a *arrivals) error {
 	return nil
 }
 
-// piece looks at piece k of the run, passes it on, and verifies the message
+// nextChunk looks at piece k of the run, passes it on, and verifies the message
 // that it completes. It tells whether it is the last.
-func (l *recvLane) piece(ctx context.Context, lay *layout, k int, c *endpoint.Completion) (last bool, err error) {
+func (l *recvLane) nextChunk(ctx context.Context, lay *layout, k int, c *endpoint.Completion) (last bool, err error) {
 	seg := lay.segment(l.mr, k)
 	last = c.HasImm && c.Imm&lastFlag != 0
 	switch {
@@ -153,7 +153,7 @@ func (l *recvLane) piece(ctx context.Context, lay *layout, k int, c *endpoint.Co
 	}
 	if len(l.out) > 0 {
 		var wr endpoint.SendWR
-		lay.request(&wr, l.p, l.mr, k, l.p.write(), last)
+		lay.request(&wr, l.params, l.mr, k, l.params.write(), last)
 		for _, o := range l.out {
 			wr.RemoteAddr, wr.RKey = o.va+uint64(seg.Offset), o.rkey
 			if err := o.post(ctx, &wr); err != nil {
@@ -161,9 +161,9 @@ func (l *recvLane) piece(ctx context.Context, lay *layout, k int, c *endpoint.Co
 			}
 		}
 	}
-	if m := k / lay.chunks; l.p.Verify && k%lay.chunks == lay.chunks-1 {
+	if m := k / lay.chunks; l.params.Verify && k%lay.chunks == lay.chunks-1 {
 		b := l.mr.Bytes()[m%lay.slots*lay.size:][:lay.size]
-		if err := checkFilled(b, pattern(l.p.Seed, l.number, m)); err != nil {
+		if err := checkFilled(b, pattern(l.params.Seed, l.number, m)); err != nil {
 			return false, fmt.Errorf("verify: lane %d, message %d of %d bytes: %w", l.number, m, lay.size, err)
 		}
 	}

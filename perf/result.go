@@ -70,11 +70,11 @@ func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Siz
 	z := &Size{Bytes: size, Iterations: r.count, Seconds: r.seconds}
 	for i, c := range s.controls {
 		z.Receivers = append(z.Receivers, ReceiverResult{IP: addrOf(c.conn.RemoteAddr()).String()})
-		if !s.p.latency() {
+		if !s.params.latency() {
 			z.Receivers[i].Bandwidth = received(size, r, results[i])
 		}
 	}
-	if !s.p.latency() {
+	if !s.params.latency() {
 		z.All.Bandwidth = bandwidth(size, r.peak, r.avg)
 		return z
 	}
@@ -99,15 +99,15 @@ func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Siz
 	return z
 }
 
-// atOnce is how many times shorter than the sender's a receiver's time is if it says
+// concurrently is how many times shorter than the sender's a receiver's time is if it says
 // nothing about the network: the receiver's program was kept from looking, and found
 // the first message and the last one, of 5000 in between, within some microseconds.
-const atOnce = 4
+const concurrently = 4
 
 // received is the bandwidth that a receiver saw. One that saw all messages at
 // once, or only one, has the sender's.
 func received(size int, r rate, res *result) *Bandwidth {
-	if res == nil || res.Seconds <= r.seconds/atOnce || res.Counted <= 0 {
+	if res == nil || res.Seconds <= r.seconds/concurrently || res.Counted <= 0 {
 		return bandwidth(size, 0, r.avg)
 	}
 	return bandwidth(size, res.Peak, float64(res.Counted)/res.Seconds)

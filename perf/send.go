@@ -22,18 +22,18 @@ import (
 type SendOptions struct {
 	Params
 	Local
-	Receivers []string      // host or host:port of each
-	GroupIP   netip.Addr    // of the first lane; the others have those that follow
-	Each      func(r *Size) // hears of each size as soon as it is done; may be nil
+	Receivers  []string      // host or host:port of each
+	GroupIP    netip.Addr    // of the first lane; the others have those that follow
+	OnEachSize func(r *Size) // hears of each size as soon as it is done; may be nil
 
-	tamper func(int, []byte) // tests only: see sendLane
-	began  func()            // tests only: each run has begun
+	tamper  func(int, []byte) // tests only: see sendLane
+	onStart func()            // tests only: each run has begun
 }
 
 // sender runs a test.
 type sender struct {
-	*side
-	o        *SendOptions
+	*peer
+	opts     *SendOptions
 	session  string
 	controls []*control // of receivers, in order
 	ready    [][]laneState
@@ -47,8 +47,8 @@ func Send(ctx context.Context, o *SendOptions) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &sender{side: newSide(ctx, &o.Local), o: o, session: rand.Text()}
-	s.p = o.Params
+	s := &sender{peer: newPeer(ctx, &o.Local), opts: o, session: rand.Text()}
+	s.params = o.Params
 	res := &Result{Params: o.Params, Backend: o.Backend, Receivers: len(o.Receivers), Sizes: []*Size{}}
 	if o.Mode == Group {
 		res.Group = &o.GroupIP
@@ -90,13 +90,13 @@ func (o *SendOptions) check() error {
 }
 
 func (s *sender) send(res *Result) error {
-	if err := s.call(); err != nil {
+	if err := s.dialAll(); err != nil {
 		return err
 	}
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	if s.p.Mode == Group {
+	if s.params.Mode == Group {
 		if err := s.join(); err != nil {
 			return err
 		}
@@ -104,21 +104,21 @@ func (s *sender) send(res *Result) error {
 	for _, l := range s.lanes {
 		l.start(s.ctx, &s.wg, func(err error) { s.cancel(err) })
 	}
-	for _, n := range s.p.sizes() {
+	for _, n := range s.params.sizes() {
 		z, err := s.run(n)
 		if err != nil {
 			return err
 		}
 		res.Sizes = append(res.Sizes, z)
-		if s.o.Each != nil {
-			s.o.Each(z)
+		if s.opts.OnEachSize != nil {
+			s.opts.OnEachSize(z)
 		}
 	}
 	return nil
 }
 
-// call connects to the receivers, opens the device, and tells them the test.
-func (s *sender) call() error {
+// dialAll connects to the receivers, opens the device, and tells them the test.
+func (s *sender) dialAll() error {
 	ctx, cancel := s.step("connecting to the receivers")
 	defer cancel()
 	id, err := s.local.identity()
@@ -126,9 +126,9 @@ func (s *sender) call() error {
 		return err
 	}
 	var beside netip.Addr
-	for _, at := range s.o.Receivers {
+	for _, at := range s.opts.Receivers {
 		// One after the other: sockets must be opened by the calling thread.
-		conn, err := id.Dial(ctx, withPort(at, DefaultPort), use)
+		conn, err := id.Dial(ctx, withPort(at, DefaultPort), role)
 		if err != nil {
 			return fmt.Errorf("connect to the receiver at %s: %w", at, err)
 		}
@@ -138,15 +138,15 @@ func (s *sender) call() error {
 		}
 	}
 	v6 := beside.Is6()
-	if s.p.Mode == Group {
-		v6 = s.o.GroupIP.Is6()
+	if s.params.Mode == Group {
+		v6 = s.opts.GroupIP.Is6()
 	}
-	if s.port, err = openPort(s.local, &s.p, beside, v6); err != nil {
+	if s.port, err = openPort(s.local, &s.params, beside, v6); err != nil {
 		return err
 	}
 	for i, c := range s.controls {
-		m := message{Type: typeSetup, Setup: &setup{
-			Params: s.p, Session: s.session, Rank: i + 1, Receivers: len(s.controls), IPv6: v6,
+		m := message{Type: typeSetup, Setup: &setupMessage{
+			Params: s.params, Session: s.session, Rank: i + 1, Receivers: len(s.controls), IPv6: v6,
 		}}
 		if err := c.send(m); err != nil {
 			return err
@@ -181,12 +181,12 @@ func addrOf(a net.Addr) netip.Addr {
 
 // checkReady says whether receiver rank has what the mode needs.
 func (s *sender) checkReady(lanes []laneState, rank int) error {
-	if len(lanes) != s.p.Lanes {
-		return fmt.Errorf("it has %d lanes, want %d", len(lanes), s.p.Lanes)
+	if len(lanes) != s.params.Lanes {
+		return fmt.Errorf("it has %d lanes, want %d", len(lanes), s.params.Lanes)
 	}
 	for _, l := range lanes {
-		if (l.In == nil) != (s.p.Mode == Group) || (l.Answer == nil) == s.p.answered() || l.Memory == nil ||
-			len(l.Out) != len(relays(s.p.Mode, rank, len(s.controls))) {
+		if (l.In == nil) != (s.params.Mode == Group) || (l.Answer == nil) == s.params.needsAnswers() || l.Memory == nil ||
+			len(l.Out) != len(forwarders(s.params.Mode, rank, len(s.controls))) {
 			return errors.New("it has not the queue pairs that this mode needs: use the same release on all hosts")
 		}
 	}
@@ -200,18 +200,18 @@ func (s *sender) prepare() error {
 	defer cancel()
 	n := len(s.controls)
 	links := make([][]laneLinks, n) // by receiver
-	for i := range s.p.Lanes {
-		l := newSendLane(&s.p, i, n)
-		l.tamper = s.o.tamper
+	for i := range s.params.Lanes {
+		l := newSendLane(&s.params, i, n)
+		l.tamper = s.opts.tamper
 		s.lanes = append(s.lanes, l)
 		var err error
-		if l.mr, err = s.port.buffer(s.p.memory(), uint64(memoryBase+i*laneStride), 0); err != nil {
+		if l.mr, err = s.port.buffer(s.params.memory(), uint64(memoryBase+i*laneStride), 0); err != nil {
 			return err
 		}
-		to := relays(s.p.Mode, 0, n)
+		to := forwarders(s.params.Mode, 0, n)
 		var out []qpState
 		for _, r := range to {
-			q, err := s.qp(s.p.Depth, 1)
+			q, err := s.qp(s.params.Depth, 1)
 			if err != nil {
 				return err
 			}
@@ -219,11 +219,11 @@ func (s *sender) prepare() error {
 			if err := s.connect(ctx, q, them.In); err != nil {
 				return err
 			}
-			p := newPipe(q, s.p.Depth)
+			p := newPipe(q, s.params.Depth)
 			p.va, p.rkey = them.Memory.VA, them.Memory.RKey
 			l.targets, out = append(l.targets, p), append(out, *stateOf(q))
 		}
-		from := sources(s.p.Mode, n)
+		from := sources(s.params.Mode, n)
 		for r := 1; r <= n; r++ {
 			k, err := s.link(ctx, l, r, from[r], out)
 			if err != nil {
@@ -237,7 +237,7 @@ func (s *sender) prepare() error {
 			return err
 		}
 	}
-	return s.await(ctx, typeConnected, nil)
+	return s.awaitAll(ctx, typeConnected, nil)
 }
 
 // link says what receiver r's queue pairs of lane l connect to. from is who
@@ -246,15 +246,15 @@ func (s *sender) link(ctx context.Context, l *sendLane, r, from int, out []qpSta
 	n := len(s.controls)
 	switch {
 	case from == 0:
-		k.In = &out[slices.Index(relays(s.p.Mode, 0, n), r)]
+		k.In = &out[slices.Index(forwarders(s.params.Mode, 0, n), r)]
 	case from > 0:
-		k.In = &s.ready[from-1][l.number].Out[slices.Index(relays(s.p.Mode, from, n), r)]
+		k.In = &s.ready[from-1][l.number].Out[slices.Index(forwarders(s.params.Mode, from, n), r)]
 	}
-	for _, c := range relays(s.p.Mode, r, n) {
+	for _, c := range forwarders(s.params.Mode, r, n) {
 		child := &s.ready[c-1][l.number]
 		k.Out = append(k.Out, outLink{QP: *child.In, Memory: child.Memory})
 	}
-	if !s.p.answered() {
+	if !s.params.needsAnswers() {
 		return k, nil
 	}
 	q, err := s.qp(1, answerDepth)
@@ -270,8 +270,8 @@ func (s *sender) link(ctx context.Context, l *sendLane, r, from int, out []qpSta
 	return k, s.connect(ctx, q, s.ready[r-1][l.number].Answer)
 }
 
-// await waits for a message of every receiver.
-func (s *sender) await(ctx context.Context, want string, each func(i int, m *message)) error {
+// awaitAll waits for a message of every receiver.
+func (s *sender) awaitAll(ctx context.Context, want string, each func(i int, m *message)) error {
 	for i, c := range s.controls {
 		m, err := c.receive(ctx, want)
 		if err != nil {
@@ -286,7 +286,7 @@ func (s *sender) await(ctx context.Context, want string, each func(i int, m *mes
 
 // join makes the groups, one for each lane, and registers them.
 func (s *sender) join() error {
-	ips, err := groups(s.o.GroupIP, s.p.Lanes)
+	ips, err := groups(s.opts.GroupIP, s.params.Lanes)
 	if err != nil {
 		return err
 	}
@@ -294,15 +294,15 @@ func (s *sender) join() error {
 		return err
 	}
 	var addrs []string
-	for _, at := range s.o.Receivers {
+	for _, at := range s.opts.Receivers {
 		addrs = append(addrs, withPort(at, DefaultPort))
 	}
 	for i, l := range s.lanes {
 		ctx, cancel := s.step(fmt.Sprintf("group %s", ips[i]))
 		a, _ := json.Marshal(app{Session: s.session, Lane: i}) // strings and numbers
 		g, err := endpoint.Master(ctx, endpoint.MasterConfig{
-			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.p.Depth, 1), Host: s.host, App: a},
-			Addrs: addrs, GroupIP: ips[i], PathMTU: s.p.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
+			Local: endpoint.Local{Device: s.port, QPConfig: s.qpConfig(s.params.Depth, 1), Host: s.host, App: a},
+			Addrs: addrs, GroupIP: ips[i], PathMTU: s.params.PathMTU, WindowBase: windowBase, ReadyTimeout: s.local.Timeout,
 			OtherNetwork: s.local.OtherNetwork,
 		})
 		cancel()
@@ -315,13 +315,13 @@ func (s *sender) join() error {
 				return fmt.Errorf("%s: %w", p.IP, err)
 			}
 		}
-		t := newPipe(g.QP(), s.p.Depth)
+		t := newPipe(g.QP(), s.params.Depth)
 		t.va, t.rkey = g.Info().Window.Base, g.Info().Window.RKey
-		l.targets = []*pipe{t}
+		l.targets = []*sendPipe{t}
 	}
 	ctx, cancel := s.step("joining the groups")
 	defer cancel()
-	return s.await(ctx, typeJoined, nil)
+	return s.awaitAll(ctx, typeJoined, nil)
 }
 
 // checkApp says whether the other side of a group's exchange is of this test.

@@ -15,24 +15,24 @@ import (
 // sendLane is the sender's side of a lane: it posts messages while slots are
 // free, and hears by completions, or by answers, which receivers have them.
 type sendLane struct {
-	p       *Params
+	params  *Params
 	number  int
 	mr      endpoint.MR
-	targets []*pipe  // to the group, or to those who get it from us
-	answers []*inbox // of every receiver, if they answer
+	targets []*sendPipe  // to the group, or to those who get it from us
+	answers []*recvInbox // of every receiver, if they answer
 
 	tamper func(message int, b []byte) // tests only: spoils what is sent
 
-	mu        sync.Mutex
-	changed   *sync.Cond
-	meter     *meter // of the run, shared by all lanes
-	samples   *samples
-	posted    time.Time // lat: the message under way
-	latest    time.Time // of what advance was told
-	have      []int     // by receiver: messages that are known to be there
-	done      int       // the least of have
-	completed []int     // by target: work requests of the run
-	transport int       // the least of completed
+	mu         sync.Mutex
+	changed    *sync.Cond
+	meter      *meter // of the run, shared by all lanes
+	samples    *samples
+	posted     time.Time // lat: the message under way
+	lastPosted time.Time // of what advance was told
+	received   []int     // by receiver: messages that are known to be there
+	done       int       // the least of have
+	completed  []int     // by target: work requests of the run
+	transport  int       // the least of completed
 }
 
 // samples are the latencies of a run on one lane.
@@ -42,13 +42,13 @@ type samples struct {
 	completion []time.Duration   // to the last completion
 }
 
-// sampleRoom is how many samples are recorded without growing.
-const sampleRoom = 1 << 14
+// maxSamples is how many samples are recorded without growing.
+const maxSamples = 1 << 14
 
 func newSamples(receivers, iterations int) *samples {
 	n := iterations
 	if n == 0 {
-		n = sampleRoom
+		n = maxSamples
 	}
 	s := &samples{all: make([]time.Duration, 0, n), completion: make([]time.Duration, 0, n)}
 	for range receivers {
@@ -58,7 +58,7 @@ func newSamples(receivers, iterations int) *samples {
 }
 
 func newSendLane(p *Params, number, receivers int) *sendLane {
-	l := &sendLane{p: p, number: number, have: make([]int, receivers)}
+	l := &sendLane{params: p, number: number, received: make([]int, receivers)}
 	l.changed = sync.NewCond(&l.mu)
 	return l
 }
@@ -98,17 +98,17 @@ func (l *sendLane) complete(t, n int) {
 	for _, c := range l.completed {
 		least = min(least, c)
 	}
-	if least > l.transport && l.samples != nil && !l.p.relayed() {
+	if least > l.transport && l.samples != nil && !l.params.forwards() {
 		l.samples.completion = append(l.samples.completion, now.Sub(l.posted))
 	}
 	l.transport = least
 	if len(l.answers) == 0 { // what is complete is there
-		if l.p.Mode == Group {
-			for i := range l.have {
-				l.have[i] = l.completed[t]
+		if l.params.Mode == Group {
+			for i := range l.received {
+				l.received[i] = l.completed[t]
 			}
 		} else {
-			l.have[t] = l.completed[t]
+			l.received[t] = l.completed[t]
 		}
 		l.advance(now)
 	}
@@ -116,7 +116,7 @@ func (l *sendLane) complete(t, n int) {
 }
 
 // listen counts receiver i's answers.
-func (l *sendLane) listen(ctx context.Context, i int, b *inbox) error {
+func (l *sendLane) listen(ctx context.Context, i int, b *recvInbox) error {
 	for {
 		wc, err := b.take(ctx)
 		if err != nil {
@@ -128,8 +128,8 @@ func (l *sendLane) listen(ctx context.Context, i int, b *inbox) error {
 			return err
 		}
 		l.mu.Lock()
-		if count > l.have[i] {
-			l.have[i] = count
+		if count > l.received[i] {
+			l.received[i] = count
 			if l.samples != nil {
 				l.samples.receiver[i] = append(l.samples.receiver[i], now.Sub(l.posted))
 			}
@@ -143,12 +143,12 @@ func (l *sendLane) listen(ctx context.Context, i int, b *inbox) error {
 // advance notes which messages all receivers have. The caller holds mu; whoever
 // came first need not be the first to get it.
 func (l *sendLane) advance(now time.Time) {
-	if now.Before(l.latest) {
-		now = l.latest
+	if now.Before(l.lastPosted) {
+		now = l.lastPosted
 	}
-	l.latest = now
-	least := l.have[0]
-	for _, n := range l.have {
+	l.lastPosted = now
+	least := l.received[0]
+	for _, n := range l.received {
 		least = min(least, n)
 	}
 	if least == l.done {
@@ -166,32 +166,32 @@ func (l *sendLane) prepare(m *meter, s *samples) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.meter, l.samples, l.done, l.transport = m, s, 0, 0
-	clear(l.have)
+	clear(l.received)
 	clear(l.completed)
 }
 
 // run sends the messages of a run, n or until the time has come, and returns
 // when all receivers have them.
 func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error {
-	lay := newLayout(l.p, size)
+	lay := newLayout(l.params, size)
 	var wr endpoint.SendWR
 	sent := 0
 	for m, last := 0, false; !last; m++ {
-		if err := l.wait(ctx, func() bool { return m-l.done < lay.slots && (!l.p.latency() || l.transport >= m*lay.chunks) }); err != nil {
+		if err := l.wait(ctx, func() bool { return m-l.done < lay.slots && (!l.params.latency() || l.transport >= m*lay.chunks) }); err != nil {
 			return err
 		}
 		last = m == n-1 || n == 0 && !time.Now().Before(until)
-		if l.p.Verify {
+		if l.params.Verify {
 			l.fill(&lay, m)
 		}
-		if l.p.latency() {
+		if l.params.latency() {
 			l.mu.Lock()
 			l.posted = time.Now()
 			l.mu.Unlock()
 		}
 		for c := range lay.chunks {
 			k := m*lay.chunks + c
-			lay.request(&wr, l.p, l.mr, k, l.p.write() && (k == 0 || l.p.notices()), last && c == lay.chunks-1)
+			lay.request(&wr, l.params, l.mr, k, l.params.write() && (k == 0 || l.params.notices()), last && c == lay.chunks-1)
 			for _, t := range l.targets {
 				wr.RemoteAddr, wr.RKey = t.va+uint64(wr.Local.Offset), t.rkey
 				if err := t.post(ctx, &wr); err != nil {
@@ -207,7 +207,7 @@ func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error 
 // fill writes message m's bytes into its slot, which all receivers have had.
 func (l *sendLane) fill(lay *layout, m int) {
 	b := l.mr.Bytes()[m%lay.slots*lay.size:][:lay.size]
-	fill(b, pattern(l.p.Seed, l.number, m))
+	fill(b, pattern(l.params.Seed, l.number, m))
 	if l.tamper != nil {
 		l.tamper(m, b)
 	}

@@ -58,18 +58,18 @@ type meter struct {
 	count    int           // so far
 	start    time.Time
 	last     time.Time // of the latest message
-	marked   int       // count at the beginning of the stretch
+	markedAt int       // count at the beginning of the stretch
 	mark     time.Time
 	best     float64 // messages per second
 }
 
-// stretch is what a stretch of a timed run lasts.
-const stretch = 100 * time.Millisecond
+// span is what a stretch of a timed run lasts.
+const span = 100 * time.Millisecond
 
 // newMeter is for a run of total messages, or if that is 0 for a timed one. A
 // stretch is a tenth of the run, or 100 ms.
 func newMeter(total int) *meter {
-	m := &meter{span: stretch}
+	m := &meter{span: span}
 	if total > 0 {
 		m.messages = (total + 9) / 10
 	}
@@ -92,11 +92,11 @@ func (m *meter) add(now time.Time, n int) {
 		m.last = now
 	}
 	d := now.Sub(m.mark)
-	if m.messages > 0 && m.count-m.marked >= m.messages || m.messages == 0 && d >= m.span {
+	if m.messages > 0 && m.count-m.markedAt >= m.messages || m.messages == 0 && d >= m.span {
 		if d > 0 {
-			m.best = max(m.best, float64(m.count-m.marked)/d.Seconds())
+			m.best = max(m.best, float64(m.count-m.markedAt)/d.Seconds())
 		}
-		m.marked, m.mark = m.count, now
+		m.markedAt, m.mark = m.count, now
 	}
 }
 

@@ -3,9 +3,9 @@
 
 package perf
 
-// relays returns to whom rank sends on what it has, in order; rank 0 is the
+// forwarders returns to whom rank sends on what it has, in order; rank 0 is the
 // sender and 1..n are the receivers.
-func relays(mode string, rank, n int) []int {
+func forwarders(mode string, rank, n int) []int {
 	var to []int
 	switch mode {
 	case Unicasts:
@@ -35,7 +35,7 @@ func sources(mode string, n int) []int {
 		from[i] = -1
 	}
 	for r := range n + 1 {
-		for _, to := range relays(mode, r, n) {
+		for _, to := range forwarders(mode, r, n) {
 			from[to] = r
 		}
 	}

@@ -40,9 +40,9 @@ func (c *Config) completePacing() error {
 	return err
 }
 
-// capBurst is what a sender with MaxRate alone may make up for. No queue is told
+// maxRateBurst is what a sender with MaxRate alone may make up for. No queue is told
 // of it, so that it can be long enough for a driver on a busy machine.
-const capBurst = 20 * time.Millisecond
+const maxRateBurst = 20 * time.Millisecond
 
 // initPacing makes the reaction point and the notification point of a complete
 // configuration.
@@ -50,14 +50,14 @@ func (q *QP) initPacing() error {
 	c := q.cfg.Congestion
 	switch {
 	case c != nil:
-		q.np = dcqcn.NewNotificationPoint(c.CNPInterval)
+		q.notificationPoint = dcqcn.NewNotificationPoint(c.CNPInterval)
 	case q.cfg.MaxRate > 0:
-		c = &dcqcn.Config{LineRate: q.cfg.MaxRate, Burst: capBurst}
+		c = &dcqcn.Config{LineRate: q.cfg.MaxRate, Burst: maxRateBurst}
 	default:
 		return nil
 	}
 	var err error
-	q.req.pacer, err = dcqcn.NewReactionPoint(*c)
+	q.requester.pacer, err = dcqcn.NewReactionPoint(*c)
 	return err
 }
 
@@ -67,7 +67,7 @@ func (q *QP) Rate(now time.Duration) int64 {
 	if !q.cfg.paced() {
 		return 0
 	}
-	return q.req.pacer.Rate(now)
+	return q.requester.pacer.Rate(now)
 }
 
 // pace reports whether the pacer lets a packet go now, and remembers until when
@@ -78,44 +78,44 @@ func (r *requester) pace(now time.Duration) bool {
 	}
 	at := r.pacer.NextSend(now)
 	if at > now {
-		r.held.arm(at)
+		r.pacerTimer.arm(at)
 	}
 	return at <= now
 }
 
-// paid tells the pacer of a packet sent.
-func (r *requester) paid(now time.Duration, p *Packet) {
+// chargePacer tells the pacer of a packet sent.
+func (r *requester) chargePacer(now time.Duration, p *Packet) {
 	if r.cfg.paced() {
 		r.pacer.OnSent(now, r.cfg.FrameOverhead+rocev2.BTHLen+p.Op.ExtLen()+(len(p.Payload)+3)&^3+rocev2.ICRCLen)
 	}
 }
 
-// askInTime reports whether the packet just sent has to ask for an ACK because
+// paceNeedsAckReq reports whether the packet just sent has to ask for an ACK because
 // the pacer will not let the next one go before much of the timeout has passed
 // since the first of those that did not ask. At a low rate the timeout would
 // otherwise come before any packet asks, for ever, with nothing lost.
-func (r *requester) askInTime(now time.Duration) bool {
+func (r *requester) paceNeedsAckReq(now time.Duration) bool {
 	if !r.cfg.paced() || r.cfg.Timeout == 0 {
 		return false
 	}
-	if r.noAckReq == 1 {
-		r.unasked = now
+	if r.sinceAckReq == 1 {
+		r.sinceAckReqAt = now
 	}
-	return r.pacer.NextSend(now)-r.unasked >= r.cfg.Timeout/4
+	return r.pacer.NextSend(now)-r.sinceAckReqAt >= r.cfg.Timeout/4
 }
 
-// congested serves what a packet of the peer says about our requests.
-func (q *QP) congested(now time.Duration) {
+// handleCNP serves what a packet of the peer says about our requests.
+func (q *QP) handleCNP(now time.Duration) {
 	if q.cfg.Congestion != nil {
-		q.req.pacer.OnCNP(now)
+		q.requester.pacer.OnCNP(now)
 	}
 }
 
-// experienced serves a request that arrived with CE: the peer gets a CNP, if one
+// handleCE serves a request that arrived with CE: the peer gets a CNP, if one
 // is due (annex A17.9.3).
-func (q *QP) experienced(now time.Duration, out *Output) {
+func (q *QP) handleCE(now time.Duration, out *Output) {
 	q.stats.CEReceived++
-	if q.cfg.Congestion == nil || !q.np.OnCE(now) {
+	if q.cfg.Congestion == nil || !q.notificationPoint.OnCE(now) {
 		return
 	}
 	q.stats.CNPsSent++

@@ -119,10 +119,10 @@ func TestPacedSenderAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out Output
-		q.req.pacer.OnSent(0, 1<<16) // what may go at once has gone
-		start := q.req.pacer.NextSend(0)
+		q.requester.pacer.OnSent(0, 1<<16) // what may go at once has gone
+		start := q.requester.pacer.NextSend(0)
 		var got []int
-		for now := start; len(out.Packets) < 10; now = q.req.pacer.NextSend(now) {
+		for now := start; len(out.Packets) < 10; now = q.requester.pacer.NextSend(now) {
 			if q.Transmit(now, &out, 1) != 1 {
 				t.Fatalf("nothing sent at %v", now)
 			}
@@ -156,10 +156,10 @@ func TestPacketsCountWhole(t *testing.T) {
 			}
 		}
 		var out Output
-		q.req.pacer.OnSent(0, 1<<16)
-		now := q.req.pacer.NextSend(0)
+		q.requester.pacer.OnSent(0, 1<<16)
+		now := q.requester.pacer.NextSend(0)
 		q.Transmit(now, &out, 1)
-		if got := q.req.pacer.NextSend(now) - now; got != time.Duration(x.want)*time.Microsecond {
+		if got := q.requester.pacer.NextSend(now) - now; got != time.Duration(x.want)*time.Microsecond {
 			t.Errorf("%v of %d bytes counts as %v, want %d bytes", x.op, x.size, got, x.want)
 		}
 		if n := q.Transmit(now, &out, 1); n != 0 {
@@ -168,7 +168,7 @@ func TestPacketsCountWhole(t *testing.T) {
 		if at, ok := q.NextDeadline(); !ok || at != now+time.Duration(x.want)*time.Microsecond {
 			t.Errorf("%v: next at %v %v, want the pacer's time, which is before the timeout", x.op, at, ok)
 		}
-		q.req.timer.arm(now + 1)
+		q.requester.timer.arm(now + 1)
 		if at, _ := q.NextDeadline(); at != now+1 {
 			t.Errorf("%v: next at %v, want the timeout, which is first", x.op, at)
 		}
@@ -199,10 +199,10 @@ func TestErrorState(t *testing.T) {
 	}
 	var out Output
 	q.Transmit(0, &out, 2)
-	q.req.held.arm(1)
+	q.requester.pacerTimer.arm(1)
 	q.Fail(&out)
-	if q.req.timer.armed || q.req.rnrTimer.armed || q.req.held.armed || q.req.wqes.n != 0 {
-		t.Errorf("%+v", q.req)
+	if q.requester.timer.armed || q.requester.rnrTimer.armed || q.requester.pacerTimer.armed || q.requester.sendQueue.count != 0 {
+		t.Errorf("%+v", q.requester)
 	}
 	out.Reset()
 	q.Input(0, answer(1, rocev2.SyndromeACK), &out)
@@ -232,7 +232,7 @@ func TestNothingIsHeld(t *testing.T) {
 			*r.push() = []byte{byte(i), byte(n)}
 		}
 		for n := range 3 {
-			if got := *r.at(0); got[0] != byte(i) || got[1] != byte(n) || (*r.at(r.n - 1))[1] != 2 {
+			if got := *r.at(0); got[0] != byte(i) || got[1] != byte(n) || (*r.at(r.count - 1))[1] != 2 {
 				t.Fatalf("round %d, entry %d: %v", i, n, got)
 			}
 			r.pop()

@@ -33,13 +33,13 @@ func (m *MR) Len() int { return len(m.buf) }
 // belongs to the goroutine of the QPs that use it. R_Keys follow from the seed
 // alone, so that two runs are equal.
 type Memory struct {
-	byKey map[uint32]*MR
-	next  uint64 // splitmix64 state
+	byKey    map[uint32]*MR
+	keyState uint64 // splitmix64 state
 }
 
 // NewMemory returns an empty set whose R_Keys are drawn from seed.
 func NewMemory(seed uint64) *Memory {
-	return &Memory{byKey: make(map[uint32]*MR), next: seed}
+	return &Memory{byKey: make(map[uint32]*MR), keyState: seed}
 }
 
 // ErrNoRegion is the error of Deregister for an R_Key that names no region.
@@ -57,17 +57,17 @@ func (m *Memory) RegisterMR(buf []byte, iova uint64, access Access) (*MR, error)
 	if access&^(RemoteWrite|RemoteRead) != 0 {
 		return nil, fmt.Errorf("rc: register memory: unknown access bits %#x: use RemoteWrite, RemoteRead", uint8(access))
 	}
-	key := m.draw()
+	key := m.newKey()
 	mr := &MR{RKey: key, IOVA: iova, buf: buf, access: access, valid: true}
 	m.byKey[key] = mr
 	return mr, nil
 }
 
-// draw returns an R_Key in use by nobody, never 0 (splitmix64).
-func (m *Memory) draw() uint32 {
+// newKey returns an R_Key in use by nobody, never 0 (splitmix64).
+func (m *Memory) newKey() uint32 {
 	for {
-		m.next += 0x9E3779B97F4A7C15
-		z := m.next
+		m.keyState += 0x9E3779B97F4A7C15
+		z := m.keyState
 		z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
 		z = (z ^ z>>27) * 0x94D049BB133111EB
 		key := uint32((z ^ z>>31) >> 32)

@@ -77,12 +77,12 @@ type Stats struct {
 
 // QP is an RC queue pair. See the package comment for how to drive it.
 type QP struct {
-	cfg   Config
-	state State
-	stats Stats
-	req   requester
-	resp  responder
-	np    dcqcn.NotificationPoint // with cfg.Congestion
+	cfg               Config
+	state             State
+	stats             Stats
+	requester         requester
+	responder         responder
+	notificationPoint dcqcn.NotificationPoint // with cfg.Congestion
 }
 
 // New returns a QP in RTS, or every fault of cfg at once.
@@ -91,8 +91,8 @@ func New(cfg Config) (*QP, error) {
 		return nil, err
 	}
 	q := &QP{cfg: cfg}
-	q.req.init(&q.cfg)
-	q.resp.init(&q.cfg)
+	q.requester.init(&q.cfg)
+	q.responder.init(&q.cfg)
 	if err := q.initPacing(); err != nil {
 		return nil, err
 	}
@@ -109,16 +109,16 @@ func (q *QP) State() State { return q.state }
 func (q *QP) Stats() Stats { return q.stats }
 
 // SendQueued returns the number of WRs posted and not yet completed.
-func (q *QP) SendQueued() int { return q.req.wqes.n }
+func (q *QP) SendQueued() int { return q.requester.sendQueue.count }
 
 // RecvQueued returns the number of RecvWRs posted and not yet completed.
-func (q *QP) RecvQueued() int { return q.resp.recvs.n }
+func (q *QP) RecvQueued() int { return q.responder.recvQueue.count }
 
 // NextSendPSN returns the PSN that the next WR posted will start at.
-func (q *QP) NextSendPSN() rocev2.PSN { return q.req.psn(q.req.tail) }
+func (q *QP) NextSendPSN() rocev2.PSN { return q.requester.psn(q.requester.nextPost) }
 
 // ExpectedPSN returns the responder's expected PSN (ePSN).
-func (q *QP) ExpectedPSN() rocev2.PSN { return q.resp.epsn }
+func (q *QP) ExpectedPSN() rocev2.PSN { return q.responder.ePSN }
 
 // PostSend queues a WR. It fails with ErrQueueFull, with ErrState, or if the WR
 // itself is wrong.
@@ -130,10 +130,10 @@ func (q *QP) PostSend(wr WR) error {
 		return fmt.Errorf("rc: post send %d: unknown operation %v: use a WR constant", wr.ID, wr.Op)
 	case uint64(len(wr.Data)) > MaxMessage:
 		return fmt.Errorf("rc: post send %d: message of %d bytes: split it, the limit is %d", wr.ID, len(wr.Data), uint64(MaxMessage))
-	case q.req.wqes.full():
-		return fmt.Errorf("rc: post send %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.req.wqes.n)
+	case q.requester.sendQueue.full():
+		return fmt.Errorf("rc: post send %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.requester.sendQueue.count)
 	}
-	q.req.post(wr)
+	q.requester.enqueue(wr)
 	return nil
 }
 
@@ -142,10 +142,10 @@ func (q *QP) PostRecv(wr RecvWR) error {
 	switch {
 	case q.state != RTS:
 		return fmt.Errorf("rc: post receive %d: %w: connect a new QP", wr.ID, ErrState)
-	case q.resp.recvs.full():
-		return fmt.Errorf("rc: post receive %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.resp.recvs.n)
+	case q.responder.recvQueue.full():
+		return fmt.Errorf("rc: post receive %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.responder.recvQueue.count)
 	}
-	*q.resp.recvs.push() = wr
+	*q.responder.recvQueue.push() = wr
 	return nil
 }
 
@@ -160,18 +160,18 @@ func (q *QP) Input(now time.Duration, p *Packet, out *Output) {
 		q.stats.DroppedQPN++
 	case flags&rocev2.OpRequest != 0:
 		if p.CE {
-			q.experienced(now, out)
+			q.handleCE(now, out)
 		}
-		q.receive(p, flags, out)
+		q.handleRequest(p, flags, out)
 	case p.Op == rocev2.Acknowledge:
 		if p.BECN {
 			q.stats.BECNs++
-			q.congested(now)
+			q.handleCNP(now)
 		}
-		q.acknowledged(now, p, out)
+		q.handleAck(now, p, out)
 	case p.Op == rocev2.CNP:
 		q.stats.CNPs++
-		q.congested(now)
+		q.handleCNP(now)
 	default:
 		q.stats.DroppedOpcode++
 	}
@@ -183,13 +183,13 @@ func (q *QP) NextDeadline() (time.Duration, bool) {
 	if q.state != RTS {
 		return 0, false
 	}
-	return q.req.deadline()
+	return q.requester.deadline()
 }
 
 // Advance fires every deadline <= now.
 func (q *QP) Advance(now time.Duration, out *Output) {
 	if q.state == RTS {
-		q.expire(now, out)
+		q.fireTimers(now, out)
 	}
 }
 
@@ -205,13 +205,13 @@ func (q *QP) Fail(out *Output) {
 
 // flush completes all that is posted, sends first, with WRFlushErr.
 func (q *QP) flush(out *Output) {
-	for q.req.wqes.n > 0 {
+	for q.requester.sendQueue.count > 0 {
 		q.complete(WRFlushErr, out)
 	}
-	q.req.stop()
-	for q.resp.recvs.n > 0 {
-		out.Completions = append(out.Completions, Completion{ID: q.resp.recvs.at(0).ID, Op: WCRecv, Status: WRFlushErr})
-		q.resp.recvs.pop()
+	q.requester.stop()
+	for q.responder.recvQueue.count > 0 {
+		out.Completions = append(out.Completions, Completion{ID: q.responder.recvQueue.at(0).ID, Op: WCRecv, Status: WRFlushErr})
+		q.responder.recvQueue.pop()
 	}
-	q.resp.stop()
+	q.responder.stop()
 }

@@ -304,8 +304,8 @@ func TestAnyInputIsSurvived(t *testing.T) {
 				}
 			}
 			out.Reset()
-			if r := &q.req; c.Personality == Strict && r.una > r.nxt || r.nxt > r.sent || r.sent > r.tail {
-				t.Fatalf("una %d, nxt %d, sent %d, tail %d", r.una, r.nxt, r.sent, r.tail)
+			if r := &q.requester; c.Personality == Strict && r.una > r.nxt || r.nxt > r.sent || r.sent > r.nextPost {
+				t.Fatalf("una %d, nxt %d, sent %d, tail %d", r.una, r.nxt, r.sent, r.nextPost)
 			}
 			if q.State() == RTS && done+uint64(q.SendQueued()) != posted || q.State() == Error && done != posted {
 				t.Fatalf("%v: posted %d, completed %d, queued %d", q.State(), posted, done, q.SendQueued())

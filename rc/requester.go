@@ -22,16 +22,16 @@ type sendWQE struct {
 //	una <= nxt <= sent <= tail, but for an RXE QP that was acknowledged beyond
 //	what it had sent, where una > nxt can be.
 type requester struct {
-	cfg  *Config
-	wqes ring[sendWQE]
-	cur  int // index in wqes of the WQE that nxt belongs to; wqes.n if none
+	cfg       *Config
+	sendQueue ring[sendWQE]
+	curWQE    int // index in wqes of the WQE that nxt belongs to; wqes.n if none
 
-	una  int64 // oldest unacknowledged (rxe comp.psn, qib s_last_psn+1)
-	nxt  int64 // sent next (rxe req.psn, qib s_psn)
-	sent int64 // one above the highest ever sent (qib s_next_psn)
-	tail int64 // first of the next WR to be posted
+	una      int64 // oldest unacknowledged (rxe comp.psn, qib s_last_psn+1)
+	nxt      int64 // sent next (rxe req.psn, qib s_psn)
+	sent     int64 // one above the highest ever sent (qib s_next_psn)
+	nextPost int64 // first of the next WR to be posted
 
-	noAckReq     int   // packets since the last AckReq
+	sinceAckReq  int   // packets since the last AckReq
 	retries      uint8 // left
 	rnrRetries   uint8 // left
 	startedRetry bool  // RXE: gone back, and no ACK since
@@ -40,9 +40,9 @@ type requester struct {
 	rnrTimer timer // armed: waiting for the receiver to get ready
 
 	// With cfg.paced only.
-	pacer   dcqcn.ReactionPoint
-	held    timer         // armed: the last Transmit was held back by the pacer, until then
-	unasked time.Duration // when the first of noAckReq packets was sent
+	pacer         dcqcn.ReactionPoint
+	pacerTimer    timer         // armed: the last Transmit was held back by the pacer, until then
+	sinceAckReqAt time.Duration // when the first of sinceAckReq packets was sent
 }
 
 // timer is one deadline.
@@ -59,8 +59,8 @@ func (t *timer) due(now time.Duration) bool {
 
 func (r *requester) init(cfg *Config) {
 	r.cfg = cfg
-	r.wqes = newRing[sendWQE](cfg.SendDepth)
-	r.reload()
+	r.sendQueue = newRing[sendWQE](cfg.SendDepth)
+	r.refillRetries()
 }
 
 // psn returns the PSN of sequence number s.
@@ -73,19 +73,19 @@ func (r *requester) seq(p rocev2.PSN) int64 {
 	return r.una + int64((p & rocev2.PSNMask).Sub(r.psn(r.una)))
 }
 
-// reload refills the retry counters (rxe_comp.c:reset_retry_counters).
-func (r *requester) reload() {
+// refillRetries refills the retry counters (rxe_comp.c:reset_retry_counters).
+func (r *requester) refillRetries() {
 	r.retries, r.rnrRetries, r.startedRetry = r.cfg.RetryCnt, r.cfg.RNRRetry, false
 }
 
 func (r *requester) stop() {
 	r.timer.stop()
 	r.rnrTimer.stop()
-	r.held.stop()
+	r.pacerTimer.stop()
 }
 
 func (r *requester) deadline() (at time.Duration, armed bool) {
-	for _, t := range [...]timer{r.timer, r.rnrTimer, r.held} {
+	for _, t := range [...]timer{r.timer, r.rnrTimer, r.pacerTimer} {
 		if t.armed && (!armed || t.at < at) {
 			at, armed = t.at, true
 		}
@@ -93,14 +93,14 @@ func (r *requester) deadline() (at time.Duration, armed bool) {
 	return at, armed
 }
 
-func (r *requester) post(wr WR) {
+func (r *requester) enqueue(wr WR) {
 	packets := int64(1) // a message of length 0 takes one packet too
 	if len(wr.Data) > 0 {
 		packets = int64((len(wr.Data) + r.cfg.PMTU - 1) / r.cfg.PMTU)
 	}
-	w := r.wqes.push()
-	w.wr, w.first, w.last = wr, r.tail, r.tail+packets-1
-	r.tail += packets
+	w := r.sendQueue.push()
+	w.wr, w.first, w.last = wr, r.nextPost, r.nextPost+packets-1
+	r.nextPost += packets
 }
 
 // rearm restarts the retransmission timer if anything is unacknowledged. The
@@ -113,9 +113,9 @@ func (r *requester) rearm(now time.Duration) {
 	}
 }
 
-// settle moves nxt up to una after una has moved and WQEs may have completed:
+// skipAcked moves nxt up to una after una has moved and WQEs may have completed:
 // what is acknowledged need not be sent again (qib_rc.c:do_rc_ack).
-func (r *requester) settle() {
+func (r *requester) skipAcked() {
 	if to := min(r.una, r.sent); r.nxt < to {
 		r.seek(to)
 	}
@@ -125,15 +125,15 @@ func (r *requester) settle() {
 // the oldest WQE; to the one after it only if an RXE QP was acknowledged beyond
 // what it had sent, when una can pass the end of a WQE not yet completed.
 func (r *requester) seek(s int64) {
-	r.nxt, r.cur = s, 0
-	if r.wqes.n > 0 && s > r.wqes.at(0).last {
-		r.cur = 1
+	r.nxt, r.curWQE = s, 0
+	if r.sendQueue.count > 0 && s > r.sendQueue.at(0).last {
+		r.curWQE = 1
 	}
 }
 
 // canSend reports whether the window is open for a packet.
 func (r *requester) canSend() bool {
-	if r.cur >= r.wqes.n || r.nxt-r.una >= int64(r.cfg.MaxUnacked) {
+	if r.curWQE >= r.sendQueue.count || r.nxt-r.una >= int64(r.cfg.MaxUnacked) {
 		return false
 	}
 	// rxe waits for the RNR timer only before it goes back, not before it
@@ -148,8 +148,8 @@ func (q *QP) Transmit(now time.Duration, out *Output, budget int) int {
 	if q.state != RTS {
 		return 0
 	}
-	r, n := &q.req, 0
-	r.held.stop()
+	r, n := &q.requester, 0
+	r.pacerTimer.stop()
 	for n < budget && r.canSend() && r.pace(now) {
 		out.Packets = append(out.Packets, Packet{})
 		q.emit(now, &out.Packets[len(out.Packets)-1])
@@ -181,8 +181,8 @@ var sendOpcodes = [numWROps][4]rocev2.Opcode{
 // of nxt in its message, so that a restart in mid-message (MIDDLE or LAST, no
 // RETH: RC.md §3.9) needs no code of its own.
 func (q *QP) emit(now time.Duration, p *Packet) {
-	r := &q.req
-	w := r.wqes.at(r.cur)
+	r := &q.requester
+	w := r.sendQueue.at(r.curWQE)
 	index, last := r.nxt-w.first, r.nxt == w.last
 	place := placeMiddle
 	switch {
@@ -209,8 +209,8 @@ func (q *QP) emit(now time.Duration, p *Packet) {
 		p.InvKey = w.wr.RKey
 	}
 	p.Solicited = last && w.wr.Solicited && flags&(rocev2.OpSend|rocev2.OpImm) != 0
-	r.paid(now, p)
-	p.AckReq = r.askAck(now, index, last)
+	r.chargePacer(now, p)
+	p.AckReq = r.wantsAckReq(now, index, last)
 
 	q.stats.PacketsSent++
 	q.stats.BytesSent += uint64(len(p.Payload))
@@ -220,26 +220,26 @@ func (q *QP) emit(now time.Duration, p *Packet) {
 	r.nxt++
 	r.sent = max(r.sent, r.nxt)
 	if last {
-		r.cur++
+		r.curWQE++
 	}
 }
 
-// askAck decides on AckReq for the packet nxt, the index-th of its message.
-func (r *requester) askAck(now time.Duration, index int64, last bool) bool {
-	r.noAckReq++
+// wantsAckReq decides on AckReq for the packet nxt, the index-th of its message.
+func (r *requester) wantsAckReq(now time.Duration, index int64, last bool) bool {
+	r.sinceAckReq++
 	ask := last
 	if r.cfg.Personality == RXE {
 		// rxe_req.c:init_req_packet counts across restarts.
-		ask = ask || r.noAckReq >= r.cfg.AckReqEvery
+		ask = ask || r.sinceAckReq >= r.cfg.AckReqEvery
 	} else {
 		// qib_rc.c:qib_make_rc_req goes by the place in the message. The packet
 		// that closes the window asks too, else nothing would open it.
 		ask = ask || index > 0 && index%int64(r.cfg.AckReqEvery) == 0 ||
 			r.nxt-r.una == int64(r.cfg.MaxUnacked)-1
 	}
-	ask = r.askInTime(now) || ask
+	ask = r.paceNeedsAckReq(now) || ask
 	if ask {
-		r.noAckReq = 0
+		r.sinceAckReq = 0
 	}
 	return ask
 }

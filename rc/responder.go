@@ -7,11 +7,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// message is what the responder is in the middle of.
-type message uint8
+// messageKind is what the responder is in the middle of.
+type messageKind uint8
 
 const (
-	noMessage message = iota
+	noMessage messageKind = iota
 	sendMessage
 	writeMessage
 )
@@ -27,42 +27,42 @@ const (
 
 // responder is the receiving half of a QP.
 type responder struct {
-	cfg   *Config
-	recvs ring[RecvWR]
+	cfg       *Config
+	recvQueue ring[RecvWR]
 
-	epsn rocev2.PSN // expected (rxe resp.psn, qib r_psn)
+	ePSN rocev2.PSN // expected (rxe resp.psn, qib r_psn)
 	// ackPSN is rxe's resp.ack_psn: epsn once a packet has been accepted, but 0
 	// before, so that an early duplicate is acked with PSN 0xFFFFFF.
-	ackPSN rocev2.PSN
-	msn    rocev2.MSN // messages completed
-	nak    nakState
+	ackPSN   rocev2.PSN
+	msn      rocev2.MSN // messages completed
+	nakState nakState
 
-	msg    message
-	got    int    // sendMessage: bytes placed so far
-	mr     *MR    // writeMessage: nil if length is 0
-	off    int    // writeMessage: where in mr the next byte goes
-	resid  uint32 // writeMessage: bytes to come
-	length uint32 // writeMessage: DMALen
+	inMessage messageKind
+	placed    int    // sendMessage: bytes placed so far
+	mr        *MR    // writeMessage: nil if length is 0
+	mrOffset  int    // writeMessage: where in mr the next byte goes
+	bytesLeft uint32 // writeMessage: bytes to come
+	dmaLen    uint32 // writeMessage: DMALen
 }
 
 func (r *responder) init(cfg *Config) {
 	r.cfg = cfg
-	r.recvs = newRing[RecvWR](cfg.RecvDepth)
-	r.epsn = cfg.RQPSN
+	r.recvQueue = newRing[RecvWR](cfg.RecvDepth)
+	r.ePSN = cfg.RQPSN
 }
 
-func (r *responder) stop() { r.msg, r.mr = noMessage, nil }
+func (r *responder) stop() { r.inMessage, r.mr = noMessage, nil }
 
-// receive serves a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
-func (q *QP) receive(p *Packet, flags rocev2.OpFlags, out *Output) {
-	r := &q.resp
-	switch d := (p.PSN & rocev2.PSNMask).Sub(r.epsn); {
+// handleRequest serves a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
+func (q *QP) handleRequest(p *Packet, flags rocev2.OpFlags, out *Output) {
+	r := &q.responder
+	switch d := (p.PSN & rocev2.PSNMask).Sub(r.ePSN); {
 	case d > 0:
 		q.stats.OutOfSequence++
-		if r.nak == nakNone {
-			r.nak = nakSequence
+		if r.nakState == nakNone {
+			r.nakState = nakSequence
 			q.stats.NaksSent++
-			q.respond(rocev2.SyndromeNAKSequence, r.epsn, out)
+			q.respond(rocev2.SyndromeNAKSequence, r.ePSN, out)
 		}
 		return
 	case d < 0:
@@ -70,14 +70,14 @@ func (q *QP) receive(p *Packet, flags rocev2.OpFlags, out *Output) {
 		return
 	}
 	if r.cfg.Personality == RXE {
-		r.nak = nakNone // before any check: a refused packet clears it too
+		r.nakState = nakNone // before any check: a refused packet clears it too
 	}
 	q.execute(p, flags, out)
 }
 
 // duplicate answers a request below the expected PSN, without doing it again.
 func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
-	r := &q.resp
+	r := &q.responder
 	q.stats.Duplicates++
 	if flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
 		return // rxe: no responder resource for it, class D
@@ -87,30 +87,30 @@ func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
 		return
 	}
 	if p.AckReq {
-		r.nak = nakNone
-		q.ack(r.epsn.Prev(), out)
+		r.nakState = nakNone
+		q.ack(r.ePSN.Prev(), out)
 	}
 }
 
 // execute serves the expected packet.
 func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
-	r := &q.resp
+	r := &q.responder
 	if !r.inSequence(flags) || flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
-		q.refuse(p, rocev2.SyndromeNAKInvalid, RemInvReqErr, r.msg == sendMessage, out)
+		q.refuse(p, rocev2.SyndromeNAKInvalid, RemInvReqErr, r.inMessage == sendMessage, out)
 		return
 	}
 	// A SEND uses a receive from its first packet on, a WRITE with immediate
 	// only for its last.
 	needRecv := flags&(rocev2.OpSend|rocev2.OpImm) != 0
-	if needRecv && r.recvs.n == 0 {
+	if needRecv && r.recvQueue.count == 0 {
 		q.stats.RNRsSent++
 		if r.cfg.Personality == Strict {
-			r.nak = nakRNR
+			r.nakState = nakRNR
 		}
 		q.respond(rocev2.SyndromeRNR|rocev2.Syndrome(r.cfg.MinRNRTimer), p.PSN, out)
 		return
 	}
-	syndrome, status := r.check(p, flags)
+	syndrome, status := r.checkRequest(p, flags)
 	if syndrome != rocev2.SyndromeACK {
 		q.refuse(p, syndrome, status, needRecv, out)
 		return
@@ -133,7 +133,7 @@ func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
 // inSequence reports whether the opcode may follow the one before it
 // (rxe_resp.c:check_op_seq).
 func (r *responder) inSequence(flags rocev2.OpFlags) bool {
-	switch r.msg {
+	switch r.inMessage {
 	case sendMessage:
 		return flags&rocev2.OpSend != 0 && flags&(rocev2.OpMiddle|rocev2.OpLast) != 0
 	case writeMessage:
@@ -142,10 +142,10 @@ func (r *responder) inSequence(flags rocev2.OpFlags) bool {
 	return flags&rocev2.OpStart != 0
 }
 
-// check tests lengths (RC.md §3.10; rxe_resp.c:rxe_resp_check_length) and
+// checkRequest tests lengths (RC.md §3.10; rxe_resp.c:rxe_resp_check_length) and
 // rights. At the start of a WRITE it takes over RETH, and tests the R_Key for
 // the whole of DMALen. SyndromeACK means that the packet may be placed.
-func (r *responder) check(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
+func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
 	n := len(p.Payload)
 	ok := true
 	switch {
@@ -161,9 +161,9 @@ func (r *responder) check(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Sta
 	}
 	if flags&rocev2.OpSend != 0 {
 		if flags&rocev2.OpStart != 0 {
-			r.got = 0
+			r.placed = 0
 		}
-		if n > len(r.recvs.at(0).Buf)-r.got {
+		if n > len(r.recvQueue.at(0).Buf)-r.placed {
 			if r.cfg.Personality == Strict {
 				return rocev2.SyndromeNAKInvalid, LocLenErr
 			}
@@ -179,18 +179,18 @@ func (r *responder) check(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Sta
 // checkWrite is the part of check for an RDMA WRITE (rxe_resp.c:check_rkey).
 func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
 	if flags&rocev2.OpRETH != 0 {
-		r.length, r.resid, r.mr, r.off = p.DMALen, p.DMALen, nil, 0
+		r.dmaLen, r.bytesLeft, r.mr, r.mrOffset = p.DMALen, p.DMALen, nil, 0
 		if p.DMALen > 0 { // C9-88: with length 0, R_Key and VA mean nothing
 			if r.mr = r.cfg.Memory.writable(p.RKey, p.VA, p.DMALen); r.mr != nil {
-				r.off = int(p.VA - r.mr.IOVA)
+				r.mrOffset = int(p.VA - r.mr.IOVA)
 			}
 		}
 	}
-	if r.length > 0 && (r.mr == nil || !r.mr.valid) {
+	if r.dmaLen > 0 && (r.mr == nil || !r.mr.valid) {
 		return rocev2.SyndromeNAKAccess, RemAccessErr
 	}
 	n := uint32(len(p.Payload))
-	if n > r.resid || flags&rocev2.OpEnd != 0 && n != r.resid {
+	if n > r.bytesLeft || flags&rocev2.OpEnd != 0 && n != r.bytesLeft {
 		return rocev2.SyndromeNAKInvalid, RemInvReqErr
 	}
 	return rocev2.SyndromeACK, Success
@@ -202,44 +202,44 @@ func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
 	switch {
 	case n == 0:
 	case flags&rocev2.OpSend != 0:
-		copy(r.recvs.at(0).Buf[r.got:], p.Payload)
-		r.got += n
+		copy(r.recvQueue.at(0).Buf[r.placed:], p.Payload)
+		r.placed += n
 	default:
-		copy(r.mr.buf[r.off:], p.Payload)
-		r.off += n
-		r.resid -= uint32(n)
+		copy(r.mr.buf[r.mrOffset:], p.Payload)
+		r.mrOffset += n
+		r.bytesLeft -= uint32(n)
 	}
 }
 
 // accepted moves past the expected packet, which has been placed, completes the
 // receive it ends and acknowledges it if asked. inv: an R_Key was invalidated.
 func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
-	r := &q.resp
+	r := &q.responder
 	q.stats.PacketsReceived++
 	q.stats.BytesReceived += uint64(len(p.Payload))
-	r.epsn = r.epsn.Next()
-	r.ackPSN = r.epsn
-	r.nak = nakNone
+	r.ePSN = r.ePSN.Next()
+	r.ackPSN = r.ePSN
+	r.nakState = nakNone
 	switch {
 	case flags&rocev2.OpEnd != 0:
 		q.stats.Messages++
 		r.msn = r.msn.Add(1)
 		if flags&(rocev2.OpSend|rocev2.OpImm) != 0 {
-			c := Completion{ID: r.recvs.at(0).ID, Op: WCRecv, Bytes: r.got, Imm: p.Imm, HasImm: flags&rocev2.OpImm != 0, Solicited: p.Solicited}
+			c := Completion{ID: r.recvQueue.at(0).ID, Op: WCRecv, Bytes: r.placed, Imm: p.Imm, HasImm: flags&rocev2.OpImm != 0, Solicited: p.Solicited}
 			if flags&rocev2.OpWrite != 0 {
-				c.Op, c.Bytes = WCRecvRDMAWithImm, int(r.length)
+				c.Op, c.Bytes = WCRecvRDMAWithImm, int(r.dmaLen)
 			}
 			if inv {
 				c.InvKey, c.HasInv = p.InvKey, true
 			}
 			out.Completions = append(out.Completions, c)
-			r.recvs.pop()
+			r.recvQueue.pop()
 		}
-		r.msg, r.mr = noMessage, nil
+		r.inMessage, r.mr = noMessage, nil
 	case flags&rocev2.OpSend != 0:
-		r.msg = sendMessage
+		r.inMessage = sendMessage
 	default:
-		r.msg = writeMessage
+		r.inMessage = writeMessage
 	}
 	if p.AckReq {
 		q.ack(p.PSN, out)
@@ -261,10 +261,10 @@ func (q *QP) refuse(p *Packet, s rocev2.Syndrome, status Status, holdsRecv bool,
 
 // failReceive completes the oldest receive with status and breaks the QP.
 func (q *QP) failReceive(status Status, out *Output) {
-	r := &q.resp
-	if r.recvs.n > 0 {
-		out.Completions = append(out.Completions, Completion{ID: r.recvs.at(0).ID, Op: WCRecv, Status: status})
-		r.recvs.pop()
+	r := &q.responder
+	if r.recvQueue.count > 0 {
+		out.Completions = append(out.Completions, Completion{ID: r.recvQueue.at(0).ID, Op: WCRecv, Status: status})
+		r.recvQueue.pop()
 	}
 	q.Fail(out)
 }
@@ -273,12 +273,12 @@ func (q *QP) failReceive(status Status, out *Output) {
 func (q *QP) ack(psn rocev2.PSN, out *Output) {
 	s := rocev2.SyndromeACK
 	if q.cfg.Credits {
-		s = rocev2.SyndromeCredits(q.resp.recvs.n)
+		s = rocev2.SyndromeCredits(q.responder.recvQueue.count)
 	}
 	q.stats.AcksSent++
 	q.respond(s, psn, out)
 }
 
 func (q *QP) respond(s rocev2.Syndrome, psn rocev2.PSN, out *Output) {
-	out.Packets = append(out.Packets, Packet{Op: rocev2.Acknowledge, DestQP: q.cfg.DestQPN, PSN: psn & rocev2.PSNMask, Syndrome: s, MSN: q.resp.msn})
+	out.Packets = append(out.Packets, Packet{Op: rocev2.Acknowledge, DestQP: q.cfg.DestQPN, PSN: psn & rocev2.PSNMask, Syndrome: s, MSN: q.responder.msn})
 }

@@ -5,14 +5,14 @@ package rc
 
 // ring is a bounded FIFO that allocates once. Index 0 is the oldest element.
 type ring[T any] struct {
-	buf  []T
-	head int
-	n    int
+	buf   []T
+	head  int
+	count int
 }
 
 func newRing[T any](depth int) ring[T] { return ring[T]{buf: make([]T, depth)} }
 
-func (r *ring[T]) full() bool { return r.n == len(r.buf) }
+func (r *ring[T]) full() bool { return r.count == len(r.buf) }
 
 // at returns element i, 0 <= i < n.
 func (r *ring[T]) at(i int) *T {
@@ -29,13 +29,13 @@ func (r *ring[T]) push() *T {
 	if r.full() {
 		panic("rc: push to a full ring")
 	}
-	r.n++
-	return r.at(r.n - 1)
+	r.count++
+	return r.at(r.count - 1)
 }
 
 // pop forgets the oldest element, and what it refers to.
 func (r *ring[T]) pop() {
-	if r.n == 0 {
+	if r.count == 0 {
 		panic("rc: pop from an empty ring")
 	}
 	var zero T
@@ -44,5 +44,5 @@ func (r *ring[T]) pop() {
 	if r.head == len(r.buf) {
 		r.head = 0
 	}
-	r.n--
+	r.count--
 }

@@ -18,18 +18,18 @@ import (
 // regions by their R_Keys, times count from now; Stats are left out. It is for
 // model checking, not for storage: the form may change at any time.
 func (q *QP) AppendState(b []byte, now time.Duration) []byte {
-	r, s := &q.req, &q.resp
+	r, s := &q.requester, &q.responder
 	b = append(b, byte(q.state)|bit(r.startedRetry, 1)|bit(r.timer.armed, 2)|bit(r.rnrTimer.armed, 3)|
-		byte(s.nak)<<4|byte(s.msg)<<6)
-	b = binary.AppendUvarint(b, uint64(r.wqes.n))
-	for i := range r.wqes.n {
-		w := r.wqes.at(i)
+		byte(s.nakState)<<4|byte(s.inMessage)<<6)
+	b = binary.AppendUvarint(b, uint64(r.sendQueue.count))
+	for i := range r.sendQueue.count {
+		w := r.sendQueue.at(i)
 		b = binary.AppendUvarint(b, w.wr.ID)
 		b = binary.AppendVarint(b, w.first)
 		b = binary.AppendVarint(b, w.last)
 	}
-	b = append(b, byte(r.cur))
-	for _, v := range [...]int64{r.una, r.nxt, r.sent, r.tail, int64(r.noAckReq)} {
+	b = append(b, byte(r.curWQE))
+	for _, v := range [...]int64{r.una, r.nxt, r.sent, r.nextPost, int64(r.sinceAckReq)} {
 		b = binary.AppendVarint(b, v)
 	}
 	b = append(b, r.retries|r.rnrRetries<<4)
@@ -39,33 +39,33 @@ func (q *QP) AppendState(b []byte, now time.Duration) []byte {
 	if r.rnrTimer.armed {
 		b = binary.AppendVarint(b, int64(r.rnrTimer.at-now))
 	}
-	b = binary.AppendUvarint(b, uint64(s.recvs.n))
-	for i := range s.recvs.n {
-		b = binary.AppendUvarint(b, s.recvs.at(i).ID)
+	b = binary.AppendUvarint(b, uint64(s.recvQueue.count))
+	for i := range s.recvQueue.count {
+		b = binary.AppendUvarint(b, s.recvQueue.at(i).ID)
 	}
-	b = appendPSN(b, s.epsn)
+	b = appendPSN(b, s.ePSN)
 	b = appendPSN(b, s.ackPSN)
 	b = binary.AppendUvarint(b, uint64(s.msn))
-	switch s.msg { // where a message lands is set anew by the next one
+	switch s.inMessage { // where a message lands is set anew by the next one
 	case sendMessage:
-		b = binary.AppendUvarint(b, uint64(s.got))
+		b = binary.AppendUvarint(b, uint64(s.placed))
 	case writeMessage:
-		b = binary.AppendUvarint(b, uint64(s.off))
-		b = binary.AppendUvarint(b, uint64(s.resid))
-		b = binary.AppendUvarint(b, uint64(s.length))
+		b = binary.AppendUvarint(b, uint64(s.mrOffset))
+		b = binary.AppendUvarint(b, uint64(s.bytesLeft))
+		b = binary.AppendUvarint(b, uint64(s.dmaLen))
 		b = append(b, bit(s.mr != nil, 0))
 		if s.mr != nil {
 			b = binary.AppendUvarint(b, uint64(s.mr.RKey))
 		}
 	}
 	if q.cfg.paced() {
-		b = append(b, bit(r.held.armed, 0))
-		b = binary.AppendVarint(b, int64(now-r.unasked))
-		if r.held.armed {
-			b = binary.AppendVarint(b, int64(r.held.at-now))
+		b = append(b, bit(r.pacerTimer.armed, 0))
+		b = binary.AppendVarint(b, int64(now-r.sinceAckReqAt))
+		if r.pacerTimer.armed {
+			b = binary.AppendVarint(b, int64(r.pacerTimer.at-now))
 		}
 		b = r.pacer.AppendState(b, now)
-		b = q.np.AppendState(b, now)
+		b = q.notificationPoint.AppendState(b, now)
 	}
 	return b
 }
@@ -79,8 +79,8 @@ func bit(v bool, n uint) byte {
 
 func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p>>8), byte(p>>16)) }
 
-// errState says that an encoding is not one of AppendState for such a QP.
-var errState = errors.New("rc: not the state of a QP with this configuration")
+// errForeignState says that an encoding is not one of AppendState for such a QP.
+var errForeignState = errors.New("rc: not the state of a QP with this configuration")
 
 // Posted finds the work requests that an encoded state names by their IDs.
 type Posted struct {
@@ -94,17 +94,17 @@ type Posted struct {
 // business. After an error q is in no defined state.
 func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error) {
 	d := stateReader{b: b}
-	r, s := &q.req, &q.resp
+	r, s := &q.requester, &q.responder
 	f := d.byte()
 	q.state, r.startedRetry = State(f&1), f&2 != 0
 	r.timer, r.rnrTimer = timer{armed: f&4 != 0}, timer{armed: f&8 != 0}
-	s.nak, s.msg = nakState(f>>4&3), message(f>>6)
-	r.wqes.n, r.wqes.head = d.length(len(r.wqes.buf)), 0
-	for i := range r.wqes.n {
-		*r.wqes.at(i) = sendWQE{wr: posted.Send(d.uvarint()), first: d.varint(), last: d.varint()}
+	s.nakState, s.inMessage = nakState(f>>4&3), messageKind(f>>6)
+	r.sendQueue.count, r.sendQueue.head = d.length(len(r.sendQueue.buf)), 0
+	for i := range r.sendQueue.count {
+		*r.sendQueue.at(i) = sendWQE{wr: posted.Send(d.uvarint()), first: d.varint(), last: d.varint()}
 	}
-	r.cur = int(d.byte())
-	r.una, r.nxt, r.sent, r.tail, r.noAckReq = d.varint(), d.varint(), d.varint(), d.varint(), int(d.varint())
+	r.curWQE = int(d.byte())
+	r.una, r.nxt, r.sent, r.nextPost, r.sinceAckReq = d.varint(), d.varint(), d.varint(), d.varint(), int(d.varint())
 	v := d.byte()
 	r.retries, r.rnrRetries = v&15, v>>4
 	if r.timer.armed {
@@ -113,34 +113,34 @@ func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error
 	if r.rnrTimer.armed {
 		r.rnrTimer.at = now + time.Duration(d.varint())
 	}
-	s.recvs.n, s.recvs.head = d.length(len(s.recvs.buf)), 0
-	for i := range s.recvs.n {
-		*s.recvs.at(i) = posted.Recv(d.uvarint())
+	s.recvQueue.count, s.recvQueue.head = d.length(len(s.recvQueue.buf)), 0
+	for i := range s.recvQueue.count {
+		*s.recvQueue.at(i) = posted.Recv(d.uvarint())
 	}
-	s.epsn, s.ackPSN, s.msn = d.psn(), d.psn(), rocev2.MSN(d.uvarint())
-	s.got, s.off, s.resid, s.length, s.mr = 0, 0, 0, 0, nil
-	switch s.msg {
+	s.ePSN, s.ackPSN, s.msn = d.psn(), d.psn(), rocev2.MSN(d.uvarint())
+	s.placed, s.mrOffset, s.bytesLeft, s.dmaLen, s.mr = 0, 0, 0, 0, nil
+	switch s.inMessage {
 	case sendMessage:
-		s.got = int(d.uvarint())
+		s.placed = int(d.uvarint())
 	case writeMessage:
-		s.off, s.resid, s.length = int(d.uvarint()), uint32(d.uvarint()), uint32(d.uvarint())
+		s.mrOffset, s.bytesLeft, s.dmaLen = int(d.uvarint()), uint32(d.uvarint()), uint32(d.uvarint())
 		if d.byte() != 0 {
 			s.mr = q.region(uint32(d.uvarint()))
-			d.bad = d.bad || s.mr == nil
+			d.malformed = d.malformed || s.mr == nil
 		}
 	}
-	r.held = timer{}
+	r.pacerTimer = timer{}
 	if q.cfg.paced() {
-		r.held.armed = d.byte()&1 != 0
-		r.unasked = now - time.Duration(d.varint())
-		if r.held.armed {
-			r.held.at = now + time.Duration(d.varint())
+		r.pacerTimer.armed = d.byte()&1 != 0
+		r.sinceAckReqAt = now - time.Duration(d.varint())
+		if r.pacerTimer.armed {
+			r.pacerTimer.at = now + time.Duration(d.varint())
 		}
 		d.part(r.pacer.SetState, now)
-		d.part(q.np.SetState, now)
+		d.part(q.notificationPoint.SetState, now)
 	}
-	if d.bad {
-		return nil, fmt.Errorf("%w (%d bytes)", errState, len(b))
+	if d.malformed {
+		return nil, fmt.Errorf("%w (%d bytes)", errForeignState, len(b))
 	}
 	return d.b, nil
 }
@@ -154,13 +154,13 @@ func (q *QP) region(rkey uint32) *MR {
 
 // stateReader reads what AppendState wrote.
 type stateReader struct {
-	b   []byte
-	bad bool
+	b         []byte
+	malformed bool
 }
 
 func (d *stateReader) byte() byte {
 	if len(d.b) == 0 {
-		d.bad = true
+		d.malformed = true
 		return 0
 	}
 	v := d.b[0]
@@ -175,7 +175,7 @@ func (d *stateReader) psn() rocev2.PSN {
 func (d *stateReader) uvarint() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
-		d.bad, d.b = true, nil
+		d.malformed, d.b = true, nil
 		return 0
 	}
 	d.b = d.b[n:]
@@ -185,7 +185,7 @@ func (d *stateReader) uvarint() uint64 {
 func (d *stateReader) varint() int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
-		d.bad, d.b = true, nil
+		d.malformed, d.b = true, nil
 		return 0
 	}
 	d.b = d.b[n:]
@@ -195,14 +195,14 @@ func (d *stateReader) varint() int64 {
 // part has another package read its own.
 func (d *stateReader) part(set func([]byte, time.Duration) ([]byte, bool), now time.Duration) {
 	b, ok := set(d.b, now)
-	d.b, d.bad = b, d.bad || !ok
+	d.b, d.malformed = b, d.malformed || !ok
 }
 
 // length reads the length of a queue with room for limit entries.
 func (d *stateReader) length(limit int) int {
 	n := d.uvarint()
 	if n > uint64(limit) {
-		d.bad = true
+		d.malformed = true
 		return 0
 	}
 	return int(n)

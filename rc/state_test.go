@@ -26,21 +26,21 @@ const (
 )
 
 var stateFields = map[reflect.Type]map[string]string{
-	reflect.TypeFor[QP](): {"cfg": constant, "state": encoded, "stats": ignored, "req": deeper, "resp": deeper, "np": foreign},
+	reflect.TypeFor[QP](): {"cfg": constant, "state": encoded, "stats": ignored, "requester": deeper, "responder": deeper, "notificationPoint": foreign},
 	reflect.TypeFor[requester](): {
-		"cfg": constant, "wqes": deeper, "cur": encoded, "una": encoded, "nxt": encoded, "sent": encoded, "tail": encoded,
-		"noAckReq": encoded, "retries": encoded, "rnrRetries": encoded, "startedRetry": encoded, "timer": deeper, "rnrTimer": deeper,
-		"pacer": foreign, "held": deeper, "unasked": encoded,
+		"cfg": constant, "sendQueue": deeper, "curWQE": encoded, "una": encoded, "nxt": encoded, "sent": encoded, "nextPost": encoded,
+		"sinceAckReq": encoded, "retries": encoded, "rnrRetries": encoded, "startedRetry": encoded, "timer": deeper, "rnrTimer": deeper,
+		"pacer": foreign, "pacerTimer": deeper, "sinceAckReqAt": encoded,
 	},
 	reflect.TypeFor[timer](): {"at": encoded, "armed": encoded},
 	reflect.TypeFor[responder](): {
-		"cfg": constant, "recvs": deeper, "epsn": encoded, "ackPSN": encoded, "msn": encoded, "nak": encoded, "msg": encoded,
-		"got": encoded, "mr": named, "off": encoded, "resid": encoded, "length": encoded,
+		"cfg": constant, "recvQueue": deeper, "ePSN": encoded, "ackPSN": encoded, "msn": encoded, "nakState": encoded, "inMessage": encoded,
+		"placed": encoded, "mr": named, "mrOffset": encoded, "bytesLeft": encoded, "dmaLen": encoded,
 	},
 	reflect.TypeFor[sendWQE]():       {"wr": named, "first": encoded, "last": encoded},
 	reflect.TypeFor[RecvWR]():        {"ID": named, "Buf": named},
-	reflect.TypeFor[ring[sendWQE]](): {"buf": deeper, "head": derived, "n": encoded},
-	reflect.TypeFor[ring[RecvWR]]():  {"buf": deeper, "head": derived, "n": encoded},
+	reflect.TypeFor[ring[sendWQE]](): {"buf": deeper, "head": derived, "count": encoded},
+	reflect.TypeFor[ring[RecvWR]]():  {"buf": deeper, "head": derived, "count": encoded},
 }
 
 const stateNow = time.Hour
@@ -52,7 +52,7 @@ var statePosted = Posted{
 
 // fullState returns a QP in which every part of the state is there; with msg
 // the responder is in the middle of such a message.
-func fullState(t *testing.T, msg message) *QP {
+func fullState(t *testing.T, msg messageKind) *QP {
 	t.Helper()
 	mem := NewMemory(1)
 	mr, err := mem.RegisterMR(make([]byte, 64), 0x1000, RemoteWrite)
@@ -64,17 +64,17 @@ func fullState(t *testing.T, msg message) *QP {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, s := &q.req, &q.resp
-	r.post(WR{ID: 1})
-	r.post(WR{ID: 2})
-	r.una, r.nxt, r.sent, r.noAckReq = 0, 1, 2, 3
+	r, s := &q.requester, &q.responder
+	r.enqueue(WR{ID: 1})
+	r.enqueue(WR{ID: 2})
+	r.una, r.nxt, r.sent, r.sinceAckReq = 0, 1, 2, 3
 	r.timer.arm(stateNow + 5)
 	r.rnrTimer.arm(stateNow + 6)
-	r.held.arm(stateNow + 7)
-	r.unasked = stateNow - 8
-	*s.recvs.push() = RecvWR{ID: 3}
-	s.epsn, s.ackPSN, s.msn, s.nak, s.msg = 7, 8, 9, nakSequence, msg
-	s.got, s.off, s.resid, s.length = 1, 2, 3, 4
+	r.pacerTimer.arm(stateNow + 7)
+	r.sinceAckReqAt = stateNow - 8
+	*s.recvQueue.push() = RecvWR{ID: 3}
+	s.ePSN, s.ackPSN, s.msn, s.nakState, s.inMessage = 7, 8, 9, nakSequence, msg
+	s.placed, s.mrOffset, s.bytesLeft, s.dmaLen = 1, 2, 3, 4
 	s.mr = mr
 	return q
 }
@@ -120,7 +120,7 @@ func TestStateKnowsEveryField(t *testing.T) {
 // to change, and SetState has to bring the change back.
 func TestStateHasEveryField(t *testing.T) {
 	changed := map[string]bool{}
-	for _, msg := range []message{noMessage, sendMessage, writeMessage} {
+	for _, msg := range []messageKind{noMessage, sendMessage, writeMessage} {
 		plain := fullState(t, msg).AppendState(nil, stateNow)
 		visit(reflect.ValueOf(fullState(t, msg)), "QP", func(name, class string, _ reflect.Value) {
 			if class != encoded {
@@ -217,7 +217,7 @@ func TestStateGoesOn(t *testing.T) {
 func TestSetStateRefusesOtherBytes(t *testing.T) {
 	enc := fullState(t, writeMessage).AppendState(nil, stateNow)
 	for n := range enc {
-		if _, err := fullState(t, noMessage).SetState(enc[:n], stateNow, statePosted); !errors.Is(err, errState) {
+		if _, err := fullState(t, noMessage).SetState(enc[:n], stateNow, statePosted); !errors.Is(err, errForeignState) {
 			t.Fatalf("%d of %d bytes: %v", n, len(enc), err)
 		}
 	}

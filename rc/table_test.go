@@ -32,8 +32,8 @@ func counted(before, after Stats) string {
 
 // requesting prints what a requester knows.
 func requesting(q *QP, now time.Duration) string {
-	r := &q.req
-	s := fmt.Sprintf("%v una=%d nxt=%d sent=%d retries=%d rnr=%d since-ackreq=%d", q.state, r.una, r.nxt, r.sent, r.retries, r.rnrRetries, r.noAckReq)
+	r := &q.requester
+	s := fmt.Sprintf("%v una=%d nxt=%d sent=%d retries=%d rnr=%d since-ackreq=%d", q.state, r.una, r.nxt, r.sent, r.retries, r.rnrRetries, r.sinceAckReq)
 	if r.startedRetry {
 		s += " going-back"
 	}
@@ -177,8 +177,8 @@ func TestRequesterTable(t *testing.T) {
 
 // responding prints what a responder knows.
 func responding(q *QP) string {
-	r := &q.resp
-	return fmt.Sprintf("%v epsn=%06x rxe-ack=%06x msn=%d nak=%d message=%d got=%d off=%d left=%d recvs=%d", q.state, r.epsn, r.ackPSN, r.msn, r.nak, r.msg, r.got, r.off, r.resid, r.recvs.n)
+	r := &q.responder
+	return fmt.Sprintf("%v epsn=%06x rxe-ack=%06x msn=%d nak=%d message=%d got=%d off=%d left=%d recvs=%d", q.state, r.ePSN, r.ackPSN, r.msn, r.nakState, r.inMessage, r.placed, r.mrOffset, r.bytesLeft, r.recvQueue.count)
 }
 
 // TestResponderTable: each request, of each length at the borders, expected, late or early,

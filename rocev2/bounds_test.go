@@ -110,7 +110,7 @@ func TestDecodeRefusesEveryCut(t *testing.T) {
 		if n, _ := f.VLAN(); n != 0 {
 			t.Errorf("%s: %d tags", name, n)
 		}
-		if again := *mustDecode(t, b); again.Kind != f.Kind || again.Op != f.Op || again.data != f.data || again.l4 != f.l4 || again.pad != f.pad {
+		if again := *mustDecode(t, b); again.Kind != f.Kind || again.Op != f.Op || again.payloadOff != f.payloadOff || again.l4 != f.l4 || again.pad != f.pad {
 			t.Errorf("%s: decoded into a used Frame it is another one", name)
 		}
 		for n := range b {

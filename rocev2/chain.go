@@ -34,31 +34,31 @@ func DecodeChain(c *Chain, f *Frame) Reason {
 		return ReasonTruncated
 	}
 	for _, b := range bufs[1:] {
-		f.more += uint32(len(b))
+		f.rest += uint32(len(b))
 	}
 	r := f.decodeEthernet(bufs[0])
 	switch {
-	case r != OK || f.more == 0:
+	case r != OK || f.rest == 0:
 	case f.Kind != KindRoCE:
 		r = ReasonSplitOther
-	case int(f.data) > len(f.buf):
+	case int(f.payloadOff) > len(f.buf):
 		r = ReasonSplitHeaders
 	}
 	if r != OK {
 		*f = Frame{}
 		return r
 	}
-	c.trim(f)
+	c.trimToIP(f)
 	return OK
 }
 
-// trim cuts c where f ends, and tells f to go on in it if it is longer than its
+// trimToIP cuts c where f ends, and tells f to go on in it if it is longer than its
 // first buffer.
-func (c *Chain) trim(f *Frame) {
+func (c *Chain) trimToIP(f *Frame) {
 	bufs := *c
 	bufs[0] = f.buf
 	n := 1
-	for left := int(f.more); left > 0; n++ { // goesOn has seen that there is enough
+	for left := int(f.rest); left > 0; n++ { // continues has seen that there is enough
 		bufs[n] = bufs[n][:min(len(bufs[n]), left)]
 		left -= len(bufs[n])
 		f.chain = c
@@ -72,7 +72,7 @@ func (f *Frame) short(missing int) Reason { return f.shortOr(ReasonTruncated, mi
 
 // shortOr is short, with the reason for headers that are nowhere.
 func (f *Frame) shortOr(r Reason, missing int) Reason {
-	if missing > int(f.more) {
+	if missing > int(f.rest) {
 		return r
 	}
 	return ReasonSplitHeaders
@@ -81,7 +81,7 @@ func (f *Frame) shortOr(r Reason, missing int) Reason {
 // shortBTH says what is wrong with a UDP payload of which p, in the first
 // buffer, is shorter than BTH and ICRC. The ICRC may be elsewhere.
 func (f *Frame) shortBTH(p []byte) Reason {
-	if len(p)+int(f.more) < BTHLen+ICRCLen {
+	if len(p)+int(f.rest) < BTHLen+ICRCLen {
 		return ReasonBadBTHLength
 	}
 	if len(p) < BTHLen {
@@ -90,16 +90,16 @@ func (f *Frame) shortBTH(p []byte) Reason {
 	return OK
 }
 
-// goesOn says whether an IP packet of n bytes, with a header of hl, may go on
+// continues says whether an IP packet of n bytes, with a header of hl, may go on
 // after its first bytes p, and makes f.more the bytes of it in other buffers.
-func (f *Frame) goesOn(p []byte, n, hl int) Reason {
+func (f *Frame) continues(p []byte, n, hl int) Reason {
 	switch {
-	case n-len(p) > int(f.more):
+	case n-len(p) > int(f.rest):
 		return ReasonTruncated
 	case len(p) < hl:
 		return ReasonSplitHeaders
 	}
-	f.more = uint32(n - len(p))
+	f.rest = uint32(n - len(p))
 	return OK
 }
 
@@ -206,10 +206,10 @@ func (f *Frame) computeChainICRC() uint32 {
 // s, as a one's complement sum. The sum of a buffer that begins in the middle
 // of a word counts with its bytes swapped (RFC 1071 §2 B).
 func sumChain(first []byte, rest [][]byte, s uint64) uint64 {
-	s = sum(first, s)
+	s = onesSum(first, s)
 	odd := len(first) & 1
 	for _, b := range rest {
-		w := fold(sum(b, 0))
+		w := fold(onesSum(b, 0))
 		if odd != 0 {
 			w = bits.ReverseBytes16(w)
 		}

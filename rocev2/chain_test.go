@@ -67,7 +67,7 @@ func mayRefuse(f *Frame, r Reason, first int) []Reason {
 		return []Reason{OK}
 	case f.Kind != KindRoCE:
 		return []Reason{ReasonSplitHeaders, ReasonSplitOther}
-	case first < int(f.data):
+	case first < int(f.payloadOff):
 		return []Reason{ReasonSplitHeaders}
 	}
 	return []Reason{OK}
@@ -216,7 +216,7 @@ func TestChainIsItsFrame(t *testing.T) {
 		at := rapid.SliceOfN(rapid.OneOf(
 			rapid.IntRange(0, len(b)),
 			rapid.IntRange(max(0, f.Len()-6), f.Len()+2), // about the ICRC
-			rapid.IntRange(int(f.data), len(b)),
+			rapid.IntRange(int(f.payloadOff), len(b)),
 		), 0, 6).Draw(t, "cuts")
 		checkChain(t, b, at...)
 	})
@@ -227,9 +227,9 @@ func TestChainICRCRewritten(t *testing.T) {
 	z := NewOperators(MaxShift)
 	rapid.Check(t, func(t *rapid.T) {
 		f, _ := drawFrame(t)
-		c := cut(f.Bytes(), int(f.data)+rapid.IntRange(0, f.Tail()+ICRCLen).Draw(t, "cut"),
+		c := cut(f.Bytes(), int(f.payloadOff)+rapid.IntRange(0, f.Tail()+ICRCLen).Draw(t, "cut"),
 			f.Len()-rapid.IntRange(0, 8).Draw(t, "last"))
-		if len(c[0]) < int(f.data) {
+		if len(c[0]) < int(f.payloadOff) {
 			t.Skip("the second cut is in the headers")
 		}
 		var g Frame

@@ -11,12 +11,12 @@ import (
 
 // Checksum returns the Internet checksum of b (RFC 1071), started with the
 // one's complement sum init.
-func Checksum(b []byte, init uint32) uint16 { return ^fold(sum(b, uint64(init))) }
+func Checksum(b []byte, init uint32) uint16 { return ^fold(onesSum(b, uint64(init))) }
 
-// sum adds the 16-bit big endian words of b to s, modulo 2^64-1. A one's
+// onesSum adds the 16-bit big endian words of b to s, modulo 2^64-1. A one's
 // complement sum may be taken over words of 64 bits as well, with the carry
 // added back, since 2^16 is 1 modulo 2^16-1 (RFC 1071 §2).
-func sum(b []byte, s uint64) uint64 {
+func onesSum(b []byte, s uint64) uint64 {
 	var carry uint64
 	for len(b) >= 16 {
 		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), carry)
@@ -74,14 +74,14 @@ func pseudoSum(src, dst netip.Addr, proto uint8, n int) uint64 {
 	s := uint64(proto) + uint64(n)
 	if src.Is4() {
 		a, b := src.As4(), dst.As4()
-		return sum(b[:], sum(a[:], s))
+		return onesSum(b[:], onesSum(a[:], s))
 	}
 	a, b := src.As16(), dst.As16()
-	return sum(b[:], sum(a[:], s))
+	return onesSum(b[:], onesSum(a[:], s))
 }
 
 // transportChecksum returns the checksum of segment b, a UDP or ICMPv6 header
 // with its payload, under the pseudo header. It is 0 if b holds a right one.
 func transportChecksum(src, dst netip.Addr, proto uint8, b []byte) uint16 {
-	return ^fold(sum(b, pseudoSum(src, dst, proto, len(b))))
+	return ^fold(onesSum(b, pseudoSum(src, dst, proto, len(b))))
 }

@@ -55,7 +55,7 @@ func (f *Frame) decodeEthernet(buf []byte) Reason {
 		if len(buf) < o+ARPLen {
 			return f.short(o + ARPLen - len(buf))
 		}
-		f.Kind, f.buf, f.more = KindARP, buf[:o+ARPLen], 0
+		f.Kind, f.buf, f.rest = KindARP, buf[:o+ARPLen], 0
 		return OK
 	}
 	return ReasonNotIP
@@ -72,12 +72,12 @@ func (f *Frame) decodeIPv4(buf []byte) Reason {
 		return ReasonBadIPHeader
 	}
 	if len(p) < n {
-		if r := f.goesOn(p, n, hl); r != OK {
+		if r := f.continues(p, n, hl); r != OK {
 			return r
 		}
 		n = len(p)
 	} else {
-		f.more = 0
+		f.rest = 0
 	}
 	if Checksum(p[:hl], 0) != 0 {
 		return ReasonIPChecksum
@@ -91,10 +91,10 @@ func (f *Frame) decodeIPv4(buf []byte) Reason {
 	case ProtoUDP:
 		return f.decodeUDP()
 	case ProtoICMP:
-		f.Kind, f.data = KindICMP, f.l4
+		f.Kind, f.payloadOff = KindICMP, f.l4
 		return OK
 	}
-	f.Kind, f.data = KindOther, f.l4
+	f.Kind, f.payloadOff = KindOther, f.l4
 	return OK
 }
 
@@ -109,12 +109,12 @@ func (f *Frame) decodeIPv6(buf []byte) Reason {
 	}
 	n := IPv6Len + h.PayloadLen()
 	if len(p) < n {
-		if r := f.goesOn(p, n, IPv6Len); r != OK {
+		if r := f.continues(p, n, IPv6Len); r != OK {
 			return r
 		}
 		n = len(p)
 	} else {
-		f.more = 0
+		f.rest = 0
 	}
 	f.v6 = true
 	f.l4 = f.l3 + IPv6Len
@@ -123,14 +123,14 @@ func (f *Frame) decodeIPv6(buf []byte) Reason {
 	case ProtoUDP:
 		return f.decodeUDP()
 	case ProtoICMPv6:
-		f.Kind, f.data = KindICMPv6, f.l4
+		f.Kind, f.payloadOff = KindICMPv6, f.l4
 		return OK
 	case 44:
 		return ReasonFragment
 	case 0, 43, 51, 60, 135, 139, 140, 253, 254: // the IANA registry of extension headers, without ESP
 		return ReasonIPv6Extension
 	}
-	f.Kind, f.data = KindOther, f.l4
+	f.Kind, f.payloadOff = KindOther, f.l4
 	return OK
 }
 
@@ -139,10 +139,10 @@ func (f *Frame) decodeUDP() Reason {
 	if len(p) < UDPLen {
 		return f.shortOr(ReasonBadUDPLength, UDPLen-len(p))
 	}
-	if UDP(p).Len() != len(p)+int(f.more) {
+	if UDP(p).Len() != len(p)+int(f.rest) {
 		return ReasonBadUDPLength
 	}
-	f.data = f.l4 + UDPLen
+	f.payloadOff = f.l4 + UDPLen
 	if binary.BigEndian.Uint16(p[2:4]) != UDPPort {
 		f.Kind = KindUDP
 		return OK
@@ -174,7 +174,7 @@ func (f *Frame) decodeBTH(p []byte) Reason {
 	}
 	// The bytes between extension headers and ICRC are payload and pad: a
 	// multiple of 4 (IBTA §9.4.3), of which pad is no more than there are.
-	n := len(p) + int(f.more) - BTHLen - op.ExtLen() - ICRCLen
+	n := len(p) + int(f.rest) - BTHLen - op.ExtLen() - ICRCLen
 	if n < 0 {
 		return ReasonBadBTHLength
 	}
@@ -196,7 +196,7 @@ func (f *Frame) decodeBTH(p []byte) Reason {
 			return ReasonBadBTHLength
 		}
 	}
-	f.Kind, f.Op, f.fl, f.pad = KindRoCE, op, fl, uint8(pad)
-	f.data += uint32(BTHLen + op.ExtLen())
+	f.Kind, f.Op, f.flags, f.pad = KindRoCE, op, fl, uint8(pad)
+	f.payloadOff += uint32(BTHLen + op.ExtLen())
 	return OK
 }

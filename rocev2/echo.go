@@ -20,7 +20,7 @@ const (
 // reply's length in bytes; 0 if b is too short or f has two tags. The reason is not
 // OK if f has no sound echo request in one buffer.
 func BuildEchoReply(b []byte, f *Frame, mac MAC) (n int, r Reason) {
-	if f.Kind != KindICMP && f.Kind != KindICMPv6 || f.more != 0 {
+	if f.Kind != KindICMP && f.Kind != KindICMPv6 || f.rest != 0 {
 		return 0, ReasonBadEcho
 	}
 	q := f.buf[f.l4:]

@@ -59,16 +59,16 @@ type Frame struct {
 	buf   []byte // the first buffer, trimmed to the length that IP (or ARP) gives
 	chain *Chain // all buffers, likewise; nil if there is only this one
 
-	Kind  Kind
-	Op    Opcode // KindRoCE
-	v6    bool
-	vlans uint8
-	pad   uint8
-	fl    OpFlags
-	l3    uint32 // IP or ARP header
-	l4    uint32 // UDP, ICMP or ICMPv6 header, or payload of KindOther
-	data  uint32 // UDP payload; for KindRoCE the payload after the extension headers
-	more  uint32 // bytes in the other buffers
+	Kind       Kind
+	Op         Opcode // KindRoCE
+	v6         bool
+	vlans      uint8
+	pad        uint8
+	flags      OpFlags
+	l3         uint32 // IP or ARP header
+	l4         uint32 // UDP, ICMP or ICMPv6 header, or payload of KindOther
+	payloadOff uint32 // UDP payload; for KindRoCE the payload after the extension headers
+	rest       uint32 // bytes in the other buffers
 }
 
 // Bytes returns the frame from its Ethernet header to the end that IP gives, as
@@ -77,7 +77,7 @@ func (f *Frame) Bytes() []byte { return f.buf }
 
 // Len returns the length in bytes from the Ethernet header to the end that IP
 // gives, in all buffers.
-func (f *Frame) Len() int { return len(f.buf) + int(f.more) }
+func (f *Frame) Len() int { return len(f.buf) + int(f.rest) }
 
 // IsIPv6 reports whether the frame is IPv6.
 func (f *Frame) IsIPv6() bool { return f.v6 }
@@ -214,14 +214,14 @@ func (f *Frame) BTH() BTH {
 
 // ext returns extension header h of n bytes, after those named by before.
 func (f *Frame) ext(h OpFlags, n uint32, before OpFlags) []byte {
-	if f.fl&h == 0 {
+	if f.flags&h == 0 {
 		return nil
 	}
 	o := f.l4 + UDPLen + BTHLen
-	if f.fl&before&OpFETH != 0 {
+	if f.flags&before&OpFETH != 0 {
 		o += FETHLen
 	}
-	if f.fl&before&OpRETH != 0 {
+	if f.flags&before&OpRETH != 0 {
 		o += RETHLen
 	}
 	return f.buf[o : o+n]
@@ -251,22 +251,22 @@ func (f *Frame) AtomicETH() AtomicETH { return AtomicETH(f.ext(OpAtomicETH, Atom
 func (f *Frame) Payload() []byte {
 	switch f.Kind {
 	case KindRoCE:
-		return f.buf[f.data:min(len(f.buf), f.Len()-ICRCLen-int(f.pad))]
+		return f.buf[f.payloadOff:min(len(f.buf), f.Len()-ICRCLen-int(f.pad))]
 	case KindNone, KindARP:
 		return nil
 	}
-	return f.buf[f.data:]
+	return f.buf[f.payloadOff:]
 }
 
 // PayloadLen returns the length in bytes of the payload in all buffers.
 func (f *Frame) PayloadLen() int {
 	switch f.Kind {
 	case KindRoCE:
-		return f.Len() - ICRCLen - int(f.pad) - int(f.data)
+		return f.Len() - ICRCLen - int(f.pad) - int(f.payloadOff)
 	case KindNone, KindARP:
 		return 0
 	}
-	return f.Len() - int(f.data)
+	return f.Len() - int(f.payloadOff)
 }
 
 // Pad returns the number of pad bytes between payload and ICRC, 0..3.
@@ -278,7 +278,7 @@ func (f *Frame) Tail() int {
 	if f.Kind != KindRoCE {
 		return 0
 	}
-	return f.Len() - ICRCLen - int(f.data)
+	return f.Len() - ICRCLen - int(f.payloadOff)
 }
 
 // ICRC returns the ICRC that the frame carries; 0 if it is not RoCE.

@@ -39,7 +39,7 @@ func TestOperatorsBuild(t *testing.T) {
 	z := &Operators{}
 	z.Build(-4)
 	z.Build(6)
-	if len(z.by) != 0 || z.Has(0) || z.Has(-4) {
+	if len(z.byLength) != 0 || z.Has(0) || z.Has(-4) {
 		t.Fatal("a family has operators that cannot be")
 	}
 	z.BuildPayload(1021)
@@ -51,7 +51,7 @@ func TestOperatorsBuild(t *testing.T) {
 	if z.Has(1020) || z.Has(1052) || z.Has(1025) {
 		t.Error("more operators than asked for")
 	}
-	if got, want := z.by[256].Apply(12345), Shift(12345, 1024); got != want {
+	if got, want := z.byLength[256].Apply(12345), Shift(12345, 1024); got != want {
 		t.Errorf("operator of 1024 bytes: %08x, want %08x", got, want)
 	}
 }

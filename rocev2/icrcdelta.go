@@ -68,7 +68,7 @@ func Shift(c uint32, n int) uint32 {
 // Operator is Shift for one fixed n, as four tables of 256: 4 KiB, applied in
 // four loads. It is immutable once made.
 type Operator struct {
-	t [4][256]uint32
+	table [4][256]uint32
 }
 
 // NewOperator makes the operator that shifts by n bytes, n >= 0.
@@ -78,11 +78,11 @@ func NewOperator(n int) *Operator {
 	img := Shift(1<<31, n)
 	for i := range 32 {
 		bit := 31 - i
-		o.t[bit>>3][1<<(bit&7)] = img
+		o.table[bit>>3][1<<(bit&7)] = img
 		img = mulX(img)
 	}
-	for k := range o.t {
-		t := &o.t[k]
+	for k := range o.table {
+		t := &o.table[k]
 		for v := 3; v < 256; v++ {
 			if low := v & -v; low != v {
 				t[v] = t[v^low] ^ t[low]
@@ -94,14 +94,14 @@ func NewOperator(n int) *Operator {
 
 // Apply returns Shift(c, n) for the operator's n.
 func (o *Operator) Apply(c uint32) uint32 {
-	return o.t[0][c&0xFF] ^ o.t[1][c>>8&0xFF] ^ o.t[2][c>>16&0xFF] ^ o.t[3][c>>24]
+	return o.table[0][c&0xFF] ^ o.table[1][c>>8&0xFF] ^ o.table[2][c>>16&0xFF] ^ o.table[3][c>>24]
 }
 
 // Operators is a family of operators by length in 4-byte words. Build is for
 // the owner; the rest may be called by many goroutines while nobody builds.
 // The zero value is an empty family, right but slow.
 type Operators struct {
-	by []*Operator
+	byLength []*Operator
 }
 
 // MaxShift is the greatest distance in bytes from a header word to the ICRC of
@@ -124,11 +124,11 @@ func (z *Operators) Build(n int) {
 	if n < 0 || n&3 != 0 {
 		return
 	}
-	for len(z.by) <= n/4 {
-		z.by = append(z.by, nil)
+	for len(z.byLength) <= n/4 {
+		z.byLength = append(z.byLength, nil)
 	}
-	if z.by[n/4] == nil {
-		z.by[n/4] = NewOperator(n)
+	if z.byLength[n/4] == nil {
+		z.byLength[n/4] = NewOperator(n)
 	}
 }
 
@@ -143,13 +143,13 @@ func (z *Operators) BuildPayload(payload int) {
 
 // Has reports whether the operator of n bytes is built.
 func (z *Operators) Has(n int) bool {
-	return n >= 0 && n&3 == 0 && n>>2 < len(z.by) && z.by[n>>2] != nil
+	return n >= 0 && n&3 == 0 && n>>2 < len(z.byLength) && z.byLength[n>>2] != nil
 }
 
 // Shift returns Shift(c, n), by table if there is one for n.
 func (z *Operators) Shift(c uint32, n int) uint32 {
-	if i := uint(n) >> 2; n&3 == 0 && i < uint(len(z.by)) {
-		if o := z.by[i]; o != nil {
+	if i := uint(n) >> 2; n&3 == 0 && i < uint(len(z.byLength)) {
+		if o := z.byLength[i]; o != nil {
 			return o.Apply(c)
 		}
 	}
@@ -159,8 +159,8 @@ func (z *Operators) Shift(c uint32, n int) uint32 {
 // Fields computes the contributions of BTH and extension header words of
 // packets of one length. It is a value; make one per packet.
 type Fields struct {
-	z *Operators
-	n int // bytes from the PSN word (BTH byte 8) to the ICRC
+	zero  *Operators
+	count int // bytes from the PSN word (BTH byte 8) to the ICRC
 }
 
 // Fields returns the contributions for a packet with extLen bytes of extension
@@ -169,19 +169,19 @@ func (z *Operators) Fields(extLen, tail int) Fields { return Fields{z, 4 + extLe
 
 // PSN returns the contribution of d, the difference of BTH bytes 8..11 (see
 // DiffBTH2). A leg's constant may be folded into d, at no cost: see LegDelta.
-func (o Fields) PSN(d uint32) uint32 { return o.z.Shift(d, o.n) }
+func (o Fields) PSN(d uint32) uint32 { return o.zero.Shift(d, o.count) }
 
 // Ext returns the contribution of d, the difference of the extension header
 // word at off bytes after BTH: AETH, ImmDt and IETH are at 0.
-func (o Fields) Ext(off int, d uint32) uint32 { return o.z.Shift(d, o.n-4-off) }
+func (o Fields) Ext(off int, d uint32) uint32 { return o.zero.Shift(d, o.count-4-off) }
 
 // RETH returns the contribution of a change of VA and R_Key in a RETH that
 // directly follows BTH, as it does in every opcode but FLUSH.
 func (o Fields) RETH(oldVA, newVA uint64, oldKey, newKey uint32) uint32 {
 	va := bits.ReverseBytes64(oldVA ^ newVA)
-	c := o.z.Shift(bits.ReverseBytes32(oldKey^newKey), o.n-12) ^ o.z.Shift(uint32(va>>32), o.n-8)
+	c := o.zero.Shift(bits.ReverseBytes32(oldKey^newKey), o.count-12) ^ o.zero.Shift(uint32(va>>32), o.count-8)
 	if lo := uint32(va); lo != 0 { // the upper half of VA changes seldom
-		c ^= o.z.Shift(lo, o.n-4)
+		c ^= o.zero.Shift(lo, o.count-4)
 	}
 	return c
 }
@@ -233,10 +233,10 @@ func feed16(c uint32, old, new netip.Addr) uint32 {
 func (z *Operators) HeaderDelta(old, new *Frame) (delta uint32, ok bool) {
 	ipLen := old.l4 - old.l3
 	if old.Kind != KindRoCE || new.Kind != KindRoCE || old.v6 != new.v6 || ipLen != new.l4-new.l3 ||
-		old.data-old.l4 != new.data-new.l4 || old.Tail() != new.Tail() {
+		old.payloadOff-old.l4 != new.payloadOff-new.l4 || old.Tail() != new.Tail() {
 		return 0, false
 	}
-	a, b := old.buf[old.l3:old.data], new.buf[new.l3:new.data]
+	a, b := old.buf[old.l3:old.payloadOff], new.buf[new.l3:new.payloadOff]
 	hdr := int(ipLen) + UDPLen + BTHLen
 	// Both registers start at 0, so that their XOR is the difference's.
 	c := headerCRC(0, a, int(ipLen), old.v6) ^ headerCRC(0, b, int(ipLen), new.v6)

@@ -87,8 +87,8 @@ func TestOperatorsThatAreBuilt(t *testing.T) {
 	for _, n := range []int{-4, 3, 0} {
 		z.Build(n)
 	}
-	if !z.Has(0) || len(z.by) != 1 {
-		t.Errorf("%d operators, built for 0 bytes: %v", len(z.by), z.Has(0))
+	if !z.Has(0) || len(z.byLength) != 1 {
+		t.Errorf("%d operators, built for 0 bytes: %v", len(z.byLength), z.Has(0))
 	}
 }
 

@@ -38,7 +38,7 @@ func TestAuditNamesWhoChangedWhat(t *testing.T) {
 		by[es.Events[i].Kind] += es.Events[i].By + " " + es.Events[i].Reason + "\n"
 	}
 	who := fmt.Sprintf("key 1, %s:", r.hosts[0].ip)
-	for kind, want := range map[string]string{api.EventRegistered: who, api.EventGone: who, api.EventAudit: "uid 0 (root), pid 7 set port p1: rate 20mbit: ok"} {
+	for kind, want := range map[string]string{api.EventRegistered: who, api.EventEnded: who, api.EventAudit: "uid 0 (root), pid 7 set port p1: rate 20mbit: ok"} {
 		if !strings.Contains(by[kind], want) {
 			t.Errorf("events %s: %q, want %q", kind, by[kind], want)
 		}

@@ -185,7 +185,7 @@ func TestIsolatedPorts(t *testing.T) {
 		}
 		until(t, "the group says so", func() bool {
 			g, err := r.engine.Group(r.group)
-			return err == nil && strings.Contains(g.Separated, "p2, p3")
+			return err == nil && strings.Contains(g.IsolationText, "p2, p3")
 		})
 		if !r.said("true members of a group may not send") {
 			t.Error("the operator was not told")
@@ -206,7 +206,7 @@ func TestIsolatedPorts(t *testing.T) {
 		}
 		r.complete(r.hosts[1], 1)
 		r.same(1)
-		if g, err := r.engine.Group(r.group); err != nil || g.Separated != "" {
+		if g, err := r.engine.Group(r.group); err != nil || g.IsolationText != "" {
 			t.Errorf("group: %v, %v", g, err)
 		}
 	})

@@ -165,7 +165,7 @@ func TestWithoutCongestionControlTheStoreIsTheQueue(t *testing.T) {
 	if got < 0.85*16e6 || got > 1.05*16e6 {
 		t.Errorf("%.1f Mbit/s, want about 16", got/1e6)
 	}
-	if depth < maxMean || e.Dropped > 0 || e.PutOff == 0 || e.CEMarked > 0 {
-		t.Errorf("mean queue %d bytes; %d frames dropped, %d times put off, %d marked that nobody said may be marked", depth, e.Dropped, e.PutOff, e.CEMarked)
+	if depth < maxMean || e.Dropped > 0 || e.Deferred == 0 || e.CEMarked > 0 {
+		t.Errorf("mean queue %d bytes; %d frames dropped, %d times put off, %d marked that nobody said may be marked", depth, e.Dropped, e.Deferred, e.CEMarked)
 	}
 }

@@ -91,7 +91,7 @@ func TestPortRate(t *testing.T) {
 		t.Errorf("without a rate: %.2f Mbit/s", got/1e6)
 	}
 	e := r.ports()[1].Egress
-	if e.Bytes != 0 || e.Frames != 0 || e.HighBytes == 0 || e.HighBytes > e.MaxBytes {
+	if e.Bytes != 0 || e.Frames != 0 || e.MaxDepthBytes == 0 || e.MaxDepthBytes > e.MaxBytes {
 		t.Errorf("the queue in the end: %+v", e)
 	}
 	if other := r.ports()[2]; other.Egress.Dropped != 0 || other.Rate != linkrate.None {
@@ -134,7 +134,7 @@ func TestSlowPort(t *testing.T) {
 		}
 	}
 	e := r.ports()[1].Egress
-	if e.Dropped == 0 || e.HighBytes > e.MaxBytes || e.HighBytes < e.MaxBytes*9/10 {
+	if e.Dropped == 0 || e.MaxDepthBytes > e.MaxBytes || e.MaxDepthBytes < e.MaxBytes*9/10 {
 		t.Errorf("the slow port's queue: %+v", e)
 	}
 	got, marked := map[uint8]int{}, map[uint8]uint64{}

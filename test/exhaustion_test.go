@@ -48,8 +48,8 @@ func TestExhaustion(t *testing.T) {
 			r.write(0, 50_000)
 			r.same(0)
 			s := r.stats()
-			if e := r.ports()[0].Egress; e.PutOff == 0 || s.Drops["umem_exhausted"] != 0 {
-				t.Errorf("%d copies put off; drops %v", e.PutOff, s.Drops)
+			if e := r.ports()[0].Egress; e.Deferred == 0 || s.Drops["umem_exhausted"] != 0 {
+				t.Errorf("%d copies put off; drops %v", e.Deferred, s.Drops)
 			}
 			if g, err := r.engine.Group(r.group); err != nil || g.Counters.Copies != s.Copies {
 				t.Errorf("the group counts %d copies, the switch %d (%v)", g.Counters.Copies, s.Copies, err)

@@ -150,7 +150,7 @@ func TestFloodsOfRegistrations(t *testing.T) {
 		time.Sleep(floodSlice)
 		after, took := r.stats().Control, time.Since(begin).Seconds()
 		n, rate := f.end(t)
-		turns, questions := float64(after.Turns-before.Turns)/took, float64(after.Questions-before.Questions)/took
+		turns, questions := float64(after.Iterations-before.Iterations)/took, float64(after.Lookups-before.Lookups)/took
 		t.Logf("joining takes %v, and %v beside %d registrations at %.0f/s; %.0f turns of the control loop a second, %.0f questions to the kernel",
 			calm, hostile, n, rate, turns, questions)
 		// Besides those of the flood there are some of the groups that are joined.

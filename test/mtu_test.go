@@ -38,20 +38,20 @@ func TestMTUChangesAtRunTime(t *testing.T) {
 		}
 		return g
 	}
-	if why := group().TooLong; why != "" {
+	if why := group().MTUText; why != "" {
 		t.Errorf("at first: %s", why)
 	}
 	r.setRate("p3", 20_000_000) // so that the transfer outlasts the change
 	n := r.post(0, 100_000)
 	until(t, "the transfer begins", func() bool { return r.stats().Rx > 20 })
 	setMTU(900)
-	until(t, "the group says that its packets do not fit", func() bool { return group().TooLong != "" })
+	until(t, "the group says that its packets do not fit", func() bool { return group().MTUText != "" })
 	until(t, "longer copies are counted", func() bool { return r.drops()["frame_too_long"] > 0 })
 	if p := r.ports()[2]; p.MTU != 900 {
 		t.Errorf("the port is shown with MTU %d", p.MTU)
 	}
 	setMTU(1500)
-	until(t, "the group fits again", func() bool { return group().TooLong == "" })
+	until(t, "the group fits again", func() bool { return group().MTUText == "" })
 	r.complete(r.hosts[0], n)
 	r.same(0)
 }

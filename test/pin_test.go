@@ -114,7 +114,7 @@ func TestMembersAreNotStolen(t *testing.T) {
 					t.Errorf("the member is at %s, was at %s", got, place)
 				}
 				m := r.stats().Moves
-				if m.Confirmed != 0 || m.Asked > 10 {
+				if m.Confirmed != 0 || m.Inquiries > 10 {
 					t.Errorf("after 200 frames in a second: %+v", m)
 				}
 				lines := r.warnings()
@@ -154,10 +154,10 @@ func TestFloodsInAMembersName(t *testing.T) {
 		if n := len(r.warnings()); n == 0 || n > 2+seconds/10 {
 			t.Errorf("%d warnings in %d s", n, seconds)
 		}
-		if n := r.stats().Control.Turns; n > uint64(100*seconds) {
+		if n := r.stats().Control.Iterations; n > uint64(100*seconds) {
 			t.Errorf("the flood has the control loop turn %d times in %d s", n, seconds)
 		}
-		if m := r.stats().Moves; m.Confirmed > 0 || m.Unconfirmed == 0 || m.Asked > uint64(2*seconds) {
+		if m := r.stats().Moves; m.Confirmed > 0 || m.Unconfirmed == 0 || m.Inquiries > uint64(2*seconds) {
 			t.Errorf("moves: %+v", m)
 		}
 	})

@@ -131,7 +131,7 @@ func (r *rig) registerBy() envelope.Body {
 		if !challenged {
 			return m.Body
 		}
-		head.Instance, head.Epoch = m.Instance, c.Known+1
+		head.Instance, head.Epoch = m.Instance, c.EpochKnown+1
 		head.Transaction++
 	}
 	r.t.Fatal("no answer to a registration")

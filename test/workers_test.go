@@ -276,8 +276,8 @@ func TestRateOfAPortThatWorkersShare(t *testing.T) {
 	}
 	// The sender's own queue; with what others have handed over and is not in it yet
 	// it is no deeper than their last look at it allowed.
-	if e := after.Egress; e.HighBytes > queue+8<<10+2048 {
-		t.Errorf("%d bytes waited in a queue for %d", e.HighBytes, queue)
+	if e := after.Egress; e.MaxDepthBytes > queue+8<<10+2048 {
+		t.Errorf("%d bytes waited in a queue for %d", e.MaxDepthBytes, queue)
 	}
 	t.Logf("%v; egress %+v; drops %v", took, after.Egress, r.drops())
 	r.allFramesAreSomewhere()

@@ -60,8 +60,8 @@ func (b *Backend) Groups() ([]api.Group, error) {
 	return slices.Clone(b.GroupList), b.Fail
 }
 
-// GoneGroups implements api.Backend.
-func (b *Backend) GoneGroups() ([]api.Group, error) { return b.GoneList, b.Fail }
+// EndedGroups implements api.Backend.
+func (b *Backend) EndedGroups() ([]api.Group, error) { return b.GoneList, b.Fail }
 
 // Group implements api.Backend.
 func (b *Backend) Group(ip netip.Addr) (*api.Group, error) {

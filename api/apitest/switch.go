@@ -31,7 +31,7 @@ func Switch() *Backend {
 				{IP: ip("10.77.0.5"), QPN: 0x15, PSN: &psn, Reason: "evicted: silent", Time: at},
 				{IP: ip("10.77.0.6"), QPN: 0x16, Reason: "left", Time: at.Add(time.Second)},
 			},
-			Repair:   &api.Repair{Bytes: 256 << 10, MostBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Questions: 1},
+			Repair:   &api.Repair{Bytes: 256 << 10, MaxRetainedBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Probes: 1},
 			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
@@ -44,7 +44,7 @@ func Switch() *Backend {
 		}},
 		GoneList: []api.Group{{
 			IP: ip("10.77.254.7"), QPN: 0x676c6d, PMTU: 1024, Policy: "strict", Origin: "api", Epoch: 1, State: "running", Source: ip("10.77.0.1"),
-			Gone: &api.Gone{Reason: "replaced by a newer epoch", Time: at},
+			Ended: &api.Ended{Reason: "replaced by a newer epoch", Time: at},
 		}, {
 			IP: ip("10.77.254.7"), QPN: 0x676c6d, PMTU: 1024, Policy: "strict", DeadAfterMS: 100, Origin: "envelope", Epoch: 2,
 			Master: "10.77.0.1:4797", State: "failed", Failure: "because of 10.77.0.2 qpn 0x12: silent", Source: ip("10.77.0.1"), AckPSN: 7, NextPSN: 12,
@@ -52,7 +52,7 @@ func Switch() *Backend {
 				{IP: ip("10.77.0.1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "source", Live: true},
 				{IP: ip("10.77.0.2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true, AckPSN: 7, Lag: 4},
 			},
-			Gone: &api.Gone{Reason: "deleted", Time: at.Add(time.Minute)},
+			Ended: &api.Ended{Reason: "deleted", Time: at.Add(time.Minute)},
 		}},
 		EventList: []api.Event{
 			{Seq: 1, Time: at, Kind: api.EventRegistered, Group: ip("10.77.254.1"), Reason: "epoch 3, 6 members"},
@@ -63,18 +63,18 @@ func Switch() *Backend {
 				{Queue: 0, Worker: 0, RX: api.Ring{Used: 3, Size: 2048}, Fill: api.Ring{Used: 2016, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Used: 64, Size: 2048}},
 				{Queue: 1, Worker: 1, RX: api.Ring{Size: 2048}, Fill: api.Ring{Used: 2048, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Size: 2048}},
 			}, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
-				Egress: api.Egress{MaxBytes: 262144, MaxFrames: 1024, HighBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
+				Egress: api.Egress{MaxBytes: 262144, MaxFrames: 1024, MaxDepthBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
 				XDP:    map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
 			{Name: "p2", Ifindex: 14, Worker: 1, Sockets: []api.Socket{
 				{Queue: 0, Worker: 1, RX: api.Ring{Size: 512}, Fill: api.Ring{Used: 480, Size: 512}, TX: api.Ring{Used: 12, Size: 512}, Completion: api.Ring{Used: 1, Size: 512}},
 			}, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
-				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, HighBytes: 65100, Dropped: 31, PutOff: 5, CEMarked: 207},
+				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, MaxDepthBytes: 65100, Dropped: 31, Deferred: 5, CEMarked: 207},
 				XDP: map[string]uint64{}},
 		},
 		Totals: &api.Stats{
 			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
-			Control: api.Control{Turns: 5120, LongestTurn: 0.00125, Questions: 96, Hosts: 3, Resyncs: 1, NotWatched: []string{"links"}},
+			Control: api.Control{Iterations: 5120, LongestIteration: 0.00125, Lookups: 96, Hosts: 3, Resyncs: 1, NotWatched: []string{"links"}},
 			Normal:  map[string]uint64{"feedback_stale": 40, "duplicate_data": 3}, Drops: map[string]uint64{"unknown_group": 2},
 		},
 	}

@@ -177,7 +177,7 @@ func (s *endpoints) qpConfig(h *host) endpoint.QPConfig {
 }
 
 func (s *endpoints) sink(h *host, qp endpoint.QP, from *source) *receiver {
-	return &receiver{name: h.Name, qp: qp, mr: h.mr, size: int(s.o.MessageSize), from: from}
+	return &receiver{name: h.Name, qp: qp, mr: h.mr, size: int(s.o.MessageSize), sources: from}
 }
 
 // connectPairs makes a pair of queue pairs for each receiver, as any RC

@@ -21,7 +21,7 @@ const (
 	// is over: recovery without repair, at high loss, takes its time.
 	tailTimeout = 2 * time.Minute
 	settleStep  = 2 * time.Millisecond
-	settleQuiet = 10 // steps without a frame: nothing is under way any more
+	settledFor  = 10 // steps without a frame: nothing is under way any more
 )
 
 // sample is what one measurement has found.
@@ -158,7 +158,7 @@ func (s *endpoints) setLoss(c lossCase, seed uint64) error {
 // still under way belong to this measurement. It returns the last counters.
 func (s *endpoints) settle(ctx context.Context, conn *connection) (counters, error) {
 	now := s.read(conn)
-	for quiet := 0; quiet < settleQuiet; quiet++ {
+	for quiet := 0; quiet < settledFor; quiet++ {
 		select {
 		case <-ctx.Done():
 			return now, fmt.Errorf("wait for the network to be quiet: %w", context.Cause(ctx))

@@ -101,7 +101,7 @@ func TestSeeds(t *testing.T) {
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{o: &o}
+	b := &lossBench{opts: &o}
 	seen := make(map[uint64]lossCase)
 	for round := range 5 {
 		for _, c := range o.cases(3) {

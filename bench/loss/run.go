@@ -22,18 +22,18 @@ const runDir = "/run/gleam/bench-loss"
 // for the first time, neighbours are resolved.
 const warmUp = 100 * time.Millisecond
 
-// keepsUp is the share of its link's rate that a sender has to reach without
+// sustains is the share of its link's rate that a sender has to reach without
 // loss: below, the machine and not the link is the bottleneck.
-const keepsUp = 0.95
+const sustains = 0.95
 
-// bench is one run of the benchmark.
-type bench struct {
-	o     *Options
-	say   io.Writer
-	start time.Time
-	spent time.Duration // in measurements of the plan
-	done  int           // of these
-	res   *Result
+// lossBench is one run of the benchmark.
+type lossBench struct {
+	opts    *Options
+	log     io.Writer
+	start   time.Time
+	elapsed time.Duration // in measurements of the plan
+	done    int           // of these
+	result  *Result
 }
 
 // Run does all measurements. say hears how it goes.
@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 	if err := lab.Supported(); err != nil {
 		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
 	}
-	b := &bench{o: &o, say: say, start: time.Now(), res: &Result{
+	b := &lossBench{opts: &o, log: say, start: time.Now(), result: &Result{
 		Machine: here, PathMTU: o.MTU, MessageSize: o.MessageSize, Depth: o.Depth,
 		TimeoutMS: float64(int(4096)<<o.Timeout) / 1e6, RepairTimeoutMS: float64(o.RepairTimeout) / 1e6, Rounds: o.Rounds, Seconds: o.Duration.Seconds(), Seed: o.Seed,
 	}}
@@ -53,16 +53,16 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 			return nil, err
 		}
 	}
-	return b.res, nil
+	return b.result, nil
 }
 
-func (b *bench) printf(format string, args ...any) { fmt.Fprintf(b.say, format+"\n", args...) }
+func (b *lossBench) printf(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 
 // measureReceivers does all measurements with so many receivers, in a lab of their own.
-func (b *bench) measureReceivers(ctx context.Context, receivers int) (err error) {
+func (b *lossBench) measureReceivers(ctx context.Context, receivers int) (err error) {
 	c := testbed.Config{
-		Dir: runDir, Gleamd: b.o.Gleamd, More: fmt.Sprintf("repair: {timeout: %v}\n", b.o.RepairTimeout),
-		Star: lab.StarConfig{Hosts: receivers + 2, MTU: testbed.PortMTU(b.o.MTU)}, // the sender, and the control receiver
+		Dir: runDir, Gleamd: b.opts.Gleamd, More: fmt.Sprintf("repair: {timeout: %v}\n", b.opts.RepairTimeout),
+		Star: lab.StarConfig{Hosts: receivers + 2, MTU: testbed.PortMTU(b.opts.MTU)}, // the sender, and the control receiver
 	}
 	st, err := testbed.Build(ctx, c)
 	if err != nil {
@@ -74,12 +74,12 @@ func (b *bench) measureReceivers(ctx context.Context, receivers int) (err error)
 		return fmt.Errorf("measure how fast this machine is: %w", err)
 	}
 	link.Mbits = b.rate(link.Unpaced, receivers)
-	b.res.Links = append(b.res.Links, link)
+	b.result.Links = append(b.result.Links, link)
 	samples, err := b.rounds(ctx, st, receivers, link.Mbits)
 	if err != nil {
 		return err
 	}
-	cases := b.o.cases(receivers)
+	cases := b.opts.cases(receivers)
 	goodputs := make(map[lossCase][]float64)
 	for i, c := range cases {
 		for _, m := range samples[i] {
@@ -87,7 +87,7 @@ func (b *bench) measureReceivers(ctx context.Context, receivers int) (err error)
 		}
 	}
 	for i, c := range cases {
-		b.res.Rows = append(b.res.Rows, summarize(c, samples[i], goodputs[c.withoutLoss()]))
+		b.result.Rows = append(b.result.Rows, summarize(c, samples[i], goodputs[c.withoutLoss()]))
 	}
 	return nil
 }
@@ -98,19 +98,19 @@ const passes = 3
 // calibrate measures the unpaced maximum of every kind of connection: the best
 // of some interleaved tries, because whatever else the machine does only makes
 // it slower.
-func (b *bench) calibrate(ctx context.Context, st *testbed.Testbed, receivers int) (found []Max, err error) {
-	s, err := open(ctx, b.o, st, 0)
+func (b *lossBench) calibrate(ctx context.Context, st *testbed.Testbed, receivers int) (found []Max, err error) {
+	s, err := open(ctx, b.opts, st, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	for pass := range passes {
 		i := 0
-		for _, c := range b.o.cases(receivers) {
+		for _, c := range b.opts.cases(receivers) {
 			if c.loss > 0 {
 				continue
 			}
-			d := max(b.o.Duration/passes, warmUp)
+			d := max(b.opts.Duration/passes, warmUp)
 			if pass == 0 {
 				found = append(found, Max{Mode: c.mode, Repair: c.repair})
 				d = warmUp
@@ -131,15 +131,15 @@ func (b *bench) calibrate(ctx context.Context, st *testbed.Testbed, receivers in
 
 // rate is that of the sender's link in Mbit/s: as told, or a share of what the
 // slowest kind of group can do; unicasts, which copy at the sender, share it.
-func (b *bench) rate(unpaced []Max, receivers int) float64 {
-	if b.o.Rate > 0 {
-		return b.o.Rate
+func (b *lossBench) rate(unpaced []Max, receivers int) float64 {
+	if b.opts.Rate > 0 {
+		return b.opts.Rate
 	}
 	least := 0.0
 	for _, m := range unpaced {
 		goodput := m.Goodput
 		if m.Mode == Unicast {
-			if len(b.o.Repair) > 0 {
+			if len(b.opts.Repair) > 0 {
 				continue
 			}
 			goodput *= float64(receivers + 1)
@@ -148,20 +148,20 @@ func (b *bench) rate(unpaced []Max, receivers int) float64 {
 			least = goodput
 		}
 	}
-	s := endpoints{o: b.o}
-	wire := float64(s.wireBytes()) / float64(b.o.MessageSize)
-	return max(least*wire*8/1e6*b.o.Load, minRate)
+	s := endpoints{o: b.opts}
+	wire := float64(s.wireBytes()) / float64(b.opts.MessageSize)
+	return max(least*wire*8/1e6*b.opts.Load, minRate)
 }
 
 // rounds measures every case once in each round. Each round begins with another
 // case, so that what the machine does besides meets all of them.
-func (b *bench) rounds(ctx context.Context, st *testbed.Testbed, receivers int, mbits float64) (samples [][]sample, err error) {
-	s, err := open(ctx, b.o, st, int64(mbits*1e6))
+func (b *lossBench) rounds(ctx context.Context, st *testbed.Testbed, receivers int, mbits float64) (samples [][]sample, err error) {
+	s, err := open(ctx, b.opts, st, int64(mbits*1e6))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	cases := b.o.cases(receivers)
+	cases := b.opts.cases(receivers)
 	for _, c := range cases {
 		if c.loss == 0 {
 			if _, err := s.measure(c, warmUp, 0); err != nil {
@@ -170,16 +170,16 @@ func (b *bench) rounds(ctx context.Context, st *testbed.Testbed, receivers int, 
 		}
 	}
 	samples = make([][]sample, len(cases))
-	for round := range b.o.Rounds {
+	for round := range b.opts.Rounds {
 		for k := range cases {
-			i := (k + round*len(cases)/b.o.Rounds) % len(cases)
+			i := (k + round*len(cases)/b.opts.Rounds) % len(cases)
 			began := time.Now()
-			m, err := s.measure(cases[i], b.o.Duration, b.seed(cases[i], round))
+			m, err := s.measure(cases[i], b.opts.Duration, b.seed(cases[i], round))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", cases[i], err)
 			}
 			samples[i] = append(samples[i], m)
-			b.spent += time.Since(began)
+			b.elapsed += time.Since(began)
 			b.done++
 		}
 		b.progress(receivers, round)
@@ -191,14 +191,14 @@ func (b *bench) rounds(ctx context.Context, st *testbed.Testbed, receivers int, 
 // seed is the same for all kinds of connections: they lose the same frames, as
 // far as they send the same. What differs is 128 apart, and a receiver's number
 // is less.
-func (b *bench) seed(c lossCase, round int) uint64 {
-	n := b.o.Seed*1_000_003 + uint64(round)
-	for i, l := range b.o.Loss {
+func (b *lossBench) seed(c lossCase, round int) uint64 {
+	n := b.opts.Seed*1_000_003 + uint64(round)
+	for i, l := range b.opts.Loss {
 		if l == c.loss {
 			n = n*31 + uint64(i)
 		}
 	}
-	for i, v := range b.o.Burst {
+	for i, v := range b.opts.Burst {
 		if v == c.burst {
 			n = n*31 + uint64(i)
 		}
@@ -207,15 +207,15 @@ func (b *bench) seed(c lossCase, round int) uint64 {
 }
 
 // progress says how far it is.
-func (b *bench) progress(receivers, round int) {
-	left := b.o.measurements() - b.done
-	guess := (b.spent / time.Duration(b.done) * time.Duration(left)).Round(time.Second)
-	b.printf("%d receivers: round %d of %d done after %v; about %v left", receivers, round+1, b.o.Rounds,
+func (b *lossBench) progress(receivers, round int) {
+	left := b.opts.measurements() - b.done
+	guess := (b.elapsed / time.Duration(b.done) * time.Duration(left)).Round(time.Second)
+	b.printf("%d receivers: round %d of %d done after %v; about %v left", receivers, round+1, b.opts.Rounds,
 		time.Since(b.start).Round(time.Second), guess)
 }
 
 // warn tells of a machine that was too slow for the link it was to be.
-func (b *bench) warn(s *endpoints, cases []lossCase, samples [][]sample, mbits float64) {
+func (b *lossBench) warn(s *endpoints, cases []lossCase, samples [][]sample, mbits float64) {
 	for i, c := range cases {
 		if c.loss > 0 {
 			continue
@@ -226,9 +226,9 @@ func (b *bench) warn(s *endpoints, cases []lossCase, samples [][]sample, mbits f
 			if c.mode == Unicast {
 				streams = float64(len(s.hosts) - 1)
 			}
-			reached = append(reached, m.goodput*streams*float64(s.wireBytes())/float64(b.o.MessageSize)*8/1e6)
+			reached = append(reached, m.goodput*streams*float64(s.wireBytes())/float64(b.opts.MessageSize)*8/1e6)
 		}
-		if got := median(reached); got < keepsUp*mbits {
+		if got := median(reached); got < sustains*mbits {
 			b.printf("WARNING: %s: the sender reaches %.1f of its link's %.1f Mbit/s; the machine is the bottleneck, and ratios say less: give a lower --rate or --load", c, got, mbits)
 		}
 	}

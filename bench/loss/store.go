@@ -29,12 +29,12 @@ const watchStep = 10 * time.Millisecond
 // storeWatcher asks the switch about a group while a measurement runs. nil: there is
 // nothing to ask about.
 type storeWatcher struct {
-	s      *endpoints
-	c      *connection
-	before api.Repair
-	cancel context.CancelFunc
-	done   chan struct{} // closed when it has stopped
-	seen   int64         // the most bytes; valid after done
+	session *endpoints
+	client  *connection
+	before  api.Repair
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when it has stopped
+	peak    int64         // the most bytes; valid after done
 }
 
 // watch starts to watch a connection by a group.
@@ -42,11 +42,11 @@ func (s *endpoints) watch(c *connection) (*storeWatcher, error) {
 	if c.group == nil {
 		return nil, nil
 	}
-	w := &storeWatcher{s: s, c: c, done: make(chan struct{})}
+	w := &storeWatcher{session: s, client: c, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(s.ctx)
 	w.cancel = cancel
 	var err error
-	if w.before, err = w.ask(ctx); err != nil {
+	if w.before, err = w.poll(ctx); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (s *endpoints) watch(c *connection) (*storeWatcher, error) {
 	return w, nil
 }
 
-func (w *storeWatcher) ask(ctx context.Context) (api.Repair, error) {
-	g, err := w.s.testbed.Client.Group(ctx, w.c.group.Info().IP)
+func (w *storeWatcher) poll(ctx context.Context) (api.Repair, error) {
+	g, err := w.session.testbed.Client.Group(ctx, w.client.group.Info().IP)
 	switch {
 	case err != nil:
 		return api.Repair{}, fmt.Errorf("ask the switch about the group: %w", err)
@@ -75,8 +75,8 @@ func (w *storeWatcher) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if r, err := w.ask(ctx); err == nil { // end hears of what lasts
-			w.seen = max(w.seen, r.Bytes)
+		if r, err := w.poll(ctx); err == nil { // end hears of what lasts
+			w.peak = max(w.peak, r.Bytes)
 		}
 	}
 }
@@ -95,14 +95,14 @@ func (w *storeWatcher) end() (repairStore, error) {
 		return repairStore{}, nil
 	}
 	w.stop()
-	after, err := w.ask(w.s.ctx)
+	after, err := w.poll(w.session.ctx)
 	if err != nil {
 		return repairStore{}, err
 	}
-	r := repairStore{peak: w.seen, resent: after.Copies - w.before.Copies, notKept: after.NotKept - w.before.NotKept,
-		naks: after.NAKs - w.before.NAKs, probes: after.Questions - w.before.Questions}
-	if after.MostBytes > w.before.MostBytes {
-		r.peak = after.MostBytes
+	r := repairStore{peak: w.peak, resent: after.Copies - w.before.Copies, notKept: after.NotRetained - w.before.NotRetained,
+		naks: after.NAKs - w.before.NAKs, probes: after.Probes - w.before.Probes}
+	if after.MaxRetainedBytes > w.before.MaxRetainedBytes {
+		r.peak = after.MaxRetainedBytes
 	}
 	return r, nil
 }

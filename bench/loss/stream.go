@@ -38,14 +38,14 @@ func newSource(qp endpoint.QP, mr endpoint.MR, size int) *source {
 // streamResult is what a source has done in one run.
 type streamResult struct {
 	messages  int             // all that were posted; they are complete
-	counted   int             // of these, complete by the end of the run
+	delivered int             // of these, complete by the end of the run
 	seconds   float64         // that the run took
 	latencies []time.Duration // post to completion, of all
 }
 
 // goodput is in bytes per second.
 func (s *streamResult) goodput(size int) float64 {
-	return float64(s.counted) * float64(size) / s.seconds
+	return float64(s.delivered) * float64(size) / s.seconds
 }
 
 // run posts messages, depth at a time, for a while or until limit messages are
@@ -81,13 +81,13 @@ func (s *source) run(ctx context.Context, d time.Duration, limit, depth int) (r 
 			r.latencies = append(r.latencies, now.Sub(s.posts[int(done)%s.slots]))
 			done++
 			if !now.After(end) {
-				r.counted++
+				r.delivered++
 				last = now
 			}
 		}
 	}
 	r.seconds = d.Seconds()
-	if limit > 0 && r.counted == limit { // over before its time
+	if limit > 0 && r.delivered == limit { // over before its time
 		r.seconds = last.Sub(start).Seconds()
 	}
 	return r, nil
@@ -108,13 +108,13 @@ func (s *source) post(now time.Time) error {
 
 // receiver is the receiving end of a stream: it compares every byte.
 type receiver struct {
-	name  string
-	qp    endpoint.QP
-	mr    endpoint.MR
-	size  int
-	from  *source       // whose slots, but for the headers, never change
-	seq   atomic.Uint64 // messages that have arrived, all right
-	slots uint64
+	name    string
+	qp      endpoint.QP
+	mr      endpoint.MR
+	size    int
+	sources *source       // whose slots, but for the headers, never change
+	seq     atomic.Uint64 // messages that have arrived, all right
+	slots   uint64
 }
 
 // prime posts the first receives.
@@ -171,8 +171,8 @@ func (s *receiver) compare(seq uint64, c endpoint.Completion) error {
 	if n := binary.BigEndian.Uint64(got); n != seq {
 		return fmt.Errorf("message %d is there in place of %d", n, seq)
 	}
-	slot := int(seq%uint64(s.from.slots)) * s.size
-	want := s.from.mr.Bytes()[slot : slot+s.size]
+	slot := int(seq%uint64(s.sources.slots)) * s.size
+	want := s.sources.mr.Bytes()[slot : slot+s.size]
 	if !bytes.Equal(got[headerLen:], want[headerLen:]) {
 		i := headerLen
 		for got[i] == want[i] {

@@ -73,7 +73,7 @@ func newLoop(t *testing.T, interval time.Duration) (*loop, *source) {
 	mem := memory{b: make([]byte, 8*testSize)}
 	fill(mem.b, 3)
 	src := newSource(l, mem, testSize)
-	l.sink = &receiver{name: "h2", mr: memory{b: make([]byte, 16*testSize)}, size: testSize, from: src, slots: 16}
+	l.sink = &receiver{name: "h2", mr: memory{b: make([]byte, 16*testSize)}, size: testSize, sources: src, slots: 16}
 	return l, src
 }
 
@@ -86,8 +86,8 @@ func TestSourceByTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			// 100 are complete in time, and those under way then are waited for.
-			if r.counted != 100 || r.messages != 107 || len(r.latencies) != r.messages || r.seconds != 0.1 {
-				t.Errorf("%d counted, %d messages, %d latencies, %v s", r.counted, r.messages, len(r.latencies), r.seconds)
+			if r.delivered != 100 || r.messages != 107 || len(r.latencies) != r.messages || r.seconds != 0.1 {
+				t.Errorf("%d counted, %d messages, %d latencies, %v s", r.delivered, r.messages, len(r.latencies), r.seconds)
 			}
 			if g := r.goodput(testSize); g != 1000*testSize {
 				t.Errorf("goodput %v", g)
@@ -109,7 +109,7 @@ func TestSourceBySize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, src := newLoop(t, time.Millisecond)
 		r, err := src.run(t.Context(), time.Second, 20, 4)
-		if err != nil || r.messages != 20 || r.counted != 20 || r.seconds != 0.02 {
+		if err != nil || r.messages != 20 || r.delivered != 20 || r.seconds != 0.02 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})

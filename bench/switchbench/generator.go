@@ -84,9 +84,9 @@ type liveGenerator struct {
 	cpu   int
 }
 
-// port is an interface by which frames are sent: in is to run a function in its
+// generatorPort is an interface by which frames are sent: in is to run a function in its
 // namespace.
-type port struct {
+type generatorPort struct {
 	in      func(func() error) error
 	ifindex int
 }
@@ -96,7 +96,7 @@ type generatorConfig struct {
 	data    []byte   // with PSN 0
 	acks    [][]byte // by receiver, with PSN 0; may be empty
 	acked   []rocev2.PSN
-	out     []port // the source's, then the receivers'
+	out     []generatorPort // the source's, then the receivers'
 	arrived *ebpf.Map
 	cpu     int
 }

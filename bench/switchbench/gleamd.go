@@ -71,15 +71,15 @@ func openGleamd(s *testbed, cpus string) error {
 		s.notes = append(s.notes, <-warnings)
 	}
 	if err != nil && s.benchCase.jumbo() {
-		return &cannotError{err.Error()} // this gleamd takes one buffer per frame only
+		return &unservableError{err.Error()} // this gleamd takes one buffer per frame only
 	}
 	return err
 }
 
-// cannotError is why a method cannot serve a case.
-type cannotError struct{ reason string }
+// unservableError is why a method cannot serve a case.
+type unservableError struct{ reason string }
 
-func (e *cannotError) Error() string { return e.reason }
+func (e *unservableError) Error() string { return e.reason }
 
 func registration(s *testbed, next rocev2.PSN) *api.Register {
 	r := &api.Register{Group: groupIP, QPN: uint32(virtualQPN), PMTU: 256, Policy: api.PolicyStrict, Replace: true}

@@ -19,9 +19,9 @@ import (
 // packetGenerator sends frames that are too long for live frames, from a packet
 // socket at the source, and ACKs from others at the receivers.
 type packetGenerator struct {
-	c     generatorConfig
+	cfg   generatorConfig
 	ack   *psnTable
-	taps  []*tap // of the receivers that acknowledge
+	taps  []*packetTap // of the receivers that acknowledge
 	acks  atomic.Uint64
 	fd    int
 	table *psnTable
@@ -41,7 +41,7 @@ type packetGenerator struct {
 func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator, err error) {
 	frame, h := c.data, hosts[0]
 	g := &packetGenerator{
-		c: c, fd: -1, size: len(frame), icrc: icrcOf(frame),
+		cfg: c, fd: -1, size: len(frame), icrc: icrcOf(frame),
 		table: newPSNTable(dataOp, len(payloadOf(frame))), ack: newPSNTable(rocev2.Acknowledge, 0),
 		buf: make([]byte, 0, burst*len(frame)), iov: make([]unix.Iovec, 2*burst), msgs: make([]mmsghdr, burst),
 	}
@@ -102,7 +102,7 @@ func (g *packetGenerator) next(set ...rocev2.PSN) (rocev2.PSN, error) {
 }
 
 func (g *packetGenerator) start(p pace) (*thread, error) {
-	return onCPU(g.c.cpu, func(stopped <-chan struct{}) error {
+	return onCPU(g.cfg.cpu, func(stopped <-chan struct{}) error {
 		interval := time.Duration(min(p.interval(), uint64(time.Hour)))
 		due := time.Now()
 		if p.rate < 0 {
@@ -175,16 +175,16 @@ func (g *packetGenerator) acknowledge(p pace) error {
 		return nil
 	}
 	for i, t := range g.taps {
-		arrived, err := lastAt(g.c.arrived, i+1)
+		arrived, err := lastAt(g.cfg.arrived, i+1)
 		if err != nil {
 			return err
 		}
-		last, acked := rocev2.PSN(arrived), &g.c.acked[i]
+		last, acked := rocev2.PSN(arrived), &g.cfg.acked[i]
 		for arrived != psnNone && last.Sub(*acked) >= int32(p.ackEvery) {
 			if *acked = acked.Add(int32(p.ackEvery)); last.Sub(*acked) > int32(p.ackJump) {
 				*acked = last
 			}
-			frame := append([]byte(nil), g.c.acks[i]...)
+			frame := append([]byte(nil), g.cfg.acks[i]...)
 			g.ack.set(frame, icrcOf(frame), *acked)
 			if err := t.send(frame); err != nil {
 				return fmt.Errorf("send an ACK: %w", err)

@@ -42,7 +42,7 @@ func TestPacketGenerator(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	var ports []*tap
+	var ports []*packetTap
 	for _, name := range star.Ports {
 		p, err := openTap(lab.Host{NS: star.Switch, Interface: name})
 		if err != nil {
@@ -97,7 +97,7 @@ func TestPacketGenerator(t *testing.T) {
 }
 
 // await reads frames until one of op comes.
-func await(t *testing.T, p *tap, op rocev2.Opcode) *rocev2.Frame {
+func await(t *testing.T, p *packetTap, op rocev2.Opcode) *rocev2.Frame {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 100); err != nil && err != unix.EINTR {

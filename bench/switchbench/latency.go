@@ -35,7 +35,7 @@ type latencySamples struct {
 }
 
 // latency measures the latency of rows that stand, in turn.
-func (b *bench) latency(ctx context.Context, measurements []*measurement) error {
+func (b *switchBench) latency(ctx context.Context, measurements []*measurement) error {
 	type series struct {
 		*measurement
 		gap time.Duration
@@ -49,13 +49,13 @@ func (b *bench) latency(ctx context.Context, measurements []*measurement) error 
 			}
 		}
 	}
-	for round := range b.o.Rounds {
+	for round := range b.opts.Rounds {
 		if len(all) > 0 {
-			b.say("%s: latency, round %d of %d", targetCase, round+1, b.o.Rounds)
+			b.log("%s: latency, round %d of %d", targetCase, round+1, b.opts.Rounds)
 		}
 		for _, s := range all {
 			err := onCPU(b.generator, func(<-chan struct{}) error {
-				return s.measurement.testbed.latency(ctx, b.o.Duration/2, s.gap, &s.latencySamples)
+				return s.measurement.testbed.latency(ctx, b.opts.Duration/2, s.gap, &s.latencySamples)
 			}).wait()
 			if err != nil {
 				return err
@@ -64,7 +64,7 @@ func (b *bench) latency(ctx context.Context, measurements []*measurement) error 
 	}
 	for _, s := range all {
 		c := s.measurement.testbed.benchCase
-		b.res.Latency = append(b.res.Latency, Latency{
+		b.result.Latency = append(b.result.Latency, Latency{
 			Name: s.measurement.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
 			P50: tenth(median(s.p50)), P99: tenth(median(s.p99)),
 		})
@@ -123,7 +123,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 }
 
 // await returns when the next data packet was there, the zero time if none came.
-func (t *tap) await(start time.Time) (time.Time, error) {
+func (t *packetTap) await(start time.Time) (time.Time, error) {
 	var f rocev2.Frame
 	for {
 		ok, err := t.next(&f)

@@ -26,10 +26,10 @@ type method struct {
 	generatorOnly bool // nothing is replicated: what the generator itself costs
 	feedback      bool // takes the receivers' ACKs
 
-	destination func(*testbed) (rocev2.MAC, netip.Addr) // where the source sends to
-	expected    func(s *testbed, host int) expect       // what a receiver is to get
-	start       func(*testbed) error                    // makes the switch replicate until the testbed closes
-	unservable  func(benchCase) string                  // why it cannot serve a case; "" if it may
+	destination func(*testbed) (rocev2.MAC, netip.Addr)  // where the source sends to
+	expected    func(s *testbed, host int) expectedFrame // what a receiver is to get
+	start       func(*testbed) error                     // makes the switch replicate until the testbed closes
+	unservable  func(benchCase) string                   // why it cannot serve a case; "" if it may
 }
 
 // The methods, by name.
@@ -43,7 +43,7 @@ var (
 	broadcastMethod = &method{name: "xdp-broadcast", xdp: true, destination: toPort, expected: rewrittenMAC, start: openBroadcast, unservable: singleBufferOnly}
 	bridgeMethod    = &method{name: "bridge", bridge: true, destination: toMulticast, expected: (*testbed).expect, start: openBridge}
 	mirredMethod    = &method{name: "tc-mirred", destination: toPort, expected: (*testbed).expect, start: openMirred}
-	relayMethod     = &method{name: "udp-relay", user: true, destination: toSwitch, expected: relayed, start: openRelay}
+	forwarderMethod = &method{name: "udp-relay", user: true, destination: toSwitch, expected: forwarded, start: openForwarder}
 )
 
 // toPort addresses the group by the port's MAC, as a host does that has asked
@@ -64,22 +64,22 @@ func toMulticast(*testbed) (rocev2.MAC, netip.Addr) {
 }
 
 // rewritten is a packet for the receiver's own queue pair.
-func rewritten(s *testbed, i int) expect {
+func rewritten(s *testbed, i int) expectedFrame {
 	h := s.star.Hosts[i]
-	return expect{mac: rocev2.MAC(h.MAC), dst: h.IPv4, qpn: memberQPN + rocev2.QPN(i)}
+	return expectedFrame{mac: rocev2.MAC(h.MAC), dst: h.IPv4, qpn: memberQPN + rocev2.QPN(i)}
 }
 
 // rewrittenMAC is a packet of which only the MAC addresses were changed.
-func rewrittenMAC(s *testbed, i int) expect {
+func rewrittenMAC(s *testbed, i int) expectedFrame {
 	e := s.expect(i)
 	e.mac = rocev2.MAC(s.star.Hosts[i].MAC)
 	return e
 }
 
-// relayed is a datagram that was sent on as it was.
-func relayed(s *testbed, i int) expect {
+// forwarded is a datagram that was sent on as it was.
+func forwarded(s *testbed, i int) expectedFrame {
 	h := s.star.Hosts[i]
-	return expect{mac: rocev2.MAC(h.MAC), dst: h.IPv4, qpn: virtualQPN}
+	return expectedFrame{mac: rocev2.MAC(h.MAC), dst: h.IPv4, qpn: virtualQPN}
 }
 
 func singleBufferOnly(c benchCase) string {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// row is one line of the result: a method, at one rhythm of ACKs.
-type row struct {
+// measuredRow is one line of the result: a method, at one rhythm of ACKs.
+type measuredRow struct {
 	name     string // in the result
 	what     string // for people
 	method   *method
@@ -28,7 +28,7 @@ const (
 	broadcastRow = "xdp-broadcast"
 	bridgeRow    = "bridge"
 	mirredRow    = "tc-mirred"
-	relayRow     = "udp-relay"
+	forwarderRow = "udp-relay"
 )
 
 // sparseAcks is how seldom receivers acknowledge where feedback is not what is
@@ -40,7 +40,7 @@ const (
 )
 
 // allRows are measured in this order, again and again.
-var allRows = []row{
+var allRows = []measuredRow{
 	{bareRow, "bare AF_XDP loop", bareMethod, 0},
 	{gleamdRow, "gleamd", gleamdMethod, sparseAcks},
 	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", gleamdMethod, frequentAcks},
@@ -49,7 +49,7 @@ var allRows = []row{
 	{broadcastRow, "XDP broadcast, MACs rewritten", broadcastMethod, 0},
 	{bridgeRow, "kernel bridge, multicast flood", bridgeMethod, 0},
 	{mirredRow, "tc mirred", mirredMethod, 0},
-	{relayRow, "UDP relay in Go, recvmmsg/sendmmsg", relayMethod, 0},
+	{forwarderRow, "UDP relay in Go, recvmmsg/sendmmsg", forwarderMethod, 0},
 }
 
 // Bounds of what can be asked for.
@@ -99,7 +99,7 @@ func (o *Options) check() error {
 		}
 	}
 	for _, r := range o.Rows {
-		if !slices.ContainsFunc(allRows, func(a row) bool { return a.name == r }) {
+		if !slices.ContainsFunc(allRows, func(a measuredRow) bool { return a.name == r }) {
 			return fmt.Errorf("--rows %s: want some of %s", r, strings.Join(rowNames(), ", "))
 		}
 	}
@@ -114,7 +114,7 @@ func rowNames() (names []string) {
 }
 
 // rows are those that were chosen, in the usual order.
-func (o *Options) rows() (rows []row) {
+func (o *Options) rows() (rows []measuredRow) {
 	for _, r := range allRows {
 		if len(o.Rows) == 0 || slices.Contains(o.Rows, r.name) {
 			rows = append(rows, r)

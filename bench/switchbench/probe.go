@@ -23,7 +23,7 @@ const probeTime = 3 * time.Second
 // one at each to see that it is right to the last byte. It returns why the method
 // cannot serve the case, if it cannot.
 func (m *meter) probe(ctx context.Context, s *testbed) (cannot string, err error) {
-	var taps []*tap
+	var taps []*packetTap
 	defer func() {
 		for _, t := range taps {
 			err = errors.Join(err, t.Close())
@@ -65,26 +65,26 @@ func (m *meter) probe(ctx context.Context, s *testbed) (cannot string, err error
 	return "", nil
 }
 
-// tap reads the frames that a host receives, and sends some of its own.
-type tap struct {
+// packetTap reads the frames that a host receives, and sends some of its own.
+type packetTap struct {
 	fd  int
 	buf []byte
 }
 
 // openTap opens a packet socket that reads, never waiting, what comes in. It is for
 // all protocols: such a socket is served before tc, one for IPv4 after it.
-func openTap(h lab.Host) (*tap, error) { return openPacketSocket(h, unix.ETH_P_ALL<<8) }
+func openTap(h lab.Host) (*packetTap, error) { return openPacketSocket(h, unix.ETH_P_ALL<<8) }
 
 // openSender opens one that only sends: nothing that comes in is copied for it.
-func openSender(h lab.Host) (*tap, error) { return openPacketSocket(h, 0) }
+func openSender(h lab.Host) (*packetTap, error) { return openPacketSocket(h, 0) }
 
 // openPacketSocket opens a packet socket for a protocol in network byte order.
-func openPacketSocket(h lab.Host, protocol uint16) (*tap, error) {
+func openPacketSocket(h lab.Host, protocol uint16) (*packetTap, error) {
 	index, err := ifindex(h.NS, h.Interface)
 	if err != nil {
 		return nil, err
 	}
-	t := &tap{fd: -1, buf: make([]byte, 9216)}
+	t := &packetTap{fd: -1, buf: make([]byte, 9216)}
 	err = h.NS.Do(func() (err error) {
 		if t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 			return err
@@ -101,7 +101,7 @@ func openPacketSocket(h lab.Host, protocol uint16) (*tap, error) {
 }
 
 // send sends a frame from the host.
-func (t *tap) send(frame []byte) error {
+func (t *packetTap) send(frame []byte) error {
 	for {
 		_, err := unix.Write(t.fd, frame)
 		if !errors.Is(err, unix.EINTR) {
@@ -111,7 +111,7 @@ func (t *tap) send(frame []byte) error {
 }
 
 // Close closes the socket.
-func (t *tap) Close() error {
+func (t *packetTap) Close() error {
 	if t.fd < 0 {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (t *tap) Close() error {
 }
 
 // next reads the next RoCEv2 data packet into f; false if there is none now.
-func (t *tap) next(f *rocev2.Frame) (bool, error) {
+func (t *packetTap) next(f *rocev2.Frame) (bool, error) {
 	for {
 		n, _, err := unix.Recvfrom(t.fd, t.buf, unix.MSG_DONTWAIT)
 		switch {
@@ -138,7 +138,7 @@ func (t *tap) next(f *rocev2.Frame) (bool, error) {
 
 // check reads all frames that have come and compares each with what host i is to
 // get: payload, and the ICRC where it should be right.
-func (t *tap) check(s *testbed, i int) error {
+func (t *packetTap) check(s *testbed, i int) error {
 	sent, err := s.benchCase.dataFrame(s.dataPath(), 0)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (t *tap) check(s *testbed, i int) error {
 			return fmt.Errorf("a frame came for %s QPN %#x, which should be for %s QPN %#x", f.Dst(), f.BTH().DestQP(), want.dst, want.qpn)
 		case string(f.Payload()) != payload:
 			return errors.New("a frame came with another payload")
-		case s.method.name != relayMethod.name && !f.VerifyICRC():
+		case s.method.name != forwarderMethod.name && !f.VerifyICRC():
 			return errors.New("a frame came with a wrong ICRC")
 		}
 	}

@@ -52,9 +52,9 @@ func newHarness(t *testing.T, payload int) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lo := port{in: func(f func() error) error { return f() }, ifindex: 1}
+	lo := generatorPort{in: func(f func() error) error { return f() }, ifindex: 1}
 	g, err := newLiveGenerator(generatorConfig{
-		data: frame, acks: [][]byte{ack, ack}, acked: []rocev2.PSN{999, 1999}, out: []port{lo, lo, lo}, arrived: sinks.arrived, cpu: -1,
+		data: frame, acks: [][]byte{ack, ack}, acked: []rocev2.PSN{999, 1999}, out: []generatorPort{lo, lo, lo}, arrived: sinks.arrived, cpu: -1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestGenerateAcks(t *testing.T) {
 // drops these. The rest is the host's.
 func TestSinkCounts(t *testing.T) {
 	labtest.Enter(t)
-	want := expect{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}
+	want := expectedFrame{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}
 	frame := func(p rocev2.Path, k rocev2.Packet, n int) []byte {
 		b, err := build(&p, &k, make([]byte, n))
 		if err != nil {
@@ -271,7 +271,7 @@ func TestSinkCountsRepetitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.load(1, benchCase{payload: 64}.frameLen(), expect{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}, false); err != nil {
+	if err := f.load(1, benchCase{payload: 64}.frameLen(), expectedFrame{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, psn := range []rocev2.PSN{0xFFFFFD, 0xFFFFFE, 0xFFFFFE, 0xFFFFFD, 1, 0xFFFFFF, 1, 2} {

@@ -17,7 +17,7 @@ import (
 func sample() *Result {
 	r := &Result{Rounds: 5, Seconds: 1, Machine: Machine{CPU: "some CPU", CPUs: 2, Kernel: "6.1", Go: "go1", Commit: "abc"}}
 	for name, in := range map[string]float64{
-		bareRow: 300_000, gleamdRow: 280_000, gleamdAckRow: 250_000, bridgeRow: 226_000, relayRow: 110_000,
+		bareRow: 300_000, gleamdRow: 280_000, gleamdAckRow: 250_000, bridgeRow: 226_000, forwarderRow: 110_000,
 	} {
 		r.Rows = append(r.Rows, Row{Name: name, Payload: 1024, Legs: 3, InPPS: in, OutPPS: 3 * in, CPU: 1000, In: []float64{in}})
 	}

@@ -21,15 +21,15 @@ const (
 	lossLoad = 0.9 // where loss is measured
 )
 
-// bench is one run of the benchmark.
-type bench struct {
-	o             Options
-	say           func(format string, args ...any)
+// switchBench is one run of the benchmark.
+type switchBench struct {
+	opts          Options
+	log           func(format string, args ...any)
 	meter         meter
 	worker        int // CPUs; -1 any
 	generator     int
-	rows          []row
-	res           *Result
+	rows          []measuredRow
+	result        *Result
 	generatorCost generatorCost // of this round
 }
 
@@ -41,7 +41,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err := lab.Supported(); err != nil {
 		return nil, fmt.Errorf("the benchmark makes network namespaces: %w", err)
 	}
-	b := &bench{o: o, say: say, meter: meter{softirqThreads: softirqThreads()}, rows: o.rows(), res: newResult(&o)}
+	b := &switchBench{opts: o, log: say, meter: meter{softirqThreads: softirqThreads()}, rows: o.rows(), result: newResult(&o)}
 	var err error
 	if b.worker, b.generator, err = cpus(); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 		return nil, err
 	}
 	if others > busyShare {
-		b.res.warn(b.say, fmt.Sprintf("other programs take %.0f %% of this machine's CPU time: the rows share it with them, and their ratios say less", 100*others))
+		b.result.warn(b.log, fmt.Sprintf("other programs take %.0f %% of this machine's CPU time: the rows share it with them, and their ratios say less", 100*others))
 	}
 	for _, p := range o.Payloads {
 		for _, l := range o.Legs {
@@ -60,16 +60,16 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 			}
 		}
 	}
-	b.res.judge()
-	for _, w := range b.res.unsteady() {
-		b.res.warn(b.say, w)
+	b.result.judge()
+	for _, w := range b.result.unsteady() {
+		b.result.warn(b.log, w)
 	}
-	return b.res, nil
+	return b.result, nil
 }
 
 // measurement is one row in one case.
 type measurement struct {
-	row         row
+	row         measuredRow
 	testbed     *testbed
 	reason      string  // why it is not measured; "" if it is
 	best        float64 // the highest rate in that was seen
@@ -84,14 +84,14 @@ type measurement struct {
 }
 
 // measureCase measures all rows of one case.
-func (b *bench) measureCase(ctx context.Context, c benchCase) (err error) {
+func (b *switchBench) measureCase(ctx context.Context, c benchCase) (err error) {
 	stages := make(map[*method]*testbed)
 	defer func() {
 		for _, s := range stages {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	b.say("%s: setting up", c)
+	b.log("%s: setting up", c)
 	zero, _, err := b.open(ctx, generatorMethod, c, stages)
 	if err != nil {
 		return err
@@ -105,9 +105,9 @@ func (b *bench) measureCase(ctx context.Context, c benchCase) (err error) {
 		measurements = append(measurements, x)
 	}
 	runtime.GC() // what setting up has left
-	for round := range b.o.Rounds {
-		b.say("%s: round %d of %d", c, round+1, b.o.Rounds)
-		if b.generatorCost, err = b.meter.measureGenerator(ctx, zero, max(b.o.Duration/4, 50*time.Millisecond)); err != nil {
+	for round := range b.opts.Rounds {
+		b.log("%s: round %d of %d", c, round+1, b.opts.Rounds)
+		if b.generatorCost, err = b.meter.measureGenerator(ctx, zero, max(b.opts.Duration/4, 50*time.Millisecond)); err != nil {
 			return err
 		}
 		for _, x := range measurements {
@@ -123,16 +123,16 @@ func (b *bench) measureCase(ctx context.Context, c benchCase) (err error) {
 		}
 	}
 	for _, x := range measurements {
-		b.res.Rows = append(b.res.Rows, x.result(c))
+		b.result.Rows = append(b.result.Rows, x.result(c))
 	}
-	if c == targetCase && b.o.Latency {
+	if c == targetCase && b.opts.Latency {
 		return b.latency(ctx, measurements)
 	}
 	return nil
 }
 
 // open returns the testbed of a method, set up and probed, or why there is none.
-func (b *bench) open(ctx context.Context, w *method, c benchCase, stages map[*method]*testbed) (*testbed, string, error) {
+func (b *switchBench) open(ctx context.Context, w *method, c benchCase, stages map[*method]*testbed) (*testbed, string, error) {
 	if s := stages[w]; s != nil {
 		return s, s.unservable, nil
 	}
@@ -142,7 +142,7 @@ func (b *bench) open(ctx context.Context, w *method, c benchCase, stages map[*me
 		}
 	}
 	s, err := openTestbed(w, c, b.worker, b.generator)
-	var cannot *cannotError
+	var cannot *unservableError
 	if errors.As(err, &cannot) {
 		return nil, cannot.reason, nil
 	}
@@ -155,19 +155,19 @@ func (b *bench) open(ctx context.Context, w *method, c benchCase, stages map[*me
 }
 
 // pace is at what rate a row is driven, and how its receivers acknowledge.
-func (r *row) pace(rate float64) pace {
+func (r *measuredRow) pace(rate float64) pace {
 	return pace{rate: rate, ackEvery: r.ackEvery, ackJump: 4096}
 }
 
 // warm is how long a measurement waits for a steady state.
-func (b *bench) warm() time.Duration { return min(b.o.Duration/4, 100*time.Millisecond) }
+func (b *switchBench) warm() time.Duration { return min(b.opts.Duration/4, 100*time.Millisecond) }
 
 // saturate measures one row with more than it can take. Where it turns out to
 // take all of it, which is so when the machine was busy before, more is offered.
-func (b *bench) saturate(ctx context.Context, x *measurement) error {
+func (b *switchBench) saturate(ctx context.Context, x *measurement) error {
 	legs := float64(x.testbed.benchCase.legs)
 	if x.best == 0 {
-		o, err := b.measure(ctx, x, 0, b.o.Duration/2)
+		o, err := b.measure(ctx, x, 0, b.opts.Duration/2)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (b *bench) saturate(ctx context.Context, x *measurement) error {
 	full := false
 	for try, rate := 0, overload*x.best; try < saturateTries && !full; try++ {
 		var err error
-		if o, err = b.measure(ctx, x, rate, b.o.Duration); err != nil {
+		if o, err = b.measure(ctx, x, rate, b.opts.Duration); err != nil {
 			return err
 		}
 		x.best = max(x.best, o.outRate()/legs)
@@ -206,8 +206,8 @@ func (o *outcome) saturated(w *method, rate, legs float64) bool {
 
 // measureLoss measures what one row loses when it is given a little less than it has just
 // taken: what it can take changes with what else the machine is doing.
-func (b *bench) measureLoss(ctx context.Context, x *measurement) error {
-	o, err := b.measure(ctx, x, lossLoad*x.in[len(x.in)-1], b.o.Duration)
+func (b *switchBench) measureLoss(ctx context.Context, x *measurement) error {
+	o, err := b.measure(ctx, x, lossLoad*x.in[len(x.in)-1], b.opts.Duration)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (b *bench) measureLoss(ctx context.Context, x *measurement) error {
 const measureTries = 10
 
 // measure is one measurement of a row at a rate; 0 is as fast as it goes.
-func (b *bench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (*outcome, error) {
+func (b *switchBench) measure(ctx context.Context, x *measurement, rate float64, d time.Duration) (*outcome, error) {
 	for range measureTries {
 		o, err := b.meter.run(ctx, x.testbed, x.row.pace(rate), b.warm(), d)
 		if err != nil || o.copies > 0 {

@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 func TestRunJumbo(t *testing.T) {
 	labtest.Require(t)
 	o := Default()
-	o.Payloads, o.Legs, o.Rows = []int{4096}, []int{2}, []string{bareRow, gleamdRow, broadcastRow, bridgeRow, mirredRow, relayRow}
+	o.Payloads, o.Legs, o.Rows = []int{4096}, []int{2}, []string{bareRow, gleamdRow, broadcastRow, bridgeRow, mirredRow, forwarderRow}
 	o.Rounds, o.Duration = 1, 100*time.Millisecond
 	r, err := Run(t.Context(), o, t.Logf)
 	if err != nil {

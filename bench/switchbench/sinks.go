@@ -18,8 +18,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// expect is what a sink is to get; anything else is counted as wrong.
-type expect struct {
+// expectedFrame is what a sink is to get; anything else is counted as wrong.
+type expectedFrame struct {
 	mac rocev2.MAC
 	dst netip.Addr
 	qpn rocev2.QPN
@@ -78,7 +78,7 @@ func lastAt(arrived *ebpf.Map, leg int) (uint32, error) {
 
 // load loads the program that counts what arrives at sink leg. xdp says which
 // kind.
-func (f *sinks) load(leg, frameLen int, want expect, xdp bool) error {
+func (f *sinks) load(leg, frameLen int, want expectedFrame, xdp bool) error {
 	spec, err := loadReplicate()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *sinks) load(leg, frameLen int, want expect, xdp bool) error {
 // attach counts from now on what arrives at an interface as what sink leg sees.
 // xdp says by which kind of program. The interface is in the calling thread's
 // namespace, and so is h.
-func (f *sinks) attach(h *netlink.Handle, ifindex, leg, frameLen int, want expect, xdp bool) error {
+func (f *sinks) attach(h *netlink.Handle, ifindex, leg, frameLen int, want expectedFrame, xdp bool) error {
 	if err := f.load(leg, frameLen, want, xdp); err != nil {
 		return err
 	}

@@ -23,11 +23,11 @@ type Target struct {
 
 // Bounds of the targets.
 const (
-	overBare     = 0.90
-	overBridge   = 1.25
-	overRelay    = 2.5
-	feedbackCost = 0.10
-	latencyRatio = 2
+	overBare      = 0.90
+	overBridge    = 1.25
+	overForwarder = 2.5
+	feedbackCost  = 0.10
+	latencyRatio  = 2
 )
 
 // judge fills in the targets for which everything was measured.
@@ -46,7 +46,7 @@ func (r *Result) judge() {
 	}
 	ratio("gleamd / bare AF_XDP loop", bareRow, overBare)
 	ratio("gleamd / bridge multicast flood", bridgeRow, overBridge)
-	ratio("gleamd / UDP relay", relayRow, overRelay)
+	ratio("gleamd / UDP relay", forwarderRow, overForwarder)
 	r.add("loss of gleamd at 0.9 of saturation", own.Loss, 0, true)
 	if x := r.find(gleamdAckRow); x != nil {
 		r.add("data throughput lost to ACKs of 3 receivers for every 8th packet", 1-ratioOf(x, own), feedbackCost, true)

@@ -81,7 +81,7 @@ func (s *testbed) attachSinks() error {
 		return s.attach(s.star.Switch, s.star.Ports[0], 1, frame, s.expect(0), !s.benchCase.jumbo())
 	}
 	for i, h := range s.star.Hosts {
-		want := expect{dst: h.IPv4}
+		want := expectedFrame{dst: h.IPv4}
 		if i > 0 {
 			want = s.method.expected(s, i)
 		}
@@ -92,7 +92,7 @@ func (s *testbed) attachSinks() error {
 	return nil
 }
 
-func (s *testbed) attach(ns *lab.Namespace, name string, leg, frame int, want expect, xdp bool) error {
+func (s *testbed) attach(ns *lab.Namespace, name string, leg, frame int, want expectedFrame, xdp bool) error {
 	index, err := ifindex(ns, name)
 	if err != nil {
 		return err
@@ -101,9 +101,9 @@ func (s *testbed) attach(ns *lab.Namespace, name string, leg, frame int, want ex
 }
 
 // expect is what a receiver gets of frames that nobody rewrites.
-func (s *testbed) expect(int) expect {
+func (s *testbed) expect(int) expectedFrame {
 	mac, dst := s.method.destination(s)
-	return expect{mac: mac, dst: dst, qpn: virtualQPN}
+	return expectedFrame{mac: mac, dst: dst, qpn: virtualQPN}
 }
 
 func ifindex(ns *lab.Namespace, name string) (int, error) {
@@ -141,11 +141,11 @@ func (s *testbed) openGenerator(cpu int) error {
 		if err != nil {
 			return err
 		}
-		c.out = append(c.out, port{in: h.NS.Do, ifindex: index})
+		c.out = append(c.out, generatorPort{in: h.NS.Do, ifindex: index})
 		if i == 0 || !s.method.feedback {
 			continue
 		}
-		ack, err := s.ack(i, 0)
+		ack, err := s.sendAck(i, 0)
 		if err != nil {
 			return err
 		}
@@ -160,8 +160,8 @@ func (s *testbed) openGenerator(cpu int) error {
 	return err
 }
 
-// ack builds an acknowledgement of host i.
-func (s *testbed) ack(i int, psn rocev2.PSN) ([]byte, error) {
+// sendAck builds an acknowledgement of host i.
+func (s *testbed) sendAck(i int, psn rocev2.PSN) ([]byte, error) {
 	mac, err := s.portMAC(i)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (s *testbed) acknowledgeAll() error {
 		if last == psnNone {
 			continue
 		}
-		ack, err := s.ack(i, rocev2.PSN(last))
+		ack, err := s.sendAck(i, rocev2.PSN(last))
 		if err != nil {
 			return err
 		}

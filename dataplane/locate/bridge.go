@@ -47,7 +47,7 @@ type Station struct {
 
 // Bridges reads what bridges do to the frames of their ports. It may be used by one
 // goroutine at a time.
-type Bridges struct{ k *kernel }
+type Bridges struct{ kernel *kernel }
 
 // OpenBridges is for the calling thread's network namespace.
 func OpenBridges() (*Bridges, error) {
@@ -59,7 +59,7 @@ func OpenBridges() (*Bridges, error) {
 }
 
 // Close releases the socket.
-func (b *Bridges) Close() { b.k.close() }
+func (b *Bridges) Close() { b.kernel.close() }
 
 // Of linux/if_link.h and linux/if_bridge.h.
 const (
@@ -79,14 +79,14 @@ func (b *Bridges) Port(ifindex int) (p BridgePort, err error) {
 		return BridgePort{}, nil
 	}
 	p.Bridge = int(binary.NativeEndian.Uint32(master))
-	p.Blocked = first(attribute(slave, nl.IFLA_BRPORT_STATE)) != bridgeForwarding
-	p.Locked = first(attribute(slave, nl.IFLA_BRPORT_LOCKED)) != 0
-	p.Isolated = first(attribute(slave, nl.IFLA_BRPORT_ISOLATED)) != 0
+	p.Blocked = firstAttribute(attribute(slave, nl.IFLA_BRPORT_STATE)) != bridgeForwarding
+	p.Locked = firstAttribute(attribute(slave, nl.IFLA_BRPORT_LOCKED)) != 0
+	p.Isolated = firstAttribute(attribute(slave, nl.IFLA_BRPORT_ISOLATED)) != 0
 	if link, err = b.link(p.Bridge); err != nil {
 		return BridgePort{}, fmt.Errorf("ask for the bridge of interface %d: %w", ifindex, err)
 	}
 	data := attribute(link, unix.IFLA_LINKINFO, nl.IFLA_INFO_DATA)
-	if p.Filters = first(attribute(data, nl.IFLA_BR_VLAN_FILTERING)) != 0; !p.Filters {
+	if p.Filters = firstAttribute(attribute(data, nl.IFLA_BR_VLAN_FILTERING)) != 0; !p.Filters {
 		return p, nil
 	}
 	p.TagType = unix.ETH_P_8021Q
@@ -97,7 +97,7 @@ func (b *Bridges) Port(ifindex int) (p BridgePort, err error) {
 		index int
 		set   *VLANs
 	}{{ifindex, &p.Own}, {p.Bridge, &p.Local}} {
-		v, err := b.k.vlansOf(x.index)
+		v, err := b.kernel.vlansOf(x.index)
 		if err != nil {
 			return BridgePort{}, fmt.Errorf("ask for the VLANs of interface %d: %w", x.index, err)
 		}
@@ -140,7 +140,7 @@ func (b *Bridges) Stations(ifindex int, p *BridgePort) (list []Station, err erro
 
 func (b *Bridges) request(kind, flags, ifindex int) *nl.NetlinkRequest {
 	req := nl.NewNetlinkRequest(kind, flags)
-	req.Sockets = b.k.sockets
+	req.Sockets = b.kernel.sockets
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	if kind == unix.RTM_GETNEIGH {
 		msg.Family = unix.AF_BRIDGE
@@ -180,7 +180,7 @@ func attribute(b []byte, path ...uint16) []byte {
 	return b
 }
 
-func first(b []byte) byte {
+func firstAttribute(b []byte) byte {
 	if len(b) == 0 {
 		return 0
 	}

@@ -60,15 +60,15 @@ func (f *Filter) attach(fd int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, f.prog.FD())
 }
 
-// HearMAC lets messages about forwarding database entries of mac through, or not any more.
-func (f *Filter) HearMAC(mac MAC, hear bool) error {
+// PassMAC lets messages about forwarding database entries of mac through, or not any more.
+func (f *Filter) PassMAC(mac MAC, hear bool) error {
 	k := filterKey{0: unix.AF_BRIDGE}
 	copy(k[8:], mac[:])
 	return f.set(k, hear)
 }
 
-// HearNeighbour lets messages about neighbour entries of ip through, or not any more.
-func (f *Filter) HearNeighbour(ip netip.Addr, hear bool) error {
+// PassNeighbour lets messages about neighbour entries of ip through, or not any more.
+func (f *Filter) PassNeighbour(ip netip.Addr, hear bool) error {
 	k := filterKey{0: unix.AF_INET6}
 	if ip.Is4() {
 		k[0] = unix.AF_INET

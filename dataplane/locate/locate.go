@@ -38,9 +38,9 @@ var ErrPending = errors.New("neighbour is being resolved")
 // Locator answers for the network namespace in which it was opened. It may be
 // used by one goroutine at a time.
 type Locator struct {
-	h     *netlink.Handle
-	k     *kernel
-	ports map[int]bool
+	handle *netlink.Handle
+	kernel *kernel
+	ports  map[int]bool
 }
 
 // New opens a Locator for the calling thread's network namespace. ports are the
@@ -55,7 +55,7 @@ func New(ports []int) (*Locator, error) {
 		h.Close()
 		return nil, fmt.Errorf("open netlink for member location: %w", err)
 	}
-	l := &Locator{h: h, k: k, ports: make(map[int]bool, len(ports))}
+	l := &Locator{handle: h, kernel: k, ports: make(map[int]bool, len(ports))}
 	for _, p := range ports {
 		l.ports[p] = true
 	}
@@ -64,14 +64,14 @@ func New(ports []int) (*Locator, error) {
 
 // Close releases the netlink sockets.
 func (l *Locator) Close() {
-	l.h.Close()
-	l.k.close()
+	l.handle.Close()
+	l.kernel.close()
 }
 
 // Up reports whether an interface exists, is enabled and has a carrier, and its MTU,
 // 0 if it does not exist.
 func (l *Locator) Up(ifindex int) (up bool, mtu int) {
-	link, err := l.h.LinkByIndex(ifindex)
+	link, err := l.handle.LinkByIndex(ifindex)
 	if err != nil {
 		return false, 0
 	}
@@ -90,7 +90,7 @@ func Running(a *netlink.LinkAttrs) bool {
 // where the kernel has to resolve ip first it starts that and returns an error
 // that wraps ErrPending. Every other error is final until routes change.
 func (l *Locator) Locate(ip netip.Addr) (Location, error) {
-	routes, err := l.h.RouteGet(net.IP(ip.AsSlice()))
+	routes, err := l.handle.RouteGet(net.IP(ip.AsSlice()))
 	if err == nil && len(routes) == 0 {
 		err = unix.ENETUNREACH
 	}
@@ -108,7 +108,7 @@ func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 	way := Location{Links: []int{r.LinkIndex}}
 	way.Hop, _ = netip.AddrFromSlice(hop)
 	way.Hop = way.Hop.Unmap()
-	link, err := l.h.LinkByIndex(r.LinkIndex)
+	link, err := l.handle.LinkByIndex(r.LinkIndex)
 	if err != nil {
 		return Location{}, fmt.Errorf("interface %d on the way to %s: %w", r.LinkIndex, ip, err)
 	}
@@ -124,7 +124,7 @@ const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE
 
 // neighbour returns the MAC of hop on link, from the kernel's neighbour table.
 func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, error) {
-	n, err := l.k.neighbour(link.Attrs().Index, hop)
+	n, err := l.kernel.neighbour(link.Attrs().Index, hop)
 	switch {
 	case errors.Is(err, errNoEntry):
 	case err != nil:
@@ -142,7 +142,7 @@ func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.Hard
 	if state == 0 {
 		n.Flags = netlink.NTF_USE
 	}
-	if err := l.h.NeighSet(n); errors.Is(err, unix.ENOBUFS) {
+	if err := l.handle.NeighSet(n); errors.Is(err, unix.ENOBUFS) {
 		return fmt.Errorf("%s on %s: the kernel's neighbour table is full (gc_thresh3): %w", hop, link.Attrs().Name, ErrPending)
 	} else if err != nil {
 		return fmt.Errorf("resolve %s on %s: %w", hop, link.Attrs().Name, err)
@@ -159,7 +159,7 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 			return Location{}, fmt.Errorf("%s is behind too many stacked interfaces, last %s", hop, link.Attrs().Name)
 		}
 		if depth > 0 {
-			next, err := l.h.LinkByIndex(loc.Ifindex)
+			next, err := l.handle.LinkByIndex(loc.Ifindex)
 			if err != nil {
 				return Location{}, fmt.Errorf("interface %d on the way to %s: %w", loc.Ifindex, hop, err)
 			}
@@ -169,7 +169,7 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 		case *netlink.Vlan:
 			loc.VLAN, loc.Ifindex = uint16(v.VlanId), v.ParentIndex
 		case *netlink.Bridge:
-			at, vlan, err := l.fdb(v, way.MAC, loc.VLAN)
+			at, vlan, err := l.forwardingEntry(v, way.MAC, loc.VLAN)
 			if err != nil {
 				return Location{}, err
 			}
@@ -185,16 +185,16 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 	return loc, nil
 }
 
-// fdb returns what the bridge has learnt of mac, whose port is 0 if nothing, and the VID that
+// forwardingEntry returns what the bridge has learnt of mac, whose port is 0 if nothing, and the VID that
 // frames to mac carry there. vid is that of the interface on top of the bridge, 0 for
 // the bridge itself. A bridge that filters VLANs has an entry for each of them; one that
 // does not leaves tags as they are.
-func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at Learnt, vlan uint16, err error) {
+func (l *Locator) forwardingEntry(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at Learnt, vlan uint16, err error) {
 	filtering := br.VlanFiltering != nil && *br.VlanFiltering
 	in := uint16(0)
 	if filtering {
 		if in = vid; in == 0 {
-			own, err := l.k.vlansOf(br.Index)
+			own, err := l.kernel.vlansOf(br.Index)
 			if err != nil {
 				return Learnt{}, 0, fmt.Errorf("ask for the VLANs of %s: %w", br.Name, err)
 			}
@@ -203,7 +203,7 @@ func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at 
 			}
 		}
 	}
-	e, err := l.k.learnt(br.Index, mac, in)
+	e, err := l.kernel.learnt(br.Index, mac, in)
 	switch {
 	case errors.Is(err, errNoEntry):
 		return Learnt{}, 0, nil
@@ -215,7 +215,7 @@ func (l *Locator) fdb(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at 
 	case !filtering:
 		return Learnt{Bridge: br.Index, Port: e.LinkIndex}, vid, nil
 	}
-	there, err := l.k.vlansOf(e.LinkIndex)
+	there, err := l.kernel.vlansOf(e.LinkIndex)
 	if err != nil {
 		return Learnt{}, 0, fmt.Errorf("ask for the VLANs of interface %d: %w", e.LinkIndex, err)
 	}

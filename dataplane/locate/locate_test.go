@@ -101,7 +101,7 @@ func TestAQuestionDoesNotReadTables(t *testing.T) {
 		if !routed {
 			labtest.Learn(t, b.Switch, b.Ports[2], n)
 			on = b.link(lab.StarBridge)
-			if _, err := b.l.k.learnt(on.Attrs().Index, labtest.LearntMAC(n-1), 0); err != nil {
+			if _, err := b.l.kernel.learnt(on.Attrs().Index, labtest.LearntMAC(n-1), 0); err != nil {
 				t.Fatalf("address %d: %v", n-1, err)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linkOf returns the interface that a message with struct ifinfomsg is about.
-func linkOf(b []byte) (ifindex int, ok bool) {
+// linkKey returns the interface that a message with struct ifinfomsg is about.
+func linkKey(b []byte) (ifindex int, ok bool) {
 	if len(b) < unix.SizeofIfInfomsg {
 		return 0, false
 	}

@@ -16,10 +16,10 @@ import (
 // Wrong ways to ask where members are. Their rule is the section of
 // docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
-	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).fdb,
+	mutant.NewForRoot("the whole forwarding database is read", "Places", mutant.In((*Locator).forwardingEntry,
 		"e, err := l.k.learnt(br.Index, mac, in)",
 		`_, _ = l.$1.$2(0, $3)
-	e, err := l.k.learnt(br.Index, mac, in)`, Locator{}.h, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),
+	e, err := l.k.learnt(br.Index, mac, in)`, Locator{}.handle, (*netlink.Handle).NeighList, unix.AF_BRIDGE)),
 	mutant.New("a range of VLANs is its first one", "Places", mutant.In((*vlans).parse,
 		"r.last = binary.NativeEndian.Uint16(a.Value)",
 		"")),

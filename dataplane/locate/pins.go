@@ -24,12 +24,12 @@ type Learnt struct {
 // hops a MAC address: an entry goes with the last of them. Pins may be used from any
 // goroutine.
 type Pins struct {
-	mu    sync.Mutex
-	h     *netlink.Handle
-	k     *kernel
-	hosts map[netip.Addr]Location
-	hops  map[hop]int // their users
-	macs  map[station]int
+	mu     sync.Mutex
+	handle *netlink.Handle
+	kernel *kernel
+	hosts  map[netip.Addr]Location
+	hops   map[hop]int // their users
+	macs   map[station]int
 }
 
 // hop is a neighbour at an interface.
@@ -55,20 +55,20 @@ func (l *Location) station() station {
 // gleamd has left at the given interfaces.
 func NewPins(ports []int) (p *Pins, stale int, err error) {
 	p = &Pins{hosts: make(map[netip.Addr]Location), hops: make(map[hop]int), macs: make(map[station]int)}
-	if p.h, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+	if p.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, 0, fmt.Errorf("open netlink for pins: %w", err)
 	}
-	if p.k, err = openKernel(); err != nil {
-		p.h.Close()
+	if p.kernel, err = openKernel(); err != nil {
+		p.handle.Close()
 		return nil, 0, fmt.Errorf("open netlink for pins: %w", err)
 	}
 	chosen := make(map[int]bool)
 	for _, i := range ports {
 		chosen[i] = true
 	}
-	if stale, err = p.k.release(p.h, chosen); err != nil {
-		p.k.close()
-		p.h.Close()
+	if stale, err = p.kernel.release(p.handle, chosen); err != nil {
+		p.kernel.close()
+		p.handle.Close()
 		return nil, 0, err
 	}
 	return p, stale, nil
@@ -88,10 +88,10 @@ func (p *Pins) Set(ip netip.Addr, at Location) error {
 	if has {
 		p.hosts[ip] = at
 		p.hops[at.hop()]++
-		errs = append(errs, p.k.pinNeighbour(at.Links[0], at.Hop, at.MAC))
+		errs = append(errs, p.kernel.pinNeighbour(at.Links[0], at.Hop, at.MAC))
 		if at.Learnt.Bridge != 0 {
 			p.macs[at.station()]++
-			errs = append(errs, p.k.pinLearnt(at.Learnt, at.MAC))
+			errs = append(errs, p.kernel.pinLearnt(at.Learnt, at.MAC))
 		}
 	} else {
 		delete(p.hosts, ip)
@@ -112,7 +112,7 @@ func (p *Pins) drop(at *Location) error {
 		p.hops[h]--
 	} else {
 		delete(p.hops, h)
-		errs = append(errs, p.k.unpinNeighbour(h.link, h.ip))
+		errs = append(errs, p.kernel.unpinNeighbour(h.link, h.ip))
 	}
 	if at.Learnt.Bridge == 0 {
 		return errors.Join(errs...)
@@ -121,7 +121,7 @@ func (p *Pins) drop(at *Location) error {
 		p.macs[s]--
 	} else {
 		delete(p.macs, s)
-		errs = append(errs, p.k.unpinLearnt(s.bridge, at.MAC, s.vid))
+		errs = append(errs, p.kernel.unpinLearnt(s.bridge, at.MAC, s.vid))
 	}
 	return errors.Join(errs...)
 }
@@ -135,7 +135,7 @@ func (p *Pins) Close() error {
 		errs = append(errs, p.drop(&at))
 		delete(p.hosts, ip)
 	}
-	p.k.close()
-	p.h.Close()
+	p.kernel.close()
+	p.handle.Close()
 	return errors.Join(errs...)
 }

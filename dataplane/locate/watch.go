@@ -27,9 +27,9 @@ import (
 // watchBuffer is the room for messages that wait to be read: some 10,000 of them.
 const watchBuffer = 8 << 20
 
-// againAfter is the time between two tries to subscribe. So often everything is looked at
+// resubscribeAfter is the time between two tries to subscribe. So often everything is looked at
 // while there is no subscription.
-const againAfter = time.Second
+const resubscribeAfter = time.Second
 
 // Report is something that an operator may want to know of a watch.
 type Report struct {
@@ -148,7 +148,7 @@ func (w *Watcher) follow(ctx context.Context, f *feed) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(againAfter):
+			case <-time.After(resubscribeAfter):
 			}
 		}
 		f.dead.Store(false)
@@ -259,7 +259,7 @@ func (c *Changes) message(m *syscall.NetlinkMessage) {
 			c.neighbour(&netlink.NeighUpdate{Type: m.Header.Type, Neigh: *n})
 		}
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		if index, ok := linkOf(m.Data); ok {
+		if index, ok := linkKey(m.Data); ok {
 			c.Link(index)
 		}
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:

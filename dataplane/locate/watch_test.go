@@ -130,8 +130,8 @@ func TestStrangersAreNotHeard(t *testing.T) {
 	mac, gone := MAC(labtest.LearntMAC(n/2)), MAC(labtest.LearntMAC(n/3))
 	four, six := netip.MustParseAddr("10.77.9.9"), netip.MustParseAddr("fd77::9:9")
 	for _, err := range []error{
-		filter.HearMAC(mac, true), filter.HearMAC(gone, true), filter.HearMAC(gone, false), filter.HearMAC(gone, false),
-		filter.HearNeighbour(four, true), filter.HearNeighbour(six, true),
+		filter.PassMAC(mac, true), filter.PassMAC(gone, true), filter.PassMAC(gone, false), filter.PassMAC(gone, false),
+		filter.PassNeighbour(four, true), filter.PassNeighbour(six, true),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -29,14 +29,14 @@ type Ring[T any] struct {
 	entries []T
 	mask    uint32
 
-	_      [cacheLine]byte
-	tail   atomic.Uint32 // published; written by the producer
-	put    uint32        // the producer's: tail, and what was put since
-	freed  uint32        // the producer's copy of head
-	_      [cacheLine]byte
-	head   atomic.Uint32 // released; written by the consumer
-	filled uint32        // the consumer's copy of tail
-	_      [cacheLine]byte
+	_         [cacheLine]byte
+	tail      atomic.Uint32 // published; written by the producer
+	tailLocal uint32        // the producer's: tail, and what was put since
+	headSeen  uint32        // the producer's copy of head
+	_         [cacheLine]byte
+	head      atomic.Uint32 // released; written by the consumer
+	tailSeen  uint32        // the consumer's copy of tail
+	_         [cacheLine]byte
 }
 
 // New returns an empty ring of size entries, a power of two up to 2^30.
@@ -50,9 +50,9 @@ func New[T any](size int) *Ring[T] {
 // Size returns how many entries the ring holds. Anybody may ask.
 func (r *Ring[T]) Size() int { return len(r.entries) }
 
-// Waiting returns how many entries were published and not released a moment ago.
+// Published returns how many entries were published and not released a moment ago.
 // Anybody may ask.
-func (r *Ring[T]) Waiting() int {
+func (r *Ring[T]) Published() int {
 	head := r.head.Load() // first: it cannot overtake a tail that is read later
 	return int(r.tail.Load() - head)
 }
@@ -60,10 +60,10 @@ func (r *Ring[T]) Waiting() int {
 // Room returns how many more entries can be put. It looks at the shared index if
 // fewer than want are known to be free, so that the answer is exact below want.
 func (r *Ring[T]) Room(want int) int {
-	n := len(r.entries) - int(r.put-r.freed)
+	n := len(r.entries) - int(r.tailLocal-r.headSeen)
 	if n < want {
-		r.freed = r.head.Load()
-		n = len(r.entries) - int(r.put-r.freed)
+		r.headSeen = r.head.Load()
+		n = len(r.entries) - int(r.tailLocal-r.headSeen)
 	}
 	return n
 }
@@ -71,23 +71,23 @@ func (r *Ring[T]) Room(want int) int {
 // Put puts v at the end, for the consumer to see after the next Publish. It
 // returns false if the ring is full.
 func (r *Ring[T]) Put(v T) bool {
-	if r.put-r.freed == uint32(len(r.entries)) && r.Room(1) == 0 {
+	if r.tailLocal-r.headSeen == uint32(len(r.entries)) && r.Room(1) == 0 {
 		return false
 	}
-	r.entries[r.put&r.mask] = v
-	r.put++
+	r.entries[r.tailLocal&r.mask] = v
+	r.tailLocal++
 	return true
 }
 
 // Unpublished returns how many entries were put since the last Publish.
-func (r *Ring[T]) Unpublished() int { return int(r.put - r.tail.Load()) }
+func (r *Ring[T]) Unpublished() int { return int(r.tailLocal - r.tail.Load()) }
 
 // Publish hands the consumer what was put. It returns false if that was nothing.
 func (r *Ring[T]) Publish() bool {
-	if r.put == r.tail.Load() {
+	if r.tailLocal == r.tail.Load() {
 		return false
 	}
-	r.tail.Store(r.put)
+	r.tail.Store(r.tailLocal)
 	return true
 }
 
@@ -95,10 +95,10 @@ func (r *Ring[T]) Publish() bool {
 // fewer than want are known.
 func (r *Ring[T]) Len(want int) int {
 	head := r.head.Load()
-	n := int(r.filled - head)
+	n := int(r.tailSeen - head)
 	if n < want {
-		r.filled = r.tail.Load()
-		n = int(r.filled - head)
+		r.tailSeen = r.tail.Load()
+		n = int(r.tailSeen - head)
 	}
 	return n
 }
@@ -112,7 +112,7 @@ func (r *Ring[T]) Release(n int) {
 	if n == 0 {
 		return
 	}
-	if uint32(n) > r.filled-r.head.Load() {
+	if uint32(n) > r.tailSeen-r.head.Load() {
 		panic("spsc: more released than there was")
 	}
 	r.head.Store(r.head.Load() + uint32(n))

@@ -19,7 +19,7 @@ func TestRingAgainstAModel(t *testing.T) {
 		r := New[int](1 << rapid.IntRange(0, 5).Draw(t, "size"))
 		// Free-running indices wrap.
 		start := rapid.SampledFrom([]uint32{0, 1<<32 - 3, 1<<32 - 20}).Draw(t, "start")
-		r.put, r.freed, r.filled = start, start, start
+		r.tailLocal, r.headSeen, r.tailSeen = start, start, start
 		r.tail.Store(start)
 		r.head.Store(start)
 		var put, published []int
@@ -45,8 +45,8 @@ func TestRingAgainstAModel(t *testing.T) {
 				published, put = append(published, put...), nil
 			case 2:
 				n := r.Len(r.Size())
-				if n != len(published) || r.Waiting() != n {
-					t.Fatalf("%d to take, %d waiting; want %d", n, r.Waiting(), len(published))
+				if n != len(published) || r.Published() != n {
+					t.Fatalf("%d to take, %d waiting; want %d", n, r.Published(), len(published))
 				}
 				for i := range n {
 					if r.At(i) != published[i] {

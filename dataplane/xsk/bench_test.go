@@ -58,7 +58,7 @@ func BenchmarkSocketCycle(b *testing.B) {
 	addresses, fill := ends[uint64](DefaultRingSize, 0)
 	s.fill = *addresses
 	addresses, comp := ends[uint64](DefaultRingSize, 0)
-	s.comp = *addresses
+	s.completion = *addresses
 	pool := NewPool(u)
 	addrs := make([]uint64, batch)
 	descs := make([]Desc, batch)

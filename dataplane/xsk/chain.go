@@ -42,9 +42,9 @@ func (s *Socket) receiveChains(d []Desc) int {
 		p := s.rx.get(i)
 		more := p.Options&PktContd != 0
 		switch {
-		case s.torn:
+		case s.dropChain:
 			p.Options = Torn
-			s.torn = more
+			s.dropChain = more
 			whole = i + 1
 		case !more:
 			whole = i + 1
@@ -53,7 +53,7 @@ func (s *Socket) receiveChains(d []Desc) int {
 				d[k].Options = Torn
 			}
 			p.Options = Torn
-			s.torn = true
+			s.dropChain = true
 			whole = i + 1
 		}
 		d[i] = p
@@ -74,7 +74,7 @@ func (s *Socket) sendChains(d []Desc) int {
 	if last := len(d) - 1; last >= 0 && d[last].Options&PktContd != 0 {
 		panic(fmt.Sprintf("xsk: cannot send %d buffers that end in the middle of a packet", len(d)))
 	}
-	n := min(len(d), s.tx.room(len(d)), len(s.comp.entries)-s.inFlight)
+	n := min(len(d), s.tx.room(len(d)), len(s.completion.entries)-s.inFlight)
 	for n > 0 && d[n-1].Options&PktContd != 0 {
 		n--
 	}

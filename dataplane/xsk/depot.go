@@ -20,7 +20,7 @@ type Depot struct {
 // back, where the Umem is large enough.
 const (
 	cacheBatch = 64
-	cacheMost  = 512
+	cacheMax   = 512
 )
 
 // NewDepot returns a depot with every frame of u, which must be new, for so many
@@ -32,9 +32,9 @@ func NewDepot(u *Umem, pools int) *Depot {
 // Pool returns an empty pool that has its frames from d. Together the pools hold
 // back no more than an eighth of all frames, unless more are reserved.
 func (d *Depot) Pool() *Pool {
-	most := max(2, min(cacheMost, len(d.umem.owner)/(8*d.pools)))
+	most := max(2, min(cacheMax, len(d.umem.owner)/(8*d.pools)))
 	return &Pool{
-		umem: d.umem, depot: d, most: most, batch: min(cacheBatch, most/2),
+		umem: d.umem, depot: d, max: most, batch: min(cacheBatch, most/2),
 		free: make([]uint64, 0, d.umem.Frames()+1),
 	}
 }

@@ -83,8 +83,8 @@ func TestDepotKeepsEveryFrame(t *testing.T) {
 			}
 			sum := d.Len() + len(order)
 			for _, p := range pools {
-				if p.Len() > p.most {
-					t.Fatalf("a pool hoards %d frames, %d at most", p.Len(), p.most)
+				if p.Len() > p.max {
+					t.Fatalf("a pool hoards %d frames, %d at most", p.Len(), p.max)
 				}
 				sum += p.Len()
 			}

@@ -18,7 +18,7 @@ func newLoop(u *Umem, size int) *loop {
 	comp, kcomp := ends[uint64](size, 0)
 	rx, krx := ends[Desc](size, 0)
 	tx, ktx := ends[Desc](size, 0)
-	l.fill, l.comp, l.rx, l.tx = *fill, *comp, *rx, *tx
+	l.fill, l.completion, l.rx, l.tx = *fill, *comp, *rx, *tx
 	l.kfill, l.kcomp, l.krx, l.ktx = kfill, kcomp, krx, ktx
 	return l
 }

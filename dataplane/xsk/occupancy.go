@@ -19,7 +19,7 @@ func (s *Socket) Occupancy() Occupancy {
 	if s.fd < 0 {
 		return Occupancy{}
 	}
-	return Occupancy{RX: s.rx.used(), Fill: s.fill.used(), TX: s.tx.used(), Completion: s.comp.used()}
+	return Occupancy{RX: s.rx.used(), Fill: s.fill.used(), TX: s.tx.used(), Completion: s.completion.used()}
 }
 
 // used returns how many entries were produced and not consumed.

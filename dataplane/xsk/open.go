@@ -126,7 +126,7 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 	if err != nil {
 		return nil, step("create it", err)
 	}
-	s := &Socket{umem: u, cfg: cfg, id: u.nextID, fd: fd, zc: zc, sg: cfg.MultiBuffer}
+	s := &Socket{umem: u, cfg: cfg, id: u.nextID, fd: fd, zeroCopy: zc, sg: cfg.MultiBuffer}
 	defer func() {
 		if err != nil {
 			_ = s.unmap()
@@ -162,7 +162,7 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 // both properties are the registration's.
 func (u *Umem) peers(zc, sg bool) (p []*Socket) {
 	for _, s := range u.sockets {
-		if s.zc == zc && s.sg == sg && !s.gone {
+		if s.zeroCopy == zc && s.sg == sg && !s.gone {
 			p = append(p, s)
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Socket) makeRings() error {
 		add(s, &s.rx, unix.XDP_PGOFF_RX_RING, s.cfg.RxSize, off.Rx),
 		add(s, &s.tx, unix.XDP_PGOFF_TX_RING, s.cfg.TxSize, off.Tx),
 		add(s, &s.fill, unix.XDP_UMEM_PGOFF_FILL_RING, s.cfg.FillSize, off.Fr),
-		add(s, &s.comp, unix.XDP_UMEM_PGOFF_COMPLETION_RING, s.cfg.CompSize, off.Cr))
+		add(s, &s.completion, unix.XDP_UMEM_PGOFF_COMPLETION_RING, s.cfg.CompSize, off.Cr))
 	if err != nil {
 		return step("map its rings", err)
 	}
@@ -218,7 +218,7 @@ func (s *Socket) bind(peers []*Socket) error {
 	sa := unix.SockaddrXDP{Ifindex: uint32(s.cfg.Ifindex), QueueID: uint32(s.cfg.Queue)}
 	if len(peers) == 0 {
 		sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_COPY
-		if s.zc {
+		if s.zeroCopy {
 			sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_ZEROCOPY
 		}
 		if s.sg {
@@ -254,7 +254,7 @@ func (s *Socket) Close() error {
 
 func (s *Socket) unmap() error {
 	var errs []error
-	s.rx, s.tx, s.fill, s.comp = ring[Desc]{}, ring[Desc]{}, ring[uint64]{}, ring[uint64]{}
+	s.rx, s.tx, s.fill, s.completion = ring[Desc]{}, ring[Desc]{}, ring[uint64]{}, ring[uint64]{}
 	for _, m := range s.maps {
 		errs = append(errs, unix.Munmap(m))
 	}
@@ -271,7 +271,7 @@ func (s *Socket) unmap() error {
 // In zero-copy mode the device may write into them for a little longer than
 // Close takes, so they are only given back if its interface is gone.
 func (s *Socket) Reclaim(addrs []uint64) int {
-	if s.fd >= 0 || s.zc && !s.gone {
+	if s.fd >= 0 || s.zeroCopy && !s.gone {
 		return 0
 	}
 	n := 0

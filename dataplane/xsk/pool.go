@@ -13,12 +13,12 @@ type Pool struct {
 	umem  *Umem
 	free  []uint64
 	depot *Depot // nil: there is only this pool
-	most  int    // free frames above this go to the depot
+	max   int    // free frames above this go to the depot
 	batch int    // so many at a time
 }
 
 // NewPool returns a pool with every frame of u, which must be new.
-func NewPool(u *Umem) *Pool { return &Pool{umem: u, free: allFrames(u), most: math.MaxInt} }
+func NewPool(u *Umem) *Pool { return &Pool{umem: u, free: allFrames(u), max: math.MaxInt} }
 
 // allFrames lists the frames of u, which must be the pool's.
 func allFrames(u *Umem) []uint64 {
@@ -26,7 +26,7 @@ func allFrames(u *Umem) []uint64 {
 	for i := u.Frames() - 1; i >= 0; i-- {
 		addr := uint64(i) << u.shift
 		if u.owner[i] != ownedByPool {
-			u.misowned(addr, ownedByPool, u.owner[i])
+			u.checkOwner(addr, ownedByPool, u.owner[i])
 		}
 		free = append(free, addr)
 	}
@@ -44,7 +44,7 @@ func (p *Pool) Reserve(n int) int {
 	if p.depot == nil {
 		return len(p.free)
 	}
-	p.most = max(p.most, n+p.batch)
+	p.max = max(p.max, n+p.batch)
 	if len(p.free) < n {
 		p.fetch(n - len(p.free))
 	}
@@ -85,7 +85,7 @@ func (p *Pool) Take(addrs []uint64) int {
 func (p *Pool) GiveOne(addr uint64) {
 	p.umem.move(addr, ownedByWorker, ownedByPool)
 	p.free = append(p.free, p.umem.Base(addr))
-	if len(p.free) > p.most {
+	if len(p.free) > p.max {
 		p.putBack()
 	}
 }

@@ -35,19 +35,19 @@ var (
 // for one goroutine: each ring has a single producer and a single consumer.
 // Receive, Fill, FillRoom, Send, TxRoom, Kick and Complete allocate nothing.
 type Socket struct {
-	umem *Umem
-	cfg  Config
-	id   uint16 // in Umem.owner
-	fd   int
-	zc   bool
-	gone bool // the interface vanished
+	umem     *Umem
+	cfg      Config
+	id       uint16 // in Umem.owner
+	fd       int
+	zeroCopy bool
+	gone     bool // the interface vanished
 
-	rx, tx     ring[Desc]
-	fill, comp ring[uint64]
-	maps       [][]byte
+	rx, tx           ring[Desc]
+	fill, completion ring[uint64]
+	maps             [][]byte
 
-	sg   bool // packets may be chains
-	torn bool // the RX ring goes on in a packet of which a part was received as Torn
+	sg        bool // packets may be chains
+	dropChain bool // the RX ring goes on in a packet of which a part was received as Torn
 
 	inFlight int  // buffers sent and not completed
 	stalled  bool // the last Kick gave up
@@ -109,7 +109,7 @@ func (s *Socket) wakeFill() {
 // them, and the completion ring for their frames' return. A packet in several
 // buffers takes as many.
 func (s *Socket) TxRoom() int {
-	return min(s.tx.room(len(s.tx.entries)), len(s.comp.entries)-s.inFlight)
+	return min(s.tx.room(len(s.tx.entries)), len(s.completion.entries)-s.inFlight)
 }
 
 // minFrame is the least that can be sent: an Ethernet header.
@@ -130,7 +130,7 @@ func (s *Socket) Send(d []Desc) int {
 	if s.sg {
 		return s.sendChains(d)
 	}
-	n := min(len(d), s.tx.room(len(d)), len(s.comp.entries)-s.inFlight)
+	n := min(len(d), s.tx.room(len(d)), len(s.completion.entries)-s.inFlight)
 	if n <= 0 {
 		return 0
 	}
@@ -154,9 +154,9 @@ func badDesc(d Desc) {
 // ring. They need another Kick.
 func (s *Socket) TxPending() int { return s.tx.unconsumed() }
 
-// Taken returns how many descriptors the kernel has taken out of the TX ring since
+// Consumed returns how many descriptors the kernel has taken out of the TX ring since
 // the socket was opened, modulo 2^32, and how many it has yet to take.
-func (s *Socket) Taken() (taken uint32, pending int) {
+func (s *Socket) Consumed() (taken uint32, pending int) {
 	pending = s.tx.unconsumed()
 	return s.tx.cons, pending
 }
@@ -188,7 +188,7 @@ func (s *Socket) Kick() error {
 		_, _, e := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		switch e {
 		case 0:
-			if s.zc {
+			if s.zeroCopy {
 				return nil
 			}
 		case unix.EAGAIN, unix.EBUSY, unix.ENOBUFS, unix.EINTR:
@@ -237,15 +237,15 @@ func (s *Socket) State() error {
 // Complete takes up to len(addrs) frames that have been sent out of the
 // completion ring and returns how many there were. They become the caller's.
 func (s *Socket) Complete(addrs []uint64) int {
-	n := min(len(addrs), s.comp.available(len(addrs)))
+	n := min(len(addrs), s.completion.available(len(addrs)))
 	if n == 0 {
 		return 0
 	}
 	for i := range n {
-		addrs[i] = s.umem.Base(s.comp.get(i))
+		addrs[i] = s.umem.Base(s.completion.get(i))
 		s.umem.move(addrs[i], s.id, ownedByWorker)
 	}
-	s.comp.release(n)
+	s.completion.release(n)
 	s.inFlight -= n
 	return n
 }
@@ -256,7 +256,7 @@ func (s *Socket) FD() int { return s.fd }
 
 // ZeroCopy reports whether the socket is in zero-copy mode, so that it can be
 // said aloud.
-func (s *Socket) ZeroCopy() bool { return s.zc }
+func (s *Socket) ZeroCopy() bool { return s.zeroCopy }
 
 // MultiBuffer reports whether the socket was opened for packets in several
 // buffers.

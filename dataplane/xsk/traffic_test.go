@@ -184,7 +184,7 @@ func TestKickDrains(t *testing.T) {
 	if s.kicks != calls {
 		t.Errorf("256 packets took %d system calls, want %d", s.kicks, calls)
 	}
-	eventually(t, "the completion ring is full", func() bool { return s.comp.available(256) == 256 })
+	eventually(t, "the completion ring is full", func() bool { return s.completion.available(256) == 256 })
 	if n := s.TxRoom(); n != 0 {
 		t.Errorf("TxRoom is %d while 256 frames wait for Complete, want 0", n)
 	}

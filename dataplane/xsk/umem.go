@@ -115,12 +115,12 @@ func (u *Umem) Frame(addr uint64) []byte {
 func (u *Umem) move(addr uint64, from, to uint16) {
 	o := &u.owner[addr>>u.shift]
 	if *o != from {
-		u.misowned(addr, from, *o)
+		u.checkOwner(addr, from, *o)
 	}
 	*o = to
 }
 
-func (u *Umem) misowned(addr uint64, want, have uint16) {
+func (u *Umem) checkOwner(addr uint64, want, have uint16) {
 	panic(fmt.Sprintf("xsk: frame %#x belongs to %s, not to %s: handed on twice?",
 		u.Base(addr), ownerName(have), ownerName(want)))
 }

@@ -134,7 +134,7 @@ func TestFrameMisusePanics(t *testing.T) {
 	ours, _ := ends[uint64](4, 0)
 	s.fill = *ours
 	comp, _ := ends[uint64](4, 0)
-	s.comp = *comp
+	s.completion = *comp
 	tx, _ := ends[Desc](4, 0)
 	s.tx = *tx
 	if s.Fill([]uint64{a}) != 1 {

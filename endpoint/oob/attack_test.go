@@ -317,7 +317,7 @@ func TestManyConnections(t *testing.T) {
 				open[0].Close()
 				open = open[1:]
 			}
-			if i == 2*maxVisitors {
+			if i == 2*maxAttempts {
 				close(ready)
 			}
 		}
@@ -338,33 +338,33 @@ func TestManyConnections(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if n := id.Refused(); n < maxVisitors || len(lines) == 0 || len(lines) > 2+int(time.Since(start).Seconds()) {
+	if n := id.Refused(); n < maxAttempts || len(lines) == 0 || len(lines) > 2+int(time.Since(start).Seconds()) {
 		t.Errorf("%d connections were refused, and said in %d lines", n, len(lines))
 	}
 }
 
 // TestDisplaced sees who gives way: the address that has the most.
 func TestDisplaced(t *testing.T) {
-	d := &door{refused: newRefusals(plain)}
+	d := &acceptGate{refused: newRefusals(plain)}
 	pipe := func() net.Conn { c, _ := net.Pipe(); return c }
-	lone := d.enter(pipe(), info(1).IP)
-	var greedy []*visitor
-	for range 3 * maxVisitors {
-		greedy = append(greedy, d.enter(pipe(), info(2).IP))
+	lone := d.admit(pipe(), info(1).IP)
+	var greedy []*connectionAttempt
+	for range 3 * maxAttempts {
+		greedy = append(greedy, d.admit(pipe(), info(2).IP))
 	}
-	last := d.enter(pipe(), info(3).IP)
-	if len(d.visitors) != maxVisitors {
-		t.Errorf("%d visitors", len(d.visitors))
+	last := d.admit(pipe(), info(3).IP)
+	if len(d.attempts) != maxAttempts {
+		t.Errorf("%d visitors", len(d.attempts))
 	}
-	if d.settle(lone) != nil || d.settle(last) != nil {
+	if d.finish(lone) != nil || d.finish(last) != nil {
 		t.Error("an address with one connection gave way to one with many")
 	}
-	if d.settle(greedy[0]) == nil || d.settle(greedy[len(greedy)-1]) != nil {
+	if d.finish(greedy[0]) == nil || d.finish(greedy[len(greedy)-1]) != nil {
 		t.Error("not the oldest connection gave way")
 	}
-	late := d.enter(pipe(), info(2).IP)
-	if d.settle(late); len(d.visitors) != maxVisitors-3 {
-		t.Errorf("%d visitors are left", len(d.visitors))
+	late := d.admit(pipe(), info(2).IP)
+	if d.finish(late); len(d.attempts) != maxAttempts-3 {
+		t.Errorf("%d visitors are left", len(d.attempts))
 	}
 }
 
@@ -384,8 +384,8 @@ func TestFailingAddress(t *testing.T) {
 	for i := range 3 * maxRefusers {
 		r.add(info(i).IP, now, errors.New("y"))
 	}
-	if len(r.by) != maxRefusers {
-		t.Errorf("%d addresses are remembered", len(r.by))
+	if len(r.byAddress) != maxRefusers {
+		t.Errorf("%d addresses are remembered", len(r.byAddress))
 	}
 }
 

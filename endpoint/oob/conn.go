@@ -32,9 +32,9 @@ type conn struct {
 	peer string // for messages
 }
 
-// patience bounds a single write: messages are short, so a peer that does not
+// handshakeTimeout bounds a single write: messages are short, so a peer that does not
 // take one in this time does not read.
-const patience = 5 * time.Second
+const handshakeTimeout = 5 * time.Second
 
 func newConn(c net.Conn, role string) *conn {
 	return &conn{c: c, r: bufio.NewReaderSize(c, MaxLine), peer: fmt.Sprintf("%s %s", role, c.RemoteAddr())}
@@ -62,7 +62,7 @@ func (c *conn) send(ctx context.Context, m message) error {
 	if len(b) > MaxLine {
 		return fmt.Errorf("to %s: %w", c.peer, errTooLong)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	defer deadline(ctx, c.c)()
 	if _, err := c.c.Write(b); err != nil {

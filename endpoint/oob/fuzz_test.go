@@ -59,7 +59,7 @@ func FuzzExchange(f *testing.F) {
 	f.Add([]byte("\x16\x03\x01\x00\x05hello"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ctx := context.Background()
-		if p, err := Greet(ctx, &script{Reader: bytes.NewReader(b)}, Admission{Identity: plain}); err == nil {
+		if p, err := Handshake(ctx, &script{Reader: bytes.NewReader(b)}, Admission{Identity: plain}); err == nil {
 			if p.Info.Check() != nil || p.Info.IP != info(1).IP {
 				t.Errorf("taken: %+v", p.Info)
 			}

@@ -109,7 +109,7 @@ func (id *Identity) server(waiting context.Context, c net.Conn, use string, sett
 	case greeted && id.certs[key] == nil:
 		err = &AuthError{c.RemoteAddr().String(), fmt.Sprintf("wants to prove that it has key %d, which is not configured here", key)}
 	case errors.As(err, &header) && header.RecordHeader[0] == '{', errors.Is(err, os.ErrDeadlineExceeded) && !greeted && waiting.Err() == nil:
-		tellPlain(c, "this host wants the exchange protected by the group's key: use the same release on all hosts, and give all of them the key")
+		sendPlainError(c, "this host wants the exchange protected by the group's key: use the same release on all hosts, and give all of them the key")
 		fallthrough
 	default:
 		err = id.explain(ctx, c, err, key, use)
@@ -118,13 +118,13 @@ func (id *Identity) server(waiting context.Context, c net.Conn, use string, sett
 	return nil, err
 }
 
-// plainPatience bounds what is done for a peer that does not speak TLS.
-const plainPatience = 200 * time.Millisecond
+// plainTimeout bounds what is done for a peer that does not speak TLS.
+const plainTimeout = 200 * time.Millisecond
 
-// tellPlain tells a peer why it is refused as releases before did, which spoke
+// sendPlainError tells a peer why it is refused as releases before did, which spoke
 // version 1 in plain text.
-func tellPlain(c net.Conn, why string) {
-	_ = c.SetDeadline(time.Now().Add(plainPatience))
+func sendPlainError(c net.Conn, why string) {
+	_ = c.SetDeadline(time.Now().Add(plainTimeout))
 	if _, err := fmt.Fprintf(c, `{"v":1,"type":"error","error":%q}`+"\n", why); err != nil {
 		return
 	}

@@ -55,9 +55,9 @@ func (a *Admission) check(p *Peer) error {
 	return nil
 }
 
-// Greet waits for the member behind a connection, of Identity.Dial or
+// Handshake waits for the member behind a connection, of Identity.Dial or
 // Identity.Accept, to say who it is. It takes over c, also on error.
-func Greet(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
+func Handshake(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 	p := &Peer{c: newConn(c, "member")}
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func Greet(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer, error) {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &door{refused: newRefusals(a.Identity)}
+	d := &acceptGate{refused: newRefusals(a.Identity)}
 	var mu sync.Mutex
 	var peers []*Peer
 	failure := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
@@ -89,7 +89,7 @@ func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer,
 		if err != nil {
 			return err
 		}
-		p, err := Greet(ctx, s, a)
+		p, err := Handshake(ctx, s, a)
 		if err == nil {
 			err = settle() // in plain text, it is known only now
 		}

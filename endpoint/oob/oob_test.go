@@ -181,7 +181,7 @@ func TestGreetRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Greet(ctx, conn, anywhere(plain))
+			_, err = Handshake(ctx, conn, anywhere(plain))
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "member 127.0.0.1:") {
 				t.Errorf("error %q, want the member's address and %q", err, c.want)
 			}
@@ -275,7 +275,7 @@ func TestSlowPeerIsBounded(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	ctx := within(t, 50*time.Millisecond)
-	if _, err := Greet(ctx, a, anywhere(plain)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Handshake(ctx, a, anywhere(plain)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent peer gave %v", err)
 	}
 	c, d := net.Pipe() // nobody reads d

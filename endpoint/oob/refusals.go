@@ -24,10 +24,10 @@ const (
 type refusals struct {
 	id *Identity
 
-	mu     sync.Mutex
-	by     map[netip.Addr]*refusal
-	order  []netip.Addr // as they came
-	others uint64       // connections of addresses beyond maxRefusers
+	mu        sync.Mutex
+	byAddress map[netip.Addr]*refusal
+	order     []netip.Addr // as they came
+	others    uint64       // connections of addresses beyond maxRefusers
 }
 
 // refusal is what is known of one address.
@@ -35,33 +35,33 @@ type refusal struct {
 	count  uint64
 	first  error
 	second time.Time // a second that began then
-	inIt   int       // refusals within it
+	listed int       // refusals within it
 }
 
 func newRefusals(id *Identity) *refusals {
-	return &refusals{id: id, by: make(map[netip.Addr]*refusal)}
+	return &refusals{id: id, byAddress: make(map[netip.Addr]*refusal)}
 }
 
 // add notes that a connection from an address was refused.
 func (r *refusals) add(from netip.Addr, now time.Time, err error) {
 	total := r.id.refused.Add(1)
 	r.mu.Lock()
-	f := r.by[from]
+	f := r.byAddress[from]
 	switch {
 	case f != nil:
-	case len(r.by) == maxRefusers:
+	case len(r.byAddress) == maxRefusers:
 		r.others++
 	default:
 		f = &refusal{first: err}
-		r.by[from] = f
+		r.byAddress[from] = f
 		r.order = append(r.order, from)
 	}
 	if f != nil {
 		f.count++
 		if now.Sub(f.second) >= time.Second {
-			f.second, f.inIt = now, 0
+			f.second, f.listed = now, 0
 		}
-		f.inIt++
+		f.listed++
 	}
 	r.mu.Unlock()
 	r.id.log(now, fmt.Sprintf("out-of-band exchange: connection refused: %v (%d refused so far)", err, total))
@@ -72,8 +72,8 @@ func (r *refusals) add(from netip.Addr, now time.Time, err error) {
 func (r *refusals) tooMany(from netip.Addr, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := r.by[from]
-	return f != nil && f.inIt >= failuresRate && now.Sub(f.second) < time.Second
+	f := r.byAddress[from]
+	return f != nil && f.listed >= failuresRate && now.Sub(f.second) < time.Second
 }
 
 // describe names addresses and why, in the words of an error; "" for none.
@@ -82,7 +82,7 @@ func (r *refusals) describe() string {
 	defer r.mu.Unlock()
 	var b strings.Builder
 	for i, from := range r.order[:min(len(r.order), maxNamed)] {
-		f := r.by[from]
+		f := r.byAddress[from]
 		b.WriteString([]string{"; refused: ", ", "}[min(i, 1)] + f.first.Error())
 		if f.count > 1 {
 			fmt.Fprintf(&b, " (the first of %d connections from there)", f.count)

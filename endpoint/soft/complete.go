@@ -155,7 +155,7 @@ func (q *qp) shut(l *loop) {
 		q.deliver([]rc.Completion{{ID: wr.ID, Op: rc.WCSend, Status: rc.WRFlushErr}})
 	}
 	q.signal()
-	l.d.mu.Lock()
-	delete(l.d.qps, q.info.QPN)
-	l.d.mu.Unlock()
+	l.device.mu.Lock()
+	delete(l.device.qps, q.info.QPN)
+	l.device.mu.Unlock()
 }

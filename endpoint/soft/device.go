@@ -33,8 +33,8 @@ type Device struct {
 	epoch   time.Time
 	nl      *netlink.Handle
 	nlUse   sync.RWMutex // held for reading while nl is used, for writing to close it
-	life    context.Context
-	end     context.CancelFunc // ends life
+	ctx     context.Context
+	cancel  context.CancelFunc // ends life
 	quiet   []int              // UDP sockets that keep the kernel from answering
 
 	sock *socket
@@ -72,7 +72,7 @@ func open(cfg Config) (_ *Device, err error) {
 		return nil, err
 	}
 	d := &Device{cfg: cfg, epoch: time.Now(), done: make(chan struct{}), qps: make(map[rocev2.QPN]*qp)}
-	d.life, d.end = context.WithCancel(context.Background())
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("netlink: %w", err)
 	}
@@ -100,7 +100,7 @@ func open(cfg Config) (_ *Device, err error) {
 			return nil, err
 		}
 	}
-	if d.quiet, err = quietSockets(); err != nil {
+	if d.quiet, err = portReservation(); err != nil {
 		return nil, err
 	}
 	if err := d.loop.init(d); err != nil {
@@ -153,7 +153,7 @@ func (d *Device) release() error {
 	for _, fd := range d.quiet {
 		errs = append(errs, unix.Close(fd))
 	}
-	d.end()
+	d.cancel()
 	d.nlUse.Lock() // whoever resolves an address gives up now
 	defer d.nlUse.Unlock()
 	d.nl.Close()

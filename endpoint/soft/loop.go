@@ -17,7 +17,7 @@ import (
 
 // loop is what only the device's goroutine touches.
 type loop struct {
-	d      *Device
+	device *Device
 	memory *rc.Memory
 	qps    []*qp // connected
 	byQPN  map[rocev2.QPN]*qp
@@ -34,8 +34,8 @@ type loop struct {
 	stats   Stats
 	rxLoss  *rand.Rand
 	txLoss  *rand.Rand
-	inbound lossy   // of SetInboundLoss
-	trace   *tracer // nil without Config.Trace
+	inbound lossProcess // of SetInboundLoss
+	trace   *tracer     // nil without Config.Trace
 }
 
 // sendBudget is the most requests that one queue pair sends before others, and
@@ -43,16 +43,16 @@ type loop struct {
 const sendBudget = batch
 
 // A full transmit queue of the interface is not a loss: the frames stay queued
-// and are tried again after txRetry, for txPatience while none gets through.
+// and are tried again after txRetry, for txTimeout while none gets through.
 // There is no descriptor to wait for: a packet socket is writable while its
 // own buffer has room, whatever the interface says.
 const (
-	txRetry    = 100 * time.Microsecond
-	txPatience = 10 * time.Millisecond
+	txRetry   = 100 * time.Microsecond
+	txTimeout = 10 * time.Millisecond
 )
 
 func (l *loop) init(d *Device) error {
-	l.d = d
+	l.device = d
 	l.memory = rc.NewMemory(rand.Uint64()) // R_Keys must not repeat those of an earlier device
 	l.byQPN = make(map[rocev2.QPN]*qp)
 	l.txSlot = (d.MaxPathMTU() + maxHeaders + rocev2.EthernetLen + rocev2.VLANLen + 63) &^ 63
@@ -89,15 +89,15 @@ func (d *Device) run() {
 
 // sleep waits for frames, for kick, or for the deadline next if armed.
 func (l *loop) sleep(next time.Duration, armed bool) {
-	d := l.d
+	d := l.device
 	if armed && next <= d.now() {
 		// waitRead would not even look: a deadline that keeps being in the past,
 		// with a timeout of a few microseconds, must not shut out the answers.
 		d.sock.tryRead()
 		return
 	}
-	if armed && next < d.now()+napBelow && d.cfg.paced() {
-		l.nap(next)
+	if armed && next < d.now()+ppollBelow && d.cfg.paced() {
+		l.sleepShort(next)
 		return
 	}
 	var t time.Time
@@ -117,18 +117,18 @@ func (l *loop) sleep(next time.Duration, armed bool) {
 	d.sleeping.Store(false)
 }
 
-// nap is sleep until a deadline that is less than napBelow away.
-func (l *loop) nap(next time.Duration) {
-	d, n := l.d, &l.d.sock.napper
+// sleepShort is sleep until a deadline that is less than ppollBelow away.
+func (l *loop) sleepShort(next time.Duration) {
+	d, n := l.device, &l.device.sock.napper
 	n.asleep.Store(true) // the order matters as in sleep
 	d.sleeping.Store(true)
-	wait := napAtLeast
+	wait := minPpoll
 	if d.pending.Load() {
 		wait = 0
 	} else {
 		wait = max(wait, next-d.now())
 	}
-	if err := n.nap(d.sock.fd, wait); err != nil {
+	if err := n.sleep(d.sock.fd, wait); err != nil {
 		l.stats.SocketErrors++
 		time.Sleep(txRetry)
 	}
@@ -139,7 +139,7 @@ func (l *loop) nap(next time.Duration) {
 // fetch runs the commands and takes over what was posted. It returns false if
 // the device is to close, after having flushed all queue pairs.
 func (l *loop) fetch() bool {
-	d := l.d
+	d := l.device
 	d.mu.Lock()
 	commands, closing := d.commands, d.closing
 	d.commands = nil
@@ -160,7 +160,7 @@ func (l *loop) fetch() bool {
 
 // receive serves the frames that the last read gave, and returns how many.
 func (l *loop) receive() int {
-	s := l.d.sock
+	s := l.device.sock
 	if s.rxErr != nil {
 		l.stats.SocketErrors++
 		s.rxErr = nil
@@ -169,7 +169,7 @@ func (l *loop) receive() int {
 	if n == 0 {
 		return 0
 	}
-	now := l.d.now()
+	now := l.device.now()
 	l.stats.RxBatches++
 	for i := range n {
 		b, tci, tagged, truncated := s.frame(i)
@@ -181,7 +181,7 @@ func (l *loop) receive() int {
 		switch {
 		case truncated:
 			l.stats.RxTruncated++
-		case l.d.cfg.Loss > 0 && l.rxLoss.Float64() < l.d.cfg.Loss:
+		case l.device.cfg.Loss > 0 && l.rxLoss.Float64() < l.device.cfg.Loss:
 			l.stats.RxLoss++
 		case l.inbound.drop():
 			l.stats.RxLoss++
@@ -203,7 +203,7 @@ func (l *loop) input(now time.Duration, b []byte) {
 	bth := f.BTH()
 	q := l.byQPN[bth.DestQP()]
 	switch {
-	case f.Eth().Dst() != l.d.mac:
+	case f.Eth().Dst() != l.device.mac:
 		l.stats.RxOtherMAC++
 	case q == nil:
 		l.stats.RxNoQP++
@@ -242,7 +242,7 @@ func (l *loop) input(now time.Duration, b []byte) {
 // serve fires what is due and lets every queue pair send. It returns the next
 // deadline, and whether somebody has used up the budget.
 func (l *loop) serve() (next time.Duration, armed, more bool) {
-	now := l.d.now()
+	now := l.device.now()
 	for _, q := range l.qps {
 		if t, ok := q.rc.NextDeadline(); ok && t <= now {
 			q.rc.Advance(now, &l.out)
@@ -280,16 +280,16 @@ func (l *loop) emit(q *qp, p *rc.Packet) {
 	if p.Op == rocev2.CNP {
 		l.stats.CNPsSent++
 	}
-	if l.d.cfg.Loss > 0 && l.txLoss.Float64() < l.d.cfg.Loss {
+	if l.device.cfg.Loss > 0 && l.txLoss.Float64() < l.device.cfg.Loss {
 		l.stats.TxLoss++
 		return
 	}
-	s := l.d.sock
+	s := l.device.sock
 	if s.txFree() == 0 {
 		l.flush()
 	}
 	l.ipID++
-	q.path.ID, q.path.TOS = l.ipID, l.d.cfg.trafficClass(q.cfg.TrafficClass, p.Op)
+	q.path.ID, q.path.TOS = l.ipID, l.device.cfg.trafficClass(q.cfg.TrafficClass, p.Op)
 	l.build = rocev2.Packet{
 		Op: p.Op, SE: p.Solicited, AckReq: p.AckReq, BECN: p.BECN, DestQP: p.DestQP, PSN: p.PSN,
 		VA: p.VA, RKey: p.RKey, DMALen: p.DMALen, Imm: p.Imm, Syndrome: p.Syndrome, MSN: p.MSN,
@@ -309,10 +309,10 @@ func (l *loop) emit(q *qp, p *rc.Packet) {
 	}
 }
 
-// flush hands all queued frames to the kernel. See txPatience for when it
+// flush hands all queued frames to the kernel. See txTimeout for when it
 // cannot.
 func (l *loop) flush() {
-	s := l.d.sock
+	s := l.device.sock
 	if s.txN == 0 {
 		return
 	}
@@ -335,12 +335,12 @@ func (l *loop) flush() {
 		}
 		// ENETDOWN is also what a full veth ring gives without a queueing
 		// discipline (__dev_queue_xmit); so it gets the same patience.
-		now := l.d.now()
+		now := l.device.now()
 		if first || n > 0 {
 			first, stalled = false, now
 			l.stats.TxStalls++
 		}
-		if now-stalled > txPatience {
+		if now-stalled > txTimeout {
 			l.stats.TxDropped += uint64(s.dropQueued())
 			return
 		}

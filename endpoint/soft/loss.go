@@ -39,36 +39,36 @@ func (m LossModel) check() error {
 	return nil
 }
 
-// lossy is a LossModel at work. The zero value loses nothing.
-type lossy struct {
-	rng   *rand.Rand // nil: nothing is lost
-	enter float64    // probability that a frame is lost after one that was not
-	stay  float64    // probability that a frame is lost after one that was
-	bad   bool       // the frame before was lost
+// lossProcess is a LossModel at work. The zero value loses nothing.
+type lossProcess struct {
+	rng     *rand.Rand // nil: nothing is lost
+	toBad   float64    // probability that a frame is lost after one that was not
+	stayBad float64    // probability that a frame is lost after one that was
+	bad     bool       // the frame before was lost
 }
 
-// newLossy is for a model that check accepts.
-func newLossy(m LossModel) lossy {
+// newLossProcess is for a model that check accepts.
+func newLossProcess(m LossModel) lossProcess {
 	if m.Rate == 0 {
-		return lossy{}
+		return lossProcess{}
 	}
-	l := lossy{rng: rand.New(rand.NewPCG(m.Seed, 3)), enter: m.Rate, stay: m.Rate}
+	l := lossProcess{rng: rand.New(rand.NewPCG(m.Seed, 3)), toBad: m.Rate, stayBad: m.Rate}
 	if m.Burst != 0 {
 		leave := 1 / m.Burst
 		// In the long run as many bursts begin as end: (1-Rate)*enter = Rate*leave.
-		l.enter, l.stay = leave*m.Rate/(1-m.Rate), 1-leave
+		l.toBad, l.stayBad = leave*m.Rate/(1-m.Rate), 1-leave
 	}
 	return l
 }
 
 // drop decides about the next frame.
-func (l *lossy) drop() bool {
+func (l *lossProcess) drop() bool {
 	if l.rng == nil {
 		return false
 	}
-	p := l.enter
+	p := l.toBad
 	if l.bad {
-		p = l.stay
+		p = l.stayBad
 	}
 	l.bad = l.rng.Float64() < p
 	return l.bad
@@ -82,5 +82,5 @@ func (d *Device) SetInboundLoss(m LossModel) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("device on %s: %w", d.cfg.Interface, err)
 	}
-	return d.do(func() { d.loop.inbound = newLossy(m) })
+	return d.do(func() { d.loop.inbound = newLossProcess(m) })
 }

@@ -15,7 +15,7 @@ import (
 
 // run draws n times and returns which frames were lost.
 func (m LossModel) run(n int) []bool {
-	l := newLossy(m)
+	l := newLossProcess(m)
 	lost := make([]bool, n)
 	for i := range lost {
 		lost[i] = l.drop()
@@ -102,14 +102,14 @@ func TestLossModelRefused(t *testing.T) {
 		if err := m.check(); err != nil {
 			t.Error(err)
 		}
-		if l := newLossy(m); !(l.enter >= 0 && l.enter <= 1 && l.stay >= 0 && l.stay <= 1) {
-			t.Errorf("%+v: probabilities %v and %v", m, l.enter, l.stay)
+		if l := newLossProcess(m); !(l.toBad >= 0 && l.toBad <= 1 && l.stayBad >= 0 && l.stayBad <= 1) {
+			t.Errorf("%+v: probabilities %v and %v", m, l.toBad, l.stayBad)
 		}
 	}
 }
 
 func TestNoLossDrawsNothing(t *testing.T) {
-	var l lossy
+	var l lossProcess
 	if n := testing.AllocsPerRun(100, func() {
 		if l.drop() {
 			t.Error("lost a frame")
@@ -117,7 +117,7 @@ func TestNoLossDrawsNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	l = newLossy(LossModel{Rate: 0.1, Burst: 3, Seed: 1})
+	l = newLossProcess(LossModel{Rate: 0.1, Burst: 3, Seed: 1})
 	if n := testing.AllocsPerRun(100, func() { l.drop() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -49,7 +49,7 @@ func (e *noNeighbour) Is(target error) bool {
 func (d *Device) resolve(ctx context.Context, ip netip.Addr, confirm bool) (rocev2.MAC, error) {
 	d.nlUse.RLock()
 	defer d.nlUse.RUnlock()
-	if d.life.Err() != nil {
+	if d.ctx.Err() != nil {
 		return rocev2.MAC{}, fmt.Errorf("device on %s: %w", d.cfg.Interface, endpoint.ErrClosed)
 	}
 	gateway, err := d.gateway(ip)
@@ -66,7 +66,7 @@ func (d *Device) resolve(ctx context.Context, ip netip.Addr, confirm bool) (roce
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, d.cfg.ResolveTimeout, &noNeighbour{ip, gateway})
 	defer cancel()
-	defer context.AfterFunc(d.life, cancel)()
+	defer context.AfterFunc(d.ctx, cancel)()
 	use := &netlink.Neigh{LinkIndex: d.ifindex, Family: family, Flags: netlink.NTF_USE, IP: hop.AsSlice()}
 	asked := false
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -92,7 +92,7 @@ func (d *Device) resolve(ctx context.Context, ip netip.Addr, confirm bool) (roce
 		}
 		select {
 		case <-ctx.Done():
-			if d.life.Err() != nil {
+			if d.ctx.Err() != nil {
 				return rocev2.MAC{}, fmt.Errorf("device on %s: %w", d.cfg.Interface, endpoint.ErrClosed)
 			}
 			return rocev2.MAC{}, context.Cause(ctx)
@@ -159,7 +159,7 @@ func (q *qp) noteTimeout(now time.Duration) {
 // address is as good as any.
 func (q *qp) refresh(ip netip.Addr) {
 	d := q.dev
-	mac, err := d.resolve(d.life, ip, true)
+	mac, err := d.resolve(d.ctx, ip, true)
 	_ = d.do(func() { // fails only if the device is closed
 		q.refreshing, q.refreshed = false, d.now()
 		if err == nil && mac != q.path.DstMAC {

@@ -41,7 +41,7 @@ type socket struct {
 	txSent int // of these, sent
 
 	readable func(fd uintptr) bool // tryRead as a value, made once
-	napper   napper
+	napper   sleeper
 }
 
 // batch is the most frames that one call reads or writes.
@@ -180,11 +180,11 @@ func (s *socket) waitRead() error {
 // setDeadline bounds the next waitRead.
 func (s *socket) setDeadline(t time.Time) { _ = s.file.SetReadDeadline(t) }
 
-var past = time.Unix(1, 0)
+var expiredDeadline = time.Unix(1, 0)
 
 // wake ends a waitRead or nap. Any goroutine may call it.
 func (s *socket) wake() {
-	_ = s.file.SetReadDeadline(past)
+	_ = s.file.SetReadDeadline(expiredDeadline)
 	s.napper.wake()
 }
 

@@ -29,7 +29,7 @@ type Stats struct {
 	// Frames that were not sent.
 	TxLoss    uint64 // Config.Loss
 	TxStalls  uint64 // times that the kernel had no room and sending was tried again later
-	TxDropped uint64 // given up after a stall of txPatience, or the interface was down
+	TxDropped uint64 // given up after a stall of txTimeout, or the interface was down
 
 	// Congestion, of all queue pairs together; endpoint.QPStats has each one's.
 	CEReceived   uint64 // frames for a queue pair that a switch had marked

@@ -30,9 +30,9 @@ type attempt struct {
 	group   *endpoint.Group
 	release func() // of the host
 
-	closing sync.Once
-	closed  chan struct{} // ends the pump, if the group does not
-	pumped  chan struct{} // closed when the events of group have been taken over
+	closing   sync.Once
+	closed    chan struct{} // ends the pump, if the group does not
+	forwarded chan struct{} // closed when the events of group have been taken over
 }
 
 // stage is how far an attempt has come.
@@ -66,7 +66,7 @@ func start(s *Session, qp endpoint.QPInfo, mem *Memory) *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{
 		session: s, cancel: cancel, described: make(chan endpoint.Remote, 1), connected: make(chan error, 1),
-		done: make(chan struct{}), closed: make(chan struct{}), pumped: make(chan struct{}),
+		done: make(chan struct{}), closed: make(chan struct{}), forwarded: make(chan struct{}),
 	}
 	ns, err := os.Open(threadNS)
 	if err != nil {
@@ -76,8 +76,8 @@ func start(s *Session, qp endpoint.QPInfo, mem *Memory) *attempt {
 	return a
 }
 
-// tell says how connecting went. Only the first word counts.
-func (a *attempt) tell(failure error) error {
+// report says how connecting went. Only the first word counts.
+func (a *attempt) report(failure error) error {
 	select {
 	case <-a.done:
 		if a.err != nil {
@@ -108,9 +108,9 @@ func (a *attempt) run(ctx context.Context, ns *os.File, qp endpoint.QPInfo, mem 
 		if err != nil {
 			return nil, err
 		}
-		local := endpoint.Local{QP: &numbers{a: a, info: qp}, Host: host, ReceiveOnly: a.session.cfg.ReceiveOnly}
+		local := endpoint.Local{QP: &fixedQP{attempt: a, info: qp}, Host: host, ReceiveOnly: a.session.cfg.ReceiveOnly}
 		if mem != nil {
-			local.Memory = &region{mem: *mem}
+			local.Memory = &fixedMR{mem: *mem}
 		}
 		if a.group, err = a.session.cfg.join(ctx, local); err != nil {
 			release()
@@ -123,14 +123,14 @@ func (a *attempt) run(ctx context.Context, ns *os.File, qp endpoint.QPInfo, mem 
 		q.end()
 	} else {
 		a.release = release
-		go a.pump(q)
+		go a.forwardEvents(q)
 	}
 	close(a.done)
 }
 
-// pump hands the group's events on, until it is over.
-func (a *attempt) pump(q *queue) {
-	defer close(a.pumped)
+// forwardEvents hands the group's events on, until it is over.
+func (a *attempt) forwardEvents(q *queue) {
+	defer close(a.forwarded)
 	for {
 		select {
 		case e := <-a.group.Events():
@@ -161,7 +161,7 @@ func (a *attempt) close() (err error) {
 	a.closing.Do(func() {
 		err = a.group.Close()
 		close(a.closed)
-		<-a.pumped
+		<-a.forwarded
 		a.release()
 	})
 	return err

@@ -17,8 +17,8 @@ import (
 // ErrNoMore says that no event will come any more.
 var ErrNoMore = errors.New("the group is over, and all its events have been read")
 
-// room is how many events wait for a reader.
-const room = 256
+// eventSlots is how many events wait for a reader.
+const eventSlots = 256
 
 // queue holds events for a reader that may poll a descriptor.
 type queue struct {
@@ -52,7 +52,7 @@ func (q *queue) add(e endpoint.Event) {
 	if q.closed {
 		return
 	}
-	if len(q.events) == room {
+	if len(q.events) == eventSlots {
 		q.events = q.events[1:]
 	}
 	q.events = append(q.events, e)
@@ -75,11 +75,11 @@ func (q *queue) reset() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.events, q.ended = nil, false
-	q.calm()
+	q.clearSignal()
 }
 
-// calm makes the descriptor unreadable.
-func (q *queue) calm() {
+// clearSignal makes the descriptor unreadable.
+func (q *queue) clearSignal() {
 	var b [8]byte
 	_, _ = unix.Read(q.fd, b[:]) // EAGAIN if it was
 }
@@ -95,7 +95,7 @@ func (q *queue) next(ctx context.Context) (endpoint.Event, error) {
 		case len(q.events) > 0:
 			e := q.events[0]
 			if q.events = q.events[1:]; len(q.events) == 0 {
-				q.calm()
+				q.clearSignal()
 			}
 			q.mu.Unlock()
 			return e, nil

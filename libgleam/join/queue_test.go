@@ -65,10 +65,10 @@ func TestQueueDescriptor(t *testing.T) {
 // If nobody reads, the newest stay.
 func TestQueueOverflow(t *testing.T) {
 	q := newTestQueue(t)
-	for i := range room + 10 {
+	for i := range eventSlots + 10 {
 		q.add(endpoint.Event{PSN: rocev2.PSN(i)})
 	}
-	for i := 10; i < room+10; i++ {
+	for i := 10; i < eventSlots+10; i++ {
 		if e, err := q.next(t.Context()); err != nil || e.PSN != rocev2.PSN(i) {
 			t.Fatalf("event %d: %v %v", i, e, err)
 		}

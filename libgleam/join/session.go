@@ -84,14 +84,14 @@ func (s *Session) Join(ctx context.Context, qp endpoint.QPInfo, mem *Memory) (en
 		return to, nil
 	case <-a.done:
 	case <-ctx.Done():
-		a.cancel(gaveUp(ctx, "the master describes the group when all its members have come: start what is missing, or allow more time"))
+		a.cancel(errGivenUp(ctx, "the master describes the group when all its members have come: start what is missing, or allow more time"))
 		<-a.done
 	}
 	return endpoint.Remote{}, a.err
 }
 
-// gaveUp says why ctx ended, and what to do.
-func gaveUp(ctx context.Context, next string) error {
+// errGivenUp says why ctx ended, and what to do.
+func errGivenUp(ctx context.Context, next string) error {
 	return fmt.Errorf("%w; %s", context.Cause(ctx), next)
 }
 
@@ -134,7 +134,7 @@ func (s *Session) Connected(failure error) error {
 	if err != nil {
 		return err
 	}
-	return a.tell(failure)
+	return a.report(failure)
 }
 
 // Wait waits until the group is registered. If ctx ends first, the join is given
@@ -147,7 +147,7 @@ func (s *Session) Wait(ctx context.Context) (endpoint.GroupInfo, error) {
 	select {
 	case <-a.done:
 	case <-ctx.Done():
-		a.cancel(gaveUp(ctx, "start what is missing, or allow more time"))
+		a.cancel(errGivenUp(ctx, "start what is missing, or allow more time"))
 		<-a.done
 	}
 	if a.err != nil {

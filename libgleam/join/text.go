@@ -27,7 +27,7 @@ func Text(e endpoint.Event) string {
 	if m := Concerned(e); m.IsValid() {
 		text += " (" + m.String() + ")"
 	}
-	if e.Why != envelope.NotGone {
+	if e.Why != envelope.NotEnded {
 		text += ": " + e.Why.String()
 	}
 	switch {

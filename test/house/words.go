@@ -23,14 +23,6 @@ var banned = map[string]string{
 	"said": "the thing that was announced", "told": "reported", "witness": "control receiver", "farend": "sink",
 }
 
-// notYet are names that have a banned word still. A name that has lost it leaves the
-// list.
-var notYet = set(
-	"api.Moves.Asked", "api.Egress.PutOff", "api.Repair.Questions", "api.Control.Questions",
-	"mcast.Counters.Questions", "mcast.MemberStatus.Late", "mcast.Switch.Unsent",
-	"model.Device.Unsent", "model.Config.Patience",
-)
-
 // split returns the words of a name in mixed caps, in lower case: ACKPatience is ack
 // and patience.
 func split(name string) (words []string) {

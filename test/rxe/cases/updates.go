@@ -108,11 +108,11 @@ func (u *updater) transfer(ctx context.Context) error {
 			to = append(to, endpoint.Target{IP: r.addr(u.spec.v6), VA: mr.Addr() + uint64(offset), RKey: mr.RKey()})
 		}
 		at := payloads + i*u.spec.mtu
-		p, err := src.group.AppendUpdate(data[at:at:at+u.spec.mtu], to)
+		p, err := src.group.AppendTargets(data[at:at:at+u.spec.mtu], to)
 		if err != nil {
 			return err
 		}
-		update := src.group.UpdateWR(uint64(2*i), endpoint.Segment{MR: src.mr, Offset: at, Len: len(p)})
+		update := src.group.TargetMessageWR(uint64(2*i), endpoint.Segment{MR: src.mr, Offset: at, Len: len(p)})
 		wr := src.group.TargetedWR(uint64(2*i+1), m.op, endpoint.Segment{MR: src.mr, Offset: bt.at[i], Len: m.size}, uint64(inside(i)))
 		wr.Imm = immediate(i)
 		if _, err := src.qp.PostSend(update, wr); err != nil {

@@ -1,0 +1,90 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// requestWork is a request's place among those that hold a body or an answer in memory. The
+// zero value is of a caller whose places are not counted.
+type requestWork struct {
+	shares  *userShares
+	uid     uint32
+	holds   bool // a place
+	polling bool
+}
+
+// workKey is where a request's context has its work.
+type workKey struct{}
+
+func workOf(r *http.Request) *requestWork {
+	w, _ := r.Context().Value(workKey{}).(*requestWork)
+	if w == nil {
+		return new(requestWork)
+	}
+	return w
+}
+
+// enter says whether a request may go on, and finds it a place.
+func (h *handler) enter(r *http.Request) (*requestWork, error) {
+	who := callerOf(r)
+	if h.access == nil {
+		return new(requestWork), nil
+	}
+	if who == nil {
+		return new(requestWork), refuse(http.StatusForbidden, "the kernel does not say who calls")
+	}
+	if who.refused != nil {
+		return new(requestWork), who.refused
+	}
+	if err := h.access.refusal(who.Peer, who.role, r.Method); err != nil {
+		return new(requestWork), err
+	}
+	w := &requestWork{shares: &h.shares[who.role], uid: who.UID}
+	return w, w.resume(r.Context())
+}
+
+// pause gives the place up for the time of a wait.
+func (w *requestWork) pause() {
+	if w.holds {
+		w.holds = false
+		w.shares.work.give(w.uid)
+	}
+}
+
+// resume takes a place, for which it waits.
+func (w *requestWork) resume(ctx context.Context) error {
+	if w.shares == nil || w.holds {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	defer cancel()
+	if w.holds = w.shares.work.wait(ctx, w.uid); !w.holds {
+		return busy("requests", w.shares.work, w.uid)
+	}
+	return nil
+}
+
+// poll gives the place up for one among those that wait for events.
+func (w *requestWork) poll() error {
+	w.pause()
+	if w.shares == nil || w.polling {
+		return nil
+	}
+	if w.polling = w.shares.polls.take(w.uid); !w.polling {
+		return busy("questions for events", w.shares.polls, w.uid)
+	}
+	return nil
+}
+
+// done gives everything back.
+func (w *requestWork) done() {
+	w.pause()
+	if w.polling {
+		w.polling = false
+		w.shares.polls.give(w.uid)
+	}
+}

@@ -1,0 +1,38 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"hash/maphash"
+	"net/netip"
+	"time"
+)
+
+// addressPolicers bounds the rate of envelopes from each source address of a port, before the
+// port's own bound: one host's flood leaves the others' share alone. Addresses share
+// buckets by a hash that nobody outside knows, so memory is fixed and nothing is
+// walked. The zero value lets everything pass. It belongs to the worker.
+type addressPolicers struct {
+	gap, burst time.Duration // as in bucket
+	seed       maphash.Seed
+	fullAt     [256]time.Duration
+}
+
+// newAddressPolicers makes buckets of rate envelopes a second; 0 means no limit.
+func newAddressPolicers(rate int) addressPolicers {
+	b := newPolicer(rate)
+	return addressPolicers{gap: b.gap, burst: b.burst, seed: maphash.MakeSeed()}
+}
+
+// allow reports whether one more envelope of src may pass at time now.
+func (s *addressPolicers) allow(now time.Duration, src netip.Addr) bool {
+	if s.gap == 0 {
+		return true
+	}
+	i := maphash.Comparable(s.seed, src) % uint64(len(s.fullAt))
+	b := policer{gap: s.gap, burst: s.burst, fullAt: s.fullAt[i]}
+	ok := b.allow(now)
+	s.fullAt[i] = b.fullAt
+	return ok
+}

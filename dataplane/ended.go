@@ -1,0 +1,83 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// Bounds on what is remembered of groups that have gone.
+const (
+	maxEndedGroups  = 64   // groups
+	maxEndedMembers = 4096 // of all of them together
+)
+
+// finalState is what the core knew of a registration when it ended. Both parts are
+// taken in the closure that ends it.
+type finalState struct {
+	outcomes mcast.Outcomes
+	status   mcast.GroupStatus
+}
+
+// read asks the worker's core. It runs on the worker.
+func (l *finalState) read(w *worker, id mcast.GroupID) {
+	w.core.Outcomes(id, &l.outcomes)
+	w.core.Snapshot(id, &l.status)
+}
+
+// groupEnded tells the last words of g, whose registration has ended, and remembers its
+// last state.
+func (c *control) groupEnded(g *group, last *finalState, why envelope.EndReason) {
+	for _, d := range g.newOutcomes(&last.outcomes) {
+		c.reportOutcome(g, &d)
+		if d.Kind == mcast.MemberEvicted {
+			g.rememberFormer(&envelope.Event{Member: g.slots[d.Member].record.Key(), EndReason: envelope.Evicted, Code: d.Syndrome, PSN: d.PSN})
+		}
+	}
+	c.reports.flush(g, c.tellTurn)
+	a := c.describe(g, &last.status)
+	a.Ended = &api.Ended{Reason: why.String(), Time: time.Now()}
+	c.endedGroups = append(c.endedGroups, a)
+	members := 0
+	for i := len(c.endedGroups) - 1; i >= 0; i-- {
+		members += len(c.endedGroups[i].Members)
+		if i < len(c.endedGroups)-1 && (len(c.endedGroups)-i > maxEndedGroups || members > maxEndedMembers) {
+			c.endedGroups = slices.Delete(c.endedGroups, 0, i+1)
+			break
+		}
+	}
+}
+
+// endText says in a few words how a group that has gone stood.
+func endText(a *api.Group) string {
+	return cmp.Or(a.Failure, a.State)
+}
+
+// endOf returns how the last group of an address that is remembered has ended; nil
+// if none is.
+func (c *control) endOf(ip netip.Addr) *api.Ended {
+	for i := len(c.endedGroups) - 1; i >= 0; i-- {
+		if c.endedGroups[i].IP == ip {
+			return c.endedGroups[i].Ended
+		}
+	}
+	return nil
+}
+
+// EndedGroups returns the last states of the groups that have gone, oldest first: up
+// to 64 registrations. A registration that was replaced is one of them.
+func (e *Engine) EndedGroups() ([]api.Group, error) {
+	list := []api.Group{}
+	if !e.control.do(func() { list = append(list, e.control.endedGroups...) }) {
+		return nil, errStopped
+	}
+	return list, nil
+}

@@ -1,0 +1,165 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// Members that come and go while their group goes on.
+
+// memberPlan is how one update changes a group's slots.
+type memberPlan struct {
+	slots  []slot
+	remove []mcast.MemberID
+	add    []mcast.MemberID // slots of new members
+	table  groupTable
+}
+
+// update changes the members of an installed group to those of r. Members whose
+// record is the same are not touched.
+func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
+	g := d.groups[r.Group]
+	if g == nil || g.reg.Epoch != r.Base {
+		return rejected(envelope.Problem{Reason: envelope.WrongBase})
+	}
+	fresh := *r
+	fresh.Members = nil
+	for i := range r.Members {
+		m := &r.Members[i]
+		if j := g.slotOf(m.Key()); j >= 0 && g.slots[j].record == *m {
+			continue
+		}
+		if r.Window != (mcast.Window{}) && m.Window == (mcast.Window{}) {
+			// One member may lack a window if it is the source from the beginning;
+			// a new one would receive the next WRITE.
+			return rejected(envelope.Problem{Reason: envelope.BadWindow, Member: m.Key()})
+		}
+		fresh.Members = append(fresh.Members, *m)
+	}
+	places, verdict := d.locateMembers(&fresh, r, key)
+	if verdict.Kind != envelope.VerdictAccepted {
+		return verdict
+	}
+	if limit := d.largestPMTU(places, r.Group.Is4()); r.PMTU > limit {
+		return rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
+	}
+	joiners := make([]slot, len(places))
+	for i := range joiners {
+		joiners[i] = slot{record: fresh.Members[i], location: places[i]}
+	}
+	var p memberPlan
+	var err error
+	limit, buffers := 0, d.firstWorker.buffersOf(r)
+	if !g.worker.do(func() {
+		g.worker.core.Outcomes(g.id, &d.scratch.outcomes)
+		p = d.planMembers(g, r, joiners)
+		if limit = g.worker.capacity(p.table.portNeeds(len(g.worker.ports)), buffers); len(r.Members) <= limit {
+			err = g.worker.updateGroup(g.id, &p)
+		}
+	}) {
+		err = errStopped
+	}
+	switch {
+	case err != nil:
+		return d.coreRefused(r, err)
+	case len(r.Members) > limit:
+		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
+	}
+	for _, m := range p.remove {
+		d.reportLastOutcome(g, int(m))
+	}
+	for _, x := range g.newTurns(&d.scratch.outcomes) { // as long as slots have the members that it is about
+		d.onOutcome(g, &x)
+	}
+	g.slots = p.slots
+	d.hosts.setMembers(g, g.slots)
+	g.setRegistration(r)
+	return envelope.Verdict{Kind: envelope.VerdictAccepted}
+}
+
+// reportLastOutcome tells the outcome of the member in slot i, which goes now: d.last has
+// the group's outcomes before that. Nobody asks for it afterwards.
+func (d *directory) reportLastOutcome(g *group, i int) {
+	if es := d.scratch.outcomes.Evicted; i < len(es) && es[i].Kind != 0 && !g.slots[i].gone {
+		d.onOutcome(g, &newOutcome{es[i], 1})
+	}
+}
+
+// planMembers finds a slot for each joiner: that of a member that has gone, or goes with
+// this update, if there is one. The core holds no such member to be live: slots are
+// marked as gone after the core has said so.
+func (d *directory) planMembers(g *group, r *envelope.Registration, joiners []slot) memberPlan {
+	p := memberPlan{slots: slices.Clone(g.slots)}
+	var free []int
+	for i := range p.slots {
+		s := &p.slots[i]
+		if !s.gone && !slices.Contains(r.Members, s.record) {
+			s.gone = true
+			p.remove = append(p.remove, mcast.MemberID(i))
+		}
+		if s.gone {
+			free = append(free, i)
+		}
+	}
+	for _, j := range joiners {
+		at := len(p.slots)
+		if len(free) > 0 {
+			at, free = free[0], free[1:]
+			p.slots[at] = j
+		} else {
+			p.slots = append(p.slots, j)
+		}
+		p.add = append(p.add, mcast.MemberID(at))
+	}
+	p.table = d.makeTable(r, p.slots)
+	return p
+}
+
+// markGone notes that the member in slot i has gone.
+func (g *group) markGone(i int) { g.slots[i].gone = true }
+
+// rememberFormer keeps what an operator wants to know of a member that has gone.
+func (g *group) rememberFormer(e *envelope.Event) {
+	f := api.FormerMember{IP: e.Member.IP, QPN: uint32(e.Member.QPN), Reason: e.EndReason.String(), Time: time.Now()}
+	if e.EndReason == envelope.Evicted {
+		psn := uint32(e.PSN)
+		f.PSN, f.Reason = &psn, "evicted: "+envelope.Cause(e.Code)
+	}
+	if len(g.former) >= maxFormerMembers {
+		g.former = slices.Delete(g.former, 0, 1)
+	}
+	g.former = append(g.former, f)
+}
+
+// updateGroup makes the core and the tables of a group follow p. It runs on the
+// worker.
+func (w *worker) updateGroup(id mcast.GroupID, p *memberPlan) error {
+	op := mcast.UpdateMembers{Group: id}
+	var st mcast.GroupStatus
+	w.core.Snapshot(id, &st)
+	for _, m := range p.remove {
+		if int(m) < len(st.Members) && st.Members[m].Live { // the core may have been faster
+			op.Remove = append(op.Remove, m)
+		}
+	}
+	for _, m := range p.add {
+		op.Add = append(op.Add, mcast.AddMember{
+			Member: memberSpec(&p.slots[m].record, mcast.LegID(m)), Leg: legSpec(&p.table.legs[m]),
+		})
+	}
+	if err := w.core.Apply(w.readClock(), op, &w.out); err != nil {
+		return err
+	}
+	// Under the old table: feedback that a removal sets free is for the source,
+	// which may be leaving.
+	w.sendApplied()
+	w.setTable(id, p.table)
+	return nil
+}

@@ -1,0 +1,55 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/dataplane/locate"
+)
+
+// watcher is what the control loop wants of locate.Watcher.
+type watcher interface {
+	Resyncs() uint64
+	Dead() []string
+}
+
+// stats makes the API's view of the control loop.
+func (c *control) stats() api.Control {
+	s := api.Control{Iterations: c.iterations, LongestIteration: c.longestIteration.Seconds(), Lookups: c.lookups.total, Hosts: len(c.dir.hosts.byIP)}
+	if c.watcher != nil {
+		s.Resyncs, s.NotWatched = c.watcher.Resyncs(), c.watcher.Dead()
+	}
+	return s
+}
+
+// watchInterval is the least time between two log lines about one watch, but for that it
+// works again.
+const watchInterval = 10 * time.Second
+
+// watchReports returns what tells the operator of the netlink watches.
+func (e *Engine) watchReports() func(locate.Report) {
+	var mu sync.Mutex
+	said := make(map[string]time.Time)
+	return func(r locate.Report) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		if r.Err != nil && now.Sub(said[r.What]) < watchInterval {
+			return
+		}
+		said[r.What] = now
+		switch {
+		case r.Lost > 0:
+			e.notify(true, "netlink messages were lost: everything is looked at again", "watch", r.What, "times", r.Lost, "error", r.Err)
+		case r.Err != nil:
+			e.notify(true, "a netlink watch is dead: everything is looked at each second until there is another one", "watch", r.What, "error", r.Err)
+		default:
+			delete(said, r.What)
+			e.notify(false, "a netlink watch works again", "watch", r.What)
+		}
+	}
+}

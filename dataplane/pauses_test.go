@@ -1,0 +1,183 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// listeners is workers without goroutines, whose clock the test is. Port i is
+// received from, and sent by, worker i modulo their number.
+type listeners struct {
+	t       *testing.T
+	workers []*worker
+	evicted []mcast.MemberID
+}
+
+const listenersDead = 100 * time.Millisecond
+
+// newListeners makes a group of host i behind port i; worker 0 has it.
+func newListeners(t *testing.T, hosts, count int) *listeners {
+	l := &listeners{t: t}
+	c := &workers{}
+	for i := range count {
+		w := bareWorker(t, hosts)
+		w.index, w.othersPaused = i, make([]time.Duration, count)
+		if count > 1 {
+			w.workers = c
+		}
+		l.workers = append(l.workers, w)
+	}
+	c.all, c.ports = l.workers, l.workers[0].ports
+	for _, p := range c.ports {
+		p.sockets = []*xsk.Socket{nil}
+		p.queue = newEgressQueue(256<<10, 1024, 0)
+	}
+	c.setPortDelays()
+	spec := mcast.GroupSpec{IP: fakeGroup(0), QPN: 0x4242, PMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead}
+	for i := range hosts {
+		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
+		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
+	}
+	w := l.workers[0]
+	if err := w.core.Apply(0, mcast.PutGroup{Spec: spec}, &w.out); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// turns has the given workers run at now, as step does but for the sockets.
+func (l *listeners) turns(now time.Duration, workers ...int) {
+	for _, i := range workers {
+		w := l.workers[i]
+		w.now = now
+		w.notePauses()
+		w.core.Advance(now, &w.out)
+		for _, e := range w.out.Events {
+			if e.Kind == mcast.MemberEvicted {
+				l.evicted = append(l.evicted, e.Member)
+			}
+		}
+	}
+}
+
+// sleep has a worker sleep until due at most.
+func (l *listeners) sleep(due time.Duration, worker int) { l.workers[worker].setRunBy(due) }
+
+func (l *listeners) packet(now time.Duration, host int, op rocev2.Opcode, psn rocev2.PSN) {
+	w := l.workers[0]
+	w.core.Input(now, &mcast.Packet{
+		Group: fakeGroup(0), Src: fakeHost(host), Port: mcast.Port(host), Op: op, DestQP: 0x4242, PSN: psn,
+		AckReq: true, Verified: true, Syndrome: rocev2.SyndromeACK,
+	}, &w.out)
+	if w.out.Drop != 0 {
+		l.t.Fatalf("host %d's packet is dropped: %v", host, w.out.Drop)
+	}
+}
+
+// begin has host 0 send a packet at 1 ms, which host 1 acknowledges and host 2 does not.
+func (l *listeners) begin() {
+	for i := range l.workers {
+		l.turns(time.Millisecond, i)
+		l.sleep(time.Second, i)
+	}
+	l.packet(time.Millisecond, 0, rocev2.SendOnly, 0)
+	l.packet(time.Millisecond, 1, rocev2.Acknowledge, 0)
+}
+
+func (l *listeners) expectEvicted(what string, members ...mcast.MemberID) {
+	l.t.Helper()
+	if len(l.evicted) != len(members) || len(members) > 0 && l.evicted[0] != members[0] {
+		l.t.Fatalf("%s: evicted are %v, want %v", what, l.evicted, members)
+	}
+}
+
+// R58: what a worker is late by, beyond what timers take, is not the silence of a
+// member: neither when it sleeps for longer than it was to, nor in a turn.
+func TestR58_AWorkersPauses(t *testing.T) {
+	const ms = time.Millisecond
+	l := newListeners(t, 3, 1)
+	l.begin()
+	l.sleep(51*ms, 0)
+	l.turns(111*ms, 0) // to run at 51, it is 60 ms late
+	l.expectEvicted("after a sleep of 110 ms, which was to be of 50")
+	l.turns(141*ms, 0) // a turn of 30 ms
+	l.expectEvicted("after 140 ms, of which it paused for 90")
+	l.sleep(190*ms, 0)
+	l.turns(190*ms, 0)
+	l.expectEvicted("after 99 ms of silence")
+	l.sleep(191*ms, 0)
+	l.turns(191*ms+pauseThreshold/2, 0) // as late as timers are
+	l.expectEvicted("after 101 ms of silence", 2)
+}
+
+// R58: nor is what the worker is late by that receives from the member's port; it
+// counts while it lasts, and after it.
+func TestR58_TheReceivingWorkersPauses(t *testing.T) {
+	const ms = time.Millisecond
+	l := newListeners(t, 3, 3) // port 2 is worker 2's
+	l.begin()
+	l.sleep(21*ms, 2)
+	for now := 2 * ms; now <= 200*ms; now += ms {
+		l.turns(now, 0, 1)
+	}
+	l.expectEvicted("while the worker that would hear it stands still")
+	l.turns(201*ms, 2)
+	for now := 202 * ms; now < 281*ms; now += ms {
+		l.turns(now, 0, 1, 2)
+	}
+	l.expectEvicted("after 99 ms in which it was heard")
+	l.turns(282*ms, 0, 1, 2)
+	l.expectEvicted("after 101 ms in which it was heard", 2)
+
+	l = newListeners(t, 3, 3)
+	l.begin()
+	l.sleep(21*ms, 1) // not a worker that would hear it
+	for now := 2 * ms; now <= 102*ms; now += ms {
+		l.turns(now, 0, 2)
+	}
+	l.expectEvicted("while another worker stands still", 2)
+}
+
+// R59: what may wait in a port's queue at its rate is added to DeadAfter, for members
+// behind it.
+func TestR59_AQueuesTime(t *testing.T) {
+	l := newListeners(t, 3, 1)
+	w := l.workers[0]
+	w.setPortDelay(2, 2_000_000) // 256 KiB take 1.05 s
+	l.begin()
+	for now := 2 * time.Millisecond; now <= time.Second; now += time.Millisecond {
+		l.turns(now, 0)
+	}
+	l.expectEvicted("while its first packet may be in the queue")
+	w.setPortDelay(2, 0)
+	l.turns(time.Second+time.Millisecond, 0)
+	l.turns(time.Second+101*time.Millisecond, 0)
+	l.expectEvicted("without a rate", 2)
+}
+
+// R59: the default follows what is measured, to half of what the sender waits; what
+// was set does not.
+func TestR59_OnlyTheDefaultFollows(t *testing.T) {
+	r := &envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), DeadAfter: envelope.DefaultDeadAfter}
+	at := func() time.Duration { return makeSpec(0, r, &groupTable{}, &worker{}, 0).DeadAfterMax }
+	if d := at(); d < 200*time.Millisecond || d > 250*time.Millisecond {
+		t.Errorf("undeclared, with the usual sender: %v", d)
+	}
+	r.SenderTimeout, r.SenderRetries = 18, 7 // 1.07 s
+	if d := at(); d < 3*time.Second || d > 4*time.Second {
+		t.Errorf("with a sender that gives up after 7.5 s: %v", d)
+	}
+	r.DeadAfter++
+	if d := at(); d != 0 {
+		t.Errorf("set: %v", d)
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"context"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The XDP programs count what they drop on behalf of the source guard, and note the
+// MAC address that the last of it came from. A goroutine of its own tells the
+// operator: neither workers nor the control loop wait for the maps.
+
+// Times of the guard's watch: between two looks, and between two log lines about one
+// reason at one port.
+const (
+	guardPollInterval = time.Second
+	guardLogInterval  = 10 * time.Second
+)
+
+// guardCounters are the guard's counters of a port: [bpf.PortProgram].
+type guardCounters interface {
+	Count(bpf.Reason) (uint64, error)
+	LastOffender(bpf.Reason) ([6]byte, error)
+}
+
+// guardDrop is what the guard of a port has dropped for one reason.
+type guardDrop struct {
+	port    string
+	reason  bpf.Reason
+	lastMAC rocev2.MAC // of the last one
+	frames  uint64     // dropped since gleamd started
+}
+
+// portGuardLog tells of offences, one line per port, reason and interval.
+type portGuardLog struct {
+	ports   []guardedPort
+	sampler *sampler[guardDrop]
+	notify  Notify
+}
+
+type guardedPort struct {
+	name     string
+	counters guardCounters
+	counted  [bpf.NumReasons]uint64
+}
+
+func newPortGuardLog(ports []*port, notify Notify) *portGuardLog {
+	g := &portGuardLog{notify: notify, sampler: newSampler[guardDrop](len(ports)*int(bpf.NumReasons), guardLogInterval)}
+	for _, p := range ports {
+		g.ports = append(g.ports, guardedPort{name: p.name, counters: p.xdp})
+	}
+	return g
+}
+
+// run looks until ctx ends.
+func (g *portGuardLog) run(ctx context.Context) {
+	start := time.Now()
+	tick := time.NewTicker(guardPollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			g.poll(time.Since(start))
+		}
+	}
+}
+
+// poll reports what has been dropped since it looked last.
+func (g *portGuardLog) poll(now time.Duration) {
+	for i := range g.ports {
+		p := &g.ports[i]
+		for r := range bpf.NumReasons {
+			if !r.IsGuard() {
+				continue
+			}
+			n, err := p.counters.Count(r)
+			if err != nil || n == p.counted[r] {
+				continue // maps fail when the port is closed: then nothing is dropped either
+			}
+			p.counted[r] = n
+			o := guardDrop{port: p.name, reason: r, frames: n}
+			o.lastMAC, _ = p.counters.LastOffender(r)
+			if _, report := g.sampler.add(now, i*int(bpf.NumReasons)+int(r), o); report {
+				g.log(o, 0)
+			}
+		}
+	}
+	g.sampler.due(now, g.log)
+}
+
+func (g *portGuardLog) log(o guardDrop, _ uint64) {
+	g.notify(true, "frames were dropped by the port guard", "port", o.port, "mac", o.lastMAC, "reason", o.reason.String(),
+		"frames", o.frames, "meaning", o.reason.Text())
+}

@@ -1,0 +1,233 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// memberChange is an UpdateMembers while it is checked: what the group would be.
+type memberChange struct {
+	g       *group
+	leaving map[MemberID]bool
+	legs    int                // so far
+	members int                // so far
+	taken   map[LegID]bool     // connected legs that were taken over
+	joined  map[netip.Addr]int // index in Add
+}
+
+// checkUpdate checks all of op before any of it is done.
+func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
+	c := &memberChange{
+		g: g, legs: len(g.legs), members: len(g.members),
+		leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int),
+	}
+	for _, m := range op.Remove {
+		if int(m) >= len(g.members) || !g.members[m].live || c.leaving[m] {
+			return fmt.Errorf("mcast: group %d: has no live member %d", g.id, m)
+		}
+		c.leaving[m] = true
+	}
+	for i := range op.Add {
+		if err := s.checkJoin(c, &op.Add[i]); err != nil {
+			return fmt.Errorf("mcast: group %d: new member %v: %w", g.id, op.Add[i].Member.IP, err)
+		}
+		c.joined[op.Add[i].Member.IP.Unmap()] = i
+	}
+	return nil
+}
+
+func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
+	g, m := c.g, &op.Member
+	if g.failed {
+		return errors.New("the group has failed; put it anew")
+	}
+	if err := checkMember(m, g.ip.addr(), g.window); err != nil {
+		return err
+	}
+	if j, ok := g.memberAt(m.IP); ok && g.members[j].live && !c.leaving[MemberID(j)] {
+		return fmt.Errorf("member %d has the same address", j)
+	}
+	if j, ok := c.joined[m.IP.Unmap()]; ok {
+		return fmt.Errorf("new member %d has the same address", j)
+	}
+	kind, err := s.checkJoinLeg(c, op)
+	if err != nil {
+		return err
+	}
+	if g.hasWindow && kind == Connected && m.Window == (Window{}) {
+		return errors.New("has no window, but the group has one")
+	}
+	return nil
+}
+
+// checkJoinLeg checks the leg that a new member is to have, and returns its kind.
+func (s *Switch) checkJoinLeg(c *memberChange, op *AddMember) (LegKind, error) {
+	g, at := c.g, op.Member.Leg
+	if int(at) < len(g.legs) && g.legs[at].connected() {
+		l := &g.legs[at]
+		if c.taken[at] || l.members > 0 && !c.leaving[l.member] {
+			return 0, fmt.Errorf("leg %d is connected to another member", at)
+		}
+		if op.Leg.Kind != Connected || op.Leg.Neighbor != 0 {
+			return 0, fmt.Errorf("leg %d is a connected one and can only be taken over as such", at)
+		}
+		c.taken[at] = true
+		return Connected, nil
+	}
+	if c.members >= s.maxMembers() {
+		return 0, fmt.Errorf("the limit is %d members, those that left and whose legs are not taken over included", s.maxMembers())
+	}
+	c.members++
+	switch {
+	case int(at) > c.legs:
+		return 0, fmt.Errorf("leg %d does not exist; the next free one is %d", at, c.legs)
+	case int(at) < len(g.legs):
+		return g.legs[at].kind(), nil
+	case int(at) < c.legs:
+		return 0, fmt.Errorf("leg %d is another new member's", at)
+	case c.legs >= maxIndex:
+		return 0, fmt.Errorf("the limit is %d legs", maxIndex)
+	case g.quorum > 0 && op.Leg.Kind == Forwarded:
+		return 0, errors.New("a quorum counts members, but the switch behind a forwarded leg acknowledges for all of its own at once")
+	}
+	if err := checkLeg(op.Leg); err != nil {
+		return 0, err
+	}
+	for _, f := range g.forwardedLegs() {
+		if op.Leg.Kind == Forwarded && g.legs[f].neighbor == op.Leg.Neighbor {
+			return 0, fmt.Errorf("leg %d already goes to neighbour %d", f, op.Leg.Neighbor)
+		}
+	}
+	c.legs++
+	return op.Leg.Kind, nil
+}
+
+func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output) error {
+	g := s.group(op.Group)
+	if g == nil {
+		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
+	}
+	if err := s.checkUpdate(g, &op); err != nil {
+		return err
+	}
+	if g.activity == nil && g.source != none {
+		g.activate(now)
+	}
+	// The source last: what it leaves in flight is judged by those who stay, in
+	// whatever order the list names them (R60).
+	for _, m := range op.Remove {
+		if int32(m) != g.source {
+			g.removeMember(now, m, out)
+		}
+	}
+	for _, m := range op.Remove {
+		if int32(m) == g.source {
+			g.removeMember(now, m, out)
+		}
+	}
+	for i := range op.Add {
+		g.addByUpdate(now, &op.Add[i])
+	}
+	s.rearm(g)
+	// Evaluated when all is done, so that a quorum counts the new ones too.
+	if len(op.Remove) > 0 && !g.failed && g.source != none {
+		g.afterRemoval(op.Remove[len(op.Remove)-1], out)
+		g.unblock(out)
+	}
+	g.noteEvictions(now, out.Events)
+	return nil
+}
+
+func (g *group) addByUpdate(now time.Duration, op *AddMember) {
+	at := op.Member.Leg
+	if old, ok := g.memberAt(op.Member.IP); ok { // removed earlier, back again
+		g.unindex(old)
+	}
+	switch {
+	case int(at) == len(g.legs):
+		g.addLeg(op.Leg)
+	case g.legs[at].connected():
+		g.takeOver(now, &op.Member, op.Leg)
+		return
+	}
+	g.addMember(&op.Member)
+	g.joinAtNextMessage(now, at)
+}
+
+// takeOver gives the leg and the MemberID of a member that has gone to a new one.
+func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
+	l := &g.legs[m.Leg]
+	id := l.member
+	g.unindex(id)
+	*l = newLeg(spec)
+	l.setWindow(m.Window)
+	l.member, l.members = id, 1
+	if g.activity != nil {
+		g.activity[m.Leg] = legActivity{}
+	}
+	if g.checks != nil {
+		g.checks[m.Leg] = verification{}
+	}
+	if g.targets != nil {
+		g.targets.forgetLeg(int(m.Leg))
+	}
+	g.members[id] = newMember(m)
+	if g.historyOf(id) != (memberHistory{}) {
+		*g.newHistory(id) = memberHistory{}
+	}
+	g.outcomes.resetMember(id)
+	g.index(id)
+	g.joinAtNextMessage(now, m.Leg)
+}
+
+// joinAtNextMessage lets a leg that somebody is behind now receive from the next
+// message on; the next source's first one, if there is no source (R30).
+func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
+	if l := &g.legs[i]; l.members == 1 {
+		g.setJoining(int(i), g.source != none)
+		g.startVerification(now, i)
+	}
+}
+
+// removeMember takes out a live member. What that means for the group's ACK is for
+// removed to find out.
+func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
+	m := &g.members[id]
+	m.live = false
+	g.noteDeparture(now, id)
+	l := &g.legs[m.leg]
+	l.members--
+	if l.members > 0 && l.member == id {
+		l.member = g.firstMemberBehind(m.leg)
+	}
+	switch {
+	case int32(id) == g.source:
+		g.sourceRemoved(id, out)
+	case l.members == 0:
+		g.removeLeg(int(m.leg))
+	}
+}
+
+// afterRemoval goes on without the members that were removed, m the last of them.
+func (g *group) afterRemoval(m MemberID, out *Output) {
+	g.freeAfterEviction(out)
+	if g.numReceivers-g.numJoinedInFlight < g.quorum && g.acked != g.nxt.Prev() {
+		g.failBecauseOf(m, TooFewReceivers, out) // what is in flight can never reach the quorum
+		return
+	}
+	g.evaluate(out)
+}
+
+func (g *group) firstMemberBehind(l LegID) MemberID {
+	for i := range g.members {
+		if g.members[i].live && g.members[i].leg == l {
+			return MemberID(i)
+		}
+	}
+	return 0
+}

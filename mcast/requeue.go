@@ -1,0 +1,45 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Requeue tells the switch that a copy of the last Output was not sent, because the
+// queue toward its leg is full and will have room at until. If the frame is kept,
+// the branch is late from here on and gets it then: the store is the rest of that
+// queue (R51). The driver must not have sent, nor send, later copies of the same
+// Output for the same leg. It returns false if the copy is lost as on a link, to
+// be repaired like any loss.
+func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
+	g := s.group(c.Group)
+	if g == nil || int(c.Leg) >= len(g.activity) {
+		return false
+	}
+	g.counters.Copies--
+	if g.store == nil {
+		return false
+	}
+	b, m := &g.acks[c.Leg], &g.activity[c.Leg].recovery
+	psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
+	if b.flags&isReceiver == 0 || b.pending != sevNone || m.escalated || g.store.find(psn) == nil {
+		return false
+	}
+	if b.flags&recovering == 0 || psn.Less(m.cursor) {
+		g.startRecovery(int(c.Leg), psn)
+	}
+	if psn.Less(m.firstUnsent) {
+		m.firstUnsent = psn
+	}
+	if m.probeEvery > 0 {
+		m.untilProbe = 1 // a question that was not asked
+	}
+	m.probeOutstanding = false
+	g.resumeAfter(m, until)
+	s.rearm(g)
+	return true
+}

@@ -1,0 +1,195 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// unsentGroup is a source A with receivers B and C, whose first PSN is 0 for all.
+func unsentGroup(t *testing.T, bytes int64) (*Switch, func(now time.Duration, p Packet) *Output) {
+	t.Helper()
+	s := New(Limits{})
+	spec := goodSpec()
+	spec.ID, spec.Policy, spec.Quorum, spec.Window, spec.Legs, spec.Members = 0, Strict, 0, Window{}, nil, nil
+	spec.Repair = RepairSpec{Bytes: bytes, Timeout: 4 * time.Millisecond, Tries: 3}
+	for i, name := range []string{"A", "B", "C"} {
+		spec.Legs = append(spec.Legs, LegSpec{})
+		spec.Members = append(spec.Members, MemberSpec{IP: ipOf(name), QPN: rocev2.QPN(0x11 + i), RQPSN: rocev2.PSN(100 * i), Leg: LegID(i)})
+	}
+	out := &Output{}
+	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
+		t.Fatal(err)
+	}
+	return s, func(now time.Duration, p Packet) *Output {
+		t.Helper()
+		p.Group, p.DestQP, p.Verified, p.RetainBytes = spec.IP, spec.QPN, true, 1000
+		s.Input(now, &p, out)
+		return out
+	}
+}
+
+// sentTo returns the PSNs of the copies for leg.
+func sentTo(out *Output, leg LegID) (psns []rocev2.PSN) {
+	for _, c := range out.Copies {
+		if c.Leg == leg {
+			psns = append(psns, c.PSN)
+		}
+	}
+	return psns
+}
+
+// R51: what a full queue does not take waits in the store, goes out in order when
+// there is room, and the other branches and the source notice nothing.
+func TestR51_TheStoreIsTheRestOfTheQueue(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	data := func(now time.Duration, psn rocev2.PSN) *Output {
+		return in(now, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, AckReq: true, Frame: Handle(psn)})
+	}
+	out := data(0, 0)
+	if !s.Requeue(&out.Copies[0], time.Millisecond) {
+		t.Fatal("the copy of a kept frame is lost")
+	}
+	for psn := rocev2.PSN(1); psn < 4; psn++ { // B, leg 1, gets nothing past its cursor
+		if out = data(0, psn); len(sentTo(out, 1)) != 0 || len(sentTo(out, 2)) != 1 {
+			t.Fatalf("PSN %d: %v", psn, out.Copies)
+		}
+	}
+	if at, ok := s.NextDeadline(); !ok || at > time.Millisecond {
+		t.Fatalf("next deadline %v, %v", at, ok)
+	}
+	s.Advance(time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100, 101, 102, 103}) {
+		t.Fatalf("sent %v when there was room", got)
+	}
+	// Half of that fits, this time: the rest again, from there on.
+	for _, c := range out.Copies[2:] {
+		if !s.Requeue(&c, 2*time.Millisecond) {
+			t.Fatal("lost")
+		}
+	}
+	s.Advance(2*time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{102, 103}) {
+		t.Fatalf("sent %v when there was room again", got)
+	}
+	if out = data(2*time.Millisecond, 4); len(out.Copies) != 2 {
+		t.Fatalf("not in line again: %v", out.Copies)
+	}
+	in(2*time.Millisecond, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 104, Syndrome: rocev2.SyndromeACK})
+	out = in(2*time.Millisecond, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 204, Syndrome: rocev2.SyndromeACK})
+	if len(out.Feedback) != 1 || out.Feedback[0].PSN != 4 || len(out.Freed) != 5 {
+		t.Fatalf("in the end %+v", *out)
+	}
+}
+
+// R51: without the frame, the copy is lost as on a link.
+func TestR51_NothingIsPutOffThatIsNotKept(t *testing.T) {
+	s, in := unsentGroup(t, 0)
+	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	if s.Requeue(&out.Copies[0], time.Millisecond) {
+		t.Error("put off without a store")
+	}
+	s, in = unsentGroup(t, 1500) // one frame
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 1})
+	if s.Requeue(&out.Copies[0], time.Millisecond) {
+		t.Error("put off what the store has no room for")
+	}
+	if out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 2}); len(out.Copies) != 2 {
+		t.Errorf("the branch does not get what follows: %v", out.Copies)
+	}
+}
+
+// R51: a question that was not asked is asked later.
+func TestR51_QuestionPutOff(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true})
+	in(0, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 200, Syndrome: rocev2.SyndromeACK})
+	now := time.Second
+	s.Advance(now, out)
+	if got := sentTo(out, 1); len(got) != 1 || !s.Requeue(&out.Copies[0], now+time.Millisecond) {
+		t.Fatalf("asked with %v", got)
+	}
+	s.Advance(now+time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100}) {
+		t.Fatalf("asked with %v when there was room", got)
+	}
+}
+
+// R51: what a receiver asks for below what waits is sent at once, and the rest
+// after it.
+func TestR51_NakBelowWhatWaits(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	var out *Output
+	for psn := rocev2.PSN(0); psn < 4; psn++ {
+		out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, Frame: Handle(psn)})
+	}
+	if !s.Requeue(&out.Copies[0], time.Millisecond) {
+		t.Fatal("lost")
+	}
+	out = in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 101, Syndrome: rocev2.SyndromeNAKSequence})
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{101, 102, 103}) {
+		t.Fatalf("NAK of 101 is answered with %v", got)
+	}
+}
+
+// R42: a group that is deleted lets go of its frames.
+func TestR42_Deleted(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Frame: 7})
+	var out Output
+	if err := s.Apply(0, DeleteGroup{0}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(out.Freed, []Handle{7}) || s.repair.used != 0 {
+		t.Errorf("released %v, %d bytes are still counted", out.Freed, s.repair.used)
+	}
+}
+
+// R47: what a fast path has forwarded is not there, so its NAK goes to the source.
+func TestR47_ForwardedElsewhere(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
+	if err := s.Forwarded(0, 4, 3, false); err != nil {
+		t.Fatal(err)
+	}
+	in(0, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 203, Syndrome: rocev2.SyndromeACK})
+	out := in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 100, Syndrome: rocev2.SyndromeNAKSequence})
+	if len(out.Copies) != 0 || len(out.Feedback) != 1 || out.Feedback[0].PSN != 0 || out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence {
+		t.Errorf("%+v", *out)
+	}
+}
+
+// R51: what a full queue did not take was not sent. An ACK of more than a probe
+// asked for says that the rest is on its way, but not that.
+func TestR51_PutOffIsNotOnItsWay(t *testing.T) {
+	s, in := unsentGroup(t, 100_000)
+	data := func(psn rocev2.PSN) *Output {
+		return in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, AckReq: true, Frame: Handle(psn)})
+	}
+	for psn := range rocev2.PSN(4) {
+		data(psn)
+	}
+	out := data(4)
+	if !s.Requeue(&out.Copies[0], time.Millisecond) {
+		t.Fatal("lost")
+	}
+	data(5)
+	out.MaxResends = -1
+	s.Advance(time.Millisecond, out)
+	s.Advance(5*time.Millisecond, out) // B has said nothing
+	out.MaxResends = 1
+	s.Advance(5*time.Millisecond, out)
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100}) {
+		t.Fatalf("B is asked with %v", got)
+	}
+	out = in(6*time.Millisecond, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 103, Syndrome: rocev2.SyndromeACK})
+	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{104}) {
+		t.Errorf("B, which has 103, is sent %v", got)
+	}
+}

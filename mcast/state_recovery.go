@@ -1,0 +1,162 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// What AppendState says of local repair, for groups that have it.
+
+// Bits of a leg's byte.
+const (
+	recProbeOutstanding = 1 << iota
+	recEscalated
+	recMeasured
+	recUnanswered
+)
+
+func (g *group) appendStore(b []byte, now time.Duration) []byte {
+	s := g.store
+	b = appendCounts(b, int(g.numRecovering))
+	b = appendDeadline(b, now, g.recoveryAt, g.recoveryArmed)
+	b = g.appendRTT(b, now)
+	b = appendPSN(b, g.ackReqPSN)
+	b = appendPSN(b, s.first)
+	b = appendPSN(b, s.contiguousFrom)
+	n := min(max(int(g.nxt.Sub(s.first)), 0), s.size())
+	b = appendCounts(b, n)
+	for i := range n {
+		e := s.find(s.first.Add(int32(i)))
+		if e == nil {
+			b = append(b, 0)
+		} else {
+			b = binary.AppendUvarint(b, uint64(e.bytes))
+			b = binary.AppendUvarint(b, uint64(e.frame))
+			b = binary.AppendUvarint(b, e.va)
+			b = append(b, byte(e.rewrite)<<1|bit(e.ackReq, 0))
+		}
+	}
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver != 0 {
+			b = g.appendRecovery(b, now, i)
+		}
+	}
+	return b
+}
+
+// appendRTT appends the packet whose round trip is being measured.
+func (g *group) appendRTT(b []byte, now time.Duration) []byte {
+	timing := g.rttPending && g.rttPauses == g.sw.ports.pauses
+	if b = appendDeadline(b, now, g.rttSentAt, timing); timing {
+		b = appendPSN(b, g.rttPSN)
+	}
+	return b
+}
+
+func (r *stateReader) rtt(g *group) {
+	g.rttPending, g.rttSentAt = r.deadline()
+	g.rttPSN, g.rttPauses = 0, g.sw.ports.pauses
+	if g.rttPending {
+		g.rttPSN = r.psn()
+	}
+}
+
+// appendRoundTrips appends what is measured without local repair.
+func (g *group) appendRoundTrips(b []byte, now time.Duration) []byte {
+	b = g.appendRTT(b, now)
+	for i := range g.legs {
+		m := &g.trackOf(i).recovery
+		b = appendCounts(b, int(m.rtt), int(m.rttVar))
+	}
+	return b
+}
+
+func (r *stateReader) roundTrips(g *group) {
+	r.rtt(g)
+	for i := range g.legs {
+		m := &g.activity[i].recovery
+		*m = recovery{resentPSN: g.acks[i].acked}
+		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())
+	}
+}
+
+func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
+	g.applyPauses(i)
+	m := &g.activity[i].recovery
+	b = append(b, bit(m.probeOutstanding, 0)|bit(m.escalated, 1)|bit(m.rtt|m.rttVar != 0, 2)|bit(m.unanswered, 3), m.tries)
+	b = appendPSN(b, m.ackReqPSN)
+	b = appendPSN(b, m.resentPSN)
+	if g.acks[i].flags&recovering != 0 {
+		b = appendPSN(b, m.cursor)
+		b = appendPSN(b, m.firstUnsent)
+		b = append(b, m.probeEvery, m.untilProbe)
+		b = appendTime(b, now, m.resumeAt)
+	}
+	b = binary.AppendUvarint(b, uint64(m.rnrWaited))
+	if owes := g.acks[i].acked.Less(m.expectedACK); owes {
+		b = appendPSN(append(b, 1), m.expectedACK)
+		if !m.escalated || g.deadAfter > 0 { // else it is not asked before it is heard again
+			b = appendTime(b, now, max(m.expectedSince, now-g.probeTimeout(i)))
+		}
+	} else {
+		b = append(b, 0)
+	}
+	if m.rtt|m.rttVar != 0 {
+		b = appendCounts(b, int(m.rtt), int(m.rttVar))
+	}
+	return b
+}
+
+func (r *stateReader) store(g *group) {
+	s := g.store
+	clear(s.ring)
+	s.bytes = 0
+	g.numRecovering = r.count32()
+	g.recoveryArmed, g.recoveryAt = r.deadline()
+	r.rtt(g)
+	g.ackReqPSN, s.first, s.contiguousFrom = r.psn(), r.psn(), r.psn()
+	n := r.uvarint()
+	if n > uint64(s.size()) {
+		r.malformed, n = true, 0
+	}
+	s.reach(int(n))
+	for i := range int32(n) {
+		e := s.at(s.first.Add(i))
+		if e.bytes = uint32(r.uvarint()); e.bytes > 0 {
+			e.frame, e.va = Handle(r.uvarint()), r.uvarint()
+			f := r.byte()
+			e.rewrite, e.ackReq = rewriteKind(f>>1), f&1 != 0
+			s.bytes += int64(e.bytes)
+			s.sw.repair.used += int64(e.bytes)
+		}
+	}
+	for i := range g.legs {
+		g.activity[i].recovery = recovery{}
+		if g.acks[i].flags&isReceiver != 0 {
+			r.recovery(g, i)
+		}
+	}
+}
+
+func (r *stateReader) recovery(g *group, i int) {
+	m := &g.activity[i].recovery
+	f := r.byte()
+	m.probeOutstanding, m.escalated, m.unanswered = f&recProbeOutstanding != 0, f&recEscalated != 0, f&recUnanswered != 0
+	m.tries, m.ackReqPSN, m.resentPSN = r.byte(), r.psn(), r.psn()
+	if g.acks[i].flags&recovering != 0 {
+		m.cursor, m.firstUnsent, m.probeEvery, m.untilProbe, m.resumeAt = r.psn(), r.psn(), r.byte(), r.byte(), r.time()
+	}
+	m.rnrWaited = time.Duration(r.uvarint())
+	m.expectedACK = g.acks[i].acked
+	if r.byte() != 0 {
+		if m.expectedACK = r.psn(); !m.escalated || g.deadAfter > 0 {
+			m.expectedSince = r.time()
+		}
+	}
+	if f&recMeasured != 0 {
+		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())
+	}
+}
