@@ -7,8 +7,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// evaluate is EVAL of RC.md §6.2: acknowledge what has become everybody's, then
-// report what is missing at the next PSN.
+// evaluate is EVAL of RC.md §6.2: it acknowledges to the source what every receiver has,
+// then sends a NAK of the next PSN if one is due.
 func (g *group) evaluate(out *Output) {
 	for {
 		for g.numAtAcked <= g.allowedBehind && g.raiseAcked(out) {
@@ -32,7 +32,7 @@ func (g *group) evaluate(out *Output) {
 		}
 		next := g.acked.Next()
 		if g.nakSeverity != sevNone && g.nakPSN == next && !g.nakServed && worst <= g.nakSeverity {
-			return // the source has been told, and has not come back to it yet
+			return // the source was sent this NAK, and has not sent the PSN again yet
 		}
 		g.nakPSN, g.nakSeverity, g.nakServed = next, worst, false
 		g.sendNAK(out, code, next)
@@ -43,9 +43,9 @@ func (g *group) evaluate(out *Output) {
 	}
 }
 
-// raiseAcked sets A to the minimum over the receiving branches and says so to the
-// source if it is news. With nobody to wait for, all that was forwarded counts.
-// Under Quorum it is not the minimum but what enough of them have.
+// raiseAcked sets the group's acked to the lowest acked of the receiving legs; under
+// Quorum, to the highest PSN that the quorum has. Without receivers it is all that was
+// forwarded. If acked rises the source is sent an ACK, and raiseAcked returns true.
 func (g *group) raiseAcked(out *Output) bool {
 	var m rocev2.PSN
 	if g.quorum > 0 {
@@ -59,7 +59,7 @@ func (g *group) raiseAcked(out *Output) bool {
 	g.ackedCount = addAckedCount(g.ackedCount, m.Sub(g.acked))
 	g.acked = m
 	if g.nakSeverity != sevNone && m.Sub(g.nakPSN) >= maxSourceFlight {
-		g.nakSeverity, g.nakServed = sevNone, false // the source went on instead of coming back (R62)
+		g.nakSeverity, g.nakServed = sevNone, false // the source went on and did not send nakPSN again (R62)
 	}
 	g.messages.advance(m)
 	if g.targets != nil {
@@ -77,7 +77,8 @@ func (g *group) raiseAcked(out *Output) bool {
 	return true
 }
 
-// lowestAcked returns what every receiver has, and counts those that have no more.
+// lowestAcked returns the PSN up to which every receiver has all, and sets numAtAcked to
+// the number of receivers that have no more.
 func (g *group) lowestAcked() rocev2.PSN {
 	m := g.nxt.Prev()
 	first := true
@@ -96,8 +97,8 @@ func (g *group) lowestAcked() rocev2.PSN {
 	return m
 }
 
-// worstPending returns the highest severity pending at A+1, the leg it comes from
-// (nobody: the switch itself) and the syndrome to send: of several RNR NAKs
+// worstPending returns the highest severity that is pending at acked+1, the leg that it
+// comes from (none: the switch itself) and the syndrome to send: of several RNR NAKs
 // the one with the longest wait.
 func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 	from = none
@@ -117,14 +118,14 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 		return sevRNR, none, turnSoon.RNR()
 	}
 	if sev == sevNone && g.numbering.askSource && g.nxt == g.acked.Next() {
-		return sevSequence, none, rocev2.SyndromeNAKSequence // as a receiver of its first packet would
+		return sevSequence, none, rocev2.SyndromeNAKSequence // as a receiver that lacks the blocked message would
 	}
 	return sev, from, code
 }
 
-// fatalSent follows a fatal NAK to the source. One of a receiver's is the end of
-// the group; one of the switch's own is the end of the source's queue pair
-// only: nothing reached a receiver, and another member may send.
+// fatalSent acts on a fatal NAK that was sent to the source. A receiver's NAK ends the
+// group. The switch's own NAK ends the source's queue pair only: nothing reached a
+// receiver, and another member may send.
 func (g *group) fatalSent(from int, code rocev2.Syndrome, out *Output) {
 	if from == none {
 		if !g.refusalReported {
@@ -136,9 +137,9 @@ func (g *group) fatalSent(from int, code rocev2.Syndrome, out *Output) {
 	g.fail(g.legs[from].member, g.nakPSN, code, code, out)
 }
 
-// failBecauseOf fails the group because of member m: the source gets a fatal NAK for the
-// first PSN that is not acknowledged, so what came before completes. The NAK is
-// the member's own, if it gave one.
+// failBecauseOf fails the group because of member m: the source gets a fatal NAK of the
+// first PSN that is not acknowledged, so what came before completes. The syndrome is why
+// if that is the member's own fatal NAK, else remote operational error.
 func (g *group) failBecauseOf(m MemberID, why rocev2.Syndrome, out *Output) {
 	code := why
 	if why.Kind() != rocev2.KindFatal {
@@ -147,7 +148,7 @@ func (g *group) failBecauseOf(m MemberID, why rocev2.Syndrome, out *Output) {
 	g.nakPSN, g.nakSeverity, g.nakServed = g.acked.Next(), sevFatal, false
 	if g.nakPSN.Less(g.nxt) || g.numbering.isBlocking() {
 		g.sendNAK(out, code, g.nakPSN)
-	} // else the source has not sent it, and is answered when it does (R75)
+	} // else the source has not sent nakPSN, and is answered when it does (R75)
 	g.fail(m, g.nakPSN, code, why, out)
 }
 
@@ -161,11 +162,11 @@ func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out 
 	}
 }
 
-// evict removes a leg whose receiver cannot go on.
+// evict removes leg i, whose receiver cannot go on.
 func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
 	a := g.acks[i].acked
 	if g.acks[i].flags&isReceiver == 0 {
-		a = g.nxt.Prev() // nothing was for it yet
+		a = g.nxt.Prev() // nothing that was forwarded is for it
 	}
 	for m := range g.members {
 		if g.members[m].leg == LegID(i) && g.members[m].live {
@@ -178,5 +179,5 @@ func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
 	g.freeAfterEviction(out)
 }
 
-// addAckedCount adds n PSNs to past, which says how far back a duplicate may be.
+// addAckedCount adds n PSNs to past, an ackedCount: how far back a duplicate may be.
 func addAckedCount(past, n int32) int32 { return min(past+n, maxBehind) }

@@ -9,19 +9,19 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// maxBehind is how far behind A a PSN still means something: half of what a
-// requester may have outstanding (RC.md §3.1). maxAhead is how far ahead of A
-// one does. A receiver may be maxBehind behind another one, and is less than half
-// of the PSN space behind hi then: so far do circular comparisons go (R61).
+// maxBehind is how far behind acked a PSN is still valid: half of what a requester may
+// have outstanding (RC.md §3.1). maxAhead is how far ahead of acked a PSN is valid. A
+// receiver may be maxBehind behind another one: it is less than half of the PSN space
+// behind nxt then, which is the limit of circular comparisons (R61).
 const (
 	maxBehind = 1 << 22
 	maxAhead  = maxBehind - 2
 )
 
-// quarantine is for how long nothing of a member is served, and nothing acknowledged
-// to it, after a packet with a PSN below all that its registration has seen (R68). A
-// requester that goes back begins with the lowest PSN that it has not had
-// acknowledged, so a queue pair with lower numbers shows it each time.
+// quarantine is how long no packet of a member is served, and nothing is acknowledged to
+// it, after a packet with a PSN below all that its registration has seen (R68). A
+// requester that goes back begins with its lowest PSN that is not acknowledged, so a
+// queue pair with lower PSNs shows one of them each time.
 const quarantine = 20 * time.Millisecond
 
 // handleRequest serves a request packet of a member.
@@ -34,9 +34,9 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 
 // handleData serves a packet of the current source: DATA of RC.md §6.2.
 //
-// Only what leaves no lasting mark is done without a verified ICRC: a packet
-// in order is forwarded (a corrupted one stays corrupted, and receivers drop
-// it), and a duplicate is answered with ACK(A), which is true whoever asks.
+// Without a verified ICRC nothing is done that leaves a lasting mark: a packet in order
+// is forwarded (a corrupted one stays corrupted, and receivers drop it), and a duplicate
+// is answered with ACK(acked), which is true for every sender.
 func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	psn := p.PSN & rocev2.PSNMask
 	d := psn.Sub(g.acked)
@@ -122,23 +122,23 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	return None
 }
 
-// maxInOrderGap is how long after the packet before it a packet in order is what it
-// seems to be. A source that goes back without having been asked has been silent for
-// its timeout, which no requester sets as short.
+// maxInOrderGap is how long after the packet before it a packet in order is forwarded
+// unverified. A source that goes back without a NAK has been silent for its timeout, and
+// no requester sets one so short.
 const maxInOrderGap = 100 * time.Microsecond
 
-// mayBeDamaged says whether a packet that reads as the next one may be an earlier one
-// with a damaged PSN: one of a source that goes back, or may be about to (R64).
+// mayBeDamaged reports whether a packet with PSN nxt may be an earlier packet with a
+// damaged PSN: the source goes back, or may be about to (R64).
 func (g *group) mayBeDamaged(now time.Duration, psn rocev2.PSN) bool {
 	return !g.hasLastPSN || g.lastPSN != psn.Prev() || now-g.lastPSNAt > maxInOrderGap || g.nakSeverity != sevNone && !g.nakServed
 }
 
-// noteReceived notes that the source has sent psn.
+// noteReceived records that the source has sent psn.
 func (g *group) noteReceived(now time.Duration, psn rocev2.PSN) {
 	g.lastPSN, g.lastPSNAt, g.hasLastPSN, g.waitedSince = psn, now, true, 0
 }
 
-// noteForwarded notes that psn went out to the receivers.
+// noteForwarded records that psn went out to the receivers.
 func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 	ends := f&rocev2.OpEnd != 0
 	if psn != g.nxt {
@@ -160,8 +160,8 @@ func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 	}
 }
 
-// answerDuplicate answers a packet that every receiver has. Its copies would only
-// make every receiver acknowledge again (R12).
+// answerDuplicate answers a packet that is acknowledged, and makes no copies: they would
+// only make every receiver acknowledge again (R12).
 func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, out *Output) Reason {
 	rewind := g.hasLastPSN && psn.LessEq(g.lastPSN)
 	if g.nakSeverity != sevNone && psn == g.nakPSN {
@@ -176,8 +176,8 @@ func (g *group) answerDuplicate(now time.Duration, p *Packet, psn rocev2.PSN, ou
 	return DuplicateData
 }
 
-// slowPath handles a verified packet that is not plain data in order. None
-// means that it is to be forwarded after all.
+// slowPath handles a verified packet that is not inOrder (handleData). It returns None
+// if the packet is to be forwarded after all.
 func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
 	if g.failed {
 		if psn == g.failPSN && g.failSyndrome != 0 {
@@ -187,7 +187,7 @@ func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome
 	}
 	if g.refusal.syndrome != 0 {
 		if g.refusal.psn.Less(psn) {
-			return g.refusal.reason // the source will come back to what was refused
+			return g.refusal.reason // the source goes back to the refused PSN
 		}
 		if g.refusal.psn == psn {
 			g.refusal = refusal{}
@@ -198,12 +198,12 @@ func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome
 	}
 	if g.numReceivers == 0 && g.numJoining == 0 && g.nxt.Less(psn) {
 		g.noteMismatch(MemberID(g.source), SendPSN, psn, g.nxt, out)
-		return PSNOutOfRange // nobody will ask for what is missing
+		return PSNOutOfRange // no receiver is there to send a NAK of the gap
 	}
 	return None
 }
 
-// arrived notes a packet of the source that goes no further.
+// arrived records a packet of the source that is not forwarded.
 func (g *group) arrived(now time.Duration, psn rocev2.PSN) {
 	g.counters.DataIn++
 	g.noteReceived(now, psn)
@@ -212,7 +212,7 @@ func (g *group) arrived(now time.Duration, psn rocev2.PSN) {
 	}
 }
 
-// reject answers psn with a fatal NAK of the switch's own, when its turn comes.
+// reject answers psn with a fatal NAK of the switch's own, when psn is acked+1.
 func (g *group) reject(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, why Reason, out *Output) Reason {
 	g.arrived(now, psn)
 	g.refusal = refusal{psn, code, why}
@@ -220,12 +220,12 @@ func (g *group) reject(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome, 
 	return why
 }
 
-// forward makes the copies of p for those that do not have it yet.
+// forward makes the copies of p for the legs that lack it.
 func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	how := g.rewriteOf(p, f)
 	again := psn.Less(g.nxt)
 	if again && psn == g.rttPSN {
-		g.rttPending = false // nobody could say which of the two an ACK is for
+		g.rttPending = false // an ACK may be of either passage
 	}
 	if g.store != nil && g.numReceivers > 0 && g.acked.Less(psn) && !g.store.retain(p, psn, g.nxt, g.acked, how, out) {
 		g.counters.rare().NotRetained++
@@ -247,10 +247,10 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 				continue
 			}
 		}
-		// Made where it stays: to move it costs as much as to make it.
+		// The copy is made in place: to move it costs as much as to make it.
 		out.Copies = append(out.Copies, Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask})
 		c := &out.Copies[len(out.Copies)-1]
-		if how == rewriteByWindow && b.flags&isConnected != 0 { // the usual WRITE: worth its own lines
+		if how == rewriteByWindow && b.flags&isConnected != 0 { // the usual WRITE, without a call
 			l := &g.legs[i]
 			c.Flags, c.VA, c.RKey = SetRETH, l.base+(p.VA-g.window.Base), l.rkey
 		} else if how != rewriteNone && b.flags&isConnected != 0 && !g.rewriteCopy(c, how, p.VA, psn) {
@@ -264,7 +264,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			g.activity[i].noteRepeat(psn)
 		}
 		if d == 1 && b.pending != sevNone && b.pending != sevFatal {
-			g.setPending(b, sevNone, 0) // this is what it asked for
+			g.setPending(b, sevNone, 0) // this is the packet that the NAK is for
 			if g.store != nil {
 				g.armProbe(now, i)
 			}

@@ -9,12 +9,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// legOf finds whose feedback p is: the neighbour's at a forwarded leg, else
-// the member's with p's source address. Never the port's: several members may
-// be behind one (R21). A neighbour's feedback is in the numbering of the source
-// that it is for, so it has to be for the current one: a late ACK of the last
-// epoch would acknowledge what nobody has. (A member's is in its own numbering,
-// which no epoch shares with another.)
+// legOf returns the leg that feedback p comes from: the forwarded leg to p's neighbour,
+// or the connected leg of the member with p's source address. The port does not count:
+// several members may be behind one (R21). A neighbour's feedback is in the PSNs of the
+// source that it is for, so it has to be for the current source: a delayed ACK of the
+// last turn would acknowledge data that nobody has. (A member's feedback is in its own
+// PSNs, which no two turns share.)
 func (g *group) legOf(p *Packet) (int, Reason) {
 	i := none
 	if p.Neighbor != 0 {
@@ -38,7 +38,7 @@ func (g *group) legOf(p *Packet) (int, Reason) {
 	case g.source == none:
 		return 0, NoSource
 	case p.Neighbor != 0 && keyOf(p.Src) != g.sourceAddr:
-		return 0, FeedbackStale // in an earlier source's numbering, which may look like this one's (R18)
+		return 0, FeedbackStale // in the PSNs of an earlier source, which may equal those of this one (R18)
 	case g.acks[i].flags&isReceiver != 0:
 		return i, None
 	case g.legs[i].joining:
@@ -47,7 +47,7 @@ func (g *group) legOf(p *Packet) (int, Reason) {
 	return 0, NotMember
 }
 
-// handleFeedback serves an acknowledgement: FEEDBACK of RC.md §6.2.
+// handleFeedback serves an ACK or a NAK: FEEDBACK of RC.md §6.2.
 func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason {
 	kind := p.Syndrome.Kind()
 	if kind == rocev2.KindReserved {
@@ -72,7 +72,7 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
 	if g.mustNotCount(p, i, ackedBy(kind, psn)) {
 		if g.deadAfter > 0 {
-			g.activity[i].lastHeard = now // it is alive
+			g.activity[i].lastHeard = now // the receiver is alive
 		}
 		return FeedbackStale
 	}
@@ -83,7 +83,7 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 		return FeedbackAhead
 	}
 	if g.nxt == psn {
-		return FeedbackAhead // a NAK for what nobody has sent
+		return FeedbackAhead // a NAK of a PSN that was never sent
 	}
 	if psn.Sub(g.acked) < -maxBehind {
 		return PSNOutOfRange
@@ -103,13 +103,13 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 		return FeedbackStale
 	}
 	if m := &g.activity[i].recovery; g.store != nil && m.expectedSince < now {
-		m.expectedSince = now // what is stale does not count: it may be all that gets through
+		m.expectedSince = now // stale feedback does not come here: it may be all that gets through
 	}
 	if g.lagPSNs > 0 && b.acked.Sub(g.lagFloor) > g.lagPSNs {
 		g.evictLaggards(b.acked, out)
 	}
-	// A can move only when the last of the lowest branches has, and a NAK can
-	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
+	// The group's acked can move only when the last of the lowest legs has moved. A
+	// NAK can be due only at acked+1, or under Quorum below: then its leg is stranded.
 	if g.numAtAcked <= g.allowedBehind || b.pending != sevNone && b.acked.LessEq(g.acked) {
 		g.evaluate(out)
 	}
@@ -117,7 +117,8 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	return None
 }
 
-// ackReceived notes that branch i has everything up to psn, if that is news.
+// ackReceived records that leg i has everything up to psn. It reports whether that is
+// news.
 func (g *group) ackReceived(now time.Duration, i int, psn rocev2.PSN, out *Output) bool {
 	b := &g.acks[i]
 	before := b.acked
@@ -136,11 +137,11 @@ func (g *group) ackReceived(now time.Duration, i int, psn rocev2.PSN, out *Outpu
 	return true
 }
 
-// nakReceived notes NAK(e) of branch i, and reports whether it was news.
+// nakReceived records NAK(e) of leg i. It reports whether that is news.
 func (g *group) nakReceived(now time.Duration, i int, kind rocev2.AckKind, syn rocev2.Syndrome, e rocev2.PSN, out *Output) bool {
 	b := &g.acks[i]
 	if e.LessEq(b.acked) {
-		return false // older than what the branch has acknowledged (R06)
+		return false // below what the leg has acknowledged (R06)
 	}
 	moved := g.ackReceived(now, i, e.Prev(), out)
 	sev := severityOf(kind)
@@ -151,8 +152,8 @@ func (g *group) nakReceived(now time.Duration, i int, kind rocev2.AckKind, syn r
 		return moved
 	}
 	if sev <= b.pending {
-		// Known. rdma_rxe follows an RNR NAK with a sequence NAK of the same
-		// PSN: the first one says what is wrong (RC.md §3.5).
+		// The pending NAK is as severe. rdma_rxe follows an RNR NAK with a sequence
+		// NAK of the same PSN: the RNR NAK names the fault (RC.md §3.5).
 		return moved
 	}
 	g.setPending(b, sev, syn)
@@ -169,8 +170,8 @@ func severityOf(k rocev2.AckKind) severity {
 	return sevFatal
 }
 
-// ackedBy returns the last PSN that an acknowledgement of psn says is there: a
-// NAK acknowledges what is before it.
+// ackedBy returns the last PSN that an ACK or NAK of psn acknowledges: a NAK
+// acknowledges what is before its PSN.
 func ackedBy(kind rocev2.AckKind, psn rocev2.PSN) rocev2.PSN {
 	if kind == rocev2.KindACK {
 		return psn

@@ -9,8 +9,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// severity orders what a branch may have pending: a NAK of a higher one
-// replaces a lower one at the same PSN (RC.md §6.2).
+// severity orders the NAKs that a leg may have pending: a NAK of higher severity
+// replaces one of lower severity at the same PSN (RC.md §6.2).
 type severity uint8
 
 const (
@@ -20,34 +20,34 @@ const (
 	sevFatal
 )
 
-// Bits of branch.bits.
+// Bits of ackState.flags.
 const (
-	isReceiver     uint8 = 1 << iota // live, and not the source's leg: gets copies, is waited for
+	isReceiver     uint8 = 1 << iota // a live leg, not the source's: it gets copies, and acked waits for it
 	isConnected                      // a connected leg
-	joinedInFlight uint8 = 1 << 5    // joined while earlier data was in flight: does not count for it (R36)
+	joinedInFlight uint8 = 1 << 5    // joined while earlier data was in flight: not counted as a receiver of that data (R36)
 )
 
-// ackState is what the data path reads and writes of a leg: 12 bytes, so that 64
-// legs are 12 cache lines. A pending NAK needs no PSN of its own: NAK(e)
-// acknowledges e-1, and an acknowledgement of e ends it, so e is always a+1.
+// ackState is the part of a leg's state that the data path reads and writes: 12 bytes,
+// so that 64 legs are 12 cache lines. A pending NAK needs no PSN of its own: NAK(e)
+// acknowledges e-1, and an acknowledgement of e ends it, so e is always acked+1.
 type ackState struct {
-	acked           rocev2.PSN // acknowledged up to and including, in the source's space
+	acked           rocev2.PSN // the leg has acknowledged all up to here; in the source's space
 	delta           uint32     // added to a PSN toward a connected leg, modulo 2^24
 	flags           uint8
-	pending         severity
-	pendingSyndrome rocev2.Syndrome // the syndrome that is pending
+	pending         severity        // of the pending NAK; sevNone without one
+	pendingSyndrome rocev2.Syndrome // of the pending NAK
 }
 
-// leg is the rest of a leg's state that is there without data: 24 bytes.
+// leg is the part of a leg's state that a group without data has too: 24 bytes.
 type leg struct {
-	base     uint64   // of the member's window, if windowed
+	base     uint64   // first address of the member's window, if windowed
 	rkey     uint32   // of the member's window
 	neighbor Neighbor // 0: the leg is connected
 	port     Port
 	member   MemberID // the first member behind it; the only one if connected
 	members  uint16   // live members behind it
-	windowed bool     // the member, if connected, has a window
-	joining  bool     // waits for the next message to begin
+	windowed bool     // connected, and the member has a window
+	joining  bool     // receives from the next message that begins
 }
 
 func newLeg(spec LegSpec) leg { return leg{neighbor: spec.Neighbor, port: spec.Port} }
@@ -61,34 +61,34 @@ func (l *leg) kind() LegKind {
 	return Forwarded
 }
 
-// setWindow notes where the member behind a connected leg has its memory.
+// setWindow sets the window of the member behind a connected leg.
 func (l *leg) setWindow(w Window) { l.base, l.rkey, l.windowed = w.Base, w.RKey, w != Window{} }
 
-// member is a member's state between the epochs.
+// member is a member's state between its turns.
 type member struct {
 	ip          addrKey
 	qpn         rocev2.QPN
 	leg         LegID
 	live        bool
 	receiveOnly bool  // as registered: never the source (R76)
-	ackedCount  int32 // how many PSNs before p it has had acknowledged; as group.past
+	ackedCount  int32 // PSNs before sqPSN that were acknowledged to it; as group.ackedCount
 
 	sqPSN    rocev2.PSN // next PSN of its send queue; current while it is not the source
 	ePSN     rocev2.PSN // next PSN its receive queue expects; current while it is not a receiver
-	messages rocev2.MSN // messages of its own that are acknowledged; as p
+	messages rocev2.MSN // messages that it sent and that are acknowledged; current when sqPSN is
 }
 
-// memberHistory is what most members never need.
+// memberHistory is the part of a member's state that most members never need.
 type memberHistory struct {
-	quarantinedUntil time.Duration // nothing of it is served before (R68); as group.quarantinedUntil
-	waits            time.Duration // since when it has waited for its turn; 0: it does not
-	refusalReported  bool          // it is registered to receive only and has asked to be the source, as an event has said
+	quarantinedUntil time.Duration // none of its packets is served before (R68); as group.quarantinedUntil
+	waits            time.Duration // since when it has waited for its turn; 0: it does not wait
+	refusalReported  bool          // an event has reported that the member, registered to receive only, sent data
 }
 
-// extra is what most groups never need.
+// extra is the part of a group's state that most groups never need.
 type extra struct {
 	forwards []LegID         // the forwarded legs
-	history  []memberHistory // by MemberID; shorter if there is nothing of the others
+	history  []memberHistory // by MemberID; members beyond its end have no history
 }
 
 func (g *group) newExtra() *extra {
@@ -105,7 +105,7 @@ func (g *group) forwardedLegs() []LegID {
 	return g.extra.forwards
 }
 
-// historyOf returns what there is of member k, to be looked at.
+// historyOf returns the history of member k, for reading.
 func (g *group) historyOf(k MemberID) memberHistory {
 	if g.extra == nil || int(k) >= len(g.extra.history) {
 		return memberHistory{}
@@ -113,7 +113,7 @@ func (g *group) historyOf(k MemberID) memberHistory {
 	return g.extra.history[k]
 }
 
-// newHistory returns what there is of member k, to be changed.
+// newHistory returns the history of member k, for writing.
 func (g *group) newHistory(k MemberID) *memberHistory {
 	x := g.newExtra()
 	if n := len(g.members); len(x.history) < n {
@@ -122,58 +122,59 @@ func (g *group) newHistory(k MemberID) *memberHistory {
 	return &x.history[k]
 }
 
-// refusal is what the switch itself answers to the source, as if it were one
-// more receiver: a fatal NAK, never forwarded to anybody (R27, R28).
+// refusal is a request of the source that is forwarded to nobody: the switch itself
+// answers it by a fatal NAK, as if it were one more receiver (R27, R28).
 type refusal struct {
 	psn      rocev2.PSN
-	syndrome rocev2.Syndrome // 0: nothing refused
+	syndrome rocev2.Syndrome // 0: nothing is refused
 	reason   Reason
 }
 
+// none is the index of no member and of no leg.
 const none = -1
 
-// group is one group at this switch. What a packet touches comes first.
+// group is one group at this switch. The fields that a packet touches come first.
 type group struct {
 	ip             addrKey
 	sourceAddr     addrKey  // address of the source
-	sourceNeighbor Neighbor // and the switch it is behind, 0 if none
-	source         int32    // MemberID, or nobody
+	sourceNeighbor Neighbor // the switch that the source is behind; 0: none
+	source         int32    // MemberID, or none
 	sourceLeg      int32
 	qpn            rocev2.QPN
-	acked          rocev2.PSN // A: every receiving branch has acknowledged it
-	nxt            rocev2.PSN // highest PSN forwarded, plus 1
-	lastPSN        rocev2.PSN // PSN of the last data packet
-	nakPSN         rocev2.PSN // PSN of the last NAK sent, if nsev is not sevNone
+	acked          rocev2.PSN // A of the rules: all up to here is acknowledged to the source
+	nxt            rocev2.PSN // hi of the rules: the highest PSN forwarded, plus 1
+	lastPSN        rocev2.PSN // PSN of the source's last packet
+	nakPSN         rocev2.PSN // PSN of the last NAK to the source, if nakSeverity is not sevNone
 
-	lastPSNAt         time.Duration // when prev came
-	ackedCount        int32         // PSNs up to A that the source has had acknowledged since it was registered; maxBehind means as many or more
-	ackReqPSN         rocev2.PSN
+	lastPSNAt         time.Duration // when that packet came
+	ackedCount        int32         // PSNs up to acked that were acknowledged to the source since its registration; maxBehind: that many or more
+	ackReqPSN         rocev2.PSN    // the highest PSN that the receivers were sent with AckReq
 	pmtu              uint16
 	policy            Policy
 	tries             uint8    // RepairSpec.Tries
-	nakSeverity       severity // the severity of the last NAK sent
-	nakServed         bool     // PSN nout has passed since
-	sourceQuarantined bool     // the source is not acknowledged anything until quarantinedUntil: it sent a PSN below all that was seen of it
+	nakSeverity       severity // severity of the last NAK to the source
+	nakServed         bool     // the source has sent nakPSN again since
+	sourceQuarantined bool     // nothing is acknowledged to the source before quarantinedUntil: it sent a PSN below all that its registration has seen
 	hasLastPSN        bool
-	midMessage        bool // the message of hi-1 is not complete
+	midMessage        bool // the message of nxt-1 is not complete
 	failed            bool
-	becnDue           bool // to be set in the next ACK
+	becnDue           bool // BECN is to be set in the next ACK
 	hasWindow         bool
-	refusalReported   bool // SourceRefused was emitted in this epoch
+	refusalReported   bool // SourceRefused was emitted in this turn
 
-	livenessArmed bool // deadline is set
-	sourceRewound bool // the source has retransmitted since the last look
+	livenessArmed bool // livenessAt is set
+	sourceRewound bool // the source has retransmitted since the last liveness check
 	recoveryArmed bool // recoveryAt is set
-	rttPending    bool // a round trip is being measured: of packet timed
+	rttPending    bool // the round trip of rttPSN is being measured
 
-	numAtAcked        int32 // receiving branches with a <= A; more than slack while A cannot move
-	allowedBehind     int32 // receiving branches that need not be above A: none, but under Quorum
-	numReceivers      int32 // receiving branches
-	numJoinedInFlight int32 // of them, fresh ones
-	numPending        int32 // branches with a pending NAK
-	numJoining        int32 // legs that are joining
-	numWithoutWindow  int32 // receiving connected branches whose member has no window
-	numRecovering     int32 // late branches
+	numAtAcked        int32 // receiving legs that are not above acked; more than allowedBehind while acked cannot move
+	allowedBehind     int32 // receiving legs that acked does not wait for: 0, except under Quorum
+	numReceivers      int32 // receiving legs
+	numJoinedInFlight int32 // receiving legs that joined while earlier data was in flight
+	numPending        int32 // legs with a pending NAK
+	numJoining        int32 // joining legs
+	numWithoutWindow  int32 // receiving connected legs whose member has no window
+	numRecovering     int32 // recovering legs
 
 	acks       []ackState    // by LegID; nil before the group's first data
 	activity   []legActivity // by LegID; nil unless the group is active
@@ -186,50 +187,50 @@ type group struct {
 	store      *store // nil without local repair
 	window     Window
 	targets    *targets      // nil unless there is a targetKey
-	livenessAt time.Duration // next look at the silent ones
-	recoveryAt time.Duration // when repair has something to do
+	livenessAt time.Duration // the next liveness check, if armed
+	recoveryAt time.Duration // the next call of recoveryTimer, if armed
 	counters   tally
 
 	id           GroupID
 	targetKey    uint32
 	rttPSN       rocev2.PSN
-	rttSentAt    time.Duration // sent at this time
-	rttPauses    uint64        // when the switch had paused so often
+	rttSentAt    time.Duration // when rttPSN was sent
+	rttPauses    uint64        // the switch's count of pauses at that time
 	refusal      refusal
 	writeMessage writeMessage
 
-	quorum        int32      // receivers that must have it; 0 means all
-	minReceivers  int32      // receivers that cannot be spared: more than there are under Strict
-	lagPSNs       int32      // 0: no limit
-	lagFloor      rocev2.PSN // no receiver has less, if lagPSNs is set
-	inFlightUntil rocev2.PSN // the fresh ones are no longer when A has come here
+	quorum        int32      // receivers that must have the acknowledged data; 0: all
+	minReceivers  int32      // receivers that must remain after an eviction; under Strict more than there are
+	lagPSNs       int32      // lag limit in PSNs; 0: none
+	lagFloor      rocev2.PSN // no receiver's acked is below, if lagPSNs is set
+	inFlightUntil rocev2.PSN // joinedInFlight ends when acked has come here
 
-	failPSN      rocev2.PSN // if dead
+	failPSN      rocev2.PSN // if failed
 	failSyndrome rocev2.Syndrome
-	cnpPassed    bool  // CNP filter: passed is set
-	cnpLeg       int32 // the leg whose signals pass, or nobody
-	cnpLegAt     time.Duration
+	cnpPassed    bool          // CNP filter: cnpPassedAt is set
+	cnpLeg       int32         // CNP filter: the leg whose signals pass, or none
+	cnpLegAt     time.Duration // the last signal of cnpLeg
 	cnpPassedAt  time.Duration // when the last CNP passed
 
 	deadAfter        time.Duration // 0: never
-	deadAfterMax     time.Duration // if above deadAfter: that follows the round trips up to here
+	deadAfterMax     time.Duration // if above deadAfter: the timeout follows the round trips, up to this
 	sourceTimeout    time.Duration // how long the source may send nothing while another member waits; 0: any time
-	waitedSince      time.Duration // since when it has, and another one waits; 0: no
-	lagTime          time.Duration // 0: never
-	livenessPeriod   time.Duration // between two looks; 0: neither of these is set
-	quarantinedUntil time.Duration // if muted
+	waitedSince      time.Duration // since when the source has sent nothing while another member waits; 0: no member waits
+	lagTime          time.Duration // lag limit in time; 0: none
+	livenessPeriod   time.Duration // between two liveness checks; 0: neither deadAfter nor lagTime is set
+	quarantinedUntil time.Duration // if sourceQuarantined
 	repairTimeout    time.Duration // RepairSpec.Timeout
 	numbering        numbering
 	extra            *extra // nil: it is empty
 
-	turnTime time.Duration // how long a turn is at least while others wait; 0: any time
+	turnTime time.Duration // the least time that a turn lasts while other members wait; 0: any time
 	turn     turn
 
 	generation uint64    // GroupSpec.Generation
 	outcomes   *Outcomes // nil: none yet
 }
 
-// setPending replaces what b has pending.
+// setPending replaces the pending NAK of b.
 func (g *group) setPending(b *ackState, sev severity, info rocev2.Syndrome) {
 	if b.pending != sevNone {
 		g.numPending--
@@ -240,7 +241,8 @@ func (g *group) setPending(b *ackState, sev severity, info rocev2.Syndrome) {
 	b.pending, b.pendingSyndrome = sev, info
 }
 
-// noteAcked notes that b acknowledged everything up to psn, if that is news.
+// noteAcked records that b acknowledged everything up to psn. It reports whether that
+// is news.
 func (g *group) noteAcked(b *ackState, psn rocev2.PSN) bool {
 	if psn.LessEq(b.acked) {
 		return false
@@ -253,7 +255,7 @@ func (g *group) noteAcked(b *ackState, psn rocev2.PSN) bool {
 	return true
 }
 
-// startReceiving makes a leg receive from the message that begins at psn.
+// startReceiving makes leg i receive from the message that begins at psn.
 func (g *group) startReceiving(i int, psn rocev2.PSN) {
 	b, l, t := &g.acks[i], &g.legs[i], &g.activity[i]
 	g.setJoining(i, false)
@@ -278,7 +280,7 @@ func (g *group) startReceiving(i int, psn rocev2.PSN) {
 		g.numJoinedInFlight++
 		g.inFlightUntil = b.acked
 		if g.quorum > 0 {
-			g.numAtAcked++ // not one of the quorum yet
+			g.numAtAcked++ // not counted in the quorum yet
 		}
 	}
 	*t = legActivity{
@@ -287,14 +289,15 @@ func (g *group) startReceiving(i int, psn rocev2.PSN) {
 	}
 }
 
-// removeLeg takes a leg out of the group.
+// removeLeg takes leg i out of the group.
 func (g *group) removeLeg(i int) {
 	g.setJoining(i, false)
 	g.endVerification(LegID(i))
 	g.stopReceiving(i)
 }
 
-// stopReceiving ends what a leg was as a receiver: removed, or the epoch is over.
+// stopReceiving ends the state of leg i as a receiver: the leg is removed, or the turn
+// is over.
 func (g *group) stopReceiving(i int) {
 	if g.acks == nil {
 		return
@@ -328,8 +331,8 @@ func (g *group) stopReceiving(i int) {
 	}
 }
 
-// promoteJoined makes the fresh receivers like the others: A has passed what was in
-// flight when they joined.
+// promoteJoined ends joinedInFlight of every receiver: acked has passed the data that
+// was in flight when they joined.
 func (g *group) promoteJoined() {
 	for i := range g.acks {
 		b := &g.acks[i]
@@ -344,7 +347,7 @@ func (g *group) promoteJoined() {
 	g.numJoinedInFlight = 0
 }
 
-// canEvict says whether the group can go on without receiver i: enough others
+// canEvict reports whether the group can go on without receiver i: enough others
 // remain that have got, or will get, all that is in flight.
 func (g *group) canEvict(i int) bool {
 	n := g.numReceivers - g.numJoinedInFlight
@@ -354,7 +357,7 @@ func (g *group) canEvict(i int) bool {
 	return n >= g.minReceivers
 }
 
-// setReceivers sets how many branches receive.
+// setReceivers sets the number of receiving legs.
 func (g *group) setReceivers(n int32) {
 	g.numReceivers = n
 	if g.quorum > 0 {
@@ -362,8 +365,8 @@ func (g *group) setReceivers(n int32) {
 	}
 }
 
-// sendACK tells the source that everything up to A is everywhere. The syndrome is
-// always 0x1F: the credits of several receivers cannot be merged safely (R20).
+// sendACK sends the source an ACK of acked. The syndrome is always 0x1F: the credits of
+// several receivers cannot be merged safely (R20).
 func (g *group) sendACK(out *Output) {
 	g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.acked)
 	g.becnDue = false

@@ -10,66 +10,68 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Local repair: what a receiver lacks comes again from the group's store, to that
-// receiver alone, and the source hears nothing of it (R42 to R51; RC.md §9).
+// Local repair: packets that a receiver lacks are sent again from the group's store, to
+// that receiver alone, and the source is not told (R42 to R51; RC.md §9).
 //
-// A receiver that has been sent everything up to hi-1 is in line and gets new
-// data as it comes. One that has not is late: it has a cursor, gets what the
-// store has from there on and nothing out of order, until it is in line again. A
-// packet sent past a cursor would make it ask for every gap once more (R44).
+// A leg that has been sent everything up to nxt-1 is in sync: it gets new data as it
+// comes. Any other leg is recovering: it has a cursor, and gets the retained packets
+// from the cursor on, in order, until it is in sync again. A packet sent past the
+// cursor would make the receiver send a NAK for every gap once more (R44).
 
-// A question is a packet with AckReq that a receiver may have already. Who has it
-// acknowledges all it has; who has not acknowledges that packet.
+// A probe is a packet with AckReq that the receiver may have already. A receiver that
+// has the packet acknowledges all that it has; any other acknowledges that packet.
+// The answer to a probe multiplies probeEvery by burstGrowth. Beyond maxBurst there
+// are no more probes.
 const (
 	burstGrowth = 4
 	maxBurst    = 64
 )
 
-// recovering is the bit of branch.bits that says so; mending.next is the cursor.
+// recovering is the bit of ackState.flags of a leg that has a cursor.
 const recovering uint8 = 1 << 6
 
-// recovery is what local repair knows of a leg.
+// recovery is the state of one leg's local repair.
 type recovery struct {
-	cursor           rocev2.PSN    // if late: the PSN to send next
-	firstUnsent      rocev2.PSN    // if late: the first PSN that was never sent
-	ackReqPSN        rocev2.PSN    // the highest PSN that was sent again with a request for an ACK
+	cursor           rocev2.PSN    // if recovering: the PSN to send next
+	firstUnsent      rocev2.PSN    // if recovering: the first PSN that was never sent to the leg
+	ackReqPSN        rocev2.PSN    // the highest PSN that was sent again with AckReq
 	resentPSN        rocev2.PSN    // the highest PSN that was sent again
-	expectedACK      rocev2.PSN    // the PSN it has to acknowledge, counted from owed
-	probeOutstanding bool          // if late: next-1 went out as a question, and nothing follows until there is an answer, or until hold
-	unanswered       bool          // a question has had no answer
-	escalated        bool          // local repair did not help: it gets what the source sends, in the source's time
-	probeEvery       uint8         // if not 0: every so many packets there is a question
-	untilProbe       uint8         // packets until then
-	tries            uint8         // times that the same PSN was sent again from here
-	resumeAt         time.Duration // nothing is sent before: it is not ready, or its port is not, or it may answer more (if probing); 0: it is
-	rnrWaited        time.Duration // for it to become ready, since it last acknowledged something
-	expectedSince    time.Duration
-	rtt              time.Duration // smoothed, and its mean deviation: 0 if never measured
-	rttVar           time.Duration
+	expectedACK      rocev2.PSN    // the PSN that the receiver has to acknowledge within the PTO
+	probeOutstanding bool          // if recovering: cursor-1 went out as a probe, and nothing follows before an answer or resumeAt
+	unanswered       bool          // the last probe had no answer
+	escalated        bool          // local repair did not help: the leg gets what the source sends, when the source sends it
+	probeEvery       uint8         // number of packets from one probe to the next; 0: no probes
+	untilProbe       uint8         // number of packets up to and including the next probe
+	tries            uint8         // times that packets were sent again without progress
+	resumeAt         time.Duration // nothing is sent before: RNR timer, full port or, if probeOutstanding, a receiver that may be slow; 0: not set
+	rnrWaited        time.Duration // sum of the RNR timers since the leg last acknowledged new data
+	expectedSince    time.Duration // start of the PTO
+	rtt              time.Duration // smoothed round trip; 0: never measured
+	rttVar           time.Duration // mean deviation of the round trip
 }
 
-// RepairSpec is how a group repairs losses by itself. The zero value does not.
+// RepairSpec sets the local repair of a group. The zero value means none.
 type RepairSpec struct {
-	// Bytes is how much of the source's unacknowledged data is kept; 0 none.
+	// Bytes bounds the source's unacknowledged data that is retained; 0: none.
 	Bytes int64
 	// Timeout is the shortest time after which a receiver that owes an ACK is
-	// asked again. It grows with the round trips that are measured, to four mean
-	// deviations above their mean, at most 64 times Timeout.
+	// probed. It grows with the measured round trips, to four mean deviations
+	// above their mean, at most 64 times Timeout.
 	Timeout time.Duration
-	// Tries is how often the same PSN is sent again before that is left to the
+	// Tries is how often the same PSN is sent again before it is left to the
 	// source.
 	Tries int // 1 to 255
 }
 
-// Defaults of RepairSpec, for drivers. A receiver that answers nothing is asked
-// after 4, 20, 36 and 52 ms, and left to the source after 68: when a requester with
-// the local ACK timeout that most use (14, 67 ms) sends again by itself.
+// Defaults of RepairSpec, for drivers. A receiver that answers nothing is probed after
+// 4, 20, 36 and 52 ms, and left to the source after 68 ms: when a requester with the
+// usual local ACK timeout (exponent 14, 67 ms) retransmits by itself.
 const (
 	DefaultRepairTimeout = 4 * time.Millisecond
 	DefaultRepairTries   = 4
 )
 
-// freeUnneeded lets go of what no receiver can need any more, as A has moved.
+// freeUnneeded frees the frames that every receiver has acknowledged.
 func (g *group) freeUnneeded(out *Output) {
 	m := g.acked
 	if g.quorum > 0 {
@@ -85,14 +87,14 @@ func (g *group) freeUnneeded(out *Output) {
 	}
 }
 
-// freeAfterEviction lets go of what only a receiver lacked that has been removed (R49).
+// freeAfterEviction frees the frames that only an evicted receiver lacked (R49).
 func (g *group) freeAfterEviction(out *Output) {
 	if g.store != nil && g.quorum > 0 {
 		g.freeUnneeded(out)
 	}
 }
 
-// clearStore lets go of everything: what is kept from now on begins at psn.
+// clearStore frees all frames. Those that are retained from now on begin at psn.
 func (g *group) clearStore(psn rocev2.PSN, out *Output) {
 	if g.store == nil {
 		return
@@ -102,7 +104,7 @@ func (g *group) clearStore(psn rocev2.PSN, out *Output) {
 	g.ackReqPSN = psn.Prev()
 }
 
-// startRecovery makes branch i late, from psn on.
+// startRecovery makes leg i recovering, with its cursor at psn.
 func (g *group) startRecovery(i int, psn rocev2.PSN) {
 	b := &g.acks[i]
 	if b.flags&recovering == 0 {
@@ -113,7 +115,7 @@ func (g *group) startRecovery(i int, psn rocev2.PSN) {
 	g.activity[i].recovery.cursor = psn
 }
 
-// endRecovery ends that branch i is late.
+// endRecovery ends the recovery of leg i, if it is recovering.
 func (g *group) endRecovery(i int) {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	if b.flags&recovering != 0 {
@@ -123,23 +125,23 @@ func (g *group) endRecovery(i int) {
 	}
 }
 
-// takesFromSource says whether branch i, which is late or to which psn goes again, gets it
-// now from the source: not if it has been sent it before and may be asked about
-// it, nor if the store will send it when its turn comes. ask says that it goes as
-// a question.
+// takesFromSource reports whether leg i gets psn now, from the source's packet. The leg
+// is recovering, or the source repeats psn. It does not get psn if it was sent psn
+// before and a probe can show whether it lacks psn, nor if the store will send psn when
+// the cursor comes to it. ask means that the copy goes out as a probe.
 func (g *group) takesFromSource(now time.Duration, i int, psn rocev2.PSN) (take, ask bool) {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	first := psn == b.acked.Next()
 	if b.flags&recovering == 0 && b.acked.Less(g.acked) && psn == g.acked.Next() && g.store.find(b.acked.Next()) == nil {
-		first = true // behind a quorum, and what it lacks is gone: this is the first that anybody can send it
+		first = true // behind a quorum, and the first frame that it lacks was freed: psn is the first that anybody can send
 	}
 	retained := b.pending == sevNone && !m.escalated && g.store.find(psn) != nil
 	switch {
 	case b.flags&recovering == 0 && !first:
 		return false, false
 	case b.flags&recovering == 0:
-		// The source goes back (R48). What is first for this receiver goes out, once
-		// more and with a question; what follows, when the answer shows the need.
+		// The source goes back (R48). The first packet that this receiver lacks goes
+		// out once more, as a probe. What follows goes out if the answer shows the need.
 		g.startRecovery(i, psn.Next())
 		if m.probeOutstanding = retained; retained {
 			m.ackReqPSN, m.probeEvery = rocev2.MaxPSN(m.ackReqPSN, psn), 1
@@ -147,8 +149,8 @@ func (g *group) takesFromSource(now time.Duration, i int, psn rocev2.PSN) (take,
 		}
 		return true, retained
 	case first && psn.Less(m.cursor) && !m.escalated && (m.probeOutstanding || m.resumeAt == 0 && g.store.find(m.cursor) == nil):
-		// The source repeats what this receiver lacks first, and has been sent: one
-		// more probe, and the cursor stays where it is (R56).
+		// The source repeats the first packet that this receiver lacks, and was sent
+		// before: it is one more probe, and the cursor stays (R56).
 		g.noteProbe(now, i, psn)
 		return true, true
 	case retained || !first && psn != m.cursor:
@@ -159,8 +161,7 @@ func (g *group) takesFromSource(now time.Duration, i int, psn rocev2.PSN) (take,
 	return true, false
 }
 
-// noteProbe notes that psn, which branch i was sent before, goes out with a request for an
-// ACK.
+// noteProbe records that psn, which leg i was sent before, goes out with AckReq.
 func (g *group) noteProbe(now time.Duration, i int, psn rocev2.PSN) {
 	m := &g.activity[i].recovery
 	m.ackReqPSN, m.resentPSN = rocev2.MaxPSN(m.ackReqPSN, psn), rocev2.MaxPSN(m.resentPSN, psn)
@@ -175,7 +176,7 @@ func (m *recovery) advanceCursor(psn rocev2.PSN) {
 	}
 }
 
-// onProgress follows an acknowledgement of new data by branch i.
+// onProgress updates the recovery of leg i after an acknowledgement of new data.
 func (g *group) onProgress(now time.Duration, i int) {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	m.tries, m.rnrWaited, m.escalated, m.unanswered = 0, 0, false, false
@@ -197,15 +198,15 @@ func (g *group) onProgress(now time.Duration, i int) {
 	m.resumeAt = 0
 	switch {
 	case m.probeOutstanding && b.acked.Next() == m.cursor:
-		// What was asked about is there now, and no more: what follows was lost
-		// as well. Four times as much goes before the next question.
+		// The receiver has the probe and nothing beyond it: what follows was lost as
+		// well. burstGrowth times as many packets go out up to the next probe.
 		if m.probeEvery *= burstGrowth; m.probeEvery > maxBurst {
 			m.probeEvery = 0
 		}
 		m.untilProbe = m.probeEvery
 		if e := g.store.find(b.acked); e != nil && e.ackReq {
-			// Or it is slow, and answers what it was sent at first, which asked as
-			// well: then more will come without being asked for.
+			// Or the receiver is slow, and this is its answer to the original, which
+			// had AckReq too: then more ACKs come without a probe.
 			m.resumeAt = now + g.repairTimeout/4
 			g.armRecovery(m.resumeAt)
 			return
@@ -213,7 +214,7 @@ func (g *group) onProgress(now time.Duration, i int) {
 	default:
 		m.cursor = b.acked.Next()
 		if m.probeOutstanding && m.cursor.Less(m.firstUnsent) {
-			m.cursor = m.firstUnsent // it had more than it was asked for: the rest is on its way
+			m.cursor = m.firstUnsent // the receiver had more than the probe: the rest of what was sent is on its way
 		}
 		m.probeEvery, m.untilProbe = 0, 0
 	}
@@ -221,15 +222,15 @@ func (g *group) onProgress(now time.Duration, i int) {
 	m.probeOutstanding = false
 }
 
-// serveNAK decides whether a NAK of e, by branch i, is served from the store. If so
-// the source is not told (R43).
+// serveNAK serves a NAK of e, by leg i, from the store if that is possible. It reports
+// whether it does: the source is not told then (R43).
 func (g *group) serveNAK(now time.Duration, i int, sev severity, syn rocev2.Syndrome, e rocev2.PSN) bool {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	if g.store == nil || sev == sevFatal || b.pending != sevNone || !g.canServe(e) {
 		return false
 	}
 	if m.resumeAt > 0 && !m.probeOutstanding && sev == sevSequence && e == m.cursor {
-		return true // it comes; rdma_rxe follows an RNR NAK with a sequence NAK of the same PSN
+		return true // e goes out at resumeAt; rdma_rxe follows an RNR NAK with a sequence NAK of the same PSN
 	}
 	wait := time.Duration(0)
 	if sev == sevRNR {
@@ -249,26 +250,26 @@ func (g *group) serveNAK(now time.Duration, i int, sev severity, syn rocev2.Synd
 	m.expectedACK, m.expectedSince = g.nxt.Prev(), max(now, m.resumeAt)
 	g.armRecovery(m.expectedSince + g.probeTimeout(i))
 	if g.deadAfter > 0 {
-		g.activity[i].livenessSince = max(g.activity[i].livenessSince, m.expectedSince) // it has nothing to answer until then
+		g.activity[i].livenessSince = max(g.activity[i].livenessSince, m.expectedSince) // the receiver has nothing to answer before
 	}
 	g.counters.rare().NAKsServed++
 	return true
 }
 
-// canServe says whether the store can answer a NAK of e: if all that follows is
-// there. What is acknowledged (under Quorum) can come from nowhere else, so there
-// that much is enough.
+// canServe reports whether the store can serve a NAK of e: everything from e to nxt-1 is
+// retained. If e is acknowledged (under Quorum) the frame of e alone is enough: nobody
+// else can send it.
 func (g *group) canServe(e rocev2.PSN) bool {
 	return g.store.contiguousFrom.LessEq(e) && g.store.first.LessEq(e) || e.LessEq(g.acked) && g.store.find(e) != nil
 }
 
-// maxRNRWait times the timeout is how long a receiver that is not ready is
-// waited for here, before its RNR NAK goes to the source (R46): the source's own timer
-// runs meanwhile, and its retries are for other things.
+// maxRNRWait times RepairSpec.Timeout is how long local repair waits for a receiver that
+// is not ready. After that its RNR NAK goes to the source (R46): the source's own timer
+// runs meanwhile, and its retries are for other faults.
 const maxRNRWait = 8
 
-// resend sends late branches what the store has for them, as far as the driver
-// has room.
+// resend sends the recovering legs what the store has for them, as far as the caller
+// has memory.
 func (g *group) resend(now time.Duration, out *Output) {
 	if g.numRecovering == 0 || g.failed {
 		return
@@ -279,7 +280,7 @@ func (g *group) resend(now time.Duration, out *Output) {
 			continue
 		}
 		if !g.resendToLeg(now, i, out) {
-			g.armRecovery(now) // no more room in this call
+			g.armRecovery(now) // no more memory in this call
 			break
 		}
 		if g.requestFromSource(i) {
@@ -291,12 +292,12 @@ func (g *group) resend(now time.Duration, out *Output) {
 	}
 }
 
-// resendToLeg sends branch i what is its turn. It returns false if there is more
-// than there is memory for. What the leg's own port does not take waits for that
-// port alone (R70).
+// resendToLeg sends leg i the retained frames from its cursor on. It returns false if
+// there are more than the caller has memory for. Frames that the leg's own port does not
+// take wait for that port alone (R70).
 func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 	b, m := &g.acks[i], &g.activity[i].recovery
-	room, until := -1, time.Duration(0) // not asked yet
+	room, until := -1, time.Duration(0) // -1: portRoom was not called yet
 	for m.cursor.Less(g.nxt) {
 		if b.pending != sevNone || m.probeOutstanding || m.resumeAt > 0 || m.escalated {
 			return true
@@ -317,7 +318,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		}
 		room--
 		m.probeOutstanding = m.untilProbe == 1
-		// The last one, for now, must not be lost unnoticed.
+		// The last frame, for now, has AckReq: its loss must not go unnoticed.
 		ask := m.probeOutstanding || m.cursor.Next() == g.nxt || g.store.find(m.cursor.Next()) == nil
 		if ask || e.ackReq {
 			m.ackReqPSN = rocev2.MaxPSN(m.ackReqPSN, m.cursor)
@@ -336,7 +337,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 	return true
 }
 
-// copyRetained makes a copy, for branch i, of the stored frame of psn.
+// copyRetained makes a copy, for leg i, of the retained frame of psn. ask sets AckReq.
 func (g *group) copyRetained(i int, e *retained, psn rocev2.PSN, ask bool, out *Output) {
 	b := &g.acks[i]
 	c := Copy{Group: g.id, Leg: LegID(i), Frame: e.frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask}
@@ -352,10 +353,10 @@ func (g *group) copyRetained(i int, e *retained, psn rocev2.PSN, ask bool, out *
 	g.counters.rare().Resent++
 }
 
-// requestFromSource asks the source, in the name of late branch i, for a frame that is not in
-// the store and that the source will not pass again by itself (R47). It must be what
-// the branch lacks first: only then may a NAK for it be sent. It reports whether
-// the branch has a NAK pending now.
+// requestFromSource gives recovering leg i a pending NAK, to have the source send a frame
+// that is not in the store and that the source will not send again by itself (R47). The
+// frame must be the first that the leg lacks: only then may a NAK be sent for it. It
+// reports whether the leg has got a pending NAK.
 func (g *group) requestFromSource(i int) bool {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	if b.flags&recovering == 0 || b.pending != sevNone || m.cursor != b.acked.Next() || !m.cursor.Less(g.nxt) || m.escalated || m.probeOutstanding || m.resumeAt > 0 ||
@@ -363,8 +364,9 @@ func (g *group) requestFromSource(i int) bool {
 		return false
 	}
 	if m.cursor.LessEq(g.acked) {
-		// Behind a quorum, with what it may lack gone: it may have had it all the
-		// same. It gets what is new, and if it did not, its own NAK says so (R37).
+		// Behind a quorum, and the frame that the leg may lack was freed. The receiver
+		// may have it all the same. It gets new data, and if it lacks the frame, its
+		// own NAK says so (R37).
 		g.endRecovery(i)
 		m.escalated = true
 		return false
@@ -373,13 +375,15 @@ func (g *group) requestFromSource(i int) bool {
 	return true
 }
 
-// resumeAfter sends a leg nothing from the store before its port may take more.
+// resumeAfter lets a leg get nothing from the store before until, when its port may take
+// more.
 func (g *group) resumeAfter(m *recovery, until time.Duration) {
-	m.resumeAt = max(m.resumeAt, until, 1) // 0 is none
+	m.resumeAt = max(m.resumeAt, until, 1) // 0: not set
 	g.armRecovery(m.resumeAt)
 }
 
-// resendsExhausted says whether the caller has no memory for another copy from the store.
+// resendsExhausted reports whether the caller has no memory for another copy from the
+// store.
 func (o *Output) resendsExhausted() bool { return o.MaxResends != 0 && o.resends >= o.MaxResends }
 
 // portRoom returns how many copies from the store the port of a leg takes, and when it

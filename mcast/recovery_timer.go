@@ -9,18 +9,17 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What local repair does by the clock: it lets those that were not ready have
-// another try, goes on where a driver had no room, and asks those that owe an
-// acknowledgement and say nothing, because the last thing they were sent, or what
-// was sent to them again, may have been lost (R45).
+// The timer of local repair (R45). It resends to receivers that were not ready, goes on
+// where the caller had no memory, and probes receivers that owe an acknowledgement and
+// are silent: the last packet that they were sent, or one sent again, may have been lost.
 
-// maxPTOFactor times RepairSpec.Timeout is the longest time after which a silent
-// receiver is asked.
+// maxPTOFactor times RepairSpec.Timeout is the longest probe timeout, if no probe is
+// unanswered.
 const maxPTOFactor = 64
 
-// probeTimeout is how long a branch may say nothing that owes an acknowledgement:
-// longer after a question that it has not answered, as who pauses for long should
-// not find many of them.
+// probeTimeout returns the PTO of leg i: how long a receiver that owes an acknowledgement
+// may be silent before it is probed. It is longer after an unanswered probe: a receiver
+// that pauses for long shall not find many probes.
 func (g *group) probeTimeout(i int) time.Duration {
 	m := &g.activity[i].recovery
 	d := min(max(g.repairTimeout, m.rtt+4*m.rttVar), maxPTOFactor*g.repairTimeout)
@@ -30,11 +29,12 @@ func (g *group) probeTimeout(i int) time.Duration {
 	return g.withinDeadAfter(i, d)
 }
 
-// livenessProbes is how many probes at least fit into dead_after: a receiver that
-// is given up for silence has not answered any of them (R57).
+// livenessProbes is the least number of probes that fit into dead_after: a receiver that
+// is given up as silent has answered none of them (R57).
 const livenessProbes = 8
 
-// withinDeadAfter is d, or less where dead_after leaves no room for it.
+// withinDeadAfter returns d, but with dead_after at most 1/livenessProbes of the liveness
+// timeout of leg i.
 func (g *group) withinDeadAfter(i int, d time.Duration) time.Duration {
 	if g.deadAfter > 0 {
 		d = min(d, g.livenessTimeout(i)/livenessProbes)
@@ -42,21 +42,21 @@ func (g *group) withinDeadAfter(i int, d time.Duration) time.Duration {
 	return d
 }
 
-// armRecovery sees to it that tend is called at t, or earlier.
+// armRecovery has recoveryTimer called at t, or earlier.
 func (g *group) armRecovery(t time.Duration) {
 	if !g.recoveryArmed || t < g.recoveryAt {
 		g.recoveryArmed, g.recoveryAt = true, t
 	}
 }
 
-// armProbe gives branch i its time, from now, for what it is being sent.
+// armProbe starts the PTO of leg i now, for what it is being sent.
 func (g *group) armProbe(now time.Duration, i int) {
 	g.applyPauses(i)
 	g.activity[i].recovery.expectedSince = now
 	g.armRecovery(now + g.probeTimeout(i))
 }
 
-// noteAckReq notes that psn was sent to the receivers with a request for an ACK.
+// noteAckReq records that psn was sent to the receivers with AckReq.
 func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 	if g.ackReqPSN.Less(psn) {
 		g.ackReqPSN = psn
@@ -73,20 +73,20 @@ func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 	}
 }
 
-// startRTT measures the round trip of psn, which goes out with a request for an ACK,
-// unless there is one under way; one over a pause of the switch says nothing.
+// startRTT begins to measure the round trip of psn, which goes out with AckReq, unless a
+// measurement is under way. A measurement over a pause of the switch is void.
 func (g *group) startRTT(now time.Duration, psn rocev2.PSN) {
 	if !g.rttPending || g.rttPauses != g.sw.ports.pauses {
 		g.rttPending, g.rttPSN, g.rttSentAt, g.rttPauses = true, psn, now, g.sw.ports.pauses
 	}
 }
 
-// updateRTT takes the round trip of the packet that is being timed, which branch i
-// acknowledges now: it has gone from had to b.a.
+// updateRTT updates the smoothed round trip of leg i, whose acked was before, if the
+// leg acknowledges rttPSN now.
 func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	if !g.rttPending || g.rttPauses != g.sw.ports.pauses || !before.Less(g.rttPSN) || b.acked.Less(g.rttPSN) || g.rttPSN.LessEq(m.resentPSN) {
-		return // not that packet, or it was sent again to this branch, or the switch has paused
+		return // not that packet, or it was sent to this leg again, or the switch has paused
 	}
 	switch d := now - g.rttSentAt; {
 	case m.rtt == 0:
@@ -100,7 +100,7 @@ func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
 	}
 }
 
-// recoveryTimer does what is due.
+// recoveryTimer does what is due for each leg, and arms the timer for what is not.
 func (g *group) recoveryTimer(now time.Duration, out *Output) {
 	g.recoveryArmed = false
 	if g.failed {
@@ -131,11 +131,11 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 				g.startProbe(i)
 			}
 			if m.escalated && !g.sendLivenessProbe(now, i, out) {
-				g.armRecovery(now) // no more room in this call
+				g.armRecovery(now) // no more memory in this call
 				continue
 			}
 		}
-		// From here on it has so long for what it has been asked by now.
+		// A new PTO begins, for the highest PSN that was sent with AckReq.
 		m.expectedACK, m.expectedSince = g.ackReqPSN, now
 		if m.expectedACK.Less(m.ackReqPSN) {
 			m.expectedACK = m.ackReqPSN
@@ -147,9 +147,9 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 	g.resend(now, out)
 }
 
-// sendLivenessProbe sends branch i, which is left to the source, what it lacks first,
-// if its silence counts: the cursor stays where it is (R57). It returns false if
-// there is no room.
+// sendLivenessProbe sends leg i, which is escalated, the first packet that it lacks as a
+// probe, if dead_after is set. The cursor stays (R57). It returns false if the caller
+// has no memory for the copy.
 func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 	b := &g.acks[i]
 	e := g.store.find(b.acked.Next())
@@ -164,17 +164,17 @@ func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 	return true
 }
 
-// maxProbePackets is the most packets that a question has.
+// maxProbePackets is the most packets that go out for one probe.
 const maxProbePackets = 16
 
-// startProbe has the first packet that branch i may lack sent once more, with a
-// request for an ACK; if the store has it, and not for ever.
+// startProbe has the first packet that leg i may lack sent once more, with AckReq, if it
+// is retained. After RepairSpec.Tries without progress it escalates the leg instead.
 func (g *group) startProbe(i int) {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	if g.store.find(b.acked.Next()) == nil {
 		if m.probeOutstanding || b.flags&recovering != 0 && b.acked.Less(g.acked) {
-			// What it was asked with is gone, or was given up behind a quorum where its
-			// cursor was still to come: for want to ask for.
+			// The frame of the probe was freed, or behind a quorum one that the cursor
+			// had not reached: requestFromSource sees to it.
 			m.cursor, m.probeOutstanding = b.acked.Next(), false
 		}
 		return
@@ -184,9 +184,9 @@ func (g *group) startProbe(i int) {
 		return
 	}
 	m.tries++
-	// Another one, because there was no answer, is longer: what makes a path lose
-	// several packets in a row is then over sooner, and what arrives of it behind a
-	// gap has the receiver answer at once.
+	// A probe after an unanswered one has more packets: a path that loses several
+	// packets in a row is passed sooner, and a packet that arrives behind a gap makes
+	// the receiver answer at once.
 	n := uint8(1)
 	if m.unanswered {
 		n = min(max(m.probeEvery, 1)*burstGrowth, maxProbePackets)
