@@ -7,8 +7,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// evaluate is EVAL of RC.md §6.2: it acknowledges to the source what every receiver has,
-// then sends a NAK of the next PSN if one is due.
+// evaluate is EVAL of RC.md §6.2: it raises acked and sends the source an ACK of it, then
+// a NAK of the next PSN if one is due.
 func (g *group) evaluate(out *Output) {
 	for {
 		for g.numAtAcked <= g.allowedBehind && g.raiseAcked(out) {
@@ -32,7 +32,7 @@ func (g *group) evaluate(out *Output) {
 		}
 		next := g.acked.Next()
 		if g.nakSeverity != sevNone && g.nakPSN == next && !g.nakServed && worst <= g.nakSeverity {
-			return // the source was sent this NAK, and has not sent the PSN again yet
+			return // the source was sent this NAK, and has not sent its PSN since
 		}
 		g.nakPSN, g.nakSeverity, g.nakServed = next, worst, false
 		g.sendNAK(out, code, next)

@@ -9,28 +9,28 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// The CNP filter lets the signals of the most congested branch through, so
-// that the source slows down for the bottleneck of the tree and not for the
-// sum of all branches (RC.md §7). Every branch has a weight, the
-// number of its signals, halved every cnpHalfLife.
+// The CNP filter passes the signals of the most congested leg, so that the source slows
+// down for the bottleneck of the tree and not for the sum of all legs (RC.md §7). A
+// signal is a CNP, or an ACK with BECN. Every leg has a weight, the number of its
+// signals, halved every cnpHalfLife. The leg whose signals pass is group.cnpLeg.
 const (
-	// cnpHalfLife is some RTTs of a data centre; a branch silent for 8 of
-	// them weighs next to nothing.
+	// cnpHalfLife is some RTTs of a data centre. After 8 half-lives without a signal
+	// the weight of a leg is close to 0.
 	cnpHalfLife = time.Millisecond
-	// cnpGap is the least time between two CNPs to the source: what a
-	// receiver's RNIC keeps by itself (DCQCN: 50 us).
+	// cnpGap is the least time between two CNPs to the source: the same that a
+	// receiver's RNIC leaves between its own (DCQCN: 50 us).
 	cnpGap = 50 * time.Microsecond
-	// cnpSilence of the best branch lets any branch's CNP pass: a filter that
+	// cnpSilence without a signal of cnpLeg lets any leg's signal pass: a filter that
 	// passes nothing while there is congestion would be worse than none.
 	cnpSilence = 2 * cnpGap
 	// cnpUnit is the weight of one signal. Weights saturate; at one signal per
-	// cnpGap they settle near 29 of them.
+	// cnpGap they converge near 29 signals.
 	cnpUnit      = 256
 	cnpMaxWeight = 1 << 24
-	cnpMargin    = 10 // a new best must weigh more than 1 + 1/cnpMargin times the old
+	cnpMargin    = 10 // a new cnpLeg must weigh more than 1 + 1/cnpMargin times the old one
 )
 
-// decayedWeight is weight w after d: halved for every whole half-life, and linearly
+// decayedWeight returns weight w after d: halved for every whole half-life, and linearly
 // in between (at most 6 % more than the exponential).
 func decayedWeight(w uint32, d time.Duration) uint32 {
 	if d <= 0 {
@@ -53,7 +53,7 @@ func (g *group) addSignal(now time.Duration, i int) uint32 {
 	return l.cnpWeight
 }
 
-// noteSignal notes a signal of leg i and says whether it speaks for the group.
+// noteSignal records a signal of leg i, and reports whether the signal passes the filter.
 func (g *group) noteSignal(now time.Duration, i int) bool {
 	w := g.addSignal(now, i)
 	if g.cnpLeg == int32(i) {
@@ -73,7 +73,7 @@ func (g *group) noteSignal(now time.Duration, i int) bool {
 	return w >= wb || now-g.cnpLegAt > cnpSilence
 }
 
-// noteBECN notes a BECN that came with an acknowledgement.
+// noteBECN records a BECN that came with an ACK or NAK of leg i.
 func (g *group) noteBECN(now time.Duration, i int) {
 	if g.noteSignal(now, i) {
 		g.becnDue = true

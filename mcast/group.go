@@ -22,7 +22,7 @@ const (
 
 // Bits of ackState.flags.
 const (
-	isReceiver     uint8 = 1 << iota // a live leg, not the source's: it gets copies, and acked waits for it
+	isReceiver     uint8 = 1 << iota // a live leg, not the source's: it gets copies, and counts for acked
 	isConnected                      // a connected leg
 	joinedInFlight uint8 = 1 << 5    // joined while earlier data was in flight: not counted as a receiver of that data (R36)
 )
@@ -153,7 +153,7 @@ type group struct {
 	policy            Policy
 	tries             uint8    // RepairSpec.Tries
 	nakSeverity       severity // severity of the last NAK to the source
-	nakServed         bool     // the source has sent nakPSN again since
+	nakServed         bool     // the source has sent nakPSN since that NAK
 	sourceQuarantined bool     // nothing is acknowledged to the source before quarantinedUntil: it sent a PSN below all that its registration has seen
 	hasLastPSN        bool
 	midMessage        bool // the message of nxt-1 is not complete

@@ -9,8 +9,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// startLiveness begins to watch for silence: every receiver has to acknowledge what
-// has been forwarded by now, or to say something, within deadAfter.
+// startLiveness arms the liveness check: within deadAfter every receiver has to
+// acknowledge what has been forwarded by now, or to send any feedback.
 func (g *group) startLiveness(now time.Duration) {
 	g.applyAllPauses()
 	for i := range g.acks {
@@ -22,14 +22,14 @@ func (g *group) startLiveness(now time.Duration) {
 }
 
 // checkLiveness gives up receivers that have been silent for deadAfter while they lag
-// and others are ahead of them, or the source is retransmitting: they are
-// removed, or the group fails (removeOrFail). It gives up nobody while no receiver at
-// all shows a sign of life: then the fault is more likely on this side, and the
-// source's own timeout speaks. It removes, too, who lags for longer than lagTime.
+// and others are ahead of them, or the source is retransmitting: they are removed, or
+// the group fails (removeOrFail). It gives up nobody while no receiver at all shows a
+// sign of life: the fault is more likely on this side then, and the source's own timeout
+// decides. It also removes receivers that lag for longer than lagTime.
 func (g *group) checkLiveness(now time.Duration, out *Output) {
 	g.livenessArmed = false
 	if g.acked == g.nxt.Prev() && (g.quorum == 0 || g.allCaughtUp()) {
-		return // nothing in flight; the next packet begins the watch anew
+		return // nothing in flight; the next packet arms the check anew
 	}
 	g.applyAllPauses()
 	if g.sourceOwes() {
@@ -64,7 +64,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			g.removeOrFail(i, Stranded, out)
 			evicted = true
 		case !g.isSilent(i, now):
-			if !b.acked.Less(l.livenessPSN) { // did what it had to; from here it has more to do
+			if !b.acked.Less(l.livenessPSN) { // has acknowledged livenessPSN in time; a new period begins
 				l.livenessPSN, l.livenessSince = g.nxt.Prev(), now
 			}
 			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.deadAfter > 0 && t < g.livenessAt {
@@ -84,14 +84,14 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 	}
 }
 
-// sourceOwes says whether the source has been asked for something and has not come
-// back to it: it waits out an RNR timer, or the NAK was lost. Receivers have
-// nothing to answer then, so nobody's silence counts.
+// sourceOwes reports whether the source was sent a NAK of acked+1 and has not sent that
+// PSN since: it waits out an RNR timer, or the NAK was lost. Receivers have nothing to
+// answer then, so no receiver's silence counts.
 func (g *group) sourceOwes() bool {
 	return g.nakSeverity != sevNone && !g.nakServed && g.nakPSN == g.acked.Next()
 }
 
-// restartLiveness lets everybody's time for an answer begin now.
+// restartLiveness lets the time that each receiver has for an answer begin now.
 func (g *group) restartLiveness(now time.Duration) {
 	g.applyAllPauses()
 	for i := range g.activity {
@@ -99,22 +99,22 @@ func (g *group) restartLiveness(now time.Duration) {
 	}
 }
 
-// isSilent says whether leg i owes an acknowledgement and has said nothing for
+// isSilent reports whether leg i owes an acknowledgement and has sent no feedback for
 // deadAfter.
 func (g *group) isSilent(i int, now time.Duration) bool {
 	l := &g.activity[i]
 	return g.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
 }
 
-// isUnserved says whether leg i, behind a quorum, has asked for deadAfter for what
-// does not come. It may ask again and again, so it need not be silent.
+// isUnserved reports whether leg i, behind a quorum, has had a pending NAK for deadAfter
+// in vain. Its receiver may send the NAK again and again, so it need not be silent.
 func (g *group) isUnserved(i int, now time.Duration) bool {
 	b, l := &g.acks[i], &g.activity[i]
 	return g.deadAfter > 0 && b.pending != sevNone && b.acked.Less(g.acked) && b.acked.Less(l.livenessPSN) && now-l.livenessSince >= g.livenessTimeout(i)
 }
 
-// exceedsLagTime says whether leg i still lacks what another receiver had lagTime ago,
-// and can be spared. best is what the first one has now.
+// exceedsLagTime reports whether leg i still lacks what another receiver had lagTime ago,
+// and the group can go on without it. best is the highest acked of all receivers.
 func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	l := &g.activity[i]
 	if g.lagTime == 0 {
@@ -126,7 +126,7 @@ func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTime && g.canEvict(i)
 }
 
-// isBehind says whether some receiver is ahead of leg i.
+// isBehind reports whether some receiver is ahead of leg i.
 func (g *group) isBehind(i int) bool {
 	for j := range g.acks {
 		if g.acks[j].flags&isReceiver != 0 && g.acks[i].acked.Less(g.acks[j].acked) {

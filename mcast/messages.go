@@ -5,9 +5,9 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/rocev2"
 
-// maxEnds is how many message ends of the source are remembered between A and
-// hi. rdma_rxe has at most 128 PSNs in flight (RXE_MAX_UNACKED_PSNS), so for it
-// the count is exact.
+// maxEnds is how many message ends of the source are recorded between acked and nxt.
+// rdma_rxe has at most 128 PSNs in flight (RXE_MAX_UNACKED_PSNS), so for it the count is
+// exact.
 const maxEnds = 128
 
 // minEnds is the least size of a ring of message ends: one cache line.
@@ -16,26 +16,26 @@ const minEnds = 8
 // messages counts the source's messages whose last PSN is acknowledged: the
 // MSN of the group's ACK (R20). When more than maxEnds messages are in flight
 // the youngest ones share an entry and are counted together, with the last of
-// them: the MSN is then too low for a while. That is harmless beside syndrome
+// them: the MSN is then too low for a while. That is harmless with syndrome
 // 0x1F, which makes the requester ignore credits, the only use of a MSN.
 type messages struct {
-	completed rocev2.MSN // messages that end at or before A
-	first     uint32     // index in ends of the oldest
-	count     uint32
-	ends      []messageEnd // ring in PSN order, of minEnds to maxEnds: as many as there were in flight
+	completed rocev2.MSN   // messages that end at or before acked
+	first     uint32       // index in ends of the oldest entry
+	count     uint32       // number of entries
+	ends      []messageEnd // ring in PSN order; its length grows with the messages in flight, from minEnds to maxEnds
 	spare     *pool[messageEnd]
 }
 
 type messageEnd struct {
 	psn   rocev2.PSN
-	count uint32 // messages counted when psn is acknowledged, at least 1
+	count uint32 // messages that are complete when psn is acknowledged, at least 1
 }
 
 func (m *messages) at(i uint32) *messageEnd { return &m.ends[m.place(i)] }
 
 func (m *messages) place(i uint32) uint32 { return (m.first + i) & uint32(len(m.ends)-1) }
 
-// grow makes room for one more end, of which there are less than maxEnds.
+// grow makes room for one more entry. There are fewer than maxEnds.
 func (m *messages) grow() {
 	if int(m.count) < len(m.ends) {
 		return
@@ -48,7 +48,7 @@ func (m *messages) grow() {
 	m.ends, m.first = ends, 0
 }
 
-// reset begins an epoch of a source that has completed done messages before.
+// reset begins a turn of a source that has completed done messages before.
 func (m *messages) reset(done rocev2.MSN) { m.completed, m.first, m.count = done, 0, 0 }
 
 // addEnd records that psn, the highest so far, ends a message.
@@ -64,8 +64,8 @@ func (m *messages) addEnd(psn rocev2.PSN) {
 	e.count++
 }
 
-// addEnds records that count messages end at or before psn, the highest so
-// far, without saying where: they are counted together.
+// addEnds records that count messages end at or before psn, the highest so far. Their
+// ends are not known: they are counted together.
 func (m *messages) addEnds(psn rocev2.PSN, count uint32) {
 	if count == 0 {
 		return
@@ -74,9 +74,8 @@ func (m *messages) addEnds(psn rocev2.PSN, count uint32) {
 	m.at(m.count - 1).count += count - 1
 }
 
-// correctEnd makes the entry for a retransmitted psn right: its first passage may
-// have been lost before the switch, or have been a corrupted frame, which is
-// forwarded unverified.
+// correctEnd corrects the entry of a retransmitted psn: its first passage may have been
+// lost before the switch, or have been a corrupted frame, which is forwarded unverified.
 func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {
 	i := uint32(0)
 	for i < m.count && m.at(i).psn.Less(psn) {
@@ -100,7 +99,7 @@ func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {
 }
 
 // completedBy returns how many of the source's messages end at or before psn, which is
-// not below A. exact is false if some of them are counted together with later ones.
+// not below acked. exact is false if some of them are counted together with later ones.
 func (m *messages) completedBy(psn rocev2.PSN) (count rocev2.MSN, exact bool) {
 	count, exact = m.completed, true
 	for i := uint32(0); i < m.count; i++ {

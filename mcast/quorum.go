@@ -10,15 +10,16 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What is different where an ACK means that a quorum of the receivers has the
-// data: a receiver may be behind A (R36, R37).
+// The policy Quorum: an ACK means that a quorum of the receivers has the data, so a
+// receiver may be behind the group's acked (R36, R37).
 
-// maxSourceFlight is how many PSNs may be acknowledged beyond one that the source was asked
-// for before it is clear that the source does not come back to it. What it had sent
-// before it was asked is less.
+// maxSourceFlight is how far acked may be beyond nakPSN before it is clear that the source
+// does not send nakPSN again. It is more than the source had in flight when it got the
+// NAK.
 const maxSourceFlight = 1024
 
-// quorumAcked returns what the quorum has, and counts those that have no more.
+// quorumAcked returns the highest PSN up to which a quorum has all, and sets numAtAcked to
+// the number of receivers that have no more or joined in flight.
 func (g *group) quorumAcked() rocev2.PSN {
 	n := 0
 	for i := range g.acks {
@@ -48,8 +49,8 @@ func (g *group) numLacking(psn rocev2.PSN) (n int) {
 	return n
 }
 
-// forwardAgain serves what is acknowledged, but lacking at some receiver: the source
-// repeats it, so that receiver gets it.
+// forwardAgain serves a packet that is acknowledged and that some receiver lacks: the
+// source repeats it, so that receiver gets it.
 func (g *group) forwardAgain(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) Reason {
 	if code, _ := g.checkRequest(p, f); code != 0 || g.failed {
 		return g.answerDuplicate(now, p, psn, out)
@@ -63,8 +64,8 @@ func (g *group) forwardAgain(now time.Duration, p *Packet, psn rocev2.PSN, f roc
 	return None
 }
 
-// removeStranded gives up one receiver that asks for what the source will not send
-// again, because it is acknowledged. It reports whether there was one.
+// removeStranded gives up one receiver whose pending NAK is of a PSN that the source will
+// not send again, because it is acknowledged. It reports whether there was one.
 func (g *group) removeStranded(out *Output) bool {
 	for i := range g.acks {
 		b := &g.acks[i]
@@ -88,7 +89,7 @@ func (g *group) removeStranded(out *Output) bool {
 	return false
 }
 
-// noteRepeat notes that psn goes to a receiver again.
+// noteRepeat records that psn goes to the receiver again.
 func (l *legActivity) noteRepeat(psn rocev2.PSN) {
 	if !l.repeatedSinceNAK || psn.Less(l.repeatFirst) {
 		l.repeatFirst = psn
@@ -96,9 +97,9 @@ func (l *legActivity) noteRepeat(psn rocev2.PSN) {
 	l.repeatedSinceNAK, l.repeatLast = true, psn
 }
 
-// nakCrossesCopy says whether NAK(e) of receiver i, for what is acknowledged, may have met
-// the packet that it asks for on its way: it is the first one since that packet went to
-// the receiver again (R74).
+// nakCrossesCopy reports whether NAK(e) of receiver i, of an acknowledged PSN, may have
+// crossed a copy of the packet that it is for: it is the first NAK since that packet went
+// to the receiver again (R74).
 func (g *group) nakCrossesCopy(i int, e rocev2.PSN) bool {
 	l := &g.activity[i]
 	if !l.repeatedSinceNAK || e.Less(l.repeatFirst) || l.repeatLast.Less(e) || g.acked.Less(e) {
@@ -108,15 +109,15 @@ func (g *group) nakCrossesCopy(i int, e rocev2.PSN) bool {
 	return true
 }
 
-// expectedFromSource says whether the source, which has been told of a loss, is likely to
-// pass e again: it was told at or before e and has not come back yet, or it has
-// and is not yet past e.
+// expectedFromSource reports whether the source is likely to send e again: it was sent a
+// NAK of e or of an earlier PSN and has not gone back yet, or it has gone back and is not
+// yet past e.
 func (g *group) expectedFromSource(e rocev2.PSN) bool {
 	return g.nakSeverity != sevNone && !g.nakServed && g.nakPSN.LessEq(e) || g.hasLastPSN && g.lastPSN.Less(e)
 }
 
-// removeOrFail removes receiver i if it can be spared. If not, and it is what A waits
-// for, the group fails.
+// removeOrFail evicts receiver i if the group can go on without it. If not, and the
+// group's acked waits for it, the group fails.
 func (g *group) removeOrFail(i int, why rocev2.Syndrome, out *Output) {
 	switch {
 	case g.canEvict(i):
@@ -126,8 +127,8 @@ func (g *group) removeOrFail(i int, why rocev2.Syndrome, out *Output) {
 	}
 }
 
-// evictBehind removes the receivers that lack what their source, which leaves,
-// has had acknowledged: nobody else could send it to them.
+// evictBehind evicts the receivers that lack data that is acknowledged to the source,
+// which leaves: nobody else could send it to them.
 func (g *group) evictBehind(out *Output) {
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(g.acked) {
@@ -136,9 +137,9 @@ func (g *group) evictBehind(out *Output) {
 	}
 }
 
-// evictLaggards removes the receivers that are more than lagPSNs behind best, which
-// another one has (R38). It is asked when best is so far above least, which then
-// becomes exact, so that the scans are rare.
+// evictLaggards evicts the receivers that are more than lagPSNs behind best, which another
+// receiver has (R38). It is called when best is more than lagPSNs above lagFloor, and
+// makes lagFloor exact, so that the scans are rare.
 func (g *group) evictLaggards(best rocev2.PSN, out *Output) {
 	least := best
 	for i := range g.acks {

@@ -366,7 +366,7 @@ func (g *group) requestFromSource(i int) bool {
 	if m.cursor.LessEq(g.acked) {
 		// Behind a quorum, and the frame that the leg may lack was freed. The receiver
 		// may have it all the same. It gets new data, and if it lacks the frame, its
-		// own NAK says so (R37).
+		// own NAK shows that (R37).
 		g.endRecovery(i)
 		m.escalated = true
 		return false

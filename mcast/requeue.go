@@ -9,12 +9,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Requeue tells the switch that a copy of the last Output was not sent, because the
-// queue toward its leg is full and will have room at until. If the frame is kept,
-// the branch is late from here on and gets it then: the store is the rest of that
-// queue (R51). The driver must not have sent, nor send, later copies of the same
-// Output for the same leg. It returns false if the copy is lost as on a link, to
-// be repaired like any loss.
+// Requeue tells the switch that a copy of the last Output was not sent: the queue toward
+// its leg is full, and will have room at until. If the frame is retained the leg recovers
+// from that PSN on, and gets the copy when the queue has room: the store continues that
+// queue (R51). The driver must not have sent, nor send, later copies of the same Output
+// for the same leg. Requeue returns false if the copy is lost as on a link, to be
+// repaired like any loss.
 func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
 	g := s.group(c.Group)
 	if g == nil || int(c.Leg) >= len(g.activity) {
@@ -36,7 +36,7 @@ func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
 		m.firstUnsent = psn
 	}
 	if m.probeEvery > 0 {
-		m.untilProbe = 1 // a question that was not asked
+		m.untilProbe = 1 // the probe, if the copy was one, was not sent
 	}
 	m.probeOutstanding = false
 	g.resumeAfter(m, until)

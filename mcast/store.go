@@ -9,35 +9,35 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// retained is a frame of the source that is kept, with what is needed to make
-// copies of it for any leg.
+// retained is a retained frame of the source, with the fields that a copy for any leg
+// needs.
 type retained struct {
 	va      uint64
 	frame   Handle
-	bytes   uint32 // what keeping it costs; 0: no frame
+	bytes   uint32 // packet memory that the frame takes; 0: no frame
 	rewrite rewriteKind
 	ackReq  bool
 }
 
-// budget is what all groups of a switch together may keep.
+// budget is the packet memory, in bytes, that all groups of a switch together may retain.
 type budget struct{ limit, used int64 }
 
-// store keeps the source's frames that some receiver may still need, so that a
-// loss is repaired from here (R42). It is a ring by PSN, with holes where a
-// frame was lost before the switch or did not fit.
+// store retains the source's frames that some receiver may still need, so that a loss is
+// repaired from here (R42). It is a ring by PSN, with holes where a frame was lost before
+// the switch or did not fit.
 type store struct {
-	ring           []retained // by PSN modulo its length, a power of two: as much of size as was in flight
-	first          rocev2.PSN
-	contiguousFrom rocev2.PSN // everything from here to hi-1 is there
-	bytes          int64
-	limit          int64
-	peakBytes      int64 // the most it ever kept
+	ring           []retained // by PSN modulo its length, a power of two that grows with what is in flight, up to size
+	first          rocev2.PSN // the lowest PSN that the ring spans
+	contiguousFrom rocev2.PSN // everything from here to nxt-1 is retained
+	bytes          int64      // packet memory of the retained frames
+	limit          int64      // of bytes
+	peakBytes      int64      // the highest value of bytes
 	sw             *Switch
 }
 
-// Bounds of a store's ring. A frame costs no less than minFrameBytes bytes of packet
-// memory, so a shorter ring than that would be the real limit; a requester has no
-// more than 2^15 packets in flight that anybody has seen.
+// Bounds of a store's ring. A frame takes at least minFrameBytes bytes of packet memory,
+// so the ring has a slot for each minFrameBytes of the limit: a shorter ring would be the
+// real limit. No known requester has more than 2^15 packets in flight.
 const (
 	minFrameBytes = 1 << 11
 	minRing       = 1 << 4
@@ -49,7 +49,7 @@ func (s *store) size() int {
 	return min(maxSlots, 1<<bits.Len64(uint64(s.limit-1)/minFrameBytes))
 }
 
-// reach makes the ring span n PSNs, which are not more than size.
+// reach makes the ring span n PSNs, at most size.
 func (s *store) reach(n int) {
 	if n <= len(s.ring) {
 		return
@@ -67,7 +67,7 @@ func (s *store) reach(n int) {
 	s.sw.pools.stored.put(old)
 }
 
-// shrink gives back the ring. Nothing is kept.
+// shrink gives back the ring. Nothing is retained.
 func (s *store) shrink() {
 	s.sw.pools.stored.put(s.ring)
 	s.ring = nil
@@ -75,7 +75,7 @@ func (s *store) shrink() {
 
 func (s *store) at(psn rocev2.PSN) *retained { return &s.ring[uint32(psn)&uint32(len(s.ring)-1)] }
 
-// find returns the frame of psn, nil if it is not there.
+// find returns the frame of psn; nil if it is not retained.
 func (s *store) find(psn rocev2.PSN) *retained {
 	if d := psn.Sub(s.first); d < 0 || int(d) >= len(s.ring) {
 		return nil
@@ -86,17 +86,17 @@ func (s *store) find(psn rocev2.PSN) *retained {
 	return nil
 }
 
-// hasRoom says whether another frame of so many bytes may be kept.
+// hasRoom reports whether another frame of that size may be retained.
 func (s *store) hasRoom(bytes uint32) bool {
 	return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit
 }
 
-// couldFit says whether a frame would fit if nothing else were in s.
+// couldFit reports whether a frame would fit if nothing else were in s.
 func (s *store) couldFit(bytes uint32) bool {
 	return bytes > 0 && int64(bytes) <= s.limit && s.sw.repair.used-s.bytes+int64(bytes) <= s.sw.repair.limit
 }
 
-// evictSlot forgets e, if there is a frame, and lets go of it.
+// evictSlot frees the frame in slot e, if there is one.
 func (s *store) evictSlot(e *retained, out *Output) {
 	if e.bytes == 0 {
 		return
@@ -107,7 +107,7 @@ func (s *store) evictSlot(e *retained, out *Output) {
 	*e = retained{}
 }
 
-// freeBelow lets go of everything below psn.
+// freeBelow frees the frames below psn.
 func (s *store) freeBelow(psn rocev2.PSN, out *Output) {
 	n := int(psn.Sub(s.first))
 	if n <= 0 {
@@ -122,7 +122,7 @@ func (s *store) freeBelow(psn rocev2.PSN, out *Output) {
 	}
 }
 
-// reset lets go of everything and begins anew at psn.
+// reset frees all frames and begins anew at psn.
 func (s *store) reset(psn rocev2.PSN, out *Output) {
 	if s.bytes > 0 {
 		for i := range s.ring {
@@ -132,10 +132,9 @@ func (s *store) reset(psn rocev2.PSN, out *Output) {
 	s.first, s.contiguousFrom = psn, psn
 }
 
-// retain stores the frame of p, which may be a newer one of a PSN that is there
-// already: what was kept may have been corrupted. spare is up to where frames
-// may be given up for it. It reports whether there was room. hi is the PSN after
-// the highest forwarded one, before p.
+// retain stores the frame of p. It replaces a frame of the same PSN, which may have been
+// corrupted. Frames up to reclaimable may be freed to make room. It reports whether there
+// was room. hi is the group's nxt before p.
 func (s *store) retain(p *Packet, psn, hi, reclaimable rocev2.PSN, rewrite rewriteKind, out *Output) bool {
 	if first := psn.Add(int32(1 - s.size())); s.couldFit(p.RetainBytes) && s.first.Less(first) {
 		s.freeBelow(rocev2.MinPSN(first, reclaimable.Next()), out)
@@ -160,7 +159,7 @@ func (s *store) retain(p *Packet, psn, hi, reclaimable rocev2.PSN, rewrite rewri
 		out.Retained = true
 	}
 	switch {
-	case !hi.LessEq(psn): // not a new one: the hole may be closed, or a frame have gone
+	case !hi.LessEq(psn): // not a new PSN: a hole may be closed, or a frame freed
 		if ok && psn.Next() == s.contiguousFrom {
 			s.contiguousFrom = psn
 			for s.first.Less(s.contiguousFrom) && s.at(s.contiguousFrom.Prev()).bytes > 0 {

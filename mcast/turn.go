@@ -17,7 +17,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	}
 	m := &g.members[k]
 	if p.Neighbor != g.legs[m.leg].neighbor {
-		return NotMember // not where it was registered
+		return NotMember // not from the neighbour that it was registered behind
 	}
 	psn := p.PSN & rocev2.PSNMask
 	d := psn.Sub(m.sqPSN)
@@ -54,7 +54,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 		return NotSource
 	}
 	if !m.live {
-		return NotMember // it lacked what the last source has left
+		return NotMember // evicted by sourceTimedOut: it lacked data of the last source
 	}
 	g.endTurn(out)
 	g.startTurn(now, MemberID(k), out)
@@ -66,9 +66,9 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	return g.handleData(now, p, f, out)
 }
 
-// quarantineMember serves a packet of member k, not the source, with a PSN below all that was
-// acknowledged to it: a queue pair with other numbers (R63). An acknowledgement of what
-// it sends beyond would complete this packet as well (R68).
+// quarantineMember serves a packet of member k, not the source, with a PSN below all that
+// was acknowledged to it: a queue pair with other PSNs (R63). An acknowledgement of later
+// packets would complete this packet as well (R68).
 func (g *group) quarantineMember(now time.Duration, k MemberID, p *Packet, out *Output) Reason {
 	if !p.Verified {
 		out.NeedVerify = true
@@ -80,9 +80,9 @@ func (g *group) quarantineMember(now time.Duration, k MemberID, p *Packet, out *
 	return PSNOutOfRange
 }
 
-// answerFormerSource answers a former source that has missed its last ACK: all it
-// sent before m.p was acknowledged by everybody, or its epoch would not have
-// ended. Nothing is forwarded, and the current source stays what it is.
+// answerFormerSource answers a former source that has missed its last ACK: every receiver
+// acknowledged all that it sent before sqPSN, or its turn would not have ended. Nothing
+// is forwarded, and the current source goes on.
 func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 	m := &g.members[k]
 	g.counters.DataIn++
@@ -96,15 +96,15 @@ func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 	return DuplicateData
 }
 
-// isQuiescent says whether another member may become the source: everything
-// forwarded is acknowledged, and the source is not in the middle of a message
-// (a receiver that got the start of another one there would go into error).
+// isQuiescent reports whether another member may become the source: everything
+// forwarded is acknowledged, and the source is not in the middle of a message (a
+// receiver that got the start of another message there would go into error).
 func (g *group) isQuiescent() bool {
 	return g.source == none || g.acked == g.nxt.Prev() && !g.midMessage && (g.quorum == 0 || g.allCaughtUp())
 }
 
-// allCaughtUp says whether every receiver has all that was forwarded. Without a
-// quorum that is what A says.
+// allCaughtUp reports whether every receiver has all that was forwarded. Without a
+// quorum the group's acked shows that.
 func (g *group) allCaughtUp() bool {
 	for i := range g.acks {
 		if g.acks[i].flags&isReceiver != 0 && g.acks[i].acked.Less(g.nxt.Prev()) {
@@ -114,7 +114,8 @@ func (g *group) allCaughtUp() bool {
 	return true
 }
 
-// endTurn saves what the source and the receivers have come to.
+// endTurn ends the source's turn, and saves the positions of the source and of the
+// receivers.
 func (g *group) endTurn(out *Output) {
 	if g.source == none {
 		return
@@ -129,9 +130,9 @@ func (g *group) endTurn(out *Output) {
 	g.turn.ends, g.turn.over, g.turn.held = 0, false, 0
 }
 
-// startTurn makes k the source. Its first PSN is known from registration and
-// from its earlier epochs; it is never learnt from the packet, which may not be
-// the first one it sent (R16).
+// startTurn makes member k the source. Its first PSN is known from registration and from
+// its earlier turns. It is never learnt from the packet, which may not be the first one
+// that it sent (R16).
 func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.activate(now)
 	m := &g.members[k]
@@ -149,7 +150,7 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.clearStore(g.nxt, out)
 	g.sourceQuarantined = false
 	g.numbering.gap = false
-	g.numbering.askSource = false // but what waits goes on waiting, whatever source it is of
+	g.numbering.askSource = false // but a blocked message stays blocked, of whatever source
 	g.messages.reset(m.messages)
 	if g.targets != nil {
 		g.targets.reset()
@@ -160,13 +161,13 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 		switch {
 		case join && !g.unproven(i):
 			g.startReceiving(i, m.sqPSN)
-		case join != l.joining: // one that is unverified joins when it has shown its numbering
+		case join != l.joining: // an unverified leg joins when it has shown its numbering
 			g.setJoining(i, join)
 		}
 	}
 }
 
-// setJoining notes whether leg i waits for a message to begin.
+// setJoining sets whether leg i waits for a message to begin.
 func (g *group) setJoining(i int, yes bool) {
 	if l := &g.legs[i]; l.joining != yes {
 		l.joining = yes
@@ -178,7 +179,7 @@ func (g *group) setJoining(i int, yes bool) {
 	}
 }
 
-// admitJoining lets those that wait for a message to begin have the one at psn.
+// admitJoining makes the joining legs receive from the message that begins at psn.
 func (g *group) admitJoining(psn rocev2.PSN) {
 	for i := range g.legs {
 		if g.legs[i].joining && !g.unproven(i) {

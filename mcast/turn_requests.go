@@ -9,15 +9,15 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Several members that want to be the source: one is, the others wait.
+// Requests of members that are not the source: they wait for their turn, or are refused.
 
-// DefaultSourceTimeout is GroupSpec.SourceTimeout if that is 0. The usual requester
+// DefaultSourceTimeout replaces a GroupSpec.SourceTimeout of 0. The usual requester
 // (exponent 14, 7 retries) has given up by itself after 0.5 s.
 const DefaultSourceTimeout = 2 * time.Second
 
-// sourceTimedOut is asked when another member has sent its first packet while the source has
-// something to finish. It reports whether that member is the next source after all:
-// the source has sent nothing for sourceTimeout, and what it leaves behind is settled.
+// sourceTimedOut abandons the source if it has sent nothing for sourceTimeout. It is
+// called when another member has sent its first packet and cannot be the source yet. It
+// reports whether that member can be the source after all.
 func (g *group) sourceTimedOut(now time.Duration, out *Output) bool {
 	if g.sourceTimeout == 0 {
 		return false
@@ -33,8 +33,8 @@ func (g *group) sourceTimedOut(now time.Duration, out *Output) bool {
 }
 
 // deferSource answers the first packet of member k, whose turn it is not, by an RNR NAK:
-// its queue pair sends again after the timer of that code, and does not count that as
-// one of the retries after which it fails (R66).
+// the member's queue pair sends again after the timer of that code, and does not count
+// that as one of the retries after which it fails (R66).
 func (g *group) deferSource(k MemberID, code rocev2.RNRCode, out *Output) {
 	m := &g.members[k]
 	g.counters.FeedbackOut++
@@ -44,9 +44,8 @@ func (g *group) deferSource(k MemberID, code rocev2.RNRCode, out *Output) {
 	})
 }
 
-// rejectReceiveOnly answers the first packet of member k, which may not send, by a fatal NAK
-// (R76). All that the member sends has a PSN from there on, so the NAK acknowledges
-// nothing.
+// rejectReceiveOnly answers the first packet of member k, which may not send, by a fatal
+// NAK (R76). No packet of the member has a lower PSN, so the NAK acknowledges nothing.
 func (g *group) rejectReceiveOnly(k MemberID, p *Packet, out *Output) Reason {
 	m := &g.members[k]
 	if p.PSN&rocev2.PSNMask != m.sqPSN {
@@ -65,7 +64,7 @@ func (g *group) rejectReceiveOnly(k MemberID, p *Packet, out *Output) Reason {
 }
 
 // rejectFailed answers the first packet of member k, not the source, to a group that has
-// failed, by a fatal NAK (R80): its queue pair may have retries without end, and would
+// failed, by a fatal NAK (R80): the member's queue pair may retry without end, and would
 // wait for a turn that never comes.
 func (g *group) rejectFailed(k MemberID, p *Packet, out *Output) Reason {
 	if p.PSN&rocev2.PSNMask != g.members[k].sqPSN || p.Neighbor != 0 {
@@ -79,7 +78,7 @@ func (g *group) rejectFailed(k MemberID, p *Packet, out *Output) Reason {
 	return FailedGroup
 }
 
-// nakFirstPacket tells member k, not the source, that its first packet is not served. The NAK
+// nakFirstPacket sends member k, not the source, a NAK of its first packet. The NAK
 // acknowledges nothing.
 func (g *group) nakFirstPacket(k MemberID, s rocev2.Syndrome, out *Output) {
 	g.counters.FeedbackOut++
@@ -89,10 +88,10 @@ func (g *group) nakFirstPacket(k MemberID, s rocev2.Syndrome, out *Output) {
 	})
 }
 
-// abandonSource goes on without the source, if there is a way. Inside a message there
-// is none: a receiver that has the first half of one takes nothing but the rest of
-// it, and only the source has that. At the end of a message those are removed that
-// lack something, because nobody can send it to them, if the policy spares as many.
+// abandonSource goes on without the source, or fails the group. Inside a message it fails
+// the group: a receiver that has the first half of a message accepts only the rest of it,
+// and only the source has that. At the end of a message it evicts the receivers that lack
+// data, because nobody can send it to them; it fails the group if too few would remain.
 func (g *group) abandonSource(out *Output) {
 	last := g.nxt.Prev()
 	complete := int32(0) // receivers that lack nothing

@@ -16,9 +16,9 @@ import (
 // addresses, ICRC constants) are arrays under the same index.
 type GroupID uint32
 
-// DefaultQPN is the virtual QPN of groups for which nobody names one, whoever
-// registers them: endpoint, libgleam, `gleam group register`. Members that are
-// set up apart from each other have to arrive at the same one.
+// DefaultQPN is the virtual QPN of a group that is registered without one, by any tool:
+// endpoint, libgleam, `gleam group register`. Members that are set up apart from each
+// other have to arrive at the same virtual QPN.
 const DefaultQPN rocev2.QPN = 0x676c6d
 
 // LegID is the index of a leg in its group: GroupSpec.Legs[LegID].
@@ -31,7 +31,7 @@ type MemberID uint16
 type Port uint16
 
 // Neighbor names the switch behind a forwarded leg, numbered by the driver
-// from 1. 0 means a host: the frame came from, or goes to, a member directly.
+// from 1. 0 means none: the frame came from, or goes to, a member directly.
 type Neighbor uint32
 
 // Handle names a received frame. The core never looks behind it.
@@ -42,43 +42,43 @@ type Limits struct {
 	Groups  int // groups at once; default 1024
 	Members int // members of one group; default 1024
 
-	RepairBytes int64 // packet memory that all groups together may keep for repair; default 64 MiB
+	RepairBytes int64 // packet memory, in bytes, that all groups together may retain for repair; default 64 MiB
 }
 
-// Policy says what a fatal NAK, or silence, of one member does to its group.
+// Policy is the effect of a fatal NAK, or of silence, of one member on its group.
 type Policy uint8
 
 // Policies.
 const (
-	// Strict fails the group: the source learns, by the fatal NAK at the right
-	// PSN, that not every receiver has the data.
+	// Strict fails the group: a fatal NAK at the right PSN tells the source that not
+	// every receiver has the data.
 	Strict Policy = iota
 	// Evict removes the member, tells the control plane and keeps the group.
 	Evict
-	// Quorum acknowledges what GroupSpec.Quorum of the receivers have. The
-	// others get everything once, and again what the source itself repeats; one
-	// that lacks what will not be sent again is removed (R37). Fewer receivers
-	// than Quorum end the group as under Strict.
+	// Quorum acknowledges the data that GroupSpec.Quorum of the receivers have. The
+	// other receivers get everything once, and again what the source itself repeats.
+	// A receiver that lacks data that will not be sent again is removed (R37). Fewer
+	// receivers than Quorum end the group as under Strict.
 	Quorum
 )
 
-// Causes of an eviction, failure or refusal that are no NAK: values of Event.Cause
-// that no NAK has.
+// Causes of an eviction, failure or refusal other than a NAK: values of Event.Cause that
+// are no NAK's syndrome.
 const (
-	Silent   rocev2.Syndrome = 0 // no sign of life for DeadAfter (R23)
-	Lagging  rocev2.Syndrome = 1 // behind by more than a lag limit (R38)
-	Stranded rocev2.Syndrome = 2 // lacks what the source will not send again (R37)
-	// Misnumbered: it expects another PSN than the one that it was registered with (R54, R55).
+	Silent   rocev2.Syndrome = 0 // the receiver showed no sign of life for DeadAfter (R23)
+	Lagging  rocev2.Syndrome = 1 // the receiver is behind by more than a lag limit (R38)
+	Stranded rocev2.Syndrome = 2 // the receiver lacks data that the source will not send again (R37)
+	// Misnumbered: the receiver expects another PSN than the registered one (R54, R55).
 	Misnumbered     rocev2.Syndrome = 3
 	SourceRemoved   rocev2.Syndrome = 4 // the source was removed with data in flight (R31); only of a failure
 	TooFewReceivers rocev2.Syndrome = 5 // fewer receivers than the quorum are left (R40); only of a failure
-	SourceStalled   rocev2.Syndrome = 6 // the source sends nothing more and leaves others waiting (R65); only of a failure
-	ReceivesOnly    rocev2.Syndrome = 7 // it may not send (R76); only of SourceRefused
+	SourceStalled   rocev2.Syndrome = 6 // the source sends nothing more while other members wait (R65); only of a failure
+	ReceivesOnly    rocev2.Syndrome = 7 // the member may not send (R76); only of SourceRefused
 )
 
-// Window is a range of remotely writable memory. A group's window is what the
-// source addresses; a member's is where it lands there (symmetric windows,
-// docs/AGGREGATION.md). The zero value means none.
+// Window is a range of remotely writable memory. The source's WRITEs address the group's
+// window; at a member they go to the same offsets in the member's window (symmetric
+// windows, docs/AGGREGATION.md). The zero value means none.
 type Window struct {
 	Base uint64 // first virtual address
 	Len  uint64 // bytes
@@ -116,43 +116,43 @@ type MemberSpec struct {
 	RQPSN  rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
 	Window Window
 	Leg    LegID // a Connected leg has exactly one member
-	// ReceiveOnly: it never becomes the source. What it sends is answered with NAK 0x62
-	// and goes to nobody (R76).
+	// ReceiveOnly: the member never becomes the source. Its first packet is answered
+	// with NAK 0x62, and nothing that it sends is forwarded (R76).
 	ReceiveOnly bool
 }
 
-// GroupSpec is a whole group as this switch has to serve it.
+// GroupSpec is a whole group as this switch serves it.
 type GroupSpec struct {
 	ID GroupID
-	// Generation tells one registration from another one with the same ID. The core
-	// keeps it for Outcomes.
+	// Generation distinguishes registrations with the same ID. The core retains it for
+	// Outcomes.
 	Generation uint64
 
 	IP           netip.Addr // GroupIP
-	QPN          rocev2.QPN // the virtual QPN that every member connected to
+	QPN          rocev2.QPN // the virtual QPN that every member is connected to
 	PMTU         int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
 	Policy       Policy
-	Quorum       int           // Policy Quorum: receivers that must have what is acknowledged, 1 or more; else 0
-	DeadAfter    time.Duration // a member silent for so long while others move is removed, or fails the group; 0 never
-	DeadAfterMax time.Duration // if above DeadAfter: that is eight measured round trips, where these take longer, but not more than this
-	LagPSNs      int           // Evict, Quorum: a receiver more than so many PSNs behind another one is removed; 0 never
-	LagTime      time.Duration // Evict, Quorum: one that for so long lacks what another one has is removed; 0 never
+	Quorum       int           // Policy Quorum: receivers that must have the acknowledged data, 1 or more; else 0
+	DeadAfter    time.Duration // a receiver that lags in silence for this time, while others move, is removed or fails the group; 0: never
+	DeadAfterMax time.Duration // if above DeadAfter: eight measured round trips replace DeadAfter where they take longer, up to this time
+	LagPSNs      int           // Evict, Quorum: a receiver that is further behind another one, in PSNs, is removed; 0: never
+	LagTime      time.Duration // Evict, Quorum: a receiver that lacks for this time what another one has is removed; 0: never
 	// SourceTimeout is how long a source may send nothing while another member waits
 	// for it: inside a message, or with data that is not acknowledged (R65). It is
 	// longer than the source's ACK timeout. 0 means DefaultSourceTimeout; below 0,
 	// for ever.
 	SourceTimeout time.Duration
-	// TurnTime is how long a source goes on at least while other members wait for
-	// their turn (R77). 0 means DefaultTurnTime; below 0, for ever.
+	// TurnTime is the least time that a turn lasts while other members wait for theirs
+	// (R77). 0 means DefaultTurnTime; below 0, for ever.
 	TurnTime time.Duration
 	Repair   RepairSpec
 	// PSNProbe is how long the switch waits for the answer to the first keepalive
-	// probe, by which a new receiver shows that it expects the PSN that it was
-	// registered with (R52). 0: receivers' numbers are believed.
+	// probe. By the answer a new receiver shows that it expects the PSN that it was
+	// registered with (R52). 0: receivers' numberings are not verified.
 	PSNProbe time.Duration
 	Window   Window
-	// TargetKey, if not 0, is the R_Key of update messages and of the WRITEs that
-	// go where these say (R41). Not with Policy Quorum.
+	// TargetKey, if not 0, is the R_Key of target messages and of the WRITEs to the
+	// memory that these name (R41). Not with Policy Quorum.
 	TargetKey uint32
 	Legs      []LegSpec
 	Members   []MemberSpec
@@ -165,27 +165,27 @@ type Op interface{ op() }
 // same IP: a replaced group starts anew from the members' registered PSNs.
 type PutGroup struct{ Spec GroupSpec }
 
-// DeleteGroup forgets a group.
+// DeleteGroup removes a group.
 type DeleteGroup struct{ Group GroupID }
 
-// AddMember lets a member join at the next message boundary of the source. If
-// Member.Leg equals the number of legs, Legs grows by Leg, and its MemberID is
-// the next one. If Member.Leg is a connected leg whose member has gone, it takes
-// over that leg, as Leg describes it, and that member's MemberID.
+// AddMember lets a member join at the next message boundary of the source. Its MemberID
+// is the next one. If Member.Leg equals the number of legs, Leg is added to them. If
+// Member.Leg is a connected leg whose member has gone, the new member takes over that
+// leg, as Leg describes it, and the MemberID of the member that has gone.
 type AddMember struct {
 	Group  GroupID
 	Member MemberSpec
 	Leg    LegSpec
 }
 
-// RemoveMember cuts a member off; the group's ACK no longer waits for it.
+// RemoveMember removes a member; the group's ACK no longer waits for it.
 type RemoveMember struct {
 	Group  GroupID
 	Member MemberID
 }
 
 // UpdateMembers removes members and then adds others, all of it or nothing (R35).
-// The members in Add are as in AddMember, whose Group is not looked at.
+// AddMember.Group of the elements of Add is ignored.
 type UpdateMembers struct {
 	Group  GroupID
 	Remove []MemberID
@@ -204,13 +204,13 @@ type Packet struct {
 	Group    netip.Addr // IP destination
 	Src      netip.Addr // IP source
 	Port     Port
-	Neighbor Neighbor // the switch it came from; 0 if from a host
+	Neighbor Neighbor // the switch that it came from; 0: a host
 	Op       rocev2.Opcode
 	AckReq   bool
 	BECN     bool
-	// Verified says that the driver has checked the ICRC. Input asks for it
-	// (Output.NeedVerify) only where it is about to believe the packet: the
-	// steady stream of data is forwarded with an incremental ICRC instead.
+	// Verified means that the driver has checked the ICRC. Input asks for the check
+	// (Output.NeedVerify) only where the packet would leave a lasting mark: data in
+	// order is forwarded with an incremental ICRC instead.
 	Verified bool
 	DestQP   rocev2.QPN
 	PSN      rocev2.PSN
@@ -223,17 +223,18 @@ type Packet struct {
 	Syndrome rocev2.Syndrome // AETH
 	MSN      rocev2.MSN      // AETH
 
-	// Targets is what an update message carries (Switch.IsTargetMessage), read by the driver;
-	// empty if it makes no sense. The core does not keep the slice.
+	// Targets are the records of a target message (Switch.IsTargetMessage), as the
+	// driver has parsed them; empty if they are malformed. The core does not retain
+	// the slice.
 	Targets []Target
 
 	Frame Handle
-	// RetainBytes is how much packet memory keeping Frame would take; 0 if it cannot be
-	// kept.
+	// RetainBytes is the packet memory that Frame takes while it is retained; 0: it
+	// cannot be retained.
 	RetainBytes uint32
 }
 
-// CopyFlags says which fields of a Copy are to be written into the frame.
+// CopyFlags are the changes that a Copy makes to the frame, besides the PSN.
 type CopyFlags uint8
 
 // Bits of CopyFlags.
@@ -241,13 +242,13 @@ const (
 	SetRETH    CopyFlags = 1 << iota // write VA and RKey into RETH
 	SetIETH                          // write RKey into IETH
 	SetAckReq                        // set AckReq
-	EmptyWrite                       // send a WRITE of no bytes in its place: the rest of the packet is not for receivers
+	EmptyWrite                       // send a WRITE of no bytes instead: the rest of the packet is not for receivers
 )
 
-// Copy is one frame to send: Frame, rewritten for Leg. What is constant for a
-// connected leg (addresses, QPN) is not repeated here; PSN always is to be
-// written, and equals the received one on forwarded legs. Frame is that of the
-// packet, or one that was kept.
+// Copy is one frame to send: Frame, rewritten for Leg. The fields that are constant for a
+// connected leg (addresses, QPN) are not repeated here. PSN is always to be written; on
+// forwarded legs it equals the received PSN. Frame is that of the packet, or a retained
+// one.
 type Copy struct {
 	Group GroupID
 	Leg   LegID
@@ -275,16 +276,16 @@ type EventKind uint8
 // Events.
 const (
 	SourceChanged  EventKind = iota + 1 // Member is the source from PSN on
-	MemberEvicted                       // Member had everything up to PSN; Cause says why
+	MemberEvicted                       // Member had everything up to PSN; Cause is the reason
 	GroupFailed                         // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
-	SourceRefused                       // Member asked at PSN for what no group can do or, if Cause is ReceivesOnly, to be the source; the switch itself answered with Syndrome
-	NumberMismatch                      // Member's packets have PSN (a QPN, if that is Number) where Want is registered (R72)
+	SourceRefused                       // Member's request at PSN is one that no group can execute or, if Cause is ReceivesOnly, Member may not send; the switch itself answered with Syndrome
+	NumberMismatch                      // Member's packets have PSN (a QPN, if Number says so) where Registered is registered (R72)
 )
 
-// Event tells the control plane what the data path decided by itself.
+// Event is a decision of the data path, for the control plane.
 type Event struct {
 	Kind       EventKind
-	Syndrome   rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted as Cause
+	Syndrome   rocev2.Syndrome // of the NAK that the source was sent; of MemberEvicted: as Cause
 	Cause      rocev2.Syndrome // of Member's own fatal NAK, or Silent, Lagging and so on; of SourceRefused: Syndrome, or ReceivesOnly
 	Number     Number          // of NumberMismatch
 	Group      GroupID
@@ -293,30 +294,31 @@ type Event struct {
 	Registered rocev2.PSN // of NumberMismatch
 }
 
-// Output is what a call of Input, Advance or Apply wants done. It belongs to the
-// caller, who passes the same one again and again: each call of Input, Advance
-// or Apply begins by emptying it, and its slices keep their room.
+// Output is what the driver has to do after a call of Input, Advance or Apply. It belongs
+// to the caller, who passes the same Output again and again: each call of Input, Advance
+// or Apply begins by emptying it, and its slices keep their capacity.
 type Output struct {
 	Copies   []Copy
 	Feedback []Feedback
 	Events   []Event
 	Probes   []Probe // only of Advance
-	Drop     Reason  // why the packet was not served; 0 if it was
+	Drop     Reason  // why the packet was not served; 0: it was served
 	// NeedVerify asks the driver to check the packet's ICRC and, if it is
 	// right, to call Input again with Verified set. Nothing has changed yet.
 	NeedVerify bool
 
-	Retained bool     // the packet's frame is kept
-	Freed    []Handle // frames that are no longer
+	Retained bool     // the packet's frame is retained
+	Freed    []Handle // frames that are no longer retained
 
-	// MaxResends is set by the caller: how many copies of kept frames it has memory
-	// for, besides one copy per leg. What is left over comes with the next call,
-	// for which the deadline is at once. 0 means any number, below 0 none.
+	// MaxResends is set by the caller: the number of copies of retained frames that it
+	// has memory for, besides one copy per leg. The copies beyond it come with the next
+	// call, for which the deadline is at once. 0 means any number, below 0 none.
 	MaxResends int
 	resends    int
 
-	// PortRoom is set by the caller, or nil if every leg takes any number: how many
-	// copies of kept frames the port of a leg takes now, and when it may take more.
-	// A leg whose port takes none waits until then; the others do not (R70).
+	// PortRoom is set by the caller. It returns how many copies of retained frames the
+	// port of a leg takes now, and when the port may take more. A leg whose port takes
+	// none waits until then; the other legs do not (R70). nil: every port takes any
+	// number.
 	PortRoom func(GroupID, LegID) (copies int, until time.Duration)
 }
