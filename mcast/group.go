@@ -141,8 +141,8 @@ type group struct {
 	source         int32    // MemberID, or none
 	sourceLeg      int32
 	qpn            rocev2.QPN
-	acked          rocev2.PSN // A of the rules: all up to here is acknowledged to the source
-	nxt            rocev2.PSN // hi of the rules: the highest PSN forwarded, plus 1
+	acked          rocev2.PSN // all up to here is acknowledged, by every receiver or the quorum
+	nxt            rocev2.PSN // the highest PSN forwarded, plus 1
 	lastPSN        rocev2.PSN // PSN of the source's last packet
 	nakPSN         rocev2.PSN // PSN of the last NAK to the source, if nakSeverity is not sevNone
 

@@ -16,11 +16,12 @@ import (
 // A leg that has been sent everything up to nxt-1 is in sync: it gets new data as it
 // comes. Any other leg is recovering: it has a cursor, and gets the retained packets
 // from the cursor on, in order, until it is in sync again. A packet sent past the
-// cursor would make the receiver send a NAK for every gap once more (R44).
+// cursor would make the receiver send a NAK for every gap once more (R44). RC.md §9.1
+// has the states of a leg and the fields that make them.
 
 // A probe is a packet with AckReq that the receiver may have already. A receiver that
-// has the packet acknowledges all that it has; any other acknowledges that packet.
-// The answer to a probe multiplies probeEvery by burstGrowth. Beyond maxBurst there
+// has the packet acknowledges all that it has; any other acknowledges that packet. An
+// ACK of exactly the probe multiplies probeEvery by burstGrowth. Beyond maxBurst there
 // are no more probes.
 const (
 	burstGrowth = 4
@@ -37,8 +38,8 @@ type recovery struct {
 	ackReqPSN        rocev2.PSN    // the highest PSN that was sent again with AckReq
 	resentPSN        rocev2.PSN    // the highest PSN that was sent again
 	expectedACK      rocev2.PSN    // the PSN that the receiver has to acknowledge within the PTO
-	probeOutstanding bool          // if recovering: cursor-1 went out as a probe, and nothing follows before an answer or resumeAt
-	unanswered       bool          // the last probe had no answer
+	probeOutstanding bool          // if recovering: cursor-1 went out as a probe, and nothing follows before an answer, the PTO or resumeAt
+	unanswered       bool          // the last probe was sent because the PTO had passed, and has had no answer
 	escalated        bool          // local repair did not help: the leg gets what the source sends, when the source sends it
 	probeEvery       uint8         // number of packets from one probe to the next; 0: no probes
 	untilProbe       uint8         // number of packets up to and including the next probe
@@ -52,7 +53,8 @@ type recovery struct {
 
 // RepairSpec sets the local repair of a group. The zero value means none.
 type RepairSpec struct {
-	// Bytes bounds the source's unacknowledged data that is retained; 0: none.
+	// Bytes bounds the packet memory of the source's frames that are retained; 0: none
+	// are.
 	Bytes int64
 	// Timeout is the shortest time after which a receiver that owes an ACK is
 	// probed. It grows with the measured round trips, to four mean deviations
@@ -364,9 +366,9 @@ func (g *group) requestFromSource(i int) bool {
 		return false
 	}
 	if m.cursor.LessEq(g.acked) {
-		// Behind a quorum, and the frame that the leg may lack was freed. The receiver
-		// may have it all the same. It gets new data, and if it lacks the frame, its
-		// own NAK shows that (R37).
+		// The leg is behind a quorum, and the frame that it may lack was freed. The
+		// receiver may have it all the same. It gets new data, and if it lacks the
+		// frame, its own NAK shows that (R37).
 		g.endRecovery(i)
 		m.escalated = true
 		return false
