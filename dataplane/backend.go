@@ -20,10 +20,10 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Engine is what the API server answers from.
+// Engine is the API server's backend.
 var _ api.Backend = (*Engine)(nil)
 
-// showBatch is how many groups are shown in one turn of the control loop.
+// showBatch is the number of groups that are shown in one iteration of the control loop.
 const showBatch = 16
 
 // Groups implements api.Backend.
@@ -75,9 +75,9 @@ func unknownGroup(ip netip.Addr) *api.Error {
 	return &api.Error{Reason: api.ReasonUnknownGroup, Message: fmt.Sprintf("no group %s is registered: see `gleam group list`", ip)}
 }
 
-// Register implements api.Backend: it registers a group by hand, without a
-// lease and without asking the members. Like any registration it waits for the
-// members' places to be found, up to the configured locate_timeout.
+// Register implements api.Backend: it registers a group by hand, without a lease and
+// without sending envelopes to the members. Like any registration it waits until the
+// members are located, up to the configured locate_timeout.
 func (e *Engine) Register(r *api.Register) error {
 	params, err := r.Params()
 	if err != nil {
@@ -97,8 +97,8 @@ func record(m *api.RegisterMember) envelope.MemberRecord {
 	}
 }
 
-// AddMember implements api.Backend: a member joins a group that was registered
-// by hand at the next message, or takes the place of the one with its address.
+// AddMember implements api.Backend: a member joins a group that was registered by hand at
+// the next message boundary, or replaces the member with its address.
 func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
 	rec := record(&a.RegisterMember)
 	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
@@ -213,7 +213,8 @@ func (e *Engine) SetPort(name string, s *api.SetPort) error {
 	return nil
 }
 
-// addTo adds to the API's view of p what p's worker knows of it; it runs there.
+// addTo adds to the API's view of p the state that belongs to p's worker. It runs on that
+// worker.
 func (p *port) addTo(a *api.Port, worker int) {
 	a.RxFrames += p.rxFrames
 	for _, s := range p.rxSockets {
@@ -275,15 +276,15 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	return s, nil
 }
 
-// show makes the API's view of g. It runs on the control loop.
+// show returns the API's view of g. It runs on the control loop.
 func (c *control) show(g *group) api.Group {
 	var now finalState
 	g.worker.do(func() { now.read(g.worker, g.id) })
-	c.applyOutcomes(g, &now.outcomes) // so that nothing is shown before it is in the journal
+	c.applyOutcomes(g, &now.outcomes) // so that nothing is shown that is not in the journal
 	return c.describe(g, &now.status)
 }
 
-// describe makes the API's view of g, with the core's state st.
+// describe returns the API's view of g, with the core's state st.
 func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	a := api.Group{
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
@@ -315,7 +316,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	}
 	for i := range st.Members {
 		if i >= len(g.slots) || g.slots[i].gone {
-			continue // among the former ones, or will be in a moment
+			continue // it is, or will soon be, among the former members
 		}
 		m, r, at := &st.Members[i], &g.slots[i].record, &g.slots[i].location
 		am := api.Member{
@@ -359,7 +360,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	return a
 }
 
-// joinTexts adds one more thing to say.
+// joinTexts appends more to s.
 func joinTexts(s, more string) string {
 	if s == "" {
 		return more
@@ -367,7 +368,7 @@ func joinTexts(s, more string) string {
 	return s + "; " + more
 }
 
-// unservedOf is counters.unserved for what the core counts of one group.
+// unservedOf is counters.unserved for the core's counters of one group.
 func unservedOf(c *mcast.Counters) (normal, drops map[string]uint64) {
 	normal, drops = make(map[string]uint64), make(map[string]uint64)
 	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
@@ -380,7 +381,7 @@ func unservedOf(c *mcast.Counters) (normal, drops map[string]uint64) {
 	return normal, drops
 }
 
-// pendingName names a NAK that waits to be sent.
+// pendingName returns the API's name of a pending NAK.
 func pendingName(s rocev2.Syndrome) string {
 	switch s.Kind() {
 	case rocev2.KindSequence:

@@ -18,12 +18,12 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// control is the slow half of the switch: one goroutine that drives the
-// registrar and owns the directory. It hears of envelopes and news from the
-// workers, of changed links and neighbours from netlink, and of wishes by do.
+// control is the control plane of the switch: one goroutine that drives the registrar and
+// owns the directory. It receives envelopes and changed groups from the workers, changes
+// of links and neighbours from netlink, and closures by do.
 type control struct {
 	workers        *workers
-	firstWorker    *worker // the first: for what all have in common
+	firstWorker    *worker // worker 0: for what all workers have in common
 	dir            *directory
 	registrar      *envelope.Registrar
 	locator        locator
@@ -32,35 +32,36 @@ type control struct {
 	ended          chan struct{}
 	out            envelope.Output
 	journal        *journal
-	endedGroups    []api.Group         // the last states of groups that are no more, oldest first
+	endedGroups    []api.Group         // the last states of groups that have ended, oldest first
 	refusals       *sampler[refusal]   // by envelope.Drop
 	rejected       *sampler[rejection] // by envelope.Reason
 	unsendable     *sampler[unsendable]
 	reports        turnReports
 	parked         parkedEnvelopes // envelopes for hosts that are being resolved
-	answersPort    int             // the port of the envelope that is served; -1: none is
-	requestPolicer policer         // turns of the loop that serve requests
-	// localWaiters are local registrations whose outcome somebody waits for.
+	answersPort    int             // the port of the envelope that is being served; -1: none
+	requestPolicer policer         // iterations of the loop that serve requests
+	// localWaiters are the channels for the outcomes of local registrations, by group.
 	localWaiters map[netip.Addr]chan error
-	// outcomes are those of the groups that a worker reports on at a time.
+	// outcomes are those of the groups that a worker reports in one call.
 	outcomes          [outcomeBatch]mcast.Outcomes
-	outcomesDue       bool          // there are more
-	outcomesAt        time.Duration // not asked for before
+	outcomesDue       bool          // more outcomes wait
+	outcomesAt        time.Duration // outcomes are not requested before
 	changes           *locate.Changes
-	changePacer       changePacer // of looking at them
+	changePacer       changePacer // delays the handling of changes
 	lookups           *lookupQueue
 	watcher           watcher       // nil in tests
 	filterErrReported bool          // the operator was told that the netlink filter fails
-	longestIteration  time.Duration // turn of the loop
-	count             counters      // of what the loop itself does not serve: a flood of that is not to wait for the worker each time
+	longestIteration  time.Duration // longest iteration of the loop so far
+	count             counters      // packets that the loop does not serve; counted here since a flood of them must not wait for the worker each time
 	iterations        uint64
-	iterationStart    time.Duration // the present turn
-	leasesHeldUntil   time.Duration // the registrar's deadlines are not looked at before
-	// linksDue: the ports' state is to be asked for; linksAsked: the locator has been.
+	iterationStart    time.Duration // of the present iteration
+	leasesHeldUntil   time.Duration // the registrar's deadlines are not served before
+	// linksDue: the ports' state must be requested; linksAsked: the locator has the
+	// request.
 	linksDue, linksAsked bool
 	announcer            *announcer
 	moves                moves
-	onLinkChange         func() // an interface has changed
+	onLinkChange         func() // called when an interface has changed
 }
 
 func newControl(crew *workers, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
@@ -96,8 +97,8 @@ func newControl(crew *workers, l locator, cfg *config.Config, secret [envelope.S
 	return c, nil
 }
 
-// sendOutput reports what the registrar says and sends what it wants sent. Log and
-// journal come first: a host that has an answer finds its change there.
+// sendOutput reports the registrar's events and sends its packets. Log and journal come
+// first: a host that has received an answer finds its change there.
 func (c *control) sendOutput() {
 	if r := c.out.Drop; r != envelope.NoDrop {
 		c.count.envelope[r]++
@@ -110,7 +111,7 @@ func (c *control) sendOutput() {
 	}
 }
 
-// report tells the operator, and whoever waits for a local registration.
+// report tells the operator of e, and gives a local registration's waiter its outcome.
 func (c *control) report(e *envelope.Event) {
 	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN), By: c.audit(e)}
 	g := c.dir.groups[e.Group]
@@ -168,8 +169,8 @@ func (c *control) report(e *envelope.Event) {
 	c.journal.add(j)
 }
 
-// warnUndeclared says that nobody can tell whether a group's dead_after makes
-// sense.
+// warnUndeclared warns that a group's dead_after cannot be checked, if the sender's
+// timeout is not declared.
 func (c *control) warnUndeclared(g *group) {
 	if g != nil && g.reg.DeadAfter > 0 && g.reg.SenderTimeout == 0 {
 		c.notify(true, "dead_after cannot be checked: the sender's timeout and retries are not declared", "group", g.reg.Group, "dead_after", g.reg.DeadAfter)
@@ -183,15 +184,16 @@ func (c *control) answer(group netip.Addr, err error) {
 	}
 }
 
-// deleteByOperator deletes a group on the operator's wish.
+// deleteByOperator deletes a group at the operator's request. It returns false if there
+// is none.
 func (c *control) deleteByOperator(ip netip.Addr) bool {
 	err := c.registrar.DeleteLocal(c.now(), ip, &c.out)
 	c.sendOutput()
 	return err == nil
 }
 
-// registerByOperator registers a group on the operator's wish and waits for the outcome.
-// Another group of the same address is only replaced if that is part of the wish.
+// registerByOperator registers a group at the operator's request and waits for the
+// outcome. It replaces another group of the same address only if replace is set.
 func (c *control) registerByOperator(reg envelope.Registration, replace bool) error {
 	ch := make(chan error, 1)
 	var busy bool
@@ -237,8 +239,8 @@ func (c *control) registerByOperator(reg envelope.Registration, replace bool) er
 	return err
 }
 
-// changeMembers updates a group that was registered by hand: change returns its
-// new members.
+// changeMembers updates a group that was registered by hand; change returns its new
+// members.
 func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberRecord) ([]envelope.MemberRecord, error)) error {
 	var reg envelope.Registration
 	var err error
@@ -264,7 +266,7 @@ func (c *control) changeMembers(ip netip.Addr, change func([]envelope.MemberReco
 	return c.registerByOperator(reg, false)
 }
 
-// leaseLeft returns how long the group lives without renewal; 0 for no lease.
+// leaseLeft returns how long the group lives without renewal; 0 if it has no lease.
 func (c *control) leaseLeft(ip netip.Addr) time.Duration {
 	_, until, ok := c.registrar.Group(ip)
 	if !ok || until == 0 {

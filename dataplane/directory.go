@@ -16,87 +16,88 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// directory is the control plane's table of groups: what was registered, under
-// which GroupID the worker has it, and where its members are. It is the
-// envelope.Table of the registrar and belongs to the control loop.
+// directory is the control plane's table of groups: the registration of each, its GroupID
+// at the worker, and the locations of its members. It is the envelope.Table of the
+// registrar and belongs to the control loop.
 type directory struct {
 	workers     *workers
-	firstWorker *worker // the first: for what all have in common
+	firstWorker *worker // worker 0: for what all workers have in common
 	groups      map[netip.Addr]*group
 	byID        []*group        // by mcast.GroupID; nil if free
-	freeIDs     []mcast.GroupID // free ones, the next at the end
-	generations uint64          // of registrations: the generation of the last one
+	freeIDs     []mcast.GroupID // free ones; the next one to be used is the last
+	generations uint64          // the generation of the last registration
 	maxGroups   int
 	notify      Notify
-	// onOutcome passes on what a group had decided when a member of it went, ends what a
-	// registration had come to when it ended.
+	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
+	// state of a registration that has ended.
 	onOutcome func(*group, *newOutcome)
 	onEnd     func(*group, *finalState, envelope.EndReason)
-	onMoved   func(*group, *host) // h has a place, which may be a new one, and is a member's
-	scratch   finalState          // scratch
+	onMoved   func(*group, *host) // h, which is a member's host, has a location, possibly a new one
+	scratch   finalState          // reused
 	hosts     *hosts
-	// cameFrom is where the envelope came from that is being taken in, home the place that
-	// FromMember has compared it with.
+	// cameFrom is the origin of the envelope that is being served, memberAt the location
+	// that FromMember has compared it with.
 	cameFrom origin
 	memberAt locate.Location
 	proofs   *locationProofs
-	// pending are registrations that wait for answers, by group; ready those that have
-	// them all.
+	// pending are registrations that wait for answers, by group; ready are the groups
+	// whose registrations have all answers.
 	pending     map[netip.Addr]*pendingRegistration
 	ready       []netip.Addr
 	sweptAt     time.Duration
-	staleTables []*group // whose workers have not heard yet where members are
-	// follows: the kernel's word counts for where members are. suspect is told what
-	// it says otherwise.
+	staleTables []*group // groups whose workers do not have the members' present locations yet
+	// kernelDecides: the kernel's tables decide where members are (unconfirmed_moves:
+	// follow). onSuspect is called with a location by the kernel that differs from the
+	// member's.
 	kernelDecides bool
 	onSuspect     func(*host, locate.Location)
 
-	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source itself takes longer to give up
+	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source's declared timeout is longer
 }
 
-// locator is what the control loop wants of locate.Locator. Its questions may take long.
+// locator is the part of locate.Locator that the control loop uses. Its calls may take
+// long.
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
 	Up(ifindex int) (up bool, mtu int)
 	Close()
 }
 
-// group is one registered group. What the registration says of its members is in
-// slots.
+// group is one registered group. The records of its members are in slots.
 type group struct {
 	id            mcast.GroupID
 	generation    uint64  // of the registration that the core has
-	worker        *worker // it belongs to this one
+	worker        *worker // the owner
 	reg           envelope.Registration
 	slots         []slot             // by MemberID
-	hosts         map[netip.Addr]int // of its members, each with the index of its slot
+	hosts         map[netip.Addr]int // hosts of the members, each with the index of its slot
 	applied       appliedOutcomes
-	quiet         bool   // its source was reported within turnGap
-	held          turn   // the last source since
-	tableStale    bool   // among directory.stale
+	quiet         bool   // a source was reported within turnGap
+	held          turn   // the last source since then, not reported yet
+	tableStale    bool   // the group is in directory.staleTables
 	isolationText string // why members may not send; "" if all may
 	mtuText       string // why its longest copies do not fit a port; "" if they do
 	registeredAt  time.Time
-	former        []api.FormerMember // the last ones that have gone
-	nicRules      []nicRule          // that bring its packets to its worker's queues
+	former        []api.FormerMember // members that have gone, the last maxFormerMembers
+	nicRules      []nicRule          // steer its packets to its worker's queues
 }
 
-// slot is the member that the core knows under a MemberID. One that has gone
-// keeps its slot until another member takes it over.
+// slot is the member that the core knows under a MemberID. A member that has gone keeps
+// its slot until another member takes it over.
 type slot struct {
 	record           envelope.MemberRecord
 	location         locate.Location
 	gone             bool
-	mismatchReported [mcast.NumNumbers]bool // numbers of its packets that the operator was told of
+	mismatchReported [mcast.NumNumbers]bool // numbers that its packets contradict and that the operator was told of
 }
 
-// maxFormerMembers bounds the members that are remembered after they have gone.
+// maxFormerMembers bounds the number of former members that a group remembers.
 const maxFormerMembers = 64
 
-// now is the time of the workers' clock.
+// now returns the time by the workers' clock.
 func (d *directory) now() time.Duration { return time.Since(d.firstWorker.start) }
 
-// slotOf returns the MemberID of k, or -1 if it is not in the group (any more).
+// slotOf returns the MemberID of k, or -1 if k is not, or no longer, in the group.
 func (g *group) slotOf(k envelope.MemberKey) int {
 	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.record.Key() == k })
 }
@@ -114,8 +115,8 @@ func newDirectory(c *workers, size int, notify Notify) *directory {
 	return d
 }
 
-// Install makes the switch serve r, replacing an older registration of the same
-// GroupIP, or changes the members of the one that r updates. It implements
+// Install makes the switch serve r, replacing an older registration of the same GroupIP,
+// or, if r has a Base, updates the members of that registration. It implements
 // envelope.Table.
 func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
 	if r.Base != 0 {
@@ -163,7 +164,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	} else {
 		d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 		d.groups[r.Group], d.byID[g.id] = g, g
-		d.workers.owners.put(r.Group, g.worker.index) // now that it is there
+		d.workers.owners.put(r.Group, g.worker.index) // now that the core has the group
 		d.addNICRules(r.Group, g)
 	}
 	g.slots, g.registeredAt, g.former = slots, time.Now(), nil
@@ -178,7 +179,8 @@ func (g *group) setRegistration(r *envelope.Registration) {
 	g.reg.Members = nil
 }
 
-// coreRefused is the answer when the core does not take what passed all checks.
+// coreRefused returns the verdict for a group that passed all checks but that the core
+// refused.
 func (d *directory) coreRefused(r *envelope.Registration, err error) envelope.Verdict {
 	d.notify(true, "the core refused a group", "group", r.Group, "error", err)
 	return rejected(envelope.Problem{Reason: envelope.Malformed})
@@ -208,7 +210,7 @@ func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
 	}
 }
 
-// RemoveMember cuts one member off. It implements envelope.Table.
+// RemoveMember removes one member of a group. It implements envelope.Table.
 func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope.EndReason) {
 	g := d.groups[ip]
 	if g == nil {
@@ -226,8 +228,8 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 	}
 }
 
-// HadSource reports whether a group has had a source since it was installed as a
-// whole. It implements envelope.Table.
+// HadSource reports whether a group has had a source since it was last installed, updates
+// aside. It implements envelope.Table.
 func (d *directory) HadSource(ip netip.Addr) (carried bool) {
 	if g := d.groups[ip]; g != nil {
 		g.worker.do(func() {
@@ -238,8 +240,8 @@ func (d *directory) HadSource(ip netip.Addr) (carried bool) {
 	return carried
 }
 
-// largestPMTU returns the largest path MTU that the ports to all places carry. What
-// is longer than a frame of the UMEM they take in several (port.multi).
+// largestPMTU returns the largest path MTU that the ports at the given locations carry. A packet
+// that is longer than a frame of the UMEM takes several (port.multiBuffer).
 func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 	mtu := math.MaxInt
 	for _, at := range places {
@@ -250,7 +252,7 @@ func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 	return pathMTUWithin(mtu, v4)
 }
 
-// makeSpec makes the core's view of a registration whose members are all new.
+// makeSpec makes the core's spec of a registration whose members are all new.
 func makeSpec(id mcast.GroupID, r *envelope.Registration, t *groupTable, w *worker, sourceTimeout time.Duration) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
@@ -276,8 +278,8 @@ func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
 	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l, ReceiveOnly: m.ReceiveOnly}
 }
 
-// makeTable makes the worker's tables of a registration: a leg for each member,
-// under the same number.
+// makeTable makes the worker's tables of a registration: a leg for each member, with the
+// member's number.
 func (d *directory) makeTable(r *envelope.Registration, slots []slot) groupTable {
 	t := groupTable{ip: r.Group, qpn: r.QPN, maxBuffers: d.firstWorker.buffersOf(r), maxFrameBytes: longestPacket(r)}
 	for i := range slots {
@@ -291,8 +293,8 @@ func (d *directory) makeTable(r *envelope.Registration, slots []slot) groupTable
 	return t
 }
 
-// makeLeg returns the leg to member m at place at; its port is -1 if the place is
-// the zero Location.
+// makeLeg returns the leg to member m at location at; its port is -1 if at is the zero
+// Location.
 func (d *directory) makeLeg(m *envelope.MemberRecord, at locate.Location) leg {
 	l := leg{kind: mcast.Connected, port: d.firstWorker.portIndex(at.Ifindex), ip: m.IP, qpn: m.QPN, vlan: at.VLAN}
 	if l.port >= 0 {
@@ -322,22 +324,22 @@ func longestPacket(r *envelope.Registration) int {
 	return rocev2.EthernetLen + rocev2.VLANLen + maxHeaders(r.Group.Is4()) + r.PMTU
 }
 
-// buffersOf returns in how many buffers the longest packets of a group come.
+// buffersOf returns the number of buffers of a group's longest packets.
 func (w *worker) buffersOf(r *envelope.Registration) int {
 	return (longestPacket(r) + w.umem.MaxReceive() - 1) / w.umem.MaxReceive()
 }
 
-// The following run on the worker.
+// The methods below run on the worker.
 
-// capacity returns how many members a group may have whose members are behind
-// these ports: for more there could never be frames for one packet, and the
-// group would starve. Half of the frames may be with the kernel to receive into.
-// Where a port's TX ring is the limit, so many members may be behind it. A packet
-// has so many buffers.
+// capacity returns how many members a group may have, given the packets that each port
+// needs (need) and the buffers of a packet. With more members there could never be frames
+// for all copies of one packet, and the group would starve. Half of the frames may be in
+// the fill rings. Where a port's TX ring is the limit, it bounds the members behind that
+// port.
 func (w *worker) capacity(need []portNeed, buffers int) int {
 	frames := w.umem.Frames() / 2
 	if w.workers != nil {
-		frames -= w.umem.Frames() / 8 // others' pools
+		frames -= w.umem.Frames() / 8 // in the pools of other workers
 	}
 	limit := wholePackets(frames, buffers) - maxFeedback
 	for _, n := range need {
@@ -348,7 +350,7 @@ func (w *worker) capacity(need []portNeed, buffers int) int {
 	return limit
 }
 
-// putGroup makes the core serve a group and takes over its tables.
+// putGroup makes the core serve a group and installs its tables.
 func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
 	if err := w.core.Apply(w.readClock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
 		return err
@@ -372,15 +374,15 @@ func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
 	}
 }
 
-// readClock returns the time since start; it also becomes w.now, so that the core
-// never sees time go back.
+// readClock returns the time since start and sets w.now to it, so that the core's time
+// never goes back.
 func (w *worker) readClock() time.Duration {
 	w.now = time.Since(w.start)
 	return w.now
 }
 
-// portIndex returns the index of the port with this interface, or -1. The
-// identity of ports does not change, so anybody may ask.
+// portIndex returns the index of the port with this interface, or -1. The identity of
+// ports does not change, so any goroutine may call it.
 func (w *worker) portIndex(ifindex int) int {
 	return slices.IndexFunc(w.ports, func(p *port) bool { return p.ifindex == ifindex })
 }

@@ -5,24 +5,25 @@ package dataplane
 
 import "github.com/gleam-rdma/gleam/dataplane/xsk"
 
-// Received packets on their way to the worker that their group belongs to: one
-// ring for each pair of workers and direction. An entry is the packet's
-// descriptor, with the port that it came in by among the options, which the
-// kernel leaves unused. The frame belongs to whoever has the entry.
+// Handoff: a received packet is passed to the worker that owns its group, by one ring for
+// each ordered pair of workers. An entry is a descriptor of the packet, with the index of
+// the receiving port in the bits of Options that the kernel leaves unused. The frame
+// belongs to the worker that holds the entry.
 //
-// A ring is shared by all ports that the worker receives from, as the worker that
-// opens it is by all groups: what one host sends must not take the others' places.
-// So its limits are asked before its packets go into a ring, and a port that brings
-// more than the worker takes at a time gets half of the ring's places.
+// A ring is shared by all ports that the sending worker receives from and by all groups
+// of the owner, so one host's packets must not take the entries of others. Therefore the
+// policer of negative acknowledgements is applied before a packet enters a ring, and a
+// port with a backlog (more packets than the worker takes at a time) gets half of the
+// entries.
 
 const (
-	portShift = 8 // of the port in Desc.Options
+	portShift = 8 // of the port's index in Desc.Options
 	portBits  = 0xFFFF << portShift
 )
 
-// dispatch serves the packets of one batch from port pi that are this worker's, and
-// those that are no group's, and posts the others to their owners. It returns how
-// many packets there were.
+// dispatch serves the packets of one batch from port pi whose group this worker owns, and
+// those that belong to no group; it passes the others to their owners. It returns the
+// number of packets.
 func (w *worker) dispatch(pi int, batch []xsk.Desc) (packets int) {
 	backlog := len(batch) == len(w.rx)
 	for ; len(batch) > 0; packets++ {
@@ -47,8 +48,9 @@ func (w *worker) dispatch(pi int, batch []xsk.Desc) (packets int) {
 	return packets
 }
 
-// ownerOf returns the worker that a received packet, whose first buffer is d,
-// belongs to, -1 if that is none, and whether it is a negative one.
+// ownerOf returns the worker that owns the group of a received packet, whose first buffer
+// is d, or -1 if there is none. negative says whether the packet is a negative
+// acknowledgement (peekNegative).
 func (w *worker) ownerOf(d *xsk.Desc) (to int, negative bool) {
 	if d.Options&xsk.Torn == 0 && int(d.Len) <= w.umem.Room(d.Addr) {
 		if k, l4, ok := peekIP(w.umem.Data(d.Addr, d.Len)); ok {
@@ -60,8 +62,8 @@ func (w *worker) ownerOf(d *xsk.Desc) (to int, negative bool) {
 	return -1, false
 }
 
-// enqueueHandoff puts a packet into the ring to another worker, whole or not at all.
-// backlog says that more packets wait at its port.
+// enqueueHandoff puts all buffers of a packet into the ring to worker to, or drops the
+// packet. backlog says that more packets wait at its port.
 func (w *worker) enqueueHandoff(to, pi int, ds []xsk.Desc, backlog bool) {
 	r := w.handoffOut[to]
 	need := len(ds)
@@ -79,8 +81,8 @@ func (w *worker) enqueueHandoff(to, pi int, ds []xsk.Desc, backlog bool) {
 	}
 }
 
-// drainHandoff serves what others have received for this worker's groups, up to a batch
-// from each, and returns how many packets that were.
+// drainHandoff serves the packets that others have received for this worker's groups, up
+// to a batch from each ring, and returns how many there were.
 func (w *worker) drainHandoff() (total int) {
 	for _, r := range w.handoffIn {
 		n := min(r.Len(r.Size()), len(w.rx))
@@ -88,7 +90,7 @@ func (w *worker) drainHandoff() (total int) {
 			w.rx[i] = r.At(i)
 		}
 		for n > 0 && !isLast(w.rx[n-1]) {
-			n-- // the batch ends in the middle of a packet
+			n-- // the batch ends within a packet
 		}
 		r.Release(n)
 		for ds := w.rx[:n]; len(ds) > 0; total++ {
@@ -104,18 +106,18 @@ func (w *worker) drainHandoff() (total int) {
 	return total
 }
 
-// wakeIfAsleep ends w's sleep, if it sleeps. It is for the other workers, after they have
-// published something for w.
+// wakeIfAsleep ends w's sleep, if it sleeps. Other workers call it after they have
+// published entries for w.
 func (w *worker) wakeIfAsleep() {
 	if w.asleep.Load() && w.asleep.CompareAndSwap(true, false) {
 		w.wake()
 	}
 }
 
-// prepareSleep says that w is about to sleep: from now on others rouse it. It returns
-// false if something for it was published before, so that it must not.
+// prepareSleep marks w as asleep: from now on other workers wake it. It returns false if
+// entries for w were published before; w must then not sleep.
 func (w *worker) prepareSleep() bool {
-	w.asleep.Store(true) // first: whoever publishes after we have looked sees it
+	w.asleep.Store(true) // first: a worker that publishes after the checks below sees it
 	for _, r := range w.handoffIn {
 		if r.Published() > 0 {
 			return false

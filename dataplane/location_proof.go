@@ -17,70 +17,72 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// The kernel's tables are what strangers' frames have made them by the time of a
-// registration. So a group that is registered by envelope is installed only when each
-// member has said, under the registration's key and from there, that it is where the tables
-// have it. An answer from elsewhere has the member asked there, too: the place that it
-// confirms counts, whatever the tables say. What is registered by hand has no members that
-// answer, and the kernel's word counts for it.
+// The kernel's tables may have been changed by anyone's frames before a registration. So
+// a group that is registered by envelope is installed only when each member has
+// confirmed, under the registration's key and from that location, that it is where the
+// tables have it. An answer from another origin makes the switch ask the member there
+// too: the location that the member confirms counts, whatever the tables say. Members of
+// a group that is registered by hand do not answer, and the kernel's tables decide where
+// they are.
 
-// provenLocation is a place that a host has confirmed.
+// provenLocation is a location that a host has confirmed.
 type provenLocation struct {
 	location locate.Location
 	provenAt time.Duration
 }
 
-// proofKey names a proof: a host proves its place once for all groups of a key.
+// proofKey identifies a proof: a host proves its location once for all groups of a key.
 type proofKey struct {
 	ip  netip.Addr
 	key envelope.KeyID
 }
 
-// locationProof is a host that is asked because of registrations.
+// locationProof is the state of a host that is asked for its location because of
+// registrations.
 type locationProof struct {
 	proofKey
 	host         *host
-	asks         [2]locationAsk // where the kernel has it, and where it has answered from otherwise
-	timesSent    int            // times
+	asks         [2]locationAsk // at the kernel's location, and at another one that the host has answered from
+	timesSent    int            // how many times the request was sent
 	due          time.Duration
-	answeredFrom *origin // the last answer came from there, and does not count
+	answeredFrom *origin // origin of the last answer that did not count
 	ended        bool
 }
 
-// locationAsk is what a host is asked at one place; the zero value is nowhere.
+// locationAsk is a request to a host at one location; the zero value is none.
 type locationAsk struct {
 	location locate.Location
 	spot     origin
 	nonce    envelope.Nonce
 }
 
-// locationProofs are those that are under way. They have no clock.
+// locationProofs are the proofs that are under way. It does not read a clock.
 type locationProofs struct {
 	by      map[proofKey]*locationProof
-	steps   [len(proofIntervals)][]*locationProof // by the times that they were sent, in the order in which they are due
+	steps   [len(proofIntervals)][]*locationProof // by timesSent, each list in the order of due
 	policer policer
 }
 
-// proofIntervals are the times after which a question is sent for the first time, and again;
-// the last one goes on for as long as a registration waits.
+// proofIntervals are the times before a request is sent for the first time, the second,
+// and so on; the last one is repeated for as long as a registration waits.
 var proofIntervals = [...]time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond}
 
-// maxProofRate is how many hosts a second are asked because of registrations: a port lets as
-// many answers in (limits.envelopes_per_port), and as many in a burst.
+// maxProofRate bounds the hosts that are asked per second because of registrations, and
+// the burst: a port admits as many answers (limits.envelopes_per_port).
 const maxProofRate = 2000
 
 func newLocationProofs() *locationProofs {
 	return &locationProofs{by: make(map[proofKey]*locationProof), policer: newPolicer(maxProofRate)}
 }
 
-// open asks h to prove its place under key, unless it is asked already.
+// open asks h to prove its location under key, unless that proof is under way.
 func (x *locationProofs) open(h *host, key envelope.KeyID, now time.Duration) {
 	k := proofKey{h.ip, key}
 	if p := x.by[k]; p != nil {
 		if p.host == h {
 			return
 		}
-		x.remove(p) // of a host that was forgotten meanwhile
+		x.remove(p) // of a host that has been forgotten since
 	}
 	p := &locationProof{proofKey: k, host: h}
 	x.by[k] = p
@@ -93,13 +95,13 @@ func (x *locationProofs) schedule(p *locationProof, now time.Duration) {
 	x.steps[i] = append(x.steps[i], p)
 }
 
-// remove forgets p.
+// remove ends p.
 func (x *locationProofs) remove(p *locationProof) {
 	p.ended = true
 	delete(x.by, p.proofKey)
 }
 
-// next says when take has something.
+// next returns when nextDue returns a proof next; ok is false if none is under way.
 func (x *locationProofs) next(now time.Duration) (at time.Duration, ok bool) {
 	for _, t := range x.steps {
 		if len(t) > 0 && (!ok || t[0].due < at) {
@@ -109,7 +111,7 @@ func (x *locationProofs) next(now time.Duration) (at time.Duration, ok bool) {
 	return max(at, now+x.policer.waitFor(now)), ok
 }
 
-// nextDue returns a proof whose question is to be sent now, nil if there is none.
+// nextDue returns a proof whose request must be sent now, or nil if there is none.
 func (x *locationProofs) nextDue(now time.Duration) *locationProof {
 	for i := range x.steps {
 		for t := &x.steps[i]; len(*t) > 0 && (*t)[0].due <= now; {
@@ -126,9 +128,10 @@ func (x *locationProofs) nextDue(now time.Duration) *locationProof {
 	return nil
 }
 
-// provenLocation returns where a registration under key finds h, and whether h has confirmed
-// that, if it needs to. A confirmation of the same place counts while h is a member, and
-// otherwise for a while; one of another place than the kernel's, for a while.
+// provenLocation returns the location of h for a registration under key, and whether h
+// has confirmed it, if it must. A confirmation of the kernel's location counts while h is
+// a member, and otherwise for guestTTL; a confirmation of another location counts for
+// guestTTL.
 func (d *directory) provenLocation(h *host, r *envelope.Registration, key envelope.KeyID) (at locate.Location, ok bool) {
 	if d.kernelDecides || !r.Master.IsValid() {
 		return h.location, true
@@ -145,7 +148,7 @@ func (d *directory) provenLocation(h *host, r *envelope.Registration, key envelo
 	return h.location, false
 }
 
-// sendProofs sends the questions that are due.
+// sendProofs sends the requests that are due.
 func (c *control) sendProofs() {
 	x := c.dir.proofs
 	for {
@@ -160,13 +163,13 @@ func (c *control) sendProofs() {
 			continue
 		}
 		if h := p.host; h.location.Ifindex != 0 && !sameLocation(h.location, p.asks[0].location) {
-			p.asks[0] = c.newLocationAsk(h.location) // the kernel has changed its mind, or this is the first time
+			p.asks[0] = c.newLocationAsk(h.location) // the kernel's location has changed, or this is the first request
 		}
 		for i := range p.asks {
 			c.sendLocationAsk(p, &p.asks[i], group)
 		}
 		if p.timesSent++; p.timesSent >= len(x.steps) {
-			c.dir.hosts.enqueueUrgent(p.host) // the tables may be right again
+			c.dir.hosts.enqueueUrgent(p.host) // the tables may have been corrected
 		}
 		x.schedule(p, now)
 	}
@@ -188,17 +191,18 @@ func (c *control) newLocationAsk(at locate.Location) locationAsk {
 	return a
 }
 
-// sendLocationAsk sends one question of p in the name of a group.
+// sendLocationAsk sends a request of p by an envelope of the given group.
 func (c *control) sendLocationAsk(p *locationProof, a *locationAsk, group netip.Addr) {
 	if a.location.Ifindex == 0 || a.spot.port < 0 {
 		return
 	}
-	if packet, err := c.registrar.Where(group, p.ip, a.nonce); err == nil { // else its registration is over
+	if packet, err := c.registrar.Where(group, p.ip, a.nonce); err == nil { // an error: its registration is over
 		c.sendBy(a.spot, &packet)
 	}
 }
 
-// handleProof takes in the answer of a host, which came by d, if it is one for a registration.
+// handleProof serves the answer e of a host, which came by d. It returns false if the
+// answer belongs to no proof.
 func (c *control) handleProof(d *datagram, e *envelope.Event) bool {
 	key, ok := c.registrar.Key(e.Group)
 	p := c.dir.proofs.by[proofKey{e.Member.IP, key}]
@@ -222,8 +226,8 @@ func (c *control) handleProof(d *datagram, e *envelope.Event) bool {
 	return true
 }
 
-// askNewOrigin asks a host where it has answered from, if it can be there: the routes of
-// the switch have to lead there.
+// askNewOrigin asks a host at the origin of its answer, if the host can be there: the
+// routes of the switch must lead there.
 func (c *control) askNewOrigin(p *locationProof, s origin, group netip.Addr) {
 	base := p.asks[0].location
 	if c.workers.ports[s.port].ifindex != base.Ifindex && !c.sameBridge(&base, s.port) {
@@ -235,24 +239,24 @@ func (c *control) askNewOrigin(p *locationProof, s origin, group netip.Addr) {
 	}
 }
 
-// macNumber is a MAC address as the Value of an envelope.Problem.
+// macNumber returns a MAC address as the Value of an envelope.Problem.
 func macNumber(mac net.HardwareAddr) uint64 {
 	var b [8]byte
 	copy(b[2:], mac)
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// unprovenLocation is a member whose place was not confirmed at registration.
+// unprovenLocation describes a member that did not confirm its location at registration.
 type unprovenLocation struct {
 	group        netip.Addr
 	member       envelope.MemberKey
-	askedAt      origin // where it was asked
-	answeredFrom string // from where one came
+	askedAt      origin // where the request was sent
+	answeredFrom string // origin of an answer, "none" without one
 }
 
-// unprovenText tells the operator of a registration that was rejected because a member has
-// not confirmed its place. It returns what the journal has of that, "" if the reason was
-// another one.
+// unprovenText tells the operator of a registration that was rejected because a member
+// has not confirmed its location. It returns the text for the journal, "" if the
+// registration was rejected for another reason.
 func (c *control) unprovenText(e *envelope.Event) string {
 	var problem *envelope.Problem
 	if !errors.As(e.Err, &problem) || problem.Reason != envelope.PlaceUnconfirmed {

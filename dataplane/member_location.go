@@ -9,18 +9,19 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// FromMember reports whether the envelope that is being taken in came by the port and from
-// the MAC address of host as a member of a group. An Ack of what a former member was told
-// counts from where that member was pinned last. It implements envelope.Table.
+// FromMember reports whether the envelope that is being served came by the port and from
+// the MAC address of host as a member of a group. If left is set, host is a former member
+// that acknowledges a message, and the location where it was pinned last counts. It
+// implements envelope.Table.
 func (d *directory) FromMember(group, host netip.Addr, left bool) bool {
 	d.memberAt = d.memberLocation(group, host, left)
 	pi := d.firstWorker.portIndex(d.memberAt.Ifindex)
 	return pi < 0 || d.cameFrom.port == pi && locate.MAC(d.cameFrom.mac) == locate.MAC(d.memberAt.MAC)
 }
 
-// memberLocation returns where host is as a member of a group, or with left where it was as it
-// left its last one; the zero Location if it is, or was, no member. Groups of different
-// keys may have different places for one host.
+// memberLocation returns the location of host as a member of a group, or, with left, its
+// location when it left its last group; the zero Location if it is, or was, no member.
+// Groups of different keys may have different locations for one host.
 func (d *directory) memberLocation(group, host netip.Addr, left bool) locate.Location {
 	h := d.hosts.byIP[host]
 	if h == nil {
@@ -31,7 +32,7 @@ func (d *directory) memberLocation(group, host netip.Addr, left bool) locate.Loc
 			if at := g.slots[i].location; at.Ifindex != 0 {
 				return at
 			}
-			return h.pinned // the kernel has none at the moment
+			return h.pinned // the kernel has no location at the moment
 		}
 	}
 	switch {

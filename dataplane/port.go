@@ -14,52 +14,53 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// port is one port of the switch. Its identity is fixed; the counters and the
-// state below the line belong to the worker.
+// port is one port of the switch. Its identity is fixed; the counters and the fields
+// below the line belong to the worker.
 type port struct {
 	name            string
 	ifindex         int
 	driver          string
 	mac             rocev2.MAC
 	mtu             int    // of the interface; changed by the control loop, in closures of the workers
-	maxMTU          int    // the largest that mtu may become; 0: any
+	maxMTU          int    // the largest value of mtu that the buffers allow; 0: no limit
 	vlan            uint16 // VID of group frames sent here; 0 untagged
 	multiBuffer     bool   // packets may be in several buffers
 	xdp             *bpf.PortProgram
-	nicRules        *ntuple.Table // the control loop's; nil: none wanted, or none to be had
+	nicRules        *ntuple.Table // used by the control loop; nil: steering by NIC rules is off or not supported
 	sockets         []*xsk.Socket // one for each RX queue
-	reportedUp      bool          // what the operator was last told; the control loop's
-	partialReported bool          // the operator was told of partial checksums; the control loop's
-	bridge          int           // that the interface is a port of; 0: none
+	reportedUp      bool          // the state that the operator was last told; used by the control loop
+	partialReported bool          // the operator was told of partial checksums; used by the control loop
+	bridge          int           // ifindex of the bridge that the interface is a port of; 0: none
 	allow           *config.Allow
-	bridgeState     locate.BridgePort // what its bridge does to it; the control loop's
+	bridgeState     locate.BridgePort // the port's state at its bridge; used by the control loop
 	status          *portStatus       // nil if there is one worker
-	remoteTX        *remoteTX         // to the worker that transmits for this port; nil: this one does
-	// ---- the worker's
-	rxSockets       []*xsk.Socket // those of all that this worker receives from; if it transmits, by the first one
+	remoteTX        *remoteTX         // to the worker that transmits for this port; nil: the worker of this view does
+	// ---- used by the worker
+	rxSockets       []*xsk.Socket // the sockets that this worker receives from; if it transmits, it does so by the first one
 	down            bool          // no carrier, disabled, or gone
 	vanished        bool          // the interface has vanished, and the sockets are closed
-	isolated        bool          // of its bridge's ports: nothing goes to another isolated one
+	isolated        bool          // an isolated port of its bridge: nothing goes from it to another isolated one
 	tx              []xsk.Desc    // staged in this batch for the TX ring
-	txLimit         int           // how many of them that may take, as of the last flush
-	maxPacketFrames int           // the most frames that one packet of a group has had for this port
-	lastProgress    time.Duration // when a frame left last, or there was none
-	kickAt          time.Duration // the kernel has not taken all: not asked again before; 0: it has
-	takenAtKick     uint32        // what it had taken in all, after it was asked last
-	queue           egressQueue   // what waits for room in the TX ring, or for its turn at the port's rate
+	txLimit         int           // the number of frames that tx may have, as of the last flush
+	maxPacketFrames int           // the most frames that one packet of a group has had at this port
+	lastProgress    time.Duration // when a frame left last, or when there was none to send
+	kickAt          time.Duration // the kernel has not taken all frames, and is not kicked before this time; 0: it has taken all
+	takenAtKick     uint32        // frames that the kernel had taken in total after the last kick
+	queue           egressQueue   // frames that wait for room in the TX ring, or for their time at the port's rate
 	ecn             marker
-	sentBytes       []uint16 // descLinkBytes of the buffers in the TX ring, in order; a power of two long
-	sentHead        uint32   // free-running: completed next, sent next
+	sentBytes       []uint16 // descLinkBytes of the buffers in the TX ring, in order; its length is a power of two
+	sentHead        uint32   // sentHead, sentTail are free-running: the index completed next, and sent next
 	sentTail        uint32
-	txBytes         int // their sum
-	maxDepth        int // the most that depth was
+	txBytes         int // the sum of sentBytes over the TX ring
+	maxDepth        int // the largest depth so far
 	rxFrames        uint64
 	txFrames        uint64
-	ceMarked        uint64 // data frames that got CE here
-	deferred        uint64 // times that a copy was left in a repair store, for want of room
-	fullAt          uint64 // the turn after the worker's last one in which there was no room
+	ceMarked        uint64 // data frames that were marked CE here
+	deferred        uint64 // times that a copy stayed in a repair store for lack of room here
+	fullAt          uint64 // the core call after the last one in which there was no room
 	refusedFrames   uint64 // copies and replies that the queue did not admit
-	// What a host may bring of packets that cost others something.
+	// Policers of packets that a host behind this port may send and that cost others
+	// something.
 	nakPolicer, envelopePolicer, neighbourPolicer policer
 
 	addressPolicers addressPolicers
@@ -92,7 +93,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 	if p.xdp, err = steering.AttachMTU(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
 		return nil, err
 	}
-	if err := p.xdp.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until its own is known: newBridgeFollower
+	if err := p.xdp.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until newBridgeFollower sets the port's own policy
 		return nil, err
 	}
 	p.multiBuffer = p.xdp.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
@@ -127,7 +128,7 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 // interface again, and then releases the sockets.
 func (p *port) close() {
 	if p.nicRules != nil {
-		p.nicRules.Close() // what fails was said: the interface is gone, or its driver has lost them
+		p.nicRules.Close() // a failure was reported: the interface is gone, or its driver has lost the rules
 	}
 	if p.xdp != nil {
 		p.xdp.Close()
@@ -137,16 +138,16 @@ func (p *port) close() {
 	}
 }
 
-// closePort gives up the sockets of an interface that has vanished, port pi, and
-// returns to the pool the frames that the kernel had for them, and those that were
-// queued. All workers stand still. Should an interface of the same name appear, it
-// is another one, and gleamd has to be started again to serve it.
+// closePort closes the sockets of port pi, whose interface has vanished, and returns to
+// the pool the frames that the kernel held for them and those that were queued. All
+// workers stand still. An interface of the same name that appears later is another one;
+// gleamd must be restarted to serve it.
 func (c *workers) closePort(pi int) {
 	w := c.all[c.txWorker(pi)]
 	for _, o := range c.all {
 		p := o.ports[pi]
 		p.vanished, p.down = true, true
-		o.unstage(p) // by a closure that ran just before
+		o.unstage(p) // a closure that ran just before may have staged frames
 		o.drainQueue(p)
 		if p.remoteTX != nil {
 			w.freeRemote(p.remoteTX)
@@ -155,7 +156,7 @@ func (c *workers) closePort(pi int) {
 	p := c.ports[pi]
 	p.txBytes, p.sentHead, p.queue.inTXRing = 0, p.sentTail, 0
 	for _, s := range p.sockets {
-		s.Close() // the descriptor is gone whatever it returns
+		s.Close() // the file descriptor is closed whatever Close returns
 		for {
 			n := s.Reclaim(w.addrs)
 			if n == 0 {
@@ -166,7 +167,7 @@ func (c *workers) closePort(pi int) {
 	}
 }
 
-// drainQueue gives the frames of p's queue back to the pool: p is down.
+// drainQueue returns the frames of p's queue to the pool, since p is down.
 func (w *worker) drainQueue(p *port) {
 	for p.queue.len() > 0 {
 		d := p.queue.pop()
@@ -178,7 +179,7 @@ func (w *worker) drainQueue(p *port) {
 	p.queue.idle = true
 }
 
-// unstage gives back the frames that are staged for p, which is gone.
+// unstage returns the frames that are staged for p, which has vanished, to the pool.
 func (w *worker) unstage(p *port) {
 	for _, d := range p.tx {
 		w.pool.GiveOne(d.Addr)
@@ -189,10 +190,10 @@ func (w *worker) unstage(p *port) {
 	p.tx = p.tx[:0]
 }
 
-// queueFrames is how many frames of the UMEM may wait in the queue and TX ring of each
-// port. Together they hold no more than a quarter of the UMEM, so that ports that are
-// slow, or do not transmit at all, leave frames to receive into and to copy into for
-// the others. With several workers half of that quarter is for the ways between them.
+// queueFrames returns how many frames of the UMEM may wait in the queue and TX ring of
+// each port. All ports together may hold a quarter of the UMEM, so that ports that are
+// slow, or do not transmit at all, leave frames for the others to receive and copy into.
+// With several workers half of that quarter is for the remote TX rings.
 func queueFrames(cfg *config.Config) int {
 	share := 4
 	if len(cfg.Worker.CPUs) > 1 {

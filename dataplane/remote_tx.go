@@ -15,48 +15,51 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A port's TX ring has one producer, so what other workers have for the port they
-// hand to that one: its sender. For them the port is one without sockets to send
-// by (port.remote), whose TX ring is the exit, a ring that the sender empties into
-// the real port's queue: as far as that admits it, so that nothing is dropped
-// there, and a full queue is felt by whoever stages. If the port has a rate, the
-// others go by what its sender says of the queue (board): together they may put a
-// little more into their exits than the queue takes at once, which then waits.
+// The TX ring of a port has one producer: the worker that transmits for the port. Other
+// workers pass it their frames. Each of them has a remote view of the port
+// (port.remoteView), without sockets to send by, whose TX ring is a remote TX ring. The
+// transmitting worker drains this ring into the port's egress queue, as far as the queue
+// admits the frames: nothing is dropped there, and the workers that stage frames notice a
+// full queue. If the port has a rate, these workers limit themselves by the state of the
+// queue that the transmitting worker publishes (portStatus). Together they may put a
+// little more into their rings than the queue takes at once; the rest waits in the rings.
 
-// remoteTX is one worker's way to a port that another one transmits for.
+// remoteTX is the ring by which one worker sends by a port that another worker transmits
+// for.
 type remoteTX struct {
 	ring       *spsc.Ring[xsk.Desc]
-	txWorker   *worker // the sender
+	txWorker   *worker // the consumer, which transmits for the port
 	status     *portStatus
-	takenBytes atomic.Uint64 // bytes on the link of what the sender has taken; it writes
-	// ---- the worker's that hands over
+	takenBytes atomic.Uint64 // bytes on the link that txWorker has taken from the ring; it alone writes this
+	// ---- used by the producer only
 	handedBytes uint64
-	lastTaken   uint64 // taken, as it was last
-	rate        int64  // as it was on the board last
+	lastTaken   uint64 // takenBytes, as last read
+	rate        int64  // status.rate, as last read
 }
 
-// portStatus is what a port's sender lets the other workers know.
+// portStatus is what the worker that transmits for a port publishes to the others.
 type portStatus struct {
-	rate        atomic.Int64 // bit/s; 0: none
-	queuedBytes atomic.Int64 // bytes in the queue
+	rate        atomic.Int64 // bit/s; 0: no rate
+	queuedBytes atomic.Int64 // bytes in the egress queue
 }
 
-// remoteTXConsumer is an exit at its other end.
+// remoteTXConsumer is the consumer side of a remote TX ring.
 type remoteTXConsumer struct {
-	port    *port // the sender's
+	port    *port // as the consumer has it
 	ring    *remoteTX
-	blocked int // entries for which there was no room
+	blocked int // entries that the egress queue had no room for
 }
 
-// remoteTXSize returns how many entries each exit has. Together they have no more than a
-// quarter of the UMEM's frames, if it is not tiny, and half of them are filled (look).
+// remoteTXSize returns the number of entries of each remote TX ring. All rings together
+// have at most a quarter as many entries as the UMEM has frames, if it is not tiny, and
+// producers fill half of a ring (refreshTXLimit).
 func remoteTXSize(cfg *config.Config) int {
 	exits := len(cfg.Ports) * (len(cfg.Worker.CPUs) - 1)
 	most := max(64, cfg.UMEM.Frames/4/max(1, exits))
 	return min(1<<(bits.Len(uint(most))-1), 1024)
 }
 
-// remoteView returns p as a worker has it that does not transmit for it.
+// remoteView returns p as seen by a worker that does not transmit for it.
 func (p *port) remoteView(size int) *port {
 	r := &port{
 		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, allow: p.allow, multiBuffer: p.multiBuffer, down: p.down, isolated: p.isolated,
@@ -65,12 +68,12 @@ func (p *port) remoteView(size int) *port {
 		tx:       make([]xsk.Desc, 0, size), txLimit: size / 2,
 		queue: newEgressQueue(p.queue.maxBytes, size, 0),
 	}
-	r.queue.maxFrames = 0 // the exit is queue enough, but for replies
+	r.queue.maxFrames = 0 // the ring replaces the queue, except for replies
 	return r
 }
 
-// publishRemote publishes what was staged for p, as far as the exit has room. p is
-// another worker's to send by.
+// publishRemote publishes the frames staged for p, as far as the ring has room. Another
+// worker transmits for p.
 func (w *worker) publishRemote(p *port) {
 	x := p.remoteTX
 	if p.down {
@@ -90,8 +93,8 @@ func (w *worker) publishRemote(p *port) {
 	p.refreshTXLimit(w.now)
 }
 
-// refreshTXLimit finds out what may be staged for p, another worker's to send by: half of the
-// exit, or as many frames as one packet of a group needs.
+// refreshTXLimit computes what may be staged for p, for which another worker transmits:
+// half of the ring, or as many frames as one packet of a group needs.
 func (p *port) refreshTXLimit(now time.Duration) {
 	x := p.remoteTX
 	size := x.ring.Size()
@@ -104,14 +107,14 @@ func (p *port) refreshTXLimit(now time.Duration) {
 		p.queue.maxFrames, p.queue.remoteBytes = 0, 0
 		return
 	}
-	// What is in front of the link counts against the bytes that the queue may hold.
+	// Bytes in front of the link count against the bytes that the queue may hold.
 	p.queue.remoteBytes = int(x.status.queuedBytes.Load()) + int(x.handedBytes-x.takenBytes.Load())
 	p.queue.maxFrames = p.txLimit
 	p.txLimit = 0
 }
 
-// refreshTXLimits finds out what may be staged for the ports that other workers send by:
-// while this one slept, they have sent.
+// refreshTXLimits refreshes the limits of the ports that other workers transmit for:
+// those workers have sent while this one slept.
 func (w *worker) refreshTXLimits() {
 	for _, p := range w.ports {
 		if p.remoteTX != nil {
@@ -120,11 +123,11 @@ func (w *worker) refreshTXLimits() {
 	}
 }
 
-// drainRemote moves what other workers have for w's ports into these, and returns how
-// many frames that were.
+// drainRemote moves the frames in the remote TX rings of w's ports into the ports' egress
+// queues, and returns the number of packets.
 func (w *worker) drainRemote() (total int) {
 	for i := range w.remoteIn {
-		// Another one first each time: none is kept from a queue that is full.
+		// Start at another ring each time, so that a full queue starves none of them.
 		e := &w.remoteIn[(i+w.firstRemote)%len(w.remoteIn)]
 		n := e.ring.ring.Len(e.ring.ring.Size())
 		if n == 0 {
@@ -155,7 +158,7 @@ func (w *worker) drainRemoteRing(e *remoteTXConsumer, n int) (taken int) {
 			p.mark(ipPacket(w.umem.Data(ds[0].Addr, ds[0].Len)))
 			p.stagePacket(ds)
 		case p.queue.rate > 0 && p.queue.len() == 0:
-			// Larger than the queue: it got its rate after this was handed over.
+			// Larger than the queue: the port got its rate after this was enqueued.
 			w.freeFrames(ds)
 			w.countRefused(p)
 		default:
@@ -171,7 +174,7 @@ func (w *worker) drainRemoteRing(e *remoteTXConsumer, n int) (taken int) {
 	return taken
 }
 
-// releaseEntries gives back the places of so many entries.
+// releaseEntries frees the given number of ring entries, which hold bytes on the link.
 func (e *remoteTXConsumer) releaseEntries(entries, bytes int) {
 	if entries > 0 {
 		e.ring.ring.Release(entries)
@@ -179,8 +182,8 @@ func (e *remoteTXConsumer) releaseEntries(entries, bytes int) {
 	}
 }
 
-// nextRemoteRetry returns when w wants to look again at what had no room, where nothing in
-// the port's queue makes it do so; ok is false if there is no such thing.
+// nextRemoteRetry returns when w must try again to move blocked entries, of a port whose
+// egress queue is empty and so gives no time itself; ok is false if there are none.
 func (w *worker) nextRemoteRetry() (at time.Duration, ok bool) {
 	for i := range w.remoteIn {
 		if e := &w.remoteIn[i]; e.blocked > 0 && e.port.queue.len() == 0 {
@@ -190,7 +193,7 @@ func (w *worker) nextRemoteRetry() (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// freeRemote frees what is in x: its port is gone.
+// freeRemote frees the frames in x, whose port has vanished.
 func (w *worker) freeRemote(x *remoteTX) {
 	n := x.ring.Len(x.ring.Size())
 	for i := range n {
@@ -203,8 +206,8 @@ func (w *worker) freeRemote(x *remoteTX) {
 	x.ring.Release(n)
 }
 
-// ipPacket returns the IP packet in a frame that a worker has built; nothing that could
-// be marked if it is ARP.
+// ipPacket returns the IP packet in a frame that a worker has built, for the CE marker;
+// for a frame without one (ARP) it returns notIP, which is never marked.
 func ipPacket(frame []byte) []byte {
 	at := rocev2.EthernetLen
 	kind := binary.BigEndian.Uint16(frame[at-2:])
@@ -221,7 +224,7 @@ func ipPacket(frame []byte) []byte {
 // notIP is an IPv4 header that is not ECN-capable.
 var notIP [rocev2.IPv4Len]byte
 
-// publishStatus lets the other workers know how p's queue is.
+// publishStatus publishes the state of p's queue to the other workers.
 func (p *port) publishStatus() {
 	if b := p.status; b != nil {
 		if n := int64(p.queue.bytes); n != b.queuedBytes.Load() {

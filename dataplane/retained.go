@@ -12,16 +12,16 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// The repair store: the frames that the core keeps stay where they were received,
-// out of the pool, until it lets go of them. Copies are made of them as of a frame
-// that has just come.
+// The frames of the repair store: frames that the core retains stay where they were
+// received, out of the pool, until the core frees them. Copies are made of them in the
+// same way as of a frame that has just come.
 
-// maxResends bounds the copies of kept frames that one packet, or one deadline,
-// brings about: what a receiver has lost must not keep the others waiting.
+// maxResends bounds the copies of retained frames that one packet, or one deadline,
+// causes: the recovery of one receiver must not delay the others.
 const maxResends = 64
 
-// repairSpec is what cfg says of local repair, if all groups together may keep
-// so many bytes.
+// repairSpec returns cfg's parameters of local repair; total is the number of bytes that
+// all groups of a worker together may retain.
 func repairSpec(cfg *config.Config, total int) mcast.RepairSpec {
 	return mcast.RepairSpec{
 		Bytes:   int64(min(cfg.Repair.GroupBytes, total)),
@@ -29,12 +29,12 @@ func repairSpec(cfg *config.Config, total int) mcast.RepairSpec {
 	}
 }
 
-// handleOf names the frame at addr to the core.
+// handleOf returns the core's name for the frame at addr.
 func (w *worker) handleOf(addr uint64) mcast.Handle {
 	return mcast.Handle(addr / uint64(w.umem.FrameSize()))
 }
 
-// retain takes note of a packet that the core keeps.
+// retain records the buffers of a packet that the core retains.
 func (w *worker) retain(ds []xsk.Desc) {
 	h := w.handleOf(ds[0].Addr)
 	w.retained[h] = ds[0]
@@ -49,7 +49,7 @@ func (w *worker) retain(ds []xsk.Desc) {
 	w.chains.maxBuffers = max(w.chains.maxBuffers, len(ds))
 }
 
-// freeReleased gives back what the core has let go of.
+// freeReleased returns the frames that the core has freed to the pool.
 func (w *worker) freeReleased() {
 	for _, h := range w.out.Freed {
 		d := w.retained[h]
@@ -62,15 +62,15 @@ func (w *worker) freeReleased() {
 	}
 }
 
-// copyRetained stages a copy of a packet that was kept.
+// copyRetained stages a copy of a retained packet.
 func (w *worker) copyRetained(c *mcast.Copy) {
 	ds := w.retainedPacket(c.Frame)
 	w.copy(c, &w.retainedFrame, ds, false)
 }
 
-// deferCopy has the core send c later, since the queue of p is full; if it cannot, the
-// copy is lost for its leg. Nothing more of this turn goes to p: what follows must
-// not overtake.
+// deferCopy makes the core send c later, since the queue of p is full. If the core
+// cannot, the copy is lost for its leg. No further copy of this core call goes to p,
+// since it would overtake c.
 func (w *worker) deferCopy(p *port, c *mcast.Copy) {
 	p.fullAt = w.coreCalls + 1
 	if w.core.Requeue(c, p.halfEmptyAt(w.now)) {
@@ -80,7 +80,8 @@ func (w *worker) deferCopy(p *port, c *mcast.Copy) {
 	w.countRefused(p)
 }
 
-// sendApplied does what a change by the control plane has brought about.
+// sendApplied sends the feedback and frees the frames that a change by the control plane
+// has caused.
 func (w *worker) sendApplied() {
 	w.sendFeedback(nil)
 	w.freeReleased()
@@ -103,9 +104,9 @@ func (w *worker) fireDeadlines() {
 	w.freeReleased()
 }
 
-// legResends is Output.Room: how many copies of kept packets the port of a leg takes, and
-// when it may take more. What is for a port that is down, or for a member whose place
-// is not known, is taken and counted as dropped.
+// legResends is Output.PortRoom: it returns how many copies of retained packets the port
+// of a leg admits, and when it may admit more. Copies for a port that is down, or for a
+// member without a location, are admitted and counted as dropped.
 func (w *worker) legResends(id mcast.GroupID, leg mcast.LegID) (copies int, until time.Duration) {
 	g := &w.groups[id]
 	pi := g.legs[leg].port
@@ -120,7 +121,8 @@ func (w *worker) legResends(id mcast.GroupID, leg mcast.LegID) (copies int, unti
 	return p.room(n, w.chains.maxBuffers), p.halfEmptyAt(w.now)
 }
 
-// maxResendsOf makes of a number of copies what Output.MaxRepairs says for it.
+// maxResendsOf converts a number of copies to Output.MaxResends, where -1 stands for
+// none.
 func maxResendsOf(n int) int {
 	if n <= 0 {
 		return -1

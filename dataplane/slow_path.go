@@ -11,8 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// How many envelopes may wait for the control plane: renewals, which keep leases, and
-// all others. What one port brings takes a quarter of the places at most, so that its
+// Slots for envelopes that wait for the control plane: renewals, which extend leases, and
+// all others. Envelopes from one port take at most a quarter of the slots, so that its
 // hosts cannot take those of others.
 const (
 	renewalSlots = 128
@@ -25,8 +25,8 @@ type datagram struct {
 	port     int
 	class    *slotClass
 	mac      rocev2.MAC // of the frame
-	vlan     uint16     // VID of its outermost tag; 0: none
-	partial  bool       // its UDP checksum is one that the host left to its device
+	vlan     uint16     // VID of the frame's outermost tag; 0: none
+	partial  bool       // the sending host left the UDP checksum to its device
 	src, dst netip.AddrPort
 	length   int
 	buf      [envelope.MaxLen]byte
@@ -35,22 +35,22 @@ type datagram struct {
 // payload returns the datagram's UDP payload.
 func (d *datagram) payload() []byte { return d.buf[:d.length] }
 
-// origin returns where the datagram came from.
+// origin returns the port, MAC address and VLAN that the datagram came from.
 func (d *datagram) origin() origin { return origin{d.port, d.mac, d.vlan} }
 
-// slowPath carries envelopes from the workers to the control plane in a fixed
-// number of slots, so that a flood of them costs the worker no memory: without
-// a free slot they are counted and dropped, and their sender tries again.
+// slowPath carries envelopes from the workers to the control plane in a fixed number of
+// slots, so that a flood of envelopes costs a worker no memory: an envelope without a
+// free slot is counted and dropped, and its sender tries again.
 type slowPath struct {
 	renewals, requests *slotClass
 	sightings          chan sighting
 }
 
-// slotClass is the slots of one kind of envelopes.
+// slotClass is the set of slots for one kind of envelope.
 type slotClass struct {
 	free, queued chan *datagram
-	usedByPort   []atomic.Int32 // by port: slots that its envelopes have
-	maxPerPort   int32          // of them
+	usedByPort   []atomic.Int32 // by port: slots that its envelopes occupy
+	maxPerPort   int32          // the limit of each
 }
 
 func newSlowPath(ports int) *slowPath {
@@ -70,7 +70,7 @@ func newSlotClass(slots, ports int) *slotClass {
 	return l
 }
 
-// acquire returns a slot for an envelope from a port; nil if there is none.
+// acquire returns a slot for an envelope from a port, or nil if there is none.
 func (l *slotClass) acquire(port int) *datagram {
 	if l.usedByPort[port].Add(1) <= l.maxPerPort {
 		select {
@@ -90,7 +90,7 @@ func (d *datagram) release() {
 	d.class.free <- d
 }
 
-// queueEnvelope hands the decoded frame's UDP payload to the control plane.
+// queueEnvelope passes the decoded frame's UDP payload to the control plane.
 func (w *worker) queueEnvelope(pi int) {
 	f := &w.frame
 	payload := f.UDPPayload()
@@ -125,12 +125,12 @@ func (w *worker) queueEnvelope(pi int) {
 	d.src = netip.AddrPortFrom(f.Src(), udp.SrcPort())
 	d.dst = netip.AddrPortFrom(f.Dst(), udp.DstPort())
 	w.count.envelopeIn++
-	l.queued <- d // has room: there are only as many slots
+	l.queued <- d // has room: its capacity is the number of slots
 }
 
-// reportPartial tells the operator once of each port that hosts behind it leave UDP checksums to
-// their device. Envelopes are accepted like that: their HMAC covers more than the
-// checksum does. Other programs that read raw frames here see wrong checksums.
+// reportPartial tells the operator once per port that hosts behind it leave UDP checksums
+// to their device. Such envelopes are accepted: their HMAC covers more than the checksum
+// does. Other programs that read raw frames here see wrong checksums.
 func (c *control) reportPartial(d *datagram) {
 	if p := c.workers.ports[d.port]; d.partial && !p.partialReported {
 		p.partialReported = true

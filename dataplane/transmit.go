@@ -9,28 +9,28 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
-// The way out of a worker. A port may stop transmitting although its carrier is up: its
-// peer pauses it (PFC) for good, or a queue of its NIC hangs. Such a port fills its
-// share of the frames and then takes nothing; what was for it waits in the repair
-// stores or is lost for the members behind it, whom dead_after removes. Everybody else
-// must not notice: nobody waits for that port's room, and the kernel is asked less and
-// less often whether it goes on.
+// Transmission. A port may stop transmitting although its carrier is up: its peer pauses
+// it (PFC) for good, or a queue of its NIC hangs. Such a port fills its share of the
+// frames and then admits nothing; its frames wait in the repair stores, or are lost for
+// the members behind it, which dead_after removes. Other ports must not be affected:
+// nothing waits for the room of that port, and the kernel is asked less and less often to
+// send for it.
 
-// Times after which a port that takes nothing is looked at again: a completion wakes
-// nobody. They grow with the time for which nothing has moved.
+// Intervals at which a port that makes no progress is retried, since a completion wakes
+// no worker. They grow with the time since the last progress.
 const (
-	minTXRetry   = 100 * time.Microsecond // at first
+	minTXRetry   = 100 * time.Microsecond // the first
 	maxTXRetry   = 20 * time.Millisecond
-	retryDivisor = 8 // of the time for which nothing has moved
+	retryDivisor = 8 // interval = time since the last progress / retryDivisor
 )
 
-// retryAt returns when a port that takes nothing at time now is to be looked at again.
+// retryAt returns when a port that makes no progress at time now is to be retried.
 func (p *port) retryAt(now time.Duration) time.Duration {
 	return now + min(max(minTXRetry, (now-p.lastProgress)/retryDivisor), maxTXRetry)
 }
 
-// flush hands every port its staged frames and those that its queue releases,
-// and takes back the frames whose transmission has completed.
+// flush moves the staged frames of every port, and those that its queue releases, to its
+// TX ring, and takes back the frames whose transmission has completed.
 func (w *worker) flush() {
 	w.batchNumber++
 	for _, p := range w.ports {
@@ -59,10 +59,10 @@ func (w *worker) flushPort(p *port) {
 	p.publishStatus()
 }
 
-// kickTX makes the kernel send what is in p's TX ring. Where it has taken nothing since
-// the last time, it is not asked again before kickAt.
+// kickTX makes the kernel send the frames in p's TX ring. If the kernel has taken none
+// since the last kick, it is not kicked again before kickAt.
 func (w *worker) kickTX(p *port) {
-	if p.down { // what is in the ring goes when it is up
+	if p.down { // the frames in the ring go out when the port is up again
 		p.lastProgress, p.kickAt = w.now, 0
 		return
 	}
@@ -75,7 +75,7 @@ func (w *worker) kickTX(p *port) {
 	if w.now < p.kickAt && before == p.takenAtKick {
 		return
 	}
-	if err := s.Kick(); err == xsk.ErrDown || err == xsk.ErrGone { // control says so when netlink does
+	if err := s.Kick(); err == xsk.ErrDown || err == xsk.ErrGone { // the control loop reports it when netlink does
 		p.down = true
 	}
 	p.takenAtKick, pending = s.Consumed()
@@ -88,13 +88,13 @@ func (w *worker) kickTX(p *port) {
 	}
 }
 
-// nextKick returns when the kernel is to be asked again to send what it has not taken;
-// ok is false if there is no such thing.
+// nextKick returns when the kernel is to be kicked again for frames that it has not
+// taken; ok is false if there are none.
 func (p *port) nextKick() (at time.Duration, ok bool) {
 	return p.kickAt, p.kickAt > 0 && !p.down
 }
 
-// complete takes back the frames that have left by p.
+// complete takes back the frames that p has transmitted.
 func (w *worker) complete(p *port) {
 	for {
 		n := p.rxSockets[0].Complete(w.addrs)
@@ -112,9 +112,9 @@ func (w *worker) complete(p *port) {
 	p.maxDepth = max(p.maxDepth, p.depth())
 }
 
-// admitsAfterFlush reports whether p takes a data packet of n bytes in so many buffers, if need
-// be after what is staged for it has been sent. A port that does not transmit has
-// nothing staged, so it costs no system call.
+// admitsAfterFlush reports whether p admits a data packet of n bytes in the given number
+// of buffers, if necessary after a flush of what is staged for p. A port that does not
+// transmit has nothing staged, so for it the flush costs no system call.
 func (w *worker) admitsAfterFlush(p *port, n, buffers int) bool {
 	if p.admits(n, buffers) {
 		return true
@@ -122,12 +122,12 @@ func (w *worker) admitsAfterFlush(p *port, n, buffers int) bool {
 	if len(p.tx) == 0 {
 		return false
 	}
-	w.batchNumber++ // the places of what is staged are no longer theirs
+	w.batchNumber++ // the staged frames have left the queue's slots
 	w.flushPort(p)
 	return p.admits(n, buffers)
 }
 
-// anyStaged reports whether a frame waits for the end of the batch at any port.
+// anyStaged reports whether a port has a frame that waits for the end of the batch.
 func (w *worker) anyStaged() bool {
 	for _, p := range w.ports {
 		if p.staged() {

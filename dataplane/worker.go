@@ -21,13 +21,13 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// fillChunk is the least number of frames given to the kernel at a time: the
-// ring's shared index costs a cache line, not the frames.
+// fillChunk is the least number of frames given to the kernel at a time: each update of
+// the ring's shared index costs a cache line, the frames cost none.
 const fillChunk = 32
 
-// worker is the data path: one goroutine locked to one thread, which owns the
-// sockets' rings, the free frames, the core and every table below outright.
-// Everybody else hands it closures by do, which it runs between batches.
+// worker is the data path: one goroutine, locked to one thread, which alone uses the
+// sockets' rings, the free frames, the core and every table below. Other goroutines pass
+// it closures by do; the worker runs them between batches.
 type worker struct {
 	ports       []*port
 	umem        *xsk.Umem
@@ -37,13 +37,13 @@ type worker struct {
 	groups      []groupTable   // by mcast.GroupID
 	prefixes    []netip.Prefix // of group addresses
 	ops         *rocev2.Operators
-	cpu         int // to stay on; -1 any
+	cpu         int // the CPU to run on; -1 for any
 	spin        time.Duration
 	start       time.Time
 	now         time.Duration // since start, read once a batch
-	batchNumber uint64        // counts the batches: what was staged in this one can still be changed
+	batchNumber uint64        // counts the batches: frames that were staged in the current one can still be changed
 
-	affinity chan error    // how pinning to cpu went; Open waits for it
+	affinity chan error    // the result of pinning the worker to cpu; Open waits for it
 	ended    chan struct{} // closed when the worker has ended
 	closures chan func()
 	wakeFD   int
@@ -51,41 +51,41 @@ type worker struct {
 	slowPath *slowPath
 	changed  changedGroups
 
-	// Beside other workers; crew is nil if there is none.
+	// For a switch with several workers; workers is nil if there is only one.
 	workers      *workers
 	pauseStatus  pauseStatus
-	runBy        time.Duration   // as pulse.due
-	pausedTotal  time.Duration   // as pulse.lost
-	othersPaused []time.Duration // of the others, by index, as the core knows
-	index        int             // of this one
+	runBy        time.Duration   // as pauseStatus.due
+	pausedTotal  time.Duration   // as pauseStatus.paused
+	othersPaused []time.Duration // total pauses of the other workers, by index, as last reported to the core
+	index        int             // this worker's, in workers.all
 	asleep       atomic.Bool
-	handoffOut   []*spsc.Ring[xsk.Desc] // by worker: packets received for its groups
-	handoffIn    []*spsc.Ring[xsk.Desc] // ... that others have received for this one's
-	remoteIn     []remoteTXConsumer     // of the ports that this one transmits for
-	remotePacket [xsk.MaxChain]xsk.Desc // of a packet that comes in by one
-	firstRemote  int                    // of them in the next turn
+	handoffOut   []*spsc.Ring[xsk.Desc] // by worker: packets received for that worker's groups
+	handoffIn    []*spsc.Ring[xsk.Desc] // packets that other workers received for this worker's groups
+	remoteIn     []remoteTXConsumer     // remote TX rings of the ports that this worker transmits for
+	remotePacket [xsk.MaxChain]xsk.Desc // scratch: the buffers of one packet from a remote TX ring
+	firstRemote  int                    // index into remoteIn: the ring to drain first in the next batch
 
-	fillReserve int  // entries of each fill ring that stay empty
-	starved     bool // there were too few free frames for a fill ring
+	fillReserve int  // entries of each fill ring that are left empty
+	starved     bool // there were too few free frames to fill a fill ring
 
 	// Scratch, reused for every packet.
 	rx            []xsk.Desc
 	addrs         []uint64
 	chains        chains
-	buildAddr     uint64 // the frame between begin and end
+	buildAddr     uint64 // the frame between beginFrame and endFrame
 	frame         rocev2.Frame
-	retainedFrame rocev2.Frame // of a kept frame, if isDecoded
+	retainedFrame rocev2.Frame // the decoded retained frame, valid if isDecoded
 	pkt           mcast.Packet
-	targetScratch []mcast.Target // of an update message
-	payload       [4096]byte     // of one in several buffers: no path MTU is larger
+	targetScratch []mcast.Target // targets of one target message
+	payload       [4096]byte     // of a packet in several buffers: no path MTU is larger
 	out           mcast.Output
 	count         counters
-	prefetched    byte // so that fetch is not optimised away
+	prefetched    byte // so that prefetch is not optimised away
 
-	repairSpec    mcast.RepairSpec // of groups that do not go without
+	repairSpec    mcast.RepairSpec // of the groups with local repair
 	psnProbe      time.Duration    // mcast.GroupSpec.PSNProbe of all groups
-	retained      []xsk.Desc       // by handle: frames that the core keeps; packets in several go on as chains.next says
-	coreCalls     uint64           // counts the calls of the core
+	retained      []xsk.Desc       // by handle: buffers that the core retains; chains.nextBuffer links those of one packet
+	coreCalls     uint64           // counts the calls of the core (core calls)
 	decodedHandle mcast.Handle
 	isDecoded     bool
 }
@@ -99,8 +99,8 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 	for _, p := range ports {
 		socks = append(socks, p.rxSockets...)
 	}
-	// Each worker's groups have an equal part of what may be kept: nobody has to ask
-	// the others.
+	// Each worker's groups get an equal part of the bytes that may be retained, so that
+	// workers need not coordinate.
 	kept := cfg.RepairTotal() / len(cfg.Worker.CPUs)
 	spin := cfg.Worker.Spin
 	if !maySpin(cfg.Worker.CPUs, runtime.NumCPU()) {
@@ -129,11 +129,11 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		addrs:         make([]uint64, max(cfg.Rings.Fill, cfg.Rings.Completion)),
 	}
 	w.out.PortRoom = w.legResends
-	// Half of the frames may wait to be received into, shared evenly: the other
-	// half is for copies and feedback.
+	// At most half of the frames are in the fill rings, in equal parts: the other half is
+	// for copies and feedback.
 	w.fillReserve = max(0, cfg.Rings.Fill-cfg.UMEM.Frames/2/max(1, c.sockets))
-	// From Attach on packets come: what finds no frame before run is lost, such as
-	// the only ARP request of a host that has been waiting for us.
+	// Packets arrive from Attach on. A packet that finds no frame before run starts is
+	// lost, such as the only ARP request of a host that has been waiting for the switch.
 	for _, s := range socks {
 		w.refill(s)
 	}
@@ -165,8 +165,8 @@ func (w *worker) run() {
 	}
 }
 
-// runBatch is one batch: everything that it stages, the closures' frames included, has
-// left for the rings when it returns. It returns how many packets came.
+// runBatch runs one batch and returns how many packets came. When it returns, every frame
+// that was staged in it, by closures too, has been moved to the rings.
 func (w *worker) runBatch() (got int) {
 	w.now = time.Since(w.start)
 	w.notePauses()
@@ -179,8 +179,8 @@ func (w *worker) runBatch() (got int) {
 	return got
 }
 
-// receiveAll serves what there is, from the sockets and from other workers, and
-// returns how many packets came.
+// receiveAll serves the packets that wait at the sockets and in the rings from other
+// workers, and returns how many there were.
 func (w *worker) receiveAll() int {
 	if w.workers == nil {
 		return w.receive()
@@ -210,7 +210,7 @@ func (w *worker) do(f func()) bool {
 // wake ends the worker's poll.
 func (w *worker) wake() {
 	one := [8]byte{0: 1}
-	_, _ = unix.Write(w.wakeFD, one[:]) // EAGAIN: it is awake already
+	_, _ = unix.Write(w.wakeFD, one[:]) // EAGAIN: a wakeup is pending already
 }
 
 // runClosures runs the closures that wait, and reports whether there were any.
@@ -219,7 +219,7 @@ func (w *worker) runClosures() (any bool) {
 		select {
 		case f := <-w.closures:
 			f()
-			w.batchNumber++ // where groups' packets go may be another place now
+			w.batchNumber++ // the closure may have changed where groups' packets go
 			any = true
 		default:
 			return any
@@ -227,12 +227,12 @@ func (w *worker) runClosures() (any bool) {
 	}
 }
 
-// maxSleep bounds the time in which a link event could be overlooked.
+// maxSleep bounds the time for which a link event can go unnoticed.
 const maxSleep = time.Second
 
-// sleepTime returns how long w may sleep: until the core's next deadline, the turn of a
-// queued frame, or the next look at a ring that was full. It is 0 while anything is
-// staged: no frame waits for another packet to come.
+// sleepTime returns how long w may sleep: until the core's next deadline, the release of
+// a queued frame, or the next retry of a ring that was full. It is 0 while a frame is
+// staged: staged frames do not wait for the next packet.
 func (w *worker) sleepTime() time.Duration {
 	until := w.now + maxSleep
 	if at, ok := w.core.NextDeadline(); ok {
@@ -257,14 +257,14 @@ func (w *worker) sleepTime() time.Duration {
 	if at, ok := w.nextRemoteRetry(); ok {
 		until = min(until, at)
 	}
-	if w.starved { // frames come back by completions, which wake nobody
+	if w.starved { // completions return frames but wake no worker
 		until = min(until, w.now+maxTXRetry)
 	}
 	return max(0, until-time.Since(w.start))
 }
 
-// sleep sleeps until a frame, a command, something from another worker or the end of
-// sleepTime comes.
+// sleep returns when a frame, a closure or something from another worker comes, at the
+// latest after sleepTime.
 func (w *worker) sleep() {
 	timeout := w.sleepTime()
 	if len(w.closures) > 0 {
@@ -283,7 +283,7 @@ func (w *worker) sleep() {
 		_, _ = unix.Read(w.wakeFD, b[:])
 	}
 	if err != nil && !errors.Is(err, unix.EINTR) {
-		time.Sleep(time.Millisecond) // a socket of a vanished interface keeps poll from sleeping
+		time.Sleep(time.Millisecond) // a socket of a vanished interface makes poll return at once
 	}
 }
 
@@ -316,9 +316,9 @@ func (w *worker) receive() (total int) {
 	return total
 }
 
-// prefetch has the bytes of a batch brought into this CPU's cache. Another one has
-// written them, and each line takes as long to come as all of a packet's rewriting:
-// asked for at once, they come side by side.
+// prefetch brings the bytes of a batch into this CPU's cache. Another CPU has written
+// them, and loading one line takes as long as rewriting a packet; loads that are
+// requested together overlap.
 func (w *worker) prefetch(batch []xsk.Desc) {
 	var x byte
 	for i := range batch {
@@ -333,10 +333,10 @@ func (w *worker) prefetch(batch []xsk.Desc) {
 	w.prefetched = x
 }
 
-// cacheLine is that of amd64, and of most arm64.
+// cacheLine is the size of a cache line on amd64, and on most arm64 CPUs.
 const cacheLine = 64
 
-// refill gives s free frames to receive into, in chunks.
+// refill gives s free frames to receive into, at least fillChunk at a time.
 func (w *worker) refill(s *xsk.Socket) {
 	room := s.FillRoom() - w.fillReserve
 	if room < fillChunk {

@@ -14,24 +14,24 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
-// Several workers. What belongs to one of them belongs to it outright, as to the
-// only one of a switch that has one:
+// A switch with several workers. Each of the following belongs to one worker, and only
+// that worker uses it, as in a switch with one worker:
 //
-//   - A group, with its state, tables and kept frames: chosen at registration
-//     (owners). A packet that another worker has received is handed to the
-//     group's as a descriptor (mail).
-//   - The receiving half of each AF_XDP socket: those of all ports are spread
-//     over the workers.
-//   - A port's way out: its queue, its marker and its TX ring, which takes one
-//     producer. The others hand that worker what they want sent (exit).
-//   - Free frames: each has a cache of them (xsk.Depot).
+//   - A group, with its state, tables and retained frames. Its owner is chosen at
+//     registration (groupOwners). A packet that another worker has received is passed
+//     to the owner as descriptors, by a handoff ring.
+//   - The receiving half of an AF_XDP socket. The sockets of all ports are spread over
+//     the workers.
+//   - The transmitting side of a port: its egress queue, its CE marker and its TX ring,
+//     which takes one producer. Other workers send through remote TX rings (remoteTX).
+//   - Free frames: each worker has a cache of them (xsk.Depot).
 
-// workers is all workers of a switch.
+// workers is the set of all workers of a switch.
 type workers struct {
 	all    []*worker
-	ports  []*port // each as the worker that transmits has it
+	ports  []*port // each as seen by the worker that transmits for it
 	owners *groupOwners
-	bell   chan struct{} // rings when a worker has news
+	bell   chan struct{} // rings when a worker has changed groups
 	depot  *xsk.Depot    // nil if there is one worker
 }
 
@@ -84,7 +84,7 @@ func newWorkers(ports []*port, umem *xsk.Umem, cfg *config.Config) (*workers, er
 	return c, nil
 }
 
-// setPortDelays tells all cores of the ports' rates.
+// setPortDelays gives the ports' rates to all cores.
 func (c *workers) setPortDelays() {
 	for _, w := range c.all {
 		for pi, p := range c.ports {
@@ -93,12 +93,12 @@ func (c *workers) setPortDelays() {
 	}
 }
 
-// workerShared is what all workers of a switch have together.
+// workerShared is what all workers of a switch share.
 type workerShared struct {
 	sockets  int // of all ports
 	start    time.Time
 	slowPath *slowPath
-	bell     chan struct{} // see news
+	bell     chan struct{} // see changedGroups
 }
 
 func newWorkerShared(ports []*port) *workerShared {
@@ -112,10 +112,11 @@ func newWorkerShared(ports []*port) *workerShared {
 // txWorker returns the worker that transmits for port pi.
 func (c *workers) txWorker(pi int) int { return pi % len(c.all) }
 
-// portViews returns each worker's view of the ports: ports itself, in which each
-// keeps the sockets that its sender receives from, and for the other workers ports
-// that hand over what they send. Queue q of port p is received by worker p+q, so
-// that the sender has the first one, by which it transmits.
+// portViews returns each worker's view of the ports. The worker that transmits for a port
+// gets the port itself, reduced to the sockets that this worker receives from; the other
+// workers get remote views, whose frames go by a remote TX ring. Queue q of port p is
+// received by worker p+q, so that the transmitting worker has queue 0, by which it
+// transmits.
 func portViews(ports []*port, workers, size int) [][]*port {
 	views := make([][]*port, workers)
 	for pi, p := range ports {
@@ -136,7 +137,7 @@ func portViews(ports []*port, workers, size int) [][]*port {
 	return views
 }
 
-// close frees what newWorkers made, but for the sockets. The workers must have ended.
+// close frees what newWorkers made, except for the sockets. The workers must have ended.
 func (c *workers) close() error {
 	var errs []error
 	for _, w := range c.all {
@@ -156,9 +157,9 @@ func (c *workers) do(f func(*worker)) bool {
 	return true
 }
 
-// pauseAll runs f while all workers stand still between two batches, so that f may
-// touch what is any worker's. Only the control loop halts them: two at a time
-// would wait for each other. It returns false, without f, if a worker has ended.
+// pauseAll runs f while all workers stand still between two batches, so that f may use
+// the state of every worker. Only the control loop calls it: two concurrent calls would
+// deadlock. It returns false, without running f, if a worker has ended.
 func (c *workers) pauseAll(f func()) bool {
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	defer close(goOn)
@@ -179,8 +180,8 @@ func (c *workers) pauseAll(f func()) bool {
 	return true
 }
 
-// run starts the workers and returns when all have ended; the error is of the
-// one that cannot stay on its CPU. ready is called when all are at work.
+// run starts the workers, calls ready when all are running, and returns when all have
+// ended. If a worker cannot be pinned to its CPU, run returns that worker and the error.
 func (c *workers) run(ready func()) (*worker, error) {
 	for _, w := range c.all {
 		go w.run()
