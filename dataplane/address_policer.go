@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// addressPolicers bounds the rate of envelopes from each source address of a port, before the
-// port's own bound: one host's flood leaves the others' share alone. Addresses share
-// buckets by a hash that nobody outside knows, so memory is fixed and nothing is
-// walked. The zero value lets everything pass. It belongs to the worker.
+// addressPolicers bounds the rate of envelopes from each source address of a port, before
+// the port's own bound applies: one host's flood does not take the share of others.
+// Addresses share policers by a hash with a secret seed, so memory is fixed and nothing
+// is scanned. The zero value has no limit. It belongs to the worker.
 type addressPolicers struct {
-	gap, burst time.Duration // as in bucket
+	gap, burst time.Duration // as in policer
 	seed       maphash.Seed
 	fullAt     [256]time.Duration
 }
 
-// newAddressPolicers makes buckets of rate envelopes a second; 0 means no limit.
+// newAddressPolicers makes policers of rate envelopes per second; 0 means no limit.
 func newAddressPolicers(rate int) addressPolicers {
 	b := newPolicer(rate)
 	return addressPolicers{gap: b.gap, burst: b.burst, seed: maphash.MakeSeed()}
 }
 
-// allow reports whether one more envelope of src may pass at time now.
+// allow reports whether one more envelope from src may pass at time now.
 func (s *addressPolicers) allow(now time.Duration, src netip.Addr) bool {
 	if s.gap == 0 {
 		return true

@@ -11,10 +11,11 @@ import (
 )
 
 // A host whose link comes up has lost its neighbour entries, or asks for the group's
-// address when nobody hears it, and asks again after a second only. So the switch
-// announces the addresses of groups at a port that comes up, where members are found,
+// address while nothing receives it, and repeats that only after a second. So the switch
+// announces the addresses of groups at a port that comes up, where members are located,
 // and at registration: by a gratuitous ARP request (RFC 5944 §4.6), or an unsolicited
-// neighbour advertisement (RFC 4861 §7.2.6). They update entries, and make none.
+// neighbour advertisement (RFC 4861 §7.2.6). Both update neighbour entries and create
+// none.
 
 // announcement is a group address at a port, in a VLAN.
 type announcement struct {
@@ -23,22 +24,23 @@ type announcement struct {
 	group netip.Addr
 }
 
-// announceAfter are the times at which an announcement is sent: the host's link may
-// come up a little later than this one's, and frames may be lost.
+// announceAfter are the times at which an announcement is sent: the host's link may come
+// up a little later than the switch's, and frames may be lost.
 var announceAfter = [...]time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond}
 
-// Announcements are paced: a bounded number leaves at a time, and a bounded time passes between two of them.
+// Announcements are paced: at most announceBatch leave together, and announceInterval
+// passes between two batches.
 const (
 	announceBatch    = 32
 	announceInterval = 5 * time.Millisecond
 )
 
-// announcer has the announcements that are to be sent: by turn, those that have been
-// sent so many times.
+// announcer holds the announcements that are to be sent. rounds[i] holds those that have
+// been sent i times.
 type announcer struct {
 	rounds [len(announceAfter)]struct {
 		queue []announcement
-		since []time.Duration // when each was asked for
+		since []time.Duration // when each was requested
 	}
 	queued map[announcement]bool // not sent yet
 	last   time.Duration
@@ -46,7 +48,7 @@ type announcer struct {
 
 func newAnnouncer() *announcer { return &announcer{queued: make(map[announcement]bool)} }
 
-// add asks for an announcement, unless it is asked for and was not sent yet.
+// add requests an announcement, unless it has been requested and not been sent yet.
 func (a *announcer) add(now time.Duration, x announcement) {
 	if !a.queued[x] {
 		a.queued[x] = true
@@ -59,7 +61,7 @@ func (a *announcer) put(turn int, x announcement, since time.Duration) {
 	t.queue, t.since = append(t.queue, x), append(t.since, since)
 }
 
-// next says when the next one is to be sent, and whether at all.
+// next returns when the next announcement is due; ok is false if there is none.
 func (a *announcer) next() (at time.Duration, ok bool) {
 	for i := range a.rounds {
 		if t := &a.rounds[i]; len(t.queue) > 0 {
@@ -71,7 +73,7 @@ func (a *announcer) next() (at time.Duration, ok bool) {
 	return max(at, a.last+announceInterval), ok
 }
 
-// due returns the announcements that are to be sent now.
+// due removes and returns the announcements that are due now.
 func (a *announcer) due(now time.Duration) (xs []announcement) {
 	for i := range a.rounds {
 		t := &a.rounds[i]
@@ -100,14 +102,14 @@ func (c *control) announcePort(p *port) {
 	}
 }
 
-// announceGroup announces g where its members are.
+// announceGroup announces g at the locations of its members.
 func (c *control) announceGroup(g *group) {
 	for ip := range g.hosts {
 		c.announce(g, c.dir.hosts.byIP[ip])
 	}
 }
 
-// announce announces g where h is.
+// announce announces g at the location of h.
 func (c *control) announce(g *group, h *host) {
 	pi := c.firstWorker.portIndex(h.location.Ifindex)
 	if pi < 0 {
@@ -120,11 +122,11 @@ func (c *control) announce(g *group, h *host) {
 	c.announcer.add(c.now(), x)
 }
 
-// sendAnnouncements sends those whose time has come.
+// sendAnnouncements sends the announcements that are due.
 func (c *control) sendAnnouncements() {
 	for _, x := range c.announcer.due(c.now()) {
 		if c.dir.groups[x.group] == nil {
-			continue // deleted meanwhile
+			continue // deleted since
 		}
 		w := c.workers.all[c.workers.txWorker(x.port)]
 		w.do(func() {

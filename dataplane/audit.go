@@ -8,11 +8,11 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// AuditMark is the message of the log lines that say who changed what. Notify is
-// called with it, with the keys by, action, result and, if it is about one, group.
+// AuditMark is the message of the log lines of the audit trail. Notify is called with it
+// and with the keys by, action, result and, for a change of one group, group.
 const AuditMark = "audit"
 
-// Audit implements api.Backend: a change by the API goes to log and journal.
+// Audit implements api.Backend: it writes a change by the API to log and journal.
 func (e *Engine) Audit(c *api.Change) {
 	result := "ok"
 	if c.Err != nil {
@@ -26,8 +26,8 @@ func (e *Engine) Audit(c *api.Change) {
 	e.control.journal.add(api.Event{Kind: api.EventAudit, Group: c.Group, By: c.By, Reason: c.Action + ": " + result})
 }
 
-// audit logs a change by an authenticated envelope. It returns
-// the key and address for the journal's event.
+// audit logs a change by an authenticated envelope. It returns the key and address for
+// the journal's event.
 func (c *control) audit(e *envelope.Event) (by string) {
 	if !e.By.IsValid() {
 		return ""

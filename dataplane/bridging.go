@@ -16,38 +16,38 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// Frames for groups do not come to the bridge that their port is in. What it would do
-// to them is done here: a goroutine asks the kernel for it once a second (bridgePollInterval), and
-// when an interface has changed, and brings XDP program, workers and control loop up to date. It reconciles, so that no
-// lost event leaves a port open or shut.
+// Frames for groups bypass the bridge that their port belongs to. The switch applies the
+// bridge's rules itself: a goroutine reads them from the kernel every bridgePollInterval,
+// and when an interface has changed, and updates XDP program, workers and control loop.
+// It compares whole states, so that a lost event cannot leave a port open or shut.
 
-// bridgePollInterval is the time between two questions for what the bridges do.
+// bridgePollInterval is the time between two polls of the bridges' state.
 const bridgePollInterval = time.Second
 
-// bridges is what is wanted of locate.Bridges.
+// bridges is the part of locate.Bridges that is used here.
 type bridges interface {
 	Port(ifindex int) (locate.BridgePort, error)
 	Stations(ifindex int, p *locate.BridgePort) ([]locate.Station, error)
 	Close()
 }
 
-// portPolicy is what is wanted of a port's XDP program: [bpf.PortProgram].
+// portPolicy is the part of a port's XDP program that is used here: [bpf.PortProgram].
 type portPolicy interface {
 	SetPolicy(*bpf.Policy) error
 	SetStation(bpf.Station, bool) error
 }
 
-// bridgeFollower follows what the bridges do to the ports.
+// bridgeFollower applies the rules of the bridges to the ports.
 type bridgeFollower struct {
 	kernel bridges
 	ports  []bridgedPort
 	notify Notify
-	bell   chan struct{} // rings when an interface has changed: no need to wait for the time
-	// apply lets workers and control loop go by what is new of port pi.
+	bell   chan struct{} // rings when an interface has changed, for a poll at once
+	// apply gives workers and control loop the changed state of port pi.
 	apply func(pi int, now locate.BridgePort)
 }
 
-// bridgedPort is one port, as its program goes by it.
+// bridgedPort is one port, with the state that its program has.
 type bridgedPort struct {
 	name             string
 	ifindex          int
@@ -56,10 +56,10 @@ type bridgedPort struct {
 	state            locate.BridgePort
 	stations         map[locate.Station]struct{} // of a locked port
 	failureReported  bool                        // the operator was told
-	overflowReported bool                        // likewise, of more stations than there is room for
+	overflowReported bool                        // the operator was told that there are more stations than room for them
 }
 
-// newBridgeFollower asks for the first time and sets the programs' policies: nothing is
+// newBridgeFollower polls for the first time and sets the programs' policies: nothing is
 // served before.
 func newBridgeFollower(kernel bridges, ports []*port, cfg *config.Config, notify Notify) (*bridgeFollower, error) {
 	b := &bridgeFollower{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, apply: func(int, locate.BridgePort) {}}
@@ -98,7 +98,7 @@ func (b *bridgeFollower) run(ctx context.Context) {
 	}
 }
 
-// wake has the ports looked at soon.
+// wake causes a poll soon.
 func (b *bridgeFollower) wake() {
 	select {
 	case b.bell <- struct{}{}:
@@ -106,7 +106,7 @@ func (b *bridgeFollower) wake() {
 	}
 }
 
-// poll brings every port up to date. A port that cannot be asked for stays as it was.
+// poll updates every port. A port whose state cannot be read stays unchanged.
 func (b *bridgeFollower) poll() {
 	for pi := range b.ports {
 		p := &b.ports[pi]
@@ -131,8 +131,8 @@ func (b *bridgeFollower) poll() {
 	}
 }
 
-// setPolicy sets the policy of p's program, if it is another one than it has, and who
-// speaks if the port is locked.
+// setPolicy sets the policy of p's program, if now differs from p.state or fresh is set.
+// If the port is locked, it updates the stations that may send.
 func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort, fresh bool) error {
 	if now.Locked {
 		if err := b.setStations(p, &now); err != nil {
@@ -157,7 +157,7 @@ func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort, fresh 
 	return p.program.SetPolicy(&policy)
 }
 
-// setStations lets those speak that the bridge has at a locked port.
+// setStations allows the bridge's stations at a locked port to send.
 func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) error {
 	list, err := b.kernel.Stations(p.ifindex, now)
 	if err != nil {
@@ -197,7 +197,7 @@ func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) err
 	return nil
 }
 
-// report tells the operator what a port's bridge does now, and did not do before.
+// report tells the operator if what a port's bridge does has changed since was.
 func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
 	now := &p.state
 	if describeBridge(now) == describeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
@@ -206,7 +206,7 @@ func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
 	notify(now.Blocked && !was.Blocked, "what the bridge does to a port has changed: group frames follow", "port", p.name, "bridge", describeBridge(now))
 }
 
-// describeBridge says in words what a bridge does to a port.
+// describeBridge describes what a bridge does to a port.
 func describeBridge(p *locate.BridgePort) string {
 	if p.Bridge == 0 {
 		return "none"
@@ -226,7 +226,7 @@ func describeBridge(p *locate.BridgePort) string {
 	return strings.Join(words, ", ")
 }
 
-// bridgeChanged lets workers and control loop go by what a port's bridge does now.
+// bridgeChanged gives workers and control loop the new state of a port at its bridge.
 func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
 	e.workers.do(func(w *worker) { w.ports[pi].isolated = now.Isolated })
 	e.control.do(func() {
@@ -246,8 +246,8 @@ func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
 	})
 }
 
-// checkIsolation finds out whether members of g are behind several isolated ports, and says
-// so if that has changed: what one of them sends goes to nobody.
+// checkIsolation finds out whether members of g are behind several isolated ports, and
+// tells the operator if that has changed: data of such a member goes to no receiver.
 func (c *control) checkIsolation(g *group) {
 	if !g.worker.do(func() { g.worker.groups[g.id].noteIsolation(g.worker.ports) }) {
 		return
@@ -272,7 +272,8 @@ func (c *control) checkIsolation(g *group) {
 	}
 }
 
-// noteIsolation notes whether t has members behind several isolated ports: on the worker.
+// noteIsolation sets acrossIsolated if t has members behind several isolated ports. It
+// runs on the worker.
 func (t *groupTable) noteIsolation(ports []*port) {
 	first := -1
 	t.acrossIsolated = false
@@ -287,8 +288,8 @@ func (t *groupTable) noteIsolation(ports []*port) {
 	}
 }
 
-// checkAllowed says why the host with address ip may not be a member at its place; nil if it
-// may.
+// checkAllowed returns an error if the host with address ip may not be a member at its
+// location.
 func (d *directory) checkAllowed(ip netip.Addr, at *locate.Location) error {
 	if pi := d.firstWorker.portIndex(at.Ifindex); pi >= 0 && !d.firstWorker.ports[pi].allow.Permits(ip, config.MAC(at.MAC)) {
 		return fmt.Errorf("%s with MAC address %s is not in the allow lists of port %s", ip, at.MAC, d.firstWorker.ports[pi].name)

@@ -10,9 +10,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// beginFrame takes a free frame in which a packet for port pi is to be built. It
-// returns false, with the reason counted, if there is no room. Only end, with
-// nothing between, may follow.
+// beginFrame takes a free frame to build a packet for port pi in. It returns false, with
+// the reason counted, if there is no room. After it returns true, the next call must be
+// endFrame.
 func (w *worker) beginFrame(pi int) (buf []byte, ok bool) {
 	p := w.ports[pi]
 	if p.down {
@@ -30,8 +30,8 @@ func (w *worker) beginFrame(pi int) (buf []byte, ok bool) {
 	return w.umem.Frame(w.buildAddr), true
 }
 
-// endFrame stages the n bytes that were built since begin. A builder returns 0 if
-// its arguments make no packet; then the frame goes back.
+// endFrame stages the n bytes that were built since beginFrame. A builder returns 0 if
+// its arguments make no packet; then the frame returns to the pool.
 func (w *worker) endFrame(pi, n int) {
 	if n == 0 {
 		w.pool.GiveOne(w.buildAddr)
@@ -45,10 +45,10 @@ func (w *worker) endFrame(pi, n int) {
 	w.ports[pi].stage(xsk.Desc{Addr: w.buildAddr, Len: uint32(n)})
 }
 
-// serveNeighbour answers an ARP request or neighbour solicitation for a group
-// address with the MAC of the port that it came in by. Hosts resolve GroupIP
-// when they connect their QPs, which is before anybody registers the group: so
-// every address of the group prefixes is answered for.
+// serveNeighbour answers an ARP request or neighbour solicitation for a group address
+// with the MAC address of the receiving port. Hosts resolve GroupIP when they connect
+// their queue pairs, before the group is registered, so it answers for every address of
+// the group prefixes.
 func (w *worker) serveNeighbour(pi int) {
 	f := &w.frame
 	p := w.ports[pi]
@@ -86,7 +86,7 @@ func (w *worker) serveNeighbour(pi int) {
 }
 
 // serveEcho answers an echo request to a group address, whether a group is registered
-// there or not, so that a ping tells whether the switch is there.
+// there or not, so that a ping shows whether the switch is reachable.
 func (w *worker) serveEcho(pi int) {
 	if !w.inGroupPrefixes(w.frame.Dst()) {
 		w.count.drop[dropNotGroup]++

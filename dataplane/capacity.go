@@ -5,16 +5,16 @@ package dataplane
 
 import "github.com/gleam-rdma/gleam/mcast"
 
-// What the packets of a group need of the worker: frames for the copies of one packet,
-// and places in the ports' rings. Members that have gone need nothing.
+// The needs of a group at its worker: frames for the copies of one packet, and entries in
+// the ports' rings. Members that have gone need nothing.
 
-// portNeed is how many copies one packet of a group can put on a port.
+// portNeed is the number of copies of one packet of a group that go to a port, at most.
 type portNeed struct{ port, packets int }
 
 // isActive reports whether copies are made for l.
 func (l *leg) isActive() bool { return !l.gone && l.port >= 0 }
 
-// countCopies finds out how many copies one packet can have.
+// countCopies sets maxCopies, the number of copies that one packet can have.
 func (t *groupTable) countCopies() {
 	t.maxCopies = 0
 	for i := range t.legs {
@@ -24,7 +24,7 @@ func (t *groupTable) countCopies() {
 	}
 }
 
-// markGone notes that member m has left or was evicted.
+// markGone records that member m has left or was evicted.
 func (t *groupTable) markGone(m mcast.MemberID) {
 	l := &t.legs[t.members[m].leg]
 	if l.isActive() {
@@ -33,7 +33,7 @@ func (t *groupTable) markGone(m mcast.MemberID) {
 	l.gone = true
 }
 
-// portNeeds sums up how many copies one packet can put on each port.
+// portNeeds returns the number of copies of one packet for each port that gets any.
 func (t *groupTable) portNeeds(ports int) (need []portNeed) {
 	copies := make([]int, ports)
 	for i := range t.legs {
@@ -49,8 +49,9 @@ func (t *groupTable) portNeeds(ports int) (need []portNeed) {
 	return need
 }
 
-// setTable gives a group its tables, and lets the TX ring of each port, or the exit,
-// take the copies of one of its packets, also where that is more than the port's share.
+// setTable sets a group's tables and raises maxPacketFrames of its ports, so that the TX
+// ring, or the remote TX ring, takes the copies of one packet even if they are more than
+// the port's share.
 func (w *worker) setTable(id mcast.GroupID, t groupTable) {
 	t.noteIsolation(w.ports)
 	w.groups[id] = t

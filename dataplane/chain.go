@@ -9,22 +9,22 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Packets that are longer than a frame of the UMEM (xsk.ChainLen): one descriptor
-// for each of their buffers. Received ones are served as they come, so that a copy
-// has its bytes in as many buffers, cut at the same places of the IP packet, and
-// the last copy can be the received buffers themselves.
+// Packets that are longer than a frame of the UMEM (xsk.ChainLen) have one descriptor for
+// each of their buffers. They are served without being merged: a copy has its bytes in as
+// many buffers, cut at the same offsets of the IP packet, and the last copy can use the
+// received buffers themselves.
 
-// chains is what the worker needs for packets in several buffers.
+// chains is the worker's state for packets in several buffers.
 type chains struct {
 	received   rocev2.Chain // of worker.frame
-	retainedIn rocev2.Chain // of worker.again
+	retainedIn rocev2.Chain // of worker.retainedFrame
 	copyOut    rocev2.Chain // of the copy that is being made
 
-	retainedDescs [xsk.MaxChain]xsk.Desc // of worker.again
+	retainedDescs [xsk.MaxChain]xsk.Desc // of worker.retainedFrame
 	copyDescs     [xsk.MaxChain]xsk.Desc // of the copy
 
-	nextBuffer []mcast.Handle // by handle: the next buffer of a kept packet that goes on
-	maxBuffers int            // buffers of the longest packet that was ever kept; at least 1
+	nextBuffer []mcast.Handle // by handle: the next buffer of a retained packet in several
+	maxBuffers int            // buffers of the longest packet that was ever retained; at least 1
 }
 
 func newChains(frames int) chains {
@@ -34,16 +34,16 @@ func newChains(frames int) chains {
 	}
 }
 
-// freeFrames gives the buffers of a packet back.
+// freeFrames returns the buffers of a packet to the pool.
 func (w *worker) freeFrames(ds []xsk.Desc) {
 	for i := range ds {
 		w.pool.GiveOne(ds[i].Addr)
 	}
 }
 
-// decode makes w.frame of a received packet. It returns the packet's descriptors
-// without what is beyond the end that IP gives. If it returns none, it has counted
-// and freed the packet.
+// decode decodes a received packet into w.frame. It returns the packet's descriptors,
+// without the bytes beyond the end that the IP header gives. If it returns none, it has
+// counted and freed the packet.
 func (w *worker) decode(ds []xsk.Desc) []xsk.Desc {
 	if len(ds) > 1 {
 		return w.decodeChain(ds)
@@ -82,7 +82,7 @@ func (w *worker) decodeChain(ds []xsk.Desc) []xsk.Desc {
 	}
 	k := len(w.chains.received)
 	if k > 1 && w.frame.Len()-w.frame.L3Offset() < minFrame-rocev2.EthernetLen {
-		// To pad it, its last buffer would have to have room behind it.
+		// Padding it would need room behind its last buffer.
 		w.count.drop[dropTooLong]++
 		w.freeFrames(ds)
 		return nil
@@ -96,8 +96,8 @@ func (w *worker) decodeChain(ds []xsk.Desc) []xsk.Desc {
 	return ds
 }
 
-// retainedPacket returns the buffers of a packet that was kept, and makes w.again of
-// them unless that is already it.
+// retainedPacket returns the buffers of a retained packet, and decodes it into
+// w.retainedFrame unless that holds it already.
 func (w *worker) retainedPacket(h mcast.Handle) []xsk.Desc {
 	c := &w.chains
 	decode := h != w.decodedHandle || !w.isDecoded
@@ -130,8 +130,8 @@ func (w *worker) retainedPacket(h mcast.Handle) []xsk.Desc {
 	return c.retainedDescs[:k]
 }
 
-// serveChains serves what came on a port whose packets may be in several buffers,
-// and returns how many packets it was.
+// serveChains serves a batch from a port whose packets may be in several buffers, and
+// returns the number of packets.
 func (w *worker) serveChains(pi int, ds []xsk.Desc) (packets int) {
 	for ; len(ds) > 0; packets++ {
 		k := xsk.ChainLen(ds)
@@ -141,10 +141,10 @@ func (w *worker) serveChains(pi int, ds []xsk.Desc) (packets int) {
 	return packets
 }
 
-// copyRest finishes a copy of f, which ds describes, beyond its first buffer. That
-// is in place already, with head its bytes, and is to be sent from addr. The other
-// buffers are those of ds if own, else new ones: that there are enough has been
-// asked. It writes the ICRC and stages the copy.
+// copyRest completes a copy of f, which ds describes, beyond its first buffer. The first
+// buffer is complete: it has the bytes head and is sent from addr. The other buffers are
+// those of ds if own is set, else new ones; the caller has checked that there are enough.
+// copyRest writes the ICRC and stages the copy.
 func (w *worker) copyRest(p *port, f *rocev2.Frame, ds []xsk.Desc, own bool, addr uint64, head []byte, icrc uint32) {
 	c := &w.chains
 	c.copyOut = append(c.copyOut[:0], head)

@@ -10,20 +10,20 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// News tells the control loop which groups have decided something by themselves.
-// The core keeps what they decided (mcast.Outcomes), so a group is listed once
-// however much it decides, and no decision can be lost: the control loop asks for
-// the group's outcomes and applies what it does not know yet.
+// Changed groups: the workers tell the control loop which groups have new outcomes.
+// Outcomes are state of the core (mcast.Outcomes), so a group is listed once however many
+// it has, and none can be lost: the control loop reads the group's outcomes and applies
+// those that are new to it.
 
-// changedGroups is the list of one worker's groups whose outcomes the control loop has not
-// asked for since they changed. It belongs to the worker, except for some and bell.
+// changedGroups is the list of one worker's groups whose outcomes have changed since the
+// control loop read them. It belongs to the worker, except for any and bell.
 type changedGroups struct {
 	listed []bool          // by GroupID
-	queue  []mcast.GroupID // a ring with room for every group: those listed, in order
+	queue  []mcast.GroupID // a ring with room for every group: the listed ones, in order
 	head   int
 	count  int
-	any    atomic.Bool   // n > 0
-	bell   chan struct{} // to the control loop, of all workers; room for one
+	any    atomic.Bool   // count > 0
+	bell   chan struct{} // to the control loop, shared by all workers; room for one
 }
 
 func newChangedGroups(groups int, bell chan struct{}) changedGroups {
@@ -40,14 +40,14 @@ func (n *changedGroups) add(id mcast.GroupID) {
 	if n.count++; n.count > 1 {
 		return
 	}
-	n.any.Store(true) // before the bell, whose hearer looks for it
+	n.any.Store(true) // before the bell: the control loop reads it then
 	select {
 	case n.bell <- struct{}{}:
 	default: // it rings already
 	}
 }
 
-// next takes the group off the list that has been on it for the longest time.
+// next removes and returns the group that has been listed for the longest time.
 func (n *changedGroups) next() (id mcast.GroupID, ok bool) {
 	if n.count == 0 {
 		return 0, false
@@ -61,18 +61,20 @@ func (n *changedGroups) next() (id mcast.GroupID, ok bool) {
 	return id, true
 }
 
-// outcomeBatch is how many groups a worker reports on between two batches of packets.
+// outcomeBatch is the number of groups whose outcomes a worker returns between two
+// batches of packets.
 const outcomeBatch = 16
 
-// maxOutcomeGroups is how many the control loop asks a worker about in one turn.
+// maxOutcomeGroups is the number of groups whose outcomes the control loop reads from a
+// worker in one iteration.
 const maxOutcomeGroups = 64
 
-// outcomeInterval is the least time between two rounds of questions to the workers: groups
-// whose members take turns have news with every turn.
+// outcomeInterval is the least time between two reads of the workers' outcomes: a group
+// whose members take turns as source changes with every turn.
 const outcomeInterval = 10 * time.Millisecond
 
-// outcomes writes the outcomes of the groups listed first into to. It returns how
-// many groups those were, and how many are still listed. It runs on the worker.
+// outcomes writes the outcomes of the groups listed first into to. It returns the number
+// of these groups, and how many are still listed. It runs on the worker.
 func (w *worker) outcomes(to []mcast.Outcomes) (n, left int) {
 	for n < len(to) {
 		id, ok := w.changed.next()

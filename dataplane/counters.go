@@ -9,25 +9,25 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// dropReason says why the worker did not serve a frame, where neither rocev2's decode
-// nor the core is the one to say.
+// dropReason is why the worker did not serve a frame, for reasons that are neither of
+// rocev2's decoder nor of the core.
 type dropReason uint8
 
 // Reasons of the worker. Each has a counter; see dropNames.
 const (
 	dropNone           dropReason = iota
-	dropBadICRC                   // a packet that would have been believed has a wrong ICRC
+	dropBadICRC                   // a packet that NeedVerify was set for has a wrong ICRC
 	dropNoFrame                   // UMEM exhausted: not enough free frames for every copy
-	dropPortDown                  // the copy's or answer's port is down or gone
-	dropNoLocation                // the member's place on this switch is not known (any more)
-	dropSlowPathFull              // the control plane is behind: an envelope was not handed on
-	dropNotGroup                  // steered here but of no kind the worker serves
-	dropTooLong                   // longer than the port that it is for takes, in more buffers than a packet may be, or torn
+	dropPortDown                  // the port of the copy or reply is down or gone
+	dropNoLocation                // the member's location is not, or no longer, known
+	dropSlowPathFull              // the control plane is behind: an envelope was not passed on
+	dropNotGroup                  // steered here, but of no kind that the worker serves
+	dropTooLong                   // longer than its port takes, in more buffers than a packet may have, or torn
 	dropBadUDPChecksum            // an envelope whose UDP checksum is wrong
 	dropSourceGuard               // a member's packet from another port or MAC address than the member's
-	dropQueueFull                 // a port takes no more: this copy or answer alone was not sent
-	dropHandoffFull               // the worker that the group belongs to is behind: the packet was not handed to it
-	dropRateLimit                 // more NAKs, CNPs, envelopes or neighbour requests than the port may bring
+	dropQueueFull                 // a port admits no more: only this copy or reply was not sent
+	dropHandoffFull               // the owner of the group is behind: the packet was not handed off
+	dropRateLimit                 // more NAKs, CNPs, envelopes or neighbour requests than the port's limit
 	dropIsolated                  // data from an isolated port to a group with members behind another one
 	numDrops
 )
@@ -57,8 +57,8 @@ func (d dropReason) String() string {
 	return "invalid"
 }
 
-// dropTexts say what the worker's reasons mean to an operator: what was seen, and
-// what it comes from. docs/COUNTERS.md is made of them.
+// dropTexts explain the worker's reasons to an operator: what was seen, and its cause.
+// docs/COUNTERS.md is generated from them.
 var dropTexts = [numDrops]string{
 	dropNone:           "served",
 	dropBadICRC:        "a packet that would have been believed has a wrong ICRC: it was damaged, or forged",
@@ -76,7 +76,7 @@ var dropTexts = [numDrops]string{
 	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it goes to nobody",
 }
 
-// Text returns what d means, for people.
+// Text returns the meaning of d, for an operator.
 func (d dropReason) Text() string {
 	if d < numDrops {
 		return dropTexts[d]
@@ -84,12 +84,12 @@ func (d dropReason) Text() string {
 	return ""
 }
 
-// counters are a worker's own: plain words that only its goroutine touches.
-// Others read them through worker.do.
+// counters are one worker's: plain words that only its goroutine uses. Others read them
+// by worker.do.
 type counters struct {
 	dataIn, copies          uint64
 	feedbackIn, feedbackOut uint64
-	keepalives              uint64 // probes of members' numbering
+	keepalives              uint64 // keepalive probes of members' numbering
 	neighbour               uint64
 	envelopeIn, envelopeOut uint64
 	envelopePartial         uint64 // of envelopeIn; see rocev2.Frame.PartialUDPChecksum
@@ -99,7 +99,7 @@ type counters struct {
 	envelope                [envelope.NumDrops]uint64
 }
 
-// add adds what o counts to c.
+// add adds the counts of o to c.
 func (c *counters) add(o *counters) {
 	c.dataIn += o.dataIn
 	c.copies += o.copies
@@ -124,16 +124,16 @@ func (c *counters) add(o *counters) {
 	}
 }
 
-// CountedReason is one reason for which packets are not served.
+// CountedReason is a reason for which packets are not served.
 type CountedReason struct {
 	Name   string // as in api.Stats
 	Text   string
-	Normal bool // it occurs where all is well
+	Normal bool // it occurs in normal operation
 	count  func(*counters) uint64
 }
 
-// Reasons returns all reasons under which api.Stats counts packets, in a fixed
-// order: what was seen in the headers, by the core, by the workers, in envelopes.
+// Reasons returns all reasons under which api.Stats counts packets, in a fixed order: the
+// decoder's, the core's, the workers', those of envelopes.
 func Reasons() (list []CountedReason) {
 	for r := rocev2.OK + 1; r < rocev2.NumReasons; r++ {
 		list = append(list, CountedReason{"decode_" + r.String(), r.Text(), false, func(c *counters) uint64 { return c.decode[r] }})
@@ -150,8 +150,8 @@ func Reasons() (list []CountedReason) {
 	return list
 }
 
-// unserved returns every reason that has occurred, by name: what is normal for the
-// protocol, and what was lost or refused.
+// unserved returns every reason that has occurred, by name: those that are normal for the
+// protocol, and those of lost or refused packets.
 func (c *counters) unserved() (normal, drops map[string]uint64) {
 	normal, drops = make(map[string]uint64), make(map[string]uint64)
 	for _, r := range Reasons() {

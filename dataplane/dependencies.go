@@ -10,16 +10,17 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// What the places of hosts depend on, and what the kernel tells of: nothing else, so that
-// strangers cannot make it tell more than anybody can read (locate.Filter).
+// The dependencies of hosts' locations decide which changes the kernel reports: no
+// others, so that strangers cannot cause more reports than the switch can read
+// (locate.Filter).
 
-// netlinkFilter is what hosts wants of locate.Filter.
+// netlinkFilter is the part of locate.Filter that hosts uses.
 type netlinkFilter interface {
 	PassMAC(mac locate.MAC, hear bool) error
 	PassNeighbour(ip netip.Addr, hear bool) error
 }
 
-// dependencies are what a host's places depend on.
+// dependencies are the kernel entries that a host's locations depend on.
 type dependencies struct {
 	hops  []netip.Addr
 	macs  []locate.MAC
@@ -33,8 +34,8 @@ func appendUnique[T comparable](list []T, x T) []T {
 	return append(list, x)
 }
 
-// dependencies returns what the last answer depended on, and the present place, which counts
-// until there is another one.
+// dependencies returns the dependencies of the last answer and of the present location,
+// which counts until there is another one.
 func (h *host) dependencies() (n dependencies) {
 	for _, l := range []*locate.Location{&h.location, &h.dependsOn} {
 		if l.Hop.IsValid() {
@@ -53,8 +54,9 @@ func (h *host) dependencies() (n dependencies) {
 	return n
 }
 
-// setDependencies notes h's place and what the last answer depended on. What may have changed
-// before it was heard of is asked for once more.
+// setDependencies records h's location and the dependencies of the last answer. It
+// repeats the lookup if a dependency is new, since a change may have come before the
+// filter passed it.
 func (x *hosts) setDependencies(h *host, at, known locate.Location) {
 	was := h.dependencies()
 	h.location, h.dependsOn = at, known
@@ -95,7 +97,7 @@ func (x *hosts) setDependencies(h *host, at, known locate.Location) {
 	}
 }
 
-// noteFilterErr keeps an error of the filter for the operator.
+// noteFilterErr records the first error of the filter, for the operator.
 func (x *hosts) noteFilterErr(err error) {
 	if x.filterErr == nil {
 		x.filterErr = err

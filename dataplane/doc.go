@@ -4,43 +4,42 @@
 // Package dataplane is the running switch: ports, the worker that moves the
 // packets, and the control loop beside it.
 //
-// # A data packet's way
+// # The path of a data packet
 //
-// The XDP program on the port sends what is for a group address into the port's
-// AF_XDP socket; the kernel has copied the frame into the UMEM by then. The
-// worker takes a batch of descriptors from each socket in turn (receive), and has
-// their bytes come from the CPU that wrote them all at once (fetch). For
-// each one it decodes the frame once (rocev2.Decode), makes a value of its
-// headers and asks the core (mcast.Switch.Input), having made sure before that
-// there is room for everything the core could want. The core answers with
-// copies: for each of them the frame's bytes from the IP header on are copied
-// into a free frame, the last one reuses the received frame, and the addresses,
-// QPN, PSN and RETH are written over for the leg's member (leg.rewrite). The
-// ICRC is patched by what those fields' differences contribute, in a few loads,
-// so that damage done before this switch is still seen behind it. Copies are
-// staged per port and handed over with one system call per port and batch
-// (flush).
+// The XDP program on the port redirects packets for group addresses to the port's AF_XDP
+// socket; by then the kernel has copied the frame into the UMEM. The worker takes a batch
+// of descriptors from each socket in turn (receive), and loads their first bytes from the
+// other CPU's cache all together (prefetch). It decodes each frame once (rocev2.Decode),
+// reserves room for everything that the core could emit (reserve), and passes the headers
+// to the core (mcast.Switch.Input). The core answers with copies. For each copy, the
+// frame's bytes from the IP header on are copied into a free frame, except that the last
+// copy reuses the received frame; then the addresses, QPN, PSN and RETH are overwritten
+// for the leg's member (leg.rewrite). The ICRC is patched by the contributions of the
+// fields' differences, in a few loads, so that damage done before this switch is still
+// detected behind it. Copies are staged per port and sent with one system call per port
+// and batch (flush).
 //
-// A packet that is longer than a frame comes as several descriptors, and stays in
-// as many buffers all the way (chain.go).
+// A packet that is longer than a frame has several descriptors, and keeps as many buffers
+// on its whole path (chain.go).
 //
-// # Feedback's way
+// # The path of feedback
 //
-// Members send ACK, NAK and CNP to their peer, the GroupIP, so that they come
-// by the same road. Before the core believes one it has its ICRC checked
-// (mcast.Output.NeedVerify). What the core wants the source to hear is built
-// from nothing (feedback) and staged like a copy; of a batch's ACKs the last.
+// Members send ACK, NAK and CNP to their peer, the GroupIP, so that feedback arrives in
+// the same way as data. Before the core relies on a packet, the worker checks its ICRC
+// (mcast.Output.NeedVerify). Feedback for the source is built as a new packet
+// (stageFeedback) and staged like a copy; of the ACKs of a batch only the last is sent.
 //
 // # Several workers
 //
-// One worker has it all. Several share out groups, sockets and ports (crew): what
-// one receives for another's group, and what it sends by another's port, goes there
-// as a descriptor, through a ring (mail, exit).
+// A single worker owns all groups, sockets and ports. Several workers divide them
+// (workers.go): packets that one receives for another's group go to the owner by a
+// handoff ring (handoff.go), and packets that it sends by another's port by a remote TX
+// ring (remote_tx.go), as descriptors.
 //
 // # The rest
 //
-// ARP and neighbour solicitations for group addresses are answered by the
-// worker. Envelopes go, by a fixed number of slots, to the control loop, which
-// drives envelope.Registrar, finds the members' places (package locate) and
-// changes the worker's tables by closures that run between batches.
+// The worker answers ARP requests and neighbour solicitations for group addresses.
+// Envelopes go, by a fixed number of slots, to the control loop, which drives
+// envelope.Registrar, locates the members (package locate) and changes the workers'
+// tables by closures that run between batches.
 package dataplane

@@ -10,23 +10,23 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// marker decides which frames get Congestion Experienced, by the depth of the
-// queue that they are put into (RED as in the DCQCN paper, Zhu et al. 2015): none
-// up to kmin bytes, all above kmax, and between them the more the deeper, up to
-// the probability pmax. The zero value marks nothing.
+// marker decides which frames are marked Congestion Experienced, by the depth of the
+// queue that they are put into (RED as in the DCQCN paper, Zhu et al. 2015): none up to
+// kmin bytes, all above kmax, and in between with a probability that grows linearly with
+// the depth up to pmax. The zero value marks nothing.
 type marker struct {
 	kmin, kmax int     // bytes
-	pmax       float64 // share of what finds kmax bytes
-	pmaxScaled uint64  // pmax in 2^-32
+	pmax       float64 // probability at kmax bytes
+	pmaxScaled uint64  // pmax in units of 2^-32
 	rand       uint64  // state of the generator
 }
 
-// newMarker makes a marker. The same seed draws the same numbers.
+// newMarker makes a marker. Markers with the same seed make the same decisions.
 func newMarker(c config.ECN, seed uint64) marker {
 	return marker{kmin: c.KMin, kmax: c.KMax, pmax: c.PMax, pmaxScaled: uint64(c.PMax * (1 << 32)), rand: seed}
 }
 
-// mark decides about one frame that finds depth bytes waiting.
+// mark reports whether to mark a frame before which depth bytes wait.
 func (m *marker) mark(depth int) bool {
 	switch {
 	case m.kmax == 0 || depth <= m.kmin:
@@ -37,7 +37,7 @@ func (m *marker) mark(depth int) bool {
 	return m.draw() < m.pmaxScaled*uint64(depth-m.kmin)/uint64(m.kmax-m.kmin)
 }
 
-// draw returns the next number of 32 bits (splitmix64, upper half).
+// draw returns the next 32-bit random number (splitmix64, upper half).
 func (m *marker) draw() uint64 {
 	m.rand += 0x9E3779B97F4A7C15
 	z := m.rand
@@ -46,9 +46,9 @@ func (m *marker) draw() uint64 {
 	return (z ^ z>>31) >> 32
 }
 
-// mark marks the IP packet ipPacket, a copy that is about to be staged for p, if p is
-// congested and the packet is of a transport that can tell its sender: ECT(0) or
-// ECT(1). It never clears CE. The ICRC does not cover the field (A17.3.3).
+// mark marks the IP packet l3, a copy that is about to be staged for p, if p is congested
+// and the packet's transport is ECN-capable: ECT(0) or ECT(1). It never clears CE. The
+// ICRC does not cover the field (A17.3.3).
 func (p *port) mark(l3 []byte) {
 	if p.depth() > p.ecn.kmin {
 		p.markCongested(l3)
@@ -62,7 +62,7 @@ func (p *port) markCongested(l3 []byte) {
 	}
 }
 
-// ect reports whether an IP packet may be marked and is not yet.
+// ect reports whether an IP packet is ECN-capable and not marked yet.
 func ect(l3 []byte) bool {
 	e := rocev2.IPv4(l3).ECN()
 	if l3[0]>>4 == 6 {
@@ -71,7 +71,7 @@ func ect(l3 []byte) bool {
 	return e == rocev2.ECT0 || e == rocev2.ECT1
 }
 
-// setCE sets Congestion Experienced, and mends the IPv4 header's checksum.
+// setCE sets Congestion Experienced, and updates the IPv4 header's checksum.
 func setCE(l3 []byte) {
 	if l3[0]>>4 == 6 {
 		h := rocev2.IPv6(l3)

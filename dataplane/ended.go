@@ -14,27 +14,27 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Bounds on what is remembered of groups that have gone.
+// Bounds on the state that is kept of ended groups.
 const (
 	maxEndedGroups  = 64   // groups
-	maxEndedMembers = 4096 // of all of them together
+	maxEndedMembers = 4096 // of all these groups together
 )
 
-// finalState is what the core knew of a registration when it ended. Both parts are
-// taken in the closure that ends it.
+// finalState is the core's state of a registration at its end. The closure that ends the
+// registration reads both parts.
 type finalState struct {
 	outcomes mcast.Outcomes
 	status   mcast.GroupStatus
 }
 
-// read asks the worker's core. It runs on the worker.
+// read reads the state from the worker's core. It runs on the worker.
 func (l *finalState) read(w *worker, id mcast.GroupID) {
 	w.core.Outcomes(id, &l.outcomes)
 	w.core.Snapshot(id, &l.status)
 }
 
-// groupEnded tells the last words of g, whose registration has ended, and remembers its
-// last state.
+// groupEnded reports the last outcomes of g, whose registration has ended, and records
+// its last state.
 func (c *control) groupEnded(g *group, last *finalState, why envelope.EndReason) {
 	for _, d := range g.newOutcomes(&last.outcomes) {
 		c.reportOutcome(g, &d)
@@ -56,13 +56,12 @@ func (c *control) groupEnded(g *group, last *finalState, why envelope.EndReason)
 	}
 }
 
-// endText says in a few words how a group that has gone stood.
+// endText returns the state of an ended group in a few words.
 func endText(a *api.Group) string {
 	return cmp.Or(a.Failure, a.State)
 }
 
-// endOf returns how the last group of an address that is remembered has ended; nil
-// if none is.
+// endOf returns how the last recorded group of an address ended; nil if none is recorded.
 func (c *control) endOf(ip netip.Addr) *api.Ended {
 	for i := len(c.endedGroups) - 1; i >= 0; i-- {
 		if c.endedGroups[i].IP == ip {
@@ -72,8 +71,8 @@ func (c *control) endOf(ip netip.Addr) *api.Ended {
 	return nil
 }
 
-// EndedGroups returns the last states of the groups that have gone, oldest first: up
-// to 64 registrations. A registration that was replaced is one of them.
+// EndedGroups returns the last states of the ended groups, oldest first: up to 64
+// registrations. A registration that was replaced counts as ended.
 func (e *Engine) EndedGroups() ([]api.Group, error) {
 	list := []api.Group{}
 	if !e.control.do(func() { list = append(list, e.control.endedGroups...) }) {

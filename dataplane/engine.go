@@ -23,13 +23,12 @@ import (
 
 var errStopped = errors.New("the switch has stopped")
 
-// Notify is told what an operator may want to read: msg, and pairs of key and
-// value. warn marks what should not be. It is called from several goroutines.
+// Notify receives messages for the operator: msg, and pairs of key and value. warn marks
+// a message about a problem. Notify is called from several goroutines.
 type Notify func(warn bool, msg string, kv ...any)
 
-// Engine is a running switch. Open makes it; Run moves packets until its
-// context ends; Close gives the ports back to the kernel. Its other methods
-// are api.Backend.
+// Engine is a running switch. Open makes it; Run moves packets until its context ends;
+// Close returns the ports to the kernel. Its other methods implement api.Backend.
 type Engine struct {
 	cfg      *config.Config
 	notify   Notify
@@ -38,16 +37,16 @@ type Engine struct {
 	ports    []*port
 	workers  *workers
 	control  *control
-	filter   *locate.Filter // nil: there is none
+	filter   *locate.Filter // nil if the kernel refused one
 	watcher  *locate.Watcher
 	changes  *locate.Changes
 	bridges  *bridgeFollower
 	started  time.Time
-	pinner   *pinner // nil: members are not pinned
+	pinner   *pinner // nil if members are not pinned
 }
 
-// Open attaches to every configured port. On an error nothing is left behind.
-// The errors name the port and what to do.
+// Open attaches to every configured port. If it fails, it undoes everything. The errors
+// name the port and a remedy.
 func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	e := &Engine{cfg: cfg, notify: notify, started: time.Now()}
 	defer func() {
@@ -121,8 +120,8 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	return e, nil
 }
 
-// pinMembers has members held in the kernel's tables, and removes what a killed gleamd
-// has left there.
+// pinMembers enables the pinning of members in the kernel's tables, and removes entries
+// that a killed gleamd has left there.
 func (e *Engine) pinMembers(ports []int) error {
 	kernel, stale, err := locate.NewPins(ports)
 	if err != nil {
@@ -138,7 +137,7 @@ func (e *Engine) pinMembers(ports []int) error {
 	return nil
 }
 
-// reportMode says how p runs; what is slower than it could be is said aloud.
+// reportMode reports the mode of p, with a warning if it is slower than it could be.
 func (e *Engine) reportMode(p *port) {
 	copyMode := "copy"
 	if p.sockets[0].ZeroCopy() {
@@ -151,11 +150,11 @@ func (e *Engine) reportMode(p *port) {
 	}
 }
 
-// reportFindings says what keeps groups from working here, as the machine is now.
+// reportFindings reports conditions of the machine that keep groups from working.
 func (e *Engine) reportFindings() {
 	for _, f := range Check(e.cfg) {
 		if f.Fatal {
-			continue // an error in a moment
+			continue // openPort will return an error
 		}
 		var kv []any
 		if f.Port != "" {
@@ -168,7 +167,8 @@ func (e *Engine) reportFindings() {
 	}
 }
 
-// openRules finds out whether p's NIC takes rules, if they are wanted and of use.
+// openRules opens the rule table of p's NIC, if steering by NIC rules is configured and
+// useful.
 func (e *Engine) openRules(p *port) {
 	if !e.cfg.XDP.NTuple || len(e.cfg.Worker.CPUs) == 1 || len(p.sockets) == 1 {
 		return
@@ -197,8 +197,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close detaches from all ports, which forward like any other interface again,
-// and frees what Open made. Run must have returned.
+// Close detaches from all ports, which then forward like any other interface again, and
+// frees everything that Open made. Run must have returned.
 func (e *Engine) Close() error {
 	if e.control != nil {
 		e.control.locator.Close()

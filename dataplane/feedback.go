@@ -11,22 +11,22 @@ import (
 // cnpPayload is the 16 reserved bytes of a CNP (RC.md §7).
 var cnpPayload [16]byte
 
-// lastACK is the ACK that was staged last for a group's source, while it may still be
-// written over.
+// lastACK is the ACK that was staged last for a group's source, while it can still be
+// overwritten.
 type lastACK struct {
-	batchNumber uint64 // when it was staged, as worker.batch counts; 0: there is none
+	batchNumber uint64 // when it was staged, by worker.batchNumber; 0: there is none
 	to          mcast.MemberID
 	txIndex     int  // in the port's tx
-	becn        bool // of it, or of one that it took the place of
+	becn        bool // of this ACK, or of one that it replaced
 }
 
-// stageFeedback stages one packet for the group's source. cause is the packet that
-// brought it about, whose traffic class and MigReq it takes over; nil if a
-// deadline did.
+// stageFeedback stages one packet for the group's source. cause is the packet that caused
+// it, whose traffic class and MigReq it takes over; nil if a deadline did.
 //
-// An ACK acknowledges all that earlier ones do, and what is staged in one batch
-// leaves at the same time. So the ACK of a batch that comes later takes the place of
-// the one before, unless a NAK has come between. The congestion signals of all of
+// An ACK acknowledges everything that earlier ones do, and all frames staged in one batch
+// leave at the same time. So a later ACK of a batch replaces the earlier one, unless a
+// NAK was staged between them. The congestion signals of the replaced ACKs are carried by
+// the last one (R32).
 // them leave with it (R32).
 func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	g := &w.groups[fb.Group]
@@ -56,8 +56,8 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	}
 	ack := fb.Op == rocev2.Acknowledge && fb.Syndrome.Kind() == rocev2.KindACK
 	if last := &g.lastACK; ack && last.batchNumber == w.batchNumber && last.to == fb.To {
-		// Of the same length: neither path nor format of the group's ACKs change
-		// within a batch.
+		// The new packet has the same length: neither path nor format of a group's ACKs
+		// changes within a batch.
 		pkt.BECN = pkt.BECN || last.becn
 		last.becn = pkt.BECN
 		rocev2.BuildPacket(w.umem.Frame(p.tx[last.txIndex].Addr), &path, &pkt, payload)
@@ -70,14 +70,14 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	w.endFrame(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
 	w.count.feedbackOut++
 	switch n := len(p.tx); {
-	case ack && n > 0 && p.tx[n-1].Addr == w.buildAddr: // else it queues
+	case ack && n > 0 && p.tx[n-1].Addr == w.buildAddr: // otherwise it is in the egress queue
 		g.lastACK = lastACK{batchNumber: w.batchNumber, to: fb.To, txIndex: n - 1, becn: pkt.BECN}
 	case fb.Op == rocev2.Acknowledge:
 		g.lastACK.batchNumber = 0
 	}
 }
 
-// trafficClass returns TOS of an IPv4 frame, the traffic class of an IPv6 one.
+// trafficClass returns the TOS of an IPv4 frame, or the traffic class of an IPv6 frame.
 func trafficClass(f *rocev2.Frame) uint8 {
 	if f.IsIPv6() {
 		return f.IPv6().TrafficClass()

@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// Hosts that are no members. Registrations and envelopes want to know where they are;
-// the answers are kept for a while, and follow changes like those of members.
+// Hosts that are not members. Registrations and envelopes need their locations; a
+// location is kept for a while and follows changes like those of members.
 
 const (
-	// guestTTL is how long a guest is remembered after it was of use.
+	// guestTTL is how long a guest is remembered after its last use.
 	guestTTL = 5 * time.Second
-	// maxGuests bounds the guests that envelopes bring. Registrations bring as many as
-	// their limits admit.
+	// maxGuests bounds the guests that envelopes add. Registrations add as many as their
+	// limits admit.
 	maxGuests = 4096
-	// maxAnswerAge is how old an answer may be that a registration relies on.
+	// maxAnswerAge is the greatest age of an answer that a registration relies on.
 	maxAnswerAge = time.Second
 )
 
-// guest is a host on the list of those that are forgotten.
+// guest is an entry of the list of hosts that expire.
 type guest struct {
 	h     *host
 	until time.Duration
 }
 
-// guest returns the host of that address; nil if it is not known, and there is no room.
+// guest returns the host of that address, which it adds if needed; nil if that would make
+// more than room guests.
 func (x *hosts) guest(ip netip.Addr, room int, now time.Duration) *host {
 	h := x.byIP[ip]
 	if h == nil {
@@ -44,7 +45,7 @@ func (x *hosts) guest(ip netip.Addr, room int, now time.Duration) *host {
 	return h
 }
 
-// listGuest has h forgotten some time after its last use.
+// listGuest puts h on the list of hosts that expire after guestTTL.
 func (x *hosts) listGuest(h *host, now time.Duration) {
 	if !h.onGuestList {
 		h.onGuestList = true
@@ -52,7 +53,7 @@ func (x *hosts) listGuest(h *host, now time.Duration) {
 	}
 }
 
-// expireGuests forgets guests that were not of use for guestTTL.
+// expireGuests forgets guests that have not been used for guestTTL.
 func (x *hosts) expireGuests(now time.Duration) {
 	for len(x.guests) > 0 && x.guests[0].until <= now {
 		h := x.guests[0].h
@@ -68,7 +69,7 @@ func (x *hosts) expireGuests(now time.Duration) {
 	}
 }
 
-// retryHeap are hosts without an answer, as a heap by the time of the next question.
+// retryHeap is a heap of hosts without an answer, by the time of the next lookup.
 type retryHeap []*host
 
 func (q *retryHeap) put(h *host) {

@@ -16,16 +16,16 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// usualPMTU is the path MTU that programs ask for unless they are told otherwise.
+// usualPMTU is the path MTU that programs use by default.
 const usualPMTU = 1024
 
-// Finding is something about this machine that keeps the switch, or groups, from
-// working. With Fatal the switch does not start.
+// Finding is a property of this machine that keeps the switch, or groups, from working.
+// If Fatal is set, the switch does not start.
 type Finding struct {
 	Fatal  bool
-	Port   string // empty: not of one port
+	Port   string // empty: not about one port
 	Text   string
-	Remedy string // empty where Text says it
+	Remedy string // empty if Text contains it
 }
 
 // String returns the finding in a line.
@@ -40,15 +40,15 @@ func (f Finding) String() string {
 	return s
 }
 
-// hostNetwork are what the kernel has configured, in the network namespace of
-// the calling thread.
+// hostNetwork is the kernel's network configuration, in the network namespace of the
+// calling thread.
 type hostNetwork struct {
 	links  map[int]netlink.Link // by index
 	addrs  []netlink.Addr
 	routes []netlink.Route // unicast, also of IPv6
 }
 
-// Check looks for what would keep a switch with configuration cfg from working
+// Check looks for problems that would keep a switch with configuration cfg from working
 // here. It changes nothing and needs no privilege.
 func Check(cfg *config.Config) (found []Finding) {
 	for i := range cfg.Ports {
@@ -63,7 +63,7 @@ func Check(cfg *config.Config) (found []Finding) {
 	return append(found, s.check(cfg)...)
 }
 
-// readHostNetwork reads the surroundings.
+// readHostNetwork reads the configuration from the kernel.
 func readHostNetwork() (*hostNetwork, error) {
 	s := &hostNetwork{links: make(map[int]netlink.Link)}
 	links, err := netlink.LinkList()
@@ -76,7 +76,7 @@ func readHostNetwork() (*hostNetwork, error) {
 	if s.addrs, err = netlink.AddrList(nil, netlink.FAMILY_ALL); err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
-	// All tables: which rules lead to one is not looked at.
+	// All tables: the rules that lead to a table are not checked.
 	filter := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := netlink.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
@@ -88,9 +88,9 @@ func readHostNetwork() (*hostNetwork, error) {
 	return s, nil
 }
 
-// check returns what is wrong with the ports that exist.
+// check returns the problems of the ports that exist.
 func (s *hostNetwork) check(cfg *config.Config) (found []Finding) {
-	var all []int // the ports, and what is on top of them
+	var all []int // the ports, and the interfaces on top of them
 	for i := range cfg.Ports {
 		link := s.link(cfg.Ports[i].Name)
 		if link == nil {
@@ -109,7 +109,7 @@ func (s *hostNetwork) check(cfg *config.Config) (found []Finding) {
 	return found
 }
 
-// checkPort looks at one port and what it belongs to.
+// checkPort checks one port and the interfaces on top of it.
 func (s *hostNetwork) checkPort(link netlink.Link, above []int, prefixes []netip.Prefix) (found []Finding) {
 	a := link.Attrs()
 	warn := func(remedy, text string, args ...any) {
@@ -147,7 +147,7 @@ func (s *hostNetwork) checkPort(link netlink.Link, above []int, prefixes []netip
 	return found
 }
 
-// checkPrefix looks at how hosts and groups of a prefix find each other.
+// checkPrefix checks whether hosts and groups of a prefix can reach each other.
 func (s *hostNetwork) checkPrefix(p netip.Prefix, all []int) (found []Finding) {
 	four := p.Addr().Is4()
 	onLink := false
@@ -203,8 +203,8 @@ func (s *hostNetwork) name(index int) string {
 }
 
 // above returns the interface itself, the bridge that it is a port of, and the VLAN
-// interfaces on top of these: whatever of them a route names, package locate
-// finds the way down to the port.
+// interfaces on top of these: whichever of them a route names, package locate finds the
+// way down to the port.
 func (s *hostNetwork) above(index int) []int {
 	found := []int{index}
 	for i := 0; i < len(found); i++ {

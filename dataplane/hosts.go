@@ -11,58 +11,58 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// host is an address that members have, in one group or in many, and where it is; or
-// one that a registration or an envelope is about, a guest.
+// host is an address that members have in one or many groups, with its location; or an
+// address that a registration or an envelope is about, a guest.
 type host struct {
 	ip              netip.Addr
-	location        locate.Location // its place; the zero value if there is none
-	dependsOn       locate.Location // what the last answer depended on, though it may have been that the place is being resolved
-	pinned          locate.Location // the last place that counted, while it is a member; at may have been lost since
-	left            locate.Location // the pin that it had when it left its last group
-	seenElsewhereAt time.Duration   // when it was seen there
-	seenElsewhere   *origin         // elsewhere, the last time that it did not confirm a move
+	location        locate.Location // the zero value if there is none
+	dependsOn       locate.Location // dependencies of the last answer, which may have been that the host is being resolved
+	pinned          locate.Location // the last valid location while it is a member; location may have been lost since
+	left            locate.Location // pinned, when it left its last group
+	seenElsewhereAt time.Duration   // when seenElsewhere was recorded
+	seenElsewhere   *origin         // the last origin other than its location that it did not confirm a move to
 	groups          map[*group]struct{}
-	queued          bool          // is among hosts.queue
-	urgent          bool          // is among hosts.urgent
-	lookupPending   bool          // the locator has the question
-	lookupAgain     bool          // something has changed since it was asked
-	answered        bool          // there was an answer: err, at the time since
+	queued          bool          // is in hosts.queue
+	urgent          bool          // is in hosts.urgent
+	lookupPending   bool          // a lookup has been submitted
+	lookupAgain     bool          // something has changed since the lookup was submitted
+	answered        bool          // there was an answer: lookupErr, at time answeredAt
 	lookupErr       error         // of the last answer
-	answeredAt      time.Duration // when that came
-	attempts        int           // without a place
-	retryAt         time.Duration // when it is asked for again, if tries > 0
-	retryIndex      int           // among hosts.unanswered; -1
-	onGuestList     bool          // among hosts.guests
-	lastUsed        time.Duration // by a registration or an envelope, the last time
+	answeredAt      time.Duration // when that answer came
+	attempts        int           // lookups in sequence without a location
+	retryAt         time.Duration // when the lookup is repeated, if attempts > 0
+	retryIndex      int           // index in hosts.unanswered, or -1
+	onGuestList     bool          // is in hosts.guests
+	lastUsed        time.Duration // last use by a registration or an envelope
 
-	waitingGroups map[netip.Addr]missingAnswer      // what registrations wait for, by group
-	proven        map[envelope.KeyID]provenLocation // where it has confirmed that it is
+	waitingGroups map[netip.Addr]missingAnswer      // the answers that registrations wait for, by group
+	proven        map[envelope.KeyID]provenLocation // the location that it has confirmed, by key
 }
 
-// isMember reports whether a group has h.
+// isMember reports whether h is a member of a group.
 func (h *host) isMember() bool { return len(h.groups) > 0 }
 
-// isWanted reports whether a registration or an envelope waits for where h is.
+// isWanted reports whether a registration or an envelope waits for the location of h.
 func (h *host) isWanted(now time.Duration) bool { return h.lastUsed > 0 && now-h.lastUsed < wantedTime }
 
-// hosts are all hosts of members, with indexes by what their places depend on, so
-// that a change concerns those alone that it is about.
+// hosts is the set of all hosts, with indexes by the dependencies of their locations, so
+// that a change costs lookups only of the hosts that it affects.
 type hosts struct {
 	byIP          map[netip.Addr]*host
 	byHop         index[netip.Addr]
 	byMAC         index[locate.MAC]
 	byLink        index[int]
-	queue         []*host       // those that a change is about
-	urgent        []*host       // those that somebody waits for
-	filter        netlinkFilter // nil: all changes are heard of
-	filterErr     error         // why changes of some hosts are not
-	queueTurn     bool          // of the queue, if there are both
-	lookupPolicer policer       // of the queue
+	queue         []*host       // hosts that a change affects
+	urgent        []*host       // hosts that a registration or an envelope waits for
+	filter        netlinkFilter // nil: all changes are reported
+	filterErr     error         // why changes that affect some hosts are not reported
+	queueTurn     bool          // the next lookup is of queue, if both lists have hosts
+	lookupPolicer policer       // limits lookups from queue
 	unanswered    retryHeap
-	onPinChange   func(*host)        // is told of hosts whose pin may have changed
-	unlocated     map[*host]struct{} // without a place
-	guests        []guest            // no members, those that expire first at the front
-	now           time.Duration      // of the control loop's turn
+	onPinChange   func(*host)        // called with hosts whose pin may have changed
+	unlocated     map[*host]struct{} // hosts without a location
+	guests        []guest            // hosts that are not members; the next one to expire is first
+	now           time.Duration      // of the control loop's iteration
 }
 
 // index finds hosts by a key.
@@ -93,23 +93,23 @@ func newHosts() *hosts {
 	}
 }
 
-// maxChangeLookups is how many hosts a second are asked for because of changes. A
-// question takes the kernel some 50 µs, so that strangers who make it change its mind
-// cost a tenth of a CPU, and 10,000 hosts are asked for within 5 s.
+// maxChangeLookups bounds the hosts that are looked up per second because of changes. A
+// lookup takes the kernel some 50 µs, so strangers who cause changes cost a tenth of a
+// CPU, and 10,000 hosts are looked up within 5 s.
 const maxChangeLookups = 2000
 
-// Waits between two questions for a host that the kernel cannot resolve. Each
-// question makes the kernel send a few requests.
+// Intervals between two lookups of a host that the kernel cannot resolve. Each lookup
+// makes the kernel send a few requests.
 const (
-	wantedRetry     = 50 * time.Millisecond // while somebody waits for the answer, the first time
-	wantedDoublings = 3                     // of it; the kernel tells of an answer by itself
-	wantedTime      = time.Second           // after a registration or an envelope has asked last
+	wantedRetry     = 50 * time.Millisecond // while the location is wanted, the first time
+	wantedDoublings = 3                     // of wantedRetry; the kernel reports an answer by itself
+	wantedTime      = time.Second           // after the last use by a registration or an envelope
 	firstRetry      = time.Second
 	lastRetry       = 32 * time.Second
 )
 
-// setMembers makes the hosts of g those of its slots: to be called when members have
-// come or gone. Their places are those of the slots.
+// setMembers makes the hosts of g those of its slots, with the slots' locations. It must
+// be called when members have joined or gone.
 func (x *hosts) setMembers(g *group, slots []slot) {
 	now := make(map[netip.Addr]int, len(slots))
 	for i := range slots {
@@ -135,7 +135,7 @@ func (x *hosts) addMember(g *group, s *slot) {
 	if len(h.groups) == 0 {
 		h.groups[g] = struct{}{}
 		h.pinned, h.left = s.location, locate.Location{}
-		if !sameLocation(h.location, s.location) { // it has confirmed another one than the kernel's
+		if !sameLocation(h.location, s.location) { // the host has confirmed a location that is not the kernel's
 			x.setLocation(h, s.location)
 		}
 		x.onPinChange(h)
@@ -149,8 +149,8 @@ func (x *hosts) add(ip netip.Addr) *host {
 	return h
 }
 
-// removeMember makes a host that is in no other group a guest: those who have gone are told
-// so, where they are.
+// removeMember removes g from a host. A host that is in no other group becomes a guest:
+// former members still get envelopes at their locations.
 func (x *hosts) removeMember(g *group, ip netip.Addr) {
 	h := x.byIP[ip]
 	if delete(h.groups, g); !h.isMember() {
@@ -169,7 +169,7 @@ func (x *hosts) forget(h *host) {
 	delete(x.unlocated, h)
 }
 
-// setLocation notes where h is; the zero Location: nowhere.
+// setLocation records the location of h; the zero Location means none.
 func (x *hosts) setLocation(h *host, at locate.Location) {
 	x.setDependencies(h, at, at)
 	h.attempts = 0
@@ -179,7 +179,8 @@ func (x *hosts) setLocation(h *host, at locate.Location) {
 	}
 }
 
-// scheduleRetry notes that the kernel resolves h, with what is known until then.
+// scheduleRetry records that the kernel is resolving h; known holds the dependencies
+// known so far.
 func (x *hosts) scheduleRetry(h *host, known locate.Location, now time.Duration) {
 	x.setDependencies(h, h.location, known)
 	h.retryAt = now + min(firstRetry<<min(h.attempts, 5), lastRetry)
@@ -190,11 +191,11 @@ func (x *hosts) scheduleRetry(h *host, known locate.Location, now time.Duration)
 	x.unanswered.put(h)
 }
 
-// enqueue puts h into the queue.
+// enqueue puts h into the queue, or among the urgent hosts if its location is wanted.
 func (x *hosts) enqueue(h *host) {
 	switch {
 	case h.lookupPending:
-		h.lookupAgain = true // the answer may be older than the reason to ask
+		h.lookupAgain = true // the pending answer may be older than the reason for this lookup
 	case h.isWanted(x.now):
 		x.enqueueUrgent(h)
 	case !h.queued:
@@ -203,7 +204,7 @@ func (x *hosts) enqueue(h *host) {
 	}
 }
 
-// enqueueUrgent has h asked for before those of the queue.
+// enqueueUrgent makes the lookup of h precede those of the queue.
 func (x *hosts) enqueueUrgent(h *host) {
 	if !h.lookupPending && !h.urgent {
 		h.urgent = true
@@ -211,8 +212,8 @@ func (x *hosts) enqueueUrgent(h *host) {
 	}
 }
 
-// nextHost returns the next host to ask for; nil if there is none that may be asked for
-// now. Urgent ones and those of the queue take turns.
+// nextHost returns the next host to look up, or nil if no lookup is allowed now. Urgent
+// hosts and those of the queue alternate.
 func (x *hosts) nextHost(now time.Duration) *host {
 	for {
 		queue := len(x.queue) > 0 && x.lookupPolicer.waitFor(now) == 0
@@ -224,13 +225,13 @@ func (x *hosts) nextHost(now time.Duration) *host {
 		case queue:
 			h, x.queue, x.queueTurn = x.queue[0], x.queue[1:], false
 			if !h.queued {
-				continue // asked for meanwhile
+				continue // looked up since, as an urgent host
 			}
 			x.lookupPolicer.allow(now)
 		default:
 			return nil
 		}
-		if x.byIP[h.ip] == h && !h.lookupPending { // neither forgotten nor asked for
+		if x.byIP[h.ip] == h && !h.lookupPending { // neither forgotten nor being looked up
 			h.queued, h.lookupPending = false, true
 			return h
 		}
@@ -243,9 +244,9 @@ func (x *hosts) enqueueAll(hs map[*host]struct{}) {
 	}
 }
 
-// applyChanges puts those hosts into the queue that the changes are about. That the
-// kernel resolves a host, or fails to, is no news of its place: else each question
-// would bring the next one.
+// applyChanges puts the hosts that the changes affect into the queue. A report that the
+// kernel is resolving a host, or has failed to, says nothing new of its location; a
+// lookup for it would cause the next report.
 func (x *hosts) applyChanges(s *locate.Set, now time.Duration) {
 	if s.All {
 		for _, h := range x.byIP {
@@ -293,14 +294,14 @@ func (x *hosts) applyChanges(s *locate.Set, now time.Duration) {
 	}
 }
 
-// retryLater has h asked for after a while, if it is not going to be.
+// retryLater schedules a lookup of h, unless one is scheduled.
 func (x *hosts) retryLater(h *host, now time.Duration) {
 	if h.attempts == 0 {
 		x.scheduleRetry(h, h.dependsOn, now)
 	}
 }
 
-// enqueueRetries puts those into the queue whose time has come.
+// enqueueRetries puts the hosts whose retries are due into the queue.
 func (x *hosts) enqueueRetries(now time.Duration) {
 	for len(x.unanswered) > 0 && x.unanswered[0].retryAt <= now {
 		h := x.unanswered[0]
@@ -309,7 +310,7 @@ func (x *hosts) enqueueRetries(now time.Duration) {
 	}
 }
 
-// next says when there is something to do: to retry, to take or to expire.
+// next returns when a lookup, a retry or an expiry is due; ok is false if none will be.
 func (x *hosts) next(now time.Duration) (at time.Duration, ok bool) {
 	earlier := func(t time.Duration) {
 		if !ok || t < at {

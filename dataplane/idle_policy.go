@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// idlePolicy says when a worker that finds nothing to do goes to sleep. To be woken
-// costs a packet some 30 µs, so the worker polls on for a while: for least at
-// any rate, and for up to spinFactor times that where packets have lately come
-// so often that the next one is likely to come meanwhile.
+// idlePolicy decides when a worker without packets goes to sleep. A wakeup delays a
+// packet by some 30 µs, so the worker first goes on polling: for minSpin at least, and
+// for up to spinFactor times minSpin if packets have lately come so often that the next
+// one is likely to come in that time.
 type idlePolicy struct {
 	minSpin   time.Duration // 0: sleep at once
-	meanGap   time.Duration // mean time without packets, bounded
-	idleSince time.Duration // nothing has come since; -1: something has just now
+	meanGap   time.Duration // mean time without packets, each bounded
+	idleSince time.Duration // time since which no packet has come; -1: packets have just come
 }
 
-// spinFactor bounds the polling for packets that may not come.
+// spinFactor bounds the time of polling without packets, in units of minSpin.
 const spinFactor = 16
 
 func newIdlePolicy(least time.Duration) idlePolicy {
 	return idlePolicy{minSpin: least, meanGap: 2 * spinFactor * least, idleSince: -1}
 }
 
-// maySpin reports whether workers on these CPUs (-1: any), of n that there are, may
-// poll when they have nothing to do: if each has one to itself and one is left. Else
-// they would keep each other, the kernel's share of the work and everybody else from
-// running: four on two CPUs then do a quarter of what they do otherwise.
+// maySpin reports whether workers on these CPUs (-1: any), of n that exist, may poll
+// without packets: only if each has a CPU to itself and one is left. Otherwise they would
+// take CPU time from each other, from the kernel's share of the work and from all other
+// processes: four workers on two CPUs then do a quarter of the work.
 func maySpin(cpus []int, n int) bool {
 	for i, c := range cpus {
 		if c >= 0 && slices.Contains(cpus[:i], c) {
@@ -38,7 +38,7 @@ func maySpin(cpus []int, n int) bool {
 	return len(cpus) < n
 }
 
-// packetsCame notes that packets came.
+// packetsCame records that packets came.
 func (i *idlePolicy) packetsCame(now time.Duration) {
 	if i.idleSince >= 0 {
 		i.meanGap += (min(now-i.idleSince, 2*spinFactor*i.minSpin) - i.meanGap) / 4
@@ -46,7 +46,7 @@ func (i *idlePolicy) packetsCame(now time.Duration) {
 	}
 }
 
-// shouldSleep notes that none came, and reports whether to sleep.
+// shouldSleep records that no packets came, and reports whether to sleep.
 func (i *idlePolicy) shouldSleep(now time.Duration) bool {
 	if i.idleSince < 0 {
 		i.idleSince = now

@@ -10,51 +10,53 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// A member that seems to be elsewhere is asked: there, and where it was. Its answer
-// moves it if it comes from the spot that its nonce was sent to.
+// Inquiries: a member that seems to have moved is asked at the new origin and at the old
+// one. Its answer moves it if it comes from the origin that its nonce was sent to.
 
-// inquirySteps are the times after a question's first sending at which it goes on: it is sent
-// again, and again, given up, and may be asked anew.
+// inquirySteps are the times since an inquiry's start at which its steps are due: it is
+// sent a second time, a third time, given up, and over, after which the member may be
+// asked again.
 var inquirySteps = [...]time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 const (
-	stepGivenUp = 2 // in stages
+	stepGivenUp = 2 // index in inquirySteps
 	stepOver    = 3
 )
 
-// maxInquiries bounds the questions of a port at a time: a stranger there costs so many
-// a second, and no other port any.
+// maxInquiries bounds the open inquiries of a port: a stranger there can cause that many
+// per second, and none at other ports.
 const maxInquiries = 256
 
-// inquiry is one host that is asked at one port.
+// inquiry is the inquiry to one host at one port.
 type inquiry struct {
 	ip              netip.Addr
 	newOrigin       origin
-	oldOrigin       origin // where it was
+	oldOrigin       origin // where the host was located
 	asks            []inquiryAsk
 	startedAt       time.Duration
-	answeredFromOld bool   // it has answered from where it was
-	answeredFromNew bool   // it has answered from at
-	notAskedText    string // why it was not asked; "" if it was
+	answeredFromOld bool   // an answer came from oldOrigin
+	answeredFromNew bool   // an answer came from newOrigin
+	notAskedText    string // why the host was not asked; "" if it was
 }
 
-// inquiryAsk is what the host is asked under one key: once for all groups of that key.
+// inquiryAsk is an inquiry's part under one key: one for all groups of that key.
 type inquiryAsk struct {
 	key          envelope.KeyID
 	answered     bool
-	group        netip.Addr // one of them
+	group        netip.Addr // one of these groups
 	nonce        envelope.Nonce
 	nonceAtOld   envelope.Nonce
 	toNew, toOld envelope.Packet
 }
 
-// inquiryKey names an inquiry: a host is asked once at each port.
+// inquiryKey identifies an inquiry: a host is asked once at each port.
 type inquiryKey struct {
 	ip   netip.Addr
 	port int
 }
 
-// inquiries are those that are under way, or were within the last second. They have no clock.
+// inquiries are those that are open, which ends a second after their start. It does not
+// read a clock.
 type inquiries struct {
 	open  map[inquiryKey]*inquiry
 	count []int // by port
@@ -65,19 +67,19 @@ func newInquiries(ports int) *inquiries {
 	return &inquiries{open: make(map[inquiryKey]*inquiry), count: make([]int, ports)}
 }
 
-// mayAsk reports whether a host may be asked at a port now.
+// mayAsk reports whether an inquiry to a host may start at a port now.
 func (x *inquiries) mayAsk(ip netip.Addr, port int) bool {
 	return x.open[inquiryKey{ip, port}] == nil && x.count[port] < maxInquiries
 }
 
-// start begins q.
+// start opens q.
 func (x *inquiries) start(q *inquiry) {
 	x.open[inquiryKey{q.ip, q.newOrigin.port}] = q
 	x.count[q.newOrigin.port]++
 	x.steps[0] = append(x.steps[0], q)
 }
 
-// next says when take has something.
+// next returns when take returns an inquiry next; ok is false if none is open.
 func (x *inquiries) next() (at time.Duration, ok bool) {
 	for i, t := range x.steps {
 		if len(t) > 0 {
@@ -89,7 +91,8 @@ func (x *inquiries) next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// take returns an inquiry that has come to the end of a stage, nil if there is none now.
+// take returns an inquiry whose next step is due, and the index of that step; nil if
+// there is none.
 func (x *inquiries) take(now time.Duration) (q *inquiry, stage int) {
 	for i := range x.steps {
 		t := &x.steps[i]
@@ -110,9 +113,9 @@ func (x *inquiries) take(now time.Duration) (q *inquiry, stage int) {
 	return nil, 0
 }
 
-// answered finds the inquiry that a Here from spot s answers, and the ask. moved says
-// that it is the host's new place, else it is the old one. What answers no open inquiry,
-// or from elsewhere, gives nil.
+// answered returns the inquiry, and the part of it, that a Here from origin s answers.
+// moved says whether s is the host's new origin or its old one. The results are nil if
+// the answer belongs to no open inquiry, or comes from elsewhere.
 func (x *inquiries) answered(ip netip.Addr, n envelope.Nonce, s origin) (q *inquiry, a *inquiryAsk, moved bool) {
 	if q := x.open[inquiryKey{ip, s.port}]; q != nil && q.newOrigin == s {
 		if a := q.find(n, false); a != nil {

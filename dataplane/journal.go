@@ -12,36 +12,36 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// journalSize is how many events are kept for those who ask later.
+// journalSize is the number of events that the journal keeps.
 const journalSize = 4096
 
-// journal is what has happened to groups and members, for operators. It may be
-// used from any goroutine.
+// journal is the record of events of groups and members, for operators. It may be used
+// from any goroutine.
 type journal struct {
 	mu      sync.Mutex
 	events  []api.Event // in order of Seq, without gaps
-	last    uint64      // Seq of the newest
+	last    uint64      // Seq of the newest event
 	changed chan struct{}
 }
 
 func newJournal() *journal { return &journal{changed: make(chan struct{})} }
 
-// add numbers e, keeps it, and wakes those who wait.
+// add numbers e, appends it, and wakes the waiting readers.
 func (j *journal) add(e api.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last++
 	e.Seq, e.Time = j.last, time.Now()
 	if len(j.events) >= journalSize {
-		j.events = slices.Delete(j.events, 0, journalSize/8) // now and then, not each time
+		j.events = slices.Delete(j.events, 0, journalSize/8) // several at once, to do it rarely
 	}
 	j.events = append(j.events, e)
 	close(j.changed)
 	j.changed = make(chan struct{})
 }
 
-// after returns the events after seq. If there is none it waits until ctx ends.
-// A seq from the future is of an earlier life of the daemon: all are returned.
+// after returns the events after seq. If there is none it waits until ctx ends. A seq
+// beyond the last event is from an earlier run of the daemon: all events are returned.
 func (j *journal) after(ctx context.Context, seq uint64) *api.Events {
 	for {
 		j.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// sendKeepalive stages a keepalive probe, by which a member shows which PSN it expects
-// (docs/AGGREGATION.md, R52): a WRITE of no bytes from GroupIP, whose address and
-// R_Key no responder looks at (C9-88).
+// sendKeepalive stages a keepalive probe, whose answer shows which PSN a member expects
+// (docs/AGGREGATION.md, R52): a WRITE of no bytes from GroupIP, whose address and R_Key
+// responders do not check (C9-88).
 func (w *worker) sendKeepalive(k *mcast.Probe) {
 	g := &w.groups[k.Group]
 	l := &g.legs[k.Leg]
@@ -29,6 +29,7 @@ func (w *worker) sendKeepalive(k *mcast.Probe) {
 	}
 }
 
-// sourcePort returns the UDP source port of what the switch itself sends to a queue
-// pair: as hosts choose theirs, so that it takes the same way through the network.
+// sourcePort returns the UDP source port of packets that the switch itself sends to a
+// queue pair. It is chosen as hosts choose theirs, so that all packets of a pair take the
+// same path through the network.
 func sourcePort(qpn rocev2.QPN) uint16 { return 0xC000 | uint16(qpn)&0x3FFF }

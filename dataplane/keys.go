@@ -10,13 +10,13 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// roles are the envelope protocol's by their names in the configuration.
+// roles are the envelope protocol's roles, by their names in the configuration.
 var roles = map[config.Role]envelope.Roles{
 	config.RoleMaster: envelope.RoleMaster, config.RoleMember: envelope.RoleMember, config.RoleReceiveOnly: envelope.RoleReceiveOnly,
 }
 
-// keysOf returns the configured keys, and what may be asked under them. The first key
-// is the one for what the switch sends by itself.
+// keysOf returns the configured keys and their rights. The first key is used for
+// envelopes that the switch originates.
 func keysOf(e *config.Envelope) (envelope.Auth, map[envelope.KeyID]envelope.Rights) {
 	auth := envelope.Auth{Keys: make(envelope.Keys), Insecure: e.Insecure}
 	rights := make(map[envelope.KeyID]envelope.Rights)
@@ -35,8 +35,8 @@ func keysOf(e *config.Envelope) (envelope.Auth, map[envelope.KeyID]envelope.Righ
 	return auth, rights
 }
 
-// SetKeys replaces the keys of envelopes. Groups go on; those under a key that is not
-// there any more end with their leases, which the log says.
+// SetKeys replaces the keys of envelopes. Groups continue; those under a key that is not
+// configured any more end with their leases, which is logged.
 func (e *Engine) SetKeys(cfg *config.Envelope) error {
 	auth, rights := keysOf(cfg)
 	var orphans map[envelope.KeyID]int

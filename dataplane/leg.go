@@ -15,30 +15,30 @@ import (
 // vidMask selects the VLAN identifier of a TCI; above it are DEI and PCP.
 const vidMask = 0x0FFF
 
-// minFrame is the shortest Ethernet frame, without FCS. AF_XDP sends exactly
-// what it is given, and not every driver pads.
+// minFrame is the length of the shortest Ethernet frame, without FCS. AF_XDP sends
+// exactly the bytes that it is given, and not every driver pads.
 const minFrame = 60
 
-// leg is one way out, as the wire wants it. The control plane fills the first
-// part; the rest is the worker's.
+// leg holds the headers for the copies of one leg. The control plane sets the first part;
+// the rest belongs to the worker.
 type leg struct {
 	kind mcast.LegKind
-	port int // index in worker.ports; -1 while the place is not known
+	port int // index in worker.ports; -1 while the location is not known
 	mac  rocev2.MAC
-	vlan uint16 // VID; 0 untagged
+	vlan uint16 // VID; 0: untagged
 	ip   netip.Addr
 	qpn  rocev2.QPN
 	gone bool // its member has left or was evicted
-	// ---- the worker's
-	deltaSource netip.Addr // the source for which delta was made
-	optLen      int        // and the length of its IPv4 options
+	// ---- used by the worker only
+	deltaSource netip.Addr // the source for which delta was computed
+	optLen      int        // the length of that source's IPv4 options
 	delta       uint32     // rocev2.LegDelta from that source's headers to this leg's
-	ipv4Pair    uint64     // of an IPv4 copy: source and destination, as they are in the header
+	ipv4Pair    uint64     // of an IPv4 copy: source and destination, as in the header
 }
 
-// copy stages one copy of f, which ds describes, and reports whether that is in
-// the buffers of ds themselves: the last copy of what is not kept reuses them in
-// place, since all others have been made from them by then.
+// copy stages one copy of f, which ds describes, and reports whether the copy is in the
+// buffers of ds: the last copy of a packet that is not retained reuses them, since all
+// others have been made by then.
 func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) bool {
 	g := &w.groups[c.Group]
 	l := &g.legs[c.Leg]
@@ -63,7 +63,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	l2Len := l.l2Len()
 	n := l2Len + len(l3) // in the first buffer
 	length := l2Len + f.Len() - f.L3Offset()
-	if length-l2Len > p.mtu || len(ds) > 1 && !p.multiBuffer { // not what the group was registered for
+	if length-l2Len > p.mtu || len(ds) > 1 && !p.multiBuffer { // not the packets that the group was registered for
 		w.count.drop[dropTooLong]++
 		return false
 	}
@@ -73,7 +73,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	}
 	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len) // the headers below IP may grow or shrink
 	if !last || addr < w.umem.Base(ds[0].Addr) {
-		if w.pool.Len() < len(ds) { // room was asked for: cannot be
+		if w.pool.Len() < len(ds) { // reserve has been called: cannot happen
 			w.count.drop[dropNoFrame]++
 			return false
 		}
@@ -82,7 +82,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 		last = false
 	}
 	out := w.umem.Data(addr, uint32(max(n, minFrame)))
-	_, tci := f.VLAN() // before the tag's place is written over
+	_, tci := f.VLAN() // before the tag is overwritten
 	icrc := f.ICRC()   // likewise
 	l.putL2(out, f, p, tci)
 	switch {
@@ -103,7 +103,7 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	return last
 }
 
-// l2Len is the length of the headers below IP.
+// l2Len returns the length of the headers below IP.
 func (l *leg) l2Len() int {
 	if l.vlan != 0 {
 		return rocev2.EthernetLen + rocev2.VLANLen
@@ -111,8 +111,8 @@ func (l *leg) l2Len() int {
 	return rocev2.EthernetLen
 }
 
-// putL2 writes the Ethernet header, and the leg's VLAN tag with the priority
-// that the frame came with.
+// putL2 writes the Ethernet header, and the leg's VLAN tag with the priority that the
+// frame was received with.
 func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
 	etherType := rocev2.EtherTypeIPv4
 	if f.IsIPv6() {
@@ -131,11 +131,10 @@ func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
 	v.SetEtherType(etherType)
 }
 
-// rewrite makes of ip, the frame's IP packet, the packet that the leg's member
-// expects from its peer (GroupIP, virtual QPN): RC.md §4. f still says how
-// the packet is laid out; what ip holds at the same places may be f itself. It
-// returns by what the ICRC differs, which it does not write: only the headers have
-// to be in ip.
+// rewrite turns ip, the frame's IP packet, into the packet that the leg's member expects
+// from its peer (GroupIP, virtual QPN): RC.md §4. f gives the layout of the packet; the
+// bytes of ip may be those of f itself. rewrite returns the difference of the ICRC, which
+// it does not write: only the headers must be in ip.
 func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, ops *rocev2.Operators) (icrc uint32) {
 	hl := f.L4Offset() - f.L3Offset()
 	src := f.Src()
@@ -186,8 +185,8 @@ func (l *leg) rewrite(ip []byte, f *rocev2.Frame, c *mcast.Copy, g *groupTable, 
 	return icrc
 }
 
-// setAckReq sets AckReq in ip, which is otherwise as in f, without it, and returns by
-// what the ICRC differs.
+// setAckReq sets AckReq in ip, which otherwise equals the packet of f, and returns the
+// difference of the ICRC.
 func setAckReq(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) {
 	hl := f.L4Offset() - f.L3Offset() + rocev2.UDPLen
 	bth := rocev2.BTH(ip[hl:][:rocev2.BTHLen])
@@ -195,11 +194,10 @@ func setAckReq(ip []byte, f *rocev2.Frame, ops *rocev2.Operators) (icrc uint32) 
 	return ops.Fields(f.Op.ExtLen(), f.Tail()).PSN(rocev2.DiffBTH2(0, 0, true))
 }
 
-// ipv4Addresses is where source and destination are in an IPv4 header (RFC 791 §3.1).
+// ipv4Addresses is the offset of source and destination in an IPv4 header (RFC 791 §3.1).
 const ipv4Addresses = 12
 
-// ipv4Pair returns two addresses as they are in an IPv4 header; 0 if they are IPv6
-// ones.
+// ipv4Pair returns two addresses as they are in an IPv4 header; 0 if they are not IPv4.
 func ipv4Pair(src, dst netip.Addr) uint64 {
 	if !src.Is4() || !dst.Is4() {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// linksChanged takes in the state of the ports' interfaces, and says what has changed.
+// linksChanged applies the state of the ports' interfaces, and reports changes.
 func (c *control) linksChanged(states []portState) {
 	c.onLinkChange()
 	for pi, p := range c.workers.ports {
@@ -57,8 +57,8 @@ func (c *control) linksChanged(states []portState) {
 	}
 }
 
-// usableMTU returns the MTU of a port whose interface has this one: what comes in more
-// buffers than one is for ports that were opened for it.
+// usableMTU returns the MTU to use for a port whose interface has the given one: longer
+// packets need several buffers, which only ports that were opened with them receive.
 func (p *port) usableMTU(mtu int) int {
 	if p.maxMTU > 0 {
 		return min(mtu, p.maxMTU)
@@ -66,8 +66,8 @@ func (p *port) usableMTU(mtu int) int {
 	return mtu
 }
 
-// mtuChanged lets workers and registrations go by the new MTU of port pi, and names
-// the groups whose copies do not fit any more, or fit again.
+// mtuChanged gives workers and registrations the new MTU of port pi, and reports the
+// groups whose copies do not fit any more, or fit again.
 func (c *control) mtuChanged(pi, mtu int) {
 	p := c.workers.ports[pi]
 	c.notify(mtu < p.mtu, "the MTU of a port has changed", "port", p.name, "mtu", mtu, "was", p.mtu)
@@ -86,7 +86,7 @@ func (c *control) mtuChanged(pi, mtu int) {
 }
 
 // checkPMTU finds out whether the longest copies of g fit the ports of its members, and
-// says so if that has changed.
+// reports a change.
 func (c *control) checkPMTU(g *group) {
 	need := g.reg.PMTU + maxHeaders(g.reg.Group.Is4())
 	narrow := ""
@@ -110,7 +110,7 @@ func (c *control) checkPMTU(g *group) {
 	}
 }
 
-// pathMTUWithin returns the largest path MTU whose packets fit an MTU.
+// pathMTUWithin returns the largest path MTU whose packets fit the given MTU.
 func pathMTUWithin(mtu int, v4 bool) int {
 	for _, p := range []int{4096, 2048, 1024, 512} {
 		if p+maxHeaders(v4) <= mtu {
@@ -120,8 +120,8 @@ func pathMTUWithin(mtu int, v4 bool) int {
 	return 256
 }
 
-// maxHeaders is what RoCEv2 adds to the path MTU within an IP packet at most:
-// IP, UDP, BTH, RETH, ImmDt and ICRC.
+// maxHeaders returns the bytes that RoCEv2 adds to the path MTU within an IP packet, at
+// most: IP, UDP, BTH, RETH, ImmDt and ICRC.
 func maxHeaders(v4 bool) int {
 	n := rocev2.UDPLen + rocev2.BTHLen + rocev2.RETHLen + rocev2.ImmDtLen + rocev2.ICRCLen
 	if v4 {

@@ -10,18 +10,18 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// The kernel answers while it has time: a question waits for its locks, as long as
-// somebody else holds them. So questions are asked by a goroutine of their own, and the
-// control loop goes on. What waits for an answer has a deadline of its own: a
-// registration locate_timeout, an envelope parkTTL; a member keeps its place.
+// A lookup waits for the kernel's locks as long as another process holds them. So a
+// goroutine of its own does the lookups, and the control loop goes on. Whatever waits for
+// an answer has its own deadline: a registration has locate_timeout, an envelope parkTTL;
+// a member keeps its location.
 
-// lookup is for the place of a host, or for the state of ports.
+// lookup is a request for the location of a host, or for the state of ports.
 type lookup struct {
 	ip    netip.Addr
 	ports []int // interface indexes
 }
 
-// lookupResult is what the locator says to a question.
+// lookupResult is the locator's answer to a lookup.
 type lookupResult struct {
 	lookup
 	location locate.Location
@@ -32,27 +32,27 @@ type lookupResult struct {
 // portState is the state of a port's interface.
 type portState struct {
 	up  bool
-	mtu int // 0: there is no such interface
+	mtu int // 0: the interface does not exist
 }
 
-// lookupQueue passes questions to the locator. All but run belongs to the control loop.
+// lookupQueue passes lookups to the locator. All methods but run belong to the control
+// loop.
 type lookupQueue struct {
 	requests     chan lookup
-	results      chan lookupResult // has room for all that are asked
-	pendingSince []time.Duration   // when, of those without an answer, oldest first
-	warnedAt     time.Duration     // that the kernel is slow
+	results      chan lookupResult // has room for the results of all pending lookups
+	pendingSince []time.Duration   // when each lookup without a result was submitted, oldest first
+	warnedAt     time.Duration     // when the operator was last warned that the kernel is slow
 	total        uint64
 }
 
-// maxLookups is how many questions the locator has at a time. More would only keep an
-// urgent one waiting.
+// maxLookups bounds the pending lookups. More would only delay an urgent one.
 const maxLookups = 32
 
 func newLookupQueue() *lookupQueue {
 	return &lookupQueue{requests: make(chan lookup, maxLookups), results: make(chan lookupResult, maxLookups)}
 }
 
-// run asks l until there are no more questions.
+// run does the lookups with l until requests is closed.
 func (a *lookupQueue) run(l locator) {
 	for q := range a.requests {
 		x := lookupResult{lookup: q}
@@ -67,27 +67,27 @@ func (a *lookupQueue) run(l locator) {
 	}
 }
 
-// hasRoom reports whether the locator takes one more question.
+// hasRoom reports whether one more lookup may be submitted.
 func (a *lookupQueue) hasRoom() bool { return len(a.pendingSince) < maxLookups }
 
-// submit asks a question; there is room.
+// submit submits a lookup. The queue must have room.
 func (a *lookupQueue) submit(now time.Duration, q lookup) {
 	a.pendingSince = append(a.pendingSince, now)
 	a.total++
 	a.requests <- q
 }
 
-// completed notes that the oldest question has its answer.
+// completed removes the oldest lookup, which has its result.
 func (a *lookupQueue) completed() { a.pendingSince = a.pendingSince[1:] }
 
-// slowLookup is how long the kernel may take for an answer before the operator is told,
-// and slowLookupInterval the least time until that is said again.
+// slowLookup is the time that a lookup may take before the operator is warned, and
+// slowLookupInterval the least time between two warnings.
 const (
 	slowLookup         = time.Second
 	slowLookupInterval = 10 * time.Second
 )
 
-// overdue returns for how long the oldest question has been waiting if that is to be told.
+// overdue returns how long the oldest lookup has been pending, and whether to warn of it.
 func (a *lookupQueue) overdue(now time.Duration) (d time.Duration, tell bool) {
 	if len(a.pendingSince) == 0 || now-a.pendingSince[0] < slowLookup || now < a.warnedAt+slowLookupInterval && a.warnedAt > 0 {
 		return 0, false
@@ -96,7 +96,8 @@ func (a *lookupQueue) overdue(now time.Duration) (d time.Duration, tell bool) {
 	return now - a.pendingSince[0], true
 }
 
-// next returns when late may have something to tell.
+// next returns when overdue may next ask for a warning; ok is false if no lookup is
+// pending.
 func (a *lookupQueue) next() (at time.Duration, ok bool) {
 	if len(a.pendingSince) == 0 {
 		return 0, false
@@ -108,7 +109,7 @@ func (a *lookupQueue) next() (at time.Duration, ok bool) {
 	return at, true
 }
 
-// submitLookups asks what is due: the state of the ports first.
+// submitLookups submits the lookups that are due: the state of the ports first.
 func (c *control) submitLookups() {
 	now := c.now()
 	if c.linksDue && c.lookups.hasRoom() && !c.linksAsked {
@@ -128,7 +129,8 @@ func (c *control) submitLookups() {
 	}
 }
 
-// lookupDone takes in an answer, and those that are there besides: nothing is asked meanwhile.
+// lookupDone handles a result, and any others that have come; it submits no lookups in
+// between.
 func (c *control) lookupDone(x lookupResult) {
 	for {
 		c.lookups.completed()
@@ -148,11 +150,11 @@ func (c *control) lookupDone(x lookupResult) {
 	}
 }
 
-// readyBatch bounds the registrations that are installed before the control loop looks
-// for other work.
+// readyBatch bounds the registrations that are installed in one iteration of the control
+// loop.
 const readyBatch = 4
 
-// installReady goes on with registrations whose members all have answers.
+// installReady continues registrations whose members all have answers.
 func (c *control) installReady() {
 	for range min(readyBatch, len(c.dir.ready)) {
 		ip := c.dir.ready[0]

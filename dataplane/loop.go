@@ -10,8 +10,8 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// locateRetry is how often the registrar asks again for a registration whose members are
-// being located. The last answer brings it back at once.
+// locateRetry is the interval at which the registrar retries a registration whose members
+// are being located. The last answer makes it retry at once.
 const locateRetry = 500 * time.Millisecond
 
 // run is the control loop. It ends with ctx.
@@ -29,7 +29,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 		<-asked
 	}()
 	c.changes = changes
-	c.linksDue = true // before the watch began
+	c.linksDue = true // before the watcher started
 	for {
 		d := c.sleepTime()
 		due := c.now() + d
@@ -71,24 +71,25 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	}
 }
 
-// A turn of the control loop does a bounded share of everything, and begins with the
-// renewals that wait: a lease cannot end because of what others ask for. After a pause
-// of its own, or of the machine, renewals have a moment to come in before leases end.
+// An iteration of the control loop does a bounded amount of each kind of work, and begins
+// with the renewals that wait: other requests cannot delay a renewal until its lease
+// ends. After a pause of the loop, or of the machine, leases are held for leaseGrace, so
+// that renewals can come in before leases end.
 const (
 	longIteration = 50 * time.Millisecond
 	leaseGrace    = 100 * time.Millisecond
 )
 
-// requestIterations is how many turns a second serve requests, after a burst of as many as come
-// in burstTime; a turn serves those that wait. So a flood of requests wakes the control
-// loop, which costs more than to turn one down, at this rate and not at its own.
-// maxRequestTime is how long a turn serves requests before it looks for other work.
+// requestIterations bounds the iterations per second that serve requests, after a burst
+// of burstTime; an iteration serves all requests that wait. So a flood of requests wakes
+// the control loop, which costs more than to refuse a request, at this rate and not at
+// the flood's. maxRequestTime bounds the time that an iteration serves requests.
 const (
 	requestIterations = 250
 	maxRequestTime    = 5 * time.Millisecond
 )
 
-// serveRequests serves a request and those that wait behind it.
+// serveRequests serves a request and those queued behind it.
 func (c *control) serveRequests(d *datagram) {
 	c.requestPolicer.allow(c.iterationStart)
 	c.serveEnvelope(d)
@@ -106,7 +107,7 @@ func (c *control) serveRequests(d *datagram) {
 	}
 }
 
-// serveDeferred serves the requests that have waited for a turn, if that has come.
+// serveDeferred serves the requests that the policer has deferred, if it allows them now.
 func (c *control) serveDeferred() {
 	if c.requestPolicer.waitFor(c.iterationStart) > 0 {
 		return
@@ -118,7 +119,7 @@ func (c *control) serveDeferred() {
 	}
 }
 
-// serveRenewals serves the renewals that wait now.
+// serveRenewals serves the renewals that wait.
 func (c *control) serveRenewals() {
 	l := c.firstWorker.slowPath.renewals
 	for range len(l.queued) {
@@ -131,7 +132,7 @@ func (c *control) serveRenewals() {
 	}
 }
 
-// doDue does what is due.
+// doDue does the work that is due.
 func (c *control) doDue() {
 	c.installReady()
 	if c.outcomesDue && c.outcomesAt <= c.now() {
@@ -164,16 +165,17 @@ func (c *control) doDue() {
 	c.submitLookups()
 }
 
-// registrarDeadline returns when the registrar has something to do.
+// registrarDeadline returns the registrar's next deadline, at the earliest when leases
+// are no longer held.
 func (c *control) registrarDeadline() (at time.Duration, ok bool) {
 	at, ok = c.registrar.NextDeadline()
 	return max(at, c.leasesHeldUntil), ok
 }
 
-// now is the time of the worker's clock, which all pure cores share.
+// now returns the time by the workers' clock, which all pure cores share.
 func (c *control) now() time.Duration { return time.Since(c.firstWorker.start) }
 
-// sleepTime returns how long the loop may wait for something to happen.
+// sleepTime returns how long the loop may wait for an event.
 func (c *control) sleepTime() time.Duration {
 	d := time.Hour
 	if at, ok := c.registrarDeadline(); ok {
@@ -204,7 +206,7 @@ func (c *control) sleepTime() time.Duration {
 	return max(d, 0)
 }
 
-// do runs f on the control loop and returns when it has run; false if the loop
+// do runs f on the control loop and returns when it has run; it returns false if the loop
 // has ended.
 func (c *control) do(f func()) bool {
 	done := make(chan struct{})

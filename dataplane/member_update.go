@@ -12,9 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Members that come and go while their group goes on.
+// Updates: members that join and leave while their group continues.
 
-// memberPlan is how one update changes a group's slots.
+// memberPlan is the change of a group's slots by one update.
 type memberPlan struct {
 	slots  []slot
 	remove []mcast.MemberID
@@ -22,8 +22,8 @@ type memberPlan struct {
 	table  groupTable
 }
 
-// update changes the members of an installed group to those of r. Members whose
-// record is the same are not touched.
+// update changes the members of an installed group to those of r. Members whose record is
+// the same are not touched.
 func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
 	g := d.groups[r.Group]
 	if g == nil || g.reg.Epoch != r.Base {
@@ -37,8 +37,8 @@ func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelop
 			continue
 		}
 		if r.Window != (mcast.Window{}) && m.Window == (mcast.Window{}) {
-			// One member may lack a window if it is the source from the beginning;
-			// a new one would receive the next WRITE.
+			// One member may lack a window if it is the source from the beginning; a new
+			// member would receive the next WRITE.
 			return rejected(envelope.Problem{Reason: envelope.BadWindow, Member: m.Key()})
 		}
 		fresh.Members = append(fresh.Members, *m)
@@ -75,7 +75,7 @@ func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelop
 	for _, m := range p.remove {
 		d.reportLastOutcome(g, int(m))
 	}
-	for _, x := range g.newTurns(&d.scratch.outcomes) { // as long as slots have the members that it is about
+	for _, x := range g.newTurns(&d.scratch.outcomes) { // before slots changes, whose members the outcomes name
 		d.onOutcome(g, &x)
 	}
 	g.slots = p.slots
@@ -84,17 +84,17 @@ func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelop
 	return envelope.Verdict{Kind: envelope.VerdictAccepted}
 }
 
-// reportLastOutcome tells the outcome of the member in slot i, which goes now: d.last has
-// the group's outcomes before that. Nobody asks for it afterwards.
+// reportLastOutcome reports the outcome of the member in slot i, which is being removed:
+// d.scratch has the group's outcomes before the removal. They are not read again later.
 func (d *directory) reportLastOutcome(g *group, i int) {
 	if es := d.scratch.outcomes.Evicted; i < len(es) && es[i].Kind != 0 && !g.slots[i].gone {
 		d.onOutcome(g, &newOutcome{es[i], 1})
 	}
 }
 
-// planMembers finds a slot for each joiner: that of a member that has gone, or goes with
-// this update, if there is one. The core holds no such member to be live: slots are
-// marked as gone after the core has said so.
+// planMembers chooses a slot for each joiner: that of a member that has gone or is
+// removed by this update, if there is one. The core does not regard such a member as
+// live: slots are marked as gone after the core has removed the member.
 func (d *directory) planMembers(g *group, r *envelope.Registration, joiners []slot) memberPlan {
 	p := memberPlan{slots: slices.Clone(g.slots)}
 	var free []int
@@ -122,10 +122,10 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, joiners []sl
 	return p
 }
 
-// markGone notes that the member in slot i has gone.
+// markGone records that the member in slot i has gone.
 func (g *group) markGone(i int) { g.slots[i].gone = true }
 
-// rememberFormer keeps what an operator wants to know of a member that has gone.
+// rememberFormer records a member that has gone, for operators.
 func (g *group) rememberFormer(e *envelope.Event) {
 	f := api.FormerMember{IP: e.Member.IP, QPN: uint32(e.Member.QPN), Reason: e.EndReason.String(), Time: time.Now()}
 	if e.EndReason == envelope.Evicted {
@@ -138,14 +138,13 @@ func (g *group) rememberFormer(e *envelope.Event) {
 	g.former = append(g.former, f)
 }
 
-// updateGroup makes the core and the tables of a group follow p. It runs on the
-// worker.
+// updateGroup applies p to the core and to the tables of a group. It runs on the worker.
 func (w *worker) updateGroup(id mcast.GroupID, p *memberPlan) error {
 	op := mcast.UpdateMembers{Group: id}
 	var st mcast.GroupStatus
 	w.core.Snapshot(id, &st)
 	for _, m := range p.remove {
-		if int(m) < len(st.Members) && st.Members[m].Live { // the core may have been faster
+		if int(m) < len(st.Members) && st.Members[m].Live { // the core may have removed it already
 			op.Remove = append(op.Remove, m)
 		}
 	}
@@ -157,8 +156,8 @@ func (w *worker) updateGroup(id mcast.GroupID, p *memberPlan) error {
 	if err := w.core.Apply(w.readClock(), op, &w.out); err != nil {
 		return err
 	}
-	// Under the old table: feedback that a removal sets free is for the source,
-	// which may be leaving.
+	// Under the old table: a removal may release feedback for the source, which may
+	// itself be leaving.
 	w.sendApplied()
 	w.setTable(id, p.table)
 	return nil

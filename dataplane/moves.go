@@ -18,17 +18,17 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// moves is what the control loop has to do with members that seem to be elsewhere.
+// moves is the control loop's state for members that seem to have moved.
 type moves struct {
 	policy      config.MovePolicy
-	keyOf       func(group netip.Addr) (envelope.KeyID, bool) // under which its members answer
+	keyOf       func(group netip.Addr) (envelope.KeyID, bool) // the key that the group's members answer under
 	inquiries   *inquiries
 	unconfirmed *sampler[unconfirmedMove]  // by port
 	unproven    *sampler[unprovenLocation] // by port
 	count       api.Moves
 }
 
-// unconfirmedMove is a move that was not confirmed.
+// unconfirmedMove is a move that the member did not confirm.
 type unconfirmedMove struct {
 	ip     netip.Addr
 	origin origin
@@ -36,15 +36,15 @@ type unconfirmedMove struct {
 	answer string
 }
 
-// unconfirmedLogInterval is the least time between two log lines about unconfirmed moves to one
-// port.
+// unconfirmedLogInterval is the least time between two log lines about unconfirmed moves
+// to one port.
 const unconfirmedLogInterval = 10 * time.Second
 
 func newMoves(policy config.MovePolicy, ports int) moves {
 	return moves{policy: policy, inquiries: newInquiries(ports), unconfirmed: newSampler[unconfirmedMove](ports, unconfirmedLogInterval), unproven: newSampler[unprovenLocation](ports, unconfirmedLogInterval)}
 }
 
-// next says when inquire has something to do.
+// next returns when advanceInquiries has work; ok is false if it will have none.
 func (m *moves) next() (at time.Duration, ok bool) {
 	at, ok = m.inquiries.next()
 	for _, next := range [...]func() (time.Duration, bool){m.unconfirmed.next, m.unproven.next} {
@@ -55,7 +55,7 @@ func (m *moves) next() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// setupMoves sets up what becomes of members that seem to move.
+// setupMoves sets up the handling of members that seem to move.
 func (c *control) setupMoves(cfg *config.Config) {
 	c.moves = newMoves(cfg.UnconfirmedMoves, len(c.workers.ports))
 	c.moves.keyOf = func(group netip.Addr) (envelope.KeyID, bool) { return c.registrar.Key(group) }
@@ -67,7 +67,7 @@ func (c *control) setupMoves(cfg *config.Config) {
 	}
 }
 
-// setPinner has p hold members where they are.
+// setPinner makes p pin members to their locations.
 func (c *control) setPinner(p *pinner) {
 	c.dir.hosts.onPinChange = func(h *host) {
 		pi := c.firstWorker.portIndex(h.pinned.Ifindex)
@@ -75,7 +75,8 @@ func (c *control) setPinner(p *pinner) {
 			p.set(h.ip, pinTarget{})
 			return
 		}
-		// Behind a port that is down a member is not held, so that the kernel may find it.
+		// A member behind a port that is down is not pinned, so that the kernel may find
+		// it elsewhere.
 		p.set(h.ip, pinTarget{h.pinned, c.workers.ports[pi].reportedUp})
 	}
 }
@@ -87,8 +88,8 @@ func (c *control) repinPort(p *port) {
 	}
 }
 
-// originOf returns where a host's frames come from that is at a place; its port is -1 at
-// the zero Location.
+// originOf returns the origin of frames from a host at the given location; its port is -1
+// for the zero Location.
 func (c *control) originOf(at *locate.Location) (s origin) {
 	s.port, s.vlan = c.firstWorker.portIndex(at.Ifindex), at.VLAN
 	if s.port >= 0 && s.vlan == 0 {
@@ -98,7 +99,7 @@ func (c *control) originOf(at *locate.Location) (s origin) {
 	return s
 }
 
-// handleSighting takes in a sighting.
+// handleSighting starts the inquiries that a sighting gives reason for.
 func (c *control) handleSighting(s sighting) {
 	if c.moves.policy == config.MoveFollow {
 		return
@@ -114,8 +115,8 @@ func (c *control) handleSighting(s sighting) {
 	c.startInquiries(x.byHop[s.ip], s.origin)
 }
 
-// startInquiries is suspect for hosts that have something in common: as many as may be asked
-// at a port, if there are more.
+// startInquiries is startInquiry for hosts that share an address: for as many of them as
+// the limit of open inquiries at the port allows.
 func (c *control) startInquiries(hs map[*host]struct{}, s origin) {
 	n := maxInquiries - c.moves.inquiries.count[s.port]
 	for h := range hs {
@@ -126,8 +127,8 @@ func (c *control) startInquiries(hs map[*host]struct{}, s origin) {
 	}
 }
 
-// startInquiry asks h whether it is at s, unless that is where it is pinned, or it was asked
-// a moment ago.
+// startInquiry asks h whether it is at s, unless h is pinned there, or an inquiry at that
+// port is open.
 func (c *control) startInquiry(h *host, s origin) {
 	home := c.originOf(&h.pinned)
 	if len(h.groups) == 0 || home.port < 0 || home.port == s.port && home.mac == s.mac || !c.moves.inquiries.mayAsk(h.ip, s.port) {
@@ -151,21 +152,21 @@ func (c *control) startInquiry(h *host, s origin) {
 		var err, err2 error
 		a.toNew, err = c.registrar.Where(a.group, h.ip, a.nonce)
 		a.toOld, err2 = c.registrar.Where(a.group, h.ip, a.nonceAtOld)
-		if err == nil && err2 == nil { // else it has just left the group
+		if err == nil && err2 == nil { // an error: it has just left the group
 			q.asks = append(q.asks, a)
 		}
 	}
 	c.sendInquiry(q)
 }
 
-// sameBridge reports whether a port is one of the bridge that a place is behind: only there
-// can a host go without a change of routes.
+// sameBridge reports whether a port belongs to the bridge that a location is behind: a
+// host can move only to such a port without a change of routes.
 func (c *control) sameBridge(at *locate.Location, port int) bool {
 	l := at.Learnt
 	return l.Bridge != 0 && l.Port == at.Ifindex && c.workers.ports[port].bridge == l.Bridge
 }
 
-// sendInquiry sends what is not answered yet.
+// sendInquiry sends the parts of q that are not answered yet.
 func (c *control) sendInquiry(q *inquiry) {
 	for i := range q.asks {
 		if a := &q.asks[i]; !a.answered {
@@ -177,7 +178,7 @@ func (c *control) sendInquiry(q *inquiry) {
 	}
 }
 
-// advanceInquiries goes on with the inquiries.
+// advanceInquiries does the steps of inquiries that are due.
 func (c *control) advanceInquiries() {
 	for {
 		q, stage := c.moves.inquiries.take(c.now())
@@ -194,7 +195,7 @@ func (c *control) advanceInquiries() {
 	}
 }
 
-// handleHere takes in the answer of a member, which came by d.
+// handleHere handles the answer of a member, which came by d.
 func (c *control) handleHere(d *datagram, e *envelope.Event) {
 	if c.handleProof(d, e) {
 		return
@@ -206,7 +207,7 @@ func (c *control) handleHere(d *datagram, e *envelope.Event) {
 		c.moves.count.Stray++
 	case !moved:
 		q.answeredFromOld = true
-	case !a.answered && c.originOf(&h.pinned) == q.oldOrigin: // else it has moved meanwhile
+	case !a.answered && c.originOf(&h.pinned) == q.oldOrigin: // otherwise it has moved since
 		a.answered, q.answeredFromNew = true, true
 		c.moves.count.Confirmed++
 		h.proven[a.key] = provenLocation{c.locationAt(h.pinned, q.newOrigin), c.now()}
@@ -217,7 +218,8 @@ func (c *control) handleHere(d *datagram, e *envelope.Event) {
 	}
 }
 
-// locationAt returns the place at s of a host that is, or was, at another one.
+// locationAt returns the location for origin s of a host that is, or was, at another
+// location.
 func (c *control) locationAt(at locate.Location, s origin) locate.Location {
 	at.MAC = slices.Clone(s.mac[:])
 	if p := c.workers.ports[s.port]; p.ifindex != at.Ifindex {
@@ -230,7 +232,7 @@ func (c *control) locationAt(at locate.Location, s origin) locate.Location {
 	return at
 }
 
-// relocate makes s the place of h in the groups that match.
+// relocate sets the location of h to s in the groups that match.
 func (c *control) relocate(h *host, s origin, why string, match func(*group) bool) {
 	at := c.locationAt(h.pinned, s)
 	for g := range h.groups {
@@ -242,7 +244,7 @@ func (c *control) relocate(h *host, s origin, why string, match func(*group) boo
 	h.seenElsewhere = nil
 }
 
-// inquiryFailed is what becomes of a move that the member has not confirmed.
+// inquiryFailed handles a move that the member has not confirmed.
 func (c *control) inquiryFailed(q *inquiry) {
 	h := c.dir.hosts.byIP[q.ip]
 	if h == nil || c.originOf(&h.pinned) != q.oldOrigin {
@@ -265,10 +267,10 @@ func (c *control) inquiryFailed(q *inquiry) {
 	}
 }
 
-// seenElsewhereFor is how long group show says that a member was seen elsewhere.
+// seenElsewhereFor is how long group show reports that a member was seen elsewhere.
 const seenElsewhereFor = time.Minute
 
-// seenElsewhere says where a member was seen, if that was not long ago.
+// seenElsewhere returns the text about a member that was seen elsewhere lately, or "".
 func (c *control) seenElsewhere(ip netip.Addr) string {
 	h := c.dir.hosts.byIP[ip]
 	if h == nil || h.seenElsewhere == nil || c.now()-h.seenElsewhereAt > seenElsewhereFor {
@@ -283,7 +285,7 @@ func (c *control) logUnconfirmed(x unconfirmedMove, suppressed uint64) {
 		"policy", c.moves.policy, "remedy", "if it did move: gleam group move-member", "suppressed", suppressed)
 }
 
-// evictMoved removes h from the groups whose policy lets a member go.
+// evictMoved removes h from the groups whose policy allows that.
 func (c *control) evictMoved(h *host) {
 	var groups []*group
 	for g := range h.groups {
@@ -310,8 +312,8 @@ func (c *control) evictMoved(h *host) {
 	}
 }
 
-// moveByOperator is an operator's word for where a member is. Without a port the spot counts
-// where it was seen last.
+// moveByOperator moves a member at the operator's request. Without a port and a MAC
+// address, the member moves to where it was seen last.
 func (c *control) moveByOperator(ip, member netip.Addr, m *api.MoveMember) error {
 	g := c.dir.groups[ip]
 	if g == nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// watcher is what the control loop wants of locate.Watcher.
+// watcher is the part of locate.Watcher that the control loop uses.
 type watcher interface {
 	Resyncs() uint64
 	Dead() []string
 }
 
-// stats makes the API's view of the control loop.
+// stats returns the API's view of the control loop.
 func (c *control) stats() api.Control {
 	s := api.Control{Iterations: c.iterations, LongestIteration: c.longestIteration.Seconds(), Lookups: c.lookups.total, Hosts: len(c.dir.hosts.byIP)}
 	if c.watcher != nil {
@@ -26,11 +26,12 @@ func (c *control) stats() api.Control {
 	return s
 }
 
-// watchInterval is the least time between two log lines about one watch, but for that it
-// works again.
+// watchInterval is the least time between two log lines about one watch, except for its
+// recovery.
 const watchInterval = 10 * time.Second
 
-// watchReports returns what tells the operator of the netlink watches.
+// watchReports returns a function that reports the state of the netlink watches to the
+// operator.
 func (e *Engine) watchReports() func(locate.Report) {
 	var mu sync.Mutex
 	said := make(map[string]time.Time)

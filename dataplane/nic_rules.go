@@ -10,18 +10,18 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Rules that have NICs receive a group's packets by a queue of the worker that it
-// belongs to. They only save work: packets that come by another queue are handed
-// over. All of this is the control loop's.
+// NIC rules make NICs receive a group's packets by a queue of the group's owner. They
+// only save work: packets that come by another queue are handed off. All functions here
+// belong to the control loop.
 
-// nicRule is where a group's rule is in a port's table.
+// nicRule is the location of a group's rule in a port's table.
 type nicRule struct {
 	table    *ntuple.Table
 	location uint32
 }
 
-// queueOf returns the queue of port pi that a worker receives from; ok is false if it
-// has none there. See divide.
+// queueOf returns the queue of port pi that a worker receives from; ok is false if there
+// is none. See portViews.
 func (c *workers) queueOf(pi, worker int) (queue int, ok bool) {
 	n := len(c.all)
 	at := ((worker-pi)%n + n) % n
@@ -32,8 +32,8 @@ func (c *workers) queueOf(pi, worker int) (queue int, ok bool) {
 	return all[at].Queue(), true
 }
 
-// addNICRules asks every port that has rules to receive what is for group ip by a queue of
-// its worker.
+// addNICRules adds, at every port that has a rule table, a rule to receive packets for
+// group ip by a queue of its owner.
 func (d *directory) addNICRules(ip netip.Addr, g *group) {
 	for pi, p := range d.workers.ports {
 		if p.nicRules == nil {
@@ -52,7 +52,7 @@ func (d *directory) addNICRules(ip netip.Addr, g *group) {
 	}
 }
 
-// removeNICRules takes back what steer asked for.
+// removeNICRules removes the rules that addNICRules added.
 func (d *directory) removeNICRules(g *group) {
 	for _, r := range g.nicRules {
 		if err := r.table.Delete(r.location); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// appliedOutcomes is what the control loop has learnt of a group's outcomes. Evictions are
-// known by slot.gone.
+// appliedOutcomes is the part of a group's outcomes that the control loop has applied.
+// Evictions are recorded in slot.gone.
 type appliedOutcomes struct {
 	turns, refusals uint64
 	mismatches      uint64
@@ -24,11 +24,11 @@ type appliedOutcomes struct {
 // newOutcome is an outcome that is new to the control loop.
 type newOutcome struct {
 	mcast.Event
-	times uint64 // of this kind since the last one that was learnt
+	times uint64 // of this kind since the last one that was applied
 }
 
-// newOutcomes returns what o says that g does not know yet, and notes that it is known.
-// The order is that of importance: members that are out come first.
+// newOutcomes returns the outcomes in o that are new to g, and records them as applied.
+// They are in the order of importance: evictions come first.
 func (g *group) newOutcomes(o *mcast.Outcomes) (ds []newOutcome) {
 	if o.Generation != g.generation {
 		return nil // of another registration
@@ -48,8 +48,8 @@ func (g *group) newOutcomes(o *mcast.Outcomes) (ds []newOutcome) {
 	return ds
 }
 
-// newMismatches is learn for numbers of members' packets that are not the registered
-// ones. It looks at the members only if there are more than before.
+// newMismatches is newOutcomes for numbers in members' packets that contradict the
+// registration. It checks the members only if there are more mismatches than before.
 func (g *group) newMismatches(o *mcast.Outcomes) (ds []newOutcome) {
 	if o.MismatchesReported == g.applied.mismatches {
 		return nil
@@ -70,8 +70,8 @@ func (g *group) newMismatches(o *mcast.Outcomes) (ds []newOutcome) {
 	return ds
 }
 
-// newTurns is learn for what concerns the operator alone: who was the source, and
-// which of its requests were refused.
+// newTurns is newOutcomes for outcomes that concern only the operator: changes of source,
+// and refused requests of a source.
 func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
 	if n := o.Turns - g.applied.turns; n > 0 {
 		g.applied.turns = o.Turns
@@ -84,14 +84,14 @@ func (g *group) newTurns(o *mcast.Outcomes) (ds []newOutcome) {
 	return ds
 }
 
-// collectOutcomes asks the workers for the outcomes of the groups that have news, each
-// group once, and applies them. It reports whether there are more by now.
+// collectOutcomes reads the outcomes of the workers' changed groups, each group once, and
+// applies them. It reports whether more groups have changed since.
 func (c *control) collectOutcomes() (more bool) {
 	for _, w := range c.workers.all {
 		if !w.changed.any.Load() {
 			continue
 		}
-		todo := outcomeBatch // the first answer says how many there are
+		todo := outcomeBatch // the first answer gives their number
 		for asked := false; todo > 0; asked = true {
 			var n, left int
 			if !w.do(func() { n, left = w.outcomes(c.outcomes[:min(todo, outcomeBatch)]) }) {
@@ -112,7 +112,7 @@ func (c *control) collectOutcomes() (more bool) {
 	return more
 }
 
-// applyOutcomes makes the registrar and the operator know what g has decided.
+// applyOutcomes gives the new outcomes of g to the registrar and the operator.
 func (c *control) applyOutcomes(g *group, o *mcast.Outcomes) {
 	for _, d := range g.newOutcomes(o) {
 		m := g.slots[d.Member].record.Key()
@@ -132,7 +132,7 @@ func (c *control) applyOutcomes(g *group, o *mcast.Outcomes) {
 	}
 }
 
-// reportOutcome says to the operator what g has decided, by the log and the journal.
+// reportOutcome reports an outcome of g to the operator, by log and journal.
 func (c *control) reportOutcome(g *group, d *newOutcome) {
 	m := g.slots[d.Member].record.Key()
 	if d.Kind == mcast.SourceChanged {
@@ -171,8 +171,8 @@ func (c *control) warnEviction(g *group, d *newOutcome) {
 		"last_psn", d.PSN, "syndrome", d.Syndrome, "cause", envelope.Cause(d.Syndrome))
 }
 
-// failureText says in words why a group has failed, and what its source was told if that
-// is not the same.
+// failureText describes why a group has failed, and the NAK that its source got if that
+// is another one.
 func failureText(e *mcast.Event) string {
 	why := envelope.Cause(e.Cause)
 	if e.Syndrome != 0 && e.Syndrome != e.Cause {
@@ -181,8 +181,8 @@ func failureText(e *mcast.Event) string {
 	return why
 }
 
-// mismatchText says in words which number of a member's registration is likely wrong, and
-// what the right one would be.
+// mismatchText describes which number of a member's registration is likely wrong, and the
+// value to register.
 func mismatchText(n mcast.Number, seen, want rocev2.PSN) string {
 	if n == mcast.VirtualQPN {
 		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))

@@ -13,21 +13,21 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// groupOwners says which worker a group belongs to. Every worker reads it for every
-// packet, without a lock: what is published never changes, a new table takes its
-// place. Only the control loop writes.
+// groupOwners gives the owner of each group. Every worker reads it for every packet,
+// without a lock: a published table never changes, and a new one replaces it. Only the
+// control loop writes.
 type groupOwners struct {
 	table      atomic.Pointer[ownerTable]
-	workerOf   map[netip.Addr]int // the control loop's own view
-	load       []int              // groups, by worker
-	nextWorker int                // the first to be asked for a new group
+	workerOf   map[netip.Addr]int // used by the control loop
+	load       []int              // number of groups, by worker
+	nextWorker int                // the worker to try first for a new group
 	recent     [maxRecentGroups]recentGroup
-	nextRecent int // in former
+	nextRecent int // index in recent
 }
 
-// The core remembers who was a member lately, by worker (docs/AGGREGATION.md, R73): a
-// group that comes back within recentFor is the same worker's. Packets are late by
-// less, and as many groups are not removed meanwhile.
+// The core of each worker remembers recent members (docs/AGGREGATION.md, R73): a group
+// that is registered again within recentFor gets the same worker. Packets are delayed by
+// less than that, and fewer groups than maxRecentGroups are removed in that time.
 const (
 	maxRecentGroups = 1024
 	recentFor       = time.Second
@@ -39,22 +39,22 @@ type recentGroup struct {
 	removedAt time.Time // when it was removed
 }
 
-// ownerTable is open addressing with linear probing, at most half full. Only
-// registered addresses are in it, so strangers' packets cannot lengthen the
-// probe sequences.
+// ownerTable is a hash table with open addressing and linear probing, at most half full.
+// It holds only registered addresses, so strangers' packets cannot lengthen the probe
+// sequences.
 type ownerTable struct {
-	slots []ownerSlot // a power of two
+	slots []ownerSlot // the length is a power of two
 }
 
 type ownerSlot struct {
 	key    addrKey
-	worker int32 // one more; 0: free
+	worker int32 // index + 1; 0: free
 }
 
-// addrKey is an IP address as two words, IPv4 in its IPv6-mapped form.
+// addrKey is an IP address in two words; IPv4 in its IPv6-mapped form.
 type addrKey struct{ hi, lo uint64 }
 
-// ipv4Mapped is the upper part of the lower word of an IPv4-mapped address.
+// ipv4Mapped is the upper half of the lower word of an IPv4-mapped address.
 const ipv4Mapped = 0xFFFF << 32
 
 func keyOf(a netip.Addr) addrKey {
@@ -75,8 +75,8 @@ func newGroupOwners(workers int) *groupOwners {
 	return o
 }
 
-// of returns the worker that the group with address k belongs to; ok is false if
-// there is no such group. Anybody may ask; it allocates nothing.
+// of returns the owner of the group with address k; ok is false if there is no such
+// group. Any goroutine may call it; it allocates nothing.
 func (o *groupOwners) of(k addrKey) (worker int, ok bool) {
 	t := o.table.Load()
 	for i := t.home(k); ; i = (i + 1) & uint64(len(t.slots)-1) {
@@ -89,8 +89,8 @@ func (o *groupOwners) of(k addrKey) (worker int, ok bool) {
 	}
 }
 
-// choose returns the worker for a new group: the one that has just had it, or else
-// the one with the fewest, of several the one whose turn it is.
+// choose returns the worker for a new group: its recent owner if it had one, or else the
+// worker with the fewest groups; workers with equally many alternate.
 func (o *groupOwners) choose(ip netip.Addr) int {
 	for i := range o.recent {
 		if f := &o.recent[i]; f.ip == ip && time.Since(f.removedAt) < recentFor {
@@ -107,14 +107,14 @@ func (o *groupOwners) choose(ip netip.Addr) int {
 	return best
 }
 
-// put makes group ip, which is not there, worker's for everybody.
+// put makes worker the owner of group ip, which has none yet, and publishes that.
 func (o *groupOwners) put(ip netip.Addr, worker int) {
 	o.workerOf[ip] = worker
 	o.load[worker]++
 	o.publish()
 }
 
-// remove makes ip nobody's.
+// remove removes the owner of ip.
 func (o *groupOwners) remove(ip netip.Addr) {
 	if w, ok := o.workerOf[ip]; ok {
 		delete(o.workerOf, ip)
@@ -138,9 +138,9 @@ func (o *groupOwners) publish() {
 	o.table.Store(t)
 }
 
-// peekIP reads the destination address of an Ethernet frame that may hold an IP
-// packet, with or without VLAN tags, and returns what is behind its IP header. It
-// checks no more than it needs: whoever serves the frame decodes it.
+// peekIP reads the destination address of an Ethernet frame that may hold an IP packet,
+// with or without VLAN tags, and returns the bytes behind its IP header. It checks only
+// what it needs: the worker that serves the frame decodes it.
 func peekIP(b []byte) (k addrKey, l4 []byte, ok bool) {
 	at := rocev2.EthernetLen
 	if len(b) < at {

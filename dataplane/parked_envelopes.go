@@ -13,30 +13,30 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What waits for a neighbour entry: the first answer to a host would otherwise
-// be lost, and its sender repeat itself for it.
+// Parked envelopes wait for a neighbour entry. Otherwise the first answer to a host would
+// be lost, and the host would have to repeat its request.
 const (
 	maxParked        = 64                    // datagrams
-	maxParkedPerPort = maxParked / portShare // of them, answers to envelopes of one port
-	parkTTL          = time.Second           // then the entry is given up
-	parkPollInterval = 20 * time.Millisecond // between two looks
+	maxParkedPerPort = maxParked / portShare // of them, answers to envelopes from one port
+	parkTTL          = time.Second           // a datagram is dropped after this time
+	parkPollInterval = 20 * time.Millisecond // between two attempts
 )
 
-// parkedEnvelopes holds datagrams whose receivers the kernel is resolving, in the order
-// in which they came. It has no clock.
+// parkedEnvelopes holds datagrams whose receivers the kernel is resolving, in order of
+// arrival. It does not read a clock.
 type parkedEnvelopes struct {
 	waiting  []parked
-	nextPoll time.Duration // when to look again
+	nextPoll time.Duration // when to try again
 }
 
 type parked struct {
 	packet      envelope.Packet
 	until       time.Duration
-	answersPort int // as in room
+	answersPort int // as in hasRoom
 }
 
-// hasRoom reports whether one more datagram may wait: the answer to an envelope that came by
-// port, or, if that is negative, one of the switch's own accord.
+// hasRoom reports whether one more datagram may be parked: the answer to an envelope from
+// port, or, if port is negative, a datagram that the switch originates.
 func (k *parkedEnvelopes) hasRoom(port int) bool {
 	n := 0
 	for i := range k.waiting {
@@ -47,7 +47,7 @@ func (k *parkedEnvelopes) hasRoom(port int) bool {
 	return len(k.waiting) < maxParked && (port < 0 || n < maxParkedPerPort)
 }
 
-// add takes p, for which there is room.
+// add parks p. There must be room.
 func (k *parkedEnvelopes) add(now time.Duration, p *envelope.Packet, port int) {
 	if len(k.waiting) == 0 {
 		k.nextPoll = now + parkPollInterval
@@ -55,11 +55,11 @@ func (k *parkedEnvelopes) add(now time.Duration, p *envelope.Packet, port int) {
 	k.waiting = append(k.waiting, parked{*p, now + parkTTL, port})
 }
 
-// next returns when retry has something to do.
+// next returns when retry has work.
 func (k *parkedEnvelopes) next() (at time.Duration, ok bool) { return k.nextPoll, len(k.waiting) > 0 }
 
-// retry offers what waits to send, which reports whether the receiver is still
-// being resolved. lost is called for what has waited too long.
+// retry calls send for each parked datagram; send reports whether the receiver is still
+// being resolved. lost is called for a datagram that has waited for parkTTL.
 func (k *parkedEnvelopes) retry(now time.Duration, send func(*envelope.Packet) (pending bool), lost func()) {
 	if len(k.waiting) == 0 || now < k.nextPoll {
 		return
@@ -74,15 +74,15 @@ func (k *parkedEnvelopes) retry(now time.Duration, send func(*envelope.Packet) (
 			keep = append(keep, x)
 		}
 	}
-	clear(k.waiting[len(keep):]) // their bytes
+	clear(k.waiting[len(keep):]) // for the garbage collector
 	k.waiting, k.nextPoll = keep, now+parkPollInterval
 }
 
-// send hands a datagram to the worker, now or when the kernel knows its
-// receiver. Everything in the protocol is sent again until it is answered, so
-// what cannot be sent is only counted. The kernel is not asked for a receiver whose
-// datagram could not wait for the answer: else a host with a key would have it asked for
-// as many addresses as it writes into envelopes.
+// send passes a datagram to the worker, now or when the kernel knows its receiver's
+// location. Every message of the protocol is repeated until it is answered, so a datagram
+// that cannot be sent is only counted. No lookup is made for a receiver whose datagram
+// could not be parked: otherwise a host with a key could cause lookups of any addresses
+// that it writes into envelopes.
 func (c *control) send(p *envelope.Packet) {
 	switch h := c.dir.hosts.byIP[p.Dst.Addr()]; {
 	case (h == nil || c.firstWorker.portIndex(h.location.Ifindex) < 0) && !c.parked.hasRoom(c.answersPort):
@@ -92,10 +92,10 @@ func (c *control) send(p *envelope.Packet) {
 	}
 }
 
-// countUnsent counts a datagram that is given up.
+// countUnsent counts a datagram that is dropped.
 func (c *control) countUnsent() { c.count.drop[dropNoLocation]++ }
 
-// trySend is send for now. It reports whether the receiver is being resolved.
+// trySend is send without parking. It reports whether the receiver is being resolved.
 func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	now := c.now()
 	h := c.dir.hosts.guest(p.Dst.Addr(), maxGuests, now)
@@ -124,7 +124,7 @@ func (c *control) trySend(p *envelope.Packet) (pending bool) {
 	return false
 }
 
-// sendBy sends a datagram by a port to a MAC address.
+// sendBy sends a datagram to the port, MAC address and VLAN of s.
 func (c *control) sendBy(s origin, p *envelope.Packet) {
 	path := rocev2.Path{
 		SrcMAC: c.firstWorker.ports[s.port].mac, DstMAC: s.mac, Tagged: s.vlan != 0, TCI: s.vlan,
@@ -139,7 +139,7 @@ func (c *control) sendBy(s origin, p *envelope.Packet) {
 	})
 }
 
-// unsendable is a datagram whose receiver has no place.
+// unsendable is a datagram whose receiver has no location.
 type unsendable struct {
 	to  netip.AddrPort
 	err error

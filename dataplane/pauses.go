@@ -10,22 +10,24 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// The switch's own pauses. A worker that is not scheduled looks at nothing that
-// comes in, so nobody is silent meanwhile: the core is told (mcast.Switch.Unheard),
-// also of the pauses of other workers that receive from a group's ports.
+// Pauses of the switch itself. A worker that is not scheduled reads no packets, so
+// receivers must not count as silent for that time: the core is told of it
+// (mcast.Switch.SetPortPaused), including the pauses of other workers that receive from a
+// group's ports.
 
-// pauseThreshold is what a worker may be late by without it being a pause: timers and
+// pauseThreshold is the delay of a worker that does not count as a pause: timers and
 // batches take as long.
 const pauseThreshold = 2 * time.Millisecond
 
-// pauseStatus is what a worker lets the others know of its pauses.
+// pauseStatus is what a worker publishes of its pauses to the others.
 type pauseStatus struct {
-	due    atomic.Int64 // when it is to run again at the latest, as worker.now
-	paused atomic.Int64 // how much later it came, in all
-	_      [112]byte    // others' cache lines
+	due    atomic.Int64 // the latest time at which the worker runs again, as worker.now
+	paused atomic.Int64 // total time by which it was late
+	_      [112]byte    // keeps other fields off the cache line
 }
 
-// pauseAt returns how much later than due a worker is at now.
+// pauseAt returns how late a worker is at now, if it was due at due; 0 below
+// pauseThreshold.
 func pauseAt(due, now time.Duration) time.Duration {
 	if late := now - due; late > pauseThreshold {
 		return late
@@ -33,16 +35,17 @@ func pauseAt(due, now time.Duration) time.Duration {
 	return 0
 }
 
-// total is how long the worker has paused by now; also if it still does.
+// total returns how long the worker has paused by now, including a pause that has not
+// ended.
 func (p *pauseStatus) total(now time.Duration) time.Duration {
-	// What is lost is stored before due: in between a pause counts twice for a
-	// moment, and never not at all.
+	// paused is stored before due: in between, a pause counts twice for a moment, but
+	// never not at all.
 	due := time.Duration(p.due.Load())
 	return time.Duration(p.paused.Load()) + pauseAt(due, now)
 }
 
-// notePauses begins a turn of w. It tells the core of the pauses that came to an end with
-// it, or that another worker makes.
+// notePauses begins a batch of w. It reports pauses of w that have just ended, and those
+// of other workers, to the core.
 func (w *worker) notePauses() {
 	late := pauseAt(w.runBy, w.now)
 	if late > 0 {
@@ -55,14 +58,14 @@ func (w *worker) notePauses() {
 	}
 }
 
-// setRunBy notes that w is to run again by due.
+// setRunBy records that w runs again by due.
 func (w *worker) setRunBy(due time.Duration) {
 	w.runBy = due
 	w.pauseStatus.due.Store(int64(due))
 }
 
-// readOthersPauses brings w.pauses up to date, and reports whether another worker has paused
-// for longer than that says.
+// readOthersPauses updates w.othersPaused, and reports whether another worker has paused
+// for longer than recorded there.
 func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 	if w.workers == nil {
 		return false
@@ -78,7 +81,7 @@ func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 	return more
 }
 
-// reportPauses tells the core for how long nothing that came in by each port was looked at.
+// reportPauses tells the core for how long the packets of each port were not read.
 func (w *worker) reportPauses() {
 	for pi := range w.ports {
 		t := w.pausedTotal
@@ -93,14 +96,15 @@ func (w *worker) reportPauses() {
 	}
 }
 
-// receivesFrom says whether worker i receives from a socket of port pi (see divide).
+// receivesFrom reports whether worker i receives from a socket of port pi (see
+// portViews).
 func (c *workers) receivesFrom(i, pi int) bool {
 	n := len(c.all)
 	return (i-pi%n+n)%n < len(c.ports[pi].sockets)
 }
 
-// setPortDelay tells the core of w how long a copy may wait in the queue of port pi, which
-// sends at a rate of so many bit/s (0: as fast as it can).
+// setPortDelay tells the core of w how long a copy may wait in the queue of port pi,
+// which sends at rate bit/s (0: no limit).
 func (w *worker) setPortDelay(pi int, rate int64) {
 	d := time.Duration(0)
 	if rate > 0 {

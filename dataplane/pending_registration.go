@@ -13,34 +13,35 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// Registrations wait for the places of their members, and for what these say of them,
-// without keeping anybody else waiting: what is not known is asked for, and the group is
-// on a list once the last answer is there.
+// A registration waits until its members are located and have confirmed their locations,
+// without delaying other registrations: locateMembers requests what is missing and
+// returns, and hostLocated puts the group on directory.ready when the last answer has
+// come.
 
-// missingAnswer is what a registration waits for at a host: that its place is known, or that the
-// host has confirmed it under the registration's key.
+// missingAnswer is what a registration waits for at a host: its location, or, with proof,
+// its confirmation of the location under the registration's key.
 type missingAnswer struct {
 	proof bool
 	key   envelope.KeyID
 }
 
-// pendingRegistration is a registration whose members are asked for.
+// pendingRegistration is a registration that waits for answers about its members.
 type pendingRegistration struct {
-	reg     *envelope.Registration // as the registrar has it
-	hosts   []*host                // of whom something was lacking
-	members []envelope.MemberKey   // one at each of them
-	missing int                    // hosts of whom it still is
-	askedAt time.Duration          // when the registrar asked last
+	reg     *envelope.Registration // the registrar's
+	hosts   []*host                // the hosts that an answer was missing from at first
+	members []envelope.MemberKey   // one member at each of hosts
+	missing int                    // the number of hosts that an answer is still missing from
+	askedAt time.Duration          // when the registrar last asked for a verdict
 }
 
-// pendingTTL is how long a registration is waited for that the registrar does not ask for
-// any more: it has given it up.
+// pendingTTL is the time after which a registration is forgotten that the registrar has
+// not asked about again: the registrar has given it up.
 const pendingTTL = 2 * time.Second
 
-// locateMembers finds every member of r. The verdict is VerdictLater if the kernel has
-// not said yet where some are, or some have not confirmed it, or names the first member
-// that cannot be served. reg is the registration that r is, or is the new members of,
-// under key.
+// locateMembers returns the location of every member of r. The verdict is VerdictLater if
+// the location of a member is not known yet, or not confirmed; it is a rejection that
+// names the first member that cannot be served. reg, under key, is r itself or the
+// registration whose new members r holds.
 func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.KeyID) ([]locate.Location, envelope.Verdict) {
 	now := d.now()
 	if a := d.pending[r.Group]; a != nil && a.reg == reg && a.missing > 0 {
@@ -76,10 +77,10 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 			}
 		case fresh && h.lookupErr != nil && !errors.Is(h.lookupErr, locate.ErrPending):
 			d.notify(true, "a member cannot be located", "group", r.Group, "member", m.IP, "error", h.lookupErr)
-			h.answered = false // asked for anew by the next registration
+			h.answered = false // the next registration causes a new lookup
 			d.abandonPending(r.Group, a)
 			return nil, rejected(envelope.Problem{Reason: envelope.UnknownMemberLocation, Member: m.Key()})
-		default: // go on: all are asked for at once
+		default: // no return: the lookups of all members start together
 			wait(h, m, missingAnswer{})
 			if h.retryIndex < 0 || h.retryAt > now+wantedRetry {
 				d.hosts.enqueueUrgent(h)
@@ -93,8 +94,8 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 	return nil, d.verdictLater(a)
 }
 
-// verdictLater is the verdict on a registration that waits, and names a member that it waits
-// for. Hosts are asked for often while it does.
+// verdictLater returns the verdict for a registration that waits, and names a member that
+// it waits for. It marks the hosts as used, so that their lookups are repeated often.
 func (d *directory) verdictLater(a *pendingRegistration) envelope.Verdict {
 	p := envelope.Problem{Reason: envelope.UnknownMemberLocation}
 	for i, h := range a.hosts {
@@ -110,7 +111,7 @@ func (d *directory) verdictLater(a *pendingRegistration) envelope.Verdict {
 	return envelope.Verdict{Kind: envelope.VerdictLater, Problem: p}
 }
 
-// abandonPending forgets what a registration that is refused was about to wait for.
+// abandonPending drops the pending state of a registration that is rejected.
 func (d *directory) abandonPending(group netip.Addr, a *pendingRegistration) {
 	if a != nil {
 		d.pending[group] = a
@@ -118,7 +119,7 @@ func (d *directory) abandonPending(group netip.Addr, a *pendingRegistration) {
 	}
 }
 
-// forgetPending forgets that the registration of a group waits.
+// forgetPending drops the pending state of a group's registration.
 func (d *directory) forgetPending(group netip.Addr) {
 	if a := d.pending[group]; a != nil {
 		for _, h := range a.hosts {
@@ -128,8 +129,8 @@ func (d *directory) forgetPending(group netip.Addr) {
 	}
 }
 
-// hostLocated notes that the registrations that wait for h because of l need not do so any
-// more.
+// hostLocated records that h has given the answer l, for all registrations that wait for
+// it.
 func (d *directory) hostLocated(h *host, l missingAnswer) {
 	for group, its := range h.waitingGroups {
 		if its != l {
@@ -144,7 +145,7 @@ func (d *directory) hostLocated(h *host, l missingAnswer) {
 	}
 }
 
-// expirePending forgets registrations that the registrar has given up, and guests.
+// expirePending drops registrations that the registrar has given up, and unused guests.
 func (d *directory) expirePending(now time.Duration) {
 	d.hosts.now = now
 	if now >= d.sweptAt+pendingTTL {
@@ -158,16 +159,16 @@ func (d *directory) expirePending(now time.Duration) {
 	d.hosts.expireGuests(now)
 }
 
-// hostAnswered takes in what the kernel says of h.
+// hostAnswered records the kernel's answer about h.
 func (d *directory) hostAnswered(h *host, at locate.Location, err error, now time.Duration) {
 	h.lookupPending, h.answered, h.lookupErr, h.answeredAt = false, true, err, now
 	switch {
 	case errors.Is(err, locate.ErrPending):
-		d.hosts.scheduleRetry(h, at, now) // it keeps its old place until the new one is known
+		d.hosts.scheduleRetry(h, at, now) // h keeps its old location until the new one is known
 	case sameLocation(at, h.location) || !h.isMember():
-		d.hosts.setLocation(h, at) // what it depends on may be something else
+		d.hosts.setLocation(h, at) // its dependencies may have changed
 		if h.isMember() {
-			d.hosts.onPinChange(h) // what holds it there may have gone
+			d.hosts.onPinChange(h) // the kernel entries that pin it may have gone
 		}
 	default:
 		d.newLocation(h, at, err)

@@ -12,32 +12,34 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// pinner holds members where they are, in the kernel's tables and in the XDP programs'
-// watchlist. The kernel is told by a goroutine of its own, since it may take its time;
-// a host's last place counts.
+// pinner pins members to their locations, in the kernel's tables and in the XDP programs'
+// watchlist. A goroutine of its own makes the system calls, since they may take long; the
+// last location set for a host counts.
 type pinner struct {
 	kernel kernelPins
 	list   watchlist
 	failed func(ip netip.Addr, err error)
 
 	mu      sync.Mutex
-	pending map[netip.Addr]pinTarget // what is not done yet
+	pending map[netip.Addr]pinTarget // set, but not applied yet
 	order   []netip.Addr
 	working bool
 	closed  bool
 	idle    *sync.Cond
 
-	watchedHosts // the goroutine's
+	watchedHosts // used by the goroutine
 }
 
-// pinTarget is where a host is, the zero place if it is to be forgotten. hold says that the
-// kernel is to hold it there; else it is only watched for elsewhere.
+// pinTarget is the location of a host, the zero Location if the host is to be forgotten.
+// install says that the kernel holds the host there; otherwise the host is only watched
+// for elsewhere.
 type pinTarget struct {
 	at      locate.Location
 	install bool
 }
 
-// kernelPins is what pinner wants of locate.Pins, watchlist of bpf.Watchlist.
+// kernelPins is the part of locate.Pins, and watchlist that of bpf.Watchlist, that pinner
+// uses.
 type kernelPins interface {
 	Set(ip netip.Addr, at locate.Location) error
 	Close() error
@@ -59,7 +61,7 @@ func newPinner(k kernelPins, l watchlist, failed func(netip.Addr, error)) *pinne
 	return p
 }
 
-// set pins a host. It does not wait.
+// set pins a host. It does not block.
 func (p *pinner) set(ip netip.Addr, x pinTarget) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +78,7 @@ func (p *pinner) set(ip netip.Addr, x pinTarget) {
 	}
 }
 
-// work tells the kernel what there is to tell.
+// work applies the pending pins.
 func (p *pinner) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,13 +112,13 @@ func (p *pinner) close() error {
 	return p.kernel.Close()
 }
 
-// watchedHosts are the entries of the watchlist. Hosts may share a hop, or a MAC address; one
-// MAC address at several ports is not watched.
+// watchedHosts are the entries of the watchlist. Hosts may share a hop, or a MAC address;
+// a MAC address that is at several ports is not watched.
 type watchedHosts struct {
 	list  watchlist
 	hosts map[netip.Addr]locate.Location
-	macs  map[locate.MAC]map[int]int // how many hosts, by port
-	hops  map[netip.Addr]int         // how many hosts
+	macs  map[locate.MAC]map[int]int // number of hosts, by port
+	hops  map[netip.Addr]int         // number of hosts
 }
 
 func (w *watchedHosts) set(ip netip.Addr, at locate.Location) error {
@@ -152,7 +154,7 @@ func (w *watchedHosts) set(ip netip.Addr, at locate.Location) error {
 	return errors.Join(errs...)
 }
 
-// mac brings the entry of a MAC address up to date.
+// mac updates the entry of a MAC address.
 func (w *watchedHosts) mac(mac locate.MAC) error {
 	switch at := w.macs[mac]; len(at) {
 	case 0:

@@ -11,32 +11,32 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// The XDP programs count what they drop on behalf of the source guard, and note the
-// MAC address that the last of it came from. A goroutine of its own tells the
-// operator: neither workers nor the control loop wait for the maps.
+// The XDP programs count the frames that the port guard drops, and record the MAC address
+// of the last one. A goroutine of its own reports them to the operator, so that neither
+// workers nor the control loop wait for the maps.
 
-// Times of the guard's watch: between two looks, and between two log lines about one
-// reason at one port.
+// Intervals of the log of the port guard: between two polls, and between two log lines
+// about one reason at one port.
 const (
 	guardPollInterval = time.Second
 	guardLogInterval  = 10 * time.Second
 )
 
-// guardCounters are the guard's counters of a port: [bpf.PortProgram].
+// guardCounters are the port guard's counters of a port: [bpf.PortProgram].
 type guardCounters interface {
 	Count(bpf.Reason) (uint64, error)
 	LastOffender(bpf.Reason) ([6]byte, error)
 }
 
-// guardDrop is what the guard of a port has dropped for one reason.
+// guardDrop describes the frames that the guard of a port has dropped for one reason.
 type guardDrop struct {
 	port    string
 	reason  bpf.Reason
-	lastMAC rocev2.MAC // of the last one
-	frames  uint64     // dropped since gleamd started
+	lastMAC rocev2.MAC // of the last dropped frame
+	frames  uint64     // number of drops since gleamd started
 }
 
-// portGuardLog tells of offences, one line per port, reason and interval.
+// portGuardLog reports guardDrops, in one line per port, reason and interval.
 type portGuardLog struct {
 	ports   []guardedPort
 	sampler *sampler[guardDrop]
@@ -57,7 +57,7 @@ func newPortGuardLog(ports []*port, notify Notify) *portGuardLog {
 	return g
 }
 
-// run looks until ctx ends.
+// run polls until ctx ends.
 func (g *portGuardLog) run(ctx context.Context) {
 	start := time.Now()
 	tick := time.NewTicker(guardPollInterval)
@@ -72,7 +72,7 @@ func (g *portGuardLog) run(ctx context.Context) {
 	}
 }
 
-// poll reports what has been dropped since it looked last.
+// poll reports the frames that were dropped since the last poll.
 func (g *portGuardLog) poll(now time.Duration) {
 	for i := range g.ports {
 		p := &g.ports[i]
@@ -82,7 +82,7 @@ func (g *portGuardLog) poll(now time.Duration) {
 			}
 			n, err := p.counters.Count(r)
 			if err != nil || n == p.counted[r] {
-				continue // maps fail when the port is closed: then nothing is dropped either
+				continue // maps fail when the port is closed; then nothing is dropped either
 			}
 			p.counted[r] = n
 			o := guardDrop{port: p.name, reason: r, frames: n}

@@ -14,8 +14,8 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 )
 
-// findPort returns the interface of a port and the receive queues to bind, or why
-// the interface cannot be that port, as far as that can be told without touching it.
+// findPort returns the interface of a port and the receive queues to bind. The error says
+// why the interface cannot be that port, as far as can be found out without changing it.
 func findPort(c *config.Port) (netlink.Link, []int, error) {
 	link, err := netlink.LinkByName(c.Name)
 	var missing netlink.LinkNotFoundError
@@ -42,10 +42,10 @@ func findPort(c *config.Port) (netlink.Link, []int, error) {
 	return link, queues, nil
 }
 
-// rxQueues returns how many receive queues the interface uses. Netlink only
-// tells how many were allocated, and AF_XDP cannot bind to one that is not in
-// use: a plain veth allocates one for each CPU and uses one. Drivers that do not
-// know of channels (ETHTOOL_GCHANNELS) use what they allocated.
+// rxQueues returns the number of receive queues that the interface uses. Netlink gives
+// only the number of allocated queues, and AF_XDP cannot bind to one that is not in use:
+// a plain veth allocates one for each CPU and uses one. Drivers without channels
+// (ETHTOOL_GCHANNELS) use all that they allocate.
 func rxQueues(link netlink.Link) int {
 	allocated := max(1, link.Attrs().NumRxQueues)
 	e, err := ethtool.NewEthtool()
@@ -60,8 +60,8 @@ func rxQueues(link netlink.Link) int {
 	return min(allocated, int(c.RxCount+c.CombinedCount))
 }
 
-// driverOf names the driver of an interface, as ethtool -i does; empty if it does
-// not say.
+// driverOf returns the name of an interface's driver, as ethtool -i does; empty if the
+// driver does not give it.
 func driverOf(name string) string {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -72,7 +72,7 @@ func driverOf(name string) string {
 	return d
 }
 
-// interfaceHint lists the Ethernet interfaces that do exist.
+// interfaceHint lists the Ethernet interfaces that exist.
 func interfaceHint() string {
 	links, err := netlink.LinkList()
 	if err != nil {

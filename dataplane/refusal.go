@@ -15,22 +15,22 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// refusalInterval is the least time between two log lines about envelopes that
-// were refused for one reason. Whoever reaches a port can send them at the rate
-// of limits.envelopes_per_port.
+// refusalInterval is the least time between two log lines about envelopes that were
+// refused for one reason. Any host that reaches a port can send such envelopes at the
+// rate of limits.envelopes_per_port.
 const refusalInterval = 10 * time.Second
 
 // refusal is an envelope that had no effect.
 type refusal struct {
 	reason envelope.Drop
 	detail string
-	group  netip.Addr // as the packet is addressed
+	group  netip.Addr // the destination address of the packet
 	from   netip.AddrPort
-	port   string // it came in at
+	port   string // the port that it came by
 	mac    rocev2.MAC
 }
 
-// serveEnvelope passes a datagram to the registrar and does what it says.
+// serveEnvelope passes a datagram to the registrar and executes its output.
 func (c *control) serveEnvelope(d *datagram) {
 	c.reportPartial(d)
 	c.dir.cameFrom = d.origin()
@@ -54,8 +54,8 @@ func (c *control) serveEnvelope(d *datagram) {
 	switch {
 	case x.reason == envelope.NoDrop || said:
 	case x.reason == envelope.WrongInstance || x.reason == envelope.DuplicateMsg:
-		// The protocol's own ways are counted and not told: a master learns the
-		// instance by being turned down once, and repeats itself until answered.
+		// Refusals in normal operation are counted and not logged: a master learns the
+		// instance by being refused once, and repeats a message until it is answered.
 	default:
 		if suppressed, report := c.refusals.add(c.now(), int(x.reason), x); report {
 			c.logRefusal(x, suppressed)
@@ -63,8 +63,8 @@ func (c *control) serveEnvelope(d *datagram) {
 	}
 }
 
-// logRefusal writes one line. A sender that gets no authentic answer finds the
-// reason among the events too.
+// logRefusal writes one log line. If the sender gets no authentic answer, the reason is
+// added to the journal too.
 func (c *control) logRefusal(x refusal, suppressed uint64) {
 	c.notify(x.reason == envelope.WrongPlace, "envelope refused", "reason", x.reason.String(), "detail", x.detail,
 		"group", x.group, "from", x.from, "port", x.port, "mac", x.mac, "suppressed", suppressed)
@@ -77,16 +77,16 @@ func (c *control) logRefusal(x refusal, suppressed uint64) {
 	})
 }
 
-// rejection is a registration that was understood, and turned down.
+// rejection is a registration that was understood and rejected.
 type rejection struct {
 	group netip.Addr
 	err   error
 }
 
-// sayRejected says so in the log, once in refusalInterval for each reason. Whoever has a
-// key can register in vain at the rate of limits.envelopes_per_address.
+// sayRejected logs a rejection, once in refusalInterval for each reason. Any host with a
+// key can have registrations rejected at the rate of limits.envelopes_per_address.
 func (c *control) sayRejected(e *envelope.Event) {
-	reason := envelope.Reason(0) // of errors that are no Problem
+	reason := envelope.Reason(0) // for errors that are no Problem
 	var p *envelope.Problem
 	if errors.As(e.Err, &p) && p.Reason < envelope.NumReasons {
 		reason = p.Reason

@@ -10,23 +10,24 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/locate"
 )
 
-// Changes are looked at a while after the first of them, since they come in bursts:
-// settle, doubled up to maxSettleTime while they go on. Those of links are not put
-// off any longer than settle.
+// Changes come in bursts, so they are handled some time after the first of them: after
+// settleTime, doubled up to maxSettleTime while they go on. Changes of links are delayed
+// by settleTime at most.
 const (
 	settleTime    = 20 * time.Millisecond
 	maxSettleTime = 640 * time.Millisecond
 )
 
-// changePacer says when changes are looked at.
+// changePacer decides when changes are handled.
 type changePacer struct {
 	pending bool
-	at      time.Duration // if pending
-	last    time.Duration // the last time, if gap > 0
+	at      time.Duration // when they are handled, if pending
+	last    time.Duration // when changes were handled last, if gap > 0
 	gap     time.Duration
 }
 
-// noteChange notes that there are changes, urgent ones among them or not.
+// noteChange records that there are changes; urgent says whether urgent ones are among
+// them.
 func (p *changePacer) noteChange(now time.Duration, urgent bool) {
 	if !p.pending {
 		if p.gap > 0 && now-p.last < 2*p.gap {
@@ -43,7 +44,7 @@ func (p *changePacer) noteChange(now time.Duration, urgent bool) {
 
 func (p *changePacer) next() (at time.Duration, ok bool) { return p.at, p.pending }
 
-// due reports whether it is time to look.
+// due reports whether to handle the changes now.
 func (p *changePacer) due(now time.Duration) bool {
 	if !p.pending || now < p.at {
 		return false
@@ -52,8 +53,8 @@ func (p *changePacer) due(now time.Duration) bool {
 	return true
 }
 
-// followChanges takes in what netlink has said, has those asked for that are due, and sends
-// the announcements whose time has come.
+// followChanges handles the changes that netlink has reported, queues the lookups that
+// are due, and sends the announcements that are due.
 func (c *control) followChanges() {
 	now := c.now()
 	c.dir.expirePending(now)
@@ -71,10 +72,11 @@ func (c *control) followChanges() {
 	}
 }
 
-// newLocation takes in that the kernel has another place for h than h.at; the zero
-// Location, with the reason, if it has none. Routes count: they are the operator's, or his
-// routing daemon's. What a frame of a stranger can change, a neighbour entry or a
-// forwarding database, is only a reason to ask the member.
+// newLocation handles an answer of the kernel whose location for h differs from
+// h.location; the zero Location, with err, if the kernel has none. Changes of routes are
+// accepted: they come from the operator, or from a routing daemon. Changes that a
+// stranger's frame can cause, of a neighbour entry or a forwarding database, are only a
+// reason for an inquiry.
 func (d *directory) newLocation(h *host, at locate.Location, err error) {
 	switch {
 	case d.kernelDecides, at.Ifindex == 0, h.pinned.Ifindex == 0, sameLocation(at, h.pinned), !sameRoute(at, h.pinned):
@@ -85,14 +87,15 @@ func (d *directory) newLocation(h *host, at locate.Location, err error) {
 	}
 }
 
-// sameRoute reports whether the routing table has one and the same way for two places.
+// sameRoute reports whether two locations have the same next hop and outgoing interface
+// in the routing table.
 func sameRoute(a, b locate.Location) bool {
 	return a.Hop == b.Hop && len(a.Links) > 0 && len(b.Links) > 0 && a.Links[0] == b.Links[0]
 }
 
-// setLocation makes at the place of h in those of its groups that match; the zero Location if
-// it has none, because of err. It is where h is pinned once all groups have it. The
-// workers follow with the next retable.
+// setLocation sets the location of h in those of its groups that match; the zero Location
+// if h has none, because of err. If all groups match, h is pinned there. The workers'
+// tables follow with the next refreshTables.
 func (d *directory) setLocation(h *host, at locate.Location, err error, match func(*group) bool) {
 	all := true
 	for g := range h.groups {
@@ -108,7 +111,7 @@ func (d *directory) setLocation(h *host, at locate.Location, err error, match fu
 	for g := range h.groups {
 		i := slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.record.IP == h.ip })
 		if i < 0 || sameLocation(g.slots[i].location, at) || !match(g) {
-			continue // evicted, or registered a moment ago
+			continue // evicted, or registered with this location
 		}
 		d.notify(false, "a member's place has changed", "group", g.reg.Group, "member", h.ip, "place", d.locationText(at), "error", err)
 		g.slots[i].location = at
@@ -120,19 +123,18 @@ func (d *directory) setLocation(h *host, at locate.Location, err error, match fu
 	}
 }
 
-// tableBatch bounds the groups whose tables are made anew before the control loop
-// looks for other work: a group's table has an entry for each member, and one host may
-// be in all groups.
+// tableBatch bounds the groups whose tables are rebuilt in one iteration of the control
+// loop: a group's table has an entry for each member, and one host may be in all groups.
 const tableBatch = 16
 
-// refreshTables tells the workers of the places that have changed, for up to tableBatch
-// groups.
+// refreshTables gives the workers new tables of up to tableBatch groups whose members'
+// locations have changed.
 func (d *directory) refreshTables() {
 	n := min(tableBatch, len(d.staleTables))
 	for _, g := range d.staleTables[:n] {
 		g.tableStale = false
 		if d.groups[g.reg.Group] != g {
-			continue // deleted meanwhile
+			continue // deleted since
 		}
 		t := d.makeTable(&g.reg, g.slots)
 		g.worker.do(func() { g.worker.setTable(g.id, t) })

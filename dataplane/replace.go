@@ -13,15 +13,15 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// maxNamed bounds the members that a refusal names.
+// maxNamed bounds the members that an error message names.
 const maxNamed = 4
 
-// replaceConflict says why reg, which somebody wants by hand, must not end old, which
-// lives, without being told to; nil if it does not end it. A transfer of others
-// may be under way, and a mistyped address looks like any other.
+// replaceConflict returns an error if reg, a registration by hand, would end the live
+// registration old, and nil if it would not. Ending it needs an explicit request: a
+// transfer may be under way in it, and a mistyped address is a valid one.
 func replaceConflict(old, reg *envelope.Registration) error {
 	if reg.Base != 0 || !old.Master.IsValid() && sameGroup(*old, *reg) {
-		return nil // an update, or nothing new
+		return nil // an update, or the same registration
 	}
 	owner := "by hand"
 	if old.Master.IsValid() {
@@ -40,8 +40,8 @@ func replaceConflict(old, reg *envelope.Registration) error {
 		old.Group, api.ReasonGroupExists, owner, old.Epoch, len(old.Members), strings.Join(names, ", "))}
 }
 
-// sameGroup says whether a and b make the same group: the same members, in the same
-// order, and the same parameters, whoever registered them, when, and for how long.
+// sameGroup reports whether a and b describe the same group: the same members, in the
+// same order, and the same parameters, whatever their master, epochs and lease.
 func sameGroup(a, b envelope.Registration) bool {
 	for _, r := range []*envelope.Registration{&a, &b} {
 		r.Epoch, r.Base, r.Lease, r.Master = 0, 0, 0, netip.AddrPort{}

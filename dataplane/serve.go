@@ -11,13 +11,13 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// maxFeedback is room kept for packets that the core makes by itself: at most
-// an ACK and a NAK for one input, and as much again when a member is evicted.
+// maxFeedback is the number of packets reserved for feedback: at most an ACK and a NAK
+// for one input, and as many when a member is evicted.
 const maxFeedback = 4
 
-// servePacket serves one received packet, one descriptor for each of its buffers: it
-// finds out what it is and sees to it that they end in the TX ring or back in the
-// pool.
+// servePacket serves one received packet, given by one descriptor for each of its
+// buffers. It dispatches on the kind of packet; afterwards the buffers are in a TX ring,
+// retained, or back in the pool.
 func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
 	if ds = w.decode(ds); ds == nil {
 		return
@@ -36,8 +36,8 @@ func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
 	}
 }
 
-// serveRoCE passes a RoCEv2 packet through the core and does what it says. It
-// returns true if the received buffers themselves were sent on, or are kept.
+// serveRoCE passes a RoCEv2 packet to the core and executes the output. It returns true
+// if the received buffers themselves were sent on, or are retained.
 func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	f, p := &w.frame, &w.pkt
 	packetOf(f, mcast.Port(pi), p)
@@ -62,7 +62,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		return false
 	}
 	if w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds)); !ok && w.anyStaged() {
-		w.flush() // frames come back
+		w.flush() // completions free frames
 		w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds))
 	}
 	if !ok {
@@ -87,7 +87,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}
-	w.sendFeedback(f) // before the last copy writes over the frame
+	w.sendFeedback(f) // before the last copy overwrites the frame
 	w.isDecoded = false
 	if w.out.Retained {
 		w.retain(ds)
@@ -105,7 +105,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	return sentOn || w.out.Retained
 }
 
-// serveOther serves what is not RoCEv2, as fast as the port's limit allows.
+// serveOther serves packets other than RoCEv2, within the port's limits.
 func (w *worker) serveOther(pi int) {
 	switch p := w.ports[pi]; {
 	case w.frame.Kind == rocev2.KindUDP && !(p.addressPolicers.allow(w.now, w.frame.Src()) && p.envelopePolicer.allow(w.now)),
@@ -120,8 +120,8 @@ func (w *worker) serveOther(pi int) {
 	}
 }
 
-// sendFeedback sends the feedback of the last output and lists the groups with events. cause is
-// the packet that brought it about, nil for a deadline.
+// sendFeedback stages the feedback of the last output and lists the groups with events.
+// cause is the packet that caused it; nil for a deadline.
 func (w *worker) sendFeedback(cause *rocev2.Frame) {
 	for i := range w.out.Feedback {
 		w.stageFeedback(&w.out.Feedback[i], cause)
@@ -147,30 +147,31 @@ func (w *worker) countInput(op rocev2.Opcode) {
 	}
 }
 
-// reserve reports whether there are frames for everything that one packet of group id,
-// in so many buffers, can bring about: it is asked before the core is, because the
-// core's state must not change for a packet that cannot be served. A request can bring
-// about a copy for each member, anything else feedback only. It also returns for how
-// many copies of kept packets there are frames beside, as Output.MaxRepairs has it.
+// reserve reports whether there are free frames for everything that one packet of group
+// id, in the given number of buffers, can cause. It is called before the core, because
+// the core's state must not change for a packet that cannot be served. A request can
+// cause a copy for each member, any other packet only feedback. repairs is the number of
+// copies of retained packets that there are frames for in addition, as Output.MaxResends.
 //
-// Room at the ports is not asked for: what a port does not take concerns the members
+// Room at the ports is not checked here: a copy that a port does not admit concerns only
+// the members behind that port (copy, legResends), and feedback has reserved room.
 // behind it alone (copy, legResends), and feedback has room of its own.
 func (w *worker) reserve(id mcast.GroupID, op rocev2.Opcode, buffers int) (repairs int, ok bool) {
 	need := maxFeedback
 	if op.Is(rocev2.OpRequest) {
 		need += w.groups[id].maxCopies
 	}
-	spare := w.reserveFrames(need+maxResends, max(buffers, w.chains.maxBuffers)) - need // kept packets may be longer
+	spare := w.reserveFrames(need+maxResends, max(buffers, w.chains.maxBuffers)) - need // retained packets may be longer
 	return maxResendsOf(min(spare, maxResends)), spare >= 0
 }
 
-// reserveFrames returns how many packets of so many buffers there are free frames for; if
-// frames have to be fetched, as many as want packets take.
+// reserveFrames returns the number of packets of the given number of buffers that there
+// are free frames for; it fetches frames into the pool for up to want packets.
 func (w *worker) reserveFrames(want, buffers int) int {
 	return wholePackets(w.pool.Reserve(want*buffers), buffers)
 }
 
-// packetOf fills p from a decoded RoCEv2 frame that came in at port in.
+// packetOf sets p to the contents of a decoded RoCEv2 frame from port in.
 func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 	bth := f.BTH()
 	op := bth.Opcode()
@@ -190,21 +191,21 @@ func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 	}
 }
 
-// groupTable is what the worker keeps beside the core's group: where its legs
-// lead on the wire. Parallel to mcast.GroupSpec by LegID and MemberID.
+// groupTable is the worker's state of a group beside the core's: the headers for its
+// legs. It is parallel to mcast.GroupSpec by LegID and MemberID.
 type groupTable struct {
 	ip             netip.Addr
 	qpn            rocev2.QPN
 	legs           []leg
 	members        []member
-	maxCopies      int  // legs with a member and a place: the most copies that one packet has
+	maxCopies      int  // legs with a member and a location: the most copies that one packet has
 	maxBuffers     int  // of its longest packet
 	acrossIsolated bool // members are behind several isolated ports
-	maxFrameBytes  int  // bytes of that on a link, beside FCS, preamble and gap; 0: what the port takes
+	maxFrameBytes  int  // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
 	lastACK        lastACK
 }
 
-// member is where feedback goes while this member is the source.
+// member is the address of feedback while this member is the source.
 type member struct {
 	ip  netip.Addr
 	qpn rocev2.QPN

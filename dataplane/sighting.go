@@ -17,20 +17,22 @@ type origin struct {
 	vlan uint16 // VID of the outermost tag; 0: untagged
 }
 
-// sighting is a frame in a member's name from somewhere: a reason to ask the member. It proves nothing.
+// sighting is a frame in a member's name from elsewhere: a reason for an inquiry, no
+// proof.
 type sighting struct {
 	origin
-	ip netip.Addr // in whose name; the zero Addr: in that of whoever has the MAC address
+	ip netip.Addr // source address of the frame; the zero Addr if only the MAC address is known
 }
 
-// sightingSlots is how many sightings may wait for the control loop, sightingRate how many a second
-// a worker passes on from one port.
+// sightingSlots is the number of sightings that may wait for the control loop,
+// sightingRate the number per second that a worker reports from one port.
 const (
 	sightingSlots = 256
 	sightingRate  = 100
 )
 
-// reportSighting passes on that the frame in w.frame came by port pi in the name of src.
+// reportSighting reports that the frame in w.frame came by port pi with source address
+// src.
 func (w *worker) reportSighting(pi int, src netip.Addr) {
 	if !w.ports[pi].sightingPolicer.allow(w.now) {
 		return
@@ -39,11 +41,12 @@ func (w *worker) reportSighting(pi int, src netip.Addr) {
 	s := sighting{origin{pi, w.frame.Eth().Src(), vlan & vidMask}, src}
 	select {
 	case w.slowPath.sightings <- s:
-	default: // the control loop is behind: the host will be seen again
+	default: // the control loop is behind: the host will send again
 	}
 }
 
-// forwardSightings passes on what the XDP programs see, until the watchlist is stopped.
+// forwardSightings passes on the sightings of the XDP programs, until the watchlist is
+// stopped.
 func (c *control) forwardSightings(w *bpf.Watchlist) {
 	for {
 		x, err := w.Next()

@@ -12,11 +12,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// sourceGuard reports whether a packet of group id in w.frame that says it is from
-// src came from where src lives: its port, and its MAC address or its router's.
-// RoCEv2 has no authentication: without this any host could acknowledge for
-// another, or write into a group. Strangers are left to the core, which counts
-// them.
+// sourceGuard reports whether the packet of group id in w.frame, whose source address is
+// src, came from the location of that member: by its port, and from its MAC address or
+// its router's. RoCEv2 has no authentication: without this check any host could
+// acknowledge for another, or write into a group. Packets of hosts that are not members
+// pass; the core counts and drops them.
 func (w *worker) sourceGuard(id mcast.GroupID, pi int, src netip.Addr) bool {
 	m, ok := w.core.Member(id, src)
 	if !ok {
@@ -27,31 +27,31 @@ func (w *worker) sourceGuard(id mcast.GroupID, pi int, src netip.Addr) bool {
 	return l.port == pi && l.mac == w.frame.Eth().Src()
 }
 
-// isNegative reports whether a packet makes a source slow down or send again, so that
-// a host may send only so many.
+// isNegative reports whether a packet makes a source slow down or resend. The rate of
+// such packets from one port is limited.
 func isNegative(op rocev2.Opcode, s rocev2.Syndrome) bool {
 	return op == rocev2.CNP || op == rocev2.Acknowledge && s.Kind() != rocev2.KindACK
 }
 
-// peekNegative is negative for what peek returned of a packet that goes to a group.
+// peekNegative is isNegative for the bytes that peekIP returned of a packet for a group.
 func peekNegative(l4 []byte) bool {
 	const bth, aeth = rocev2.UDPLen, rocev2.UDPLen + rocev2.BTHLen
 	return len(l4) >= aeth+rocev2.AETHLen && binary.BigEndian.Uint16(l4[2:]) == rocev2.UDPPort &&
 		isNegative(rocev2.Opcode(l4[bth]), rocev2.Syndrome(l4[aeth]))
 }
 
-// policer is a token bucket: rate packets a second, and as many at once as come
-// in burst. The zero value lets everything pass. It belongs to the worker.
+// policer is a token bucket: rate packets per second, and a burst of burstTime. The zero
+// value has no limit. It belongs to the worker.
 type policer struct {
 	gap    time.Duration // between two packets at the full rate; 0: no limit
-	burst  time.Duration // how far ahead of the rate a burst may run
+	burst  time.Duration // how far packets may run ahead of the rate
 	fullAt time.Duration // when the bucket would be full again
 }
 
-// burstTime is how much of its rate a bucket lets pass at once.
+// burstTime is the time whose packets at the full rate may pass in one burst.
 const burstTime = 100 * time.Millisecond
 
-// newPolicer makes a bucket of rate packets a second; 0 means no limit.
+// newPolicer makes a policer of rate packets per second; 0 means no limit.
 func newPolicer(rate int) policer {
 	if rate <= 0 {
 		return policer{}
@@ -73,7 +73,7 @@ func (b *policer) allow(now time.Duration) bool {
 	return true
 }
 
-// waitFor returns how long after now take would let a packet pass.
+// waitFor returns how long after now allow would let a packet pass.
 func (b *policer) waitFor(now time.Duration) time.Duration {
 	if b.gap == 0 {
 		return 0

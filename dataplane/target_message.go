@@ -9,9 +9,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// readTargets gives the core what the update message in w.frame says. Records
-// for addresses that are no members are passed over; a payload that is not
-// records from end to end says nothing, and the core turns it down.
+// readTargets sets p.Targets to the records of the target message in w.frame. Records for
+// addresses that are not members are skipped; a payload that does not consist of whole
+// records gives no targets, and the core rejects it.
 func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
 	w.targetScratch = w.targetScratch[:0]
 	b, v4 := w.frame.PayloadIn(w.payload[:]), p.Group.Is4()
@@ -30,10 +30,10 @@ func (w *worker) readTargets(id mcast.GroupID, p *mcast.Packet) {
 	}
 }
 
-// copyAsEmptyWrite stages, in place of the update message f, a WRITE of no
-// bytes with its PSN: the receiver consumes the PSN and the message, and looks
-// at neither address nor R_Key (C9-88). The length changes, so the ICRC is made
-// anew; the core has had that of the message verified.
+// copyAsEmptyWrite stages, in place of the target message f, a WRITE of no bytes with its
+// PSN: the receiver consumes the PSN and the message, and checks neither address nor
+// R_Key (C9-88). The length changes, so the ICRC is computed anew; that of the message
+// has been verified.
 func (w *worker) copyAsEmptyWrite(c *mcast.Copy, f *rocev2.Frame, g *groupTable, l *leg) {
 	bth := f.BTH()
 	_, tci := f.VLAN()

@@ -12,22 +12,22 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// turnGap is the least time between two reports of a group's source. Members that
-// share a group in turns change places up to fifty times a second.
+// turnGap is the least time between two reports of a group's source. Members that take
+// turns as source may change up to fifty times a second.
 const turnGap = time.Second
 
-// turn is one of a group's sources, and those before it that were not reported.
+// turn is one source of a group, and the number of sources since the last report.
 type turn struct {
 	member envelope.MemberKey
 	psn    rocev2.PSN
 	turns  uint64
 }
 
-// turnReports holds back reports of sources. A group's first one in a while is
-// reported at once. Those that follow are counted, and the last of them is
-// reported when turnGap has passed, with their number. It has no clock.
+// turnReports limits reports of sources. The first source of a group is reported at once.
+// Sources within turnGap after a report are counted, and the last of them is reported
+// when turnGap has passed, with their number. It does not read a clock.
 type turnReports struct {
-	quiet []quietGroup // groups that had a report within turnGap, by the time when that ends
+	quiet []quietGroup // groups with a report within turnGap, in the order in which that ends
 }
 
 type quietGroup struct {
@@ -35,7 +35,7 @@ type quietGroup struct {
 	until time.Duration
 }
 
-// add takes a turn of g, and says whether it is to be reported now.
+// add records a turn of g, and reports whether to report it now.
 func (r *turnReports) add(now time.Duration, g *group, t turn) (report bool) {
 	if g.quiet {
 		t.turns += g.held.turns
@@ -66,7 +66,7 @@ func (r *turnReports) due(now time.Duration, report func(*group, turn)) {
 	r.quiet = append(r.quiet[:0], r.quiet[n:]...)
 }
 
-// flush reports what g has held back, if anything.
+// flush reports the turn that g holds back, if any.
 func (r *turnReports) flush(g *group, report func(*group, turn)) {
 	if t := g.held; t.turns > 0 {
 		g.held = turn{}
@@ -74,7 +74,7 @@ func (r *turnReports) flush(g *group, report func(*group, turn)) {
 	}
 }
 
-// next returns when due has something to do.
+// next returns when due has work.
 func (r *turnReports) next() (at time.Duration, ok bool) {
 	if len(r.quiet) == 0 {
 		return 0, false
@@ -82,7 +82,7 @@ func (r *turnReports) next() (at time.Duration, ok bool) {
 	return r.quiet[0].until, true
 }
 
-// tellTurn says to the operator who the source of g is.
+// tellTurn reports the source of g to the operator.
 func (c *control) tellTurn(g *group, t turn) {
 	c.notify(false, "source", "group", g.reg.Group, "member", t.member, "psn", t.psn, "turns", t.turns)
 	psn := uint32(t.psn)
