@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BridgePort is what the bridge that an interface belongs to lets its frames do. The
-// zero value is that of an interface without a bridge, or of no interface.
+// BridgePort is the state of an interface at its bridge. The zero value is that of an
+// interface without a bridge, or of no interface.
 type BridgePort struct {
 	Bridge   int  // interface index; 0: none
-	Blocked  bool // no frames go in or out: spanning tree, or disabled
+	Blocked  bool // no frames go in or out: spanning tree, or port disabled
 	Locked   bool // only Stations may send
 	Isolated bool // no frames to other isolated ports
-	Filters  bool // the bridge filters VLANs: the rest counts
+	Filters  bool // the bridge filters VLANs; the fields below apply
 	PVID     uint16
-	TagType  uint16 // EtherType of its tags
-	Own      VLANs  // of the port
-	Local    VLANs  // of the bridge itself: that the switch takes part in
+	TagType  uint16 // EtherType of the bridge's VLAN tags
+	Own      VLANs  // VLANs of the port
+	Local    VLANs  // VLANs of the bridge itself, in which the switch takes part
 }
 
-// VLANs is a set of VIDs, by bit, the lowest first.
+// VLANs is a set of VIDs, one bit each, the lowest VID first.
 type VLANs [512]byte
 
-// Has reports whether v has a VID.
+// Has reports whether v contains vid.
 func (v *VLANs) Has(vid uint16) bool { return v[vid>>3&511]&(1<<(vid&7)) != 0 }
 
 func (v *VLANs) add(r vlanRange) {
@@ -45,11 +45,11 @@ type Station struct {
 	VID uint16
 }
 
-// Bridges reads what bridges do to the frames of their ports. It may be used by one
-// goroutine at a time.
+// Bridges reads the state of interfaces at their bridges. It may be used by one goroutine
+// at a time.
 type Bridges struct{ kernel *kernel }
 
-// OpenBridges is for the calling thread's network namespace.
+// OpenBridges opens netlink in the calling thread's network namespace.
 func OpenBridges() (*Bridges, error) {
 	k, err := openKernel()
 	if err != nil {
@@ -61,13 +61,13 @@ func OpenBridges() (*Bridges, error) {
 // Close releases the socket.
 func (b *Bridges) Close() { b.kernel.close() }
 
-// Of linux/if_link.h and linux/if_bridge.h.
+// Constants of linux/if_link.h and linux/if_bridge.h.
 const (
 	bridgeForwarding = 3 // BR_STATE_FORWARDING
 	extLocked        = 2 // NTF_EXT_LOCKED
 )
 
-// Port returns what the bridge of an interface does to it.
+// Port returns the state of an interface at its bridge.
 func (b *Bridges) Port(ifindex int) (p BridgePort, err error) {
 	link, err := b.link(ifindex)
 	if err != nil {
@@ -111,9 +111,9 @@ func (b *Bridges) Port(ifindex int) (p BridgePort, err error) {
 	return p, nil
 }
 
-// Stations returns the hosts that the bridge of a port has there, without those that
-// wait for leave to speak (MAC authentication bypass). The kernel walks the whole
-// database for it.
+// Stations returns the hosts that the bridge has in its forwarding database at a port,
+// without those that may not send yet (MAC authentication bypass). The kernel scans the
+// whole database for it.
 func (b *Bridges) Stations(ifindex int, p *BridgePort) (list []Station, err error) {
 	req := b.request(unix.RTM_GETNEIGH, unix.NLM_F_DUMP, ifindex)
 	req.AddData(nl.NewRtAttr(unix.IFLA_MASTER, nl.Uint32Attr(uint32(p.Bridge))))
@@ -162,8 +162,8 @@ func (b *Bridges) link(ifindex int) ([]byte, error) {
 	return answers[0][unix.SizeofIfInfomsg:], nil
 }
 
-// attribute returns what is at the end of a path of nested attributes; nil if it is
-// not there.
+// attribute returns the value at the end of a path of nested attributes; nil if there is
+// none.
 func attribute(b []byte, path ...uint16) []byte {
 	for _, want := range path {
 		attrs, err := nl.ParseRouteAttr(b)

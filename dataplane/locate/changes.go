@@ -11,15 +11,15 @@ import (
 // MAC is an Ethernet address, as a key.
 type MAC [6]byte
 
-// Neighbour is the last that was heard of a neighbour entry.
+// Neighbour is the last reported state of a neighbour entry.
 type Neighbour struct {
 	MAC    MAC
 	Usable bool // false: being resolved, failed or deleted
 }
 
-// Set is what has changed, each thing once.
+// Set is a set of changes, without duplicates.
 type Set struct {
-	All        bool                      // too much for a list: anything
+	All        bool                      // too many changes for the lists: anything may have changed
 	Neighbours map[netip.Addr]Neighbour  // entries of neighbour tables, by address
 	Learnt     map[MAC]bool              // entries of forwarding databases; false: deleted
 	Links      map[int]struct{}          // interfaces, by index
@@ -36,10 +36,10 @@ func newSet() Set {
 	}
 }
 
-// Changes collects what netlink says until somebody takes it. It may be used from
-// any goroutine.
+// Changes collects the changes that netlink reports until Take is called. It may be used
+// from any goroutine.
 type Changes struct {
-	// Bell has room for one: it rings when there is something to take.
+	// Bell has room for one: it rings when there are changes.
 	Bell chan struct{}
 	mu   sync.Mutex
 	set  Set
@@ -48,7 +48,7 @@ type Changes struct {
 // NewChanges returns an empty collection.
 func NewChanges() *Changes { return &Changes{Bell: make(chan struct{}, 1), set: newSet()} }
 
-// Take returns what has changed since the last call.
+// Take returns the changes since the last call.
 func (c *Changes) Take() Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Changes) Links() bool {
 	return c.set.All || len(c.set.Links) > 0
 }
 
-// add notes what f puts into the set, and rings the bell.
+// add adds the changes that f puts into the set, and rings the bell.
 func (c *Changes) add(f func(*Set)) {
 	c.mu.Lock()
 	if !c.set.All {
@@ -81,7 +81,7 @@ func (c *Changes) add(f func(*Set)) {
 	}
 }
 
-// Everything notes that anything may have changed.
+// Everything records that anything may have changed.
 func (c *Changes) Everything() {
 	c.add(func(s *Set) {
 		*s = newSet()
@@ -89,21 +89,21 @@ func (c *Changes) Everything() {
 	})
 }
 
-// Neighbour notes a change of a neighbour entry.
+// Neighbour records a change of a neighbour entry.
 func (c *Changes) Neighbour(ip netip.Addr, n Neighbour) {
 	c.add(func(s *Set) { s.Neighbours[ip.Unmap()] = n })
 }
 
-// Learn notes that a bridge has learnt, or forgotten, where mac is. What was learnt
-// counts, whatever was forgotten beside: a host that moves is both.
+// Learn records that a bridge has learnt, or forgotten, the port of mac. If both are
+// reported, learnt counts: a host that moves causes both.
 func (c *Changes) Learn(mac MAC, learnt bool) {
 	c.add(func(s *Set) { s.Learnt[mac] = s.Learnt[mac] || learnt })
 }
 
-// Link notes a change of an interface.
+// Link records a change of an interface.
 func (c *Changes) Link(ifindex int) { c.add(func(s *Set) { s.Links[ifindex] = struct{}{} }) }
 
-// Route notes a change of the route to p.
+// Route records a change of the route to p.
 func (c *Changes) Route(p netip.Prefix) {
 	c.add(func(s *Set) { s.Routes[p.Masked()] = struct{}{} })
 }

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A host that sends from random MAC addresses makes a bridge learn, and the kernel tell
-// of, as many entries as it sends frames. So the socket that hears of neighbours and of
-// forwarding databases has a filter in the kernel: messages about addresses that nobody
-// has asked to hear of take no room in its buffer, and nobody's time.
+// A host that sends from random MAC addresses makes a bridge learn, and the kernel
+// report, as many entries as it sends frames. So the socket for changes of neighbours and
+// forwarding databases has a filter in the kernel: messages about other addresses than
+// those in its table take no room in the socket's buffer, and no CPU time of the reader.
 
 // Filter is a socket filter with a table of addresses.
 type Filter struct {
@@ -25,15 +25,17 @@ type Filter struct {
 	prog  *ebpf.Program
 }
 
-// filterKey is a MAC address (kind AF_BRIDGE) or an IP address (its family), padded.
+// filterKey is a MAC address (kind AF_BRIDGE) or an IP address (kind: its family),
+// padded.
 type filterKey [24]byte
 
 const filterKeyLen = len(filterKey{})
 
-// maxFiltered bounds the addresses. Memory is taken as they come.
+// maxFiltered bounds the number of addresses. Memory is allocated per entry.
 const maxFiltered = 1 << 20
 
-// NewFilter makes a filter that lets nothing through yet. It needs CAP_BPF.
+// NewFilter makes a filter that passes no messages about neighbours yet. It needs
+// CAP_BPF.
 func NewFilter() (*Filter, error) {
 	table, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "gleam_heard", Type: ebpf.Hash, KeySize: uint32(filterKeyLen), ValueSize: 1,
@@ -52,22 +54,24 @@ func NewFilter() (*Filter, error) {
 	return &Filter{table, prog}, nil
 }
 
-// Close frees the filter. Sockets that have it keep it.
+// Close frees the filter. Sockets that it is attached to keep it.
 func (f *Filter) Close() error { return errors.Join(f.prog.Close(), f.table.Close()) }
 
-// attach has the socket hear only what f lets through.
+// attach makes the socket receive only messages that f passes.
 func (f *Filter) attach(fd int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, f.prog.FD())
 }
 
-// PassMAC lets messages about forwarding database entries of mac through, or not any more.
+// PassMAC passes messages about forwarding database entries of mac, or with hear false
+// stops passing them.
 func (f *Filter) PassMAC(mac MAC, hear bool) error {
 	k := filterKey{0: unix.AF_BRIDGE}
 	copy(k[8:], mac[:])
 	return f.set(k, hear)
 }
 
-// PassNeighbour lets messages about neighbour entries of ip through, or not any more.
+// PassNeighbour passes messages about neighbour entries of ip, or with hear false stops
+// passing them.
 func (f *Filter) PassNeighbour(ip netip.Addr, hear bool) error {
 	k := filterKey{0: unix.AF_INET6}
 	if ip.Is4() {
@@ -87,16 +91,16 @@ func (f *Filter) set(k filterKey, hear bool) error {
 	return nil
 }
 
-// Of a message: the header, struct ndmsg, whose first byte is the family, and the first
-// attribute, which in both kinds of tables is the entry's address.
+// Offsets in a message: the header, struct ndmsg, whose first byte is the family, and the
+// first attribute, which for both kinds of tables is the entry's address.
 const (
 	offFamily = unix.NLMSG_HDRLEN
 	offAttr   = unix.NLMSG_HDRLEN + unix.SizeofNdMsg
 	offValue  = offAttr + unix.SizeofRtAttr
 )
 
-// filterProgram returns the whole length for messages that are to be heard, and for those
-// that look otherwise than expected; 0 for the others.
+// filterProgram returns the filter: its result is the whole length for messages that
+// pass, and for those of unexpected form; 0 for the others.
 func filterProgram(table *ebpf.Map) asm.Instructions {
 	const (
 		key   = int16(-24) // on the stack

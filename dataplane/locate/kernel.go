@@ -16,17 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Single entries of the kernel's tables. A stranger can fill the forwarding database
-// with a hundred thousand entries and more, and reading all of them takes the kernel
-// seconds; a get for one entry is a look into a hash table.
+// The kernel's tables are read by single entries. A stranger can fill the forwarding
+// database with a hundred thousand entries and more, and a dump of all takes the kernel
+// seconds; a get of one entry is one lookup in a hash table.
 
-// kernel asks for single entries.
+// kernel reads single entries.
 type kernel struct {
 	sockets map[int]*nl.SocketHandle
 }
 
-// answerTimeout bounds the wait for an answer on a socket. The kernel answers within
-// the system call that asks, so that this is reached only if an answer was lost.
+// answerTimeout bounds the wait for an answer on a socket. The kernel answers within the
+// system call that sends the request, so the timeout expires only if an answer was lost.
 var answerTimeout = unix.Timeval{Sec: 1}
 
 func openKernel() (*kernel, error) {
@@ -47,10 +47,10 @@ func (k *kernel) close() {
 	}
 }
 
-// errNoEntry says that there is no such entry.
+// errNoEntry means that there is no such entry.
 var errNoEntry = errors.New("no such entry")
 
-// get asks for the one neighbour or forwarding database entry that msg and attrs name.
+// get returns the one neighbour or forwarding database entry that msg and attrs name.
 func (k *kernel) get(msg *netlink.Ndmsg, attrs ...*nl.RtAttr) (*netlink.Neigh, error) {
 	answer, err := k.request(msg, attrs...)
 	if err != nil {
@@ -59,7 +59,7 @@ func (k *kernel) get(msg *netlink.Ndmsg, attrs ...*nl.RtAttr) (*netlink.Neigh, e
 	return netlink.NeighDeserialize(answer)
 }
 
-// request is get for the message as it is.
+// request is get without decoding the answer.
 func (k *kernel) request(msg *netlink.Ndmsg, attrs ...*nl.RtAttr) ([]byte, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, 0)
 	req.Sockets = k.sockets
@@ -90,8 +90,8 @@ func (k *kernel) neighbour(ifindex int, ip net.IP) (*netlink.Neigh, error) {
 	return k.get(&netlink.Ndmsg{Family: uint8(family(ip)), Index: uint32(ifindex)}, nl.NewRtAttr(netlink.NDA_DST, b))
 }
 
-// learnt returns a bridge's forwarding database entry of mac in a VLAN; 0 stands for a
-// bridge that does not filter.
+// learnt returns a bridge's forwarding database entry of mac in a VLAN; vid is 0 for a
+// bridge that does not filter VLANs.
 func (k *kernel) learnt(bridge int, mac net.HardwareAddr, vid uint16) (*netlink.Neigh, error) {
 	attrs := []*nl.RtAttr{nl.NewRtAttr(netlink.NDA_LLADDR, mac), nl.NewRtAttr(netlink.NDA_MASTER, nl.Uint32Attr(uint32(bridge)))}
 	if vid != 0 {
@@ -100,7 +100,7 @@ func (k *kernel) learnt(bridge int, mac net.HardwareAddr, vid uint16) (*netlink.
 	return k.get(&netlink.Ndmsg{Family: unix.AF_BRIDGE}, attrs...)
 }
 
-// Of linux/if_bridge.h.
+// Constants of linux/if_bridge.h.
 const (
 	vlanEntry         = 1 // BRIDGE_VLANDB_ENTRY
 	vlanEntryInfo     = 1 // BRIDGE_VLANDB_ENTRY_INFO
@@ -112,9 +112,9 @@ const (
 	vlanMessageHeader = 8       // struct br_vlan_msg
 )
 
-// vlans are those of a bridge, or of one of its ports.
+// vlans are the VLANs of a bridge, or of one of its ports.
 type vlans struct {
-	pvid uint16 // of untagged frames that come in; 0: none
+	pvid uint16 // VID of untagged frames that are received; 0: none
 	of   []vlanRange
 }
 
@@ -123,7 +123,7 @@ type vlanRange struct {
 	untagged    bool // its frames leave untagged
 }
 
-// find returns whether vid is among v, and whether its frames leave untagged.
+// find returns whether vid is in v, and whether its frames leave untagged.
 func (v *vlans) find(vid uint16) (member, untagged bool) {
 	for _, r := range v.of {
 		if r.first <= vid && vid <= r.last {
@@ -135,7 +135,7 @@ func (v *vlans) find(vid uint16) (member, untagged bool) {
 
 // vlansOf returns the VLANs of a bridge itself, or of a port of one.
 func (k *kernel) vlansOf(ifindex int) (*vlans, error) {
-	req := nl.NewNetlinkRequest(unix.RTM_GETVLAN, unix.NLM_F_DUMP) // of one interface
+	req := nl.NewNetlinkRequest(unix.RTM_GETVLAN, unix.NLM_F_DUMP) // dumps one interface
 	req.Sockets = k.sockets
 	msg := make([]byte, vlanMessageHeader)
 	msg[0] = unix.AF_BRIDGE
@@ -157,8 +157,8 @@ func (k *kernel) vlansOf(ifindex int) (*vlans, error) {
 	return v, nil
 }
 
-// attributes parses attributes. nl.ParseRouteAttr panics where the last one is not
-// followed by its padding.
+// attributes parses attributes. nl.ParseRouteAttr panics if the last one is not followed
+// by its padding.
 func attributes(b []byte) ([]syscall.NetlinkRouteAttr, error) {
 	return nl.ParseRouteAttr(append(slices.Clip(b), make([]byte, -len(b)&(unix.NLMSG_ALIGNTO-1))...))
 }
@@ -181,7 +181,7 @@ func (v *vlans) parse(msg []byte) error {
 			return fmt.Errorf("read a VLAN: %w", err)
 		}
 		var r vlanRange
-		forwards := true // unless there is a spanning tree of the VLAN that says otherwise
+		forwards := true // unless the VLAN's own spanning tree blocks it
 		for _, a := range attrs {
 			switch {
 			case a.Attr.Type == vlanEntryState && len(a.Value) >= 1:

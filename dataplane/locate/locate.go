@@ -1,11 +1,11 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package locate finds out where a member is: behind which port of this
-// switch, under which MAC address and VLAN. It asks the kernel, which already
-// knows: the routing table says over which interface and next hop, the
-// neighbour table has the next hop's MAC, and if the interface is a bridge, its
-// forwarding database has the port. Nothing is learnt from data packets.
+// Package locate finds the location of a member: the port of this switch that it is
+// behind, its MAC address and its VLAN. It reads the kernel's tables: the routing table
+// gives interface and next hop, the neighbour table the next hop's MAC address, and, if
+// the interface is a bridge, its forwarding database the port. Nothing is learnt from
+// data packets.
 package locate
 
 import (
@@ -18,33 +18,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Location is one member's place.
+// Location is the location of a member.
 type Location struct {
 	Ifindex int              // the port's interface
 	MAC     net.HardwareAddr // 6 bytes: the member's, or its gateway's
-	VLAN    uint16           // 802.1Q VID its frames carry on that port; 0 untagged
-	// What the place depends on, known too as far as Locate came if it returns
-	// ErrPending: the neighbour on the way, and the interfaces from that of the route
-	// down to the port.
+	VLAN    uint16           // 802.1Q VID that its frames carry on that port; 0: untagged
+	// Hop, Links and Learnt are the dependencies of the location: the neighbour on the
+	// way, the interfaces from that of the route down to the port, and the bridge's
+	// entry. If Locate returns ErrPending, they are known as far as Locate came.
 	Hop    netip.Addr
 	Links  []int
 	Learnt Learnt // by the bridge on the way
 }
 
-// ErrPending says that the kernel does not know yet and has been asked to
-// resolve the address: try again in some tens of milliseconds.
+// ErrPending means that the kernel does not know the address yet and has been asked to
+// resolve it: try again after some tens of milliseconds.
 var ErrPending = errors.New("neighbour is being resolved")
 
-// Locator answers for the network namespace in which it was opened. It may be
-// used by one goroutine at a time.
+// Locator locates members in the network namespace in which it was opened. It may be used
+// by one goroutine at a time.
 type Locator struct {
 	handle *netlink.Handle
 	kernel *kernel
 	ports  map[int]bool
 }
 
-// New opens a Locator for the calling thread's network namespace. ports are the
-// interface indexes of the switch's ports: only there can a member be.
+// New opens a Locator for the calling thread's network namespace. ports are the interface
+// indexes of the switch's ports, where members can be.
 func New(ports []int) (*Locator, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -68,8 +68,8 @@ func (l *Locator) Close() {
 	l.kernel.close()
 }
 
-// Up reports whether an interface exists, is enabled and has a carrier, and its MTU,
-// 0 if it does not exist.
+// Up reports whether an interface exists, is enabled and has a carrier, and its MTU; the
+// MTU is 0 if it does not exist.
 func (l *Locator) Up(ifindex int) (up bool, mtu int) {
 	link, err := l.handle.LinkByIndex(ifindex)
 	if err != nil {
@@ -78,17 +78,17 @@ func (l *Locator) Up(ifindex int) (up bool, mtu int) {
 	return Running(link.Attrs()), link.Attrs().MTU
 }
 
-// Running reports whether an interface is enabled and has a carrier. Not every
-// driver has an operational state beside its carrier; the kernel has IFF_RUNNING
-// for them all.
+// Running reports whether an interface is enabled and has a carrier. Not every driver has
+// an operational state beside its carrier; the kernel maintains IFF_RUNNING for all of
+// them.
 func Running(a *netlink.LinkAttrs) bool {
 	const want = unix.IFF_UP | unix.IFF_RUNNING
 	return a.RawFlags&want == want
 }
 
-// Locate returns the place of the member with address ip. It does not wait:
-// where the kernel has to resolve ip first it starts that and returns an error
-// that wraps ErrPending. Every other error is final until routes change.
+// Locate returns the location of the member with address ip. It does not wait: if the
+// kernel must resolve ip first, Locate starts that and returns an error that wraps
+// ErrPending. Every other error is final until routes change.
 func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 	routes, err := l.handle.RouteGet(net.IP(ip.AsSlice()))
 	if err == nil && len(routes) == 0 {
@@ -118,11 +118,11 @@ func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 	return l.port(link, way, hop)
 }
 
-// usable are the states of a neighbour entry whose address may be used.
+// usable are the states of neighbour entries whose MAC address may be used.
 const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE |
 	netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE
 
-// neighbour returns the MAC of hop on link, from the kernel's neighbour table.
+// neighbour returns the MAC address of hop on link, from the kernel's neighbour table.
 func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, error) {
 	n, err := l.kernel.neighbour(link.Attrs().Index, hop)
 	switch {
@@ -135,8 +135,8 @@ func (l *Locator) neighbour(link netlink.Link, hop net.IP) (net.HardwareAddr, er
 	return nil, l.solicit(link, hop, 0, nil)
 }
 
-// solicit makes the kernel send ARP or a neighbour solicitation for hop. It
-// always returns an error: ErrPending, or why even that failed.
+// solicit makes the kernel send an ARP request or a neighbour solicitation for hop. It
+// always returns an error: ErrPending, or the reason why that failed.
 func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.HardwareAddr) error {
 	n := &netlink.Neigh{LinkIndex: link.Attrs().Index, Family: family(hop), IP: hop, State: state, HardwareAddr: mac}
 	if state == 0 {
@@ -150,7 +150,7 @@ func (l *Locator) solicit(link netlink.Link, hop net.IP, state int, mac net.Hard
 	return fmt.Errorf("%s on %s: %w", hop, link.Attrs().Name, ErrPending)
 }
 
-// port walks from the interface that the route names down to the port.
+// port goes from the interface that the route names down to the port.
 func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, error) {
 	loc := way
 	loc.Ifindex = link.Attrs().Index
@@ -173,7 +173,7 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 			if err != nil {
 				return Location{}, err
 			}
-			if at.Port == 0 { // aged out: a unicast probe makes the host speak, and the bridge learn
+			if at.Port == 0 { // aged out: the host answers a unicast probe, and the bridge learns its port
 				return way, l.solicit(link, hop, netlink.NUD_PROBE, way.MAC)
 			}
 			loc.Ifindex, loc.VLAN, loc.Learnt = at.Port, vlan, at
@@ -185,10 +185,10 @@ func (l *Locator) port(link netlink.Link, way Location, hop net.IP) (Location, e
 	return loc, nil
 }
 
-// forwardingEntry returns what the bridge has learnt of mac, whose port is 0 if nothing, and the VID that
-// frames to mac carry there. vid is that of the interface on top of the bridge, 0 for
-// the bridge itself. A bridge that filters VLANs has an entry for each of them; one that
-// does not leaves tags as they are.
+// forwardingEntry returns the bridge's entry of mac, whose Port is 0 if there is none,
+// and the VID that frames to mac carry at that port. vid is that of the interface on top
+// of the bridge, 0 for the bridge itself. A bridge that filters VLANs has an entry for
+// each of them; a bridge that does not leaves tags unchanged.
 func (l *Locator) forwardingEntry(br *netlink.Bridge, mac net.HardwareAddr, vid uint16) (at Learnt, vlan uint16, err error) {
 	filtering := br.VlanFiltering != nil && *br.VlanFiltering
 	in := uint16(0)
@@ -210,7 +210,7 @@ func (l *Locator) forwardingEntry(br *netlink.Bridge, mac net.HardwareAddr, vid 
 	case err != nil:
 		return Learnt{}, 0, fmt.Errorf("ask for %s in the forwarding database of %s: %w", mac, br.Name, err)
 	case e.State&netlink.NUD_PERMANENT != 0, // an address of this switch
-		e.FlagsExt&extLocked != 0: // a host that a locked port does not let speak (yet)
+		e.FlagsExt&extLocked != 0: // a host that a locked port does not let send (yet)
 		return Learnt{}, 0, nil
 	case !filtering:
 		return Learnt{Bridge: br.Index, Port: e.LinkIndex}, vid, nil

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linkKey returns the interface that a message with struct ifinfomsg is about.
+// linkKey returns the index of the interface that a message with struct ifinfomsg is
+// about.
 func linkKey(b []byte) (ifindex int, ok bool) {
 	if len(b) < unix.SizeofIfInfomsg {
 		return 0, false
@@ -19,8 +20,8 @@ func linkKey(b []byte) (ifindex int, ok bool) {
 	return int(int32(binary.NativeEndian.Uint32(b[4:]))), true
 }
 
-// destination returns where the route of a message leads to; the default route of a family
-// is to everything.
+// destination returns the destination of the route in a message; for a default route the
+// prefix of length 0 of its family.
 func destination(m *syscall.NetlinkMessage) (netip.Prefix, bool) {
 	if len(m.Data) < unix.SizeofRtMsg {
 		return netip.Prefix{}, false
@@ -31,7 +32,7 @@ func destination(m *syscall.NetlinkMessage) (netip.Prefix, bool) {
 	case unix.AF_INET6:
 		any = netip.IPv6Unspecified()
 	default:
-		return netip.Prefix{}, false // of multicast routing
+		return netip.Prefix{}, false // a multicast route
 	}
 	attrs, err := syscall.ParseNetlinkRouteAttr(m)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 )
 
 // A pin is an entry of the kernel's tables that no frame can change: a permanent
-// neighbour entry, and a sticky static entry of a bridge's forwarding database. Both
-// carry a mark, so that those that a killed gleamd has left are known from those that an
-// operator has made: neighbour entries have a protocol, forwarding database entries
-// are static, sticky and extern_learn at the same time.
+// neighbour entry, and a sticky static entry of a bridge's forwarding database. Both are
+// marked, which distinguishes the pins of a killed gleamd from an operator's entries:
+// neighbour entries have a protocol, and forwarding database entries are static, sticky
+// and extern_learn at the same time.
 
-// pinProtocol is the NDA_PROTOCOL of neighbour entries that are pins, 'G'. The numbers are
-// those of routing protocols (rtnetlink(7), /etc/iproute2/rt_protos).
+// pinProtocol is the NDA_PROTOCOL of neighbour entries that are pins, 'G'. Its numbers
+// are those of routing protocols (rtnetlink(7), /etc/iproute2/rt_protos).
 const pinProtocol = 71
 
 const pinFlags = netlink.NTF_STICKY | netlink.NTF_EXT_LEARNED
@@ -31,7 +31,7 @@ func isPin(e *netlink.Neigh) bool {
 	return e.State&netlink.NUD_NOARP != 0 && e.Flags&pinFlags == pinFlags
 }
 
-// change sends a change of a neighbour or forwarding database entry.
+// change sends a request to change a neighbour or forwarding database entry.
 func (k *kernel) change(kind, flags int, msg *netlink.Ndmsg, attrs ...*nl.RtAttr) error {
 	req := nl.NewNetlinkRequest(kind, flags|unix.NLM_F_ACK)
 	req.Sockets = k.sockets
@@ -41,15 +41,15 @@ func (k *kernel) change(kind, flags int, msg *netlink.Ndmsg, attrs ...*nl.RtAttr
 	}
 	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
 	if kind == unix.RTM_DELNEIGH && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV)) {
-		return nil // it is gone already
+		return nil // it has gone already
 	}
 	return err
 }
 
 const put = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 
-// pinNeighbour makes the entry of ip at an interface a permanent one with this MAC. An
-// operator's permanent entry is left as it is.
+// pinNeighbour makes the entry of ip at an interface permanent, with this MAC address. An
+// operator's permanent entry stays unchanged.
 func (k *kernel) pinNeighbour(link int, ip netip.Addr, mac net.HardwareAddr) error {
 	e, ours, err := k.permanent(link, ip)
 	switch {
@@ -63,7 +63,7 @@ func (k *kernel) pinNeighbour(link int, ip netip.Addr, mac net.HardwareAddr) err
 		nl.NewRtAttr(netlink.NDA_DST, ip.AsSlice()), nl.NewRtAttr(netlink.NDA_LLADDR, mac), nl.NewRtAttr(netlink.NDA_PROTOCOL, []byte{pinProtocol}))
 }
 
-// unpinNeighbour removes the entry of ip, if it is a pin.
+// unpinNeighbour removes the entry of ip, if the entry is a pin.
 func (k *kernel) unpinNeighbour(link int, ip netip.Addr) error {
 	e, ours, err := k.permanent(link, ip)
 	if err != nil || e == nil || !ours {
@@ -72,7 +72,7 @@ func (k *kernel) unpinNeighbour(link int, ip netip.Addr) error {
 	return k.change(unix.RTM_DELNEIGH, 0, &netlink.Ndmsg{Family: familyOf(ip), Index: uint32(link)}, nl.NewRtAttr(netlink.NDA_DST, ip.AsSlice()))
 }
 
-// permanent returns the entry of ip if it is permanent, and whether it is a pin.
+// permanent returns the entry of ip if it is permanent, and whether the entry is a pin.
 func (k *kernel) permanent(link int, ip netip.Addr) (e *netlink.Neigh, ours bool, err error) {
 	msg, err := k.request(&netlink.Ndmsg{Family: familyOf(ip), Index: uint32(link)}, nl.NewRtAttr(netlink.NDA_DST, ip.AsSlice()))
 	if errors.Is(err, errNoEntry) || errors.Is(err, unix.ENODEV) {
@@ -101,8 +101,7 @@ func protocolOf(msg []byte) byte {
 	return 0
 }
 
-// pinLearnt makes a bridge hold that mac is at one of its ports. An operator's static
-// entry is left as it is.
+// pinLearnt pins mac to a port of a bridge. An operator's static entry stays unchanged.
 func (k *kernel) pinLearnt(l Learnt, mac net.HardwareAddr) error {
 	e, err := k.learnt(l.Bridge, mac, l.VID)
 	switch {
@@ -114,8 +113,8 @@ func (k *kernel) pinLearnt(l Learnt, mac net.HardwareAddr) error {
 	case !isPin(e) && e.State&(netlink.NUD_NOARP|netlink.NUD_PERMANENT) != 0:
 		return nil
 	}
-	// One message cannot do both: with extern_learn the kernel takes nothing else in.
-	// Between the two, the entry is as movable as a learnt one.
+	// One message cannot do both: with extern_learn the kernel ignores the other flags.
+	// Between the two messages, the entry can move like a learnt one.
 	for _, m := range []netlink.Ndmsg{
 		{State: netlink.NUD_REACHABLE, Flags: netlink.NTF_MASTER | netlink.NTF_EXT_LEARNED},
 		{State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER | netlink.NTF_STICKY},
@@ -128,11 +127,11 @@ func (k *kernel) pinLearnt(l Learnt, mac net.HardwareAddr) error {
 	return nil
 }
 
-// unpinLearnt removes the entry of mac at a bridge, if it is a pin, wherever it is.
+// unpinLearnt removes the entry of mac at a bridge, at any port, if the entry is a pin.
 func (k *kernel) unpinLearnt(bridge int, mac net.HardwareAddr, vid uint16) error {
 	e, err := k.learnt(bridge, mac, vid)
 	switch {
-	case errors.Is(err, errNoEntry), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL): // the bridge itself may be gone
+	case errors.Is(err, errNoEntry), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL): // the bridge itself may have gone
 		return nil
 	case err != nil:
 		return err
@@ -162,8 +161,9 @@ func familyOf(ip netip.Addr) uint8 {
 	return unix.AF_INET6
 }
 
-// Release removes the pins at interfaces, by name; without a name, all that there are. It returns
-// how many there were. A pin that another gleamd has made for another port stays.
+// Release removes the pins at the named interfaces, or all pins if no name is given. It
+// returns the number of pins removed. A pin that another gleamd has made for another port
+// stays.
 func Release(names ...string) (n int, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -186,7 +186,7 @@ func Release(names ...string) (n int, err error) {
 	return k.release(h, chosen)
 }
 
-// release removes the pins at the chosen interfaces; at all if there are none.
+// release removes the pins at the chosen interfaces, or all if chosen is empty.
 func (k *kernel) release(h *netlink.Handle, chosen map[int]bool) (n int, err error) {
 	learnt, err := h.NeighList(0, unix.AF_BRIDGE)
 	if err != nil {
@@ -223,14 +223,15 @@ func (k *kernel) release(h *netlink.Handle, chosen map[int]bool) (n int, err err
 	return n, nil
 }
 
-// upperInterfaces returns the interfaces on top of others: their bridges, and VLAN interfaces.
+// upperInterfaces returns the interfaces on top of others: their bridges, and VLAN
+// interfaces.
 func upperInterfaces(h *netlink.Handle, of map[int]bool) (map[int]bool, error) {
 	links, err := h.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
 	above := make(map[int]bool)
-	for range 4 { // as deep as a member may be
+	for range 4 { // the depth that Locate follows
 		for _, l := range links {
 			a := l.Attrs()
 			if of[a.Index] || above[a.Index] {

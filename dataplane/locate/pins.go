@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Learnt is what a bridge's forwarding database says: behind which of its ports a MAC
-// address is, and in which VLAN if it filters them.
+// Learnt is an entry of a bridge's forwarding database: the port that a MAC address is
+// behind, and the VLAN if the bridge filters VLANs.
 type Learnt struct {
-	Bridge, Port int // interfaces; 0: there is no bridge on the way
+	Bridge, Port int // interface indexes; 0: there is no bridge on the way
 	VID          uint16
 }
 
-// Pins hold hosts where they are in the kernel's own tables. Hosts may share a hop, and
-// hops a MAC address: an entry goes with the last of them. Pins may be used from any
+// Pins pins hosts to their locations in the kernel's tables. Hosts may share a hop, and
+// hops a MAC address: an entry is removed with its last user. Pins may be used from any
 // goroutine.
 type Pins struct {
 	mu     sync.Mutex
 	handle *netlink.Handle
 	kernel *kernel
 	hosts  map[netip.Addr]Location
-	hops   map[hop]int // their users
+	hops   map[hop]int // number of users
 	macs   map[station]int
 }
 
@@ -51,8 +51,8 @@ func (l *Location) station() station {
 	return station{l.Learnt.Bridge, l.Learnt.VID, MAC(l.MAC)}
 }
 
-// NewPins opens netlink in the calling thread's namespace, and removes what a killed
-// gleamd has left at the given interfaces.
+// NewPins opens netlink in the calling thread's namespace, and removes pins that a killed
+// gleamd has left at the given interfaces; stale is their number.
 func NewPins(ports []int) (p *Pins, stale int, err error) {
 	p = &Pins{hosts: make(map[netip.Addr]Location), hops: make(map[hop]int), macs: make(map[station]int)}
 	if p.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
@@ -74,8 +74,8 @@ func NewPins(ports []int) (p *Pins, stale int, err error) {
 	return p, stale, nil
 }
 
-// Set pins a host at a place, or renews what is missing of its pin; at the zero Location the host
-// is not pinned any more.
+// Set pins a host to a location, or restores missing entries of its pin; with the zero
+// Location it removes the pin.
 func (p *Pins) Set(ip netip.Addr, at Location) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Pins) Set(ip netip.Addr, at Location) error {
 	return nil
 }
 
-// drop lets go of what a host was pinned by.
+// drop removes the entries of a host's pin that no other host uses.
 func (p *Pins) drop(at *Location) error {
 	var errs []error
 	if h := at.hop(); p.hops[h] > 1 {

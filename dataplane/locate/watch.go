@@ -20,26 +20,26 @@ import (
 )
 
 // Netlink loses messages when they come faster than they are read (ENOBUFS). The
-// subscription stands, but what has changed meanwhile is not known: anything may have.
-// A socket that cannot be read at all is replaced by another one, and as long as there
-// is none everything is looked at now and then.
+// subscription continues, but anything may have changed since, so everything is looked up
+// again. A socket that cannot be read is replaced by a new one; as long as there is none,
+// everything is looked up again every resubscribeAfter.
 
-// watchBuffer is the room for messages that wait to be read: some 10,000 of them.
+// watchBuffer is the size in bytes of the socket's receive buffer: some 10,000 messages.
 const watchBuffer = 8 << 20
 
-// resubscribeAfter is the time between two tries to subscribe. So often everything is looked at
-// while there is no subscription.
+// resubscribeAfter is the time between two attempts to subscribe, and between two lookups
+// of everything while there is no subscription.
 const resubscribeAfter = time.Second
 
-// Report is something that an operator may want to know of a watch.
+// Report is an event of a watch, for the operator.
 type Report struct {
-	What string // is watched
+	What string // the kind of objects that are watched
 	Err  error  // nil: the watch works again
-	Lost uint64 // not 0: messages were lost, for that many times, and the watch works
+	Lost uint64 // not 0: messages were lost, for the Lost-th time; the watch works
 }
 
-// Watcher has the kernel tell of every neighbour, forwarding database entry, route and
-// interface that changes.
+// Watcher subscribes to the kernel's reports of changed neighbours, forwarding database
+// entries, routes and interfaces.
 type Watcher struct {
 	changes *Changes
 	report  func(Report)
@@ -59,9 +59,9 @@ type feed struct {
 	open   func() (*os.File, error)
 }
 
-// NewWatcher subscribes in the calling thread's network namespace, so that no change
-// after it is missed. filter may be nil: all neighbours are heard of then. report is
-// called from several goroutines.
+// NewWatcher subscribes in the calling thread's network namespace, so that no later
+// change is missed. filter may be nil: then all changes of neighbours are received.
+// report is called from several goroutines.
 func NewWatcher(changed *Changes, filter *Filter, report func(Report)) (*Watcher, error) {
 	ns, err := netns.Get()
 	if err != nil {
@@ -94,10 +94,11 @@ func (w *Watcher) Close() {
 	w.ns.Close()
 }
 
-// Resyncs returns how often messages were lost, so that everything was looked at.
+// Resyncs returns how many times messages were lost, so that everything was looked up
+// again.
 func (w *Watcher) Resyncs() uint64 { return w.lost.Load() }
 
-// Dead returns what is not watched at present.
+// Dead returns the kinds of objects that are not watched at present.
 func (w *Watcher) Dead() (what []string) {
 	for _, f := range w.feeds {
 		if f.dead.Load() {
@@ -127,7 +128,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// follow reads one subscription, and another one when it breaks.
+// follow reads one subscription, and replaces it when it breaks.
 func (w *Watcher) follow(ctx context.Context, f *feed) {
 	for ctx.Err() == nil {
 		err := w.read(ctx, f)
@@ -153,7 +154,7 @@ func (w *Watcher) follow(ctx context.Context, f *feed) {
 		}
 		f.dead.Store(false)
 		w.report(Report{What: f.what})
-		w.changes.Everything() // what has changed between the sockets
+		w.changes.Everything() // changes between the two sockets were missed
 	}
 }
 
@@ -188,7 +189,7 @@ func (w *Watcher) read(ctx context.Context, f *feed) error {
 			return rerr
 		}
 		if k, ok := from.(*unix.SockaddrNetlink); !ok || k.Pid != 0 {
-			continue // not the kernel
+			continue // not from the kernel
 		}
 		msgs, err := syscall.ParseNetlinkMessage(buf[:n])
 		if err != nil {
@@ -205,7 +206,7 @@ func (w *Watcher) read(ctx context.Context, f *feed) error {
 func (w *Watcher) subscribe(f *feed) (*os.File, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// Threads in several namespaces are a thing of tests.
+	// Only tests have threads in several namespaces.
 	if here, err := netns.Get(); err == nil {
 		defer here.Close()
 		if !here.Equal(w.ns) {
@@ -226,9 +227,9 @@ func (w *Watcher) subscribe(f *feed) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "netlink "+f.what), nil
 }
 
-// setUp makes a socket hear the feed's messages.
+// setUp makes a socket receive the feed's messages.
 func (f *feed) setUp(fd int) error {
-	// Without CAP_NET_ADMIN the buffer is at most net.core.rmem_max.
+	// Without CAP_NET_ADMIN the buffer size is at most net.core.rmem_max.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer)
 	}
@@ -248,7 +249,7 @@ func (f *feed) setUp(fd int) error {
 	return nil
 }
 
-// message notes what a message of the kernel says.
+// message records the change that a message of the kernel reports.
 func (c *Changes) message(m *syscall.NetlinkMessage) {
 	switch m.Header.Type {
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
@@ -269,7 +270,7 @@ func (c *Changes) message(m *syscall.NetlinkMessage) {
 	}
 }
 
-// neighbour notes an entry of a neighbour table or of a forwarding database.
+// neighbour records a change of a neighbour table or of a forwarding database.
 func (c *Changes) neighbour(n *netlink.NeighUpdate) {
 	var mac MAC
 	copy(mac[:], n.HardwareAddr)

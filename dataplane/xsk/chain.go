@@ -9,22 +9,21 @@ import "fmt"
 // descriptors, one after the other in the ring, of which all but the last have
 // PktContd set. Only a socket opened with Config.MultiBuffer has any.
 
-// MaxChain is the largest number of buffers of one packet: what fits an skb, in
-// which the kernel sends in copy mode. It holds one in its linear part and 17 in
-// pages (CONFIG_MAX_SKB_FRAGS, which is at least that); the kernel would swallow
-// the frames of a longer packet. In zero-copy mode a driver may hold fewer; it
-// says how many as xdp-zc-max-segs (netlink family netdev).
+// MaxChain is the largest number of buffers of one packet. In copy mode it is what fits
+// an skb: one buffer in the linear part and 17 in pages (CONFIG_MAX_SKB_FRAGS is at least
+// that); the kernel would leak the frames of a longer packet. In zero-copy mode a driver
+// may support fewer, which it reports as xdp-zc-max-segs (netlink family netdev).
 //
 // A frame for an MTU of 9000 takes 3 buffers of 4 KiB or 6 of 2 KiB.
 const MaxChain = 18
 
-// Torn in Desc.Options marks a buffer of a packet that cannot be handed over
-// whole. There is no telling where the packet begins and ends, so such a buffer
-// is good for nothing but to be freed. The kernel does not know this bit.
+// Torn in Desc.Options marks a buffer of a packet that cannot be returned whole. The
+// packet's beginning and end are unknown, so such a buffer can only be freed. The kernel
+// does not use this bit.
 const Torn = 1 << 31
 
-// ChainLen returns how many of the first descriptors in d make up one packet. d
-// holds whole packets, as Receive returns them, and is not empty.
+// ChainLen returns how many of the first descriptors in d make up one packet. d holds
+// whole packets, as Receive returns them, and is not empty.
 func ChainLen(d []Desc) int {
 	n := 1
 	for d[n-1].Options&PktContd != 0 {
@@ -37,7 +36,7 @@ func ChainLen(d []Desc) int {
 func (s *Socket) receiveChains(d []Desc) int {
 	n := min(len(d), s.rx.available(len(d)))
 	longest := min(MaxChain, len(d), len(s.rx.entries))
-	whole := 0 // d[:whole] is whole packets
+	whole := 0 // d[:whole] holds whole packets
 	for i := range n {
 		p := s.rx.get(i)
 		more := p.Options&PktContd != 0
@@ -81,7 +80,7 @@ func (s *Socket) sendChains(d []Desc) int {
 	if n <= 0 {
 		return 0
 	}
-	length := 0 // buffers of this packet so far
+	length := 0 // buffers of the current packet so far
 	for i, p := range d[:n] {
 		least := uint32(1)
 		if length == 0 {

@@ -5,32 +5,32 @@ package xsk
 
 import "sync"
 
-// Depot holds free frames for the pools of several workers, among which frames
-// wander: received by one worker, sent by another. Each pool is a cache that
-// exchanges frames with the depot in batches, so that the lock is taken once for
-// many frames. The depot may be used by all of them at once.
+// Depot holds free frames for the pools of several workers. Frames move between workers:
+// one receives a frame, another sends it. Each pool is a cache that exchanges frames with
+// the depot in batches, so that the lock is taken once for many frames. All pools may use
+// the depot concurrently.
 type Depot struct {
 	umem  *Umem
-	pools int // that share it
+	pools int // number of pools that share it
 	mu    sync.Mutex
 	free  []uint64
 }
 
-// How many frames a cache exchanges at a time, and holds before it gives some
-// back, where the Umem is large enough.
+// The number of frames that a cache exchanges at a time, and the number that it holds
+// before it returns some, where the Umem is large enough.
 const (
 	cacheBatch = 64
 	cacheMax   = 512
 )
 
-// NewDepot returns a depot with every frame of u, which must be new, for so many
-// pools.
+// NewDepot returns a depot with every frame of u, which must be new, for the given number
+// of pools.
 func NewDepot(u *Umem, pools int) *Depot {
 	return &Depot{umem: u, pools: max(1, pools), free: allFrames(u)}
 }
 
-// Pool returns an empty pool that has its frames from d. Together the pools hold
-// back no more than an eighth of all frames, unless more are reserved.
+// Pool returns an empty pool that takes its frames from d. All pools together hold at
+// most an eighth of all frames, unless more are reserved.
 func (d *Depot) Pool() *Pool {
 	most := max(2, min(cacheMax, len(d.umem.owner)/(8*d.pools)))
 	return &Pool{
@@ -46,8 +46,8 @@ func (d *Depot) Len() int {
 	return len(d.free)
 }
 
-// fetch gets n frames from the depot, or a batch if that is more, as far as there
-// are any. It returns Len.
+// fetch takes n frames from the depot, or a batch if that is more, as far as the depot
+// has them. It returns Len.
 func (p *Pool) fetch(n int) int {
 	d := p.depot
 	if d == nil {
@@ -61,7 +61,7 @@ func (p *Pool) fetch(n int) int {
 	return len(p.free)
 }
 
-// putBack gives the depot the batch of frames that have lain here longest.
+// putBack returns a batch of frames to the depot: those that were freed least recently.
 func (p *Pool) putBack() {
 	d := p.depot
 	d.mu.Lock()

@@ -12,7 +12,7 @@ import (
 
 func step(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
 
-// explain adds to a failed attempt to open a socket what to do about it.
+// explain adds a remedy to the error of a failed attempt to open a socket.
 func explain(err error, cfg Config) error {
 	switch {
 	case errors.Is(err, unix.EBUSY):

@@ -13,49 +13,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mode says how frames get between the driver and the Umem.
+// Mode is how frames get between the driver and the Umem.
 type Mode uint8
 
 // Modes.
 const (
-	Auto     Mode = iota // zero-copy, and copy where the driver cannot
+	Auto     Mode = iota // zero-copy, or copy if the driver does not support it
 	ZeroCopy             // the device reads and writes the Umem
-	Copy                 // the kernel copies: any driver
+	Copy                 // the kernel copies: works with any driver
 )
 
 // DefaultRingSize is the number of entries of a ring whose size is left 0.
 const DefaultRingSize = 2048
 
-// Config says what a socket is for.
+// Config describes a socket.
 type Config struct {
 	Ifindex int    // in the calling thread's network namespace
 	Ifname  string // for messages
 	Queue   int    // RX and TX queue of the interface, from 0
 	// Ring sizes in entries, powers of two; 0 means DefaultRingSize.
 	RxSize, TxSize, FillSize, CompSize int
-	// ZeroCopy should be Copy where the XDP program runs in generic mode, whose
-	// frames do not come from the driver's queue.
+	// ZeroCopy should be Copy if the XDP program runs in generic mode, whose frames do
+	// not come from the driver's queue.
 	ZeroCopy Mode
-	// MultiBuffer lets packets be longer than a frame: they come and go as
-	// chains of descriptors. It is for ports whose frames may be longer than
-	// Umem.MaxReceive, which else are dropped, and needs Linux 6.6 or later.
+	// MultiBuffer allows packets that are longer than a frame: they are received and sent
+	// as chains of descriptors. It is for ports whose frames may be longer than
+	// Umem.MaxReceive, which are otherwise dropped, and needs Linux 6.6 or later.
 	MultiBuffer bool
 }
 
 // ErrBusy means that a queue already has an AF_XDP socket.
 var ErrBusy = errors.New("another AF_XDP socket has this queue")
 
-// busyWait bounds how long Open waits for the kernel to let go of a queue whose
-// socket has just been closed, which takes some 20 ms (xp_release_deferred runs
-// from a work queue, after RCU grace periods).
+// busyWait bounds how long Open waits for the kernel to free a queue whose socket has
+// just been closed, which takes some 20 ms (xp_release_deferred runs from a work queue,
+// after RCU grace periods).
 const busyWait = 500 * time.Millisecond
 
-// Open binds a new socket to a queue. It may wait for half a second if the queue
-// is taken, since the kernel frees a queue some time after its socket's end; if
-// it stays taken, the error wraps ErrBusy.
+// Open binds a new socket to a queue. It waits up to busyWait if the queue is taken,
+// since the kernel frees a queue some time after its socket is closed; if the queue stays
+// taken, the error wraps ErrBusy.
 //
-// No packet is received before the XDP program redirects some to FD, and there
-// are frames in the fill ring.
+// No packet is received before the XDP program redirects packets to FD and there are
+// frames in the fill ring.
 func Open(u *Umem, cfg Config) (*Socket, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("open AF_XDP socket on %s queue %d: %w", cfg.Ifname, cfg.Queue, err)
@@ -78,7 +78,7 @@ func Open(u *Umem, cfg Config) (*Socket, error) {
 			return s, nil
 		}
 		if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
-			break // the other mode would not fare better
+			break // the other mode would fail too
 		}
 	}
 	return nil, fmt.Errorf("open AF_XDP socket on %s queue %d: %w", cfg.Ifname, cfg.Queue, explain(err, cfg))
@@ -105,11 +105,11 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// openBusy is open, again and again while the queue is taken.
+// openBusy repeats open while the queue is taken.
 func openBusy(u *Umem, cfg Config, zc bool) (*Socket, error) {
 	for _, s := range u.sockets {
 		if s.cfg.Ifindex == cfg.Ifindex && s.cfg.Queue == cfg.Queue && !s.gone {
-			return nil, unix.EBUSY // the kernel would say EINVAL, or take it
+			return nil, unix.EBUSY // the kernel would return EINVAL, or bind it
 		}
 	}
 	for deadline := time.Now().Add(busyWait); ; time.Sleep(time.Millisecond) {
@@ -141,9 +141,9 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 	if err := s.makeRings(); err != nil {
 		return nil, err
 	}
-	// A send buffer for a full TX ring: the default one holds fewer than 100
-	// frames. Without CAP_NET_ADMIN, or for a tiny ring, the default stays. In a
-	// packet of several buffers each takes a page of it.
+	// The send buffer must hold a full TX ring: the default one holds fewer than 100
+	// frames. Without CAP_NET_ADMIN, or for a tiny ring, the default stays. Each buffer
+	// of a packet in several buffers takes a page of it.
 	frame := int(u.frameSize)
 	if s.sg {
 		frame = max(frame, 4096)
@@ -158,8 +158,8 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 	return s, nil
 }
 
-// peers returns the live sockets of u that a socket of the given kind can join:
-// both properties are the registration's.
+// peers returns the live sockets of u that a socket with these properties can join: both
+// belong to the registration.
 func (u *Umem) peers(zc, sg bool) (p []*Socket) {
 	for _, s := range u.sockets {
 		if s.zeroCopy == zc && s.sg == sg && !s.gone {
@@ -169,8 +169,9 @@ func (u *Umem) peers(zc, sg bool) (p []*Socket) {
 	return p
 }
 
-// txBudget is how many packets one system call may send in copy mode: several times a
-// batch, and yet not so many that a full ring keeps the worker for milliseconds.
+// txBudget is the number of packets that one system call may send in copy mode: several
+// times a batch, but few enough that a full ring does not block the worker for
+// milliseconds.
 const txBudget = 256
 
 func (s *Socket) makeRings() error {
@@ -184,8 +185,9 @@ func (s *Socket) makeRings() error {
 			return step("make its rings", err)
 		}
 	}
-	// One system call for a batch: without this, in copy mode, there is one for every
-	// 32 packets. Kernels before 6.17 know nothing else. The TX ring bounds it.
+	// One system call sends a batch: without this option, in copy mode, one call sends
+	// only 32 packets. Kernels before 6.17 do not have it. The size of the TX ring is its
+	// upper bound.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, min(s.cfg.TxSize, txBudget))
 	off, err := mmapOffsets(s.fd)
 	if err != nil {
@@ -212,8 +214,8 @@ func add[T uint64 | Desc](s *Socket, r *ring[T], pgoff int64, size int, off unix
 	return nil
 }
 
-// bind binds s, which shares the UMEM of the first of peers that is still bound,
-// or has its own registration if there are none.
+// bind binds s, which shares the UMEM of the first of peers that is still bound, or has
+// its own registration if there are none.
 func (s *Socket) bind(peers []*Socket) error {
 	sa := unix.SockaddrXDP{Ifindex: uint32(s.cfg.Ifindex), QueueID: uint32(s.cfg.Queue)}
 	if len(peers) == 0 {
@@ -233,14 +235,13 @@ func (s *Socket) bind(peers []*Socket) error {
 		if err = unix.Bind(s.fd, &sa); !errors.Is(err, unix.EBADF) {
 			return err
 		}
-		p.gone = true // it is no longer bound: its interface vanished
+		p.gone = true // it is no longer bound: its interface has vanished
 	}
 	return err
 }
 
-// Close unbinds the socket and unmaps its rings: after it, only Close and Reclaim
-// may be called. Frames that the kernel still
-// had can be had back with Reclaim.
+// Close unbinds the socket and unmaps its rings. Afterwards only Close and Reclaim may be
+// called; Reclaim returns the frames that the kernel still had.
 func (s *Socket) Close() error {
 	if s.fd < 0 {
 		return nil
@@ -264,12 +265,12 @@ func (s *Socket) unmap() error {
 	return errors.Join(errs...)
 }
 
-// Reclaim takes back frames that the kernel had when s was closed: up to
-// len(addrs) of them, which become the caller's. It returns how many, and is to
-// be called until that is 0.
+// Reclaim takes back frames that the kernel had when s was closed: up to len(addrs) of
+// them, which then belong to the caller. It returns their number; call it until that is
+// 0.
 //
-// In zero-copy mode the device may write into them for a little longer than
-// Close takes, so they are only given back if its interface is gone.
+// In zero-copy mode the device may write into the frames for a little longer than Close
+// takes, so they are reclaimed only if its interface is gone.
 func (s *Socket) Reclaim(addrs []uint64) int {
 	if s.fd >= 0 || s.zeroCopy && !s.gone {
 		return 0

@@ -13,12 +13,12 @@ import (
 // owns them.
 type Poller struct {
 	socks []*Socket
-	fds   []unix.PollFd // of socks, and of wake at the end
+	fds   []unix.PollFd // of socks, followed by the wake descriptor
 	ts    unix.Timespec
 }
 
-// NewPoller returns a Poller for socks and for one more file descriptor, such as
-// an eventfd, by which others can end a Wait; -1 for none.
+// NewPoller returns a Poller for socks and for one more file descriptor, such as an
+// eventfd, by which other goroutines can end a Wait; -1 for none.
 func NewPoller(socks []*Socket, wake int) *Poller {
 	p := &Poller{socks: socks}
 	for _, s := range socks {
@@ -28,13 +28,13 @@ func NewPoller(socks []*Socket, wake int) *Poller {
 	return p
 }
 
-// Wait returns when a socket has packets, when the wake descriptor is readable
-// (woken; the caller reads it), after timeout, or at a signal. A negative
-// timeout means forever. It also makes the kernel send what Kick left in the TX
-// rings. It allocates nothing.
+// Wait returns when a socket has packets, when the wake descriptor is readable (woken is
+// true; the caller reads the descriptor), after timeout, or at a signal. A negative
+// timeout means no timeout. Wait also makes the kernel send the packets that Kick left in
+// the TX rings. It allocates nothing.
 //
-// A socket that was closed, or is known to be gone, is not waited for. That an
-// interface has vanished does not end a Wait: see Socket.State.
+// Sockets that were closed, or whose interface is known to be gone, are skipped. An
+// interface that vanishes does not end a Wait: see Socket.State.
 func (p *Poller) Wait(timeout time.Duration) (woken bool, err error) {
 	ts := &p.ts
 	if timeout < 0 {

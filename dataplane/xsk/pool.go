@@ -5,22 +5,21 @@ package xsk
 
 import "math"
 
-// Pool is the list of frames that are in nobody's use. The frame given last is
-// taken first, since its bytes are the likeliest to be in the cache. A Pool
-// belongs to one worker. It has all frames of its Umem to itself, or is one of
-// those that share a Depot.
+// Pool is a list of free frames. The frame freed last is taken first, since its bytes are
+// the likeliest to be in the cache. A Pool belongs to one worker. It has all frames of
+// its Umem, or is one of several that share a Depot.
 type Pool struct {
 	umem  *Umem
 	free  []uint64
-	depot *Depot // nil: there is only this pool
+	depot *Depot // nil: this is the only pool
 	max   int    // free frames above this go to the depot
-	batch int    // so many at a time
+	batch int    // number of frames that go at a time
 }
 
 // NewPool returns a pool with every frame of u, which must be new.
 func NewPool(u *Umem) *Pool { return &Pool{umem: u, free: allFrames(u), max: math.MaxInt} }
 
-// allFrames lists the frames of u, which must be the pool's.
+// allFrames lists the frames of u, all of which must belong to the pool.
 func allFrames(u *Umem) []uint64 {
 	free := make([]uint64, 0, u.Frames())
 	for i := u.Frames() - 1; i >= 0; i-- {
@@ -33,13 +32,12 @@ func allFrames(u *Umem) []uint64 {
 	return free
 }
 
-// Len returns the number of free frames that this pool can give without asking
-// its depot.
+// Len returns the number of free frames that this pool has without those of its depot.
 func (p *Pool) Len() int { return len(p.free) }
 
-// Reserve sees to it that the next n frames can be taken, as far as the depot has
-// that many, and returns Len. Until they are taken nothing that is given is
-// moved to the depot at their expense.
+// Reserve fetches frames so that the next n can be taken, as far as the depot has that
+// many, and returns Len. Frames that are freed later do not push reserved ones back to
+// the depot.
 func (p *Pool) Reserve(n int) int {
 	if p.depot == nil {
 		return len(p.free)
@@ -65,8 +63,8 @@ func (p *Pool) TakeOne() (addr uint64, ok bool) {
 	return addr, true
 }
 
-// Take fills addrs with addresses of free frames as far as there are any, and
-// returns how many it took.
+// Take fills addrs with addresses of free frames as far as there are any, and returns the
+// number taken.
 func (p *Pool) Take(addrs []uint64) int {
 	if len(p.free) < len(addrs) {
 		p.fetch(len(addrs) - len(p.free))
@@ -81,7 +79,7 @@ func (p *Pool) Take(addrs []uint64) int {
 	return n
 }
 
-// GiveOne frees addr's frame.
+// GiveOne frees the frame at addr.
 func (p *Pool) GiveOne(addr uint64) {
 	p.umem.move(addr, ownedByWorker, ownedByPool)
 	p.free = append(p.free, p.umem.Base(addr))
@@ -90,7 +88,7 @@ func (p *Pool) GiveOne(addr uint64) {
 	}
 }
 
-// Give frees the frames of addrs.
+// Give frees the frames at addrs.
 func (p *Pool) Give(addrs []uint64) {
 	for _, a := range addrs {
 		p.GiveOne(a)

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Desc names a packet, or a part of one, in the Umem: the kernel's xdp_desc.
+// Desc describes a packet, or one buffer of it, in the Umem: the kernel's xdp_desc.
 type Desc struct {
-	Addr    uint64 // of its first byte
+	Addr    uint64 // of the first byte
 	Len     uint32 // bytes
 	Options uint32
 }
 
-// PktContd in Desc.Options says that the packet goes on in the next Desc. Only
-// sockets opened with Config.MultiBuffer receive and accept such packets.
+// PktContd in Desc.Options means that the packet continues in the next Desc. Only sockets
+// opened with Config.MultiBuffer receive and accept such packets.
 const PktContd = unix.XDP_PKT_CONTD
 
 // Errors of Kick and State that callers branch on.
 var (
-	// ErrDown means that the interface is down. What is in the TX ring stays
-	// there until it is up and Kick is called again.
+	// ErrDown means that the interface is down. Packets in the TX ring stay there until
+	// it is up and Kick is called again.
 	ErrDown = errors.New("the interface is down")
-	// ErrGone means that the interface no longer exists; the socket is of no
-	// more use and wants to be closed.
+	// ErrGone means that the interface no longer exists; the socket cannot be used any
+	// more and should be closed.
 	ErrGone = errors.New("the interface is gone")
 )
 
@@ -47,21 +47,21 @@ type Socket struct {
 	maps             [][]byte
 
 	sg        bool // packets may be chains
-	dropChain bool // the RX ring goes on in a packet of which a part was received as Torn
+	dropChain bool // the next descriptors in the RX ring continue a packet whose first part was received as Torn
 
 	inFlight int  // buffers sent and not completed
-	stalled  bool // the last Kick gave up
+	stalled  bool // the last Kick ended without progress
 	kicks    uint64
 	stalls   uint64
 }
 
-// Receive takes up to len(d) received packets out of the RX ring and returns
-// how many there were. Their frames become the caller's.
+// Receive takes up to len(d) received packets from the RX ring and returns their number.
+// Their frames then belong to the caller.
 //
-// With Config.MultiBuffer it takes up to len(d) descriptors, of whole packets
-// only: a packet of which not every buffer is in the ring yet, or in d any more,
-// waits for the next call. One of more than MaxChain buffers, or than fit d or
-// the ring, comes as that many descriptors marked Torn.
+// With Config.MultiBuffer it takes up to len(d) descriptors, of whole packets only: a
+// packet waits for the next call if some of its buffers are not in the ring yet, or do
+// not fit the rest of d. A packet of more than MaxChain buffers, or of more than fit d or
+// the ring, is returned as descriptors marked Torn.
 func (s *Socket) Receive(d []Desc) int {
 	if s.sg {
 		return s.receiveChains(d)
@@ -82,8 +82,8 @@ func (s *Socket) Receive(d []Desc) int {
 // FillRoom returns how many frames the fill ring has room for.
 func (s *Socket) FillRoom() int { return s.fill.room(len(s.fill.entries)) }
 
-// Fill gives the kernel frames to receive into, as many of addrs as there is
-// room for, and returns how many it took. The rest stay the caller's.
+// Fill gives the kernel frames to receive into, as many of addrs as there is room for,
+// and returns their number. The rest still belong to the caller.
 func (s *Socket) Fill(addrs []uint64) int {
 	n := min(len(addrs), s.fill.room(len(addrs)))
 	if n == 0 {
@@ -98,34 +98,32 @@ func (s *Socket) Fill(addrs []uint64) int {
 	return n
 }
 
-// wakeFill tells a driver that ran out of frames to look at the fill ring.
+// wakeFill makes a driver that has run out of frames look at the fill ring.
 func (s *Socket) wakeFill() {
 	if s.fill.needWakeup() && !s.gone {
 		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	}
 }
 
-// TxRoom returns how many descriptors Send would take: the TX ring has room for
-// them, and the completion ring for their frames' return. A packet in several
-// buffers takes as many.
+// TxRoom returns how many descriptors Send would take: the TX ring has room for them, and
+// the completion ring for their return. A packet in several buffers takes one for each.
 func (s *Socket) TxRoom() int {
 	return min(s.tx.room(len(s.tx.entries)), len(s.completion.entries)-s.inFlight)
 }
 
-// minFrame is the least that can be sent: an Ethernet header.
+// minFrame is the least length that can be sent: an Ethernet header.
 const minFrame = 14
 
-// Send puts packets into the TX ring, as many of d as there is room for, and
-// returns how many it took. Kick makes the kernel send them. Their frames are
-// the kernel's until Complete returns them; the rest stay the caller's.
+// Send puts packets into the TX ring, as many of d as there is room for, and returns
+// their number. Kick makes the kernel send them. Their frames belong to the kernel until
+// Complete returns them; the rest still belong to the caller.
 //
-// A packet must lie within one frame and have at least an Ethernet header: the
-// kernel would swallow the frame of any other, and so Send panics on it.
+// A packet must lie within one frame and be at least as long as an Ethernet header: the
+// kernel would leak the frame of any other, so Send panics.
 //
-// With Config.MultiBuffer a packet may be several descriptors, up to MaxChain,
-// none of them empty and the first with at least an Ethernet header. Send takes
-// all of them or none, so that a packet is never in the ring in part; d must
-// not end in the middle of one.
+// With Config.MultiBuffer a packet may have several descriptors, up to MaxChain, none of
+// them empty and the first with at least an Ethernet header. Send takes all of them or
+// none, so that the ring never holds a part of a packet; d must not end within one.
 func (s *Socket) Send(d []Desc) int {
 	if s.sg {
 		return s.sendChains(d)
@@ -150,30 +148,28 @@ func badDesc(d Desc) {
 	panic(fmt.Sprintf("xsk: cannot send packet of %d bytes at %#x with options %#x: not within one frame, or not a packet", d.Len, d.Addr, d.Options))
 }
 
-// TxPending returns how many descriptors the kernel has yet to take out of the TX
-// ring. They need another Kick.
+// TxPending returns how many descriptors the kernel has not taken from the TX ring yet.
+// They need another Kick.
 func (s *Socket) TxPending() int { return s.tx.unconsumed() }
 
-// Consumed returns how many descriptors the kernel has taken out of the TX ring since
-// the socket was opened, modulo 2^32, and how many it has yet to take.
+// Consumed returns how many descriptors the kernel has taken from the TX ring since the
+// socket was opened, modulo 2^32, and how many it has not taken yet.
 func (s *Socket) Consumed() (taken uint32, pending int) {
 	pending = s.tx.unconsumed()
 	return s.tx.cons, pending
 }
 
-// maxStalls is how many times in a row Kick tries while the kernel takes
-// nothing.
+// maxStalls is how many calls in a row Kick makes while the kernel takes nothing.
 const maxStalls = 8
 
-// Kick makes the kernel send what is in the TX ring. In copy mode it repeats the
+// Kick makes the kernel send the packets in the TX ring. In copy mode it repeats the
 // system call until the ring is empty, or until the kernel has taken nothing for
-// some calls: its send buffer is full or the device is busy, and TxPending then
-// is not 0. The first Kick after one that ended so tries once only: it may be the
-// interface that has stopped. In zero-copy mode Kick wakes the driver, if that is
-// asleep.
+// maxStalls calls: its send buffer is full or the device is busy, and TxPending then is
+// not 0. The first Kick after such a one makes a single call without progress: the
+// interface may have stopped. In zero-copy mode Kick wakes the driver, if that sleeps.
 //
-// It returns nil, ErrDown, ErrGone or the errno that nobody expected; never
-// because of one packet. With nothing to send it returns nil without asking.
+// It returns nil, ErrDown, ErrGone or an unexpected errno; no single packet causes an
+// error. With nothing to send it returns nil without a system call.
 func (s *Socket) Kick() error {
 	tries := maxStalls
 	if s.stalled {
@@ -213,10 +209,10 @@ func (s *Socket) Kick() error {
 	return nil
 }
 
-// State asks the kernel, by one cheap system call, whether the socket can work:
-// it returns nil, ErrDown, ErrGone or an errno. The kernel does not end a poll
-// when an interface vanishes, so a port that only receives has to ask now and
-// then, or when netlink says that something happened.
+// State finds out, by one cheap system call, whether the socket can work: it returns nil,
+// ErrDown, ErrGone or an errno. The kernel does not end a poll when an interface
+// vanishes, so the owner of a port that only receives must call State now and then, or
+// when netlink reports a change.
 func (s *Socket) State() error {
 	if s.gone {
 		return ErrGone
@@ -234,8 +230,8 @@ func (s *Socket) State() error {
 	return e
 }
 
-// Complete takes up to len(addrs) frames that have been sent out of the
-// completion ring and returns how many there were. They become the caller's.
+// Complete takes up to len(addrs) frames that have been sent from the completion ring and
+// returns their number. They then belong to the caller.
 func (s *Socket) Complete(addrs []uint64) int {
 	n := min(len(addrs), s.completion.available(len(addrs)))
 	if n == 0 {
@@ -250,12 +246,10 @@ func (s *Socket) Complete(addrs []uint64) int {
 	return n
 }
 
-// FD returns the socket's file descriptor, for the XSKMAP. It stays the
-// Socket's.
+// FD returns the socket's file descriptor, for the XSKMAP. The Socket still owns it.
 func (s *Socket) FD() int { return s.fd }
 
-// ZeroCopy reports whether the socket is in zero-copy mode, so that it can be
-// said aloud.
+// ZeroCopy reports whether the socket is in zero-copy mode.
 func (s *Socket) ZeroCopy() bool { return s.zeroCopy }
 
 // MultiBuffer reports whether the socket was opened for packets in several
@@ -266,14 +260,14 @@ func (s *Socket) name() string { return fmt.Sprintf("%s queue %d", s.cfg.Ifname,
 
 // Stats are counters of a socket since it was opened.
 type Stats struct {
-	RxDropped    uint64 // by the kernel: too long for a frame, or another reason
-	RxRingFull   uint64 // dropped: Receive was not called often enough
+	RxDropped    uint64 // by the kernel: too long for a frame, or for another reason
+	RxRingFull   uint64 // dropped: Receive was not called in time
 	RxFillEmpty  uint64 // dropped: no frame to receive into
 	RxInvalid    uint64 // invalid addresses in the fill ring
 	TxInvalid    uint64 // invalid packets in the TX ring
-	TxRingEmpty  uint64 // the kernel looked for a packet and found none
+	TxRingEmpty  uint64 // times that the kernel looked for a packet and found none
 	Kicks        uint64 // system calls to send
-	KickStalls   uint64 // ... after which the TX ring was as full as before
+	KickStalls   uint64 // those after which the TX ring was as full as before
 	TxIncomplete int    // descriptors sent and not completed now
 }
 

@@ -9,25 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// headroom is what the kernel leaves free before a received frame
+// headroom is the number of bytes that the kernel leaves free before a received frame
 // (XDP_PACKET_HEADROOM).
 const headroom = unix.XDP_PACKET_HEADROOM
 
-// Owners of a frame, as Umem.owner has them; a larger value is the id of the
-// socket that the frame was given to.
+// Owners of a frame, the values of Umem.owner; a larger value is the id of the socket
+// that the frame was given to.
 const (
 	ownedByPool   uint16 = iota
-	ownedByWorker        // or by whatever the worker handed it to
+	ownedByWorker        // or by the goroutine that the worker passed it to
 	firstSocketID
 )
 
-// Umem is memory for frames, used by any number of sockets. A frame is named by
-// the address of any of its bytes, counted from the start of the Umem.
+// Umem is memory for frames, used by any number of sockets. A frame is identified by the
+// address of any of its bytes, counted from the start of the Umem.
 //
 // Opening and closing sockets, and Close, are for one goroutine at a time. A
 // frame's bytes belong to its owner.
 type Umem struct {
-	mapped    []byte // of which mem is a part
+	mapped    []byte // contains mem
 	mem       []byte
 	frameSize uint64
 	shift     uint     // log2(frameSize)
@@ -36,9 +36,9 @@ type Umem struct {
 	nextID    uint16
 }
 
-// NewUmem allocates memory for frames of frameSize bytes, which must be 2048 or
-// 4096. A frame that was received starts 256 bytes into its chunk, as does every
-// further buffer of one that is longer than frameSize-256 bytes.
+// NewUmem allocates memory for frames of frameSize bytes, which must be 2048 or 4096. A
+// received packet starts 256 bytes into its frame, and so does every further buffer of a
+// packet that is longer than frameSize-256 bytes.
 func NewUmem(frames, frameSize int) (*Umem, error) {
 	shift := uint(11)
 	switch frameSize {
@@ -64,9 +64,9 @@ func NewUmem(frames, frameSize int) (*Umem, error) {
 // hugePage is the size of a huge page, and hugeMap's alignment.
 const hugePage = 2 << 20
 
-// hugeMap maps n bytes of zeroed memory, all of it present, in huge pages if the
-// kernel has them: each frame is a page of its own else, and with it a miss in the
-// TLB. It returns the mapping and the n bytes in it.
+// hugeMap maps n bytes of zeroed memory, all of it present, in huge pages if the kernel
+// has them: otherwise each frame is on a page of its own, and costs a TLB miss. It
+// returns the mapping and the n bytes in it.
 func hugeMap(n int) (mapped, mem []byte, err error) {
 	mapped, err = unix.Mmap(-1, 0, n+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -74,7 +74,7 @@ func hugeMap(n int) (mapped, mem []byte, err error) {
 	}
 	at := int(-addressOf(mapped) & (hugePage - 1))
 	mem = mapped[at : at+n : at+n]
-	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // without them it is slower, no more
+	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // without huge pages it is only slower
 	for i := 0; i < n; i += unix.Getpagesize() {
 		mem[i] = 0
 	}
@@ -87,10 +87,9 @@ func (u *Umem) Frames() int { return len(u.owner) }
 // FrameSize returns the size of a frame in bytes.
 func (u *Umem) FrameSize() int { return int(u.frameSize) }
 
-// MaxReceive returns the length in bytes of the longest frame that can be
-// received in one buffer, Ethernet header included. Longer ones are dropped by
-// the kernel, and counted in Stats.RxDropped, or come in several buffers: see
-// Config.MultiBuffer.
+// MaxReceive returns the length in bytes of the longest frame that can be received in one
+// buffer, Ethernet header included. The kernel drops longer ones and counts them in
+// Stats.RxDropped, or they arrive in several buffers: see Config.MultiBuffer.
 func (u *Umem) MaxReceive() int { return int(u.frameSize) - headroom }
 
 // Base returns the address of the first byte of addr's frame.
@@ -111,7 +110,7 @@ func (u *Umem) Frame(addr uint64) []byte {
 	return u.mem[b : b+u.frameSize : b+u.frameSize]
 }
 
-// move makes to the owner of addr's frame, whose owner must be from.
+// move makes to the owner of addr's frame; the owner before must be from.
 func (u *Umem) move(addr uint64, from, to uint16) {
 	o := &u.owner[addr>>u.shift]
 	if *o != from {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All use of package unsafe is in this file: memory that the kernel shares with
-// us, and system calls that take structs.
+// All use of package unsafe is in this file: memory shared with the kernel, and system
+// calls that take structs.
 
 // ringNeedWakeup is XDP_RING_NEED_WAKEUP.
 const ringNeedWakeup uint32 = unix.XDP_RING_NEED_WAKEUP
 
-// mapRing maps one ring of socket fd and returns the mapping too, to be given
-// to unix.Munmap when nobody uses the ring any more.
+// mapRing maps one ring of socket fd. It also returns the mapping, for unix.Munmap when
+// the ring is no longer used.
 func mapRing[T uint64 | Desc](fd int, pgoff int64, size int, off unix.XDPRingOffset) (ring[T], []byte, error) {
 	var entry T
 	n := int(off.Desc) + size*int(unsafe.Sizeof(entry))
@@ -36,7 +36,7 @@ func mapRing[T uint64 | Desc](fd int, pgoff int64, size int, off unix.XDPRingOff
 	return r, mem, nil
 }
 
-// addressOf returns where mem, which is not of the Go heap, begins.
+// addressOf returns the address of mem, which must not be on the Go heap.
 func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
 // registerUmem makes mem the UMEM of socket fd (XDP_UMEM_REG).
@@ -52,7 +52,7 @@ func registerUmem(fd int, mem []byte, frameSize int) error {
 	return errnoOrNil(e)
 }
 
-// mmapOffsets asks where in their mappings the rings of fd lie.
+// mmapOffsets returns the offsets of the rings of fd in their mappings.
 func mmapOffsets(fd int) (off unix.XDPMmapOffsets, err error) {
 	err = getsockopt(fd, unix.XDP_MMAP_OFFSETS, unsafe.Pointer(&off), unsafe.Sizeof(off))
 	return off, err
@@ -64,8 +64,8 @@ func statistics(fd int) (st unix.XDPStatistics, err error) {
 	return st, err
 }
 
-// getsockopt reads an option of level SOL_XDP. An older kernel may know a
-// shorter struct, whose tail then stays zero.
+// getsockopt reads an option of level SOL_XDP. An older kernel may know a shorter struct;
+// the rest then stays zero.
 func getsockopt(fd, opt int, p unsafe.Pointer, size uintptr) error {
 	n := uint32(size)
 	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(opt),
