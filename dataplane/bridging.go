@@ -197,7 +197,7 @@ func (b *bridgeFollower) setStations(p *bridgedPort, now *locate.BridgePort) err
 	return nil
 }
 
-// report tells the operator if what a port's bridge does has changed since was.
+// report tells the operator if the state of a port at its bridge differs from was.
 func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
 	now := &p.state
 	if describeBridge(now) == describeBridge(&was) && now.Own == was.Own && now.Local == was.Local {
@@ -206,7 +206,7 @@ func (p *bridgedPort) report(notify Notify, was locate.BridgePort) {
 	notify(now.Blocked && !was.Blocked, "what the bridge does to a port has changed: group frames follow", "port", p.name, "bridge", describeBridge(now))
 }
 
-// describeBridge describes what a bridge does to a port.
+// describeBridge describes the state of a port at its bridge.
 func describeBridge(p *locate.BridgePort) string {
 	if p.Bridge == 0 {
 		return "none"

@@ -32,7 +32,7 @@ type directory struct {
 	// state of a registration that has ended.
 	onOutcome func(*group, *newOutcome)
 	onEnd     func(*group, *finalState, envelope.EndReason)
-	onMoved   func(*group, *host) // h, which is a member's host, has a location, possibly a new one
+	onMoved   func(*group, *host) // called when h, the host of a member, has a location, which may be new
 	scratch   finalState          // reused
 	hosts     *hosts
 	// cameFrom is the origin of the envelope that is being served, memberAt the location
@@ -240,8 +240,8 @@ func (d *directory) HadSource(ip netip.Addr) (carried bool) {
 	return carried
 }
 
-// largestPMTU returns the largest path MTU that the ports at the given locations carry. A packet
-// that is longer than a frame of the UMEM takes several (port.multiBuffer).
+// largestPMTU returns the largest path MTU that the ports at the given locations carry. A
+// packet that is longer than a frame of the UMEM takes several (port.multiBuffer).
 func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
 	mtu := math.MaxInt
 	for _, at := range places {

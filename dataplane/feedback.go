@@ -27,7 +27,6 @@ type lastACK struct {
 // leave at the same time. So a later ACK of a batch replaces the earlier one, unless a
 // NAK was staged between them. The congestion signals of the replaced ACKs are carried by
 // the last one (R32).
-// them leave with it (R32).
 func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	g := &w.groups[fb.Group]
 	m := &g.members[fb.To]

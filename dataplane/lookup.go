@@ -11,9 +11,9 @@ import (
 )
 
 // A lookup waits for the kernel's locks as long as another process holds them. So a
-// goroutine of its own does the lookups, and the control loop goes on. Whatever waits for
-// an answer has its own deadline: a registration has locate_timeout, an envelope parkTTL;
-// a member keeps its location.
+// separate goroutine does the lookups, and the control loop goes on. A registration
+// waits for an answer until locate_timeout, an envelope until parkTTL; a member keeps its
+// location.
 
 // lookup is a request for the location of a host, or for the state of ports.
 type lookup struct {

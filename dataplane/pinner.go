@@ -13,7 +13,7 @@ import (
 )
 
 // pinner pins members to their locations, in the kernel's tables and in the XDP programs'
-// watchlist. A goroutine of its own makes the system calls, since they may take long; the
+// watchlist. A separate goroutine makes the system calls, since they may take long; the
 // last location set for a host counts.
 type pinner struct {
 	kernel kernelPins

@@ -12,7 +12,7 @@ import (
 )
 
 // The XDP programs count the frames that the port guard drops, and record the MAC address
-// of the last one. A goroutine of its own reports them to the operator, so that neither
+// of the last one. A separate goroutine reports them to the operator, so that neither
 // workers nor the control loop wait for the maps.
 
 // Intervals of the log of the port guard: between two polls, and between two log lines

@@ -79,7 +79,7 @@ func wholePackets(frames, buffers int) int {
 func (q *egressQueue) len() int { return int(q.tail - q.head) }
 
 // fits reports whether a data packet of n bytes may be pushed; buffers is the number of
-// its buffers and of the frames staged for the TX ring.
+// its buffers plus that of the frames staged for the TX ring.
 func (q *egressQueue) fits(n, buffers int) bool {
 	return q.len()+q.inTXRing+buffers <= q.maxFrames && q.bytes+q.remoteBytes+linkBytes(n) <= q.maxBytes
 }

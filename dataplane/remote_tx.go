@@ -124,7 +124,7 @@ func (w *worker) refreshTXLimits() {
 }
 
 // drainRemote moves the frames in the remote TX rings of w's ports into the ports' egress
-// queues, and returns the number of packets.
+// queues, and returns the number of frames.
 func (w *worker) drainRemote() (total int) {
 	for i := range w.remoteIn {
 		// Start at another ring each time, so that a full queue starves none of them.

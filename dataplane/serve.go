@@ -155,7 +155,6 @@ func (w *worker) countInput(op rocev2.Opcode) {
 //
 // Room at the ports is not checked here: a copy that a port does not admit concerns only
 // the members behind that port (copy, legResends), and feedback has reserved room.
-// behind it alone (copy, legResends), and feedback has room of its own.
 func (w *worker) reserve(id mcast.GroupID, op rocev2.Opcode, buffers int) (repairs int, ok bool) {
 	need := maxFeedback
 	if op.Is(rocev2.OpRequest) {

@@ -113,7 +113,7 @@ func (k *kernel) pinLearnt(l Learnt, mac net.HardwareAddr) error {
 	case !isPin(e) && e.State&(netlink.NUD_NOARP|netlink.NUD_PERMANENT) != 0:
 		return nil
 	}
-	// One message cannot do both: with extern_learn the kernel ignores the other flags.
+	// One message cannot do both: with extern_learn the kernel ignores the other changes.
 	// Between the two messages, the entry can move like a learnt one.
 	for _, m := range []netlink.Ndmsg{
 		{State: netlink.NUD_REACHABLE, Flags: netlink.NTF_MASTER | netlink.NTF_EXT_LEARNED},

@@ -165,8 +165,9 @@ const maxStalls = 8
 // Kick makes the kernel send the packets in the TX ring. In copy mode it repeats the
 // system call until the ring is empty, or until the kernel has taken nothing for
 // maxStalls calls: its send buffer is full or the device is busy, and TxPending then is
-// not 0. The first Kick after such a one makes a single call without progress: the
-// interface may have stopped. In zero-copy mode Kick wakes the driver, if that sleeps.
+// not 0. After a Kick that ended so, the next one gives up after a single call without
+// progress: the interface may have stopped. In zero-copy mode Kick wakes the driver, if
+// that sleeps.
 //
 // It returns nil, ErrDown, ErrGone or an unexpected errno; no single packet causes an
 // error. With nothing to send it returns nil without a system call.
