@@ -9,37 +9,37 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What a group has only while data flows (R82): a track for each leg, message ends, and
-// the ring of its store. A group that is registered, and idle, has none of it.
+// State that a group has only while data flows (R82): the activity of each leg, the ends of
+// messages, and the ring of its store. An idle group has none of it.
 
-// legActivity is what the switch keeps of a leg while data flows.
+// legActivity is the part of a leg's state that exists only while data flows.
 type legActivity struct {
 	recovery recovery
 
-	livenessSince time.Duration // it has to acknowledge watch, counted from here
-	lastHeard     time.Duration // last feedback, if it can be evicted for silence
-	lagSince      time.Duration // the first receiver had mark at this time, if LagTime is set
-	pausesApplied time.Duration // of its port, that these times, from and mend.owed know of
+	livenessSince time.Duration // start of the time in which the leg has to acknowledge livenessPSN
+	lastHeard     time.Duration // time of the last feedback, if the leg can be evicted for silence
+	lagSince      time.Duration // when the first receiver had acknowledged lagPSN, if LagTime is set
+	pausesApplied time.Duration // pauses of the leg's port that these times, probeNotBefore and recovery.expectedSince include
 	livenessPSN   rocev2.PSN
 	lagPSN        rocev2.PSN
 
-	cnpWeight   uint32        // CNP filter: congestion signals, decayed, in 1/256
-	cnpWeightAt time.Duration // when weight was last brought up to date
+	cnpWeight   uint32        // CNP filter: number of congestion signals, decayed, in 1/256
+	cnpWeightAt time.Duration // when cnpWeight was last brought up to date
 
-	repeatedSinceNAK        bool       // under Quorum: since it last asked for something, these went to it again:
-	repeatFirst, repeatLast rocev2.PSN // from the first to the last
+	repeatedSinceNAK        bool       // under Quorum: these PSNs went to the leg again since its last NAK:
+	repeatFirst, repeatLast rocev2.PSN // the first and the last of them
 
-	probeNotBefore time.Duration // it was a member lately (R73), and is not probed before; then, when it was first
+	probeNotBefore time.Duration // of a member of lately (R73): no probe before; later the time of the first probe
 }
 
-// pools have what groups that are not active have given back.
+// pools hold the slices that groups without data flow have given back.
 type pools struct {
 	tracks pool[legActivity]
 	ends   pool[messageEnd]
 	stored pool[retained]
 }
 
-// trackOf is g.tracks[i], or what stands for it in a group without data.
+// trackOf returns g.activity[i], or a blank one in a group that is not active.
 func (g *group) trackOf(i int) *legActivity {
 	if g.activity == nil {
 		return &g.sw.blank
@@ -47,7 +47,7 @@ func (g *group) trackOf(i int) *legActivity {
 	return &g.activity[i]
 }
 
-// branch returns what a leg's branch is before the group's first data.
+// branch returns the ACK state of leg l before the group's first data.
 func (l *leg) branch() ackState {
 	if l.connected() {
 		return ackState{flags: isConnected}
@@ -55,7 +55,7 @@ func (l *leg) branch() ackState {
 	return ackState{}
 }
 
-// branchAt is g.branches[i], also before the group's first data.
+// branchAt returns the ACK state of leg i, also before the group's first data.
 func (g *group) branchAt(i int) ackState {
 	if g.acks == nil {
 		return g.legs[i].branch()
@@ -63,8 +63,8 @@ func (g *group) branchAt(i int) ackState {
 	return g.acks[i]
 }
 
-// activate gives g what it needs while data flows. Receivers go on from what they have
-// acknowledged.
+// activate gives g the state that it needs while data flows. A receiver goes on from the
+// PSN that it has acknowledged.
 func (g *group) activate(now time.Duration) {
 	if g.activity != nil {
 		return
@@ -89,7 +89,8 @@ func (g *group) activate(now time.Duration) {
 	g.sw.actives.add(g.id)
 }
 
-// trackLeg makes room for the last leg, if g is active.
+// trackLeg adds the ACK state of the last leg, if g has had data, and its activity, if g
+// is active.
 func (g *group) trackLeg() {
 	if g.acks != nil {
 		g.acks = append(g.acks, g.legs[len(g.legs)-1].branch())
@@ -103,8 +104,8 @@ func (g *group) trackLeg() {
 	}
 }
 
-// deactivate gives back what activate has taken, and what has grown since. Nothing is
-// in flight, or nothing of it counts any more.
+// deactivate gives back the slices that g has for its data. Nothing is in flight, or what
+// is in flight counts no longer.
 func (g *group) deactivate() {
 	g.sw.pools.tracks.put(g.activity)
 	g.sw.pools.ends.put(g.messages.ends)
@@ -114,20 +115,20 @@ func (g *group) deactivate() {
 	}
 }
 
-// idleAfter is how long nothing is sent to a group before another one may have its
-// memory.
+// idleAfter is the time without data after which another group may take a group's memory.
 const idleAfter = 10 * time.Second
 
-// idle says whether g can do without what it has while data flows: its source has sent
-// nothing for idleAfter, and every receiver has all of it.
+// idle reports whether g can do without the state that it has for its data: its source has
+// sent nothing for idleAfter, and every receiver has acknowledged everything.
 func (g *group) idle(now time.Duration) bool {
 	return g.numbering.numPending == 0 && !g.livenessArmed && !g.recoveryArmed && g.numJoining == 0 && g.numRecovering == 0 && g.numPending == 0 && g.numJoinedInFlight == 0 &&
 		g.isQuiescent() && (g.store == nil || g.store.bytes == 0) && g.refusal.syndrome == 0 && !g.numbering.isBlocking() && now-max(g.lastPSNAt, g.quarantinedUntil) > idleAfter
 }
 
-// actives are the active groups, in the order in which they began or were last looked
-// at. With each that begins, two are looked at: so many are active at once as in the
-// last idleAfter and the time that it takes to look at all, and no call looks at more.
+// actives are the active groups, in the order in which they became active or were last
+// checked. Whenever a group becomes active, two others are checked. So the number of
+// active groups is at most that of the groups with data within idleAfter and the time of
+// a round of checks, and no call checks more than two.
 type actives struct {
 	ids  []GroupID // a ring, its length a power of two
 	head int
@@ -153,8 +154,8 @@ func (a *actives) next() GroupID {
 	return id
 }
 
-// reclaim looks at up to two groups, before another one becomes active, and takes back
-// what idle ones have.
+// reclaim checks up to two groups, before another one becomes active, and takes back the
+// slices of those that are idle.
 func (s *Switch) reclaim(now time.Duration) {
 	for range min(2, s.actives.n) {
 		id := s.actives.next()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Apply changes the groups. It may allocate; an operation that fails has
-// changed nothing. RemoveMember may have feedback to send: the group's ACK no
-// longer waits for that member.
+// Apply changes the groups. It may allocate. An operation that returns an error has
+// changed nothing. RemoveMember may put feedback into out: the group's ACK no longer
+// waits for that member.
 func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	out.reset()
 	switch op := op.(type) {
@@ -130,7 +130,7 @@ func (g *group) setPolicy(spec *GroupSpec) {
 	}
 	g.deadAfter, g.deadAfterMax, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.DeadAfterMax, spec.LagTime, int32(spec.LagPSNs)
 	if g.quorum > 0 && g.lagPSNs == 0 {
-		g.lagPSNs = maxBehind // further behind, circular comparison would take it for ahead (R61)
+		g.lagPSNs = maxBehind // circular comparison would take a leg that is further behind for one ahead (R61)
 	}
 	g.livenessPeriod = g.deadAfter
 	if g.lagTime > 0 && (g.livenessPeriod == 0 || g.lagTime/2 < g.livenessPeriod) {
@@ -172,10 +172,10 @@ func (g *group) addMember(m *MemberSpec) {
 	g.index(id)
 }
 
-// sourceRemoved ends the epoch of a source that was removed. With data in flight
-// nobody can say what each receiver expects next: a receiver may have more than
-// it has acknowledged, and would take the next source's first packets for
-// duplicates and acknowledge them unread. Such a group has failed.
+// sourceRemoved ends the turn of a source that was removed. With data in flight the ePSN
+// of each receiver is unknown: a receiver may have more than it has acknowledged, and
+// would take the next source's first packets for duplicates and acknowledge them unread.
+// Such a group has failed.
 func (g *group) sourceRemoved(m MemberID, out *Output) {
 	if g.failed {
 		return

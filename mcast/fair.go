@@ -9,43 +9,44 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Members that share a group as sources in fair turns (R77, R78, R79).
+// Fair turns of members that share a group as sources (R77, R78, R79).
 //
-// Nothing here has a timer of its own: those that wait ask again by themselves, and so
-// does a source whose message was refused. A source change is the one of R29, when
-// nothing is in flight; the end of a turn only brings that about.
+// No timer runs here. A waiting member sends its first packet again by itself, and so
+// does a source whose message was refused. The source changes as under R29, when nothing
+// is in flight; the end of a turn only brings that about.
 
 const (
-	// DefaultTurnTime is GroupSpec.TurnTime if that is 0. A change of the source costs
-	// the round trip and an RNR timer of turnSoon, some 2 ms: a tenth of a turn.
+	// DefaultTurnTime replaces a GroupSpec.TurnTime of 0. A change of the source costs a
+	// round trip and an RNR timer of turnSoon, about 2 ms: a tenth of a turn.
 	DefaultTurnTime = 20 * time.Millisecond
-	// turnKept is how long a turn is kept for a member that does not come for it. A
-	// member that waits asks again every turnRNRCode, so four of its questions are lost then.
+	// turnKept is how long a turn is reserved for a member that does not send. A waiting
+	// member repeats its first packet after each timer of turnRNRCode, so four of its
+	// packets have been lost by then.
 	turnKept = 20 * time.Millisecond
-	// maxMisses bounds by how many doublings a turn is longer after members that did
-	// not come for theirs.
+	// maxMisses is the number of times that a turn's length is doubled at most, once for
+	// each member that did not use its turn.
 	maxMisses = 6
 )
 
 // RNR timer codes.
 const (
-	turnRNRCode rocev2.RNRCode = 18 // 5.12 ms: for a member whose turn is not near
-	turnSoon    rocev2.RNRCode = 14 // 1.28 ms: for the next one, when the turn before its own ends, and for the source whose turn that was
+	turnRNRCode rocev2.RNRCode = 18 // 5.12 ms: for a member that is not next, or whose turn is not near
+	turnSoon    rocev2.RNRCode = 14 // 1.28 ms: for the next member while the turn before its own ends, and for the source of that turn
 )
 
-// turn is what a group knows of the members that wait for their turn.
+// turn is the state of the source's turn, and of the members that wait for theirs.
 type turn struct {
-	next   int32         // the member that has waited longest, or nobody
-	over   bool          // the source has sent its next message, which was refused
-	misses uint8         // times that the source's turn has ended in vain
-	asked  time.Duration // when next last asked
-	since  time.Duration // since when members have waited for the present source; 0: none has
-	ends   time.Duration // since when the source's turn ends with its message; 0: it does not
-	held   time.Duration // since when nothing before the refused message is missing; 0: something is
+	next   int32         // the member that has waited longest, or none
+	over   bool          // the source has begun its next message, which was refused
+	misses uint8         // how often the source's turn has ended for a member that did not use its own
+	asked  time.Duration // when the member next last sent its first packet
+	since  time.Duration // since when members have waited during the present turn; 0: no member has
+	ends   time.Duration // since when the turn is to end with the message under way; 0: it is not
+	held   time.Duration // since when all before the refused message is acknowledged; 0: it is not
 }
 
-// wait notes that member k asks for a turn, and answers how long it has to wait. Its
-// packet is its first one, and verified.
+// wait notes that member k waits for a turn, and answers it with the RNR timer code of its
+// wait. Member k has sent its first packet, which is verified.
 func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 	t := &g.turn
 	if g.turnTime <= 0 {
@@ -77,7 +78,7 @@ func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 	g.deferSource(k, code, out)
 }
 
-// chooseNext makes the member next that has waited longest.
+// chooseNext makes the live member that has waited longest the next one.
 func (g *group) chooseNext(now time.Duration) {
 	t := &g.turn
 	t.next, t.asked = none, now
@@ -89,8 +90,8 @@ func (g *group) chooseNext(now time.Duration) {
 	}
 }
 
-// dismissNext lets the source go on, and another member be next: the one that was has
-// not come for its turn, or could not have it.
+// dismissNext lets the source go on, and chooses another next member: the former one has
+// not used its turn, or could not get it.
 func (g *group) dismissNext(now time.Duration) {
 	t := &g.turn
 	if t.ends != 0 {
@@ -102,22 +103,22 @@ func (g *group) dismissNext(now time.Duration) {
 	g.chooseNext(now)
 }
 
-// kept says whether the turn, which nobody has, is kept for another member than k.
+// kept reports whether the turn that comes next is reserved for another member than k.
 func (g *group) kept(now time.Duration, k MemberID) bool {
 	t := &g.turn
 	return t.ends != 0 && t.next != int32(k) && now-t.asked < turnKept
 }
 
-// yields says whether the source's packet is refused because its turn is over: with
-// the message that is open everything ends that it may send. Targets are the source's
-// own (R41), so one that has named some goes on until it names others.
+// yields reports whether the source's packet is refused because its turn is over: the
+// message under way is the last one of the turn. Targets belong to their source (R41), so
+// a source that has named targets goes on until its next target message.
 func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	t := &g.turn
 	switch {
 	case t.ends == 0 || g.failed || g.refusal.syndrome != 0 || psn.Less(g.nxt):
 		return false
 	case g.midMessage:
-		t.over, t.held = false, 0 // hi-1 is not the end that it seemed to be
+		t.over, t.held = false, 0 // nxt-1 did not end the message after all
 		return false
 	case !t.over && g.targets != nil && g.targets.named && (psn != g.nxt || !g.isTargetMessage(p)):
 		return false
@@ -128,8 +129,8 @@ func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	return true
 }
 
-// yieldTurn refuses the source's packet psn, of a message that does not begin in this
-// turn. The source is told so when all before it is acknowledged: eval.
+// yieldTurn refuses the source's packet psn, whose message does not begin in this turn.
+// evaluate sends the source an RNR NAK when all before that message is acknowledged.
 func (g *group) yieldTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason {
 	t := &g.turn
 	g.arrived(now, psn)
@@ -141,7 +142,7 @@ func (g *group) yieldTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason
 	return TurnOver
 }
 
-// taken begins the turn of member k.
+// taken notes that the turn of member k begins.
 func (g *group) taken(now time.Duration, k MemberID) {
 	t := &g.turn
 	if g.historyOf(k).waits != 0 {

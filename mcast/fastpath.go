@@ -9,12 +9,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Forwarded tells the switch that somebody else, a fast path below it, has
-// copied the current source's packets up to hi-1 to every receiver, in order
-// and beginning with the Next of the last Snapshot (R34). messages is how many
-// of them ended a message, open whether hi-1 did not. The driver calls it
-// before Input of a packet that arrived later: an acknowledgement of a PSN
-// that the switch has not heard of would be dropped.
+// Forwarded tells the switch that a fast path below it has copied the current source's
+// packets up to hi-1 to every receiver, in order and beginning with GroupStatus.Nxt of the
+// last Snapshot (R34). messages is the number of these packets that ended a message; open
+// is true if hi-1 did not end one. The driver calls Forwarded before Input of a packet
+// that arrived later: an acknowledgement of a PSN at or above nxt would be dropped. An
+// error means that nothing has changed.
 func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool) error {
 	g := s.group(id)
 	switch {

@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// memberChange is an UpdateMembers while it is checked: what the group would be.
+// memberChange is an UpdateMembers while it is checked: the group as it would be after the
+// entries that have been checked so far.
 type memberChange struct {
 	g       *group
 	leaving map[MemberID]bool
-	legs    int                // so far
-	members int                // so far
+	legs    int                // number of legs
+	members int                // number of members
 	taken   map[LegID]bool     // connected legs that were taken over
 	joined  map[netip.Addr]int // index in Add
 }
 
-// checkUpdate checks all of op before any of it is done.
+// checkUpdate checks all of op before any part of it is applied.
 func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
 	c := &memberChange{
 		g: g, legs: len(g.legs), members: len(g.members),
@@ -118,8 +119,8 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	if g.activity == nil && g.source != none {
 		g.activate(now)
 	}
-	// The source last: what it leaves in flight is judged by those who stay, in
-	// whatever order the list names them (R60).
+	// The source is removed last: its data in flight is judged by the members that
+	// stay, whatever the order of the list (R60).
 	for _, m := range op.Remove {
 		if int32(m) != g.source {
 			g.removeMember(now, m, out)
@@ -134,7 +135,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 		g.addByUpdate(now, &op.Add[i])
 	}
 	s.rearm(g)
-	// Evaluated when all is done, so that a quorum counts the new ones too.
+	// Evaluated after all changes, so that a quorum counts the new members too.
 	if len(op.Remove) > 0 && !g.failed && g.source != none {
 		g.afterRemoval(op.Remove[len(op.Remove)-1], out)
 		g.unblock(out)
@@ -145,7 +146,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 
 func (g *group) addByUpdate(now time.Duration, op *AddMember) {
 	at := op.Member.Leg
-	if old, ok := g.memberAt(op.Member.IP); ok { // removed earlier, back again
+	if old, ok := g.memberAt(op.Member.IP); ok { // was removed earlier, and comes back
 		g.unindex(old)
 	}
 	switch {
@@ -159,7 +160,7 @@ func (g *group) addByUpdate(now time.Duration, op *AddMember) {
 	g.joinAtNextMessage(now, at)
 }
 
-// takeOver gives the leg and the MemberID of a member that has gone to a new one.
+// takeOver gives the leg and the MemberID of a removed member to new member m.
 func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	l := &g.legs[m.Leg]
 	id := l.member
@@ -185,8 +186,8 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	g.joinAtNextMessage(now, m.Leg)
 }
 
-// joinAtNextMessage lets a leg that somebody is behind now receive from the next
-// message on; the next source's first one, if there is no source (R30).
+// joinAtNextMessage lets leg i, which has its first member now, receive from the next
+// message on: the next source's first one, if there is no source (R30).
 func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
 	if l := &g.legs[i]; l.members == 1 {
 		g.setJoining(int(i), g.source != none)
@@ -194,8 +195,7 @@ func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
 	}
 }
 
-// removeMember takes out a live member. What that means for the group's ACK is for
-// removed to find out.
+// removeMember removes a live member. afterRemoval evaluates the group's ACK without it.
 func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 	m := &g.members[id]
 	m.live = false
@@ -213,11 +213,11 @@ func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 	}
 }
 
-// afterRemoval goes on without the members that were removed, m the last of them.
+// afterRemoval lets the group go on without the removed members, the last of which is m.
 func (g *group) afterRemoval(m MemberID, out *Output) {
 	g.freeAfterEviction(out)
 	if g.numReceivers-g.numJoinedInFlight < g.quorum && g.acked != g.nxt.Prev() {
-		g.failBecauseOf(m, TooFewReceivers, out) // what is in flight can never reach the quorum
+		g.failBecauseOf(m, TooFewReceivers, out) // the data in flight can never reach the quorum
 		return
 	}
 	g.evaluate(out)

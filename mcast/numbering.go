@@ -11,27 +11,27 @@ import (
 
 // Verification of a receiver's numbering (R52 to R55).
 //
-// A responder takes a PSN below the one that it expects for a duplicate: it
-// acknowledges it, unread, with the last PSN that it has (C9-105). An ACK therefore
-// proves nothing about a receiver that was registered with a PSN lower than the one
-// that it expects. So before a new receiver gets data, a keepalive probe (RFC 9293
-// 3.8.4: a segment from before the window) has it say which PSN it expects: a WRITE
-// of no bytes with AckReq, and a PSN that is a duplicate to any receiver whose
-// numbering is not more than probePSNOffset off. It has no effect.
+// A responder takes a PSN below its ePSN for a duplicate, and acknowledges it unread,
+// with the last PSN that it has accepted (C9-105). An ACK therefore proves nothing about
+// a receiver that was registered with a PSN below its ePSN. So a new receiver is sent a
+// keepalive probe (RFC 9293 3.8.4: a segment from before the window) before it gets
+// data. The probe is a WRITE of no bytes with AckReq, and its PSN is a duplicate to any
+// receiver whose numbering is not more than probePSNOffset off. It has no effect, and
+// the ACK of it shows the receiver's ePSN.
 
 const (
-	// maxProbeBackoff times PSNProbe is the longest wait between two probes.
+	// maxProbeBackoff times PSNProbe is the longest wait between two rounds of probes.
 	maxProbeBackoff = 64
-	// probePSNOffset is how far below the registered PSN a probe is: half of what a
-	// responder takes for duplicates.
+	// probePSNOffset is how far a probe's PSN lies below the registered one: half of the
+	// range that a responder takes for duplicates.
 	probePSNOffset = 1 << 22
-	// probeBurst is how many probes one call sends.
+	// probeBurst is the number of probes that one call sends at most.
 	probeBurst = 64
-	// maxIdleRounds is how many rounds of probes there are while no data waits for an
-	// answer.
+	// maxIdleRounds is the number of rounds of probes while no data waits for an answer.
 	maxIdleRounds = 10
-	// wrongAnswerProbes is after how many more probes an answer with a wrong PSN is
-	// believed. A single one may be a late packet of the member's last queue pair.
+	// wrongAnswerProbes is the number of further probes after which an answer with a
+	// wrong PSN is believed. A single such answer may be a late packet of the member's
+	// last queue pair.
 	wrongAnswerProbes = 2
 )
 
@@ -43,43 +43,43 @@ type Probe struct {
 	PSN   rocev2.PSN // in the member's space
 }
 
-// verification is what a receiver has shown of its numbering.
+// verification is the state of a receiver's verification.
 type verification struct {
-	answeredPSN       rocev2.PSN // the PSN that its last answer names, if wrong; in the member's space
-	messagesBefore    rocev2.MSN // the source's messages before its first one, if fresh
-	pending           bool       // it has not shown the registered PSN yet, and gets no data
-	acceptedNothing   bool       // it had accepted nothing, and did not say what it expects: MSN has to prove it
-	wrongAnswer       bool       // its last answer names another PSN
-	probesSinceAnswer uint8      // sent since it first gave that answer
-	isRXE             bool       // it is rdma_rxe, and says ffffff before it has accepted anything
+	answeredPSN       rocev2.PSN // the ePSN that its last answer shows, if wrongAnswer; in the member's space
+	messagesBefore    rocev2.MSN // the source's messages before the receiver's first one, if acceptedNothing
+	pending           bool       // the receiver has not shown the registered PSN yet, and gets no data
+	acceptedNothing   bool       // it had accepted nothing, so that its answer did not show its ePSN: MSN has to prove it
+	wrongAnswer       bool       // its last answer shows another PSN than the registered one
+	probesSinceAnswer uint8      // probes sent since the first answer with answeredPSN, at most wrongAnswerProbes
+	isRXE             bool       // it is rdma_rxe, which answers with PSN ffffff before it has accepted anything
 	probesSent        uint8      // probes in all, at most 255
-	emptyAnswers      uint8      // ... and answers to them of that kind that came after its first data, if rxe
+	emptyAnswers      uint8      // answers with PSN ffffff and MSN 0 that came after its first data, if isRXE; at most 255
 
-	returning    bool // it was a member lately (R73): track.from says when it may be probed
-	answeredOnce bool // it has given the right answer once ...
-	probedAgain  bool // ... and was probed since
+	returning    bool // it was a member lately (R73): no probe before legActivity.probeNotBefore
+	answeredOnce bool // it has given the right answer once
+	probedAgain  bool // it was probed after that answer
 }
 
-// numbering is a group's part of the verification.
+// numbering is the state of a group's verification.
 type numbering struct {
-	interval      time.Duration // first wait for an answer; 0: nothing is verified
-	backoff       time.Duration // the present one between two rounds of probes
-	numPending    int32         // legs that have not shown their numbering
-	nextLeg       LegID         // to be probed next in this round
-	rounds        uint8         // since the first, or since data began to wait
+	interval      time.Duration // the first wait for an answer; 0: nothing is verified
+	backoff       time.Duration // the present wait between two rounds of probes
+	numPending    int32         // legs that are not verified yet
+	nextLeg       LegID         // the next leg to be probed in this round
+	rounds        uint8         // rounds since the first one, or since data began to wait; at most maxIdleRounds
 	armed         bool
-	probeAt       time.Duration // of the next probes, if armed
-	deferredUntil time.Duration // the first of those that could not be probed in this round yet may be then; 0: there is none
-	blockedSince  time.Duration // when the message began to wait, if held
-	blocked       bool          // a message waits for receivers to show their numbering
-	askSource     bool          // it need not wait any more: the source is to be asked for it
+	probeAt       time.Duration // time of the next probes, if armed
+	deferredUntil time.Duration // the earliest time at which a leg that this round had to pass over may be probed; 0: there is none
+	blockedSince  time.Duration // when the message began to wait, if blocked
+	blocked       bool          // a message waits for receivers to be verified
+	askSource     bool          // the message waits no longer: the source is to be asked for it
 
-	gap              bool       // some of these PSNs of the source may not have passed:
+	gap              bool       // some PSNs of the source may not have passed:
 	gapFrom, gapNext rocev2.PSN // gapFrom to gapNext - 1
 }
 
-// noteGap keeps account of gaps in what has passed. hi is the PSN after the highest
-// before psn.
+// noteGap keeps account of gaps in the source's packets that have passed. hi is the
+// group's nxt before psn.
 func (n *numbering) noteGap(psn, hi rocev2.PSN) {
 	switch {
 	case hi.Less(psn) && !n.gap:
@@ -92,7 +92,7 @@ func (n *numbering) noteGap(psn, hi rocev2.PSN) {
 	}
 }
 
-// startVerification begins the verification of a leg that a new member is behind.
+// startVerification begins the verification of leg i, which leads to a new member.
 func (g *group) startVerification(now time.Duration, i LegID) {
 	l := &g.legs[i]
 	if g.numbering.interval == 0 || !l.connected() {
@@ -111,10 +111,10 @@ func (g *group) startVerification(now time.Duration, i LegID) {
 	g.restartKeepalives(now)
 }
 
-// unproven says whether leg i has not shown its numbering, and has to.
+// unproven reports whether leg i has to be verified, and is not yet.
 func (g *group) unproven(i int) bool { return g.checks != nil && g.checks[i].pending }
 
-// endVerification ends the verification of leg i: it has shown its numbering, or is gone.
+// endVerification ends the verification of leg i, which is verified or removed.
 func (g *group) endVerification(i LegID) {
 	if g.unproven(int(i)) {
 		v := &g.checks[i]
@@ -130,7 +130,7 @@ func (g *group) restartKeepalives(now time.Duration) {
 	n.armed, n.probeAt = true, now
 }
 
-// sendKeepalives sends a round of probes, or the next part of one, and gives up receivers
+// sendKeepalives sends a round of probes, or the next part of one, and removes receivers
 // that a message waits for in vain.
 func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	n := &g.numbering
@@ -182,8 +182,9 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	n.backoff = min(2*n.backoff, maxProbeBackoff*n.interval)
 }
 
-// dismissUnverified reports whether unverified leg i was given up: a message waits for it,
-// and it expects another PSN, or is silent while others are not.
+// dismissUnverified evicts unverified leg i, or fails the group because of it, if a
+// message waits for it, and it expects another PSN, or is silent while others are not. It
+// reports whether it has done so. A wrong PSN is reported without such a message too.
 func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 	n, l := &g.numbering, &g.legs[i]
 	v := &g.checks[i]
@@ -208,7 +209,7 @@ func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 	return false
 }
 
-// reportMisnumbered says that the member behind leg i expects another PSN, once.
+// reportMisnumbered reports once that the member behind leg i expects another PSN.
 func (g *group) reportMisnumbered(i int, expects rocev2.PSN, out *Output) {
 	l := &g.legs[i]
 	m := g.newMismatch(l.member, ReceivePSN)
@@ -216,8 +217,8 @@ func (g *group) reportMisnumbered(i int, expects rocev2.PSN, out *Output) {
 	g.reportMismatch(l.member, ReceivePSN, out)
 }
 
-// anyVerified says whether some receiver has shown its numbering: if none has, the
-// fault is more likely on this side.
+// anyVerified reports whether some receiver is verified. If none is, the fault is more
+// likely on this side.
 func (g *group) anyVerified() bool {
 	for i := range g.legs {
 		if l := &g.legs[i]; int32(i) != g.sourceLeg && l.members > 0 && !g.unproven(i) {
@@ -227,8 +228,8 @@ func (g *group) anyVerified() bool {
 	return false
 }
 
-// canDismiss is spare for a leg that does not receive yet: as many others as the
-// policy wants are live, receiving or not.
+// canDismiss is canEvict for a leg that does not receive yet: the other live legs,
+// receiving or not, are at least as many as the policy requires.
 func (g *group) canDismiss(i int) bool {
 	n := int32(0)
 	for j := range g.legs {
@@ -239,8 +240,8 @@ func (g *group) canDismiss(i int) bool {
 	return n >= g.minReceivers
 }
 
-// mayBeginMessage says whether the message at hi may begin: all receivers that wait for it have
-// shown their numbering or, under Quorum, enough of all receivers have.
+// mayBeginMessage reports whether the message at nxt may begin: all receivers that wait for
+// it are verified or, under Quorum, enough of all receivers are.
 func (g *group) mayBeginMessage() bool {
 	if g.numbering.numPending == 0 {
 		return true
@@ -261,14 +262,14 @@ func (g *group) mayBeginMessage() bool {
 	return n >= g.quorum
 }
 
-// isBlocking says whether data has waited for receivers, or does.
+// isBlocking reports whether data waits for receivers, or the source is to be asked for it.
 func (n *numbering) isBlocking() bool { return n.blocked || n.askSource }
 
-// mustBlock says whether new data at psn has to wait for receivers to show their
-// numbering. If not, and a message begins at psn, those that wait for one join.
+// mustBlock reports whether new data at psn has to wait for receivers to be verified. If
+// not, and a message begins at psn, the joining receivers join.
 //
-// Nothing behind a gap is forwarded while some wait to join: the packet in which a
-// message begins for them may be the missing one. The source is asked for it.
+// Nothing behind a gap is forwarded while receivers wait to join: the missing packet may
+// be the one in which their first message begins. The source is asked for it.
 func (g *group) mustBlock(now time.Duration, psn rocev2.PSN, starts bool, out *Output) bool {
 	n := &g.numbering
 	switch {
@@ -278,7 +279,7 @@ func (g *group) mustBlock(now time.Duration, psn rocev2.PSN, starts bool, out *O
 		g.evaluate(out)
 		return true
 	case psn != g.nxt:
-		n.askSource = false // receivers ask for what is before
+		n.askSource = false // receivers ask for the missing packets
 		return n.blocked
 	case n.blocked && g.mayBeginMessage():
 		n.blocked = false
@@ -293,7 +294,7 @@ func (g *group) mustBlock(now time.Duration, psn rocev2.PSN, starts bool, out *O
 	return false
 }
 
-// blockMessage has the message at psn wait for receivers to show their numbering.
+// blockMessage makes the message at psn wait for receivers to be verified.
 func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 	g.counters.DataIn++
 	if g.nakSeverity != sevNone && psn == g.nakPSN {
@@ -302,14 +303,14 @@ func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 	if n := &g.numbering; !n.blocked {
 		n.blocked, n.askSource, n.blockedSince = true, false, now
 		for i := range g.checks {
-			g.checks[i].probesSinceAnswer = 0 // its queue pair may be another one by now
+			g.checks[i].probesSinceAnswer = 0 // the member's queue pair may be another one by now
 		}
 		g.restartKeepalives(now)
 	}
 }
 
-// unblock asks the source for the message that has waited, if it need not wait
-// any more: the source would find out by its own timeout only.
+// unblock asks the source for the blocked message, if that may begin now: otherwise only
+// the source's own timeout would bring it back.
 func (g *group) unblock(out *Output) {
 	if n := &g.numbering; n.blocked && !g.failed && g.mayBeginMessage() {
 		n.blocked, n.askSource = false, g.source != none
@@ -319,8 +320,8 @@ func (g *group) unblock(out *Output) {
 	}
 }
 
-// unverifiedLeg returns the leg of the member that p is from, if it has not shown its
-// numbering yet.
+// unverifiedLeg returns the leg of the member that p is from, and whether that leg is
+// unverified.
 func (g *group) unverifiedLeg(p *Packet) (leg int, ok bool) {
 	if g.numbering.numPending == 0 || p.Neighbor != 0 {
 		return 0, false
@@ -334,7 +335,7 @@ func (g *group) unverifiedLeg(p *Packet) (leg int, ok bool) {
 }
 
 // keepaliveAnswer serves an acknowledgement of the member behind leg i, which is
-// unverified: no data has gone to it, so it answers a probe, or is late.
+// unverified. No data has gone to it, so the acknowledgement answers a probe, or is late.
 func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2.AckKind, out *Output) Reason {
 	if g.failed {
 		return FailedGroup
@@ -347,7 +348,7 @@ func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2
 	l := &g.legs[i]
 	v, r := &g.checks[i], g.members[l.member].ePSN
 	if v.probesSent == 0 {
-		return FeedbackStale // to data of an earlier registration, of which more may be on the way
+		return FeedbackStale // an ACK of data of an earlier registration; more of them may be on the way
 	}
 	expects := p.PSN & rocev2.PSNMask
 	if kind == rocev2.KindACK {
@@ -377,8 +378,8 @@ func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2
 	return None
 }
 
-// endMisnumbered ends receiver i, whose acknowledgement p cannot be of what it was sent:
-// it has another numbering (R54).
+// endMisnumbered evicts receiver i, or fails the group: its acknowledgement p covers PSNs
+// that were never sent to it, so its numbering is another one (R54).
 func (g *group) endMisnumbered(p *Packet, i int, out *Output) {
 	l := &g.legs[i]
 	g.reportMisnumbered(i, p.PSN.Next()&rocev2.PSNMask, out)
@@ -390,17 +391,17 @@ func (g *group) endMisnumbered(p *Packet, i int, out *Output) {
 	g.failBecauseOf(l.member, Misnumbered, out)
 }
 
-// isEmptyAnswer says whether p is how rdma_rxe acknowledges a duplicate before it has
-// accepted anything: whatever it expects, with PSN ffffff, and with no message.
+// isEmptyAnswer reports whether p is an ACK with PSN ffffff and MSN 0. By it rdma_rxe
+// acknowledges a duplicate before it has accepted anything, whatever its ePSN is.
 func isEmptyAnswer(p *Packet) bool { return p.PSN == rocev2.PSNMask && p.MSN == 0 }
 
-// maxExtraAnswers is how many answers there may be to a probe beyond the one: networks
-// duplicate.
+// maxExtraAnswers is how many answers may exceed the number of probes: networks duplicate
+// packets.
 const maxExtraAnswers = 4
 
-// mustNotCount says whether acknowledgement p of receiver i must not count: it may be a late
-// answer to a probe, or it covers a gap in what has passed. When there are more such
-// answers than there were probes, some of them answer data, which the receiver has
+// mustNotCount reports whether acknowledgement p of receiver i must not count: it may be a
+// late answer to a probe, or it covers a gap in the packets that have passed. When there
+// are more such answers than probes, some of them answer data, which the receiver has
 // taken for duplicates.
 func (g *group) mustNotCount(p *Packet, i int, acks rocev2.PSN) bool {
 	if g.checks == nil {
@@ -408,7 +409,7 @@ func (g *group) mustNotCount(p *Packet, i int, acks rocev2.PSN) bool {
 	}
 	v, n := &g.checks[i], &g.numbering
 	if v.acceptedNothing && n.gap && n.gapFrom.LessEq(acks) && g.acks[i].acked.Less(acks) {
-		return true // messages may have ended that were not counted
+		return true // messages that the switch has not counted may have ended in the gap
 	}
 	if !v.isRXE || p.Syndrome.Kind() != rocev2.KindACK || !isEmptyAnswer(p) {
 		return false
@@ -417,9 +418,9 @@ func (g *group) mustNotCount(p *Packet, i int, acks rocev2.PSN) bool {
 	return !v.acceptedNothing || int(v.emptyAnswers) <= int(v.probesSent)+maxExtraAnswers
 }
 
-// acksUnread says whether acknowledgement p of receiver i, which had accepted nothing when it
-// answered the probe, is for messages that it did not execute: MSN counts those
-// that it did.
+// acksUnread reports whether acknowledgement p of receiver i, which had accepted nothing
+// when it answered the probe, covers messages that it did not execute: MSN counts the
+// messages that it did execute.
 func (g *group) acksUnread(p *Packet, i int, psn rocev2.PSN) bool {
 	if g.checks == nil {
 		return false
@@ -431,18 +432,18 @@ func (g *group) acksUnread(p *Packet, i int, psn rocev2.PSN) bool {
 	case !v.acceptedNothing:
 		return false
 	case p.Syndrome.Kind() == rocev2.KindSequence && (p.PSN & rocev2.PSNMask).Less(g.members[g.legs[i].member].ePSN):
-		return true // it never had what is before
+		return true // the receiver never had the PSNs before it
 	case p.Syndrome.Kind() == rocev2.KindACK && isEmptyAnswer(p):
 		if psn.Less(had) || g.nxt.LessEq(psn) {
-			return true // of nothing that it was sent
+			return true // an ACK of nothing that was sent to the receiver
 		}
 	case acks.LessEq(had):
 		return false
 	}
 	due, exact := g.messages.completedBy(acks)
-	if !exact || acks.Less(g.acked) { // behind a quorum, nobody knows how many messages these were
+	if !exact || acks.Less(g.acked) { // behind a quorum the number of these messages is not known
 		return false
 	}
-	v.acceptedNothing = due == v.messagesBefore // the first message's end tells
+	v.acceptedNothing = due == v.messagesBefore // the end of the first message decides
 	return p.MSN != (due-v.messagesBefore)&rocev2.PSNMask
 }

@@ -5,26 +5,26 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/rocev2"
 
-// Outcomes is what a group has decided by itself since it was put. An Event says
-// the same at once, but a driver may lose it. Outcomes is state: it stays until
-// PutGroup or DeleteGroup ends the group, or another member takes over a MemberID.
-// Its size is bounded by the number of members.
+// Outcomes are the decisions of a group since it was put. An Event reports each of them at
+// once, but a driver may lose an Event. Outcomes are state: they stay until PutGroup or
+// DeleteGroup ends the group, or another member takes over a MemberID. Their size is
+// bounded by the number of members.
 type Outcomes struct {
 	Group       GroupID
 	Generation  uint64  // GroupSpec.Generation
-	Turns       uint64  // sources so far
+	Turns       uint64  // number of SourceChanged so far
 	LastSource  Event   // the last SourceChanged; Kind is 0 if there was none
-	Refusals    uint64  // SourceRefused so far
+	Refusals    uint64  // number of SourceRefused so far
 	LastRefusal Event   // the last SourceRefused
 	Failure     Event   // GroupFailed, if the group has failed
-	Evicted     []Event // MemberEvicted, by MemberID; Kind is 0 for those that were not; empty if nobody was
+	Evicted     []Event // MemberEvicted, by MemberID; Kind is 0 for a member that was not evicted; empty if none was
 
-	MismatchesReported uint64       // NumberMismatch so far
-	Mismatches         []Mismatches // by MemberID; empty if Differing is 0
+	MismatchesReported uint64       // number of NumberMismatch so far
+	Mismatches         []Mismatches // by MemberID; empty if MismatchesReported is 0
 }
 
-// Outcomes writes the outcomes of a group into o, whose Evicted it reuses. It
-// reports whether there is such a group.
+// Outcomes writes the outcomes of a group into o, whose Evicted and Mismatches it reuses.
+// It reports whether the group exists.
 func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 	g := s.group(id)
 	if g == nil {
@@ -44,7 +44,7 @@ func (s *Switch) Outcomes(id GroupID, o *Outcomes) bool {
 	return true
 }
 
-// emitCause notes what the group has decided, and says so.
+// emitCause notes a decision whose cause is the syndrome of its NAK, and emits its event.
 func (g *group) emitCause(out *Output, k EventKind, m MemberID, psn rocev2.PSN, syn rocev2.Syndrome) {
 	g.emitEvent(out, Event{Kind: k, Group: g.id, Member: m, PSN: psn, Syndrome: syn, Cause: syn})
 }
@@ -68,7 +68,7 @@ func (g *group) emitEvent(out *Output, e Event) {
 	out.Events = append(out.Events, e)
 }
 
-// decided returns g's outcomes, of which there is one now.
+// decided returns g's outcomes, for a caller that is about to add one.
 func (g *group) decided() *Outcomes {
 	if g.outcomes == nil {
 		g.outcomes = &Outcomes{Group: g.id, Generation: g.generation}
@@ -76,8 +76,8 @@ func (g *group) decided() *Outcomes {
 	return g.outcomes
 }
 
-// resetMember makes room for the outcome of a new member m, and forgets that of the
-// member whose place it takes.
+// resetMember makes room for the outcomes of a new member m, and clears those of the member
+// whose MemberID it takes over.
 func (o *Outcomes) resetMember(m MemberID) {
 	if o == nil {
 		return

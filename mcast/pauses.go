@@ -5,21 +5,22 @@ package mcast
 
 import "time"
 
-// What is not a receiver's silence: time in which the switch did not listen (R58),
-// and time in which a copy waited on this side of the link (R59).
+// Times that do not count as a receiver's silence: the switch's pauses, in which it did not
+// receive from the port (R58), and the wait of a copy on this side of the link (R59).
 
-// maxTXDelay bounds what Delay believes of a port.
+// maxTXDelay bounds the delay that SetPortDelay accepts for a port.
 const maxTXDelay = 10 * time.Second
 
-// portTimes is what the driver says of the ports, for all groups of a switch.
+// portTimes has the pauses and delays of the ports, as the driver reports them, for all
+// groups of a switch.
 type portTimes struct {
-	ports  []portTime // by Port; those that are not there are heard at once
-	pauses uint64     // how often the switch did not listen: a round trip over one is not measured
+	ports  []portTime // by Port; a port beyond the end has neither pauses nor delay
+	pauses uint64     // number of pauses so far: a round trip during which one fell is not measured
 }
 
 type portTime struct {
-	paused  time.Duration // in all
-	txDelay time.Duration // that a copy waits at most before it is on the link
+	paused  time.Duration // total of the port's pauses
+	txDelay time.Duration // the longest wait of a copy before it is on the link
 }
 
 func (h *portTimes) port(p Port) portTime {
@@ -36,11 +37,11 @@ func (h *portTimes) grow(p Port) *portTime {
 	return &h.ports[p]
 }
 
-// SetPortPaused tells the switch for how long in all, so far, nothing that came in by a
-// port was looked at: the driver was not scheduled, or the part of it that receives
-// from the port. That time is not the silence of a receiver behind the port: it
-// counts for no DeadAfter, no LagTime and no probe (R58). A total below an earlier
-// one says nothing. The driver calls it before Advance.
+// SetPortPaused tells the switch the total time, so far, in which no packet from a port was
+// served: the driver was not scheduled, or the part of it that receives from the port.
+// That time is not the silence of a receiver behind the port: it counts for no DeadAfter,
+// no LagTime and no probe (R58). A total below an earlier one is ignored. The driver
+// calls SetPortPaused before Advance.
 func (s *Switch) SetPortPaused(port Port, total time.Duration) {
 	if h := s.ports.grow(port); total > h.paused {
 		h.paused = total
@@ -49,19 +50,19 @@ func (s *Switch) SetPortPaused(port Port, total time.Duration) {
 }
 
 // SetPortDelay tells the switch how long a copy may wait in the queue of a port before it
-// is on the link: a receiver cannot be silent about what it has not been sent (R59).
+// is on the link: silence about a packet that is not on the link does not count (R59).
 func (s *Switch) SetPortDelay(port Port, most time.Duration) {
 	s.ports.grow(port).txDelay = min(max(most, 0), maxTXDelay)
 }
 
-// newPauses is how long leg i was not heard since its times were last brought up to
-// date.
+// newPauses returns the pauses of leg i's port since the leg's times were last brought up
+// to date.
 func (g *group) newPauses(i int) time.Duration {
 	return g.sw.ports.port(g.legs[i].port).paused - g.activity[i].pausesApplied
 }
 
-// applyPauses moves the times from which leg i is waited for by what was not heard
-// since. Every use of them comes after it.
+// applyPauses moves the times from which leg i is waited for by the pauses since. It is
+// called before every use of these times.
 func (g *group) applyPauses(i int) {
 	d := g.newPauses(i)
 	if d == 0 {
@@ -82,15 +83,16 @@ func (g *group) applyAllPauses() {
 	}
 }
 
-// livenessTimeout is how long leg i may be silent: DeadAfter, or as many round trips as
-// there are probes in it if it follows them (GroupSpec.DeadAfterMax), and what its port's
-// queue delays, twice if the store is the rest of that queue.
+// livenessTimeout returns how long leg i may be silent: DeadAfter or, if DeadAfter follows
+// round trips (GroupSpec.DeadAfterMax), livenessProbes round trips if these are longer,
+// and the delay of its port's queue. The delay counts twice while the leg is recovering,
+// as the store is the rest of that queue.
 func (g *group) livenessTimeout(i int) time.Duration {
 	d := g.deadAfter
 	if g.deadAfterMax > d {
 		r := livenessProbes * (g.activity[i].recovery.rtt + 4*g.activity[i].recovery.rttVar)
 		if r == 0 || r > g.deadAfterMax {
-			r = g.deadAfterMax // also before anything is measured
+			r = g.deadAfterMax // also before the first measurement
 		}
 		d = max(d, r)
 	}

@@ -5,9 +5,9 @@ package mcast
 
 import "math/bits"
 
-// pool has slices of one type that nobody uses at the moment, by the logarithm of
-// their capacity, which is a power of two. A group takes them when data flows, so the
-// steady state allocates nothing, and gives them back when it ends or is idle.
+// pool holds the unused slices of one type, by the logarithm of their capacity, which is a
+// power of two. A group takes slices while data flows, so that the steady state allocates
+// nothing, and gives them back when it ends or is idle.
 type pool[T any] struct {
 	free [24][][]T
 }
@@ -24,18 +24,18 @@ func (p *pool[T]) get(n int) []T {
 	return s[:n]
 }
 
-// put takes back a slice of get, or one that append has made of it.
+// put takes back a slice from get, or one that append has made from such a slice.
 func (p *pool[T]) put(s []T) {
 	if cap(s) == 0 {
 		return
 	}
-	k := bits.Len(uint(cap(s))) - 1 // a slice that append has made may have more
+	k := bits.Len(uint(cap(s))) - 1 // the capacity of a slice from append may be no power of two
 	s = s[:1<<k]
 	clear(s)
 	p.free[k] = append(p.free[k], s[:0])
 }
 
-// resize returns a slice with what s has, and room for n values; s goes back.
+// resize returns a slice of n values that begins with those of s, and takes s back.
 func (p *pool[T]) resize(s []T, n int) []T {
 	t := p.get(n)
 	copy(t, s)

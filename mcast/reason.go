@@ -3,7 +3,7 @@
 
 package mcast
 
-// Reason says why a packet was not served. The data path returns no errors:
+// Reason is the reason why a packet was not served. The data path returns no errors:
 // every reason has a counter.
 type Reason uint8
 
@@ -11,29 +11,29 @@ type Reason uint8
 const (
 	None               Reason = iota
 	UnknownGroup              // no group has this IP
-	UnknownOpcode             // not an opcode of RC, and no CNP
-	WrongQPN                  // not for the group's virtual QPN
-	NotMember                 // data or feedback from a stranger
-	NotSource                 // data of a member while another one's is in flight
+	UnknownOpcode             // neither an opcode of RC nor CNP
+	WrongQPN                  // for another QPN than the group's virtual one
+	NotMember                 // data or feedback from an address that is no live member
+	NotSource                 // data of a member while data of another one is in flight
 	FromSource                // feedback from the source itself
-	PSNOutOfRange             // a PSN nobody can mean now
-	FeedbackAhead             // acknowledges what was never forwarded
-	FeedbackStale             // says nothing new
+	PSNOutOfRange             // a PSN too far below or above acked
+	FeedbackAhead             // acknowledges a PSN that was never forwarded
+	FeedbackStale             // acknowledges nothing new
 	ReservedSyndrome          // AETH 0x40..0x5F, 0x64..0xFF
-	DuplicateData             // every live receiver has it; answered, not forwarded
+	DuplicateData             // acknowledged already; answered, not forwarded
 	NotMulticastable          // READ, ATOMIC, FLUSH: answered with NAK 0x61
-	WindowViolation           // RETH outside the group's window: answered with NAK 0x62
-	FailedGroup               // after a fatal NAK under the strict policy
+	WindowViolation           // RETH or R_Key outside the group's window: answered with NAK 0x62
+	FailedGroup               // the group has failed
 	BadLength                 // payload does not fit the opcode and path MTU: answered with NAK 0x61
-	CNPFiltered               // a CNP of a branch that is not the most congested
-	ResponseToGroup           // READ or ATOMIC response: nothing of ours asks for one
-	NoSource                  // feedback or a CNP while nobody is sending
+	CNPFiltered               // a CNP of a leg that is not the most congested
+	ResponseToGroup           // READ or ATOMIC response: no group requests one
+	NoSource                  // feedback or a CNP while the group has no source
 	QuorumLost                // fewer receivers than the quorum: answered with NAK 0x63
-	BadTargetMessage          // an update message that is no single WRITE, or makes no sense: answered with NAK 0x61
-	TargetMessagesFull        // too many update messages in flight; the source sends it again
-	AwaitsVerification        // the message waits for receivers to show their numbering; the source is asked for it then
+	BadTargetMessage          // a target message that is no WRITE_ONLY, or that names no target: answered with NAK 0x61
+	TargetMessagesFull        // too many target messages in flight; the source sends this one again
+	AwaitsVerification        // the message waits for unverified receivers; the source is asked for it when they are verified
 	NotSender                 // data of a member that only receives: answered with NAK 0x62
-	TurnOver                  // data of the source after its turn: told to wait, as another member's turn is next
+	TurnOver                  // data of the source after its turn: answered with an RNR NAK, as another member's turn is next
 	NumReasons
 )
 
@@ -73,8 +73,8 @@ func (r Reason) String() string {
 	return "invalid"
 }
 
-// reasonTexts say what the reasons mean to an operator: what was seen, and what it
-// comes from. docs/COUNTERS.md is made of them.
+// reasonTexts explain the reasons to an operator: the packet, and the usual cause of it.
+// docs/COUNTERS.md is made of them.
 var reasonTexts = [NumReasons]string{
 	None:               "served",
 	UnknownGroup:       "for an address in the group prefixes that no registered group has: the group is not registered yet, or not any more",
@@ -103,7 +103,7 @@ var reasonTexts = [NumReasons]string{
 	TurnOver:           "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
 }
 
-// Text returns what r means, for people.
+// Text returns the explanation of r for an operator.
 func (r Reason) Text() string {
 	if r < NumReasons {
 		return reasonTexts[r]
@@ -111,9 +111,9 @@ func (r Reason) Text() string {
 	return ""
 }
 
-// Normal says whether packets are not served for r where all is well: the protocol
-// has no further use for them, or brings them again by itself. Any other reason is a
-// loss, or a mistake of somebody's.
+// Normal reports whether packets are not served for reason r in a sound network too: the
+// protocol has no further use for them, or repeats them by itself. Any other reason is a
+// loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
 	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver:

@@ -5,19 +5,19 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/rocev2"
 
-// rewriteKind says what of a packet is another for each member.
+// rewriteKind is the part of a packet that differs from member to member.
 type rewriteKind uint8
 
 const (
 	rewriteNone     rewriteKind = iota
 	rewriteByWindow             // a WRITE into the group's window (R27)
 	rewriteByKey                // the R_Key of a SEND with invalidate (R27)
-	rewriteByTarget             // a WRITE to where the last update message said (R41)
-	rewriteEmpty                // an update message itself: receivers get a WRITE of no bytes
+	rewriteByTarget             // a WRITE to the target that the last target message names (R41)
+	rewriteEmpty                // a target message itself: receivers get a WRITE of no bytes
 )
 
-// rewriteOf says what of p is another for each member. Copies to other
-// switches are as they came.
+// rewriteOf returns the part of p that differs from member to member. Copies to other
+// switches are not rewritten.
 func (g *group) rewriteOf(p *Packet, f rocev2.OpFlags) rewriteKind {
 	switch {
 	case f&rocev2.OpRETH != 0 && p.DMALen > 0:
@@ -35,8 +35,8 @@ func (g *group) rewriteOf(p *Packet, f rocev2.OpFlags) rewriteKind {
 	return rewriteNone
 }
 
-// rewriteCopy makes c the member's own, where forward does not. It returns false if no update has said
-// where that member's memory is: then the copy must not be sent.
+// rewriteCopy rewrites c for its member, as far as forward has not. It returns false if no
+// target message has named that member's memory: then the copy must not be sent.
 func (g *group) rewriteCopy(c *Copy, how rewriteKind, va uint64, psn rocev2.PSN) bool {
 	switch how {
 	case rewriteByWindow:
@@ -54,7 +54,7 @@ func (g *group) rewriteCopy(c *Copy, how rewriteKind, va uint64, psn rocev2.PSN)
 	return true
 }
 
-// IsTargetMessage reports whether p, a packet for group id, is an update message whose
+// IsTargetMessage reports whether p, a packet for group id, is a target message, whose
 // Targets the driver has to read from the payload before Input.
 func (s *Switch) IsTargetMessage(id GroupID, p *Packet) bool {
 	g := s.group(id)
@@ -65,7 +65,7 @@ func (g *group) isTargetMessage(p *Packet) bool {
 	return g.targets != nil && p.VA == targetMessageVA && p.RKey == g.targetKey && p.DMALen > 0 && p.Op.Is(rocev2.OpRETH)
 }
 
-// checkTargeted is refuse for what carries the target key.
+// checkTargeted is checkRequest for a packet with the target key.
 func (g *group) checkTargeted(p *Packet) (rocev2.Syndrome, Reason) {
 	switch {
 	case p.DMALen == 0:
@@ -91,8 +91,8 @@ func (g *group) checkTargeted(p *Packet) (rocev2.Syndrome, Reason) {
 	return 0, None
 }
 
-// noteTargets keeps what an update message at psn says. It returns false if there is no
-// room, and then nothing has changed.
+// noteTargets stores the targets that a target message at psn names. It returns false if
+// there is no room, and then nothing has changed.
 func (g *group) noteTargets(psn rocev2.PSN, records []Target) bool {
 	u := g.targets.insert(psn)
 	if u == nil {
@@ -103,8 +103,8 @@ func (g *group) noteTargets(psn rocev2.PSN, records []Target) bool {
 			u.legs[g.members[t.Member].leg] = target{va: t.VA, rkey: t.RKey, set: true}
 		}
 	}
-	// A WRITE may have been refused for want of this very message, which was
-	// lost before the switch the first time: it is looked at again.
+	// A WRITE may have been refused for want of this message, which was lost before the
+	// switch the first time. The WRITE is checked again when it comes again.
 	if g.refusal.syndrome != 0 && psn.Less(g.refusal.psn) {
 		g.refusal = refusal{}
 	}

@@ -9,28 +9,27 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Counters count what a group did since it was put.
+// Counters count the packets of a group since it was put.
 type Counters struct {
-	DataIn      uint64 // request packets of members, refused ones and duplicates too
+	DataIn      uint64 // request packets of members, with refused ones and duplicates
 	Copies      uint64
 	FeedbackIn  uint64 // ACK, NAK, RNR NAK and CNP of receivers
-	FeedbackOut uint64 // to sources
+	FeedbackOut uint64 // feedback packets to members
 	NAKsServed  uint64 // NAKs and RNR NAKs answered from the store, of FeedbackIn
-	Probes      uint64 // receivers asked again for an ACK that they owed
-	Resent      uint64 // copies of kept frames, of Copies
-	NotRetained uint64 // frames for which there was no room
+	Probes      uint64 // probes to receivers whose ACK was overdue
+	Resent      uint64 // copies of retained frames, of Copies
+	NotRetained uint64 // frames for which the store had no room
 	Drops       [NumReasons]uint64
 }
 
-// tally is Counters as a group has them: in two parts, of which many groups do without
-// the second one.
+// tally is a group's form of Counters, in two parts: many groups never need the second one.
 type tally struct {
 	DataIn, Copies, FeedbackIn, FeedbackOut uint64
 
-	more *Counters // the others; nil: all are 0
+	more *Counters // the other counters; nil: all are 0
 }
 
-// rare returns the counters of what happens to some groups.
+// rare returns the counters that many groups never need.
 func (t *tally) rare() *Counters {
 	if t.more == nil {
 		t.more = new(Counters)
@@ -47,7 +46,7 @@ func (t *tally) counters() Counters {
 	return c
 }
 
-// GroupStatus is a group's state at a moment, for people to look at.
+// GroupStatus is a group's state at one moment, for operators.
 type GroupStatus struct {
 	ID           GroupID
 	IP           netip.Addr
@@ -55,44 +54,45 @@ type GroupStatus struct {
 	Policy       Policy
 	HasSource    bool
 	Source       MemberID
-	Acked        rocev2.PSN // A: every live receiver has it; source's space
-	Nxt          rocev2.PSN // hi: the next new PSN of the source
-	Failed       bool       // FailPSN and FailSyndrome say where and why
+	Acked        rocev2.PSN // A: acknowledged by all live receivers, or by the quorum; source's space
+	Nxt          rocev2.PSN // the next new PSN of the source
+	Failed       bool       // FailPSN, FailSyndrome, FailCause and FailMember are set
 	FailPSN      rocev2.PSN
 	FailSyndrome rocev2.Syndrome // of the NAK that the source got; 0: none
-	FailCause    rocev2.Syndrome // because of FailMember; see Event.Cause
+	FailCause    rocev2.Syndrome // the cause at FailMember; see Event.Cause
 	FailMember   MemberID
-	Retained     int64 // bytes of packet memory kept for repair
-	RetainedMax  int64 // the most there ever were
+	Retained     int64 // bytes of packet memory that the store retains
+	RetainedMax  int64 // the maximum of Retained so far
 	Counters     Counters
 	Members      []MemberStatus // by MemberID
 }
 
-// MemberStatus is a member's part of GroupStatus. Acked, Lag, Pending and
-// Holds are those of its leg: members behind the same switch share them. PSNs
-// are in the source's space.
+// MemberStatus is a member's part of GroupStatus. Acked, Lag, Pending and HoldsACK are
+// those of its leg: members behind the same switch share them. PSNs are in the source's
+// space.
 type MemberStatus struct {
 	IP         netip.Addr
 	QPN        rocev2.QPN
 	Leg        LegID
 	Live       bool
-	Joining    bool // waits for the source's next message
+	Joining    bool // receives from the source's next message on
 	Source     bool
 	Acked      rocev2.PSN
-	Lag        int32           // PSNs forwarded and not yet acknowledged by it
-	Pending    rocev2.Syndrome // a NAK at Acked+1 waits; 0 if none
+	Lag        int32           // PSNs that were forwarded and that it has not acknowledged
+	Pending    rocev2.Syndrome // the syndrome of a pending NAK of Acked+1; 0: none
 	HoldsACK   bool            // the group's ACK waits for it
-	Recovering bool            // is sent what it lacks from the store
+	Recovering bool            // its leg gets lost data from the store
 
-	Mismatches Mismatches // numbers of its packets that are not the registered ones
+	Mismatches Mismatches // numbers in its packets that differ from the registered ones
 
-	// Unverified: it has not shown yet that it expects Registered, in its own space.
+	// Unverified: the member has not shown yet that it expects RegisteredPSN, which is in
+	// its own space.
 	Unverified    bool
 	RegisteredPSN rocev2.PSN
 }
 
-// Snapshot writes the state of a group into st, whose Members it reuses. It
-// reports whether there is such a group.
+// Snapshot writes the state of a group into st, whose Members it reuses. It reports whether
+// the group exists.
 func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	g := s.group(id)
 	if g == nil {
@@ -104,7 +104,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		HasSource: g.source != none, Acked: g.acked, Nxt: g.nxt,
 		Failed: g.failed, FailPSN: g.failPSN, FailSyndrome: g.failSyndrome, Counters: g.counters.counters(),
 	}
-	if g.failed && g.outcomes != nil { // SetState brings back no outcomes
+	if g.failed && g.outcomes != nil { // SetState does not restore outcomes
 		e := &g.outcomes.Failure
 		st.FailCause, st.FailMember = e.Cause, e.Member
 	}

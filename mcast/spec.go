@@ -12,11 +12,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// maxIndex bounds legs and members of a group: LegID and MemberID are 16 bits.
+// maxIndex is the maximum number of legs, and of members, of a group: LegID and MemberID
+// have 16 bits.
 const maxIndex = math.MaxUint16
 
-// validate checks a whole group. Its errors name the group, the thing and what
-// would be right.
+// validate checks a whole group. Its errors name the group, the wrong value and the right
+// values.
 func (s *Switch) validate(spec *GroupSpec) error {
 	if err := s.checkSpec(spec); err != nil {
 		return fmt.Errorf("mcast: group %d: %w", spec.ID, err)

@@ -12,12 +12,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// AppendState appends all of s that packets and time can change, in a
-// canonical form: two switches with the same groups behave alike from here on
-// if their encodings are equal. Times count from now; what cannot influence
-// anything any more (an old source's address, the NAK before last) is left
-// out, and so are counters. It is for model checking, not for storage: the
-// form may change at any time.
+// AppendState appends the state of s that packets and time can change, in a canonical
+// form: two switches with the same groups behave alike from now on if their encodings are
+// equal. Times are relative to now. State without further influence (a former source's
+// address, the NAK before last) is left out, and so are counters. AppendState is for model
+// checking, not for storage: the form may change at any time.
 func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
 	for _, g := range s.groups {
 		if g != nil {
@@ -42,7 +41,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	b = appendAhead(append(b, bit(g.sourceQuarantined, 0)), now, g.quarantinedUntil)
 	if g.hasLastPSN {
 		b = appendPSN(b, g.lastPSN)
-		b = appendTime(b, now, max(g.lastPSNAt, now-maxInOrderGap-1)) // older is as good
+		b = appendTime(b, now, max(g.lastPSNAt, now-maxInOrderGap-1)) // an older time has the same effect
 	}
 	b = appendPast(b, now, g.waitedSince, g.sourceTimeout)
 	b = g.appendTurn(b, now)
@@ -114,16 +113,15 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	return b
 }
 
-// Bits 2 to 4 of a leg's first byte; the others are those of branch.bits, up to
-// bit 6.
+// Bits 2 to 4 of a leg's first byte. Its other bits are those of ackState.flags, up to bit 6.
 const (
 	legJoining  = 1 << 2
 	legWeight   = 1 << 3
 	legLiveness = 1 << 4
 )
 
-// appendLeg appends what is current of a leg: the queue positions of one that
-// does not receive are with its member.
+// appendLeg appends the state of leg i that is current. The PSNs of a leg that does not
+// receive are those of its member.
 func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	r, l, t := g.branchAt(i), &g.legs[i], g.trackOf(i)
 	watched := g.livenessPeriod > 0 && g.livenessArmed && r.flags&isReceiver != 0
@@ -155,7 +153,7 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	return b
 }
 
-// Bits of rare: parts of a group's state that are seldom there.
+// Bits of seldom: parts of a group's state that most groups do not have.
 const (
 	seldomRefused = 1 << 6
 	seldomCNP     = 1 << 7
@@ -185,8 +183,7 @@ func appendCounts(b []byte, counts ...int) []byte {
 
 func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p>>8), byte(p>>16)) }
 
-// appendTime appends a time as its distance from now; 0, which means never, as
-// itself.
+// appendTime appends a time as its distance from now, and 0, which means never, as 0.
 func appendTime(b []byte, now, t time.Duration) []byte {
 	if t == 0 {
 		return append(b, 0)
@@ -194,8 +191,8 @@ func appendTime(b []byte, now, t time.Duration) []byte {
 	return binary.AppendVarint(append(b, 1), int64(t-now))
 }
 
-// appendSince is appendTime for a time of which no more is asked than whether it was
-// limit ago, when it is as good as never.
+// appendSince is appendTime for a time that is used for one test only: whether at least
+// limit has passed since. If so, the time has the same effect as never.
 func appendSince(b []byte, now, t, limit time.Duration) []byte {
 	if now-t >= limit {
 		t = 0
@@ -203,8 +200,8 @@ func appendSince(b []byte, now, t, limit time.Duration) []byte {
 	return appendTime(b, now, t)
 }
 
-// appendPast is appendTime for a time of which no more is asked than whether there is
-// one, and whether it was limit ago.
+// appendPast is appendTime for a time that is used for two tests only: whether it is set,
+// and whether at least limit has passed since.
 func appendPast(b []byte, now, t, limit time.Duration) []byte {
 	if t != 0 {
 		t = max(t, now-limit, 1)
@@ -212,7 +209,7 @@ func appendPast(b []byte, now, t, limit time.Duration) []byte {
 	return appendTime(b, now, t)
 }
 
-// appendAhead is appendTime for a time that means nothing once it has come.
+// appendAhead is appendTime for a time that has no effect once it has come.
 func appendAhead(b []byte, now, t time.Duration) []byte {
 	if t <= now {
 		t = 0
@@ -227,12 +224,12 @@ func appendDeadline(b []byte, now, t time.Duration, armed bool) []byte {
 	return binary.AppendVarint(append(b, 1), int64(t-now))
 }
 
-// errForeignState says that an encoding is not one of AppendState for these groups.
+// errForeignState reports an encoding that AppendState did not make for these groups.
 var errForeignState = errors.New("mcast: not the state of a switch with these groups")
 
-// SetState makes s what AppendState encoded in b, as if it were that at now, and
-// returns what follows the encoding. s must have been given the same groups
-// by the same operations. After an error s is in no defined state.
+// SetState sets the state of s to the one that AppendState encoded in b, with times
+// relative to now, and returns the bytes after the encoding. s must have been given the
+// same groups by the same operations. After an error the state of s is undefined.
 func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
 	r := stateReader{b: b, now: now}
 	s.repair.used = 0
@@ -254,7 +251,7 @@ func (s *Switch) SetState(b []byte, now time.Duration) ([]byte, error) {
 	return r.b, nil
 }
 
-// stateReader reads what the append functions wrote.
+// stateReader reads the encoding of the append functions.
 type stateReader struct {
 	b         []byte
 	now       time.Duration

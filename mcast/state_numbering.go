@@ -11,14 +11,14 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// The encoding of a group's numbering, its legs' verification, and of who left lately.
+// The encoding of a group's numbering, of its legs' verification, and of departures.
 
-// anyVerifies says whether some group verifies numbers.
+// anyVerifies reports whether some group verifies the numberings of its receivers.
 func (s *Switch) anyVerifies() bool {
 	return slices.ContainsFunc(s.groups, func(g *group) bool { return g != nil && g.numbering.interval > 0 })
 }
 
-// appendState leaves out departures that concern nobody any more.
+// appendState appends the departures that still have an effect.
 func (d *departures) appendState(b []byte, now time.Duration, h *portTimes) []byte {
 	b = appendAhead(b, now, d.overflowUntil)
 	for i := range d.count {
@@ -69,7 +69,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	b = appendDeadline(b, now, n.probeAt, n.armed)
 	b = appendTime(b, now, n.deferredUntil)
 	if n.blocked {
-		b = binary.AppendVarint(b, int64(max(n.blockedSince-now, -g.deadAfter))) // longer ago is as good
+		b = binary.AppendVarint(b, int64(max(n.blockedSince-now, -g.deadAfter))) // an earlier time has the same effect
 	}
 	for i := range g.checks {
 		v := &g.checks[i]

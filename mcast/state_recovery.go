@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// What AppendState says of local repair, for groups that have it.
+// The encoding of local repair, for groups that have it.
 
-// Bits of a leg's byte.
+// Bits of the first byte of a leg's recovery.
 const (
 	recProbeOutstanding = 1 << iota
 	recEscalated
@@ -64,7 +64,7 @@ func (r *stateReader) rtt(g *group) {
 	}
 }
 
-// appendRoundTrips appends what is measured without local repair.
+// appendRoundTrips appends the round trips that are measured without local repair too.
 func (g *group) appendRoundTrips(b []byte, now time.Duration) []byte {
 	b = g.appendRTT(b, now)
 	for i := range g.legs {
@@ -98,7 +98,7 @@ func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 	b = binary.AppendUvarint(b, uint64(m.rnrWaited))
 	if owes := g.acks[i].acked.Less(m.expectedACK); owes {
 		b = appendPSN(append(b, 1), m.expectedACK)
-		if !m.escalated || g.deadAfter > 0 { // else it is not asked before it is heard again
+		if !m.escalated || g.deadAfter > 0 { // an escalated leg without DeadAfter is not probed before its next feedback
 			b = appendTime(b, now, max(m.expectedSince, now-g.probeTimeout(i)))
 		}
 	} else {

@@ -5,7 +5,7 @@ package mcast
 
 import "encoding/binary"
 
-// The encoding of the targets that update messages have named.
+// The encoding of the targets that target messages have named.
 
 func (t *targets) appendState(b []byte) []byte {
 	b = append(binary.AppendUvarint(b, uint64(t.count)), bit(t.named, 0))

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// The encoding of the turns of several sources.
+// The encoding of a group's turn.
 
-// appendTurn appends who waits, and for how long as far as it matters. How long the
-// next member has waited matters to nobody; for how long another one has, decides who
-// is next after it.
+// appendTurn appends the turn, and the members that wait with the times of their waits. The
+// wait of the next member has no effect, and is left out. The waits of the others decide
+// which of them is next after it.
 func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 	t := &g.turn
 	n := 0

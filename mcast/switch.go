@@ -1,13 +1,13 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcast is the switch itself: one RC queue pair's packets go out as
-// copies to many, and the many's feedback comes back as the one stream that
-// the sender's RNIC expects.
+// Package mcast is the switch itself: the packets of one RC queue pair go out as copies
+// to many receivers, and the receivers' feedback goes back as the one stream that the
+// sender's RNIC expects.
 //
-// It is a pure state machine. It sees packets as values and no bytes, has no
-// clock (every call says what time it is), starts no goroutines and keeps no
-// package-level state. The same calls give the same output.
+// It is a pure state machine. It gets packets as values, not as bytes, has no clock
+// (every call is given the time), starts no goroutines and has no package-level state.
+// The same calls give the same output.
 //
 // The driver's contract:
 //
@@ -15,23 +15,21 @@
 //  2. Input takes one packet for a group address. If Output.NeedVerify is set,
 //     nothing has happened: check the packet's ICRC, drop it if it is wrong,
 //     else call Input again with Verified set.
-//  3. Do what Output says, in order: feedback before the next packet's
-//     feedback, copies of a leg in the order in which they were asked for.
-//     An Output with room (a copy per leg and MaxResends more, two feedback
-//     packets) makes Input free of allocations.
-//     What the port of a leg does not take is given back with Unsent, or lost as on
-//     a link: a port that takes nothing concerns the members behind it alone.
-//     Output.Room keeps copies of kept frames from being made for it (R70).
+//  3. Send what Output lists, in order: feedback before the next packet's feedback,
+//     copies for a leg in the order of the list. An Output with capacity for a copy
+//     per leg and MaxResends more, and two feedback packets, makes Input free of
+//     allocations. A copy that the port of a leg does not take is given back with
+//     Requeue, or is lost as on a link: a full port concerns the members behind it
+//     alone. Output.PortRoom prevents copies of retained frames for a full port (R70).
 //  4. Call Advance when the time of NextDeadline has come. now never goes
 //     backward.
-//  5. Tables that the driver keeps under a GroupID, LegID or MemberID change
-//     together with Apply.
-//  6. A frame with Output.Held stays as it is until its handle is in a Release;
-//     copies of it may be asked for in any call. Copies of a call are made before
-//     its Release is looked at.
-//  7. Between switches every packet carries the address of the source that it
-//     belongs to as Src: data because it keeps it, feedback because its PSN is
-//     in that source's numbering.
+//  5. Tables of the driver by GroupID, LegID or MemberID change together with Apply.
+//  6. A frame with Output.Retained stays unchanged until Output.Freed lists its handle.
+//     Any call may list copies of it. The copies of a call are made before its Freed is
+//     served.
+//  7. Between switches the Src of every packet is the address of the source that the
+//     packet belongs to: of data because forwarding does not change Src, of feedback
+//     because its PSN is in that source's numbering.
 //
 // The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
 // them as R1, R2 and so on.
@@ -44,7 +42,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Switch is all groups of one box. New makes one.
+// Switch is the groups of one switch. New makes one.
 type Switch struct {
 	limits        Limits
 	byIP          groupIndex
@@ -54,9 +52,9 @@ type Switch struct {
 	groups        []*group // by GroupID; nil if free
 	timers        timers
 	pools         pools
-	blank         legActivity // of a leg of a group that is not active
+	blank         legActivity // the activity of a leg of a group that is not active
 	actives       actives
-	sortScratch   []int32 // for raise under Quorum: one for each leg
+	sortScratch   []int32 // for quorumAcked: one entry for each leg
 	unknownGroups uint64  // packets for no group
 }
 
@@ -139,8 +137,8 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	s.rearm(g)
 }
 
-// input classifies by opcode: data and feedback both have GroupIP as their
-// destination (R22). It returns why p was not served.
+// input classifies p by opcode: data and feedback both have GroupIP as their destination
+// (R22). It returns the reason why p was not served, or None.
 func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
 	f := p.Op.Flags()
 	switch {
@@ -158,8 +156,8 @@ func (g *group) input(now time.Duration, p *Packet, out *Output) Reason {
 	return ResponseToGroup
 }
 
-// Advance fires every deadline that has come, in the order of the groups' times and,
-// of one time, of their IDs.
+// Advance fires every deadline that has come, in the order of the groups' times and, at
+// equal times, of their IDs.
 func (s *Switch) Advance(now time.Duration, out *Output) {
 	out.reset()
 	for _, id := range s.timers.expire(now) {
@@ -179,10 +177,11 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 	}
 }
 
-// NextDeadline says when to call Advance, and whether at all. It may be early.
+// NextDeadline returns the time for the next call of Advance, which may be earlier than
+// the next deadline, and false if no deadline is set.
 func (s *Switch) NextDeadline() (time.Duration, bool) { return s.timers.first() }
 
-// rearm arms what g waits for.
+// rearm arms the deadlines that g waits for.
 func (s *Switch) rearm(g *group) {
 	if g.livenessArmed {
 		s.timers.arm(g.id, g.livenessAt)

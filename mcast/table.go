@@ -14,8 +14,8 @@ type addrKey struct{ hi, lo uint64 }
 
 func keyOf(a netip.Addr) addrKey {
 	if a.Is4() {
-		// Four times as fast: 16 bytes that were just written in halves cannot be
-		// read as a whole before they are out of the store buffer.
+		// Four times as fast as As16: 16 bytes that were just written in halves cannot
+		// be read as a whole before they have left the CPU's store buffer.
 		b := a.As4()
 		return addrKey{0, 0xFFFF<<32 | uint64(binary.BigEndian.Uint32(b[:]))}
 	}
@@ -38,17 +38,17 @@ func (k addrKey) hash() uint64 {
 	return h ^ h>>31
 }
 
-// addrIndex finds those of up to 2^32-1 values by their addresses, which whoever uses it
-// keeps: open addressing with linear probing, at most half full. Only the control plane
-// inserts, so that a stranger's packets cannot lengthen the probe sequences. The zero
-// value is empty.
+// addrIndex finds values, up to 2^32-1 of them, by their addresses, which the caller
+// stores. It is a hash table with open addressing and linear probing, at most half full.
+// Only the control plane inserts, so that a stranger's packets cannot lengthen the probe
+// sequences. The zero value is empty.
 type addrIndex[T uint16 | uint64] struct {
-	slots []T // a value and one more, 0 if the slot is free; length a power of two, or 0
+	slots []T // the value plus 1, or 0 if the slot is free; the length is a power of two, or 0
 	used  uint32
 }
 
-// put inserts v, whose address has hash h and is not there yet. hash returns the hash of
-// a value's address.
+// put inserts v, whose address has hash h and is not in the index yet. hash returns the
+// hash of a value's address.
 func (t *addrIndex[T]) put(h uint64, v T, hash func(T) uint64) {
 	if 2*(int(t.used)+1) > len(t.slots) {
 		old := t.slots
@@ -72,8 +72,8 @@ func (t *addrIndex[T]) insert(h uint64, slot T) {
 	t.slots[i] = slot
 }
 
-// remove deletes v, whose address has hash h, if it is there. Those behind it move up,
-// so that every probe sequence stays whole.
+// remove deletes v, whose address has hash h, if it is in the index. Later values of its
+// probe sequence move up, so that no probe sequence has a gap.
 func (t *addrIndex[T]) remove(h uint64, v T, hash func(T) uint64) {
 	if t.used == 0 {
 		return
@@ -94,7 +94,7 @@ func (t *addrIndex[T]) remove(h uint64, v T, hash func(T) uint64) {
 	t.used--
 }
 
-// memberIndex finds a group's members.
+// memberIndex finds a group's members by address.
 type memberIndex struct{ addrIndex[uint16] }
 
 func (t *memberIndex) get(k addrKey, members []member) (MemberID, bool) {
@@ -125,8 +125,8 @@ func (g *group) unindex(m MemberID) {
 	g.byIP.remove(g.members[m].ip.hash(), uint16(m), g.hashOf)
 }
 
-// groupIndex finds a switch's groups. A slot has a part of the hash as well, in its upper
-// half: a packet for no group touches none.
+// groupIndex finds a switch's groups by GroupIP. The upper half of a slot is a part of the
+// hash, so that a packet for no group reads no group's memory.
 type groupIndex struct{ addrIndex[uint64] }
 
 const tagMask = ^uint64(1<<32 - 1)

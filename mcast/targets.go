@@ -5,48 +5,48 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/rocev2"
 
-// Target is where one member's memory for the following WRITEs begins, as an
-// update message says it (docs/AGGREGATION.md, R41).
+// Target is where one member's memory for the following WRITEs begins, as a target
+// message names it (docs/AGGREGATION.md, R41).
 type Target struct {
 	Member MemberID
 	VA     uint64
 	RKey   uint32
 }
 
-// targetMessageVA in RETH, together with the group's target key, makes a WRITE_ONLY an
-// update message. No offset into a target is as large.
+// targetMessageVA in RETH, together with the group's target key, makes a WRITE_ONLY a
+// target message. No offset into a target is as large.
 const targetMessageVA = ^uint64(0)
 
-// maxTargetMessages is how many update messages may be in flight, that is, above A.
-// One more waits until A has moved: it is dropped, and the source sends it again.
+// maxTargetMessages is the number of target messages that may be in flight, that is, above
+// acked. A further one is dropped, and the source sends it again.
 const maxTargetMessages = 32
 
-// targets are what update messages have said, by the PSN at which they did: a
-// WRITE that begins at PSN f goes where the last update before f says, also when
-// it is retransmitted after later updates were seen. It is a pure function of
-// the source's packets, whatever order they come in.
+// targets are the targets that target messages have named, by the PSNs of these messages.
+// A WRITE that begins at PSN f goes to the target that the last target message before f
+// names, also when the WRITE is retransmitted after later target messages. The result is a
+// pure function of the source's packets, whatever their order.
 type targets struct {
-	acked []target // by LegID: of updates at or below A
+	acked []target // by LegID: the targets of target messages at or below the group's acked
 	ring  [maxTargetMessages]targetMessage
-	first uint32 // index in ring of the oldest
+	first uint32 // index in ring of the oldest target message
 	count uint32
-	named bool // the present source has named some
+	named bool // the present source has named targets
 }
 
-// targetMessage is one update message, above A.
+// targetMessage is one target message, above the group's acked.
 type targetMessage struct {
 	psn  rocev2.PSN
 	legs []target // by LegID
 }
 
-// target is a Target, if set.
+// target is a Target of one leg, if set is true.
 type target struct {
 	va   uint64
 	rkey uint32
 	set  bool
 }
 
-// newTargets returns the tables for a group of so many legs.
+// newTargets returns the tables for a group with the given number of legs.
 func newTargets(legs int) *targets {
 	t := &targets{acked: make([]target, legs)}
 	for i := range t.ring {
@@ -63,7 +63,7 @@ func (t *targets) addLeg() {
 	}
 }
 
-// forgetLeg forgets a leg's targets: another member is behind it.
+// forgetLeg clears a leg's targets: the leg leads to another member now.
 func (t *targets) forgetLeg(leg int) {
 	t.acked[leg] = target{}
 	for i := range t.ring {
@@ -71,7 +71,7 @@ func (t *targets) forgetLeg(leg int) {
 	}
 }
 
-// reset forgets everything: another source has targets of its own.
+// reset clears all targets: the next source names its own.
 func (t *targets) reset() {
 	clear(t.acked)
 	t.first, t.count, t.named = 0, 0, false
@@ -79,8 +79,9 @@ func (t *targets) reset() {
 
 func (t *targets) at(i uint32) *targetMessage { return &t.ring[(t.first+i)%maxTargetMessages] }
 
-// insert returns the update of psn with no targets in it, a new one or that of
-// the packet's earlier passage; nil if there is no room. psn is above A.
+// insert returns the entry of the target message at psn, without targets: a new entry, or
+// the one of an earlier passage of the packet. It returns nil if there is no room. psn is
+// above the group's acked.
 func (t *targets) insert(psn rocev2.PSN) *targetMessage {
 	t.named = true
 	i := t.count
@@ -95,7 +96,7 @@ func (t *targets) insert(psn rocev2.PSN) *targetMessage {
 	if t.count == maxTargetMessages {
 		return nil
 	}
-	// Make room at i: an update that was lost before the switch comes after
+	// Make room at i: a target message that was lost before the switch comes after
 	// later ones.
 	free := t.at(t.count).legs
 	for j := t.count; j > i; j-- {
@@ -107,8 +108,8 @@ func (t *targets) insert(psn rocev2.PSN) *targetMessage {
 	return t.at(i)
 }
 
-// find returns the target of leg for a WRITE that begins at psn, which is above
-// A; set is false if no update before it names the leg.
+// find returns the target of leg for a WRITE that begins at psn, which is above the group's
+// acked. Its set is false if no target message before psn names the leg.
 func (t *targets) find(leg int, psn rocev2.PSN) target {
 	for i := t.count; i > 0; i-- {
 		if u := t.at(i - 1); u.psn.Less(psn) && u.legs[leg].set {
@@ -118,8 +119,8 @@ func (t *targets) find(leg int, psn rocev2.PSN) target {
 	return t.acked[leg]
 }
 
-// fold folds the updates at or below a into the base: no WRITE that begins below
-// them will pass again.
+// fold moves the targets of target messages at or below a to t.acked: no WRITE that begins
+// before these messages will pass again.
 func (t *targets) fold(a rocev2.PSN) {
 	for t.count > 0 && t.at(0).psn.LessEq(a) {
 		for leg, x := range t.at(0).legs {

@@ -5,17 +5,16 @@ package mcast
 
 import "time"
 
-// timers says which groups wait for a time. It is a heap, the earliest time first and
-// of one time the lowest GroupID, so that no call looks at groups for which nothing
-// is due (R81).
+// timers has the groups that wait for a time. It is a heap, the earliest time first and,
+// at equal times, the lowest GroupID, so that no call visits groups for which nothing is
+// due (R81).
 //
-// The time of a group is a lower bound of its deadlines. A deadline that ends, or
-// moves to a later time, leaves it as it is: a packet then costs no operation on the
-// heap. The group is looked at when the time has come, and waits for its next
-// deadline from then on.
+// The time of a group is a lower bound of its deadlines. A deadline that ends, or moves
+// to a later time, does not change it: a packet then costs no operation on the heap. When
+// the time has come, the group is served, and waits for its next deadline from then on.
 type timers struct {
 	heap      []timer // 4 children each: those of heap[i] are heap[4*i+1] to heap[4*i+4]
-	heapIndex []int32 // by GroupID: its index in heap; notWaiting
+	heapIndex []int32 // by GroupID: the group's index in heap, or notWaiting
 	due       []GroupID
 }
 
@@ -27,8 +26,8 @@ type timer struct {
 
 const notWaiting = -1
 
-// grow makes room for groups up to id. The heap itself grows with those that wait at
-// once.
+// grow makes room for groups up to id. The heap itself grows with the number of groups that
+// wait at the same time.
 func (t *timers) grow(id GroupID) {
 	for int(id) >= len(t.heapIndex) {
 		t.heapIndex = append(t.heapIndex, notWaiting)
@@ -51,7 +50,7 @@ func (t *timers) deadline(id GroupID) (time.Duration, bool) {
 	return 0, false
 }
 
-// arm has a group wait until at, or for the time that it waits for, if that is earlier.
+// arm makes a group wait until at, or until its present time if that is earlier.
 func (t *timers) arm(id GroupID, at time.Duration) {
 	i := int(t.heapIndex[id])
 	switch {
@@ -64,7 +63,7 @@ func (t *timers) arm(id GroupID, at time.Duration) {
 	t.up(i, timer{at, id})
 }
 
-// stop ends that a group waits.
+// stop removes a group from the heap, if it waits.
 func (t *timers) stop(id GroupID) {
 	i := int(t.heapIndex[id])
 	if i == notWaiting {
@@ -82,7 +81,7 @@ func (t *timers) stop(id GroupID) {
 	}
 }
 
-// reset ends that any group waits.
+// reset removes all groups from the heap.
 func (t *timers) reset() {
 	t.heap = t.heap[:0]
 	for i := range t.heapIndex {
@@ -91,7 +90,7 @@ func (t *timers) reset() {
 }
 
 // expire returns the groups whose time is not after now, in the order of the heap.
-// They do not wait any more. The slice is valid until the next call.
+// They wait no longer. The slice is valid until the next call.
 func (t *timers) expire(now time.Duration) []GroupID {
 	t.due = t.due[:0]
 	for len(t.heap) > 0 && t.heap[0].at <= now {
@@ -104,7 +103,7 @@ func (t *timers) expire(now time.Duration) []GroupID {
 
 func (a timer) before(b timer) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
 
-// up puts x at i, which is free, or above.
+// up puts x at i, which is free, or at an ancestor of i.
 func (t *timers) up(i int, x timer) {
 	for i > 0 {
 		p := (i - 1) / 4
@@ -117,7 +116,7 @@ func (t *timers) up(i int, x timer) {
 	t.set(i, x)
 }
 
-// down puts x at i, which is free, or below.
+// down puts x at i, which is free, or at a descendant of i.
 func (t *timers) down(i int, x timer) {
 	for {
 		c := 4*i + 1

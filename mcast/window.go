@@ -5,11 +5,11 @@ package mcast
 
 import "github.com/gleam-rdma/gleam/rocev2"
 
-// checkRequest says with which fatal NAK, if any, the switch itself has to answer a
-// request that no group of receivers can execute, or that would touch memory
-// outside the group's window. It looks at nothing but the packet, what was
-// registered and what updates before it said, so that a retransmission gets the
-// same answer.
+// checkRequest returns the fatal NAK by which the switch itself has to answer a request
+// that no group of receivers can execute, or that would touch memory outside the group's
+// window, and 0 for any other request. The result depends on nothing but the packet, the
+// registration and the target messages before the packet, so that a retransmission gets
+// the same answer.
 func (g *group) checkRequest(p *Packet, f rocev2.OpFlags) (rocev2.Syndrome, Reason) {
 	switch {
 	case f&(rocev2.OpSend|rocev2.OpWrite) == 0:
@@ -29,7 +29,7 @@ func (g *group) checkRequest(p *Packet, f rocev2.OpFlags) (rocev2.Syndrome, Reas
 	return 0, None
 }
 
-// lengthFits is the length check of a responder (rxe_resp_check_length): FIRST and
+// lengthFits does the length check of a responder (rxe_resp_check_length): FIRST and
 // MIDDLE are full, LAST is not empty, nothing exceeds the path MTU.
 func lengthFits(f rocev2.OpFlags, payload, pmtu uint16) bool {
 	switch {
@@ -41,17 +41,17 @@ func lengthFits(f rocev2.OpFlags, payload, pmtu uint16) bool {
 	return payload <= pmtu
 }
 
-// writeMessage is the source's newest message, if it is a WRITE of several packets: how
-// long it says to be, in RETH of its FIRST. It is what a responder remembers.
+// writeMessage is the source's newest message, if that is a WRITE of several packets, with
+// the length from the RETH of its FIRST. A responder remembers the same.
 type writeMessage struct {
 	known  bool
 	first  rocev2.PSN
 	length uint32
 }
 
-// lengthAgrees says whether a packet of a WRITE has as many bytes as RETH says (R67): in
-// the same packet, or in the FIRST of the newest message. Older messages, and one
-// whose FIRST did not pass, are left to the receivers.
+// lengthAgrees reports whether the payload of a packet of a WRITE agrees with the length in
+// RETH (R67): that of the same packet, or of the FIRST of the newest message. The
+// receivers check older messages, and messages whose FIRST did not pass.
 func (g *group) lengthAgrees(p *Packet, f rocev2.OpFlags) bool {
 	if f&rocev2.OpRETH != 0 {
 		if f&rocev2.OpEnd != 0 {
@@ -71,8 +71,8 @@ func (g *group) lengthAgrees(p *Packet, f rocev2.OpFlags) bool {
 	return left > int64(p.Payload)
 }
 
-// noteMessageStart notes the message that psn begins, or that one may have begun unseen. A
-// FIRST that passes again may have been damaged before.
+// noteMessageStart notes the message that psn begins, or that a message may have begun
+// unseen. The FIRST may pass again with another length: it was damaged before.
 func (g *group) noteMessageStart(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
 	write := writeMessage{f&rocev2.OpWrite != 0 && f&rocev2.OpFirst != 0, psn, p.DMALen}
 	switch {
@@ -81,7 +81,7 @@ func (g *group) noteMessageStart(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
 			return // a later message may have begun unseen
 		}
 		if g.writeMessage = write; psn.Less(g.refusal.psn) {
-			g.refusal = refusal{} // by what it seemed to say
+			g.refusal = refusal{} // it followed from the damaged FIRST
 		}
 	case f&rocev2.OpStart != 0:
 		g.writeMessage = write
