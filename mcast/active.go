@@ -9,8 +9,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// State that a group has only while data flows (R82): the activity of each leg, the ends of
-// messages, and the ring of its store. An idle group has none of it.
+// State that a group has only while data flows (R82): the activity of each leg, the ends
+// of messages, and the ring of its store. An idle group has none of it.
 
 // legActivity is the part of a leg's state that exists only while data flows.
 type legActivity struct {

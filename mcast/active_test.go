@@ -11,7 +11,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// manyGroups returns a switch with n groups of so many members.
+// manyGroups returns a switch with n groups, each with the given number of members.
 func manyGroups(t testing.TB, n, members int, repair int64) *Switch {
 	t.Helper()
 	s := New(Limits{Groups: n})
@@ -24,7 +24,7 @@ func manyGroups(t testing.TB, n, members int, repair int64) *Switch {
 	return s
 }
 
-// inUse returns how many bytes of the heap make takes for good.
+// inUse returns how many heap bytes the Switch of make takes, after garbage collection.
 func inUse(make func() *Switch) uint64 {
 	used := func() uint64 {
 		runtime.GC()
@@ -39,8 +39,8 @@ func inUse(make func() *Switch) uint64 {
 	return after - before
 }
 
-// R82: a group that is registered, and idle, takes 2 KB with 16 members, with or without
-// local repair, however much that may keep.
+// TestR82_MemoryOfAnIdleGroup: an idle group with 16 members takes at most 2 KB, with or
+// without local repair, whatever the size of its store.
 func TestR82_MemoryOfAnIdleGroup(t *testing.T) {
 	const n, limit = 2000, 2048
 	for _, repair := range []int64{0, 64 << 10, 8 << 20} {
@@ -52,7 +52,7 @@ func TestR82_MemoryOfAnIdleGroup(t *testing.T) {
 	}
 }
 
-// serveOne has group i forward a message, which both receivers acknowledge.
+// serveOne makes group i forward a message, which both receivers acknowledge.
 func serveOne(t *testing.T, s *Switch, out *Output, now time.Duration, i int, psn rocev2.PSN) {
 	t.Helper()
 	p := Packet{
@@ -77,7 +77,7 @@ func serveOne(t *testing.T, s *Switch, out *Output, now time.Duration, i int, ps
 	}
 }
 
-// advance serves all deadlines until t.
+// advance serves all deadlines up to t.
 func advance(s *Switch, out *Output, t time.Duration) {
 	for n := 0; ; n++ {
 		at, ok := s.NextDeadline()
@@ -91,8 +91,9 @@ func advance(s *Switch, out *Output, t time.Duration) {
 	}
 }
 
-// R82: what groups need while data flows is that of groups that are idle by now, so it
-// grows with those that are active at once, and nothing is allocated for another one.
+// TestR82_IdleGroupsGiveBack: a group that becomes active takes the memory of groups that
+// are idle by then. So this memory grows with the number of groups that are active at the
+// same time, and a further group allocates nothing.
 func TestR82_IdleGroupsGiveBack(t *testing.T) {
 	const groups, atOnce = 400, 10
 	s := manyGroups(t, groups, 3, 64<<10)
@@ -115,7 +116,7 @@ func TestR82_IdleGroupsGiveBack(t *testing.T) {
 	if n := s.actives.n; n != active {
 		t.Errorf("%d active groups are listed, of %d", n, active)
 	}
-	// Idle ones go on where they were.
+	// Idle groups go on at the PSN that they had reached.
 	for i := range groups {
 		serveOne(t, s, &out, now, i, 1)
 		now += 2 * idleAfter / atOnce
@@ -136,16 +137,17 @@ func TestR82_IdleGroupsGiveBack(t *testing.T) {
 	}
 }
 
-// R82: a group that has something to finish, or has had data lately, keeps what it needs.
+// TestR82_BusyGroupsKeepIt: a group with unfinished work, or with data within idleAfter,
+// keeps its memory.
 func TestR82_BusyGroupsKeepIt(t *testing.T) {
 	s := manyGroups(t, 40, 3, 64<<10)
 	var out Output
 	serveOne(t, s, &out, 0, 0, 0)
-	sendTo(t, s, 0, 1) // nobody acknowledges
+	sendTo(t, s, 0, 1) // no receiver acknowledges
 	now := 2 * idleAfter
-	s.groups[1].deadAfter = 0 // and nobody is given up
+	s.groups[1].deadAfter = 0 // no receiver is evicted
 	advance(s, &out, now)
-	s.groups[1].livenessArmed, s.groups[1].recoveryArmed, s.groups[1].store = false, false, nil // nor asked any more
+	s.groups[1].livenessArmed, s.groups[1].recoveryArmed, s.groups[1].store = false, false, nil // and none is probed any more
 	serveOne(t, s, &out, now-idleAfter/2, 2, 0)
 	for i := 3; i < 40; i++ {
 		serveOne(t, s, &out, now, i, 0)
@@ -157,7 +159,7 @@ func TestR82_BusyGroupsKeepIt(t *testing.T) {
 	}
 }
 
-// R82: a ring that grows gives the smaller one back.
+// TestR82_RingsGrow: a ring that grows gives the smaller slice back.
 func TestR82_RingsGrow(t *testing.T) {
 	s := New(Limits{})
 	ring := &store{limit: 1 << 20, sw: s}
@@ -172,7 +174,8 @@ func TestR82_RingsGrow(t *testing.T) {
 	}
 }
 
-// R82: a member can be removed from a group that is idle, and join it.
+// TestR82_ChangesOfAnIdleGroup: a member can be removed from an idle group, and can join
+// it.
 func TestR82_ChangesOfAnIdleGroup(t *testing.T) {
 	s := manyGroups(t, 2, 3, 64<<10)
 	var out Output
@@ -195,7 +198,7 @@ func TestR82_ChangesOfAnIdleGroup(t *testing.T) {
 	}
 }
 
-// TestAddrIndex: removals leave every other address to be found.
+// TestAddrIndex: after removals every other address is found.
 func TestAddrIndex(t *testing.T) {
 	s := manyGroups(t, 300, 3, 0)
 	var out Output

@@ -18,8 +18,8 @@ type flow struct {
 	acks []Packet
 }
 
-// newFlow makes n receivers, with windows, and room in the Output; with local
-// repair, if it is to.
+// newFlow makes a group of n receivers with windows, with local repair if repair is set,
+// and an Output with enough capacity.
 func newFlow(t testing.TB, n int, repair bool) *flow {
 	f := &flow{sw: New(Limits{})}
 	w := Window{Base: 0x1000, Len: 1 << 30, RKey: 7}
@@ -54,7 +54,7 @@ func newFlow(t testing.TB, n int, repair bool) *flow {
 
 func (f *flow) sendOne(t testing.TB) {
 	f.sw.Input(0, &f.data, &f.out)
-	if f.out.NeedVerify { // the first one after a pause
+	if f.out.NeedVerify { // the first packet after a pause
 		f.data.Verified = true
 		f.sw.Input(0, &f.data, &f.out)
 	}
@@ -82,7 +82,7 @@ func TestInputDoesNotAllocate(t *testing.T) {
 		if got := testing.AllocsPerRun(1000, func() { f.sendOne(t); f.ackAll(t) }); got != 0 {
 			t.Errorf("%d legs: data and ACKs allocate %v times", n, got)
 		}
-		// The rare paths too: NAK, RNR NAK, duplicates, refusals, CNPs, strangers.
+		// Rare packets too: NAK, RNR NAK, duplicates, refused requests, CNPs, strangers.
 		odd := []Packet{f.acks[0], f.acks[1], f.data, f.data, f.data, f.acks[0], f.acks[0]}
 		odd[0].Syndrome = rocev2.SyndromeNAKSequence
 		odd[1].Syndrome = rocev2.SyndromeRNR
@@ -101,7 +101,8 @@ func TestInputDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRepairDoesNotAllocate: keeping frames, and repairing a loss each way there is.
+// TestRepairDoesNotAllocate: retaining frames, and repairing a loss in each way, do not
+// allocate.
 func TestRepairDoesNotAllocate(t *testing.T) {
 	for _, n := range []int{3, 64} {
 		f := newFlow(t, n, true)
@@ -142,16 +143,16 @@ func TestRepairDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// flows are the groups that are measured.
+// flows are the groups that the benchmarks measure.
 var flows = []struct {
 	name   string
 	legs   int
 	repair bool
 }{{"legs=3", 3, false}, {"legs=3/repair", 3, true}, {"legs=64", 64, false}, {"legs=64/repair", 64, true}}
 
-// BenchmarkInputData is one WRITE_ONLY packet to n legs, VA and R_Key
-// translated, without and with local repair. Its ACKs are taken in beside the clock,
-// 64 packets at a time.
+// BenchmarkInputData measures one WRITE_ONLY packet to n legs, with VA and R_Key
+// rewritten, without and with local repair. Its ACKs are served while the clock is
+// stopped, for 64 packets at a time.
 func BenchmarkInputData(b *testing.B) {
 	for _, c := range flows {
 		b.Run(c.name, func(b *testing.B) {
@@ -178,8 +179,8 @@ func BenchmarkInputData(b *testing.B) {
 	}
 }
 
-// BenchmarkInputAck is one ACK of one of n receivers that acknowledge in step:
-// every n-th one moves A, which is a look at all n branches.
+// BenchmarkInputAck measures one ACK of one of n receivers that acknowledge in step: every
+// n-th ACK moves A, for which all n legs are compared.
 func BenchmarkInputAck(b *testing.B) {
 	for _, c := range flows {
 		b.Run(c.name, func(b *testing.B) {

@@ -5,8 +5,8 @@ package mcast
 
 import "testing"
 
-// The conformance checks of this package's level, by number: the transcripts are
-// in testdata, under the test's name.
+// The conformance checks at the level of this package, by number. Their transcripts are in
+// testdata, under the test's name.
 
 func TestC12_CopiesToAllButTheSource(t *testing.T)     { runTranscript(t) }
 func TestC13_FeedbackIsNeverReplicated(t *testing.T)   { runTranscript(t) }

@@ -10,9 +10,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What each packet of a source counts as: once among those that came in, whatever becomes
-// of it, under one reason if it is not forwarded, and with the copies and the feedback that
-// it causes.
+// TestPacketsAreCountedOnce: a member's packet counts once in DataIn or FeedbackIn,
+// whatever becomes of it, under one Reason if it is not forwarded, and with the copies
+// and the feedback that it causes.
 func TestPacketsAreCountedOnce(t *testing.T) {
 	send := func(psn rocev2.PSN) Packet {
 		return Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: psn, AckReq: true, Payload: 10}
@@ -28,7 +28,7 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		before []Packet
 		p      Packet
-		want   Counters // beyond those of before
+		want   Counters // increase by packet p
 		drop   Reason
 	}{
 		"new":                 {all, send(1), Counters{DataIn: 1, Copies: 2}, None},
@@ -69,7 +69,8 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// A fast path may only go on where the switch has nothing to say about each packet.
+// TestR34_WhoNeedsToSeeEveryPacket: a fast path may forward only while the switch need not
+// see every packet.
 func TestR34_WhoNeedsToSeeEveryPacket(t *testing.T) {
 	send := Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true, Payload: 10, Frame: 1}
 	read := send
@@ -111,11 +112,11 @@ func TestR34_WhoNeedsToSeeEveryPacket(t *testing.T) {
 	}
 }
 
-// What a fast path has copied counts as if the switch had, and it may be as far ahead of
-// what is acknowledged as a source, but no further.
+// TestR34_CountsAndBounds: copies of a fast path count like copies of the switch, and a
+// fast path may be as far ahead of A as a source may, but no further.
 func TestR34_CountsAndBounds(t *testing.T) {
 	s, in := unsentGroup(t, 0)
-	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Payload: 10}) // A is -1, hi 1
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Payload: 10}) // acked is -1, nxt is 1
 	if err := s.Forwarded(0, maxAhead, 1, false); err != nil {
 		t.Error(err)
 	}
@@ -129,8 +130,8 @@ func TestR34_CountsAndBounds(t *testing.T) {
 	}
 }
 
-// A copy that cannot be put off is lost: without a store, for a leg or group that there is
-// not, and of a frame that is not kept.
+// TestR51_WhatCannotBePutOff: a copy that cannot be deferred is lost. This holds without a
+// store, for a leg or group that does not exist, and for a frame that is not retained.
 func TestR51_WhatCannotBePutOff(t *testing.T) {
 	send := Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true, Payload: 10, Frame: 1}
 	for name, c := range map[string]struct {
@@ -153,9 +154,9 @@ func TestR51_WhatCannotBePutOff(t *testing.T) {
 		}
 		var st GroupStatus
 		s.Snapshot(0, &st)
-		left := uint64(1) // of two copies
+		left := uint64(1) // of two copies, one is taken back
 		if x.Group != 0 || x.Leg == 3 {
-			left = 2 // it was none
+			left = 2 // the copy is none of this group's
 		}
 		if st.Counters.Copies != left {
 			t.Errorf("%s: %d copies count as sent, want %d", name, st.Counters.Copies, left)

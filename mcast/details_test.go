@@ -15,7 +15,8 @@ func TestR12_RewindIsNotAhead(t *testing.T)          { runTranscript(t) }
 func TestR28_RefusedUntilItPassesAgain(t *testing.T) { runTranscript(t) }
 func TestR28_OrderIsTheReceivers(t *testing.T)       { runTranscript(t) }
 
-// The constants of R32 in docs/AGGREGATION.md are the code's.
+// TestR32_ConstantsAreDocumented: the constants of R32 in docs/AGGREGATION.md are those of
+// the code.
 func TestR32_ConstantsAreDocumented(t *testing.T) {
 	b, err := os.ReadFile("../docs/AGGREGATION.md")
 	if err != nil {

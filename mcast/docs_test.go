@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryRuleHasATest holds docs/AGGREGATION.md and the tests together.
+// TestEveryRuleHasATest compares the rules of docs/AGGREGATION.md with the names of the
+// tests.
 func TestEveryRuleHasATest(t *testing.T) {
 	find := func(file, expr string) map[string]bool {
 		b, err := os.ReadFile(file)

@@ -5,8 +5,8 @@ package mcast
 
 import "testing"
 
-// Further transcripts of the rules, each for a mistake that the others would
-// not have noticed (make mutants).
+// Further transcripts of the rules. Each detects a mistake that the other transcripts do
+// not detect (make mutants).
 
 func TestR04_MinimumAtTheWrap(t *testing.T)          { runTranscript(t) }
 func TestR06_FeedbackFromLongAgo(t *testing.T)       { runTranscript(t) }

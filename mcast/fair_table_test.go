@@ -18,7 +18,7 @@ type sharing struct {
 	sw   *Switch
 	out  Output
 	now  time.Duration
-	next []rocev2.PSN // of a member's stream
+	next []rocev2.PSN // the next PSN of each member's stream
 }
 
 func newSharing(t *testing.T, members int, turns time.Duration) *sharing {
@@ -35,8 +35,8 @@ func newSharing(t *testing.T, members int, turns time.Duration) *sharing {
 	return s
 }
 
-// asks has a member send its next message, of one packet. It returns the timer code that
-// the member is told to wait, or 0 if it is served.
+// asks makes a member send its next message, of one packet. It returns the RNR timer code
+// of the answer, or 0 if the message is served.
 func (s *sharing) asks(m MemberID) rocev2.RNRCode {
 	s.t.Helper()
 	p := Packet{Group: groupIP, Src: netip.AddrFrom4([4]byte{10, 0, 0, byte(m + 1)}), DestQP: groupQPN, Op: rocev2.SendOnly, PSN: s.next[m], Payload: 10, Verified: true}
@@ -52,8 +52,8 @@ func (s *sharing) asks(m MemberID) rocev2.RNRCode {
 	return s.out.Feedback[i].Syndrome.RNRCode()
 }
 
-// served has all receivers acknowledge what has been sent to them, as far as a group
-// status knows of it.
+// served makes all receivers of the source that GroupStatus names acknowledge all packets
+// that have been sent to them.
 func (s *sharing) served() {
 	s.t.Helper()
 	var st GroupStatus
@@ -68,14 +68,15 @@ func (s *sharing) served() {
 		if MemberID(m) == st.Source {
 			continue
 		}
-		all := total + s.next[st.Source] - s.next[m] // what others than itself have sent
+		all := total + s.next[st.Source] - s.next[m] // the packets of all members but m
 		p := Packet{Group: groupIP, Src: netip.AddrFrom4([4]byte{10, 0, 0, byte(m + 1)}), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeACK, PSN: all.Prev(), Verified: true}
 		s.sw.Input(s.now, &p, &s.out)
 	}
 }
 
-// Each turn that nobody comes for makes the next one twice as long, six times; then the
-// length stays. When the source changes, a turn is as long as ever.
+// TestR78_TurnsDouble: each turn that the next member does not use doubles the length of
+// the source's next one, at most six times. When the source changes, a turn has its
+// normal length again.
 func TestR78_TurnsDouble(t *testing.T) {
 	s := newSharing(t, 3, 0)
 	s.asks(0)
@@ -114,12 +115,12 @@ func TestR78_TurnsDouble(t *testing.T) {
 	}
 }
 
-// Of several that wait, those that have waited longest come first, whatever their numbers;
-// those that have gone do not.
+// TestR78_WhoIsNext: of several waiting members the one that has waited longest is next,
+// whatever its MemberID. A removed member is never next.
 func TestR78_WhoIsNext(t *testing.T) {
 	for _, c := range []struct {
-		order []MemberID // in which they begin to wait
-		gone  MemberID   // that is removed; 0 none
+		order []MemberID // the order in which the members begin to wait
+		gone  MemberID   // the member that is removed; 0: none
 		want  []MemberID
 	}{
 		{[]MemberID{1, 2, 3}, 0, []MemberID{1, 2, 3}},
@@ -128,7 +129,7 @@ func TestR78_WhoIsNext(t *testing.T) {
 		{[]MemberID{3, 2, 1}, 2, []MemberID{3, 1}},
 		{[]MemberID{2, 1, 3}, 1, []MemberID{2, 3}},
 	} {
-		const turns = 5 * time.Millisecond // less than turnKept, so that who does not ask is in the way
+		const turns = 5 * time.Millisecond // less than turnKept, so that a next member that does not ask delays the others
 		s := newSharing(t, 4, turns)
 		s.asks(0)
 		for _, m := range c.order {
@@ -158,7 +159,7 @@ func TestR78_WhoIsNext(t *testing.T) {
 				t.Fatalf("%v: %d is not served", c.order, got[len(got)-1])
 			}
 			for _, m := range c.want[len(got):] {
-				s.asks(m) // the turn's time begins
+				s.asks(m) // the time of the new turn begins
 			}
 		}
 		if !slices.Equal(got, c.want) {
@@ -167,7 +168,8 @@ func TestR78_WhoIsNext(t *testing.T) {
 	}
 }
 
-// A fast path has to leave the source's packets to the switch while its turn ends.
+// TestR77_FastPathSeesTheEnd: a fast path has to leave the source's packets to the switch
+// while the source's turn ends.
 func TestR77_FastPathSeesTheEnd(t *testing.T) {
 	s := newSharing(t, 3, 0)
 	s.asks(0)
@@ -184,8 +186,9 @@ func TestR77_FastPathSeesTheEnd(t *testing.T) {
 	}
 }
 
-// While receivers still have the end of a turn to acknowledge, it is kept for the member
-// that asks, however long that takes, and given back if that has gone.
+// TestR78_SlowReceivers: until all receivers have acknowledged the end of a turn, the next
+// turn stays reserved for a member that keeps asking, however long that takes. If that
+// member asks no longer, the source goes on.
 func TestR78_SlowReceivers(t *testing.T) {
 	s := newSharing(t, 3, 0)
 	s.asks(0)

@@ -15,15 +15,15 @@ func TestR77_TurnsEnd(t *testing.T)     { runTranscript(t) }
 func TestR78_TurnsAreKept(t *testing.T) { runTranscript(t) }
 func TestR79_TurnsNotCut(t *testing.T)  { runTranscript(t) }
 
-// share has so many sources that never pause share a group for d, and returns how many
-// packets each of them has had acknowledged.
+// share lets sources that never pause share a group for time d, with the given number of
+// sources. It returns the number of acknowledged packets of each.
 func share(t *testing.T, sources int, turns, d time.Duration) (done []int) {
 	n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(7), timer: 67 * time.Millisecond, rnrTimers: true, turnTime: turns}
 	n.build(4, 0, 0)
 	n.full = 0
 	for i, h := range n.hosts {
 		h.rnrLeft, h.maxUnacked, h.strict = 0, 16, i%2 == 0
-		h.pause = func() time.Duration { return 100 * time.Microsecond } // the rate at which receivers take packets
+		h.pause = func() time.Duration { return 100 * time.Microsecond } // the time that a receiver takes for a packet
 		if i < sources {
 			for range 2_000 {
 				h.ops = append(h.ops, message(1+n.rng(9))...)
@@ -47,9 +47,9 @@ func share(t *testing.T, sources int, turns, d time.Duration) (done []int) {
 	return done
 }
 
-// TestR77_NobodyStarves: sources that never pause have the same share of a group each,
-// and together they send nearly as much as one alone. For a turn without an end all others
-// starve.
+// TestR77_NobodyStarves: sources that never pause get equal shares of a group, and
+// together they send nearly as much as a single one. With turns that do not end, all but
+// one starve.
 func TestR77_NobodyStarves(t *testing.T) {
 	const d = 300 * time.Millisecond
 	alone := share(t, 1, 0, d)[0]

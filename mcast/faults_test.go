@@ -11,16 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What can happen to the hosts of a network beside losses: they fall silent,
-// fail, are evicted; and frames arrive damaged.
+// Faults in a network beside losses: hosts that fall silent, fail or are evicted, and
+// frames that arrive damaged.
 
-// isDead says whether h answers nothing any more.
+// isDead reports whether h answers no packet any more.
 func (h *host) isDead() bool {
 	return h.failed || h.n.silenced == h.id && len(h.got) >= h.muteAt
 }
 
-// fails has a receiver's queue pair go into error now and then, at a packet that
-// it would have accepted.
+// fails puts a receiver's queue pair into error now and then, at a packet that it would
+// have accepted.
 func (h *host) fails(accepts bool) bool {
 	if h.n.fatals == 0 || !accepts || len(h.ops) > 0 || h.n.rng(30) > 0 {
 		return false
@@ -31,8 +31,8 @@ func (h *host) fails(accepts bool) bool {
 	return true
 }
 
-// damage changes some of what is not protected by anything but the ICRC; the PSN
-// only if it is to.
+// damage changes fields that only the ICRC protects. It changes the PSN only if damagePSN
+// is set.
 func (n *network) damage(p *Packet) {
 	if n.corrupt == 0 || n.rng(1000) >= n.corrupt {
 		return
@@ -56,8 +56,8 @@ func (n *network) damage(p *Packet) {
 	}
 }
 
-// offered notes for which hosts p, which comes from the source, is what they lack
-// first: without local repair each of them would be sent it.
+// offered counts p for the hosts for which it is the first packet that they lack. p comes
+// from the source; without local repair each of these hosts would get it.
 func (n *network) offered(d *node, p *Packet) {
 	g := d.sw.groups[0]
 	if g.source == none || keyOf(p.Src) != g.sourceAddr || n.damaged[p.Frame] {
@@ -70,10 +70,10 @@ func (n *network) offered(d *node, p *Packet) {
 	}
 }
 
-// evicted looks at why a host is evicted. Silence is a host's own fault if it is
-// dead, and the network's if the host was sent enough that it could have answered:
-// not less than without local repair, and with it not less than the probes that
-// dead_after has room for. Whatever else, the switch is to blame.
+// evicted checks the cause of the eviction of a host. Silence is the host's fault if it
+// is dead, and the network's fault if the host got enough packets that it could have
+// answered: at least as many as without local repair, and with local repair at least as
+// many as dead_after has probes. Any other eviction of a live host is the switch's fault.
 func (n *network) evicted(d *node, e Event) {
 	h, g := n.hosts[e.Member], d.sw.groups[0]
 	kept := g.store != nil && g.store.find(e.PSN.Next()) != nil
@@ -82,7 +82,7 @@ func (n *network) evicted(d *node, e Event) {
 	case n.unfair:
 		n.evictions++
 	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.acked)):
-		n.evictions++ // behind the quorum, it lacks what nobody sends again (R37)
+		n.evictions++ // behind the quorum: it lacks data that will not be sent again (R37)
 	case e.Syndrome == Silent && n.deadAfter > 0 && n.loss > 0:
 		probes := 0
 		if kept {
@@ -98,9 +98,9 @@ func (n *network) evicted(d *node, e Event) {
 	h.removed = true
 }
 
-// givesUp ends a run in which no receiver is left that could answer the source: the
-// silence of all removes nobody (R23), and a real requester's retries run out. It
-// returns false if s is not the source that is served.
+// givesUp ends a run in which no receiver is left that could answer the source: if all are
+// silent, none is removed (R23), and a real requester's retries run out. It returns false
+// if s is not the present source.
 func (n *network) givesUp(s *host) bool {
 	g := s.node.sw.groups[0]
 	if int(g.source) != s.id {
@@ -119,7 +119,7 @@ func (n *network) givesUp(s *host) bool {
 	return true
 }
 
-// completedByQuorum is where the promise of a quorum is checked.
+// completedByQuorum checks the promise of a quorum, for the packets below to.
 func (h *host) completedByQuorum(to int) {
 	for i := h.una; i < to; i++ {
 		has := 0
@@ -141,8 +141,8 @@ func (h *host) completedByQuorum(to int) {
 }
 
 // TestPropertyReceiversFail: some receivers' queue pairs fail with a fatal NAK, others
-// join, frames are damaged and lost, under evict with local repair and without, up to
-// three sources. Every eviction is judged.
+// join, frames are damaged and lost, under evict with local repair and without, with up
+// to three sources. The cause of every eviction is checked.
 func TestPropertyReceiversFail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 0, 3, 30, 100)
@@ -155,9 +155,9 @@ func TestPropertyReceiversFail(t *testing.T) {
 	})
 }
 
-// TestPropertyQuorumTakesTurns is the same for a quorum: at every completion so many
-// receivers have the packet; the others are repaired, or given up (R37, R39), and
-// nothing stays as it is for ever.
+// TestPropertyQuorumTakesTurns is the same for a quorum: at every completion at least the
+// quorum has the packet. The others are repaired or removed (R37, R39), and every run
+// ends.
 func TestPropertyQuorumTakesTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 0, 3, 30, 100)
@@ -170,9 +170,9 @@ func TestPropertyQuorumTakesTurns(t *testing.T) {
 	})
 }
 
-// TestPropertyQuorumNeverDead: with dead_after never, a receiver that lost the last
-// packets, or a copy that its NAK has met, is behind for good. It does not keep the
-// next source from its turn, not even when it is that source itself (R65).
+// TestPropertyQuorumNeverDead: without dead_after, a receiver that lost the last packets,
+// or a copy that crossed its NAK, stays behind for good. It does not keep the next source
+// from its turn, not even if it is that source itself (R65).
 func TestPropertyQuorumNeverDead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 0, 3, 30)

@@ -11,8 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// FuzzInput gives a switch with a group any packets, of members and of strangers,
-// with time going by: nothing panics, and what the group keeps incrementally stays
+// FuzzInput gives a switch with a group any packets, of members and of strangers, at
+// increasing times. No call panics, and the state that the group keeps incrementally stays
 // right.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte{byte(rocev2.SendOnly), 0, 0, 0, 0, 0, 0, 0, byte(rocev2.Acknowledge), 1, 0, 0x1F, 0, 0, 0, 0}, uint8(0))
@@ -29,7 +29,7 @@ func FuzzInput(f *testing.F) {
 		}
 		if spec.Policy == Quorum {
 			spec.Quorum = 2
-			spec.Legs = make([]LegSpec, len(spec.Members)) // a quorum counts hosts
+			spec.Legs = make([]LegSpec, len(spec.Members)) // a quorum needs connected legs
 			for i := range spec.Members {
 				spec.Members[i].Leg = LegID(i)
 			}

@@ -12,16 +12,16 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// manyFlows drives many groups of 4 members in their steady state, with local repair:
-// a packet of each group in turn, and the ACKs of its three receivers.
+// manyFlows drives many groups of 4 members in their steady state, with local repair: a
+// packet of each group in turn, with the ACKs of its three receivers.
 type manyFlows struct {
 	sw     *Switch
 	out    Output
 	now    time.Duration
 	groups int
-	group  int          // whose turn it is
-	step   int          // 0: its packet; then its ACKs
-	psn    []rocev2.PSN // of the next packet, by group
+	group  int          // the group of the next packet
+	step   int          // 0: the data packet is next; 1 to 3: an ACK
+	psn    []rocev2.PSN // the PSN of the next data packet, by group
 }
 
 // flowGap is the time between two packets for a group address: 10 million a second.
@@ -33,7 +33,7 @@ func groupAddr(i int) netip.Addr {
 
 func memberAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i + 1)}) }
 
-// groupOf is the specification of group id with so many members.
+// groupOf is the specification of group id with the given number of members.
 func groupOf(id, members int, repair int64) GroupSpec {
 	w := Window{Base: 0x1000, Len: 1 << 30, RKey: 7}
 	spec := GroupSpec{ID: GroupID(id), IP: groupAddr(id), QPN: groupQPN, PMTU: 1024, Window: w, Policy: Evict, DeadAfter: 100 * time.Millisecond}
@@ -61,7 +61,7 @@ func newManyFlows(t testing.TB, n int) *manyFlows {
 	return f
 }
 
-// packet serves the next packet, and what is due then.
+// packet serves the next packet, and the deadlines that have come by then.
 func (f *manyFlows) packet(t testing.TB) {
 	f.now += flowGap
 	psn := f.psn[f.group]
@@ -91,8 +91,8 @@ func (f *manyFlows) packet(t testing.TB) {
 	}
 }
 
-// BenchmarkGroups is one packet, data or ACK, of one of so many groups that are all
-// active. The time per packet hardly grows with their number.
+// BenchmarkGroups measures one packet, data or ACK, of one of many active groups. The time
+// per packet hardly grows with the number of groups.
 func BenchmarkGroups(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("groups=%d", n), func(b *testing.B) {

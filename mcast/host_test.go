@@ -49,7 +49,7 @@ func (h *host) transmit(i int) {
 	n.carry(h.up(), false, func() { n.input(h.node, p) })
 }
 
-// answered is the requester's side of an acknowledgement.
+// answered serves an acknowledgement at the requester.
 func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 	i := int(psn.Sub(h.sqPSN)) // indices stay far below 2^23
 	if i >= h.top {
@@ -91,7 +91,7 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 	h.transmitWindow()
 }
 
-// completed is where the promise is checked: every receiver has the bytes.
+// completed checks the promise for the packets below to: every receiver has their bytes.
 func (h *host) completed(to int) {
 	if h.n.quorum > 0 {
 		h.completedByQuorum(to)
@@ -120,7 +120,7 @@ func (h *host) completed(to int) {
 
 // The responder.
 
-// deliver has h look at a packet when it comes to it.
+// deliver gives h a packet, which h serves after those before it.
 func (h *host) deliver(psn rocev2.PSN, frame int, ackReq bool) {
 	if h.pause == nil {
 		h.receive(psn, frame, ackReq)
@@ -175,7 +175,7 @@ func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 	default:
 		h.nakSent = false
 		if op := h.n.hosts[frame>>20].ops[frame&0xFFFFF]; h.psnSkew != 0 && len(h.got) == 0 && !op.Is(rocev2.OpStart) {
-			h.failed = true // as a responder does with what is no message's beginning
+			h.failed = true // as a responder's queue pair does at a packet that begins no message
 			h.reply(0, rocev2.SyndromeNAKInvalid)
 			return
 		}
@@ -199,7 +199,7 @@ func (n *network) sameMessage(h *host, frame int) {
 	}
 }
 
-// reply sends an acknowledgement when the receiver has count packets.
+// reply sends an acknowledgement of a receiver that has count packets.
 func (h *host) reply(count int, syn rocev2.Syndrome) {
 	psn := h.ePSN.Add(int32(count))
 	if syn.Kind() == rocev2.KindACK {
@@ -212,7 +212,7 @@ func (h *host) reply(count int, syn rocev2.Syndrome) {
 		}
 	}
 	if count == 0 && syn.Kind() == rocev2.KindACK && !h.strict {
-		psn = rocev2.PSNMask // as rdma_rxe does
+		psn = rocev2.PSNMask // rdma_rxe does so
 	}
 	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn, MSN: msgs}
 	h.n.carry(h.up(), true, func() {

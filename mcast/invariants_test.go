@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What transcripts show of a group, and check of it after each command.
+// The group's state as transcripts show it, and the checks of it after each command.
 
 func (s *transcript) show(w *strings.Builder) {
 	var st GroupStatus
@@ -51,7 +51,7 @@ func (s *transcript) show(w *strings.Builder) {
 	}
 }
 
-// checkInvariants recomputes what the group keeps incrementally.
+// checkInvariants recomputes the state that the group keeps incrementally.
 func checkInvariants(t fatalReporter, g *group) {
 	if g == nil {
 		return

@@ -12,22 +12,22 @@ import (
 
 type fatalReporter interface{ Fatalf(string, ...any) }
 
-// fatal is for what no test is at hand.
+// fatal panics where no test is at hand.
 type fatal struct{}
 
 func (fatal) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// ledger is a driver's account of the frames that a Switch has kept, and looks
-// over its shoulder while it sends from them.
+// ledger is a driver's account of the frames that a Switch retains. It checks each call
+// that sends copies of them.
 type ledger struct {
-	held       map[Handle]uint32 // and what keeping it costs
+	held       map[Handle]uint32 // the retained frames, with the bytes that each takes
 	used       int64
 	before     []cursor
 	source     int32
 	acked, nxt rocev2.PSN
 }
 
-// cursor is what a leg was before a call.
+// cursor is the state of a leg before a call.
 type cursor struct {
 	flags               uint8
 	acked               rocev2.PSN
@@ -48,8 +48,7 @@ func (l *ledger) open(s *Switch) {
 	}
 }
 
-// close checks what the call did with frames. p is the packet of the call, nil if
-// there was none.
+// close checks what the call did with frames. p is the packet of the call, or nil.
 func (l *ledger) close(t fatalReporter, s *Switch, p *Packet, out *Output) {
 	if l.held == nil {
 		l.held = map[Handle]uint32{}
@@ -85,8 +84,8 @@ func (l *ledger) close(t fatalReporter, s *Switch, p *Packet, out *Output) {
 	}
 }
 
-// inOrder checks that nobody was sent what it has, nor, once it is being
-// repaired, anything beyond the first packet that it has not been sent.
+// inOrder checks that no leg was sent a packet that it has acknowledged, and no recovering
+// leg a packet beyond the first one that it has not been sent.
 func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 	for i := range g.acks {
 		b, m := g.branchAt(i), &g.trackOf(i).recovery
@@ -98,7 +97,7 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 			}
 			psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
 			if n == 1 && psn != last.Next() && first == b.acked.Next() {
-				n, first = 0, psn // after a probe (R56) the cursor goes on where it was
+				n, first = 0, psn // a probe (R56) does not move the cursor
 			}
 			if n > 0 && psn != last.Next() {
 				t.Fatalf("leg %d is sent %06x after %06x", i, psn, last)
@@ -122,7 +121,7 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 				may = rocev2.MaxPSN(may, was.firstUnsent)
 			}
 		} else if p != nil && p.Op != rocev2.Acknowledge && l.nxt.LessEq(p.PSN) {
-			may = p.PSN // with a gap, if the source's packets were lost before the switch
+			may = p.PSN // a gap is allowed: the source's packets may be lost before the switch
 		}
 		if may = rocev2.MaxPSN(may, b.acked.Next()); may.Less(first) {
 			t.Fatalf("C68: leg %d is sent %06x, its turn was %06x; before %+v, now %+v %+v", i, first, may, *was, b, *m)
@@ -132,7 +131,7 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 			at = m.cursor
 		}
 		if n == 1 && first == b.acked.Next() && (was.flags&recovering != 0 && first.Less(was.cursor) || m.escalated) {
-			continue // a probe: the cursor stays where it is
+			continue // a probe does not move the cursor
 		}
 		if last.Next() != at && g.store.bytes > 0 {
 			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, hi %06x", i, last, at, g.nxt)
@@ -140,7 +139,7 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 	}
 }
 
-// checkStore recomputes what a group with local repair keeps incrementally.
+// checkStore recomputes the state that a group with local repair keeps incrementally.
 func checkStore(t fatalReporter, g *group) {
 	s := g.store
 	nlate := int32(0)
@@ -196,7 +195,7 @@ func checkStore(t fatalReporter, g *group) {
 	}
 }
 
-// checkRecovery looks for a branch that nobody would ever ask again.
+// checkRecovery checks that leg i does not wait for an event that cannot come.
 func checkRecovery(t fatalReporter, g *group, i int) {
 	b, m := g.branchAt(i), &g.trackOf(i).recovery
 	if b.flags&isReceiver == 0 {
@@ -224,8 +223,8 @@ func checkRecovery(t fatalReporter, g *group, i int) {
 	}
 }
 
-// drawRepair is how a group repairs in a random run: not at all, with room for a
-// few frames, or for all. unit is what keeping a frame costs.
+// drawRepair draws the local repair of a group in a random run: none, with room for a few
+// frames, or with room for all. unit is the number of bytes that a retained frame takes.
 func drawRepair(rng func(int) int, tick time.Duration) (spec RepairSpec, unit uint32) {
 	unit = 1
 	if rng(2) == 0 {

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Long random runs. In ordinary test runs they are short; make soak repeats
-// them thousands of times (-rapid.checks).
+// Long random runs. Ordinary test runs do few of them; make soak does thousands
+// (-rapid.checks).
 
-// drawNetwork is an empty network of so much loss, in 1000.
+// drawNetwork is an empty network, whose loss in 1000 is drawn from loss.
 func drawNetwork(t *rapid.T, loss ...int) *network {
 	n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1}
 	n.loss = rapid.SampledFrom(loss).Draw(t, "loss")
@@ -22,7 +22,7 @@ func drawNetwork(t *rapid.T, loss ...int) *network {
 	return n
 }
 
-// churn lets members join and leave at random times.
+// churn lets members join and leave at random times within the given time.
 func (n *network) churn(joins, leaves int, within time.Duration) {
 	at := func() time.Duration { return time.Duration(n.rng(int(within))) }
 	for range joins {
@@ -37,9 +37,9 @@ func (n *network) churn(joins, leaves int, within time.Duration) {
 	}
 }
 
-// TestPropertyChangingGroup is TestPropertyLossyNetwork with up to 64 members,
-// of which some join and some leave while data flows. Every packet to the
-// source is compared with what the aggregator that keeps sets would send.
+// TestPropertyChangingGroup is TestPropertyLossyNetwork with up to 64 members, of which
+// some join and some leave while data flows. Every packet to the source is compared with
+// that of naiveModel.
 func TestPropertyChangingGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 0, 3, 30, 100, 150)
@@ -55,13 +55,12 @@ func TestPropertyChangingGroup(t *testing.T) {
 
 // TestC72_TreeSoak: two levels of switches, loss up to 15 % on every hop and
 // in both directions, both personalities, all queues beginning at FFFFF0, up to
-// three sources one after the other, members that join and leave. Whenever the
-// source is told that a packet is done, every live receiver has it; and
-// everything ends.
+// three sources one after the other, members that join and leave. Whenever a packet is
+// acknowledged to the source, every live receiver has it, and every run ends.
 //
-// The sources take turns by agreement: of two that begin at once behind
-// different leaves, each may have its first message taken by the receivers of
-// its own leaf, and then neither comes through (docs/AGGREGATION.md).
+// The sources take turns by agreement. If two begin at once behind different leaves, the
+// receivers of each leaf may accept the first message of their own one, and then neither
+// source gets through (docs/AGGREGATION.md).
 func TestC72_TreeSoak(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 10, 50, 150)
@@ -78,9 +77,9 @@ func TestC72_TreeSoak(t *testing.T) {
 	})
 }
 
-// TestR64_DamagedPSN: links flip bits of PSNs, opcodes and AckReq. A frame that reads
-// as the next one makes nobody believe in a packet that does not exist: up to three
-// sources, which begin when they like, are all served to the end.
+// TestR64_DamagedPSN: links flip bits of PSNs, opcodes and AckReq. A damaged frame with
+// the next PSN does not pass for a packet of the source: up to three sources, which begin
+// at any time, are all served to the end.
 func TestR64_DamagedPSN(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNetwork(t, 0, 3, 30)
@@ -90,8 +89,8 @@ func TestR64_DamagedPSN(t *testing.T) {
 	})
 }
 
-// TestR66_NobodyGivesUpWaiting: three sources begin at once and send for longer than
-// a requester's seven retries take. Those that wait for their turn spend none.
+// TestR66_NobodyGivesUpWaiting: three sources begin at once and send for longer than a
+// requester's seven retries take. The sources that wait for their turn use up no retries.
 func TestR66_NobodyGivesUpWaiting(t *testing.T) {
 	for seed := range uint64(4) {
 		n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed)}

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lossRun is 16 receivers of one source, of which half lose so many of 10000
-// packets, in both directions.
+// lossRun is a network of one source and 16 receivers. Half of the receivers lose the
+// fraction loss/10000 of the packets, in both directions.
 func lossRun(seed uint64, loss int, messages, packets int) *network {
 	n := &network{passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed), timer: 16 * repairTimeout}
 	n.links = func(link int) int {
@@ -37,12 +37,12 @@ func lossRun(seed uint64, loss int, messages, packets int) *network {
 	return n
 }
 
-// repairTimeout is to the requester's timeout as the defaults are.
+// repairTimeout is a 16th of the requester's timeout, the ratio of the defaults.
 const repairTimeout = 250 * time.Microsecond
 
-// TestLossIsNobodyElsesAffair: with room in the store the source sends nothing
-// twice, receivers that lose nothing get nothing twice, and those that do ask no
-// more than once for each packet that they lost (or that was lost from them).
+// TestLossIsNobodyElsesAffair: with room in the store the source sends nothing twice, and
+// receivers without loss get nothing twice. A receiver with loss sends at most one NAK for
+// each packet that was lost to it or from it.
 func TestLossIsNobodyElsesAffair(t *testing.T) {
 	for _, loss := range []int{10, 100} {
 		for _, packets := range []int{1, 8} {
@@ -83,9 +83,9 @@ func TestLossIsNobodyElsesAffair(t *testing.T) {
 	}
 }
 
-// TestPropertyAFullStoreChangesNothing: where no frame is kept, because other
-// groups have taken all the room, sources and receivers see the same packets at
-// the same times as without local repair.
+// TestPropertyAFullStoreChangesNothing: if no frame is retained, because other groups have
+// used up the memory, sources and receivers get the same packets at the same times as
+// without local repair.
 func TestPropertyAFullStoreChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -129,16 +129,16 @@ func TestPropertyAFullStoreChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAPauseCostsAQuestion: receivers that lose nothing, but pause for 5 to 50 ms
-// now and then, as a process does that is not scheduled, or take long for each
-// packet, are asked for the ACK that they owe, and not sent a window again. The
-// source does not send anything twice.
+// TestAPauseCostsAQuestion: some receivers lose nothing, but pause for 5 to 50 ms now and
+// then, like a process that is not scheduled, or take long for each packet. They get
+// probes for the overdue ACK, and no whole send window again. The source sends nothing
+// twice.
 func TestAPauseCostsAQuestion(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		packets int // of a message
+		packets int // packets of a message
 		slow    time.Duration
-		rare    int // a pause in so many packets; 0: none
+		rare    int // number of packets per pause; 0: no pauses
 	}{
 		{"pauses, each packet asks", 1, 0, 200},
 		{"pauses, the last of eight asks", 8, 0, 200},
@@ -174,7 +174,7 @@ func TestAPauseCostsAQuestion(t *testing.T) {
 				}
 				again := sent - 16*len(s.ops)
 				t.Logf("%d pauses, %d packets again, %v", pauses, again, n.now)
-				if again > 4*pauses { // a second question has four
+				if again > 4*pauses { // a second probe has four packets
 					t.Errorf("%d packets again for %d pauses", again, pauses)
 				}
 			})

@@ -92,8 +92,9 @@ func (g *group) noteWrongQPN(p *Packet, out *Output) Reason {
 	return WrongQPN
 }
 
-// recheckMismatch checks a PSN that the source has sent before. A source whose first packet
-// was lost comes back to it; a source that was registered with a lower PSN never does.
+// recheckMismatch checks a PSN that the source has sent before. A source whose first
+// packet was lost comes back to it; a source that was registered with a lower PSN never
+// does.
 func (g *group) recheckMismatch(psn rocev2.PSN, out *Output) {
 	m := g.mismatch(MemberID(g.source), SendPSN)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Transcripts that package model has written, or what it found as one.
+// Transcripts that package model has written, and transcripts of its findings.
 
 func TestR18_NeighbourAnswersOneSource(t *testing.T) { runTranscript(t) }
 
@@ -25,9 +25,9 @@ func TestModelTranscripts(t *testing.T) {
 	}
 }
 
-// R52: a receiver behind a quorum has what it acknowledges counted against the
-// messages that were complete when it did, and not against those of A, which is ahead
-// of it: it expects what it was registered with, and stays.
+// TestR52_FreshReceiverBehindAQuorum: the MSN of a receiver behind a quorum is compared
+// with the number of messages up to the PSN that it acknowledges, not up to A, which is
+// ahead of it. The receiver expects the registered PSN, and stays.
 func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 	s := New(Limits{})
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Policy: Quorum, Quorum: 1, PSNProbe: time.Millisecond}
@@ -52,7 +52,7 @@ func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 	}
 	s.Advance(0, &out)
 	for _, name := range []string{"B", "C"} {
-		ack(name, 0xFFFFFF, 0) // rdma_rxe that has accepted nothing, to the probe
+		ack(name, 0xFFFFFF, 0) // the answer to the probe, of an rdma_rxe that has accepted nothing
 	}
 	for psn := rocev2.PSN(0xFFFFFF); psn != 1; psn = psn.Next() {
 		in(Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Payload: 8, AckReq: true, PSN: psn})
@@ -66,9 +66,10 @@ func TestR52_FreshReceiverBehindAQuorum(t *testing.T) {
 	}
 }
 
-// R52: feedback that came before the first probe was sent, and a NAK, which no
-// receiver with the registered numbers answers to a probe, verify nothing. Either may
-// be of an earlier registration, with more of its packets on the way.
+// TestR52_LateFeedbackVerifiesNothing: neither feedback that comes before the first probe
+// is sent nor a NAK verifies a receiver. No receiver with the registered numbers answers
+// a probe by a NAK. Either may belong to an earlier registration, with more of its
+// packets on the way.
 func TestR52_LateFeedbackVerifiesNothing(t *testing.T) {
 	s := New(Limits{})
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, PSNProbe: time.Millisecond}

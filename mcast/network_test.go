@@ -12,9 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A model of a network around one Switch, or around a tree of them: go-back-N
-// hosts as RC.md §3 describes them, links that lose, duplicate and (feedback
-// only) reorder, and members that join and leave.
+// A model of a network around one Switch, or around a tree of them: go-back-N hosts as in
+// RC.md §3, links that lose, duplicate and (feedback only) reorder packets, and members
+// that join and leave.
 
 type event struct {
 	at  time.Duration
@@ -37,7 +37,7 @@ func (e *events) Pop() any {
 	return x
 }
 
-// host is one member: a requester, used when it is its turn, and a responder.
+// host is one member: a responder, and a requester for its turn as the source.
 type host struct {
 	n      *network
 	node   *node
@@ -45,38 +45,38 @@ type host struct {
 	strict bool // qib-like; else rdma_rxe-like
 	ip     netip.Addr
 
-	// Requester. Indices count packets from sq.
+	// Requester. Indices count packets from sqPSN.
 	sqPSN          rocev2.PSN
 	ops            []rocev2.Opcode
 	una, nxt       int
-	maxUnacked     int // packets in flight at most: a small one pauses inside messages
-	tries          int // timeouts since something was acknowledged
-	maxOutstanding int // of them
+	maxUnacked     int // maximum number of packets in flight: with a small one the source pauses inside messages
+	tries          int // timeouts since the last acknowledgement of new data
+	maxOutstanding int // maximum of tries
 	top            int // highest index ever sent, plus 1
 	restarted      bool
-	timer          int // generation: a newer one cancels
+	timer          int // generation: a newer timer cancels older ones
 
-	// Responder. got is every packet ever accepted, as source<<20|index.
+	// Responder. got lists all accepted packets, as source<<20|index.
 	ePSN                            rocev2.PSN
 	got                             []int
 	nakSent                         bool
-	muteAt                          int         // falls silent after so many packets, if it is the mute one
+	muteAt                          int         // number of packets after which it falls silent, if it is network.silenced
 	removed                         bool        // evicted, or left
 	failed                          bool        // its queue pair is in error, after a fatal NAK
-	offers, chances                 int         // see judge
+	offers, chances                 int         // packets that it would have got without repair, and did get: see network.evicted
 	in                              bool        // has been admitted, if it joined
-	missed                          map[int]int // packets of a source from before it was, by host
+	missed                          map[int]int // packets of each source that were sent before it joined, by host
 	rnrLeft                         int
 	transmitted, received, nakCount int
 
-	psnSkew int32                // of the rq_psn that it is registered with: old numbers, or others
-	queue   []func()             // packets that it has not looked at
-	pause   func() time.Duration // if set: how long it takes for a packet
+	psnSkew int32                // difference between its ePSN and the registered rq_psn
+	queue   []func()             // packets that it has not served yet
+	pause   func() time.Duration // if set: the time that it takes for a packet
 
-	then func() // after the last of ops is done
+	then func() // called after the last of ops is complete
 }
 
-// repairing is how the groups of a network repair, and what keeping a frame takes.
+// repairing is the local repair of a network's groups, and the bytes of a retained frame.
 type repairing struct {
 	spec  RepairSpec
 	unit  uint32
@@ -89,7 +89,7 @@ type frame struct {
 	p  Packet
 }
 
-// up and down are h's links.
+// up and down are the numbers of h's links.
 func (h *host) up() int   { return 2*h.id + 1 }
 func (h *host) down() int { return 2 * h.id }
 
@@ -103,34 +103,34 @@ type network struct {
 	queue     events
 	seq       int
 	hosts     []*host
-	portRoom  []int   // for so many copies of kept frames, at random
-	full      int     // one copy in so many finds its queue full; 0: none
-	frames    []frame // what a frame handle stands for
+	portRoom  []int   // room for copies of retained frames, one of these numbers at random
+	full      int     // one copy in this number meets a full queue; 0: none
+	frames    []frame // by Handle
 	link      []time.Duration
-	lost      map[int]int // packets, by link
+	lost      map[int]int // number of lost packets, by link
 	naive     *naiveModel
 	firstPSN  rocev2.PSN                     // of every queue; 0: any
-	links     func(link int) int             // if set: loss of each link, in 10000, and none is doubled
+	links     func(link int) int             // if set: loss of each link in 10000, without duplication
 	lossRand  func(link int) func(n int) int // if set: a link's own randomness
-	repair    *repairing                     // if set: how all repair
-	timer     time.Duration                  // of requesters
-	rnrTimers bool                           // they wait as long as an RNR NAK says, not rnrDelay
-	trace     func(v ...any)                 // told of what goes to hosts
+	repair    *repairing                     // if set: the local repair of all groups
+	timer     time.Duration                  // timeout of requesters
+	rnrTimers bool                           // requesters wait for the timer of an RNR NAK, not for rnrDelay
+	trace     func(v ...any)                 // called for each packet to a host
 	passed    map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
-	verify    bool                           // receivers show which PSN they expect
+	verify    bool                           // numberings are verified
 
 	policy        Policy
 	quorum        int
-	deadAfter     time.Duration // 0: none, or that of a network with a mute host
+	deadAfter     time.Duration // 0: none, or that of a network with a silent host
 	sourceTimeout time.Duration
 	turnTime      time.Duration
-	fatals        int             // receivers that are still to fail
+	fatals        int             // number of receivers that may still fail
 	corrupt       int             // data packets in 1000 that a link damages
-	damagePSN     bool            // in its PSN, too
-	damaged       map[Handle]bool // frames that came damaged
-	evictions     int             // of hosts that were alive
-	unfair        bool            // evictions of live hosts are counted, not judged
-	failure       *Event          // the end of the group
+	damagePSN     bool            // damage may change the PSN too
+	damaged       map[Handle]bool // frames that arrived damaged
+	evictions     int             // evictions of live hosts
+	unfair        bool            // evictions of live hosts are counted, their causes not checked
+	failure       *Event          // the failure of the group
 }
 
 const (
@@ -145,7 +145,7 @@ func (n *network) after(d time.Duration, f func()) {
 	heap.Push(&n.queue, event{n.now + d, n.seq, f})
 }
 
-// carry delivers f over a link: in order unless jitter.
+// carry delivers f over a link, in order unless jitter is set.
 func (n *network) carry(link int, jitter bool, f func()) {
 	for copies := 1; copies > 0; copies-- {
 		rng := n.rng
@@ -170,9 +170,9 @@ func (n *network) carry(link int, jitter bool, f func()) {
 	}
 }
 
-// input is the driver's part of the contract: verify only when asked.
+// input calls Input as a driver does: it verifies a packet only on NeedVerify.
 func (n *network) input(d *node, p Packet) {
-	if p.Op != rocev2.Acknowledge { // a frame of its own, however often it came
+	if p.Op != rocev2.Acknowledge { // each arrival is a frame of its own
 		n.frames = append(n.frames, frame{n.frames[p.Frame].id, p})
 		p.Frame, p.RetainBytes = Handle(len(n.frames)-1), d.unit
 		n.damage(&p)
@@ -195,7 +195,7 @@ func (n *network) input(d *node, p Packet) {
 	n.output(d, &p)
 }
 
-// output does what the switch says; p is nil after Advance and Apply.
+// output does what Output lists. p is nil after Advance and Apply.
 func (n *network) output(d *node, p *Packet) {
 	d.ledger.close(n.tb, d.sw, p, &d.out)
 	checkInvariants(n.tb, d.sw.groups[0])
@@ -214,7 +214,7 @@ func (n *network) output(d *node, p *Packet) {
 			n.evicted(d, e)
 		case e.Kind == GroupFailed && n.policy != Evict && n.deadAfter+time.Duration(n.quorum) > 0:
 			n.failure = &e
-		case e.Kind == NumberMismatch: // a guess, and losses can mislead it; nothing follows from it
+		case e.Kind == NumberMismatch: // a guess that losses can mislead, without consequences
 		default:
 			n.tb.Fatalf("unexpected event %+v", e)
 		}
@@ -231,7 +231,7 @@ func (n *network) output(d *node, p *Packet) {
 			h.admitted(f>>20, f&0xFFFFF)
 		}
 		if full[c.Leg] || n.full > 0 && d.repairs() && n.rng(n.full) == 0 {
-			full[c.Leg] = true // it may be put off, else it is lost
+			full[c.Leg] = true // the copy may be deferred, else it is lost
 			d.sw.Requeue(&c, n.now+time.Duration(n.rng(40))*time.Microsecond)
 			checkInvariants(n.tb, d.sw.groups[0])
 			continue
@@ -264,7 +264,7 @@ func (n *network) output(d *node, p *Packet) {
 			d.answer(f)
 			continue
 		}
-		if d.flat() && (!evicts || i == len(d.out.Feedback)-1) { // before the eviction it says less
+		if d.flat() && (!evicts || i == len(d.out.Feedback)-1) { // feedback before the eviction may acknowledge less
 			n.check(f)
 		}
 		n.trace("feedback", h.id, f.PSN, f.Syndrome, f.MSN)
@@ -272,14 +272,14 @@ func (n *network) output(d *node, p *Packet) {
 	}
 }
 
-// check compares what goes to the source with the naive aggregator, and holds
-// it against the invariants I2, I3 and I6.
+// check compares feedback to the source with that of naiveModel, and checks the invariants
+// I2, I3 and I6.
 func (n *network) check(f Feedback) {
 	if int(f.To) != n.naive.source {
-		return // a late duplicate of an earlier source; host.answered checks it
+		return // answers a late duplicate of an earlier source: host.answered checks it
 	}
 	if n.quorum > 0 || n.failure != nil {
-		return // the aggregator waits for all
+		return // naiveModel waits for all receivers
 	}
 	s := n.hosts[f.To]
 	want := s.sqPSN.Add(int32(n.naive.acked() - 1))
@@ -309,9 +309,9 @@ func (n *network) check(f Feedback) {
 			n.tb.Fatalf("I6: NAK %06x of severity %d again before its PSN passed", f.PSN, sev)
 		}
 		n.passed[f.PSN] = sev
-		// The switch itself asks, too, in the name of a receiver that it cannot
-		// send what comes next, and for a message that waited for probes. And it has the
-		// source wait at the end of its turn.
+		// The switch sends a NAK too in the name of a receiver whose next packet is not
+		// in the store, and for a message that has waited for probes. It sends the
+		// source an RNR NAK at the end of its turn.
 		g := n.nodes[0].sw.groups[0]
 		if k == rocev2.KindRNR && g.turn.over && f.PSN == g.nxt {
 			return
@@ -322,15 +322,16 @@ func (n *network) check(f Feedback) {
 	}
 }
 
-// naiveModel is the obvious aggregator: the set of what each receiver acknowledged.
+// naiveModel is the obvious aggregator: it keeps the set of packets that each receiver has
+// acknowledged.
 type naiveModel struct {
 	network  *network
 	source   int
-	base     []int          // len(got) of a receiver when the epoch began
+	base     []int          // len(got) of each receiver when the turn began
 	sender   []int          // index of the source's packet at that position
-	nxt      []int          // packets of a source that all have, by host, when its epoch ended
-	received []map[int]bool // positions in its receive queue, by host
-	nak      []int          // position it last asked for and was not sent since, or -1
+	nxt      []int          // packets of each source that all receivers have, by host, at the end of its turn
+	received []map[int]bool // positions in each receive queue, by host
+	nak      []int          // position of each receiver's last NAK that was not sent since, or -1
 }
 
 func (a *naiveModel) epoch(src int) {
@@ -354,7 +355,7 @@ func (a *naiveModel) prefix(i int) int {
 	return p
 }
 
-// acked is how many packets of the source all receivers acknowledged.
+// acked returns how many packets of the source all receivers have acknowledged.
 func (a *naiveModel) acked() int {
 	m := -1
 	for i := range a.network.hosts {
@@ -365,13 +366,13 @@ func (a *naiveModel) acked() int {
 	return m
 }
 
-// counts says whether the source waits for host i.
+// counts reports whether the source waits for host i.
 func (a *naiveModel) counts(i int) bool {
 	h := a.network.hosts[i]
 	return i != a.source && h.in && !h.removed
 }
 
-// wanted says whether a receiver that holds the rest back asks for the next PSN.
+// wanted reports whether a receiver that holds acked back has sent a NAK of the next PSN.
 func (a *naiveModel) wanted() bool {
 	m := a.acked()
 	for i := range a.network.hosts {

@@ -29,9 +29,8 @@ const (
 	probeBurst = 64
 	// maxIdleRounds is the number of rounds of probes while no data waits for an answer.
 	maxIdleRounds = 10
-	// wrongAnswerProbes is the number of further probes after which an answer with a
-	// wrong PSN is believed. A single such answer may be a late packet of the member's
-	// last queue pair.
+	// wrongAnswerProbes is the number of further probes after which an answer with a wrong
+	// PSN is believed. A single one may be a late packet of the member's last queue pair.
 	wrongAnswerProbes = 2
 )
 
@@ -240,8 +239,8 @@ func (g *group) canDismiss(i int) bool {
 	return n >= g.minReceivers
 }
 
-// mayBeginMessage reports whether the message at nxt may begin: all receivers that wait for
-// it are verified or, under Quorum, enough of all receivers are.
+// mayBeginMessage reports whether the message at nxt may begin: all receivers that wait
+// for it are verified or, under Quorum, enough of all receivers are.
 func (g *group) mayBeginMessage() bool {
 	if g.numbering.numPending == 0 {
 		return true
@@ -262,7 +261,7 @@ func (g *group) mayBeginMessage() bool {
 	return n >= g.quorum
 }
 
-// isBlocking reports whether data waits for receivers, or the source is to be asked for it.
+// isBlocking reports whether data waits for receivers, or is to be asked for.
 func (n *numbering) isBlocking() bool { return n.blocked || n.askSource }
 
 // mustBlock reports whether new data at psn has to wait for receivers to be verified. If

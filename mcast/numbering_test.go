@@ -11,10 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPropertyOldNumbers: receivers that expect another PSN than the one they were
-// registered with, by 1 to 60 either way, are removed before anything counts for
-// them. No completion speaks of a message that a
-// member lacks (host.completed), and the others have it all.
+// TestPropertyOldNumbers: receivers whose ePSN differs from the registered one, by 1 to 60
+// either way, are removed before any ACK of them counts. No message is completed that a
+// member lacks (host.completed), and the other receivers get everything.
 func TestPropertyOldNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -27,7 +26,7 @@ func TestPropertyOldNumbers(t *testing.T) {
 		wrong := rapid.IntRange(1, members-3).Draw(t, "wrong")
 		n.build(members, 1, 0)
 		for i := range n.hosts[0].ops {
-			n.hosts[0].ops[i] = rocev2.SendOnly // the sender completes packets
+			n.hosts[0].ops[i] = rocev2.SendOnly // each packet is a message, as the sender completes packets
 		}
 		for _, h := range n.hosts[members-wrong:] {
 			h.psnSkew = int32(1+n.rng(60)) * int32(1-2*n.rng(2))
@@ -42,8 +41,8 @@ func TestPropertyOldNumbers(t *testing.T) {
 	})
 }
 
-// TestR73_ManyLeave: where more receivers leave at once than are remembered, any
-// receiver may be one of them for as long. After that, none is.
+// TestR73_ManyLeave: if more than maxDepartures receivers leave at once, every receiver
+// counts as one of them for the same time. After that time none does.
 func TestR73_ManyLeave(t *testing.T) {
 	var d departures
 	var h portTimes

@@ -76,8 +76,8 @@ func (g *group) decided() *Outcomes {
 	return g.outcomes
 }
 
-// resetMember makes room for the outcomes of a new member m, and clears those of the member
-// whose MemberID it takes over.
+// resetMember makes room for the outcomes of a new member m, and clears those of the
+// member whose MemberID it takes over.
 func (o *Outcomes) resetMember(m MemberID) {
 	if o == nil {
 		return

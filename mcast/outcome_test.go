@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// outcomeGroup is a group of three under Evict, whose member i starts at PSN 1000*i.
+// outcomeGroup is a group of three members under Evict. Member i begins at PSN 1000*i.
 func outcomeGroup(t *testing.T, generation uint64) (*Switch, *GroupSpec) {
 	s := New(Limits{})
 	spec := &GroupSpec{IP: ipOf("G"), Generation: generation, QPN: 0x4711, PMTU: 1024, Policy: Evict}
@@ -32,14 +32,14 @@ func serve(s *Switch, from netip.Addr, op rocev2.Opcode, psn rocev2.PSN, syn roc
 	s.Input(0, &Packet{Group: ipOf("G"), Src: from, Op: op, DestQP: 0x4711, PSN: psn, AckReq: true, Syndrome: syn, Verified: true}, &out)
 }
 
-// What a group has decided can be asked for after any number of events, whether
-// anybody has seen them or not.
+// TestOutcomesOutliveEvents: the decisions of a group can be read after any number of
+// events, whether the driver has read the events or not.
 func TestOutcomesOutliveEvents(t *testing.T) {
 	s, _ := outcomeGroup(t, 7)
 	a, b, c := ipOf("A"), ipOf("B"), ipOf("C")
 	serve(s, a, rocev2.SendOnly, 0, 0)
 	serve(s, b, rocev2.Acknowledge, 1000, rocev2.SyndromeACK)
-	serve(s, c, rocev2.Acknowledge, 2000, rocev2.SyndromeNAKOpErr) // acknowledges 1999, and goes
+	serve(s, c, rocev2.Acknowledge, 2000, rocev2.SyndromeNAKOpErr) // acknowledges 1999, and is evicted
 	const turns = 3000
 	p := [2]rocev2.PSN{1, 1000}
 	for i := range turns {
@@ -64,8 +64,8 @@ func TestOutcomesOutliveEvents(t *testing.T) {
 	}
 }
 
-// An outcome ends with what it is about: a member's when another one takes its
-// place, all of them when the group is put anew.
+// TestOutcomesEndWithTheirSubject: a member's outcome ends when another member takes over
+// its MemberID, and all outcomes end when the group is put anew.
 func TestOutcomesEndWithTheirSubject(t *testing.T) {
 	s, spec := outcomeGroup(t, 1)
 	serve(s, ipOf("A"), rocev2.SendOnly, 0, 0)

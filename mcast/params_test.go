@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Check says what is wrong, whether by itself or with another parameter, and nothing
-// of what is right up to its bounds.
+// TestGroupParamsCheck: Check refuses a parameter that is wrong, by itself or beside
+// another one, and accepts right ones up to their bounds.
 func TestGroupParamsCheck(t *testing.T) {
 	const once, all = 67108864 * time.Nanosecond, 7 * 67108864 * time.Nanosecond // exponent 14, 7 retries
 	good := GroupParams{QPN: 0x10, PathMTU: 256, Policy: Evict, DeadAfter: 100 * time.Millisecond, LagPSNs: MaxLagPSNs, LagTime: time.Hour, SenderTimeout: 14, SenderRetries: 7}

@@ -5,8 +5,8 @@ package mcast
 
 import "time"
 
-// Times that do not count as a receiver's silence: the switch's pauses, in which it did not
-// receive from the port (R58), and the wait of a copy on this side of the link (R59).
+// Times that do not count as a receiver's silence: the switch's pauses, in which it did
+// not receive from the port (R58), and the wait of a copy on this side of the link (R59).
 
 // maxTXDelay bounds the delay that SetPortDelay accepts for a port.
 const maxTXDelay = 10 * time.Second
@@ -37,11 +37,11 @@ func (h *portTimes) grow(p Port) *portTime {
 	return &h.ports[p]
 }
 
-// SetPortPaused tells the switch the total time, so far, in which no packet from a port was
-// served: the driver was not scheduled, or the part of it that receives from the port.
-// That time is not the silence of a receiver behind the port: it counts for no DeadAfter,
-// no LagTime and no probe (R58). A total below an earlier one is ignored. The driver
-// calls SetPortPaused before Advance.
+// SetPortPaused tells the switch the total time, so far, in which no packet from a port
+// was served: the driver was not scheduled, or the part of it that receives from the
+// port. That time is not the silence of a receiver behind the port: it counts for no
+// DeadAfter, no LagTime and no probe (R58). A total below an earlier one is ignored. The
+// driver calls SetPortPaused before Advance.
 func (s *Switch) SetPortPaused(port Port, total time.Duration) {
 	if h := s.ports.grow(port); total > h.paused {
 		h.paused = total

@@ -11,8 +11,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// R70: what the port of one leg does not take waits for that port; the others' repairs
-// do not, and what it takes of a burst goes out.
+// TestR70_RoomIsALegsOwn: copies that the port of one leg does not take wait for that
+// port, and resends to other legs do not. The part of a burst that the port takes goes
+// out.
 func TestR70_RoomIsALegsOwn(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	for psn := rocev2.PSN(0); psn < 4; psn++ {
@@ -69,8 +70,8 @@ func TestR70_RoomIsALegsOwn(t *testing.T) {
 	}
 }
 
-// R70: a leg that has nothing to be sent is not asked about, and a port that is full does
-// not use up what the others may be sent.
+// TestR70_FullPortUsesUpNothing: PortRoom is not called for a leg without resends, and a
+// full port does not use up MaxResends.
 func TestR70_FullPortUsesUpNothing(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	for psn := rocev2.PSN(0); psn < 4; psn++ {
@@ -81,7 +82,7 @@ func TestR70_FullPortUsesUpNothing(t *testing.T) {
 		if leg == 2 {
 			return 9, 0
 		}
-		return -1, time.Millisecond // fewer than none is none
+		return -1, time.Millisecond // a negative number means none
 	}
 	in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 100, Syndrome: rocev2.SyndromeNAKSequence})
 	out.MaxResends = 5
@@ -94,7 +95,8 @@ func TestR70_FullPortUsesUpNothing(t *testing.T) {
 	}
 }
 
-// R70: legs whose time comes at once do not wait for the one that has no room.
+// TestR70_LegsOfOneCall: of legs with the same deadline, those with room in their ports
+// do not wait for one without.
 func TestR70_LegsOfOneCall(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})

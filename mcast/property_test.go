@@ -14,12 +14,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPropertyLossyNetwork runs up to three sources that take turns over a network
-// that loses, duplicates and reorders, with hosts of both personalities and
-// PSNs about to wrap. In half of the runs one receiver falls silent for good and
-// has to be evicted. It checks the invariants of RC.md §6.1 at every packet,
-// against an aggregator that keeps sets, and that all transfers finish with
-// every receiver having every packet once and in order.
+// TestPropertyLossyNetwork runs up to three sources that take turns over a network that
+// loses, duplicates and reorders packets, with hosts of both personalities and PSNs about
+// to wrap. In half of the runs one receiver falls silent for good and has to be evicted.
+// The test checks the invariants of RC.md §6.1 at every packet, against naiveModel, and
+// that at the end every receiver has every packet, once and in order.
 func TestPropertyLossyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { newNetwork(t).run() })
 }
@@ -69,7 +68,8 @@ func newNetwork(t *rapid.T) *network {
 	return n
 }
 
-// build makes the hosts and switches: one, or one with so many children.
+// build makes the hosts and the switches: one switch, or one with the given number of
+// children.
 func (n *network) build(members, sources, children int) {
 	n.naive, n.lost = &naiveModel{network: n, source: -1}, map[int]int{}
 	if n.timer == 0 {
@@ -103,7 +103,7 @@ func (n *network) build(members, sources, children int) {
 	}
 }
 
-// newHost adds a host to a switch; the group does not know it yet.
+// newHost adds a host to a switch. The host is no member of the group yet.
 func (n *network) newHost(d *node) *host {
 	i := len(n.hosts)
 	h := &host{n: n, node: d, id: i, ip: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), strict: n.rng(2) == 0,
@@ -136,7 +136,7 @@ func (n *network) run() {
 	n.finish()
 }
 
-// finish runs what has been started to its end, and looks at what came of it.
+// finish runs the network to its end, and checks the result.
 func (n *network) finish() {
 	for steps := 0; n.queue.Len() > 0 && n.failure == nil; steps++ {
 		if steps > 200_000 {
@@ -178,8 +178,8 @@ func (n *network) finish() {
 	}
 }
 
-// drain lets time pass when there is nothing left to do: no frame is held then,
-// and no clock runs.
+// drain lets time pass when nothing is left to do, and checks that no frame is retained
+// then and no timer runs.
 func (n *network) drain() {
 	n.portRoom, n.full = []int{0}, 0
 	for range 1000 {
@@ -197,7 +197,7 @@ func (n *network) drain() {
 	}
 }
 
-// stuck says where a run that does not end is.
+// stuck describes the state of a run that does not end.
 func (n *network) stuck() (s []string) {
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]

@@ -16,15 +16,15 @@ import (
 type quorumReceiver struct {
 	ip       netip.Addr
 	ePSN     rocev2.PSN
-	first    int // index of the source's first packet that is for it; -1: none came yet
-	received int // it has everything from first up to, not including, this one
+	first    int // index of the first packet of the source that it is to get; -1: none came yet
+	received int // index after the last packet that it has, of those from first on
 	nak      bool
 	mute     bool
 	gone     bool
 }
 
-// quorumRun is one source that sends messages of three packets to receivers that join
-// and fall silent, over links that lose and repeat, one tick at a time.
+// quorumRun is one source that sends messages of three packets to receivers that join and
+// fall silent, over links that lose and duplicate packets, one tick at a time.
 type quorumRun struct {
 	tb        *rapid.T
 	rng       func(int) int
@@ -40,18 +40,17 @@ type quorumRun struct {
 	start     rocev2.PSN
 	total     int
 	failed    bool
-	inbox     []Packet // toward the switch, from receivers
+	inbox     []Packet // packets from receivers to the switch
 	frames    []frame  // by handle
-	unit      uint32   // bytes of memory that keeping one takes
+	unit      uint32   // bytes of memory that a retained frame takes
 	ledger    ledger
 }
 
 const quorumTick = 10 * time.Microsecond
 
-// TestPropertyQuorum: whatever is lost, whoever joins or dies, a completion is of
-// what k receivers that were to get it have got, in order, and a run ends with
-// everything completed or with a fatal NAK; it does so only if a receiver cannot
-// be spared.
+// TestPropertyQuorum: whatever packets are lost, and whichever receivers join or fall
+// silent, a completed packet has reached k receivers that were to get it, in order. A run
+// ends with everything completed, or with a fatal NAK if a receiver cannot be spared.
 func TestPropertyQuorum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -142,17 +141,18 @@ func (q *quorumRun) lossy(f func()) {
 	}
 }
 
-// send is one tick of the source: a packet, or after a while the timeout.
+// send is one tick of the source: the next packet or, after a time without progress, the
+// timeout.
 func (q *quorumRun) send() {
 	if q.idleTicks++; q.idleTicks > 60 {
 		q.nxt, q.idleTicks = q.una, 0
 		q.retries++
 	}
-	// Where nobody shows a sign of life nobody is removed: the source gives up.
+	// If all receivers are silent, none is removed: the source gives up.
 	if q.retries > 100 {
 		alive := 0
 		for _, r := range q.receivers {
-			if !r.gone && !r.mute && r.first >= 0 && r.first <= q.una && r.received >= q.una { // one that lacks more asked once, and says no more
+			if !r.gone && !r.mute && r.first >= 0 && r.first <= q.una && r.received >= q.una { // a receiver that lacks more has sent its NAK, and sends no further one
 				alive++
 			}
 		}
@@ -217,7 +217,7 @@ func (q *quorumRun) output(p *Packet) {
 	}
 }
 
-// in is how many receivers are in the group.
+// in returns how many receivers are in the group.
 func (q *quorumRun) in() (n int) {
 	for _, r := range q.receivers {
 		if !r.gone {
@@ -227,12 +227,12 @@ func (q *quorumRun) in() (n int) {
 	return n
 }
 
-// receive is a strict responder's.
+// receive gives a packet to r, which is a strict responder.
 func (q *quorumRun) receive(r *quorumReceiver, psn rocev2.PSN, i int, ask bool) {
 	if r.mute || r.gone {
 		return
 	}
-	at := int(psn.Sub(r.ePSN)) // position in its receive queue
+	at := int(psn.Sub(r.ePSN)) // position in r's receive queue
 	if r.first < 0 && at == 0 {
 		if i%3 != 0 {
 			q.tb.Fatalf("a joiner begins with packet %d, inside a message", i)
@@ -265,7 +265,8 @@ func (q *quorumRun) answer(r *quorumReceiver, at int, syn rocev2.Syndrome) {
 	q.inbox = append(q.inbox, Packet{Group: groupIP, Src: r.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: r.ePSN.Add(int32(at)), Syndrome: syn})
 }
 
-// answered is the source's side: its promise is checked before links lose it.
+// answered serves feedback at the source. It checks the promise before a link may lose the
+// feedback.
 func (q *quorumRun) answered(f Feedback) {
 	i := int(f.PSN.Sub(q.start))
 	done := i
@@ -299,7 +300,7 @@ func (q *quorumRun) answered(f Feedback) {
 	}
 }
 
-// TestQuorumDoesNotAllocate: choosing what the quorum has sorts in place.
+// TestQuorumDoesNotAllocate: quorumAcked sorts in place, and allocates nothing.
 func TestQuorumDoesNotAllocate(t *testing.T) {
 	const n = 9
 	s := New(Limits{})
@@ -319,7 +320,7 @@ func TestQuorumDoesNotAllocate(t *testing.T) {
 	acked := 0
 	if got := testing.AllocsPerRun(500, func() {
 		s.Input(0, &data, &out)
-		for i := n; i > 0; i-- { // another order than the legs'
+		for i := n; i > 0; i-- { // an order other than that of the legs
 			a := &acks[1+(i*4)%n]
 			a.PSN = data.PSN
 			s.Input(0, a, &out)

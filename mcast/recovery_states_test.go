@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// recoveryRow is a row of the table in RC.md §9.1: what the predicates of a state are.
+// recoveryRow is a row of the table in RC.md §9.1: the predicates of a state.
 type recoveryRow struct{ name, late, probing, hold, led, pend string }
 
 // recoveryRows reads the table.
@@ -49,7 +49,8 @@ func documentedStates(t fatalReporter, b *ackState, m *recovery) (names []string
 	return names
 }
 
-// Each combination of the predicates that a leg may have is exactly one state of RC.md.
+// TestRecoveryStatesAreDocumented: each combination of predicates that a leg may have is
+// exactly one state of RC.md.
 func TestRecoveryStatesAreDocumented(t *testing.T) {
 	seen := make(map[string]bool)
 	for i := range 1 << 5 {

@@ -11,11 +11,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Corners of local repair that nothing else would notice: each of these tests is
-// the one that kills some mutant.
+// Corners of local repair that no other test covers: each of these tests is the only one
+// that kills a certain mutant.
 
-// repairRig is a source A with receivers B and C that number as it does, and a
-// store of 16384 bytes.
+// repairRig is a source A with receivers B and C, all with the same PSNs, and a store of
+// 16384 bytes.
 type repairRig struct {
 	tb  *testing.T
 	sw  *Switch
@@ -40,8 +40,8 @@ func newRepairRig(t *testing.T, change func(*GroupSpec)) *repairRig {
 	return r
 }
 
-// data gives the switch a packet of the source, with a frame of so many bytes and a
-// handle of 100*round + PSN.
+// data gives the switch a packet of the source. Its frame takes the given number of bytes,
+// and its handle is 100*round + PSN.
 func (r *repairRig) data(psn rocev2.PSN, round Handle, bytes uint32) {
 	r.sw.Input(r.now, &Packet{
 		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendOnly, Payload: 8,
@@ -62,7 +62,7 @@ func (r *repairRig) released(want ...Handle) {
 	}
 }
 
-// R42: a group that is deleted lets go of what it keeps.
+// TestDeletedGroupKeepsNothing (R42): a deleted group frees its retained frames.
 func TestDeletedGroupKeepsNothing(t *testing.T) {
 	r := newRepairRig(t, nil)
 	r.data(0, 0, 1000)
@@ -76,8 +76,8 @@ func TestDeletedGroupKeepsNothing(t *testing.T) {
 	}
 }
 
-// R42: a frame that could not be kept in an empty store costs nothing that is
-// there for a receiver behind the quorum.
+// TestNothingIsGivenUpForWhatCannotFit (R42): a frame that would not fit into an empty
+// store evicts no frame that is retained for a receiver behind the quorum.
 func TestNothingIsGivenUpForWhatCannotFit(t *testing.T) {
 	r := newRepairRig(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
 	r.data(0, 0, 2000)
@@ -94,8 +94,9 @@ func TestNothingIsGivenUpForWhatCannotFit(t *testing.T) {
 	}
 }
 
-// R43: a frame that is there and comes again, too large to be kept, leaves a hole: what
-// is before it is not served from the store.
+// TestNewerFrameThatDoesNotFitLeavesAHole (R43): a packet that comes again with a frame
+// too large to be retained leaves a hole. A NAK of a PSN before the hole is not served
+// from the store.
 func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
 	r := newRepairRig(t, nil)
 	for psn := range rocev2.PSN(3) {
@@ -109,8 +110,8 @@ func TestNewerFrameThatDoesNotFitLeavesAHole(t *testing.T) {
 	}
 }
 
-// R44, R24: what another switch is sent again is as it came from the source, however
-// it is rewritten for a member.
+// TestRepairToAnotherSwitchIsAsItCame (R44, R24): a frame that is resent to another
+// switch is unchanged, also if it is rewritten for a member.
 func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 	group := Window{Base: 0x1000, Len: 0x1000, RKey: 7}
 	r := newRepairRig(t, func(s *GroupSpec) {
@@ -127,7 +128,7 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 	r.sw.Input(0, &write, &r.out)
 	for leg, nak := range []Packet{
 		1: {Src: ipOf("B")},
-		2: {Src: ipOf("A"), Neighbor: 1}, // in the source's name
+		2: {Src: ipOf("A"), Neighbor: 1}, // the next switch answers with the source's address
 	} {
 		if leg == 0 {
 			continue
@@ -144,7 +145,8 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 	}
 }
 
-// R45: who has not been asked for an ACK owes none, and is not asked again.
+// TestWhoOwesNothingIsNotAsked (R45): a receiver that got no AckReq owes no ACK, and is
+// not probed.
 func TestWhoOwesNothingIsNotAsked(t *testing.T) {
 	r := newRepairRig(t, nil)
 	r.data(0, 0, 1000)
@@ -166,8 +168,9 @@ func TestWhoOwesNothingIsNotAsked(t *testing.T) {
 	t.Error("the switch goes on looking for something to do")
 }
 
-// R47: the source has come back to a loss and will pass the next one as well: it is
-// not asked for that in the name of those that wait for it.
+// TestSourceIsNotAskedForWhatItIsAboutToPass (R47): the source has gone back to a loss,
+// and will repeat the next lost packet as well. No NAK of that packet goes to the source
+// in the name of the receivers that wait for it.
 func TestSourceIsNotAskedForWhatItIsAboutToPass(t *testing.T) {
 	r := newRepairRig(t, nil)
 	for _, psn := range []rocev2.PSN{0, 2, 4} { // 1 and 3 are lost before the switch
@@ -199,14 +202,15 @@ func TestSourceIsNotAskedForWhatItIsAboutToPass(t *testing.T) {
 	}
 }
 
-// R48: a receiver behind the quorum may have had what it did not acknowledge. If no frame
-// of that is left, nothing but what the source sends again can show it.
+// TestWhoIsBehindTheQuorumGetsWhatComesAgain (R48): a receiver behind the quorum may have
+// packets that it did not acknowledge. If no frame of them is retained, only a packet that
+// the source repeats can show it.
 func TestWhoIsBehindTheQuorumGetsWhatComesAgain(t *testing.T) {
 	r := newRepairRig(t, func(s *GroupSpec) { s.Policy, s.Quorum = Quorum, 1 })
 	r.data(0, 0, 8000)
 	r.data(1, 0, 8000)
 	r.feedback("C", rocev2.SyndromeACK, 1)
-	r.data(2, 0, 16000) // in the place of both
+	r.data(2, 0, 16000) // evicts both frames
 	r.released(0, 1)
 	r.data(2, 1, 16000)
 	if got := sentTo(&r.out, 1); !slices.Equal(got, []rocev2.PSN{2}) {

@@ -13,16 +13,16 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// outcome sums up random runs that differ in nothing but local repair.
+// outcome sums up random runs with one kind of local repair, or without.
 type outcome struct {
-	evictions, failures int           // of members that were alive, of groups
-	behind              int           // members that are left without everything
-	took, worst         time.Duration // until the source had its last completion, if it had
-	sent                int           // packets by the source
+	evictions, failures int           // number of evictions of live members, and of failed groups
+	behind              int           // number of members that lack data at the end
+	took, worst         time.Duration // total and maximum of the time to the source's last completion
+	sent                int           // packets sent by the source
 }
 
-// lossy runs one source and some receivers over a network that loses the same share
-// on each of its links, in both directions.
+// lossy runs one source and some receivers over a network whose links all lose the same
+// fraction of packets, in both directions.
 func (o *outcome) lossy(t *testing.T, seed uint64, loss, dead int, policy Policy, r *repairing) {
 	n := &network{tb: t, passed: map[rocev2.PSN]severity{}, silenced: -1, rng: random(seed), loss: loss, repair: r,
 		policy: policy, deadAfter: time.Duration(dead) * timeout, unfair: true}
@@ -33,7 +33,7 @@ func (o *outcome) lossy(t *testing.T, seed uint64, loss, dead int, policy Policy
 	n.portRoom, n.full = []int{0}, 0
 	n.lossRand = ownDice(seed)
 	for _, h := range n.hosts {
-		h.rnrLeft = 0 // requesters here do not wait for as long as they are told
+		h.rnrLeft = 0 // no RNR NAKs: requesters here do not wait for the timer of one
 	}
 	s := n.hosts[0]
 	s.then = func() {
@@ -54,8 +54,8 @@ func (o *outcome) lossy(t *testing.T, seed uint64, loss, dead int, policy Policy
 	}
 }
 
-// ownDice gives each link its own randomness, so that what one loses does not
-// depend on how many packets others carry.
+// ownDice gives each link its own random numbers, so that the losses of a link do not
+// depend on the number of packets on other links.
 func ownDice(seed uint64) func(link int) func(n int) int {
 	links := map[int]func(int) int{}
 	return func(link int) func(int) int {
@@ -66,11 +66,11 @@ func ownDice(seed uint64) func(link int) func(n int) int {
 	}
 }
 
-// TestPropertyRepairIsNeverWorse runs the same random networks with and without
-// local repair, whose timeout is to the requester's as the defaults are, longer and
-// shorter, with room for everything or for little. With it no more members that are
-// alive are evicted, no more groups fail, and transfers finish no later, at any loss
-// and under any policy (R56, R57). make soak runs more of them.
+// TestPropertyRepairIsNeverWorse runs the same random networks with and without local
+// repair. The ratio of its timeout to the requester's is that of the defaults, larger or
+// smaller, and its memory is large or small. With local repair no more live members are
+// evicted, no more groups fail, and transfers finish no later, at any loss and under any
+// policy (R56, R57). make soak runs more of them.
 func TestPropertyRepairIsNeverWorse(t *testing.T) {
 	checks, _ := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
 	repairs := []RepairSpec{
@@ -81,9 +81,9 @@ func TestPropertyRepairIsNeverWorse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy Policy
-		dead   int // in timeouts of the requester
+		dead   int // dead_after, in timeouts of the requester
 		losses []int
-		runs   int // for 100 checks
+		runs   int // number of runs for 100 checks
 	}{
 		{"evict", Evict, 3, []int{100, 200}, 40},
 		{"strict", Strict, 3, []int{100, 200}, 30},
@@ -117,9 +117,9 @@ func TestPropertyRepairIsNeverWorse(t *testing.T) {
 	}
 }
 
-// TestRepairEvictsNobodyItDidNotAsk repeats runs in which local repair had live
-// receivers evicted that stay without it, at 10 % loss and a dead_after of eight
-// timeouts of the requester.
+// TestRepairEvictsNobodyItDidNotAsk repeats runs at 10 % loss, with a dead_after of eight
+// timeouts of the requester. In these runs live receivers were once evicted with local
+// repair that stay without it.
 func TestRepairEvictsNobodyItDidNotAsk(t *testing.T) {
 	spacious := RepairSpec{Bytes: 1 << 23, Timeout: timeout / 16, Tries: DefaultRepairTries}
 	tight := RepairSpec{Bytes: 8 * minFrameBytes, Timeout: timeout / 8, Tries: 5}

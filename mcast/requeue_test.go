@@ -11,7 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// unsentGroup is a source A with receivers B and C, whose first PSN is 0 for all.
+// unsentGroup is a source A with receivers B and C. All send from PSN 0 on; B expects 100
+// and C expects 200.
 func unsentGroup(t *testing.T, bytes int64) (*Switch, func(now time.Duration, p Packet) *Output) {
 	t.Helper()
 	s := New(Limits{})
@@ -44,8 +45,9 @@ func sentTo(out *Output, leg LegID) (psns []rocev2.PSN) {
 	return psns
 }
 
-// R51: what a full queue does not take waits in the store, goes out in order when
-// there is room, and the other branches and the source notice nothing.
+// TestR51_TheStoreIsTheRestOfTheQueue: copies that a full queue does not take wait in the
+// store, and go out in order when there is room. Other legs and the source are not
+// affected.
 func TestR51_TheStoreIsTheRestOfTheQueue(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	data := func(now time.Duration, psn rocev2.PSN) *Output {
@@ -55,7 +57,7 @@ func TestR51_TheStoreIsTheRestOfTheQueue(t *testing.T) {
 	if !s.Requeue(&out.Copies[0], time.Millisecond) {
 		t.Fatal("the copy of a kept frame is lost")
 	}
-	for psn := rocev2.PSN(1); psn < 4; psn++ { // B, leg 1, gets nothing past its cursor
+	for psn := rocev2.PSN(1); psn < 4; psn++ { // B, leg 1, gets nothing beyond its cursor
 		if out = data(0, psn); len(sentTo(out, 1)) != 0 || len(sentTo(out, 2)) != 1 {
 			t.Fatalf("PSN %d: %v", psn, out.Copies)
 		}
@@ -67,7 +69,7 @@ func TestR51_TheStoreIsTheRestOfTheQueue(t *testing.T) {
 	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100, 101, 102, 103}) {
 		t.Fatalf("sent %v when there was room", got)
 	}
-	// Half of that fits, this time: the rest again, from there on.
+	// Half of the copies fit this time. The rest is sent again from there on.
 	for _, c := range out.Copies[2:] {
 		if !s.Requeue(&c, 2*time.Millisecond) {
 			t.Fatal("lost")
@@ -87,14 +89,15 @@ func TestR51_TheStoreIsTheRestOfTheQueue(t *testing.T) {
 	}
 }
 
-// R51: without the frame, the copy is lost as on a link.
+// TestR51_NothingIsPutOffThatIsNotKept: the copy of a frame that is not retained is lost
+// as on a link.
 func TestR51_NothingIsPutOffThatIsNotKept(t *testing.T) {
 	s, in := unsentGroup(t, 0)
 	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
 	if s.Requeue(&out.Copies[0], time.Millisecond) {
 		t.Error("put off without a store")
 	}
-	s, in = unsentGroup(t, 1500) // one frame
+	s, in = unsentGroup(t, 1500) // room for one frame
 	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
 	out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 1})
 	if s.Requeue(&out.Copies[0], time.Millisecond) {
@@ -105,7 +108,7 @@ func TestR51_NothingIsPutOffThatIsNotKept(t *testing.T) {
 	}
 }
 
-// R51: a question that was not asked is asked later.
+// TestR51_QuestionPutOff: a probe that the port did not take is sent later.
 func TestR51_QuestionPutOff(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	out := in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true})
@@ -121,8 +124,8 @@ func TestR51_QuestionPutOff(t *testing.T) {
 	}
 }
 
-// R51: what a receiver asks for below what waits is sent at once, and the rest
-// after it.
+// TestR51_NakBelowWhatWaits: a NAK of a PSN below the deferred copy is served at once,
+// and the deferred copy goes out after the resent ones.
 func TestR51_NakBelowWhatWaits(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	var out *Output
@@ -138,7 +141,7 @@ func TestR51_NakBelowWhatWaits(t *testing.T) {
 	}
 }
 
-// R42: a group that is deleted lets go of its frames.
+// TestR42_Deleted: a deleted group frees its frames.
 func TestR42_Deleted(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Frame: 7})
@@ -151,7 +154,8 @@ func TestR42_Deleted(t *testing.T) {
 	}
 }
 
-// R47: what a fast path has forwarded is not there, so its NAK goes to the source.
+// TestR47_ForwardedElsewhere: packets that a fast path has forwarded are not in the
+// store, so a NAK of them goes to the source.
 func TestR47_ForwardedElsewhere(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
@@ -165,8 +169,8 @@ func TestR47_ForwardedElsewhere(t *testing.T) {
 	}
 }
 
-// R51: what a full queue did not take was not sent. An ACK of more than a probe
-// asked for says that the rest is on its way, but not that.
+// TestR51_PutOffIsNotOnItsWay: a copy that a full queue did not take was not sent. An ACK
+// beyond the probe shows that the other packets are on their way, but not that copy.
 func TestR51_PutOffIsNotOnItsWay(t *testing.T) {
 	s, in := unsentGroup(t, 100_000)
 	data := func(psn rocev2.PSN) *Output {
@@ -182,7 +186,7 @@ func TestR51_PutOffIsNotOnItsWay(t *testing.T) {
 	data(5)
 	out.MaxResends = -1
 	s.Advance(time.Millisecond, out)
-	s.Advance(5*time.Millisecond, out) // B has said nothing
+	s.Advance(5*time.Millisecond, out) // B has sent nothing
 	out.MaxResends = 1
 	s.Advance(5*time.Millisecond, out)
 	if got := sentTo(out, 1); !slices.Equal(got, []rocev2.PSN{100}) {

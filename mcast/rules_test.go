@@ -5,8 +5,8 @@ package mcast
 
 import "testing"
 
-// One test for each rule of docs/AGGREGATION.md: the transcripts are in testdata,
-// under the test's name.
+// One test for each rule of docs/AGGREGATION.md. The transcripts are in testdata, under
+// the test's name.
 
 func TestR01_MinimumNotMaximum(t *testing.T)                    { runTranscript(t) }
 func TestR02_AnyBranchMayReleaseTheAck(t *testing.T)            { runTranscript(t) }

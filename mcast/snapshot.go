@@ -22,7 +22,8 @@ type Counters struct {
 	Drops       [NumReasons]uint64
 }
 
-// tally is a group's form of Counters, in two parts: many groups never need the second one.
+// tally is a group's form of Counters, in two parts: many groups never need the second
+// one.
 type tally struct {
 	DataIn, Copies, FeedbackIn, FeedbackOut uint64
 
@@ -91,8 +92,8 @@ type MemberStatus struct {
 	RegisteredPSN rocev2.PSN
 }
 
-// Snapshot writes the state of a group into st, whose Members it reuses. It reports whether
-// the group exists.
+// Snapshot writes the state of a group into st, whose Members it reuses. It reports
+// whether the group exists.
 func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	g := s.group(id)
 	if g == nil {

@@ -113,7 +113,8 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	return b
 }
 
-// Bits 2 to 4 of a leg's first byte. Its other bits are those of ackState.flags, up to bit 6.
+// Bits 2 to 4 of a leg's first byte. Its other bits are those of ackState.flags, up to
+// bit 6.
 const (
 	legJoining  = 1 << 2
 	legWeight   = 1 << 3

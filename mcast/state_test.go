@@ -14,12 +14,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What AppendState does with each field of the structs of a switch.
+// The treatment of each field of the structs of a switch by AppendState.
 const (
-	encoded  = "encoded"  // state: in the encoding, and SetState brings it back
+	encoded  = "encoded"  // state: in the encoding, and restored by SetState
 	constant = "constant" // set by Apply, and by nothing else
-	derived  = "derived"  // follows from encoded ones
-	ignored  = "ignored"  // counters and scratch space: influence nothing
+	derived  = "derived"  // follows from encoded fields
+	ignored  = "ignored"  // counters and scratch space, without influence
 	deeper   = "deeper"   // has fields that are listed themselves
 )
 
@@ -28,7 +28,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper, "unknownGroups": ignored,
 		"repair": derived, "pools": ignored, "blank": constant, "sortScratch": ignored, "actives": ignored,
 		"departures": deeper,
-		"ports":      constant, // set by the driver; only what changes in it meanwhile counts
+		"ports":      constant, // set by the driver; only its later changes count
 	},
 	reflect.TypeFor[timers](): {"heap": deeper, "heapIndex": derived, "due": ignored},
 	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
@@ -91,7 +91,7 @@ var stateFields = map[reflect.Type]map[string]string{
 
 const stateNow = time.Hour
 
-// fullState returns a switch in which every part of the state is there.
+// fullState returns a switch in which every part of the state is set.
 func fullState(t *testing.T) *Switch {
 	t.Helper()
 	s := New(Limits{})
@@ -180,9 +180,9 @@ func visit(v reflect.Value, path string, f func(name, class string, v reflect.Va
 	}
 }
 
-// TestStateKnowsEveryField fails when a struct of the switch has a field that
-// AppendState was not told about: encode it there and in SetState, or list here
-// why it need not be.
+// TestStateKnowsEveryField fails if a struct of the switch has a field that is not listed
+// in stateFields: encode the field in AppendState and SetState, or list why that is not
+// needed.
 func TestStateKnowsEveryField(t *testing.T) {
 	for typ, fields := range stateFields {
 		for i := range typ.NumField() {
@@ -198,8 +198,8 @@ func TestStateKnowsEveryField(t *testing.T) {
 	}
 }
 
-// TestStateHasEveryField changes each encoded field by itself: the encoding has
-// to change, and SetState has to bring the change back.
+// TestStateHasEveryField changes each encoded field by itself: the encoding has to
+// change, and SetState has to restore the change.
 func TestStateHasEveryField(t *testing.T) {
 	plain := fullState(t).AppendState(nil, stateNow)
 	count := 0
@@ -231,8 +231,8 @@ func TestStateHasEveryField(t *testing.T) {
 	}
 }
 
-// change1 changes an unexported number or bool; a bit of branch.bits that
-// leaves the rest of its meaning alone.
+// change1 changes an unexported number or bool. Of ackState.flags it changes a bit that
+// does not affect the meaning of other fields.
 func change1(v reflect.Value) {
 	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
 	switch v.Kind() {
@@ -247,8 +247,8 @@ func change1(v reflect.Value) {
 	}
 }
 
-// TestStateMovesInTime: a state that is set at another time behaves the same, as
-// much later.
+// TestStateMovesInTime: a state that is set at a later time behaves the same, later by the
+// same difference.
 func TestStateMovesInTime(t *testing.T) {
 	s, later := fullState(t), fullState(t)
 	enc := s.AppendState(nil, stateNow)
@@ -274,7 +274,7 @@ func TestSetStateRefusesOtherBytes(t *testing.T) {
 	bad := bytes.Clone(enc)
 	bad[3] = 200 // the source's index; the group's timer takes three bytes at most
 	s := fullState(t)
-	_, _ = s.SetState(bad, stateNow) // must not panic, whatever it says
+	_, _ = s.SetState(bad, stateNow) // must not panic, whatever it returns
 	if rest, err := fullState(t).SetState(append(enc, 1, 2), stateNow); err != nil || len(rest) != 2 {
 		t.Errorf("%d bytes left, %v", len(rest), err)
 	}

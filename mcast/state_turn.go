@@ -9,9 +9,9 @@ import (
 
 // The encoding of a group's turn.
 
-// appendTurn appends the turn, and the members that wait with the times of their waits. The
-// wait of the next member has no effect, and is left out. The waits of the others decide
-// which of them is next after it.
+// appendTurn appends the turn, and the members that wait with the times of their waits.
+// The wait of the next member has no effect, and is left out. The waits of the others
+// decide which of them is next after it.
 func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 	t := &g.turn
 	n := 0

@@ -144,8 +144,8 @@ func TestAddMemberRefusals(t *testing.T) {
 	}
 }
 
-// TestR34_HiFromOutside: a fast path forwards 1000 packets that the switch
-// never sees; their ACK, and a NAK among them, are served all the same.
+// TestR34_HiFromOutside: a fast path forwards 1000 packets that the switch never gets. An
+// ACK of them, and a NAK of one of them, are served as usual.
 func TestR34_HiFromOutside(t *testing.T) {
 	f := newFlow(t, 3, false)
 	f.sendOne(t)
@@ -203,8 +203,8 @@ func TestMessagesCorrect(t *testing.T) {
 	m.reset(0)
 	m.addEnd(2)
 	m.addEnd(9)
-	m.correctEnd(5, true)  // lost before the switch at first
-	m.correctEnd(5, true)  // and again
+	m.correctEnd(5, true)  // was lost before the switch the first time
+	m.correctEnd(5, true)  // the same correction again
 	m.correctEnd(2, false) // was a corrupted frame
 	m.correctEnd(7, false)
 	m.advance(4)
@@ -227,7 +227,7 @@ func TestReasonsHaveNames(t *testing.T) {
 	}
 }
 
-// No way of printing a specification shows an R_Key.
+// TestWindowsPrintWithoutRKey: no way of printing a specification shows an R_Key.
 func TestWindowsPrintWithoutRKey(t *testing.T) {
 	spec := GroupSpec{Window: Window{1, 2, 0xDEAD1234}, Members: []MemberSpec{{Window: Window{3, 4, 0xDEAD1234}}}}
 	for _, f := range []string{"%v", "%+v", "%#v", "%s"} {

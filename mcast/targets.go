@@ -108,8 +108,8 @@ func (t *targets) insert(psn rocev2.PSN) *targetMessage {
 	return t.at(i)
 }
 
-// find returns the target of leg for a WRITE that begins at psn, which is above the group's
-// acked. Its set is false if no target message before psn names the leg.
+// find returns the target of leg for a WRITE that begins at psn, which is above the
+// group's acked. Its set is false if no target message before psn names the leg.
 func (t *targets) find(leg int, psn rocev2.PSN) target {
 	for i := t.count; i > 0; i-- {
 		if u := t.at(i - 1); u.psn.Less(psn) && u.legs[leg].set {

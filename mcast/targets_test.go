@@ -11,7 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// The ring answers like a list that remembers every update of every leg.
+// TestTargetsAreThoseOfTheLastUpdateBefore: targets finds the same as a list of all target
+// messages, for every leg.
 func TestTargetsAreThoseOfTheLastUpdateBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const legs = 3
@@ -21,7 +22,7 @@ func TestTargetsAreThoseOfTheLastUpdateBefore(t *testing.T) {
 			psn rocev2.PSN
 			at  target
 		}
-		var said [legs][]entry // by leg, in no order; one for each PSN
+		var said [legs][]entry // by leg, in no order, one entry for each PSN
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:

@@ -26,8 +26,8 @@ type timer struct {
 
 const notWaiting = -1
 
-// grow makes room for groups up to id. The heap itself grows with the number of groups that
-// wait at the same time.
+// grow makes room for groups up to id. The heap itself grows with the number of groups
+// that wait at the same time.
 func (t *timers) grow(id GroupID) {
 	for int(id) >= len(t.heapIndex) {
 		t.heapIndex = append(t.heapIndex, notWaiting)

@@ -69,7 +69,7 @@ func TestR81_Timers(t *testing.T) {
 	})
 }
 
-// timerGroups has groups with members A, B and C, the last two on legs of their own.
+// timerGroups returns a switch with n groups of members A, B and C, each on its own leg.
 func timerGroups(t *testing.T, n int) *Switch {
 	t.Helper()
 	s := New(Limits{Groups: n})
@@ -82,7 +82,7 @@ func timerGroups(t *testing.T, n int) *Switch {
 	return s
 }
 
-// sendTo has group i forward a packet that nobody acknowledges.
+// sendTo makes group i forward a packet that no receiver acknowledges.
 func sendTo(t *testing.T, s *Switch, now time.Duration, i int) {
 	t.Helper()
 	var out Output
@@ -94,13 +94,13 @@ func sendTo(t *testing.T, s *Switch, now time.Duration, i int) {
 	}
 }
 
-// TestR81_OnlyWhatIsDue: no call of Advance looks at a group that waits for nothing,
-// nor at one that waits for a later time.
+// TestR81_OnlyWhatIsDue: no call of Advance visits a group that waits for no deadline, or
+// for a later one.
 func TestR81_OnlyWhatIsDue(t *testing.T) {
 	s := timerGroups(t, 1000)
 	sendTo(t, s, 0, 500)
 	sendTo(t, s, time.Millisecond, 501)
-	// A look at any other group would find a deadline that has passed, and end it.
+	// A visit to any other group would find a deadline that has passed, and end it.
 	for i, g := range s.groups {
 		if i != 500 {
 			g.livenessArmed, g.livenessAt = true, -time.Hour
@@ -122,8 +122,8 @@ func TestR81_OnlyWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestR81_OrderOfGroups: groups are served in the order of their times and, of one
-// time, of their IDs, whatever order they began in.
+// TestR81_OrderOfGroups: groups are served in the order of their times and, at equal
+// times, of their IDs, in whatever order they began to wait.
 func TestR81_OrderOfGroups(t *testing.T) {
 	s := timerGroups(t, 40)
 	for _, i := range []int{9, 31, 2, 17, 5, 30} {
@@ -145,8 +145,8 @@ func TestR81_OrderOfGroups(t *testing.T) {
 	}
 }
 
-// TestR81_DeletedGroup: a group that is deleted waits for nothing, and one that takes
-// its ID is served at its own times.
+// TestR81_DeletedGroup: a deleted group has no deadline, and a new group with its ID is
+// served at the new group's times.
 func TestR81_DeletedGroup(t *testing.T) {
 	s := timerGroups(t, 3)
 	sendTo(t, s, 0, 1)
@@ -166,8 +166,8 @@ func TestR81_DeletedGroup(t *testing.T) {
 	}
 }
 
-// TestR81_ServedOncePerCall: a group that has more to send than there is memory for
-// waits for the next call, and does not keep others from being served in this one.
+// TestR81_ServedOncePerCall: a group with more copies to send than MaxResends allows
+// waits for the next call, and does not keep other groups from being served in this one.
 func TestR81_ServedOncePerCall(t *testing.T) {
 	s := timerGroups(t, 3)
 	for i := range 3 {

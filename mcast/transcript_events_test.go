@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// printEvents writes events as transcripts have them.
+// printEvents writes events in the form of transcripts.
 func printEvents(w *strings.Builder, events []Event) {
 	for _, e := range events {
 		what := map[EventKind]string{

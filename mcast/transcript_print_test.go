@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// print writes what the switch did in the last call.
+// print writes the output of the last call in the form of transcripts.
 func (s *transcript) print(w *strings.Builder) {
 	o := &s.out
 	if o.NeedVerify {

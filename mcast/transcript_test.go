@@ -16,28 +16,28 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A transcript is a file of testdata: commands and what the switch does.
-// Members are letters; A is 10.0.0.1, B 10.0.0.2 and so on, the group is
-// 10.9.9.9. PSNs are hexadecimal. The commands:
+// transcript runs a transcript: a file of testdata with commands and the switch's output.
+// Members are letters: A is 10.0.0.1, B is 10.0.0.2 and so on; the group is 10.9.9.9. PSNs
+// are hexadecimal. The commands:
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
-//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   these are behind neighbour 1, 2
-//	      [verify=2ms]   receivers show which PSN they expect
-//	      [anew]   on a switch that had no group
-//	      [repair=(FRAMES,timeout,tries)] [room=N]   so many frames are kept; N copies of them at a time
-//	  and one line per member that is not all zero:  A sq=100 rq=200 window=base,len,rkey [receive-only]
+//	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   members behind neighbours 1 and 2
+//	      [verify=2ms]   the numberings of receivers are verified
+//	      [anew]   on a new switch without groups
+//	      [repair=(FRAMES,timeout,tries)] [room=N]   room for FRAMES retained frames, and for N copies of them in a call
+//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only]
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
-//	     [targets=(B:va:rkey,…)]   an update message, WriteOnly with va=-1
-//	     [large|unkept]   keeping it takes the room of two frames; it cannot be kept
+//	     [targets=(B:va:rkey,…)]   a target message: WriteOnly with va=-1
+//	     [large|unkept]   the frame takes the room of two; the frame cannot be retained
 //	ack|nak|rnr|aeth psn=5 from=B [code=X] [msn=N] [becn] [nbr=N] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
-//	pause +5ms [leg=B]  nothing that came in by B's port, or by any, was looked at for so long
-//	delay B 5ms         so long may a copy wait in the queue of B's port
-//	clock +5ms          it is later, but Advance is not called yet
+//	pause +5ms [leg=B]  the switch has paused for this time at B's port, or at all ports
+//	delay B 5ms         the longest wait of a copy in the queue of B's port
+//	clock +5ms          a later time without a call of Advance
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [receive-only]
-//	room N              a call has room for N copies of kept frames
+//	room N              a call has room for N copies of retained frames
 //	show                the group's state
 type transcript struct {
 	sw   *Switch
@@ -47,12 +47,12 @@ type transcript struct {
 	ok   bool // the last operation was applied
 
 	pmtu   uint16
-	first  Packet // the last FIRST of a WRITE: its LAST has what is left, if it says no len
-	frame  Handle // of the last packet
-	bytes  uint32 // what keeping a frame takes, under repair
+	first  Packet // the last FIRST of a WRITE; its LAST without len= has the rest of the length
+	frame  Handle // the handle of the last packet
+	bytes  uint32 // the bytes that a retained frame takes, with local repair
 	ledger ledger
 
-	paused [26]time.Duration // by port: each member is behind its own
+	paused [26]time.Duration // by port; each member has a port of its own
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -118,7 +118,7 @@ func (a args) list(key string) []string {
 
 func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) }
 
-// va is the virtual address in RETH; -1 is that of an update message.
+// va is the virtual address in RETH; -1 is that of a target message.
 func (a args) va() uint64 {
 	if a.str("va", "") == "-1" {
 		return targetMessageVA

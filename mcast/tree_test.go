@@ -10,8 +10,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// node is one switch of the network: the only one, or one of a tree of two
-// levels, in which the hosts are behind the leaves.
+// node is one switch of the network: the only one, or one in a tree of two levels, whose
+// hosts are behind the leaves.
 type node struct {
 	left    bool // see leavesOut
 	network *network
@@ -19,17 +19,17 @@ type node struct {
 	out     Output
 	uplink  *node // nil for the root
 	legs    []legEnd
-	sent    map[int]int // packets of a source that went out so far, by host
+	sent    map[int]int // number of packets of each source that went out so far, by host
 
 	ledger ledger
-	unit   uint32 // bytes of memory that keeping a frame takes
+	unit   uint32 // bytes of memory that a retained frame takes
 }
 
-// repairs says whether the group at d has local repair.
+// repairs reports whether the group at d has local repair.
 func (d *node) repairs() bool { return d.sw.groups[0].store != nil }
 
-// enter is what a driver does before a call: it says for how many copies of kept
-// frames it has room.
+// enter does what a driver does before a call: it sets the room for copies of retained
+// frames.
 func (d *node) enter() {
 	d.out.MaxResends = d.network.portRoom[0]
 	if len(d.network.portRoom) > 1 {
@@ -38,14 +38,15 @@ func (d *node) enter() {
 	d.ledger.open(d.sw)
 }
 
-// legEnd is where a leg leads: to a host or to another switch.
+// legEnd is the other end of a leg: a host or another switch.
 type legEnd struct {
 	host *host
 	node *node
 	link int
 }
 
-// rootNeighbor is how the leaves call the root. It calls them by their index.
+// rootNeighbor is the root's number at the leaves. At the root a leaf's number is its
+// index.
 const rootNeighbor Neighbor = 1000
 
 func (d *node) flat() bool { return len(d.network.nodes) == 1 }
@@ -59,7 +60,7 @@ func (d *node) index() int {
 	panic("not a node of the network")
 }
 
-// neighbor is how peer calls d.
+// neighbor returns the number of d at its peers.
 func (d *node) neighbor() Neighbor {
 	if d.uplink == nil {
 		return rootNeighbor
@@ -78,7 +79,7 @@ func (d *node) toward(h *host) LegID {
 	return LegID(len(d.legs))
 }
 
-// put registers the group at d, with the hosts that there are.
+// put registers the group at d, with all present hosts.
 func (d *node) put() {
 	n := d.network
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256}
@@ -139,8 +140,8 @@ func (d *node) relay(end *legEnd, c Copy) {
 	d.network.carry(end.link, false, func() { d.network.input(peer, p) })
 }
 
-// answer carries feedback to the next switch on the way to the source. It
-// keeps the source's numbering, and so names the source.
+// answer carries feedback to the next switch on the way to the source. The feedback keeps
+// the source's numbering, so its Src is the source's address.
 func (d *node) answer(f Feedback) {
 	h := d.network.hosts[f.To]
 	end := &d.legs[d.toward(h)]
@@ -150,7 +151,7 @@ func (d *node) answer(f Feedback) {
 	d.network.carry(end.link, true, func() { d.network.input(peer, p) })
 }
 
-// admitAll lets all who wait begin with a new source, at its packet i.
+// admitAll makes all joining hosts receivers of a new source, from its packet i on.
 func (d *node) admitAll(src, i int) {
 	for _, h := range d.network.hosts {
 		if h.node == d && !h.in && int(d.toward(h)) < len(d.legs) {
@@ -169,7 +170,7 @@ func (h *host) admitted(src, i int) {
 	h.n.naive.sender[h.id] = i
 }
 
-// advance fires the first deadline that comes by time by, if there is one.
+// advance fires the first deadline up to time by, and reports whether there was one.
 func (n *network) advance(by time.Duration) bool {
 	for _, d := range n.nodes {
 		if at, ok := d.sw.NextDeadline(); ok && at <= by {
@@ -200,8 +201,8 @@ func (n *network) join() {
 	}
 }
 
-// leave takes a receiver out, unless it is the last of its switch that answers and
-// is sent all that is in flight: a group without such a receiver fails.
+// leave removes a receiver, unless it is the last one of its switch that answers and gets
+// all data in flight: a group without such a receiver fails.
 func (n *network) leave(h *host) {
 	others, g := 0, h.node.sw.groups[0]
 	for _, o := range n.hosts {
@@ -225,16 +226,16 @@ func (n *network) apply(d *node, op Op) {
 	d.enter()
 	if err := d.sw.Apply(n.now, op, &d.out); err != nil {
 		if n.failure != nil {
-			return // nobody joins a group that has failed
+			return // a failed group takes no new members
 		}
 		n.tb.Fatalf("%v", err)
 	}
 	n.output(d, nil)
 }
 
-// leavesOut says whether d may have left out an ACK of a fresh rdma_rxe (R52): one that
-// reads as its answer to a probe, or came while not all before it had passed. What d
-// sends to the source is then too low for a while.
+// leavesOut reports whether d may have ignored an ACK of a new rdma_rxe receiver (R52):
+// one that looks like its answer to a probe, or that came while the packets before it had
+// a gap. The feedback of d to the source is then too low for a while.
 func (d *node) leavesOut() bool {
 	g := d.sw.groups[0]
 	d.left = d.left || slices.ContainsFunc(g.checks, func(v verification) bool { return v.emptyAnswers > 0 || v.acceptedNothing && g.numbering.gap })

@@ -49,8 +49,8 @@ type writeMessage struct {
 	length uint32
 }
 
-// lengthAgrees reports whether the payload of a packet of a WRITE agrees with the length in
-// RETH (R67): that of the same packet, or of the FIRST of the newest message. The
+// lengthAgrees reports whether the payload of a packet of a WRITE agrees with the length
+// in RETH (R67): that of the same packet, or of the FIRST of the newest message. The
 // receivers check older messages, and messages whose FIRST did not pass.
 func (g *group) lengthAgrees(p *Packet, f rocev2.OpFlags) bool {
 	if f&rocev2.OpRETH != 0 {

@@ -23,7 +23,7 @@ func wrapGroup(t *testing.T, spec GroupSpec) (*Switch, func(i int, psn rocev2.PS
 	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
 		t.Fatal(err)
 	}
-	// Member 0 sends a message at psn, or member i acknowledges it.
+	// Member 0 sends a message at psn; any other member i acknowledges it.
 	return s, func(i int, psn rocev2.PSN) *Output {
 		p := Packet{Group: groupIP, Src: spec.Members[i].IP, DestQP: groupQPN, PSN: psn, Verified: true}
 		if i == 0 {
@@ -37,9 +37,9 @@ func wrapGroup(t *testing.T, spec GroupSpec) (*Switch, func(i int, psn rocev2.PS
 	}
 }
 
-// TestR61_TheDeadAreNotAhead: a receiver that never answers is not one of the
-// quorum when the source has gone half round the PSN space, without dead_after. A
-// fast path forwards a million packets at a time.
+// TestR61_TheDeadAreNotAhead: without dead_after, a receiver that never answers does not
+// count for the quorum after the source has gone half round the PSN space. A fast path
+// forwards a million packets at a time.
 func TestR61_TheDeadAreNotAhead(t *testing.T) {
 	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 2})
 	do(0, 0)
@@ -72,8 +72,8 @@ func TestR61_TheDeadAreNotAhead(t *testing.T) {
 	}
 }
 
-// TestR61_NothingFurtherAhead: what is too far ahead of A is not forwarded, by the
-// switch or by a fast path, under a policy that removes nobody.
+// TestR61_NothingFurtherAhead: a PSN too far ahead of A is not forwarded, by the switch
+// or by a fast path, under a policy that removes no receiver.
 func TestR61_NothingFurtherAhead(t *testing.T) {
 	s, do := wrapGroup(t, GroupSpec{})
 	do(0, 0) // A is ffffff
@@ -97,9 +97,10 @@ func TestR61_NothingFurtherAhead(t *testing.T) {
 	}
 }
 
-// TestR62_TheSourceWentOn: B asks for 0, which C and D have: the quorum. The source
-// does not come back to it, and goes on. B is waited for while the source may not
-// have heard yet, and is then removed, so that another member may be the source.
+// TestR62_TheSourceWentOn: B sends a NAK of 0, which C and D, the quorum, have. The
+// source does not go back to 0, and goes on. The group waits for B as long as the NAK may
+// still be on its way to the source, and then removes B, so that another member may be
+// the source.
 func TestR62_TheSourceWentOn(t *testing.T) {
 	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 1})
 	do(0, 0)
