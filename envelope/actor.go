@@ -8,9 +8,9 @@ import (
 	"net/netip"
 )
 
-// Actor is whose authenticated request brought an Event about: the key that it was
-// under and the address that it spoke for. The zero value is nobody: the switch itself,
-// or whoever called the driver.
+// Actor names the host whose authenticated request caused an Event: the key of the
+// request and the address that it spoke for. The zero value stands for the switch itself,
+// or for the caller of the driver.
 type Actor struct {
 	Key  KeyID // 0 under Auth.Insecure
 	Addr netip.AddrPort
@@ -27,7 +27,7 @@ func (a Actor) String() string {
 // IsValid reports whether there was a request.
 func (a Actor) IsValid() bool { return a.Addr.IsValid() }
 
-// attribute names the actor of all events that have none yet, from the nth on.
+// attribute sets the actor of all events from the nth on that have none yet.
 func (o *Output) attribute(n int, a Actor) {
 	for i := n; i < len(o.Events); i++ {
 		if !o.Events[i].By.IsValid() {

@@ -21,9 +21,9 @@ const MACLen = sha256.Size
 // the hash, the key is the weakest part (RFC 2104 §3).
 const MinKeyLen = 32
 
-// Keys are the shared secrets by id. All members, masters and switches that
-// serve a group know its key: who holds it may register groups, and change those
-// that were registered under it.
+// Keys are the shared secrets by id. All members, masters and switches that serve a group
+// know its key: a holder of the key may register groups, and may change the groups that
+// were registered under it.
 type Keys map[KeyID][]byte
 
 // String tells how many keys there are: a secret must not get into a log.
@@ -32,15 +32,14 @@ func (k Keys) String() string { return fmt.Sprintf("%d keys", len(k)) }
 // GoString is String.
 func (k Keys) GoString() string { return k.String() }
 
-// Auth says how a machine authenticates what it sends and gets.
+// Auth says how a machine authenticates the messages that it sends and receives.
 type Auth struct {
 	Keys     Keys
-	Send     KeyID // the key for what we send; 0 only if Insecure
-	Insecure bool  // take and send messages without a MAC
+	Send     KeyID // the key for messages sent; 0 only if Insecure
+	Insecure bool  // accept and send messages without a MAC
 }
 
-// check reports a configuration under which nothing could work, or that is
-// less safe than it looks.
+// check reports a configuration that cannot work, or that is less safe than it seems.
 func (a *Auth) check() error {
 	for id, k := range a.Keys {
 		if id == 0 {
@@ -80,9 +79,9 @@ func (k Keys) Append(b []byte, m *Message, id KeyID) ([]byte, error) {
 	return append(b, macOf(key, m.Body.kind(), b[start:])...), nil
 }
 
-// Open checks the MAC of b, in constant time, then decodes it. Unless insecure
-// is set, a message without MAC is refused. Nothing but the header's frame is
-// read before the MAC is found right. Errors are *ParseError.
+// Open checks the MAC of b, in constant time, then decodes b. Unless insecure is set, a
+// message without MAC is refused. Before the MAC has been verified, only the header's
+// fixed layout is read. Errors are *ParseError.
 func (k Keys) Open(b []byte, insecure bool) (Message, error) {
 	m, _, perr := k.open(b, insecure)
 	if perr != nil {
@@ -91,8 +90,8 @@ func (k Keys) Open(b []byte, insecure bool) (Message, error) {
 	return m, nil
 }
 
-// open is Open for the machines: if the error is in the body of an authentic
-// message, authentic is true and the header is there to answer it.
+// open is Open for the machines: if the error is in the body of an authentic message,
+// authentic is true, and m has the header that an answer needs.
 func (k Keys) open(b []byte, insecure bool) (m Message, authentic bool, perr *ParseError) {
 	h, body, perr := parseHeader(b)
 	if perr != nil {

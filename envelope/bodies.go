@@ -11,62 +11,59 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Leave asks that Member be removed from the group. The master may ask for any
-// member, a member for itself.
+// Leave asks that Member be removed from the group. The master may name any member, a
+// member itself only.
 type Leave struct{ Member MemberKey }
 
 // Delete asks that the group be removed.
 type Delete struct{}
 
-// Renew extends the group's lease, and asks that the members of Remind, which
-// have not confirmed yet, be notified again. Only IP and QPN of its records
-// count.
+// Renew extends the group's lease. The members of ListUnconfirmed, which have not
+// confirmed yet, are notified again. Only IP and QPN of these records count.
 type Renew struct {
 	Lease           time.Duration // 0: the switch's default
 	ListUnconfirmed []MemberRecord
 }
 
-// Accept says that the request of this transaction has been done.
+// Accept says that the request of this transaction has been carried out.
 type Accept struct {
 	Request Type
 	Members int           // of the group now
-	Lease   time.Duration // granted, from the request on
+	Lease   time.Duration // granted, counted from the request
 }
 
-// Reject says that it has not, and why. A Reject with BadAuthentication has no
-// MAC, since the two sides share no key: it is only a hint.
+// Reject says why the request of this transaction was not carried out. A Reject with
+// BadAuthentication has no MAC, since the two sides share no key: it is only a hint.
 type Reject struct {
 	Request Type
 	Problem
 }
 
-// Challenge says that the request named another instance of the registrar than
-// the one that answers, so it may be a replay: the asker repeats it with the
-// Instance of this message's header, and an Epoch above Known if it is a
-// registration.
+// Challenge says that the request named another instance of the registrar than the
+// answering one, so that the request may be a replay. The sender repeats it with the
+// Instance of the Challenge's header; a registration also with an Epoch above EpochKnown.
 type Challenge struct {
 	Request    Type
-	EpochKnown uint64 // newest epoch that the switch knows for the group; 0 none
+	EpochKnown uint64 // newest epoch that the switch knows for the group; 0: none
 }
 
 // Confirm is a member's answer to a Notify, to the master.
 type Confirm struct {
 	Member MemberKey // as in the Notify
 	Status Status
-	// What the member really has, if Status is a refusal: its QPN and PSNs; zero
-	// under NotJoined.
+	// The member's actual QPN and PSNs, if Status is a refusal; zero under NotJoined.
 	QPN   rocev2.QPN
 	SQPSN rocev2.PSN
 	RQPSN rocev2.PSN
 }
 
-// Gone says that Member is out of the group, or, with a zero Member (to the
-// master) or the addressee's own (to a member), that the group has ended.
+// Gone says that Member has been removed from the group, or that the group has ended:
+// then Member is zero (to the master) or the addressee's own (to a member).
 type Gone struct {
 	Member    MemberKey
 	EndReason EndReason
-	Code      rocev2.Syndrome // Evicted, Failed: mcast.Event.Cause, the member's own fatal NAK or another cause
-	PSN       rocev2.PSN      // Evicted: the member had everything up to here; Failed: where the source got the NAK
+	Code      rocev2.Syndrome // Evicted, Failed: mcast.Event.Cause: the syndrome of the member's fatal NAK, or another cause
+	PSN       rocev2.PSN      // Evicted: the member acknowledged all data up to this PSN; Failed: the PSN of the NAK to the source
 }
 
 // Ack acknowledges a Gone, by its Transaction.

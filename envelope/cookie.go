@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// The instance in a message's header is a cookie: a number that the switch makes of
-// a secret of its own, the time, and the address and key of the host that it is for.
-// The switch keeps nothing of it. A request that carries the right one proves that
-// its sender receives at the address that it asks from, lately, in this life of the
-// switch; what does not is answered by a Challenge, no longer than it is, before any
-// member is located or anything is remembered. What was recorded before a restart, or
-// from another host, is void.
+// The instance in a message's header is a cookie: a number that the switch computes from
+// its secret, the time, and the address and key of the host that the cookie is for. The
+// switch stores no cookie. A request with a valid cookie proves that its sender receives
+// at the address that the request names, recently, and in this run of the switch. A
+// request without a valid cookie is answered by a Challenge, which is no longer than the
+// request, before any member is located and before any state is stored. Recordings from
+// before a restart, or of another host, are void.
 
 // SecretLen is the length in bytes of a registrar's secret.
 const SecretLen = sha256.Size
 
-// cookieFor returns the instance for what the host at to sends under key in the
-// period of time with number period. It is never 0.
+// cookieFor returns the instance that the host at to uses under key in the period with
+// number period. It is never 0.
 func (r *Registrar) cookieFor(to netip.AddrPort, key KeyID, period uint64) uint64 {
 	be := binary.BigEndian
 	a := to.Addr().As16()
@@ -38,17 +38,17 @@ func (r *Registrar) cookieFor(to netip.AddrPort, key KeyID, period uint64) uint6
 
 func (r *Registrar) cookiePeriod() uint64 { return uint64(r.now / r.cfg.CookiePeriod) }
 
-// cookie returns the instance to tell the host at to.
+// cookie returns the current instance for the host at to.
 func (r *Registrar) cookie(to netip.AddrPort, key KeyID) uint64 {
 	return r.cookieFor(to, key, r.cookiePeriod())
 }
 
-// checkCookie reports that h carries a cookie of its ReplyTo address: of this period or
-// the one before.
+// checkCookie reports whether h carries a cookie for its ReplyTo address, of this period
+// or of the one before.
 func (r *Registrar) checkCookie(h *Header) bool {
 	p := r.cookiePeriod()
 	return h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p) || p > 0 && h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p-1)
 }
 
-// setTime takes note of the time of a call. All methods that take it begin so.
+// setTime records the time of a call. Every method that takes the time begins with it.
 func (r *Registrar) setTime(now time.Duration) { r.now = max(r.now, now) }

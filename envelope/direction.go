@@ -9,20 +9,20 @@ import (
 	"net/netip"
 )
 
-// direction says who makes the messages of a type and who takes them. The MAC of a
-// message begins with its direction's label, so that what one side has made is never
-// authentic as a message of the other, whatever its bytes are.
+// direction names the sender and the receiver of the messages of a type. The MAC of a
+// message begins with its direction's label, so that a message of one direction is never
+// authentic in another, whatever its bytes are.
 type direction uint8
 
 const (
 	noDirection direction = iota
-	toSwitch              // a host's to the switch
-	fromSwitch            // the switch's to a host
-	toMaster              // a member's to its master
+	toSwitch              // from a host to the switch
+	fromSwitch            // from the switch to a host
+	toMaster              // from a member to its master
 )
 
-// directions has the direction of every type. It alone decides which messages a
-// machine takes, from where, and under which label they are authenticated.
+// directions has the direction of every type. It alone decides which messages a machine
+// accepts, from where, and under which label they are authenticated.
 var directions = [numTypes]direction{
 	TypeRegister:  toSwitch,
 	TypeLeave:     toSwitch,
@@ -39,7 +39,7 @@ var directions = [numTypes]direction{
 	TypeConfirm:   toMaster,
 }
 
-// labels are what the MAC covers before the message's own bytes. None is the
+// labels are what the MAC covers before the message's own bytes. No label is the
 // beginning of another.
 var labels = [...]string{
 	noDirection: "",
@@ -64,9 +64,9 @@ func macOf(key []byte, t Type, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// fromTheSwitch reports that a message of the switch came from where switches
-// send: the GroupIP and the protocol's port. No host has such an address, and the
-// switch's ports let no packet pass that claims one.
+// fromTheSwitch reports whether the source of a message of the switch is the GroupIP and
+// the protocol's port. No host has such an address, and the switch's ports drop packets
+// that claim one.
 func fromTheSwitch(from netip.AddrPort, group netip.Addr, port uint16) bool {
 	return from.Addr().Unmap() == group && from.Port() == port
 }

@@ -12,7 +12,8 @@ import (
 // endpointLink is what the three machines share: sealing, opening and counting.
 type endpointLink struct {
 	auth Auth
-	// retiredAuth are keys that are not configured any more: nothing is taken under them.
+	// retiredAuth are keys that are no longer configured: no message is accepted under
+	// them.
 	retiredAuth Keys
 	drops       [NumDrops]uint64
 }
@@ -26,15 +27,14 @@ func (l *endpointLink) drop(d Drop, out *Output) {
 	out.Drop = d
 }
 
-// send appends the packet, under the key that is ours for requests.
+// send appends the packet, under the key for requests.
 func (l *endpointLink) send(src, dst netip.AddrPort, m *Message, out *Output) {
 	l.sendUnder(l.auth.Send, src, dst, m, out)
 }
 
-// sendUnder appends the packet, under a key. An answer has the key of what it
-// answers: the asker has that one, and perhaps no other. The machines build only
-// what can be encoded, and check what they are given before they take it:
-// failure is a bug of ours.
+// sendUnder appends the packet, under the given key. An answer is sent under the key of
+// its request, because the requester may have no other. The machines check their inputs,
+// and build only messages that can be encoded: failure is a bug of this package.
 func (l *endpointLink) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message, out *Output) {
 	keys := l.auth.Keys
 	if _, ok := keys[key]; !ok {
@@ -47,11 +47,10 @@ func (l *endpointLink) sendUnder(key KeyID, src, dst netip.AddrPort, m *Message,
 	out.Packets = append(out.Packets, Packet{Src: src, Dst: dst, Data: b})
 }
 
-// backoff paces retransmissions: each wait is twice the one before, up to max,
-// and jittered by up to a quarter so that many hosts that began together do not
-// stay together.
+// backoff paces retransmissions: each wait is twice the one before, up to max. A jitter
+// of up to a quarter separates hosts that began at the same time.
 type backoff struct {
-	next time.Duration // when to send again
+	next time.Duration // time of the next retransmission
 	wait time.Duration // the wait before jitter
 }
 
@@ -90,7 +89,7 @@ func (r *random) jitter(d time.Duration) time.Duration {
 	return d - d/4 + time.Duration(r.next()%uint64(d/2+1))
 }
 
-// deadlines finds the earliest of several.
+// deadlines finds the earliest of several deadlines.
 type deadlines struct {
 	at time.Duration
 	ok bool

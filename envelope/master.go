@@ -12,17 +12,15 @@ import (
 
 // MasterConfig configures a Master. Zero fields take the defaults.
 type MasterConfig struct {
-	Local netip.AddrPort // where answers reach us; must be the source of what we send
-	Port  uint16         // of the switch; default DefaultPort
+	Local netip.AddrPort // where answers arrive; must be the source of the master's packets
+	Port  uint16         // UDP port of the switch; default DefaultPort
 	Auth  Auth
 	Seed  uint64 // for transaction numbers and jitter; should differ between masters
-	// MTU is the size in bytes of the IP packets that a registration is cut
-	// into; default 1500.
+	// MTU bounds the IP packets of a registration, in bytes; default 1500.
 	MTU      int
 	RetryMin time.Duration // the first wait for an answer; default 100 ms
 	RetryMax time.Duration // the longest; default 2 s
-	// Deadline is how long a registration, a leave or a delete may take in all;
-	// default 10 s.
+	// Deadline bounds a whole registration, leave or delete; default 10 s.
 	Deadline time.Duration
 }
 
@@ -55,8 +53,8 @@ const (
 	ended                   // failed, gone or deleted; requests may still be under way
 )
 
-// Master registers one group and keeps it registered. It is made for one
-// registration and its updates; to register anew make another.
+// Master registers one group and keeps it registered. A Master serves one registration
+// and its updates; a new registration needs a new Master.
 type Master struct {
 	endpointLink
 	cfg        MasterConfig
@@ -67,28 +65,28 @@ type Master struct {
 	phase      masterPhase
 	switchAddr netip.AddrPort // GroupIP and port
 
-	instance        uint64 // of the registrar, 0 unknown
+	instance        uint64 // of the registrar; 0: unknown
 	lastTransaction uint32
 	registerTx      uint32
 	registerSentAt  time.Duration // when registerTx was first sent with the right instance and epoch
 	deadline        time.Duration // of the registration
-	authHint        bool          // somebody without our key says that we lack its key
+	authHint        bool          // an unauthenticated Reject said that the master's MAC is wrong
 
 	confirmed   map[MemberKey]bool
 	gone        map[MemberKey]bool
-	nextSegment int // where the next Remind begins
+	nextSegment int // index of the first member of the next Renew's list
 
 	retry       backoff // of Register, then of Renew
 	renewTx     uint32
 	renewSentAt time.Duration
-	renewing    bool // renewTx waits for its answer
+	renewing    bool // renewTx has no answer yet
 	leaseUntil  time.Duration
 
 	requests []*request
 
-	update    *memberUpdate // asked for, and not accepted yet
-	joiners   bool          // confirming: it is an update whose new members are waited for
-	usedEpoch uint64        // the newest that was tried
+	update    *memberUpdate // sent, and not accepted yet
+	joiners   bool          // confirming: the new members of an update have not confirmed yet
+	usedEpoch uint64        // newest epoch that was tried
 }
 
 // request is a Leave or Delete under way.
@@ -98,7 +96,7 @@ type request struct {
 	tx         uint32
 	retry      backoff
 	deadline   time.Duration
-	unreported bool // to clean up; nobody waits for it
+	unreported bool // a cleanup, whose outcome is not reported
 }
 
 // NewMaster checks the registration and prepares it. Errors name what is wrong
@@ -128,12 +126,11 @@ func NewMaster(cfg MasterConfig, reg Registration) (*Master, error) {
 	return m, nil
 }
 
-// Registration returns what is registered, with the epoch in use.
+// Registration returns the registration, with the epoch in use.
 func (m *Master) Registration() Registration { return m.reg }
 
-// Unfinished says what a registration, leave or delete under way waits for, as if
-// its time were over at now, or returns nil. It is for callers who give up before
-// Deadline.
+// Unfinished returns what a registration, leave or delete under way is waiting for, as if
+// its deadline were now, or nil. Callers use it if they give up before Deadline.
 func (m *Master) Unfinished(now time.Duration) *Failure {
 	var f *Failure
 	switch {
@@ -156,7 +153,7 @@ func (m *Master) Unfinished(now time.Duration) *Failure {
 	return f
 }
 
-// doing names what the request is.
+// doing names the kind of the request.
 func (r *request) doing() string {
 	if r.body.kind() == TypeDelete {
 		return "delete"
@@ -176,7 +173,7 @@ func (m *Master) Waiting() []MemberKey {
 	return w
 }
 
-// Start begins to register.
+// Start begins the registration.
 func (m *Master) Start(now time.Duration, out *Output) {
 	out.reset()
 	if m.phase != created {
@@ -194,8 +191,8 @@ func (m *Master) newRegister(now time.Duration, out *Output) {
 	m.sendRegister(out)
 }
 
-// sendRegister sends all segments, or only the first while the registrar's
-// instance is unknown: it will be answered with a Challenge anyway.
+// sendRegister sends all segments. While the registrar's instance is unknown it sends
+// only the first, which is answered with a Challenge.
 func (m *Master) sendRegister(out *Output) {
 	for i, s := range m.segments {
 		m.sendTo(m.registerTx, s, i, len(m.segments), out)
@@ -243,12 +240,12 @@ func (m *Master) Leave(now time.Duration, k MemberKey, out *Output) error {
 	return nil
 }
 
-// Delete asks the switch to remove the group and ends all else. The outcome is
+// Delete asks the switch to remove the group, and ends all other requests. The outcome is
 // the event GroupGone, with Err set if the switch did not answer.
 func (m *Master) Delete(now time.Duration, out *Output) {
 	out.reset()
 	if m.phase == created || m.phase == registering && m.instance == 0 {
-		m.phase = ended // the switch cannot have taken anything yet
+		m.phase = ended // the switch cannot have accepted any request yet
 		out.Events = append(out.Events, Event{Kind: GroupGone, Group: m.reg.Group, EndReason: Deleted})
 	}
 	if m.phase != ended {
@@ -256,7 +253,7 @@ func (m *Master) Delete(now time.Duration, out *Output) {
 	}
 }
 
-// end leaves the registration behind and takes it off the switch.
+// end ends the registration and deletes it at the switch.
 func (m *Master) end(now time.Duration, quiet bool, out *Output) {
 	m.phase = ended
 	m.requests = nil
@@ -273,10 +270,10 @@ func (m *Master) request(now time.Duration, b Body, k MemberKey, quiet bool, out
 	m.sendTo(r.tx, b, 0, 1, out)
 }
 
-// Ended reports that nothing more will happen.
+// Ended reports that the master has nothing left to do.
 func (m *Master) Ended() bool { return m.phase == ended && len(m.requests) == 0 }
 
-// NextDeadline returns when Advance wants to be called next.
+// NextDeadline returns the time at which Advance must be called next.
 func (m *Master) NextDeadline() (time.Duration, bool) {
 	var d deadlines
 	switch m.phase {
@@ -304,19 +301,19 @@ func (m *Master) NextDeadline() (time.Duration, bool) {
 // Failure says why a registration, or a request about it, failed for good.
 type Failure struct {
 	Group   netip.Addr
-	Action  string        // what failed: "register", "renew", "update", "leave", "delete"
-	After   time.Duration // how long we tried; 0 if we were refused
+	Action  string        // the request that failed: "register", "renew", "update", "leave", "delete"
+	After   time.Duration // time spent trying; 0 after a refusal
 	Problem *Problem      // the switch rejected it
 	Refusal *Confirm      // a member refused
-	Waiting []MemberKey   // who has not confirmed
-	// SwitchSilent: the switch has not answered. AuthHint: somebody
-	// unauthenticated, perhaps the switch, said that our MAC is not right.
+	Waiting []MemberKey   // members that have not confirmed
+	// SwitchSilent: the switch has not answered. AuthHint: an unauthenticated message,
+	// perhaps of the switch, said that the master's MAC is wrong.
 	SwitchSilent, AuthHint bool
-	Challenged             bool         // SwitchSilent: it has sent a Challenge, but not decided
-	WantEpoch              MemberRecord // what was registered for Refusal.Member; its R_Key is not printed
+	Challenged             bool         // SwitchSilent: the switch has sent a Challenge, but no decision
+	WantEpoch              MemberRecord // record that was registered for Refusal.Member; its R_Key is not printed
 }
 
-// Error says who did not answer, or what they objected to, and what to do.
+// Error names the missing answers or the objections, and the remedy.
 func (f *Failure) Error() string {
 	s := fmt.Sprintf("%s group %s: ", f.Action, f.Group)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Input takes one UDP payload that arrived for the master.
+// Input processes one UDP payload that arrived for the master.
 func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
 	out.reset()
 	msg, _, perr := m.auth.Keys.open(b, m.auth.Insecure)
@@ -49,8 +49,8 @@ func (m *Master) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	}
 }
 
-// fromSwitch reports that msg came from the address that it speaks for: the
-// switch's messages from the GroupIP, a member's from the member.
+// fromSwitch reports whether msg came from the address that it speaks for: the GroupIP
+// for the switch's messages, the member's address for a member's.
 func (m *Master) fromSwitch(from netip.AddrPort, msg *Message) bool {
 	if c, ok := msg.Body.(*Confirm); ok {
 		return from.Addr().Unmap() == c.Member.IP
@@ -58,8 +58,8 @@ func (m *Master) fromSwitch(from netip.AddrPort, msg *Message) bool {
 	return fromTheSwitch(from, msg.Group, m.cfg.Port)
 }
 
-// noteHint remembers an unauthenticated Reject for BadAuthentication. Anyone
-// can send one, so all it may change is the text of a later failure.
+// noteHint records an unauthenticated Reject for BadAuthentication. Any host can send
+// one, so it changes only the text of a later failure.
 func (m *Master) noteHint(b []byte) {
 	msg, err := Parse(b)
 	if err != nil || msg.Group != m.reg.Group || msg.Transaction != m.registerTx {
@@ -89,8 +89,8 @@ func (m *Master) handleAccept(now time.Duration, msg *Message, a *Accept, out *O
 		m.drop(StaleMessage, out)
 	case a.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		m.phase = confirming
-		m.instance = msg.Instance                 // it may have changed while it took us in
-		m.leaseUntil = m.registerSentAt + a.Lease // counted from our sending: the switch's own lease ends later
+		m.instance = msg.Instance                 // the instance may have changed while the switch processed the registration
+		m.leaseUntil = m.registerSentAt + a.Lease // counted from the sending: the switch's own lease ends later
 		m.reg.Lease = a.Lease
 		m.retry.start(now, m.cfg.RetryMin, &m.random)
 		m.event(Event{Kind: SwitchAccepted, Lease: a.Lease}, out)
@@ -118,14 +118,14 @@ func (m *Master) handleAccept(now time.Duration, msg *Message, a *Accept, out *O
 	}
 }
 
-// scheduleRenew sets the next Renew a third into the lease: two more may be
+// scheduleRenew sets the next Renew to a third of the lease, so that two more may be
 // lost.
 func (m *Master) scheduleRenew(now, lease time.Duration) {
 	m.retry.wait = m.cfg.RetryMin
 	m.retry.next = max(now, m.leaseUntil-lease+lease/3)
 }
 
-// checkConfirmed moves on once nobody is waited for.
+// checkConfirmed advances the phase once all members have confirmed.
 func (m *Master) checkConfirmed(now time.Duration, out *Output) {
 	if m.phase != confirming || len(m.Waiting()) > 0 {
 		return
@@ -149,7 +149,7 @@ func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *O
 		case r == nil:
 			m.drop(Unsolicited, out)
 		case j.Request == TypeDelete && p.Reason == StaleEpoch && p.Value == m.usedEpoch && m.reg.Epoch < p.Value:
-			m.reg.Epoch = p.Value // the switch took the update that we gave up
+			m.reg.Epoch = p.Value // the switch accepted the update that the master had given up
 			m.request(now, &Delete{}, MemberKey{}, r.unreported, out)
 		case r.unreported:
 		case j.Request == TypeLeave:
@@ -165,16 +165,16 @@ func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *O
 	case msg.Epoch != m.reg.Epoch:
 		m.drop(StaleMessage, out)
 	case j.Request == TypeRenew && m.update != nil && p.Reason == StaleEpoch:
-		m.drop(StaleMessage, out) // our update is there; its Accept will come
+		m.drop(StaleMessage, out) // the switch has this update already; its Accept will follow
 	case j.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering && p.Reason == StaleTransaction:
 		m.lastTransaction = uint32(p.Value)
 		m.newRegister(now, out)
 	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing && p.Reason == StaleTransaction:
-		m.lastTransaction = uint32(p.Value) // a master before us had this group
+		m.lastTransaction = uint32(p.Value) // an earlier master had this group
 		m.sendRenew(now, out)
 	case j.Request == TypeRegister && msg.Transaction == m.registerTx && m.phase == registering:
 		if (p.Reason == StaleEpoch || p.Reason == EpochConflict) && m.autoEpoch && p.Value >= m.reg.Epoch && p.Value+1 != 0 {
-			m.reg.Epoch = p.Value + 1 // another master was faster
+			m.reg.Epoch = p.Value + 1 // another master registered first
 			m.confirmed = map[MemberKey]bool{}
 			m.newRegister(now, out)
 			return
@@ -189,9 +189,9 @@ func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *O
 	}
 }
 
-// handleChallenge learns the registrar's instance and repeats the request it answers.
-// Only an answer to a transaction under way counts, so an old Challenge that is
-// replayed changes nothing.
+// handleChallenge stores the registrar's instance and repeats the request that the
+// Challenge answers. Only an answer to a transaction under way counts, so a replayed
+// Challenge changes nothing.
 func (m *Master) handleChallenge(now time.Duration, msg *Message, c *Challenge, out *Output) {
 	if msg.Instance == 0 || msg.Instance == m.instance && m.reg.Epoch != 0 {
 		m.drop(DuplicateMsg, out)
@@ -248,8 +248,8 @@ func (m *Master) handleConfirm(now time.Duration, msg *Message, c *Confirm, out 
 	}
 }
 
-// memberOrGroupGone takes what the switch did by itself, once, and acknowledges
-// it every time.
+// memberOrGroupGone applies a removal by the switch once, and acknowledges every copy of
+// the message.
 func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out *Output) {
 	if msg.Epoch > m.reg.Epoch || m.phase == created {
 		m.drop(StaleMessage, out)
@@ -265,7 +265,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 		m.drop(DuplicateMsg, out)
 	case g.EndReason == Failed:
 		m.event(Event{Kind: GroupGone, EndReason: Failed, Member: g.Member, Code: g.Code, PSN: g.PSN}, out)
-		m.end(now, true, out) // it serves nobody any more: make room
+		m.end(now, true, out) // a failed group serves no member: delete it at the switch
 	case g.Member == MemberKey{}:
 		m.phase, m.requests = ended, nil
 		m.event(Event{Kind: GroupGone, EndReason: g.EndReason}, out)
@@ -274,7 +274,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 	}
 }
 
-// handleMemberGone takes a member out, once.
+// handleMemberGone removes a member, once.
 func (m *Master) handleMemberGone(now time.Duration, k MemberKey, g *Gone, out *Output) {
 	if m.gone[k] || m.reg.Find(k) < 0 {
 		m.drop(DuplicateMsg, out)
@@ -286,13 +286,14 @@ func (m *Master) handleMemberGone(now time.Duration, k MemberKey, g *Gone, out *
 	m.checkConfirmed(now, out)
 }
 
-// event reports e about our group.
+// event reports e about the master's group.
 func (m *Master) event(e Event, out *Output) {
 	e.Group, e.Epoch = m.reg.Group, m.reg.Epoch
 	out.Events = append(out.Events, e)
 }
 
-// fail ends the registration. What the switch may hold of it is taken off.
+// fail ends the registration. With cleanUp the switch is asked to delete what it may have
+// of it.
 func (m *Master) fail(now time.Duration, f *Failure, cleanUp bool, out *Output) {
 	f.Group = m.reg.Group
 	m.event(Event{Kind: RegistrationFailed, Err: f}, out)

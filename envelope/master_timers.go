@@ -48,8 +48,8 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 	}
 }
 
-// leaseLost gives up: by its own clock the switch has, or soon will have,
-// removed the group.
+// leaseLost ends the group: by the master's clock the switch has removed it, or soon
+// will.
 func (m *Master) leaseLost(out *Output) {
 	m.phase, m.requests, m.update = ended, nil, nil
 	m.event(Event{Kind: GroupGone, EndReason: Expired, Err: &Failure{
@@ -57,10 +57,9 @@ func (m *Master) leaseLost(out *Output) {
 	}}, out)
 }
 
-// sendRenew sends a Renew, each under a transaction of its own: the registrar
-// takes every transaction once, so that a captured Renew cannot keep a group
-// alive. Members that have not confirmed are named, from where the last Renew
-// stopped.
+// sendRenew sends a Renew, each under a transaction of its own: the registrar accepts
+// every transaction once, so that a captured Renew cannot keep a group alive. It lists
+// members that have not confirmed, beginning where the list of the last Renew stopped.
 func (m *Master) sendRenew(now time.Duration, out *Output) {
 	m.renewTx, m.renewSentAt, m.renewing = m.newTransaction(), now, true
 	body := &Renew{Lease: m.segments[0].Lease}

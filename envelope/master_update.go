@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// memberUpdate is an update that the switch has not accepted yet. It is repeated until
-// it is answered, or the lease ends: given up earlier, nobody would know which
-// members the group has. The lease is renewed meanwhile.
+// memberUpdate is an update that the switch has not accepted yet. The master repeats it
+// until it is answered or the lease ends: an update given up earlier would leave the
+// group's members unknown. The lease is renewed meanwhile.
 type memberUpdate struct {
 	reg       Registration
 	segments  []*Register
@@ -21,12 +21,12 @@ type memberUpdate struct {
 	retry     backoff
 }
 
-// Update asks the switch to make members those of the group, while data flows:
-// one whose record is as registered keeps its state, others join at the next
-// message, those that are missing are removed (R35). A member that restarted its
-// queue pair has another record. The outcome is an event, Updated or
-// UpdateFailed. Update fails at once if the group is not registered, another
-// update is under way, or there is a *Problem with the members.
+// Update asks the switch to replace the members of the group by members, while data
+// flows. A member with an unchanged record keeps its state, a new one joins at the next
+// message, and a missing one is removed (R35). A member that restarted its queue pair has
+// another record. The outcome is an event, Updated or UpdateFailed. Update fails at once
+// if the group is not registered, another update is under way, or there is a *Problem
+// with the members.
 func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) error {
 	out.reset()
 	switch {
@@ -51,7 +51,7 @@ func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) 
 	return nil
 }
 
-// Members returns the records of the members that have not gone.
+// Members returns the records of the members that are still in the group.
 func (m *Master) Members() []MemberRecord {
 	var live []MemberRecord
 	for i := range m.reg.Members {
@@ -76,19 +76,19 @@ func (m *Master) sendUpdate(out *Output) {
 	}
 }
 
-// updates reports that msg answers the update.
+// updates reports whether msg answers the update.
 func (m *Master) updates(msg *Message) bool {
 	return m.update != nil && m.phase == registered && msg.Epoch == m.update.reg.Epoch && msg.Transaction == m.update.tx
 }
 
-// updated goes on with the updated group, and waits for those that are new in it.
+// updated adopts the updated group, and waits for the confirmations of its new members.
 func (m *Master) updated(now time.Duration, msg *Message, a *Accept, out *Output) {
 	u, old := m.update, m.Members()
 	m.update = nil
 	m.reg, m.segments = u.reg, u.segments
 	m.reg.Base, m.reg.Lease = 0, a.Lease
 	m.instance = msg.Instance
-	m.leaseUntil = max(m.leaseUntil, u.sentAt+a.Lease) // renewed while the switch looked for the new ones
+	m.leaseUntil = max(m.leaseUntil, u.sentAt+a.Lease) // renewed while the switch located the new members
 	confirmed := map[MemberKey]bool{}
 	for i := range old {
 		k := old[i].Key()
@@ -105,7 +105,7 @@ func (m *Master) updated(now time.Duration, msg *Message, a *Accept, out *Output
 	m.checkConfirmed(now, out)
 }
 
-// updateRejected tries again under a newer epoch, if that is all that is wrong.
+// updateRejected tries again under a newer epoch, if the epoch was the only fault.
 func (m *Master) updateRejected(now time.Duration, p Problem, out *Output) {
 	u := m.update
 	if p.Reason == StaleTransaction {
@@ -123,8 +123,8 @@ func (m *Master) updateRejected(now time.Duration, p Problem, out *Output) {
 	m.event(Event{Kind: UpdateFailed, Err: &Failure{Group: m.reg.Group, Action: "update", Problem: &p}}, out)
 }
 
-// dropMember takes those off the switch that were to join and did not confirm. The
-// group goes on as if the update had not named them.
+// dropMember removes from the switch the joining members that did not confirm. The group
+// goes on as if the update had not named them.
 func (m *Master) dropMember(now time.Duration, ks []MemberKey, f *Failure, out *Output) {
 	f.Group, f.Action = m.reg.Group, "update"
 	for _, k := range ks {

@@ -14,18 +14,18 @@ import (
 
 // MemberConfig configures a Member. Zero fields take the defaults.
 type MemberConfig struct {
-	// Local is our address, the IP of our queue pairs, and the port at which the
-	// switch reaches us, which is the switch's own port.
+	// Local is the member's address: the IP of its queue pairs, and the port at which the
+	// switch reaches it, which is the switch's own port.
 	Local    netip.AddrPort
 	Port     uint16 // of the switch; default DefaultPort
 	Auth     Auth
 	Seed     uint64        // for transaction numbers and jitter
 	RetryMin time.Duration // the first wait for an answer to Leave; default 100 ms
 	RetryMax time.Duration // default 2 s
-	Deadline time.Duration // for Leave in all; default 10 s
+	Deadline time.Duration // bounds a whole Leave; default 10 s
 }
 
-// Membership is what a member has set its queue pair up with.
+// Membership is the configuration of a member's queue pair in a group.
 type Membership struct {
 	Group      netip.Addr
 	VirtualQPN rocev2.QPN // the queue pair's destination QPN
@@ -33,7 +33,7 @@ type Membership struct {
 	SQPSN      rocev2.PSN
 	RQPSN      rocev2.PSN
 	PMTU       int          // bytes
-	Window     mcast.Window // where WRITEs may land; zero for none
+	Window     mcast.Window // memory that WRITEs may change; zero for none
 }
 
 // String describes m without its R_Key.
@@ -45,8 +45,8 @@ func (m Membership) String() string {
 // GoString is String: %#v must not print an R_Key either.
 func (m Membership) GoString() string { return m.String() }
 
-// Member is one host's side of the groups it has joined: it confirms to the
-// masters what the switch says, or refuses it, and learns when a group ends.
+// Member is one host's side of the groups that it has joined. It confirms or refuses the
+// switch's notifications to the masters, and learns when a group ends.
 type Member struct {
 	endpointLink
 	cfg    MemberConfig
@@ -57,13 +57,13 @@ type Member struct {
 
 type membership struct {
 	Membership
-	epoch         uint64 // newest that was confirmed; 0 none
+	epoch         uint64 // newest that was confirmed; 0: none
 	instance      uint64
 	key           KeyID // of the registration that was confirmed
 	ended         bool  // epoch has ended
 	refused       uint64
 	status        Status // of the latest refusal
-	foreignNotify uint64 // messages that were not authentic when we joined
+	foreignNotify uint64 // value of isForeign at the Join
 	leaving       bool
 	tx            uint32
 	retry         backoff
@@ -91,10 +91,10 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	return m, nil
 }
 
-// Join makes the member confirm notifications that agree with ms. It must come
-// before the master registers the group, or the first Notify is refused. One
-// queue pair per group: a second Join of a group fails unless the first has
-// ended; to join anew call Forget first.
+// Join makes the member confirm notifications that agree with ms. It must be called
+// before the master registers the group, or the first Notify is refused. A group takes
+// one queue pair: a second Join of a group fails unless the first has ended; Forget
+// allows to join anew.
 func (m *Member) Join(ms Membership) error {
 	if !unicast(ms.Group) || ms.Group.Is4() != m.cfg.Local.Addr().Is4() {
 		return fmt.Errorf("join group %s: not a unicast address of the family of %s", ms.Group, m.cfg.Local.Addr())
@@ -108,20 +108,20 @@ func (m *Member) Join(ms Membership) error {
 	}
 	g := &membership{Membership: ms, foreignNotify: m.isForeign()}
 	if old != nil {
-		g.epoch, g.ended = old.epoch, true // an epoch that has ended stays over
+		g.epoch, g.ended = old.epoch, true // an ended epoch stays ended
 	}
 	m.groups[ms.Group] = g
 	return nil
 }
 
-// isForeign counts the messages that were not authentic.
+// isForeign returns the number of messages that were not authentic.
 func (m *Member) isForeign() uint64 {
 	return m.drops[Unauthenticated] + m.drops[UnknownKey] + m.drops[BadMAC]
 }
 
-// Problem says what is known here of why a group that we have joined is not
-// registered with us in it: that we refused what the switch told us, or that its
-// messages are not authentic. It returns nil if nothing is known.
+// Problem returns the reason, as far as this host knows one, why a joined group is not
+// registered with this member in it: the member refused the switch's notification, or the
+// switch's messages are not authentic. It returns nil if no reason is known.
 func (m *Member) Problem(group netip.Addr) error {
 	g := m.groups[group]
 	switch {
@@ -135,12 +135,12 @@ func (m *Member) Problem(group netip.Addr) error {
 	return nil
 }
 
-// Forget drops all knowledge of a group without telling the switch.
+// Forget deletes all state of a group without a message to the switch.
 func (m *Member) Forget(group netip.Addr) { delete(m.groups, group) }
 
-// Leave asks the switch to take us out. The outcome is an event, GroupGone with
-// Why Left or LeaveFailed. If the switch has never told us that we are in, the
-// event comes at once.
+// Leave asks the switch to remove this member. The outcome is an event, GroupGone with
+// EndReason Left or LeaveFailed. If the switch has never sent a notification, the event
+// comes at once.
 func (m *Member) Leave(now time.Duration, group netip.Addr, out *Output) error {
 	out.reset()
 	g := m.groups[group]
@@ -174,7 +174,7 @@ func (m *Member) toSwitch(key KeyID, group netip.Addr, epoch, instance uint64, t
 	}, Body: body}, out)
 }
 
-// NextDeadline returns when Advance wants to be called next.
+// NextDeadline returns the time at which Advance must be called next.
 func (m *Member) NextDeadline() (time.Duration, bool) {
 	var d deadlines
 	for _, g := range m.groups {

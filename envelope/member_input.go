@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Input takes one UDP payload that arrived for the member.
+// Input processes one UDP payload that arrived for the member.
 func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
 	out.reset()
 	msg, _, perr := m.auth.Keys.open(b, m.auth.Insecure)
@@ -44,9 +44,9 @@ func (m *Member) Input(now time.Duration, from netip.AddrPort, b []byte, out *Ou
 	}
 }
 
-// handleNotify compares what the switch says about us with what we have, and answers
-// the master either way, so that it learns who disagrees and about what. An
-// epoch that is older than the newest, or over, is not answered.
+// handleNotify compares the notification with the member's queue pair, and answers the
+// master in either case, so that the master learns of every disagreement. A notification
+// of an ended epoch, or of one older than the newest, is not answered.
 func (m *Member) handleNotify(msg *Message, n *Notify, out *Output) {
 	var rec *MemberRecord
 	for i := range n.Members {
@@ -89,15 +89,15 @@ func (m *Member) handleNotify(msg *Message, n *Notify, out *Output) {
 	}
 }
 
-// acceptsFrom reports that what comes under key may change g: the key of the
-// registration that we know, or the one that we send under, whose holders speak
-// for us anyway. While we know no registration, it may be any key that we hold.
+// acceptsFrom reports whether messages under key may change g: key is that of the known
+// registration, or the member's own sending key, whose holders speak for the member in
+// any case. While no registration is known, any configured key will do.
 func (m *Member) acceptsFrom(g *membership, key KeyID) bool {
 	return g.epoch == 0 || g.ended || key == g.key || key == m.auth.Send
 }
 
-// compare returns Confirmed, or the first thing in which the registration
-// differs from the queue pair.
+// compare returns Confirmed, or the status of the first difference between the
+// registration and the queue pair.
 func compare(g *Membership, n *GroupBody, rec *MemberRecord) Status {
 	switch {
 	case rec.QPN != g.QPN:
@@ -117,15 +117,15 @@ func compare(g *Membership, n *GroupBody, rec *MemberRecord) Status {
 	return Confirmed
 }
 
-// sendConfirm answers a Notify, to the master.
+// sendConfirm sends the master the answer to a Notify.
 func (m *Member) sendConfirm(msg *Message, c *Confirm, out *Output) {
 	m.sendUnder(msg.KeyID, m.cfg.Local, msg.ReplyTo, &Message{Header: Header{
 		Epoch: msg.Epoch, Instance: msg.Instance, Transaction: msg.Transaction, Total: 1, Group: msg.Group, ReplyTo: m.cfg.Local,
 	}, Body: c}, out)
 }
 
-// handleGone acknowledges every Gone that is about us, known or not, so that the
-// switch can stop repeating it.
+// handleGone acknowledges every Gone for this member, known or not, so that the switch
+// can stop its retransmissions.
 func (m *Member) handleGone(msg *Message, body *Gone, out *Output) {
 	if body.Member.IP != m.cfg.Local.Addr() {
 		m.drop(NotForUs, out)
@@ -142,17 +142,17 @@ func (m *Member) handleGone(msg *Message, body *Gone, out *Output) {
 		m.drop(OtherKeyMsg, out)
 	case msg.Epoch == g.epoch && g.ended:
 		m.drop(DuplicateMsg, out)
-	case g.epoch == 0: // nothing that anyone here relies on; but a late Notify of it is void
+	case g.epoch == 0: // nothing depends on this epoch here; but a delayed Notify of it is void
 		g.epoch, g.ended = msg.Epoch, true
 		m.drop(StaleMessage, out)
-	default: // also of an epoch whose Notify was lost
+	default: // also for an epoch whose Notify was lost
 		m.end(g, msg.Epoch, body.EndReason, out)
 		e := &out.Events[len(out.Events)-1]
 		e.PSN, e.Code = body.PSN, body.Code
 	}
 }
 
-// end closes an epoch.
+// end ends an epoch of g.
 func (m *Member) end(g *membership, epoch uint64, why EndReason, out *Output) {
 	g.epoch, g.ended, g.leaving = epoch, true, false
 	out.Events = append(out.Events, Event{Kind: GroupGone, Group: g.Group, Epoch: epoch, Member: m.key(g), EndReason: why})
@@ -168,8 +168,8 @@ func (m *Member) leaving(msg *Message, t Type, out *Output) *membership {
 	return g
 }
 
-// left takes the answer to Leave. A switch that knows no such group, or only a
-// newer epoch of it, has us out as well.
+// left processes the answer to Leave. A switch that does not know the group, or knows
+// only a newer epoch of it, has removed this member as well.
 func (m *Member) left(msg *Message, t Type, p *Problem, out *Output) {
 	g := m.leaving(msg, t, out)
 	switch {
@@ -183,7 +183,7 @@ func (m *Member) left(msg *Message, t Type, p *Problem, out *Output) {
 	}
 }
 
-// handleChallenge repeats our Leave for the registrar's new instance.
+// handleChallenge repeats the Leave for the registrar's new instance.
 func (m *Member) handleChallenge(msg *Message, c *Challenge, out *Output) {
 	g := m.leaving(msg, c.Request, out)
 	switch {

@@ -12,21 +12,21 @@ import (
 // Type is the type of a message. The numbers are on the wire.
 type Type uint8
 
-// Message types, with who sends them to whom.
+// Message types, with sender and receiver.
 const (
 	TypeRegister  Type = 1  // master → switch: one segment of a registration
 	TypeLeave     Type = 2  // master or member → switch
 	TypeDelete    Type = 3  // master → switch
-	TypeRenew     Type = 4  // master → switch: lease, and who has not confirmed yet
-	TypeAccept    Type = 5  // switch → asker
-	TypeReject    Type = 6  // switch → asker
-	TypeChallenge Type = 7  // switch → asker: its instance, and the group's newest epoch
+	TypeRenew     Type = 4  // master → switch: extends the lease, lists unconfirmed members
+	TypeAccept    Type = 5  // switch → requester
+	TypeReject    Type = 6  // switch → requester
+	TypeChallenge Type = 7  // switch → requester: its instance, and the group's newest epoch
 	TypeNotify    Type = 8  // switch → member: its own record
 	TypeConfirm   Type = 9  // member → master
 	TypeGone      Type = 10 // switch → master, switch → member
-	TypeAck       Type = 11 // master or member → switch: of a Gone
+	TypeAck       Type = 11 // master or member → switch: answer to a Gone
 	TypeWhere     Type = 12 // switch → member, by the port in question
-	TypeHere      Type = 13 // member → switch: of a Where
+	TypeHere      Type = 13 // member → switch: answer to a Where
 	numTypes      Type = 14
 )
 
@@ -65,11 +65,11 @@ const (
 type Header struct {
 	Type        Type
 	KeyID       KeyID
-	Relay       bool           // reserved for trees: a switch passes on what is below it
-	Hops        uint8          // reserved for trees: switches passed; 0 unless Relay
+	Relay       bool           // reserved for trees: sent by a switch for the hosts below it
+	Hops        uint8          // reserved for trees: number of switches passed; 0 unless Relay
 	Epoch       uint64         // of the group
 	Instance    uint64         // of the registrar; 0 if the sender does not know it
-	Transaction uint32         // of the asker, echoed in the answer; in Gone, the switch's
+	Transaction uint32         // of the requester, repeated in the answer; in Gone, the switch's
 	Seq         uint16         // number of this segment, 0 <= Seq < Total
 	Total       uint16         // segments of this message, 1 or more; 1 for all types but Register
 	Group       netip.Addr     // GroupIP
@@ -82,9 +82,8 @@ type Message struct {
 	Body Body
 }
 
-// Body is what follows the header, by type: *Register, *Notify, *Leave,
-// *Delete, *Renew, *Accept, *Reject, *Challenge, *Confirm, *Gone, *Ack,
-// *Where or *Here.
+// Body is the part after the header, by type: *Register, *Notify, *Leave, *Delete,
+// *Renew, *Accept, *Reject, *Challenge, *Confirm, *Gone, *Ack, *Where or *Here.
 type Body interface {
 	kind() Type
 	append(b []byte, v6 bool) ([]byte, error)
@@ -98,13 +97,12 @@ func (m Message) String() string {
 // GoString is String: %#v must not print an R_Key.
 func (m Message) GoString() string { return m.String() }
 
-// AppendBinary appends the message to b, without its MAC; Keys.Append does all
-// of it. Type is taken from Body. It fails if the addresses are of different
-// families or a field does not fit.
+// AppendBinary appends the message to b, without its MAC; Keys.Append appends both. Type
+// is taken from Body. It fails if the addresses are of different families or a field does
+// not fit.
 func (m *Message) AppendBinary(b []byte) ([]byte, error) { return m.append(b, 0) }
 
-// append encodes m with room for a trailer of the given bytes counted in the
-// length field.
+// append encodes m. The length field counts trailer more bytes.
 func (m *Message) append(b []byte, trailer int) ([]byte, error) {
 	g, r := m.Group, m.ReplyTo.Addr()
 	v6 := g.Is6()

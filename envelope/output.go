@@ -10,9 +10,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// DefaultPort is the UDP port of the protocol unless configured otherwise: the
-// destination of all packets to the switch, and the source of all packets
-// from it.
+// DefaultPort is the UDP port of the protocol unless another is configured: the
+// destination of all packets to the switch, and the source of all packets from it.
 const DefaultPort = 4797
 
 // Packet is a UDP packet to send. Data belongs to the receiver of the Output.
@@ -24,33 +23,31 @@ type Packet struct {
 // EventKind is the kind of an Event.
 type EventKind uint8
 
-// Events. Which machine reports them is in brackets.
+// Events. The reporting machines are in brackets.
 const (
 	// SwitchAccepted [Master]: the switch serves the group; Lease is granted.
 	SwitchAccepted EventKind = iota + 1
-	// MemberConfirmed [Master]: Member did; Done of Of have.
+	// MemberConfirmed [Master]: Member has confirmed; Done of Total have.
 	MemberConfirmed
-	// Registered [Master]: all members have confirmed, data may flow.
-	// [Member]: the switch and we agree about Group. [Registrar]: the Table has
-	// installed Group.
+	// Registered [Master]: all members have confirmed, data may flow. [Member]: the
+	// switch's registration of Group agrees with the queue pair. [Registrar]: the Table
+	// has installed Group.
 	Registered
-	// RegistrationFailed [Master]: final; Err is a *Failure. [Registrar]: a
-	// registration was rejected; Err is a *Problem. [Member]: we refused a
-	// Notify; Status says why.
+	// RegistrationFailed [Master]: final; Err is a *Failure. [Registrar]: a registration
+	// was rejected; Err is a *Problem. [Member]: it refused a Notify; Status says why.
 	RegistrationFailed
-	// MemberGone [Master, Registrar]: Member is out of the group, see Why; if Why
-	// is Evicted, PSN is the one it had everything up to, and Code says what for.
+	// MemberGone [Master, Registrar]: Member has been removed from the group, see
+	// EndReason. If that is Evicted, Member acknowledged all data up to PSN, and Code is
+	// the cause.
 	MemberGone
-	// GroupGone [all]: the group is gone, for Member us in it; see Why. Final
-	// for the group and epoch.
+	// GroupGone [all]: the group has ended, for Member this host's membership; see
+	// EndReason. Final for the group and epoch.
 	GroupGone
-	// LeaveFailed [Master, Member]: Err says why Member is not known to have
-	// been removed.
+	// LeaveFailed [Master, Member]: Err says why the removal of Member is unconfirmed.
 	LeaveFailed
 	// MemberJoined [Registrar]: Member joins, by an update.
 	MemberJoined
-	// Updated [Master]: the members are what Update said, the new ones have
-	// confirmed.
+	// Updated [Master]: the members are those of Update, and the new ones have confirmed.
 	Updated
 	// UpdateFailed [Master]: Err, a *Failure, says why. The group goes on, without
 	// the members that were to join.
@@ -62,11 +59,10 @@ const (
 	MemberHere
 )
 
-// Event tells the driver what has happened. Fields that the kind does not name
-// are zero.
+// Event reports a change to the driver. Fields that the kind does not name are zero.
 type Event struct {
 	Kind      EventKind
-	By        Actor // Registrar: whose request it was
+	By        Actor // Registrar: the requester
 	Group     netip.Addr
 	Epoch     uint64
 	Member    MemberKey
@@ -81,8 +77,8 @@ type Event struct {
 	Nonce     Nonce
 }
 
-// Output is what a call wants done. It belongs to the caller, who may pass the
-// same one again and again: each call begins by emptying it.
+// Output is the result of a call: packets to send, and events. It belongs to the caller,
+// who may pass the same one repeatedly: each call begins by emptying it.
 type Output struct {
 	Packets []Packet
 	Events  []Event

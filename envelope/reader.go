@@ -12,13 +12,13 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// reader takes fields off the front of b. Once b is too short, short is set
-// and every further field is zero, so that a body is read without a check
-// after each field; the caller looks at short and bad at the end.
+// reader takes fields off the front of b. Once b is too short, truncated is set and every
+// further field is zero, so that a body is read without a check after each field; the
+// caller checks truncated and malformed at the end.
 type reader struct {
 	b         []byte
 	truncated bool
-	malformed string // the first field that cannot be
+	malformed string // the first field with an impossible value
 }
 
 func (r *reader) take(n int) []byte {
@@ -94,7 +94,7 @@ func (r *reader) key(v6 bool) MemberKey {
 	return MemberKey{IP: r.addr(v6), QPN: rocev2.QPN(r.u24())}
 }
 
-// optionalKey reads a key whose all-zero form means none.
+// optionalKey reads a key; an all-zero one means none.
 func (r *reader) optionalKey(v6 bool) MemberKey {
 	k := r.key(v6)
 	if k.IP.IsUnspecified() && k.QPN == 0 {

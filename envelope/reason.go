@@ -20,33 +20,33 @@ const (
 	PathMTUMismatch       Reason = 2  // not a path MTU, or more than the switch's ports carry; Value: the largest it serves, in bytes
 	TableFull             Reason = 3  // Value: the number of groups the switch has room for
 	BadAuthentication     Reason = 4  // unknown key, wrong MAC, or none; only ever a hint, see Reject
-	OverlappingMembers    Reason = 5  // an IP twice in the group, or a QP that is in another group
+	OverlappingMembers    Reason = 5  // an IP twice in the group, or a queue pair that is in another group
 	StaleEpoch            Reason = 6  // Value: the newest epoch the switch knows for the group
 	EpochConflict         Reason = 7  // same epoch, other content; Value: as StaleEpoch
 	BadWindow             Reason = 8  // missing, shorter than the group's, or past the end of memory
-	NotGroupPrefix        Reason = 9  // the GroupIP is not in a prefix that the switch serves
+	NotGroupPrefix        Reason = 9  // the GroupIP is in none of the prefixes that the switch serves
 	Malformed             Reason = 10 // authentic but not well formed
-	TooManyMembers        Reason = 11 // Value: the largest number the switch takes
+	TooManyMembers        Reason = 11 // Value: the switch's limit
 	TooFewMembers         Reason = 12 // fewer than two
 	FamilyMismatch        Reason = 13 // a member is of another IP family than the GroupIP
 	BadMember             Reason = 14 // the member's IP cannot be a host's, or its QPN an RC queue pair's
 	BadVirtualQPN         Reason = 15 // the group's virtual QPN cannot be an RC queue pair's
-	UnknownGroup          Reason = 16 // nothing is registered at this GroupIP in this epoch
-	NotAllowed            Reason = 17 // the asker is neither the group's master nor the member concerned
-	WrongBase             Reason = 18 // an update of another epoch than the installed one; Value: that one, 0 if there is none
-	MembersChanged        Reason = 19 // an update that names a member which has gone, as it was: it needs another QPN or fresh PSNs
+	UnknownGroup          Reason = 16 // no group is registered at this GroupIP in this epoch
+	NotAllowed            Reason = 17 // the requester is neither the group's master nor the member concerned
+	WrongBase             Reason = 18 // an update of an epoch that is not the installed one; Value: the installed epoch, 0 if there is none
+	MembersChanged        Reason = 19 // an update names a removed member with its old record: the member needs another QPN or fresh PSNs
 	FixedParameter        Reason = 20 // an update that changes more than members; Value: a Parameter
 	BadPolicy             Reason = 21 // a quorum or lag limit that the policy does not have or the members do not allow; Value: receivers
 	BadDeadAfter          Reason = 22 // does not fit the sender's timeout and retries; Value: the bound it breaks, in ns
-	QuotaExceeded         Reason = 23 // more groups, or members, than the key may register; Value: how many it may
-	StaleTransaction      Reason = 24 // older than what the registration or group has had; Value: the newest, to go on from
+	QuotaExceeded         Reason = 23 // more groups, or members, than the key may register; Value: the limit
+	StaleTransaction      Reason = 24 // older than the newest transaction of the registration or group; Value: the newest
 	UsedNumbers           Reason = 25 // the member's queue pair has carried traffic since it was registered with these PSNs
 	OtherKey              Reason = 26 // the group was registered under another key, or by hand
-	EpochTooFar           Reason = 27 // beyond the newest known epoch by more than a registrar follows; Value: the highest that it takes
+	EpochTooFar           Reason = 27 // further beyond the newest known epoch than the registrar allows; Value: the highest epoch allowed
 	KeyRole               Reason = 28 // the key's roles do not allow the request
-	KeyPrefix             Reason = 29 // the GroupIP is not among the key's
-	NoSender              Reason = 30 // every member only receives
-	PlaceUnconfirmed      Reason = 31 // the member has not said that it is where the switch's kernel has it; Value: the MAC address there
+	KeyPrefix             Reason = 29 // the GroupIP is in none of the key's prefixes
+	NoSender              Reason = 30 // every member is receive-only
+	PlaceUnconfirmed      Reason = 31 // the member has not confirmed the location that the switch's kernel has; Value: the MAC address there
 	NumReasons            Reason = 32
 )
 
@@ -129,10 +129,10 @@ const (
 	Deleted       EndReason = 1 // by the master or the operator
 	Expired       EndReason = 2 // the lease ran out
 	Replaced      EndReason = 3 // a newer epoch of the group does not have the member
-	Left          EndReason = 4 // the member left by itself
+	Left          EndReason = 4 // the member asked to leave
 	Removed       EndReason = 5 // the master removed the member
-	Evicted       EndReason = 6 // the switch did, by the group's policy; the code says what for
-	Failed        EndReason = 7 // a fatal NAK under the policy Strict: the group is dead, not only the member
+	Evicted       EndReason = 6 // by the switch, under the group's policy; see the code
+	Failed        EndReason = 7 // a fatal NAK under the policy Strict: the whole group has failed
 	NumEndReasons EndReason = 8
 )
 
@@ -149,11 +149,11 @@ func (w EndReason) String() string {
 	return "unknown"
 }
 
-// Elsewhere is the code of an eviction of a member that may have moved: the switch saw its
-// address at another place, and it answered no Where.
+// Elsewhere is the code of an eviction of a member that may have moved: the switch saw
+// its address at another location, and the member answered no Where.
 const Elsewhere rocev2.Syndrome = 8
 
-// Cause returns in words what the code of a Gone with Evicted or Failed says.
+// Cause returns in words the meaning of a Gone's code under Evicted or Failed.
 func Cause(code rocev2.Syndrome) string {
 	switch code {
 	case mcast.Silent:
@@ -187,11 +187,11 @@ func Cause(code rocev2.Syndrome) string {
 // Status is a member's answer to a Notify. The numbers are on the wire.
 type Status uint8
 
-// Statuses. All but Confirmed are refusals: what the switch was told about the
-// member is not what the member's queue pair was set up with.
+// Statuses. All but Confirmed are refusals: the registered record of the member differs
+// from the set-up of its queue pair.
 const (
 	Confirmed          Status = 0
-	NotJoined          Status = 1 // the member knows nothing of this group
+	NotJoined          Status = 1 // the member has not joined this group
 	QPNMismatch        Status = 2
 	SQPSNMismatch      Status = 3
 	RQPSNMismatch      Status = 4
@@ -208,7 +208,7 @@ var statusNames = [NumStatuses]string{
 	WindowMismatch: "has another WRITE window",
 }
 
-// String returns s in words that follow a member's name.
+// String returns s in words that can follow a member's name.
 func (s Status) String() string {
 	if s < NumStatuses {
 		return statusNames[s]
@@ -225,23 +225,23 @@ const (
 	NoDrop          Drop = iota
 	Truncated            // shorter than its header, body or MAC
 	BadMagic             // not this protocol
-	BadVersion           // another version of it
+	BadVersion           // another version of this protocol
 	BadFormat            // lengths or fields that contradict each other
 	Unauthenticated      // key id 0, but Insecure is not set
 	UnknownKey           // a key id that is not configured
 	BadMAC               // the HMAC does not match
-	WrongRole            // a message that this machine never gets
-	WrongSource          // the IP source is not the ReplyTo address, or not the sender's
-	WrongInstance        // of another life of the registrar; answered with a Challenge
+	WrongRole            // a type that this machine does not accept
+	WrongSource          // the IP source is not the ReplyTo address, or not that of the message's sender
+	WrongInstance        // of another run of the registrar; answered with a Challenge
 	StaleMessage         // an older epoch or transaction
-	DuplicateMsg         // seen before; answered again if it asks for an answer
-	UnknownGroupMsg      // no such group here
-	NotForUs             // none of its records is ours
-	Unsolicited          // an answer to nothing we asked
+	DuplicateMsg         // a repetition; answered again if the type has an answer
+	UnknownGroupMsg      // the group is not known here
+	NotForUs             // no record is this member's
+	Unsolicited          // an answer without a request
 	PendingFull          // too many registrations are being reassembled
 	Rejected             // answered with a Reject
 	OtherKeyMsg          // under another key than the registration's
-	WrongPlace           // not from the place of the member that it speaks for
+	WrongPlace           // not from the location of the member that it speaks for
 	NumDrops
 )
 
@@ -253,8 +253,8 @@ var dropNames = [NumDrops]string{
 	Rejected: "rejected", OtherKeyMsg: "other_key", WrongPlace: "wrong_place",
 }
 
-// Unanswered reports that the sender of such a message gets no authentic answer,
-// so that only the switch can tell why nothing happens.
+// Unanswered reports whether the sender of a message dropped for d gets no authentic
+// answer, so that only the switch's counters show the cause.
 func (d Drop) Unanswered() bool {
 	switch d {
 	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource, WrongPlace:
@@ -271,8 +271,8 @@ func (d Drop) String() string {
 	return "invalid"
 }
 
-// dropTexts say what the drops mean to an operator: what was seen, and what it comes
-// from. docs/COUNTERS.md is made of them.
+// dropTexts tell an operator the meaning and the origin of each drop. docs/COUNTERS.md is
+// generated from them.
 var dropTexts = [NumDrops]string{
 	NoDrop:          "taken",
 	Truncated:       "an envelope that is shorter than its header, body or MAC",
@@ -304,6 +304,6 @@ func (d Drop) Text() string {
 	return ""
 }
 
-// Normal says whether envelopes are dropped for d where all is well: a master learns
-// the instance by being turned down once, and repeats itself until it is answered.
+// Normal reports whether drops for d occur in healthy operation: a master learns the
+// instance by a first rejected request, and repeats requests until they are answered.
 func (d Drop) Normal() bool { return d == NoDrop || d == WrongInstance || d == DuplicateMsg }

@@ -12,9 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A record section is a list of members, made small enough that the paper's 183
-// members fit into one packet: what many of its records have in common is
-// written once.
+// A record section is a list of members, encoded so that the paper's 183 members fit into
+// one packet: a value that many records share is written once.
 //
 //	flags(1) prefixLen(1) count(2) prefix(prefixLen)
 //	sq_psn(3)  if the flag sqEach is not set
@@ -36,13 +35,13 @@ const (
 	windowLen  = 20
 )
 
-// section is the form that a run of members takes.
+// section is the encoded form of a run of members.
 type section struct {
-	prefix  int // leading address bytes that all have in common
+	prefix  int // leading address bytes that all members have in common
 	sqEach  bool
 	rqEach  bool
-	windows int // records with one
-	receive int // records that only receive
+	windows int // number of records with a window
+	receive int // number of receive-only records
 	count   int
 	v6      bool
 }
@@ -193,8 +192,8 @@ func appendRecord(b []byte, m *MemberRecord, s section) []byte {
 	return b
 }
 
-// parseSection reads a record section. The memory it takes is bounded by the
-// bytes that are there, not by the count they claim.
+// parseSection reads a record section. Its memory is bounded by the bytes present, not by
+// the count that they claim.
 func parseSection(r *reader, v6 bool) []MemberRecord {
 	addrLen := 4
 	if v6 {

@@ -16,7 +16,7 @@ import (
 // and the records of some of its members.
 type GroupBody struct {
 	QPN          rocev2.QPN // the virtual QPN
-	PMTU         int        // bytes, 0..65535; whether it is a path MTU is for the registrar to say
+	PMTU         int        // bytes, 0..65535; the registrar checks that it is a path MTU
 	Policy       mcast.Policy
 	TotalMembers int // of the group, in all segments; 0..65535
 	DeadAfter    time.Duration
@@ -47,14 +47,13 @@ func (g GroupBody) String() string {
 // GoString is String: %#v must not print an R_Key either.
 func (g GroupBody) GoString() string { return g.String() }
 
-// Register is one segment of a registration. All segments of one say the same
-// but for Members, which are the group's in order.
+// Register is one segment of a registration. All segments of a registration are equal but
+// for Members, which together are the group's in order.
 type Register struct{ GroupBody }
 
-// Notify tells a member how the switch serves it: Members holds its record and
-// no other's (the paper's downstream envelope). Transaction is the one of the
-// registration, or of the Renew that asked for it; ReplyTo is the master's
-// address, for the Confirm.
+// Notify tells a member its registration at the switch: Members holds the member's record
+// alone (the paper's downstream envelope). Transaction is that of the registration, or of
+// the Renew that caused the Notify; ReplyTo is the master's address, for the Confirm.
 type Notify struct{ GroupBody }
 
 const (
@@ -63,7 +62,7 @@ const (
 	groupUpdate   = 0x02 // the base epoch follows
 	groupPolicy   = 0x04 // details of the policy follow
 	groupTarget   = 0x08 // the target key follows
-	groupNoRepair = 0x10 // the switch is not to repair losses by itself
+	groupNoRepair = 0x10 // the switch must not repair losses itself
 	baseLen       = 8
 	targetKeyLen  = 4
 	policyLen     = 15
@@ -90,7 +89,7 @@ func (g *GroupBody) size() int {
 	return n
 }
 
-// hasDetails reports that there is more to say about the policy than its number.
+// hasDetails reports whether the policy has parameters beside its number.
 func (g *GroupBody) hasDetails() bool {
 	return g.Quorum != 0 || g.LagPSNs != 0 || g.LagTime != 0 || g.SenderTimeout != 0 || g.SenderRetries != 0
 }
@@ -183,13 +182,13 @@ func sameGroup(a, b *GroupBody) bool {
 		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && a.TargetKey == b.TargetKey && samePolicy(a, b)
 }
 
-// samePolicy compares all that belongs to the policy.
+// samePolicy reports whether the policies, with all parameters, are equal.
 func samePolicy(a, b *GroupBody) bool {
 	return a.Policy == b.Policy && a.Quorum == b.Quorum && a.DeadAfter == b.DeadAfter && a.LagPSNs == b.LagPSNs && a.LagTime == b.LagTime &&
 		a.SenderTimeout == b.SenderTimeout && a.SenderRetries == b.SenderRetries && a.NoRepair == b.NoRepair
 }
 
-// groupBody returns the body that says r with the given members.
+// groupBody returns the body for r with the given members.
 func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	return GroupBody{
 		QPN: r.QPN, PMTU: r.PMTU, Policy: r.Policy, TotalMembers: len(r.Members),
@@ -198,8 +197,8 @@ func (r *Registration) groupBody(ms []MemberRecord) GroupBody {
 	}
 }
 
-// registration returns what g, in a message with header h, registers, but for the
-// members.
+// registration returns the registration in g, without the members; h is the message's
+// header.
 func (g *GroupBody) registration(h *Header) Registration {
 	return Registration{
 		Group: h.Group, Epoch: h.Epoch, QPN: g.QPN, PMTU: g.PMTU, Policy: g.Policy, Quorum: g.Quorum,
@@ -208,9 +207,9 @@ func (g *GroupBody) registration(h *Header) Registration {
 	}
 }
 
-// Segments cuts r into Register bodies that each fit, with header and MAC, into
-// an IP packet of mtu bytes (no IP options). It fails if not even one record
-// fits, or the group has more members than the format can count.
+// Segments cuts r into Register bodies that each fit, with header and MAC, into an IP
+// packet of mtu bytes (no IP options). It fails if not even one record fits, or if the
+// group has more members than the format can count.
 func (r *Registration) Segments(mtu int) ([]*Register, error) {
 	if len(r.Members) > 0xFFFF {
 		return nil, fmt.Errorf("group %s: %d members; the format counts to 65535", r.Group, len(r.Members))
@@ -230,7 +229,7 @@ func (r *Registration) Segments(mtu int) ([]*Register, error) {
 	return segs, nil
 }
 
-// payloadRoom returns the bytes for a body in an IP packet of mtu bytes.
+// payloadRoom returns the bytes available for a body in an IP packet of mtu bytes.
 func payloadRoom(mtu int, v6 bool) int {
 	ip := 20
 	if v6 {

@@ -12,27 +12,26 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Table is what the registrar fills: the switch's forwarding table with all
-// that has to be known to serve a group. The registrar calls it synchronously,
-// from within its own methods.
+// Table is the switch's forwarding table, with all that is needed to serve a group. The
+// registrar fills it, by synchronous calls from its own methods.
 type Table interface {
-	// Install creates the group, or replaces the one with the same GroupIP as a
-	// whole; if reg has a Base, only its members become those of reg, and the
-	// group goes on (mcast.UpdateMembers). Unless it answers VerdictAccepted,
-	// nothing has changed. It must not keep or change reg. key is that of the
-	// registration; a local one has no Master.
+	// Install creates the group, or replaces the one with the same GroupIP. If reg has a
+	// Base, Install only replaces the members by those of reg, and the group goes on
+	// (mcast.UpdateMembers). Unless it returns VerdictAccepted, nothing has changed. It
+	// must not retain or change reg. key is that of the registration; a local
+	// registration has no Master.
 	Install(reg *Registration, key KeyID) Verdict
-	// Remove forgets a group.
+	// Remove removes a group.
 	Remove(group netip.Addr, why EndReason)
-	// RemoveMember takes one member out of a group.
+	// RemoveMember removes one member of a group.
 	RemoveMember(group netip.Addr, member MemberKey, why EndReason)
-	// HadSource reports whether an installed group has carried data since it was
-	// installed as a whole: its members' queue pairs may have other PSNs by now than
-	// they were registered with.
+	// HadSource reports whether an installed group has carried data since its last whole
+	// Install: then the PSNs of its members' queue pairs may differ from the registered
+	// ones.
 	HadSource(group netip.Addr) bool
-	// FromMember reports whether the message that Input takes now came from the place of
-	// host as a member of the group, or, with left, as one that has gone. It is true
-	// of a host that is no member, or was none lately.
+	// FromMember reports whether the message that Input processes now came from the
+	// location of host as a member of the group or, with left, as a former member. It is
+	// true for a host that is no member, and has not been one recently.
 	FromMember(group, host netip.Addr, left bool) bool
 }
 
@@ -42,12 +41,13 @@ type VerdictKind uint8
 // Verdicts. The zero value is none of them.
 const (
 	VerdictAccepted VerdictKind = iota + 1
-	VerdictLater                // a member's location is being resolved, or asked of the member; the registrar asks again
+	VerdictLater                // a member's location is being resolved or confirmed; the registrar tries again
 	VerdictRejected
 )
 
-// Verdict is a Table's answer to Install. Under VerdictLater, Problem is what the
-// registration is rejected for if that stays so; under VerdictRejected, it is final.
+// Verdict is a Table's answer to Install. Under VerdictLater, Problem is the reason for a
+// rejection if the registration is not accepted in time; under VerdictRejected, it is
+// final.
 type Verdict struct {
 	Kind    VerdictKind
 	Problem Problem
@@ -55,27 +55,27 @@ type Verdict struct {
 
 // RegistrarConfig configures a Registrar. Zero fields take the defaults.
 type RegistrarConfig struct {
-	// Secret is random, new at each boot, and known to nobody else: what hosts send
-	// must carry a number that is made of it (cookie.go).
+	// Secret is random, new at each boot, and known to no host: it is the key of the
+	// cookies (cookie.go).
 	Secret [SecretLen]byte
-	// EpochBase is the newest epoch that is taken for known of groups of which nothing
-	// is remembered: the time of boot, in milliseconds since 1970 say. Epochs then
-	// grow over restarts, and what was recorded before one is old after it.
+	// EpochBase is the newest epoch that is assumed known for a group without a record:
+	// for example the time of boot, in milliseconds since 1970. Epochs then grow over
+	// restarts, and recordings from before a restart are stale.
 	EpochBase uint64
-	Port      uint16 // ours, and the members'; default DefaultPort
+	Port      uint16 // of the registrar and of the members; default DefaultPort
 	Auth      Auth
 	Seed      uint64         // for jitter
-	Prefixes  []netip.Prefix // GroupIPs that we serve; at least one
+	Prefixes  []netip.Prefix // GroupIPs that are served; at least one
 	MaxPMTU   int            // largest path MTU in bytes that all ports carry; default 4096
 
-	Rights map[KeyID]Rights // of keys; everything for keys that are not in it
+	Rights map[KeyID]Rights // by key; a key that is not in the map has all rights
 
 	MaxGroups  int    // installed or being located; default 1024
 	MaxMembers int    // of one group; default 1024
 	MaxPending int    // registrations being reassembled; default 64
 	MaxEpochs  int    // groups whose epoch is remembered; default 65536, at least 2*(MaxGroups+1)
-	EpochStep  uint64 // how far beyond the newest known epoch a new one may be; default 2^20
-	MaxEvents  int    // Gone messages that wait for their Ack; default 4096
+	EpochStep  uint64 // largest step from the newest known epoch to a new one; default 2^20
+	MaxEvents  int    // Gone messages without an Ack; default 4096
 
 	ReassemblyTimeout time.Duration // between two segments of a registration; default 5 s
 	LocateRetry       time.Duration // between two calls of Install under VerdictLater; default 50 ms
@@ -83,12 +83,12 @@ type RegistrarConfig struct {
 	DefaultLease      time.Duration // for masters that ask for none; default 60 s, or MaxLease if that is less
 	MinLease          time.Duration // default 1 s
 	MaxLease          time.Duration // default 10 min
-	CookiePeriod      time.Duration // a cookie is taken for one to two of these; default 5 min
+	CookiePeriod      time.Duration // a cookie is valid for one to two periods; default 5 min
 	EventRetry        time.Duration // first wait for the Ack of a Gone, doubled each time; default 200 ms
 	EventTries        int           // sends of a Gone in all; default 6
-	// HintInterval is the least time between two answers to messages that are
-	// not authenticated: one Reject, with BadAuthentication, never longer than
-	// what it answers. Default 1 s; negative for none at all.
+	// HintInterval is the least time between two answers to messages that are not
+	// authenticated: one Reject, with BadAuthentication, never longer than the message
+	// that it answers. Default 1 s; negative: no answers.
 	HintInterval time.Duration
 }
 
@@ -136,20 +136,20 @@ func (c *RegistrarConfig) setDefaults() error {
 	return c.Auth.check()
 }
 
-// Registrar is the switch's side. It verifies registrations, fills the Table,
-// tells the members, and takes groups away when their lease ends.
+// Registrar is the switch's side. It verifies registrations, fills the Table, notifies
+// the members, and removes groups when their lease ends.
 type Registrar struct {
 	endpointLink
 	cfg    RegistrarConfig
 	table  Table
 	now    time.Duration
 	random random
-	// generation changes when epochs are forgotten: cookies of before are void.
+	// generation changes when epochs are forgotten: older cookies become void.
 	generation uint64
 	groups     map[netip.Addr]*group       // installed
-	locating   map[netip.Addr]*group       // complete, but a member is not located yet
-	addresses  int                         // of groups in either
-	usage      map[KeyID]usage             // of both
+	locating   map[netip.Addr]*group       // complete, but the location of a member is still unknown
+	addresses  int                         // number of GroupIPs in groups or locating
+	usage      map[KeyID]usage             // of groups and locating together
 	leases     leases                      // of groups
 	pending    map[pendingKey]*assembly    // incomplete
 	epochs     map[netip.Addr]*epochRecord // survives the groups
@@ -161,48 +161,50 @@ type Registrar struct {
 
 // group is a complete registration.
 type group struct {
-	reg        Registration // Members: the ones still in it
+	reg        Registration // Members: the current ones
 	key        KeyID        // under which it was registered; 0 for a local one
-	tx         uint32       // of the Register, then of the newest Renew: older Renews are not taken
-	segments   []digest     // of the Register, to know a duplicate by
+	tx         uint32       // of the Register, then of the newest Renew: older Renews are rejected
+	segments   []digest     // of the Register, to recognize a duplicate
 	leaseUntil time.Duration
-	lease      int // place in Registrar.leases, and one more; 0: it has none
-	// joined is the epoch in which each member's record came in, and does not end
-	// with the member: a Leave of that epoch or a later one is about this group.
+	lease      int // index in Registrar.leases, plus one; 0: no lease
+	// joined is the epoch in which each member's record was registered. The entry
+	// outlives the membership: a Leave of that epoch or a later one is about this group.
 	joined map[MemberKey]uint64
-	// gone are the members that have gone in this epoch.
+	// gone are the members that have left in this epoch.
 	gone map[MemberKey]leftMember
-	// usedNumbers are records of former members that are not to come back, oldest first.
+	// usedNumbers are records of former members that must not be registered again, oldest
+	// first.
 	usedNumbers []MemberRecord
 	failed      bool // GroupFailed was called
-	retryDue    bool // it was registered again, and went on
-	// while being located
+	retryDue    bool // a registration identical to the live one: the group goes on
+	// while members are being located
 	nextTry, locateDeadline time.Duration
 	missingMember           Problem
 }
 
-// Quota bounds what may be registered under one key. A zero field is no bound.
+// Quota bounds the registrations under one key. A zero field is no bound.
 type Quota struct {
-	Groups  int           // at once
-	Members int           // of all its groups together
-	Lease   time.Duration // longest
+	Groups  int           // at one time
+	Members int           // of all groups of the key
+	Lease   time.Duration // longest lease
 }
 
-// pendingKey names what is put together: keys do not disturb each other.
+// pendingKey identifies an assembly. The key is part of it, so that keys do not disturb
+// each other.
 type pendingKey struct {
 	group netip.Addr
 	key   KeyID
 }
 
-// local reports that the group was registered by hand.
+// local reports whether the group was registered by hand.
 func (g *group) local() bool { return !g.reg.Master.IsValid() }
 
-// epochRecord remembers the newest epochs of a group, so that what was captured
-// on the wire cannot be registered again once the group is gone.
+// epochRecord holds the newest epochs of a group, so that a captured registration cannot
+// be replayed once the group is gone.
 type epochRecord struct {
 	accepted uint64  // newest epoch that was installed
-	rejected uint64  // newest epoch that was turned down; counts if above accepted
-	problem  Problem // why
+	rejected uint64  // newest epoch that was rejected; counts if above accepted
+	problem  Problem // why it was rejected
 }
 
 func (e *epochRecord) newest() uint64 { return max(e.accepted, e.rejected) }
@@ -235,7 +237,8 @@ func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Dura
 	return reg, g.leaseUntil, true
 }
 
-// sortedKeys makes the order in which maps are walked the same in every run.
+// sortedKeys returns the keys of m in order, so that every run walks maps in the same
+// order.
 func sortedKeys[V any](m map[netip.Addr]V) []netip.Addr {
 	ks := make([]netip.Addr, 0, len(m))
 	for k := range m {
@@ -245,7 +248,7 @@ func sortedKeys[V any](m map[netip.Addr]V) []netip.Addr {
 	return ks
 }
 
-// Input takes one UDP payload that arrived for a GroupIP at our port.
+// Input processes one UDP payload that arrived for a GroupIP at the registrar's port.
 func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out *Output) {
 	out.reset()
 	r.setTime(now)
@@ -268,7 +271,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	case from.Addr() != m.ReplyTo.Addr() || m.ReplyTo.Port() == 0:
 		r.drop(WrongSource, out)
 		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
-	case m.Type != TypeHere && !r.table.FromMember(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new place
+	case m.Type != TypeHere && !r.table.FromMember(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new location
 		r.drop(WrongPlace, out)
 		out.Detail = fmt.Sprintf("%v in the name of member %s", m.Type, from.Addr())
 	case m.Type == TypeAck:
@@ -306,7 +309,7 @@ func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
 	}
 }
 
-// serves reports that ip is in one of our prefixes.
+// serves reports whether ip is in one of the registrar's prefixes.
 func (r *Registrar) serves(ip netip.Addr) bool {
 	if !unicast(ip) {
 		return false
@@ -319,8 +322,8 @@ func (r *Registrar) serves(ip netip.Addr) bool {
 	return false
 }
 
-// reply sends the answer to the request with header h to whom it asks for: the
-// address is under the MAC, so a replay from elsewhere is not answered there.
+// reply sends the answer to the request with header h to its ReplyTo address. That is
+// under the MAC, so a replay from another address is not answered there.
 func (r *Registrar) reply(h *Header, body Body, out *Output) {
 	us := netip.AddrPortFrom(h.Group, r.cfg.Port)
 	r.sendUnder(h.KeyID, us, h.ReplyTo, &Message{Header: Header{
@@ -351,8 +354,8 @@ func (r *Registrar) challenge(m *Message, out *Output) {
 	r.reply(&m.Header, &Challenge{Request: m.Type, EpochKnown: r.newest(m.Group)}, out)
 }
 
-// sendHint tells a sender without our key so, at most once in HintInterval and
-// never with more bytes than it sent: whoever forges a source gains nothing.
+// sendHint tells a sender without the key so, at most once in HintInterval and never with
+// more bytes than it sent: a forged source address gains nothing.
 func (r *Registrar) sendHint(now time.Duration, from netip.AddrPort, h *Header, d Drop, size int, out *Output) {
 	if d != Unauthenticated && d != UnknownKey && d != BadMAC || r.cfg.HintInterval < 0 || now < r.nextHint {
 		return

@@ -13,7 +13,7 @@ import (
 // digest stands for the contents of one segment.
 type digest [sha256.Size]byte
 
-// assembly is a registration some of whose segments have arrived.
+// assembly is a registration of which some segments have arrived.
 type assembly struct {
 	header   Header // of the segment that came first
 	group    GroupBody
@@ -24,17 +24,17 @@ type assembly struct {
 	deadline time.Duration
 }
 
-// digestOf identifies a segment's contents. The encoding is a function of the
-// contents, so it can stand for them.
+// digestOf identifies a segment's contents. It hashes the encoding, which is a function
+// of the contents.
 func digestOf(m *Message, body *Register) digest {
 	b, err := body.append(nil, m.Group.Is6())
-	if err != nil { // what was parsed can be encoded
+	if err != nil { // a parsed segment can be encoded
 		panic("envelope: re-encode a parsed segment: " + err.Error())
 	}
 	return sha256.Sum256(append(b, byte(m.Total>>8), byte(m.Total), byte(m.Seq>>8), byte(m.Seq)))
 }
 
-// register takes one segment.
+// register processes one segment.
 func (r *Registrar) register(now time.Duration, m *Message, body *Register, out *Output) {
 	d := digestOf(m, body)
 	if g := r.groups[m.Group]; g != nil && g.reg.Epoch == m.Epoch {
@@ -46,13 +46,13 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 			r.rejectRequest(&m.Header, Problem{Reason: EpochConflict, Value: m.Epoch}, out)
 			return
 		}
-		r.drop(DuplicateMsg, out) // it will be answered when its members are located
+		r.drop(DuplicateMsg, out) // it is answered when its members are located
 		return
 	}
 	if newest := r.newest(m.Group); m.Epoch <= newest {
 		p := Problem{Reason: StaleEpoch, Value: newest}
 		if e := r.epochs[m.Group]; e != nil && m.Epoch == e.rejected && e.rejected > e.accepted {
-			p = e.problem // the same question gets the same answer
+			p = e.problem // the same request gets the same answer
 		}
 		r.rejectRequest(&m.Header, p, out)
 		return
@@ -65,14 +65,15 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 	r.complete(now, a, out)
 }
 
-// hasConfirmed reports that m, with digest d, is one of the segments that g was made of.
+// hasConfirmed reports whether m, with digest d, is one of the segments of g's
+// registration.
 func (g *group) hasConfirmed(m *Message, d digest) bool {
 	return int(m.Total) == len(g.segments) && g.segments[m.Seq] == d && m.ReplyTo == g.reg.Master
 }
 
-// answerAgain answers a segment of the epoch that is installed: the master has not
-// had our Accept, or the network has made a copy. The lease is not extended, or
-// a captured segment could be used to keep a group alive.
+// answerAgain answers a segment of the installed epoch: the master has not received the
+// Accept, or the network has made a copy. The lease is not extended, or else a captured
+// segment could keep a group alive.
 func (r *Registrar) answerAgain(m *Message, g *group, d digest, out *Output) {
 	if g.local() || !g.hasConfirmed(m, d) {
 		r.rejectRequest(&m.Header, Problem{Reason: EpochConflict, Value: r.newest(m.Group)}, out)
@@ -86,18 +87,18 @@ func (r *Registrar) acceptRegister(h *Header, g *group, out *Output) {
 	r.reply(h, &Accept{Request: TypeRegister, Members: len(g.reg.Members), Lease: g.reg.Lease}, out)
 }
 
-// assemblyFor returns the assembly that m belongs to, or nil if there is none
-// and can be none.
+// assemblyFor returns the assembly that m belongs to, or nil if there is none and none
+// can be made.
 func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, out *Output) *assembly {
 	k := pendingKey{m.Group, m.KeyID}
 	a := r.pending[k]
 	if a != nil && (m.Epoch > a.header.Epoch || m.Epoch == a.header.Epoch && int32(m.Transaction-a.header.Transaction) > 0) {
-		a = nil // a newer one takes its place
+		a = nil // replaced by a newer one
 	} else if a != nil && (m.Epoch != a.header.Epoch || m.Transaction != a.header.Transaction) {
 		if m.Epoch == a.header.Epoch && m.ReplyTo.Addr() == a.header.ReplyTo.Addr() {
 			r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(a.header.Transaction)}, out)
 		} else {
-			r.drop(StaleMessage, out) // the newer one is there soon, or given up
+			r.drop(StaleMessage, out) // the newer one will soon be complete, or given up
 		}
 		return nil
 	}
@@ -121,8 +122,8 @@ func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, o
 	return a
 }
 
-// addSegment adds m to a, or rejects the whole registration if it contradicts
-// what is there.
+// addSegment adds m to a, or rejects the whole registration if m contradicts the segments
+// received before.
 func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body *Register, d digest, out *Output) bool {
 	bad := int(m.Total) != len(a.parts) || m.ReplyTo != a.header.ReplyTo || !sameGroup(&body.GroupBody, &a.group)
 	if !bad && a.parts[m.Seq] != nil {
@@ -161,7 +162,7 @@ func (r *Registrar) complete(now time.Duration, a *assembly, out *Output) {
 	r.tryInstall(now, g, out)
 }
 
-// leaseFor returns the lease for one that asks for d under a key.
+// leaseFor returns the lease that is granted under key for a request of d.
 func (r *Registrar) leaseFor(key KeyID, d time.Duration) time.Duration {
 	if d == 0 {
 		d = r.cfg.DefaultLease
@@ -173,8 +174,8 @@ func (r *Registrar) leaseFor(key KeyID, d time.Duration) time.Duration {
 	return d
 }
 
-// refuse rejects a registration for good: its epoch is used up, so that it is
-// not accepted later, behind the back of a master that has been told no.
+// refuse rejects a registration for good. Its epoch is used up, so that no later copy of
+// it is accepted after the master has received the rejection.
 func (r *Registrar) refuse(h *Header, p Problem, out *Output) {
 	r.drop(Rejected, out)
 	out.Detail = fmt.Sprintf("%v: %s", h.Type, p.Error())
@@ -191,8 +192,8 @@ func (r *Registrar) reportReject(ip netip.Addr, epoch uint64, p Problem, out *Ou
 	out.Events = append(out.Events, Event{Kind: RegistrationFailed, Group: ip, Epoch: epoch, Member: p.Member, Err: &p})
 }
 
-// newest returns the newest epoch of a group that is known in any state but
-// incomplete; the base if there is none.
+// newest returns the newest epoch of a group in any state but incomplete; the base if
+// there is none.
 func (r *Registrar) newest(ip netip.Addr) uint64 {
 	n := r.cfg.EpochBase
 	if e := r.epochs[ip]; e != nil {
@@ -204,15 +205,15 @@ func (r *Registrar) newest(ip netip.Addr) uint64 {
 	return n
 }
 
-// epochOf returns the record of a group. If there is no room for a new one, all
-// groups that do not exist any more are forgotten and all cookies become void:
-// what was captured before is challenged.
+// epochOf returns the record of a group. If there is no room for a new one, the records
+// of all groups that no longer exist are deleted and all cookies become void: captured
+// requests are challenged.
 func (r *Registrar) epochOf(ip netip.Addr) *epochRecord {
 	if e := r.epochs[ip]; e != nil {
 		return e
 	}
 	if len(r.epochs) >= r.cfg.MaxEpochs {
-		for k := range r.epochs { // order cannot show: each is judged by itself
+		for k := range r.epochs { // the order has no effect: each entry is judged by itself
 			if r.groups[k] == nil && r.locating[k] == nil {
 				delete(r.epochs, k)
 			}

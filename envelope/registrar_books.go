@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Books of the groups: how many there are, how many of each key, and whose lease ends
-// first. They change with each group, so that nothing looks at all groups for them.
+// Accounts of the groups: their number, the number of each key, and the order in which
+// leases end. Each change of a group updates them, so that no request has to scan all
+// groups.
 
-// usage is what is registered under one key, or being located for it.
+// usage is the number of groups and members registered, or being located, under one key.
 type usage struct{ groups, members int }
 
 // served returns the group that counts at ip: the installed one, or else one whose
-// members are being located; nil if there is none.
+// members are being located; nil if there is neither.
 func (r *Registrar) served(ip netip.Addr) *group {
 	if g := r.groups[ip]; g != nil {
 		return g
@@ -25,7 +26,7 @@ func (r *Registrar) served(ip netip.Addr) *group {
 	return r.locating[ip]
 }
 
-// book adds what there is at ip to the books, times n, which is 1 or -1.
+// book adds the group at ip to the accounts n times; n is 1 or -1.
 func (r *Registrar) book(ip netip.Addr, n int) {
 	g := r.served(ip)
 	if g == nil {
@@ -56,7 +57,7 @@ func (r *Registrar) put(g *group) {
 	r.book(ip, 1)
 }
 
-// remove ends that g is installed.
+// remove takes g off the installed groups.
 func (r *Registrar) remove(g *group) {
 	ip := g.reg.Group
 	r.book(ip, -1)
@@ -65,28 +66,28 @@ func (r *Registrar) remove(g *group) {
 	r.book(ip, 1)
 }
 
-// locate makes g the one of its address whose members are being located.
+// locate makes g the group of its address whose members are being located.
 func (r *Registrar) locate(g *group) {
 	r.book(g.reg.Group, -1)
 	r.locating[g.reg.Group] = g
 	r.book(g.reg.Group, 1)
 }
 
-// located ends that members of a group at ip are being located.
+// located ends the locating of the members of a group at ip.
 func (r *Registrar) located(ip netip.Addr) {
 	r.book(ip, -1)
 	delete(r.locating, ip)
 	r.book(ip, 1)
 }
 
-// lose takes member i out of g's registration.
+// lose removes member i from g's registration.
 func (r *Registrar) lose(g *group, i int) {
 	r.book(g.reg.Group, -1)
 	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
 	r.book(g.reg.Group, 1)
 }
 
-// leases are the installed groups that have one: a heap, the first to end on top.
+// leases are the installed groups with a lease: a heap, the first to end on top.
 type leases []*group
 
 func (l leases) Len() int           { return len(l) }
@@ -111,7 +112,7 @@ func (l *leases) Pop() any {
 	return g
 }
 
-// extend has g's lease end at t.
+// extend sets the end of g's lease to t.
 func (l *leases) extend(g *group, t time.Duration) {
 	g.leaseUntil = t
 	if g.lease == 0 {
@@ -121,15 +122,15 @@ func (l *leases) extend(g *group, t time.Duration) {
 	}
 }
 
-// stop ends that g has a lease, if it has one.
+// stop removes g's lease, if it has one.
 func (l *leases) stop(g *group) {
 	if g.lease > 0 {
 		heap.Remove(l, g.lease-1)
 	}
 }
 
-// ended returns the groups whose lease has ended, in the order of their addresses. They
-// have none any more.
+// ended removes and returns the groups whose lease has ended, in the order of their
+// addresses.
 func (l *leases) ended(now time.Duration) (gs []*group) {
 	for len(*l) > 0 && (*l)[0].leaseUntil <= now {
 		gs = append(gs, heap.Pop(l).(*group))

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// RegisterLocal registers a group by hand: without a master, a lease or the
-// members' confirmation. It returns the epoch, which is reg.Epoch or, if that
-// is 0, the next one; if reg is identical to the live group, which goes on, it is
-// that group's. Rejections are errors that wrap a *Problem. If the Table
-// must locate members first, the outcome is an event, Registered or
-// RegistrationFailed.
+// RegisterLocal registers a group by hand: without a master, a lease or the members'
+// confirmation. It returns the epoch, which is reg.Epoch or, if that is 0, the next one.
+// If reg is identical to the live group, that group goes on, and its epoch is returned.
+// Rejections are errors that wrap a *Problem. If the Table must locate members first, the
+// outcome is an event, Registered or RegistrationFailed.
 func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Output) (epoch uint64, err error) {
 	out.reset()
 	r.setTime(now)
@@ -46,10 +45,10 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 	return reg.Epoch, nil
 }
 
-// DeleteLocal removes a group, whoever registered it. The master and the
-// members are told. Of a group that is no more it forgets the epochs, so that a
-// master that insists on a lower one may have it again; what was captured of it is
-// void with all cookies.
+// DeleteLocal removes a group, whether a master or the operator registered it. The master
+// and the members are told. If the group does not exist, DeleteLocal deletes its record
+// of epochs, so that a master that insists on a lower epoch may register it again; all
+// cookies become void, and captured requests with them.
 func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) error {
 	out.reset()
 	r.setTime(now)
@@ -71,8 +70,8 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 	return nil
 }
 
-// RetryGroup asks the Table again about one group with members that are not located
-// yet: for a driver that has learnt of all of them.
+// RetryGroup calls Install again for one group whose members were not all located. The
+// driver calls it when it has learnt all locations.
 func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 	out.reset()
 	r.setTime(now)
@@ -82,7 +81,8 @@ func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 	out.Drop, out.Detail = NoDrop, "" // a rejection answers no message of now
 }
 
-// check returns why g cannot be installed, whatever the Table says, or nil.
+// check returns the Problem, if any, for which g cannot be installed, whatever the Table
+// says.
 func (r *Registrar) check(g *group) *Problem {
 	if p := g.reg.Validate(); p != nil {
 		if p.Reason == PathMTUMismatch {
@@ -99,7 +99,7 @@ func (r *Registrar) check(g *group) *Problem {
 			return &Problem{Reason: OverlappingMembers, Member: k}
 		}
 		if r.serves(k.IP) {
-			return &Problem{Reason: BadMember, Member: k} // a GroupIP is nobody's address
+			return &Problem{Reason: BadMember, Member: k} // a GroupIP is no host's address
 		}
 	}
 	if g.reg.Base != 0 {
@@ -119,8 +119,8 @@ func (r *Registrar) check(g *group) *Problem {
 	return nil
 }
 
-// checkQuota returns how g exceeds the quota of its key, or nil. Groups that are
-// being located count too: they are as good as registered.
+// checkQuota returns how g exceeds the quota of its key, or nil. Groups that are being
+// located count too.
 func (r *Registrar) checkQuota(g *group) *Problem {
 	q := r.cfg.Rights[g.key].Quota
 	if q == (Quota{}) || g.local() {
@@ -129,7 +129,7 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 	u := r.usage[g.key]
 	groups, members := u.groups+1, u.members+len(g.reg.Members)
 	if old := r.served(g.reg.Group); old != nil && old.key == g.key && !old.local() {
-		groups, members = groups-1, members-len(old.reg.Members) // g takes its place
+		groups, members = groups-1, members-len(old.reg.Members) // g replaces it
 	}
 	switch {
 	case q.Groups > 0 && groups > q.Groups:
@@ -140,7 +140,7 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 	return nil
 }
 
-// tryInstall offers g to the Table and does what it says.
+// tryInstall passes g to Table.Install and acts on the verdict.
 func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group
 	if old := r.groups[ip]; old != nil && old.identical(g) {
@@ -155,11 +155,11 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		}
 		return
 	}
-	used := r.usedUntil(r.groups[ip], g) // before the group begins anew
+	used := r.usedUntil(r.groups[ip], g) // before the group is replaced
 	v := r.table.Install(&g.reg, g.key)
 	switch v.Kind {
 	case VerdictAccepted:
-		r.located(ip) // a newer one has been accepted, whichever was there
+		r.located(ip) // any group being located here is obsolete: a newer one has been accepted
 		g.usedNumbers = used
 		r.commit(now, g, out)
 	case VerdictLater:
@@ -182,7 +182,7 @@ func (r *Registrar) forgetLocating(g *group) {
 	}
 }
 
-// header returns the header that g was registered with, to answer it.
+// header returns the header that g was registered with, for an answer to it.
 func (g *group) header() Header {
 	return Header{Type: TypeRegister, KeyID: g.key, Epoch: g.reg.Epoch, Transaction: g.tx, Total: 1, Group: g.reg.Group, ReplyTo: g.reg.Master}
 }
@@ -196,7 +196,7 @@ func (r *Registrar) reject(g *group, p Problem, out *Output) {
 	r.refuse(&h, p, out)
 }
 
-// commit makes g the group that is served, and tells all who are concerned.
+// commit makes g the group that is served, and tells the master and the members.
 func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group
 	defer out.attribute(len(out.Events), Actor{g.key, g.reg.Master})
@@ -230,7 +230,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	h := g.header()
 	r.acceptRegister(&h, g, out)
 	if !g.retryDue {
-		for _, i := range fresh { // the others see nothing of an update
+		for _, i := range fresh { // an update does not affect the other members
 			r.notify(g, i, out)
 		}
 		return
@@ -240,7 +240,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	}
 }
 
-// queueReplaced tells those whom the new registration does not know.
+// queueReplaced sends a Gone to the members of old that the new registration lacks.
 func (r *Registrar) queueReplaced(now time.Duration, old, g *group, out *Output) {
 	if old.local() {
 		return
@@ -259,7 +259,7 @@ func (r *Registrar) queueReplaced(now time.Duration, old, g *group, out *Output)
 	}
 }
 
-// addrOf returns where a member listens.
+// addrOf returns the address at which a member receives messages.
 func (r *Registrar) addrOf(k MemberKey) netip.AddrPort { return netip.AddrPortFrom(k.IP, r.cfg.Port) }
 
 // notify sends member i of g its record.

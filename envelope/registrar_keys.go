@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// SetKeys replaces the keys, and what may be asked under them. Groups stay: under a key
-// that is there before and after they go on; under one that is not there any more
-// nothing is taken, so they end with their leases, and their members are told under the
-// old secret. It returns how many groups there are of each such key. An error changes
-// nothing.
+// SetKeys replaces the keys and their rights. Groups stay: under a key that remains
+// configured they go on. Under a removed key no message is accepted, so its groups end
+// with their leases, and their members are told under the old secret. SetKeys returns the
+// number of groups of each such key. After an error nothing has changed.
 func (r *Registrar) SetKeys(now time.Duration, auth Auth, rights map[KeyID]Rights) (orphans map[KeyID]int, err error) {
 	r.setTime(now)
 	if auth.Insecure != r.auth.Insecure {

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Records are numbers of queue pairs. Once a group has carried data its members'
-// queue pairs have other PSNs than their records say, and a registration that names
-// such a record again would have the switch send packets that the receiver takes for
-// duplicates and acknowledges unread. So an identical registration of a live group
-// leaves it as it is, and a record that has been in use is refused.
+// Records hold PSNs of queue pairs. Once a group has carried data, the PSNs of its
+// members' queue pairs differ from their records. If such a record were registered again,
+// the switch would send packets that the receiver takes for duplicates, and acknowledges
+// without reading them. So an identical registration of a live group leaves the group
+// unchanged, and a record that has been in use is refused.
 
 // maxUsed bounds the records of former members that a group remembers.
 const maxUsed = 64
 
-// sameNumbers reports that a and b are one queue pair with the same PSNs.
+// sameNumbers reports whether a and b are one queue pair with the same PSNs.
 func sameNumbers(a, b *MemberRecord) bool {
 	return a.Key() == b.Key() && a.SQPSN == b.SQPSN && a.RQPSN == b.RQPSN
 }
 
-// identical reports that to registers what g, which is installed and works, is
-// already: the same parameters and the same records in any order. Epoch, lease and
-// the master's address may differ. Members that have gone count: they are not in g.
+// identical reports whether to registers the same as g, which is installed and has not
+// failed: equal parameters and equal records in any order. Epoch, lease and the master's
+// address may differ. A member that has left makes a difference, since g lacks it.
 func (g *group) identical(to *group) bool {
 	if to.reg.Base != 0 || g.failed || g.local() != to.local() || g.key != to.key && !to.local() ||
 		membersChanged(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
@@ -38,9 +38,9 @@ func (g *group) identical(to *group) bool {
 	return true
 }
 
-// keepRunning answers a registration that is identical to old: the group goes on, as after
-// an update that changes no member. A master's has an epoch and a lease of its own,
-// and all members are notified, since the master waits for their confirmations.
+// keepRunning answers a registration that is identical to old: the group goes on, as
+// after an update that changes no member. A master's registration has a new epoch and
+// lease, and all members are notified, since the master waits for their confirmations.
 func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
 	r.forgetLocating(g)
 	if g.local() {
@@ -48,7 +48,7 @@ func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
 		return
 	}
 	g.reg.Base, g.retryDue, g.usedNumbers = old.reg.Epoch, true, old.usedNumbers
-	if v := r.table.Install(&g.reg, g.key); v.Kind != VerdictAccepted { // cannot be: nobody is new
+	if v := r.table.Install(&g.reg, g.key); v.Kind != VerdictAccepted { // cannot fail: there is no new member
 		r.reject(g, v.Problem, out)
 		return
 	}
@@ -56,7 +56,8 @@ func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
 }
 
 // checkNumbers returns a problem if g names a record whose queue pair has carried
-// traffic: of a former member of old, or of a live one that g does not leave as it is.
+// traffic: that of a former member of old, or of a live member that g does not leave
+// unchanged.
 func (r *Registrar) checkNumbers(old, g *group) *Problem {
 	if old == nil {
 		return nil
@@ -79,8 +80,8 @@ func (r *Registrar) checkNumbers(old, g *group) *Problem {
 	return nil
 }
 
-// noteUsedNumbers adds to used the records of members of g that go, if g has carried data. Of
-// more than maxUsed the oldest are forgotten.
+// noteUsedNumbers adds to used the records ms of members that leave g, if g has carried
+// data. Beyond maxUsed the oldest are dropped.
 func (r *Registrar) noteUsedNumbers(g *group, used []MemberRecord, ms ...MemberRecord) []MemberRecord {
 	if len(ms) == 0 || !r.table.HadSource(g.reg.Group) {
 		return used
@@ -89,8 +90,8 @@ func (r *Registrar) noteUsedNumbers(g *group, used []MemberRecord, ms ...MemberR
 	return used[max(0, len(used)-maxUsed):]
 }
 
-// usedUntil returns the records in use up to now that g, which takes the place of
-// old or updates it, has to remember.
+// usedUntil returns the used records that g, which replaces or updates old, must
+// remember.
 func (r *Registrar) usedUntil(old, g *group) []MemberRecord {
 	if old == nil {
 		return nil

@@ -3,17 +3,16 @@
 
 package envelope
 
-// A group belongs to the key that it was registered under, and one that was
-// registered by hand to the operator. Requests under other keys change nothing of
-// it: they are rejected with OtherKey before anything is kept of them, and use no
-// epoch up.
+// A group belongs to the key that it was registered under, and one that was registered by
+// hand to the operator. Requests under other keys change nothing in it: they are rejected
+// with OtherKey before any state is stored, and use up no epoch.
 
-// owns reports that requests under key may change g.
+// owns reports whether requests under key may change g.
 func (r *Registrar) owns(key KeyID, g *group) bool {
 	return !g.local() && g.key == key
 }
 
-// otherOwner reports that the group which m is about, installed or being located,
+// otherOwner reports whether the group that m is about, installed or being located,
 // belongs to another key than m's.
 func (r *Registrar) otherOwner(m *Message) bool {
 	if g := r.groups[m.Group]; g != nil {
@@ -23,8 +22,9 @@ func (r *Registrar) otherOwner(m *Message) bool {
 	return g != nil && !r.owns(m.KeyID, g)
 }
 
-// shareOfPending returns how many registrations under one key may be put together
-// at once: half of all, so that no key's unfinished ones keep the others' out.
+// shareOfPending returns the number of registrations under one key that may be assembled
+// at a time: half of all, so that no key's incomplete registrations keep those of other
+// keys out.
 func (r *Registrar) shareOfPending() int {
 	if len(r.auth.Keys) < 2 {
 		return r.cfg.MaxPending
@@ -32,7 +32,7 @@ func (r *Registrar) shareOfPending() int {
 	return max(1, r.cfg.MaxPending/2)
 }
 
-// pendingOf counts the registrations that are put together under key.
+// pendingOf counts the registrations being assembled under key.
 func (r *Registrar) pendingOf(key KeyID) (n int) {
 	for k := range r.pending {
 		if k.key == key {

@@ -10,8 +10,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// forGroup returns the group that a Renew, Leave or Delete is about, or answers
-// why there is none.
+// forGroup returns the group that a Renew, Leave or Delete is about. If there is none, it
+// answers the request with the reason.
 func (r *Registrar) forGroup(m *Message, out *Output) *group {
 	g := r.groups[m.Group]
 	switch {
@@ -25,13 +25,14 @@ func (r *Registrar) forGroup(m *Message, out *Output) *group {
 	return nil
 }
 
-// fromMaster reports that the master of g asks. Its port may have changed.
+// fromMaster reports whether m came from the master of g. The master's port may have
+// changed.
 func (g *group) fromMaster(m *Message) bool {
 	return !g.local() && m.ReplyTo.Addr() == g.reg.Master.Addr()
 }
 
-// renew extends a lease and notifies members again. Each transaction counts
-// once: what was captured neither keeps a group alive nor makes us send.
+// renew extends a lease and notifies members again. Each transaction counts once: a
+// captured Renew neither keeps a group alive nor makes the switch send.
 func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Output) {
 	g := r.forGroup(m, out)
 	if g == nil {
@@ -43,8 +44,9 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 	}
 	switch d := int32(m.Transaction - g.tx); {
 	case d < 0:
-		// Captured, late, or of a master that restarted with other numbers: only
-		// the last one has the transaction under way, and goes on from here.
+		// A captured or delayed Renew, or one of a master that restarted with other
+		// transaction numbers. Only that master has the transaction under way, and
+		// continues from Value.
 		r.rejectRequest(&m.Header, Problem{Reason: StaleTransaction, Value: uint64(g.tx)}, out)
 		return
 	case d == 0:
@@ -68,7 +70,7 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Output) {
 	g := r.groups[m.Group]
 	if e := r.epochs[m.Group]; g == nil && e != nil && m.Epoch <= e.accepted {
-		r.drop(DuplicateMsg, out) // the whole group is gone, so the member is out of it
+		r.drop(DuplicateMsg, out) // the whole group is gone, and the member with it
 		r.reply(&m.Header, &Accept{Request: TypeLeave}, out)
 		return
 	}
@@ -122,7 +124,7 @@ func (r *Registrar) reportMember(g *group, b *Gone, out *Output) {
 	})
 }
 
-// renewalAge returns the epoch in which the record of k came in.
+// renewalAge returns the epoch in which the record of k was registered.
 func (g *group) renewalAge(k MemberKey) (epoch uint64, ok bool) {
 	if g == nil {
 		return 0, false
@@ -131,9 +133,8 @@ func (g *group) renewalAge(k MemberKey) (epoch uint64, ok bool) {
 	return epoch, ok
 }
 
-// delete removes a group, or whatever there is of a registration that its
-// master has given up, and remembers the epoch so that segments which are still
-// under way do not bring it back.
+// delete removes a group, or the incomplete registration that its master has given up. It
+// records the epoch so that delayed segments do not restore the group.
 func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 	g := r.groups[m.Group]
 	if g != nil && m.Epoch <= g.reg.Epoch {
@@ -172,8 +173,8 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 	r.reply(&m.Header, &Accept{Request: TypeDelete}, out)
 }
 
-// removeGroup takes an installed group away and tells its members, and its
-// master if asked to.
+// removeGroup removes an installed group and tells its members and, with tellMaster, its
+// master.
 func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tellMaster bool, out *Output) {
 	ip := g.reg.Group
 	r.remove(g)
@@ -194,9 +195,9 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tell
 	}
 }
 
-// MemberEvicted takes in that the data path has removed a member by itself
-// (mcast.MemberEvicted): up to psn it has everything, and code says why. The
-// master and the member are told. The Table is not called.
+// MemberEvicted records that the data path has evicted a member (mcast.MemberEvicted):
+// the member acknowledged all data up to psn, and code is the cause. The master and the
+// member are told. The Table is not called.
 func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.reset()
 	r.setTime(now)
@@ -213,9 +214,9 @@ func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey,
 	r.queueGone(now, g, r.addrOf(k), gone, out)
 }
 
-// GroupFailed takes in that the data path has failed a group because of member
-// k (mcast.GroupFailed). The master is told; the registration stays until the
-// master deletes it or its lease ends.
+// GroupFailed records that the data path has failed a group because of member k
+// (mcast.GroupFailed). The master is told; the registration stays until the master
+// deletes it or its lease ends.
 func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, code rocev2.Syndrome, psn rocev2.PSN, out *Output) {
 	out.reset()
 	r.setTime(now)

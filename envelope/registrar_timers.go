@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// goneEvent is a Gone that waits for its Ack.
+// goneEvent is a Gone without its Ack.
 type goneEvent struct {
 	id    uint32
 	to    netip.AddrPort
@@ -20,9 +20,9 @@ type goneEvent struct {
 	tries int
 }
 
-// queueGone sends a Gone about g to dst, and again until it is acknowledged or
-// EventTries are spent. When too many wait already it is sent just once: the
-// lease, or a WRITE that is not answered, tells the rest.
+// queueGone sends a Gone about g to dst, and repeats it until it is acknowledged or
+// EventTries are spent. If too many are queued already, it is sent once only: otherwise
+// the end of the lease, or a WRITE without an answer, reveals the removal.
 func (r *Registrar) queueGone(now time.Duration, g *group, dst netip.AddrPort, body *Gone, out *Output) {
 	r.eventID++
 	e := &goneEvent{id: r.eventID, to: dst, group: g.reg.Group, epoch: g.reg.Epoch, key: g.key, body: body, tries: 1}
@@ -42,7 +42,7 @@ func (r *Registrar) sendGone(e *goneEvent, out *Output) {
 
 func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 	if !r.checkCookie(&m.Header) {
-		r.drop(WrongInstance, out) // of another life: the Gone is repeated
+		r.drop(WrongInstance, out) // of another run: the Gone is repeated
 		return
 	}
 	for i, e := range r.events {
@@ -54,7 +54,7 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 	r.drop(Unsolicited, out)
 }
 
-// NextDeadline returns when Advance wants to be called next.
+// NextDeadline returns the time at which Advance must be called next.
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
 	if len(r.leases) > 0 {
@@ -77,7 +77,7 @@ func (r *Registrar) NextDeadline() (time.Duration, bool) {
 func (r *Registrar) Advance(now time.Duration, out *Output) {
 	out.reset()
 	r.setTime(now)
-	for k, a := range r.pending { // nothing is sent, so the order cannot show
+	for k, a := range r.pending { // nothing is sent, so the order has no effect
 		if now >= a.deadline {
 			delete(r.pending, k) // the master begins again, or has given up
 		}
@@ -86,7 +86,7 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 		g := r.locating[ip]
 		last := now >= g.locateDeadline
 		if last || now >= g.nextTry {
-			r.tryInstall(now, g, out) // the last time for what is missing by now
+			r.tryInstall(now, g, out) // last attempt, with the locations known by now
 		}
 		if last && r.locating[ip] == g {
 			r.located(ip)

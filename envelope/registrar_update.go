@@ -5,10 +5,10 @@ package envelope
 
 import "time"
 
-// An update: a registration that names the installed epoch as its base. The
-// group goes on; members whose record is the same keep their state.
+// An update is a registration that names the installed epoch as its base. The group goes
+// on; members with an unchanged record keep their state.
 
-// checkUpdate says why g cannot update what is installed.
+// checkUpdate returns the Problem, if any, for which g cannot update the installed group.
 func (r *Registrar) checkUpdate(g *group) *Problem {
 	old := r.groups[g.reg.Group]
 	if old == nil {
@@ -26,15 +26,16 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
 		if x, ok := old.gone[m.Key()]; ok && x.rec == *m && !g.local() {
-			// The master counts on a member that is out already. Taken as a new one it
-			// would join with the PSNs of its first time.
+			// The master counts on a member that has already left. If it were accepted as
+			// new, it would join with the PSNs of its first membership.
 			return &Problem{Reason: MembersChanged, Member: m.Key()}
 		}
 	}
 	return nil
 }
 
-// membersChanged returns the first parameter in which a and b differ, or 0.
+// membersChanged returns the first parameter, members aside, in which a and b differ, or
+// 0.
 func membersChanged(a, b *Registration) Parameter {
 	x, y := a.groupBody(nil), b.groupBody(nil)
 	switch {
@@ -50,8 +51,8 @@ func membersChanged(a, b *Registration) Parameter {
 	return 0
 }
 
-// keepConfirmed takes over from old, if g updates it, what is known of the members that
-// stay, and returns the indices of those that are new.
+// keepConfirmed copies from old, if g updates it, the state of the members that stay, and
+// returns the indices of the new members.
 func (g *group) keepConfirmed(old *group) (fresh []int) {
 	g.joined, g.gone = map[MemberKey]uint64{}, map[MemberKey]leftMember{}
 	g.failed = g.reg.Base != 0 && old.failed
@@ -67,13 +68,13 @@ func (g *group) keepConfirmed(old *group) (fresh []int) {
 	return fresh
 }
 
-// hasRecord reports that m is a member with this very record.
+// hasRecord reports whether a member has exactly the record m.
 func (g *group) hasRecord(m *MemberRecord) bool {
 	i := g.reg.Find(m.Key())
 	return i >= 0 && g.reg.Members[i] == *m
 }
 
-// reportChanges tells the driver who has come and gone.
+// reportChanges reports the members that have joined and left to the driver.
 func (r *Registrar) reportChanges(old, g *group, fresh []int, out *Output) {
 	for i := range old.reg.Members {
 		if m := &old.reg.Members[i]; !g.hasRecord(m) {
@@ -85,13 +86,13 @@ func (r *Registrar) reportChanges(old, g *group, fresh []int, out *Output) {
 	}
 }
 
-// leftMember is a member that has gone since the group's epoch began.
+// leftMember is a member that has left since the group's epoch began.
 type leftMember struct {
 	rec  MemberRecord
 	body *Gone
 }
 
-// requeueGone makes sure that the master will hear of k.
+// requeueGone makes sure that a Gone about k reaches the master.
 func (r *Registrar) requeueGone(now time.Duration, g *group, k MemberKey, out *Output) {
 	body := g.gone[k].body
 	for _, e := range r.events {

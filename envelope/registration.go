@@ -30,7 +30,7 @@ type MemberRecord struct {
 	QPN    rocev2.QPN
 	SQPSN  rocev2.PSN   // the first PSN its send queue will use (verbs sq_psn)
 	RQPSN  rocev2.PSN   // the first PSN its receive queue expects (verbs rq_psn)
-	Window mcast.Window // where WRITEs to the group's window land; zero for none
+	Window mcast.Window // memory for WRITEs to the group's window; zero for none
 	// ReceiveOnly members never become the source (mcast.MemberSpec.ReceiveOnly).
 	ReceiveOnly bool
 }
@@ -53,11 +53,10 @@ func (m MemberRecord) String() string {
 // GoString is String: %#v must not print an R_Key either.
 func (m MemberRecord) GoString() string { return m.String() }
 
-// Registration is all that is known about a group: what a master registers and
-// a Table serves.
+// Registration describes a group: a master registers it, a Table serves it.
 type Registration struct {
 	Group     netip.Addr // GroupIP, a unicast address (RC.md §4)
-	Epoch     uint64     // newer replaces older; 0 lets a Master take the next one the switch does not know yet
+	Epoch     uint64     // newer replaces older; 0 lets a Master use the epoch after the newest that the switch knows
 	QPN       rocev2.QPN // the virtual QPN that every member connected to
 	PMTU      int        // path MTU of the group in bytes: 256, 512, 1024, 2048 or 4096
 	Policy    mcast.Policy
@@ -65,21 +64,20 @@ type Registration struct {
 	DeadAfter time.Duration // mcast.GroupSpec.DeadAfter; 0 never
 	LagPSNs   int           // mcast.GroupSpec.LagPSNs
 	LagTime   time.Duration // mcast.GroupSpec.LagTime
-	// What the senders' queue pairs are set up with, if both are given: the ACK
-	// timeout, 4.096 µs * 2^SenderTimeout, and the retry count. DeadAfter must
-	// fit between them.
+	// The configuration of the senders' queue pairs, if both are given: the ACK timeout,
+	// 4.096 µs * 2^SenderTimeout, and the retry count. DeadAfter must fit between them.
 	SenderTimeout, SenderRetries uint8
-	// Base, if not 0, makes this an update: the group of that epoch goes on, with
-	// these members (R35). All else must be as it was.
+	// Base, if not 0, makes this an update: the group of that epoch goes on, with these
+	// members (R35). All other fields must be unchanged.
 	Base   uint64
-	Lease  time.Duration // asked for by the master, then as granted; 0: the switch's default, and for a local group none
-	Window mcast.Window  // what a source's WRITEs address; zero for none
-	// TargetKey, if not 0, is the R_Key of update messages, which say where the
-	// next WRITEs with this key go (R41, AppendTargets). Not with Quorum.
+	Lease  time.Duration // requested by the master, then as granted; 0: the switch's default, and for a local group none
+	Window mcast.Window  // address range of a source's WRITEs; zero for none
+	// TargetKey, if not 0, is the R_Key of target messages, which name the memory for the
+	// next WRITEs with this key (R41, AppendTargets). Not with Quorum.
 	TargetKey uint32
-	NoRepair  bool           // the switch is not to repair losses from its own store
+	NoRepair  bool           // the switch must not repair losses from its own store
 	Members   []MemberRecord // two or more
-	Master    netip.AddrPort // where answers, events and confirmations go; zero for a local group
+	Master    netip.AddrPort // address for answers, events and confirmations; zero for a local group
 }
 
 // String describes r without any R_Key.
@@ -117,10 +115,10 @@ func (r *Registration) Find(k MemberKey) int {
 	return -1
 }
 
-// Problem is what is wrong with a registration. It is also what a Reject says.
+// Problem is a fault of a registration. A Reject carries it.
 type Problem struct {
 	Reason Reason
-	Member MemberKey // the offender; zero if it is not about one
+	Member MemberKey // the member at fault; zero if the problem is about none
 	Value  uint64    // see Reason; 0 if it has none
 }
 
@@ -160,24 +158,24 @@ func (p *Problem) Error() string {
 	return s
 }
 
-// macOfValue reads the MAC address that is the Value of a PlaceUnconfirmed.
+// macOfValue decodes the MAC address in the Value of a PlaceUnconfirmed.
 func macOfValue(v uint64) rocev2.MAC {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], v)
 	return rocev2.MAC(b[2:])
 }
 
-// Validate checks what can be checked without a switch's configuration: that
-// the addresses are unicast and of one family, no IP occurs twice, the QPNs are
-// RC queue pairs', the path MTU is one, and the windows fit. It returns nil or
-// the first problem in member order.
+// Validate checks all that does not depend on a switch's configuration: that the
+// addresses are unicast and of one family, no IP occurs twice, the QPNs are RC queue
+// pairs', the path MTU is one, and the windows fit. It returns nil or the first problem
+// in member order.
 //
 // One IP may be in a group only once, whatever the QPN: feedback names its
 // sender by IP alone (BTH has no source QPN), so two queue pairs of one host
 // could not be told apart.
 //
-// With a group window, one member at most may lack a window of its own: the
-// one that is never a receiver, because it is always the source.
+// With a group window, at most one member may lack a window of its own: the one that
+// never receives, because it is always the source.
 func (r *Registration) Validate() *Problem {
 	if r.Lease < 0 || r.Base != 0 && r.Epoch != 0 && r.Base >= r.Epoch {
 		return &Problem{Reason: Malformed}
@@ -211,12 +209,11 @@ func (r *Registration) Validate() *Problem {
 	return r.validateWindows()
 }
 
-// DefaultDeadAfter is how long a silent receiver is waited for under the
-// policies Evict and Quorum unless somebody says otherwise.
+// DefaultDeadAfter is the default of DeadAfter under the policies Evict and Quorum.
 const DefaultDeadAfter = 100 * time.Millisecond
 
-// SenderTimeoutTotal returns when a member's queue pair has failed by itself that hears
-// nothing: after its timeout, once for each try. 0 if they are not declared.
+// SenderTimeoutTotal returns the time after which a member's queue pair fails if it gets
+// no answer: its timeout, once for each try. 0 if they are not declared.
 func (r *Registration) SenderTimeoutTotal() time.Duration {
 	if r.SenderTimeout == 0 {
 		return 0
@@ -224,12 +221,14 @@ func (r *Registration) SenderTimeoutTotal() time.Duration {
 	return rocev2.AckTimeout(r.SenderTimeout) * time.Duration(r.SenderRetries+1)
 }
 
-// defaultSenderTimeout and defaultSenderRetries are what most programs give a queue pair: 67 ms and 7.
+// defaultSenderTimeout and defaultSenderRetries are what most programs configure: 67 ms
+// and 7.
 const defaultSenderTimeout, defaultSenderRetries = 14, 7
 
-// DeadAfterMax is how far DeadAfter may follow the round trips that the switch measures
-// (mcast.GroupSpec.DeadAfterMax): not at all if it was set. The default goes to half of
-// the time after which the sender gives up, since a removal takes up to twice it.
+// DeadAfterMax bounds the growth of DeadAfter with the measured round trips
+// (mcast.GroupSpec.DeadAfterMax). A DeadAfter that was set does not grow. The default
+// grows to half of the time after which the sender gives up, since a removal takes up to
+// twice DeadAfter.
 func (r *Registration) DeadAfterMax() time.Duration {
 	if r.DeadAfter != DefaultDeadAfter {
 		return 0
@@ -289,7 +288,7 @@ func (r *Registration) validateWindows() *Problem {
 		case m.Window == none:
 			lacking++
 			bad = lacking > 1
-		default: // a window that no WRITE can reach is a mistake as well
+		default: // a window that no WRITE can reach is an error as well
 			bad = r.Window == none || !checkMembers(m.Window) || m.Window.Len < r.Window.Len
 		}
 		if bad {
@@ -299,11 +298,11 @@ func (r *Registration) validateWindows() *Problem {
 	return nil
 }
 
-// checkMembers reports that w has bytes and ends within the address space.
+// checkMembers reports whether w has bytes and ends within the address space.
 func checkMembers(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
 
-// unicast reports that a can be a host's or a group's address. Class D cannot:
-// Linux drops packets from such a source (ip_route_input_slow).
+// unicast reports whether a can be a host's or a group's address. Class D cannot: Linux
+// drops packets from such a source (ip_route_input_slow).
 func unicast(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() &&
 		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})

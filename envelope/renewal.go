@@ -3,10 +3,9 @@
 
 package envelope
 
-// IsRenewal reports whether a datagram says of itself that it is a Renew: for a driver
-// that has those served first, since leases end without them. Nothing else of it is
-// looked at.
+// IsRenewal reports whether the type byte of a datagram says Renew. A driver serves those
+// first, since leases end without them. No other byte is checked.
 func IsRenewal(b []byte) bool { return len(b) > typeOffset && Type(b[typeOffset]) == TypeRenew }
 
-// typeOffset is where a message's type is.
+// typeOffset is the offset of a message's type.
 const typeOffset = 5

@@ -5,24 +5,24 @@ package envelope
 
 import "net/netip"
 
-// Rights are what may be asked under a key. The zero value is everything.
+// Rights bound the requests under a key. The zero value allows everything.
 type Rights struct {
 	Roles    Roles
-	Prefixes []netip.Prefix // GroupIPs; none: all that the switch serves
+	Prefixes []netip.Prefix // GroupIPs; none: all prefixes that the switch serves
 	Quota    Quota
 }
 
-// Roles are the requests that may be made under a key.
+// Roles are the kinds of requests that a key may make.
 type Roles uint8
 
 // Roles. None at all means RoleMaster and RoleMember.
 const (
 	RoleMaster      Roles = 1 << iota // registers, renews and deletes groups, and removes members
 	RoleMember                        // leaves groups
-	RoleReceiveOnly                   // a member's; of what is registered under the key, the master's own host alone may send
+	RoleReceiveOnly                   // leaves groups; in a registration under the key, only the master's own host may send
 )
 
-// has reports that requests of one of the roles may be made.
+// has reports whether r allows requests of one of the roles.
 func (r Roles) has(role Roles) bool {
 	if r == 0 {
 		r = RoleMaster | RoleMember
@@ -30,7 +30,7 @@ func (r Roles) has(role Roles) bool {
 	return r&role != 0
 }
 
-// roleFor returns the roles, one of which m takes.
+// roleFor returns the roles any of which allows m.
 func roleFor(m *Message) Roles {
 	if l, ok := m.Body.(*Leave); ok && l.Member.IP == m.ReplyTo.Addr() {
 		return RoleMaster | RoleMember | RoleReceiveOnly
@@ -38,7 +38,7 @@ func roleFor(m *Message) Roles {
 	return RoleMaster
 }
 
-// mayUse reports that the group's address is one of the key's.
+// mayUse reports whether the group's address is in the key's prefixes.
 func (k *Rights) mayUse(group netip.Addr) bool {
 	if len(k.Prefixes) == 0 {
 		return true
@@ -51,8 +51,8 @@ func (k *Rights) mayUse(group netip.Addr) bool {
 	return false
 }
 
-// mayAsk says why the request m is not taken, whatever its group's state is. The
-// rejection uses no epoch up.
+// mayAsk returns the reason for which m's key does not allow m, whatever the state of the
+// group, or nil. The rejection uses up no epoch.
 func (r *Registrar) mayAsk(m *Message) *Problem {
 	k := r.cfg.Rights[m.KeyID]
 	switch {
@@ -63,7 +63,7 @@ func (r *Registrar) mayAsk(m *Message) *Problem {
 	case r.otherOwner(m):
 		return &Problem{Reason: OtherKey}
 	}
-	if m.Type == TypeRegister || m.Type == TypeDelete { // which use epochs up
+	if m.Type == TypeRegister || m.Type == TypeDelete { // these use up epochs
 		if n := r.newest(m.Group); m.Epoch > n && m.Epoch-n > r.cfg.EpochStep {
 			return &Problem{Reason: EpochTooFar, Value: n + r.cfg.EpochStep}
 		}
@@ -71,8 +71,8 @@ func (r *Registrar) mayAsk(m *Message) *Problem {
 	return nil
 }
 
-// restrict makes all members but the master's own host receive only, if that is all
-// that the key of g is good for.
+// restrict makes all members but the master's own host receive-only, if the key of g
+// allows no more.
 func (r *Registrar) restrict(g *group) {
 	if r.cfg.Rights[g.key].Roles&RoleReceiveOnly == 0 {
 		return

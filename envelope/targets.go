@@ -8,17 +8,17 @@ import (
 	"net/netip"
 )
 
-// Update messages. An application that writes to other memory each time tells
-// the switch where, by a WRITE_ONLY with immediate effect on nobody: its R_Key is
-// the group's target key, its address TargetMessageVA, and its payload these records.
-// Receivers get a WRITE of no bytes in its place (docs/AGGREGATION.md, R41).
+// Target messages. An application that writes to different memory each time names that
+// memory to the switch, by a WRITE_ONLY with immediate that changes no receiver's memory:
+// its R_Key is the group's target key, its address TargetMessageVA, and its payload these
+// records. Receivers get a WRITE of no bytes in its place (docs/AGGREGATION.md, R41).
 //
 //	0  'G' 'T'  2 version (1)  3 IP family (4 or 6)
 //	4  records: IP (4 or 16 bytes) | virtual address (8) | R_Key (4)
 //
 // All fields are in network byte order.
 
-// TargetMessageVA is the virtual address of update messages.
+// TargetMessageVA is the virtual address of target messages.
 const TargetMessageVA = ^uint64(0)
 
 const (
@@ -26,7 +26,7 @@ const (
 	targetsVersion = 1
 )
 
-// TargetRecord is where one member's memory for the following WRITEs begins.
+// TargetRecord is the start of one member's memory for the following WRITEs.
 type TargetRecord struct {
 	IP   netip.Addr
 	VA   uint64
@@ -41,12 +41,12 @@ func targetLen(v4 bool) int {
 	return 16 + 12
 }
 
-// MaxTargets returns how many records an update message of one packet has room
-// for. More members take more messages.
+// MaxTargets returns the number of records that fit a target message of one packet. More
+// members take more messages.
 func MaxTargets(pathMTU int, v4 bool) int { return (pathMTU - targetsHeader) / targetLen(v4) }
 
-// AppendTargets appends the payload of an update message to b. All addresses
-// are of one family.
+// AppendTargets appends the payload of a target message to b. All addresses are of one
+// family.
 func AppendTargets(b []byte, records []TargetRecord) []byte {
 	family := byte(6)
 	if len(records) > 0 && records[0].IP.Is4() {
@@ -61,10 +61,9 @@ func AppendTargets(b []byte, records []TargetRecord) []byte {
 	return b
 }
 
-// ParseTarget takes the first record off the payload of an update message, of
-// which rest is what is left; the first call passes the whole payload with
-// first set. ok is false at the end, or if the payload makes no sense; rest is
-// empty only at the end. It allocates nothing.
+// ParseTarget decodes the first record of the payload of a target message and returns the
+// rest. The first call passes the whole payload with first set. ok is false at the end,
+// or if the payload is malformed; rest is empty only at the end. It allocates nothing.
 func ParseTarget(payload []byte, first bool, v4 bool) (r TargetRecord, rest []byte, ok bool) {
 	if first {
 		family := byte(6)

@@ -8,10 +8,10 @@ import (
 	"net/netip"
 )
 
-// The switch asks a member where it is: a Where leaves by one port to one MAC address,
-// with a random number. The Here with that number proves that who holds the group's
-// key, under the member's address, is behind the port by which the Here comes in. The
-// driver knows ports; it draws the numbers and compares the two places.
+// The switch verifies a member's location: a Where leaves by one port to one MAC address,
+// with a random number. The Here with that number proves that a holder of the group's
+// key, with the member's address, is behind the port by which the Here arrives. The
+// driver knows the ports: it draws the numbers and compares the two locations.
 
 // NonceLen is the length of a Nonce in bytes.
 const NonceLen = 16
@@ -19,7 +19,7 @@ const NonceLen = 16
 // Nonce is a random number that is sent once.
 type Nonce [NonceLen]byte
 
-// Where asks the host with the address Member to answer.
+// Where asks the host with the address Member for a Here.
 type Where struct {
 	Member netip.Addr
 	Nonce  Nonce
@@ -55,8 +55,9 @@ func parseNonce(r *reader, v6 bool) (member netip.Addr, n Nonce) {
 	return member, n
 }
 
-// handleWhere answers every Where for our address, of whatever group: a host that has
-// restarted may not know the group any more. The answer is under the question's key.
+// handleWhere answers every Where for this host's address, whatever the group: a
+// restarted host may not know the group any more. The answer is under the key of the
+// Where.
 func (m *Member) handleWhere(msg *Message, w *Where, out *Output) {
 	if w.Member != m.cfg.Local.Addr() {
 		m.drop(NotForUs, out)
@@ -65,8 +66,8 @@ func (m *Member) handleWhere(msg *Message, w *Where, out *Output) {
 	m.toSwitch(msg.KeyID, msg.Group, msg.Epoch, msg.Instance, msg.Transaction, &Here{w.Member, w.Nonce}, out)
 }
 
-// keyOf returns the key under which members of g are asked: that of the registration,
-// or ours if it was registered by hand.
+// keyOf returns the key for a Where to members of g: that of the registration, or the
+// registrar's own if the group was registered by hand.
 func (r *Registrar) keyOf(g *group) KeyID {
 	if g.local() {
 		return r.auth.Send
@@ -75,7 +76,7 @@ func (r *Registrar) keyOf(g *group) KeyID {
 }
 
 // Key returns the key under which the members of a group that is installed or being
-// located answer a Where: what they say counts for groups of the same key alone.
+// located answer a Where: their answers count for groups of the same key alone.
 func (r *Registrar) Key(ip netip.Addr) (key KeyID, ok bool) {
 	g := r.groups[ip]
 	if g == nil {
@@ -97,9 +98,9 @@ func (r *Registrar) withMember(ip, member netip.Addr) (g *group, k MemberKey, ok
 	return nil, MemberKey{}, false
 }
 
-// Where returns the question for a member of a group that is installed or being located.
-// The driver sends it by the port in question. A Here that answers it is an Event of kind
-// MemberHere.
+// Where returns the packet of a Where for a member of a group that is installed or being
+// located. The driver sends it by the port in question. A Here that answers it is an
+// Event of kind MemberHere.
 func (r *Registrar) Where(ip, member netip.Addr, n Nonce) (Packet, error) {
 	g, _, ok := r.withMember(ip, member)
 	if !ok {
@@ -128,8 +129,8 @@ func (g *group) member(ip netip.Addr) (MemberKey, bool) {
 	return MemberKey{}, false
 }
 
-// here takes the answer to a Where: authentic, under the group's key, and from the
-// member's address. Whether it is fresh, and from the right place, is the driver's.
+// here processes the answer to a Where: authentic, under the group's key, and from the
+// member's address. The driver checks the nonce and the location.
 func (r *Registrar) here(m *Message, h *Here, out *Output) {
 	g, k, ok := r.withMember(m.Group, h.Member)
 	switch {
