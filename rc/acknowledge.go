@@ -35,9 +35,9 @@ func (q *QP) strictHandleAck(now time.Duration, p *Packet, out *Output) {
 		q.stats.AcksStale++
 		return
 	case kind == rocev2.KindSequence && e == r.una && r.rnrTimer.armed:
-		// An rxe responder follows its RNR NAK with this. qib would go back at
-		// once and be refused again, as fast as the link allows; the receiver
-		// has asked for a pause, and gets it.
+		// An rxe responder follows its RNR NAK with this NAK. qib would restart at once
+		// and be refused again, as fast as the link allows. The receiver has asked for a
+		// pause, and gets it.
 		q.stats.NaksReceived++
 		q.stats.NaksIgnored++
 		return
@@ -51,7 +51,7 @@ func (q *QP) strictHandleAck(now time.Duration, p *Packet, out *Output) {
 		r.rearm(now)
 		return
 	}
-	// Every negative acknowledgement of e says that e-1 has arrived.
+	// Every negative acknowledgement of e implies that e-1 has arrived.
 	q.completeBelow(e, out)
 	r.skipAcked()
 	switch kind {
@@ -73,8 +73,8 @@ func (q *QP) strictHandleAck(now time.Duration, p *Packet, out *Output) {
 	}
 }
 
-// completeBelow completes the messages that end below to, all of them sent, and
-// raises una to it.
+// completeBelow completes the messages that end below to, all of them sent, and raises
+// una to to.
 func (q *QP) completeBelow(to int64, out *Output) {
 	for q.requester.sendQueue.count > 0 && q.requester.sendQueue.at(0).last < to {
 		q.complete(Success, out)
@@ -82,8 +82,8 @@ func (q *QP) completeBelow(to int64, out *Output) {
 	q.requester.una = max(q.requester.una, to)
 }
 
-// rxeHandleAck follows rxe_comp.c:rxe_completer. It has no test against
-// sent: that is rxe's defect, kept.
+// rxeHandleAck follows rxe_comp.c:rxe_completer. It does not check that the PSN was sent:
+// that is rxe's defect, reproduced here.
 func (q *QP) rxeHandleAck(now time.Duration, p *Packet, out *Output) {
 	r, e := &q.requester, q.requester.seq(p.PSN)
 	kind := p.Syndrome.Kind()
@@ -121,8 +121,8 @@ func (q *QP) rxeCheckPSN(e int64, out *Output) bool {
 		}
 		q.stats.AcksStale++
 		if e == w.last {
-			// Only after una was raised beyond what was sent: the late, true
-			// acknowledgement of the message, whatever its kind.
+			// Reached only after una was raised beyond what was sent: this is the late,
+			// true acknowledgement of the message, whatever its kind.
 			r.nxt = max(r.nxt, e+1)
 			r.sent = max(r.sent, r.nxt)
 			q.complete(Success, out)
@@ -152,7 +152,7 @@ func (q *QP) rxeCheckAck(now time.Duration, e int64, kind rocev2.AckKind, s roce
 		r.skipAcked()
 		q.rxeRetry(false, out)
 	case kind == rocev2.KindRNR:
-		// una stays: what the NAK implies is sent again (RC.md §3.7).
+		// una stays: what the NAK implies is sent again (RC.md §3.7)
 		q.receiverNotReady(now, s, out)
 	case kind == rocev2.KindFatal:
 		q.fail(fatalStatus(s), out)

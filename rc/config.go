@@ -12,7 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Personality selects whose behaviour a QP shows; see the package comment.
+// Personality selects the implementation that a QP imitates; see the package comment.
 type Personality uint8
 
 // Personalities.
@@ -44,22 +44,22 @@ type Config struct {
 	Personality Personality
 	PMTU        int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096
 	LocalQPN    rocev2.QPN // packets for another QPN are dropped
-	DestQPN     rocev2.QPN // the peer's, or the group's virtual one
+	DestQPN     rocev2.QPN // the peer's, or the group's virtual QPN
 	SQPSN       rocev2.PSN // PSN of the first request sent
 	RQPSN       rocev2.PSN // PSN of the first request expected
 
-	// Timeout is the retransmission timeout; rocev2.AckTimeout gives the one of a
-	// verbs timeout code. 0 means none: a lost tail is then never repaired.
+	// Timeout is the retransmission timeout; rocev2.AckTimeout converts a verbs timeout
+	// code. 0 means none: a lost tail is then never resent.
 	Timeout     time.Duration
 	RetryCnt    uint8 // 0..7 transport retries; RXE: 7 is infinite
 	RNRRetry    uint8 // 0..7 RNR retries; 7 is infinite
 	MinRNRTimer uint8 // 0..31: RNR timer code the responder sends; see rocev2.RNRCode
 
 	MaxUnacked int // window in PSNs; default 128 (RXE_MAX_UNACKED_PSNS)
-	// AckReqEvery bounds the packets of a message without AckReq. Default:
-	// RXE 66 (RXE_MAX_PKT_PER_ACK 64, tested after counting), Strict 16
-	// (QIB_PSN_CREDIT). At most MaxUnacked, or the window could close with no
-	// ACK asked for. The last packet of a message always asks.
+	// AckReqEvery bounds the run of packets of a message without AckReq. Default: RXE 66
+	// (RXE_MAX_PKT_PER_ACK 64, tested after counting), Strict 16 (QIB_PSN_CREDIT). At
+	// most MaxUnacked, or the window could close without a request for an ACK. The last
+	// packet of a message always has AckReq.
 	AckReqEvery int
 	SendDepth   int // WRs in the send queue; default 128
 	RecvDepth   int // WRs in the receive queue; default 128
@@ -68,21 +68,21 @@ type Config struct {
 	// into ACKs (IBTA 9.7.7.2) instead of 0x1F, unlimited. rxe never does.
 	Credits bool
 
-	// Congestion turns congestion control on: DCQCN's reaction point for the
-	// requests that are sent, which CNPs and ACKs with BECN slow down, and its
-	// notification point for those that arrive with CE, which are answered with
-	// CNPs. nil: off; CNPs are counted, nothing else. Requests ought to be sent
-	// ECN-capable if it is on: that is the driver's part.
+	// Congestion turns congestion control on: DCQCN's reaction point for the requests
+	// that are sent, which CNPs and ACKs with BECN slow down, and its notification point
+	// for requests that arrive with CE, which are answered with CNPs. nil: off; CNPs are
+	// counted, nothing else. With Congestion, the driver should send requests
+	// ECN-capable.
 	Congestion *dcqcn.Config
 	// MaxRate bounds the rate of requests, retransmissions included, in bits/s of
 	// whole frames; with Congestion it bounds LineRate. 0: none.
 	MaxRate int64
-	// FrameOverhead is what the driver puts around BTH to ICRC of each packet, in
-	// bytes: it counts for the rate.
+	// FrameOverhead is the number of bytes that the driver adds to each packet around BTH
+	// to ICRC: they count for the rate.
 	FrameOverhead int
 
-	// Memory resolves the R_Keys of RDMA WRITE. nil has none, so that only
-	// WRITEs of length 0 succeed. It may be shared by QPs of one goroutine.
+	// Memory resolves the R_Keys of RDMA WRITE. nil resolves none, so that only WRITEs of
+	// length 0 succeed. It may be shared by QPs of one goroutine.
 	Memory *Memory
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// paced says whether anything bounds the rate of requests.
+// paced reports whether the rate of requests is bounded.
 func (c *Config) paced() bool { return c.Congestion != nil || c.MaxRate > 0 }
 
 // completePacing checks Congestion and MaxRate, and replaces Congestion by a
@@ -40,8 +40,8 @@ func (c *Config) completePacing() error {
 	return err
 }
 
-// maxRateBurst is what a sender with MaxRate alone may make up for. No queue is told
-// of it, so that it can be long enough for a driver on a busy machine.
+// maxRateBurst bounds the time that a sender with MaxRate alone may catch up on. No queue
+// depends on it, so it can be long enough for a driver on a busy machine.
 const maxRateBurst = 20 * time.Millisecond
 
 // initPacing makes the reaction point and the notification point of a complete
@@ -61,8 +61,8 @@ func (q *QP) initPacing() error {
 	return err
 }
 
-// Rate returns the rate in bits/s that requests are sent at, at most: what
-// congestion control has come to, or Config.MaxRate; 0 if nothing bounds it.
+// Rate returns the bound on the rate of requests in bits/s: that of congestion control,
+// or Config.MaxRate; 0 if there is no bound.
 func (q *QP) Rate(now time.Duration) int64 {
 	if !q.cfg.paced() {
 		return 0
@@ -70,8 +70,7 @@ func (q *QP) Rate(now time.Duration) int64 {
 	return q.requester.pacer.Rate(now)
 }
 
-// pace reports whether the pacer lets a packet go now, and remembers until when
-// if not.
+// pace reports whether the pacer lets a packet go now. If not, it arms pacerTimer.
 func (r *requester) pace(now time.Duration) bool {
 	if !r.cfg.paced() {
 		return true
@@ -83,17 +82,17 @@ func (r *requester) pace(now time.Duration) bool {
 	return at <= now
 }
 
-// chargePacer tells the pacer of a packet sent.
+// chargePacer counts a packet sent against the rate.
 func (r *requester) chargePacer(now time.Duration, p *Packet) {
 	if r.cfg.paced() {
 		r.pacer.OnSent(now, r.cfg.FrameOverhead+rocev2.BTHLen+p.Op.ExtLen()+(len(p.Payload)+3)&^3+rocev2.ICRCLen)
 	}
 }
 
-// paceNeedsAckReq reports whether the packet just sent has to ask for an ACK because
-// the pacer will not let the next one go before much of the timeout has passed
-// since the first of those that did not ask. At a low rate the timeout would
-// otherwise come before any packet asks, for ever, with nothing lost.
+// paceNeedsAckReq reports whether the packet just sent must have AckReq because the pacer
+// will not release the next one before much of the timeout has passed since the first
+// packet without AckReq. At a low rate the timeout would otherwise fire before any packet
+// asks for an ACK, again and again, with nothing lost.
 func (r *requester) paceNeedsAckReq(now time.Duration) bool {
 	if !r.cfg.paced() || r.cfg.Timeout == 0 {
 		return false
@@ -104,15 +103,15 @@ func (r *requester) paceNeedsAckReq(now time.Duration) bool {
 	return r.pacer.NextSend(now)-r.sinceAckReqAt >= r.cfg.Timeout/4
 }
 
-// handleCNP serves what a packet of the peer says about our requests.
+// handleCNP processes a congestion notification of the peer about this QP's requests.
 func (q *QP) handleCNP(now time.Duration) {
 	if q.cfg.Congestion != nil {
 		q.requester.pacer.OnCNP(now)
 	}
 }
 
-// handleCE serves a request that arrived with CE: the peer gets a CNP, if one
-// is due (annex A17.9.3).
+// handleCE processes a request that arrived with CE: the peer gets a CNP, if one is due
+// (annex A17.9.3).
 func (q *QP) handleCE(now time.Duration, out *Output) {
 	q.stats.CEReceived++
 	if q.cfg.Congestion == nil || !q.notificationPoint.OnCE(now) {

@@ -27,16 +27,16 @@
 //  6. Packets given to Input have a verified ICRC and come from the peer's
 //     address: both are properties of bytes, which this package never sees. A
 //     packet for another QP number is dropped and counted here.
-//  7. A paced QP (Config.Congestion, Config.MaxRate) may have something to send
-//     that has to wait. NextDeadline says until when; Advance does nothing about
-//     it, the Transmit that follows does.
+//  7. A paced QP (Config.Congestion, Config.MaxRate) may have packets that have
+//     to wait. NextDeadline includes the end of that wait; Advance does not send
+//     them, the Transmit that follows does.
 //
 // # Congestion control
 //
 // With Config.Congestion a QP does both halves of DCQCN (package dcqcn). The
 // rate holds for request packets, first and repeated; responses and CNPs are
-// never delayed. Off, which is the default, nothing is paced and nothing is sent
-// about CE, as rxe does it, which knows neither.
+// never delayed. By default it is off: no packet is paced and CE has no answer,
+// as in rxe, which implements neither.
 //
 // # What is modelled
 //
@@ -56,7 +56,7 @@
 // # Where RXE differs from Strict
 //
 //   - RXE answers every duplicate SEND or WRITE with an ACK of the last PSN it
-//     accepted, asked or not; Strict only a duplicate with AckReq.
+//     accepted, with or without AckReq; Strict only a duplicate with AckReq.
 //   - A duplicate that reaches RXE before it has accepted anything is acked
 //     with PSN 0xFFFFFF, whatever its RQ_PSN: resp.ack_psn starts at 0.
 //   - RXE sends RNR NAK and, for the next packet of the window, NAK 0x60 too;
@@ -69,8 +69,8 @@
 //     resends from its oldest unacknowledged PSN; Strict stops at once, takes
 //     the implied ACK, and resends from the refused PSN.
 //   - RXE does not check an acknowledgement against what it has sent. An ACK
-//     above it completes every fully sent message, although nobody may have
-//     it, and inside a partly sent message it corrupts the oldest
+//     above it completes every fully sent message, although perhaps no receiver
+//     has it, and inside a partly sent message it corrupts the oldest
 //     unacknowledged PSN: the rest of the message is then sent, but no longer
 //     guarded by the timer. Strict ignores it. The model does as rxe does; a
 //     switch has to drop such feedback.

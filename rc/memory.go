@@ -20,7 +20,7 @@ const (
 // MR is a registered memory region.
 type MR struct {
 	RKey   uint32
-	IOVA   uint64 // first virtual address, as the peer names it
+	IOVA   uint64 // first virtual address, as peers use it
 	buf    []byte
 	access Access
 	valid  bool
@@ -63,7 +63,7 @@ func (m *Memory) RegisterMR(buf []byte, iova uint64, access Access) (*MR, error)
 	return mr, nil
 }
 
-// newKey returns an R_Key in use by nobody, never 0 (splitmix64).
+// newKey returns an R_Key that is not in use, never 0 (splitmix64).
 func (m *Memory) newKey() uint32 {
 	for {
 		m.keyState += 0x9E3779B97F4A7C15
@@ -77,8 +77,8 @@ func (m *Memory) newKey() uint32 {
 	}
 }
 
-// Deregister takes a region back. A message that is being written into it
-// fails with a remote access error at its next packet.
+// Deregister removes a region. A message that is being written into the region fails with
+// a remote access error at its next packet.
 func (m *Memory) Deregister(rkey uint32) error {
 	if !m.invalidate(rkey) {
 		return fmt.Errorf("rc: deregister memory: %w", ErrNoRegion)
@@ -86,7 +86,7 @@ func (m *Memory) Deregister(rkey uint32) error {
 	return nil
 }
 
-// invalidate serves Deregister and SEND with invalidate.
+// invalidate removes a region for Deregister and for SEND with invalidate.
 func (m *Memory) invalidate(rkey uint32) bool {
 	if m == nil {
 		return false
@@ -100,8 +100,8 @@ func (m *Memory) invalidate(rkey uint32) bool {
 	return true
 }
 
-// writable returns the region that holds all of [va, va+length) and lets peers
-// write; nil if there is none.
+// writable returns the region that holds all of [va, va+length) and that peers may write
+// to; nil if there is none.
 func (m *Memory) writable(rkey uint32, va uint64, length uint32) *MR {
 	if m == nil {
 		return nil

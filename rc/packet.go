@@ -25,9 +25,9 @@ type Packet struct {
 	Payload   []byte     // without pad
 }
 
-// Output is what calls of Input, Transmit, Advance and Fail want done, in
-// order. It belongs to the caller, who passes the same one again and again:
-// calls append, Reset empties it and keeps the room.
+// Output has the packets and completions that calls of Input, Transmit, Advance and Fail
+// produced, in order. It belongs to the caller, which may pass the same one repeatedly:
+// calls append; Reset empties it and keeps its capacity.
 type Output struct {
 	Packets     []Packet
 	Completions []Completion
@@ -35,7 +35,7 @@ type Output struct {
 
 // Reset empties o.
 func (o *Output) Reset() {
-	clear(o.Packets) // lets go of the payloads
+	clear(o.Packets) // drops the references to payloads
 	o.Packets = o.Packets[:0]
 	o.Completions = o.Completions[:0]
 }

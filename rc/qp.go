@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// State is the state of a QP. New gives a QP in RTS; earlier states are the
-// driver's business.
+// State is the state of a QP. New returns a QP in RTS; the driver implements earlier
+// states.
 type State uint8
 
 // States.
@@ -30,7 +30,7 @@ func (s State) String() string {
 	return "ERR"
 }
 
-// Errors that callers of PostSend and PostRecv branch on.
+// Errors that callers of PostSend and PostRecv test for.
 var (
 	ErrQueueFull = errors.New("queue full")
 	ErrState     = errors.New("QP is in the error state")
@@ -46,16 +46,16 @@ type Stats struct {
 	AcksReceived  uint64 // ACKs that acknowledged something new
 	AcksStale     uint64 // acknowledgements, of any kind, below the oldest unacknowledged PSN
 	AcksAhead     uint64 // acknowledgements of PSNs never sent; RXE believes them
-	NaksReceived  uint64 // NAK 0x60 that could have restarted
-	NaksIgnored   uint64 // of these, not acted on: going back already, or waiting for the RNR timer
+	NaksReceived  uint64 // NAK 0x60 that could cause a restart
+	NaksIgnored   uint64 // of these, ignored: a restart is under way, or the RNR timer runs
 	RNRsReceived  uint64
-	Restarts      uint64 // times the requester went back
+	Restarts      uint64 // times that the requester restarted
 	Completed     uint64 // WRs completed with success
 
 	// Responder.
 	PacketsReceived uint64 // requests accepted in order
 	BytesReceived   uint64 // payload bytes of these
-	Messages        uint64 // messages received whole
+	Messages        uint64 // messages received completely
 	Duplicates      uint64
 	OutOfSequence   uint64 // requests above the expected PSN
 	AcksSent        uint64
@@ -63,7 +63,7 @@ type Stats struct {
 	RNRsSent        uint64
 	FatalNaksSent   uint64 // 0x61..0x63
 
-	// Congestion. Without Config.Congestion these are counted only.
+	// Congestion. Without Config.Congestion only these counters change.
 	CNPs       uint64 // received
 	BECNs      uint64 // ACKs received with BECN
 	CEReceived uint64 // requests received with CE
@@ -72,7 +72,7 @@ type Stats struct {
 	// Dropped input.
 	DroppedState  uint64 // in the error state
 	DroppedQPN    uint64 // for another QP
-	DroppedOpcode uint64 // unknown, or a response to what was never asked
+	DroppedOpcode uint64 // unknown, or a response without a request
 }
 
 // QP is an RC queue pair. See the package comment for how to drive it.
@@ -149,8 +149,8 @@ func (q *QP) PostRecv(wr RecvWR) error {
 	return nil
 }
 
-// Input serves one received packet: a request by the responder, an ACKNOWLEDGE
-// by the requester. p, and its Payload, are not kept.
+// Input processes one received packet: the responder serves a request, the requester an
+// ACKNOWLEDGE. p and its Payload are not retained.
 func (q *QP) Input(now time.Duration, p *Packet, out *Output) {
 	flags := p.Op.Flags()
 	switch {
@@ -177,8 +177,8 @@ func (q *QP) Input(now time.Duration, p *Packet, out *Output) {
 	}
 }
 
-// NextDeadline returns when Advance has something to do; false if nothing is
-// pending.
+// NextDeadline returns the time at which Advance must be called next; false if no timer
+// runs.
 func (q *QP) NextDeadline() (time.Duration, bool) {
 	if q.state != RTS {
 		return 0, false
@@ -203,7 +203,7 @@ func (q *QP) Fail(out *Output) {
 	q.flush(out)
 }
 
-// flush completes all that is posted, sends first, with WRFlushErr.
+// flush completes all posted WRs, sends first, with WRFlushErr.
 func (q *QP) flush(out *Output) {
 	for q.requester.sendQueue.count > 0 {
 		q.complete(WRFlushErr, out)

@@ -19,12 +19,12 @@ type sendWQE struct {
 // requester is the sending half of a QP. It counts packets from 0 without
 // wrapping; a sequence number s is on the wire as PSN SQPSN+s mod 2^24.
 //
-//	una <= nxt <= sent <= tail, but for an RXE QP that was acknowledged beyond
-//	what it had sent, where una > nxt can be.
+// una <= nxt <= sent <= nextPost, except for an RXE QP that was acknowledged beyond what
+// it had sent, where una > nxt can hold.
 type requester struct {
 	cfg       *Config
 	sendQueue ring[sendWQE]
-	curWQE    int // index in wqes of the WQE that nxt belongs to; wqes.n if none
+	curWQE    int // index in sendQueue of the WQE that nxt belongs to; sendQueue.count if none
 
 	una      int64 // oldest unacknowledged (rxe comp.psn, qib s_last_psn+1)
 	nxt      int64 // sent next (rxe req.psn, qib s_psn)
@@ -34,14 +34,14 @@ type requester struct {
 	sinceAckReq  int   // packets since the last AckReq
 	retries      uint8 // left
 	rnrRetries   uint8 // left
-	startedRetry bool  // RXE: gone back, and no ACK since
+	startedRetry bool  // RXE: restarted, and no ACK since
 
 	timer    timer // retransmission
-	rnrTimer timer // armed: waiting for the receiver to get ready
+	rnrTimer timer // armed: an RNR wait is under way
 
 	// With cfg.paced only.
 	pacer         dcqcn.ReactionPoint
-	pacerTimer    timer         // armed: the last Transmit was held back by the pacer, until then
+	pacerTimer    timer         // armed: the pacer held the last Transmit back, until then
 	sinceAckReqAt time.Duration // when the first of sinceAckReq packets was sent
 }
 
@@ -121,9 +121,9 @@ func (r *requester) skipAcked() {
 	}
 }
 
-// seek makes s the packet sent next: una, or what settle allows. It belongs to
-// the oldest WQE; to the one after it only if an RXE QP was acknowledged beyond
-// what it had sent, when una can pass the end of a WQE not yet completed.
+// seek makes s the next packet to send: una, or a later one. s belongs to the oldest WQE,
+// or, only if an RXE QP was acknowledged beyond what it had sent, to the one after it:
+// una can then pass the end of a WQE not yet completed.
 func (r *requester) seek(s int64) {
 	r.nxt, r.curWQE = s, 0
 	if r.sendQueue.count > 0 && s > r.sendQueue.at(0).last {
@@ -136,14 +136,14 @@ func (r *requester) canSend() bool {
 	if r.curWQE >= r.sendQueue.count || r.nxt-r.una >= int64(r.cfg.MaxUnacked) {
 		return false
 	}
-	// rxe waits for the RNR timer only before it goes back, not before it
-	// sends what it has not sent yet (rxe_req.c:wait_for_rnr_timer).
+	// rxe lets the RNR timer delay the restart only, not packets that were never sent
+	// (rxe_req.c:wait_for_rnr_timer).
 	return !r.rnrTimer.armed || r.cfg.Personality == RXE
 }
 
-// Transmit appends up to budget request packets, new or again, that the window
-// and the pacer allow, and returns how many. Less than budget: nothing more can
-// be sent now.
+// Transmit appends up to budget request packets, new or repeated, as far as the window
+// and the pacer allow, and returns their number. A number below budget means that nothing
+// more can be sent now.
 func (q *QP) Transmit(now time.Duration, out *Output, budget int) int {
 	if q.state != RTS {
 		return 0
@@ -161,7 +161,7 @@ func (q *QP) Transmit(now time.Duration, out *Output, budget int) int {
 	return n
 }
 
-// Opcodes by operation and place in the message.
+// Opcodes by operation and position in the message.
 const (
 	placeFirst = iota
 	placeMiddle
@@ -177,9 +177,9 @@ var sendOpcodes = [numWROps][4]rocev2.Opcode{
 	WRWriteImm: {rocev2.WriteFirst, rocev2.WriteMiddle, rocev2.WriteLastImm, rocev2.WriteOnlyImm},
 }
 
-// emit fills in the packet nxt and moves on. All of it follows from the place
-// of nxt in its message, so that a restart in mid-message (MIDDLE or LAST, no
-// RETH: RC.md §3.9) needs no code of its own.
+// emit fills in the packet nxt and advances nxt. All fields follow from the position of
+// nxt in its message, so that a restart in mid-message (MIDDLE or LAST, no RETH: RC.md
+// §3.9) needs no code of its own.
 func (q *QP) emit(now time.Duration, p *Packet) {
 	r := &q.requester
 	w := r.sendQueue.at(r.curWQE)
@@ -232,8 +232,8 @@ func (r *requester) wantsAckReq(now time.Duration, index int64, last bool) bool 
 		// rxe_req.c:init_req_packet counts across restarts.
 		ask = ask || r.sinceAckReq >= r.cfg.AckReqEvery
 	} else {
-		// qib_rc.c:qib_make_rc_req goes by the place in the message. The packet
-		// that closes the window asks too, else nothing would open it.
+		// qib_rc.c:qib_make_rc_req goes by the position in the message. The packet that
+		// closes the window has AckReq too, or else nothing would open it.
 		ask = ask || index > 0 && index%int64(r.cfg.AckReqEvery) == 0 ||
 			r.nxt-r.una == int64(r.cfg.MaxUnacked)-1
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// messageKind is what the responder is in the middle of.
+// messageKind is the kind of the message that the responder is receiving.
 type messageKind uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	writeMessage
 )
 
-// nakState remembers what was sent for the expected PSN.
+// nakState records the negative acknowledgement sent for the expected PSN.
 type nakState uint8
 
 const (
@@ -31,8 +31,8 @@ type responder struct {
 	recvQueue ring[RecvWR]
 
 	ePSN rocev2.PSN // expected (rxe resp.psn, qib r_psn)
-	// ackPSN is rxe's resp.ack_psn: epsn once a packet has been accepted, but 0
-	// before, so that an early duplicate is acked with PSN 0xFFFFFF.
+	// ackPSN is rxe's resp.ack_psn: ePSN once a packet has been accepted, but 0 before,
+	// so that an early duplicate is acknowledged with PSN 0xFFFFFF.
 	ackPSN   rocev2.PSN
 	msn      rocev2.MSN // messages completed
 	nakState nakState
@@ -40,7 +40,7 @@ type responder struct {
 	inMessage messageKind
 	placed    int    // sendMessage: bytes placed so far
 	mr        *MR    // writeMessage: nil if length is 0
-	mrOffset  int    // writeMessage: where in mr the next byte goes
+	mrOffset  int    // writeMessage: offset in mr of the next byte
 	bytesLeft uint32 // writeMessage: bytes to come
 	dmaLen    uint32 // writeMessage: DMALen
 }
@@ -53,7 +53,7 @@ func (r *responder) init(cfg *Config) {
 
 func (r *responder) stop() { r.inMessage, r.mr = noMessage, nil }
 
-// handleRequest serves a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
+// handleRequest processes a request packet: rxe_resp.c:check_psn, qib_rc.c:qib_rc_rcv.
 func (q *QP) handleRequest(p *Packet, flags rocev2.OpFlags, out *Output) {
 	r := &q.responder
 	switch d := (p.PSN & rocev2.PSNMask).Sub(r.ePSN); {
@@ -75,7 +75,7 @@ func (q *QP) handleRequest(p *Packet, flags rocev2.OpFlags, out *Output) {
 	q.execute(p, flags, out)
 }
 
-// duplicate answers a request below the expected PSN, without doing it again.
+// duplicate answers a request below the expected PSN, without executing it again.
 func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
 	r := &q.responder
 	q.stats.Duplicates++
@@ -83,7 +83,7 @@ func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
 		return // rxe: no responder resource for it, class D
 	}
 	if r.cfg.Personality == RXE {
-		q.ack(r.ackPSN.Prev(), out) // C9-105, asked or not
+		q.ack(r.ackPSN.Prev(), out) // C9-105, with or without AckReq
 		return
 	}
 	if p.AckReq {
@@ -92,7 +92,7 @@ func (q *QP) duplicate(p *Packet, flags rocev2.OpFlags, out *Output) {
 	}
 }
 
-// execute serves the expected packet.
+// execute executes the expected packet.
 func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
 	r := &q.responder
 	if !r.inSequence(flags) || flags&(rocev2.OpSend|rocev2.OpWrite) == 0 {
@@ -130,7 +130,7 @@ func (q *QP) execute(p *Packet, flags rocev2.OpFlags, out *Output) {
 	q.accepted(p, flags, inv, out)
 }
 
-// inSequence reports whether the opcode may follow the one before it
+// inSequence reports whether the opcode may follow the previous one
 // (rxe_resp.c:check_op_seq).
 func (r *responder) inSequence(flags rocev2.OpFlags) bool {
 	switch r.inMessage {
@@ -142,9 +142,9 @@ func (r *responder) inSequence(flags rocev2.OpFlags) bool {
 	return flags&rocev2.OpStart != 0
 }
 
-// checkRequest tests lengths (RC.md §3.10; rxe_resp.c:rxe_resp_check_length) and
-// rights. At the start of a WRITE it takes over RETH, and tests the R_Key for
-// the whole of DMALen. SyndromeACK means that the packet may be placed.
+// checkRequest checks lengths (RC.md §3.10; rxe_resp.c:rxe_resp_check_length) and rights.
+// At the start of a WRITE it stores RETH, and checks the R_Key for the whole of DMALen.
+// SyndromeACK means that the packet may be placed.
 func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
 	n := len(p.Payload)
 	ok := true
@@ -176,7 +176,7 @@ func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndro
 	return r.checkWrite(p, flags)
 }
 
-// checkWrite is the part of check for an RDMA WRITE (rxe_resp.c:check_rkey).
+// checkWrite is the part of checkRequest for an RDMA WRITE (rxe_resp.c:check_rkey).
 func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
 	if flags&rocev2.OpRETH != 0 {
 		r.dmaLen, r.bytesLeft, r.mr, r.mrOffset = p.DMALen, p.DMALen, nil, 0
@@ -196,7 +196,7 @@ func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome
 	return rocev2.SyndromeACK, Success
 }
 
-// place copies a checked packet's payload to where it belongs.
+// place copies the payload of a checked packet to its destination.
 func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
 	n := len(p.Payload)
 	switch {
@@ -211,8 +211,9 @@ func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
 	}
 }
 
-// accepted moves past the expected packet, which has been placed, completes the
-// receive it ends and acknowledges it if asked. inv: an R_Key was invalidated.
+// accepted advances past the expected packet, which has been placed, completes the
+// receive that ends with it, and acknowledges the packet if AckReq is set. inv: an R_Key
+// was invalidated.
 func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
 	r := &q.responder
 	q.stats.PacketsReceived++
@@ -246,9 +247,9 @@ func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
 	}
 }
 
-// refuse answers with a fatal NAK and breaks the QP, which then says nothing
-// more (rxe_resp.c:do_class_ac_error). If the packet holds a receive, that
-// completes with status; the others are flushed.
+// refuse answers with a fatal NAK and puts the QP into the error state, in which it sends
+// nothing more (rxe_resp.c:do_class_ac_error). If the packet holds a receive, that
+// receive completes with status; the others are flushed.
 func (q *QP) refuse(p *Packet, s rocev2.Syndrome, status Status, holdsRecv bool, out *Output) {
 	q.stats.FatalNaksSent++
 	q.respond(s, p.PSN, out)
@@ -259,7 +260,7 @@ func (q *QP) refuse(p *Packet, s rocev2.Syndrome, status Status, holdsRecv bool,
 	}
 }
 
-// failReceive completes the oldest receive with status and breaks the QP.
+// failReceive completes the oldest receive with status and puts the QP into error.
 func (q *QP) failReceive(status Status, out *Output) {
 	r := &q.responder
 	if r.recvQueue.count > 0 {

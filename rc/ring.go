@@ -33,7 +33,7 @@ func (r *ring[T]) push() *T {
 	return r.at(r.count - 1)
 }
 
-// pop forgets the oldest element, and what it refers to.
+// pop removes the oldest element, and drops its references.
 func (r *ring[T]) pop() {
 	if r.count == 0 {
 		panic("rc: pop from an empty ring")

@@ -46,7 +46,7 @@ func (q *QP) AppendState(b []byte, now time.Duration) []byte {
 	b = appendPSN(b, s.ePSN)
 	b = appendPSN(b, s.ackPSN)
 	b = binary.AppendUvarint(b, uint64(s.msn))
-	switch s.inMessage { // where a message lands is set anew by the next one
+	switch s.inMessage { // the next message sets its destination anew
 	case sendMessage:
 		b = binary.AppendUvarint(b, uint64(s.placed))
 	case writeMessage:
@@ -82,16 +82,16 @@ func appendPSN(b []byte, p rocev2.PSN) []byte { return append(b, byte(p), byte(p
 // errForeignState says that an encoding is not one of AppendState for such a QP.
 var errForeignState = errors.New("rc: not the state of a QP with this configuration")
 
-// Posted finds the work requests that an encoded state names by their IDs.
+// Posted finds the work requests that an encoded state refers to by ID.
 type Posted struct {
 	Send func(id uint64) WR
 	Recv func(id uint64) RecvWR
 }
 
-// SetState makes q what AppendState encoded in b, as if it were that at now, and
-// returns what follows the encoding. q must have the same Config, and its
-// Memory the same regions; the bytes in buffers and regions are the caller's
-// business. After an error q is in no defined state.
+// SetState sets q to the state in b that AppendState encoded, as of time now, and returns
+// the bytes after the encoding. q must have the same Config, and its Memory the same
+// regions; the caller restores the bytes in buffers and regions. After an error the state
+// of q is undefined.
 func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error) {
 	d := stateReader{b: b}
 	r, s := &q.requester, &q.responder
@@ -192,7 +192,7 @@ func (d *stateReader) varint() int64 {
 	return v
 }
 
-// part has another package read its own.
+// part lets another package read its part of the encoding.
 func (d *stateReader) part(set func([]byte, time.Duration) ([]byte, bool), now time.Duration) {
 	b, ok := set(d.b, now)
 	d.b, d.malformed = b, d.malformed || !ok

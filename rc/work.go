@@ -34,9 +34,9 @@ type WR struct {
 	Op        WROp
 	Data      []byte // at most MaxMessage bytes; nil is a message of length 0
 	VA        uint64 // WRSend*: ignored
-	RKey      uint32 // WRWrite*: where; WRSendInv: the R_Key to invalidate
+	RKey      uint32 // WRWrite*: of the destination; WRSendInv: the R_Key to invalidate
 	Imm       uint32 // WRSendImm, WRWriteImm
-	Signaled  bool   // completes with an entry on success too
+	Signaled  bool   // success makes a completion entry too
 	Solicited bool   // sets SE on the last packet of a SEND or WRITE with immediate
 }
 
@@ -54,15 +54,15 @@ type Status uint8
 // verbs.
 const (
 	Success        Status = iota
-	LocLenErr             // the message did not fit the receive (Strict responder)
-	LocQPOpErr            // this QP broke
+	LocLenErr             // the message was too long for the receive (Strict responder)
+	LocQPOpErr            // this QP failed
 	WRFlushErr            // the QP was in error before this WR could run
 	RemInvReqErr          // NAK 0x61
 	RemAccessErr          // NAK 0x62
 	RemOpErr              // NAK 0x63
 	RetryExcErr           // no answer after all transport retries
 	RNRRetryExcErr        // receiver not ready after all RNR retries
-	FatalErr              // the peer broke the protocol
+	FatalErr              // the peer violated the protocol
 	numStatuses
 )
 
@@ -79,15 +79,15 @@ func (s Status) String() string {
 	return fmt.Sprintf("Status(%d)", uint8(s))
 }
 
-// WCOp says what completed (ibv_wc_opcode).
+// WCOp is the kind of a completed operation (ibv_wc_opcode).
 type WCOp uint8
 
 // Completed operations.
 const (
-	WCSend            WCOp = iota // a SEND of ours
-	WCRDMAWrite                   // an RDMA WRITE of ours
-	WCRecv                        // a SEND of the peer filled a receive
-	WCRecvRDMAWithImm             // an RDMA WRITE with immediate of the peer consumed a receive
+	WCSend            WCOp = iota // this QP's SEND
+	WCRDMAWrite                   // this QP's RDMA WRITE
+	WCRecv                        // a receive, filled by a SEND of the peer
+	WCRecvRDMAWithImm             // a receive, consumed by an RDMA WRITE with immediate of the peer
 	numWCOps
 )
 
@@ -101,8 +101,8 @@ func (o WCOp) String() string {
 	return fmt.Sprintf("WCOp(%d)", uint8(o))
 }
 
-// Completion is a work completion. As in verbs, only ID, Op's direction and
-// Status mean anything unless Status is Success.
+// Completion is a work completion. As in verbs, unless Status is Success only ID, Op's
+// direction and Status are meaningful.
 type Completion struct {
 	ID        uint64
 	Op        WCOp
