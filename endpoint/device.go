@@ -17,23 +17,22 @@ import (
 // group after its Close.
 var ErrClosed = errors.New("closed")
 
-// ErrQueueFull is returned by PostSend and PostRecv if the queue already holds
-// as many work requests as QPConfig allows: take completions first. The verbs
-// backend returns it for ENOMEM.
+// ErrQueueFull is returned by PostSend and PostRecv if the queue already holds as many
+// work requests as QPConfig allows: poll completions first. The verbs backend returns it
+// for ENOMEM.
 var ErrQueueFull = errors.New("work queue is full: poll for completions before posting more")
 
 // Device is an RDMA device, or a software one, with one port. Its methods may
 // be called from any goroutine.
 type Device interface {
-	// Addrs returns the addresses the device answers to, one family or both:
-	// those that have a RoCEv2 GID.
+	// Addrs returns the device's addresses, of one family or both: those that have a
+	// RoCEv2 GID.
 	Addrs() []netip.Addr
-	// MaxPathMTU returns the largest path MTU in bytes that the port's own MTU
-	// has room for.
+	// MaxPathMTU returns the largest path MTU in bytes that fits the port's own MTU.
 	MaxPathMTU() int
-	// RegisterMemory makes buf available to queue pairs of this device, for
-	// remote peers at virtual addresses iova..iova+len(buf)-1. buf must stay
-	// as it is until Close of the region (ibv_reg_mr_iova).
+	// RegisterMemory makes buf available to queue pairs of this device, for remote peers
+	// at virtual addresses iova..iova+len(buf)-1. buf must not be moved or freed before
+	// Close of the region (ibv_reg_mr_iova).
 	RegisterMemory(buf []byte, iova uint64, access Access) (MR, error)
 	// CreateQP makes a reliable connected queue pair in state INIT.
 	CreateQP(cfg QPConfig) (QP, error)
@@ -41,7 +40,7 @@ type Device interface {
 	Close() error
 }
 
-// Access says what may be done to a memory region, beside reading it locally.
+// Access has the rights to a memory region, beside local reading.
 type Access uint8
 
 // Bits of Access.
@@ -64,22 +63,22 @@ type MR interface {
 // takes the default in brackets.
 type QPConfig struct {
 	LocalIP netip.Addr // one of Device.Addrs [the first]
-	// SQPSN is the first PSN the send queue will use (verbs sq_psn) and RQPSN
-	// the first it expects to receive (rq_psn), unless Connect says otherwise.
-	// 0 is a PSN like any other; RandomPSN makes one up.
+	// SQPSN is the first PSN of the send queue (verbs sq_psn) and RQPSN the first that
+	// the receive queue expects (rq_psn), unless Connect gives another. 0 is a PSN like
+	// any other; RandomPSN draws one.
 	SQPSN, RQPSN rocev2.PSN
 	MaxSend      int           // send work requests that may be outstanding [128]
-	MaxRecv      int           // receive work requests, likewise [128]
+	MaxRecv      int           // receive work requests that may be outstanding [128]
 	Timeout      uint8         // retransmission after 4.096 µs * 2^Timeout, 1..31 [14, 67 ms]
-	RetryCount   uint8         // transport retries, 1..7; 7 is for ever in software [7]
-	RNRRetry     uint8         // receiver-not-ready retries, 1..7; 7 is for ever [7]
-	MinRNRTimer  time.Duration // how long a peer is to wait that found no receive posted [0.64 ms]
+	RetryCount   uint8         // transport retries, 1..7; 7 is infinite in software [7]
+	RNRRetry     uint8         // receiver-not-ready retries, 1..7; 7 is infinite [7]
+	MinRNRTimer  time.Duration // time that a peer must wait after finding no receive posted [0.64 ms]
 	TrafficClass uint8         // DSCP and ECN of sent packets [0]
 	HopLimit     uint8         // [64]
 }
 
-// QPInfo is the connection state of a queue pair, as its peers, or a group's
-// master, have to know it.
+// QPInfo is the connection state of a queue pair that its peers, or a group's master,
+// need.
 type QPInfo struct {
 	IP    netip.Addr
 	QPN   rocev2.QPN
@@ -101,17 +100,17 @@ type Remote struct {
 // methods may be called from any goroutine, Poll from one at a time.
 type QP interface {
 	Info() QPInfo
-	// Connect resolves the peer's link address and takes the queue pair by RTR
-	// to RTS. It fails if nobody answers for the address within a second.
+	// Connect resolves the peer's link address and takes the queue pair by RTR to RTS. It
+	// fails if the address has no answer within a second.
 	Connect(ctx context.Context, to Remote) error
-	// PostSend hands over requests in order. If it fails it says how many it
-	// took, all or some.
+	// PostSend posts requests in order. With an error it returns the number of requests
+	// that were posted, all or some.
 	PostSend(wrs ...SendWR) (int, error)
-	// PostRecv hands over buffers for SENDs, and for the immediate data of
-	// WRITEs, in order. It is allowed before Connect.
+	// PostRecv posts buffers for SENDs, and for the immediate data of WRITEs, in order.
+	// It is allowed before Connect.
 	PostRecv(wrs ...RecvWR) (int, error)
-	// Poll waits until there is at least one completion and returns how many it
-	// has put into c, or why it stopped waiting. Completions still queued when
+	// Poll waits until there is at least one completion, and returns the number that it
+	// has put into c or the reason why it stopped waiting. Completions still queued when
 	// the queue pair is closed come before ErrClosed.
 	Poll(ctx context.Context, c []Completion) (int, error)
 	// Stats returns the queue pair's counters so far.
@@ -119,22 +118,22 @@ type QP interface {
 	Close() error
 }
 
-// QPStats tell what a queue pair did: all but Rate are counters that only grow. A
-// backend that cannot tell leaves zero.
+// QPStats count a queue pair's packets and events: all but Rate are counters that only
+// grow. A backend leaves a counter that it does not have at zero.
 type QPStats struct {
 	TxPackets, RxPackets uint64 // packets of the queue pair, retransmissions included
 	Retransmitted        uint64 // packets sent again
-	Timeouts             uint64 // retransmissions for want of any answer
+	Timeouts             uint64 // retransmissions after no answer
 	NAKs                 uint64 // sequence errors reported by the peer
 	RNRs                 uint64 // receiver-not-ready reports of the peer
 	Duplicates           uint64 // request packets received again
 	CNPsSent             uint64 // congestion notifications to the peer
-	CNPsReceived         uint64 // congestion notifications of the peer, or of a group's switch
-	BECNReceived         uint64 // ACKs with BECN, which mean the same
-	CEReceived           uint64 // request packets that a switch had marked: congestion experienced
-	// Rate is what the queue pair sends at present at most, in bits/s of an
-	// Ethernet link: what congestion control has come to, or a fixed bound. It can
-	// fall. 0: nothing bounds it, or nobody can tell.
+	CNPsReceived         uint64 // congestion notifications from the peer, or from a group's switch
+	BECNReceived         uint64 // ACKs with BECN, which also notify of congestion
+	CEReceived           uint64 // request packets marked by a switch: congestion experienced
+	// Rate bounds the present sending rate of the queue pair, in bits/s of an Ethernet
+	// link: the rate of congestion control, or a fixed bound. It can fall. 0: no bound,
+	// or not known.
 	Rate int64
 }
 
@@ -177,7 +176,7 @@ func (o WROp) String() string {
 type SendWR struct {
 	ID         uint64
 	Op         WROp
-	Local      Segment // what to send; Len 0 needs no MR
+	Local      Segment // data to send; Len 0 needs no MR
 	Imm        uint32  // SendImm, WriteImm
 	RemoteAddr uint64  // Write, WriteImm: virtual address at the peer, or in the group's window
 	RKey       uint32  // likewise
@@ -194,10 +193,10 @@ type CompletionOp uint8
 
 // Kinds of completed work. They are known only if Status is Success.
 const (
-	SendDone    CompletionOp = iota + 1 // Send and SendImm: all peers have it
-	WriteDone                           // Write and WriteImm: likewise
-	Recv                                // a SEND landed
-	RecvWithImm                         // a WRITE with immediate data landed; no bytes in the receive's own buffer
+	SendDone    CompletionOp = iota + 1 // Send and SendImm: all peers have the message
+	WriteDone                           // Write and WriteImm: all peers have the message
+	Recv                                // a SEND has arrived
+	RecvWithImm                         // a WRITE with immediate data has arrived; no bytes in the receive's own buffer
 )
 
 // Completion is a completed work request (struct ibv_wc).
@@ -211,8 +210,7 @@ type Completion struct {
 	QPN    rocev2.QPN // of the local queue pair
 }
 
-// Err returns nil if the work succeeded, else an error that says what the
-// status means.
+// Err returns nil if the work succeeded, else an error that explains the status.
 func (c Completion) Err() error {
 	if c.Status == Success {
 		return nil

@@ -18,12 +18,12 @@
 // switch by envelopes (package envelope); members confirm to it. Then any SEND
 // or WRITE that one member posts reaches all others.
 //
-// Everything that waits takes a context. When that of a join ends, the join is
-// given up and the other side is told; the error is the context's cause, with
-// what was missing: which members have not come, or which one has not connected
-// its queue pair. Once Master or Member has returned, their context no longer
-// matters: the group lives until [Group.Leave], [Group.Close], or until an event
-// says that it is over ([Group.Events], [Group.Over]).
+// Every method that waits takes a context. When the context of a join ends, the join is
+// given up and the other side is told; the error is the context's cause, with the missing
+// part: the members that have not come, or the member that has not connected its queue
+// pair. Once Master or Member has returned, its context no longer matters: the group
+// lives until [Group.Leave], [Group.Close], or an event that ends it ([Group.Events],
+// [Group.Over]).
 //
 // The queue pair may be the application's own ([Local].QP): joining calls its
 // Info and its Connect, at the point where the group is known, and nothing else.

@@ -19,7 +19,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// DefaultVirtualQPN is the virtual QPN of groups that name none.
+// DefaultVirtualQPN is the virtual QPN of groups that set none.
 const DefaultVirtualQPN = mcast.DefaultQPN
 
 // EventKind is the kind of an Event.
@@ -27,12 +27,12 @@ type EventKind uint8
 
 // Events of a group.
 const (
-	Joined       EventKind = iota + 1 // all members have confirmed (master), or the switch knows us (member)
-	MemberLeft                        // master: a member left by itself, or was removed; Member says which
-	Evicted                           // a member was cut off by the switch; to a member: it itself
-	Failed                            // the group is dead: a fatal NAK, or the registration was lost; Err says more
-	Ended                             // the group was deleted, replaced, or its lease ran out; or we left
-	MemberJoined                      // master: a member joined later, by Add or Update, or came back
+	Joined       EventKind = iota + 1 // master: all members have confirmed; member: the switch has registered this member
+	MemberLeft                        // master: Member left, or was removed
+	Evicted                           // the switch evicted Member; at a member: itself
+	Failed                            // the group has failed: a fatal NAK, or the registration was lost; Err has details
+	Ended                             // the group was deleted, replaced, or its lease ended; or this host left
+	MemberJoined                      // master: a member joined later, by Add or Update, or returned
 )
 
 var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left", Evicted: "evicted", Failed: "failed", Ended: "ended", MemberJoined: "member joined"}
@@ -40,21 +40,20 @@ var eventNames = map[EventKind]string{Joined: "joined", MemberLeft: "member left
 // String returns the kind in words.
 func (k EventKind) String() string { return eventNames[k] }
 
-// Event is something that happened to a group.
+// Event is a change of a group.
 type Event struct {
 	Kind   EventKind
-	Member netip.Addr         // MemberLeft, MemberJoined, Evicted: who; Failed: because of whom
-	PSN    rocev2.PSN         // Evicted: the member had everything up to here, in the source's numbering; Failed: where the source got the fatal NAK
-	Code   rocev2.Syndrome    // Evicted, Failed: a fatal NAK's syndrome, or another cause; see Cause
+	Member netip.Addr         // MemberLeft, MemberJoined, Evicted: the member; Failed: the member that caused it
+	PSN    rocev2.PSN         // Evicted: the member acknowledged all data up to this PSN, in the source's numbering; Failed: the PSN of the fatal NAK to the source
+	Code   rocev2.Syndrome    // Evicted, Failed: the syndrome of a fatal NAK, or another cause; see Cause
 	Why    envelope.EndReason // MemberLeft, Evicted, Failed, Ended
-	Err    error              // Failed, if there is more to say
+	Err    error              // Failed, if there are details
 }
 
-// Cause says in words what Code is the number of: why a member was evicted, or
-// how the group failed.
+// Cause returns in words the meaning of Code: the cause of an eviction or failure.
 func (e Event) Cause() string { return envelope.Cause(e.Code) }
 
-// eventSlots is how many events wait for a reader.
+// eventSlots is the number of events that may wait for a reader.
 const eventSlots = 256
 
 // GroupInfo describes a group as its members see it.
@@ -62,14 +61,14 @@ type GroupInfo struct {
 	IP      netip.Addr // GroupIP
 	QPN     rocev2.QPN // the virtual QPN
 	PathMTU int        // bytes
-	Members int        // when it was registered, with the master
-	// Window is what WRITEs address: Base and up, under RKey. The switch
-	// translates to every member's own memory. Zero if the group has none.
+	Members int        // when it was registered, the master included
+	// Window is the address range of WRITEs to the group: from Base on, under RKey. The
+	// switch translates it to every member's own memory. Zero if the group has none.
 	Window mcast.Window
-	// TargetKey, if not 0, is the R_Key under which WRITEs go where the last
-	// update message said: see Group.TargetMessageWR.
+	// TargetKey, if not 0, is the R_Key of WRITEs to the targets of the last target
+	// message: see Group.TargetMessageWR.
 	TargetKey uint32
-	App       json.RawMessage // the master's, for the application
+	App       json.RawMessage // from the master, for the application
 }
 
 // String describes the group without its R_Keys.
@@ -80,28 +79,28 @@ func (i GroupInfo) String() string {
 // GoString is String: %#v must not print an R_Key either.
 func (i GroupInfo) GoString() string { return i.String() }
 
-// Group is a group that this host is in. Its methods may be called from any
+// Group is this host's membership in a group. Its methods may be called from any
 // goroutine.
 type Group struct {
 	info    GroupInfo
 	qp      QP
-	ownQP   bool // made by us: Close closes it
+	ownQP   bool // made by the join: Close closes it
 	host    *Host
 	ownHost bool
-	peers   []oob.ConnInfo // master: the others; with mu held
+	peers   []oob.ConnInfo // master: the other members; with mu held
 
-	updating     chan struct{} // master: holds one token; whoever has it may update the members
+	updating     chan struct{} // master: holds one token; its holder may change the members
 	updated      chan error    // master: the outcome of an update
 	readyTimeout time.Duration // master
 	otherNetwork bool          // master: the exchange has a network of its own
 
 	driver *driver          // master only
-	master *envelope.Master // in drv's hands
+	master *envelope.Master // guarded by driver
 
 	events    chan Event
 	endedCh   chan struct{} // closed by the first event that ends the group
 	once      sync.Once
-	lastEvent Event // that event; read after over
+	lastEvent Event // the event that ended the group; valid after endedCh is closed
 
 	registered chan struct{} // master: closed when all have confirmed
 	failed     chan error    // master: the registration's failure
@@ -109,7 +108,7 @@ type Group struct {
 
 	mu      sync.Mutex
 	closed  bool
-	removed map[netip.Addr]chan error // master: outcomes of Remove
+	removed map[netip.Addr]chan error // master: outcomes of Remove, by address
 }
 
 func newGroup() *Group {
@@ -126,25 +125,23 @@ func (g *Group) Info() GroupInfo { return g.info }
 // QP returns the queue pair that is connected to the group.
 func (g *Group) QP() QP { return g.qp }
 
-// Peers returns, at the master, the other members as they described
-// themselves, in the order in which they came, without those that have gone; nil
-// at a member.
+// Peers returns, at the master, the other members' descriptions of themselves, in the
+// order of their arrival, without members that have left; nil at a member.
 func (g *Group) Peers() []oob.ConnInfo {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.peers)
 }
 
-// Events returns what happens to the group. If nobody reads, the oldest events
-// give way to new ones. The channel is never closed: Ended, Failed, and Evicted
-// at a member, are last.
+// Events returns a channel of the group's events. If no reader takes them, new events
+// replace the oldest. The channel is never closed: Ended, Failed, and Evicted at a
+// member, are last.
 func (g *Group) Events() <-chan Event { return g.events }
 
-// Over returns a channel that is closed when the group has ended, for whatever
-// reason.
+// Over returns a channel that is closed when the group has ended, whatever the cause.
 func (g *Group) Over() <-chan struct{} { return g.endedCh }
 
-// report queues an event. Callers hold a driver's mutex: one at a time.
+// report queues an event. Callers hold a driver's mutex, so calls do not overlap.
 func (g *Group) report(e Event, final bool) {
 	for {
 		select {
@@ -162,7 +159,7 @@ func (g *Group) report(e Event, final bool) {
 	}
 }
 
-// endCause says why the group has ended, once it has.
+// endCause returns the cause of the group's end, after it.
 func (g *Group) endCause() error {
 	e := g.lastEvent
 	s := e.Why.String()
@@ -181,7 +178,7 @@ func (g *Group) endCause() error {
 	return errors.New("the group has ended: " + s)
 }
 
-// memberEvent takes events of our own membership.
+// memberEvent handles events of this host's membership.
 func (g *Group) memberEvent(e envelope.Event) {
 	switch e.Kind {
 	case envelope.Registered:
@@ -194,7 +191,7 @@ func (g *Group) memberEvent(e envelope.Event) {
 		if e.EndReason == envelope.Left {
 			g.outcome(nil)
 		}
-		if g.master == nil { // the master machine tells more
+		if g.master == nil { // the master machine reports more
 			g.ended(e)
 		}
 	}
@@ -207,7 +204,7 @@ func (g *Group) outcome(err error) {
 	}
 }
 
-// ended reports the end of the group, or of our part in it.
+// ended reports the end of the group, or of this host's membership.
 func (g *Group) ended(e envelope.Event) {
 	kind := Ended
 	switch e.EndReason {
@@ -219,7 +216,7 @@ func (g *Group) ended(e envelope.Event) {
 	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.EndReason, Err: e.Err}, true)
 }
 
-// masterEvent takes events of the registration.
+// masterEvent handles events of the registration.
 func (g *Group) masterEvent(e envelope.Event) {
 	switch e.Kind {
 	case envelope.Registered:
@@ -249,9 +246,8 @@ func (g *Group) masterEvent(e envelope.Event) {
 	}
 }
 
-// Leave takes this host out of the group and waits until the switch has
-// confirmed it; at the master it deletes the group. A group that is over needs
-// no leaving.
+// Leave removes this host from the group and waits until the switch has confirmed it; at
+// the master it deletes the group. After the end of the group it does nothing.
 func (g *Group) Leave(ctx context.Context) error {
 	select {
 	case <-g.endedCh:
@@ -284,12 +280,12 @@ func (g *Group) delete(ctx context.Context) error {
 	}
 }
 
-// reportGivenUp says why ctx ended, and what the registration, or the request about it,
-// was waiting for: that tells what to do about it.
+// reportGivenUp returns the reason why ctx ended, with what the registration, or the
+// request about it, was waiting for.
 func (g *Group) reportGivenUp(ctx context.Context) error {
 	err := context.Cause(ctx)
 	g.driver.call(func(now time.Duration, _ *envelope.Output) {
-		select { // the machine's own word may just have come
+		select { // the machine's own error may just have come
 		case e := <-g.failed:
 			err = fmt.Errorf("%w (%w)", e, err)
 		default:
@@ -301,12 +297,12 @@ func (g *Group) reportGivenUp(ctx context.Context) error {
 	return err
 }
 
-// closeTimeout is how long Close waits for the switch to confirm. If it does
-// not, the lease ends the group.
+// closeTimeout bounds Close's wait for the switch's confirmation. Without it, the lease
+// ends the group.
 const closeTimeout = 2 * time.Second
 
-// Close leaves the group if it is not over (see Leave), and then destroys the
-// queue pair and host that were made for it. Calling it again does nothing.
+// Close leaves the group if it has not ended (see Leave), and then destroys the queue
+// pair and host that were made for it. Calling it again does nothing.
 func (g *Group) Close() error {
 	g.mu.Lock()
 	if g.closed {
@@ -320,7 +316,7 @@ func (g *Group) Close() error {
 	return errors.Join(g.Leave(ctx), g.release())
 }
 
-// release lets go of all that the group holds.
+// release frees all resources of the group.
 func (g *Group) release() error {
 	var errs []error
 	if g.driver != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// HostConfig says how a host speaks the envelope protocol.
+// HostConfig configures a host's side of the envelope protocol.
 type HostConfig struct {
 	Port uint16 // UDP port of the switch, which members use as well [envelope.DefaultPort]
 	// Auth has the keys shared with the switch, for envelopes, and with the other
@@ -22,12 +22,11 @@ type HostConfig struct {
 	Auth envelope.Auth
 	// Deadline bounds a registration, a leave and a delete [10 s].
 	Deadline time.Duration
-	// MTU is the size in bytes of the IP packets that a registration is cut
-	// into [1500].
+	// MTU bounds the IP packets of a registration, in bytes [1500].
 	MTU int
-	// Log hears, in a line each, one call at a time and at most one in a second, of
-	// connections to the exchange that were refused: strangers', and hosts' with another key. May be
-	// nil. Such connections are closed and cost a join nothing else.
+	// Log gets a line for each refused connection to the exchange, one call at a time and
+	// at most one in a second: those of strangers, and of hosts with another key. May be
+	// nil. Such connections are closed and do not disturb a join otherwise.
 	Log func(text string)
 }
 
@@ -41,7 +40,7 @@ type Host struct {
 	driver   *driver
 	identity *oob.Identity // for the exchange
 
-	member *envelope.Member // in drv's hands: touched within drv.call
+	member *envelope.Member // guarded by driver: used within driver.call
 
 	mu     sync.Mutex
 	groups map[netip.Addr]*Group
@@ -73,7 +72,7 @@ func NewHost(ip netip.Addr, cfg HostConfig) (*Host, error) {
 	return h, nil
 }
 
-// event passes an event of the member machine to the group it is about.
+// event passes an event of the member machine to its group.
 func (h *Host) event(e envelope.Event) {
 	h.mu.Lock()
 	g := h.groups[e.Group]
@@ -96,7 +95,7 @@ func (h *Host) join(g *Group, ms envelope.Membership) error {
 	return err
 }
 
-// forget ends that.
+// forget makes the host drop the membership at ip.
 func (h *Host) forget(ip netip.Addr) {
 	h.driver.call(func(time.Duration, *envelope.Output) { h.member.Forget(ip) })
 	h.mu.Lock()
@@ -104,23 +103,22 @@ func (h *Host) forget(ip netip.Addr) {
 	delete(h.groups, ip)
 }
 
-// problem says what is known here of why a group is not registered.
+// problem returns the reason, if known here, why a group is not registered.
 func (h *Host) problem(ip netip.Addr) (err error) {
 	h.driver.call(func(time.Duration, *envelope.Output) { err = h.member.Problem(ip) })
 	return err
 }
 
-// leave asks the switch to take us out; the outcome is an event.
+// leave asks the switch to remove this host; the outcome is an event.
 func (h *Host) leave(ip netip.Addr) error {
 	var err error
 	h.driver.call(func(now time.Duration, out *envelope.Output) { err = h.member.Leave(now, ip, out) })
 	return err
 }
 
-// RefusedConnections is the number of connections to exchanges with this host
-// that were refused: their other side had not proved that it has the key, or was
-// not let in.
+// RefusedConnections returns the number of refused connections to exchanges with this
+// host: the other side did not prove that it has the key, or was not admitted.
 func (h *Host) RefusedConnections() uint64 { return h.identity.Refused() }
 
-// Close stops answering. Close the groups first.
+// Close stops the answers. Close the groups first.
 func (h *Host) Close() error { return h.driver.close() }

@@ -14,7 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Local is what a host brings into a group.
+// Local describes a host's part in a group.
 type Local struct {
 	// QP is a queue pair in state INIT, that is, created and not connected;
 	// joining connects it. nil makes one of Device by QPConfig, whose zero value
@@ -22,18 +22,17 @@ type Local struct {
 	QP       QP
 	Device   Device
 	QPConfig QPConfig
-	// Memory is the region, registered with RemoteWrite, in which WRITEs to the
-	// group land. Its addresses need not be those of other members. nil: none.
+	// Memory is the region, registered with RemoteWrite, for WRITEs to the group. Its
+	// addresses may differ from those of other members. nil: none.
 	Memory MR
-	// ReceiveOnly has the host registered as one that never sends to the group: the
-	// switch passes on nothing of it, and its queue pair fails if it tries.
+	// ReceiveOnly registers the host as one that never sends to the group: the switch
+	// drops its data, and its queue pair fails if it sends.
 	ReceiveOnly bool
 	// Host answers envelopes for the queue pair's address. nil makes one by
 	// HostConfig; it belongs to the Group.
 	Host       *Host
 	HostConfig HostConfig
-	// App is JSON of at most oob.MaxApp bytes that the exchange carries to the
-	// other side.
+	// App is JSON of at most oob.MaxApp bytes that the exchange passes to the other side.
 	App json.RawMessage
 }
 
@@ -83,7 +82,7 @@ func (g *Group) connect(ctx context.Context) error {
 	return g.qp.Connect(ctx, Remote{IP: g.info.IP, QPN: g.info.QPN, PathMTU: g.info.PathMTU, RQPSN: g.qp.Info().RQPSN})
 }
 
-// membership is what our host confirms to the switch.
+// membership is the Membership that this host confirms to the switch.
 func membership(g *GroupInfo, c oob.ConnInfo) envelope.Membership {
 	return envelope.Membership{
 		Group: g.IP, VirtualQPN: g.QPN, QPN: c.QPN, SQPSN: c.SQPSN, RQPSN: c.RQPSN, PMTU: g.PathMTU, Window: window(c.Window),

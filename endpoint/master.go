@@ -19,51 +19,51 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// MasterConfig says how to make a group. Members come to Listener, or are found
-// at Addrs. The zero value of an optional field takes the default in brackets.
+// MasterConfig configures a group. Members connect to Listener, or listen at Addrs. The
+// zero value of an optional field takes the default in brackets.
 type MasterConfig struct {
 	Local
 	Listener net.Listener // members connect to it; stays open
-	Members  int          // how many to wait for at Listener, without the master
+	Members  int          // number of members to wait for at Listener, without the master
 	Addrs    []string     // host:port of listening members; each tried until ctx ends
-	// OtherNetwork says that the exchange goes over another network than the
-	// group, or over one that translates addresses. Otherwise a member is taken
-	// only if its queue pair has the address that it is connected from.
+	// OtherNetwork says that the exchange uses another network than the group, or one
+	// that translates addresses. Otherwise the address of a member's queue pair must be
+	// that of its connection.
 	OtherNetwork bool
 
 	GroupIP    netip.Addr
 	VirtualQPN rocev2.QPN // [DefaultVirtualQPN]
 	PathMTU    int        // bytes [1024]
 	Policy     mcast.Policy
-	Quorum     int // with mcast.Quorum: how many receivers must have what is acknowledged
-	// DeadAfter is how long a silent member is waited for while others move
-	// [100 ms; with mcast.Strict for ever]. Negative: for ever.
+	Quorum     int // with mcast.Quorum: number of receivers that must have the acknowledged data
+	// DeadAfter is the time after which a silent member is dead while others make
+	// progress [100 ms; with mcast.Strict never]. Negative: never.
 	DeadAfter time.Duration
-	// LagPSNs and LagTime, not with mcast.Strict, remove a member that is alive
-	// but so many packets, or so long, behind another one [never].
+	// LagPSNs and LagTime, not with mcast.Strict, evict a live member that is further
+	// behind another one, in packets or in time [never].
 	LagPSNs int
 	LagTime time.Duration
-	// SenderTimeout and SenderRetries are the Timeout and RetryCount of the queue
-	// pairs that send, all members' alike [QPConfig's, whose defaults are 14 and
-	// 7]. The switch rejects a DeadAfter that does not fit between them.
+	// SenderTimeout and SenderRetries are the Timeout and RetryCount of the sending queue
+	// pairs, equal at all members [QPConfig's, whose defaults are 14 and 7]. The switch
+	// rejects a DeadAfter that does not fit between them.
 	SenderTimeout, SenderRetries uint8
-	Lease                        time.Duration // asked of the switch, renewed in the background [the switch's default]
-	Epoch                        uint64        // [the next that the switch does not know]
+	Lease                        time.Duration // requested from the switch, renewed in the background [the switch's default]
+	Epoch                        uint64        // [the next after the newest that the switch knows]
 
-	// WindowBase is the first address of the group's WRITE window and WindowLen
-	// its length in bytes [the least of the members' memories]. The window's
-	// R_Key is made up. Without members' memory the group has no window.
+	// WindowBase is the first address of the group's WRITE window and WindowLen its
+	// length in bytes [the least of the members' memories]. The window's R_Key is random.
+	// Without members' memory the group has no window.
 	WindowBase uint64
 	WindowLen  uint64
-	// Targets lets sources say before a WRITE where it is to go at each member
-	// (Group.TargetMessageWR), for memory that is another one each time. Not with
-	// mcast.Quorum.
+	// Targets lets sources name each member's memory before a WRITE
+	// (Group.TargetMessageWR), for memory that changes from one WRITE to the next. Not
+	// with mcast.Quorum.
 	Targets bool
-	// NoRepair leaves the repair of losses to the sources alone. Otherwise the
-	// switch repairs what it can from its own memory.
+	// NoRepair leaves the repair of losses to the sources. Otherwise the switch repairs
+	// losses from its own memory where it can.
 	NoRepair bool
 
-	ReadyTimeout time.Duration // for members to connect their queue pairs [10 s]
+	ReadyTimeout time.Duration // bounds the wait until members have connected their queue pairs [10 s]
 }
 
 // Master makes a group and joins it: it connects its own queue pair, collects
@@ -72,8 +72,8 @@ type MasterConfig struct {
 // renews the group's lease until Close. Sockets are opened in the network
 // namespace of the calling thread.
 //
-// An error names the member or the switch that it is due to; the members are
-// told, and fail too.
+// An error names the member or the switch that caused it; the members are told, and fail
+// too.
 func Master(ctx context.Context, cfg MasterConfig) (*Group, error) {
 	g := newGroup()
 	if err := g.joinAsMaster(ctx, &cfg); err != nil {
@@ -82,7 +82,7 @@ func Master(ctx context.Context, cfg MasterConfig) (*Group, error) {
 	return g, nil
 }
 
-// Params returns the group's parameters, with the defaults of those that are not set.
+// Params returns the group's parameters, with defaults for those that are not set.
 func (cfg *MasterConfig) Params() mcast.GroupParams {
 	p := mcast.GroupParams{
 		QPN: cmp.Or(cfg.VirtualQPN, DefaultVirtualQPN), PathMTU: cmp.Or(cfg.PathMTU, rocev2.DefaultPathMTU),
@@ -134,12 +134,12 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 			if err != nil {
 				p.Fail(err)
 			} else {
-				_ = p.Close() // it has been told
+				_ = p.Close() // the peer has had its message
 			}
 		}
 	}()
 	for _, p := range peers {
-		g.peers = append(g.peers, p.Info) // nobody else knows g yet
+		g.peers = append(g.peers, p.Info) // no other goroutine has g yet
 	}
 	g.info.Members = len(peers) + 1
 	self := cfg.connInfo(g)
@@ -149,7 +149,7 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 	if err := cfg.chooseWindow(g, self); err != nil {
 		return err
 	}
-	// The machine, with its checks, before the members do any more work.
+	// The machine checks the registration before the members do any more work.
 	if err := g.prepareRegistration(cfg, self); err != nil {
 		return err
 	}
@@ -163,13 +163,13 @@ func (g *Group) joinAsMaster(ctx context.Context, cfg *MasterConfig) (err error)
 		return err
 	}
 	for _, p := range peers {
-		_ = p.Registered(ctx) // one that is gone by now is the switch's business
+		_ = p.Registered(ctx) // the switch notices a member that has gone by now
 	}
 	return nil
 }
 
-// exchange connects our queue pair while it collects the members, so that they are
-// told at once if nobody answers for GroupIP.
+// exchange connects the master's queue pair while it collects the members, so that they
+// are told at once if GroupIP does not answer.
 func (g *Group) exchange(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -186,7 +186,7 @@ func (g *Group) exchange(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, e
 		cancel(err)
 	}
 	e := <-connected
-	if e == nil || err != nil && errors.Is(e, err) { // the latter: only because we cancelled it
+	if e == nil || err != nil && errors.Is(e, err) { // in the latter case e only follows from the cancellation
 		return peers, err
 	}
 	for _, p := range peers {
@@ -195,7 +195,7 @@ func (g *Group) exchange(ctx context.Context, cfg *MasterConfig) ([]*oob.Peer, e
 	return nil, e
 }
 
-// collect meets the members.
+// collect performs the exchange's first step with all members.
 func (cfg *MasterConfig) collect(ctx context.Context, id *oob.Identity) ([]*oob.Peer, error) {
 	check := func(c *oob.ConnInfo) error {
 		if c.IP.BitLen() != cfg.GroupIP.BitLen() {
@@ -210,8 +210,8 @@ func (cfg *MasterConfig) collect(ctx context.Context, id *oob.Identity) ([]*oob.
 	return oob.Call(ctx, cfg.Addrs, a)
 }
 
-// chooseWindow settles the group's WRITE window. At most one member, which then
-// never receives, may do without memory.
+// chooseWindow determines the group's WRITE window. At most one member, which then never
+// receives, may do without memory.
 func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
 	var lacking []netip.Addr
 	least := uint64(0)
@@ -240,7 +240,7 @@ func (cfg *MasterConfig) chooseWindow(g *Group, self oob.ConnInfo) error {
 	return nil
 }
 
-// prepareRegistration makes the machine that will register the group.
+// prepareRegistration creates the machine that will register the group.
 func (g *Group) prepareRegistration(cfg *MasterConfig, self oob.ConnInfo) error {
 	reg := envelope.Registration{
 		Group: g.info.IP, Epoch: cfg.Epoch, Lease: cfg.Lease, Window: g.info.Window, TargetKey: g.info.TargetKey, NoRepair: cfg.NoRepair,
@@ -269,7 +269,7 @@ func record(m *oob.ConnInfo) envelope.MemberRecord {
 	return envelope.MemberRecord{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: window(m.Window), ReceiveOnly: m.ReceiveOnly}
 }
 
-// collectMembers tells the members what to connect to and waits until all have.
+// collectMembers sends the members the group and waits until all have connected.
 func (g *Group) collectMembers(ctx context.Context, cfg *MasterConfig, peers []*oob.Peer) error {
 	g.readyTimeout = cfg.ReadyTimeout
 	return g.sendGroup(ctx, peers)
@@ -298,7 +298,7 @@ func (g *Group) sendGroup(ctx context.Context, peers []*oob.Peer) error {
 	for range peers {
 		if err := <-results; err != nil && first == nil {
 			first = err
-			cancel() // the others need not wait
+			cancel() // the other waits end too
 		}
 	}
 	return first
@@ -314,7 +314,7 @@ func (g *Group) register(ctx context.Context) error {
 	case err = <-g.failed:
 	case <-ctx.Done():
 		err = g.reportGivenUp(ctx)
-		// Best effort: the lease would end the group as well.
+		// The result is ignored: the lease would end the group as well.
 		g.driver.call(g.master.Delete)
 	}
 	if e := g.driver.lastSendError(); e != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/oob"
 )
 
-// MemberConfig says how to join a group that somebody else masters. One of
-// Master and Listener is to be given.
+// MemberConfig configures the join to a group that another host masters. Exactly one of
+// Master and Listener must be set.
 type MemberConfig struct {
 	Local
 	Master   string       // host:port at which the master listens; tried until ctx ends
-	Listener net.Listener // at which the master connects to us; stays open
+	Listener net.Listener // the master connects to it; stays open
 }
 
-// Member joins a group: it sends the master its queue pair's connection state,
-// connects the queue pair to the group that it is told, confirms the switch's
-// notification, and returns when all members have confirmed. Sockets are opened
-// in the network namespace of the calling thread.
+// Member joins a group: it sends the master its queue pair's connection state, connects
+// the queue pair to the group that the master names, confirms the switch's notification,
+// and returns when all members have confirmed. Sockets are opened in the network
+// namespace of the calling thread.
 //
-// A member that gives up tells the master why, and the other way round: the
-// error names who it was.
+// A member that gives up tells the master the reason, and a master its members: the error
+// names the side that gave up.
 func Member(ctx context.Context, cfg MemberConfig) (*Group, error) {
 	g := newGroup()
 	if err := g.joinAsMember(ctx, &cfg); err != nil {
@@ -81,7 +81,7 @@ func (g *Group) prepare(ctx context.Context, info oob.ConnInfo) error {
 	return g.host.join(g, membership(&g.info, info))
 }
 
-// meet returns a connection to a master that has the key.
+// meet returns a connection to a master that has proved that it has the key.
 func (cfg *MemberConfig) meet(ctx context.Context, id *oob.Identity) (net.Conn, error) {
 	if cfg.Master != "" {
 		c, err := id.Dial(ctx, cfg.Master, oob.Exchange)

@@ -9,6 +9,6 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// RandomPSN returns a PSN to start with. A random one keeps late packets of an
-// earlier connection under the same QPN from being taken for new ones.
+// RandomPSN returns a random first PSN. It keeps delayed packets of an earlier connection
+// under the same QPN from being accepted as new ones.
 func RandomPSN() rocev2.PSN { return rocev2.PSN(rand.Uint32() & rocev2.PSNMask) }

@@ -12,21 +12,21 @@ import (
 // Status is the outcome of a work request, numbered as enum ibv_wc_status.
 type Status uint8
 
-// Statuses that reliable connected queue pairs give.
+// Statuses of reliable connected queue pairs.
 const (
 	Success          Status = 0
 	LocalLengthErr   Status = 1  // receive buffer shorter than the message, or message longer than 2^31
 	LocalQPOpErr     Status = 2  // malformed work request
 	LocalProtErr     Status = 4  // segment outside of its region, or region without the access needed
 	WRFlushErr       Status = 5  // the queue pair went into error before the work was done
-	BadResponseErr   Status = 7  // an answer that makes no sense
-	LocalAccessErr   Status = 8  // an incoming request may not do what it asked for
+	BadResponseErr   Status = 7  // a malformed answer
+	LocalAccessErr   Status = 8  // an incoming request lacks the rights that it needs
 	RemoteInvalidReq Status = 9  // NAK 0x61
 	RemoteAccessErr  Status = 10 // NAK 0x62
 	RemoteOpErr      Status = 11 // NAK 0x63
 	RetryExceeded    Status = 12 // no answer, or no progress, after all retries
 	RNRRetryExceeded Status = 13 // no receive posted at the peer, after all retries
-	FatalErr         Status = 19 // the peer broke the protocol
+	FatalErr         Status = 19 // the peer violated the protocol
 	GeneralErr       Status = 21
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// machine is what envelope.Master and envelope.Member have in common.
+// machine is the common interface of envelope.Master and envelope.Member.
 type machine interface {
 	Input(now time.Duration, from netip.AddrPort, b []byte, out *envelope.Output)
 	Advance(now time.Duration, out *envelope.Output)
@@ -29,11 +29,11 @@ type driver struct {
 	onEvent func(envelope.Event) // called with mu held: it must not call back
 	reader  sync.WaitGroup
 
-	mu      sync.Mutex // guards the machine and what follows
+	mu      sync.Mutex // guards the machine and the fields below
 	machine machine
 	timer   *time.Timer
 	out     envelope.Output
-	sendErr error // the last that a write gave
+	sendErr error // error of the last failed write
 	closed  bool
 }
 
@@ -46,7 +46,7 @@ func listenUDP(local netip.AddrPort) (*net.UDPConn, error) {
 	return c, err
 }
 
-// newDriver starts m on conn, which it takes over.
+// newDriver starts m on conn, and takes ownership of conn.
 func newDriver(conn *net.UDPConn, m machine, onEvent func(envelope.Event)) *driver {
 	d := &driver{conn: conn, machine: m, epoch: time.Now(), onEvent: onEvent}
 	d.timer = time.AfterFunc(time.Hour, func() { d.call(d.machine.Advance) })
@@ -67,7 +67,7 @@ func (d *driver) read() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as an ICMP error: the machines repeat themselves
+		if err != nil { // for example an ICMP error: the machines repeat themselves
 			time.Sleep(time.Millisecond)
 			continue
 		}
@@ -76,7 +76,8 @@ func (d *driver) read() {
 	}
 }
 
-// call runs fn, which calls the machine, and does what the machine wants.
+// call runs fn, which calls the machine, and sends the packets and handles the events
+// that the machine returns.
 func (d *driver) call(fn func(now time.Duration, out *envelope.Output)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +88,7 @@ func (d *driver) call(fn func(now time.Duration, out *envelope.Output)) {
 	fn(time.Since(d.epoch), &d.out)
 	for _, p := range d.out.Packets {
 		if _, err := d.conn.WriteToUDPAddrPort(p.Data, p.Dst); err != nil {
-			d.sendErr = err // no route, perhaps: worth telling if all fails
+			d.sendErr = err // perhaps there is no route: reported if the join fails
 		}
 	}
 	for _, e := range d.out.Events {
@@ -100,14 +101,14 @@ func (d *driver) call(fn func(now time.Duration, out *envelope.Output)) {
 	}
 }
 
-// lastSendError returns why packets did not get out, nil if all did.
+// lastSendError returns the error of the last failed send, nil if none failed.
 func (d *driver) lastSendError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sendErr
 }
 
-// close ends the driver; onEvent is not called any more.
+// close ends the driver; it makes no more calls of onEvent.
 func (d *driver) close() error {
 	d.mu.Lock()
 	if d.closed {

@@ -17,38 +17,38 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// ErrNotMaster is returned by the methods that only a group's master has.
+// ErrNotMaster is returned by methods that only a group's master may call.
 var ErrNotMaster = errors.New("only the master of a group changes its members")
 
-// Add lets the member that listens at addr (MemberConfig.Listener) join the
-// group, and returns when it has confirmed. Data may flow: the new member
-// receives the source's messages from the next one on, the others see nothing of
-// it. One that was evicted comes back like this, with a queue pair that has other
-// PSNs. Sockets are opened in the network namespace of the calling thread.
+// Add lets the member that listens at addr (MemberConfig.Listener) join the group, and
+// returns when it has confirmed. Data may flow: the new member receives the source's
+// messages from the next one on, the other members are not affected. An evicted member
+// returns by Add, with a queue pair that has other PSNs. Sockets are opened in the
+// network namespace of the calling thread.
 func (g *Group) Add(ctx context.Context, addr string) error {
 	return g.addMember(ctx, g.dial(addr), false)
 }
 
-// AddFrom is Add for the next member that connects to ln (MemberConfig.Master).
-// A master that lets members come at any time calls it again and again.
+// AddFrom is Add for the next member that connects to ln (MemberConfig.Master). A master
+// that admits members at any time calls it repeatedly.
 func (g *Group) AddFrom(ctx context.Context, ln net.Listener) error {
 	return g.addMember(ctx, g.accept(ln), false)
 }
 
-// Update is Add for a member that has restarted its queue pair: it takes the
-// place of the one with its address.
+// Update is Add for a member that has restarted its queue pair: it replaces the member
+// with its address.
 func (g *Group) Update(ctx context.Context, addr string) error {
 	return g.addMember(ctx, g.dial(addr), true)
 }
 
-// UpdateFrom is AddFrom for a member that may have been in the group before: a
-// restarted one takes the place of the one with its address.
+// UpdateFrom is AddFrom for a member that may have been in the group before: a restarted
+// member replaces the one with its address.
 func (g *Group) UpdateFrom(ctx context.Context, ln net.Listener) error {
 	return g.addMember(ctx, g.accept(ln), true)
 }
 
-// Remove takes the member at ip out of the group and waits until the switch has
-// confirmed it. The others go on.
+// Remove removes the member at ip from the group and waits until the switch has confirmed
+// it. The other members are not affected.
 func (g *Group) Remove(ctx context.Context, ip netip.Addr) error {
 	fail := func(err error) error { return fmt.Errorf("remove %s from group %s: %w", ip, g.info.IP, err) }
 	if g.master == nil {
@@ -84,7 +84,7 @@ func (g *Group) Remove(ctx context.Context, ip netip.Addr) error {
 	return nil
 }
 
-// lock waits until nobody else changes the members.
+// lock takes the token that permits changes of the members.
 func (g *Group) lock(ctx context.Context) error {
 	select {
 	case g.updating <- struct{}{}:
@@ -107,7 +107,7 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	}
 }
 
-// memberDialer makes a connection to a member that has the key.
+// memberDialer returns a connection to a member that has proved that it has the key.
 type memberDialer func(context.Context) (net.Conn, error)
 
 func (g *Group) dial(addr string) memberDialer {
@@ -118,7 +118,7 @@ func (g *Group) accept(ln net.Listener) memberDialer {
 	return func(ctx context.Context) (net.Conn, error) { return g.host.identity.Accept(ctx, ln, oob.Exchange) }
 }
 
-// addMember meets one member and makes it one of the group.
+// addMember performs the exchange with one member and adds it to the group.
 func (g *Group) addMember(ctx context.Context, meet memberDialer, replace bool) error {
 	fail := func(err error) error { return fmt.Errorf("add a member to group %s: %w", g.info.IP, err) }
 	if g.master == nil {
@@ -142,12 +142,12 @@ func (g *Group) addMember(ctx context.Context, meet memberDialer, replace bool) 
 		p.Fail(err)
 		return fail(err)
 	}
-	_ = p.Registered(ctx) // one that is gone by now is the switch's business
+	_ = p.Registered(ctx) // the switch notices a member that has gone by now
 	_ = p.Close()
 	return nil
 }
 
-// checkJoiner says why a newcomer cannot be in this group.
+// checkJoiner returns the reason why a new member cannot be in this group, or nil.
 func (g *Group) checkJoiner(c *oob.ConnInfo) error {
 	w := g.info.Window
 	switch {
@@ -156,12 +156,12 @@ func (g *Group) checkJoiner(c *oob.ConnInfo) error {
 	case w != (mcast.Window{}) && (c.Window == nil || c.Window.Len < w.Len):
 		return fmt.Errorf("the group has a WRITE window of %d bytes, and it has no memory of that size for it", w.Len)
 	case w == (mcast.Window{}) && c.Window != nil:
-		c.Window = nil // nobody will write to it
+		c.Window = nil // no source will write to it
 	}
 	return nil
 }
 
-// admit has the newcomer connect and registers it. The caller holds the lock.
+// admit makes the new member connect, and registers it. The caller holds the lock.
 func (g *Group) admit(ctx context.Context, p *oob.Peer, replace bool) error {
 	same := func(m envelope.MemberRecord) bool { return m.IP == p.Info.IP }
 	rec := record(&p.Info)
@@ -176,8 +176,8 @@ func (g *Group) admit(ctx context.Context, p *oob.Peer, replace bool) error {
 	if err := g.sendGroup(ctx, []*oob.Peer{p}); err != nil {
 		return err
 	}
-	// Members may go at any time: the list is made, and compared with what the
-	// switch has, as late as possible, and once more if it was too early.
+	// Members may leave at any time: the list is made, and compared with the switch's, as
+	// late as possible, and once more if a member left meanwhile.
 	for try := 0; ; try++ {
 		err := g.update(ctx, func(ms []envelope.MemberRecord) []envelope.MemberRecord {
 			return append(slices.DeleteFunc(ms, same), rec)
@@ -196,13 +196,13 @@ func (g *Group) admit(ctx context.Context, p *oob.Peer, replace bool) error {
 	}
 }
 
-// members are the records of those that are in the group.
+// members returns the records of the current members.
 func (g *Group) members() (ms []envelope.MemberRecord) {
 	g.driver.call(func(time.Duration, *envelope.Output) { ms = g.master.Members() })
 	return ms
 }
 
-// untilRemoved waits until the master's machine has heard that k has gone.
+// untilRemoved waits until the master's machine knows that k has been removed.
 func (g *Group) untilRemoved(ctx context.Context, k envelope.MemberKey) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -218,10 +218,10 @@ func (g *Group) untilRemoved(ctx context.Context, k envelope.MemberKey) error {
 	return nil
 }
 
-// update has the machine make the members what change says, and waits for it.
+// update makes the members those that change returns, and waits for the outcome.
 func (g *Group) update(ctx context.Context, change func([]envelope.MemberRecord) []envelope.MemberRecord) error {
 	select {
-	case <-g.updated: // of one that somebody stopped waiting for
+	case <-g.updated: // the outcome of an update whose caller stopped waiting
 	default:
 	}
 	var err error
@@ -234,7 +234,7 @@ func (g *Group) update(ctx context.Context, change func([]envelope.MemberRecord)
 	return g.await(ctx, g.updated)
 }
 
-// updateOutcome takes an update's end from the machine.
+// updateOutcome passes an update's outcome from the machine to the waiting caller.
 func (g *Group) updateOutcome(err error) {
 	select {
 	case g.updated <- err:
@@ -251,7 +251,7 @@ func (g *Group) removeOutcome(ip netip.Addr, err error) {
 	}
 }
 
-// memberGone notes that a member has gone, for whatever reason.
+// memberGone removes a member that has left, whatever the cause.
 func (g *Group) memberGone(ip netip.Addr) {
 	g.mu.Lock()
 	g.peers = slices.DeleteFunc(g.peers, func(c oob.ConnInfo) bool { return c.IP == ip })
@@ -259,11 +259,11 @@ func (g *Group) memberGone(ip netip.Addr) {
 	g.removeOutcome(ip, nil)
 }
 
-// joined notes and reports a new member.
+// joined adds and reports a new member.
 func (g *Group) joined(c oob.ConnInfo) {
 	g.mu.Lock()
 	g.peers = append(slices.DeleteFunc(g.peers, func(o oob.ConnInfo) bool { return o.IP == c.IP }), c)
 	g.mu.Unlock()
-	// Reports come from the driver, one at a time.
+	// Reports are made under the driver's mutex, so that they do not overlap.
 	g.driver.call(func(time.Duration, *envelope.Output) { g.report(Event{Kind: MemberJoined, Member: c.IP}, false) })
 }

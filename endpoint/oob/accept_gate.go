@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// maxAttempts bounds the connections that have not said who they are.
+// maxAttempts bounds the connections without a completed hello.
 const maxAttempts = 64
 
-// acceptGate lets connections in at a listener. A connection that has not said who it
-// is costs a goroutine, a descriptor and a deadline, and gives way when there are
-// too many: the oldest one of the address that has the most. So an address that
-// opens many displaces its own.
+// acceptGate accepts connections at a listener. A connection without a completed hello
+// costs a goroutine, a descriptor and a deadline. Beyond maxAttempts such a connection is
+// displaced: the oldest one of the address that has the most. So an address that opens
+// many connections displaces its own.
 type acceptGate struct {
 	refused *refusals
 
@@ -33,17 +33,16 @@ type acceptGate struct {
 type connectionAttempt struct {
 	c         net.Conn
 	from      netip.Addr
-	displaced bool // displaced
+	displaced bool // closed to make room for others
 }
 
-// errDisplaced is the cause for a visitor that gave way.
+// errDisplaced is the cause of a displaced connection's end.
 var errDisplaced = errors.New("had not said who it is when others came")
 
-// open accepts connections at ln until ctx ends, and has greet take each over,
-// several at once so that a silent one holds nobody up. A connection for which
-// greet has an error is refused. greet calls settle when it is known who a
-// connection is; from then on it does not give way. open returns after the last
-// greet.
+// open accepts connections at ln until ctx ends, and runs greet for each, concurrently,
+// so that a silent connection does not delay others. A connection for which greet returns
+// an error is refused. greet calls settle when the other side is identified; from then on
+// the connection cannot be displaced. open returns after the last greet.
 func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx context.Context, c net.Conn, settle func() error) error) error {
 	release := interruptAccept(ctx, ln)
 	within, cancel := context.WithCancelCause(ctx)
@@ -60,7 +59,7 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
-			time.Sleep(10 * time.Millisecond) // others will be closed
+			time.Sleep(10 * time.Millisecond) // other connections will be closed
 			continue
 		default:
 			return fmt.Errorf("accept: %w", err)
@@ -84,7 +83,7 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 	}
 }
 
-// admit makes room for a visitor.
+// admit adds a connection, and displaces one if there are too many.
 func (d *acceptGate) admit(c net.Conn, from netip.Addr) *connectionAttempt {
 	v := &connectionAttempt{c: c, from: from}
 	d.mu.Lock()
@@ -114,7 +113,7 @@ func (d *acceptGate) displace() {
 	}
 }
 
-// finish takes a visitor out of those that give way, or says that it is too late.
+// finish removes v from the attempts, or returns errDisplaced if it was displaced.
 func (d *acceptGate) finish(v *connectionAttempt) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,9 +133,8 @@ func addrOf(a net.Addr) netip.Addr {
 	return t.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// interruptAccept makes Accept on ln return when ctx ends. The function it
-// returns ends that, and makes ln usable again. A listener without deadlines is
-// closed instead.
+// interruptAccept makes Accept on ln return when ctx ends. The function that it returns
+// undoes that, and makes ln usable again. A listener without deadlines is closed instead.
 func interruptAccept(ctx context.Context, ln net.Listener) (release func()) {
 	d, ok := ln.(interface{ SetDeadline(time.Time) error })
 	interrupted := make(chan struct{})

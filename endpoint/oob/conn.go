@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// RemoteError is what a peer said when it gave up.
+// RemoteError is a peer's message that it gives up.
 type RemoteError struct {
 	Peer string // "member 10.0.0.2:4000"
 	Text string
 }
 
-// Error names the peer and repeats its words.
+// Error names the peer and repeats its message.
 func (e *RemoteError) Error() string { return e.Peer + " gave up: " + e.Text }
 
 // conn is one side of an exchange. One goroutine uses it at a time.
@@ -32,15 +32,15 @@ type conn struct {
 	peer string // for messages
 }
 
-// handshakeTimeout bounds a single write: messages are short, so a peer that does not
-// take one in this time does not read.
+// handshakeTimeout bounds a single write: messages are short, so a peer that takes longer
+// is not reading.
 const handshakeTimeout = 5 * time.Second
 
 func newConn(c net.Conn, role string) *conn {
 	return &conn{c: c, r: bufio.NewReaderSize(c, MaxLine), peer: fmt.Sprintf("%s %s", role, c.RemoteAddr())}
 }
 
-// cause prefers ctx's own reason over the deadline it caused.
+// cause returns ctx's cause in place of the deadline error that it led to.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -112,10 +112,10 @@ func (c *conn) receive(ctx context.Context, want string) (message, error) {
 	return m, nil
 }
 
-// refuse tells the peer why it is left, if it still listens, and closes.
+// refuse sends the peer the reason, if it still listens, and closes the connection.
 func (c *conn) refuse(err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.send(ctx, message{Type: typeError, Error: printable(err.Error())}) // it may be gone: nothing is lost
+	_ = c.send(ctx, message{Type: typeError, Error: printable(err.Error())}) // the peer may be gone: nothing is lost
 	_ = c.c.Close()
 }

@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// Accept returns the next connection at ln whose other side has the group's key
-// and asks for the same use, or why ctx ended, with those that were refused
-// meanwhile.
+// Accept returns the next connection at ln whose other side has the group's key and names
+// the same use, or the cause of ctx's end with the connections refused meanwhile.
 func (id *Identity) Accept(ctx context.Context, ln net.Listener, use string) (net.Conn, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &acceptGate{refused: newRefusals(id)}
-	var free atomic.Bool // no connection is taken yet
+	var free atomic.Bool // no connection has been chosen yet
 	free.Store(true)
 	taken := make(chan net.Conn, 1)
 	err := d.open(inner, ln, func(ctx context.Context, c net.Conn, settle func() error) error {
@@ -57,14 +56,13 @@ func (id *Identity) Accept(ctx context.Context, ln net.Listener, use string) (ne
 	return nil, fmt.Errorf("%w%s", err, d.refused.describe())
 }
 
-// authTimeout is for how long Dial tries again after the other side has failed
-// to prove that it has the key: a host that has the address for a moment only
-// does not end a join.
+// authTimeout bounds Dial's attempts after the other side has failed to prove that it has
+// the key: a host that has the address only for a moment does not end a join.
 const authTimeout = 2 * time.Second
 
-// Dial connects to addr over TCP for a use, and checks that the other side has
-// the group's key. It tries again while nobody listens there, until ctx ends: the
-// two sides may be started in any order.
+// Dial connects to addr over TCP for a use, and checks that the other side has the
+// group's key. While addr does not listen, it tries again until ctx ends: the two sides
+// may be started in any order.
 func (id *Identity) Dial(ctx context.Context, addr, use string) (net.Conn, error) {
 	var d net.Dialer
 	var last error
@@ -83,7 +81,7 @@ func (id *Identity) Dial(ctx context.Context, addr, use string) (net.Conn, error
 		var bad *net.AddrError
 		var dns *net.DNSError
 		if errors.As(err, &bad) || errors.As(err, &dns) && dns.IsNotFound {
-			return nil, err // time will not mend it
+			return nil, err // another attempt would not help
 		}
 		if auth := (*AuthError)(nil); giveUp == nil && errors.As(err, &auth) {
 			giveUp = time.After(authTimeout)
@@ -104,8 +102,8 @@ func (id *Identity) Dial(ctx context.Context, addr, use string) (net.Conn, error
 	}
 }
 
-// Call connects to members that listen at addrs and lets each say who it is.
-// The peers come in the order of addrs. The first that cannot be had fails all.
+// Call connects to members that listen at addrs and waits for their hellos. The peers are
+// in the order of addrs. The first failure fails all.
 func Call(ctx context.Context, addrs []string, a Admission) ([]*Peer, error) {
 	var peers []*Peer
 	fail := func(err error) ([]*Peer, error) {

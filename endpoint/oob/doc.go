@@ -5,21 +5,21 @@
 // collects the connection state of every member's queue pair and tells the
 // members what to connect to (Gleam paper, appendix A).
 //
-// Either side may listen. A connection is TLS 1.3, and both sides prove to each
-// other that they have the group's key ([Identity]). What does not, is closed and
-// costs the exchange nothing. docs/EXCHANGE.md has the whole of it. Messages are
-// JSON objects, one a line, at most [MaxLine] bytes; "v" is the version of the
-// exchange in each of them:
+// Either side may listen. A connection is TLS 1.3, and both sides prove to each other
+// that they have the group's key ([Identity]). A connection without that proof is closed
+// and does not affect the exchange. docs/EXCHANGE.md describes it in full. Messages are
+// JSON objects, one a line, at most [MaxLine] bytes; "v" is the version of the exchange
+// in each of them:
 //
 //	member → master  {"v":2,"type":"hello","member":{"ip":…,"qpn":…,"sq_psn":…,"rq_psn":…,"window":{"va":…,"len":…,"rkey":…}}}
 //	master → member  {"v":2,"type":"group","group":{"ip":…,"qpn":…,"path_mtu":…,"members":…,"window":{…}}}
 //	member → master  {"v":2,"type":"ready"}        its queue pair is connected and it answers envelopes
 //	master → member  {"v":2,"type":"registered"}   data may flow
 //
-// Instead of any of them, {"v":2,"type":"error","error":"…"} says why the
-// sender gives up; both then close the connection. "member" and "group" may
-// hold "app", JSON that the exchange carries for the application.
+// In place of any of them, {"v":2,"type":"error","error":"…"} gives the reason why the
+// sender gives up; both sides then close the connection. "member" and "group" may have
+// "app", JSON that the exchange passes on for the application.
 //
-// Without a key, which the application has to ask for, connections are plain text
-// and open to all.
+// Without a key, which the application has to request explicitly, connections are plain
+// text and open to all.
 package oob

@@ -16,8 +16,8 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// AuthError says that the other side of a connection has not proved that it has
-// the group's key, or says so of this side.
+// AuthError says that the other side of a connection has not proved that it has the
+// group's key, or that it reports so of this side.
 type AuthError struct {
 	Peer string // "10.0.0.2:4000"
 	Text string
@@ -26,20 +26,20 @@ type AuthError struct {
 // Error names the peer.
 func (e *AuthError) Error() string { return e.Peer + " " + e.Text }
 
-// Times that a handshake may take. The listening side's is shorter, so that the
-// other one hears why.
+// Bounds on the time of a handshake. The listening side's is shorter, so that the
+// connecting side receives the reason.
 const (
 	acceptTimeout = 4 * time.Second
 	dialTimeout   = 10 * time.Second
 )
 
-// admitted is the byte by which the listening side says that the connection is
-// taken. Before it the connecting side tries again, as the listening one may have
-// closed the connection for want of room.
+// admitted is the byte by which the listening side accepts the connection. Before it the
+// connecting side tries again, because the listening side may have closed the connection
+// for lack of room.
 const admitted = 'A'
 
-// client takes the connecting side's part in the handshake. It takes over c, also
-// on error.
+// client performs the connecting side's part of the handshake. It takes ownership of c,
+// also on error.
 func (id *Identity) client(ctx context.Context, c net.Conn, use string) (net.Conn, error) {
 	if id.send == 0 {
 		return c, nil
@@ -72,9 +72,9 @@ func awaitAdmission(ctx context.Context, t *tls.Conn) error {
 	return nil
 }
 
-// server takes the listening side's part. Nothing is sent to a peer that has not
-// proved that it has the key, but this side's certificate. settle is asked when it
-// has, and may refuse it without a reason. server takes over c, also on error.
+// server performs the listening side's part. A peer that has not proved that it has the
+// key gets nothing but this side's certificate. After the proof server calls settle,
+// which may refuse the peer without a reason. server takes ownership of c, also on error.
 func (id *Identity) server(waiting context.Context, c net.Conn, use string, settle func() error) (net.Conn, error) {
 	if id.send == 0 {
 		return c, nil
@@ -90,7 +90,7 @@ func (id *Identity) server(waiting context.Context, c net.Conn, use string, sett
 		}
 		return &tls.Config{MinVersion: tls.VersionTLS13}, nil // has no certificate: ends in the alert "unrecognized name"
 	}})
-	// HandshakeContext would close c before a silent peer is told anything.
+	// HandshakeContext would close c before a silent peer is sent the reason.
 	stop := deadline(ctx, c)
 	err := t.HandshakeContext(context.WithoutCancel(ctx))
 	if err == nil {
@@ -118,11 +118,11 @@ func (id *Identity) server(waiting context.Context, c net.Conn, use string, sett
 	return nil, err
 }
 
-// plainTimeout bounds what is done for a peer that does not speak TLS.
+// plainTimeout bounds the time spent on a peer that does not speak TLS.
 const plainTimeout = 200 * time.Millisecond
 
-// sendPlainError tells a peer why it is refused as releases before did, which spoke
-// version 1 in plain text.
+// sendPlainError sends a peer the reason for a refusal in the plain text of version 1, as
+// earlier releases spoke it.
 func sendPlainError(c net.Conn, why string) {
 	_ = c.SetDeadline(time.Now().Add(plainTimeout))
 	if _, err := fmt.Fprintf(c, `{"v":1,"type":"error","error":%q}`+"\n", why); err != nil {
@@ -130,13 +130,13 @@ func sendPlainError(c net.Conn, why string) {
 	}
 	if w, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = w.CloseWrite()
-		// With unread bytes the connection would be reset, and the text be lost.
+		// With unread bytes the connection would be reset, and the text lost.
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, MaxLine))
 	}
 }
 
-// explain says in words how a handshake has failed. What may be due to the other
-// side's key is an AuthError.
+// explain returns in words how a handshake has failed. A failure that the other side's
+// key may have caused is an AuthError.
 func (id *Identity) explain(ctx context.Context, c net.Conn, err error, key envelope.KeyID, use string) error {
 	peer := c.RemoteAddr().String()
 	refused := func(format string, args ...any) error { return &AuthError{peer, fmt.Sprintf(format, args...)} }
@@ -162,8 +162,8 @@ func (id *Identity) explain(ctx context.Context, c net.Conn, err error, key enve
 	return fmt.Errorf("%s: handshake: %s", peer, printable(err.Error()))
 }
 
-// alertText says what an alert of the other side means here. Package tls has no
-// type for alerts over TCP.
+// alertText returns the meaning of an alert of the other side. Package tls has no type
+// for alerts over TCP.
 func alertText(alert string, key envelope.KeyID, use string) string {
 	switch alert {
 	case "tls: bad certificate":
@@ -176,7 +176,7 @@ func alertText(alert string, key envelope.KeyID, use string) string {
 	return printable(alert)
 }
 
-// deadline makes reads and writes on c end with ctx. The function it returns ends
+// deadline makes reads and writes on c end with ctx. The function that it returns undoes
 // that.
 func deadline(ctx context.Context, c net.Conn) (release func()) {
 	d, _ := ctx.Deadline()

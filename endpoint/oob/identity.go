@@ -22,36 +22,34 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// Exchange is the use of a connection that carries the exchange of this package,
-// with its version. Other uses, such as that of gleam perf, have other names: a
-// connection that was made for one of them is not taken for another.
+// Exchange is the use of a connection that carries the exchange of this package, with its
+// version. Other uses, for example that of gleam perf, have other names: a connection for
+// one use is not accepted for another.
 const Exchange = "gleam-oob/2"
 
-// identityLabel separates the key pair of connections from everything else that
-// is derived from a group's key.
+// identityLabel separates the key pair of connections from all other values derived from
+// a group's key.
 const identityLabel = "gleam out-of-band exchange 2, Ed25519 seed"
 
-// Identity proves to the other side of a connection that this host has a group's
-// key, and checks that the other side has it. Without a key, which the
-// application has to ask for ([envelope.Auth].Insecure), connections are plain
-// text and nothing is proved.
+// Identity proves to the other side of a connection that this host has a group's key, and
+// checks that the other side has it. Without a key, which the application has to request
+// explicitly ([envelope.Auth].Insecure), connections are plain text and nothing is
+// proved.
 type Identity struct {
-	// Log hears of connections that were refused, in a line each, at most
-	// one in a second, one call at a time. It may be nil, and is set before
-	// first use.
+	// Log gets a line for each refused connection, at most one in a second, one call at a
+	// time. It may be nil, and is set before first use.
 	Log func(text string)
 
 	send    envelope.KeyID // 0: plain text
 	certs   map[envelope.KeyID]*tls.Certificate
 	refused atomic.Uint64
 
-	logging sync.Mutex // held by the caller of Log
-	logged  time.Time  // when Log was last called
+	logging sync.Mutex // held during a call of Log
+	logged  time.Time  // time of the last call of Log
 }
 
-// NewIdentity derives a key pair from every key. The keys are those of the
-// envelopes: the one to send under is the one that connections are opened under,
-// and others may be used by the other side.
+// NewIdentity derives a key pair from every key. The keys are those of the envelopes:
+// connections are opened under the sending key, and accepted under all.
 func NewIdentity(auth envelope.Auth) (*Identity, error) {
 	id := &Identity{send: auth.Send, certs: make(map[envelope.KeyID]*tls.Certificate)}
 	if auth.Send == 0 {
@@ -76,12 +74,11 @@ func NewIdentity(auth envelope.Auth) (*Identity, error) {
 	return id, nil
 }
 
-// Refused is the number of connections that were closed because the other side
-// did not prove that it has the key, did not keep to the exchange, or was not
-// let in.
+// Refused returns the number of connections that were closed because the other side did
+// not prove that it has the key, violated the exchange, or was not admitted.
 func (id *Identity) Refused() uint64 { return id.refused.Load() }
 
-// log passes a line to Log unless one was passed less than a second ago.
+// log passes a line to Log unless the last one was less than a second ago.
 func (id *Identity) log(now time.Time, text string) {
 	if id.Log == nil {
 		return
@@ -95,8 +92,8 @@ func (id *Identity) log(now time.Time, text string) {
 	id.Log(text)
 }
 
-// certificate derives the key pair of a group's key. The certificate around it
-// says nothing: sides compare public keys.
+// certificate derives the key pair of a group's key. The content of the certificate has
+// no meaning: sides compare public keys.
 func certificate(key []byte) (*tls.Certificate, error) {
 	seed, err := hkdf.Key(sha256.New, key, nil, identityLabel, ed25519.SeedSize)
 	if err != nil {
@@ -114,15 +111,15 @@ func certificate(key []byte) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
-// config is what both sides have in common: TLS 1.3, and a peer whose private
-// key is the one that is derived from the same key. TLS checks that the peer has
-// the private key of the certificate that it shows.
+// config returns the configuration of both sides: TLS 1.3, and a peer whose key pair is
+// the one derived from the same key. TLS checks that the peer has the private key of its
+// certificate.
 func config(cert *tls.Certificate, use string) *tls.Config {
 	own := cert.PrivateKey.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{use}, Certificates: []tls.Certificate{*cert},
 		ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
-		InsecureSkipVerify: true, // of a chain and a name: VerifyConnection compares the key instead
+		InsecureSkipVerify: true, // no check of chain and name: VerifyConnection compares the key instead
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 || !own.Equal(s.PeerCertificates[0].PublicKey) {
 				return errOtherKey
@@ -135,13 +132,13 @@ func config(cert *tls.Certificate, use string) *tls.Config {
 	}
 }
 
-// errOtherKey and errOtherUse are the outcome of VerifyConnection.
+// errOtherKey and errOtherUse are errors of VerifyConnection.
 var (
 	errOtherKey = errors.New("it has another key")
 	errOtherUse = errors.New("it did not name the use of the connection")
 )
 
-// A client names the id of its key as the name of the server that it wants.
+// A client sends the id of its key as the server name.
 const namePrefix = "key-"
 
 func serverName(id envelope.KeyID) string { return namePrefix + strconv.Itoa(int(id)) }

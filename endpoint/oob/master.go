@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Peer is a member as the master sees it.
+// Peer is the master's side of the exchange with one member.
 type Peer struct {
 	Info ConnInfo
 	c    *conn
@@ -24,23 +24,23 @@ func (p *Peer) String() string {
 	return fmt.Sprintf("%s QP 0x%x (%s)", p.Info.IP, uint32(p.Info.QPN), p.c.peer)
 }
 
-// helloTimeout is how long a connection may take to say who it is. Members that
-// have to prepare do so before they connect.
+// helloTimeout bounds the time until a connection's hello. Members do any lengthy
+// preparation before they connect.
 const helloTimeout = 5 * time.Second
 
-// Admission says whom a master lets in.
+// Admission decides which members a master admits.
 type Admission struct {
 	Identity *Identity
-	// Check may say what is wrong with a member, and change what it says of
-	// itself. nil takes all.
+	// Check may return a fault of a member, and may change the member's ConnInfo. nil
+	// accepts all.
 	Check func(*ConnInfo) error
-	// OtherNetwork takes members whose address is not that of their connection:
-	// the exchange goes over another network than the group, or over one that
-	// translates addresses. Otherwise a member speaks for its own address only.
+	// OtherNetwork admits members whose address is not that of their connection: the
+	// exchange uses another network than the group, or one that translates addresses.
+	// Otherwise a member's address must be that of its connection.
 	OtherNetwork bool
 }
 
-// check says why a peer is not let in.
+// check returns the reason why a peer is not admitted, or nil.
 func (a *Admission) check(p *Peer) error {
 	if from := addrOf(p.c.c.RemoteAddr()); from != p.Info.IP && !a.OtherNetwork {
 		return fmt.Errorf("%s: it claims %s and is connected from %s: a member speaks for its own address only "+
@@ -55,8 +55,8 @@ func (a *Admission) check(p *Peer) error {
 	return nil
 }
 
-// Handshake waits for the member behind a connection, of Identity.Dial or
-// Identity.Accept, to say who it is. It takes over c, also on error.
+// Handshake waits for the hello of the member behind a connection, of Identity.Dial or
+// Identity.Accept. It takes ownership of c, also on error.
 func Handshake(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 	p := &Peer{c: newConn(c, "member")}
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
@@ -73,11 +73,11 @@ func Handshake(ctx context.Context, c net.Conn, a Admission) (*Peer, error) {
 	return p, nil
 }
 
-// Collect accepts connections until n members have said who they are, each of
-// another IP. A connection whose other side does not have the key, or does not
-// keep to the exchange, is closed and takes nobody's place; if ctx ends first the
-// error repeats what was wrong with such ones. Collect stops accepting before it
-// returns, so that ln, which stays open, may be used again.
+// Collect accepts connections until n members, each of another IP, have sent their hello.
+// A connection whose other side does not have the key, or violates the exchange, is
+// closed and does not count; if ctx ends first the error repeats the faults of such
+// connections. Collect stops accepting before it returns, so that ln, which stays open,
+// may be used again.
 func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer, error) {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -91,7 +91,7 @@ func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer,
 		}
 		p, err := Handshake(ctx, s, a)
 		if err == nil {
-			err = settle() // in plain text, it is known only now
+			err = settle() // in plain text the peer is identified only now
 		}
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func Collect(ctx context.Context, ln net.Listener, n int, a Admission) ([]*Peer,
 	return nil, err
 }
 
-// errFull is for a member that comes too late.
+// errFull is for a member that connects after the last one.
 var errFull = errors.New("the group has all its members already")
 
 func describe(peers []*Peer) string {
@@ -147,7 +147,7 @@ func duplicate(peers []*Peer, p *Peer) error {
 	return nil
 }
 
-// Describe tells the member what to connect to.
+// Describe sends the member the group that it must connect to.
 func (p *Peer) Describe(ctx context.Context, g Group) error {
 	if err := g.Check(); err != nil {
 		return err
@@ -166,8 +166,7 @@ func (p *Peer) Registered(ctx context.Context) error {
 	return p.c.send(ctx, message{Type: typeRegistered})
 }
 
-// Fail tells the member why the group does not come about, and closes the
-// connection.
+// Fail sends the member the reason why the join fails, and closes the connection.
 func (p *Peer) Fail(err error) { p.c.refuse(err) }
 
 // Close closes the connection.

@@ -14,17 +14,17 @@ import (
 // AwaitRegistered. Close ends it at any point.
 type Member struct{ c *conn }
 
-// NewMember takes over a connection to the master.
+// NewMember takes ownership of a connection to the master.
 func NewMember(c net.Conn) *Member { return &Member{newConn(c, "master")} }
 
-// Offer sends our connection state and waits, as long as ctx lets it, until the
-// master has that of all members and describes the group.
+// Offer sends this member's connection state and waits, until ctx ends, for the master to
+// collect that of all members and to describe the group.
 func (m *Member) Offer(ctx context.Context, info ConnInfo) (Group, error) {
 	if err := info.Check(); err != nil {
 		return Group{}, fmt.Errorf("own connection state: %w", err)
 	}
 	if err := m.c.send(ctx, message{Type: typeHello, Member: &info}); err != nil {
-		// The master may have said why before it closed.
+		// The master may have sent the reason before it closed the connection.
 		if _, e := m.c.receive(ctx, typeGroup); isRemote(e) {
 			return Group{}, e
 		}
@@ -45,7 +45,7 @@ func isRemote(err error) bool {
 	return errors.As(err, &r)
 }
 
-// Ready tells the master that our queue pair is connected and that we answer
+// Ready tells the master that this member's queue pair is connected and that it answers
 // envelopes, and waits until all members have confirmed the registration.
 func (m *Member) Ready(ctx context.Context) error {
 	if err := m.c.send(ctx, message{Type: typeReady}); err != nil {
@@ -55,7 +55,7 @@ func (m *Member) Ready(ctx context.Context) error {
 	return err
 }
 
-// Fail tells the master why we give up, and closes the connection.
+// Fail sends the master the reason for giving up, and closes the connection.
 func (m *Member) Fail(err error) { m.c.refuse(err) }
 
 // Close closes the connection.

@@ -31,7 +31,7 @@ type ConnInfo struct {
 	SQPSN  rocev2.PSN `json:"sq_psn"`
 	RQPSN  rocev2.PSN `json:"rq_psn"`
 	Window *Window    `json:"window,omitempty"` // where WRITEs to the group may land
-	// ReceiveOnly: the queue pair never sends to the group, and is registered so.
+	// ReceiveOnly: the queue pair never sends to the group.
 	ReceiveOnly bool `json:"receive_only,omitempty"`
 
 	App json.RawMessage `json:"app,omitempty"`
@@ -50,14 +50,14 @@ func (w Window) String() string { return fmt.Sprintf("0x%x+0x%x", w.VA, w.Len) }
 // GoString is String: %#v must not print an R_Key either.
 func (w Window) GoString() string { return w.String() }
 
-// Group is what a member's queue pair connects to.
+// Group is the virtual peer that a member's queue pair connects to.
 type Group struct {
 	IP      netip.Addr `json:"ip"`               // GroupIP
 	QPN     rocev2.QPN `json:"qpn"`              // the virtual QPN
 	PathMTU int        `json:"path_mtu"`         // bytes
 	Members int        `json:"members"`          // with the master
 	Window  *Window    `json:"window,omitempty"` // what WRITEs to the group address
-	// TargetKey is the R_Key of update messages; 0 for none.
+	// TargetKey is the R_Key of target messages; 0 for none.
 	TargetKey uint32          `json:"target_key,omitempty"`
 	App       json.RawMessage `json:"app,omitempty"`
 }
@@ -87,7 +87,7 @@ type message struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// Check says what is wrong with c by itself.
+// Check returns a fault of c by itself, or nil.
 func (c *ConnInfo) Check() error {
 	switch {
 	case !hostAddr(c.IP):
@@ -102,7 +102,7 @@ func (c *ConnInfo) Check() error {
 	return c.Window.check()
 }
 
-// Check says what is wrong with g by itself.
+// Check returns a fault of g by itself, or nil.
 func (g *Group) Check() error {
 	switch {
 	case !hostAddr(g.IP):
@@ -131,9 +131,9 @@ func hostAddr(a netip.Addr) bool {
 // errTooLong is for a line longer than MaxLine.
 var errTooLong = fmt.Errorf("a message of more than %d bytes", MaxLine)
 
-// parse decodes one line and checks what does not depend on what was expected.
+// parse decodes one line and checks all that does not depend on the expected type.
 func parse(line []byte) (m message, err error) {
-	// The version first: the rest of another one may look different.
+	// The version comes first: messages of another version may have other fields.
 	var v struct {
 		Version *int   `json:"v"`
 		Type    string `json:"type"`
@@ -144,7 +144,7 @@ func parse(line []byte) (m message, err error) {
 	if v.Version == nil {
 		return m, fmt.Errorf("a message without a version (%s)", excerpt(line))
 	}
-	if *v.Version != Version && v.Type != typeError { // every version says in the same way why it gives up
+	if *v.Version != Version && v.Type != typeError { // the error message is the same in every version
 		return m, fmt.Errorf("version %d of the exchange, this is version %d: use the same release on all hosts", *v.Version, Version)
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -166,7 +166,7 @@ func parse(line []byte) (m message, err error) {
 	return m, nil
 }
 
-// excerpt quotes the beginning of what a peer sent.
+// excerpt quotes the beginning of a peer's message.
 func excerpt(b []byte) string { return fmt.Sprintf("%.40q", b) }
 
 // printable makes a peer's error text fit for a terminal.

@@ -11,38 +11,36 @@ import (
 	"time"
 )
 
-// Bounds of what is remembered of refused connections, and of what one address
-// may cost.
+// Bounds on the records of refused connections, and on the cost of one address.
 const (
-	maxRefusers  = 64 // addresses told apart
+	maxRefusers  = 64 // addresses with a record of their own
 	maxNamed     = 8  // of these in an error's text
-	failuresRate = 32 // failed handshakes of one address in a second: further connections are closed at once
+	failuresRate = 32 // failed handshakes of one address in a second: beyond it connections are closed at once
 )
 
-// refusals are the connections that were refused while a side waited, by
-// address.
+// refusals are the connections refused during a wait, by address.
 type refusals struct {
 	id *Identity
 
 	mu        sync.Mutex
 	byAddress map[netip.Addr]*refusal
-	order     []netip.Addr // as they came
-	others    uint64       // connections of addresses beyond maxRefusers
+	order     []netip.Addr // in order of arrival
+	others    uint64       // refused connections of addresses beyond maxRefusers
 }
 
-// refusal is what is known of one address.
+// refusal is the record of one address.
 type refusal struct {
 	count  uint64
 	first  error
-	second time.Time // a second that began then
-	listed int       // refusals within it
+	second time.Time // beginning of the current second
+	listed int       // refusals in that second
 }
 
 func newRefusals(id *Identity) *refusals {
 	return &refusals{id: id, byAddress: make(map[netip.Addr]*refusal)}
 }
 
-// add notes that a connection from an address was refused.
+// add records a refused connection from an address.
 func (r *refusals) add(from netip.Addr, now time.Time, err error) {
 	total := r.id.refused.Add(1)
 	r.mu.Lock()
@@ -67,8 +65,8 @@ func (r *refusals) add(from netip.Addr, now time.Time, err error) {
 	r.id.log(now, fmt.Sprintf("out-of-band exchange: connection refused: %v (%d refused so far)", err, total))
 }
 
-// tooMany says whether an address has failed so often that its next connection
-// is not worth a handshake.
+// tooMany reports whether an address has failed so often in this second that its next
+// connection is closed without a handshake.
 func (r *refusals) tooMany(from netip.Addr, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +74,7 @@ func (r *refusals) tooMany(from netip.Addr, now time.Time) bool {
 	return f != nil && f.listed >= failuresRate && now.Sub(f.second) < time.Second
 }
 
-// describe names addresses and why, in the words of an error; "" for none.
+// describe names addresses and reasons, for an error's text; "" for none.
 func (r *refusals) describe() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

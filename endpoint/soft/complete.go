@@ -26,7 +26,7 @@ var ops = map[rc.WCOp]endpoint.CompletionOp{
 	rc.WCRecv: endpoint.Recv, rc.WCRecvRDMAWithImm: endpoint.RecvWithImm,
 }
 
-// deliver hands completions to Poll. Only the loop calls it.
+// deliver passes completions to Poll. Only the loop calls it.
 func (q *qp) deliver(cs []rc.Completion) {
 	q.mu.Lock()
 	if q.polled > 0 && q.polled == len(q.done) {
@@ -46,7 +46,7 @@ func (q *qp) deliver(cs []rc.Completion) {
 	q.signal()
 }
 
-// signal lets a Poll look again.
+// signal wakes a Poll.
 func (q *qp) signal() {
 	select {
 	case q.ready <- struct{}{}:
@@ -54,7 +54,7 @@ func (q *qp) signal() {
 	}
 }
 
-// take moves completions into c, and tells whether the queue pair is closed.
+// take moves completions into c, and reports whether the queue pair is closed.
 func (q *qp) take(c []endpoint.Completion) (n int, isClosed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *qp) take(c []endpoint.Completion) (n int, isClosed bool) {
 	q.polled += n
 	if q.polled == len(q.done) {
 		q.done, q.polled = q.done[:0], 0
-	} else if q.polled > len(q.done)/2 { // keep it from growing under a slow consumer
+	} else if q.polled > len(q.done)/2 { // bounds the growth of done under a slow consumer
 		q.done, q.polled = slices.Delete(q.done, 0, q.polled), 0
 	}
 	for i := range n {
@@ -84,7 +84,7 @@ func (q *qp) Poll(ctx context.Context, c []endpoint.Completion) (int, error) {
 		n, isClosed := q.take(c)
 		if n > 0 {
 			if n == len(c) {
-				q.signal() // there may be more
+				q.signal() // more completions may be left
 			}
 			return n, nil
 		}
@@ -125,16 +125,16 @@ func (q *qp) Stats() endpoint.QPStats {
 	return s
 }
 
-// Close destroys the queue pair. What was posted is flushed: Poll still gives
-// its completions.
+// Close destroys the queue pair. Posted work is flushed: Poll still returns its
+// completions.
 func (q *qp) Close() error {
 	if err := q.dev.do(func() { q.shut(&q.dev.loop) }); err != nil && !errors.Is(err, endpoint.ErrClosed) {
 		return err
 	}
-	return nil // a closed device has shut its queue pairs
+	return nil // a closed device has closed its queue pairs
 }
 
-// shut flushes q and takes it from the loop, which calls it.
+// shut flushes q and removes it from the loop, which calls it.
 func (q *qp) shut(l *loop) {
 	if q.rc != nil {
 		q.fetch(l)

@@ -15,8 +15,8 @@ import (
 // Config describes a device. The zero value of everything but Interface takes
 // the default in brackets.
 type Config struct {
-	Interface   string         // such as eth0, in the calling thread's namespace
-	Personality rc.Personality // how queue pairs behave where real ones differ [rc.RXE]
+	Interface   string         // for example eth0, in the calling thread's namespace
+	Personality rc.Personality // the implementation that queue pairs imitate [rc.RXE]
 
 	// VLAN makes the device tag all frames that it sends, in band, so that no
 	// VLAN interface is needed. Tagged frames are always accepted. [none]
@@ -28,12 +28,12 @@ type Config struct {
 	Loss float64
 	Seed uint64
 
-	// Congestion turns DCQCN on: data is sent ECN-capable, CE of received data is
-	// answered with CNPs, and these slow the queue pair down. Its LineRate is, if
-	// it is 0, Rate, else DefaultLineRate. [nil: off]
+	// Congestion turns DCQCN on: data is sent ECN-capable, CE in received data is
+	// answered with CNPs, and CNPs slow the queue pair down. If its LineRate is 0, Rate
+	// takes its place, or DefaultLineRate if that is 0 too. [nil: off]
 	Congestion *dcqcn.Config
-	// Rate bounds what each queue pair sends, retransmissions included, in bits/s
-	// of an Ethernet link, preamble, FCS and gap included; responses are not
+	// Rate bounds the packets that each queue pair sends, retransmissions included, in
+	// bits/s of an Ethernet link, preamble, FCS and gap included; responses are not
 	// bounded. [0: none]
 	Rate int64
 
@@ -45,9 +45,9 @@ type Config struct {
 	// the kernel's modify to RTR].
 	ResolveTimeout time.Duration
 
-	// Trace gets every frame sent and received as pcapng, for debugging: it
-	// costs a write for each frame. Frames dropped by Loss on receipt are in
-	// it, those dropped on sending are not. [nil]
+	// Trace gets every frame sent and received as pcapng, for debugging, at the cost of a
+	// write for each frame. It has the frames dropped by Loss on receipt, but not those
+	// dropped on sending. [nil]
 	Trace io.Writer
 }
 

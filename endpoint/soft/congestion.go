@@ -11,13 +11,13 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// DefaultLineRate is the line rate in bits/s of congestion control for which
-// neither Config.Congestion nor Config.Rate names one. It is about what one core
-// can move with packets of 1024 bytes, not a property of the interface.
+// DefaultLineRate is the line rate of congestion control, in bits/s, if neither
+// Config.Congestion nor Config.Rate gives one. It is roughly the rate of one core with
+// packets of 1024 bytes, not a property of the interface.
 const DefaultLineRate = 1_000_000_000
 
-// completeCongestion fills in what package dcqcn has no default for, and checks
-// the rest. c.Congestion may be shared: it is copied.
+// completeCongestion sets the defaults that package dcqcn does not have, and checks the
+// other fields. c.Congestion may be shared: it is copied.
 func (c *Config) completeCongestion() error {
 	if c.Rate < 0 {
 		return fmt.Errorf("rate %d bits/s: want 0, for none, or more", c.Rate)
@@ -44,18 +44,18 @@ func (c *Config) completeCongestion() error {
 	return nil
 }
 
-// paced says whether queue pairs keep to a rate.
+// paced reports whether queue pairs are bounded by a rate.
 func (c *Config) paced() bool { return c.Congestion != nil || c.Rate > 0 }
 
 // ecnMask covers the ECN bits of a traffic class.
 const ecnMask = 3
 
-// cnpTrafficClass is DSCP 48 (CS6), not ECN-capable: what RNICs give CNPs
-// (np_cnp_dscp in hw/mlx5/cong.c), so that they pass the queue they are about.
+// cnpTrafficClass is DSCP 48 (CS6), not ECN-capable: the value that RNICs give CNPs
+// (np_cnp_dscp in hw/mlx5/cong.c), so that they bypass the congested queue.
 const cnpTrafficClass = 48 << 2
 
-// trafficClass returns the traffic class of a packet of op, on a queue pair of
-// traffic class tc. Without congestion control that is tc, ECN bits and all.
+// trafficClass returns the traffic class of a packet of op, on a queue pair of traffic
+// class tc. Without congestion control that is tc, ECN bits included.
 func (c *Config) trafficClass(tc uint8, op rocev2.Opcode) uint8 {
 	switch {
 	case c.Congestion == nil:
@@ -65,10 +65,10 @@ func (c *Config) trafficClass(tc uint8, op rocev2.Opcode) uint8 {
 	case op.Is(rocev2.OpRequest):
 		return tc&^ecnMask | uint8(rocev2.ECT0)
 	}
-	return tc &^ ecnMask // nothing would come of a mark on a response
+	return tc &^ ecnMask // a mark on a response would have no effect
 }
 
-// countCongestion counts what a received packet says of the path.
+// countCongestion counts the congestion signals of a received packet.
 func (l *loop) countCongestion(p *rc.Packet) {
 	if p.CE {
 		l.stats.CEReceived++
@@ -83,12 +83,12 @@ func (l *loop) countCongestion(p *rc.Packet) {
 	}
 }
 
-// linkOverhead is what a frame takes on an Ethernet link beside what packet
-// sockets see: preamble 8, FCS 4, gap 12 bytes. It counts for the rate, so that a
-// queue pair at 100 Mbit/s just fills a 100 Mbit/s link, as package rate has it.
+// linkOverhead is the part of a frame on an Ethernet link that packet sockets do not see:
+// preamble 8, FCS 4, gap 12 bytes. It counts for the rate, so that a queue pair at 100
+// Mbit/s just fills a 100 Mbit/s link, as in package linkrate.
 const linkOverhead = 24
 
-// overhead is the bytes of a frame around BTH to ICRC.
+// overhead returns the bytes of a frame around BTH to ICRC.
 func (q *qp) overhead() int {
 	n := linkOverhead + rocev2.EthernetLen + rocev2.UDPLen + rocev2.IPv4Len
 	if q.cfg.LocalIP.Is6() {

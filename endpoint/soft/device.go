@@ -34,24 +34,23 @@ type Device struct {
 	nl      *netlink.Handle
 	nlUse   sync.RWMutex // held for reading while nl is used, for writing to close it
 	ctx     context.Context
-	cancel  context.CancelFunc // ends life
-	quiet   []int              // UDP sockets that keep the kernel from answering
+	cancel  context.CancelFunc // ends ctx
+	quiet   []int              // UDP sockets that keep the kernel from answering RoCEv2 packets
 
 	sock *socket
 	done chan struct{} // closed when the loop has ended
 
-	// pending says that there is something for the loop to fetch: commands,
-	// or work requests of some queue pair. sleeping says that the loop has to
-	// be woken to see it.
+	// pending says that the loop has commands, or work requests of some queue pair, to
+	// fetch. sleeping says that the loop must be woken to see them.
 	pending  atomic.Bool
 	sleeping atomic.Bool
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	commands []func()   // run by the loop, in order
 	closing  bool
 	qps      map[rocev2.QPN]*qp // all that are not closed
 
-	loop loop // the loop's own
+	loop loop // used by the loop's goroutine only
 }
 
 var _ endpoint.Device = (*Device)(nil)
@@ -110,7 +109,7 @@ func open(cfg Config) (_ *Device, err error) {
 	return d, nil
 }
 
-// readInterface learns the interface's number, addresses and MTU.
+// readInterface reads the interface's number, addresses and MTU.
 func (d *Device) readInterface() error {
 	link, err := d.nl.LinkByName(d.cfg.Interface)
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *Device) readInterface() error {
 	return nil
 }
 
-// release closes what open made.
+// release closes what Open made.
 func (d *Device) release() error {
 	var errs []error
 	if d.sock != nil {
@@ -154,15 +153,15 @@ func (d *Device) release() error {
 		errs = append(errs, unix.Close(fd))
 	}
 	d.cancel()
-	d.nlUse.Lock() // whoever resolves an address gives up now
+	d.nlUse.Lock() // waits for address resolutions under way, which end now
 	defer d.nlUse.Unlock()
 	d.nl.Close()
 	return errors.Join(errs...)
 }
 
-// maxHeaders is the most that IP and what follows it add to the payload: a
-// WRITE ONLY with immediate data over IPv6. Linux reckons with 80 (rxe_param.h),
-// which is 4 too few for that one packet and makes no difference at usual MTUs.
+// maxHeaders is the greatest length of the headers from IP on, and of the ICRC: those of
+// a WRITE ONLY with immediate data over IPv6. Linux assumes 80 (rxe_param.h), which is 4
+// too few for that one packet and makes no difference at usual MTUs.
 const maxHeaders = rocev2.IPv6Len + rocev2.UDPLen + rocev2.BTHLen + rocev2.RETHLen + rocev2.ImmDtLen + rocev2.ICRCLen
 
 // pathMTUFor returns the largest path MTU that fits an interface MTU, 0 if none.
@@ -227,7 +226,7 @@ func (m *mr) Close() error {
 	}
 	err := m.dev.do(func() { _ = m.dev.loop.memory.Deregister(m.region.RKey) }) // a peer may have invalidated it
 	if errors.Is(err, endpoint.ErrClosed) {
-		return nil // the device's Close took it
+		return nil // the device's Close removed it
 	}
 	return err
 }
@@ -243,11 +242,11 @@ func (d *Device) do(fn func()) error {
 	d.commands = append(d.commands, func() { fn(); close(ran) })
 	d.mu.Unlock()
 	d.kick()
-	<-ran // the loop runs every command that was queued before closing
+	<-ran // the loop runs every command that was queued before Close
 	return nil
 }
 
-// kick makes the loop look for commands and work requests.
+// kick makes the loop fetch commands and work requests.
 func (d *Device) kick() {
 	d.pending.Store(true)
 	if d.sleeping.Load() {
@@ -255,8 +254,7 @@ func (d *Device) kick() {
 	}
 }
 
-// Close flushes all queue pairs and releases the socket. Calling it again
-// waits, and does nothing.
+// Close flushes all queue pairs and releases the socket. A further call only waits.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	first := !d.closing

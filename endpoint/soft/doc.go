@@ -5,18 +5,16 @@
 // rc on a packet socket. It needs CAP_NET_RAW and CAP_NET_ADMIN, and an
 // interface with an address, in the network namespace of the calling thread.
 //
-// One goroutine owns the socket and all queue pairs. In each turn it reads a
-// batch of frames, feeds each to its queue pair, fires the timers that are due,
-// lets every queue pair send up to a budget, and writes a batch. It sleeps in
-// Go's network poller when there is nothing to do, so that many devices in one
-// process do not hold a thread each.
+// One goroutine owns the socket and all queue pairs. In each iteration it reads a batch
+// of frames, feeds each to its queue pair, fires the timers that are due, lets every
+// queue pair send up to a budget, and writes a batch. When it is idle it sleeps in Go's
+// network poller, so that many devices in one process do not hold a thread each.
 //
-// What arrives is checked as soft-RoCE in the Linux kernel does (RC.md §4;
-// rxe_recv.c): own MAC and IP address, a queue pair of that number whose peer
-// has the source address, P_Key, ICRC. Everything else is dropped and counted,
-// see [Stats].
+// Received frames are checked as in Linux soft-RoCE (RC.md §4; rxe_recv.c): own MAC and
+// IP address, a queue pair of that number whose peer has the source address, P_Key, ICRC.
+// Other frames are dropped and counted, see [Stats].
 //
-// A packet socket only sees copies: the kernel gets the same UDP packets and
-// would answer them with ICMP port unreachable. The device therefore holds UDP
-// port 4791 with sockets that drop whatever comes.
+// A packet socket only sees copies: the kernel gets the same UDP packets and would answer
+// them with ICMP port unreachable. The device therefore holds UDP port 4791 with sockets
+// that drop all packets.
 package soft

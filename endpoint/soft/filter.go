@@ -27,9 +27,9 @@ const (
 	offIPv6Dst   = 24
 )
 
-// roceFilter passes RoCEv2 frames to addrs, whole, and nothing else. The kernel
-// takes the outer VLAN tag off before a packet socket sees a frame, but not a
-// second one, and some drivers leave it; so one tag in band passes too.
+// roceFilter passes whole RoCEv2 frames to addrs, and nothing else. The kernel removes
+// the outer VLAN tag before a packet socket sees a frame, but not a second one, and some
+// drivers leave the outer one; so one tag in band passes too.
 func roceFilter(addrs []netip.Addr) ([]bpf.RawInstruction, error) {
 	if len(addrs) == 0 || len(addrs) > maxFilterAddrs {
 		return nil, fmt.Errorf("%d addresses: want 1 to %d", len(addrs), maxFilterAddrs)
@@ -72,7 +72,7 @@ type asm struct {
 type fixup struct {
 	at  int
 	to  string
-	yes bool // the branch taken if the test holds
+	yes bool // label to jump to if the test holds
 }
 
 func newAsm() *asm { return &asm{labels: make(map[string]int)} }
@@ -81,7 +81,7 @@ func (a *asm) ins(i bpf.Instruction) { a.prog = append(a.prog, i) }
 
 func (a *asm) label(l string) { a.labels[l] = len(a.prog) }
 
-// jump appends a conditional jump; an empty label goes on with what follows.
+// jump appends a conditional jump; an empty label stands for the next instruction.
 func (a *asm) jump(c bpf.JumpTest, v uint32, yes, no string) {
 	if yes != "" {
 		a.fixups = append(a.fixups, fixup{len(a.prog), yes, true})

@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// loop is what only the device's goroutine touches.
+// loop is the state that only the device's goroutine uses.
 type loop struct {
 	device *Device
 	memory *rc.Memory
@@ -38,14 +38,14 @@ type loop struct {
 	trace   *tracer     // nil without Config.Trace
 }
 
-// sendBudget is the most requests that one queue pair sends before others, and
-// arriving packets, have their turn.
+// sendBudget bounds the requests that one queue pair sends before other queue pairs, and
+// received packets, are served.
 const sendBudget = batch
 
-// A full transmit queue of the interface is not a loss: the frames stay queued
-// and are tried again after txRetry, for txTimeout while none gets through.
-// There is no descriptor to wait for: a packet socket is writable while its
-// own buffer has room, whatever the interface says.
+// A full transmit queue of the interface is not a loss: the frames stay queued and are
+// sent again after txRetry, for txTimeout while none is accepted. There is no descriptor
+// to wait for: a packet socket is writable while its own buffer has room, whatever the
+// state of the interface.
 const (
 	txRetry   = 100 * time.Microsecond
 	txTimeout = 10 * time.Millisecond
@@ -91,8 +91,9 @@ func (d *Device) run() {
 func (l *loop) sleep(next time.Duration, armed bool) {
 	d := l.device
 	if armed && next <= d.now() {
-		// waitRead would not even look: a deadline that keeps being in the past,
-		// with a timeout of a few microseconds, must not shut out the answers.
+		// waitRead would return without a read: a deadline that is in the past again and
+		// again, with a timeout of a few microseconds, must not keep answers from being
+		// read.
 		d.sock.tryRead()
 		return
 	}
@@ -104,14 +105,14 @@ func (l *loop) sleep(next time.Duration, armed bool) {
 	if armed {
 		t = d.epoch.Add(next)
 	}
-	// The order matters: kick sets pending before it looks at sleeping, and
-	// its deadline in the past must not be overwritten by ours.
+	// The order matters: kick sets pending before it reads sleeping, and the deadline set
+	// here must not overwrite kick's, which is in the past.
 	d.sock.setDeadline(t)
 	d.sleeping.Store(true)
 	if !d.pending.Load() {
 		if err := d.sock.waitRead(); err != nil {
 			l.stats.SocketErrors++
-			time.Sleep(txRetry) // the poller itself failed: do not spin
+			time.Sleep(txRetry) // the poller itself failed: do not busy-wait
 		}
 	}
 	d.sleeping.Store(false)
@@ -136,8 +137,8 @@ func (l *loop) sleepShort(next time.Duration) {
 	d.sock.tryRead()
 }
 
-// fetch runs the commands and takes over what was posted. It returns false if
-// the device is to close, after having flushed all queue pairs.
+// fetch runs the commands and takes the posted work. It returns false if the device must
+// close, after it has flushed all queue pairs.
 func (l *loop) fetch() bool {
 	d := l.device
 	d.mu.Lock()
@@ -158,7 +159,7 @@ func (l *loop) fetch() bool {
 	return !closing
 }
 
-// receive serves the frames that the last read gave, and returns how many.
+// receive processes the frames of the last read, and returns their number.
 func (l *loop) receive() int {
 	s := l.device.sock
 	if s.rxErr != nil {
@@ -192,7 +193,7 @@ func (l *loop) receive() int {
 	return n
 }
 
-// input checks one frame as rxe_recv.c does and gives it to its queue pair.
+// input checks one frame as rxe_recv.c does and passes it to its queue pair.
 func (l *loop) input(now time.Duration, b []byte) {
 	f := &l.in
 	if r := rocev2.Decode(b, f); r != rocev2.OK || f.Kind != rocev2.KindRoCE {
@@ -239,8 +240,8 @@ func (l *loop) input(now time.Duration, b []byte) {
 	}
 }
 
-// serve fires what is due and lets every queue pair send. It returns the next
-// deadline, and whether somebody has used up the budget.
+// serve fires the timers that are due and lets every queue pair send. It returns the next
+// deadline, and whether a queue pair has used up its budget.
 func (l *loop) serve() (next time.Duration, armed, more bool) {
 	now := l.device.now()
 	for _, q := range l.qps {
@@ -260,8 +261,8 @@ func (l *loop) serve() (next time.Duration, armed, more bool) {
 	return next, armed, more
 }
 
-// drain does what a call of q.rc asked for. Frames are built, and so payloads
-// copied, before completions give the memory back.
+// drain sends the packets and delivers the completions of a call of q.rc. Frames are
+// built, and payloads copied, before completions return the memory.
 func (l *loop) drain(q *qp) {
 	for i := range l.out.Packets {
 		l.emit(q, &l.out.Packets[i])
@@ -309,8 +310,7 @@ func (l *loop) emit(q *qp, p *rc.Packet) {
 	}
 }
 
-// flush hands all queued frames to the kernel. See txTimeout for when it
-// cannot.
+// flush passes all queued frames to the kernel. txTimeout describes a full queue.
 func (l *loop) flush() {
 	s := l.device.sock
 	if s.txN == 0 {
@@ -327,14 +327,14 @@ func (l *loop) flush() {
 		case err == nil:
 			return
 		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ENETDOWN):
-			// This one frame is refused, such as EMSGSIZE after the MTU shrank.
+			// This one frame is refused, for example with EMSGSIZE after the MTU shrank.
 			l.stats.SocketErrors++
 			l.stats.TxDropped++
 			s.skip()
 			continue
 		}
-		// ENETDOWN is also what a full veth ring gives without a queueing
-		// discipline (__dev_queue_xmit); so it gets the same patience.
+		// ENETDOWN is also the result of a full veth ring without a queueing discipline
+		// (__dev_queue_xmit), so it is retried in the same way.
 		now := l.device.now()
 		if first || n > 0 {
 			first, stalled = false, now

@@ -8,19 +8,19 @@ import (
 	"math/rand/v2"
 )
 
-// LossModel says which of the frames on the way to a device are lost. The zero
+// LossModel determines which of the frames on the way to a device are lost. The zero
 // value loses none.
 //
-// With Burst 0 every frame is lost with probability Rate, whatever became of
-// the one before. Otherwise losses come in bursts, after E. N. Gilbert,
-// "Capacity of a Burst-Noise Channel" (1960): the channel is good, and loses
-// nothing, or bad, and loses everything. It is bad for Burst frames on average
-// (geometrically distributed) and good for so long that Rate of all frames are
-// lost. So Burst 1 never loses two in a row.
+// With Burst 0 every frame is lost with probability Rate, independently of the frame
+// before. Otherwise losses come in bursts, after E. N. Gilbert, "Capacity of a
+// Burst-Noise Channel" (1960): the channel is good, and loses nothing, or bad, and loses
+// everything. It stays bad for Burst frames on average (geometrically distributed), and
+// good for a time such that Rate of all frames are lost. So Burst 1 never loses two in a
+// row.
 type LossModel struct {
 	Rate  float64 // average share of frames that are lost, 0 to MaxLossRate
 	Burst float64 // mean length of a burst in frames, 1 to MaxLossBurst; 0: no bursts
-	Seed  uint64  // the same seed loses the same frames, counted from SetInboundLoss
+	Seed  uint64  // equal seeds lose equal frames, counted from SetInboundLoss
 }
 
 // Bounds of a LossModel.
@@ -39,7 +39,7 @@ func (m LossModel) check() error {
 	return nil
 }
 
-// lossProcess is a LossModel at work. The zero value loses nothing.
+// lossProcess is a running LossModel. The zero value loses nothing.
 type lossProcess struct {
 	rng     *rand.Rand // nil: nothing is lost
 	toBad   float64    // probability that a frame is lost after one that was not
@@ -47,7 +47,7 @@ type lossProcess struct {
 	bad     bool       // the frame before was lost
 }
 
-// newLossProcess is for a model that check accepts.
+// newLossProcess returns the process of a model that check accepts.
 func newLossProcess(m LossModel) lossProcess {
 	if m.Rate == 0 {
 		return lossProcess{}
@@ -61,7 +61,7 @@ func newLossProcess(m LossModel) lossProcess {
 	return l
 }
 
-// drop decides about the next frame.
+// drop reports whether the next frame is lost.
 func (l *lossProcess) drop() bool {
 	if l.rng == nil {
 		return false
@@ -74,10 +74,9 @@ func (l *lossProcess) drop() bool {
 	return l.bad
 }
 
-// SetInboundLoss makes the device lose frames that come to it, and none that it
-// sends, until it is called again. It is as if the last link to the host were
-// lossy in that direction; Config.Loss applies besides. Stats count such frames
-// as RxLoss.
+// SetInboundLoss makes the device lose received frames, and none that it sends, until the
+// next call: as if the last link to the host were lossy in that direction. Config.Loss
+// applies in addition. Stats count such frames as RxLoss.
 func (d *Device) SetInboundLoss(m LossModel) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("device on %s: %w", d.cfg.Interface, err)

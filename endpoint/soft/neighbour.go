@@ -17,11 +17,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// ErrNoNeighbour says that nobody answered for an address within
-// Config.ResolveTimeout. Verbs give ETIMEDOUT in modify to RTR for it.
+// ErrNoNeighbour says that an address had no answer within Config.ResolveTimeout. Verbs
+// return ETIMEDOUT from modify to RTR in that case.
 var ErrNoNeighbour = errors.New("no answer to address resolution")
 
-// noNeighbour is ErrNoNeighbour with what it is about.
+// noNeighbour is ErrNoNeighbour with the address and its gateway.
 type noNeighbour struct{ ip, gateway netip.Addr }
 
 func (e *noNeighbour) Error() string {
@@ -42,10 +42,10 @@ func (e *noNeighbour) Is(target error) bool {
 	return target == ErrNoNeighbour || target == unix.ETIMEDOUT
 }
 
-// resolve returns the Ethernet address that packets to ip go to: its own, or
-// its gateway's. The kernel asks (NTF_USE), as for its own packets. confirm
-// makes it ask about an address that it has not verified lately, too: then the
-// answer may be the old one, and a later call gives the new.
+// resolve returns the Ethernet address for packets to ip: that of ip, or of its gateway.
+// The kernel sends the solicitation (NTF_USE), as for its own packets. With confirm it
+// also verifies an entry that it has not verified recently: then resolve may return the
+// old address, and a later call the new one.
 func (d *Device) resolve(ctx context.Context, ip netip.Addr, confirm bool) (rocev2.MAC, error) {
 	d.nlUse.RLock()
 	defer d.nlUse.RUnlock()
@@ -127,7 +127,7 @@ func (d *Device) gateway(ip netip.Addr) (netip.Addr, error) {
 func (d *Device) neighbour(family int, hop netip.Addr) (*netlink.Neigh, error) {
 	list, err := d.nl.NeighListExecute(netlink.Ndmsg{Family: uint8(family), Index: uint32(d.ifindex)})
 	if errors.Is(err, netlink.ErrDumpInterrupted) {
-		return nil, nil // somebody changed the table meanwhile: the next look tells
+		return nil, nil // the table was changed meanwhile: the next lookup tells
 	}
 	if err != nil {
 		return nil, fmt.Errorf("neighbours on %s: %w", d.cfg.Interface, err)
@@ -140,11 +140,11 @@ func (d *Device) neighbour(family int, hop netip.Addr) (*netlink.Neigh, error) {
 	return nil, nil
 }
 
-// refreshEvery is how often, at most, a queue pair that gets no answers asks
-// again where its peer is.
+// refreshEvery is the least time between two address resolutions for a queue pair that
+// gets no answers.
 const refreshEvery = time.Second
 
-// noteTimeout asks for the peer's Ethernet address anew after a timeout: it may
+// noteTimeout resolves the peer's Ethernet address again after a timeout: the peer may
 // have moved. Only the loop calls it.
 func (q *qp) noteTimeout(now time.Duration) {
 	n := q.rc.Stats().Timeouts
@@ -155,8 +155,7 @@ func (q *qp) noteTimeout(now time.Duration) {
 	go q.refresh(q.path.Dst)
 }
 
-// refresh resolves ip and takes over a change. If nobody answers, the old
-// address is as good as any.
+// refresh resolves ip and adopts a change. Without an answer the old address stays.
 func (q *qp) refresh(ip netip.Addr) {
 	d := q.dev
 	mac, err := d.resolve(d.ctx, ip, true)

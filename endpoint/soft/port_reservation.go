@@ -12,10 +12,10 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// portReservation binds UDP port 4791 of both families with sockets whose filter
-// drops everything: the kernel then has a receiver for RoCEv2 packets and does
-// not answer them with ICMP port unreachable. A family that the kernel lacks,
-// or a port that somebody else holds (rdma_rxe does), is as good.
+// portReservation binds UDP port 4791 of both families with sockets whose filter drops
+// everything: the kernel then has a receiver for RoCEv2 packets and does not answer them
+// with ICMP port unreachable. A family that the kernel lacks, or a port that another
+// program holds (rdma_rxe does), is no error.
 func portReservation() (fds []int, err error) {
 	filter, err := dropFilter()
 	if err != nil {

@@ -24,23 +24,23 @@ type qp struct {
 
 	ready chan struct{} // holds one token while there may be completions
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	info     endpoint.QPInfo
 	state    state
 	newSends []rc.WR     // posted, not yet fetched by the loop
-	newRecvs []rc.RecvWR // likewise
+	newRecvs []rc.RecvWR // posted, not yet fetched by the loop
 	sends    int         // posted, completion not yet polled
 	recvs    int
 	done     []endpoint.Completion // not yet polled: done[polled:]
 	polled   int
 
-	// The loop's own, once it has been given the queue pair.
+	// Used by the loop only, once attach has run.
 	rc                   *rc.QP
 	path                 rocev2.Path
 	sendSpare            []rc.WR     // swapped with newSends
 	recvSpare            []rc.RecvWR // likewise
 	rxPackets, txPackets uint64
-	timeouts             uint64 // when noteTimeout last acted
+	timeouts             uint64 // value of the timeouts counter at the last noteTimeout
 	refreshing           bool
 	refreshed            time.Duration // 0: never
 }
@@ -54,8 +54,8 @@ const (
 	closed
 )
 
-// CreateQP makes a queue pair. It fails on a configuration out of range, each
-// fault named, and on a LocalIP that is not the device's.
+// CreateQP creates a queue pair. It fails on a configuration out of range, naming each
+// fault, and on a LocalIP that is not the device's.
 func (d *Device) CreateQP(cfg endpoint.QPConfig) (endpoint.QP, error) {
 	if !cfg.LocalIP.IsValid() {
 		cfg.LocalIP = d.addrs[0]
@@ -74,7 +74,7 @@ func (d *Device) CreateQP(cfg endpoint.QPConfig) (endpoint.QP, error) {
 		return nil, fmt.Errorf("create QP: timeout code %d: want 1 to 31 (4.096 µs * 2^code)", cfg.Timeout)
 	}
 	q := &qp{dev: d, cfg: cfg, ready: make(chan struct{}, 1)}
-	// A trial, so that faults show here and not only in Connect.
+	// A trial, so that faults show here and not in Connect.
 	c := q.rcConfig(endpoint.Remote{QPN: 0x10, PathMTU: 256, RQPSN: cfg.RQPSN})
 	c.LocalQPN = 0x10
 	if _, err := rc.New(c); err != nil {
@@ -93,8 +93,8 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// addQP gives q a number. Numbers are random, so that late packets for a former
-// queue pair do not find a new one.
+// addQP gives q a number. Numbers are random, so that delayed packets for a former queue
+// pair do not reach a new one.
 func (d *Device) addQP(q *qp) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,8 +138,8 @@ func (q *qp) Info() endpoint.QPInfo {
 	return q.info
 }
 
-// Connect takes the queue pair to RTS. If it fails the queue pair is as before,
-// and Connect may be called again.
+// Connect takes the queue pair to RTS. If it fails, the queue pair is unchanged, and
+// Connect may be called again.
 func (q *qp) Connect(ctx context.Context, to endpoint.Remote) error {
 	if err := q.connect(ctx, to); err != nil {
 		return fmt.Errorf("connect QP 0x%x to %s QP 0x%x: %w", uint32(q.Info().QPN), to.IP, uint32(to.QPN), err)
@@ -161,7 +161,7 @@ func (q *qp) connect(ctx context.Context, to endpoint.Remote) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = q.move(connecting, initial) // fails only if it has been closed meanwhile
+			_ = q.move(connecting, initial) // fails only if the queue pair has been closed meanwhile
 		}
 	}()
 	machine, err := rc.New(q.rcConfig(to))
@@ -198,7 +198,7 @@ func sourcePort(q rocev2.QPN) uint16 {
 	return 0xC000 | uint16(uint32(q)*0x61C88647>>(32-14))
 }
 
-// move changes the state if it is from.
+// move changes the state to to, if it is from.
 func (q *qp) move(from, to state) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,7 +214,7 @@ func (q *qp) move(from, to state) error {
 	return errors.New("it is not being connected")
 }
 
-// attach gives q to the loop, which runs it.
+// attach passes q to the loop. The loop calls it.
 func (q *qp) attach(l *loop, machine *rc.QP, path rocev2.Path, rqpsn rocev2.PSN) {
 	q.mu.Lock()
 	q.info.RQPSN = rqpsn
@@ -225,7 +225,7 @@ func (q *qp) attach(l *loop, machine *rc.QP, path rocev2.Path, rqpsn rocev2.PSN)
 	q.fetch(l)
 }
 
-// PostSend hands over send requests.
+// PostSend posts send requests.
 func (q *qp) PostSend(wrs ...endpoint.SendWR) (int, error) {
 	q.mu.Lock()
 	n, err := 0, error(nil)
@@ -275,7 +275,7 @@ func (q *qp) sendWR(w *endpoint.SendWR) (wr rc.WR, err error) {
 	return wr, err
 }
 
-// PostRecv hands over receive requests.
+// PostRecv posts receive requests.
 func (q *qp) PostRecv(wrs ...endpoint.RecvWR) (int, error) {
 	q.mu.Lock()
 	n, err := 0, error(nil)
@@ -304,8 +304,8 @@ func (q *qp) PostRecv(wrs ...endpoint.RecvWR) (int, error) {
 	return n, err
 }
 
-// segment returns the bytes of s after checking that the region belongs to the
-// device and has the access needed.
+// segment returns the bytes of s after a check that the region belongs to the device and
+// has the access needed.
 func (q *qp) segment(s endpoint.Segment, need endpoint.Access) ([]byte, error) {
 	if s.Len == 0 {
 		return nil, nil
@@ -324,7 +324,7 @@ func (q *qp) segment(s endpoint.Segment, need endpoint.Access) ([]byte, error) {
 	return m.buf[s.Offset : s.Offset+s.Len], nil
 }
 
-// fetch hands what was posted to the machine. Only the loop calls it.
+// fetch passes the posted work to q.rc. Only the loop calls it.
 func (q *qp) fetch(l *loop) {
 	q.mu.Lock()
 	if len(q.newSends)+len(q.newRecvs) == 0 {
@@ -334,7 +334,7 @@ func (q *qp) fetch(l *loop) {
 	q.newSends, q.sendSpare = q.sendSpare[:0], q.newSends
 	q.newRecvs, q.recvSpare = q.recvSpare[:0], q.newRecvs
 	q.mu.Unlock()
-	// What the machine refuses, because it is in error, is flushed as in verbs.
+	// Work that q.rc refuses, because it is in error, is flushed as in verbs.
 	for _, wr := range q.recvSpare {
 		if q.rc.PostRecv(wr) != nil {
 			l.out.Completions = append(l.out.Completions, rc.Completion{ID: wr.ID, Op: rc.WCRecv, Status: rc.WRFlushErr})

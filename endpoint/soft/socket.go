@@ -47,15 +47,15 @@ type socket struct {
 // batch is the most frames that one call reads or writes.
 const batch = 64
 
-// txQueue is the room for frames that wait to be sent: a full batch of requests
-// beside what a full batch of received frames may cause.
+// txQueue is the number of slots for frames to send: a full batch of requests beside the
+// answers to a full batch of received frames.
 const txQueue = 4 * batch
 
 // ctlSlot has room for one control message with struct tpacket_auxdata.
 const ctlSlot = 64
 
-// rawSocket makes the packet socket in the calling thread's network namespace,
-// which it never leaves. Nothing passes it before bind.
+// rawSocket makes the packet socket in the calling thread's network namespace, where it
+// stays. No packet passes it before bind.
 func rawSocket(ifindex int, filter []bpf.RawInstruction, rcvbuf int) (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -105,13 +105,13 @@ func attachFilter(fd int, filter []bpf.RawInstruction) error {
 	return nil
 }
 
-// newSocket takes over fd, also on error. rxSlot is the longest frame received
-// in bytes.
+// newSocket takes ownership of fd, also on error. rxSlot is the longest frame received in
+// bytes.
 func newSocket(fd, rxSlot int) (*socket, error) {
 	file := os.NewFile(uintptr(fd), "packet socket")
 	raw, err := file.SyscallConn()
 	if err == nil {
-		// A descriptor that the poller does not take has no deadlines.
+		// The poller has no deadlines for a descriptor that it does not accept.
 		err = file.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
@@ -141,10 +141,9 @@ func newSocket(fd, rxSlot int) (*socket, error) {
 	return s, nil
 }
 
-// tryRead reads what is there, at most a batch, and returns false if that is
-// nothing.
+// tryRead reads the waiting frames, at most a batch, and returns false if there is none.
 func (s *socket) tryRead() bool {
-	for i := range s.rxMsgs { // the kernel has overwritten it
+	for i := range s.rxMsgs { // the kernel has overwritten these fields
 		s.rxMsgs[i].Hdr.SetControllen(ctlSlot)
 	}
 	for {
@@ -166,8 +165,8 @@ func (s *socket) tryRead() bool {
 	}
 }
 
-// waitRead is tryRead that sleeps until there is something, or wake is called,
-// or until the deadline (zero: none) has come.
+// waitRead is tryRead that sleeps until a frame arrives, wake is called, or the deadline
+// (zero: none) has come.
 func (s *socket) waitRead() error {
 	err := s.raw.Read(s.readable)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -182,15 +181,14 @@ func (s *socket) setDeadline(t time.Time) { _ = s.file.SetReadDeadline(t) }
 
 var expiredDeadline = time.Unix(1, 0)
 
-// wake ends a waitRead or nap. Any goroutine may call it.
+// wake ends a waitRead or a sleep. Any goroutine may call it.
 func (s *socket) wake() {
 	_ = s.file.SetReadDeadline(expiredDeadline)
 	s.napper.wake()
 }
 
-// frame returns received frame i, 0 <= i < rxN, until the next read, and the
-// VLAN tag that the kernel took off it, if any. truncated says that it did not
-// fit its slot.
+// frame returns received frame i, 0 <= i < rxN, until the next read, and the VLAN tag
+// that the kernel removed from it, if any. truncated says that it did not fit its slot.
 func (s *socket) frame(i int) (b []byte, tci uint16, tagged, truncated bool) {
 	m := &s.rxMsgs[i]
 	b = s.rxBuf[i*s.rxSlot : i*s.rxSlot+min(int(m.Len), s.rxSlot)]
@@ -214,18 +212,18 @@ func auxVLAN(ctl []byte) (tci uint16, ok bool) {
 	return binary.NativeEndian.Uint16(ctl[hdr+16:]), status&unix.TP_STATUS_VLAN_VALID != 0
 }
 
-// txFree returns how many frames can be queued.
+// txFree returns the number of free slots.
 func (s *socket) txFree() int { return txQueue - s.txN }
 
-// queue adds a frame, which must stay as it is until it has been sent.
+// queue adds a frame, which must not change until it has been sent.
 func (s *socket) queue(b []byte) {
 	s.txIov[s.txN].Base = &b[0]
 	s.txIov[s.txN].SetLen(len(b))
 	s.txN++
 }
 
-// send hands queued frames to the kernel. It returns how many it took; fewer
-// than are queued only with an error. After that the rest stays queued.
+// send passes queued frames to the kernel. It returns the number accepted, which is less
+// than the number queued only with an error. The rest stays queued.
 func (s *socket) send() (sent int, err error) {
 	for s.txSent < s.txN {
 		release()
@@ -244,10 +242,10 @@ func (s *socket) send() (sent int, err error) {
 	return sent, nil
 }
 
-// skip forgets the first frame that is queued and not sent.
+// skip drops the first frame that is queued and not sent.
 func (s *socket) skip() { s.txSent++ }
 
-// dropQueued forgets the frames queued and not sent, and returns how many.
+// dropQueued drops the frames queued and not sent, and returns their number.
 func (s *socket) dropQueued() int {
 	n := s.txN - s.txSent
 	s.txN, s.txSent = 0, 0

@@ -16,7 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// tracer writes frames as pcapng. A nil one does nothing.
+// tracer writes frames as pcapng. A nil tracer does nothing.
 type tracer struct {
 	w   *pcapgo.NgWriter
 	buf []byte
@@ -37,7 +37,7 @@ func newTracer(w io.Writer, name string) (*tracer, error) {
 	return &tracer{w: ng}, nil
 }
 
-// received puts the tag back that the kernel took off.
+// received restores the tag that the kernel removed.
 func (t *tracer) received(b []byte, tci uint16, tagged bool, s *Stats) {
 	if tagged && len(b) >= rocev2.EthernetLen {
 		t.buf = append(t.buf[:0], b[:12]...)
@@ -57,7 +57,7 @@ func (t *tracer) write(b []byte, s *Stats) {
 	}
 }
 
-// flush writes what is buffered.
+// flush writes the buffered frames.
 func (t *tracer) flush(s *Stats) {
 	if t == nil {
 		return
