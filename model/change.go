@@ -12,36 +12,35 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Change is an update of the members by the control plane: some are removed,
-// then some are added.
+// Change is an update of the members by the control plane: first removals, then joins.
 type Change struct {
 	Leave []int // hosts
 	Join  []Join
-	// Again puts the whole group once more, with the numbers of the first time.
+	// Again registers the whole group again, with the first numbers.
 	Again bool
 }
 
-// Join is a host that becomes a member.
+// Join is the join of a host.
 type Join struct {
 	Host    int
 	Numbers NumbersKind
-	RQ      rocev2.PSN // Fresh: the first PSN that its new queue pair expects
-	Slot    int        // if not 0, the leg of this host, which has gone, is taken over
+	RQ      rocev2.PSN // Fresh: the first PSN that the new queue pair expects
+	Slot    int        // if not 0, the host takes over the leg of this host, which has left
 }
 
-// NumbersKind are what a joining host is registered with.
+// NumbersKind is the origin of the numbers that a joining host is registered with.
 type NumbersKind uint8
 
 // Numbers of a joining host.
 const (
 	// FreshNumbers is a new queue pair.
 	FreshNumbers NumbersKind = iota
-	// QueriedNumbers is a queue pair that lives on, with the numbers that it has now:
-	// nothing is on the way to it, and it is not in the middle of a message.
+	// QueriedNumbers is a queue pair that continues, with its current numbers: no packet
+	// is on the way to it, and it is not in the middle of a message.
 	QueriedNumbers
-	// EarlyNumbers is Query without these two conditions.
+	// EarlyNumbers is QueriedNumbers without these two conditions.
 	EarlyNumbers
-	// OldNumbers is a queue pair that lives on, with the numbers of its first
+	// OldNumbers is a queue pair that continues, registered with the numbers of its first
 	// registration.
 	OldNumbers
 )
@@ -65,31 +64,31 @@ func (c *Change) String() string {
 	return strings.Join(s, " and ")
 }
 
-// none stands for an index that is not known.
+// none stands for an unknown index.
 const none = 0xFF
 
-// progress is how far a host is with the packets of one source. Packets from
-// since on are promised to it; it has executed those below before, of an earlier
-// membership, and those from first to got-1.
+// progress is the set of packets of one source that a host has executed: those below
+// before, in an earlier membership, and those from first to got-1. The packets from since
+// on are promised to it.
 type progress struct{ before, first, got, since uint8 }
 
-// has says whether packet n was executed.
+// has reports whether packet n was executed.
 func (p *progress) has(n int) bool {
 	return n < int(p.before) || p.first != none && int(p.first) <= n && n < int(p.got)
 }
 
-// lacks says whether one of the packets below n is promised and not executed.
+// lacks reports whether one of the packets below n is promised and not executed.
 func (p *progress) lacks(n int) bool {
 	return n > int(p.since) && (p.first == none || p.first > p.since || int(p.got) < n)
 }
 
-// next says whether packet n, of stream st, is the one to execute next.
+// next reports whether packet n, of stream st, is the next to execute.
 func (p *progress) next(st *stream, n int) bool {
 	return n == int(p.got) || p.first == none && n > int(p.got) && slices.Contains(st.starts, n)
 }
 
-// accept notes that packet n, which is the next one, was executed. One of what was
-// sent before the host was removed may arrive when it is a member again.
+// accept records that packet n, the next one, was executed. A packet sent before the host
+// was removed may arrive when the host is a member again.
 func (p *progress) accept(n int) {
 	switch {
 	case p.first == none && n < int(p.since):
@@ -100,15 +99,15 @@ func (p *progress) accept(n int) {
 	p.got = uint8(n) + 1
 }
 
-// membership is what the changes have made of a group at a switch.
+// membership is the group at a switch after a number of changes.
 type membership struct {
 	dev  Device
 	host []int         // by MemberID
 	leg  []mcast.LegID // by host
-	at   []int         // a host by leg
+	at   []int         // a host, by leg
 }
 
-// changeable says whether the next change can be made at switch sw.
+// changeable reports whether the next change can be made at switch sw.
 func (w *World) changeable(sw int) bool {
 	r := &w.switches[sw]
 	if r.changed == len(w.cfg.Changes) || r.failed {
@@ -116,11 +115,11 @@ func (w *World) changeable(sw int) bool {
 	}
 	for _, j := range w.cfg.Changes[r.changed].Join {
 		h := &w.hosts[j.Host]
-		if h.dead || w.nearestSwitch[sw][j.Host] != 0 { // numbers count where it is connected
+		if h.dead || w.nearestSwitch[sw][j.Host] != 0 { // the conditions hold at the host's own switch
 			continue
 		}
 		switch j.Numbers {
-		case FreshNumbers: // what its old queue pair said has arrived before its registration
+		case FreshNumbers: // all packets of its old queue pair have arrived before its registration
 			if len(w.links[h.up].q) > 0 {
 				return false
 			}
@@ -133,7 +132,7 @@ func (w *World) changeable(sw int) bool {
 	return true
 }
 
-// midMessage says whether host i has executed a part of a message.
+// midMessage reports whether host i has executed a part of a message only.
 func (w *World) midMessage(i int) bool {
 	for s := range w.streams {
 		p := &w.hosts[i].sqPSN[s]
@@ -159,7 +158,7 @@ func (w *World) change(sw int) {
 		w.renumber(sw, j)
 	}
 	op, f := w.operation(sw, r.membership, c, &w.before)
-	r.memberships[r.changed] = nil // it is another one from here on
+	r.memberships[r.changed] = nil // the membership differs from here on
 	r.changed++
 	r.membership, r.memberships[r.changed] = f, f
 	if err := f.dev.Apply(w.now, op, &w.swOut); err != nil {
@@ -179,20 +178,19 @@ func (w *World) change(sw int) {
 	w.op = nil
 }
 
-// leave ends the membership of those that c removes, when the first switch hears
-// of it.
+// leave ends the membership of the hosts that c removes, when the change reaches the
+// first switch.
 func (w *World) leave(c *Change) {
 	for _, i := range c.Leave {
 		h := &w.hosts[i]
 		h.excluded = true
 		if len(w.cfg.stream(i)) > 0 {
-			w.kill(i) // a source that goes sends no more
+			w.kill(i) // a source that is removed sends no more
 		}
 	}
 }
 
-// renumber gives a joining host, at its own switch, the queue pair that it
-// registers.
+// renumber gives a joining host, at its own switch, the queue pair that it registers.
 func (w *World) renumber(sw int, j Join) {
 	h := &w.hosts[j.Host]
 	if w.nearestSwitch[sw][j.Host] != 0 {
@@ -203,12 +201,12 @@ func (w *World) renumber(sw int, j Join) {
 		if p.first != none {
 			p.before, p.first = p.got, none
 		}
-		p.since = uint8(len(w.streams[s].frames)) // until promise, or until it is sent something
+		p.since = uint8(len(w.streams[s].frames)) // until promise, or until a packet is sent to it
 	}
 	h.misnumbered = false
 	switch j.Numbers {
 	case FreshNumbers:
-		for s := range h.sqPSN { // what its old queue pair was in the middle of is no more
+		for s := range h.sqPSN { // the unfinished message of its old queue pair is void
 			h.sqPSN[s].got = uint8(w.streams[s].startFrom(int(h.sqPSN[s].got)))
 		}
 		h.gen = 1
@@ -228,8 +226,8 @@ func (w *World) renumber(sw int, j Join) {
 	}
 }
 
-// operation returns what a change is at switch sw, where the group looks like f,
-// and how it looks then.
+// operation returns the core's operation for a change at switch sw with membership f, and
+// the membership after it.
 func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatus) (mcast.Op, *membership) {
 	r := &w.switches[sw]
 	if c.Again {
@@ -238,7 +236,7 @@ func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatu
 	n := &membership{dev: f.dev, host: slices.Clone(f.host), leg: slices.Clone(f.leg), at: slices.Clone(f.at)}
 	op := mcast.UpdateMembers{}
 	for _, i := range c.Leave {
-		if st.Members[i].Live { // the switch may have been faster
+		if st.Members[i].Live { // the switch may have removed the member already
 			op.Remove = append(op.Remove, f.member(i))
 		}
 	}
@@ -256,8 +254,8 @@ func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatu
 	return op, n
 }
 
-// join adds a member, and returns its leg: that of j.Slot, or its own if it had
-// one, or a new one.
+// join adds a member, and returns its leg: that of j.Slot, or the host's former leg, or a
+// new one.
 func (f *membership) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) mcast.LegID {
 	nbr := near[j.Host]
 	switch {
@@ -296,8 +294,8 @@ func (f *membership) member(i int) mcast.MemberID {
 	panic("model: no member")
 }
 
-// formAt returns the form of switch sw after so many changes, with a device of
-// that form in no particular state.
+// formAt returns the membership at switch sw after a number of changes, with a device for
+// it in an unspecified state.
 func (w *World) formAt(sw, changes int) (*membership, error) {
 	r := &w.switches[sw]
 	if f := r.memberships[changes]; f != nil {
@@ -326,7 +324,7 @@ func (w *World) formAt(sw, changes int) (*membership, error) {
 	return f, nil
 }
 
-// look takes a snapshot, with members in the order of the hosts.
+// look takes a snapshot of switch sw, with members in the order of the hosts.
 func (w *World) look(sw int, st *mcast.GroupStatus) { w.switches[sw].look(st, len(w.hosts)) }
 
 func (f *membership) look(st *mcast.GroupStatus, hosts int) {
@@ -353,9 +351,9 @@ func (f *membership) look(st *mcast.GroupStatus, hosts int) {
 	}
 }
 
-// promise notes what is promised to those that c adds, once every switch has
-// made the change: the first message that begins after what any of them has
-// forwarded, and all that follows.
+// promise records the packets promised to the hosts that c adds, once every switch has
+// made the change: the first message that begins after all data that a switch has
+// forwarded, and all later ones.
 func (w *World) promise(c *Change, number int) {
 	var top [maxSources]uint8
 	for sw := range w.switches {
@@ -371,7 +369,7 @@ func (w *World) promise(c *Change, number int) {
 		h := &w.hosts[j.Host]
 		h.excluded, h.evicted, h.corrupted = false, false, false
 		for s := range h.sqPSN {
-			if !w.cfg.Probe || w.cfg.Policy != mcast.Quorum { // else it is not waited for: it counts from what it is sent
+			if !w.cfg.Probe || w.cfg.Policy != mcast.Quorum { // otherwise it counts from the first packet that is sent to it
 				h.sqPSN[s].since = min(h.sqPSN[s].since, uint8(w.streams[s].startFrom(int(top[s]))))
 			}
 		}

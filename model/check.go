@@ -10,17 +10,17 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Violation is something that must not happen, and how it does.
+// Violation is a violated property, and the way to it.
 type Violation struct {
 	What   string
-	Switch int // where it was seen; -1 at a host
-	Steps  int // from the first state
-	// Trace is what happened, as transcripts for mcast/testdata, one for each
-	// switch, the one where it was seen first.
+	Switch int // switch at which it was found; -1 at a host
+	Steps  int // number of steps from the first state
+	// Trace has the steps as transcripts for mcast/testdata, one for each switch, that of
+	// Switch first.
 	Trace []string
 }
 
-// fault notes the first violation of a step.
+// fault records the first violation of a step.
 func (w *World) fault(sw int, format string, args ...any) {
 	if w.wrong == nil {
 		w.wrong = &Violation{What: fmt.Sprintf(format, args...), Switch: sw}
@@ -40,8 +40,8 @@ func rank(s rocev2.Syndrome) int {
 	return 0
 }
 
-// checkSwitch compares a switch before and after a packet, or a deadline if in
-// is nil, with what it put out.
+// checkSwitch compares the states of a switch before and after a packet, or after a
+// deadline if in is nil, with its output.
 func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 	r, b, a := &w.switches[sw], &w.before, &w.after
 	if !a.HasSource {
@@ -82,13 +82,12 @@ func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 	w.checkDue(sw)
 }
 
-// count returns how many of the source's packets an acknowledgement of psn is
-// for.
+// count returns the number of the source's packets that an acknowledgement of psn covers.
 func (w *World) count(source int, psn rocev2.PSN) int {
 	return int(psn.Sub(w.cfg.host(source).SQ)) + 1
 }
 
-// checkLegs holds the state of each branch against I1, I2 and I5.
+// checkLegs checks the state of each leg against I1, I2 and I5.
 func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 	r, b, a := &w.switches[sw], &w.before, &w.after
 	src := int(a.Source)
@@ -98,7 +97,7 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if !receives(m) || r.leg[i] == r.leg[src] {
 			continue
 		}
-		if w.nearestSwitch[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets what begins here: that is promised too
+		if w.nearestSwitch[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets the message that begins here: that is promised too
 			p := &w.hosts[i].sqPSN[src]
 			p.since = min(p.since, uint8(w.count(src, m.Acked)))
 		}
@@ -116,7 +115,7 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 			need = max(need, rank(in.Syndrome))
 		}
 		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].corrupted || w.down(sw, i) || w.onItsWay(sw, i) || w.hosts[i].sqPSN[src].has(w.count(src, m.Acked))) {
-			continue // it has met what it asks for (R74)
+			continue // the NAK has crossed the packet that it asks for (R74)
 		}
 		if need > rank(m.Pending) && !m.Recovering && !w.copied(src, r.leg[i], m.Acked.Next()) {
 			w.fault(sw, "I5: a NAK of the branch of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
@@ -127,22 +126,22 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 	}
 }
 
-// receives says whether a member is among those that get what is new.
+// receives reports whether a member gets new data.
 func receives(m *mcast.MemberStatus) bool { return m.Live && !m.Joining }
 
-// isFrom says whether feedback is that of the branch host i is on.
+// isFrom reports whether feedback comes from the leg of host i.
 func (w *World) isFrom(sw, i int, in *mcast.Packet) bool {
 	nbr := w.nearestSwitch[sw][i]
 	return in.Neighbor == nbr && (nbr != 0 || in.Src == hostIP(i))
 }
 
-// mayAskSource says whether feedback is a NAK for the packet after acked.
+// mayAskSource reports whether feedback is a NAK for the packet after acked.
 func (w *World) mayAskSource(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool {
 	if rank(in.Syndrome) == 0 {
 		return false
 	}
 	psn := in.PSN
-	if in.Neighbor == 0 { // in the receiver's numbering: what it asks for is what it lacks
+	if in.Neighbor == 0 { // in the receiver's numbering: the NAK names the packet that the receiver lacks
 		if psn != w.hosts[i].qp.ExpectedPSN() {
 			return false
 		}
@@ -155,7 +154,7 @@ func (w *World) mayAskSource(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool
 	return psn == acked.Next() && psn.Less(w.after.Nxt)
 }
 
-// copied says whether the step sent psn to a leg.
+// copied reports whether the step sent psn to a leg.
 func (w *World) copied(source int, l mcast.LegID, psn rocev2.PSN) bool {
 	for i := range w.swOut.Copies {
 		if c := &w.swOut.Copies[i]; c.Leg == l && int(frameOf(c.Frame).index)+1 == w.count(source, psn) {
@@ -165,7 +164,8 @@ func (w *World) copied(source int, l mcast.LegID, psn rocev2.PSN) bool {
 	return false
 }
 
-// checkPSN: a copy has its receiver's number, or between switches its source's.
+// checkPSN checks that a copy has its receiver's number or, between switches, its
+// source's.
 func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 	want := w.cfg.host(int(p.source)).SQ.Add(int32(p.index))
 	if to := w.switches[sw].at[c.Leg]; w.nearestSwitch[sw][to] == 0 {
@@ -179,7 +179,7 @@ func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 		case w.cfg.Tree == Flat:
 			want = h.qp.ExpectedPSN().Add(int32(p.index) - int32(at.since))
 		default:
-			return // where it begins is for its own switch to say
+			return // the member's own switch determines where it begins
 		}
 	}
 	if c.PSN != want {
@@ -187,7 +187,7 @@ func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 	}
 }
 
-// checkNAK holds a NAK to the source against I3 and I6.
+// checkNAK checks a NAK to the source against I3 and I6.
 func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	r, k := &w.switches[sw], rank(f.Syndrome)
 	if f.PSN != w.after.Acked.Next() {
@@ -202,7 +202,7 @@ func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	r.nakRank, r.nakPSN = k, f.PSN
 }
 
-// expectedCopies says whether some branch has a NAK of that rank pending for A+1.
+// expectedCopies reports whether a leg has a NAK of rank k pending for acked+1.
 func (w *World) expectedCopies(sw, k int) bool {
 	r, a := &w.switches[sw], &w.after
 	for i := range a.Members {
@@ -213,12 +213,12 @@ func (w *World) expectedCopies(sw, k int) bool {
 	if w.cfg.Fair && k == rank(rocev2.SyndromeRNR) && a.Acked.Next() == a.Nxt && w.waited(int(a.Source)) {
 		return true
 	}
-	// Or the source is asked for a message that has waited for members to join, or
-	// to show their numbers.
+	// The other reason is a request for a message that has waited for members to join, or
+	// to show their numbering.
 	return a.Failed && k == rank(a.FailSyndrome) || len(w.cfg.Changes) > 0 && k == 1 && a.Acked.Next() == a.Nxt
 }
 
-// waited says whether another host than src has begun to send, and is not done.
+// waited reports whether a host other than src has begun to send, and is not done.
 func (w *World) waited(src int) bool {
 	for s := range w.streams {
 		if h := &w.hosts[s]; s != src && h.started && int(h.done) < len(w.streams[s].wrs) {
@@ -228,7 +228,7 @@ func (w *World) waited(src int) bool {
 	return false
 }
 
-// checkDue: a NAK that is pending for A+1 has been sent on.
+// checkDue checks that a NAK pending for acked+1 has been sent to the source.
 func (w *World) checkDue(sw int) {
 	r, a := &w.switches[sw], &w.after
 	if a.Failed {

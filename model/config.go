@@ -14,7 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Tree is where the switches are. Host 0 is the source, A; the receivers are B,
+// Tree is the arrangement of the switches. Host 0 is the source, A; the receivers are B,
 // C and D.
 type Tree uint8
 
@@ -25,18 +25,18 @@ const (
 	Racks             // B behind a second switch, the other receivers behind a third
 )
 
-// String returns what the tree looks like.
+// String describes the tree.
 func (t Tree) String() string {
 	return [...]string{"1 switch", "2 switches", "3 switches"}[t]
 }
 
-// Bounds limit what the network may do wrong, in all.
+// Bounds limit the faults of the network, each in total.
 type Bounds struct {
 	Lose      int // packets lost
 	Duplicate int // packets delivered twice
 	Reorder   int // packets delivered before the one ahead of them
-	Delay     int // timers that fire while something is in flight
-	PortFull  int // ports whose queue is full for a time
+	Delay     int // timers that fire while packets are in flight
+	PortFull  int // times that the queue of a port is full
 }
 
 // Config is one scenario.
@@ -44,59 +44,61 @@ type Config struct {
 	Name      string
 	Tree      Tree
 	Receivers int // 2 or 3
-	Window    int // PSNs that a sender may have unacknowledged
+	Window    int // send window of a source, in PSNs
 
 	Messages []int // packets of each message of A
-	Second   []int // the same for B, which is a source too if not empty
+	Second   []int // the same for B, which is a source too if Second is not empty
 	Turns    bool  // B begins only when it has received all of A's stream
-	Fair     bool  // a source's turn ends with its message as soon as another one waits
+	Fair     bool  // a source's turn ends with its message once another source waits
 	Write    bool  // RDMA WRITE to symmetric windows instead of SEND
 
 	// Personalities and first PSNs by host; missing ones are those of host 0.
 	Hosts []Host
 
 	Bounds
-	Withheld int // receives that the first receiver has not posted at the start
-	// Policy is the group's. Watched sets its DeadAfter.
+	Withheld int // receives that the first receiver has not posted in the first state
+	// Policy is the group's. WithDeadAfter sets its DeadAfter.
 	Policy        mcast.Policy
 	Quorum        int // receivers of mcast.Quorum
 	WithDeadAfter bool
 	// HostsMayDie lets the last receiver die at any moment.
 	HostsMayDie bool
 	// ShortDeadAfter, if not 0, is the number, from 1, of the message for which the last
-	// receiver has posted too small a buffer: it answers with a fatal NAK, and its
-	// queue pair is in the error state.
+	// receiver has posted too small a buffer: the receiver answers with a fatal NAK, and
+	// its queue pair goes into the error state.
 	ShortDeadAfter int
-	// Outside is how many of the last hosts are no members at the start.
+	// Outside is the number of hosts, the last ones, that are no members in the first
+	// state.
 	Outside int
-	// Probe has the switches verify the numbers of new receivers. Those of the first
-	// members they have verified before the first state.
+	// Probe makes the switches verify the numbering of new receivers. They have verified
+	// the first members before the first state.
 	Probe bool
-	// Changes are made by the control plane, in this order, each at any moment, at
-	// each switch at another one.
+	// Changes are made by the control plane, in this order, each at any moment, and at
+	// different moments at different switches.
 	Changes []Change
-	// Timeout is that of the hosts' queue pairs; 0 is the default here. A source has
-	// eight of them before it gives up: 32 ms by default, of which a receiver that
-	// comes back takes 20 ms alone (R73).
+	// Timeout is the retransmission timeout of the hosts' queue pairs; 0 is the default
+	// here. A source gives up after eight timeouts: 32 ms by default, of which a
+	// returning receiver alone takes 20 ms (R73).
 	Timeout time.Duration
-	// Repair is how many frames each switch keeps, to repair losses by itself; 0
-	// none. Patience and Tries are mcast.RepairSpec's; 0 is the default here.
+	// Repair is the number of frames that each switch retains to repair losses; 0: none.
+	// ProbeTimeout and Tries are mcast.RepairSpec's; 0 is the default here.
 	Repair       int
 	ProbeTimeout time.Duration
 	Tries        int
-	// PortRoom is how many copies of kept frames a driver takes at a time; 0 any number.
+	// PortRoom bounds the copies of retained frames that a driver accepts at a time; 0:
+	// no bound.
 	PortRoom int
-	// JamRoom is how many copies a full queue still takes.
+	// JamRoom is the number of copies that a full queue still accepts.
 	JamRoom int
-	// OneLeg lets nothing go wrong but on the way to B and back. With enough room to
-	// repair, and if nothing is late, nobody else may notice then.
+	// OneLeg restricts faults to the way to B and back. With a large enough store, and
+	// without delays, no other host may be affected then.
 	OneLeg bool
-	// EndlessRetries says that fair runs are known not to complete always; only safety
-	// is checked.
+	// EndlessRetries says that some fair runs are known not to complete; only safety is
+	// checked.
 	EndlessRetries bool
 }
 
-// Host is what distinguishes one host from another.
+// Host is the configuration of one host.
 type Host struct {
 	Personality rc.Personality
 	SQ, RQ      rocev2.PSN
@@ -106,26 +108,26 @@ const (
 	pmtu    = 256
 	timeout = 4 * time.Millisecond
 	dead    = 10 * time.Millisecond // 2.5 timeouts
-	// deadBelow is the root's: more than twice dead, which the switches below it
-	// may take to find out, and less than a source's eight timeouts.
+	// deadBelow is the root's DeadAfter: more than twice dead, the time that the switches
+	// below may need to detect a dead receiver, and less than a source's eight timeouts.
 	deadBelow = 25 * time.Millisecond
-	stalled   = 20 * time.Millisecond // more than a living source is silent for
+	stalled   = 20 * time.Millisecond // longer than a living source is silent
 	rnrCode   = 1                     // 10 us
 	rnrWait   = 10 * time.Microsecond
-	// probeTimeout times tries is less than timeout: the switch repairs before the
-	// source does.
+	// probeTimeout times tries is less than timeout: the switch repairs before the source
+	// does.
 	probeTimeout = 500 * time.Microsecond
 	tries        = 2
 	probeWait    = 500 * time.Microsecond // for the answer to a probe
-	jamTime      = 200 * time.Microsecond // less than patience
-	frameBytes   = 2048                   // what a switch says that keeping a frame takes
+	jamTime      = 200 * time.Microsecond // less than probeTimeout
+	frameBytes   = 2048                   // size of a retained frame, as the switch counts it
 	groupQPN     = 0x4242
 	freshQPN     = 0x10 // of a host's second queue pair, above its first
 	maxHosts     = 8
 	noLeg        = mcast.LegID(1<<16 - 1)
 	groupKey     = 0xFEED // R_Key of the group's window
 	groupVA      = 0x10000
-	// epoch is the time at which every stored state is restored.
+	// epoch is the time to which every stored state is restored.
 	epoch = time.Hour
 )
 
@@ -150,7 +152,7 @@ func (c *Config) stream(i int) []int {
 	return nil
 }
 
-// fresh returns the Join by which host i has a second queue pair; nil if none.
+// fresh returns the Join by which host i gets a second queue pair; nil if there is none.
 func (c *Config) fresh(i int) *Join {
 	for k := range c.Changes {
 		for l := range c.Changes[k].Join {
@@ -162,10 +164,10 @@ func (c *Config) fresh(i int) *Join {
 	return nil
 }
 
-// counts says whether it matters which hosts' packets were lost or late.
+// counts reports whether the checks depend on whose packets were lost or delayed.
 func (c *Config) counts() bool { return c.Policy != mcast.Strict || c.WithDeadAfter }
 
-// again says whether some change puts the whole group once more.
+// again reports whether a change registers the whole group again.
 func (c *Config) again() bool {
 	return slices.ContainsFunc(c.Changes, func(k Change) bool { return k.Again })
 }
@@ -191,7 +193,7 @@ func (c *Config) tries() int {
 	return tries
 }
 
-// unnoticed says whether nobody but B and its switch may notice what goes wrong.
+// unnoticed reports whether faults may affect only B and its switch.
 func (c *Config) unnoticed() bool {
 	return c.OneLeg && c.Delay == 0 && c.Withheld == 0 && !c.HostsMayDie && c.ShortDeadAfter == 0 && len(c.Changes) == 0 && c.PortFull == 0 && c.Repair >= c.Window && c.Lose < c.tries()
 }

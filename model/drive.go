@@ -8,7 +8,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// toSwitch is the driver of a switch: it verifies only when asked to.
+// toSwitch is the driver of a switch: it verifies a packet only if the switch asks for
+// it.
 func (w *World) toSwitch(sw, l int, p packet) {
 	r := &w.switches[sw]
 	in := mcast.Packet{
@@ -24,7 +25,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 			in.VA, in.RKey, in.DMALen = w.streams[p.source].wrs[f.msg].VA, groupKey, f.dmaLen
 		}
 	} else if in.Neighbor != 0 {
-		in.Src = hostIP(int(p.source)) // between switches feedback names the source it is for
+		in.Src = hostIP(int(p.source)) // between switches feedback names the source that it is for
 	}
 	w.look(sw, &w.before)
 	r.dev.Input(w.now, &in, &w.swOut)
@@ -39,7 +40,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	w.forwarded(sw, &in)
 }
 
-// forwarded does what a switch says.
+// forwarded carries out a switch's output.
 func (w *World) forwarded(sw int, in *mcast.Packet) {
 	r, o := &w.switches[sw], &w.swOut
 	if w.recorder != nil {
@@ -69,7 +70,7 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	}
 }
 
-// noteTop notes what a switch has forwarded of its source's packets.
+// noteTop records how far a switch has forwarded its source's packets.
 func (w *World) noteTop(sw int) {
 	if st := &w.after; st.HasSource {
 		src := int(st.Source)
@@ -103,7 +104,7 @@ func (w *World) copy(sw int, c *mcast.Copy) {
 	w.send(l, p)
 }
 
-// requeue puts off a copy for which the queue of its port has no room.
+// requeue returns a copy to the switch for which the queue of its port has no room.
 func (w *World) requeue(sw int, c *mcast.Copy, l int) {
 	r, until := &w.switches[sw], w.links[l].full
 	if !r.dev.Requeue(c, until) {
@@ -117,7 +118,7 @@ func (w *World) requeue(sw int, c *mcast.Copy, l int) {
 	}
 }
 
-// events follows what a switch tells the control plane.
+// events follows the switch's events for the control plane.
 func (w *World) events(sw int) {
 	r := &w.switches[sw]
 	for _, e := range w.swOut.Events {
@@ -130,7 +131,7 @@ func (w *World) events(sw int) {
 			w.checkFailed(sw, i, e.Syndrome)
 			r.failed = true
 		case mcast.SourceChanged:
-		case mcast.NumberMismatch: // counted over packets of all interleavings that were tried: no part of the state
+		case mcast.NumberMismatch: // counted over packets of all interleavings that were tried: not part of the state
 		default:
 			w.fault(sw, "event of kind %d for %s, syndrome %#x", e.Kind, name(i), uint8(e.Syndrome))
 		}

@@ -33,7 +33,7 @@ const (
 	pktProbe  = pktGen * 2
 )
 
-// encode appends the state of w, all of it relative to w.now.
+// encode appends the state of w, with times relative to w.now.
 func (w *World) encode(b []byte) []byte {
 	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1))
 	for i := range w.hosts {
@@ -119,8 +119,8 @@ func psnAt(b []byte) rocev2.PSN {
 	return rocev2.PSN(b[0]) | rocev2.PSN(b[1])<<8 | rocev2.PSN(b[2])<<16
 }
 
-// decode makes w the state that encode wrote. The encoding is our own: one that
-// cannot be read is a bug of ours.
+// decode sets w to a state that encode wrote. An encoding that cannot be read is a bug of
+// this package.
 func (w *World) decode(b []byte) {
 	if err := w.load(b); err != nil {
 		panic(fmt.Sprintf("model: %v", err))
@@ -189,8 +189,8 @@ func (w *World) load(b []byte) (err error) {
 	return nil
 }
 
-// refill writes what host i has received of an unfinished SEND into its
-// buffer. checkAccepted has seen each of these bytes in its place.
+// refill writes the received part of an unfinished SEND into the buffer of host i.
+// checkAccepted has checked each of these bytes.
 func (w *World) refill(i int) {
 	h := &w.hosts[i]
 	if w.cfg.Write {
@@ -207,7 +207,7 @@ func (w *World) refill(i int) {
 	}
 }
 
-// encodeJam says how long a full queue is full, and what it takes until then.
+// encodeJam appends the remaining time of a full queue, and its remaining room.
 func (l *link) encodeJam(b []byte, now time.Duration) []byte {
 	if l.full <= now {
 		l.full, l.room = 0, 0

@@ -8,8 +8,8 @@ const (
 	unknown uint8 = iota
 	completes
 	endless
-	onPath      // while it is followed
-	endsOutside // of what was searched
+	onPath      // while the run is followed
+	endsOutside // outside of the searched states
 )
 
 func (e *slot) fateOf(schedule int) uint8 { return e.ending >> (4 * schedule) & 15 }
@@ -18,10 +18,9 @@ func (e *slot) setFate(schedule int, f uint8) {
 	e.ending = e.ending&^(15<<(4*schedule)) | f<<(4*schedule)
 }
 
-// checkFairRuns follows the fair runs of all states. Each state has one fair
-// successor per schedule, so a run that does not end comes back to where it
-// was. Of the states from which that happens it reports one that is nearest to
-// the first.
+// checkFairRuns follows the fair runs of all states. Each state has one fair successor
+// per schedule, so a run that does not end returns to one of its states. Among the states
+// from which that happens it reports one that is nearest to the first state.
 func (s *search) checkFairRuns(w *World) {
 	var bad *slot
 	schedule := 0
@@ -50,8 +49,7 @@ func (s *search) checkFairRuns(w *World) {
 	}
 }
 
-// follow follows one fair run from e and remembers, for all states on it, how
-// it ends.
+// follow follows one fair run from e and records, for all states on it, how it ends.
 func (s *search) follow(e *slot, schedule int) uint8 {
 	var path []*slot
 	f := e.fateOf(schedule)
@@ -80,8 +78,7 @@ func (s *search) follow(e *slot, schedule int) uint8 {
 	return f
 }
 
-// livelock describes the endless fair run from state h: the way there, and once
-// round.
+// livelock describes the endless fair run from state h: the path to it, and one cycle.
 func (s *search) livelock(w *World, h uint64, schedule int) *Violation {
 	as := s.seen.path(h)
 	round := map[uint64]bool{}

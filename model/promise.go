@@ -12,12 +12,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What an acknowledgement, and so a completion, promises: that the receivers have
-// executed the packets. One that only acknowledges them is not enough.
+// An acknowledgement, and so a completion, promises that the receivers have executed the
+// packets. A receiver that only acknowledges them is not enough.
 
-// checkPromise holds an acknowledgement against what the receivers have: an
-// ACK or NAK implies that all below its PSN is everywhere, or with a quorum at
-// so many receivers.
+// checkPromise checks an acknowledgement against the receivers: an ACK or NAK implies
+// that every receiver, or with a quorum a quorum of them, has executed all packets below
+// its PSN.
 func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 	r := &w.switches[sw]
 	src := r.host[f.To]
@@ -42,8 +42,8 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 	}
 }
 
-// checkQuorum: of the first n packets of src, enough live receivers have each of
-// those that were not acknowledged before.
+// checkQuorum checks that enough live receivers have each of the first n packets of src
+// that were not acknowledged before.
 func (w *World) checkQuorum(sw, src, n int) {
 	from := 0
 	if w.before.HasSource && int(w.before.Source) == src {
@@ -62,7 +62,7 @@ func (w *World) checkQuorum(sw, src, n int) {
 	}
 }
 
-// memberLeaves says whether this step evicts host i.
+// memberLeaves reports whether this step evicts host i.
 func (w *World) memberLeaves(sw, i int) bool {
 	for k := range w.swOut.Events {
 		if e := &w.swOut.Events[k]; e.Kind == mcast.MemberEvicted && w.switches[sw].host[e.Member] == i {
@@ -72,7 +72,7 @@ func (w *World) memberLeaves(sw, i int) bool {
 	return false
 }
 
-// String says which packets these are.
+// String lists the packets.
 func (p *progress) String() string {
 	switch {
 	case p.first == none:
@@ -83,8 +83,8 @@ func (p *progress) String() string {
 	return fmt.Sprintf("%d, and %d to %d", p.before, p.first, int(p.got)-1)
 }
 
-// checkAccepted: what a receiver accepts is the next packet of its source, and
-// the bytes are where they belong.
+// checkAccepted checks that the packet that a receiver accepts is the next of its source,
+// and that its bytes are in their place.
 func (w *World) checkAccepted(i int, p packet) {
 	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
 	x := &h.sqPSN[p.source]
@@ -99,8 +99,7 @@ func (w *World) checkAccepted(i int, p packet) {
 	}
 }
 
-// targetOf returns the memory of host i where the bytes of p belong, its next
-// packet.
+// targetOf returns the memory of host i for the bytes of p, its next packet.
 func (w *World) targetOf(i int, p *packet) []byte {
 	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
 	if f.op.Is(rocev2.OpWrite) {
@@ -122,7 +121,7 @@ func (w *World) receives(i int) int {
 	return n
 }
 
-// checkSent: a requester sends what its stream says.
+// checkSent checks that a requester sends the packets of its stream.
 func (w *World) checkSent(i int, out packet, p *rc.Packet) {
 	if i >= maxSources || int(out.index) >= len(w.streams[i].frames) {
 		w.fault(-1, "host %s sends %06x, which is not of its stream", name(i), uint32(p.PSN))
@@ -133,9 +132,8 @@ func (w *World) checkSent(i int, out packet, p *rc.Packet) {
 	}
 }
 
-// checkCompletion is the promise: a completion at the sender means that every
-// member that was not evicted has executed the message, or with a quorum that so
-// many receivers have.
+// checkCompletion checks the promise: a completion at the sender means that every member
+// that was not evicted has executed the message, or with a quorum that a quorum has.
 func (w *World) checkCompletion(i int, c *rc.Completion) {
 	h := &w.hosts[i]
 	if c.Status != rc.Success {
@@ -170,8 +168,8 @@ func (w *World) checkCompletion(i int, c *rc.Completion) {
 	}
 }
 
-// mayBreak says whether the queue pair of host i may be in the error state: it has
-// answered with a fatal NAK, or it was told of one.
+// mayBreak reports whether the queue pair of host i may be in the error state: it has
+// answered with a fatal NAK, or has received one.
 func (w *World) mayBreak(i int) bool {
 	if i == w.cfg.Receivers && w.cfg.ShortDeadAfter > 0 || w.hosts[i].misnumbered || !w.hosts[i].member() {
 		return true
@@ -184,9 +182,10 @@ func (w *World) mayBreak(i int) bool {
 	return false
 }
 
-// checkEvicted: who lives and answers all that it gets is not taken for dead, as long as
-// nothing on its way is lost or late; nor, where all have to have everything, for
-// one loss, which delays its answer by one timeout of the source, of which dead is 2.5.
+// checkEvicted checks that a receiver that lives and answers every packet is not taken
+// for dead, as long as nothing on its way is lost or delayed. Where every receiver must
+// have all data, a single loss does not excuse it either: that delays its answer by one
+// timeout of the source, of which dead is 2.5.
 func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 	h := &w.hosts[i]
 	switch {
@@ -208,9 +207,9 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 	}
 }
 
-// stranded says whether host i lacks what a quorum has acknowledged and nobody can
-// send it any more. Its packets need not have been lost: what it was to be sent
-// may have been given up.
+// stranded reports whether host i lacks data that a quorum has acknowledged and that
+// neither source nor store can send any more. Its packets need not have been lost: a
+// resend for it may have been given up.
 func (w *World) stranded(sw, i int) bool {
 	b := &w.before
 	if w.cfg.Policy != mcast.Quorum || !b.HasSource || !b.Members[i].Acked.Less(b.Acked) {
@@ -220,8 +219,8 @@ func (w *World) stranded(sw, i int) bool {
 	return !w.switches[sw].keeps(int(b.Source), n, n+1)
 }
 
-// onItsWay says whether what host i lacks first is on the link to it: then its NAK has
-// met that packet.
+// onItsWay reports whether the first packet that host i lacks is on the link to it: then
+// its NAK has crossed that packet.
 func (w *World) onItsWay(sw, i int) bool {
 	b := &w.before
 	if w.op != nil || !b.HasSource {
@@ -236,7 +235,7 @@ func (w *World) onItsWay(sw, i int) bool {
 	return false
 }
 
-// down says whether host i, or one behind the same leg, does not answer any more.
+// down reports whether host i, or another behind the same leg, no longer answers.
 func (w *World) down(sw, i int) bool {
 	r := &w.switches[sw]
 	for j := range w.hosts {
@@ -247,7 +246,7 @@ func (w *World) down(sw, i int) bool {
 	return false
 }
 
-// excused says whether a switch may take the branch of host i for dead.
+// excused reports whether a switch may take the leg of host i for dead.
 func (w *World) excused(sw, i int) bool {
 	r := &w.switches[sw]
 	for j := range w.hosts {
@@ -258,8 +257,8 @@ func (w *World) excused(sw, i int) bool {
 	return w.down(sw, i)
 }
 
-// checkFailed: a group fails only for a receiver that cannot go on and cannot be
-// spared, or because its source is removed.
+// checkFailed checks that a group fails only for a receiver that cannot go on and cannot
+// be evicted, or because its source is removed.
 func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 	left := 0 // other receivers, which could go on
 	for j := range w.hosts {
@@ -278,14 +277,14 @@ func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 	}
 }
 
-// counts says whether host j is a member, and was before what is in flight.
+// counts reports whether host j is a member, and was one before the packets in flight.
 func (w *World) counts(j int) bool {
 	src := w.before.Source
 	return w.after.Members[j].Live && int(w.hosts[j].sqPSN[src].since) <= w.count(int(src), w.before.Acked)
 }
 
-// checkLeft: a change makes the group fail only if its source is removed while
-// somebody who stays may lack what it has sent, or too few receivers stay.
+// checkLeft checks that a change makes the group fail only if its source is removed while
+// a remaining member may lack its data, or if too few receivers remain.
 func (w *World) checkLeft(sw int, c *Change) {
 	b, a := &w.before, &w.after
 	if b.Failed || !a.Failed || !b.HasSource {
@@ -309,7 +308,7 @@ func (w *World) checkLeft(sw int, c *Change) {
 	w.fault(sw, "%v: the group fails, and all who stay have everything", c)
 }
 
-// checkReceived: a completed receive holds one whole message.
+// checkReceived checks that a completed receive holds one whole message.
 func (w *World) checkReceived(i int, c *rc.Completion) {
 	h := &w.hosts[i]
 	for s := range w.streams {

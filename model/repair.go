@@ -12,27 +12,27 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// What a driver keeps for a switch that repairs losses, and what the checks
-// remember of it.
+// The frames that a driver retains for a switch that repairs losses, and the records of
+// the checks about them.
 
-// legState is what the checks remember of a leg in this epoch. Packets are named by
-// their place in the source's stream.
+// legState is the checks' record of a leg in this turn. Packets are named by their index
+// in the source's stream.
 type legState struct {
-	top      uint8 // one above the highest that was sent to it
-	due      uint8 // 0, or one above what comes next, as a NAK was answered from the store
-	probed   bool  // the last copy asks for an ACK: what follows depends on it
-	tries    uint8 // times it was sent the same thing again from the store
-	rnrCount uint8 // RNR NAKs that were not told the source, since it last had something new
+	top      uint8 // one above the highest index that was sent to it
+	due      uint8 // 0, or one above the index that must come next, after a NAK that was answered from the store
+	probed   bool  // the last copy asks for an ACK: what follows depends on the answer
+	tries    uint8 // resends of the same packet from the store
+	rnrCount uint8 // RNR NAKs that did not go to the source, since the last progress
 	resumeAt time.Duration
 }
 
 // Bits of a handle beside index and source of the packet.
 const (
 	handleAckReq = 1 << 16
-	handleAgain  = 1 << 17 // the same packet, but another frame
+	handleAgain  = 1 << 17 // the same packet in another frame
 )
 
-// newHandle names the frame of a packet that arrives: no frame that is kept has that name.
+// newHandle names the frame of a packet that arrives: no retained frame has that name.
 func (r *switchState) newHandle(p *packet) mcast.Handle {
 	h := mcast.Handle(p.source)<<8 | mcast.Handle(p.index)
 	if p.ackReq {
@@ -49,8 +49,8 @@ func frameOf(h mcast.Handle) packet {
 	return packet{source: uint8(h >> 8), index: uint8(h), ackReq: h&handleAckReq != 0}
 }
 
-// hold keeps the frame of in if the switch says so, and sees that all copies are
-// of frames that are there. It returns false if they are not.
+// hold retains the frame of in if the switch says so, and checks that all copies are of
+// frames that are present. It returns false if they are not.
 func (w *World) hold(sw int, in *mcast.Packet) bool {
 	r, o := &w.switches[sw], &w.swOut
 	if o.Retained {
@@ -69,7 +69,7 @@ func (w *World) hold(sw int, in *mcast.Packet) bool {
 	return true
 }
 
-// release forgets the frames that a switch lets go of.
+// release removes the frames that a switch has freed.
 func (w *World) release(sw int) {
 	r := &w.switches[sw]
 	for _, h := range w.swOut.Freed {
@@ -87,7 +87,7 @@ func (w *World) release(sw int) {
 	}
 }
 
-// checkHeld compares what the driver keeps with what the switch believes.
+// checkHeld compares the frames that the driver retains with the switch's state.
 func (w *World) checkHeld(sw int) {
 	r, a := &w.switches[sw], &w.after
 	if a.Retained != int64(len(r.held))*frameBytes {
@@ -98,7 +98,7 @@ func (w *World) checkHeld(sw int) {
 	}
 	low := a.Acked
 	if w.cfg.Policy == mcast.Quorum && slices.ContainsFunc(a.Members, func(m mcast.MemberStatus) bool { return receives(&m) && !m.Source && m.Lag > 0 }) {
-		low = w.cfg.host(int(a.Source)).SQ.Prev() // let go of when the last of them has everything
+		low = w.cfg.host(int(a.Source)).SQ.Prev() // freed when the last receiver has all data
 	}
 	for _, h := range r.held {
 		f := frameOf(h)
@@ -108,7 +108,7 @@ func (w *World) checkHeld(sw int) {
 	}
 }
 
-// keeps says whether all packets of source from first to last-1 are kept.
+// keeps reports whether all packets of source from first to last-1 are retained.
 func (r *switchState) keeps(source, first, last int) bool {
 	for k := first; k < last; k++ {
 		if !slices.ContainsFunc(r.held, func(h mcast.Handle) bool {
@@ -121,8 +121,8 @@ func (r *switchState) keeps(source, first, last int) bool {
 	return true
 }
 
-// checkRepair holds what a switch does for branches that lost something against
-// RC.md §9. What it keeps is in held, and nothing of that let go yet.
+// checkRepair checks a switch's recovery of legs against RC.md §9. held has the frames
+// that were retained before the step or by it, also those that it frees.
 func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 	r, b, a := &w.switches[sw], &w.before, &w.after
 	if !same {
@@ -159,14 +159,14 @@ func (w *World) checkRepair(sw int, same bool, in *mcast.Packet) {
 	}
 }
 
-// progressed follows an acknowledgement of new data: n packets now, of hi.
+// progressed follows an acknowledgement of new data: the leg now has n packets, of hi.
 func (x *legState) progressed(n, hi int) {
 	x.tries, x.rnrCount, x.resumeAt = 0, 0, 0
-	x.top = max(x.top, uint8(n)) // what was put off, it had been sent before
+	x.top = max(x.top, uint8(n)) // a requeued copy among them had been sent before
 	switch {
 	case x.due == 0:
 	case x.probed:
-		x.due = 0 // it may have more, which it was sent before
+		x.due = 0 // the leg may have more packets, from earlier copies
 	case n == hi:
 		x.due = 0
 	case int(x.due) <= n:
@@ -174,7 +174,7 @@ func (x *legState) progressed(n, hi int) {
 	}
 }
 
-// noteServed counts NAKs that are answered from the store, and questions.
+// noteServed counts NAKs that are answered from the store, and probes.
 func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 	r, b, a := &w.switches[sw], &w.before, &w.after
 	if !same {
@@ -187,7 +187,7 @@ func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 				continue
 			}
 			w.servedOne(sw, &r.legs[r.leg[i]], w.count(src, a.Members[i].Acked), in)
-			break // the others behind the same neighbour are the same branch
+			break // the others behind the same neighbour have the same leg
 		}
 	}
 	if a.Counters.Probes != b.Counters.Probes && w.cfg.PortRoom == 0 {
@@ -197,7 +197,7 @@ func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 				legs = append(legs, &r.legs[l])
 			}
 		}
-		if n := a.Counters.Probes - b.Counters.Probes; n == uint64(len(legs)) { // else some of them had to wait for another reason
+		if n := a.Counters.Probes - b.Counters.Probes; n == uint64(len(legs)) { // otherwise a probe had to wait for another reason
 			for _, x := range legs {
 				w.countTry(sw, x)
 			}
@@ -220,14 +220,15 @@ func (w *World) countTry(sw int, x *legState) {
 	}
 }
 
-// probesAgain says whether the step sends a leg what it lacks first, as a question.
+// probesAgain reports whether the step sends a leg the packet that it lacks first, as a
+// probe.
 func (w *World) probesAgain(sw int, l mcast.LegID) bool {
 	r, a := &w.switches[sw], &w.after
 	i := r.at[l]
 	if l == r.leg[a.Source] || !receives(&a.Members[i]) {
 		return false
 	}
-	first, asks := false, false // a longer question ends with the request
+	first, asks := false, false // a longer probe ends with the AckReq
 	for _, c := range w.swOut.Copies {
 		if f := frameOf(c.Frame); c.Leg == l {
 			first = first || int(f.index) == w.count(int(a.Source), a.Members[i].Acked)
@@ -237,9 +238,10 @@ func (w *World) probesAgain(sw int, l mcast.LegID) bool {
 	return first && asks
 }
 
-// checkOrder follows what is sent to each leg. What is new to a leg follows what
-// it was sent before, unless that has not come or is not kept; and after a NAK
-// that was answered from the store comes what it asks for, in order.
+// checkOrder follows the packets that are sent to each leg. A packet that is new to a leg
+// follows its predecessor, unless that has not arrived or is not retained. After a NAK
+// that was answered from the store the packet named comes next, then its successors in
+// order.
 func (w *World) checkOrder(sw int, in *mcast.Packet) {
 	r := &w.switches[sw]
 	for i := range w.swOut.Copies {
@@ -263,7 +265,7 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 			}
 			x.due = f.index + 2
 			if int(x.due) > w.count(int(f.source), w.after.Nxt)-1 {
-				x.due = 0 // in line
+				x.due = 0 // in sync
 			}
 		}
 		x.probed = c.Flags&mcast.SetAckReq != 0 || f.ackReq
@@ -271,14 +273,14 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 	}
 }
 
-// first says whether leg l, when its source sends packet index again, gets it from
-// there: it is what it lacks first, or it is late.
+// first reports whether leg l gets packet index from its source when the source repeats
+// it: the leg lacks that packet first, or is recovering.
 func (w *World) first(sw int, l mcast.LegID, index uint8) bool {
 	r, b := &w.switches[sw], &w.before
 	for i := range b.Members {
 		if m := &b.Members[i]; r.leg[i] == l {
 			lacks := w.count(int(b.Source), m.Acked)
-			behind := w.cfg.Policy == mcast.Quorum && m.Acked.Less(b.Acked) // what it lacks first may be gone
+			behind := w.cfg.Policy == mcast.Quorum && m.Acked.Less(b.Acked) // the packet that it lacks first may be gone
 			return m.Recovering || lacks == int(index) || behind
 		}
 	}

@@ -10,19 +10,18 @@ import (
 	"github.com/gleam-rdma/gleam/rc"
 )
 
-// Casts of hosts: A, B, C, D. PSNs are about to wrap where they are used.
+// Sets of hosts: A, B, C, D. PSNs are close to the wrap where the set is used.
 var (
 	allRXE    = []Host{{rc.RXE, 0xFFFFFE, 0xFFFFFF}, {rc.RXE, 0xFFFFFF, 0xFFFFFE}, {rc.RXE, 0, 0xFFFFFD}, {rc.RXE, 0, 0}}
 	allStrict = []Host{{rc.Strict, 0xFFFFFE, 0xFFFFFF}, {rc.Strict, 0xFFFFFF, 0xFFFFFE}, {rc.Strict, 0, 0xFFFFFD}, {rc.Strict, 0, 0}}
 	mixed     = []Host{{rc.RXE, 0xFFFFFF, 0}, {rc.Strict, 0x7FFFFF, 0x7FFFFE}, {rc.RXE, 5, 0xFFFFFF}, {rc.Strict, 0, 0}}
 	crossed   = []Host{{rc.Strict, 0xFFFFFF, 0}, {rc.RXE, 0x7FFFFF, 0x7FFFFE}, {rc.Strict, 5, 0xFFFFFF}, {rc.RXE, 0, 0}}
-	// alike number alike, as applications do that choose 0: PSNs of one epoch
-	// look like those of another.
+	// alike has equal numbers at all hosts, as applications do that choose 0: PSNs of one
+	// turn look like those of another.
 	alike = []Host{{rc.RXE, 0, 0}, {rc.Strict, 0, 0}, {rc.RXE, 0, 0}, {rc.RXE, 0, 0}}
 )
 
-// Tiny are the scenarios of every test run: some thousand states each, searched
-// to the end.
+// Tiny are the scenarios of every test run: some thousand states each, all searched.
 func Tiny() []Config {
 	return append([]Config{
 		{Name: "rxe", Receivers: 2, Window: 4, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Duplicate: 1}},
@@ -49,7 +48,7 @@ func Tiny() []Config {
 	}, TinyMembers()...)
 }
 
-// Quick are scenarios of some hundred thousand states, searched to the end.
+// Quick are scenarios of some hundred thousand states, all searched.
 func Quick() []Config {
 	return append([]Config{
 		{Name: "strict-late", Receivers: 2, Window: 3, Messages: []int{3}, Hosts: allStrict, Bounds: Bounds{Lose: 1, Duplicate: 1, Delay: 1}},
@@ -134,7 +133,7 @@ func Full() []Config {
 		{Name: "repair-sources", Receivers: 2, Window: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-turns-rack", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{2}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "repair-turns-racks", Tree: Racks, Receivers: 3, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1}},
-		// At once in a tree: each switch may begin with another source. See
+		// Both begin at once in a tree: each switch may begin with another source. See
 		// docs/TESTING.md.
 		{Name: "contention-racks", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, EndlessRetries: true, Hosts: []Host{{rc.RXE, 0, 0}}, Bounds: Bounds{Lose: 1, Delay: 1}},
 	}, FullMembers()...)

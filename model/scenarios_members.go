@@ -63,7 +63,7 @@ func TinyMembers() []Config {
 	}
 }
 
-// QuickMembers are some of these with more that may go wrong.
+// QuickMembers are some of these scenarios with more faults.
 func QuickMembers() []Config {
 	return []Config{
 		{Name: "window-8", Receivers: 2, Window: 8, Messages: []int{8}, Hosts: allRXE, Bounds: Bounds{Lose: 1}},
@@ -80,7 +80,7 @@ func QuickMembers() []Config {
 	}
 }
 
-// FullMembers are those of make model.
+// FullMembers are the scenarios of make model.
 func FullMembers() []Config {
 	return []Config{
 		{Name: "window-8", Receivers: 2, Window: 8, Messages: []int{8}, Hosts: mixed, Bounds: Bounds{Lose: 2}},

@@ -11,27 +11,27 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Options say how to search.
+// Options configure a search.
 type Options struct {
 	Workers   int // goroutines; default 2
-	MaxStates int // stop after so many states; 0 is all of them
-	// WrapPSNs, if not nil, puts a Device in the place of every switch.
+	MaxStates int // stop after this number of states; 0: no limit
+	// WrapPSNs, if not nil, replaces every switch by a Device.
 	WrapPSNs func(*mcast.Switch, mcast.GroupSpec) Device
-	// EndToEnd checks nothing within the switches, only what hosts see: the
-	// bytes, completions, and that transfers end.
+	// EndToEnd checks nothing within the switches, only the hosts: the bytes, the
+	// completions, and that transfers end.
 	EndToEnd bool
 }
 
-// Result is what a search has come to.
+// Result is the outcome of a search.
 type Result struct {
 	States      int // different states
 	Transitions int
 	Depth       int // steps to the farthest state
 	Complete    bool
-	// Finished counts the states in which all is done; FairRuns those from
-	// which both fair runs were followed to their end.
+	// Finished counts the states in which all is done; FairRuns those from which both
+	// fair runs were followed to their end.
 	Finished, FairRuns int
-	Bytes              int // of stored states, at most at one time
+	Bytes              int // of stored states, the peak
 	Elapsed            time.Duration
 	Violation          *Violation
 }
@@ -39,10 +39,10 @@ type Result struct {
 // maxDepth is more steps than any scenario has.
 const maxDepth = 10_000
 
-// blockSize is the room for encoded states that workers hand round.
+// blockSize is the capacity of a block.
 const blockSize = 1 << 18
 
-// block is encoded states, each after its length in two bytes.
+// block is a list of encoded states, each preceded by its length in two bytes.
 type block []byte
 
 type search struct {
@@ -60,15 +60,15 @@ type search struct {
 	bad      *finding // the violation found at this depth
 }
 
-// finding is a violation: the way to a state, and the step from there.
+// finding is a violation: the path to a state, and the step from there.
 type finding struct {
 	from uint64
 	step []action // one, or none if the state itself is wrong
 	v    *Violation
 }
 
-// Search tries everything that can happen in cfg. An error means that the
-// scenario cannot be set up.
+// Search tries every possible step in cfg. An error means that the scenario cannot be set
+// up.
 func Search(cfg *Config, opt Options) (Result, error) {
 	if opt.Workers <= 0 {
 		opt.Workers = 2
@@ -98,7 +98,7 @@ func Search(cfg *Config, opt Options) (Result, error) {
 
 func (s *search) hash(b []byte) uint64 {
 	h := maphash.Bytes(s.seed, b)
-	if h == 0 { // means a free slot
+	if h == 0 { // 0 marks a free slot
 		h = 1
 	}
 	return h
@@ -251,7 +251,7 @@ func (k *worker) store() {
 	k.out = append(k.out, k.enc...)
 }
 
-// report keeps one of the violations of this depth.
+// report records one of the violations of this depth.
 func (k *worker) report(from uint64, step ...action) {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// toHost gives a packet to the queue pair of host i.
+// toHost delivers a packet to the queue pair of host i.
 func (w *World) toHost(i int, p packet) {
 	h := &w.hosts[i]
 	if h.dead {
@@ -39,7 +39,7 @@ func (w *World) toHost(i int, p packet) {
 	if i > 1 && p.index < h.sqPSN[p.source].got && w.cfg.unnoticed() {
 		w.fault(-1, "host %s gets packet %d of %s again, and lost nothing", name(i), p.index, name(int(p.source)))
 	}
-	if h.sqPSN[p.source].next(&w.streams[p.source], int(p.index)) { // what an earlier state left there must not pass for the packet's
+	if h.sqPSN[p.source].next(&w.streams[p.source], int(p.index)) { // bytes of an earlier state must not pass for the packet's
 		at := w.targetOf(i, &p)
 		clear(at[:min(len(at), len(f.payload))])
 	}
@@ -50,8 +50,8 @@ func (w *World) toHost(i int, p packet) {
 	w.served(i)
 }
 
-// probe gives a probe to the queue pair of host i: a WRITE of no bytes. To a queue
-// pair that expects its PSN it is news, and the next PSN is expected then.
+// probe delivers a keepalive probe to the queue pair of host i: a WRITE of no bytes. If
+// its PSN is the expected one the queue pair executes it, and expects the next PSN.
 func (w *World) probe(i int, p packet) {
 	h := &w.hosts[i]
 	in := rc.Packet{Op: rocev2.WriteOnly, DestQP: qpn(i) + freshQPN*rocev2.QPN(p.gen), PSN: p.psn, AckReq: true}
@@ -63,8 +63,7 @@ func (w *World) probe(i int, p packet) {
 	w.served(i)
 }
 
-// served sends what the queue pair of host i wants sent, and looks at its
-// completions.
+// served sends the packets of the queue pair of host i, and checks its completions.
 func (w *World) served(i int) {
 	h, o := &w.hosts[i], &w.qpOut
 	h.qp.Transmit(w.now, o, w.cfg.Window+1)

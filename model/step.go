@@ -9,7 +9,7 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// action is one step: its kind above, what it happens to in the low four bits.
+// action is one step: its kind in the upper bits, its argument in the low four bits.
 type action uint8
 
 // Kinds of action. The argument is a link for the first four and jam, a node for
@@ -87,24 +87,24 @@ func (w *World) actions(as []action) []action {
 	return as
 }
 
-// faulty says whether link i may do anything wrong.
+// faulty reports whether link i may have faults.
 func (w *World) faulty(i int) bool {
 	return !w.cfg.OneLeg || w.links[i].from == 1 || w.links[i].to == 1
 }
 
-// idleSource says whether host i has a stream that it has not begun to send.
+// idleSource reports whether host i has a stream that it has not begun to send.
 func (w *World) idleSource(i int) bool {
 	return i < maxSources && !w.hosts[i].started && len(w.streams[i].wrs) > 0
 }
 
-// mustWait says whether host i takes its turn only when it has all of A's
-// stream, and does not yet.
+// mustWait reports whether host i begins only when it has all of A's stream, and lacks
+// some of it.
 func (w *World) mustWait(i int) bool {
 	return w.hosts[i].dead || w.cfg.Turns && w.hosts[0].member() && int(w.hosts[i].sqPSN[0].got) < len(w.streams[0].frames)
 }
 
-// fair returns what a network without faults does next, in one of two
-// schedules; false if nothing is left to do.
+// fair returns the next step of a network without faults, in one of two schedules; false
+// if nothing is left to do.
 func (w *World) fair(schedule int) (action, bool) {
 	at, armed := w.earliest()
 	timer := func() action {
@@ -147,9 +147,9 @@ func (w *World) fair(schedule int) (action, bool) {
 	return 0, false
 }
 
-// finished says whether all that was to be sent has been completed at its
-// source and is at every member that lives, or else the group has failed and its
-// source knows, or has gone; and no change can be made.
+// finished reports whether every message has been completed at its source and has reached
+// every live member, or else the group has failed and its source has been told, or has
+// been removed; and whether no change can be made.
 func (w *World) finished() bool {
 	failed, behind, told := false, false, false
 	for i := range w.switches {
@@ -183,8 +183,8 @@ func (w *World) finished() bool {
 	return true
 }
 
-// owed says whether host i must come to have everything. Of a quorum whose switch
-// does not notice silence only so many must.
+// owed reports whether host i must receive all data. Under a quorum whose switch does not
+// detect silence, only a quorum must.
 func (w *World) owed(i int) bool {
 	return w.cfg.Policy != mcast.Quorum || w.cfg.WithDeadAfter
 }
@@ -208,7 +208,7 @@ func (w *World) earliest() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// do takes one step. What it breaks is in w.wrong.
+// do takes one step. A violation is in w.wrong.
 func (w *World) do(a action) {
 	i := a.arg()
 	if w.recorder != nil {
@@ -260,7 +260,7 @@ func (w *World) kill(i int) {
 	}
 }
 
-// corrupt notes that something on link l was lost or late: who is behind it may be
+// corrupt records that a packet on link l was lost or delayed: a host behind it may be
 // taken for silent.
 func (w *World) corrupt(l int) {
 	if !w.cfg.counts() {
@@ -269,7 +269,7 @@ func (w *World) corrupt(l int) {
 	from, to, n := int(w.links[l].from), int(w.links[l].to), len(w.hosts)
 	for i := range w.hosts {
 		for sw := range w.nearestSwitch {
-			// Between hosts and the root, and the root and other switches.
+			// Between hosts and the root, and between the root and other switches.
 			if at := w.nearestSwitch[sw][i] == 0; at && (i == from || i == to || sw > 0 && (n+sw == from || n+sw == to) && from >= n && to >= n) {
 				w.hosts[i].corrupted = true
 			}

@@ -8,20 +8,20 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// maxSources is how many hosts may have a stream to send.
+// maxSources bounds the hosts with a stream to send.
 const maxSources = 2
 
-// frame is one packet of a source's stream, as it has to arrive.
+// frame is one packet of a source's stream, as it must arrive.
 type frame struct {
 	op      rocev2.Opcode
 	payload []byte
 	msg     int // message it belongs to
-	off     int // where its payload lies in the message
+	off     int // offset of its payload in the message
 	dmaLen  uint32
 	end     bool
 }
 
-// stream is all that one source sends: its work requests and their packets.
+// stream is all data of one source: its work requests and their packets.
 type stream struct {
 	wrs    []rc.WR
 	frames []frame
@@ -38,7 +38,7 @@ func (s *stream) messagesIn(n int) int {
 	return m
 }
 
-// startFrom returns the first packet, from n on, with which a message begins.
+// startFrom returns the first packet, from n on, that begins a message.
 func (s *stream) startFrom(n int) int {
 	for _, at := range s.starts {
 		if at >= n {
@@ -48,8 +48,8 @@ func (s *stream) startFrom(n int) int {
 	return len(s.frames)
 }
 
-// newStream makes messages of so many packets each. The last packet of a
-// message is not full; every packet's bytes are its own.
+// newStream makes messages of the given numbers of packets. The last packet of a message
+// is not full; the bytes of every packet are different.
 func newStream(host int, messages []int, write bool) stream {
 	var s stream
 	for m, packets := range messages {

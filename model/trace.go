@@ -12,15 +12,15 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// recorder writes what happens as transcripts in the language of
-// mcast/transcript_test.go, one for each switch.
+// recorder writes the steps as transcripts in the language of mcast/transcript_test.go,
+// one for each switch.
 type recorder struct {
 	text  []strings.Builder
 	now   []time.Duration // by switch
 	steps int
 }
 
-// replay takes w from the first state along a path.
+// replay takes w along a path from the first state.
 func (s *search) replay(w *World, as []action) {
 	w.decode(s.root)
 	for _, a := range as {
@@ -28,7 +28,7 @@ func (s *search) replay(w *World, as []action) {
 	}
 }
 
-// trace replays a path and writes it down.
+// trace replays a path and records it.
 func (s *search) trace(w *World, as []action) *Violation {
 	w.recorder = newRecorder(w)
 	s.replay(w, as)
@@ -105,7 +105,7 @@ func (r *recorder) group(w *World, sw int) {
 	fmt.Fprint(t, "----\n")
 }
 
-// step notes, as a comment, what happens next.
+// step records the next step as a comment.
 func (r *recorder) step(w *World, a action) {
 	r.steps++
 	i := a.arg()
@@ -161,7 +161,7 @@ var opNames = map[rocev2.Opcode]string{
 	rocev2.WriteFirst: "WriteFirst", rocev2.WriteMiddle: "WriteMiddle", rocev2.WriteLast: "WriteLast", rocev2.WriteOnly: "WriteOnly",
 }
 
-// served notes an input of a switch, nil for a deadline, and what came of it.
+// served records an input of a switch, nil for a deadline, and its output.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
 	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter {
@@ -195,7 +195,7 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	r.output(w, sw, o)
 }
 
-// update notes a change of the members.
+// update records a change of the members.
 func (r *recorder) update(t *strings.Builder, w *World, sw int) {
 	op, ok := w.op.(mcast.UpdateMembers)
 	if !ok {
@@ -243,7 +243,7 @@ func (r *recorder) feedback(t *strings.Builder, in *mcast.Packet) {
 	r.neighbour(t, in)
 }
 
-// output prints as the transcripts of mcast do.
+// output prints an output in the form of mcast's transcripts.
 func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	t := &r.text[sw]
 	begin := t.Len()
@@ -305,7 +305,7 @@ func (w *World) legName(sw int, l mcast.LegID) string {
 	return name(i)
 }
 
-// String returns what happened, and how.
+// String describes the violation and the path to it.
 func (v *Violation) String() string {
 	return fmt.Sprintf("%s\nafter %d steps. The transcript, for mcast/testdata:\n\n%s", v.What, v.Steps, strings.Join(v.Trace, "\n"))
 }

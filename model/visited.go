@@ -5,8 +5,8 @@ package model
 
 import "sync"
 
-// visited is the set of all states seen, by hash, with what is needed to find
-// the way back and to follow the fair runs. It may be used by all workers.
+// visited is the set of all states found, by hash, with the data for the way back and for
+// the fair runs. All workers may use it.
 type visited struct{ shards [64]shard }
 
 type shard struct {
@@ -15,17 +15,17 @@ type shard struct {
 	used  int
 }
 
-// schedules is how many fair schedules there are.
+// schedules is the number of fair schedules.
 const schedules = 2
 
 type slot struct {
 	hash   uint64 // 0: free
 	parent uint64
-	// next are the states that the fair schedules go to: 0 is not known, the
-	// state itself is the end of the run.
+	// next are the successors in the fair schedules: 0 is unknown, the state itself is
+	// the end of the run.
 	next   [schedules]uint64
 	step   action // the step from parent
-	ending uint8  // what is known of the fair runs from here
+	ending uint8  // fates of the fair runs from here
 	depth  uint16 // steps from the first state
 }
 
@@ -39,7 +39,7 @@ func newVisited() *visited {
 	return v
 }
 
-// shard chooses by the upper bits; the slot within goes by the lower ones.
+// shard selects by the upper bits; the slot within it is selected by the lower ones.
 func (v *visited) shard(h uint64) *shard { return &v.shards[h>>58] }
 
 // add inserts state h, and reports whether it is new.
@@ -59,7 +59,7 @@ func (v *visited) add(h, parent uint64, how action, depth int) bool {
 	return true
 }
 
-// find returns the slot of h, or the free one where it belongs.
+// find returns the slot of h, or the free slot for it.
 func (s *shard) find(h uint64) *slot {
 	mask := uint64(len(s.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
@@ -79,7 +79,7 @@ func (s *shard) grow() {
 	}
 }
 
-// setNext notes where the fair schedules go from h.
+// setNext sets the successors of h in the fair schedules.
 func (v *visited) setNext(h uint64, next [schedules]uint64) {
 	s := v.shard(h)
 	s.Lock()
@@ -87,7 +87,7 @@ func (v *visited) setNext(h uint64, next [schedules]uint64) {
 	s.Unlock()
 }
 
-// get returns the slot of h, which must be there. Not while workers run.
+// get returns the slot of h, which must exist. It must not be called while workers run.
 func (v *visited) get(h uint64) *slot { return v.shard(h).find(h) }
 
 func (v *visited) len() int {

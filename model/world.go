@@ -14,8 +14,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Device is what the model needs of a switch. *mcast.Switch is one; tests put
-// broken ones in its place.
+// Device is the part of a switch that the model uses. *mcast.Switch is one; tests replace
+// it by faulty ones.
 type Device interface {
 	Input(now time.Duration, p *mcast.Packet, out *mcast.Output)
 	Advance(now time.Duration, out *mcast.Output)
@@ -31,14 +31,14 @@ var groupIP = netip.AddrFrom4([4]byte{10, 9, 9, 9})
 
 func hostIP(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
 
-// packet is a packet on a link. Data is named by its source and its place in
-// the source's stream.
+// packet is a packet on a link. Data is named by its source and its index in the source's
+// stream.
 type packet struct {
 	feedback bool
-	probe    bool // of a receiver's numbering
+	probe    bool // a keepalive probe
 	ackReq   bool
 	reth     bool  // VA and R_Key are a member's, not the group's
-	gen      uint8 // which of its receiver's queue pairs it is for
+	gen      uint8 // index of the receiver's queue pair that it is for
 	source   uint8
 	index    uint8
 	syndrome rocev2.Syndrome
@@ -54,68 +54,68 @@ type node int
 // link is one direction of a cable, first in first out but for faults.
 type link struct {
 	from, to node
-	nbr      mcast.Neighbor // what to, if a switch, calls from
+	nbr      mcast.Neighbor // if to is a switch: its name for from
 	q        []packet
-	full     time.Duration // until then it takes only so many copies more
+	full     time.Duration // until then it accepts only a bounded number of copies
 	room     uint8
 }
 
 type host struct {
 	qp     *rc.QP    // one of
 	qps    [2]*rc.QP // the first one, and the one of a Fresh Join
-	fresh  []byte    // the state of the second one at its start
+	fresh  []byte    // the initial state of the second one
 	posted rc.Posted
 	bufs   [][]byte // by ID of the receive
-	region []byte   // what peers may WRITE to
+	region []byte   // target of peers' WRITEs
 	rkey   uint32
-	up     int // its link to its switch
+	up     int // link to its switch
 
 	sqPSN       [maxSources]progress // by source
 	gen         uint8                // which of qps
 	done        uint8                // own messages completed
-	withheld    uint8                // receives not posted yet
-	started     bool                 // has posted its messages
+	withheld    uint8                // receives that are not posted yet
+	started     bool                 // it has posted its messages
 	dead        bool
 	evicted     bool // by a switch
 	excluded    bool // not a member: it left, or has not joined yet
-	misnumbered bool // registered with numbers that are not those of its queue pair
-	corrupted   bool // something on its way to or from its switch was lost or late
+	misnumbered bool // registered with numbers that differ from those of its queue pair
+	corrupted   bool // a packet on its way to or from its switch was lost or delayed
 }
 
-// member says whether the group's promise includes host h.
+// member reports whether the group's promise includes host h.
 func (h *host) member() bool { return !h.evicted && !h.excluded }
 
-// broken says whether a fatal NAK of host h has ended its queue pair.
+// broken reports whether a fatal NAK of host h has ended its queue pair.
 func (h *host) broken() bool { return h.qp.State() != rc.RTS }
 
-// switchState is a switch and what the checks remember of it.
+// switchState is a switch and the checks' records of it.
 type switchState struct {
 	*membership
-	memberships []*membership // by number of changes; nil if not made yet, or not any more
+	memberships []*membership // by number of changes; nil if not made yet, or no longer needed
 	changed     int           // changes made
 	down        []int         // link by host
 	spec        mcast.GroupSpec
 	failed      bool
-	top         [maxSources]uint8 // packets of each source that it has forwarded
+	top         [maxSources]uint8 // packets of each source that the switch has forwarded
 
-	// The last NAK it sent to its source, until its PSN passes again (I6).
+	// The last NAK to its source, until its PSN passes again (I6).
 	nakRank int
 	nakPSN  rocev2.PSN
 
-	held []mcast.Handle // frames it keeps, in no order that means anything
+	held []mcast.Handle // frames that it retains, sorted
 	legs []legState     // by leg
 }
 
-// World is one state of a scenario, and the machinery to go on from there.
+// World is one state of a scenario, with the machinery for the next steps.
 type World struct {
 	cfg           *Config
 	now           time.Duration
 	left          Bounds
-	mortal        bool // somebody may still die
+	mortal        bool // a host may still die
 	hosts         []host
 	switches      []switchState
 	links         []link
-	nearestSwitch [][]mcast.Neighbor // by switch and host, as Tree.near
+	nearestSwitch [][]mcast.Neighbor // by switch and host, as Tree.near returns it
 	wrap          func(*mcast.Switch, mcast.GroupSpec) Device
 	streams       [maxSources]stream
 
@@ -123,13 +123,13 @@ type World struct {
 	swOut         mcast.Output
 	before, after mcast.GroupStatus
 	wrong         *Violation
-	op            mcast.Op // of the change that is being made
+	op            mcast.Op // of the change under way
 	endToEnd      bool
-	recorder      *recorder // nil but while a trace is written
+	recorder      *recorder // nil except while a trace is recorded
 }
 
-// near says, by switch, host by host, behind which neighbour a host is; 0 is
-// connected. It also returns which switch each neighbour is.
+// near returns, by switch and host, the neighbour behind which a host is; 0 is connected.
+// It also returns the switch of each neighbour.
 func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
 	at := func(host int) int { // the switch of a host
 		switch {
@@ -189,7 +189,7 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 	return w, nil
 }
 
-// verify has the first members show their numbers before anything else happens.
+// verify makes the first members show their numbering before the first step.
 func (w *World) verify() {
 	for w.cfg.Probe && w.wrong == nil {
 		at, ok := w.earliest()
@@ -208,7 +208,7 @@ func (w *World) verify() {
 	}
 }
 
-// pending returns a link that something is on; -1 if none.
+// pending returns a link with packets; -1 if there is none.
 func (w *World) pending() int {
 	return slices.IndexFunc(w.links, func(l link) bool { return len(l.q) > 0 })
 }
@@ -266,11 +266,11 @@ func (w *World) addHost(i int) error {
 		}
 	}
 	w.hosts = append(w.hosts, *h)
-	// posted's closures need the buffers only, which the copy shares.
+	// posted's closures need only the buffers, which the copy shares
 	return nil
 }
 
-// longest returns the packets of the longest message.
+// longest returns the number of packets of the longest message.
 func (w *World) longest() int {
 	n := 4
 	for s := range w.streams {
@@ -283,16 +283,16 @@ func (w *World) longest() int {
 
 func memberVA(host int) uint64 { return uint64(host+1) << 32 }
 
-// addSwitch makes switch sw, which knows the group as it looks from there.
+// addSwitch makes switch sw, with its view of the group.
 func (w *World) addSwitch(sw int) error {
 	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum, SourceTimeout: stalled, TurnTime: -1}
 	if w.cfg.Fair {
-		g.TurnTime = 1 // the first question of a member that waits ends a turn
+		g.TurnTime = 1 // the first request of a waiting member ends a turn
 	}
 	if w.cfg.WithDeadAfter {
 		g.DeadAfter = dead
 		if sw == 0 && w.cfg.Tree != Flat {
-			g.DeadAfter = deadBelow // else it would cut off a whole rack for one of its members
+			g.DeadAfter = deadBelow // otherwise it would evict a whole rack for one of its members
 		}
 	}
 	if w.cfg.Repair > 0 {
@@ -324,8 +324,7 @@ func (w *World) addSwitch(sw int) error {
 	return nil
 }
 
-// firstForm returns what the group looks like at switch sw at the start, without
-// a device.
+// firstForm returns the group at switch sw in the first state, without a device.
 func (w *World) firstForm(sw int) *membership {
 	f := &membership{leg: make([]mcast.LegID, len(w.hosts))}
 	legs := map[mcast.Neighbor]mcast.LegID{}
@@ -353,7 +352,7 @@ func legSpec(nbr mcast.Neighbor) mcast.LegSpec {
 	return mcast.LegSpec{}
 }
 
-// memberSpec returns host i as it is registered at first.
+// memberSpec returns the first registration of host i.
 func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 	h := w.cfg.host(i)
 	m := mcast.MemberSpec{IP: hostIP(i), QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ, Leg: l}
@@ -363,8 +362,8 @@ func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 	return m
 }
 
-// connect makes the links, those that carry A's data first: the first fair
-// schedule prefers low ones, the second high ones.
+// connect makes the links, those of A's data first: the first fair schedule prefers low
+// numbers, the second high ones.
 func (w *World) connect(neighbours [][]int) {
 	n := len(w.hosts)
 	at := func(h int) int {
