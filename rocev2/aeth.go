@@ -42,8 +42,8 @@ var rnrTimer = [32]uint32{
 	12288, 16384, 24576, 32768, 49152,
 }
 
-// Duration returns how long the requester is to wait; only the lower five bits
-// of c count.
+// Duration returns the time that the requester must wait; only the lower five bits of c
+// count.
 func (c RNRCode) Duration() time.Duration {
 	return time.Duration(rnrTimer[c&31]) * 10 * time.Microsecond
 }
@@ -59,8 +59,8 @@ func RNRCodeFor(d time.Duration) RNRCode {
 	return 0
 }
 
-// AckTimeout returns the local ACK timeout that exponent t of a queue pair stands
-// for, 4.096 µs * 2^t for 1 to 31 (IBTA 9.7.6.1.3). 0, and any above 31, is 0: no timeout.
+// AckTimeout returns the local ACK timeout for exponent t of a queue pair, 4.096 µs * 2^t
+// for 1 to 31 (IBTA 9.7.6.1.3). For 0, and for any t above 31, it returns 0: no timeout.
 func AckTimeout(t uint8) time.Duration {
 	if t == 0 || t > 31 {
 		return 0
@@ -89,8 +89,8 @@ func (s Syndrome) Credits() (n int, limited bool) {
 	return int(credits[s]), true
 }
 
-// SyndromeCredits returns the ACK syndrome that grants as many credits as the
-// table allows without exceeding n. A negative n grants none.
+// SyndromeCredits returns the ACK syndrome that grants the most credits in the table that
+// do not exceed n. A negative n grants none.
 func SyndromeCredits(n int) Syndrome {
 	s := Syndrome(0)
 	for int(s)+1 < len(credits) && int(credits[s+1]) <= n {

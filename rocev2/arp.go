@@ -75,9 +75,8 @@ func BuildARP(b []byte, p *Path, a *ARP) int {
 	return n
 }
 
-// BuildARPReply writes into b the reply that mac answers request a with, which
-// came in frame f, through the same VLAN tag. It returns as BuildARP does, and
-// 0 if f has two tags.
+// BuildARPReply writes into b the reply of mac to request a, which arrived in frame f,
+// with f's VLAN tag. It returns as BuildARP does, and 0 if f has two tags.
 func BuildARPReply(b []byte, f *Frame, a *ARP, mac MAC) int {
 	p := Path{SrcMAC: mac, DstMAC: a.SenderMAC}
 	if !p.tagLike(f) {
@@ -86,7 +85,7 @@ func BuildARPReply(b []byte, f *Frame, a *ARP, mac MAC) int {
 	return BuildARP(b, &p, &ARP{Op: ARPReply, SenderMAC: mac, SenderIP: a.TargetIP, TargetMAC: a.SenderMAC, TargetIP: a.SenderIP})
 }
 
-// tagLike takes over the VLAN tag of f; it reports false if f has two.
+// tagLike copies the VLAN tag of f; it returns false if f has two.
 func (p *Path) tagLike(f *Frame) bool {
 	n, tci := f.VLAN()
 	if n == 1 {

@@ -8,8 +8,7 @@ import (
 	"net/netip"
 )
 
-// Path is what the headers below BTH are built from: how a packet gets from
-// here to there. Src and Dst must be of one family.
+// Path has the fields of the headers below BTH. Src and Dst must be of one family.
 type Path struct {
 	SrcMAC, DstMAC MAC
 	Tagged         bool   // with one VLAN tag
@@ -23,7 +22,7 @@ type Path struct {
 	SrcPort        uint16 // UDP
 }
 
-// DefaultTTL is the TTL of a Path that gives none.
+// DefaultTTL is the TTL of a Path whose TTL is 0.
 const DefaultTTL = 64
 
 // HeaderLen returns the bytes of Ethernet, VLAN, IP and UDP headers.
@@ -43,7 +42,7 @@ func (p *Path) ipLen() int {
 	return IPv6Len
 }
 
-// valid reports whether IP headers can be made of p's addresses.
+// valid reports whether p's addresses can be those of an IP packet.
 func (p *Path) valid() bool {
 	return p.Src.IsValid() && p.Dst.IsValid() && p.Src.Is4() == p.Dst.Is4()
 }
@@ -113,13 +112,12 @@ func (p *Path) putUDP(b []byte, dstPort uint16, n int) {
 	u.SetChecksum(0)
 }
 
-// maxUDPPayload is what fits one IPv4 packet without options.
+// maxUDPPayload is the longest payload of one IPv4 packet without options.
 const maxUDPPayload = 65535 - IPv4Len - UDPLen
 
-// BuildUDP writes a UDP datagram with its checksum into b and returns its
-// length in bytes; 0 if b is too short, the payload too long for UDP, or the
-// addresses are missing or of two families. The payload may lie in b at the
-// place where it is to be, or outside of b.
+// BuildUDP writes a UDP datagram with its checksum into b and returns its length in
+// bytes; 0 if b is too short, the payload too long for UDP, or the addresses are missing
+// or of two families. The payload may lie in b at its final position, or outside of b.
 func BuildUDP(b []byte, p *Path, dstPort uint16, payload []byte) int {
 	hl := p.HeaderLen()
 	n := hl + len(payload)
@@ -131,14 +129,14 @@ func BuildUDP(b []byte, p *Path, dstPort uint16, payload []byte) int {
 	o := hl - UDPLen
 	c := transportChecksum(p.Src, p.Dst, ProtoUDP, b[o:n])
 	if c == 0 {
-		c = 0xFFFF // 0 would mean none (RFC 768)
+		c = 0xFFFF // 0 would mean no checksum (RFC 768)
 	}
 	UDP(b[o:hl]).SetChecksum(c)
 	return n
 }
 
-// Packet is what BTH and its extension headers are built from. Fields of
-// headers that Op does not have are ignored.
+// Packet has the fields of BTH and of its extension headers. Fields of headers that Op
+// does not have are ignored.
 type Packet struct {
 	Op                       Opcode
 	SE, MigReq, AckReq, BECN bool
@@ -158,8 +156,8 @@ type Packet struct {
 	MSN      MSN      // AETH
 }
 
-// PacketLen returns the length in bytes of the frame that BuildPacket makes of
-// payload bytes of payload.
+// PacketLen returns the length in bytes of BuildPacket's frame for payload bytes of
+// payload.
 func PacketLen(p *Path, op Opcode, payload int) int {
 	return p.HeaderLen() + BTHLen + op.ExtLen() + (payload+3)&^3 + ICRCLen
 }
@@ -169,8 +167,8 @@ func PacketLen(p *Path, op Opcode, payload int) int {
 // the opcode unknown, the payload not of a length that Decode would accept, or
 // the addresses are missing or of two families.
 //
-// The UDP checksum is 0. The frame is not padded to MinFrameLen. The payload
-// may lie in b at the place where it is to be, or outside of b.
+// The UDP checksum is 0. The frame is not padded to MinFrameLen. The payload may lie in b
+// at its final position, or outside of b.
 func BuildPacket(b []byte, p *Path, k *Packet, payload []byte) int {
 	n := PacketLen(p, k.Op, len(payload))
 	if len(b) < n || n-p.HeaderLen() > maxUDPPayload || !p.valid() || !payloadLenOK(k.Op, len(payload)) {
@@ -256,7 +254,7 @@ func (k *Packet) putExt(b []byte) {
 	}
 }
 
-// BuildAck writes an acknowledgement: ACK, RNR NAK or NAK, as s says. It
+// BuildAck writes an acknowledgement, whose kind (ACK, RNR NAK or NAK) is that of s. It
 // returns as BuildPacket does.
 func BuildAck(b []byte, p *Path, dest QPN, psn PSN, s Syndrome, msn MSN, becn bool) int {
 	return BuildPacket(b, p, &Packet{Op: Acknowledge, DestQP: dest, PSN: psn, Syndrome: s, MSN: msn, BECN: becn}, nil)

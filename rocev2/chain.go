@@ -9,24 +9,24 @@ import (
 	"math/bits"
 )
 
-// Chain is a frame in several buffers, one after the other: what a driver makes
-// of a frame that is longer than one buffer. Make it by append, and reuse it.
+// Chain is a frame in several consecutive buffers: a driver's form of a frame that is
+// longer than one buffer. Build it with append, and reuse it.
 //
-// Only a RoCE frame may come as a chain, and only with all headers in the first
-// buffer. In the others nothing is looked for but the ICRC, which may begin in
-// one buffer and end in another.
+// Only a RoCE frame may be a chain, and only with all headers in the first buffer. The
+// other buffers are read only for the ICRC, which may begin in one buffer and end in
+// another.
 type Chain [][]byte
 
-// DecodeChain is Decode for a frame in c. For a frame in one buffer, and for one
-// that IP says ends in the first buffer, it does what Decode does.
+// DecodeChain is Decode for a frame in c. For a frame in one buffer, and for a frame
+// whose IP packet ends in the first buffer, it equals Decode.
 //
 // It refuses, beyond what Decode refuses, a frame whose headers are not all in
 // the first buffer (ReasonSplitHeaders) and one that is not RoCEv2 and does not
 // end in the first buffer (ReasonSplitOther).
 //
-// If the frame is accepted, c is trimmed to it: Ethernet padding, and buffers
-// with nothing else, are cut off. If it goes on after the first buffer, f refers
-// to c, which then is not to be changed while f is in use.
+// If the frame is accepted, c is trimmed to it: Ethernet padding, and buffers with
+// padding only, are cut off. If the frame continues after the first buffer, f refers to
+// c, and c must not be changed while f is in use.
 func DecodeChain(c *Chain, f *Frame) Reason {
 	*f = Frame{}
 	bufs := *c
@@ -52,13 +52,13 @@ func DecodeChain(c *Chain, f *Frame) Reason {
 	return OK
 }
 
-// trimToIP cuts c where f ends, and tells f to go on in it if it is longer than its
-// first buffer.
+// trimToIP cuts c at the end of f, and makes f refer to c if f is longer than its first
+// buffer.
 func (c *Chain) trimToIP(f *Frame) {
 	bufs := *c
 	bufs[0] = f.buf
 	n := 1
-	for left := int(f.rest); left > 0; n++ { // continues has seen that there is enough
+	for left := int(f.rest); left > 0; n++ { // continues has checked that the buffers have enough bytes
 		bufs[n] = bufs[n][:min(len(bufs[n]), left)]
 		left -= len(bufs[n])
 		f.chain = c
@@ -66,11 +66,11 @@ func (c *Chain) trimToIP(f *Frame) {
 	*c = bufs[:n]
 }
 
-// short says why the headers are not all in the first buffer, where missing
-// bytes of them are not: they may be in the others, or nowhere.
+// short returns the reason why the headers are not all in the first buffer, which lacks
+// missing bytes of them: these may be in the other buffers, or nowhere.
 func (f *Frame) short(missing int) Reason { return f.shortOr(ReasonTruncated, missing) }
 
-// shortOr is short, with the reason for headers that are nowhere.
+// shortOr is short, with reason r for missing headers.
 func (f *Frame) shortOr(r Reason, missing int) Reason {
 	if missing > int(f.rest) {
 		return r
@@ -78,8 +78,8 @@ func (f *Frame) shortOr(r Reason, missing int) Reason {
 	return ReasonSplitHeaders
 }
 
-// shortBTH says what is wrong with a UDP payload of which p, in the first
-// buffer, is shorter than BTH and ICRC. The ICRC may be elsewhere.
+// shortBTH returns the fault of a UDP payload whose part in the first buffer, p, is
+// shorter than BTH and ICRC. The ICRC may be in another buffer.
 func (f *Frame) shortBTH(p []byte) Reason {
 	if len(p)+int(f.rest) < BTHLen+ICRCLen {
 		return ReasonBadBTHLength
@@ -90,8 +90,8 @@ func (f *Frame) shortBTH(p []byte) Reason {
 	return OK
 }
 
-// continues says whether an IP packet of n bytes, with a header of hl, may go on
-// after its first bytes p, and makes f.more the bytes of it in other buffers.
+// continues checks whether an IP packet of n bytes, with a header of hl, may continue
+// after its first bytes p, and sets f.more to its bytes in other buffers.
 func (f *Frame) continues(p []byte, n, hl int) Reason {
 	switch {
 	case n-len(p) > int(f.rest):
@@ -130,7 +130,7 @@ func (f *Frame) PayloadIn(scratch []byte) []byte {
 	return scratch[:n]
 }
 
-// ICRC returns the last ICRCLen bytes of c as an ICRC. There must be as many.
+// ICRC returns the last ICRCLen bytes of c as an ICRC. c must have as many.
 func (c Chain) ICRC() uint32 {
 	k := len(c) - 1
 	b := c[k]
@@ -149,9 +149,9 @@ func (c Chain) ICRC() uint32 {
 	return v
 }
 
-// SetICRC writes v to the last ICRCLen bytes of c, least significant byte first:
-// to those of a copy, say, that is cut into buffers at other places than the
-// frame that it is of. There must be as many bytes.
+// SetICRC writes v to the last ICRCLen bytes of c, least significant byte first. c may be
+// a copy of a frame that is cut into buffers at other positions. c must have as many
+// bytes.
 func (c Chain) SetICRC(v uint32) {
 	k := len(c) - 1
 	b := c[k]
@@ -170,7 +170,7 @@ func (c Chain) SetICRC(v uint32) {
 	}
 }
 
-// chainICRC is ICRC where the frame is not RoCE in one buffer.
+// chainICRC is ICRC for a frame that is not RoCE in one buffer.
 func (f *Frame) chainICRC() uint32 {
 	if f.Kind != KindRoCE {
 		return 0
@@ -178,14 +178,14 @@ func (f *Frame) chainICRC() uint32 {
 	return f.chain.ICRC()
 }
 
-// setChainICRC is SetICRC where the frame is not RoCE in one buffer.
+// setChainICRC is SetICRC for a frame that is not RoCE in one buffer.
 func (f *Frame) setChainICRC(v uint32) {
 	if f.Kind == KindRoCE {
 		f.chain.SetICRC(v)
 	}
 }
 
-// computeChainICRC is ComputeICRC where the frame is not RoCE in one buffer.
+// computeChainICRC is ComputeICRC for a frame that is not RoCE in one buffer.
 func (f *Frame) computeChainICRC() uint32 {
 	if f.Kind != KindRoCE {
 		return 0
@@ -202,9 +202,9 @@ func (f *Frame) computeChainICRC() uint32 {
 	return v
 }
 
-// sumChain adds the 16-bit big endian words of what lies in first and rest to
-// s, as a one's complement sum. The sum of a buffer that begins in the middle
-// of a word counts with its bytes swapped (RFC 1071 §2 B).
+// sumChain adds the 16-bit big endian words of the bytes in first and rest to s, as a
+// one's complement sum. The sum of a buffer that begins in the middle of a word counts
+// with its bytes swapped (RFC 1071 §2 B).
 func sumChain(first []byte, rest [][]byte, s uint64) uint64 {
 	s = onesSum(first, s)
 	odd := len(first) & 1

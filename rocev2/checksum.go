@@ -27,7 +27,7 @@ func onesSum(b []byte, s uint64) uint64 {
 		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), carry)
 		b = b[8:]
 	}
-	// What is left makes one more word, zeros to its right.
+	// The remaining bytes make one more word, with zeros to their right.
 	var w uint64
 	shift := 48
 	if len(b) >= 4 {
@@ -80,8 +80,8 @@ func pseudoSum(src, dst netip.Addr, proto uint8, n int) uint64 {
 	return onesSum(b[:], onesSum(a[:], s))
 }
 
-// transportChecksum returns the checksum of segment b, a UDP or ICMPv6 header
-// with its payload, under the pseudo header. It is 0 if b holds a right one.
+// transportChecksum returns the checksum of segment b, a UDP or ICMPv6 header with its
+// payload, under the pseudo header. It is 0 if b holds the right checksum.
 func transportChecksum(src, dst netip.Addr, proto uint8, b []byte) uint16 {
 	return ^fold(onesSum(b, pseudoSum(src, dst, proto, len(b))))
 }

@@ -8,15 +8,15 @@ import "encoding/binary"
 // maxVLANTags is the number of VLAN tags that Decode accepts.
 const maxVLANTags = 2
 
-// Decode checks the frame in buf, from its Ethernet header on, and fills f. It
-// returns OK, or why the frame is refused; f is then the zero Frame.
+// Decode checks the frame in buf, from its Ethernet header on, and fills f. It returns
+// OK, or the reason why the frame is refused; f is then the zero Frame.
 //
-// Lengths come from IP and UDP alone. What follows the IP packet (Ethernet
-// padding) is ignored, a frame shorter than its IP length is refused, and so is
-// a UDP length other than what IP carries. For RoCEv2 the opcode, the lengths
-// it implies, the pad count and the transport version are checked; the ICRC is
-// not (see VerifyICRC), nor are P_Key and addresses. The IPv4 header checksum
-// is checked, the UDP checksum is not (see VerifyUDPChecksum).
+// Lengths come from IP and UDP alone. Bytes after the IP packet (Ethernet padding) are
+// ignored; a frame shorter than its IP length is refused, and so is a UDP length that
+// differs from the length of the IP payload. For RoCEv2 the opcode, the lengths it
+// implies, the pad count and the transport version are checked; the ICRC is not (see
+// VerifyICRC), nor are P_Key and addresses. The IPv4 header checksum is checked, the UDP
+// checksum is not (see VerifyUDPChecksum).
 func Decode(buf []byte, f *Frame) Reason {
 	*f = Frame{}
 	r := f.decodeEthernet(buf)
@@ -26,8 +26,8 @@ func Decode(buf []byte, f *Frame) Reason {
 	return r
 }
 
-// decodeEthernet and what it calls see buf, the first buffer; f.more bytes are
-// in others, none for Decode.
+// decodeEthernet and its callees see buf, the first buffer; f.more bytes are in other
+// buffers, none for Decode.
 func (f *Frame) decodeEthernet(buf []byte) Reason {
 	if len(buf) < EthernetLen {
 		return f.short(EthernetLen - len(buf))
@@ -150,7 +150,7 @@ func (f *Frame) decodeUDP() Reason {
 	return f.decodeBTH(p[UDPLen:])
 }
 
-// Payload lengths in bytes that these opcodes demand.
+// Payload lengths in bytes that these opcodes require.
 const (
 	cnpPayloadLen    = 16
 	atomicPayloadLen = 8 // AtomicAckETH, and the value of an ATOMIC_WRITE

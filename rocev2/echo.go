@@ -15,10 +15,10 @@ const (
 	icmpv6EchoReply   = 129
 )
 
-// BuildEchoReply writes into b the reply to the echo request in frame f, from the
-// address that it was sent to, at mac, through the same VLAN tag. It returns the
-// reply's length in bytes; 0 if b is too short or f has two tags. The reason is not
-// OK if f has no sound echo request in one buffer.
+// BuildEchoReply writes into b the reply to the echo request in frame f, from the address
+// that the request was sent to, at mac, with f's VLAN tag. It returns the reply's length
+// in bytes; 0 if b is too short or f has two tags. The reason is not OK unless f has a
+// valid echo request in one buffer.
 func BuildEchoReply(b []byte, f *Frame, mac MAC) (n int, r Reason) {
 	if f.Kind != KindICMP && f.Kind != KindICMPv6 || f.rest != 0 {
 		return 0, ReasonBadEcho
@@ -53,7 +53,7 @@ func BuildEchoReply(b []byte, f *Frame, mac MAC) (n int, r Reason) {
 	return n, OK
 }
 
-// isHost reports whether f comes from an address that may be answered.
+// isHost reports whether f comes from an address that may get an answer.
 func isHost(f *Frame) bool {
 	src := f.Src()
 	return !src.IsUnspecified() && !src.IsMulticast() && src.As16() != [16]byte{10: 0xFF, 11: 0xFF, 12: 0xFF, 13: 0xFF, 14: 0xFF, 15: 0xFF}

@@ -55,8 +55,8 @@ func (e Ethernet) SetSrc(m MAC) { copy(e[6:12], m[:]) }
 // SetEtherType sets the type after the addresses.
 func (e Ethernet) SetEtherType(t uint16) { binary.BigEndian.PutUint16(e[12:14], t) }
 
-// VLAN is what follows a VLAN EtherType: the tag control information and the
-// EtherType of what is inside, VLANLen bytes (IEEE 802.1Q §9.6).
+// VLAN is the part of a VLAN tag after its EtherType: the tag control information and the
+// EtherType of the tagged payload, VLANLen bytes (IEEE 802.1Q §9.6).
 type VLAN []byte
 
 // TCI returns the tag control information: PCP (3 bits), DEI, VID (12 bits).
@@ -65,11 +65,11 @@ func (v VLAN) TCI() uint16 { return binary.BigEndian.Uint16(v[0:2]) }
 // VID returns the VLAN identifier, 0..4095; 0 is a priority tag.
 func (v VLAN) VID() uint16 { return v.TCI() & 0x0FFF }
 
-// EtherType returns the type of what is inside the tag.
+// EtherType returns the type of the tagged payload.
 func (v VLAN) EtherType() uint16 { return binary.BigEndian.Uint16(v[2:4]) }
 
 // SetTCI sets the tag control information.
 func (v VLAN) SetTCI(t uint16) { binary.BigEndian.PutUint16(v[0:2], t) }
 
-// SetEtherType sets the type of what is inside the tag.
+// SetEtherType sets the type of the tagged payload.
 func (v VLAN) SetEtherType(t uint16) { binary.BigEndian.PutUint16(v[2:4], t) }

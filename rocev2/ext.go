@@ -28,8 +28,8 @@ func (r RETH) SetRKey(k uint32) { binary.BigEndian.PutUint32(r[8:12], k) }
 // SetDMALen sets the length of the message.
 func (r RETH) SetDMALen(n uint32) { binary.BigEndian.PutUint32(r[12:16], n) }
 
-// ImmDt is the immediate data, ImmDtLen bytes (IBTA §9.3.6). It is carried, and
-// not interpreted.
+// ImmDt is the immediate data, ImmDtLen bytes (IBTA §9.3.6). It is carried without
+// interpretation.
 type ImmDt []byte
 
 // Data returns the immediate data in network byte order, as a number.
@@ -38,8 +38,8 @@ func (i ImmDt) Data() uint32 { return binary.BigEndian.Uint32(i[0:4]) }
 // SetData sets the immediate data.
 func (i ImmDt) SetData(v uint32) { binary.BigEndian.PutUint32(i[0:4], v) }
 
-// IETH is an invalidate extended transport header, IETHLen bytes (IBTA §9.3.7):
-// the R_Key that the receiver is to invalidate.
+// IETH is an invalidate extended transport header, IETHLen bytes (IBTA §9.3.7): the R_Key
+// that the receiver must invalidate.
 type IETH []byte
 
 // RKey returns the key to invalidate.
@@ -60,10 +60,10 @@ func (a AtomicETH) VA() uint64 { return binary.BigEndian.Uint64(a[0:8]) }
 // RKey returns the remote key.
 func (a AtomicETH) RKey() uint32 { return binary.BigEndian.Uint32(a[8:12]) }
 
-// SwapAdd returns the value to swap in, or to add.
+// SwapAdd returns the new value of a swap, or the summand of an add.
 func (a AtomicETH) SwapAdd() uint64 { return binary.BigEndian.Uint64(a[12:20]) }
 
-// Compare returns the value to compare with.
+// Compare returns the value for the comparison.
 func (a AtomicETH) Compare() uint64 { return binary.BigEndian.Uint64(a[20:28]) }
 
 // SetVA sets the remote virtual address.
@@ -72,8 +72,8 @@ func (a AtomicETH) SetVA(v uint64) { binary.BigEndian.PutUint64(a[0:8], v) }
 // SetRKey sets the remote key.
 func (a AtomicETH) SetRKey(k uint32) { binary.BigEndian.PutUint32(a[8:12], k) }
 
-// SetSwapAdd sets the value to swap in, or to add.
+// SetSwapAdd sets the new value of a swap, or the summand of an add.
 func (a AtomicETH) SetSwapAdd(v uint64) { binary.BigEndian.PutUint64(a[12:20], v) }
 
-// SetCompare sets the value to compare with.
+// SetCompare sets the value for the comparison.
 func (a AtomicETH) SetCompare(v uint64) { binary.BigEndian.PutUint64(a[20:28], v) }

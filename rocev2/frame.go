@@ -8,7 +8,7 @@ import (
 	"net/netip"
 )
 
-// Kind is what a decoded frame is.
+// Kind is the kind of a decoded frame.
 type Kind uint8
 
 // Kinds of frame. The zero Frame, and one that Decode refused, has no kind.
@@ -44,20 +44,19 @@ func (k Kind) String() string {
 // Frame is the result of one checked Decode: a buffer and the offsets of the
 // headers in it. It refers to the buffer and copies nothing.
 //
-// A RoCE frame that DecodeChain made may go on in more buffers; see Rest. All
-// its headers are in the first one. Bytes, L3, UDPPayload and Payload then end
-// with the first buffer, while lengths, offsets and everything about the ICRC
-// are those of the whole frame.
+// A RoCE frame of DecodeChain may continue in more buffers; see Rest. All its headers are
+// in the first one. Bytes, L3, UDPPayload and Payload then end with the first buffer,
+// while lengths, offsets and the ICRC are those of the whole frame.
 //
-// Accessors return nil, or a zero value, for a header that the frame does not
-// have: RETH of a SEND, say, or BTH of a frame that is not RoCE. A view that is
-// not nil has the length of its header, so its methods cannot panic. The
-// offsets stay those of the decode if a view is then written to.
+// Accessors return nil, or a zero value, for a header that the frame does not have: for
+// example RETH of a SEND, or BTH of a frame that is not RoCE. A view that is not nil has
+// the length of its header, so its methods cannot panic. The offsets remain those of the
+// decode if a view is then written to.
 //
 // A Frame is a plain value for one goroutine at a time; reuse it.
 type Frame struct {
 	buf   []byte // the first buffer, trimmed to the length that IP (or ARP) gives
-	chain *Chain // all buffers, likewise; nil if there is only this one
+	chain *Chain // all buffers, trimmed likewise; nil if there is only one
 
 	Kind       Kind
 	Op         Opcode // KindRoCE
@@ -113,8 +112,8 @@ func (f *Frame) VLANTag(i int) VLAN {
 // L3Offset returns the offset in bytes of the IP or ARP header.
 func (f *Frame) L3Offset() int { return int(f.l3) }
 
-// L4Offset returns the offset in bytes of what IP carries: the UDP header of a
-// RoCE or UDP frame.
+// L4Offset returns the offset in bytes of the IP payload: the UDP header of a RoCE or UDP
+// frame.
 func (f *Frame) L4Offset() int { return int(f.l4) }
 
 // L3 returns the frame from its IP header on, as far as it is in the first
@@ -194,8 +193,8 @@ func (f *Frame) UDP() UDP {
 	return UDP(f.buf[f.l4 : f.l4+UDPLen])
 }
 
-// UDPPayload returns what UDP carries, also of a RoCE frame, as far as it is in
-// the first buffer.
+// UDPPayload returns the UDP payload, also of a RoCE frame, as far as it is in the first
+// buffer.
 func (f *Frame) UDPPayload() []byte {
 	if f.Kind != KindRoCE && f.Kind != KindUDP {
 		return nil
@@ -227,7 +226,7 @@ func (f *Frame) ext(h OpFlags, n uint32, before OpFlags) []byte {
 	return f.buf[o : o+n]
 }
 
-// FETH returns the flush header of a FLUSH, FETHLen bytes, as it is.
+// FETH returns the flush header of a FLUSH, FETHLen bytes, undecoded.
 func (f *Frame) FETH() []byte { return f.ext(OpFETH, FETHLen, 0) }
 
 // RETH returns the RDMA header.
@@ -245,9 +244,9 @@ func (f *Frame) IETH() IETH { return IETH(f.ext(OpIETH, IETHLen, 0)) }
 // AtomicETH returns the atomic header.
 func (f *Frame) AtomicETH() AtomicETH { return AtomicETH(f.ext(OpAtomicETH, AtomicETHLen, 0)) }
 
-// Payload returns what BTH and its extension headers carry, without pad; for a
-// UDP frame the UDP payload, for ICMPv6 and other protocols the IP payload. Of
-// a frame in several buffers it is the part in the first one: see PayloadIn.
+// Payload returns the payload after BTH and its extension headers, without pad; for a UDP
+// frame the UDP payload, for ICMPv6 and other protocols the IP payload. Of a frame in
+// several buffers it is the part in the first one: see PayloadIn.
 func (f *Frame) Payload() []byte {
 	switch f.Kind {
 	case KindRoCE:
@@ -312,11 +311,11 @@ func (f *Frame) VerifyUDPChecksum() bool {
 	return ^fold(sumChain(f.buf[f.l4:], f.Rest(), f.udpPseudoSum())) == 0
 }
 
-// PartialUDPChecksum reports whether the sender left the UDP checksum to its
-// network device (Linux: CHECKSUM_PARTIAL). The field then holds the folded sum
-// of the pseudo header, not complemented, for the device to add the rest to
-// (udp4_hwcsum, udp6_hwcsum). Such a frame has not passed a real device: it comes
-// from a veth, a tap or another interface within this machine.
+// PartialUDPChecksum reports whether the sender left the UDP checksum to its network
+// device (Linux: CHECKSUM_PARTIAL). The field then holds the folded sum of the pseudo
+// header, not complemented, and the device completes it (udp4_hwcsum, udp6_hwcsum). Such
+// a frame has not passed a physical device: it comes from a veth, a tap or another
+// interface within this machine.
 func (f *Frame) PartialUDPChecksum() bool {
 	u := f.UDP()
 	return u != nil && u.Checksum() == fold(f.udpPseudoSum())

@@ -9,11 +9,11 @@ import (
 	"net/netip"
 )
 
-// Incremental ICRC. The CRC is affine: for covered strings A and B of equal
-// length, icrc(A) ^ icrc(B) = L(A ^ B), where L is the CRC with initial value
-// and final XOR 0. So a rewrite of some header words changes the ICRC by what
-// their differences contribute, whatever the payload is. A wrong ICRC stays
-// wrong by it: corruption is still seen at the far end.
+// Incremental ICRC. The CRC is affine: for covered strings A and B of equal length,
+// icrc(A) ^ icrc(B) = L(A ^ B), where L is the CRC with initial value and final XOR 0. So
+// a rewrite of some header words changes the ICRC by the contributions of their
+// differences, whatever the payload is. A wrong ICRC stays wrong: the receiver still
+// detects the corruption.
 //
 // All header fields sit at multiples of 4 bytes from the ICRC. A difference is
 // therefore a 32-bit word d, the XOR of the old and the new four bytes loaded
@@ -118,8 +118,8 @@ func NewOperators(max int) *Operators {
 	return z
 }
 
-// Build makes the operator of n bytes unless it is there. An n that is
-// negative or no multiple of 4 has none.
+// Build makes the operator of n bytes unless it exists. An n that is negative or no
+// multiple of 4 has none.
 func (z *Operators) Build(n int) {
 	if n < 0 || n&3 != 0 {
 		return
@@ -180,7 +180,7 @@ func (o Fields) Ext(off int, d uint32) uint32 { return o.zero.Shift(d, o.count-4
 func (o Fields) RETH(oldVA, newVA uint64, oldKey, newKey uint32) uint32 {
 	va := bits.ReverseBytes64(oldVA ^ newVA)
 	c := o.zero.Shift(bits.ReverseBytes32(oldKey^newKey), o.count-12) ^ o.zero.Shift(uint32(va>>32), o.count-8)
-	if lo := uint32(va); lo != 0 { // the upper half of VA changes seldom
+	if lo := uint32(va); lo != 0 { // the upper half of VA rarely changes
 		c ^= o.zero.Shift(lo, o.count-4)
 	}
 	return c
@@ -226,10 +226,10 @@ func feed16(c uint32, old, new netip.Addr) uint32 {
 	return c
 }
 
-// HeaderDelta returns the change of ICRC that takes the headers of old to
-// those of new, whatever fields differ, masked ones aside. The two must have
-// the same length of IP packet, of IP header and of extension headers, and the
-// same payload; ok is false if the lengths do not match.
+// HeaderDelta returns the change of ICRC from the headers of old to those of new, for any
+// differing fields, masked ones aside. The two must have the same length of IP packet, of
+// IP header and of extension headers, and the same payload; ok is false if the lengths do
+// not match.
 func (z *Operators) HeaderDelta(old, new *Frame) (delta uint32, ok bool) {
 	ipLen := old.l4 - old.l3
 	if old.Kind != KindRoCE || new.Kind != KindRoCE || old.v6 != new.v6 || ipLen != new.l4-new.l3 ||
@@ -238,7 +238,7 @@ func (z *Operators) HeaderDelta(old, new *Frame) (delta uint32, ok bool) {
 	}
 	a, b := old.buf[old.l3:old.payloadOff], new.buf[new.l3:new.payloadOff]
 	hdr := int(ipLen) + UDPLen + BTHLen
-	// Both registers start at 0, so that their XOR is the difference's.
+	// Both registers start at 0, so that their XOR is the register of the difference.
 	c := headerCRC(0, a, int(ipLen), old.v6) ^ headerCRC(0, b, int(ipLen), new.v6)
 	for o := hdr; o < len(a); o += 4 {
 		c = step(c ^ binary.LittleEndian.Uint32(a[o:]) ^ binary.LittleEndian.Uint32(b[o:]))

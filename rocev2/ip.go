@@ -116,7 +116,7 @@ func (h IPv6) ECN() ECN { return ECN(h.TrafficClass() & 3) }
 // FlowLabel returns the flow label, 20 bits.
 func (h IPv6) FlowLabel() uint32 { return binary.BigEndian.Uint32(h[0:4]) & 0xFFFFF }
 
-// PayloadLen returns the length in bytes of what follows the header.
+// PayloadLen returns the length in bytes of the part after the header.
 func (h IPv6) PayloadLen() int { return int(binary.BigEndian.Uint16(h[4:6])) }
 
 // NextHeader returns the protocol of the payload.

@@ -27,11 +27,11 @@ const (
 	ndOptLen = 8
 )
 
-// ndHopLimit is what every neighbour discovery message must arrive with, so
-// that none can come from off-link (RFC 4861 §7.1.1).
+// ndHopLimit is the hop limit that every neighbour discovery message must have on
+// arrival, so that none can come from off-link (RFC 4861 §7.1.1).
 const ndHopLimit = 255
 
-// NeighborSolicitation is one of RFC 4861 §4.3.
+// NeighborSolicitation is a message of RFC 4861 §4.3.
 type NeighborSolicitation struct {
 	Src, Dst netip.Addr // Src is :: in duplicate address detection
 	Target   netip.Addr
@@ -39,8 +39,8 @@ type NeighborSolicitation struct {
 	HasLLA   bool // whether there was one
 }
 
-// IsNeighborSolicitation reports whether frame f has the ICMPv6 type of one,
-// checking nothing else.
+// IsNeighborSolicitation reports whether frame f has the ICMPv6 type of a neighbour
+// solicitation. It checks nothing else.
 func IsNeighborSolicitation(f *Frame) bool {
 	return f.Kind == KindICMPv6 && len(f.buf) > int(f.l4) && f.buf[f.l4] == icmpNeighborSolicitation
 }
@@ -135,10 +135,10 @@ const (
 	naOverride  = 1 << 29
 )
 
-// BuildNeighborAdvertisement writes into b the advertisement that mac answers
-// solicitation s with, which came in frame f, through the same VLAN tag. It
-// returns its length in bytes, or 0 if b is too short or f has two tags. Duplicate address
-// detection, whose source is ::, is answered to all nodes (RFC 4861 §7.2.4).
+// BuildNeighborAdvertisement writes into b the advertisement of mac in answer to
+// solicitation s, which arrived in frame f, with f's VLAN tag. It returns its length in
+// bytes, or 0 if b is too short or f has two tags. Duplicate address detection, whose
+// source is ::, is answered to all nodes (RFC 4861 §7.2.4).
 func BuildNeighborAdvertisement(b []byte, f *Frame, s *NeighborSolicitation, mac MAC) int {
 	p := Path{SrcMAC: mac, Src: s.Target, Dst: s.Src}
 	if !p.tagLike(f) {
@@ -158,10 +158,10 @@ func BuildNeighborAdvertisement(b []byte, f *Frame, s *NeighborSolicitation, mac
 	return buildND(b, &p, icmpNeighborAdvertisement, flags, s.Target, optTargetLLA, mac)
 }
 
-// BuildUnsolicitedAdvertisement writes into b the advertisement to all nodes that
-// target is at the source MAC of p from now on, whatever they know of it (RFC 4861
-// §7.2.6). It returns its length in bytes; 0 if b is too short or target is not IPv6.
-// Of p only SrcMAC and the VLAN tag count.
+// BuildUnsolicitedAdvertisement writes into b the advertisement to all nodes that target
+// is now at the source MAC of p; it overrides their entries (RFC 4861 §7.2.6). It returns
+// its length in bytes; 0 if b is too short or target is not IPv6. Of p only SrcMAC and
+// the VLAN tag count.
 func BuildUnsolicitedAdvertisement(b []byte, p *Path, target netip.Addr) int {
 	q := *p
 	q.Src, q.Dst = target, netip.IPv6LinkLocalAllNodes()

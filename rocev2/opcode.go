@@ -3,8 +3,8 @@
 
 package rocev2
 
-// Opcode is the BTH opcode, 8 bits. Only the RC opcodes (upper three bits 0)
-// and the CNP are ours; IBTA table 38, rdma_rxe rxe_opcode.c.
+// Opcode is the BTH opcode, 8 bits. Only the RC opcodes (upper three bits 0) and the CNP
+// are supported; IBTA table 38, rdma_rxe rxe_opcode.c.
 type Opcode uint8
 
 // RC opcodes, and the congestion notification packet of RoCEv2 (A17.9.3).
@@ -37,7 +37,7 @@ const (
 	CNP            Opcode = 0x81
 )
 
-// OpFlags says what an opcode is and which headers follow its BTH.
+// OpFlags describes an opcode and the headers that follow its BTH.
 type OpFlags uint16
 
 // Bits of OpFlags.
@@ -95,7 +95,7 @@ var opTable = [256]OpFlags{
 	CNP:            OpKnown | OpPayload, // 16 reserved bytes
 }
 
-// Flags returns what o is; 0 for an opcode nobody defined.
+// Flags returns the description of o; 0 for an undefined opcode.
 func (o Opcode) Flags() OpFlags { return opTable[o] }
 
 // Is reports whether any of the bits f is set for o.

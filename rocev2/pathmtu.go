@@ -7,17 +7,17 @@ package rocev2
 // are those of enum ibv_mtu.
 const (
 	DefaultPathMTU = 1024
-	// PathMTUText lists all of them, for messages.
+	// PathMTUText lists the path MTUs, for messages.
 	PathMTUText = "256, 512, 1024, 2048 or 4096"
 )
 
-// PathMTUs returns all of them, the least first.
+// PathMTUs returns the path MTUs, the least first.
 func PathMTUs() []int { return []int{256, 512, 1024, 2048, 4096} }
 
-// ValidPathMTU says whether a packet's payload may be limited to so many bytes.
+// ValidPathMTU reports whether bytes is a path MTU.
 func ValidPathMTU(bytes int) bool { return PathMTUCode(bytes) != 0 }
 
-// PathMTUCode returns the code of a path MTU, 1 to 5; 0 if it is none.
+// PathMTUCode returns the code of a path MTU, 1 to 5; 0 if bytes is none.
 func PathMTUCode(bytes int) uint32 {
 	for code := uint32(1); code <= 5; code++ {
 		if PathMTUOfCode(code) == bytes {
@@ -27,7 +27,7 @@ func PathMTUCode(bytes int) uint32 {
 	return 0
 }
 
-// PathMTUOfCode is the inverse; 0 if there is none.
+// PathMTUOfCode is the inverse of PathMTUCode; 0 if code is none.
 func PathMTUOfCode(code uint32) int {
 	if code < 1 || code > 5 {
 		return 0

@@ -50,9 +50,9 @@ func MinPSN(p, q PSN) PSN {
 // 0xFFFFFF is the multicast QP; an RC QP has none of these.
 type QPN uint32
 
-// Valid reports whether an RC QP, or the virtual peer of one, may have number
-// q: real RC QPNs start above the management QPs, and 0x1..0xF are kept clear
-// so that a leaked group packet cannot reach a management QP.
+// Valid reports whether an RC QP, or the virtual peer of one, may have number q: real RC
+// QPNs start above the management QPs, and 0x1..0xF are excluded so that a leaked group
+// packet cannot reach a management QP.
 func (q QPN) Valid() bool { return q >= 0x10 && q < 0xFFFFFF }
 
 // MSN is a message sequence number: 24 bits, modulo 2^24 (AETH).

@@ -13,19 +13,19 @@ const (
 	ReasonTruncated             // the frame ends before the length that its headers claim
 	ReasonVLANDepth             // more than two VLAN tags
 	ReasonNotIP                 // an EtherType other than IPv4, IPv6 and ARP
-	ReasonBadIPHeader           // version, header length or total length cannot be
+	ReasonBadIPHeader           // impossible version, header length or total length
 	ReasonIPChecksum            // IPv4 header checksum is wrong
 	ReasonFragment              // an IP fragment; RoCEv2 is never fragmented
 	ReasonIPv6Extension         // an IPv6 extension header
-	ReasonBadUDPLength          // UDP length differs from what IP carries
-	ReasonBadBTHLength          // too short for BTH, its extension headers and ICRC, or not of the length its opcode demands
+	ReasonBadUDPLength          // UDP length differs from the length of the IP payload
+	ReasonBadBTHLength          // too short for BTH, its extension headers and ICRC, or not of the length that its opcode requires
 	ReasonBadTVer               // BTH transport version is not 0
 	ReasonUnknownOpcode         // no RC opcode and no CNP
 	ReasonBadPad                // BTH pad count exceeds or misaligns the payload
 	ReasonBadARP                // an ARP packet that is not Ethernet/IPv4
-	ReasonBadND                 // a neighbour discovery message against RFC 4861 §7.1
+	ReasonBadND                 // a neighbour discovery message that violates RFC 4861 §7.1
 	ReasonICMPv6Checksum        // ICMPv6 checksum is wrong
-	ReasonBadEcho               // an ICMP or ICMPv6 message that is no sound echo request
+	ReasonBadEcho               // an ICMP or ICMPv6 message that is no valid echo request
 	ReasonSplitHeaders          // in several buffers, and not all headers are in the first one
 	ReasonSplitOther            // in several buffers, and not RoCEv2
 	NumReasons                  // the number of reasons
@@ -61,8 +61,8 @@ func (r Reason) String() string {
 	return "unknown_reason"
 }
 
-// reasonTexts say what the reasons mean to an operator: what was seen, and what it
-// comes from. docs/COUNTERS.md is made of them.
+// reasonTexts tell an operator the meaning and the origin of each reason.
+// docs/COUNTERS.md is generated from them.
 var reasonTexts = [NumReasons]string{
 	OK:                   "not refused",
 	ReasonTruncated:      "a frame that ends before the length that its headers claim: cut off on the way, or longer than its buffers",

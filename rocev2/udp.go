@@ -35,7 +35,7 @@ func (u UDP) SetDstPort(p uint16) { binary.BigEndian.PutUint16(u[2:4], p) }
 // SetLen sets the length.
 func (u UDP) SetLen(n int) { binary.BigEndian.PutUint16(u[4:6], uint16(n)) }
 
-// SetChecksum sets the checksum. RoCEv2 sends 0 over IPv4 and IPv6 alike: the
-// ICRC protects the packet and masks this field (rdma_rxe rxe_net.c,
-// prepare_udp_hdr), so a rewritten RoCEv2 packet is given 0 whatever it had.
+// SetChecksum sets the checksum. RoCEv2 sends 0 over IPv4 and IPv6 alike: the ICRC
+// protects the packet and masks this field (rdma_rxe rxe_net.c, prepare_udp_hdr), so
+// every rewritten RoCEv2 packet gets 0.
 func (u UDP) SetChecksum(c uint16) { binary.BigEndian.PutUint16(u[6:8], c) }
