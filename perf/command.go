@@ -69,7 +69,7 @@ and the last message are, so that receivers can tell the time.
 --verify fills every message with a pattern of its own, checks it at every
 receiver before its memory is used again, and costs bandwidth.`
 
-// command collects what the flags of one test set.
+// command collects the flags of one test.
 type command struct {
 	env      *cli.Env
 	params   Params
@@ -121,7 +121,7 @@ func testCommand(env *cli.Env, test, short string) *cobra.Command {
 	return c
 }
 
-// listenAny is what --listen without a value means.
+// listenAny stands for --listen without a value.
 const listenAny = "any"
 
 func (x *command) flags(f *pflag.FlagSet) {
@@ -155,15 +155,15 @@ func (x *command) flags(f *pflag.FlagSet) {
 	f.StringVarP(&x.format, "output", "o", "table", "table or json")
 }
 
-// interruption is the end by a signal, in the words that the other side reads. It
-// counts as a cancellation.
+// interruption is the cause of an end by a signal, in the words that the other side
+// reads. It counts as a cancellation.
 type interruption string
 
 const errInterrupted interruption = "interrupted"
 
 func (i interruption) Error() string { return string(i) }
 
-// Is makes it a context.Canceled.
+// Is makes the interruption equal to context.Canceled.
 func (i interruption) Is(target error) bool { return target == context.Canceled }
 
 func (x *command) execute(c *cobra.Command, args []string) error {
@@ -204,7 +204,7 @@ func (x *command) execute(c *cobra.Command, args []string) error {
 	return x.send(ctx, o)
 }
 
-// complete settles what flags say together.
+// complete checks and combines the flags.
 func (x *command) complete(args []string) error {
 	if x.format != "table" && x.format != "json" {
 		return fmt.Errorf("--output %q: want table or json", x.format)
@@ -218,7 +218,7 @@ func (x *command) complete(args []string) error {
 		return errors.New("either --key-file or --insecure")
 	}
 	if x.listen == "" {
-		return nil // SendOptions.check has the rest
+		return nil // SendOptions.check checks the rest
 	}
 	if x.listen == listenAny && len(args) == 1 { // "--listen ADDR" with a space
 		x.listen, args = args[0], nil
@@ -239,7 +239,7 @@ func (x *command) complete(args []string) error {
 	return x.local.check()
 }
 
-// readKey takes the key for registrations from its file.
+// readKey reads the key for registrations from its file.
 func (x *command) readKey() error {
 	x.local.Host = endpoint.HostConfig{Deadline: x.local.Timeout, Auth: envelope.Auth{Insecure: x.insecure}}
 	if x.keyFile == "" {
@@ -273,7 +273,7 @@ func (x *command) send(ctx context.Context, o *SendOptions) error {
 	return t.err
 }
 
-// bytesFlag is a number of bytes as perftest takes it: 65536, 64K, 1M, 1G.
+// bytesFlag is a number of bytes in the notation of perftest: 65536, 64K, 1M, 1G.
 type bytesFlag int
 
 // Set parses s.
@@ -305,7 +305,7 @@ func (r *rateFlag) Set(s string) error {
 	return err
 }
 
-// String returns the rate as Set takes it.
+// String returns the rate in the notation of Set.
 func (r *rateFlag) String() string {
 	if *r == 0 {
 		return "" // the default needs no mention

@@ -21,8 +21,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// version is the version of the messages below, and use that of the connections
-// that carry them.
+// version is the version of the messages below, and use the use of the connections that
+// carry them.
 const (
 	version = 2
 	role    = "gleam-perf/2"
@@ -37,11 +37,11 @@ const (
 	typeJoined    = "joined"    // receiver: it is in all groups
 	typeRun       = "run"       // sender: one size begins
 	typeArmed     = "armed"     // receiver: receives are posted
-	typeResult    = "result"    // receiver: all messages are there
-	typeBye       = "bye"       // sender: that was it
+	typeResult    = "result"    // receiver: all messages have arrived
+	typeBye       = "bye"       // sender: the test is over
 	typePing      = "ping"      // sender, at any time
 	typePong      = "pong"
-	typeError     = "error" // either: why it gives up
+	typeError     = "error" // either: the reason for giving up
 )
 
 // message is one line of JSON between sender and receiver, either way.
@@ -56,10 +56,10 @@ type message struct {
 	Result  *result       `json:"result,omitempty"`
 }
 
-// setupMessage says what the test is, and who the receiver is in it.
+// setupMessage describes the test, and the receiver's part in it.
 type setupMessage struct {
 	Params    Params `json:"params"`
-	Session   string `json:"session"` // made up; the App of each group repeats it
+	Session   string `json:"session"` // random; the App of each group repeats it
 	Rank      int    `json:"rank"`    // 1 to Receivers
 	Receivers int    `json:"receivers"`
 	IPv6      bool   `json:"ipv6"` // the family of the addresses to use
@@ -67,8 +67,8 @@ type setupMessage struct {
 
 // laneState are a receiver's queue pairs for one lane, and its memory.
 type laneState struct {
-	In     *qpState  `json:"in,omitempty"`     // from whoever is before it; none with a group
-	Out    []qpState `json:"out,omitempty"`    // to those it passes on to, in order
+	In     *qpState  `json:"in,omitempty"`     // from the predecessor; none with a group
+	Out    []qpState `json:"out,omitempty"`    // to the receivers that it forwards to, in order
 	Answer *qpState  `json:"answer,omitempty"` // to the sender
 	Memory *memory   `json:"memory,omitempty"`
 }
@@ -85,7 +85,7 @@ func stateOf(q endpoint.QP) *qpState {
 	return &qpState{IP: i.IP, QPN: i.QPN, SQPSN: i.SQPSN}
 }
 
-// remote is what the other end connects to.
+// remote returns the peer for a queue pair at the other end.
 func (s *qpState) remote(mtu int) (endpoint.Remote, error) {
 	if s == nil || !s.IP.IsValid() || !s.QPN.Valid() || s.SQPSN > rocev2.PSNMask {
 		return endpoint.Remote{}, fmt.Errorf("the other side's queue pair %+v makes no sense", s)
@@ -93,7 +93,7 @@ func (s *qpState) remote(mtu int) (endpoint.Remote, error) {
 	return endpoint.Remote{IP: s.IP, QPN: s.QPN, PathMTU: mtu, RQPSN: s.SQPSN}, nil
 }
 
-// memory is where WRITEs go.
+// memory is the target of WRITEs.
 type memory struct {
 	VA   uint64 `json:"va"`
 	RKey uint32 `json:"rkey"`
@@ -102,7 +102,7 @@ type memory struct {
 // String leaves out the R_Key.
 func (m memory) String() string { return fmt.Sprintf("0x%x", m.VA) }
 
-// laneLinks are what a receiver's queue pairs of one lane connect to.
+// laneLinks are the peers of a receiver's queue pairs of one lane.
 type laneLinks struct {
 	In     *qpState  `json:"in,omitempty"`
 	Out    []outLink `json:"out,omitempty"`
@@ -114,13 +114,13 @@ type outLink struct {
 	Memory *memory `json:"memory,omitempty"`
 }
 
-// run is one size.
+// run describes the messages of one size.
 type run struct {
 	Size       int `json:"size"`
-	Iterations int `json:"iterations"` // of each lane; 0: until the message that says it is the last
+	Iterations int `json:"iterations"` // of each lane; 0: until a message is marked as the last
 }
 
-// result is what a receiver saw of a run.
+// result is a receiver's measurement of a run.
 type result struct {
 	Messages int     `json:"messages"` // of all lanes
 	Counted  int     `json:"counted"`  // of these, those that arrived within Seconds
@@ -128,26 +128,26 @@ type result struct {
 	Peak     float64 `json:"peak"`     // messages a second in the best stretch; 0: not known
 }
 
-// app is what the exchange of a group carries.
+// app is the App of a group's exchange.
 type app struct {
 	Session string `json:"session"`
 	Lane    int    `json:"lane"`
 	Rank    int    `json:"rank"`
 }
 
-// errClosed is a connection that ended without a word.
+// errClosed is the error for a connection that ended without a message.
 var errClosed = errors.New("closed the connection: has it been stopped?")
 
 // maxLine bounds a message in bytes: 64 lanes with 64 queue pairs take less.
 const maxLine = 1 << 20
 
-// control is one end of the connection between sender and receiver. A goroutine
-// of its own reads; anybody may send.
+// control is one end of the connection between sender and receiver. A goroutine of its
+// own reads; any goroutine may send.
 type control struct {
 	peer string // for messages: "receiver 10.77.0.2"
 	conn net.Conn
 	in   chan message
-	err  error // why in is closed
+	err  error // the reason why in is closed
 
 	end func(error) // called with err
 
@@ -155,8 +155,8 @@ type control struct {
 	lastPong chan struct{}
 }
 
-// newControl takes over conn. end hears why the connection has ended, also if
-// it was by close.
+// newControl takes ownership of conn. end gets the reason for the connection's end, also
+// after close.
 func newControl(conn net.Conn, role string, end func(error)) *control {
 	c := &control{
 		peer: role + " " + conn.RemoteAddr().String(), conn: conn, end: end,
@@ -179,12 +179,12 @@ func (c *control) read() {
 		switch err := json.Unmarshal(lines.Bytes(), &m); {
 		case err != nil:
 			c.err = fmt.Errorf("%s sent something that is not gleam perf's: %.40q", c.peer, lines.Bytes())
-		case m.Type == typeError: // in every version
+		case m.Type == typeError: // the same in every version
 			c.err = fmt.Errorf("%s gave up: %s", c.peer, printable(m.Error))
 		case m.Version != version:
 			c.err = fmt.Errorf("%s speaks version %d of gleam perf, this is version %d: use the same release on all hosts", c.peer, m.Version, version)
 		case m.Type == typePing:
-			_ = c.send(message{Type: typePong}) // a broken connection shows in the next Scan
+			_ = c.send(message{Type: typePong}) // the next Scan reports a broken connection
 			continue
 		case m.Type == typePong:
 			select {
@@ -205,7 +205,7 @@ func (c *control) read() {
 	}
 }
 
-// printable makes a peer's text fit for a terminal.
+// printable makes a peer's text safe for a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) && r != '\n' {
@@ -233,7 +233,7 @@ func (c *control) send(m message) error {
 	return nil
 }
 
-// receive waits for a message of one of some types.
+// receive waits for a message of one of the types wants.
 func (c *control) receive(ctx context.Context, wants ...string) (message, error) {
 	var m message
 	ok := true
@@ -244,7 +244,7 @@ func (c *control) receive(ctx context.Context, wants ...string) (message, error)
 		case m, ok = <-c.in:
 		case <-ctx.Done():
 			select {
-			case m, ok = <-c.in: // what came before the end counts
+			case m, ok = <-c.in: // messages that came before the end count
 			default:
 				return m, fmt.Errorf("waiting for %s from %s: %w", strings.Join(wants, " or "), c.peer, context.Cause(ctx))
 			}
@@ -259,7 +259,7 @@ func (c *control) receive(ctx context.Context, wants ...string) (message, error)
 	return m, nil
 }
 
-// alive asks whether the peer's process still answers.
+// alive reports whether the peer's process answers within patience.
 func (c *control) alive(patience time.Duration) bool {
 	select {
 	case <-c.lastPong:
@@ -278,9 +278,9 @@ func (c *control) alive(patience time.Duration) bool {
 	}
 }
 
-// fail tells the peer why we give up, and closes.
+// fail sends the peer the reason for giving up, and closes the connection.
 func (c *control) fail(err error) {
-	_ = c.send(message{Type: typeError, Error: err.Error()}) // it may be gone: nothing is lost
+	_ = c.send(message{Type: typeError, Error: err.Error()}) // the peer may be gone: nothing is lost
 	c.close()
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// ListenOptions say what a receiver does.
+// ListenOptions configure a receiver.
 type ListenOptions struct {
-	Params          // what the command line says; the sender decides the rest
-	Given  []string // flags on the command line that the sender must agree with
+	Params          // from the command line; the sender sets the others
+	Given  []string // names of the flags whose values must equal the sender's
 	Local
 	Address string           // host:port to listen at; an empty host is any address
-	Say     func(msg string) // what happens, for people
+	Say     func(msg string) // gets reports of progress, for people
 }
 
 // receiver takes part in one test.
@@ -34,14 +34,14 @@ type receiver struct {
 	lanes   []*recvLane
 }
 
-// Listen waits for a sender, takes part in its test, and returns when it is
-// over. Sockets are opened in the network namespace of the calling thread.
+// Listen waits for a sender, takes part in its test, and returns at the end of the test.
+// Sockets are opened in the network namespace of the calling thread.
 func Listen(ctx context.Context, o *ListenOptions) error {
 	if err := errors.Join(o.Params.check(), o.Local.check(), o.Local.checkAuth()); err != nil {
 		return err
 	}
 	say, saying := o.Say, new(sync.Mutex)
-	o.Say = func(msg string) { // exchanges at several doors speak beside this function
+	o.Say = func(msg string) { // exchanges at several listeners report concurrently with this function
 		saying.Lock()
 		defer saying.Unlock()
 		say(msg)
@@ -68,7 +68,7 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 		if stranger {
 			o.Say(fmt.Sprintf("%v; still waiting", err))
 			r.control.fail(err)
-			_ = r.close() // it has nothing yet
+			_ = r.close() // it holds no resources yet
 			continue
 		}
 		if err == nil {
@@ -83,8 +83,8 @@ func Listen(ctx context.Context, o *ListenOptions) error {
 	}
 }
 
-// handleSetup waits for the sender to say what the test is. A connection on which
-// nobody does is a stranger's.
+// handleSetup waits for the sender's setup message. A connection without one is a
+// stranger's.
 func (r *receiver) handleSetup() (stranger bool, err error) {
 	ctx, cancel := r.step("the greeting")
 	defer cancel()
@@ -108,7 +108,7 @@ func (r *receiver) handleSetup() (stranger bool, err error) {
 	return false, nil
 }
 
-// serve takes part in the test.
+// serve performs the receiver's part of the test.
 func (r *receiver) serve() (err error) {
 	if r.port, err = openPort(r.local, &r.setup.Params, addrOf(r.control.conn.LocalAddr()), r.setup.IPv6); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (r *receiver) chooseParams() {
 	}
 }
 
-// prepare makes the lanes' memory and queue pairs, and connects those that are
-// not the group's.
+// prepare makes the lanes' memory and queue pairs, and connects the queue pairs that do
+// not belong to a group.
 func (r *receiver) prepare() error {
 	var states []laneState
 	for i := range r.params.Lanes {
@@ -268,7 +268,7 @@ func (r *receiver) join() error {
 	return r.control.send(message{Type: typeJoined})
 }
 
-// run takes the messages of one size.
+// run receives the messages of one size.
 func (r *receiver) run(z *run) error {
 	for _, l := range r.lanes {
 		if err := l.arm(z); err != nil {

@@ -65,7 +65,7 @@ func (s *sender) run(size int) (*Size, error) {
 	return z, nil
 }
 
-// runLanes runs all lanes at once. The first error ends all.
+// runLanes runs all lanes at once. The first error ends all of them.
 func (s *sender) runLanes(size, n int, until time.Time) error {
 	var lanes sync.WaitGroup
 	for _, l := range s.lanes {
@@ -82,7 +82,7 @@ func (s *sender) runLanes(size, n int, until time.Time) error {
 	return nil
 }
 
-// traffic is what the sender's queue pairs tell of themselves.
+// traffic sums up the counters of the sender's queue pairs.
 type traffic struct {
 	retransmitted uint64 // packets that were sent again
 	cnps          uint64 // congestion notifications
@@ -103,7 +103,7 @@ func (s *sender) traffic() (x traffic) {
 	return x
 }
 
-// explain says what is known of receivers when nothing gets through.
+// explain returns what is known of the receivers when no message gets through.
 func (s *sender) explain() string {
 	silent := make([]bool, len(s.controls))
 	var asking sync.WaitGroup

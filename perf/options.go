@@ -27,7 +27,7 @@ const (
 // Tests are all tests.
 var Tests = []string{WriteBW, WriteLat, SendBW, SendLat}
 
-// Modes: how a message gets from the sender to all receivers.
+// Modes: the ways of a message from the sender to all receivers.
 const (
 	Group    = "group"    // one message to the group
 	Unicasts = "unicasts" // one message to every receiver
@@ -41,21 +41,21 @@ var Modes = []string{Group, Unicasts, Chain, Tree}
 // Backends are all backends.
 var Backends = []string{Soft, Verbs}
 
-// DefaultPort is the TCP port of receivers; perftest has the same.
+// DefaultPort is the TCP port of receivers, as in perftest.
 const DefaultPort = 18515
 
 // Bounds of parameters.
 const (
 	maxSize     = 1 << 30 // bytes of a message
 	minAllSizes = 2       // -a: the smallest size
-	maxAll      = 8 << 20 // -a: the largest
+	maxAll      = 8 << 20 // -a: the largest size
 	maxLanes    = 64
 	maxDepth    = 1024 // queue pairs have four times as many receives
 	minChunk    = 256
 )
 
-// Params are what sender and receivers have to agree upon. The zero value of
-// Iterations and Duration takes a number of iterations that fits the size.
+// Params are the parameters that sender and receivers must agree on. If Iterations and
+// Duration are zero, the number of iterations depends on the size.
 type Params struct {
 	Test       string        `json:"test"`
 	Mode       string        `json:"mode"`
@@ -73,7 +73,7 @@ type Params struct {
 	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // the most that each queue pair sends, of the soft backend
 }
 
-// Defaults returns the parameters of a test for which nothing is said.
+// Defaults returns the default parameters of a test.
 func Defaults(test string) Params {
 	p := Params{Test: test, Mode: Group, Size: 64 << 10, PathMTU: 1024, Lanes: 1, Depth: 128, Chunk: 64 << 10, Seed: 1}
 	if p.latency() {
@@ -86,10 +86,10 @@ func (p *Params) latency() bool  { return p.Test == WriteLat || p.Test == SendLa
 func (p *Params) write() bool    { return p.Test == WriteBW || p.Test == WriteLat }
 func (p *Params) forwards() bool { return p.Mode == Chain || p.Mode == Tree }
 
-// needsAnswers says whether receivers answer every message.
+// needsAnswers reports whether receivers answer every message.
 func (p *Params) needsAnswers() bool { return p.latency() || p.forwards() || p.Verify }
 
-// notices says whether receivers have a completion for every message.
+// notices reports whether receivers get a completion for every message.
 func (p *Params) notices() bool { return p.needsAnswers() || !p.write() }
 
 // sizes are the message sizes of the test, in order.
@@ -104,12 +104,11 @@ func (p *Params) sizes() []int {
 	return list
 }
 
-// defaultMoved bounds the bytes of a run for which no number of iterations is
-// given, so that -a ends soon enough.
+// defaultMoved bounds the bytes of a run without a given number of iterations, so that -a
+// ends soon enough.
 const defaultMoved = 512 << 20
 
-// iterations is how often a message of size is sent on each lane; 0 with a
-// duration.
+// iterations returns the number of messages of size on each lane; 0 with a duration.
 func (p *Params) iterations(size int) int {
 	switch {
 	case p.Duration > 0:
@@ -122,11 +121,10 @@ func (p *Params) iterations(size int) int {
 	return max(16, min(5000, defaultMoved/size))
 }
 
-// slotMemory bounds what the slots of a lane take together, if messages are not
-// so long that two exceed it.
+// slotMemory bounds the memory of a lane's slots, unless two messages already exceed it.
 const slotMemory = 64 << 20
 
-// slots is how many messages of size may be outstanding on a lane.
+// slots returns the number of messages of size that may be outstanding on a lane.
 func (p *Params) slots(size int) int {
 	if p.latency() {
 		return 1
@@ -134,7 +132,7 @@ func (p *Params) slots(size int) int {
 	return max(min(p.Depth, slotMemory/size), min(p.Depth, 2))
 }
 
-// memory is the bytes of a lane's memory: enough for the slots of any size.
+// memory returns the bytes of a lane's memory: enough for the slots of any size.
 func (p *Params) memory() int {
 	need := 0
 	for _, n := range p.sizes() {
@@ -143,8 +141,8 @@ func (p *Params) memory() int {
 	return need
 }
 
-// chunks is in how many pieces a message of size goes: one, if nobody passes it
-// on.
+// chunks returns the number of pieces of a message of size: one, unless receivers forward
+// messages.
 func (p *Params) chunks(size int) int {
 	if !p.forwards() {
 		return 1
@@ -152,7 +150,7 @@ func (p *Params) chunks(size int) int {
 	return (size + p.Chunk - 1) / p.Chunk
 }
 
-// check reports the first parameter that cannot be.
+// check reports the first parameter with an impossible value.
 func (p *Params) check() error {
 	switch {
 	case !slices.Contains(Tests, p.Test):
@@ -183,8 +181,8 @@ func (p *Params) check() error {
 	return nil
 }
 
-// mismatch compares what a receiver was told by flags, given by their names,
-// with what the sender says. Flags that were not given follow the sender.
+// mismatch compares the given flags of a receiver with the sender's parameters. Flags
+// that were not given follow the sender.
 func mismatch(own, sender *Params, given []string) error {
 	if own.Test != sender.Test {
 		return fmt.Errorf("the sender runs %s, this receiver was started for %s: start both for the same test", sender.Test, own.Test)
@@ -207,16 +205,16 @@ func mismatch(own, sender *Params, given []string) error {
 	return nil
 }
 
-// Local is what sender and receivers each decide for themselves.
+// Local has the parameters that sender and receivers each choose for themselves.
 type Local struct {
 	Backend   string // Soft or Verbs
-	Interface string // network interface [the one that leads to the other side]
+	Interface string // network interface [the one of the connection to the other side]
 	Device    string // RDMA device, for Verbs [the first that fits]
 	Host      endpoint.HostConfig
 	QPTimeout uint8         // retransmission after 4.096 µs * 2^QPTimeout [14]
-	Timeout   time.Duration // how long to wait while nothing happens
-	// OtherNetwork says that sender and receivers are connected by another network
-	// than the group's.
+	Timeout   time.Duration // longest wait without progress
+	// OtherNetwork says that the connections between sender and receivers use another
+	// network than the group.
 	OtherNetwork bool
 }
 
@@ -234,8 +232,8 @@ func (l *Local) check() error {
 	return nil
 }
 
-// checkAuth says whether there is a key for registrations, and for the connections
-// between sender and receivers.
+// checkAuth checks that there is a key for registrations, and for the connections between
+// sender and receivers.
 func (l *Local) checkAuth() error {
 	if a := l.Host.Auth; len(a.Keys) == 0 && !a.Insecure {
 		return errors.New("sender, receivers and the switch trust each other by a key that all have: name its file by --key-file, " +
@@ -244,7 +242,7 @@ func (l *Local) checkAuth() error {
 	return nil
 }
 
-// identity is for the connections between sender and receivers.
+// identity returns the Identity for the connections between sender and receivers.
 func (l *Local) identity() (*oob.Identity, error) {
 	id, err := oob.NewIdentity(l.Host.Auth)
 	if err != nil {

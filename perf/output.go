@@ -13,8 +13,8 @@ import (
 	linkrate "github.com/gleam-rdma/gleam/linkrate"
 )
 
-// Headings are perftest's (perftest_parameters.h: RESULT_FMT, RESULT_FMT_LAT),
-// with a column more at the end: whose row it is.
+// Headings are perftest's (perftest_parameters.h: RESULT_FMT, RESULT_FMT_LAT), with one
+// more column at the end, which names the row's receiver.
 const (
 	bwHeading  = " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]   at"
 	bwRow      = " %-10d %-14d %-19.2f %-21.2f %-15.6f %s\n"
@@ -29,10 +29,10 @@ var titles = map[string]string{
 	WriteBW: "RDMA_Write BW Test", WriteLat: "RDMA_Write Latency Test", SendBW: "Send BW Test", SendLat: "Send Latency Test",
 }
 
-// table prints results as perftest does, each size as soon as it is there.
+// table prints results as perftest does, each size as soon as it is measured.
 type table struct {
 	w   io.Writer
-	err error // the first of writing
+	err error // the first error of a write
 }
 
 func (t *table) printf(format string, args ...any) {
@@ -41,7 +41,7 @@ func (t *table) printf(format string, args ...any) {
 	}
 }
 
-// begin prints what the test is, and the heading.
+// begin prints the test's parameters, and the heading.
 func (t *table) begin(o *SendOptions) {
 	t.printf("%s\n                    %s\n", rule, titles[o.Test])
 	how := o.Mode
@@ -69,7 +69,7 @@ func (t *table) begin(o *SendOptions) {
 	t.printf("%s\n%s\n", rule, heading)
 }
 
-// size prints the rows of one size: each receiver, the completion, all.
+// size prints the rows of one size: each receiver, the completion, and all.
 func (t *table) size(z *Size) {
 	for _, r := range z.Receivers {
 		t.row(z, r.Figures, r.IP)
@@ -89,7 +89,7 @@ func (t *table) row(z *Size, f Figures, at string) {
 	}
 }
 
-// end prints what the sender's link carried, if it is known.
+// end prints the bytes that the sender's link carried, if they are known.
 func (t *table) end(r *Result) {
 	t.printf("%s\n", rule)
 	var link, payload, again, cnps uint64
@@ -119,7 +119,7 @@ func writeJSON(w io.Writer, r *Result) error {
 	return e.Encode(r)
 }
 
-// backendNote says what this program was built with.
+// backendNote names the backends that this program was built with.
 func backendNote() string {
 	if verbs.Built {
 		return strings.Join(Backends, " or ")

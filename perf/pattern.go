@@ -12,7 +12,7 @@ import (
 // each word is the one before plus step.
 func pattern(seed uint64, lane, message int) uint64 {
 	x := seed ^ uint64(lane)<<56 ^ uint64(message)*step
-	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9 // splitmix64, so that neighbours have nothing in common
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9 // splitmix64, so that neighbours are unrelated
 	x = (x ^ x>>27) * 0x94D049BB133111EB
 	return x ^ x>>31
 }
@@ -30,7 +30,7 @@ func fill(b []byte, word uint64) {
 	}
 }
 
-// checkFilled reports the first byte of b that is not of the pattern.
+// checkFilled reports the first byte of b that differs from the pattern.
 func checkFilled(b []byte, word uint64) error {
 	at := 0
 	for ; len(b)-at >= 8 && binary.LittleEndian.Uint64(b[at:]) == word; at += 8 {

@@ -17,18 +17,18 @@ import (
 const (
 	recvDepth   = 512 // receives that are posted for messages
 	answerDepth = 256 // receives for the answers of one receiver
-	answerBytes = 64  // answers under way of one receiver: fewer, so that none finds no receive
+	answerBytes = 64  // answers of one receiver under way: fewer than answerDepth, so that each finds a receive
 )
 
-// Virtual addresses of lanes' memory and of groups' windows. They begin where
-// pages begin, as the memory itself.
+// Virtual addresses of lanes' memory and of groups' windows. They are aligned to pages,
+// as the memory itself is.
 const (
 	memoryBase = 0x7000_0000_0000
 	windowBase = 0x5000_0000_0000
 	laneStride = 1 << 36
 )
 
-// peer is what sender and receivers have in common.
+// peer is the common part of sender and receiver.
 type peer struct {
 	params Params
 	local  *Local
@@ -54,7 +54,7 @@ func (s *peer) step(what string) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(s.ctx, s.local.Timeout, fmt.Errorf("%s took longer than %v", what, s.local.Timeout))
 }
 
-// qpConfig has random PSNs.
+// qpConfig returns a configuration with random PSNs.
 func (s *peer) qpConfig(send, recv int) endpoint.QPConfig {
 	return endpoint.QPConfig{
 		LocalIP: s.port.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(),
@@ -62,7 +62,7 @@ func (s *peer) qpConfig(send, recv int) endpoint.QPConfig {
 	}
 }
 
-// qp makes a queue pair for a peer.
+// qp makes a queue pair.
 func (s *peer) qp(send, recv int) (endpoint.QP, error) {
 	q, err := s.port.CreateQP(s.qpConfig(send, recv))
 	if err == nil {
@@ -80,11 +80,11 @@ func (s *peer) connect(ctx context.Context, q endpoint.QP, to *qpState) error {
 	return q.Connect(ctx, r)
 }
 
-// endGrace is how much later than the end of the group the sender's word may come
-// that it was the end of the test: they take different ways.
+// endGrace is the time by which the sender's message about the end of the test may lag
+// behind the end of the group: the two take different paths.
 const endGrace = 2 * time.Second
 
-// watch makes the end of a group the end of the test.
+// watch ends the test when the group ends.
 func (s *peer) watch(g *endpoint.Group) {
 	s.groups = append(s.groups, g)
 	s.wg.Go(func() {
@@ -134,8 +134,8 @@ func (s *peer) close() error {
 	return errors.Join(errs...)
 }
 
-// stalled watches m while a run lasts, and ends the test if no message gets
-// through for the time that is given. explain says more.
+// stalled watches m during a run, and ends the test if no message gets through within the
+// timeout. explain adds details to the error.
 func (s *peer) stalled(ctx context.Context, m *meter, explain func() string) {
 	tick := time.NewTicker(s.local.Timeout / 8)
 	defer tick.Stop()

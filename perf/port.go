@@ -35,9 +35,9 @@ type port struct {
 	mapped [][]byte
 }
 
-// openPort opens the device that l describes, for a test of params. beside is our end of the
-// connection to the other side: its interface and address are taken where l
-// names none. v6 says of which family the address must be.
+// openPort opens the device that l describes, for a test of params. beside is the local
+// address of the connection to the other side: where l names no interface or address,
+// those of beside are used. v6 selects the family of the address.
 func openPort(l *Local, params *Params, beside netip.Addr, v6 bool) (_ *port, err error) {
 	p := &port{iface: l.Interface}
 	if p.iface == "" && (l.Backend == Soft || l.Device == "") {
@@ -66,8 +66,8 @@ func openPort(l *Local, params *Params, beside netip.Addr, v6 bool) (_ *port, er
 	return p, nil
 }
 
-// chooseAddr prefers beside among a device's addresses, then the first of the
-// family.
+// chooseAddr returns beside if it is one of a device's addresses, else the first address
+// of the family.
 func chooseAddr(addrs []netip.Addr, beside netip.Addr, v6 bool) (netip.Addr, error) {
 	family := "IPv4"
 	if v6 {
@@ -94,7 +94,7 @@ func interfaceOf(ip netip.Addr) (string, error) {
 	for _, i := range list {
 		addrs, err := i.Addrs()
 		if err != nil {
-			continue // it has just gone
+			continue // the interface has just been removed
 		}
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok {
@@ -107,8 +107,8 @@ func interfaceOf(ip netip.Addr) (string, error) {
 	return "", fmt.Errorf("no interface has the address %s", ip)
 }
 
-// sent returns the bytes that the interface has sent, as the kernel counts
-// them, if it can tell: an RNIC's RDMA traffic does not pass the kernel.
+// sent returns the bytes that the interface has sent, as the kernel counts them, if they
+// are known: an RNIC's RDMA traffic bypasses the kernel.
 func (p *port) sent() (bytes uint64, known bool) {
 	if p.iface == "" {
 		return 0, false
@@ -120,9 +120,8 @@ func (p *port) sent() (bytes uint64, known bool) {
 	return l.Attrs().Statistics.TxBytes, true
 }
 
-// buffer is registered memory that begins where a page begins, as the verbs
-// backend wants it, and takes none until it is written. It is freed with the
-// port.
+// buffer returns registered memory that is aligned to pages, as the verbs backend
+// requires, and occupies none until it is written. It is freed with the port.
 func (p *port) buffer(n int, iova uint64, access endpoint.Access) (endpoint.MR, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -132,7 +131,7 @@ func (p *port) buffer(n int, iova uint64, access endpoint.Access) (endpoint.MR, 
 	return p.RegisterMemory(b, iova, access)
 }
 
-// close ends the device first: it may still use the memory until then.
+// close closes the device first: it may still use the memory until then.
 func (p *port) close() error {
 	p.nl.Close()
 	err := p.Device.Close()

@@ -12,24 +12,24 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// recvLane is a receiver's side of a lane: it takes messages, passes them on,
-// checks them and answers.
+// recvLane is a receiver's side of a lane: it receives messages, forwards them, checks
+// them and answers.
 type recvLane struct {
 	params *Params
 	number int
 	mr     endpoint.MR
 	in     *recvInbox
-	out    []*sendPipe // to those we pass on to
-	answer *sendPipe   // nil if nobody wants answers
+	out    []*sendPipe // to the receivers that it forwards to
+	answer *sendPipe   // nil without answers
 }
 
-// arrivals is what a receiver saw of a run, over all lanes.
+// arrivals is a receiver's measurement of a run, over all lanes.
 type arrivals struct {
 	mu       sync.Mutex
 	meter    *meter
 	began    bool
 	messages int
-	known    bool // every message was seen, so there is a peak
+	known    bool // every message had a completion, so there is a peak
 }
 
 // add counts n messages that have just arrived.
@@ -39,7 +39,7 @@ func (a *arrivals) add(n int) {
 	defer a.mu.Unlock()
 	a.messages += n
 	if !a.began {
-		// They arrived at the beginning of what is measured, not within it.
+		// They arrived at the beginning of the measured time, not within it.
 		a.meter.begin(now)
 		a.began = true
 		return
@@ -58,7 +58,7 @@ func (a *arrivals) result() *result {
 	return res
 }
 
-// start takes the completions of what the lane sends, until ctx ends.
+// start takes the completions of the lane's sends, until ctx ends.
 func (l *recvLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(error)) {
 	pipes := l.out
 	if l.answer != nil {
@@ -77,7 +77,7 @@ func (l *recvLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(erro
 func (l *recvLane) arm(r *run) error {
 	lay := newLayout(l.params, r.Size)
 	switch {
-	case !l.params.notices(): // the first message and the last show themselves
+	case !l.params.notices(): // only the first message and the last have immediate data
 		if r.Iterations == 1 {
 			return l.in.arm(1, 1, nil)
 		}
@@ -88,7 +88,7 @@ func (l *recvLane) arm(r *run) error {
 	return l.in.arm(r.Iterations*lay.chunks, recvDepth, func(k int) endpoint.Segment { return lay.segment(l.mr, k) })
 }
 
-// run takes the messages of a run.
+// run receives the messages of a run.
 func (l *recvLane) run(ctx context.Context, r *run, a *arrivals) error {
 	if !l.params.notices() {
 		return l.pollAnswers(ctx, a)
@@ -140,8 +140,8 @@ func (l *recvLane) pollAnswers(ctx context.Context, a *arrivals) error {
 	return nil
 }
 
-// nextChunk looks at piece k of the run, passes it on, and verifies the message
-// that it completes. It tells whether it is the last.
+// nextChunk processes piece k of the run: it forwards the piece, and verifies the message
+// if that is complete. last reports whether the piece is the last one.
 func (l *recvLane) nextChunk(ctx context.Context, lay *layout, k int, c *endpoint.Completion) (last bool, err error) {
 	seg := lay.segment(l.mr, k)
 	last = c.HasImm && c.Imm&lastFlag != 0

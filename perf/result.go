@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Result is what a test found; its JSON is the output of -o json.
+// Result is the outcome of a test; its JSON is the output of -o json.
 type Result struct {
 	Params
 	Backend   string      `json:"backend"`
@@ -17,17 +17,17 @@ type Result struct {
 	Sizes     []*Size     `json:"results"`
 }
 
-// Size is what was found with one message size.
+// Size is the outcome for one message size.
 type Size struct {
 	Bytes      int     `json:"bytes"`      // of a message
 	Iterations int     `json:"iterations"` // messages, of all lanes
 	Seconds    float64 `json:"seconds"`    // until all receivers had the last
 
-	// All says how messages reached all receivers, as the sender knows. For
-	// latencies that is the last receiver's answer.
+	// All has the figures for the delivery to all receivers, measured by the sender. A
+	// latency is that of the last receiver's answer.
 	All Figures `json:"all"`
-	// Completion is the latency to the completion at the sender, the last one
-	// with unicasts: RC has delivered the message to all.
+	// Completion is the latency of the completion at the sender, of the last one with
+	// unicasts: RC has delivered the message to all receivers.
 	Completion *Figures         `json:"completion,omitempty"`
 	Receivers  []ReceiverResult `json:"receivers"`
 
@@ -39,13 +39,13 @@ type Size struct {
 	Rate int64  `json:"sender_rate_bit_s,omitempty"` // of the sender's slowest queue pair at the end
 }
 
-// ReceiverResult is what was found for one receiver.
+// ReceiverResult is the outcome for one receiver.
 type ReceiverResult struct {
 	IP string `json:"ip"`
 	Figures
 }
 
-// Figures are of a bandwidth test or of a latency test.
+// Figures are the figures of a bandwidth test or of a latency test.
 type Figures struct {
 	*Bandwidth
 	*Latency
@@ -58,14 +58,14 @@ type Bandwidth struct {
 	Rate float64 `json:"msg_rate_mpps"`
 }
 
-// bandwidth turns messages a second into it.
+// bandwidth converts rates in messages a second.
 func bandwidth(size int, peak, avg float64) *Bandwidth {
 	const mib = 1 << 20
 	return &Bandwidth{Peak: peak * float64(size) / mib, Avg: avg * float64(size) / mib, Rate: avg / 1e6}
 }
 
-// sum makes the result of one size out of the sender's rate, the receivers'
-// results, and the samples of each lane.
+// sum computes the result of one size from the sender's rate, the receivers' results, and
+// the samples of each lane.
 func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Size {
 	z := &Size{Bytes: size, Iterations: r.count, Seconds: r.seconds}
 	for i, c := range s.controls {
@@ -99,13 +99,14 @@ func (s *sender) sum(size int, r rate, results []*result, lists []*samples) *Siz
 	return z
 }
 
-// concurrently is how many times shorter than the sender's a receiver's time is if it says
-// nothing about the network: the receiver's program was kept from looking, and found
-// the first message and the last one, of 5000 in between, within some microseconds.
+// concurrently is the factor by which a receiver's time may be shorter than the sender's.
+// A shorter time says nothing about the network: the receiver's program did not run, and
+// then found the first and the last message, with 5000 in between, within some
+// microseconds.
 const concurrently = 4
 
-// received is the bandwidth that a receiver saw. One that saw all messages at
-// once, or only one, has the sender's.
+// received is the bandwidth at a receiver. A receiver that found all messages at once, or
+// only one, gets the sender's bandwidth.
 func received(size int, r rate, res *result) *Bandwidth {
 	if res == nil || res.Seconds <= r.seconds/concurrently || res.Counted <= 0 {
 		return bandwidth(size, 0, r.avg)

@@ -18,16 +18,16 @@ import (
 	linkrate "github.com/gleam-rdma/gleam/linkrate"
 )
 
-// SendOptions say what the sender does.
+// SendOptions configure the sender.
 type SendOptions struct {
 	Params
 	Local
 	Receivers  []string      // host or host:port of each
-	GroupIP    netip.Addr    // of the first lane; the others have those that follow
-	OnEachSize func(r *Size) // hears of each size as soon as it is done; may be nil
+	GroupIP    netip.Addr    // of the first lane; the other lanes have the next ones
+	OnEachSize func(r *Size) // gets each size as soon as it is measured; may be nil
 
 	tamper  func(int, []byte) // tests only: see sendLane
-	onStart func()            // tests only: each run has begun
+	onStart func()            // tests only: called at the beginning of each run
 }
 
 // sender runs a test.
@@ -40,9 +40,8 @@ type sender struct {
 	lanes    []*sendLane
 }
 
-// Send runs a test with receivers that listen. Sockets are opened in the
-// network namespace of the calling thread. With an error it may return what
-// was measured before.
+// Send runs a test with listening receivers. Sockets are opened in the network namespace
+// of the calling thread. With an error it may return the results so far.
 func Send(ctx context.Context, o *SendOptions) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func Send(ctx context.Context, o *SendOptions) (*Result, error) {
 		if err != nil {
 			c.fail(err)
 		} else {
-			_ = c.send(message{Type: typeBye}) // one that is gone has given its result
+			_ = c.send(message{Type: typeBye}) // a receiver that is gone has sent its result
 		}
 	}
 	err = errors.Join(err, s.close())
@@ -117,7 +116,7 @@ func (s *sender) send(res *Result) error {
 	return nil
 }
 
-// dialAll connects to the receivers, opens the device, and tells them the test.
+// dialAll connects to the receivers, opens the device, and sends the receivers the test.
 func (s *sender) dialAll() error {
 	ctx, cancel := s.step("connecting to the receivers")
 	defer cancel()
@@ -179,7 +178,7 @@ func addrOf(a net.Addr) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-// checkReady says whether receiver rank has what the mode needs.
+// checkReady checks whether receiver rank has all that the mode needs.
 func (s *sender) checkReady(lanes []laneState, rank int) error {
 	if len(lanes) != s.params.Lanes {
 		return fmt.Errorf("it has %d lanes, want %d", len(lanes), s.params.Lanes)
@@ -193,8 +192,8 @@ func (s *sender) checkReady(lanes []laneState, rank int) error {
 	return nil
 }
 
-// prepare makes the lanes, with their queue pairs for the baselines and for
-// answers, and has all sides connect them.
+// prepare makes the lanes, with their queue pairs for the baselines and for answers, and
+// connects them at both ends.
 func (s *sender) prepare() error {
 	ctx, cancel := s.step("connecting queue pairs")
 	defer cancel()
@@ -240,8 +239,8 @@ func (s *sender) prepare() error {
 	return s.awaitAll(ctx, typeConnected, nil)
 }
 
-// link says what receiver r's queue pairs of lane l connect to. from is who
-// sends to r, and out are our own queue pairs to receivers.
+// link returns the peers for receiver r's queue pairs of lane l. from is the rank that
+// sends to r, and out are the sender's queue pairs to receivers.
 func (s *sender) link(ctx context.Context, l *sendLane, r, from int, out []qpState) (k laneLinks, err error) {
 	n := len(s.controls)
 	switch {
@@ -270,7 +269,7 @@ func (s *sender) link(ctx context.Context, l *sendLane, r, from int, out []qpSta
 	return k, s.connect(ctx, q, s.ready[r-1][l.number].Answer)
 }
 
-// awaitAll waits for a message of every receiver.
+// awaitAll waits for a message from every receiver.
 func (s *sender) awaitAll(ctx context.Context, want string, each func(i int, m *message)) error {
 	for i, c := range s.controls {
 		m, err := c.receive(ctx, want)
@@ -324,7 +323,7 @@ func (s *sender) join() error {
 	return s.awaitAll(ctx, typeJoined, nil)
 }
 
-// checkApp says whether the other side of a group's exchange is of this test.
+// checkApp checks that the other side of a group's exchange belongs to this test.
 func checkApp(raw json.RawMessage, want app) error {
 	var got app
 	if err := json.Unmarshal(raw, &got); err != nil || got != want {

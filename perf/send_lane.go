@@ -12,26 +12,26 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// sendLane is the sender's side of a lane: it posts messages while slots are
-// free, and hears by completions, or by answers, which receivers have them.
+// sendLane is the sender's side of a lane: it posts messages while slots are free.
+// Completions, or answers, show which receivers have them.
 type sendLane struct {
 	params  *Params
 	number  int
 	mr      endpoint.MR
-	targets []*sendPipe  // to the group, or to those who get it from us
-	answers []*recvInbox // of every receiver, if they answer
+	targets []*sendPipe  // to the group, or to the receivers that the sender sends to
+	answers []*recvInbox // of every receiver, if receivers answer
 
-	tamper func(message int, b []byte) // tests only: spoils what is sent
+	tamper func(message int, b []byte) // tests only: corrupts a message
 
 	mu         sync.Mutex
 	changed    *sync.Cond
 	meter      *meter // of the run, shared by all lanes
 	samples    *samples
-	posted     time.Time // lat: the message under way
-	lastPosted time.Time // of what advance was told
-	received   []int     // by receiver: messages that are known to be there
-	done       int       // the least of have
-	completed  []int     // by target: work requests of the run
+	posted     time.Time // lat: post time of the message under way
+	lastPosted time.Time // time of the last call of advance
+	received   []int     // by receiver: messages known to have arrived
+	done       int       // the least of received
+	completed  []int     // by target: completed work requests of the run
 	transport  int       // the least of completed
 }
 
@@ -42,7 +42,7 @@ type samples struct {
 	completion []time.Duration   // to the last completion
 }
 
-// maxSamples is how many samples are recorded without growing.
+// maxSamples is the initial capacity for samples of a run with a duration.
 const maxSamples = 1 << 14
 
 func newSamples(receivers, iterations int) *samples {
@@ -63,11 +63,10 @@ func newSendLane(p *Params, number, receivers int) *sendLane {
 	return l
 }
 
-// start collects completions and answers until ctx ends; fail hears what goes
-// wrong.
+// start collects completions and answers until ctx ends; fail gets any error.
 func (l *sendLane) start(ctx context.Context, wg *sync.WaitGroup, fail func(error)) {
 	l.completed = make([]int, len(l.targets))
-	context.AfterFunc(ctx, func() { // run waits
+	context.AfterFunc(ctx, func() { // wakes run
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.changed.Broadcast()
@@ -102,7 +101,7 @@ func (l *sendLane) complete(t, n int) {
 		l.samples.completion = append(l.samples.completion, now.Sub(l.posted))
 	}
 	l.transport = least
-	if len(l.answers) == 0 { // what is complete is there
+	if len(l.answers) == 0 { // without answers, a complete message has arrived
 		if l.params.Mode == Group {
 			for i := range l.received {
 				l.received[i] = l.completed[t]
@@ -140,8 +139,8 @@ func (l *sendLane) listen(ctx context.Context, i int, b *recvInbox) error {
 	}
 }
 
-// advance notes which messages all receivers have. The caller holds mu; whoever
-// came first need not be the first to get it.
+// advance records which messages all receivers have. The caller holds mu. Callers may get
+// mu in another order than that of their times.
 func (l *sendLane) advance(now time.Time) {
 	if now.Before(l.lastPosted) {
 		now = l.lastPosted
@@ -161,7 +160,7 @@ func (l *sendLane) advance(now time.Time) {
 	l.done = least
 }
 
-// prepare resets the lane for a run. Nothing is under way then.
+// prepare resets the lane for a run, while no message is under way.
 func (l *sendLane) prepare(m *meter, s *samples) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,8 +169,8 @@ func (l *sendLane) prepare(m *meter, s *samples) {
 	clear(l.completed)
 }
 
-// run sends the messages of a run, n or until the time has come, and returns
-// when all receivers have them.
+// run sends n messages, or messages until the given time, and returns when all receivers
+// have them.
 func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error {
 	lay := newLayout(l.params, size)
 	var wr endpoint.SendWR
@@ -204,7 +203,7 @@ func (l *sendLane) run(ctx context.Context, size, n int, until time.Time) error 
 	return l.wait(ctx, func() bool { return l.done == sent && l.transport == sent*lay.chunks })
 }
 
-// fill writes message m's bytes into its slot, which all receivers have had.
+// fill writes message m's bytes into its slot, whose former message all receivers have.
 func (l *sendLane) fill(lay *layout, m int) {
 	b := l.mr.Bytes()[m%lay.slots*lay.size:][:lay.size]
 	fill(b, pattern(l.params.Seed, l.number, m))
@@ -213,7 +212,7 @@ func (l *sendLane) fill(lay *layout, m int) {
 	}
 }
 
-// wait returns when ok, which is called with mu held, or when ctx ends.
+// wait returns when ok, which is called with mu held, returns true, or when ctx ends.
 func (l *sendLane) wait(ctx context.Context, ok func() bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

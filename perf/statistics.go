@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Latency sums up samples, in microseconds, as perftest does.
+// Latency summarizes samples, in microseconds, as perftest does.
 type Latency struct {
 	Min     float64 `json:"t_min_usec"`
 	Max     float64 `json:"t_max_usec"`
@@ -21,7 +21,7 @@ type Latency struct {
 	P999    float64 `json:"percentile_99_9_usec"`
 }
 
-// summarize sorts samples, of which there is at least one, and sums them up.
+// summarize sorts samples, which must not be empty, and summarizes them.
 func summarize(samples []time.Duration) Latency {
 	slices.Sort(samples)
 	n := len(samples)
@@ -44,13 +44,12 @@ func summarize(samples []time.Duration) Latency {
 
 func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// nearestRank is the place, in n sorted samples, of the least that num/den of
-// them do not exceed.
+// nearestRank returns the index, in n sorted samples, of the least sample that num/den of
+// the samples do not exceed.
 func nearestRank(n, num, den int) int { return (n*num+den-1)/den - 1 }
 
-// meter finds the best stretch of a run: the highest rate over consecutive
-// stretches of at least a number of messages, or of a time. Any goroutine may
-// use it.
+// meter finds the peak of a run: the highest rate over consecutive stretches with at
+// least a given number of messages, or of a given time. Any goroutine may use it.
 type meter struct {
 	mu       sync.Mutex
 	messages int           // of a stretch; 0: by time
@@ -63,11 +62,11 @@ type meter struct {
 	best     float64 // messages per second
 }
 
-// span is what a stretch of a timed run lasts.
+// span is the length of a stretch of a timed run.
 const span = 100 * time.Millisecond
 
-// newMeter is for a run of total messages, or if that is 0 for a timed one. A
-// stretch is a tenth of the run, or 100 ms.
+// newMeter returns the meter of a run of total messages, or of a timed run if total is 0.
+// A stretch is a tenth of the run, or 100 ms.
 func newMeter(total int) *meter {
 	m := &meter{span: span}
 	if total > 0 {
@@ -83,7 +82,7 @@ func (m *meter) begin(now time.Time) {
 	m.start, m.mark, m.last = now, now, now
 }
 
-// add counts n messages that are there by now.
+// add counts n messages that have arrived by now.
 func (m *meter) add(now time.Time, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,14 +99,14 @@ func (m *meter) add(now time.Time, n int) {
 	}
 }
 
-// progress returns how many messages there are.
+// progress returns the number of messages so far.
 func (m *meter) progress() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.count
 }
 
-// rate is what a meter has found.
+// rate is the outcome of a meter.
 type rate struct {
 	count   int
 	seconds float64
@@ -122,8 +121,8 @@ func (m *meter) rate() rate {
 	if r.seconds > 0 {
 		r.avg = float64(r.count) / r.seconds
 	}
-	// The last stretch may be too short to count: a run of only such ones has
-	// its average for a peak.
+	// The last stretch may be too short to count: a run without a long enough stretch has
+	// its average as its peak.
 	r.peak = max(m.best, r.avg)
 	return r
 }

@@ -3,7 +3,7 @@
 
 package perf
 
-// forwarders returns to whom rank sends on what it has, in order; rank 0 is the
+// forwarders returns the ranks to which rank forwards messages, in order; rank 0 is the
 // sender and 1..n are the receivers.
 func forwarders(mode string, rank, n int) []int {
 	var to []int
@@ -17,7 +17,7 @@ func forwarders(mode string, rank, n int) []int {
 			to = []int{rank + 1}
 		}
 	case Tree:
-		// In round k, rank r < 2^k, which has it, sends to r + 2^k.
+		// In round k, rank r < 2^k, which has the message, sends to r + 2^k.
 		for k := 1; rank+k <= n; k *= 2 {
 			if k > rank {
 				to = append(to, rank+k)
@@ -27,8 +27,8 @@ func forwarders(mode string, rank, n int) []int {
 	return to
 }
 
-// sources returns from whom each rank gets it: the inverse of relays. The
-// sender's own place holds -1, and so do all with a group.
+// sources returns the rank from which each rank gets messages: the inverse of forwarders.
+// The sender's own entry is -1, and so are all with a group.
 func sources(mode string, n int) []int {
 	from := make([]int, n+1)
 	for i := range from {

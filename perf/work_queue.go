@@ -10,20 +10,20 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// pollBatch is how many completions one Poll takes.
+// pollBatch is the most completions of one Poll.
 const pollBatch = 64
 
-// sendPipe is the sending half of a queue pair: posting waits for room.
+// sendPipe is the sending half of a queue pair: a post waits for a free entry.
 type sendPipe struct {
 	qp       endpoint.QP
-	room     chan struct{} // a token for each work request that may be posted
+	room     chan struct{} // one token for each work request that may be posted
 	singleWR [1]endpoint.SendWR
 
-	va   uint64 // where WRITEs go
+	va   uint64 // target address of WRITEs
 	rkey uint32
 }
 
-// newPipe is for a queue pair with MaxSend depth.
+// newPipe returns the sendPipe of a queue pair with MaxSend depth.
 func newPipe(qp endpoint.QP, depth int) *sendPipe {
 	p := &sendPipe{qp: qp, room: make(chan struct{}, depth)}
 	for range depth {
@@ -32,7 +32,8 @@ func newPipe(qp endpoint.QP, depth int) *sendPipe {
 	return p
 }
 
-// post hands over one request as soon as there is room. One goroutine at a time.
+// post posts one request as soon as there is a free entry. One goroutine at a time may
+// call it.
 func (p *sendPipe) post(ctx context.Context, wr *endpoint.SendWR) error {
 	select {
 	case <-p.room:
@@ -48,8 +49,8 @@ func (p *sendPipe) post(ctx context.Context, wr *endpoint.SendWR) error {
 	return err
 }
 
-// collect takes completions until ctx ends; done, which may be nil, hears how
-// many. It returns why it stopped.
+// collect takes completions until ctx ends; done, which may be nil, gets their number. It
+// returns the reason why it stopped.
 func (p *sendPipe) collect(ctx context.Context, done func(n int)) error {
 	wc := make([]endpoint.Completion, pollBatch)
 	for {
@@ -74,8 +75,8 @@ type recvInbox struct {
 	qp     endpoint.QP
 	wrs    []endpoint.RecvWR
 	wc     []endpoint.Completion
-	posted int // receives so far, in this run
-	total  int // receives of this run; 0: no end
+	posted int // receives posted so far, in this run
+	total  int // receives of this run; 0: no limit
 	buffer func(k int) endpoint.Segment
 }
 
@@ -83,8 +84,8 @@ func newInbox(qp endpoint.QP) *recvInbox {
 	return &recvInbox{qp: qp, wrs: make([]endpoint.RecvWR, 0, pollBatch), wc: make([]endpoint.Completion, pollBatch)}
 }
 
-// arm posts the first receives of a run of total messages, at most depth.
-// buffer says where message k goes; nil: it has no bytes.
+// arm posts the first receives of a run of total messages, at most depth. buffer returns
+// the segment for message k; nil: messages have no bytes.
 func (b *recvInbox) arm(total, depth int, buffer func(k int) endpoint.Segment) error {
 	b.posted, b.total, b.buffer = 0, total, buffer
 	for b.posted < depth && (total == 0 || b.posted < total) {
@@ -95,7 +96,7 @@ func (b *recvInbox) arm(total, depth int, buffer func(k int) endpoint.Segment) e
 	return nil
 }
 
-// post posts n more receives, if so many are to come.
+// post posts n more receives, as far as the run needs them.
 func (b *recvInbox) post(n int) error {
 	b.wrs = b.wrs[:0]
 	for ; n > 0 && (b.total == 0 || b.posted < b.total); n-- {
@@ -113,8 +114,8 @@ func (b *recvInbox) post(n int) error {
 	return err
 }
 
-// take waits for messages and returns their completions, which are good until
-// the next call.
+// take waits for messages and returns their completions, which are valid until the next
+// call.
 func (b *recvInbox) take(ctx context.Context) ([]endpoint.Completion, error) {
 	n, err := b.qp.Poll(ctx, b.wc)
 	if err != nil {
@@ -128,15 +129,14 @@ func (b *recvInbox) take(ctx context.Context) ([]endpoint.Completion, error) {
 	return b.wc[:n], nil
 }
 
-// Immediate data: the place of the message in the run, and whether it is the
-// last. Answers count in the same bits.
+// Immediate data: the number of the message in the run, and whether it is the last.
+// Answers use the same bits for their count.
 const (
 	lastFlag  = 1 << 31
 	countMask = lastFlag - 1
 )
 
-// layout says where the messages of a run lie in a lane's memory, and in which
-// pieces they go.
+// layout maps the messages of a run to a lane's memory, and to pieces.
 type layout struct {
 	size, slots, chunk, chunks int
 }
@@ -149,14 +149,14 @@ func newLayout(p *Params, size int) layout {
 	return l
 }
 
-// segment returns where piece k of the run, counted over all messages, is.
+// segment returns the segment of piece k of the run, counted over all messages.
 func (l *layout) segment(mr endpoint.MR, k int) endpoint.Segment {
 	m, c := k/l.chunks, k%l.chunks
 	return endpoint.Segment{MR: mr, Offset: m%l.slots*l.size + c*l.chunk, Len: min(l.chunk, l.size-c*l.chunk)}
 }
 
-// request is the work request for piece k. imm says that it goes with immediate
-// data, which receivers can see even of a WRITE.
+// request fills in the work request for piece k. With imm it has immediate data, which
+// receivers get even with a WRITE.
 func (l *layout) request(wr *endpoint.SendWR, p *Params, mr endpoint.MR, k int, imm, last bool) {
 	*wr = endpoint.SendWR{ID: uint64(k), Op: endpoint.Send, Local: l.segment(mr, k), Imm: uint32(k & countMask)}
 	if last {
