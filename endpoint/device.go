@@ -86,7 +86,7 @@ type QPInfo struct {
 	RQPSN rocev2.PSN
 }
 
-// Remote is what a queue pair connects to: another queue pair, or a group.
+// Remote is the peer of a queue pair: another queue pair, or a group.
 type Remote struct {
 	IP      netip.Addr
 	QPN     rocev2.QPN

@@ -16,8 +16,8 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// The host that starts a group waits for three members, and then writes to the
-// memory of all of them at once.
+// The host that creates a group waits for three members, and then writes to the memory of
+// all of them at once.
 func ExampleMaster() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -69,7 +69,7 @@ func ExampleMaster() {
 	fmt.Println("all members have it")
 }
 
-// A member offers 1 MiB of memory, and follows what becomes of the group.
+// A member offers 1 MiB of memory, and follows the events of the group.
 func ExampleMember() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -105,7 +105,7 @@ func ExampleMember() {
 	}
 }
 
-// Failed work says what is the usual cause.
+// The error of failed work names the usual cause.
 func ExampleCompletion_Err() {
 	c := endpoint.Completion{ID: 7, Status: endpoint.RNRRetryExceeded, QPN: 0x4711}
 	fmt.Println(c.Err())

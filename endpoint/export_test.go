@@ -17,7 +17,7 @@ type TestRegistrar struct {
 	reg *envelope.Registrar
 }
 
-// ListenRegistrar starts one.
+// ListenRegistrar starts a TestRegistrar.
 func ListenRegistrar(at netip.AddrPort, r *envelope.Registrar) (*TestRegistrar, error) {
 	conn, err := listenUDP(at)
 	if err != nil {
@@ -26,21 +26,21 @@ func ListenRegistrar(at netip.AddrPort, r *envelope.Registrar) (*TestRegistrar, 
 	return &TestRegistrar{newDriver(conn, r, func(envelope.Event) {}), r}, nil
 }
 
-// Evict makes the switch say that it has evicted a member.
+// Evict makes the switch report that it has evicted a member.
 func (r *TestRegistrar) Evict(group netip.Addr, k envelope.MemberKey) {
 	r.drv.call(func(now time.Duration, out *envelope.Output) { r.reg.MemberEvicted(now, group, k, 0, 77, out) })
 }
 
-// Fail makes the switch say that the group has failed because of a member.
+// Fail makes the switch report that the group has failed because of a member.
 func (r *TestRegistrar) Fail(group netip.Addr, k envelope.MemberKey) {
 	r.drv.call(func(now time.Duration, out *envelope.Output) { r.reg.GroupFailed(now, group, k, 0x62, 77, out) })
 }
 
-// Group returns what is registered.
+// Group returns the registration of a group.
 func (r *TestRegistrar) Group(group netip.Addr) (reg envelope.Registration, ok bool) {
 	r.drv.call(func(time.Duration, *envelope.Output) { reg, _, ok = r.reg.Group(group) })
 	return reg, ok
 }
 
-// Close stops it.
+// Close stops the registrar.
 func (r *TestRegistrar) Close() error { return r.drv.close() }

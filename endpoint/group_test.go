@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// TestEventsKeepTheNewest has nobody read events.
+// TestEventsKeepTheNewest has no reader of events.
 func TestEventsKeepTheNewest(t *testing.T) {
 	g := newGroup()
 	for i := range 3 * eventSlots {

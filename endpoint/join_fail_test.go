@@ -17,8 +17,8 @@ import (
 
 var otherKey = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("x", envelope.MinKeyLen))}, Send: 1}
 
-// A caller whose time is over before the machines' hears what they were waiting
-// for, and that its time was over.
+// The error of a caller whose time ends before the machines' deadline names what they
+// were waiting for, and the end of the caller's time.
 func TestDeadlineSaysWhatWasMissing(t *testing.T) {
 	otherID := envelope.Auth{Keys: envelope.Keys{9: auth.Keys[1]}, Send: 9}
 	later := envelope.Verdict{Kind: envelope.VerdictLater, Problem: envelope.Problem{Reason: envelope.UnknownMemberLocation}}
@@ -66,7 +66,7 @@ func TestJoinFails(t *testing.T) {
 		verdict envelope.Verdict
 		key     envelope.Auth
 		change  func(*world, *endpoint.MasterConfig)
-		told    bool // the members are told why
+		told    bool // the members get the reason
 		want    string
 	}{
 		"rejected":       {rejected, auth, nil, true, "table full"},
@@ -85,7 +85,7 @@ func TestJoinFails(t *testing.T) {
 			if c.change != nil {
 				c.change(w, &m)
 			}
-			if !c.told { // they would wait for a master that never listened
+			if !c.told { // otherwise they would wait for a master that never listened
 				ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
 				defer cancel()
 			}

@@ -33,8 +33,8 @@ func TestSecondHostIsRefused(t *testing.T) {
 	}
 }
 
-// TestTwoGroupsShareAHost joins two groups with the same addresses, and sees
-// that one ends without the other.
+// TestTwoGroupsShareAHost joins two groups with the same addresses, and checks that one
+// ends without the other.
 func TestTwoGroupsShareAHost(t *testing.T) {
 	w := newWorld(t, 2, false, accepted, auth)
 	first := w.group

@@ -23,7 +23,7 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// table accepts what it is offered, or says no.
+// table answers every registration with its verdict.
 type table struct{ verdict envelope.Verdict }
 
 func (t *table) Install(*envelope.Registration, envelope.KeyID) envelope.Verdict { return t.verdict }
@@ -46,8 +46,8 @@ var (
 
 var auth = envelope.Auth{Keys: envelope.Keys{1: []byte(strings.Repeat("k", envelope.MinKeyLen))}, Send: 1}
 
-// world is a star whose switch has the group's address itself, so that its
-// kernel answers ARP, and a registrar there. It has no data path.
+// world is a star whose switch has the group's address itself, so that its kernel answers
+// ARP, and a registrar there. It has no data path.
 type world struct {
 	*lab.Star
 	ctx       context.Context
@@ -56,7 +56,7 @@ type world struct {
 	registrar *endpoint.TestRegistrar
 	devices   []*soft.Device
 	hosts     []*endpoint.Host       // nil: every group has its own
-	auths     map[int]*envelope.Auth // by host, of those that have other keys
+	auths     map[int]*envelope.Auth // by host; hosts without an entry share one key
 	deadline  time.Duration          // of the machines; 0: 2 s
 }
 
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, hosts int, v6 bool, verdict envelope.Verdict, key en
 	return w
 }
 
-// serve makes the switch serve one more group, the one that join makes next.
+// serve makes the switch serve one more group, the one of the next join.
 func (w *world) serve(t *testing.T, group netip.Addr, prefix netip.Prefix, verdict envelope.Verdict, key envelope.Auth) {
 	t.Helper()
 	w.group = group
@@ -118,7 +118,7 @@ func (w *world) ip(i int) netip.Addr {
 	return w.Hosts[i].IPv4
 }
 
-// local is what host i brings along. Every host's memory is elsewhere.
+// local returns host i's Local. Every host's memory has another address.
 func (w *world) local(i int) endpoint.Local {
 	m, err := w.devices[i].RegisterMemory(make([]byte, memSize+i), uint64(i)<<32, endpoint.RemoteWrite)
 	if err != nil {
@@ -228,9 +228,9 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// checkEvents evicts host 2, lets host 1 leave, then the master deletes. The
-// steps take longer than the lease of a second only if the machine is slow;
-// renewal keeps the group either way.
+// checkEvents evicts host 2, lets host 1 leave, then the master deletes. The steps take
+// longer than the lease of a second only on a slow machine; renewal keeps the group in
+// either case.
 func (w *world) checkEvents(t *testing.T, groups []*endpoint.Group) {
 	t.Helper()
 	w.registrar.Evict(w.group, envelope.MemberKey{IP: w.ip(2), QPN: groups[2].QP().Info().QPN})
@@ -281,8 +281,8 @@ func TestLeaseIsRenewedAndFailureReported(t *testing.T) {
 	}
 }
 
-// TestWaitEndsWithTheGroup has the switch fall silent while a member is removed: the
-// error says how the group ended.
+// TestWaitEndsWithTheGroup makes the switch silent while a member is removed: the error
+// says how the group ended.
 func TestWaitEndsWithTheGroup(t *testing.T) {
 	w := newWorld(t, 3, false, accepted, auth)
 	groups, errs := w.join(t, w.ctx, endpoint.MasterConfig{Lease: time.Second})

@@ -17,9 +17,9 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// TestHostsSayNoSecret has a group made beside strangers and a host with another
-// key, and looks for the keys, and the R_Keys of all, in what hosts print: logs,
-// errors, events, and the values that an application may print by itself.
+// TestHostsSayNoSecret makes a group beside strangers and a host with another key, and
+// searches for the keys and all R_Keys in the output of hosts: logs, errors, events, and
+// the values that an application may print by itself.
 func TestHostsSayNoSecret(t *testing.T) {
 	w := newWorld(t, 4, false, accepted, auth)
 	at := netip.AddrPortFrom(w.ip(0), oobPort).String()

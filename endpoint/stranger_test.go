@@ -19,18 +19,18 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// A stranger is a program on a host of the network that has no key. It reaches
-// the TCP ports of the exchange like every other host.
+// A stranger is a program on a host of the network that has no key. It can connect to the
+// TCP ports of the exchange like every other host.
 type stranger struct {
 	w  *world
 	i  int // its host
 	mu sync.Mutex
-	// heard is all that it was sent.
+	// heard has all bytes that the stranger received.
 	heard bytes.Buffer
 }
 
-// connect opens one connection to the exchange at at, sends what it is to send
-// and listens to the answer until the connection ends.
+// connect opens one connection to the exchange at at, sends send, and reads the answer
+// until the connection ends.
 func (s *stranger) connect(t *testing.T, at string, send string) {
 	t.Helper()
 	var c net.Conn
@@ -40,7 +40,7 @@ func (s *stranger) connect(t *testing.T, at string, send string) {
 		return
 	}
 	t.Cleanup(func() { c.Close() })
-	_, _ = io.WriteString(c, send) // it may be refused half-way
+	_, _ = io.WriteString(c, send) // the connection may be refused half-way
 	go func() {
 		b := make([]byte, 4096)
 		for {
@@ -55,7 +55,7 @@ func (s *stranger) connect(t *testing.T, at string, send string) {
 	}()
 }
 
-// learned says what of a group's state was sent to the stranger.
+// learned names the parts of a group's state that the stranger received.
 func (s *stranger) learned() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,13 +67,13 @@ func (s *stranger) learned() string {
 	return ""
 }
 
-// hello is what a member of the exchange without keys says.
+// hello is the hello message of a member in the exchange without keys.
 func hello(ip netip.Addr) string {
 	return fmt.Sprintf(`{"v":1,"type":"hello","member":{"ip":"%s","qpn":4096,"sq_psn":1,"rq_psn":2,"window":{"va":1,"len":1048576,"rkey":3}}}`+"\n", ip)
 }
 
-// strangers are what a stranger does at the exchange before the members come. The
-// victim is the address of a member.
+// strangers are attacks on the exchange before the members come. The victim is the
+// address of a member.
 var strangers = map[string]func(t *testing.T, s *stranger, at string, victim netip.Addr){
 	"says nothing": func(t *testing.T, s *stranger, at string, _ netip.Addr) { s.connect(t, at, "") },
 	"sends garbage": func(t *testing.T, s *stranger, at string, _ netip.Addr) {
@@ -97,12 +97,12 @@ func strangerWorld(t *testing.T, v6 bool) (*world, *stranger) {
 	return w, &stranger{w: w, i: 3}
 }
 
-// inTime is how long a join may take while a stranger is at the exchange. None
-// of the strangers' connections may be waited for.
+// inTime bounds a join while a stranger is at the exchange. The join must not wait for
+// any of the strangers' connections.
 const inTime = 3 * time.Second
 
-// TestStrangerAtTheMaster has strangers connect to the master before the
-// members do: the join comes about, and they learn nothing.
+// TestStrangerAtTheMaster lets strangers connect to the master before the members do: the
+// join succeeds, and the strangers learn nothing.
 func TestStrangerAtTheMaster(t *testing.T) {
 	for name, attack := range strangers {
 		for _, v6 := range []bool{false, true} {
@@ -151,8 +151,8 @@ func TestStrangerAtTheMaster(t *testing.T) {
 	}
 }
 
-// TestStrangerAtTheMember has strangers connect to a member that waits for its
-// master, before the master does.
+// TestStrangerAtTheMember lets strangers connect to a member that waits for its master,
+// before the master does.
 func TestStrangerAtTheMember(t *testing.T) {
 	for name, attack := range strangers {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ const MinKeyLen = 32
 // were registered under it.
 type Keys map[KeyID][]byte
 
-// String tells how many keys there are: a secret must not get into a log.
+// String is the number of keys: a secret must not get into a log.
 func (k Keys) String() string { return fmt.Sprintf("%d keys", len(k)) }
 
 // GoString is String.

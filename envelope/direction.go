@@ -39,7 +39,7 @@ var directions = [numTypes]direction{
 	TypeConfirm:   toMaster,
 }
 
-// labels are what the MAC covers before the message's own bytes. No label is the
+// labels are covered by the MAC before the message's own bytes. No label is the
 // beginning of another.
 var labels = [...]string{
 	noDirection: "",

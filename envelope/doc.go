@@ -1,9 +1,9 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envelope is Gleam's registration protocol: how a master tells the
-// switch who the members of a group are, how the members confirm it, and how
-// the group ends (Gleam paper, appendix A, made real).
+// Package envelope is Gleam's registration protocol: how a master registers the
+// members of a group with the switch, how the members confirm the registration,
+// and how the group ends (after the Gleam paper, appendix A).
 //
 // It holds a wire format (docs/PROTOCOL.md draws every byte) and three state
 // machines without sockets, clocks or goroutines:
@@ -17,7 +17,7 @@
 //
 //  1. It calls Input with every UDP payload that arrived at the protocol's
 //     port, Advance whenever the time of NextDeadline has come, and passes
-//     the same clock to all calls: a Duration since an epoch of its choice
+//     the same clock to all calls: a Duration since an instant of its choice
 //     that never goes back.
 //  2. After each call it sends Output.Packets and handles Output.Events, in
 //     order. Every method that takes an Output begins by emptying it; the

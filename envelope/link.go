@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// endpointLink is what the three machines share: sealing, opening and counting.
+// endpointLink is the common part of the three machines: sealing, opening and counting.
 type endpointLink struct {
 	auth Auth
 	// retiredAuth are keys that are no longer configured: no message is accepted under

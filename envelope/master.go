@@ -99,8 +99,8 @@ type request struct {
 	unreported bool // a cleanup, whose outcome is not reported
 }
 
-// NewMaster checks the registration and prepares it. Errors name what is wrong
-// with the configuration or wrap the *Problem of the registration.
+// NewMaster checks the registration and prepares it. Errors name the faults of the
+// configuration or wrap the *Problem of the registration.
 func NewMaster(cfg MasterConfig, reg Registration) (*Master, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("master of group %s: %w", reg.Group, err)

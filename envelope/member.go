@@ -70,7 +70,7 @@ type membership struct {
 	deadline      time.Duration
 }
 
-// NewMember makes a member. Errors name what is wrong with the configuration.
+// NewMember makes a member. Errors name the faults of the configuration.
 func NewMember(cfg MemberConfig) (*Member, error) {
 	defaultTo(&cfg.Port, DefaultPort)
 	defaultTo(&cfg.RetryMin, 100*time.Millisecond)

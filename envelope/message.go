@@ -45,7 +45,7 @@ func (t Type) String() string {
 }
 
 // MaxLen is the length in bytes of the longest message, MAC included, that a
-// switch takes.
+// switch accepts.
 const MaxLen = 2048
 
 // Version is the version of the wire format that this package speaks.

@@ -78,7 +78,7 @@ type Event struct {
 }
 
 // Output is the result of a call: packets to send, and events. It belongs to the caller,
-// who may pass the same one repeatedly: each call begins by emptying it.
+// which may pass the same one repeatedly: each call begins by emptying it.
 type Output struct {
 	Packets []Packet
 	Events  []Event

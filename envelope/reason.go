@@ -119,8 +119,8 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// EndReason says why a group, or one member of it, is gone. The numbers are on the
-// wire.
+// EndReason is the reason for the end of a group, or of one membership. The numbers are
+// on the wire.
 type EndReason uint8
 
 // Reasons for the end of a group or membership.
@@ -296,7 +296,7 @@ var dropTexts = [NumDrops]string{
 	WrongPlace:      "an envelope in a member's name that came by another port, or from another MAC address, than the member's: somebody who has the key uses the member's address, or it has moved and has not confirmed that yet",
 }
 
-// Text returns what d means, for people.
+// Text returns the meaning of d, for people.
 func (d Drop) Text() string {
 	if d < NumDrops {
 		return dropTexts[d]

@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// GroupBody is the body of Register and Notify: what holds for the whole group,
-// and the records of some of its members.
+// GroupBody is the body of Register and Notify: the parameters of the whole
+// group, and the records of some of its members.
 type GroupBody struct {
 	QPN          rocev2.QPN // the virtual QPN
 	PMTU         int        // bytes, 0..65535; the registrar checks that it is a path MTU
@@ -176,7 +176,7 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 	return g
 }
 
-// sameGroup reports that a and b are segments of one registration.
+// sameGroup reports whether a and b are segments of one registration.
 func sameGroup(a, b *GroupBody) bool {
 	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.Policy == b.Policy && a.TotalMembers == b.TotalMembers &&
 		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && a.TargetKey == b.TargetKey && samePolicy(a, b)

@@ -209,7 +209,7 @@ type epochRecord struct {
 
 func (e *epochRecord) newest() uint64 { return max(e.accepted, e.rejected) }
 
-// NewRegistrar makes a registrar that fills t. Errors name what is wrong with
+// NewRegistrar makes a registrar that fills t. Errors name the faults of
 // the configuration.
 func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 	if err := cfg.setDefaults(); err != nil {

@@ -78,7 +78,7 @@ func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 	if g := r.locating[ip]; g != nil {
 		r.tryInstall(now, g, out)
 	}
-	out.Drop, out.Detail = NoDrop, "" // a rejection answers no message of now
+	out.Drop, out.Detail = NoDrop, "" // a rejection here answers no message of this call
 }
 
 // check returns the Problem, if any, for which g cannot be installed, whatever the Table

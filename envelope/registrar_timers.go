@@ -97,7 +97,7 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 	for _, g := range r.leases.ended(now) {
 		r.removeGroup(now, g, Expired, true, out)
 	}
-	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of now
+	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of this call
 }
 
 func (r *Registrar) advanceEvents(now time.Duration, out *Output) {

@@ -172,7 +172,7 @@ func macOfValue(v uint64) rocev2.MAC {
 //
 // One IP may be in a group only once, whatever the QPN: feedback names its
 // sender by IP alone (BTH has no source QPN), so two queue pairs of one host
-// could not be told apart.
+// could not be distinguished.
 //
 // With a group window, at most one member may lack a window of its own: the one that
 // never receives, because it is always the source.

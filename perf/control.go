@@ -30,10 +30,10 @@ const (
 
 // Types of message, in the order in which they are sent.
 const (
-	typeSetup     = "setup"     // sender: what the test is
+	typeSetup     = "setup"     // sender: description of the test
 	typeReady     = "ready"     // receiver: its queue pairs and memory
-	typeConnect   = "connect"   // sender: what they connect to
-	typeConnected = "connected" // receiver; with a group, each lane then comes about by endpoint.Member
+	typeConnect   = "connect"   // sender: the peers of these queue pairs
+	typeConnected = "connected" // receiver; with a group, endpoint.Member then sets up each lane
 	typeJoined    = "joined"    // receiver: it is in all groups
 	typeRun       = "run"       // sender: one size begins
 	typeArmed     = "armed"     // receiver: receives are posted
@@ -117,7 +117,7 @@ type outLink struct {
 // run describes the messages of one size.
 type run struct {
 	Size       int `json:"size"`
-	Iterations int `json:"iterations"` // of each lane; 0: until a message is marked as the last
+	Iterations int `json:"iterations"` // of each lane; 0: until the message marked as the last
 }
 
 // result is a receiver's measurement of a run.
@@ -259,7 +259,7 @@ func (c *control) receive(ctx context.Context, wants ...string) (message, error)
 	return m, nil
 }
 
-// alive reports whether the peer's process answers within patience.
+// alive reports whether the peer's process answers within the given time.
 func (c *control) alive(patience time.Duration) bool {
 	select {
 	case <-c.lastPong:

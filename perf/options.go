@@ -31,8 +31,8 @@ var Tests = []string{WriteBW, WriteLat, SendBW, SendLat}
 const (
 	Group    = "group"    // one message to the group
 	Unicasts = "unicasts" // one message to every receiver
-	Chain    = "chain"    // to the first receiver, which passes it on to the next
-	Tree     = "tree"     // binomial: who has it sends it to one who has not
+	Chain    = "chain"    // to the first receiver; each receiver forwards to the next
+	Tree     = "tree"     // binomial: in each round, every host with the message sends it to one without
 )
 
 // Modes are all modes.
@@ -66,11 +66,11 @@ type Params struct {
 	PathMTU    int           `json:"mtu"`
 	Lanes      int           `json:"qps"`      // groups, or sets of queue pairs, at once
 	Depth      int           `json:"tx_depth"` // most messages outstanding in a lane
-	Chunk      int           `json:"chunk"`    // bytes that chain and tree pass on at a time
+	Chunk      int           `json:"chunk"`    // bytes that chain and tree forward at a time
 	Verify     bool          `json:"verify"`
 	Seed       uint64        `json:"seed"`                 // of the verified bytes
 	Congestion bool          `json:"dcqcn,omitempty"`      // congestion control, of the soft backend
-	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // the most that each queue pair sends, of the soft backend
+	Rate       linkrate.Rate `json:"rate_bit_s,omitempty"` // bound on each queue pair's rate, of the soft backend
 }
 
 // Defaults returns the default parameters of a test.

@@ -21,7 +21,7 @@ type Result struct {
 type Size struct {
 	Bytes      int     `json:"bytes"`      // of a message
 	Iterations int     `json:"iterations"` // messages, of all lanes
-	Seconds    float64 `json:"seconds"`    // until all receivers had the last
+	Seconds    float64 `json:"seconds"`    // until all receivers had the last message
 
 	// All has the figures for the delivery to all receivers, measured by the sender. A
 	// latency is that of the last receiver's answer.

@@ -185,7 +185,7 @@ func (q *QP) rxeRetry(timeout bool, out *Output) {
 	}
 }
 
-// receiverNotReady starts the wait that an RNR NAK asks for.
+// receiverNotReady starts the wait that an RNR NAK demands.
 func (q *QP) receiverNotReady(now time.Duration, s rocev2.Syndrome, out *Output) {
 	r := &q.requester
 	q.stats.RNRsReceived++

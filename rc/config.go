@@ -38,8 +38,8 @@ const Infinite = 7
 // MaxMessage is the longest message in bytes (C9-94).
 const MaxMessage = 1 << 31
 
-// Config is what verbs set on the way from RESET to RTS. The zero value of an
-// optional field takes the default named beside it.
+// Config has the attributes that verbs set on the way from RESET to RTS. The zero value
+// of an optional field takes the default named beside it.
 type Config struct {
 	Personality Personality
 	PMTU        int        // path MTU in bytes: 256, 512, 1024, 2048 or 4096

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rc is a reliable-connected (RC) queue pair in software: a requester
-// and a responder that take and give packets as values. It opens no socket,
+// and a responder that exchange packets as values. It opens no socket,
 // reads no clock and starts no goroutine; a driver (package endpoint, the
 // simulator, a test) moves the packets and the time.
 //
@@ -62,11 +62,11 @@
 //   - RXE sends RNR NAK and, for the next packet of the window, NAK 0x60 too;
 //     Strict is silent after the RNR NAK until the refused packet comes again.
 //   - An RXE requester ignores a second NAK 0x60 until an ACK has arrived
-//     (started_retry), counts every NAK as a retry, and takes retry_cnt 7 as
+//     (started_retry), counts every NAK as a retry, and treats retry_cnt 7 as
 //     infinite. Strict restarts at every NAK 0x60 inside its window and counts
 //     timeouts only.
 //   - On RNR NAK, RXE keeps sending what its window allows and after the timer
-//     resends from its oldest unacknowledged PSN; Strict stops at once, takes
+//     resends from its oldest unacknowledged PSN; Strict stops at once, accepts
 //     the implied ACK, and resends from the refused PSN.
 //   - RXE does not check an acknowledgement against what it has sent. An ACK
 //     above it completes every fully sent message, although perhaps no receiver

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Access says what a peer may do with a memory region.
+// Access has the rights of peers to a memory region.
 type Access uint8
 
 // Access rights (ibv_access_flags).

@@ -36,7 +36,7 @@ var (
 	ErrState     = errors.New("QP is in the error state")
 )
 
-// Stats counts what a QP did. All counters only grow.
+// Stats counts a QP's packets and events. All counters only grow.
 type Stats struct {
 	// Requester.
 	PacketsSent   uint64 // request packets, retransmitted ones included

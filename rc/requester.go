@@ -114,7 +114,7 @@ func (r *requester) rearm(now time.Duration) {
 }
 
 // skipAcked moves nxt up to una after una has moved and WQEs may have completed:
-// what is acknowledged need not be sent again (qib_rc.c:do_rc_ack).
+// acknowledged packets need not be sent again (qib_rc.c:do_rc_ack).
 func (r *requester) skipAcked() {
 	if to := min(r.una, r.sent); r.nxt < to {
 		r.seek(to)

@@ -152,7 +152,7 @@ func (q *QP) region(rkey uint32) *MR {
 	return q.cfg.Memory.byKey[rkey]
 }
 
-// stateReader reads what AppendState wrote.
+// stateReader reads the encoding of AppendState.
 type stateReader struct {
 	b         []byte
 	malformed bool

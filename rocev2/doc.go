@@ -16,7 +16,7 @@
 // in the caller's buffer: reading it reads, and setting it writes, the packet.
 //
 // DecodeChain does the same for a frame in several buffers, as a driver delivers
-// one that is longer than its buffers. The headers have to be in the first one;
+// one that is longer than its buffers. The headers must be in the first one;
 // payload and ICRC may be cut anywhere.
 //
 // # The ICRC

@@ -98,7 +98,7 @@ func (o *Operator) Apply(c uint32) uint32 {
 }
 
 // Operators is a family of operators by length in 4-byte words. Build is for
-// the owner; the rest may be called by many goroutines while nobody builds.
+// the owner; other methods may be called by many goroutines while none builds.
 // The zero value is an empty family, right but slow.
 type Operators struct {
 	byLength []*Operator

@@ -3,7 +3,7 @@
 
 package rocev2
 
-// Reason is why a frame was refused; OK (0) if it was not. Reasons are small
+// Reason is the reason why a frame was refused; OK (0) if it was not. Reasons are small
 // and dense so that a driver can count them in an array of NumReasons.
 type Reason uint8
 
@@ -85,7 +85,7 @@ var reasonTexts = [NumReasons]string{
 	ReasonSplitOther:     "a packet in several buffers that is not RoCEv2: envelopes are never that long",
 }
 
-// Text returns what r means, for people.
+// Text returns the meaning of r, for people.
 func (r Reason) Text() string {
 	if r < NumReasons {
 		return reasonTexts[r]

@@ -3,7 +3,7 @@
 
 // Package oob is the out-of-band exchange of a group: over TCP, the master
 // collects the connection state of every member's queue pair and tells the
-// members what to connect to (Gleam paper, appendix A).
+// members the group to connect to (Gleam paper, appendix A).
 //
 // Either side may listen. A connection is TLS 1.3, and both sides prove to each other
 // that they have the group's key ([Identity]). A connection without that proof is closed

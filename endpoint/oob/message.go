@@ -30,7 +30,7 @@ type ConnInfo struct {
 	QPN    rocev2.QPN `json:"qpn"`
 	SQPSN  rocev2.PSN `json:"sq_psn"`
 	RQPSN  rocev2.PSN `json:"rq_psn"`
-	Window *Window    `json:"window,omitempty"` // where WRITEs to the group may land
+	Window *Window    `json:"window,omitempty"` // target of WRITEs to the group
 	// ReceiveOnly: the queue pair never sends to the group.
 	ReceiveOnly bool `json:"receive_only,omitempty"`
 
@@ -56,7 +56,7 @@ type Group struct {
 	QPN     rocev2.QPN `json:"qpn"`              // the virtual QPN
 	PathMTU int        `json:"path_mtu"`         // bytes
 	Members int        `json:"members"`          // with the master
-	Window  *Window    `json:"window,omitempty"` // what WRITEs to the group address
+	Window  *Window    `json:"window,omitempty"` // address range of WRITEs to the group
 	// TargetKey is the R_Key of target messages; 0 for none.
 	TargetKey uint32          `json:"target_key,omitempty"`
 	App       json.RawMessage `json:"app,omitempty"`

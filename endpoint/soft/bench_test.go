@@ -10,10 +10,10 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// BenchmarkWrite measures 64 MiB in RDMA WRITEs of 1 MiB from one host to
-// another, over two veths and a bridge; both devices are in this process.
-// data-frames/s counts the requests sent, retransmissions included; frames/write
-// is how many frames a system call took.
+// BenchmarkWrite measures 64 MiB in RDMA WRITEs of 1 MiB from one host to another, over
+// two veths and a bridge; both devices are in this process. data-frames/s counts the
+// requests sent, retransmissions included; frames/write is the mean number of frames per
+// write system call.
 func BenchmarkWrite(b *testing.B) {
 	const size, message = 64 << 20, 1 << 20
 	for _, c := range []struct {

@@ -18,24 +18,23 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// bottleneck takes the place of the bridge between two hosts of a star: from
-// host 0 to host 1 frames pass a queue that drains at a rate, and those that find
-// it above a threshold are marked CE if they are ECN-capable. From 1 to 0 they
-// pass at once.
+// bottleneck replaces the bridge between two hosts of a star. From host 0 to host 1
+// frames pass a queue that drains at a rate; frames that find it above a threshold are
+// marked CE if they are ECN-capable. From 1 to 0 they pass at once.
 type bottleneck struct {
-	rate  atomic.Int64 // bits/s; 0: as fast as it goes
+	rate  atomic.Int64 // bits/s; 0: no limit
 	mark  atomic.Int64 // bytes; below 0: every frame is marked
-	depth atomic.Int64 // bytes that wait
-	peak  atomic.Int64 // the most since last set
-	bytes atomic.Int64 // passed to host 1, as they count on a link
+	depth atomic.Int64 // bytes in the queue
+	peak  atomic.Int64 // maximum of depth since the last set
+	bytes atomic.Int64 // passed to host 1, as counted on a link
 	lost  atomic.Int64 // frames that the queue had no room for
 
 	mu   sync.Mutex
-	seen [2][][]byte // frames from host 0 and from host 1, as they came, if keep
+	seen [2][][]byte // frames from host 0 and from host 1, in order of arrival, if keep
 	keep bool
 }
 
-// queueFrames is the room of the queue, far more than a window.
+// queueFrames is the capacity of the queue, far more than a send window.
 const queueFrames = 1 << 14
 
 // install puts b between the hosts of a star, until the test ends.
@@ -85,7 +84,7 @@ func openPort(t testing.TB, s *lab.Star, l netlink.Link, filter []bpf.RawInstruc
 	return p
 }
 
-// receive gives every frame that arrives at p to pass, until p is closed.
+// receive calls pass for every frame that arrives at p, until p is closed.
 func (b *bottleneck) receive(p *socket, from int, pass func([]byte)) {
 	for p.waitRead() == nil {
 		for i := range p.rxN {
@@ -115,13 +114,13 @@ func (b *bottleneck) enqueue(queue chan<- []byte, f []byte) {
 	}
 }
 
-// drain passes one frame after the other, each as long as it takes.
+// drain passes one frame after the other, each after its time on the link.
 func (b *bottleneck) drain(queue <-chan []byte, fd int) {
-	var free time.Time // when the link is free again
+	var free time.Time // time at which the link becomes free
 	for f := range queue {
 		if rate := b.rate.Load(); rate > 0 {
 			if late := time.Now().Add(-2 * time.Millisecond); free.Before(late) {
-				free = late // no more than a sleep that was too long is made up for
+				free = late // at most 2 ms of lateness are made up for
 			}
 			free = free.Add(time.Duration(int64(len(f)+linkOverhead) * 8e9 / rate))
 			if wait := time.Until(free); wait > 100*time.Microsecond {
@@ -135,7 +134,7 @@ func (b *bottleneck) drain(queue <-chan []byte, fd int) {
 	}
 }
 
-// taken returns the frames kept so far that came from a host and are of op.
+// taken returns the retained frames of op from a host.
 func (b *bottleneck) taken(from int, op rocev2.Opcode) (frames [][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -57,8 +57,8 @@ func (p *pair) flood(t *testing.T) {
 	})
 }
 
-// window measures for d: what share of rate passed the bottleneck, and the
-// longest that its queue was.
+// window measures for d: the share of rate that passed the bottleneck, and the greatest
+// length of its queue.
 func (b *bottleneck) window(d time.Duration, rate float64) (used float64, peak int64) {
 	b.peak.Store(0)
 	from, at := b.bytes.Load(), time.Now()
@@ -88,9 +88,9 @@ func (p *pair) settle(t *testing.T, b *bottleneck, rate int64, bound int64) {
 	}
 }
 
-// TestFollowsBottleneck: real frames, a real queue with ECN marks. The sender comes
-// to the bottleneck's rate and follows it down and up; the queue stays far below
-// what the window would let it be.
+// TestFollowsBottleneck uses real frames and a real queue with ECN marks. The sender
+// converges to the bottleneck's rate and follows it down and up; the queue stays far
+// below the length that the send window allows.
 func TestFollowsBottleneck(t *testing.T) {
 	for name, v6 := range map[string]bool{"ipv4": false, "ipv6": true} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestFollowsBottleneck(t *testing.T) {
 			}
 			b.rate.Store(40e6)
 			p.flood(t)
-			const bound = 600 << 10 // of the 2.2 MB that a window is
+			const bound = 600 << 10 // of a send window's 2.2 MB
 			p.settle(t, b, 40e6, bound)
 			p.settle(t, b, 10e6, bound)
 			p.settle(t, b, 40e6, bound)
@@ -121,8 +121,8 @@ func TestFollowsBottleneck(t *testing.T) {
 	}
 }
 
-// TestFillsWindowWithoutCongestionControl shows that it is congestion control that
-// bounds the queue of TestFollowsBottleneck: without it, the queue is a window.
+// TestFillsWindowWithoutCongestionControl shows that congestion control bounds the queue
+// of TestFollowsBottleneck: without it, the queue holds a send window.
 func TestFillsWindowWithoutCongestionControl(t *testing.T) {
 	b := &bottleneck{}
 	b.rate.Store(40e6)
@@ -141,7 +141,7 @@ func TestFillsWindowWithoutCongestionControl(t *testing.T) {
 	}
 }
 
-// TestRateCap: a queue pair keeps to Config.Rate, within 5 % over a second.
+// TestRateCap checks that a queue pair keeps to Config.Rate, within 5 % over a second.
 func TestRateCap(t *testing.T) {
 	for _, rate := range []int64{10e6, 100e6} {
 		b := &bottleneck{}
@@ -149,7 +149,7 @@ func TestRateCap(t *testing.T) {
 		p.flood(t)
 		b.window(50*time.Millisecond, 1) // the first burst
 		var used float64
-		for try := 0; try < 5; try++ { // others use this machine's processors too
+		for try := 0; try < 5; try++ { // other programs use this machine's processors too
 			if used, _ = b.window(time.Second, float64(rate)); math.Abs(used-1) < 0.05 {
 				break
 			}
@@ -163,9 +163,9 @@ func TestRateCap(t *testing.T) {
 	}
 }
 
-// TestC1_CNPOnTheWire: the CNP for a marked packet is that of the conformance
-// vector (RC.md §1.4) with our addresses, and the ICRC right; data is ECT(0),
-// responses and CNPs are not ECN-capable.
+// TestC1_CNPOnTheWire checks that the CNP for a marked packet is that of the conformance
+// vector (RC.md §1.4) with the test's addresses and a right ICRC; that data is ECT(0),
+// and responses and CNPs are not ECN-capable.
 func TestC1_CNPOnTheWire(t *testing.T) {
 	for name, v6 := range map[string]bool{"ipv4": false, "ipv6": true} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestC1_CNPOnTheWire(t *testing.T) {
 				if want = want[:rocev2.BuildCNP(want, &path, p.qp[0].Info().QPN)]; !bytes.Equal(got, want) {
 					t.Errorf("CNP\n%x\nwant\n%x", got, want)
 				}
-				// From BTH on it is the vector's, but for the QPN.
+				// From BTH on it equals the vector, but for the QPN.
 				bth := []byte{0x81, 0x00, 0xff, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0}
 				bth[5], bth[6], bth[7] = byte(f.BTH().DestQP()>>16), byte(f.BTH().DestQP()>>8), byte(f.BTH().DestQP())
 				if tail := got[len(got)-32:]; !bytes.Equal(tail[:12], bth) || !bytes.Equal(tail[12:28], make([]byte, 16)) {
@@ -229,8 +229,8 @@ func TestC1_CNPOnTheWire(t *testing.T) {
 	}
 }
 
-// TestCongestionOffOnTheWire: without Config.Congestion the traffic class is as
-// configured, ECN bits and all, and CE is counted but not answered.
+// TestCongestionOffOnTheWire checks that without Config.Congestion the traffic class is
+// as configured, ECN bits included, and that CE is counted but not answered.
 func TestCongestionOffOnTheWire(t *testing.T) {
 	b := &bottleneck{keep: true}
 	b.mark.Store(-1)
@@ -253,8 +253,9 @@ func TestCongestionOffOnTheWire(t *testing.T) {
 	}
 }
 
-// TestRateRecovers: CNPs and ACKs with BECN, out of nowhere, lower the rate, a burst
-// of them once; it comes back by itself. Those with a wrong ICRC, or for another queue pair, do not.
+// TestRateRecovers checks that injected CNPs and ACKs with BECN lower the rate, a burst
+// of them once, and that the rate recovers. Those with a wrong ICRC, or for another queue
+// pair, have no effect.
 func TestRateRecovers(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: 4096, device: Config{Congestion: &dcqcn.Config{
 		LineRate: 100e6, AlphaTimer: 200 * time.Millisecond, IncreaseTimer: 50 * time.Millisecond, AI: 50e6, HAI: 50e6, F: 1,

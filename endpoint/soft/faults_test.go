@@ -60,8 +60,8 @@ func (p *pair) postWrite(t testing.TB, id uint64, n int) {
 	}
 }
 
-// TestLinkGoesDown takes the sender's interface down under way. Nothing is lost
-// silently: what could not be sent is counted, and sent again after.
+// TestLinkGoesDown takes the sender's interface down during a transfer. No frame is lost
+// silently: frames that could not be sent are counted, and sent again later.
 func TestLinkGoesDown(t *testing.T) {
 	const size = 8 << 20
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: size, qp: endpoint.QPConfig{Timeout: 10}})
@@ -84,7 +84,7 @@ func TestLinkGoesDown(t *testing.T) {
 	}
 }
 
-// TestLinkVanishes deletes the sender's interface under way.
+// TestLinkVanishes deletes the sender's interface during a transfer.
 func TestLinkVanishes(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: 1 << 20, qp: endpoint.QPConfig{Timeout: 8, RetryCount: 2}})
 	h := p.star.Hosts[0]
@@ -104,8 +104,8 @@ func TestLinkVanishes(t *testing.T) {
 	}
 }
 
-// TestNeighbourMoves has a queue pair send to an Ethernet address where its
-// peer is not any more. Timeouts make it ask the kernel again.
+// TestNeighbourMoves makes a queue pair send to its peer's former Ethernet address.
+// Timeouts make it ask the kernel again.
 func TestNeighbourMoves(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: 1 << 20, qp: endpoint.QPConfig{Timeout: 10}})
 	fill(p.send.Bytes(), 3)
@@ -122,8 +122,8 @@ func TestNeighbourMoves(t *testing.T) {
 	}
 }
 
-// TestTimeoutOfMicroseconds has a retransmission timeout shorter than a turn of
-// the loop: slow, but answers are not shut out.
+// TestTimeoutOfMicroseconds has a retransmission timeout shorter than an iteration of the
+// loop: slow, but answers are still read.
 func TestTimeoutOfMicroseconds(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 256, memory: 64 << 10, qp: endpoint.QPConfig{Timeout: 1}})
 	p.transfer(t, []int{0, 1, 64 << 10})
@@ -132,7 +132,7 @@ func TestTimeoutOfMicroseconds(t *testing.T) {
 	}
 }
 
-// TestCloseWhileConnecting closes the device under a Connect that waits for ARP.
+// TestCloseWhileConnecting closes the device during a Connect that waits for ARP.
 func TestCloseWhileConnecting(t *testing.T) {
 	s := labtest.Star(t, lab.StarConfig{Hosts: 1})
 	d := openDevice(t, s.Hosts[0], Config{ResolveTimeout: time.Minute})
@@ -152,7 +152,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	}
 }
 
-// TestReceiverNotReady posts the receive only after the sender has been told.
+// TestReceiverNotReady posts the receive only after the sender has received an RNR NAK.
 func TestReceiverNotReady(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: 4096})
 	fill(p.send.Bytes(), 9)
@@ -235,7 +235,7 @@ func TestCloseFlushes(t *testing.T) {
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	const size = 16 << 20
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: size})
-	p.postWrite(t, 1, size) // fills what grows
+	p.postWrite(t, 1, size) // lets buffers grow to their size
 	poll(t, p.ctx, p.qp[0], 1)
 	var before, after runtime.MemStats
 	packets := p.dev[0].Stats().TxFrames

@@ -25,7 +25,7 @@ func frame(t *testing.T, p rocev2.Path) []byte {
 func TestRoCEFilter(t *testing.T) {
 	a := netip.MustParseAddr
 	full := []netip.Addr{a("10.0.0.2"), a("10.0.0.3"), a("fd00::2"), a("fd00::3")}
-	for len(full) < maxFilterAddrs { // the jumps must reach across as many as there may be
+	for len(full) < maxFilterAddrs { // the jumps must reach across the greatest number of addresses
 		full = append(full, netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(16 + len(full))}))
 	}
 	path := func(src, dst string, tagged bool) rocev2.Path {

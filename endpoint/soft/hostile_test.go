@@ -48,8 +48,8 @@ func until(t *testing.T, d *Device, what string, ok func(Stats) bool) {
 	}
 }
 
-// TestHostileFrames sends what must not reach the queue pair, each of which
-// has its own counter, and then sees that the connection is as it was.
+// TestHostileFrames sends frames that must not reach the queue pair, each kind with its
+// own counter, and then checks that the connection is unaffected.
 func TestHostileFrames(t *testing.T) {
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: 4096})
 	a, b := p.qp[0].Info(), p.qp[1].Info()
@@ -93,8 +93,8 @@ func TestHostileFrames(t *testing.T) {
 		t.Errorf("the queue pair saw something: %+v", s)
 	}
 	p.transfer(t, []int{0, 100, 4096})
-	// A negative control: the very frame that the others were made from is
-	// believed, once its PSN is due.
+	// A negative control: the frame that the others were made from is accepted, once its
+	// PSN is expected.
 	p.inject(t, 0, packet(func(k *rocev2.Packet) { k.PSN = p.nextPSN(t) }))
 	for end := time.Now().Add(10 * time.Second); !bytes.HasPrefix(p.snapshot(t), []byte("intruder")); {
 		if time.Now().After(end) {
@@ -104,7 +104,7 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// nextPSN is what host 1 expects next.
+// nextPSN is host 1's ePSN.
 func (p *pair) nextPSN(t *testing.T) (psn rocev2.PSN) {
 	t.Helper()
 	if err := p.dev[1].do(func() { psn = p.qp[1].(*qp).rc.ExpectedPSN() }); err != nil {
@@ -122,8 +122,8 @@ func (p *pair) snapshot(t *testing.T) (b []byte) {
 	return b
 }
 
-// TestKernelStaysSilent looks at what the kernel of the receiving host makes of
-// the packets: they reach UDP, and no ICMP error goes out.
+// TestKernelStaysSilent checks that the packets reach UDP in the receiving host's kernel,
+// and that no ICMP error leaves.
 func TestKernelStaysSilent(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		p := newPair(t, pairConfig{pathMTU: 1024, memory: 301 * 1024, v6: v6})
@@ -171,8 +171,8 @@ func TestErrors(t *testing.T) {
 	checkWrongRKey(t, p, whole)
 }
 
-// checkWrongRKey sees the error of the first request, the flush of the second,
-// a full queue, and the flush of what is posted afterwards.
+// checkWrongRKey checks the error of the first request, the flush of the second, a full
+// queue, and the flush of requests posted afterwards.
 func checkWrongRKey(t *testing.T, p *pair, whole endpoint.Segment) {
 	t.Helper()
 	bad := endpoint.SendWR{ID: 1, Op: endpoint.Write, Local: whole, RemoteAddr: p.recv.Addr(), RKey: p.recv.RKey() + 1}

@@ -126,7 +126,7 @@ func fill(b []byte, seed int) {
 	}
 }
 
-// transfer does one message of each operation and size and compares bytes.
+// transfer sends one message of each operation and size and compares bytes.
 func (p *pair) transfer(t *testing.T, sizes []int) {
 	t.Helper()
 	id := uint64(0)
@@ -224,8 +224,8 @@ func TestConnectNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestManyQPs has several queue pairs of one device send at once, and loses
-// some of their packets.
+// TestManyQPs makes several queue pairs of one device send at once, and loses some of
+// their packets.
 func TestManyQPs(t *testing.T) {
 	const n, size = 8, 256 << 10
 	p := newPair(t, pairConfig{pathMTU: 1024, memory: n * size, device: Config{Loss: 0.002, Seed: 7}, qp: endpoint.QPConfig{Timeout: 10}})

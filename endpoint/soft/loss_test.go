@@ -36,8 +36,8 @@ func bursts(lost []bool) (frames, runs int) {
 	return frames, runs
 }
 
-// TestLossModel: rate and burst length come out as asked. The tolerances are
-// five standard deviations; the seeds are fixed.
+// TestLossModel checks loss rate and burst length. The tolerances are five standard
+// deviations; the seeds are fixed.
 func TestLossModel(t *testing.T) {
 	const n = 4_000_000
 	for _, m := range []LossModel{
@@ -123,8 +123,8 @@ func TestNoLossDrawsNothing(t *testing.T) {
 	}
 }
 
-// TestInboundLoss loses the receiver's frames, and not the sender's, as the
-// model says; and no more after it is taken back.
+// TestInboundLoss checks that the receiver's frames, and not the sender's, are lost as
+// the model says, and none after the model is removed.
 func TestInboundLoss(t *testing.T) {
 	const size = 2000 * 256
 	p := newPair(t, pairConfig{pathMTU: 256, memory: size, qp: endpoint.QPConfig{Timeout: 10}})
