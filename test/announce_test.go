@@ -14,9 +14,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// A host whose link flaps knows the group's address again before it asks for the
-// second time, which Linux does after 1 s: its first request goes out before the
-// switch hears it. One of a few flaps is enough, since the machine may be busy.
+// A host whose link flaps resolves the group's address again before its second request,
+// which Linux sends after 1 s: the first request goes out before the switch can receive
+// it. One of a few flaps is enough, since the machine may be busy.
 func TestLinkFlapDoesNotCostTheNeighbourEntry(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
 	r.join()
@@ -40,8 +40,8 @@ func TestLinkFlapDoesNotCostTheNeighbourEntry(t *testing.T) {
 	t.Errorf("the host knows the group's address %v after the link came up at the earliest, want less than %v", best, enough)
 }
 
-// timeToResolve sends to a group, as a requester does, until h's kernel knows where
-// that is.
+// timeToResolve sends to a group, as a requester does, until h's kernel has resolved
+// the group's address.
 func timeToResolve(t *testing.T, h lab.Host, group string) time.Duration {
 	t.Helper()
 	link, err := h.NS.Handle().LinkByName(h.Interface)

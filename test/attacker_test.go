@@ -120,13 +120,13 @@ type flood struct {
 	stop, ended chan struct{}
 	sent        int
 	took        time.Duration
-	cpu         time.Duration // that the generator used, with what the kernel did at once for its frames
+	cpu         time.Duration // used by the generator, with the kernel's immediate work for its frames
 	err         error
 }
 
-// flood sends frame(0), frame(1), … at so many a second until end, and no more than
-// count of them (0: 2 million). frame may return the same slice each time. It sends
-// in bursts of a millisecond's worth.
+// flood sends frame(0), frame(1), … at rate frames a second until end, and no more than
+// count of them (0: 2 million). frame may return the same slice each time. It sends in
+// bursts of a millisecond's worth.
 func (a *attacker) flood(rate, count int, frame func(i int) []byte) *flood {
 	f := &flood{stop: make(chan struct{}), ended: make(chan struct{})}
 	if count == 0 {
@@ -177,8 +177,8 @@ func threadTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// harmless is a frame that a bridge does not forward and nobody listens to: as
-// costly to generate as any other of its length.
+// harmless is a frame that a bridge does not forward and no host receives: as costly to
+// generate as any other of its length.
 func (a *attacker) harmless(length int) []byte {
 	b := make([]byte, max(length, 60))
 	copy(b, []byte{0x01, 0x80, 0xC2, 0, 0, 0x0D}) // reserved by 802.1Q for bridges

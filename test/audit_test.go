@@ -13,8 +13,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Log and events say who changed what: a master and members by key and address, an
-// operator by user and process.
+// Log and events name the author of each change: a master and members by key and
+// address, an operator by user and process.
 func TestAuditNamesWhoChangedWhat(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
 	groups := r.joinByMaster(nil)

@@ -21,8 +21,8 @@ import (
 
 var otherGroup6 = netip.MustParseAddr("fd77::6c65:2")
 
-// asks are what a host may send to the switch: data, an envelope, the question for the
-// group's MAC address, a ping of the group.
+// asks are the frames that a host may send to the switch: data, an envelope, a request
+// for the group's MAC address, a ping of the group.
 func (a *attacker) asks() map[string][]byte {
 	group := a.groupPath(a.ip)
 	list := map[string][]byte{
@@ -34,7 +34,7 @@ func (a *attacker) asks() map[string][]byte {
 	return list
 }
 
-// asksFor is the question for the MAC address of ip.
+// asksFor is a request for the MAC address of ip.
 func (a *attacker) asksFor(ip netip.Addr) []byte {
 	b := make([]byte, 128)
 	p := rocev2.Path{SrcMAC: rocev2.MAC(a.MAC), DstMAC: rocev2.BroadcastMAC, Src: a.ip}
@@ -76,7 +76,7 @@ func bridged(t *testing.T, members, strangers int, f func(t *testing.T, c rigCon
 	})
 }
 
-// bridgeSays waits until the switch has taken in what its bridge does to a port.
+// bridgeSays waits until the switch has applied its bridge's state of a port.
 func (r *rig) bridgeSays(t *testing.T, port, what string) {
 	t.Helper()
 	until(t, port+" "+what, func() bool {
@@ -85,8 +85,8 @@ func (r *rig) bridgeSays(t *testing.T, port, what string) {
 	})
 }
 
-// A port that the bridge does not forward from is served nothing, and a locked one
-// only for the hosts that the bridge has there.
+// Frames of a port that the bridge does not forward from are dropped, and those of a
+// locked port unless the bridge has their host there.
 func TestPortIsBlockedOrLocked(t *testing.T) {
 	bridged(t, 3, 1, func(t *testing.T, c rigConfig) {
 		r := newRig(t, c)
@@ -104,8 +104,8 @@ func TestPortIsBlockedOrLocked(t *testing.T) {
 		r.bridgeSays(t, a.Port, "forwarding")
 		a.served(t, "")
 
-		// Learnt entries speak at a locked port until they are gone. The kernel would
-		// learn from link-local frames there.
+		// Hosts with learnt entries are served at a locked port until the entries are
+		// gone. The kernel would learn from link-local frames there.
 		if err := errors.Join(sw.SetBridgePort(a.Port, lab.PortLearning, 0), sw.SetBridgePort(a.Port, lab.PortLocked, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +134,8 @@ func TestPortIsBlockedOrLocked(t *testing.T) {
 	})
 }
 
-// forget deletes what the bridge has learnt of a host, if anything, and returns the
-// entry that lets it speak.
+// forget deletes the bridge's learnt entry of a host, if any, and returns the entry
+// that unlocks the port for it.
 func (r *rig) forget(t *testing.T, port string, mac net.HardwareAddr) *netlink.Neigh {
 	t.Helper()
 	link, err := r.star.Switch.Handle().LinkByName(port)
@@ -149,8 +149,8 @@ func (r *rig) forget(t *testing.T, port string, mac net.HardwareAddr) *netlink.N
 
 func (r *rig) authorise(n *netlink.Neigh) error { return r.star.Switch.Handle().NeighAdd(n) }
 
-// A receiver behind a port that the bridge shuts gets nothing, and all when it forwards
-// again.
+// A receiver behind a port that the bridge blocks gets no data, and all of it when the
+// port forwards again.
 func TestMembersPortIsBlocked(t *testing.T) {
 	bridged(t, 3, 0, func(t *testing.T, c rigConfig) {
 		c.memory = 8 << 20
@@ -171,8 +171,8 @@ func TestMembersPortIsBlocked(t *testing.T) {
 	})
 }
 
-// Two receivers are behind isolated ports: what the source sends from another port
-// reaches both, and what one of them sends nobody.
+// Two receivers are behind isolated ports: data of a source at another port reaches
+// both, and data of one of them reaches none.
 func TestIsolatedPorts(t *testing.T) {
 	bridged(t, 3, 0, func(t *testing.T, c rigConfig) {
 		r := newRig(t, c)
@@ -212,7 +212,7 @@ func TestIsolatedPorts(t *testing.T) {
 	})
 }
 
-// Who is not in a port's allow lists is not served, and is no member.
+// A host that is not in a port's allow lists is not served, and cannot be a member.
 func TestAllowLists(t *testing.T) {
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {
 		c.ports = map[string]string{

@@ -21,8 +21,8 @@ import (
 const (
 	pumpMessage = 32 << 10 // bytes, 32 packets
 	pumpDepth   = 64       // messages in flight: more than any queue here holds
-	// pumpOnTheLink is what a message takes on the link: headers, and what Ethernet
-	// adds to each frame. One packet of it has RETH.
+	// pumpOnTheLink is the bytes that a message takes on the link: headers, and
+	// Ethernet's addition to each frame. One packet of it has RETH.
 	pumpOnTheLink = pumpMessage + 32*(14+20+8+12+4+24) + 16
 )
 
@@ -104,10 +104,9 @@ func (r *rig) setRate(port string, v linkrate.Rate) {
 	}
 }
 
-// A group settles at the rate of its slowest branch, with a bounded queue there
-// and no loss, by what the switch marks, the receivers answer and the switch lets
-// through; and when another branch becomes the slow one, the source follows within
-// a second.
+// A group settles at the rate of its slowest leg, with a bounded queue there and no
+// loss, by the switch's marks, the receivers' CNPs and the CNPs that the switch lets
+// through. When another leg becomes the slowest, the source follows within a second.
 func TestRateFollowsTheSlowestBranch(t *testing.T) {
 	r := congestedRig(t, &dcqcn.Config{LineRate: 80e6})
 	r.setRate("p2", 16e6)
@@ -116,8 +115,8 @@ func TestRateFollowsTheSlowestBranch(t *testing.T) {
 		t.Helper()
 		p.goodput(time.Second, slow) // to follow
 		machine := labtest.Watch()
-		// A machine with other things to do may stop all of this for a while: one
-		// quiet second out of some is what is asked for.
+		// A busy machine may stop all of this for a while: one undisturbed second out of
+		// some is enough.
 		for range 5 {
 			got, depth := p.goodput(time.Second, slow)
 			st := r.hosts[0].qp.(interface{ Stats() endpoint.QPStats }).Stats()
@@ -150,8 +149,8 @@ func TestRateFollowsTheSlowestBranch(t *testing.T) {
 }
 
 // The same source without congestion control keeps the queue full, so that the test
-// above says something. Even so nothing is dropped: what the queue cannot take
-// waits in the group's store, and the other branches get nothing twice for it.
+// above proves something. Even so nothing is dropped: copies that the queue cannot take
+// wait in the group's store, and the other legs get no packet twice for it.
 func TestWithoutCongestionControlTheStoreIsTheQueue(t *testing.T) {
 	r := congestedRig(t, nil)
 	r.setRate("p2", 16e6)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 // daemon is gleamd as its own process in the switch of a star.
 type daemon struct {
 	star   *lab.Star
-	dir    string // that anybody may write to
+	dir    string // writable for all users
 	config string
 	file   string // that start has written last
 }
@@ -83,8 +83,8 @@ func (d *daemon) ready(t *testing.T, p *lab.Process) *api.Client {
 	return client
 }
 
-// What keeps gleamd from starting is said in a line that names the thing and
-// what to do, and the exit code is 1.
+// If gleamd cannot start, one line names the cause and the remedy, and the exit code is
+// 1.
 func TestDaemonRefusesToStart(t *testing.T) {
 	d := newDaemon(t, 2)
 	first := d.start(t, d.config, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A group that was registered by hand with a wrong number: the sender's retries end
-// in status 12, and the switch says which number it is.
+// A group that was registered by hand with a wrong number: the sender's retries end in
+// status 12, and the switch names the number.
 func TestWrongRegistrationIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*api.Register)

@@ -59,8 +59,8 @@ func TestPingGroupAddress(t *testing.T) {
 	}
 }
 
-// A port that comes up announces the groups of its members, so that a host whose
-// link was down does not wait a second before it asks again.
+// A port that comes up announces the groups of its members, so that a host whose link
+// was down does not wait a second before its next request.
 func TestLinkUpAnnouncesGroups(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
 	r.join()
@@ -69,7 +69,7 @@ func TestLinkUpAnnouncesGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the port is down", func() bool { return r.said("true port is down") })
-	time.Sleep(300 * time.Millisecond) // what registration announced is over
+	time.Sleep(300 * time.Millisecond) // the announcements of the registration are over
 	if err := h.NS.SetUp(lab.HostInterface); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// onTheLink is what a captured frame takes on an Ethernet link: FCS, preamble
+// onTheLink is the bytes that a captured frame takes on an Ethernet link: FCS, preamble
 // and gap are 24 bytes.
 func (c *captured) onTheLink() int { return max(60, len(c.raw)) + 24 }
 
@@ -39,9 +39,8 @@ func measure(t *testing.T, p *tap, last rocev2.PSN) (rate float64, over time.Dur
 	return float64(bytes) * 8 / over.Seconds(), over
 }
 
-// A port with a rate delivers as fast as a link of that rate, and no faster:
-// that of the configuration, one set at run time, and after it was taken away as
-// fast as any.
+// A port with a rate, from the configuration or set at run time, delivers as fast as a
+// link of that rate, and no faster; after its rate was removed it is as fast as any.
 func TestPortRate(t *testing.T) {
 	const packets, message = 2048, 48 << 10
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}, memory: packets << 10, ports: map[string]string{"p2": "rate: 20mbit"}})
@@ -61,7 +60,7 @@ func TestPortRate(t *testing.T) {
 	check := func(want float64) {
 		t.Helper()
 		best, machine := 0.0, labtest.Watch()
-		for range 3 { // a machine with other things to do may leave the queue empty
+		for range 3 { // a busy machine may leave the queue empty
 			got, over := transfer()
 			t.Logf("%.2f Mbit/s for %v", got/1e6, over.Round(time.Millisecond))
 			if best = max(best, got); best >= 0.95*want {
@@ -106,9 +105,9 @@ func TestPortRate(t *testing.T) {
 // classes are the DSCPs of the frames of TestSlowPort, by their ECN.
 var classes = map[uint8]rocev2.ECN{0x20: rocev2.NotECT, 0x40: rocev2.ECT0, 0x60: rocev2.ECT1}
 
-// One receiver's port is slow, its queue overflows. The other receiver gets all
-// that the source sends, as it was sent; the slow one's copies alone are dropped
-// or, if their transport can tell the source, marked.
+// One receiver's port is slow, its queue overflows. The other receiver gets all packets
+// of the source, unchanged; the slow one's copies alone are dropped or, if their
+// transport can tell the source, marked.
 func TestSlowPort(t *testing.T) {
 	const frames = 600
 	r := newRig(t, rigConfig{
@@ -179,10 +178,10 @@ func TestSlowPort(t *testing.T) {
 }
 
 // isProbe reports whether a captured packet is a keepalive probe of the switch: no
-// test's source writes messages of no bytes. One may be late.
+// test's source writes messages of no bytes. A probe may be delayed.
 func isProbe(c *captured) bool { return c.Op == rocev2.WriteOnly && c.RETH().DMALen() == 0 }
 
-// isData reports whether a captured frame is a copy of what the source sent.
+// isData reports whether a captured frame is a copy of a packet of the source.
 func isData(c *captured) bool {
 	return c.Kind == rocev2.KindRoCE && c.Op.Is(rocev2.OpRequest) && !isProbe(c)
 }

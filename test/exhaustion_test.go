@@ -12,9 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// slow lets a port of the bridge send no more than rate bytes a second. Its
-// queue then keeps frames that the switch has sent by the bridge, and with them
-// their places in the UMEM and the completion ring, as a congested port does.
+// slow lets a port of the bridge send no more than rate bytes a second. Its queue then
+// holds frames that the switch has sent by the bridge, and with them their slots in the
+// UMEM and the completion ring, as a congested port does.
 func (r *rig) slow(port string, rate uint64) {
 	r.t.Helper()
 	h := r.star.Switch.Handle()
@@ -31,8 +31,9 @@ func (r *rig) slow(port string, rate uint64) {
 	}
 }
 
-// With few frames, or a small ring, for what slow receivers let pile up, copies wait in
-// the store: no packet is dropped whole, and frames are left for all of them.
+// With few frames, or a small ring, for the backlog of slow receivers, copies wait in
+// the store: no packet is dropped for all receivers, and frames are left for all
+// packets.
 func TestExhaustion(t *testing.T) {
 	for name, rings := range map[string]string{
 		"UMEM":    "umem: {frames: 256}\nrings: {rx: 64, tx: 256, fill: 64, completion: 256}\n",
@@ -59,7 +60,7 @@ func TestExhaustion(t *testing.T) {
 	}
 }
 
-// A group whose packets could never be served whole is refused when it is
+// A group whose packets could never be served for all members is refused when it is
 // registered, not starved.
 func TestGroupBeyondTheRings(t *testing.T) {
 	r := newRig(t, rigConfig{

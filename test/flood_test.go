@@ -11,9 +11,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// One host floods the switch with what makes it work or answer: NAKs of its own
-// group, neighbour requests, envelopes. What is beyond its port's limits is
-// counted, and a transfer completes beside it.
+// One host floods the switch with frames that cost it work or an answer: NAKs of its
+// own group, neighbour requests, envelopes. Frames beyond its port's limits are
+// counted, and a transfer completes meanwhile.
 func TestFlood(t *testing.T) {
 	r := newRig(t, rigConfig{
 		star:   lab.StarConfig{Hosts: 3},

@@ -18,7 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// variety is how many different addresses or numbers the frames of a flood have.
+// variety is the number of different addresses or numbers in the frames of a flood.
 const variety = 1024
 
 // stranger is one of very many addresses of no host, with a MAC address.
@@ -31,8 +31,8 @@ func (a *attacker) stranger(i int) (netip.Addr, rocev2.MAC) {
 	return netip.AddrFrom4([4]byte{10, 77, 64 | byte(i>>8)&63, byte(i)}), mac
 }
 
-// registration is an envelope from src that asks for a group of the hosts that there
-// are, under a key.
+// registration is an envelope from src that registers a group of the existing hosts,
+// under a key.
 func (a *attacker) registration(keys envelope.Keys, src netip.Addr, mac rocev2.MAC, i int) []byte {
 	a.r.t.Helper()
 	body := &envelope.Register{GroupBody: envelope.GroupBody{QPN: virtualQPN, PMTU: 1024, TotalMembers: len(a.r.hosts)}}
@@ -60,7 +60,7 @@ type kind struct {
 	frames func(a *attacker) [][]byte
 }
 
-// registrations differ in what the switch has to do before it turns them down.
+// registrations differ in the switch's work before it rejects them.
 var registrations = []kind{
 	{"one address and a wrong MAC", func(a *attacker) [][]byte {
 		return [][]byte{a.registration(wrongKeys, a.ip, rocev2.MAC(a.MAC), 0)}
@@ -85,7 +85,7 @@ func (a *attacker) various(frame func(i int, src netip.Addr, mac rocev2.MAC) []b
 	return list
 }
 
-// others is what else a stranger may flood the switch with.
+// others are the other kinds of floods of a stranger.
 var others = []kind{
 	{"data and acknowledgements in a member's name", func(a *attacker) [][]byte {
 		return [][]byte{
@@ -135,8 +135,8 @@ func eachFlood(t *testing.T, short []string, kinds []kind, f func(t *testing.T, 
 	})
 }
 
-// Floods of registrations cost a running transfer what as many harmless frames do, and
-// beside them hosts at other ports join groups.
+// Floods of registrations cost a running transfer as much as the same number of
+// harmless frames, and hosts at other ports join groups meanwhile.
 func TestFloodsOfRegistrations(t *testing.T) {
 	const most = 2 * time.Second // a request that is lost is repeated after 0.2 s
 	eachFlood(t, []string{"bridged_IPv4", "routed_IPv6"}, registrations, func(t *testing.T, r *rig, a *attacker, frame func(i int) []byte) {

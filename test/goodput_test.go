@@ -14,14 +14,14 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// minGoodput is the part of the goodput beside as many harmless frames, or of that
-// without any, which has to be left under a flood: less means that the attack costs
-// more than its frames do. The race detector makes the switch's share of the CPU several
-// times as large as that of the generator.
+// minGoodput is the share of the goodput that has to be left under a flood, relative to
+// the goodput beside as many harmless frames, or to that without any: less means that
+// the attack costs more than its frames do. The race detector makes the switch's share
+// of the CPU several times as large as that of the generator.
 var minGoodput = map[bool]float64{false: 0.9, true: 0.4}[raceEnabled]
 
-// floodSlice is how long a flood lasts before the next kind has its turn. The machine's
-// other work changes within seconds, and concerns neighbouring slices alike.
+// floodSlice is the duration of a flood before the next kind. The machine's other work
+// changes within seconds, and concerns neighbouring slices alike.
 const floodSlice = 200 * time.Millisecond
 
 // Rounds of a measurement, each with a slice of every kind: the least, and the most if
@@ -45,7 +45,7 @@ func floodRounds(t testing.TB) int {
 	return max(leastRounds, int(d/floodSlice))
 }
 
-// slice is what a transfer did in one slice of time.
+// slice is the progress of a transfer in one slice of time.
 type slice struct {
 	goodput float64 // bytes a second
 	cpu     float64 // ns for each byte, of this process without the generator
@@ -53,8 +53,8 @@ type slice struct {
 	frames  int     // of the flood
 }
 
-// perFrame is what a frame of the flood costs in CPU time, in ns, beside what the
-// transfer takes: its cost for each byte is that of o.
+// perFrame is the CPU time of a frame of the flood, in ns, without that of the
+// transfer, whose cost for each byte is that of o.
 func (s *slice) perFrame(o *slice) float64 { return s.used * (1 - o.cpu/s.cpu) / float64(s.frames) }
 
 // measure watches the transfer for a slice, beside a flood of the frames (nil: none).
@@ -125,8 +125,8 @@ func (r *rig) withstands(t *testing.T, a *attacker, rate int, frame func(i int) 
 	}
 }
 
-// contest is what a transfer did without a flood, beside harmless and beside hostile
-// frames, in turn.
+// contest is the progress of a transfer without a flood, beside harmless and beside
+// hostile frames, in turn.
 type contest struct {
 	calm, harmless, hostile []slice
 	frames, besides         int // hostile and harmless ones
@@ -139,7 +139,7 @@ func (x *contest) passed() bool {
 	return x.share(x.harmless) >= minGoodput || x.share(x.calm) >= minGoodput
 }
 
-// share is the median of what the hostile slices had of others in the same round.
+// share is the median ratio of the hostile slices to others of the same round.
 func (x *contest) share(of []slice) float64 { return middle(x.shares(of)) }
 
 func (x *contest) shares(of []slice) (list []float64) {
@@ -183,8 +183,8 @@ func middle(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// processTime is the CPU time that this process has used, with what the kernel did at
-// once for its frames.
+// processTime is the CPU time of this process, with the kernel's immediate work for its
+// frames.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for a bad argument only

@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// The main job, registered by hand: what A writes, B, C and D have when A's
+// The main job, registered by hand: B, C and D have all bytes that A writes when A's
 // last completion comes.
 func TestWriteReachesAll(t *testing.T) {
 	for name, c := range map[string]rigConfig{

@@ -29,7 +29,7 @@ const (
 // hostile is a frame that must change nothing but one counter.
 type hostile struct {
 	name    string
-	from    int // the host whose wire it is put on
+	from    int // the host that sends it
 	frame   []byte
 	counter string // a reason of Stats
 	xdp     string // or of the port's XDP counters
@@ -110,7 +110,7 @@ func ipLen(n int) func([]byte) {
 	}
 }
 
-// malformed lists what is wrong with IPv4 frames as such.
+// malformed lists IPv4 frames with wrong headers.
 func (f *forger) malformed(psn rocev2.PSN) []hostile {
 	good := f.write(0, psn)
 	three := slices.Concat(good[:12], bytes.Repeat([]byte{0x81, 0, 0, 7}, 3), good[12:])

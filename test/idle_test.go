@@ -13,11 +13,11 @@ import (
 
 // Answers to envelopes leave at once, although nothing else moves and the workers
 // sleep: a registration takes some round trips, and none of the seconds after which a
-// sleeping worker looks round by itself.
+// sleeping worker wakes by itself.
 func TestIdleSwitchAnswersAtOnce(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		machine, best := labtest.Watch(), time.Hour
-		for range 3 { // a machine with other things to do may be late once
+		for range 3 { // a busy machine may be slow once
 			r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}, workers: workers, config: "worker: {cpu: [" + []string{"", "-1", "-1, -1"}[workers] + "], spin: 0s}\n"})
 			start := time.Now()
 			r.joinByMaster(nil)

@@ -14,13 +14,14 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// told is the last envelope of a kind that the switch has sent a host, with where it was sent to.
+// told is the last envelope of a kind that the switch has sent to a host, with its
+// destination.
 type told struct {
 	envelope.Message
 	to netip.AddrPort
 }
 
-// hears returns the next envelope of a type that comes to the host of a tap.
+// hears returns the next envelope of a type that the host of a tap receives.
 func (p *tap) hears(t envelope.Type) (x told) {
 	p.t.Helper()
 	p.expect(t.String(), func(c *captured) bool {
@@ -50,10 +51,10 @@ func (a *attacker) says(from netip.AddrPort, h envelope.Header, body envelope.Bo
 	return b[:rocev2.BuildUDP(b, &p, envelope.DefaultPort, data)]
 }
 
-// A host that has the group's key, and the cookies of others' addresses, speaks in the
-// name of a member and of the master from its own port, with its own MAC address and with
-// theirs: it is counted and said once, and the group goes on. The same envelope from the
-// member's own port counts.
+// A host with the group's key, and the cookies of others' addresses, sends envelopes in
+// the name of a member and of the master from its own port, with its own MAC address
+// and with theirs: they are counted and logged once, and the group goes on. The same
+// envelope from the member's own port counts.
 func TestImpostorsEnvelopes(t *testing.T) {
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {
 		c.memory = 128 << 10

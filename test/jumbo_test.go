@@ -19,7 +19,7 @@ import (
 const smallFrames = "umem: {frames: 8192, frame_size: 2048}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"
 
 // Packets that are longer than a frame of the UMEM: all bytes arrive, with one
-// completion for each message, and what was lost is repaired by the switch.
+// completion for each message, and lost packets are repaired by the switch.
 func TestPacketsInSeveralBuffers(t *testing.T) {
 	jumbo := lab.StarConfig{Hosts: 4, MTU: 4200}
 	losing := func(_ int, c *soft.Config) { c.Loss = 0.01 }
@@ -63,7 +63,7 @@ func TestPacketsInSeveralBuffers(t *testing.T) {
 				t.Errorf("repair by the switch: %+v", g.Repair)
 			}
 			for _, drop := range []string{"frame_too_long", "bad_icrc", "umem_exhausted", "queue_full"} {
-				if s.Drops[drop] != 0 && (r.workers() == 1 || drop != "queue_full") { // who hands over may be faster than who sends
+				if s.Drops[drop] != 0 && (r.workers() == 1 || drop != "queue_full") { // the worker that hands over may be faster than the one that transmits
 					t.Errorf("%d packets dropped for %s", s.Drops[drop], drop)
 				}
 			}
@@ -104,8 +104,8 @@ func (r *rig) sends(from, size, n int) {
 	}
 }
 
-// Where one port's MTU is smaller, groups with members there have a smaller path
-// MTU, and others do not: what does not fit is rejected and says what would.
+// Where one port's MTU is smaller, groups with members there have a smaller path MTU,
+// and others do not: a path MTU that does not fit is rejected with the one that does.
 func TestPortsOfDifferentMTUs(t *testing.T) {
 	for frames, rings := range map[int]string{4096: "", 2048: smallFrames} {
 		t.Run(fmt.Sprint("frames of ", frames), func(t *testing.T) {

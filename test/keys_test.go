@@ -76,8 +76,9 @@ func TestSecondKey(t *testing.T) {
 }
 
 // A key is exchanged while groups run: SIGHUP puts a new one beside the old one, new
-// groups use it, and the old one's go on. Once the old one is taken away its groups end
-// with their leases, which their members hear under the old secret; the others go on.
+// groups use it, and the old one's go on. Once the old key is removed its groups end
+// with their leases, and their members get a Gone under the old secret; the others go
+// on.
 func TestKeysAreExchanged(t *testing.T) {
 	d := newDaemon(t, 4)
 	plain := d.config

@@ -16,8 +16,8 @@ import (
 
 var otherGroup = netip.MustParseAddr("10.77.254.2")
 
-// A receiver's link goes down in the middle of a transfer: what is for it is
-// counted. When it is up again, the transfer goes on and completes.
+// A receiver's link goes down in the middle of a transfer: packets for it are counted.
+// When the link is up again, the transfer goes on and completes.
 func TestLinkDownAndUp(t *testing.T) {
 	for name, end := range map[string]func(*rig) (*lab.Namespace, string){
 		"the switch's port":    func(r *rig) (*lab.Namespace, string) { return r.star.Switch, "p3" },
@@ -49,9 +49,10 @@ func TestLinkDownAndUp(t *testing.T) {
 	}
 }
 
-// A receiver's interface is deleted in the middle of a transfer. A group that
-// evicts silent members goes on without it, so does one that it is not in, the
-// frames that its sockets had are free again, and the switch says what happened.
+// A receiver's interface is deleted in the middle of a transfer. A group that evicts
+// silent members goes on without the receiver, and so does a group without it as a
+// member; the frames of the interface's sockets are free again, and the switch logs the
+// loss.
 func TestInterfaceDeleted(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4}, memory: 4 << 20})
 	groups := r.joinByMaster(func(c *endpoint.MasterConfig) { c.Policy, c.DeadAfter = mcast.Evict, 300*time.Millisecond })
@@ -94,7 +95,7 @@ func TestInterfaceDeleted(t *testing.T) {
 	const fill = 512 // as in the rig's configuration
 	until(t, "the deleted port's frames are free", func() bool { s := r.stats(); return s.FramesFree >= s.Frames-3*fill })
 
-	// Nothing is wrong with what remains.
+	// The remaining ports work.
 	copy(o.hosts[0].mr.Bytes(), want)
 	o.write(0, message)
 	o.same(0)

@@ -63,7 +63,7 @@ func silence(r *rig, groups []*endpoint.Group) (statuses []endpoint.Status, stal
 	return statuses, stall
 }
 
-// silent is what is said of a member that the switch took for dead.
+// silent is the reason that is given for a member that the switch took for dead.
 const silent = "silent for dead_after: the switch took it for dead"
 
 // A receiver falls silent in the midst of a transfer: its device is closed, its
@@ -132,7 +132,7 @@ func strictFails(r *rig, groups []*endpoint.Group, statuses []endpoint.Status, w
 			r.t.Errorf("after the error: %v", s)
 		}
 	}
-	for _, h := range r.hosts[1:] { // also the dead one has what was completed
+	for _, h := range r.hosts[1:] { // also the dead one has the completed messages
 		if !bytes.Equal(h.mr.Bytes()[:bad*message], want[:bad*message]) {
 			r.t.Errorf("%s lacks messages that were completed", h.Name)
 		}
@@ -142,7 +142,7 @@ func strictFails(r *rig, groups []*endpoint.Group, statuses []endpoint.Status, w
 	}
 }
 
-// canceled is a context for a question that does not wait.
+// canceled is a context for a call that does not wait.
 func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -165,7 +165,7 @@ func awaitEvent(t testing.TB, g *endpoint.Group, kind endpoint.EventKind) endpoi
 	}
 }
 
-// latecomer is a member that joins, with what it brings along.
+// latecomer is a member that joins, with its queue pair and memory.
 type latecomer struct {
 	h    *rigHost
 	host *endpoint.Host
@@ -213,9 +213,9 @@ func (r *rig) fresh(h *rigHost) {
 	}
 }
 
-// While messages flow, E joins, C restarts its queue pair, D leaves, D comes back,
-// and B is removed by the master: each of them gets every message from the one
-// after its joining on, and the others see nothing.
+// While messages flow, E joins, C restarts its queue pair, D leaves, D comes back, and
+// B is removed by the master: each of them gets every message from the one after its
+// joining on, and the others are not affected.
 func TestMembersComeAndGo(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 5}})
 	e := r.hosts[4]
@@ -244,8 +244,8 @@ func TestMembersComeAndGo(t *testing.T) {
 		t.Errorf("the master heard %+v", ev)
 	}
 
-	// C's queue pair dies and another one takes its place. Its host's Host goes
-	// with the process; here, with the group that made it.
+	// C's queue pair dies and another one replaces it. The Host of its host goes with
+	// the process; here, with the group that made it.
 	h := *r.hosts[2]
 	h.qp.Close()
 	<-c.ended
@@ -253,7 +253,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	vc := s.receive(h.Name, h.qp, h.mr)
 	old := groups[2]
 	lc := &latecomer{h: &h}
-	if err := old.Leave(r.ctx); err != nil { // frees its place at the host
+	if err := old.Leave(r.ctx); err != nil { // frees its slot at the host
 		t.Fatal(err)
 	}
 	old.Close()
@@ -263,7 +263,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	defer lc.host.Close()
 	s.reaches(vc)
 
-	// Again, but without leaving: Update takes the old one's place.
+	// Again, but without leaving: Update replaces the old one.
 	again := h
 	h.qp.Close()
 	<-vc.ended

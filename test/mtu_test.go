@@ -12,9 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// A port's MTU is lowered in the middle of a transfer: the group says that its
-// packets do not fit, and longer copies are counted. When the MTU is as before, the
-// transfer goes on and completes, and all is well.
+// A port's MTU is lowered in the middle of a transfer: the group's status names the MTU
+// as too small, and longer copies are counted. When the MTU is as before, the transfer
+// goes on and completes.
 func TestMTUChangesAtRunTime(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}, memory: 2 << 20})
 	setMTU := func(mtu int) {

@@ -14,9 +14,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Hosts resolve a GroupIP when they connect their queue pairs, before anybody
-// has registered the group: the switch answers for every address of the group
-// prefixes, with the MAC of the port that the host is behind, and for no other.
+// Hosts resolve a GroupIP when they connect their queue pairs, before the group is
+// registered: the switch answers for every address of the group prefixes, with the MAC
+// of the port that the host is behind, and for no other.
 func TestC15_GroupAddressesResolveBeforeRegistration(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 2}})
 	ports := r.ports()
@@ -30,7 +30,7 @@ func TestC15_GroupAddressesResolveBeforeRegistration(t *testing.T) {
 			}
 		}
 	}
-	// Others keep their own: a host, and the switch's bridge.
+	// Other addresses have their own MAC: a host's, and the bridge's.
 	for _, a := range []netip.Addr{r.star.Hosts[1].IPv4, r.star.Hosts[1].IPv6} {
 		if mac := resolve(t, r.star.Hosts[0], a); mac.String() != r.star.Hosts[1].MAC.String() {
 			t.Errorf("%s: %v, want %v", a, mac, r.star.Hosts[1].MAC)

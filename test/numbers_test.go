@@ -15,9 +15,9 @@ import (
 )
 
 // A receiver that is registered with the numbers of the first time, after traffic,
-// would acknowledge new messages unread: no completion speaks of it. Strict fails the
-// group, evict removes the member; both say which PSN it expects. (A deleted group, or
-// a restarted switch, has no memory of the first time.)
+// would acknowledge new messages unread: no completion may rest on that. Strict fails
+// the group, evict removes the member; both report the PSN that the receiver expects.
+// (A deleted group, or a restarted switch, has no memory of the first time.)
 func TestOldNumbers(t *testing.T) {
 	const size, n = 1000, 5
 	for _, policy := range []string{api.PolicyStrict, api.PolicyEvict} {

@@ -11,10 +11,10 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// TestEnvelopesOfHostsWithChecksumOffload leaves the hosts' interfaces as the
-// kernel makes them: the envelopes of their UDP sockets reach the switch with
-// checksums that nobody has finished. Groups are registered all the same, and the
-// operator is told once for each port.
+// TestEnvelopesOfHostsWithChecksumOffload leaves the hosts' interfaces as the kernel
+// makes them: the envelopes of their UDP sockets reach the switch with unfinished
+// checksums. Groups are registered all the same, and the switch logs it once for each
+// port.
 func TestEnvelopesOfHostsWithChecksumOffload(t *testing.T) {
 	t.Run("IPv4", func(t *testing.T) { envelopesWithOffload(t, false) })
 	t.Run("IPv6", func(t *testing.T) { envelopesWithOffload(t, true) })
@@ -41,7 +41,7 @@ func envelopesWithOffload(t *testing.T, v6 bool) {
 	if s.EnvelopePartial == 0 || s.EnvelopePartial > s.EnvelopeIn || s.Drops["bad_udp_checksum"] != 0 {
 		t.Errorf("%d of %d envelopes with a partial checksum; drops %v", s.EnvelopePartial, s.EnvelopeIn, s.Drops)
 	}
-	for i := len(groups) - 1; i >= 0; i-- { // members say that they leave, the master deletes
+	for i := len(groups) - 1; i >= 0; i-- { // members send a Leave, the master deletes
 		groups[i].Close()
 	}
 	until(t, "end of the group", func() bool { return r.said("group gone") })
@@ -65,7 +65,7 @@ func envelopesWithOffload(t *testing.T, v6 bool) {
 	}
 }
 
-// saidOffload returns how often the switch told that hosts behind a port leave
+// saidOffload returns how often the switch has logged that hosts behind a port leave
 // checksums to their interfaces.
 func (r *rig) saidOffload(port string) (n int) {
 	r.notes.Lock()

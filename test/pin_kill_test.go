@@ -43,8 +43,8 @@ func pinned(t *testing.T, s *lab.Star) string {
 	return fmt.Sprintf("%d learnt, %d neighbours", learnt, neighbours)
 }
 
-// gleamd holds members in the kernel's tables. It lets go of them with their group and
-// when it ends; what a killed one leaves goes with the next start, or by gleam port
+// gleamd pins members in the kernel's tables. It removes the pins with their group and
+// when it ends; pins of a killed gleamd go with the next start, or by gleam port
 // release, and an operator's entries stay.
 func TestKilledGleamdLeavesPins(t *testing.T) {
 	d := newDaemon(t, 3)
@@ -111,7 +111,8 @@ func TestKilledGleamdLeavesPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	become(all)
-	// Without most of its privileges it still sees who uses a member's address.
+	// Without most of its privileges it still reports a stranger that uses a member's
+	// address.
 	forged := make([]byte, 60)
 	copy(forged, rocev2.BroadcastMAC[:])
 	copy(forged[6:], d.star.Hosts[0].MAC)

@@ -29,8 +29,8 @@ func (a *attacker) stolenMAC(h *rigHost) []byte {
 	return b
 }
 
-// stolenAddress says, by a gratuitous ARP or an unsolicited neighbour advertisement, that the
-// address of h is at the attacker's MAC address.
+// stolenAddress is a gratuitous ARP or an unsolicited neighbour advertisement that
+// claims the address of h for the attacker's MAC address.
 func (a *attacker) stolenAddress(h *rigHost) []byte {
 	p := rocev2.Path{SrcMAC: rocev2.MAC(a.MAC), DstMAC: rocev2.BroadcastMAC}
 	b := make([]byte, 128)
@@ -82,9 +82,9 @@ func (r *rig) placeOf(h *rigHost) string {
 	return g.Members[i].Port + " " + g.Members[i].MAC
 }
 
-// A stranger's frames in a member's name, from its MAC address or saying that its
-// address is at the stranger's, draw nothing of the group to the stranger, and the
-// transfer goes on; whether or not the member answers envelopes.
+// A stranger's frames in a member's name, from its MAC address or claiming its address
+// for the stranger's, draw no packet of the group to the stranger, and the transfer
+// goes on; whether or not the member answers envelopes.
 func TestMembersAreNotStolen(t *testing.T) {
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {
 		for _, agents := range []bool{true, false} {
@@ -163,9 +163,8 @@ func TestFloodsInAMembersName(t *testing.T) {
 	})
 }
 
-// A stranger without a key passes the switch's question on to the member. The answer comes
-// in at the member's own port: it does not count, also not if the stranger repeats what
-// it has seen.
+// A stranger without a key passes the switch's Where on to the member. The Here comes
+// in at the member's own port: it does not count, also not if the stranger repeats it.
 func TestQuestionsArePassedOnInVain(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4}, strangers: 1, v6: v6})
@@ -182,7 +181,7 @@ func TestQuestionsArePassedOnInVain(t *testing.T) {
 			b := slices.Clone(q.raw)
 			copy(b, v.MAC) // to the member
 			a.send(b)
-			copy(b, a.portMACBytes()) // and back to the switch, as it is
+			copy(b, a.portMACBytes()) // and back to the switch, unchanged
 			a.send(b)
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -251,7 +250,7 @@ func (r *rig) move(bridge string) {
 	}
 }
 
-// announces has a host say where it is, as hypervisors and hosts do after a move.
+// announces has a host announce its address, as hypervisors and hosts do after a move.
 func (r *rig) announces(h *rigHost) {
 	r.t.Helper()
 	p := rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: rocev2.BroadcastMAC}
@@ -266,7 +265,7 @@ func (r *rig) announces(h *rigHost) {
 }
 
 // A receiver moves to another port in mid-transfer, and back. It confirms, the transfer
-// goes on, and its unicast finds it, too.
+// goes on, and its unicast is forwarded there, too.
 func TestAMemberMoves(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		r := mobile(t, rigConfig{v6: v6, memory: 1 << 20})
@@ -301,8 +300,9 @@ func TestAMemberMoves(t *testing.T) {
 	}
 }
 
-// A member comes back with another MAC address, and asks for the group's: it confirms, in
-// spite of the permanent entry that the switch's kernel had for it.
+// A member comes back with another MAC address, and sends an ARP request or
+// solicitation for the group's: it confirms, in spite of the permanent entry that the
+// switch's kernel had for it.
 func TestAMemberChangesItsMAC(t *testing.T) {
 	inNetworks(t, 3, 0, func(t *testing.T, c rigConfig) {
 		r := newRig(t, c)
@@ -319,7 +319,7 @@ func TestAMemberChangesItsMAC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v.NS.Do(func() error { // forgets the group's address, and asks for it
+		if err := v.NS.Do(func() error { // drops the entry of the group's address, and resolves it again
 			if err := h.LinkSetDown(link); err != nil {
 				return err
 			}
@@ -361,8 +361,8 @@ func TestAMemberChangesItsMAC(t *testing.T) {
 	})
 }
 
-// What becomes of a member that moves, and has no program that answers: by default it
-// stays in its place until the operator says where it is. Trusted networks follow.
+// A member that moves, without a program that answers, stays at its location by default
+// until the operator moves it. In trusted networks the switch follows it.
 func TestAMemberMovesAndSaysNothing(t *testing.T) {
 	moved := func(r *rig) {
 		r.move("br1")

@@ -20,10 +20,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// poison makes the switch's kernel believe that v is at the attacker, until the returned
-// function ends it. Behind a bridge it is done by gratuitous ARP or neighbour advertisements,
-// to the switch alone, so that the hosts go on to meet each other. A routed port has none of
-// the attacker's frames: there the entry is written, as if it were behind the same port.
+// poison makes the switch's kernel believe that v is at the attacker, until the
+// returned function ends it. Behind a bridge it is done by gratuitous ARP or neighbour
+// advertisements, to the switch alone, so that the hosts still reach each other. A
+// routed port gets none of the attacker's frames: there the test writes the entry, as
+// if the attacker were behind the same port.
 func (a *attacker) poison(v *rigHost) (end func()) {
 	a.r.t.Helper()
 	h := a.r.star.Switch.Handle()
@@ -38,7 +39,7 @@ func (a *attacker) poison(v *rigHost) (end func()) {
 	frame := a.stolenAddress(v)
 	copy(frame, link.Attrs().HardwareAddr)
 	entry := &netlink.Neigh{LinkIndex: link.Attrs().Index, IP: v.ip.AsSlice(), HardwareAddr: a.MAC, State: netlink.NUD_STALE}
-	if err := h.NeighSet(entry); err != nil { // it had asked for v before, and an answer came from the attacker
+	if err := h.NeighSet(entry); err != nil { // the entry after a request for v that the attacker has answered
 		a.r.t.Fatal(err)
 	}
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -138,9 +139,9 @@ func (r *rig) registerBy() envelope.Body {
 	return nil
 }
 
-// A stranger without a key has poisoned the switch's tables before a group registers: the
-// group is not registered, the stranger gets no packet of it but the question where the
-// member is, and the operator hears of the place. Without the poison it registers.
+// A stranger without a key has poisoned the switch's tables before a group registers:
+// the group is not registered, the stranger gets no packet of it but the Where to the
+// member, and a warning names the location. Without the poison the group is registered.
 func TestPoisonedBeforeRegistration(t *testing.T) {
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {
 		c.memory, c.envelope = 128<<10, "locate_timeout: 500ms"
@@ -190,7 +191,8 @@ func TestPoisonedBeforeRegistration(t *testing.T) {
 	})
 }
 
-// warned reports whether the switch has warned by a line that begins so, and contains text.
+// warned reports whether the switch has logged a warning that begins with begin and
+// contains text.
 func (r *rig) warned(begin, text string) bool {
 	r.notes.Lock()
 	defer r.notes.Unlock()
@@ -198,8 +200,9 @@ func (r *rig) warned(begin, text string) bool {
 }
 
 // A stranger behind the member's own port has poisoned the tables, and passes on to the
-// member what comes to it. The member's answer comes from its own MAC address, it is asked
-// there, and the group registers with the member where it is, in spite of the tables.
+// member all frames that it gets. The member's Here comes from its own MAC address, a
+// Where goes there, and the group is registered with the member's true location, in
+// spite of the tables.
 func TestPoisonedRegistrationFindsTheMember(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4, Rack: 2}, strangers: 1, v6: v6, memory: 128 << 10})

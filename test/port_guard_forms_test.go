@@ -16,14 +16,14 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// form is a frame of an attacker from src for a member, in a shape that a guard may
-// fail to see through.
+// form is a frame of an attacker from src for a member, in a form that a guard may fail
+// to parse.
 type form struct {
 	name    string
 	make    func(a *attacker, src netip.Addr, to *rigHost) []byte
 	counter string // of the guard, if src is the group; "": after the rig's address family
-	// A frame of the attacker's own address arrives, behind a bridge: else the test
-	// would not tell a guard from a wall.
+	// A frame of the attacker's own address arrives, behind a bridge: else a guard that
+	// drops every frame would pass the test.
 	arrives bool
 }
 
@@ -56,8 +56,8 @@ func extended(f []byte) []byte {
 	return f
 }
 
-// claim is a message that says where an address is: an unsolicited ARP reply or
-// neighbour advertisement.
+// claim is a message that claims an address: an unsolicited ARP reply or neighbour
+// advertisement.
 func claim(a *attacker, src netip.Addr, to *rigHost) []byte {
 	b := make([]byte, 128)
 	p := rocev2.Path{SrcMAC: rocev2.MAC(a.MAC), DstMAC: rocev2.MAC(to.MAC), Src: a.ip, Dst: to.ip}
@@ -109,8 +109,8 @@ func guardForms() []form {
 	)
 }
 
-// Whatever form a frame in the group's name has, no host sees it; it moves one
-// counter, and the operator reads of it, with port and MAC address, once.
+// Whatever form a frame in the group's name has, no host gets it; it moves one counter,
+// and one warning names port and MAC address.
 func TestGuardForms(t *testing.T) {
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {
 		r := newRig(t, c)
@@ -141,7 +141,7 @@ func TestGuardForms(t *testing.T) {
 				}
 				until(t, counter, func() bool { return a.xdp(counter) == before+5 })
 				for x := seen.next(); x != nil; x = seen.next() {
-					if bytes.Contains(x.raw, forged[len(forged)-18:]) { // what no router changes
+					if bytes.Contains(x.raw, forged[len(forged)-18:]) { // bytes that no router changes
 						t.Errorf("the member sees % x", x.raw)
 					}
 				}
@@ -157,7 +157,7 @@ func TestGuardForms(t *testing.T) {
 	})
 }
 
-// groupMAC returns what the kernel of h takes for the group's MAC address.
+// groupMAC returns the group's MAC address in the neighbour table of h.
 func (r *rig) groupMAC(h *rigHost) string {
 	r.t.Helper()
 	link, err := h.NS.Handle().LinkByName(h.Interface)
@@ -176,8 +176,8 @@ func (r *rig) groupMAC(h *rigHost) string {
 	return ""
 }
 
-// saysOffence checks that the operator has been told, once, of what the attacker's
-// port has dropped for a reason.
+// saysOffence checks that one warning names the frames that the attacker's port has
+// dropped for a reason.
 func (r *rig) saysOffence(t *testing.T, a *attacker, reason string) {
 	t.Helper()
 	lines := func() (n int) {

@@ -11,9 +11,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A member's queue pair believes whatever comes from GroupIP: its peer is the
-// switch. A stranger who sends such packets straight to a host, knowing every
-// number, must reach nobody.
+// A member's queue pair believes every packet from GroupIP: its peer is the switch.
+// Packets that a stranger sends straight to a host, with all numbers right, must reach
+// no host.
 func TestForgedFromTheGroup(t *testing.T) {
 	for name, attack := range map[string]struct {
 		rate  int

@@ -14,11 +14,11 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// from returns what sends raw frames from member i's interface.
+// from returns a tap that sends raw frames from member i's interface.
 func (r *rig) from(i int) *tap { return newTap(r.t, r.hosts[i].Host) }
 
 // TestReceiveOnlyMember: a member that is registered to receive only sends WRITEs into
-// the group, whole ones and the beginning of one, while a transfer runs: nobody's
+// the group, whole ones and the beginning of one, while a transfer runs: no member's
 // memory changes, the transfer goes on, and its packets are counted.
 func TestReceiveOnlyMember(t *testing.T) {
 	inNetworks(t, 3, 0, func(t *testing.T, c rigConfig) {
@@ -59,9 +59,10 @@ func (c rigConfig) pathMTUOr(none int) int {
 	return none
 }
 
-// TestOneWriteFirst: a member that may send begins a WRITE and stops. Nobody waits for
-// ever: after limits.source_timeout the group has failed (R65), the WRITE of another
-// member, whose retries have no end, completes in error (R80), and an event says why.
+// TestOneWriteFirst: a member that may send begins a WRITE and stops. No member waits
+// for ever: after limits.source_timeout the group has failed (R65), the WRITE of
+// another member, whose retries have no end, completes in error (R80), and an event
+// names the cause.
 func TestOneWriteFirst(t *testing.T) {
 	for _, policy := range []string{api.PolicyEvict, api.PolicyStrict} {
 		for _, v6 := range []bool{false, true} {

@@ -34,9 +34,9 @@ func (r *rig) receive(h *rigHost, from, n, size int) {
 	}
 }
 
-// A receiver that posts its receives late makes the source wait, and only that:
-// RNR NAKs reach the source, every SEND completes once, in order. In the mean
-// time nobody else may become the source.
+// A receiver that posts its receives late makes the source wait, and has no other
+// effect: RNR NAKs reach the source, every SEND completes once, in order. In the mean
+// time no other member may become the source.
 func TestLateReceives(t *testing.T) {
 	const n, size = 20, 5000
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}, memory: n * size})
@@ -94,8 +94,8 @@ func TestWrongRKey(t *testing.T) {
 	t.Run("strict", func(t *testing.T) {
 		r := build(t, "strict")
 		post(r)
-		// Two messages are complete; the third is the one that not everybody
-		// has, and what is behind it is flushed.
+		// Two messages are complete; not every receiver has the third, and later ones are
+		// flushed.
 		var got []endpoint.Completion
 		for len(got) < n {
 			var wc [n]endpoint.Completion

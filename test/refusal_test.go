@@ -67,8 +67,8 @@ func TestUnanswerableEnvelopeIsNamed(t *testing.T) {
 	}
 }
 
-// The first answer to a host that the switch has no neighbour entry for is sent,
-// once the entry is there: a request that is asked once is answered.
+// The first answer to a host that the switch has no neighbour entry for is sent, once
+// the entry is there: a request that is sent once is answered.
 func TestFirstAnswerWaitsForTheNeighbour(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
 	list := newForger(r).envelopes()

@@ -17,8 +17,8 @@ import (
 
 func asError(err error, e **api.Error) bool { return errors.As(err, e) }
 
-// What cannot be served is rejected with its reason, by hand and by envelope,
-// and leaves nothing behind.
+// A registration that cannot be served is rejected with its reason, by hand and by
+// envelope, and leaves no state.
 func TestRejections(t *testing.T) {
 	r := newRig(t, rigConfig{
 		star:   lab.StarConfig{Hosts: 3},
@@ -66,7 +66,7 @@ func TestRejections(t *testing.T) {
 		})
 	}
 
-	// The table has two places.
+	// The table has room for two groups.
 	r.join()
 	o := r.another(otherGroup, 0, 1, 2)
 	o.join()
@@ -114,8 +114,8 @@ func TestMasterHearsTheReason(t *testing.T) {
 	}
 }
 
-// What somebody has recorded on the wire registers nothing when it is played
-// again after the group has ended.
+// Recorded envelopes register no group when they are sent again after the group has
+// ended.
 func TestReplayedEnvelopes(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 2}})
 	wire := newTap(t, r.star.Hosts[0])

@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// A live group is replaced by hand only on purpose: a master's, which the refusal
-// names, stays, and so does another one by hand.
+// A live group is replaced by hand only on purpose: a master's group stays, and the
+// refusal names the master; a group that was registered by hand stays, too.
 func TestLiveGroupIsNotReplaced(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
 	r.joinByMaster(nil)

@@ -1,9 +1,9 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test holds what needs a running switch: real namespaces, veths, XDP
-// and AF_XDP, with software endpoints at the hosts. The switch runs inside the
-// test process, so that the race detector sees it.
+// Package test holds the tests that need a running switch: real namespaces, veths, XDP
+// and AF_XDP, with software endpoints at the hosts. The switch runs inside the test
+// process, so that the race detector sees it.
 package test
 
 import (
@@ -44,7 +44,7 @@ var (
 	group6 = netip.MustParseAddr("fd77::6c65:1")
 )
 
-// rigConfig says what to build. Fields left zero take what the demo takes.
+// rigConfig describes a rig. Fields left zero take the demo's values.
 type rigConfig struct {
 	star    lab.StarConfig
 	config  string            // lines added to the switch's configuration
@@ -59,7 +59,7 @@ type rigConfig struct {
 	memory  int    // bytes of every host's region
 	policy  string // strict or evict
 	alone   bool   // without local repair
-	workers int    // of the switch; 0: as many as GLEAM_WORKERS says, or one
+	workers int    // of the switch; 0: GLEAM_WORKERS, or one
 	// keys are the switch's, in order; none: key 1. Hosts that join by envelope have
 	// the last one alone.
 	keys     []envelope.KeyID
@@ -82,7 +82,7 @@ type rig struct {
 	group  netip.Addr
 	hosts  []*rigHost
 	notes  *notes
-	// The transfer that is watched, or was last: for attacks that know it.
+	// The transfer that is watched, or was last: for attacks that depend on it.
 	watched *watch
 	joined  int // groups that joins has made
 }
@@ -95,7 +95,7 @@ type rigHost struct {
 	mr  endpoint.MR
 }
 
-// notes collects what the switch says.
+// notes collects the switch's log.
 type notes struct {
 	sync.Mutex
 	lines []string
@@ -152,7 +152,7 @@ func (r *rig) start() {
 	}
 	rings := r.c.rings
 	if rings == "" {
-		frames := 8192 // for each worker: what may be kept for repair is divided
+		frames := 8192 // for each worker: the memory for repair is divided
 		for n := 1; n < r.workers(); n *= 2 {
 			frames *= 2
 		}
@@ -322,8 +322,8 @@ func (r *rig) write(from, message int) {
 	r.complete(r.hosts[from], r.post(from, message))
 }
 
-// post hands host from's region to its queue pair, message bytes at a time, and
-// returns how many messages there are.
+// post posts host from's region to its queue pair, message bytes at a time, and returns
+// how many messages there are.
 func (r *rig) post(from, message int) (n int) {
 	r.t.Helper()
 	h := r.hosts[from]
@@ -363,7 +363,7 @@ func (r *rig) complete(h *rigHost, n int) {
 	}
 }
 
-// said reports whether the switch has said something that contains text.
+// said reports whether a line of the switch's log contains text.
 func (r *rig) said(text string) bool {
 	r.notes.Lock()
 	defer r.notes.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Whoever reads the log or asks the API learns no R_Key and no HMAC key: with an
-// R_Key a host could write into a member's memory by itself.
+// Log and API show no R_Key and no HMAC key: with an R_Key a host could write into a
+// member's memory by itself.
 func TestNoSecretIsSaid(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3}})
 	groups := r.joinByMaster(nil)
@@ -23,7 +23,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 	for _, h := range r.hosts {
 		secrets = append(secrets, h.mr.RKey())
 	}
-	bad := r.registration() // overlaps the group there is, and then names a stranger
+	bad := r.registration() // overlaps the existing group, and then names a stranger
 	bad.Group = r.group.Next()
 	if err := r.engine.Register(bad); err == nil {
 		t.Error("the same queue pairs in two groups")

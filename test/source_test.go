@@ -35,7 +35,7 @@ func TestC58_SourceChangesWithoutHostAction(t *testing.T) {
 			r.join()
 			for i, from := range []int{0, 1, 0, 2, 1, 0} {
 				b := r.fill(from)
-				b[0] ^= byte(i) // not what was there already
+				b[0] ^= byte(i) // differs from the bytes that are there already
 				r.write(from, 30_000)
 				r.same(from)
 				g, err := r.engine.Group(r.group)

@@ -10,7 +10,7 @@ import (
 )
 
 // A stranger floods the group, and a member straight, with data and acknowledgements
-// under its own address: neither knows it.
+// under its own address: both ignore it.
 func TestStrangersPackets(t *testing.T) {
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {
 		r := newRig(t, c)

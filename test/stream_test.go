@@ -18,8 +18,8 @@ const (
 	streamDepth = 16   // messages in flight
 )
 
-// stream sends numbered messages from host 0 until stop, and has each receiver
-// check that it gets one after the other from the first one that it gets.
+// stream sends numbered messages from host 0 until stop, and has each receiver check
+// that, from its first message on, it gets all in order.
 type stream struct {
 	r       *rig
 	stopped atomic.Bool
@@ -71,9 +71,9 @@ func (s *stream) send() {
 	}
 }
 
-// receiver is one that takes part in a stream.
+// receiver is a host that takes part in a stream.
 type receiver struct {
-	first, next atomic.Uint64 // of what it got; first is ^0 before anything
+	first, next atomic.Uint64 // numbers of received messages; first is ^0 before any
 	ended       chan struct{} // closed when its queue pair is
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// stoppable makes the last port of a switch that routes one that can be stopped: a
-// bridge of its own by way of the link, whose queueing discipline then keeps every
-// frame, and with it its place in the UMEM, while the carrier stays up. A frame that
-// AF_XDP sends by a link itself passes its queueing discipline by.
+// stoppable lets a test stop the last port of a switch that routes: the port is a
+// bridge of its own over the link, whose queueing discipline then holds every frame,
+// and with it its slot in the UMEM, while the carrier stays up. A frame that AF_XDP
+// sends by a link itself bypasses the link's queueing discipline.
 func stoppable(t *testing.T, stop, goOn *func()) func(*lab.Star, string) string {
 	return func(s *lab.Star, config string) string {
 		t.Helper()

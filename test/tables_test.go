@@ -15,12 +15,13 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// neighbours is how many addresses strangers ask from. All namespaces of a kernel share
-// the room for neighbours (net.ipv4.neigh.default.gc_thresh3), and the hosts need some.
+// neighbours is the number of addresses that strangers send requests from. All
+// namespaces of a kernel share the room for neighbours
+// (net.ipv4.neigh.default.gc_thresh3), and the hosts need some.
 const neighbours = 200
 
-// strangers returns frames of ever new hosts: any of them has the kernel learn a MAC
-// address, or an address of a neighbour, or the switch look for where to answer to.
+// strangers returns frames of ever new hosts: each makes the kernel learn a MAC address
+// or a neighbour, or the switch look up a location for its answer.
 func (a *attacker) strangers() func(i int) []byte {
 	a.r.t.Helper()
 	port, b := a.portMAC(), make([]byte, 256)
@@ -59,10 +60,10 @@ func (a *attacker) strangers() func(i int) []byte {
 	}
 }
 
-// Whoever fills the kernel's tables, and goes on with it, has no effect on the control
-// plane: with 300,000 addresses in the forwarding database and 20,000 frames a second of
-// ever new hosts, registrations are fast, no lease is lost, no turn of the control loop is
-// long, and the state of links is followed.
+// A stranger that fills the kernel's tables, and goes on with it, has no effect on the
+// control plane: with 300,000 addresses in the forwarding database and 20,000 frames a
+// second of ever new hosts, registrations are fast, no lease is lost, no iteration of
+// the control loop is long, and the state of links is followed.
 func TestFullTables(t *testing.T) {
 	const learnt, rate, most = 300_000, 20_000, 100 * time.Millisecond
 	inNetworks(t, 3, 1, func(t *testing.T, c rigConfig) {

@@ -16,7 +16,7 @@ import (
 )
 
 // tap is a packet socket at a host: it sends any frame, and sees what the host
-// receives, with the VLAN tag that the kernel takes off put back.
+// receives, with the VLAN tag restored that the kernel takes off.
 type tap struct {
 	t       testing.TB
 	fd      int
@@ -59,7 +59,7 @@ func newTap(t testing.TB, h lab.Host) *tap {
 	return p
 }
 
-// send puts a frame on the host's wire as it is.
+// send sends a frame from the host, unchanged.
 func (p *tap) send(frame []byte) {
 	p.t.Helper()
 	if err := unix.Sendto(p.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: p.ifindex}); err != nil {
@@ -80,7 +80,7 @@ func (p *tap) next() *captured {
 		p.t.Fatalf("receive: %v", err)
 	}
 	c := &captured{raw: retag(buf[:n], ctl[:cn]), at: stamp(ctl[:cn])}
-	rocev2.Decode(c.raw, &c.Frame) // a frame that it refuses is a zero Frame
+	rocev2.Decode(c.raw, &c.Frame) // a frame that Decode refuses is a zero Frame
 	return c
 }
 
@@ -140,7 +140,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// seeOutgoing makes the tap see what the host sends as well.
+// seeOutgoing makes the tap capture the host's own frames as well.
 func (p *tap) seeOutgoing() {
 	p.t.Helper()
 	if err := unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 0); err != nil {

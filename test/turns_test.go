@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// pourSize is the bytes of a message: 40 packets, so that a window full of packets, which
-	// a pause of a thread on a busy machine ends all at once, seldom ends with a message.
+	// pourSize is the bytes of a message: 40 packets, so that a full send window, which
+	// a pause of a thread on a busy machine empties at once, seldom ends with a message.
 	pourSize = 40_000
-	// pourDepth is how many messages are posted at a time, each with a place of its own.
+	// pourDepth is how many messages are posted at a time, each with a slot of its own.
 	pourDepth = 32
 )
 
-// pouring is a member that sends without a pause: there is always something of it in
-// flight. At each completion all others must have the bytes.
+// pouring is a member that sends without a pause: it always has packets in flight. At
+// each completion all others must have the bytes.
 type pouring struct {
 	r     *rig
 	from  int
@@ -95,9 +95,9 @@ func (p *pouring) end(t *testing.T) {
 	}
 }
 
-// TestFairTurns: members that never pause share a group as sources. Each has its part
-// of the time (R77). What a change of the source costs is measured without a network, in
-// mcast: here all share the processors.
+// TestFairTurns: members that never pause share a group as sources. Each has its share
+// of the time (R77). The cost of a change of the source is measured without a network,
+// in mcast: here all share the processors.
 func TestFairTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		loss    float64

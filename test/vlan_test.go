@@ -22,7 +22,7 @@ type seen struct {
 	data, feedback map[int]int // by TCI; -1 untagged
 }
 
-// count takes in what the tap has until nothing more comes.
+// count counts the tap's frames until no more come.
 func (s *seen) count(p *tap, r *rig) {
 	s.data, s.feedback = make(map[int]int), make(map[int]int)
 	for c := p.next(); c != nil; c = p.next() {

@@ -15,10 +15,10 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// watch is a transfer that runs in the background: host 0 writes message after
-// message, with new bytes each, to the first half of the group's window. At every
-// completion each receiver must have these bytes, and the second half, which
-// nobody writes, must be as it was.
+// watch is a transfer that runs in the background: host 0 writes message after message,
+// with new bytes each, to the first half of the group's window. At every completion
+// each receiver must have these bytes, and the second half, which no host writes, must
+// be unchanged.
 type watch struct {
 	r        *rig
 	cancel   context.CancelFunc

@@ -17,8 +17,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// Switches with several workers. Every other test of this package runs with as many
-// as GLEAM_WORKERS says, too.
+// Switches with several workers. Every other test of this package runs with the number
+// in GLEAM_WORKERS, too.
 
 // numbered returns group address i.
 func numbered(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 254, byte(i + 1)}) }
@@ -83,8 +83,8 @@ func (r *rig) owners() []int {
 	return list
 }
 
-// allFramesAreSomewhere waits until every frame of the UMEM is free or in a ring:
-// none was lost on its way from worker to worker, and no group keeps one.
+// allFramesAreSomewhere waits until every frame of the UMEM is free or in a ring: none
+// was lost between workers, and no group retains one.
 func (r *rig) allFramesAreSomewhere() {
 	r.t.Helper()
 	var seen string
@@ -107,9 +107,9 @@ func (r *rig) allFramesAreSomewhere() {
 	})
 }
 
-// Many groups, over all workers and all queues of the ports, send at the same time,
-// and every receiver gets what is its group's. Members are behind ports that other
-// workers receive from and transmit for; there may be more workers than ports.
+// Many groups, over all workers and all queues of the ports, send at the same time, and
+// every receiver gets its own group's data. Members are behind ports that other workers
+// receive from and transmit for; there may be more workers than ports.
 func TestWorkers(t *testing.T) {
 	for _, c := range []struct{ hosts, queues, workers int }{{4, 1, 1}, {4, 2, 2}, {4, 1, 4}, {3, 4, 3}, {2, 1, 5}} {
 		t.Run(fmt.Sprintf("%d workers, %d ports of %d queues", c.workers, c.hosts, c.queues), func(t *testing.T) {
@@ -145,9 +145,9 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// Groups are deleted in the middle of a transfer and registered again, with new
-// queue pairs, while others go on: those notice nothing, and the new ones are
-// served, whichever worker they belong to.
+// Groups are deleted in the middle of a transfer and registered again, with new queue
+// pairs, while others go on: the others are not affected, and the new ones are served,
+// whichever worker owns them.
 func TestGroupsComeAndGoAmongWorkers(t *testing.T) {
 	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 4, Queues: 2}, workers: 3, memory: 4 * streamDepth * streamSize})
 	steady := r.crowd(6, func(i int) []int { return rotated(4, i) })
@@ -174,8 +174,8 @@ func TestGroupsComeAndGoAmongWorkers(t *testing.T) {
 	r.allFramesAreSomewhere()
 }
 
-// churn registers a group from number first on, has it send, deletes it before it
-// has done, and again under the same address, so many times.
+// churn registers a group from number first on, has it send, deletes it before it has
+// done, and repeats that under the same address, times in all.
 func (r *rig) churn(rng *rand.Rand, first, times int) {
 	r.t.Helper()
 	workers := make(map[netip.Addr]map[int]bool)
@@ -255,8 +255,8 @@ func TestPortLostAmongWorkers(t *testing.T) {
 	r.allFramesAreSomewhere()
 }
 
-// A port with a rate, that every worker has something for, keeps to it, and what its
-// queue holds is bounded as if there were one worker.
+// A port with a rate, which every worker sends by, sends no faster, and its queue is
+// bounded as if there were one worker.
 func TestRateOfAPortThatWorkersShare(t *testing.T) {
 	const queue = 64 << 10
 	r := newRig(t, rigConfig{
@@ -274,8 +274,8 @@ func TestRateOfAPortThatWorkersShare(t *testing.T) {
 	if least := time.Duration(float64(8*(128<<10)*8) / 50e6 * float64(time.Second)); took < least-maxCatchUp {
 		t.Errorf("%d frames in %v: a link of 50 Mbit/s takes at least %v", frames, took, least)
 	}
-	// The sender's own queue; with what others have handed over and is not in it yet
-	// it is no deeper than their last look at it allowed.
+	// The transmitting worker's queue: with the frames in the remote TX rings it is no
+	// deeper than the other workers' last read of the port status allowed.
 	if e := after.Egress; e.MaxDepthBytes > queue+8<<10+2048 {
 		t.Errorf("%d bytes waited in a queue for %d", e.MaxDepthBytes, queue)
 	}
@@ -286,9 +286,8 @@ func TestRateOfAPortThatWorkersShare(t *testing.T) {
 // maxCatchUp is what the queue may be ahead of the link's rate over a short time.
 const maxCatchUp = 100 * time.Millisecond
 
-// TestWorkersSoak is a random run of switches with 1 to 4 workers: for as long as
-// GLEAM_SOAK says, such as 5m; else some seconds. The seed of a round is in its
-// name.
+// TestWorkersSoak is a random run of switches with 1 to 4 workers: for the duration in
+// GLEAM_SOAK, such as 5m; else some seconds. The seed of a round is in its name.
 func TestWorkersSoak(t *testing.T) {
 	limit := 5 * time.Second
 	if s := os.Getenv("GLEAM_SOAK"); s != "" {
