@@ -28,7 +28,7 @@ type BarSeries struct {
 	Low, High []float64
 }
 
-// groupWidth is the share of a group's place that its bars fill.
+// groupWidth is the share of a group's width that its bars fill.
 const groupWidth = 0.8
 
 func (b *Bars) plot() (*plot.Plot, plot.Legend, error) {
@@ -73,8 +73,8 @@ func (s *BarSeries) add(p *plot.Plot, legend *plot.Legend, i, groups int, left, 
 			return err
 		}
 		x := float64(g) + left
-		// A polygon, not plotter.BarChart: that one's width is in points, which
-		// fits no number of groups but one.
+		// A polygon, not plotter.BarChart, whose width is in points: that fits one number
+		// of groups only.
 		bar, err := plotter.NewPolygon(plotter.XYs{{X: x, Y: 0}, {X: x, Y: v}, {X: x + width, Y: v}, {X: x + width, Y: 0}})
 		if err != nil {
 			return err

@@ -1,11 +1,10 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart draws line and bar charts as SVG, over gonum.org/v1/plot. What
-// it adds to that is the look that all of gleam's benchmarks share: a legend
-// beside the data and never over it, colours and marks that can be told apart
-// in any print, several panels in one picture, and errors where the library
-// panics (a logarithm of nothing).
+// Package chart draws line and bar charts as SVG, over gonum.org/v1/plot. It adds the
+// common look of gleam's benchmarks: a legend beside the data and never over it,
+// colours and marks that can be told apart in any print, several panels in one picture,
+// and errors where the library panics (a logarithm of 0).
 package chart
 
 import (
@@ -30,11 +29,11 @@ type Chart interface {
 	plot() (*plot.Plot, plot.Legend, error)
 }
 
-// Axes is what all charts have. The zero value of the optional fields takes the
-// default in brackets.
+// Axes is the common part of all charts. The zero value of the optional fields takes
+// the default in brackets.
 type Axes struct {
 	Title string
-	X, Y  string // what the axes show, with its unit
+	X, Y  string // the axes' quantities, with their units
 
 	LogX, LogY bool    // logarithmic; then all values are above 0. Bars have no LogX and no LogY
 	XTicks     []Tick  // [where the library finds it fit]
@@ -54,8 +53,8 @@ const (
 	margin      = vg.Inch / 9
 	legendGap   = vg.Inch / 6
 
-	// legendSpare times the width of the legend's text is left for it: whoever
-	// shows the file may have no font like the one that it was measured with.
+	// legendSpare times the width of the legend's text is left for it: the viewer of the
+	// file may lack the font that the text was measured with.
 	legendSpare = 1.35
 )
 
@@ -94,7 +93,7 @@ func WriteSVG(w io.Writer, panels ...Chart) error {
 	return err
 }
 
-// Save draws the panels into a file, which appears whole or not at all.
+// Save draws the panels into a file, which appears complete or not at all.
 func Save(name string, panels ...Chart) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".chart-*.svg")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// parsed is what a test looks at of an SVG file.
+// parsed is the part of an SVG file that tests check.
 type parsed struct {
 	texts []string       // of <text>, in order
 	count map[string]int // elements
@@ -101,7 +101,7 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// A series, a point and an error bar more are more to draw.
+// Each further series, point and error bar adds elements.
 func TestEverythingIsDrawn(t *testing.T) {
 	paths := func(c Chart) int {
 		t.Helper()
@@ -131,7 +131,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 	}
 }
 
-// What cannot be drawn is an error that says where, never a panic.
+// Data that cannot be drawn is an error that names it, never a panic.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		chart Chart

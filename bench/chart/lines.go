@@ -25,8 +25,8 @@ type Series struct {
 	Name   string
 	Points []Point // in the order of X
 	Dashed bool
-	// Style chooses colour and mark: series with the same Style differ by Dashed
-	// only. 0: the place in Lines.Series.
+	// Style chooses colour and mark: series with the same Style differ by Dashed only.
+	// 0: the index in Lines.Series.
 	Style int
 }
 

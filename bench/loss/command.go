@@ -1,20 +1,18 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loss is `gleam bench loss`: what lost packets cost, with and without
-// repair by the switch, and against unicasts.
+// Package loss is `gleam bench loss`: the cost of lost packets, with and without repair
+// by the switch, and against unicasts.
 //
-// A sender's RC queue pair sends to a group of receivers in a lab.Star, through
-// a real gleamd; the same bytes go by one queue pair to each, through the
-// kernel's bridge, for comparison. Frames are lost on the way into each receiver
-// (soft.LossModel), but for one, the control receiver, on whom one can see whether others'
-// losses cost it anything.
+// A sender's RC queue pair sends to a group of receivers in a lab.Star, through a real
+// gleamd; the same bytes go by one queue pair to each, through the kernel's bridge, for
+// comparison. Frames are lost on the way into each receiver (soft.LossModel), but for
+// one, the control receiver, which shows whether others' losses cost it anything.
 //
-// All hosts and the switch share a few cores, so an unpaced sender would measure
-// these, not the network: the sender keeps to a rate that the machine can
-// easily do, like a link of that rate. What it sends again then takes from its
-// goodput as on a link. Everything is measured once in each round, and what a
-// row is compared with is of the same rounds.
+// All hosts and the switch share a few cores, so an unpaced sender would measure these,
+// not the network: the sender keeps to a rate that the machine can easily do, like a
+// link of that rate. Retransmissions then take from its goodput as on a link. Every
+// case is measured once in each round, and rows are compared within the same rounds.
 package loss
 
 import (
@@ -115,7 +113,7 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	return c
 }
 
-// setQuick sets what --quick means and nobody has set.
+// setQuick sets the values of --quick for flags that are not given.
 func setQuick(c *cobra.Command) error {
 	for name, value := range quick {
 		if f := c.Flags().Lookup(name); !f.Changed {

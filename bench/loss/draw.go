@@ -11,9 +11,9 @@ import (
 	"github.com/gleam-rdma/gleam/bench/chart"
 )
 
-// charts draw goodput against loss, a panel for each number of receivers. There
-// is no 0 on a logarithmic axis: no loss is drawn where the least loss a decade
-// lower would be, and says 0.
+// charts draw goodput against loss, a panel for each number of receivers. There is no 0
+// on a logarithmic axis: no loss is drawn a decade below the least loss, with the label
+// 0.
 func (r *Result) charts() (panels []chart.Chart) {
 	var losses []float64
 	for _, x := range r.Rows {

@@ -39,7 +39,7 @@ type endpoints struct {
 	closes []func() error // in reverse order
 }
 
-// connectionKey is what a connection is chosen by.
+// connectionKey chooses a connection.
 type connectionKey struct {
 	mode   string
 	repair bool
@@ -211,8 +211,7 @@ func (s *endpoints) connectPairs() error {
 	return nil
 }
 
-// start lets the receivers take what comes. The first that finds something
-// wrong ends all.
+// start lets the receivers take messages. The first that finds a wrong one ends all.
 func (s *endpoints) start() error {
 	for _, c := range s.lines {
 		for _, k := range c.receivers {

@@ -17,14 +17,14 @@ import (
 
 const (
 	joinTimeout = 60 * time.Second
-	// tailTimeout bounds the wait for what is under way when a measurement's time
-	// is over: recovery without repair, at high loss, takes its time.
+	// tailTimeout bounds the wait for messages in flight when a measurement's time is
+	// over: recovery without repair, at high loss, takes its time.
 	tailTimeout = 2 * time.Minute
 	settleStep  = 2 * time.Millisecond
-	settledFor  = 10 // steps without a frame: nothing is under way any more
+	settledFor  = 10 // steps without a frame: none is in flight any more
 )
 
-// sample is what one measurement has found.
+// sample is the result of one measurement.
 type sample struct {
 	goodput      float64 // bytes per second at a receiver that loses, on average
 	messages     int     // of all streams
@@ -36,7 +36,7 @@ type sample struct {
 	latencies    []time.Duration
 }
 
-// counters are what grows during a measurement.
+// counters are the counters that grow during a measurement.
 type counters struct {
 	sender    endpoint.QPStats // all of a connection's sources together
 	lost      uint64
@@ -61,8 +61,7 @@ func (s *endpoints) read(c *connection) (n counters) {
 	return n
 }
 
-// measure runs one measurement of a case. The seed decides which frames are
-// lost.
+// measure runs one measurement of a case. The seed determines the lost frames.
 func (s *endpoints) measure(c lossCase, d time.Duration, seed uint64) (m sample, err error) {
 	conn := s.lines[connectionKey{c.mode, c.repair}]
 	if err = s.setLoss(c, seed); err != nil {
@@ -111,7 +110,7 @@ func (s *endpoints) measure(c lossCase, d time.Duration, seed uint64) (m sample,
 // maxMessages is how many messages a source sends at most; 0: any number.
 func (s *endpoints) maxMessages() int { return int(s.o.Size / s.o.MessageSize) }
 
-// fill sums up what the sources did.
+// fill adds the sources' results.
 func (m *sample) fill(s *endpoints, conn *connection, outcomes []streamResult) {
 	perMessage := s.packets()
 	lossy := outcomes
@@ -128,16 +127,16 @@ func (m *sample) fill(s *endpoints, conn *connection, outcomes []streamResult) {
 	}
 }
 
-// packets is how many packets a message has.
+// packets is the number of packets of a message.
 func (s *endpoints) packets() int {
 	return (int(s.o.MessageSize) + s.o.MTU - 1) / s.o.MTU
 }
 
-// frameOverhead is what is around the payload of a SEND over IPv4, whose
-// payloads here are multiples of 4: there is no padding.
+// frameOverhead is the bytes around the payload of a SEND over IPv4. Payloads here are
+// multiples of 4: there is no padding.
 const frameOverhead = rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen + rocev2.ICRCLen
 
-// wireBytes is how long a message is on the wire, without FCS.
+// wireBytes is the length of a message on the wire, without FCS.
 func (s *endpoints) wireBytes() int64 {
 	return s.o.MessageSize + int64(s.packets())*frameOverhead
 }
@@ -172,9 +171,9 @@ func (s *endpoints) settle(ctx context.Context, conn *connection) (counters, err
 	return now, nil
 }
 
-// explain adds to an error what the endpoints and the switch know.
+// explain adds the state of the endpoints and of the switch to an error.
 func (s *endpoints) explain(conn *connection, err error) error {
-	if s.ctx.Err() != nil { // it is only how the sender heard of another one
+	if s.ctx.Err() != nil { // the sender's error follows from another one
 		return context.Cause(s.ctx)
 	}
 	if conn.group == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Options say what to measure. All lists are without duplicates.
+// Options are the parameters of a run. Lists have no duplicates.
 type Options struct {
 	Receivers []int     // that lose packets; one more, the control receiver, loses none
 	Unicast   []int     // of Receivers: those that are measured with unicasts too
@@ -30,8 +30,8 @@ type Options struct {
 	MTU         int // path MTU in bytes
 	MessageSize int64
 	Depth       int // messages posted and not complete
-	// RepairTimeout is gleamd's repair.timeout. Here some programs share few cores,
-	// and one that waits for its turn for some milliseconds is no loss.
+	// RepairTimeout is gleamd's repair.timeout. Here some programs share few cores, and
+	// a program that waits some milliseconds for a CPU is no loss.
 	RepairTimeout time.Duration
 	Timeout       uint8   // of the queue pairs: they wait 4.096 µs * 2^Timeout before they send again
 	Rate          float64 // of the sender's link in Mbit/s of whole frames; 0: Load of the unpaced maximum
@@ -61,9 +61,9 @@ const maxReceivers = lab.MaxHosts - 2
 // that many receives, so that none is ever missing.
 const maxDepth = 64
 
-// recvDepth is how many receives a receiver has posted. The sender runs ahead
-// of a receiving program by what the device has acknowledged and the program
-// has not looked at yet.
+// recvDepth is how many receives a receiver has posted. The sender runs ahead of a
+// receiving program by the messages that the device has acknowledged and the program
+// has not polled yet.
 const recvDepth = 4 * maxDepth
 
 // check reports the first option that cannot be, and sorts the lists.
@@ -109,7 +109,7 @@ func (o *Options) check() error {
 			return fmt.Errorf("--unicast %d: it is not among the --receivers %v", n, o.Receivers)
 		}
 	}
-	if o.Loss[0] != 0 { // what all is compared with
+	if o.Loss[0] != 0 { // the base of all comparisons
 		o.Loss = slices.Insert(o.Loss, 0, 0)
 	}
 	return nil
@@ -133,7 +133,7 @@ const (
 	Unicast = "unicast"
 )
 
-// lossCase is what one row of the result measures.
+// lossCase is the case of one row of the result.
 type lossCase struct {
 	receivers int
 	mode      string
@@ -171,8 +171,8 @@ func (c lossCase) kind() string {
 	return "group, repair off"
 }
 
-// cases are all that is measured with so many receivers, in the order of the
-// result: the loss-free one of each kind first.
+// cases are all cases with that number of receivers, in the order of the result: the
+// loss-free one of each kind first.
 func (o *Options) cases(receivers int) (cs []lossCase) {
 	kinds := make([]lossCase, 0, 3)
 	for _, r := range o.Repair {
@@ -202,5 +202,5 @@ func (o *Options) measurements() int {
 	return n
 }
 
-// hasUnicast tells whether unicasts are measured with so many receivers.
+// hasUnicast reports whether unicasts are measured with that number of receivers.
 func (o *Options) hasUnicast(receivers int) bool { return slices.Contains(o.Unicast, receivers) }

@@ -54,8 +54,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// What everything is compared with is measured whether asked for or not, and
-// first.
+// The base of all comparisons is measured whether requested or not, and first.
 func TestNoLossIsAlwaysMeasured(t *testing.T) {
 	for _, loss := range [][]float64{{0.1, 0.01}, {0.1, 0, 0.01}, {0}} {
 		o := defaults()
@@ -124,7 +123,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// The command line is refused with what to change, before anything is built.
+// A wrong command line is refused with the remedy, before anything is built.
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"here", `"here"`},
@@ -150,7 +149,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// --quick changes only what is not given.
+// --quick changes only flags that are not given.
 func TestQuick(t *testing.T) {
 	c := Command(&cli.Env{})
 	if err := c.ParseFlags([]string{"--quick", "--loss", "0.2"}); err != nil {

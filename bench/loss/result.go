@@ -12,7 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/bench/machine"
 )
 
-// Result is what was measured; its JSON is the output of -o json.
+// Result is the result of a run; its JSON is the output of -o json.
 type Result struct {
 	Machine         machine.Machine `json:"machine"`
 	PathMTU         int             `json:"path_mtu"`
@@ -27,8 +27,8 @@ type Result struct {
 	Rows            []Row           `json:"rows"`
 }
 
-// Link is the rate of the sender's link in all measurements with so many
-// receivers, and what was possible without it.
+// Link is the rate of the sender's link in all measurements with that number of
+// receivers, and the maximum without it.
 type Link struct {
 	Receivers int     `json:"receivers"`
 	Mbits     float64 `json:"mbit_per_second"` // whole frames
@@ -71,12 +71,12 @@ type Row struct {
 	Packets     int    `json:"packets"` // of these messages, each counted once
 	LostPackets uint64 `json:"lost_packets"`
 
-	// With Repair. StoreHighWater is the most packet memory that the group was
-	// seen to hold for repairs, in bytes; see stored.
+	// With Repair. StoreHighWater is the largest observed packet memory of the group's
+	// store, in bytes; see stored.
 	StoreHighWater int64  `json:"store_high_water_bytes"`
-	SwitchNAKs     uint64 `json:"switch_naks_served"`    // that the sender was not told of
-	SwitchProbes   uint64 `json:"switch_questions"`      // to receivers that owed an ACK and said nothing
-	SwitchResent   uint64 `json:"switch_resent_packets"` // that the switch sent from there to one receiver: again, or late because it was asked
+	SwitchNAKs     uint64 `json:"switch_naks_served"`    // and withheld from the sender
+	SwitchProbes   uint64 `json:"switch_questions"`      // to silent receivers from which an ACK was expected
+	SwitchResent   uint64 `json:"switch_resent_packets"` // that the switch sent from its store to one receiver
 	SwitchNotKept  uint64 `json:"switch_not_kept_packets"`
 
 	P50 float64 `json:"p50_us"` // of a message, from post to completion

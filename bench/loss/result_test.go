@@ -62,7 +62,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// result is one as a small run would give it.
+// result is the result of a small run.
 func result() *Result {
 	r := &Result{
 		Machine: machine.Machine{CPU: "Some CPU", Cores: 2}, PathMTU: 1024, MessageSize: 8192, Depth: 16, Rounds: 5, Seconds: 2, Seed: 1,

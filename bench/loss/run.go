@@ -18,8 +18,8 @@ import (
 // runDir holds a directory for each run: gleamd's configuration, key and socket.
 const runDir = "/run/gleam/bench-loss"
 
-// warmUp is what a connection carries before anything counts: memory is touched
-// for the first time, neighbours are resolved.
+// warmUp is the time of traffic before a measurement: memory is touched for the first
+// time, neighbours are resolved.
 const warmUp = 100 * time.Millisecond
 
 // sustains is the share of its link's rate that a sender has to reach without
@@ -36,7 +36,7 @@ type lossBench struct {
 	result  *Result
 }
 
-// Run does all measurements. say hears how it goes.
+// Run does all measurements. say gets progress messages.
 func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -58,7 +58,8 @@ func Run(ctx context.Context, o Options, here machine.Machine, say io.Writer) (*
 
 func (b *lossBench) printf(format string, args ...any) { fmt.Fprintf(b.log, format+"\n", args...) }
 
-// measureReceivers does all measurements with so many receivers, in a lab of their own.
+// measureReceivers does all measurements with that number of receivers, in a lab of
+// their own.
 func (b *lossBench) measureReceivers(ctx context.Context, receivers int) (err error) {
 	c := testbed.Config{
 		Dir: runDir, Gleamd: b.opts.Gleamd, More: fmt.Sprintf("repair: {timeout: %v}\n", b.opts.RepairTimeout),
@@ -129,8 +130,8 @@ func (b *lossBench) calibrate(ctx context.Context, st *testbed.Testbed, receiver
 	return found, nil
 }
 
-// rate is that of the sender's link in Mbit/s: as told, or a share of what the
-// slowest kind of group can do; unicasts, which copy at the sender, share it.
+// rate is that of the sender's link in Mbit/s: the option's, or a share of the slowest
+// kind of group's maximum; unicasts, which copy at the sender, share it.
 func (b *lossBench) rate(unpaced []Max, receivers int) float64 {
 	if b.opts.Rate > 0 {
 		return b.opts.Rate
@@ -153,8 +154,8 @@ func (b *lossBench) rate(unpaced []Max, receivers int) float64 {
 	return max(least*wire*8/1e6*b.opts.Load, minRate)
 }
 
-// rounds measures every case once in each round. Each round begins with another
-// case, so that what the machine does besides meets all of them.
+// rounds measures every case once in each round. Each round begins with another case,
+// so that the machine's other load affects all of them.
 func (b *lossBench) rounds(ctx context.Context, st *testbed.Testbed, receivers int, mbits float64) (samples [][]sample, err error) {
 	s, err := open(ctx, b.opts, st, int64(mbits*1e6))
 	if err != nil {
@@ -188,9 +189,8 @@ func (b *lossBench) rounds(ctx context.Context, st *testbed.Testbed, receivers i
 	return samples, nil
 }
 
-// seed is the same for all kinds of connections: they lose the same frames, as
-// far as they send the same. What differs is 128 apart, and a receiver's number
-// is less.
+// seed is the same for all kinds of connections: they lose the same frames, as far as
+// they send the same. Different seeds are 128 apart, and a receiver's number is less.
 func (b *lossBench) seed(c lossCase, round int) uint64 {
 	n := b.opts.Seed*1_000_003 + uint64(round)
 	for i, l := range b.opts.Loss {
@@ -206,7 +206,7 @@ func (b *lossBench) seed(c lossCase, round int) uint64 {
 	return n * 128
 }
 
-// progress says how far it is.
+// progress prints the state of the run.
 func (b *lossBench) progress(receivers, round int) {
 	left := b.opts.measurements() - b.done
 	guess := (b.elapsed / time.Duration(b.done) * time.Duration(left)).Round(time.Second)
@@ -214,7 +214,7 @@ func (b *lossBench) progress(receivers, round int) {
 		time.Since(b.start).Round(time.Second), guess)
 }
 
-// warn tells of a machine that was too slow for the link it was to be.
+// warn prints a warning if the machine was too slow for the link's rate.
 func (b *lossBench) warn(s *endpoints, cases []lossCase, samples [][]sample, mbits float64) {
 	for i, c := range cases {
 		if c.loss > 0 {

@@ -53,8 +53,8 @@ func glob(t *testing.T, pattern string) []string {
 	return names
 }
 
-// TestRun measures a little of everything. It cannot tell how fast things are
-// on a busy machine, only that they are measured and add up.
+// TestRun measures a little of each kind. It does not check speeds, which depend on the
+// machine, only that all values are measured and add up.
 func TestRun(t *testing.T) {
 	labtest.Require(t)
 	o := small(t)
@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 	nothingLeft(t)
 }
 
-// Cancelled, as by Ctrl-C, it ends soon and leaves nothing.
+// Cancelled, as by Ctrl-C, Run ends soon and leaves no state.
 func TestCancel(t *testing.T) {
 	labtest.Require(t)
 	o := small(t)

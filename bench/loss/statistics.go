@@ -25,10 +25,10 @@ func percentile(sorted []time.Duration, num int) float64 {
 	return float64(sorted[max(at, 0)]) / float64(time.Microsecond)
 }
 
-// summarize makes a row of a case's samples, one for each round. Goodputs are
-// relative to the median of base, those of the loss-free case in the same
-// rounds: the link bounds it, so that a single one that is lower says something
-// about the machine at that moment, and nothing about loss.
+// summarize makes a row of a case's samples, one for each round. Goodputs are relative
+// to the median of base, those of the loss-free case in the same rounds: the link
+// bounds them, so that a single lower one shows the machine's load at that moment, and
+// not loss.
 func summarize(c lossCase, samples []sample, base []float64) Row {
 	r := Row{
 		Receivers: c.receivers, Mode: c.mode, Repair: c.repair, Loss: c.loss, Burst: c.burst,

@@ -11,23 +11,22 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// repairStore is what a group's repairs took of the switch during a measurement.
+// repairStore is the cost of a group's repairs at the switch during a measurement.
 //
-// The switch knows the most that it has held for a group since it was made. If
-// that rose during the measurement, it is peak; otherwise peak is the most that
-// was seen by asking every watchStep, which can miss a short rise.
+// The switch reports the maximum of a group's store since the group was made. If that
+// rose during the measurement, it is peak; otherwise peak is the largest value polled
+// every watchStep, which can miss a short rise.
 type repairStore struct {
 	peak    int64  // bytes of packet memory
 	resent  uint64 // packets
 	notKept uint64 // packets for which there was no room
 	naks    uint64 // NAKs answered
-	probes  uint64 // receivers asked that said nothing
+	probes  uint64 // of silent receivers
 }
 
 const watchStep = 10 * time.Millisecond
 
-// storeWatcher asks the switch about a group while a measurement runs. nil: there is
-// nothing to ask about.
+// storeWatcher polls a group's status while a measurement runs. nil: there is no group.
 type storeWatcher struct {
 	session *endpoints
 	client  *connection
@@ -75,7 +74,7 @@ func (w *storeWatcher) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if r, err := w.poll(ctx); err == nil { // end hears of what lasts
+		if r, err := w.poll(ctx); err == nil { // end reports an error that lasts
 			w.peak = max(w.peak, r.Bytes)
 		}
 	}
@@ -89,7 +88,7 @@ func (w *storeWatcher) stop() {
 	}
 }
 
-// end stops and says what there was.
+// end stops and returns the result.
 func (w *storeWatcher) end() (repairStore, error) {
 	if w == nil {
 		return repairStore{}, nil

@@ -14,9 +14,8 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// headerLen is the length of what every message begins with: its number,
-// counted over all messages of the stream. What follows are the bytes of the
-// slot of the sender's memory that it is sent from.
+// headerLen is the length of a message's header: its number, counted over all messages
+// of the stream. The bytes of the message's slot in the sender's memory follow.
 const headerLen = 8
 
 // source is the sending end of a stream of SENDs.
@@ -35,7 +34,7 @@ func newSource(qp endpoint.QP, mr endpoint.MR, size int) *source {
 	return &source{qp: qp, mr: mr, size: size, slots: slots, posts: make([]time.Time, slots), wc: make([]endpoint.Completion, slots)}
 }
 
-// streamResult is what a source has done in one run.
+// streamResult is the result of a source in one run.
 type streamResult struct {
 	messages  int             // all that were posted; they are complete
 	delivered int             // of these, complete by the end of the run
@@ -48,8 +47,8 @@ func (s *streamResult) goodput(size int) float64 {
 	return float64(s.delivered) * float64(size) / s.seconds
 }
 
-// run posts messages, depth at a time, for a while or until limit messages are
-// posted (0: no limit), and then waits for those that are under way.
+// run posts messages, depth at a time, for a while or until limit messages are posted
+// (0: no limit), and then waits for those in flight.
 func (s *source) run(ctx context.Context, d time.Duration, limit, depth int) (r streamResult, err error) {
 	start := time.Now()
 	end, last := start.Add(d), start
@@ -161,7 +160,7 @@ func (s *receiver) drain(ctx context.Context) error {
 	}
 }
 
-// compare looks at message seq, which c says has arrived.
+// compare checks message seq, whose completion is c.
 func (s *receiver) compare(seq uint64, c endpoint.Completion) error {
 	if c.ID != seq || c.Len != s.size {
 		return fmt.Errorf("receive %d of %d bytes, want receive %d of %d", c.ID, c.Len, seq, s.size)

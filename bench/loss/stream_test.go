@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// memory is an endpoint.MR that nobody registered.
+// memory is an endpoint.MR without a device.
 type memory struct {
 	endpoint.MR
 	b []byte
@@ -122,7 +122,7 @@ func TestSourceFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	l, src = newLoop(t, 0)
-	l.sends = make(chan endpoint.SendWR) // takes nothing, so that polling waits
+	l.sends = make(chan endpoint.SendWR) // has no receiver, so that polling waits
 	src.qp = &silent{l}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no more"))
@@ -136,8 +136,8 @@ type silent struct{ *loop }
 
 func (silent) PostSend(wrs ...endpoint.SendWR) (int, error) { return len(wrs), nil }
 
-// A byte that differs, a message in another's place, one too short: each is
-// noticed, and named.
+// A byte that differs, a message in another's slot, a message that is too short: each
+// is an error that names it.
 func TestSinkNotices(t *testing.T) {
 	const seq = 21
 	for want, change := range map[string]func(b []byte, c *endpoint.Completion){

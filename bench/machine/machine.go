@@ -1,7 +1,7 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine says on what a benchmark ran: a number without it is no
+// Package machine describes the machine of a benchmark: a number without it is no
 // measurement.
 package machine
 
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is where a benchmark ran, and what.
+// Machine is the machine and the version of a benchmark.
 type Machine struct {
 	CPU     string `json:"cpu"` // model name, as the kernel has it
 	Cores   int    `json:"cores"`
@@ -23,7 +23,7 @@ type Machine struct {
 	Version string `json:"version"` // of gleam
 }
 
-// Here describes this machine. What the system does not tell is "unknown".
+// Here describes this machine. A value that the system does not report is "unknown".
 func Here(version string) Machine {
 	m := Machine{CPU: "unknown", Cores: runtime.NumCPU(), Kernel: "unknown", Go: runtime.Version(), Version: version}
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// bare is the least that a program in Go can do to replicate RoCEv2 packets to
-// several queue pairs by AF_XDP: copy, write what differs per receiver, which is
-// the same for every packet, and send. It knows one flow of packets of one
-// length, decodes nothing, takes no feedback and checks nothing.
+// bare is the least that a program in Go can do to replicate RoCEv2 packets to several
+// queue pairs by AF_XDP: copy, write the fields that differ per receiver, which are the
+// same for every packet, and send. It serves one flow of packets of one length, without
+// decoding, feedback and checks.
 type bare struct {
 	umem   *xsk.Umem
 	pool   *xsk.Pool
@@ -33,7 +33,7 @@ type bare struct {
 	poller *xsk.Poller
 }
 
-// bareLeg is what a receiver's copy has in place of what the source sent.
+// bareLeg has the fields of a receiver's copy that replace the source's.
 type bareLeg struct {
 	headers [rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + rocev2.BTHLen - 4]byte // up to the PSN
 	icrc    uint32                                                                        // to be XORed
@@ -89,7 +89,7 @@ func openBare(s *testbed) error {
 	return nil
 }
 
-// attachSocket steers what comes in by a port to its socket.
+// attachSocket steers the frames that come in by a port to its socket.
 func attachSocket(s *testbed, index int, k *xsk.Socket) error {
 	spec, err := loadReplicate()
 	if err != nil {
@@ -99,7 +99,7 @@ func attachSocket(s *testbed, index int, k *xsk.Socket) error {
 	if s.benchCase.jumbo() {
 		name = replicateProgToSocketFrags
 	}
-	// It takes the place of to_socket, whichever it is.
+	// The program replaces to_socket, under either name.
 	spec.Programs[replicateProgToSocket] = spec.Programs[name]
 	var o struct {
 		ToSocket *ebpf.Program `ebpf:"to_socket"`
@@ -255,7 +255,7 @@ func (b *bare) replicateChain(chain []xsk.Desc) {
 	}
 }
 
-// flush sends what is staged and takes back what has been sent.
+// flush sends staged frames and takes back those that were sent.
 func (b *bare) flush() error {
 	for i, s := range b.out {
 		if len(b.tx[i]) > 0 {

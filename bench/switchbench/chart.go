@@ -50,7 +50,7 @@ func (r *Result) panels(names []string, title string) (panels []chart.Chart) {
 		for _, n := range names {
 			s := chart.BarSeries{Name: n}
 			for _, p := range payloads {
-				x := Row{In: []float64{0}} // no bar where nothing was measured
+				x := Row{In: []float64{0}} // no bar for a case without a measurement
 				if i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.Name == n && x.Payload == p && x.Legs == l && x.Reason == "" }); i >= 0 {
 					x = r.Rows[i]
 				}

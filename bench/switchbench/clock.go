@@ -34,8 +34,8 @@ func threadCPU(tid int) (time.Duration, error) {
 	return clockOf(^int32(tid)<<3 | 4 | 2) // MAKE_THREAD_CPUCLOCK(tid, CPUCLOCK_SCHED)
 }
 
-// softirqThreads are the directories in /proc of the kernel's threads for
-// softirqs that were put off. Empty where they cannot be seen.
+// softirqThreads are the directories in /proc of the kernel's threads for deferred
+// softirqs. Empty where /proc does not show them.
 func softirqThreads() (dirs []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, n := range names {

@@ -8,10 +8,10 @@
 //
 // # What is measured
 //
-// Every method (a row) has a lab of its own: a switch and hosts in namespaces,
-// joined by veths. All of them stand for as long as a case (bytes of payload,
-// number of receivers) is measured; in every round each gets its turn. Rows
-// differ in nothing but what stands in the switch.
+// Every method (a row) has a lab of its own: a switch and hosts in namespaces, joined
+// by veths. All labs exist while a case (bytes of payload, number of receivers) is
+// measured; in every round each row is measured once. Rows differ in the switch's
+// method alone.
 //
 // The source's frames are made by an XDP program that the kernel runs over and
 // over (BPF_PROG_TEST_RUN with live frames): valid RoCEv2 packets of one source
@@ -24,23 +24,23 @@
 //
 // # What the numbers mean
 //
-// in_pps and out_pps are of a run in which 1.5 times as much is offered as the row
-// was seen to take, and more as long as nothing is lost: a method in the kernel shares
-// the generator's CPU and slows it down, and one in user space loses frames at its
-// socket. in_pps is what was replicated, out_pps / receivers. A PSN counts once at
-// each receiver, so what a switch repairs or sends twice is no throughput. loss is
-// the share that the receiver with the fewest packets lacks in another run, at
+// in_pps and out_pps are of a run whose offered load is 1.5 times the row's measured
+// throughput, and higher as long as nothing is lost: a method in the kernel shares the
+// generator's CPU and slows it down, and one in user space loses frames at its socket.
+// in_pps is the rate of replicated packets, out_pps / receivers. A PSN counts once at
+// each receiver, so packets that a switch repairs or sends twice are no throughput.
+// loss is the share that the receiver with the fewest packets lacks in another run, at
 // 0.9 times the in_pps of the same round. The targets' ratios are medians of the
-// rounds' ratios: neighbours on the machine change from round to round what all rows
-// can do.
+// rounds' ratios: the throughput of all rows changes from round to round with the
+// machine's other load.
 //
-// cpu_ns_per_out is all CPU time that the row costs per packet out, up to and
-// including the sinks' drop: that of this process's threads, which are the
-// row's (thread_ns_per_out; the kernel runs the sinks' receive path in the
-// thread that sends), and that of the generator's thread and of ksoftirqd, less
-// what the generator takes by itself (softirq_ns_per_out). The latter is measured
-// in every round, by a generator that sends to a port which drops; the time in
-// which it waits for its next frame is measured as it goes.
+// cpu_ns_per_out is all CPU time that the row costs per packet out, up to and including
+// the sinks' drop: that of this process's threads, which are the row's
+// (thread_ns_per_out; the kernel runs the sinks' receive path in the thread that
+// sends), and that of the generator's thread and of ksoftirqd, less the generator's own
+// cost (softirq_ns_per_out). The latter is measured in every round, by a generator that
+// sends to a port which drops; the time in which it waits for its next frame is
+// measured during each run.
 package switchbench
 
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux replicate bpf/replicate.c -- -O2 -mcpu=v2 -Wall -Wextra -Werror

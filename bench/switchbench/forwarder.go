@@ -14,9 +14,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// socketForwarder is what one would write without any of this: a program that receives
-// datagrams from a UDP socket and sends each to every receiver, by recvmmsg and
-// sendmmsg. It changes nothing in them, and so serves nobody's queue pair.
+// socketForwarder is the simplest method: a program that receives datagrams from a UDP
+// socket and sends each to every receiver, by recvmmsg and sendmmsg. It does not change
+// them, and so serves no queue pair.
 type socketForwarder struct {
 	fd      int
 	in, out []mmsghdr
@@ -48,7 +48,8 @@ func openForwarder(s *testbed) error {
 			return err
 		}
 		s.onClose(func() error { return unix.Close(r.fd) })
-		// So that stop is seen, and bursts wait; beyond the default bounds as root.
+		// The timeout lets the loop see stop, the buffers hold bursts; beyond the default
+		// bounds as root.
 		err = unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000})
 		for _, o := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
 			err = errors.Join(err, unix.SetsockoptInt(r.fd, unix.SOL_SOCKET, o, 8<<20))

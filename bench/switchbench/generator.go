@@ -18,15 +18,15 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// pace says how frames are to be sent.
+// pace is the rate of data frames and of ACKs.
 type pace struct {
 	rate     float64 // data frames a second; 0: as fast as it goes; negative: none
-	ackEvery uint32  // each receiver acknowledges every so many packets; 0: never
-	ackJump  uint32  // ... at once what it has, if that is more than so many behind
+	ackEvery uint32  // packets per ACK of each receiver; 0: no ACKs
+	ackJump  uint32  // unacknowledged packets beyond which a receiver acknowledges at once
 }
 
-// burst is how many frames are sent at a time where there is a rate: as many as
-// a NIC's interrupt coalescing would hand over.
+// burst is the number of frames that are sent at a time where there is a rate: as many
+// as a NIC delivers with interrupt coalescing.
 const burst = 32
 
 func (p pace) interval() uint64 {
@@ -39,7 +39,7 @@ func (p pace) interval() uint64 {
 	return uint64(burst * 1e9 / p.rate)
 }
 
-// generatorTotals is what a generator has done so far.
+// generatorTotals are a generator's counts so far.
 type generatorTotals struct {
 	data, acks uint64
 	waited     time.Duration // in which it was not time to send yet; CPU time, since waiting is spinning
@@ -84,14 +84,14 @@ type liveGenerator struct {
 	cpu   int
 }
 
-// generatorPort is an interface by which frames are sent: in is to run a function in its
+// generatorPort is an interface by which frames are sent; in runs a function in its
 // namespace.
 type generatorPort struct {
 	in      func(func() error) error
 	ifindex int
 }
 
-// generatorConfig is what a generator sends, and where.
+// generatorConfig has a generator's frames and their ports.
 type generatorConfig struct {
 	data    []byte   // with PSN 0
 	acks    [][]byte // by receiver, with PSN 0; may be empty
@@ -248,7 +248,7 @@ func (g *liveGenerator) Close() error {
 	return closeAll(g.objects.Generate, g.objects.Out, g.objects.Tables, g.objects.Templates, g.objects.Control)
 }
 
-// closeAll closes what was opened.
+// closeAll closes all of them.
 func closeAll(all ...interface{ Close() error }) error {
 	var errs []error
 	for _, c := range all {

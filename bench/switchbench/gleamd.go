@@ -15,9 +15,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// gleamdWith runs gleamd with so many workers: the first on the CPU for the method's
-// own thread, the others wherever the kernel puts them. There is one group, so that
-// what they share is the ports: each sends by its own.
+// gleamdWith runs gleamd with that number of workers: the first on the CPU for the
+// method's own thread, the others on any CPU. There is one group, so the workers share
+// the ports alone: each transmits for its own.
 func gleamdWith(workers int) func(*testbed) error {
 	return func(s *testbed) error {
 		cpus := fmt.Sprint(s.cpu)
@@ -58,8 +58,8 @@ func openGleamd(s *testbed, cpus string) error {
 		return errors.Join(<-ended, e.Close())
 	})
 	err = e.Register(registration(s, 0))
-	// The generator sends nothing twice. A real source would, for what the switch has
-	// never had: until then a receiver whose repair stands there gets no more.
+	// The generator sends no packet twice. A real source would resend a packet that the
+	// switch never had: without that a receiver whose cursor is there gets no more.
 	s.renew = func() error {
 		next, err := s.gen.next()
 		if err != nil {
@@ -76,7 +76,7 @@ func openGleamd(s *testbed, cpus string) error {
 	return err
 }
 
-// unservableError is why a method cannot serve a case.
+// unservableError is the reason for which a method cannot serve a case.
 type unservableError struct{ reason string }
 
 func (e *unservableError) Error() string { return e.reason }

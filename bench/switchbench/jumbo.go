@@ -45,8 +45,8 @@ func newPacketGenerator(c generatorConfig, hosts []lab.Host) (_ *packetGenerator
 		table: newPSNTable(dataOp, len(payloadOf(frame))), ack: newPSNTable(rocev2.Acknowledge, 0),
 		buf: make([]byte, 0, burst*len(frame)), iov: make([]unix.Iovec, 2*burst), msgs: make([]mmsghdr, burst),
 	}
-	// A frame longer than a page has only its Ethernet header in the skb's linear
-	// part, unless one asks for more; drivers put all headers there.
+	// A frame longer than a page has only its Ethernet header in the skb's linear part,
+	// unless hdr_len demands more; drivers put all headers there.
 	g.head[2] = 128 // hdr_len
 	defer func() {
 		if err != nil {

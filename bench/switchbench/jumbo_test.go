@@ -72,7 +72,7 @@ func TestPacketGenerator(t *testing.T) {
 	if err := sinks.arrived.Put(uint32(1), &lastValue{PSN: 1000 + 18}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time nothing is due
+	for range 2 { // the second time no frame is due
 		if err := g.acknowledge(pace{ackEvery: 8, ackJump: 100}); err != nil {
 			t.Fatal(err)
 		}

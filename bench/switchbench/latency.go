@@ -15,9 +15,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Latency is measured with one frame at a time, from before the source's socket
-// is written to until a receiver's has the frame, by one thread that looks at the
-// latter all the time: so no scheduler comes in but the switch's.
+// Latency is measured with one frame at a time, from before the write to the source's
+// socket until a receiver's socket has the frame, by one thread that polls the latter
+// all the time: so no scheduling delay but the switch's is included.
 const latencyLimit = 50 * time.Millisecond // after which a frame is lost
 
 // latencyGaps are the times from one frame to the next: in the first gleamd's
@@ -72,7 +72,7 @@ func (b *switchBench) latency(ctx context.Context, measurements []*measurement) 
 	return nil
 }
 
-// latency sends frames for d, one at a time and gap apart, and adds what it measured
+// latency sends frames for d, one at a time and gap apart, and adds the measured times
 // to l.
 func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencySamples) (err error) {
 	in, err := openSender(s.star.Hosts[0])
@@ -108,7 +108,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 			l.n++
 			took = append(took, float64(at.Sub(start).Nanoseconds())/1e3)
 		}
-		for start.Add(gap).After(time.Now()) { // no timer: it would be late
+		for start.Add(gap).After(time.Now()) { // no timer: it would fire too late
 			runtime.Gosched()
 		}
 	}

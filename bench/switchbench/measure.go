@@ -43,20 +43,20 @@ func (m *meter) read(s *testbed, tid int) (r reading, err error) {
 	return r, err
 }
 
-// outcome is what one run showed.
+// outcome is the result of one run.
 type outcome struct {
 	// In the time that was measured:
 	seconds       float64
 	offered       uint64        // data frames sent
 	copies        uint64        // that arrived, at all receivers together, each for the first time
-	repeated      uint64        // that arrived once more, or late
+	repeated      uint64        // that arrived once more, or behind a later PSN
 	acks          uint64        // of receivers
 	answers       uint64        // ACKs that the source got
-	generatorIdle time.Duration // CPU time that the generator had nothing to do
+	generatorIdle time.Duration // CPU time in which the generator waited
 	threadTime    time.Duration // CPU time of this process without the generator
 	generator     time.Duration // of the generator's thread
 	softirqTime   time.Duration // of ksoftirqd
-	// From the first to the last frame, with nothing under way any more:
+	// From the first to the last frame, with no frame in flight any more:
 	totalSent uint64
 	fewest    uint64 // that arrived at one receiver
 }
@@ -73,8 +73,8 @@ func (o *outcome) loss() float64 {
 	return 1 - float64(o.fewest)/float64(o.totalSent)
 }
 
-// run sends at a pace for warm and d, measures the latter, and waits until what
-// is under way has arrived.
+// run sends at a pace for warm and d, measures the latter, and waits until all frames
+// in flight have arrived.
 func (m *meter) run(ctx context.Context, s *testbed, p pace, warm, d time.Duration) (*outcome, error) {
 	if s.renew != nil {
 		if err := s.renew(); err != nil {
@@ -161,7 +161,7 @@ func (s *testbed) settle(ctx context.Context) (each []seenValue, all seenValue, 
 	}
 }
 
-// generatorCost is what the generator takes by itself: ns of CPU per frame.
+// generatorCost is the generator's own cost: ns of CPU per frame.
 type generatorCost struct {
 	thread  float64 // its thread, and ksoftirqd
 	runtime float64 // Go's other threads: with a generator in Go, they look after its system calls
@@ -188,7 +188,7 @@ func (o *outcome) costs(w *method, b generatorCost) (own, softirq float64) {
 		return 0, 0
 	}
 	frames := float64(o.offered + o.acks)
-	if w.user { // a method in the kernel has no threads: what others ran was for the generator
+	if w.user { // a method in the kernel has no threads: other threads ran for the generator
 		own = max(0, float64(o.threadTime)-frames*b.runtime)
 	}
 	softirq = max(0, float64(o.generator+o.softirqTime-o.generatorIdle)-frames*b.thread)

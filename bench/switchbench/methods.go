@@ -23,13 +23,13 @@ type method struct {
 	bridge        bool // the switch's ports are in a bridge
 	user          bool // in user space, on a CPU of its own
 	xdp           bool // copies leave by XDP
-	generatorOnly bool // nothing is replicated: what the generator itself costs
+	generatorOnly bool // no replication: measures the generator's own cost
 	feedback      bool // takes the receivers' ACKs
 
 	destination func(*testbed) (rocev2.MAC, netip.Addr)  // where the source sends to
-	expected    func(s *testbed, host int) expectedFrame // what a receiver is to get
+	expected    func(s *testbed, host int) expectedFrame // the frame that a receiver should get
 	start       func(*testbed) error                     // makes the switch replicate until the testbed closes
-	unservable  func(benchCase) string                   // why it cannot serve a case; "" if it may
+	unservable  func(benchCase) string                   // the reason for which it cannot serve a case; "" if it can
 }
 
 // The methods, by name.
@@ -46,8 +46,8 @@ var (
 	forwarderMethod = &method{name: "udp-relay", user: true, destination: toSwitch, expected: forwarded, start: openForwarder}
 )
 
-// toPort addresses the group by the port's MAC, as a host does that has asked
-// for GroupIP's.
+// toPort addresses the group by the port's MAC, as a host does that has resolved
+// GroupIP.
 func toPort(s *testbed) (rocev2.MAC, netip.Addr) {
 	mac, _ := s.portMAC(0) // of an interface that was just made
 	return mac, groupIP
@@ -76,7 +76,7 @@ func rewrittenMAC(s *testbed, i int) expectedFrame {
 	return e
 }
 
-// forwarded is a datagram that was sent on as it was.
+// forwarded is a datagram that was sent on unchanged.
 func forwarded(s *testbed, i int) expectedFrame {
 	h := s.star.Hosts[i]
 	return expectedFrame{mac: rocev2.MAC(h.MAC), dst: h.IPv4, qpn: virtualQPN}
@@ -89,13 +89,13 @@ func singleBufferOnly(c benchCase) string {
 	return ""
 }
 
-// enableNAPI makes a port receive by NAPI, without which what XDP sends to it from
-// the other end, as the generator does, is dropped.
+// enableNAPI makes a port receive by NAPI, without which frames that XDP sends to it
+// from the other end, as the generator does, are dropped.
 func (s *testbed) enableNAPI() error {
 	return s.star.Switch.SetFeature(s.star.Ports[0], lab.GRO, true)
 }
 
-// openBridge has nothing to do but that: the lab's bridge floods.
+// openBridge enables NAPI alone: the lab's bridge floods.
 func openBridge(s *testbed) error { return s.enableNAPI() }
 
 // openMirred has a filter at the first port send each packet out of all others.
@@ -131,14 +131,14 @@ func openMirred(s *testbed) error {
 	return nil
 }
 
-// openBroadcast replicates inside XDP: the least that can be done to a packet
-// there and still reach its receivers.
+// openBroadcast replicates inside XDP: the least work on a packet there that still
+// reaches its receivers.
 func openBroadcast(s *testbed) error {
 	spec, err := loadReplicate()
 	if err != nil {
 		return err
 	}
-	// A broadcast looks at every entry, empty ones too.
+	// A broadcast walks every entry, empty ones too.
 	spec.Maps[replicateMapPorts].MaxEntries = uint32(s.benchCase.legs)
 	var o struct {
 		Broadcast *ebpf.Program `ebpf:"broadcast"`

@@ -5,7 +5,7 @@ package switchbench
 
 import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
-// Wrong ways to tell operators and users what is going on.
+// Wrong reports to operators and users.
 var _ = []mutant.Mutant{
 	mutant.New("rounds that lie apart are not named", "user", mutant.In((*Result).unsteady,
 		"(high-low)/x.InPPS > spread",

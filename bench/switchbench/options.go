@@ -31,9 +31,9 @@ const (
 	forwarderRow = "udp-relay"
 )
 
-// sparseAcks is how seldom receivers acknowledge where feedback is not what is
-// measured: just enough for the group's window to move on. frequentAcks is what
-// a receiver does of a requester that asks for it now and then.
+// sparseAcks is the number of packets per ACK where feedback is not measured: just few
+// enough for the group's una to move on. frequentAcks is the number for a requester
+// that sets AckReq now and then.
 const (
 	sparseAcks   = 128
 	frequentAcks = 8
@@ -52,16 +52,16 @@ var allRows = []measuredRow{
 	{forwarderRow, "UDP relay in Go, recvmmsg/sendmmsg", forwarderMethod, 0},
 }
 
-// Bounds of what can be asked for.
+// Bounds of the options.
 const (
-	minPayload = 64 // so that every frame is one that a generator can make
+	minPayload = 64 // so that a generator can make every frame
 	maxPayload = 4096
 	maxRounds  = 1000
 )
 
-// Options say what to measure.
+// Options are the parameters of a run.
 type Options struct {
-	Rounds   int           // the median of so many is reported
+	Rounds   int           // the result is their median
 	Duration time.Duration // of each measurement
 	Payloads []int         // bytes
 	Legs     []int         // receivers

@@ -15,8 +15,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// probeTime bounds how long a method may take to serve its first packets: addresses
-// are resolved in it.
+// probeTime bounds the time until a method serves its first packets: addresses are
+// resolved in it.
 const probeTime = 3 * time.Second
 
 // probe sends packets at leisure until every receiver has got some, and reads
@@ -29,7 +29,7 @@ func (m *meter) probe(ctx context.Context, s *testbed) (cannot string, err error
 			err = errors.Join(err, t.Close())
 		}
 	}()
-	if !s.method.generatorOnly && !s.method.xdp { // a tap sees no frame that XDP drops
+	if !s.method.generatorOnly && !s.method.xdp { // a tap gets no frame that XDP drops
 		for i := 1; i <= s.benchCase.legs; i++ {
 			t, err := openTap(s.star.Hosts[i])
 			if err != nil {
@@ -71,11 +71,11 @@ type packetTap struct {
 	buf []byte
 }
 
-// openTap opens a packet socket that reads, never waiting, what comes in. It is for
+// openTap opens a packet socket that reads received frames without waiting. It is for
 // all protocols: such a socket is served before tc, one for IPv4 after it.
 func openTap(h lab.Host) (*packetTap, error) { return openPacketSocket(h, unix.ETH_P_ALL<<8) }
 
-// openSender opens one that only sends: nothing that comes in is copied for it.
+// openSender opens a packet socket that only sends: no received frame is copied for it.
 func openSender(h lab.Host) (*packetTap, error) { return openPacketSocket(h, 0) }
 
 // openPacketSocket opens a packet socket for a protocol in network byte order.
@@ -136,8 +136,8 @@ func (t *packetTap) next(f *rocev2.Frame) (bool, error) {
 	}
 }
 
-// check reads all frames that have come and compares each with what host i is to
-// get: payload, and the ICRC where it should be right.
+// check reads all frames that have come and compares each with the frame that host i
+// should get: payload, and the ICRC where it should be right.
 func (t *packetTap) check(s *testbed, i int) error {
 	sent, err := s.benchCase.dataFrame(s.dataPath(), 0)
 	if err != nil {

@@ -80,7 +80,8 @@ func (h *harness) set(t *testing.T, change func(*controlValue)) {
 	}
 }
 
-// step runs the program once, on a frame of rubbish, and returns what it made.
+// step runs the program once, on a frame of rubbish, and returns the frame that it
+// made.
 func (h *harness) step(t *testing.T) (verdict uint32, out []byte) {
 	t.Helper()
 	rubbish := bytes.Repeat([]byte{0xEE}, len(h.frame))
@@ -94,8 +95,8 @@ func (h *harness) step(t *testing.T) (verdict uint32, out []byte) {
 	return verdict, o.DataOut
 }
 
-// What the generator makes is what the builder of package rocev2 makes, for every
-// PSN, whatever was in the page before.
+// The generator's frames are those of the builder of package rocev2, for every PSN,
+// whatever was in the page before.
 func TestGenerateData(t *testing.T) {
 	for _, payload := range []int{64, 1024, 2048} {
 		h := newHarness(t, payload)
@@ -121,7 +122,7 @@ func TestGenerateData(t *testing.T) {
 	}
 }
 
-// A generator whose time has not come sends nothing; then a burst.
+// A generator sends no frame before its next burst is due; then a burst.
 func TestGeneratePaced(t *testing.T) {
 	h := newHarness(t, 64)
 	h.set(t, func(c *controlValue) { c.Interval, c.Due, c.Burst = 1<<62, 1<<62, 2 })
@@ -149,8 +150,8 @@ func TestGeneratePaced(t *testing.T) {
 	}
 }
 
-// Each receiver acknowledges every 8th packet of those that have arrived there,
-// and one that is far behind all of them at once.
+// Each receiver acknowledges every 8th of its received packets, and a receiver that is
+// far behind all of them at once.
 func TestGenerateAcks(t *testing.T) {
 	h := newHarness(t, 1024)
 	h.set(t, func(c *controlValue) { c.Interval, c.Due, c.AckEvery, c.Jump = 1<<62, 1<<62, 8, 100 })
@@ -184,7 +185,7 @@ func TestGenerateAcks(t *testing.T) {
 	if s, _ := h.sent(); s.acks != 3 || s.data != 0 {
 		t.Errorf("counters: %+v", s)
 	}
-	// One that owed nothing is looked at again.
+	// A receiver without a due ACK is checked again.
 	arrive(1, 1000+23)
 	for turns := 0; ; turns++ {
 		if v, _ := h.step(t); v == xdpRedirect {
@@ -196,8 +197,8 @@ func TestGenerateAcks(t *testing.T) {
 	}
 }
 
-// A sink counts what is for it, what is not as it should be, and ACKs; and
-// drops these. The rest is the host's.
+// A sink counts its own frames, wrong ones, and ACKs; and drops these. Other frames go
+// to the host.
 func TestSinkCounts(t *testing.T) {
 	labtest.Enter(t)
 	want := expectedFrame{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}
@@ -262,8 +263,7 @@ func TestSinkCounts(t *testing.T) {
 	}
 }
 
-// A PSN counts once; one that is behind the last is a repetition, across the wrap
-// too.
+// A PSN counts once; a PSN behind the last one is a repetition, across the wrap too.
 func TestSinkCountsRepetitions(t *testing.T) {
 	labtest.Enter(t)
 	f, err := newSinks()
@@ -302,8 +302,8 @@ func TestEgressRewritesMACs(t *testing.T) {
 	if err := spec.Variables[replicateVarEgressSrc].Set(macWord(src)); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel does not run a program of a devmap for a test; loaded as one of an
-	// interface it is the same.
+	// The kernel does not run a program of a devmap for a test; loaded as a program of
+	// an interface it is the same.
 	p := spec.Programs[replicateProgEgress].Copy()
 	p.AttachType = ebpf.AttachXDP
 	var o struct {

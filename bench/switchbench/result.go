@@ -17,7 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// Result is what was measured: the JSON output.
+// Result is the result of a run: the JSON output.
 type Result struct {
 	Machine Machine   `json:"machine"`
 	Rounds  int       `json:"rounds"`
@@ -26,10 +26,10 @@ type Result struct {
 	Latency []Latency `json:"latency,omitempty"`
 	Targets []Target  `json:"targets,omitempty"`
 
-	Warnings []string `json:"warnings,omitempty"` // why the ratios may say less
+	Warnings []string `json:"warnings,omitempty"` // reasons for which the ratios mean less
 }
 
-// Machine is where it was measured, and what.
+// Machine is the machine and the version that were measured.
 type Machine struct {
 	CPU    string `json:"cpu"` // model
 	CPUs   int    `json:"cpus"`
@@ -38,8 +38,8 @@ type Machine struct {
 	Commit string `json:"commit"`
 }
 
-// Row is one method in one case. All numbers are medians over the rounds; they
-// are missing if Reason says why there are none.
+// Row is one method in one case. All numbers are medians over the rounds; they are
+// missing if there is a Reason.
 type Row struct {
 	Name    string `json:"name"`
 	What    string `json:"what"`
@@ -57,9 +57,9 @@ type Row struct {
 	Threads float64 `json:"thread_ns_per_out"`
 	Softirq float64 `json:"softirq_ns_per_out"`
 
-	// At 0.9 times what it took in before, in the same round: the share of the packets
-	// that the receiver which got fewest did not get; and copies that came once more, as
-	// a share of all.
+	// At 0.9 times the row's in_pps of the same round: the share of the packets that the
+	// receiver with the fewest packets lacks; and copies that came once more, as a share
+	// of all.
 	Loss     float64 `json:"loss"`
 	Repeated float64 `json:"repeated"`
 
@@ -107,7 +107,8 @@ func (x *measurement) result(c benchCase) Row {
 	if x.reason != "" {
 		return r
 	}
-	// Tenths of a packet, of a ns, and millionths are beyond what was measured.
+	// Tenths of a packet, of a ns, and millionths are beyond the measurement's
+	// precision.
 	r.InPPS, r.OutPPS, r.OfferedPS = math.Round(median(x.in)), math.Round(median(x.out)), math.Round(median(x.offered))
 	r.Threads, r.Softirq = math.Round(median(x.threadNS)), math.Round(median(x.softirqNS))
 	total := make([]float64, len(x.threadNS))

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// sample is a result as a run gives one, with made-up numbers.
+// sample is a run's result, with made-up numbers.
 func sample() *Result {
 	r := &Result{Rounds: 5, Seconds: 1, Machine: Machine{CPU: "some CPU", CPUs: 2, Kernel: "6.1", Go: "go1", Commit: "abc"}}
 	for name, in := range map[string]float64{
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 	if r.judge(); math.Abs(r.Targets[0].Measured-29.0/31) > 1e-5 {
 		t.Errorf("a ratio over rounds: %+v", r.Targets[0])
 	}
-	// What was not measured is no target, met or missed.
+	// A row that was not measured has no target, met or missed.
 	r = sample()
 	r.Latency = nil
 	for i := range r.Rows {

@@ -15,9 +15,9 @@ import (
 	"github.com/gleam-rdma/gleam/lab"
 )
 
-// How much is offered, by what a row was seen to take in.
+// Factors of the offered load, relative to a row's measured throughput.
 const (
-	overload = 1.5 // so that the row, not the offer, is what is measured
+	overload = 1.5 // so that the row, not the offer, is the bottleneck
 	lossLoad = 0.9 // where loss is measured
 )
 
@@ -33,7 +33,7 @@ type switchBench struct {
 	generatorCost generatorCost // of this round
 }
 
-// Run measures everything. say hears how it goes.
+// Run measures all rows and cases. say gets progress messages.
 func Run(ctx context.Context, o Options, say func(format string, args ...any)) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ type measurement struct {
 	row         measuredRow
 	testbed     *testbed
 	reason      string  // why it is not measured; "" if it is
-	best        float64 // the highest rate in that was seen
+	best        float64 // the highest measured in_pps
 	in          []float64
 	out         []float64
 	offered     []float64
@@ -104,7 +104,7 @@ func (b *switchBench) measureCase(ctx context.Context, c benchCase) (err error) 
 		}
 		measurements = append(measurements, x)
 	}
-	runtime.GC() // what setting up has left
+	runtime.GC() // garbage of the setup
 	for round := range b.opts.Rounds {
 		b.log("%s: round %d of %d", c, round+1, b.opts.Rounds)
 		if b.generatorCost, err = b.meter.measureGenerator(ctx, zero, max(b.opts.Duration/4, 50*time.Millisecond)); err != nil {
@@ -131,7 +131,8 @@ func (b *switchBench) measureCase(ctx context.Context, c benchCase) (err error) 
 	return nil
 }
 
-// open returns the testbed of a method, set up and probed, or why there is none.
+// open returns the testbed of a method, set up and probed, or the reason for which
+// there is none.
 func (b *switchBench) open(ctx context.Context, w *method, c benchCase, stages map[*method]*testbed) (*testbed, string, error) {
 	if s := stages[w]; s != nil {
 		return s, s.unservable, nil
@@ -154,12 +155,12 @@ func (b *switchBench) open(ctx context.Context, w *method, c benchCase, stages m
 	return s, s.unservable, err
 }
 
-// pace is at what rate a row is driven, and how its receivers acknowledge.
+// pace is the offered rate of a row, with its rhythm of ACKs.
 func (r *measuredRow) pace(rate float64) pace {
 	return pace{rate: rate, ackEvery: r.ackEvery, ackJump: 4096}
 }
 
-// warm is how long a measurement waits for a steady state.
+// warm is the time for which a measurement waits for a steady state.
 func (b *switchBench) warm() time.Duration { return min(b.opts.Duration/4, 100*time.Millisecond) }
 
 // saturate measures one row with more than it can take. Where it turns out to
@@ -198,14 +199,14 @@ func (b *switchBench) saturate(ctx context.Context, x *measurement) error {
 // saturateTries is how often more is offered in one round.
 const saturateTries = 5
 
-// saturated reports whether more was offered at a rate than was taken: something
-// was lost, or the generator slowed down by what is done on its CPU.
+// saturated reports whether the offered rate was above the throughput: frames were
+// lost, or the method slowed down the generator on its CPU.
 func (o *outcome) saturated(w *method, rate, legs float64) bool {
 	return o.outRate()/legs < 0.97*o.offeredRate() || !w.user && o.offeredRate() < 0.95*rate
 }
 
-// measureLoss measures what one row loses when it is given a little less than it has just
-// taken: what it can take changes with what else the machine is doing.
+// measureLoss measures one row's loss at a little less than the throughput just
+// measured, which changes with the machine's other load.
 func (b *switchBench) measureLoss(ctx context.Context, x *measurement) error {
 	o, err := b.measure(ctx, x, lossLoad*x.in[len(x.in)-1], b.opts.Duration)
 	if err != nil {
@@ -216,7 +217,7 @@ func (b *switchBench) measureLoss(ctx context.Context, x *measurement) error {
 	return nil
 }
 
-// measureTries is how often a measurement is repeated in which nothing arrived: a
+// measureTries is how often a measurement without any received frame is repeated: a
 // busy machine may not have run the generator at all.
 const measureTries = 10
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// All rows, one short round: every method delivers to every receiver what it should
+// All rows, one short round: every method delivers the right frames to every receiver
 // (a wrong frame fails the run), and the result has all numbers.
 func TestRun(t *testing.T) {
 	labtest.Require(t)
@@ -83,7 +83,7 @@ func TestRunJumbo(t *testing.T) {
 	}
 }
 
-// A run that is interrupted ends soon, with nothing left.
+// A run that is interrupted ends soon, and leaves no state.
 func TestRunEnds(t *testing.T) {
 	labtest.Require(t)
 	o := Default()

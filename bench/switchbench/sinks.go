@@ -18,7 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// expectedFrame is what a sink is to get; anything else is counted as wrong.
+// expectedFrame is the frame that a sink should get; any other is counted as wrong.
 type expectedFrame struct {
 	mac rocev2.MAC
 	dst netip.Addr
@@ -34,7 +34,7 @@ const psnNone = uint32(0xFFFFFFFF)
 // maxLegs is MAX_LEGS of replicate.c, the source included.
 const maxLegs = 16
 
-// sinks count what arrives at the hosts.
+// sinks count the frames that arrive at the hosts.
 type sinks struct {
 	seen, arrived *ebpf.Map
 	programs      []*ebpf.Program
@@ -67,7 +67,7 @@ type lastValue struct {
 	Rest [15]uint32
 }
 
-// lastAt reads what arrived holds of a sink: the PSN that it saw last, or psnNone.
+// lastAt reads a sink's last PSN from arrived, or psnNone.
 func lastAt(arrived *ebpf.Map, leg int) (uint32, error) {
 	var v lastValue
 	if err := arrived.Lookup(uint32(leg), &v); err != nil {
@@ -76,8 +76,8 @@ func lastAt(arrived *ebpf.Map, leg int) (uint32, error) {
 	return v.PSN, nil
 }
 
-// load loads the program that counts what arrives at sink leg. xdp says which
-// kind.
+// load loads the program that counts the frames of sink leg, an XDP program if xdp is
+// set.
 func (f *sinks) load(leg, frameLen int, want expectedFrame, xdp bool) error {
 	spec, err := loadReplicate()
 	if err != nil {
@@ -114,9 +114,9 @@ func (f *sinks) load(leg, frameLen int, want expectedFrame, xdp bool) error {
 	return nil
 }
 
-// attach counts from now on what arrives at an interface as what sink leg sees.
-// xdp says by which kind of program. The interface is in the calling thread's
-// namespace, and so is h.
+// attach counts frames that arrive at an interface from now on for sink leg, by an XDP
+// program if xdp is set. The interface is in the calling thread's namespace, and so is
+// h.
 func (f *sinks) attach(h *netlink.Handle, ifindex, leg, frameLen int, want expectedFrame, xdp bool) error {
 	if err := f.load(leg, frameLen, want, xdp); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (f *sinks) attach(h *netlink.Handle, ifindex, leg, frameLen int, want expec
 	return nil
 }
 
-// addClsact makes an interface take filters for what arrives there.
+// addClsact makes an interface take filters for received frames.
 func addClsact(h *netlink.Handle, ifindex int) error {
 	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
 		LinkIndex: ifindex, Handle: netlink.MakeHandle(0xFFFF, 0), Parent: netlink.HANDLE_CLSACT,
@@ -155,7 +155,7 @@ func addClsact(h *netlink.Handle, ifindex int) error {
 	return nil
 }
 
-// counts returns what sink leg has seen since it was made.
+// counts returns the counters of sink leg since it was made.
 func (f *sinks) counts(leg int) (sum seenValue, err error) {
 	var each []seenValue
 	if err := f.seen.Lookup(uint32(leg), &each); err != nil {

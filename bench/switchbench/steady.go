@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Rows are compared with each other, so that what else the machine does is told.
+// Rows are compared with each other, so the machine's other load is reported.
 const (
 	busyShare = 0.1 // of all CPUs that others may take before the run
 	spread    = 0.3 // of a row's median that its rounds may lie apart
@@ -21,13 +21,13 @@ const (
 // loadTime is how long others are watched before the run.
 const loadTime = 300 * time.Millisecond
 
-// warn keeps a warning for the result, and says it at once.
+// warn adds a warning to the result, and prints it at once.
 func (r *Result) warn(say func(format string, args ...any), text string) {
 	r.Warnings = append(r.Warnings, text)
 	say("WARNING: %s", text)
 }
 
-// unsteady says which rows' rounds lie so far apart that their medians mean little.
+// unsteady names the rows whose rounds lie so far apart that their medians mean little.
 func (r *Result) unsteady() (texts []string) {
 	for i := range r.Rows {
 		x := &r.Rows[i]
@@ -63,7 +63,7 @@ func machineLoad(ctx context.Context) (float64, error) {
 }
 
 // cpuShare is the share of CPU time between two readings of /proc/stat that was neither
-// idle nor spent waiting for disks; 0 if they do not say.
+// idle nor spent waiting for disks; 0 if they lack it.
 func cpuShare(before, after string) float64 {
 	var sum, idle float64
 	for i, n := range cpuTimes(after) {

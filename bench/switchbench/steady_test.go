@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Rounds that lie far apart are no basis for a ratio: the row is named, in what is
-// said and in the table.
+// Rounds that lie far apart are no basis for a ratio: the row is named, in a warning
+// and in the table.
 func TestUnsteadyRowsAreNamed(t *testing.T) {
 	r := sample()
 	r.Rows[0].In = []float64{290_000, 300_000, 310_000}

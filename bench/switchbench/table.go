@@ -69,7 +69,7 @@ func (r *Result) writeTable(w io.Writer) error {
 	return nil
 }
 
-// writeReasons says what the dashes mean, each thing once.
+// writeReasons explains the dashes, each reason once.
 func (r *Result) writeReasons(w io.Writer) {
 	said := make(map[string]bool)
 	for i := range r.Rows {
@@ -86,7 +86,7 @@ func (r *Result) writeReasons(w io.Writer) {
 	}
 }
 
-// percent writes a share, so that none is told from next to none.
+// percent writes a share, so that 0 differs from a very small one.
 func percent(share float64) string {
 	switch {
 	case share == 0:

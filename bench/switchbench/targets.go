@@ -5,7 +5,7 @@ package switchbench
 
 import "math"
 
-// targetCase is the one that the targets are about.
+// targetCase is the case of the targets.
 var targetCase = benchCase{payload: 1024, legs: 3}
 
 // Target is a bound that gleamd should keep to, as a ratio of two numbers of one
@@ -16,8 +16,9 @@ type Target struct {
 	Bound    float64 `json:"bound"`
 	AtMost   bool    `json:"at_most"` // Bound is the highest good value, not the lowest
 	Met      bool    `json:"met"`
-	// What the ratio would be by CPU time per packet in place of packets a second,
-	// where it is one: other programs on the machine disturb it less. 0 if it is not.
+	// ByCPU is the ratio by CPU time per packet in place of packets a second, for
+	// targets about packets a second: other programs on the machine disturb it less.
+	// Else 0.
 	ByCPU float64 `json:"by_cpu,omitempty"`
 }
 
@@ -62,8 +63,8 @@ func (r *Result) judge() {
 	}
 }
 
-// ratioOf is the median over the rounds of what a took in as a share of what b did in
-// the same round: how fast the machine is changes from one to the next.
+// ratioOf is the median over the rounds of a's in_pps as a share of b's in the same
+// round: the machine's speed changes from one round to the next.
 func ratioOf(a, b *Row) float64 {
 	var v []float64
 	for i := range min(len(a.In), len(b.In)) {

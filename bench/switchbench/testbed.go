@@ -23,7 +23,7 @@ type testbed struct {
 	gen        generator
 	cpu        int // for the method's own thread; -1 any
 	closers    []func() error
-	notes      []string // what the switch had to say
+	notes      []string // the switch's log lines
 	unservable string   // why the method cannot serve the case; "" if it can
 
 	// renew, if the method needs it, readies it for a stream that begins with the
@@ -61,7 +61,7 @@ func openTestbed(w *method, c benchCase, workerCPU, generatorCPU int) (_ *testbe
 	return s, nil
 }
 
-// onClose remembers what is to be undone, last things first.
+// onClose adds a function for Close, which calls them last first.
 func (s *testbed) onClose(f func() error) { s.closers = append(s.closers, f) }
 
 // Close takes everything down.
@@ -100,7 +100,7 @@ func (s *testbed) attach(ns *lab.Namespace, name string, leg, frame int, want ex
 	return ns.Do(func() error { return s.sinks.attach(ns.Handle(), index, leg, frame, want, xdp) })
 }
 
-// expect is what a receiver gets of frames that nobody rewrites.
+// expect is a receiver's frame where the method rewrites none.
 func (s *testbed) expect(int) expectedFrame {
 	mac, dst := s.method.destination(s)
 	return expectedFrame{mac: mac, dst: dst, qpn: virtualQPN}
@@ -171,8 +171,8 @@ func (s *testbed) sendAck(i int, psn rocev2.PSN) ([]byte, error) {
 	return build(&path, &rocev2.Packet{Op: rocev2.Acknowledge, DestQP: virtualQPN, PSN: psn, Syndrome: rocev2.SyndromeACK}, nil)
 }
 
-// acknowledgeAll has every receiver acknowledge what it has, where ACKs are read:
-// nothing is to be outstanding between two runs.
+// acknowledgeAll has every receiver acknowledge its last PSN, where ACKs are read: no
+// packet is unacknowledged between two runs.
 func (s *testbed) acknowledgeAll() error {
 	if !s.method.feedback {
 		return nil
@@ -203,8 +203,8 @@ func (s *testbed) acknowledgeAll() error {
 // groupIP is the group, where there is one.
 var groupIP = netip.MustParseAddr("10.77.254.1")
 
-// counts returns what the receivers have seen, each and all together. The last
-// value is of the source.
+// counts returns the receivers' counters, each and all together. The last value is of
+// the source.
 func (s *testbed) counts() (each []seenValue, all, source seenValue, err error) {
 	legs := s.benchCase.legs
 	if s.method.generatorOnly {

@@ -19,7 +19,7 @@ type thread struct {
 }
 
 // onCPU runs f on a thread of its own, on a CPU; -1 for any. f returns when its
-// argument is closed, and when a system call of its was interrupted has a look.
+// argument is closed, and checks it after an interrupted system call.
 func onCPU(cpu int, f func(stopped <-chan struct{}) error) *thread {
 	t := &thread{stopped: make(chan struct{}), ended: make(chan error, 1)}
 	ids := make(chan int, 1)

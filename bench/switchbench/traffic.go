@@ -15,7 +15,7 @@ import (
 const (
 	virtualQPN = rocev2.QPN(0x4711)
 	memberQPN  = rocev2.QPN(0x100) // of host 0; host i has i more
-	rqPSN      = 1000              // host i expects i times so much of its peer's first packet, the source sends 0
+	rqPSN      = 1000              // host i expects i times this PSN in its peer's first packet, the source sends 0
 )
 
 // dataOp is the opcode of the source's packets: each is a message.
@@ -35,7 +35,7 @@ func (c benchCase) frameLen() int {
 	return rocev2.PacketLen(&rocev2.Path{Src: netip.IPv4Unspecified(), Dst: netip.IPv4Unspecified()}, dataOp, c.payload)
 }
 
-// mtu is what the links need. The margin is for the longest headers of RoCEv2.
+// mtu is the links' MTU. The margin is for the longest headers of RoCEv2.
 func (c benchCase) mtu() int { return max(1500, c.payload+152) }
 
 // jumbo reports whether frames are longer than one buffer of the kernel's, which
@@ -64,8 +64,8 @@ func build(p *rocev2.Path, k *rocev2.Packet, payload []byte) ([]byte, error) {
 	return b, nil
 }
 
-// psnTable is struct psn_table of replicate.c: what the bytes of a PSN
-// contribute to the ICRC of a packet of op with tail bytes behind its headers.
+// psnTable is struct psn_table of replicate.c: the contributions of a PSN's bytes to
+// the ICRC of a packet of op with tail bytes behind its headers.
 type psnTable struct{ Of [3][256]uint32 }
 
 func newPSNTable(op rocev2.Opcode, tail int) *psnTable {
@@ -79,7 +79,7 @@ func newPSNTable(op rocev2.Opcode, tail int) *psnTable {
 	return t
 }
 
-// psnAt is where the PSN's word is in a frame.
+// psnAt is the offset of the PSN's word in a frame.
 const psnAt = rocev2.EthernetLen + rocev2.IPv4Len + rocev2.UDPLen + 8
 
 // set writes psn into a frame whose ICRC with PSN 0 is icrc.
