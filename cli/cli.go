@@ -1,10 +1,10 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the gleam command: what an operator or user of a switch types.
-// Nouns read (group list, port list, stats), verbs change (group register).
-// Data goes to standard output, messages to standard error. Commands take an
-// Env, so that tests run them in-process.
+// Package cli is the gleam command, for operators and users of a switch. Nouns read
+// (group list, port list, stats), verbs change (group register). Data goes to standard
+// output, messages to standard error. Commands take an Env, so that tests run them
+// in-process.
 package cli
 
 import (
@@ -24,22 +24,22 @@ const (
 	ExitFailed = 1 // the daemon refused, or was not reached
 	ExitUsage  = 2 // the command line makes no sense
 
-	ExitInterrupted = 130 // ended by a signal: what shells say of SIGINT
+	ExitInterrupted = 130 // ended by a signal: the code of shells for SIGINT
 )
 
-// Env is what commands touch of the world.
+// Env is the commands' environment.
 type Env struct {
 	Stdout io.Writer // data
 	Stderr io.Writer // messages
 	Socket string    // of gleamd; --socket changes it
 	Build  api.Version
-	// Release removes what a killed gleamd has left at ports, at all if none is named, and returns
-	// how many entries there were.
+	// Release removes a killed gleamd's entries at ports, at all ports if none is named,
+	// and returns the number of entries.
 	Release func(ports ...string) (int, error)
 }
 
-// Command makes a command of its own for the tree: how packages with more to
-// them than asking the daemon, such as the demo, become part of gleam.
+// Command makes a command of its own for the tree: packages that do more than call the
+// daemon, such as the demo, become part of gleam by it.
 type Command func(*Env) *cobra.Command
 
 // New returns the command tree. Run is the usual way to execute it.
@@ -70,9 +70,9 @@ and counters, and registers and deletes groups by hand.`,
 	return noun(root)
 }
 
-// Run executes args, prints an error if there is one, and returns the exit
-// code. The end of ctx by cancellation is the user's own wish: it is said in a
-// word, without what was given up because of it.
+// Run executes args, prints an error if there is one, and returns the exit code. The
+// end of ctx by cancellation is the user's own wish: it is reported in a word, without
+// the errors that follow from it.
 func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
 	root := New(env, more...)
 	root.SetArgs(args)
@@ -96,8 +96,8 @@ func Run(ctx context.Context, env *Env, args []string, more ...Command) int {
 	return ExitFailed
 }
 
-// besidesCanceled returns the errors in err that no cancellation explains, such
-// as what could not be cleaned up.
+// besidesCanceled returns the errors in err that no cancellation explains, such as
+// those of cleaning up.
 func besidesCanceled(err error) []error {
 	if !errors.Is(err, context.Canceled) {
 		return []error{err}

@@ -48,7 +48,7 @@ func serve(t *testing.T, b api.Backend) (socket string) {
 	return socket
 }
 
-// run executes a command line and returns what it wrote and its exit code.
+// run executes a command line and returns its output and its exit code.
 func run(t *testing.T, socket string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, msg bytes.Buffer
@@ -57,9 +57,9 @@ func run(t *testing.T, socket string, args ...string) (stdout, stderr string, co
 	return out.String(), msg.String(), code
 }
 
-// TestTranscripts runs the command lines in testdata, each file against a
-// switch of its own. `gleam` is followed by its arguments in the lines below
-// it; no-daemon makes it ask a socket that is not there.
+// TestTranscripts runs the command lines in testdata, each file against a switch of its
+// own. `gleam` is followed by its arguments in the lines below it; no-daemon makes it
+// call a socket that does not exist.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		socket := serve(t, apitest.Switch())
@@ -177,7 +177,8 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestFollow: what is there comes at once, and a cancelled context ends it well.
+// TestFollow: existing events come at once, and a cancelled context ends it without an
+// error.
 func TestFollow(t *testing.T) {
 	b := apitest.Switch()
 	socket := serve(t, b)
@@ -204,8 +205,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestInterrupted: the end of a command's context by cancellation, as by Ctrl-C,
-// is said in a word; only what else went wrong is added.
+// TestInterrupted: the end of a command's context by cancellation, as by Ctrl-C, is
+// reported in a word; only other errors are added.
 func TestInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		name string

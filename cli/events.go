@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// pollWait is how long one question for events stays open under -f.
+// pollWait is the time for which one request for events stays open under -f.
 const pollWait = 30 * time.Second
 
 func eventsCommand(env *Env) *cobra.Command {
@@ -49,7 +49,7 @@ new one as it comes. In JSON, --follow prints one object a line.`,
 	return c
 }
 
-// eventReason is an event's, with whose request it was.
+// eventReason is an event's reason, with the author of the request.
 func eventReason(e *api.Event) string {
 	switch {
 	case e.By == "":

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzRegisterFlags parses whatever the flags of group register hold: what passes
-// is valid, and what does not has an error that shows no R_Key that was well
-// formed.
+// FuzzRegisterFlags parses arbitrary flags of group register: accepted ones are valid,
+// and the errors of others show no well-formed R_Key.
 func FuzzRegisterFlags(f *testing.F) {
 	const member = "ip=10.77.0.1,qpn=17,sq-psn=0,rq-psn=0xff"
 	const rkey = "0xdeadbeef"

@@ -40,8 +40,8 @@ func groupDeleteCommand(env *Env) *cobra.Command {
 	}
 }
 
-// completeGroups offers the daemon's groups where a command takes one. A shell
-// waits for it, so it gives up soon and says nothing if there is no daemon.
+// completeGroups offers the daemon's groups where a command takes one. A shell waits
+// for it, so it gives up soon, without output, if there is no daemon.
 func (e *Env) completeGroups(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -61,7 +61,7 @@ func groupTable(w *tabwriter.Writer, groups []api.Group) {
 	}
 }
 
-// lease shows how long a group has left unless its master renews it.
+// lease shows the rest of a group's lease.
 func lease(seconds float64) string {
 	if seconds <= 0 {
 		return "-"

@@ -133,7 +133,7 @@ func underKey(g *api.Group) string {
 	return fmt.Sprintf(" under key %d", g.Key)
 }
 
-// limits says how long a group waits for a member.
+// limits shows the times for which a group waits for a member.
 func limits(g *api.Group) string {
 	var s string
 	if g.DeadAfterMS > 0 {
@@ -148,7 +148,7 @@ func limits(g *api.Group) string {
 	return s
 }
 
-// diagnosisTable says what is known to be wrong with members.
+// diagnosisTable lists known problems of members.
 func diagnosisTable(w *tabwriter.Writer, g *api.Group) {
 	fmt.Fprintln(w, "MEMBER\tLIKELY WRONG")
 	for i := range g.Members {
@@ -167,7 +167,7 @@ func countTable(m map[string]uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// formerTable lists who is out of the group, and why.
+// formerTable lists former members, with the reasons.
 func formerTable(w *tabwriter.Writer, g *api.Group) {
 	fmt.Fprintln(w, "FORMER MEMBER\tQPN\tHAD ALL UP TO\tREASON\tTIME")
 	for i := range g.Former {

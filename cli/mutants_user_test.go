@@ -9,7 +9,7 @@ import (
 	"github.com/gleam-rdma/gleam/test/mutants/mutant"
 )
 
-// Wrong ways to tell operators and users what is going on.
+// Wrong reports to operators and users.
 var _ = []mutant.Mutant{
 	mutant.New("an interruption is told as an error", "user", mutant.In(Run,
 		"errors.Is(ctx.Err(), context.Canceled)",

@@ -43,7 +43,7 @@ func (o *output) Set(s string) error {
 // Type implements pflag.Value.
 func (o *output) Type() string { return "format" }
 
-// print writes v as JSON, or what table makes of it.
+// print writes v as JSON, or by table.
 func (o *output) print(w io.Writer, v any, table func(*tabwriter.Writer)) error {
 	if o.format == formatJSON {
 		e := json.NewEncoder(w)

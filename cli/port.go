@@ -82,7 +82,7 @@ func afXDP(p *api.Port) string {
 	return "copy"
 }
 
-// egressTable shows what waits in front of the ports, and what became of it.
+// egressTable shows the ports' egress queues and their counters.
 func egressTable(w *tabwriter.Writer, ports []api.Port) {
 	fmt.Fprintln(w, "PORT\tRATE\tQUEUED BYTES\tFRAMES\tHIGHEST\tLIMIT\tCE MARKED\tDROPPED")
 	for i := range ports {

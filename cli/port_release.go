@@ -42,7 +42,7 @@ Without a port it removes all that have the mark. What an operator has entered s
 func notServed(c *cobra.Command, env *Env, names []string) error {
 	ports, err := env.client().Ports(c.Context())
 	if err != nil {
-		return nil // nobody is there
+		return nil // no gleamd answers
 	}
 	for i := range ports {
 		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return n == ports[i].Name }) {

@@ -70,7 +70,7 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	}
 }
 
-// allowed says who may send by a port.
+// allowed lists the hosts that may send by a port.
 func allowed(a *api.Allow) string {
 	var words []string
 	if len(a.Addresses) > 0 {

@@ -104,7 +104,7 @@ func (f *registerFlags) parsePolicy(r *api.Register) error {
 	return nil
 }
 
-// inFlags says an error of Register.Validate in the words of the command line.
+// inFlags translates an error of Register.Validate to the words of the command line.
 func (f *registerFlags) inFlags(err error) error {
 	var fe *api.FieldError
 	if !errors.As(err, &fe) {

@@ -78,7 +78,7 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// What api.Stats.Normal and Drops are called.
+// Titles of api.Stats.Normal and Drops.
 const (
 	normalTitle = "not served, as is normal"
 	dropsTitle  = "lost or refused"

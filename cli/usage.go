@@ -22,8 +22,8 @@ func UsageErrorf(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// noun makes c, which only has subcommands, refuse anything else. Cobra by
-// itself prints help and calls it a success.
+// noun makes c, which only has subcommands, refuse other arguments. Cobra by itself
+// prints help and calls it a success.
 func noun(c *cobra.Command) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs
 	c.SuggestionsMinimumDistance = 2

@@ -13,13 +13,13 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// versions is what `gleam version -o json` prints.
+// versions is the output of `gleam version -o json`.
 type versions struct {
 	Gleam  build        `json:"gleam"`
 	Gleamd *api.Version `json:"gleamd"` // null if it was not reached
 }
 
-// build is this program: api.Version without what only a daemon has.
+// build is this program: api.Version without the daemon's fields.
 type build struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`

@@ -117,7 +117,7 @@ func isTerminal(env *cli.Env) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printKept says what there is to look at in a lab that stays.
+// printKept describes a lab that stays.
 func printKept(say *progress, res *Result) {
 	self := os.Args[0]
 	socket := testbed.SocketIn(keptDir(res.Kept))

@@ -17,7 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Killed is what became of a transfer in the middle of which a receiver died.
+// Killed is the result of a transfer in the middle of which a receiver died.
 type Killed struct {
 	Member    string  `json:"member"`
 	Policy    string  `json:"policy"`
@@ -59,7 +59,7 @@ func (o *Options) victim() (int, error) {
 }
 
 // victimKiller ends a host's device when half of the messages are complete, and
-// watches how the sender goes on.
+// measures the sender's completions from then on.
 type victimKiller struct {
 	victim *host
 	at     int
@@ -78,7 +78,7 @@ func (k *victimKiller) completed() {
 	now := time.Now()
 	switch {
 	case k.done == k.at:
-		k.victim.dev.Close() // it cannot fail in a way that matters here
+		k.victim.dev.Close() // an error does not matter here
 		k.last = time.Now()
 	case k.done > k.at:
 		k.stall = max(k.stall, now.Sub(k.last))
@@ -87,9 +87,8 @@ func (k *victimKiller) completed() {
 }
 
 // sendByGroupWithout is the group's transfer during which a receiver is killed. The
-// others must have what the sender was told they have: everything under evict
-// and quorum; under strict, where the sender gets an error, all messages that
-// completed before.
+// others must have all completed messages: everything under evict and quorum; under
+// strict, where the sender gets an error, all messages that completed before.
 func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -151,7 +150,7 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// failure waits until the switch says why the group has failed.
+// failure waits until the switch reports the cause of the group's failure.
 func (r *run) failure(ctx context.Context) (string, error) {
 	var after uint64
 	for {
@@ -171,7 +170,7 @@ func (r *run) failure(ctx context.Context) (string, error) {
 	}
 }
 
-// String says how the transfer went on.
+// String describes the rest of the transfer.
 func (k *Killed) String() string {
 	if k.Error != "" {
 		return fmt.Sprintf("ok: %s was killed after %d messages; policy %s: the sender got its error %.0f ms later, on message %d: %s\nthe switch says: %s\nall before have completed, and the other receivers have them",

@@ -12,7 +12,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/session"
 )
 
-// measured is what one transfer took.
+// measured has the times of one transfer.
 type measured struct {
 	seconds   float64
 	linkBytes int64 // out of the sender, frames without FCS
@@ -43,17 +43,17 @@ func (r *run) measure(ctx context.Context, from *host, boxes []*receiveQueue, se
 		cancel()
 		<-drained // its error is ours
 	} else {
-		err = <-drained // what is complete at the sender is at the receivers: no long wait
+		err = <-drained // messages complete at the sender are at the receivers: no long wait
 	}
 	after, statErr := from.NS.LinkStats(from.Interface)
 	m.linkBytes = int64(after.TxBytes - before.TxBytes)
 	return m, errors.Join(err, statErr)
 }
 
-// receiver looks at what h has of the source's bytes, whose digest is sum.
+// receiver compares the bytes of h with the source's, whose digest is sum.
 func (r *run) receiver(h *host, b *receiveQueue, seconds float64, source []byte, sum string) Receiver {
 	v := Receiver{Name: h.Name, IP: h.ip.String(), Seconds: seconds, SHA256: digest(h.mem)}
-	if r.plan.op == endpoint.Write { // nothing tells a receiver of a WRITE: look
+	if r.plan.op == endpoint.Write { // a WRITE has no completion at a receiver: compare memory
 		v.Bytes = int64(samePrefix(h.mem, source))
 	} else {
 		v.Bytes, v.Seconds = b.bytes, b.last.Sub(b.lastProgress).Seconds()

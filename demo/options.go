@@ -1,10 +1,10 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo is `gleam demo`: the main job from end to end on one machine.
-// It makes a lab of namespaces, runs the real gleamd in the one in the middle,
-// software RDMA endpoints in the others, sends a file from one to all by the
-// group and then again by separate unicasts, and compares what arrived.
+// Package demo is `gleam demo`: the main job from end to end on one machine. It makes a
+// lab of namespaces, runs the real gleamd in the one in the middle, software RDMA
+// endpoints in the others, sends a file from one to all by the group and then again by
+// separate unicasts, and compares the received bytes.
 package demo
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Options are the demo's parameters. Use Default and change what you want.
+// Options are the demo's parameters. Change those of Default.
 type Options struct {
-	File        string  // what to send; empty: Size bytes of generated data
+	File        string  // file to send; empty: Size bytes of generated data
 	Size        int64   // bytes, if there is no File
 	Members     int     // of the group, the sender included: 2 to lab.MaxHosts
 	Op          string  // write, write-imm or send
@@ -32,8 +32,8 @@ type Options struct {
 	Repair      bool    // by the switch, of losses behind it
 	Seed        uint64  // of the losses and the generated data
 	IPv6        bool
-	Rotate      int           // make every member the source so many times, in place of one transfer
-	Policy      string        // what one dead or failing receiver means: strict, evict or quorum:K
+	Rotate      int           // turns of every member as the source, in place of one transfer
+	Policy      string        // for dead or failing receivers: strict, evict or quorum:K
 	KillMember  string        // kill this receiver when half of the messages are complete
 	Targets     bool          // send once more with an update message before each WRITE
 	Keep        bool          // leave the lab up
@@ -48,8 +48,8 @@ func Default() Options {
 	}
 }
 
-// maxMessage is the longest message of RC, 2^31 bytes (IBTA C9-94); payload of
-// the demo as a whole is bounded by memory: every receiver keeps all of it.
+// maxMessage is the longest message of RC, 2^31 bytes (IBTA C9-94); payload of the demo
+// as a whole is bounded by memory: every receiver holds all of it.
 const maxMessage = 1 << 31
 
 // check reports the first option that cannot be.

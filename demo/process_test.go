@@ -56,7 +56,7 @@ func start(t *testing.T, text string, as *syscall.Credential, args ...string) *g
 	return g
 }
 
-// until waits for what say.seen tells.
+// until waits for say.seen.
 func (g *gleam) until() {
 	g.t.Helper()
 	select {
@@ -199,7 +199,7 @@ func TestKeepAndRemove(t *testing.T) {
 	if c := show.code(); c != 0 || !strings.Contains(show.out.String(), "10.77.0.3") {
 		t.Errorf("group show: exit code %d\n%s%s", c, &show.out, show.say)
 	}
-	// A later demo leaves it alone.
+	// A later demo does not touch it.
 	other := start(t, "", nil, "demo", "--gleamd", programs.Path(t, "gleamd"), "--size", "1KiB", "--members", "2", "-o", "json")
 	if c := other.code(); c != 0 {
 		t.Errorf("a demo beside it: exit code %d\n%s", c, other.say)
@@ -216,8 +216,7 @@ func TestKeepAndRemove(t *testing.T) {
 	}
 }
 
-// What the user has to change is said in one line, with an exit code of its own
-// for the command line.
+// One line names the user's remedy, with another exit code for a wrong command line.
 func TestRefusals(t *testing.T) {
 	labtest.Require(t)
 	empty := filepath.Join(t.TempDir(), "empty")

@@ -12,7 +12,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress tells people how the demo goes: a bar on a terminal, lines elsewhere.
+// progress shows the demo's progress to people: a bar on a terminal, lines elsewhere.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -31,7 +31,7 @@ type meter struct {
 
 	mu   sync.Mutex
 	done int64
-	next int64 // tenths that the next line tells
+	next int64 // tenths in the next line
 }
 
 func (p *progress) begin(name string, total int64) *meter {

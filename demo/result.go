@@ -14,7 +14,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// Result is what the demo measured; its JSON is the output of -o json.
+// Result has the demo's measurements; its JSON is the output of -o json.
 type Result struct {
 	OK           bool    `json:"ok"` // every receiver has the source's bytes, by the group and by unicast
 	PayloadBytes int64   `json:"payload_bytes"`
@@ -36,8 +36,8 @@ type Result struct {
 	SenderLinkBytes     int64  `json:"sender_link_bytes"` // frames on the sender's link, both ways' headers included, out only
 	SenderRetransmitted uint64 `json:"sender_retransmitted_packets"`
 	Switch              Switch `json:"switch"`
-	// Repair is what gleamd did by itself about losses; nil with --repair=false, and
-	// if the group has failed.
+	// Repair is gleamd's local repair of losses; nil with --repair=false, and if the
+	// group has failed.
 	Repair                 *api.Repair `json:"repair,omitempty"`
 	Unicast                Unicast     `json:"unicast"` // zero with --rotate
 	UnicastSenderLinkBytes int64       `json:"unicast_sender_link_bytes"`
@@ -45,7 +45,7 @@ type Result struct {
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
 }
 
-// Receiver is what one receiver has.
+// Receiver is the result at one receiver.
 type Receiver struct {
 	Name    string  `json:"name"`
 	IP      string  `json:"ip"`
@@ -56,7 +56,7 @@ type Receiver struct {
 	Goodput float64 `json:"goodput"` // bytes per second
 }
 
-// Switch is what gleamd counted during the group transfer.
+// Switch has gleamd's counts of the group transfer.
 type Switch struct {
 	Rx          uint64            `json:"rx"`     // data packets in
 	Copies      uint64            `json:"copies"` // data packets out

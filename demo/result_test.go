@@ -113,7 +113,7 @@ func TestDifferingBytesAreAFailure(t *testing.T) {
 	}
 }
 
-// receiver judges by the bytes, not by what the switch or the sender say.
+// receiver judges by the bytes, not by reports of the switch or the sender.
 func TestReceiverIsJudgedByItsBytes(t *testing.T) {
 	source := []byte("what was sent")
 	r := &run{plan: transferPlan{op: endpoint.Write, total: int64(len(source)), message: 100}}

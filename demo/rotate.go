@@ -20,9 +20,9 @@ type SourceTurn struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// sendByTurns makes every member the source, o.Rotate times over, each time with
-// bytes of its own. Nobody tells the switch or the other hosts: queue pairs stay
-// as they were connected, each with the PSNs it began with.
+// sendByTurns makes every member the source, o.Rotate times over, each time with bytes
+// of its own. No message announces it to the switch or the other hosts: queue pairs
+// stay connected, each with its first PSNs.
 func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 	turns := r.opts.Rotate * len(r.hosts)
 	before, err := r.testbed.Client.Stats(ctx)
@@ -95,7 +95,7 @@ func (r *run) turn(ctx context.Context, from, t int, bar *meter, res *Result) er
 	return nil
 }
 
-// retransmitted sums up what all members sent again.
+// retransmitted is the number of packets that all members sent again.
 func (r *run) retransmitted() (n uint64) {
 	for _, h := range r.hosts {
 		n += h.group.QP().Stats().Retransmitted

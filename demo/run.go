@@ -24,10 +24,10 @@ import (
 const (
 	exchangePort = 4798                     // TCP, at which the master collects the members' connection states
 	groupBase    = uint64(0x5000_0000_0000) // of the group's WRITE window
-	outBase      = uint64(0x1000_0000_0000) // of what a host sends; nobody addresses it
+	outBase      = uint64(0x1000_0000_0000) // of a host's data to send; no peer addresses it
 	joinTimeout  = 30 * time.Second
 	deadAfter    = 100 * time.Millisecond // a silent member is dead, where one is killed
-	keptLease    = 10 * time.Minute       // of the group in a lab that is kept: nobody is there to renew it
+	keptLease    = 10 * time.Minute       // of the group in a lab that is kept, where no master renews it
 )
 
 // run is one demo under way.
@@ -46,15 +46,15 @@ type host struct {
 	lab.Host
 	ip    netip.Addr
 	dev   *soft.Device
-	out   endpoint.MR // what it sends; nil for one that only receives
-	mr    endpoint.MR // what it receives into; nil for one that only sends
+	out   endpoint.MR // data to send; nil for a host that only receives
+	mr    endpoint.MR // received data; nil for a host that only sends
 	mem   []byte      // the bytes of mr
 	maps  [][]byte    // to be unmapped
 	group *endpoint.Group
 }
 
-// Run does the whole demo. say hears how it goes. An error means that it could
-// not be done; whether the receivers have the right bytes is in the result.
+// Run does the whole demo. say gets its progress. An error means that it could not be
+// done; whether the receivers have the right bytes is in the result.
 func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 		r.group = netip.MustParseAddr("fd77::6c65:1")
 	}
 	if r.data, err = load(&o); err != nil {
-		return nil, err // before a word of a lab
+		return nil, err // before any output about a lab
 	}
 	say.printf("making %s", r.describe())
 	r.plan = transferPlan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
@@ -244,7 +244,7 @@ func (r *run) qpConfig(h *host) endpoint.QPConfig {
 	}
 }
 
-// sendByGroup sends the payload once, to the group, and fills in what was measured.
+// sendByGroup sends the payload once, to the group, and fills in the measurements.
 func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -328,7 +328,7 @@ func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err err
 	return qa, qb, session.Pair(ctx, qa, qb, r.opts.MTU)
 }
 
-// explain adds to an error of the group's transfer what the switch knows.
+// explain adds the switch's state to an error of the group's transfer.
 func (r *run) explain(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

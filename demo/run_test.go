@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// check checks res against what o asked for.
+// check checks res against o.
 func check(t *testing.T, o *Options, res *Result) {
 	t.Helper()
 	n := int64(o.Members - 1)
@@ -86,8 +86,8 @@ func check(t *testing.T, o *Options, res *Result) {
 	if o.Loss > 0 || res.PayloadBytes < 100_000 {
 		return // retransmissions, or mostly headers
 	}
-	// Headers are at most 14+40+8+12+16+4+4 bytes a packet; nothing else of
-	// weight is on the link.
+	// Headers are at most 14+40+8+12+16+4+4 bytes a packet; other frames on the link are
+	// few.
 	packets := res.PayloadBytes/int64(o.MTU) + int64(res.Messages)
 	if all := res.PayloadBytes + packets*98; float64(res.SenderLinkBytes) > 1.1*float64(all) {
 		t.Errorf("%d bytes on the sender's link, want at most 1.1 times %d", res.SenderLinkBytes, all)
@@ -109,8 +109,8 @@ func nothingLeft(t *testing.T, pid int) {
 	}
 }
 
-// Cancelled in the middle of a transfer, as by Ctrl-C, the demo ends soon, says
-// that it was cancelled, and leaves nothing.
+// Cancelled in the middle of a transfer, as by Ctrl-C, the demo ends soon, reports that
+// it was cancelled, and leaves no state.
 func TestCancel(t *testing.T) {
 	labtest.Require(t)
 	o := Default()
@@ -147,9 +147,9 @@ func TestFileErrors(t *testing.T) {
 	nothingLeft(t, os.Getpid())
 }
 
-// A receiver that dies under a transfer: under evict and quorum the others get
-// everything; under strict the sender gets its error on the first message that
-// the dead one lacks, and the others have all before.
+// A receiver that dies during a transfer: under evict and quorum the others get
+// everything; under strict the sender gets its error on the first message that the dead
+// receiver lacks, and the others have all before.
 func TestKillMember(t *testing.T) {
 	labtest.Require(t)
 	for _, policy := range []string{"evict", "quorum:2", "strict"} {

@@ -13,17 +13,17 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 )
 
-// TargetMessages is what it costs to say before each WRITE where it goes, against a
-// window that is registered once.
+// TargetMessages is the cost of a target message before each WRITE, against a window
+// that is registered once.
 type TargetMessages struct {
 	OK              bool    `json:"ok"`
 	Seconds         float64 `json:"seconds"`
 	SenderLinkBytes int64   `json:"sender_link_bytes"`
 	Retransmitted   uint64  `json:"sender_retransmitted_packets"`
-	ExtraPerWrite   float64 `json:"extra_bytes_per_write"` // on the sender's link, what was sent again included
+	ExtraPerWrite   float64 `json:"extra_bytes_per_write"` // on the sender's link, retransmissions included
 }
 
-// targetMessenger makes the update messages of a plan: before message i, every
+// targetMessenger makes the target messages of a plan: before message i, every
 // receiver's address for it.
 type targetMessenger struct {
 	group   *endpoint.Group
@@ -104,8 +104,8 @@ func (u *targetMessenger) sendUpdated(ctx context.Context, out endpoint.MR, done
 	return nil
 }
 
-// sendWithUpdates sends the payload once more, with an update message before every
-// WRITE in place of the window.
+// sendWithUpdates sends the payload once more, with a target message before every WRITE
+// in place of the window.
 func (r *run) sendWithUpdates(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// depth is how many messages the sender, or receives a receiver, has posted at
-// a time.
+// depth is the number of messages that the sender, or of receives that a receiver, has
+// posted at a time.
 const depth = 64
 
 // transferPlan cuts a payload into messages.
@@ -30,8 +30,8 @@ func (p *transferPlan) segment(mr endpoint.MR, i int) endpoint.Segment {
 	return endpoint.Segment{MR: mr, Offset: int(at), Len: int(min(p.message, p.total-at))}
 }
 
-// send posts all messages from mr and returns when the last is complete; done
-// hears of each completion. va and rkey say where WRITEs go.
+// send posts all messages from mr and returns when the last is complete; done is called
+// for each completion. va and rkey are the target of WRITEs.
 func (p *transferPlan) send(ctx context.Context, qp endpoint.QP, mr endpoint.MR, va uint64, rkey uint32, done func(bytes int)) error {
 	n := p.messages()
 	posted, completed := 0, 0

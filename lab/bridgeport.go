@@ -21,7 +21,7 @@ const (
 	PortIsolated = BridgePortFlag(nl.IFLA_BRPORT_ISOLATED)
 )
 
-// States of a bridge's port that a bridge without a spanning tree keeps.
+// States of a bridge's port that a bridge without a spanning tree does not change.
 const (
 	StateDisabled   = 0
 	StateForwarding = 3

@@ -9,12 +9,12 @@
 // kernel takes it down, links and all, when the process ends, however it ends;
 // there is nothing to clean up by construction.
 //
-// A named lab (Options.Name) can outlive the process: its namespaces are bind
-// mounts under /run/netns, as `ip netns` makes them, so that `ip netns exec
-// NAME-h1 …` works in it. A record under /run/gleam names its owner (process id
-// and start time), its namespaces and its processes. It is written before the
-// thing it names is made, so CleanStale finds whatever a dead owner left, and
-// Remove takes down a lab that was kept (Lab.Keep).
+// A named lab (Options.Name) can outlive the process: its namespaces are bind mounts
+// under /run/netns, as `ip netns` makes them, so that `ip netns exec NAME-h1 …` works
+// in it. A record under /run/gleam names its owner (process id and start time), its
+// namespaces and its processes. Each entry is written before its object is made, so
+// CleanStale finds all that a dead owner left, and Remove takes down a lab that was
+// kept (Lab.Keep).
 //
 // Everything here needs CAP_SYS_ADMIN and CAP_NET_ADMIN; see Supported.
 // Signals are the caller's job.

@@ -16,10 +16,9 @@ type Feature uint32
 
 // Features: the ETHTOOL_S… commands of linux/ethtool.h.
 const (
-	// TXChecksum off makes the kernel fill in transport checksums before a frame
-	// leaves, as on a real wire. A veth passes them on unfinished otherwise, and
-	// whoever reads raw frames at the far end sees wrong ones. TSO goes off with
-	// it.
+	// TXChecksum off makes the kernel fill in transport checksums before a frame leaves,
+	// as on a real wire. Otherwise a veth passes them on unfinished, and a reader of raw
+	// frames at the far end gets wrong ones. TSO goes off with it.
 	TXChecksum Feature = 0x17
 	// GRO on starts NAPI on a veth without an XDP program; frames that XDP
 	// redirects into its peer are dropped without.

@@ -28,8 +28,8 @@ func identify(pid int) (processID, error) {
 	if err != nil {
 		return processID{}, fmt.Errorf("identify process %d: %w", pid, err)
 	}
-	// The second field is the command in parentheses and may hold anything, so
-	// count from the last ')': what follows it begins with field 3.
+	// The second field is the command in parentheses and may hold any text, so count
+	// from the last ')': field 3 follows it.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return processID{}, fmt.Errorf("identify process %d: /proc/%d/stat has too few fields", pid, pid)

@@ -51,7 +51,7 @@ func Supported() error {
 	return f.Close()
 }
 
-// New makes an empty lab. A name in use is an error that says by whom.
+// New makes an empty lab. A name in use is an error that names the owner.
 func New(o Options) (*Lab, error) {
 	l := &Lab{name: o.Name}
 	if o.Name == "" {
@@ -121,9 +121,9 @@ func (n *Namespace) disableIPv6Noise() error {
 	return nil
 }
 
-// mountNamespace gives n a name that outlives this process. The record is
-// written first: a crash in between leaves a record of something that is not
-// there, which does no harm, and never the reverse.
+// mountNamespace gives n a name that outlives this process. The record is written
+// first: a crash in between leaves a record without its namespace, which does no harm,
+// and never the reverse.
 func (l *Lab) mountNamespace(n *Namespace) error {
 	full := l.name + "-" + n.name
 	path := filepath.Join(netnsDir, full)

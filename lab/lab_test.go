@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// makeAndWait makes a lab with a veth into the witness namespace and a process,
-// says "ready PID" and waits for the end of its standard input.
+// makeAndWait makes a lab with a veth into the witness namespace and a process, prints
+// "ready PID" and waits for the end of its standard input.
 func makeAndWait(name, witness string) error {
 	if name == "-" {
 		name = ""
@@ -55,7 +55,7 @@ func makeAndWait(name, witness string) error {
 	if err := lab.Veth(lab.End{NS: s.Hosts[1].NS, Name: "wit"}, lab.End{NS: far, Name: "wit"}, 0); err != nil {
 		return err
 	}
-	if err := far.Close(); err != nil { // or it would keep the witness alive, not the lab
+	if err := far.Close(); err != nil { // or this descriptor would keep the namespace alive, not the lab
 		return err
 	}
 	p, err := s.Switch.Start(exec.Command("sleep", "300"))
@@ -89,8 +89,8 @@ func alive(pid int) bool {
 	return state != "Z" && state != "X"
 }
 
-// witness is a namespace whose end of a veth goes when the kernel destroys the
-// lab: proof that nothing holds the lab's namespaces any more.
+// witness is a namespace whose end of a veth goes when the kernel destroys the lab:
+// proof that no descriptor holds the lab's namespaces any more.
 func witness(t *testing.T) *lab.Namespace {
 	n, err := labtest.New(t).Namespace("witness")
 	if err != nil {
@@ -231,8 +231,8 @@ func TestCleanStaleAfterKill9(t *testing.T) {
 	t.Error("the lab was always gone before it was cleaned: it goes by itself")
 }
 
-// cleanAfterKill9 returns false if another program removed the stale lab between
-// kill and CleanStale, as tests of other packages do with what they find.
+// cleanAfterKill9 returns false if another program removed the stale lab between kill
+// and CleanStale, as tests of other packages may.
 func cleanAfterKill9(t *testing.T, name string) bool {
 	t.Helper()
 	w := witness(t)
@@ -283,7 +283,7 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// gone checks that nothing is left of a named lab.
+// gone checks that a named lab has left no namespace, record or process.
 func gone(t *testing.T, name string, sleeper int, w *lab.Namespace) {
 	t.Helper()
 	if alive(sleeper) {

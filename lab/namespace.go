@@ -159,7 +159,7 @@ func (n *Namespace) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd())
 }
 
-// Close lets go of the namespace. Calling it again does nothing.
+// Close closes the namespace's descriptor. Calling it again has no effect.
 func (n *Namespace) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -187,8 +187,8 @@ func TestSysctl(t *testing.T) {
 	}
 }
 
-// TestTXChecksumFeature looks at the checksum of a frame at the far end of a
-// veth: unfinished with the offload, complete without.
+// TestTXChecksumFeature checks the checksum of a frame at the far end of a veth:
+// unfinished with the offload, complete without.
 func TestTXChecksumFeature(t *testing.T) {
 	l := labtest.New(t)
 	for _, on := range []bool{true, false} {

@@ -18,7 +18,7 @@ import (
 
 const (
 	stopGrace = 5 * time.Second // between SIGTERM and SIGKILL
-	outputCap = 64 << 10        // bytes of output kept for error messages
+	outputCap = 64 << 10        // bytes of output stored for error messages
 )
 
 // Process is a program running in a namespace. Methods may be called from any
@@ -33,9 +33,9 @@ type Process struct {
 }
 
 // Start starts cmd in the namespace. Its output is captured, and also copied to
-// cmd.Stdout and cmd.Stderr where these are set. It runs in a process group of
-// its own, so that Ctrl-C on the terminal reaches only the caller, who decides
-// the order of things.
+// cmd.Stdout and cmd.Stderr where these are set. It runs in a process group of its own,
+// so that Ctrl-C on the terminal reaches only the caller, which decides the order of
+// ends.
 //
 // In an anonymous lab the process is killed when this process ends, however it
 // ends. In a named one it runs on detached, so that the lab can be kept: it is
@@ -101,7 +101,7 @@ func (p *Process) run(n *Namespace, started chan<- error) {
 
 func (p *Process) identify() (processID, error) {
 	id, err := identify(p.cmd.Process.Pid)
-	if err != nil { // nobody has waited for it, so /proc must have it
+	if err != nil { // not waited for yet, so /proc must have it
 		return id, errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
 	}
 	id.Log = p.id.Log
@@ -203,7 +203,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return fmt.Errorf("stop %s (process %d): still there %v after SIGKILL", p.name, p.PID(), stopGrace)
 }
 
-// outputTail keeps the last outputCap bytes written to it.
+// outputTail stores the last outputCap bytes written to it.
 type outputTail struct {
 	mu  sync.Mutex
 	buf []byte

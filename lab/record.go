@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recordDir holds the records of named labs and the output of their processes.
-// It is on a tmpfs, so a reboot forgets the records with the namespaces.
+// recordDir holds the records of named labs and the output of their processes. It is on
+// a tmpfs, so a reboot removes the records with the namespaces.
 const recordDir = "/run/gleam"
 
 // ErrNotFound is returned by Remove for a name no lab has.
 var ErrNotFound = errors.New("no such lab")
 
-// record is what a named lab leaves on disk: all that is needed to remove it.
+// record is a named lab's file on disk: all that is needed to remove the lab.
 type record struct {
 	Name       string      `json:"name"`
 	Owner      processID   `json:"owner"`
@@ -44,8 +44,8 @@ type Info struct {
 
 func recordPath(name string) string { return filepath.Join(recordDir, "lab-"+name+".json") }
 
-// createRecord claims name. The record appears whole or not at all, and only
-// one process can claim a name: os.Link fails if the target exists.
+// createRecord claims name. The record appears complete or not at all, and only one
+// process can claim a name: os.Link fails if the target exists.
 func createRecord(name string) (*record, error) {
 	self, err := identify(os.Getpid())
 	if err != nil {
@@ -68,7 +68,7 @@ func createRecord(name string) (*record, error) {
 	return r, nil
 }
 
-// inUse says who has a lab of that name.
+// inUse is the error for a name in use: it names the owner.
 func inUse(name string) error {
 	old, err := readRecord(recordPath(name))
 	switch {
@@ -119,8 +119,8 @@ func readRecord(path string) (*record, error) {
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, fmt.Errorf("lab record %s (remove it by hand): %w", path, err)
 	}
-	// A record is trusted with unmounting and killing, so it must be about
-	// itself: its own name, and namespaces that carry it.
+	// A record is trusted with unmounting and killing, so it must name its own lab
+	// alone: its own name, and namespaces with that name in theirs.
 	ours := filepath.Base(path) == filepath.Base(recordPath(r.Name)) && validName.MatchString(r.Name)
 	for _, ns := range r.Namespaces {
 		ours = ours && strings.HasPrefix(ns, r.Name+"-") && filepath.Base(ns) == ns

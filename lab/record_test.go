@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestRecordsAreNotBelieved: a record decides what is unmounted and killed, so
-// one that names what is not its lab's is refused.
+// TestRecordsAreNotBelieved: a record decides what is unmounted and killed, so a record
+// that names objects of another lab is refused.
 func TestRecordsAreNotBelieved(t *testing.T) {
 	for _, tt := range []struct{ name, record, want string }{
 		{"good", `{"name":"x","owner":{"pid":1,"start":2},"namespaces":["x-h1"]}`, ""},

@@ -57,7 +57,7 @@ func (s *Star) routeHost(h Host) error {
 }
 
 // ProxyND makes the port of h, in a Star without a bridge, answer neighbour
-// solicitations for all other hosts. The kernel forgets such entries when the port
+// solicitations for all other hosts. The kernel removes such entries when the port
 // loses its carrier.
 func (s *Star) ProxyND(h Host) error {
 	port, err := s.Switch.link(h.Port)

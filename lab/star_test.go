@@ -119,7 +119,7 @@ func TestLinkStatsCountFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := after.Sub(before)
-		// Something else, such as a neighbour probe, may add a few small frames.
+		// Other packets, such as neighbour probes, may add a few small frames.
 		return d.RxPackets >= n && d.RxBytes >= want && d.RxBytes < want+want/10
 	})
 	if _, err := s.Switch.LinkStats("p9"); err == nil {

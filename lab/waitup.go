@@ -15,10 +15,10 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// WaitUp waits until the interfaces of the namespace that were set up carry
-// traffic, and until its IPv6 addresses can be resolved by neighbours. Both
-// happen in the kernel's own time after they were asked for; a first packet sent
-// earlier is lost, and its retransmission costs a second.
+// WaitUp waits until the interfaces of the namespace that were set up carry traffic,
+// and until its IPv6 addresses can be resolved by neighbours. Both happen in the kernel
+// some time after the calls; a first packet sent earlier is lost, and its
+// retransmission costs a second.
 func (n *Namespace) WaitUp(timeout time.Duration) error {
 	end := time.Now().Add(timeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -39,7 +39,7 @@ func (n *Namespace) WaitUp(timeout time.Duration) error {
 	}
 }
 
-// whyNotUp says what is not up yet, "" if nothing.
+// whyNotUp names an interface that is not up yet; "" if all are.
 func (n *Namespace) whyNotUp() (string, error) {
 	links, err := n.handle.LinkList()
 	if err != nil {
@@ -58,9 +58,9 @@ func (n *Namespace) whyNotUp() (string, error) {
 	return n.whyNotResolvable(links)
 }
 
-// whyNotResolvable looks for an IPv6 address whose solicited-node group has not
-// been joined. The kernel joins it in a work queue, also for addresses without
-// duplicate address detection (net/ipv6/addrconf.c:addrconf_dad_work).
+// whyNotResolvable returns an IPv6 address whose solicited-node group has not been
+// joined. The kernel joins it in a work queue, also for addresses without duplicate
+// address detection (net/ipv6/addrconf.c:addrconf_dad_work).
 func (n *Namespace) whyNotResolvable(links []netlink.Link) (string, error) {
 	addrs, err := n.handle.AddrList(nil, netlink.FAMILY_V6)
 	if err != nil {

@@ -28,7 +28,7 @@ func Build(to string, packages ...string) error {
 // a folder that every user can execute them from.
 type Programs struct {
 	Packages []string               // folders of main packages
-	More     func(dir string) error // builds what is not Go; may be nil
+	More     func(dir string) error // builds programs in other languages; may be nil
 
 	once sync.Once
 	dir  string

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxOthers is how many CPUs other programs may use beside a test whose timing says
-// something. Left alone it is below 0.1.
+// maxOthers is the number of CPUs that other programs may use while a test measures
+// times. On an idle machine it is below 0.1.
 const maxOthers = 0.3
 
 // Machine is how much of the machine other programs use.
@@ -31,8 +31,8 @@ func (m Machine) Others() float64 {
 	return float64(others()-m.others) / float64(time.Since(m.at))
 }
 
-// Timing fails the test for what it has measured, unless other programs had the
-// CPUs meanwhile: then it says so and skips the test.
+// Timing fails the test for its measured time, unless other programs had the CPUs
+// meanwhile: then it logs that and skips the test.
 func (m Machine) Timing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if n := m.Others(); n > maxOthers {

@@ -10,8 +10,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Enter puts the test, with its thread, into a network namespace of its own,
-// which ends with the test. Goroutines that the test starts are elsewhere.
+// Enter puts the test, with its thread, into a network namespace of its own, which ends
+// with the test. Goroutines that the test starts are in the old one.
 func Enter(t testing.TB) {
 	t.Helper()
 	Require(t)

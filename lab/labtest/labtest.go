@@ -19,8 +19,8 @@ const RequireEnv = "GLEAM_REQUIRE_ROOT"
 // run for each of thousands of mutants has no time for them.
 const SkipEnv = "GLEAM_SKIP_LABS"
 
-// Unavailable skips the test for a reason that is the machine's, or fails it
-// if RequireEnv is 1.
+// Unavailable skips the test for a reason of the machine, or fails it if RequireEnv is
+// 1.
 func Unavailable(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv(RequireEnv) == "1" {

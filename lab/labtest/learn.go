@@ -33,7 +33,7 @@ func LearntMAC(i int) net.HardwareAddr {
 	return net.HardwareAddr{0x06, 0x67, byte(i >> 24), byte(i >> 16), byte(i >> 8), byte(i)}
 }
 
-// learn sends the requests by the hundred, without asking for answers.
+// learn sends the requests by the hundred, without requesting answers.
 func learn(ifindex, n int) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Output is a writer that tells when a text has been written.
+// Output is a writer that signals when a text has been written.
 type Output struct {
 	Seen chan struct{} // closed then
 
@@ -37,15 +37,15 @@ func (o *Output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is what was written.
+// String returns the written text.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.String()
 }
 
-// Cancel runs a function that writes to say, cancels it when the text has been
-// written, and wants it to end soon for that reason.
+// Cancel runs a function that writes to say, cancels it when the text has been written,
+// and checks that it ends soon with that error.
 func Cancel(t *testing.T, text string, run func(ctx context.Context, say *Output) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
