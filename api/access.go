@@ -23,15 +23,15 @@ type UserGroup struct {
 	ID   uint32
 }
 
-// Access says which users may do what. Root and the user that the server runs as may
-// change what there is. The zero value lets everybody else read who reaches the socket.
+// Access has the rights of users. Root and the user that the server runs as may change
+// groups and ports. The zero value lets every other user read that reaches the socket.
 type Access struct {
 	Change *UserGroup // its members may change, too
-	Read   *UserGroup // only its members, and who may change, may read
+	Read   *UserGroup // only its members, and users who may change, may read
 }
 
-// Peer is the process at the other end of a connection, as it was when it connected.
-// The kernel says so.
+// Peer is the process at the other end of a connection, as it was when it connected,
+// from the kernel.
 type Peer struct {
 	UID, GID uint32
 	PID      int32
@@ -44,12 +44,12 @@ func (p *Peer) isIn(g *UserGroup) bool {
 	return g != nil && (p.GID == g.ID || slices.Contains(p.Groups, g.ID))
 }
 
-// role is what a peer may do. Connections and requests are bounded for each role by
-// itself, so that nobody takes the places of those who may do more.
+// role is the set of a peer's rights. Connections and requests are bounded per role, so
+// that no peer takes the slots of peers with more rights.
 type role int
 
 const (
-	stranger role = iota // nothing
+	stranger role = iota // no right
 	reader               // read
 	operator             // change, by its group
 	owner                // change: root, and the server's own user
@@ -71,7 +71,8 @@ func (a *Access) role(p *Peer) role {
 // ReasonForbidden means that the caller's user may not do this: status 403.
 const ReasonForbidden = "forbidden"
 
-// refusal tells a peer of role r what it lacks to call method; nil if it lacks nothing.
+// refusal is the error that names the right that a peer of role r lacks to call method;
+// nil if it lacks none.
 func (a *Access) refusal(p *Peer, r role, method string) error {
 	may, lacks := r >= operator, a.Change
 	what, are := "change", "changes are"
@@ -130,14 +131,14 @@ func (p *Peer) ask(fd int) error {
 	}
 }
 
-// connectedUser is a Peer with its role, and what became of its connection.
+// connectedUser is a Peer with its role, and the state of its connection.
 type connectedUser struct {
 	*Peer
 	role
 	refused error // the connection is one too many
 }
 
-// callerKey is where a request's context has its caller.
+// callerKey is the key of the caller in a request's context.
 type callerKey struct{}
 
 func callerOf(r *http.Request) *connectedUser {

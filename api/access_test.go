@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Who may do what, and what a refusal tells of what is missing.
+// Rights by user, and the missing right in a refusal.
 func TestAccess(t *testing.T) {
 	own := uint32(os.Geteuid())
 	change, read := &UserGroup{"gleam", 900}, &UserGroup{"adm", 4}
@@ -49,7 +49,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The kernel tells who connects, with all groups.
+// The kernel reports the connecting user, with all groups.
 func TestPeerOf(t *testing.T) {
 	ln, err := Listen(filepath.Join(t.TempDir(), "s.sock"), 0o666)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestPeerOf(t *testing.T) {
 	}
 }
 
-// A share is bounded in all and for each user, and gives back what it took.
+// A share is bounded in all and for each user, and returns its slots.
 func TestShare(t *testing.T) {
 	s := newShare(3, 2)
 	for i, want := range []bool{true, true, false} {

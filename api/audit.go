@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// Change is what somebody wanted changed by the API, and what came of it.
+// Change is a change that a user requested by the API, with its outcome.
 type Change struct {
 	By     string     // "uid 1000 (alice), pid 4711"
-	Action string     // "register group", with what matters of it
+	Action string     // "register group", with its important parameters
 	Group  netip.Addr // that it is about; zero if it is about none
 	Err    error      // nil: it was done
 }
 
-// changeKey is where a request's context has its Change.
+// changeKey is the key of the Change in a request's context.
 type changeKey struct{}
 
-// describe says what a request wants changed.
+// describe sets the Change of a request.
 func describe(r *http.Request, group netip.Addr, format string, args ...any) {
 	if c, _ := r.Context().Value(changeKey{}).(*Change); c != nil {
 		c.Group, c.Action = group, fmt.Sprintf(format, args...)
@@ -50,8 +50,9 @@ func (r *Register) summary() string {
 	return s
 }
 
-// audited runs a request for a change and tells the backend of it. Those that are
-// refused for who asks are told of as far as refusals go, so that nobody fills the log.
+// audited runs a request for a change and reports it to the backend. Requests that are
+// refused for their user are reported as far as the limit of refusals goes, so that no
+// user fills the log.
 func (h *handler) audited(r *http.Request, do func(*http.Request) (any, error)) (any, error) {
 	c := &Change{By: h.name(r), Action: fmt.Sprintf("%s %.100q", r.Method, r.URL.Path)}
 	answer, err := do(r.WithContext(context.WithValue(r.Context(), changeKey{}, c)))
@@ -60,7 +61,7 @@ func (h *handler) audited(r *http.Request, do func(*http.Request) (any, error)) 
 	return answer, err
 }
 
-// auditRefused tells of a change that the caller may not ask for.
+// auditRefused reports a change that the caller has no right to.
 func (h *handler) auditRefused(r *http.Request, err error) {
 	var e *statusError
 	if r.Method != http.MethodGet && errors.As(err, &e) && e.body.Reason == ReasonForbidden && h.refusals.allow(time.Now()) {
@@ -68,7 +69,7 @@ func (h *handler) auditRefused(r *http.Request, err error) {
 	}
 }
 
-// name says who asks.
+// name names the caller.
 func (h *handler) name(r *http.Request) string {
 	who := callerOf(r)
 	if who == nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/api/apitest"
 )
 
-// Every change that is asked for is told of once, with what it was and what came of
-// it. Questions are not.
+// Every requested change is reported once, with its outcome. Reads are not.
 func TestChangesAreAudited(t *testing.T) {
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"GET", "/v1/groups", "", ""},

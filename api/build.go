@@ -19,8 +19,8 @@ func Build(started time.Time) Version {
 	return Version{Version: buildVersion(), Go: runtime.Version(), Started: started, Pid: os.Getpid()}
 }
 
-// buildVersion returns the release, or else what the Go tool recorded: the
-// module's version, or the commit it was built from.
+// buildVersion returns the release, or else the Go tool's record: the module's version,
+// or the commit it was built from.
 func buildVersion() string {
 	if release != "" {
 		return release

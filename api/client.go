@@ -28,11 +28,11 @@ const (
 	registerTimeout = 75 * time.Second
 )
 
-// maxAnswer bounds what a client reads: 1024 groups of 1024 members fit.
+// maxAnswer bounds the answer that a client reads: 1024 groups of 1024 members fit.
 const maxAnswer = 1 << 30
 
-// Client asks a gleamd. It is safe for concurrent use. Its errors are *Error
-// where the daemon answered with one; any other names the socket.
+// Client calls a gleamd. It is safe for concurrent use. Its errors are *Error where the
+// daemon answered with one; any other names the socket.
 type Client struct {
 	socket string
 	http   http.Client
@@ -74,8 +74,7 @@ func (c *Client) Group(ctx context.Context, ip netip.Addr) (*Group, error) {
 	return g, nil
 }
 
-// Register registers a group; with r.Replace it takes the place of one of the
-// same address.
+// Register registers a group; with r.Replace it replaces a group of the same address.
 func (c *Client) Register(ctx context.Context, r *Register) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -85,7 +84,7 @@ func (c *Client) Register(ctx context.Context, r *Register) error {
 	return c.call(ctx, "POST", "/v1/groups", r, nil)
 }
 
-// Delete forgets a group.
+// Delete deletes a group.
 func (c *Client) Delete(ctx context.Context, ip netip.Addr) error {
 	return c.call(ctx, "DELETE", groupPath(ip), nil, nil)
 }
@@ -133,7 +132,7 @@ func (c *Client) Stats(ctx context.Context) (*Stats, error) {
 	return s, nil
 }
 
-// Version tells which daemon answers.
+// Version returns the daemon's version.
 func (c *Client) Version(ctx context.Context) (*Version, error) {
 	v := new(Version)
 	if err := c.call(ctx, "GET", "/v1/version", nil, v); err != nil {
@@ -142,8 +141,8 @@ func (c *Client) Version(ctx context.Context) (*Version, error) {
 	return v, nil
 }
 
-// WaitReady asks every 20 ms until the daemon answers or ctx ends; the error
-// then says what was last in the way.
+// WaitReady calls every 20 ms until the daemon answers or ctx ends; the error then is
+// the last call's.
 func (c *Client) WaitReady(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -167,7 +166,7 @@ func (c *Client) WaitReady(ctx context.Context) error {
 	}
 }
 
-// groupPath is where the group ip is; a zone's % has to be escaped.
+// groupPath is the path of the group ip; a zone's % has to be escaped.
 func groupPath(ip netip.Addr) string { return "/v1/groups/" + url.PathEscape(ip.String()) }
 
 // call sends body, if not nil, and decodes the answer into answer, if not nil.
@@ -217,7 +216,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 	return nil
 }
 
-// explain says what stands between us and the daemon, and what to do about it.
+// explain names the obstacle between client and daemon, and the remedy.
 func (c *Client) explain(err error) error {
 	say := func(format string) error { return &callError{fmt.Sprintf(format, c.socket), err} }
 	switch {
@@ -233,8 +232,8 @@ func (c *Client) explain(err error) error {
 	return fmt.Errorf("socket %s: %w", c.socket, err)
 }
 
-// callError keeps an error for errors.Is without showing its text: net/http
-// wraps a dial error in a made-up URL, which helps nobody.
+// callError keeps an error for errors.Is without showing its text: net/http wraps a
+// dial error in a made-up URL, which is of no help.
 type callError struct {
 	message string
 	cause   error

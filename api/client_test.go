@@ -204,8 +204,8 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	}
 }
 
-// A question for events that do not come is answered when its time is over, and
-// does not keep the daemon from stopping.
+// A request for events that do not come is answered when its time is over, and does not
+// keep the daemon from stopping.
 func TestEventsWait(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	ln, err := api.Listen(socket, 0o600)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// connectionGate is a listener that admits connections as far as their role's share goes. Some
-// beyond it are admitted to be told so; all others are closed at once.
+// connectionGate is a listener that admits connections as far as their role's share
+// goes. Some beyond it are admitted to get a refusal; all others are closed at once.
 type connectionGate struct {
 	net.Listener
 	access Access
@@ -41,7 +41,7 @@ func (g *connectionGate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns nil for a connection that nobody may have.
+// admit returns nil for a connection beyond all shares.
 func (g *connectionGate) admit(c net.Conn) net.Conn {
 	peer, err := peerOf(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func (g *connectionGate) admit(c net.Conn) net.Conn {
 	return &gatedConn{Conn: c, caller: who, leave: func() { s.refusals.give(peer.UID) }}
 }
 
-// refusalTimeout bounds how long a connection too many stays.
+// refusalTimeout bounds the life of a connection beyond its share.
 const refusalTimeout = 2 * time.Second
 
 // ReasonBusy means that the caller's user has too much under way: status 503.
@@ -72,7 +72,7 @@ func busy(what string, s *userShare, uid uint32) error {
 }
 
 // SetReadDeadline implements net.Conn. The server's own deadlines do not prolong the
-// life of a connection too many.
+// life of a connection beyond its share.
 func (c *gatedConn) SetReadDeadline(t time.Time) error { return c.deadline(t, c.Conn.SetReadDeadline) }
 
 // SetWriteDeadline implements net.Conn.

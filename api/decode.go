@@ -14,16 +14,16 @@ import (
 // maxRequest bounds a request's body: 4096 members with windows, generously.
 const maxRequest = 1 << 20
 
-// maxObjects bounds what a body becomes in memory: a Register, its window, its members
-// and theirs. An empty member has 3 bytes in JSON and 64 here.
+// maxObjects bounds the objects of a body in memory: a Register, its window, its
+// members and theirs. An empty member has 3 bytes in JSON and 64 here.
 const maxObjects = 2 + 2*MaxMembers
 
-// errTooLarge is what DecodeRegister says of a body over maxRequest.
+// errTooLarge is the error of DecodeRegister for a body over maxRequest.
 var errTooLarge = fmt.Errorf("request is larger than %d bytes", maxRequest)
 
-// DecodeRegister reads one Register as strict JSON: unknown fields, a second
-// value and more than 1 MiB are refused. What it returns has its defaults
-// filled in and passes Validate.
+// DecodeRegister reads one Register as strict JSON: unknown fields, a second value and
+// more than 1 MiB are refused. The returned Register has its defaults filled in and
+// passes Validate.
 func DecodeRegister(body io.Reader) (*Register, error) {
 	r := new(Register)
 	if err := decode(body, r, "registration"); err != nil {
@@ -36,8 +36,8 @@ func DecodeRegister(body io.Reader) (*Register, error) {
 	return r, nil
 }
 
-// DecodeAddMember reads one AddMember as strictly. Whether it fits its group is
-// for Validate and the daemon to say.
+// DecodeAddMember reads one AddMember as strictly. Validate and the daemon check
+// whether it fits its group.
 func DecodeAddMember(body io.Reader) (*AddMember, error) {
 	m := new(AddMember)
 	if err := decode(body, m, "member"); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/gleam-rdma/gleam/api/apitest"
 )
 
-// FuzzHandler asks anything of the API: every answer is JSON with a status of the
-// table, and a body that is taken is one that says the same when it is sent again.
+// FuzzHandler sends arbitrary requests to the API: every answer is JSON with a status
+// of the table, and an accepted body has the same meaning when it is sent again.
 func FuzzHandler(f *testing.F) {
 	f.Add("POST", "/v1/groups", "", saneJSON)
 	f.Add("POST", "/v1/groups/10.77.254.1/members", "", `{"ip":"10.77.0.9","qpn":17,"window":{"va":1,"len":2,"rkey":3}}`)

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// MoveMember is an operator's word for where a member is now, in all its groups. If it
-// names nothing, the member is where it was seen last without having confirmed it.
+// MoveMember is a member's location in all its groups, as an operator confirms it. If
+// it names none, the location is that of the last unconfirmed sighting.
 type MoveMember struct {
 	Port string `json:"port,omitempty"`
 	MAC  string `json:"mac,omitempty"` // if it has changed
@@ -25,12 +25,12 @@ type MoveMember struct {
 // ReasonMove means that a member cannot be moved there.
 const ReasonMove = "cannot move"
 
-// Moves count what became of members that were seen elsewhere than where they are pinned.
+// Moves are counts about members that were seen elsewhere than where they are pinned.
 type Moves struct {
-	Inquiries   uint64 `json:"asked"`       // times that a member was asked whether it has moved
+	Inquiries   uint64 `json:"asked"`       // inquiries to members
 	Confirmed   uint64 `json:"confirmed"`   // moves that the member, or the operator, has confirmed
 	Unconfirmed uint64 `json:"unconfirmed"` // times that no valid answer came from there
-	Stray       uint64 `json:"stray"`       // authentic answers that came from elsewhere, or too late
+	Stray       uint64 `json:"stray"`       // authentic answers from elsewhere, or after the deadline
 }
 
 // Address returns the MAC address; the zero value if there is none.
@@ -41,7 +41,7 @@ func (m *MoveMember) Address() (mac [6]byte) {
 	return mac
 }
 
-// Validate returns what is wrong with m.
+// Validate returns the first error of m.
 func (m *MoveMember) Validate() error {
 	if m.MAC == "" {
 		return nil

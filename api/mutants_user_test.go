@@ -5,7 +5,7 @@ package api
 
 import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
-// Wrong ways to tell operators and users what is going on.
+// Wrong reports to operators and users.
 var _ = []mutant.Mutant{
 	mutant.New("the command line has a default virtual QPN of its own", "user", mutant.In(DefaultQPN,
 		"= uint32(mcast.DefaultQPN)",

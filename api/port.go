@@ -15,7 +15,7 @@ import (
 	"github.com/gleam-rdma/gleam/linkrate"
 )
 
-// Allow says who may send by a port; an empty list is everybody.
+// Allow lists the hosts that may send by a port; an empty list allows all.
 type Allow struct {
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
 	MACs      []string       `json:"macs,omitempty"`
@@ -25,7 +25,7 @@ type Allow struct {
 type Port struct {
 	Name     string            `json:"name"`
 	Ifindex  int               `json:"ifindex"`
-	Driver   string            `json:"driver"` // of the interface; empty if it does not say
+	Driver   string            `json:"driver"` // of the interface; empty if unknown
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`
 	Up       bool              `json:"up"`
@@ -35,7 +35,7 @@ type Port struct {
 	VLAN     uint16            `json:"vlan,omitempty"`
 	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel
-	Bridge   string            `json:"bridge"`    // what its bridge does to it, or none
+	Bridge   string            `json:"bridge"`    // its bridge's state of it, or none
 	Allow    Allow             `json:"allow"`
 	Rate     linkrate.Rate     `json:"rate"` // bit/s that group frames leave at; 0: no limit
 	Egress   Egress            `json:"egress"`
@@ -44,7 +44,7 @@ type Port struct {
 	XDP      map[string]uint64 `json:"xdp"`     // exits of the XDP program by reason
 }
 
-// Socket is an AF_XDP socket of a port and what is in its rings.
+// Socket is an AF_XDP socket of a port with the fill of its rings.
 type Socket struct {
 	Queue      int  `json:"queue"`
 	Worker     int  `json:"worker"`     // that receives from it
@@ -54,14 +54,14 @@ type Socket struct {
 	Completion Ring `json:"completion"` // sent frames that wait for the worker
 }
 
-// Ring is how full a ring is.
+// Ring is the fill of a ring.
 type Ring struct {
 	Used int `json:"used"` // entries
 	Size int `json:"size"`
 }
 
-// Egress is the queue of group frames in front of a port. Bytes are those that
-// they take on an Ethernet link. What the kernel has yet to send is counted in.
+// Egress is the queue of group frames in front of a port. Bytes are those on an
+// Ethernet link. Frames that the kernel has yet to send are included.
 type Egress struct {
 	Bytes         int     `json:"bytes"`      // that wait now
 	Frames        int     `json:"frames"`     // in how many frames
@@ -71,12 +71,12 @@ type Egress struct {
 	Dropped       uint64  `json:"dropped"`   // copies and answers that found no room
 	Deferred      uint64  `json:"put_off"`   // times that copies were left in a repair store, for want of room
 	CEMarked      uint64  `json:"ce_marked"` // copies that got Congestion Experienced here
-	ECNKMin       int     `json:"ecn_kmin"`  // bytes; up to here nothing is marked
+	ECNKMin       int     `json:"ecn_kmin"`  // bytes; up to here no frame is marked
 	ECNKMax       int     `json:"ecn_kmax"`  // bytes; above, everything; 0: marking is off
 	ECNPMax       float64 `json:"ecn_pmax"`  // share that is marked at ecn_kmax
 }
 
-// SetPort asks for a change of a port. What is left out stays.
+// SetPort is a change of a port. Omitted fields stay.
 type SetPort struct {
 	Rate *linkrate.Rate `json:"rate,omitempty"` // bit/s; 0: no limit
 }
@@ -84,7 +84,7 @@ type SetPort struct {
 // ReasonUnknownPort means that no port has this name: status 404.
 const ReasonUnknownPort = "unknown_port"
 
-// Validate returns what is wrong with s.
+// Validate returns the first error of s.
 func (s *SetPort) Validate() error {
 	if s.Rate == nil {
 		return errors.New("nothing to change: give a rate")
@@ -117,8 +117,8 @@ func (h *handler) setPort(r *http.Request, name string) (any, error) {
 	return nil, h.backend.SetPort(name, s)
 }
 
-// SetPort changes a port until the daemon ends. Of an unknown one the error is
-// an *Error with ReasonUnknownPort.
+// SetPort changes a port until the daemon ends. For an unknown port the error is an
+// *Error with ReasonUnknownPort.
 func (c *Client) SetPort(ctx context.Context, name string, s *SetPort) error {
 	return c.call(ctx, "PATCH", "/v1/ports/"+url.PathEscape(name), s, nil)
 }

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 )
 
-// Reloaded is what a reload of the configuration has come to.
+// Reloaded is the result of a reload of the configuration.
 type Reloaded struct {
 	Keys         []uint16 `json:"keys"`          // ids of the keys of envelopes that count now
 	NeedsRestart []string `json:"needs_restart"` // configuration keys that have changed and are not reloaded
@@ -20,7 +20,7 @@ const ReasonReload = "cannot reload"
 
 // Reloader is a Backend that can read its configuration again.
 type Reloader interface {
-	// Reload takes over what can be without a restart. An error changes nothing.
+	// Reload applies the keys that need no restart. With an error it changes none.
 	Reload() (*Reloaded, error)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/api/apitest"
 )
 
-// A reload is a change: nothing but POST does it. A switch without a configuration file
+// A reload is a change: only POST does it. A switch without a configuration file
 // refuses, with a reason that programs can read.
 func TestReload(t *testing.T) {
 	for _, c := range []struct {

@@ -8,16 +8,16 @@ import (
 	"net/http"
 )
 
-// requestWork is a request's place among those that hold a body or an answer in memory. The
-// zero value is of a caller whose places are not counted.
+// requestWork is a request's slot among those that hold a body or an answer in memory.
+// The zero value is of a caller whose slots are not counted.
 type requestWork struct {
 	shares  *userShares
 	uid     uint32
-	holds   bool // a place
+	holds   bool // a slot
 	polling bool
 }
 
-// workKey is where a request's context has its work.
+// workKey is the key of the work in a request's context.
 type workKey struct{}
 
 func workOf(r *http.Request) *requestWork {
@@ -28,7 +28,7 @@ func workOf(r *http.Request) *requestWork {
 	return w
 }
 
-// enter says whether a request may go on, and finds it a place.
+// enter takes a slot for a request, or returns an error.
 func (h *handler) enter(r *http.Request) (*requestWork, error) {
 	who := callerOf(r)
 	if h.access == nil {
@@ -47,7 +47,7 @@ func (h *handler) enter(r *http.Request) (*requestWork, error) {
 	return w, w.resume(r.Context())
 }
 
-// pause gives the place up for the time of a wait.
+// pause frees the slot for the time of a wait.
 func (w *requestWork) pause() {
 	if w.holds {
 		w.holds = false
@@ -55,7 +55,7 @@ func (w *requestWork) pause() {
 	}
 }
 
-// resume takes a place, for which it waits.
+// resume waits for a slot and takes it.
 func (w *requestWork) resume(ctx context.Context) error {
 	if w.shares == nil || w.holds {
 		return nil
@@ -68,7 +68,7 @@ func (w *requestWork) resume(ctx context.Context) error {
 	return nil
 }
 
-// poll gives the place up for one among those that wait for events.
+// poll exchanges the slot for one of those that wait for events.
 func (w *requestWork) poll() error {
 	w.pause()
 	if w.shares == nil || w.polling {

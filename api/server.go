@@ -26,8 +26,8 @@ const (
 	ReasonGroupExists   = "registered already" // another group of this address lives, and Register.Replace is not set
 )
 
-// Limits of one connection. All are generous for a local peer; they are there
-// so that a stuck one cannot hold the daemon's memory for ever.
+// Limits of one connection. All are generous for a local peer; they are there so that a
+// stuck peer cannot hold the daemon's memory for ever.
 const (
 	readTimeout     = 10 * time.Second
 	writeTimeout    = registerTimeout + 15*time.Second // from the request's headers to the answer's end
@@ -37,10 +37,9 @@ const (
 	maxHeader       = 16 << 10
 )
 
-// Serve answers requests on ln from b until ctx ends, then lets those under
-// way finish for up to 2 s and returns nil. It closes ln, which is a Unix
-// socket: who calls is asked of the kernel, and access says what it may do. v is what
-// GET /v1/version says.
+// Serve answers requests on ln from b until ctx ends, then lets those under way finish
+// for up to 2 s and returns nil. It closes ln, which is a Unix socket: the kernel names
+// the caller, and access has its rights. v is the answer to GET /v1/version.
 func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Access) error {
 	shares := newShares()
 	srv := &http.Server{
@@ -75,10 +74,10 @@ type handler struct {
 	versionInfo Version
 	end         context.Context // ends when the server does; nil: never
 
-	access *Access // nil: everybody may do everything
+	access *Access // nil: no restrictions
 	shares *[numRoles]userShares
 
-	refusals rateLimit // that are told to Audit
+	refusals rateLimit // that Audit gets
 }
 
 // ending is a context that ends when the server does.
@@ -89,7 +88,7 @@ func (h *handler) ending() context.Context {
 	return h.end
 }
 
-// Handler returns what Serve serves:
+// Handler returns the handler of Serve:
 //
 //	GET    /v1/groups        []Group
 //	GET    /v1/gone          []Group that are no more, oldest first
@@ -106,11 +105,11 @@ func (h *handler) ending() context.Context {
 //	POST   /v1/reload        Reloaded
 //	GET    /v1/version       Version
 //
-// Every answer that is not 2xx has an Error as its body: 400 for a request that
-// makes no sense, 403 for what this user may not do, 404 for a group, port or path that
-// is not there, 405, 409 for what the backend refuses, 413 for a body over 1 MiB, 503
-// for more at once than a user may have, 500 for anything else. The returned handler
-// knows no users: everybody may do everything.
+// Every answer that is not 2xx has an Error as its body: 400 for a request that makes
+// no sense, 403 for a right that this user lacks, 404 for a group, port or path that is
+// not there, 405, 409 for a refusal of the backend, 413 for a body over 1 MiB, 503 for
+// more at once than a user may have, 500 for anything else. The returned handler has no
+// users and no restrictions.
 func Handler(b Backend, v Version) http.Handler { return &handler{backend: b, versionInfo: v} }
 
 // endpoint answers one method of one path; arg is the path's {ip} or {name}.
@@ -223,8 +222,8 @@ func errorAnswer(err error) (int, *Error) {
 	return http.StatusInternalServerError, &Error{Message: err.Error()}
 }
 
-// write sends v as JSON. It is encoded first, so that a value that cannot be
-// encoded becomes a whole error and not half an answer.
+// write sends v as JSON. It is encoded first, so that a value that cannot be encoded
+// becomes a complete error and not half an answer.
 func write(w http.ResponseWriter, status int, v any) {
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(v); err != nil {
@@ -234,7 +233,7 @@ func write(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(buf.Bytes()) // a peer that has gone needs no answer
+	w.Write(buf.Bytes()) // an error means that the peer has gone
 }
 
 func (h *handler) groups(*http.Request, string) (any, error) {
@@ -277,7 +276,7 @@ func (h *handler) register(r *http.Request, _ string) (any, error) {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
 	describe(r, reg.Group, "%s", reg.summary())
-	workOf(r).pause() // for the members' places, which may take a minute
+	workOf(r).pause() // for the members' locations, which may take a minute
 	return nil, h.backend.Register(reg)
 }
 
@@ -325,7 +324,7 @@ func (h *handler) removeMember(r *http.Request, arg string) (any, error) {
 	return nil, h.backend.RemoveMember(group, member.Unmap())
 }
 
-// maxPollTime bounds how long a question for events stays open.
+// maxPollTime bounds the time of a request for events.
 const maxPollTime = time.Minute
 
 func (h *handler) events(r *http.Request, _ string) (any, error) {

@@ -18,7 +18,7 @@ import (
 
 const saneJSON = `{"group":"10.77.254.1","members":[{"ip":"10.77.0.1","qpn":17,"sq_psn":0,"rq_psn":1},{"ip":"10.77.0.2","qpn":17,"sq_psn":0,"rq_psn":1}]}`
 
-// TestEveryRefusalIsJSON asks what makes no sense, over HTTP as anybody might.
+// TestEveryRefusalIsJSON sends senseless requests over HTTP, as any client might.
 func TestEveryRefusalIsJSON(t *testing.T) {
 	b := apitest.Switch()
 	h := api.Handler(b, build)

@@ -27,11 +27,11 @@ const maxSocketPath = 107
 // the socket.
 var ErrSocketInUse = errors.New("another gleamd answers on it")
 
-// Listen makes the Unix socket path, with permission bits mode, and its
-// directory (0755) if need be. Who may write to the socket may connect. A
-// socket that a dead gleamd left is replaced; one that somebody answers on is
-// not: the error then wraps ErrSocketInUse. Closing the listener removes the
-// socket, unless somebody has put another one in its place.
+// Listen makes the Unix socket path, with permission bits mode, and its directory
+// (0755) if need be. Users who may write to the socket may connect. A dead gleamd's
+// socket is replaced; one with a listening process is not: the error then wraps
+// ErrSocketInUse. Closing the listener removes the socket, unless the file has been
+// replaced.
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	if path == "" {
 		return nil, errors.New("API socket: no path given")
@@ -76,7 +76,7 @@ func listen(path string, mode fs.FileMode) (_ *Listener, err error) {
 	if l.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // Close looks whose it is first
+	l.SetUnlinkOnClose(false) // Close checks first whether the file is its own
 	if err := l.secure(mode); err != nil {
 		l.UnixListener.Close()
 		os.Remove(path)
@@ -102,7 +102,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// removeStale clears path of a socket nobody listens on.
+// removeStale removes a socket at path on which no process listens.
 func removeStale(path string) error {
 	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func removeStale(path string) error {
 	case errors.Is(err, unix.ECONNREFUSED):
 		return os.Remove(path)
 	case errors.Is(err, unix.EAGAIN):
-		// The backlog is full: somebody is there, only busy.
+		// The backlog is full: a process listens, and is busy.
 		return fmt.Errorf("%w; stop that one first, or give this one a socket of its own in its configuration", ErrSocketInUse)
 	}
 	return fmt.Errorf("find out whether it is in use: %w", err)
@@ -134,7 +134,7 @@ type Listener struct {
 	*net.UnixListener
 	dir    *os.File // where the socket is, however its parents may be reached later
 	base   string
-	ownDir bool // nothing but the socket is there
+	ownDir bool // it holds only the socket
 	made   unix.Stat_t
 	once   sync.Once
 	err    error
@@ -171,8 +171,8 @@ func (l *Listener) withSocket(do func(fd int) error) error {
 	return do(fd)
 }
 
-// Give makes the socket belong to a user and a group; -1 leaves one as it is. The
-// directory goes to them as well if it holds nothing else: Listen has made it, or it
+// Give makes the socket belong to a user and a group; -1 leaves one unchanged. The
+// directory goes to them as well if it holds only the socket: Listen has made it, or it
 // is that of DefaultSocket. A user who may not write there cannot remove the socket.
 func (l *Listener) Give(uid, gid int) error {
 	if err := l.withSocket(func(fd int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// leaveStale leaves a socket on which nobody listens.
+// leaveStale leaves a socket on which no process listens.
 func leaveStale(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -137,8 +137,8 @@ func TestListenErrors(t *testing.T) {
 	}
 }
 
-// TestPermissionDenied asks as nobody: root may write to every socket, so this
-// test's program runs itself again.
+// TestPermissionDenied calls as the user nobody: root may write to every socket, so
+// this test's program runs itself again.
 func TestPermissionDenied(t *testing.T) {
 	if socket := os.Getenv("GLEAM_TEST_SOCKET"); socket != "" {
 		_, err := api.Dial(socket).Version(t.Context())
@@ -147,7 +147,7 @@ func TestPermissionDenied(t *testing.T) {
 		}
 		return
 	}
-	dir, err := os.MkdirTemp("/tmp", "gleam-api") // where nobody may look, unlike t.TempDir
+	dir, err := os.MkdirTemp("/tmp", "gleam-api") // that other users may not enter, unlike t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api is what gleamd says of itself over its Unix socket: the types,
-// which are its JSON, a client and a server. It knows nothing of how the
-// answers come about.
+// Package api is gleamd's API on its Unix socket: the types, which are its JSON, a
+// client and a server. Its answers come from a Backend.
 package api
 
 import (
@@ -26,11 +25,11 @@ type Group struct {
 	Worker        int        `json:"worker"`              // that it belongs to, from 0
 	State         string     `json:"state"`               // idle, running, failed
 	Failure       string     `json:"failure,omitempty"`   // why the group has failed
-	MTUText       string     `json:"too_long,omitempty"`  // why its longest packets do not fit a port
+	MTUText       string     `json:"too_long,omitempty"`  // the reason for which its longest packets do not fit a port
 	IsolationText string     `json:"separated,omitempty"` // why some of its members may not send
-	Ended         *Ended     `json:"gone,omitempty"`      // of a group that is no more: the rest is its last state
+	Ended         *Ended     `json:"gone,omitempty"`      // of a group that has ended: the rest is its final state
 	Source        netip.Addr `json:"source,omitzero"`
-	AckPSN        uint32     `json:"ack_psn"`          // A: every live receiver has all up to here
+	AckPSN        uint32     `json:"ack_psn"`          // acked: every live receiver has all up to here
 	NextPSN       uint32     `json:"next_psn"`         // hi: highest forwarded + 1
 	HeldBy        netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
 	Members       []Member   `json:"members"`
@@ -48,20 +47,20 @@ type Group struct {
 	Former      []FormerMember `json:"former,omitempty"` // the last ones that have gone, oldest first
 }
 
-// Ended says how a group ended.
+// Ended is the end of a group, with its reason.
 type Ended struct {
 	Reason string    `json:"reason"`
 	Time   time.Time `json:"time"`
 }
 
-// Repair tells what a group's losses have cost the switch.
+// Repair is the cost of a group's losses at the switch.
 type Repair struct {
 	Bytes            int64  `json:"bytes"`       // packet memory that holds unacknowledged data
 	MaxRetainedBytes int64  `json:"most_bytes"`  // the most it was
 	LimitBytes       int64  `json:"limit_bytes"` // the most it may be
-	NAKs             uint64 `json:"naks"`        // NAKs and RNR NAKs that the source was not told of
+	NAKs             uint64 `json:"naks"`        // NAKs and RNR NAKs withheld from the source
 	Copies           uint64 `json:"copies"`      // packets sent again from here, of Counters.Copies
-	Probes           uint64 `json:"questions"`   // times that a silent receiver was asked for an ACK
+	Probes           uint64 `json:"questions"`   // probes to silent receivers
 	NotRetained      uint64 `json:"not_kept"`    // packets for which there was no room
 }
 
@@ -85,9 +84,10 @@ type Member struct {
 	Live    bool       `json:"live"`
 	AckPSN  uint32     `json:"ack_psn"`           // in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
-	Pending string     `json:"pending,omitempty"` // NAK kind that waits to go out; repair: the switch sends what is missing
+	Pending string     `json:"pending,omitempty"` // kind of the pending NAK; repair: the switch resends missing packets
 	Window  bool       `json:"window"`
-	// Diagnosis says in words what keeps the member from receiving; empty if nothing is known to.
+	// Diagnosis is the known cause, in words, that keeps the member from receiving;
+	// empty if there is none.
 	Diagnosis string `json:"diagnosis,omitempty"`
 }
 
@@ -115,9 +115,9 @@ type Stats struct {
 	Frames      int     `json:"frames"`
 
 	// Packets that were not served, by reason; every reason that has occurred.
-	// docs/COUNTERS.md says what they mean. Those in Normal the protocol has no
-	// further use for, or brings again by itself: a healthy switch has them. Those
-	// in Drops were lost, or are somebody's mistake.
+	// docs/COUNTERS.md has their meanings. The protocol has no further use for those in
+	// Normal, or repeats them by itself: a healthy switch has them. Those in Drops were
+	// lost, or come from a mistake.
 	Normal map[string]uint64 `json:"normal"`
 	Drops  map[string]uint64 `json:"drops"`
 
@@ -130,12 +130,13 @@ type Stats struct {
 	Moves Moves `json:"moves"`
 }
 
-// Control tells how the control loop does: registrations, leases, members' places.
+// Control has the counters of the control loop: registrations, leases, members'
+// locations.
 type Control struct {
 	Iterations       uint64   `json:"turns"`
-	LongestIteration float64  `json:"longest_turn"` // seconds in which nothing else was served
-	Lookups          uint64   `json:"questions"`    // to the kernel, for members' places and ports
-	Hosts            int      `json:"hosts"`        // whose places are known or asked for
+	LongestIteration float64  `json:"longest_turn"` // of the loop, in seconds: nothing else was served meanwhile
+	Lookups          uint64   `json:"questions"`    // of members' locations and ports in the kernel
+	Hosts            int      `json:"hosts"`        // whose locations are known or being looked up
 	Resyncs          uint64   `json:"resyncs"`      // times that netlink messages were lost, so that everything was looked at again
 	NotWatched       []string `json:"not_watched,omitempty"`
 }
@@ -144,7 +145,7 @@ type Control struct {
 // normal or not.
 func (s *Stats) Unserved(reason string) uint64 { return s.Normal[reason] + s.Drops[reason] }
 
-// Version tells which program answers.
+// Version is the version of the daemon.
 type Version struct {
 	Version string    `json:"version"`
 	Go      string    `json:"go"`
@@ -159,8 +160,8 @@ type Window struct {
 	RKey uint32 `json:"rkey"`
 }
 
-// Register asks for a group by hand, for applications that do not speak the
-// envelope protocol.
+// Register registers a group by hand, for applications that do not speak the envelope
+// protocol.
 type Register struct {
 	Group   netip.Addr       `json:"group"`
 	QPN     uint32           `json:"qpn"`
@@ -169,33 +170,31 @@ type Register struct {
 	Window  *Window          `json:"window,omitempty"`
 	Members []RegisterMember `json:"members"`
 
-	// DeadAfterMS is how long a silent receiver is waited for while others move,
-	// in ms. 0 is the default: 100 under evict and quorum, never under strict.
-	// -1: never.
+	// DeadAfterMS is the time, in ms, for which a silent receiver is waited for while
+	// others make progress. 0 is the default: 100 under evict and quorum, never under
+	// strict. -1: never.
 	DeadAfterMS int `json:"dead_after_ms,omitempty"`
-	// LagPSNs and LagMS remove a receiver that is alive but so many PSNs, or so
-	// long, behind another one. 0: never. Not under strict.
+	// LagPSNs and LagMS are the lag in PSNs, or in ms, behind another receiver beyond
+	// which a live receiver is removed. 0: never. Not under strict.
 	LagPSNs int `json:"lag_psns,omitempty"`
 	LagMS   int `json:"lag_ms,omitempty"`
-	// SenderTimeout (exponent, 4.096 µs * 2^n) and SenderRetries are what the
-	// members' queue pairs are set up with: dead_after is checked against them.
-	// Both 0: not known.
+	// SenderTimeout (exponent, 4.096 µs * 2^n) and SenderRetries are those of the
+	// members' queue pairs: dead_after is checked against them. Both 0: not known.
 	SenderTimeout uint8 `json:"sender_timeout,omitempty"`
 	SenderRetries uint8 `json:"sender_retries,omitempty"`
-	// Replace ends a live group of the same address that this is not the same as,
-	// whoever registered it. Without it such a Register is refused with
-	// ReasonGroupExists.
+	// Replace ends a different live group of the same address, under any key or by hand.
+	// Without it such a Register is refused with ReasonGroupExists.
 	Replace bool `json:"replace,omitempty"`
-	// NoRepair leaves the repair of losses to the sources alone. Otherwise the
-	// switch repairs what it can from its own memory.
+	// NoRepair leaves the repair of losses to the sources alone. Otherwise the switch
+	// repairs losses from its own memory as far as it can.
 	NoRepair bool `json:"no_repair,omitempty"`
 }
 
-// AddMember asks for one more member of a group that was registered by hand.
+// AddMember adds a member to a group that was registered by hand.
 type AddMember struct {
 	RegisterMember
-	// Replace puts it in the place of the member with its address, which has
-	// restarted its queue pair.
+	// Replace lets it replace the member with its address, which has restarted its queue
+	// pair.
 	Replace bool `json:"replace,omitempty"`
 }
 
@@ -209,11 +208,11 @@ const (
 	EventRemoved    = "removed"    // a member, by the master or operator
 	EventEvicted    = "evicted"    // a member, by the switch; it had everything up to PSN
 	EventFailed     = "failed"     // a group; the source got a fatal NAK at PSN
-	EventRefused    = "refused"    // a source asked at PSN for what no group can do
+	EventRefused    = "refused"    // a request of a source at PSN that no group can execute
 	EventSource     = "source"     // a member is the source from PSN on
 	EventEnded      = "gone"       // a group
-	EventMoved      = "moved"      // a member: to the place in Reason, which also names the confirmation
-	EventAudit      = "audit"      // somebody asked by the API for the change that Reason names
+	EventMoved      = "moved"      // a member: to the location in Reason, which also names the confirmation
+	EventAudit      = "audit"      // a user requested by the API the change that Reason names
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 
@@ -221,7 +220,7 @@ const (
 // registration: Reason names the number that is likely wrong.
 const EventMismatch = "mismatch"
 
-// Event is something that happened to a group.
+// Event is an event of a group.
 type Event struct {
 	Seq    uint64     `json:"seq"` // counts up by one since the daemon started
 	Time   time.Time  `json:"time"`
@@ -229,16 +228,16 @@ type Event struct {
 	Group  netip.Addr `json:"group,omitzero"`
 	Member netip.Addr `json:"member,omitzero"`
 	QPN    uint32     `json:"qpn,omitempty"` // of Member
-	By     string     `json:"by,omitempty"`  // whose request it was: key and address, or user and process
+	By     string     `json:"by,omitempty"`  // author of the request: key and address, or user and process
 	PSN    *uint32    `json:"psn,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 }
 
-// Events answers a question for events.
+// Events is the answer to a request for events.
 type Events struct {
 	Events []Event `json:"events"` // in order
 	Last   uint64  `json:"last"`   // Seq of the newest there is
-	Lost   uint64  `json:"lost"`   // how many of those asked for are no longer kept
+	Lost   uint64  `json:"lost"`   // requested events that are no longer stored
 }
 
 // RegisterMember is one member of a Register.
@@ -261,10 +260,9 @@ type Error struct {
 // Error makes *Error an error.
 func (e *Error) Error() string { return e.Message }
 
-// Backend is what a server answers from; the dataplane's engine is one. Its
-// methods are safe for concurrent use. An *Error returned by one is passed on
-// with status 409 (404 if Reason is "unknown_group", "unknown_member" or
-// "unknown_port").
+// Backend is the source of a server's answers; the dataplane's engine is one. Its
+// methods are safe for concurrent use. An *Error returned by one is passed on with
+// status 409 (404 if Reason is "unknown_group", "unknown_member" or "unknown_port").
 type Backend interface {
 	Groups() ([]Group, error)
 	Group(ip netip.Addr) (*Group, error)
@@ -278,13 +276,13 @@ type Backend interface {
 	RemoveMember(group, member netip.Addr) error
 	// MoveMember confirms that a member has moved, in all its groups.
 	MoveMember(group, member netip.Addr, m *MoveMember) error
-	// Events returns the events after the one with Seq after, and waits for one
-	// until ctx ends, which is no error. After 0 come all that are kept, and so
-	// do they if after is higher than any Seq: the daemon has been restarted.
+	// Events returns the events after the one with Seq after, and waits for one until
+	// ctx ends, which is no error. All stored events come after 0, and also if after is
+	// higher than any Seq: the daemon has been restarted.
 	Events(ctx context.Context, after uint64) (*Events, error)
 	Ports() ([]Port, error)
 	SetPort(name string, s *SetPort) error
 	Stats() (*Stats, error)
-	// Audit is told of each change that was asked for, after it was done or refused.
+	// Audit gets each requested change, after it was done or refused.
 	Audit(*Change)
 }

@@ -62,12 +62,12 @@ func (s *userShare) wait(ctx context.Context, uid uint32) bool {
 	}
 }
 
-// userShares are what the peers of a role have to themselves.
+// userShares are the shares of the peers of a role.
 type userShares struct {
 	conns    *userShare // connections
-	refusals *userShare // connections beyond these, which are told so
+	refusals *userShare // connections beyond these, which get a refusal
 	work     *userShare // requests that hold a body or an answer in memory
-	polls    *userShare // questions for events that wait
+	polls    *userShare // waiting requests for events
 }
 
 // newShares bounds the memory of all bodies and answers: a body has 1 MiB at most.

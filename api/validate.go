@@ -51,7 +51,7 @@ func ParsePolicy(s string) (name string, quorum int, err error) {
 // fewer.
 const MaxMembers = 4096
 
-// FieldError says what is wrong with one field of a Register.
+// FieldError is an error of one field of a Register.
 type FieldError struct {
 	Member  int    // index in Register.Members; -1: not of a member
 	Field   string // the field's JSON name; window.len for one inside a window
@@ -96,7 +96,7 @@ func (r *Register) Params() (mcast.GroupParams, error) {
 	}, nil
 }
 
-// Default fills in what may be left out: DefaultQPN, DefaultPMTU, policy strict,
+// Default fills in optional fields: DefaultQPN, DefaultPMTU, policy strict,
 // DefaultDeadAfterMS unless the policy is strict.
 func (r *Register) Default() {
 	if r.QPN == 0 {
@@ -128,7 +128,7 @@ func (r *Register) Validate() error {
 	if err != nil {
 		return err
 	}
-	// With fewer than two members, that is what is wrong.
+	// With fewer than two members, the error is about their number.
 	receivers := len(r.Members) - 1
 	if receivers < 1 {
 		receivers = params.Quorum
@@ -174,8 +174,8 @@ func (r *Register) Validate() error {
 	return nil
 }
 
-// Validate checks what can be checked of a new member of group without knowing
-// more of the group. Its error is a *FieldError.
+// Validate checks a new member of group as far as that needs no knowledge of the group.
+// Its error is a *FieldError.
 func (m *AddMember) Validate(group netip.Addr) error {
 	r := &Register{Group: group}
 	if m.Window != nil {
@@ -205,7 +205,7 @@ func (m *RegisterMember) problem(r *Register) (field, problem string) {
 	case m.RQPSN > rocev2.PSNMask:
 		return "rq_psn", psnProblem(m.RQPSN)
 	case m.Window == nil:
-		return "", "" // whether it may lack one is a matter of all members
+		return "", "" // whether it may lack one depends on all members
 	case r.Window == nil:
 		return "window", "given, but the group has none; give the group the window that sources address, or no member one"
 	}
@@ -229,8 +229,8 @@ func (w *Window) problem() (field, problem string) {
 	return "", ""
 }
 
-// addrProblem says why a may not be a group's or a member's address: it has to
-// be one that RoCEv2 packets can be sent to and from by a router.
+// addrProblem is the reason for which a may not be a group's or a member's address:
+// RoCEv2 packets have to be routable to and from it.
 func addrProblem(a netip.Addr) string {
 	switch {
 	case !a.IsValid():

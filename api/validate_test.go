@@ -16,7 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// sane returns a registration with nothing wrong and nothing left out.
+// sane returns a valid registration with all fields set.
 func sane() *api.Register {
 	w := func(va uint64) *api.Window { return &api.Window{VA: va, Len: 4096, RKey: 0xDEADBEEF} }
 	return &api.Register{
@@ -85,8 +85,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// FuzzRegister: whatever the bytes, decoding does not panic, and what passes is
-// sane by rules written down here a second time, and survives being sent again.
+// FuzzRegister: decoding never panics, and an accepted Register is valid by rules
+// written down here a second time, and survives being sent again.
 func FuzzRegister(f *testing.F) {
 	b, err := json.Marshal(sane())
 	if err != nil {

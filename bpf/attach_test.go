@@ -130,8 +130,8 @@ func xdpMode(t *testing.T, name string) *netlink.LinkXdp {
 	return l.Attrs().Xdp
 }
 
-// Where the driver cannot run the program natively, Auto falls back and keeps
-// the reason, and Native fails with a remedy. A veth refuses a large MTU.
+// Where the driver cannot run the program natively, Auto falls back and stores the
+// reason, and Native fails with a remedy. A veth refuses a large MTU.
 func TestFallBackToGeneric(t *testing.T) {
 	labtest.Enter(t)
 	s := newTestSteering(t)
@@ -257,8 +257,8 @@ func TestAttachErrors(t *testing.T) {
 	}
 }
 
-// Without privileges, errors name the capabilities; with a kernel that cannot,
-// the kernel's version.
+// Without privileges, errors name the capabilities; with a kernel that is too old, the
+// kernel's version.
 func TestErrorsNameTheRemedy(t *testing.T) {
 	for err, want := range map[error]string{
 		unix.EPERM:                              "CAP_BPF and CAP_NET_ADMIN",

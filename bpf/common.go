@@ -9,9 +9,9 @@ import (
 	"net/netip"
 )
 
-// common are the bits that all group prefixes of a family have in common, of IPv6
-// the first 8 bytes: what steer.c compares before it looks an address up. Words are
-// as in the frame.
+// common are the bits that all group prefixes of a family have in common, of IPv6 the
+// first 8 bytes: steer.c compares them before it looks an address up. Words are as in
+// the frame.
 type common struct {
 	bits4, mask4 uint32
 	bits6, mask6 uint64
@@ -40,7 +40,7 @@ func commonBits(prefixes []netip.Prefix) (c common) {
 	return c
 }
 
-// add takes a prefix, the first n bits of x, into what all have in common.
+// add narrows the common bits by a prefix, the first n bits of x.
 func add(first, mask *uint64, seen *bool, x uint64, n int) {
 	if !*seen {
 		*first, *seen = x, true

@@ -15,12 +15,12 @@ import (
 // ErrBusy means that an interface already has an XDP program.
 var ErrBusy = errors.New("another XDP program is attached")
 
-// explain adds to a failure of the BPF system call what to do about it.
+// explain adds the remedy to a failure of the BPF system call.
 func explain(what string, err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES) && !isVerifier(err):
 		return fmt.Errorf("%s: %w: this needs CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN), for instance as root", what, err)
-	case isVerifier(err) && strings.Contains(err.Error(), "for !root"): // its words for whom CAP_PERFMON is missing
+	case isVerifier(err) && strings.Contains(err.Error(), "for !root"): // the verifier's words for a process without CAP_PERFMON
 		return fmt.Errorf("%s: %w: this needs CAP_PERFMON (or CAP_SYS_ADMIN), for instance as root", what, err)
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("%s: %w: this needs Linux 5.10 or later with CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS", what, err)
@@ -28,16 +28,16 @@ func explain(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isVerifier reports whether err is the verifier's, which says EACCES where it
-// finds a program wrong.
+// isVerifier reports whether err is the verifier's, which returns EACCES for a wrong
+// program.
 func isVerifier(err error) bool {
 	var v *ebpf.VerifierError
 	return errors.As(err, &v)
 }
 
-// explainAttach adds to a failure to attach what to do about it. The kernel
-// says EBUSY if there is a program in the same mode, EEXIST if in another one
-// (net/core/dev.c, dev_xdp_attach).
+// explainAttach adds the remedy to a failure to attach. The kernel returns EBUSY if
+// there is a program in the same mode, EEXIST if in another one (net/core/dev.c,
+// dev_xdp_attach).
 func explainAttach(ifname string, way attempt, err error) error {
 	what := fmt.Sprintf("attach the XDP program to %s in %s mode", ifname, way.mode)
 	buffers := "one buffer"

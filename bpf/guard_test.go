@@ -35,8 +35,8 @@ func tag(f []byte, n int) []byte {
 	return slices.Concat(f[:12], tags, f[12:])
 }
 
-// message6 is an ICMPv6 message of the given type, with nothing but body after the
-// first 4 bytes, behind extension headers: their types, of 8 bytes each.
+// message6 is an ICMPv6 message of the given type, with only body after the first 4
+// bytes, behind extension headers: their types, of 8 bytes each.
 func message6(t *testing.T, icmpType byte, body []byte, extensions ...byte) []byte {
 	chain := append(slices.Clone(extensions), byte(layers.IPProtocolICMPv6))
 	var b []byte
@@ -65,13 +65,13 @@ func error4(t *testing.T, icmpType byte, packet []byte) []byte {
 	return frame(t, eth(layers.EthernetTypeIPv4), ip4(outside4, layers.IPProtocolICMPv4), gopacket.Payload(b))
 }
 
-// fragmented4 makes a frame a fragment, as its flags and offset say.
+// fragmented4 makes a frame a fragment, with flags and offset in field.
 func fragmented4(f []byte, field uint16) []byte {
 	binary.BigEndian.PutUint16(f[14+6:], field)
 	return f
 }
 
-// Frames in the name of a group, each with one that differs in the address only and
+// Frames in the name of a group, each with a frame that differs in the address only and
 // goes on to the kernel.
 func guardCases(t *testing.T) (cases []steerCase) {
 	add := func(name string, want Reason, bad, good []byte) {
@@ -102,7 +102,8 @@ func guardCases(t *testing.T) (cases []steerCase) {
 	return append(cases, hiddenCases(t)...)
 }
 
-// What the guard looks for, as deep as it looks, and what it drops since it cannot.
+// Forged addresses at the guard's greatest depth, and frames that it drops since their
+// headers lie deeper.
 func hiddenCases(t *testing.T) (cases []steerCase) {
 	forged := from(udp4(t, outside4, 4791), offSource4, inGroup4)
 	for n := 1; n <= 10; n++ {
@@ -163,8 +164,8 @@ func TestOffender(t *testing.T) {
 	}
 }
 
-// What all prefixes have in common never excludes an address of one of them, and
-// excludes all others if there is one prefix.
+// The check of the common bits never excludes an address of a prefix, and excludes all
+// others if there is one prefix.
 func TestCommonBits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(a netip.Addr) uint64 {

@@ -16,8 +16,8 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// attachInChild, if set, makes the test binary attach to the interface of that
-// index, say so, and wait to be killed.
+// attachInChild, if set, makes the test binary attach to the interface of that index,
+// print that, and wait to be killed.
 const attachInChild = "GLEAM_TEST_ATTACH_IFINDEX"
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,7 @@ func attachAndWait(index string) {
 	os.Exit(1)
 }
 
-// A process that holds a program is killed, and can do nothing about it: the
-// kernel detaches the program.
+// A process that holds a program is killed by SIGKILL: the kernel detaches the program.
 func TestKilledProcessDetaches(t *testing.T) {
 	labtest.Enter(t)
 	l := addVeth(t, "p0", "h0")

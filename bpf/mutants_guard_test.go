@@ -5,7 +5,7 @@ package bpf
 
 import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
-// guardMutants take bricks out of the port guard, as far as it is in Go.
+// guardMutants are mistakes in the part of the port guard that is in Go.
 var _ = []mutant.Mutant{
 	mutant.New("group prefixes have all bits of their first one in common", "guard", mutant.In(add,
 		"if d := bits.LeadingZeros64(*first ^ x); d < 64 {",

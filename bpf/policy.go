@@ -12,15 +12,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// MaxAllowed is how many addresses of each family, and MAC addresses, a port's allow
-// lists have at most, and MaxStations how many MAC addresses a locked port lets speak.
+// MaxAllowed bounds the addresses of each family, and the MAC addresses, in a port's
+// allow lists, and MaxStations the MAC addresses that may send by a locked port.
 const (
 	MaxAllowed  = 1024
 	MaxStations = 16384
 )
 
-// Policy says whose frames for user space a port takes. The zero value takes
-// everybody's.
+// Policy is the set of senders whose frames for user space a port takes. The zero value
+// takes all.
 type Policy struct {
 	Blocked bool   // the bridge port does not forward
 	Filters bool   // the bridge filters VLANs: PVID, TagType and VLANs count
@@ -28,7 +28,7 @@ type Policy struct {
 	TagType uint16 // EtherType of the bridge's tags
 	VLANs   VLANs
 	Locked  bool // only stations may send
-	// Lists of the configuration; nil: everybody may send.
+	// Lists of the configuration; nil: all hosts may send.
 	MACs      [][6]byte
 	Addresses []netip.Prefix
 }
@@ -39,14 +39,14 @@ type VLANs [512]byte
 // Add puts a VID into v.
 func (v *VLANs) Add(vid uint16) { v[vid>>3&511] |= 1 << (vid & 7) }
 
-// And leaves in v what o has too.
+// And removes from v the VIDs that o lacks.
 func (v *VLANs) And(o *VLANs) {
 	for i := range v {
 		v[i] &= o[i]
 	}
 }
 
-// Station is a host that a locked port lets speak; VID is 0 where the bridge does not
+// Station is a host that may send by a locked port; VID is 0 where the bridge does not
 // filter VLANs.
 type Station struct {
 	MAC [6]byte
@@ -62,8 +62,8 @@ const (
 	policyAddresses
 )
 
-// SetPolicy makes the program go by o in place of the last policy. The lists of the
-// configuration may be set once; they stay if o has none.
+// SetPolicy replaces the program's policy by o. The lists of the configuration may be
+// set once; they stay if o has none.
 func (p *PortProgram) SetPolicy(o *Policy) error {
 	for _, mac := range o.MACs {
 		if err := p.maps.AllowedMacs.Put(stationKey(Station{MAC: mac}), uint32(0)); err != nil {
@@ -98,7 +98,7 @@ func (p *PortProgram) SetPolicy(o *Policy) error {
 	return nil
 }
 
-// SetStation lets s speak at a locked port, or no more.
+// SetStation allows s to send by a locked port, or no longer.
 func (p *PortProgram) SetStation(s Station, allowed bool) error {
 	err := error(nil)
 	if allowed {

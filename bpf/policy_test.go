@@ -13,8 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/lab/labtest"
 )
 
-// The policy of a port decides what becomes of frames for user space, and of those
-// alone.
+// The policy of a port decides about frames for user space, and about those alone.
 func TestPolicy(t *testing.T) {
 	const g4, g6 = "10.77.3.4", "fd00:77::9"
 	vlan := func(vid uint16) *layers.Dot1Q { return &layers.Dot1Q{VLANIdentifier: vid} }

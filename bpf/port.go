@@ -72,8 +72,8 @@ func (s *Steering) Attach(ifindex int, ifname string, mode Mode) (*PortProgram, 
 // in one buffer, and if the driver does not let that run at this MTU, the other
 // one before it falls back to generic mode.
 //
-// If [PortProgram.Frags] then is true, the port's sockets have to be opened for
-// several buffers, too, or the kernel drops what is longer than one.
+// If [PortProgram.Frags] then is true, the port's sockets have to be opened for several
+// buffers, too, or the kernel drops frames that are longer than one.
 func (s *Steering) AttachMTU(ifindex int, ifname string, mode Mode, mtu int) (*PortProgram, error) {
 	if mode > Generic {
 		return nil, fmt.Errorf("attach the XDP program to %s: invalid mode %d", ifname, mode)
@@ -198,12 +198,12 @@ func (s *Steering) tryAttach(p *PortProgram, ifindex int, way attempt) error {
 	return nil
 }
 
-// unload lets go of the program and its maps.
+// unload closes the program and its maps.
 func (p *PortProgram) unload() error { return errors.Join(p.program.Close(), p.maps.Close()) }
 
-// driverRefused reports whether another mode may succeed where err came up.
-// Drivers name their reasons (MTU, queues, no XDP at all) by various errnos, so
-// this lists those that have nothing to do with the driver.
+// driverRefused reports whether another mode may succeed where err came up. Drivers
+// name their reasons (MTU, queues, no XDP at all) by various errnos, so this lists
+// those that do not come from the driver.
 func driverRefused(err error) bool {
 	for _, e := range []error{ErrBusy, unix.EPERM, unix.EACCES, unix.ENODEV, unix.ENOMEM} {
 		if errors.Is(err, e) {
@@ -216,8 +216,8 @@ func driverRefused(err error) bool {
 // Mode returns Native or Generic: how the program runs.
 func (p *PortProgram) Mode() Mode { return p.mode }
 
-// NativeError says why the program runs in generic mode although Auto was asked
-// for. It is nil otherwise.
+// NativeError is the reason for which the program runs in generic mode although the
+// mode is Auto. It is nil otherwise.
 func (p *PortProgram) NativeError() error { return p.nativeErr }
 
 // Frags reports whether the program takes frames in several buffers.

@@ -10,7 +10,7 @@ type Reason uint32
 // Reasons. PassX frames went on to the kernel, XskX frames to the AF_XDP socket
 // of their RX queue; DropX frames went nowhere.
 const (
-	PassOther          Reason = iota // neither to a group nor asking for one
+	PassOther          Reason = iota // neither to a group nor a request for a group's address
 	PassTruncated                    // ends inside the Ethernet, VLAN, ARP or IP header
 	PassVLANDepth                    // more than two VLAN tags, and not more than eight
 	PassGroupOther                   // to a group, but neither RoCEv2 nor envelope nor ND
@@ -26,7 +26,7 @@ const (
 	DropGuardHidden                  // headers that the guard needs and cannot read
 	DropPortBlocked                  // for user space, from a bridge port that does not forward
 	DropPortVLAN                     // ... in a VLAN that the port, or the bridge itself, is not in
-	DropPortLocked                   // ... from a MAC address that a locked port does not let speak
+	DropPortLocked                   // ... from a MAC address that may not send by a locked port
 	DropAllowMAC                     // ... from a MAC address that is not in the port's allow list
 	DropAllowAddress                 // ... from an address that is not in the port's allow list
 	XskRoCEv2                        // UDP port 4791 to a group
@@ -75,9 +75,9 @@ func (r Reason) String() string {
 // IsDrop reports whether frames that took exit r were dropped.
 func (r Reason) IsDrop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
 
-// IsGuard reports whether frames that took exit r were dropped by the source guard or by
-// the port's policy, because of their sender. A bridge port that does not forward is
-// no sender's fault.
+// IsGuard reports whether frames that took exit r were dropped by the port guard or by
+// the port's policy, because of their sender. A bridge port that does not forward is no
+// sender's fault.
 func (r Reason) IsGuard() bool {
 	return r >= DropGuardIPv4 && r <= DropAllowAddress && r != DropPortBlocked
 }
@@ -85,8 +85,7 @@ func (r Reason) IsGuard() bool {
 // Counters are the frames that took each exit, by Reason.
 type Counters [NumReasons]uint64
 
-// reasonTexts say what the exits mean to an operator. docs/COUNTERS.md is made of
-// them.
+// reasonTexts explain the exits to an operator. docs/COUNTERS.md is made of them.
 var reasonTexts = [NumReasons]string{
 	PassOther:          "neither to a group nor asking for one: the kernel's",
 	PassTruncated:      "ends inside the Ethernet, VLAN, ARP or IP header: left to the kernel",

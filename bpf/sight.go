@@ -14,7 +14,8 @@ import (
 )
 
 // Sighting is a frame whose sender's MAC address, or address in ARP or neighbour
-// discovery, is a pinned host's, and which came from elsewhere. It proves nothing.
+// discovery, is a pinned host's, and which came from elsewhere. It is no proof of a
+// move.
 type Sighting struct {
 	Ifindex int
 	VLAN    uint16 // of the outermost tag; 0: none
@@ -22,8 +23,8 @@ type Sighting struct {
 	IP      netip.Addr // the zero Addr if it is the MAC address alone that is pinned
 }
 
-// Watchlist is what the programs of all ports look for. Its methods may be called from
-// any goroutine, Close after all others.
+// Watchlist has the MAC and IP addresses that the programs of all ports look for. Its
+// methods may be called from any goroutine, Close after all others.
 type Watchlist struct {
 	macs, addrs, ring *ebpf.Map
 	reader            *ringbuf.Reader
@@ -55,7 +56,7 @@ func (w *Watchlist) replacements() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{steerMapPinMacs: w.macs, steerMapPinAddrs: w.addrs, steerMapSightings: w.ring}
 }
 
-// SetMAC says behind which interface a MAC address belongs; 0: it is at several.
+// SetMAC sets the interface of a MAC address; 0: it is at several.
 func (w *Watchlist) SetMAC(mac [6]byte, ifindex int) error {
 	return w.macs.Put(macKey(mac), uint32(ifindex))
 }
@@ -63,7 +64,7 @@ func (w *Watchlist) SetMAC(mac [6]byte, ifindex int) error {
 // ClearMAC ends that.
 func (w *Watchlist) ClearMAC(mac [6]byte) error { return clearedAddr(w.macs.Delete(macKey(mac))) }
 
-// SetAddr says behind which interface, and with which MAC address, an address belongs.
+// SetAddr sets the interface and the MAC address of an address.
 func (w *Watchlist) SetAddr(ip netip.Addr, ifindex int, mac [6]byte) error {
 	return w.addrs.Put(ip.As16(), struct {
 		Ifindex uint32

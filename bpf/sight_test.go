@@ -15,8 +15,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// A frame of a pinned MAC address or from a pinned address is told of if it came by
-// another port, or from another MAC address; it takes its way as before. Test runs come
+// A frame of a pinned MAC address or from a pinned address is reported if it came by
+// another port, or from another MAC address; its exit does not change. Test runs come
 // in by interface 1.
 func TestSightings(t *testing.T) {
 	const here, elsewhere = 1, 9
@@ -105,7 +105,7 @@ func TestSightings(t *testing.T) {
 	})
 }
 
-// forgetTold has the port tell again of what it has told of.
+// forgetTold has the port report hosts again that it has reported.
 func (p *PortProgram) forgetTold(t *testing.T) {
 	t.Helper()
 	for i := range p.maps.Told.MaxEntries() {
@@ -118,9 +118,9 @@ func (p *PortProgram) forgetTold(t *testing.T) {
 	}
 }
 
-// A flood in one host's name is told of four times a second, and does not keep the port from
-// telling of another host. One in the names of very many is told of 250 times a second after
-// the first 256.
+// A flood in one host's name is reported four times a second, and does not keep the
+// port from reporting another host. A flood in the names of very many is reported 250
+// times a second after the first 256.
 func flood(t *testing.T, p *PortProgram, w *Watchlist, told <-chan Sighting) {
 	const elsewhere, hosts = 9, 2000
 	run := func(frame []byte, times uint32) {

@@ -142,7 +142,7 @@ type steerCase struct {
 	name  string
 	frame []byte
 	want  Reason
-	cut   bool // the end of the frame is what matters
+	cut   bool // the case is about the frame's end
 }
 
 func steerCases(t *testing.T) []steerCase {
@@ -254,8 +254,8 @@ func loaded(t testing.TB, frags bool) *PortProgram {
 	return p
 }
 
-// withoutSocket returns what becomes of a frame that is to take exit r where the
-// RX queue has no socket, as in test runs.
+// withoutSocket returns the action and the count for a frame with exit r where the RX
+// queue has no socket, as in test runs.
 func withoutSocket(r Reason) (action uint32, counted Reason) {
 	if r >= XskRoCEv2 {
 		r = DropNoSocket
@@ -266,9 +266,9 @@ func withoutSocket(r Reason) (action uint32, counted Reason) {
 	return xdpPass, r
 }
 
-// The real program, in the kernel: every frame takes the expected exit, and is
-// counted for it and for nothing else. Test runs have RX queue 0; without a
-// socket there, frames for user space are dropped as DropNoSocket.
+// The real program, in the kernel: every frame takes the expected exit, and is counted
+// for that exit alone. Test runs have RX queue 0; without a socket there, frames for
+// user space are dropped as DropNoSocket.
 func TestSteer(t *testing.T) {
 	variants(t, func(t *testing.T, frags bool) {
 		p := loaded(t, frags)
@@ -304,9 +304,9 @@ func TestSteerSeveralBuffers(t *testing.T) {
 // length of the first buffer (since Linux 6.18; net/bpf/test_run.c).
 type testContext struct{ Data, DataEnd, DataMeta, IngressIfindex, RxQueueIndex, EgressIfindex uint32 }
 
-// Only the first buffer is looked at, and never beyond its end. A frame whose
-// headers are cut there is dropped, since the guard cannot read what goes on in
-// the next one: what does not end there could come from anybody.
+// The program reads the first buffer only, and never beyond its end. A frame whose
+// headers are cut there is dropped, since the guard cannot read the next one: the
+// frame's source address could be a group's.
 func TestSteerFirstBufferOnly(t *testing.T) {
 	p := loaded(t, true)
 	rest := make([]byte, 5000)

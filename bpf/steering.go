@@ -17,9 +17,9 @@ import (
 // MaxPrefixes is how many group prefixes of each address family there can be.
 const MaxPrefixes = 1024
 
-// Steering says what is group traffic: the group prefixes, which all ports
-// share, and the UDP port of envelopes. Its methods may be called from any
-// goroutine, Close after all others.
+// Steering defines group traffic: the group prefixes, which all ports share, and the
+// UDP port of envelopes. Its methods may be called from any goroutine, Close after all
+// others.
 type Steering struct {
 	envelopePort uint16
 	common       common
@@ -38,8 +38,8 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 	if err := checkSteering(prefixes, envelopePort); err != nil {
 		return nil, err
 	}
-	// Without privileges this fails even where it is not needed, so that the
-	// first map has the say.
+	// Without privileges this fails even where it is not needed, so that the first map's
+	// error decides.
 	limitErr := rlimit.RemoveMemlock()
 	spec, err := loadSteer()
 	if err != nil {
@@ -127,7 +127,7 @@ func putPrefix(four, six *ebpf.Map, p netip.Prefix, value uint32) error {
 	}{uint32(p.Bits()), p.Addr().As16()}, value)
 }
 
-// Watchlist returns what the programs look for beside group traffic.
+// Watchlist returns the watchlist of the programs.
 func (s *Steering) Watchlist() *Watchlist { return s.watchlist }
 
 // Close releases the shared maps. Attached programs keep theirs until they are

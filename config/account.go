@@ -12,8 +12,8 @@ import (
 // openToAll lets every user connect to the socket: gleamd decides by the peer's credentials.
 const openToAll = 0o666
 
-// api reads what stands below api. Where only a group may read, the socket's own bits
-// let everybody connect, since a file belongs to one group.
+// api reads the keys below api. Where only a group may read, the socket's own bits let
+// every user connect, since a file belongs to one group.
 func (d *decoder) api(a *API, v value) {
 	seen := d.mapping(v,
 		field{"socket", d.socket(&a.Socket)},

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Allow says who may send group packets and envelopes, and ask for group addresses,
-// by a port. A nil list is everybody.
+// Allow lists the hosts that may send group packets and envelopes, and resolve group
+// addresses, by a port. A nil list allows all.
 type Allow struct {
 	Addresses []netip.Prefix `yaml:"addresses"`
 	MACs      []MAC          `yaml:"macs"`
@@ -26,7 +26,7 @@ type MAC [6]byte
 func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 
 // Permits reports whether a host with this address and MAC address may send; a nil a
-// lets everybody.
+// permits all.
 func (a *Allow) Permits(ip netip.Addr, mac MAC) bool {
 	return a == nil || (a.MACs == nil || slices.Contains(a.MACs, mac)) &&
 		(a.Addresses == nil || slices.ContainsFunc(a.Addresses, func(p netip.Prefix) bool { return p.Contains(ip) }))

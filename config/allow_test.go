@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Both lists have to permit a host; a list that is not there permits everybody.
+// Both lists have to permit a host; a missing list permits all.
 func TestPermits(t *testing.T) {
 	in, out := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.1.1")
 	own, other := MAC{1}, MAC{2}

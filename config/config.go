@@ -18,8 +18,8 @@ import (
 	"github.com/gleam-rdma/gleam/linkrate"
 )
 
-// Config is a whole configuration, valid and complete: Parse has put defaults
-// where the file has nothing.
+// Config is a valid and complete configuration: Parse has filled in defaults for
+// missing keys.
 type Config struct {
 	Ports            []Port         `yaml:"ports"`
 	GroupPrefixes    []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
@@ -29,7 +29,7 @@ type Config struct {
 	Limits           Limits         `yaml:"limits"`
 	Repair           Repair         `yaml:"repair"`
 	UnconfirmedMoves MovePolicy     `yaml:"unconfirmed_moves"`
-	PSNProbe         time.Duration  `yaml:"psn_probe"` // first wait for a member to show which PSN it expects; 0: it is believed
+	PSNProbe         time.Duration  `yaml:"psn_probe"` // first wait for a member's answer to a keepalive probe; 0: no probes
 	XDP              XDP            `yaml:"xdp"`
 	UMEM             UMEM           `yaml:"umem"`
 	Rings            Rings          `yaml:"rings"`
@@ -37,15 +37,15 @@ type Config struct {
 	Log              Log            `yaml:"log"`
 }
 
-// MovePolicy is what becomes of a member that is seen elsewhere than where it is pinned, and
-// does not confirm by an authenticated envelope from there that it has moved.
+// MovePolicy is the policy for a member that is seen elsewhere than where it is pinned,
+// and does not confirm its move by an authenticated envelope from there.
 type MovePolicy string
 
 // Choices for moves that are not confirmed.
 const (
 	MoveStay   MovePolicy = "stay"   // the member stays where it was
-	MoveFollow MovePolicy = "follow" // members are not pinned, nor asked: the kernel's word counts
-	MoveEvict  MovePolicy = "evict"  // it is evicted if it does not answer from its old place either
+	MoveFollow MovePolicy = "follow" // members are not pinned, and get no inquiries: the kernel's location counts
+	MoveEvict  MovePolicy = "evict"  // it is evicted if it does not answer from its old location either
 )
 
 // Port is an interface that the switch serves.
@@ -59,20 +59,19 @@ type Port struct {
 	Allow  Allow         `yaml:"allow"`
 }
 
-// ECN says from which queue depths on a port marks Congestion Experienced. The
-// zero value is off.
+// ECN has the queue depths from which on a port marks Congestion Experienced. The zero
+// value is off.
 type ECN struct {
-	KMin int     `yaml:"kmin"` // bytes; up to here nothing is marked
+	KMin int     `yaml:"kmin"` // bytes; up to here no frame is marked
 	KMax int     `yaml:"kmax"` // bytes; above, everything
 	PMax float64 `yaml:"pmax"` // share that is marked at kmax, 0 to 1
 }
 
-// defaultQueue is what may wait to leave by a port, in bytes.
+// defaultQueue is the length of a port's queue, in bytes.
 const defaultQueue = 256 << 10
 
-// defaultECN returns the thresholds of a queue of so many bytes: congestion is
-// told from an eighth on, to some, and above half, well before anything is
-// dropped, to all.
+// defaultECN returns the thresholds of a queue of that many bytes: some frames are
+// marked from an eighth on, and all above half, well before frames are dropped.
 func defaultECN(queue int) ECN {
 	return ECN{KMin: queue / 8, KMax: queue / 2, PMax: 0.2}
 }
@@ -83,7 +82,7 @@ type Envelope struct {
 	Insecure      bool          `yaml:"insecure"` // accept unauthenticated envelopes; then Keys is empty
 	Keys          []Key         `yaml:"keys"`
 	LeaseMax      time.Duration `yaml:"lease_max"`      // longest lease granted
-	LocateTimeout time.Duration `yaml:"locate_timeout"` // how long to look for a member before rejecting
+	LocateTimeout time.Duration `yaml:"locate_timeout"` // for the location of a registration's members
 }
 
 // Key authenticates envelopes. Its ID travels with the envelope.
@@ -91,11 +90,11 @@ type Key struct {
 	ID         uint16 `yaml:"id"`          // not 0, which on the wire means unauthenticated
 	SecretFile string `yaml:"secret_file"` // where Secret was read from; "" if it stood in the file
 	Secret     Secret `yaml:"secret"`
-	// What may be registered under the key; 0 means no bound.
+	// Bounds of registrations under the key; 0 means no bound.
 	MaxGroups  int           `yaml:"max_groups"`
 	MaxMembers int           `yaml:"max_members"` // of all its groups together
 	LeaseMax   time.Duration `yaml:"lease_max"`
-	// Who may ask what under the key. Prefixes are within group_prefixes.
+	// Rights of the key. Prefixes are within group_prefixes.
 	Roles    []Role         `yaml:"roles"`    // none: master and member
 	Prefixes []netip.Prefix `yaml:"prefixes"` // of its groups' addresses; none: all
 }
@@ -107,7 +106,7 @@ type Role string
 const (
 	RoleMaster      Role = "master"       // register, renew, delete; remove members
 	RoleMember      Role = "member"       // leave
-	RoleReceiveOnly Role = "receive-only" // as member; what is registered under the key has one sender, the master's host
+	RoleReceiveOnly Role = "receive-only" // as member; a group that is registered under the key has one sender, the master's host
 )
 
 // UserAuto is the user gleam if there is one, else one without a name.
@@ -118,15 +117,17 @@ type API struct {
 	Socket string      `yaml:"socket"`
 	Mode   fs.FileMode `yaml:"mode"`  // permission bits of the socket
 	Group  string      `yaml:"group"` // group of users that the socket belongs to, if there is such a group; they may change groups
-	// ReadGroup is a group of users who may read. "" means all whom Mode lets connect.
+	// ReadGroup is a group of users who may read. "" means all users that Mode lets
+	// connect.
 	ReadGroup string `yaml:"read_group"`
 }
 
-// Limits bound the group table and what a port may bring.
+// Limits bound the group table and the packets of a port.
 type Limits struct {
 	Groups          int `yaml:"groups"`
 	MembersPerGroup int `yaml:"members_per_group"`
-	// SourceTimeout is how long a source may send nothing while another member waits.
+	// SourceTimeout is the time for which a source may be silent while another member
+	// waits.
 	SourceTimeout time.Duration `yaml:"source_timeout"`
 	// The most packets a second that are taken from one port; 0 means no limit.
 	NAKsPerPort      int `yaml:"naks_per_port"`      // NAK, RNR NAK and CNP
@@ -139,9 +140,9 @@ type Limits struct {
 
 // Repair is how groups repair losses from the switch's memory.
 type Repair struct {
-	GroupBytes int           `yaml:"per_group"` // bytes of packet memory that one group may keep; 0: no group repairs
+	GroupBytes int           `yaml:"per_group"` // bytes of packet memory that one group may retain; 0: no local repair
 	TotalBytes int           `yaml:"total"`     // and all together; 0 means an eighth of the UMEM, which is the most
-	Timeout    time.Duration `yaml:"timeout"`   // shortest time after which a silent receiver is asked again
+	Timeout    time.Duration `yaml:"timeout"`   // shortest probe timeout
 	Tries      int           `yaml:"tries"`     // times that the same packet is sent again, before the source has to
 }
 
@@ -153,7 +154,7 @@ func (c *Config) RepairTotal() int {
 	return c.Repair.TotalBytes
 }
 
-// XDP says how programs and sockets attach to the ports.
+// XDP configures programs and sockets at the ports.
 type XDP struct {
 	Mode     XDPMode  `yaml:"mode"`
 	ZeroCopy ZeroCopy `yaml:"zero_copy"`
@@ -201,7 +202,7 @@ type Worker struct {
 	Batch int           `yaml:"batch"` // packets taken from a ring at once
 }
 
-// Log configures what gleamd writes to standard error.
+// Log configures gleamd's log on standard error.
 type Log struct {
 	Level  LogLevel  `yaml:"level"`
 	Format LogFormat `yaml:"format"`
@@ -218,7 +219,7 @@ const (
 	LogError LogLevel = "error"
 )
 
-// LogFormat is how a log line is written.
+// LogFormat is the format of a log line.
 type LogFormat string
 
 // Log formats.
@@ -227,8 +228,8 @@ const (
 	LogJSON    LogFormat = "json"
 )
 
-// Default returns the configuration of a file that leaves out all it may. The
-// required keys are empty: ports, group_prefixes and (unless insecure) keys.
+// Default returns the configuration of a file with the required keys only. The required
+// keys are empty: ports, group_prefixes and (unless insecure) keys.
 func Default() *Config {
 	return &Config{
 		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},

@@ -112,8 +112,8 @@ func mustRead(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestEveryKeyArrives sets every key to something other than its default, and
-// looks for a field that has stayed as it was.
+// TestEveryKeyArrives sets every key to something other than its default, and fails for
+// a field that has its default.
 func TestEveryKeyArrives(t *testing.T) {
 	dir := t.TempDir()
 	referenceIn(t, dir)

@@ -18,17 +18,17 @@ import (
 type decoder struct {
 	file  string
 	errs  Errors
-	known map[string]bool // every key path that a mapping asked for
+	known map[string]bool // every key path that a mapping has read
 }
 
-// value is a node and where it stands.
+// value is a node with its path.
 type value struct {
 	node ast.Node
 	key  string // "umem.frames"
 	line int    // of the node, or of its key if it has none
 }
 
-// field is a key of a mapping and what reads its value.
+// field is a key of a mapping and the reader of its value.
 type field struct {
 	name string
 	read func(value)
@@ -41,8 +41,8 @@ func (d *decoder) fail(line int, key, text, reason string) {
 	d.errs = append(d.errs, &Error{File: d.file, Line: line, Key: key, Text: text, Reason: reason})
 }
 
-// confidential reports whether text may be, or hold, a secret: one in its place,
-// or one put where it does not belong.
+// confidential reports whether text may be, or hold, a secret: one at its own key, or
+// one at a wrong key.
 func confidential(key, text string) bool {
 	named := strings.HasSuffix(key, ".id") || strings.HasSuffix(key, ".secret_file")
 	return strings.Contains(text, hexPrefix) || strings.HasPrefix(key, "envelope.keys") && !named
@@ -86,8 +86,8 @@ func (d *decoder) wrongKind(v value, want string) {
 	d.failAt(v, "is %s; want %s", kind(v.node), want)
 }
 
-// mapping reads a mapping with the given keys and reports which were there. An
-// empty section is one without keys.
+// mapping reads a mapping with the given keys and returns those that exist. An empty
+// section is one without keys.
 func (d *decoder) mapping(v value, fields ...field) map[string]value {
 	for _, f := range fields {
 		d.known[wildcard(join(v.key, f.name))] = true

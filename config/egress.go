@@ -33,8 +33,8 @@ func (d *decoder) rate(dst *linkrate.Rate, v value) {
 	*dst = r
 }
 
-// ecn reads off, or thresholds for a queue of so many bytes into e, which holds
-// the defaults.
+// ecn reads off, or thresholds for a queue of that many bytes into e, which holds the
+// defaults.
 func (d *decoder) ecn(e *ECN, queue int, v value) {
 	switch n := v.node.(type) {
 	case nil, *ast.NullNode:

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Error is one thing wrong in a configuration file.
+// Error is one error of a configuration file.
 type Error struct {
 	File   string
 	Line   int    // from 1; 0 if it is about the whole file
@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are all that was found wrong in a file, by line.
+// Errors are all errors of a file, by line.
 type Errors []*Error
 
 // Error returns one line per error.
@@ -56,7 +56,7 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// truncateText keeps a message readable whatever the file holds.
+// truncateText bounds the length of a message.
 func truncateText(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever the file holds, Parse neither panics nor returns an
-// invalid Config, and every error says which file.
+// FuzzParse: for any file, Parse neither panics nor returns an invalid Config, and
+// every error names the file.
 func FuzzParse(f *testing.F) {
 	reference, err := os.ReadFile("reference.yaml")
 	if err != nil {

@@ -93,7 +93,7 @@ func (d *decoder) secretFile(k *Key, v value) {
 	}
 }
 
-// roles reads what a key may be used for.
+// roles reads the roles of a key.
 func (d *decoder) roles(dst *[]Role, list value) {
 	d.list(list, func(v value) {
 		var r Role

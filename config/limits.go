@@ -23,8 +23,8 @@ const (
 	keysMax  = 4096     // in all mappings together
 )
 
-// readBounded reads a file of at most most bytes, and not one byte more than tells that
-// it is longer.
+// readBounded reads a file of at most most bytes, and one more byte at most, which
+// shows that it is longer.
 func readBounded(f *os.File, most int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err == nil && len(data) > most {
@@ -36,7 +36,7 @@ func readBounded(f *os.File, most int) ([]byte, error) {
 // tree makes the syntax tree of a file that keeps the bounds. Else it is nil, and ok is
 // false if the reason has been reported already.
 func (d *decoder) tree(data []byte) (f *ast.File, ok bool, err error) {
-	defer func() { // of a parser that is not ours: a file must not end a running switch
+	defer func() { // of the library's parser: a file must not end a running switch
 		if r := recover(); r != nil {
 			f, ok, err = nil, true, fmt.Errorf("%v", r)
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What a file costs is bounded, whatever it holds. The first took 28 s and 5.5 GB.
+// The cost of a file is bounded for any contents. The first took 28 s and 5.5 GB.
 func TestHostileFilesAreCheap(t *testing.T) {
 	const n = 60_000
 	const most, memory = 3 * time.Second, 160 << 20 // on a busy machine; 0.3 s and 80 MB at most when idle
@@ -74,7 +74,7 @@ func TestHostileFilesAreCheap(t *testing.T) {
 	}
 }
 
-// Depth is counted per place: what stands beside each other is not deep.
+// Depth is counted along a path: siblings do not add to it.
 func TestDepthIsPerPlace(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("ports:\n")
@@ -87,7 +87,7 @@ func TestDepthIsPerPlace(t *testing.T) {
 	}
 }
 
-// No more of a file is read than may be in it, however long it is or says it is.
+// No more than the bound is read of a file, however long it is or claims to be.
 func TestFilesAreReadInBounds(t *testing.T) {
 	dir := t.TempDir()
 	long := filepath.Join(dir, "long")

@@ -5,7 +5,7 @@ package config
 
 import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
-// guardMutants take bricks out of the port guard, as far as it is in Go.
+// guardMutants are mistakes in the part of the port guard that is in Go.
 var _ = []mutant.Mutant{
 	mutant.New("a MAC address alone is permitted by allow lists", "guard", mutant.In((*Allow).Permits,
 		"slices.Contains(a.MACs, mac)) &&",

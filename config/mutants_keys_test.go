@@ -5,8 +5,8 @@ package config
 
 import "github.com/gleam-rdma/gleam/test/mutants/mutant"
 
-// Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
-// where. The rule is a subject of docs/PROTOCOL.md.
+// Wrong uses of keys: the owner of a group, the rights of a key, and the locations from
+// which messages count. The rule is a subject of docs/PROTOCOL.md.
 var _ = []mutant.Mutant{
 	mutant.New("a repeated pattern is a secret", "Secrets", mutant.In(isWeakSecret,
 		"for p := 2; p <= len(b)/2; p++ {",

@@ -83,9 +83,8 @@ func (d *decoder) document(data []byte) (body ast.Node, line int) {
 	return nil, 0
 }
 
-// syntax reports an error of the YAML parser, with the line it is about unless
-// that may hold a secret. (The parser's own excerpt would show the lines around
-// it, too.)
+// syntax reports an error of the YAML parser, with its line unless that may hold a
+// secret. (The parser's own excerpt would show the lines around it, too.)
 func (d *decoder) syntax(err error, data []byte) {
 	var located yaml.Error
 	if !errors.As(err, &located) || located.GetToken() == nil {

@@ -5,8 +5,8 @@ package config
 
 import "reflect"
 
-// Restarts returns the keys at the top of the file in which c and next differ, and that
-// only a restart applies: all but envelope.keys, which may be reloaded.
+// Restarts returns the keys at the top of the file in which c and next differ, and
+// which need a restart: all but envelope.keys, which may be reloaded.
 func (c *Config) Restarts(next *Config) (keys []string) {
 	a, b := *c, *next
 	a.Envelope.Keys, b.Envelope.Keys = nil, nil

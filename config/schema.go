@@ -281,8 +281,8 @@ func (d *decoder) mode(dst *fs.FileMode) func(value) {
 // and one being sent.
 const framesPerPort = 128
 
-// check reports what is missing, and what does not fit together. line is where
-// the file begins. A key that was refused is not reported as missing, too.
+// check reports missing keys and contradictions between keys. line is the first line of
+// the file. A key that was refused is not reported as missing, too.
 func (d *decoder) check(c *Config, line int) {
 	line = max(line, 1)
 	if len(c.Ports) == 0 && !d.refused("ports") {

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Secret lengths in bytes. An HMAC key should not be shorter than the hash's
-// output (RFC 2104 §3), which is what the envelope protocol asks for.
+// Secret lengths in bytes. An HMAC key should not be shorter than the hash's output
+// (RFC 2104 §3), which the envelope protocol requires.
 const (
 	secretMin = 32
 	secretMax = 256
 )
 
-// secretFileMax bounds what is read of a secret file: hex, prefix, white space.
+// secretFileMax bounds the bytes that are read of a secret file: hex, prefix, white
+// space.
 const secretFileMax = 4096
 
 const redacted = "REDACTED"
@@ -86,12 +87,12 @@ func parseSecret(digits string) (Secret, error) {
 // readSecret reads a secret from a file of hexadecimal digits, with or without
 // the prefix, as `openssl rand -hex 32` writes them.
 func readSecret(path string) (Secret, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not keep us waiting for a writer
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe must not block until it has a writer
 	if err != nil {
 		return Secret{}, err
 	}
 	defer f.Close()
-	st, err := f.Stat() // of what is read, whatever the name leads to by then
+	st, err := f.Stat() // of the open file, not of the name's present one
 	switch {
 	case err != nil:
 		return Secret{}, err

@@ -16,11 +16,11 @@ func ReadSecret(path string) (Secret, error) {
 	return s, nil
 }
 
-// minDistinctBytes is how many values the bytes of a secret have at least. 32 random bytes
+// minDistinctBytes is the least number of different bytes of a secret. 32 random bytes
 // practically never have fewer than 12.
 const minDistinctBytes = 12
 
-// isWeakSecret says what makes b guessable, or "".
+// isWeakSecret returns the reason for which b is guessable, or "".
 func isWeakSecret(b []byte) string {
 	var seen [256]bool
 	distinct := 0

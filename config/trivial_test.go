@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestTrivialSecrets: what can be guessed is refused, and no random secret is.
+// TestTrivialSecrets: guessable secrets are refused, and no random secret is.
 func TestTrivialSecrets(t *testing.T) {
 	for says, b := range map[string][]byte{
 		"one byte repeated": bytes.Repeat([]byte("k"), 64),
@@ -51,7 +51,8 @@ func counting(first, step byte) (b []byte) {
 	return b
 }
 
-// TestSecretFileOwners: files that others may read or change are refused, with what to do.
+// TestSecretFileOwners: files that others may read or change are refused, with the
+// remedy.
 func TestSecretFileOwners(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte(goodHex+"\n"), 0o600); err != nil {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest has a backend for tests of what talks to the API: it answers
-// from memory and remembers what it was asked to do.
+// Package apitest has a backend for tests of the API's users: it answers from memory
+// and records the calls.
 package apitest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// Backend is an api.Backend. Change its fields only before it is served; Fail,
-// if set, is what every method returns.
+// Backend is an api.Backend. Change its fields only before it is served; Fail, if set,
+// is every method's error.
 type Backend struct {
 	GroupList []api.Group
 	GoneList  []api.Group
@@ -39,14 +39,14 @@ func (b *Backend) Audit(c *api.Change) {
 	b.changes = append(b.changes, *c)
 }
 
-// Changes returns what Audit was called with, in order.
+// Changes returns the arguments of Audit's calls, in order.
 func (b *Backend) Changes() []api.Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.changes)
 }
 
-// Registered returns what Register was called with, in order.
+// Registered returns the arguments of Register's calls, in order.
 func (b *Backend) Registered() []api.Register {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,7 +178,8 @@ func (b *Backend) change(ip netip.Addr, f func(*api.Group) error) error {
 	return unknown(ip)
 }
 
-// Events implements api.Backend. It waits for what never comes until ctx ends.
+// Events implements api.Backend. It waits until ctx ends, as for events that never
+// come.
 func (b *Backend) Events(ctx context.Context, after uint64) (*api.Events, error) {
 	if b.Fail != nil {
 		return nil, b.Fail

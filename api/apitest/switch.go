@@ -10,9 +10,9 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 )
 
-// Switch returns a backend in the middle of things: an IPv4 group whose
-// transfer one member holds back, across the wrap of the PSN; an idle IPv6
-// group; two ports, one of them worse off than the other.
+// Switch returns a backend with typical state: an IPv4 group whose transfer one member
+// delays, across the wrap of the PSN; an idle IPv6 group; two ports, one of them with
+// more drops than the other.
 func Switch() *Backend {
 	ip := netip.MustParseAddr
 	psn, at := uint32(0xFFFFF0), time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)
