@@ -2,10 +2,10 @@
 /* Copyright 2026 The Gleam Authors */
 
 /*
- * The source guard: nothing comes through a port in the name of a group. Group
- * addresses belong to the switch, whose own frames leave by AF_XDP and are not
- * seen here. Hosts believe what comes from them: acknowledgements, data, where
- * the address is. Looked at in every frame, for any destination:
+ * The port guard: no frame in the name of a group comes through a port. Group
+ * addresses belong to the switch, whose own frames leave by AF_XDP and do not
+ * pass here. Hosts believe frames from them: acknowledgements, data, claims of
+ * the address. The guard checks in every frame, for any destination:
  *
  *   source address of IPv4 and IPv6
  *   sender address of ARP and RARP, whatever the operation
@@ -13,9 +13,9 @@
  *   destination of the packet that an ICMP or ICMPv6 error or redirect quotes
  *
  * Below up to MAX_TAGS VLAN tags and behind up to MAX_EXTENSIONS extension
- * headers, more than any Linux host takes off or any sender puts on. What goes
- * on beyond that is dropped, as are headers that the guard needs and that are
- * not where it can read them (later fragments, later buffers).
+ * headers, more than any Linux host takes off or any sender puts on. Frames with
+ * more of them are dropped, and so are frames whose needed headers are
+ * not readable here (in later fragments or later buffers).
  */
 #pragma once
 
@@ -23,12 +23,12 @@
 
 #define MAX_TAGS 8 /* VLAN devices nest up to 8 deep: MAX_NEST_DEV */
 #define MAX_EXTENSIONS 8
-#define MAX_HEADERS 2047 /* bytes of all headers together that are looked at */
+#define MAX_HEADERS 2047 /* bytes of all headers together that are read */
 
 /*
- * What ends the inspection early is no reason to drop a frame by itself: a host
- * takes nothing from a header that is cut. One that goes on in another buffer, or
- * in another fragment, is.
+ * A header that is cut is no reason to drop a frame by itself: a host takes no
+ * address from it. A header that goes on in another buffer, or in another
+ * fragment, is a reason.
  */
 INLINE enum steer_reason cut(struct xdp_md *ctx, int fragment)
 {
@@ -132,7 +132,7 @@ INLINE int is_extension(__u8 next_header)
 
 /*
  * The rest of an IPv6 packet from offset at on, where a header next is. A global
- * function: the verifier looks at it once, not for each way to come here.
+ * function: the verifier checks it once, not for each path to it.
  */
 NOINLINE enum steer_reason guard_chain(struct xdp_md *ctx, __u64 at, __u64 next)
 {
@@ -198,7 +198,7 @@ INLINE enum steer_reason guard_l3(struct xdp_md *ctx, __u16 type, void *l3, void
 	return PASS_OTHER;
 }
 
-/* A frame that has one more tag after those that are looked below for steering. */
+/* A frame with one more tag after those that steering skips. */
 NOINLINE enum steer_reason guard_tags(struct xdp_md *ctx)
 {
 	void *end = (void *)(unsigned long)ctx->data_end;

@@ -2,7 +2,7 @@
 /* Copyright 2026 The Gleam Authors */
 
 /*
- * The wire formats that steer.c looks into. Multi-byte fields are in network
+ * The wire formats that steer.c reads. Multi-byte fields are in network
  * byte order. Frames have no particular alignment after a VLAN tag, so every
  * struct is packed.
  */

@@ -2,9 +2,9 @@
 /* Copyright 2026 The Gleam Authors */
 
 /*
- * The policy of a port: who behind it may send to groups, ask for their addresses and
- * send envelopes. It is what the bridge that the port is in would do to a frame for the
- * bridge itself, which these frames do not come to, and the lists of the configuration:
+ * The policy of a port: the hosts behind it that may send to groups, resolve their addresses
+ * and send envelopes. It has the rules of the port's bridge for frames for the bridge
+ * itself, which these frames do not come to, and the lists of the configuration:
  *
  *   the bridge port does not forward (spanning tree, or disabled)    DROP_PORT_BLOCKED
  *   not in a VLAN of the port in which the bridge itself is          DROP_PORT_VLAN
@@ -12,7 +12,7 @@
  *   not in the list of MAC addresses                                 DROP_ALLOW_MAC
  *   not in the list of addresses                                     DROP_ALLOW_ADDRESS
  *
- * Only frames for user space are looked at: the bridge does the others.
+ * Only frames for user space are checked: the bridge checks the others.
  */
 #pragma once
 
@@ -28,13 +28,13 @@
 #define MAX_ALLOWED 1024
 
 struct policy {
-	__u32 flags;	 /* 0: everybody may send */
+	__u32 flags;	 /* 0: all hosts may send */
 	__u16 pvid;	 /* of untagged frames; 0: none */
 	__u16 tag_type;	 /* of the bridge's VLANs, as in the frame */
 	__u8 vlans[512]; /* by VID, the lowest bit first */
 };
 
-/* Who speaks; vid is 0 where the bridge does not filter VLANs. */
+/* A sender; vid is 0 where the bridge does not filter VLANs. */
 struct station {
 	__u8 mac[6];
 	__u16 vid;
@@ -47,7 +47,7 @@ struct {
 	UINT(max_entries, 1);
 } policies SEC(".maps");
 
-/* Those that the bridge has at this port: what a locked port lets speak. */
+/* The hosts that the bridge has at this port: they may send by a locked port. */
 struct {
 	UINT(type, BPF_MAP_TYPE_HASH);
 	TYPE(key, struct station);
@@ -91,7 +91,7 @@ INLINE int allows4(const __u8 *addr, int request)
 	return bpf_map_lookup_elem(&allowed4, &key) != 0;
 }
 
-/* Hosts also ask from their link-local address, and from none before they have one. */
+/* Hosts also send requests from their link-local address, and from none before they have one. */
 INLINE int allows6(const __u8 *addr, int request)
 {
 	struct prefix6 key = {.len = 128};
@@ -104,7 +104,7 @@ INLINE int allows6(const __u8 *addr, int request)
 	return bpf_map_lookup_elem(&allowed6, &key) != 0;
 }
 
-/* What the policy makes of a frame that is to take exit reason: reason itself, or a drop. */
+/* The exit of a frame after the policy: reason itself, or a drop. */
 NOINLINE enum steer_reason police(struct xdp_md *ctx, __u32 reason)
 {
 	void *end = (void *)(unsigned long)ctx->data_end;

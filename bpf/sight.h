@@ -4,20 +4,20 @@
 /*
  * Sightings: a frame that is left to the kernel, from a MAC address or with a sender's
  * address (ARP, neighbour discovery) that belongs to a pinned host, but came by another
- * port, or from another MAC address, than the host's. The kernel itself says nothing of
- * such frames, since its entries are pinned. A sighting is no proof of anything: user
- * space asks the host, once a second and port at most. Frames for user space are not looked
- * at. A flood of frames in a host's name is told of four times a second, since each time
- * wakes user space; and all hosts together at a port as often as user space asks there.
+ * port, or from another MAC address, than the host's. The kernel itself does not report
+ * such frames, since its entries are pinned. A sighting is no proof of a move: user space
+ * sends the host an inquiry, once a second and port at most. Frames for user space are not
+ * compared. A host is reported four times a second at most, since each report wakes user
+ * space; and all hosts together at a port at the rate of user space's inquiries there.
  */
 #pragma once
 
 #include "headers.h"
 
 #define MAX_PINS 65536
-/* A port tells of a host once in that time, in ns. */
+/* A port reports a host once in that time, in ns. */
 #define SIGHTING_AGAIN 250000000
-/* A port tells of SIGHTING_BURST hosts at once, and of one more in each SIGHTING_GAP, in ns. */
+/* A port reports SIGHTING_BURST hosts at once, and one more in each SIGHTING_GAP, in ns. */
 #define SIGHTING_BURST 256
 #define SIGHTING_GAP 4000000
 #define TOLD_BITS 10
@@ -27,7 +27,7 @@ struct pin_mac {
 	__u8 zero[2];
 };
 
-/* Where a pinned host is. */
+/* The location of a pinned host. */
 struct pin_addr {
 	__u32 ifindex;
 	__u8 mac[6];
@@ -65,15 +65,15 @@ struct {
 	UINT(max_entries, 65536);
 } sightings SEC(".maps");
 
-/* A host that the port has told of. */
+/* A host that the port has reported. */
 struct told {
 	__u64 who[2]; /* addr of the sighting, or its MAC address and zeros */
 	__u64 at;
 };
 
 /*
- * The last ones, each in the slot of its hash: of two hosts with the same slot the port may
- * tell more often. CPUs write without a lock, which costs a sighting too many at worst.
+ * The hosts reported last, each in the slot of its hash: two hosts with the same slot may be
+ * reported more often. CPUs write without a lock, which costs a sighting too many at worst.
  */
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
@@ -82,7 +82,7 @@ struct {
 	UINT(max_entries, 1 << TOLD_BITS);
 } told SEC(".maps");
 
-/* The time at which the port may tell of a whole burst again. */
+/* The time at which the port may report a whole burst again. */
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
@@ -90,7 +90,7 @@ struct {
 	UINT(max_entries, 1);
 } telling SEC(".maps");
 
-/* Whether the port may tell of a host now. */
+/* Whether the port may report a host now. */
 INLINE int may_tell(const struct sighting *s)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -122,7 +122,7 @@ INLINE int same_mac(const __u8 *a, const __u8 *b)
 	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
 }
 
-/* The address that the sender of an ARP or neighbour discovery packet says is its own. */
+/* The address that the sender of an ARP or neighbour discovery packet claims. */
 INLINE int sender_address(void *l3, void *end, __u16 type, __u8 *addr)
 {
 	if (type == htons(ETHERTYPE_ARP)) {
@@ -151,7 +151,7 @@ INLINE int sender_address(void *l3, void *end, __u16 type, __u8 *addr)
 	return 0;
 }
 
-/* Looks whether the frame's sender is a pinned host that belongs elsewhere, and tells so. */
+/* Reports a frame whose sender is a host that is pinned elsewhere. */
 INLINE void look(struct xdp_md *ctx)
 {
 	void *data = (void *)(unsigned long)ctx->data;

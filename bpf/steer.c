@@ -4,8 +4,8 @@
 //go:build ignore
 
 /*
- * Steers what is meant for multicast groups to the AF_XDP sockets of the
- * switch, and leaves everything else to the kernel. One instance runs per
+ * Steers frames for multicast groups to the AF_XDP sockets of the
+ * switch, and leaves all others to the kernel. One instance runs per
  * port: xsks and counters are its own, the prefix maps are shared by all.
  *
  *   frame is                                         goes to
@@ -15,17 +15,17 @@
  *   ICMPv6 neighbour solicitation for a group        XSK
  *   ICMP or ICMPv6 echo request to a group address   XSK
  *   ... and its RX queue has no socket               dropped: the kernel must not answer for a group
- *   fragment, or truncated UDP, to a group address   dropped: nobody can serve it
- *   anything else                                    the kernel
+ *   fragment, or truncated UDP, to a group address   dropped: it cannot be served
+ *   any other                                        the kernel
  *
  * The program only steers: lengths, checksums and ICRC are checked in user
- * space, once. It reads what it needs to choose, and no more.
+ * space, once. It reads the fields that the choice needs, and no others.
  *
  * There are two entries with the same rules. steer is for ports on which every
  * frame is in one buffer. steer_frags also accepts frames that go on in more
- * buffers, as they do where the MTU is beyond what fits a page; the headers
- * then have to be in the first buffer, from data to data_end, which is all
- * that is looked at.
+ * buffers, as they do where the MTU is beyond the size of a page; the headers
+ * then have to be in the first buffer, from data to data_end, which alone
+ * is read.
  */
 #include "headers.h"
 #include "sight.h"
@@ -40,7 +40,7 @@
  * reason.go; TestReasonsMatchProgram compares the two.
  */
 enum steer_reason {
-	PASS_OTHER,		/* none of the below: not for us; 0 to the guard: no objection */
+	PASS_OTHER,		/* none of the below: not for the switch; 0 to the guard: no objection */
 	PASS_TRUNCATED,		/* ends inside Ethernet, VLAN, ARP or IP header, or IHL < 5 */
 	PASS_VLAN_DEPTH,	/* more than MAX_VLAN_TAGS tags, up to MAX_TAGS */
 	PASS_GROUP_OTHER,	/* to a group, but neither RoCEv2 nor envelope nor ND */
@@ -127,8 +127,8 @@ const volatile __u16 envelope_port = 0;
 const volatile __u8 frags = 0;
 
 /*
- * The bits that all group prefixes have in common, with a mask of them: what
- * differs there is in none, and does not have to be looked up. As in the frame.
+ * The bits that all group prefixes have in common, with a mask of them: an address
+ * that differs there is in none, and is not looked up. As in the frame.
  */
 const volatile __u32 common4 = 0, common4_mask = 0;
 const volatile __u64 common6 = 0, common6_mask = 0; /* of the first 8 bytes */
@@ -228,7 +228,7 @@ INLINE enum steer_reason steer_ipv4(void *l3, void *end)
 
 /*
  * A first solicitation goes to the target's solicited-node multicast address,
- * a later one (reachability probe) to the target itself: only the target tells.
+ * a later one (reachability probe) to the target itself: the target decides.
  */
 INLINE int is_solicitation_for_group(void *l4, void *end)
 {
@@ -303,7 +303,7 @@ INLINE enum steer_reason classify(struct xdp_md *ctx)
 	return PASS_OTHER;
 }
 
-/* The last argument of bpf_redirect_map is what it returns on a miss. */
+/* The last argument of bpf_redirect_map is its result on a miss. */
 INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
 {
 	int action = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
@@ -312,7 +312,7 @@ INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
 	return action;
 }
 
-/* Notes the source MAC address of a frame that guard or policy drop. */
+/* Stores the source MAC address of a frame that guard or policy drop. */
 INLINE void note(struct xdp_md *ctx, enum steer_reason reason)
 {
 	struct eth_header *eth = (void *)(unsigned long)ctx->data;

@@ -2,9 +2,9 @@
 /* Copyright 2026 The Gleam Authors */
 
 /*
- * What replicate.c needs of the kernel's BPF interface and of the wire formats,
- * written out. It is a copy of a few lines of package bpf's headers on purpose:
- * nobody who changes the switch's program changes what measures it.
+ * The definitions that replicate.c needs of the kernel's BPF interface and of the wire
+ * formats. It is a copy of a few lines of package bpf's headers on purpose:
+ * a change of the switch's program does not change its measurement.
  */
 #pragma once
 

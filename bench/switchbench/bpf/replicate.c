@@ -9,7 +9,7 @@
  *   generate    makes the frames: run by BPF_PROG_TEST_RUN with live frames, it
  *               sends RoCEv2 packets with rising PSNs and right ICRCs out of the
  *               source's interface, and the receivers' ACKs out of theirs
- *   sink_tc      counts and drops what arrives at a host, behind the skb
+ *   sink_tc      counts and drops frames that arrive at a host, behind the skb
  *   sink_xdp     the same before there is an skb
  *   to_socket   hands RoCEv2 packets to an AF_XDP socket; to_socket_frags long ones
  *   broadcast   replicates RoCEv2 packets inside XDP
@@ -21,11 +21,11 @@
 
 #define MAX_LEGS 16
 
-/* ---- what arrives ---- */
+/* ---- arriving frames ---- */
 
 /* Counters of one sink. Index 0 is the source's, 1... are the receivers'. */
 struct seen {
-	__u64 good;	/* data, as this sink is to get it, for the first time */
+	__u64 good;	/* data as this sink should get it, for the first time */
 	__u64 again;	/* ... with a PSN that is not behind the last one */
 	__u64 wrong;	/* data with another MAC, address, QPN or length */
 	__u64 acks;
@@ -39,8 +39,8 @@ struct {
 } seen SEC(".maps");
 
 /*
- * The PSN that each sink saw last; PSN_NONE before the first one. A cache line
- * each: those who send to different sinks are not to wait for each other here.
+ * The last PSN at each sink; PSN_NONE before the first one. A cache line
+ * each: CPUs that send to different sinks do not wait for each other here.
  */
 #define PSN_NONE 0xFFFFFFFF
 struct last {
@@ -118,7 +118,7 @@ int sink_xdp(struct xdp_md *ctx)
 	return count(data, end, end - data) ? XDP_DROP : XDP_PASS;
 }
 
-/* ---- what is sent ---- */
+/* ---- sent frames ---- */
 
 /* The interfaces that frames leave by: 0 the source's, 1... the receivers'. */
 struct {
@@ -129,7 +129,7 @@ struct {
 } out SEC(".maps");
 
 /*
- * What a PSN contributes to the ICRC, by its bytes from the highest one: of the
+ * The contribution of a PSN to the ICRC, by its bytes from the highest one: of the
  * data packet in entry 0, of an ACK in entry 1.
  */
 struct psn_table {
@@ -148,7 +148,7 @@ struct template {
 	__u64 words[8];
 	__u32 icrc;
 	__u32 acked; /* the PSN acknowledged last */
-	__u32 patience;	/* turns until this receiver is looked at again */
+	__u32 patience;	/* rounds until this receiver is checked again */
 	__u32 rest;
 };
 
@@ -165,7 +165,7 @@ struct {
 const volatile __u32 frame_len = 0;
 const volatile __u32 receivers = 0;
 
-/* What user space sets before a run, and what it reads after it. */
+/* User space sets these before a run, and reads them after it. */
 struct control {
 	__u64 interval;	/* ns from one burst to the next; 0: as fast as it goes */
 	__u64 due;	/* of the next burst, on the monotonic clock */
@@ -176,9 +176,9 @@ struct control {
 	__u32 burst;	/* frames */
 	__u32 left;	/* ... of the current burst */
 	__u32 psn;	/* of the next data frame */
-	__u32 ack_every; /* a receiver acknowledges every so many packets; 0: never */
-	__u32 ack_jump;	/* ... and at once what it has if that is so many behind */
-	__u32 turn;	/* of the receiver that is looked at next */
+	__u32 ack_every; /* packets per ACK of a receiver; 0: no ACKs */
+	__u32 ack_jump;	/* unacknowledged packets beyond which it acknowledges at once */
+	__u32 turn;	/* the receiver that is checked next */
 };
 
 struct {
@@ -194,12 +194,12 @@ INLINE __u32 icrc_of(struct psn_table *t, __u32 icrc, __u32 psn)
 }
 
 /*
- * One receiver's turn: sends the ACK that is due there. Negative if none is. A
- * receiver that owed none is left alone for some turns: its counter is in the cache
+ * Checks one receiver: sends the ACK that is due there. Negative if none is. A
+ * receiver without a due ACK is skipped for some rounds: its counter is in the cache
  * of the CPU that sends to it, which would have to fetch it back for every packet.
  *
  * The frame's headers are written anew each time, since the kernel recycles the
- * pages as the switch has left them.
+ * pages with the switch's changes.
  */
 INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 {
