@@ -19,9 +19,9 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-const snapLen = 256 // bytes of a packet that are kept
+const snapLen = 256 // stored bytes of a packet
 
-// grace is how long a capture goes on reading what is queued when it is stopped.
+// grace bounds the time for which a stopped capture reads queued packets.
 const grace = 200 * time.Millisecond
 
 // seen is a packet on a host's interface.
@@ -31,8 +31,7 @@ type seen struct {
 	sent bool // by the host
 	data []byte
 	len  int
-	// What it is, if it is an ACK or NAK, decoded once because cases wait for
-	// them in a loop.
+	// The ACK or NAK, if it is one, decoded once because cases wait for them in a loop.
 	feedback *feedback
 }
 
@@ -84,7 +83,7 @@ func (c *capture) add(h *host) error {
 	return nil
 }
 
-// read keeps packets until the socket is shut.
+// read stores packets until the socket is shut.
 func (c *capture) read(h *host, fd int) {
 	buf := make([]byte, 8192)
 	for {
@@ -93,7 +92,7 @@ func (c *capture) read(h *host, fd int) {
 		stopped := c.stopped
 		c.mu.Unlock()
 		if !stopped.IsZero() && time.Since(stopped) > grace {
-			return // traffic that does not end must not keep us
+			return // endless traffic must not keep the capture open
 		}
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
@@ -117,7 +116,7 @@ func (c *capture) read(h *host, fd int) {
 	}
 }
 
-// stop ends the capture, after what is queued.
+// stop ends the capture, after the queued packets.
 func (c *capture) stop() error {
 	c.mu.Lock()
 	fds := c.sockets
@@ -158,7 +157,7 @@ func (c *capture) feedbackAt(h *host) (all []feedback) {
 	return all
 }
 
-// captureTo writes what all hosts see into a file when it is stopped.
+// captureTo writes all hosts' packets into a file when it is stopped.
 func (b *bench) captureTo(file string) (stop func() error, err error) {
 	c, err := listen(b.hosts...)
 	if err != nil {

@@ -53,8 +53,8 @@ func allCases() []testCase {
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})
 	}
-	// Last, and not in every run: it leaves a queue pair of the kernel's with PSNs
-	// that cannot be, after which rxe has been seen to serve nobody any more.
+	// Last, and not in every run: it leaves a queue pair of the kernel's with PSNs that
+	// cannot be, after which rxe has failed to serve any queue pair.
 	cs = append(cs, testCase{name: "quirk: rxe alone believes an ACK of what was never sent", run: ackAheadAlone, long: true})
 	return cs
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// patience is how long the source must stay without a completion.
+// patience is the time for which the source must stay without a completion.
 const patience = 300 * time.Millisecond
 
 // lastReceiver cuts a receiver off, and lets it have the message only when all
@@ -56,7 +56,7 @@ func lastReceiver(ctx context.Context, b *bench) error {
 	})
 }
 
-// acked tells whether h has sent an ACK.
+// acked reports whether h has sent an ACK.
 func (c *capture) acked(h *host) bool {
 	for _, f := range c.feedbackAt(h) {
 		if f.sent && f.syndrome.Kind() == rocev2.KindACK {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// contendTimeout and contendRetries let a queue pair that hears nothing fail after
+	// contendTimeout and contendRetries let a queue pair without answers fail after
 	// about half a second.
 	contendTimeout = 14 // 67 ms
 	contendRetries = 3
@@ -95,7 +95,7 @@ func contend(ctx context.Context, b *bench) error {
 	})
 }
 
-// ended is when a queue pair's next request was complete, and how.
+// ended is the time and the status of a queue pair's next completion.
 type ended struct {
 	at  time.Time
 	err error

@@ -21,7 +21,7 @@ const (
 	deadAfter = 800 * time.Millisecond
 )
 
-// ending is how a transfer ended at the source.
+// ending is the end of a transfer at the source.
 type ending struct {
 	complete int             // messages, in order, that succeeded
 	killed   int             // of these: when the receiver was killed
@@ -29,9 +29,9 @@ type ending struct {
 	stall    time.Duration   // longest time without a completion from then on
 }
 
-// deadReceiver destroys the queue pair of one of three receivers when a quarter
-// of the messages is complete. rxe says nothing for a queue pair that it has
-// not: the receiver is silent, while its host goes on.
+// deadReceiver destroys the queue pair of one of three receivers when a quarter of the
+// messages is complete. rxe sends nothing for a queue pair that does not exist: the
+// receiver is silent, while its host goes on.
 func deadReceiver(policy mcast.Policy, quorum int) func(context.Context, *bench) error {
 	return func(ctx context.Context, b *bench) error {
 		spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024, timeout: deadTimeout}
@@ -68,7 +68,7 @@ func deadReceiver(policy mcast.Policy, quorum int) func(context.Context, *bench)
 				return bt.failed(ctx, end, dead)
 			}
 			b.note("killed after %d of %d messages, longest stall %v", end.killed, len(msgs), end.stall.Round(time.Millisecond))
-			if policy == mcast.Evict && end.stall < deadAfter/4 { // a quorum goes on without it
+			if policy == mcast.Evict && end.stall < deadAfter/4 { // a quorum goes on without the receiver
 				return fmt.Errorf("the source never waited longer than %v: nobody was missed", end.stall)
 			}
 			return bt.survived(ctx, end, dead)
@@ -127,9 +127,9 @@ func (b *batch) survived(ctx context.Context, end ending, dead *member) error {
 	return b.compare(ctx)
 }
 
-// failed checks that the source got the error of a receiver that fails by
-// itself, on the first message that not all have, and that the live ones have
-// all before.
+// failed checks that the source got the error of a receiver that fails by itself, on
+// the first message that not all receivers have, and that the live ones have all
+// earlier messages.
 func (b *batch) failed(ctx context.Context, end ending, dead *member) error {
 	if end.status != endpoint.RemoteOpErr || end.complete >= len(b.messages) {
 		return fmt.Errorf("%d messages succeed, and then %v: want %v", end.complete, end.status, endpoint.RemoteOpErr)
@@ -147,7 +147,7 @@ func (b *batch) failed(ctx context.Context, end ending, dead *member) error {
 		return err
 	}
 	if i := b.lacks(dead); i < end.complete || i > end.complete+1 {
-		// One more: it may have died between a message and its ACK.
+		// One more: the receiver may have died between a message and its ACK.
 		return fmt.Errorf("the error is on message %d; the dead receiver has all before %d", end.complete, i)
 	}
 	if err := heard(ctx, b.g, endpoint.Failed, dead); err != nil {
@@ -172,7 +172,7 @@ func (b *batch) lacks(r *member) int {
 	return len(b.messages)
 }
 
-// heard waits until the master hears of a member's death.
+// heard waits until the master gets the event of a member's death.
 func heard(ctx context.Context, g *group, kind endpoint.EventKind, who *member) error {
 	for {
 		select {

@@ -61,7 +61,7 @@ func (b *bench) toGroup(g *group, mb *member, k rocev2.Packet) error {
 	return inject(b.init, mb.link, frame[:n])
 }
 
-// neighbour returns the link address that h knows for ip.
+// neighbour returns the link address of ip in h's neighbour table.
 func (b *bench) neighbour(h *host, ip netip.Addr) (net.HardwareAddr, error) {
 	link, err := b.init.Handle().LinkByName(h.link)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) neighbour(h *host, ip netip.Addr) (net.HardwareAddr, error) {
 	return nil, fmt.Errorf("%s has no neighbour entry for %s", h.link, ip)
 }
 
-// until waits for a condition, and fails with what is if ctx ends first.
+// until waits for a condition, and fails with the present state if ctx ends first.
 func until(ctx context.Context, what string, is func() (bool, error)) error {
 	for {
 		ok, err := is()

@@ -23,7 +23,7 @@ const (
 	memory     = 8 << 20 // bytes of each member's region
 )
 
-// groupSpec says which group to make. hosts[0] is the source and the master.
+// groupSpec describes a group to make. hosts[0] is the source and the master.
 type groupSpec struct {
 	number  int // of the group: its address
 	hosts   []*host
@@ -33,7 +33,7 @@ type groupSpec struct {
 	expect  *rocev2.PSN // of every receiver's receive queue; nil: any
 	timeout uint8       // 0: 18, 1.07 s, which emulation does not exceed
 	retries uint8       // of all but the source; 0: 7
-	// What else the master says; nil: nothing.
+	// Changes of the master's configuration; nil: none.
 	master func(*endpoint.MasterConfig)
 }
 

@@ -23,9 +23,9 @@ const (
 	flowAfter = 100 // messages that the newcomer has to get
 )
 
-// lateJoiner lets a fourth receiver join through the master while the source
-// sends without a pause. It gets every message from its joining on; the source
-// and the other receivers see nothing of it.
+// lateJoiner lets a fourth receiver join through the master while the source sends
+// without a pause. It gets every message from its joining on; the source and the other
+// receivers are not affected.
 func lateJoiner(ctx context.Context, b *bench) error {
 	spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024}
 	return withGroup(ctx, &spec, func(g *group) error {
@@ -52,7 +52,7 @@ func lateJoiner(ctx context.Context, b *bench) error {
 	})
 }
 
-// flow is an endless transfer, each message at a place of its own.
+// flow is an endless transfer, each message in a slot of its own.
 type flow struct {
 	*batch
 	posted atomic.Int64 // messages
@@ -61,7 +61,7 @@ type flow struct {
 	late   *intake
 }
 
-// intake is what a receiver gets of a flow.
+// intake is a receiver's part of a flow.
 type intake struct {
 	*member
 	first int64 // message; -1: none yet
@@ -126,7 +126,7 @@ func (f *flow) send(ctx context.Context) error {
 			}
 			wr := endpoint.SendWR{ID: uint64(i), Op: endpoint.WriteImm, Imm: immediate(i), RKey: f.g.rkey,
 				RemoteAddr: windowBase + uint64(f.at[i]), Local: endpoint.Segment{MR: src.mr, Offset: f.at[i], Len: flowSize}}
-			f.posted.Add(1) // before a receiver sees it
+			f.posted.Add(1) // before a receiver gets it
 			if _, err := src.qp.PostSend(wr); err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func (f *flow) join(ctx context.Context, mb *member) error {
 	return errors.Join(err, <-done)
 }
 
-// check compares every receiver's memory: what it was sent, and nothing else.
+// check compares every receiver's memory: the messages sent to it, and no other bytes.
 func (f *flow) check(ctx context.Context, takers []*intake) error {
 	end := int(f.posted.Load())
 	for _, in := range takers {

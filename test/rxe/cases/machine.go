@@ -48,7 +48,7 @@ type machine struct {
 	sw    *lab.Namespace
 	hosts []*host        // of rxe
 	soft  *host          // one whose RDMA device is a software endpoint, package rc
-	undo  []func() error // of what we change outside of our own interfaces
+	undo  []func() error // of changes outside of our own interfaces
 	state string         // folder for sockets and configuration
 }
 
@@ -64,7 +64,7 @@ type host struct {
 	rdma   string // its RDMA device; "" if it is a software endpoint
 	ifb    string // where packets get lost on their way in; "" if not made yet
 	device endpoint.Device
-	// Who confirms groups, for each family.
+	// The host's answers to envelopes, for each family.
 	confirm4, confirm6 *endpoint.Host
 }
 
@@ -200,7 +200,7 @@ func (m *machine) equip(h *host) error {
 	if err := m.sw.Enslave(h.port, bridge); err != nil {
 		return err
 	}
-	// A checksum that nobody has filled in does not survive XDP.
+	// An unfinished checksum does not survive XDP.
 	if err := h.ns.SetFeature(h.link, lab.TXChecksum, false); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (m *machine) addHost(i int) error {
 	return nil
 }
 
-// addSoft adds a host in a namespace of its own, where the kernel's rxe is not.
+// addSoft adds a host in a namespace of its own, without the kernel's rxe.
 func (m *machine) addSoft(i int) error {
 	ns, err := m.lab.Namespace("soft")
 	if err != nil {
@@ -248,7 +248,7 @@ func (m *machine) addSoft(i int) error {
 	return m.equip(m.soft)
 }
 
-// route sends what comes from h's addresses out of h's interface.
+// route sends packets from h's addresses out of h's interface.
 func (m *machine) route(h *host) error {
 	nl := m.init.Handle()
 	link, err := nl.LinkByName(h.link)

@@ -22,7 +22,7 @@ import (
 // options of the command line.
 type options struct {
 	gleamd string // the program
-	broken string // one that forwards the first ACK
+	broken string // a gleamd that forwards the first ACK
 	out    string // folder for logs and captures
 	long   bool
 	record bool // capture every case
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// bench is what cases run on.
+// bench is the environment of the cases.
 type bench struct {
 	*machine
 	*options
@@ -138,7 +138,7 @@ func (b *bench) once(ctx context.Context, c testCase) error {
 	if err == nil {
 		return nil
 	}
-	// What the switch thinks helps to understand it.
+	// The switch's state helps to understand the failure.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if s, e := b.daemon.client.Stats(ctx); e == nil {
@@ -147,7 +147,7 @@ func (b *bench) once(ctx context.Context, c testCase) error {
 	return err
 }
 
-// recorded runs a case with a capture of what all hosts see.
+// recorded runs a case with a capture of all hosts' packets.
 func (b *bench) recorded(ctx context.Context, c testCase) error {
 	name := regexp.MustCompile("[^a-zA-Z0-9]+").ReplaceAllString(c.name, "-")
 	stop, err := b.captureTo(filepath.Join(b.out, name+".pcap"))

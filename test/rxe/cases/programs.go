@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// unicastBeside runs programs that nobody here wrote between two hosts that are
-// in a group at the same time.
+// unicastBeside runs programs of other projects between two hosts that are in a group
+// at the same time.
 func unicastBeside(ctx context.Context, b *bench) error {
 	spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024}
 	return withGroup(ctx, &spec, func(g *group) error {
@@ -112,7 +112,7 @@ func pair(ctx context.Context, server, client *host, port int, words []string) e
 	return err
 }
 
-// listening tells whether somebody listens on a TCP port.
+// listening reports whether a process listens on a TCP port.
 func listening(port int) (bool, error) {
 	want := fmt.Sprintf(":%04X", port)
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -113,9 +113,9 @@ func (b *bench) blocked(ctx context.Context, do func(*group, *batch, *capture) e
 	})
 }
 
-// ackAhead has a receiver acknowledge more than was ever sent. rxe's requester
-// would believe it; the switch does not let it by, and the group, which is strict,
-// fails: that receiver has another numbering (R54).
+// ackAhead has a receiver acknowledge more than was ever sent. rxe's requester would
+// believe it; the switch drops it, and the group, which is strict, fails: that receiver
+// has another numbering (R54).
 func ackAhead(ctx context.Context, b *bench) error {
 	return b.blocked(ctx, func(g *group, bt *batch, c *capture) error {
 		last, src := g.members[2], g.source()
@@ -141,7 +141,7 @@ func ackAhead(ctx context.Context, b *bench) error {
 		if wcs[0].Status != endpoint.RemoteOpErr {
 			return fmt.Errorf("completion %+v, and a receiver has nothing: want %v", wcs[0], endpoint.RemoteOpErr)
 		}
-		bt.messages = nil // there is nothing more to come
+		bt.messages = nil // no completions are left
 		for _, f := range c.feedbackAt(src.host) {
 			if !f.sent && f.syndrome.Kind() == rocev2.KindACK {
 				return fmt.Errorf("the source got an ACK of PSN 0x%06x", uint32(f.psn))
@@ -151,9 +151,9 @@ func ackAhead(ctx context.Context, b *bench) error {
 	})
 }
 
-// ackAheadAlone sends the same ACK to the source directly, behind the switch's
-// back: rxe completes the message although a receiver has nothing. It is why
-// the switch has to look. Should this fail, rxe has been mended.
+// ackAheadAlone sends the same ACK to the source directly, behind the switch's back:
+// rxe completes the message although a receiver has nothing. So the switch has to
+// check. Should this fail, rxe has been repaired.
 func ackAheadAlone(ctx context.Context, b *bench) error {
 	return b.blocked(ctx, func(g *group, bt *batch, _ *capture) error {
 		src := g.source()
@@ -167,7 +167,7 @@ func ackAheadAlone(ctx context.Context, b *bench) error {
 		if err := bt.sent(ctx, 1); !errors.Is(err, errEarly) {
 			return fmt.Errorf("rxe no longer completes a message by an ACK of a PSN that it has not sent: %v", err)
 		}
-		bt.messages = nil // what the queue pair does now is nobody's business
+		bt.messages = nil // the queue pair's further behaviour is not checked
 		return nil
 	})
 }

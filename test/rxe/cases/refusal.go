@@ -23,13 +23,13 @@ func notReady(ctx context.Context, b *bench) error {
 	})
 }
 
-// notReadyThenNAK sends several messages to a receiver that is not ready. rxe
-// refuses the first packet with an RNR NAK and the next, being out of order,
-// with a sequence NAK of the same PSN, and does so each time the source comes
-// back. To the source the switch passes on the one that says what is wrong.
+// notReadyThenNAK sends several messages to a receiver that is not ready. rxe refuses
+// the first packet with an RNR NAK and the next, being out of order, with a sequence
+// NAK of the same PSN, and does so each time the source comes back. The switch passes
+// on the RNR NAK alone to the source, since it names the cause.
 //
-// A sequence NAK that the switch sees only after the source's next attempt looks
-// like a new one, and may pass. That does no harm, but has to be rare.
+// A sequence NAK that the switch gets only after the source's next attempt looks like a
+// new one, and may pass. That does no harm, but has to be rare.
 func notReadyThenNAK(ctx context.Context, b *bench) error {
 	const rounds = 20
 	msgs := []message{{endpoint.Send, 900}, {endpoint.Send, 4000}, {endpoint.WriteImm, 10}, {endpoint.Send, 1}}

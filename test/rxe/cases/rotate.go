@@ -10,9 +10,9 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 )
 
-// rotation makes every member the source in turn, two times over. All queue
-// pairs were connected once, each with PSNs of its own that nobody else has, and
-// are not touched in between: the switch follows the source by itself.
+// rotation makes every member the source in turn, two times over. All queue pairs were
+// connected once, each with its own, different PSNs, and are not touched in between:
+// the switch follows the source by itself.
 func rotation(ctx context.Context, b *bench) error {
 	spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024}
 	return withGroup(ctx, &spec, func(g *group) error {

@@ -20,14 +20,14 @@ func tc(words ...string) error {
 	return nil
 }
 
-// queue sets the queueing discipline of what h sends.
+// queue sets the queueing discipline of h's outgoing packets.
 func (h *host) queue(discipline ...string) error {
 	return tc(append([]string{"qdisc", "replace", "dev", h.link, "root"}, discipline...)...)
 }
 
-// lose makes h lose packets at random that it sends and that it receives. What
-// comes in takes a detour over an ifb interface, whose queue loses it; netem on
-// the switch's port would see nothing, because AF_XDP goes past it.
+// lose makes h lose packets at random that it sends and that it receives. Incoming
+// packets take a detour over an ifb interface, whose queue loses them; netem on the
+// switch's port would have no effect, because AF_XDP bypasses it.
 func (h *host) lose(sent, received string) error {
 	if err := h.queue("netem", "limit", "10000", "loss", sent); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (h *host) lose(sent, received string) error {
 	return errors.Join(
 		tc("qdisc", "replace", "dev", h.ifb, "root", "netem", "limit", "10000", "loss", received),
 		tc("qdisc", "add", "dev", h.link, "handle", "ffff:", "ingress"),
-		// RoCE alone: ARP and envelopes are not what is tested.
+		// RoCE alone: ARP and envelopes are not tested here.
 		tc("filter", "add", "dev", h.link, "parent", "ffff:", "protocol", "ip", "prio", "1", "u32",
 			"match", "ip", "protocol", "17", "0xff", "match", "ip", "dport", "4791", "0xffff",
 			"action", "mirred", "egress", "redirect", "dev", h.ifb),

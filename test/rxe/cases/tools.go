@@ -67,12 +67,12 @@ type perfRun struct {
 	average float64 // MiB/s that reach every receiver
 }
 
-// linkRate is what the sender's link is limited to, so that it is the bottleneck
-// and not the emulated machine.
+// linkRate is the limit of the sender's link, so that it is the bottleneck and not the
+// emulated machine.
 const linkRate = "20mbit"
 
-// perfAgainstUnicasts measures what the group is for: the sender's link carries
-// one copy instead of three, so that three times as much gets through it.
+// perfAgainstUnicasts measures the group's advantage: the sender's link carries one
+// copy instead of three, so that three times as much gets through it.
 func perfAgainstUnicasts(ctx context.Context, b *bench) error {
 	return b.asHosts(4, func(hosts []*host) error { return b.comparePerf(ctx, hosts) })
 }
@@ -169,7 +169,7 @@ func (b *bench) perf(ctx context.Context, key, mode string, sender *host, receiv
 	return r, err
 }
 
-// goodput finds in gleam perf's JSON what reached every receiver.
+// goodput returns every receiver's goodput from gleam perf's JSON.
 func goodput(answer []byte) (float64, error) {
 	var doc struct {
 		Results []struct {

@@ -22,10 +22,10 @@ type message struct {
 
 func (m message) String() string { return fmt.Sprintf("%s of %d B", m.op, m.size) }
 
-// lands says whether m takes a posted receive.
+// lands reports whether m takes a posted receive.
 func (m message) lands() bool { return m.op != endpoint.Write }
 
-// quiet is how long nobody may say anything more after a transfer.
+// quiet is the time for which all hosts must be silent after a transfer.
 const quiet = 50 * time.Millisecond
 
 // errEarly is a completion at the source before all receivers had the message.
@@ -79,7 +79,7 @@ func (g *group) transfer(ctx context.Context, msgs ...message) error {
 	return b.finish(ctx)
 }
 
-// receive posts at r what the messages need.
+// receive posts at r the receives for the messages.
 func (b *batch) receive(r *member) error {
 	for i, m := range b.messages {
 		if !m.lands() {

@@ -12,9 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
 )
 
-// updates sends before each WRITE where it goes: at every receiver to another
-// place than at the others and than before, in two regions by turns, of which
-// the group's window covers one.
+// updates sends a target message before each WRITE: its address differs between
+// receivers and from the one before, in two regions by turns, of which the group's
+// window covers one.
 func updates(ctx context.Context, b *bench) error {
 	spec := groupSpec{number: 1, hosts: b.hosts[:4], mtu: 1024, master: func(c *endpoint.MasterConfig) { c.Targets = true }}
 	return withGroup(ctx, &spec, func(g *group) (err error) {
@@ -33,11 +33,11 @@ func updates(ctx context.Context, b *bench) error {
 }
 
 const (
-	updateRoom = 128 << 10 // bytes for a message, with some that must stay
+	updateRoom = 128 << 10 // bytes for a message, with some that must not change
 	payloads   = memory / 2
 )
 
-// updater is a transfer with update messages.
+// updater is a transfer with target messages.
 type updater struct {
 	*group
 	messages []message
@@ -71,7 +71,7 @@ func (u *updater) close() error {
 	return errors.Join(errs...)
 }
 
-// place says where message i lands at receiver k.
+// place returns the address of message i at receiver k.
 func (u *updater) place(i, k int) (mr endpoint.MR, offset int) {
 	mr = u.receivers()[k].mr
 	if (i+k)%3 == 0 {
