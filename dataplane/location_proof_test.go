@@ -213,6 +213,11 @@ func TestAMemberProvesNothing(t *testing.T) {
 	}
 	a := f.proving(2, 0)
 	f.proves(0, 2, a, origin{port: 0, mac: a.spot.mac})
+	f.control.do(func() {
+		if b := f.control.dir.proofs.by[proofKey{fakeHost(2), 0}].asks[1]; b.location.Ifindex != 0 {
+			t.Errorf("asked behind port %d, where no route leads", b.location.Ifindex)
+		}
+	})
 	f.locator.set(2, 3, 0x77, nil)
 	var at locationAsk
 	f.eventually("the kernel's word is followed", func() bool { at = f.proving(2, 0); return at.spot.mac[5] == 0x77 })
