@@ -261,7 +261,7 @@ func TestStarvedWorkerLooksAgain(t *testing.T) {
 	w.runBatch()
 	taken := make([]uint64, w.pool.Len())
 	w.pool.Take(taken)
-	w.fillReserve = -fillChunk // as if so many entries of each fill ring were free
+	w.fillReserve = -fillChunk // as if fillChunk entries of each fill ring were free
 	w.runBatch()
 	if d := w.sleepTime(); d > maxTXRetry {
 		t.Errorf("without frames the worker may sleep for %v, want at most %v", d, maxTXRetry)

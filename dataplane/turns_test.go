@@ -11,7 +11,7 @@ import (
 )
 
 // The first source of a group is reported at once, and one that changes all the time once
-// in turnGap, with the number of turns and who was the last. Groups do not hide each other,
+// in turnGap, with the number of turns and the last source. Groups do not hide each other,
 // and nothing is left over in the end.
 func TestTurnReports(t *testing.T) {
 	var r turnReports

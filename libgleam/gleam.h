@@ -82,8 +82,8 @@ struct gleam_attr {
 	uint32_t    quorum;           /* GLEAM_QUORUM: receivers, 1 to .members */
 	uint32_t    dead_after_ms;    /* how long a silent member is waited for while others move, or GLEAM_FOREVER
 	                               * [100; GLEAM_STRICT: for ever] */
-	uint32_t    lag_psns;         /* not GLEAM_STRICT: remove a member that is so many packets behind another [never] */
-	uint32_t    lag_ms;           /* the same by time [never] */
+	uint32_t    lag_psns;         /* not GLEAM_STRICT: packets that a member may be behind another before it is removed [any number] */
+	uint32_t    lag_ms;           /* the same as a time [any time] */
 	uint32_t    sender_timeout;   /* .timeout of the members' queue pairs, 4.096 us * 2^n; dead_after_ms has to be longer [14] */
 	uint32_t    sender_retries;   /* their .retry_cnt; dead_after_ms has to be shorter than all of them [7] */
 	uint32_t    lease_ms;         /* renewed in the background [the switch's own] */

@@ -59,7 +59,7 @@ type ParamError struct {
 // Error names the parameter.
 func (e *ParamError) Error() string { return string(e.Param) + " " + e.Problem }
 
-// Check returns what is wrong with the parameters of a group of so many receivers;
+// Check returns what is wrong with the parameters of a group with that number of receivers;
 // nil if nothing is.
 func (p *GroupParams) Check(receivers int) *ParamError {
 	if e := p.checkRanges(); e != nil {
