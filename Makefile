@@ -11,7 +11,7 @@ PREFIX   ?= /usr/local
 CONFDIR  := /etc/gleam
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X github.com/gleam-rdma/gleam/api.release=$(VERSION)
-BENCH    := ./rocev2 ./mcast ./rc ./dataplane/...
+BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
@@ -77,12 +77,12 @@ static:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	@if [ -e /usr/include/infiniband/verbs.h ]; then \
-		echo "$(GO) vet -tags verbs ./endpoint/... ./perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./perf ./test/rxe/...; \
+		echo "$(GO) vet -tags verbs ./endpoint/... ./tools/perf ./test/rxe/..."; $(GO) vet -tags verbs ./endpoint/... ./tools/perf ./test/rxe/...; \
 	else echo "NOTE: no libibverbs-dev, so what needs the build tag verbs was NOT looked at" >&2; fi
 
 generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
 	@scripts/need clang-14:clang-14 llvm-strip-14:llvm-14
-	$(GO) generate ./bpf ./bench/switchbench
+	$(GO) generate ./bpf ./tools/bench/switchbench
 
 generate-check:
 	@scripts/generate-check
@@ -91,13 +91,13 @@ fuzz: ## run every fuzz target for FUZZTIME (30s), of PKGS (all)
 	@scripts/fuzz $(FUZZTIME) $(PKGS)
 
 mutants: ## plant small mistakes in the core, one at a time, and see a test notice each (ARGS='-run R14')
-	@$(GO) run ./test/mutants $(ARGS)
+	@$(GO) run ./test/mutation $(ARGS)
 
 mutation: ## mutants made from the syntax of the core's packages, and the part that the tests notice (PACKAGES=rocev2 ARGS='-every 10')
-	@$(GO) run ./test/mutants/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn dataplane dataplane/spsc dataplane/locate dataplane/xsk endpoint/oob)
+	@$(GO) run ./test/mutation/generate -least $(or $(LEAST),0) $(ARGS) $(or $(PACKAGES),rocev2 mcast envelope rc dcqcn mcast/token dataplane dataplane/spsc dataplane/xsk control control/locate control/fib control/statefile hello endpoint/oob)
 
 model: ## try everything that a small network can do to the switch (some minutes; MODEL=quick: some seconds)
-	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./model
+	GLEAM_MODEL=$(or $(MODEL),full) $(GO) test -count=1 -timeout 60m -run '^TestModel$$' -v ./model ./mcast/token
 
 soak: ## the random long runs of the core, CHECKS (3000) times each
 	$(GO) test ./mcast ./rc -run 'Property|C72|Transfer' -timeout 60m -rapid.checks=$(CHECKS)

@@ -77,7 +77,7 @@ func (a *Access) refusal(p *Peer, r role, method string) error {
 	may, lacks := r >= operator, a.Change
 	what, are := "change", "changes are"
 	if method == http.MethodGet || method == http.MethodHead {
-		may, lacks, what, are = r >= reader, a.Read, "read", "questions are"
+		may, lacks, what, are = r >= reader, a.Read, "read", "requests are"
 	}
 	if may {
 		return nil

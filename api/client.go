@@ -61,7 +61,7 @@ func (c *Client) Groups(ctx context.Context) (gs []Group, err error) {
 
 // EndedGroups returns the last states of groups that are no more, oldest first.
 func (c *Client) EndedGroups(ctx context.Context) (gs []Group, err error) {
-	return gs, c.call(ctx, "GET", "/v1/gone", nil, &gs)
+	return gs, c.call(ctx, "GET", "/v1/ended", nil, &gs)
 }
 
 // Group returns one group. Of an unknown one the error is an *Error with

@@ -23,11 +23,11 @@ type MoveMember struct {
 }
 
 // ReasonMove means that a member cannot be moved there.
-const ReasonMove = "cannot move"
+const ReasonMove = "cannot_move"
 
 // Moves are counts about members that were seen elsewhere than where they are pinned.
 type Moves struct {
-	Inquiries   uint64 `json:"asked"`       // inquiries to members
+	Inquiries   uint64 `json:"inquiries"`   // inquiries to members
 	Confirmed   uint64 `json:"confirmed"`   // moves that the member, or the operator, has confirmed
 	Unconfirmed uint64 `json:"unconfirmed"` // times that no valid answer came from there
 	Stray       uint64 `json:"stray"`       // authentic answers from elsewhere, or after the deadline

@@ -3,7 +3,7 @@
 
 package api
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to give up privileges, and to bound what a file or a client may cost.
 var _ = []mutant.Mutant{

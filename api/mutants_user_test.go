@@ -3,7 +3,7 @@
 
 package api
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong reports to operators and users.
 var _ = []mutant.Mutant{

@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // Allow lists the hosts that may send by a port; an empty list allows all.
@@ -69,7 +69,7 @@ type Egress struct {
 	MaxBytes      int     `json:"max_bytes"`  // that may wait to be handed to the kernel
 	MaxFrames     int     `json:"max_frames"`
 	Dropped       uint64  `json:"dropped"`   // copies and answers that found no room
-	Deferred      uint64  `json:"put_off"`   // times that copies were left in a repair store, for want of room
+	Deferred      uint64  `json:"deferred"`  // times that copies were left in a repair store, for want of room
 	CEMarked      uint64  `json:"ce_marked"` // copies that got Congestion Experienced here
 	ECNKMin       int     `json:"ecn_kmin"`  // bytes; up to here no frame is marked
 	ECNKMax       int     `json:"ecn_kmax"`  // bytes; above, everything; 0: marking is off

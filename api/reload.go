@@ -16,7 +16,7 @@ type Reloaded struct {
 }
 
 // ReasonReload means that the configuration cannot be reloaded: the one of before counts.
-const ReasonReload = "cannot reload"
+const ReasonReload = "cannot_reload"
 
 // Reloader is a Backend that can read its configuration again.
 type Reloader interface {

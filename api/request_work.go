@@ -75,7 +75,7 @@ func (w *requestWork) poll() error {
 		return nil
 	}
 	if w.polling = w.shares.polls.take(w.uid); !w.polling {
-		return busy("questions for events", w.shares.polls, w.uid)
+		return busy("polls for events", w.shares.polls, w.uid)
 	}
 	return nil
 }

@@ -20,10 +20,10 @@ import (
 // Reasons of an Error that callers branch on. A rejected registration has one
 // of the envelope protocol's instead.
 const (
-	ReasonUnknownGroup  = "unknown_group"      // no group has this address: status 404
-	ReasonUnknownMember = "unknown_member"     // the group has no member of this address: status 404
-	ReasonBadRequest    = "bad_request"        // the request makes no sense: status 4xx
-	ReasonGroupExists   = "registered already" // another group of this address lives, and Register.Replace is not set
+	ReasonUnknownGroup  = "unknown_group"  // no group has this address: status 404
+	ReasonUnknownMember = "unknown_member" // the group has no member of this address: status 404
+	ReasonBadRequest    = "bad_request"    // the request makes no sense: status 4xx
+	ReasonGroupExists   = "group_exists"   // another group of this address lives, and Register.Replace is not set
 )
 
 // Limits of one connection. All are generous for a local peer; they are there so that a
@@ -91,7 +91,7 @@ func (h *handler) ending() context.Context {
 // Handler returns the handler of Serve:
 //
 //	GET    /v1/groups        []Group
-//	GET    /v1/gone          []Group that are no more, oldest first
+//	GET    /v1/ended         []Group that are no more, oldest first
 //	POST   /v1/groups        Register, answered with 204; PUT does the same
 //	GET    /v1/groups/{ip}   Group
 //	DELETE /v1/groups/{ip}   answered with 204
@@ -122,7 +122,7 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 	switch path {
 	case "/v1/groups":
 		return map[string]endpoint{"GET": h.groups, "POST": h.register, "PUT": h.register}, ""
-	case "/v1/gone":
+	case "/v1/ended":
 		return map[string]endpoint{"GET": h.gone}, ""
 	case "/v1/ports":
 		return map[string]endpoint{"GET": h.ports}, ""

@@ -166,7 +166,7 @@ func (l *Listener) withSocket(do func(fd int) error) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return errors.New("somebody has put something else in its place")
+		return errors.New("another file has replaced it")
 	}
 	return do(fd)
 }

@@ -16,22 +16,22 @@ type Group struct {
 	IP            netip.Addr `json:"ip"`
 	QPN           uint32     `json:"qpn"`
 	PMTU          int        `json:"path_mtu"`
-	Policy        string     `json:"policy"`              // strict, evict or quorum:K
-	Origin        string     `json:"origin"`              // envelope or api
-	Epoch         uint64     `json:"epoch"`               // of the registration
-	Master        string     `json:"master"`              // address, empty if registered by API
-	Key           uint16     `json:"key,omitempty"`       // id of the key that the group belongs to; 0: none
-	LeaseLeft     float64    `json:"lease_left"`          // seconds; 0: no lease
-	Worker        int        `json:"worker"`              // that it belongs to, from 0
-	State         string     `json:"state"`               // idle, running, failed
-	Failure       string     `json:"failure,omitempty"`   // why the group has failed
-	MTUText       string     `json:"too_long,omitempty"`  // the reason for which its longest packets do not fit a port
-	IsolationText string     `json:"separated,omitempty"` // why some of its members may not send
-	Ended         *Ended     `json:"gone,omitempty"`      // of a group that has ended: the rest is its final state
+	Policy        string     `json:"policy"`             // strict, evict or quorum:K
+	Origin        string     `json:"origin"`             // envelope or api
+	Epoch         uint64     `json:"epoch"`              // of the registration
+	Master        string     `json:"master"`             // address, empty if registered by API
+	Key           uint16     `json:"key,omitempty"`      // id of the key that the group belongs to; 0: none
+	LeaseLeft     float64    `json:"lease_left"`         // seconds; 0: no lease
+	Worker        int        `json:"worker"`             // that it belongs to, from 0
+	State         string     `json:"state"`              // idle, running, failed
+	Failure       string     `json:"failure,omitempty"`  // why the group has failed
+	MTUText       string     `json:"too_long,omitempty"` // the reason for which its longest packets do not fit a port
+	IsolationText string     `json:"isolated,omitempty"` // why some of its members may not send
+	Ended         *Ended     `json:"ended,omitempty"`    // of a group that has ended: the rest is its final state
 	Source        netip.Addr `json:"source,omitzero"`
-	AckPSN        uint32     `json:"ack_psn"`          // acked: every live receiver has all up to here
-	NextPSN       uint32     `json:"next_psn"`         // hi: highest forwarded + 1
-	HeldBy        netip.Addr `json:"held_by,omitzero"` // the member whose ACK the group waits for
+	AckPSN        uint32     `json:"ack_psn"`            // acked: every live receiver has all up to here
+	NextPSN       uint32     `json:"next_psn"`           // nxt: the PSN after the last that was forwarded
+	WaitsFor      netip.Addr `json:"waits_for,omitzero"` // the member whose ACK the group waits for
 	Members       []Member   `json:"members"`
 	Counters      Counters   `json:"counters"`
 
@@ -55,13 +55,13 @@ type Ended struct {
 
 // Repair is the cost of a group's losses at the switch.
 type Repair struct {
-	Bytes            int64  `json:"bytes"`       // packet memory that holds unacknowledged data
-	MaxRetainedBytes int64  `json:"most_bytes"`  // the most it was
-	LimitBytes       int64  `json:"limit_bytes"` // the most it may be
-	NAKs             uint64 `json:"naks"`        // NAKs and RNR NAKs withheld from the source
-	Copies           uint64 `json:"copies"`      // packets sent again from here, of Counters.Copies
-	Probes           uint64 `json:"questions"`   // probes to silent receivers
-	NotRetained      uint64 `json:"not_kept"`    // packets for which there was no room
+	Bytes            int64  `json:"bytes"`        // packet memory that holds unacknowledged data
+	MaxRetainedBytes int64  `json:"max_bytes"`    // the most it was
+	LimitBytes       int64  `json:"limit_bytes"`  // the most it may be
+	NAKs             uint64 `json:"naks"`         // NAKs and RNR NAKs withheld from the source
+	Copies           uint64 `json:"copies"`       // packets sent again from here, of Counters.Copies
+	Probes           uint64 `json:"probes"`       // probes to silent receivers
+	NotRetained      uint64 `json:"not_retained"` // packets for which there was no room
 }
 
 // FormerMember is a member that has gone since its group was registered.
@@ -133,11 +133,11 @@ type Stats struct {
 // Control has the counters of the control loop: registrations, leases, members'
 // locations.
 type Control struct {
-	Iterations       uint64   `json:"turns"`
-	LongestIteration float64  `json:"longest_turn"` // of the loop, in seconds: nothing else was served meanwhile
-	Lookups          uint64   `json:"questions"`    // of members' locations and ports in the kernel
-	Hosts            int      `json:"hosts"`        // whose locations are known or being looked up
-	Resyncs          uint64   `json:"resyncs"`      // times that netlink messages were lost, so that everything was looked at again
+	Iterations       uint64   `json:"iterations"`
+	LongestIteration float64  `json:"longest_iteration"` // of the loop, in seconds: nothing else was served meanwhile
+	Lookups          uint64   `json:"lookups"`           // of members' locations and ports in the kernel
+	Hosts            int      `json:"hosts"`             // whose locations are known or being looked up
+	Resyncs          uint64   `json:"resyncs"`           // times that netlink messages were lost, so that everything was looked up again
 	NotWatched       []string `json:"not_watched,omitempty"`
 }
 
@@ -210,7 +210,7 @@ const (
 	EventFailed     = "failed"     // a group; the source got a fatal NAK at PSN
 	EventRefused    = "refused"    // a request of a source at PSN that no group can execute
 	EventSource     = "source"     // a member is the source from PSN on
-	EventEnded      = "gone"       // a group
+	EventEnded      = "ended"      // a group
 	EventMoved      = "moved"      // a member: to the location in Reason, which also names the confirmation
 	EventAudit      = "audit"      // a user requested by the API the change that Reason names
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
@@ -260,7 +260,7 @@ type Error struct {
 // Error makes *Error an error.
 func (e *Error) Error() string { return e.Message }
 
-// Backend is the source of a server's answers; the dataplane's engine is one. Its
+// Backend is the source of a server's answers; control.Engine is one. Its
 // methods are safe for concurrent use. An *Error returned by one is passed on with
 // status 409 (404 if Reason is "unknown_group", "unknown_member" or "unknown_port").
 type Backend interface {

@@ -15,7 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // The enum in the committed object, as BTF has it, and the names in Go agree.
@@ -92,7 +92,7 @@ func TestAttachIsExclusive(t *testing.T) {
 	l := addVeth(t, "p1", "h1")
 	index := l.Attrs().Index
 	for _, first := range []Mode{Native, Generic} {
-		p, err := s.Attach(index, "p1", first)
+		p, err := s.Attach(index, "p1", first, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestAttachIsExclusive(t *testing.T) {
 			t.Errorf("mode is %s (%v), want %s", p.Mode(), p.NativeError(), first)
 		}
 		for _, second := range []Mode{Auto, Native, Generic} {
-			_, err := s.Attach(index, "p1", second)
+			_, err := s.Attach(index, "p1", second, 0)
 			if !errors.Is(err, ErrBusy) {
 				t.Errorf("%s after %s: %v, want ErrBusy", second, first, err)
 				continue
@@ -137,11 +137,11 @@ func TestFallBackToGeneric(t *testing.T) {
 	s := newTestSteering(t)
 	l := addVeth(t, "p0", "h0")
 	setMTU(t, 9000, "p0", "h0")
-	_, err := s.Attach(l.Attrs().Index, "p0", Native)
+	_, err := s.Attach(l.Attrs().Index, "p0", Native, 0)
 	if err == nil || !strings.Contains(err.Error(), "MTU") || !strings.Contains(err.Error(), "p0") {
 		t.Errorf("native with MTU 9000: %v, want an error about the MTU of p0", err)
 	}
-	p, err := s.Attach(l.Attrs().Index, "p0", Auto)
+	p, err := s.Attach(l.Attrs().Index, "p0", Auto, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestAttachByMTU(t *testing.T) {
 		{4200, Auto, Native}, {9000, Auto, Native}, {9000, Native, Native}, {9000, Generic, Generic}, {1500, Generic, Generic},
 	} {
 		setMTU(t, tc.mtu, "p0", "h0")
-		p, err := s.AttachMTU(l.Attrs().Index, "p0", tc.mode, tc.mtu)
+		p, err := s.Attach(l.Attrs().Index, "p0", tc.mode, tc.mtu)
 		if err != nil {
 			t.Errorf("MTU %d, %s: %v", tc.mtu, tc.mode, err)
 			continue
@@ -192,7 +192,7 @@ func TestAttachFragsBeforeGeneric(t *testing.T) {
 	l := addVeth(t, "p0", "h0")
 	setMTU(t, 9000, "p0", "h0")
 	for _, mode := range []Mode{Auto, Native} {
-		p, err := s.AttachMTU(l.Attrs().Index, "p0", mode, 3000)
+		p, err := s.Attach(l.Attrs().Index, "p0", mode, 3000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,19 +205,19 @@ func TestAttachFragsBeforeGeneric(t *testing.T) {
 	}
 }
 
-// AttachMTU is as exclusive as Attach.
+// Programs for several buffers are as exclusive.
 func TestAttachMTUIsExclusive(t *testing.T) {
 	labtest.Enter(t)
 	s := newTestSteering(t)
 	l := addVeth(t, "p0", "h0")
 	setMTU(t, 9000, "p0", "h0")
-	p, err := s.AttachMTU(l.Attrs().Index, "p0", Auto, 9000)
+	p, err := s.Attach(l.Attrs().Index, "p0", Auto, 9000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	for _, mtu := range []int{1500, 3000, 9000} {
-		if _, err := s.AttachMTU(l.Attrs().Index, "p0", Auto, mtu); !errors.Is(err, ErrBusy) {
+		if _, err := s.Attach(l.Attrs().Index, "p0", Auto, mtu); !errors.Is(err, ErrBusy) {
 			t.Errorf("MTU %d: %v, want ErrBusy", mtu, err)
 		}
 	}
@@ -226,15 +226,15 @@ func TestAttachMTUIsExclusive(t *testing.T) {
 func TestAttachErrors(t *testing.T) {
 	labtest.Enter(t)
 	s := newTestSteering(t)
-	_, err := s.Attach(9999, "nope", Auto)
+	_, err := s.Attach(9999, "nope", Auto, 0)
 	if !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("missing interface: %v", err)
 	}
 	l := addVeth(t, "p0", "h0")
-	if _, err := s.Attach(l.Attrs().Index, "p0", Mode(7)); err == nil || !strings.Contains(err.Error(), "invalid mode 7") {
+	if _, err := s.Attach(l.Attrs().Index, "p0", Mode(7), 0); err == nil || !strings.Contains(err.Error(), "invalid mode 7") {
 		t.Errorf("mode 7: %v", err)
 	}
-	p, err := s.Attach(l.Attrs().Index, "p0", Auto)
+	p, err := s.Attach(l.Attrs().Index, "p0", Auto, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

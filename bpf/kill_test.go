@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // attachInChild, if set, makes the test binary attach to the interface of that index,
@@ -35,7 +35,7 @@ func attachAndWait(index string) {
 	}
 	var p *PortProgram
 	if err == nil {
-		p, err = s.Attach(n, "p0", Native)
+		p, err = s.Attach(n, "p0", Native, 0)
 	}
 	fmt.Printf("attached: %v\n", err)
 	_, _ = os.Stdin.Read(make([]byte, 1)) // ends only if the parent does

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 func addVeth(t *testing.T, name, peer string) netlink.Link {

@@ -58,23 +58,17 @@ type PortProgram struct {
 // Attach loads an instance of the program and attaches it to the interface
 // ifindex of the calling thread's network namespace; ifname is for messages.
 // No frame is redirected before [PortProgram.SetSocket]; until then group
-// traffic is dropped, and counted as DropNoSocket.
+// traffic is dropped, and counted as DropNoSocket. The error for an interface that
+// already has an XDP program wraps ErrBusy.
 //
-// The program takes frames in one buffer: AttachMTU is for ports with a larger
-// MTU. The error for an interface that already has an XDP program wraps ErrBusy.
-func (s *Steering) Attach(ifindex int, ifname string, mode Mode) (*PortProgram, error) {
-	return s.AttachMTU(ifindex, ifname, mode, 0)
-}
-
-// AttachMTU is Attach for a port of the given MTU. Beyond MaxSingleBufferMTU it
-// attaches the program that takes frames in several buffers (xdp.frags), in
-// native and in generic mode alike. Up to there it attaches the one for frames
+// Beyond an mtu of MaxSingleBufferMTU, that of the port, Attach attaches the program that
+// takes frames in several buffers (xdp.frags), in native and in generic mode alike. Up to there it attaches the one for frames
 // in one buffer, and if the driver does not let that run at this MTU, the other
 // one before it falls back to generic mode.
 //
 // If [PortProgram.Frags] then is true, the port's sockets have to be opened for several
 // buffers, too, or the kernel drops frames that are longer than one.
-func (s *Steering) AttachMTU(ifindex int, ifname string, mode Mode, mtu int) (*PortProgram, error) {
+func (s *Steering) Attach(ifindex int, ifname string, mode Mode, mtu int) (*PortProgram, error) {
 	if mode > Generic {
 		return nil, fmt.Errorf("attach the XDP program to %s: invalid mode %d", ifname, mode)
 	}

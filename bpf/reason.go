@@ -72,9 +72,6 @@ func (r Reason) String() string {
 	return "invalid"
 }
 
-// IsDrop reports whether frames that took exit r were dropped.
-func (r Reason) IsDrop() bool { return r >= DropGroupFragment && r < XskRoCEv2 }
-
 // IsGuard reports whether frames that took exit r were dropped by the port guard or by
 // the port's policy, because of their sender. A bridge port that does not forward is no
 // sender's fault.

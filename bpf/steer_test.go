@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // XDP actions (enum xdp_action).
@@ -260,7 +260,7 @@ func withoutSocket(r Reason) (action uint32, counted Reason) {
 	if r >= XskRoCEv2 {
 		r = DropNoSocket
 	}
-	if r.IsDrop() {
+	if isDrop(r) {
 		return xdpDrop, r
 	}
 	return xdpPass, r
@@ -350,7 +350,7 @@ func TestSteerToSocket(t *testing.T) {
 			mtu = 9000
 		}
 		setMTU(t, mtu, "p0", "h0")
-		p, err := s.AttachMTU(l.Attrs().Index, "p0", Auto, mtu)
+		p, err := s.Attach(l.Attrs().Index, "p0", Auto, mtu)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,7 +366,7 @@ func TestSteerToSocket(t *testing.T) {
 			switch {
 			case tc.want >= XskRoCEv2:
 				action = xdpRedirect
-			case tc.want.IsDrop():
+			case isDrop(tc.want):
 				action = xdpDrop
 			}
 			runSteer(t, p, tc, action, tc.want)
@@ -426,3 +426,6 @@ func boundSocket(t *testing.T, ifindex int, ifname string) int {
 	})
 	return s.FD()
 }
+
+// isDrop reports whether frames that took exit r were dropped.
+func isDrop(r Reason) bool { return r >= DropGroupFragment && r < XskRoCEv2 }

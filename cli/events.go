@@ -67,7 +67,7 @@ func (e *Env) follow(ctx context.Context, es *api.Events, format string) error {
 	defer client.Close()
 	for {
 		if es.Lost > 0 {
-			fmt.Fprintf(e.Stderr, "gleam: %d events are no longer kept\n", es.Lost)
+			fmt.Fprintf(e.Stderr, "gleam: %d events are no longer stored\n", es.Lost)
 		}
 		for i := range es.Events {
 			v := &es.Events[i]

@@ -34,7 +34,7 @@ func groupListCommand(env *Env) *cobra.Command {
 		},
 	}
 	out.addTo(c)
-	c.Flags().BoolVar(&gone, "gone", false, "the last groups that are no more, as they were in the end, oldest first")
+	c.Flags().BoolVar(&gone, "ended", false, "the last groups that are no more, as they were in the end, oldest first")
 	return c
 }
 
@@ -44,7 +44,7 @@ func groupTable(w *tabwriter.Writer, groups []api.Group) {
 	if gone {
 		last = "ENDED\tWHY"
 	}
-	fmt.Fprintln(w, "GROUP\tQPN\tSTATE\tMEMBERS\tSOURCE\tACK\tNEXT\tHELD BY\tPATH MTU\tPOLICY\tORIGIN\t"+last)
+	fmt.Fprintln(w, "GROUP\tQPN\tSTATE\tMEMBERS\tSOURCE\tACK\tNEXT\tWAITS FOR\tPATH MTU\tPOLICY\tORIGIN\t"+last)
 	for i := range groups {
 		g := &groups[i]
 		ack, next := "-", "-"
@@ -56,7 +56,7 @@ func groupTable(w *tabwriter.Writer, groups []api.Group) {
 			end = g.Ended.Time.UTC().Format(timeFormat) + "\t" + g.Ended.Reason
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			g.IP, number24(g.QPN), g.State, len(g.Members), addrText(g.Source), ack, next, addrText(g.HeldBy),
+			g.IP, number24(g.QPN), g.State, len(g.Members), addrText(g.Source), ack, next, addrText(g.WaitsFor),
 			g.PMTU, g.Policy, g.Origin, end)
 	}
 }

@@ -23,7 +23,7 @@ func groupAddMemberCommand(env *Env) *cobra.Command {
 		Long: `The new member receives from the source's next message on; the others see
 nothing of it. It has connected its queue pair as in group register.
 
-With --replace it takes the place of the member with its address, which has
+With --replace it replaces the member with its address, which has
 restarted its queue pair and has another QPN, or fresh PSNs.
 
 A member that was removed, left or was evicted comes back with other numbers than

@@ -17,8 +17,8 @@ func groupMoveMemberCommand(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move-member IP MEMBER [--port PORT] [--mac MAC]",
 		Short: "Say by hand that a member has moved to another port, or has another MAC address",
-		Long: `A member is pinned where it was registered. If it is seen elsewhere, gleamd asks
-it there, and it moves if it confirms that by an authenticated envelope. A member
+		Long: `A member is pinned where it was registered. If it is seen elsewhere, gleamd sends
+it an inquiry there, and it moves if it confirms that by an authenticated envelope. A member
 without a program that answers envelopes cannot: it stays where it was, with a
 warning in the log, and with stats and group show saying so. This moves it, in all
 its groups.

@@ -100,11 +100,11 @@ as the source itself repeats what they lack.`,
 	return c
 }
 
-// explainReject makes sure that a refusal by the daemon names the group and, in a
-// word, the reason.
+// explainReject makes sure that a refusal by the daemon names the group, or else the
+// reason too.
 func explainReject(r *api.Register, err error) error {
 	var e *api.Error
-	if !errors.As(err, &e) || strings.Contains(e.Message, r.Group.String()) && strings.Contains(e.Message, e.Reason) {
+	if !errors.As(err, &e) || strings.Contains(e.Message, r.Group.String()) {
 		return err
 	}
 	if e.Reason == "" {

@@ -24,7 +24,7 @@ func groupShowCommand(env *Env) *cobra.Command {
 	var gone bool
 	c := &cobra.Command{
 		Use:   "show IP",
-		Short: "One group: what each member has, and which one holds the group's ACK back",
+		Short: "One group: what each member has, and which one the group's ACK waits for",
 		Args:  oneGroup, ValidArgsFunction: env.completeGroups,
 		RunE: func(c *cobra.Command, args []string) error {
 			ip := netip.MustParseAddr(args[0]) // oneGroup has parsed it
@@ -56,7 +56,7 @@ func groupShowCommand(env *Env) *cobra.Command {
 		},
 	}
 	out.addTo(c)
-	c.Flags().BoolVar(&gone, "gone", false, "the last group of this address that is no more, as it was in the end")
+	c.Flags().BoolVar(&gone, "ended", false, "the last group of this address that is no more, as it was in the end")
 	return c
 }
 
@@ -71,7 +71,7 @@ func (e *Env) endedGroup(ctx context.Context, ip netip.Addr) (*api.Group, error)
 			return &gs[i], nil
 		}
 	}
-	return nil, fmt.Errorf("no group %s has gone of late: `gleam group list --gone` has those that are remembered, gleam events tells more", ip)
+	return nil, fmt.Errorf("no group %s has ended lately: `gleam group list --ended` has those that are remembered, gleam events tells more", ip)
 }
 
 func groupSummary(w *tabwriter.Writer, g *api.Group) {
@@ -89,7 +89,7 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		row("registered", "by %s, epoch %d", g.Origin, g.Epoch)
 	}
 	if g.Ended != nil {
-		row("gone", "%s, %s; what follows was its last state", g.Ended.Reason, g.Ended.Time.UTC().Format(timeFormat))
+		row("ended", "%s, %s; what follows was its last state", g.Ended.Reason, g.Ended.Time.UTC().Format(timeFormat))
 	}
 	row("state", "%s", g.State)
 	if g.Failure != "" {
@@ -106,7 +106,7 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		row("acknowledged", "%s by every live receiver", number24(g.AckPSN))
 		inFlight := max(0, rocev2.PSN(g.NextPSN).Sub(rocev2.PSN(g.AckPSN))-1)
 		row("next PSN", "%s, %d packets unacknowledged", number24(g.NextPSN), inFlight)
-		row("held back by", "%s", addrText(g.HeldBy))
+		row("waits for", "%s", addrText(g.WaitsFor))
 	}
 	row("data packets", "%d in, %d copies out", g.Counters.DataIn, g.Counters.Copies)
 	row("feedback", "%d in, %d out", g.Counters.FeedbackIn, g.Counters.FeedbackOut)
@@ -121,8 +121,8 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 		row("repair", "off")
 		return
 	}
-	row("repair", "%d NAKs answered, %d packets sent again, %d questions", r.NAKs, r.Copies, r.Probes)
-	row("repair store", "%d of %d KiB, at most %d; %d packets not kept", r.Bytes>>10, r.LimitBytes>>10, r.MaxRetainedBytes>>10, r.NotRetained)
+	row("repair", "%d NAKs answered, %d packets sent again, %d probes", r.NAKs, r.Copies, r.Probes)
+	row("repair store", "%d of %d KiB, at most %d; %d packets not retained", r.Bytes>>10, r.LimitBytes>>10, r.MaxRetainedBytes>>10, r.NotRetained)
 }
 
 // underKey names the key that a group belongs to, by its id.
@@ -177,14 +177,14 @@ func formerTable(w *tabwriter.Writer, g *api.Group) {
 }
 
 func memberTable(w *tabwriter.Writer, g *api.Group) {
-	fmt.Fprintln(w, "MEMBER\tROLE\tLIVE\tQPN\tACKED\tLAG\tPENDING\tPORT\tMAC\tVLAN\tWINDOW\tHOLDS ACK")
+	fmt.Fprintln(w, "MEMBER\tROLE\tLIVE\tQPN\tACKED\tLAG\tPENDING\tPORT\tMAC\tVLAN\tWINDOW\tAWAITED")
 	for i := range g.Members {
 		m := &g.Members[i]
 		acked, lag, holds := "-", "-", "-"
 		if g.Source.IsValid() && m.IP != g.Source {
 			acked, lag = number24(m.AckPSN), fmt.Sprint(m.Lag)
 		}
-		if m.IP == g.HeldBy {
+		if m.IP == g.WaitsFor {
 			holds = "yes"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",

@@ -6,7 +6,7 @@ package cli
 import (
 	"context"
 
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong reports to operators and users.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 func portShowCommand(env *Env) *cobra.Command {

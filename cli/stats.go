@@ -56,11 +56,11 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	row("moves confirmed", s.Moves.Confirmed)
 	row("moves not confirmed", s.Moves.Unconfirmed)
 	row("UMEM frames free", fmt.Sprintf("%d of %d", s.FramesFree, s.Frames))
-	row("control loop's turns", fmt.Sprintf("%d, the longest %v", s.Control.Iterations, seconds(s.Control.LongestIteration).Round(time.Microsecond)))
-	row("questions to the kernel", s.Control.Lookups)
+	row("control loop's iterations", fmt.Sprintf("%d, the longest %v", s.Control.Iterations, seconds(s.Control.LongestIteration).Round(time.Microsecond)))
+	row("lookups in the kernel", s.Control.Lookups)
 	row("lost netlink messages", fmt.Sprintf("%d times", s.Control.Resyncs))
 	if dead := s.Control.NotWatched; len(dead) > 0 {
-		row("NOT WATCHED", strings.Join(dead, ", ")+": everything is looked at each second instead")
+		row("NOT WATCHED", strings.Join(dead, ", ")+": everything is looked up each second instead")
 	}
 	section := func(title string, counts map[string]uint64) {
 		var total uint64

@@ -15,7 +15,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // Config is a valid and complete configuration: Parse has filled in defaults for

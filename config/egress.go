@@ -8,7 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
 // Bounds of a port's queue, in bytes: a packet of a path MTU of 4096 waits in

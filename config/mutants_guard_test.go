@@ -3,7 +3,7 @@
 
 package config
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // guardMutants are mistakes in the part of the port guard that is in Go.
 var _ = []mutant.Mutant{

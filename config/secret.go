@@ -39,7 +39,7 @@ func newSecret(b []byte) (Secret, error) {
 	if len(b) < secretMin || len(b) > secretMax {
 		return Secret{}, fmt.Errorf("secret has %d bytes; want %d to %d", len(b), secretMin, secretMax)
 	}
-	if why := isWeakSecret(b); why != "" {
+	if why := secretWeakness(b); why != "" {
 		return Secret{}, fmt.Errorf("secret %s; draw a random one: openssl rand -hex 32", why)
 	}
 	b = append([]byte(nil), b...)

@@ -20,8 +20,8 @@ func ReadSecret(path string) (Secret, error) {
 // practically never have fewer than 12.
 const minDistinctBytes = 12
 
-// isWeakSecret returns the reason for which b is guessable, or "".
-func isWeakSecret(b []byte) string {
+// secretWeakness returns the reason for which b is guessable, or "".
+func secretWeakness(b []byte) string {
 	var seen [256]bool
 	distinct := 0
 	for _, x := range b {
@@ -41,15 +41,15 @@ func isWeakSecret(b []byte) string {
 	if distinct < minDistinctBytes {
 		return fmt.Sprintf("has only %d different bytes", distinct)
 	}
-	if counts(b) {
+	if isSequence(b) {
 		return "counts up or down"
 	}
 	return ""
 }
 
-// counts reports that half of the steps from one byte of b to the next are the same one:
+// isSequence reports that half of the steps from one byte of b to the next are the same one:
 // 00 01 02 ..., or the alphabet. Of 31 random steps practically never more than 5 are.
-func counts(b []byte) bool {
+func isSequence(b []byte) bool {
 	var steps [256]int
 	for i := 1; i < len(b); i++ {
 		s := b[i] - b[i-1]

@@ -14,14 +14,14 @@ import (
 // Addresses share policers by a hash with a secret seed, so memory is fixed and nothing
 // is scanned. The zero value has no limit. It belongs to the worker.
 type addressPolicers struct {
-	gap, burst time.Duration // as in policer
+	gap, burst time.Duration // as in Policer
 	seed       maphash.Seed
 	fullAt     [256]time.Duration
 }
 
 // newAddressPolicers makes policers of rate envelopes per second; 0 means no limit.
 func newAddressPolicers(rate int) addressPolicers {
-	b := newPolicer(rate)
+	b := NewPolicer(rate)
 	return addressPolicers{gap: b.gap, burst: b.burst, seed: maphash.MakeSeed()}
 }
 
@@ -31,8 +31,8 @@ func (s *addressPolicers) allow(now time.Duration, src netip.Addr) bool {
 		return true
 	}
 	i := maphash.Comparable(s.seed, src) % uint64(len(s.fullAt))
-	b := policer{gap: s.gap, burst: s.burst, fullAt: s.fullAt[i]}
-	ok := b.allow(now)
+	b := Policer{gap: s.gap, burst: s.burst, fullAt: s.fullAt[i]}
+	ok := b.Allow(now)
 	s.fullAt[i] = b.fullAt
 	return ok
 }

@@ -12,17 +12,17 @@ import (
 // TestSendersDoNotStopEachOther: one address floods at 50,000 envelopes a second, and
 // gets its own rate; others' envelopes pass, but for the few that share its bucket.
 func TestSendersDoNotStopEachOther(t *testing.T) {
-	s, port := newAddressPolicers(500), newPolicer(2000)
+	s, port := newAddressPolicers(500), NewPolicer(2000)
 	flooder, passed, others := netip.MustParseAddr("10.0.0.1"), 0, 0
 	const seconds = 2
 	for i := range seconds * 50_000 {
 		now := time.Duration(i) * 20 * time.Microsecond
-		if s.allow(now, flooder) && port.allow(now) {
+		if s.allow(now, flooder) && port.Allow(now) {
 			passed++
 		}
 		if i%1000 == 0 { // another host every 20 ms
 			host := netip.AddrFrom4([4]byte{10, 0, 1, byte(i / 1000)})
-			if s.allow(now, host) && port.allow(now) {
+			if s.allow(now, host) && port.Allow(now) {
 				others++
 			}
 		}

@@ -60,3 +60,38 @@ func (w *worker) setTable(id mcast.GroupID, t groupTable) {
 		p.maxPacketFrames = max(p.maxPacketFrames, (n.packets+maxFeedback)*max(1, t.maxBuffers))
 	}
 }
+
+// capacity returns how many members a group may have, given the packets that each port
+// needs (need) and the buffers of a packet. With more members there could never be frames
+// for all copies of one packet, and the group would starve. Half of the frames may be in
+// the fill rings. Where a port's TX ring is the limit, it bounds the members behind that
+// port.
+func (w *worker) capacity(need []portNeed, buffers int) int {
+	frames := w.umem.Frames() / 2
+	if w.workers != nil {
+		frames -= w.umem.Frames() / 8 // in the pools of other workers
+	}
+	limit := wholePackets(frames, buffers) - maxFeedback
+	for _, n := range need {
+		if ring := wholePackets(cap(w.ports[n.port].staged), buffers) - maxFeedback; n.packets > ring {
+			limit = min(limit, ring)
+		}
+	}
+	return limit
+}
+
+// noteIsolation sets acrossIsolated if t has members behind several isolated ports. It
+// runs on the worker.
+func (t *groupTable) noteIsolation(ports []*port) {
+	first := -1
+	t.acrossIsolated = false
+	for i := range t.legs {
+		switch l := &t.legs[i]; {
+		case !l.isActive() || !ports[l.port].isolated || l.port == first:
+		case first < 0:
+			first = l.port
+		default:
+			t.acrossIsolated = true
+		}
+	}
+}

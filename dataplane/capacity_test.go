@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gleam-rdma/gleam/dataplane/locate"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -92,18 +90,36 @@ func TestGoneMembersNeedNothing(t *testing.T) {
 	w.pool.Give(taken)
 }
 
+// A group is split if members are behind two isolated ports.
+func TestGroupIsSplit(t *testing.T) {
+	ports := []*port{{}, {linkState: linkState{isolated: true}}, {linkState: linkState{isolated: true}}}
+	for _, c := range []struct {
+		legs  []leg
+		split bool
+	}{
+		{[]leg{{port: 0}, {port: 1}}, false},
+		{[]leg{{port: 1}, {port: 1}}, false},
+		{[]leg{{port: 1}, {port: 0}, {port: 2}}, true},
+		{[]leg{{port: 1}, {port: 2, gone: true}}, false},
+		{[]leg{{port: -1}, {port: 2}}, false},
+	} {
+		g := groupTable{legs: c.legs, acrossIsolated: !c.split}
+		if g.noteIsolation(ports); g.acrossIsolated != c.split {
+			t.Errorf("%+v: split is %v", c.legs, g.acrossIsolated)
+		}
+	}
+}
+
 // The tables that a change of members makes say who has gone.
 func TestNewTableKnowsWhoIsGone(t *testing.T) {
 	b := newBench(t, 3)
-	d := &directory{firstWorker: b.w}
-	var slots []slot
+	t1 := Table{IP: b.group, PMTU: 1024}
 	for i, h := range b.hosts {
-		slots = append(slots, slot{
-			record:   envelope.MemberRecord{IP: h.IPv4, QPN: rocev2.QPN(i)},
-			location: locate.Location{Ifindex: b.w.ports[i].ifindex, MAC: h.MAC}, gone: i == 1,
+		t1.Destinations = append(t1.Destinations, Destination{
+			Origin: Origin{Port: i, MAC: rocev2.MAC(h.MAC)}, IP: h.IPv4, QPN: rocev2.QPN(i), Gone: i == 1,
 		})
 	}
-	table := d.makeTable(&envelope.Registration{Group: b.group, PMTU: 1024}, slots)
+	table := b.w.makeTable(&t1)
 	if need := table.portNeeds(3); table.maxCopies != 2 || !slices.Equal(need, []portNeed{{0, 1}, {2, 1}}) {
 		t.Errorf("frames for %d copies, and room for %v", table.maxCopies, need)
 	}

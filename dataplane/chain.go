@@ -5,7 +5,6 @@ package dataplane
 
 import (
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -14,31 +13,15 @@ import (
 // many buffers, cut at the same offsets of the IP packet, and the last copy can use the
 // received buffers themselves.
 
-// chains is the worker's state for packets in several buffers.
+// chains is the worker's scratch for packets in several buffers.
 type chains struct {
-	received   rocev2.Chain // of worker.frame
-	retainedIn rocev2.Chain // of worker.retainedFrame
-	copyOut    rocev2.Chain // of the copy that is being made
-
-	retainedDescs [xsk.MaxChain]xsk.Desc // of worker.retainedFrame
-	copyDescs     [xsk.MaxChain]xsk.Desc // of the copy
-
-	nextBuffer []mcast.Handle // by handle: the next buffer of a retained packet in several
-	maxBuffers int            // buffers of the longest packet that was ever retained; at least 1
+	received  rocev2.Chain           // of scratch.frame
+	copyOut   rocev2.Chain           // of the copy that is being made
+	copyDescs [xsk.MaxChain]xsk.Desc // of the copy
 }
 
-func newChains(frames int) chains {
-	return chains{
-		received: make(rocev2.Chain, 0, xsk.MaxChain), retainedIn: make(rocev2.Chain, 0, xsk.MaxChain), copyOut: make(rocev2.Chain, 0, xsk.MaxChain),
-		nextBuffer: make([]mcast.Handle, frames), maxBuffers: 1,
-	}
-}
-
-// freeFrames returns the buffers of a packet to the pool.
-func (w *worker) freeFrames(ds []xsk.Desc) {
-	for i := range ds {
-		w.pool.GiveOne(ds[i].Addr)
-	}
+func newChains() chains {
+	return chains{received: make(rocev2.Chain, 0, xsk.MaxChain), copyOut: make(rocev2.Chain, 0, xsk.MaxChain)}
 }
 
 // decode decodes a received packet into w.frame. It returns the packet's descriptors,
@@ -94,40 +77,6 @@ func (w *worker) decodeChain(ds []xsk.Desc) []xsk.Desc {
 	}
 	ds[k-1].Options = 0
 	return ds
-}
-
-// retainedPacket returns the buffers of a retained packet, and decodes it into
-// w.retainedFrame unless that holds it already.
-func (w *worker) retainedPacket(h mcast.Handle) []xsk.Desc {
-	c := &w.chains
-	decode := h != w.decodedHandle || !w.isDecoded
-	if isLast(w.retained[h]) {
-		d := &w.retained[h]
-		if decode && rocev2.Decode(w.umem.Data(d.Addr, d.Len), &w.retainedFrame) != rocev2.OK {
-			panic("dataplane: a frame that was kept has changed")
-		}
-		w.decodedHandle, w.isDecoded = h, true
-		return w.retained[h : h+1]
-	}
-	k := 0
-	for at := h; ; at = c.nextBuffer[at] {
-		c.retainedDescs[k] = w.retained[at]
-		k++
-		if isLast(w.retained[at]) {
-			break
-		}
-	}
-	if decode {
-		c.retainedIn = c.retainedIn[:0]
-		for _, d := range c.retainedDescs[:k] {
-			c.retainedIn = append(c.retainedIn, w.umem.Data(d.Addr, d.Len))
-		}
-		if rocev2.DecodeChain(&c.retainedIn, &w.retainedFrame) != rocev2.OK {
-			panic("dataplane: a packet that was kept has changed")
-		}
-		w.decodedHandle, w.isDecoded = h, true
-	}
-	return c.retainedDescs[:k]
 }
 
 // serveChains serves a batch from a port whose packets may be in several buffers, and

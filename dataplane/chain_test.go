@@ -119,7 +119,7 @@ func TestCopyOfAChain(t *testing.T) {
 		before := w.join(ds)
 		p := w.ports[1]
 		for range 2 { // the second time in place
-			last := len(p.tx) > 0
+			last := len(p.staged) > 0
 			if used := w.copy(&c, &w.frame, ds, last); used != last {
 				t.Fatalf("copy returned %v, last is %v", used, last)
 			}
@@ -127,8 +127,8 @@ func TestCopyOfAChain(t *testing.T) {
 				t.Fatal("the received packet was changed")
 			}
 		}
-		sent := p.tx
-		p.tx = p.tx[:0]
+		sent := p.staged
+		p.staged = p.staged[:0]
 		for range 2 {
 			n := xsk.ChainLen(sent)
 			if got := w.join(sent[:n]); n != len(ds) || !bytes.Equal(got, expect) {

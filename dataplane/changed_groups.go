@@ -5,7 +5,6 @@ package dataplane
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -60,18 +59,6 @@ func (n *changedGroups) next() (id mcast.GroupID, ok bool) {
 	n.listed[id] = false
 	return id, true
 }
-
-// outcomeBatch is the number of groups whose outcomes a worker returns between two
-// batches of packets.
-const outcomeBatch = 16
-
-// maxOutcomeGroups is the number of groups whose outcomes the control loop reads from a
-// worker in one iteration.
-const maxOutcomeGroups = 64
-
-// outcomeInterval is the least time between two reads of the workers' outcomes: a group
-// whose members take turns as source changes with every turn.
-const outcomeInterval = 10 * time.Millisecond
 
 // outcomes writes the outcomes of the groups listed first into to. It returns the number
 // of these groups, and how many are still listed. It runs on the worker.

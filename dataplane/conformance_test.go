@@ -45,7 +45,7 @@ func TestC9_BadICRCChangesNothing(t *testing.T) {
 		before, drops := state(), b.w.count.drop[dropBadICRC]
 		var payload []byte
 		if c.k.Op == rocev2.CNP {
-			payload = cnpPayload[:]
+			payload = rocev2.CNPPayload
 		}
 		d := b.take(c.from, &c.k, payload)
 		b.w.umem.Data(d.Addr, d.Len)[d.Len-1] ^= 0x80
@@ -76,7 +76,7 @@ func TestC66_CNPFromPort0(t *testing.T) {
 	b := newBench(t, 3)
 	b.w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: 0}, nil))
 	b.unstage()
-	d := b.take(1, &rocev2.Packet{Op: rocev2.CNP, BECN: true}, cnpPayload[:])
+	d := b.take(1, &rocev2.Packet{Op: rocev2.CNP, BECN: true}, rocev2.CNPPayload)
 	var f rocev2.Frame
 	frame := b.w.umem.Data(d.Addr, d.Len)
 	if r := rocev2.Decode(frame, &f); r != rocev2.OK {
@@ -86,12 +86,12 @@ func TestC66_CNPFromPort0(t *testing.T) {
 	binary.LittleEndian.PutUint32(frame[len(frame)-rocev2.ICRCLen:], f.ComputeICRC())
 	b.w.servePacket(1, d)
 	p := b.w.ports[0]
-	if len(p.tx) != 1 {
-		t.Fatalf("%d frames to the source; drops %v", len(p.tx), b.w.count.drops())
+	if len(p.staged) != 1 {
+		t.Fatalf("%d frames to the source; drops %v", len(p.staged), b.w.count.drops())
 	}
-	if r := rocev2.Decode(b.w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || f.Op != rocev2.CNP ||
+	if r := rocev2.Decode(b.w.umem.Data(p.staged[0].Addr, p.staged[0].Len), &f); r != rocev2.OK || f.Op != rocev2.CNP ||
 		!f.VerifyICRC() || f.Src() != b.group || f.Dst() != b.hosts[0].IPv4 || f.BTH().DestQP() != 0x100 || !f.BTH().BECN() {
-		t.Errorf("%v: not the source's CNP: %x", r, b.w.umem.Data(p.tx[0].Addr, p.tx[0].Len))
+		t.Errorf("%v: not the source's CNP: %x", r, b.w.umem.Data(p.staged[0].Addr, p.staged[0].Len))
 	}
 	b.unstage()
 }
@@ -113,10 +113,10 @@ func TestC58_EverySourceHasItsOwnDifference(t *testing.T) {
 		w.copy(&mcast.Copy{PSN: 0x1007}, &w.frame, []xsk.Desc{d}, true)
 		p := w.ports[1]
 		var f rocev2.Frame
-		if r := rocev2.Decode(w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || !f.VerifyICRC() || f.Src() != group {
+		if r := rocev2.Decode(w.umem.Data(p.staged[0].Addr, p.staged[0].Len), &f); r != rocev2.OK || !f.VerifyICRC() || f.Src() != group {
 			t.Fatalf("decode %v, ICRC right: %v, from %v", r, f.VerifyICRC(), f.Src())
 		}
-		w.pool.GiveOne(p.tx[0].Addr)
-		p.tx = p.tx[:0]
+		w.pool.GiveOne(p.staged[0].Addr)
+		p.staged = p.staged[:0]
 	})
 }

@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -32,21 +31,28 @@ const (
 	numDrops
 )
 
+// The names of the reasons that the control plane mentions, or counts itself.
+const (
+	FrameTooLong = "frame_too_long" // dropTooLong
+	NoLocation   = "no_location"    // dropNoLocation
+	Isolated     = "isolated"       // dropIsolated
+)
+
 var dropNames = [numDrops]string{
 	dropNone:           "none",
 	dropBadICRC:        "bad_icrc",
 	dropNoFrame:        "umem_exhausted",
 	dropPortDown:       "port_down",
-	dropNoLocation:     "no_location",
+	dropNoLocation:     NoLocation,
 	dropSlowPathFull:   "slow_path_full",
 	dropNotGroup:       "not_for_group",
-	dropTooLong:        "frame_too_long",
+	dropTooLong:        FrameTooLong,
 	dropBadUDPChecksum: "bad_udp_checksum",
-	dropSourceGuard:    "wrong_place",
+	dropSourceGuard:    "source_guard",
 	dropQueueFull:      "queue_full",
-	dropHandoffFull:    "handover_full",
+	dropHandoffFull:    "handoff_full",
 	dropRateLimit:      "rate_limit",
-	dropIsolated:       "isolated",
+	dropIsolated:       Isolated,
 }
 
 // String returns the name under which d is counted.
@@ -73,7 +79,7 @@ var dropTexts = [numDrops]string{
 	dropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",
 	dropHandoffFull:    "the worker that the group belongs to is behind: the packet was not handed to it",
 	dropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
-	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it goes to nobody",
+	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it is forwarded to no member",
 }
 
 // Text returns the meaning of d, for an operator.
@@ -85,7 +91,7 @@ func (d dropReason) Text() string {
 }
 
 // counters are one worker's: plain words that only its goroutine uses. Others read them
-// by worker.do.
+// by Plane.Stats.
 type counters struct {
 	dataIn, copies          uint64
 	feedbackIn, feedbackOut uint64
@@ -96,7 +102,6 @@ type counters struct {
 	decode                  [rocev2.NumReasons]uint64
 	core                    [mcast.NumReasons]uint64
 	drop                    [numDrops]uint64
-	envelope                [envelope.NumDrops]uint64
 }
 
 // add adds the counts of o to c.
@@ -119,9 +124,6 @@ func (c *counters) add(o *counters) {
 	for i, n := range o.drop {
 		c.drop[i] += n
 	}
-	for i, n := range o.envelope {
-		c.envelope[i] += n
-	}
 }
 
 // CountedReason is a reason for which packets are not served.
@@ -129,23 +131,32 @@ type CountedReason struct {
 	Name   string // as in api.Stats
 	Text   string
 	Normal bool // it occurs in normal operation
-	count  func(*counters) uint64
 }
 
-// Reasons returns all reasons under which api.Stats counts packets, in a fixed order: the
-// decoder's, the core's, the workers', those of envelopes.
+// reasonCounter is a reason with its counter.
+type reasonCounter struct {
+	CountedReason
+	count func(*counters) uint64
+}
+
+// Reasons returns all reasons under which workers count packets, in a fixed order: the
+// decoder's, the core's, the workers'.
 func Reasons() (list []CountedReason) {
+	for _, r := range reasonCounters() {
+		list = append(list, r.CountedReason)
+	}
+	return list
+}
+
+func reasonCounters() (list []reasonCounter) {
 	for r := rocev2.OK + 1; r < rocev2.NumReasons; r++ {
-		list = append(list, CountedReason{"decode_" + r.String(), r.Text(), false, func(c *counters) uint64 { return c.decode[r] }})
+		list = append(list, reasonCounter{CountedReason{"decode_" + r.String(), r.Text(), false}, func(c *counters) uint64 { return c.decode[r] }})
 	}
 	for r := mcast.None + 1; r < mcast.NumReasons; r++ {
-		list = append(list, CountedReason{r.String(), r.Text(), r.Normal(), func(c *counters) uint64 { return c.core[r] }})
+		list = append(list, reasonCounter{CountedReason{r.String(), r.Text(), r.Normal()}, func(c *counters) uint64 { return c.core[r] }})
 	}
 	for d := dropNone + 1; d < numDrops; d++ {
-		list = append(list, CountedReason{d.String(), d.Text(), false, func(c *counters) uint64 { return c.drop[d] }})
-	}
-	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
-		list = append(list, CountedReason{"envelope_" + d.String(), d.Text(), d.Normal(), func(c *counters) uint64 { return c.envelope[d] }})
+		list = append(list, reasonCounter{CountedReason{d.String(), d.Text(), false}, func(c *counters) uint64 { return c.drop[d] }})
 	}
 	return list
 }
@@ -154,7 +165,7 @@ func Reasons() (list []CountedReason) {
 // protocol, and those of lost or refused packets.
 func (c *counters) unserved() (normal, drops map[string]uint64) {
 	normal, drops = make(map[string]uint64), make(map[string]uint64)
-	for _, r := range Reasons() {
+	for _, r := range reasonCounters() {
 		if n := r.count(c); n > 0 && r.Normal {
 			normal[r.Name] = n
 		} else if n > 0 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -33,11 +32,8 @@ func TestReasons(t *testing.T) {
 	for i := range c.drop {
 		c.drop[i] = uint64(3000 + i)
 	}
-	for i := range c.envelope {
-		c.envelope[i] = uint64(4000 + i)
-	}
 	counts := make(map[uint64]string)
-	for _, r := range Reasons() {
+	for _, r := range reasonCounters() {
 		n := r.count(&c)
 		switch {
 		case r.Name == "" || seen[r.Name]:
@@ -49,7 +45,7 @@ func TestReasons(t *testing.T) {
 		}
 		seen[r.Name], counts[n] = true, r.Name
 	}
-	if want := len(c.decode) + len(c.core) + len(c.drop) + len(c.envelope) - 4; len(seen) != want {
+	if want := len(c.decode) + len(c.core) + len(c.drop) - 3; len(seen) != want {
 		t.Errorf("%d reasons, want %d", len(seen), want)
 	}
 }
@@ -58,13 +54,12 @@ func TestReasons(t *testing.T) {
 func TestNormalIsNoDrop(t *testing.T) {
 	var c counters
 	c.core[mcast.FeedbackStale], c.core[mcast.DuplicateData], c.core[mcast.WrongQPN] = 1, 2, 3
-	c.envelope[envelope.WrongInstance], c.envelope[envelope.BadMAC] = 4, 5
 	c.drop[dropQueueFull] = 6
 	normal, drops := c.unserved()
-	if want := map[string]uint64{"feedback_stale": 1, "duplicate_data": 2, "envelope_wrong_instance": 4}; !maps.Equal(normal, want) {
+	if want := map[string]uint64{"feedback_stale": 1, "duplicate_data": 2}; !maps.Equal(normal, want) {
 		t.Errorf("normal: %v, want %v", normal, want)
 	}
-	if want := map[string]uint64{"wrong_qpn": 3, "envelope_bad_mac": 5, "queue_full": 6}; !maps.Equal(drops, want) {
+	if want := map[string]uint64{"wrong_qpn": 3, "queue_full": 6}; !maps.Equal(drops, want) {
 		t.Errorf("drops: %v, want %v", drops, want)
 	}
 }

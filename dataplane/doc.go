@@ -1,8 +1,12 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dataplane is the running switch: ports, the worker that moves the
-// packets, and the control loop beside it.
+// Package dataplane moves the packets of a switch: ports, workers, egress queues and the
+// rings between workers. Package control opens it (Open), runs it, says by which ports
+// groups have members and what ports may do (Plane, Group), and reads its reports
+// (envelopes, sightings, changed groups, counters). It never decides what a group is or
+// where a host is, talks to no kernel table but those of its ports, and does not know the
+// control plane.
 //
 // # The path of a data packet
 //
@@ -25,8 +29,8 @@
 // # The path of feedback
 //
 // Members send ACK, NAK and CNP to their peer, the GroupIP, so that feedback arrives in
-// the same way as data. Before the core relies on a packet, the worker checks its ICRC
-// (mcast.Output.NeedVerify). Feedback for the source is built as a new packet
+// the same way as data. The worker checks the ICRC before the core sees feedback, and that
+// of data where the core asks (inputGroup). Feedback for the source is built as a new packet
 // (stageFeedback) and staged like a copy; of the ACKs of a batch only the last is sent.
 //
 // # Several workers
@@ -36,10 +40,18 @@
 // handoff ring (handoff.go), and packets that it sends by another's port by a remote TX
 // ring (remote_tx.go), as descriptors.
 //
+// # The parts
+//
+// A worker is made of components, each in a file of its own with the rule that it keeps:
+// clock, mailbox (closures of other goroutines), frameSupply (free frames, fill rings),
+// retention (packets that the core retains), pauses, handoffRings and remoteConsumers. So
+// is a port: egress (staging, queue and marker), txRing (what the kernel has), portPolicers.
+// A worker reaches AF_XDP by xsk.Queue and xsk.Poller; tests give it those of
+// test/xsktest, which need neither root nor a kernel.
+//
 // # The rest
 //
 // The worker answers ARP requests and neighbour solicitations for group addresses.
-// Envelopes go, by a fixed number of slots, to the control loop, which drives
-// envelope.Registrar, locates the members (package locate) and changes the workers'
-// tables by closures that run between batches.
+// Envelopes go, by a fixed number of slots, to the control plane (slow_path.go), whose
+// changes of the workers' tables are closures that run between batches (mailbox.do).
 package dataplane

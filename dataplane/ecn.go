@@ -46,19 +46,19 @@ func (m *marker) draw() uint64 {
 	return (z ^ z>>31) >> 32
 }
 
-// mark marks the IP packet l3, a copy that is about to be staged for p, if p is congested
+// mark marks the IP packet l3, a copy that is about to be staged, if the port is congested
 // and the packet's transport is ECN-capable: ECT(0) or ECT(1). It never clears CE. The
 // ICRC does not cover the field (A17.3.3).
-func (p *port) mark(l3 []byte) {
-	if p.depth() > p.ecn.kmin {
-		p.markCongested(l3)
+func (e *egress) mark(l3 []byte) {
+	if e.depth() > e.ecn.kmin {
+		e.markCongested(l3)
 	}
 }
 
-func (p *port) markCongested(l3 []byte) {
-	if ect(l3) && p.ecn.mark(p.depth()) {
+func (e *egress) markCongested(l3 []byte) {
+	if ect(l3) && e.ecn.mark(e.depth()) {
 		setCE(l3)
-		p.ceMarked++
+		e.ceMarked++
 	}
 }
 

@@ -81,7 +81,7 @@ func TestMarkChangesTheECNFieldOnly(t *testing.T) {
 		n := rocev2.BuildPacket(buf, &in, &rocev2.Packet{Op: rocev2.SendOnly, DestQP: 1}, rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "payload"))
 		l3 := buf[rocev2.EthernetLen:n]
 		before := bytes.Clone(l3)
-		p := &port{txBytes: 5000, ecn: newMarker(config.ECN{KMin: 100, KMax: 200, PMax: 1}, 1)}
+		p := &egress{ring: txRing{bytes: 5000}, ecn: newMarker(config.ECN{KMin: 100, KMax: 200, PMax: 1}, 1)}
 		p.mark(l3)
 		want, marked := in, uint64(0)
 		if e := in.TOS & 3; e == 1 || e == 2 {
@@ -118,7 +118,7 @@ func TestMarkIsTheCopys(t *testing.T) {
 			for congested := range 2 {
 				w := bareWorker(t, 2)
 				p := w.ports[congested]
-				p.txBytes, p.ecn = 5000, newMarker(config.ECN{KMin: 100, KMax: 200, PMax: 1}, 1)
+				p.ring.bytes, p.ecn = 5000, newMarker(config.ECN{KMin: 100, KMax: 200, PMax: 1}, 1)
 				group := netip.MustParseAddr("10.9.9.9")
 				w.groups[0] = groupTable{ip: group, qpn: 0x4711}
 				for i := range 2 {
@@ -143,7 +143,7 @@ func TestMarkIsTheCopys(t *testing.T) {
 						want, marked = rocev2.CE, 1
 					}
 					var f rocev2.Frame
-					if r := rocev2.Decode(w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || f.IPv4().TOS() != 0x68|uint8(want) || p.ceMarked != marked {
+					if r := rocev2.Decode(w.umem.Data(p.staged[0].Addr, p.staged[0].Len), &f); r != rocev2.OK || f.IPv4().TOS() != 0x68|uint8(want) || p.ceMarked != marked {
 						t.Errorf("kind %v, port %d, congested %d, ECN %d: %v, TOS %#x, %d marked", kind, i, congested, ecn, r, f.IPv4().TOS(), p.ceMarked)
 					}
 					if h := f.IPv4(); rocev2.Checksum(h[:h.HeaderLen()], 0) != 0 {

@@ -8,9 +8,6 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// cnpPayload is the 16 reserved bytes of a CNP (RC.md §7).
-var cnpPayload [16]byte
-
 // lastACK is the ACK that was staged last for a group's source, while it can still be
 // overwritten.
 type lastACK struct {
@@ -49,9 +46,9 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		path.TOS = trafficClass(cause) &^ 3 // feedback is not ECN-capable
 		pkt.MigReq = cause.BTH().MigReq()
 	}
-	payload := cnpPayload[:0]
+	var payload []byte
 	if fb.Op == rocev2.CNP {
-		payload, pkt.BECN = cnpPayload[:], true
+		payload, pkt.BECN = rocev2.CNPPayload, true
 	}
 	ack := fb.Op == rocev2.Acknowledge && fb.Syndrome.Kind() == rocev2.KindACK
 	if last := &g.lastACK; ack && last.batchNumber == w.batchNumber && last.to == fb.To {
@@ -59,7 +56,7 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		// changes within a batch.
 		pkt.BECN = pkt.BECN || last.becn
 		last.becn = pkt.BECN
-		rocev2.BuildPacket(w.umem.Frame(p.tx[last.txIndex].Addr), &path, &pkt, payload)
+		rocev2.BuildPacket(w.umem.Frame(p.staged[last.txIndex].Addr), &path, &pkt, payload)
 		return
 	}
 	buf, ok := w.beginFrame(l.port)
@@ -68,8 +65,8 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 	}
 	w.endFrame(l.port, rocev2.BuildPacket(buf, &path, &pkt, payload))
 	w.count.feedbackOut++
-	switch n := len(p.tx); {
-	case ack && n > 0 && p.tx[n-1].Addr == w.buildAddr: // otherwise it is in the egress queue
+	switch n := len(p.staged); {
+	case ack && n > 0 && p.staged[n-1].Addr == w.buildAddr: // otherwise it is in the egress queue
 		g.lastACK = lastACK{batchNumber: w.batchNumber, to: fb.To, txIndex: n - 1, becn: pkt.BECN}
 	case fb.Op == rocev2.Acknowledge:
 		g.lastACK.batchNumber = 0

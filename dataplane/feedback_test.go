@@ -139,12 +139,12 @@ func TestWhatFeedbackCarries(t *testing.T) {
 		{"NAK of a timer", mcast.Feedback{Op: rocev2.Acknowledge, PSN: 5, Syndrome: rocev2.SyndromeNAKOpErr, MSN: 9}, nil, 0, 100, false, false},
 		{"CNP", mcast.Feedback{Op: rocev2.CNP}, cause(), 0xB8, 0xB000 | 100, true, true},
 	} {
-		w.ports[0].tx = w.ports[0].tx[:0]
+		w.ports[0].staged = w.ports[0].staged[:0]
 		w.stageFeedback(&c.fb, c.cause)
-		if len(w.ports[0].tx) != 1 {
-			t.Fatalf("%s: %d packets", c.name, len(w.ports[0].tx))
+		if len(w.ports[0].staged) != 1 {
+			t.Fatalf("%s: %d packets", c.name, len(w.ports[0].staged))
 		}
-		d := w.ports[0].tx[0]
+		d := w.ports[0].staged[0]
 		var f rocev2.Frame
 		if r := rocev2.Decode(w.umem.Data(d.Addr, d.Len), &f); r != rocev2.OK || !f.VerifyICRC() {
 			t.Fatalf("%s: %v", c.name, r)

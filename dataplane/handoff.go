@@ -3,7 +3,10 @@
 
 package dataplane
 
-import "github.com/gleam-rdma/gleam/dataplane/xsk"
+import (
+	"github.com/gleam-rdma/gleam/dataplane/spsc"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+)
 
 // Handoff: a received packet is passed to the worker that owns its group, by one ring for
 // each ordered pair of workers. An entry is a descriptor of the packet, with the index of
@@ -15,6 +18,12 @@ import "github.com/gleam-rdma/gleam/dataplane/xsk"
 // policer of negative acknowledgements is applied before a packet enters a ring, and a
 // port with a backlog (more packets than the worker takes at a time) gets half of the
 // entries.
+
+// handoffRings are a worker's ends of these rings.
+type handoffRings struct {
+	out []*spsc.Ring[xsk.Desc] // by worker: packets received for that worker's groups; nil for this one
+	in  []*spsc.Ring[xsk.Desc] // packets that other workers received for this worker's groups
+}
 
 const (
 	portShift = 8 // of the port's index in Desc.Options
@@ -33,14 +42,14 @@ func (w *worker) dispatch(pi int, batch []xsk.Desc) (packets int) {
 		switch to, negative := w.ownerOf(&ds[0]); {
 		case to < 0 || to == w.index:
 			w.servePacket(pi, ds...)
-		case negative && !w.ports[pi].nakPolicer.allow(w.now):
+		case negative && !w.ports[pi].policers.naks.Allow(w.now):
 			w.count.drop[dropRateLimit]++
 			w.freeFrames(ds)
 		default:
 			w.enqueueHandoff(to, pi, ds, backlog)
 		}
 	}
-	for to, r := range w.handoffOut {
+	for to, r := range w.handoff.out {
 		if r != nil && r.Publish() {
 			w.workers.all[to].wakeIfAsleep()
 		}
@@ -65,7 +74,7 @@ func (w *worker) ownerOf(d *xsk.Desc) (to int, negative bool) {
 // enqueueHandoff puts all buffers of a packet into the ring to worker to, or drops the
 // packet. backlog says that more packets wait at its port.
 func (w *worker) enqueueHandoff(to, pi int, ds []xsk.Desc, backlog bool) {
-	r := w.handoffOut[to]
+	r := w.handoff.out[to]
 	need := len(ds)
 	if backlog {
 		need += r.Size() / 2
@@ -84,7 +93,7 @@ func (w *worker) enqueueHandoff(to, pi int, ds []xsk.Desc, backlog bool) {
 // drainHandoff serves the packets that others have received for this worker's groups, up
 // to a batch from each ring, and returns how many there were.
 func (w *worker) drainHandoff() (total int) {
-	for _, r := range w.handoffIn {
+	for _, r := range w.handoff.in {
 		n := min(r.Len(r.Size()), len(w.rx))
 		for i := range n {
 			w.rx[i] = r.At(i)
@@ -106,27 +115,14 @@ func (w *worker) drainHandoff() (total int) {
 	return total
 }
 
-// wakeIfAsleep ends w's sleep, if it sleeps. Other workers call it after they have
-// published entries for w.
-func (w *worker) wakeIfAsleep() {
-	if w.asleep.Load() && w.asleep.CompareAndSwap(true, false) {
-		w.wake()
-	}
-}
-
 // prepareSleep marks w as asleep: from now on other workers wake it. It returns false if
 // entries for w were published before; w must then not sleep.
 func (w *worker) prepareSleep() bool {
 	w.asleep.Store(true) // first: a worker that publishes after the checks below sees it
-	for _, r := range w.handoffIn {
+	for _, r := range w.handoff.in {
 		if r.Published() > 0 {
 			return false
 		}
 	}
-	for i := range w.remoteIn {
-		if e := &w.remoteIn[i]; e.ring.ring.Published() > e.blocked {
-			return false
-		}
-	}
-	return true
+	return !w.remote.hasNew()
 }

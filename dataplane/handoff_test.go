@@ -29,12 +29,12 @@ func (p *pair) full(w *worker, i int, pkt *rocev2.Packet) (ds []xsk.Desc) {
 func TestOnePortLeavesRoomForTheOthers(t *testing.T) {
 	p := newPair(t, 4, "")
 	receiver, owner := p.crew.all[0], p.crew.all[1]
-	size := receiver.handoffOut[1].Size()
+	size := receiver.handoff.out[1].Size()
 	ack := &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2000, Syndrome: rocev2.SyndromeACK}
 	for sent := 0; sent < 2*size; sent += len(receiver.rx) {
 		receiver.dispatch(2, p.full(receiver, 2, ack))
 	}
-	if n := receiver.handoffOut[1].Published(); n != size/2 {
+	if n := receiver.handoff.out[1].Published(); n != size/2 {
 		t.Errorf("a port with a backlog has %d of %d places, want half", n, size)
 	}
 	dropped := receiver.count.drop[dropHandoffFull]
@@ -59,15 +59,15 @@ func TestOnePortLeavesRoomForTheOthers(t *testing.T) {
 func TestLimitsAreAskedBeforeTheRing(t *testing.T) {
 	p := newPair(t, 4, "")
 	receiver := p.crew.all[0]
-	receiver.ports[2].nakPolicer = newPolicer(100) // ten at once
+	receiver.ports[2].policers.naks = NewPolicer(100) // ten at once
 	nak := &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2000, Syndrome: rocev2.SyndromeNAKSequence}
 	receiver.dispatch(2, p.full(receiver, 2, nak))
-	if n, limited := receiver.handoffOut[1].Published(), receiver.count.drop[dropRateLimit]; n != 10 || limited != uint64(len(receiver.rx)-10) {
+	if n, limited := receiver.handoff.out[1].Published(), receiver.count.drop[dropRateLimit]; n != 10 || limited != uint64(len(receiver.rx)-10) {
 		t.Errorf("%d NAKs posted, %d counted as beyond the limit; want 10 and %d", n, limited, len(receiver.rx)-10)
 	}
 	ack := &rocev2.Packet{Op: rocev2.Acknowledge, PSN: 2000, Syndrome: rocev2.SyndromeACK}
 	receiver.dispatch(2, p.full(receiver, 2, ack)[:1])
-	if n := receiver.handoffOut[1].Published(); n != 11 {
+	if n := receiver.handoff.out[1].Published(); n != 11 {
 		t.Errorf("an ACK was not posted: %d in the ring, want 11", n)
 	}
 }
@@ -77,7 +77,7 @@ func TestLimitsAreAskedBeforeTheRing(t *testing.T) {
 func TestPostIsBounded(t *testing.T) {
 	p := newPair(t, 2, "")
 	receiver, owner := p.crew.all[0], p.crew.all[1]
-	size := receiver.handoffOut[1].Size()
+	size := receiver.handoff.out[1].Size()
 	for i := range size + 5 {
 		p.receive(receiver, 0, rocev2.PSN(i))
 	}
@@ -96,7 +96,7 @@ func TestPostIsBounded(t *testing.T) {
 func TestPostTakesWholePackets(t *testing.T) {
 	p := newPair(t, 2, "")
 	w := p.crew.all[0]
-	w.handoffOut[1] = spsc.New[xsk.Desc](4)
+	w.handoff.out[1] = spsc.New[xsk.Desc](4)
 	chain := func(n int) (ds []xsk.Desc) {
 		for range n {
 			a, _ := w.pool.TakeOne()
@@ -108,7 +108,7 @@ func TestPostTakesWholePackets(t *testing.T) {
 	w.enqueueHandoff(1, 300, chain(3), false)
 	w.enqueueHandoff(1, 300, chain(2), false)
 	w.enqueueHandoff(1, 7, chain(1), false)
-	r := w.handoffOut[1]
+	r := w.handoff.out[1]
 	r.Publish()
 	var got []string
 	for i := range r.Len(4) {

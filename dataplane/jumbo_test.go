@@ -15,9 +15,9 @@ import (
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/lab"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // newJumboBench returns a worker whose group has path MTU 4096.
@@ -248,8 +248,7 @@ func TestCapacityCountsBuffers(t *testing.T) {
 	b := newJumboBench(t, 2, 2048)
 	need := []portNeed{{0, 1000}}
 	for _, c := range []struct{ pmtu, buffers, capacity int }{{1024, 1, 508}, {2048, 2, 252}, {4096, 3, 166}} {
-		r := envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), PMTU: c.pmtu}
-		if n := b.w.buffersOf(&r); n != c.buffers {
+		if n := b.w.makeTable(&Table{IP: b.group, PMTU: c.pmtu}).maxBuffers; n != c.buffers {
 			t.Errorf("path MTU %d: %d buffers, want %d", c.pmtu, n, c.buffers)
 		}
 		if n := b.w.capacity(need, c.buffers); n != c.capacity {
@@ -309,22 +308,22 @@ func TestQueueKeepsPacketsWhole(t *testing.T) {
 // Where the TX ring has no room for all of the first packet, the worker looks again
 // later instead of at once; all buffers of a packet go the same way.
 func TestStagedWhole(t *testing.T) {
-	p := &port{mtu: 9000, txLimit: 4, queue: newEgressQueue(1<<20, 100, 0)}
+	p := &egress{stageLimit: 4, queue: newEgressQueue(1<<20, 100, 0)}
 	long := []xsk.Desc{{Len: 4000, Options: xsk.PktContd}, {Len: 4000, Options: xsk.PktContd}, {Len: 500}}
 	p.stagePacket(long)
 	p.stagePacket(long)
 	p.stage(xsk.Desc{Len: 60})
-	if len(p.tx) != 3 || p.queue.len() != 4 {
-		t.Fatalf("%d staged, %d queued; want 3 and 4", len(p.tx), p.queue.len())
+	if len(p.staged) != 3 || p.queue.len() != 4 {
+		t.Fatalf("%d staged, %d queued; want 3 and 4", len(p.staged), p.queue.len())
 	}
-	if p.tx = p.queue.release(0, p.tx, 1); len(p.tx) != 3 {
-		t.Errorf("%d staged after a release with room for 1", len(p.tx))
+	if p.staged = p.queue.release(0, p.staged, 1); len(p.staged) != 3 {
+		t.Errorf("%d staged after a release with room for 1", len(p.staged))
 	}
-	p.txLimit = 2
+	p.stageLimit = 2
 	if at, ok := p.nextRelease(7); !ok || at != 7+minTXRetry {
 		t.Errorf("next release at %v, %v", at, ok)
 	}
-	p.txLimit = 3
+	p.stageLimit = 3
 	if at, ok := p.nextRelease(7); !ok || at != 7 {
 		t.Errorf("next release at %v, %v, with room", at, ok)
 	}

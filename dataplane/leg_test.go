@@ -25,12 +25,16 @@ func bareWorker(t *testing.T, ports int) *worker {
 	}
 	t.Cleanup(func() { umem.Close() })
 	w := &worker{
-		umem: umem, pool: xsk.NewPool(umem), ops: rocev2.NewOperators(2048),
-		chains: newChains(umem.Frames()),
-		core:   mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4),
+		frameSupply: frameSupply{umem: umem, pool: xsk.NewPool(umem)},
+		forwarding:  forwarding{core: mcast.New(mcast.Limits{Groups: 4}), groups: make([]groupTable, 4), ops: rocev2.NewOperators(2048)},
+		scratch:     scratch{chains: newChains()},
+		retained:    newRetention(umem),
 	}
 	for i := range ports {
-		w.ports = append(w.ports, &port{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, mtu: 9000, multiBuffer: true, txLimit: 64})
+		w.ports = append(w.ports, &port{
+			portIdentity: portIdentity{mac: rocev2.MAC{2, 0, 0, 0, 1, byte(i)}, ifindex: i + 1, multiBuffer: true},
+			linkState:    linkState{mtu: 9000}, egress: egress{stageLimit: 64},
+		})
 	}
 	return w
 }
@@ -132,10 +136,10 @@ func TestCopyIsWhatTheSenderWouldHaveBuilt(t *testing.T) {
 			expect[n-rocev2.ICRCLen-(len(payload)+3)&^3] ^= 0x10
 		}
 		p := w.ports[1]
-		if len(p.tx) != 1 {
-			t.Fatalf("%d frames staged", len(p.tx))
+		if len(p.staged) != 1 {
+			t.Fatalf("%d frames staged", len(p.staged))
 		}
-		got := w.umem.Data(p.tx[0].Addr, p.tx[0].Len)
+		got := w.umem.Data(p.staged[0].Addr, p.staged[0].Len)
 		if len(got) < minFrame || !bytes.Equal(got[:n], expect[:n]) {
 			t.Fatalf("copy differs\n got %x\nwant %x", got[:n], expect[:n])
 		}
@@ -143,11 +147,11 @@ func TestCopyIsWhatTheSenderWouldHaveBuilt(t *testing.T) {
 		if r := rocev2.Decode(got, &f); r != rocev2.OK || f.VerifyICRC() == damage {
 			t.Fatalf("decode of the copy: %v, ICRC right: %v, damaged: %v", r, f.VerifyICRC(), damage)
 		}
-		w.pool.GiveOne(p.tx[0].Addr)
+		w.pool.GiveOne(p.staged[0].Addr)
 		if !last {
 			w.pool.GiveOne(d.Addr)
 		}
-		p.tx = p.tx[:0]
+		p.staged = p.staged[:0]
 		if w.pool.Len() != free+1 {
 			t.Fatalf("%d free frames, want %d", w.pool.Len(), free+1)
 		}
@@ -166,13 +170,13 @@ func TestForwardedLegKeepsThePacket(t *testing.T) {
 		w.copy(&mcast.Copy{PSN: 5}, &w.frame, []xsk.Desc{d}, true)
 		p := w.ports[1]
 		var f rocev2.Frame
-		if r := rocev2.Decode(w.umem.Data(p.tx[0].Addr, p.tx[0].Len), &f); r != rocev2.OK || !bytes.Equal(f.L3(), before) {
+		if r := rocev2.Decode(w.umem.Data(p.staged[0].Addr, p.staged[0].Len), &f); r != rocev2.OK || !bytes.Equal(f.L3(), before) {
 			t.Fatalf("decode %v, packet %x, want %x", r, f.L3(), before)
 		}
 		if f.Eth().Dst() != (rocev2.MAC{2, 8}) || f.Eth().Src() != p.mac {
 			t.Fatalf("Ethernet header %x", []byte(f.Eth()))
 		}
-		w.pool.GiveOne(p.tx[0].Addr)
-		p.tx = p.tx[:0]
+		w.pool.GiveOne(p.staged[0].Addr)
+		p.staged = p.staged[:0]
 	})
 }

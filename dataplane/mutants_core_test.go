@@ -3,7 +3,7 @@
 
 package dataplane
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to treat members that only receive, come back, or are behind a quorum.
 var _ = []mutant.Mutant{

@@ -5,7 +5,7 @@ package dataplane
 
 import (
 	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to queue and to mark.
@@ -44,8 +44,8 @@ var _ = []mutant.Mutant{
 		`		w.putOff(p, c)
 		return false
 	}
-	p.$1($2)
-	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`, (*port).mark, ipPacket)),
+	p.$1(f.$2())
+	addr := ds[0].Addr + uint64(f.L3Offset()) - uint64(l2Len)`, (*egress).mark, (*rocev2.Frame).L3)),
 	mutant.New("an idle link saves up time", "7", mutant.In((*egressQueue).release,
 		"if q.idle {",
 		"if q.idle && q.$1 < 0 {", egressQueue{}.rate)),
@@ -61,31 +61,31 @@ var _ = []mutant.Mutant{
 	mutant.New("data takes the room of replies", "7", mutant.In((*egressQueue).fits,
 		"return q.len()+q.ahead+buffers <= q.maxFrames && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes",
 		"return q.len()+q.ahead+buffers <= q.maxFrames+$1 && q.bytes+q.elsewhere+linkBytes(n) <= q.maxBytes+$2", reservedReplyFrames, reservedReplyBytes)),
-	mutant.NewForRoot("a merged ACK loses the BECN of the earlier one", "R32", mutant.In((*worker).stageFeedback,
+	mutant.New("a merged ACK loses the BECN of the earlier one", "R32", mutant.In((*worker).stageFeedback,
 		"pkt.BECN = pkt.BECN || last.becn",
 		"")),
-	mutant.NewForRoot("a merged ACK forgets the BECN of the first", "R32", mutant.In((*worker).stageFeedback,
+	mutant.New("a merged ACK forgets the BECN of the first", "R32", mutant.In((*worker).stageFeedback,
 		", at: n - 1, becn: pkt.BECN}",
 		", at: n - 1}")),
-	mutant.NewForRoot("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
+	mutant.New("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
 		`if w.runCommands() {
 		w.flush()
 	}`,
 		"w.runCommands()")),
-	mutant.NewForRoot("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
+	mutant.New("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
 		`if p.staged() {
 			return 0`,
 		`if p.staged() && p.$1 {
 			return 0`, port{}.down)),
-	mutant.NewForRoot("a worker sleeps on packets that it has not posted", "Who owns what", mutant.In((*worker).sleepTime,
+	mutant.New("a worker sleeps on packets that it has not posted", "Who owns what", mutant.In((*worker).sleepTime,
 		"if r != nil && r.Unpublished() > 0 {",
 		"if r != nil && r.Unpublished() < 0 {")),
-	mutant.NewForRoot("a lost port keeps what closures staged", "Who owns what", mutant.In((*workers).closePort,
+	mutant.New("a lost port keeps what closures staged", "Who owns what", mutant.In((*workers).closePort,
 		`		p.gone, p.down = true, true
 		o.unstage(p)`,
 		`		p.gone, p.down = true, true
 		`)),
-	mutant.New("frames overtake those that queue", "7", mutant.In((*port).bypassesQueue,
+	mutant.New("frames overtake those that queue", "7", mutant.In((*egress).bypassesQueue,
 		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
 		"return p.queue.rate == 0 && len(p.tx)")),
 }

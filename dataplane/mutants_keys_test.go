@@ -3,7 +3,7 @@
 
 package dataplane
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
 // where. The rule is a subject of docs/PROTOCOL.md.
@@ -14,7 +14,4 @@ var _ = []mutant.Mutant{
 	mutant.New("all addresses have one rate", "Rates", mutant.In((*addressPolicers).allow,
 		"% uint64(len(s.next))",
 		"% 1")),
-	mutant.New("the switch does not know who only receives", "R76", mutant.In(memberSpec,
-		", ReceiveOnly: m.ReceiveOnly}",
-		"}")),
 }

@@ -3,40 +3,11 @@
 
 package dataplane
 
-import (
-	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
-)
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to tell operators and users what is going on.
 var _ = []mutant.Mutant{
-	mutant.New("a master's group is replaced by hand", "user", mutant.In(replaceConflict,
-		"!old.Master.IsValid() && sameGroup(*old, *reg)",
-		"sameGroup(*old, *reg)")),
-	mutant.New("any group is replaced by hand", "user", mutant.In(replaceConflict,
-		"reg.Base != 0 ||",
-		"reg.Base >= 0 ||")),
-	mutant.New("an update by hand is a conflict", "user", mutant.In(replaceConflict,
-		"reg.Base != 0 ||",
-		"")),
 	mutant.New("a reason has no text", "user", mutant.In(dropTexts,
 		`DropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",`,
 		"")),
-	mutant.New("the drops of the control plane are those of the core", "user", mutant.In(Reasons,
-		`		list = append(list, CountedReason{"envelope_" + d.String(), d.Text(), d.Normal(), func(c *counters) uint64 { return c.envelope[d] }`,
-		`		list = append(list, CountedReason{"envelope_" + d.String(), d.Text(), d.Normal(), func(c *counters) uint64 { return c.$1[d] }`, counters{}.core)),
-	mutant.New("the events do not say why a group failed", "user", mutant.In(failureText,
-		"why := envelope.Cause(e.Cause)",
-		"why := envelope.Cause(e.$1)", mcast.Event{}.Syndrome)),
-	mutant.New("a group that has gone is not mentioned", "user", mutant.In((*control).endOf,
-		"if c.gone[i].IP == ip {",
-		"if c.gone[i].IP != ip {")),
-	mutant.New("the control loop does not hear of wrong numbers", "R72", mutant.In((*group).newMismatches,
-		"if o.Differing == g.known.differing {",
-		"if o.Differing >= g.known.differing {")),
-	mutant.New("a wrong QPN is told as a wrong PSN", "R72", mutant.In(mismatchText,
-		`if n == mcast.VirtualQPN {
-		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))`,
-		`if n != mcast.VirtualQPN {
-		return fmt.Sprintf("wrong_qpn: packets for QPN 0x%06x, the group's virtual QPN is 0x%06x: connect the queue pair to that, or register the group with --qpn", uint32(seen), uint32(want))`)),
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to read and write packets.
@@ -52,20 +52,20 @@ var _ = []mutant.Mutant{
 	mutant.New("the IPv4 checksum is not updated", "1.2", mutant.In((*leg).rewrite,
 		"h.SetChecksum(rocev2.ChecksumUpdate64(h.Checksum(), old, l.addrs))",
 		"_ = old")),
-	mutant.NewForRoot("an ACK overtakes a NAK within a batch", "Choices", mutant.In((*worker).stageFeedback,
+	mutant.New("an ACK overtakes a NAK within a batch", "Choices", mutant.In((*worker).stageFeedback,
 		`case fb.Op == rocev2.Acknowledge:
 		g.ack.batch = 0`,
 		"")),
-	mutant.NewForRoot("an ACK is written into a frame that has left", "Who owns what", mutant.In((*worker).stageFeedback,
+	mutant.New("an ACK is written into a frame that has left", "Who owns what", mutant.In((*worker).stageFeedback,
 		"ack && last.batch == w.batch && last.to == fb.To",
 		"ack && last.batch != 0 && last.to == fb.To")),
 	mutant.New("copies toward switches are rewritten", "R24", mutant.In((*worker).copy,
 		"case l.kind == mcast.Connected:",
 		"case l.kind <= mcast.$1:", mcast.Forwarded)),
-	mutant.NewForRoot("a wrong ICRC is believed", "R33", mutant.In((*worker).serveRoCE,
-		"if !f.VerifyICRC() {",
-		"if f.$1 != $2 {", rocev2.Frame{}.Kind, rocev2.KindRoCE)),
-	mutant.NewForRoot("a member may be anywhere", "5", mutant.In((*worker).sourceGuard,
+	mutant.New("a wrong ICRC is believed", "R33", mutant.In((*worker).inputGroup,
+		"if feedback || !f.VerifyICRC() {",
+		"if feedback || f.$1 != $2 {", rocev2.Frame{}.Kind, rocev2.KindRoCE)),
+	mutant.New("a member may be anywhere", "5", mutant.In((*worker).sourceGuard,
 		"return l.port == pi && l.mac == w.frame.Eth().Src()",
 		"return l.port >= 0")),
 	mutant.New("the ICRC of a copy in several buffers stays that of the received packet", "2", mutant.In((*worker).copyRest,
@@ -74,7 +74,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a copy in several buffers shares them with the next copy", "5", mutant.In((*worker).copyRest,
 		"if !own {",
 		"if !own && len($arg3) > $1 {", xsk.MaxChain)),
-	mutant.New("a kept packet ends with its first buffer", "5", mutant.In((*worker).freeReleased,
+	mutant.New("a kept packet ends with its first buffer", "5", mutant.In((*retention).release,
 		"for !ends(d) {",
 		"for range 0 {")),
 }

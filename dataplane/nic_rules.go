@@ -4,8 +4,6 @@
 package dataplane
 
 import (
-	"net/netip"
-
 	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -29,23 +27,23 @@ func (c *workers) queueOf(pi, worker int) (queue int, ok bool) {
 	if at >= len(all) {
 		return 0, false
 	}
-	return all[at].Queue(), true
+	return all[at].Number(), true
 }
 
 // addNICRules adds, at every port that has a rule table, a rule to receive packets for
-// group ip by a queue of its owner.
-func (d *directory) addNICRules(ip netip.Addr, g *group) {
-	for pi, p := range d.workers.ports {
+// the group by a queue of its owner.
+func (g *Group) addNICRules() {
+	for pi, p := range g.plane.ports {
 		if p.nicRules == nil {
 			continue
 		}
-		queue, ok := d.workers.queueOf(pi, g.worker.index)
+		queue, ok := g.plane.workers.queueOf(pi, g.worker.index)
 		if !ok {
 			continue
 		}
-		at, err := p.nicRules.Add(ip, rocev2.UDPPort, queue)
+		at, err := p.nicRules.Add(g.ip, rocev2.UDPPort, queue)
 		if err != nil {
-			d.notify(true, "a group is not steered to its worker's queue", "group", ip, "port", p.name, "error", err)
+			g.plane.notify(true, "a group is not steered to its worker's queue", "group", g.ip, "port", p.name, "error", err)
 			continue
 		}
 		g.nicRules = append(g.nicRules, nicRule{p.nicRules, at})
@@ -53,10 +51,10 @@ func (d *directory) addNICRules(ip netip.Addr, g *group) {
 }
 
 // removeNICRules removes the rules that addNICRules added.
-func (d *directory) removeNICRules(g *group) {
+func (g *Group) removeNICRules() {
 	for _, r := range g.nicRules {
 		if err := r.table.Delete(r.location); err != nil {
-			d.notify(true, "a rule was not taken back", "error", err)
+			g.plane.notify(true, "a rule was not taken back", "error", err)
 		}
 	}
 	g.nicRules = nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // A group's rules name, at each port, a queue that its worker receives from, and are
@@ -61,17 +61,17 @@ func TestGroupsAreSteeredToTheirWorker(t *testing.T) {
 			return nil
 		})
 	}
-	d := newDirectory(p.crew, 4, notify)
+	plane := &Plane{ports: p.crew.ports, workers: p.crew, notify: notify}
 	for _, w := range p.crew.all {
-		g := &group{worker: w}
-		d.addNICRules(p.group, g)
+		g := &Group{plane: plane, ip: p.group, worker: w}
+		g.addNICRules()
 		for i := range 2 {
 			queue, ok := rules[i][0]
-			if !ok || !slices.ContainsFunc(w.ports[i].rxSockets, func(s *xsk.Socket) bool { return s.Queue() == int(queue) }) {
+			if !ok || !slices.ContainsFunc(w.ports[i].rxSockets, func(s xsk.BoundQueue) bool { return s.Number() == int(queue) }) {
 				t.Errorf("port %d: worker %d does not receive from queue %d (%v)", i, w.index, queue, ok)
 			}
 		}
-		d.removeNICRules(g)
+		g.removeNICRules()
 		if len(rules[0])+len(rules[1]) != 0 {
 			t.Errorf("rules are left: %v", rules)
 		}
@@ -81,7 +81,7 @@ func TestGroupsAreSteeredToTheirWorker(t *testing.T) {
 	}
 
 	// What is left at the end is taken back as the port is closed.
-	d.addNICRules(p.group, &group{worker: p.crew.all[0]})
+	(&Group{plane: plane, ip: p.group, worker: p.crew.all[0]}).addNICRules()
 	for _, port := range p.crew.ports {
 		if err := port.nicRules.Close(); err != nil {
 			t.Error(err)

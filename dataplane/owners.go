@@ -14,13 +14,16 @@ import (
 )
 
 // groupOwners gives the owner of each group. Every worker reads it for every packet,
-// without a lock: a published table never changes, and a new one replaces it. Only the
-// control loop writes.
+// without a lock; only the control loop writes. A slot of the table gets a key once, before
+// its worker, so that a reader sees either no worker or a whole slot; a group that is
+// removed leaves its key, without a worker. A table that is half full is replaced by a new
+// one, which is large enough that the copy is paid for by the groups that were put since
+// the last one.
 type groupOwners struct {
 	table      atomic.Pointer[ownerTable]
-	workerOf   map[netip.Addr]int // used by the control loop
-	load       []int              // number of groups, by worker
-	nextWorker int                // the worker to try first for a new group
+	groups     int   // that have an owner
+	load       []int // number of groups, by worker
+	nextWorker int   // the worker to try first for a new group
 	recent     [maxRecentGroups]recentGroup
 	nextRecent int // index in recent
 }
@@ -40,53 +43,57 @@ type recentGroup struct {
 }
 
 // ownerTable is a hash table with open addressing and linear probing, at most half full.
-// It holds only registered addresses, so strangers' packets cannot lengthen the probe
-// sequences.
+// Only addresses that are, or were, registered are in it, so strangers' packets cannot
+// lengthen the probe sequences.
 type ownerTable struct {
 	slots []ownerSlot // the length is a power of two
+	used  int         // slots with a key; of the control loop
 }
 
 type ownerSlot struct {
-	key    addrKey
-	worker int32 // index + 1; 0: free
+	key    rocev2.AddrKey
+	worker atomic.Int32 // index + 1; 0: the slot has no key, removedOwner: the group was removed
 }
 
-// addrKey is an IP address in two words; IPv4 in its IPv6-mapped form.
-type addrKey struct{ hi, lo uint64 }
+const removedOwner = -1
 
-// ipv4Mapped is the upper half of the lower word of an IPv4-mapped address.
-const ipv4Mapped = 0xFFFF << 32
+// minOwnerSlots is the least length of the table.
+const minOwnerSlots = 8
 
-func keyOf(a netip.Addr) addrKey {
-	b := a.As16()
-	return addrKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
-}
-
-func (t *ownerTable) home(k addrKey) uint64 {
-	h := k.lo ^ k.hi*0x9E3779B97F4A7C15
-	h = (h ^ h>>30) * 0xBF58476D1CE4E5B9
-	h = (h ^ h>>27) * 0x94D049BB133111EB
-	return (h ^ h>>31) & uint64(len(t.slots)-1)
-}
+func (t *ownerTable) home(k rocev2.AddrKey) uint64 { return k.Hash() & uint64(len(t.slots)-1) }
 
 func newGroupOwners(workers int) *groupOwners {
-	o := &groupOwners{workerOf: make(map[netip.Addr]int), load: make([]int, workers)}
-	o.publish()
+	o := &groupOwners{load: make([]int, workers)}
+	o.table.Store(&ownerTable{slots: make([]ownerSlot, minOwnerSlots)})
 	return o
+}
+
+// find returns the slot with key k, or the free slot where it belongs, and what worker is
+// there. It reads worker once: a slot that was free may have got another key since.
+func (t *ownerTable) find(k rocev2.AddrKey) (s *ownerSlot, worker int) {
+	for i := t.home(k); ; i = (i + 1) & uint64(len(t.slots)-1) {
+		s = &t.slots[i]
+		if w := s.worker.Load(); w == 0 || s.key == k {
+			return s, int(w)
+		}
+	}
+}
+
+// set makes worker the owner of k. The table must have room.
+func (t *ownerTable) set(k rocev2.AddrKey, worker int) {
+	s, was := t.find(k)
+	if was == 0 {
+		s.key = k
+		t.used++
+	}
+	s.worker.Store(int32(worker + 1)) // now readers see the key
 }
 
 // of returns the owner of the group with address k; ok is false if there is no such
 // group. Any goroutine may call it; it allocates nothing.
-func (o *groupOwners) of(k addrKey) (worker int, ok bool) {
-	t := o.table.Load()
-	for i := t.home(k); ; i = (i + 1) & uint64(len(t.slots)-1) {
-		switch s := &t.slots[i]; {
-		case s.worker == 0:
-			return 0, false
-		case s.key == k:
-			return int(s.worker - 1), true
-		}
-	}
+func (o *groupOwners) of(k rocev2.AddrKey) (worker int, ok bool) {
+	_, w := o.table.Load().find(k)
+	return w - 1, w > 0
 }
 
 // choose returns the worker for a new group: its recent owner if it had one, or else the
@@ -107,41 +114,47 @@ func (o *groupOwners) choose(ip netip.Addr) int {
 	return best
 }
 
-// put makes worker the owner of group ip, which has none yet, and publishes that.
+// put makes worker the owner of group ip, which has none yet.
 func (o *groupOwners) put(ip netip.Addr, worker int) {
-	o.workerOf[ip] = worker
+	t := o.table.Load()
+	if 2*(t.used+1) > len(t.slots) {
+		t = o.grow(t)
+	}
+	t.set(rocev2.KeyOf(ip), worker)
+	o.groups++
 	o.load[worker]++
-	o.publish()
 }
 
 // remove removes the owner of ip.
 func (o *groupOwners) remove(ip netip.Addr) {
-	if w, ok := o.workerOf[ip]; ok {
-		delete(o.workerOf, ip)
-		o.load[w]--
-		o.recent[o.nextRecent] = recentGroup{ip, w, time.Now()}
-		o.nextRecent = (o.nextRecent + 1) % maxRecentGroups
-		o.publish()
+	s, w := o.table.Load().find(rocev2.KeyOf(ip))
+	if w--; w < 0 {
+		return
 	}
+	s.worker.Store(removedOwner)
+	o.groups--
+	o.load[w]--
+	o.recent[o.nextRecent] = recentGroup{ip, w, time.Now()}
+	o.nextRecent = (o.nextRecent + 1) % maxRecentGroups
 }
 
-func (o *groupOwners) publish() {
-	t := &ownerTable{slots: make([]ownerSlot, max(8, 1<<bits.Len(uint(2*len(o.workerOf)))))}
-	for ip, w := range o.workerOf {
-		k := keyOf(ip)
-		i := t.home(k)
-		for t.slots[i].worker != 0 {
-			i = (i + 1) & uint64(len(t.slots)-1)
+// grow replaces t by a table without the groups that were removed, at most a quarter full
+// after the next one is put, and returns it.
+func (o *groupOwners) grow(t *ownerTable) *ownerTable {
+	x := &ownerTable{slots: make([]ownerSlot, max(minOwnerSlots, 1<<bits.Len(uint(4*(o.groups+1)-1))))}
+	for i := range t.slots {
+		if w := t.slots[i].worker.Load(); w > 0 {
+			x.set(t.slots[i].key, int(w-1))
 		}
-		t.slots[i] = ownerSlot{k, int32(w + 1)}
 	}
-	o.table.Store(t)
+	o.table.Store(x)
+	return x
 }
 
 // peekIP reads the destination address of an Ethernet frame that may hold an IP packet,
 // with or without VLAN tags, and returns the bytes behind its IP header. It checks only
 // what it needs: the worker that serves the frame decodes it.
-func peekIP(b []byte) (k addrKey, l4 []byte, ok bool) {
+func peekIP(b []byte) (k rocev2.AddrKey, l4 []byte, ok bool) {
 	at := rocev2.EthernetLen
 	if len(b) < at {
 		return k, nil, false
@@ -155,11 +168,9 @@ func peekIP(b []byte) (k addrKey, l4 []byte, ok bool) {
 	}
 	switch b = b[at:]; {
 	case kind == rocev2.EtherTypeIPv4 && len(b) >= rocev2.IPv4Len:
-		k = addrKey{0, ipv4Mapped | uint64(binary.BigEndian.Uint32(b[16:]))}
-		return k, b[min(len(b), int(b[0]&0xF)*4):], true
+		return rocev2.IPv4(b).DstKey(), b[min(len(b), int(b[0]&0xF)*4):], true
 	case kind == rocev2.EtherTypeIPv6 && len(b) >= rocev2.IPv6Len:
-		k = addrKey{binary.BigEndian.Uint64(b[24:]), binary.BigEndian.Uint64(b[32:])}
-		return k, b[rocev2.IPv6Len:], true
+		return rocev2.IPv6(b).DstKey(), b[rocev2.IPv6Len:], true
 	}
 	return k, nil, false
 }

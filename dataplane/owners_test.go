@@ -4,6 +4,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -29,7 +30,7 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			}
 			return netip.AddrFrom4([4]byte{10, 77, byte(n >> 8), byte(n)})
 		}
-		for range rapid.IntRange(1, 80).Draw(t, "ops") {
+		for range rapid.IntRange(1, 300).Draw(t, "ops") {
 			ip := addr()
 			if _, ok := model[ip]; ok {
 				o.remove(ip)
@@ -59,15 +60,17 @@ func TestOwnersAgainstAModel(t *testing.T) {
 		if !slices.Equal(load, o.load) {
 			t.Fatalf("the workers have %v groups, want %v", o.load, load)
 		}
-		o.remove(addr().Next().Next()) // mostly nobody's
-		for ip, want := range o.workerOf {
-			if got, ok := o.of(keyOf(ip)); !ok || got != want || model[ip] != want {
+		if n := addr().Next().Next(); !hasKey(model, n) {
+			o.remove(n)
+		}
+		for ip, want := range model {
+			if got, ok := o.of(rocev2.KeyOf(ip)); !ok || got != want {
 				t.Fatalf("%v belongs to %d (%v), want %d", ip, got, ok, want)
 			}
 		}
 		for range 50 {
 			ip := addr()
-			if got, ok := o.of(keyOf(ip)); ok != hasKey(o.workerOf, ip) {
+			if got, ok := o.of(rocev2.KeyOf(ip)); ok != hasKey(model, ip) {
 				t.Fatalf("%v belongs to %d (%v)", ip, got, ok)
 			}
 		}
@@ -86,16 +89,16 @@ func TestOwnersAreReadWithoutALock(t *testing.T) {
 	for range 3 {
 		readers.Go(func() {
 			for !ended.Load() {
-				if w, ok := o.of(keyOf(stays)); !ok || w != 3 {
+				if w, ok := o.of(rocev2.KeyOf(stays)); !ok || w != 3 {
 					t.Errorf("belongs to %d, %v", w, ok)
 					return
 				}
 			}
 		})
 	}
-	for i := range 2000 {
-		ip := netip.AddrFrom4([4]byte{10, 77, 254, byte(i % 100)})
-		if hasKey(o.workerOf, ip) {
+	for i := range 20_000 {
+		ip := netip.AddrFrom4([4]byte{10, 77, 254, byte(i % 200)})
+		if _, ok := o.of(rocev2.KeyOf(ip)); ok {
 			o.remove(ip)
 		} else {
 			o.put(ip, o.choose(ip))
@@ -103,8 +106,66 @@ func TestOwnersAreReadWithoutALock(t *testing.T) {
 	}
 	ended.Store(true)
 	readers.Wait()
-	if n := testing.AllocsPerRun(100, func() { o.of(keyOf(stays)) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { o.of(rocev2.KeyOf(stays)) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// manyOwners has groups, all of one worker, and an address more.
+func manyOwners(groups int) (o *groupOwners, more netip.Addr) {
+	o = newGroupOwners(1)
+	for i := range groups {
+		o.put(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 0)
+	}
+	return o, netip.MustParseAddr("10.255.255.255")
+}
+
+// A registration and its end cost the same with any number of groups: the table is not
+// copied.
+func TestOwnersCostPerGroup(t *testing.T) {
+	o, more := manyOwners(10_000)
+	next := more
+	if n := testing.AllocsPerRun(1000, func() {
+		next = next.Next()
+		o.put(next, 0)
+		o.remove(next)
+	}); n != 0 {
+		t.Fatalf("%v allocations for a group that comes and goes, beside 10,000", n)
+	}
+	if n := len(o.table.Load().slots); n > 1<<16 {
+		t.Errorf("%d slots for 10,000 groups", n)
+	}
+	// Groups that come and go for ever do not fill the table.
+	for range 100_000 {
+		next = next.Next()
+		o.put(next, 0)
+		o.remove(next)
+	}
+	if n := len(o.table.Load().slots); n > 1<<16 || o.groups != 10_000 {
+		t.Errorf("%d slots for %d groups", n, o.groups)
+	}
+}
+
+func BenchmarkOwners(b *testing.B) {
+	for _, groups := range []int{10, 1000, 100_000} {
+		b.Run(fmt.Sprint(groups), func(b *testing.B) {
+			o, next := manyOwners(groups)
+			for range b.N {
+				next = next.Next()
+				o.put(next, 0)
+				o.remove(next)
+			}
+		})
+	}
+}
+
+func BenchmarkOwnerOf(b *testing.B) {
+	o, _ := manyOwners(1000)
+	k := rocev2.KeyOf(netip.AddrFrom4([4]byte{10, 0, 1, 44}))
+	for range b.N {
+		if _, ok := o.of(k); !ok {
+			b.Fatal("no owner")
+		}
 	}
 }
 
@@ -127,12 +188,12 @@ func TestPeekedIsWhatIsDecoded(t *testing.T) {
 		}
 		var payload []byte
 		if pkt.Op != rocev2.Acknowledge {
-			payload = cnpPayload[:]
+			payload = rocev2.CNPPayload
 		}
 		n := rocev2.BuildPacket(b, &p, &pkt, payload)
 		k, l4, ok := peekIP(b[:n])
-		if !ok || k != keyOf(p.Dst) {
-			t.Fatalf("%x (%v), want %x", k, ok, keyOf(p.Dst))
+		if !ok || k != rocev2.KeyOf(p.Dst) {
+			t.Fatalf("%x (%v), want %x", k, ok, rocev2.KeyOf(p.Dst))
 		}
 		if want := isNegative(pkt.Op, pkt.Syndrome); peekNegative(l4) != want {
 			t.Fatalf("%v %v: negative %v, want %v", pkt.Op, pkt.Syndrome, !want, want)

@@ -44,27 +44,42 @@ func (p *pauseStatus) total(now time.Duration) time.Duration {
 	return time.Duration(p.paused.Load()) + pauseAt(due, now)
 }
 
+// pauses is what a worker knows of pauses: its own, which it publishes, and those of the
+// other workers, as last reported to the core.
+type pauses struct {
+	status pauseStatus
+	runBy  time.Duration   // as status.due
+	total  time.Duration   // as status.paused
+	others []time.Duration // total pauses of the other workers, by index
+}
+
+// note begins a batch at time now, and reports whether a pause has just ended.
+func (p *pauses) note(now time.Duration) (ended bool) {
+	late := pauseAt(p.runBy, now)
+	if late > 0 {
+		p.total += late
+		p.status.paused.Store(int64(p.total))
+	}
+	p.setRunBy(now)
+	return late > 0
+}
+
+// setRunBy records that the worker runs again by due.
+func (p *pauses) setRunBy(due time.Duration) {
+	p.runBy = due
+	p.status.due.Store(int64(due))
+}
+
 // notePauses begins a batch of w. It reports pauses of w that have just ended, and those
 // of other workers, to the core.
 func (w *worker) notePauses() {
-	late := pauseAt(w.runBy, w.now)
-	if late > 0 {
-		w.pausedTotal += late
-		w.pauseStatus.paused.Store(int64(w.pausedTotal))
-	}
-	w.setRunBy(w.now)
-	if w.readOthersPauses(w.now) || late > 0 {
+	ended := w.pauses.note(w.now)
+	if w.readOthersPauses(w.now) || ended {
 		w.reportPauses()
 	}
 }
 
-// setRunBy records that w runs again by due.
-func (w *worker) setRunBy(due time.Duration) {
-	w.runBy = due
-	w.pauseStatus.due.Store(int64(due))
-}
-
-// readOthersPauses updates w.othersPaused, and reports whether another worker has paused
+// readOthersPauses updates w.pauses.others, and reports whether another worker has paused
 // for longer than recorded there.
 func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 	if w.workers == nil {
@@ -74,8 +89,8 @@ func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 		if o == w {
 			continue
 		}
-		if t := o.pauseStatus.total(now); t > w.othersPaused[i] {
-			w.othersPaused[i], more = t, true
+		if t := o.pauses.status.total(now); t > w.pauses.others[i] {
+			w.pauses.others[i], more = t, true
 		}
 	}
 	return more
@@ -84,11 +99,11 @@ func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 // reportPauses tells the core for how long the packets of each port were not read.
 func (w *worker) reportPauses() {
 	for pi := range w.ports {
-		t := w.pausedTotal
+		t := w.pauses.total
 		if w.workers != nil {
 			for i := range w.workers.all {
 				if i != w.index && w.workers.receivesFrom(i, pi) {
-					t += w.othersPaused[i]
+					t += w.pauses.others[i]
 				}
 			}
 		}

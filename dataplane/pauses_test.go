@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -22,6 +21,10 @@ type listeners struct {
 	evicted []mcast.MemberID
 }
 
+func fakeHost(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}) }
+
+var testGroup = netip.MustParseAddr("10.77.254.1")
+
 const listenersDead = 100 * time.Millisecond
 
 // newListeners makes a group of host i behind port i; worker 0 has it.
@@ -30,7 +33,7 @@ func newListeners(t *testing.T, hosts, count int) *listeners {
 	c := &workers{}
 	for i := range count {
 		w := bareWorker(t, hosts)
-		w.index, w.othersPaused = i, make([]time.Duration, count)
+		w.index, w.pauses.others = i, make([]time.Duration, count)
 		if count > 1 {
 			w.workers = c
 		}
@@ -38,11 +41,11 @@ func newListeners(t *testing.T, hosts, count int) *listeners {
 	}
 	c.all, c.ports = l.workers, l.workers[0].ports
 	for _, p := range c.ports {
-		p.sockets = []*xsk.Socket{nil}
+		p.sockets = []xsk.BoundQueue{nil}
 		p.queue = newEgressQueue(256<<10, 1024, 0)
 	}
 	c.setPortDelays()
-	spec := mcast.GroupSpec{IP: fakeGroup(0), QPN: 0x4242, PMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead}
+	spec := mcast.GroupSpec{IP: testGroup, QPN: 0x4242, PMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead}
 	for i := range hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
 		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
@@ -70,12 +73,12 @@ func (l *listeners) turns(now time.Duration, workers ...int) {
 }
 
 // sleep has a worker sleep until due at most.
-func (l *listeners) sleep(due time.Duration, worker int) { l.workers[worker].setRunBy(due) }
+func (l *listeners) sleep(due time.Duration, worker int) { l.workers[worker].pauses.setRunBy(due) }
 
 func (l *listeners) packet(now time.Duration, host int, op rocev2.Opcode, psn rocev2.PSN) {
 	w := l.workers[0]
 	w.core.Input(now, &mcast.Packet{
-		Group: fakeGroup(0), Src: fakeHost(host), Port: mcast.Port(host), Op: op, DestQP: 0x4242, PSN: psn,
+		Group: testGroup, Src: fakeHost(host), Port: mcast.Port(host), Op: op, DestQP: 0x4242, PSN: psn,
 		AckReq: true, Verified: true, Syndrome: rocev2.SyndromeACK,
 	}, &w.out)
 	if w.out.Drop != 0 {
@@ -162,22 +165,4 @@ func TestR59_AQueuesTime(t *testing.T) {
 	l.turns(time.Second+time.Millisecond, 0)
 	l.turns(time.Second+101*time.Millisecond, 0)
 	l.expectEvicted("without a rate", 2)
-}
-
-// R59: the default follows what is measured, to half of what the sender waits; what
-// was set does not.
-func TestR59_OnlyTheDefaultFollows(t *testing.T) {
-	r := &envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), DeadAfter: envelope.DefaultDeadAfter}
-	at := func() time.Duration { return makeSpec(0, r, &groupTable{}, &worker{}, 0).DeadAfterMax }
-	if d := at(); d < 200*time.Millisecond || d > 250*time.Millisecond {
-		t.Errorf("undeclared, with the usual sender: %v", d)
-	}
-	r.SenderTimeout, r.SenderRetries = 18, 7 // 1.07 s
-	if d := at(); d < 3*time.Second || d > 4*time.Second {
-		t.Errorf("with a sender that gives up after 7.5 s: %v", d)
-	}
-	r.DeadAfter++
-	if d := at(); d != 0 {
-		t.Errorf("set: %v", d)
-	}
 }

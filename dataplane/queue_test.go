@@ -157,7 +157,7 @@ func TestFullQueueDropsForItsLegAlone(t *testing.T) {
 	for i := range rocev2.PSN(packets) {
 		w.servePacket(0, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly, PSN: i}, payload))
 		for pi, p := range w.ports {
-			staged[pi] += len(p.tx)
+			staged[pi] += len(p.staged)
 		}
 		b.unstage()
 	}
@@ -209,7 +209,7 @@ func TestQueueAllocatesNothing(t *testing.T) {
 		}
 		b.w.now += 20 * time.Microsecond // two frames' time
 		for _, p := range b.w.ports {
-			p.tx = p.queue.release(b.w.now, p.tx, 16)
+			p.staged = p.queue.release(b.w.now, p.staged, 16)
 			_, _ = p.nextRelease(b.w.now)
 		}
 		b.unstage()
@@ -229,25 +229,36 @@ func TestQueueAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A queue wakes the worker for the next frame's turn, not before and not later.
-func TestNextRelease(t *testing.T) {
-	p := &port{txLimit: 4, queue: newEgressQueue(4096, 100, 20_000_000)}
+// A port wakes the worker for the next frame's turn, or for the next kick, not before and
+// not later.
+func TestNextEvent(t *testing.T) {
+	p := &port{egress: egress{stageLimit: 4, queue: newEgressQueue(4096, 100, 20_000_000)}}
 	want := func(what string, now, at time.Duration, ok bool) {
 		t.Helper()
-		if a, o := p.nextRelease(now); a != at || o != ok {
+		if a, o := p.nextEvent(now); a != at || o != ok {
 			t.Errorf("%s: %v, %v; want %v, %v", what, a, o, at, ok)
 		}
 	}
 	want("empty", 5, 0, false)
+	p.ring.kickAt = 7
+	want("the kernel has to be kicked", 5, 7, true)
+	p.ring.kickAt = 0
 	p.stage(xsk.Desc{Len: 1126})
 	p.stage(xsk.Desc{Len: 1126})
 	p.stage(xsk.Desc{Len: 1126})
 	want("staged on an idle link", 5, 5, true)
 	p.queue.release(1000, nil, 1)
 	want("one is on the link", 1001, 461_000, true)
-	p.txLimit = 0
+	p.ring.kickAt = 400_000
+	want("the kernel has to be kicked before", 1001, 400_000, true)
+	p.down = true
+	want("an interface that is down is not kicked", 1001, 461_000, true)
+	p.down, p.ring.kickAt = false, 500_000
+	want("the kernel has to be kicked later", 1001, 461_000, true)
+	p.ring.kickAt = 0
+	p.stageLimit = 0
 	want("the TX ring is full", 1001, 1001+minTXRetry, true)
-	p.txLimit = 4
+	p.stageLimit = 4
 	p.queue.setRate(0)
 	want("no rate any more", 1001, 1001, true)
 	p.vanished = true
@@ -281,11 +292,11 @@ func TestQueueOfALostPort(t *testing.T) {
 // bytes as in frames; with a rate for what the queue takes.
 func TestPortRoom(t *testing.T) {
 	const frame = 1500 + 18
-	p := &port{mtu: 1500, txLimit: 2, queue: newEgressQueue(3*(frame+24), 100, 0)}
+	p := &egress{stageLimit: 2, queue: newEgressQueue(3*(frame+24), 100, 0)}
 	want := func(what string, room, staged, queued int, admits bool) {
 		t.Helper()
-		if p.room(frame, 1) != room || len(p.tx) != staged || p.queue.len() != queued || p.admits(frame, 1) != admits {
-			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.room(frame, 1), len(p.tx), p.queue.len(), p.admits(frame, 1))
+		if p.room(frame, 1) != room || len(p.staged) != staged || p.queue.len() != queued || p.admits(frame, 1) != admits {
+			t.Errorf("%s: room for %d, %d staged, %d queued, admits %v", what, p.room(frame, 1), len(p.staged), p.queue.len(), p.admits(frame, 1))
 		}
 	}
 	want("empty", 5, 0, 0, true)
@@ -293,14 +304,14 @@ func TestPortRoom(t *testing.T) {
 		p.stage(xsk.Desc{Len: frame})
 	}
 	want("one more than the ring takes", 2, 2, 1, true)
-	p.txLimit = 10
+	p.stageLimit = 10
 	p.stage(xsk.Desc{Len: frame})
 	want("the ring takes more, but one queues already", 1, 2, 2, true)
 	p.stage(xsk.Desc{Len: frame})
 	want("full", 0, 2, 3, false)
 	p.queue.setRate(10_000)
 	want("full, with a rate", 0, 2, 3, false)
-	p.tx = p.queue.release(0, p.tx, 1)
+	p.staged = p.queue.release(0, p.staged, 1)
 	want("one has left", 1, 3, 2, true)
 	p.stage(xsk.Desc{Len: frame})
 	want("with a rate frames queue", 0, 3, 3, false)
@@ -313,7 +324,7 @@ func TestPortRoom(t *testing.T) {
 	p.queue.inTXRing = 4
 	want("and in full", 0, 3, 3, false)
 
-	empty := &port{mtu: 9000, txLimit: 0, queue: newEgressQueue(4096, 100, 1000)}
+	empty := &egress{queue: newEgressQueue(4096, 100, 1000)}
 	if n := empty.room(9018, 1); n != 1 {
 		t.Errorf("an empty queue that is shorter than the port's MTU has room for %d packets, want 1: its length is not known", n)
 	}

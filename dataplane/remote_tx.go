@@ -50,6 +50,35 @@ type remoteTXConsumer struct {
 	blocked int // entries that the egress queue had no room for
 }
 
+// remoteConsumers are the remote TX rings of the ports that a worker transmits for.
+type remoteConsumers struct {
+	rings  []remoteTXConsumer
+	first  int                    // the ring to drain first in the next batch
+	packet [xsk.MaxChain]xsk.Desc // scratch: the buffers of one packet
+}
+
+// hasNew reports whether a ring has entries beside those that an egress queue had no room
+// for.
+func (c *remoteConsumers) hasNew() bool {
+	for i := range c.rings {
+		if r := &c.rings[i]; r.ring.ring.Published() > r.blocked {
+			return true
+		}
+	}
+	return false
+}
+
+// nextRetry returns when to try again to move blocked entries, of a port whose egress
+// queue is empty and so gives no time itself; ok is false if there are none.
+func (c *remoteConsumers) nextRetry(now time.Duration) (at time.Duration, ok bool) {
+	for i := range c.rings {
+		if r := &c.rings[i]; r.blocked > 0 && r.port.queue.len() == 0 {
+			return r.port.progress.retryAt(now), true
+		}
+	}
+	return 0, false
+}
+
 // remoteTXSize returns the number of entries of each remote TX ring. All rings together
 // have at most a quarter as many entries as the UMEM has frames, if it is not tiny, and
 // producers fill half of a ring (refreshTXLimit).
@@ -62,11 +91,12 @@ func remoteTXSize(cfg *config.Config) int {
 // remoteView returns p as seen by a worker that does not transmit for it.
 func (p *port) remoteView(size int) *port {
 	r := &port{
-		name: p.name, ifindex: p.ifindex, mac: p.mac, mtu: p.mtu, vlan: p.vlan, allow: p.allow, multiBuffer: p.multiBuffer, down: p.down, isolated: p.isolated,
-		nakPolicer: p.nakPolicer, envelopePolicer: p.envelopePolicer, addressPolicers: p.addressPolicers, neighbourPolicer: p.neighbourPolicer, sightingPolicer: p.sightingPolicer,
+		portIdentity: p.portIdentity, linkState: p.linkState, policers: p.policers,
 		remoteTX: &remoteTX{ring: spsc.New[xsk.Desc](size), status: p.status},
-		tx:       make([]xsk.Desc, 0, size), txLimit: size / 2,
-		queue: newEgressQueue(p.queue.maxBytes, size, 0),
+		egress: egress{
+			queue:  newEgressQueue(p.queue.maxBytes, size, 0),
+			staged: make([]xsk.Desc, 0, size), stageLimit: size / 2,
+		},
 	}
 	r.queue.maxFrames = 0 // the ring replaces the queue, except for replies
 	return r
@@ -79,14 +109,12 @@ func (w *worker) publishRemote(p *port) {
 	if p.down {
 		w.drainQueue(p)
 	}
-	p.tx = p.queue.release(w.now, p.tx, x.ring.Room(x.ring.Size())-len(p.tx))
-	for _, d := range p.tx {
+	for _, d := range p.release(w.now, x.ring.Room(x.ring.Size())) {
 		if !x.ring.Put(d) {
 			panic("dataplane: more staged than the exit has room for")
 		}
 		x.handedBytes += uint64(descLinkBytes(d))
 	}
-	p.tx = p.tx[:0]
 	if x.ring.Publish() {
 		x.txWorker.wakeIfAsleep()
 	}
@@ -99,9 +127,9 @@ func (p *port) refreshTXLimit(now time.Duration) {
 	x := p.remoteTX
 	size := x.ring.Size()
 	free := x.ring.Room(size)
-	p.txLimit = max(0, min(free, max(size/2, p.maxPacketFrames)-(size-free)))
+	p.stageLimit = max(0, min(free, max(size/2, p.maxPacketFrames)-(size-free)))
 	if taken := x.takenBytes.Load(); taken != x.lastTaken || taken == x.handedBytes {
-		x.lastTaken, p.lastProgress = taken, now
+		x.lastTaken, p.progress.last = taken, now
 	}
 	if x.rate = x.status.rate.Load(); x.rate == 0 {
 		p.queue.maxFrames, p.queue.remoteBytes = 0, 0
@@ -109,8 +137,8 @@ func (p *port) refreshTXLimit(now time.Duration) {
 	}
 	// Bytes in front of the link count against the bytes that the queue may hold.
 	p.queue.remoteBytes = int(x.status.queuedBytes.Load()) + int(x.handedBytes-x.takenBytes.Load())
-	p.queue.maxFrames = p.txLimit
-	p.txLimit = 0
+	p.queue.maxFrames = p.stageLimit
+	p.stageLimit = 0
 }
 
 // refreshTXLimits refreshes the limits of the ports that other workers transmit for:
@@ -126,17 +154,18 @@ func (w *worker) refreshTXLimits() {
 // drainRemote moves the frames in the remote TX rings of w's ports into the ports' egress
 // queues, and returns the number of frames.
 func (w *worker) drainRemote() (total int) {
-	for i := range w.remoteIn {
+	c := &w.remote
+	for i := range c.rings {
 		// Start at another ring each time, so that a full queue starves none of them.
-		e := &w.remoteIn[(i+w.firstRemote)%len(w.remoteIn)]
+		e := &c.rings[(i+c.first)%len(c.rings)]
 		n := e.ring.ring.Len(e.ring.ring.Size())
 		if n == 0 {
 			continue
 		}
 		total += w.drainRemoteRing(e, n)
 	}
-	if w.firstRemote++; w.firstRemote >= len(w.remoteIn) {
-		w.firstRemote = 0
+	if c.first++; c.first >= len(c.rings) {
+		c.first = 0
 	}
 	return total
 }
@@ -144,7 +173,7 @@ func (w *worker) drainRemote() (total int) {
 func (w *worker) drainRemoteRing(e *remoteTXConsumer, n int) (taken int) {
 	p, bytes := e.port, 0
 	for taken < n {
-		ds := w.remotePacket[:0]
+		ds := w.remote.packet[:0]
 		size := 0
 		for more := true; more; {
 			d := e.ring.ring.At(taken + len(ds))
@@ -180,17 +209,6 @@ func (e *remoteTXConsumer) releaseEntries(entries, bytes int) {
 		e.ring.ring.Release(entries)
 		e.ring.takenBytes.Add(uint64(bytes))
 	}
-}
-
-// nextRemoteRetry returns when w must try again to move blocked entries, of a port whose
-// egress queue is empty and so gives no time itself; ok is false if there are none.
-func (w *worker) nextRemoteRetry() (at time.Duration, ok bool) {
-	for i := range w.remoteIn {
-		if e := &w.remoteIn[i]; e.blocked > 0 && e.port.queue.len() == 0 {
-			return e.port.retryAt(w.now), true
-		}
-	}
-	return 0, false
 }
 
 // freeRemote frees the frames in x, whose port has vanished.

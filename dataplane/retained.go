@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// The frames of the repair store: frames that the core retains stay where they were
-// received, out of the pool, until the core frees them. Copies are made of them in the
-// same way as of a frame that has just come.
+// Copies of retained packets (retention), which are made in the same way as those of a
+// packet that has just come.
 
 // maxResends bounds the copies of retained frames that one packet, or one deadline,
 // causes: the recovery of one receiver must not delay the others.
@@ -29,43 +27,10 @@ func repairSpec(cfg *config.Config, total int) mcast.RepairSpec {
 	}
 }
 
-// handleOf returns the core's name for the frame at addr.
-func (w *worker) handleOf(addr uint64) mcast.Handle {
-	return mcast.Handle(addr / uint64(w.umem.FrameSize()))
-}
-
-// retain records the buffers of a packet that the core retains.
-func (w *worker) retain(ds []xsk.Desc) {
-	h := w.handleOf(ds[0].Addr)
-	w.retained[h] = ds[0]
-	if len(ds) == 1 {
-		return
-	}
-	for _, d := range ds[1:] {
-		next := w.handleOf(d.Addr)
-		w.chains.nextBuffer[h], w.retained[next] = next, d
-		h = next
-	}
-	w.chains.maxBuffers = max(w.chains.maxBuffers, len(ds))
-}
-
-// freeReleased returns the frames that the core has freed to the pool.
-func (w *worker) freeReleased() {
-	for _, h := range w.out.Freed {
-		d := w.retained[h]
-		w.pool.GiveOne(d.Addr)
-		for !isLast(d) {
-			h = w.chains.nextBuffer[h]
-			d = w.retained[h]
-			w.pool.GiveOne(d.Addr)
-		}
-	}
-}
-
 // copyRetained stages a copy of a retained packet.
 func (w *worker) copyRetained(c *mcast.Copy) {
-	ds := w.retainedPacket(c.Frame)
-	w.copy(c, &w.retainedFrame, ds, false)
+	ds := w.retained.get(c.Frame)
+	w.copy(c, &w.retained.frame, ds, false)
 }
 
 // deferCopy makes the core send c later, since the queue of p is full. If the core
@@ -84,7 +49,7 @@ func (w *worker) deferCopy(p *port, c *mcast.Copy) {
 // has caused.
 func (w *worker) sendApplied() {
 	w.sendFeedback(nil)
-	w.freeReleased()
+	w.retained.release(w.out.Freed, w.pool)
 }
 
 // fireDeadlines fires the core's deadlines.
@@ -94,14 +59,14 @@ func (w *worker) fireDeadlines() {
 		return
 	}
 	w.coreCalls++
-	w.out.MaxResends = maxResendsOf(min(maxResends, w.reserveFrames(maxResends+maxFeedback, w.chains.maxBuffers)-maxFeedback))
+	w.out.MaxResends = maxResendsOf(min(maxResends, w.reserveFrames(maxResends+maxFeedback, w.retained.maxBuffers)-maxFeedback))
 	w.core.Advance(w.now, &w.out)
 	w.sendFeedback(nil)
-	w.isDecoded = false
+	w.retained.forgetDecoded()
 	for i := range w.out.Copies {
 		w.copyRetained(&w.out.Copies[i])
 	}
-	w.freeReleased()
+	w.retained.release(w.out.Freed, w.pool)
 }
 
 // legResends is Output.PortRoom: it returns how many copies of retained packets the port
@@ -118,7 +83,7 @@ func (w *worker) legResends(id mcast.GroupID, leg mcast.LegID) (copies int, unti
 	if g.maxFrameBytes > 0 {
 		n = min(n, g.maxFrameBytes)
 	}
-	return p.room(n, w.chains.maxBuffers), p.halfEmptyAt(w.now)
+	return p.room(n, w.retained.maxBuffers), p.halfEmptyAt(w.now)
 }
 
 // maxResendsOf converts a number of copies to Output.MaxResends, where -1 stands for

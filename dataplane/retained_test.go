@@ -18,13 +18,13 @@ import (
 func (b *bench) staged() [][][]byte {
 	out := make([][][]byte, len(b.w.ports))
 	for i, p := range b.w.ports {
-		for rest := p.tx; len(rest) > 0; {
+		for rest := p.staged; len(rest) > 0; {
 			ds := rest[:xsk.ChainLen(rest)]
 			out[i] = append(out[i], b.w.join(ds))
 			b.w.freeFrames(ds)
 			rest = rest[len(ds):]
 		}
-		p.tx = p.tx[:0]
+		p.staged = p.staged[:0]
 	}
 	b.w.batchNumber++
 	return out

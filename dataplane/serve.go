@@ -57,7 +57,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		w.count.drop[dropIsolated]++
 		return false
 	}
-	if isNegative(p.Op, p.Syndrome) && !w.ports[pi].nakPolicer.allow(w.now) {
+	if isNegative(p.Op, p.Syndrome) && !w.ports[pi].policers.naks.Allow(w.now) {
 		w.count.drop[dropRateLimit]++
 		return false
 	}
@@ -72,25 +72,19 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	if w.core.IsTargetMessage(id, p) {
 		w.readTargets(id, p)
 	}
-	p.Frame, p.RetainBytes = w.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())
+	p.Frame, p.RetainBytes = w.retained.handleOf(ds[0].Addr), uint32(len(ds)*w.umem.FrameSize())
 	w.countInput(p.Op)
-	w.coreCalls++
-	w.core.InputGroup(w.now, id, p, &w.out)
-	if w.out.NeedVerify {
-		if !f.VerifyICRC() {
-			w.count.drop[dropBadICRC]++
-			return false
-		}
-		p.Verified = true
-		w.core.InputGroup(w.now, id, p, &w.out)
+	if !w.inputGroup(id, f, p) {
+		w.count.drop[dropBadICRC]++
+		return false
 	}
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}
 	w.sendFeedback(f) // before the last copy overwrites the frame
-	w.isDecoded = false
+	w.retained.forgetDecoded()
 	if w.out.Retained {
-		w.retain(ds)
+		w.retained.retain(ds)
 	}
 	last := len(w.out.Copies) - 1
 	for i := range w.out.Copies {
@@ -101,15 +95,37 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 			sentOn = true
 		}
 	}
-	w.freeReleased()
+	w.retained.release(w.out.Freed, w.pool)
 	return sentOn || w.out.Retained
+}
+
+// inputGroup passes a packet of group id to the core. It returns false, with nothing
+// changed, if the core needs to believe the packet and its ICRC is wrong.
+//
+// The core believes most feedback, which is short: its ICRC is checked beforehand, so that
+// an ACK goes through the core once. Requests are long, and the core needs the ICRC of few.
+func (w *worker) inputGroup(id mcast.GroupID, f *rocev2.Frame, p *mcast.Packet) (ok bool) {
+	feedback := !p.Op.Is(rocev2.OpRequest)
+	p.Verified = feedback && f.VerifyICRC()
+	w.coreCalls++
+	w.core.InputGroup(w.now, id, p, &w.out)
+	if !w.out.NeedVerify {
+		return true
+	}
+	if feedback || !f.VerifyICRC() {
+		return false
+	}
+	p.Verified = true
+	w.coreCalls++
+	w.core.InputGroup(w.now, id, p, &w.out)
+	return true
 }
 
 // serveOther serves packets other than RoCEv2, within the port's limits.
 func (w *worker) serveOther(pi int) {
 	switch p := w.ports[pi]; {
-	case w.frame.Kind == rocev2.KindUDP && !(p.addressPolicers.allow(w.now, w.frame.Src()) && p.envelopePolicer.allow(w.now)),
-		w.frame.Kind != rocev2.KindUDP && !p.neighbourPolicer.allow(w.now):
+	case w.frame.Kind == rocev2.KindUDP && !p.policers.allowEnvelope(w.now, w.frame.Src()),
+		w.frame.Kind != rocev2.KindUDP && !p.policers.neighbours.Allow(w.now):
 		w.count.drop[dropRateLimit]++
 	case w.frame.Kind == rocev2.KindUDP:
 		w.queueEnvelope(pi)
@@ -160,14 +176,8 @@ func (w *worker) reserve(id mcast.GroupID, op rocev2.Opcode, buffers int) (repai
 	if op.Is(rocev2.OpRequest) {
 		need += w.groups[id].maxCopies
 	}
-	spare := w.reserveFrames(need+maxResends, max(buffers, w.chains.maxBuffers)) - need // retained packets may be longer
+	spare := w.reserveFrames(need+maxResends, max(buffers, w.retained.maxBuffers)) - need // retained packets may be longer
 	return maxResendsOf(min(spare, maxResends)), spare >= 0
-}
-
-// reserveFrames returns the number of packets of the given number of buffers that there
-// are free frames for; it fetches frames into the pool for up to want packets.
-func (w *worker) reserveFrames(want, buffers int) int {
-	return wholePackets(w.pool.Reserve(want*buffers), buffers)
 }
 
 // packetOf sets p to the contents of a decoded RoCEv2 frame from port in.

@@ -6,22 +6,21 @@ package dataplane
 import (
 	"net/netip"
 
-	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// origin is where a frame came from.
-type origin struct {
-	port int // index
-	mac  rocev2.MAC
-	vlan uint16 // VID of the outermost tag; 0: untagged
+// Origin is where a frame came from, or goes to: a host's attachment to the switch.
+type Origin struct {
+	Port int // index; -1: not known
+	MAC  rocev2.MAC
+	VLAN uint16 // VID of the outermost tag; 0: untagged
 }
 
-// sighting is a frame in a member's name from elsewhere: a reason for an inquiry, no
+// Sighting is a frame in a member's name from elsewhere: a reason for an inquiry, no
 // proof.
-type sighting struct {
-	origin
-	ip netip.Addr // source address of the frame; the zero Addr if only the MAC address is known
+type Sighting struct {
+	Origin
+	IP netip.Addr // source address of the frame; the zero Addr if only the MAC address is known
 }
 
 // sightingSlots is the number of sightings that may wait for the control loop,
@@ -34,11 +33,11 @@ const (
 // reportSighting reports that the frame in w.frame came by port pi with source address
 // src.
 func (w *worker) reportSighting(pi int, src netip.Addr) {
-	if !w.ports[pi].sightingPolicer.allow(w.now) {
+	if !w.ports[pi].policers.sightings.Allow(w.now) {
 		return
 	}
 	_, vlan := w.frame.VLAN()
-	s := sighting{origin{pi, w.frame.Eth().Src(), vlan & vidMask}, src}
+	s := Sighting{Origin{pi, w.frame.Eth().Src(), vlan & vidMask}, src}
 	select {
 	case w.slowPath.sightings <- s:
 	default: // the control loop is behind: the host will send again
@@ -46,20 +45,21 @@ func (w *worker) reportSighting(pi int, src netip.Addr) {
 }
 
 // forwardSightings passes on the sightings of the XDP programs, until the watchlist is
-// stopped.
-func (c *control) forwardSightings(w *bpf.Watchlist) {
+// stopped, or done is closed.
+func (p *Plane) forwardSightings(done <-chan struct{}) {
+	list := p.steering.Watchlist()
 	for {
-		x, err := w.Next()
+		x, err := list.Next()
 		if err != nil {
 			return
 		}
-		pi := c.firstWorker.portIndex(x.Ifindex)
+		pi := p.PortIndex(x.Ifindex)
 		if pi < 0 {
 			continue
 		}
 		select {
-		case c.firstWorker.slowPath.sightings <- sighting{origin{pi, x.MAC, x.VLAN}, x.IP}:
-		case <-c.ended:
+		case p.slowPath.sightings <- Sighting{Origin{pi, x.MAC, x.VLAN}, x.IP}:
+		case <-done:
 			return
 		}
 	}

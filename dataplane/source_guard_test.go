@@ -11,30 +11,30 @@ import (
 )
 
 func TestBucket(t *testing.T) {
-	pass := func(b *policer, from, to, step time.Duration) (n int) {
+	pass := func(b *Policer, from, to, step time.Duration) (n int) {
 		for now := from; now < to; now += step {
-			if b.allow(now) {
+			if b.Allow(now) {
 				n++
 			}
 		}
 		return n
 	}
-	b := newPolicer(1000)
+	b := NewPolicer(1000)
 	if n := pass(&b, 0, 1, 1); n != 1 {
 		t.Errorf("the first packet: %d pass", n)
 	}
 	if n := pass(&b, 0, 10*time.Second, 10*time.Microsecond); n < 10_000 || n > 10_200 {
 		t.Errorf("1000 a second for 10 s: %d pass", n)
 	}
-	slow := newPolicer(1)
+	slow := NewPolicer(1)
 	if n := pass(&slow, 0, time.Second, time.Millisecond); n != 10 {
 		t.Errorf("a rate of 1: a burst of %d, want 10", n)
 	}
-	if n := pass(&policer{}, 0, time.Second, time.Microsecond); n != 1_000_000 {
+	if n := pass(&Policer{}, 0, time.Second, time.Microsecond); n != 1_000_000 {
 		t.Errorf("no limit: %d pass", n)
 	}
-	quiet := newPolicer(1000)
-	quiet.allow(0)
+	quiet := NewPolicer(1000)
+	quiet.Allow(0)
 	if n := pass(&quiet, time.Hour, time.Hour+1000, 1); n != 100 {
 		t.Errorf("after an hour of silence a burst of %d, want 100", n)
 	}
@@ -51,7 +51,7 @@ func TestPacketsFromElsewhereAreDropped(t *testing.T) {
 	wrong := func(what string) {
 		t.Helper()
 		if n := b.w.count.drop[dropSourceGuard]; n != 1 || b.unstage() != 0 {
-			t.Errorf("%s: %d counted as wrong_place; drops %v", what, n, b.w.count.drops())
+			t.Errorf("%s: %d counted as source_guard; drops %v", what, n, b.w.count.drops())
 		}
 		b.w.count.drop[dropSourceGuard] = 0
 	}

@@ -22,13 +22,13 @@ func stageOne(w *worker, pi int) {
 func TestClosuresFramesLeaveBeforeTheWorkerSleeps(t *testing.T) {
 	b := newBench(t, 2)
 	b.w.runBatch()
-	before := b.w.ports[1].txFrames
+	before := b.w.ports[1].ring.packets
 	b.w.closures <- func() { stageOne(b.w, 1) }
 	b.w.closures <- func() { b.w.removeMember(0, 1) }
 	b.w.runBatch()
 	p := b.w.ports[1]
-	if n := p.txFrames - before; n != 1 || p.staged() {
-		t.Errorf("%d frames have left, staged %v; want the closure's frame sent", n, p.staged())
+	if n := p.ring.packets - before; n != 1 || p.hasStaged() {
+		t.Errorf("%d frames have left, staged %v; want the closure's frame sent", n, p.hasStaged())
 	}
 	if d := b.w.sleepTime(); d < maxSleep/2 {
 		t.Errorf("the worker may sleep for %v with nothing to do, want about %v", d, maxSleep)
@@ -60,9 +60,9 @@ func TestNobodySleepsOnStagedFrames(t *testing.T) {
 	busy("a frame for another worker's port")
 	idle("published")
 	d := p.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil)
-	w.handoffOut[1].Put(d)
+	w.handoff.out[1].Put(d)
 	busy("a packet for another worker's group")
-	w.handoffOut[1].Publish()
+	w.handoff.out[1].Publish()
 	idle("posted")
 	p.crew.all[1].drainHandoff()
 }
@@ -80,7 +80,7 @@ func TestClosuresFramesRouseTheSender(t *testing.T) {
 		t.Error("the sender was not roused")
 	}
 	sending.runBatch()
-	if n := sending.ports[1].txFrames; n != 1 {
+	if n := sending.ports[1].ring.packets; n != 1 {
 		t.Errorf("%d frames have left by the sender, want 1", n)
 	}
 }

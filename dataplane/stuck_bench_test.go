@@ -66,7 +66,7 @@ func benchmarkBesideStuckPort(b *testing.B, other string, repair bool) {
 		w.flush()
 	}
 	b.ReportMetric(float64(cpuTime()-before)/float64(b.N*batch), "cpu-ns/packet")
-	if n := w.ports[1].txFrames; n < uint64(psn) {
+	if n := w.ports[1].ring.packets; n < uint64(psn) {
 		b.Fatalf("%d of %d copies left for the receiver whose port transmits; drops %v", n, psn, w.count.drops())
 	}
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/test/xsktest"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // hold makes the switch's port i (from 1) one that can be stopped: a bridge of its own,
@@ -52,7 +54,33 @@ func hold(t testing.TB, s *lab.Star, ports string, i int) (config string, stop, 
 	return config, do(func() error { return h.QdiscReplace(q) }), do(func() error { return h.QdiscDel(q) })
 }
 
-// stuckBench is a bench of which some of the last ports can be stopped.
+// stuckAfter is how many frames a fake that was stopped still takes: fewer than wait in
+// the TX ring, so that the kernel has to be asked again.
+const stuckAfter = 40
+
+// stuckFakes is a bench of fakes of which some of the last ports can be stopped.
+func stuckFakes(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
+	b = newBench(t, hosts)
+	all := func(f func(*xsktest.Queue)) func() {
+		return func() {
+			for _, q := range b.fake.queues[hosts-last:] {
+				f(q[0])
+			}
+		}
+	}
+	return b, all(func(q *xsktest.Queue) { q.Stop(stuckAfter) }), all((*xsktest.Queue).GoOn)
+}
+
+// stuckMaker is stuckFakes or stuckBench.
+type stuckMaker func(t testing.TB, hosts, last int) (b *bench, stop, goOn func())
+
+// onStuckPorts runs test with fakes, and with veths if the tests may have a lab.
+func onStuckPorts(t *testing.T, test func(t *testing.T, bench stuckMaker)) {
+	t.Run("fake", func(t *testing.T) { test(t, stuckFakes) })
+	t.Run("AF_XDP", func(t *testing.T) { test(t, stuckBench) })
+}
+
+// stuckBench is a bench on AF_XDP of which some of the last ports can be stopped.
 func stuckBench(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
 	s := labtest.Star(t, lab.StarConfig{Hosts: hosts})
 	ports := s.Config()
@@ -72,7 +100,7 @@ func stuckBench(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
 	b = newBenchIn(t, s, ports, 1024, 4096)
 	for _, p := range b.w.ports[hosts-last:] {
 		// Not all that waits in the TX ring fits: the kernel has to be asked again.
-		if err := unix.SetsockoptInt(p.rxSockets[0].FD(), unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
+		if err := unix.SetsockoptInt(p.rxSockets[0].(*xsk.Socket).FD(), unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,10 +131,12 @@ func (b *bench) mayWait() time.Duration {
 // packet, and their ACKs count; the kernel is not asked once for each copy that waits;
 // the member behind the port is removed after dead_after, and the source hears of
 // everything.
-func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
+func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) { onStuckPorts(t, testStuckPort) }
+
+func testStuckPort(t *testing.T, bench stuckMaker) {
 	for _, repair := range []int64{0, 64 << 10, 2 << 20} {
 		t.Run(fmt.Sprintf("repair=%d", repair), func(t *testing.T) {
-			b, stop, _ := stuckBench(t, 4, 1)
+			b, stop, _ := bench(t, 4, 1)
 			b.spec.Policy, b.spec.DeadAfter = mcast.Evict, 100*time.Millisecond
 			b.repair(t, repair)
 			w, stuck := b.w, b.w.ports[3]
@@ -120,15 +150,15 @@ func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
 				w.flush()
 			}
 			for _, i := range []int{1, 2} {
-				if p := w.ports[i]; p.txFrames != packets || p.refusedFrames+p.deferred != 0 {
-					t.Errorf("%d of %d copies left by port %d; %d refused, %d put off", p.txFrames, packets, i, p.refusedFrames, p.deferred)
+				if p := w.ports[i]; p.ring.packets != packets || p.refusedFrames+p.deferred != 0 {
+					t.Errorf("%d of %d copies left by port %d; %d refused, %d put off", p.ring.packets, packets, i, p.refusedFrames, p.deferred)
 				}
 			}
 			if st := b.status(); st.Members[1].Acked != packets-1 || st.Members[2].Acked != packets-1 || !st.Members[3].Live {
 				t.Errorf("members %+v", st.Members)
 			}
-			if stuck.txRingFrames() == 0 || stuck.txRingFrames()+stuck.queue.len() > stuck.queue.maxFrames {
-				t.Fatalf("%d frames in the TX ring of the stuck port and %d in its queue, may have %d together", stuck.txRingFrames(), stuck.queue.len(), stuck.queue.maxFrames)
+			if stuck.ring.frames() == 0 || stuck.ring.frames()+stuck.queue.len() > stuck.queue.maxFrames {
+				t.Fatalf("%d frames in the TX ring of the stuck port and %d in its queue, may have %d together", stuck.ring.frames(), stuck.queue.len(), stuck.queue.maxFrames)
 			}
 			if stuck.deferred > 10 {
 				t.Errorf("%d copies were made for a port that takes none", stuck.deferred)
@@ -136,26 +166,26 @@ func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
 			if full := repair < 1<<20; full && stuck.refusedFrames == 0 || !full && stuck.deferred == 0 {
 				t.Errorf("%d copies put off, %d refused", stuck.deferred, stuck.refusedFrames)
 			}
-			if d := b.mayWait(); repair == 0 && (stuck.kickAt == 0 || d > maxTXRetry || d < minTXRetry) {
-				t.Errorf("the kernel is asked again at %v, now is %v, and the worker may sleep for %v", stuck.kickAt, w.now, d)
+			if d := b.mayWait(); repair == 0 && (stuck.ring.kickAt == 0 || d > maxTXRetry || d < minTXRetry) {
+				t.Errorf("the kernel is asked again at %v, now is %v, and the worker may sleep for %v", stuck.ring.kickAt, w.now, d)
 			}
 			s, err := stuck.rxSockets[0].Stats()
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d system calls to send by the stuck port, %d of %d packets, copies put off %d, refused %d", s.Kicks, stuck.txFrames, packets, stuck.deferred, stuck.refusedFrames)
+			t.Logf("%d system calls to send by the stuck port, %d of %d packets, copies put off %d, refused %d", s.Kicks, stuck.ring.packets, packets, stuck.deferred, stuck.refusedFrames)
 			if s.Kicks > packets/8 || s.KickStalls == 0 {
 				t.Errorf("%d system calls to send by the stuck port in %d batches", s.Kicks, packets)
 			}
-			before := w.ports[0].txFrames
+			before := w.ports[0].ring.packets
 			for range 30 {
 				w.now += 10 * time.Millisecond
 				w.fireDeadlines()
 				w.flush()
 			}
 			st := b.status()
-			if st.Members[3].Live || st.Acked != packets-1 || w.ports[0].txFrames == before {
-				t.Fatalf("0.3 s later: live %v, acknowledged %d of %d, %d frames for the source", st.Members[3].Live, st.Acked, packets, w.ports[0].txFrames-before)
+			if st.Members[3].Live || st.Acked != packets-1 || w.ports[0].ring.packets == before {
+				t.Fatalf("0.3 s later: live %v, acknowledged %d of %d, %d frames for the source", st.Members[3].Live, st.Acked, packets, w.ports[0].ring.packets-before)
 			}
 			for psn := rocev2.PSN(packets); psn < packets+100; psn++ {
 				b.one(psn, 2, payload)
@@ -173,8 +203,10 @@ func TestStuckPortCostsItsOwnReceiversOnly(t *testing.T) {
 
 // A port that goes on after a moment gets soon what waited for it, each copy once, and
 // its receiver is in line again.
-func TestStuckPortGoesOn(t *testing.T) {
-	b, stop, goOn := stuckBench(t, 3, 1)
+func TestStuckPortGoesOn(t *testing.T) { onStuckPorts(t, testStuckPortGoesOn) }
+
+func testStuckPortGoesOn(t *testing.T, bench stuckMaker) {
+	b, stop, goOn := bench(t, 3, 1)
 	b.repair(t, 2<<20)
 	w, stuck := b.w, b.w.ports[2]
 	stop()
@@ -187,23 +219,23 @@ func TestStuckPortGoesOn(t *testing.T) {
 		w.fireDeadlines()
 		w.flush()
 	}
-	if stuck.deferred == 0 || stuck.kickAt == 0 {
+	if stuck.deferred == 0 || stuck.ring.kickAt == 0 {
 		t.Fatalf("nothing was put off (%d copies refused), or the kernel took all", stuck.refusedFrames)
 	}
 	if d := b.mayWait(); d > maxTXRetry {
 		t.Errorf("the worker may sleep for %v while frames wait for the kernel", d)
 	}
 	goOn()
-	for i := 0; stuck.txFrames < packets; i++ {
+	for i := 0; stuck.ring.packets < packets; i++ {
 		if i > 50 {
-			t.Fatalf("%d of %d copies have left 5 ms later; drops %v", stuck.txFrames, packets, w.count.drops())
+			t.Fatalf("%d of %d copies have left 5 ms later; drops %v", stuck.ring.packets, packets, w.count.drops())
 		}
 		w.now += minTXRetry
 		w.fireDeadlines()
 		w.flush()
 	}
-	if stuck.txFrames != packets || stuck.refusedFrames != 0 {
-		t.Errorf("%d copies of %d packets have left, %d refused", stuck.txFrames, packets, stuck.refusedFrames)
+	if stuck.ring.packets != packets || stuck.refusedFrames != 0 {
+		t.Errorf("%d copies of %d packets have left, %d refused", stuck.ring.packets, packets, stuck.refusedFrames)
 	}
 	b.say(1, packets-1, rocev2.SyndromeACK)
 	b.say(2, packets-1, rocev2.SyndromeACK)
@@ -224,8 +256,8 @@ func TestBatchBeyondThePortsShare(t *testing.T) {
 	}
 	w.flush()
 	for i, p := range w.ports[1:] {
-		if p.txFrames != uint64(packets) || p.refusedFrames != 0 {
-			t.Errorf("%d of %d copies left by port %d, %d refused", p.txFrames, packets, i+1, p.refusedFrames)
+		if p.ring.packets != uint64(packets) || p.refusedFrames != 0 {
+			t.Errorf("%d of %d copies left by port %d, %d refused", p.ring.packets, packets, i+1, p.refusedFrames)
 		}
 	}
 }
@@ -247,8 +279,8 @@ func TestPacketBeyondThePortsShare(t *testing.T) {
 		t.Fatal("the source is behind another port now")
 	}
 	w.servePacket(1, b.take(0, &rocev2.Packet{Op: rocev2.SendOnly}, nil))
-	if p := w.ports[1]; len(p.tx) != 3 || p.refusedFrames != 0 {
-		t.Errorf("%d copies staged, %d refused; want 3", len(p.tx), p.refusedFrames)
+	if p := w.ports[1]; len(p.staged) != 3 || p.refusedFrames != 0 {
+		t.Errorf("%d copies staged, %d refused; want 3", len(p.staged), p.refusedFrames)
 	}
 	b.unstage()
 }
@@ -275,8 +307,10 @@ func TestStarvedWorkerLooksAgain(t *testing.T) {
 
 // Ports that take nothing hold a part of the frames only: the others' receivers get all
 // copies while most ports are stuck and the kept frames are as many as may be.
-func TestStuckPortsLeaveFrames(t *testing.T) {
-	b, stop, _ := stuckBench(t, 8, 6)
+func TestStuckPortsLeaveFrames(t *testing.T) { onStuckPorts(t, testStuckPortsLeaveFrames) }
+
+func testStuckPortsLeaveFrames(t *testing.T, bench stuckMaker) {
+	b, stop, _ := bench(t, 8, 6)
 	w := b.w
 	stop()
 	payload := make([]byte, 1024)
@@ -287,12 +321,12 @@ func TestStuckPortsLeaveFrames(t *testing.T) {
 		w.fireDeadlines()
 		w.flush()
 	}
-	if n := w.ports[1].txFrames; n != packets {
+	if n := w.ports[1].ring.packets; n != packets {
 		t.Errorf("%d of %d copies left by the port that transmits; drops %v", n, packets, w.count.drops())
 	}
 	held := 0
 	for _, p := range w.ports[2:] {
-		held += p.txRingFrames() + p.queue.len()
+		held += p.ring.frames() + p.queue.len()
 	}
 	if most := w.umem.Frames() / 4; held > most || held < most/2 {
 		t.Errorf("six of eight ports hold %d frames, want at most %d, and nearly as many", held, most)

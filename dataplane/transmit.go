@@ -4,8 +4,6 @@
 package dataplane
 
 import (
-	"time"
-
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
@@ -15,19 +13,6 @@ import (
 // the members behind it, which dead_after removes. Other ports must not be affected:
 // nothing waits for the room of that port, and the kernel is asked less and less often to
 // send for it.
-
-// Intervals at which a port that makes no progress is retried, since a completion wakes
-// no worker. They grow with the time since the last progress.
-const (
-	minTXRetry   = 100 * time.Microsecond // the first
-	maxTXRetry   = 20 * time.Millisecond
-	retryDivisor = 8 // interval = time since the last progress / retryDivisor
-)
-
-// retryAt returns when a port that makes no progress at time now is to be retried.
-func (p *port) retryAt(now time.Duration) time.Duration {
-	return now + min(max(minTXRetry, (now-p.lastProgress)/retryDivisor), maxTXRetry)
-}
 
 // flush moves the staged frames of every port, and those that its queue releases, to its
 // TX ring, and takes back the frames whose transmission has completed.
@@ -48,10 +33,10 @@ func (w *worker) flushPort(p *port) {
 	if p.down && p.queue.len() > 0 {
 		w.drainQueue(p)
 	}
-	if p.sentHead == p.sentTail {
-		p.lastProgress = w.now // there was nothing to send
+	if p.ring.frames() == 0 {
+		p.progress.last = w.now // there was nothing to send
 	}
-	if left := p.send(w.now); len(left) > 0 {
+	if left := p.ring.put(p.release(w.now, p.stageLimit)); len(left) > 0 {
 		panic("dataplane: more staged than the TX ring has room for")
 	}
 	w.kickTX(p)
@@ -59,56 +44,25 @@ func (w *worker) flushPort(p *port) {
 	p.publishStatus()
 }
 
-// kickTX makes the kernel send the frames in p's TX ring. If the kernel has taken none
-// since the last kick, it is not kicked again before kickAt.
+// kickTX makes the kernel send the frames in p's TX ring.
 func (w *worker) kickTX(p *port) {
 	if p.down { // the frames in the ring go out when the port is up again
-		p.lastProgress, p.kickAt = w.now, 0
+		p.progress.last, p.ring.kickAt = w.now, 0
 		return
 	}
-	s := p.rxSockets[0]
-	before, pending := s.Consumed()
-	if pending == 0 {
-		p.kickAt = 0
-		return
-	}
-	if w.now < p.kickAt && before == p.takenAtKick {
-		return
-	}
-	if err := s.Kick(); err == xsk.ErrDown || err == xsk.ErrGone { // the control loop reports it when netlink does
+	if err := p.ring.kick(w.now, &p.progress); err == xsk.ErrDown || err == xsk.ErrGone { // the control plane reports it when netlink does
 		p.down = true
 	}
-	p.takenAtKick, pending = s.Consumed()
-	if p.takenAtKick != before {
-		p.lastProgress = w.now
-	}
-	p.kickAt = 0
-	if pending > 0 {
-		p.kickAt = p.retryAt(w.now)
-	}
 }
 
-// nextKick returns when the kernel is to be kicked again for frames that it has not
-// taken; ok is false if there are none.
-func (p *port) nextKick() (at time.Duration, ok bool) {
-	return p.kickAt, p.kickAt > 0 && !p.down
-}
-
-// complete takes back the frames that p has transmitted.
+// complete takes back the frames that p has transmitted, and computes how many may be
+// staged next.
 func (w *worker) complete(p *port) {
-	for {
-		n := p.rxSockets[0].Complete(w.addrs)
-		w.pool.Give(w.addrs[:n])
-		p.completed(n)
-		if n > 0 {
-			p.lastProgress = w.now
-		}
-		if n < len(w.addrs) {
-			break
-		}
+	if p.ring.complete(w.pool, w.addrs) {
+		p.progress.last = w.now
 	}
-	p.queue.inTXRing = p.txRingFrames()
-	p.txLimit = max(0, min(p.rxSockets[0].TxRoom(), max(p.queue.maxFrames, p.maxPacketFrames)-p.queue.inTXRing-p.queue.len()))
+	p.queue.inTXRing = p.ring.frames()
+	p.stageLimit = max(0, min(p.ring.socket.TxRoom(), max(p.queue.maxFrames, p.maxPacketFrames)-p.queue.inTXRing-p.queue.len()))
 	p.maxDepth = max(p.maxDepth, p.depth())
 }
 
@@ -119,7 +73,7 @@ func (w *worker) admitsAfterFlush(p *port, n, buffers int) bool {
 	if p.admits(n, buffers) {
 		return true
 	}
-	if len(p.tx) == 0 {
+	if len(p.staged) == 0 {
 		return false
 	}
 	w.batchNumber++ // the staged frames have left the queue's slots
@@ -130,9 +84,15 @@ func (w *worker) admitsAfterFlush(p *port, n, buffers int) bool {
 // anyStaged reports whether a port has a frame that waits for the end of the batch.
 func (w *worker) anyStaged() bool {
 	for _, p := range w.ports {
-		if p.staged() {
+		if p.hasStaged() {
 			return true
 		}
 	}
 	return false
+}
+
+// countRefused counts a frame that p's queue did not admit.
+func (w *worker) countRefused(p *port) {
+	p.refusedFrames++
+	w.count.drop[dropQueueFull]++
 }

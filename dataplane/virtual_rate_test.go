@@ -79,7 +79,7 @@ type virtualTree struct {
 
 // input gives the core a packet, and has its copies and feedback carried.
 func (v *virtualTree) input(p mcast.Packet) {
-	p.Group, p.DestQP, p.Verified = fakeGroup(0), 0x4242, true
+	p.Group, p.DestQP, p.Verified = testGroup, 0x4242, true
 	v.sw.Input(v.now, &p, &v.out)
 	for _, c := range v.out.Copies {
 		q := &v.queues[c.Leg-1]
@@ -132,16 +132,16 @@ func (v *virtualTree) run(d time.Duration, slow int) (goodput, depth float64) {
 	return float64(v.delivered[slow]) / d.Seconds(), float64(v.depth) / float64(v.ticks)
 }
 
-// TestRateFollowsTheSlowestBranchInVirtualTime is test's TestRateFollowsTheSlowestBranch
-// without a clock: one branch after the other is the bottleneck, the source's rate
+// TestRateFollowsTheSlowestLegInVirtualTime is test's TestRateFollowsTheSlowestLeg
+// without a clock: one leg after the other is the bottleneck, the source's rate
 // follows it, and the queue before it stays short.
-func TestRateFollowsTheSlowestBranchInVirtualTime(t *testing.T) {
+func TestRateFollowsTheSlowestLegInVirtualTime(t *testing.T) {
 	v := &virtualTree{t: t, sw: mcast.New(mcast.Limits{Groups: 1})}
 	var err error
 	if v.rp, err = dcqcn.NewReactionPoint(dcqcn.Config{LineRate: 80e6}); err != nil {
 		t.Fatal(err)
 	}
-	spec := mcast.GroupSpec{IP: fakeGroup(0), QPN: 0x4242, PMTU: 1024}
+	spec := mcast.GroupSpec{IP: testGroup, QPN: 0x4242, PMTU: 1024}
 	for i := range 4 {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
 		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
@@ -164,9 +164,9 @@ func TestRateFollowsTheSlowestBranchInVirtualTime(t *testing.T) {
 		v.queues[c.slow].setRate(c.rate)
 		v.run(2*time.Second, c.slow)
 		got, depth := v.run(2*time.Second, c.slow)
-		t.Logf("branch %d at %d Mbit/s: %.1f, mean queue %.0f bytes, rate %d", c.slow, c.rate/1e6, got/1e6, depth, v.rp.Rate(v.now))
+		t.Logf("leg %d at %d Mbit/s: %.1f, mean queue %.0f bytes, rate %d", c.slow, c.rate/1e6, got/1e6, depth, v.rp.Rate(v.now))
 		if got < 0.75*float64(c.rate) || got > 1.01*float64(c.rate) || depth > 64<<10 {
-			t.Errorf("branch %d at %d Mbit/s: %.1f, mean queue %.0f bytes; want 75 %% and no more than 64 KiB", c.slow, c.rate/1e6, got/1e6, depth)
+			t.Errorf("leg %d at %d Mbit/s: %.1f, mean queue %.0f bytes; want 75 %% and no more than 64 KiB", c.slow, c.rate/1e6, got/1e6, depth)
 		}
 	}
 }

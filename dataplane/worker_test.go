@@ -11,14 +11,13 @@ import (
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
-// bench is a worker with real ports and sockets that nobody runs: the test
-// feeds it frames itself. Host 0 is the source of group 0, the others receive.
+// bench is a worker without a goroutine: the test itself feeds it frames. Host 0 is the
+// source of group 0, the others receive. The ports are fakes, except with newBenchIn.
 type bench struct {
 	w     *worker
 	group netip.Addr
@@ -26,6 +25,7 @@ type bench struct {
 	spec  mcast.GroupSpec
 	built [5000]byte
 	taken []xsk.Desc
+	fake  *fakeStar // nil on AF_XDP
 }
 
 func newBench(t testing.TB, hosts int) *bench {
@@ -34,25 +34,33 @@ func newBench(t testing.TB, hosts int) *bench {
 
 // newBenchOn is newBench with other links, path MTU and size of frames.
 func newBenchOn(t testing.TB, star lab.StarConfig, pathMTU, frameSize int) *bench {
-	s := labtest.Star(t, star)
-	return newBenchIn(t, s, s.Config(), pathMTU, frameSize)
+	cfg := fakeConfig(t, star.Hosts, fmt.Sprintf("umem: {frames: 4096, frame_size: %d}\n", frameSize), "")
+	s := newFakeStar(t, star, cfg)
+	b := newBenchOf(t, s.all[0], s.hosts, pathMTU)
+	b.fake = s
+	return b
 }
 
-// newBenchIn is newBench with these ports.
+// newBenchIn is newBench with these ports of a lab, on AF_XDP.
 func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int) *bench {
 	cfg, err := config.Parse("bench", []byte(ports+fmt.Sprintf("envelope: {insecure: true}\numem: {frames: 4096, frame_size: %d}\n", frameSize)+"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e *Engine
+	var e *Plane
 	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, func(bool, string, ...any) {}); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	b := &bench{w: e.workers.all[0], group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
-	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: e.workers.all[0].repairSpec}
+	return newBenchOf(t, e.workers.all[0], s.Hosts, pathMTU)
+}
+
+// newBenchOf is newBench with a given worker and its hosts.
+func newBenchOf(t testing.TB, w *worker, hosts []lab.Host, pathMTU int) *bench {
+	b := &bench{w: w, group: netip.MustParseAddr("10.77.254.1"), hosts: hosts}
+	spec := mcast.GroupSpec{IP: b.group, QPN: 0x4711, PMTU: pathMTU, Repair: w.repairSpec}
 	table := groupTable{ip: b.group, qpn: 0x4711}
-	for i, h := range s.Hosts {
+	for i, h := range hosts {
 		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
 		m := mcast.MemberSpec{IP: h.IPv4, QPN: rocev2.QPN(0x100 + i), SQPSN: 0, RQPSN: rocev2.PSN(1000 * i), Leg: mcast.LegID(i)}
 		spec.Members = append(spec.Members, m)
@@ -82,18 +90,21 @@ func (b *bench) take(i int, k *rocev2.Packet, payload []byte) xsk.Desc {
 		panic("no free frame")
 	}
 	addr += 256
+	n := copy(b.w.umem.Data(addr, uint32(b.w.umem.Room(addr))), b.build(i, k, payload))
+	return xsk.Desc{Addr: addr, Len: uint32(n)}
+}
+
+// build returns a packet of host i to the group. It is good until the next call.
+func (b *bench) build(i int, k *rocev2.Packet, payload []byte) []byte {
 	path := rocev2.Path{Src: b.hosts[i].IPv4, Dst: b.group, SrcMAC: rocev2.MAC(b.hosts[i].MAC), SrcPort: 0xC123}
 	k.DestQP = 0x4711
-	n := rocev2.BuildPacket(b.w.umem.Data(addr, uint32(b.w.umem.Room(addr))), &path, k, payload)
-	return xsk.Desc{Addr: addr, Len: uint32(n)}
+	return b.built[:rocev2.BuildPacket(b.built[:], &path, k, payload)]
 }
 
 // takeLong is take for a packet of any length: in as few buffers as the kernel makes
 // of it. The descriptors are good until the next call.
 func (b *bench) takeLong(i int, k *rocev2.Packet, payload []byte) []xsk.Desc {
-	path := rocev2.Path{Src: b.hosts[i].IPv4, Dst: b.group, SrcMAC: rocev2.MAC(b.hosts[i].MAC), SrcPort: 0xC123}
-	k.DestQP = 0x4711
-	rest := b.built[:rocev2.BuildPacket(b.built[:], &path, k, payload)]
+	rest := b.build(i, k, payload)
 	b.taken = b.taken[:0]
 	for len(rest) > 0 {
 		addr, ok := b.w.pool.TakeOne()
@@ -112,11 +123,11 @@ func (b *bench) takeLong(i int, k *rocev2.Packet, payload []byte) []xsk.Desc {
 // unstage takes back what was staged, in place of sending it.
 func (b *bench) unstage() (frames int) {
 	for _, p := range b.w.ports {
-		for _, d := range p.tx {
+		for _, d := range p.staged {
 			b.w.pool.GiveOne(d.Addr)
 		}
-		frames += len(p.tx)
-		p.tx = p.tx[:0]
+		frames += len(p.staged)
+		p.staged = p.staged[:0]
 	}
 	b.w.batchNumber++
 	return frames
@@ -214,10 +225,10 @@ func TestEnvelopeWithPartialChecksum(t *testing.T) {
 		b.w.servePacket(0, xsk.Desc{Addr: addr + 256, Len: uint32(n)})
 		select {
 		case d := <-b.w.slowPath.requests.queued:
-			if d.partial != partial || string(d.payload()) != "x" || d.port != 0 {
-				t.Errorf("partial %v, want %v; %q of port %d", d.partial, partial, d.payload(), d.port)
+			if d.Partial != partial || string(d.Payload()) != "x" || d.From.Port != 0 {
+				t.Errorf("partial %v, want %v; %q of port %d", d.Partial, partial, d.Payload(), d.From.Port)
 			}
-			d.release()
+			d.Release()
 		default:
 			t.Fatalf("partial %v: no envelope; drops %v", partial, b.w.count.drops())
 		}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
@@ -35,11 +33,23 @@ type workers struct {
 	depot  *xsk.Depot    // nil if there is one worker
 }
 
+// newPoller makes the poller of one worker's sockets.
+type newPoller func([]xsk.BoundQueue) (xsk.Poller, error)
+
+// socketPoller is the newPoller of a switch whose ports are open.
+func socketPoller(queues []xsk.BoundQueue) (xsk.Poller, error) {
+	var socks []*xsk.Socket
+	for _, q := range queues {
+		socks = append(socks, q.(*xsk.Socket))
+	}
+	return xsk.NewPoller(socks)
+}
+
 // newWorkers makes the workers that cfg asks for, and gives each its share of the
 // ports' sockets.
-func newWorkers(ports []*port, umem *xsk.Umem, cfg *config.Config) (*workers, error) {
+func newWorkers(ports []*port, umem *xsk.Umem, cfg *config.Config, poller newPoller) (*workers, error) {
 	n := len(cfg.Worker.CPUs)
-	shared := newWorkerShared(ports)
+	shared := newWorkerShared(ports, poller)
 	c := &workers{ports: ports, owners: newGroupOwners(n), bell: shared.bell}
 	if n == 1 {
 		w, err := newWorker(ports, umem, xsk.NewPool(umem), cfg, shared)
@@ -63,21 +73,21 @@ func newWorkers(ports []*port, umem *xsk.Umem, cfg *config.Config) (*workers, er
 	}
 	c.setPortDelays()
 	for _, from := range c.all {
-		from.othersPaused = make([]time.Duration, n)
-		from.handoffOut = make([]*spsc.Ring[xsk.Desc], n)
+		from.pauses.others = make([]time.Duration, n)
+		from.handoff.out = make([]*spsc.Ring[xsk.Desc], n)
 		for _, to := range c.all {
 			if from == to {
 				continue
 			}
 			r := spsc.New[xsk.Desc](cfg.Rings.RX)
-			from.handoffOut[to.index] = r
-			to.handoffIn = append(to.handoffIn, r)
+			from.handoff.out[to.index] = r
+			to.handoff.in = append(to.handoff.in, r)
 		}
 		for i, p := range from.ports {
 			if p.remoteTX != nil {
 				to := c.all[c.txWorker(i)]
 				p.remoteTX.txWorker = to
-				to.remoteIn = append(to.remoteIn, remoteTXConsumer{port: to.ports[i], ring: p.remoteTX})
+				to.remote.rings = append(to.remote.rings, remoteTXConsumer{port: to.ports[i], ring: p.remoteTX})
 			}
 		}
 	}
@@ -99,10 +109,11 @@ type workerShared struct {
 	start    time.Time
 	slowPath *slowPath
 	bell     chan struct{} // see changedGroups
+	poller   newPoller
 }
 
-func newWorkerShared(ports []*port) *workerShared {
-	c := &workerShared{start: time.Now(), slowPath: newSlowPath(len(ports)), bell: make(chan struct{}, 1)}
+func newWorkerShared(ports []*port, poller newPoller) *workerShared {
+	c := &workerShared{start: time.Now(), slowPath: newSlowPath(len(ports)), bell: make(chan struct{}, 1), poller: poller}
 	for _, p := range ports {
 		c.sockets += len(p.sockets)
 	}
@@ -141,7 +152,7 @@ func portViews(ports []*port, workers, size int) [][]*port {
 func (c *workers) close() error {
 	var errs []error
 	for _, w := range c.all {
-		errs = append(errs, unix.Close(w.wakeFD))
+		errs = append(errs, w.poller.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -164,15 +175,7 @@ func (c *workers) pauseAll(f func()) bool {
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	defer close(goOn)
 	for _, w := range c.all {
-		select {
-		case w.closures <- func() { arrived <- struct{}{}; <-goOn }:
-		case <-w.ended:
-			return false
-		}
-		w.wake()
-		select {
-		case <-arrived:
-		case <-w.ended:
+		if !w.put(func() { arrived <- struct{}{}; <-goOn }) || !w.wait(arrived) {
 			return false
 		}
 	}

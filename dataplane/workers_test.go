@@ -13,10 +13,10 @@ import (
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // pair is a bench whose switch has two workers, both played by the test. Group 0
@@ -27,10 +27,16 @@ type pair struct {
 	all  int // frames
 }
 
+// newPair has fake ports; ports is more of the configuration of port p2.
 func newPair(t testing.TB, hosts int, ports string) *pair {
-	return newPairOn(t, lab.StarConfig{Hosts: hosts}, ports, "", func(bool, string, ...any) {})
+	cfg := fakeConfig(t, hosts, "umem: {frames: 4096}\nworker: {cpu: [-1, -1]}\n", ports)
+	s := newFakeStar(t, lab.StarConfig{Hosts: hosts}, cfg)
+	p := newPairOf(t, s.workers, s.hosts)
+	p.fake = s
+	return p
 }
 
+// newPairOn is newPair on AF_XDP.
 func newPairOn(t testing.TB, star lab.StarConfig, ports, more string, notify Notify) *pair {
 	s := labtest.Star(t, star)
 	return newPairIn(t, s, s.Config()+more, ports, notify)
@@ -45,18 +51,22 @@ func newPairIn(t testing.TB, s *lab.Star, text, ports string, notify Notify) *pa
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e *Engine
+	var e *Plane
 	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, notify); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	b := &bench{w: e.workers.all[1], group: netip.MustParseAddr("10.77.254.1"), hosts: s.Hosts}
+	return newPairOf(t, e.workers, s.Hosts)
+}
+
+func newPairOf(t testing.TB, c *workers, hosts []lab.Host) *pair {
+	b := &bench{w: c.all[1], group: netip.MustParseAddr("10.77.254.1"), hosts: hosts}
 	spec, table := b.group0()
 	if err := b.w.putGroup(spec, table); err != nil {
 		t.Fatal(err)
 	}
-	e.workers.owners.put(b.group, 1)
-	p := &pair{bench: b, crew: e.workers}
+	c.owners.put(b.group, 1)
+	p := &pair{bench: b, crew: c}
 	p.all = p.free()
 	return p
 }
@@ -77,13 +87,7 @@ func (b *bench) group0() (mcast.GroupSpec, groupTable) {
 }
 
 // free returns how many frames are in the depot and the pools.
-func (p *pair) free() int {
-	n := p.crew.depot.Len()
-	for _, w := range p.crew.all {
-		n += w.pool.Len()
-	}
-	return n
-}
+func (p *pair) free() int { return p.crew.free() }
 
 // receive has worker w take host i's packet psn from the wire.
 func (p *pair) receive(w *worker, i int, psn rocev2.PSN) {
@@ -102,7 +106,7 @@ func (p *pair) unsend(w *worker) map[int][][]byte {
 		if port.remoteTX != nil {
 			continue
 		}
-		ds := port.tx
+		ds := port.staged
 		for port.queue.len() > 0 {
 			ds = append(ds, port.queue.pop())
 		}
@@ -110,7 +114,7 @@ func (p *pair) unsend(w *worker) map[int][][]byte {
 			out[i] = append(out[i], bytes.Clone(w.umem.Data(d.Addr, d.Len)))
 			w.pool.GiveOne(d.Addr)
 		}
-		port.tx = port.tx[:0]
+		port.staged = port.staged[:0]
 		port.publishStatus()
 	}
 	w.batchNumber++
@@ -299,12 +303,12 @@ func TestExitWaitsForTheQueue(t *testing.T) {
 
 	// Without a rate it waits for room in the TX ring, and is looked at again.
 	near.queue.setRate(0)
-	near.queue.maxBytes, near.txLimit = 1000, 1
+	near.queue.maxBytes, near.stageLimit = 1000, 1
 	if n := sending.drainRemote(); n != 0 {
 		t.Errorf("%d frames taken without room", n)
 	}
-	near.lastProgress = sending.now
-	if at, ok := sending.nextRemoteRetry(); !ok || at != sending.now+minTXRetry {
+	near.progress.last = sending.now
+	if at, ok := sending.remote.nextRetry(sending.now); !ok || at != sending.now+minTXRetry {
 		t.Errorf("the worker looks again at %v (%v)", at, ok)
 	}
 	near.down = true
@@ -359,10 +363,10 @@ func TestHandingOverAllocatesNothing(t *testing.T) {
 		copies += receiver.drainRemote()
 		for _, w := range p.crew.all {
 			for _, port := range w.ports {
-				for _, d := range port.tx {
+				for _, d := range port.staged {
 					w.pool.GiveOne(d.Addr)
 				}
-				port.tx = port.tx[:0]
+				port.staged = port.staged[:0]
 			}
 		}
 	}
@@ -387,7 +391,7 @@ func TestWorkerWithoutItsCPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return errors.Join(e.Run(t.Context()), e.Close())
+		return errors.Join(e.Run(func() { <-t.Context().Done() }), e.Close())
 	})
 	if err == nil || !strings.Contains(err.Error(), "keep worker 1 on CPU 8191 (worker.cpu)") {
 		t.Errorf("%v", err)
@@ -399,11 +403,25 @@ func TestWorkerWithoutItsCPU(t *testing.T) {
 func TestIdleWorkersEndAtOnce(t *testing.T) {
 	shortest := time.Hour
 	for range 3 {
-		f := newFakeSwitch(t, 2, 2)
-		time.Sleep(20 * time.Millisecond) // longer than a worker spins
-		begin := time.Now()
-		f.stop()
+		cfg, err := config.Parse("idle", []byte("group_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\numem: {frames: 1024}\nworker: {cpu: [-1, -1]}\nports:\n  - {name: f0}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Unattached(cfg, 1500, func(bool, string, ...any) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var begin time.Time
+		if err := p.Run(func() {
+			time.Sleep(20 * time.Millisecond) // longer than a worker spins
+			begin = time.Now()
+		}); err != nil {
+			t.Error(err)
+		}
 		shortest = min(shortest, time.Since(begin))
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	if shortest > maxSleep/2 {
 		t.Errorf("the fastest of three took %v", shortest)

@@ -17,7 +17,7 @@
 // packet, or of an ACK with BECN, which means the same. Nobody who never calls
 // OnCNP gets anything but the line rate: that is a plain pacer.
 //
-// All time is passed in, as a time.Duration since an epoch that the caller
+// All time is passed in, as a time.Duration since a moment that the caller
 // chooses, and never runs backwards. A ReactionPoint needs no timer of its own:
 // what its timers would have done is made up for when it is asked. Nothing
 // allocates after New.

@@ -20,7 +20,7 @@ type ReactionPoint struct {
 	alpha   float64 // 0..1
 
 	belowLineRate bool          // below the line rate: the timers run
-	window        time.Duration // CNPs before this count with the last cut
+	cutUntil      time.Duration // CNPs before this count with the last cut
 	next          time.Duration // the timer's next rise
 	sent          int64         // bytes since the byte counter's last rise
 	timerRises    int           // T: since the last cut
@@ -84,7 +84,7 @@ func (r *ReactionPoint) OnSent(now time.Duration, n int) {
 func (r *ReactionPoint) OnCNP(now time.Duration) {
 	r.catchUp(now)
 	r.stats.CNPs++
-	if now < r.window {
+	if now < r.cutUntil {
 		return
 	}
 	r.stats.Cuts++
@@ -92,7 +92,7 @@ func (r *ReactionPoint) OnCNP(now time.Duration) {
 	r.target = r.current
 	r.current = max(r.current*(1-r.alpha/2), float64(r.cfg.MinRate))
 	r.alpha = (1-r.cfg.G)*r.alpha + r.cfg.G
-	r.window = now + r.cfg.AlphaTimer
+	r.cutUntil = now + r.cfg.AlphaTimer
 	r.next = now + r.cfg.IncreaseTimer
 	r.sent, r.timerRises, r.byteRises = 0, 0, 0
 	r.belowLineRate = true
@@ -106,7 +106,7 @@ func (r *ReactionPoint) decay(now time.Duration) {
 		r.alpha = 1
 		return
 	}
-	if quiet := (now - r.window) / r.cfg.AlphaTimer; quiet > 0 {
+	if quiet := (now - r.cutUntil) / r.cfg.AlphaTimer; quiet > 0 {
 		r.alpha *= math.Pow(1-r.cfg.G, float64(quiet))
 	}
 }

@@ -22,7 +22,7 @@ func (r *ReactionPoint) AppendState(b []byte, now time.Duration) []byte {
 	if r.belowLineRate {
 		limited = 1
 	}
-	for _, v := range [...]int64{limited, int64(r.window - now), int64(r.next - now), r.sent,
+	for _, v := range [...]int64{limited, int64(r.cutUntil - now), int64(r.next - now), r.sent,
 		int64(r.timerRises), int64(r.byteRises)} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(v))
 	}
@@ -48,7 +48,7 @@ func (r *ReactionPoint) SetState(b []byte, now time.Duration) ([]byte, bool) {
 		*p = math.Float64frombits(next())
 	}
 	r.belowLineRate = next() != 0
-	r.window, r.next = now+time.Duration(next()), now+time.Duration(next())
+	r.cutUntil, r.next = now+time.Duration(next()), now+time.Duration(next())
 	r.sent, r.timerRises, r.byteRises = int64(next()), int(next()), int(next())
 	r.creditUntil = now
 	return b, true

@@ -17,7 +17,7 @@ import (
 func TestStateKnowsEveryField(t *testing.T) {
 	for typ, fields := range map[reflect.Type]string{
 		// cfg is constant, stats influence nothing, creditUntil is now after catchUp.
-		reflect.TypeFor[ReactionPoint]():     "cfg stats current target alpha belowLineRate window next sent timerRises byteRises credit creditUntil",
+		reflect.TypeFor[ReactionPoint]():     "cfg stats current target alpha belowLineRate cutUntil next sent timerRises byteRises credit creditUntil",
 		reflect.TypeFor[NotificationPoint](): "interval due",
 	} {
 		var got string

@@ -99,7 +99,7 @@ func ExampleMember() {
 		case endpoint.Joined:
 			fmt.Println("joined")
 		default:
-			fmt.Println("out of the group:", e.Kind, e.Why)
+			fmt.Println("out of the group:", e.Kind, e.Reason)
 			return
 		}
 	}

@@ -46,7 +46,7 @@ type Event struct {
 	Member netip.Addr         // MemberLeft, MemberJoined, Evicted: the member; Failed: the member that caused it
 	PSN    rocev2.PSN         // Evicted: the member acknowledged all data up to this PSN, in the source's numbering; Failed: the PSN of the fatal NAK to the source
 	Code   rocev2.Syndrome    // Evicted, Failed: the syndrome of a fatal NAK, or another cause; see Cause
-	Why    envelope.EndReason // MemberLeft, Evicted, Failed, Ended
+	Reason envelope.EndReason // MemberLeft, Evicted, Failed, Ended
 	Err    error              // Failed, if there are details
 }
 
@@ -162,11 +162,11 @@ func (g *Group) report(e Event, final bool) {
 // endCause returns the cause of the group's end, after it.
 func (g *Group) endCause() error {
 	e := g.lastEvent
-	s := e.Why.String()
-	if e.Why == envelope.NotEnded {
+	s := e.Reason.String()
+	if e.Reason == envelope.NotEnded {
 		s = e.Kind.String()
 	}
-	if e.Why == envelope.Evicted || e.Why == envelope.Failed {
+	if e.Reason == envelope.Evicted || e.Reason == envelope.Failed {
 		s += ", " + e.Cause()
 	}
 	if e.Member.IsValid() {
@@ -213,7 +213,7 @@ func (g *Group) ended(e envelope.Event) {
 	case envelope.Evicted:
 		kind = Evicted
 	}
-	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.EndReason, Err: e.Err}, true)
+	g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Reason: e.EndReason, Err: e.Err}, true)
 }
 
 // masterEvent handles events of the registration.
@@ -234,7 +234,7 @@ func (g *Group) masterEvent(e envelope.Event) {
 			kind = Evicted
 		}
 		g.memberGone(e.Member.IP)
-		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Why: e.EndReason}, false)
+		g.report(Event{Kind: kind, Member: e.Member.IP, PSN: e.PSN, Code: e.Code, Reason: e.EndReason}, false)
 	case envelope.Updated:
 		g.updateOutcome(nil)
 	case envelope.UpdateFailed:
@@ -276,13 +276,13 @@ func (g *Group) delete(ctx context.Context) error {
 	case <-g.endedCh:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("delete group %s: %w", g.info.IP, g.reportGivenUp(ctx))
+		return fmt.Errorf("delete group %s: %w", g.info.IP, g.giveUpCause(ctx))
 	}
 }
 
-// reportGivenUp returns the reason why ctx ended, with what the registration, or the
+// giveUpCause returns the reason why ctx ended, with what the registration, or the
 // request about it, was waiting for.
-func (g *Group) reportGivenUp(ctx context.Context) error {
+func (g *Group) giveUpCause(ctx context.Context) error {
 	err := context.Cause(ctx)
 	g.driver.call(func(now time.Duration, _ *envelope.Output) {
 		select { // the machine's own error may just have come

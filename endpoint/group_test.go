@@ -39,7 +39,7 @@ func TestWhyBecomesKind(t *testing.T) {
 	} {
 		g := newGroup()
 		g.memberEvent(envelope.Event{Kind: envelope.GroupGone, EndReason: why})
-		if e := <-g.Events(); e.Kind != want || e.Why != why {
+		if e := <-g.Events(); e.Kind != want || e.Reason != why {
 			t.Errorf("%v: %+v", why, e)
 		}
 	}

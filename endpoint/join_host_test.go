@@ -11,7 +11,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // TestSecondHostIsRefused has two Hosts for one address.
@@ -70,7 +70,7 @@ func TestTwoGroupsShareAHost(t *testing.T) {
 	if err := two[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e := next(t, w.ctx, two[1]); e.Kind != endpoint.Ended || e.Why != envelope.Deleted {
+	if e := next(t, w.ctx, two[1]); e.Kind != endpoint.Ended || e.Reason != envelope.Deleted {
 		t.Errorf("member of the deleted group: %+v", e)
 	}
 	for i := range one {

@@ -18,9 +18,9 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // table answers every registration with its verdict.
@@ -243,7 +243,7 @@ func (w *world) checkEvents(t *testing.T, groups []*endpoint.Group) {
 	if err := groups[1].Leave(w.ctx); err != nil {
 		t.Errorf("leave: %v", err)
 	}
-	if e := next(t, w.ctx, groups[1]); e.Kind != endpoint.Ended || e.Why != envelope.Left {
+	if e := next(t, w.ctx, groups[1]); e.Kind != endpoint.Ended || e.Reason != envelope.Left {
 		t.Errorf("host 1 after leaving: %+v", e)
 	}
 	if e := next(t, w.ctx, groups[0]); e.Kind != endpoint.MemberLeft || e.Member != w.ip(1) {

@@ -313,7 +313,7 @@ func (g *Group) register(ctx context.Context) error {
 		return nil
 	case err = <-g.failed:
 	case <-ctx.Done():
-		err = g.reportGivenUp(ctx)
+		err = g.giveUpCause(ctx)
 		// The result is ignored: the lease would end the group as well.
 		g.driver.call(g.master.Delete)
 	}

@@ -42,7 +42,7 @@ var statusText = map[Status][2]string{
 	RemoteInvalidReq: {"remote invalid request", "the peers have different path MTUs, a message is longer than a posted receive, or the operation is not for groups (READ, ATOMIC)"},
 	RemoteAccessErr:  {"remote access error", "wrong R_Key or address, or a region without RemoteWrite"},
 	RemoteOpErr:      {"remote operation error", "the switch took a receiver for dead (dead_after) or has too few left for the quorum, or a receiver failed by itself (soft-RoCE says so of a message longer than the receive posted for it): gleam events at the switch names it"},
-	RetryExceeded:    {"transport retry counter exceeded", "a receiver, or the switch, has stopped answering (gleam group show names the member that holds the group back)"},
+	RetryExceeded:    {"transport retry counter exceeded", "a receiver, or the switch, has stopped answering (gleam group show names the member that the group's ACK waits for)"},
 	RNRRetryExceeded: {"RNR retry counter exceeded", "a receiver has no receive posted"},
 	FatalErr:         {"fatal error", "the peer broke the transport protocol"},
 	GeneralErr:       {"general error", ""},

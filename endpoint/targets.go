@@ -17,7 +17,7 @@ type Target = envelope.TargetRecord
 // together.
 func (g *Group) AppendTargets(b []byte, targets []Target) ([]byte, error) {
 	if most := envelope.MaxTargets(g.info.PathMTU, g.info.IP.Is4()); len(targets) == 0 || len(targets) > most {
-		return b, fmt.Errorf("an update message of group %s has 1 to %d targets, not %d", g.info.IP, most, len(targets))
+		return b, fmt.Errorf("a target message of group %s has 1 to %d targets, not %d", g.info.IP, most, len(targets))
 	}
 	return envelope.AppendTargets(b, targets), nil
 }

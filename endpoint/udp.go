@@ -25,7 +25,7 @@ type machine interface {
 // driver runs a machine of package envelope on a UDP socket.
 type driver struct {
 	conn    *net.UDPConn
-	epoch   time.Time
+	started time.Time
 	onEvent func(envelope.Event) // called with mu held: it must not call back
 	reader  sync.WaitGroup
 
@@ -48,7 +48,7 @@ func listenUDP(local netip.AddrPort) (*net.UDPConn, error) {
 
 // newDriver starts m on conn, and takes ownership of conn.
 func newDriver(conn *net.UDPConn, m machine, onEvent func(envelope.Event)) *driver {
-	d := &driver{conn: conn, machine: m, epoch: time.Now(), onEvent: onEvent}
+	d := &driver{conn: conn, machine: m, started: time.Now(), onEvent: onEvent}
 	d.timer = time.AfterFunc(time.Hour, func() { d.call(d.machine.Advance) })
 	d.reader.Go(d.read)
 	return d
@@ -85,7 +85,7 @@ func (d *driver) call(fn func(now time.Duration, out *envelope.Output)) {
 		return
 	}
 	d.out = envelope.Output{Packets: d.out.Packets[:0], Events: d.out.Events[:0]}
-	fn(time.Since(d.epoch), &d.out)
+	fn(time.Since(d.started), &d.out)
 	for _, p := range d.out.Packets {
 		if _, err := d.conn.WriteToUDPAddrPort(p.Data, p.Dst); err != nil {
 			d.sendErr = err // perhaps there is no route: reported if the join fails
@@ -95,7 +95,7 @@ func (d *driver) call(fn func(now time.Duration, out *envelope.Output)) {
 		d.onEvent(e)
 	}
 	if t, ok := d.machine.NextDeadline(); ok {
-		d.timer.Reset(max(0, t-time.Since(d.epoch)))
+		d.timer.Reset(max(0, t-time.Since(d.started)))
 	} else {
 		d.timer.Stop()
 	}

@@ -103,7 +103,7 @@ func (g *Group) await(ctx context.Context, outcome <-chan error) error {
 	case <-g.endedCh:
 		return g.endCause()
 	case <-ctx.Done():
-		return g.reportGivenUp(ctx)
+		return g.giveUpCause(ctx)
 	}
 }
 

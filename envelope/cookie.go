@@ -47,7 +47,7 @@ func (r *Registrar) cookie(to netip.AddrPort, key KeyID) uint64 {
 // or of the one before.
 func (r *Registrar) checkCookie(h *Header) bool {
 	p := r.cookiePeriod()
-	return h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p) || p > 0 && h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p-1)
+	return h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p) || h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p-1)
 }
 
 // setTime records the time of a call. Every method that takes the time begins with it.

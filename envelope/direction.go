@@ -23,7 +23,7 @@ const (
 
 // directions has the direction of every type. It alone decides which messages a machine
 // accepts, from where, and under which label they are authenticated.
-var directions = [numTypes]direction{
+var directions = [256]direction{
 	TypeRegister:  toSwitch,
 	TypeLeave:     toSwitch,
 	TypeDelete:    toSwitch,
@@ -49,12 +49,7 @@ var labels = [...]string{
 }
 
 // direction returns the direction of t.
-func (t Type) direction() direction {
-	if t < numTypes {
-		return directions[t]
-	}
-	return noDirection
-}
+func (t Type) direction() direction { return directions[t] }
 
 // macOf returns the MAC of b, a message of type t without its MAC.
 func macOf(key []byte, t Type, b []byte) []byte {

@@ -60,11 +60,26 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
+// TestNoAnswerToABrokenHeader: what has no valid header is not answered, even with a MAC
+// and a cookie.
+func TestNoAnswerToABrokenHeader(t *testing.T) {
+	a := newAsker(t, RegistrarConfig{})
+	a.from = netip.MustParseAddrPort("[fd00::5]:5000")
+	data := sealed(t, a.head(netip.MustParseAddr("fd00:9::1"), 1), &Delete{}, func(b []byte) []byte {
+		mapped := netip.MustParseAddr("::ffff:10.9.0.1").As16()
+		copy(b[fixedLen:], mapped[:])
+		return b
+	})
+	if out := a.raw(data); out.Drop != BadFormat || len(out.Packets) > 0 {
+		t.Errorf("drop %v %s, %d answers", out.Drop, out.Detail, len(out.Packets))
+	}
+}
+
 // TestHeaderEdges: types and segments at the ends of their ranges.
 func TestHeaderEdges(t *testing.T) {
 	h := Header{Total: 1, Group: sample(1, 2).Group, ReplyTo: masterAddr}
 	m := Message{h, &Delete{}}
-	b, err := m.AppendBinary(nil)
+	b, err := m.append(nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +125,7 @@ func TestRefusalTexts(t *testing.T) {
 		RQPSNMismatch: "has another rq_psn: 0x6, registered was 0x2000", NotJoined: "has not joined the group", WindowMismatch: "has another WRITE window",
 	} {
 		rec := sample(1, 1).Members[0]
-		f := Failure{Action: "register", Refusal: &Confirm{Member: rec.Key(), Status: s, QPN: 0x77, SQPSN: 5, RQPSN: 6}, WantEpoch: rec}
+		f := Failure{Action: "register", Refusal: &Confirm{Member: rec.Key(), Status: s, QPN: 0x77, SQPSN: 5, RQPSN: 6}, Registered: rec}
 		if got := f.Error(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -139,7 +154,7 @@ func TestHintIsOurs(t *testing.T) {
 		m.Start(0, &out)
 		msg := Message{Header{Total: 1, Transaction: m.registerTx, Group: reg.Group, ReplyTo: masterAddr}, &Reject{Request: TypeRegister, Problem: Problem{Reason: BadAuthentication}}}
 		x.change(&msg)
-		b, err := msg.AppendBinary(nil)
+		b, err := msg.append(nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +263,7 @@ func TestMoreEdges(t *testing.T) {
 		t.Error("a member without a key")
 	}
 	m := Message{Header{Group: sample(1, 2).Group, ReplyTo: masterAddr}, &Delete{}}
-	if _, err := m.AppendBinary(nil); err == nil {
+	if _, err := m.append(nil, 0); err == nil {
 		t.Error("a message of no segments is encoded")
 	}
 	if _, err := appendNonce(nil, netip.Addr{}, &Nonce{}, false); err == nil {

@@ -139,13 +139,8 @@ func TestProofOfAddress(t *testing.T) {
 func TestLongLeaseIsNotChallenged(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{CookiePeriod: 15 * time.Second})
 	reg := sample(1, 2)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
-	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
 	w.run(5 * time.Minute)
 	if n := w.sw.Drops()[WrongInstance]; n != 1 || m.phase != registered {
 		t.Errorf("%d challenges, phase %d", n, m.phase)
@@ -168,9 +163,7 @@ func TestRestartedSwitch(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	boot(w, 1, 1_000_000)
 	reg := sample(1, 3)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members)
 	register := func() *Master {
 		m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 7}, reg) // with the transactions of before
 		var out Output
@@ -208,9 +201,9 @@ func TestRestartedSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sw.MemberEvicted(w.now, reg.Group, reg.Members[0].Key(), 0, 5, &out)
-	waiting := len(w.sw.events)
+	waiting := len(w.sw.events.byID)
 	calls, events := len(w.table.calls), len(w.events["A"])
-	lease := w.sw.groups[reg.Group].leaseUntil
+	lease := w.sw.groups[reg.Group].lease.at
 	for _, p := range recorded {
 		msg, _ := Parse(p.Data)
 		var to []machine
@@ -234,11 +227,11 @@ func TestRestartedSwitch(t *testing.T) {
 			}
 		}
 	}
-	if len(w.table.calls) != calls || len(w.events["A"]) != events || w.sw.groups[reg.Group].leaseUntil != lease || m.phase != registered {
+	if len(w.table.calls) != calls || len(w.events["A"]) != events || w.sw.groups[reg.Group].lease.at != lease || m.phase != registered {
 		t.Errorf("%v; phase %d", w.table.calls[calls:], m.phase)
 	}
-	if len(w.sw.events) != waiting || waiting != 2 {
-		t.Errorf("%d Gone wait for their Acks, %d before", len(w.sw.events), waiting)
+	if len(w.sw.events.byID) != waiting || waiting != 2 {
+		t.Errorf("%d Gone wait for their Acks, %d before", len(w.sw.events.byID), waiting)
 	}
 	// The restarted member is served by the next registration.
 	m.Delete(w.now, &out)

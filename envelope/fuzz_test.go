@@ -37,7 +37,7 @@ func FuzzMachines(f *testing.F) {
 		// The header's guards are what a fuzzer cannot guess.
 		if msg, err := Parse(b); err == nil && msg.KeyID == 0 {
 			msg.Instance, msg.Epoch = w.sw.cookie(msg.ReplyTo, 0), 1+msg.Epoch%2
-			b, _ = msg.AppendBinary(nil)
+			b, _ = msg.append(nil, 0)
 		}
 		from := masterAddr
 		if msg, err := Parse(b); err == nil {

@@ -31,10 +31,10 @@ func TestAckIsTheAddressees(t *testing.T) {
 	a.register(reg)
 	var out Output
 	a.w.sw.MemberEvicted(0, reg.Group, reg.Members[1].Key(), 0, 5, &out)
-	if len(a.w.sw.events) != 2 {
-		t.Fatalf("%d Gone wait", len(a.w.sw.events))
+	if len(a.w.sw.events.byID) != 2 {
+		t.Fatalf("%d Gone wait", len(a.w.sw.events.byID))
 	}
-	gone := a.w.sw.events[0]
+	gone := gones(a.w.sw)[0]
 	for _, c := range []struct {
 		from         netip.AddrPort
 		group, epoch uint64
@@ -50,8 +50,8 @@ func TestAckIsTheAddressees(t *testing.T) {
 		by := &asker{t: t, w: a.w, from: c.from}
 		h := by.head(sample(byte(c.group), 2).Group, c.epoch)
 		h.Transaction = gone.id
-		if out := by.ask(h, &Ack{}); out.Drop != c.drop || len(a.w.sw.events) != c.wait {
-			t.Errorf("Ack from %s of group %d, epoch %d: %v, %d wait; want %v, %d", c.from, c.group, c.epoch, out.Drop, len(a.w.sw.events), c.drop, c.wait)
+		if out := by.ask(h, &Ack{}); out.Drop != c.drop || len(a.w.sw.events.byID) != c.wait {
+			t.Errorf("Ack from %s of group %d, epoch %d: %v, %d wait; want %v, %d", c.from, c.group, c.epoch, out.Drop, len(a.w.sw.events.byID), c.drop, c.wait)
 		}
 	}
 }

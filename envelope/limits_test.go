@@ -164,7 +164,7 @@ func TestEachParameterCounts(t *testing.T) {
 	for _, x := range parameters {
 		other := reg
 		x.change(&other)
-		if got := membersChanged(&reg, &other); got != x.is {
+		if got := changedParameter(&reg, &other); got != x.is {
 			t.Errorf("%s: %v, want %v", x.name, got, x.is)
 		}
 		a, b := reg.groupBody(reg.Members), other.groupBody(reg.Members)
@@ -266,7 +266,7 @@ func TestFieldLimits(t *testing.T) {
 	}{{four, four, true}, {six, six, true}, {four, six, false}, {six, four, false}, {netip.Addr{}, four, false}, {four, netip.Addr{}, false},
 		{six.WithZone("a"), six, false}, {six, six.WithZone("a"), false}, {netip.AddrFrom16(four.As16()), six, false}} {
 		m := Message{Header{Total: 1, Group: x.group, ReplyTo: netip.AddrPortFrom(x.reply, 5)}, &Delete{}}
-		if _, err := m.AppendBinary(nil); x.good != (err == nil) {
+		if _, err := m.append(nil, 0); x.good != (err == nil) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -292,7 +292,7 @@ func TestFieldLimits(t *testing.T) {
 
 // TestDropKinds: which messages nobody answers, and which are a usual part of the protocol.
 func TestDropKinds(t *testing.T) {
-	unanswered := map[Drop]bool{BadVersion: true, Unauthenticated: true, UnknownKey: true, BadMAC: true, WrongSource: true, WrongPlace: true}
+	unanswered := map[Drop]bool{BadVersion: true, Unauthenticated: true, UnknownKey: true, BadMAC: true, WrongSource: true, WrongLocation: true}
 	normal := map[Drop]bool{NoDrop: true, WrongInstance: true, DuplicateMsg: true}
 	for d := NoDrop; d < NumDrops; d++ {
 		if d.Unanswered() != unanswered[d] || d.Normal() != normal[d] {
@@ -315,8 +315,8 @@ func TestOneTry(t *testing.T) {
 		a.w.now = time.Hour
 		var out Output
 		a.w.sw.Advance(a.w.now, &out)
-		if len(out.Packets) != 4 || len(a.w.sw.events) != x.want {
-			t.Errorf("%d packets, %d wait for their Acks, want %d", len(out.Packets), len(a.w.sw.events), x.want)
+		if len(out.Packets) != 4 || len(a.w.sw.events.byID) != x.want {
+			t.Errorf("%d packets, %d wait for their Acks, want %d", len(out.Packets), len(a.w.sw.events.byID), x.want)
 		}
 	}
 }

@@ -81,11 +81,8 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// jitter returns a duration in [3d/4, 5d/4).
+// jitter returns a duration from 3d/4 to 5d/4.
 func (r *random) jitter(d time.Duration) time.Duration {
-	if d < 2 {
-		return d
-	}
 	return d - d/4 + time.Duration(r.next()%uint64(d/2+1))
 }
 
@@ -107,6 +104,14 @@ func defaultTo[T comparable](d *T, v T) {
 	if *d == zero {
 		*d = v
 	}
+}
+
+// checkRetries checks the waits for answers, whose defaults are set.
+func checkRetries(min, max, deadline time.Duration) error {
+	if min < 0 || max < min || deadline < 0 {
+		return fmt.Errorf("retry from %v to %v, deadline %v: need 0 < RetryMin <= RetryMax and a positive deadline", min, max, deadline)
+	}
+	return nil
 }
 
 // checkLocal checks the address of a master or member.

@@ -30,8 +30,8 @@ func (c *MasterConfig) setDefaults() error {
 	defaultTo(&c.RetryMin, 100*time.Millisecond)
 	defaultTo(&c.RetryMax, 2*time.Second)
 	defaultTo(&c.Deadline, 10*time.Second)
-	if c.RetryMin < 0 || c.RetryMax < c.RetryMin || c.Deadline < 0 {
-		return fmt.Errorf("retry from %v to %v, deadline %v: need 0 < RetryMin <= RetryMax and a positive deadline", c.RetryMin, c.RetryMax, c.Deadline)
+	if err := checkRetries(c.RetryMin, c.RetryMax, c.Deadline); err != nil {
+		return err
 	}
 	if c.MTU > 0xFFFF {
 		return fmt.Errorf("MTU %d: an IP packet has at most 65535 bytes", c.MTU)
@@ -253,13 +253,15 @@ func (m *Master) Delete(now time.Duration, out *Output) {
 	}
 }
 
+// stop ends the registration, with all that is under way.
+func (m *Master) stop() { m.phase, m.requests, m.update, m.joiners = ended, nil, nil, false }
+
 // end ends the registration and deletes it at the switch.
 func (m *Master) end(now time.Duration, quiet bool, out *Output) {
-	m.phase = ended
-	m.requests = nil
 	if m.update != nil {
-		m.usedEpoch, m.update = m.update.reg.Epoch, nil
+		m.usedEpoch = m.update.reg.Epoch
 	}
+	m.stop()
 	m.request(now, &Delete{}, MemberKey{}, quiet, out)
 }
 
@@ -310,7 +312,7 @@ type Failure struct {
 	// perhaps of the switch, said that the master's MAC is wrong.
 	SwitchSilent, AuthHint bool
 	Challenged             bool         // SwitchSilent: the switch has sent a Challenge, but no decision
-	WantEpoch              MemberRecord // record that was registered for Refusal.Member; its R_Key is not printed
+	Registered             MemberRecord // record that was registered for Refusal.Member; its R_Key is not printed
 }
 
 // Error names the missing answers or the objections, and the remedy.
@@ -346,9 +348,9 @@ func (f *Failure) refusal() string {
 	case QPNMismatch:
 		s += fmt.Sprintf(": 0x%x", uint32(c.QPN))
 	case SQPSNMismatch:
-		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.SQPSN), uint32(f.WantEpoch.SQPSN))
+		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.SQPSN), uint32(f.Registered.SQPSN))
 	case RQPSNMismatch:
-		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.RQPSN), uint32(f.WantEpoch.RQPSN))
+		s += fmt.Sprintf(": 0x%x, registered was 0x%x", uint32(c.RQPSN), uint32(f.Registered.RQPSN))
 	}
 	return s
 }

@@ -61,11 +61,9 @@ func (m *Master) fromSwitch(from netip.AddrPort, msg *Message) bool {
 // noteHint records an unauthenticated Reject for BadAuthentication. Any host can send
 // one, so it changes only the text of a later failure.
 func (m *Master) noteHint(b []byte) {
-	msg, err := Parse(b)
-	if err != nil || msg.Group != m.reg.Group || msg.Transaction != m.registerTx {
-		return
-	}
-	if j, ok := msg.Body.(*Reject); ok && j.Reason == BadAuthentication {
+	msg, _ := Parse(b) // has no body after an error
+	j, ok := msg.Body.(*Reject)
+	if ok && j.Reason == BadAuthentication && msg.Group == m.reg.Group && msg.Transaction == m.registerTx {
 		m.authHint = true
 	}
 }
@@ -181,8 +179,7 @@ func (m *Master) handleReject(now time.Duration, msg *Message, j *Reject, out *O
 		}
 		m.fail(now, &Failure{Action: "register", Problem: &p}, false, out)
 	case j.Request == TypeRenew && msg.Transaction == m.renewTx && m.renewing:
-		m.phase = ended
-		m.requests = nil
+		m.stop()
 		m.event(Event{Kind: GroupGone, EndReason: Expired, Err: &Failure{Group: m.reg.Group, Action: "renew", Problem: &p}}, out)
 	default:
 		m.drop(Unsolicited, out)
@@ -238,9 +235,9 @@ func (m *Master) handleConfirm(now time.Duration, msg *Message, c *Confirm, out 
 	case i < 0:
 		m.drop(NotForUs, out)
 	case c.Status != Confirmed && m.joiners:
-		m.dropMember(now, []MemberKey{c.Member}, &Failure{Refusal: c, WantEpoch: m.reg.Members[i]}, out)
+		m.dropMember(now, []MemberKey{c.Member}, &Failure{Refusal: c, Registered: m.reg.Members[i]}, out)
 	case c.Status != Confirmed:
-		m.fail(now, &Failure{Action: "register", Refusal: c, WantEpoch: m.reg.Members[i]}, true, out)
+		m.fail(now, &Failure{Action: "register", Refusal: c, Registered: m.reg.Members[i]}, true, out)
 	default:
 		m.confirmed[c.Member] = true
 		m.event(Event{Kind: MemberConfirmed, Member: c.Member, Done: len(m.confirmed), Total: len(m.reg.Members) - len(m.gone)}, out)
@@ -267,7 +264,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 		m.event(Event{Kind: GroupGone, EndReason: Failed, Member: g.Member, Code: g.Code, PSN: g.PSN}, out)
 		m.end(now, true, out) // a failed group serves no member: delete it at the switch
 	case g.Member == MemberKey{}:
-		m.phase, m.requests = ended, nil
+		m.stop()
 		m.event(Event{Kind: GroupGone, EndReason: g.EndReason}, out)
 	default:
 		m.handleMemberGone(now, g.Member, g, out)
@@ -301,5 +298,5 @@ func (m *Master) fail(now time.Duration, f *Failure, cleanUp bool, out *Output) 
 		m.end(now, true, out)
 		return
 	}
-	m.phase, m.requests = ended, nil
+	m.stop()
 }

@@ -51,7 +51,7 @@ var hostsVariants = []hostsVariant{
 	{"of the next epoch", func(h *Header, _ *netip.AddrPort) { h.Epoch++ }},
 	{"with another transaction", func(h *Header, _ *netip.AddrPort) { h.Transaction++ }},
 	{"without a cookie", func(h *Header, _ *netip.AddrPort) { h.Instance = 0 }},
-	{"with the first cookie", func(h *Header, _ *netip.AddrPort) { h.Instance = 0x11 }},
+	{"with the cookie before", func(h *Header, _ *netip.AddrPort) { h.Instance -= 0x11 }},
 	{"under the second key", func(h *Header, _ *netip.AddrPort) { h.KeyID = 8 }},
 	{"without a MAC", func(h *Header, _ *netip.AddrPort) { h.KeyID = 0 }},
 	{"of another group", func(h *Header, _ *netip.AddrPort) { h.Group = netip.MustParseAddr("10.9.0.2") }},
@@ -87,9 +87,9 @@ func TestMasterTable(t *testing.T) {
 			m.Input(now, src, data, out)
 		}
 	}
-	// head is that of an answer to what the master has asked for last.
+	// head is that of an answer to what the master has asked for last, with a new cookie.
 	head := func(m *Master, b Body) Header {
-		h := Header{KeyID: 7, Epoch: m.reg.Epoch, Instance: 0x22, Total: 1, Transaction: m.registerTx, Group: reg.Group, ReplyTo: sw}
+		h := Header{KeyID: 7, Epoch: m.reg.Epoch, Instance: m.instance + 0x11, Total: 1, Transaction: m.registerTx, Group: reg.Group, ReplyTo: sw}
 		of := Type(0)
 		switch b := b.(type) {
 		case *Accept:
@@ -120,11 +120,12 @@ func TestMasterTable(t *testing.T) {
 			from(head(m, b), source(b), b)(m, now, out)
 		}
 	}
+	note := ""
 	deadline := func(m *Master, now time.Duration, out *Output) {
 		at, _ := m.NextDeadline()
+		note += fmt.Sprintln("at", at)
 		m.Advance(max(at, now), out)
 	}
-	note := ""
 	leave := func(m *Master, now time.Duration, out *Output) { note += fmt.Sprintln(m.Leave(now, keys[1], out)) }
 	update := func(ms ...MemberRecord) step {
 		return func(m *Master, now time.Duration, out *Output) { note += fmt.Sprintln(m.Update(now, ms, out)) }
@@ -145,8 +146,17 @@ func TestMasterTable(t *testing.T) {
 		{"challenged", 0, []step{start, challenge}},
 		{"challenged, with an epoch of its own", 9, []step{start, challenge}},
 		{"one has confirmed before the switch", 0, []step{start, challenge, confirm(0)}},
+		{"all epochs are known", 0, []step{start, in(&Challenge{Request: TypeRegister, EpochKnown: 1<<64 - 1})}},
 		{"accepted", 0, []step{start, challenge, accept}},
+		{"accepted without a cookie", 9, []step{start, func(m *Master, now time.Duration, out *Output) {
+			b := &Accept{Request: TypeRegister, Members: 3, Lease: 20 * time.Second}
+			h := head(m, b)
+			h.Instance = 0
+			from(h, sw, b)(m, now, out)
+		}}},
+		{"accepted, and one has gone", 0, []step{start, challenge, accept, confirm(0), in(&Gone{Member: keys[1], EndReason: Evicted})}},
 		{"accepted, and reminding", 0, []step{start, challenge, accept, confirm(0), deadline}},
+		{"registered after a reminder", 0, []step{start, challenge, accept, confirm(0), deadline, confirm(1), confirm(2)}},
 		{"one has not confirmed", 0, []step{start, challenge, accept, confirm(0), confirm(1)}},
 		{"registered", 0, done},
 		{"accepted for a second", 0, []step{start, challenge, in(&Accept{Request: TypeRegister, Members: 3, Lease: time.Second}), confirm(0)}},
@@ -162,7 +172,9 @@ func TestMasterTable(t *testing.T) {
 		{"updating, and renewing", 0, then(done, deadline, update(more...))},
 		{"a new member has not confirmed", 0, then(done, update(more...), in(&Accept{Request: TypeRegister, Members: 4, Lease: 20 * time.Second}))},
 		{"an update was rejected", 0, then(done, update(more...), in(&Reject{Request: TypeRegister, Problem: Problem{Reason: TableFull}}))},
+		{"an update was rejected, and a member leaves", 0, then(done, update(more...), in(&Reject{Request: TypeRegister, Problem: Problem{Reason: TableFull}}), leave)},
 		{"an update is deleted", 0, then(done, update(more...), remove)},
+		{"an update is deleted that the switch has", 0, then(done, update(more...), remove, in(&Reject{Request: TypeDelete, Problem: Problem{Reason: StaleEpoch, Value: 6}}))},
 		{"deleted", 0, then(done, remove)},
 		{"the group has failed", 0, then(done, in(&Gone{Member: keys[0], EndReason: Failed}))},
 		{"over", 0, then(done, in(&Gone{EndReason: Expired}))},
@@ -182,7 +194,7 @@ func TestMasterTable(t *testing.T) {
 	for _, of := range []Type{TypeRegister, TypeRenew, TypeLeave, TypeDelete} {
 		add(fmt.Sprintf("Accept of %v", of), &Accept{Request: of, Members: 3, Lease: 25 * time.Second}, true)
 		add(fmt.Sprintf("Challenge of %v", of), &Challenge{Request: of, EpochKnown: 5}, true)
-		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}, {Reason: TooManyMembers, Value: 9}} {
+		for _, p := range []Problem{{Reason: TableFull}, {Reason: StaleEpoch, Value: 7}, {Reason: StaleEpoch, Value: 2}, {Reason: StaleEpoch, Value: 6}, {Reason: EpochConflict, Value: 6}, {Reason: StaleTransaction, Value: 99}, {Reason: StaleEpoch, Value: 1<<64 - 1}, {Reason: TooManyMembers, Value: 9}} {
 			add(fmt.Sprintf("Reject of %v: %v, value %d", of, p.Reason, p.Value), &Reject{Request: of, Problem: p}, p.Value == 7 || p.Value == 99)
 		}
 	}
@@ -254,7 +266,7 @@ func TestMasterTable(t *testing.T) {
 					h := head(m, b.body)
 					h.Transaction = [4]uint32{m.registerTx, m.renewTx}[i]
 					if i == 2 && m.update != nil {
-						h.Transaction = m.update.tx
+						h.Transaction, h.Epoch = m.update.tx, m.update.reg.Epoch
 					}
 					if i == 3 && len(m.requests) > 0 {
 						h.Transaction = m.requests[0].tx
@@ -265,6 +277,9 @@ func TestMasterTable(t *testing.T) {
 		}
 		try("start", start)
 		try("leave", leave)
+		try("leave of the first", func(m *Master, now time.Duration, out *Output) {
+			note += fmt.Sprintln(m.Leave(now, keys[0], out))
+		})
 		try("leave of a stranger", func(m *Master, now time.Duration, out *Output) {
 			note += fmt.Sprintln(m.Leave(now, more[3].Key(), out))
 		})

@@ -9,7 +9,7 @@ import "time"
 func (m *Master) Advance(now time.Duration, out *Output) {
 	out.reset()
 	m.advanceRequests(now, out)
-	if m.update != nil && m.phase == registered && now >= m.update.retry.next {
+	if m.update != nil && now >= m.update.retry.next {
 		m.update.retry.retry(now, m.cfg.RetryMax, &m.random)
 		m.sendUpdate(out)
 	}
@@ -51,7 +51,7 @@ func (m *Master) Advance(now time.Duration, out *Output) {
 // leaseLost ends the group: by the master's clock the switch has removed it, or soon
 // will.
 func (m *Master) leaseLost(out *Output) {
-	m.phase, m.requests, m.update = ended, nil, nil
+	m.stop()
 	m.event(Event{Kind: GroupGone, EndReason: Expired, Err: &Failure{
 		Group: m.reg.Group, Action: "renew", SwitchSilent: true, After: m.reg.Lease,
 	}}, out)

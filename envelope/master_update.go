@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// memberUpdate is an update that the switch has not accepted yet. The master repeats it
+// memberUpdate is an update that the switch has not accepted yet; the group is registered
+// meanwhile. The master repeats it
 // until it is answered or the lease ends: an update given up earlier would leave the
 // group's members unknown. The lease is renewed meanwhile.
 type memberUpdate struct {
@@ -30,7 +31,7 @@ type memberUpdate struct {
 func (m *Master) Update(now time.Duration, members []MemberRecord, out *Output) error {
 	out.reset()
 	switch {
-	case m.phase == confirming && m.joiners || m.update != nil:
+	case m.joiners || m.update != nil:
 		return fmt.Errorf("update group %s: another update is under way", m.reg.Group)
 	case m.phase != registered:
 		return fmt.Errorf("update group %s: it is not registered", m.reg.Group)
@@ -78,7 +79,7 @@ func (m *Master) sendUpdate(out *Output) {
 
 // updates reports whether msg answers the update.
 func (m *Master) updates(msg *Message) bool {
-	return m.update != nil && m.phase == registered && msg.Epoch == m.update.reg.Epoch && msg.Transaction == m.update.tx
+	return m.update != nil && msg.Epoch == m.update.reg.Epoch && msg.Transaction == m.update.tx
 }
 
 // updated adopts the updated group, and waits for the confirmations of its new members.

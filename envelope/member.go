@@ -4,6 +4,7 @@
 package envelope
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -57,17 +58,17 @@ type Member struct {
 
 type membership struct {
 	Membership
-	epoch         uint64 // newest that was confirmed; 0: none
-	instance      uint64
-	key           KeyID // of the registration that was confirmed
-	ended         bool  // epoch has ended
-	refused       uint64
-	status        Status // of the latest refusal
-	foreignNotify uint64 // value of isForeign at the Join
-	leaving       bool
-	tx            uint32
-	retry         backoff
-	deadline      time.Duration
+	epoch             uint64 // newest that was confirmed; 0: none
+	instance          uint64
+	key               KeyID // of the registration that was confirmed
+	ended             bool  // epoch has ended
+	refused           uint64
+	status            Status // of the latest refusal
+	unauthenticAtJoin uint64 // value of numUnauthentic at the Join
+	leaving           bool
+	tx                uint32
+	retry             backoff
+	deadline          time.Duration
 }
 
 // NewMember makes a member. Errors name the faults of the configuration.
@@ -76,13 +77,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	defaultTo(&cfg.RetryMin, 100*time.Millisecond)
 	defaultTo(&cfg.RetryMax, 2*time.Second)
 	defaultTo(&cfg.Deadline, 10*time.Second)
-	err := checkLocal(cfg.Local)
-	if err == nil {
-		err = cfg.Auth.check()
-	}
-	if err == nil && (cfg.RetryMin < 0 || cfg.RetryMax < cfg.RetryMin || cfg.Deadline < 0) {
-		err = fmt.Errorf("retry from %v to %v, deadline %v: need 0 < RetryMin <= RetryMax and a positive deadline", cfg.RetryMin, cfg.RetryMax, cfg.Deadline)
-	}
+	err := cmp.Or(checkLocal(cfg.Local), cfg.Auth.check(), checkRetries(cfg.RetryMin, cfg.RetryMax, cfg.Deadline))
 	if err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -106,7 +101,7 @@ func (m *Member) Join(ms Membership) error {
 	if old != nil && !old.ended {
 		return fmt.Errorf("join group %s: joined already with qpn 0x%x", ms.Group, uint32(old.QPN))
 	}
-	g := &membership{Membership: ms, foreignNotify: m.isForeign()}
+	g := &membership{Membership: ms, unauthenticAtJoin: m.numUnauthentic()}
 	if old != nil {
 		g.epoch, g.ended = old.epoch, true // an ended epoch stays ended
 	}
@@ -114,8 +109,8 @@ func (m *Member) Join(ms Membership) error {
 	return nil
 }
 
-// isForeign returns the number of messages that were not authentic.
-func (m *Member) isForeign() uint64 {
+// numUnauthentic returns the number of messages that were not authentic.
+func (m *Member) numUnauthentic() uint64 {
 	return m.drops[Unauthenticated] + m.drops[UnknownKey] + m.drops[BadMAC]
 }
 
@@ -129,8 +124,8 @@ func (m *Member) Problem(group netip.Addr) error {
 		return nil
 	case g.status != Confirmed:
 		return fmt.Errorf("the switch has another registration of this member, which therefore %v", g.status)
-	case m.isForeign() > g.foreignNotify:
-		return fmt.Errorf("%d messages were dropped because they are not authentic: check key id and key here, at the master and at the switch", m.isForeign()-g.foreignNotify)
+	case m.numUnauthentic() > g.unauthenticAtJoin:
+		return fmt.Errorf("%d messages were dropped because they are not authentic: check key id and key here, at the master and at the switch", m.numUnauthentic()-g.unauthenticAtJoin)
 	}
 	return nil
 }

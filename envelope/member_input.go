@@ -79,7 +79,7 @@ func (m *Member) handleNotify(msg *Message, n *Notify, out *Output) {
 		g.refused, g.status = msg.Epoch, status
 		e.Kind = RegistrationFailed
 		out.Events = append(out.Events, e)
-	case status == Confirmed && (g.epoch != msg.Epoch || g.ended):
+	case status == Confirmed && g.epoch != msg.Epoch:
 		g.epoch, g.ended = msg.Epoch, false
 		e.Kind = Registered
 		out.Events = append(out.Events, e)

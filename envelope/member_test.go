@@ -205,13 +205,9 @@ func TestMemberJoinAndLeave(t *testing.T) {
 func TestMasterDrops(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 2)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
 	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
 	w.run(time.Second)
 	key := reg.Members[0].Key()
 	for _, c := range []struct {

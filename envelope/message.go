@@ -97,12 +97,9 @@ func (m Message) String() string {
 // GoString is String: %#v must not print an R_Key.
 func (m Message) GoString() string { return m.String() }
 
-// AppendBinary appends the message to b, without its MAC; Keys.Append appends both. Type
-// is taken from Body. It fails if the addresses are of different families or a field does
-// not fit.
-func (m *Message) AppendBinary(b []byte) ([]byte, error) { return m.append(b, 0) }
-
-// append encodes m. The length field counts trailer more bytes.
+// append appends the message to b, without its MAC; Keys.Append appends both. The length
+// field counts trailer more bytes. Type is taken from Body. append fails if the addresses
+// are of different families or a field does not fit.
 func (m *Message) append(b []byte, trailer int) ([]byte, error) {
 	g, r := m.Group, m.ReplyTo.Addr()
 	v6 := g.Is6()
@@ -111,7 +108,7 @@ func (m *Message) append(b []byte, trailer int) ([]byte, error) {
 		return nil, fmt.Errorf("encode %v: no GroupIP", m.Body.kind())
 	case g.Is4In6() || g.Zone() != "" || r.Zone() != "" || r.Is4() == v6 || !r.IsValid():
 		return nil, fmt.Errorf("encode %v for group %s: reply address %s must be of the same IP family, without zone", m.Body.kind(), g, m.ReplyTo)
-	case m.Total == 0 || m.Seq >= m.Total || m.Total > 1 && m.Body.kind() != TypeRegister:
+	case m.Seq >= m.Total || m.Total > 1 && m.Body.kind() != TypeRegister:
 		return nil, fmt.Errorf("encode %v for group %s: segment %d of %d", m.Body.kind(), g, m.Seq, m.Total)
 	}
 	start := len(b)
@@ -208,7 +205,7 @@ func parseHeader(b []byte) (h Header, body []byte, perr *ParseError) {
 	if h.Type == 0 || h.Type >= numTypes {
 		return h, nil, defect(BadFormat, "unknown type %d", h.Type)
 	}
-	if h.Total == 0 || h.Seq >= h.Total || h.Total > 1 && h.Type != TypeRegister {
+	if h.Seq >= h.Total || h.Total > 1 && h.Type != TypeRegister {
 		return h, nil, defect(BadFormat, "segment %d of %d of a %v", h.Seq, h.Total, h.Type)
 	}
 	r := reader{b: b[fixedLen:hl]}

@@ -3,7 +3,7 @@
 
 package envelope
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to answer holders of several keys, and to believe where hosts are. The rule
 // is a subject of docs/PROTOCOL.md.
@@ -21,19 +21,19 @@ var _ = []mutant.Mutant{
 		"r.retired[id] = secret",
 		`r.retired[id] = $arg2.$1[$arg2.$2]
 			_ = secret`, Auth{}.Keys, Auth{}.Send)),
-	mutant.New("a member speaks from anywhere", "WrongPlace", mutant.In((*Registrar).Input,
+	mutant.New("a member speaks from anywhere", "WrongLocation", mutant.In((*Registrar).Input,
 		"case m.Type != TypeHere && !r.table.AtPlace(",
 		"case m.Type == $1 && !r.table.AtPlace(", TypeWhere)),
-	mutant.New("a Here has to come from the old place", "WrongPlace", mutant.In((*Registrar).Input,
+	mutant.New("a Here has to come from the old place", "WrongLocation", mutant.In((*Registrar).Input,
 		"case m.Type != TypeHere && !r.table.AtPlace(",
 		"case !r.table.AtPlace(")),
-	mutant.New("an Ack comes from anywhere", "WrongPlace", mutant.In((*Registrar).Input,
+	mutant.New("an Ack comes from anywhere", "WrongLocation", mutant.In((*Registrar).Input,
 		"from.Addr(), m.Type == TypeAck):",
 		"from.Addr(), false):")),
 	mutant.New("a rejection names what was missing at first", "Proofs", mutant.In((*Registrar).Advance,
 		"if last || now >= g.nextTry {",
 		"if !last && now >= g.nextTry {")),
-	mutant.New("only members of installed groups are asked", "Proofs", mutant.In((*Registrar).withMember,
+	mutant.New("only members of installed groups get inquiries", "Proofs", mutant.In((*Registrar).withMember,
 		"range [...]*group{r.groups[ip], r.locating[ip]} {",
 		"range [...]*group{r.groups[ip]} {")),
 }

@@ -3,7 +3,7 @@
 
 package envelope
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways for the control loop to learn what the core has decided. Their rule is
 // the section of docs/ARCHITECTURE.md.
@@ -28,18 +28,18 @@ var _ = []mutant.Mutant{
 	mutant.New("numbers of an evicted member come back", "6", mutant.In((*Registrar).removeMember,
 		"g.used = r.use(g, g.used, g.reg.Members[i])",
 		"")),
-	mutant.New("numbers of a removed member come back", "6", mutant.In((*Registrar).usedUntil,
-		"g.reg.Base == 0 || !g.hasRecord(m) {",
-		"g.reg.Base == 0 {")),
-	mutant.New("numbers of replaced members come back", "6", mutant.In((*Registrar).usedUntil,
-		"g.reg.Base == 0 || !g.hasRecord(m) {",
-		"g.reg.Base != 0 && !g.hasRecord(m) {")),
+	mutant.New("numbers of a removed member come back", "6", mutant.In((*Registrar).inheritUsedNumbers,
+		"if m := &old.reg.Members[i]; !g.hasRecord(m) {",
+		"if m := &old.reg.Members[i]; g == nil {")),
+	mutant.New("numbers of replaced members come back", "6", mutant.In((*Registrar).inheritUsedNumbers,
+		"if m := &old.reg.Members[i]; !g.hasRecord(m) {",
+		"if m := &old.reg.Members[i]; !g.hasRecord(m) && g.reg.$1 != 0 {", Registration{}.Base)),
 	mutant.New("live members begin anew with their old numbers", "6", mutant.In((*Registrar).checkNumbers,
-		"if carried = carried || r.table.Carried(old.reg.Group); carried {",
-		"if carried {")),
+		"if r.table.HadSource(old.reg.Group) {",
+		"if old == nil {")),
 	mutant.New("unused numbers are refused", "6", mutant.In((*Registrar).noteUsedNumbers,
-		"len(ms) == 0 || !r.table.Carried(g.reg.Group) {",
-		"len(ms) == 0 {")),
+		"if !r.table.HadSource(g.reg.Group) {",
+		"if r == nil {")),
 	mutant.New("used numbers are remembered without bound", "6", mutant.In((*Registrar).noteUsedNumbers,
 		"return used[max(0, len(used)-maxUsed):]",
 		"return used")),

@@ -6,7 +6,7 @@ package envelope
 import (
 	"net/netip"
 
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
@@ -80,8 +80,8 @@ var _ = []mutant.Mutant{
 		"uint64(r.now / r.cfg.CookiePeriod)",
 		"uint64(r.now / r.cfg.CookiePeriod / 1e6)")),
 	mutant.New("a cookie ends with its period", "Cookies", mutant.In((*Registrar).checkCookie,
-		"p > 0 && h.Instance",
-		"p > 1<<62 && h.Instance")),
+		"|| h.Instance == r.cookieFor(h.ReplyTo, h.KeyID, p-1)",
+		"")),
 	mutant.New("a cookie outlives what is forgotten", "Cookies", mutant.In((*Registrar).DeleteLocal,
 		"r.generation++",
 		"")),
@@ -97,7 +97,7 @@ var _ = []mutant.Mutant{
 		`		m.renewing = false
 		`)),
 	mutant.New("any epoch may follow", "Epochs", mutant.In((*Registrar).mayAsk,
-		"m.Epoch-n > r.cfg.EpochStep {",
+		"max(m.Epoch, n)-n > r.cfg.EpochStep {",
 		"m.Epoch-n > 1<<63 {")),
 	mutant.New("a Delete may use any epoch up", "Epochs", mutant.In((*Registrar).mayAsk,
 		"if m.Type == TypeRegister || m.Type == TypeDelete {",

@@ -3,7 +3,7 @@
 
 package envelope
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to ask where members are. Their rule is the section of
 // docs/ARCHITECTURE.md.

@@ -6,14 +6,14 @@ package envelope
 import (
 	"net/netip"
 
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // pinMutants bring back what let a stranger move a member.
 var _ = []mutant.Mutant{
 	mutant.New("a Here under another key counts", "Where", mutant.In((*Registrar).here,
 		"h.Member != m.ReplyTo.Addr() || m.KeyID != r.keyOf(g)",
-		"h.Member != m.ReplyTo.Addr()")),
+		"h.Member != m.ReplyTo.Addr() || false && m.KeyID != r.keyOf(g)")),
 	mutant.New("a Here for another host counts", "Where", mutant.In((*Registrar).here,
 		"h.Member != m.ReplyTo.Addr() || m.KeyID != r.keyOf(g)",
 		"m.KeyID != r.keyOf(g)")),

@@ -47,7 +47,7 @@ func TestGoneIsToldAgain(t *testing.T) {
 	var out Output
 	a.w.sw.MemberEvicted(0, reg.Group, reg.Members[2].Key(), 0, 5, &out)
 	h := a.head(reg.Group, 1)
-	h.Transaction = a.w.sw.events[0].id // the master's
+	h.Transaction = gones(a.w.sw)[0].id // the master's
 	a.ask(h, &Ack{})
 	reg.Epoch, reg.Base = 2, 1
 	reg.Members = append(reg.Members, sample(1, 4).Members[3])

@@ -150,13 +150,9 @@ func TestWhoeverIsSecondIsNotTheOwner(t *testing.T) {
 func TestForgedNotices(t *testing.T) {
 	reg := sample(1, 2)
 	w := newWorld(t, RegistrarConfig{})
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
 	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
 	w.run(time.Second)
 	mem := w.members[reg.Members[0].IP.String()]
 	mem.auth.Keys[9] = bytes.Repeat([]byte{9}, 32) // a second tenant's
@@ -238,13 +234,9 @@ func TestReflection(t *testing.T) {
 func TestWhatASwitchSendsIsNoRequest(t *testing.T) {
 	reg := sample(1, 2)
 	w := newWorld(t, RegistrarConfig{})
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
 	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
 	w.run(time.Second)
 	var seen int
 	for _, p := range append([]Packet(nil), w.captured...) {

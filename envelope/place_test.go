@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestWrongPlace: what comes from elsewhere than the member's place changes nothing and is
+// TestWrongLocation: what comes from elsewhere than the member's place changes nothing and is
 // answered to nobody, whatever its type; only a Here may, since it confirms a new place.
-func TestWrongPlace(t *testing.T) {
+func TestWrongLocation(t *testing.T) {
 	a := newAsker(t, RegistrarConfig{})
 	reg := epoch(sample(1, 3), 1)
 	master, member := a.from, netip.AddrPortFrom(reg.Members[1].IP, DefaultPort)
@@ -31,7 +31,7 @@ func TestWrongPlace(t *testing.T) {
 		}
 		a.w.table.away = map[netip.Addr]string{c.from.Addr(): as}
 		h := a.head(reg.Group, 1)
-		if out := a.ask(h, c.body); out.Drop != WrongPlace || len(out.Packets)+len(out.Events) > 0 || out.Detail == "" {
+		if out := a.ask(h, c.body); out.Drop != WrongLocation || len(out.Packets)+len(out.Events) > 0 || out.Detail == "" {
 			t.Errorf("%v from %s: %v, %d packets, %d events", c.body.kind(), c.from, out.Drop, len(out.Packets), len(out.Events))
 		}
 	}
@@ -77,9 +77,9 @@ func TestAckFromElsewhere(t *testing.T) {
 		return n
 	}
 	a.from = netip.AddrPortFrom(reg.Members[1].IP, DefaultPort)
-	for _, want := range []Drop{WrongPlace, WrongInstance, NoDrop} {
+	for _, want := range []Drop{WrongLocation, WrongInstance, NoDrop} {
 		a.w.table.away = nil
-		if want == WrongPlace {
+		if want == WrongLocation {
 			a.w.table.away = map[netip.Addr]string{a.from.Addr(): "left"}
 		}
 		h := a.head(reg.Group, gone.Epoch)

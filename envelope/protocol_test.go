@@ -39,13 +39,9 @@ func TestLossyNetwork(t *testing.T) {
 			}
 		}
 		reg := sample(1, n)
-		for _, rec := range reg.Members {
-			w.addMember(t, rec, reg)
-		}
-		m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3, MTU: mtu}, reg)
+		w.addMembers(t, reg, reg.Members)
+		m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3, MTU: mtu}, reg)
 		var out Output
-		m.Start(0, &out)
-		w.do("A", &out)
 		w.run(9990 * time.Millisecond) // lease of 30 s: all that can happen has
 		for i := 0; i < 100 && m.phase != registered && m.phase != ended; i++ {
 			w.run(100 * time.Millisecond)
@@ -62,8 +58,8 @@ func TestLossyNetwork(t *testing.T) {
 		m.Delete(w.now, &out)
 		w.do("A", &out)
 		w.run(40 * time.Second) // the lease as well
-		if got := w.sw.Groups(); len(got) > 0 || !m.Ended() || len(w.sw.pending)+len(w.sw.events)+len(w.sw.members) > 0 {
-			rt.Fatalf("left over: %v, master ended %v, %d pending, %d events, %d members", got, m.Ended(), len(w.sw.pending), len(w.sw.events), len(w.sw.members))
+		if got := w.sw.Groups(); len(got) > 0 || !m.Ended() || len(w.sw.pending)+len(w.sw.events.byID)+len(w.sw.members) > 0 {
+			rt.Fatalf("left over: %v, master ended %v, %d pending, %d events, %d members", got, m.Ended(), len(w.sw.pending), len(w.sw.events.byID), len(w.sw.members))
 		}
 		if _, ok := w.sw.NextDeadline(); ok {
 			rt.Fatal("an empty registrar has a deadline")
@@ -104,13 +100,9 @@ func checkFailed(t *rapid.T, w *world) {
 func TestReplay(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 3)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
 	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
 	w.run(25 * time.Second) // two renewals
 	before := append([]Packet(nil), w.captured...)
 	_, until, _ := w.sw.Group(reg.Group)
@@ -154,9 +146,7 @@ func TestReplay(t *testing.T) {
 	replay("deleted", all)
 
 	// A newer epoch: the old messages name the same group and members.
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members)
 	m2 := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 4}, reg)
 	m2.Start(w.now, &out)
 	w.do("A", &out)
@@ -187,13 +177,9 @@ func TestReplay(t *testing.T) {
 func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 3)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
 	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
 	w.run(time.Second)
 	w.sw.generation++
 	w.run(15 * time.Second)
@@ -229,9 +215,7 @@ func TestInstanceChangesUnderLiveGroup(t *testing.T) {
 func TestRaceForGroup(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 2)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members)
 	var out Output
 	for i, name := range []string{"A", "B"} {
 		m := w.addMaster(t, name, MasterConfig{Local: netip.AddrPortFrom(masterAddr.Addr(), uint16(5000+i)), Seed: uint64(i)}, reg)
@@ -250,19 +234,14 @@ func TestRaceForGroup(t *testing.T) {
 func TestManyMembers(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 600)
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members)
 	w.fault = func(m Message, _ Packet) []time.Duration {
 		if m.Type == TypeNotify && w.now < 50*time.Millisecond {
 			return nil
 		}
 		return []time.Duration{hop}
 	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
-	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
 	w.run(8 * time.Second)
 	if m.phase != registered || w.count("A", MemberConfirmed) != 600 {
 		t.Errorf("phase %d, %d confirmed", m.phase, w.count("A", MemberConfirmed))
@@ -283,9 +262,7 @@ func TestSameInputSameOutput(t *testing.T) {
 		for g := range byte(8) {
 			reg := sample(g+1, 3)
 			reg.Lease = 2 * time.Second
-			for _, rec := range reg.Members {
-				w.addMember(t, rec, reg)
-			}
+			w.addMembers(t, reg, reg.Members)
 			name := string('A' + rune(g))
 			m := w.addMaster(t, name, MasterConfig{Local: netip.AddrPortFrom(masterAddr.Addr(), uint16(5000+int(g))), Seed: uint64(g)}, reg)
 			var out Output
@@ -310,19 +287,14 @@ func TestSameInputSameOutput(t *testing.T) {
 func TestRemindersReachAll(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 500)
-	for _, rec := range reg.Members[400:] {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members[400:])
 	w.fault = func(m Message, _ Packet) []time.Duration {
 		if m.Type == TypeNotify && w.now < 50*time.Millisecond {
 			return nil
 		}
 		return []time.Duration{hop}
 	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
-	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
 	w.run(9 * time.Second)
 	if n := w.count("A", MemberConfirmed); n != 100 || len(m.Waiting()) != 400 {
 		t.Errorf("%d confirmed, %d waited for", n, len(m.Waiting()))
@@ -346,13 +318,8 @@ func TestInstanceChangesWhileRegistering(t *testing.T) {
 	first := w.sw.generation
 	reg := sample(1, 2)
 	reg.Lease = 3 * time.Second
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
-	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
+	w.addMembers(t, reg, reg.Members)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Seed: 3}, reg)
 	w.run(10 * time.Second)
 	if w.sw.generation == first {
 		t.Fatal("the cookies have not changed: the test tests nothing")
@@ -371,10 +338,7 @@ func TestIPv6WithWindows(t *testing.T) {
 		reg.Members[i].IP = netip.AddrFrom16([16]byte{0xFD, 15: byte(i + 2)})
 		w.addMember(t, reg.Members[i], reg)
 	}
-	m := w.addMaster(t, "A", MasterConfig{Local: netip.MustParseAddrPort("[fd00::1]:5000"), Seed: 3}, reg)
-	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
+	m := w.startMaster(t, "A", MasterConfig{Local: netip.MustParseAddrPort("[fd00::1]:5000"), Seed: 3}, reg)
 	w.run(time.Second)
 	got, _, ok := w.sw.Group(reg.Group)
 	if !ok || m.phase != registered || len(m.segments) < 2 || !slices.Equal(got.Members, reg.Members) || got.Window != reg.Window {

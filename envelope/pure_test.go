@@ -16,7 +16,7 @@ import (
 // TestPure: the machines know no sockets, clocks, goroutines or randomness.
 func TestPure(t *testing.T) {
 	allowed := []string{
-		"container/heap", "crypto/hmac", "crypto/sha256", "encoding/binary", "fmt", "net/netip", "slices", "strings", "time",
+		"cmp", "container/heap", "crypto/hmac", "crypto/sha256", "encoding/binary", "fmt", "net/netip", "slices", "strings", "time",
 		"github.com/gleam-rdma/gleam/mcast", "github.com/gleam-rdma/gleam/rocev2",
 	}
 	files, err := os.ReadDir(".")

@@ -31,8 +31,9 @@ func (r *reader) take(n int) []byte {
 	return t
 }
 
+// fail notes a field with an impossible value, unless it is one that is not there.
 func (r *reader) fail(text string) {
-	if r.malformed == "" {
+	if r.malformed == "" && !r.truncated {
 		r.malformed = text
 	}
 }

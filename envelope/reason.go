@@ -46,7 +46,7 @@ const (
 	KeyRole               Reason = 28 // the key's roles do not allow the request
 	KeyPrefix             Reason = 29 // the GroupIP is in none of the key's prefixes
 	NoSender              Reason = 30 // every member is receive-only
-	PlaceUnconfirmed      Reason = 31 // the member has not confirmed the location that the switch's kernel has; Value: the MAC address there
+	LocationUnconfirmed   Reason = 31 // the member has not confirmed the location that the switch's kernel has; Value: the MAC address there
 	NumReasons            Reason = 32
 )
 
@@ -79,7 +79,7 @@ var reasonNames = [NumReasons]string{
 	StaleTransaction:      "stale transaction",
 	KeyRole:               "the key is not for this: its roles in the switch's configuration say what it may ask",
 	KeyPrefix:             "the key is not for this group address: its prefixes in the switch's configuration say for which",
-	PlaceUnconfirmed:      "the member has not confirmed its place",
+	LocationUnconfirmed:   "the member has not confirmed its location",
 	NoSender:              "every member is registered to receive only: nobody could send",
 	EpochTooFar:           "epoch too far ahead",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
@@ -136,15 +136,15 @@ const (
 	NumEndReasons EndReason = 8
 )
 
-var whyNames = [NumEndReasons]string{
-	NotEnded: "not gone", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
+var endReasonNames = [NumEndReasons]string{
+	NotEnded: "not ended", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
 	Left: "left", Removed: "removed by the master", Evicted: "evicted", Failed: "group failed",
 }
 
 // String returns w in words.
 func (w EndReason) String() string {
 	if w < NumEndReasons {
-		return whyNames[w]
+		return endReasonNames[w]
 	}
 	return "unknown"
 }
@@ -171,7 +171,7 @@ func Cause(code rocev2.Syndrome) string {
 	case mcast.ReceivesOnly:
 		return "registered to receive only: it may not send"
 	case Elsewhere:
-		return "seen elsewhere, and answered neither from there nor from its place (unconfirmed_moves: evict)"
+		return "seen elsewhere, and answered neither from there nor from its old location (unconfirmed_moves: evict)"
 	case mcast.Misnumbered:
 		return "registered with other PSNs than its queue pair has"
 	case rocev2.SyndromeNAKInvalid:
@@ -241,7 +241,7 @@ const (
 	PendingFull          // too many registrations are being reassembled
 	Rejected             // answered with a Reject
 	OtherKeyMsg          // under another key than the registration's
-	WrongPlace           // not from the location of the member that it speaks for
+	WrongLocation        // not from the location of the member that it speaks for
 	NumDrops
 )
 
@@ -250,14 +250,14 @@ var dropNames = [NumDrops]string{
 	Unauthenticated: "unauthenticated", UnknownKey: "unknown_key", BadMAC: "bad_mac", WrongRole: "wrong_role",
 	WrongSource: "wrong_source", WrongInstance: "wrong_instance", StaleMessage: "stale", DuplicateMsg: "duplicate",
 	UnknownGroupMsg: "unknown_group", NotForUs: "not_for_us", Unsolicited: "unsolicited", PendingFull: "pending_full",
-	Rejected: "rejected", OtherKeyMsg: "other_key", WrongPlace: "wrong_place",
+	Rejected: "rejected", OtherKeyMsg: "other_key", WrongLocation: "wrong_location",
 }
 
 // Unanswered reports whether the sender of a message dropped for d gets no authentic
 // answer, so that only the switch's counters show the cause.
 func (d Drop) Unanswered() bool {
 	switch d {
-	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource, WrongPlace:
+	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource, WrongLocation:
 		return true
 	}
 	return false
@@ -283,17 +283,17 @@ var dropTexts = [NumDrops]string{
 	UnknownKey:      "an envelope with a key id that is not in `envelope.keys`",
 	BadMAC:          "an envelope whose MAC does not fit: the sender has another key under the same id",
 	WrongRole:       "an envelope of a kind that a switch never gets",
-	WrongSource:     "an envelope whose IP source is not the address that it speaks for, and wants the answer at: there is NAT between, or somebody else's was replayed",
-	WrongInstance:   "an envelope for an earlier life of gleamd: answered with a Challenge, which has the present one",
+	WrongSource:     "an envelope whose IP source is not the address of its sender, to which the answer would go: there is NAT between, or an envelope of another host was replayed",
+	WrongInstance:   "an envelope for an earlier run of gleamd: answered with a Challenge, which has the present one",
 	StaleMessage:    "an envelope of an older epoch or transaction",
 	DuplicateMsg:    "an envelope that came before: the sender had no answer yet; answered again if it asks for an answer",
 	UnknownGroupMsg: "an envelope about a group that is not registered",
 	NotForUs:        "an envelope none of whose records is about this machine",
-	Unsolicited:     "an answer to nothing that was asked",
+	Unsolicited:     "an answer without a request",
 	PendingFull:     "a registration in several segments while too many others are incomplete",
 	Rejected:        "an envelope that was answered with a Reject, which says why",
 	OtherKeyMsg:     "an envelope under another key than the registration's",
-	WrongPlace:      "an envelope in a member's name that came by another port, or from another MAC address, than the member's: somebody who has the key uses the member's address, or it has moved and has not confirmed that yet",
+	WrongLocation:   "an envelope in a member's name that came by another port, or from another MAC address, than the member's: another host that has the key uses the member's address, or the member has moved and has not confirmed that yet",
 }
 
 // Text returns the meaning of d, for people.

@@ -220,7 +220,7 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 	if flags&receivers != 0 {
 		receive = r.take((count + 7) / 8)
 	}
-	if r.truncated || count*(addrLen-prefixLen+3) > len(r.b) {
+	if count*(addrLen-prefixLen+3) > len(r.b) {
 		r.truncated = true
 		return nil
 	}
@@ -241,7 +241,7 @@ func parseSection(r *reader, v6 bool) []MemberRecord {
 		}
 		m.ReceiveOnly = receive != nil && receive[i/8]&(0x80>>(i%8)) != 0
 		if windows != nil && windows[i/8]&(0x80>>(i%8)) != 0 {
-			if m.Window = r.window(); m.Window == (mcast.Window{}) && !r.truncated {
+			if m.Window = r.window(); m.Window == (mcast.Window{}) {
 				r.fail("window of zeros")
 			}
 		}

@@ -151,24 +151,24 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 		DeadAfter: r.duration(), Lease: r.duration(), NoRepair: flags&groupNoRepair != 0,
 	}
 	if flags&groupWindow != 0 {
-		if g.Window = r.window(); g.Window == (mcast.Window{}) && !r.truncated {
+		if g.Window = r.window(); g.Window == (mcast.Window{}) {
 			r.fail("window of zeros")
 		}
 	}
 	if flags&groupUpdate != 0 {
-		if g.Base = r.u64(); g.Base == 0 && !r.truncated {
+		if g.Base = r.u64(); g.Base == 0 {
 			r.fail("base epoch of zero")
 		}
 	}
 	if flags&groupPolicy != 0 {
 		g.Quorum, g.LagPSNs, g.LagTime = int(r.u16()), int(r.u24()), r.duration()
 		g.SenderTimeout, g.SenderRetries = r.u8(), r.u8()
-		if !g.hasDetails() && !r.truncated {
+		if !g.hasDetails() {
 			r.fail("policy details of zeros")
 		}
 	}
 	if flags&groupTarget != 0 {
-		if g.TargetKey = r.u32(); g.TargetKey == 0 && !r.truncated {
+		if g.TargetKey = r.u32(); g.TargetKey == 0 {
 			r.fail("target key of zero")
 		}
 	}
@@ -178,8 +178,7 @@ func parseGroup(r *reader, v6 bool) GroupBody {
 
 // sameGroup reports whether a and b are segments of one registration.
 func sameGroup(a, b *GroupBody) bool {
-	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.Policy == b.Policy && a.TotalMembers == b.TotalMembers &&
-		a.DeadAfter == b.DeadAfter && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && a.TargetKey == b.TargetKey && samePolicy(a, b)
+	return a.QPN == b.QPN && a.PMTU == b.PMTU && a.TotalMembers == b.TotalMembers && a.Lease == b.Lease && a.Window == b.Window && a.Base == b.Base && a.TargetKey == b.TargetKey && samePolicy(a, b)
 }
 
 // samePolicy reports whether the policies, with all parameters, are equal.
@@ -208,8 +207,8 @@ func (g *GroupBody) registration(h *Header) Registration {
 }
 
 // Segments cuts r into Register bodies that each fit, with header and MAC, into an IP
-// packet of mtu bytes (no IP options). It fails if not even one record fits, or if the
-// group has more members than the format can count.
+// packet of mtu bytes (no IP options), none if there are no members. It fails if not even
+// one record fits, or if the group has more members than the format can count.
 func (r *Registration) Segments(mtu int) ([]*Register, error) {
 	if len(r.Members) > 0xFFFF {
 		return nil, fmt.Errorf("group %s: %d members; the format counts to 65535", r.Group, len(r.Members))
@@ -218,9 +217,9 @@ func (r *Registration) Segments(mtu int) ([]*Register, error) {
 	g := r.groupBody(nil)
 	room := payloadRoom(mtu, v6) - g.size()
 	var segs []*Register
-	for rest := r.Members; len(rest) > 0 || segs == nil; {
+	for rest := r.Members; len(rest) > 0; {
 		n := segmentFit(rest, v6, room)
-		if n == 0 && (len(rest) > 0 || room < (section{v6: v6}).size()) {
+		if n == 0 {
 			return nil, fmt.Errorf("group %s: no member fits into a packet of %d bytes; use a larger one", r.Group, mtu)
 		}
 		segs = append(segs, &Register{r.groupBody(rest[:n])})

@@ -123,9 +123,9 @@ func (c *RegistrarConfig) setDefaults() error {
 			c.MaxGroups, c.MaxMembers, c.MaxPending, c.MaxEvents, c.EventTries)
 	case c.MaxEpochs < 2*(c.MaxGroups+1):
 		return fmt.Errorf("%d epochs remembered for %d groups; need at least %d", c.MaxEpochs, c.MaxGroups, 2*(c.MaxGroups+1))
-	case c.ReassemblyTimeout <= 0 || c.LocateRetry <= 0 || c.LocateTimeout <= 0 || c.EventRetry <= 0 || c.CookiePeriod <= 0:
+	case min(c.ReassemblyTimeout, c.LocateRetry, c.LocateTimeout, c.EventRetry, c.CookiePeriod) < 0:
 		return fmt.Errorf("timeouts must be positive")
-	case c.MinLease <= 0 || c.MaxLease < c.MinLease || c.DefaultLease < c.MinLease || c.DefaultLease > c.MaxLease:
+	case c.MinLease < 0 || c.DefaultLease < c.MinLease || c.DefaultLease > c.MaxLease:
 		return fmt.Errorf("leases: least %v, default %v, most %v; must be positive and in this order", c.MinLease, c.DefaultLease, c.MaxLease)
 	}
 	for _, p := range c.Prefixes {
@@ -145,28 +145,30 @@ type Registrar struct {
 	now    time.Duration
 	random random
 	// generation changes when epochs are forgotten: older cookies become void.
-	generation uint64
-	groups     map[netip.Addr]*group       // installed
-	locating   map[netip.Addr]*group       // complete, but the location of a member is still unknown
-	addresses  int                         // number of GroupIPs in groups or locating
-	usage      map[KeyID]usage             // of groups and locating together
-	leases     leases                      // of groups
-	pending    map[pendingKey]*assembly    // incomplete
-	epochs     map[netip.Addr]*epochRecord // survives the groups
-	members    map[MemberKey]netip.Addr    // of installed groups
-	events     []*goneEvent                // in order of id
-	eventID    uint32
-	nextHint   time.Duration // when the next unauthenticated Reject may be sent
+	generation   uint64
+	groups       map[netip.Addr]*group       // installed
+	locating     map[netip.Addr]*group       // complete, but the location of a member is still unknown
+	addresses    int                         // number of GroupIPs in groups or locating
+	usage        map[KeyID]usage             // of groups and locating together
+	leases       timers[*group]              // of groups: the ends of their leases
+	tries        timers[*group]              // of locating: when to ask the Table again, or to give up
+	expiries     timers[pendingKey]          // of pending
+	pending      map[pendingKey]*assembly    // incomplete
+	pendingUnder map[KeyID]int               // number of pending, by key
+	epochs       map[netip.Addr]*epochRecord // survives the groups
+	members      map[MemberKey]netip.Addr    // of installed groups
+	events       goneEvents
+	eventID      uint32
+	nextHint     time.Duration // when the next unauthenticated Reject may be sent
 }
 
 // group is a complete registration.
 type group struct {
-	reg        Registration // Members: the current ones
-	key        KeyID        // under which it was registered; 0 for a local one
-	tx         uint32       // of the Register, then of the newest Renew: older Renews are rejected
-	segments   []digest     // of the Register, to recognize a duplicate
-	leaseUntil time.Duration
-	lease      int // index in Registrar.leases, plus one; 0: no lease
+	reg      Registration  // Members: the current ones
+	key      KeyID         // under which it was registered; 0 for a local one
+	tx       uint32        // of the Register, then of the newest Renew: older Renews are rejected
+	segments []digest      // of the Register, to recognize a duplicate
+	lease    timer[*group] // in Registrar.leases; not set, and at 0, without a lease
 	// joined is the epoch in which each member's record was registered. The entry
 	// outlives the membership: a Leave of that epoch or a later one is about this group.
 	joined map[MemberKey]uint64
@@ -176,9 +178,10 @@ type group struct {
 	// first.
 	usedNumbers []MemberRecord
 	failed      bool // GroupFailed was called
-	retryDue    bool // a registration identical to the live one: the group goes on
+	unchanged   bool // a registration identical to the live one: the group goes on
 	// while members are being located
 	nextTry, locateDeadline time.Duration
+	try                     timer[*group] // in Registrar.tries, at the earlier of both
 	missingMember           Problem
 }
 
@@ -217,8 +220,8 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 	}
 	return &Registrar{
 		endpointLink: endpointLink{auth: cfg.Auth}, cfg: cfg, table: t, random: random(cfg.Seed),
-		usage: map[KeyID]usage{}, groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{},
-		epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
+		usage: map[KeyID]usage{}, groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{}, pendingUnder: map[KeyID]int{},
+		events: newGoneEvents(), epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
 	}, nil
 }
 
@@ -234,7 +237,7 @@ func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Dura
 	}
 	reg = g.reg
 	reg.Members = slices.Clone(g.reg.Members)
-	return reg, g.leaseUntil, true
+	return reg, g.lease.at, true
 }
 
 // sortedKeys returns the keys of m in order, so that every run walks maps in the same
@@ -272,7 +275,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		r.drop(WrongSource, out)
 		out.Detail = fmt.Sprintf("ReplyTo is %s", m.ReplyTo)
 	case m.Type != TypeHere && !r.table.FromMember(m.Group, from.Addr(), m.Type == TypeAck): // Here confirms a new location
-		r.drop(WrongPlace, out)
+		r.drop(WrongLocation, out)
 		out.Detail = fmt.Sprintf("%v in the name of member %s", m.Type, from.Addr())
 	case m.Type == TypeAck:
 		r.ack(from, &m, out)
@@ -332,7 +335,7 @@ func (r *Registrar) reply(h *Header, body Body, out *Output) {
 }
 
 func (r *Registrar) answerReject(h *Header, p Problem, out *Output) {
-	if p.Member.IP.IsValid() && p.Member.IP.Is4() != h.Group.Is4() {
+	if p.Member.IP.Is4() != h.Group.Is4() {
 		p.Member = MemberKey{}
 	}
 	r.reply(h, &Reject{Request: h.Type, Problem: p}, out)
@@ -364,12 +367,14 @@ func (r *Registrar) sendHint(now time.Duration, from netip.AddrPort, h *Header, 
 		return
 	}
 	us := netip.AddrPortFrom(h.Group, r.cfg.Port)
-	b, err := Keys(nil).Append(nil, &Message{Header: Header{
+	hint := &Message{Header: Header{
 		Epoch: h.Epoch, Transaction: h.Transaction, Total: 1, Group: h.Group, ReplyTo: us,
-	}, Body: &Reject{Request: h.Type, Problem: Problem{Reason: BadAuthentication}}}, 0)
-	if err != nil || len(b) > size {
+	}, Body: &Reject{Request: h.Type, Problem: Problem{Reason: BadAuthentication}}}
+	before := out.Packets
+	r.sendUnder(0, us, from, hint, out)
+	if len(out.Packets[len(before)].Data) > size {
+		out.Packets = before
 		return
 	}
 	r.nextHint = now + r.cfg.HintInterval
-	out.Packets = append(out.Packets, Packet{Src: us, Dst: from, Data: b})
 }

@@ -20,8 +20,8 @@ type assembly struct {
 	parts    [][]MemberRecord // by Seq; nil: missing
 	digests  []digest
 	received int
-	members  int // in parts
-	deadline time.Duration
+	members  int               // in parts
+	expiry   timer[pendingKey] // when it is given up
 }
 
 // digestOf identifies a segment's contents. It hashes the encoding, which is a function
@@ -42,7 +42,7 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 		return
 	}
 	if g := r.locating[m.Group]; g != nil && g.reg.Epoch == m.Epoch {
-		if !g.hasConfirmed(m, d) {
+		if !g.hasSegment(m, d) {
 			r.rejectRequest(&m.Header, Problem{Reason: EpochConflict, Value: m.Epoch}, out)
 			return
 		}
@@ -57,17 +57,20 @@ func (r *Registrar) register(now time.Duration, m *Message, body *Register, out 
 		r.rejectRequest(&m.Header, p, out)
 		return
 	}
-	a := r.assemblyFor(now, m, body, out)
-	if a == nil || !r.addSegment(now, a, m, body, d, out) || a.received < len(a.parts) {
+	a := r.assemblyFor(m, body, out)
+	if a == nil {
 		return
 	}
-	delete(r.pending, pendingKey{m.Group, m.KeyID})
+	if r.addSegment(now, a, m, body, d, out); a.received < len(a.parts) {
+		return
+	}
+	r.forgetAssembly(pendingKey{m.Group, m.KeyID})
 	r.complete(now, a, out)
 }
 
-// hasConfirmed reports whether m, with digest d, is one of the segments of g's
+// hasSegment reports whether m, with digest d, is one of the segments of g's
 // registration.
-func (g *group) hasConfirmed(m *Message, d digest) bool {
+func (g *group) hasSegment(m *Message, d digest) bool {
 	return int(m.Total) == len(g.segments) && g.segments[m.Seq] == d && m.ReplyTo == g.reg.Master
 }
 
@@ -75,7 +78,7 @@ func (g *group) hasConfirmed(m *Message, d digest) bool {
 // Accept, or the network has made a copy. The lease is not extended, or else a captured
 // segment could keep a group alive.
 func (r *Registrar) answerAgain(m *Message, g *group, d digest, out *Output) {
-	if g.local() || !g.hasConfirmed(m, d) {
+	if !g.hasSegment(m, d) {
 		r.rejectRequest(&m.Header, Problem{Reason: EpochConflict, Value: r.newest(m.Group)}, out)
 		return
 	}
@@ -89,7 +92,7 @@ func (r *Registrar) acceptRegister(h *Header, g *group, out *Output) {
 
 // assemblyFor returns the assembly that m belongs to, or nil if there is none and none
 // can be made.
-func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, out *Output) *assembly {
+func (r *Registrar) assemblyFor(m *Message, body *Register, out *Output) *assembly {
 	k := pendingKey{m.Group, m.KeyID}
 	a := r.pending[k]
 	if a != nil && (m.Epoch > a.header.Epoch || m.Epoch == a.header.Epoch && int32(m.Transaction-a.header.Transaction) > 0) {
@@ -112,38 +115,36 @@ func (r *Registrar) assemblyFor(now time.Duration, m *Message, body *Register, o
 	case int(m.Total) > max(1, body.TotalMembers):
 		r.refuse(&m.Header, Problem{Reason: Malformed}, out) // a segment without a member
 		return nil
-	case r.pending[k] == nil && (len(r.pending) >= r.cfg.MaxPending || r.pendingOf(k.key) >= r.shareOfPending()):
+	case r.pending[k] == nil && (len(r.pending) >= r.cfg.MaxPending || r.pendingUnder[k.key] >= r.shareOfPending()):
 		r.drop(PendingFull, out) // the master tries again
 		return nil
 	}
 	a = &assembly{header: m.Header, group: body.GroupBody, parts: make([][]MemberRecord, m.Total), digests: make([]digest, m.Total)}
-	a.deadline = now + r.cfg.ReassemblyTimeout
-	r.pending[k] = a
+	r.assemble(k, a)
 	return a
 }
 
 // addSegment adds m to a, or rejects the whole registration if m contradicts the segments
 // received before.
-func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body *Register, d digest, out *Output) bool {
+func (r *Registrar) addSegment(now time.Duration, a *assembly, m *Message, body *Register, d digest, out *Output) {
 	bad := int(m.Total) != len(a.parts) || m.ReplyTo != a.header.ReplyTo || !sameGroup(&body.GroupBody, &a.group)
 	if !bad && a.parts[m.Seq] != nil {
 		if a.digests[m.Seq] == d {
 			r.drop(DuplicateMsg, out)
-			return false
+			return
 		}
 		bad = true
 	}
 	if bad || a.members+len(body.Members) > a.group.TotalMembers || len(body.Members) == 0 && m.Total > 1 {
-		delete(r.pending, pendingKey{m.Group, m.KeyID})
+		r.forgetAssembly(pendingKey{m.Group, m.KeyID})
 		r.refuse(&m.Header, Problem{Reason: Malformed}, out)
-		return false
+		return
 	}
 	a.parts[m.Seq] = append([]MemberRecord{}, body.Members...) // not nil even if empty
 	a.digests[m.Seq] = d
 	a.received++
 	a.members += len(body.Members)
-	a.deadline = now + r.cfg.ReassemblyTimeout
-	return true
+	r.expiries.set(&a.expiry, now+r.cfg.ReassemblyTimeout)
 }
 
 // complete turns a full assembly into a registration and tries to install it.

@@ -4,7 +4,6 @@
 package envelope
 
 import (
-	"container/heap"
 	"net/netip"
 	"slices"
 	"time"
@@ -51,7 +50,7 @@ func (r *Registrar) put(g *group) {
 	ip := g.reg.Group
 	r.book(ip, -1)
 	if old := r.groups[ip]; old != nil {
-		r.leases.stop(old)
+		r.leases.stop(&old.lease)
 	}
 	r.groups[ip] = g
 	r.book(ip, 1)
@@ -61,14 +60,23 @@ func (r *Registrar) put(g *group) {
 func (r *Registrar) remove(g *group) {
 	ip := g.reg.Group
 	r.book(ip, -1)
-	r.leases.stop(g)
+	r.leases.stop(&g.lease)
 	delete(r.groups, ip)
 	r.book(ip, 1)
+}
+
+// extendLease sets the end of g's lease.
+func (r *Registrar) extendLease(g *group, at time.Duration) {
+	g.lease.owner = g
+	r.leases.set(&g.lease, at)
 }
 
 // locate makes g the group of its address whose members are being located.
 func (r *Registrar) locate(g *group) {
 	r.book(g.reg.Group, -1)
+	if old := r.locating[g.reg.Group]; old != nil {
+		r.tries.stop(&old.try)
+	}
 	r.locating[g.reg.Group] = g
 	r.book(g.reg.Group, 1)
 }
@@ -76,6 +84,9 @@ func (r *Registrar) locate(g *group) {
 // located ends the locating of the members of a group at ip.
 func (r *Registrar) located(ip netip.Addr) {
 	r.book(ip, -1)
+	if g := r.locating[ip]; g != nil {
+		r.tries.stop(&g.try)
+	}
 	delete(r.locating, ip)
 	r.book(ip, 1)
 }
@@ -87,54 +98,24 @@ func (r *Registrar) lose(g *group, i int) {
 	r.book(g.reg.Group, 1)
 }
 
-// leases are the installed groups with a lease: a heap, the first to end on top.
-type leases []*group
-
-func (l leases) Len() int           { return len(l) }
-func (l leases) Less(i, j int) bool { return l[i].leaseUntil < l[j].leaseUntil }
-func (l leases) Swap(i, j int) {
-	l[i], l[j] = l[j], l[i]
-	l[i].lease, l[j].lease = i+1, j+1
+// assemble makes a the registration that is being assembled under k, in place of another
+// one.
+func (r *Registrar) assemble(k pendingKey, a *assembly) {
+	r.forgetAssembly(k)
+	a.expiry.owner = k
+	r.pending[k] = a
+	r.pendingUnder[k.key]++
 }
 
-func (l *leases) Push(x any) {
-	g := x.(*group)
-	*l = append(*l, g)
-	g.lease = len(*l)
-}
-
-func (l *leases) Pop() any {
-	n := len(*l) - 1
-	g := (*l)[n]
-	(*l)[n] = nil
-	*l = (*l)[:n]
-	g.lease = 0
-	return g
-}
-
-// extend sets the end of g's lease to t.
-func (l *leases) extend(g *group, t time.Duration) {
-	g.leaseUntil = t
-	if g.lease == 0 {
-		heap.Push(l, g)
-	} else {
-		heap.Fix(l, g.lease-1)
+// forgetAssembly drops the registration that is being assembled under k, if any.
+func (r *Registrar) forgetAssembly(k pendingKey) {
+	a := r.pending[k]
+	if a == nil {
+		return
 	}
-}
-
-// stop removes g's lease, if it has one.
-func (l *leases) stop(g *group) {
-	if g.lease > 0 {
-		heap.Remove(l, g.lease-1)
+	r.expiries.stop(&a.expiry)
+	delete(r.pending, k)
+	if r.pendingUnder[k.key]--; r.pendingUnder[k.key] == 0 {
+		delete(r.pendingUnder, k.key)
 	}
-}
-
-// ended removes and returns the groups whose lease has ended, in the order of their
-// addresses.
-func (l *leases) ended(now time.Duration) (gs []*group) {
-	for len(*l) > 0 && (*l)[0].leaseUntil <= now {
-		gs = append(gs, heap.Pop(l).(*group))
-	}
-	slices.SortFunc(gs, func(a, b *group) int { return a.reg.Group.Compare(b.reg.Group) })
-	return gs
 }

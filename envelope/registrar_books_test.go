@@ -4,9 +4,11 @@
 package envelope
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,9 +30,9 @@ func checkBooks(t testing.TB, r *Registrar) {
 	for _, g := range r.groups {
 		count(g)
 		switch {
-		case g.local() && g.lease != 0:
+		case g.local() && g.lease.index != 0:
 			t.Errorf("local group %v has a lease", g.reg.Group)
-		case !g.local() && (g.lease == 0 || r.leases[g.lease-1] != g):
+		case !g.local() && (g.lease.index == 0 || r.leases[g.lease.index-1].owner != g):
 			t.Errorf("group %v is not among the leases", g.reg.Group)
 		case !g.local():
 			leased++
@@ -44,11 +46,24 @@ func checkBooks(t testing.TB, r *Registrar) {
 	if addresses != r.addresses || !maps.Equal(used, r.usage) || leased != len(r.leases) {
 		t.Errorf("kept %d addresses, %v and %d leases, counted %d, %v and %d", r.addresses, r.usage, len(r.leases), addresses, used, leased)
 	}
-	for i, g := range r.leases {
-		if g.leaseUntil < r.leases[0].leaseUntil || g.lease != i+1 {
-			t.Errorf("lease %d, of %v, is in the wrong place", i, g.reg.Group)
+	for i, l := range r.leases {
+		if l.at < r.leases[0].at || l.index != i+1 {
+			t.Errorf("lease %d, of %v, is in the wrong place", i, l.owner.reg.Group)
 		}
 	}
+	under := map[KeyID]int{}
+	for k := range r.pending {
+		under[k.key]++
+	}
+	if len(r.tries) != len(r.locating) || len(r.expiries) != len(r.pending) || !maps.Equal(under, r.pendingUnder) || len(r.events.repeats) != len(r.events.byID) || len(r.events.about) != len(r.events.byID) {
+		t.Errorf("%d timers of %d groups being located, %d of %d assemblies (%v, kept %v), %d of %d Gones (%d)", len(r.tries), len(r.locating), len(r.expiries), len(r.pending),
+			under, r.pendingUnder, len(r.events.repeats), len(r.events.byID), len(r.events.about))
+	}
+}
+
+// gones returns the Gones that wait for their Acks, in the order in which they were made.
+func gones(r *Registrar) []*goneEvent {
+	return slices.SortedFunc(maps.Values(r.events.byID), func(a, b *goneEvent) int { return cmp.Compare(a.id, b.id) })
 }
 
 type noTable struct{}
@@ -90,8 +105,10 @@ func leasedGroups(t *testing.T, n int) (*Registrar, func(i int) *group) {
 	return r, group
 }
 
-// What the registrar does in each turn of the control loop, and for each registration,
-// takes no longer with many groups.
+// The work of the registrar in each iteration of the control loop, and for each registration,
+// does not grow with the number of groups. A walk over all groups takes 100 times as long
+// with 100 times as many. Memory that is not in a cache, and other programs, make a
+// difference of less than 10 times.
 func TestManyGroupsCostNoMore(t *testing.T) {
 	cost := map[int]time.Duration{}
 	const few, many = 100, 10_000
@@ -114,8 +131,63 @@ func TestManyGroupsCostNoMore(t *testing.T) {
 		cost[n] = best / 100
 	}
 	t.Logf("with %d groups %v, with %d %v", few, cost[few], many, cost[many])
-	if cost[many] > 2*cost[few] {
-		t.Errorf("a turn of the control loop takes %v with %d groups, %v with %d", cost[many], many, cost[few], few)
+	if cost[many] > 10*cost[few] {
+		t.Errorf("an iteration of the control loop takes %v with %d groups, %v with %d", cost[many], many, cost[few], few)
+	}
+}
+
+// laterTable is a table that waits for the location of every member.
+type laterTable struct{ noTable }
+
+func (laterTable) Install(*Registration, KeyID) Verdict { return Verdict{Kind: VerdictLater} }
+
+// The same of groups whose members are being located, of registrations that are being
+// assembled, and of Gones without an Ack.
+func TestManyThatWaitCostNoMore(t *testing.T) {
+	cost := map[int]time.Duration{}
+	const few, many = 100, 10_000
+	for _, n := range []int{few, many} {
+		r, err := NewRegistrar(RegistrarConfig{
+			Secret: [SecretLen]byte{1}, Prefixes: []netip.Prefix{netip.MustParsePrefix("11.0.0.0/8")}, Auth: testAuth(),
+			MaxGroups: 2 * n, MaxEvents: 2 * n, MaxPending: 2 * n, LocateTimeout: time.Hour, LocateRetry: time.Hour, EventRetry: time.Hour, ReassemblyTimeout: time.Hour,
+		}, laterTable{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out Output
+		var g *group
+		var body *Gone
+		for i := range n {
+			reg := sample(1, 4)
+			reg.Master = netip.MustParseAddrPort("10.0.0.1:4792")
+			reg.Group, reg.Epoch, reg.Lease = netip.AddrFrom4([4]byte{11, 1, byte(i >> 8), byte(i)}), 1, time.Hour
+			g, body = &group{reg: reg, key: 7}, &Gone{}
+			r.tryInstall(0, g, &out)
+			r.queueGone(0, g, reg.Master, body, &out)
+			a := &assembly{}
+			r.assemble(pendingKey{reg.Group, 7}, a)
+			r.expiries.set(&a.expiry, time.Hour)
+			out.reset()
+		}
+		checkBooks(t, r)
+		g.gone = map[MemberKey]leftMember{{}: {body: body}}
+		best := time.Duration(math.MaxInt64)
+		for range 20 {
+			start := time.Now()
+			for range 20 {
+				r.NextDeadline()
+				r.Advance(time.Second, &out)
+				if r.requeueGone(time.Second, g, MemberKey{}, &out); len(out.Packets) > 0 {
+					t.Fatal("a Gone that is under way is sent once more")
+				}
+			}
+			best = min(best, time.Since(start))
+		}
+		cost[n] = best / 20
+	}
+	t.Logf("with %d of each %v, with %d %v", few, cost[few], many, cost[many])
+	if cost[many] > 10*cost[few] {
+		t.Errorf("a turn of the control loop takes %v with %d of each, %v with %d", cost[many], many, cost[few], few)
 	}
 }
 
@@ -129,9 +201,9 @@ func TestLeasesEnd(t *testing.T) {
 		t.Fatalf("the first lease ends at %v, %v", at, ok)
 	}
 	first := r.groups[netip.MustParseAddr("11.1.0.0")]
-	r.leases.extend(first, 2*time.Hour)
+	r.extendLease(first, 2*time.Hour)
 	for i := 10; i > 0; i-- {
-		r.leases.extend(r.groups[netip.AddrFrom4([4]byte{11, 1, 0, byte(i)})], time.Hour+10)
+		r.extendLease(r.groups[netip.AddrFrom4([4]byte{11, 1, 0, byte(i)})], time.Hour+10)
 	}
 	checkBooks(t, r)
 	r.Advance(time.Hour+10, &out)

@@ -35,10 +35,10 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 	reg.Master, reg.Lease = netip.AddrPort{}, 0
 	r.tryInstall(now, &group{reg: reg}, out)
 	for _, ev := range out.Events {
-		if ev.Kind == Unchanged && ev.Group == reg.Group {
+		if ev.Kind == Unchanged {
 			return ev.Epoch, nil
 		}
-		if ev.Kind == RegistrationFailed && ev.Group == reg.Group && ev.Epoch == reg.Epoch {
+		if ev.Kind == RegistrationFailed {
 			return 0, fmt.Errorf("register group %s: %w", reg.Group, ev.Err)
 		}
 	}
@@ -53,14 +53,15 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 	out.reset()
 	r.setTime(now)
 	l, g := r.locating[ip], r.groups[ip]
-	switch {
-	case l == nil && g == nil && r.epochs[ip] == nil:
-		return fmt.Errorf("delete group %s: %w", ip, &Problem{Reason: UnknownGroup})
-	case l == nil && g == nil:
+	if l == nil && g == nil {
+		if r.epochs[ip] == nil {
+			return fmt.Errorf("delete group %s: %w", ip, &Problem{Reason: UnknownGroup})
+		}
 		delete(r.epochs, ip)
 		r.generation++
 		return nil
-	case l != nil:
+	}
+	if l != nil {
 		r.located(ip)
 		r.reject(l, Problem{Reason: UnknownGroup}, out)
 	}
@@ -113,7 +114,7 @@ func (r *Registrar) check(g *group) *Problem {
 	if p := r.checkQuota(g); p != nil {
 		return p
 	}
-	if r.groups[g.reg.Group] == nil && r.locating[g.reg.Group] == nil && r.addresses >= r.cfg.MaxGroups {
+	if r.served(g.reg.Group) == nil && r.addresses >= r.cfg.MaxGroups {
 		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
 	}
 	return nil
@@ -123,7 +124,7 @@ func (r *Registrar) check(g *group) *Problem {
 // located count too.
 func (r *Registrar) checkQuota(g *group) *Problem {
 	q := r.cfg.Rights[g.key].Quota
-	if q == (Quota{}) || g.local() {
+	if g.local() {
 		return nil
 	}
 	u := r.usage[g.key]
@@ -155,7 +156,7 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		}
 		return
 	}
-	used := r.usedUntil(r.groups[ip], g) // before the group is replaced
+	used := r.inheritUsedNumbers(r.groups[ip], g) // before the group is replaced
 	v := r.table.Install(&g.reg, g.key)
 	switch v.Kind {
 	case VerdictAccepted:
@@ -168,6 +169,8 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 			r.locate(g)
 		}
 		g.missingMember, g.nextTry = v.Problem, now+r.cfg.LocateRetry
+		g.try.owner = g
+		r.tries.set(&g.try, min(g.nextTry, g.locateDeadline))
 	case VerdictRejected:
 		r.forgetLocating(g)
 		r.reject(g, v.Problem, out)
@@ -213,7 +216,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	}
 	fresh := g.keepConfirmed(old)
 	kind := Registered
-	if g.retryDue {
+	if g.unchanged {
 		kind = Unchanged
 	}
 	out.Events = append(out.Events, Event{Kind: kind, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members)})
@@ -226,10 +229,10 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	if g.local() {
 		return
 	}
-	r.leases.extend(g, now+g.reg.Lease)
+	r.extendLease(g, now+g.reg.Lease)
 	h := g.header()
 	r.acceptRegister(&h, g, out)
-	if !g.retryDue {
+	if !g.unchanged {
 		for _, i := range fresh { // an update does not affect the other members
 			r.notify(g, i, out)
 		}
@@ -246,7 +249,7 @@ func (r *Registrar) queueReplaced(now time.Duration, old, g *group, out *Output)
 		return
 	}
 	why := Replaced
-	if g.reg.Base != 0 && !g.retryDue {
+	if g.reg.Base != 0 && !g.unchanged {
 		why = Removed
 	}
 	if old.reg.Master != g.reg.Master && why == Replaced {

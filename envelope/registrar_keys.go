@@ -31,7 +31,7 @@ func (r *Registrar) SetKeys(now time.Duration, auth Auth, rights map[KeyID]Right
 	r.auth, r.cfg.Auth, r.cfg.Rights = auth, auth, rights
 	for k := range r.pending {
 		if _, ok := auth.Keys[k.key]; !ok && k.key != 0 {
-			delete(r.pending, k)
+			r.forgetAssembly(k)
 		}
 	}
 	orphans = map[KeyID]int{}

@@ -26,8 +26,8 @@ func sameNumbers(a, b *MemberRecord) bool {
 // failed: equal parameters and equal records in any order. Epoch, lease and the master's
 // address may differ. A member that has left makes a difference, since g lacks it.
 func (g *group) identical(to *group) bool {
-	if to.reg.Base != 0 || g.failed || g.local() != to.local() || g.key != to.key && !to.local() ||
-		membersChanged(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
+	if to.reg.Base != 0 || g.failed || g.local() != to.local() ||
+		changedParameter(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
 		return false
 	}
 	for i := range to.reg.Members {
@@ -42,16 +42,17 @@ func (g *group) identical(to *group) bool {
 // after an update that changes no member. A master's registration has a new epoch and
 // lease, and all members are notified, since the master waits for their confirmations.
 func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
-	r.forgetLocating(g)
 	if g.local() {
+		r.located(g.reg.Group)
 		out.Events = append(out.Events, Event{Kind: Unchanged, Group: g.reg.Group, Epoch: old.reg.Epoch, Total: len(old.reg.Members)})
 		return
 	}
-	g.reg.Base, g.retryDue, g.usedNumbers = old.reg.Epoch, true, old.usedNumbers
+	g.reg.Base, g.unchanged, g.usedNumbers = old.reg.Epoch, true, old.usedNumbers
 	if v := r.table.Install(&g.reg, g.key); v.Kind != VerdictAccepted { // cannot fail: there is no new member
 		r.reject(g, v.Problem, out)
 		return
 	}
+	r.located(g.reg.Group) // a group being located here is obsolete, as after any acceptance
 	r.commit(now, g, out)
 }
 
@@ -62,7 +63,6 @@ func (r *Registrar) checkNumbers(old, g *group) *Problem {
 	if old == nil {
 		return nil
 	}
-	carried := false
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
 		for j := range old.usedNumbers {
@@ -73,7 +73,7 @@ func (r *Registrar) checkNumbers(old, g *group) *Problem {
 		if j := old.reg.Find(m.Key()); j < 0 || g.reg.Base != 0 && old.reg.Members[j] == *m || !sameNumbers(&old.reg.Members[j], m) {
 			continue
 		}
-		if carried = carried || r.table.HadSource(old.reg.Group); carried {
+		if r.table.HadSource(old.reg.Group) {
 			return &Problem{Reason: UsedNumbers, Member: m.Key()}
 		}
 	}
@@ -83,22 +83,22 @@ func (r *Registrar) checkNumbers(old, g *group) *Problem {
 // noteUsedNumbers adds to used the records ms of members that leave g, if g has carried
 // data. Beyond maxUsed the oldest are dropped.
 func (r *Registrar) noteUsedNumbers(g *group, used []MemberRecord, ms ...MemberRecord) []MemberRecord {
-	if len(ms) == 0 || !r.table.HadSource(g.reg.Group) {
+	if !r.table.HadSource(g.reg.Group) {
 		return used
 	}
 	used = append(slices.Clone(used), ms...)
 	return used[max(0, len(used)-maxUsed):]
 }
 
-// usedUntil returns the used records that g, which replaces or updates old, must
+// inheritUsedNumbers returns the used records that g, which replaces or updates old, must
 // remember.
-func (r *Registrar) usedUntil(old, g *group) []MemberRecord {
+func (r *Registrar) inheritUsedNumbers(old, g *group) []MemberRecord {
 	if old == nil {
 		return nil
 	}
 	var leaving []MemberRecord
 	for i := range old.reg.Members {
-		if m := &old.reg.Members[i]; g.reg.Base == 0 || !g.hasRecord(m) {
+		if m := &old.reg.Members[i]; !g.hasRecord(m) {
 			leaving = append(leaving, *m)
 		}
 	}

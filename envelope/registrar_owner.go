@@ -31,13 +31,3 @@ func (r *Registrar) shareOfPending() int {
 	}
 	return max(1, r.cfg.MaxPending/2)
 }
-
-// pendingOf counts the registrations being assembled under key.
-func (r *Registrar) pendingOf(key KeyID) (n int) {
-	for k := range r.pending {
-		if k.key == key {
-			n++
-		}
-	}
-	return n
-}

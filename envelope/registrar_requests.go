@@ -54,7 +54,7 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 	default:
 		g.tx = m.Transaction
 		g.reg.Lease = r.leaseFor(g.key, body.Lease)
-		r.leases.extend(g, now+g.reg.Lease)
+		r.extendLease(g, now+g.reg.Lease)
 		told := make(map[int]bool, len(body.ListUnconfirmed))
 		for i := range body.ListUnconfirmed {
 			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] {
@@ -74,14 +74,14 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 		r.reply(&m.Header, &Accept{Request: TypeLeave}, out)
 		return
 	}
-	if since, ok := g.renewalAge(body.Member); !ok || m.Epoch < since || m.Epoch > g.reg.Epoch {
+	if since, ok := g.memberEpoch(body.Member); !ok || m.Epoch < since || m.Epoch > g.reg.Epoch {
 		if g = r.forGroup(m, out); g == nil {
 			return
 		}
 	}
 	// The master's host may be a member too: only the port tells the two apart.
 	self := m.ReplyTo.Addr() == body.Member.IP && m.ReplyTo != g.reg.Master
-	if g.local() || !self && !g.fromMaster(m) {
+	if !self && !g.fromMaster(m) {
 		r.rejectRequest(&m.Header, Problem{Reason: NotAllowed, Member: body.Member}, out)
 		return
 	}
@@ -124,8 +124,8 @@ func (r *Registrar) reportMember(g *group, b *Gone, out *Output) {
 	})
 }
 
-// renewalAge returns the epoch in which the record of k was registered.
-func (g *group) renewalAge(k MemberKey) (epoch uint64, ok bool) {
+// memberEpoch returns the epoch in which the record of k was registered.
+func (g *group) memberEpoch(k MemberKey) (epoch uint64, ok bool) {
 	if g == nil {
 		return 0, false
 	}
@@ -163,7 +163,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 			r.rejectRequest(&m.Header, Problem{Reason: NotAllowed}, out)
 			return
 		}
-		delete(r.pending, k)
+		r.forgetAssembly(k)
 	}
 	if e := r.epochOf(m.Group); m.Epoch > e.newest() {
 		e.rejected, e.problem = m.Epoch, Problem{Reason: StaleEpoch, Value: m.Epoch}

@@ -4,20 +4,23 @@
 package envelope
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 )
 
 // goneEvent is a Gone without its Ack.
 type goneEvent struct {
-	id    uint32
-	to    netip.AddrPort
-	group netip.Addr
-	epoch uint64
-	key   KeyID
-	body  *Gone
-	retry backoff
-	tries int
+	repeat timer[*goneEvent] // in goneEvents.repeats, at retry.next
+	id     uint32
+	to     netip.AddrPort
+	group  netip.Addr
+	epoch  uint64
+	key    KeyID
+	body   *Gone
+	retry  backoff
+	tries  int
 }
 
 // queueGone sends a Gone about g to dst, and repeats it until it is acknowledged or
@@ -27,8 +30,8 @@ func (r *Registrar) queueGone(now time.Duration, g *group, dst netip.AddrPort, b
 	r.eventID++
 	e := &goneEvent{id: r.eventID, to: dst, group: g.reg.Group, epoch: g.reg.Epoch, key: g.key, body: body, tries: 1}
 	e.retry.start(now, r.cfg.EventRetry, &r.random)
-	if len(r.events) < r.cfg.MaxEvents && r.cfg.EventTries > 1 {
-		r.events = append(r.events, e)
+	if len(r.events.byID) < r.cfg.MaxEvents && r.cfg.EventTries > 1 {
+		r.events.put(e)
 	}
 	r.sendGone(e, out)
 }
@@ -45,11 +48,9 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 		r.drop(WrongInstance, out) // of another run: the Gone is repeated
 		return
 	}
-	for i, e := range r.events {
-		if e.id == m.Transaction && e.group == m.Group && e.epoch == m.Epoch && e.to.Addr() == from.Addr() {
-			r.events = append(r.events[:i], r.events[i+1:]...)
-			return
-		}
+	if e := r.events.byID[m.Transaction]; e != nil && e.group == m.Group && e.epoch == m.Epoch && e.to.Addr() == from.Addr() {
+		r.events.remove(e)
+		return
 	}
 	r.drop(Unsolicited, out)
 }
@@ -57,18 +58,10 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 // NextDeadline returns the time at which Advance must be called next.
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
-	if len(r.leases) > 0 {
-		d.add(r.leases[0].leaseUntil)
-	}
-	for _, g := range r.locating {
-		d.add(g.nextTry)
-		d.add(g.locateDeadline)
-	}
-	for _, a := range r.pending {
-		d.add(a.deadline)
-	}
-	for _, e := range r.events {
-		d.add(e.retry.next)
+	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next} {
+		if at, ok := next(); ok {
+			d.add(at)
+		}
 	}
 	return d.at, d.ok
 }
@@ -77,13 +70,11 @@ func (r *Registrar) NextDeadline() (time.Duration, bool) {
 func (r *Registrar) Advance(now time.Duration, out *Output) {
 	out.reset()
 	r.setTime(now)
-	for k, a := range r.pending { // nothing is sent, so the order has no effect
-		if now >= a.deadline {
-			delete(r.pending, k) // the master begins again, or has given up
-		}
+	for _, k := range r.expiries.fired(now) { // nothing is sent, so the order has no effect
+		r.forgetAssembly(k) // the master begins again, or has given up
 	}
-	for _, ip := range sortedKeys(r.locating) {
-		g := r.locating[ip]
+	for _, g := range inOrder(r.tries.fired(now)) {
+		ip := g.reg.Group
 		last := now >= g.locateDeadline
 		if last || now >= g.nextTry {
 			r.tryInstall(now, g, out) // last attempt, with the locations known by now
@@ -94,24 +85,64 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 		}
 	}
 	r.advanceEvents(now, out) // before new ones are made
-	for _, g := range r.leases.ended(now) {
+	for _, g := range inOrder(r.leases.fired(now)) {
 		r.removeGroup(now, g, Expired, true, out)
 	}
 	out.Drop, out.Detail = NoDrop, "" // rejections above answer no message of this call
 }
 
+// inOrder sorts groups by their addresses.
+func inOrder(gs []*group) []*group {
+	slices.SortFunc(gs, func(a, b *group) int { return a.reg.Group.Compare(b.reg.Group) })
+	return gs
+}
+
 func (r *Registrar) advanceEvents(now time.Duration, out *Output) {
-	keep := r.events[:0]
-	for _, e := range r.events {
-		if now >= e.retry.next {
-			if e.tries >= r.cfg.EventTries {
-				continue
-			}
-			e.tries++
-			e.retry.retry(now, 16*r.cfg.EventRetry, &r.random)
-			r.sendGone(e, out)
+	es := r.events.repeats.fired(now)
+	slices.SortFunc(es, func(a, b *goneEvent) int { return cmp.Compare(a.id, b.id) })
+	for _, e := range es {
+		if e.tries >= r.cfg.EventTries {
+			r.events.remove(e)
+			continue
 		}
-		keep = append(keep, e)
+		e.tries++
+		e.retry.retry(now, 16*r.cfg.EventRetry, &r.random)
+		r.events.put(e)
+		r.sendGone(e, out)
 	}
-	r.events = keep
+}
+
+// goneEvents are the Gones that wait for their Acks.
+type goneEvents struct {
+	byID    map[uint32]*goneEvent
+	about   map[goneAbout]*goneEvent
+	repeats timers[*goneEvent]
+}
+
+// goneAbout is what a Gone says, and to which address.
+type goneAbout struct {
+	body *Gone
+	to   netip.AddrPort
+}
+
+func newGoneEvents() goneEvents {
+	return goneEvents{byID: map[uint32]*goneEvent{}, about: map[goneAbout]*goneEvent{}}
+}
+
+// put adds e, and has it repeated at e.retry.next.
+func (x *goneEvents) put(e *goneEvent) {
+	e.repeat.owner = e
+	x.byID[e.id], x.about[goneAbout{e.body, e.to}] = e, e
+	x.repeats.set(&e.repeat, e.retry.next)
+}
+
+func (x *goneEvents) remove(e *goneEvent) {
+	delete(x.byID, e.id)
+	delete(x.about, goneAbout{e.body, e.to})
+	x.repeats.stop(&e.repeat)
+}
+
+// underWay reports whether a Gone with that body waits for an Ack from that address.
+func (x *goneEvents) underWay(body *Gone, to netip.AddrPort) bool {
+	return x.about[goneAbout{body, to}] != nil
 }

@@ -17,15 +17,15 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	if old.reg.Epoch != g.reg.Base {
 		return &Problem{Reason: WrongBase, Value: old.reg.Epoch}
 	}
-	if old.local() != g.local() || old.reg.Master.Addr() != g.reg.Master.Addr() {
+	if old.reg.Master.Addr() != g.reg.Master.Addr() {
 		return &Problem{Reason: NotAllowed}
 	}
-	if v := membersChanged(&old.reg, &g.reg); v != 0 {
+	if v := changedParameter(&old.reg, &g.reg); v != 0 {
 		return &Problem{Reason: FixedParameter, Value: uint64(v)}
 	}
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
-		if x, ok := old.gone[m.Key()]; ok && x.rec == *m && !g.local() {
+		if old.gone[m.Key()].rec == *m && !g.local() {
 			// The master counts on a member that has already left. If it were accepted as
 			// new, it would join with the PSNs of its first membership.
 			return &Problem{Reason: MembersChanged, Member: m.Key()}
@@ -34,9 +34,9 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	return nil
 }
 
-// membersChanged returns the first parameter, members aside, in which a and b differ, or
+// changedParameter returns the first parameter, members aside, in which a and b differ, or
 // 0.
-func membersChanged(a, b *Registration) Parameter {
+func changedParameter(a, b *Registration) Parameter {
 	x, y := a.groupBody(nil), b.groupBody(nil)
 	switch {
 	case a.QPN != b.QPN:
@@ -95,10 +95,8 @@ type leftMember struct {
 // requeueGone makes sure that a Gone about k reaches the master.
 func (r *Registrar) requeueGone(now time.Duration, g *group, k MemberKey, out *Output) {
 	body := g.gone[k].body
-	for _, e := range r.events {
-		if e.body == body && e.to == g.reg.Master {
-			return // under way
-		}
+	if r.events.underWay(body, g.reg.Master) {
+		return
 	}
 	if !g.local() {
 		r.queueGone(now, g, g.reg.Master, body, out)

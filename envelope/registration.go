@@ -146,7 +146,7 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (at most %d now; without a number the switch's next one is taken)", p.Value)
 	case WrongBase:
 		s += fmt.Sprintf(" (the installed one is %d)", p.Value)
-	case PlaceUnconfirmed:
+	case LocationUnconfirmed:
 		s += fmt.Sprintf(" (the switch's kernel has it at MAC address %s, from where no answer came: a program of the group must run there, and nobody else may use the address; the switch's log says more)", macOfValue(p.Value))
 	case FixedParameter:
 		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
@@ -158,7 +158,7 @@ func (p *Problem) Error() string {
 	return s
 }
 
-// macOfValue decodes the MAC address in the Value of a PlaceUnconfirmed.
+// macOfValue decodes the MAC address in the Value of a LocationUnconfirmed.
 func macOfValue(v uint64) rocev2.MAC {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], v)
@@ -177,7 +177,7 @@ func macOfValue(v uint64) rocev2.MAC {
 // With a group window, at most one member may lack a window of its own: the one that
 // never receives, because it is always the source.
 func (r *Registration) Validate() *Problem {
-	if r.Lease < 0 || r.Base != 0 && r.Epoch != 0 && r.Base >= r.Epoch {
+	if r.Lease < 0 || r.Epoch != 0 && r.Base >= r.Epoch {
 		return &Problem{Reason: Malformed}
 	}
 	if !unicast(r.Group) {
@@ -276,7 +276,7 @@ func (r *Registration) validateParams() *Problem {
 
 func (r *Registration) validateWindows() *Problem {
 	none := mcast.Window{}
-	if r.Window != none && (!checkMembers(r.Window) || r.TargetKey != 0 && r.Window.RKey == r.TargetKey) {
+	if r.Window != none && (!validWindow(r.Window) || r.TargetKey != 0 && r.Window.RKey == r.TargetKey) {
 		return &Problem{Reason: BadWindow}
 	}
 	lacking := 0
@@ -289,7 +289,7 @@ func (r *Registration) validateWindows() *Problem {
 			lacking++
 			bad = lacking > 1
 		default: // a window that no WRITE can reach is an error as well
-			bad = r.Window == none || !checkMembers(m.Window) || m.Window.Len < r.Window.Len
+			bad = r.Window == none || !validWindow(m.Window) || m.Window.Len < r.Window.Len
 		}
 		if bad {
 			return &Problem{Reason: BadWindow, Member: m.Key()}
@@ -298,8 +298,8 @@ func (r *Registration) validateWindows() *Problem {
 	return nil
 }
 
-// checkMembers reports whether w has bytes and ends within the address space.
-func checkMembers(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
+// validWindow reports whether w has bytes and ends within the address space.
+func validWindow(w mcast.Window) bool { return w.Len > 0 && w.Base+(w.Len-1) >= w.Base }
 
 // unicast reports whether a can be a host's or a group's address. Class D cannot: Linux
 // drops packets from such a source (ip_route_input_slow).

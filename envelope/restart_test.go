@@ -22,10 +22,8 @@ func TestAnswersHaveTheAskersKey(t *testing.T) {
 			w.members[rec.IP.String()].auth = testAuth()
 		}
 	}
-	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, Auth: only8, Deadline: 2 * time.Second}, reg)
+	m := w.startMaster(t, "A", MasterConfig{Local: masterAddr, Auth: only8, Deadline: 2 * time.Second}, reg)
 	var out Output
-	m.Start(0, &out)
-	w.do("A", &out)
 	w.run(time.Second)
 	if e := w.last("A"); e.Kind != Registered {
 		t.Fatalf("the master: %v", eventString(e))
@@ -51,8 +49,8 @@ func TestAnswersHaveTheAskersKey(t *testing.T) {
 			t.Errorf("%v is under key %d", msg, msg.KeyID)
 		}
 	}
-	if len(w.sw.events) > 0 {
-		t.Errorf("%d Gone are not acknowledged", len(w.sw.events))
+	if len(w.sw.events.byID) > 0 {
+		t.Errorf("%d Gone are not acknowledged", len(w.sw.events.byID))
 	}
 }
 
@@ -62,9 +60,7 @@ func TestRestartedMasterGoesOn(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := epoch(sample(1, 2), 5)
 	reg.Lease = 2 * time.Second
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members)
 	begin := func(lastTx uint32) *Master {
 		m := w.addMaster(t, "A", MasterConfig{Local: masterAddr}, reg)
 		m.lastTransaction = lastTx
@@ -107,13 +103,13 @@ func TestOldRenewChangesNothing(t *testing.T) {
 		a.w.now += time.Second
 		h := a.head(reg.Group, 5)
 		h.Transaction = c.tx
-		before := a.w.sw.groups[reg.Group].leaseUntil
+		before := a.w.sw.groups[reg.Group].lease.at
 		out := a.ask(h, &Renew{Lease: 10 * time.Second, ListUnconfirmed: reg.Members[:1]})
 		if r := a.reason(out); r != c.want || out.Drop != c.drop {
 			t.Errorf("renewal %d, transaction %d: %v, %v; want %v, %v", i, c.tx, r, out.Drop, c.want, c.drop)
 		}
 		taken := c.drop == NoDrop
-		if moved := a.w.sw.groups[reg.Group].leaseUntil != before; moved != taken || (len(out.Packets) == 2) != taken {
+		if moved := a.w.sw.groups[reg.Group].lease.at != before; moved != taken || (len(out.Packets) == 2) != taken {
 			t.Errorf("renewal %d: lease moved %v, %d packets", i, moved, len(out.Packets))
 		}
 	}

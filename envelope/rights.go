@@ -64,7 +64,7 @@ func (r *Registrar) mayAsk(m *Message) *Problem {
 		return &Problem{Reason: OtherKey}
 	}
 	if m.Type == TypeRegister || m.Type == TypeDelete { // these use up epochs
-		if n := r.newest(m.Group); m.Epoch > n && m.Epoch-n > r.cfg.EpochStep {
+		if n := r.newest(m.Group); max(m.Epoch, n)-n > r.cfg.EpochStep {
 			return &Problem{Reason: EpochTooFar, Value: n + r.cfg.EpochStep}
 		}
 	}

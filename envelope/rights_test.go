@@ -76,9 +76,7 @@ func TestReceiveOnly(t *testing.T) {
 	w := newWorld(t, RegistrarConfig{})
 	reg := sample(1, 4)
 	reg.Members[1].ReceiveOnly = true
-	for _, rec := range reg.Members {
-		w.addMember(t, rec, reg)
-	}
+	w.addMembers(t, reg, reg.Members)
 	m := w.addMaster(t, "A", MasterConfig{Local: masterAddr, MTU: 200}, reg) // in several segments
 	var out Output
 	m.Start(0, &out)
@@ -119,6 +117,12 @@ func TestReceiveOnlyKey(t *testing.T) {
 	reg.Epoch = 6
 	if r := a.reason(a.register(reg)); r != NoReason {
 		t.Fatal(r)
+	}
+	quiet := epoch(sample(2, 3), 5)
+	quiet.Members[1].ReceiveOnly = true
+	quiet.Members[1].IP, quiet.Members[1].QPN = a.from.Addr(), 0x777
+	if r := a.reason(a.register(quiet)); r != NoSender {
+		t.Errorf("the master's host asks for no more than to receive: %v", r)
 	}
 	for i, rec := range a.w.table.groups[reg.Group].Members {
 		if rec.ReceiveOnly != (i != 1) {

@@ -129,7 +129,7 @@ func registrarState(r *Registrar) string {
 		for _, ip := range sortedKeys(m) {
 			g := m[ip]
 			fmt.Fprintf(&s, "%s %s epoch %d base %d key %d tx %d until %v lease %v master %s failed %t again %t try %v give up %v missing %v\n", name, ip, g.reg.Epoch, g.reg.Base,
-				g.key, g.tx, g.leaseUntil, g.reg.Lease, g.reg.Master, g.failed, g.retryDue, g.nextTry, g.locateDeadline, g.missingMember)
+				g.key, g.tx, g.lease.at, g.reg.Lease, g.reg.Master, g.failed, g.unchanged, g.nextTry, g.locateDeadline, g.missingMember)
 			for _, m := range g.reg.Members {
 				fmt.Fprintf(&s, "%s %s: %v receives %t\n", name, ip, m, m.ReceiveOnly)
 			}
@@ -147,7 +147,7 @@ func registrarState(r *Registrar) string {
 	gs("group", r.groups)
 	gs("locating", r.locating)
 	for k, a := range r.pending { // one at most
-		fmt.Fprintf(&s, "pending %s key %d epoch %d tx %d: %d of %d, %d members, until %v\n", k.group, k.key, a.header.Epoch, a.header.Transaction, a.received, len(a.parts), a.members, a.deadline)
+		fmt.Fprintf(&s, "pending %s key %d epoch %d tx %d: %d of %d, %d members, until %v\n", k.group, k.key, a.header.Epoch, a.header.Transaction, a.received, len(a.parts), a.members, a.expiry.at)
 	}
 	for _, ip := range sortedKeys(r.epochs) {
 		e := r.epochs[ip]
@@ -156,7 +156,7 @@ func registrarState(r *Registrar) string {
 	for _, k := range slices.SortedFunc(maps.Keys(r.members), byKey) {
 		fmt.Fprintf(&s, "member %v of %s\n", k, r.members[k])
 	}
-	for _, e := range r.events {
+	for _, e := range gones(r) {
 		fmt.Fprintf(&s, "gone %d to %s epoch %d key %d %v, try %d, next at %v after %v\n", e.id, e.to, e.epoch, e.key, e.body.EndReason, e.tries, e.retry.next, e.retry.wait)
 	}
 	fmt.Fprintf(&s, "hint at %v\nnow %v\nforgotten %d\n", r.nextHint, r.now, r.generation)

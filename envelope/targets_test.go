@@ -43,6 +43,13 @@ func TestTargets(t *testing.T) {
 		if got, _ := readTargets(b, !c.is4); got != nil {
 			t.Errorf("the other family reads %v", got)
 		}
+		for i := range targetsHeader {
+			other := slices.Clone(b)
+			other[i]++
+			if got, _ := readTargets(other, c.is4); got != nil {
+				t.Errorf("with another byte %d of the header: %v", i, got)
+			}
+		}
 		for n := range b {
 			if _, whole := readTargets(b[:n], c.is4); whole && (n-4)%targetLen(c.is4) != 0 {
 				t.Errorf("%d of %d bytes pass as whole", n, len(b))

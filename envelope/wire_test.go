@@ -262,8 +262,8 @@ func TestNoRKeyInText(t *testing.T) {
 	reg := withWindows(sample(1, 3))
 	m := examples()["Register-windows"]
 	ms := membershipOf(reg.Members[0], reg)
-	f := &Failure{Group: reg.Group, Action: "register", Refusal: &Confirm{Member: reg.Members[0].Key(), Status: WindowMismatch}, WantEpoch: reg.Members[0]}
-	for _, v := range []any{reg, &reg, reg.Members, reg.Members[0], m, &m, m.Body, ms, &ms, f, f.WantEpoch, []any{*f}, Event{Err: f}, testKeys, testAuth(), MemberConfig{Auth: testAuth()}} {
+	f := &Failure{Group: reg.Group, Action: "register", Refusal: &Confirm{Member: reg.Members[0].Key(), Status: WindowMismatch}, Registered: reg.Members[0]}
+	for _, v := range []any{reg, &reg, reg.Members, reg.Members[0], m, &m, m.Body, ms, &ms, f, f.Registered, []any{*f}, Event{Err: f}, testKeys, testAuth(), MemberConfig{Auth: testAuth()}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			s := strings.ToLower(fmt.Sprintf(verb, v))
 			if strings.Contains(s, "a5a5") || strings.Contains(s, "165") {

@@ -158,6 +158,24 @@ func (w *world) addMaster(t testing.TB, name string, cfg MasterConfig, reg Regis
 	return m
 }
 
+// startMaster makes a master and starts its registration.
+func (w *world) startMaster(t testing.TB, name string, cfg MasterConfig, reg Registration) *Master {
+	t.Helper()
+	m := w.addMaster(t, name, cfg, reg)
+	var out Output
+	m.Start(w.now, &out)
+	w.do(name, &out)
+	return m
+}
+
+// addMembers makes the members of recs, joined to the group of reg.
+func (w *world) addMembers(t testing.TB, reg Registration, recs []MemberRecord) {
+	t.Helper()
+	for _, rec := range recs {
+		w.addMember(t, rec, reg)
+	}
+}
+
 // addMember makes the member of rec, joined to what reg says about it.
 func (w *world) addMember(t testing.TB, rec MemberRecord, reg Registration) *Member {
 	t.Helper()

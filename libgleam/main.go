@@ -104,7 +104,18 @@ func session(g C.uintptr_t) (*join.Session, error) {
 	return nil, argument("no such group: was it destroyed already?")
 }
 
-// within returns a context of so many milliseconds, for ever if they are less
+// withSession is guard for a call with the session of a handle.
+func withSession(g C.uintptr_t, err *C.char, n C.size_t, fn func(*join.Session) (C.int, error)) C.int {
+	return guard(err, n, func() (C.int, error) {
+		s, err := session(g)
+		if err != nil {
+			return 0, err
+		}
+		return fn(s)
+	})
+}
+
+// within returns a context that ends after ms milliseconds, or never if ms is less
 // than 0.
 func within(ms C.int) (context.Context, context.CancelFunc) {
 	if ms < 0 {
@@ -136,11 +147,7 @@ func goCreate(attr *C.struct_gleam_attr, g *C.uintptr_t, err *C.char, n C.size_t
 
 //export goJoin
 func goJoin(g C.uintptr_t, qp *C.struct_gleam_qp, mr *C.struct_gleam_mr, peer *C.struct_gleam_peer, ms C.int, err *C.char, n C.size_t) C.int {
-	return guard(err, n, func() (C.int, error) {
-		s, err := session(g)
-		if err != nil {
-			return 0, err
-		}
+	return withSession(g, err, n, func(s *join.Session) (C.int, error) {
 		if peer == nil {
 			return 0, argument("peer is NULL: it takes what to connect the queue pair to")
 		}
@@ -165,11 +172,7 @@ func goJoin(g C.uintptr_t, qp *C.struct_gleam_qp, mr *C.struct_gleam_mr, peer *C
 
 //export goConnected
 func goConnected(g C.uintptr_t, failure *C.char, err *C.char, n C.size_t) C.int {
-	return guard(err, n, func() (C.int, error) {
-		s, err := session(g)
-		if err != nil {
-			return 0, err
-		}
+	return withSession(g, err, n, func(s *join.Session) (C.int, error) {
 		var why error
 		if failure != nil {
 			why = fmt.Errorf("the application could not connect its queue pair: %s", C.GoString(failure))
@@ -180,11 +183,7 @@ func goConnected(g C.uintptr_t, failure *C.char, err *C.char, n C.size_t) C.int 
 
 //export goWait
 func goWait(g C.uintptr_t, window *C.struct_gleam_window, ms C.int, err *C.char, n C.size_t) C.int {
-	return guard(err, n, func() (C.int, error) {
-		s, err := session(g)
-		if err != nil {
-			return 0, err
-		}
+	return withSession(g, err, n, func(s *join.Session) (C.int, error) {
 		ctx, cancel := within(ms)
 		defer cancel()
 		info, err := s.Wait(ctx)
@@ -200,11 +199,7 @@ func goWait(g C.uintptr_t, window *C.struct_gleam_window, ms C.int, err *C.char,
 
 //export goNextEvent
 func goNextEvent(g C.uintptr_t, event *C.struct_gleam_event, ms C.int, err *C.char, n C.size_t) C.int {
-	return guard(err, n, func() (C.int, error) {
-		s, err := session(g)
-		if err != nil {
-			return 0, err
-		}
+	return withSession(g, err, n, func(s *join.Session) (C.int, error) {
 		if event == nil {
 			return 0, argument("event is NULL")
 		}
@@ -224,22 +219,14 @@ func goNextEvent(g C.uintptr_t, event *C.struct_gleam_event, ms C.int, err *C.ch
 
 //export goFD
 func goFD(g C.uintptr_t, err *C.char, n C.size_t) C.int {
-	return guard(err, n, func() (C.int, error) {
-		s, err := session(g)
-		if err != nil {
-			return 0, err
-		}
+	return withSession(g, err, n, func(s *join.Session) (C.int, error) {
 		return C.int(s.FD()), nil
 	})
 }
 
 //export goLeave
 func goLeave(g C.uintptr_t, ms C.int, err *C.char, n C.size_t) C.int {
-	return guard(err, n, func() (C.int, error) {
-		s, err := session(g)
-		if err != nil {
-			return 0, err
-		}
+	return withSession(g, err, n, func(s *join.Session) (C.int, error) {
 		ctx, cancel := within(ms)
 		defer cancel()
 		return 0, s.Leave(ctx)

@@ -16,10 +16,10 @@ import (
 type legActivity struct {
 	recovery recovery
 
-	livenessSince time.Duration // start of the time in which the leg has to acknowledge livenessPSN
+	pausesApplied time.Duration // pauses of the leg's port that all times here and recovery.expectedSince include
 	lastHeard     time.Duration // time of the last feedback, if the leg can be evicted for silence
+	livenessSince time.Duration // start of the time in which the leg has to acknowledge livenessPSN
 	lagSince      time.Duration // when the first receiver had acknowledged lagPSN, if LagTime is set
-	pausesApplied time.Duration // pauses of the leg's port that these times, probeNotBefore and recovery.expectedSince include
 	livenessPSN   rocev2.PSN
 	lagPSN        rocev2.PSN
 
@@ -34,33 +34,17 @@ type legActivity struct {
 
 // pools hold the slices that groups without data flow have given back.
 type pools struct {
-	tracks pool[legActivity]
-	ends   pool[messageEnd]
-	stored pool[retained]
+	activity pool[legActivity]
+	ends     pool[messageEnd]
+	stored   pool[retained]
 }
 
-// trackOf returns g.activity[i], or a blank one in a group that is not active.
-func (g *group) trackOf(i int) *legActivity {
+// activityOf returns g.activity[i], or a blank one in a group that is not active.
+func (g *group) activityOf(i int) *legActivity {
 	if g.activity == nil {
 		return &g.sw.blank
 	}
 	return &g.activity[i]
-}
-
-// branch returns the ACK state of leg l before the group's first data.
-func (l *leg) branch() ackState {
-	if l.connected() {
-		return ackState{flags: isConnected}
-	}
-	return ackState{}
-}
-
-// branchAt returns the ACK state of leg i, also before the group's first data.
-func (g *group) branchAt(i int) ackState {
-	if g.acks == nil {
-		return g.legs[i].branch()
-	}
-	return g.acks[i]
 }
 
 // activate gives g the state that it needs while data flows. A receiver goes on from the
@@ -70,36 +54,39 @@ func (g *group) activate(now time.Duration) {
 		return
 	}
 	g.sw.reclaim(now)
-	g.activity = g.sw.pools.tracks.get(len(g.legs))
+	g.activity = g.sw.pools.activity.get(len(g.legs))
 	if g.acks == nil {
-		g.acks = make([]ackState, 0, len(g.legs))
+		acks := make([]ackState, len(g.legs))
 		for i := range g.legs {
-			g.acks = append(g.acks, g.legs[i].branch())
+			acks[i] = g.legs[i].newAckState()
 		}
+		g.acks = acks
 	}
-	if n := len(g.legs); g.quorum > 0 && len(g.sw.sortScratch) < n {
-		g.sw.sortScratch = make([]int32, 2*n)
-	}
+	g.growScratch()
 	for i := range g.activity {
 		a, t := g.acks[i].acked, &g.activity[i]
 		t.pausesApplied = g.sw.ports.port(g.legs[i].port).paused
-		t.livenessPSN, t.lagPSN = a, a
 		t.recovery = recovery{ackReqPSN: a, resentPSN: a, expectedACK: a}
 	}
 	g.sw.actives.add(g.id)
 }
 
-// trackLeg adds the ACK state of the last leg, if g has had data, and its activity, if g
+// addLegState adds the ACK state of the last leg, if g has had data, and its activity, if g
 // is active.
-func (g *group) trackLeg() {
+func (g *group) addLegState() {
 	if g.acks != nil {
-		g.acks = append(g.acks, g.legs[len(g.legs)-1].branch())
+		g.acks = append(g.acks, g.legs[len(g.legs)-1].newAckState())
 	}
 	if g.activity == nil {
 		return
 	}
-	g.activity = g.sw.pools.tracks.resize(g.activity, len(g.legs))
-	if n := len(g.legs); g.quorum > 0 && len(g.sw.sortScratch) < n {
+	g.activity = g.sw.pools.activity.resize(g.activity, len(g.legs))
+	g.growScratch()
+}
+
+// growScratch makes room for quorumAcked.
+func (g *group) growScratch() {
+	if n := len(g.legs); g.policy.quorum > 0 && len(g.sw.sortScratch) < n {
 		g.sw.sortScratch = make([]int32, 2*n)
 	}
 }
@@ -107,11 +94,11 @@ func (g *group) trackLeg() {
 // deactivate gives back the slices that g has for its data. Nothing is in flight, or what
 // is in flight counts no longer.
 func (g *group) deactivate() {
-	g.sw.pools.tracks.put(g.activity)
-	g.sw.pools.ends.put(g.messages.ends)
-	g.activity, g.messages.ends, g.messages.count, g.messages.first = nil, nil, 0, 0
-	if g.store != nil {
-		g.store.shrink()
+	g.sw.pools.activity.put(g.activity)
+	g.sw.pools.ends.put(g.agg.messages.ends)
+	g.activity, g.agg.messages.ends, g.agg.messages.count, g.agg.messages.first = nil, nil, 0, 0
+	if g.repair.store != nil {
+		g.repair.store.shrink()
 	}
 }
 
@@ -121,8 +108,8 @@ const idleAfter = 10 * time.Second
 // idle reports whether g can do without the state that it has for its data: its source has
 // sent nothing for idleAfter, and every receiver has acknowledged everything.
 func (g *group) idle(now time.Duration) bool {
-	return g.numbering.numPending == 0 && !g.livenessArmed && !g.recoveryArmed && g.numJoining == 0 && g.numRecovering == 0 && g.numPending == 0 && g.numJoinedInFlight == 0 &&
-		g.isQuiescent() && (g.store == nil || g.store.bytes == 0) && g.refusal.syndrome == 0 && !g.numbering.isBlocking() && now-max(g.lastPSNAt, g.quarantinedUntil) > idleAfter
+	return g.numbering.numPending == 0 && !g.live.armed && !g.repair.armed && g.recv.joining == 0 && g.repair.numRecovering == 0 && g.agg.numPending == 0 && g.recv.joinedInFlight == 0 &&
+		g.isQuiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) && g.refusal.syndrome == 0 && !g.numbering.isBlocking() && now-max(g.src.lastPSNAt, g.src.quarantinedUntil) > idleAfter
 }
 
 // actives are the active groups, in the order in which they became active or were last

@@ -129,7 +129,7 @@ func TestR82_IdleGroupsGiveBack(t *testing.T) {
 		if g.activity != nil {
 			t.Fatalf("group %d is still active", first)
 		}
-		serveOne(t, s, &out, now, first, g.nxt)
+		serveOne(t, s, &out, now, first, g.fwd.nxt)
 		now += 2 * idleAfter / atOnce
 		advance(s, &out, now)
 	}); got != 0 {
@@ -145,9 +145,9 @@ func TestR82_BusyGroupsKeepIt(t *testing.T) {
 	serveOne(t, s, &out, 0, 0, 0)
 	sendTo(t, s, 0, 1) // no receiver acknowledges
 	now := 2 * idleAfter
-	s.groups[1].deadAfter = 0 // no receiver is evicted
+	s.groups[1].live.deadAfter = 0 // no receiver is evicted
 	advance(s, &out, now)
-	s.groups[1].livenessArmed, s.groups[1].recoveryArmed, s.groups[1].store = false, false, nil // and none is probed any more
+	s.groups[1].live.armed, s.groups[1].repair.armed, s.groups[1].repair.store = false, false, nil // and none is probed any more
 	serveOne(t, s, &out, now-idleAfter/2, 2, 0)
 	for i := 3; i < 40; i++ {
 		serveOne(t, s, &out, now, i, 0)
@@ -186,7 +186,7 @@ func TestR82_ChangesOfAnIdleGroup(t *testing.T) {
 	if g.activity != nil {
 		t.Fatal("the group is still active")
 	}
-	add := AddMember{Member: MemberSpec{IP: memberAddr(3), QPN: 0x100, RQPSN: 3000, Leg: 3, Window: g.window}}
+	add := AddMember{Member: MemberSpec{IP: memberAddr(3), QPN: 0x100, RQPSN: 3000, Leg: 3, Window: g.fwd.window}}
 	for i, op := range []Op{RemoveMember{Member: 2}, add} {
 		if err := s.Apply(2*idleAfter, op, &out); err != nil {
 			t.Fatalf("operation %d: %v", i, err)

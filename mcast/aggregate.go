@@ -11,15 +11,15 @@ import (
 // a NAK of the next PSN if one is due.
 func (g *group) evaluate(out *Output) {
 	for {
-		for g.numAtAcked <= g.allowedBehind && g.raiseAcked(out) {
+		for g.agg.numAtAcked <= g.agg.allowedBehind && g.raiseAcked(out) {
 		}
-		if g.quorum > 0 && g.numPending > 0 && g.removeStranded(out) {
+		if g.policy.quorum != 0 && g.agg.numPending != 0 && g.removeStranded(out) {
 			if g.failed {
 				return
 			}
 			continue
 		}
-		if g.numPending == 0 && g.refusal.syndrome == 0 && !g.numbering.askSource && !g.turn.over {
+		if g.agg.numPending == 0 && g.refusal.syndrome == 0 && !g.numbering.askSource && !g.turn.messageRefused {
 			return
 		}
 		worst, who, code := g.worstPending()
@@ -30,11 +30,11 @@ func (g *group) evaluate(out *Output) {
 			g.evict(who, code, out)
 			continue
 		}
-		next := g.acked.Next()
-		if g.nakSeverity != sevNone && g.nakPSN == next && !g.nakServed && worst <= g.nakSeverity {
+		next := g.agg.acked.Next()
+		if g.agg.nakSeverity != sevNone && g.agg.nakPSN == next && !g.agg.nakServed && worst <= g.agg.nakSeverity {
 			return // the source was sent this NAK, and has not sent its PSN since
 		}
-		g.nakPSN, g.nakSeverity, g.nakServed = next, worst, false
+		g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = next, worst, false
 		g.sendNAK(out, code, next)
 		if worst == sevFatal {
 			g.fatalSent(who, code, out)
@@ -48,30 +48,30 @@ func (g *group) evaluate(out *Output) {
 // forwarded. If acked rises the source is sent an ACK, and raiseAcked returns true.
 func (g *group) raiseAcked(out *Output) bool {
 	var m rocev2.PSN
-	if g.quorum > 0 {
+	if g.policy.quorum != 0 {
 		m = g.quorumAcked()
 	} else {
 		m = g.lowestAcked()
 	}
-	if m.LessEq(g.acked) {
+	if m.LessEq(g.agg.acked) {
 		return false
 	}
-	g.ackedCount = addAckedCount(g.ackedCount, m.Sub(g.acked))
-	g.acked = m
-	if g.nakSeverity != sevNone && m.Sub(g.nakPSN) >= maxSourceFlight {
-		g.nakSeverity, g.nakServed = sevNone, false // the source went on and did not send nakPSN again (R62)
+	g.src.ackedCount = addAckedCount(g.src.ackedCount, m.Sub(g.agg.acked))
+	g.agg.acked = m
+	if g.agg.nakSeverity != sevNone && m.Sub(g.agg.nakPSN) >= maxSourceFlight {
+		g.agg.nakSeverity, g.agg.nakServed = sevNone, false // the source went on and did not send nakPSN again (R62)
 	}
-	g.messages.advance(m)
-	if g.targets != nil {
-		g.targets.fold(m)
+	g.agg.messages.advance(m)
+	if g.fwd.targets != nil {
+		g.fwd.targets.fold(m)
 	}
-	if g.store != nil {
+	if g.repair.store != nil {
 		g.freeUnneeded(out)
-	} else if g.rttPSN.LessEq(m) {
-		g.rttPending = false
+	} else if g.rtt.psn.LessEq(m) {
+		g.rtt.pending = false
 	}
 	g.sendACK(out)
-	if g.numJoinedInFlight > 0 && g.inFlightUntil.LessEq(m) {
+	if g.recv.joinedInFlight != 0 && g.recv.inFlightUntil.LessEq(m) {
 		g.promoteJoined()
 	}
 	return true
@@ -80,20 +80,20 @@ func (g *group) raiseAcked(out *Output) bool {
 // lowestAcked returns the PSN up to which every receiver has all, and sets numAtAcked to
 // the number of receivers that have no more.
 func (g *group) lowestAcked() rocev2.PSN {
-	m := g.nxt.Prev()
-	first := true
+	m, n := g.fwd.nxt.Prev(), int32(0)
 	for i := range g.acks {
 		b := &g.acks[i]
 		if b.flags&isReceiver == 0 {
 			continue
 		}
 		switch {
-		case first || b.acked.Less(m):
-			m, g.numAtAcked, first = b.acked, 1, false
+		case b.acked.Less(m):
+			m, n = b.acked, 1
 		case b.acked == m:
-			g.numAtAcked++
+			n++
 		}
 	}
+	g.agg.numAtAcked = n
 	return m
 }
 
@@ -101,83 +101,89 @@ func (g *group) lowestAcked() rocev2.PSN {
 // comes from (none: the switch itself) and the syndrome to send: of several RNR NAKs
 // the one with the longest wait.
 func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
-	from = none
 	for i := range g.acks {
 		b := &g.acks[i]
-		if b.pending == sevNone || b.flags&isReceiver == 0 || b.acked != g.acked {
+		if b.pending == sevNone || b.acked != g.agg.acked {
 			continue
 		}
 		if b.pending > sev || b.pending == sevRNR && sev == sevRNR && b.pendingSyndrome.RNRCode().Duration() > code.RNRCode().Duration() {
 			sev, from, code = b.pending, i, b.pendingSyndrome
 		}
 	}
-	if g.refusal.syndrome != 0 && g.refusal.psn == g.acked.Next() && sev < sevFatal {
+	if g.refusal.syndrome != 0 && g.refusal.psn == g.agg.acked.Next() && sev < sevFatal {
 		return sevFatal, none, g.refusal.syndrome
 	}
-	if sev == sevNone && g.turn.over && g.nxt == g.acked.Next() {
+	if g.turn.messageRefused && g.fwd.nxt == g.agg.acked.Next() {
 		return sevRNR, none, turnSoon.RNR()
 	}
-	if sev == sevNone && g.numbering.askSource && g.nxt == g.acked.Next() {
+	if g.numbering.askSource && g.fwd.nxt == g.agg.acked.Next() {
 		return sevSequence, none, rocev2.SyndromeNAKSequence // as a receiver that lacks the blocked message would
 	}
 	return sev, from, code
 }
 
-// fatalSent acts on a fatal NAK that was sent to the source. A receiver's NAK ends the
-// group. The switch's own NAK ends the source's queue pair only: nothing reached a
-// receiver, and another member may send.
-func (g *group) fatalSent(from int, code rocev2.Syndrome, out *Output) {
-	if from == none {
-		if !g.refusalReported {
-			g.refusalReported = true
-			g.emitCause(out, SourceRefused, MemberID(g.source), g.nakPSN, code)
-		}
-		return
-	}
-	g.fail(g.legs[from].member, g.nakPSN, code, code, out)
-}
-
-// failBecauseOf fails the group because of member m: the source gets a fatal NAK of the
-// first PSN that is not acknowledged, so what came before completes. The syndrome is why
-// if that is the member's own fatal NAK, else remote operational error.
-func (g *group) failBecauseOf(m MemberID, why rocev2.Syndrome, out *Output) {
-	code := why
-	if why.Kind() != rocev2.KindFatal {
-		code = rocev2.SyndromeNAKOpErr
-	}
-	g.nakPSN, g.nakSeverity, g.nakServed = g.acked.Next(), sevFatal, false
-	if g.nakPSN.Less(g.nxt) || g.numbering.isBlocking() {
-		g.sendNAK(out, code, g.nakPSN)
-	} // else the source has not sent nakPSN, and is answered when it does (R75)
-	g.fail(m, g.nakPSN, code, why, out)
-}
-
-func (g *group) fail(m MemberID, psn rocev2.PSN, code, why rocev2.Syndrome, out *Output) {
-	g.failed, g.failPSN, g.failSyndrome = true, psn, code
-	g.livenessArmed = false
-	g.clearStore(g.nxt, out)
-	g.emitEvent(out, Event{Kind: GroupFailed, Group: g.id, Member: m, PSN: psn, Syndrome: code, Cause: why})
-	if g.source != none { // a source that is registered with too high a PSN begins in the middle of a message
-		g.reportMismatch(MemberID(g.source), SendPSN, out)
-	}
-}
-
-// evict removes leg i, whose receiver cannot go on.
-func (g *group) evict(i int, why rocev2.Syndrome, out *Output) {
-	a := g.acks[i].acked
-	if g.acks[i].flags&isReceiver == 0 {
-		a = g.nxt.Prev() // nothing that was forwarded is for it
-	}
-	for m := range g.members {
-		if g.members[m].leg == LegID(i) && g.members[m].live {
-			g.members[m].live = false
-			g.emitCause(out, MemberEvicted, MemberID(m), a, why)
-		}
-	}
-	g.legs[i].members = 0
-	g.removeLeg(i)
-	g.freeAfterEviction(out)
-}
-
 // addAckedCount adds n PSNs to past, an ackedCount: how far back a duplicate may be.
 func addAckedCount(past, n int32) int32 { return min(past+n, maxBehind) }
+
+// aggregation is what the group acknowledges to the source. acked never falls within a
+// turn; it is the lowest acked of the receivers or, under Quorum, the highest PSN that the
+// quorum has.
+type aggregation struct {
+	acked         rocev2.PSN // all up to here is acknowledged, by every receiver or the quorum
+	numAtAcked    int32      // receivers that are not above acked; more than allowedBehind while acked cannot move
+	allowedBehind int32      // receivers that acked does not wait for: 0, except under Quorum
+	numPending    int32      // legs with a pending NAK
+	nakPSN        rocev2.PSN // PSN of the last NAK to the source, if nakSeverity is not sevNone
+	nakSeverity   severity   // severity of the last NAK to the source
+	nakServed     bool       // the source has sent nakPSN since that NAK
+	becnDue       bool       // BECN is to be set in the next ACK
+	messages      messages   // the MSN of the group's ACK
+}
+
+// setPending replaces the pending NAK of b.
+func (g *group) setPending(b *ackState, sev severity, info rocev2.Syndrome) {
+	if b.pending != sevNone {
+		g.agg.numPending--
+	}
+	if sev != sevNone {
+		g.agg.numPending++
+	}
+	b.pending, b.pendingSyndrome = sev, info
+}
+
+// noteAcked records that b acknowledged everything up to psn. It reports whether that
+// is news.
+func (g *group) noteAcked(b *ackState, psn rocev2.PSN) bool {
+	if psn.LessEq(b.acked) {
+		return false
+	}
+	if b.acked.LessEq(g.agg.acked) && g.agg.acked.Less(psn) && (b.flags&joinedInFlight == 0 || g.policy.quorum == 0) {
+		g.agg.numAtAcked--
+	}
+	b.acked = psn
+	g.setPending(b, sevNone, 0)
+	return true
+}
+
+// sendACK sends the source an ACK of acked. The syndrome is always 0x1F: the credits of
+// several receivers cannot be merged safely (R20).
+func (g *group) sendACK(out *Output) {
+	g.sendFeedback(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.acked)
+	g.agg.becnDue = false
+}
+
+func (g *group) sendNAK(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
+	g.sendFeedback(out, rocev2.Acknowledge, code, psn)
+	g.agg.becnDue = false
+}
+
+func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
+	if g.src.quarantined && op == rocev2.Acknowledge {
+		return
+	}
+	g.counters.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{
+		Group: g.id, To: MemberID(g.src.member), Op: op, BECN: g.agg.becnDue,
+		PSN: psn, Syndrome: syn, MSN: g.agg.messages.completed,
+	})
+}

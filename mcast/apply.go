@@ -5,8 +5,9 @@ package mcast
 
 import (
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Apply changes the groups. It may allocate. An operation that returns an error has
@@ -33,14 +34,14 @@ func (s *Switch) putGroup(now time.Duration, spec *GroupSpec, out *Output) error
 	if err := s.validate(spec); err != nil {
 		return err
 	}
-	key := keyOf(spec.IP)
+	key := rocev2.KeyOf(spec.IP)
 	if id, ok := s.lookup(key); ok && id != spec.ID {
 		return fmt.Errorf("mcast: group %d: address %v belongs to group %d; delete that first", spec.ID, spec.IP, id)
 	}
 	old := s.group(spec.ID)
 	if old != nil {
 		if old.ip != key {
-			return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip.addr())
+			return fmt.Errorf("mcast: group %d: in use by %v; delete it first", spec.ID, old.ip.Addr())
 		}
 		old.clearStore(0, out)
 		old.noteAllDepartures(now)
@@ -79,24 +80,24 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 // newGroup makes a group of a validated spec.
 func (s *Switch) newGroup(spec *GroupSpec) *group {
 	g := &group{
-		sw: s,
-		id: spec.ID, ip: keyOf(spec.IP), qpn: spec.QPN, pmtu: uint16(spec.PMTU), policy: spec.Policy,
-		window: spec.Window, hasWindow: spec.Window != Window{},
-		source: none, sourceLeg: none, cnpLeg: none, turn: turn{next: none},
-		legs:       make([]leg, 0, len(spec.Legs)),
-		members:    make([]member, 0, len(spec.Members)),
-		generation: spec.Generation,
+		sw: s, id: spec.ID, ip: rocev2.KeyOf(spec.IP), qpn: spec.QPN, generation: spec.Generation,
+		src:  source{member: none, leg: none},
+		fwd:  forwarding{pmtu: uint16(spec.PMTU), window: spec.Window, hasWindow: spec.Window != Window{}},
+		turn: turn{next: none},
+		cnp:  cnpFilter{leg: none},
+		legs: make([]leg, 0, len(spec.Legs)), members: make([]member, 0, len(spec.Members)),
 	}
+	g.policy.kind = spec.Policy
 	g.setPolicy(spec)
 	g.numbering.interval = spec.PSNProbe
 	if r := &spec.Repair; r.Bytes > 0 {
-		g.repairTimeout, g.tries = r.Timeout, uint8(r.Tries)
-		g.store = &store{limit: r.Bytes, sw: s}
+		g.repair.timeout, g.repair.tries = r.Timeout, uint8(r.Tries)
+		g.repair.store = &store{limit: r.Bytes, sw: s}
 	}
 	if spec.TargetKey != 0 {
-		g.targetKey, g.targets = spec.TargetKey, newTargets(0)
+		g.fwd.targetKey, g.fwd.targets = spec.TargetKey, newTargets(0)
 	}
-	g.messages.spare = &s.pools.ends
+	g.agg.messages.spare = &s.pools.ends
 	for _, l := range spec.Legs {
 		g.addLeg(l)
 	}
@@ -106,38 +107,6 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	return g
 }
 
-func (g *group) setPolicy(spec *GroupSpec) {
-	switch spec.Policy {
-	case Strict:
-		g.minReceivers = math.MaxInt32
-	case Evict:
-		g.minReceivers = 1
-	case Quorum:
-		g.quorum, g.minReceivers = int32(spec.Quorum), int32(spec.Quorum)
-		g.allowedBehind = -g.quorum
-	}
-	switch {
-	case spec.SourceTimeout == 0:
-		g.sourceTimeout = DefaultSourceTimeout
-	case spec.SourceTimeout > 0:
-		g.sourceTimeout = spec.SourceTimeout
-	}
-	switch {
-	case spec.TurnTime == 0:
-		g.turnTime = DefaultTurnTime
-	case spec.TurnTime > 0:
-		g.turnTime = spec.TurnTime
-	}
-	g.deadAfter, g.deadAfterMax, g.lagTime, g.lagPSNs = spec.DeadAfter, spec.DeadAfterMax, spec.LagTime, int32(spec.LagPSNs)
-	if g.quorum > 0 && g.lagPSNs == 0 {
-		g.lagPSNs = maxBehind // circular comparison would take a leg that is further behind for one ahead (R61)
-	}
-	g.livenessPeriod = g.deadAfter
-	if g.lagTime > 0 && (g.livenessPeriod == 0 || g.lagTime/2 < g.livenessPeriod) {
-		g.livenessPeriod = max(g.lagTime/2, time.Millisecond)
-	}
-}
-
 func (g *group) addLeg(spec LegSpec) {
 	if spec.Kind == Forwarded {
 		x := g.newExtra()
@@ -145,16 +114,16 @@ func (g *group) addLeg(spec LegSpec) {
 	}
 	g.legs = append(g.legs, newLeg(spec))
 	if g.numbering.interval > 0 {
-		g.checks = append(g.checks, verification{})
+		g.numbering.checks = append(g.numbering.checks, verification{})
 	}
-	g.trackLeg()
-	if g.targets != nil {
-		g.targets.addLeg()
+	g.addLegState()
+	if g.fwd.targets != nil {
+		g.fwd.targets.addLeg()
 	}
 }
 
 func newMember(m *MemberSpec) member {
-	return member{ip: keyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, sqPSN: m.SQPSN, ePSN: m.RQPSN}
+	return member{ip: rocev2.KeyOf(m.IP), qpn: m.QPN, leg: m.Leg, live: true, receiveOnly: m.ReceiveOnly, sqPSN: m.SQPSN, ePSN: m.RQPSN}
 }
 
 func (g *group) addMember(m *MemberSpec) {
@@ -180,15 +149,14 @@ func (g *group) sourceRemoved(m MemberID, out *Output) {
 	if g.failed {
 		return
 	}
-	if g.quorum > 0 && g.acked == g.nxt.Prev() && !g.midMessage {
-		g.evictBehind(out)
+	if g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage {
+		g.evictBehind(out) // without a quorum nobody is behind acked
 	}
-	if g.midMessage || !g.allCaughtUp() {
-		g.fail(m, g.acked.Next(), 0, SourceRemoved, out)
-		g.source, g.sourceLeg, g.sourceAddr = none, none, addrKey{}
+	if g.fwd.midMessage || !g.allCaughtUp() {
+		g.fail(m, g.agg.acked.Next(), 0, SourceRemoved, out)
+		g.src.member, g.src.leg = none, none
 		return
 	}
 	g.endTurn(out)
-	g.sourceAddr = addrKey{}
-	g.livenessArmed = false
+	g.live.armed = false
 }

@@ -48,7 +48,7 @@ func TestC49_WriteRewritten(t *testing.T)              { runTranscript(t) }
 func TestC50_RestartAtMiddle(t *testing.T)             { runTranscript(t) }
 func TestC51_ZeroLengthWrite(t *testing.T)             { runTranscript(t) }
 func TestC52_GoBackUsesTheOldTarget(t *testing.T)      { runTranscript(t) }
-func TestC53_LostUpdate(t *testing.T)                  { runTranscript(t) }
+func TestC53_LostTargetMessage(t *testing.T)           { runTranscript(t) }
 func TestC54_OutOfWindow(t *testing.T)                 { runTranscript(t) }
 func TestC55_RemoveSlowest(t *testing.T)               { runTranscript(t) }
 func TestC56_JoinMidMessage(t *testing.T)              { runTranscript(t) }
@@ -56,14 +56,14 @@ func TestC57_NoOldDataToTheJoiner(t *testing.T)        { runTranscript(t) }
 func TestC58_SourceChange(t *testing.T)                { runTranscript(t) }
 func TestC59_NewSourceTooEarly(t *testing.T)           { runTranscript(t) }
 func TestC60_LateDuplicateOfTheOldSource(t *testing.T) { runTranscript(t) }
-func TestC61_LateAckOfTheOldEpoch(t *testing.T)        { runTranscript(t) }
-func TestC62_FirstPacketOfAnEpochLost(t *testing.T)    { runTranscript(t) }
-func TestC63_OnlyTheHottestBranch(t *testing.T)        { runTranscript(t) }
-func TestC64_HottestGoesSilent(t *testing.T)           { runTranscript(t) }
+func TestC61_DelayedAckOfTheOldTurn(t *testing.T)      { runTranscript(t) }
+func TestC62_FirstPacketOfATurnLost(t *testing.T)      { runTranscript(t) }
+func TestC63_OnlyTheMostCongestedLeg(t *testing.T)     { runTranscript(t) }
+func TestC64_MostCongestedGoesSilent(t *testing.T)     { runTranscript(t) }
 func TestC65_CnpIsTheSources(t *testing.T)             { runTranscript(t) }
 
-func TestC67_SingleLossRepairedHere(t *testing.T) { runTranscript(t) }
-func TestC68_NoGapAfterTheRepair(t *testing.T)    { runTranscript(t) }
-func TestC69_TailLoss(t *testing.T)               { runTranscript(t) }
-func TestC70_StoreFull(t *testing.T)              { runTranscript(t) }
-func TestC71_KeptIsNotAcknowledged(t *testing.T)  { runTranscript(t) }
+func TestC67_SingleLossRepairedHere(t *testing.T)    { runTranscript(t) }
+func TestC68_NoGapAfterTheRepair(t *testing.T)       { runTranscript(t) }
+func TestC69_TailLoss(t *testing.T)                  { runTranscript(t) }
+func TestC70_StoreFull(t *testing.T)                 { runTranscript(t) }
+func TestC71_RetainedIsNotAcknowledged(t *testing.T) { runTranscript(t) }

@@ -91,7 +91,7 @@ func TestR34_WhoNeedsToSeeEveryPacket(t *testing.T) {
 			read.PSN = 1
 			in(0, read)
 		}, false},
-		"a late branch": {func(s *Switch, in func(time.Duration, Packet) *Output) {
+		"a recovering leg": {func(s *Switch, in func(time.Duration, Packet) *Output) {
 			if out := in(0, send); !s.Requeue(&out.Copies[0], time.Millisecond) {
 				t.Fatal("the copy is lost")
 			}
@@ -143,7 +143,7 @@ func TestR51_WhatCannotBePutOff(t *testing.T) {
 		"without a store":   {0, func(*Copy) {}, false},
 		"of another group":  {100_000, func(c *Copy) { c.Group = 7 }, false},
 		"for another leg":   {100_000, func(c *Copy) { c.Leg = 3 }, false},
-		"for its own leg":   {100_000, func(c *Copy) { c.Leg = 0 }, false},
+		"for its own leg":   {100_000, func(c *Copy) { c.Leg, c.PSN = 0, 0 }, false},
 		"of another packet": {100_000, func(c *Copy) { c.PSN = c.PSN.Next() }, false},
 	} {
 		s, in := unsentGroup(t, c.bytes)
@@ -161,5 +161,18 @@ func TestR51_WhatCannotBePutOff(t *testing.T) {
 		if st.Counters.Copies != left {
 			t.Errorf("%s: %d copies count as sent, want %d", name, st.Counters.Copies, left)
 		}
+	}
+}
+
+// TestR34_MessagesThatPassedUnseen: the rest of a WRITE that a fast path has begun is not
+// measured by the last FIRST that the switch has seen.
+func TestR34_MessagesThatPassedUnseen(t *testing.T) {
+	s, in := unsentGroup(t, 0)
+	in(0, Packet{Src: ipOf("A"), Op: rocev2.WriteFirst, Payload: 1024, DMALen: 2048})
+	if err := s.Forwarded(0, 5, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	if out := in(0, Packet{Src: ipOf("A"), Op: rocev2.WriteMiddle, Payload: 1024, PSN: 5}); out.Drop != None || len(out.Copies) != 2 {
+		t.Errorf("the middle of another message: %v, %+v", out.Drop, out.Copies)
 	}
 }

@@ -3,7 +3,11 @@
 
 package mcast
 
-import "time"
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
 
 // Receivers that were members of the same group shortly before (R73).
 //
@@ -28,7 +32,7 @@ type departures struct {
 }
 
 type departure struct {
-	group, member addrKey
+	group, member rocev2.AddrKey
 	port          Port
 	until         time.Duration // packets of its membership may be on their way
 	pausesApplied time.Duration // pauses of the port that until includes
@@ -44,7 +48,7 @@ func (d *departures) at(i uint32) *departure { return &d.ring[(d.first+i)%maxDep
 
 // add records that a receiver behind a port has left a group. Its packets are delayed by
 // no more than quarantine and the delay of the port's queue.
-func (d *departures) add(now time.Duration, h *portTimes, group, member addrKey, port Port) {
+func (d *departures) add(now time.Duration, h *portTimes, group, member rocev2.AddrKey, port Port) {
 	if d.count == maxDepartures {
 		d.overflowUntil = max(d.overflowUntil, d.at(0).endsAt(h))
 		d.first, d.count = d.first+1, d.count-1
@@ -56,7 +60,7 @@ func (d *departures) add(now time.Duration, h *portTimes, group, member addrKey,
 
 // recentUntil returns until when packets of an earlier membership of member in group may
 // be on their way; 0 if there are none.
-func (d *departures) recentUntil(now time.Duration, h *portTimes, group, member addrKey) time.Duration {
+func (d *departures) recentUntil(now time.Duration, h *portTimes, group, member rocev2.AddrKey) time.Duration {
 	for d.count > 0 && d.at(0).endsAt(h) <= now {
 		d.first, d.count = d.first+1, d.count-1
 	}
@@ -98,7 +102,7 @@ func (g *group) noteEvictions(now time.Duration, events []Event) {
 
 // probedFrom returns since when leg i may be probed; 0: at any time.
 func (g *group) probedFrom(i int) time.Duration {
-	if !g.checks[i].returning {
+	if !g.numbering.checks[i].returning {
 		return 0
 	}
 	return g.activity[i].probeNotBefore
@@ -106,7 +110,7 @@ func (g *group) probedFrom(i int) time.Duration {
 
 // probeNotBefore returns until when leg i is not probed; 0: it may be probed now.
 func (g *group) probeNotBefore(now time.Duration, i int) time.Duration {
-	if !g.checks[i].returning {
+	if !g.numbering.checks[i].returning {
 		return 0
 	}
 	g.applyPauses(i)

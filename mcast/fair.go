@@ -19,10 +19,10 @@ const (
 	// DefaultTurnTime replaces a GroupSpec.TurnTime of 0. A change of the source costs a
 	// round trip and an RNR timer of turnSoon, about 2 ms: a tenth of a turn.
 	DefaultTurnTime = 20 * time.Millisecond
-	// turnKept is how long a turn is reserved for a member that does not send. A waiting
+	// turnReserved is how long a turn is reserved for a member that does not send. A waiting
 	// member repeats its first packet after each timer of turnRNRCode, so four of its
 	// packets have been lost by then.
-	turnKept = 20 * time.Millisecond
+	turnReserved = 20 * time.Millisecond
 	// maxMisses is the number of times that a turn's length is doubled at most, once for
 	// each member that did not use its turn.
 	maxMisses = 6
@@ -35,31 +35,37 @@ const (
 )
 
 // turn is the state of the source's turn, and of the members that wait for theirs.
+// endingSince is set while the turn is to end; over and drainedSince only then.
 type turn struct {
-	next   int32         // the member that has waited longest, or none
-	over   bool          // the source has begun its next message, which was refused
-	misses uint8         // how often the source's turn has ended for a member that did not use its own
-	asked  time.Duration // when the member next last sent its first packet
-	since  time.Duration // since when members have waited during the present turn; 0: no member has
-	ends   time.Duration // since when the turn is to end with the message under way; 0: it is not
-	held   time.Duration // since when all before the refused message is acknowledged; 0: it is not
+	requestedAt    time.Duration // when the member next last sent its first packet
+	contendedSince time.Duration // since when members have waited during the present turn; 0: no member has
+	drainedSince   time.Duration // since when all before the refused message is acknowledged; 0: it is not
+	time           time.Duration // the least time that a turn lasts while other members wait; 0: any time
+	sourceTimeout  time.Duration // how long the source may send nothing while another member waits; 0: any time
+
+	next            int32         // the member that has waited longest, or none
+	messageRefused  bool          // the source has begun its next message, which was refused
+	refusalReported bool          // SourceRefused was emitted in this turn
+	misses          uint8         // how often the source's turn has ended for a member that did not use its own
+	endingSince     time.Duration // since when the turn is to end with the message under way; 0: it is not
+	silentSince     time.Duration // since when the source has sent nothing while another member waits; 0: no member waits
 }
 
-// wait notes that member k waits for a turn, and answers it with the RNR timer code of its
-// wait. Member k has sent its first packet, which is verified.
-func (g *group) wait(now time.Duration, k MemberID, out *Output) {
+// waitForTurn notes that member k waits for a turn, and answers it with the RNR timer code
+// of its wait. Member k has sent its first packet, which is verified.
+func (g *group) waitForTurn(now time.Duration, k MemberID, out *Output) {
 	t := &g.turn
-	if g.turnTime <= 0 {
+	if g.turn.time <= 0 {
 		g.deferSource(k, turnRNRCode, out)
 		return
 	}
 	if h := g.newHistory(k); h.waits == 0 {
 		h.waits = max(now, 1)
 	}
-	if t.since == 0 {
-		t.since = max(now, 1)
+	if t.contendedSince == 0 {
+		t.contendedSince = max(now, 1)
 	}
-	if t.next != none && t.next != int32(k) && now-t.asked >= turnKept {
+	if t.next != none && t.next != int32(k) && now-t.requestedAt >= turnReserved {
 		g.dismissNext(now)
 	}
 	if t.next == none {
@@ -67,11 +73,11 @@ func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 	}
 	code := turnRNRCode
 	if t.next == int32(k) {
-		t.asked = now
-		if t.ends == 0 && len(g.forwardedLegs()) == 0 && now-t.since >= g.turnTime<<t.misses {
-			t.ends = max(now, 1)
+		t.requestedAt = now
+		if t.endingSince == 0 && len(g.forwardedLegs()) == 0 && now-t.contendedSince >= g.turn.time<<t.misses {
+			t.endingSince = max(now, 1)
 		}
-		if t.ends != 0 && now-t.ends < turnKept {
+		if t.endingSince != 0 && now-t.endingSince < turnReserved {
 			code = turnSoon
 		}
 	}
@@ -81,7 +87,7 @@ func (g *group) wait(now time.Duration, k MemberID, out *Output) {
 // chooseNext makes the live member that has waited longest the next one.
 func (g *group) chooseNext(now time.Duration) {
 	t := &g.turn
-	t.next, t.asked = none, now
+	t.next, t.requestedAt = none, now
 	for i := range g.members {
 		h := g.historyOf(MemberID(i))
 		if h.waits != 0 && g.members[i].live && (t.next == none || h.waits < g.historyOf(MemberID(t.next)).waits) {
@@ -94,19 +100,20 @@ func (g *group) chooseNext(now time.Duration) {
 // not used its turn, or could not get it.
 func (g *group) dismissNext(now time.Duration) {
 	t := &g.turn
-	if t.ends != 0 {
+	if t.endingSince != 0 {
 		t.misses = min(t.misses+1, maxMisses)
-		t.since = max(now, 1)
+		t.contendedSince = max(now, 1)
 	}
-	t.ends, t.over, t.held = 0, false, 0
+	t.endingSince, t.messageRefused, t.drainedSince = 0, false, 0
 	g.newHistory(MemberID(t.next)).waits = 0
 	g.chooseNext(now)
 }
 
-// kept reports whether the turn that comes next is reserved for another member than k.
-func (g *group) kept(now time.Duration, k MemberID) bool {
+// reservedForAnother reports whether the turn that comes next is reserved for another
+// member than k.
+func (g *group) reservedForAnother(now time.Duration, k MemberID) bool {
 	t := &g.turn
-	return t.ends != 0 && t.next != int32(k) && now-t.asked < turnKept
+	return t.endingSince != 0 && t.next != int32(k) && now-t.requestedAt < turnReserved
 }
 
 // yields reports whether the source's packet is refused because its turn is over: the
@@ -115,14 +122,14 @@ func (g *group) kept(now time.Duration, k MemberID) bool {
 func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 	t := &g.turn
 	switch {
-	case t.ends == 0 || g.failed || g.refusal.syndrome != 0 || psn.Less(g.nxt):
+	case t.endingSince == 0 || g.failed || g.refusal.syndrome != 0 || psn.Less(g.fwd.nxt):
 		return false
-	case g.midMessage:
-		t.over, t.held = false, 0 // nxt-1 did not end the message after all
+	case g.fwd.midMessage:
+		t.messageRefused, t.drainedSince = false, 0 // nxt-1 did not end the message after all
 		return false
-	case !t.over && g.targets != nil && g.targets.named && (psn != g.nxt || !g.isTargetMessage(p)):
+	case !t.messageRefused && g.fwd.targets != nil && g.fwd.targets.named && (psn != g.fwd.nxt || !g.isTargetMessage(p)):
 		return false
-	case now-t.asked >= turnKept || t.held != 0 && now-t.held >= turnKept:
+	case now-t.requestedAt >= turnReserved || t.drainedSince != 0 && now-t.drainedSince >= turnReserved:
 		g.dismissNext(now)
 		return false
 	}
@@ -133,22 +140,22 @@ func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 // evaluate sends the source an RNR NAK when all before that message is acknowledged.
 func (g *group) yieldTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason {
 	t := &g.turn
-	g.arrived(now, psn)
-	t.over = true
-	if t.held == 0 && g.acked == g.nxt.Prev() {
-		t.held = max(now, 1)
+	g.noteNotForwarded(now, psn)
+	t.messageRefused = true
+	if t.drainedSince == 0 && g.agg.acked == g.fwd.nxt.Prev() {
+		t.drainedSince = max(now, 1)
 	}
 	g.evaluate(out)
 	return TurnOver
 }
 
-// taken notes that the turn of member k begins.
-func (g *group) taken(now time.Duration, k MemberID) {
+// noteTurnBegins notes that the turn of member k begins.
+func (g *group) noteTurnBegins(now time.Duration, k MemberID) {
 	t := &g.turn
 	if g.historyOf(k).waits != 0 {
 		g.newHistory(k).waits = 0
 	}
-	t.since, t.misses = 0, 0
+	t.contendedSince, t.misses = 0, 0
 	if t.next == int32(k) {
 		g.chooseNext(now)
 	}

@@ -94,7 +94,7 @@ func TestR78_TurnsDouble(t *testing.T) {
 		if s.asks(0) != turnSoon {
 			t.Fatal("the source goes on")
 		}
-		s.now += turnKept
+		s.now += turnReserved
 		if s.asks(0) != 0 {
 			t.Fatal("the source does not go on")
 		}
@@ -129,7 +129,7 @@ func TestR78_WhoIsNext(t *testing.T) {
 		{[]MemberID{3, 2, 1}, 2, []MemberID{3, 1}},
 		{[]MemberID{2, 1, 3}, 1, []MemberID{2, 3}},
 	} {
-		const turns = 5 * time.Millisecond // less than turnKept, so that a next member that does not ask delays the others
+		const turns = 5 * time.Millisecond // less than turnReserved, so that a next member that does not ask delays the others
 		s := newSharing(t, 4, turns)
 		s.asks(0)
 		for _, m := range c.order {
@@ -206,10 +206,10 @@ func TestR78_SlowReceivers(t *testing.T) {
 		if r := send(); r != TurnOver || len(s.out.Feedback)+len(s.out.Copies) > 0 {
 			t.Fatalf("at %v: %v, %+v", s.now, r, s.out.Feedback)
 		}
-		s.now += turnKept / 2
+		s.now += turnReserved / 2
 		s.asks(1)
 	}
-	s.now += turnKept - 1
+	s.now += turnReserved - 1
 	if r := send(); r != TurnOver {
 		t.Errorf("the turn is kept for too short a time: %v", r)
 	}

@@ -20,23 +20,23 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 	switch {
 	case g == nil:
 		return fmt.Errorf("mcast: group %d: does not exist", id)
-	case g.source == none || g.failed || g.refusal.syndrome != 0 || g.numJoining > 0 || g.numRecovering > 0 || g.numbering.blocked || g.turn.ends != 0:
+	case g.src.member == none || g.failed || g.refusal.syndrome != 0 || g.recv.joining != 0 || g.repair.numRecovering != 0 || g.numbering.blocked || g.turn.endingSince != 0:
 		return fmt.Errorf("mcast: group %d: needs to see every packet now", id)
-	case hi.Less(g.nxt):
-		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.nxt), uint32(hi))
-	case hi == g.nxt:
+	case hi.Less(g.fwd.nxt):
+		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.fwd.nxt), uint32(hi))
+	case hi == g.fwd.nxt:
 		return nil
-	case hi.Prev().Sub(g.acked) > maxAhead:
-		return fmt.Errorf("mcast: group %d: %06x is more than %d PSNs ahead of what is acknowledged, %06x", g.id, uint32(hi.Prev()), maxAhead, uint32(g.acked))
+	case hi.Prev().Sub(g.agg.acked) > maxAhead:
+		return fmt.Errorf("mcast: group %d: %06x is more than %d PSNs ahead of what is acknowledged, %06x", g.id, uint32(hi.Prev()), maxAhead, uint32(g.agg.acked))
 	}
-	n := uint64(uint32(hi-g.nxt) & rocev2.PSNMask)
-	g.nxt, g.lastPSN, g.hasLastPSN, g.midMessage = hi, hi.Prev(), true, open
-	g.writeMessage = writeMessage{}
-	if g.store != nil {
-		g.store.contiguousFrom = hi
+	n := uint64(uint32(hi-g.fwd.nxt) & rocev2.PSNMask)
+	g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.fwd.midMessage = hi, hi.Prev(), true, open
+	g.fwd.writeMessage = writeMessage{}
+	if g.repair.store != nil {
+		g.repair.store.contiguousFrom = hi
 	}
-	g.messages.addEnds(hi.Prev(), messages)
+	g.agg.messages.addEnds(hi.Prev(), messages)
 	g.counters.DataIn += n
-	g.counters.Copies += n * uint64(g.numReceivers)
+	g.counters.Copies += n * uint64(g.recv.count)
 	return nil
 }

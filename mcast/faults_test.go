@@ -60,7 +60,7 @@ func (n *network) damage(p *Packet) {
 // from the source; without local repair each of these hosts would get it.
 func (n *network) offered(d *node, p *Packet) {
 	g := d.sw.groups[0]
-	if g.source == none || keyOf(p.Src) != g.sourceAddr || n.damaged[p.Frame] {
+	if g.src.member == none || rocev2.KeyOf(p.Src) != g.src.addr || n.damaged[p.Frame] {
 		return
 	}
 	for i := range d.legs {
@@ -76,12 +76,12 @@ func (n *network) offered(d *node, p *Packet) {
 // many as dead_after has probes. Any other eviction of a live host is the switch's fault.
 func (n *network) evicted(d *node, e Event) {
 	h, g := n.hosts[e.Member], d.sw.groups[0]
-	kept := g.store != nil && g.store.find(e.PSN.Next()) != nil
+	kept := g.repair.store != nil && g.repair.store.find(e.PSN.Next()) != nil
 	switch {
 	case h.isDead(), h.psnSkew != 0:
 	case n.unfair:
 		n.evictions++
-	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.acked)):
+	case n.quorum > 0 && (e.Syndrome == Stranded || !kept && e.PSN.Less(g.agg.acked)):
 		n.evictions++ // behind the quorum: it lacks data that will not be sent again (R37)
 	case e.Syndrome == Silent && n.deadAfter > 0 && n.loss > 0:
 		probes := 0
@@ -103,7 +103,7 @@ func (n *network) evicted(d *node, e Event) {
 // if s is not the present source.
 func (n *network) givesUp(s *host) bool {
 	g := s.node.sw.groups[0]
-	if int(g.source) != s.id {
+	if int(g.src.member) != s.id {
 		return false
 	}
 	for i := range g.acks {
@@ -111,7 +111,7 @@ func (n *network) givesUp(s *host) bool {
 		if b.flags&isReceiver == 0 || s.node.legs[i].host.isDead() {
 			continue
 		}
-		if kept := g.store != nil && g.store.find(b.acked.Next()) != nil; kept || !b.acked.Less(g.acked) {
+		if kept := g.repair.store != nil && g.repair.store.find(b.acked.Next()) != nil; kept || !b.acked.Less(g.agg.acked) {
 			n.tb.Fatalf("host %d hears nothing, and leg %d is alive: %v", s.id, i, n.stuck())
 		}
 	}
@@ -180,8 +180,8 @@ func TestPropertyQuorumNeverDead(t *testing.T) {
 		n.build(6+n.rng(3), 2+n.rng(2), 0)
 		n.run()
 		g := n.nodes[0].sw.groups[0]
-		if g.source != none && !g.members[g.source].live {
-			t.Fatalf("host %d was evicted, and is the source", g.source)
+		if g.src.member != none && !g.members[g.src.member].live {
+			t.Fatalf("host %d was evicted, and is the source", g.src.member)
 		}
 		for _, h := range n.hosts {
 			if n.failure == nil && !h.removed && h.una != len(h.ops) {

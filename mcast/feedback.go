@@ -21,7 +21,6 @@ func (g *group) legOf(p *Packet) (int, Reason) {
 		for _, l := range g.forwardedLegs() {
 			if g.legs[l].neighbor == p.Neighbor {
 				i = int(l)
-				break
 			}
 		}
 	} else if m, ok := g.memberAt(p.Src); ok {
@@ -33,11 +32,11 @@ func (g *group) legOf(p *Packet) (int, Reason) {
 	switch {
 	case i == none:
 		return 0, NotMember
-	case int32(i) == g.sourceLeg:
+	case int32(i) == g.src.leg:
 		return 0, FromSource
-	case g.source == none:
+	case g.src.member == none:
 		return 0, NoSource
-	case p.Neighbor != 0 && keyOf(p.Src) != g.sourceAddr:
+	case p.Neighbor != 0 && rocev2.KeyOf(p.Src) != g.src.addr:
 		return 0, FeedbackStale // in the PSNs of an earlier source, which may equal those of this one (R18)
 	case g.acks[i].flags&isReceiver != 0:
 		return i, None
@@ -71,25 +70,25 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	b := &g.acks[i]
 	psn := (p.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
 	if g.mustNotCount(p, i, ackedBy(kind, psn)) {
-		if g.deadAfter > 0 {
+		if g.live.deadAfter != 0 {
 			g.activity[i].lastHeard = now // the receiver is alive
 		}
 		return FeedbackStale
 	}
-	if g.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
+	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
 		if p.Neighbor == 0 {
 			g.endMisnumbered(p, i, out)
 		}
 		return FeedbackAhead
 	}
-	if g.nxt == psn {
+	if g.fwd.nxt == psn {
 		return FeedbackAhead // a NAK of a PSN that was never sent
 	}
-	if psn.Sub(g.acked) < -maxBehind {
+	if psn.Sub(g.agg.acked) < -maxBehind {
 		return PSNOutOfRange
 	}
 	g.applyPauses(i)
-	if g.deadAfter > 0 {
+	if g.live.deadAfter != 0 {
 		g.activity[i].lastHeard = now
 	}
 	if p.BECN {
@@ -102,15 +101,15 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	} else if !g.nakReceived(now, i, kind, p.Syndrome, psn, out) {
 		return FeedbackStale
 	}
-	if m := &g.activity[i].recovery; g.store != nil && m.expectedSince < now {
-		m.expectedSince = now // stale feedback does not come here: it may be all that gets through
+	if m := &g.activity[i].recovery; g.repair.store != nil {
+		m.expectedSince = max(m.expectedSince, now) // stale feedback does not come here: it may be all that gets through
 	}
-	if g.lagPSNs > 0 && b.acked.Sub(g.lagFloor) > g.lagPSNs {
+	if g.lag.psns != 0 && b.acked.Sub(g.lag.floor) > g.lag.psns {
 		g.evictLaggards(b.acked, out)
 	}
 	// The group's acked can move only when the last of the lowest legs has moved. A
 	// NAK can be due only at acked+1, or under Quorum below: then its leg is stranded.
-	if g.numAtAcked <= g.allowedBehind || b.pending != sevNone && b.acked.LessEq(g.acked) {
+	if g.agg.numAtAcked <= g.agg.allowedBehind || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {
 		g.evaluate(out)
 	}
 	g.resend(now, out)
@@ -125,12 +124,12 @@ func (g *group) ackReceived(now time.Duration, i int, psn rocev2.PSN, out *Outpu
 	if !g.noteAcked(b, psn) {
 		return false
 	}
-	if g.store != nil || g.deadAfterMax > 0 {
+	if g.repair.store != nil || g.live.deadAfterMax != 0 {
 		g.updateRTT(now, i, before)
 	}
-	if g.store != nil {
+	if g.repair.store != nil {
 		g.onProgress(now, i)
-		if g.quorum > 0 && b.acked == g.nxt.Prev() {
+		if g.policy.quorum != 0 && b.acked == g.fwd.nxt.Prev() {
 			g.freeUnneeded(out)
 		}
 	}

@@ -22,7 +22,12 @@ type manyFlows struct {
 	group  int          // the group of the next packet
 	step   int          // 0: the data packet is next; 1 to 3: an ACK
 	psn    []rocev2.PSN // the PSN of the next data packet, by group
+	served int          // packets of the batch
 }
+
+// flowBatch is the number of packets that a worker receives at once. It serves the
+// deadlines after each batch.
+const flowBatch = 64
 
 // flowGap is the time between two packets for a group address: 10 million a second.
 const flowGap = 100 * time.Nanosecond
@@ -61,7 +66,8 @@ func newManyFlows(t testing.TB, n int) *manyFlows {
 	return f
 }
 
-// packet serves the next packet, and the deadlines that have come by then.
+// packet serves the next packet and, at the end of a batch, the deadlines that have come
+// by then.
 func (f *manyFlows) packet(t testing.TB) {
 	f.now += flowGap
 	psn := f.psn[f.group]
@@ -86,6 +92,10 @@ func (f *manyFlows) packet(t testing.TB) {
 		f.psn[f.group] = psn.Next()
 		f.group, f.step = (f.group+1)%f.groups, 0
 	}
+	if f.served++; f.served < flowBatch {
+		return
+	}
+	f.served = 0
 	if at, ok := f.sw.NextDeadline(); ok && at <= f.now {
 		f.sw.Advance(f.now, &f.out)
 	}

@@ -44,6 +44,7 @@ func (h *host) transmit(i int) {
 	if op.Is(rocev2.OpFirst | rocev2.OpMiddle) {
 		p.Payload = 256
 	}
+	h.address(&p, i)
 	h.transmitted++
 	n.frames = append(n.frames, frame{id: h.id<<20 | i})
 	n.carry(h.up(), false, func() { n.input(h.node, p) })
@@ -181,6 +182,7 @@ func (h *host) receive(psn rocev2.PSN, frame int, ackReq bool) {
 		}
 		h.n.sameMessage(h, frame)
 		h.got = append(h.got, frame)
+		h.congests()
 		if ackReq {
 			h.reply(len(h.got), rocev2.SyndromeACK)
 		}
@@ -214,7 +216,8 @@ func (h *host) reply(count int, syn rocev2.Syndrome) {
 	if count == 0 && syn.Kind() == rocev2.KindACK && !h.strict {
 		psn = rocev2.PSNMask // rdma_rxe does so
 	}
-	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn, MSN: msgs}
+	p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: syn, MSN: msgs, BECN: h.marked}
+	h.marked = false
 	h.n.carry(h.up(), true, func() {
 		h.offers, h.chances = 0, 0
 		h.n.naive.feedback(h.id, count)

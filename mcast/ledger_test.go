@@ -25,6 +25,7 @@ type ledger struct {
 	before     []cursor
 	source     int32
 	acked, nxt rocev2.PSN
+	counters   countersBefore
 }
 
 // cursor is the state of a leg before a call.
@@ -32,24 +33,26 @@ type cursor struct {
 	flags               uint8
 	acked               rocev2.PSN
 	cursor, firstUnsent rocev2.PSN
-	probeOutstanding    bool
+	state               recoveryState
 }
 
 // open notes the state of group 0 before a call.
 func (l *ledger) open(s *Switch) {
 	g := s.group(0)
+	l.counters.open(g)
 	if g == nil {
 		return
 	}
-	l.before, l.source, l.acked, l.nxt = l.before[:0], g.source, g.acked, g.nxt
+	l.before, l.source, l.acked, l.nxt = l.before[:0], g.src.member, g.agg.acked, g.fwd.nxt
 	for i := range g.acks {
-		b, m := g.branchAt(i), &g.trackOf(i).recovery
-		l.before = append(l.before, cursor{b.flags, b.acked, m.cursor, m.firstUnsent, m.probeOutstanding})
+		b, m := g.ackStateOf(i), &g.activityOf(i).recovery
+		l.before = append(l.before, cursor{b.flags, b.acked, m.cursor, m.firstUnsent, m.state})
 	}
 }
 
 // close checks what the call did with frames. p is the packet of the call, or nil.
 func (l *ledger) close(t fatalReporter, s *Switch, p *Packet, out *Output) {
+	l.counters.close(t, s.group(0), p, out)
 	if l.held == nil {
 		l.held = map[Handle]uint32{}
 	}
@@ -79,7 +82,7 @@ func (l *ledger) close(t fatalReporter, s *Switch, p *Packet, out *Output) {
 	if l.used != s.repair.used || l.used > s.repair.limit {
 		t.Fatalf("%d bytes are held, the switch counts %d, the limit is %d", l.used, s.repair.used, s.repair.limit)
 	}
-	if g := s.group(0); g != nil && g.store != nil && g.source == l.source {
+	if g := s.group(0); g != nil && g.repair.store != nil && g.src.member == l.source {
 		l.inOrder(t, g, p, out)
 	}
 }
@@ -88,7 +91,7 @@ func (l *ledger) close(t fatalReporter, s *Switch, p *Packet, out *Output) {
 // leg a packet beyond the first one that it has not been sent.
 func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 	for i := range g.acks {
-		b, m := g.branchAt(i), &g.trackOf(i).recovery
+		b, m := g.ackStateOf(i), &g.activityOf(i).recovery
 		var first, last rocev2.PSN
 		n := 0
 		for _, c := range out.Copies {
@@ -117,7 +120,7 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 		may := l.nxt
 		if was.flags&recovering != 0 {
 			may = was.cursor
-			if was.probeOutstanding && was.cursor.LessEq(b.acked) {
+			if was.state.awaitsAnswer() && was.cursor.LessEq(b.acked) {
 				may = rocev2.MaxPSN(may, was.firstUnsent)
 			}
 		} else if p != nil && p.Op != rocev2.Acknowledge && l.nxt.LessEq(p.PSN) {
@@ -126,37 +129,37 @@ func (l *ledger) inOrder(t fatalReporter, g *group, p *Packet, out *Output) {
 		if may = rocev2.MaxPSN(may, b.acked.Next()); may.Less(first) {
 			t.Fatalf("C68: leg %d is sent %06x, its turn was %06x; before %+v, now %+v %+v", i, first, may, *was, b, *m)
 		}
-		at := g.nxt
+		at := g.fwd.nxt
 		if b.flags&recovering != 0 {
 			at = m.cursor
 		}
 		if n == 1 && first == b.acked.Next() && (was.flags&recovering != 0 && first.Less(was.cursor) || m.escalated) {
 			continue // a probe does not move the cursor
 		}
-		if last.Next() != at && g.store.bytes > 0 {
-			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, hi %06x", i, last, at, g.nxt)
+		if last.Next() != at && g.repair.store.bytes > 0 {
+			t.Fatalf("leg %d was sent %06x last, its cursor is %06x, nxt %06x", i, last, at, g.fwd.nxt)
 		}
 	}
 }
 
 // checkStore recomputes the state that a group with local repair keeps incrementally.
 func checkStore(t fatalReporter, g *group) {
-	s := g.store
-	nlate := int32(0)
+	s := g.repair.store
+	late := int32(0)
 	for i := range g.acks {
 		if g.acks[i].flags&recovering != 0 {
-			nlate++
+			late++
 			if g.acks[i].flags&isReceiver == 0 {
-				t.Fatalf("leg %d is late and does not receive", i)
+				t.Fatalf("leg %d is recovering and does not receive", i)
 			}
 		}
 	}
-	if nlate != g.numRecovering {
-		t.Fatalf("kept nlate=%d, counted %d", g.numRecovering, nlate)
+	if late != g.repair.numRecovering {
+		t.Fatalf("numRecovering is %d, counted %d", g.repair.numRecovering, late)
 	}
 	if s == nil {
-		if nlate > 0 || g.recoveryArmed {
-			t.Fatalf("%d late branches without a store", nlate)
+		if late > 0 || g.repair.armed {
+			t.Fatalf("%d recovering legs without a store", late)
 		}
 		return
 	}
@@ -171,24 +174,27 @@ func checkStore(t fatalReporter, g *group) {
 	if bytes != s.bytes || bytes > s.limit || bytes > s.sw.repair.used {
 		t.Fatalf("%d bytes are stored, counted %d, limit %d, all %d", bytes, s.bytes, s.limit, s.sw.repair.used)
 	}
-	if g.source == none || g.failed {
+	if g.src.member == none || g.failed {
 		if n > 0 {
 			t.Fatalf("%d frames are stored for nobody", n)
 		}
 		return
 	}
-	for psn := s.first; psn.Less(g.nxt); psn = psn.Next() {
+	for psn := s.first; psn.Less(g.fwd.nxt); psn = psn.Next() {
 		if s.find(psn) != nil {
 			n--
 		} else if s.contiguousFrom.LessEq(psn) {
-			t.Fatalf("%06x is not stored, whole is %06x, hi %06x", psn, s.contiguousFrom, g.nxt)
+			t.Fatalf("%06x is not retained, contiguousFrom is %06x, nxt %06x", psn, s.contiguousFrom, g.fwd.nxt)
 		}
 	}
-	if n != 0 {
-		t.Fatalf("%d frames are stored outside %06x to %06x", n, s.first, g.nxt)
+	if s.first.Less(s.contiguousFrom) && s.find(s.contiguousFrom.Prev()) != nil {
+		t.Fatalf("%06x is retained, contiguousFrom is %06x", s.contiguousFrom.Prev(), s.contiguousFrom)
 	}
-	if g.quorum == 0 && s.first != g.acked.Next() && s.bytes > 0 {
-		t.Fatalf("frames from %06x on are stored, A is %06x", s.first, g.acked)
+	if n != 0 {
+		t.Fatalf("%d frames are stored outside %06x to %06x", n, s.first, g.fwd.nxt)
+	}
+	if g.policy.quorum == 0 && s.first != g.agg.acked.Next() && s.bytes > 0 {
+		t.Fatalf("frames from %06x on are stored, acked is %06x", s.first, g.agg.acked)
 	}
 	for i := range g.acks {
 		checkRecovery(t, g, i)
@@ -197,29 +203,26 @@ func checkStore(t fatalReporter, g *group) {
 
 // checkRecovery checks that leg i does not wait for an event that cannot come.
 func checkRecovery(t fatalReporter, g *group, i int) {
-	b, m := g.branchAt(i), &g.trackOf(i).recovery
+	b, m := g.ackStateOf(i), &g.activityOf(i).recovery
 	if b.flags&isReceiver == 0 {
 		return
 	}
-	if b.flags&recovering != 0 && (g.nxt.Less(m.cursor) || m.firstUnsent.Less(m.cursor) || g.nxt.Less(m.firstUnsent)) {
-		t.Fatalf("leg %d: cursor %06x, sent %06x, hi %06x", i, m.cursor, m.firstUnsent, g.nxt)
+	if b.flags&recovering != 0 && (g.fwd.nxt.Less(m.cursor) || m.firstUnsent.Less(m.cursor) || g.fwd.nxt.Less(m.firstUnsent)) {
+		t.Fatalf("leg %d: cursor %06x, firstUnsent %06x, nxt %06x", i, m.cursor, m.firstUnsent, g.fwd.nxt)
 	}
-	if b.flags&recovering == 0 && (m.probeOutstanding || m.resumeAt > 0) {
-		t.Fatalf("leg %d is in line, but %+v", i, *m)
+	if (b.flags&recovering == 0) != (m.state == inSync) || m.state.holds() != (m.resumeAt > 0) {
+		t.Fatalf("leg %d has flags %02x: %+v", i, b.flags, *m)
 	}
-	if names := documentedStates(t, &b, m); len(names) != 1 {
-		t.Fatalf("leg %d is in the states %q of RC.md §9.1: %+v", i, names, *m)
-	}
-	if b.pending != sevNone || m.escalated || g.recoveryArmed {
+	if b.pending != sevNone || m.escalated || g.repair.armed {
 		return
 	}
 	switch {
-	case m.resumeAt > 0 || m.probeOutstanding:
+	case m.state != inSync && m.state != resending:
 		t.Fatalf("leg %d waits, and nothing will end it: %+v", i, *m)
-	case b.flags&recovering != 0 && m.cursor.Less(g.nxt) && g.store.find(m.cursor) != nil:
+	case m.state == resending && m.cursor.Less(g.fwd.nxt) && g.repair.store.find(m.cursor) != nil:
 		t.Fatalf("leg %d is not sent %06x, which is stored: %+v", i, m.cursor, *m)
-	case g.store.find(b.acked.Next()) != nil && (b.acked.Less(g.ackReqPSN) || b.acked.Less(m.ackReqPSN)):
-		t.Fatalf("leg %d has %06x and owes an ACK of %06x or %06x, and nobody will ask it: %+v", i, b.acked, g.ackReqPSN, m.ackReqPSN, *m)
+	case g.repair.store.find(b.acked.Next()) != nil && (b.acked.Less(g.repair.ackReqPSN) || b.acked.Less(m.ackReqPSN)):
+		t.Fatalf("leg %d has %06x and owes an ACK of %06x or %06x, and no probe will come: %+v", i, b.acked, g.repair.ackReqPSN, m.ackReqPSN, *m)
 	}
 }
 

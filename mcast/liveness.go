@@ -5,9 +5,18 @@ package mcast
 
 import (
 	"time"
-
-	"github.com/gleam-rdma/gleam/rocev2"
 )
+
+// liveness is the check for receivers that are silent. It is armed whenever data is in
+// flight and period is set.
+type liveness struct {
+	deadAfter     time.Duration // the time that a receiver may be silent; 0: any time
+	deadAfterMax  time.Duration // if above deadAfter: the timeout follows the round trips, up to this
+	period        time.Duration // between two checks; 0: neither deadAfter nor a lag limit in time is set
+	at            time.Duration // the next check, if armed
+	armed         bool
+	sourceRewound bool // the source has retransmitted since the last check
+}
 
 // startLiveness arms the liveness check: within deadAfter every receiver has to
 // acknowledge what has been forwarded by now, or to send any feedback.
@@ -15,10 +24,10 @@ func (g *group) startLiveness(now time.Duration) {
 	g.applyAllPauses()
 	for i := range g.acks {
 		l := &g.activity[i]
-		l.livenessPSN, l.livenessSince = g.nxt.Prev(), now
+		l.livenessPSN, l.livenessSince = g.fwd.nxt.Prev(), now
 		l.lagPSN, l.lagSince = g.acks[i].acked, now
 	}
-	g.livenessArmed, g.livenessAt, g.sourceRewound = true, now+g.livenessPeriod, false
+	g.live.armed, g.live.at, g.live.sourceRewound = true, now+g.live.period, false
 }
 
 // checkLiveness gives up receivers that have been silent for deadAfter while they lag
@@ -27,8 +36,8 @@ func (g *group) startLiveness(now time.Duration) {
 // sign of life: the fault is more likely on this side then, and the source's own timeout
 // decides. It also removes receivers that lag for longer than lagTime.
 func (g *group) checkLiveness(now time.Duration, out *Output) {
-	g.livenessArmed = false
-	if g.acked == g.nxt.Prev() && (g.quorum == 0 || g.allCaughtUp()) {
+	g.live.armed = false
+	if g.agg.acked == g.fwd.nxt.Prev() && (g.policy.quorum == 0 || g.allCaughtUp()) {
 		return // nothing in flight; the next packet arms the check anew
 	}
 	g.applyAllPauses()
@@ -36,7 +45,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 		g.restartLiveness(now)
 	}
 	alive := false
-	best := g.acked
+	best := g.agg.acked
 	for i := range g.acks {
 		b := &g.acks[i]
 		if b.flags&isReceiver == 0 {
@@ -49,7 +58,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			best = b.acked
 		}
 	}
-	g.livenessAt = now + g.livenessPeriod
+	g.live.at = now + g.live.period
 	evicted := false
 	for i := range g.acks {
 		b, l := &g.acks[i], &g.activity[i]
@@ -65,12 +74,12 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			evicted = true
 		case !g.isSilent(i, now):
 			if !b.acked.Less(l.livenessPSN) { // has acknowledged livenessPSN in time; a new period begins
-				l.livenessPSN, l.livenessSince = g.nxt.Prev(), now
+				l.livenessPSN, l.livenessSince = g.fwd.nxt.Prev(), now
 			}
-			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.deadAfter > 0 && t < g.livenessAt {
-				g.livenessAt = t
+			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.live.deadAfter > 0 && t < g.live.at {
+				g.live.at = t
 			}
-		case alive && (g.sourceRewound || g.isBehind(i)):
+		case alive && (g.live.sourceRewound || g.isBehind(i)):
 			g.removeOrFail(i, Silent, out)
 			evicted = true
 		}
@@ -78,7 +87,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			return
 		}
 	}
-	g.livenessArmed, g.sourceRewound = true, false
+	g.live.armed, g.live.sourceRewound = true, false
 	if evicted {
 		g.evaluate(out)
 	}
@@ -88,7 +97,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 // PSN since: it waits out an RNR timer, or the NAK was lost. Receivers have nothing to
 // answer then, so no receiver's silence counts.
 func (g *group) sourceOwes() bool {
-	return g.nakSeverity != sevNone && !g.nakServed && g.nakPSN == g.acked.Next()
+	return g.agg.nakSeverity != sevNone && !g.agg.nakServed && g.agg.nakPSN == g.agg.acked.Next()
 }
 
 // restartLiveness lets the time that each receiver has for an answer begin now.
@@ -103,27 +112,14 @@ func (g *group) restartLiveness(now time.Duration) {
 // deadAfter.
 func (g *group) isSilent(i int, now time.Duration) bool {
 	l := &g.activity[i]
-	return g.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
+	return g.live.deadAfter > 0 && g.acks[i].acked.Less(l.livenessPSN) && now-max(l.livenessSince, l.lastHeard) >= g.livenessTimeout(i)
 }
 
 // isUnserved reports whether leg i, behind a quorum, has had a pending NAK for deadAfter
 // in vain. Its receiver may send the NAK again and again, so it need not be silent.
 func (g *group) isUnserved(i int, now time.Duration) bool {
 	b, l := &g.acks[i], &g.activity[i]
-	return g.deadAfter > 0 && b.pending != sevNone && b.acked.Less(g.acked) && b.acked.Less(l.livenessPSN) && now-l.livenessSince >= g.livenessTimeout(i)
-}
-
-// exceedsLagTime reports whether leg i still lacks what another receiver had lagTime ago,
-// and the group can go on without it. best is the highest acked of all receivers.
-func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
-	l := &g.activity[i]
-	if g.lagTime == 0 {
-		return false
-	}
-	if !g.acks[i].acked.Less(l.lagPSN) {
-		l.lagPSN, l.lagSince = best, now
-	}
-	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTime && g.canEvict(i)
+	return g.live.deadAfter > 0 && b.pending != sevNone && b.acked.Less(g.agg.acked) && b.acked.Less(l.livenessPSN) && now-l.livenessSince >= g.livenessTimeout(i)
 }
 
 // isBehind reports whether some receiver is ahead of leg i.

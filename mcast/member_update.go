@@ -47,7 +47,7 @@ func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
 	if g.failed {
 		return errors.New("the group has failed; put it anew")
 	}
-	if err := checkMember(m, g.ip.addr(), g.window); err != nil {
+	if err := checkMember(m, g.ip.Addr(), g.fwd.window); err != nil {
 		return err
 	}
 	if j, ok := g.memberAt(m.IP); ok && g.members[j].live && !c.leaving[MemberID(j)] {
@@ -60,7 +60,7 @@ func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
 	if err != nil {
 		return err
 	}
-	if g.hasWindow && kind == Connected && m.Window == (Window{}) {
+	if g.fwd.hasWindow && kind == Connected && m.Window == (Window{}) {
 		return errors.New("has no window, but the group has one")
 	}
 	return nil
@@ -91,9 +91,7 @@ func (s *Switch) checkJoinLeg(c *memberChange, op *AddMember) (LegKind, error) {
 		return g.legs[at].kind(), nil
 	case int(at) < c.legs:
 		return 0, fmt.Errorf("leg %d is another new member's", at)
-	case c.legs >= maxIndex:
-		return 0, fmt.Errorf("the limit is %d legs", maxIndex)
-	case g.quorum > 0 && op.Leg.Kind == Forwarded:
+	case g.policy.quorum > 0 && op.Leg.Kind == Forwarded:
 		return 0, errors.New("a quorum counts members, but the switch behind a forwarded leg acknowledges for all of its own at once")
 	}
 	if err := checkLeg(op.Leg); err != nil {
@@ -116,18 +114,18 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	if err := s.checkUpdate(g, &op); err != nil {
 		return err
 	}
-	if g.activity == nil && g.source != none {
+	if g.activity == nil && g.src.member != none {
 		g.activate(now)
 	}
 	// The source is removed last: its data in flight is judged by the members that
 	// stay, whatever the order of the list (R60).
 	for _, m := range op.Remove {
-		if int32(m) != g.source {
+		if int32(m) != g.src.member {
 			g.removeMember(now, m, out)
 		}
 	}
 	for _, m := range op.Remove {
-		if int32(m) == g.source {
+		if int32(m) == g.src.member {
 			g.removeMember(now, m, out)
 		}
 	}
@@ -136,7 +134,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	}
 	s.rearm(g)
 	// Evaluated after all changes, so that a quorum counts the new members too.
-	if len(op.Remove) > 0 && !g.failed && g.source != none {
+	if len(op.Remove) > 0 && !g.failed && g.src.member != none {
 		g.afterRemoval(op.Remove[len(op.Remove)-1], out)
 		g.unblock(out)
 	}
@@ -171,11 +169,8 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	if g.activity != nil {
 		g.activity[m.Leg] = legActivity{}
 	}
-	if g.checks != nil {
-		g.checks[m.Leg] = verification{}
-	}
-	if g.targets != nil {
-		g.targets.forgetLeg(int(m.Leg))
+	if g.fwd.targets != nil {
+		g.fwd.targets.forgetLeg(int(m.Leg))
 	}
 	g.members[id] = newMember(m)
 	if g.historyOf(id) != (memberHistory{}) {
@@ -190,7 +185,7 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 // message on: the next source's first one, if there is no source (R30).
 func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
 	if l := &g.legs[i]; l.members == 1 {
-		g.setJoining(int(i), g.source != none)
+		g.setJoining(int(i), g.src.member != none)
 		g.startVerification(now, i)
 	}
 }
@@ -206,7 +201,8 @@ func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 		l.member = g.firstMemberBehind(m.leg)
 	}
 	switch {
-	case int32(id) == g.source:
+	case int32(id) == g.src.member:
+		g.endVerification(m.leg)
 		g.sourceRemoved(id, out)
 	case l.members == 0:
 		g.removeLeg(int(m.leg))
@@ -216,7 +212,7 @@ func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 // afterRemoval lets the group go on without the removed members, the last of which is m.
 func (g *group) afterRemoval(m MemberID, out *Output) {
 	g.freeAfterEviction(out)
-	if g.numReceivers-g.numJoinedInFlight < g.quorum && g.acked != g.nxt.Prev() {
+	if g.recv.count-g.recv.joinedInFlight < g.policy.quorum && g.agg.acked != g.fwd.nxt.Prev() {
 		g.failBecauseOf(m, TooFewReceivers, out) // the data in flight can never reach the quorum
 		return
 	}

@@ -96,12 +96,12 @@ func (g *group) noteWrongQPN(p *Packet, out *Output) Reason {
 // packet was lost comes back to it; a source that was registered with a lower PSN never
 // does.
 func (g *group) recheckMismatch(psn rocev2.PSN, out *Output) {
-	m := g.mismatch(MemberID(g.source), SendPSN)
+	m := g.mismatch(MemberID(g.src.member), SendPSN)
 	switch {
 	case m == nil || m.Count == 0:
-	case psn == m.Registered || m.Registered.LessEq(g.acked):
+	case psn == m.Registered || m.Registered.LessEq(g.agg.acked):
 		m.Count = 0
 	case psn.LessEq(m.Observed):
-		g.noteMismatch(MemberID(g.source), SendPSN, psn, m.Registered, out)
+		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, m.Registered, out)
 	}
 }

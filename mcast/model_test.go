@@ -86,7 +86,7 @@ func TestR52_LateFeedbackVerifiesNothing(t *testing.T) {
 		s.Input(0, &Packet{
 			Group: groupIP, DestQP: groupQPN, Src: ipOf("C"), Op: rocev2.Acknowledge, Syndrome: syn, PSN: psn, MSN: 3, Verified: true,
 		}, &out)
-		if got := s.groups[0].checks[2].pending; got != pending {
+		if got := s.groups[0].numbering.checks[2].pending; got != pending {
 			t.Errorf("after syndrome %#x, PSN %06x: unverified %v", uint8(syn), uint32(psn), got)
 		}
 	}

@@ -3,7 +3,7 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways for the control loop to learn what the core has decided. Their rule is
 // the section of docs/ARCHITECTURE.md.

@@ -3,7 +3,7 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to treat members that only receive, come back, or are behind a quorum.
 var _ = []mutant.Mutant{
@@ -28,8 +28,8 @@ var _ = []mutant.Mutant{
 	mutant.New("a member that only receives hears nothing", "R76", mutant.In((*group).rejectReceiveOnly,
 		`if p.PSN&rocev2.PSNMask != m.p {
 		return NotSender`,
-		`if p.PSN&rocev2.PSNMask != m.p || $recv.$1 > 0 {
-		return NotSender`, group{}.numReceivers)),
+		`if p.PSN&rocev2.PSNMask != m.p || $recv.$2.$1 > 0 {
+		return NotSender`, receivers{}.count, group{}.recv)),
 	mutant.New("any packet of a member that only receives is answered", "R76", mutant.In((*group).rejectReceiveOnly,
 		`if p.PSN&rocev2.PSNMask != m.p {
 		return NotSender`,
@@ -45,14 +45,14 @@ var _ = []mutant.Mutant{
 	mutant.New("every packet of a member that only receives is an event", "R76", mutant.In((*group).rejectReceiveOnly,
 		`g.newHistory(k).refused = true
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})`,
-		`m.refused = false
+		`g.newHistory(k).refused = false
 		g.tell(out, Event{Kind: SourceRefused, Group: g.id, Member: k, PSN: m.p, Syndrome: rocev2.SyndromeNAKAccess, Cause: ReceivesOnly})`)),
 	mutant.New("who was removed is forgotten", "R73", mutant.In((*group).removeMember,
 		`m.live = false
 	g.leaves(now, id)`,
 		"m.live = false")),
 	mutant.New("who was evicted for a NAK is forgotten", "R73", mutant.In((*Switch).InputGroup,
-		`if len(out.Events) > 0 {
+		`if len(out.Events) != 0 {
 		g.left`,
 		`if len(out.Events) > 9 {
 		g.left`)),
@@ -113,9 +113,9 @@ var _ = []mutant.Mutant{
 	mutant.New("who is back is probed as seldom as the others are by then", "R73", mutant.In((*group).sendKeepalives,
 		"n.wait, n.rounds, g.tracks[n.next].from = n.every, 0, now",
 		"g.tracks[n.next].from = now")),
-	mutant.New("who is back is silent before it is asked", "R73", mutant.In((*group).dismissUnverified,
-		"now-max(n.since, g.probedFrom(i)) < g.deadAfter",
-		"now-n.since < g.deadAfter")),
+	mutant.New("a returning member is silent before it is probed", "R73", mutant.In((*group).dismissUnverified,
+		"now-max(n.since, g.probedFrom(i)) < g.live.deadAfter",
+		"now-n.since < g.live.deadAfter")),
 	mutant.New("a NAK that meets what it asks for strands its receiver", "R74", mutant.In((*group).nakReceived,
 		"if sev == sevSequence && g.crosses(i, e) {",
 		"if sev == sevSequence && g.crosses(i, e) && false {")),
@@ -124,20 +124,20 @@ var _ = []mutant.Mutant{
 	return true`,
 		"return true")),
 	mutant.New("a NAK meets what was never sent again", "R74", mutant.In((*group).nakCrossesCopy,
-		"if !l.repeated || e.Less(l.first) || l.last.Less(e) || g.a.Less(e) {",
-		"if !l.repeated || g.a.Less(e) {")),
+		"if !l.repeated || e.Less(l.first) || l.last.Less(e) || g.agg.a.Less(e) {",
+		"if !l.repeated || g.agg.a.Less(e) {")),
 	mutant.New("a NAK for what the source is to repeat has met it", "R74", mutant.In((*group).nakCrossesCopy,
-		"|| l.last.Less(e) || g.a.Less(e) {",
+		"|| l.last.Less(e) || g.agg.a.Less(e) {",
 		"|| l.last.Less(e) {")),
 	mutant.New("only the last packet that went again counts", "R74", mutant.In((*legActivity).noteRepeat,
 		"if !l.repeated || psn.Less(l.first) {",
 		"if l.first = psn; l.repeated {")),
 	mutant.New("a source is told of a failure before it sends", "R75", mutant.In((*group).failBecauseOf,
-		"if g.nout.Less(g.hi) || g.numbers.busy() {",
+		"if g.agg.nout.Less(g.fwd.hi) || g.numbers.busy() {",
 		"{")),
 	mutant.New("a message that waits hears nothing of a failure", "R75", mutant.In((*group).failBecauseOf,
-		"if g.nout.Less(g.hi) || g.numbers.busy() {",
-		"if g.nout.Less(g.hi) {")),
+		"if g.agg.nout.Less(g.fwd.hi) || g.numbers.busy() {",
+		"if g.agg.nout.Less(g.fwd.hi) {")),
 	mutant.New("who is removed for what the last source left becomes the source", "R65", mutant.In((*group).requestOfNonSource,
 		`if !m.live {
 		return NotMember`,

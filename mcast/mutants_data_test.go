@@ -5,15 +5,15 @@ package mcast
 
 import (
 	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to forward data.
 var _ = []mutant.Mutant{
 	mutant.New("duplicates go to everybody again", "R12", mutant.In((*group).answerDuplicate,
-		`g.rewound = true
+		`g.live.rewound = true
 	if p.AckReq || rewind {`,
-		`g.rewound = true
+		`g.live.rewound = true
 	for i := range g.$1 {
 		if g.$1[i].$10&$2 != 0 {
 			$arg4.$3 = append($arg4.$3, $4{$11: g.$5, $12: $6(i), $7: p.$13, $14: $arg3.$8(int32(g.$1[i].$9))})
@@ -22,16 +22,16 @@ var _ = []mutant.Mutant{
 	if p.AckReq || rewind {`,
 		group{}.acks, isReceiver, Output{}.Copies, Copy{}, group{}.id, LegID(0), Copy{}.Frame, rocev2.PSN.Add, ackState{}.delta, ackState{}.flags,
 		Copy{}.Group, Copy{}.Leg, Packet{}.Frame, Copy{}.PSN)),
-	mutant.New("data goes to branches that have it", "R12", mutant.In((*group).forward,
+	mutant.New("data goes to legs that have it", "R12", mutant.In((*group).forward,
 		`if d <= 0 {
 			continue
 		}`,
 		"")),
 	mutant.New("the packet at A is not a duplicate", "R12", mutant.In((*group).handleData,
 		`if d <= 0 {
-		if g.quorum > 0`,
+		if g.policy.quorum != 0`,
 		`if d < 0 {
-		if g.quorum > 0`)),
+		if g.policy.quorum != 0`)),
 	mutant.New("a rewind is not answered unless it asks", "R12", mutant.In((*group).answerDuplicate,
 		"if p.AckReq || rewind {",
 		"if p.AckReq || rewind && p.AckReq {")),
@@ -65,34 +65,34 @@ var _ = []mutant.Mutant{
 		`if l.$1 > 0 {
 		b.delta =`, leg{}.members)),
 	mutant.New("VA is the window's base for every WRITE", "R27", mutant.In((*group).forward,
-		"l.base+(p.VA-g.window.Base)",
+		"l.base+(p.VA-g.fwd.window.Base)",
 		"l.base")),
 	mutant.New("the end of a WRITE overflows its window", "R27", mutant.In((*group).inWindow,
-		"p.VA >= g.window.Base && off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off",
-		"p.VA >= g.window.Base && off <= off && p.VA+uint64(p.DMALen) <= g.window.Base+g.window.Len")),
+		"p.VA >= g.fwd.window.Base && off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"p.VA >= g.fwd.window.Base && off <= off && p.VA+uint64(p.DMALen) <= g.fwd.window.Base+g.fwd.window.Len")),
 	mutant.New("a WRITE may begin below the window", "R27", mutant.In((*group).inWindow,
-		"p.VA >= g.window.Base && off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off",
-		"off <= off && p.VA+uint64(p.DMALen) <= g.window.Base+g.window.Len")),
+		"p.VA >= g.fwd.window.Base && off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"off <= off && p.VA+uint64(p.DMALen) <= g.fwd.window.Base+g.fwd.window.Len")),
 	mutant.New("only the beginning of a WRITE is checked", "R27", mutant.In((*group).inWindow,
-		"off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off",
-		"off < g.window.Len")),
+		"off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"off < g.fwd.window.Len")),
 	mutant.New("a WRITE is checked by its packet's length", "R27", mutant.In((*group).inWindow,
-		"uint64(p.DMALen) <= g.window.Len-off",
-		"uint64(p.$1) <= g.window.Len-off", Packet{}.Payload)),
+		"uint64(p.DMALen) <= g.fwd.window.Len-off",
+		"uint64(p.$1) <= g.fwd.window.Len-off", Packet{}.Payload)),
 	mutant.New("any R_Key writes", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.window.RKey && g.nowin == 0 &&
+		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0 &&
 		p.VA`,
-		`return g.nowin == 0 &&
+		`return g.fwd.nowin == 0 &&
 		p.VA`)),
 	mutant.New("any R_Key is invalidated", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.window.RKey && g.nowin == 0
+		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0
 	}`,
-		`return g.nowin == 0
+		`return g.fwd.nowin == 0
 	}`)),
 	mutant.New("a member without a window is written to at address 0", "R27", mutant.In((*group).inWindow,
-		`return p.RKey == g.window.RKey && g.nowin == 0 &&
+		`return p.RKey == g.fwd.window.RKey && g.fwd.nowin == 0 &&
 		p.VA`,
-		`return p.RKey == g.window.RKey &&
+		`return p.RKey == g.fwd.window.RKey &&
 		p.VA`)),
 	mutant.New("a WRITE of no bytes must be in the window", "R27", mutant.In((*group).inWindow,
 		`if p.DMALen == 0 {
@@ -119,21 +119,21 @@ var _ = []mutant.Mutant{
 		"if g.refused.psn.Less(psn) {",
 		"if psn.Less(g.refused.psn) {")),
 	mutant.New("a refusal does not wait for the packets before it", "R28", mutant.In((*group).worstPending,
-		"g.refused.psn == g.a.Next() && sev < sevFatal",
+		"g.refused.psn == g.agg.a.Next() && sev < sevFatal",
 		"sev < sevFatal")),
 	mutant.New("the switch's own refusal ends the group", "R28", mutant.In((*group).fatalSent,
 		"if who == nobody {",
 		`if who == nobody {
-		$recv.$1($2($recv.$3), $recv.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), group{}.source, group{}.nakPSN)),
+		$recv.$1($2($recv.$5.$3), $recv.$6.$4, $arg2, $arg2, $arg3)`, (*group).fail, MemberID(0), source{}.member, aggregation{}.nakPSN, group{}.src, group{}.agg)),
 	mutant.New("a refusal is believed unverified", "R33", mutant.In((*group).handleData,
-		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
-		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain ||`,
-		`	plain := psn == g.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
-		g.nrecv > 0 && g.slack >= 0 && (g.njoin == 0 || !starts) && !g.numbers.busy()
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
+		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy()
 	if !p.Verified && (!plain && code == 0 ||`)),
 	mutant.New("data out of order is believed unverified", "R33", mutant.In((*group).handleData,
-		"plain := psn == g.hi && code == 0",
+		"plain := psn == g.fwd.hi && code == 0",
 		"plain := code == 0")),
 	mutant.New("a WRITE goes where the newest update says, also when it is repeated", "R41", mutant.In((*targets).find,
 		"u.psn.Less(psn) && u.legs[leg].set",
@@ -162,14 +162,14 @@ var _ = []mutant.Mutant{
 		"for i > 0 && psn.Less(t.at(i-1).psn) {",
 		"for i > 0 && psn == t.at(i-1).psn.$1().$1() {", rocev2.PSN.Prev)),
 	mutant.New("another source's targets are used", "R41", mutant.In((*group).startTurn,
-		`g.targets.reset()
+		`g.fwd.targets.reset()
 	}`,
-		`g.targets.$1(g.$2)
-	}`, (*targets).fold, group{}.acked)),
+		`g.fwd.targets.$1(g.$3.$2)
+	}`, (*targets).fold, aggregation{}.acked, group{}.agg)),
 	mutant.New("a fast path may move hi backward", "R34", mutant.In((*Switch).Forwarded,
-		"case hi.Less(g.hi):",
-		"case g.$1 == 0:", group{}.numReceivers)),
+		"case hi.Less(g.fwd.hi):",
+		"case g.$2.$1 == 0:", receivers{}.count, group{}.recv)),
 	mutant.New("a fast path's messages are not counted", "R34", mutant.In((*Switch).Forwarded,
-		"g.msgs.extendMany(hi.Prev(), messages)",
+		"g.agg.msgs.extendMany(hi.Prev(), messages)",
 		"")),
 }

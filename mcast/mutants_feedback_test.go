@@ -5,14 +5,14 @@ package mcast
 
 import (
 	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to make one feedback of many.
 var _ = []mutant.Mutant{
 	mutant.New("A is the maximum", "R01", mutant.In((*group).lowestAcked,
-		"case first || b.a.Less(m):",
-		"case first || m.Less(b.a):")),
+		"case b.a.Less(m):",
+		"case m.Less(b.a):")),
 	mutant.New("the first ACK counts for all", "R01", mutant.In((*group).handleFeedback,
 		`if !g.acked(now, i, psn, out) {
 			return FeedbackStale
@@ -20,55 +20,55 @@ var _ = []mutant.Mutant{
 		`if !g.acked(now, i, psn, out) {
 			return FeedbackStale
 		}
-		if g.$1.$2(psn) {
-			g.$1 = psn
+		if g.$5.$1.$2(psn) {
+			g.$5.$1 = psn
 			g.$3(out)
 			return $4
-		}`, group{}.acked, rocev2.PSN.Less, (*group).sendACK, None)),
-	mutant.New("only the last branch to arrive releases the ACK", "R02", mutant.In((*group).handleFeedback,
-		`	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
-		m.owed = now // what is stale does not count: it may be all that gets through
+		}`, aggregation{}.acked, rocev2.PSN.Less, (*group).sendACK, None, group{}.agg)),
+	mutant.New("only the last leg to acknowledge releases the ACK", "R02", mutant.In((*group).handleFeedback,
+		`	if m := &g.legs[i].mend; g.repair.store != nil {
+		m.owed = max(m.owed, now) // what is stale does not count: it may be all that gets through
 	}
-	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
+	if g.lag.lagPSNs != 0 && b.a.Sub(g.lag.least) > g.lag.lagPSNs {
 		g.shed(b.a, out)
 	}
 	// A can move only when the last of the lowest branches has, and a NAK can
 	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {`,
-		`	if m := &g.legs[i].mend; g.store != nil && m.owed < now {
-		m.owed = now // what is stale does not count: it may be all that gets through
+	if g.agg.low <= g.agg.slack || b.pend != noPend && b.a.LessEq(g.agg.a) {`,
+		`	if m := &g.legs[i].mend; g.repair.store != nil {
+		m.owed = max(m.owed, now) // what is stale does not count: it may be all that gets through
 	}
-	if g.lagPSNs > 0 && b.a.Sub(g.least) > g.lagPSNs {
+	if g.lag.lagPSNs != 0 && b.a.Sub(g.lag.least) > g.lag.lagPSNs {
 		g.shed(b.a, out)
 	}
 	// A can move only when the last of the lowest branches has, and a NAK can
 	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.low <= g.slack && i == len(g.$1)-1 || b.pend != noPend && b.a.LessEq(g.a) {`, group{}.acks)),
+	if g.agg.low <= g.agg.slack && i == len(g.$1)-1 || b.pend != noPend && b.a.LessEq(g.agg.a) {`, group{}.acks)),
 	mutant.New("a NAK is not evaluated before A moves", "R03", mutant.In((*group).handleFeedback,
-		"if g.low <= g.slack || b.pend != noPend && b.a.LessEq(g.a) {",
-		"if g.low <= g.slack {")),
+		"if g.agg.low <= g.agg.slack || b.pend != noPend && b.a.LessEq(g.agg.a) {",
+		"if g.agg.low <= g.agg.slack {")),
 	mutant.New("ACKs compare as plain numbers", "R04", mutant.In((*group).noteAcked,
 		`if psn.LessEq(b.a) {
 		return false
 	}
-	if b.a.LessEq(g.a)`,
+	if b.a.LessEq(g.agg.a)`,
 		`if psn <= b.a {
 		return false
 	}
-	if b.a.LessEq(g.a)`)),
+	if b.a.LessEq(g.agg.a)`)),
 	mutant.New("the minimum compares as plain numbers", "R04", mutant.In((*group).lowestAcked,
-		"case first || b.a.Less(m):",
-		"case first || b.a < m:")),
+		"case b.a.Less(m):",
+		"case b.a < m:")),
 	mutant.New("NAKs compare as plain numbers", "R04", mutant.In((*group).nakReceived,
 		"if e.LessEq(b.a) {",
 		"if e <= b.a {")),
 	mutant.New("after one NAK no later one passes", "R05", mutant.In((*group).evaluate,
-		"g.nsev != noPend && g.nout == next && !g.seen && worst <= g.nsev",
-		"g.nsev != noPend && g.nout.$1(next) && worst <= g.nsev", rocev2.PSN.LessEq)),
+		"g.agg.nsev != noPend && g.agg.nout == next && !g.agg.seen && worst <= g.agg.nsev",
+		"g.agg.nsev != noPend && g.agg.nout.$1(next) && worst <= g.agg.nsev", rocev2.PSN.LessEq)),
 	mutant.New("a stale NAK is pending", "R06", mutant.In((*group).nakReceived,
 		"if e.LessEq(b.a) {",
 		"if e.$1(b.a) {", rocev2.PSN.Less)),
-	mutant.New("one NAK slot for all branches", "R07", mutant.In((*group).nakReceived,
+	mutant.New("one NAK slot for all legs", "R07", mutant.In((*group).nakReceived,
 		`g.setPend(b, sev, syn)
 	return true`,
 		`for j := range g.$1 {
@@ -86,14 +86,14 @@ var _ = []mutant.Mutant{
 		`b.a = psn
 	return true`)),
 	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).evaluate,
-		"g.nout == next && !g.seen && worst <= g.nsev",
-		"g.nout == next && !g.seen && worst < g.nsev")),
+		"g.agg.nout == next && !g.agg.seen && worst <= g.agg.nsev",
+		"g.agg.nout == next && !g.agg.seen && worst < g.agg.nsev")),
 	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).handleData,
-		`g.seen = true
+		`g.agg.seen = true
 	}
-	if psn != g.hi || starts {`,
+	if psn != g.fwd.hi || starts {`,
 		`}
-	if psn != g.hi || starts {`)),
+	if psn != g.fwd.hi || starts {`)),
 	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).handleFeedback,
 		`if !g.acked(now, i, psn, out) {
 			return FeedbackStale
@@ -112,16 +112,16 @@ var _ = []mutant.Mutant{
 		g.$1(out, p.Syndrome, psn)
 		return $2
 	}`, (*group).sendNAK, None)),
-	mutant.New("any branch's NAK is sent for A+1", "R14", mutant.In((*group).worstPending,
-		"b.bits&receiving == 0 || b.a != g.a {",
-		"b.bits&receiving == 0 {")),
+	mutant.New("any leg's NAK is sent for acked+1", "R14", mutant.In((*group).worstPending,
+		"if b.pend == noPend || b.a != g.agg.a {",
+		"if b.pend == noPend {")),
 	mutant.New("no ACK before a NAK", "R14", mutant.In((*group).raiseAcked,
 		`g.ack(out)
-	if g.nfresh > 0`,
-		`if g.$1 == 0 {
+	if g.recv.nfresh != 0`,
+		`if g.$2.$1 == 0 {
 		g.ack(out)
 	}
-	if g.nfresh > 0`, group{}.numPending)),
+	if g.recv.nfresh != 0`, aggregation{}.numPending, group{}.agg)),
 	mutant.New("the implied ACK of a NAK is one too many", "R14", mutant.In((*group).nakReceived,
 		"moved := g.acked(now, i, e.Prev(), out)",
 		"moved := g.acked(now, i, e, out)")),
@@ -133,30 +133,30 @@ var _ = []mutant.Mutant{
 		`	if e.LessEq(b.a) {
 		return false // older than what the branch has acknowledged (R06)
 	}
-	moved := e == b.a.$1() || g.$2 == e`, rocev2.PSN.Next, group{}.nxt)),
+	moved := e == b.a.$1() || g.$3.$2 == e`, rocev2.PSN.Next, forwarding{}.nxt, group{}.fwd)),
 	mutant.New("feedback for what was never forwarded is believed", "6.2", mutant.In((*group).handleFeedback,
-		"if g.hi.LessEq(acknowledged(kind, psn)) ||",
-		"if g.hi.$1(100).LessEq(acknowledged(kind, psn)) ||", rocev2.PSN.Add)),
+		"if g.fwd.hi.LessEq(acknowledged(kind, psn)) ||",
+		"if g.fwd.hi.$1(100).LessEq(acknowledged(kind, psn)) ||", rocev2.PSN.Add)),
 	mutant.New("feedback for hi is believed", "6.2", mutant.In((*group).handleFeedback,
-		`if g.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {
+		`if g.fwd.hi.LessEq(acknowledged(kind, psn)) || g.unread(p, i, psn) {
 		if p.Neighbor == 0 {
 			g.misnumbered(p, i, out)
 		}
 		return FeedbackAhead
 	}
-	if g.hi == psn {
+	if g.fwd.hi == psn {
 		return FeedbackAhead`,
-		`if g.hi.$1(acknowledged(kind, psn)) || g.unread(p, i, psn) {
+		`if g.fwd.hi.$1(acknowledged(kind, psn)) || g.unread(p, i, psn) {
 		if p.Neighbor == 0 {
 			g.misnumbered(p, i, out)
 		}
 		return FeedbackAhead
 	}
-	if g.hi == psn && kind != $2 {
+	if g.fwd.hi == psn && kind != $2 {
 		return FeedbackAhead`, rocev2.PSN.Less, rocev2.KindACK)),
 	mutant.New("feedback from long ago is looked at", "6.2", mutant.In((*group).handleFeedback,
-		"if psn.Sub(g.a) < -pastWindow {",
-		"if psn.Sub(g.a) < -2*pastWindow {")),
+		"if psn.Sub(g.agg.a) < -pastWindow {",
+		"if psn.Sub(g.agg.a) < -2*pastWindow {")),
 	mutant.New("RNR NAKs become sequence NAKs", "R19", mutant.In((*group).evaluate,
 		`g.nak(out, code, next)
 		if worst == sevFatal {`,
@@ -179,19 +179,19 @@ var _ = []mutant.Mutant{
 		return $1
 	}`, sevSequence)),
 	mutant.New("ACKs carry credits", "R20", mutant.In((*group).sendACK,
-		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)",
-		"g.send(out, rocev2.Acknowledge, 0x1E, g.a)")),
+		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.a)",
+		"g.send(out, rocev2.Acknowledge, 0x1E, g.agg.a)")),
 	mutant.New("ACKs carry a receiver's MSN", "R20", mutant.In((*group).handleFeedback,
 		"g.count.FeedbackIn++",
 		`g.count.FeedbackIn++
-	g.$1.$2 = $arg2.$3`, group{}.messages, messages{}.completed, Packet{}.MSN)),
+	g.$4.$1.$2 = $arg2.$3`, aggregation{}.messages, messages{}.completed, Packet{}.MSN, group{}.agg)),
 	mutant.New("the MSN counts packets", "R20", mutant.In((*group).noteForwarded,
 		`if ends {
-			g.msgs.extend(psn)
+			g.agg.msgs.extend(psn)
 		}`,
-		"g.msgs.extend(psn)")),
+		"g.agg.msgs.extend(psn)")),
 	mutant.New("a message end lost before the switch is not counted", "R20", mutant.In((*group).noteForwarded,
-		"g.msgs.correct(psn, ends)",
+		"g.agg.msgs.correct(psn, ends)",
 		"")),
 	mutant.New("feedback is known by its port", "R21", mutant.In((*group).legOf,
 		`} else if m, ok := g.memberAt(p.Src); ok {
@@ -256,35 +256,35 @@ var _ = []mutant.Mutant{
 		return GroupDead
 	}
 	if !p.Verified && kind == $1 {`, rocev2.KindACK)),
-	mutant.New("the hottest branch's CNPs only are dropped", "R32", mutant.In((*group).handleCNP,
+	mutant.New("only the most congested leg's CNPs are dropped", "R32", mutant.In((*group).handleCNP,
 		"if !g.hottest(now, i) ||",
 		"if g.hottest(now, i) ||")),
-	mutant.New("no CNP passes when the hottest branch is silent", "R32", mutant.In((*group).noteSignal,
-		"return w >= wb || now-g.bestSeen > cnpSilence",
+	mutant.New("no CNP passes when the most congested leg is silent", "R32", mutant.In((*group).noteSignal,
+		"return w >= wb || now-g.cnp.bestSeen > cnpSilence",
 		"return w >= wb")),
-	mutant.New("every branch's CNPs pass", "R32", mutant.In((*group).handleCNP,
+	mutant.New("every leg's CNPs pass", "R32", mutant.In((*group).handleCNP,
 		"if !g.hottest(now, i) ||",
 		"if g.hottest(now, i);")),
 	mutant.New("CNPs pass as fast as they come", "R32", mutant.In((*group).handleCNP,
-		"now-g.passed < cnpGap",
-		"now < g.passed")),
+		"now-g.cnp.passed < cnpGap",
+		"now < g.cnp.passed")),
 	mutant.New("an unverified CNP is believed", "R33", mutant.In((*group).handleCNP,
 		`if !p.Verified {
 		out.NeedVerify = true
 		return None
 	}`,
 		"")),
-	mutant.New("weights of branches do not decay", "R32", mutant.In(decayedWeight,
-		"w >>= uint(n)",
+	mutant.New("weights of legs do not decay", "R32", mutant.In(decayedWeight,
+		"w >>= uint(d / cnpHalfLife)",
 		"return w")),
-	mutant.New("every branch's BECN goes to the source", "R32", mutant.In((*group).noteBECN,
+	mutant.New("every leg's BECN goes to the source", "R32", mutant.In((*group).noteBECN,
 		`if g.hottest(now, i) {
-		g.becn = true
+		g.cnp.becn = true
 	}`,
 		`g.hottest(now, i)
-	g.becn = true`)),
+	g.cnp.becn = true`)),
 	mutant.New("BECN is never cleared", "R32", mutant.In((*group).sendACK,
-		`g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)
-	g.becn = false`,
-		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.a)")),
+		`g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.a)
+	g.cnp.becn = false`,
+		"g.send(out, rocev2.Acknowledge, rocev2.SyndromeACK, g.agg.a)")),
 }

@@ -3,7 +3,7 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to hold keys: who owns a group, what a key may do, and what counts from
 // where. The rule is a subject of docs/PROTOCOL.md.

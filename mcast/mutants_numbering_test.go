@@ -3,7 +3,7 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to verify the numbering of receivers.
 var _ = []mutant.Mutant{
@@ -34,15 +34,15 @@ var _ = []mutant.Mutant{
 		"case v.wrong && v.probes >= wrongAnswers:",
 		"case v.wrong:")),
 	mutant.New("a message begins while a receiver of it is unverified", "R53", mutant.In((*group).mayBeginMessage,
-		`case g.quorum == 0 && l.joining:
+		`case g.policy.quorum == 0 && l.joining:
 			return false`,
-		`case g.quorum == 0 && l.joining:
+		`case g.policy.quorum == 0 && l.joining:
 			return true`)),
 	mutant.New("a quorum waits for every receiver's numbering", "R53", mutant.In((*group).mayBeginMessage,
-		"case g.quorum == 0 && l.joining:",
+		"case g.policy.quorum == 0 && l.joining:",
 		"case l.joining:")),
-	mutant.New("the source is not asked for what waited", "R53", mutant.In((*group).unblock,
-		"n.held, n.resume = false, g.src != nobody",
+	mutant.New("the source is not asked for a waiting message", "R53", mutant.In((*group).unblock,
+		"n.held, n.resume = false, g.src.member != nobody",
 		"n.held, n.resume = false, false")),
 	mutant.New("the source is not asked after a removal", "R53", mutant.In((*Switch).updateMembers,
 		`g.removed(op.Remove[len(op.Remove)-1], out)
@@ -52,8 +52,8 @@ var _ = []mutant.Mutant{
 		"return n.held",
 		"return false")),
 	mutant.New("a gap is forwarded while some wait to join", "R53", mutant.In((*group).mustBlock,
-		"case psn != g.hi && !n.held && g.njoin > 0:",
-		"case psn != g.hi && !n.held && g.njoin > len(g.$1):", group{}.legs)),
+		"case psn != g.fwd.hi && !n.held && g.recv.njoin > 0:",
+		"case psn != g.fwd.hi && !n.held && int(g.recv.njoin) > len(g.$1):", group{}.legs)),
 	mutant.New("an unverified receiver that leaves is still waited for", "R53", mutant.In((*group).removeLeg,
 		"g.verified(LegID(i))",
 		"")),
@@ -70,14 +70,14 @@ var _ = []mutant.Mutant{
 		"if p.Neighbor == 0 {",
 		"if !false {")),
 	mutant.New("silence to probes is never the end", "R55", mutant.In((*group).dismissUnverified,
-		"now-max(n.since, g.probedFrom(i)) < g.deadAfter || !g.anyVerified()",
+		"now-max(n.since, g.probedFrom(i)) < g.live.deadAfter || !g.anyVerified()",
 		"now >= n.since || !g.anyVerified()")),
 	mutant.New("silence of all to probes removes one", "R55", mutant.In((*group).dismissUnverified,
-		"< g.deadAfter || !g.anyVerified()",
-		"< g.deadAfter")),
+		"< g.live.deadAfter || !g.anyVerified()",
+		"< g.live.deadAfter")),
 	mutant.New("a strict group fails before what precedes the message is complete", "R55", mutant.In((*group).dismissUnverified,
-		"case g.src != nobody && g.a == g.hi.Prev():",
-		"case g.src != nobody:")),
+		"case g.src.member != nobody && g.agg.a == g.fwd.hi.Prev():",
+		"case g.src.member != nobody:")),
 	mutant.New("idle receivers are probed for ever", "R52", mutant.In((*group).sendKeepalives,
 		"|| g.dead || !n.held && later == 0 && n.rounds >= idleProbes {",
 		"|| g.dead {")),

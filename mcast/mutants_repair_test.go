@@ -5,14 +5,14 @@ package mcast
 
 import (
 	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to repair losses: -run 'R4[2-9]|R5[01]'.
 var _ = []mutant.Mutant{
 	mutant.New("frames are kept over the group's budget", "R42", mutant.In((*store).hasRoom,
-		"return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
-		"return bytes > 0 && s.sw.repair.used")),
+		"return bytes != 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
+		"return bytes != 0 && s.sw.repair.used")),
 	mutant.New("frames are kept over the budget of all groups", "R42", mutant.In((*store).hasRoom,
 		"<= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit",
 		"<= s.limit")),
@@ -24,26 +24,26 @@ var _ = []mutant.Mutant{
 		"")),
 	mutant.New("frames that cannot be kept are kept", "R42", mutant.In((*store).hasRoom,
 		`func (s *store) fits(bytes uint32) bool {
-	return bytes > 0 &&`,
+	return bytes != 0 &&`,
 		`func (s *store) fits(bytes uint32) bool {
 	return`)),
 	mutant.New("frames are kept for ever", "R42", mutant.In((*group).raiseAcked,
-		`if g.store != nil {
+		`if g.repair.store != nil {
 		g.release(out)`,
-		`if g.store != nil && false {
+		`if g.repair.store != nil && false {
 		g.release(out)`)),
 	mutant.New("the frame that A waits for is released", "R42", mutant.In((*group).freeUnneeded,
-		"g.store.free(m.Next(), out)",
-		"g.store.free(m.Next().Next(), out)")),
+		"g.repair.store.free(m.Next(), out)",
+		"g.repair.store.free(m.Next().Next(), out)")),
 	mutant.New("the last frame that everybody has is not released", "R42", mutant.In((*group).freeUnneeded,
-		"g.store.free(m.Next(), out)",
-		"g.store.free(m, out)")),
+		"g.repair.store.free(m.Next(), out)",
+		"g.repair.store.free(m, out)")),
 	mutant.New("a released frame is still in the store", "R42", mutant.In((*store).evictSlot,
 		`out.Release = append(out.Release, e.frame)
 	*e = stored{}`,
 		"out.Release = append(out.Release, e.frame)")),
 	mutant.New("frames of a group that fails are not released", "R42", mutant.In((*group).fail,
-		"g.forget(g.hi, out)",
+		"g.forget(g.fwd.hi, out)",
 		"")),
 	mutant.New("frames of a deleted group are not released", "R42", mutant.In((*Switch).deleteGroup,
 		"g.forget(0, out)",
@@ -52,12 +52,12 @@ var _ = []mutant.Mutant{
 		"old.forget(0, out)",
 		"")),
 	mutant.New("frames of an old source are kept for the next one", "R42", mutant.In((*group).endTurn,
-		`g.forget(g.hi, out)
-	g.src, g.srcLeg = nobody, nobody`,
-		"g.src, g.srcLeg = nobody, nobody"), mutant.In((*group).startTurn,
-		`g.least = g.a
-	g.forget(g.hi, out)`,
-		"g.least = g.a")),
+		`g.forget(g.fwd.hi, out)
+	g.src.member, g.src.srcLeg = nobody, nobody`,
+		"g.src.member, g.src.srcLeg = nobody, nobody"), mutant.In((*group).startTurn,
+		`g.lag.least = g.agg.a
+	g.forget(g.fwd.hi, out)`,
+		"g.lag.least = g.agg.a")),
 	mutant.New("what was kept is not replaced, and never released", "R42", mutant.In((*store).retain,
 		`s.take(s.at(psn), out)
 		}
@@ -85,12 +85,12 @@ var _ = []mutant.Mutant{
 		g.$6($arg4)
 	}
 	if p.AckReq {`, Output{}.Retained, group{}.acks, ackState{}.flags, isReceiver, (*group).ackReceived, (*group).evaluate)),
-	mutant.New("fatal NAKs are repaired", "R43", mutant.In((*group).serveNAK,
-		"g.store == nil || sev == sevFatal ||",
-		"g.store == nil ||")),
+	mutant.New("fatal NAKs are repaired", "R43", mutant.In((*group).nakEvent,
+		"case sev == sevFatal ||",
+		"case")),
 	mutant.New("a NAK is repaired though something after it is missing", "R43", mutant.In((*group).canServe,
-		"return g.store.whole.LessEq(e) && g.store.low.LessEq(e) ||",
-		"return g.store.low.LessEq(e) ||")),
+		"return g.repair.store.whole.LessEq(e) && g.repair.store.low.LessEq(e) ||",
+		"return g.repair.store.low.LessEq(e) ||")),
 	mutant.New("a hole at the end of what is kept is not one", "R43", mutant.In((*store).retain,
 		`case !ok:
 		s.whole = psn.Next()`,
@@ -105,13 +105,13 @@ var _ = []mutant.Mutant{
 	mutant.New("a newer frame that does not fit leaves no hole", "R43", mutant.In((*store).retain,
 		"} else if !ok && s.whole.LessEq(psn) {",
 		"} else if !ok && s.whole == psn.$1() {", rocev2.PSN.Next)),
-	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).serveNAK,
-		"m.led = m.led || m.tries >= g.tries || m.waited",
-		"m.led = m.led || m.waited")),
-	mutant.New("a branch that was left to the source stays so", "R43", mutant.In((*group).onProgress,
+	mutant.New("the same is sent again for ever", "R43", mutant.In((*group).nakEvent,
+		"case m.led || m.tries >= g.repair.tries ||",
+		"case m.led ||")),
+	mutant.New("an escalated leg stays so", "R43", mutant.In((*group).onProgress,
 		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
 		"m.tries, m.waited, m.quiet = 0, 0, false")),
-	mutant.New("tries count over a branch's whole life", "R43", mutant.In((*group).onProgress,
+	mutant.New("tries count over a leg's whole life", "R43", mutant.In((*group).onProgress,
 		"m.tries, m.waited, m.led, m.quiet = 0, 0, false, false",
 		"m.waited, m.led, m.quiet = 0, false, false")),
 	mutant.New("a repaired NAK acknowledges nothing", "R43", mutant.In((*group).nakReceived,
@@ -124,29 +124,34 @@ var _ = []mutant.Mutant{
 	}
 	moved := g.acked(now, i, e.Prev(), out)
 	if false {`)),
-	mutant.New("new data goes to late branches", "R44", mutant.In((*group).forward,
-		"if g.store != nil && (b.bits&late != 0 || again",
-		"if g.store != nil && (again")),
-	mutant.New("a second NAK does not put the cursor back", "R44", mutant.In((*group).startRecovery,
-		`g.legs[i].mend.sent = g.hi
-	}
-	g.legs[i].mend.next = psn`,
-		`g.legs[i].mend.sent, g.legs[i].mend.next = g.hi, psn
-	}`)),
-	mutant.New("a late branch is in line too early", "R44", mutant.In((*group).resendToLeg,
+	mutant.New("new data goes to recovering legs", "R44", mutant.In((*group).forward,
+		"if g.repair.store != nil && (b.bits&late != 0 || again",
+		"if g.repair.store != nil && (again")),
+	mutant.New("a second NAK does not put the cursor back", "R44", mutant.In((*group).serveNAK,
+		`m.next = e
+	m.quiet, m.burst`,
+		`m.next = $1(m.next, e)
+	m.quiet, m.burst`, rocev2.MaxPSN)),
+	mutant.New("a recovering leg is in sync too early", "R44", mutant.In((*group).resendToLeg,
 		`if out.full() {
 			return false
 		}
 		if room < 0`,
 		`if out.full() {
-			$recv.$1($arg2)
+			$recv.$1($arg2, $2)
 			return true
 		}
-		if room < 0`, (*group).endRecovery)),
-	mutant.New("a late branch is never in line again", "R44", mutant.In((*group).resendToLeg,
-		`g.setInLine(i)
+		if room < 0`, (*group).deliver, cursorAtNxt)),
+	mutant.New("a recovering leg is never in sync again", "R44", mutant.In((*group).resendToLeg,
+		`m.left--
+		}
+	}
+	g.deliver(i, done)
 	return true`,
-		"return true")),
+		`m.left--
+		}
+	}
+	return true`)),
 	mutant.New("more is repaired than there is room for", "R44", mutant.In((*Output).resendsExhausted,
 		"return o.MaxRepairs != 0 && o.repairs >= o.MaxRepairs",
 		"return o.MaxRepairs < 0")),
@@ -156,12 +161,12 @@ var _ = []mutant.Mutant{
 		`		if !g.resendTo(now, i, out) {
 			`)),
 	mutant.New("a hole is skipped when repairing", "R44", mutant.In((*group).resendToLeg,
-		`		e := g.store.find(m.next)
+		`		e := g.repair.store.find(m.next)
 		if e == nil {
 			return true
 		}
 		if out.full()`,
-		`		e := g.store.find(m.next)
+		`		e := g.repair.store.find(m.next)
 		if e == nil {
 			m.$1(m.next)
 			continue
@@ -179,42 +184,44 @@ var _ = []mutant.Mutant{
 	mutant.New("repairs to other switches are translated", "R44", mutant.In((*group).copyRetained,
 		"if b.bits&rewrites != 0 && !g.translate(&c, e.how, e.va, psn) {",
 		"if !g.translate(&c, e.how, e.va, psn) {")),
-	mutant.New("questions ask for no ACK", "R45", mutant.In((*group).copyRetained,
+	mutant.New("probes ask for no ACK", "R45", mutant.In((*group).copyRetained,
 		"if ask && !e.ackReq {",
 		"if ask && e.ackReq {")),
 	mutant.New("the end of a repair may be lost unnoticed", "R45", mutant.In((*group).resendToLeg,
-		"ask := m.probing || m.next.Next() == g.hi || g.store.find(m.next.Next()) == nil",
-		"ask := m.probing")),
-	mutant.New("who is silent is asked for ever", "R45", mutant.In((*group).startProbe,
-		`if m.tries >= g.tries {
-		m.led = true
+		"== await || m.next.Next() == g.fwd.hi || g.repair.store.find(m.next.Next()) == nil",
+		"== await")),
+	mutant.New("a silent leg is probed for ever", "R45", mutant.In((*group).startProbe,
+		`case m.tries >= g.repair.tries:
+		g.deliver(i, exhausted)
 		return
 	}`,
-		"")),
-	mutant.New("questions count for nothing", "R45", mutant.In((*group).startProbe,
+		"}")),
+	mutant.New("probes do not count as tries", "R45", mutant.In((*group).startProbe,
 		`	}
 	m.tries++
 	// Another one`,
 		`	}
 	// Another one`)),
-	mutant.New("all that a silent branch may lack is sent again at once", "R45", mutant.In((*group).startProbe,
-		"m.probing, m.quiet, m.burst, m.left = false, true, n, n",
-		"m.probing, m.quiet, m.burst, m.left = false, true, n*0, n*0")),
-	mutant.New("nobody is asked", "R45", mutant.In((*group).handleData,
+	mutant.New("all that a silent leg may lack is sent again at once", "R45", mutant.In((*group).startProbe,
+		"m.next, m.quiet, m.burst, m.left = una, true, n, n",
+		"m.next, m.quiet, m.burst, m.left = una, true, n*0, n*0")),
+	mutant.New("no leg is probed", "R45", mutant.In((*group).handleData,
 		`g.asks(now, psn)
-		} else if g.deadMost > 0 {`,
+		} else if g.live.deadMost != 0 {`,
 		`
-		} else if g.deadMost > 0 {`)),
+		} else if g.live.deadMost != 0 {`)),
 	mutant.New("a cursor among frames that were given up stays there", "R49", mutant.In((*group).startProbe,
-		"if m.probing || b.bits&late != 0 && b.a.Less(g.a) {",
-		"if m.probing {")),
-	mutant.New("who owes nothing is asked", "R45", mutant.In((*group).recoveryTimer,
+		`if b.a.Less(g.agg.a) {
+			e = behind
+		}`,
+		"")),
+	mutant.New("a leg that owes no ACK is probed", "R45", mutant.In((*group).recoveryTimer,
 		`if b.a.Less(m.watch) {
 			if t`,
-		`if b.a.Less($recv.$1.$2()) {
-			if t`, group{}.nxt, rocev2.PSN.Prev)),
-	mutant.New("who speaks is asked as if it were silent", "R45", mutant.In((*group).handleFeedback,
-		"m.owed = now",
+		`if b.a.Less($recv.$3.$1.$2()) {
+			if t`, forwarding{}.nxt, rocev2.PSN.Prev, group{}.fwd)),
+	mutant.New("a leg that answers is probed as if it were silent", "R45", mutant.In((*group).handleFeedback,
+		"m.owed = max(m.owed, now)",
 		"m.owed = min(m.owed, now)")),
 	mutant.New("who repeats what is old need not answer", "R45", mutant.In((*group).handleFeedback,
 		`if !g.acked(now, i, psn, out) {
@@ -225,50 +232,56 @@ var _ = []mutant.Mutant{
 		"} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {",
 		`} else if !g.negative(now, i, kind, p.Syndrome, psn, out) {
 		g.$1[i].$2.$3 = max(g.$1[i].$2.$3, now)`, group{}.activity, legActivity{}.recovery, recovery{}.expectedSince)),
-	mutant.New("an answer to a question is one that says all", "R45", mutant.In((*group).onProgress,
-		"case m.probing && b.a.Next() == m.next:",
-		"case m.probing && b.a == m.next:")),
-	mutant.New("each question is one packet", "R45", mutant.In((*group).startProbe,
+	mutant.New("an answer to a probe acknowledges all", "R45", mutant.In((*group).ackEvent,
+		`case una.Less(next):
+		return below
+	case una != next:`,
+		`case una.Less(next):
+		return below
+	case !una.Less(next):`)),
+	mutant.New("each probe is one packet", "R45", mutant.In((*group).startProbe,
 		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
 		"n = min(m.burst, 1)")),
-	mutant.New("questions grow without a bound", "R45", mutant.In((*group).startProbe,
+	mutant.New("probes grow without a bound", "R45", mutant.In((*group).startProbe,
 		"n = min(max(m.burst, 1)*burstGrowth, questionMax)",
 		"n = max(m.burst, 1) * burstGrowth")),
-	mutant.New("the first question is a long one", "R45", mutant.In((*group).startProbe,
+	mutant.New("the first probe is a long one", "R45", mutant.In((*group).startProbe,
 		`if m.quiet {
 		n = min(`,
 		`if !m.$1 {
 		n = min(`, recovery{}.escalated)),
-	mutant.New("who had more than it was asked about gets it all again", "R45", mutant.In((*group).onProgress,
-		"if m.probing && m.next.Less(m.sent) {",
-		"if m.probing && m.sent.Less(m.next) {")),
-	mutant.New("what was sent is forgotten", "R45", mutant.In((*group).startRecovery,
-		"g.legs[i].mend.sent = g.hi",
-		"g.legs[i].mend.sent = $arg2")),
-	mutant.New("bursts do not grow", "R45", mutant.In((*group).onProgress,
+	mutant.New("a leg that had more than the probe gets it all again", "R45", mutant.In((*group).onProgress,
+		"m.from(rocev2.MaxPSN(b.a.Next(), m.sent))",
+		"m.from($1(b.a.Next(), m.sent))", rocev2.MinPSN)),
+	mutant.New("what was sent is forgotten", "R45", mutant.In((*group).deliver,
+		`b.bits |= late
+		g.repair.nlate++
+		m.sent = g.fwd.hi`,
+		`b.bits |= late
+		g.repair.nlate++
+		m.sent = b.$1.$2()`, ackState{}.acked, rocev2.PSN.Next)),
+	mutant.New("bursts do not grow", "R45", mutant.In((*recovery).growBurst,
 		"if m.burst *= burstGrowth; m.burst > burstMax {",
 		"if m.burst > burstMax {")),
-	mutant.New("RNR is not waited for", "R46", mutant.In((*group).serveNAK,
-		`if wait > 0 {
-		m.hold = now + wait`,
-		`if wait > 0 {
-		m.hold = 0`)),
-	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).serveNAK,
-		"m.tries >= g.tries || m.waited+wait > rnrPatience*g.repairTimeout; m.led",
-		"m.tries >= g.tries; m.led")),
+	mutant.New("RNR is not waited for", "R46", mutant.In((*group).nakEvent,
+		`case sev == sevRNR:
+		return notReady
+	}`,
+		"}")),
+	mutant.New("RNR is kept from the source for ever", "R46", mutant.In((*group).nakEvent,
+		"m.tries >= g.repair.tries || m.waited+wait > rnrPatience*g.repair.repairTimeout:",
+		"m.tries >= g.repair.tries:")),
 	mutant.New("each wait is counted by itself", "R46", mutant.In((*group).serveNAK,
 		"m.waited += wait",
 		"m.waited = 0")),
-	mutant.New("the sequence NAK after an RNR NAK ends the wait", "R46", mutant.In((*group).serveNAK,
-		`if m.hold > 0 && !m.probing && sev == sevSequence && e == m.next {
-		return true`,
-		`if m.hold > 0 && !m.probing && sev == sevSequence && e == m.next && m.$1 {
-		return true`, recovery{}.escalated)),
+	mutant.New("the sequence NAK after an RNR NAK ends the wait", "R46", mutant.In((*group).nakEvent,
+		"m.state == waiting && e == m.next:",
+		"m.state == waiting && e == m.next && m.$1:", recovery{}.escalated)),
 	mutant.New("who was not ready never becomes so", "R46", mutant.In((*group).recoveryTimer,
 		"if now < m.hold {",
 		"if now < m.hold || m.$1 > 0 {", recovery{}.rnrWaited)),
-	mutant.New("the source is asked for what is kept", "R47", mutant.In((*group).requestFromSource,
-		"g.store.find(m.next) != nil || g.coming(m.next) {",
+	mutant.New("the source is asked for retained packets", "R47", mutant.In((*group).requestFromSource,
+		"g.repair.store.find(m.next) != nil || g.coming(m.next) {",
 		"g.coming(m.next) {"), mutant.In((*group).resendToLeg,
 		`if out.full() {
 			return false
@@ -278,71 +291,81 @@ var _ = []mutant.Mutant{
 			return true
 		}
 		if room < 0`)),
-	mutant.New("the source is asked for what it is about to pass", "R47", mutant.In((*group).requestFromSource,
-		"g.store.find(m.next) != nil || g.coming(m.next) {",
-		"g.store.find(m.next) != nil {")),
-	mutant.New("a NAK for a late branch goes out of turn", "R47", mutant.In((*group).requestFromSource,
-		"b.pend != noPend || m.next != b.a.Next() || !m.next.Less(g.hi)",
-		"b.pend != noPend || !m.next.Less(g.hi)")),
-	mutant.New("nobody asks for what a late branch lacks", "R47", mutant.In((*group).requestFromSource,
+	mutant.New("the source is asked for packets that it is about to pass", "R47", mutant.In((*group).requestFromSource,
+		"g.repair.store.find(m.next) != nil || g.coming(m.next) {",
+		"g.repair.store.find(m.next) != nil {")),
+	mutant.New("a NAK for a recovering leg goes out of turn", "R47", mutant.In((*group).requestFromSource,
+		"!m.serves(b) || m.next != b.a.Next()",
+		"!m.serves(b)")),
+	mutant.New("no NAK asks for the packets that a recovering leg lacks", "R47", mutant.In((*group).requestFromSource,
 		`g.setPend(b, sevSequence, rocev2.SyndromeNAKSequence)
 	return true`,
 		"return false")),
 	mutant.New("what the source sends again goes to all that lack it", "R48", mutant.In((*group).forward,
-		"if g.store != nil && (b.bits&late != 0 || again && g.store.bytes > 0) {",
-		"if g.store != nil && b.bits&late != 0 {")),
-	mutant.New("what the source sends again goes to late branches out of turn", "R48", mutant.In((*group).takesFromSource,
-		"case here || !first && psn != m.next:",
-		"case !first && psn != m.next && false:")),
+		"if g.repair.store != nil && (b.bits&late != 0 || again && g.repair.store.bytes != 0) {",
+		"if g.repair.store != nil && b.bits&late != 0 {")),
+	mutant.New("the source's retransmission goes to recovering legs out of turn", "R48", mutant.In((*group).takesFromSource,
+		"!first, m.state != inSync && !first && psn != m.next:",
+		"!first:"), mutant.In((*group).takesFromSource,
+		`case here:
+		return false, false`,
+		`case here && !here:
+		return false, false`)),
 	mutant.New("what the source sends again is never passed on", "R48", mutant.In((*group).takesFromSource,
-		"case b.bits&late == 0 && !first:",
-		"case b.bits&late == 0:")),
-	mutant.New("what the source sends again is no question", "R48", mutant.In((*group).takesFromSource,
-		"return true, here",
-		"return true, false")),
+		"case m.state == inSync && !first,",
+		"case m.state == inSync,")),
+	mutant.New("the source's retransmission is no probe", "R48", mutant.In((*group).takesFromSource,
+		`g.arm(now, i)
+		return true, true`,
+		`g.arm(now, i)
+		return true, false`)),
 	mutant.New("who is behind a quorum waits for what is gone", "R48", mutant.In((*group).takesFromSource,
 		"first = true",
 		"first = false")),
 	mutant.New("what a quorum has is not kept for the others", "R49", mutant.In((*group).freeUnneeded,
-		`if g.quorum > 0 {
+		`if g.policy.quorum != 0 {
 		for i := range g.branches {`,
-		`if g.quorum > 1000 {
+		`if g.policy.quorum > 1000 {
 		for i := range g.branches {`)),
 	mutant.New("a straggler is removed though what it lacks is kept", "R49", mutant.In((*group).canServe,
-		"g.store.low.LessEq(e) || e.LessEq(g.a) && g.store.find(e) != nil",
-		"g.store.low.LessEq(e)")),
+		"g.repair.store.low.LessEq(e) || e.LessEq(g.agg.a) && g.repair.store.find(e) != nil",
+		"g.repair.store.low.LessEq(e)")),
 	mutant.New("frames above A go when room is short", "R49", mutant.In((*store).retain,
-		"!s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {",
-		"!s.fits(p.Bytes) && s.bytes > 0 {")),
+		"!s.fits(p.Bytes) && s.low.LessEq(spare) {",
+		"!s.fits(p.Bytes) {")),
 	mutant.New("frames at or below A stay when room is short", "R49", mutant.In((*store).retain,
-		"!s.fits(p.Bytes) && s.low.LessEq(spare) && s.bytes > 0 {",
-		"!s.fits(p.Bytes) && s.low.$1(spare) && s.bytes == 0 {", rocev2.PSN.Less)),
+		"!s.fits(p.Bytes) && s.low.LessEq(spare) {",
+		"!s.fits(p.Bytes) && s.low.$1(s.low) {", rocev2.PSN.Less)),
 	mutant.New("a copy that was not sent is not sent later", "R51", mutant.In((*Switch).Requeue,
-		"if b.bits&late == 0 || psn.Less(m.next) {",
-		"if b.bits&late == 0 && psn.Less(m.next) {")),
+		"if m.state == inSync || psn.Less(m.next) {",
+		"if m.state == inSync && psn.Less(m.next) {")),
 	mutant.New("a full queue is not waited for", "R51", mutant.In((*Switch).Requeue,
 		"g.holdFor(m, until)",
 		"g.holdFor(m, 0)")),
 	mutant.New("a copy that is not kept is thought to be", "R51", mutant.In((*Switch).Requeue,
-		"|| m.led || g.store.find(psn) == nil {",
-		"|| m.led {")),
+		"|| !m.serves(b) || g.repair.store.find(psn) == nil {",
+		"|| !m.serves(b) {")),
 	mutant.New("what a full queue did not take counts as sent", "R51", mutant.In((*Switch).Requeue,
 		`if psn.Less(m.sent) {
 		m.sent = psn
 	}`,
 		"")),
-	mutant.New("patience has no bound", "R45", mutant.In((*group).probeTimeout,
-		"d := min(max(g.repairTimeout, m.rtt+4*m.rttVar), maxPatience*g.repairTimeout)",
-		"d := max(g.repairTimeout, m.rtt+4*m.rttVar)")),
+	mutant.New("the probe timeout has no bound", "R45", mutant.In((*group).probeTimeout,
+		"d := min(max(g.repair.repairTimeout, m.rtt+4*m.rttVar), maxPatience*g.repair.repairTimeout)",
+		"d := max(g.repair.repairTimeout, m.rtt+4*m.rttVar)")),
 	mutant.New("what the source repeats is withheld while there is a probe", "R56", mutant.In((*group).takesFromSource,
-		"case first && psn.Less(m.next) && !m.led && (",
-		"case first && psn.Less(m.next) && m.led && (")),
-	mutant.New("what the source repeats goes to those that are not ready", "R56", mutant.In((*group).takesFromSource,
-		"(m.probing || m.hold == 0 && g.store.find(m.next) == nil)",
-		"(m.probing || m.hold > 0 || g.store.find(m.next) == nil)")),
-	mutant.New("what is being sent again comes from the source as well", "R56", mutant.In((*group).takesFromSource,
-		"(m.probing || m.hold == 0 && g.store.find(m.next) == nil)",
-		"(m.probing || m.hold == 0)")),
+		"(m.state == inSync || psn.Less(m.next)):",
+		"(m.state == inSync || psn.Less(m.next) && m.$1):", recovery{}.escalated)),
+	mutant.New("what the source repeats goes to those that are not ready", "R56", mutant.In(recoveryTable,
+		`[events][states]transition{
+	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, j}},`,
+		`[events][states]transition{
+	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, f}},`)),
+	mutant.New("what is being sent again comes from the source as well", "R56", mutant.In(recoveryTable,
+		`[events][states]transition{
+	here: {{a, b}, {c, d}, {e, f}, {g, h}, {i, j}},`,
+		`[events][states]transition{
+	here: {{a, b}, {c, f}, {e, f}, {g, h}, {i, j}},`)),
 	mutant.New("what the source repeats as a probe does not ask", "R56", mutant.In((*group).takesFromSource,
 		`g.probed(now, i, psn)
 		return true, true`,
@@ -353,20 +376,20 @@ var _ = []mutant.Mutant{
 		"d = min(d, g.deadAfterOf(i)*livenessProbes)")),
 	mutant.New("dead_after does not bound the first wait", "R57", mutant.In((*group).noteAckReq,
 		"g.tendBy(now + first)",
-		"g.tendBy(now + g.$1)", group{}.repairTimeout)),
-	mutant.New("a branch that is left to the source is not asked", "R57", mutant.In((*group).sendLivenessProbe,
-		`if e == nil || g.deadAfter == 0 {
+		"g.tendBy(now + g.$2.$1)", localRepair{}.timeout, group{}.repair)),
+	mutant.New("an escalated leg is not probed", "R57", mutant.In((*group).sendLivenessProbe,
+		`if e == nil || g.live.deadAfter == 0 {
 		return true`,
-		`if e != nil || g.deadAfter == 0 {
+		`if e != nil || g.live.deadAfter == 0 {
 		return true`)),
-	mutant.New("a branch whose silence does not count is asked for ever", "R57", mutant.In((*group).sendLivenessProbe,
-		`if e == nil || g.deadAfter == 0 {
+	mutant.New("a leg whose silence does not count is probed for ever", "R57", mutant.In((*group).sendLivenessProbe,
+		`if e == nil || g.live.deadAfter == 0 {
 		return true`,
 		`if e == nil {
 		return true`), mutant.In((*group).recoveryTimer,
-		`if m.led && g.deadAfter == 0 {
+		`if m.led && g.live.deadAfter == 0 {
 			continue`,
-		`if m.led && g.deadAfter < 0 {
+		`if m.led && g.live.deadAfter < 0 {
 			continue`)),
 	mutant.New("a probe of liveness that has no room is left out", "R57", mutant.In((*group).recoveryTimer,
 		`			if m.led && !g.probeLiveness(now, i, out) {
@@ -402,17 +425,17 @@ var _ = []mutant.Mutant{
 		"return g.sw.ports.at(g.legs[i].port).paused - g.activity[i].pausesApplied",
 		"return g.sw.ports.at(0).paused - g.activity[i].pausesApplied")),
 	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).updateRTT,
-		"if !g.timing || g.timedIn != g.sw.hearing.pauses || !had",
-		"if !g.timing || !had")),
+		"if !g.rtt.timing || g.rtt.timedIn != g.sw.hearing.pauses || !had",
+		"if !g.rtt.timing || !had")),
 	mutant.New("what waits in a queue is not answered", "R59", mutant.In((*group).livenessTimeout,
 		"return d + delay",
 		"return d")),
 	mutant.New("dead_after does not follow the round trips", "R59", mutant.In((*group).livenessTimeout,
-		`if r == 0 || r > g.deadMost {
-			r = g.deadMost`,
-		`if r > g.deadMost {
-			r = g.deadMost`)),
+		`if r == 0 || r > g.live.deadMost {
+			r = g.live.deadMost`,
+		`if r > g.live.deadMost {
+			r = g.live.deadMost`)),
 	mutant.New("dead_after follows the round trips without a bound", "R59", mutant.In((*group).livenessTimeout,
-		"if r == 0 || r > g.deadMost {",
+		"if r == 0 || r > g.live.deadMost {",
 		"if r == 0 {")),
 }

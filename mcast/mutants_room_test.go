@@ -3,14 +3,16 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to share room, so that a port that does not transmit is felt by others.
 var _ = []mutant.Mutant{
 	mutant.New("a leg without room stops the others' repairs", "R70", mutant.In((*group).resendToLeg,
-		`g.holdFor(m, until)
+		`g.deliver(i, full)
+			g.holdFor(m, until)
 			return true`,
-		`g.holdFor(m, until)
+		`g.deliver(i, full)
+			g.holdFor(m, until)
 			return false`)),
 	mutant.New("a leg without room is not looked at again", "R70", mutant.In((*group).resumeAfter,
 		`m.hold = max(m.hold, until, 1) // 0 is none
@@ -18,7 +20,6 @@ var _ = []mutant.Mutant{
 		"m.hold = max(m.hold, until, 1) // 0 is none")),
 	mutant.New("a leg gets more than its port takes", "R70", mutant.In((*group).resendToLeg,
 		`room--
-		m.probing = m.left == 1`,
-		`
-		m.probing = m.left == 1`)),
+		ask := m.left == 1`,
+		"ask := m.left == 1")),
 }

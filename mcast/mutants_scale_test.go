@@ -3,7 +3,7 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to serve many groups at once.
 var _ = []mutant.Mutant{
@@ -15,9 +15,6 @@ var _ = []mutant.Mutant{
 		if g == nil {
 			continue
 		}`)),
-	mutant.New("groups of one time are served in any order", "R81", mutant.In(timer.before,
-		"return a.at < b.at || a.at == b.at && a.id < b.id",
-		"return a.at < b.at")),
 	mutant.New("a deleted group goes on waiting", "R81", mutant.In((*Switch).deleteGroup,
 		"s.timers.stop(id)",
 		"")),
@@ -33,17 +30,29 @@ var _ = []mutant.Mutant{
 			g.deactivate()`,
 		"case g.idle(now):")),
 	mutant.New("memory is taken from a group with data in flight", "R82", mutant.In((*group).idle,
-		"g.quiescent() && (g.store == nil || g.store.bytes == 0) &&",
+		"g.quiescent() && (g.repair.store == nil || g.repair.store.bytes == 0) &&",
 		"")),
 	mutant.New("a group has the memory for data from the beginning", "R82", mutant.In((*Switch).newGroup,
-		"g.store = &store{limit: r.Bytes, sw: s}",
-		`g.store = &store{limit: r.Bytes, sw: s}
-		g.store.$1(1 << 5)`, (*store).reach)),
+		"g.repair.store = &store{limit: r.Bytes, sw: s}",
+		`g.repair.store = &store{limit: r.Bytes, sw: s}
+		g.repair.store.$1(1 << 5)`, (*store).reach)),
 	mutant.New("a group that was idle is not made ready for a change", "R82", mutant.In((*Switch).updateMembers,
-		"if g.tracks == nil && g.src != nobody {",
+		"if g.tracks == nil && g.src.member != nobody {",
 		"if false {")),
 	mutant.New("what grew is left behind", "R82", mutant.In((*store).reach,
 		`s.ring = ring
 	s.sw.pools.stored.put(old)`,
 		"s.ring = ring")),
+	mutant.New("a receiver behind the quorum is not probed", "R49", mutant.In((*group).nothingOwed,
+		"return g.policy.quorum == 0 && g.agg.acked ==",
+		"return g.agg.acked ==")),
+	mutant.New("a timer that passes with data in flight does nothing", "R45", mutant.In((*group).nothingOwed,
+		"g.agg.acked == g.fwd.nxt.Prev()",
+		"g.agg.acked != g.fwd.nxt.Prev()")),
+	mutant.New("the last of four waiting groups is first", "R81", mutant.In((*timers).firstOf4,
+		"j := 2 + h[3].less(h[2])",
+		"j := 2 + h[2].less(h[3])")),
+	mutant.New("groups of one time are served in any order", "R81", mutant.In((timer).less,
+		"bits.Sub64(uint64(a.id), uint64(b.id), 0)",
+		"bits.Sub64(uint64(a.id), uint64(a.id), 0)")),
 }

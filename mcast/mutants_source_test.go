@@ -7,16 +7,16 @@ import (
 	"net/netip"
 
 	"github.com/gleam-rdma/gleam/rocev2"
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to change the source.
 var _ = []mutant.Mutant{
 	mutant.New("the source is waited for", "R15", mutant.In((*group).startTurn,
-		"join := int32(i) != g.srcLeg && l.members > 0",
-		"join := l.members > 0")),
+		"join := int32(i) != g.src.srcLeg && l.members != 0",
+		"join := l.members != 0")),
 	mutant.New("the source's feedback counts", "R15", mutant.In((*group).legOf,
-		`case int32(i) == g.srcLeg:
+		`case int32(i) == g.src.srcLeg:
 		return 0, FromSource`,
 		"")),
 	mutant.New("the first PSN is learnt from the first packet", "R16", mutant.In((*group).requestOfNonSource,
@@ -32,16 +32,16 @@ var _ = []mutant.Mutant{
 	m.$1 = $arg2.$2 & $3
 	g.startEpoch(now, MemberID(k), out)`, member{}.sqPSN, Packet{}.PSN, rocev2.PSNMask)),
 	mutant.New("what precedes the first packet counts as acknowledged", "R16", mutant.In((*group).startTurn,
-		"g.hi, g.a, g.past = m.p, m.p.Prev(), m.past",
-		"g.hi, g.a, g.past = m.p, m.p, m.past")),
-	mutant.New("a late duplicate makes the old source the current one", "R17", mutant.In((*group).requestOfNonSource,
+		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p.Prev(), m.past",
+		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p, m.past")),
+	mutant.New("a delayed duplicate makes the old source the current one", "R17", mutant.In((*group).requestOfNonSource,
 		"if d < 0 {",
 		"if d < 0 && !$recv.$1() {", (*group).isQuiescent)),
 	mutant.New("the source is known without its switch", "R17", mutant.In((*group).handleRequest,
-		"keyOf(p.Src) == g.srcKey && p.Neighbor == g.srcNbr {",
-		"keyOf(p.Src) == g.srcKey {")),
+		"rocev2.KeyOf(p.Src) == g.src.srcKey && p.Neighbor == g.src.srcNbr {",
+		"rocev2.KeyOf(p.Src) == g.src.srcKey {")),
 	mutant.New("another source's feedback between switches counts", "R18", mutant.In((*group).legOf,
-		"case p.Neighbor != 0 && keyOf(p.Src) != g.srcKey:",
+		"case p.Neighbor != 0 && rocev2.KeyOf(p.Src) != g.src.srcKey:",
 		"case p.Neighbor != 0 && !p.Src.$1():", netip.Addr.IsValid)),
 	mutant.New("a new source may be behind any switch", "R17", mutant.In((*group).requestOfNonSource,
 		"if p.Neighbor != g.legs[m.leg].neighbor {",
@@ -53,28 +53,28 @@ var _ = []mutant.Mutant{
 		"b.a.Add(1 + int32(b.delta))",
 		"b.a.Add(int32(b.delta))")),
 	mutant.New("a source begins again where it first began", "R18", mutant.In((*group).endTurn,
-		"m.p, m.msgs, m.past = g.hi, g.msgs.done, g.past",
-		"m.msgs, m.past = g.msgs.done, g.past")),
+		"m.p, m.msgs, m.past = g.fwd.hi, g.agg.msgs.done, g.src.past",
+		"m.msgs, m.past = g.agg.msgs.done, g.src.past")),
 	mutant.New("a source's MSN begins again", "R20", mutant.In((*group).startTurn,
-		"g.msgs.start(m.msgs)",
-		"g.msgs.start(0)")),
+		"g.agg.msgs.start(m.msgs)",
+		"g.agg.msgs.start(0)")),
 	mutant.New("the source changes with packets in flight", "R29", mutant.In((*group).isQuiescent,
-		"g.a == g.hi.Prev() && !g.open",
-		"!g.open")),
+		"g.agg.a == g.fwd.hi.Prev() && !g.fwd.open",
+		"!g.fwd.open")),
 	mutant.New("the source changes inside a message", "R29", mutant.In((*group).isQuiescent,
-		"g.a == g.hi.Prev() && !g.open",
-		"g.a == g.hi.Prev()")),
+		"g.agg.a == g.fwd.hi.Prev() && !g.fwd.open",
+		"g.agg.a == g.fwd.hi.Prev()")),
 	mutant.New("a rewound message end does not open its message", "R29", mutant.In((*group).noteForwarded,
 		`if d == -1 {
-			g.open = !ends
+			g.fwd.open = !ends
 		}`,
 		"")),
-	mutant.New("a late duplicate gets the current source's A", "R29", mutant.In((*group).answerFormerSource,
+	mutant.New("a delayed duplicate gets the current source's acked", "R29", mutant.In((*group).answerFormerSource,
 		"PSN: m.p.Prev(), Syndrome: rocev2.SyndromeACK, MSN: m.msgs,",
-		"PSN: $recv.$1, Syndrome: rocev2.SyndromeACK, MSN: m.msgs,", group{}.acked)),
-	mutant.New("a late duplicate's answer goes to the current source", "R29", mutant.In((*group).answerFormerSource,
+		"PSN: $recv.$2.$1, Syndrome: rocev2.SyndromeACK, MSN: m.msgs,", aggregation{}.acked, group{}.agg)),
+	mutant.New("a delayed duplicate's answer goes to the current source", "R29", mutant.In((*group).answerFormerSource,
 		"Group: g.id, To: k, Op: rocev2.Acknowledge,",
-		"Group: g.id, To: $1(g.$2), Op: rocev2.Acknowledge,", MemberID(0), group{}.source)),
+		"Group: g.id, To: $1(g.$3.$2), Op: rocev2.Acknowledge,", MemberID(0), source{}.member, group{}.src)),
 	mutant.New("an unverified packet changes the source", "R33", mutant.In((*group).requestOfNonSource,
 		`if !p.Verified {
 		out.NeedVerify = true
@@ -83,34 +83,34 @@ var _ = []mutant.Mutant{
 	if !quiescent`,
 		"if !quiescent")),
 	mutant.New("a NAK of the old epoch silences the new one's", "R18", mutant.In((*group).startTurn,
-		"g.nsev, g.seen, g.hasPrev, g.open = noPend, false, false, false",
-		"g.hasPrev, g.open = false, false")),
+		"g.agg.nsev, g.agg.seen, g.src.hasPrev, g.fwd.open = noPend, false, false, false",
+		"g.src.hasPrev, g.fwd.open = false, false")),
 	mutant.New("a member that was removed may send", "R31", mutant.In((*group).requestOfNonSource,
 		"if !ok || !g.members[k].live {",
 		"if !ok {")),
 	mutant.New("a packet after a gap is believed to be the next", "R64", mutant.In((*group).mayBeDamaged,
-		"return !g.hasPrev || g.prev != psn.Prev() || now-g.prevAt",
-		"return !g.hasPrev || now-g.prevAt")),
+		"return !g.src.hasPrev || g.src.prev != psn.Prev() || now-g.src.prevAt",
+		"return !g.src.hasPrev || now-g.src.prevAt")),
 	mutant.New("a packet after a pause is believed to be the next", "R64", mutant.In((*group).mayBeDamaged,
-		"|| now-g.prevAt > certain ||",
+		"|| now-g.src.prevAt > certain ||",
 		"||")),
 	mutant.New("a source that was asked to go back is believed to go on", "R64", mutant.In((*group).mayBeDamaged,
-		`|| g.nsev != noPend && !g.seen
+		`|| g.agg.nsev != noPend && !g.agg.seen
 }`,
 		"}")),
 	mutant.New("a source may stall for ever", "R65", mutant.In((*group).sourceTimedOut,
-		"if now-g.awaited < g.stallTime {",
-		"if now-g.awaited < 1000*g.stallTime {")),
+		"if now-g.turn.awaited < g.turn.stallTime {",
+		"if now-g.turn.awaited < 1000*g.turn.stallTime {")),
 	mutant.New("a source that sends is given up", "R65", mutant.In((*group).noteReceived,
-		"g.prev, g.prevAt, g.hasPrev, g.awaited = psn, now, true, 0",
-		"g.prev, g.prevAt, g.hasPrev = psn, now, true")),
+		"g.src.prev, g.src.prevAt, g.src.hasPrev, g.turn.awaited = psn, now, true, 0",
+		"g.src.prev, g.src.prevAt, g.src.hasPrev = psn, now, true")),
 	mutant.New("the next source begins inside a message", "R65", mutant.In((*group).abandonSource,
-		"if g.open || whole < g.keep {",
-		`g.open = false
-	if whole < g.keep {`)),
+		"if g.fwd.open || whole < g.policy.keep {",
+		`g.fwd.open = false
+	if whole < g.policy.keep {`)),
 	mutant.New("a stalled source's receivers are removed under any policy", "R65", mutant.In((*group).abandonSource,
-		"if g.open || whole < g.keep {",
-		"if g.open || whole < 1 {")),
+		"if g.fwd.open || whole < g.policy.keep {",
+		"if g.fwd.open || whole < 1 {")),
 	mutant.New("a receiver that lacks something stays without its source", "R65", mutant.In((*group).abandonSource,
 		`		if b := &g.branches[i]; b.bits&receiving != 0 && b.a.Less(last) {
 			g.evict(i, Stranded, out)`,
@@ -145,24 +145,24 @@ var _ = []mutant.Mutant{
 		"return left > int64(p.Payload)",
 		"return left > 0")),
 	mutant.New("the length of a damaged FIRST stays", "R67", mutant.In((*group).noteMessageStart,
-		`if !g.write.known || psn != g.write.first || write == g.write {
+		`if !g.fwd.write.known || psn != g.fwd.write.first || write == g.fwd.write {
 			return // a later message may have begun unseen
 		}
-		if g.write = write; psn.Less(g.refused.psn) {
+		if g.fwd.write = write; psn.Less(g.refused.psn) {
 			g.refused = refusal{} // by what it seemed to say
 		}`,
 		"return")),
 	mutant.New("a FIRST that passes again is the newest message's, though a later one began unseen", "R67", mutant.In((*group).noteMessageStart,
-		"if !g.write.known || psn",
+		"if !g.fwd.write.known || psn",
 		"if psn")),
 	mutant.New("what a damaged FIRST had refused stays refused", "R67", mutant.In((*group).noteMessageStart,
 		"g.refused = refusal{}",
-		"g.$1.$2 = true", group{}.writeMessage, writeMessage{}.known)),
+		"g.$3.$1.$2 = true", forwarding{}.writeMessage, writeMessage{}.known, group{}.fwd)),
 	mutant.New("a LAST after a gap is judged by an earlier FIRST", "R67", mutant.In((*group).noteMessageStart,
 		`default:
-		g.write.known = false`,
+		g.fwd.write.known = false`,
 		`default:
-		g.write.known = g.write.known || false`), mutant.In((*group).lengthAgrees,
-		"before <= 0 || g.hi.Less(psn) {",
+		g.fwd.write.known = g.fwd.write.known || false`), mutant.In((*group).lengthAgrees,
+		"before <= 0 || g.fwd.hi.Less(psn) {",
 		"before <= 0 {")),
 }

@@ -3,7 +3,7 @@
 
 package mcast
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to tell operators and users what is going on.
 var _ = []mutant.Mutant{
@@ -14,8 +14,8 @@ var _ = []mutant.Mutant{
 		"\tcase None, NotSource, FromSource, FeedbackStale, DuplicateData",
 		"\tcase None, NotSource, FromSource, FeedbackStale, $1, DuplicateData", WrongQPN)),
 	mutant.New("a failure for silence is told as the NAK that the source got", "user", mutant.In((*group).failBecauseOf,
-		"g.fail(m, g.nout, code, why, out)",
-		"g.fail(m, g.nout, code, code, out)")),
+		"g.fail(m, g.agg.nout, code, why, out)",
+		"g.fail(m, g.agg.nout, code, code, out)")),
 	mutant.New("one stray packet is a wrong number", "R72", mutant.In(mismatchThreshold,
 		"const mismatchTimes = 4",
 		"const mismatchTimes = 1")),
@@ -23,17 +23,17 @@ var _ = []mutant.Mutant{
 		"m.Times > 0 && !m.told {",
 		"m.Times > 0 {")),
 	mutant.New("a gap is nobody's while no receiver has joined", "R72", mutant.In((*group).slowPath,
-		"g.nrecv == 0 && g.njoin == 0 && g.hi.Less(psn)",
-		"g.nrecv == 0 && g.hi.Less(psn)")),
+		"g.recv.nrecv == 0 && g.recv.njoin == 0 && g.fwd.hi.Less(psn)",
+		"g.recv.nrecv == 0 && g.fwd.hi.Less(psn)")),
 	mutant.New("a first packet that got through at last does not settle it", "R72", mutant.In((*group).recheckMismatch,
-		`case psn == m.Want || m.Want.LessEq(g.a):
+		`case psn == m.Want || m.Want.LessEq(g.agg.a):
 		m.Times = 0`,
 		"")),
 	mutant.New("the latest PSN is named, not the lowest", "R72", mutant.In((*group).noteMismatch,
 		"n == SendPSN && m.Seen.Less(seen)",
 		"n == SendPSN && seen.Less(m.Seen)")),
 	mutant.New("a failure does not name the wrong PSN", "R72", mutant.In((*group).fail,
-		"g.tellMismatch(MemberID(g.src), SendPSN, out)",
+		"g.tellMismatch(MemberID(g.src.member), SendPSN, out)",
 		"")),
 	mutant.New("a stranger's packets are a member's", "R72", mutant.In((*group).noteWrongQPN,
 		"ok && g.members[k].live {",

@@ -62,6 +62,7 @@ type host struct {
 	nakSent                         bool
 	muteAt                          int         // number of packets after which it falls silent, if it is network.silenced
 	removed                         bool        // evicted, or left
+	marked                          bool        // the next acknowledgement carries a BECN
 	failed                          bool        // its queue pair is in error, after a fatal NAK
 	offers, chances                 int         // packets that it would have got without repair, and did get: see network.evicted
 	in                              bool        // has been admitted, if it joined
@@ -118,6 +119,7 @@ type network struct {
 	trace     func(v ...any)                 // called for each packet to a host
 	passed    map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
 	verify    bool                           // numberings are verified
+	restores  bool                           // the state of switches is restored before some calls
 
 	policy        Policy
 	quorum        int
@@ -131,6 +133,10 @@ type network struct {
 	evictions     int             // evictions of live hosts
 	unfair        bool            // evictions of live hosts are counted, their causes not checked
 	failure       *Event          // the failure of the group
+
+	amend     func(*GroupSpec) // if set: changes the group before it is put
+	writes    bool             // sources send WRITEs into the group's window
+	congested int              // one accepted packet in this number causes a CNP or a BECN; 0: none
 }
 
 const (
@@ -172,7 +178,7 @@ func (n *network) carry(link int, jitter bool, f func()) {
 
 // input calls Input as a driver does: it verifies a packet only on NeedVerify.
 func (n *network) input(d *node, p Packet) {
-	if p.Op != rocev2.Acknowledge { // each arrival is a frame of its own
+	if p.Op.Is(rocev2.OpRequest) { // each arrival is a frame of its own
 		n.frames = append(n.frames, frame{n.frames[p.Frame].id, p})
 		p.Frame, p.RetainBytes = Handle(len(n.frames)-1), d.unit
 		n.damage(&p)
@@ -185,7 +191,7 @@ func (n *network) input(d *node, p Packet) {
 			n.tb.Fatalf("NeedVerify with effects, or for a verified packet: %+v", p)
 		}
 		d.ledger.close(n.tb, d.sw, &p, &d.out)
-		if n.damaged[p.Frame] && p.Op != rocev2.Acknowledge {
+		if n.damaged[p.Frame] && p.Op.Is(rocev2.OpRequest) {
 			return
 		}
 		p.Verified = true
@@ -219,7 +225,7 @@ func (n *network) output(d *node, p *Packet) {
 			n.tb.Fatalf("unexpected event %+v", e)
 		}
 	}
-	if p != nil && p.Op != rocev2.Acknowledge && (d.out.Drop == AwaitsVerification || d.out.Drop == TurnOver || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
+	if p != nil && p.Op.Is(rocev2.OpRequest) && (d.out.Drop == AwaitsVerification || d.out.Drop == TurnOver || d.out.Drop == None && (d.repairs() || len(d.out.Copies) > 0)) {
 		delete(n.passed, p.PSN)
 	}
 	full := map[LegID]bool{}
@@ -249,6 +255,7 @@ func (n *network) output(d *node, p *Packet) {
 		if n.damaged[c.Frame] {
 			continue
 		}
+		n.checkWrite(h, &c)
 		n.carry(h.down(), false, func() { h.deliver(c.PSN, f, ask) })
 	}
 	for _, p := range d.out.Probes {
@@ -260,14 +267,17 @@ func (n *network) output(d *node, p *Packet) {
 	evicts := slices.ContainsFunc(d.out.Events, func(e Event) bool { return e.Kind == MemberEvicted })
 	for i, f := range d.out.Feedback {
 		h := n.hosts[f.To]
+		n.trace("feedback", h.id, f.PSN, f.Syndrome, f.MSN)
 		if h.node != d {
 			d.answer(f)
+			continue
+		}
+		if f.Op == rocev2.CNP {
 			continue
 		}
 		if d.flat() && (!evicts || i == len(d.out.Feedback)-1) { // feedback before the eviction may acknowledge less
 			n.check(f)
 		}
-		n.trace("feedback", h.id, f.PSN, f.Syndrome, f.MSN)
 		n.carry(h.down(), false, func() { h.answered(f.PSN, f.Syndrome) })
 	}
 }
@@ -313,10 +323,10 @@ func (n *network) check(f Feedback) {
 		// in the store, and for a message that has waited for probes. It sends the
 		// source an RNR NAK at the end of its turn.
 		g := n.nodes[0].sw.groups[0]
-		if k == rocev2.KindRNR && g.turn.over && f.PSN == g.nxt {
+		if k == rocev2.KindRNR && g.turn.messageRefused && f.PSN == g.fwd.nxt {
 			return
 		}
-		if resumed := g.numbering.askSource && f.PSN == g.nxt; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.numRecovering == 0 || g.store.find(g.acked.Next()) != nil) {
+		if resumed := g.numbering.askSource && f.PSN == g.fwd.nxt; !resumed && !n.naive.wanted() && (k != rocev2.KindSequence || g.repair.numRecovering == 0 || g.repair.store.find(g.agg.acked.Next()) != nil) {
 			n.tb.Fatalf("NAK %06x, but nobody asks for it", f.PSN)
 		}
 	}

@@ -46,16 +46,16 @@ func TestPropertyOldNumbers(t *testing.T) {
 func TestR73_ManyLeave(t *testing.T) {
 	var d departures
 	var h portTimes
-	g, now := addrKey{1, 1}, time.Second
+	g, now := rocev2.AddrKey{Hi: 1, Lo: 1}, time.Second
 	for i := range uint64(maxDepartures) {
-		d.add(now, &h, g, addrKey{0, i}, 0)
+		d.add(now, &h, g, rocev2.AddrKey{Hi: 0, Lo: i}, 0)
 		now++
 	}
 	end := time.Second + quarantine
-	if t0 := d.recentUntil(now, &h, addrKey{2, 2}, addrKey{0, 5}); t0 != 0 {
+	if t0 := d.recentUntil(now, &h, rocev2.AddrKey{Hi: 2, Lo: 2}, rocev2.AddrKey{Hi: 0, Lo: 5}); t0 != 0 {
 		t.Errorf("another group's member may be heard until %v", t0)
 	}
-	d.add(now, &h, g, addrKey{0, maxDepartures}, 0)
+	d.add(now, &h, g, rocev2.AddrKey{Hi: 0, Lo: maxDepartures}, 0)
 	for _, c := range []struct {
 		who      uint64
 		at, want time.Duration
@@ -72,7 +72,7 @@ func TestR73_ManyLeave(t *testing.T) {
 		{maxDepartures, end + 1, end + maxDepartures},
 		{maxDepartures, end + maxDepartures, 0},
 	} {
-		if got := d.recentUntil(c.at, &h, g, addrKey{0, c.who}); got != c.want {
+		if got := d.recentUntil(c.at, &h, g, rocev2.AddrKey{Hi: 0, Lo: c.who}); got != c.want {
 			t.Errorf("at %v member %d may be heard until %v, want %v", c.at, c.who, got, c.want)
 		}
 	}

@@ -88,11 +88,11 @@ func (g *group) applyAllPauses() {
 // and the delay of its port's queue. The delay counts twice while the leg is recovering,
 // as the store is the rest of that queue.
 func (g *group) livenessTimeout(i int) time.Duration {
-	d := g.deadAfter
-	if g.deadAfterMax > d {
+	d := g.live.deadAfter
+	if g.live.deadAfterMax > d {
 		r := livenessProbes * (g.activity[i].recovery.rtt + 4*g.activity[i].recovery.rttVar)
-		if r == 0 || r > g.deadAfterMax {
-			r = g.deadAfterMax // also before the first measurement
+		if r == 0 || r > g.live.deadAfterMax {
+			r = g.live.deadAfterMax // also before the first measurement
 		}
 		d = max(d, r)
 	}

@@ -191,8 +191,8 @@ func (n *network) drain() {
 	}
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]
-		if len(d.ledger.held) > 0 || g.numRecovering > 0 || g.recoveryArmed {
-			n.tb.Fatalf("at rest %d frames are held, %d branches are late, a clock runs: %v", len(d.ledger.held), g.numRecovering, g.recoveryArmed)
+		if len(d.ledger.held) > 0 || g.repair.numRecovering > 0 || g.repair.armed {
+			n.tb.Fatalf("at rest %d frames are held, %d legs are recovering, a clock runs: %v", len(d.ledger.held), g.repair.numRecovering, g.repair.armed)
 		}
 	}
 }
@@ -201,12 +201,12 @@ func (n *network) drain() {
 func (n *network) stuck() (s []string) {
 	for _, d := range n.nodes {
 		g := d.sw.groups[0]
-		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.source, g.acked, g.nxt, g.nakPSN, g.nakSeverity, g.nakServed, g.lastPSN))
-		if g.store != nil {
-			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.store.first, g.store.contiguousFrom, g.store.bytes, g.store.limit, g.recoveryArmed))
+		s = append(s, fmt.Sprintf("\nswitch: src %d A %06x hi %06x, NAK of %06x (%d, seen %v), prev %06x", g.src.member, g.agg.acked, g.fwd.nxt, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed, g.src.lastPSN))
+		if g.repair.store != nil {
+			s = append(s, fmt.Sprintf("store from %06x, whole from %06x, %d of %d bytes, tending %v", g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, g.repair.store.limit, g.repair.armed))
 		}
 		for i := range g.acks {
-			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.acks[i], g.trackOf(i).recovery))
+			s = append(s, fmt.Sprintf("\n leg %d: %+v %+v", i, g.acks[i], g.activityOf(i).recovery))
 		}
 	}
 	for _, h := range n.hosts {

@@ -24,19 +24,19 @@ func (g *group) quorumAcked() rocev2.PSN {
 	n := 0
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&(isReceiver|joinedInFlight) == isReceiver {
-			g.sw.sortScratch[n] = b.acked.Sub(g.acked)
+			g.sw.sortScratch[n] = b.acked.Sub(g.agg.acked)
 			n++
 		}
 	}
 	s := g.sw.sortScratch[:n]
 	slices.Sort(s)
-	at := n - int(g.quorum)
+	at := n - int(g.policy.quorum)
 	d := s[at]
 	for at < n && s[at] == d {
 		at++
 	}
-	g.numAtAcked = int32(at) + g.numJoinedInFlight
-	return g.acked.Add(d)
+	g.agg.numAtAcked = int32(at) + g.recv.joinedInFlight
+	return g.agg.acked.Add(d)
 }
 
 // numLacking returns how many receivers lack psn, which is acknowledged.
@@ -69,7 +69,7 @@ func (g *group) forwardAgain(now time.Duration, p *Packet, psn rocev2.PSN, f roc
 func (g *group) removeStranded(out *Output) bool {
 	for i := range g.acks {
 		b := &g.acks[i]
-		if b.pending == sevNone || b.flags&isReceiver == 0 || !b.acked.Less(g.acked) {
+		if b.pending == sevNone || !b.acked.Less(g.agg.acked) {
 			continue
 		}
 		if b.pending != sevFatal && g.expectedFromSource(b.acked.Next()) {
@@ -102,7 +102,7 @@ func (l *legActivity) noteRepeat(psn rocev2.PSN) {
 // to the receiver again (R74).
 func (g *group) nakCrossesCopy(i int, e rocev2.PSN) bool {
 	l := &g.activity[i]
-	if !l.repeatedSinceNAK || e.Less(l.repeatFirst) || l.repeatLast.Less(e) || g.acked.Less(e) {
+	if !l.repeatedSinceNAK || e.Less(l.repeatFirst) || l.repeatLast.Less(e) || g.agg.acked.Less(e) {
 		return false
 	}
 	l.repeatedSinceNAK = false
@@ -113,45 +113,15 @@ func (g *group) nakCrossesCopy(i int, e rocev2.PSN) bool {
 // NAK of e or of an earlier PSN and has not gone back yet, or it has gone back and is not
 // yet past e.
 func (g *group) expectedFromSource(e rocev2.PSN) bool {
-	return g.nakSeverity != sevNone && !g.nakServed && g.nakPSN.LessEq(e) || g.hasLastPSN && g.lastPSN.Less(e)
-}
-
-// removeOrFail evicts receiver i if the group can go on without it. If not, and the
-// group's acked waits for it, the group fails.
-func (g *group) removeOrFail(i int, why rocev2.Syndrome, out *Output) {
-	switch {
-	case g.canEvict(i):
-		g.evict(i, why, out)
-	case g.acks[i].acked.LessEq(g.acked):
-		g.failBecauseOf(g.legs[i].member, why, out)
-	}
+	return g.agg.nakSeverity != sevNone && !g.agg.nakServed && g.agg.nakPSN.LessEq(e) || g.src.hasLastPSN && g.src.lastPSN.Less(e)
 }
 
 // evictBehind evicts the receivers that lack data that is acknowledged to the source,
 // which leaves: nobody else could send it to them.
 func (g *group) evictBehind(out *Output) {
 	for i := range g.acks {
-		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(g.acked) {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(g.agg.acked) {
 			g.evict(i, Stranded, out)
 		}
 	}
-}
-
-// evictLaggards evicts the receivers that are more than lagPSNs behind best, which another
-// receiver has (R38). It is called when best is more than lagPSNs above lagFloor, and
-// makes lagFloor exact, so that the scans are rare.
-func (g *group) evictLaggards(best rocev2.PSN, out *Output) {
-	least := best
-	for i := range g.acks {
-		b := &g.acks[i]
-		if b.flags&isReceiver == 0 {
-			continue
-		}
-		if best.Sub(b.acked) > g.lagPSNs && g.canEvict(i) {
-			g.evict(i, Lagging, out)
-		} else if b.acked.Less(least) {
-			least = b.acked
-		}
-	}
-	g.lagFloor = least
 }

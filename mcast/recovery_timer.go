@@ -22,7 +22,7 @@ const maxPTOFactor = 64
 // that pauses for long shall not find many probes.
 func (g *group) probeTimeout(i int) time.Duration {
 	m := &g.activity[i].recovery
-	d := min(max(g.repairTimeout, m.rtt+4*m.rttVar), maxPTOFactor*g.repairTimeout)
+	d := min(max(g.repair.timeout, m.rtt+4*m.rttVar), maxPTOFactor*g.repair.timeout)
 	if m.unanswered {
 		d *= 4
 	}
@@ -36,7 +36,7 @@ const livenessProbes = 8
 // withinDeadAfter returns d, but with dead_after at most 1/livenessProbes of the liveness
 // timeout of leg i.
 func (g *group) withinDeadAfter(i int, d time.Duration) time.Duration {
-	if g.deadAfter > 0 {
+	if g.live.deadAfter != 0 {
 		d = min(d, g.livenessTimeout(i)/livenessProbes)
 	}
 	return d
@@ -44,8 +44,8 @@ func (g *group) withinDeadAfter(i int, d time.Duration) time.Duration {
 
 // armRecovery has recoveryTimer called at t, or earlier.
 func (g *group) armRecovery(t time.Duration) {
-	if !g.recoveryArmed || t < g.recoveryAt {
-		g.recoveryArmed, g.recoveryAt = true, t
+	if !g.repair.armed || t < g.repair.at {
+		g.repair.armed, g.repair.at = true, t
 	}
 }
 
@@ -58,12 +58,12 @@ func (g *group) armProbe(now time.Duration, i int) {
 
 // noteAckReq records that psn was sent to the receivers with AckReq.
 func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
-	if g.ackReqPSN.Less(psn) {
-		g.ackReqPSN = psn
+	if g.repair.ackReqPSN.Less(psn) {
+		g.repair.ackReqPSN = psn
 	}
 	g.startRTT(now, psn)
-	if !g.recoveryArmed {
-		first := g.repairTimeout
+	if !g.repair.armed {
+		first := g.repair.timeout
 		for i := range g.activity {
 			g.applyPauses(i)
 			g.activity[i].recovery.expectedACK, g.activity[i].recovery.expectedSince = psn, now
@@ -73,37 +73,10 @@ func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 	}
 }
 
-// startRTT begins to measure the round trip of psn, which goes out with AckReq, unless a
-// measurement is under way. A measurement over a pause of the switch is void.
-func (g *group) startRTT(now time.Duration, psn rocev2.PSN) {
-	if !g.rttPending || g.rttPauses != g.sw.ports.pauses {
-		g.rttPending, g.rttPSN, g.rttSentAt, g.rttPauses = true, psn, now, g.sw.ports.pauses
-	}
-}
-
-// updateRTT updates the smoothed round trip of leg i, whose acked was before, if the
-// leg acknowledges rttPSN now.
-func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
-	b, m := &g.acks[i], &g.activity[i].recovery
-	if !g.rttPending || g.rttPauses != g.sw.ports.pauses || !before.Less(g.rttPSN) || b.acked.Less(g.rttPSN) || g.rttPSN.LessEq(m.resentPSN) {
-		return // not that packet, or it was sent to this leg again, or the switch has paused
-	}
-	switch d := now - g.rttSentAt; {
-	case m.rtt == 0:
-		m.rtt, m.rttVar = d, d/2
-	case d > m.rtt:
-		m.rttVar += (d - m.rtt - m.rttVar) / 4
-		m.rtt += (d - m.rtt) / 8
-	default:
-		m.rttVar += (m.rtt - d - m.rttVar) / 4
-		m.rtt -= (m.rtt - d) / 8
-	}
-}
-
 // recoveryTimer does what is due for each leg, and arms the timer for what is not.
 func (g *group) recoveryTimer(now time.Duration, out *Output) {
-	g.recoveryArmed = false
-	if g.failed {
+	g.repair.armed = false
+	if g.failed || g.nothingOwed() {
 		return
 	}
 	for i := range g.acks {
@@ -112,14 +85,15 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 			continue
 		}
 		g.applyPauses(i)
-		if m.resumeAt > 0 {
+		if m.state.holds() {
 			if now < m.resumeAt {
 				g.armRecovery(m.resumeAt)
 				continue
 			}
-			m.resumeAt, m.expectedSince, m.probeOutstanding = 0, now, false
+			g.deliver(i, resumed)
+			m.expectedSince = now
 		}
-		if m.escalated && g.deadAfter == 0 {
+		if m.escalated && g.live.deadAfter == 0 {
 			continue
 		}
 		if b.acked.Less(m.expectedACK) {
@@ -136,7 +110,7 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 			}
 		}
 		// A new PTO begins, for the highest PSN that was sent with AckReq.
-		m.expectedACK, m.expectedSince = g.ackReqPSN, now
+		m.expectedACK, m.expectedSince = g.repair.ackReqPSN, now
 		if m.expectedACK.Less(m.ackReqPSN) {
 			m.expectedACK = m.ackReqPSN
 		}
@@ -147,13 +121,20 @@ func (g *group) recoveryTimer(now time.Duration, out *Output) {
 	g.resend(now, out)
 }
 
+// nothingOwed reports whether every receiver has acknowledged everything, so that no leg
+// waits for anything. It reads no leg's state: most timers pass long after the last ACK,
+// when that state is in no cache.
+func (g *group) nothingOwed() bool {
+	return g.policy.quorum == 0 && g.agg.acked == g.fwd.nxt.Prev()
+}
+
 // sendLivenessProbe sends leg i, which is escalated, the first packet that it lacks as a
 // probe, if dead_after is set. The cursor stays (R57). It returns false if the caller
 // has no memory for the copy.
 func (g *group) sendLivenessProbe(now time.Duration, i int, out *Output) bool {
 	b := &g.acks[i]
-	e := g.store.find(b.acked.Next())
-	if e == nil || g.deadAfter == 0 {
+	e := g.repair.store.find(b.acked.Next())
+	if e == nil || g.live.deadAfter == 0 {
 		return true
 	}
 	if out.resendsExhausted() {
@@ -171,16 +152,19 @@ const maxProbePackets = 16
 // is retained. After RepairSpec.Tries without progress it escalates the leg instead.
 func (g *group) startProbe(i int) {
 	b, m := &g.acks[i], &g.activity[i].recovery
-	if g.store.find(b.acked.Next()) == nil {
-		if m.probeOutstanding || b.flags&recovering != 0 && b.acked.Less(g.acked) {
-			// The frame of the probe was freed, or behind a quorum one that the cursor
-			// had not reached: requestFromSource sees to it.
-			m.cursor, m.probeOutstanding = b.acked.Next(), false
+	una := b.acked.Next()
+	switch {
+	case g.repair.store.find(una) == nil:
+		e := ptoUnaMissing
+		if b.acked.Less(g.agg.acked) {
+			e = ptoUnaBehind
+		}
+		if g.deliver(i, e) == resend {
+			m.cursor = una // its frame was freed: requestFromSource sees to it
 		}
 		return
-	}
-	if m.tries >= g.tries {
-		m.escalated = true
+	case m.tries >= g.repair.tries:
+		g.deliver(i, triesExhausted)
 		return
 	}
 	m.tries++
@@ -191,7 +175,7 @@ func (g *group) startProbe(i int) {
 	if m.unanswered {
 		n = min(max(m.probeEvery, 1)*burstGrowth, maxProbePackets)
 	}
-	g.startRecovery(i, b.acked.Next())
-	m.probeOutstanding, m.unanswered, m.probeEvery, m.untilProbe = false, true, n, n
+	g.deliver(i, ptoExpired)
+	m.cursor, m.unanswered, m.probeEvery, m.untilProbe = una, true, n, n
 	g.counters.rare().Probes++
 }

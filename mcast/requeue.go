@@ -21,24 +21,24 @@ func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
 		return false
 	}
 	g.counters.Copies--
-	if g.store == nil {
+	if g.repair.store == nil {
 		return false
 	}
 	b, m := &g.acks[c.Leg], &g.activity[c.Leg].recovery
 	psn := (c.PSN - rocev2.PSN(b.delta)) & rocev2.PSNMask
-	if b.flags&isReceiver == 0 || b.pending != sevNone || m.escalated || g.store.find(psn) == nil {
+	if b.flags&isReceiver == 0 || !m.storeServes(b) || g.repair.store.find(psn) == nil {
 		return false
 	}
-	if b.flags&recovering == 0 || psn.Less(m.cursor) {
-		g.startRecovery(int(c.Leg), psn)
+	if m.state == inSync || psn.Less(m.cursor) {
+		m.cursor = psn
 	}
+	g.deliver(int(c.Leg), copyRefused)
 	if psn.Less(m.firstUnsent) {
 		m.firstUnsent = psn
 	}
-	if m.probeEvery > 0 {
+	if m.probeEvery != 0 {
 		m.untilProbe = 1 // the probe, if the copy was one, was not sent
 	}
-	m.probeOutstanding = false
 	g.resumeAfter(m, until)
 	s.rearm(g)
 	return true

@@ -104,7 +104,7 @@ func TestR51_NothingIsPutOffThatIsNotKept(t *testing.T) {
 		t.Error("put off what the store has no room for")
 	}
 	if out = in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, PSN: 2}); len(out.Copies) != 2 {
-		t.Errorf("the branch does not get what follows: %v", out.Copies)
+		t.Errorf("the leg does not get the data that follows: %v", out.Copies)
 	}
 }
 

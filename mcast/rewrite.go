@@ -20,16 +20,16 @@ const (
 // switches are not rewritten.
 func (g *group) rewriteOf(p *Packet, f rocev2.OpFlags) rewriteKind {
 	switch {
-	case f&rocev2.OpRETH != 0 && p.DMALen > 0:
+	case f&rocev2.OpRETH != 0 && p.DMALen != 0:
 		switch {
-		case g.targets != nil && p.RKey == g.targetKey && p.VA == targetMessageVA:
+		case g.fwd.targets != nil && p.RKey == g.fwd.targetKey && p.VA == targetMessageVA:
 			return rewriteEmpty
-		case g.targets != nil && p.RKey == g.targetKey:
+		case g.fwd.targets != nil && p.RKey == g.fwd.targetKey:
 			return rewriteByTarget
-		case g.hasWindow:
+		case g.fwd.hasWindow:
 			return rewriteByWindow
 		}
-	case f&rocev2.OpIETH != 0 && g.hasWindow:
+	case f&rocev2.OpIETH != 0 && g.fwd.hasWindow:
 		return rewriteByKey
 	}
 	return rewriteNone
@@ -41,11 +41,11 @@ func (g *group) rewriteCopy(c *Copy, how rewriteKind, va uint64, psn rocev2.PSN)
 	switch how {
 	case rewriteByWindow:
 		l := &g.legs[c.Leg]
-		c.Flags, c.VA, c.RKey = SetRETH, l.base+(va-g.window.Base), l.rkey
+		c.Flags, c.VA, c.RKey = SetRETH, l.base+(va-g.fwd.window.Base), l.rkey
 	case rewriteByKey:
 		c.Flags, c.RKey = SetIETH, g.legs[c.Leg].rkey
 	case rewriteByTarget:
-		t := g.targets.find(int(c.Leg), psn)
+		t := g.fwd.targets.find(int(c.Leg), psn)
 		c.Flags, c.VA, c.RKey = SetRETH, t.va+va, t.rkey
 		return t.set
 	case rewriteEmpty:
@@ -62,7 +62,7 @@ func (s *Switch) IsTargetMessage(id GroupID, p *Packet) bool {
 }
 
 func (g *group) isTargetMessage(p *Packet) bool {
-	return g.targets != nil && p.VA == targetMessageVA && p.RKey == g.targetKey && p.DMALen > 0 && p.Op.Is(rocev2.OpRETH)
+	return g.fwd.targets != nil && p.VA == targetMessageVA && p.RKey == g.fwd.targetKey && p.DMALen != 0 && p.Op.Is(rocev2.OpRETH)
 }
 
 // checkTargeted is checkRequest for a packet with the target key.
@@ -82,7 +82,7 @@ func (g *group) checkTargeted(p *Packet) (rocev2.Syndrome, Reason) {
 			if g.acks[i].flags&(isReceiver|isConnected) != isReceiver|isConnected {
 				continue
 			}
-			t := g.targets.find(i, p.PSN&rocev2.PSNMask)
+			t := g.fwd.targets.find(i, p.PSN&rocev2.PSNMask)
 			if !t.set || end < p.VA || t.va+end < t.va {
 				return rocev2.SyndromeNAKAccess, WindowViolation
 			}
@@ -94,7 +94,7 @@ func (g *group) checkTargeted(p *Packet) (rocev2.Syndrome, Reason) {
 // noteTargets stores the targets that a target message at psn names. It returns false if
 // there is no room, and then nothing has changed.
 func (g *group) noteTargets(psn rocev2.PSN, records []Target) bool {
-	u := g.targets.insert(psn)
+	u := g.fwd.targets.insert(psn)
 	if u == nil {
 		return false
 	}

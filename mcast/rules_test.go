@@ -9,12 +9,12 @@ import "testing"
 // the test's name.
 
 func TestR01_MinimumNotMaximum(t *testing.T)                    { runTranscript(t) }
-func TestR02_AnyBranchMayReleaseTheAck(t *testing.T)            { runTranscript(t) }
+func TestR02_AnyLegMayReleaseTheAck(t *testing.T)               { runTranscript(t) }
 func TestR03_EveryFeedbackIsEvaluated(t *testing.T)             { runTranscript(t) }
 func TestR04_CircularCompare(t *testing.T)                      { runTranscript(t) }
 func TestR05_NakAfterNak(t *testing.T)                          { runTranscript(t) }
 func TestR06_StaleNakIgnored(t *testing.T)                      { runTranscript(t) }
-func TestR07_PendingNakPerBranch(t *testing.T)                  { runTranscript(t) }
+func TestR07_PendingNakPerLeg(t *testing.T)                     { runTranscript(t) }
 func TestR08_PendingNakEndsWhenServed(t *testing.T)             { runTranscript(t) }
 func TestR09_OneNakPerPassage(t *testing.T)                     { runTranscript(t) }
 func TestR10_LostRetransmissionIsLeftToTheTimeout(t *testing.T) { runTranscript(t) }
@@ -25,7 +25,7 @@ func TestR14_NakOnlyAtAPlusOne(t *testing.T)                    { runTranscript(
 func TestR15_SourceIsNoReceiver(t *testing.T)                   { runTranscript(t) }
 func TestR16_FirstPSNIsRegistered(t *testing.T)                 { runTranscript(t) }
 func TestR17_SourceIsAnAddress(t *testing.T)                    { runTranscript(t) }
-func TestR18_PSNSpacePerEpoch(t *testing.T)                     { runTranscript(t) }
+func TestR18_PSNSpacePerTurn(t *testing.T)                      { runTranscript(t) }
 func TestR19_RnrStaysRnr(t *testing.T)                          { runTranscript(t) }
 func TestR20_AckCarriesNoReceiversCredits(t *testing.T)         { runTranscript(t) }
 func TestR21_StatePerMember(t *testing.T)                       { runTranscript(t) }
@@ -39,7 +39,7 @@ func TestR28_WhatNoGroupCanDo(t *testing.T)                     { runTranscript(
 func TestR29_SourceChangesBetweenMessages(t *testing.T)         { runTranscript(t) }
 func TestR30_JoinAtAMessage(t *testing.T)                       { runTranscript(t) }
 func TestR31_RemoveReleasesTheAck(t *testing.T)                 { runTranscript(t) }
-func TestR32_HottestBranchSlowsTheSource(t *testing.T)          { runTranscript(t) }
+func TestR32_MostCongestedLegSlowsTheSource(t *testing.T)       { runTranscript(t) }
 func TestR33_NothingIsBelievedUnverified(t *testing.T)          { runTranscript(t) }
 
 func TestR73_BackAgain(t *testing.T)       { runTranscript(t) }
@@ -68,22 +68,22 @@ func TestR38_LagLimitPSNs(t *testing.T)               { runTranscript(t) }
 func TestR38_LagLimitTime(t *testing.T)               { runTranscript(t) }
 func TestR39_SilentUnderStrict(t *testing.T)          { runTranscript(t) }
 func TestR40_QuorumLost(t *testing.T)                 { runTranscript(t) }
-func TestR41_TargetsOfTheLastUpdate(t *testing.T)     { runTranscript(t) }
-func TestR41_UpdateMakesNoSense(t *testing.T)         { runTranscript(t) }
+func TestR41_TargetsOfTheLastMessage(t *testing.T)    { runTranscript(t) }
+func TestR41_InvalidTargetMessage(t *testing.T)       { runTranscript(t) }
 func TestR41_TargetsInATree(t *testing.T)             { runTranscript(t) }
 
-func TestR42_KeptWithinTheBudget(t *testing.T)           { runTranscript(t) }
+func TestR42_RetainedWithinTheBudget(t *testing.T)       { runTranscript(t) }
 func TestR42_NewFrameForAnOldOne(t *testing.T)           { runTranscript(t) }
 func TestR43_NakServedHere(t *testing.T)                 { runTranscript(t) }
 func TestR43_TriesEnd(t *testing.T)                      { runTranscript(t) }
 func TestR44_NothingPastTheCursor(t *testing.T)          { runTranscript(t) }
 func TestR45_SlowIsNotLost(t *testing.T)                 { runTranscript(t) }
-func TestR45_QuestionsGrow(t *testing.T)                 { runTranscript(t) }
+func TestR45_ProbesGrow(t *testing.T)                    { runTranscript(t) }
 func TestR45_OldNewsIsNoAnswer(t *testing.T)             { runTranscript(t) }
 func TestR45_OneByOneIsNotLost(t *testing.T)             { runTranscript(t) }
 func TestR45_TheWholeTailIsLost(t *testing.T)            { runTranscript(t) }
 func TestR45_TheLastBurstEnds(t *testing.T)              { runTranscript(t) }
-func TestR45_LedAfterTheTries(t *testing.T)              { runTranscript(t) }
+func TestR45_EscalatedAfterTheTries(t *testing.T)        { runTranscript(t) }
 func TestR46_RnrHeldHere(t *testing.T)                   { runTranscript(t) }
 func TestR46_WaitsAddUp(t *testing.T)                    { runTranscript(t) }
 func TestR47_LostBeforeTheSwitch(t *testing.T)           { runTranscript(t) }
@@ -102,7 +102,7 @@ func TestR45_PatienceEnds(t *testing.T)                  { runTranscript(t) }
 func TestR45_NakWhileItIsWaitedFor(t *testing.T)         { runTranscript(t) }
 func TestR46_ReadyAgain(t *testing.T)                    { runTranscript(t) }
 func TestR46_WaitingIsNoSilence(t *testing.T)            { runTranscript(t) }
-func TestR47_PendingIsNotAsked(t *testing.T)             { runTranscript(t) }
+func TestR47_PendingIsNotProbed(t *testing.T)            { runTranscript(t) }
 func TestR47_TheSourceIsOnItsWay(t *testing.T)           { runTranscript(t) }
 func TestR49_NothingIsGivenUpInVain(t *testing.T)        { runTranscript(t) }
 func TestR49_OvertakenInTheMiddle(t *testing.T)          { runTranscript(t) }
@@ -113,13 +113,13 @@ func TestR62_ADuplicateIsAPassage(t *testing.T)       { runTranscript(t) }
 func TestR63_DuplicatesOfWhatWasSent(t *testing.T)    { runTranscript(t) }
 func TestR41_ALegsNextMemberHasNoTarget(t *testing.T) { runTranscript(t) }
 func TestR56_TheSourceAsksToo(t *testing.T)           { runTranscript(t) }
-func TestR56_NotReadyIsNotAsked(t *testing.T)         { runTranscript(t) }
-func TestR57_AskedUntilGivenUp(t *testing.T)          { runTranscript(t) }
+func TestR56_NotReadyIsNotProbed(t *testing.T)        { runTranscript(t) }
+func TestR57_ProbedUntilGivenUp(t *testing.T)         { runTranscript(t) }
 func TestR57_NeverDeadIsLeftAlone(t *testing.T)       { runTranscript(t) }
 func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }
 func TestR58_PausesAreNoSilence(t *testing.T)         { runTranscript(t) }
 func TestR58_LagIsNotThePauses(t *testing.T)          { runTranscript(t) }
-func TestR58_NobodyIsAskedForAPause(t *testing.T)     { runTranscript(t) }
+func TestR58_NoProbeForAPause(t *testing.T)           { runTranscript(t) }
 func TestR59_QueuedIsNotSent(t *testing.T)            { runTranscript(t) }
 func TestR59_DefaultFollowsTheRoundTrip(t *testing.T) { runTranscript(t) }
 

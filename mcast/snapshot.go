@@ -101,32 +101,32 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	}
 	ms := st.Members[:0]
 	*st = GroupStatus{
-		ID: g.id, IP: g.ip.addr(), QPN: g.qpn, Policy: g.policy,
-		HasSource: g.source != none, Acked: g.acked, Nxt: g.nxt,
-		Failed: g.failed, FailPSN: g.failPSN, FailSyndrome: g.failSyndrome, Counters: g.counters.counters(),
+		ID: g.id, IP: g.ip.Addr(), QPN: g.qpn, Policy: g.policy.kind,
+		HasSource: g.src.member != none, Acked: g.agg.acked, Nxt: g.fwd.nxt,
+		Failed: g.failed, FailPSN: g.failure.psn, FailSyndrome: g.failure.syndrome, Counters: g.counters.counters(),
 	}
 	if g.failed && g.outcomes != nil { // SetState does not restore outcomes
 		e := &g.outcomes.Failure
 		st.FailCause, st.FailMember = e.Cause, e.Member
 	}
-	if g.store != nil {
-		st.Retained, st.RetainedMax = g.store.bytes, g.store.peakBytes
+	if g.repair.store != nil {
+		st.Retained, st.RetainedMax = g.repair.store.bytes, g.repair.store.peakBytes
 	}
-	if g.source != none {
-		st.Source = MemberID(g.source)
+	if g.src.member != none {
+		st.Source = MemberID(g.src.member)
 	}
 	for i := range g.members {
 		m := &g.members[i]
-		b, l := g.branchAt(int(m.leg)), &g.legs[m.leg]
-		t := MemberStatus{IP: m.ip.addr(), QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.source}
+		b, l := g.ackStateOf(int(m.leg)), &g.legs[m.leg]
+		t := MemberStatus{IP: m.ip.Addr(), QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src.member}
 		if m := g.mismatch(MemberID(i), 0); m != nil {
 			t.Mismatches = g.outcomes.Mismatches[i]
 		}
 		t.Unverified, t.RegisteredPSN = m.live && g.unproven(int(m.leg)) && l.member == MemberID(i), m.ePSN
 		if m.live && b.flags&isReceiver != 0 {
-			t.Acked, t.Lag = b.acked, g.nxt.Prev().Sub(b.acked)
+			t.Acked, t.Lag = b.acked, g.fwd.nxt.Prev().Sub(b.acked)
 			t.Pending, t.Recovering = b.pendingSyndrome, b.flags&recovering != 0
-			t.HoldsACK = b.acked.LessEq(g.acked) && t.Lag > 0 && g.acked != g.nxt.Prev()
+			t.HoldsACK = b.acked.LessEq(g.agg.acked) && g.agg.acked != g.fwd.nxt.Prev()
 		}
 		ms = append(ms, t)
 	}

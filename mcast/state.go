@@ -31,36 +31,36 @@ func (s *Switch) AppendState(b []byte, now time.Duration) []byte {
 }
 
 func (g *group) appendState(b []byte, now time.Duration) []byte {
-	if g.source != none {
+	if g.src.member != none {
 		g.activate(now)
 	}
-	b = append(appendCounts(b, int(g.source)+1), g.flags())
-	b = appendPSN(b, g.acked)
-	b = appendPSN(b, g.nxt)
-	b = binary.AppendUvarint(b, uint64(g.ackedCount))
-	b = appendAhead(append(b, bit(g.sourceQuarantined, 0)), now, g.quarantinedUntil)
-	if g.hasLastPSN {
-		b = appendPSN(b, g.lastPSN)
-		b = appendTime(b, now, max(g.lastPSNAt, now-maxInOrderGap-1)) // an older time has the same effect
+	b = append(appendCounts(b, int(g.src.member)+1), g.flags())
+	b = appendPSN(b, g.agg.acked)
+	b = appendPSN(b, g.fwd.nxt)
+	b = binary.AppendUvarint(b, uint64(g.src.ackedCount))
+	b = appendAhead(append(b, bit(g.src.quarantined, 0)), now, g.src.quarantinedUntil)
+	if g.src.hasLastPSN {
+		b = appendPSN(b, g.src.lastPSN)
+		b = appendTime(b, now, max(g.src.lastPSNAt, now-maxInOrderGap-1)) // an older time has the same effect
 	}
-	b = appendPast(b, now, g.waitedSince, g.sourceTimeout)
+	b = appendPast(b, now, g.turn.silentSince, g.turn.sourceTimeout)
 	b = g.appendTurn(b, now)
-	b = append(b, byte(g.nakSeverity))
-	if g.nakSeverity != sevNone {
-		b = append(b, bit(g.nakServed, 0))
-		b = appendPSN(b, g.nakPSN)
+	b = append(b, byte(g.agg.nakSeverity))
+	if g.agg.nakSeverity != sevNone {
+		b = append(b, bit(g.agg.nakServed, 0))
+		b = appendPSN(b, g.agg.nakPSN)
 	}
-	b = appendCounts(b, int(g.numAtAcked), int(g.numReceivers), int(g.numPending), int(g.numJoining), int(g.numWithoutWindow), int(g.numJoinedInFlight))
-	if g.quorum > 0 {
-		b = binary.AppendVarint(b, int64(g.allowedBehind))
+	b = appendCounts(b, int(g.agg.numAtAcked), int(g.recv.count), int(g.agg.numPending), int(g.recv.joining), int(g.fwd.numWithoutWindow), int(g.recv.joinedInFlight))
+	if g.policy.quorum > 0 {
+		b = binary.AppendVarint(b, int64(g.agg.allowedBehind))
 	}
-	if g.lagPSNs > 0 {
-		b = appendPSN(b, g.lagFloor)
+	if g.lag.psns > 0 {
+		b = appendPSN(b, g.lag.floor)
 	}
-	if g.numJoinedInFlight > 0 {
-		b = appendPSN(b, g.inFlightUntil)
+	if g.recv.joinedInFlight > 0 {
+		b = appendPSN(b, g.recv.inFlightUntil)
 	}
-	b = appendDeadline(b, now, g.livenessAt, g.livenessArmed)
+	b = appendDeadline(b, now, g.live.at, g.live.armed)
 	for i := range g.legs {
 		b = g.appendLeg(b, now, i)
 	}
@@ -74,37 +74,37 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = appendPSN(b, m.ePSN)
 		b = binary.AppendUvarint(b, uint64(m.messages))
 	}
-	b = binary.AppendUvarint(b, uint64(g.messages.completed))
-	b = binary.AppendUvarint(b, uint64(g.messages.count))
-	for i := range g.messages.count {
-		e := g.messages.at(i)
+	b = binary.AppendUvarint(b, uint64(g.agg.messages.completed))
+	b = binary.AppendUvarint(b, uint64(g.agg.messages.count))
+	for i := range g.agg.messages.count {
+		e := g.agg.messages.at(i)
 		b = appendPSN(b, e.psn)
 		b = binary.AppendUvarint(b, uint64(e.count))
 	}
-	b = append(b, bit(g.writeMessage.known, 0))
-	if g.writeMessage.known {
-		b = appendPSN(b, g.writeMessage.first)
-		b = binary.AppendUvarint(b, uint64(g.writeMessage.length))
+	b = append(b, bit(g.fwd.writeMessage.known, 0))
+	if g.fwd.writeMessage.known {
+		b = appendPSN(b, g.fwd.writeMessage.first)
+		b = binary.AppendUvarint(b, uint64(g.fwd.writeMessage.length))
 	}
 	if g.seldom()&seldomRefused != 0 {
 		b = append(b, byte(g.refusal.syndrome), byte(g.refusal.reason))
 		b = appendPSN(b, g.refusal.psn)
 	}
 	if g.failed {
-		b = append(b, byte(g.failSyndrome))
-		b = appendPSN(b, g.failPSN)
+		b = append(b, byte(g.failure.syndrome))
+		b = appendPSN(b, g.failure.psn)
 	}
 	if g.seldom()&seldomCNP != 0 {
-		b = append(appendCounts(b, int(g.cnpLeg)+1), bit(g.cnpPassed, 0))
-		b = appendTime(b, now, g.cnpLegAt)
-		b = appendTime(b, now, g.cnpPassedAt)
+		b = append(appendCounts(b, int(g.cnp.leg)+1), bit(g.cnp.passed, 0))
+		b = appendTime(b, now, g.cnp.legAt)
+		b = appendTime(b, now, g.cnp.passedAt)
 	}
-	if g.targets != nil {
-		b = g.targets.appendState(b)
+	if g.fwd.targets != nil {
+		b = g.fwd.targets.appendState(b)
 	}
-	if g.store != nil {
+	if g.repair.store != nil {
 		b = g.appendStore(b, now)
-	} else if g.deadAfterMax > 0 {
+	} else if g.live.deadAfterMax > 0 {
 		b = g.appendRoundTrips(b, now)
 	}
 	if g.numbering.interval > 0 {
@@ -124,8 +124,8 @@ const (
 // appendLeg appends the state of leg i that is current. The PSNs of a leg that does not
 // receive are those of its member.
 func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
-	r, l, t := g.branchAt(i), &g.legs[i], g.trackOf(i)
-	watched := g.livenessPeriod > 0 && g.livenessArmed && r.flags&isReceiver != 0
+	r, l, t := g.ackStateOf(i), &g.legs[i], g.activityOf(i)
+	watched := g.live.armed && r.flags&isReceiver != 0
 	b = append(b, r.flags|bit(l.joining, 2)|bit(t.cnpWeight != 0, 3)|bit(watched, 4))
 	b = appendCounts(b, int(l.members), int(l.member))
 	if r.flags&isReceiver != 0 {
@@ -137,7 +137,7 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 		b = binary.AppendUvarint(b, uint64(t.cnpWeight))
 		b = appendTime(b, now, t.cnpWeightAt)
 	}
-	if g.quorum > 0 {
+	if g.policy.quorum > 0 {
 		b = append(b, bit(t.repeatedSinceNAK, 0))
 		if t.repeatedSinceNAK {
 			b = appendPSN(appendPSN(b, t.repeatFirst), t.repeatLast)
@@ -146,10 +146,11 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 	if watched {
 		g.applyPauses(i)
 		b = appendPSN(b, t.livenessPSN)
-		b = appendSince(b, now, t.livenessSince, g.deadAfter)
-		b = appendSince(b, now, t.lastHeard, g.deadAfter)
+		most := max(g.live.deadAfter, g.live.deadAfterMax) + 2*g.sw.ports.port(l.port).txDelay // of livenessTimeout
+		b = appendSince(b, now, t.livenessSince, most)
+		b = appendSince(b, now, t.lastHeard, most)
 		b = appendPSN(b, t.lagPSN)
-		b = appendSince(b, now, t.lagSince, g.lagTime)
+		b = appendSince(b, now, t.lagSince, g.lag.time)
 	}
 	return b
 }
@@ -161,11 +162,11 @@ const (
 )
 
 func (g *group) seldom() byte {
-	return bit(g.refusal != refusal{}, 6) | bit(g.cnpLeg != none || g.cnpPassed, 7)
+	return bit(g.refusal != refusal{}, 6) | bit(g.cnp.leg != none || g.cnp.passed, 7)
 }
 
 func (g *group) flags() byte {
-	return bit(g.hasLastPSN, 0) | bit(g.midMessage, 1) | bit(g.failed, 2) | bit(g.becnDue, 3) | bit(g.refusalReported, 4) | bit(g.sourceRewound, 5) | g.seldom()
+	return bit(g.src.hasLastPSN, 0) | bit(g.fwd.midMessage, 1) | bit(g.failed, 2) | bit(g.agg.becnDue, 3) | bit(g.turn.refusalReported, 4) | bit(g.live.sourceRewound, 5) | g.seldom()
 }
 
 func bit(v bool, n uint) byte {
@@ -261,41 +262,41 @@ type stateReader struct {
 
 func (r *stateReader) group(g *group) {
 	g.activate(r.now)
-	g.source = int32(r.count()) - 1
+	g.src.member = int32(r.count()) - 1
 	f := r.byte()
-	g.hasLastPSN, g.midMessage, g.failed, g.becnDue, g.refusalReported, g.sourceRewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
-	g.sourceLeg, g.sourceAddr, g.sourceNeighbor = none, addrKey{}, 0
-	if int(g.source) >= len(g.members) {
+	g.src.hasLastPSN, g.fwd.midMessage, g.failed, g.agg.becnDue, g.turn.refusalReported, g.live.sourceRewound = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0, f&16 != 0, f&32 != 0
+	g.src.leg, g.src.addr, g.src.neighbor = none, rocev2.AddrKey{}, 0
+	if int(g.src.member) >= len(g.members) {
 		r.malformed = true
 		return
 	}
-	if g.source != none {
-		m := &g.members[g.source]
-		g.sourceLeg, g.sourceAddr, g.sourceNeighbor = int32(m.leg), m.ip, g.legs[m.leg].neighbor
+	if g.src.member != none {
+		m := &g.members[g.src.member]
+		g.src.leg, g.src.addr, g.src.neighbor = int32(m.leg), m.ip, g.legs[m.leg].neighbor
 	}
-	g.acked, g.nxt, g.ackedCount, g.lastPSN, g.lastPSNAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
-	g.sourceQuarantined, g.quarantinedUntil = r.byte() != 0, r.time()
-	if g.hasLastPSN {
-		g.lastPSN, g.lastPSNAt = r.psn(), r.time()
+	g.agg.acked, g.fwd.nxt, g.src.ackedCount, g.src.lastPSN, g.src.lastPSNAt = r.psn(), r.psn(), int32(r.uvarint()), 0, 0
+	g.src.quarantined, g.src.quarantinedUntil = r.byte() != 0, r.time()
+	if g.src.hasLastPSN {
+		g.src.lastPSN, g.src.lastPSNAt = r.psn(), r.time()
 	}
-	g.waitedSince = r.time()
+	g.turn.silentSince = r.time()
 	r.turn(g)
-	g.nakSeverity, g.nakServed, g.nakPSN = severity(r.byte()), false, 0
-	if g.nakSeverity != sevNone {
-		g.nakServed, g.nakPSN = r.byte() != 0, r.psn()
+	g.agg.nakSeverity, g.agg.nakServed, g.agg.nakPSN = severity(r.byte()), false, 0
+	if g.agg.nakSeverity != sevNone {
+		g.agg.nakServed, g.agg.nakPSN = r.byte() != 0, r.psn()
 	}
-	g.numAtAcked, g.numReceivers, g.numPending, g.numJoining, g.numWithoutWindow, g.numJoinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
-	g.allowedBehind, g.lagFloor, g.inFlightUntil = 0, 0, 0
-	if g.quorum > 0 {
-		g.allowedBehind = int32(r.varint())
+	g.agg.numAtAcked, g.recv.count, g.agg.numPending, g.recv.joining, g.fwd.numWithoutWindow, g.recv.joinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
+	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil = 0, 0, 0
+	if g.policy.quorum > 0 {
+		g.agg.allowedBehind = int32(r.varint())
 	}
-	if g.lagPSNs > 0 {
-		g.lagFloor = r.psn()
+	if g.lag.psns > 0 {
+		g.lag.floor = r.psn()
 	}
-	if g.numJoinedInFlight > 0 {
-		g.inFlightUntil = r.psn()
+	if g.recv.joinedInFlight > 0 {
+		g.recv.inFlightUntil = r.psn()
 	}
-	g.livenessArmed, g.livenessAt = r.deadline()
+	g.live.armed, g.live.at = r.deadline()
 	for i := range g.legs {
 		r.leg(g, i)
 	}
@@ -308,30 +309,30 @@ func (r *stateReader) group(g *group) {
 		}
 		m.sqPSN, m.ePSN, m.messages = r.psn(), r.psn(), rocev2.MSN(r.uvarint())
 	}
-	r.messages(&g.messages)
-	g.writeMessage = writeMessage{known: r.byte() != 0}
-	if g.writeMessage.known {
-		g.writeMessage.first, g.writeMessage.length = r.psn(), uint32(r.uvarint())
+	r.messages(&g.agg.messages)
+	g.fwd.writeMessage = writeMessage{known: r.byte() != 0}
+	if g.fwd.writeMessage.known {
+		g.fwd.writeMessage.first, g.fwd.writeMessage.length = r.psn(), uint32(r.uvarint())
 	}
-	g.refusal, g.failSyndrome, g.failPSN = refusal{}, 0, 0
+	g.refusal, g.failure.syndrome, g.failure.psn = refusal{}, 0, 0
 	if f&seldomRefused != 0 {
 		g.refusal.syndrome, g.refusal.reason = rocev2.Syndrome(r.byte()), Reason(r.byte())
 		g.refusal.psn = r.psn()
 	}
 	if g.failed {
-		g.failSyndrome, g.failPSN = rocev2.Syndrome(r.byte()), r.psn()
+		g.failure.syndrome, g.failure.psn = rocev2.Syndrome(r.byte()), r.psn()
 	}
-	g.cnpLeg, g.cnpPassed, g.cnpLegAt, g.cnpPassedAt = none, false, 0, 0
+	g.cnp.leg, g.cnp.passed, g.cnp.legAt, g.cnp.passedAt = none, false, 0, 0
 	if f&seldomCNP != 0 {
-		g.cnpLeg, g.cnpPassed = int32(r.count())-1, r.byte() != 0
-		g.cnpLegAt, g.cnpPassedAt = r.time(), r.time()
+		g.cnp.leg, g.cnp.passed = int32(r.count())-1, r.byte() != 0
+		g.cnp.legAt, g.cnp.passedAt = r.time(), r.time()
 	}
-	if g.targets != nil {
-		r.targets(g.targets)
+	if g.fwd.targets != nil {
+		r.targets(g.fwd.targets)
 	}
-	if g.store != nil {
+	if g.repair.store != nil {
 		r.store(g)
-	} else if g.deadAfterMax > 0 {
+	} else if g.live.deadAfterMax > 0 {
 		r.roundTrips(g)
 	}
 	if g.numbering.interval > 0 {
@@ -352,7 +353,7 @@ func (r *stateReader) leg(g *group, i int) {
 	if f&legWeight != 0 {
 		t.cnpWeight, t.cnpWeightAt = uint32(r.uvarint()), r.time()
 	}
-	if g.quorum > 0 {
+	if g.policy.quorum > 0 {
 		if t.repeatedSinceNAK = r.byte() != 0; t.repeatedSinceNAK {
 			t.repeatFirst, t.repeatLast = r.psn(), r.psn()
 		}

@@ -25,8 +25,8 @@ func (d *departures) appendState(b []byte, now time.Duration, h *portTimes) []by
 		if e := d.at(i); e.endsAt(h) > now {
 			b = appendTime(b, now, e.endsAt(h))
 			b = binary.AppendUvarint(b, uint64(e.port))
-			for _, k := range []addrKey{e.group, e.member} {
-				b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, k.hi), k.lo)
+			for _, k := range []rocev2.AddrKey{e.group, e.member} {
+				b = k.Append(b)
 			}
 		}
 	}
@@ -35,10 +35,11 @@ func (d *departures) appendState(b []byte, now time.Duration, h *portTimes) []by
 
 func (r *stateReader) departed(d *departures, h *portTimes) {
 	d.overflowUntil, d.first, d.count = r.time(), 0, 0
-	for t := r.time(); t != 0 && !r.malformed; t = r.time() {
+	for t := r.time(); t != 0; t = r.time() {
 		e := departure{until: t, port: Port(r.uvarint())}
 		e.pausesApplied = h.port(e.port).paused
-		e.group, e.member = addrKey{r.word(), r.word()}, addrKey{r.word(), r.word()}
+		e.group = rocev2.AddrKey{Hi: r.word(), Lo: r.word()}
+		e.member = rocev2.AddrKey{Hi: r.word(), Lo: r.word()}
 		if d.count == maxDepartures {
 			r.malformed = true
 			return
@@ -69,14 +70,14 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	b = appendDeadline(b, now, n.probeAt, n.armed)
 	b = appendTime(b, now, n.deferredUntil)
 	if n.blocked {
-		b = binary.AppendVarint(b, int64(max(n.blockedSince-now, -g.deadAfter))) // an earlier time has the same effect
+		b = binary.AppendVarint(b, int64(max(n.blockedSince-now, -g.live.deadAfter))) // an earlier time has the same effect
 	}
-	for i := range g.checks {
-		v := &g.checks[i]
+	for i := range g.numbering.checks {
+		v := &g.numbering.checks[i]
 		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6), v.probesSent)
 		if v.pending && v.returning {
 			g.applyPauses(i)
-			b = appendSince(b, now, g.activity[i].probeNotBefore, g.deadAfter)
+			b = appendSince(b, now, g.activity[i].probeNotBefore, g.live.deadAfter)
 		}
 		if v.isRXE {
 			b = append(b, v.emptyAnswers)
@@ -94,7 +95,7 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 func (r *stateReader) numbering(g *group) {
 	n := &g.numbering
 	f := r.byte()
-	*n = numbering{interval: n.interval, blocked: f&1 != 0, askSource: f&2 != 0, gap: f&4 != 0, rounds: r.byte()}
+	*n = numbering{checks: n.checks, interval: n.interval, blocked: f&1 != 0, askSource: f&2 != 0, gap: f&4 != 0, rounds: r.byte()}
 	if n.gap {
 		n.gapFrom, n.gapNext = r.psn(), r.psn()
 	}
@@ -120,6 +121,6 @@ func (r *stateReader) numbering(g *group) {
 		if v.wrongAnswer {
 			v.answeredPSN, v.probesSinceAnswer = r.psn(), r.byte()
 		}
-		g.checks[i] = v
+		g.numbering.checks[i] = v
 	}
 }

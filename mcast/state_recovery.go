@@ -10,23 +10,23 @@ import (
 
 // The encoding of local repair, for groups that have it.
 
-// Bits of the first byte of a leg's recovery.
+// Bits of the first byte of a leg's recovery, above its state.
 const (
-	recProbeOutstanding = 1 << iota
-	recEscalated
-	recMeasured
-	recUnanswered
+	recState      = 1<<3 - 1
+	recEscalated  = 1 << 3
+	recMeasured   = 1 << 4
+	recUnanswered = 1 << 5
 )
 
 func (g *group) appendStore(b []byte, now time.Duration) []byte {
-	s := g.store
-	b = appendCounts(b, int(g.numRecovering))
-	b = appendDeadline(b, now, g.recoveryAt, g.recoveryArmed)
+	s := g.repair.store
+	b = appendCounts(b, int(g.repair.numRecovering))
+	b = appendDeadline(b, now, g.repair.at, g.repair.armed)
 	b = g.appendRTT(b, now)
-	b = appendPSN(b, g.ackReqPSN)
+	b = appendPSN(b, g.repair.ackReqPSN)
 	b = appendPSN(b, s.first)
 	b = appendPSN(b, s.contiguousFrom)
-	n := min(max(int(g.nxt.Sub(s.first)), 0), s.size())
+	n := min(max(int(g.fwd.nxt.Sub(s.first)), 0), s.size())
 	b = appendCounts(b, n)
 	for i := range n {
 		e := s.find(s.first.Add(int32(i)))
@@ -49,18 +49,18 @@ func (g *group) appendStore(b []byte, now time.Duration) []byte {
 
 // appendRTT appends the packet whose round trip is being measured.
 func (g *group) appendRTT(b []byte, now time.Duration) []byte {
-	timing := g.rttPending && g.rttPauses == g.sw.ports.pauses
-	if b = appendDeadline(b, now, g.rttSentAt, timing); timing {
-		b = appendPSN(b, g.rttPSN)
+	timing := g.rtt.pending && g.rtt.pauses == g.sw.ports.pauses
+	if b = appendDeadline(b, now, g.rtt.sentAt, timing); timing {
+		b = appendPSN(b, g.rtt.psn)
 	}
 	return b
 }
 
 func (r *stateReader) rtt(g *group) {
-	g.rttPending, g.rttSentAt = r.deadline()
-	g.rttPSN, g.rttPauses = 0, g.sw.ports.pauses
-	if g.rttPending {
-		g.rttPSN = r.psn()
+	g.rtt.pending, g.rtt.sentAt = r.deadline()
+	g.rtt.psn, g.rtt.pauses = 0, g.sw.ports.pauses
+	if g.rtt.pending {
+		g.rtt.psn = r.psn()
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *stateReader) rtt(g *group) {
 func (g *group) appendRoundTrips(b []byte, now time.Duration) []byte {
 	b = g.appendRTT(b, now)
 	for i := range g.legs {
-		m := &g.trackOf(i).recovery
+		m := &g.activityOf(i).recovery
 		b = appendCounts(b, int(m.rtt), int(m.rttVar))
 	}
 	return b
@@ -86,10 +86,10 @@ func (r *stateReader) roundTrips(g *group) {
 func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 	g.applyPauses(i)
 	m := &g.activity[i].recovery
-	b = append(b, bit(m.probeOutstanding, 0)|bit(m.escalated, 1)|bit(m.rtt|m.rttVar != 0, 2)|bit(m.unanswered, 3), m.tries)
+	b = append(b, byte(m.state)|bit(m.escalated, 3)|bit(m.rtt|m.rttVar != 0, 4)|bit(m.unanswered, 5), m.tries)
 	b = appendPSN(b, m.ackReqPSN)
 	b = appendPSN(b, m.resentPSN)
-	if g.acks[i].flags&recovering != 0 {
+	if m.state != inSync {
 		b = appendPSN(b, m.cursor)
 		b = appendPSN(b, m.firstUnsent)
 		b = append(b, m.probeEvery, m.untilProbe)
@@ -98,7 +98,7 @@ func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 	b = binary.AppendUvarint(b, uint64(m.rnrWaited))
 	if owes := g.acks[i].acked.Less(m.expectedACK); owes {
 		b = appendPSN(append(b, 1), m.expectedACK)
-		if !m.escalated || g.deadAfter > 0 { // an escalated leg without DeadAfter is not probed before its next feedback
+		if !m.escalated || g.live.deadAfter > 0 { // an escalated leg without DeadAfter is not probed before its next feedback
 			b = appendTime(b, now, max(m.expectedSince, now-g.probeTimeout(i)))
 		}
 	} else {
@@ -111,13 +111,13 @@ func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 }
 
 func (r *stateReader) store(g *group) {
-	s := g.store
+	s := g.repair.store
 	clear(s.ring)
 	s.bytes = 0
-	g.numRecovering = r.count32()
-	g.recoveryArmed, g.recoveryAt = r.deadline()
+	g.repair.numRecovering = r.count32()
+	g.repair.armed, g.repair.at = r.deadline()
 	r.rtt(g)
-	g.ackReqPSN, s.first, s.contiguousFrom = r.psn(), r.psn(), r.psn()
+	g.repair.ackReqPSN, s.first, s.contiguousFrom = r.psn(), r.psn(), r.psn()
 	n := r.uvarint()
 	if n > uint64(s.size()) {
 		r.malformed, n = true, 0
@@ -144,15 +144,18 @@ func (r *stateReader) store(g *group) {
 func (r *stateReader) recovery(g *group, i int) {
 	m := &g.activity[i].recovery
 	f := r.byte()
-	m.probeOutstanding, m.escalated, m.unanswered = f&recProbeOutstanding != 0, f&recEscalated != 0, f&recUnanswered != 0
+	m.state, m.escalated, m.unanswered = recoveryState(f&recState), f&recEscalated != 0, f&recUnanswered != 0
+	if m.state >= numRecoveryStates || (m.state == inSync) != (g.acks[i].flags&recovering == 0) {
+		r.malformed, m.state = true, inSync
+	}
 	m.tries, m.ackReqPSN, m.resentPSN = r.byte(), r.psn(), r.psn()
-	if g.acks[i].flags&recovering != 0 {
+	if m.state != inSync {
 		m.cursor, m.firstUnsent, m.probeEvery, m.untilProbe, m.resumeAt = r.psn(), r.psn(), r.byte(), r.byte(), r.time()
 	}
 	m.rnrWaited = time.Duration(r.uvarint())
 	m.expectedACK = g.acks[i].acked
 	if r.byte() != 0 {
-		if m.expectedACK = r.psn(); !m.escalated || g.deadAfter > 0 {
+		if m.expectedACK = r.psn(); !m.escalated || g.live.deadAfter > 0 {
 			m.expectedSince = r.time()
 		}
 	}

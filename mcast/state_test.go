@@ -25,7 +25,7 @@ const (
 
 var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Switch](): {
-		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper, "unknownGroups": ignored,
+		"limits": constant, "byIP": constant, "groups": deeper, "timers": deeper,
 		"repair": derived, "pools": ignored, "blank": constant, "sortScratch": ignored, "actives": ignored,
 		"departures": deeper,
 		"ports":      constant, // set by the driver; only its later changes count
@@ -33,23 +33,33 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[timers](): {"heap": deeper, "heapIndex": derived, "due": ignored},
 	reflect.TypeFor[timer]():  {"at": encoded, "id": derived},
 	reflect.TypeFor[group](): {
-		"sourceAddr": derived, "sourceNeighbor": derived, "source": encoded, "sourceLeg": derived,
-		"acked": encoded, "nxt": encoded, "lastPSN": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded,
-		"sourceQuarantined": encoded, "quarantinedUntil": encoded, "ackedCount": encoded, "lastPSNAt": encoded, "sourceTimeout": constant, "waitedSince": encoded, "turnTime": constant, "turn": deeper, "hasLastPSN": encoded, "midMessage": encoded, "failed": encoded, "becnDue": encoded, "policy": constant,
-		"numAtAcked": encoded, "allowedBehind": encoded, "numReceivers": encoded, "numJoinedInFlight": encoded, "numPending": encoded, "numJoining": encoded, "numWithoutWindow": encoded,
-		"qpn": constant, "pmtu": constant, "hasWindow": constant, "window": constant, "refusal": deeper, "writeMessage": deeper,
-		"acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "byIP": constant, "messages": deeper,
-		"failPSN": encoded, "failSyndrome": encoded, "refusalReported": encoded,
-		"cnpLeg": encoded, "cnpLegAt": encoded, "cnpPassedAt": encoded, "cnpPassed": encoded,
-		"extra": deeper, "quorum": constant, "minReceivers": constant, "lagPSNs": constant, "lagFloor": encoded, "inFlightUntil": encoded,
-		"lagTime": constant, "livenessPeriod": constant, "deadAfter": constant, "deadAfterMax": constant, "sw": constant, "livenessAt": encoded, "livenessArmed": encoded, "sourceRewound": encoded,
-		"id": constant, "ip": constant, "counters": ignored, "outcomes": ignored, "generation": constant,
-		"targetKey": constant, "targets": deeper,
-		"repairTimeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "rttPending": encoded, "rttPSN": encoded, "rttSentAt": encoded, "rttPauses": encoded,
-		"recoveryArmed": encoded, "recoveryAt": encoded, "numbering": deeper, "checks": deeper,
+		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
+		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper,
+		"acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper, "failed": encoded,
+		"qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
 	},
+	reflect.TypeFor[source](): {
+		"addr": derived, "neighbor": derived, "member": encoded, "leg": derived, "ackedCount": encoded,
+		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "quarantined": encoded, "quarantinedUntil": encoded,
+	},
+	reflect.TypeFor[forwarding](): {
+		"nxt": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
+		"targets": deeper, "writeMessage": deeper,
+	},
+	reflect.TypeFor[aggregation](): {
+		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
+	},
+	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
+	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
+	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
+	reflect.TypeFor[localRepair](): {
+		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded,
+	},
+	reflect.TypeFor[rttMeasurement](): {"pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
+	reflect.TypeFor[cnpFilter]():      {"leg": encoded, "legAt": encoded, "passed": encoded, "passedAt": encoded},
+	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
 	reflect.TypeFor[numbering](): {
-		"interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
+		"checks": deeper, "interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
 		"armed": encoded, "probeAt": encoded, "blocked": encoded, "blockedSince": encoded, "askSource": encoded,
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
@@ -57,17 +67,20 @@ var stateFields = map[reflect.Type]map[string]string{
 		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
 		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded,
 	},
-	reflect.TypeFor[departures](): {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
-	reflect.TypeFor[departure]():  {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
-	reflect.TypeFor[addrKey]():    {"hi": encoded, "lo": encoded},
-	reflect.TypeFor[store]():      {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant},
-	reflect.TypeFor[retained]():   {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
+	reflect.TypeFor[departures]():     {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
+	reflect.TypeFor[departure]():      {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
+	reflect.TypeFor[rocev2.AddrKey](): {"Hi": encoded, "Lo": encoded},
+	reflect.TypeFor[store]():          {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant},
+	reflect.TypeFor[retained]():       {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
 	reflect.TypeFor[recovery](): {
-		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "probeOutstanding": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
+		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
 		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded,
 	},
-	reflect.TypeFor[targets]():       {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
-	reflect.TypeFor[turn]():          {"next": encoded, "asked": encoded, "since": encoded, "ends": encoded, "over": encoded, "held": encoded, "misses": encoded},
+	reflect.TypeFor[targets](): {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
+	reflect.TypeFor[turn](): {
+		"next": encoded, "requestedAt": encoded, "contendedSince": encoded, "endingSince": encoded, "messageRefused": encoded, "drainedSince": encoded, "misses": encoded,
+		"silentSince": encoded, "refusalReported": encoded, "time": constant, "sourceTimeout": constant,
+	},
 	reflect.TypeFor[targetMessage](): {"psn": encoded, "legs": deeper},
 	reflect.TypeFor[target]():        {"va": encoded, "rkey": encoded, "set": encoded},
 	reflect.TypeFor[ackState]():      {"acked": encoded, "delta": encoded, "flags": encoded, "pending": encoded, "pendingSyndrome": encoded},
@@ -108,51 +121,51 @@ func fullState(t *testing.T) *Switch {
 	}
 	s.timers.reset()
 	s.timers.arm(0, stateNow+1)
-	s.groups[0].sourceQuarantined, s.groups[0].quarantinedUntil, s.groups[0].extra = true, stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}}
+	s.groups[0].src.quarantined, s.groups[0].src.quarantinedUntil, s.groups[0].extra = true, stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}}
 	g := s.groups[0]
 	g.activate(stateNow)
-	g.source, g.sourceLeg, g.sourceAddr = 0, 0, g.members[0].ip
+	g.src.member, g.src.leg, g.src.addr = 0, 0, g.members[0].ip
 	g.newHistory(0).waits, g.newHistory(1).waits = stateNow-8, stateNow-9
-	g.turn = turn{next: 1, asked: stateNow - 5, since: stateNow - 8, ends: stateNow - 5, over: true, held: stateNow - 4, misses: 2}
-	g.lastPSNAt, g.waitedSince = stateNow-50*time.Microsecond, stateNow-3
-	g.acked, g.nxt, g.lastPSN, g.hasLastPSN, g.nakPSN, g.nakSeverity, g.nakServed = 4, 9, 7, true, 5, sevRNR, true
-	g.numAtAcked, g.allowedBehind, g.numReceivers, g.numJoinedInFlight, g.numPending = 1, 1, 2, 1, 1
-	g.lagFloor, g.inFlightUntil = 4, 8
+	g.turn = turn{next: 1, requestedAt: stateNow - 5, contendedSince: stateNow - 8, endingSince: stateNow - 5, messageRefused: true, drainedSince: stateNow - 4, misses: 2, time: g.turn.time, sourceTimeout: g.turn.sourceTimeout}
+	g.src.lastPSNAt, g.turn.silentSince = stateNow-50*time.Microsecond, stateNow-3
+	g.agg.acked, g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.agg.nakPSN, g.agg.nakSeverity, g.agg.nakServed = 4, 9, 7, true, 5, sevRNR, true
+	g.agg.numAtAcked, g.agg.allowedBehind, g.recv.count, g.recv.joinedInFlight, g.agg.numPending = 1, 1, 2, 1, 1
+	g.lag.floor, g.recv.inFlightUntil = 4, 8
 	g.refusal = refusal{8, 0x61, BadLength}
-	g.writeMessage = writeMessage{true, 7, 2000}
-	g.failed, g.failPSN, g.failSyndrome = true, 5, 0x62
-	g.cnpLeg, g.cnpLegAt, g.cnpPassedAt, g.cnpPassed = 1, stateNow-3, stateNow-2, true
-	g.livenessArmed, g.livenessAt = true, stateNow+2
+	g.fwd.writeMessage = writeMessage{true, 7, 2000}
+	g.failed, g.failure.psn, g.failure.syndrome = true, 5, 0x62
+	g.cnp.leg, g.cnp.legAt, g.cnp.passedAt, g.cnp.passed = 1, stateNow-3, stateNow-2, true
+	g.live.armed, g.live.at = true, stateNow+2
 	for i := range g.acks {
 		g.acks[i] = ackState{acked: 4, delta: 2, flags: isReceiver | isConnected | recovering, pending: sevRNR, pendingSyndrome: 0x21}
 		l := &g.activity[i]
 		l.cnpWeight, l.cnpWeightAt, l.lastHeard, l.livenessPSN, l.livenessSince, l.lagPSN, l.lagSince = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
 		l.repeatedSinceNAK, l.repeatFirst, l.repeatLast = true, 5, 6
 		l.recovery = recovery{
-			cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
+			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
 	for i := range g.legs {
-		g.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
+		g.numbering.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
 			returning: true, answeredOnce: true, probedAgain: true}
 		g.activity[i].probeNotBefore = stateNow + 7
 	}
 	s.departures.count, s.departures.overflowUntil = 1, stateNow+8
 	for i := range 2 {
-		s.departures.ring[i] = departure{addrKey{1, 2}, addrKey{3, 4}, 5, stateNow + 9, 0}
+		s.departures.ring[i] = departure{rocev2.AddrKey{Hi: 1, Lo: 2}, rocev2.AddrKey{Hi: 3, Lo: 4}, 5, stateNow + 9, 0}
 	}
-	g.numbering = numbering{interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, blockedSince: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
-	g.numRecovering, g.ackReqPSN, g.rttPending, g.rttPSN, g.rttSentAt, g.recoveryArmed, g.recoveryAt = 2, 8, true, 8, stateNow-4, true, stateNow+3
-	g.store.first = 5
-	g.store.reach(4)
-	*g.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, rewrite: rewriteByWindow, ackReq: true}
-	g.store.first, g.store.contiguousFrom, g.store.bytes, s.repair.used = 5, 8, 100, 100
-	g.targets = newTargets(len(g.legs))
-	g.targets.acked[0] = target{1 << 40, 7, true}
-	g.targets.insert(6).legs[0] = target{1 << 41, 8, true}
-	g.messages.completed = 3
-	g.messages.addEnd(6)
-	g.messages.addEnd(8)
+	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, blockedSince: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
+	g.repair.store.first = 5
+	g.repair.store.reach(4)
+	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, rewrite: rewriteByWindow, ackReq: true}
+	g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, s.repair.used = 5, 8, 100, 100
+	g.fwd.targets = newTargets(len(g.legs))
+	g.fwd.targets.acked[0] = target{1 << 40, 7, true}
+	g.fwd.targets.insert(6).legs[0] = target{1 << 41, 8, true}
+	g.agg.messages.completed = 3
+	g.agg.messages.addEnd(6)
+	g.agg.messages.addEnd(8)
 	return s
 }
 

@@ -21,7 +21,7 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 		}
 	}
 	b = appendCounts(b, int(t.next)+1, n)
-	b = append(b, bit(t.over, 0)|t.misses<<1)
+	b = append(b, bit(t.messageRefused, 0)|t.misses<<1)
 	for i := range g.members {
 		switch w := g.historyOf(MemberID(i)).waits; {
 		case w == 0:
@@ -32,18 +32,18 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 		}
 	}
 	if t.next != none {
-		b = appendTime(b, now, max(t.asked, now-turnKept))
+		b = appendTime(b, now, max(t.requestedAt, now-turnReserved))
 	}
-	b = appendPast(b, now, t.since, g.turnTime<<t.misses)
-	b = appendPast(b, now, t.ends, turnKept)
-	return appendPast(b, now, t.held, turnKept)
+	b = appendPast(b, now, t.contendedSince, g.turn.time<<t.misses)
+	b = appendPast(b, now, t.endingSince, turnReserved)
+	return appendPast(b, now, t.drainedSince, turnReserved)
 }
 
 func (r *stateReader) turn(g *group) {
 	t := &g.turn
 	t.next = int32(r.count()) - 1
 	n, f := r.count(), r.byte()
-	t.over, t.misses = f&1 != 0, min(f>>1, maxMisses)
+	t.messageRefused, t.misses = f&1 != 0, min(f>>1, maxMisses)
 	for i := range g.members {
 		if g.historyOf(MemberID(i)).waits != 0 {
 			g.newHistory(MemberID(i)).waits = 0
@@ -61,9 +61,9 @@ func (r *stateReader) turn(g *group) {
 		}
 		g.newHistory(MemberID(i)).waits = max(w, 1)
 	}
-	t.asked = 0
+	t.requestedAt = 0
 	if t.next != none {
-		t.asked = r.time()
+		t.requestedAt = r.time()
 	}
-	t.since, t.ends, t.held = r.time(), r.time(), r.time()
+	t.contendedSince, t.endingSince, t.drainedSince = r.time(), r.time(), r.time()
 }

@@ -80,7 +80,7 @@ func (s *store) find(psn rocev2.PSN) *retained {
 	if d := psn.Sub(s.first); d < 0 || int(d) >= len(s.ring) {
 		return nil
 	}
-	if e := s.at(psn); e.bytes > 0 {
+	if e := s.at(psn); e.bytes != 0 {
 		return e
 	}
 	return nil
@@ -88,12 +88,12 @@ func (s *store) find(psn rocev2.PSN) *retained {
 
 // hasRoom reports whether another frame of that size may be retained.
 func (s *store) hasRoom(bytes uint32) bool {
-	return bytes > 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit
+	return bytes != 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit
 }
 
 // couldFit reports whether a frame would fit if nothing else were in s.
 func (s *store) couldFit(bytes uint32) bool {
-	return bytes > 0 && int64(bytes) <= s.limit && s.sw.repair.used-s.bytes+int64(bytes) <= s.sw.repair.limit
+	return bytes != 0 && int64(bytes) <= s.limit && s.sw.repair.used-s.bytes+int64(bytes) <= s.sw.repair.limit
 }
 
 // evictSlot frees the frame in slot e, if there is one.
@@ -109,22 +109,15 @@ func (s *store) evictSlot(e *retained, out *Output) {
 
 // freeBelow frees the frames below psn.
 func (s *store) freeBelow(psn rocev2.PSN, out *Output) {
-	n := int(psn.Sub(s.first))
-	if n <= 0 {
-		return
+	for i := range min(psn.Sub(s.first), int32(len(s.ring))) {
+		s.evictSlot(s.at(s.first.Add(i)), out)
 	}
-	for i := range min(n, len(s.ring)) {
-		s.evictSlot(s.at(s.first.Add(int32(i))), out)
-	}
-	s.first = psn
-	if s.contiguousFrom.Less(psn) {
-		s.contiguousFrom = psn
-	}
+	s.first, s.contiguousFrom = rocev2.MaxPSN(s.first, psn), rocev2.MaxPSN(s.contiguousFrom, psn)
 }
 
 // reset frees all frames and begins anew at psn.
 func (s *store) reset(psn rocev2.PSN, out *Output) {
-	if s.bytes > 0 {
+	if s.bytes != 0 {
 		for i := range s.ring {
 			s.evictSlot(s.at(s.first.Add(int32(i))), out)
 		}
@@ -145,7 +138,7 @@ func (s *store) retain(p *Packet, psn, hi, reclaimable rocev2.PSN, rewrite rewri
 		if int(d) < len(s.ring) {
 			s.evictSlot(s.at(psn), out)
 		}
-		for s.couldFit(p.RetainBytes) && !s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) && s.bytes > 0 {
+		for s.couldFit(p.RetainBytes) && !s.hasRoom(p.RetainBytes) && s.first.LessEq(reclaimable) {
 			s.freeBelow(s.first.Next(), out)
 		}
 		ok = s.hasRoom(p.RetainBytes)
@@ -162,7 +155,7 @@ func (s *store) retain(p *Packet, psn, hi, reclaimable rocev2.PSN, rewrite rewri
 	case !hi.LessEq(psn): // not a new PSN: a hole may be closed, or a frame freed
 		if ok && psn.Next() == s.contiguousFrom {
 			s.contiguousFrom = psn
-			for s.first.Less(s.contiguousFrom) && s.at(s.contiguousFrom.Prev()).bytes > 0 {
+			for s.first.Less(s.contiguousFrom) && s.at(s.contiguousFrom.Prev()).bytes != 0 {
 				s.contiguousFrom = s.contiguousFrom.Prev()
 			}
 		} else if !ok && s.contiguousFrom.LessEq(psn) {

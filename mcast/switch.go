@@ -44,18 +44,17 @@ import (
 
 // Switch is the groups of one switch. New makes one.
 type Switch struct {
-	limits        Limits
-	byIP          groupIndex
-	repair        budget
-	ports         portTimes
-	departures    departures
-	groups        []*group // by GroupID; nil if free
-	timers        timers
-	pools         pools
-	blank         legActivity // the activity of a leg of a group that is not active
-	actives       actives
-	sortScratch   []int32 // for quorumAcked: one entry for each leg
-	unknownGroups uint64  // packets for no group
+	limits      Limits
+	byIP        groupIndex
+	repair      budget
+	ports       portTimes
+	departures  departures
+	groups      []*group // by GroupID; nil if free
+	timers      timers
+	pools       pools
+	blank       legActivity // the activity of a leg of a group that is not active
+	actives     actives
+	sortScratch []int32 // for quorumAcked: one entry for each leg
 }
 
 // New returns a Switch without groups.
@@ -80,7 +79,7 @@ func (o *Output) reset() {
 
 // Lookup returns the group whose GroupIP is ip.
 func (s *Switch) Lookup(ip netip.Addr) (GroupID, bool) {
-	return s.lookup(keyOf(ip))
+	return s.lookup(rocev2.KeyOf(ip))
 }
 
 // Member returns the member of group id with address ip, live or not.
@@ -91,10 +90,6 @@ func (s *Switch) Member(id GroupID, ip netip.Addr) (MemberID, bool) {
 	}
 	return g.memberAt(ip)
 }
-
-// UnknownGroups returns how many packets were for no group. All other drops
-// are counted in the group's Counters.
-func (s *Switch) UnknownGroups() uint64 { return s.unknownGroups }
 
 func (s *Switch) group(id GroupID) *group {
 	if int(id) < len(s.groups) {
@@ -109,7 +104,6 @@ func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
 	id, ok := s.Lookup(p.Group)
 	if !ok {
 		out.reset()
-		s.unknownGroups++
 		out.Drop = UnknownGroup
 		return
 	}
@@ -120,7 +114,7 @@ func (s *Switch) Input(now time.Duration, p *Packet, out *Output) {
 func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Output) {
 	out.reset()
 	g := s.groups[id]
-	if g.activity == nil && g.source != none {
+	if g.activity == nil && g.src.member != none {
 		g.activate(now)
 	}
 	r := g.input(now, p, out)
@@ -131,7 +125,7 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 		g.counters.rare().Drops[r]++
 		out.Drop = r
 	}
-	if len(out.Events) > 0 {
+	if len(out.Events) != 0 {
 		g.noteEvictions(now, out.Events)
 	}
 	s.rearm(g)
@@ -163,10 +157,10 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 	for _, id := range s.timers.expire(now) {
 		g := s.groups[id]
 		events := len(out.Events)
-		if g.livenessArmed && g.livenessAt <= now {
+		if g.live.armed && g.live.at <= now {
 			g.checkLiveness(now, out)
 		}
-		if g.recoveryArmed && g.recoveryAt <= now {
+		if g.repair.armed && g.repair.at <= now {
 			g.recoveryTimer(now, out)
 		}
 		if g.numbering.armed && g.numbering.probeAt <= now {
@@ -183,11 +177,11 @@ func (s *Switch) NextDeadline() (time.Duration, bool) { return s.timers.first() 
 
 // rearm arms the deadlines that g waits for.
 func (s *Switch) rearm(g *group) {
-	if g.livenessArmed {
-		s.timers.arm(g.id, g.livenessAt)
+	if g.live.armed {
+		s.timers.arm(g.id, g.live.at)
 	}
-	if g.recoveryArmed {
-		s.timers.arm(g.id, g.recoveryAt)
+	if g.repair.armed {
+		s.timers.arm(g.id, g.repair.at)
 	}
 	if g.numbering.armed {
 		s.timers.arm(g.id, g.numbering.probeAt)

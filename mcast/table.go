@@ -4,39 +4,10 @@
 package mcast
 
 import (
-	"encoding/binary"
 	"net/netip"
+
+	"github.com/gleam-rdma/gleam/rocev2"
 )
-
-// addrKey is an IP address as two words; IPv4 in its IPv6-mapped form, so that
-// 10.0.0.1 and ::ffff:10.0.0.1 are the same host.
-type addrKey struct{ hi, lo uint64 }
-
-func keyOf(a netip.Addr) addrKey {
-	if a.Is4() {
-		// Four times as fast as As16: 16 bytes that were just written in halves cannot
-		// be read as a whole before they have left the CPU's store buffer.
-		b := a.As4()
-		return addrKey{0, 0xFFFF<<32 | uint64(binary.BigEndian.Uint32(b[:]))}
-	}
-	b := a.As16()
-	return addrKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
-}
-
-func (k addrKey) addr() netip.Addr {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], k.hi)
-	binary.BigEndian.PutUint64(b[8:], k.lo)
-	return netip.AddrFrom16(b).Unmap()
-}
-
-func (k addrKey) hash() uint64 {
-	// The finalizer of splitmix64 over both words.
-	h := k.lo ^ k.hi*0x9E3779B97F4A7C15
-	h = (h ^ h>>30) * 0xBF58476D1CE4E5B9
-	h = (h ^ h>>27) * 0x94D049BB133111EB
-	return h ^ h>>31
-}
 
 // addrIndex finds values, up to 2^32-1 of them, by their addresses, which the caller
 // stores. It is a hash table with open addressing and linear probing, at most half full.
@@ -97,12 +68,12 @@ func (t *addrIndex[T]) remove(h uint64, v T, hash func(T) uint64) {
 // memberIndex finds a group's members by address.
 type memberIndex struct{ addrIndex[uint16] }
 
-func (t *memberIndex) get(k addrKey, members []member) (MemberID, bool) {
+func (t *memberIndex) get(k rocev2.AddrKey, members []member) (MemberID, bool) {
 	if t.used == 0 {
 		return 0, false
 	}
 	mask := uint64(len(t.slots) - 1)
-	for i := k.hash() & mask; ; i = (i + 1) & mask {
+	for i := k.Hash() & mask; ; i = (i + 1) & mask {
 		v := t.slots[i]
 		if v == 0 {
 			return 0, false
@@ -113,16 +84,18 @@ func (t *memberIndex) get(k addrKey, members []member) (MemberID, bool) {
 	}
 }
 
-func (g *group) memberAt(ip netip.Addr) (MemberID, bool) { return g.byIP.get(keyOf(ip), g.members) }
+func (g *group) memberAt(ip netip.Addr) (MemberID, bool) {
+	return g.byIP.get(rocev2.KeyOf(ip), g.members)
+}
 
-func (g *group) hashOf(m uint16) uint64 { return g.members[m].ip.hash() }
+func (g *group) hashOf(m uint16) uint64 { return g.members[m].ip.Hash() }
 
 func (g *group) index(m MemberID) {
-	g.byIP.put(g.members[m].ip.hash(), uint16(m), g.hashOf)
+	g.byIP.put(g.members[m].ip.Hash(), uint16(m), g.hashOf)
 }
 
 func (g *group) unindex(m MemberID) {
-	g.byIP.remove(g.members[m].ip.hash(), uint16(m), g.hashOf)
+	g.byIP.remove(g.members[m].ip.Hash(), uint16(m), g.hashOf)
 }
 
 // groupIndex finds a switch's groups by GroupIP. The upper half of a slot is a part of the
@@ -131,12 +104,12 @@ type groupIndex struct{ addrIndex[uint64] }
 
 const tagMask = ^uint64(1<<32 - 1)
 
-func (s *Switch) lookup(k addrKey) (GroupID, bool) {
+func (s *Switch) lookup(k rocev2.AddrKey) (GroupID, bool) {
 	t := &s.byIP
 	if t.used == 0 {
 		return 0, false
 	}
-	h, mask := k.hash(), uint64(len(t.slots)-1)
+	h, mask := k.Hash(), uint64(len(t.slots)-1)
 	for i := h & mask; ; i = (i + 1) & mask {
 		v := t.slots[i]
 		if v == 0 {
@@ -150,14 +123,14 @@ func (s *Switch) lookup(k addrKey) (GroupID, bool) {
 	}
 }
 
-func (s *Switch) hashOf(v uint64) uint64 { return s.groups[GroupID(v)].ip.hash() }
+func (s *Switch) hashOf(v uint64) uint64 { return s.groups[GroupID(v)].ip.Hash() }
 
 func (s *Switch) index(g *group) {
-	h := g.ip.hash()
+	h := g.ip.Hash()
 	s.byIP.put(h, h&tagMask|uint64(g.id), s.hashOf)
 }
 
 func (s *Switch) unindex(g *group) {
-	h := g.ip.hash()
+	h := g.ip.Hash()
 	s.byIP.remove(h, h&tagMask|uint64(g.id), s.hashOf)
 }

@@ -3,7 +3,10 @@
 
 package mcast
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // timers has the groups that wait for a time. It is a heap, the earliest time first and,
 // at equal times, the lowest GroupID, so that no call visits groups for which nothing is
@@ -101,7 +104,23 @@ func (t *timers) expire(now time.Duration) []GroupID {
 	return t.due
 }
 
-func (a timer) before(b timer) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
+func (a timer) before(b timer) bool { return a.less(b) != 0 }
+
+// less returns 1 if a is before b, and 0 otherwise. It has no branch: which of two
+// waiting groups is first cannot be predicted.
+func (a timer) less(b timer) int {
+	_, borrow := bits.Sub64(uint64(a.id), uint64(b.id), 0)
+	_, borrow = bits.Sub64(uint64(a.at)^1<<63, uint64(b.at)^1<<63, borrow)
+	return int(borrow)
+}
+
+// firstOf4 returns the index of the first of heap[c] to heap[c+3].
+func (t *timers) firstOf4(c int) int {
+	h := t.heap[c : c+4 : c+4]
+	i := h[1].less(h[0])
+	j := 2 + h[3].less(h[2])
+	return c + i + (j-i)*h[j&3].less(h[i&3])
+}
 
 // up puts x at i, which is free, or at an ancestor of i.
 func (t *timers) up(i int, x timer) {
@@ -123,9 +142,13 @@ func (t *timers) down(i int, x timer) {
 		if c >= len(t.heap) {
 			break
 		}
-		for k := c + 1; k < min(c+4, len(t.heap)); k++ {
-			if t.heap[k].before(t.heap[c]) {
-				c = k
+		if c+4 <= len(t.heap) {
+			c = t.firstOf4(c)
+		} else {
+			for k := c + 1; k < len(t.heap); k++ {
+				if t.heap[k].before(t.heap[c]) {
+					c = k
+				}
 			}
 		}
 		if !t.heap[c].before(x) {

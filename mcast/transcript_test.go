@@ -53,6 +53,7 @@ type transcript struct {
 	ledger ledger
 
 	paused [26]time.Duration // by port; each member has a port of its own
+	before func()            // if set: called before each call of the switch
 }
 
 var groupIP = netip.MustParseAddr("10.9.9.9")
@@ -74,15 +75,26 @@ func runTranscript(t *testing.T) {
 func runTranscriptFile(t *testing.T, file string) {
 	t.Helper()
 	s := &transcript{sw: New(Limits{})}
-	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
-		var w strings.Builder
-		s.run(t, d, &w)
-		checkInvariants(t, s.sw.group(0))
-		if w.Len() == 0 {
-			return "nothing\n"
-		}
-		return w.String()
-	})
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string { return s.command(t, d) })
+}
+
+// command runs one command, and returns its output.
+func (s *transcript) command(t *testing.T, d *datadriven.TestData) string {
+	var w strings.Builder
+	s.run(t, d, &w)
+	checkInvariants(t, s.sw.group(0))
+	if w.Len() == 0 {
+		return "nothing\n"
+	}
+	return w.String()
+}
+
+// enter does what has to be done before a call of the switch.
+func (s *transcript) enter() {
+	if s.before != nil {
+		s.before()
+	}
+	s.ledger.open(s.sw)
 }
 
 func num(t *testing.T, s string, base, bits int) uint64 {
@@ -134,7 +146,7 @@ func windowOf(t *testing.T, v []string) (w Window) {
 }
 
 func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builder) {
-	s.ledger.open(s.sw)
+	s.enter()
 	a := args{t, d}
 	switch d.Cmd {
 	case "group":
@@ -402,7 +414,7 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		} else if p.Op == rocev2.WriteLast && !a.d.HasArg("len") && left > 0 && left <= int32(s.pmtu) {
 			p.Payload = uint16(left)
 		}
-		s.ledger.open(s.sw)
+		s.enter()
 		s.sw.Input(s.now, &p, &s.out)
 		s.ledger.close(a.t, s.sw, &p, &s.out)
 		s.print(w)

@@ -26,7 +26,7 @@ type node struct {
 }
 
 // repairs reports whether the group at d has local repair.
-func (d *node) repairs() bool { return d.sw.groups[0].store != nil }
+func (d *node) repairs() bool { return d.sw.groups[0].repair.store != nil }
 
 // enter does what a driver does before a call: it sets the room for copies of retained
 // frames.
@@ -34,6 +34,9 @@ func (d *node) enter() {
 	d.out.MaxResends = d.network.portRoom[0]
 	if len(d.network.portRoom) > 1 {
 		d.out.MaxResends = d.network.portRoom[d.network.rng(len(d.network.portRoom))]
+	}
+	if n := d.network; n.restores && n.rng(20) == 0 {
+		restore(n.tb, d.sw, n.now, n.rng)
 	}
 	d.ledger.open(d.sw)
 }
@@ -107,13 +110,20 @@ func (d *node) put() {
 		}
 		spec.Members = append(spec.Members, m)
 	}
+	if n.amend != nil {
+		n.amend(&spec)
+	}
 	if err := d.sw.Apply(0, PutGroup{spec}, &d.out); err != nil {
 		n.tb.Fatalf("%v", err)
 	}
 }
 
 func (h *host) spec() MemberSpec {
-	return MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}
+	m := MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}
+	if h.n.writes {
+		m.Window = h.window()
+	}
+	return m
 }
 
 // grow adds the leg toward h.
@@ -206,7 +216,7 @@ func (n *network) join() {
 func (n *network) leave(h *host) {
 	others, g := 0, h.node.sw.groups[0]
 	for _, o := range n.hosts {
-		if o.node == h.node && o != h && !o.removed && len(o.ops) == 0 && o.in && o.id != n.silenced && g.branchAt(int(h.node.toward(o))).flags&joinedInFlight == 0 {
+		if o.node == h.node && o != h && !o.removed && len(o.ops) == 0 && o.in && o.id != n.silenced && g.ackStateOf(int(h.node.toward(o))).flags&joinedInFlight == 0 {
 			others++
 		}
 	}
@@ -238,6 +248,6 @@ func (n *network) apply(d *node, op Op) {
 // a gap. The feedback of d to the source is then too low for a while.
 func (d *node) leavesOut() bool {
 	g := d.sw.groups[0]
-	d.left = d.left || slices.ContainsFunc(g.checks, func(v verification) bool { return v.emptyAnswers > 0 || v.acceptedNothing && g.numbering.gap })
+	d.left = d.left || slices.ContainsFunc(g.numbering.checks, func(v verification) bool { return v.emptyAnswers > 0 || v.acceptedNothing && g.numbering.gap })
 	return d.left
 }

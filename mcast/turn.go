@@ -36,7 +36,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if g.failed {
 		return g.rejectFailed(MemberID(k), p, out)
 	}
-	free := g.isQuiescent() && !g.kept(now, MemberID(k))
+	free := g.isQuiescent() && !g.reservedForAnother(now, MemberID(k))
 	if !free && psn != m.sqPSN {
 		return NotSource
 	}
@@ -49,7 +49,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 			return g.rejectFailed(MemberID(k), p, out)
 		}
 		if p.Neighbor == 0 && m.live {
-			g.wait(now, MemberID(k), out)
+			g.waitForTurn(now, MemberID(k), out)
 		}
 		return NotSource
 	}
@@ -58,7 +58,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	}
 	g.endTurn(out)
 	g.startTurn(now, MemberID(k), out)
-	g.taken(now, MemberID(k))
+	g.noteTurnBegins(now, MemberID(k))
 	g.emitCause(out, SourceChanged, MemberID(k), m.sqPSN, 0)
 	if psn != m.sqPSN {
 		g.noteMismatch(MemberID(k), SendPSN, psn, m.sqPSN, out)
@@ -100,14 +100,14 @@ func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 // forwarded is acknowledged, and the source is not in the middle of a message (a
 // receiver that got the start of another message there would go into error).
 func (g *group) isQuiescent() bool {
-	return g.source == none || g.acked == g.nxt.Prev() && !g.midMessage && (g.quorum == 0 || g.allCaughtUp())
+	return g.src.member == none || g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
 }
 
 // allCaughtUp reports whether every receiver has all that was forwarded. Without a
 // quorum the group's acked shows that.
 func (g *group) allCaughtUp() bool {
 	for i := range g.acks {
-		if g.acks[i].flags&isReceiver != 0 && g.acks[i].acked.Less(g.nxt.Prev()) {
+		if g.acks[i].flags&isReceiver != 0 && g.acks[i].acked.Less(g.fwd.nxt.Prev()) {
 			return false
 		}
 	}
@@ -117,17 +117,17 @@ func (g *group) allCaughtUp() bool {
 // endTurn ends the source's turn, and saves the positions of the source and of the
 // receivers.
 func (g *group) endTurn(out *Output) {
-	if g.source == none {
+	if g.src.member == none {
 		return
 	}
-	m := &g.members[g.source]
-	m.sqPSN, m.messages, m.ackedCount = g.nxt, g.messages.completed, g.ackedCount
+	m := &g.members[g.src.member]
+	m.sqPSN, m.messages, m.ackedCount = g.fwd.nxt, g.agg.messages.completed, g.src.ackedCount
 	for i := range g.acks {
 		g.stopReceiving(i)
 	}
-	g.clearStore(g.nxt, out)
-	g.source, g.sourceLeg = none, none
-	g.turn.ends, g.turn.over, g.turn.held = 0, false, 0
+	g.clearStore(g.fwd.nxt, out)
+	g.src.member, g.src.leg = none, none
+	g.turn.endingSince, g.turn.messageRefused, g.turn.drainedSince = 0, false, 0
 }
 
 // startTurn makes member k the source. Its first PSN is known from registration and from
@@ -136,54 +136,33 @@ func (g *group) endTurn(out *Output) {
 func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.activate(now)
 	m := &g.members[k]
-	g.source, g.sourceLeg = int32(k), int32(m.leg)
-	g.sourceAddr = m.ip
-	g.sourceNeighbor = g.legs[m.leg].neighbor
-	g.nxt, g.acked, g.ackedCount = m.sqPSN, m.sqPSN.Prev(), m.ackedCount
-	g.nakSeverity, g.nakServed, g.hasLastPSN, g.midMessage = sevNone, false, false, false
-	g.writeMessage = writeMessage{}
-	g.refusal, g.refusalReported, g.becnDue, g.sourceRewound, g.livenessArmed, g.waitedSince = refusal{}, false, false, false, false, 0
-	g.rttPending = false
-	g.numAtAcked, g.numPending, g.numWithoutWindow, g.numJoinedInFlight = 0, 0, 0, 0
+	g.src.member, g.src.leg = int32(k), int32(m.leg)
+	g.src.addr = m.ip
+	g.src.neighbor = g.legs[m.leg].neighbor
+	g.fwd.nxt, g.agg.acked, g.src.ackedCount = m.sqPSN, m.sqPSN.Prev(), m.ackedCount
+	g.agg.nakSeverity, g.agg.nakServed, g.src.hasLastPSN, g.fwd.midMessage = sevNone, false, false, false
+	g.fwd.writeMessage = writeMessage{}
+	g.refusal, g.turn.refusalReported, g.agg.becnDue, g.live.sourceRewound, g.live.armed, g.turn.silentSince = refusal{}, false, false, false, false, 0
+	g.rtt.pending = false
+	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
 	g.setReceivers(0)
-	g.lagFloor = g.acked
-	g.clearStore(g.nxt, out)
-	g.sourceQuarantined = false
+	g.lag.floor = g.agg.acked
+	g.clearStore(g.fwd.nxt, out)
+	g.src.quarantined = false
 	g.numbering.gap = false
 	g.numbering.askSource = false // but a blocked message stays blocked, of whatever source
-	g.messages.reset(m.messages)
-	if g.targets != nil {
-		g.targets.reset()
+	g.agg.messages.reset(m.messages)
+	if g.fwd.targets != nil {
+		g.fwd.targets.reset()
 	}
 	for i := range g.legs {
 		l := &g.legs[i]
-		join := int32(i) != g.sourceLeg && l.members > 0
+		join := int32(i) != g.src.leg && l.members != 0
 		switch {
 		case join && !g.unproven(i):
 			g.startReceiving(i, m.sqPSN)
 		case join != l.joining: // an unverified leg joins when it has shown its numbering
 			g.setJoining(i, join)
-		}
-	}
-}
-
-// setJoining sets whether leg i waits for a message to begin.
-func (g *group) setJoining(i int, yes bool) {
-	if l := &g.legs[i]; l.joining != yes {
-		l.joining = yes
-		if yes {
-			g.numJoining++
-		} else {
-			g.numJoining--
-		}
-	}
-}
-
-// admitJoining makes the joining legs receive from the message that begins at psn.
-func (g *group) admitJoining(psn rocev2.PSN) {
-	for i := range g.legs {
-		if g.legs[i].joining && !g.unproven(i) {
-			g.startReceiving(i, psn)
 		}
 	}
 }

@@ -19,13 +19,13 @@ const DefaultSourceTimeout = 2 * time.Second
 // called when another member has sent its first packet and cannot be the source yet. It
 // reports whether that member can be the source after all.
 func (g *group) sourceTimedOut(now time.Duration, out *Output) bool {
-	if g.sourceTimeout == 0 {
+	if g.turn.sourceTimeout == 0 {
 		return false
 	}
-	if g.waitedSince == 0 {
-		g.waitedSince = max(now, 1)
+	if g.turn.silentSince == 0 {
+		g.turn.silentSince = max(now, 1)
 	}
-	if now-g.waitedSince < g.sourceTimeout {
+	if now-g.turn.silentSince < g.turn.sourceTimeout {
 		return false
 	}
 	g.abandonSource(out)
@@ -93,15 +93,15 @@ func (g *group) nakFirstPacket(k MemberID, s rocev2.Syndrome, out *Output) {
 // and only the source has that. At the end of a message it evicts the receivers that lack
 // data, because nobody can send it to them; it fails the group if too few would remain.
 func (g *group) abandonSource(out *Output) {
-	last := g.nxt.Prev()
+	last := g.fwd.nxt.Prev()
 	complete := int32(0) // receivers that lack nothing
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&(isReceiver|joinedInFlight) == isReceiver && !b.acked.Less(last) {
 			complete++
 		}
 	}
-	if g.midMessage || complete < g.minReceivers {
-		g.fail(MemberID(g.source), g.acked.Next(), rocev2.SyndromeNAKOpErr, SourceStalled, out)
+	if g.fwd.midMessage || complete < g.policy.minReceivers {
+		g.fail(MemberID(g.src.member), g.agg.acked.Next(), rocev2.SyndromeNAKOpErr, SourceStalled, out)
 		return
 	}
 	for i := range g.acks {

@@ -14,13 +14,13 @@ func (g *group) checkRequest(p *Packet, f rocev2.OpFlags) (rocev2.Syndrome, Reas
 	switch {
 	case f&(rocev2.OpSend|rocev2.OpWrite) == 0:
 		return rocev2.SyndromeNAKInvalid, NotMulticastable
-	case !lengthFits(f, p.Payload, g.pmtu):
+	case !lengthFits(f, p.Payload, g.fwd.pmtu):
 		return rocev2.SyndromeNAKInvalid, BadLength
-	case f&rocev2.OpRETH != 0 && g.targets != nil && p.RKey == g.targetKey:
+	case f&rocev2.OpRETH != 0 && g.fwd.targets != nil && p.RKey == g.fwd.targetKey:
 		if code, why := g.checkTargeted(p); code != 0 {
 			return code, why
 		}
-	case g.hasWindow && f&(rocev2.OpRETH|rocev2.OpIETH) != 0 && !g.inWindow(p, f):
+	case g.fwd.hasWindow && f&(rocev2.OpRETH|rocev2.OpIETH) != 0 && !g.inWindow(p, f):
 		return rocev2.SyndromeNAKAccess, WindowViolation
 	}
 	if f&rocev2.OpWrite != 0 && !g.lengthAgrees(p, f) {
@@ -60,11 +60,11 @@ func (g *group) lengthAgrees(p *Packet, f rocev2.OpFlags) bool {
 		return p.DMALen > uint32(p.Payload)
 	}
 	psn := p.PSN & rocev2.PSNMask
-	before := int64(psn.Sub(g.writeMessage.first))
-	if !g.writeMessage.known || before <= 0 || g.nxt.Less(psn) {
+	before := int64(psn.Sub(g.fwd.writeMessage.first))
+	if !g.fwd.writeMessage.known || before <= 0 || g.fwd.nxt.Less(psn) {
 		return true
 	}
-	left := int64(g.writeMessage.length) - before*int64(g.pmtu)
+	left := int64(g.fwd.writeMessage.length) - before*int64(g.fwd.pmtu)
 	if f&rocev2.OpEnd != 0 {
 		return left == int64(p.Payload)
 	}
@@ -76,17 +76,17 @@ func (g *group) lengthAgrees(p *Packet, f rocev2.OpFlags) bool {
 func (g *group) noteMessageStart(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
 	write := writeMessage{f&rocev2.OpWrite != 0 && f&rocev2.OpFirst != 0, psn, p.DMALen}
 	switch {
-	case psn.Less(g.nxt):
-		if !g.writeMessage.known || psn != g.writeMessage.first || write == g.writeMessage {
+	case psn.Less(g.fwd.nxt):
+		if !g.fwd.writeMessage.known || psn != g.fwd.writeMessage.first || write == g.fwd.writeMessage {
 			return // a later message may have begun unseen
 		}
-		if g.writeMessage = write; psn.Less(g.refusal.psn) {
+		if g.fwd.writeMessage = write; psn.Less(g.refusal.psn) {
 			g.refusal = refusal{} // it followed from the damaged FIRST
 		}
 	case f&rocev2.OpStart != 0:
-		g.writeMessage = write
+		g.fwd.writeMessage = write
 	default:
-		g.writeMessage.known = false
+		g.fwd.writeMessage.known = false
 	}
 }
 
@@ -94,13 +94,13 @@ func (g *group) noteMessageStart(p *Packet, psn rocev2.PSN, f rocev2.OpFlags) {
 // bytes touches no memory: its address and R_Key are not checked (C9-88).
 func (g *group) inWindow(p *Packet, f rocev2.OpFlags) bool {
 	if f&rocev2.OpIETH != 0 {
-		return p.RKey == g.window.RKey && g.numWithoutWindow == 0
+		return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0
 	}
 	if p.DMALen == 0 {
 		return true
 	}
 	// No sum here can overflow: off <= Len is known before it is subtracted.
-	off := p.VA - g.window.Base
-	return p.RKey == g.window.RKey && g.numWithoutWindow == 0 &&
-		p.VA >= g.window.Base && off <= g.window.Len && uint64(p.DMALen) <= g.window.Len-off
+	off := p.VA - g.fwd.window.Base
+	return p.RKey == g.fwd.window.RKey && g.fwd.numWithoutWindow == 0 &&
+		p.VA >= g.fwd.window.Base && off <= g.fwd.window.Len && uint64(p.DMALen) <= g.fwd.window.Len-off
 }

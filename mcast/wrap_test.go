@@ -105,7 +105,7 @@ func TestR62_TheSourceWentOn(t *testing.T) {
 	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 1})
 	do(0, 0)
 	do(0, 1)
-	nak := Packet{Group: groupIP, Src: s.groups[0].members[1].ip.addr(), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKSequence, Verified: true}
+	nak := Packet{Group: groupIP, Src: s.groups[0].members[1].ip.Addr(), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKSequence, Verified: true}
 	var out Output
 	if s.Input(0, &nak, &out); len(out.Feedback) != 1 || out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence {
 		t.Fatalf("NAK of what nobody has: %+v", out.Feedback)
@@ -121,8 +121,27 @@ func TestR62_TheSourceWentOn(t *testing.T) {
 		}
 		do(3, psn)
 	}
-	first := Packet{Group: groupIP, Src: s.groups[0].members[3].ip.addr(), DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, Verified: true}
+	first := Packet{Group: groupIP, Src: s.groups[0].members[3].ip.Addr(), DestQP: groupQPN, Op: rocev2.SendOnly, Payload: 8, Verified: true}
 	if s.Input(0, &first, &out); out.Drop != None {
 		t.Errorf("another source: drop %v", out.Drop)
+	}
+}
+
+// TestR62_TwoAreLeftBehind: receivers that have become stranded by the same packet are
+// removed together.
+func TestR62_TwoAreLeftBehind(t *testing.T) {
+	s, do := wrapGroup(t, GroupSpec{Policy: Quorum, Quorum: 1})
+	do(0, 0)
+	do(0, 1)
+	var out Output
+	for i := 1; i < 3; i++ {
+		s.Input(0, &Packet{Group: groupIP, Src: s.groups[0].members[i].ip.Addr(), DestQP: groupQPN, Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKSequence, Verified: true}, &out)
+	}
+	for psn := rocev2.PSN(1); psn <= maxSourceFlight; psn++ {
+		do(0, psn)
+		out := do(3, psn)
+		if want := map[bool]int{true: 2}[psn == maxSourceFlight]; len(out.Events) != want {
+			t.Fatalf("at %06x: events %+v, want %d", uint32(psn), out.Events, want)
+		}
 	}
 }

@@ -135,7 +135,7 @@ func (w *World) changeable(sw int) bool {
 // midMessage reports whether host i has executed a part of a message only.
 func (w *World) midMessage(i int) bool {
 	for s := range w.streams {
-		p := &w.hosts[i].sqPSN[s]
+		p := &w.hosts[i].progress[s]
 		if n := int(p.got); n > 0 && !w.streams[s].frames[n-1].end {
 			return true
 		}
@@ -147,7 +147,7 @@ func (w *World) midMessage(i int) bool {
 func (w *World) change(sw int) {
 	r := &w.switches[sw]
 	c := &w.cfg.Changes[r.changed]
-	w.look(sw, &w.before)
+	w.snapshot(sw, &w.before)
 	w.leave(c)
 	for i := range w.hosts {
 		if h := &w.hosts[i]; c.Again {
@@ -165,7 +165,7 @@ func (w *World) change(sw int) {
 		w.fault(sw, "%v: %v", c, err)
 		return
 	}
-	w.look(sw, &w.after)
+	w.snapshot(sw, &w.after)
 	if c.Again {
 		clear(r.legs)
 		r.nakRank, r.nakPSN = 0, 0
@@ -196,8 +196,8 @@ func (w *World) renumber(sw int, j Join) {
 	if w.nearestSwitch[sw][j.Host] != 0 {
 		return
 	}
-	for s := range h.sqPSN {
-		p := &h.sqPSN[s]
+	for s := range h.progress {
+		p := &h.progress[s]
 		if p.first != none {
 			p.before, p.first = p.got, none
 		}
@@ -206,8 +206,8 @@ func (w *World) renumber(sw int, j Join) {
 	h.misnumbered = false
 	switch j.Numbers {
 	case FreshNumbers:
-		for s := range h.sqPSN { // the unfinished message of its old queue pair is void
-			h.sqPSN[s].got = uint8(w.streams[s].startFrom(int(h.sqPSN[s].got)))
+		for s := range h.progress { // the unfinished message of its old queue pair is void
+			h.progress[s].got = uint8(w.streams[s].startFrom(int(h.progress[s].got)))
 		}
 		h.gen = 1
 		h.qp = h.qps[1]
@@ -324,8 +324,8 @@ func (w *World) formAt(sw, changes int) (*membership, error) {
 	return f, nil
 }
 
-// look takes a snapshot of switch sw, with members in the order of the hosts.
-func (w *World) look(sw int, st *mcast.GroupStatus) { w.switches[sw].look(st, len(w.hosts)) }
+// snapshot takes a snapshot of switch sw, with members in the order of the hosts.
+func (w *World) snapshot(sw int, st *mcast.GroupStatus) { w.switches[sw].look(st, len(w.hosts)) }
 
 func (f *membership) look(st *mcast.GroupStatus, hosts int) {
 	f.dev.Snapshot(0, st)
@@ -368,9 +368,9 @@ func (w *World) promise(c *Change, number int) {
 	for _, j := range c.Join {
 		h := &w.hosts[j.Host]
 		h.excluded, h.evicted, h.corrupted = false, false, false
-		for s := range h.sqPSN {
+		for s := range h.progress {
 			if !w.cfg.Probe || w.cfg.Policy != mcast.Quorum { // otherwise it counts from the first packet that is sent to it
-				h.sqPSN[s].since = min(h.sqPSN[s].since, uint8(w.streams[s].startFrom(int(top[s]))))
+				h.progress[s].since = min(h.progress[s].since, uint8(w.streams[s].startFrom(int(top[s]))))
 			}
 		}
 	}

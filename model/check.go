@@ -98,14 +98,14 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 			continue
 		}
 		if w.nearestSwitch[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets the message that begins here: that is promised too
-			p := &w.hosts[i].sqPSN[src]
+			p := &w.hosts[i].progress[src]
 			p.since = min(p.since, uint8(w.count(src, m.Acked)))
 		}
 		if !any || m.Acked.Less(low) {
 			low, any = m.Acked, true
 		}
-		if h := &w.hosts[i]; h.member() && h.sqPSN[src].lacks(w.count(src, m.Acked)) {
-			w.fault(sw, "I1: the branch of %s counts as having %d packets of %s, it has %v", name(i), w.count(src, m.Acked), name(src), &h.sqPSN[src])
+		if h := &w.hosts[i]; h.member() && h.progress[src].lacks(w.count(src, m.Acked)) {
+			w.fault(sw, "I1: the leg of %s counts as having %d packets of %s, it has %v", name(i), w.count(src, m.Acked), name(src), &h.progress[src])
 		}
 		if !same || !receives(&b.Members[i]) || m.Acked != b.Members[i].Acked || a.Failed {
 			continue
@@ -114,15 +114,15 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if in != nil && in.Op == rocev2.Acknowledge && w.isFrom(sw, i, in) && w.mayAskSource(i, sw, in, m.Acked) {
 			need = max(need, rank(in.Syndrome))
 		}
-		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].corrupted || w.down(sw, i) || w.onItsWay(sw, i) || w.hosts[i].sqPSN[src].has(w.count(src, m.Acked))) {
+		if need == rank(rocev2.SyndromeNAKSequence) && m.Acked.Less(a.Acked) && (w.hosts[i].corrupted || w.down(sw, i) || w.onItsWay(sw, i) || w.hosts[i].progress[src].has(w.count(src, m.Acked))) {
 			continue // the NAK has crossed the packet that it asks for (R74)
 		}
 		if need > rank(m.Pending) && !m.Recovering && !w.copied(src, r.leg[i], m.Acked.Next()) {
-			w.fault(sw, "I5: a NAK of the branch of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
+			w.fault(sw, "I5: a NAK of the leg of %s for %06x is forgotten", name(i), uint32(m.Acked.Next()))
 		}
 	}
 	if any && low != a.Acked && w.cfg.Policy != mcast.Quorum {
-		w.fault(sw, "I2: A is %06x, the minimum over the branches %06x", uint32(a.Acked), uint32(low))
+		w.fault(sw, "I2: acked is %06x, the minimum over the legs %06x", uint32(a.Acked), uint32(low))
 	}
 }
 
@@ -145,7 +145,7 @@ func (w *World) mayAskSource(i, sw int, in *mcast.Packet, acked rocev2.PSN) bool
 		if psn != w.hosts[i].qp.ExpectedPSN() {
 			return false
 		}
-		if p := &w.hosts[i].sqPSN[w.after.Source]; p.first != none {
+		if p := &w.hosts[i].progress[w.after.Source]; p.first != none {
 			psn = w.cfg.host(int(w.after.Source)).SQ.Add(int32(p.got))
 		} else {
 			psn = w.cfg.host(int(w.after.Source)).SQ.Add(int32(p.since))
@@ -170,7 +170,7 @@ func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 	want := w.cfg.host(int(p.source)).SQ.Add(int32(p.index))
 	if to := w.switches[sw].at[c.Leg]; w.nearestSwitch[sw][to] == 0 {
 		h := &w.hosts[to]
-		at := &h.sqPSN[p.source]
+		at := &h.progress[p.source]
 		switch {
 		case h.misnumbered:
 			return
@@ -193,8 +193,8 @@ func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	if f.PSN != w.after.Acked.Next() {
 		w.fault(sw, "I3: sends NAK %06x while A is %06x", uint32(f.PSN), uint32(w.after.Acked))
 	}
-	if !w.expectedCopies(sw, k) {
-		w.fault(sw, "sends NAK %06x, which no branch asks for", uint32(f.PSN))
+	if !w.hasPendingNAK(sw, k) {
+		w.fault(sw, "sends NAK %06x, which no leg asks for", uint32(f.PSN))
 	}
 	if r.nakRank >= k && r.nakPSN == f.PSN {
 		w.fault(sw, "I6: sends a second NAK %06x before its PSN has passed", uint32(f.PSN))
@@ -202,8 +202,8 @@ func (w *World) checkNAK(sw int, f *mcast.Feedback) {
 	r.nakRank, r.nakPSN = k, f.PSN
 }
 
-// expectedCopies reports whether a leg has a NAK of rank k pending for acked+1.
-func (w *World) expectedCopies(sw, k int) bool {
+// hasPendingNAK reports whether a leg has a NAK of rank k pending for acked+1.
+func (w *World) hasPendingNAK(sw, k int) bool {
 	r, a := &w.switches[sw], &w.after
 	for i := range a.Members {
 		if m := &a.Members[i]; receives(m) && r.leg[i] != r.leg[a.Source] && m.Acked == a.Acked && rank(m.Pending) == k {
@@ -238,7 +238,7 @@ func (w *World) checkDue(sw int) {
 		m := &a.Members[i]
 		if receives(m) && r.leg[i] != r.leg[a.Source] && m.Acked == a.Acked && rank(m.Pending) > 0 &&
 			(r.nakPSN != a.Acked.Next() || r.nakRank < rank(m.Pending)) {
-			w.fault(sw, "I5: the NAK of the branch of %s for %06x is due and was not sent", name(i), uint32(a.Acked.Next()))
+			w.fault(sw, "I5: the NAK of the leg of %s for %06x is due and was not sent", name(i), uint32(a.Acked.Next()))
 			return
 		}
 	}

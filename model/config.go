@@ -41,10 +41,10 @@ type Bounds struct {
 
 // Config is one scenario.
 type Config struct {
-	Name      string
-	Tree      Tree
-	Receivers int // 2 or 3
-	Window    int // send window of a source, in PSNs
+	Name       string
+	Tree       Tree
+	Receivers  int // 2 or 3
+	SendWindow int // send window of a source, in PSNs
 
 	Messages []int // packets of each message of A
 	Second   []int // the same for B, which is a source too if Second is not empty
@@ -63,10 +63,10 @@ type Config struct {
 	WithDeadAfter bool
 	// HostsMayDie lets the last receiver die at any moment.
 	HostsMayDie bool
-	// ShortDeadAfter, if not 0, is the number, from 1, of the message for which the last
+	// ShortBuffer, if not 0, is the number, from 1, of the message for which the last
 	// receiver has posted too small a buffer: the receiver answers with a fatal NAK, and
 	// its queue pair goes into the error state.
-	ShortDeadAfter int
+	ShortBuffer int
 	// Outside is the number of hosts, the last ones, that are no members in the first
 	// state.
 	Outside int
@@ -88,8 +88,8 @@ type Config struct {
 	// PortRoom bounds the copies of retained frames that a driver accepts at a time; 0:
 	// no bound.
 	PortRoom int
-	// JamRoom is the number of copies that a full queue still accepts.
-	JamRoom int
+	// PortFullRoom is the number of copies that a full queue still accepts.
+	PortFullRoom int
 	// OneLeg restricts faults to the way to B and back. With a large enough store, and
 	// without delays, no other host may be affected then.
 	OneLeg bool
@@ -119,7 +119,7 @@ const (
 	probeTimeout = 500 * time.Microsecond
 	tries        = 2
 	probeWait    = 500 * time.Microsecond // for the answer to a probe
-	jamTime      = 200 * time.Microsecond // less than probeTimeout
+	portFullTime = 200 * time.Microsecond // less than probeTimeout
 	frameBytes   = 2048                   // size of a retained frame, as the switch counts it
 	groupQPN     = 0x4242
 	freshQPN     = 0x10 // of a host's second queue pair, above its first
@@ -127,8 +127,8 @@ const (
 	noLeg        = mcast.LegID(1<<16 - 1)
 	groupKey     = 0xFEED // R_Key of the group's window
 	groupVA      = 0x10000
-	// epoch is the time to which every stored state is restored.
-	epoch = time.Hour
+	// restoreTime is the time to which every stored state is restored.
+	restoreTime = time.Hour
 )
 
 func (c *Config) host(i int) Host {
@@ -195,13 +195,13 @@ func (c *Config) tries() int {
 
 // unnoticed reports whether faults may affect only B and its switch.
 func (c *Config) unnoticed() bool {
-	return c.OneLeg && c.Delay == 0 && c.Withheld == 0 && !c.HostsMayDie && c.ShortDeadAfter == 0 && len(c.Changes) == 0 && c.PortFull == 0 && c.Repair >= c.Window && c.Lose < c.tries()
+	return c.OneLeg && c.Delay == 0 && c.Withheld == 0 && !c.HostsMayDie && c.ShortBuffer == 0 && len(c.Changes) == 0 && c.PortFull == 0 && c.Repair >= c.SendWindow && c.Lose < c.tries()
 }
 
 // String describes the scenario in one line.
 func (c *Config) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d receivers, %v, window %d, messages %v", c.Receivers, c.Tree, c.Window, c.Messages)
+	fmt.Fprintf(&s, "%d receivers, %v, send window %d, messages %v", c.Receivers, c.Tree, c.SendWindow, c.Messages)
 	if len(c.Second) > 0 {
 		when := "B at any time"
 		if c.Turns {
@@ -238,14 +238,14 @@ func (c *Config) String() string {
 	if c.HostsMayDie {
 		s.WriteString("; one receiver may die")
 	}
-	if c.ShortDeadAfter > 0 {
-		fmt.Fprintf(&s, "; %s has too small a buffer for message %d", name(c.Receivers), c.ShortDeadAfter)
+	if c.ShortBuffer > 0 {
+		fmt.Fprintf(&s, "; %s has too small a buffer for message %d", name(c.Receivers), c.ShortBuffer)
 	}
 	for i := range c.Changes {
 		fmt.Fprintf(&s, "; %v", &c.Changes[i])
 	}
 	if c.PortFull > 0 {
-		fmt.Fprintf(&s, "; %d full queues that take %d copies more", c.PortFull, c.JamRoom)
+		fmt.Fprintf(&s, "; %d full queues that take %d copies more", c.PortFull, c.PortFullRoom)
 	}
 	if c.Repair > 0 {
 		fmt.Fprintf(&s, "; %d frames kept for repair, %v, %d tries", c.Repair, c.patience(), c.tries())

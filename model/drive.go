@@ -27,7 +27,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	} else if in.Neighbor != 0 {
 		in.Src = hostIP(int(p.source)) // between switches feedback names the source that it is for
 	}
-	w.look(sw, &w.before)
+	w.snapshot(sw, &w.before)
 	r.dev.Input(w.now, &in, &w.swOut)
 	if w.swOut.NeedVerify {
 		if o := &w.swOut; len(o.Copies)+len(o.Feedback)+len(o.Events) > 0 {
@@ -36,7 +36,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 		in.Verified = true
 		r.dev.Input(w.now, &in, &w.swOut)
 	}
-	w.look(sw, &w.after)
+	w.snapshot(sw, &w.after)
 	w.forwarded(sw, &in)
 }
 
@@ -47,7 +47,7 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 		w.recorder.served(w, sw, in, o)
 	}
 	w.noteTop(sw)
-	if !w.hold(sw, in) {
+	if !w.retain(sw, in) {
 		return
 	}
 	if !w.endToEnd {
@@ -114,7 +114,7 @@ func (w *World) requeue(sw int, c *mcast.Copy, l int) {
 	x := &r.legs[c.Leg]
 	x.top = min(x.top, frameOf(c.Frame).index)
 	if at, ok := r.dev.NextDeadline(); !ok || at > until {
-		w.fault(sw, "a copy of packet %d for leg %d is put off, and nothing is due when there is room", frameOf(c.Frame).index, c.Leg)
+		w.fault(sw, "a copy of packet %d for leg %d is deferred, and nothing is due when there is room", frameOf(c.Frame).index, c.Leg)
 	}
 }
 

@@ -17,9 +17,9 @@ const (
 	hostStarted = 1 << iota
 	hostDead
 	hostEvicted
-	hostOut
-	hostMisfit
-	hostHurt
+	hostExcluded
+	hostMisnumbered
+	hostCorrupted
 	hostGen
 )
 
@@ -39,11 +39,11 @@ func (w *World) encode(b []byte) []byte {
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted)|
-			flag(h.excluded, hostOut)|flag(h.misnumbered, hostMisfit)|flag(h.corrupted, hostHurt)|h.gen*hostGen,
-			h.sqPSN[0].got, h.sqPSN[1].got, h.done, h.withheld)
+			flag(h.excluded, hostExcluded)|flag(h.misnumbered, hostMisnumbered)|flag(h.corrupted, hostCorrupted)|h.gen*hostGen,
+			h.progress[0].got, h.progress[1].got, h.done, h.withheld)
 		if len(w.cfg.Changes) > 0 {
-			for s := range h.sqPSN {
-				b = append(b, h.sqPSN[s].before, h.sqPSN[s].first, h.sqPSN[s].since)
+			for s := range h.progress {
+				b = append(b, h.progress[s].before, h.progress[s].first, h.progress[s].since)
 			}
 		}
 		b = h.qp.AppendState(b, w.now)
@@ -64,7 +64,7 @@ func (w *World) encode(b []byte) []byte {
 		q := w.links[i].q
 		b = append(b, byte(len(q)))
 		if w.cfg.PortFull > 0 {
-			b = w.links[i].encodeJam(b, w.now)
+			b = w.links[i].encodePortFull(b, w.now)
 		}
 		for k := range q {
 			b = q[k].encode(b)
@@ -128,20 +128,20 @@ func (w *World) decode(b []byte) {
 }
 
 func (w *World) load(b []byte) (err error) {
-	w.now, w.wrong = epoch, nil
+	w.now, w.wrong = restoreTime, nil
 	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4])}
 	w.mortal, b = b[5] != 0, b[6:]
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.started, h.dead, h.evicted = b[0]&hostStarted != 0, b[0]&hostDead != 0, b[0]&hostEvicted != 0
-		h.excluded, h.misnumbered, h.corrupted = b[0]&hostOut != 0, b[0]&hostMisfit != 0, b[0]&hostHurt != 0
+		h.excluded, h.misnumbered, h.corrupted = b[0]&hostExcluded != 0, b[0]&hostMisnumbered != 0, b[0]&hostCorrupted != 0
 		h.gen = b[0] / hostGen
 		h.qp = h.qps[h.gen]
-		h.sqPSN[0].got, h.sqPSN[1].got, h.done, h.withheld = b[1], b[2], b[3], b[4]
+		h.progress[0].got, h.progress[1].got, h.done, h.withheld = b[1], b[2], b[3], b[4]
 		b = b[5:]
 		if len(w.cfg.Changes) > 0 {
-			for s := range h.sqPSN {
-				h.sqPSN[s].before, h.sqPSN[s].first, h.sqPSN[s].since = b[0], b[1], b[2]
+			for s := range h.progress {
+				h.progress[s].before, h.progress[s].first, h.progress[s].since = b[0], b[1], b[2]
 				b = b[3:]
 			}
 		}
@@ -198,7 +198,7 @@ func (w *World) refill(i int) {
 	}
 	for s := range w.streams {
 		st := &w.streams[s]
-		n := int(h.sqPSN[s].got)
+		n := int(h.progress[s].got)
 		if n == 0 || st.frames[n-1].end {
 			continue
 		}
@@ -207,8 +207,8 @@ func (w *World) refill(i int) {
 	}
 }
 
-// encodeJam appends the remaining time of a full queue, and its remaining room.
-func (l *link) encodeJam(b []byte, now time.Duration) []byte {
+// encodePortFull appends the remaining time of a full queue, and its remaining room.
+func (l *link) encodePortFull(b []byte, now time.Duration) []byte {
 	if l.full <= now {
 		l.full, l.room = 0, 0
 		return append(b, 0)

@@ -4,7 +4,6 @@
 package model
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 func members(adapt func(*Config)) func() *Config {
 	return func() *Config {
 		c := &Config{
-			Name: "member-faults", Receivers: 3, Outside: 1, Window: 3, Messages: []int{1, 1},
+			Name: "member-faults", Receivers: 3, Outside: 1, SendWindow: 3, Messages: []int{1, 1},
 			Hosts: []Host{{Personality: rc.RXE}}, Changes: []Change{{Join: []Join{{Host: 3}}}},
 		}
 		if adapt != nil {
@@ -44,7 +43,7 @@ func quorumOf(n int) func() *Config {
 // it was registered at first, after it has had one packet.
 func oldNumbers() *Config {
 	return &Config{
-		Name: "old-numbers", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Hosts: []Host{{Personality: rc.RXE}}, Changes: outdated, Probe: true,
+		Name: "old-numbers", Receivers: 2, SendWindow: 3, Messages: []int{1, 1, 1}, Hosts: []Host{{Personality: rc.RXE}}, Changes: outdated, Probe: true,
 	}
 }
 
@@ -73,7 +72,7 @@ var memberFaults = []struct {
 	endToEnd  string
 	fault     broken
 }{
-	{"a joiner counts before its first message is there", members(nil), "I1: the branch of D", "FALSE COMPLETION",
+	{"a joiner counts before its first message is there", members(nil), "I1: the leg of D", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			for _, c := range out.Copies {
 				if c.Leg == 3 {
@@ -81,7 +80,7 @@ var memberFaults = []struct {
 				}
 			}
 		}}},
-	{"a joiner is not sent its first message", members(nil), "I1: the branch of D", "FALSE COMPLETION",
+	{"a joiner is not sent its first message", members(nil), "I1: the leg of D", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if n := len(out.Copies); n > 0 && out.Copies[n-1].Leg == 3 {
 				psn := out.Copies[n-1].PSN
@@ -95,28 +94,28 @@ var memberFaults = []struct {
 				out.Copies = append(out.Copies, mcast.Copy{Leg: 3, Frame: p.Frame, PSN: 0})
 			}
 		}}},
-	{"a member is removed in the place of another one", fixed(func(c *Config) { c.Policy, c.ShortDeadAfter = mcast.Evict, 1 }), "I5: a NAK of the branch of D", "B is evicted for syndrome 0x63, and has not failed",
+	{"a member is removed in the place of another one", fixed(func(c *Config) { c.Policy, c.ShortBuffer = mcast.Evict, 1 }), "I5: a NAK of the leg of D", "B is evicted for syndrome 0x63, and has not failed",
 		broken{before: func(_ *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindFatal) {
 				p.Src = hostIP(1)
 			}
 			return true
 		}}},
-	{"a fatal NAK that has to wait is forgotten", fixed(func(c *Config) { c.ShortDeadAfter, c.WithDeadAfter = 2, false }), "I5", "LIVELOCK|RETRY_EXC_ERR",
+	{"a fatal NAK that has to wait is forgotten", fixed(func(c *Config) { c.ShortBuffer, c.WithDeadAfter = 2, false }), "I5", "LIVELOCK|RETRY_EXC_ERR",
 		broken{before: func(b *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindFatal) && b.st.Acked.Next() != p.PSN {
 				p.Syndrome, p.PSN = rocev2.SyndromeACK, p.PSN.Prev()
 			}
 			return true
 		}}},
-	{"a fatal NAK is taken for a loss", fixed(func(c *Config) { c.ShortDeadAfter = 2 }), "I5", "LIVELOCK|RETRY_EXC_ERR",
+	{"a fatal NAK is taken for a loss", fixed(func(c *Config) { c.ShortBuffer = 2 }), "I5", "LIVELOCK|RETRY_EXC_ERR",
 		broken{before: func(_ *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindFatal) {
 				p.Syndrome = rocev2.SyndromeNAKSequence
 			}
 			return true
 		}}},
-	{"a fatal NAK of one that can be spared fails the group", fixed(func(c *Config) { c.Policy, c.ShortDeadAfter = mcast.Evict, 1 }), "which no branch asks for", "others could go on|error state|completion",
+	{"a fatal NAK of one that can be spared fails the group", fixed(func(c *Config) { c.Policy, c.ShortBuffer = mcast.Evict, 1 }), "which no leg asks for", "others could go on|error state|completion",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			for i := range out.Events {
 				if e := &out.Events[i]; e.Kind == mcast.MemberEvicted {
@@ -125,7 +124,7 @@ var memberFaults = []struct {
 				}
 			}
 		}}},
-	{"a receiver of which nothing was heard is one of the quorum", quorumOf(2), "I1: the branch of D", "FALSE COMPLETION",
+	{"a receiver of which nothing was heard is one of the quorum", quorumOf(2), "I1: the leg of D", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isData(p) && len(out.Copies) == 3 {
 				b.forge(3, p.PSN, out)
@@ -137,7 +136,7 @@ var memberFaults = []struct {
 				b.answer(out, rocev2.SyndromeACK, p.PSN)
 			}
 		}}},
-	{"while one joins, a quorum of two is one", members(func(c *Config) { c.Policy, c.Quorum = mcast.Quorum, 2 }), "I1: the branch of C", "FALSE COMPLETION",
+	{"while one joins, a quorum of two is one", members(func(c *Config) { c.Policy, c.Quorum = mcast.Quorum, 2 }), "I1: the leg of C", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindACK) && p.Src == hostIP(1) && len(b.st.Members) > 3 && b.st.Members[3].Joining {
 				b.forge(2, p.PSN, out)
@@ -147,9 +146,9 @@ var memberFaults = []struct {
 		broken{adapt: func(g *mcast.GroupSpec) { g.DeadAfter = time.Millisecond }}},
 	{"dead members are waited for", fixed(func(c *Config) { c.Policy, c.WithDeadAfter, c.HostsMayDie = mcast.Evict, true, true }), "LIVELOCK", "LIVELOCK",
 		broken{adapt: func(g *mcast.GroupSpec) { g.DeadAfter = 0 }}},
-	{"numbers are believed", oldNumbers, "I1: the branch of C", "FALSE COMPLETION",
+	{"numbers are believed", oldNumbers, "I1: the leg of C", "FALSE COMPLETION",
 		broken{adapt: func(g *mcast.GroupSpec) { g.PSNProbe = 0 }}},
-	{"an ACK of what was not forwarded counts", oldNumbers, "I1: the branch of C", "FALSE COMPLETION",
+	{"an ACK of what was not forwarded counts", oldNumbers, "I1: the leg of C", "FALSE COMPLETION",
 		broken{adapt: func(g *mcast.GroupSpec) { g.PSNProbe = 0 }, before: func(b *broken, p *mcast.Packet) bool {
 			if isFeedback(p, rocev2.KindACK) && p.Src == hostIP(2) && b.st.HasSource && b.st.Nxt.LessEq(p.PSN+1) {
 				p.PSN = b.st.Nxt.Prev() - 1 // C is one packet behind what it was registered for
@@ -157,8 +156,8 @@ var memberFaults = []struct {
 			return true
 		}}},
 	{"who has left is forgotten at once", func() *Config {
-		return &Config{Name: "late-answer", Receivers: 2, Window: 3, Messages: []int{1, 1, 1}, Hosts: mixed, Changes: hastens, Probe: true}
-	}, "I1: the branch of C", "FALSE COMPLETION", broken{early: 20 * time.Millisecond}},
+		return &Config{Name: "late-answer", Receivers: 2, SendWindow: 3, Messages: []int{1, 1, 1}, Hosts: mixed, Changes: hastens, Probe: true}
+	}, "I1: the leg of C", "FALSE COMPLETION", broken{early: 20 * time.Millisecond}},
 	{"a copy that was put off is forgotten", func() *Config {
 		c := repairing()
 		c.Lose, c.PortFull, c.Messages = 0, 1, []int{3}
@@ -177,14 +176,6 @@ var memberFaults = []struct {
 // or fail.
 func TestMemberFaultsAreFound(t *testing.T) {
 	for _, f := range memberFaults {
-		for i, what := range []string{f.invariant, f.endToEnd} {
-			if what == "" {
-				continue
-			}
-			endToEnd := i == 1
-			t.Run(fmt.Sprintf("%s/endToEnd=%v", f.name, endToEnd), func(t *testing.T) {
-				findFault(t, f.cfg(), what, endToEnd, &f.fault)
-			})
-		}
+		findBoth(t, f.name, f.cfg, f.invariant, f.endToEnd, &f.fault)
 	}
 }

@@ -4,7 +4,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -18,12 +17,12 @@ import (
 // AckReq.
 func repairing() *Config {
 	return &Config{
-		Name: "repair-faults", Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, Hosts: []Host{{Personality: rc.RXE}},
+		Name: "repair-faults", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 3, Hosts: []Host{{Personality: rc.RXE}},
 		Bounds: Bounds{Lose: 1},
 	}
 }
 
-func oneBranch() *Config {
+func oneLeg() *Config {
 	c := repairing()
 	c.OneLeg = true
 	return c
@@ -56,13 +55,13 @@ var repairFaults = []struct {
 				b.answer(out, rocev2.SyndromeACK, p.PSN)
 			}
 		}}},
-	{"NAKs are answered and sent on as well", repairing, "which no branch asks for", "",
+	{"NAKs are answered and sent on as well", repairing, "which no leg asks for", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindSequence) && b.served() {
 				b.answer(out, rocev2.SyndromeNAKSequence, p.PSN)
 			}
 		}}},
-	{"NAKs are answered and sent on as well, and it is only one branch's loss", oneBranch, "which no branch asks for", "FALSE COMPLETION",
+	{"NAKs are answered and sent on as well, and it is only one leg's loss", oneLeg, "which no leg asks for", "FALSE COMPLETION",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindSequence) && b.served() {
 				b.answer(out, rocev2.SyndromeNAKSequence, p.PSN)
@@ -74,7 +73,7 @@ var repairFaults = []struct {
 				slices.Reverse(out.Copies)
 			}
 		}}},
-	{"new data goes to a late branch", func() *Config { c := repairing(); c.PortRoom = 1; return c }, "whose turn is packet|which was not sent packet", "",
+	{"new data goes to a recovering leg", func() *Config { c := repairing(); c.PortRoom = 1; return c }, "whose turn is packet|which was not sent packet", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if out.Retained && p.PSN == b.st.Nxt {
 				for i := range b.st.Members {
@@ -93,7 +92,7 @@ var repairFaults = []struct {
 				}
 			}
 		}}},
-	{"repairs go to everybody", oneBranch, "gets packet 0 of A again", "gets packet 0 of A again",
+	{"repairs go to everybody", oneLeg, "gets packet 0 of A again", "gets packet 0 of A again",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindSequence) && b.served() {
 				for _, c := range out.Copies {
@@ -134,7 +133,7 @@ var repairFaults = []struct {
 			return true
 		}}},
 	{"questions ask for nothing", func() *Config {
-		c := oneBranch()
+		c := oneLeg()
 		c.Hosts = []Host{{Personality: rc.Strict}}
 		c.Messages = []int{3}
 		return c
@@ -145,7 +144,7 @@ var repairFaults = []struct {
 				out.Copies[i].Flags &^= mcast.SetAckReq
 			}
 		}}},
-	{"there are no questions", oneBranch, "A sends", "",
+	{"there are no questions", oneLeg, "A sends", "",
 		broken{timer: func(_ *broken, out *mcast.Output) { out.Copies = out.Copies[:0] }}},
 	{"RNR is not waited for", func() *Config { c := repairing(); c.Withheld = 1; return c }, "whose receiver is not ready before", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
@@ -153,7 +152,7 @@ var repairFaults = []struct {
 				out.Copies = append(out.Copies, copyOf(1, 1, 1))
 			}
 		}}},
-	{"RNR goes to the source at once", func() *Config { c := repairing(); c.Withheld = 1; return c }, "which no branch asks for|NAK 000001 to A says", "",
+	{"RNR goes to the source at once", func() *Config { c := repairing(); c.Withheld = 1; return c }, "which no leg asks for|NAK 000001 to A says", "",
 		broken{after: func(b *broken, p *mcast.Packet, out *mcast.Output) {
 			if isFeedback(p, rocev2.KindRNR) && b.served() {
 				b.answer(out, p.Syndrome, p.PSN)
@@ -186,14 +185,6 @@ var repairFaults = []struct {
 // TestRepairFaultsAreFound is TestFaultsAreFound for switches that repair losses.
 func TestRepairFaultsAreFound(t *testing.T) {
 	for _, f := range repairFaults {
-		for i, what := range []string{f.invariant, f.endToEnd} {
-			if what == "" {
-				continue
-			}
-			endToEnd := i == 1
-			t.Run(fmt.Sprintf("%s/endToEnd=%v", f.name, endToEnd), func(t *testing.T) {
-				findFault(t, f.cfg(), what, endToEnd, &f.fault)
-			})
-		}
+		findBoth(t, f.name, f.cfg, f.invariant, f.endToEnd, &f.fault)
 	}
 }

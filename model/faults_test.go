@@ -180,7 +180,7 @@ var faults = []struct {
 // plain is where the faults are tried.
 func plain(p rc.Personality) *Config {
 	return &Config{
-		Name: "faults", Receivers: 2, Window: 3, Messages: []int{1, 2}, Hosts: []Host{{Personality: p}},
+		Name: "faults", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Hosts: []Host{{Personality: p}},
 		Bounds: Bounds{Lose: 1},
 	}
 }
@@ -198,15 +198,18 @@ func TestFaultsAreFound(t *testing.T) {
 			if raceEnabled && personality == rc.Strict {
 				continue // slow, and no more races to find
 			}
-			for i, what := range []string{f.invariant, f.endToEnd} {
-				endToEnd := i == 1
-				if what == "" {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%v/endToEnd=%v", f.name, personality, endToEnd), func(t *testing.T) {
-					findFault(t, plain(personality), what, endToEnd, &broken{before: f.before, after: f.after})
-				})
-			}
+			findBoth(t, fmt.Sprintf("%s/%v", f.name, personality), func() *Config { return plain(personality) }, f.invariant, f.endToEnd,
+				&broken{before: f.before, after: f.after})
+		}
+	}
+}
+
+// findBoth finds a fault by the checks within the switches, and by those of the hosts
+// alone. An empty text says that the fault does not show there.
+func findBoth(t *testing.T, name string, cfg func() *Config, invariant, hosts string, fault *broken) {
+	for i, what := range []string{invariant, hosts} {
+		if endToEnd := i == 1; what != "" {
+			t.Run(fmt.Sprintf("%s/endToEnd=%v", name, endToEnd), func(t *testing.T) { findFault(t, cfg(), what, endToEnd, fault) })
 		}
 	}
 }

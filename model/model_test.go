@@ -83,7 +83,7 @@ func summary(r Result) string {
 // drops the other's data. Sources in a tree have to take turns. When this test
 // fails, that has been repaired: take Endless out of Full, and it into Tiny.
 func TestTwoSourcesAtOnceInATree(t *testing.T) {
-	cfg := Config{Name: "contention", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}}
+	cfg := Config{Name: "contention", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}}
 	r, err := Search(&cfg, Options{})
 	if err != nil {
 		t.Fatal(err)

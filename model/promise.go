@@ -32,8 +32,8 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 	} else {
 		for i := range w.hosts {
 			h := &w.hosts[i]
-			if i != src && r.leg[i] != r.leg[src] && h.member() && !w.memberLeaves(sw, i) && h.sqPSN[src].lacks(n) {
-				w.fault(sw, "%s %06x to %s says that %d packets are everywhere, %s has %v", what, uint32(f.PSN), name(src), n, name(i), &h.sqPSN[src])
+			if i != src && r.leg[i] != r.leg[src] && h.member() && !w.memberLeaves(sw, i) && h.progress[src].lacks(n) {
+				w.fault(sw, "%s %06x to %s says that %d packets are everywhere, %s has %v", what, uint32(f.PSN), name(src), n, name(i), &h.progress[src])
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func (w *World) checkQuorum(sw, src, n int) {
 	for k := from; k < n; k++ {
 		have := 0
 		for i := range w.hosts {
-			if h := &w.hosts[i]; i != src && h.member() && !w.memberLeaves(sw, i) && h.sqPSN[src].has(k) {
+			if h := &w.hosts[i]; i != src && h.member() && !w.memberLeaves(sw, i) && h.progress[src].has(k) {
 				have++
 			}
 		}
@@ -87,7 +87,7 @@ func (p *progress) String() string {
 // and that its bytes are in their place.
 func (w *World) checkAccepted(i int, p packet) {
 	h, f := &w.hosts[i], &w.streams[p.source].frames[p.index]
-	x := &h.sqPSN[p.source]
+	x := &h.progress[p.source]
 	if !x.next(&w.streams[p.source], int(p.index)) {
 		w.fault(-1, "host %s accepts packet %d of %s, the next is %d", name(i), p.index, name(int(p.source)), x.got)
 		return
@@ -112,7 +112,7 @@ func (w *World) targetOf(i int, p *packet) []byte {
 func (w *World) receives(i int) int {
 	n := 0
 	for s := range w.streams {
-		p, st := &w.hosts[i].sqPSN[s], &w.streams[s]
+		p, st := &w.hosts[i].progress[s], &w.streams[s]
 		n += st.messagesIn(int(p.before))
 		if p.first != none {
 			n += st.messagesIn(int(p.got)) - st.messagesIn(int(p.first))
@@ -156,11 +156,11 @@ func (w *World) checkCompletion(i int, c *rc.Completion) {
 		if j == i {
 			continue
 		}
-		if r.sqPSN[i].has(end - 1) {
+		if r.progress[i].has(end - 1) {
 			have++
 		}
-		if w.cfg.Policy != mcast.Quorum && r.member() && r.sqPSN[i].lacks(end) {
-			w.fault(-1, "FALSE COMPLETION: message %d of %s is complete, it ends with packet %d, and %s has %v", c.ID, name(i), end-1, name(j), &r.sqPSN[i])
+		if w.cfg.Policy != mcast.Quorum && r.member() && r.progress[i].lacks(end) {
+			w.fault(-1, "FALSE COMPLETION: message %d of %s is complete, it ends with packet %d, and %s has %v", c.ID, name(i), end-1, name(j), &r.progress[i])
 		}
 	}
 	if have < w.cfg.Quorum {
@@ -171,7 +171,7 @@ func (w *World) checkCompletion(i int, c *rc.Completion) {
 // mayBreak reports whether the queue pair of host i may be in the error state: it has
 // answered with a fatal NAK, or has received one.
 func (w *World) mayBreak(i int) bool {
-	if i == w.cfg.Receivers && w.cfg.ShortDeadAfter > 0 || w.hosts[i].misnumbered || !w.hosts[i].member() {
+	if i == w.cfg.Receivers && w.cfg.ShortBuffer > 0 || w.hosts[i].misnumbered || !w.hosts[i].member() {
 		return true
 	}
 	for sw := range w.switches {
@@ -280,7 +280,7 @@ func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 // counts reports whether host j is a member, and was one before the packets in flight.
 func (w *World) counts(j int) bool {
 	src := w.before.Source
-	return w.after.Members[j].Live && int(w.hosts[j].sqPSN[src].since) <= w.count(int(src), w.before.Acked)
+	return w.after.Members[j].Live && int(w.hosts[j].progress[src].since) <= w.count(int(src), w.before.Acked)
 }
 
 // checkLeft checks that a change makes the group fail only if its source is removed while
@@ -313,7 +313,7 @@ func (w *World) checkReceived(i int, c *rc.Completion) {
 	h := &w.hosts[i]
 	for s := range w.streams {
 		st := &w.streams[s]
-		if n := int(h.sqPSN[s].got); n > 0 && st.frames[n-1].end {
+		if n := int(h.progress[s].got); n > 0 && st.frames[n-1].end {
 			wr := &st.wrs[st.frames[n-1].msg]
 			if c.Bytes == len(wr.Data) && bytes.Equal(h.bufs[c.ID][:c.Bytes], wr.Data) {
 				return

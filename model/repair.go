@@ -49,9 +49,9 @@ func frameOf(h mcast.Handle) packet {
 	return packet{source: uint8(h >> 8), index: uint8(h), ackReq: h&handleAckReq != 0}
 }
 
-// hold retains the frame of in if the switch says so, and checks that all copies are of
+// retain retains the frame of in if the switch says so, and checks that all copies are of
 // frames that are present. It returns false if they are not.
-func (w *World) hold(sw int, in *mcast.Packet) bool {
+func (w *World) retain(sw int, in *mcast.Packet) bool {
 	r, o := &w.switches[sw], &w.swOut
 	if o.Retained {
 		if in == nil || in.RetainBytes == 0 || slices.Contains(r.held, in.Frame) {

@@ -36,10 +36,10 @@ func (w *World) toHost(i int, p packet) {
 		}
 	}
 	expected := h.qp.ExpectedPSN()
-	if i > 1 && p.index < h.sqPSN[p.source].got && w.cfg.unnoticed() {
+	if i > 1 && p.index < h.progress[p.source].got && w.cfg.unnoticed() {
 		w.fault(-1, "host %s gets packet %d of %s again, and lost nothing", name(i), p.index, name(int(p.source)))
 	}
-	if h.sqPSN[p.source].next(&w.streams[p.source], int(p.index)) { // bytes of an earlier state must not pass for the packet's
+	if h.progress[p.source].next(&w.streams[p.source], int(p.index)) { // bytes of an earlier state must not pass for the packet's
 		at := w.targetOf(i, &p)
 		clear(at[:min(len(at), len(f.payload))])
 	}
@@ -66,7 +66,7 @@ func (w *World) probe(i int, p packet) {
 // served sends the packets of the queue pair of host i, and checks its completions.
 func (w *World) served(i int) {
 	h, o := &w.hosts[i], &w.qpOut
-	h.qp.Transmit(w.now, o, w.cfg.Window+1)
+	h.qp.Transmit(w.now, o, w.cfg.SendWindow+1)
 	for k := range o.Packets {
 		p := &o.Packets[k]
 		out := packet{psn: p.PSN, ackReq: p.AckReq, syndrome: p.Syndrome, feedback: p.Op == rocev2.Acknowledge}

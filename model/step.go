@@ -100,7 +100,7 @@ func (w *World) idleSource(i int) bool {
 // mustWait reports whether host i begins only when it has all of A's stream, and lacks
 // some of it.
 func (w *World) mustWait(i int) bool {
-	return w.hosts[i].dead || w.cfg.Turns && w.hosts[0].member() && int(w.hosts[i].sqPSN[0].got) < len(w.streams[0].frames)
+	return w.hosts[i].dead || w.cfg.Turns && w.hosts[0].member() && int(w.hosts[i].progress[0].got) < len(w.streams[0].frames)
 }
 
 // fair returns the next step of a network without faults, in one of two schedules; false
@@ -175,7 +175,7 @@ func (w *World) finished() bool {
 		}
 		for i := range w.hosts {
 			h := &w.hosts[i]
-			if i != s && !h.dead && h.member() && h.sqPSN[s].lacks(len(w.streams[s].frames)) && w.owed(i) {
+			if i != s && !h.dead && h.member() && h.progress[s].lacks(len(w.streams[s].frames)) && w.owed(i) {
 				return false
 			}
 		}
@@ -246,7 +246,7 @@ func (w *World) do(a action) {
 		w.change(i)
 	case portFull:
 		w.left.PortFull--
-		w.links[i].full, w.links[i].room = w.now+jamTime, uint8(w.cfg.JamRoom)
+		w.links[i].full, w.links[i].room = w.now+portFullTime, uint8(w.cfg.PortFullRoom)
 	}
 }
 
@@ -335,9 +335,9 @@ func (w *World) fire(n int) {
 	}
 	sw := n - len(w.hosts)
 	r := &w.switches[sw]
-	w.look(sw, &w.before)
+	w.snapshot(sw, &w.before)
 	r.dev.Advance(w.now, &w.swOut)
-	w.look(sw, &w.after)
+	w.snapshot(sw, &w.after)
 	w.forwarded(sw, nil)
 }
 

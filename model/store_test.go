@@ -132,7 +132,7 @@ func TestSearchStopsAtItsBound(t *testing.T) {
 }
 
 func TestConfigsThatCannotBe(t *testing.T) {
-	if _, err := Search(&Config{Name: "x", Receivers: 2, Window: -1, Messages: []int{1}}, Options{}); err == nil {
+	if _, err := Search(&Config{Name: "x", Receivers: 2, SendWindow: -1, Messages: []int{1}}, Options{}); err == nil {
 		t.Error("a negative window")
 	}
 }

@@ -18,15 +18,15 @@ import (
 // dropped into mcast/testdata. These files were; package mcast runs them
 // against the switch. GLEAM_REWRITE=1 writes them anew.
 func TestTranscriptsAreThoseOfMcast(t *testing.T) {
-	rnr := Config{Name: "rnr", Receivers: 2, Window: 3, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Delay: 1}, Withheld: 1}
-	write := Config{Name: "write", Receivers: 2, Window: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Duplicate: 1}}
-	turns := Config{Name: "turns", Tree: Racks, Receivers: 2, Window: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1, Delay: 1}}
-	repair := Config{Name: "repair", Receivers: 2, Window: 3, Messages: []int{1, 3}, Write: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}}
-	full := Config{Name: "repair_full", Receivers: 2, Window: 4, Messages: []int{3, 1}, Repair: 1, PortRoom: 1, Hosts: crossed, Bounds: Bounds{Lose: 2}}
-	pause := Config{Name: "repair_rnr", Tree: Rack, Receivers: 2, Window: 3, Messages: []int{1, 2}, Repair: 3, ProbeTimeout: 20 * time.Microsecond, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1}
-	rejoin := Config{Name: "rejoin", Receivers: 2, Window: 3, Messages: []int{1, 1, 2}, Changes: rejoinScenarios, Hosts: mixed, Bounds: Bounds{Lose: 1}}
-	quorum := Config{Name: "quorum", Receivers: 2, Window: 3, Messages: []int{1, 2}, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, HostsMayDie: true, Hosts: crossed, Bounds: Bounds{Lose: 1}}
-	fatal := Config{Name: "fatal", Receivers: 2, Window: 3, Messages: []int{1, 2}, ShortDeadAfter: 2, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Lose: 1}}
+	rnr := Config{Name: "rnr", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Hosts: allRXE, Bounds: Bounds{Lose: 1, Delay: 1}, Withheld: 1}
+	write := Config{Name: "write", Receivers: 2, SendWindow: 4, Messages: []int{3, 1}, Write: true, Hosts: mixed, Bounds: Bounds{Lose: 2, Duplicate: 1}}
+	turns := Config{Name: "turns", Tree: Racks, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1, Delay: 1}}
+	repair := Config{Name: "repair", Receivers: 2, SendWindow: 3, Messages: []int{1, 3}, Write: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 2, Delay: 1}}
+	full := Config{Name: "repair_full", Receivers: 2, SendWindow: 4, Messages: []int{3, 1}, Repair: 1, PortRoom: 1, Hosts: crossed, Bounds: Bounds{Lose: 2}}
+	pause := Config{Name: "repair_rnr", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 3, ProbeTimeout: 20 * time.Microsecond, Hosts: mixed, Bounds: Bounds{Lose: 1}, Withheld: 1}
+	rejoin := Config{Name: "rejoin", Receivers: 2, SendWindow: 3, Messages: []int{1, 1, 2}, Changes: rejoinScenarios, Hosts: mixed, Bounds: Bounds{Lose: 1}}
+	quorum := Config{Name: "quorum", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Policy: mcast.Quorum, Quorum: 1, WithDeadAfter: true, HostsMayDie: true, Hosts: crossed, Bounds: Bounds{Lose: 1}}
+	fatal := Config{Name: "fatal", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, ShortBuffer: 2, WithDeadAfter: true, Hosts: mixed, Bounds: Bounds{Lose: 1}}
 	for _, c := range []struct {
 		cfg  *Config
 		seed uint64

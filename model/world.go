@@ -70,7 +70,7 @@ type host struct {
 	rkey   uint32
 	up     int // link to its switch
 
-	sqPSN       [maxSources]progress // by source
+	progress    [maxSources]progress // by source
 	gen         uint8                // which of qps
 	done        uint8                // own messages completed
 	withheld    uint8                // receives that are not posted yet
@@ -162,7 +162,7 @@ func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
 // NewWorld returns the first state of a scenario. wrap, if not nil, replaces
 // each switch.
 func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*World, error) {
-	w := &World{cfg: cfg, now: epoch, left: cfg.Bounds, mortal: cfg.HostsMayDie, wrap: wrap}
+	w := &World{cfg: cfg, now: restoreTime, left: cfg.Bounds, mortal: cfg.HostsMayDie, wrap: wrap}
 	w.swOut.MaxResends = cfg.PortRoom
 	n := cfg.Receivers + 1
 	for s := range w.streams {
@@ -230,14 +230,14 @@ func (w *World) addHost(i int) error {
 	}
 	for id := range total {
 		n := w.longest() * pmtu
-		if i == w.cfg.Receivers && id+1 == w.cfg.ShortDeadAfter {
+		if i == w.cfg.Receivers && id+1 == w.cfg.ShortBuffer {
 			n = 1
 		}
 		h.bufs = append(h.bufs, make([]byte, n))
 	}
 	conf := rc.Config{
 		Personality: c.Personality, PMTU: pmtu, LocalQPN: qpn(i), DestQPN: groupQPN, SQPSN: c.SQ, RQPSN: c.RQ,
-		Timeout: w.cfg.timeout(), RetryCnt: 7, RNRRetry: rc.Infinite, MinRNRTimer: rnrCode, MaxUnacked: w.cfg.Window,
+		Timeout: w.cfg.timeout(), RetryCnt: 7, RNRRetry: rc.Infinite, MinRNRTimer: rnrCode, MaxUnacked: w.cfg.SendWindow,
 		SendDepth: 8, RecvDepth: 8, Memory: mem,
 	}
 	if h.qps[0], err = rc.New(conf); err != nil {

@@ -55,10 +55,10 @@ type Config struct {
 	RNRRetry    uint8 // 0..7 RNR retries; 7 is infinite
 	MinRNRTimer uint8 // 0..31: RNR timer code the responder sends; see rocev2.RNRCode
 
-	MaxUnacked int // window in PSNs; default 128 (RXE_MAX_UNACKED_PSNS)
+	MaxUnacked int // send window in PSNs; default 128 (RXE_MAX_UNACKED_PSNS)
 	// AckReqEvery bounds the run of packets of a message without AckReq. Default: RXE 66
 	// (RXE_MAX_PKT_PER_ACK 64, tested after counting), Strict 16 (QIB_PSN_CREDIT). At
-	// most MaxUnacked, or the window could close without a request for an ACK. The last
+	// most MaxUnacked, or the send window could close without a request for an ACK. The last
 	// packet of a message always has AckReq.
 	AckReqEvery int
 	SendDepth   int // WRs in the send queue; default 128

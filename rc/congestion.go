@@ -118,7 +118,5 @@ func (q *QP) handleCE(now time.Duration, out *Output) {
 		return
 	}
 	q.stats.CNPsSent++
-	out.Packets = append(out.Packets, Packet{Op: rocev2.CNP, DestQP: q.cfg.DestQPN, BECN: true, Payload: cnpPayload[:]})
+	out.Packets = append(out.Packets, Packet{Op: rocev2.CNP, DestQP: q.cfg.DestQPN, BECN: true, Payload: rocev2.CNPPayload})
 }
-
-var cnpPayload [16]byte // reserved bytes; only ever read

@@ -361,7 +361,7 @@ func TestPacedAllocatesNothing(t *testing.T) {
 			if err := x.a.PostSend(WR{Op: WRWrite, Data: x.data, VA: 0x1000, RKey: x.rkey, Signaled: true}); err != nil {
 				t.Fatal(err)
 			}
-			for x.a.SendQueued() > 0 {
+			for x.a.sendQueued() > 0 {
 				if x.a.Transmit(x.now, &x.out, 64) == 0 {
 					at, ok := x.a.NextDeadline()
 					if !ok {

@@ -41,7 +41,7 @@
 // # What is modelled
 //
 // Requester: SEND, SEND with immediate, SEND with invalidate, RDMA WRITE and
-// RDMA WRITE with immediate; a window of unacknowledged PSNs, go-back-N,
+// RDMA WRITE with immediate; a send window of unacknowledged PSNs, go-back-N,
 // restart in mid-message without RETH, timeout, RNR wait, retry counters,
 // implied acknowledgement, ordered completions, error and flush.
 //
@@ -59,13 +59,13 @@
 //     accepted, with or without AckReq; Strict only a duplicate with AckReq.
 //   - A duplicate that reaches RXE before it has accepted anything is acked
 //     with PSN 0xFFFFFF, whatever its RQ_PSN: resp.ack_psn starts at 0.
-//   - RXE sends RNR NAK and, for the next packet of the window, NAK 0x60 too;
+//   - RXE sends RNR NAK and, for the next packet of the send window, NAK 0x60 too;
 //     Strict is silent after the RNR NAK until the refused packet comes again.
 //   - An RXE requester ignores a second NAK 0x60 until an ACK has arrived
 //     (started_retry), counts every NAK as a retry, and treats retry_cnt 7 as
-//     infinite. Strict restarts at every NAK 0x60 inside its window and counts
+//     infinite. Strict restarts at every NAK 0x60 inside its send window and counts
 //     timeouts only.
-//   - On RNR NAK, RXE keeps sending what its window allows and after the timer
+//   - On RNR NAK, RXE keeps sending as far as its send window allows and after the timer
 //     resends from its oldest unacknowledged PSN; Strict stops at once, accepts
 //     the implied ACK, and resends from the refused PSN.
 //   - RXE does not check an acknowledgement against what it has sent. An ACK
@@ -83,7 +83,7 @@
 // Deliberately not as in the models: an ACK for a PSN that was sent, arriving
 // after a rewind, counts at once in both personalities (rxe works off its
 // rewind and the acknowledgements in one task, where the case hardly arises);
-// the retransmission timer rests during an RNR wait; the window is MaxUnacked
+// the retransmission timer rests during an RNR wait; the send window is MaxUnacked
 // packets (rxe's test lets one more out); and a Strict requester that waits for
 // the RNR timer does not let a NAK 0x60 for the same PSN end the wait (qib
 // does, and an rxe responder sends both).

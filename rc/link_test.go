@@ -296,12 +296,12 @@ func (b *bed) run() {
 		b.postRecv()
 	}
 	b.pump()
-	for steps := 0; b.qp[0].SendQueued() > 0; steps++ {
+	for steps := 0; b.qp[0].sendQueued() > 0; steps++ {
 		if steps > 2_000_000 {
 			b.t.Fatalf("no end after %d events; sender %+v; receiver %+v", steps, b.qp[0].Stats(), b.qp[1].Stats())
 		}
 		if !b.step() {
-			b.t.Fatalf("stuck with %d WRs; sender %+v; receiver %+v", b.qp[0].SendQueued(), b.qp[0].Stats(), b.qp[1].Stats())
+			b.t.Fatalf("stuck with %d WRs; sender %+v; receiver %+v", b.qp[0].sendQueued(), b.qp[0].Stats(), b.qp[1].Stats())
 		}
 	}
 	if b.qp[0].State() == Error && b.exhausted() {
@@ -363,7 +363,16 @@ func (b *bed) verify() {
 		b.t.Fatalf("the receiver's memory differs from what was written")
 	}
 	r := b.qp[1].Stats()
-	if r.Messages != uint64(len(b.msgs)) || b.qp[1].ExpectedPSN() != b.qp[0].NextSendPSN() {
-		b.t.Fatalf("receiver has %d messages of %d, expects PSN %#x, sender is at %#x", r.Messages, len(b.msgs), b.qp[1].ExpectedPSN(), b.qp[0].NextSendPSN())
+	if r.Messages != uint64(len(b.msgs)) || b.qp[1].ExpectedPSN() != b.qp[0].nextSendPSN() {
+		b.t.Fatalf("receiver has %d messages of %d, expects PSN %#x, sender is at %#x", r.Messages, len(b.msgs), b.qp[1].ExpectedPSN(), b.qp[0].nextSendPSN())
 	}
 }
+
+// sendQueued returns the number of WRs posted and not yet completed.
+func (q *QP) sendQueued() int { return q.requester.sendQueue.count }
+
+// recvQueued returns the number of RecvWRs posted and not yet completed.
+func (q *QP) recvQueued() int { return q.responder.recvQueue.count }
+
+// nextSendPSN returns the PSN that the next WR posted will start at.
+func (q *QP) nextSendPSN() rocev2.PSN { return q.requester.psn(q.requester.nextPost) }

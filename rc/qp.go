@@ -108,15 +108,6 @@ func (q *QP) State() State { return q.state }
 // Stats returns a copy of the counters.
 func (q *QP) Stats() Stats { return q.stats }
 
-// SendQueued returns the number of WRs posted and not yet completed.
-func (q *QP) SendQueued() int { return q.requester.sendQueue.count }
-
-// RecvQueued returns the number of RecvWRs posted and not yet completed.
-func (q *QP) RecvQueued() int { return q.responder.recvQueue.count }
-
-// NextSendPSN returns the PSN that the next WR posted will start at.
-func (q *QP) NextSendPSN() rocev2.PSN { return q.requester.psn(q.requester.nextPost) }
-
 // ExpectedPSN returns the responder's expected PSN (ePSN).
 func (q *QP) ExpectedPSN() rocev2.PSN { return q.responder.ePSN }
 

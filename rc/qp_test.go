@@ -157,8 +157,8 @@ func TestPostErrors(t *testing.T) {
 	if err := q.PostRecv(RecvWR{}); !errors.Is(err, ErrQueueFull) {
 		t.Errorf("second receive: %v", err)
 	}
-	if q.SendQueued() != 1 || q.RecvQueued() != 1 {
-		t.Errorf("queued %d and %d, want 1 and 1", q.SendQueued(), q.RecvQueued())
+	if q.sendQueued() != 1 || q.recvQueued() != 1 {
+		t.Errorf("queued %d and %d, want 1 and 1", q.sendQueued(), q.recvQueued())
 	}
 	var out Output
 	q.Fail(&out)
@@ -307,8 +307,8 @@ func TestAnyInputIsSurvived(t *testing.T) {
 			if r := &q.requester; c.Personality == Strict && r.una > r.nxt || r.nxt > r.sent || r.sent > r.nextPost {
 				t.Fatalf("una %d, nxt %d, sent %d, tail %d", r.una, r.nxt, r.sent, r.nextPost)
 			}
-			if q.State() == RTS && done+uint64(q.SendQueued()) != posted || q.State() == Error && done != posted {
-				t.Fatalf("%v: posted %d, completed %d, queued %d", q.State(), posted, done, q.SendQueued())
+			if q.State() == RTS && done+uint64(q.sendQueued()) != posted || q.State() == Error && done != posted {
+				t.Fatalf("%v: posted %d, completed %d, queued %d", q.State(), posted, done, q.sendQueued())
 			}
 		}
 	})

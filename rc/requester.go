@@ -131,7 +131,7 @@ func (r *requester) seek(s int64) {
 	}
 }
 
-// canSend reports whether the window is open for a packet.
+// canSend reports whether the send window is open for a packet.
 func (r *requester) canSend() bool {
 	if r.curWQE >= r.sendQueue.count || r.nxt-r.una >= int64(r.cfg.MaxUnacked) {
 		return false
@@ -141,7 +141,7 @@ func (r *requester) canSend() bool {
 	return !r.rnrTimer.armed || r.cfg.Personality == RXE
 }
 
-// Transmit appends up to budget request packets, new or repeated, as far as the window
+// Transmit appends up to budget request packets, new or repeated, as far as the send window
 // and the pacer allow, and returns their number. A number below budget means that nothing
 // more can be sent now.
 func (q *QP) Transmit(now time.Duration, out *Output, budget int) int {
@@ -233,7 +233,7 @@ func (r *requester) wantsAckReq(now time.Duration, index int64, last bool) bool 
 		ask = ask || r.sinceAckReq >= r.cfg.AckReqEvery
 	} else {
 		// qib_rc.c:qib_make_rc_req goes by the position in the message. The packet that
-		// closes the window has AckReq too, or else nothing would open it.
+		// closes the send window has AckReq too, or else nothing would open it.
 		ask = ask || index > 0 && index%int64(r.cfg.AckReqEvery) == 0 ||
 			r.nxt-r.una == int64(r.cfg.MaxUnacked)-1
 	}

@@ -60,7 +60,7 @@ func (x *pair) transfer(t testing.TB, op WROp) (packets int) {
 		}
 		x.ack.Reset()
 	}
-	if x.a.SendQueued() != 0 {
+	if x.a.sendQueued() != 0 {
 		t.Fatal("the message was not completed")
 	}
 	x.out.Reset()

@@ -159,7 +159,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return ""
 	case "state":
-		return fmt.Sprintf("%v epsn=%06x next=%06x\n", s.qp.State(), s.qp.ExpectedPSN(), s.qp.NextSendPSN())
+		return fmt.Sprintf("%v epsn=%06x next=%06x\n", s.qp.State(), s.qp.ExpectedPSN(), s.qp.nextSendPSN())
 	case "stats":
 		return fmt.Sprintf("%+v\n", s.qp.Stats())
 	case "memory":

@@ -21,12 +21,7 @@ const (
 var wrOpNames = [numWROps]string{"SEND", "SEND_WITH_IMM", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_WRITE_WITH_IMM"}
 
 // String returns the verbs name without its prefix.
-func (o WROp) String() string {
-	if o < numWROps {
-		return wrOpNames[o]
-	}
-	return fmt.Sprintf("WROp(%d)", uint8(o))
-}
+func (o WROp) String() string { return verbsName("WROp", uint8(o), wrOpNames[:]) }
 
 // WR is a send work request.
 type WR struct {
@@ -72,12 +67,7 @@ var statusNames = [numStatuses]string{
 }
 
 // String returns the verbs name without IBV_WC_.
-func (s Status) String() string {
-	if s < numStatuses {
-		return statusNames[s]
-	}
-	return fmt.Sprintf("Status(%d)", uint8(s))
-}
+func (s Status) String() string { return verbsName("Status", uint8(s), statusNames[:]) }
 
 // WCOp is the kind of a completed operation (ibv_wc_opcode).
 type WCOp uint8
@@ -94,12 +84,7 @@ const (
 var wcOpNames = [numWCOps]string{"SEND", "RDMA_WRITE", "RECV", "RECV_RDMA_WITH_IMM"}
 
 // String returns the verbs name without IBV_WC_.
-func (o WCOp) String() string {
-	if o < numWCOps {
-		return wcOpNames[o]
-	}
-	return fmt.Sprintf("WCOp(%d)", uint8(o))
-}
+func (o WCOp) String() string { return verbsName("WCOp", uint8(o), wcOpNames[:]) }
 
 // Completion is a work completion. As in verbs, unless Status is Success only ID, Op's
 // direction and Status are meaningful.
@@ -117,3 +102,11 @@ type Completion struct {
 
 // Recv reports whether c completes a RecvWR rather than a WR.
 func (c *Completion) Recv() bool { return c.Op == WCRecv || c.Op == WCRecvRDMAWithImm }
+
+// verbsName returns the name of value v of a type.
+func verbsName(typ string, v uint8, names []string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprintf("%s(%d)", typ, v)
+}

@@ -24,12 +24,6 @@ func (a AETH) Set(s Syndrome, m MSN) {
 	binary.BigEndian.PutUint32(a[0:4], uint32(s)<<24|uint32(m)&PSNMask)
 }
 
-// SetSyndrome sets the syndrome.
-func (a AETH) SetSyndrome(s Syndrome) { a[0] = byte(s) }
-
-// SetMSN sets the message sequence number.
-func (a AETH) SetMSN(m MSN) { a[1], a[2], a[3] = byte(m>>16), byte(m>>8), byte(m) }
-
 // RNRCode is the timer field of an RNR NAK, 0..31 (IBTA table 46). The
 // durations are not monotone in the code: 0 is the longest. Compare durations,
 // never codes.

@@ -260,10 +260,11 @@ func BuildAck(b []byte, p *Path, dest QPN, psn PSN, s Syndrome, msn MSN, becn bo
 	return BuildPacket(b, p, &Packet{Op: Acknowledge, DestQP: dest, PSN: psn, Syndrome: s, MSN: msn, BECN: becn}, nil)
 }
 
-var cnpPayload [cnpPayloadLen]byte // only ever read
+// CNPPayload is the payload of a CNP, 16 reserved bytes (RC.md §7). It is only read.
+var CNPPayload = make([]byte, cnpPayloadLen)
 
 // BuildCNP writes a congestion notification packet (annex A17.9.3): BECN set,
 // PSN 0, 16 reserved bytes. It returns as BuildPacket does.
 func BuildCNP(b []byte, p *Path, dest QPN) int {
-	return BuildPacket(b, p, &Packet{Op: CNP, DestQP: dest, BECN: true}, cnpPayload[:])
+	return BuildPacket(b, p, &Packet{Op: CNP, DestQP: dest, BECN: true}, CNPPayload)
 }

@@ -132,15 +132,6 @@ func (z *Operators) Build(n int) {
 	}
 }
 
-// BuildPayload makes the operators that Fields and Shift use, from the PSN on,
-// for RC packets with payload bytes of payload.
-func (z *Operators) BuildPayload(payload int) {
-	tail := (payload + 3) &^ 3
-	for n := 0; n <= 4+RETHLen+ImmDtLen; n += 4 {
-		z.Build(tail + n)
-	}
-}
-
 // Has reports whether the operator of n bytes is built.
 func (z *Operators) Has(n int) bool {
 	return n >= 0 && n&3 == 0 && n>>2 < len(z.byLength) && z.byLength[n>>2] != nil

@@ -3,7 +3,7 @@
 
 package rocev2
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to follow members, ports and links. Their rule is the section of
 // docs/ARCHITECTURE.md.

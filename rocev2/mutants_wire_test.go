@@ -3,7 +3,7 @@
 
 package rocev2
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to read and write packets.
 var _ = []mutant.Mutant{

@@ -34,3 +34,13 @@ func PathMTUOfCode(code uint32) int {
 	}
 	return 128 << code
 }
+
+// MaxHeaders returns the bytes that RoCEv2 adds to the path MTU within an IP packet, at
+// most: IP, UDP, BTH, RETH, ImmDt and ICRC.
+func MaxHeaders(v4 bool) int {
+	n := UDPLen + BTHLen + RETHLen + ImmDtLen + ICRCLen
+	if v4 {
+		return n + IPv4Len
+	}
+	return n + IPv6Len
+}

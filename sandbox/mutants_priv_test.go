@@ -6,7 +6,7 @@ package sandbox
 import (
 	"golang.org/x/net/bpf"
 
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways to give up privileges, and to bound what a file or a client may cost.

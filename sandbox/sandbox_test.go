@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // A process that has entered the sandbox starts no program, opens no packet socket,

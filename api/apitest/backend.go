@@ -92,7 +92,7 @@ func (b *Backend) Register(r *api.Register) error {
 	}
 	for i := range b.GroupList {
 		if o := &b.GroupList[i]; o.IP == r.Group && !r.Replace {
-			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s is %s, by its master at %s", o.IP, api.ReasonGroupExists, o.Master)}
+			return &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s is registered already, by its master at %s", o.IP, o.Master)}
 		}
 	}
 	b.registered = append(b.registered, *r)

@@ -20,7 +20,7 @@ func Switch() *Backend {
 		GroupList: []api.Group{{
 			IP: ip("10.77.254.1"), QPN: 0x1000, PMTU: 1024, Policy: "strict", Origin: "envelope", Epoch: 3,
 			Master: "10.77.0.1:4797", LeaseLeft: 41.6, State: "running", Source: ip("10.77.0.1"),
-			AckPSN: 0xFFFFFE, NextPSN: 0x10, HeldBy: ip("10.77.0.3"),
+			AckPSN: 0xFFFFFE, NextPSN: 0x10, WaitsFor: ip("10.77.0.3"),
 			Members: []api.Member{
 				{IP: ip("10.77.0.1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "source", Live: true},
 				{IP: ip("10.77.0.2"), QPN: 0x12, Port: "p2", MAC: "02:00:00:00:00:02", Role: "receiver", Live: true, AckPSN: 0xF, Window: true},
@@ -35,7 +35,7 @@ func Switch() *Backend {
 			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
-			Normal: map[string]uint64{"no_source": 2}, Drops: map[string]uint64{"wrong_qpn": 12, "out_of_window": 4},
+			Normal: map[string]uint64{"no_source": 2}, Drops: map[string]uint64{"wrong_qpn": 12, "psn_out_of_range": 4},
 			Members: []api.Member{
 				{IP: ip("fd77::1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "receiver", Live: true,
 					Diagnosis: "wrong sq-psn: packets seen at PSN 0x000400, expected 0x000000 by registration"},

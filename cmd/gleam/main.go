@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/bench"
 	"github.com/gleam-rdma/gleam/cli"
-	"github.com/gleam-rdma/gleam/dataplane/locate"
-	"github.com/gleam-rdma/gleam/demo"
-	"github.com/gleam-rdma/gleam/perf"
+	"github.com/gleam-rdma/gleam/control/locate"
+	"github.com/gleam-rdma/gleam/tools/bench"
+	"github.com/gleam-rdma/gleam/tools/demo"
+	"github.com/gleam-rdma/gleam/tools/perf"
 )
 
 // commands are those with more to them than asking the daemon.

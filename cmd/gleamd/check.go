@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/control"
 )
 
 // inspect returns what keeps a switch with this configuration from working on
 // this machine. It changes nothing and needs no privilege.
-func inspect(cfg *config.Config) []dataplane.Finding {
-	found := dataplane.Check(cfg)
+func inspect(cfg *config.Config) []control.Finding {
+	found := control.Check(cfg)
 	if missing := missingCapabilities(); len(missing) > 0 {
-		found = append(found, dataplane.Finding{
+		found = append(found, control.Finding{
 			Text: fmt.Sprintf("gleamd does not start with the privileges of this process, which lacks %s", strings.Join(missing, ", ")), Remedy: "run it as root",
 		})
 	}

@@ -20,12 +20,12 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/control"
 )
 
 const defaultConfig = "/etc/gleam/gleamd.yaml"
 
-// engine is what gleamd runs: dataplane.Engine, or a fake in tests.
+// engine is what gleamd runs: control.Engine, or a fake in tests.
 type engine interface {
 	api.Backend
 	Run(context.Context) error
@@ -37,11 +37,11 @@ type engine interface {
 type daemon struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	open           func(*config.Config, dataplane.Notify) (engine, error)
-	inspect        func(*config.Config) []dataplane.Finding // for --check
-	identify       func(want string) (identity, error)      // the user to become
-	confine        func(identity) error                     // to what a running switch needs
-	hangup         <-chan os.Signal                         // SIGHUP, which must not end the switch
+	open           func(*config.Config, control.Notify) (engine, error)
+	inspect        func(*config.Config) []control.Finding // for --check
+	identify       func(want string) (identity, error)    // the user to become
+	confine        func(identity) error                   // to what a running switch needs
+	hangup         <-chan os.Signal                       // SIGHUP, which must not end the switch
 }
 
 // usageError is an error in the command line.
@@ -170,7 +170,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	sugar := log.Sugar()
 	audit := newLogger(config.Log{Level: config.LogInfo, Format: cfg.Log.Format}, d.stderr).Sugar() // at any level
 	eng, err := d.open(cfg, func(warn bool, msg string, kv ...any) {
-		if msg == dataplane.AuditMark {
+		if msg == control.AuditMark {
 			audit.Infow(msg, kv...)
 		} else if warn {
 			sugar.Warnw(msg, kv...)

@@ -23,7 +23,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/control"
 )
 
 // testTimeout bounds what should take milliseconds.
@@ -106,10 +106,10 @@ func newBench(t *testing.T, extra string) *bench {
 	}
 	b.stdout, b.stderr = &b.out, &b.err
 	b.getenv = func(k string) string { return b.env[k] }
-	b.inspect = func(*config.Config) []dataplane.Finding { return nil }
+	b.inspect = func(*config.Config) []control.Finding { return nil }
 	b.identify = func(string) (identity, error) { return identity{uid: os.Geteuid(), gid: os.Getegid()}, nil }
 	b.confine = func(identity) error { return b.confineErr }
-	b.open = func(cfg *config.Config, say dataplane.Notify) (engine, error) {
+	b.open = func(cfg *config.Config, say control.Notify) (engine, error) {
 		if b.openErr != nil {
 			return nil, b.openErr
 		}
@@ -262,8 +262,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %q, want %q and the existing ones", b.err.String(), want)
 	}
 	b = newBench(t, "")
-	b.inspect = func(*config.Config) []dataplane.Finding {
-		return []dataplane.Finding{{Port: "p1", Text: "port is down", Remedy: "ip link set p1 up"}}
+	b.inspect = func(*config.Config) []control.Finding {
+		return []control.Finding{{Port: "p1", Text: "port is down", Remedy: "ip link set p1 up"}}
 	}
 	if code := b.main(t.Context(), []string{"--check", "-c", b.file}); code != 0 ||
 		b.out.String() != b.file+": ok, see the warnings\n" || b.err.String() != "gleamd: warning: port p1: port is down: ip link set p1 up\n" {

@@ -19,7 +19,7 @@ import (
 	"syscall"
 
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/control"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 	signal.Notify(hangup, syscall.SIGHUP)
 	d := &daemon{
 		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, hangup: hangup,
-		open:    func(cfg *config.Config, say dataplane.Notify) (engine, error) { return dataplane.Open(cfg, say) },
+		open:    func(cfg *config.Config, say control.Notify) (engine, error) { return control.Open(cfg, say) },
 		inspect: inspect,
 		identify: func(want string) (identity, error) {
 			return systemAccounts.identify(want, os.Geteuid(), os.Getegid())

@@ -3,7 +3,7 @@
 
 package main
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to look at the machine that the switch runs on.
 var _ = []mutant.Mutant{

@@ -3,7 +3,7 @@
 
 package main
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to tell operators and users what is going on.
 var _ = []mutant.Mutant{

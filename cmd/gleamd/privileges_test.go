@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
-	"github.com/gleam-rdma/gleam/linkrate"
+	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // confined checks what each thread of the process pid may do.

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 var programs = labtest.Programs{Packages: []string{"."}}

@@ -174,7 +174,7 @@ func (t *Table) free() (uint32, error) {
 			return uint32(at), nil
 		}
 	}
-	return 0, fmt.Errorf("ntuple rules of %s: all %d places are taken (see `ethtool -n %s`)", t.name, places, t.name)
+	return 0, fmt.Errorf("ntuple rules of %s: all %d slots are taken (see `ethtool -n %s`)", t.name, places, t.name)
 }
 
 // count returns how many rules there are, and whether the driver finds a place for a

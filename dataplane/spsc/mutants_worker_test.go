@@ -6,7 +6,7 @@ package spsc
 import (
 	"sync/atomic"
 
-	"github.com/gleam-rdma/gleam/test/mutants/mutant"
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
 )
 
 // Wrong ways for several workers to share a switch. Their rule is the section of

@@ -43,7 +43,7 @@ func BenchmarkRing(b *testing.B) {
 
 // BenchmarkSocketCycle is a frame's whole way through a socket without the
 // kernel's part of it: Fill, Receive, Send and Complete, with the ownership notes
-// that each keeps.
+// that each keeps. The socket is called as workers call it.
 func BenchmarkSocketCycle(b *testing.B) {
 	const batch = 64
 	u, err := NewUmem(1024, 4096)
@@ -59,19 +59,20 @@ func BenchmarkSocketCycle(b *testing.B) {
 	s.fill = *addresses
 	addresses, comp := ends[uint64](DefaultRingSize, 0)
 	s.completion = *addresses
+	q := asQueue(s)
 	pool := NewPool(u)
 	addrs := make([]uint64, batch)
 	descs := make([]Desc, batch)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for done := 0; done < b.N; done += batch {
-		pool.Give(addrs[s.Fill(addrs[:pool.Take(addrs)]):])
+		pool.Give(addrs[q.Fill(addrs[:pool.Take(addrs)]):])
 		for i := range fill.available(batch) { // the kernel receives
 			rx.put(i, Desc{Addr: fill.get(i) + headroom, Len: 1082})
 		}
 		fill.release(batch)
 		rx.publish(batch)
-		if s.Receive(descs) != batch || s.Send(descs) != batch {
+		if q.Receive(descs) != batch || q.Send(descs) != batch {
 			b.Fatal("a frame was not taken")
 		}
 		for i := range tx.available(batch) { // the kernel sends
@@ -79,9 +80,14 @@ func BenchmarkSocketCycle(b *testing.B) {
 		}
 		tx.release(batch)
 		comp.publish(batch)
-		if s.Complete(addrs) != batch {
+		if q.Complete(addrs) != batch {
 			b.Fatal("a frame did not complete")
 		}
 		pool.Give(addrs)
 	}
 }
+
+// asQueue hides the type from the compiler, which would call the methods directly.
+//
+//go:noinline
+func asQueue(s *Socket) Queue { return s }

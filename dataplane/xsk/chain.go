@@ -62,7 +62,7 @@ func (s *Socket) receiveChains(d []Desc) int {
 		return 0
 	}
 	for i := range whole {
-		s.umem.move(d[i].Addr, s.id, ownedByWorker)
+		s.umem.Move(d[i].Addr, s.id, OwnedByWorker)
 	}
 	s.rx.release(whole)
 	return whole
@@ -93,7 +93,7 @@ func (s *Socket) sendChains(d []Desc) int {
 		if p.Options == 0 {
 			length = 0
 		}
-		s.umem.move(p.Addr, ownedByWorker, s.id)
+		s.umem.Move(p.Addr, OwnedByWorker, s.id)
 		s.tx.put(i, p)
 	}
 	s.tx.publish(n)

@@ -160,7 +160,7 @@ func TestInterfaceVanishes(t *testing.T) {
 	}
 	d.pool.GiveOne(d.rx[0].Addr)
 	d.refill(s)
-	poller := NewPoller(d.socks, -1)
+	poller := newPoller(t, d.socks)
 	start := time.Now()
 	for range 3 {
 		if _, err := poller.Wait(20 * time.Millisecond); err != nil {
@@ -251,16 +251,11 @@ func TestUmemInUseIsNotFreed(t *testing.T) {
 
 func TestPollerIsWoken(t *testing.T) {
 	d := newDevice(t, 64, 16, 1)
-	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	p := NewPoller(d.socks, fd)
+	p := newPoller(t, d.socks)
 	if woken, err := p.Wait(0); woken || err != nil {
 		t.Errorf("woken %v, %v before anything happened", woken, err)
 	}
-	go func() { _, _ = unix.Write(fd, []byte{7: 1}) }()
+	go p.Wake()
 	if woken, err := p.Wait(-1); !woken || err != nil {
 		t.Errorf("woken %v, %v", woken, err)
 	}

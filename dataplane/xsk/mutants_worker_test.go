@@ -3,7 +3,7 @@
 
 package xsk
 
-import "github.com/gleam-rdma/gleam/test/mutants/mutant"
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways for several workers to share a switch. Their rule is the section of
 // docs/ARCHITECTURE.md.

@@ -28,8 +28,8 @@ func (r *ring[T]) used() int {
 	return int(atomic.LoadUint32(r.producer) - consumer)
 }
 
-// Queue returns the queue that the socket is bound to.
-func (s *Socket) Queue() int { return s.cfg.Queue }
+// Number returns the queue that the socket is bound to.
+func (s *Socket) Number() int { return s.cfg.Queue }
 
 // Sizes returns the number of entries of each ring.
 func (s *Socket) Sizes() Occupancy {

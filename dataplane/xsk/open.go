@@ -60,7 +60,8 @@ func Open(u *Umem, cfg Config) (*Socket, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("open AF_XDP socket on %s queue %d: %w", cfg.Ifname, cfg.Queue, err)
 	}
-	if u.nextID == math.MaxUint16 {
+	id, ok := u.NewOwner()
+	if !ok {
 		return nil, errors.New("open AF_XDP socket: too many were opened on this UMEM")
 	}
 	modes := []bool{true, false}
@@ -73,7 +74,7 @@ func Open(u *Umem, cfg Config) (*Socket, error) {
 	var err error
 	for _, zc := range modes {
 		var s *Socket
-		if s, err = openBusy(u, cfg, zc); err == nil {
+		if s, err = openBusy(u, cfg, zc, id); err == nil {
 			u.sockets = append(u.sockets, s)
 			return s, nil
 		}
@@ -106,27 +107,27 @@ func (c *Config) complete() error {
 }
 
 // openBusy repeats open while the queue is taken.
-func openBusy(u *Umem, cfg Config, zc bool) (*Socket, error) {
+func openBusy(u *Umem, cfg Config, zc bool, id Owner) (*Socket, error) {
 	for _, s := range u.sockets {
 		if s.cfg.Ifindex == cfg.Ifindex && s.cfg.Queue == cfg.Queue && !s.gone {
 			return nil, unix.EBUSY // the kernel would return EINVAL, or bind it
 		}
 	}
 	for deadline := time.Now().Add(busyWait); ; time.Sleep(time.Millisecond) {
-		s, err := open(u, cfg, zc)
+		s, err := open(u, cfg, zc, id)
 		if err == nil || !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
 			return s, err
 		}
 	}
 }
 
-// open makes one attempt in one mode.
-func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
+// open makes one attempt in one mode. id is the socket as an owner of frames.
+func open(u *Umem, cfg Config, zc bool, id Owner) (_ *Socket, err error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, step("create it", err)
 	}
-	s := &Socket{umem: u, cfg: cfg, id: u.nextID, fd: fd, zeroCopy: zc, sg: cfg.MultiBuffer}
+	s := &Socket{umem: u, cfg: cfg, id: id, fd: fd, zeroCopy: zc, sg: cfg.MultiBuffer}
 	defer func() {
 		if err != nil {
 			_ = s.unmap()
@@ -154,7 +155,6 @@ func open(u *Umem, cfg Config, zc bool) (_ *Socket, err error) {
 	if err := s.bind(peers); err != nil {
 		return nil, step("bind it", err)
 	}
-	u.nextID++
 	return s, nil
 }
 
@@ -275,16 +275,5 @@ func (s *Socket) Reclaim(addrs []uint64) int {
 	if s.fd >= 0 || s.zeroCopy && !s.gone {
 		return 0
 	}
-	n := 0
-	for i, o := range s.umem.owner {
-		if n == len(addrs) {
-			break
-		}
-		if o == s.id {
-			addrs[n] = uint64(i) << s.umem.shift
-			s.umem.owner[i] = ownedByWorker
-			n++
-		}
-	}
-	return n
+	return s.umem.Reclaim(s.id, addrs)
 }

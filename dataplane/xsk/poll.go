@@ -4,38 +4,41 @@
 package xsk
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Poller waits for packets on several sockets. It belongs to the goroutine that
-// owns them.
-type Poller struct {
+// SocketPoller is the Poller of sockets. It belongs to the goroutine that owns them,
+// except for Wake.
+type SocketPoller struct {
 	socks []*Socket
-	fds   []unix.PollFd // of socks, followed by the wake descriptor
+	wake  int           // an eventfd
+	fds   []unix.PollFd // of socks, followed by wake
 	ts    unix.Timespec
 }
 
-// NewPoller returns a Poller for socks and for one more file descriptor, such as an
-// eventfd, by which other goroutines can end a Wait; -1 for none.
-func NewPoller(socks []*Socket, wake int) *Poller {
-	p := &Poller{socks: socks}
+// NewPoller returns a SocketPoller for socks.
+func NewPoller(socks []*Socket) (*SocketPoller, error) {
+	wake, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make the eventfd that ends a poll of AF_XDP sockets: %w", err)
+	}
+	p := &SocketPoller{socks: socks, wake: wake}
 	for _, s := range socks {
 		p.fds = append(p.fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 	}
 	p.fds = append(p.fds, unix.PollFd{Fd: int32(wake), Events: unix.POLLIN})
-	return p
+	return p, nil
 }
 
-// Wait returns when a socket has packets, when the wake descriptor is readable (woken is
-// true; the caller reads the descriptor), after timeout, or at a signal. A negative
-// timeout means no timeout. Wait also makes the kernel send the packets that Kick left in
-// the TX rings. It allocates nothing.
+// Wait implements Poller; it also returns at a signal. It makes the kernel send the
+// packets that Kick left in the TX rings. It allocates nothing.
 //
 // Sockets that were closed, or whose interface is known to be gone, are skipped. An
 // interface that vanishes does not end a Wait: see Socket.State.
-func (p *Poller) Wait(timeout time.Duration) (woken bool, err error) {
+func (p *SocketPoller) Wait(timeout time.Duration) (woken bool, err error) {
 	ts := &p.ts
 	if timeout < 0 {
 		ts = nil
@@ -59,5 +62,19 @@ func (p *Poller) Wait(timeout time.Duration) (woken bool, err error) {
 			s.gone = true
 		}
 	}
-	return p.fds[len(p.socks)].Revents&unix.POLLIN != 0, nil
+	if p.fds[len(p.socks)].Revents&unix.POLLIN == 0 {
+		return false, nil
+	}
+	var count [8]byte
+	_, _ = unix.Read(p.wake, count[:])
+	return true, nil
 }
+
+// Wake implements Poller.
+func (p *SocketPoller) Wake() {
+	one := [8]byte{0: 1}
+	_, _ = unix.Write(p.wake, one[:]) // EAGAIN: a wakeup is pending already
+}
+
+// Close closes the eventfd. The sockets stay open.
+func (p *SocketPoller) Close() error { return unix.Close(p.wake) }

@@ -59,7 +59,7 @@ func (p *Pool) TakeOne() (addr uint64, ok bool) {
 	}
 	addr = p.free[n-1]
 	p.free = p.free[:n-1]
-	p.umem.move(addr, ownedByPool, ownedByWorker)
+	p.umem.Move(addr, ownedByPool, OwnedByWorker)
 	return addr, true
 }
 
@@ -74,14 +74,14 @@ func (p *Pool) Take(addrs []uint64) int {
 	copy(addrs, p.free[rest:])
 	p.free = p.free[:rest]
 	for _, a := range addrs[:n] {
-		p.umem.move(a, ownedByPool, ownedByWorker)
+		p.umem.Move(a, ownedByPool, OwnedByWorker)
 	}
 	return n
 }
 
 // GiveOne frees the frame at addr.
 func (p *Pool) GiveOne(addr uint64) {
-	p.umem.move(addr, ownedByWorker, ownedByPool)
+	p.umem.Move(addr, OwnedByWorker, ownedByPool)
 	p.free = append(p.free, p.umem.Base(addr))
 	if len(p.free) > p.max {
 		p.putBack()

@@ -37,7 +37,7 @@ var (
 type Socket struct {
 	umem     *Umem
 	cfg      Config
-	id       uint16 // in Umem.owner
+	id       Owner
 	fd       int
 	zeroCopy bool
 	gone     bool // the interface vanished
@@ -73,7 +73,7 @@ func (s *Socket) Receive(d []Desc) int {
 	}
 	for i := range n {
 		d[i] = s.rx.get(i)
-		s.umem.move(d[i].Addr, s.id, ownedByWorker)
+		s.umem.Move(d[i].Addr, s.id, OwnedByWorker)
 	}
 	s.rx.release(n)
 	return n
@@ -90,7 +90,7 @@ func (s *Socket) Fill(addrs []uint64) int {
 		return 0
 	}
 	for i, a := range addrs[:n] {
-		s.umem.move(a, ownedByWorker, s.id)
+		s.umem.Move(a, OwnedByWorker, s.id)
 		s.fill.put(i, s.umem.Base(a))
 	}
 	s.fill.publish(n)
@@ -136,7 +136,7 @@ func (s *Socket) Send(d []Desc) int {
 		if p.Len < minFrame || int(p.Len) > s.umem.Room(p.Addr) || p.Options != 0 {
 			badDesc(p)
 		}
-		s.umem.move(p.Addr, ownedByWorker, s.id)
+		s.umem.Move(p.Addr, OwnedByWorker, s.id)
 		s.tx.put(i, p)
 	}
 	s.tx.publish(n)
@@ -240,7 +240,7 @@ func (s *Socket) Complete(addrs []uint64) int {
 	}
 	for i := range n {
 		addrs[i] = s.umem.Base(s.completion.get(i))
-		s.umem.move(addrs[i], s.id, ownedByWorker)
+		s.umem.Move(addrs[i], s.id, OwnedByWorker)
 	}
 	s.completion.release(n)
 	s.inFlight -= n

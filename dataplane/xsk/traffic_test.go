@@ -209,7 +209,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	d := newDevice(t, 512, 64, 1)
 	w, s := d.wires[0], d.socks[0]
 	frame := groupFrame(make([]byte, 1024), 1, 256)
-	poller := NewPoller([]*Socket{s}, -1)
+	poller := newPoller(t, []*Socket{s})
 	moved := 0
 	allocs := testing.AllocsPerRun(500, func() {
 		w.send(frame)

@@ -5,6 +5,7 @@ package xsk
 
 import (
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,11 +14,14 @@ import (
 // (XDP_PACKET_HEADROOM).
 const headroom = unix.XDP_PACKET_HEADROOM
 
-// Owners of a frame, the values of Umem.owner; a larger value is the id of the socket
-// that the frame was given to.
+// Owner is the owner of a frame: the pool, the worker, or the Queue that the frame was
+// given to.
+type Owner uint16
+
+// Owners. A larger value is that of a Queue: see Umem.NewOwner.
 const (
-	ownedByPool   uint16 = iota
-	ownedByWorker        // or by the goroutine that the worker passed it to
+	ownedByPool   Owner = iota
+	OwnedByWorker       // or by the goroutine that the worker passed it to
 	firstSocketID
 )
 
@@ -30,10 +34,10 @@ type Umem struct {
 	mapped    []byte // contains mem
 	mem       []byte
 	frameSize uint64
-	shift     uint     // log2(frameSize)
-	owner     []uint16 // by frame
+	shift     uint    // log2(frameSize)
+	owner     []Owner // by frame
 	sockets   []*Socket
-	nextID    uint16
+	nextID    Owner
 }
 
 // NewUmem allocates memory for frames of frameSize bytes, which must be 2048 or 4096. A
@@ -57,7 +61,7 @@ func NewUmem(frames, frameSize int) (*Umem, error) {
 	}
 	return &Umem{
 		mapped: mapped, mem: mem, frameSize: uint64(frameSize), shift: shift,
-		owner: make([]uint16, frames), nextID: firstSocketID,
+		owner: make([]Owner, frames), nextID: firstSocketID,
 	}, nil
 }
 
@@ -110,8 +114,18 @@ func (u *Umem) Frame(addr uint64) []byte {
 	return u.mem[b : b+u.frameSize : b+u.frameSize]
 }
 
-// move makes to the owner of addr's frame; the owner before must be from.
-func (u *Umem) move(addr uint64, from, to uint16) {
+// NewOwner returns the owner that a Queue is; ok is false if there have been too many.
+func (u *Umem) NewOwner() (o Owner, ok bool) {
+	if u.nextID == math.MaxUint16 {
+		return 0, false
+	}
+	u.nextID++
+	return u.nextID - 1, true
+}
+
+// Move makes to the owner of addr's frame; the owner before must be from. A Queue calls
+// it for each frame that it is given and that it gives back.
+func (u *Umem) Move(addr uint64, from, to Owner) {
 	o := &u.owner[addr>>u.shift]
 	if *o != from {
 		u.checkOwner(addr, from, *o)
@@ -119,19 +133,36 @@ func (u *Umem) move(addr uint64, from, to uint16) {
 	*o = to
 }
 
-func (u *Umem) checkOwner(addr uint64, want, have uint16) {
+func (u *Umem) checkOwner(addr uint64, want, have Owner) {
 	panic(fmt.Sprintf("xsk: frame %#x belongs to %s, not to %s: handed on twice?",
 		u.Base(addr), ownerName(have), ownerName(want)))
 }
 
-func ownerName(o uint16) string {
+func ownerName(o Owner) string {
 	switch o {
 	case ownedByPool:
 		return "the pool"
-	case ownedByWorker:
+	case OwnedByWorker:
 		return "the worker"
 	}
 	return fmt.Sprintf("the kernel (socket %d)", o-firstSocketID)
+}
+
+// Reclaim makes the worker the owner of up to len(addrs) frames of o, writes their
+// addresses to addrs and returns their number.
+func (u *Umem) Reclaim(o Owner, addrs []uint64) int {
+	n := 0
+	for i, have := range u.owner {
+		if n == len(addrs) {
+			break
+		}
+		if have == o {
+			addrs[n] = uint64(i) << u.shift
+			u.owner[i] = OwnedByWorker
+			n++
+		}
+	}
+	return n
 }
 
 // Close frees the memory. All sockets must have been closed.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/bpf"
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // wire is a veth pair: a port of the switch and the host's end of its cable, on
@@ -79,7 +79,7 @@ func newWireMTU(t *testing.T, st *bpf.Steering, port, host string, mode bpf.Mode
 	}
 	w := &wire{t: t, port: port, hostName: host, ifindex: ends[0].Attrs().Index}
 	w.waitUp()
-	prog, err := st.AttachMTU(w.ifindex, port, mode, mtu)
+	prog, err := st.Attach(w.ifindex, port, mode, mtu)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func (d *device) complete(s *Socket) int {
 // receive waits until s has packets and returns them.
 func (d *device) receive(s *Socket) []Desc {
 	d.t.Helper()
-	p := NewPoller([]*Socket{s}, -1)
+	p := newPoller(d.t, []*Socket{s})
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		if n := s.Receive(d.rx); n > 0 {
 			return d.rx[:n]
@@ -309,6 +309,17 @@ func (d *device) receive(s *Socket) []Desc {
 	st, err := s.Stats()
 	d.t.Fatalf("nothing was received in 5 s; statistics %+v, %v", st, err)
 	return nil
+}
+
+// newPoller returns a poller for socks that is closed when the test ends.
+func newPoller(t testing.TB, socks []*Socket) *SocketPoller {
+	t.Helper()
+	p, err := NewPoller(socks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 // eventually waits until f holds.

@@ -189,8 +189,8 @@ func refusedRequests(ctx context.Context, cfg Config) error {
 // silence is how long nothing has to happen to be taken for not happening.
 const silence = 100 * time.Millisecond
 
-// quiet says that q completes nothing for a while.
-func quiet(ctx context.Context, q endpoint.QP) error {
+// idle says that q completes nothing for a while.
+func idle(ctx context.Context, q endpoint.QP) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	n, err := q.Poll(ctx, make([]endpoint.Completion, 1))

@@ -153,7 +153,7 @@ func receiverNotReady(ctx context.Context, cfg Config) error {
 	if _, err := p.qp[0].PostSend(endpoint.SendWR{ID: 1, Op: endpoint.Send, Local: endpoint.Segment{MR: p.send, Len: p.send.Len()}}); err != nil {
 		return err
 	}
-	if err := quiet(ctx, p.qp[0]); err != nil {
+	if err := idle(ctx, p.qp[0]); err != nil {
 		return fmt.Errorf("sent before there was a receive: %w", err)
 	}
 	if _, err := p.qp[1].PostRecv(endpoint.RecvWR{ID: 2, Local: endpoint.Segment{MR: p.recv, Len: p.recv.Len()}}); err != nil {

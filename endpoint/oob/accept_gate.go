@@ -27,7 +27,7 @@ type acceptGate struct {
 
 	mu         sync.Mutex
 	attempts   []*connectionAttempt // oldest first
-	perAddress sync.WaitGroup
+	handshakes sync.WaitGroup
 }
 
 type connectionAttempt struct {
@@ -37,7 +37,7 @@ type connectionAttempt struct {
 }
 
 // errDisplaced is the cause of a displaced connection's end.
-var errDisplaced = errors.New("had not said who it is when others came")
+var errDisplaced = errors.New("had not authenticated itself when others came")
 
 // open accepts connections at ln until ctx ends, and runs greet for each, concurrently,
 // so that a silent connection does not delay others. A connection for which greet returns
@@ -48,7 +48,7 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 	within, cancel := context.WithCancelCause(ctx)
 	defer func() {
 		cancel(context.Cause(ctx))
-		d.perAddress.Wait()
+		d.handshakes.Wait()
 		release()
 	}()
 	for {
@@ -71,7 +71,7 @@ func (d *acceptGate) open(ctx context.Context, ln net.Listener, greet func(ctx c
 			continue
 		}
 		v := d.admit(c, from)
-		d.perAddress.Go(func() {
+		d.handshakes.Go(func() {
 			err := greet(within, c, func() error { return d.finish(v) })
 			if err != nil && d.finish(v) != nil {
 				err = fmt.Errorf("%s %w", c.RemoteAddr(), errDisplaced)

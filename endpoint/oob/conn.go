@@ -32,9 +32,9 @@ type conn struct {
 	peer string // for messages
 }
 
-// handshakeTimeout bounds a single write: messages are short, so a peer that takes longer
+// writeTimeout bounds a single write: messages are short, so a peer that takes longer
 // is not reading.
-const handshakeTimeout = 5 * time.Second
+const writeTimeout = 5 * time.Second
 
 func newConn(c net.Conn, role string) *conn {
 	return &conn{c: c, r: bufio.NewReaderSize(c, MaxLine), peer: fmt.Sprintf("%s %s", role, c.RemoteAddr())}
@@ -62,7 +62,7 @@ func (c *conn) send(ctx context.Context, m message) error {
 	if len(b) > MaxLine {
 		return fmt.Errorf("to %s: %w", c.peer, errTooLong)
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	defer deadline(ctx, c.c)()
 	if _, err := c.c.Write(b); err != nil {

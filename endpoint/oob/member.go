@@ -10,8 +10,8 @@ import (
 	"net"
 )
 
-// Member is a member's side of the exchange: Offer, then Ready, then
-// AwaitRegistered. Close ends it at any point.
+// Member is a member's side of the exchange: Offer, then Ready. Close
+// ends it at any point.
 type Member struct{ c *conn }
 
 // NewMember takes ownership of a connection to the master.

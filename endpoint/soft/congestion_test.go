@@ -16,8 +16,8 @@ import (
 
 	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // flood keeps WRITEs outstanding until the test ends.

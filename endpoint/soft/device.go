@@ -25,17 +25,17 @@ import (
 // Device is a software RDMA device. Its methods may be called from any
 // goroutine.
 type Device struct {
-	cfg     Config
-	ifindex int
-	mac     rocev2.MAC
-	mtu     int
-	addrs   []netip.Addr
-	epoch   time.Time
-	nl      *netlink.Handle
-	nlUse   sync.RWMutex // held for reading while nl is used, for writing to close it
-	ctx     context.Context
-	cancel  context.CancelFunc // ends ctx
-	quiet   []int              // UDP sockets that keep the kernel from answering RoCEv2 packets
+	cfg           Config
+	ifindex       int
+	mac           rocev2.MAC
+	mtu           int
+	addrs         []netip.Addr
+	started       time.Time
+	nl            *netlink.Handle
+	nlUse         sync.RWMutex // held for reading while nl is used, for writing to close it
+	ctx           context.Context
+	cancel        context.CancelFunc // ends ctx
+	reservedPorts []int              // UDP sockets that keep the kernel from answering RoCEv2 packets
 
 	sock *socket
 	done chan struct{} // closed when the loop has ended
@@ -70,7 +70,7 @@ func open(cfg Config) (_ *Device, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: cfg, epoch: time.Now(), done: make(chan struct{}), qps: make(map[rocev2.QPN]*qp)}
+	d := &Device{cfg: cfg, started: time.Now(), done: make(chan struct{}), qps: make(map[rocev2.QPN]*qp)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("netlink: %w", err)
@@ -99,7 +99,7 @@ func open(cfg Config) (_ *Device, err error) {
 			return nil, err
 		}
 	}
-	if d.quiet, err = portReservation(); err != nil {
+	if d.reservedPorts, err = portReservation(); err != nil {
 		return nil, err
 	}
 	if err := d.loop.init(d); err != nil {
@@ -149,7 +149,7 @@ func (d *Device) release() error {
 	if d.sock != nil {
 		errs = append(errs, d.sock.close())
 	}
-	for _, fd := range d.quiet {
+	for _, fd := range d.reservedPorts {
 		errs = append(errs, unix.Close(fd))
 	}
 	d.cancel()
@@ -269,4 +269,4 @@ func (d *Device) Close() error {
 }
 
 // now is the loop's clock, monotonic.
-func (d *Device) now() time.Duration { return time.Since(d.epoch) }
+func (d *Device) now() time.Duration { return time.Since(d.started) }

@@ -103,7 +103,7 @@ func (l *loop) sleep(next time.Duration, armed bool) {
 	}
 	var t time.Time
 	if armed {
-		t = d.epoch.Add(next)
+		t = d.started.Add(next)
 	}
 	// The order matters: kick sets pending before it reads sleeping, and the deadline set
 	// here must not overwrite kick's, which is in the past.

@@ -234,8 +234,8 @@ func (q *qp) toRTS(to endpoint.Remote, active int) error {
 // dgid returns the GID of an address.
 func dgid(ip netip.Addr) [16]byte { return ip.As16() }
 
-// flushPatience is how long Close waits for the device to flush work requests.
-const flushPatience = time.Second
+// flushTimeout is how long Close waits for the device to flush work requests.
+const flushTimeout = time.Second
 
 // Close takes the queue pair to ERR, waits until the device has flushed what was
 // posted, and destroys it. Poll still gives the completions.
@@ -250,7 +250,7 @@ func (q *qp) Close() error {
 	q.state = closed
 	rc := C.gleam_to_err(q.c)
 	q.mu.Unlock()
-	deadline := time.Now().Add(flushPatience)
+	deadline := time.Now().Add(flushTimeout)
 	for rc == 0 && !q.flushed() && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Microsecond)
 	}

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 			.wr.rdma = {.remote_addr = window.addr + i * MESSAGE, .rkey = window.rkey}};
 		VERB(ibv_post_send(qp, &wr, &bad));
 	}
-	complete(cq, master ? "send (gleam group show GROUP_IP at the switch names the member that holds the group back)" : "receive");
+	complete(cq, master ? "send (gleam group show GROUP_IP at the switch names the member that the group waits for)" : "receive");
 	for (int i = 0; i < SIZE; i++)
 		check(memory[i] == (unsigned char)(i * 7 + i / 4096), "compare", "bytes differ");
 	printf("%s: %d bytes in %d messages %s %s (group of %u, virtual QPN 0x%x)\n", argv[1], SIZE, MESSAGES,

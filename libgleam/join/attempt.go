@@ -35,16 +35,16 @@ type attempt struct {
 	forwarded chan struct{} // closed when the events of group have been taken over
 }
 
-// stage is how far an attempt has come.
-type stage uint8
+// phase is how far an attempt has come.
+type phase uint8
 
 const (
-	joining stage = iota
+	joining phase = iota
 	inGroup
 	ended
 )
 
-func (a *attempt) stage() stage {
+func (a *attempt) phase() phase {
 	select {
 	case <-a.done:
 	default:
@@ -91,7 +91,7 @@ func (a *attempt) report(failure error) error {
 		a.connected <- failure
 	})
 	if !first {
-		return fmt.Errorf("%w: it has been said already that the queue pair is connected", ErrOrder)
+		return fmt.Errorf("%w: the queue pair was reported as connected already", ErrOrder)
 	}
 	return nil
 }

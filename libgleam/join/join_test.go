@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
-	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/control"
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/lab"
-	"github.com/gleam-rdma/gleam/lab/labtest"
 	"github.com/gleam-rdma/gleam/libgleam/join"
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 // world is a star with a switch inside this process. The sessions are in this
@@ -41,9 +41,9 @@ func newWorld(t *testing.T, hosts int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var engine *dataplane.Engine
+	var engine *control.Engine
 	quiet := func(bool, string, ...any) {}
-	if err := w.Switch.Do(func() (err error) { engine, err = dataplane.Open(cfg, quiet); return err }); err != nil {
+	if err := w.Switch.Do(func() (err error) { engine, err = control.Open(cfg, quiet); return err }); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(context.Background())

@@ -102,7 +102,7 @@ func (s *Session) begin(qp endpoint.QPInfo, mem *Memory) (*attempt, error) {
 		return nil, errClosed
 	}
 	if s.last != nil {
-		switch s.last.stage() {
+		switch s.last.phase() {
 		case joining:
 			return nil, fmt.Errorf("%w: a join is going on; leave first", ErrOrder)
 		case inGroup:

@@ -27,8 +27,8 @@ func Text(e endpoint.Event) string {
 	if m := Concerned(e); m.IsValid() {
 		text += " (" + m.String() + ")"
 	}
-	if e.Why != envelope.NotEnded {
-		text += ": " + e.Why.String()
+	if e.Reason != envelope.NotEnded {
+		text += ": " + e.Reason.String()
 	}
 	switch {
 	case e.Kind == endpoint.Failed && e.Member.IsValid():

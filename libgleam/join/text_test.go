@@ -19,11 +19,11 @@ func TestText(t *testing.T) {
 		want string
 	}{
 		{endpoint.Event{Kind: endpoint.Joined}, "joined"},
-		{endpoint.Event{Kind: endpoint.MemberLeft, Member: who, Why: envelope.Left}, "member left (10.0.0.3): left"},
-		{endpoint.Event{Kind: endpoint.MemberLeft, Member: who, Why: envelope.Removed}, "member left (10.0.0.3): removed by the master"},
-		{endpoint.Event{Kind: endpoint.Evicted, Member: who, Why: envelope.Evicted, PSN: 0x4d}, "evicted (10.0.0.3): evicted; it had everything up to PSN 0x00004d"},
-		{endpoint.Event{Kind: endpoint.Ended, Member: who, Why: envelope.Expired}, "ended: lease expired"},
-		{endpoint.Event{Kind: endpoint.Failed, Member: who, Why: envelope.Failed, PSN: 5}, "failed (10.0.0.3): group failed, by a fatal NAK of this member for PSN 0x000005"},
+		{endpoint.Event{Kind: endpoint.MemberLeft, Member: who, Reason: envelope.Left}, "member left (10.0.0.3): left"},
+		{endpoint.Event{Kind: endpoint.MemberLeft, Member: who, Reason: envelope.Removed}, "member left (10.0.0.3): removed by the master"},
+		{endpoint.Event{Kind: endpoint.Evicted, Member: who, Reason: envelope.Evicted, PSN: 0x4d}, "evicted (10.0.0.3): evicted; it had everything up to PSN 0x00004d"},
+		{endpoint.Event{Kind: endpoint.Ended, Member: who, Reason: envelope.Expired}, "ended: lease expired"},
+		{endpoint.Event{Kind: endpoint.Failed, Member: who, Reason: envelope.Failed, PSN: 5}, "failed (10.0.0.3): group failed, by a fatal NAK of this member for PSN 0x000005"},
 		{endpoint.Event{Kind: endpoint.Failed, Err: errors.New("why")}, "failed: why"},
 	} {
 		if got := Text(c.e); got != c.want {

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/api"
-	"github.com/gleam-rdma/gleam/lab/labtest"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // TestGroup: one master, three members; the switch has their numbers; one

@@ -1,13 +1,13 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds the list of what a switch has to do, check by
-// check, against the tests: a test of check 18 is named TestC18_ and something,
-// wherever it lives. Its own test keeps the table in docs/TESTING.md.
+// Package conformance compares the list of checks that a switch has to pass with the
+// tests: the name of a test of check 18, in any package, begins with TestC18_. The table
+// in docs/TESTING.md is generated here.
 package conformance
 
-// checks says what check n is, at index n-1. Start PSN 0 unless said; a_i is
-// what receiver i has acknowledged.
+// checks describes check n at index n-1. The first PSN is 0 unless the text names
+// another; a_i is acked of receiver i.
 var checks = []string{
 	"ICRC of the published CNP vector",
 	"ICRC of the published UC vector",
@@ -18,7 +18,7 @@ var checks = []string{
 	"a VLAN tag added or removed leaves the ICRC",
 	"a zero-length SEND padded to 60 bytes: lengths unchanged, ICRC found by UDP's",
 	"feedback with a bad ICRC changes nothing",
-	"IPv4 identification, DF, source port kept on every copy",
+	"IPv4 identification, DF, source port unchanged in every copy",
 	"UDP checksum not zero in: zero or right out",
 	"SEND_ONLY: a copy to each receiver, with its addresses and QPN",
 	"a member's ACK is never replicated",
@@ -49,30 +49,30 @@ var checks = []string{
 	"a stale NAK is ignored",
 	"NAK lost on its way to the source: its timeout recovers",
 	"the retransmission is lost to one receiver: recovers by timeout",
-	"NAK(0) at A = FFFFFF goes on",
+	"NAK(0) at acked = FFFFFF goes on",
 	"RNR NAKs with codes 1 and 0: code 0, which is the longest",
 	"rdma_rxe's RNR NAK then sequence NAK: RNR NAK only",
 	"sequence NAK of one, RNR NAK of another: RNR NAK",
-	"fatal NAK at 20 while another is at 10: waits for A = 19",
+	"fatal NAK at 20 while another is at 10: waits for acked = 19",
 	"policy evict: the member is removed, the ACK goes on",
 	"reserved syndromes are dropped",
 	"READ on a group: NAK 0x61, no copies",
 	"WRITE_FIRST gets each member's VA and R_Key; MIDDLE and LAST are left",
 	"a restart at MIDDLE is accepted",
 	"a WRITE of no bytes passes",
-	"targets that change by request: go-back to W1 uses the first update",
-	"targets that change by request: update lost, its WRITE changes no memory",
+	"targets that change by request: go-back to W1 uses the first target message",
+	"targets that change by request: target message lost, its WRITE changes no memory",
 	"VA out of the window: never forwarded with a foreign address",
 	"the slowest receiver is removed: ACK jumps to the new minimum",
 	"a join inside a message waits for the next",
 	"a joiner gets no retransmission of what precedes its first message",
 	"the source changes without host action",
 	"a new source too early: nothing is forwarded",
-	"late duplicate of the old source: answered, not forwarded, source stays",
-	"late ACK of the old epoch: no effect",
-	"first packet of an epoch lost before the switch: NAKed, nothing skipped",
-	"CNPs of the hottest branch only",
-	"the hottest branch goes silent: another's CNP passes",
+	"delayed duplicate of the old source: answered, not forwarded, source stays",
+	"delayed ACK of the old turn: no effect",
+	"first packet of a turn lost before the switch: NAKed, nothing skipped",
+	"CNPs of the most congested leg only",
+	"the most congested leg goes silent: another's CNP passes",
 	"CNP rewritten: source's QPN and address, right ICRC, BECN",
 	"CNP with source port 0 is accepted",
 	"repair: a single loss, the sender sees no NAK, others no duplicate",
@@ -83,5 +83,5 @@ var checks = []string{
 	"soak: two levels of switches, 15 % loss both ways, start FFFFF0",
 }
 
-// open are the checks that have no test yet, and why.
+// open are the checks that have no test yet, each with the reason.
 var open = map[int]string{}

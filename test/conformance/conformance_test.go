@@ -28,8 +28,8 @@ const (
 	end   = "<!-- conformance: end -->\n"
 )
 
-// found returns the tests of each check, as package.Test. A number that is no
-// check is an error.
+// found returns the tests of each check, as package.Test. A number without a check is an
+// error.
 func found(t *testing.T) map[int][]string {
 	t.Helper()
 	tests := map[int][]string{}

@@ -1,14 +1,14 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statetable is for tests that hold a whole state machine in place: what each
-// event does in each situation that the machine can be in. A test makes the situations and
-// the events, and says in text what happened; the table is compared with the one that is
-// kept in testdata. Events that do the same in a situation share a line.
+// Package statetable is for tests of a whole state machine: the effect of each event in
+// each situation of the machine. A test makes the situations and the events, and describes
+// each effect in text; the table is compared with the stored table in testdata. Events with
+// the same effect in a situation share a line.
 //
 //	go test ./rc -run Table -tables
 //
-// writes the tables anew. The difference is to be read like a change of the code.
+// writes the tables anew. Their difference is reviewed like a change of the code.
 package statetable
 
 import (
@@ -23,18 +23,18 @@ import (
 
 var write = flag.Bool("tables", false, "write the tables of testdata anew")
 
-// Table is a table that is being made.
+// Table is a table under construction.
 type Table struct {
 	t       testing.TB
 	path    string
-	kept    string // the table of before
+	kept    string // the stored table
 	text    strings.Builder
 	results []string
 	events  map[string][]string
 	details map[string]string // by result
 }
 
-// New begins the table that is kept in testdata/tables/name.
+// New begins the table that is stored in testdata/tables/name.
 func New(t testing.TB, name string) *Table {
 	t.Helper()
 	s := &Table{t: t, path: filepath.Join("testdata", "tables", name)}
@@ -59,7 +59,7 @@ func (s *Table) Situation(name, state string) {
 	s.results, s.events, s.details = nil, map[string][]string{}, map[string]string{}
 }
 
-// Event adds an event to the situation, and what it did. Of the details the table keeps a
+// Event adds an event of the situation with its effect. Of the details the table has a
 // checksum only; they are printed when it differs.
 func (s *Table) Event(name, result, details string) {
 	result = oneLine(result)
@@ -78,8 +78,8 @@ func oneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// flush writes the lines of a situation, and compares the table so far with the one that
-// is kept.
+// flush writes the lines of a situation, and compares the table so far with the stored
+// table.
 func (s *Table) flush() {
 	s.t.Helper()
 	for _, r := range s.results {
@@ -135,14 +135,14 @@ func variantOf(event string) string {
 	return ""
 }
 
-// Legend says what the letters of variants mean; the first has none.
+// Legend explains the letters of variants; the first variant has none.
 func (s *Table) Legend(variants []string) {
 	for i, v := range variants {
 		fmt.Fprintf(&s.text, "%s %s\n", Variant(i), v)
 	}
 }
 
-// Variant is what an event's name ends with that is the variant of this number.
+// Variant returns the end of the name of an event that is the variant with this number.
 func Variant(i int) string { return "/" + string(rune('a'+i)) }
 
 // End compares, or writes, the whole table.

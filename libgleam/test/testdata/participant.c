@@ -246,7 +246,7 @@ static int arguments(const char *ip)
 		FAILS(gleam_join(g, &ok, NULL, &peer, 1000), 0, "");
 		FAILS(gleam_join(g, &ok, NULL, &peer, 1000), -EINVAL, "a join is going on");
 		FAILS(gleam_connected(g, NULL), 0, "");
-		FAILS(gleam_connected(g, NULL), -EINVAL, "said already");
+		FAILS(gleam_connected(g, NULL), -EINVAL, "was reported as connected already");
 		if (i == 1) {
 			FAILS(gleam_leave(g, 1000), 0, "");
 			FAILS(gleam_connected(g, NULL), -EIO, "it left before");

@@ -45,7 +45,7 @@ func allCases() []testCase {
 		testCase{name: "a receiver joins while messages flow", run: lateJoiner},
 		testCase{name: "a member waits for its turn, 3 retries, while another one sends", run: contend},
 		testCase{name: "a link flaps in mid-transfer", run: linkFlap},
-		testCase{name: "update messages: WRITEs to other memory each time", run: updates},
+		testCase{name: "target messages: WRITEs to other memory each time", run: targetMessages},
 		testCase{name: "unicast programs on the same ports, at the same time", run: unicastBeside},
 		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},

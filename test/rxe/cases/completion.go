@@ -13,8 +13,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// patience is the time for which the source must stay without a completion.
-const patience = 300 * time.Millisecond
+// silenceAtSource is the time for which the source must stay without a completion.
+const silenceAtSource = 300 * time.Millisecond
 
 // lastReceiver cuts a receiver off, and lets it have the message only when all
 // others have acknowledged it.
@@ -68,7 +68,7 @@ func (c *capture) acked(h *host) bool {
 
 // nothingYet checks that the source has no completion, and gets none soon.
 func (g *group) nothingYet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, silenceAtSource)
 	defer cancel()
 	var wcs [1]endpoint.Completion
 	n, err := g.source().qp.Poll(ctx, wcs[:])

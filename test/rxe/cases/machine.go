@@ -21,7 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
 	"github.com/gleam-rdma/gleam/envelope"
-	"github.com/gleam-rdma/gleam/lab"
+	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
 const (

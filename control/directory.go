@@ -1,0 +1,306 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/control/locate"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// directory is the control plane's table of groups: the registration of each, its GroupID
+// at the worker, and the locations of its members. It is the envelope.Table of the
+// registrar and belongs to the control loop.
+type directory struct {
+	plane       *dataplane.Plane
+	ports       []*port
+	groups      map[netip.Addr]*group
+	byID        []*group        // by mcast.GroupID; nil if free
+	freeIDs     []mcast.GroupID // free ones; the next one to be used is the last
+	generations uint64          // the generation of the last registration
+	maxGroups   int
+	notify      Notify
+	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
+	// state of a registration that has ended.
+	onOutcome func(*group, *newOutcome)
+	onEnd     func(*group, *dataplane.GroupState, envelope.EndReason)
+	onMoved   func(*group, *host) // called when h, the host of a member, has a location, which may be new
+	// onNewTable is called when the worker has the new locations of members, once for all of
+	// them.
+	onNewTable func(*group)
+	scratch    dataplane.GroupState // reused
+	hosts      *hosts
+	// cameFrom is the origin of the envelope that is being served, memberAt the location
+	// that FromMember has compared it with.
+	cameFrom dataplane.Origin
+	memberAt locate.Location
+	proofs   *locationProofs
+	// pending are registrations that wait for answers, by group; ready are the groups
+	// whose registrations have all answers.
+	pending     map[netip.Addr]*pendingRegistration
+	ready       []netip.Addr
+	sweptAt     time.Duration
+	staleTables []*group // groups whose workers do not have the members' present locations yet
+	// kernelDecides: the kernel's tables decide where members are (unconfirmed_moves:
+	// follow). onSuspect is called with a location by the kernel that differs from the
+	// member's.
+	kernelDecides bool
+	onSuspect     func(*host, locate.Location)
+
+	defaults groupDefaults
+}
+
+// groupDefaults are the parameters of groups that the configuration sets.
+type groupDefaults struct {
+	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source's declared timeout is longer
+	psnProbe      time.Duration
+	repair        mcast.RepairSpec // of the groups with local repair
+}
+
+// locator is the part of locate.Locator that the control loop uses. Its calls may take
+// long.
+type locator interface {
+	Locate(ip netip.Addr) (locate.Location, error)
+	Up(ifindex int) (up bool, mtu int)
+	Close()
+}
+
+// group is one registered group. The records of its members are in slots.
+type group struct {
+	id            mcast.GroupID
+	generation    uint64 // of the registration that the core has
+	handle        *dataplane.Group
+	reg           envelope.Registration
+	slots         []slot             // by MemberID
+	hosts         map[netip.Addr]int // hosts of the members, each with the index of its slot
+	applied       appliedOutcomes
+	quiet         bool   // a source was reported within turnGap
+	held          turn   // the last source since then, not reported yet
+	tableStale    bool   // the group is in directory.staleTables
+	isolationText string // why members may not send; "" if all may
+	mtuText       string // why its longest copies do not fit a port; "" if they do
+	registeredAt  time.Time
+	former        []api.FormerMember // members that have gone, the last maxFormerMembers
+}
+
+// slot is the member that the core knows under a MemberID. A member that has gone keeps
+// its slot until another member takes it over.
+type slot struct {
+	record           envelope.MemberRecord
+	location         locate.Location
+	gone             bool
+	mismatchReported [mcast.NumNumbers]bool // numbers that its packets contradict and that the operator was told of
+}
+
+// maxFormerMembers bounds the number of former members that a group remembers.
+const maxFormerMembers = 64
+
+// now returns the time by the workers' clock.
+func (d *directory) now() time.Duration { return d.plane.Now() }
+
+// slotOf returns the MemberID of k, or -1 if k is not, or no longer, in the group.
+func (g *group) slotOf(k envelope.MemberKey) int {
+	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.record.Key() == k })
+}
+
+func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, notify Notify) *directory {
+	size := cfg.Limits.Groups
+	d := &directory{
+		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
+		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
+		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
+		proofs:   newLocationProofs(),
+		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec()},
+	}
+	for id := size - 1; id >= 0; id-- {
+		d.freeIDs = append(d.freeIDs, mcast.GroupID(id))
+	}
+	return d
+}
+
+// Install makes the switch serve r, replacing an older registration of the same GroupIP,
+// or, if r has a Base, updates the members of that registration. It implements
+// envelope.Table.
+func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
+	if r.Base != 0 {
+		return d.update(r, key)
+	}
+	places, verdict := d.locateMembers(r, r, key)
+	if verdict.Kind != envelope.VerdictAccepted {
+		return verdict
+	}
+	if limit := d.largestPMTU(places, r.Group.Is4()); r.PMTU > limit {
+		return rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
+	}
+	g := d.groups[r.Group]
+	if g == nil {
+		if len(d.freeIDs) == 0 {
+			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.maxGroups)})
+		}
+		id := d.freeIDs[len(d.freeIDs)-1]
+		g = &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
+	}
+	slots := make([]slot, len(r.Members))
+	for i := range slots {
+		slots[i] = slot{record: r.Members[i], location: places[i]}
+	}
+	table := d.makeTable(r, slots)
+	if limit, err := g.handle.MaxMembers(&table); err == nil && len(r.Members) > limit {
+		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
+	}
+	spec := makeSpec(g.id, r, &table, &d.defaults)
+	d.generations++
+	spec.Generation = d.generations
+	if err := g.handle.Install(spec, &table, &d.scratch); err != nil { // scratch: of the registration that is replaced
+		return d.coreRefused(r, err)
+	}
+	if d.groups[r.Group] != nil {
+		d.onEnd(g, &d.scratch, envelope.Replaced)
+	} else {
+		d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
+		d.groups[r.Group], d.byID[g.id] = g, g
+	}
+	g.slots, g.registeredAt, g.former = slots, time.Now(), nil
+	g.generation, g.applied, g.mtuText = spec.Generation, appliedOutcomes{}, ""
+	d.hosts.setMembers(g, slots)
+	g.setRegistration(r)
+	return envelope.Verdict{Kind: envelope.VerdictAccepted}
+}
+
+func (g *group) setRegistration(r *envelope.Registration) {
+	g.reg = *r
+	g.reg.Members = nil
+}
+
+// coreRefused returns the verdict for a group that passed all checks but that the core
+// refused.
+func (d *directory) coreRefused(r *envelope.Registration, err error) envelope.Verdict {
+	d.notify(true, "the core refused a group", "group", r.Group, "error", err)
+	return rejected(envelope.Problem{Reason: envelope.Malformed})
+}
+
+func rejected(p envelope.Problem) envelope.Verdict {
+	return envelope.Verdict{Kind: envelope.VerdictRejected, Problem: p}
+}
+
+// Remove ends a group. It implements envelope.Table.
+func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
+	g := d.groups[ip]
+	if g == nil {
+		return
+	}
+	delete(d.groups, ip)
+	d.hosts.setMembers(g, nil)
+	d.byID[g.id] = nil
+	d.freeIDs = append(d.freeIDs, g.id)
+	if g.handle.Remove(&d.scratch) == nil {
+		d.onEnd(g, &d.scratch, why)
+	}
+}
+
+// RemoveMember removes one member of a group. It implements envelope.Table.
+func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope.EndReason) {
+	g := d.groups[ip]
+	if g == nil {
+		return
+	}
+	if i := g.slotOf(m); i >= 0 {
+		if g.handle.RemoveMember(mcast.MemberID(i), &d.scratch.Outcomes) == nil {
+			d.reportLastOutcome(g, i)
+		}
+		g.markGone(i)
+		d.hosts.setMembers(g, g.slots)
+	}
+}
+
+// HadSource reports whether a group has had a source since it was last installed, updates
+// aside. It implements envelope.Table.
+func (d *directory) HadSource(ip netip.Addr) (carried bool) {
+	if g := d.groups[ip]; g != nil {
+		carried = g.handle.Outcomes(&d.scratch.Outcomes) == nil && d.scratch.Outcomes.Turns > 0
+	}
+	return carried
+}
+
+// largestPMTU returns the largest path MTU that the ports at the given locations carry. A
+// packet that is longer than a frame of the UMEM takes several (port.multiBuffer).
+func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
+	mtu := math.MaxInt
+	for _, at := range places {
+		if pi := d.plane.PortIndex(at.Ifindex); pi >= 0 {
+			mtu = min(mtu, d.ports[pi].mtu)
+		}
+	}
+	return pathMTUWithin(mtu, v4)
+}
+
+// makeSpec makes the core's spec of a registration whose members are all new.
+func makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table, d *groupDefaults) mcast.GroupSpec {
+	spec := mcast.GroupSpec{
+		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
+		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadAfterMax: r.DeadAfterMax(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
+		SourceTimeout: max(d.sourceTimeout, r.SenderTimeoutTotal()),
+	}
+	spec.PSNProbe = d.psnProbe
+	if !r.NoRepair {
+		spec.Repair = d.repair
+	}
+	for i := range r.Members {
+		spec.Legs = append(spec.Legs, legSpec(&t.Destinations[i]))
+		spec.Members = append(spec.Members, memberSpec(&r.Members[i], mcast.LegID(i)))
+	}
+	return spec
+}
+
+func legSpec(to *dataplane.Destination) mcast.LegSpec {
+	return mcast.LegSpec{Kind: mcast.Connected, Port: mcast.Port(max(0, to.Port))}
+}
+
+func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
+	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l, ReceiveOnly: m.ReceiveOnly}
+}
+
+// makeTable makes the worker's table of a registration: a destination for each member,
+// with the member's number.
+func (d *directory) makeTable(r *envelope.Registration, slots []slot) dataplane.Table {
+	t := dataplane.Table{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU}
+	for i := range slots {
+		m := &slots[i].record
+		t.Destinations = append(t.Destinations, dataplane.Destination{
+			Origin: d.originOf(&slots[i].location), IP: m.IP, QPN: m.QPN, Gone: slots[i].gone,
+		})
+	}
+	return t
+}
+
+// originOf returns the origin of frames from a host at the given location; its port is -1
+// for the zero Location.
+func (d *directory) originOf(at *locate.Location) (s dataplane.Origin) {
+	s.Port, s.VLAN = d.plane.PortIndex(at.Ifindex), at.VLAN
+	if s.Port >= 0 && s.VLAN == 0 {
+		s.VLAN = d.ports[s.Port].VLAN
+	}
+	copy(s.MAC[:], at.MAC)
+	return s
+}
+
+func sameLocation(a, b locate.Location) bool {
+	return a.Ifindex == b.Ifindex && a.VLAN == b.VLAN && slices.Equal(a.MAC, b.MAC)
+}
+
+func (d *directory) locationText(at locate.Location) string {
+	pi := d.plane.PortIndex(at.Ifindex)
+	if pi < 0 {
+		return "unknown"
+	}
+	return d.ports[pi].Name + " " + at.MAC.String()
+}

@@ -1,0 +1,173 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/control/locate"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/envelope"
+)
+
+var errStopped = dataplane.ErrStopped
+
+// Notify receives messages for the operator.
+type Notify = dataplane.Notify
+
+// Engine is a running switch: the data plane with the control plane above it. Open makes
+// it; Run moves packets until its context ends; Close returns the ports to the kernel. Its
+// other methods implement api.Backend.
+type Engine struct {
+	cfg     *config.Config
+	notify  Notify
+	plane   *dataplane.Plane
+	control *control
+	filter  *locate.Filter // nil if the kernel refused one
+	watcher *locate.Watcher
+	changes *locate.Changes
+	bridges *bridgeFollower
+	started time.Time
+	pinner  *pinner // nil if members are not pinned
+}
+
+// Open attaches to every configured port. If it fails, it undoes everything. The errors
+// name the port and a remedy.
+func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
+	e := &Engine{cfg: cfg, notify: notify, started: time.Now()}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	e.reportFindings()
+	if e.plane, err = dataplane.Open(cfg, notify); err != nil {
+		return nil, err
+	}
+	var indexes []int
+	ports := portsOf(e.plane, cfg)
+	for _, p := range ports {
+		indexes = append(indexes, p.Ifindex)
+	}
+	kernel, err := locate.OpenBridges()
+	if err != nil {
+		return nil, err
+	}
+	if e.bridges, err = newBridgeFollower(kernel, ports, notify); err != nil {
+		kernel.Close()
+		return nil, err
+	}
+	for pi, p := range ports {
+		e.plane.PresetIsolated(pi, p.bridgeState.Isolated)
+	}
+	e.bridges.apply = e.bridgeChanged
+	if e.filter, err = locate.NewFilter(); err != nil {
+		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", err)
+	}
+	e.changes = locate.NewChanges()
+	if e.watcher, err = locate.NewWatcher(e.changes, e.filter, e.watchReports()); err != nil {
+		return nil, err
+	}
+	locator, err := locate.New(indexes)
+	if err != nil {
+		return nil, err
+	}
+	var secret [envelope.SecretLen]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return nil, fmt.Errorf("draw the registrar's secret: %w", err)
+	}
+	if e.control, err = newControl(e.plane, ports, locator, cfg, secret, notify); err != nil {
+		locator.Close()
+		return nil, err
+	}
+	e.control.watcher = e.watcher
+	if e.filter != nil {
+		e.control.dir.hosts.filter = e.filter
+	}
+	if cfg.UnconfirmedMoves != config.MoveFollow {
+		if err := e.pinMembers(indexes); err != nil {
+			return nil, err
+		}
+	}
+	e.control.onLinkChange = e.bridges.wake
+	return e, nil
+}
+
+// pinMembers enables the pinning of members in the kernel's tables, and removes entries
+// that a killed gleamd has left there.
+func (e *Engine) pinMembers(ports []int) error {
+	kernel, stale, err := locate.NewPins(ports)
+	if err != nil {
+		return err
+	}
+	if stale > 0 {
+		e.notify(false, "entries removed that a gleamd which was killed has left in the kernel's tables", "entries", stale)
+	}
+	e.pinner = newPinner(kernel, e.plane.Watchlist(), func(ip netip.Addr, err error) {
+		e.notify(true, "a member is not pinned in the kernel's tables: other hosts can draw its unicast traffic to them", "member", ip, "error", err)
+	})
+	e.control.setPinner(e.pinner)
+	return nil
+}
+
+// reportFindings reports conditions of the machine that keep groups from working.
+func (e *Engine) reportFindings() {
+	for _, f := range Check(e.cfg) {
+		if f.Fatal {
+			continue // dataplane.Open will return an error
+		}
+		var kv []any
+		if f.Port != "" {
+			kv = append(kv, "port", f.Port)
+		}
+		if f.Remedy != "" {
+			kv = append(kv, "remedy", f.Remedy)
+		}
+		e.notify(true, f.Text, kv...)
+	}
+}
+
+// Run moves packets until ctx ends. It may be called once.
+func (e *Engine) Run(ctx context.Context) error {
+	watch, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	watches.Go(func() { e.bridges.run(watch) })
+	watches.Go(func() { newPortGuardLog(e.control.ports, e.notify).run(watch) })
+	watches.Go(func() { e.watcher.Run(watch) })
+	return e.plane.Run(func() { e.control.run(ctx, e.changes) })
+}
+
+// Close detaches from all ports, which then forward like any other interface again, and
+// frees everything that Open made. Run must have returned.
+func (e *Engine) Close() error {
+	if e.control != nil {
+		e.control.locator.Close()
+	}
+	if e.bridges != nil {
+		e.bridges.kernel.Close()
+	}
+	var errs []error
+	if e.pinner != nil {
+		errs = append(errs, e.pinner.close())
+	}
+	if e.watcher != nil {
+		e.watcher.Close()
+	}
+	if e.filter != nil {
+		errs = append(errs, e.filter.Close())
+	}
+	if e.plane != nil {
+		errs = append(errs, e.plane.Close())
+	}
+	return errors.Join(errs...)
+}

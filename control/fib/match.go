@@ -1,0 +1,70 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fib
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// matcher sends FIB matches to the kernel of one network namespace.
+type matcher struct {
+	sockets map[int]*nl.SocketHandle
+}
+
+// answerTimeout bounds the wait for an answer. The kernel answers within the system call
+// that sends the request, so it expires only if an answer was lost.
+var answerTimeout = unix.Timeval{Sec: 1}
+
+func newMatcher(ns netns.NsHandle) (*matcher, error) {
+	s, err := nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink for routes: %w", err)
+	}
+	if err := errors.Join(s.SetSendTimeout(&answerTimeout), s.SetReceiveTimeout(&answerTimeout)); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("open netlink for routes: %w", err)
+	}
+	return &matcher{map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: s}}}, nil
+}
+
+func (m *matcher) close() { m.sockets[unix.NETLINK_ROUTE].Close() }
+
+// match returns what the FIB has for a destination. An error says nothing about the
+// destination.
+func (m *matcher) match(a netip.Addr) (Route, error) {
+	req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, 0)
+	req.Sockets = m.sockets
+	msg := &nl.RtMsg{}
+	msg.Family, msg.Dst_len = unix.AF_INET6, 128
+	if a.Is4() {
+		msg.Family, msg.Dst_len = unix.AF_INET, 32
+	}
+	msg.Flags = unix.RTM_F_LOOKUP_TABLE | unix.RTM_F_FIB_MATCH
+	req.AddData(msg)
+	req.AddData(nl.NewRtAttr(unix.RTA_DST, a.AsSlice()))
+	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		if r, ok := failed(errno); ok {
+			return r, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return Route{}, fmt.Errorf("match %s in the FIB: %w", a, err)
+	case len(answers) != 1:
+		return Route{}, fmt.Errorf("match %s in the FIB: %d answers", a, len(answers))
+	}
+	r, err := ParseRoute(answers[0])
+	if err != nil {
+		return Route{Status: Malformed}, nil
+	}
+	return r, nil
+}

@@ -1,0 +1,34 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to meet floods of envelopes.
+var _ = []mutant.Mutant{
+	mutant.New("there is a lookup for a receiver that cannot be waited for", "Flood", mutant.In((*control).send,
+		"(h == nil || c.w.portOf(h.at.Ifindex) < 0) && !c.parking.room(c.from)",
+		"h == nil && h != nil")),
+	mutant.New("the answers to one port's envelopes take all places", "Flood", mutant.In((*parkedEnvelopes).hasRoom,
+		"port < 0 || n < parkShare",
+		"port < 0 || n < 1000")),
+	mutant.New("an answer is not told from the switch's own messages", "Flood", mutant.In((*control).serveEnvelope,
+		"c.from = d.origin.port\nd.give()",
+		"c.from = -1\nd.give()")),
+	mutant.New("each request has an iteration of the control loop", "Flood", mutant.In((*control).serveRequests,
+		"c.requests.take(c.began)\n",
+		"")),
+	mutant.New("a turn serves one request", "Flood", mutant.In((*control).serveRequests,
+		"c.now()-c.began > requestTime",
+		"true")),
+	mutant.New("requests that waited for a turn wait for another event", "Flood", mutant.In((*control).serveDeferred,
+		"c.requests.wait(c.began) > 0",
+		"true")),
+	mutant.New("each datagram waits for a batch of its worker", "Places", mutant.In((*control).sendBy,
+		"if len(c.outbox) == outboxSize {",
+		"if len(c.outbox) > 0 {")),
+	mutant.New("a full outbox grows", "Places", mutant.In((*control).sendBy,
+		"if len(c.outbox) == outboxSize {",
+		"if len(c.outbox) < 0 {")),
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to have members prove their places at registration. The rule is a section of
+// docs/ARCHITECTURE.md, Places.
+var _ = []mutant.Mutant{
+	mutant.New("the kernel's word is enough at registration", "Proofs", mutant.In((*directory).provenLocation,
+		"if d.follows || !r.Master.IsValid() {",
+		"if d.follows || r.Master.IsValid() {")),
+	mutant.New("a proof counts under every key", "Proofs", mutant.In((*directory).provenLocation,
+		"p, ok := h.proven[key]",
+		"p, ok := h.proven[0]")),
+	mutant.New("a guest's proof is for ever", "Proofs", mutant.In((*directory).provenLocation,
+		"return h.at, recent || h.member()",
+		"return h.at, true")),
+	mutant.New("members prove their places again for every group", "Proofs", mutant.In((*directory).provenLocation,
+		"return h.at, recent || h.member()",
+		"return h.at, recent")),
+	mutant.New("an old proof of another place counts", "Proofs", mutant.In((*directory).provenLocation,
+		`case recent:
+		return p.at, true`,
+		`case !recent || recent:
+		return p.at, true`)),
+	mutant.New("an answer from another port is a proof", "Proofs", mutant.In((*control).handleProof,
+		"if s.port != a.spot.port || s.mac != a.spot.mac {",
+		"if s.mac != a.spot.mac {")),
+	mutant.New("an answer from another MAC address is a proof", "Proofs", mutant.In((*control).handleProof,
+		"if s.port != a.spot.port || s.mac != a.spot.mac {",
+		"if s.port != a.spot.port {")),
+	mutant.New("any number is a proof", "Proofs", mutant.In((*control).handleProof,
+		"a.at.Ifindex != 0 && a.nonce == e.Nonce",
+		"a.at.Ifindex != 0")),
+	mutant.New("a member that answers from elsewhere gets no inquiry there", "Proofs", mutant.In((*control).requestAtNewOrigin,
+		"p.asks[1] = c.newAsk(at)",
+		"_ = c.newAsk(at)")),
+	mutant.New("inquiries go where no route leads", "Proofs", mutant.In((*control).requestAtNewOrigin,
+		"!c.bridged(&base, s.port) {",
+		"false {")),
+	mutant.New("the kernel's second thoughts are not followed", "Proofs", mutant.In((*control).sendProofs,
+		"h.at.Ifindex != 0 && !samePlace(h.at, p.asks[0].at) {",
+		"h.at.Ifindex != 0 && p.asks[0].at.Ifindex == 0 {")),
+	mutant.New("inquiries go out though no registration waits", "Proofs", mutant.In((*control).sendProofs,
+		`if !wanted {
+			x.end(p)
+			continue
+		}`,
+		"_ = wanted")),
+	mutant.New("inquiries for proofs have no bound", "Proofs", mutant.In((*locationProofs).nextDue,
+		"if !p.over && !x.pace.take(now) {",
+		"if !p.over && x == nil {")),
+	mutant.New("the kernel's answer is taken for the member's", "Proofs", mutant.In((*directory).hostLocated,
+		`if its != l {
+			continue
+		}`,
+		"_, _ = its, l")),
+	mutant.New("envelopes go to the kernel's place, not the proved one", "Proofs", mutant.In((*hosts).addMember,
+		"if !samePlace(h.at, s.place) {",
+		"if false {")),
+}

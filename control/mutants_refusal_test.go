@@ -1,0 +1,47 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/test/mutation/mutant"
+)
+
+// Wrong ways to tell of envelopes that are refused, and to answer those whose sender
+// is not known yet.
+var _ = []mutant.Mutant{
+	mutant.New("every refused envelope is a line", "Refusals", mutant.In((*sampler[int]).add,
+		"if k.reported && now < k.until {",
+		"if k.reported && now < 0 {")),
+	mutant.New("what was suppressed is forgotten", "Refusals", mutant.In((*sampler[int]).add,
+		"suppressed = k.held",
+		"")),
+	mutant.New("the end of a flood is never told", "Refusals", mutant.In((*sampler[int]).next,
+		"if k := &s.kinds[i]; k.held > 0 && (!ok",
+		"if k := &s.kinds[i]; k.held > 1 && (!ok")),
+	mutant.New("an answer to an unknown neighbour is lost", "Refusals", mutant.In((*parkedEnvelopes).retry,
+		`default:
+			keep = append(keep, x)`,
+		`case false:
+			keep = append(keep, x)`)),
+	mutant.New("answers wait without bound", "Refusals", mutant.In((*parkedEnvelopes).hasRoom,
+		"len(k.waiting) < parkRoom",
+		"len(k.waiting) < 2*parkRoom")),
+	mutant.New("answers wait for ever", "Refusals", mutant.In((*parkedEnvelopes).retry,
+		"case now >= x.until:",
+		"case now >= x.until+$1:", time.Hour)),
+	mutant.New("every registration that is turned down is a line", "Refusals", mutant.In((*control).noteRejection,
+		"rejection{e.Group, e.Err}); report {",
+		"rejection{e.Group, e.Err}); report || true {")),
+	mutant.New("rejections of different kinds hide each other", "Refusals", mutant.In((*control).noteRejection,
+		"p.Reason < envelope.NumReasons {",
+		"p.Reason < 0 {")),
+	mutant.New("each turn of a group is reported", "Outcomes", mutant.In((*turnReports).add,
+		"g.quiet = true",
+		"g.quiet = false")),
+	mutant.New("a group's last turn is never reported", "Outcomes", mutant.In((*turnReports).due,
+		"if q.g.held.turns == 0 {",
+		"if q.g.held.turns < 1000 {")),
+}

@@ -1,0 +1,28 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to look at the machine that the switch runs on.
+var _ = []mutant.Mutant{
+	mutant.New("link-local routes lead to members", "Check", mutant.In(leadsThrough,
+		"if r.Dst != nil && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast()) {",
+		"if r.Dst != nil && r.Dst.IP.IsMulticast() {")),
+	mutant.New("a bridge's address is not its ports'", "Check", mutant.In((*hostNetwork).above,
+		`m.Type() == "bridge"`,
+		`m.Type() == "bond"`)),
+	mutant.New("any route leads to members", "Check", mutant.In(leadsThrough,
+		"if slices.Contains(interfaces, r.LinkIndex) {",
+		"if r.LinkIndex > 0 {")),
+	mutant.New("the switch's own address may be a group's", "Check", mutant.In((*hostNetwork).checkPrefix,
+		"if p.Contains(net.Addr()) {",
+		"if false {")),
+	mutant.New("headers need no room in the MTU", "Check", mutant.In((*hostNetwork).checkPort,
+		"need := usualPMTU + rocev2.headroom(p.Addr().Is4())",
+		"need := usualPMTU + 0*rocev2.headroom(p.Addr().Is4())")),
+	mutant.New("every prefix is in a subnet of the ports", "Check", mutant.In((*hostNetwork).checkPrefix,
+		"case !onLink:",
+		"case !onLink && false:")),
+}

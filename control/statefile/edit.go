@@ -1,0 +1,174 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package statefile
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// table is what the file holds: nodes by name. It is the state after the edits of all
+// frames, in their order.
+type table map[string]node
+
+// node is one thing that is kept, as parts by name. The parts of a group are its
+// description, its turn and the members that have gone since.
+type node map[string][]byte
+
+// edit is a change of one node. A part with nil as value is removed. An edit of a node
+// that was there is complete by itself with reset: the node has its parts and no others.
+type edit struct {
+	name  string
+	reset bool
+	parts node
+}
+
+// batch is a sequence of edits, at most one for each node: a later edit of a node is
+// merged into the earlier one.
+type batch struct {
+	edits  []*edit
+	byName map[string]*edit
+}
+
+func (b *batch) of(name string) *edit {
+	e := b.byName[name]
+	if e == nil {
+		e = &edit{name: name, parts: node{}}
+		if b.byName == nil {
+			b.byName = make(map[string]*edit)
+		}
+		b.byName[name] = e
+		b.edits = append(b.edits, e)
+	}
+	return e
+}
+
+// set gives part of node name the value v. nil removes the part.
+func (b *batch) set(name, part string, v []byte) { b.of(name).parts[part] = v }
+
+// drop removes a node with all its parts.
+func (b *batch) drop(name string) {
+	e := b.of(name)
+	e.reset, e.parts = true, node{}
+}
+
+// merge appends the edits of later.
+func (b *batch) merge(later *batch) {
+	for _, e := range later.edits {
+		if e.reset {
+			b.drop(e.name)
+		}
+		maps.Copy(b.of(e.name).parts, e.parts)
+	}
+}
+
+func (b *batch) empty() bool { return len(b.edits) == 0 }
+
+// apply changes t as b says. It returns by how many bytes the encoding of t grows.
+func (t table) apply(b *batch) (growth int) {
+	for _, e := range b.edits {
+		n := t[e.name]
+		growth -= encodedLen(e.name, n)
+		if n == nil || e.reset {
+			n = make(node, len(e.parts))
+		}
+		for part, v := range e.parts {
+			if v == nil {
+				delete(n, part)
+			} else {
+				n[part] = v
+			}
+		}
+		if len(n) == 0 {
+			delete(t, e.name)
+			continue
+		}
+		t[e.name] = n
+		growth += encodedLen(e.name, n)
+	}
+	return growth
+}
+
+func (t table) encodedLen() (size int) {
+	for name, n := range t {
+		size += encodedLen(name, n)
+	}
+	return size
+}
+
+// encodedLen is the length of an edit that makes n, or 0 if n is empty. Lengths of parts
+// count with the 2 bytes that most of them take.
+func encodedLen(name string, n node) int {
+	if len(n) == 0 {
+		return 0
+	}
+	size := len(name) + 3
+	for part, v := range n {
+		size += len(part) + len(v) + 3
+	}
+	return size
+}
+
+// Bits of an edit's first byte.
+const editResets = 1 << 0
+
+// appendEdit appends the encoding of e: a byte of flags, the name, the number of parts,
+// and each part's name and value. A value's length is written plus one; 0 stands for a part
+// that is removed. Equal edits have equal encodings.
+func appendEdit(b []byte, e *edit) []byte {
+	flags := byte(0)
+	if e.reset {
+		flags = editResets
+	}
+	b = appendString(append(b, flags), e.name)
+	b = binary.AppendUvarint(b, uint64(len(e.parts)))
+	for _, part := range sortedParts(e.parts) {
+		b = appendString(b, part)
+		if v := e.parts[part]; v == nil {
+			b = append(b, 0)
+		} else {
+			b = append(binary.AppendUvarint(b, uint64(len(v))+1), v...)
+		}
+	}
+	return b
+}
+
+func sortedParts(n node) []string { return slices.Sorted(maps.Keys(n)) }
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+var errEdit = errors.New("a change that cannot be read")
+
+// parseEdits reads the edits of a frame. The values are parts of b.
+func parseEdits(b []byte) (*batch, error) {
+	r := reader{b: b}
+	all := new(batch)
+	for len(r.b) > 0 {
+		flags := r.u8()
+		if flags&^editResets != 0 {
+			return nil, errEdit
+		}
+		name := string(r.bytes(r.uvarint()))
+		if flags&editResets != 0 {
+			all.drop(name)
+		}
+		e := all.of(name)
+		for n := r.uvarint(); n > 0 && r.ok(); n-- {
+			part := string(r.bytes(r.uvarint()))
+			if l := r.uvarint(); l == 0 {
+				e.parts[part] = nil
+			} else {
+				e.parts[part] = slices.Clip(r.bytes(l - 1))
+			}
+		}
+	}
+	if !r.ok() {
+		return nil, errEdit
+	}
+	return all, nil
+}

@@ -1,0 +1,225 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/ntuple"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// ErrStopped means that the workers have ended.
+var ErrStopped = errors.New("the switch has stopped")
+
+// Notify receives messages for the operator: msg, and pairs of key and value. warn marks
+// a message about a problem. Notify is called from several goroutines.
+type Notify func(warn bool, msg string, kv ...any)
+
+// Plane is the data plane of a switch: its ports and the workers that move packets between
+// them. Open makes it, Run moves packets, and Close returns the ports to the kernel. Its
+// other methods are for the control plane. They may be called while Run runs, by one
+// goroutine unless they say otherwise, and wait until the workers have done what they ask
+// for, which takes no longer than a batch of packets.
+type Plane struct {
+	notify   Notify
+	steering *bpf.Steering // nil if the ports are not attached
+	umem     *xsk.Umem
+	ports    []*port
+	workers  *workers
+	slowPath *slowPath
+	start    time.Time // of the clock
+}
+
+// Open attaches to every configured port. If it fails, it undoes everything. The errors
+// name the port and a remedy. The ports serve no packet before Program has got its policy.
+func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
+	p := &Plane{notify: notify}
+	defer func() {
+		if err != nil {
+			p.Close()
+		}
+	}()
+	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
+		return nil, err
+	}
+	if p.umem, err = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize); err != nil {
+		return nil, err
+	}
+	for i := range cfg.Ports {
+		x, err := openPort(&cfg.Ports[i], cfg, p.steering, p.umem)
+		if err != nil {
+			return nil, err
+		}
+		p.ports = append(p.ports, x)
+		p.reportMode(x)
+		p.openRules(x, cfg)
+	}
+	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !maySpin(cfg.Worker.CPUs, n) {
+		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
+			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
+	}
+	return p, p.makeWorkers(cfg)
+}
+
+func (p *Plane) makeWorkers(cfg *config.Config) (err error) {
+	if p.workers, err = newWorkers(p.ports, p.umem, cfg, socketPoller); err != nil {
+		return err
+	}
+	w := p.workers.all[0] // what all workers share
+	p.slowPath, p.start = w.slowPath, w.start
+	return nil
+}
+
+// reportMode reports the mode of x, with a warning if it is slower than it could be.
+func (p *Plane) reportMode(x *port) {
+	copyMode := "copy"
+	if x.sockets[0].ZeroCopy() {
+		copyMode = "zero-copy"
+	}
+	p.notify(false, "port attached", "port", x.name, "mac", x.mac, "mtu", x.mtu,
+		"xdp", x.xdp.Mode().String(), "af_xdp", copyMode, "queues", len(x.sockets), "multi_buffer", x.multiBuffer)
+	if err := x.xdp.NativeError(); err != nil {
+		p.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", x.name, "error", err)
+	}
+}
+
+// openRules opens the rule table of x's NIC, if steering by NIC rules is configured and
+// useful.
+func (p *Plane) openRules(x *port, cfg *config.Config) {
+	if !cfg.XDP.NTuple || len(cfg.Worker.CPUs) == 1 || len(x.sockets) == 1 {
+		return
+	}
+	var err error
+	if x.nicRules, err = ntuple.Open(x.name); err != nil {
+		p.notify(true, "groups are not steered to their workers' queues", "port", x.name, "error", err)
+	}
+}
+
+// Run starts the workers, calls serve when all are running, and ends them when serve
+// returns. It may be called once.
+func (p *Plane) Run(serve func()) error {
+	done := make(chan struct{})
+	var forwarding sync.WaitGroup
+	if p.steering != nil {
+		forwarding.Go(func() { p.forwardSightings(done) })
+	}
+	w, err := p.workers.run(serve)
+	close(done)
+	if p.steering != nil {
+		p.steering.Watchlist().Stop() // an error: it has stopped
+	}
+	forwarding.Wait()
+	if err != nil {
+		return fmt.Errorf("keep worker %d on CPU %d (worker.cpu): %w", w.index, w.cpu, err)
+	}
+	return nil
+}
+
+// Close detaches from all ports, which then forward like any other interface again, and
+// frees everything that Open made. Run must have returned.
+func (p *Plane) Close() error {
+	for _, x := range p.ports {
+		x.close()
+	}
+	var errs []error
+	if p.workers != nil {
+		errs = append(errs, p.workers.close())
+	}
+	if p.umem != nil {
+		errs = append(errs, p.umem.Close())
+	}
+	if p.steering != nil {
+		errs = append(errs, p.steering.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Now returns the time by the clock of workers and core. Any goroutine may call it.
+func (p *Plane) Now() time.Duration { return time.Since(p.start) }
+
+// Workers returns the number of workers.
+func (p *Plane) Workers() int { return len(p.workers.all) }
+
+// RepairSpec returns the parameters of local repair of every group.
+func (p *Plane) RepairSpec() mcast.RepairSpec { return p.workers.all[0].repairSpec }
+
+// Watchlist returns the table of the addresses that the ports' XDP programs watch for.
+func (p *Plane) Watchlist() *bpf.Watchlist { return p.steering.Watchlist() }
+
+// Renewals returns the envelopes that extend leases, as they come.
+func (p *Plane) Renewals() <-chan *Datagram { return p.slowPath.renewals.queued }
+
+// Requests returns all other envelopes.
+func (p *Plane) Requests() <-chan *Datagram { return p.slowPath.requests.queued }
+
+// Sightings returns the frames that were seen in a member's name elsewhere than at the
+// member's location.
+func (p *Plane) Sightings() <-chan Sighting { return p.slowPath.sightings }
+
+// Changed rings when a worker's groups have new outcomes.
+func (p *Plane) Changed() <-chan struct{} { return p.workers.bell }
+
+// HasChanged reports whether a worker has groups whose outcomes have not been read since
+// they changed. Any goroutine may call it.
+func (p *Plane) HasChanged(worker int) bool { return p.workers.all[worker].changed.any.Load() }
+
+// Outcomes reads the outcomes of the changed groups of a worker into to, those that have
+// waited longest first. It returns the number of these groups, and how many are left.
+func (p *Plane) Outcomes(worker int, to []mcast.Outcomes) (n, left int, err error) {
+	w := p.workers.all[worker]
+	if !w.do(func() { n, left = w.outcomes(to) }) {
+		return 0, 0, ErrStopped
+	}
+	return n, left, nil
+}
+
+// Stats are the counters of all workers.
+type Stats struct {
+	DataIn, Copies          uint64
+	FeedbackIn, FeedbackOut uint64
+	Neighbour               uint64
+	EnvelopeIn, EnvelopeOut uint64
+	EnvelopePartial         uint64
+	CEMarked                uint64
+	FramesFree              int
+	// Normal and Drops are the packets that were not served, by the name of the reason.
+	Normal, Drops map[string]uint64
+}
+
+// Stats reads the counters. Any goroutine may call it.
+func (p *Plane) Stats() (*Stats, error) {
+	var s Stats
+	var c counters
+	if !p.workers.do(func(w *worker) {
+		c.add(&w.count)
+		s.FramesFree += w.pool.Len()
+		for _, x := range w.ports {
+			s.CEMarked += x.ceMarked
+		}
+	}) {
+		return nil, ErrStopped
+	}
+	if p.workers.depot != nil {
+		s.FramesFree += p.workers.depot.Len()
+	}
+	s.DataIn, s.Copies, s.FeedbackIn, s.FeedbackOut = c.dataIn, c.copies, c.feedbackIn, c.feedbackOut
+	s.Neighbour, s.EnvelopeIn, s.EnvelopeOut, s.EnvelopePartial = c.neighbour, c.envelopeIn, c.envelopeOut, c.envelopePartial
+	s.Normal, s.Drops = c.unserved()
+	return &s, nil
+}
+
+// PortIndex returns the index of the port with this interface, or -1. Any goroutine may
+// call it.
+func (p *Plane) PortIndex(ifindex int) int {
+	return slices.IndexFunc(p.ports, func(x *port) bool { return x.ifindex == ifindex })
+}

@@ -1,0 +1,102 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
+	"github.com/gleam-rdma/gleam/dataplane/ntuple"
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// attachment is what was opened for a port, and close closes. Remote views have none.
+type attachment struct {
+	xdp      *bpf.PortProgram
+	nicRules *ntuple.Table    // used by Group; nil: steering by NIC rules is off or not supported
+	sockets  []xsk.BoundQueue // one for each RX queue; the first one also transmits
+}
+
+// openPort attaches the XDP program to the interface named in c and binds an
+// AF_XDP socket to each of its receive queues.
+func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *xsk.Umem) (_ *port, err error) {
+	link, queues, err := iface.Find(c)
+	if err != nil {
+		return nil, err
+	}
+	a := link.Attrs()
+	p := &port{
+		portIdentity: portIdentity{
+			name: c.Name, ifindex: a.Index, driver: iface.Driver(c.Name), mac: rocev2.MAC(a.HardwareAddr),
+			vlan: uint16(c.VLAN), bridge: a.MasterIndex,
+		},
+		linkState: linkState{mtu: a.MTU, down: !iface.Running(a)},
+	}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.xdp, err = steering.Attach(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
+		return nil, err
+	}
+	if err := p.xdp.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until the control plane sets the port's own policy
+		return nil, err
+	}
+	p.multiBuffer = p.xdp.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
+	if !p.multiBuffer {
+		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
+	}
+	for _, q := range queues {
+		s, err := xsk.Open(umem, xsk.Config{
+			Ifindex: p.ifindex, Ifname: p.name, Queue: q,
+			RxSize: cfg.Rings.RX, TxSize: cfg.Rings.TX, FillSize: cfg.Rings.Fill, CompSize: cfg.Rings.Completion,
+			ZeroCopy: xskMode(cfg.XDP.ZeroCopy), MultiBuffer: p.multiBuffer,
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.sockets = append(p.sockets, s)
+		if err := p.xdp.SetSocket(q, s.FD()); err != nil {
+			return nil, err
+		}
+	}
+	p.prepare(c, cfg)
+	return p, nil
+}
+
+// close detaches the program, so that the port forwards like any other
+// interface again, and then releases the sockets.
+func (p *port) close() {
+	if p.nicRules != nil {
+		p.nicRules.Close() // a failure was reported: the interface is gone, or its driver has lost the rules
+	}
+	if p.xdp != nil {
+		p.xdp.Close()
+	}
+	for _, s := range p.sockets {
+		s.Close()
+	}
+}
+
+func bpfMode(m config.XDPMode) bpf.Mode {
+	switch m {
+	case config.XDPNative:
+		return bpf.Native
+	case config.XDPGeneric:
+		return bpf.Generic
+	}
+	return bpf.Auto
+}
+
+func xskMode(z config.ZeroCopy) xsk.Mode {
+	switch z {
+	case config.ZeroCopyNever:
+		return xsk.Copy
+	case config.ZeroCopyAlways:
+		return xsk.ZeroCopy
+	}
+	return xsk.Auto
+}

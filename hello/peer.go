@@ -1,0 +1,122 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hello
+
+import (
+	"slices"
+	"time"
+)
+
+// peer returns the sender of m, which is entered if it is new.
+func (l *Link) peer(now time.Duration, m *Message) (*peer, Drop) {
+	for _, p := range l.peers {
+		if p.Speaker == m.Speaker {
+			if m.Seq <= p.seq {
+				return nil, Replayed
+			}
+			return p, NoDrop
+		}
+	}
+	if len(l.peers) == MaxNeighbours && !l.forget() {
+		return nil, TooMany
+	}
+	p := &peer{Neighbour: Neighbour{Speaker: m.Speaker}, challenge: l.draw()}
+	l.peers = append(l.peers, p)
+	l.hurry(now)
+	return p, NoDrop
+}
+
+// forget removes the peer that is not proved and expires first. Hellos of former lives may
+// be replayed to fill the list; none of them proves itself.
+func (l *Link) forget() bool {
+	first := -1
+	for i, p := range l.peers {
+		if !p.proved && (first < 0 || p.deadline < l.peers[first].deadline) {
+			first = i
+		}
+	}
+	if first >= 0 {
+		l.peers = slices.Delete(l.peers, first, first+1)
+	}
+	return first >= 0
+}
+
+// believe draws conclusions from what p says that it hears. Its echo of the challenge
+// proves that it has sent this hello after the challenge was drawn, and that it hears
+// this switch.
+func (l *Link) believe(now time.Duration, p *peer, m *Message) {
+	var of Heard
+	for _, h := range m.Neighbour {
+		if h.Speaker == l.config.Speaker {
+			of = h
+		}
+	}
+	if of.Challenge != p.echo {
+		p.echo = of.Challenge
+		l.hurry(now)
+	}
+	switch echoes := of.Echo == p.challenge; {
+	case echoes && !p.proved:
+		p.proved, p.oneWay = true, false
+		if !p.former {
+			l.retire(p)
+		}
+		l.hurry(now)
+	case !echoes && p.proved:
+		p.proved, p.oneWay = false, true
+		l.hurry(now)
+	}
+}
+
+// retire takes the proof from former lives of a switch that has proved a new one. One that
+// proves itself again, by a new challenge, lives at the same time: two switches have the same
+// ID. Under the former challenge, a hello could prove it that was held back on its way.
+func (l *Link) retire(p *peer) {
+	for _, o := range l.peers {
+		if o.ID == p.ID && o != p {
+			o.proved, o.former, o.challenge = false, true, l.draw()
+		}
+	}
+}
+
+// decide sets the state of the adjacency by the peers, and reports a change.
+func (l *Link) decide(out *Output) {
+	state, reason, best := l.judge()
+	if state == l.state && reason == l.reason && best == l.best {
+		return
+	}
+	if l.state == Up && state == Up && best.Speaker != l.best.Speaker {
+		out.Events = append(out.Events, Event{Down, Restarted, l.best})
+	}
+	told := best
+	if state != Up {
+		told = l.best
+	}
+	l.state, l.reason, l.best = state, reason, best
+	out.Events = append(out.Events, Event{state, reason, told})
+}
+
+func (l *Link) judge() (State, Reason, Neighbour) {
+	if !l.up {
+		return Down, LinkDown, Neighbour{}
+	}
+	state, reason := Down, Silent
+	var best *peer
+	for _, p := range l.peers {
+		switch {
+		case p.proved && best != nil:
+			return Down, TwoNeighbours, Neighbour{}
+		case p.proved:
+			best = p
+		case p.oneWay:
+			state, reason = Init, OneWay
+		case state == Down:
+			state, reason = Init, NotProved
+		}
+	}
+	if best != nil {
+		return Up, NoReason, best.Neighbour
+	}
+	return state, reason, Neighbour{}
+}

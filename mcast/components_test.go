@@ -1,0 +1,164 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+// The invariants of a group's components. Every transcript, random run and fuzz run checks
+// them after each call.
+
+// checkInvariants recomputes the state that the group keeps incrementally.
+func checkInvariants(t fatalReporter, g *group) {
+	if g == nil {
+		return
+	}
+	checkNumbering(t, g)
+	checkTurn(t, g)
+	if g.src.member == none {
+		return
+	}
+	checkSource(t, g)
+	checkReceivers(t, g)
+	checkForwarding(t, g)
+	checkAggregation(t, g)
+	checkLag(t, g)
+	checkCongestion(t, g)
+	checkStore(t, g)
+}
+
+// checkNumbering: numPending counts the legs that are not verified, and none of them
+// receives.
+func checkNumbering(t fatalReporter, g *group) {
+	pending := int32(0)
+	for i := range g.legs {
+		if !g.unproven(i) {
+			continue
+		}
+		pending++
+		if g.legs[i].members == 0 || g.ackStateOf(i).flags&isReceiver != 0 {
+			t.Fatalf("R52: leg %d of %d members is unverified, and receives: %v", i, g.legs[i].members, g.ackStateOf(i).flags&isReceiver != 0)
+		}
+	}
+	if pending != g.numbering.numPending {
+		t.Fatalf("%d legs are unverified, numPending is %d", pending, g.numbering.numPending)
+	}
+}
+
+// checkTurn: a turn is over, or drained, only while it is to end; the next member waits.
+func checkTurn(t fatalReporter, g *group) {
+	u := &g.turn
+	if u.endingSince == 0 && (u.messageRefused || u.drainedSince != 0) {
+		t.Fatalf("R77: a turn that does not end is over: %+v", *u)
+	}
+	if u.next != none && g.historyOf(MemberID(u.next)).waits == 0 {
+		t.Fatalf("R77: member %d is next, and does not wait", u.next)
+	}
+}
+
+// checkSource: the address and the leg of the source are those of its member.
+func checkSource(t fatalReporter, g *group) {
+	m := &g.members[g.src.member]
+	if g.src.addr != m.ip || g.src.leg != int32(m.leg) || g.src.neighbor != g.legs[m.leg].neighbor {
+		t.Fatalf("R16: the source is %+v, member %d is %+v", g.src, g.src.member, *m)
+	}
+	if g.src.ackedCount < 0 || g.src.ackedCount > maxBehind {
+		t.Fatalf("ackedCount is %d", g.src.ackedCount)
+	}
+	if g.ackStateOf(int(g.src.leg)).flags&isReceiver != 0 {
+		t.Fatalf("R21: the source's leg %d receives", g.src.leg)
+	}
+}
+
+// checkReceivers: the counts are those of the legs' flags.
+func checkReceivers(t fatalReporter, g *group) {
+	var r receivers
+	for i := range g.legs {
+		if g.legs[i].joining {
+			r.joining++
+		}
+		f := g.ackStateOf(i).flags
+		if f&isReceiver != 0 {
+			r.count++
+		}
+		if f&joinedInFlight != 0 {
+			r.joinedInFlight++
+		}
+	}
+	r.inFlightUntil = g.recv.inFlightUntil
+	if r != g.recv {
+		t.Fatalf("receivers are %+v, counted %+v", g.recv, r)
+	}
+	if r.joinedInFlight > 0 && r.inFlightUntil.LessEq(g.agg.acked) {
+		t.Fatalf("R36: %d receivers joined in flight until %06x, acked is %06x", r.joinedInFlight, uint32(r.inFlightUntil), uint32(g.agg.acked))
+	}
+}
+
+// checkForwarding: nothing at or above nxt is acknowledged, and numWithoutWindow counts
+// the receivers without a window.
+func checkForwarding(t fatalReporter, g *group) {
+	without := int32(0)
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver == 0 {
+			continue
+		}
+		if !g.acks[i].acked.Less(g.fwd.nxt) {
+			t.Fatalf("leg %d acknowledged %06x, nxt is %06x", i, g.acks[i].acked, g.fwd.nxt)
+		}
+		if l := &g.legs[i]; l.connected() && !l.windowed {
+			without++
+		}
+	}
+	if without != g.fwd.numWithoutWindow {
+		t.Fatalf("R27: %d receivers have no window, numWithoutWindow is %d", without, g.fwd.numWithoutWindow)
+	}
+	if g.rtt.pending && g.fwd.nxt.LessEq(g.rtt.psn) {
+		t.Fatalf("the round trip of %06x is measured, nxt is %06x", g.rtt.psn, g.fwd.nxt)
+	}
+}
+
+// checkAggregation: acked is as high as the receivers allow, and no higher.
+func checkAggregation(t fatalReporter, g *group) {
+	var low, pending int32
+	for i := range g.acks {
+		b := &g.acks[i]
+		if b.flags&isReceiver == 0 {
+			if b.pending != sevNone {
+				t.Fatalf("leg %d does not receive and has a pending NAK", i)
+			}
+			continue
+		}
+		if b.acked.Less(g.agg.acked) && g.policy.quorum == 0 {
+			t.Fatalf("I2: leg %d acknowledged %06x, below acked %06x", i, b.acked, g.agg.acked)
+		}
+		if b.acked.LessEq(g.agg.acked) || b.flags&joinedInFlight != 0 && g.policy.quorum > 0 {
+			low++
+		}
+		if b.pending != sevNone {
+			pending++
+		}
+	}
+	if low != g.agg.numAtAcked || pending != g.agg.numPending {
+		t.Fatalf("numAtAcked is %d, numPending %d, counted %d and %d", g.agg.numAtAcked, g.agg.numPending, low, pending)
+	}
+	if g.recv.count > 0 && low <= g.agg.allowedBehind && !g.failed {
+		t.Fatalf("acked %06x could be higher: %d of %d receivers have no more", g.agg.acked, low, g.recv.count)
+	}
+}
+
+// checkLag: no receiver is below floor.
+func checkLag(t fatalReporter, g *group) {
+	if g.lag.psns == 0 {
+		return
+	}
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Less(g.lag.floor) {
+			t.Fatalf("R38: leg %d acknowledged %06x, below floor %06x", i, b.acked, g.lag.floor)
+		}
+	}
+}
+
+// checkCongestion: the signals that pass are a receiver's.
+func checkCongestion(t fatalReporter, g *group) {
+	if i := g.cnp.leg; i != none && g.ackStateOf(int(i)).flags&isReceiver == 0 {
+		t.Fatalf("signals of leg %d pass, which does not receive", i)
+	}
+}

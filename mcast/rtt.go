@@ -1,0 +1,44 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// rttMeasurement is the packet whose round trip is being measured. At most one is, and it
+// was sent once (Karn's rule).
+type rttMeasurement struct {
+	pending bool
+	psn     rocev2.PSN
+	sentAt  time.Duration // when psn was sent
+	pauses  uint64        // the switch's count of pauses at that time
+}
+
+// startRTT begins to measure the round trip of psn, which goes out with AckReq, unless a
+// measurement is under way. A measurement over a pause of the switch is void.
+func (g *group) startRTT(now time.Duration, psn rocev2.PSN) {
+	if !g.rtt.pending || g.rtt.pauses != g.sw.ports.pauses {
+		g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.rtt.pauses = true, psn, now, g.sw.ports.pauses
+	}
+}
+
+// updateRTT updates the smoothed round trip of leg i, whose acked was before, if the
+// leg acknowledges rttPSN now.
+func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
+	b, m := &g.acks[i], &g.activity[i].recovery
+	if !g.rtt.pending || g.rtt.pauses != g.sw.ports.pauses || !before.Less(g.rtt.psn) || b.acked.Less(g.rtt.psn) || g.rtt.psn.LessEq(m.resentPSN) {
+		return // not that packet, or it was sent to this leg again, or the switch has paused
+	}
+	d := now - g.rtt.sentAt
+	if m.rtt == 0 {
+		m.rtt, m.rttVar = d, d/2
+		return
+	}
+	off := d - m.rtt
+	m.rttVar += (max(off, -off) - m.rttVar) / 4
+	m.rtt += off / 8
+}

@@ -1,0 +1,106 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package token
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Report is what one end of an edge knows. A newer report replaces all older ones.
+type Report struct {
+	Term      Term
+	Outdated  Term // to the parent: a term above this one is needed
+	Crossings uint64
+	// Member is, to the parent, the unfinished source that a switch below has reported;
+	// to the child, the member for which the token has crossed.
+	Member    Member
+	Joined    bool // to the parent: nobody at or below the sender serves in an older term
+	Suspended bool // to the child: the sender is cut off from the root
+	Requests  bool // the token is with the neighbour, and waited for
+}
+
+// Message carries a report between neighbours.
+type Message struct {
+	Group   netip.Addr // IPv4 addresses are encoded as mapped into IPv6
+	Session uint64
+	Seq     uint64 // of the report
+	Ack     uint64 // the sequence number of the newest report that came from the neighbour
+	Poll    bool   // an acknowledgement of Seq is missing
+	Report
+}
+
+// Sizes of an encoded message. The last MACLen bytes are for its authentication by the
+// caller: they are zero when AppendBinary returns, and Parse does not read them.
+const (
+	MACLen     = 32
+	MessageLen = 72 + MACLen
+)
+
+// version is the first byte of a message.
+const version = 1
+
+// Flags of a message.
+const (
+	flagPoll = 1 << iota
+	flagJoined
+	flagSuspended
+	flagRequests
+	flagsEnd
+)
+
+// Errors of Parse.
+var (
+	ErrLength  = errors.New("a token message has another length")
+	ErrVersion = errors.New("the version of the token message is not known")
+	ErrField   = errors.New("a field of the token message has a value that it cannot have")
+)
+
+// AppendBinary appends the message, with room for a MAC at its end.
+func (msg *Message) AppendBinary(b []byte) []byte {
+	var flags byte
+	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	b = append(b, version, flags, 0, 0)
+	group := msg.Group.As16()
+	b = append(b, group[:]...)
+	b = binary.BigEndian.AppendUint64(b, msg.Session)
+	b = binary.BigEndian.AppendUint64(b, msg.Seq)
+	b = binary.BigEndian.AppendUint64(b, msg.Ack)
+	b = binary.BigEndian.AppendUint64(b, uint64(msg.Term))
+	b = binary.BigEndian.AppendUint64(b, uint64(msg.Outdated))
+	b = binary.BigEndian.AppendUint64(b, msg.Crossings)
+	b = binary.BigEndian.AppendUint32(b, uint32(msg.Member))
+	return append(b, make([]byte, MACLen)...)
+}
+
+// ParseMessage reads a message whose MAC has been verified.
+func ParseMessage(b []byte) (Message, error) {
+	if len(b) != MessageLen {
+		return Message{}, fmt.Errorf("%w: %d bytes, not %d", ErrLength, len(b), MessageLen)
+	}
+	if b[0] != version {
+		return Message{}, fmt.Errorf("%w: %d, not %d", ErrVersion, b[0], version)
+	}
+	flags := b[1]
+	at := func(i int) uint64 { return binary.BigEndian.Uint64(b[i:]) }
+	msg := Message{
+		Group:   netip.AddrFrom16([16]byte(b[4:20])).Unmap(),
+		Session: at(20), Seq: at(28), Ack: at(36),
+		Poll: flags&flagPoll != 0,
+		Report: Report{
+			Term: Term(at(44)), Outdated: Term(at(52)), Crossings: at(60), Member: Member(binary.BigEndian.Uint32(b[68:])),
+			Joined: flags&flagJoined != 0, Suspended: flags&flagSuspended != 0, Requests: flags&flagRequests != 0,
+		},
+	}
+	if flags >= flagsEnd || b[2]|b[3] != 0 || msg.Session == 0 || msg.Seq == 0 {
+		return Message{}, fmt.Errorf("%w: flags %#x, reserved %#x, session %d, sequence number %d", ErrField, flags, b[2:4], msg.Session, msg.Seq)
+	}
+	return msg, nil
+}

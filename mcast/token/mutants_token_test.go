@@ -1,0 +1,126 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package token
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to move the token. Their rules are the promises of docs/TREES.md.
+var _ = []mutant.Mutant{
+	mutant.New("the token is passed while its source sends", "one holder", mutant.In((*Machine).settle,
+		"if m.serving == NoMember {",
+		"if m.serving == NoMember || m.$1 {", Machine{}.wanted)),
+	mutant.New("the token is passed on and stays", "one holder", mutant.In((*Machine).pass,
+		"e.crossings++",
+		"")),
+	mutant.New("a repeated grant is a second token", "one holder", mutant.In((*Machine).cross,
+		"case r.Crossings == e.crossings+1 && !e.onThisSide() && m.joined:",
+		"case r.Crossings >= e.crossings && !e.onThisSide() && m.joined:")),
+	mutant.New("an old report counts", "one holder", mutant.In((*Machine).Receive,
+		"if msg.Seq > e.received {",
+		"if msg.Seq > 0 {")),
+	mutant.New("a message of an old session counts", "one holder", mutant.In((*Machine).Receive,
+		"case e == nil || !e.up() || msg.Session != e.session:",
+		"case e == nil || !e.up():")),
+	mutant.New("the root makes a token before all have joined", "terms", mutant.In((*Machine).completeTerm,
+		`if !m.children[i].joined {
+			return
+		}`,
+		`if !m.children[i].joined && !m.$1.$2 {
+			return
+		}`, Machine{}.cfg, Config{}.Root)),
+	mutant.New("a switch has joined before those below it", "terms", mutant.In((*Machine).completeTerm,
+		`if !m.children[i].joined {
+			return
+		}`,
+		`if !m.children[i].joined && m.$1.$2 {
+			return
+		}`, Machine{}.cfg, Config{}.Root)),
+	mutant.New("the source goes on in the next term", "terms", mutant.In((*Machine).join,
+		"m.stop(out)",
+		"")),
+	mutant.New("a term does not begin anew what it counts", "terms", mutant.In((*Machine).join,
+		"e.crossings, e.requests, e.joined, e.reserved = 0, false, false, NoMember",
+		"e.requests, e.joined, e.reserved = false, false, NoMember")),
+	mutant.New("requests of neighbours outlive their term", "terms", mutant.In((*Machine).join,
+		"m.queue = slices.DeleteFunc(m.queue, func(w waiter) bool { return w.member == NoMember })",
+		"")),
+	mutant.New("a neighbour that has started again needs no term", "terms", mutant.In((*Machine).Up,
+		`if leg == Parent || m.joined {
+		m.outdate(m.term)
+	}`,
+		"")),
+	mutant.New("a parent that has started again needs no term", "terms", mutant.In((*Machine).Up,
+		"if leg == Parent || m.joined {",
+		"if leg != Parent && m.joined {")),
+	mutant.New("a removed leg takes the token along", "terms", mutant.In((*Machine).Remove,
+		`if m.joined {
+			m.outdate(m.term)
+		}`,
+		"")),
+	mutant.New("a child joins a term that has had a token", "terms", mutant.In((*Machine).report,
+		`if !e.joined && m.needsTerm() {
+			r.Term = 0
+		}`,
+		"")),
+	mutant.New("a child that needs another term has joined this one", "terms", mutant.In((*Machine).receiveFromChild,
+		"if r.Joined && !m.joined && r.Outdated < m.term {",
+		"if r.Joined && !m.joined {")),
+	mutant.New("what a child needs stays here", "terms", mutant.In((*Machine).receiveFromChild,
+		`	m.outdate(r.Outdated)
+	if r.Term > m.term {`,
+		"if r.Term > m.term {")),
+	mutant.New("the token of a term that is over is passed", "terms", mutant.In((*Machine).settle,
+		"if !m.joined || m.suspended || m.needsTerm() {",
+		"if !m.joined || m.suspended {")),
+	mutant.New("a switch that is cut off serves", "cut off", mutant.In((*Machine).suspend,
+		"m.stop(out)",
+		"")),
+	mutant.New("a switch that is cut off tells nobody", "cut off", mutant.In((*Machine).report,
+		`r.Suspended, r.Member = m.suspended, e.reserved
+		if !e.joined && m.needsTerm() {`,
+		`r.Member = e.reserved
+		if !e.joined && m.needsTerm() {`)),
+	mutant.New("a switch that is cut off forgets it", "cut off", mutant.In((*Machine).suspend,
+		"m.suspended = true",
+		"")),
+	mutant.New("the unfinished source is not reported", "unfinished", mutant.In((*Machine).report,
+		`if m.joined {
+		r.Member = m.claim
+	}`,
+		"")),
+	mutant.New("the unfinished source is not asked for", "unfinished", mutant.In((*Machine).join,
+		"m.reserved, m.claim = NoMember, m.cfg.Switch.Unfinished()",
+		"m.reserved, m.claim = NoMember, NoMember")),
+	mutant.New("a child's unfinished source is not passed on", "unfinished", mutant.In((*Machine).receiveFromChild,
+		`if m.claim == NoMember {
+			m.claim = r.Member
+		}`,
+		"")),
+	mutant.New("the first of the queue goes before the unfinished source", "unfinished", mutant.In((*Machine).completeTerm,
+		"m.reserved = m.claim",
+		"")),
+	mutant.New("the last that waits is served first", "order", mutant.In((*Machine).choose,
+		`w := m.queue[0]
+	m.queue = m.queue[1:]`,
+		`w := m.queue[len(m.queue)-1]
+	m.queue = m.queue[:len(m.queue)-1]`)),
+	mutant.New("the token is passed without a request for its return", "order", mutant.In((*Machine).pass,
+		"e.reserved, e.requests = k, len(m.queue) > 0",
+		"e.reserved = k")),
+	mutant.New("a request is forwarded once only", "order", mutant.In((*Machine).cross,
+		"e.requests, e.reserved = false, NoMember",
+		"e.reserved = NoMember")),
+	mutant.New("a member that has left is served", "leaving", mutant.In((*Machine).Leave,
+		"m.dequeue(waiter{member: k})",
+		"")),
+	mutant.New("what is lost is not repeated", "messages", mutant.In((*Machine).Advance,
+		"e.repeat, e.tries = true, min(e.tries+1, maxBackoff)",
+		"e.tries = min(e.tries+1, maxBackoff)")),
+	mutant.New("polls are not answered", "messages", mutant.In((*Machine).flush,
+		"if e.repeat || e.reply {",
+		"if e.repeat {")),
+	mutant.New("data comes from where the token is not", "data", mutant.In((*Machine).Accepts,
+		"return e.joined && e.below()",
+		"return e.joined")),
+}

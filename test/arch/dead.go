@@ -1,0 +1,78 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+)
+
+// mayBeUnused are exported names, or packages, without a use in the program, each with the
+// reason. A name of a package of tests needs none: TestExportsAreUsed counts their uses in
+// tests.
+var mayBeUnused = map[string]string{
+	"hello": "trees over several switches are to use it", "control/fib": "likewise", "mcast/token": "likewise",
+	"control/statefile":         "package control is to write the file",
+	"config.Secret.MarshalJSON": "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
+	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
+	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
+	"bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",
+	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
+	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",
+	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
+	"rocev2.BuildAck": "for tests that speak as a host", "rocev2.BuildCNP": "likewise", "rocev2.BuildNeighborSolicitation": "likewise",
+	"rocev2.MinFrameLen": "the length to which NICs pad", "rocev2.Operators.HeaderDelta": "for any pair of headers, to which tests hold Fields and LegDelta",
+	"tools/lab/fabric.GroupsIPv4": "for tests of trees", "tools/lab/fabric.GroupsIPv6": "likewise",
+}
+
+// uses are the exported names that files declare, and how often every name stands
+// anywhere else.
+type uses struct {
+	declared map[string]token.Position // by folder.Name, or folder.Type.Name for a method
+	count    map[string]int            // by name alone
+}
+
+// add reads a file. Its declarations count if declares is set: those of functions,
+// methods, constants and variables. A type may be used without its name.
+func (u *uses) add(name string, src []byte, declares bool) error {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	pkg := name[:max(0, strings.LastIndexByte(name, '/'))]
+	declare := func(id *ast.Ident, of string) {
+		u.count[id.Name]--
+		if declares && id.IsExported() && (of == "" || ast.IsExported(of)) {
+			full := id.Name
+			if of != "" {
+				full = of + "." + id.Name
+			}
+			u.declared[pkg+"."+full] = fset.Position(id.Pos())
+		}
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			declare(d.Name, receiver(d))
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if s, ok := s.(*ast.ValueSpec); ok {
+					for _, id := range s.Names {
+						declare(id, "")
+					}
+				}
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			u.count[id.Name]++
+		}
+		return true
+	})
+	return nil
+}

@@ -1,0 +1,66 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// TestOneDefaultQPN: members that are set up apart from each other arrive at the
+// same virtual QPN, whichever way in they take, and read of the same one.
+func TestOneDefaultQPN(t *testing.T) {
+	r := api.Register{}
+	r.Default()
+	if r.QPN != uint32(mcast.DefaultQPN) || endpoint.DefaultVirtualQPN != mcast.DefaultQPN || !mcast.DefaultQPN.Valid() {
+		t.Errorf("default virtual QPNs: API %#x, endpoint %#x, core %#x", r.QPN, endpoint.DefaultVirtualQPN, mcast.DefaultQPN)
+	}
+	number := fmt.Sprintf("%#x", uint32(mcast.DefaultQPN))
+	for file, want := range map[string]string{
+		"libgleam/gleam.h":     "virtual_qpn;      /* [" + number + "] */",
+		"docs/APPLICATIONS.md": number + " unless somebody names another",
+	} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q", file, want)
+		}
+	}
+}
+
+// The configuration takes as many entries of an allow list as the tables of the XDP
+// program have, and says so for one more.
+func TestAllowListsFitTheirTables(t *testing.T) {
+	for entries, fits := range map[int]bool{bpf.MaxAllowed: true, bpf.MaxAllowed + 1: false} {
+		var list []string
+		for i := range entries {
+			list = append(list, fmt.Sprintf("10.%d.%d.0/24", i/256, i%256))
+		}
+		text := fmt.Sprintf("ports:\n  - name: eth1\n    allow:\n      addresses: [%s]\ngroup_prefixes: [10.99.0.0/24]\nenvelope: {insecure: true}\n", strings.Join(list, ", "))
+		_, err := config.Parse("x.yaml", []byte(text))
+		if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("want at most %d", bpf.MaxAllowed)); refused == fits {
+			t.Errorf("%d entries, where the tables have %d: %v", entries, bpf.MaxAllowed, err)
+		} else if fits && err != nil {
+			t.Errorf("%d entries: %v", entries, err)
+		}
+	}
+}
+
+// A group that a driver makes with the core's defaults repairs as one of gleamd's.
+func TestConfiguredRepair(t *testing.T) {
+	if r := config.Default().Repair; r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
+		t.Errorf("repair: timeout %v, %d tries; the core's defaults are %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tour are the documents that describe the files.
+var tour = []string{"docs/ARCHITECTURE.md", "docs/RC.md", "docs/GLOSSARY.md", "CONTRIBUTING.md"}
+
+var fileNames = regexp.MustCompile(`(?:[\w-]+/)*[\w.-]*\w\.(?:go|c|h|sh|yaml|txt)\b`)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Every file that these documents name exists, by its path from the top.
+func TestNamedFilesExist(t *testing.T) {
+	for _, doc := range tour {
+		names := fileNames.FindAllString(read(t, doc), -1)
+		if len(names) < 10 {
+			t.Errorf("%s names %d files: is this test still looking for the right thing?", doc, len(names))
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+				t.Errorf("%s names %s, which does not exist", doc, name)
+			}
+		}
+	}
+}
+
+// Each word of the glossary is defined once.
+func TestGlossaryDefinesOnce(t *testing.T) {
+	text, _, ok := strings.Cut(read(t, "docs/GLOSSARY.md"), "## Words that meant two things")
+	if !ok {
+		t.Fatal("docs/GLOSSARY.md has no section of words that meant two things")
+	}
+	seen := make(map[string]bool)
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.Trim(cells[1], "- ") == "" || strings.TrimSpace(cells[1]) == "word" {
+			continue
+		}
+		word := strings.TrimSpace(cells[1])
+		if seen[word] {
+			t.Errorf("docs/GLOSSARY.md defines %s twice", word)
+		}
+		seen[word] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("docs/GLOSSARY.md defines %d words: is this test still looking for the right thing?", len(seen))
+	}
+}
+
+// CONTRIBUTING.md names every target of the Makefile, and no other.
+func TestContributingNamesMakeTargets(t *testing.T) {
+	targets := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets[m[1]] = false
+	}
+	if len(targets) < 20 {
+		t.Fatalf("the Makefile has %d targets: is this test still looking for the right thing?", len(targets))
+	}
+	for _, m := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1) {
+		if _, ok := targets[m[1]]; !ok {
+			t.Errorf("CONTRIBUTING.md names make %s, which is no target", m[1])
+		}
+		targets[m[1]] = true
+	}
+	for target, named := range targets {
+		if !named {
+			t.Errorf("CONTRIBUTING.md does not name make %s", target)
+		}
+	}
+}
+
+// Every folder has its place in the tables of folders: those at the top in README.md,
+// those of tools and tests in docs/TESTING.md.
+func TestFoldersAreExplained(t *testing.T) {
+	for _, c := range []struct{ doc, parent string }{
+		{"README.md", ""}, {"docs/TESTING.md", "test"}, {"docs/TESTING.md", "tools"},
+	} {
+		_, table, ok := strings.Cut(read(t, c.doc), "\n## Folders\n")
+		if !ok {
+			t.Fatalf("%s has no section of folders", c.doc)
+		}
+		table, _, _ = strings.Cut(table, "\n## ")
+		named := make(map[string]bool)
+		for line := range strings.Lines(table) {
+			if cells := strings.Split(line, "|"); len(cells) == 4 {
+				for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+					named[m[1]] = true
+					if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+						t.Errorf("%s explains %s, which does not exist", c.doc, m[1])
+					}
+				}
+			}
+		}
+		entries, err := os.ReadDir(filepath.Join(root, c.parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			name := path.Join(c.parent, e.Name())
+			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && name != "bin" && !named[name] {
+				t.Errorf("%s does not explain the folder %s", c.doc, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var namedTest = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+
+// TestSecurityNamesTests checks that the attack tables of SECURITY.md name tests that
+// exist. An attack without a test is marked as open.
+func TestSecurityNamesTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := goFiles(t)
+	exists := func(name string) bool {
+		for file, src := range files {
+			if strings.HasSuffix(file, "_test.go") && bytes.Contains(src, []byte("func "+name+"(")) {
+				return true
+			}
+		}
+		return false
+	}
+	_, tables, found := strings.Cut(string(text), "\n## Attacks\n")
+	if !found {
+		t.Fatal("SECURITY.md has no section Attacks")
+	}
+	rows := 0
+	for line := range strings.Lines(tables) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.HasPrefix(line, "| attack |") {
+			continue
+		}
+		rows++
+		names := namedTest.FindAllStringSubmatch(line, -1)
+		if len(names) == 0 && !strings.Contains(line, "open") {
+			t.Errorf("neither a test nor open: %s", line)
+		}
+		for _, n := range names {
+			if !exists(n[1]) {
+				t.Errorf("there is no test %s: %s", n[1], line)
+			}
+		}
+	}
+	if rows < 5 {
+		t.Errorf("%d attacks", rows)
+	}
+}

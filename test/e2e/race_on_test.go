@@ -1,0 +1,8 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package e2e
+
+const raceEnabled = true

@@ -1,0 +1,149 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/lab"
+)
+
+// tap is a packet socket at a host: it sends any frame, and sees what the host
+// receives, with the VLAN tag restored that the kernel takes off.
+type tap struct {
+	t       testing.TB
+	fd      int
+	ifindex int
+}
+
+// captured is a frame that came to a host.
+type captured struct {
+	rocev2.Frame
+	raw []byte
+	at  time.Duration // by the kernel's clock
+}
+
+// newTap opens a tap at h.
+func newTap(t testing.TB, h lab.Host) *tap {
+	t.Helper()
+	p := &tap{t: t}
+	err := h.NS.Do(func() (err error) {
+		link, err := h.NS.Handle().LinkByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		p.ifindex = link.Attrs().Index
+		if p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return errors.Join(
+			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
+			unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20_000}),
+			unix.Bind(p.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: p.ifindex}),
+		)
+	})
+	if err != nil {
+		t.Fatalf("tap at %s: %v", h.Name, err)
+	}
+	t.Cleanup(func() { unix.Close(p.fd) })
+	return p
+}
+
+// send sends a frame from the host, unchanged.
+func (p *tap) send(frame []byte) {
+	p.t.Helper()
+	if err := unix.Sendto(p.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: p.ifindex}); err != nil {
+		p.t.Fatalf("send %d bytes: %v", len(frame), err)
+	}
+}
+
+// next returns the next frame, decoded as far as it can be; nil if none came
+// within 20 ms.
+func (p *tap) next() *captured {
+	p.t.Helper()
+	buf, ctl := make([]byte, 4096), make([]byte, 128)
+	n, cn, _, _, err := unix.Recvmsg(p.fd, buf, ctl, 0)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	if err != nil {
+		p.t.Fatalf("receive: %v", err)
+	}
+	c := &captured{raw: retag(buf[:n], ctl[:cn]), at: stamp(ctl[:cn])}
+	rocev2.Decode(c.raw, &c.Frame) // a frame that Decode refuses is a zero Frame
+	return c
+}
+
+// retag puts the tag of a struct tpacket_auxdata (status, len, snaplen u32, mac,
+// net, vlan_tci, vlan_tpid u16) back into b.
+func retag(b, ctl []byte) []byte {
+	messages, err := unix.ParseSocketControlMessage(ctl)
+	if err != nil {
+		return b
+	}
+	for _, m := range messages {
+		d := m.Data
+		if m.Header.Level != unix.SOL_PACKET || m.Header.Type != unix.PACKET_AUXDATA || len(d) < 20 ||
+			binary.NativeEndian.Uint32(d)&unix.TP_STATUS_VLAN_VALID == 0 {
+			continue
+		}
+		tag := []byte{0x81, 0, 0, 0}
+		binary.BigEndian.PutUint16(tag[2:], binary.NativeEndian.Uint16(d[16:]))
+		return append(append(append([]byte{}, b[:12]...), tag...), b[12:]...)
+	}
+	return b
+}
+
+// stamp returns when the kernel received the frame.
+func stamp(ctl []byte) time.Duration {
+	messages, err := unix.ParseSocketControlMessage(ctl)
+	if err != nil {
+		return 0
+	}
+	for _, m := range messages {
+		if d := m.Data; m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(d) >= 16 {
+			return time.Duration(binary.NativeEndian.Uint64(d))*time.Second + time.Duration(binary.NativeEndian.Uint64(d[8:]))
+		}
+	}
+	return 0
+}
+
+// expect returns the next frame that match accepts.
+func (p *tap) expect(what string, match func(*captured) bool) *captured {
+	p.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if c := p.next(); c != nil && match(c) {
+			return c
+		}
+	}
+	p.t.Fatalf("%s: nothing came in 10 s", what)
+	return nil
+}
+
+// until waits for a condition.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 15 s", what)
+		}
+	}
+}
+
+// seeOutgoing makes the tap capture the host's own frames as well.
+func (p *tap) seeOutgoing() {
+	p.t.Helper()
+	if err := unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 0); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// mutant is one wrong version of a package.
+type mutant struct {
+	name    string   // a few words, unique
+	rule    string   // of docs/AGGREGATION.md, or a section of another document
+	dir     string   // of the package
+	root    bool     // only tests with root's rights can notice
+	changes []change // of its declarations
+}
+
+// words is the text that -run matches.
+func (m *mutant) words() []string {
+	words := []string{m.name, m.rule, m.dir}
+	for _, c := range m.changes {
+		words = append(words, declName(c.of))
+	}
+	return words
+}
+
+// result is the outcome of a mutant's run.
+type result struct {
+	mutant
+	killers []string // tests that failed
+	skipped bool     // needs root
+	err     error
+}
+
+func (r *result) line(verbose bool) string {
+	by := ""
+	switch {
+	case r.err != nil:
+		return fmt.Sprintf("ERROR     %v", r.err)
+	case r.skipped:
+		return fmt.Sprintf("skipped   %-4s %-18s %-58s needs root", r.rule, r.dir, r.name)
+	case len(r.killers) == 0:
+		return fmt.Sprintf("SURVIVED  %-4s %-18s %s", r.rule, r.dir, r.name)
+	case verbose:
+		by = strings.Join(r.killers, " ")
+	default:
+		by = r.killers[0]
+		if n := len(r.killers) - 1; n > 0 {
+			by += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	return fmt.Sprintf("killed    %-4s %-18s %-58s by %s", r.rule, r.dir, r.name, by)
+}
+
+// runAll tries the mutants, up to a number at a time, and sends the results in order.
+func runAll(root string, ms []mutant, parallel int) <-chan result {
+	results := make([]chan result, len(ms))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	next := make(chan int)
+	s := &sources{root: root}
+	for range parallel {
+		go func() {
+			for i := range next {
+				results[i] <- try(s, ms[i])
+			}
+		}()
+	}
+	out := make(chan result)
+	go func() {
+		for i := range ms {
+			next <- i
+		}
+		close(next)
+	}()
+	go func() {
+		for _, c := range results {
+			out <- <-c
+		}
+		close(out)
+	}()
+	return out
+}
+
+// suites are the tests that may notice a mutant: those of the package itself and, if it
+// survives these, those of the model checker or of the architecture.
+func suites(root string, m *mutant) []string {
+	s := []string{m.dir}
+	if _, err := os.Stat(filepath.Join(root, "model")); err == nil && (m.dir == "mcast" || m.dir == "rc") {
+		s = append(s, "model")
+	}
+	if m.rule == "user" { // a text that stands in several places
+		s = append(s, "test/arch")
+	}
+	return s
+}
+
+func try(s *sources, m mutant) (r result) {
+	r.mutant = m
+	if m.root && os.Getuid() != 0 {
+		r.skipped = true
+		return r
+	}
+	files, err := m.changed(s)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	dir, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		r.err = fmt.Errorf("%s: %w", m.name, err)
+		return r
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := writeOverlay(dir, s.root, files)
+	if err != nil {
+		r.err = fmt.Errorf("%s: %w", m.name, err)
+		return r
+	}
+	for _, pkg := range suites(s.root, &m) {
+		r.killers, r.err = test(s.root, overlay, pkg)
+		if r.err != nil {
+			r.err = fmt.Errorf("%s: %w", m.name, r.err)
+		}
+		if r.err != nil || len(r.killers) > 0 {
+			break
+		}
+	}
+	return r
+}
+
+// writeOverlay writes the file for go's -overlay, by which files replace others.
+func writeOverlay(dir, root string, files map[string][]byte) (string, error) {
+	root, err := filepath.Abs(root) // programs that tests build have other working directories
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for path, src := range files {
+		copied := filepath.Join(dir, fmt.Sprintf("mutant%d.go", len(replace)))
+		if err := os.WriteFile(copied, src, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, path)] = copied
+	}
+	b, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, b, 0o600)
+}
+
+var (
+	failed  = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+	hanging = regexp.MustCompile(`(?m)^panic: test timed out[^\n]*\n\s*running tests:\n\s*(\w+)`)
+	noBuild = regexp.MustCompile(`\[(build|setup) failed\]`)
+)
+
+// test runs the tests of a package and returns those that failed or hung. Random tests
+// do not shrink their findings.
+func test(root, overlay, pkg string) ([]string, error) {
+	args := []string{"test", "-vet=off", "-count=1", "-timeout=60s", "./" + pkg}
+	if usesRapid(root, pkg) {
+		args = append(args, "-rapid.shrinktime=0s", "-rapid.nofailfile")
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)) // also for the programs that tests build
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil, nil
+	}
+	var names []string
+	for _, m := range failed.FindAllSubmatch(out, -1) {
+		names = append(names, string(m[1]))
+	}
+	if m := hanging.FindSubmatch(out); m != nil {
+		names = append(names, string(m[1])+" (hangs)")
+	}
+	if len(names) == 0 || noBuild.Match(out) {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return names, nil
+}
+
+// usesRapid reports whether the tests of a package have rapid's flags.
+func usesRapid(root, pkg string) bool {
+	files, _ := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(`"pgregory.net/rapid"`)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,212 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/test/mutation/module"
+)
+
+func rootOf(t *testing.T) string {
+	t.Helper()
+	root, err := module.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func allOf(t *testing.T) []mutant {
+	t.Helper()
+	ms, err := declared(rootOf(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+// Every mutant fits the present code, and is valid Go. The test is fast, so that a change
+// which a mutant no longer fits shows at once.
+func TestMutantsFitTheCode(t *testing.T) {
+	s := &sources{root: rootOf(t)}
+	names := map[string]bool{}
+	for _, m := range allOf(t) {
+		if names[m.name] {
+			t.Errorf("two are named %q", m.name)
+		}
+		names[m.name] = true
+		files, err := m.changed(s)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for path, src := range files {
+			if _, err := parser.ParseFile(token.NewFileSet(), path, src, 0); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		}
+	}
+}
+
+// A rename of anything leaves every mutant working: with all names of the packages
+// changed, and those of the Go expressions in the mutants, as a rename changes them, each
+// mutant makes the same mistake.
+func TestMutantsSurviveRenames(t *testing.T) {
+	s := &sources{root: rootOf(t)}
+	renamed := &sources{root: s.root, dirs: map[string][]*source{}}
+	for _, m := range allOf(t) {
+		files, err := s.at(m.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if renamed.dirs[m.dir] == nil {
+			for _, f := range files {
+				r, err := parse(f.path, []byte(rename(string(f.src))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				renamed.dirs[m.dir] = append(renamed.dirs[m.dir], r)
+			}
+		}
+		want, err := m.changed(s)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		m.changes = slices.Clone(m.changes)
+		for i := range m.changes {
+			c := &m.changes[i]
+			c.of = renamedExpr(t, c.of)
+			names := map[string]ast.Expr{}
+			for k, e := range c.names {
+				names[k] = renamedExpr(t, e)
+			}
+			c.names = names
+		}
+		got, err := m.changed(renamed)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for path := range want {
+			if string(got[path]) == rename(string(want[path])) {
+				continue
+			}
+			if back := strings.ReplaceAll(string(got[path]), suffix, ""); back != string(want[path]) {
+				t.Errorf("%s: another mistake after a rename", m.name)
+			}
+		}
+	}
+}
+
+const suffix = "_Renamed"
+
+// rename gives all identifiers in source other names.
+func rename(src string) string {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	s.Init(file, []byte(src), nil, 0)
+	var out strings.Builder
+	from := 0
+	for {
+		pos, tok, text := s.Scan()
+		if tok == token.EOF {
+			return out.String() + src[from:]
+		}
+		if tok == token.IDENT && text != "_" && types.Universe.Lookup(text) == nil {
+			end := file.Offset(pos) + len(text)
+			out.WriteString(src[from:end] + suffix)
+			from = end
+		}
+	}
+}
+
+func renamedExpr(t *testing.T, e ast.Expr) ast.Expr {
+	t.Helper()
+	x, err := parser.ParseExpr(rename(types.ExprString(e)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// docs/TESTING.md gives the number of mutants: no more than there are, and no fewer than
+// two thirds.
+func TestTheDocumentCountsMutants(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(rootOf(t), "docs", "TESTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("`make mutants` plants more than ([0-9]+) small mistakes").FindSubmatch(b)
+	if m == nil {
+		t.Fatal("docs/TESTING.md does not say how many mutants there are")
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	if have := len(allOf(t)); err != nil || have < n || have > n+n/3 {
+		t.Errorf("docs/TESTING.md says more than %s, there are %d", m[1], have)
+	}
+}
+
+// The test tries one mutant in forty; CI tries one in twelve, and `make mutants` all. With
+// -short the test tries none.
+func TestSomeMutantsAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tries nothing with -short")
+	}
+	if os.Getenv("CI") != "" {
+		t.Skip("CI plants more of them: .ci/run")
+	}
+	root := rootOf(t)
+	var some []mutant
+	for i, m := range allOf(t) {
+		if i%40 == 0 && !m.root {
+			some = append(some, m)
+		}
+	}
+	for r := range runAll(root, some, 2) {
+		if r.err != nil || len(r.killers) == 0 {
+			t.Error(r.line(true))
+		}
+	}
+}
+
+// A mutant without a mistake survives. A mutant that does not build, or does not fit, is
+// an error. A panic counts as noticed.
+func TestVerdicts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds mcast, which -short does not")
+	}
+	s := &sources{root: rootOf(t)}
+	try1 := func(name, dir, of, old, new string) result {
+		e, err := parser.ParseExpr(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return try(s, mutant{name: name, dir: dir, changes: []change{{of: e, old: old, new: new}}})
+	}
+	if r := try1("nothing is wrong", "rocev2", "PSN.Less", "p.Sub(q) < 0", "0 > p.Sub(q)"); r.err != nil || len(r.killers) > 0 || !strings.HasPrefix(r.line(false), "SURVIVED") {
+		t.Error(r.line(true))
+	}
+	if r := try1("does not build", "rocev2", "PSN.Less", "p.Sub(q) < 0", "p.Sub(q)"); r.err == nil || !strings.Contains(r.err.Error(), "build failed") {
+		t.Error(r.line(true))
+	}
+	if r := try1("does not fit", "rocev2", "PSN.Less", "p.Sub(q) << 0", "true"); r.err == nil || !strings.Contains(r.err.Error(), "rocev2/psn.go: the shape of its old text is there 0 times") {
+		t.Error(r.line(true))
+	}
+	if r := try1("panics", "mcast", "decayedWeight", "if d <= 0 {\n		return w\n	}", "if d > 0 {\n		panic(\"now\")\n	}"); !slices.Contains(r.killers, "TestC63_OnlyTheMostCongestedLeg") {
+		t.Error(r.line(true))
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package switchbench
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
+)
+
+// All rows, one short round: every method delivers the right frames to every receiver
+// (a wrong frame fails the run), and the result has all numbers.
+func TestRun(t *testing.T) {
+	labtest.Require(t)
+	before := openFiles(t)
+	o := Default()
+	o.Quick()
+	o.Rounds, o.Duration = 1, 200*time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r, err := Run(ctx, o, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != len(allRows) {
+		t.Fatalf("%d rows, want %d", len(r.Rows), len(allRows))
+	}
+	for i, x := range r.Rows {
+		if x.Name != allRows[i].name || x.Reason != "" || x.InPPS <= 0 || x.OutPPS < 2.99*x.InPPS || x.OutPPS > 3.01*x.InPPS || x.CPU <= 0 {
+			t.Errorf("row %d is not sound: %+v", i, x)
+		}
+		if x.Loss < 0 || x.Loss > 1 || x.OfferedPS <= 0 {
+			t.Errorf("row %s: loss %v, offered %v", x.Name, x.Loss, x.OfferedPS)
+		}
+	}
+	if len(r.Latency) != 4 || len(r.Targets) != 6 {
+		t.Errorf("latency %+v, targets %+v", r.Latency, r.Targets)
+	}
+	for _, l := range r.Latency {
+		if l.P50 <= 0 || l.P99 < l.P50 || l.Samples < 10 {
+			t.Errorf("latency is not sound: %+v", l)
+		}
+	}
+	var table strings.Builder
+	if err := r.writeTable(&table); err != nil {
+		t.Error(err)
+	}
+	t.Log(table.String())
+	if after := openFiles(t); after > before+4 { // the runtime's own come and go
+		t.Errorf("%d files open, were %d", after, before)
+	}
+}
+
+// Frames that are longer than a kernel's buffer come from the other generator.
+func TestRunJumbo(t *testing.T) {
+	labtest.Require(t)
+	o := Default()
+	o.Payloads, o.Legs, o.Rows = []int{4096}, []int{2}, []string{bareRow, gleamdRow, broadcastRow, bridgeRow, mirredRow, forwarderRow}
+	o.Rounds, o.Duration = 1, 100*time.Millisecond
+	r, err := Run(t.Context(), o, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Rows {
+		if x.Name == broadcastRow {
+			if x.Reason == "" {
+				t.Errorf("XDP broadcasts frames of several buffers now: %+v", x)
+			}
+			continue
+		}
+		if x.Name == gleamdRow && x.Reason != "" {
+			t.Logf("gleamd does not take such frames: %s", x.Reason)
+			continue
+		}
+		if x.Reason != "" || x.InPPS <= 0 || x.OutPPS < 1.99*x.InPPS || x.OutPPS > 2.01*x.InPPS {
+			t.Errorf("row is not sound: %+v", x)
+		}
+	}
+}
+
+// A run that is interrupted ends soon, and leaves no state.
+func TestRunEnds(t *testing.T) {
+	labtest.Require(t)
+	o := Default()
+	o.Quick()
+	o.Rows, o.Duration = []string{bareRow}, time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := Run(ctx, o, t.Logf); err == nil {
+		t.Error("an interrupted run has a result")
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("ended after %v", d)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
