@@ -29,6 +29,13 @@ var ops = map[rc.WCOp]endpoint.CompletionOp{
 // deliver passes completions to Poll. Only the loop calls it.
 func (q *qp) deliver(cs []rc.Completion) {
 	q.mu.Lock()
+	q.append(cs...)
+	q.mu.Unlock()
+	q.signal()
+}
+
+// append adds completions to those that Poll returns. The caller holds q.mu.
+func (q *qp) append(cs ...rc.Completion) {
 	if q.polled > 0 && q.polled == len(q.done) {
 		q.done, q.polled = q.done[:0], 0
 	}
@@ -42,8 +49,6 @@ func (q *qp) deliver(cs []rc.Completion) {
 			ID: c.ID, Op: ops[c.Op], Status: status, Len: c.Bytes, HasImm: c.HasImm, Imm: c.Imm, QPN: q.info.QPN,
 		})
 	}
-	q.mu.Unlock()
-	q.signal()
 }
 
 // signal wakes a Poll.
@@ -143,17 +148,18 @@ func (q *qp) shut(l *loop) {
 		delete(l.byQPN, q.info.QPN)
 		l.qps = slices.DeleteFunc(l.qps, func(o *qp) bool { return o == q })
 	}
+	// Poll returns ErrClosed once the state is closed and no completion is left: both
+	// change under one lock.
 	q.mu.Lock()
-	q.state = closed
-	left, lost := q.newRecvs, q.newSends
+	for _, wr := range q.newRecvs {
+		q.append(rc.Completion{ID: wr.ID, Op: rc.WCRecv, Status: rc.WRFlushErr})
+	}
+	for _, wr := range q.newSends { // posted since fetch
+		q.append(rc.Completion{ID: wr.ID, Op: rc.WCSend, Status: rc.WRFlushErr})
+	}
 	q.newRecvs, q.newSends = nil, nil
+	q.state = closed
 	q.mu.Unlock()
-	for _, wr := range left {
-		q.deliver([]rc.Completion{{ID: wr.ID, Op: rc.WCRecv, Status: rc.WRFlushErr}})
-	}
-	for _, wr := range lost { // posted since fetch
-		q.deliver([]rc.Completion{{ID: wr.ID, Op: rc.WCSend, Status: rc.WRFlushErr}})
-	}
 	q.signal()
 	l.device.mu.Lock()
 	delete(l.device.qps, q.info.QPN)
