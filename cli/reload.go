@@ -5,7 +5,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,34 +14,44 @@ import (
 
 func reloadCommand(env *Env) *cobra.Command {
 	var out output
+	var q api.Reload
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have the daemon read its configuration file again",
-		Long: `gleamd reads its configuration file and key files again and takes over envelope.keys,
-as at SIGHUP. What else has changed in the file needs a restart, and is named on
-standard error. A file with a mistake changes nothing: the mistakes are printed.
+		Long: `gleamd reads its configuration file and key files again, as at SIGHUP, and applies
+what it can without a restart. The table has each key that has changed, with what
+became of it: applied, or restart with the reason why a restart is needed; the key
+stays as it was then. -o json has the unchanged keys, too. A file with a mistake
+changes nothing: the mistakes are printed.
 
-Prints the ids of the keys that count now. Groups under a key that is not among them
-any more end with their leases.`,
+A port that members are behind, or a group prefix that has groups, is removed with
+--force alone: the members are lost like those of an interface that vanishes, the
+groups end. Limits that are lowered below what is in use keep what is there. Groups
+under a key that is no longer configured end with their leases.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			x, err := env.client().Reload(c.Context())
+			x, err := env.client().Reload(c.Context(), q)
 			if err != nil {
 				return err
-			}
-			if len(x.NeedsRestart) > 0 {
-				fmt.Fprintf(env.Stderr, "gleam: these keys have changed and need a restart of gleamd: %s\n", strings.Join(x.NeedsRestart, ", "))
 			}
 			return out.print(env.Stdout, x, func(w *tabwriter.Writer) { reloadedTable(w, x) })
 		},
 	}
+	c.Flags().BoolVar(&q.Force, "force", false, "remove ports with members, and prefixes with groups")
 	out.addTo(c)
 	return c
 }
 
 func reloadedTable(w *tabwriter.Writer, x *api.Reloaded) {
-	fmt.Fprintln(w, "KEY")
-	for _, id := range x.Keys {
-		fmt.Fprintln(w, id)
+	if len(x.Applied)+len(x.NeedsRestart) == 0 {
+		fmt.Fprintln(w, "nothing has changed")
+		return
+	}
+	fmt.Fprintln(w, "KEY\tRELOAD\tREASON")
+	for _, k := range x.Applied {
+		fmt.Fprintf(w, "%s\tapplied\t\n", k)
+	}
+	for _, r := range x.NeedsRestart {
+		fmt.Fprintf(w, "%s\trestart\t%s\n", r.Key, r.Reason)
 	}
 }

@@ -79,6 +79,30 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 	)
 }
 
+// reloads says of every key, or of all keys below one, whether a reload (SIGHUP, gleam
+// reload) applies a change; the reason is why a restart is needed. reference.yaml repeats
+// it at each entry's key.
+var reloads = []struct{ key, restart string }{
+	{"ports", "ports are opened at start"},
+	{"group_prefixes", "the XDP programs are loaded with them"},
+	{"envelope.udp_port", "the XDP programs are loaded with it"},
+	{"envelope.insecure", "authentication is not switched on or off while groups are registered"},
+	{"envelope.keys", ""},
+	{"envelope.lease_max", "it is set at start"},
+	{"envelope.locate_timeout", "it is set at start"},
+	{"api", "the socket is made before privileges are given up"},
+	{"user", "privileges are given up once"},
+	{"limits", "it is set at start"},
+	{"repair", "its memory is divided at start"},
+	{"unconfirmed_moves", "members are pinned, or not, from the start"},
+	{"psn_probe", "the workers are made with it"},
+	{"xdp", "the XDP programs are loaded with it"},
+	{"umem", "the memory is registered with all sockets"},
+	{"rings", "the sockets are opened with them"},
+	{"worker", "the workers are made with it"},
+	{"log", "the log is opened at start"},
+}
+
 // ports reads the list of interfaces.
 func (d *decoder) ports(dst *[]Port, list value) {
 	where := make(map[string]int)

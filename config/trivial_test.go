@@ -81,17 +81,3 @@ func TestSecretFileOwners(t *testing.T) {
 		}
 	}
 }
-
-// TestRestarts: only the keys may change without a restart.
-func TestRestarts(t *testing.T) {
-	a, b := Default(), Default()
-	b.Envelope.Keys = []Key{{ID: 3}}
-	if got := a.Restarts(b); len(got) != 0 {
-		t.Errorf("keys: %v", got)
-	}
-	b.Limits.Groups++
-	b.Envelope.UDPPort++
-	if got := strings.Join(a.Restarts(b), " "); got != "envelope limits" {
-		t.Errorf("got %s", got)
-	}
-}

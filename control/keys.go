@@ -35,9 +35,9 @@ func keysOf(e *config.Envelope) (envelope.Auth, map[envelope.KeyID]envelope.Righ
 	return auth, rights
 }
 
-// SetKeys replaces the keys of envelopes. Groups continue; those under a key that is not
+// setKeys replaces the keys of envelopes. Groups continue; those under a key that is not
 // configured any more end with their leases, which is logged.
-func (e *Engine) SetKeys(cfg *config.Envelope) error {
+func (e *Engine) setKeys(cfg *config.Envelope) error {
 	auth, rights := keysOf(cfg)
 	var orphans map[envelope.KeyID]int
 	var err error

@@ -204,13 +204,20 @@ func (b *Backend) Ports() ([]api.Port, error) {
 }
 
 // Reload implements api.Reloader.
-func (b *Backend) Reload() (*api.Reloaded, error) {
+func (b *Backend) Reload(q api.Reload) (*api.Reloaded, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.Fail != nil {
 		return nil, b.Fail
 	}
-	return &api.Reloaded{Keys: []uint16{1, 7}, NeedsRestart: []string{"psn_probe"}}, nil
+	applied := []string{"envelope.keys", "ports[p1].rate"}
+	if q.Force {
+		applied = append(applied, "ports[p2]")
+	}
+	return &api.Reloaded{
+		Keys: []uint16{1, 7}, Applied: applied, Unchanged: []string{"umem.frames"},
+		NeedsRestart: []api.NeedsRestart{{Key: "psn_probe", Reason: "the workers are made with it"}},
+	}, nil
 }
 
 // SetPort implements api.Backend.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -29,7 +28,7 @@ const defaultConfig = "/etc/gleam/gleamd.yaml"
 type engine interface {
 	api.Backend
 	Run(context.Context) error
-	SetKeys(*config.Envelope) error
+	Reconfigure(now, next *config.Config, force bool) error
 	Close() error
 }
 
@@ -185,7 +184,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		err = d.serve(ctx, eng, ln, build, access, log, func() (*api.Reloaded, error) { return d.reload(file, cfg, eng, log) })
+		err = d.serve(ctx, eng, ln, build, access, log, (&reloader{file: file, running: cfg, eng: eng, log: log}).reload)
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -197,7 +196,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 }
 
 // serve runs the switch and its API until ctx ends or one of them fails.
-func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger, reload func() (*api.Reloaded, error)) error {
+func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger, reload func(api.Reload) (*api.Reloaded, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -224,61 +223,4 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 	}
 	wg.Wait()
 	return errors.Join(runErr, apiErr)
-}
-
-// reloadable is the switch with its configuration file: SIGHUP and the API reload that one
-// after the other.
-type reloadable struct {
-	api.Backend
-	mu     sync.Mutex
-	reload func() (*api.Reloaded, error)
-}
-
-// Reload implements api.Reloader.
-func (b *reloadable) Reload() (*api.Reloaded, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.reload()
-}
-
-// hear reloads the keys at every SIGHUP, until ctx ends. What cannot be reloaded leaves
-// everything as it was.
-func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
-	for {
-		select {
-		case <-d.hangup:
-			if _, err := b.Reload(); err != nil {
-				log.Error("SIGHUP: nothing is reloaded, the keys are those of before", zap.Error(err))
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// reload reads the file again and takes its keys over. Everything else in it needs a
-// restart, which the log says of what has changed.
-func (d *daemon) reload(file string, cfg *config.Config, eng engine, log *zap.Logger) (*api.Reloaded, error) {
-	next, err := config.Load(file)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s cannot be read by the user that gleamd runs as: let the user's group read it and the key files (chgrp, chmod 640)", file)
-	case err != nil:
-		return nil, err
-	}
-	x := &api.Reloaded{NeedsRestart: cfg.Restarts(next)}
-	if changed := x.NeedsRestart; len(changed) > 0 {
-		log.Warn("only envelope.keys is reloaded: restart gleamd to apply what else has changed; groups have to be registered again then", zap.Strings("changed", changed))
-	}
-	if next.Envelope.Insecure != cfg.Envelope.Insecure {
-		return nil, fmt.Errorf("%s: envelope.insecure has changed, which needs a restart", file)
-	}
-	if err := eng.SetKeys(&next.Envelope); err != nil {
-		return nil, err
-	}
-	for _, k := range next.Envelope.Keys {
-		x.Keys = append(x.Keys, k.ID)
-	}
-	log.Info("the keys are reloaded", zap.Uint16s("keys", x.Keys))
-	return x, nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
@@ -160,11 +161,11 @@ func TestCheckInTheSwitch(t *testing.T) {
 func TestHangup(t *testing.T) {
 	p := startProcess(t)
 	const secret = "7f3a91c4d2e8065b4c19aa07e35d88f16b20cd9e417af35502d6b8e1943c7a0d"
-	config, err := os.ReadFile(p.file)
+	text, err := os.ReadFile(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := strings.Replace(string(config), "insecure: true", "keys: [%s]", 1)
+	rest := strings.Replace(string(text), "insecure: true", "keys: [%s]", 1)
 	key := func(id int) string { return fmt.Sprintf("{id: %d, secret: \"hex:%s\"}", id, secret) }
 	write := func(text string) {
 		t.Helper()
@@ -189,11 +190,11 @@ func TestHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ text, says string }{
-		{fmt.Sprintf(rest, key(1)+", "+key(2)), "the keys are reloaded"},
+		{fmt.Sprintf(rest, key(1)+", "+key(2)), "the configuration is reloaded"},
 		{fmt.Sprintf(rest, key(1)+", "+key(1)), "key id is there already"},
-		{fmt.Sprintf(rest, ""), "the keys are those of before"},
+		{fmt.Sprintf(rest, ""), "the configuration is that of before"},
 		{fmt.Sprintf(rest, key(2)) + "psn_probe: 3ms\n", "psn_probe"},
-		{string(config), "needs a restart"},
+		{string(text), "needs a restart"},
 	} {
 		before := len(p.Output())
 		write(c.text)
@@ -207,12 +208,14 @@ func TestHangup(t *testing.T) {
 		}
 	}
 	write(fmt.Sprintf(rest, key(2)+", "+key(3)) + "psn_probe: 3ms\n")
-	x, err := p.client.Reload(t.Context())
-	if err != nil || fmt.Sprint(x.Keys, x.NeedsRestart) != "[2 3] [psn_probe]" {
-		t.Errorf("reload by the API: %+v, %v", x, err)
+	for _, applied := range []string{"[envelope.keys]", "[]"} { // the second time nothing has changed
+		x, err := p.client.Reload(t.Context(), api.Reload{})
+		if err != nil || fmt.Sprint(x.Keys, x.Applied, x.NeedsRestart) != "[2 3] "+applied+" [{psn_probe "+config.RestartReason("psn_probe")+"}]" {
+			t.Errorf("reload by the API: %+v, %v", x, err)
+		}
 	}
 	write(fmt.Sprintf(rest, key(2)+", "+key(2)))
-	if _, err := p.client.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "key id is there already") {
+	if _, err := p.client.Reload(t.Context(), api.Reload{}); err == nil || !strings.Contains(err.Error(), "key id is there already") {
 		t.Errorf("reload of a file with a mistake: %v", err)
 	}
 	for _, result := range []string{`"result": "ok"`, "key id is there already"} {

@@ -1,0 +1,96 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
+)
+
+// reloadable is the switch with its configuration file: SIGHUP and the API reload that one
+// after the other.
+type reloadable struct {
+	api.Backend
+	mu     sync.Mutex
+	reload func(api.Reload) (*api.Reloaded, error)
+}
+
+// Reload implements api.Reloader.
+func (b *reloadable) Reload(q api.Reload) (*api.Reloaded, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reload(q)
+}
+
+// hear reloads the configuration at every SIGHUP, until ctx ends. A file that cannot be
+// reloaded leaves everything as it was.
+func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
+	for {
+		select {
+		case <-d.hangup:
+			if _, err := b.Reload(api.Reload{}); err != nil {
+				log.Error("SIGHUP: nothing is reloaded, the configuration is that of before", zap.Error(err))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reloader reads the configuration file again.
+type reloader struct {
+	file    string
+	running *config.Config // what is in effect: keys that need a restart stay as they were at start
+	eng     engine
+	log     *zap.Logger
+}
+
+// reload reads the file again and applies what needs no restart. After an error nothing has
+// changed.
+func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
+	next, err := config.Load(r.file)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s cannot be read by the user that gleamd runs as: let the user's group read it and the key files (chgrp, chmod 640)", r.file)
+	case err != nil:
+		return nil, err
+	}
+	if next.Envelope.Insecure != r.running.Envelope.Insecure {
+		return nil, fmt.Errorf("%s: envelope.insecure has changed, which needs a restart: %s", r.file, config.RestartReason("envelope.insecure"))
+	}
+	var x api.Reloaded
+	for _, s := range r.running.Compare(next) {
+		switch {
+		case !s.Changed:
+			x.Unchanged = append(x.Unchanged, s.Key)
+		case s.Restart == "":
+			x.Applied = append(x.Applied, s.Key)
+		default:
+			x.NeedsRestart = append(x.NeedsRestart, api.NeedsRestart{Key: s.Key, Reason: s.Restart})
+		}
+	}
+	next.KeepUntilRestart(r.running)
+	if len(x.Applied) > 0 {
+		if err := r.eng.Reconfigure(r.running, next, q.Force); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.file, err)
+		}
+		r.running = next
+	}
+	for _, k := range r.running.Envelope.Keys {
+		x.Keys = append(x.Keys, k.ID)
+	}
+	for _, n := range x.NeedsRestart {
+		r.log.Warn("a key of the configuration has changed that a reload does not apply: restart gleamd", zap.String("key", n.Key), zap.String("reason", n.Reason))
+	}
+	r.log.Info("the configuration is reloaded", zap.Strings("applied", x.Applied), zap.Int("unchanged", len(x.Unchanged)), zap.Uint16s("keys", x.Keys))
+	return &x, nil
+}
