@@ -97,11 +97,11 @@ func TestGroupIsSplit(t *testing.T) {
 		legs  []leg
 		split bool
 	}{
-		{[]leg{{port: 0}, {port: 1}}, false},
-		{[]leg{{port: 1}, {port: 1}}, false},
-		{[]leg{{port: 1}, {port: 0}, {port: 2}}, true},
-		{[]leg{{port: 1}, {port: 2, gone: true}}, false},
-		{[]leg{{port: -1}, {port: 2}}, false},
+		{[]leg{{port: 0, live: 1}, {port: 1, live: 1}}, false},
+		{[]leg{{port: 1, live: 1}, {port: 1, live: 1}}, false},
+		{[]leg{{port: 1, live: 1}, {port: 0, live: 1}, {port: 2, live: 1}}, true},
+		{[]leg{{port: 1, live: 1}, {port: 2}}, false},
+		{[]leg{{port: -1, live: 1}, {port: 2, live: 1}}, false},
 	} {
 		g := groupTable{legs: c.legs, acrossIsolated: !c.split}
 		if g.noteIsolation(ports); g.acrossIsolated != c.split {

@@ -89,7 +89,8 @@ func TestCopyOfAChain(t *testing.T) {
 		want, out := k, in
 		switch {
 		case forwarded:
-			l.kind, c.PSN = mcast.Forwarded, k.PSN
+			l.kind, l.neighbour, c.PSN = mcast.Forwarded, 9, k.PSN
+			w.ports[1].neighbour = neighbour{9, l.mac}
 		case k.Op.Is(rocev2.OpRETH):
 			c.Flags = mcast.SetRETH
 			want.VA, want.RKey = c.VA, c.RKey

@@ -28,6 +28,7 @@ const (
 	dropHandoffFull               // the owner of the group is behind: the packet was not handed off
 	dropRateLimit                 // more NAKs, CNPs, envelopes or neighbour requests than the port's limit
 	dropIsolated                  // data from an isolated port to a group with members behind another one
+	dropNeighbourDown             // the switch that the copy or feedback is for is not up
 	numDrops
 )
 
@@ -53,6 +54,7 @@ var dropNames = [numDrops]string{
 	dropHandoffFull:    "handoff_full",
 	dropRateLimit:      "rate_limit",
 	dropIsolated:       Isolated,
+	dropNeighbourDown:  "neighbour_down",
 }
 
 // String returns the name under which d is counted.
@@ -75,11 +77,12 @@ var dropTexts = [numDrops]string{
 	dropNotGroup:       "a packet of a kind that the worker does not serve",
 	dropTooLong:        "a packet that is longer than its port takes, has more buffers than a packet may have, or lacks some",
 	dropBadUDPChecksum: "an envelope with a wrong UDP checksum, which is not that of a host with checksum offload either: it was damaged",
-	dropSourceGuard:    "a member's packet that came by another port, or from another MAC address, than where the kernel knows the member",
+	dropSourceGuard:    "a member's packet that came by another port, or from another MAC address, than where the kernel knows the member, or by another switch than the one that the member is behind",
 	dropQueueFull:      "a port takes no more, since its egress queue is full or it does not transmit: this copy or answer alone was lost, and is repaired like a loss on the link",
 	dropHandoffFull:    "the worker that the group belongs to is behind: the packet was not handed to it",
 	dropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
 	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it is forwarded to no member",
+	dropNeighbourDown:  "a copy or feedback for a neighbour switch whose adjacency is not up (any more)",
 }
 
 // Text returns the meaning of d, for an operator.

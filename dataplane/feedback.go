@@ -33,12 +33,19 @@ func (w *worker) stageFeedback(fb *mcast.Feedback, cause *rocev2.Frame) {
 		return
 	}
 	p := w.ports[l.port]
+	if !l.isUp(p) {
+		w.count.drop[dropNeighbourDown]++
+		return
+	}
 	path := rocev2.Path{
-		SrcMAC: p.mac, DstMAC: l.mac, Tagged: l.vlan != 0, TCI: l.vlan,
+		SrcMAC: p.mac, DstMAC: l.nextHop(p), Tagged: l.vlan != 0, TCI: l.vlan,
 		Src: g.ip, Dst: m.ip, SrcPort: sourcePort(m.qpn),
 	}
 	pkt := rocev2.Packet{
 		Op: fb.Op, BECN: fb.BECN, DestQP: m.qpn, PSN: fb.PSN, Syndrome: fb.Syndrome, MSN: fb.MSN,
+	}
+	if l.kind == mcast.Forwarded { // to the group at the next switch, in the name of the source that it is for (R18)
+		path.Src, path.Dst, pkt.DestQP = m.ip, g.ip, g.qpn
 	}
 	if cause != nil {
 		_, tci := cause.VLAN()

@@ -22,20 +22,29 @@ type Group struct {
 }
 
 // Table is what a worker has of a group beside the core's state: where the copies for each
-// member go.
+// leg go.
 type Table struct {
 	IP           netip.Addr
 	QPN          rocev2.QPN
 	PMTU         int
-	Destinations []Destination // by MemberID and LegID
+	Destinations []Destination // by MemberID
+	Legs         []Leg         // by LegID; nil: every member is here, and has the leg of its own number
 }
 
 // Destination is a member of a group, and where it is.
 type Destination struct {
-	Origin // Port is -1 while the location is not known; VLAN 0 is untagged
+	Origin // Port is -1 while the location is not known, or if the member is behind another switch; VLAN 0 is untagged
 	IP     netip.Addr
 	QPN    rocev2.QPN
-	Gone   bool // it has left or was evicted
+	Leg    mcast.LegID // if Table.Legs is not nil
+	Gone   bool        // it has left or was evicted
+}
+
+// Leg is a leg of a group with members behind other switches: to the member that has it,
+// or else to a neighbour.
+type Leg struct {
+	Neighbour mcast.Neighbor // 0: the leg is connected
+	Port      int            // of the neighbour
 }
 
 // Update is a change of a group's members. Members that it does not name are not touched.
@@ -165,10 +174,27 @@ func (w *worker) makeTable(t *Table) groupTable {
 		ip: t.IP, qpn: t.QPN, maxFrameBytes: longest,
 		maxBuffers: (longest + w.umem.MaxReceive() - 1) / w.umem.MaxReceive(),
 	}
+	legs := len(t.Destinations)
+	if t.Legs != nil {
+		legs = len(t.Legs)
+	}
+	x.legs = make([]leg, legs)
+	for i := range t.Legs {
+		if l := &t.Legs[i]; l.Neighbour != 0 {
+			x.legs[i] = leg{kind: mcast.Forwarded, port: l.Port, neighbour: l.Neighbour, vlan: w.ports[l.Port].vlan}
+			x.forwards = true
+		}
+	}
 	for i := range t.Destinations {
 		d := &t.Destinations[i]
-		x.legs = append(x.legs, leg{kind: mcast.Connected, port: d.Port, mac: d.MAC, vlan: d.VLAN, ip: d.IP, qpn: d.QPN, gone: d.Gone})
-		x.members = append(x.members, member{ip: d.IP, qpn: d.QPN, leg: mcast.LegID(i)})
+		at := mcast.LegID(i)
+		if t.Legs != nil {
+			at = d.Leg
+		}
+		x.members = append(x.members, member{ip: d.IP, qpn: d.QPN, leg: at, gone: d.Gone})
+		if l := &x.legs[at]; l.kind == mcast.Connected {
+			*l = leg{kind: mcast.Connected, port: d.Port, mac: d.MAC, vlan: d.VLAN, ip: d.IP, qpn: d.QPN}
+		}
 	}
 	x.countCopies()
 	return x

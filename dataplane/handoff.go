@@ -6,6 +6,7 @@ package dataplane
 import (
 	"github.com/gleam-rdma/gleam/dataplane/spsc"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Handoff: a received packet is passed to the worker that owns its group, by one ring for
@@ -39,7 +40,7 @@ func (w *worker) dispatch(pi int, batch []xsk.Desc) (packets int) {
 		k := xsk.ChainLen(batch)
 		ds := batch[:k]
 		batch = batch[k:]
-		switch to, negative := w.ownerOf(&ds[0]); {
+		switch to, negative := w.ownerOf(pi, &ds[0]); {
 		case to < 0 || to == w.index:
 			w.servePacket(pi, ds...)
 		case negative && !w.ports[pi].policers.naks.Allow(w.now):
@@ -57,14 +58,15 @@ func (w *worker) dispatch(pi int, batch []xsk.Desc) (packets int) {
 	return packets
 }
 
-// ownerOf returns the worker that owns the group of a received packet, whose first buffer
-// is d, or -1 if there is none. negative says whether the packet is a negative
-// acknowledgement (peekNegative).
-func (w *worker) ownerOf(d *xsk.Desc) (to int, negative bool) {
+// ownerOf returns the worker that owns the group of a packet received by port pi, whose
+// first buffer is d, or -1 if there is none. negative says whether the packet is a host's
+// negative acknowledgement (peekNegative).
+func (w *worker) ownerOf(pi int, d *xsk.Desc) (to int, negative bool) {
 	if d.Options&xsk.Torn == 0 && int(d.Len) <= w.umem.Room(d.Addr) {
-		if k, l4, ok := peekIP(w.umem.Data(d.Addr, d.Len)); ok {
+		b := w.umem.Data(d.Addr, d.Len)
+		if k, l4, ok := peekIP(b); ok {
 			if to, ok := w.workers.owners.of(k); ok {
-				return to, peekNegative(l4)
+				return to, peekNegative(l4) && w.ports[pi].neighbour.from(rocev2.Ethernet(b[:rocev2.EthernetLen]).Src()) == 0
 			}
 		}
 	}

@@ -22,13 +22,14 @@ const minFrame = 60
 // leg holds the headers for the copies of one leg. The control plane sets the first part;
 // the rest belongs to the worker.
 type leg struct {
-	kind mcast.LegKind
-	port int // index in worker.ports; -1 while the location is not known
-	mac  rocev2.MAC
-	vlan uint16 // VID; 0: untagged
-	ip   netip.Addr
-	qpn  rocev2.QPN
-	gone bool // its member has left or was evicted
+	kind      mcast.LegKind
+	port      int            // index in worker.ports; -1 while the location is not known
+	neighbour mcast.Neighbor // Forwarded only; its MAC address is the port's to know
+	mac       rocev2.MAC     // Connected only, like ip and qpn
+	vlan      uint16         // VID; 0: untagged
+	ip        netip.Addr
+	qpn       rocev2.QPN
+	live      int // members behind it that have not left and were not evicted
 	// ---- used by the worker only
 	deltaSource netip.Addr // the source for which delta was computed
 	optLen      int        // the length of that source's IPv4 options
@@ -49,6 +50,10 @@ func (w *worker) copy(c *mcast.Copy, f *rocev2.Frame, ds []xsk.Desc, last bool) 
 	p := w.ports[l.port]
 	if p.down {
 		w.count.drop[dropPortDown]++
+		return false
+	}
+	if !l.isUp(p) {
+		w.count.drop[dropNeighbourDown]++
 		return false
 	}
 	if c.Flags&mcast.EmptyWrite != 0 {
@@ -119,7 +124,7 @@ func (l *leg) putL2(out []byte, f *rocev2.Frame, p *port, tci uint16) {
 		etherType = rocev2.EtherTypeIPv6
 	}
 	e := rocev2.Ethernet(out[:rocev2.EthernetLen])
-	e.SetDst(l.mac)
+	e.SetDst(l.nextHop(p))
 	e.SetSrc(p.mac)
 	if l.vlan == 0 {
 		e.SetEtherType(etherType)

@@ -166,7 +166,8 @@ func TestForwardedLegKeepsThePacket(t *testing.T) {
 		k := rocev2.Packet{Op: rocev2.WriteOnly, DestQP: 0x4711, PSN: 5, VA: 1, RKey: 2, DMALen: 3}
 		d := w.receiveFrame(t, func(b []byte) int { return rocev2.BuildPacket(b, &in, &k, []byte{1, 2, 3}) })
 		before := bytes.Clone(w.frame.L3())
-		w.groups[0] = groupTable{ip: in.Dst, qpn: 0x4711, legs: []leg{{kind: mcast.Forwarded, port: 1, mac: rocev2.MAC{2, 8}}}}
+		w.groups[0] = groupTable{ip: in.Dst, qpn: 0x4711, legs: []leg{{kind: mcast.Forwarded, port: 1, neighbour: 9}}}
+		w.ports[1].neighbour = neighbour{9, rocev2.MAC{2, 8}}
 		w.copy(&mcast.Copy{PSN: 5}, &w.frame, []xsk.Desc{d}, true)
 		p := w.ports[1]
 		var f rocev2.Frame

@@ -43,7 +43,7 @@ var _ = []mutant.Mutant{
 		"w.groups[id].leave(m)",
 		"")),
 	mutant.New("members that have gone need room", "R70", mutant.In((*leg).isActive,
-		"return !l.gone && l.port >= 0",
+		"return l.live > 0 && l.port >= 0",
 		"return l.port >= 0")),
 	mutant.New("repairs are made for a port that takes none", "R70", mutant.In(newWorker,
 		"w.out.Room = w.legRoom",
@@ -76,6 +76,6 @@ var _ = []mutant.Mutant{
 		"w.starved = w.starved || n < want",
 		"")),
 	mutant.New("a worker's new table counts members that have gone", "R70", mutant.In((*worker).makeTable,
-		", gone: d.Gone}",
-		"}")),
+		"leg: at, gone: d.Gone}",
+		"leg: at}")),
 }

@@ -66,7 +66,7 @@ var _ = []mutant.Mutant{
 		"if feedback || !f.VerifyICRC() {",
 		"if feedback || f.$1 != $2 {", rocev2.Frame{}.Kind, rocev2.KindRoCE)),
 	mutant.New("a member may be anywhere", "5", mutant.In((*worker).sourceGuard,
-		"return l.port == pi && l.mac == w.frame.Eth().Src()",
+		"return l.port == pi && l.mac == from && l.kind == mcast.Connected",
 		"return l.port >= 0")),
 	mutant.New("the ICRC of a copy in several buffers stays that of the received packet", "2", mutant.In((*worker).copyRest,
 		"c.out.SetICRC(icrc)",

@@ -159,6 +159,9 @@ func (p *Plane) Watchlist() *bpf.Watchlist { return p.steering.Watchlist() }
 // Renewals returns the envelopes that extend leases, as they come.
 func (p *Plane) Renewals() <-chan *Datagram { return p.slowPath.renewals.queued }
 
+// Relays returns the envelopes of neighbours.
+func (p *Plane) Relays() <-chan *Datagram { return p.slowPath.relays.queued }
+
 // Requests returns all other envelopes.
 func (p *Plane) Requests() <-chan *Datagram { return p.slowPath.requests.queued }
 

@@ -39,10 +39,11 @@ type portIdentity struct {
 
 // linkState is the state of a port's interface.
 type linkState struct {
-	mtu      int  // see Plane.SetMTU
-	down     bool // no carrier, disabled, or gone
-	vanished bool // the interface has vanished, and the sockets are closed
-	isolated bool // an isolated port of its bridge: nothing goes from it to another isolated one
+	mtu       int  // see Plane.SetMTU
+	down      bool // no carrier, disabled, or gone
+	vanished  bool // the interface has vanished, and the sockets are closed
+	isolated  bool // an isolated port of its bridge: nothing goes from it to another isolated one
+	neighbour neighbour
 }
 
 // ingress is what a worker receives of a port.

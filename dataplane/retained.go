@@ -70,12 +70,12 @@ func (w *worker) fireDeadlines() {
 }
 
 // legResends is Output.PortRoom: it returns how many copies of retained packets the port
-// of a leg admits, and when it may admit more. Copies for a port that is down, or for a
-// member without a location, are admitted and counted as dropped.
+// of a leg admits, and when it may admit more. Copies for a port or neighbour that is
+// down, or for a member without a location, are admitted and counted as dropped.
 func (w *worker) legResends(id mcast.GroupID, leg mcast.LegID) (copies int, until time.Duration) {
 	g := &w.groups[id]
 	pi := g.legs[leg].port
-	if pi < 0 || w.ports[pi].down {
+	if pi < 0 || w.ports[pi].down || !g.legs[leg].isUp(w.ports[pi]) {
 		return maxResends, 0
 	}
 	p := w.ports[pi]

@@ -48,16 +48,18 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		w.count.core[w.out.Drop]++
 		return false
 	}
-	if !w.sourceGuard(id, pi, p.Src) {
+	if !w.sourceGuard(id, pi, p) {
 		w.count.drop[dropSourceGuard]++
-		w.reportSighting(pi, p.Src)
+		if p.Neighbor == 0 {
+			w.reportSighting(pi, p.Src)
+		}
 		return false
 	}
 	if w.groups[id].acrossIsolated && w.ports[pi].isolated && p.Op.Is(rocev2.OpRequest) {
 		w.count.drop[dropIsolated]++
 		return false
 	}
-	if isNegative(p.Op, p.Syndrome) && !w.ports[pi].policers.naks.Allow(w.now) {
+	if p.Neighbor == 0 && isNegative(p.Op, p.Syndrome) && !w.ports[pi].policers.naks.Allow(w.now) {
 		w.count.drop[dropRateLimit]++
 		return false
 	}
@@ -124,6 +126,8 @@ func (w *worker) inputGroup(id mcast.GroupID, f *rocev2.Frame, p *mcast.Packet) 
 // serveOther serves packets other than RoCEv2, within the port's limits.
 func (w *worker) serveOther(pi int) {
 	switch p := w.ports[pi]; {
+	case w.frame.Kind == rocev2.KindUDP && p.neighbour.from(w.frame.Eth().Src()) != 0: // the slots bound it
+		w.queueEnvelope(pi)
 	case w.frame.Kind == rocev2.KindUDP && !p.policers.allowEnvelope(w.now, w.frame.Src()),
 		w.frame.Kind != rocev2.KindUDP && !p.policers.neighbours.Allow(w.now):
 		w.count.drop[dropRateLimit]++
@@ -210,13 +214,15 @@ type groupTable struct {
 	maxCopies      int  // legs with a member and a location: the most copies that one packet has
 	maxBuffers     int  // of its longest packet
 	acrossIsolated bool // members are behind several isolated ports
+	forwards       bool // there are forwarded legs
 	maxFrameBytes  int  // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
 	lastACK        lastACK
 }
 
 // member is the address of feedback while this member is the source.
 type member struct {
-	ip  netip.Addr
-	qpn rocev2.QPN
-	leg mcast.LegID
+	ip   netip.Addr
+	qpn  rocev2.QPN
+	leg  mcast.LegID
+	gone bool // it has left or was evicted
 }

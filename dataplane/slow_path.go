@@ -8,14 +8,16 @@ import (
 	"sync/atomic"
 
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Slots for envelopes that wait for the control plane: renewals, which extend leases, and
-// all others. Envelopes from one port take at most a quarter of the slots, so that its
+// Slots for envelopes that wait for the control plane: renewals, which extend leases,
+// relays, which come from neighbours, and all others. Envelopes from one port take at most a quarter of the slots, so that its
 // hosts cannot take those of others.
 const (
 	renewalSlots = 128
 	requestSlots = 256
+	relaySlots   = 256
 	portShare    = 4
 )
 
@@ -25,9 +27,11 @@ type Datagram struct {
 	From     Origin
 	Src, Dst netip.AddrPort
 	Partial  bool // the sending host left the UDP checksum to its device
-	class    *slotClass
-	length   int
-	buf      [envelope.MaxLen]byte
+	// Neighbour is the switch that has sent it; 0: a host.
+	Neighbour mcast.Neighbor
+	class     *slotClass
+	length    int
+	buf       [envelope.MaxLen]byte
 }
 
 // Payload returns the datagram's UDP payload.
@@ -37,8 +41,8 @@ func (d *Datagram) Payload() []byte { return d.buf[:d.length] }
 // slots, so that a flood of envelopes costs a worker no memory: an envelope without a
 // free slot is counted and dropped, and its sender tries again.
 type slowPath struct {
-	renewals, requests *slotClass
-	sightings          chan Sighting
+	renewals, requests, relays *slotClass
+	sightings                  chan Sighting
 }
 
 // slotClass is the set of slots for one kind of envelope.
@@ -49,7 +53,10 @@ type slotClass struct {
 }
 
 func newSlowPath(ports int) *slowPath {
-	return &slowPath{newSlotClass(renewalSlots, ports), newSlotClass(requestSlots, ports), make(chan Sighting, sightingSlots)}
+	return &slowPath{
+		renewals: newSlotClass(renewalSlots, ports), requests: newSlotClass(requestSlots, ports), relays: newSlotClass(relaySlots, ports),
+		sightings: make(chan Sighting, sightingSlots),
+	}
 }
 
 func newSlotClass(slots, ports int) *slotClass {
@@ -101,7 +108,11 @@ func (w *worker) queueEnvelope(pi int) {
 		}
 	}
 	l := w.slowPath.requests
-	if envelope.IsRenewal(payload) {
+	from := w.ports[pi].neighbour.from(f.Eth().Src())
+	switch {
+	case from != 0:
+		l = w.slowPath.relays
+	case envelope.IsRenewal(payload):
 		l = w.slowPath.renewals
 	}
 	d := l.acquire(pi)
@@ -114,7 +125,7 @@ func (w *worker) queueEnvelope(pi int) {
 	}
 	udp := f.UDP()
 	d.length = copy(d.buf[:], payload)
-	d.From.MAC = f.Eth().Src()
+	d.From.MAC, d.Neighbour = f.Eth().Src(), from
 	_, tci := f.VLAN()
 	d.From.VLAN = tci & vidMask
 	d.Src = netip.AddrPortFrom(f.Src(), udp.SrcPort())

@@ -5,25 +5,35 @@ package dataplane
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// sourceGuard reports whether the packet of group id in w.frame, whose source address is
-// src, came from the location of that member: by its port, and from its MAC address or
-// its router's. RoCEv2 has no authentication: without this check any host could
-// acknowledge for another, or write into a group. Packets of hosts that are not members
-// pass; the core counts and drops them.
-func (w *worker) sourceGuard(id mcast.GroupID, pi int, src netip.Addr) bool {
-	m, ok := w.core.Member(id, src)
+// sourceGuard reports whether p, the packet of group id in w.frame, came from the location
+// of the member with its source address: by that member's port, and from its MAC address
+// or its router's; a request of a member behind another switch, from that switch. RoCEv2
+// has no authentication: without this check any host could acknowledge for another, or
+// write into a group. Packets of hosts that are not members pass; the core counts and
+// drops them.
+//
+// sourceGuard sets p.Neighbor. Feedback of a neighbour has the address of the source that
+// it is for, wherever that is; the core takes it for the leg to that neighbour only.
+func (w *worker) sourceGuard(id mcast.GroupID, pi int, p *mcast.Packet) bool {
+	g := &w.groups[id]
+	from := w.frame.Eth().Src()
+	if g.forwards {
+		p.Neighbor = w.ports[pi].neighbour.from(from)
+	}
+	m, ok := w.core.Member(id, p.Src)
 	if !ok {
 		return true
 	}
-	g := &w.groups[id]
 	l := &g.legs[g.members[m].leg]
-	return l.port == pi && l.mac == w.frame.Eth().Src()
+	if p.Neighbor != 0 {
+		return l.neighbour == p.Neighbor || !p.Op.Is(rocev2.OpRequest)
+	}
+	return l.port == pi && l.mac == from && l.kind == mcast.Connected
 }
 
 // isNegative reports whether a packet makes a source slow down or resend. The rate of
