@@ -46,6 +46,6 @@ func Fabric(t testing.TB, c fabric.Config) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, f.Lab)
+	closeAfter(t, f)
 	return f
 }

@@ -60,11 +60,11 @@ func Star(t testing.TB, c lab.StarConfig) *lab.Star {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAfter(t, s.Lab)
+	closeAfter(t, s)
 	return s
 }
 
-func closeAfter(t testing.TB, l *lab.Lab) {
+func closeAfter(t testing.TB, l interface{ Close() error }) {
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Errorf("close lab: %v", err)

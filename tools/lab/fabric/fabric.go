@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
@@ -29,6 +31,7 @@ type Config struct {
 	lab.Options // Name, for a lab that may be kept
 	Topology    *Topology
 	Routing     Routing // "" means Static
+	Count       bool    // frames on every link, for Traffic
 }
 
 // Fabric is a running network of switches.
@@ -41,7 +44,8 @@ type Fabric struct {
 	routing  Routing
 	byName   map[string]*Switch
 	down     map[Link]bool
-	wires    *lab.Namespace // nil if no link is impaired
+	wires    *lab.Namespace // nil if no link is impaired or counted
+	counts   *ebpf.Map      // see traffic.go; nil without Config.Count
 }
 
 // Switch is a switch of a Fabric. Its interface towards a neighbour has the neighbour's
@@ -79,7 +83,7 @@ type Host struct {
 const linkTimeout = 30 * time.Second
 
 // New makes a fabric, and starts its routing. Routes are there once WaitRouted returns.
-// Close its Lab; on error there is nothing to close.
+// Close it; on error there is nothing to close.
 func New(c Config) (*Fabric, error) {
 	if c.Routing == "" {
 		c.Routing = Static
@@ -100,14 +104,19 @@ func New(c Config) (*Fabric, error) {
 		return nil, err
 	}
 	f := &Fabric{Lab: l, topology: c.Topology, routing: c.Routing, byName: make(map[string]*Switch), down: make(map[Link]bool)}
+	if c.Count {
+		if f.counts, err = newCounts(len(c.Topology.Links)); err != nil {
+			return nil, errors.Join(fmt.Errorf("fabric: %w", err), l.Close())
+		}
+	}
 	if err := f.setUp(); err != nil {
-		return nil, errors.Join(fmt.Errorf("fabric: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("fabric: %w", err), f.Close())
 	}
 	return f, nil
 }
 
 // Close closes the lab.
-func (f *Fabric) Close() error { return f.Lab.Close() }
+func (f *Fabric) Close() error { return errors.Join(f.Lab.Close(), f.counts.Close()) }
 
 // Switch returns the switch of that name, nil if there is none.
 func (f *Fabric) Switch(name string) *Switch { return f.byName[name] }
@@ -147,7 +156,7 @@ func (f *Fabric) makeNodes() error {
 		}
 		f.Hosts = append(f.Hosts, h)
 	}
-	if slices.ContainsFunc(f.topology.Links, Link.impaired) {
+	if f.counts != nil || slices.ContainsFunc(f.topology.Links, Link.impaired) {
 		var err error
 		if f.wires, err = f.Lab.Namespace(wires); err != nil {
 			return err
@@ -237,8 +246,11 @@ func (f *Fabric) joinHost(n int, l Link, s *Switch, h *Host) error {
 	h.Switch, h.MAC = s, mac(n, 1)
 	v4, v6 := hostsIPv4(s.number, byte(len(s.Hosts))), hostsIPv6(s.number, byte(len(s.Hosts)))
 	h.IPv4, h.IPv6 = v4.Addr(), v6.Addr()
-	end := lab.End{NS: h.NS, Name: HostInterface, MAC: h.MAC}
-	if err := f.wire(n, l, lab.End{NS: s.NS, Name: h.Name, MAC: mac(n, 0)}, end); err != nil {
+	a, b := lab.End{NS: s.NS, Name: h.Name, MAC: mac(n, 0)}, lab.End{NS: h.NS, Name: HostInterface, MAC: h.MAC}
+	if l.A == h.Name {
+		a, b = b, a
+	}
+	if err := f.wire(n, l, a, b); err != nil {
 		return err
 	}
 	if err := errors.Join(s.NS.Enslave(h.Name, bridge), h.NS.SetFeature(HostInterface, lab.TXChecksum, false)); err != nil {

@@ -16,20 +16,21 @@ import (
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
-// An impaired link is two veth pairs that meet in a namespace of wires. There, a BPF
-// program at the ingress of each drops frames at random, and redirects the others to the
-// egress of the other, which has a queueing discipline for rate and delay. The ends of the
-// link have none of these: AF_XDP sockets pass by an interface's queueing discipline.
+// A link that is impaired or counted is two veth pairs that meet in a namespace of wires.
+// There, a BPF program at the ingress of each counts frames, drops some at random, and
+// redirects the others to the egress of the other, which has a queueing discipline for rate
+// and delay. The ends of the link have none of these: AF_XDP sockets pass by an interface's
+// queueing discipline, and by packet sockets.
 
 // firstIndex is above the interface indexes that the kernel chooses. The index of one end of
 // each veth pair is chosen here: between ends of equal index, the kernel reports the loss
 // of the carrier up to a second late (net/core/link_watch.c).
 const firstIndex = 1000
 
-// wire makes link n between two ends.
+// wire makes link n between its ends, that of l.A first.
 func (f *Fabric) wire(n int, l Link, a, b lab.End) error {
 	a.Index = firstIndex + 2*n
-	if !l.impaired() {
+	if !l.impaired() && f.counts == nil {
 		return lab.Veth(a, b, l.MTU)
 	}
 	b.Index = firstIndex + 2*n + 1
@@ -43,11 +44,11 @@ func (f *Fabric) wire(n int, l Link, a, b lab.End) error {
 	if err := f.wires.Sysctl("net.ipv6.conf."+wireB.Name+".disable_ipv6", "1"); err != nil {
 		return err
 	}
-	return errors.Join(f.impair(l, wireA.Name, wireB.Name), f.impair(l, wireB.Name, wireA.Name))
+	return errors.Join(f.impair(2*n, l, wireA.Name, wireB.Name), f.impair(2*n+1, l, wireB.Name, wireA.Name))
 }
 
-// impair makes the direction of a wire that begins at interface in and ends at out.
-func (f *Fabric) impair(l Link, in, out string) error {
+// impair makes a direction of a wire, which begins at interface in and ends at out.
+func (f *Fabric) impair(direction int, l Link, in, out string) error {
 	h := f.wires.Handle()
 	from, err := h.LinkByName(in)
 	if err != nil {
@@ -60,9 +61,11 @@ func (f *Fabric) impair(l Link, in, out string) error {
 	if err := shape(h, to, l); err != nil {
 		return err
 	}
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "gleam_wire", Type: ebpf.SchedCLS, License: "GPL", Instructions: wireProgram(l.Loss, to.Attrs().Index),
-	})
+	program := wireProgram(l.Loss, to.Attrs().Index)
+	if f.counts != nil {
+		program = append(countProgram(f.counts.FD(), direction), program...)
+	}
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "gleam_wire", Type: ebpf.SchedCLS, License: "GPL", Instructions: program})
 	if err != nil {
 		return fmt.Errorf("load the program of a wire: %w", err)
 	}
@@ -87,7 +90,7 @@ func (f *Fabric) impair(l Link, in, out string) error {
 func wireProgram(loss float64, to int) asm.Instructions {
 	const shot = 2 // TC_ACT_SHOT
 	return asm.Instructions{
-		asm.FnGetPrandomU32.Call(),
+		asm.FnGetPrandomU32.Call().WithSymbol("wire"),
 		asm.LoadImm(asm.R1, int64(loss*(1<<32)), asm.DWord),
 		asm.LSh.Imm(asm.R0, 32),
 		asm.RSh.Imm(asm.R0, 32),
