@@ -16,7 +16,7 @@ import (
 
 func TestUMEMFrames(t *testing.T) {
 	for ports := 2; ports <= 128; ports++ {
-		if n := umemFrames(ports); n < 1024*ports || n&(n-1) != 0 {
+		if n := umemFrames(ports, 1024); n < 1024*ports || n&(n-1) != 0 {
 			t.Errorf("%d frames for %d ports", n, ports)
 		}
 	}

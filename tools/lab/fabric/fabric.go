@@ -121,6 +121,26 @@ func (f *Fabric) Close() error { return errors.Join(f.Lab.Close(), f.counts.Clos
 // Switch returns the switch of that name, nil if there is none.
 func (f *Fabric) Switch(name string) *Switch { return f.byName[name] }
 
+// Neighbours returns the names of the switches to which s has a link, which are those of its
+// interfaces to them.
+func (s *Switch) Neighbours() []string {
+	var names []string
+	for _, l := range s.links {
+		names = append(names, l.peer.Name)
+	}
+	return names
+}
+
+// Ports returns the names of the interfaces of s that frames come in by: to switches, then
+// to hosts, which are in the bridge.
+func (s *Switch) Ports() []string {
+	names := s.Neighbours()
+	for _, h := range s.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
 func (f *Fabric) setUp() error {
 	steps := []func() error{f.makeNodes, f.makeLinks, f.waitUp}
 	if f.routing == Static {
