@@ -16,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
@@ -31,9 +32,15 @@ func Command(env *cli.Env) *cobra.Command {
 hosts around it with software RDMA endpoints. One host sends a file to all
 others by one queue pair and the group, and then again by a queue pair to each.
 It compares what arrived and what it cost, and takes the lab down. It needs
-root. The exit code is 1 if any receiver's bytes differ.`,
+root. The exit code is 1 if any receiver's bytes differ.
+
+With --topology there are several switches, each with a gleamd, that route for the
+hosts; --loss is then that of each link. It prints what every link between switches has
+carried, and the tree that the packets took. So far all members of a group have to be
+behind one of the switches (--leaves 1).`,
 		Example: `  gleam demo --size 16MiB --members 16 --loss 0.01 --op send
-  gleam demo --file /etc/services --ipv6 -o json`,
+  gleam demo --file /etc/services --ipv6 -o json
+  gleam demo --topology leaf-spine --leaves 1 --spines 2 --members 12`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UsageErrorf("demo takes no argument, but got %q: name the file to send by --file", args[0])
@@ -51,6 +58,9 @@ root. The exit code is 1 if any receiver's bytes differ.`,
 			o.Size, o.MessageSize = int64(size), int64(message)
 			if o.Targets && !c.Flags().Changed("message-size") {
 				o.MessageSize = 8 << 10
+			}
+			if err := o.checkFlags(c.Flags()); err != nil {
+				return cli.UsageErrorf("%w", err)
 			}
 			if err := o.check(); err != nil {
 				return cli.UsageErrorf("%w", err)
@@ -85,11 +95,13 @@ root. The exit code is 1 if any receiver's bytes differ.`,
 	f.StringVar(&remove, "remove", "", "remove the lab of this name, which an earlier --keep left, and do nothing else")
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "for each transfer")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
+	o.addTo(f)
 	f.StringVarP(&format, "output", "o", "table", "table or json")
 	for name, values := range map[string][]string{
-		"op":     {endpoint.Write.String(), endpoint.WriteImm.String(), endpoint.Send.String()},
-		"mtu":    {"256", "512", "1024", "2048", "4096"},
-		"output": {"table", "json"},
+		"op":      {endpoint.Write.String(), endpoint.WriteImm.String(), endpoint.Send.String()},
+		"mtu":     {"256", "512", "1024", "2048", "4096"},
+		"output":  {"table", "json"},
+		"routing": {string(fabric.Static), string(fabric.BGP), string(fabric.OSPF)},
 	} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -96,7 +96,7 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	before, err := r.testbed.Client.Stats(ctx)
+	before, err := r.client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 			return err
 		}
 	}
-	after, err := r.testbed.Client.Stats(ctx)
+	after, err := r.client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 func (r *run) failure(ctx context.Context) (string, error) {
 	var after uint64
 	for {
-		es, err := r.testbed.Client.Events(ctx, after, time.Second)
+		es, err := r.client.Events(ctx, after, time.Second)
 		if err != nil {
 			return "", fmt.Errorf("ask the switch why the group has failed: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
 // Options are the demo's parameters. Change those of Default.
@@ -39,12 +40,14 @@ type Options struct {
 	Keep        bool          // leave the lab up
 	Timeout     time.Duration // for each transfer
 	Gleamd      string        // path of the daemon; empty: beside this program, or in PATH
+	FabricOptions
 }
 
 // Default returns the options of `make demo`.
 func Default() Options {
 	return Options{
 		Size: 64 << 20, Members: 4, Op: "write", MessageSize: 1 << 20, MTU: 1024, Repair: true, Seed: 1, Policy: "strict", Timeout: 5 * time.Minute,
+		FabricOptions: FabricOptions{Leaves: 4, Spines: 2, K: 4, Routing: fabric.Static},
 	}
 }
 
@@ -54,8 +57,11 @@ const maxMessage = 1 << 31
 
 // check reports the first option that cannot be.
 func (o *Options) check() error {
+	if err := o.checkFabric(); err != nil {
+		return err
+	}
 	switch {
-	case o.Members < 2 || o.Members > lab.MaxHosts:
+	case o.Topology == "" && (o.Members < 2 || o.Members > lab.MaxHosts):
 		return fmt.Errorf("--members %d: want 2 to %d, the sender included", o.Members, lab.MaxHosts)
 	case !rocev2.ValidPathMTU(o.MTU):
 		return fmt.Errorf("--mtu %d: want %s (the path MTU, in bytes of payload)", o.MTU, rocev2.PathMTUText)

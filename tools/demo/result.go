@@ -42,7 +42,11 @@ type Result struct {
 	Unicast                Unicast     `json:"unicast"` // zero with --rotate
 	UnicastSenderLinkBytes int64       `json:"unicast_sender_link_bytes"`
 
+	Tree        *Tree        `json:"tree,omitempty"`        // with --topology; Switch is then that of the source
+	Disturbance *Disturbance `json:"disturbance,omitempty"` // in mid-transfer
+
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
+	svg  string // the file with the picture of the tree
 }
 
 // Receiver is the result at one receiver.
@@ -66,7 +70,7 @@ type Switch struct {
 }
 
 // Unicast is the same payload sent to every receiver by a queue pair of its own,
-// over the same hosts, the switch's kernel bridging.
+// over the same hosts, the switch's kernel bridging; with --topology to the last one alone.
 type Unicast struct {
 	OK      bool    `json:"ok"`
 	Seconds float64 `json:"seconds"`
@@ -119,11 +123,23 @@ func (r *Result) writeTable(w io.Writer) error {
 		fmt.Fprintf(t, "the group, with target messages\t%d\t%s\t%.2f\n", u.SenderLinkBytes, ratio(u.SenderLinkBytes, r.PayloadBytes), u.Seconds)
 	}
 	if r.Unicast.Seconds > 0 {
-		fmt.Fprintf(t, "%d unicasts\t%d\t%s\t%.2f\n", len(r.Receivers), r.UnicastSenderLinkBytes,
+		unicasts := len(r.Receivers)
+		if r.Tree != nil {
+			unicasts = 1
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%.2f\n", plural(unicasts, "unicast"), r.UnicastSenderLinkBytes,
 			ratio(r.UnicastSenderLinkBytes, r.PayloadBytes), r.Unicast.Seconds)
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if r.Tree != nil {
+		if err := r.Tree.write(w, r.svg != ""); err != nil {
+			return err
+		}
+	}
+	if r.Disturbance != nil {
+		fmt.Fprintf(w, "\n%s\n", r.Disturbance)
 	}
 	verdict := fmt.Sprintf("ok: %d receivers have the sender's bytes (%d messages, one completion each)", len(r.Receivers), r.Messages)
 	if r.Turns != nil {

@@ -33,12 +33,17 @@ const (
 // run is one demo under way.
 type run struct {
 	opts    *Options
-	testbed *testbed.Testbed
+	testbed *testbed.Testbed // nil in a fabric
+	client  *api.Client      // of the gleamd to which the source is connected
+	said    func() string    // what gleamd has written
+	key     []byte           // of envelopes
 	data    *payload
 	plan    transferPlan
 	hosts   []*host // hosts[0] sends
 	log     *progress
 	group   netip.Addr
+
+	disturbance *disturbance // of the group's transfer; nil: none
 }
 
 // host is a host of the lab with its device and memory.
@@ -62,38 +67,66 @@ func Run(ctx context.Context, o Options, say *progress) (_ *Result, err error) {
 	if err := lab.Supported(); err != nil {
 		return nil, fmt.Errorf("the demo makes network namespaces: %w", err)
 	}
-	op, err := o.op()
+	r, err := newRun(&o, say)
 	if err != nil {
-		return nil, err
+		return nil, err // before any output about a lab
 	}
-	r := &run{opts: &o, log: say, group: netip.MustParseAddr("10.77.254.1")}
+	defer func() { err = errors.Join(err, r.data.close()) }()
+	if o.Topology != "" {
+		return r.inFabric(ctx)
+	}
+	r.group = netip.MustParseAddr("10.77.254.1")
 	if o.IPv6 {
 		r.group = netip.MustParseAddr("fd77::6c65:1")
 	}
-	if r.data, err = load(&o); err != nil {
-		return nil, err // before any output about a lab
-	}
 	say.printf("making %s", r.describe())
-	r.plan = transferPlan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
-	defer func() { err = errors.Join(err, r.data.close()) }()
 	if r.testbed, err = build(ctx, &o); err != nil {
 		return nil, err
 	}
+	r.client, r.key, r.said = r.testbed.Client, r.testbed.Key, r.testbed.Daemon.Output
 	defer func() {
 		if err != nil {
 			r.testbed.Keep = false
 		}
 		err = errors.Join(err, r.testbed.Close())
 	}()
-	for i := range r.testbed.Star.Hosts {
-		h, err := r.open(i)
-		if err != nil {
-			return nil, err
-		}
-		defer h.close()
-		r.hosts = append(r.hosts, h)
+	defer r.closeHosts()
+	if err := r.open(r.testbed.Star.Hosts, o.Loss); err != nil {
+		return nil, err
 	}
 	return r.transfers(ctx)
+}
+
+// newRun loads the payload.
+func newRun(o *Options, say *progress) (*run, error) {
+	r := &run{opts: o, log: say}
+	op, err := o.op()
+	if err != nil {
+		return nil, err
+	}
+	if r.data, err = load(o); err != nil {
+		return nil, err
+	}
+	r.plan = transferPlan{op: op, total: int64(len(r.data.bytes)), message: o.MessageSize}
+	return r, nil
+}
+
+// open opens the hosts, of which the first is the source. Each loses that part of packets.
+func (r *run) open(hosts []lab.Host, loss float64) error {
+	for i, h := range hosts {
+		x, err := r.openHost(i, h, loss)
+		if err != nil {
+			return err
+		}
+		r.hosts = append(r.hosts, x)
+	}
+	return nil
+}
+
+func (r *run) closeHosts() {
+	for _, h := range r.hosts {
+		h.close()
+	}
 }
 
 func (r *run) describe() string {
@@ -101,14 +134,14 @@ func (r *run) describe() string {
 		map[bool]string{true: r.opts.File, false: sizeString(r.opts.Size)}[r.opts.File != ""], r.opts.Members-1)
 }
 
-// open makes host i's device, and the memory it sends from or receives into.
-func (r *run) open(i int) (*host, error) {
-	h := &host{Host: r.testbed.Star.Hosts[i]}
+// openHost makes host i's device, and the memory it sends from or receives into.
+func (r *run) openHost(i int, at lab.Host, loss float64) (*host, error) {
+	h := &host{Host: at}
 	h.ip = h.IPv4
 	if r.opts.IPv6 {
 		h.ip = h.IPv6
 	}
-	cfg := soft.Config{Interface: h.Interface, Loss: r.opts.Loss, Seed: r.opts.Seed + uint64(i)}
+	cfg := soft.Config{Interface: h.Interface, Loss: loss, Seed: r.opts.Seed + uint64(i)}
 	if err := h.NS.Do(func() (err error) { h.dev, err = soft.Open(cfg); return err }); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
@@ -145,13 +178,10 @@ func (h *host) close() {
 func (r *run) transfers(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	if err := r.join(ctx); err != nil {
-		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.testbed.Daemon.Output())
+		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.said())
 	}
 	r.log.printf("group %s registered: %d members confirmed in %.2f s", r.group, len(r.hosts), time.Since(start).Seconds())
-	res := &Result{
-		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.opts.Op, MessageSize: r.opts.MessageSize, PathMTU: r.opts.MTU,
-		Members: r.opts.Members, Loss: r.opts.Loss, Group: r.group.String(),
-	}
+	res := r.result()
 	transfer := r.sendByGroup
 	switch {
 	case r.opts.Rotate > 0:
@@ -162,7 +192,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	if err := transfer(ctx, res); err != nil {
 		return nil, err
 	}
-	if g, err := r.testbed.Client.Group(ctx, r.group); err == nil { // a failed group is gone
+	if g, err := r.client.Group(ctx, r.group); err == nil { // a failed group is gone
 		res.Repair = g.Repair
 	}
 	if r.opts.Targets {
@@ -179,7 +209,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 	}
 	res.OK = true
 	if r.opts.Rotate == 0 && r.opts.KillMember == "" {
-		if err := r.sendByUnicast(ctx, res); err != nil {
+		if err := r.sendByUnicast(ctx, r.hosts[1:], res); err != nil {
 			return nil, err
 		}
 		res.OK = res.Unicast.OK
@@ -194,6 +224,14 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 		res.Kept = r.testbed.Star.Lab.Name()
 	}
 	return res, nil
+}
+
+// result returns what is known before the transfer.
+func (r *run) result() *Result {
+	return &Result{
+		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.opts.Op, MessageSize: r.opts.MessageSize, PathMTU: r.opts.MTU,
+		Members: len(r.hosts), Loss: r.opts.Loss, Group: r.group.String(),
+	}
 }
 
 // join makes the group: host 1 is the master, and collects the others' states.
@@ -229,7 +267,7 @@ func (r *run) local(h *host) endpoint.Local {
 	l := endpoint.Local{
 		Device:     h.dev,
 		QPConfig:   r.qpConfig(h),
-		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.testbed.Key}, Send: testbed.KeyID}},
+		HostConfig: endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.key}, Send: testbed.KeyID}},
 	}
 	if h.mr != nil && r.plan.op != endpoint.Send {
 		l.Memory = h.mr
@@ -248,7 +286,7 @@ func (r *run) qpConfig(h *host) endpoint.QPConfig {
 func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
-	before, err := r.testbed.Client.Stats(ctx)
+	before, err := r.client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -260,13 +298,13 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	sender := r.hosts[0].group.QP()
 	bar := r.log.begin("group", r.plan.total)
 	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
-		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, bar.add)
+		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, func(n int) { bar.add(n); r.disturbance.completed(ctx) })
 	})
 	bar.end()
-	if err != nil {
+	if err := errors.Join(err, r.disturbance.wait()); err != nil {
 		return r.explain(err)
 	}
-	after, err := r.testbed.Client.Stats(ctx)
+	after, err := r.client.Stats(ctx)
 	if err != nil {
 		return err
 	}
@@ -279,14 +317,14 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// sendByUnicast sends the payload to every receiver by a queue pair of its own.
-func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
+// sendByUnicast sends the payload to each of the receivers by a queue pair of its own.
+func (r *run) sendByUnicast(ctx context.Context, receivers []*host, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
-	n := len(r.hosts) - 1
+	n := len(receivers)
 	boxes := make([]*receiveQueue, n)
 	out := make([]endpoint.QP, n)
-	for i, h := range r.hosts[1:] {
+	for i, h := range receivers {
 		if err := unix.Madvise(h.mem, unix.MADV_DONTNEED); err != nil { // zeroes it
 			return err
 		}
@@ -298,10 +336,10 @@ func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
 		defer b.Close()
 		out[i], boxes[i] = a, &receiveQueue{plan: &r.plan, qp: b, mr: h.mr}
 	}
-	bar := r.log.begin(fmt.Sprintf("%d unicasts", n), r.plan.total*int64(n))
+	bar := r.log.begin(plural(n, "unicast"), r.plan.total*int64(n))
 	m, err := r.measure(ctx, r.hosts[0], boxes, func() error {
 		return session.Each(n, func(i int) error {
-			to := r.hosts[i+1].mr
+			to := receivers[i].mr
 			return r.plan.send(ctx, out[i], r.hosts[0].out, to.Addr(), to.RKey(), bar.add)
 		})
 	})
@@ -311,7 +349,7 @@ func (r *run) sendByUnicast(ctx context.Context, res *Result) error {
 	}
 	res.UnicastSenderLinkBytes = m.linkBytes
 	res.Unicast = Unicast{OK: true, Seconds: m.seconds}
-	for _, h := range r.hosts[1:] {
+	for _, h := range receivers {
 		res.Unicast.OK = res.Unicast.OK && digest(h.mem) == r.data.sum
 	}
 	return nil
@@ -332,7 +370,7 @@ func (r *run) pair(ctx context.Context, a, b *host) (qa, qb endpoint.QP, err err
 func (r *run) explain(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if g, gerr := r.testbed.Client.Group(ctx, r.group); gerr == nil && g.WaitsFor.IsValid() {
+	if g, gerr := r.client.Group(ctx, r.group); gerr == nil && g.WaitsFor.IsValid() {
 		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.WaitsFor, g.State, g.AckPSN, g.NextPSN)
 	}
 	return fmt.Errorf("group transfer: %w", err)

@@ -12,8 +12,9 @@ import (
 	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
-// runDir holds a directory for each demo: configuration, key and socket.
-const runDir = "/run/gleam/demo"
+// runDir holds a directory for each demo: configuration, key and socket. A gleamd that reloads
+// its configuration is no more root, so the way there is open to all.
+const runDir = "/run/gleam-demo"
 
 // build makes the lab with a running gleamd.
 func build(ctx context.Context, o *Options) (*testbed.Testbed, error) {

@@ -42,12 +42,26 @@ func newGleamd(path, dir string, ns *lab.Namespace, config string) (*Gleamd, err
 			return nil, err
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	g := &Gleamd{Client: api.Dial(SocketIn(dir)), path: path, dir: dir, ns: ns}
+	err := os.MkdirAll(dir, 0o711)
+	for _, step := range []func() error{
+		func() error { return os.Chmod(filepath.Dir(dir), 0o711) },
+		func() error { return os.WriteFile(g.file(), []byte(config), 0o600) },
+		func() error { return os.Chown(g.file(), user, user) },
+		func() error { return os.Chown(dir, user, user) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make a place for gleamd's configuration: %w", err)
 	}
-	g := &Gleamd{Client: api.Dial(SocketIn(dir)), path: path, dir: dir, ns: ns}
-	return g, os.WriteFile(g.file(), []byte(config), 0o600)
+	return g, nil
 }
+
+// user is the one that gleamd becomes. It reads its configuration again when it reloads it.
+const user = 61797
 
 func (g *Gleamd) file() string { return filepath.Join(g.dir, "gleamd.yaml") }
 
@@ -81,7 +95,8 @@ type settings struct {
 
 // config returns gleamd's configuration file: network has ports and group prefixes.
 func (c *settings) config(network, dir string) string {
-	return network + fmt.Sprintf(`envelope:
+	return network + fmt.Sprintf(`user: %d
+envelope:
   keys:
     - {id: %d, secret: "hex:%s"}
 api:
@@ -89,9 +104,9 @@ api:
 limits:
   groups: %d
   members_per_group: %d
-rings: {rx: %[6]d, tx: %[6]d, fill: %[6]d, completion: %[6]d}
+rings: {rx: %[7]d, tx: %[7]d, fill: %[7]d, completion: %[7]d}
 umem: {frames: %d, frame_size: 4096}
-%s`, KeyID, hex.EncodeToString(c.key), SocketIn(dir), c.groups, max(c.members, 2), c.ring, c.frames, c.more)
+%s`, user, KeyID, hex.EncodeToString(c.key), SocketIn(dir), c.groups, max(c.members, 2), c.ring, c.frames, c.more)
 }
 
 // umemFrames is enough for the rings of every port: a power of two.

@@ -1,0 +1,220 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/tools/demo/tree"
+	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/tools/testbed"
+)
+
+// fabricRun is a run in a fabric.
+type fabricRun struct {
+	*run
+	fabric *testbed.Fabric
+}
+
+// inFabric sends by a group through a fabric, and then to one receiver by a unicast.
+func (r *run) inFabric(ctx context.Context) (_ *Result, err error) {
+	o := r.opts
+	r.group = fabric.GroupsIPv4.Addr().Next()
+	if o.IPv6 {
+		r.group = fabric.GroupsIPv6.Addr().Next()
+	}
+	t := o.topology
+	r.log.printf("making a lab: %s with gleamd and %s in namespaces, %s routes", plural(len(t.Switches), "switch"), plural(len(t.Hosts), "host"), o.Routing)
+	start := time.Now()
+	f := &fabricRun{run: r}
+	f.fabric, err = testbed.BuildFabric(ctx, testbed.FabricConfig{
+		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members,
+		Fabric: fabric.Config{Topology: t, Routing: o.Routing, Count: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.fabric.Close()) }()
+	r.log.printf("all switches are up, with all routes, after %.1f s; one host sends %s to %d", time.Since(start).Seconds(), sizeString(r.plan.total), o.Members-1)
+	hosts := f.members()
+	defer r.closeHosts()
+	if err := r.open(hosts, 0); err != nil { // losses are those of links
+		return nil, err
+	}
+	r.client, r.key, r.said = f.fabric.Gleamds[hosts[0].Port].Client, f.fabric.Key, f.output
+	return f.transfers(ctx)
+}
+
+// members returns the hosts that are members, the source first: hosts of one switch after the
+// other in turn. Port is the switch.
+func (f *fabricRun) members() []lab.Host {
+	var all []lab.Host
+	for i := 0; len(all) < f.opts.Members; i++ {
+		for _, s := range f.fabric.Switches {
+			if i < len(s.Hosts) && len(all) < f.opts.Members {
+				h := s.Hosts[i]
+				all = append(all, lab.Host{Name: h.Name, NS: h.NS, Interface: fabric.HostInterface, MAC: h.MAC, IPv4: h.IPv4, IPv6: h.IPv6, Port: s.Name})
+			}
+		}
+	}
+	return all
+}
+
+// output is what the gleamds have written that is no mere information.
+func (f *fabricRun) output() string {
+	var b strings.Builder
+	for _, s := range f.fabric.Switches {
+		for line := range strings.Lines(f.fabric.Gleamds[s.Name].Process.Output()) {
+			if !strings.Contains(line, "\tINFO\t") {
+				fmt.Fprintf(&b, "%s: %s", s.Name, line)
+			}
+		}
+	}
+	return b.String()
+}
+
+// transfers registers the group, sends by it, and then by a unicast.
+func (f *fabricRun) transfers(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	if err := f.join(ctx); err != nil {
+		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, f.said())
+	}
+	f.log.printf("group %s registered: %d members confirmed in %.2f s", f.group, len(f.hosts), time.Since(start).Seconds())
+	res := f.result()
+	f.run.disturbance = f.disturbanceOf()
+	before, err := f.count()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.sendByGroup(ctx, res); err != nil {
+		return nil, err
+	}
+	after, err := f.count()
+	if err != nil {
+		return nil, err
+	}
+	if g, err := f.client.Group(ctx, f.group); err == nil {
+		res.Repair = g.Repair
+	}
+	for _, h := range f.hosts {
+		if err := h.group.Close(); err != nil {
+			return nil, fmt.Errorf("host %s leaves the group: %w", h.Name, err)
+		}
+	}
+	// The farthest receiver is one of another switch, if there is one.
+	if err := f.sendByUnicast(ctx, f.hosts[len(f.hosts)-1:], res); err != nil {
+		return nil, err
+	}
+	last, err := f.count()
+	if err != nil {
+		return nil, err
+	}
+	res.Tree = f.tree(before, after, last)
+	res.Disturbance = f.run.disturbance.result()
+	res.OK = res.Unicast.OK
+	for _, v := range res.Receivers {
+		res.OK = res.OK && v.OK
+	}
+	if res.svg = f.opts.SVG; res.svg != "" {
+		return res, f.saveSVG(res.Tree)
+	}
+	return res, nil
+}
+
+// disturbanceOf is what is to happen in the middle of the transfer.
+func (f *fabricRun) disturbanceOf() *disturbance {
+	d := &disturbance{at: max(1, f.plan.messages()/2)}
+	if f.opts.Reload {
+		d.name, d.do = "reload of every gleamd", f.reload
+		return d
+	}
+	return nil
+}
+
+// reload has each gleamd reload its configuration, one after the other.
+func (f *fabricRun) reload(ctx context.Context) error {
+	for _, s := range f.fabric.Switches {
+		if _, err := f.fabric.Gleamds[s.Name].Client.Reload(ctx, api.Reload{}); err != nil {
+			return fmt.Errorf("switch %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// counts has what each direction of each link has carried.
+type counts map[[2]string]fabric.Traffic
+
+func (f *fabricRun) count() (counts, error) {
+	all := make(counts)
+	for _, l := range f.opts.topology.Links {
+		for _, d := range [][2]string{{l.A, l.B}, {l.B, l.A}} {
+			x, err := f.fabric.Traffic(d[0], d[1])
+			if err != nil {
+				return nil, err
+			}
+			all[d] = x
+		}
+	}
+	return all, nil
+}
+
+// packets is the number of data packets of the payload.
+func (r *run) packets() uint64 {
+	n := int64(0)
+	for i := range r.plan.messages() {
+		size := min(r.plan.message, r.plan.total-int64(i)*r.plan.message)
+		n += max(1, (size+int64(r.opts.MTU)-1)/int64(r.opts.MTU))
+	}
+	return uint64(n)
+}
+
+// tree compares the counts before and after the group's transfer, and after the unicast.
+func (f *fabricRun) tree(before, after, last counts) *Tree {
+	t := &Tree{Packets: f.packets()}
+	top, source := f.opts.topology, f.hosts[0]
+	for _, l := range top.Links {
+		for _, d := range [][2]string{{l.A, l.B}, {l.B, l.A}} {
+			x := after[d].Sub(before[d])
+			t.Links = append(t.Links, LinkCount{
+				From: d[0], To: d[1], Inner: slices.Contains(top.Switches, l.A) && slices.Contains(top.Switches, l.B),
+				Data: x.GroupData.Frames, DataBytes: x.GroupData.Bytes, Feedback: x.GroupFeedback.Frames, Envelopes: x.Envelopes.Frames,
+			})
+		}
+	}
+	var at []string
+	for _, h := range f.hosts {
+		at = append(at, h.Port)
+		t.Members = append(t.Members, h.Name)
+	}
+	if links, known := tree.Optimal(top, at); known {
+		t.OptimalLinks = &links
+	}
+	for i := range t.Links {
+		if l := &t.Links[i]; l.Inner {
+			t.InnerData += l.Data
+			t.MostPerLink = max(t.MostPerLink, l.Data)
+		}
+	}
+	in := [2]string{source.Port, source.Name}
+	t.SourceFeedback = after[in].Sub(before[in]).GroupFeedback.Frames
+	t.UnicastFeedback = last[in].Sub(after[in]).Feedback.Frames
+	t.topology, t.source = top, source.Name
+	return t
+}
+
+func (f *fabricRun) saveSVG(t *Tree) (err error) {
+	w, err := os.Create(f.opts.SVG)
+	if err != nil {
+		return fmt.Errorf("--svg: %w", err)
+	}
+	return errors.Join(t.picture().WriteSVG(w), w.Close())
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+)
+
+// Hop is a direction of a link, with the share of the group's packets that went over it: 1
+// if each went once.
+type Hop struct {
+	From, To string
+	Share    float64
+}
+
+// Tree is what was counted in a fabric.
+type Tree struct {
+	Topology *fabric.Topology
+	Source   string   // a host
+	Members  []string // hosts, the source among them
+	Hops     []Hop    // those that had packets of the group, those to and from hosts included
+}
+
+// least is the share below which a hop is not of the tree: single packets, such as probes.
+const least = 0.005
+
+// below returns the hops of the tree that go on from a node, in the topology's order.
+func (t *Tree) below(node string) []Hop {
+	var hops []Hop
+	for _, h := range t.Hops {
+		if h.From == node && h.Share >= least {
+			hops = append(hops, h)
+		}
+	}
+	return hops
+}
+
+// WriteText draws the tree with a line for each node, indented. A node that the data has
+// reached on two ways has its branches at the first one.
+func (t *Tree) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (source)\n", t.Source)
+	t.branch(&b, t.Source, "", map[string]bool{t.Source: true})
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *Tree) branch(b *strings.Builder, node, indent string, seen map[string]bool) {
+	hops := t.below(node)
+	for i, h := range hops {
+		line, more := "├─ ", "│  "
+		if i == len(hops)-1 {
+			line, more = "└─ ", "   "
+		}
+		fmt.Fprintf(b, "%s%s%s", indent, line, h.To)
+		if !slices.Contains(t.Topology.Hosts, h.From) && !slices.Contains(t.Topology.Hosts, h.To) {
+			fmt.Fprintf(b, "  %.3f", h.Share)
+		}
+		if seen[h.To] {
+			b.WriteString("  (again)\n")
+			continue
+		}
+		b.WriteByte('\n')
+		seen[h.To] = true
+		t.branch(b, h.To, indent+more, seen)
+	}
+}
