@@ -26,7 +26,7 @@ var mayBeUnused = map[string]string{
 	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
 	"rocev2.BuildAck": "for tests that speak as a host", "rocev2.BuildCNP": "likewise", "rocev2.BuildNeighborSolicitation": "likewise",
 	"rocev2.MinFrameLen": "the length to which NICs pad", "rocev2.Operators.HeaderDelta": "for any pair of headers, to which tests hold Fields and LegDelta",
-	"tools/lab/fabric.GroupsIPv4": "for tests of trees", "tools/lab/fabric.GroupsIPv6": "likewise",
+	"tools/testbed.Fabric.Isolate": "for gleam demo, once a tree outlives a switch", "tools/testbed.Gleamd.Restart": "likewise",
 }
 
 // uses are the exported names that files declare, and how often every name stands
