@@ -140,4 +140,5 @@ func TestR55_OldNumbersUnderStrict(t *testing.T) { runTranscript(t) }
 func TestR55_SilentToProbes(t *testing.T)        { runTranscript(t) }
 func TestR55_QuorumGoesOn(t *testing.T)          { runTranscript(t) }
 
-func TestR68_SentFromBelow(t *testing.T) { runTranscript(t) }
+func TestR68_SentFromBelow(t *testing.T)   { runTranscript(t) }
+func TestR68_OutlivesTheTurn(t *testing.T) { runTranscript(t) }

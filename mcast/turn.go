@@ -115,13 +115,18 @@ func (g *group) allCaughtUp() bool {
 }
 
 // endTurn ends the source's turn, and saves the positions of the source and of the
-// receivers.
+// receivers. It saves the source's quarantine too: R68 withholds the ACK that the source
+// would get as a former source, and its next turn.
 func (g *group) endTurn(out *Output) {
 	if g.src.member == none {
 		return
 	}
 	m := &g.members[g.src.member]
 	m.sqPSN, m.messages, m.ackedCount = g.fwd.nxt, g.agg.messages.completed, g.src.ackedCount
+	if g.src.quarantined {
+		g.newHistory(MemberID(g.src.member)).quarantinedUntil = g.src.quarantinedUntil
+		g.src.quarantined = false
+	}
 	for i := range g.acks {
 		g.stopReceiving(i)
 	}
@@ -148,7 +153,6 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.setReceivers(0)
 	g.lag.floor = g.agg.acked
 	g.clearStore(g.fwd.nxt, out)
-	g.src.quarantined = false
 	g.numbering.gap = false
 	g.numbering.askSource = false // but a blocked message stays blocked, of whatever source
 	g.agg.messages.reset(m.messages)
