@@ -97,13 +97,15 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	if psn != g.fwd.nxt || starts {
 		g.noteMessageStart(p, psn, f)
 	}
+	again := psn.Less(g.fwd.nxt)
 	g.forward(now, p, psn, f, out)
 	g.noteForwarded(psn, f)
 	if p.AckReq {
+		if !again && (g.repair.store != nil || g.live.deadAfterMax != 0) {
+			g.startRTT(now, psn)
+		}
 		if g.repair.store != nil {
 			g.noteAckReq(now, psn)
-		} else if g.live.deadAfterMax != 0 {
-			g.startRTT(now, psn)
 		}
 	}
 	if g.live.period != 0 && !g.live.armed {

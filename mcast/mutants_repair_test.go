@@ -206,10 +206,10 @@ var _ = []mutant.Mutant{
 		"m.next, m.quiet, m.burst, m.left = una, true, n, n",
 		"m.next, m.quiet, m.burst, m.left = una, true, n*0, n*0")),
 	mutant.New("no leg is probed", "R45", mutant.In((*group).handleData,
-		`g.asks(now, psn)
-		} else if g.live.deadMost != 0 {`,
-		`
-		} else if g.live.deadMost != 0 {`)),
+		`if g.repair.store != nil {
+			g.noteAckReq(now, psn)
+		}`,
+		"")),
 	mutant.New("a cursor among frames that were given up stays there", "R49", mutant.In((*group).startProbe,
 		`if b.a.Less(g.agg.a) {
 			e = behind
@@ -424,6 +424,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a pause is one of all ports", "R58", mutant.In((*group).newPauses,
 		"return g.sw.ports.at(g.legs[i].port).paused - g.activity[i].pausesApplied",
 		"return g.sw.ports.at(0).paused - g.activity[i].pausesApplied")),
+	mutant.New("a round trip of a repeated packet is measured", "R59", mutant.In((*group).handleData,
+		"if !again && (g.repair.store != nil ||",
+		"if (again || !again) && (g.repair.store != nil ||")),
 	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).updateRTT,
 		"if !g.rtt.timing || g.rtt.timedIn != g.sw.hearing.pauses || !had",
 		"if !g.rtt.timing || !had")),

@@ -61,7 +61,6 @@ func (g *group) noteAckReq(now time.Duration, psn rocev2.PSN) {
 	if g.repair.ackReqPSN.Less(psn) {
 		g.repair.ackReqPSN = psn
 	}
-	g.startRTT(now, psn)
 	if !g.repair.armed {
 		first := g.repair.timeout
 		for i := range g.activity {

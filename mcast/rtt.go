@@ -10,7 +10,7 @@ import (
 )
 
 // rttMeasurement is the packet whose round trip is being measured. At most one is, and it
-// was sent once (Karn's rule).
+// was sent once (Karn's rule, RFC 6298 §3).
 type rttMeasurement struct {
 	pending bool
 	psn     rocev2.PSN
@@ -18,8 +18,8 @@ type rttMeasurement struct {
 	pauses  uint64        // the switch's count of pauses at that time
 }
 
-// startRTT begins to measure the round trip of psn, which goes out with AckReq, unless a
-// measurement is under way. A measurement over a pause of the switch is void.
+// startRTT begins to measure the round trip of psn, which goes out for the first time and
+// with AckReq, unless a measurement is under way. A measurement over a pause of the switch is void.
 func (g *group) startRTT(now time.Duration, psn rocev2.PSN) {
 	if !g.rtt.pending || g.rtt.pauses != g.sw.ports.pauses {
 		g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.rtt.pauses = true, psn, now, g.sw.ports.pauses

@@ -113,6 +113,29 @@ func TestR45_WhatIsMeasured(t *testing.T) {
 			r.now += ms
 			r.feedback("B", rocev2.SyndromeACK, 1)
 		}, 0},
+		"a packet that passes again, with AckReq": {func(r *repairRig) {
+			r.data(0, 0, 1000)
+			r.now += ms
+			r.data(0, 1, 1000)
+			r.now += ms
+			r.feedback("B", rocev2.SyndromeACK, 0)
+		}, 0},
+		"the packet after one that passes again": {func(r *repairRig) {
+			r.data(0, 0, 1000)
+			r.now += ms
+			r.data(0, 1, 1000)
+			r.now += 3 * ms
+			r.data(1, 0, 1000)
+			r.now += ms
+			r.feedback("B", rocev2.SyndromeACK, 1)
+		}, ms},
+		"a packet that passes again, whose first passage asked for no ACK": {func(r *repairRig) {
+			r.sw.Input(r.now, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendOnly}, &r.out)
+			r.now += ms
+			r.data(0, 1, 1000)
+			r.now += ms
+			r.feedback("B", rocev2.SyndromeACK, 0)
+		}, 0},
 		"another packet that passes again": {func(r *repairRig) {
 			r.sw.Input(r.now, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.SendOnly}, &r.out)
 			r.data(1, 0, 1000)
