@@ -29,7 +29,7 @@ type legActivity struct {
 	repeatedSinceNAK        bool       // under Quorum: these PSNs went to the leg again since its last NAK:
 	repeatFirst, repeatLast rocev2.PSN // the first and the last of them
 
-	probeNotBefore time.Duration // of a member of lately (R73): no probe before; later the time of the first probe
+	probedFrom time.Duration // of an unverified leg: no probe before (R73), and no earlier silence counts (R55)
 }
 
 // pools hold the slices that groups without data flow have given back.

@@ -100,21 +100,13 @@ func (g *group) noteEvictions(now time.Duration, events []Event) {
 	}
 }
 
-// probedFrom returns since when leg i may be probed; 0: at any time.
-func (g *group) probedFrom(i int) time.Duration {
-	if !g.numbering.checks[i].returning {
-		return 0
-	}
-	return g.activity[i].probeNotBefore
-}
-
 // probeNotBefore returns until when leg i is not probed; 0: it may be probed now.
 func (g *group) probeNotBefore(now time.Duration, i int) time.Duration {
-	if !g.numbering.checks[i].returning {
+	if v := &g.numbering.checks[i]; !v.returning || v.probesSent > 0 {
 		return 0
 	}
 	g.applyPauses(i)
-	if t := g.activity[i].probeNotBefore; now < t {
+	if t := g.activity[i].probedFrom; now < t {
 		return t
 	}
 	return 0

@@ -58,8 +58,7 @@ type numbering struct {
 	probeAt       time.Duration // time of the next probes, if armed
 	interval      time.Duration // the first wait for an answer; 0: nothing is verified
 	backoff       time.Duration // the present wait between two rounds of probes
-	deferredUntil time.Duration // the earliest time at which a leg that this round had to pass over may be probed; 0: there is none
-	blockedSince  time.Duration // when the message began to wait, if blocked
+	deferredUntil time.Duration // the earliest time at which a leg of this round may be probed, or has been silent for DeadAfter; 0: there is none
 }
 
 // noteGap keeps account of gaps in the source's packets that have passed. hi is the
@@ -95,9 +94,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			continue
 		}
 		if t := g.probeNotBefore(now, int(n.nextLeg)); t > 0 {
-			if n.deferredUntil == 0 || t < n.deferredUntil {
-				n.deferredUntil = t
-			}
+			n.deferUntil(t)
 			continue
 		}
 		if g.dismissUnverified(now, int(n.nextLeg), out) {
@@ -108,8 +105,14 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			return
 		}
 		sent++
-		if v.probesSent == 0 && v.returning {
-			n.backoff, n.rounds, g.activity[n.nextLeg].probeNotBefore = n.interval, 0, now
+		if v.probesSent == 0 {
+			if v.returning {
+				n.backoff, n.rounds = n.interval, 0
+			}
+			g.noteProbedFrom(now, int(n.nextLeg))
+		}
+		if t := g.activityOf(int(n.nextLeg)).probedFrom + g.live.deadAfter; n.blocked && now < t {
+			n.deferUntil(t)
 		}
 		v.probedAgain = v.answeredOnce
 		v.probesSent = min(v.probesSent, 254) + 1
@@ -129,10 +132,29 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	if later > 0 {
 		n.probeAt = min(n.probeAt, later)
 	}
-	if end := n.blockedSince + g.live.deadAfter; n.blocked && now < end {
-		n.probeAt = min(n.probeAt, end)
-	}
 	n.backoff = min(2*n.backoff, maxProbeBackoff*n.interval)
+}
+
+// deferUntil has the next round at t, or earlier.
+func (n *numbering) deferUntil(t time.Duration) {
+	if n.deferredUntil == 0 || t < n.deferredUntil {
+		n.deferredUntil = t
+	}
+}
+
+// noteProbedFrom records that the silence of leg i to probes counts from now on.
+func (g *group) noteProbedFrom(now time.Duration, i int) {
+	if g.activity != nil {
+		g.applyPauses(i)
+		g.activity[i].probedFrom = now
+	}
+}
+
+// silentToProbes returns for how long leg i, which was probed, has shown nothing while a
+// message waits for it. The switch's own pauses do not count (R58).
+func (g *group) silentToProbes(now time.Duration, i int) time.Duration {
+	g.applyPauses(i)
+	return now - g.activity[i].probedFrom
 }
 
 // dismissUnverified evicts unverified leg i, or fails the group because of it, if a
@@ -146,7 +168,7 @@ func (g *group) dismissUnverified(now time.Duration, i int, out *Output) bool {
 	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
 		g.reportMisnumbered(i, v.answeredPSN, out)
 		why = Misnumbered
-	case v.wrongAnswer || v.returning && v.probesSent == 0 || g.live.deadAfter == 0 || now-max(n.blockedSince, g.probedFrom(i)) < g.live.deadAfter || !g.anyVerified():
+	case v.wrongAnswer || !n.blocked || v.probesSent == 0 || g.live.deadAfter == 0 || g.silentToProbes(now, i) < g.live.deadAfter || !g.anyVerified():
 		return false
 	}
 	switch {
@@ -254,9 +276,13 @@ func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 		g.agg.nakServed = true
 	}
 	if n := &g.numbering; !n.blocked {
-		n.blocked, n.askSource, n.blockedSince = true, false, now
+		n.blocked, n.askSource = true, false
 		for i := range g.numbering.checks {
-			g.numbering.checks[i].probesSinceAnswer = 0 // the member's queue pair may be another one by now
+			v := &g.numbering.checks[i]
+			v.probesSinceAnswer = 0 // the member's queue pair may be another one by now
+			if v.pending && v.probesSent > 0 {
+				g.noteProbedFrom(now, i)
+			}
 		}
 		g.restartKeepalives(now)
 	}

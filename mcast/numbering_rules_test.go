@@ -15,6 +15,7 @@ func TestR55_BelievedTheThirdTime(t *testing.T)         { runTranscript(t) }
 func TestR55_TheLastReceiverIsMisnumbered(t *testing.T) { runTranscript(t) }
 func TestR55_NobodyAnswers(t *testing.T)                { runTranscript(t) }
 func TestR55_SilentForExactlyDeadAfter(t *testing.T)    { runTranscript(t) }
+func TestR55_EachFromItsFirstProbe(t *testing.T)        { runTranscript(t) }
 func TestR55_WhatIsBeforeIsCompleteFirst(t *testing.T)  { runTranscript(t) }
 func TestR54_NumberedOtherwise(t *testing.T)            { runTranscript(t) }
 func TestR73_TwoAnswersInARow(t *testing.T)             { runTranscript(t) }

@@ -74,7 +74,7 @@ func (g *group) applyPauses(i int) {
 	l.lastHeard += d
 	l.lagSince += d
 	l.recovery.expectedSince += d
-	l.probeNotBefore += d
+	l.probedFrom += d
 }
 
 func (g *group) applyAllPauses() {

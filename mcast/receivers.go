@@ -44,7 +44,7 @@ func (g *group) startReceiving(i int, psn rocev2.PSN) {
 		}
 	}
 	*t = legActivity{
-		livenessPSN: b.acked, lagPSN: b.acked, pausesApplied: g.sw.ports.port(l.port).paused, probeNotBefore: t.probeNotBefore, cnpWeight: t.cnpWeight, cnpWeightAt: t.cnpWeightAt,
+		livenessPSN: b.acked, lagPSN: b.acked, pausesApplied: g.sw.ports.port(l.port).paused, probedFrom: t.probedFrom, cnpWeight: t.cnpWeight, cnpWeightAt: t.cnpWeightAt,
 		recovery: recovery{ackReqPSN: b.acked, resentPSN: b.acked, expectedACK: b.acked, rtt: t.recovery.rtt, rttVar: t.recovery.rttVar},
 	}
 }

@@ -120,6 +120,7 @@ func TestR57_OneByOne(t *testing.T)                   { runTranscript(t) }
 func TestR58_PausesAreNoSilence(t *testing.T)         { runTranscript(t) }
 func TestR58_LagIsNotThePauses(t *testing.T)          { runTranscript(t) }
 func TestR58_NoProbeForAPause(t *testing.T)           { runTranscript(t) }
+func TestR58_PausesAreNoSilenceToProbes(t *testing.T) { runTranscript(t) }
 func TestR59_QueuedIsNotSent(t *testing.T)            { runTranscript(t) }
 func TestR59_DefaultFollowsTheRoundTrip(t *testing.T) { runTranscript(t) }
 

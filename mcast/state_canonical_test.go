@@ -43,8 +43,7 @@ func TestStateForgetsOldTimes(t *testing.T) {
 			leg(g).livenessSince = at
 		}},
 		{"lag", time.Second, func(g *group, at time.Duration) { leg(g).lagSince = at }},
-		{"blocked message", time.Second, func(g *group, at time.Duration) { g.numbering.blockedSince = at }},
-		{"probe", time.Second, func(g *group, at time.Duration) { leg(g).probeNotBefore = at }},
+		{"probe", time.Second, func(g *group, at time.Duration) { leg(g).probedFrom = at }},
 		{"expected ACK", 4 * time.Millisecond, func(g *group, at time.Duration) { leg(g).recovery.unanswered, leg(g).recovery.expectedSince = true, at }},
 		{"source's quarantine", 0, func(g *group, at time.Duration) { g.src.quarantinedUntil = at }},
 		{"member's quarantine", 0, func(g *group, at time.Duration) { g.newHistory(1).quarantinedUntil = at }},

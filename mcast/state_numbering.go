@@ -69,15 +69,12 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	b = binary.AppendVarint(b, int64(n.backoff))
 	b = appendDeadline(b, now, n.probeAt, n.armed)
 	b = appendTime(b, now, n.deferredUntil)
-	if n.blocked {
-		b = binary.AppendVarint(b, int64(max(n.blockedSince-now, -g.live.deadAfter))) // an earlier time has the same effect
-	}
 	for i := range g.numbering.checks {
 		v := &g.numbering.checks[i]
 		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6), v.probesSent)
-		if v.pending && v.returning {
+		if n.usesProbedFrom(i) {
 			g.applyPauses(i)
-			b = appendSince(b, now, g.activity[i].probeNotBefore, g.live.deadAfter)
+			b = appendSince(b, now, g.activity[i].probedFrom, g.live.deadAfter)
 		}
 		if v.isRXE {
 			b = append(b, v.emptyAnswers)
@@ -92,6 +89,12 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	return b
 }
 
+// usesProbedFrom reports whether legActivity.probedFrom of leg i has an influence.
+func (n *numbering) usesProbedFrom(i int) bool {
+	v := &n.checks[i]
+	return v.pending && (v.probesSent == 0 && v.returning || v.probesSent > 0 && n.blocked)
+}
+
 func (r *stateReader) numbering(g *group) {
 	n := &g.numbering
 	f := r.byte()
@@ -103,14 +106,11 @@ func (r *stateReader) numbering(g *group) {
 	n.backoff = r.varint()
 	n.armed, n.probeAt = r.deadline()
 	n.deferredUntil = r.time()
-	if n.blocked {
-		n.blockedSince = r.now + r.varint()
-	}
 	for i := range g.legs {
 		f := r.byte()
 		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, probesSent: r.byte()}
-		if v.pending && v.returning {
-			g.activity[i].probeNotBefore = r.time()
+		if n.checks[i] = v; n.usesProbedFrom(i) {
+			g.activity[i].probedFrom = r.time()
 		}
 		if v.isRXE {
 			v.emptyAnswers = r.byte()
@@ -121,6 +121,6 @@ func (r *stateReader) numbering(g *group) {
 		if v.wrongAnswer {
 			v.answeredPSN, v.probesSinceAnswer = r.psn(), r.byte()
 		}
-		g.numbering.checks[i] = v
+		n.checks[i] = v
 	}
 }

@@ -60,7 +60,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
 	reflect.TypeFor[numbering](): {
 		"checks": deeper, "interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
-		"armed": encoded, "probeAt": encoded, "blocked": encoded, "blockedSince": encoded, "askSource": encoded,
+		"armed": encoded, "probeAt": encoded, "blocked": encoded, "askSource": encoded,
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[verification](): {
@@ -89,7 +89,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[legActivity](): {
 		"cnpWeight": encoded, "cnpWeightAt": encoded, "lastHeard": encoded, "livenessPSN": encoded, "livenessSince": encoded, "lagPSN": encoded, "lagSince": encoded,
-		"recovery": deeper, "pausesApplied": encoded, "repeatedSinceNAK": encoded, "repeatFirst": encoded, "repeatLast": encoded, "probeNotBefore": encoded,
+		"recovery": deeper, "pausesApplied": encoded, "repeatedSinceNAK": encoded, "repeatFirst": encoded, "repeatLast": encoded, "probedFrom": encoded,
 	},
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
@@ -148,13 +148,13 @@ func fullState(t *testing.T) *Switch {
 	for i := range g.legs {
 		g.numbering.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
 			returning: true, answeredOnce: true, probedAgain: true}
-		g.activity[i].probeNotBefore = stateNow + 7
+		g.activity[i].probedFrom = stateNow + 7
 	}
 	s.departures.count, s.departures.overflowUntil = 1, stateNow+8
 	for i := range 2 {
 		s.departures.ring[i] = departure{rocev2.AddrKey{Hi: 1, Lo: 2}, rocev2.AddrKey{Hi: 3, Lo: 4}, 5, stateNow + 9, 0}
 	}
-	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, blockedSince: stateNow - 9, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
 	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	g.repair.store.first = 5
 	g.repair.store.reach(4)

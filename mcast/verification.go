@@ -21,7 +21,7 @@ type verification struct {
 	probesSent        uint8      // probes in all, at most 255
 	emptyAnswers      uint8      // answers with PSN ffffff and MSN 0 that came after its first data, if isRXE; at most 255
 
-	returning    bool // it was a member lately (R73): no probe before legActivity.probeNotBefore
+	returning    bool // it was a member lately (R73): no probe before legActivity.probedFrom
 	answeredOnce bool // it has given the right answer once
 	probedAgain  bool // it was probed after that answer
 }
@@ -40,7 +40,7 @@ func (g *group) startVerification(now time.Duration, i LegID) {
 	if t := g.sw.departures.recentUntil(now, &g.sw.ports, g.ip, g.members[l.member].ip); t > 0 {
 		g.activate(now)
 		v.returning = true
-		g.activity[i].probeNotBefore, g.activity[i].pausesApplied = t, g.sw.ports.port(l.port).paused
+		g.activity[i].probedFrom, g.activity[i].pausesApplied = t, g.sw.ports.port(l.port).paused
 	}
 	g.restartKeepalives(now)
 }
