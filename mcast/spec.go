@@ -89,6 +89,9 @@ func checkPolicy(spec *GroupSpec) error {
 	if spec.DeadAfterMax < 0 || spec.DeadAfterMax > 0 && spec.DeadAfter == 0 {
 		return fmt.Errorf("dead_after %v, at most %v: must not be negative, and 0 is never", spec.DeadAfter, spec.DeadAfterMax)
 	}
+	if spec.PSNProbe < 0 {
+		return fmt.Errorf("psn_probe %v: must not be negative, and 0 is no probes", spec.PSNProbe)
+	}
 	if spec.Policy == Quorum {
 		for i, l := range spec.Legs {
 			if l.Kind == Forwarded {

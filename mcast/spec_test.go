@@ -54,6 +54,8 @@ func TestSpecBounds(t *testing.T) {
 		{func(s *GroupSpec) { s.DeadAfter, s.DeadAfterMax = 0, 0 }, ""},
 		{func(s *GroupSpec) { s.DeadAfter, s.DeadAfterMax = 0, 1 }, "dead_after 0s, at most 1ns"},
 		{func(s *GroupSpec) { s.DeadAfter, s.DeadAfterMax = 1, -1 }, "dead_after 1ns, at most -1ns"},
+		{func(s *GroupSpec) { s.PSNProbe = 1 }, ""},
+		{func(s *GroupSpec) { s.PSNProbe = -1 }, "psn_probe -1ns"},
 		{quorum, ""},
 		{func(s *GroupSpec) { quorum(s); s.Quorum = 3 }, "there are 2 receivers beside the source"},
 		{func(s *GroupSpec) { quorum(s); s.TargetKey = 5 }, "a target key with a quorum"},
