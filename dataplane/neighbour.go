@@ -52,6 +52,7 @@ func (p *Plane) SetNeighbours(list []Neighbour) error {
 	}) {
 		return ErrStopped
 	}
+	p.neighbourPorts = ports
 	return nil
 }
 

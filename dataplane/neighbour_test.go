@@ -276,3 +276,54 @@ func TestSetNeighbours(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// A relay comes to the control plane of the neighbour, marked with the sender; one for a
+// neighbour that is down is counted.
+func TestRelaysReachTheNeighbour(t *testing.T) {
+	n := newTreeNet(t, treeConfig{pmtu: 1024})
+	leaf, spine := n.nodes[0], n.nodes[1]
+	p := &Plane{workers: leaf.workers, ports: leaf.ports, neighbourPorts: map[mcast.Neighbor]int{12: 2}}
+	list := []Relay{
+		{To: 12, Group: n.group, Payload: []byte("one")},
+		{To: 13, Group: n.group, Payload: []byte("nobody")},
+		{To: 12, Group: netip.MustParseAddr("10.77.254.9"), Payload: make([]byte, 1400)},
+		{To: 12, Group: netip.MustParseAddr("fd77::6c65:1"), Payload: []byte("three")},
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.SendRelays(list)
+	}()
+	for waiting := true; waiting; {
+		select {
+		case <-done:
+			waiting = false
+		default:
+			leaf.all[0].runBatch()
+		}
+	}
+	leaf.runAll()
+	for _, frame := range leaf.queues[2][0].Sent() {
+		n.carry(treeEnd{node: leaf, port: 2}, treeEnd{node: spine, port: 0}, frame)
+	}
+	spine.runAll()
+	for _, want := range []Relay{list[0], list[2], list[3]} {
+		select {
+		case d := <-spine.all[0].slowPath.relays.queued:
+			if d.Neighbour != 10 || string(d.Payload()) != string(want.Payload) || d.Dst != netip.AddrPortFrom(want.Group, 4797) || d.Partial {
+				t.Errorf("%d bytes of neighbour %d for %v, want %d of neighbour 10 for %v", len(d.Payload()), d.Neighbour, d.Dst, len(want.Payload), want.Group)
+			}
+			for _, prefix := range spine.all[0].prefixes {
+				if prefix.Contains(d.Src.Addr()) {
+					t.Errorf("the source %v is a group address: the XDP program of the neighbour drops it", d.Src)
+				}
+			}
+			d.Release()
+		default:
+			t.Fatalf("no relay; drops %v", spine.drops())
+		}
+	}
+	if d := leaf.drops(); d["neighbour_down"] != 1 {
+		t.Errorf("drops %v", d)
+	}
+}

@@ -38,6 +38,8 @@ type Plane struct {
 	workers  *workers
 	slowPath *slowPath
 	start    time.Time // of the clock
+	// neighbourPorts are the ports of the neighbours that are up; of the control loop.
+	neighbourPorts map[mcast.Neighbor]int
 }
 
 // Open attaches to every configured port. If it fails, it undoes everything. The errors

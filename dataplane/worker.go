@@ -39,13 +39,14 @@ type worker struct {
 
 // forwarding is the groups of a worker: the core, and the headers for what the core says.
 type forwarding struct {
-	core       *mcast.Switch
-	coreCalls  uint64         // number of calls of the core
-	groups     []groupTable   // by mcast.GroupID
-	prefixes   []netip.Prefix // of group addresses
-	ops        *rocev2.Operators
-	repairSpec mcast.RepairSpec // of the groups with local repair
-	psnProbe   time.Duration    // mcast.GroupSpec.PSNProbe of all groups
+	core         *mcast.Switch
+	coreCalls    uint64         // number of calls of the core
+	groups       []groupTable   // by mcast.GroupID
+	prefixes     []netip.Prefix // of group addresses
+	ops          *rocev2.Operators
+	repairSpec   mcast.RepairSpec // of the groups with local repair
+	psnProbe     time.Duration    // mcast.GroupSpec.PSNProbe of all groups
+	envelopePort uint16           // UDP port of envelopes
 }
 
 // scratch is reused for every packet, so that none is allocated.
@@ -84,7 +85,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		frameSupply: newFrameSupply(umem, pool, max(cfg.Rings.Fill, cfg.Rings.Completion), cfg.Rings.Fill, c.sockets),
 		forwarding: forwarding{
 			core: mcast.New(limits), groups: make([]groupTable, limits.Groups), prefixes: cfg.GroupPrefixes,
-			ops: rocev2.NewOperators(rocev2.MaxShift), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe,
+			ops: rocev2.NewOperators(rocev2.MaxShift), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe, envelopePort: cfg.Envelope.UDPPort,
 		},
 		scratch: scratch{
 			rx: make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)), chains: newChains(),

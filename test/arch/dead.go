@@ -20,7 +20,7 @@ var mayBeUnused = map[string]string{
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
 	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
 	"bpf.MaxAllowed":                "package config repeats it, TestAllowListsFitTheirTables compares",
-	"dataplane.Plane.SetNeighbours": "trees over several switches are to use it", "dataplane.Plane.Relays": "likewise",
+	"dataplane.Plane.SetNeighbours": "trees over several switches are to use it", "dataplane.Plane.Relays": "likewise", "dataplane.Plane.SendRelays": "likewise",
 	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
 	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",
 	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
