@@ -292,7 +292,7 @@ func TestFieldLimits(t *testing.T) {
 
 // TestDropKinds: which messages nobody answers, and which are a usual part of the protocol.
 func TestDropKinds(t *testing.T) {
-	unanswered := map[Drop]bool{BadVersion: true, Unauthenticated: true, UnknownKey: true, BadMAC: true, WrongSource: true, WrongLocation: true}
+	unanswered := map[Drop]bool{BadVersion: true, Unauthenticated: true, UnknownKey: true, BadMAC: true, WrongSource: true, WrongLocation: true, NotFromSwitch: true}
 	normal := map[Drop]bool{NoDrop: true, WrongInstance: true, DuplicateMsg: true}
 	for d := NoDrop; d < NumDrops; d++ {
 		if d.Unanswered() != unanswered[d] || d.Normal() != normal[d] {

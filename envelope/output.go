@@ -74,6 +74,7 @@ type Event struct {
 	Total     int
 	Lease     time.Duration
 	Err       error
+	More      []Problem // RegistrationFailed [Registrar]: further reasons, of switches of the tree
 	Nonce     Nonce
 }
 
@@ -81,12 +82,13 @@ type Event struct {
 // which may pass the same one repeatedly: each call begins by emptying it.
 type Output struct {
 	Packets []Packet
+	Relays  []Relay // Registrar: to neighbour switches
 	Events  []Event
 	Drop    Drop   // why the message had no effect; NoDrop if it had one
 	Detail  string // Registrar: more about Drop, in words; may be empty
 }
 
 func (o *Output) reset() {
-	o.Packets, o.Events, o.Drop = o.Packets[:0], o.Events[:0], NoDrop
+	o.Packets, o.Relays, o.Events, o.Drop = o.Packets[:0], o.Relays[:0], o.Events[:0], NoDrop
 	o.Detail = ""
 }

@@ -47,7 +47,15 @@ const (
 	KeyPrefix             Reason = 29 // the GroupIP is in none of the key's prefixes
 	NoSender              Reason = 30 // every member is receive-only
 	LocationUnconfirmed   Reason = 31 // the member has not confirmed the location that the switch's kernel has; Value: the MAC address there
-	NumReasons            Reason = 32
+	NoWay                 Reason = 32 // no usable next hop toward the member is a switch of this fabric; Value: the address of a next hop, of IPv6 the lower half
+	SwitchSilent          Reason = 33 // a switch of the tree has not answered; Value: its ID
+	SecondParent          Reason = 34 // two neighbours lead to one switch, or the routes have a loop; Value: its ID
+	TreeTooDeep           Reason = 35 // too many switches one behind another; Value: the most
+	NotInTrees            Reason = 36 // not for groups over several switches; Value: a TreeLimit
+	KeyMissing            Reason = 37 // a switch of the tree does not have the group's key; Value: its ID
+	OtherSwitch           Reason = 38 // the group was registered by way of another switch, where its master is to ask
+	Contended             Reason = 39 // another master registers the group at the same time; Value: the ID of the switch where it does
+	NumReasons            Reason = 40
 )
 
 var reasonNames = [NumReasons]string{
@@ -82,6 +90,14 @@ var reasonNames = [NumReasons]string{
 	LocationUnconfirmed:   "the member has not confirmed its location",
 	NoSender:              "every member is registered to receive only: nobody could send",
 	EpochTooFar:           "epoch too far ahead",
+	NoWay:                 "no next hop toward the member is a gleamd switch",
+	SwitchSilent:          "a switch of the tree does not answer",
+	SecondParent:          "the routes lead to a switch from two sides",
+	TreeTooDeep:           "too many switches one behind another",
+	NotInTrees:            "not possible where members are at several switches",
+	KeyMissing:            "a switch of the tree does not have the group's key",
+	Contended:             "another master registers the group at the same time",
+	OtherSwitch:           "the group was registered by way of another switch: its master has to ask there",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
 }
 
@@ -95,6 +111,30 @@ const (
 	ParameterWindow Parameter = 3
 	ParameterPolicy Parameter = 4 // with quorum, dead_after, lag limits and the sender's timeout
 )
+
+// TreeLimit is what a group over several switches cannot have, in the Value of a
+// NotInTrees.
+type TreeLimit uint64
+
+// Limits of groups over several switches.
+const (
+	LimitQuorum TreeLimit = 1
+	LimitByHand TreeLimit = 2
+	LimitUpdate TreeLimit = 3
+)
+
+// String names l.
+func (l TreeLimit) String() string {
+	switch l {
+	case LimitQuorum:
+		return "policy quorum"
+	case LimitByHand:
+		return "registration by hand"
+	case LimitUpdate:
+		return "update: register the group anew"
+	}
+	return "unknown limit"
+}
 
 // String names p.
 func (p Parameter) String() string {
@@ -242,6 +282,7 @@ const (
 	Rejected             // answered with a Reject
 	OtherKeyMsg          // under another key than the registration's
 	WrongLocation        // not from the location of the member that it speaks for
+	NotFromSwitch        // a relay that did not come from a neighbour switch
 	NumDrops
 )
 
@@ -251,13 +292,14 @@ var dropNames = [NumDrops]string{
 	WrongSource: "wrong_source", WrongInstance: "wrong_instance", StaleMessage: "stale", DuplicateMsg: "duplicate",
 	UnknownGroupMsg: "unknown_group", NotForUs: "not_for_us", Unsolicited: "unsolicited", PendingFull: "pending_full",
 	Rejected: "rejected", OtherKeyMsg: "other_key", WrongLocation: "wrong_location",
+	NotFromSwitch: "not_from_switch",
 }
 
 // Unanswered reports whether the sender of a message dropped for d gets no authentic
 // answer, so that only the switch's counters show the cause.
 func (d Drop) Unanswered() bool {
 	switch d {
-	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource, WrongLocation:
+	case BadVersion, Unauthenticated, UnknownKey, BadMAC, WrongSource, WrongLocation, NotFromSwitch:
 		return true
 	}
 	return false
@@ -294,6 +336,7 @@ var dropTexts = [NumDrops]string{
 	Rejected:        "an envelope that was answered with a Reject, which says why",
 	OtherKeyMsg:     "an envelope under another key than the registration's",
 	WrongLocation:   "an envelope in a member's name that came by another port, or from another MAC address, than the member's: another host that has the key uses the member's address, or the member has moved and has not confirmed that yet",
+	NotFromSwitch:   "a message between switches about a registration that did not come from a switch whose hellos are proved: a host has sent it, or the adjacency is not up yet",
 }
 
 // Text returns the meaning of d, for people.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -69,6 +70,7 @@ type RegistrarConfig struct {
 	MaxPMTU   int            // largest path MTU in bytes that all ports carry; default 4096
 
 	Rights map[KeyID]Rights // by key; a key that is not in the map has all rights
+	Switch SwitchConfig     // for groups over several switches; zero: there are none
 
 	MaxGroups  int    // installed or being located; default 1024
 	MaxMembers int    // of one group; default 1024
@@ -111,6 +113,8 @@ func (c *RegistrarConfig) setDefaults() error {
 	defaultTo(&c.EventRetry, 200*time.Millisecond)
 	defaultTo(&c.EventTries, 6)
 	defaultTo(&c.HintInterval, time.Second)
+	defaultTo(&c.Switch.Retry, 50*time.Millisecond)
+	defaultTo(&c.Switch.Timeout, 4*time.Second)
 	switch {
 	case c.Secret == [SecretLen]byte{}:
 		return fmt.Errorf("no secret; draw random bytes at boot")
@@ -131,6 +135,14 @@ func (c *RegistrarConfig) setDefaults() error {
 	for _, p := range c.Prefixes {
 		if !p.IsValid() || p.Addr().Is4In6() || !unicast(p.Addr()) && p.Bits() > 0 {
 			return fmt.Errorf("group prefix %s: must be a unicast prefix", p)
+		}
+	}
+	if s := &c.Switch; s.Planner != nil {
+		if s.ID == 0 || s.Auth.Insecure || s.Retry < 0 || s.Timeout < s.Retry {
+			return fmt.Errorf("trees: switch ID %v, first retry after %v, timeout %v: need an ID, a key, and a timeout that is the longer one", s.ID, s.Retry, s.Timeout)
+		}
+		if err := s.Auth.check(); err != nil {
+			return fmt.Errorf("trees: %w", err)
 		}
 	}
 	return c.Auth.check()
@@ -160,6 +172,26 @@ type Registrar struct {
 	events       goneEvents
 	eventID      uint32
 	nextHint     time.Duration // when the next unauthenticated Reject may be sent
+	treeBooks
+}
+
+// treeBooks are what a registrar knows about other switches.
+type treeBooks struct {
+	neighbours      map[mcast.Neighbor]*neighbour
+	groupsOver      map[mcast.Neighbor]int // groups whose tree leads over a neighbour
+	requests        map[requestID]*relayRequest
+	requestTimers   timers[*relayRequest]
+	requestCount    uint64
+	goneSerial      uint32
+	preparing       map[prepareKey]*prepareAssembly
+	prepareExpiries timers[prepareKey]
+}
+
+func newTreeBooks() treeBooks {
+	return treeBooks{
+		neighbours: map[mcast.Neighbor]*neighbour{}, groupsOver: map[mcast.Neighbor]int{}, requests: map[requestID]*relayRequest{},
+		preparing: map[prepareKey]*prepareAssembly{},
+	}
 }
 
 // group is a complete registration.
@@ -177,8 +209,9 @@ type group struct {
 	// usedNumbers are records of former members that must not be registered again, oldest
 	// first.
 	usedNumbers []MemberRecord
-	failed      bool // GroupFailed was called
-	unchanged   bool // a registration identical to the live one: the group goes on
+	failed      bool    // GroupFailed was called
+	unchanged   bool    // a registration identical to the live one: the group goes on
+	branch      *branch // of a group over several switches, else nil
 	// while members are being located
 	nextTry, locateDeadline time.Duration
 	try                     timer[*group] // in Registrar.tries, at the earlier of both
@@ -222,6 +255,7 @@ func NewRegistrar(cfg RegistrarConfig, t Table) (*Registrar, error) {
 		endpointLink: endpointLink{auth: cfg.Auth}, cfg: cfg, table: t, random: random(cfg.Seed),
 		usage: map[KeyID]usage{}, groups: map[netip.Addr]*group{}, locating: map[netip.Addr]*group{}, pending: map[pendingKey]*assembly{}, pendingUnder: map[KeyID]int{},
 		events: newGoneEvents(), epochs: map[netip.Addr]*epochRecord{}, members: map[MemberKey]netip.Addr{},
+		treeBooks: newTreeBooks(),
 	}, nil
 }
 
@@ -237,6 +271,7 @@ func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Dura
 	}
 	reg = g.reg
 	reg.Members = slices.Clone(g.reg.Members)
+	reg.Tree = g.reg.Tree.clone()
 	return reg, g.lease.at, true
 }
 
@@ -256,6 +291,10 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 	out.reset()
 	r.setTime(now)
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	if IsRelay(b) {
+		r.drop(NotFromSwitch, out)
+		return
+	}
 	m, authentic, perr := r.auth.Keys.open(b, r.auth.Insecure)
 	if perr != nil {
 		r.drop(perr.Drop, out)
@@ -297,6 +336,10 @@ func isRequest(t Type) bool {
 
 func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
 	if p := r.mayAsk(m); p != nil {
+		r.rejectRequest(&m.Header, *p, out)
+		return
+	}
+	if p := r.elsewhere(m); p != nil {
 		r.rejectRequest(&m.Header, *p, out)
 		return
 	}

@@ -95,6 +95,9 @@ func (r *Registrar) located(ip netip.Addr) {
 func (r *Registrar) lose(g *group, i int) {
 	r.book(g.reg.Group, -1)
 	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
+	if t := g.reg.Tree; t != nil {
+		t.Legs = slices.Delete(t.Legs, i, i+1)
+	}
 	r.book(g.reg.Group, 1)
 }
 

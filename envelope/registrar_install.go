@@ -63,6 +63,7 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 	}
 	if l != nil {
 		r.located(ip)
+		r.abandon(now, l, out)
 		r.reject(l, Problem{Reason: UnknownGroup}, out)
 	}
 	if g != nil {
@@ -144,6 +145,10 @@ func (r *Registrar) checkQuota(g *group) *Problem {
 // tryInstall passes g to Table.Install and acts on the verdict.
 func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 	ip := g.reg.Group
+	if g.branch != nil && g.branch.state != branchPlanning {
+		r.checkHere(now, g, out)
+		return
+	}
 	if old := r.groups[ip]; old != nil && old.identical(g) {
 		r.keepRunning(now, old, g, out)
 		return
@@ -156,13 +161,23 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		}
 		return
 	}
-	used := r.inheritUsedNumbers(r.groups[ip], g) // before the group is replaced
-	v := r.table.Install(&g.reg, g.key)
+	r.supersede(now, g, out)
+	tree, v := r.plan(g)
+	if tree != nil {
+		r.prepare(now, g, tree, out)
+		return
+	}
+	old := r.groups[ip]
+	used := r.inheritUsedNumbers(old, g) // before the group is replaced
+	if v.Kind == VerdictAccepted {
+		v = r.table.Install(&g.reg, g.key)
+	}
 	switch v.Kind {
 	case VerdictAccepted:
 		r.located(ip) // any group being located here is obsolete: a newer one has been accepted
 		g.usedNumbers = used
 		r.commit(now, g, out)
+		r.endFormer(now, old, g, out)
 	case VerdictLater:
 		if r.locating[ip] != g {
 			g.locateDeadline = now + r.cfg.LocateTimeout
@@ -191,7 +206,13 @@ func (g *group) header() Header {
 }
 
 func (r *Registrar) reject(g *group, p Problem, out *Output) {
-	if g.local() {
+	if b := g.branch; !g.isRoot() {
+		if len(b.problems) == 0 {
+			b.problems = []Problem{p}
+		}
+		r.refuseRelay(b.parent, g.reg.Group, b.id, b.problems, out)
+	}
+	if g.local() || !g.isRoot() {
 		r.reportReject(g.reg.Group, g.reg.Epoch, p, out)
 		return
 	}
@@ -229,12 +250,18 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	if g.local() {
 		return
 	}
+	if !g.isRoot() { // the root's Renew follows, by which members here are notified
+		r.extendLease(g, now+3*g.branch.left)
+		return
+	}
 	r.extendLease(g, now+g.reg.Lease)
 	h := g.header()
 	r.acceptRegister(&h, g, out)
 	if !g.unchanged {
 		for _, i := range fresh { // an update does not affect the other members
-			r.notify(g, i, out)
+			if g.reg.Tree.leg(i) == NoNeighbour {
+				r.notify(g, i, out)
+			}
 		}
 		return
 	}
@@ -252,11 +279,11 @@ func (r *Registrar) queueReplaced(now time.Duration, old, g *group, out *Output)
 	if g.reg.Base != 0 && !g.unchanged {
 		why = Removed
 	}
-	if old.reg.Master != g.reg.Master && why == Replaced {
+	if old.isRoot() && old.reg.Master != g.reg.Master && why == Replaced {
 		r.queueGone(now, old, old.reg.Master, &Gone{EndReason: Replaced}, out)
 	}
 	for i := range old.reg.Members {
-		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 {
+		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 && old.reg.Tree.leg(i) == NoNeighbour {
 			r.queueGone(now, old, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
 		}
 	}

@@ -26,7 +26,7 @@ func sameNumbers(a, b *MemberRecord) bool {
 // failed: equal parameters and equal records in any order. Epoch, lease and the master's
 // address may differ. A member that has left makes a difference, since g lacks it.
 func (g *group) identical(to *group) bool {
-	if to.reg.Base != 0 || g.failed || g.local() != to.local() ||
+	if to.reg.Base != 0 || g.failed || g.branch != nil || to.branch != nil || g.local() != to.local() ||
 		changedParameter(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
 		return false
 	}
@@ -42,6 +42,7 @@ func (g *group) identical(to *group) bool {
 // after an update that changes no member. A master's registration has a new epoch and
 // lease, and all members are notified, since the master waits for their confirmations.
 func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
+	r.supersede(now, g, out)
 	if g.local() {
 		r.located(g.reg.Group)
 		out.Events = append(out.Events, Event{Kind: Unchanged, Group: g.reg.Group, Epoch: old.reg.Epoch, Total: len(old.reg.Members)})

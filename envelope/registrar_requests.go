@@ -55,9 +55,10 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 		g.tx = m.Transaction
 		g.reg.Lease = r.leaseFor(g.key, body.Lease)
 		r.extendLease(g, now+g.reg.Lease)
+		r.renewChildren(now, g, &relay{list: body.ListUnconfirmed}, out)
 		told := make(map[int]bool, len(body.ListUnconfirmed))
 		for i := range body.ListUnconfirmed {
-			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] {
+			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] && g.reg.Tree.leg(k) == NoNeighbour {
 				told[k] = true
 				r.notify(g, k, out)
 			}
@@ -90,16 +91,13 @@ func (r *Registrar) leave(now time.Duration, m *Message, body *Leave, out *Outpu
 		why = Left
 	}
 	gone := &Gone{Member: body.Member, EndReason: why}
+	here := g.isHere(body.Member)
 	if !r.removeMember(g, gone) {
 		r.drop(DuplicateMsg, out)
 	} else {
 		r.table.RemoveMember(m.Group, body.Member, why)
 		r.reportMember(g, gone, out)
-		if self {
-			r.queueGone(now, g, g.reg.Master, gone, out)
-		} else {
-			r.queueGone(now, g, r.addrOf(body.Member), gone, out)
-		}
+		r.tell(now, g, gone, here, NoNeighbour, out)
 	}
 	r.reply(&m.Header, &Accept{Request: TypeLeave, Members: len(g.reg.Members)}, out)
 }
@@ -155,6 +153,7 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 			return
 		}
 		r.located(m.Group)
+		r.abandon(now, l, out)
 		r.reportReject(m.Group, l.reg.Epoch, Problem{Reason: UnknownGroup}, out)
 	}
 	k := pendingKey{m.Group, m.KeyID}
@@ -183,15 +182,17 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tell
 	}
 	r.table.Remove(ip, why)
 	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why})
+	r.endElsewhere(now, g, why, out)
 	if g.local() {
 		return
 	}
-	if tellMaster {
+	if tellMaster && g.isRoot() {
 		r.queueGone(now, g, g.reg.Master, &Gone{EndReason: why}, out)
 	}
 	for i := range g.reg.Members {
-		k := g.reg.Members[i].Key()
-		r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
+		if k := g.reg.Members[i].Key(); g.reg.Tree.leg(i) == NoNeighbour {
+			r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
+		}
 	}
 }
 
@@ -203,15 +204,15 @@ func (r *Registrar) MemberEvicted(now time.Duration, ip netip.Addr, k MemberKey,
 	r.setTime(now)
 	g := r.groups[ip]
 	gone := &Gone{Member: k, EndReason: Evicted, Code: code, PSN: psn & rocev2.PSNMask}
-	if g == nil || !r.removeMember(g, gone) {
+	if g == nil {
+		return
+	}
+	here := g.isHere(k)
+	if !r.removeMember(g, gone) {
 		return
 	}
 	r.reportMember(g, gone, out)
-	if g.local() {
-		return
-	}
-	r.queueGone(now, g, g.reg.Master, gone, out)
-	r.queueGone(now, g, r.addrOf(k), gone, out)
+	r.tell(now, g, gone, here, NoNeighbour, out)
 }
 
 // GroupFailed records that the data path has failed a group because of member k
@@ -224,8 +225,22 @@ func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, c
 	if g == nil {
 		return
 	}
+	first := !g.failed
 	g.failed = true
-	if !g.local() {
-		r.queueGone(now, g, g.reg.Master, &Gone{Member: k, EndReason: Failed, Code: code, PSN: psn & rocev2.PSNMask}, out)
+	if first || g.branch == nil { // in a tree each switch notices, and tells the others
+		r.tell(now, g, &Gone{Member: k, EndReason: Failed, Code: code, PSN: psn & rocev2.PSNMask}, false, NoNeighbour, out)
 	}
+}
+
+// elsewhere returns the reason for which m, about a group that another switch has
+// registered here, is to be sent to that switch, or nil. A member leaves at its own.
+func (r *Registrar) elsewhere(m *Message) *Problem {
+	g := r.groups[m.Group]
+	if g == nil || g.isRoot() || m.Epoch > g.reg.Epoch {
+		return nil
+	}
+	if l, ok := m.Body.(*Leave); ok && l.Member.IP == m.ReplyTo.Addr() && m.ReplyTo != g.reg.Master {
+		return nil
+	}
+	return &Problem{Reason: OtherSwitch}
 }

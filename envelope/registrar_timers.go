@@ -58,7 +58,7 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 // NextDeadline returns the time at which Advance must be called next.
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
-	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next} {
+	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next, r.requestTimers.next, r.prepareExpiries.next} {
 		if at, ok := next(); ok {
 			d.add(at)
 		}
@@ -73,8 +73,16 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 	for _, k := range r.expiries.fired(now) { // nothing is sent, so the order has no effect
 		r.forgetAssembly(k) // the master begins again, or has given up
 	}
+	for _, k := range r.prepareExpiries.fired(now) {
+		r.forgetPrepare(k)
+	}
+	r.advanceRequests(now, out)
 	for _, g := range inOrder(r.tries.fired(now)) {
 		ip := g.reg.Group
+		if g.branch != nil && g.branch.state != branchPlanning {
+			r.advanceBranch(now, g, out)
+			continue
+		}
 		last := now >= g.locateDeadline
 		if last || now >= g.nextTry {
 			r.tryInstall(now, g, out) // last attempt, with the locations known by now

@@ -78,6 +78,9 @@ type Registration struct {
 	NoRepair  bool           // the switch must not repair losses from its own store
 	Members   []MemberRecord // two or more
 	Master    netip.AddrPort // address for answers, events and confirmations; zero for a local group
+	// Tree is the part of the tree at the switch that Install is called for; nil if all
+	// members are there. A master leaves it nil.
+	Tree *Tree
 }
 
 // String describes r without any R_Key.
@@ -152,10 +155,27 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(": %s; register the group anew to change it", Parameter(p.Value))
 	case BadPolicy:
 		s += fmt.Sprintf(" (there are %d receivers)", p.Value)
+	case NoWay:
+		s += fmt.Sprintf(" (next hop %s)", hopText(p.Value))
+	case SwitchSilent, SecondParent, KeyMissing, Contended:
+		s += fmt.Sprintf(" (switch %v)", SwitchID(p.Value))
+	case TreeTooDeep:
+		s += fmt.Sprintf(" (at most %d)", p.Value)
+	case NotInTrees:
+		s += ": " + TreeLimit(p.Value).String()
 	case BadDeadAfter:
 		s += fmt.Sprintf(" (dead_after must be longer than a sender's timeout, or who lost a last packet is taken for dead, and shorter than timeout times retries, or the sender gives up first; it breaks the bound of %v)", time.Duration(p.Value))
 	}
 	return s
+}
+
+// hopText returns the address of a next hop in the Value of a NoWay: an IPv4 address, or
+// the lower half of an IPv6 address.
+func hopText(v uint64) string {
+	if v>>32 == 0 {
+		return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
+	}
+	return fmt.Sprintf("with interface ID %04x:%04x:%04x:%04x", v>>48, v>>32&0xFFFF, v>>16&0xFFFF, v&0xFFFF)
 }
 
 // macOfValue decodes the MAC address in the Value of a LocationUnconfirmed.

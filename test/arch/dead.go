@@ -15,6 +15,7 @@ import (
 // tests.
 var mayBeUnused = map[string]string{
 	"hello": "trees over several switches are to use it", "control/fib": "likewise", "mcast/token": "likewise",
+	"envelope.IsRelay": "package control is to send and receive relays", "envelope.Registrar.InputFromSwitch": "likewise", "envelope.Registrar.SetNeighbour": "likewise",
 	"control/statefile":         "package control is to write the file",
 	"config.Secret.MarshalJSON": "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",

@@ -1,0 +1,214 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// endTime is how long an End is repeated to a neighbour that does not answer. The lease
+// ends what it has not reached.
+const endTime = 30 * time.Second
+
+// leaseSlack is the part by which the lease below the root is longer, so that it does not
+// end while a Renew is on its way.
+const leaseSlack = 4
+
+// endAt tells a neighbour that an attempt, or a group, has ended.
+func (r *Registrar) endAt(now time.Duration, to mcast.Neighbor, ip netip.Addr, id attemptID, why EndReason, out *Output) {
+	for _, k := range [...]relayKind{relayPrepare, relayCommit, relayRenew} {
+		r.answered(requestID{to: to, kind: k, id: id})
+	}
+	m := &relay{kind: relayEnd, id: id, group: ip, why: why}
+	r.ask(now, now+endTime, requestID{to: to, kind: relayEnd, id: id}, nil, [][]byte{encodeRelay(m)}, out)
+}
+
+// endFormer ends old, which g has replaced, at the switches that g does not lead to.
+func (r *Registrar) endFormer(now time.Duration, old, g *group, out *Output) {
+	if old == nil || old.branch == nil {
+		return
+	}
+	r.countGroups(old.branch, -1)
+	for _, n := range old.branch.neighbours() {
+		r.answered(requestID{to: n, kind: relayRenew, id: old.branch.id})
+		if !g.reg.Tree.has(n) {
+			r.endAt(now, n, g.reg.Group, old.branch.id, Replaced, out)
+		}
+	}
+}
+
+// endElsewhere tells the neighbours in the tree of g that it has ended here, but not the
+// one that has reported it.
+func (r *Registrar) endElsewhere(now time.Duration, g *group, why EndReason, out *Output) {
+	b := g.branch
+	if b == nil || b.over {
+		return
+	}
+	b.over = true
+	r.countGroups(b, -1)
+	for _, n := range b.neighbours() {
+		if n != b.endedBy {
+			r.endAt(now, n, g.reg.Group, b.id, why, out)
+		} else {
+			r.answered(requestID{to: n, kind: relayRenew, id: b.id})
+		}
+	}
+}
+
+// endRelay processes an End, or an Ended. An Ended that was not asked for is of a
+// neighbour that does not have the group any more.
+func (r *Registrar) endRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
+	if m.kind == relayEnd {
+		r.sendRelay(from, &relay{kind: relayEnded, id: m.id, group: m.group}, out)
+		if a := r.preparing[prepareKey{m.group, from}]; a != nil && a.id == m.id {
+			r.forgetPrepare(prepareKey{m.group, from})
+		}
+	} else if r.answered(requestID{to: from, kind: relayEnd, id: m.id}) {
+		return
+	}
+	g := r.attempt(m.group, m.id)
+	if g == nil || !slices.Contains(g.branch.neighbours(), from) {
+		r.drop(DuplicateMsg, out)
+		return
+	}
+	b := g.branch
+	b.endedBy = from
+	if b.state == branchInstalled {
+		why := m.why
+		if why == NotEnded || why >= NumEndReasons {
+			why = Failed
+		}
+		r.removeGroup(now, g, why, true, out)
+		return
+	}
+	b.problems = append(b.problems, Problem{Reason: UnknownGroup})
+	if from != b.parent {
+		r.fail(now, g, out)
+		return
+	}
+	r.forgetLocating(g)
+	r.abandon(now, g, out)
+	r.reportReject(m.group, m.id.epoch, b.problems[0], out)
+}
+
+// renewChildren tells the switches below the lease, and whom to notify: all, or those of
+// the list.
+func (r *Registrar) renewChildren(now time.Duration, g *group, m *relay, out *Output) {
+	b := g.branch
+	if b == nil {
+		return
+	}
+	if b.isRoot() {
+		b.serial++
+	}
+	for i := range b.children {
+		c := &b.children[i]
+		n := &relay{kind: relayRenew, id: b.id, group: g.reg.Group, serial: b.serial, tx: g.tx, lease: g.reg.Lease, all: m.all}
+		if a := r.neighbours[c.to]; a != nil {
+			v6 := g.reg.Group.Is6()
+			var list []MemberRecord
+			for k := range m.list {
+				if j := g.reg.Find(m.list[k].Key()); j >= 0 && g.reg.Tree.Legs[j] == c.to {
+					list = append(list, MemberRecord{IP: m.list[k].IP, QPN: m.list[k].QPN})
+				}
+			}
+			n.list = list[:segmentFit(list, v6, payloadRoom(a.MTU, v6)+headerLen(v6)-relayHeaderLen(v6)-17)] // the master rotates a list that is too long
+		}
+		until := c.heardAt + g.reg.Lease + g.reg.Lease/leaseSlack // then the lease there is over
+		r.ask(now, until, requestID{to: c.to, kind: relayRenew, id: b.id}, g, [][]byte{encodeRelay(n)}, out)
+	}
+}
+
+// renewRelay processes a Renew.
+func (r *Registrar) renewRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
+	g := r.groups[m.group]
+	if g == nil || g.branch == nil || g.branch.id != m.id || g.branch.parent != from {
+		r.drop(UnknownGroupMsg, out)
+		r.sendRelay(from, &relay{kind: relayEnded, id: m.id, group: m.group}, out)
+		return
+	}
+	b := g.branch
+	r.sendRelay(from, &relay{kind: relayRenewed, id: m.id, group: m.group, serial: m.serial}, out)
+	if int32(m.serial-b.serial) <= 0 {
+		r.drop(DuplicateMsg, out)
+		return
+	}
+	b.serial, g.tx, g.reg.Lease = m.serial, m.tx, m.lease
+	r.extendLease(g, now+m.lease+m.lease/leaseSlack)
+	for i := range g.reg.Members {
+		if m.all && g.reg.Tree.leg(i) == NoNeighbour {
+			r.notify(g, i, out)
+		}
+	}
+	for i := range m.list {
+		if k := g.reg.Find(m.list[i].Key()); k >= 0 && g.reg.Tree.leg(k) == NoNeighbour {
+			r.notify(g, k, out)
+		}
+	}
+	r.renewChildren(now, g, m, out)
+}
+
+func (r *Registrar) renewed(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
+	g := r.attempt(m.group, m.id)
+	if g == nil || g.branch.child(from) == nil || g.branch.serial != m.serial {
+		r.drop(DuplicateMsg, out)
+		return
+	}
+	g.branch.child(from).heardAt = now
+	r.answeredOnce(requestID{to: from, kind: relayRenew, id: m.id}, out)
+}
+
+// childSilent ends a group whose child has not answered for longer than its lease.
+func (r *Registrar) childSilent(now time.Duration, q *relayRequest, out *Output) {
+	if r.groups[q.group.reg.Group] == q.group {
+		r.removeGroup(now, q.group, Failed, true, out)
+	}
+}
+
+// tell reports what has become of a member of g, or of g itself: to the master from the
+// root, to the member from the switch that it is at, and to the switches next in the tree
+// but the one that has reported it.
+func (r *Registrar) tell(now time.Duration, g *group, gone *Gone, here bool, from mcast.Neighbor, out *Output) {
+	if !g.local() && g.isRoot() && gone.EndReason != Removed {
+		r.queueGone(now, g, g.reg.Master, gone, out)
+	}
+	if !g.local() && here && gone.EndReason != Left && gone.EndReason != Failed {
+		r.queueGone(now, g, r.addrOf(gone.Member), gone, out)
+	}
+	for _, n := range g.branch.neighbours() {
+		if n == from {
+			continue
+		}
+		r.goneSerial++
+		m := &relay{kind: relayGone, id: g.branch.id, group: g.reg.Group, serial: r.goneSerial, gone: gone}
+		r.ask(now, now+endTime, requestID{n, relayGone, g.branch.id, m.serial}, g, [][]byte{encodeRelay(m)}, out)
+	}
+}
+
+// goneRelay processes a Gone of a neighbour.
+func (r *Registrar) goneRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
+	r.sendRelay(from, &relay{kind: relayNoted, id: m.id, group: m.group, serial: m.serial}, out)
+	g := r.groups[m.group]
+	if g == nil || g.branch == nil || g.branch.id != m.id || !slices.Contains(g.branch.neighbours(), from) {
+		r.drop(UnknownGroupMsg, out)
+		return
+	}
+	gone := m.gone
+	here := g.isHere(gone.Member)
+	switch {
+	case gone.EndReason == Failed && !g.failed:
+		g.failed = true
+	case gone.EndReason != Failed && r.removeMember(g, gone):
+		r.table.RemoveMember(m.group, gone.Member, gone.EndReason)
+		r.reportMember(g, gone, out)
+	default:
+		r.drop(DuplicateMsg, out)
+		return
+	}
+	r.tell(now, g, gone, here, from, out)
+}

@@ -1,0 +1,102 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// TestTreeLoops: routes with a loop, and two ways to one switch, are refused.
+func TestTreeLoops(t *testing.T) {
+	f := newFabric(t, 3, [][2]int{{0, 1}, {0, 2}, {1, 2}})
+	reg := sample(1, 3)
+	f.members(reg, []int{0, 1, 2})
+	loop := loopPlanner{f.switches[1], reg.Members[2].IP, 1} // back to switch 0, which is the parent
+	f.switches[1].sw.cfg.Switch.Planner = loop
+	f.switches[0].sw.cfg.Switch.Planner = loopPlanner{f.switches[0], reg.Members[2].IP, 1}
+	f.master(masterAddr, 0, reg)
+	f.run(3 * time.Second)
+	if e := f.last(masterAddr); e.Kind != RegistrationFailed || e.Err.(*Failure).Problem.Reason != NoWay {
+		t.Error(eventString(e))
+	}
+	f.run(time.Minute)
+	f.checkNothingLeft()
+}
+
+// loopPlanner sends what is for one host to one neighbour.
+type loopPlanner struct {
+	*fabricSwitch
+	host netip.Addr
+	to   mcast.Neighbor
+}
+
+func (p loopPlanner) Ways(host netip.Addr) Ways {
+	if host == p.host {
+		return Ways{Verdict: Verdict{Kind: VerdictAccepted}, Hops: []mcast.Neighbor{p.to}}
+	}
+	return p.fabricSwitch.Ways(host)
+}
+
+// TestTreeSecondParent: two branches that meet at one switch are refused.
+func TestTreeSecondParent(t *testing.T) {
+	f := leafSpine(t, 2, 2)
+	reg := sample(1, 4)
+	f.members(reg, []int{0, 1, 1, 0})
+	f.switches[0].sw.cfg.Switch.Planner = splitPlanner{f.switches[0], reg.Members}
+	f.master(masterAddr, 0, reg)
+	f.run(3 * time.Second)
+	e := f.last(masterAddr)
+	if e.Kind != RegistrationFailed || e.Err.(*Failure).Problem.Reason != SecondParent || e.Err.(*Failure).Problem.Value != uint64(switchID(1)) {
+		t.Error(eventString(e))
+	}
+	f.run(time.Minute)
+	f.checkNothingLeft()
+}
+
+type splitPlanner struct {
+	*fabricSwitch
+	members []MemberRecord
+}
+
+func (p splitPlanner) Ways(host netip.Addr) Ways {
+	w := p.fabricSwitch.Ways(host)
+	if !w.Here {
+		w.Hops = w.Hops[:1]
+		if host == p.members[1].IP {
+			w.Hops = []mcast.Neighbor{2}
+		}
+	}
+	return w
+}
+
+// TestTreeUnsupported: what groups over several switches cannot have is refused by name.
+func TestTreeUnsupported(t *testing.T) {
+	f := newFabric(t, 2, [][2]int{{0, 1}})
+	reg := sample(1, 4)
+	f.members(reg, spread(4, 0, 1))
+	var out Output
+	if _, err := f.switches[0].sw.RegisterLocal(f.now, reg, &out); err == nil {
+		t.Error("by hand")
+	}
+	quorum := reg
+	quorum.Policy, quorum.Quorum = mcast.Quorum, 1
+	f.master(masterAddr, 0, quorum)
+	f.run(2 * time.Second)
+	if e := f.last(masterAddr); e.Kind != RegistrationFailed || e.Err.(*Failure).Problem.Value != uint64(LimitQuorum) {
+		t.Error(eventString(e))
+	}
+	tiers := reg
+	tiers.Policy, tiers.DeadAfter, tiers.SenderTimeout, tiers.SenderRetries = mcast.Evict, 300*time.Millisecond, 14, 7
+	f.events[masterAddr] = nil
+	f.master(masterAddr, 0, tiers) // 300 ms < 469.7 ms < 600 ms
+	f.run(2 * time.Second)
+	if e := f.last(masterAddr); e.Kind != RegistrationFailed || e.Err.(*Failure).Problem.Reason != BadDeadAfter {
+		t.Error(eventString(e))
+	}
+	f.checkNothingLeft()
+}

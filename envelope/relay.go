@@ -1,0 +1,271 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// A relay is a message about a group from one switch to its neighbour.
+// docs/PROTOCOL.md §12 draws it.
+
+// relayKind is the kind of a relay. The numbers are on the wire.
+type relayKind uint8
+
+// Kinds of relays. Each request is repeated until it is answered.
+const (
+	relayPrepare   relayKind = 1  // parent → child: one segment of the group
+	relayPrepared  relayKind = 2  // answer: all below has room and is located
+	relayRefused   relayKind = 3  // answer to Prepare or Commit: why not
+	relayCommit    relayKind = 4  // parent → child: install
+	relayCommitted relayKind = 5  // answer: all below has installed
+	relayEnd       relayKind = 6  // to any neighbour in the tree: the attempt, or the group, has ended
+	relayEnded     relayKind = 7  // answer; also to a Renew of an unknown group
+	relayRenew     relayKind = 8  // parent → child: lease, and whom to notify
+	relayRenewed   relayKind = 9  // answer
+	relayGone      relayKind = 10 // to any neighbour in the tree: a member has gone, or the group has failed
+	relayNoted     relayKind = 11 // answer
+	numRelayKinds  relayKind = 12
+)
+
+var relayNames = [numRelayKinds]string{
+	relayPrepare: "Prepare", relayPrepared: "Prepared", relayRefused: "Refused", relayCommit: "Commit", relayCommitted: "Committed",
+	relayEnd: "End", relayEnded: "Ended", relayRenew: "Renew", relayRenewed: "Renewed", relayGone: "Gone", relayNoted: "Noted",
+}
+
+// String returns the name of k.
+func (k relayKind) String() string {
+	if k > 0 && k < numRelayKinds {
+		return relayNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+const (
+	relayMagic    = 0x474C524C // "GLRL"
+	relayFixedLen = 64         // header bytes before the GroupIP
+	// Offsets of what is written when a relay is sent.
+	relayKeyOffset     = 6
+	relayLengthOffset  = 10
+	relaySenderOffset  = 12
+	relaySessionOffset = 20
+	relaySeqOffset     = 28
+
+	maxProblems = 32 // in one Refused
+)
+
+// attemptID identifies the registration of one epoch of a group through a tree. A second
+// registration of the epoch has another number.
+type attemptID struct {
+	epoch  uint64
+	root   SwitchID
+	number uint64 // drawn by the root
+}
+
+// relay is one decoded relay, or one to be sent. The fields after group are of the kinds
+// that are named.
+type relay struct {
+	kind       relayKind
+	hops       uint8 // Prepare: switches passed
+	id         attemptID
+	seq, total uint16 // segment; Prepare only, else 0 of 1
+	group      netip.Addr
+
+	prepare  *prepareBody  // Prepare
+	height   uint8         // Prepared: levels of switches below the sender
+	diameter uint8         // Prepared: switches between two edges below the sender, at most
+	above    uint8         // Commit: levels of switches behind the parent
+	problems []Problem     // Refused; at least one
+	why      EndReason     // End; NotEnded: the attempt has failed
+	serial   uint32        // Renew, Renewed, Gone, Noted
+	tx       uint32        // Renew: of the Notify
+	lease    time.Duration // Renew
+	all      bool          // Renew: notify all members
+	list     []MemberRecord
+	gone     *Gone
+}
+
+// prepareBody is one segment of the group, with the records of its members.
+type prepareBody struct {
+	key    KeyID
+	master netip.AddrPort
+	tx     uint32
+	left   time.Duration // within which the answer is needed
+	group  GroupBody
+	behind []bool // by record: the member is behind the receiver
+}
+
+// relayHeaderLen is the length of a header in bytes.
+func relayHeaderLen(v6 bool) int {
+	if v6 {
+		return relayFixedLen + 16
+	}
+	return relayFixedLen + 4
+}
+
+// append appends m with zeros in place of what is written when it is sent.
+func (m *relay) append(b []byte) ([]byte, error) {
+	be := binary.BigEndian
+	v6 := m.group.Is6()
+	flags := byte(0)
+	if v6 {
+		flags = flagIPv6
+	}
+	b = be.AppendUint32(b, relayMagic)
+	b = append(b, Version, byte(m.kind), 0, 0, flags, m.hops, 0, 0)
+	b = append(b, make([]byte, 24)...) // sender, session, sequence number
+	b = be.AppendUint64(b, uint64(m.id.root))
+	b = be.AppendUint64(b, m.id.number)
+	b = be.AppendUint64(b, m.id.epoch)
+	b = be.AppendUint16(be.AppendUint16(b, m.seq), m.total)
+	b = append(b, m.group.AsSlice()...)
+	return m.appendBody(b, v6)
+}
+
+func (m *relay) appendBody(b []byte, v6 bool) (_ []byte, err error) {
+	be := binary.BigEndian
+	switch m.kind {
+	case relayPrepare:
+		p := m.prepare
+		b = be.AppendUint16(b, uint16(p.key))
+		b = append(b, p.master.Addr().AsSlice()...)
+		b = be.AppendUint16(b, p.master.Port())
+		b = be.AppendUint32(b, p.tx)
+		b = be.AppendUint64(b, uint64(p.left))
+		if b, err = p.group.append(b, v6); err != nil {
+			return nil, err
+		}
+		at := len(b)
+		b = append(b, make([]byte, (len(p.behind)+7)/8)...)
+		for i, set := range p.behind {
+			if set {
+				b[at+i/8] |= 0x80 >> (i % 8)
+			}
+		}
+	case relayPrepared:
+		b = append(b, m.height, m.diameter)
+	case relayRefused:
+		b = append(b, byte(min(len(m.problems), maxProblems)))
+		for _, p := range m.problems[:min(len(m.problems), maxProblems)] {
+			b = append(b, byte(p.Reason))
+			if b, err = appendKey(b, p.Member, v6); err != nil {
+				return nil, err
+			}
+			b = be.AppendUint64(b, p.Value)
+		}
+	case relayCommit:
+		b = append(b, m.above)
+	case relayEnd:
+		b = append(b, byte(m.why))
+	case relayRenew:
+		b = be.AppendUint32(be.AppendUint32(b, m.serial), m.tx)
+		b = be.AppendUint64(b, uint64(m.lease))
+		if m.all {
+			return append(b, 1), nil
+		}
+		return appendSection(append(b, 0), m.list, v6)
+	case relayGone:
+		return m.gone.append(be.AppendUint32(b, m.serial), v6)
+	case relayRenewed, relayNoted:
+		b = be.AppendUint32(b, m.serial)
+	}
+	return b, nil
+}
+
+// parseRelay decodes b without its MAC. It checks the form alone.
+func parseRelay(b []byte) (m relay, perr *ParseError) {
+	be := binary.BigEndian
+	if len(b) < relayFixedLen || len(b) < relayHeaderLen(b[8]&flagIPv6 != 0) {
+		return m, defect(Truncated, "%d bytes", len(b))
+	}
+	v6 := b[8]&flagIPv6 != 0
+	m = relay{
+		kind: relayKind(b[5]), hops: b[9],
+		id:  attemptID{root: SwitchID(be.Uint64(b[36:])), number: be.Uint64(b[44:]), epoch: be.Uint64(b[52:])},
+		seq: be.Uint16(b[60:]), total: be.Uint16(b[62:]),
+	}
+	switch {
+	case b[8]&^flagIPv6 != 0:
+		return m, defect(BadFormat, "unknown flags %#x", b[8])
+	case m.kind == 0 || m.kind >= numRelayKinds:
+		return m, defect(BadFormat, "unknown kind %d", b[5])
+	case m.seq >= m.total || m.total > 1 && m.kind != relayPrepare:
+		return m, defect(BadFormat, "segment %d of %d of a %v", m.seq, m.total, m.kind)
+	case m.id.root == 0 || m.id.epoch == 0:
+		return m, defect(BadFormat, "%v of root %v, epoch %d", m.kind, m.id.root, m.id.epoch)
+	}
+	r := &reader{b: b[relayFixedLen:]}
+	if m.group = r.addr(v6); !unicast(m.group) || m.group.Is4In6() {
+		return m, defect(BadFormat, "group %s", m.group)
+	}
+	m.parseBody(r, v6)
+	switch {
+	case r.truncated:
+		return m, defect(Truncated, "body of %v", m.kind)
+	case r.malformed != "":
+		return m, defect(BadFormat, "%v: %s", m.kind, r.malformed)
+	case len(r.b) > 0:
+		return m, defect(BadFormat, "%d bytes after the body of %v", len(r.b), m.kind)
+	}
+	return m, nil
+}
+
+func (m *relay) parseBody(r *reader, v6 bool) {
+	switch m.kind {
+	case relayPrepare:
+		m.prepare = parsePrepare(r, v6)
+	case relayPrepared:
+		m.height, m.diameter = r.u8(), r.u8()
+	case relayRefused:
+		n := int(r.u8())
+		if n == 0 || n > maxProblems {
+			r.fail("number of reasons")
+			return
+		}
+		for range n {
+			m.problems = append(m.problems, Problem{Reason: Reason(r.u8()), Member: r.optionalKey(v6), Value: r.u64()})
+		}
+	case relayCommit:
+		m.above = r.u8()
+	case relayEnd:
+		m.why = EndReason(r.u8())
+	case relayRenew:
+		m.serial, m.tx, m.lease = r.u32(), r.u32(), r.duration()
+		switch r.u8() {
+		case 0:
+			m.list = parseSection(r, v6)
+		case 1:
+			m.all = true
+		default:
+			r.fail("whom to notify")
+		}
+	case relayGone:
+		m.serial, m.gone = r.u32(), parseGone(r, v6)
+	case relayRenewed, relayNoted:
+		m.serial = r.u32()
+	}
+}
+
+func parsePrepare(r *reader, v6 bool) *prepareBody {
+	p := &prepareBody{key: KeyID(r.u16())}
+	a := r.addr(v6)
+	p.master = netip.AddrPortFrom(a, r.u16())
+	p.tx, p.left = r.u32(), r.duration()
+	p.group = parseGroup(r, v6)
+	bits := r.take((len(p.group.Members) + 7) / 8)
+	if bits == nil {
+		return p
+	}
+	p.behind = make([]bool, len(p.group.Members))
+	for i := range p.behind {
+		p.behind[i] = bits[i/8]&(0x80>>(i%8)) != 0
+	}
+	if p.left == 0 || !unicast(p.master.Addr()) || p.master.Addr().Is4In6() || p.master.Port() == 0 {
+		r.fail("master or time")
+	}
+	return p
+}

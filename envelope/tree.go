@@ -1,0 +1,202 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package envelope
+
+import (
+	"cmp"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// Planner has the routes of a switch, which a registration through a tree follows.
+type Planner interface {
+	// Ways returns how group packets get to a host.
+	Ways(host netip.Addr) Ways
+	// Bytes returns how many bytes of groups were sent to a neighbour lately.
+	Bytes(n mcast.Neighbor) uint64
+	// Check is Table.Install without effect: it reports whether the members of reg that
+	// are here are located and confirmed, and whether there is room.
+	Check(reg *Registration, key KeyID) Verdict
+}
+
+// Ways are the ways to a host. Under VerdictLater and VerdictRejected, Problem is the
+// reason; the registrar adds the member.
+type Ways struct {
+	Verdict
+	Here bool             // the host is behind a port of this switch, and no switch is between
+	Hops []mcast.Neighbor // else: the usable next hops
+}
+
+// SwitchConfig is what registration through trees needs.
+type SwitchConfig struct {
+	ID      SwitchID
+	Auth    Auth    // the keys of switches alone; Insecure is not allowed
+	Planner Planner // nil: there are no trees
+	// Retry is the first wait for the answer of a neighbour, doubled each time; default
+	// 50 ms.
+	Retry time.Duration
+	// Timeout bounds each of the two steps of a registration at the root; default 4 s.
+	Timeout time.Duration
+}
+
+// maxHops bounds the switches between the root and a leaf.
+const maxHops = 8
+
+// NoNeighbour is the leg of a member that is at this switch, and the parent of the root.
+const NoNeighbour mcast.Neighbor = 0
+
+// Tree is the part of a group's tree at one switch. There is one only if some member is at
+// another switch.
+type Tree struct {
+	// Neighbours are the switches next in the tree.
+	Neighbours []TreeNeighbour
+	// Legs has the neighbour behind which each member of the registration is, or NoNeighbour.
+	Legs []mcast.Neighbor
+}
+
+// TreeNeighbour is a switch next in a group's tree.
+type TreeNeighbour struct {
+	Neighbour mcast.Neighbor
+	// Levels is the number of levels of switches behind this leg. The wait for a silent
+	// receiver doubles with each, so that the switch next to the receiver decides first.
+	Levels int
+}
+
+func (t *Tree) clone() *Tree {
+	if t == nil {
+		return nil
+	}
+	return &Tree{slices.Clone(t.Neighbours), slices.Clone(t.Legs)}
+}
+
+// leg returns the leg of member i; t may be nil.
+func (t *Tree) leg(i int) mcast.Neighbor {
+	if t == nil {
+		return NoNeighbour
+	}
+	return t.Legs[i]
+}
+
+// has reports whether n is next in the tree; t may be nil.
+func (t *Tree) has(n mcast.Neighbor) bool {
+	return t != nil && slices.ContainsFunc(t.Neighbours, func(x TreeNeighbour) bool { return x.Neighbour == n })
+}
+
+// chooseLegs chooses a neighbour for each member, of hops[i]; none means that the leg is
+// decided already. A neighbour that the group has is taken first, so that the tree has few
+// links; members with one hop alone come before the others. Else the one with the least
+// load is taken: by groups, by bytes, by a hash of group and switch.
+func chooseLegs(group netip.Addr, legs []mcast.Neighbor, hops [][]mcast.Neighbor, loadOf func(mcast.Neighbor) neighbourLoad) {
+	chosen := map[mcast.Neighbor]bool{}
+	for _, forced := range [...]bool{true, false} {
+		for i, hs := range hops {
+			if len(hs) == 0 || forced != (len(hs) == 1) {
+				continue
+			}
+			n := slices.MinFunc(hs, func(a, b mcast.Neighbor) int {
+				if chosen[a] != chosen[b] {
+					if chosen[a] {
+						return -1
+					}
+					return 1
+				}
+				x, y := loadOf(a), loadOf(b)
+				return cmp.Or(cmp.Compare(x.groups, y.groups), cmp.Compare(x.bytes, y.bytes),
+					cmp.Compare(tieBreak(group, x.id), tieBreak(group, y.id)), cmp.Compare(a, b))
+			})
+			legs[i], chosen[n] = n, true
+		}
+	}
+}
+
+// neighbourLoad is the use of a neighbour by groups.
+type neighbourLoad struct {
+	id     SwitchID
+	groups int
+	bytes  uint64
+}
+
+// tieBreak spreads groups over neighbours of equal load.
+func tieBreak(group netip.Addr, id SwitchID) uint64 {
+	a := group.As16()
+	return mix(mix(mix(binary.BigEndian.Uint64(a[:8]))^binary.BigEndian.Uint64(a[8:])) ^ uint64(id))
+}
+
+// plan chooses the legs of g's members. The tree is nil if all are here and no other
+// switch has asked.
+func (r *Registrar) plan(g *group) (*Tree, Verdict) {
+	accepted := Verdict{Kind: VerdictAccepted}
+	if r.cfg.Switch.Planner == nil {
+		return nil, accepted
+	}
+	t := &Tree{Legs: make([]mcast.Neighbor, len(g.reg.Members))}
+	hops := make([][]mcast.Neighbor, len(g.reg.Members))
+	remote := false
+	verdict := accepted
+	for i := range g.reg.Members {
+		m := &g.reg.Members[i]
+		if b := g.branch; b != nil && b.behind != nil && !b.behind[i] {
+			t.Legs[i], remote = b.parent, true
+			continue
+		}
+		w := r.cfg.Switch.Planner.Ways(m.IP)
+		w.Problem.Member = m.Key()
+		if w.Kind == VerdictAccepted && !w.Here {
+			remote = true
+			if hops[i] = r.usable(g, w.Hops); len(hops[i]) == 0 {
+				w.Verdict = Verdict{VerdictRejected, Problem{Reason: NoWay, Member: m.Key()}}
+			}
+		}
+		switch {
+		case w.Kind == VerdictRejected:
+			return nil, w.Verdict
+		case w.Kind == VerdictLater && verdict.Kind == VerdictAccepted:
+			verdict = w.Verdict // the others are asked for, too
+		}
+	}
+	if verdict.Kind != VerdictAccepted || !remote {
+		return nil, verdict
+	}
+	if what := unsupported(&g.reg, g.local()); what != 0 {
+		return nil, Verdict{VerdictRejected, Problem{Reason: NotInTrees, Value: uint64(what)}}
+	}
+	chooseLegs(g.reg.Group, t.Legs, hops, r.loadOf)
+	return t, accepted
+}
+
+// usable returns the hops that are neighbours, and not where the group comes from.
+func (r *Registrar) usable(g *group, hops []mcast.Neighbor) []mcast.Neighbor {
+	var out []mcast.Neighbor
+	for _, n := range hops {
+		if r.neighbours[n] != nil && (g.branch == nil || n != g.branch.parent) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (r *Registrar) loadOf(n mcast.Neighbor) neighbourLoad {
+	l := neighbourLoad{groups: r.groupsOver[n], bytes: r.cfg.Switch.Planner.Bytes(n)}
+	if a := r.neighbours[n]; a != nil {
+		l.id = a.ID
+	}
+	return l
+}
+
+// unsupported returns what keeps a registration from spanning several switches, or 0.
+func unsupported(reg *Registration, local bool) TreeLimit {
+	switch {
+	case local:
+		return LimitByHand
+	case reg.Policy == mcast.Quorum:
+		return LimitQuorum
+	case reg.Base != 0:
+		return LimitUpdate
+	}
+	return 0
+}
