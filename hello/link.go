@@ -43,7 +43,14 @@ type Neighbour struct {
 	Capabilities uint32
 	Version      uint8 // the highest that both speak
 	Interval     time.Duration
+	// Session is the number of the adjacency, the same at both ends once both have heard
+	// of it. Neither end has two adjacencies of one number: it is a new one when either
+	// starts anew, and when either end has lost the adjacency. 0: not proved.
+	Session uint64
 }
+
+// Hold is the time after which a neighbour is gone that is silent.
+func (n *Neighbour) Hold() time.Duration { return Multiplier * n.Interval }
 
 // Event is a change of the adjacency.
 type Event struct {
@@ -86,6 +93,7 @@ type peer struct {
 	proved    bool   // it has repeated the challenge, and still hears us
 	oneWay    bool   // it was proved, and has ceased to hear us
 	former    bool   // another life of the same switch was proved after it
+	spent     bool   // an adjacency under the challenge has ended
 	deadline  time.Duration
 }
 
@@ -94,8 +102,7 @@ func NewLink(now time.Duration, c Config) (*Link, error) {
 	if c.Interval == 0 {
 		c.Interval = DefaultInterval
 	}
-	own := Message{MaxVersion: c.MaxVersion, Interval: c.Interval, Speaker: c.Speaker, Address: c.Address, Seq: 1}
-	if !own.possible() {
+	if own := c.message(1); !own.possible() {
 		return nil, fmt.Errorf("hello on port %d: want an ID and an incarnation other than 0, a unicast MAC address, a version, and an interval of %v to %v", c.Port, MinInterval, MaxInterval)
 	}
 	l := &Link{config: c, random: rand.NewChaCha8(c.Seed), up: true, reason: Silent, next: now}
@@ -103,6 +110,29 @@ func NewLink(now time.Duration, c Config) (*Link, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// SetAddress changes what hellos say of this end of the link.
+func (l *Link) SetAddress(now time.Duration, a Address) error {
+	if a == l.config.Address {
+		return nil
+	}
+	c := l.config
+	c.Address = a
+	if own := c.message(1); !own.possible() {
+		return fmt.Errorf("hello on port %d: %v is no unicast MAC address", a.Port, a.MAC)
+	}
+	l.config.Address = a
+	l.hurry(now)
+	return nil
+}
+
+// message is a hello without neighbours.
+func (c *Config) message(seq uint64) Message {
+	return Message{
+		KeyID: c.Send, MaxVersion: c.MaxVersion, Interval: c.Interval, Capabilities: c.Capabilities,
+		Speaker: c.Speaker, Address: c.Address, Seq: seq,
+	}
 }
 
 // SetKeys replaces the keys. Adjacencies stay: hellos are accepted under every key.
@@ -133,7 +163,7 @@ func (l *Link) SetLink(now time.Duration, up bool, out *Output) {
 		return
 	}
 	l.up, l.peers, l.next = up, nil, now
-	l.decide(out)
+	l.decide(now, out)
 }
 
 // NextDeadline returns when Advance has something to do.
@@ -152,7 +182,7 @@ func (l *Link) NextDeadline() (at time.Duration, ok bool) {
 func (l *Link) Advance(now time.Duration, out *Output) {
 	out.clear()
 	l.peers = slices.DeleteFunc(l.peers, func(p *peer) bool { return p.deadline <= now })
-	l.decide(out)
+	l.decide(now, out)
 	if l.up && now >= l.next {
 		l.send(now, out)
 	}
@@ -162,10 +192,7 @@ func (l *Link) Advance(now time.Duration, out *Output) {
 func (l *Link) send(now time.Duration, out *Output) {
 	c := &l.config
 	l.seq++
-	m := Message{
-		KeyID: c.Send, MaxVersion: c.MaxVersion, Interval: c.Interval, Capabilities: c.Capabilities,
-		Speaker: c.Speaker, Address: c.Address, Seq: l.seq,
-	}
+	m := c.message(l.seq)
 	for _, p := range l.peers {
 		m.Neighbour = append(m.Neighbour, Heard{p.Speaker, p.challenge, p.echo})
 	}
@@ -222,7 +249,7 @@ func (l *Link) Input(now time.Duration, from rocev2.MAC, b []byte, out *Output) 
 		return
 	}
 	p.seq, p.deadline = m.Seq, now+Multiplier*m.Interval
-	p.Neighbour = Neighbour{m.Speaker, m.Address, m.Capabilities, min(m.MaxVersion, l.config.MaxVersion), m.Interval}
+	p.Neighbour = Neighbour{m.Speaker, m.Address, m.Capabilities, min(m.MaxVersion, l.config.MaxVersion), m.Interval, p.Session}
 	l.believe(now, p, &m)
-	l.decide(out)
+	l.decide(now, out)
 }

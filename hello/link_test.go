@@ -109,7 +109,7 @@ func TestComesUp(t *testing.T) {
 		t.Fatal(a.State())
 	}
 	n, _ := a.Neighbour()
-	if want := (Neighbour{c.Speaker, c.Address, c.Capabilities, 1, c.Interval}); n != want {
+	if want := (Neighbour{c.Speaker, c.Address, c.Capabilities, 1, c.Interval, n.Session}); n != want || n.Session == 0 {
 		t.Errorf("%+v, want %+v", n, want)
 	}
 	s.frames, s.events = 0, nil

@@ -36,7 +36,7 @@ const (
 
 const (
 	magic        = 0x474C4849 // "GLHI"
-	fixedLen     = 72
+	fixedLen     = 76
 	neighbourLen = 32
 
 	// MinLen and MaxLen bound a hello in bytes.
@@ -67,6 +67,7 @@ type Address struct {
 	MAC  rocev2.MAC
 	IPv4 netip.Addr // not valid: none
 	IPv6 netip.Addr // not valid: none
+	MTU  uint32     // of the sender's port, in bytes
 }
 
 // Message is a hello.
@@ -124,6 +125,7 @@ func (m *Message) Append(b []byte, keys envelope.Keys) ([]byte, error) {
 		six = m.IPv6.As16()
 	}
 	b = append(b, six[:]...)
+	b = be.AppendUint32(b, m.MTU)
 	for _, n := range m.Neighbour {
 		b = be.AppendUint64(b, uint64(n.ID))
 		b = be.AppendUint64(b, n.Incarnation)
@@ -171,6 +173,7 @@ func Open(b []byte, keys envelope.Keys) (Message, Drop) {
 	if six := netip.AddrFrom16([16]byte(b[56:72])); !six.IsUnspecified() {
 		m.IPv6 = six
 	}
+	m.MTU = be.Uint32(b[72:])
 	count, list := int(b[50]), b[fixedLen:n]
 	if count > MaxNeighbours || len(list) != count*neighbourLen || b[51] != 0 || !m.possible() {
 		return Message{}, Malformed

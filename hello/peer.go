@@ -4,6 +4,8 @@
 package hello
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"time"
 )
@@ -67,7 +69,27 @@ func (l *Link) believe(now time.Duration, p *peer, m *Message) {
 		p.proved, p.oneWay = false, true
 		l.hurry(now)
 	}
+	if p.proved {
+		p.Session = session(Heard{l.config.Speaker, p.challenge, 0}, Heard{p.Speaker, p.echo, 0})
+	}
 }
+
+// session returns the number of the adjacency of two speakers by the challenges that each
+// has drawn for the other, in either order.
+func session(a, b Heard) uint64 {
+	if a.ID > b.ID {
+		a, b = b, a
+	}
+	h := sha256.New()
+	h.Write([]byte(sessionLabel))
+	for _, x := range [...]uint64{uint64(a.ID), a.Incarnation, a.Challenge, uint64(b.ID), b.Incarnation, b.Challenge} {
+		h.Write(binary.BigEndian.AppendUint64(nil, x))
+	}
+	return max(1, binary.BigEndian.Uint64(h.Sum(nil)))
+}
+
+// sessionLabel begins what a session's number is the hash of.
+const sessionLabel = "gleam: session of switches\x00"
 
 // retire takes the proof from former lives of a switch that has proved a new one. One that
 // proves itself again, by a new challenge, lives at the same time: two switches have the same
@@ -81,13 +103,28 @@ func (l *Link) retire(p *peer) {
 }
 
 // decide sets the state of the adjacency by the peers, and reports a change.
-func (l *Link) decide(out *Output) {
-	state, reason, best := l.judge()
+func (l *Link) decide(now time.Duration, out *Output) {
+	state, reason, peer := l.judge()
+	if peer != nil && peer.spent {
+		l.renew(now, peer)
+		state, reason, peer = l.judge()
+	}
+	var best Neighbour
+	if peer != nil {
+		best = peer.Neighbour
+	}
 	if state == l.state && reason == l.reason && best == l.best {
 		return
 	}
-	if l.state == Up && state == Up && best.Speaker != l.best.Speaker {
-		out.Events = append(out.Events, Event{Down, Restarted, l.best})
+	if l.state == Up && (state != Up || best.Speaker != l.best.Speaker) {
+		l.spend()
+	}
+	if l.state == Up && state == Up && best.Session != l.best.Session {
+		why := Renewed
+		if best.Speaker != l.best.Speaker {
+			why = Restarted
+		}
+		out.Events = append(out.Events, Event{Down, why, l.best})
 	}
 	told := best
 	if state != Up {
@@ -97,16 +134,33 @@ func (l *Link) decide(out *Output) {
 	out.Events = append(out.Events, Event{state, reason, told})
 }
 
-func (l *Link) judge() (State, Reason, Neighbour) {
+// spend marks the challenge of the adjacency that ends.
+func (l *Link) spend() {
+	for _, p := range l.peers {
+		if p.Speaker == l.best.Speaker {
+			p.spent = true
+		}
+	}
+}
+
+// renew has p prove itself by a new challenge. The neighbour may not have noticed that the
+// adjacency has ended here: the next one would have the number of the last one.
+func (l *Link) renew(now time.Duration, p *peer) {
+	p.proved, p.spent, p.challenge, p.Session = false, false, l.draw(), 0
+	l.hurry(now)
+}
+
+// judge returns the state of the adjacency, and the peer that it is with if it is Up.
+func (l *Link) judge() (State, Reason, *peer) {
 	if !l.up {
-		return Down, LinkDown, Neighbour{}
+		return Down, LinkDown, nil
 	}
 	state, reason := Down, Silent
 	var best *peer
 	for _, p := range l.peers {
 		switch {
 		case p.proved && best != nil:
-			return Down, TwoNeighbours, Neighbour{}
+			return Down, TwoNeighbours, nil
 		case p.proved:
 			best = p
 		case p.oneWay:
@@ -116,7 +170,7 @@ func (l *Link) judge() (State, Reason, Neighbour) {
 		}
 	}
 	if best != nil {
-		return Up, NoReason, best.Neighbour
+		return Up, NoReason, best
 	}
-	return state, reason, Neighbour{}
+	return state, reason, nil
 }

@@ -61,6 +61,7 @@ const (
 	NotProved            // the neighbour has not repeated this switch's challenge yet
 	OneWay               // the neighbour does not hear this switch any more
 	Restarted            // the neighbour has started anew
+	Renewed              // the neighbour has lost the adjacency, and has begun a new session
 	TwoNeighbours        // more than one switch is on the link, as behind a bridge
 )
 
@@ -69,6 +70,7 @@ var reasonTexts = [...]string{
 	NotProved:     "the neighbour has not proved yet that it hears this switch",
 	OneWay:        "the neighbour does not hear this switch any more",
 	Restarted:     "the neighbour has started anew",
+	Renewed:       "the neighbour has lost the adjacency, and has begun a new session",
 	TwoNeighbours: "more than one switch is on the link; want one, without a bridge between",
 }
 

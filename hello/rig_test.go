@@ -27,7 +27,7 @@ func speaker(n, i int) Speaker { return Speaker{SwitchID(n), uint64(1000*n + i)}
 func address(n int) Address {
 	return Address{
 		Port: uint32(n), MAC: rocev2.MAC{2, 0, 0, 0, 0, byte(n)}, IPv4: netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}),
-		IPv6: netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 15: byte(n)}),
+		IPv6: netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 15: byte(n)}), MTU: uint32(1500 + n),
 	}
 }
 

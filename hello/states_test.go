@@ -33,6 +33,7 @@ func (r *rig) other(at int, value byte) {
 // events are its rows. An event returns false where it cannot occur.
 var events = map[string]func(r *rig, column string) bool{
 	"hello of A, this switch not listed": func(r *rig, _ string) bool { r.first(a); return true },
+	"hello of B, this switch not listed": func(r *rig, _ string) bool { r.first(b); return true },
 	"hello of A, right echo":             func(r *rig, c string) bool { return r.can(c, a, r.echo) },
 	"hello of A, wrong echo": func(r *rig, _ string) bool {
 		wrong := uint64(12345)
