@@ -24,6 +24,7 @@ type Config struct {
 	Ports            []Port         `yaml:"ports"`
 	GroupPrefixes    []netip.Prefix `yaml:"group_prefixes"` // unicast, masked, disjoint
 	Envelope         Envelope       `yaml:"envelope"`
+	Switch           Switch         `yaml:"switch"`
 	API              API            `yaml:"api"`
 	User             string         `yaml:"user"` // that gleamd runs as once it has its ports: name, number or UserAuto
 	Limits           Limits         `yaml:"limits"`
@@ -233,6 +234,7 @@ const (
 func Default() *Config {
 	return &Config{
 		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
+		Switch:           Switch{HelloInterval: 100 * time.Millisecond},
 		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		User:             UserAuto,
 		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKsPerPort: 100_000, EnvelopesPerPort: 2000, EnvelopesPerAddress: 500, NeighboursPerPort: 1000},

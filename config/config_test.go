@@ -20,6 +20,9 @@ import (
 
 const goodHex = "8f4be1a60c7d395214d3fa887ce02b9156af3e70c9d8421b6d05b7f2903a6ec4"
 
+// otherHex is another secret, of switches.
+const otherHex = "1f0e9d8c7b6a5948372615f4e3d2c1b00918273645546372819aabbccddeef01"
+
 // minimal is the shortest valid file.
 const minimal = "ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\n"
 
@@ -125,6 +128,7 @@ envelope:
   keys: [{id: 7, secret: "hex:`+goodHex+`", max_groups: 10, max_members: 11, lease_max: 12s, roles: [receive-only], prefixes: ["fd00::ff00/120"]}, {id: 8, secret_file: gleam.key}]
   lease_max: 1m30s
   locate_timeout: 500ms
+switch: {id: "00000000000000fe", keys: [{id: 9, secret: "hex:`+otherHex+`"}], ports: [a], hello_interval: 50ms}
 api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm}
 user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
@@ -141,6 +145,10 @@ log: {level: error, format: json}
 		t.Fatal(err)
 	}
 	secret := mustSecret(t)
+	other, err := parseSecret(otherHex)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := &Config{
 		Ports: []Port{{Name: "a", Queues: []int{1, 3}, VLAN: 10, Rate: 20_000_000, Queue: 100_000, ECN: ECN{KMin: 1000, KMax: 2000, PMax: 1},
 			Allow: Allow{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/64")}, MACs: []MAC{{2, 5: 10}}}}},
@@ -150,7 +158,8 @@ log: {level: error, format: json}
 			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second, Roles: []Role{RoleReceiveOnly}, Prefixes: []netip.Prefix{netip.MustParsePrefix("fd00::ff00/120")}},
 				{ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret, Roles: []Role{RoleMaster, RoleMember}}},
 		},
-		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
+		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond},
+		API:    API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},
 		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, UnconfirmedMoves: MoveEvict,
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},

@@ -41,13 +41,6 @@ func (d *decoder) fail(line int, key, text, reason string) {
 	d.errs = append(d.errs, &Error{File: d.file, Line: line, Key: key, Text: text, Reason: reason})
 }
 
-// confidential reports whether text may be, or hold, a secret: one at its own key, or
-// one at a wrong key.
-func confidential(key, text string) bool {
-	named := strings.HasSuffix(key, ".id") || strings.HasSuffix(key, ".secret_file")
-	return strings.Contains(text, hexPrefix) || strings.HasPrefix(key, "envelope.keys") && !named
-}
-
 // failAt reports v's text as the offender.
 func (d *decoder) failAt(v value, format string, args ...any) {
 	d.fail(v.line, v.key, text(v.node), fmt.Sprintf(format, args...))

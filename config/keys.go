@@ -21,17 +21,8 @@ func (d *decoder) keys(dst *[]Key, list value) {
 	d.list(list, func(v value) {
 		var k Key
 		seen := d.mapping(v,
-			field{"id", func(v value) {
-				i, ok := d.integer(v, 1, 1<<16-1)
-				switch {
-				case ok && where[uint16(i)] > 0:
-					d.failAt(v, "key id is there already, in line %d", where[uint16(i)])
-				case ok:
-					k.ID = uint16(i)
-					where[k.ID] = v.line
-				}
-			}},
-			field{"secret_file", func(v value) { d.secretFile(&k, v) }},
+			field{"id", d.keyID(&k.ID, where)},
+			field{"secret_file", func(v value) { d.secretFile(&k.SecretFile, &k.Secret, v) }},
 			field{"secret", func(v value) { d.secret(&k.Secret, v) }},
 			field{"max_groups", d.int(&k.MaxGroups, 0, 1<<20)},
 			field{"max_members", d.int(&k.MaxMembers, 0, 1<<30)},
@@ -42,18 +33,37 @@ func (d *decoder) keys(dst *[]Key, list value) {
 		if seen == nil {
 			return
 		}
-		if _, ok := seen["id"]; !ok {
-			d.fail(v.line, v.key, "", "has no id")
-		}
-		_, inline := seen["secret"]
-		if _, file := seen["secret_file"]; file == inline {
-			d.fail(v.line, v.key, "", "want either secret or secret_file")
-		}
+		d.oneSecret(v, seen)
 		if len(k.Roles) == 0 {
 			k.Roles = []Role{RoleMaster, RoleMember}
 		}
 		*dst = append(*dst, k)
 	})
+}
+
+// keyID reads the ID of a key. where has the lines of those before it.
+func (d *decoder) keyID(dst *uint16, where map[uint16]int) func(value) {
+	return func(v value) {
+		i, ok := d.integer(v, 1, 1<<16-1)
+		switch {
+		case ok && where[uint16(i)] > 0:
+			d.failAt(v, "key id is there already, in line %d", where[uint16(i)])
+		case ok:
+			*dst = uint16(i)
+			where[*dst] = v.line
+		}
+	}
+}
+
+// oneSecret reports a key without an ID, or without exactly one secret.
+func (d *decoder) oneSecret(v value, seen map[string]value) {
+	if _, ok := seen["id"]; !ok {
+		d.fail(v.line, v.key, "", "has no id")
+	}
+	_, inline := seen["secret"]
+	if _, file := seen["secret_file"]; file == inline {
+		d.fail(v.line, v.key, "", "want either secret or secret_file")
+	}
 }
 
 // secret reads a secret that stands in the file. Its text never gets into an
@@ -72,7 +82,7 @@ func (d *decoder) secret(dst *Secret, v value) {
 	*dst = s
 }
 
-func (d *decoder) secretFile(k *Key, v value) {
+func (d *decoder) secretFile(file *string, dst *Secret, v value) {
 	path, ok := d.str(v)
 	if !ok {
 		return
@@ -89,7 +99,7 @@ func (d *decoder) secretFile(k *Key, v value) {
 	case err != nil:
 		d.failAt(v, "%v", err)
 	default:
-		k.SecretFile, k.Secret = full, s
+		*file, *dst = full, s
 	}
 }
 

@@ -23,6 +23,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		field{"ports", func(v value) { d.ports(&c.Ports, v) }},
 		field{"group_prefixes", func(v value) { d.prefixes(&c.GroupPrefixes, v) }},
 		field{"envelope", func(v value) { d.envelope(&c.Envelope, v) }},
+		field{"switch", func(v value) { d.switches(&c.Switch, v) }},
 		field{"api", func(v value) {
 			d.api(&c.API, v)
 		}},
@@ -316,6 +317,7 @@ func (d *decoder) check(c *Config, line int) {
 		d.fail(line, "group_prefixes", "", "want at least one prefix for GroupIPs, such as 10.77.254.0/24")
 	}
 	d.checkKeys(c, line)
+	d.checkSwitch(c, line)
 	if len(c.Envelope.Keys) == 0 && !c.Envelope.Insecure && !d.refused("envelope") {
 		d.fail(line, "envelope.keys", "", "want at least one key, or insecure: true to accept envelopes from anybody")
 	}

@@ -78,7 +78,7 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 
 // TestSecretIsNotInErrors puts a secret where it is wrong in many ways.
 func TestSecretIsNotInErrors(t *testing.T) {
-	for _, envelope := range []string{
+	for _, section := range []string{
 		"envelope: {keys: [{id: 1, secret: hex:" + goodHex[2:] + "}]}", // short
 		"envelope: {keys: [{id: 1, secret: hex:" + goodHex + "x}]}",
 		"envelope: {keys: [{id: 1, secret: " + goodHex + "}]}", // no prefix
@@ -97,13 +97,15 @@ func TestSecretIsNotInErrors(t *testing.T) {
 		"envelope: {keys: [{id: 1, secret: \"hex:" + goodHex + "}]}",        // no YAML
 		"envelope: {keys: [{id: 1, secret: hex:" + goodHex + "}]}\nx: y: z", // no YAML, a line later
 	} {
-		_, err := Parse("f", []byte("ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\n"+envelope+"\n"))
-		if err == nil {
-			t.Errorf("accepted: %s", envelope)
-			continue
-		}
-		if leaks(err.Error()) {
-			t.Errorf("%s\nleaks: %v", envelope, err)
+		for _, s := range []string{section, strings.Replace(section, "envelope:", "envelope: {insecure: true}\nswitch:", 1)} {
+			_, err := Parse("f", []byte("ports: [{name: p1}]\ngroup_prefixes: [10.77.254.0/24]\n"+s+"\n"))
+			if err == nil {
+				t.Errorf("accepted: %s", s)
+				continue
+			}
+			if leaks(err.Error()) {
+				t.Errorf("%s\nleaks: %v", s, err)
+			}
 		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/hello"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
@@ -62,5 +64,20 @@ func TestAllowListsFitTheirTables(t *testing.T) {
 func TestConfiguredRepair(t *testing.T) {
 	if r := config.Default().Repair; r.Timeout != mcast.DefaultRepairTimeout || r.Tries != mcast.DefaultRepairTries {
 		t.Errorf("repair: timeout %v, %d tries; the core's defaults are %v and %d", r.Timeout, r.Tries, mcast.DefaultRepairTimeout, mcast.DefaultRepairTries)
+	}
+}
+
+// The interval of hellos has the default and the bounds of the protocol.
+func TestConfiguredHellos(t *testing.T) {
+	if d := config.Default().Switch.HelloInterval; d != hello.DefaultInterval {
+		t.Errorf("hello_interval: default %v; the protocol's is %v", d, hello.DefaultInterval)
+	}
+	for interval, fits := range map[time.Duration]bool{
+		hello.MinInterval: true, hello.MinInterval - time.Millisecond: false, hello.MaxInterval: true, hello.MaxInterval + time.Millisecond: false,
+	} {
+		_, err := config.Parse("x.yaml", fmt.Appendf(nil, "ports: [{name: eth1}]\ngroup_prefixes: [10.99.0.0/24]\nenvelope: {insecure: true}\nswitch: {hello_interval: %v}\n", interval))
+		if (err == nil) != fits {
+			t.Errorf("hello_interval %v: %v", interval, err)
+		}
 	}
 }
