@@ -213,6 +213,7 @@ const (
 	EventEnded      = "ended"      // a group
 	EventMoved      = "moved"      // a member: to the location in Reason, which also names the confirmation
 	EventAudit      = "audit"      // a user requested by the API the change that Reason names
+	EventNeighbour  = "neighbour"  // a neighbour switch is up, or down, as Reason says
 	EventMTU        = "mtu"        // packets of a group do not fit a port's MTU, or fit again
 )
 

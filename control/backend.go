@@ -214,6 +214,7 @@ func (e *Engine) Stats() (*api.Stats, error) {
 	s.FramesFree, s.CEMarked = w.FramesFree, w.CEMarked
 	s.Normal, s.Drops = w.Normal, w.Drops
 	own.addTo(s.Normal, s.Drops)
+	e.control.helloDrops(s.Normal, s.Drops)
 	return s, nil
 }
 

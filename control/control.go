@@ -62,6 +62,7 @@ type control struct {
 	// request.
 	linksDue, linksRequested bool
 	announcer                *announcer
+	switches                 switches
 	moves                    moves
 	onLinkChange             func() // called when an interface has changed
 }

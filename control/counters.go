@@ -6,6 +6,7 @@ package control
 import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/hello"
 )
 
 // counters are those of the control loop, which alone uses them.
@@ -31,11 +32,14 @@ func (c *counters) addTo(normal, drops map[string]uint64) {
 func envelopeReason(d envelope.Drop) string { return "envelope_" + d.String() }
 
 // Reasons returns all reasons under which api.Stats counts packets, in a fixed order:
-// those of the data plane, and those of envelopes.
+// those of the data plane, those of envelopes, and those of hellos.
 func Reasons() []dataplane.CountedReason {
 	list := dataplane.Reasons()
 	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
 		list = append(list, dataplane.CountedReason{Name: envelopeReason(d), Text: d.Text(), Normal: d.Normal()})
+	}
+	for d := hello.NoDrop + 1; d < hello.NumDrops; d++ {
+		list = append(list, dataplane.CountedReason{Name: helloReason(d), Text: d.Text(), Normal: d.Normal()})
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/hello"
 )
 
 // The reasons of envelopes are counted beside those of packets, each once, under a name of
@@ -21,7 +22,7 @@ func TestEnvelopeReasonsAreCounted(t *testing.T) {
 		}
 		names[r.Name] = true
 	}
-	if want := len(dataplane.Reasons()) + int(envelope.NumDrops) - 1; len(names) != want {
+	if want := len(dataplane.Reasons()) + int(envelope.NumDrops) - 1 + int(hello.NumDrops) - 1; len(names) != want {
 		t.Errorf("%d reasons, want %d", len(names), want)
 	}
 	var c counters

@@ -37,7 +37,11 @@ func appendUnique[T comparable](list []T, x T) []T {
 // dependencies returns the dependencies of the last answer and of the present location,
 // which counts until there is another one.
 func (h *host) dependencies() (n dependencies) {
-	for _, l := range []*locate.Location{&h.location, &h.dependsOn} {
+	from := []*locate.Location{&h.location, &h.dependsOn}
+	for i := range h.hops {
+		from = append(from, &h.hops[i].at)
+	}
+	for _, l := range from {
 		if l.Hop.IsValid() {
 			n.hops = appendUnique(n.hops, l.Hop)
 		}
@@ -56,10 +60,16 @@ func (h *host) dependencies() (n dependencies) {
 
 // setDependencies records h's location and the dependencies of the last answer. It
 // repeats the lookup if a dependency is new, since a change may have come before the
-// filter passed it.
+// filter passed it (changeDependencies).
 func (x *hosts) setDependencies(h *host, at, known locate.Location) {
 	was := h.dependencies()
 	h.location, h.dependsOn = at, known
+	x.changeDependencies(h, was)
+}
+
+// changeDependencies updates the indexes and the filter for h, whose dependencies were
+// others before.
+func (x *hosts) changeDependencies(h *host, was dependencies) {
 	is := h.dependencies()
 	fresh := false
 	for _, k := range is.hops {

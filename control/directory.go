@@ -39,6 +39,7 @@ type directory struct {
 	onNewTable func(*group)
 	scratch    dataplane.GroupState // reused
 	hosts      *hosts
+	switches   *switches
 	// cameFrom is the origin of the envelope that is being served, memberAt the location
 	// that FromMember has compared it with.
 	cameFrom dataplane.Origin
@@ -70,6 +71,7 @@ type groupDefaults struct {
 // long.
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
+	LocateHop(ifindex int, hop netip.Addr) (locate.Location, error)
 	Up(ifindex int) (up bool, mtu int)
 	Close()
 }

@@ -37,6 +37,8 @@ type Engine struct {
 	bridges *bridgeFollower
 	started time.Time
 	pinner  *pinner // nil if members are not pinned
+
+	switches engineSwitches
 }
 
 // Open attaches to every configured port. If it fails, it undoes everything. The errors
@@ -98,7 +100,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		}
 	}
 	e.control.onLinkChange = e.bridges.wake
-	return e, nil
+	return e, e.openSwitches()
 }
 
 // pinMembers enables the pinning of members in the kernel's tables, and removes entries
@@ -144,6 +146,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	watches.Go(func() { e.bridges.run(watch) })
 	watches.Go(func() { newPortGuardLog(e.control.ports, e.notify).run(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
+	watches.Go(func() { e.switches.run(watch) })
 	return e.plane.Run(func() { e.control.run(ctx, e.changes) })
 }
 
@@ -156,7 +159,7 @@ func (e *Engine) Close() error {
 	if e.bridges != nil {
 		e.bridges.kernel.Close()
 	}
-	var errs []error
+	errs := []error{e.switches.close()}
 	if e.pinner != nil {
 		errs = append(errs, e.pinner.close())
 	}

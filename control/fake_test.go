@@ -61,6 +61,14 @@ func (l *fakeLocator) Locate(ip netip.Addr) (locate.Location, error) {
 	return l.at[ip], l.err[ip]
 }
 
+func (l *fakeLocator) LocateHop(ifindex int, hop netip.Addr) (locate.Location, error) {
+	at, err := l.Locate(hop)
+	if at.Links = []int{ifindex}; err == nil {
+		at.Ifindex = ifindex
+	}
+	return at, err
+}
+
 func (l *fakeLocator) Up(ifindex int) (up bool, mtu int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

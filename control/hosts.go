@@ -22,6 +22,7 @@ type host struct {
 	left            locate.Location   // pinned, when it left its last group
 	seenElsewhereAt time.Duration     // when seenElsewhere was recorded
 	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
+	hops            []nextHop         // on the way to it, if it is behind other switches
 	groups          map[*group]struct{}
 	queued          bool          // is in hosts.queue
 	urgent          bool          // is in hosts.urgent
@@ -55,6 +56,7 @@ type hosts struct {
 	byLink        index[int]
 	queue         []*host           // hosts that a change affects
 	urgent        []*host           // hosts that a registration or an envelope waits for
+	routes        routes            // nil: no keys of switches are configured
 	filter        netlinkFilter     // nil: all changes are reported
 	filterErr     error             // why changes that affect some hosts are not reported
 	queueTurn     bool              // the next lookup is of queue, if both lists have hosts
@@ -147,6 +149,9 @@ func (x *hosts) addMember(g *group, s *slot) {
 func (x *hosts) add(ip netip.Addr) *host {
 	h := &host{ip: ip, retryIndex: -1, groups: make(map[*group]struct{}), waitingGroups: make(map[netip.Addr]missingAnswer), proven: make(map[envelope.KeyID]provenLocation)}
 	x.byIP[ip] = h
+	if x.routes != nil {
+		x.routes.Subscribe(ip)
+	}
 	return h
 }
 
@@ -164,8 +169,12 @@ func (x *hosts) removeMember(g *group, ip netip.Addr) {
 }
 
 func (x *hosts) forget(h *host) {
+	h.hops = nil
 	x.setDependencies(h, locate.Location{}, locate.Location{})
 	delete(x.byIP, h.ip)
+	if x.routes != nil {
+		x.routes.Unsubscribe(h.ip)
+	}
 	x.unanswered.remove(h)
 	delete(x.unlocated, h)
 }

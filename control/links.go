@@ -16,6 +16,7 @@ func (c *control) linksChanged(states []portState) {
 	c.onLinkChange()
 	for pi, p := range c.ports {
 		up, mtu := states[pi].up && !p.bridgeState.Blocked, states[pi].mtu
+		c.tellHellos(pi, states[pi].up, mtu)
 		presence, err := c.plane.SetUp(pi, up)
 		if err != nil {
 			return

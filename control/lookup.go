@@ -25,6 +25,7 @@ type lookup struct {
 type lookupResult struct {
 	lookup
 	location locate.Location
+	hops     []nextHop // of a host that is behind other switches
 	err      error
 	states   []portState // of ports
 }
@@ -43,6 +44,8 @@ type lookupQueue struct {
 	pendingSince []time.Duration   // when each lookup without a result was submitted, oldest first
 	warnedAt     time.Duration     // when the operator was last warned that the kernel is slow
 	total        uint64
+	routes       routes                 // nil: no keys of switches are configured
+	bySwitch     func(ifindex int) bool // hellos are exchanged at the port with this interface
 }
 
 // maxLookups bounds the pending lookups. More would only delay an urgent one.
@@ -57,7 +60,7 @@ func (a *lookupQueue) run(l locator) {
 	for q := range a.requests {
 		x := lookupResult{lookup: q}
 		if q.ip.IsValid() {
-			x.location, x.err = l.Locate(q.ip)
+			x.location, x.hops, x.err = a.locate(l, q.ip)
 		}
 		for _, p := range q.ports {
 			up, mtu := l.Up(p)
@@ -138,6 +141,7 @@ func (c *control) lookupDone(x lookupResult) {
 			c.linksRequested = false
 			c.linksChanged(x.states)
 		} else if h := c.dir.hosts.byIP[x.ip]; h != nil && h.lookupPending {
+			c.dir.hosts.setHops(h, x.hops)
 			c.dir.hostAnswered(h, x.location, x.err, c.now())
 		}
 		select {

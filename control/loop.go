@@ -55,6 +55,10 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			do = f
 		case x := <-c.lookups.results:
 			do = func() { c.lookupDone(x) }
+		case <-c.switches.helloBell:
+			do = c.followNeighbours
+		case <-c.switches.routeBell:
+			do = c.followRoutes
 		case <-changes.Bell:
 			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
 		case <-timer.C:

@@ -36,6 +36,29 @@ func (d Drop) String() string {
 	return fmt.Sprintf("drop %d", uint8(d))
 }
 
+var dropTexts = [NumDrops]string{
+	Malformed:  "a frame of the EtherType of hellos that is none, or one with an impossible value",
+	BadVersion: "a hello of a version of the format that this switch does not know",
+	UnknownKey: "a hello under a key that is not among this switch's keys of switches (switch.keys)",
+	BadMAC:     "a hello with a wrong HMAC: it was made with another secret under that key's id (switch.keys), was changed on its way, or is forged",
+	WrongMAC:   "a hello that came from another MAC address than its sender's: somebody passes on another switch's hellos",
+	Reflected:  "a hello of this switch itself: the link is a loop, or a host sends back what it gets",
+	OwnID:      "a hello of another switch with this switch's ID (switch.id): each needs one of its own",
+	Replayed:   "a hello that is not newer than the last one of its sender: the link has delivered it twice, or somebody has sent it again",
+	TooMany:    "a hello of a fifth switch on one link, where one is expected",
+	LinkIsDown: "a hello that came while the link was taken for down",
+}
+
+// Text returns the meaning of d, for an operator.
+func (d Drop) Text() string { return dropTexts[d] }
+
+// Normal reports whether d occurs where nothing is wrong.
+func (d Drop) Normal() bool { return d == LinkIsDown }
+
+// Suspicious reports whether d is a reason to look at the configuration, or at the neighbour.
+// Frames that are no hellos may be others' use of the EtherType.
+func (d Drop) Suspicious() bool { return !d.Normal() && d != Malformed }
+
 // State is the state of a link's adjacency, named as in RFC 5880.
 type State uint8
 

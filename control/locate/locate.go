@@ -95,16 +95,21 @@ func (l *Locator) Locate(ip netip.Addr) (Location, error) {
 	if r.Type == unix.RTN_LOCAL {
 		return Location{}, fmt.Errorf("%s is an address of this switch itself", ip)
 	}
-	hop := net.IP(ip.AsSlice())
-	if r.Gw != nil {
-		hop = r.Gw
+	hop := ip
+	if gw, ok := netip.AddrFromSlice(r.Gw); ok {
+		hop = gw.Unmap()
 	}
-	way := Location{Links: []int{r.LinkIndex}}
-	way.Hop, _ = netip.AddrFromSlice(hop)
-	way.Hop = way.Hop.Unmap()
-	link, err := l.handle.LinkByIndex(r.LinkIndex)
+	return l.LocateHop(r.LinkIndex, hop)
+}
+
+// LocateHop returns the location of a neighbour on an interface, such as a gateway of a
+// route, as Locate does.
+func (l *Locator) LocateHop(ifindex int, neighbour netip.Addr) (Location, error) {
+	way := Location{Links: []int{ifindex}, Hop: neighbour}
+	hop := net.IP(neighbour.AsSlice())
+	link, err := l.handle.LinkByIndex(ifindex)
 	if err != nil {
-		return Location{}, fmt.Errorf("interface %d on the way to %s: %w", r.LinkIndex, ip, err)
+		return Location{}, fmt.Errorf("interface %d on the way to %s: %w", ifindex, neighbour, err)
 	}
 	if way.MAC, err = l.neighbour(link, hop); err != nil {
 		return way, err

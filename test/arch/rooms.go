@@ -42,7 +42,8 @@ var rooms = []room{
 	{dir: "control/locate", knows: []string{"dataplane/iface"}},
 	{dir: "control/statefile", knows: []string{"rocev2", "mcast", "envelope"}},
 	{dir: "control/fib", knows: []string{}},
-	{dir: "control", knows: []string{"rocev2", "mcast", "envelope", "config", "api", "bpf", "dataplane", "dataplane/iface", "control/locate"}},
+	{dir: "control/neighbours", knows: []string{"rocev2", "mcast", "envelope", "hello", "config", "dataplane"}},
+	{dir: "control", knows: []string{"rocev2", "mcast", "envelope", "hello", "config", "api", "bpf", "dataplane", "dataplane/iface", "control/locate", "control/fib", "control/neighbours"}},
 	// Of the core, an endpoint uses only the types of a registration.
 	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc"},
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict", "Quorum", "DefaultQPN", "GroupParams")}},
