@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/tools/bench/groups"
 	"github.com/gleam-rdma/gleam/tools/bench/loss"
 	"github.com/gleam-rdma/gleam/tools/bench/switchbench"
 )
 
 // subcommands are the benchmarks, each in a package of its own.
-var subcommands = []cli.Command{loss.Command, switchbench.Command}
+var subcommands = []cli.Command{groups.Command, loss.Command, switchbench.Command}
 
 // Command is `gleam bench`.
 func Command(env *cli.Env) *cobra.Command {

@@ -29,6 +29,8 @@ type Config struct {
 	Groups int            // the most groups [16]
 	// Members is the most members of a group [the star's hosts].
 	Members int
+	// Frames of gleamd's UMEM, a power of two [enough for the rings of every port].
+	Frames int
 	// More are further lines of gleamd's configuration file. []
 	More string
 }
@@ -66,7 +68,7 @@ func Build(ctx context.Context, c Config) (_ *Testbed, err error) {
 	s.dir = runDir(c.Dir, c.Star.Name)
 	set := settings{
 		key: s.Key, groups: cmp.Or(c.Groups, 16), members: cmp.Or(c.Members, c.Star.Hosts), more: c.More,
-		ring: 1024, frames: umemFrames(len(s.Star.Ports), 1024),
+		ring: 1024, frames: cmp.Or(c.Frames, umemFrames(len(s.Star.Ports), 1024)),
 	}
 	g, err := newGleamd(c.Gleamd, s.dir, s.Star.Switch, set.config(s.Star.Config(), s.dir))
 	if err != nil {
