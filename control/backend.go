@@ -265,7 +265,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 			IP: r.IP, QPN: uint32(r.QPN), Role: "receiver", Live: m.Live, Window: r.Window.Len > 0,
 			Pending: pendingName(m.Pending), AckPSN: uint32(m.Acked), Lag: int(m.Lag), VLAN: at.VLAN,
 		}
-		if pi := c.plane.PortIndex(at.Ifindex); pi >= 0 {
+		if pi := c.dir.portOf(&g.slots[i]); pi >= 0 {
 			am.Port, am.MAC = c.ports[pi].Name, at.MAC.String()
 			am.VLAN = cmp.Or(am.VLAN, c.ports[pi].VLAN)
 		}

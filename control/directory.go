@@ -56,6 +56,7 @@ type directory struct {
 	// member's.
 	kernelDecides bool
 	onSuspect     func(*host, locate.Location)
+	checked       map[netip.Addr]checkedRegistration // by group
 
 	defaults groupDefaults
 }
@@ -98,7 +99,9 @@ type group struct {
 // its slot until another member takes it over.
 type slot struct {
 	record           envelope.MemberRecord
-	location         locate.Location
+	location         locate.Location // if it is here
+	behind           mcast.Neighbor  // the switch that it is behind; NoNeighbour: it is here
+	leg              mcast.LegID
 	gone             bool
 	mismatchReported [mcast.NumNumbers]bool // numbers that its packets contradict and that the operator was told of
 }
@@ -120,7 +123,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
-		proofs:   newLocationProofs(),
+		proofs: newLocationProofs(), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec()},
 	}
 	for id := size - 1; id >= 0; id-- {
@@ -136,27 +139,21 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	if r.Base != 0 {
 		return d.update(r, key)
 	}
-	places, verdict := d.locateMembers(r, r, key)
+	places, verdict := d.takeChecked(r), accepted
+	if places == nil {
+		places, verdict = d.check(r, key)
+	}
 	if verdict.Kind != envelope.VerdictAccepted {
 		return verdict
 	}
-	if limit := d.largestPMTU(places, r.Group.Is4()); r.PMTU > limit {
-		return rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
-	}
 	g := d.groups[r.Group]
 	if g == nil {
-		if len(d.freeIDs) == 0 {
-			return rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.maxGroups)})
-		}
 		id := d.freeIDs[len(d.freeIDs)-1]
 		g = &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
 	}
-	slots := make([]slot, len(r.Members))
-	for i := range slots {
-		slots[i] = slot{record: r.Members[i], location: places[i]}
-	}
+	slots := newSlots(r, places)
 	table := d.makeTable(r, slots)
-	if limit, err := g.handle.MaxMembers(&table); err == nil && len(r.Members) > limit {
+	if limit, err := g.handle.MaxMembers(&table); err == nil && len(legSpecs(r, &table)) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	spec := makeSpec(g.id, r, &table, &d.defaults)
@@ -175,7 +172,26 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	g.generation, g.applied, g.mtuText = spec.Generation, appliedOutcomes{}, ""
 	d.hosts.setMembers(g, slots)
 	g.setRegistration(r)
-	return envelope.Verdict{Kind: envelope.VerdictAccepted}
+	return accepted
+}
+
+// check is the part of Install that changes nothing: it returns the locations of the
+// members that are here, or why the group cannot be installed (yet).
+func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locate.Location, envelope.Verdict) {
+	places, verdict := d.locateMembers(membersHere(r), r, key)
+	if verdict.Kind == envelope.VerdictAccepted {
+		verdict = d.checkLinks(r)
+	}
+	if verdict.Kind != envelope.VerdictAccepted {
+		return nil, verdict
+	}
+	if limit := pathMTUWithin(d.linkMTU(r, d.lowestMTU(places)), r.Group.Is4()); r.PMTU > limit {
+		return nil, rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
+	}
+	if d.groups[r.Group] == nil && len(d.freeIDs) == 0 {
+		return nil, rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.maxGroups)})
+	}
+	return places, verdict
 }
 
 func (g *group) setRegistration(r *envelope.Registration) {
@@ -189,6 +205,8 @@ func (d *directory) coreRefused(r *envelope.Registration, err error) envelope.Ve
 	d.notify(true, "the core refused a group", "group", r.Group, "error", err)
 	return rejected(envelope.Problem{Reason: envelope.Malformed})
 }
+
+var accepted = envelope.Verdict{Kind: envelope.VerdictAccepted}
 
 func rejected(p envelope.Problem) envelope.Verdict {
 	return envelope.Verdict{Kind: envelope.VerdictRejected, Problem: p}
@@ -236,13 +254,17 @@ func (d *directory) HadSource(ip netip.Addr) (carried bool) {
 // largestPMTU returns the largest path MTU that the ports at the given locations carry. A
 // packet that is longer than a frame of the UMEM takes several (port.multiBuffer).
 func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
+	return pathMTUWithin(d.lowestMTU(places), v4)
+}
+
+func (d *directory) lowestMTU(places []locate.Location) int {
 	mtu := math.MaxInt
 	for _, at := range places {
 		if pi := d.plane.PortIndex(at.Ifindex); pi >= 0 {
 			mtu = min(mtu, d.ports[pi].mtu)
 		}
 	}
-	return pathMTUWithin(mtu, v4)
+	return mtu
 }
 
 // makeSpec makes the core's spec of a registration whose members are all new.
@@ -256,9 +278,13 @@ func makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table, d 
 	if !r.NoRepair {
 		spec.Repair = d.repair
 	}
+	spec.Legs = legSpecs(r, t)
 	for i := range r.Members {
-		spec.Legs = append(spec.Legs, legSpec(&t.Destinations[i]))
-		spec.Members = append(spec.Members, memberSpec(&r.Members[i], mcast.LegID(i)))
+		at := mcast.LegID(i)
+		if t.Legs != nil {
+			at = t.Destinations[i].Leg
+		}
+		spec.Members = append(spec.Members, memberSpec(&r.Members[i], at))
 	}
 	return spec
 }
@@ -274,11 +300,11 @@ func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
 // makeTable makes the worker's table of a registration: a destination for each member,
 // with the member's number.
 func (d *directory) makeTable(r *envelope.Registration, slots []slot) dataplane.Table {
-	t := dataplane.Table{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU}
+	t := dataplane.Table{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Legs: d.legsOf(slots)}
 	for i := range slots {
 		m := &slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{
-			Origin: d.originOf(&slots[i].location), IP: m.IP, QPN: m.QPN, Gone: slots[i].gone,
+			Origin: d.originOf(&slots[i].location), IP: m.IP, QPN: m.QPN, Leg: slots[i].leg, Gone: slots[i].gone,
 		})
 	}
 	return t

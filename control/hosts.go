@@ -116,7 +116,7 @@ const (
 func (x *hosts) setMembers(g *group, slots []slot) {
 	now := make(map[netip.Addr]int, len(slots))
 	for i := range slots {
-		if s := &slots[i]; !s.gone {
+		if s := &slots[i]; !s.gone && s.isHere() {
 			now[s.record.IP] = i
 			x.addMember(g, s)
 		}

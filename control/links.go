@@ -78,7 +78,7 @@ func (c *control) checkPMTU(g *group) {
 	narrow := ""
 	for i := range g.slots {
 		s := &g.slots[i]
-		if pi := c.plane.PortIndex(s.location.Ifindex); !s.gone && pi >= 0 && c.ports[pi].mtu < need {
+		if pi := c.dir.portOf(s); !s.gone && pi >= 0 && c.ports[pi].mtu < need {
 			narrow = fmt.Sprintf("packets of up to %d bytes do not fit port %s, whose MTU is %d: longer copies to %s are dropped (%s); raise the MTU, or register the group with a path MTU of %d",
 				need, c.ports[pi].Name, c.ports[pi].mtu, s.record.IP, dataplane.FrameTooLong, pathMTUWithin(c.ports[pi].mtu, g.reg.Group.Is4()))
 			break

@@ -155,6 +155,7 @@ func (d *directory) expirePending(now time.Duration) {
 				d.forgetPending(group)
 			}
 		}
+		d.expireChecked(now)
 	}
 	d.hosts.expireGuests(now)
 }

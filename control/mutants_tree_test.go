@@ -1,0 +1,34 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Mistakes about groups with members at other switches.
+var _ = []mutant.Mutant{
+	mutant.New("members elsewhere are located here", "Between switches", mutant.In(membersHere,
+		"if r.Tree == nil {",
+		"if r.Tree != nil {")),
+	mutant.New("members elsewhere are hosts of this switch", "Between switches", mutant.In((*hosts).setMembers,
+		"!s.gone && s.isHere()",
+		"!s.gone")),
+	mutant.New("each member behind a neighbour has a leg", "Between switches", mutant.In(newSlots,
+		"if s.isHere() || !ok {",
+		"if s.isHere() || !ok || ok {")),
+	mutant.New("members here share a leg", "Between switches", mutant.In(newSlots,
+		"if s.isHere() || !ok {",
+		"if !ok {")),
+	mutant.New("Install takes locations that have changed since Check", "Between switches", mutant.In((*directory).takeChecked,
+		"|| !sameLocation(h.location, c.kernel[i])",
+		"")),
+	mutant.New("Install takes what Check has accepted of another registration", "Between switches", mutant.In((*directory).takeChecked,
+		"if !ok || c.reg != r ||",
+		"if !ok ||")),
+	mutant.New("a link to a neighbour takes packets of any length", "Between switches", mutant.In((*directory).check,
+		"d.linkMTU(r, d.lowestMTU(places))",
+		"d.lowestMTU(places)")),
+	mutant.New("the neighbour's end of a link takes packets of any length", "Between switches", mutant.In((*directory).linkMTU,
+		"most = min(most, l.mtu)",
+		"")),
+}
