@@ -9,5 +9,5 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("a new table counts members that have gone", "R70", mutant.In((*directory).makeTable,
 		", Leg: slots[i].leg, Gone: slots[i].gone,",
-		",")),
+		", Leg: slots[i].leg,")),
 }

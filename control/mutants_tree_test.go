@@ -21,7 +21,7 @@ var _ = []mutant.Mutant{
 		"if !ok {")),
 	mutant.New("Install takes locations that have changed since Check", "Between switches", mutant.In((*directory).takeChecked,
 		"|| !sameLocation(h.location, c.kernel[i])",
-		"")),
+		"|| !sameLocation(c.kernel[i], c.kernel[i])")),
 	mutant.New("Install takes what Check has accepted of another registration", "Between switches", mutant.In((*directory).takeChecked,
 		"if !ok || c.reg != r ||",
 		"if !ok ||")),
