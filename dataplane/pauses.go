@@ -14,25 +14,26 @@ import (
 // receivers must not count as silent for that time: the core is told of it
 // (mcast.Switch.SetPortPaused), including the pauses of other workers that receive from a
 // group's ports.
+//
+// The total of a port grows more slowly than time as long as all of these workers run
+// now and then, whatever part of the time each of them is late. Otherwise no time that is
+// waited for would come on a switch that is always late: a dead member would stay, and a
+// member that comes back would never be probed (R73).
 
-// pauseThreshold is the delay of a worker that does not count as a pause: timers and
-// batches take as long.
+// pauseThreshold is the part of a worker's delay that is not a pause: timers and batches
+// take as long.
 const pauseThreshold = 2 * time.Millisecond
 
 // pauseStatus is what a worker publishes of its pauses to the others.
 type pauseStatus struct {
 	due    atomic.Int64 // the latest time at which the worker runs again, as worker.now
-	paused atomic.Int64 // total time by which it was late
+	paused atomic.Int64 // total of its pauses
 	_      [112]byte    // keeps other fields off the cache line
 }
 
-// pauseAt returns how late a worker is at now, if it was due at due; 0 below
-// pauseThreshold.
+// pauseAt returns how long a worker has paused at now, if it was due at due.
 func pauseAt(due, now time.Duration) time.Duration {
-	if late := now - due; late > pauseThreshold {
-		return late
-	}
-	return 0
+	return max(now-due-pauseThreshold, 0)
 }
 
 // total returns how long the worker has paused by now, including a pause that has not
@@ -45,23 +46,25 @@ func (p *pauseStatus) total(now time.Duration) time.Duration {
 }
 
 // pauses is what a worker knows of pauses: its own, which it publishes, and those of the
-// other workers, as last reported to the core.
+// other workers.
 type pauses struct {
 	status pauseStatus
 	runBy  time.Duration   // as status.due
 	total  time.Duration   // as status.paused
-	others []time.Duration // total pauses of the other workers, by index
+	seen   []time.Duration // total pauses of the other workers before this batch, by index
+	grown  []time.Duration // what has been added to them since the batch before
+	ports  []time.Duration // total pauses of each port, as reported to the core
 }
 
-// note begins a batch at time now, and reports whether a pause has just ended.
-func (p *pauses) note(now time.Duration) (ended bool) {
-	late := pauseAt(p.runBy, now)
-	if late > 0 {
-		p.total += late
+// note begins a batch at time now, and returns the pause that has just ended, or 0.
+func (p *pauses) note(now time.Duration) time.Duration {
+	d := pauseAt(p.runBy, now)
+	if d > 0 {
+		p.total += d
 		p.status.paused.Store(int64(p.total))
 	}
 	p.setRunBy(now)
-	return late > 0
+	return d
 }
 
 // setRunBy records that the worker runs again by due.
@@ -70,17 +73,17 @@ func (p *pauses) setRunBy(due time.Duration) {
 	p.status.due.Store(int64(due))
 }
 
-// notePauses begins a batch of w. It reports pauses of w that have just ended, and those
+// notePauses begins a batch of w. It reports a pause of w that has just ended, and those
 // of other workers, to the core.
 func (w *worker) notePauses() {
-	ended := w.pauses.note(w.now)
-	if w.readOthersPauses(w.now) || ended {
-		w.reportPauses()
+	own := w.pauses.note(w.now)
+	if w.readOthersPauses(w.now) || own > 0 {
+		w.reportPauses(own)
 	}
 }
 
-// readOthersPauses updates w.pauses.others, and reports whether another worker has paused
-// for longer than recorded there.
+// readOthersPauses updates seen and grown of w.pauses, and reports whether another worker
+// has paused since the batch before.
 func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 	if w.workers == nil {
 		return false
@@ -89,25 +92,32 @@ func (w *worker) readOthersPauses(now time.Duration) (more bool) {
 		if o == w {
 			continue
 		}
-		if t := o.pauses.status.total(now); t > w.pauses.others[i] {
-			w.pauses.others[i], more = t, true
-		}
+		d := max(o.pauses.status.total(now)-w.pauses.seen[i], 0)
+		w.pauses.seen[i], w.pauses.grown[i], more = w.pauses.seen[i]+d, d, more || d > 0
 	}
 	return more
 }
 
-// reportPauses tells the core for how long the packets of each port were not read.
-func (w *worker) reportPauses() {
+// reportPauses tells the core for how long the packets of each port were not read since
+// the batch before. Pauses of several workers are at the same time, or else w has run in
+// between: the longest of them counts.
+func (w *worker) reportPauses(own time.Duration) {
+	for len(w.pauses.ports) < len(w.ports) {
+		w.pauses.ports = append(w.pauses.ports, 0)
+	}
 	for pi := range w.ports {
-		t := w.pauses.total
+		d := own
 		if w.workers != nil {
 			for i := range w.workers.all {
 				if i != w.index && w.workers.receivesFrom(i, pi) {
-					t += w.pauses.others[i]
+					d = max(d, w.pauses.grown[i])
 				}
 			}
 		}
-		w.core.SetPortPaused(mcast.Port(pi), t)
+		if d > 0 {
+			w.pauses.ports[pi] += d
+			w.core.SetPortPaused(mcast.Port(pi), w.pauses.ports[pi])
+		}
 	}
 }
 

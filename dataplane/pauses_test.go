@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func newListeners(t *testing.T, hosts, count int) *listeners {
 	c := &workers{}
 	for i := range count {
 		w := bareWorker(t, hosts)
-		w.index, w.pauses.others = i, make([]time.Duration, count)
+		w.index, w.pauses.seen, w.pauses.grown = i, make([]time.Duration, count), make([]time.Duration, count)
 		if count > 1 {
 			w.workers = c
 		}
@@ -45,16 +46,21 @@ func newListeners(t *testing.T, hosts, count int) *listeners {
 		p.queue = newEgressQueue(256<<10, 1024, 0)
 	}
 	c.setPortDelays()
-	spec := mcast.GroupSpec{IP: testGroup, QPN: 0x4242, PMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead}
-	for i := range hosts {
-		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
-		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
-	}
 	w := l.workers[0]
-	if err := w.core.Apply(0, mcast.PutGroup{Spec: spec}, &w.out); err != nil {
+	if err := w.core.Apply(0, mcast.PutGroup{Spec: l.spec(0)}, &w.out); err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// spec returns the group. Its new members are probed if psnProbe is not 0.
+func (l *listeners) spec(psnProbe time.Duration) mcast.GroupSpec {
+	spec := mcast.GroupSpec{IP: testGroup, QPN: 0x4242, PMTU: 1024, Policy: mcast.Evict, DeadAfter: listenersDead, PSNProbe: psnProbe}
+	for i := range l.workers[0].ports {
+		spec.Legs = append(spec.Legs, mcast.LegSpec{Port: mcast.Port(i)})
+		spec.Members = append(spec.Members, mcast.MemberSpec{IP: fakeHost(i), QPN: rocev2.QPN(0x100 + i), Leg: mcast.LegID(i)})
+	}
+	return spec
 }
 
 // turns has the given workers run at now, as step does but for the sockets.
@@ -113,12 +119,12 @@ func TestR58_AWorkersPauses(t *testing.T) {
 	l.turns(111*ms, 0) // to run at 51, it is 60 ms late
 	l.expectEvicted("after a sleep of 110 ms, which was to be of 50")
 	l.turns(141*ms, 0) // a turn of 30 ms
-	l.expectEvicted("after 140 ms, of which it paused for 90")
-	l.sleep(190*ms, 0)
-	l.turns(190*ms, 0)
+	l.expectEvicted("after 140 ms, of which it paused for 86")
+	l.sleep(186*ms, 0)
+	l.turns(186*ms, 0)
 	l.expectEvicted("after 99 ms of silence")
-	l.sleep(191*ms, 0)
-	l.turns(191*ms+pauseThreshold/2, 0) // as late as timers are
+	l.sleep(187*ms, 0)
+	l.turns(187*ms+pauseThreshold/2, 0) // as late as timers are
 	l.expectEvicted("after 101 ms of silence", 2)
 }
 
@@ -134,11 +140,11 @@ func TestR58_TheReceivingWorkersPauses(t *testing.T) {
 	}
 	l.expectEvicted("while the worker that would hear it stands still")
 	l.turns(201*ms, 2)
-	for now := 202 * ms; now < 281*ms; now += ms {
+	for now := 202 * ms; now < 279*ms; now += ms {
 		l.turns(now, 0, 1, 2)
 	}
 	l.expectEvicted("after 99 ms in which it was heard")
-	l.turns(282*ms, 0, 1, 2)
+	l.turns(280*ms, 0, 1, 2)
 	l.expectEvicted("after 101 ms in which it was heard", 2)
 
 	l = newListeners(t, 3, 3)
@@ -148,6 +154,51 @@ func TestR58_TheReceivingWorkersPauses(t *testing.T) {
 		l.turns(now, 0, 2)
 	}
 	l.expectEvicted("while another worker stands still", 2)
+}
+
+// R58: workers that pause again and again, each for most of the time, run in between.
+// What they do not hear then is silence, and the wait for a member of lately ends (R73).
+func TestR58_PausesWithoutEnd(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		late, apart time.Duration // each worker is late by late, and each runs apart after the one before
+	}{
+		"at the same time": {10 * ms, 0},
+		"in turn":          {10 * ms, 3 * ms},
+		"batches of 6 ms":  {6 * ms, 2 * ms},
+		"pauses of 50 ms":  {50 * ms, 16 * ms},
+	} {
+		until := func(l *listeners, done func() bool) time.Duration {
+			for now := c.late; now < 10*time.Second; now += c.late {
+				for i := range 3 {
+					if l.turns(now+time.Duration(i)*c.apart, i); done() {
+						return now
+					}
+				}
+			}
+			return 0
+		}
+		l := newListeners(t, 3, 3)
+		l.begin()
+		evicted := until(l, func() bool { return len(l.evicted) > 0 })
+		l = newListeners(t, 3, 3)
+		w := l.workers[0]
+		for _, op := range []mcast.Op{
+			mcast.PutGroup{Spec: l.spec(time.Millisecond)},
+			mcast.UpdateMembers{Remove: []mcast.MemberID{1}, Add: []mcast.AddMember{{Member: mcast.MemberSpec{IP: fakeHost(1), QPN: 0x111, Leg: 1}, Leg: mcast.LegSpec{Port: 1}}}},
+		} {
+			if err := w.core.Apply(0, op, &w.out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		probed := until(l, func() bool {
+			return slices.ContainsFunc(w.out.Probes, func(p mcast.Probe) bool { return p.Leg == 1 })
+		})
+		t.Logf("%s: probed after %v, evicted after %v", name, probed, evicted)
+		if probed < 20*ms || evicted < listenersDead {
+			t.Errorf("%s: the member of lately is probed after %v, the silent one evicted after %v", name, probed, evicted)
+		}
+	}
 }
 
 // R59: what may wait in a port's queue at its rate is added to DeadAfter, for members

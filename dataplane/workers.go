@@ -73,7 +73,7 @@ func newWorkers(ports []*port, umem *xsk.Umem, cfg *config.Config, poller newPol
 	}
 	c.setPortDelays()
 	for _, from := range c.all {
-		from.pauses.others = make([]time.Duration, n)
+		from.pauses.seen, from.pauses.grown = make([]time.Duration, n), make([]time.Duration, n)
 		from.handoff.out = make([]*spsc.Ring[xsk.Desc], n)
 		for _, to := range c.all {
 			if from == to {
