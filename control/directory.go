@@ -48,8 +48,8 @@ type directory struct {
 	// pending are registrations that wait for answers, by group; ready are the groups
 	// whose registrations have all answers.
 	pending     map[netip.Addr]*pendingRegistration
+	expiries    []pendingExpiry // of pending, the next one first
 	ready       []netip.Addr
-	sweptAt     time.Duration
 	staleTables []*group // groups whose workers do not have the members' present locations yet
 	// kernelDecides: the kernel's tables decide where members are (unconfirmed_moves:
 	// follow). onSuspect is called with a location by the kernel that differs from the

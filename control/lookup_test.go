@@ -99,6 +99,52 @@ func TestARegistrationThatIsGivenUp(t *testing.T) {
 	})
 }
 
+// TestPendingRegistrationsExpire: a registration that the registrar does not ask about again
+// is forgotten. Only registrations whose time has come are looked at.
+func TestPendingRegistrationsExpire(t *testing.T) {
+	f := newFakeSwitch(t, 3, 1)
+	f.control.do(func() {
+		d := f.control.dir
+		later := func(n, i int) *envelope.Registration {
+			m := f.record(i, 0x100)
+			r := &envelope.Registration{Group: fakeGroup(n), Epoch: 5, Members: []envelope.MemberRecord{record(&m)}}
+			if _, v := d.locateMembers(r, r, 0); v.Kind != envelope.VerdictLater {
+				t.Fatalf("group %d: %+v, want to wait", n, v)
+			}
+			return r
+		}
+		expect := func(at time.Duration, checks int, groups ...int) {
+			t.Helper()
+			d.expirePending(at)
+			waiting := 0
+			for _, n := range groups {
+				if d.pending[fakeGroup(n)] != nil {
+					waiting++
+				}
+			}
+			if waiting != len(groups) || len(d.pending) != len(groups) || len(d.expiries) != checks {
+				t.Errorf("at %v: %d registrations wait, with %d expiries, want %v and %d", at, len(d.pending), len(d.expiries), groups, checks)
+			}
+		}
+		later(0, 0)
+		asked := later(1, 1)
+		later(2, 2)
+		first := d.expiries[0].at
+		expect(first-1, 3, 0, 1, 2)
+		d.pending[asked.Group].lastRequested = first - 1
+		replaced := later(2, 0) // another one of the same group: the first one is decided
+		d.expiries[3].at, d.pending[replaced.Group].lastRequested = first+pendingTTL, first
+		expect(d.expiries[2].at, 2, 1, 2)
+		expect(first+pendingTTL, 1, 1)
+		expect(first+2*pendingTTL, 0)
+		for i := range 3 {
+			if h := d.hosts.byIP[fakeHost(i)]; h != nil && len(h.waitingGroups) > 0 {
+				t.Errorf("host %d is waited for", i)
+			}
+		}
+	})
+}
+
 // A registration's hosts do not wait for those that changes are about, and these
 // are asked for at a bounded rate.
 func TestTheQueueDoesNotHoldUpRegistrations(t *testing.T) {

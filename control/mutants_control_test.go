@@ -39,6 +39,15 @@ var _ = []mutant.Mutant{
 		`func (g *group) learnTurns(o *mcast.Outcomes) (ds []decision) {
 	if n := o.Turns - g.known.turns; n > 0 {
 		`)),
+	mutant.New("a registration that is asked about is checked once", "Outcomes", mutant.In((*directory).expirePending,
+		"d.expiries = append(d.expiries, pendingExpiry{a, now + pendingTTL})",
+		"_ = now + pendingTTL")),
+	mutant.New("a registration that is asked about expires", "Outcomes", mutant.In((*directory).expirePending,
+		"case a.lastRequested+pendingTTL > now:",
+		"case a.lastRequested > now:")),
+	mutant.New("the expiry of a replaced registration ends the new one", "Outcomes", mutant.In((*directory).expirePending,
+		"case d.pending[a.reg.Group] != a:",
+		"case d.pending[a.reg.Group] == nil:")),
 	mutant.New("the registrar does not hear of evictions", "Outcomes", mutant.In((*control).applyOutcomes,
 		`		switch d.Kind {
 		case mcast.MemberEvicted:

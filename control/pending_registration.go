@@ -34,8 +34,15 @@ type pendingRegistration struct {
 	lastRequested time.Duration          // when the registrar last asked for a verdict
 }
 
+// pendingExpiry is the time at which a pending registration is checked, and forgotten if
+// the registrar has given it up.
+type pendingExpiry struct {
+	registration *pendingRegistration
+	at           time.Duration
+}
+
 // pendingTTL is the time after which a registration is forgotten that the registrar has
-// not asked about again: the registrar has given it up.
+// not asked about again: the registrar has given it up. It takes twice as long at most.
 const pendingTTL = 2 * time.Second
 
 // locateMembers returns the location of every member of r. The verdict is VerdictLater if
@@ -91,6 +98,7 @@ func (d *directory) locateMembers(r, reg *envelope.Registration, key envelope.Ke
 		return places, envelope.Verdict{Kind: envelope.VerdictAccepted}
 	}
 	d.pending[r.Group] = a
+	d.expiries = append(d.expiries, pendingExpiry{a, now + pendingTTL})
 	return nil, d.verdictLater(a)
 }
 
@@ -148,12 +156,15 @@ func (d *directory) hostLocated(h *host, l missingAnswer) {
 // expirePending drops registrations that the registrar has given up, and unused guests.
 func (d *directory) expirePending(now time.Duration) {
 	d.hosts.now = now
-	if now >= d.sweptAt+pendingTTL {
-		d.sweptAt = now
-		for group, a := range d.pending {
-			if now-a.lastRequested > pendingTTL {
-				d.forgetPending(group)
-			}
+	for len(d.expiries) > 0 && d.expiries[0].at <= now {
+		a := d.expiries[0].registration
+		d.expiries = d.expiries[1:]
+		switch {
+		case d.pending[a.reg.Group] != a: // decided, or replaced
+		case a.lastRequested+pendingTTL > now:
+			d.expiries = append(d.expiries, pendingExpiry{a, now + pendingTTL})
+		default:
+			d.forgetPending(a.reg.Group)
 		}
 		d.expireChecked(now)
 	}
