@@ -238,7 +238,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 			d.reportLastOutcome(g, i)
 		}
 		g.markGone(i)
-		d.hosts.setMembers(g, g.slots)
+		d.hosts.slotGone(g, i)
 	}
 }
 

@@ -168,6 +168,15 @@ func (x *hosts) removeMember(g *group, ip netip.Addr) {
 	}
 }
 
+// slotGone removes g from the host of its slot i, whose member has gone.
+func (x *hosts) slotGone(g *group, i int) {
+	ip := g.slots[i].record.IP
+	if at, in := g.hosts[ip]; in && at == i {
+		delete(g.hosts, ip)
+		x.removeMember(g, ip)
+	}
+}
+
 func (x *hosts) forget(h *host) {
 	h.hops = nil
 	x.setDependencies(h, locate.Location{}, locate.Location{})

@@ -39,6 +39,9 @@ var _ = []mutant.Mutant{
 		`func (g *group) learnTurns(o *mcast.Outcomes) (ds []decision) {
 	if n := o.Turns - g.known.turns; n > 0 {
 		`)),
+	mutant.New("the host of an evicted member stays one of a member", "Outcomes", mutant.In((*control).applyOutcomes,
+		"c.dir.hosts.slotGone(g, int(d.Member))",
+		"")),
 	mutant.New("a registration that is asked about is checked once", "Outcomes", mutant.In((*directory).expirePending,
 		"d.expiries = append(d.expiries, pendingExpiry{a, now + pendingTTL})",
 		"_ = now + pendingTTL")),
@@ -49,11 +52,9 @@ var _ = []mutant.Mutant{
 		"case d.pending[a.reg.Group] != a:",
 		"case d.pending[a.reg.Group] == nil:")),
 	mutant.New("the registrar does not hear of evictions", "Outcomes", mutant.In((*control).applyOutcomes,
-		`		switch d.Kind {
-		case mcast.MemberEvicted:
+		`c.dir.hosts.slotGone(g, int(d.Member))
 			c.reg.MemberEvicted(c.now(), g.reg.Group, m, d.Syndrome, d.PSN, &c.out)`,
-		`		switch d.Kind {
-		case mcast.MemberEvicted:
+		`c.dir.hosts.slotGone(g, int(d.Member))
 			c.out = $1{}`, envelope.Output{})),
 	mutant.New("a registration that is replaced has no last words", "Outcomes", mutant.In((*directory).Install,
 		`d.ends(g, &d.last, envelope.Replaced)

@@ -71,6 +71,44 @@ func TestNoGroupHidesAnothersEviction(t *testing.T) {
 	}
 }
 
+// TestEvictedHostIsNoMember: a host whose only member is evicted is a guest at once: it is
+// not pinned any more, and forgotten after a while. A host that is still a member of another
+// group stays as it is.
+func TestEvictedHostIsNoMember(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		f := newFakeSwitch(t, 3, 1)
+		f.register(0, 3, 0x100, "evict")
+		if both {
+			f.register(1, 3, 0x200, "evict")
+		}
+		f.control.do(func() {
+			f.control.dir.hosts.onPinChange = func(h *host) {
+				if h.ip != fakeHost(2) || both {
+					t.Errorf("the pin of %v may have changed", h.ip)
+				}
+			}
+		})
+		f.feed(0, evicts(0)...)
+		f.eventually("the journal has the eviction", func() bool { return len(f.events(0, api.EventEvicted)) == 1 })
+		f.control.do(func() {
+			x, g := f.control.dir.hosts, f.control.dir.groups[fakeGroup(0)]
+			h := x.byIP[fakeHost(2)]
+			if _, in := h.groups[g]; in || h.isMember() != both || !both && !h.onGuestList {
+				t.Errorf("the host of the evicted member: in %d groups, a guest %v; another group %v", len(h.groups), h.onGuestList, both)
+			}
+			if at, in := g.hosts[fakeHost(2)]; in || len(g.hosts) != 2 {
+				t.Errorf("the group has %v, the evicted one at %d", g.hosts, at)
+			}
+			if was := f.control.dir.memberLocation(fakeGroup(0), fakeHost(2), true); was.Ifindex == 0 {
+				t.Error("envelopes of the former member are not recognised")
+			}
+			if x.expireGuests(f.control.now() + 2*guestTTL); (x.byIP[fakeHost(2)] != nil) != both {
+				t.Errorf("the host is known: %v, another group %v", x.byIP[fakeHost(2)] != nil, both)
+			}
+		})
+	}
+}
+
 // A group that has news all the time, and one after the other, loses nothing.
 func TestNewsDuringNews(t *testing.T) {
 	f := newFakeSwitch(t, 3, 1)
