@@ -35,7 +35,8 @@ type Fabric struct {
 	Gleamds map[string]*Gleamd // by the switch's name
 	Key     []byte             // with which envelopes are authenticated; its number is KeyID
 
-	dir string
+	switchKey []byte // with which switches know each other
+	dir       string
 }
 
 // fabricRing is the number of entries of a ring, less than a Testbed's, since there are many
@@ -57,6 +58,9 @@ func BuildFabric(ctx context.Context, c FabricConfig) (_ *Fabric, err error) {
 	}
 	f := &Fabric{Gleamds: make(map[string]*Gleamd), dir: runDir(c.Dir, c.Fabric.Name)}
 	if f.Key, err = newKey(); err != nil {
+		return nil, err
+	}
+	if f.switchKey, err = newKey(); err != nil {
 		return nil, err
 	}
 	if f.Fabric, err = fabric.New(c.Fabric); err != nil {
@@ -83,17 +87,11 @@ func BuildFabric(ctx context.Context, c FabricConfig) (_ *Fabric, err error) {
 
 // config is the configuration file of the gleamd of s.
 func (f *Fabric) config(c *FabricConfig, s *fabric.Switch, dir string) string {
-	ports := s.Ports()
-	network := "ports:\n"
-	for _, p := range ports {
-		network += "  - name: " + p + "\n"
-	}
-	network += fmt.Sprintf("group_prefixes:\n  - %s\n  - %s\n", fabric.GroupsIPv4, fabric.GroupsIPv6)
 	set := settings{
 		key: f.Key, groups: cmp.Or(c.Groups, 16), members: cmp.Or(c.Members, len(f.Hosts)), more: c.More,
-		ring: fabricRing, frames: umemFrames(len(ports), 2*fabricRing),
+		ring: fabricRing, frames: umemFrames(len(s.Ports()), 2*fabricRing),
 	}
-	return set.config(network, dir)
+	return set.config(s.Config(f.switchKey), dir)
 }
 
 // startAll starts all gleamds at once.

@@ -4,8 +4,10 @@
 package fabric
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 )
 
 // The address plan. Switch i, from 1 in the topology's order, has the router ID
@@ -68,4 +70,20 @@ func bridgeMAC(i int) net.HardwareAddr {
 // (RFC 4291, appendix A).
 func linkLocal(m net.HardwareAddr) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+}
+
+// Config returns the lines of the configuration file of a gleamd in s that follow from the
+// topology: its ports, the prefixes of groups, and the switch among others, which know each
+// other by the key.
+func (s *Switch) Config(key []byte) string {
+	text := "ports:\n"
+	for _, p := range s.Ports() {
+		text += "  - name: " + p + "\n"
+	}
+	return text + fmt.Sprintf(`group_prefixes: [%q, %q]
+switch:
+  id: "%016x"
+  keys: [{id: 1, secret: "hex:%x"}]
+  ports: [%s]
+`, GroupsIPv4, GroupsIPv6, s.number, key, strings.Join(s.Neighbours(), ", "))
 }
