@@ -120,8 +120,19 @@ func TestMutantsBuild(t *testing.T) {
 			t.Errorf("%s: %v", m.name, err)
 		}
 	}
-	if err := pkgs["mcast"].check(map[string][]byte{"mcast/fastpath.go": []byte("package mcast\n\nfunc (s *Switch) x() { s.nothingOfThisName() }\n")}); err == nil {
-		t.Error("a call of a method that does not exist is no type error")
+}
+
+// A mutant that calls what does not exist is found without being built.
+func TestTypeErrorsAreFound(t *testing.T) {
+	s := weights(t)
+	p := loadTyped(t, s.root, []mutant{{dir: "decay"}})["decay"]
+	for src, ok := range map[string]bool{
+		"package decay\n\ntype Weight uint32\n\nfunc (w Weight) x() { w.y() }\n\nfunc (w Weight) y() {}\n": true,
+		"package decay\n\ntype Weight uint32\n\nfunc (w Weight) x() { w.nothingOfThisName() }\n":           false,
+	} {
+		if err := p.check(map[string][]byte{"decay/decay.go": []byte(src)}); (err == nil) != ok {
+			t.Errorf("%v, want success %v, for\n%s", err, ok, src)
+		}
 	}
 }
 

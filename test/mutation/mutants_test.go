@@ -183,30 +183,50 @@ func TestSomeMutantsAreKilled(t *testing.T) {
 	}
 }
 
+// weights is a module with mistakes to be made in it. What the tests below quote of its text
+// does not change with the code of this module.
+func weights(t *testing.T) *sources {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("testdata", "weights"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sources{root: root}
+}
+
 // A mutant without a mistake survives. A mutant that does not build, or does not fit, is
-// an error. A panic counts as noticed.
+// an error. All tests that fail are named, and the one that a panic ends.
 func TestVerdicts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds mcast, which -short does not")
+		t.Skip("builds and runs tests, which -short does not")
 	}
-	s := &sources{root: rootOf(t)}
-	try1 := func(name, dir, of, old, new string) result {
-		e, err := parser.ParseExpr(of)
+	s := weights(t)
+	for _, c := range []struct {
+		name, of, old, new string
+		killers            []string
+		err                string
+	}{
+		{"nothing is wrong", "Weight.Less", "w < v", "v > w", nil, ""},
+		{"two tests fail", "After", "w >>= n", "w = 0", []string{"TestAfterATime", "TestAfterMore"}, ""},
+		{"one test fails", "Weight.Less", "w < v", "w <= v", []string{"TestLess"}, ""},
+		{"panics", "After", "w >>= n", `panic("now")`, []string{"TestAfterATime"}, ""},
+		{"does not build", "Weight.Less", "w < v", "w - v", nil, "build failed"},
+		{"does not fit", "Weight.Less", "w << v", "true", nil, "decay/decay.go: the shape of its old text is there 0 times"},
+		{"fits twice", "After", "w", "0", nil, "decay/decay.go: the shape of its old text is there"},
+		{"of nothing", "Before", "w", "0", nil, "Before is declared nowhere in its package"},
+	} {
+		e, err := parser.ParseExpr(c.of)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return try(s, mutant{name: name, dir: dir, changes: []change{{of: e, old: old, new: new}}})
-	}
-	if r := try1("nothing is wrong", "rocev2", "PSN.Less", "p.Sub(q) < 0", "0 > p.Sub(q)"); r.err != nil || len(r.killers) > 0 || !strings.HasPrefix(r.line(false), "SURVIVED") {
-		t.Error(r.line(true))
-	}
-	if r := try1("does not build", "rocev2", "PSN.Less", "p.Sub(q) < 0", "p.Sub(q)"); r.err == nil || !strings.Contains(r.err.Error(), "build failed") {
-		t.Error(r.line(true))
-	}
-	if r := try1("does not fit", "rocev2", "PSN.Less", "p.Sub(q) << 0", "true"); r.err == nil || !strings.Contains(r.err.Error(), "rocev2/psn.go: the shape of its old text is there 0 times") {
-		t.Error(r.line(true))
-	}
-	if r := try1("panics", "mcast", "decayedWeight", "w >>= uint(d / cnpHalfLife)", "if d > 0 {\n		panic(\"now\")\n	}\n	w >>= uint(d / cnpHalfLife)"); !slices.Contains(r.killers, "TestR32_WeightAfterATime") {
-		t.Error(r.line(true))
+		r := try(s, mutant{name: c.name, dir: "decay", changes: []change{{of: e, old: c.old, new: c.new}}})
+		switch {
+		case c.err != "":
+			if r.err == nil || !strings.Contains(r.err.Error(), c.err) || !strings.HasPrefix(r.line(true), "ERROR") {
+				t.Errorf("%s, want an error with %q", r.line(true), c.err)
+			}
+		case r.err != nil || !slices.Equal(r.killers, c.killers) || strings.HasPrefix(r.line(false), "SURVIVED") != (len(c.killers) == 0):
+			t.Errorf("%s: %s, want killers %v", c.name, r.line(true), c.killers)
+		}
 	}
 }

@@ -1,0 +1,3 @@
+module example.org/weights
+
+go 1.26
