@@ -69,6 +69,8 @@ func TestEveryReadArrivesWhole(t *testing.T) {
 	}
 	ps, err := c.Ports(ctx)
 	check("Ports", ps, err, b.PortList)
+	top, err := c.Topology(ctx)
+	check("Topology", top, err, &b.Switches)
 	st, err := c.Stats(ctx)
 	check("Stats", st, err, b.Totals)
 	es, err := c.Events(ctx, 1, time.Minute)

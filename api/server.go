@@ -101,6 +101,7 @@ func (h *handler) ending() context.Context {
 //	GET    /v1/events?since=N&wait=D      Events after N, waiting up to D, at most a minute
 //	GET    /v1/ports         []Port
 //	PATCH  /v1/ports/{name}  SetPort, answered with 204
+//	GET    /v1/topology      Topology
 //	GET    /v1/stats         Stats
 //	POST   /v1/reload        Reloaded
 //	GET    /v1/version       Version
@@ -126,6 +127,8 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 		return map[string]endpoint{"GET": h.gone}, ""
 	case "/v1/ports":
 		return map[string]endpoint{"GET": h.ports}, ""
+	case "/v1/topology":
+		return map[string]endpoint{"GET": h.topology}, ""
 	case "/v1/stats":
 		return map[string]endpoint{"GET": h.stats}, ""
 	case "/v1/reload":

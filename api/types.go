@@ -283,6 +283,7 @@ type Backend interface {
 	Events(ctx context.Context, after uint64) (*Events, error)
 	Ports() ([]Port, error)
 	SetPort(name string, s *SetPort) error
+	Topology() (*Topology, error)
 	Stats() (*Stats, error)
 	// Audit gets each requested change, after it was done or refused.
 	Audit(*Change)

@@ -57,7 +57,7 @@ and counters, and registers and deletes groups by hand.`,
 	root.SetErr(env.Stderr)
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "Unix socket of gleamd")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(groupCommand(env), portCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), versionCommand(env))
+	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), versionCommand(env))
 	for _, c := range more {
 		root.AddCommand(c(env))
 	}

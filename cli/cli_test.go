@@ -96,6 +96,7 @@ func TestJSONIsTheAPIs(t *testing.T) {
 		{"group list --ended", b.GoneList},
 		{"group show 10.77.254.7 --ended", b.GoneList[1]},
 		{"port list", b.PortList},
+		{"topology", b.Switches},
 		{"stats", *b.Totals},
 		{"events", b.EventList},
 	} {

@@ -21,6 +21,7 @@ type Backend struct {
 	GroupList []api.Group
 	GoneList  []api.Group
 	PortList  []api.Port
+	Switches  api.Topology
 	Totals    *api.Stats
 	EventList []api.Event
 	Fail      error
@@ -234,6 +235,15 @@ func (b *Backend) SetPort(name string, s *api.SetPort) error {
 	b.PortList = slices.Clone(b.PortList)
 	b.PortList[i].Rate = *s.Rate
 	return nil
+}
+
+// Topology implements api.Backend.
+func (b *Backend) Topology() (*api.Topology, error) {
+	if b.Fail != nil {
+		return nil, b.Fail
+	}
+	t := b.Switches
+	return &t, nil
 }
 
 // Stats implements api.Backend.

@@ -71,6 +71,22 @@ func Switch() *Backend {
 				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, MaxDepthBytes: 65100, Dropped: 31, Deferred: 5, CEMarked: 207},
 				XDP: map[string]uint64{}},
 		},
+		Switches: api.Topology{
+			Switch: "00000000000000aa",
+			Links: []api.Link{
+				{Port: "p1", MAC: "02:00:00:00:aa:01", MTU: 1500, State: api.LinkUp, Sent: 4100, Received: 4096},
+				{Port: "p2", MAC: "02:00:00:00:aa:02", MTU: 9000, State: api.LinkDown, Reason: "no neighbour is heard", Sent: 4100, Received: 12, NotSent: 3,
+					Drops: map[string]uint64{"hello_bad_mac": 11, "hello_unknown_key": 1}, LastDrop: "a hello with a wrong HMAC", LastDropMAC: "02:00:00:00:cc:01", LastDropAge: 2.2},
+			},
+			Neighbours: []api.NeighbourSwitch{
+				{Number: 1, Port: "p1", Switch: "00000000000000bb", State: api.LinkUp, MAC: "02:00:00:00:bb:01", MTU: 1500, Session: "0123456789abcdef", Age: 410.5, Hold: 0.3},
+				{Number: 2, Port: "p2", Switch: "00000000000000cc", State: api.LinkDown, Reason: "no neighbour is heard", MAC: "02:00:00:00:cc:01", MTU: 9000, Session: "fedcba9876543210", Age: 62, Hold: 0.3},
+			},
+			NextHops: []api.NextHop{
+				{Gateway: ip("10.1.0.2"), Port: "p1", MAC: "02:00:00:00:bb:01", Switch: "00000000000000bb", Hosts: 3},
+				{Gateway: ip("fe80::cc"), Hosts: 1, Reason: "fe80::cc on p2: neighbour is being resolved"},
+			},
+		},
 		Totals: &api.Stats{
 			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,

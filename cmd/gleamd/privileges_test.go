@@ -79,7 +79,8 @@ func life(t *testing.T, as []string) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket, file := filepath.Join(dir, "run", "s.sock"), filepath.Join(dir, "gleamd.yaml")
 	text := star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s, group: daemon}\nuser: %d\numem: {frames: 4096}\n", socket, nobodyKnown) +
-		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\nworker: {cpu: [0, 1]}\n"
+		"rings: {rx: 512, tx: 512, fill: 512, completion: 512}\nworker: {cpu: [0, 1]}\n" +
+		"switch: {id: '00000000000000a1', keys: [{id: 1, secret: hex:1f0e9d8c7b6a5948372615f4e3d2c1b00918273645546372819aabbccddeef01}]}\n"
 	for name, mode := range map[string]os.FileMode{dir: 0o755, file: 0o644} {
 		if name == file {
 			err = os.WriteFile(file, []byte(text), mode)
@@ -116,6 +117,15 @@ func life(t *testing.T, as []string) {
 	}
 	if ports, err := client.Ports(t.Context()); err != nil || len(ports) != 3 {
 		t.Errorf("ports %v, %v", ports, err)
+	}
+	for end := time.Now().Add(testTimeout); ; time.Sleep(5 * time.Millisecond) { // hellos need no right that it has given up
+		top, err := client.Topology(t.Context())
+		if err == nil && top.Switch == "00000000000000a1" && len(top.Links) == 3 && top.Links[2].Sent > 5 && top.Links[2].NotSent == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("hellos: %+v, %v", top, err)
+		}
 	}
 	group := lab.StarGroupsIPv4.Addr().Next()
 	member := func(i int) api.RegisterMember {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
@@ -24,8 +25,11 @@ type matcher struct {
 var answerTimeout = unix.Timeval{Sec: 1}
 
 func newMatcher(ns netns.NsHandle) (*matcher, error) {
-	s, err := nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_ROUTE)
-	if err != nil {
+	var s *nl.NetlinkSocket
+	if err := inNamespace(ns, func() (err error) {
+		s, err = nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE)
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("open netlink for routes: %w", err)
 	}
 	if err := errors.Join(s.SetSendTimeout(&answerTimeout), s.SetReceiveTimeout(&answerTimeout)); err != nil {
@@ -33,6 +37,23 @@ func newMatcher(ns netns.NsHandle) (*matcher, error) {
 		return nil, fmt.Errorf("open netlink for routes: %w", err)
 	}
 	return &matcher{map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: s}}}, nil
+}
+
+// inNamespace runs f in a network namespace. Only tests have threads in several: a thread
+// that is there needs no right to enter it, which gleamd gives up.
+func inNamespace(ns netns.NsHandle, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if here, err := netns.Get(); err == nil {
+		defer here.Close()
+		if !here.Equal(ns) {
+			if err := netns.Set(ns); err != nil {
+				return fmt.Errorf("enter the watched namespace: %w", err)
+			}
+			defer netns.Set(here)
+		}
+	}
+	return f()
 }
 
 func (m *matcher) close() { m.sockets[unix.NETLINK_ROUTE].Close() }

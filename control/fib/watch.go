@@ -90,8 +90,11 @@ func newWatcher(report func(error), buffer int) (*Watcher, error) {
 func (w *Watcher) subscribe() (*nl.NetlinkSocket, error) { return w.subscribeTo(groups) }
 
 func (w *Watcher) subscribeTo(groups []uint) (*nl.NetlinkSocket, error) {
-	s, err := nl.SubscribeAt(w.ns, netns.None(), unix.NETLINK_ROUTE, groups...)
-	if err != nil {
+	var s *nl.NetlinkSocket
+	if err := inNamespace(w.ns, func() (err error) {
+		s, err = nl.Subscribe(unix.NETLINK_ROUTE, groups...)
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("watch routes by netlink: %w", err)
 	}
 	// Without CAP_NET_ADMIN the size is at most net.core.rmem_max.
