@@ -269,6 +269,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 			am.Port, am.MAC = c.ports[pi].Name, at.MAC.String()
 			am.VLAN = cmp.Or(am.VLAN, c.ports[pi].VLAN)
 		}
+		c.behind(&am, g.slots[i].behind)
 		if m.Recovering && am.Pending == "" {
 			am.Pending = "repair"
 		}

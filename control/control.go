@@ -111,6 +111,7 @@ func (c *control) sendOutput() {
 	for i := range c.out.Packets {
 		c.send(&c.out.Packets[i])
 	}
+	c.sendRelays()
 }
 
 // report tells the operator of e, and gives a local registration's waiter its outcome.
@@ -139,7 +140,7 @@ func (c *control) report(e *envelope.Event) {
 		c.answer(e.Group, nil)
 		return
 	case envelope.RegistrationFailed:
-		j.Kind, j.Reason = api.EventRejected, e.Err.Error()
+		j.Kind, j.Reason = api.EventRejected, e.Err.Error()+moreText(e)
 		c.noteRejection(e)
 		j.Reason += c.unprovenText(e)
 		c.answer(e.Group, e.Err)

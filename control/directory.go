@@ -27,6 +27,7 @@ type directory struct {
 	byID        []*group        // by mcast.GroupID; nil if free
 	freeIDs     []mcast.GroupID // free ones; the next one to be used is the last
 	generations uint64          // the generation of the last registration
+	traffic     portTraffic
 	maxGroups   int
 	notify      Notify
 	// onOutcome reports the group's outcomes when a member has gone, onEnd the final
@@ -83,8 +84,9 @@ type group struct {
 	generation    uint64 // of the registration that the core has
 	handle        *dataplane.Group
 	reg           envelope.Registration
-	slots         []slot             // by MemberID
-	hosts         map[netip.Addr]int // hosts of the members, each with the index of its slot
+	slots         []slot                  // by MemberID
+	hosts         map[netip.Addr]int      // hosts of the members that are here, each with the index of its slot
+	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
 	applied       appliedOutcomes
 	quiet         bool   // a source was reported within turnGap
 	held          turn   // the last source since then, not reported yet
@@ -171,6 +173,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	g.slots, g.registeredAt, g.former = slots, time.Now(), nil
 	g.generation, g.applied, g.mtuText = spec.Generation, appliedOutcomes{}, ""
 	d.hosts.setMembers(g, slots)
+	g.setRemote()
 	g.setRegistration(r)
 	return accepted
 }
@@ -238,6 +241,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 			d.reportLastOutcome(g, i)
 		}
 		g.markGone(i)
+		delete(g.remote, m.IP)
 		d.hosts.slotGone(g, i)
 	}
 }

@@ -40,6 +40,9 @@ func (e *Engine) openSwitches() (err error) {
 		return err
 	}
 	e.control.setSwitches(s.hellos, s.hellos.Bell, s.routes, s.routes.Bell)
+	if err := e.control.setTrees(cfg); err != nil {
+		return err
+	}
 	e.notify(false, "hellos are exchanged with neighbour switches", "switch", s.hellos.ID(), "ports", len(ports), "interval", cfg.HelloInterval)
 	return nil
 }

@@ -45,6 +45,8 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			return
 		case x := <-c.plane.Renewals():
 			do = func() { c.serveEnvelope(x) }
+		case x := <-c.plane.Relays():
+			do = func() { c.serveRelay(x) }
 		case x := <-requests:
 			do = func() { c.serveRequests(x) }
 		case x := <-c.plane.Sightings():

@@ -14,6 +14,12 @@ import (
 // that acknowledges a message, and the location where it was pinned last counts. It
 // implements envelope.Table.
 func (d *directory) FromMember(group, host netip.Addr, left bool) bool {
+	if g := d.groups[group]; g != nil {
+		if _, behind := g.remote[host]; behind { // its own switch has its location
+			d.memberAt = locate.Location{}
+			return false
+		}
+	}
 	d.memberAt = d.memberLocation(group, host, left)
 	pi := d.plane.PortIndex(d.memberAt.Ifindex)
 	return pi < 0 || d.cameFrom.Port == pi && locate.MAC(d.cameFrom.MAC) == locate.MAC(d.memberAt.MAC)

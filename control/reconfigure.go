@@ -23,7 +23,14 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) error {
 		}
 	}
 	if rekeyed {
-		return e.switches.hellos.SetKeys(&next.Switch)
+		if err := e.switches.hellos.SetKeys(&next.Switch); err != nil {
+			return err
+		}
+		var err error
+		if !e.control.do(func() { err = e.control.setTrees(&next.Switch) }) {
+			return errStopped
+		}
+		return err
 	}
 	return nil
 }

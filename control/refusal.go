@@ -82,6 +82,7 @@ func (c *control) logRefusal(x refusal, suppressed uint64) {
 type rejection struct {
 	group netip.Addr
 	err   error
+	more  string // further reasons
 }
 
 // noteRejection logs a rejection, once in refusalInterval for each reason. Any host with a
@@ -92,13 +93,13 @@ func (c *control) noteRejection(e *envelope.Event) {
 	if errors.As(e.Err, &p) && p.Reason < envelope.NumReasons {
 		reason = p.Reason
 	}
-	if suppressed, report := c.rejected.add(c.now(), int(reason), rejection{e.Group, e.Err}); report {
-		c.logRejection(rejection{e.Group, e.Err}, suppressed)
+	if suppressed, report := c.rejected.add(c.now(), int(reason), rejection{e.Group, e.Err, moreText(e)}); report {
+		c.logRejection(rejection{e.Group, e.Err, moreText(e)}, suppressed)
 	}
 }
 
 func (c *control) logRejection(x rejection, suppressed uint64) {
-	c.notify(true, "group rejected", "group", x.group, "error", x.err, "suppressed", suppressed)
+	c.notify(true, "group rejected", "group", x.group, "error", x.err.Error()+x.more, "suppressed", suppressed)
 }
 
 // reportPartial tells the operator once per port that hosts behind it leave UDP checksums

@@ -68,6 +68,7 @@ func (c *control) followNeighbours() {
 	}
 	for i := range changes {
 		x := &changes[i]
+		c.tellRegistrar(&x.Is)
 		c.reportNeighbour(x)
 	}
 }

@@ -65,7 +65,7 @@ func (g *group) isRoot() bool { return g.branch == nil || g.branch.isRoot() }
 // isHere reports whether member k of g is at this switch.
 func (g *group) isHere(k MemberKey) bool {
 	i := g.reg.Find(k)
-	return i >= 0 && g.reg.Tree.leg(i) == NoNeighbour
+	return i >= 0 && g.reg.Tree.Leg(i) == NoNeighbour
 }
 
 func (b *branch) child(n mcast.Neighbor) *child {
@@ -172,7 +172,7 @@ func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 			b.problems = append(b.problems, Problem{Reason: NoWay})
 			continue
 		}
-		r.ask(now, b.deadline, requestID{to: n, kind: relayPrepare, id: b.id}, g, segments, out)
+		r.ask(now, b.deadline, requestID{to: n, kind: relayPrepare, id: b.id}, g.reg.Group, g, segments, out)
 	}
 	r.checkHere(now, g, out)
 }
@@ -273,7 +273,7 @@ func (r *Registrar) commitChildren(now time.Duration, g *group, out *Output) {
 		c := &b.children[i]
 		c.done = false
 		m := &relay{kind: relayCommit, id: b.id, group: g.reg.Group, above: b.aboveChild(i)}
-		r.ask(now, b.deadline, requestID{to: c.to, kind: relayCommit, id: b.id}, g, [][]byte{encodeRelay(m)}, out)
+		r.ask(now, b.deadline, requestID{to: c.to, kind: relayCommit, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(m)}, out)
 	}
 	r.proceed(now, g, out)
 }

@@ -25,7 +25,7 @@ func (r *Registrar) endAt(now time.Duration, to mcast.Neighbor, ip netip.Addr, i
 		r.answered(requestID{to: to, kind: k, id: id})
 	}
 	m := &relay{kind: relayEnd, id: id, group: ip, why: why}
-	r.ask(now, now+endTime, requestID{to: to, kind: relayEnd, id: id}, nil, [][]byte{encodeRelay(m)}, out)
+	r.ask(now, now+endTime, requestID{to: to, kind: relayEnd, id: id}, ip, nil, [][]byte{encodeRelay(m)}, out)
 }
 
 // endFormer ends old, which g has replaced, at the switches that g does not lead to.
@@ -120,7 +120,7 @@ func (r *Registrar) renewChildren(now time.Duration, g *group, m *relay, out *Ou
 			n.list = list[:segmentFit(list, v6, payloadRoom(a.MTU, v6)+headerLen(v6)-relayHeaderLen(v6)-17)] // the master rotates a list that is too long
 		}
 		until := c.heardAt + g.reg.Lease + g.reg.Lease/leaseSlack // then the lease there is over
-		r.ask(now, until, requestID{to: c.to, kind: relayRenew, id: b.id}, g, [][]byte{encodeRelay(n)}, out)
+		r.ask(now, until, requestID{to: c.to, kind: relayRenew, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(n)}, out)
 	}
 }
 
@@ -141,12 +141,12 @@ func (r *Registrar) renewRelay(now time.Duration, from mcast.Neighbor, m *relay,
 	b.serial, g.tx, g.reg.Lease = m.serial, m.tx, m.lease
 	r.extendLease(g, now+m.lease+m.lease/leaseSlack)
 	for i := range g.reg.Members {
-		if m.all && g.reg.Tree.leg(i) == NoNeighbour {
+		if m.all && g.reg.Tree.Leg(i) == NoNeighbour {
 			r.notify(g, i, out)
 		}
 	}
 	for i := range m.list {
-		if k := g.reg.Find(m.list[i].Key()); k >= 0 && g.reg.Tree.leg(k) == NoNeighbour {
+		if k := g.reg.Find(m.list[i].Key()); k >= 0 && g.reg.Tree.Leg(k) == NoNeighbour {
 			r.notify(g, k, out)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Registrar) tell(now time.Duration, g *group, gone *Gone, here bool, fro
 		}
 		r.goneSerial++
 		m := &relay{kind: relayGone, id: g.branch.id, group: g.reg.Group, serial: r.goneSerial, gone: gone}
-		r.ask(now, now+endTime, requestID{n, relayGone, g.branch.id, m.serial}, g, [][]byte{encodeRelay(m)}, out)
+		r.ask(now, now+endTime, requestID{n, relayGone, g.branch.id, m.serial}, g.reg.Group, g, [][]byte{encodeRelay(m)}, out)
 	}
 }
 

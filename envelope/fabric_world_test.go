@@ -42,15 +42,15 @@ type capturedRelay struct {
 
 // fabricSwitch is a switch, and its Planner.
 type fabricSwitch struct {
-	f      *fabric
-	n      int
-	sw     *Registrar
-	table  *tableStub
-	peers  []int // by Neighbor-1: the switch there
-	check  map[netip.Addr]Verdict
-	bytes  map[mcast.Neighbor]uint64
-	noWay  map[netip.Addr]bool
-	events []Event
+	f       *fabric
+	n       int
+	sw      *Registrar
+	table   *tableStub
+	peers   []int // by Neighbor-1: the switch there
+	check   map[netip.Addr]Verdict
+	traffic map[mcast.Neighbor]uint64
+	noWay   map[netip.Addr]bool
+	events  []Event
 }
 
 type fabricFlight struct {
@@ -69,7 +69,7 @@ func newFabric(t testing.TB, n int, links [][2]int) *fabric {
 		fault: func(int, int, []byte) []time.Duration { return []time.Duration{hop} },
 	}
 	for i := range n {
-		f.switches = append(f.switches, &fabricSwitch{f: f, n: i, check: map[netip.Addr]Verdict{}, bytes: map[mcast.Neighbor]uint64{}, noWay: map[netip.Addr]bool{}})
+		f.switches = append(f.switches, &fabricSwitch{f: f, n: i, check: map[netip.Addr]Verdict{}, traffic: map[mcast.Neighbor]uint64{}, noWay: map[netip.Addr]bool{}})
 	}
 	for _, l := range links {
 		a, b := f.switches[l[0]], f.switches[l[1]]
@@ -163,15 +163,15 @@ func (s *fabricSwitch) Ways(host netip.Addr) Ways {
 	return w
 }
 
-func (s *fabricSwitch) Bytes(n mcast.Neighbor) uint64 { return s.bytes[n] }
+func (s *fabricSwitch) Traffic(n mcast.Neighbor) uint64 { return s.traffic[n] }
 
 func (s *fabricSwitch) Check(reg *Registration, _ KeyID) Verdict {
 	for i := range reg.Members {
 		m := &reg.Members[i]
-		if reg.Tree.leg(i) == NoNeighbour && s.f.at[m.IP] != s.n {
-			s.f.t.Errorf("switch %d: member %s is at %d, its leg leads to %d", s.n, m.IP, s.f.at[m.IP], reg.Tree.leg(i))
+		if reg.Tree.Leg(i) == NoNeighbour && s.f.at[m.IP] != s.n {
+			s.f.t.Errorf("switch %d: member %s is at %d, its leg leads to %d", s.n, m.IP, s.f.at[m.IP], reg.Tree.Leg(i))
 		}
-		if v, ok := s.check[m.IP]; ok && reg.Tree.leg(i) == NoNeighbour {
+		if v, ok := s.check[m.IP]; ok && reg.Tree.Leg(i) == NoNeighbour {
 			v.Problem.Member = m.Key()
 			return v
 		}

@@ -113,8 +113,6 @@ func (c *RegistrarConfig) setDefaults() error {
 	defaultTo(&c.EventRetry, 200*time.Millisecond)
 	defaultTo(&c.EventTries, 6)
 	defaultTo(&c.HintInterval, time.Second)
-	defaultTo(&c.Switch.Retry, 50*time.Millisecond)
-	defaultTo(&c.Switch.Timeout, 4*time.Second)
 	switch {
 	case c.Secret == [SecretLen]byte{}:
 		return fmt.Errorf("no secret; draw random bytes at boot")
@@ -137,13 +135,8 @@ func (c *RegistrarConfig) setDefaults() error {
 			return fmt.Errorf("group prefix %s: must be a unicast prefix", p)
 		}
 	}
-	if s := &c.Switch; s.Planner != nil {
-		if s.ID == 0 || s.Auth.Insecure || s.Retry < 0 || s.Timeout < s.Retry {
-			return fmt.Errorf("trees: switch ID %v, first retry after %v, timeout %v: need an ID, a key, and a timeout that is the longer one", s.ID, s.Retry, s.Timeout)
-		}
-		if err := s.Auth.check(); err != nil {
-			return fmt.Errorf("trees: %w", err)
-		}
+	if err := c.Switch.setDefaults(); err != nil {
+		return err
 	}
 	return c.Auth.check()
 }

@@ -162,10 +162,14 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		return
 	}
 	r.supersede(now, g, out)
+	retry := r.cfg.LocateRetry
 	tree, v := r.plan(g)
-	if tree != nil {
+	switch {
+	case tree != nil:
 		r.prepare(now, g, tree, out)
 		return
+	case v.Kind == VerdictLater:
+		retry = r.cfg.Switch.Retry
 	}
 	old := r.groups[ip]
 	used := r.inheritUsedNumbers(old, g) // before the group is replaced
@@ -183,7 +187,7 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 			g.locateDeadline = now + r.cfg.LocateTimeout
 			r.locate(g)
 		}
-		g.missingMember, g.nextTry = v.Problem, now+r.cfg.LocateRetry
+		g.missingMember, g.nextTry = v.Problem, now+retry
 		g.try.owner = g
 		r.tries.set(&g.try, min(g.nextTry, g.locateDeadline))
 	case VerdictRejected:
@@ -259,7 +263,7 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 	r.acceptRegister(&h, g, out)
 	if !g.unchanged {
 		for _, i := range fresh { // an update does not affect the other members
-			if g.reg.Tree.leg(i) == NoNeighbour {
+			if g.reg.Tree.Leg(i) == NoNeighbour {
 				r.notify(g, i, out)
 			}
 		}
@@ -283,7 +287,7 @@ func (r *Registrar) queueReplaced(now time.Duration, old, g *group, out *Output)
 		r.queueGone(now, old, old.reg.Master, &Gone{EndReason: Replaced}, out)
 	}
 	for i := range old.reg.Members {
-		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 && old.reg.Tree.leg(i) == NoNeighbour {
+		if k := old.reg.Members[i].Key(); g.reg.Find(k) < 0 && old.reg.Tree.Leg(i) == NoNeighbour {
 			r.queueGone(now, old, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
 		}
 	}

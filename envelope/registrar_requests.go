@@ -58,7 +58,7 @@ func (r *Registrar) renew(now time.Duration, m *Message, body *Renew, out *Outpu
 		r.renewChildren(now, g, &relay{list: body.ListUnconfirmed}, out)
 		told := make(map[int]bool, len(body.ListUnconfirmed))
 		for i := range body.ListUnconfirmed {
-			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] && g.reg.Tree.leg(k) == NoNeighbour {
+			if k := g.reg.Find(body.ListUnconfirmed[i].Key()); k >= 0 && !told[k] && g.reg.Tree.Leg(k) == NoNeighbour {
 				told[k] = true
 				r.notify(g, k, out)
 			}
@@ -190,7 +190,7 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tell
 		r.queueGone(now, g, g.reg.Master, &Gone{EndReason: why}, out)
 	}
 	for i := range g.reg.Members {
-		if k := g.reg.Members[i].Key(); g.reg.Tree.leg(i) == NoNeighbour {
+		if k := g.reg.Members[i].Key(); g.reg.Tree.Leg(i) == NoNeighbour {
 			r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
 		}
 	}

@@ -20,6 +20,9 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	if old.reg.Master.Addr() != g.reg.Master.Addr() {
 		return &Problem{Reason: NotAllowed}
 	}
+	if old.branch != nil {
+		return &Problem{Reason: NotInTrees, Value: uint64(LimitUpdate)}
+	}
 	if v := changedParameter(&old.reg, &g.reg); v != 0 {
 		return &Problem{Reason: FixedParameter, Value: uint64(v)}
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
@@ -31,8 +32,9 @@ type Adjacency struct {
 // Relay is a relay to send to a neighbour switch. Data belongs to the receiver of the
 // Output.
 type Relay struct {
-	To   mcast.Neighbor
-	Data []byte
+	To    mcast.Neighbor
+	Group netip.Addr
+	Data  []byte
 }
 
 // relayLabel is covered by the MAC of a relay, before its own bytes.
@@ -121,6 +123,16 @@ func (r *Registrar) openRelay(n *neighbour, b []byte) (m relay, perr *ParseError
 	return parseRelay(b[:end])
 }
 
+// SetSwitch has the registrar register groups over several switches, or replaces the
+// keys of switches.
+func (r *Registrar) SetSwitch(c SwitchConfig) error {
+	if err := c.setDefaults(); err != nil {
+		return err
+	}
+	r.cfg.Switch = c
+	return nil
+}
+
 // SetNeighbour records the adjacency with a neighbour, nil when it is lost. Groups whose
 // tree leads over the neighbour stay: repetitions reach it when it is back, and their
 // leases end them otherwise.
@@ -138,12 +150,12 @@ func (r *Registrar) SetNeighbour(n mcast.Neighbor, a *Adjacency) {
 
 // sendRelay sends m once, if the neighbour is there.
 func (r *Registrar) sendRelay(to mcast.Neighbor, m *relay, out *Output) {
-	r.sendSealed(to, encodeRelay(m), out)
+	r.sendSealed(to, m.group, encodeRelay(m), out)
 }
 
-func (r *Registrar) sendSealed(to mcast.Neighbor, b []byte, out *Output) {
+func (r *Registrar) sendSealed(to mcast.Neighbor, ip netip.Addr, b []byte, out *Output) {
 	if n := r.neighbours[to]; n != nil {
-		out.Relays = append(out.Relays, Relay{to, r.seal(n, b)})
+		out.Relays = append(out.Relays, Relay{to, ip, r.seal(n, b)})
 	}
 }
 
@@ -170,6 +182,7 @@ type requestID struct {
 // relayRequest is a relay that is repeated until it is answered, or until its time is over.
 type relayRequest struct {
 	requestID
+	ip    netip.Addr
 	group *group // nil for an End
 	data  [][]byte
 	retry backoff
@@ -178,18 +191,18 @@ type relayRequest struct {
 	order uint64 // in which requests were made
 }
 
-// ask sends the relays of a request, and repeats them until the given time. It replaces an
-// earlier request of the same kind.
-func (r *Registrar) ask(now, until time.Duration, id requestID, g *group, data [][]byte, out *Output) {
+// ask sends the relays of a request about the group at ip, and repeats them until the
+// given time. It replaces an earlier request of the same kind.
+func (r *Registrar) ask(now, until time.Duration, id requestID, ip netip.Addr, g *group, data [][]byte, out *Output) {
 	r.answered(id)
 	r.requestCount++
-	q := &relayRequest{requestID: id, group: g, data: data, until: until, order: r.requestCount}
+	q := &relayRequest{requestID: id, ip: ip, group: g, data: data, until: until, order: r.requestCount}
 	q.timer.owner = q
 	q.retry.start(now, r.cfg.Switch.Retry, &r.random)
 	r.requests[id] = q
 	r.requestTimers.set(&q.timer, min(q.retry.next, q.until))
 	for _, b := range data {
-		r.sendSealed(q.to, b, out)
+		r.sendSealed(q.to, q.ip, b, out)
 	}
 }
 
@@ -222,7 +235,7 @@ func (r *Registrar) advanceRequests(now time.Duration, out *Output) {
 		q.retry.retry(now, 16*r.cfg.Switch.Retry, &r.random)
 		r.requestTimers.set(&q.timer, min(q.retry.next, q.until))
 		for _, b := range q.data {
-			r.sendSealed(q.to, b, out)
+			r.sendSealed(q.to, q.ip, b, out)
 		}
 	}
 }

@@ -6,6 +6,7 @@ package envelope
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -17,8 +18,8 @@ import (
 type Planner interface {
 	// Ways returns how group packets get to a host.
 	Ways(host netip.Addr) Ways
-	// Bytes returns how many bytes of groups were sent to a neighbour lately.
-	Bytes(n mcast.Neighbor) uint64
+	// Traffic returns how much was sent to a neighbour lately, in any unit.
+	Traffic(n mcast.Neighbor) uint64
 	// Check is Table.Install without effect: it reports whether the members of reg that
 	// are here are located and confirmed, and whether there is room.
 	Check(reg *Registration, key KeyID) Verdict
@@ -42,6 +43,21 @@ type SwitchConfig struct {
 	Retry time.Duration
 	// Timeout bounds each of the two steps of a registration at the root; default 4 s.
 	Timeout time.Duration
+}
+
+func (c *SwitchConfig) setDefaults() error {
+	defaultTo(&c.Retry, 50*time.Millisecond)
+	defaultTo(&c.Timeout, 4*time.Second)
+	if c.Planner == nil {
+		return nil
+	}
+	if c.ID == 0 || c.Auth.Insecure || c.Retry < 0 || c.Timeout < c.Retry {
+		return fmt.Errorf("trees: switch ID %v, first retry after %v, timeout %v: need an ID, a key, and a timeout that is the longer one", c.ID, c.Retry, c.Timeout)
+	}
+	if err := c.Auth.check(); err != nil {
+		return fmt.Errorf("trees: %w", err)
+	}
+	return nil
 }
 
 // maxHops bounds the switches between the root and a leaf.
@@ -74,8 +90,8 @@ func (t *Tree) clone() *Tree {
 	return &Tree{slices.Clone(t.Neighbours), slices.Clone(t.Legs)}
 }
 
-// leg returns the leg of member i; t may be nil.
-func (t *Tree) leg(i int) mcast.Neighbor {
+// Leg returns the leg of member i; t may be nil.
+func (t *Tree) Leg(i int) mcast.Neighbor {
 	if t == nil {
 		return NoNeighbour
 	}
@@ -90,7 +106,7 @@ func (t *Tree) has(n mcast.Neighbor) bool {
 // chooseLegs chooses a neighbour for each member, of hops[i]; none means that the leg is
 // decided already. A neighbour that the group has is taken first, so that the tree has few
 // links; members with one hop alone come before the others. Else the one with the least
-// load is taken: by groups, by bytes, by a hash of group and switch.
+// load is taken: by groups, by traffic, by a hash of group and switch.
 func chooseLegs(group netip.Addr, legs []mcast.Neighbor, hops [][]mcast.Neighbor, loadOf func(mcast.Neighbor) neighbourLoad) {
 	chosen := map[mcast.Neighbor]bool{}
 	for _, forced := range [...]bool{true, false} {
@@ -106,7 +122,7 @@ func chooseLegs(group netip.Addr, legs []mcast.Neighbor, hops [][]mcast.Neighbor
 					return 1
 				}
 				x, y := loadOf(a), loadOf(b)
-				return cmp.Or(cmp.Compare(x.groups, y.groups), cmp.Compare(x.bytes, y.bytes),
+				return cmp.Or(cmp.Compare(x.groups, y.groups), cmp.Compare(x.traffic, y.traffic),
 					cmp.Compare(tieBreak(group, x.id), tieBreak(group, y.id)), cmp.Compare(a, b))
 			})
 			legs[i], chosen[n] = n, true
@@ -116,9 +132,9 @@ func chooseLegs(group netip.Addr, legs []mcast.Neighbor, hops [][]mcast.Neighbor
 
 // neighbourLoad is the use of a neighbour by groups.
 type neighbourLoad struct {
-	id     SwitchID
-	groups int
-	bytes  uint64
+	id      SwitchID
+	groups  int
+	traffic uint64
 }
 
 // tieBreak spreads groups over neighbours of equal load.
@@ -181,7 +197,7 @@ func (r *Registrar) usable(g *group, hops []mcast.Neighbor) []mcast.Neighbor {
 }
 
 func (r *Registrar) loadOf(n mcast.Neighbor) neighbourLoad {
-	l := neighbourLoad{groups: r.groupsOver[n], bytes: r.cfg.Switch.Planner.Bytes(n)}
+	l := neighbourLoad{groups: r.groupsOver[n], traffic: r.cfg.Switch.Planner.Traffic(n)}
 	if a := r.neighbours[n]; a != nil {
 		l.id = a.ID
 	}

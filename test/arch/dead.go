@@ -14,14 +14,12 @@ import (
 // reason. A name of a package of tests needs none: TestExportsAreUsed counts their uses in
 // tests.
 var mayBeUnused = map[string]string{
-	"mcast/token":      "trees over several switches are to use it",
-	"envelope.IsRelay": "package control is to send and receive relays", "envelope.Registrar.InputFromSwitch": "likewise", "envelope.Registrar.SetNeighbour": "likewise",
+	"mcast/token":               "trees over several switches are to use it",
 	"control/statefile":         "package control is to write the file",
 	"config.Secret.MarshalJSON": "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
 	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
-	"bpf.MaxAllowed":         "package config repeats it, TestAllowListsFitTheirTables compares",
-	"dataplane.Plane.Relays": "trees over several switches are to use it", "dataplane.Plane.SendRelays": "likewise",
+	"bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",
 	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
 	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",
 	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
