@@ -58,6 +58,9 @@ func (g *group) raiseAcked(out *Output) bool {
 	}
 	g.src.ackedCount = addAckedCount(g.src.ackedCount, m.Sub(g.agg.acked))
 	g.agg.acked = m
+	if g.stored && m.Next().Sub(g.storage.reported) >= storeEvery {
+		g.reportPositions(out)
+	}
 	if g.agg.nakSeverity != sevNone && m.Sub(g.agg.nakPSN) >= maxSourceFlight {
 		g.agg.nakSeverity, g.agg.nakServed = sevNone, false // the source went on and did not send nakPSN again (R62)
 	}

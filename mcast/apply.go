@@ -52,10 +52,14 @@ func (s *Switch) putGroup(now time.Duration, spec *GroupSpec, out *Output) error
 	}
 	s.timers.grow(spec.ID)
 	g := s.newGroup(spec)
-	for i := range g.legs {
-		g.startVerification(now, LegID(i))
-	}
 	s.groups[spec.ID] = g
+	if spec.Resume != nil {
+		g.startResume(now, spec.Resume)
+	} else {
+		for i := range g.legs {
+			g.startVerification(now, LegID(i))
+		}
+	}
 	if old == nil {
 		s.index(g)
 	}
@@ -82,12 +86,12 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	g := &group{
 		sw: s, id: spec.ID, ip: rocev2.KeyOf(spec.IP), qpn: spec.QPN, generation: spec.Generation,
 		src:  source{member: none, leg: none},
-		fwd:  forwarding{pmtu: uint16(spec.PMTU), window: spec.Window, hasWindow: spec.Window != Window{}},
+		fwd:  forwarding{pmtu: uint16(spec.PMTU), limit: unlimited, window: spec.Window, hasWindow: spec.Window != Window{}},
 		turn: turn{next: none},
 		cnp:  cnpFilter{leg: none},
 		legs: make([]leg, 0, len(spec.Legs)), members: make([]member, 0, len(spec.Members)),
 	}
-	g.policy.kind = spec.Policy
+	g.policy.kind, g.stored = spec.Policy, spec.Stored
 	g.setPolicy(spec)
 	g.numbering.interval = spec.PSNProbe
 	if r := &spec.Repair; r.Bytes > 0 {
@@ -111,6 +115,7 @@ func (g *group) addLeg(spec LegSpec) {
 	if spec.Kind == Forwarded {
 		x := g.newExtra()
 		x.forwards = append(x.forwards, LegID(len(g.legs)))
+		g.stored, g.fwd.limit = false, unlimited // what is behind another switch is not known here
 	}
 	g.legs = append(g.legs, newLeg(spec))
 	if g.numbering.interval > 0 {
@@ -159,4 +164,7 @@ func (g *group) sourceRemoved(m MemberID, out *Output) {
 	}
 	g.endTurn(out)
 	g.live.armed = false
+	if g.stored {
+		g.reportPositions(out)
+	}
 }

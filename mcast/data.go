@@ -20,6 +20,9 @@ const (
 
 // handleRequest serves a request packet of a member.
 func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
+	if g.isResuming() && !g.failed {
+		return Resuming
+	}
 	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
 		return g.handleData(now, p, f, out)
 	}
@@ -33,6 +36,13 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 // is answered with ACK(acked), which is true for every sender.
 func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	psn := p.PSN & rocev2.PSNMask
+	if g.resumes && !g.failed {
+		if !p.Verified {
+			out.NeedVerify = true
+			return None
+		}
+		g.noteResumed(psn, f, out)
+	}
 	d := psn.Sub(g.agg.acked)
 	if d <= -g.src.ackedCount || d > maxAhead {
 		if d <= 0 {
@@ -60,7 +70,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	code, why := g.checkRequest(p, f)
 	starts := f&rocev2.OpStart != 0
 	update := g.isTargetMessage(p)
-	inOrder := psn == g.fwd.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 &&
+	inOrder := psn == g.fwd.nxt && psn != g.fwd.limit && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 &&
 		g.recv.count != 0 && g.agg.allowedBehind >= 0 && (g.recv.joining == 0 || !starts) && !g.numbering.isBlocking()
 	if !p.Verified && (!inOrder || g.mayBeDamaged(now, psn)) {
 		out.NeedVerify = true
@@ -75,6 +85,9 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		}
 		if !psn.Less(g.fwd.nxt) && g.mustBlock(now, psn, starts, out) {
 			return AwaitsVerification
+		}
+		if g.stored && !psn.Less(g.fwd.limit) {
+			return g.awaitStorage(now, psn)
 		}
 		if g.agg.allowedBehind < 0 {
 			return g.reject(now, psn, rocev2.SyndromeNAKOpErr, QuorumLost, out)

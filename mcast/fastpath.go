@@ -20,12 +20,14 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 	switch {
 	case g == nil:
 		return fmt.Errorf("mcast: group %d: does not exist", id)
-	case g.src.member == none || g.failed || g.refusal.syndrome != 0 || g.recv.joining != 0 || g.repair.numRecovering != 0 || g.numbering.blocked || g.turn.endingSince != 0:
+	case g.src.member == none || g.failed || g.refusal.syndrome != 0 || g.recv.joining != 0 || g.repair.numRecovering != 0 || g.numbering.blocked || g.turn.endingSince != 0 || g.resumes:
 		return fmt.Errorf("mcast: group %d: needs to see every packet now", id)
 	case hi.Less(g.fwd.nxt):
 		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.fwd.nxt), uint32(hi))
 	case hi == g.fwd.nxt:
 		return nil
+	case g.stored && g.fwd.limit.Less(hi):
+		return fmt.Errorf("mcast: group %d: %06x is beyond %06x, up to which positions are stored", id, uint32(hi), uint32(g.fwd.limit))
 	case hi.Prev().Sub(g.agg.acked) > maxAhead:
 		return fmt.Errorf("mcast: group %d: %06x is more than %d PSNs ahead of what is acknowledged, %06x", g.id, uint32(hi.Prev()), maxAhead, uint32(g.agg.acked))
 	}

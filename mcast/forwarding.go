@@ -22,6 +22,7 @@ type forwarding struct {
 	targets          *targets // nil unless there is a targetKey
 	window           Window   // what the source's WRITEs address
 	writeMessage     writeMessage
+	limit            rocev2.PSN // data from here on waits until newer positions are stored; unlimited: never
 }
 
 // forward makes the copies of p for the legs that lack it.

@@ -34,6 +34,8 @@ type memberHistory struct {
 type extra struct {
 	forwards []LegID         // the forwarded legs
 	history  []memberHistory // by MemberID; members beyond its end have no history
+	resume   resume
+	firstPSN []rocev2.PSN // by MemberID: RQPSN as registered; only of a group that was put with positions
 }
 
 func (g *group) newExtra() *extra {

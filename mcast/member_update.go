@@ -132,6 +132,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])
 	}
+	g.endProbes(now, out)
 	s.rearm(g)
 	// Evaluated after all changes, so that a quorum counts the new members too.
 	if len(op.Remove) > 0 && !g.failed && g.src.member != none {
@@ -201,6 +202,9 @@ func (g *group) removeMember(now time.Duration, id MemberID, out *Output) {
 		l.member = g.firstMemberBehind(m.leg)
 	}
 	switch {
+	case g.isResuming() && id == g.extra.resume.source:
+		g.removeLeg(int(m.leg))
+		g.failResume(id, SourceRemoved, out)
 	case int32(id) == g.src.member:
 		g.endVerification(m.leg)
 		g.sourceRemoved(id, out)

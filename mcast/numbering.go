@@ -97,7 +97,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			n.deferUntil(t)
 			continue
 		}
-		if g.dismissUnverified(now, int(n.nextLeg), out) {
+		if v.positioned && g.dismissPosition(now, int(n.nextLeg), out) || !v.positioned && g.dismissUnverified(now, int(n.nextLeg), out) {
 			continue
 		}
 		if sent == probeBurst {
@@ -111,7 +111,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 			}
 			g.noteProbedFrom(now, int(n.nextLeg))
 		}
-		if t := g.activityOf(int(n.nextLeg)).probedFrom + g.live.deadAfter; n.blocked && now < t {
+		if t := g.activityOf(int(n.nextLeg)).probedFrom + g.probePatience(int(n.nextLeg)); n.blocked && now < t {
 			n.deferUntil(t)
 		}
 		v.probedAgain = v.answeredOnce
@@ -124,6 +124,7 @@ func (g *group) sendKeepalives(now time.Duration, out *Output) {
 	later := n.deferredUntil
 	n.nextLeg, n.deferredUntil = 0, 0
 	g.unblock(out)
+	g.endProbes(now, out)
 	if n.numPending == 0 || g.failed || !n.blocked && later == 0 && n.rounds >= maxIdleRounds {
 		return
 	}
@@ -265,6 +266,7 @@ func (g *group) mustBlock(now time.Duration, psn rocev2.PSN, starts bool, out *O
 	n.askSource = false
 	if starts && g.recv.joining > 0 {
 		g.admitJoining(psn)
+		g.storeBeforeData(out)
 	}
 	return false
 }
@@ -291,7 +293,7 @@ func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 // unblock asks the source for the blocked message, if that may begin now: otherwise only
 // the source's own timeout would bring it back.
 func (g *group) unblock(out *Output) {
-	if n := &g.numbering; n.blocked && !g.failed && g.mayBeginMessage() {
+	if n := &g.numbering; n.blocked && !g.failed && !g.isResuming() && g.mayBeginMessage() {
 		n.blocked, n.askSource = false, g.src.member != none
 		if n.askSource {
 			g.evaluate(out)

@@ -19,6 +19,8 @@ type Outcomes struct {
 	Failure     Event   // GroupFailed, if the group has failed
 	Evicted     []Event // MemberEvicted, by MemberID; Kind is 0 for a member that was not evicted; empty if none was
 
+	Positions uint32 // number of the positions that are to be stored (Switch.Positions); 0: none are
+
 	MismatchesReported uint64       // number of NumberMismatch so far
 	Mismatches         []Mismatches // by MemberID; empty if MismatchesReported is 0
 }

@@ -34,6 +34,8 @@ const (
 	AwaitsVerification        // the message waits for unverified receivers; the source is asked for it when they are verified
 	NotSender                 // data of a member that only receives: answered with NAK 0x62
 	TurnOver                  // data of the source after its turn: answered with an RNR NAK, as another member's turn is next
+	AwaitsStorage             // the source's data waits until the positions of the members are stored; the source is asked for it then
+	Resuming                  // data for a group that has not learnt yet what its receivers have
 	NumReasons
 )
 
@@ -63,6 +65,8 @@ var reasonNames = [NumReasons]string{
 	AwaitsVerification: "awaits_verification",
 	NotSender:          "not_sender",
 	TurnOver:           "turn_over",
+	AwaitsStorage:      "awaits_storage",
+	Resuming:           "resuming",
 }
 
 // String returns the name under which r is counted.
@@ -101,6 +105,8 @@ var reasonTexts = [NumReasons]string{
 	AwaitsVerification: "data that waits until a new member has shown which PSN it expects: the source gets a NAK for it then (R53)",
 	NotSender:          "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
 	TurnOver:           "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
+	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it: the source gets a NAK for it then (R83)",
+	Resuming:           "data for a group of before a restart of the switch: its receivers have not answered yet what they have (R83)",
 }
 
 // Text returns the explanation of r for an operator.
@@ -116,7 +122,7 @@ func (r Reason) Text() string {
 // loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming:
 		return true
 	}
 	return false

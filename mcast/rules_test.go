@@ -143,3 +143,18 @@ func TestR55_QuorumGoesOn(t *testing.T)          { runTranscript(t) }
 
 func TestR68_SentFromBelow(t *testing.T)   { runTranscript(t) }
 func TestR68_OutlivesTheTurn(t *testing.T) { runTranscript(t) }
+
+func TestR83_StoredBeforeData(t *testing.T)  { runTranscript(t) }
+func TestR83_ReceiversThatJoin(t *testing.T) { runTranscript(t) }
+func TestR83_FarBeyond(t *testing.T)         { runTranscript(t) }
+func TestR83_Resume(t *testing.T)            { runTranscript(t) }
+func TestR83_OldTurn(t *testing.T)           { runTranscript(t) }
+func TestR83_WrongAnswers(t *testing.T)      { runTranscript(t) }
+func TestR83_SilentMembers(t *testing.T)     { runTranscript(t) }
+func TestR83_EmptyAnswers(t *testing.T)      { runTranscript(t) }
+func TestR83_NextTurn(t *testing.T)          { runTranscript(t) }
+func TestR83_Stranded(t *testing.T)          { runTranscript(t) }
+func TestR83_BetweenTurns(t *testing.T)      { runTranscript(t) }
+func TestR83_MembersLeave(t *testing.T)      { runTranscript(t) }
+func TestR83_Joiners(t *testing.T)           { runTranscript(t) }
+func TestR83_Refused(t *testing.T)           { runTranscript(t) }

@@ -19,8 +19,42 @@ const maxIndex = math.MaxUint16
 // validate checks a whole group. Its errors name the group, the wrong value and the right
 // values.
 func (s *Switch) validate(spec *GroupSpec) error {
-	if err := s.checkSpec(spec); err != nil {
+	err := s.checkSpec(spec)
+	if err == nil {
+		err = checkStored(spec)
+	}
+	if err != nil {
 		return fmt.Errorf("mcast: group %d: %w", spec.ID, err)
+	}
+	return nil
+}
+
+// checkStored checks whether a group can have its positions stored, and resume.
+func checkStored(spec *GroupSpec) error {
+	p := spec.Resume
+	if !spec.Stored && p == nil {
+		return nil
+	}
+	if spec.PSNProbe == 0 {
+		return errors.New("positions are stored, but receivers are not probed: after a restart nobody could tell what they have; set a PSN probe")
+	}
+	for i, l := range spec.Legs {
+		if l.Kind == Forwarded {
+			return fmt.Errorf("leg %d goes to another switch: the positions of the members behind it are not known here", i)
+		}
+	}
+	switch {
+	case p == nil:
+	case len(p.Members) != len(spec.Members):
+		return fmt.Errorf("%d positions of %d members", len(p.Members), len(spec.Members))
+	case p.HasSource && (int(p.Source) >= len(p.Members) || !p.Members[p.Source].Known):
+		return fmt.Errorf("the source, member %d, has no position", p.Source)
+	default:
+		for i, at := range p.Members {
+			if at.Send > rocev2.PSNMask || at.Receive > rocev2.PSNMask {
+				return fmt.Errorf("member %d: position %#x, %#x exceeds 24 bits", i, uint32(at.Send), uint32(at.Receive))
+			}
+		}
 	}
 	return nil
 }

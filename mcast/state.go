@@ -108,7 +108,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = g.appendRoundTrips(b, now)
 	}
 	if g.numbering.interval > 0 {
-		b = g.appendNumbering(b, now)
+		b = g.appendResume(g.appendNumbering(b, now))
 	}
 	return b
 }
@@ -338,6 +338,7 @@ func (r *stateReader) group(g *group) {
 	if g.numbering.interval > 0 {
 		r.numbering(g)
 	}
+	r.resume(g)
 }
 
 func (r *stateReader) leg(g *group, i int) {

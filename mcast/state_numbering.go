@@ -71,10 +71,10 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	b = appendTime(b, now, n.deferredUntil)
 	for i := range g.numbering.checks {
 		v := &g.numbering.checks[i]
-		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6), v.probesSent)
+		b = append(b, bit(v.pending, 0)|bit(v.acceptedNothing, 1)|bit(v.wrongAnswer, 2)|bit(v.isRXE, 3)|bit(v.returning, 4)|bit(v.answeredOnce, 5)|bit(v.probedAgain, 6)|bit(v.positioned, 7), v.probesSent)
 		if n.usesProbedFrom(i) {
 			g.applyPauses(i)
-			b = appendSince(b, now, g.activity[i].probedFrom, g.live.deadAfter)
+			b = appendSince(b, now, g.activity[i].probedFrom, g.probePatience(i))
 		}
 		if v.isRXE {
 			b = append(b, v.emptyAnswers)
@@ -83,7 +83,10 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 			b = binary.AppendUvarint(b, uint64(v.messagesBefore))
 		}
 		if v.wrongAnswer {
-			b = append(appendPSN(b, v.answeredPSN), v.probesSinceAnswer)
+			b = append(b, v.probesSinceAnswer)
+		}
+		if v.wrongAnswer || v.positioned {
+			b = appendPSN(b, v.answeredPSN)
 		}
 	}
 	return b
@@ -108,7 +111,7 @@ func (r *stateReader) numbering(g *group) {
 	n.deferredUntil = r.time()
 	for i := range g.legs {
 		f := r.byte()
-		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, probesSent: r.byte()}
+		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, positioned: f&128 != 0, probesSent: r.byte()}
 		if n.checks[i] = v; n.usesProbedFrom(i) {
 			g.activity[i].probedFrom = r.time()
 		}
@@ -119,7 +122,10 @@ func (r *stateReader) numbering(g *group) {
 			v.messagesBefore = rocev2.MSN(r.uvarint())
 		}
 		if v.wrongAnswer {
-			v.answeredPSN, v.probesSinceAnswer = r.psn(), r.byte()
+			v.probesSinceAnswer = r.byte()
+		}
+		if v.wrongAnswer || v.positioned {
+			v.answeredPSN = r.psn()
 		}
 		n.checks[i] = v
 	}

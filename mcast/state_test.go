@@ -35,7 +35,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[group](): {
 		"src": deeper, "agg": deeper, "fwd": deeper, "recv": deeper, "repair": deeper, "rtt": deeper, "live": deeper, "turn": deeper, "lag": deeper,
 		"policy": constant, "numbering": deeper, "cnp": deeper, "failure": deeper, "refusal": deeper,
-		"acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper, "failed": encoded,
+		"storage": deeper, "resumes": derived, "stored": constant, "awaitsStorage": encoded, "acks": deeper, "activity": deeper, "legs": deeper, "members": deeper, "extra": deeper, "failed": encoded,
 		"qpn": constant, "byIP": constant, "sw": constant, "id": constant, "ip": constant, "generation": constant, "counters": ignored, "outcomes": ignored,
 	},
 	reflect.TypeFor[source](): {
@@ -43,7 +43,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "quarantined": encoded, "quarantinedUntil": encoded,
 	},
 	reflect.TypeFor[forwarding](): {
-		"nxt": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
+		"nxt": encoded, "limit": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
 		"targets": deeper, "writeMessage": deeper,
 	},
 	reflect.TypeFor[aggregation](): {
@@ -63,9 +63,11 @@ var stateFields = map[reflect.Type]map[string]string{
 		"armed": encoded, "probeAt": encoded, "blocked": encoded, "askSource": encoded,
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
+	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
+	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "goneBack": encoded},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
-		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded,
+		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "positioned": encoded,
 	},
 	reflect.TypeFor[departures]():     {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
 	reflect.TypeFor[departure]():      {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
@@ -94,7 +96,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():         {"forwards": constant, "history": deeper},
+	reflect.TypeFor[extra]():         {"forwards": constant, "history": deeper, "firstPSN": constant, "resume": deeper},
 	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
 	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
 	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},
@@ -147,7 +149,7 @@ func fullState(t *testing.T) *Switch {
 	}
 	for i := range g.legs {
 		g.numbering.checks[i] = verification{pending: true, acceptedNothing: true, messagesBefore: 7, isRXE: true, probesSent: 3, emptyAnswers: 2, wrongAnswer: true, answeredPSN: 5, probesSinceAnswer: 1,
-			returning: true, answeredOnce: true, probedAgain: true}
+			returning: true, answeredOnce: true, probedAgain: true, positioned: true}
 		g.activity[i].probedFrom = stateNow + 7
 	}
 	s.departures.count, s.departures.overflowUntil = 1, stateNow+8
@@ -155,6 +157,8 @@ func fullState(t *testing.T) *Switch {
 		s.departures.ring[i] = departure{rocev2.AddrKey{Hi: 1, Lo: 2}, rocev2.AddrKey{Hi: 3, Lo: 4}, 5, stateNow + 9, 0}
 	}
 	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
+	g.fwd.limit, g.storage, g.stored, g.awaitsStorage = 12, storage{reported: 4, number: 3}, true, true
+	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: 1, unknownEnd: true, lacking: true, goneBack: 2}
 	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	g.repair.store.first = 5
 	g.repair.store.reach(4)

@@ -11,6 +11,10 @@ import (
 // printEvents writes events in the form of transcripts.
 func printEvents(w *strings.Builder, events []Event) {
 	for _, e := range events {
+		if e.Kind == PositionsDue {
+			fmt.Fprintln(w, "event: positions due")
+			continue
+		}
 		what := map[EventKind]string{
 			SourceChanged: "source is", MemberEvicted: "evicted", GroupFailed: "group failed by", SourceRefused: "refused",
 			NumberMismatch: "number differs of",

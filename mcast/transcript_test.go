@@ -23,9 +23,11 @@ import (
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   members behind neighbours 1 and 2
 //	      [verify=2ms]   the numberings of receivers are verified
+//	      [stored]   the positions are stored
+//	      [resume=A|-]   resumes the turn of A, or no turn, from the positions of the members
 //	      [anew]   on a new switch without groups
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   room for FRAMES retained frames, and for N copies of them in a call
-//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only]
+//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE]   with a position
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   a target message: WriteOnly with va=-1
 //	     [large|unkept]   the frame takes the room of two; the frame cannot be retained
@@ -37,6 +39,9 @@ import (
 //	clock +5ms          a later time without a call of Advance
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [receive-only]
+//	fast hi=X           a fast path has forwarded up to X-1 (R34)
+//	positions           the present positions
+//	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
 //	room N              a call has room for N copies of retained frames
 //	show                the group's state
 type transcript struct {
@@ -208,6 +213,14 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.update(a, w)
 	case "show":
 		s.show(w)
+	case "positions":
+		s.positions(w)
+	case "fast":
+		if err := s.sw.Forwarded(0, rocev2.PSN(a.hex("hi")), 1, false); err != nil {
+			fmt.Fprintln(w, "error:", err)
+		}
+	case "durable":
+		s.durable(a, w)
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}
@@ -300,7 +313,9 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	}
 	s.legs = nil
 	legOf := map[Neighbor]LegID{}
+	var resume Positions
 	for _, n := range a.list("members") {
+		at := Position{}
 		m := MemberSpec{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs))}
 		for _, line := range strings.Split(a.d.Input, "\n") {
 			f := strings.Fields(line)
@@ -310,6 +325,9 @@ func (s *transcript) group(a args, w *strings.Builder) {
 			for _, kv := range f[1:] {
 				k, v, _ := strings.Cut(kv, "=")
 				switch k {
+				case "at":
+					send, receive, _ := strings.Cut(v, ",")
+					at = Position{true, rocev2.PSN(num(a.t, send, 16, 24)), rocev2.PSN(num(a.t, receive, 16, 24))}
 				case "sq":
 					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 				case "receive-only":
@@ -335,6 +353,14 @@ func (s *transcript) group(a args, w *strings.Builder) {
 			s.legs = append(s.legs, fmt.Sprintf("N%d", nbr))
 		}
 		spec.Members = append(spec.Members, m)
+		resume.Members = append(resume.Members, at)
+	}
+	spec.Stored = a.d.HasArg("stored")
+	if from := a.str("resume", ""); from != "" {
+		if resume.HasSource = from != "-"; resume.HasSource {
+			resume.Source = MemberID(from[0] - 'A')
+		}
+		spec.Resume = &resume
 	}
 	s.apply(w, PutGroup{spec})
 }

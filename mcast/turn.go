@@ -60,6 +60,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	g.startTurn(now, MemberID(k), out)
 	g.noteTurnBegins(now, MemberID(k))
 	g.emitCause(out, SourceChanged, MemberID(k), m.sqPSN, 0)
+	g.storeBeforeData(out)
 	if psn != m.sqPSN {
 		g.noteMismatch(MemberID(k), SendPSN, psn, m.sqPSN, out)
 	}

@@ -93,6 +93,11 @@ func (g *group) nakFirstPacket(k MemberID, s rocev2.Syndrome, out *Output) {
 // and only the source has that. At the end of a message it evicts the receivers that lack
 // data, because nobody can send it to them; it fails the group if too few would remain.
 func (g *group) abandonSource(out *Output) {
+	if g.endUnknown() {
+		g.endResume()
+		g.fwd.midMessage = false // every receiver has the same, and nothing of a message is on its way
+		return
+	}
 	last := g.fwd.nxt.Prev()
 	complete := int32(0) // receivers that lack nothing
 	for i := range g.acks {

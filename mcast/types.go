@@ -150,7 +150,13 @@ type GroupSpec struct {
 	// probe. By the answer a new receiver shows that it expects the PSN that it was
 	// registered with (R52). 0: receivers' numberings are not verified.
 	PSNProbe time.Duration
-	Window   Window
+	// Stored has the positions of the members reported (PositionsDue, Switch.Positions).
+	// New data of a turn waits until the driver has stored them (R83). It needs PSNProbe.
+	Stored bool
+	// Resume, if not nil, has the stored positions of the members, which have had data
+	// before the switch restarted (R83).
+	Resume *Positions
+	Window Window
 	// TargetKey, if not 0, is the R_Key of target messages and of the WRITEs to the
 	// memory that these name (R41). Not with Policy Quorum.
 	TargetKey uint32
@@ -162,7 +168,8 @@ type GroupSpec struct {
 type Op interface{ op() }
 
 // PutGroup creates a group, or replaces all of it if its ID is in use with the
-// same IP: a replaced group starts anew from the members' registered PSNs.
+// same IP: a replaced group starts anew from the members' registered PSNs, or from
+// Spec.Resume.
 type PutGroup struct{ Spec GroupSpec }
 
 // DeleteGroup removes a group.
@@ -279,6 +286,7 @@ const (
 	MemberEvicted                       // Member had everything up to PSN; Cause is the reason
 	GroupFailed                         // because of Member, for Cause; the source was sent a fatal NAK with Syndrome at PSN, or nothing if it was removed (Syndrome 0)
 	SourceRefused                       // Member's request at PSN is one that no group can execute or, if Cause is ReceivesOnly, Member may not send; the switch itself answered with Syndrome
+	PositionsDue                        // the positions of the members are to be stored
 	NumberMismatch                      // Member's packets have PSN (a QPN, if Number says so) where Registered is registered (R72)
 )
 

@@ -24,6 +24,7 @@ type verification struct {
 	returning    bool // it was a member lately (R73): no probe before legActivity.probedFrom
 	answeredOnce bool // it has given the right answer once
 	probedAgain  bool // it was probed after that answer
+	positioned   bool // it had data before the switch restarted: the answer shows how much (R83)
 }
 
 // startVerification begins the verification of leg i, which leads to a new member.
@@ -88,6 +89,10 @@ func (g *group) keepaliveAnswer(now time.Duration, p *Packet, i int, kind rocev2
 	v, r := &g.numbering.checks[i], g.members[l.member].ePSN
 	if v.probesSent == 0 {
 		return FeedbackStale // an ACK of data of an earlier registration; more of them may be on the way
+	}
+	if v.positioned {
+		g.positionAnswer(now, p, i, kind, out)
+		return None
 	}
 	expects := p.PSN & rocev2.PSNMask
 	if kind == rocev2.KindACK {

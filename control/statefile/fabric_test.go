@@ -35,7 +35,10 @@ type fabric struct {
 	toHosts  []toMember
 	events   []mcast.Event
 	random   *rand.Rand
-	resume   func() // if not nil, called after the first packet of a source since the restart
+	loss     float64
+	inFile   *mcast.Positions // durable
+	due      *mcast.Positions // being written
+	number   uint32           // of due
 }
 
 type member struct {
@@ -58,13 +61,18 @@ type toMember struct {
 }
 
 func newFabric(t *testing.T, personality rc.Personality, probe time.Duration, seed uint64) *fabric {
+	return newFabricOf(t, rc.Config{Personality: personality, Timeout: 10 * time.Millisecond, RetryCnt: 6}, probe, seed)
+}
+
+// newFabricOf makes the queue pairs with the personality and the retries of cfg.
+func newFabricOf(t *testing.T, cfg rc.Config, probe time.Duration, seed uint64) *fabric {
 	f := &fabric{t: t, random: rand.New(rand.NewPCG(seed, 0)), spec: mcast.GroupSpec{IP: groupIP, QPN: virtualQPN, PMTU: pmtu, PSNProbe: probe, DeadAfter: 0}}
 	for i := range 3 {
 		h := &member{ip: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
 		sq, rq := rocev2.PSN(1000*(i+1)), rocev2.PSN(5000+10*i)
 		var err error
-		h.qp, err = rc.New(rc.Config{Personality: personality, PMTU: pmtu, LocalQPN: rocev2.QPN(0x20 + i), DestQPN: virtualQPN, SQPSN: sq, RQPSN: rq,
-			Timeout: 10 * time.Millisecond, RetryCnt: 6, RNRRetry: rc.Infinite, MaxUnacked: 16})
+		h.qp, err = rc.New(rc.Config{Personality: cfg.Personality, PMTU: pmtu, LocalQPN: rocev2.QPN(0x20 + i), DestQPN: virtualQPN, SQPSN: sq, RQPSN: rq,
+			Timeout: cfg.Timeout, RetryCnt: cfg.RetryCnt, RNRRetry: rc.Infinite, MaxUnacked: 16})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +158,9 @@ func (f *fabric) advance(end time.Duration) bool {
 			next, ok = t, true
 		}
 	}
+	if f.due != nil {
+		next, ok = min(f.now+time.Millisecond, next), true
+	}
 	if !ok || next > end {
 		return false
 	}
@@ -157,6 +168,7 @@ func (f *fabric) advance(end time.Duration) bool {
 	var out mcast.Output
 	f.sw.Advance(f.now, &out)
 	f.send(&out, nil)
+	f.write()
 	for i, h := range f.hosts {
 		var out rc.Output
 		h.qp.Advance(f.now, &out)
@@ -168,6 +180,9 @@ func (f *fabric) advance(end time.Duration) bool {
 func (f *fabric) take(i int, out *rc.Output) {
 	h := f.hosts[i]
 	for _, p := range out.Packets {
+		if f.random.Float64() < f.loss {
+			continue
+		}
 		f.toSwitch = append(f.toSwitch, fromMember{i, p})
 	}
 	for _, c := range out.Completions {
@@ -190,10 +205,22 @@ func (f *fabric) input(d fromMember) {
 	var out mcast.Output
 	f.sw.Input(f.now, &p, &out)
 	f.send(&out, &d.p)
-	if f.resume != nil && d.p.Op != rocev2.Acknowledge {
-		resume := f.resume
-		f.resume = nil
-		resume()
+	f.write()
+}
+
+// write reads positions that are due, and makes those of before durable, at some time.
+func (f *fabric) write() {
+	if f.due != nil && f.random.IntN(10) == 0 {
+		var out mcast.Output
+		f.inFile = f.due
+		f.due = nil
+		f.sw.PositionsStored(f.now, 0, f.number, f.inFile, &out)
+		f.send(&out, nil)
+	}
+	var o mcast.Outcomes
+	if f.sw.Outcomes(0, &o); f.due == nil && o.Positions > f.number {
+		f.due = new(mcast.Positions)
+		f.number, _ = f.sw.Positions(0, f.due)
 	}
 }
 
@@ -224,6 +251,9 @@ func (f *fabric) arrive() {
 }
 
 func (f *fabric) deliver(d toMember) {
+	if f.random.Float64() < f.loss {
+		return
+	}
 	var out rc.Output
 	f.hosts[d.host].qp.Input(f.now, &d.p, &out)
 	f.take(d.host, &out)

@@ -13,7 +13,6 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rc"
-	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // These tests are why the file keeps turns, and what the core has to do with them. A group is
@@ -114,35 +113,21 @@ func TestTurnAloneDoesNotDo(t *testing.T) {
 	}
 }
 
-// With the turn, and each receiver's position before anything is acknowledged, every transfer
-// ends well: nxt is behind the foremost receiver, and each one has acknowledged what it has.
-// The core is led there by its interface for fast paths (R34).
+// With the turn in the group's specification the core learns each receiver's position before
+// anything else (R83), and every transfer ends well.
 func TestTurnAndPositionsDo(t *testing.T) {
 	for _, both := range []bool{false, true} {
 		stored := false
-		r := transfers(t, 0, both, func(f *fabric, turn *statefile.Turn) {
+		r := transfers(t, probeTimeout, both, func(f *fabric, turn *statefile.Turn) {
 			if !stored {
 				turn, stored = throughFile(t, f, turn), true
 			}
-			f.resume = func() {
-				source, nxt := turn.Positions[0].Send, turn.Positions[0].Send
-				for i, h := range f.hosts[1:] {
-					if has := source.Add(h.qp.ExpectedPSN().Sub(turn.Positions[i+1].Receive)); nxt.Less(has) {
-						nxt = has
-					}
-				}
-				var st mcast.GroupStatus
-				f.sw.Snapshot(0, &st)
-				if st.Nxt.Less(nxt) {
-					if err := f.sw.Forwarded(0, nxt, 0, true); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for i, h := range f.hosts[1:] { // the answer to a probe
-					f.input(fromMember{i + 1, rc.Packet{Op: rocev2.Acknowledge, PSN: h.qp.ExpectedPSN().Prev(), Syndrome: rocev2.SyndromeACK, DestQP: virtualQPN}})
-				}
+			spec := f.spec
+			spec.Resume = &mcast.Positions{HasSource: true}
+			for _, p := range turn.Positions {
+				spec.Resume.Members = append(spec.Resume.Members, mcast.Position{Known: true, Send: p.Send, Receive: p.Receive})
 			}
-			f.start(f.at(turn))
+			f.start(spec)
 		})
 		if r.done != 2*histories {
 			t.Errorf("both %v: %+v", both, r)

@@ -1,0 +1,276 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// A group that is put with positions resumes (R83): the switch has restarted, and the
+// group's members have not. What each receiver has is learnt from its answer to a
+// keepalive probe. Until all have answered nothing is forwarded, acknowledged or refused.
+
+// resumePhase is what a group that was put with positions still has to learn.
+type resumePhase uint8
+
+const (
+	notResuming  resumePhase = iota
+	resumeProbes             // the positions of members
+	resumeWatch              // whether the source sends what receivers lack, and whether nxt-1 ends a message
+)
+
+// resume is the state of a group that resumes.
+type resume struct {
+	phase      resumePhase
+	source     MemberID // of the turn that goes on
+	unknownEnd bool     // whether nxt-1 ends a message is not known
+	lacking    bool     // receivers lacked something when forwarding began, and the source has not sent it since
+	goneBack   uint8    // times in a row that the source has gone back to a PSN beyond what a receiver lacks
+}
+
+// strandedAfter is how often the source goes back to a PSN beyond what a receiver lacks
+// before it is certain that it will not send the rest: one packet of three may be lost.
+const strandedAfter = 3
+
+// endUnknown reports whether every receiver has all that was forwarded, and only the
+// source knows whether that ends a message.
+func (g *group) endUnknown() bool {
+	return g.resumes && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp()
+}
+
+// isResuming reports whether positions of members are not known yet.
+func (g *group) isResuming() bool { return g.resumes && g.extra.resume.phase == resumeProbes }
+
+// endResume forgets what is left to learn: everything is known, or the group has failed.
+func (g *group) endResume() { g.resumes, g.extra.resume = false, resume{} }
+
+// startResume gives the members of g, which is new, their positions. With a source, the
+// group resumes its turn. Without one, the next turn may begin when the receivers are
+// verified.
+func (g *group) startResume(now time.Duration, p *Positions) {
+	x := g.newExtra()
+	for i := range g.members {
+		x.firstPSN = append(x.firstPSN, g.members[i].ePSN)
+		if m, at := &g.members[i], &p.Members[i]; at.Known {
+			m.ackedCount = min(int32((at.Send-m.sqPSN)&rocev2.PSNMask), maxBehind)
+			m.sqPSN, m.ePSN = at.Send, at.Receive
+		}
+	}
+	g.activate(now)
+	for i := range g.legs {
+		g.startVerification(now, LegID(i))
+		l, v := &g.legs[i], &g.numbering.checks[i]
+		v.returning, v.positioned = true, p.HasSource && p.Members[l.member].Known
+		h := g.sw.ports.port(l.port)
+		t := &g.activity[i]
+		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+quarantine+h.txDelay), h.paused
+	}
+	if !p.HasSource {
+		return
+	}
+	g.resumes, x.resume = true, resume{phase: resumeProbes, source: p.Source}
+	g.fwd.nxt = p.Members[p.Source].Send
+	g.agg.acked = g.fwd.nxt.Prev()
+	g.numbering.blocked = true
+	g.restartKeepalives(now)
+}
+
+// positionAnswer serves an answer of the member behind leg i, which has a position, to a
+// keepalive probe. Two answers in a row, to a probe and to the next one, show what the
+// member expects.
+func (g *group) positionAnswer(now time.Duration, p *Packet, i int, kind rocev2.AckKind, out *Output) {
+	v, k := &g.numbering.checks[i], g.legs[i].member
+	m, first := &g.members[k], g.extra.firstPSN[k]
+	expects := p.PSN & rocev2.PSNMask
+	if kind == rocev2.KindACK {
+		expects = expects.Next()
+	}
+	empty := isEmptyAnswer(p) && first != 0 && m.ePSN.LessEq(first)
+	if empty {
+		expects = first // it has received nothing yet
+	}
+	beyond := expects.Sub(m.ePSN)
+	wrong := kind != rocev2.KindACK || beyond < 0 || beyond >= maxUnstored || k == g.extra.resume.source && beyond != 0
+	switch {
+	case !v.answeredOnce || v.answeredPSN != expects || v.wrongAnswer != wrong:
+		*v = verification{pending: true, positioned: true, returning: true, probesSent: v.probesSent, answeredOnce: true, answeredPSN: expects, wrongAnswer: wrong}
+		g.restartKeepalives(now)
+	case wrong || !v.probedAgain: // dismissPosition counts the probes
+	default:
+		v.isRXE, v.acceptedNothing = empty, empty
+		g.endVerification(LegID(i))
+		g.endProbes(now, out)
+	}
+}
+
+// probePatience returns how long leg i, which was probed, may be silent while data waits for
+// it; 0: without end.
+func (g *group) probePatience(i int) time.Duration {
+	switch {
+	case !g.numbering.checks[i].positioned:
+		return g.live.deadAfter
+	case g.live.deadAfter == 0:
+		return g.turn.sourceTimeout
+	}
+	return g.livenessTimeout(i)
+}
+
+// dismissPosition removes the member behind leg i, or fails the group, if the member
+// expects what it cannot, or is silent while another one is not. It reports whether it has
+// done so.
+func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
+	v, l := &g.numbering.checks[i], &g.legs[i]
+	patience := g.probePatience(i)
+	why := Silent
+	switch {
+	case v.wrongAnswer && v.probesSinceAnswer >= wrongAnswerProbes:
+		g.reportMisnumbered(i, v.answeredPSN, out)
+		why = Misnumbered
+	case v.wrongAnswer || v.probesSent == 0 || patience == 0 || g.silentToProbes(now, i) < patience || !g.anyVerified():
+		return false
+	}
+	others := int32(0)
+	for j := range g.legs {
+		if k := &g.legs[j]; j != i && k.members > 0 && k.member != g.extra.resume.source {
+			others++
+		}
+	}
+	if l.member == g.extra.resume.source || others < g.policy.minReceivers {
+		g.failResume(l.member, why, out)
+		return true
+	}
+	g.evict(i, why, out)
+	return true
+}
+
+// failResume fails a group whose positions cannot be learnt. No NAK goes to the source: it
+// would acknowledge what came before its PSN.
+func (g *group) failResume(m MemberID, why rocev2.Syndrome, out *Output) {
+	g.endResume()
+	g.numbering.blocked = false
+	g.fail(m, g.fwd.nxt, 0, why, out)
+}
+
+// endProbes begins to forward if the positions of all members are known.
+func (g *group) endProbes(now time.Duration, out *Output) {
+	if !g.isResuming() || g.failed {
+		return
+	}
+	for i := range g.legs {
+		if v := &g.numbering.checks[i]; v.pending && v.positioned {
+			return
+		}
+	}
+	g.numbering.blocked = false
+	base := g.fwd.nxt
+	k := g.extra.resume.source
+	var joining []LegID
+	for i := range g.legs {
+		v, l := &g.numbering.checks[i], &g.legs[i]
+		if !v.positioned && l.members != 0 && l.member != k {
+			joining = append(joining, LegID(i))
+		}
+	}
+	g.startTurn(now, k, out)
+	for _, i := range joining { // those without a position receive from the next message on
+		g.stopReceiving(int(i))
+		g.setJoining(int(i), true)
+	}
+	hi := base.Prev()
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 {
+			v := &g.numbering.checks[i]
+			g.noteAcked(b, base.Add(v.answeredPSN.Sub(g.members[g.legs[i].member].ePSN)-1))
+			hi = rocev2.MaxPSN(hi, b.acked)
+		}
+	}
+	g.fwd.nxt, g.fwd.midMessage = hi.Next(), true
+	g.clearStore(g.fwd.nxt, out)
+	g.extra.resume = resume{phase: resumeWatch, source: k, unknownEnd: true}
+	for i := range g.acks {
+		g.resumeLeg(i)
+	}
+	if g.stored {
+		g.fwd.limit, g.awaitsStorage = base.Add(maxUnstored), false
+	}
+	g.emitCause(out, SourceChanged, k, base, 0)
+	g.evaluate(out)
+	if g.failed {
+		return
+	}
+	for i := range g.numbering.checks {
+		g.numbering.checks[i].positioned = false
+	}
+	if n := &g.numbering; g.agg.acked.Next() != g.fwd.nxt {
+		n.gap, n.gapFrom, n.gapNext = true, g.agg.acked.Next(), g.fwd.nxt
+		g.extra.resume.lacking = true
+	}
+	if g.stored {
+		g.reportPositions(out)
+	}
+	if g.live.period != 0 {
+		g.startLiveness(now)
+	}
+	g.resend(now, out)
+}
+
+// resumeLeg lets leg i, if it lacks something below nxt, get it from the source.
+func (g *group) resumeLeg(i int) {
+	b := &g.acks[i]
+	if b.flags&isReceiver == 0 || b.acked == g.fwd.nxt.Prev() {
+		return
+	}
+	if g.repair.store == nil {
+		g.setPending(b, sevSequence, rocev2.SyndromeNAKSequence)
+		return
+	}
+	m := &g.activity[i].recovery
+	m.ackReqPSN, m.resentPSN, m.expectedACK = b.acked, b.acked, b.acked
+	g.deliver(i, nakServed)
+	m.resendFrom(b.acked.Next())
+}
+
+// noteResumed notes what the source's packet psn, which is verified, shows after a
+// restart: whether nxt-1 ends a message, and whether the source sends what receivers lack.
+// If it does not, they are stranded: an eviction had not become durable.
+func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
+	if d := psn.Sub(g.agg.acked); d <= -g.src.ackedCount || d > maxAhead {
+		return
+	}
+	r := &g.extra.resume
+	if r.unknownEnd && g.fwd.nxt.Prev().LessEq(psn) {
+		r.unknownEnd = false
+		if psn.Next() == g.fwd.nxt {
+			g.fwd.midMessage = f&rocev2.OpEnd == 0
+		}
+	}
+	una := g.agg.acked.Next()
+	switch {
+	case !r.lacking:
+	case psn.LessEq(una) || una == g.fwd.nxt:
+		r.lacking = false
+	case g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
+		if r.goneBack++; r.goneBack == strandedAfter {
+			r.lacking = false
+			g.removeStrandedBefore(psn, out)
+		}
+	}
+	if !r.lacking && !r.unknownEnd {
+		g.endResume()
+	}
+}
+
+// removeStrandedBefore removes the receivers that lack a PSN before psn.
+func (g *group) removeStrandedBefore(psn rocev2.PSN, out *Output) {
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Next().Less(psn) && !g.failed {
+			g.removeOrFail(i, Stranded, out)
+		}
+	}
+	if !g.failed {
+		g.evaluate(out)
+	}
+}

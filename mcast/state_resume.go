@@ -1,0 +1,45 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "encoding/binary"
+
+// The encoding of what a group stores, and of how far it has resumed.
+
+func (g *group) appendResume(b []byte) []byte {
+	s, r := &g.storage, resume{}
+	if g.resumes {
+		r = g.extra.resume
+	}
+	b = append(b, bit(g.awaitsStorage, 0)|bit(g.fwd.limit != unlimited, 1)|bit(r.unknownEnd, 2)|bit(r.lacking, 3), byte(r.phase), r.goneBack)
+	if g.fwd.limit != unlimited {
+		b = appendPSN(b, g.fwd.limit)
+	}
+	b = binary.AppendUvarint(appendPSN(b, s.reported), uint64(s.number))
+	return binary.AppendUvarint(b, uint64(r.source))
+}
+
+func (r *stateReader) resume(g *group) {
+	g.fwd.limit, g.storage, g.awaitsStorage = unlimited, storage{}, false
+	if g.resumes = false; g.extra != nil {
+		g.extra.resume = resume{}
+	}
+	if g.numbering.interval == 0 {
+		return
+	}
+	f := r.byte()
+	g.awaitsStorage = f&1 != 0
+	x := resume{phase: resumePhase(r.byte()), unknownEnd: f&4 != 0, lacking: f&8 != 0, goneBack: r.byte()}
+	if f&2 != 0 {
+		g.fwd.limit = r.psn()
+	}
+	g.storage.reported, g.storage.number = r.psn(), uint32(r.uvarint())
+	if x.source = MemberID(r.count()); int(x.source) >= len(g.members) {
+		r.malformed = true
+		return
+	}
+	if x != (resume{}) {
+		g.resumes, g.newExtra().resume = true, x
+	}
+}

@@ -1,0 +1,45 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"strings"
+)
+
+// positions prints the positions of the group.
+func (s *transcript) positions(w *strings.Builder) {
+	var p Positions
+	n, ok := s.sw.Positions(0, &p)
+	if !ok {
+		fmt.Fprintln(w, "none")
+		return
+	}
+	fmt.Fprintf(w, "number %d", n)
+	if p.HasSource {
+		fmt.Fprintf(w, ", turn of %s", nameOf(p.Source))
+	}
+	for i, at := range p.Members {
+		if at.Known {
+			fmt.Fprintf(w, ", %s at %06x,%06x", nameOf(MemberID(i)), uint32(at.Send), uint32(at.Receive))
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// durable tells the switch that the present positions are durable.
+func (s *transcript) durable(a args, w *strings.Builder) {
+	var p Positions
+	n, ok := s.sw.Positions(0, &p)
+	if !ok {
+		fmt.Fprintln(w, "none")
+		return
+	}
+	if len(a.d.CmdArgs) > 0 {
+		n = uint32(num(a.t, a.d.CmdArgs[0].Key, 10, 32))
+	}
+	s.sw.PositionsStored(s.now, 0, n, &p, &s.out)
+	s.ledger.close(a.t, s.sw, nil, &s.out)
+	s.print(w)
+}
