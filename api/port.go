@@ -21,6 +21,9 @@ type Allow struct {
 	MACs      []string       `json:"macs,omitempty"`
 }
 
+// PortOpen is the state of a port that has its interface.
+const PortOpen = "open"
+
 // Port is one port of the switch.
 type Port struct {
 	Name     string            `json:"name"`
@@ -29,9 +32,12 @@ type Port struct {
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`
 	Up       bool              `json:"up"`
-	XDPMode  string            `json:"xdp_mode"`  // native or generic
-	ZeroCopy bool              `json:"zero_copy"` // of AF_XDP
-	Queues   int               `json:"queues"`    // to receive from
+	State    string            `json:"state"`            // PortOpen; lost: its interface has vanished; opening; refused: one of its name cannot be opened
+	Reason   string            `json:"reason,omitempty"` // why it is refused
+	Reopened uint64            `json:"reopened"`         // times that the port was taken up again at an interface made anew
+	XDPMode  string            `json:"xdp_mode"`         // native or generic
+	ZeroCopy bool              `json:"zero_copy"`        // of AF_XDP
+	Queues   int               `json:"queues"`           // to receive from
 	VLAN     uint16            `json:"vlan,omitempty"`
 	RxFrames uint64            `json:"rx_frames"` // taken from AF_XDP
 	TxFrames uint64            `json:"tx_frames"` // handed to the kernel

@@ -62,8 +62,8 @@ const (
 	policyAddresses
 )
 
-// SetPolicy replaces the program's policy by o. The lists of the configuration may be
-// set once; they stay if o has none.
+// SetPolicy replaces the program's policy by o. Senders that the lists of o no longer have
+// are removed when the new ones are in force.
 func (p *PortProgram) SetPolicy(o *Policy) error {
 	for _, mac := range o.MACs {
 		if err := p.maps.AllowedMacs.Put(stationKey(Station{MAC: mac}), uint32(0)); err != nil {
@@ -95,7 +95,27 @@ func (p *PortProgram) SetPolicy(o *Policy) error {
 	if err := p.maps.Policies.Put(uint32(0), value); err != nil {
 		return fmt.Errorf("set the policy of %s: %w", p.ifname, err)
 	}
+	if err := p.retainAllowed(o); err != nil {
+		return fmt.Errorf("remove senders from the lists of %s: %w", p.ifname, err)
+	}
 	return nil
+}
+
+// retainAllowed removes from the maps of the lists what o does not have.
+func (p *PortProgram) retainAllowed(o *Policy) error {
+	macs := make(map[[8]byte]struct{})
+	for _, mac := range o.MACs {
+		macs[stationKey(Station{MAC: mac})] = struct{}{}
+	}
+	four, six := make(map[[8]byte]struct{}), make(map[[20]byte]struct{})
+	for _, a := range o.Addresses {
+		if a.Addr().Is4() {
+			four[prefixKey4(a)] = struct{}{}
+		} else {
+			six[prefixKey6(a)] = struct{}{}
+		}
+	}
+	return errors.Join(retain(p.maps.AllowedMacs, macs), retain(p.maps.Allowed4, four), retain(p.maps.Allowed6, six))
 }
 
 // SetStation allows s to send by a locked port, or no longer.

@@ -179,16 +179,24 @@ func (s *Steering) tryAttach(p *PortProgram, ifindex int, way attempt) error {
 		}
 		return explain(what, err)
 	}
+	if err := p.attachTo(ifindex, p.ifname, way); err != nil {
+		_ = p.unload()
+		return err
+	}
+	return nil
+}
+
+// attachTo attaches the loaded program to an interface in one way.
+func (p *PortProgram) attachTo(ifindex int, ifname string, way attempt) error {
 	flags := link.XDPDriverMode
 	if way.mode == Generic {
 		flags = link.XDPGenericMode
 	}
 	l, err := link.AttachXDP(link.XDPOptions{Program: p.program, Interface: ifindex, Flags: flags})
 	if err != nil {
-		_ = p.unload()
-		return explainAttach(p.ifname, way, err)
+		return explainAttach(ifname, way, err)
 	}
-	p.link, p.mode = l, way.mode
+	p.link, p.mode, p.ifname = l, way.mode, ifname
 	return nil
 }
 
@@ -269,9 +277,9 @@ func (p *PortProgram) LastOffender(r Reason) (mac [6]byte, err error) {
 // Close detaches the program: all traffic of the port goes to the kernel again.
 // It also works when the interface is gone.
 func (p *PortProgram) Close() error {
-	err := errors.Join(p.link.Close(), p.unload())
-	if err != nil {
-		return fmt.Errorf("detach the XDP program from %s: %w", p.ifname, err)
+	err := p.Detach()
+	if e := p.unload(); e != nil {
+		err = errors.Join(err, fmt.Errorf("unload the XDP program of %s: %w", p.ifname, e))
 	}
-	return nil
+	return err
 }

@@ -4,6 +4,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -112,19 +113,28 @@ func (s *Steering) put(p netip.Prefix, value uint32) error {
 	return putPrefix(s.prefixes4, s.prefixes6, p, value)
 }
 
-// putPrefix enters p into the map of its family; the keys are struct prefix4 and struct
-// prefix6 of steer.c.
+// putPrefix enters p into the map of its family.
 func putPrefix(four, six *ebpf.Map, p netip.Prefix, value uint32) error {
 	if p.Addr().Is4() {
-		return four.Put(struct {
-			Len  uint32
-			Addr [4]byte
-		}{uint32(p.Bits()), p.Addr().As4()}, value)
+		return four.Put(prefixKey4(p), value)
 	}
-	return six.Put(struct {
-		Len  uint32
-		Addr [16]byte
-	}{uint32(p.Bits()), p.Addr().As16()}, value)
+	return six.Put(prefixKey6(p), value)
+}
+
+// prefixKey4 is struct prefix4 of steer.c.
+func prefixKey4(p netip.Prefix) (k [8]byte) {
+	binary.NativeEndian.PutUint32(k[:], uint32(p.Bits()))
+	a := p.Addr().As4()
+	copy(k[4:], a[:])
+	return k
+}
+
+// prefixKey6 is struct prefix6.
+func prefixKey6(p netip.Prefix) (k [20]byte) {
+	binary.NativeEndian.PutUint32(k[:], uint32(p.Bits()))
+	a := p.Addr().As16()
+	copy(k[4:], a[:])
+	return k
 }
 
 // Watchlist returns the watchlist of the programs.

@@ -69,7 +69,10 @@ func portTable(w *tabwriter.Writer, ports []api.Port) {
 }
 
 func state(p *api.Port) string {
-	if p.Up {
+	switch {
+	case p.State != "" && p.State != api.PortOpen:
+		return p.State
+	case p.Up:
 		return "up"
 	}
 	return "down"

@@ -68,8 +68,8 @@ type ECN struct {
 	PMax float64 `yaml:"pmax"` // share that is marked at kmax, 0 to 1
 }
 
-// defaultQueue is the length of a port's queue, in bytes.
-const defaultQueue = 256 << 10
+// DefaultQueue is the length of a port's queue, in bytes.
+const DefaultQueue = 256 << 10
 
 // defaultECN returns the thresholds of a queue of that many bytes: some frames are
 // marked from an eighth on, and all above half, well before frames are dropped.

@@ -112,7 +112,7 @@ var reloads = []struct{ key, restart string }{
 func (d *decoder) ports(dst *[]Port, list value) {
 	where := make(map[string]int)
 	d.list(list, func(v value) {
-		p := Port{Queue: defaultQueue}
+		p := Port{Queue: DefaultQueue}
 		var ecn value // read last: it depends on queue
 		seen := d.mapping(v,
 			field{"name", func(v value) {

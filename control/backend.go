@@ -160,11 +160,16 @@ func (e *Engine) Delete(ip netip.Addr) error {
 
 // Ports implements api.Backend.
 func (e *Engine) Ports() ([]api.Port, error) {
-	ports := e.control.ports
-	list := make([]api.Port, len(ports))
+	list := make([]api.Port, len(e.control.ports))
 	if !e.control.do(func() {
-		for i, p := range ports {
-			list[i].Up, list[i].Bridge = p.reportedUp, describeBridge(&p.bridgeState)
+		for i, p := range e.control.ports {
+			a := &list[i]
+			a.Up, a.Bridge = p.reportedUp, describeBridge(&p.bridgeState)
+			a.State, a.Reason, a.Reopened = p.life.phase.String(), p.life.reason, p.life.reopened
+			a.Allow.Addresses = p.allow.Addresses
+			for _, m := range p.allow.MACs {
+				a.Allow.MACs = append(a.Allow.MACs, m.String())
+			}
 		}
 	}) {
 		return nil, errStopped
@@ -172,18 +177,19 @@ func (e *Engine) Ports() ([]api.Port, error) {
 	if err := e.plane.DescribePorts(list); err != nil {
 		return nil, err
 	}
-	for i, p := range ports {
-		list[i].Allow.Addresses = p.allow.Addresses
-		for _, m := range p.allow.MACs {
-			list[i].Allow.MACs = append(list[i].Allow.MACs, m.String())
-		}
-	}
-	return list, nil
+	return slices.DeleteFunc(list, func(a api.Port) bool { return a.State == portNone.String() }), nil
 }
 
 // SetPort implements api.Backend.
 func (e *Engine) SetPort(name string, s *api.SetPort) error {
-	i := slices.IndexFunc(e.control.ports, func(p *port) bool { return p.Name == name })
+	i := -1
+	if !e.control.do(func() {
+		if i = slices.IndexFunc(e.control.ports, func(p *port) bool { return p.Name == name }); i >= 0 {
+			e.control.ports[i].config.Rate = *s.Rate
+		}
+	}) {
+		return errStopped
+	}
 	if i < 0 {
 		return &api.Error{Reason: api.ReasonUnknownPort, Message: fmt.Sprintf("there is no port %s: see `gleam port list`", name)}
 	}

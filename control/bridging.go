@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/bpf"
@@ -40,10 +41,12 @@ type portPolicy interface {
 
 // bridgeFollower applies the rules of the bridges to the ports.
 type bridgeFollower struct {
-	kernel bridges
-	ports  []bridgedPort
-	notify Notify
-	bell   chan struct{} // rings when an interface has changed, for a poll at once
+	kernel  bridges
+	ports   []bridgedPort       // by slot
+	mu      sync.Mutex          // of rebound
+	rebound map[int]bridgedPort // slots whose ports have changed since the last poll
+	notify  Notify
+	bell    chan struct{} // rings when an interface has changed, for a poll at once
 	// apply gives workers and control loop the changed state of port pi.
 	apply func(pi int, now locate.BridgePort)
 }
@@ -58,25 +61,34 @@ type bridgedPort struct {
 	stations         map[locate.Station]struct{} // of a locked port
 	failureReported  bool                        // the operator was told
 	overflowReported bool                        // the operator was told that there are more stations than room for them
+	fresh            bool                        // the program does not have the policy of state yet
+}
+
+// bridgedPortOf returns the follower's state of a port that was just opened.
+func bridgedPortOf(p *port) bridgedPort {
+	return bridgedPort{
+		name: p.Name, ifindex: p.Ifindex, program: p.Program, allow: p.allow, stations: make(map[locate.Station]struct{}), fresh: true,
+	}
 }
 
 // newBridgeFollower polls for the first time and sets the programs' policies: nothing is
 // served before.
 func newBridgeFollower(kernel bridges, ports []*port, notify Notify) (*bridgeFollower, error) {
-	b := &bridgeFollower{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, apply: func(int, locate.BridgePort) {}}
+	b := &bridgeFollower{kernel: kernel, bell: make(chan struct{}, 1), notify: notify, rebound: make(map[int]bridgedPort), apply: func(int, locate.BridgePort) {}}
 	for i, p := range ports {
-		b.ports = append(b.ports, bridgedPort{
-			name: p.Name, ifindex: p.Ifindex, program: p.Program, allow: p.allow, stations: make(map[locate.Station]struct{}),
-		})
+		b.ports = append(b.ports, bridgedPortOf(p))
+		if p.Name == "" {
+			continue
+		}
 		x := &b.ports[i]
 		now, err := kernel.Port(p.Ifindex)
 		if err == nil {
-			err = b.setPolicy(x, now, true)
+			err = b.setPolicy(x, now)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("set the policy of port %s: %w", p.Name, err)
 		}
-		x.state = now
+		x.state, x.fresh = now, false
 		p.bridgeState = now
 		x.report(notify, locate.BridgePort{Bridge: now.Bridge})
 	}
@@ -107,13 +119,40 @@ func (b *bridgeFollower) wake() {
 	}
 }
 
+// rebind tells the follower of another port, or another interface, in slot pi. It belongs
+// to the control loop.
+func (b *bridgeFollower) rebind(pi int, p *port) {
+	b.mu.Lock()
+	b.rebound[pi] = bridgedPortOf(p)
+	b.mu.Unlock()
+	b.wake()
+}
+
+// takeRebound takes over what rebind has told. The stations in the program stay as long as
+// the program does.
+func (b *bridgeFollower) takeRebound() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for pi, p := range b.rebound {
+		if was := &b.ports[pi]; was.program == p.program && was.name == p.name {
+			p.stations = was.stations
+		}
+		b.ports[pi] = p
+	}
+	clear(b.rebound)
+}
+
 // poll updates every port. A port whose state cannot be read stays unchanged.
 func (b *bridgeFollower) poll() {
+	b.takeRebound()
 	for pi := range b.ports {
 		p := &b.ports[pi]
+		if p.name == "" {
+			continue
+		}
 		now, err := b.kernel.Port(p.ifindex)
 		if err == nil {
-			err = b.setPolicy(p, now, false)
+			err = b.setPolicy(p, now)
 		}
 		if err != nil {
 			if !p.failureReported {
@@ -123,24 +162,24 @@ func (b *bridgeFollower) poll() {
 			continue
 		}
 		p.failureReported = false
-		if now != p.state {
+		if now != p.state || p.fresh {
 			was := p.state
-			p.state = now
+			p.state, p.fresh = now, false
 			b.apply(pi, now)
 			p.report(b.notify, was)
 		}
 	}
 }
 
-// setPolicy sets the policy of p's program, if now differs from p.state or fresh is set.
+// setPolicy sets the policy of p's program, if now differs from p.state or p is fresh.
 // If the port is locked, it updates the stations that may send.
-func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort, fresh bool) error {
+func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort) error {
 	if now.Locked {
 		if err := b.setStations(p, &now); err != nil {
 			return err
 		}
 	}
-	if now == p.state && !fresh {
+	if now == p.state && !p.fresh {
 		return nil
 	}
 	policy := bpf.Policy{
@@ -235,6 +274,10 @@ func (e *Engine) bridgeChanged(pi int, now locate.BridgePort) {
 		p := c.ports[pi]
 		p.bridgeState = now
 		c.linksDue = true
+		if p.Bridge != now.Bridge {
+			p.Bridge = now.Bridge
+			c.repinPort(p) // the bridge has its forwarding entries
+		}
 		seen := make(map[*group]struct{})
 		for h := range c.dir.hosts.byLink[p.Ifindex] {
 			for g := range h.groups {

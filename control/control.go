@@ -64,7 +64,9 @@ type control struct {
 	announcer                *announcer
 	switches                 switches
 	moves                    moves
-	onLinkChange             func() // called when an interface has changed
+	onLinkChange             func()        // called when an interface has changed
+	onPortOpened             func(pi int)  // called when a slot has another interface
+	portRetryAt              time.Duration // when the state of the ports is read because of retryPorts; 0: never
 }
 
 func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
@@ -77,7 +79,7 @@ func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Co
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
-	c.onLinkChange = func() {}
+	c.onLinkChange, c.onPortOpened = func() {}, func(int) {}
 	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
 		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: uint64(time.Now().UnixMilli()), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,

@@ -74,7 +74,8 @@ type groupDefaults struct {
 type locator interface {
 	Locate(ip netip.Addr) (locate.Location, error)
 	LocateHop(ifindex int, hop netip.Addr) (locate.Location, error)
-	Up(ifindex int) (up bool, mtu int)
+	Link(ifindex int, name string) locate.Link
+	SetPorts(ifindexes []int)
 	Close()
 }
 

@@ -27,16 +27,17 @@ type Notify = dataplane.Notify
 // it; Run moves packets until its context ends; Close returns the ports to the kernel. Its
 // other methods implement api.Backend.
 type Engine struct {
-	cfg     *config.Config
-	notify  Notify
-	plane   *dataplane.Plane
-	control *control
-	filter  *locate.Filter // nil if the kernel refused one
-	watcher *locate.Watcher
-	changes *locate.Changes
-	bridges *bridgeFollower
-	started time.Time
-	pinner  *pinner // nil if members are not pinned
+	cfg      *config.Config
+	notify   Notify
+	plane    *dataplane.Plane
+	control  *control
+	filter   *locate.Filter // nil if the kernel refused one
+	watcher  *locate.Watcher
+	changes  *locate.Changes
+	bridges  *bridgeFollower
+	guardLog *portGuardLog
+	started  time.Time
+	pinner   *pinner // nil if members are not pinned
 
 	switches engineSwitches
 }
@@ -57,7 +58,9 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	var indexes []int
 	ports := portsOf(e.plane, cfg)
 	for _, p := range ports {
-		indexes = append(indexes, p.Ifindex)
+		if p.Ifindex != 0 {
+			indexes = append(indexes, p.Ifindex)
+		}
 	}
 	kernel, err := locate.OpenBridges()
 	if err != nil {
@@ -99,7 +102,12 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
+	e.guardLog = newPortGuardLog(ports, notify)
 	e.control.onLinkChange = e.bridges.wake
+	e.control.onPortOpened = func(pi int) {
+		e.bridges.rebind(pi, ports[pi])
+		e.guardLog.setPort(pi, ports[pi])
+	}
 	return e, e.openSwitches()
 }
 
@@ -144,7 +152,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer watches.Wait()
 	defer stop()
 	watches.Go(func() { e.bridges.run(watch) })
-	watches.Go(func() { newPortGuardLog(e.control.ports, e.notify).run(watch) })
+	watches.Go(func() { e.guardLog.run(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
 	watches.Go(func() { e.switches.run(watch) })
 	return e.plane.Run(func() { e.control.run(ctx, e.changes) })

@@ -26,7 +26,7 @@ func (e *Engine) openSwitches() (err error) {
 	}
 	var ports []neighbours.Port
 	for pi, p := range e.control.ports {
-		if cfg.Ports == nil || slices.Contains(cfg.Ports, p.Name) {
+		if p.Name != "" && (cfg.Ports == nil || slices.Contains(cfg.Ports, p.Name)) {
 			ports = append(ports, neighbours.Port{Index: pi, Name: p.Name, Ifindex: p.Ifindex, MAC: p.MAC, MTU: p.MTU, Up: p.Up})
 		}
 	}

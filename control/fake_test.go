@@ -69,11 +69,13 @@ func (l *fakeLocator) LocateHop(ifindex int, hop netip.Addr) (locate.Location, e
 	return at, err
 }
 
-func (l *fakeLocator) Up(ifindex int) (up bool, mtu int) {
+func (l *fakeLocator) Link(ifindex int, _ string) locate.Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return false, max(l.mtu[ifindex], 68)
+	return locate.Link{MTU: max(l.mtu[ifindex], 68)}
 }
+
+func (l *fakeLocator) SetPorts([]int) {}
 
 // questions returns how often the first hosts were asked for.
 func (l *fakeLocator) questions(hosts int) []int {

@@ -7,16 +7,22 @@ import (
 	"fmt"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/control/locate"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// linksChanged applies the state of the ports' interfaces, and reports changes.
-func (c *control) linksChanged(states []portState) {
+// linksChanged applies the state of the ports' interfaces, and reports changes. asked are
+// the interfaces whose states these are.
+func (c *control) linksChanged(asked []portName, states []locate.Link) {
 	c.onLinkChange()
 	for pi, p := range c.ports {
-		up, mtu := states[pi].up && !p.bridgeState.Blocked, states[pi].mtu
-		c.tellHellos(pi, states[pi].up, mtu)
+		if p.Name == "" || (asked[pi] != portName{p.Ifindex, p.Name}) {
+			continue // no port, or another one since
+		}
+		s := &states[pi]
+		up, mtu := s.Up && !p.bridgeState.Blocked, s.MTU
+		c.tellHellos(pi, s.Up, mtu)
 		presence, err := c.plane.SetUp(pi, up)
 		if err != nil {
 			return
@@ -29,17 +35,36 @@ func (c *control) linksChanged(states []portState) {
 		}
 		switch {
 		case presence == dataplane.Lost:
-			c.notify(true, "port is gone: its interface was deleted or moved away; should it come back, restart gleamd", "port", p.Name)
+			p.life.apply(c.now(), portVanished, 0, "")
+			c.notify(true, "port is gone: its interface was deleted or moved away; one of its name will be taken up again", "port", p.Name)
 		case up && !was:
 			c.notify(false, "port is up", "port", p.Name)
 			c.announcePort(p)
 		case was && !up:
 			c.notify(true, "port is down: packets for it are dropped and counted as port_down", "port", p.Name)
 		}
+		if presence != dataplane.Present {
+			c.reopenPort(pi, s)
+		} else if mtu > 0 && s.MAC != locate.MAC(p.MAC) {
+			c.macChanged(pi, s.MAC)
+		}
 		if mtu = p.usableMTU(mtu); mtu > 0 && mtu != p.mtu {
 			c.mtuChanged(pi, mtu)
 		}
 	}
+}
+
+// macChanged follows a change of the MAC address of a port's interface: frames leave from it,
+// and hosts are told that group addresses have it.
+func (c *control) macChanged(pi int, mac locate.MAC) {
+	p := c.ports[pi]
+	c.notify(false, "the MAC address of a port has changed", "port", p.Name, "mac", rocev2.MAC(mac), "old_mac", p.MAC)
+	if c.plane.SetMAC(pi, rocev2.MAC(mac)) != nil {
+		return
+	}
+	p.MAC = rocev2.MAC(mac)
+	c.moveHellos(p, pi)
+	c.announcePort(p)
 }
 
 // usableMTU returns the MTU to use for a port whose interface has the given one: longer

@@ -18,7 +18,14 @@ import (
 // lookup is a request for the location of a host, or for the state of ports.
 type lookup struct {
 	ip    netip.Addr
-	ports []int // interface indexes
+	ports []portName // by slot
+}
+
+// portName is what the kernel is asked for about a port; the zero value is that of a slot
+// without one.
+type portName struct {
+	ifindex int
+	name    string
 }
 
 // lookupResult is the locator's answer to a lookup.
@@ -27,13 +34,7 @@ type lookupResult struct {
 	location locate.Location
 	hops     []nextHop // of a host that is behind other switches
 	err      error
-	states   []portState // of ports
-}
-
-// portState is the state of a port's interface.
-type portState struct {
-	up  bool
-	mtu int // 0: the interface does not exist
+	states   []locate.Link // of ports
 }
 
 // lookupQueue passes lookups to the locator. All methods but run belong to the control
@@ -62,12 +63,28 @@ func (a *lookupQueue) run(l locator) {
 		if q.ip.IsValid() {
 			x.location, x.hops, x.err = a.locate(l, q.ip)
 		}
+		if q.ports != nil {
+			l.SetPorts(indexesOf(q.ports))
+		}
 		for _, p := range q.ports {
-			up, mtu := l.Up(p)
-			x.states = append(x.states, portState{up, mtu})
+			s := locate.Link{}
+			if p.name != "" {
+				s = l.Link(p.ifindex, p.name)
+			}
+			x.states = append(x.states, s)
 		}
 		a.results <- x
 	}
+}
+
+// indexesOf returns the interface indexes of the ports that have one.
+func indexesOf(ports []portName) (list []int) {
+	for _, p := range ports {
+		if p.ifindex != 0 {
+			list = append(list, p.ifindex)
+		}
+	}
+	return list
 }
 
 // hasRoom reports whether one more lookup may be submitted.
@@ -118,7 +135,7 @@ func (c *control) submitLookups() {
 	if c.linksDue && c.lookups.hasRoom() && !c.linksRequested {
 		q := lookup{}
 		for _, p := range c.ports {
-			q.ports = append(q.ports, p.Ifindex)
+			q.ports = append(q.ports, portName{p.Ifindex, p.Name})
 		}
 		c.linksDue, c.linksRequested = false, true
 		c.lookups.submit(now, q)
@@ -139,7 +156,7 @@ func (c *control) lookupDone(x lookupResult) {
 		c.lookups.completed()
 		if x.states != nil {
 			c.linksRequested = false
-			c.linksChanged(x.states)
+			c.linksChanged(x.ports, x.states)
 		} else if h := c.dir.hosts.byIP[x.ip]; h != nil && h.lookupPending {
 			c.dir.hosts.setHops(h, x.hops)
 			c.dir.hostAnswered(h, x.location, x.err, c.now())

@@ -146,6 +146,7 @@ func (c *control) doDue() {
 		c.outcomesDue = c.collectOutcomes()
 		c.outcomesAt = c.now() + outcomeInterval
 	}
+	c.serveRetryPorts()
 	c.followChanges()
 	if c.now()-c.iterationStart > longIteration {
 		c.leasesHeldUntil = c.now() + leaseGrace
@@ -190,7 +191,7 @@ func (c *control) sleepTime() time.Duration {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next,
+		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())

@@ -25,6 +25,8 @@ var _ = []mutant.Mutant{
 		"VID: s.VID}, false); err != nil {",
 		"VID: s.VID}, true); err != nil {")),
 	mutant.New("a change of the bridge does not reach the workers", "guard", mutant.In((*bridgeFollower).poll,
-		"b.apply(pi, now)",
-		"_ = b.apply")),
+		`p.state, p.fresh = now, false
+			b.apply(pi, now)`,
+		`p.state, p.fresh = now, false
+			_ = b.apply`)),
 }

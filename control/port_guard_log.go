@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/bpf"
@@ -38,7 +39,8 @@ type guardDrop struct {
 
 // portGuardLog reports guardDrops, in one line per port, reason and interval.
 type portGuardLog struct {
-	ports   []guardedPort
+	mu      sync.Mutex
+	ports   []guardedPort // by slot
 	sampler *sampler[guardDrop]
 	notify  Notify
 }
@@ -51,10 +53,25 @@ type guardedPort struct {
 
 func newPortGuardLog(ports []*port, notify Notify) *portGuardLog {
 	g := &portGuardLog{notify: notify, sampler: newSampler[guardDrop](len(ports)*int(bpf.NumReasons), guardLogInterval)}
-	for _, p := range ports {
-		g.ports = append(g.ports, guardedPort{name: p.Name, counters: p.Program})
+	g.ports = make([]guardedPort, len(ports))
+	for i, p := range ports {
+		g.setPort(i, p)
 	}
 	return g
+}
+
+// setPort tells the log of the port that slot pi has. Any goroutine may call it.
+func (g *portGuardLog) setPort(pi int, p *port) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := guardedPort{name: p.Name}
+	if p.Program != nil {
+		x.counters = p.Program
+	}
+	if was := &g.ports[pi]; was.counters == x.counters {
+		x.counted = was.counted
+	}
+	g.ports[pi] = x
 }
 
 // run polls until ctx ends.
@@ -74,10 +91,12 @@ func (g *portGuardLog) run(ctx context.Context) {
 
 // poll reports the frames that were dropped since the last poll.
 func (g *portGuardLog) poll(now time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for i := range g.ports {
 		p := &g.ports[i]
 		for r := range bpf.NumReasons {
-			if !r.IsGuard() {
+			if p.counters == nil || !r.IsGuard() {
 				continue
 			}
 			n, err := p.counters.Count(r)

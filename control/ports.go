@@ -9,20 +9,27 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 )
 
-// port is what the control loop has of a port of the data plane.
+// port is what the control loop has of a slot of the data plane, and of the port in it.
 type port struct {
 	dataplane.Port
-	mtu             int  // the MTU in use
-	reportedUp      bool // the state that the operator was last told
-	partialReported bool // the operator was told of partial checksums
+	life            portLife
+	config          config.Port // with the rate in use
+	mtu             int         // the MTU in use
+	reportedUp      bool        // the state that the operator was last told
+	partialReported bool        // the operator was told of partial checksums
 	allow           *config.Allow
 	bridgeState     locate.BridgePort // the port's state at its bridge
 }
 
-// portsOf returns the ports of the data plane, which has those of cfg.
+// portsOf returns the slots of the data plane, whose first ones have the ports of cfg.
 func portsOf(plane *dataplane.Plane, cfg *config.Config) (list []*port) {
 	for i, p := range plane.Ports() {
-		list = append(list, &port{Port: p, mtu: p.MTU, reportedUp: p.Up, allow: &cfg.Ports[i].Allow})
+		x := &port{Port: p, mtu: p.MTU, reportedUp: p.Up, allow: &config.Allow{}}
+		if i < len(cfg.Ports) {
+			x.config, x.allow = cfg.Ports[i], &cfg.Ports[i].Allow
+			x.life.apply(0, portAdded, 0, "")
+		}
+		list = append(list, x)
 	}
 	return list
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gleam-rdma/gleam/control/neighbours"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/hello"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // switches is what the control loop knows of other switches: the neighbours that hellos have
@@ -31,6 +32,7 @@ type helloLinks interface {
 	Links() []neighbours.Link
 	Has(port int) bool
 	SetLink(port int, up bool, mtu int)
+	SetInterface(port, ifindex int, mac rocev2.MAC) error
 	ID() hello.SwitchID
 }
 
@@ -105,6 +107,16 @@ func (c *control) followRoutes() {
 func (c *control) tellHellos(pi int, up bool, mtu int) {
 	if c.switches.hellos != nil {
 		c.switches.hellos.SetLink(pi, up, mtu)
+	}
+}
+
+// moveHellos gives the hello protocol the interface that a port has now.
+func (c *control) moveHellos(p *port, pi int) {
+	if c.switches.hellos == nil {
+		return
+	}
+	if err := c.switches.hellos.SetInterface(pi, p.Ifindex, p.MAC); err != nil {
+		c.notify(true, "no hellos are exchanged with neighbour switches at a port: restart gleamd", "port", p.Name, "error", err)
 	}
 }
 

@@ -61,7 +61,7 @@ func onEveryPort(t *testing.T, star lab.StarConfig, workers, frameSize int, test
 		}
 		t.Cleanup(func() { p.Close() })
 		socks := make([]int, star.Hosts)
-		for i, x := range p.Ports() {
+		for i, x := range p.Ports()[:len(cfg.Ports)] {
 			if err := x.Program.SetPolicy(&bpf.Policy{}); err != nil {
 				t.Fatal(err)
 			}

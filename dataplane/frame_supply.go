@@ -16,7 +16,8 @@ type frameSupply struct {
 	umem        *xsk.Umem
 	pool        *xsk.Pool
 	addrs       []uint64 // scratch
-	fillReserve int      // entries of each fill ring that are left empty
+	fill        int      // entries of each fill ring
+	fillReserve int      // of these, entries that are left empty
 	starved     bool     // there were too few free frames to fill a fill ring
 }
 
@@ -25,10 +26,16 @@ type frameSupply struct {
 func newFrameSupply(umem *xsk.Umem, pool *xsk.Pool, ring, fill, rings int) frameSupply {
 	return frameSupply{
 		umem: umem, pool: pool, addrs: make([]uint64, ring),
-		// At most half of the frames are in the fill rings, in equal parts: the other half
-		// is for copies and feedback.
-		fillReserve: max(0, fill-umem.Frames()/2/max(1, rings)),
+		fill:        fill,
+		fillReserve: fillReserve(umem, fill, rings),
 	}
+}
+
+// fillReserve returns how many entries of each of the given number of fill rings stay empty.
+// At most half of the frames are in the fill rings, in equal parts: the other half is for
+// copies and feedback.
+func fillReserve(umem *xsk.Umem, fill, rings int) int {
+	return max(0, fill-umem.Frames()/2/max(1, rings))
 }
 
 // refill gives q free frames to receive into, at least fillChunk at a time.

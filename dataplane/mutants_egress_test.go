@@ -81,10 +81,9 @@ var _ = []mutant.Mutant{
 		"if r != nil && r.Unpublished() > 0 {",
 		"if r != nil && r.Unpublished() < 0 {")),
 	mutant.New("a lost port keeps what closures staged", "Who owns what", mutant.In((*workers).closePort,
-		`		p.gone, p.down = true, true
+		`p.vanished, p.down, p.rxSockets = true, true, nil
 		o.unstage(p)`,
-		`		p.gone, p.down = true, true
-		`)),
+		"p.vanished, p.down, p.rxSockets = true, true, nil")),
 	mutant.New("frames overtake those that queue", "7", mutant.In((*egress).bypassesQueue,
 		"return p.queue.rate == 0 && p.queue.head == p.queue.tail && len(p.tx)",
 		"return p.queue.rate == 0 && len(p.tx)")),

@@ -254,7 +254,7 @@ func TestSetNeighbours(t *testing.T) {
 			{[]Neighbour{a, b}, "", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
 			{[]Neighbour{a, {ID: 3, Port: 0}}, "port p1 has neighbours 1 and 3: a link has one", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
 			{[]Neighbour{a, {ID: 1, Port: 1}}, "neighbour 1 is at port p1 and at port p2", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
-			{[]Neighbour{{ID: 4, Port: 2}}, "there is no port 2, there are 2", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
+			{[]Neighbour{{ID: 4, Port: 2 + sparePorts}}, "there is no port 6, there are 6", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
 			{[]Neighbour{{ID: 4, Port: -1}}, "there is no port -1", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
 			{[]Neighbour{{Port: 1}}, "numbers begin with 1", map[int]neighbour{0: {1, a.MAC}, 1: {2, b.MAC}}},
 			{[]Neighbour{b}, "", map[int]neighbour{1: {2, b.MAC}}},

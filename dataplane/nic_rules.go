@@ -14,6 +14,7 @@ import (
 
 // nicRule is the location of a group's rule in a port's table.
 type nicRule struct {
+	port     int
 	table    *ntuple.Table
 	location uint32
 }
@@ -46,13 +47,16 @@ func (g *Group) addNICRules() {
 			g.plane.notify(true, "a group is not steered to its worker's queue", "group", g.ip, "port", p.name, "error", err)
 			continue
 		}
-		g.nicRules = append(g.nicRules, nicRule{p.nicRules, at})
+		g.nicRules = append(g.nicRules, nicRule{pi, p.nicRules, at})
 	}
 }
 
 // removeNICRules removes the rules that addNICRules added.
 func (g *Group) removeNICRules() {
 	for _, r := range g.nicRules {
+		if g.plane.ports[r.port].nicRules != r.table {
+			continue // its interface has vanished, and the rule with it
+		}
 		if err := r.table.Delete(r.location); err != nil {
 			g.plane.notify(true, "a rule was not taken back", "error", err)
 		}

@@ -43,7 +43,7 @@ func TestGroupsAreSteeredToTheirWorker(t *testing.T) {
 	// What ntuple asks of these drivers: queue by location, of each port.
 	rules := make([]map[uint32]uint64, 3)
 	e := binary.NativeEndian
-	for i, port := range p.crew.ports {
+	for i, port := range p.crew.ports[:3] {
 		rules[i] = make(map[uint32]uint64)
 		port.nicRules = ntuple.New(port.name, func(b []byte) error {
 			switch e.Uint32(b) {
@@ -82,7 +82,7 @@ func TestGroupsAreSteeredToTheirWorker(t *testing.T) {
 
 	// What is left at the end is taken back as the port is closed.
 	(&Group{plane: plane, ip: p.group, worker: p.crew.all[0]}).addNICRules()
-	for _, port := range p.crew.ports {
+	for _, port := range p.crew.ports[:3] {
 		if err := port.nicRules.Close(); err != nil {
 			t.Error(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gleam-rdma/gleam/bpf"
@@ -31,10 +31,15 @@ type Notify func(warn bool, msg string, kv ...any)
 // goroutine unless they say otherwise, and wait until the workers have done what they ask
 // for, which takes no longer than a batch of packets.
 type Plane struct {
+	cfg      *config.Config // as of the start
 	notify   Notify
 	steering *bpf.Steering // nil if the ports are not attached
 	umem     *xsk.Umem
-	ports    []*port
+	ports    []*port        // by slot
+	indexes  []atomic.Int64 // of their interfaces; 0: none
+	programs programs
+	thread   *portThread // nil if the ports are not attached
+	opened   []*port     // opened, and not installed yet; of the port thread
 	workers  *workers
 	slowPath *slowPath
 	start    time.Time // of the clock
@@ -45,12 +50,16 @@ type Plane struct {
 // Open attaches to every configured port. If it fails, it undoes everything. The errors
 // name the port and a remedy. The ports serve no packet before Program has got its policy.
 func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
-	p := &Plane{notify: notify}
+	p := &Plane{cfg: cfg, notify: notify, indexes: make([]atomic.Int64, len(cfg.Ports)+sparePorts)}
+	p.programs.bySlot = make([]*bpf.PortProgram, len(p.indexes))
 	defer func() {
 		if err != nil {
 			p.Close()
 		}
 	}()
+	if p.thread, err = newPortThread(); err != nil {
+		return nil, err
+	}
 	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
 		return nil, err
 	}
@@ -58,19 +67,44 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 		return nil, err
 	}
 	for i := range cfg.Ports {
-		x, err := openPort(&cfg.Ports[i], cfg, p.steering, p.umem)
+		x, err := openPort(&cfg.Ports[i], cfg, p.umem, func(ifindex, mtu int) (*bpf.PortProgram, error) {
+			return p.loadProgram(i, ifindex, mtu)
+		})
 		if err != nil {
 			return nil, err
 		}
 		p.ports = append(p.ports, x)
+		p.indexes[i].Store(int64(x.ifindex))
 		p.reportMode(x)
 		p.openRules(x, cfg)
 	}
+	if err := p.programs.loadSpares(p.steering); err != nil {
+		return nil, err
+	}
+	p.addEmptySlots()
 	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !maySpin(cfg.Worker.CPUs, n) {
 		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
 			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
 	return p, p.makeWorkers(cfg)
+}
+
+// loadProgram loads the program of slot pi and attaches it. It serves no packet before it
+// has its policy.
+func (p *Plane) loadProgram(pi, ifindex, mtu int) (*bpf.PortProgram, error) {
+	x, err := p.steering.Attach(ifindex, p.cfg.Ports[pi].Name, bpfMode(p.cfg.XDP.Mode), mtu)
+	if err != nil {
+		return nil, err
+	}
+	p.programs.bySlot[pi] = x
+	return x, x.SetPolicy(&bpf.Policy{Blocked: true})
+}
+
+// addEmptySlots adds the slots of ports that may be added.
+func (p *Plane) addEmptySlots() {
+	for len(p.ports) < len(p.indexes) {
+		p.ports = append(p.ports, emptyPort(p.cfg))
+	}
 }
 
 func (p *Plane) makeWorkers(cfg *config.Config) (err error) {
@@ -89,7 +123,7 @@ func (p *Plane) reportMode(x *port) {
 		copyMode = "zero-copy"
 	}
 	p.notify(false, "port attached", "port", x.name, "mac", x.mac, "mtu", x.mtu,
-		"xdp", x.xdp.Mode().String(), "af_xdp", copyMode, "queues", len(x.sockets), "multi_buffer", x.multiBuffer)
+		"xdp", x.mode.String(), "af_xdp", copyMode, "queues", len(x.sockets), "multi_buffer", x.multiBuffer)
 	if err := x.xdp.NativeError(); err != nil {
 		p.notify(true, "the driver has no native XDP: this port runs in generic mode, slower", "port", x.name, "error", err)
 	}
@@ -130,10 +164,13 @@ func (p *Plane) Run(serve func()) error {
 // Close detaches from all ports, which then forward like any other interface again, and
 // frees everything that Open made. Run must have returned.
 func (p *Plane) Close() error {
-	for _, x := range p.ports {
+	if p.thread != nil {
+		p.thread.stop()
+	}
+	for _, x := range append(p.ports, p.opened...) {
 		x.close()
 	}
-	var errs []error
+	errs := []error{p.programs.close()}
 	if p.workers != nil {
 		errs = append(errs, p.workers.close())
 	}
@@ -226,5 +263,13 @@ func (p *Plane) Stats() (*Stats, error) {
 // PortIndex returns the index of the port with this interface, or -1. Any goroutine may
 // call it.
 func (p *Plane) PortIndex(ifindex int) int {
-	return slices.IndexFunc(p.ports, func(x *port) bool { return x.ifindex == ifindex })
+	if ifindex == 0 {
+		return -1
+	}
+	for i := range p.indexes {
+		if p.indexes[i].Load() == int64(ifindex) {
+			return i
+		}
+	}
+	return -1
 }

@@ -25,7 +25,7 @@ type port struct {
 	policers portPolicers // last: it is large, and most packets need none of it
 }
 
-// portIdentity is what does not change of a port while it is open.
+// portIdentity is what is known of a port's interface since it was opened.
 type portIdentity struct {
 	name        string
 	ifindex     int
@@ -63,15 +63,14 @@ func (p *port) prepare(c *config.Port, cfg *config.Config) {
 	p.egress = newEgress(c, cfg, tx, uint64(p.ifindex))
 }
 
-// closePort closes the sockets of port pi, whose interface has vanished, and returns to
-// the pool the frames that the kernel held for them and those that were queued. All
-// workers stand still. An interface of the same name that appears later is another one;
-// gleamd must be restarted to serve it.
-func (c *workers) closePort(pi int) {
+// closePort takes port pi from the workers, since its interface has vanished or it is
+// removed, and returns to the pool the frames that were queued. All workers stand still. The
+// caller closes what it returns, and then calls reclaim.
+func (c *workers) closePort(pi int) (was attachment) {
 	w := c.all[c.txWorker(pi)]
 	for _, o := range c.all {
 		p := o.ports[pi]
-		p.vanished, p.down = true, true
+		p.vanished, p.down, p.rxSockets = true, true, nil
 		o.unstage(p) // a closure that ran just before may have staged frames
 		o.drainQueue(p)
 		if p.remoteTX != nil {
@@ -81,10 +80,12 @@ func (c *workers) closePort(pi int) {
 	p := c.ports[pi]
 	p.ring.forget()
 	p.queue.inTXRing = 0
-	for _, s := range p.sockets {
-		s.Close() // the file descriptor is closed whatever Close returns
-		w.reclaim(s)
+	was, p.attachment = p.attachment, attachment{}
+	c.shareSockets()
+	for _, w := range c.all {
+		w.batchNumber++
 	}
+	return was
 }
 
 // drainQueue returns the frames of p's queue to the pool, since p is down.

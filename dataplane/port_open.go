@@ -15,13 +15,14 @@ import (
 // attachment is what was opened for a port, and close closes. Remote views have none.
 type attachment struct {
 	xdp      *bpf.PortProgram
+	mode     bpf.Mode         // that xdp runs in
 	nicRules *ntuple.Table    // used by Group; nil: steering by NIC rules is off or not supported
 	sockets  []xsk.BoundQueue // one for each RX queue; the first one also transmits
 }
 
-// openPort attaches the XDP program to the interface named in c and binds an
+// openPort has the XDP program attached to the interface named in c and binds an
 // AF_XDP socket to each of its receive queues.
-func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *xsk.Umem) (_ *port, err error) {
+func openPort(c *config.Port, cfg *config.Config, umem *xsk.Umem, attach func(ifindex, mtu int) (*bpf.PortProgram, error)) (_ *port, err error) {
 	link, queues, err := iface.Find(c)
 	if err != nil {
 		return nil, err
@@ -39,12 +40,10 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 			p.close()
 		}
 	}()
-	if p.xdp, err = steering.Attach(p.ifindex, p.name, bpfMode(cfg.XDP.Mode), p.mtu); err != nil {
+	if p.xdp, err = attach(p.ifindex, p.mtu); err != nil {
 		return nil, err
 	}
-	if err := p.xdp.SetPolicy(&bpf.Policy{Blocked: true}); err != nil { // until the control plane sets the port's own policy
-		return nil, err
-	}
+	p.mode = p.xdp.Mode()
 	p.multiBuffer = p.xdp.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
 	if !p.multiBuffer {
 		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
@@ -68,16 +67,16 @@ func openPort(c *config.Port, cfg *config.Config, steering *bpf.Steering, umem *
 }
 
 // close detaches the program, so that the port forwards like any other
-// interface again, and then releases the sockets.
-func (p *port) close() {
-	if p.nicRules != nil {
-		p.nicRules.Close() // a failure was reported: the interface is gone, or its driver has lost the rules
+// interface again, and then releases the sockets. The program stays loaded.
+func (a *attachment) close() {
+	if a.nicRules != nil {
+		a.nicRules.Close() // a failure was reported: the interface is gone, or its driver has lost the rules
 	}
-	if p.xdp != nil {
-		p.xdp.Close()
+	if a.xdp != nil {
+		_ = a.xdp.Detach() // an error: the interface is gone
 	}
-	for _, s := range p.sockets {
-		s.Close()
+	for _, s := range a.sockets {
+		s.Close() // the file descriptor is closed whatever Close returns
 	}
 }
 

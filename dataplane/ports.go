@@ -18,7 +18,7 @@ import (
 // The control plane's operations on ports. A port is named by its index in the
 // configuration.
 
-// Port is a port as it was opened. Its name, interface and addresses do not change.
+// Port is a port as it was opened. The zero value is that of a slot without a port.
 type Port struct {
 	Name    string
 	Ifindex int
@@ -31,21 +31,24 @@ type Port struct {
 	Program *bpf.PortProgram
 }
 
-// Ports returns the ports as they were opened.
+// Ports returns the ports as they were opened, by slot, before Run.
 func (p *Plane) Ports() []Port {
 	list := make([]Port, len(p.ports))
 	for i, x := range p.ports {
-		list[i] = Port{x.name, x.ifindex, x.mac, x.vlan, x.mtu, x.maxMTU, !x.down, x.bridge, x.xdp}
+		list[i] = describePort(x)
 	}
 	return list
+}
+
+func describePort(x *port) Port {
+	return Port{x.name, x.ifindex, x.mac, x.vlan, x.mtu, x.maxMTU, !x.down, x.bridge, x.xdp}
 }
 
 // Presence says whether the interface of a port exists.
 type Presence int
 
 // Present interfaces exist. A Lost one has vanished since the last call of SetUp, and the
-// port is closed now; a Gone one vanished before. An interface of the same name that
-// appears later is another one.
+// port is closed now; a Gone one vanished before.
 const (
 	Present Presence = iota
 	Lost
@@ -69,7 +72,7 @@ func (p *Plane) SetUp(pi int, up bool) (at Presence, err error) {
 	ok := true
 	switch at {
 	case Lost:
-		ok = c.pauseAll(func() { c.closePort(pi) })
+		return at, p.detach(pi, false)
 	case Present:
 		ok = c.do(func(w *worker) { w.ports[pi].down = !up })
 	}
@@ -82,6 +85,14 @@ func (p *Plane) SetUp(pi int, up bool) (at Presence, err error) {
 // SetMTU tells the workers the MTU of port pi.
 func (p *Plane) SetMTU(pi, mtu int) error {
 	if !p.workers.do(func(w *worker) { w.ports[pi].mtu = mtu }) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// SetMAC tells the workers the MAC address of port pi's interface.
+func (p *Plane) SetMAC(pi int, mac rocev2.MAC) error {
+	if !p.workers.do(func(w *worker) { w.ports[pi].mac = mac }) {
 		return ErrStopped
 	}
 	return nil
@@ -113,23 +124,25 @@ func (p *Plane) SetRate(pi int, rate int64) error {
 // DescribePorts adds the state of each port, and of its queue, sockets and program, to the
 // entry of that index. Any goroutine may call it.
 func (p *Plane) DescribePorts(list []api.Port) error {
+	xdp := make([]*bpf.PortProgram, len(p.ports))
 	if !p.workers.do(func(w *worker) {
 		for i, x := range w.ports {
 			x.addTo(&list[i], w.index)
+			if x.remoteTX == nil {
+				xdp[i] = x.xdp
+			}
 		}
 	}) {
 		return ErrStopped
 	}
-	for i, x := range p.ports {
+	for i := range p.ports {
 		a := &list[i]
 		slices.SortFunc(a.Sockets, func(x, y api.Socket) int { return cmp.Compare(x.Queue, y.Queue) })
-		a.Driver, a.Worker = x.driver, p.workers.txWorker(i)
-		a.Name, a.Ifindex, a.MAC, a.VLAN = x.name, x.ifindex, x.mac.String(), x.vlan
-		if x.xdp == nil {
+		a.Worker = p.workers.txWorker(i)
+		if xdp[i] == nil {
 			continue // not attached
 		}
-		a.XDPMode, a.ZeroCopy, a.Queues = x.xdp.Mode().String(), x.sockets[0].ZeroCopy(), len(x.sockets)
-		c, err := x.xdp.Counters()
+		c, err := xdp[i].Counters()
 		if err != nil {
 			return err
 		}
@@ -160,6 +173,10 @@ func (p *port) addTo(a *api.Port, worker int) {
 		e := p.egressView()
 		e.Bytes, e.Frames, e.Dropped, e.Deferred = e.Bytes+a.Egress.Bytes, e.Frames+a.Egress.Frames, e.Dropped+a.Egress.Dropped, e.Deferred+a.Egress.Deferred
 		a.Rate, a.Egress = linkrate.Rate(p.queue.rate), e
+		a.Name, a.Ifindex, a.MAC, a.VLAN, a.Driver = p.name, p.ifindex, p.mac.String(), p.vlan, p.driver
+		if a.Queues = len(p.sockets); a.Queues > 0 {
+			a.XDPMode, a.ZeroCopy = p.mode.String(), p.sockets[0].ZeroCopy()
+		}
 		return
 	}
 	a.Egress.Bytes += int(p.remoteTX.handedBytes - p.remoteTX.takenBytes.Load())

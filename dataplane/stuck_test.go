@@ -98,7 +98,7 @@ func stuckBench(t testing.TB, hosts, last int) (b *bench, stop, goOn func()) {
 		}
 	}
 	b = newBenchIn(t, s, ports, 1024, 4096)
-	for _, p := range b.w.ports[hosts-last:] {
+	for _, p := range b.w.ports[hosts-last : hosts] {
 		// Not all that waits in the TX ring fits: the kernel has to be asked again.
 		if err := unix.SetsockoptInt(p.rxSockets[0].(*xsk.Socket).FD(), unix.SOL_SOCKET, unix.SO_SNDBUF, 64<<10); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@
 package dataplane
 
 import (
+	"sync/atomic"
+
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -16,7 +18,7 @@ import (
 // interface: port i has interface index i+1 and the MAC address 02:00:00:00:01:i, and its
 // interface counts as vanished. Frames come by Deliver alone.
 func Unattached(cfg *config.Config, mtu int, notify Notify) (_ *Plane, err error) {
-	p := &Plane{notify: notify}
+	p := &Plane{cfg: cfg, notify: notify, indexes: make([]atomic.Int64, len(cfg.Ports)+sparePorts)}
 	if p.umem, err = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize); err != nil {
 		return nil, err
 	}
@@ -27,7 +29,9 @@ func Unattached(cfg *config.Config, mtu int, notify Notify) (_ *Plane, err error
 		}
 		x.prepare(&cfg.Ports[i], cfg)
 		p.ports = append(p.ports, x)
+		p.indexes[i].Store(int64(i + 1))
 	}
+	p.addEmptySlots()
 	if err := p.makeWorkers(cfg); err != nil {
 		return nil, err
 	}

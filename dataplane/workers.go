@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
@@ -26,11 +27,12 @@ import (
 
 // workers is the set of all workers of a switch.
 type workers struct {
-	all    []*worker
-	ports  []*port // each as seen by the worker that transmits for it
-	owners *groupOwners
-	bell   chan struct{} // rings when a worker has changed groups
-	depot  *xsk.Depot    // nil if there is one worker
+	pausing sync.Mutex // of pauseAll
+	all     []*worker
+	ports   []*port // each as seen by the worker that transmits for it
+	owners  *groupOwners
+	bell    chan struct{} // rings when a worker has changed groups
+	depot   *xsk.Depot    // nil if there is one worker
 }
 
 // newPoller makes the poller of one worker's sockets.
@@ -169,9 +171,11 @@ func (c *workers) do(f func(*worker)) bool {
 }
 
 // pauseAll runs f while all workers stand still between two batches, so that f may use
-// the state of every worker. Only the control loop calls it: two concurrent calls would
-// deadlock. It returns false, without running f, if a worker has ended.
+// the state of every worker. The workers themselves must not call it. It returns false,
+// without running f, if a worker has ended.
 func (c *workers) pauseAll(f func()) bool {
+	c.pausing.Lock() // two concurrent calls would wait for each other's workers
+	defer c.pausing.Unlock()
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	defer close(goOn)
 	for _, w := range c.all {

@@ -26,7 +26,9 @@ type cond struct {
 	arg        int
 	oneOf      []uint32
 	mask, bits uint32
-	ownPID     bool // oneOf is the process's own identifier
+	ownPID     bool  // oneOf is the process's own identifier
+	and        *cond // has to hold, too
+	or         *cond // holds if c does not
 }
 
 // Actions. A call that no rule names is one that this kernel does not know, which a
@@ -85,8 +87,16 @@ func (c *cond) instructions(action, pid uint32) []bpf.Instruction {
 		ins = append(ins, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask})
 		values = []uint32{c.bits}
 	}
+	match := []bpf.Instruction{bpf.RetConstant{Val: action}}
+	if c.and != nil {
+		match = c.and.instructions(action, pid)
+	}
 	for _, v := range values {
-		ins = append(ins, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: v, SkipTrue: 1}, bpf.RetConstant{Val: action})
+		ins = append(ins, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: v, SkipTrue: uint8(len(match))})
+		ins = append(ins, match...)
+	}
+	if c.or != nil {
+		return append(ins, c.or.instructions(action, pid)...)
 	}
 	return append(ins, bpf.RetConstant{Val: refused})
 }

@@ -31,17 +31,22 @@ var rules = append(append(calls(allow,
 	unix.SYS_OPENAT, unix.SYS_CLOSE, unix.SYS_FCNTL, unix.SYS_FSTAT, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64, unix.SYS_PWRITE64,
 	unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_FLOCK, unix.SYS_GETCWD,
 	unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_MKDIRAT, unix.SYS_FTRUNCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
-), rule{unix.SYS_SOCKET, allow, &cond{arg: 0, oneOf: []uint32{unix.AF_UNIX, unix.AF_NETLINK, unix.AF_INET}}}, // AF_INET for ethtool's ioctl
+),
+	// AF_XDP for ports whose interfaces are made anew. AF_INET for ethtool's ioctl, not for raw
+	// packets, which CAP_NET_RAW would allow.
+	rule{unix.SYS_SOCKET, allow, &cond{arg: 0, oneOf: []uint32{unix.AF_UNIX, unix.AF_NETLINK, unix.AF_XDP}, or: &cond{
+		arg: 0, oneOf: []uint32{unix.AF_INET}, and: &cond{arg: 1, mask: 0xf, bits: unix.SOCK_DGRAM}, // below SOCK_NONBLOCK and SOCK_CLOEXEC
+	}}},
 	rule{unix.SYS_IOCTL, allow, &cond{arg: 1, oneOf: []uint32{unix.SIOCETHTOOL}}},
 	rule{unix.SYS_MMAP, allow, &cond{arg: 2, mask: unix.PROT_EXEC}},
 	rule{unix.SYS_MPROTECT, allow, &cond{arg: 2, mask: unix.PROT_EXEC}},
 	rule{unix.SYS_CLONE, allow, &cond{arg: 0, mask: unix.CLONE_THREAD, bits: unix.CLONE_THREAD}},
 	rule{unix.SYS_TGKILL, allow, &cond{arg: 0, ownPID: true}},
 	rule{unix.SYS_PRCTL, allow, &cond{arg: 0, oneOf: []uint32{unix.PR_SET_VMA, unix.PR_GET_DUMPABLE}}},
-	// Maps are read and filled. No program is loaded any more.
+	// Maps are read and filled, and loaded programs attached. No program is loaded any more.
 	rule{unix.SYS_BPF, allow, &cond{arg: 0, oneOf: []uint32{
 		unix.BPF_MAP_LOOKUP_ELEM, unix.BPF_MAP_UPDATE_ELEM, unix.BPF_MAP_DELETE_ELEM, unix.BPF_MAP_GET_NEXT_KEY,
-		unix.BPF_MAP_LOOKUP_BATCH, unix.BPF_MAP_UPDATE_BATCH, unix.BPF_MAP_DELETE_BATCH, unix.BPF_OBJ_GET_INFO_BY_FD, unix.BPF_LINK_DETACH,
+		unix.BPF_MAP_LOOKUP_BATCH, unix.BPF_MAP_UPDATE_BATCH, unix.BPF_MAP_DELETE_BATCH, unix.BPF_OBJ_GET_INFO_BY_FD, unix.BPF_LINK_CREATE, unix.BPF_LINK_DETACH,
 	}}},
 ), append(abiRules, calls(kill,
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV,

@@ -58,9 +58,7 @@ func New(ports []int) (*Locator, error) {
 		return nil, fmt.Errorf("open netlink for member location: %w", err)
 	}
 	l := &Locator{handle: h, kernel: k, ports: make(map[int]bool, len(ports))}
-	for _, p := range ports {
-		l.ports[p] = true
-	}
+	l.SetPorts(ports)
 	return l, nil
 }
 
@@ -70,14 +68,32 @@ func (l *Locator) Close() {
 	l.kernel.close()
 }
 
-// Up reports whether an interface exists, is enabled and has a carrier, and its MTU; the
-// MTU is 0 if it does not exist.
-func (l *Locator) Up(ifindex int) (up bool, mtu int) {
-	link, err := l.handle.LinkByIndex(ifindex)
-	if err != nil {
-		return false, 0
+// Link is the state of a port's interface.
+type Link struct {
+	Up    bool // it is enabled and has a carrier
+	MTU   int  // 0: it does not exist
+	MAC   MAC
+	Named int // index of the interface that has the port's name, if the port's own does not exist; 0: none
+}
+
+// Link returns the state of the interface ifindex, a port of the given name.
+func (l *Locator) Link(ifindex int, name string) (s Link) {
+	if link, err := l.handle.LinkByIndex(ifindex); err == nil {
+		a := link.Attrs()
+		s.Up, s.MTU = iface.Running(a), a.MTU
+		copy(s.MAC[:], a.HardwareAddr)
+	} else if link, err := l.handle.LinkByName(name); err == nil {
+		s.Named = link.Attrs().Index
 	}
-	return iface.Running(link.Attrs()), link.Attrs().MTU
+	return s
+}
+
+// SetPorts replaces the interface indexes of the switch's ports.
+func (l *Locator) SetPorts(ports []int) {
+	clear(l.ports)
+	for _, p := range ports {
+		l.ports[p] = true
+	}
 }
 
 // Locate returns the location of the member with address ip. It does not wait: if the

@@ -59,20 +59,12 @@ func openSocket(p *Port) (_ socket, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("port %s: assemble the filter of hellos: %w", p.Name, err)
 	}
-	var group [8]byte
-	copy(group[:], hello.Destination[:])
 	for _, set := range []func() error{
 		func() error {
 			return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 		},
 		func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) },
-		func() error {
-			return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(hello.EtherType), Ifindex: p.Ifindex})
-		},
-		func() error {
-			return unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP,
-				&unix.PacketMreq{Ifindex: int32(p.Ifindex), Type: unix.PACKET_MR_MULTICAST, Alen: uint16(len(hello.Destination)), Address: group})
-		},
+		func() error { return bindTo(fd, p.Ifindex) },
 	} {
 		if err := set(); err != nil {
 			return nil, fmt.Errorf("port %s: set up a packet socket for hellos: %w", p.Name, err)

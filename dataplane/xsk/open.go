@@ -60,6 +60,8 @@ func Open(u *Umem, cfg Config) (*Socket, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("open AF_XDP socket on %s queue %d: %w", cfg.Ifname, cfg.Queue, err)
 	}
+	u.opening.Lock()
+	defer u.opening.Unlock()
 	id, ok := u.NewOwner()
 	if !ok {
 		return nil, errors.New("open AF_XDP socket: too many were opened on this UMEM")
@@ -75,7 +77,9 @@ func Open(u *Umem, cfg Config) (*Socket, error) {
 	for _, zc := range modes {
 		var s *Socket
 		if s, err = openBusy(u, cfg, zc, id); err == nil {
+			u.mu.Lock()
 			u.sockets = append(u.sockets, s)
+			u.mu.Unlock()
 			return s, nil
 		}
 		if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
@@ -108,8 +112,8 @@ func (c *Config) complete() error {
 
 // openBusy repeats open while the queue is taken.
 func openBusy(u *Umem, cfg Config, zc bool, id Owner) (*Socket, error) {
-	for _, s := range u.sockets {
-		if s.cfg.Ifindex == cfg.Ifindex && s.cfg.Queue == cfg.Queue && !s.gone {
+	for _, s := range u.openSockets() {
+		if s.cfg.Ifindex == cfg.Ifindex && s.cfg.Queue == cfg.Queue && !s.gone.Load() {
 			return nil, unix.EBUSY // the kernel would return EINVAL, or bind it
 		}
 	}
@@ -161,8 +165,8 @@ func open(u *Umem, cfg Config, zc bool, id Owner) (_ *Socket, err error) {
 // peers returns the live sockets of u that a socket with these properties can join: both
 // belong to the registration.
 func (u *Umem) peers(zc, sg bool) (p []*Socket) {
-	for _, s := range u.sockets {
-		if s.zeroCopy == zc && s.sg == sg && !s.gone {
+	for _, s := range u.openSockets() {
+		if s.zeroCopy == zc && s.sg == sg && !s.gone.Load() {
 			p = append(p, s)
 		}
 	}
@@ -235,7 +239,7 @@ func (s *Socket) bind(peers []*Socket) error {
 		if err = unix.Bind(s.fd, &sa); !errors.Is(err, unix.EBADF) {
 			return err
 		}
-		p.gone = true // it is no longer bound: its interface has vanished
+		p.gone.Store(true) // it is no longer bound: its interface has vanished
 	}
 	return err
 }
@@ -246,7 +250,9 @@ func (s *Socket) Close() error {
 	if s.fd < 0 {
 		return nil
 	}
+	s.umem.mu.Lock()
 	s.umem.sockets = slices.DeleteFunc(s.umem.sockets, func(o *Socket) bool { return o == s })
+	s.umem.mu.Unlock()
 	if err := s.unmap(); err != nil {
 		return fmt.Errorf("close AF_XDP socket on %s: %w", s.name(), err)
 	}
@@ -272,7 +278,7 @@ func (s *Socket) unmap() error {
 // In zero-copy mode the device may write into the frames for a little longer than Close
 // takes, so they are reclaimed only if its interface is gone.
 func (s *Socket) Reclaim(addrs []uint64) int {
-	if s.fd >= 0 || s.zeroCopy && !s.gone {
+	if s.fd >= 0 || s.zeroCopy && !s.gone.Load() {
 		return 0
 	}
 	return s.umem.Reclaim(s.id, addrs)

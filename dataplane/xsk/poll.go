@@ -25,12 +25,24 @@ func NewPoller(socks []*Socket) (*SocketPoller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the eventfd that ends a poll of AF_XDP sockets: %w", err)
 	}
-	p := &SocketPoller{socks: socks, wake: wake}
-	for _, s := range socks {
+	p := &SocketPoller{wake: wake}
+	queues := make([]BoundQueue, len(socks))
+	for i, s := range socks {
+		queues[i] = s
+	}
+	p.SetQueues(queues)
+	return p, nil
+}
+
+// SetQueues implements Poller.
+func (p *SocketPoller) SetQueues(queues []BoundQueue) {
+	p.socks, p.fds = nil, nil
+	for _, q := range queues {
+		s := q.(*Socket)
+		p.socks = append(p.socks, s)
 		p.fds = append(p.fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 	}
-	p.fds = append(p.fds, unix.PollFd{Fd: int32(wake), Events: unix.POLLIN})
-	return p, nil
+	p.fds = append(p.fds, unix.PollFd{Fd: int32(p.wake), Events: unix.POLLIN})
 }
 
 // Wait implements Poller; it also returns at a signal. It makes the kernel send the
@@ -46,7 +58,7 @@ func (p *SocketPoller) Wait(timeout time.Duration) (woken bool, err error) {
 		p.ts = unix.NsecToTimespec(int64(timeout))
 	}
 	for i, s := range p.socks {
-		if s.fd < 0 || s.gone {
+		if s.fd < 0 || s.gone.Load() {
 			p.fds[i].Fd = -1
 		}
 	}
@@ -59,7 +71,7 @@ func (p *SocketPoller) Wait(timeout time.Duration) (woken bool, err error) {
 	}
 	for i, s := range p.socks {
 		if p.fds[i].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
-			s.gone = true
+			s.gone.Store(true)
 		}
 	}
 	if p.fds[len(p.socks)].Revents&unix.POLLIN == 0 {

@@ -50,5 +50,7 @@ type Poller interface {
 	Wait(timeout time.Duration) (woken bool, err error)
 	// Wake ends the Wait that is in progress, or else the next one.
 	Wake()
+	// SetQueues replaces the queues between two calls of Wait. It belongs to the worker.
+	SetQueues(queues []BoundQueue)
 	Close() error
 }

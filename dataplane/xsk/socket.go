@@ -6,6 +6,7 @@ package xsk
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,7 @@ type Socket struct {
 	id       Owner
 	fd       int
 	zeroCopy bool
-	gone     bool // the interface vanished
+	gone     atomic.Bool // the interface vanished; Open of other sockets reads it
 
 	rx, tx           ring[Desc]
 	fill, completion ring[uint64]
@@ -100,7 +101,7 @@ func (s *Socket) Fill(addrs []uint64) int {
 
 // wakeFill makes a driver that has run out of frames look at the fill ring.
 func (s *Socket) wakeFill() {
-	if s.fill.needWakeup() && !s.gone {
+	if s.fill.needWakeup() && !s.gone.Load() {
 		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	}
 }
@@ -194,7 +195,7 @@ func (s *Socket) Kick() error {
 		case unix.ENETDOWN:
 			return ErrDown
 		case unix.ENXIO, unix.ENODEV:
-			s.gone = true
+			s.gone.Store(true)
 			return ErrGone
 		default:
 			return e
@@ -215,7 +216,7 @@ func (s *Socket) Kick() error {
 // vanishes, so the owner of a port that only receives must call State now and then, or
 // when netlink reports a change.
 func (s *Socket) State() error {
-	if s.gone {
+	if s.gone.Load() {
 		return ErrGone
 	}
 	_, _, e := unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
@@ -225,7 +226,7 @@ func (s *Socket) State() error {
 	case unix.ENETDOWN:
 		return ErrDown
 	case unix.ENXIO, unix.ENODEV:
-		s.gone = true
+		s.gone.Store(true)
 		return ErrGone
 	}
 	return e

@@ -6,6 +6,8 @@ package xsk
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +30,7 @@ const (
 // Umem is memory for frames, used by any number of sockets. A frame is identified by the
 // address of any of its bytes, counted from the start of the Umem.
 //
-// Opening and closing sockets, and Close, are for one goroutine at a time. A
+// Sockets may be opened and closed by any goroutine; Close comes after all others. A
 // frame's bytes belong to its owner.
 type Umem struct {
 	mapped    []byte // contains mem
@@ -36,8 +38,18 @@ type Umem struct {
 	frameSize uint64
 	shift     uint    // log2(frameSize)
 	owner     []Owner // by frame
-	sockets   []*Socket
 	nextID    Owner
+
+	opening sync.Mutex // one socket is opened at a time
+	mu      sync.Mutex
+	sockets []*Socket // open ones
+}
+
+// openSockets returns the sockets that are open.
+func (u *Umem) openSockets() []*Socket {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.sockets)
 }
 
 // NewUmem allocates memory for frames of frameSize bytes, which must be 2048 or 4096. A
@@ -167,8 +179,8 @@ func (u *Umem) Reclaim(o Owner, addrs []uint64) int {
 
 // Close frees the memory. All sockets must have been closed.
 func (u *Umem) Close() error {
-	if n := len(u.sockets); n > 0 {
-		return fmt.Errorf("free UMEM: %d sockets still use it, the first on %s", n, u.sockets[0].name())
+	if open := u.openSockets(); len(open) > 0 {
+		return fmt.Errorf("free UMEM: %d sockets still use it, the first on %s", len(open), open[0].name())
 	}
 	if u.mem == nil {
 		return nil

@@ -3,7 +3,11 @@
 
 package xsktest
 
-import "time"
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+)
 
 // Poller is the xsk.Poller of Queues.
 type Poller struct {
@@ -14,6 +18,14 @@ type Poller struct {
 // NewPoller returns a Poller for queues.
 func NewPoller(queues ...*Queue) *Poller {
 	return &Poller{queues: queues, wake: make(chan struct{}, 1)}
+}
+
+// SetQueues implements xsk.Poller.
+func (p *Poller) SetQueues(queues []xsk.BoundQueue) {
+	p.queues = nil
+	for _, q := range queues {
+		p.queues = append(p.queues, q.(*Queue))
+	}
 }
 
 // Wait implements xsk.Poller. As with sockets, it has descriptors sent that a Kick left in

@@ -1,0 +1,104 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// A process that has given up its privileges loads no program any more. So the program of a
+// port whose interface vanishes stays loaded, and is attached to the interface that comes
+// in its place; ports that are added later get programs that were loaded at start.
+
+// Spare loads an instance of the program for a port that may be added later, for frames in
+// one buffer or in several.
+func (s *Steering) Spare(frags bool) (*PortProgram, error) {
+	p := &PortProgram{ifname: "a port that is added later"}
+	if err := s.load(p, frags); err != nil {
+		return nil, explain("load the XDP program for "+p.ifname, err)
+	}
+	return p, nil
+}
+
+// Detach detaches the program from its interface, which may be gone. The program, its
+// counters and its policy stay for AttachTo.
+func (p *PortProgram) Detach() error {
+	if p.link == nil {
+		return nil
+	}
+	err := p.link.Close()
+	p.link = nil
+	if err != nil {
+		return fmt.Errorf("detach the XDP program from %s: %w", p.ifname, err)
+	}
+	return nil
+}
+
+// AttachTo attaches the program, which is attached to no interface, to another one, like
+// Attach, but with the program that was loaded: Frags does not change.
+func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode) error {
+	var before error
+	for _, m := range []Mode{Native, Generic} {
+		if mode != Auto && mode != m {
+			continue
+		}
+		err := p.attachTo(ifindex, ifname, attempt{m, p.frags})
+		if err == nil {
+			p.nativeErr = before
+			return nil
+		}
+		if before != nil {
+			err = fmt.Errorf("%w (before that: %w)", err, before)
+		}
+		if before = err; !driverRefused(err) {
+			break
+		}
+	}
+	return before
+}
+
+// Reset makes the program that of a new port: its counters are 0, and it takes no frame of
+// anybody until it has a policy.
+func (p *PortProgram) Reset() error {
+	err := p.SetPolicy(&Policy{Blocked: true, MACs: [][6]byte{}})
+	err = errors.Join(err, clearMap[[8]byte](p.maps.Stations), clearMap[[8]byte](p.maps.AllowedMacs),
+		clearMap[[8]byte](p.maps.Allowed4), clearMap[[20]byte](p.maps.Allowed6))
+	zero := make([]uint64, ebpf.MustPossibleCPU())
+	for r := range NumReasons {
+		err = errors.Join(err, p.maps.Counters.Put(uint32(r), zero), p.maps.Offenders.Put(uint32(r), uint64(0)))
+	}
+	if err != nil {
+		return fmt.Errorf("reset the XDP program of %s: %w", p.ifname, err)
+	}
+	return nil
+}
+
+// clearMap removes every entry of a map.
+func clearMap[K comparable](m *ebpf.Map) error { return retain(m, map[K]struct{}{}) }
+
+// retain removes the entries of a map whose keys are not in wanted.
+func retain[K comparable](m *ebpf.Map, wanted map[K]struct{}) error {
+	var stale []K
+	var k K
+	for err := m.NextKey(nil, &k); ; err = m.NextKey(k, &k) {
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if _, ok := wanted[k]; !ok {
+			stale = append(stale, k)
+		}
+	}
+	for _, k := range stale {
+		if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to take up a port whose interface is made anew.
+var _ = []mutant.Mutant{
+	mutant.New("an interface that cannot be opened is tried without end", "Ports", mutant.In((*portLife).apply,
+		"!another && now < l.retryAt",
+		"!another && now < 0*l.retryAt")),
+	mutant.New("retries of an interface do not become rarer", "Ports", mutant.In((*portLife).apply,
+		"firstPortRetry<<min(l.refusals, 10)",
+		"firstPortRetry<<min(0*l.refusals, 10)")),
+	mutant.New("another interface of the name waits for the retry of the first", "Ports", mutant.In((*portLife).apply,
+		"ifindex != l.ifindex",
+		"ifindex != ifindex")),
+	mutant.New("a port that is removed while it is opened stays", "Ports", mutant.In((*portLife).apply,
+		"*l = portLife{}",
+		"_ = portLife{}")),
+}

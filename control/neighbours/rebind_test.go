@@ -1,0 +1,52 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package neighbours
+
+import (
+	"testing"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/lab"
+)
+
+// The link is deleted and made anew: both ends take up their hellos at the new interfaces,
+// with the sockets that they have, and say their new MAC addresses.
+func TestInterfaceMadeAnew(t *testing.T) {
+	nsA, nsB := pair(t)
+	a := open(t, nsA, section(t, 1, keyed(secretA)), "p1")
+	b := open(t, nsB, section(t, 2, keyed(secretA)), "p1")
+	first := a.adjacent(0)
+	b.adjacent(0)
+	if err := nsA.DeleteLink("p1"); err != nil {
+		t.Fatal(err)
+	}
+	a.SetLink(0, false, 0)
+	b.SetLink(0, false, 0)
+	if err := lab.Veth(lab.End{NS: nsA, Name: "p1"}, lab.End{NS: nsB, Name: "p1"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	var macs []rocev2.MAC
+	for _, end := range []struct {
+		ns *lab.Namespace
+		r  *Runtime
+	}{{nsA, a.Runtime}, {nsB, b.Runtime}} {
+		l, err := end.ns.Handle().LinkByName("p1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		macs = append(macs, rocev2.MAC(l.Attrs().HardwareAddr))
+		if err := end.r.SetInterface(0, l.Attrs().Index, macs[len(macs)-1]); err != nil {
+			t.Fatal(err)
+		}
+		end.r.SetLink(0, true, 1500)
+	}
+	next := a.adjacent(0)
+	b.adjacent(0)
+	if next.Session == first.Session || next.MAC != macs[1] {
+		t.Errorf("%+v, before %+v, want the address %v", next, first, macs[1])
+	}
+	if err := a.SetInterface(7, 1, macs[0]); err != nil {
+		t.Errorf("a port without hellos: %v", err)
+	}
+}
