@@ -5,6 +5,7 @@ package locate
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -75,50 +76,63 @@ func (b *bench) do(f func(*netlink.Handle) error) {
 
 // What a stranger fills the tables with costs a question nothing: 300,000 addresses in the
 // forwarding database, and 500 neighbours.
+//
+// Each case has its own namespaces: the kernel's limit of 1024 neighbours is one for all.
 func TestAQuestionDoesNotReadTables(t *testing.T) {
 	for _, routed := range []bool{false, true} {
-		b := newBench(t, lab.StarConfig{Hosts: 3, NoBridge: routed})
-		h := b.Hosts[1]
-		port := b.link(h.Port).Attrs().Index
-		took := func() time.Duration {
-			var ds []time.Duration
-			for range 21 {
-				for _, ip := range []netip.Addr{h.IPv4, h.IPv6} {
-					start := time.Now()
-					at := b.locate(ip)
-					ds = append(ds, time.Since(start))
-					if at.Ifindex != port || at.MAC.String() != h.MAC.String() || at.VLAN != 0 || at.Hop != ip || !slices.Contains(at.Links, port) {
-						t.Fatalf("%s is at %+v, want port %d, %v", ip, at, port, h.MAC)
-					}
+		t.Run(fmt.Sprintf("routed %v", routed), func(t *testing.T) { aQuestionDoesNotReadTables(t, routed) })
+	}
+}
+
+func aQuestionDoesNotReadTables(t *testing.T, routed bool) {
+	b := newBench(t, lab.StarConfig{Hosts: 3, NoBridge: routed})
+	h := b.Hosts[1]
+	port := b.link(h.Port).Attrs().Index
+	took := func() time.Duration {
+		var ds []time.Duration
+		for range 21 {
+			for _, ip := range []netip.Addr{h.IPv4, h.IPv6} {
+				start := time.Now()
+				at := b.locate(ip)
+				ds = append(ds, time.Since(start))
+				if at.Ifindex != port || at.MAC.String() != h.MAC.String() || at.VLAN != 0 || at.Hop != ip || !slices.Contains(at.Links, port) {
+					t.Fatalf("%s is at %+v, want port %d, %v", ip, at, port, h.MAC)
 				}
 			}
-			slices.Sort(ds)
-			return ds[len(ds)/2]
 		}
-		before := took()
-		const n = 300_000
-		on := b.link(h.Port)
-		if !routed {
-			labtest.Learn(t, b.Switch, b.Ports[2], n)
-			on = b.link(lab.StarBridge)
-			if _, err := b.l.kernel.learnt(on.Attrs().Index, labtest.LearntMAC(n-1), 0); err != nil {
-				t.Fatalf("address %d: %v", n-1, err)
+		slices.Sort(ds)
+		return ds[len(ds)/2]
+	}
+	before := took()
+	const n = 300_000
+	on := b.link(h.Port)
+	if !routed {
+		labtest.Learn(t, b.Switch, b.Ports[2], n)
+		on = b.link(lab.StarBridge)
+		if _, err := b.l.kernel.learnt(on.Attrs().Index, labtest.LearntMAC(n-1), 0); err != nil {
+			t.Fatalf("address %d: %v", n-1, err)
+		}
+	}
+	b.do(func(k *netlink.Handle) error {
+		for i := range 500 {
+			set := func() error {
+				return k.NeighSet(&netlink.Neigh{LinkIndex: on.Attrs().Index, Family: unix.AF_INET, IP: net.IPv4(10, 77, 8+byte(i>>8), byte(i)),
+					State: netlink.NUD_STALE, HardwareAddr: labtest.LearntMAC(i)})
+			}
+			err := set()
+			for end := time.Now().Add(10 * time.Second); errors.Is(err, unix.ENOBUFS) && time.Now().Before(end); err = set() {
+				time.Sleep(10 * time.Millisecond) // namespaces of other tests have neighbours too, and end
+			}
+			if err != nil {
+				return fmt.Errorf("neighbour %d: %w", i, err)
 			}
 		}
-		b.do(func(k *netlink.Handle) error {
-			for i := range 500 {
-				if err := k.NeighSet(&netlink.Neigh{LinkIndex: on.Attrs().Index, Family: unix.AF_INET, IP: net.IPv4(10, 77, 8+byte(i>>8), byte(i)),
-					State: netlink.NUD_STALE, HardwareAddr: labtest.LearntMAC(i)}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		after := took()
-		t.Logf("routed %v: a question takes %v, with full tables %v", routed, before, after)
-		if after > before+2*time.Millisecond {
-			t.Errorf("routed %v: a question took %v, and takes %v with full tables", routed, before, after)
-		}
+		return nil
+	})
+	after := took()
+	t.Logf("a question takes %v, with full tables %v", before, after)
+	if after > before+2*time.Millisecond {
+		t.Errorf("a question took %v, and takes %v with full tables", before, after)
 	}
 }
 
