@@ -145,17 +145,21 @@ func TestFillsWindowWithoutCongestionControl(t *testing.T) {
 func TestRateCap(t *testing.T) {
 	for _, rate := range []int64{10e6, 100e6} {
 		b := &bottleneck{}
-		p := newPair(t, pairConfig{pathMTU: 1024, memory: 64 << 10, middle: b, qp: endpoint.QPConfig{Timeout: 17}, device: Config{Rate: rate}})
+		p := newPair(t, pairConfig{pathMTU: 1024, memory: 64 << 10, middle: b, qp: endpoint.QPConfig{Timeout: 20}, device: Config{Rate: rate}})
 		p.flood(t)
 		b.window(50*time.Millisecond, 1) // the first burst
 		var used float64
+		machine := labtest.Watch()
 		for try := 0; try < 5; try++ { // other programs use this machine's processors too
 			if used, _ = b.window(time.Second, float64(rate)); math.Abs(used-1) < 0.05 {
 				break
 			}
 		}
-		if math.Abs(used-1) >= 0.05 {
+		switch {
+		case used >= 1.05:
 			t.Errorf("%d bits/s: sent %.3f of it", rate, used)
+		case used <= 0.95:
+			machine.Timing(t, "%d bits/s: sent %.3f of it", rate, used)
 		}
 		if s := p.qp[0].Stats(); s.Rate != rate || s.Retransmitted != 0 {
 			t.Errorf("%+v", s)

@@ -142,7 +142,7 @@ func TestKernelStaysSilent(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	p := newPair(t, pairConfig{pathMTU: 1024, memory: 4096, qp: endpoint.QPConfig{MaxSend: 2, MaxRecv: 2, Timeout: 8, RetryCount: 2}})
+	p := newPair(t, pairConfig{pathMTU: 1024, memory: 4096, qp: endpoint.QPConfig{MaxSend: 2, MaxRecv: 2}})
 	whole := endpoint.Segment{MR: p.send, Len: 4096}
 	other, err := p.dev[1].CreateQP(endpoint.QPConfig{})
 	if err != nil {
