@@ -63,6 +63,16 @@ func TestMarkingFollowsTheDepth(t *testing.T) {
 	}
 }
 
+// The numbers are those of splitmix64, as its author's code prints them for seed 0.
+func TestMarkerDrawsSplitmix64(t *testing.T) {
+	m := newMarker(config.ECN{}, 0)
+	for i, want := range []uint64{0xE220A839, 0x6E789E6A, 0x06C45D18, 0xF88BB8A8} {
+		if got := m.draw(); got != want {
+			t.Errorf("number %d is %08x, want %08x", i, got, want)
+		}
+	}
+}
+
 // Of a packet of any other kind than ECT nothing changes; of ECT, the ECN field
 // becomes CE and nothing else but the IPv4 checksum, which stays right, or wrong
 // by as much. The ICRC stays valid (conformance check 5).

@@ -76,6 +76,25 @@ func TestIdlerAdapts(t *testing.T) {
 	}
 }
 
+// A worker spins for two mean gaps, at least minSpin and at most spinFactor times that; for
+// minSpin alone where packets come more rarely.
+func TestSpinFollowsTheMeanGap(t *testing.T) {
+	const least, us = 50 * time.Microsecond, time.Microsecond
+	for _, c := range []struct{ gap, spin time.Duration }{
+		{0, least}, {25 * us, least}, {30 * us, 60 * us}, {spinFactor * least / 2, spinFactor * least},
+		{spinFactor*least - 1, spinFactor * least}, {spinFactor * least, least}, {2 * spinFactor * least, least},
+	} {
+		i := newIdlePolicy(least)
+		i.meanGap = c.gap
+		if i.shouldSleep(time.Second) || i.shouldSleep(time.Second+c.spin-1) || !i.shouldSleep(time.Second+c.spin) {
+			t.Errorf("with a mean gap of %v a worker does not spin for %v", c.gap, c.spin)
+		}
+		if i.packetsCame(time.Second); i.shouldSleep(2*time.Second) || i.idleSince != 2*time.Second {
+			t.Errorf("with a mean gap of %v the time without packets began at %v, want 2 s", c.gap, i.idleSince)
+		}
+	}
+}
+
 func TestMayPoll(t *testing.T) {
 	for _, c := range []struct {
 		cpus []int

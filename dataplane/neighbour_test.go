@@ -268,12 +268,40 @@ func TestSetNeighbours(t *testing.T) {
 			if got := known(); !maps.Equal(got, c.want) {
 				t.Errorf("%v: workers have %v, want %v", c.list, got, c.want)
 			}
+			ports := make(map[mcast.Neighbor]int)
+			for i, n := range c.want {
+				ports[n.id] = i
+			}
+			if !maps.Equal(p.neighbourPorts, ports) {
+				t.Errorf("%v: relays go to %v, want %v", c.list, p.neighbourPorts, ports)
+			}
 		}
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.SetNeighbours(nil); err != ErrStopped {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// Only a forwarded leg needs its neighbour to be up.
+func TestLegIsUp(t *testing.T) {
+	for _, c := range []struct {
+		l    leg
+		at   mcast.Neighbor
+		want bool
+	}{
+		{leg{kind: mcast.Connected}, 0, true},
+		{leg{kind: mcast.Connected}, 3, true},
+		{leg{kind: mcast.Forwarded, neighbour: 3}, 0, false},
+		{leg{kind: mcast.Forwarded, neighbour: 3}, 2, false},
+		{leg{kind: mcast.Forwarded, neighbour: 3}, 3, true},
+	} {
+		p := new(port)
+		p.neighbour.id = c.at
+		if got := c.l.isUp(p); got != c.want {
+			t.Errorf("leg of kind %d to neighbour %d at a port of neighbour %d is up: %v", c.l.kind, c.l.neighbour, c.at, got)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -75,6 +76,96 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A group that comes back after recentFor gets the worker with the fewest groups, and ties
+// go round.
+func TestOwnersChoose(t *testing.T) {
+	o := newGroupOwners(3)
+	ip := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, n}) }
+	for n, want := range []int{0, 1, 2, 0} {
+		if w := o.choose(ip(byte(n))); w != want {
+			t.Errorf("group %d gets worker %d, want %d", n, w, want)
+		}
+		o.put(ip(byte(n)), want)
+	}
+	o.remove(ip(0))
+	for _, c := range []struct {
+		age  time.Duration
+		want int
+	}{{recentFor / 2, 0}, {2 * recentFor, 1}} {
+		o.nextWorker = 1
+		o.recent[0].removedAt = time.Now().Add(-c.age)
+		if w := o.choose(ip(0)); w != c.want {
+			t.Errorf("%v after its removal the group gets worker %d, want %d", c.age, w, c.want)
+		}
+	}
+}
+
+// The table is at most half full, and a quarter when it has grown.
+func TestOwnersGrow(t *testing.T) {
+	o := newGroupOwners(1)
+	for n := range 200 {
+		was := o.table.Load()
+		o.put(netip.AddrFrom4([4]byte{10, 77, 0, byte(n)}), 0)
+		x := o.table.Load()
+		size := minOwnerSlots
+		for size < 4*(n+1) {
+			size *= 2
+		}
+		if 2*x.used > len(x.slots) || x.used != n+1 || x != was && len(x.slots) != size || x == was && 2*(n+1) > len(was.slots) {
+			t.Fatalf("%d groups take %d of %d slots, with %d before", n+1, x.used, len(x.slots), len(was.slots))
+		}
+	}
+}
+
+// What is too short, or no IP, has no address.
+func TestPeekIP(t *testing.T) {
+	v4, v6 := netip.MustParseAddr("10.77.1.2"), netip.MustParseAddr("fd00::77")
+	header4 := append([]byte{0x45, 15: 0}, v4.AsSlice()...)
+	options := append(append([]byte{0x46, 15: 0}, v4.AsSlice()...), 1, 1, 1, 1)
+	header6 := append(make([]byte, 24), v6.AsSlice()...)
+	frame := func(kinds []uint16, behind []byte) []byte {
+		b := make([]byte, 12)
+		for i, k := range kinds {
+			if i > 0 {
+				b = append(b, 0, 5)
+			}
+			b = append(b, byte(k>>8), byte(k))
+		}
+		return append(b, behind...)
+	}
+	for name, c := range map[string]struct {
+		kinds  []uint16
+		header []byte
+		want   netip.Addr
+	}{
+		"IPv4":              {[]uint16{rocev2.EtherTypeIPv4}, header4, v4},
+		"IPv4 with options": {[]uint16{rocev2.EtherTypeIPv4}, options, v4},
+		"IPv6":              {[]uint16{rocev2.EtherTypeIPv6}, header6, v6},
+		"VLAN":              {[]uint16{rocev2.EtherTypeVLAN, rocev2.EtherTypeIPv4}, header4, v4},
+		"QinQ":              {[]uint16{rocev2.EtherTypeQinQ, rocev2.EtherTypeVLAN, rocev2.EtherTypeIPv6}, header6, v6},
+		"two VLANs":         {[]uint16{rocev2.EtherTypeVLAN, rocev2.EtherTypeVLAN, rocev2.EtherTypeIPv4}, header4, v4},
+		"ARP":               {[]uint16{rocev2.EtherTypeARP}, header6, netip.Addr{}},
+	} {
+		whole := frame(c.kinds, c.header)
+		k, l4, ok := peekIP(append(whole, 7, 8))
+		if ok != c.want.IsValid() || ok && (k != rocev2.KeyOf(c.want) || len(l4) != 2 || l4[0] != 7) {
+			t.Errorf("%s: %x, behind it %x, %v", name, k, l4, ok)
+		}
+		least := len(whole)
+		if name == "IPv4 with options" {
+			least -= 4 // the address is there, and nothing behind the header
+		}
+		for n := range whole {
+			if k, l4, ok := peekIP(whole[:n]); ok != (n >= least) || !ok && (k != rocev2.AddrKey{} || l4 != nil) || ok && len(l4) > 0 {
+				t.Errorf("%s, %d bytes of %d: %x, behind it %x, %v", name, n, len(whole), k, l4, ok)
+			}
+		}
+		if _, l4, ok := peekIP(whole); ok != c.want.IsValid() || len(l4) > 0 {
+			t.Errorf("%s: the header alone: %x, %v", name, l4, ok)
+		}
+	}
 }
 
 func hasKey(m map[netip.Addr]int, ip netip.Addr) bool { _, ok := m[ip]; return ok }

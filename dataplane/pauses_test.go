@@ -201,6 +201,51 @@ func TestR58_PausesWithoutEnd(t *testing.T) {
 	}
 }
 
+// The sockets of port i are received from by worker i, modulo the workers, and those after it.
+func TestReceivesFrom(t *testing.T) {
+	for _, c := range []struct {
+		sockets, port int
+		want          [3]bool
+	}{
+		{1, 0, [3]bool{true, false, false}}, {1, 1, [3]bool{false, true, false}}, {1, 5, [3]bool{false, false, true}},
+		{2, 0, [3]bool{true, true, false}}, {2, 2, [3]bool{true, false, true}}, {3, 4, [3]bool{true, true, true}},
+	} {
+		all := &workers{all: make([]*worker, 3)}
+		for range c.port + 1 {
+			p := new(port)
+			p.sockets = make([]xsk.BoundQueue, c.sockets)
+			all.ports = append(all.ports, p)
+		}
+		for i, want := range c.want {
+			if all.receivesFrom(i, c.port) != want {
+				t.Errorf("worker %d receives from port %d of %d sockets: %v", i, c.port, c.sockets, !want)
+			}
+		}
+	}
+}
+
+// What other workers have paused is read once, whichever of them it was.
+func TestR58_OthersPausesAreReadOnce(t *testing.T) {
+	const ms = time.Millisecond
+	l := newListeners(t, 3, 3)
+	w := l.workers[0]
+	for _, late := range []int{1, 2} {
+		for i := range l.workers {
+			l.sleep(time.Second, i)
+		}
+		l.sleep(0, late)
+		at := time.Duration(late) * 50 * ms
+		for _, want := range []time.Duration{at - pauseThreshold, 0} {
+			if more := w.readOthersPauses(at); more != (want > 0) || w.pauses.grown[late] != want || w.pauses.grown[3-late] != 0 {
+				t.Errorf("worker %d has paused: %v, %v, want %v of it alone", late, more, w.pauses.grown, want)
+			}
+		}
+	}
+	if newListeners(t, 3, 1).workers[0].readOthersPauses(time.Second) {
+		t.Error("there is one worker, and others have paused")
+	}
+}
+
 // R59: what may wait in a port's queue at its rate is added to DeadAfter, for members
 // behind it.
 func TestR59_AQueuesTime(t *testing.T) {

@@ -143,6 +143,25 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
+// Replies have room beyond that for data, in frames and in bytes.
+func TestQueueHasRoomForReplies(t *testing.T) {
+	for _, c := range []struct {
+		frames, bytes int // beyond those for data
+		want          bool
+	}{
+		{0, 0, true},
+		{reservedReplyFrames - 1, reservedReplyBytes - 1, true},
+		{reservedReplyFrames, 0, false},
+		{0, reservedReplyBytes, false},
+	} {
+		q := newEgressQueue(64<<10, 16, 0)
+		q.tail, q.bytes = uint32(q.maxFrames+c.frames), q.maxBytes+c.bytes
+		if q.fitsReply() != c.want {
+			t.Errorf("with %d frames and %d bytes beyond those for data, a reply fits: %v", c.frames, c.bytes, !c.want)
+		}
+	}
+}
+
 // One receiver's port is slow and its queue full: its copies alone are dropped,
 // the others get theirs, and what the switch has to say still finds room.
 func TestFullQueueDropsForItsLegAlone(t *testing.T) {
