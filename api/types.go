@@ -81,7 +81,7 @@ type Member struct {
 	MAC     string     `json:"mac"`
 	VLAN    uint16     `json:"vlan,omitempty"`
 	Switch  string     `json:"switch,omitempty"` // ID of the neighbour that it is behind; Port and MAC are the neighbour's
-	Role    string     `json:"role"` // source, receiver, receive-only (never the source), joining (receives from the next message on)
+	Role    string     `json:"role"`             // source, receiver, receive-only (never the source), joining (receives from the next message on)
 	Live    bool       `json:"live"`
 	AckPSN  uint32     `json:"ack_psn"`           // in the current source's space
 	Lag     int        `json:"lag"`               // packets behind next_psn - 1
