@@ -29,8 +29,12 @@ const (
 	secretB = "hex:1f0e9d8c7b6a5948372615f4e3d2c1b00918273645546372819aabbccddeef01"
 )
 
-// interval is that of hellos in these tests.
-const interval = 50 * time.Millisecond
+// Intervals of hellos: patience is for tests of adjacencies that stay up, which a busy machine
+// ends within a shorter hold time.
+const (
+	interval = 50 * time.Millisecond
+	patience = 400 * time.Millisecond
+)
 
 // box is a switch in a namespace: its hellos without its data plane.
 type box struct {
@@ -46,6 +50,11 @@ type box struct {
 
 // section is the section of a switch of the configuration.
 func section(t *testing.T, id int, keys string) *config.Switch {
+	t.Helper()
+	return sectionWith(t, id, keys, interval)
+}
+
+func sectionWith(t *testing.T, id int, keys string, interval time.Duration) *config.Switch {
 	t.Helper()
 	cfg, err := config.Parse("test", fmt.Appendf(nil, "ports: [{name: p}]\ngroup_prefixes: [10.99.0.0/24]\nenvelope: {insecure: true}\n"+
 		"switch: {id: '%016x', keys: %s, hello_interval: %v}\n", id, keys, interval))
@@ -161,6 +170,11 @@ func TestTwoSwitches(t *testing.T) {
 	if x.ID != 2 || y.ID != 1 || x.MTU != 1500 || x.MAC != b.links[0].MAC || x.Hold != hello.Multiplier*interval {
 		t.Errorf("a has %+v, b has %+v", x, y)
 	}
+	select {
+	case <-a.Bell:
+	default:
+		t.Error("an adjacency has come up, and the bell has not rung")
+	}
 	b.stop()
 	killed := time.Now()
 	eventually(t, "a's neighbour is down", func() bool { _, up := a.at(0); return !up })
@@ -204,7 +218,7 @@ func TestKeysOfRunningSwitches(t *testing.T) {
 	nsA, nsB := pair(t)
 	first, both := keyed(secretA), "[{id: 1, secret: "+secretA+"}, {id: 2, secret: "+secretB+"}]"
 	second, newOne := "[{id: 2, secret: "+secretB+"}, {id: 1, secret: "+secretA+"}]", "[{id: 2, secret: "+secretB+"}]"
-	a, b := open(t, nsA, section(t, 1, first), "p1"), open(t, nsB, section(t, 2, first), "p1")
+	a, b := open(t, nsA, sectionWith(t, 1, first, patience), "p1"), open(t, nsB, sectionWith(t, 2, first, patience), "p1")
 	a.adjacent(0)
 	b.adjacent(0)
 	eventually(t, "one session", func() bool { x, _ := a.at(0); y, _ := b.at(0); return x.Session == y.Session })
@@ -217,7 +231,7 @@ func TestKeysOfRunningSwitches(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := step.x.Links()[0].Sent
-		eventually(t, "hellos under the keys", func() bool { return step.x.Links()[0].Sent > n+3 })
+		eventually(t, "hellos under the keys", func() bool { return step.x.Links()[0].Sent > n+1 })
 	}
 	if x, up := a.at(0); !up || x.Session != before.Session {
 		t.Errorf("after all: %+v, before %+v", x, before)
@@ -275,14 +289,14 @@ func TestReplaysFromAnotherPort(t *testing.T) {
 	if err = errors.Join(err, nsA.WaitUp(10*time.Second), host.WaitUp(10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	a := open(t, nsA, section(t, 1, keyed(secretA)), "p1", "p2")
-	b := open(t, nsB, section(t, 2, keyed(secretA)), "p1")
+	a := open(t, nsA, sectionWith(t, 1, keyed(secretA), patience), "p1", "p2")
+	b := open(t, nsB, sectionWith(t, 2, keyed(secretA), patience), "p1")
 	tap := newAttacker(t, nsB, "p1")
 	a.adjacent(0)
 	b.adjacent(0)
 	eventually(t, "one session", func() bool { x, _ := a.at(0); y, _ := b.at(0); return x.Session == y.Session })
 	before, _ := a.at(0)
-	frames := tap.record(t, 20) // of both switches
+	frames := tap.record(t, 10) // of both switches
 	x := newAttacker(t, host, "eth0")
 	send := func(f []byte) {
 		if _, err := unix.Write(x.fd, f); err != nil && !errors.Is(err, unix.ENOBUFS) {
@@ -313,7 +327,7 @@ func TestReplaysFromAnotherPort(t *testing.T) {
 		t.Errorf("%d hellos were taken in %v", n, time.Since(a.start))
 	}
 	n := a.Links()[0].Received
-	eventually(t, "hellos of the neighbour", func() bool { return a.Links()[0].Received > n+5 })
+	eventually(t, "hellos of the neighbour", func() bool { return a.Links()[0].Received > n+3 })
 	if after, up := a.at(0); !up || after.Session != before.Session || a.Links()[0].Drops != ([hello.NumDrops]uint64{}) {
 		t.Errorf("the neighbour: %+v, before %+v; drops %v", after, before, a.Links()[0].Drops)
 	}

@@ -1,0 +1,35 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to members that are behind other switches. The rules are in docs/ARCHITECTURE.md,
+// "Routes".
+var _ = []mutant.Mutant{
+	mutant.New("a gateway is the neighbour whatever its MAC address", "Routes", mutant.In((*directory).neighbourOf,
+		"case a.MAC != rocev2.MAC(hop.at.MAC):",
+		"case rocev2.MAC(hop.at.MAC) != rocev2.MAC(hop.at.MAC):")),
+	mutant.New("a gateway that says no hello is a way", "Routes", mutant.In((*directory).neighbourOf,
+		"case !up:",
+		"case !up && up:")),
+	mutant.New("a router at a port without hellos is a switch", "Routes", mutant.In((*lookupQueue).locate,
+		"hop.err == nil && !a.bySwitch(hop.at.Ifindex)",
+		"hop.err != nil && !a.bySwitch(hop.at.Ifindex)")),
+	mutant.New("a gateway that is being resolved keeps a registration waiting", "Routes", mutant.In((*directory).waysBy,
+		"w.hops, w.pending = slices.Compact(w.hops), false",
+		"w.hops = slices.Compact(w.hops)")),
+	mutant.New("a gateway that is being resolved is none", "Routes", mutant.In((*directory).waysBy,
+		"w.pending = true",
+		"w.pending = false")),
+	mutant.New("the routes of hosts that are forgotten are watched", "Routes", mutant.In((*hosts).forget,
+		"x.routes.Unsubscribe(h.ip)",
+		"")),
+	mutant.New("a route that changes is not looked up again", "Routes", mutant.In((*control).followRoutes,
+		"c.dir.hosts.enqueue(h)",
+		"")),
+	mutant.New("a restart of a neighbour is not reported", "Routes", mutant.In((*control).reportNeighbour,
+		`c.journal.add(api.Event{Kind: api.EventNeighbour, Reason: fmt.Sprintf("switch %v at port %s is down: %v", x.Is.ID, port, x.Lost)})`,
+		"")),
+}
