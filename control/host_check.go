@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/control/neighbours"
 	"github.com/gleam-rdma/gleam/dataplane/iface"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -54,6 +55,11 @@ type hostNetwork struct {
 func Check(cfg *config.Config) (found []Finding) {
 	for i := range cfg.Ports {
 		if _, _, err := iface.Find(&cfg.Ports[i]); err != nil {
+			found = append(found, Finding{Fatal: true, Text: err.Error()})
+		}
+	}
+	if len(cfg.Switch.Keys) > 0 {
+		if _, err := neighbours.ID(&cfg.Switch); err != nil {
 			found = append(found, Finding{Fatal: true, Text: err.Error()})
 		}
 	}

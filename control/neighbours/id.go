@@ -21,11 +21,11 @@ var machineIDFile = "/etc/machine-id"
 // machineIDDigits is the length of a machine's ID, in hexadecimal digits.
 const machineIDDigits = 32
 
-// switchID returns the identity that is configured, or else one that is made from the
-// machine's ID. That ID is confidential, so it is the key of a hash (machine-id(5)).
-func switchID(configured config.SwitchID) (hello.SwitchID, error) {
-	if configured != 0 {
-		return hello.SwitchID(configured), nil
+// ID returns the identity that is configured, or else one that is made from the machine's
+// ID. That ID is confidential, so it is the key of a hash (machine-id(5)).
+func ID(cfg *config.Switch) (hello.SwitchID, error) {
+	if cfg.ID != 0 {
+		return hello.SwitchID(cfg.ID), nil
 	}
 	b, err := os.ReadFile(machineIDFile)
 	if err != nil {

@@ -31,7 +31,7 @@ var _ = []mutant.Mutant{
 	mutant.NewForRoot("a change of a link rings nobody", "Routes", mutant.In((*link).handle,
 		"l.state.Neighbour, _ = l.machine.Neighbour()\n\t\tl.changed()",
 		"l.state.Neighbour, _ = l.machine.Neighbour()")),
-	mutant.New("the ID of the machine is that of the switch", "Routes", mutant.In(switchID,
+	mutant.New("the ID of the machine is that of the switch", "Routes", mutant.In(ID,
 		"hmac.New(sha256.New, b)",
 		"hmac.New(sha256.New, b[:0])")),
 

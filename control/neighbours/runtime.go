@@ -40,7 +40,7 @@ func Open(cfg *config.Switch, ports []Port, now func() time.Duration, notify dat
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	if r.speaker.ID, err = switchID(cfg.ID); err != nil {
+	if r.speaker.ID, err = ID(cfg); err != nil {
 		return nil, err
 	}
 	keys, send := KeysOf(cfg)

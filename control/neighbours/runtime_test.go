@@ -390,7 +390,7 @@ func TestLinkGoesDown(t *testing.T) {
 func TestSwitchID(t *testing.T) {
 	defer func(was string) { machineIDFile = was }(machineIDFile)
 	machineIDFile = t.TempDir() + "/machine-id"
-	if _, err := switchID(0); err == nil || !strings.Contains(err.Error(), "set switch.id") {
+	if _, err := ID(&config.Switch{}); err == nil || !strings.Contains(err.Error(), "set switch.id") {
 		t.Errorf("no file: %v", err)
 	}
 	ids := make(map[hello.SwitchID]bool)
@@ -398,7 +398,7 @@ func TestSwitchID(t *testing.T) {
 		if err := os.WriteFile(machineIDFile, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		id, err := switchID(0)
+		id, err := ID(&config.Switch{})
 		if err != nil || strings.Contains(text, fmt.Sprintf("%x", uint64(id))) {
 			t.Errorf("%v, %v", id, err)
 		}
@@ -410,10 +410,10 @@ func TestSwitchID(t *testing.T) {
 	if err := os.WriteFile(machineIDFile, []byte("uninitialized\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := switchID(0); err == nil || !strings.Contains(err.Error(), "set switch.id") {
+	if _, err := ID(&config.Switch{}); err == nil || !strings.Contains(err.Error(), "set switch.id") {
 		t.Errorf("not set up: %v", err)
 	}
-	if id, err := switchID(7); id != 7 || err != nil {
+	if id, err := ID(&config.Switch{ID: 7}); id != 7 || err != nil {
 		t.Errorf("configured: %v, %v", id, err)
 	}
 }
