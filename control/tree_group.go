@@ -197,11 +197,17 @@ func legSpecs(r *envelope.Registration, t *dataplane.Table) (legs []mcast.LegSpe
 		}
 		return legs
 	}
+	levels := make(map[mcast.Neighbor]uint8)
+	if r.Tree != nil {
+		for _, n := range r.Tree.Neighbours {
+			levels[n.Neighbour] = uint8(n.Levels)
+		}
+	}
 	legs = make([]mcast.LegSpec, len(t.Legs))
 	for i := range t.Destinations {
 		to := &t.Destinations[i]
 		if l := t.Legs[to.Leg]; l.Neighbour != envelope.NoNeighbour {
-			legs[to.Leg] = mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(l.Port), Neighbor: l.Neighbour}
+			legs[to.Leg] = mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(l.Port), Neighbor: l.Neighbour, Levels: levels[l.Neighbour]}
 		} else {
 			legs[to.Leg] = legSpec(to)
 		}

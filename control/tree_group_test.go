@@ -80,7 +80,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 			t.Errorf("legs and ports of the members: %v %v, want %s", legs, ports, want)
 		}
 		spec := makeSpec(0, r, &table, &d.defaults)
-		want := []mcast.LegSpec{{Kind: mcast.Forwarded, Port: 3, Neighbor: 2}, {Port: 0}, {Kind: mcast.Forwarded, Port: 2, Neighbor: 1}, {Port: 1}}
+		want := []mcast.LegSpec{{Kind: mcast.Forwarded, Port: 3, Neighbor: 2, Levels: 2}, {Port: 0}, {Kind: mcast.Forwarded, Port: 2, Neighbor: 1, Levels: 1}, {Port: 1}}
 		if !reflect.DeepEqual(spec.Legs, want) {
 			t.Errorf("the core's legs %+v, want %+v", spec.Legs, want)
 		}

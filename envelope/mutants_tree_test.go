@@ -51,6 +51,6 @@ var _ = []mutant.Mutant{
 		"r.table.RemoveMember(m.group, gone.Member, gone.EndReason)",
 		"_ = r")),
 	mutant.New("silence does not double with the levels", "TreeUnsupported", mutant.In((*Registrar).prepared,
-		"params.DeadAfter <<= diameter",
-		"params.DeadAfter <<= 0")),
+		"(1<<63-1)>>diameter) << diameter",
+		"(1<<63-1)>>diameter)")),
 }

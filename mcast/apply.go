@@ -114,7 +114,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 func (g *group) addLeg(spec LegSpec) {
 	if spec.Kind == Forwarded {
 		x := g.newExtra()
-		x.forwards = append(x.forwards, LegID(len(g.legs)))
+		x.forwards, x.levels = append(x.forwards, LegID(len(g.legs))), append(x.levels, spec.Levels)
 		g.stored, g.fwd.limit = false, unlimited // what is behind another switch is not known here
 	}
 	g.legs = append(g.legs, newLeg(spec))

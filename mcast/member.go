@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -33,6 +34,7 @@ type memberHistory struct {
 // extra is the part of a group's state that most groups never need.
 type extra struct {
 	forwards []LegID         // the forwarded legs
+	levels   []uint8         // of each of them (LegSpec.Levels)
 	history  []memberHistory // by MemberID; members beyond its end have no history
 	resume   resume
 	firstPSN []rocev2.PSN // by MemberID: RQPSN as registered; only of a group that was put with positions
@@ -50,6 +52,17 @@ func (g *group) forwardedLegs() []LegID {
 		return nil
 	}
 	return g.extra.forwards
+}
+
+// maxLevels bounds LegSpec.Levels.
+const maxLevels = 16
+
+// levelsBehind returns LegSpec.Levels of leg i.
+func (g *group) levelsBehind(i int) uint8 {
+	if k := slices.Index(g.forwardedLegs(), LegID(i)); k >= 0 {
+		return g.extra.levels[k]
+	}
+	return 0
 }
 
 // historyOf returns the history of member k, for reading.

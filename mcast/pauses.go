@@ -3,7 +3,10 @@
 
 package mcast
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Times that do not count as a receiver's silence: the switch's pauses, in which it did
 // not receive from the port (R58), and the wait of a copy on this side of the link (R59).
@@ -83,12 +86,13 @@ func (g *group) applyAllPauses() {
 	}
 }
 
-// livenessTimeout returns how long leg i may be silent: DeadAfter or, if DeadAfter follows
+// livenessTimeout returns how long leg i may be silent: DeadAfter, doubled with each level of switches
+// behind it, or, if DeadAfter follows
 // round trips (GroupSpec.DeadAfterMax), livenessProbes round trips if these are longer,
 // and the delay of its port's queue. The delay counts twice while the leg is recovering,
 // as the store is the rest of that queue.
 func (g *group) livenessTimeout(i int) time.Duration {
-	d := g.live.deadAfter
+	d := min(g.live.deadAfter, math.MaxInt64>>(maxLevels+1)) << g.levelsBehind(i)
 	if g.live.deadAfterMax > d {
 		r := livenessProbes * (g.activity[i].recovery.rtt + 4*g.activity[i].recovery.rttVar)
 		if r == 0 || r > g.live.deadAfterMax {

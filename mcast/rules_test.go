@@ -31,6 +31,7 @@ func TestR20_AckCarriesNoReceiversCredits(t *testing.T)         { runTranscript(
 func TestR21_StatePerMember(t *testing.T)                       { runTranscript(t) }
 func TestR22_ClassifiedByOpcode(t *testing.T)                   { runTranscript(t) }
 func TestR23_DeadReceiverIsEvicted(t *testing.T)                { runTranscript(t) }
+func TestR23_LevelsOfSwitches(t *testing.T)                     { runTranscript(t) }
 func TestR24_RewriteOnlyAtTheEdge(t *testing.T)                 { runTranscript(t) }
 func TestR25_FatalIsSticky(t *testing.T)                        { runTranscript(t) }
 func TestR26_EvictKeepsTheLastReceiver(t *testing.T)            { runTranscript(t) }

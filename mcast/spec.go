@@ -162,6 +162,8 @@ func checkLeg(l LegSpec) error {
 	switch {
 	case l.Kind != Connected && l.Kind != Forwarded:
 		return fmt.Errorf("unknown kind %d", l.Kind)
+	case l.Levels > maxLevels || l.Kind == Connected && l.Levels > 0:
+		return fmt.Errorf("%d levels of switches behind a leg; at most %d, and none behind a connected one", l.Levels, maxLevels)
 	case l.Kind == Forwarded && l.Neighbor == 0:
 		return errors.New("a forwarded leg needs a neighbour")
 	case l.Kind == Connected && l.Neighbor != 0:

@@ -96,7 +96,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():         {"forwards": constant, "history": deeper, "firstPSN": constant, "resume": deeper},
+	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper},
 	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
 	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
 	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},

@@ -22,6 +22,7 @@ import (
 //
 //	group members=(A,B,C) [policy=evict|quorum:2] [dead=10ms] [deadmost=50ms] [lag=PSNS] [lagtime=10ms] [stall=1s] [pmtu=N] [window=(base,len,rkey)]
 //	      [target=KEY] [fwd=(B,C)] [fwd2=(D)]   members behind neighbours 1 and 2
+//	      [levels=2]   of switches behind neighbour 1
 //	      [verify=2ms]   the numberings of receivers are verified
 //	      [stored]   the positions are stored
 //	      [resume=A|-]   resumes the turn of A, or no turn, from the positions of the members
@@ -314,6 +315,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	s.legs = nil
 	legOf := map[Neighbor]LegID{}
 	var resume Positions
+	levels := map[Neighbor]uint8{1: uint8(num(a.t, a.str("levels", "0"), 10, 8))}
 	for _, n := range a.list("members") {
 		at := Position{}
 		m := MemberSpec{IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs))}
@@ -349,7 +351,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 			m.Leg = l
 		default:
 			legOf[nbr] = m.Leg
-			spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: nbr})
+			spec.Legs = append(spec.Legs, LegSpec{Kind: Forwarded, Neighbor: nbr, Levels: levels[nbr]})
 			s.legs = append(s.legs, fmt.Sprintf("N%d", nbr))
 		}
 		spec.Members = append(spec.Members, m)

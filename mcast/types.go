@@ -106,6 +106,9 @@ type LegSpec struct {
 	Kind     LegKind
 	Port     Port
 	Neighbor Neighbor // Forwarded only
+	// Levels is the number of levels of switches behind a forwarded leg, 16 at most. DeadAfter
+	// doubles with each, so that the switch next to a silent receiver decides first (R23).
+	Levels uint8
 }
 
 // MemberSpec is one member's connection state, as registered.
