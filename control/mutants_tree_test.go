@@ -31,4 +31,13 @@ var _ = []mutant.Mutant{
 	mutant.New("the neighbour's end of a link takes packets of any length", "Between switches", mutant.In((*directory).linkMTU,
 		"most = min(most, l.mtu)",
 		"")),
+	mutant.New("a member elsewhere speaks by any port", "EnvelopesOfMembersElsewhere", mutant.In((*directory).FromMember,
+		"g.remote[host]; behind {",
+		"g.remote[host]; !behind {")),
+	mutant.New("a neighbour that has gone stays with the registrar", "RegistrarKnowsNeighbours", mutant.In((*control).tellRegistrar,
+		"if !a.Up {",
+		"if !a.Up && a == nil {")),
+	mutant.New("a host behind a router is only not found", "WaysForTheRegistrar", mutant.In((*directory).Ways,
+		"h != nil && len(h.hops) > 0 {",
+		"h == nil && len(h.hops) > 0 {")),
 }

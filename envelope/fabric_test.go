@@ -6,7 +6,9 @@ package envelope
 import (
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -89,10 +91,84 @@ func TestTreeSpreads(t *testing.T) {
 	}
 }
 
+// fabricRuns is the number of random runs: n, or what FABRIC_RUNS says.
+func fabricRuns(n uint64) uint64 {
+	if m, err := strconv.ParseUint(os.Getenv("FABRIC_RUNS"), 10, 32); err == nil {
+		return m
+	}
+	return n
+}
+
+// TestTreeSurvivesRestarts: switches restart at random while relays are lost and groups are
+// registered, renewed, changed and deleted. In the end nothing is left.
+func TestTreeSurvivesRestarts(t *testing.T) {
+	for seed := range fabricRuns(40) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		f := randomTree(t, rnd)
+		f.restarted = true
+		f.fault = func(int, int, []byte) (ds []time.Duration) {
+			for rnd.IntN(10) < 8 && len(ds) < 2 {
+				ds = append(ds, time.Duration(1+rnd.IntN(30))*time.Millisecond)
+			}
+			return ds
+		}
+		type session struct {
+			a   netip.AddrPort
+			m   *Master
+			reg Registration
+		}
+		var ss []session
+		for g := byte(1); g <= 3; g++ {
+			reg := sample(g, 2+rnd.IntN(8))
+			reg.Lease = 4 * time.Second
+			homes := make([]int, len(reg.Members))
+			for i := range homes {
+				homes[i] = rnd.IntN(len(f.switches))
+			}
+			f.members(reg, homes)
+			a := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 200, g, 1}), 5000)
+			ss = append(ss, session{a, f.master(a, rnd.IntN(len(f.switches)), reg), reg})
+		}
+		for range 10 {
+			f.run(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+			switch s := ss[rnd.IntN(len(ss))]; rnd.IntN(4) {
+			case 0:
+				f.boot(rnd.IntN(len(f.switches)))
+			case 1:
+				i := rnd.IntN(len(f.switches))
+				f.connect(i, 1, f.switches[i].peers[0]) // the adjacency was lost
+			case 2:
+				var out Output
+				if s.m.Leave(f.now, s.reg.Members[0].Key(), &out) == nil {
+					f.hostDid(s.a, &out)
+				}
+			case 3:
+				f.silent[rnd.IntN(len(f.switches))] = rnd.IntN(2) == 0
+			}
+		}
+		f.silent = map[int]bool{}
+		f.run(15 * time.Second)
+		for _, s := range ss { // who believes in the group has it everywhere
+			if e := f.last(s.a); e.Kind == Registered {
+				f.restarted = false
+				f.checkTree(f.at[s.a.Addr()], s.reg.Group)
+				f.restarted = true
+			}
+			var out Output
+			s.m.Delete(f.now, &out)
+			f.hostDid(s.a, &out)
+		}
+		f.run(time.Minute)
+		if f.checkNothingLeft(); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
 // TestTreeSurvivesLoss: relays are lost, copied and reordered; the group is registered and
 // deleted on random trees, with nothing left.
 func TestTreeSurvivesLoss(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range fabricRuns(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		f := randomTree(t, rnd)
 		f.fault = func(int, int, []byte) (ds []time.Duration) {

@@ -430,5 +430,11 @@ func randomTree(t testing.TB, rnd *rand.Rand) *fabric {
 	for i := 1; i < n; i++ {
 		links = append(links, [2]int{rnd.IntN(i), i})
 	}
+	for range rnd.IntN(3) {
+		a, b := rnd.IntN(n), rnd.IntN(n)
+		if l := [2]int{min(a, b), max(a, b)}; a != b && !slices.Contains(links, l) {
+			links = append(links, l)
+		}
+	}
 	return newFabric(t, n, links)
 }
