@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers floods test-workers bench microbench clean
+.PHONY: help reproducible sbom test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers floods test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,9 @@ test: ## everything the project promises (root for the privileged tests)
 
 test-workers: ## the privileged tests of the switch with several workers (root; WORKERS=3)
 	@scripts/test workers
+
+test-trees: ## groups over a fat-tree of 20 switches, each kind of routing, with losses (root)
+	@scripts/test trees
 
 test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (ARGS='--long'; --here on a machine that has rxe)
 	@test/rxe/run.sh $(ARGS)

@@ -1,0 +1,351 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/control"
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+)
+
+// fabricRig is a fabric with a switch of this process in each of its switches, and hosts that
+// answer envelopes.
+type fabricRig struct {
+	t       testing.TB
+	ctx     context.Context
+	fab     *fabric.Fabric
+	top     *fabric.Topology
+	engines map[string]*fabricEngine
+	hosts   []*fabricHost
+	v6      bool
+}
+
+// fabricEngine is the switch in one of the fabric's switches.
+type fabricEngine struct {
+	*control.Engine
+	notes notes
+}
+
+type fabricHost struct {
+	*fabric.Host
+	ip   netip.Addr
+	dev  *soft.Device
+	envs *endpoint.Host
+}
+
+// fabricKeys are of envelopes, and of the switches.
+var fabricKeys = [2][]byte{[]byte("the key of the envelopes, a test"), []byte("the key of the switches in tests")}
+
+// fabricGroup is group number i, from 0.
+func (r *fabricRig) fabricGroup(i int) netip.Addr {
+	ip := fabric.GroupsIPv4.Addr()
+	if r.v6 {
+		ip = fabric.GroupsIPv6.Addr()
+	}
+	for range i + 1 {
+		ip = ip.Next()
+	}
+	return ip
+}
+
+// patient is a configuration under which no receiver is probed because it waits for a core, so
+// that every packet passes a link once.
+const patient = "repair: {timeout: 1s}\n"
+
+// newFabricRig makes the fabric, counted, and starts its switches with further lines of their
+// configuration.
+func newFabricRig(t testing.TB, c fabric.Config, more string, v6 bool) *fabricRig {
+	t.Helper()
+	labtest.Require(t)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	t.Cleanup(cancel)
+	c.Count = true
+	r := &fabricRig{t: t, ctx: ctx, top: c.Topology, fab: labtest.Fabric(t, c), engines: make(map[string]*fabricEngine), v6: v6}
+	for _, s := range r.fab.Switches {
+		r.engines[s.Name] = r.startSwitch(s, more)
+	}
+	if err := r.fab.WaitRouted(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range r.fab.Hosts {
+		r.openHost(h)
+	}
+	return r
+}
+
+// startSwitch runs a switch in its namespace until the test ends.
+func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
+	t := r.t
+	t.Helper()
+	text := s.Config(fabricKeys[1]) + fmt.Sprintf("envelope: {keys: [{id: 1, secret: \"hex:%x\"}]}\n", fabricKeys[0]) +
+		"umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" + more
+	cfg, err := config.Parse(s.Name+".yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &fabricEngine{}
+	if err := s.NS.Do(func() (err error) { e.Engine, err = control.Open(cfg, e.notes.add); return err }); err != nil {
+		t.Fatalf("switch %s: %v", s.Name, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.NS.Do(func() error { return e.Run(ctx) }) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("switch %s: run: %v", s.Name, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Errorf("switch %s: close: %v", s.Name, err)
+		}
+		if t.Failed() {
+			for _, l := range e.notes.lines {
+				t.Log(s.Name, l)
+			}
+		}
+	})
+	return e
+}
+
+func (r *fabricRig) openHost(h *fabric.Host) {
+	t := r.t
+	t.Helper()
+	x := &fabricHost{Host: h, ip: h.IPv4}
+	if r.v6 {
+		x.ip = h.IPv6
+	}
+	err := h.NS.Do(func() (err error) {
+		if x.dev, err = soft.Open(soft.Config{Interface: fabric.HostInterface, Seed: uint64(len(r.hosts))}); err != nil {
+			return err
+		}
+		t.Cleanup(func() { x.dev.Close() })
+		x.envs, err = endpoint.NewHost(x.ip, r.hostConfig())
+		return err
+	})
+	if err != nil {
+		t.Fatalf("host %s: %v", h.Name, err)
+	}
+	t.Cleanup(func() { x.envs.Close() })
+	r.hosts = append(r.hosts, x)
+}
+
+func (r *fabricRig) hostConfig() endpoint.HostConfig {
+	return endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{1: fabricKeys[0]}, Send: 1}}
+}
+
+// fabricMembers are the members of a group, with a region each.
+type fabricMembers struct {
+	r       *fabricRig
+	ip      netip.Addr
+	hosts   []*fabricHost
+	groups  []*endpoint.Group
+	regions []endpoint.MR
+}
+
+// exchange is the number of groups that have been made: each has a port for the exchange.
+var exchange atomic.Int32
+
+// join makes a group of hosts by envelopes, the first as its master.
+func (r *fabricRig) join(ip netip.Addr, memory int, hosts ...*fabricHost) *fabricMembers {
+	r.t.Helper()
+	m, err := r.tryJoin(ip, memory, hosts...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+func (r *fabricRig) tryJoin(ip netip.Addr, memory int, hosts ...*fabricHost) (*fabricMembers, error) {
+	r.t.Helper()
+	m := &fabricMembers{r: r, ip: ip, hosts: hosts}
+	var all []session.Participant
+	for i, h := range hosts {
+		mr, err := h.dev.RegisterMemory(make([]byte, memory), 0x7000_0000_0000+uint64(i)<<32, endpoint.LocalWrite|endpoint.RemoteWrite)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		m.regions = append(m.regions, mr)
+		all = append(all, session.Participant{Name: h.Name, Do: h.NS.Do, Local: endpoint.Local{
+			Device: h.dev, Memory: mr, Host: h.envs, HostConfig: r.hostConfig(),
+			QPConfig: endpoint.QPConfig{
+				LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 64, MaxRecv: 64, Timeout: 14, RetryCount: 7, RNRRetry: 7,
+			},
+		}})
+	}
+	at := netip.AddrPortFrom(hosts[0].ip, uint16(7000+exchange.Add(1)%1000))
+	var err error
+	m.groups, err = session.Join(r.ctx, at, endpoint.MasterConfig{GroupIP: ip, PathMTU: 1024, WindowBase: groupBase}, all)
+	return m, err
+}
+
+// leave ends the group.
+func (m *fabricMembers) leave() {
+	m.r.t.Helper()
+	if err := session.Leave(m.groups); err != nil {
+		m.r.t.Error(err)
+	}
+}
+
+// fill puts random bytes into a member's region, and others into those of the rest.
+func (m *fabricMembers) fill(from int) {
+	for i, mr := range m.regions {
+		var seed [32]byte
+		seed[0], seed[1] = byte(i), byte(from)
+		_, _ = rand.NewChaCha8(seed).Read(mr.Bytes())
+	}
+}
+
+// writeAll sends a region by WRITEs of so many bytes, and waits for a completion each, after
+// which it calls completed with their number.
+func (r *fabricRig) writeAll(qp endpoint.QP, mr endpoint.MR, base uint64, rkey uint32, message int, completed func(int)) error {
+	const depth = 32
+	n := (mr.Len() + message - 1) / message
+	var wc [depth]endpoint.Completion
+	for posted, done := 0, 0; done < n; {
+		for ; posted < n && posted-done < depth; posted++ {
+			at := posted * message
+			wr := endpoint.SendWR{
+				ID: uint64(posted), Op: endpoint.Write, RemoteAddr: base + uint64(at), RKey: rkey,
+				Local: endpoint.Segment{MR: mr, Offset: at, Len: min(message, mr.Len()-at)},
+			}
+			if _, err := qp.PostSend(wr); err != nil {
+				return err
+			}
+		}
+		k, err := qp.Poll(r.ctx, wc[:])
+		if err != nil {
+			return fmt.Errorf("%d of %d completions: %w", done, n, err)
+		}
+		for _, c := range wc[:k] {
+			if err := c.Err(); err != nil || c.ID != uint64(done) {
+				return fmt.Errorf("completion of %d, want %d: %w", c.ID, done, err)
+			}
+			done++
+			completed(done)
+		}
+	}
+	return nil
+}
+
+// send sends a member's region to the group in messages, and compares the bytes of all others.
+func (m *fabricMembers) send(from, message int) error {
+	m.fill(from)
+	mr, w := m.regions[from], m.groups[from].Info().Window
+	if err := m.r.writeAll(m.groups[from].QP(), mr, w.Base, w.RKey, message, func(int) {}); err != nil {
+		return fmt.Errorf("%s: %w\n%s", m.hosts[from].Name, err, m.r.describe(m.ip))
+	}
+	for i, other := range m.regions {
+		if !bytes.Equal(other.Bytes(), mr.Bytes()) {
+			return fmt.Errorf("%s does not have the bytes of %s", m.hosts[i].Name, m.hosts[from].Name)
+		}
+	}
+	return nil
+}
+
+// mustSend is send that ends the test.
+func (m *fabricMembers) mustSend(from, message int) {
+	m.r.t.Helper()
+	if err := m.send(from, message); err != nil {
+		m.r.t.Fatal(err)
+	}
+}
+
+// describe is what every switch says of a group.
+func (r *fabricRig) describe(ip netip.Addr) string {
+	var b strings.Builder
+	for _, s := range r.fab.Switches {
+		g, err := r.engines[s.Name].Group(ip)
+		st, _ := r.engines[s.Name].Stats()
+		if err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", s.Name, err)
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s source %v ack 0x%06x next 0x%06x waits for %v, %+v drops %v normal %v\n", s.Name, g.State, g.Source, g.AckPSN, g.NextPSN, g.WaitsFor, g.Counters, st.Drops, st.Normal)
+	}
+	return b.String()
+}
+
+// carried is what each direction of each link has carried.
+type carried map[[2]string]fabric.Traffic
+
+func (r *fabricRig) carried() carried {
+	r.t.Helper()
+	c := make(carried)
+	for _, l := range r.top.Links {
+		for _, d := range [][2]string{{l.A, l.B}, {l.B, l.A}} {
+			x, err := r.fab.Traffic(d[0], d[1])
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			c[d] = x
+		}
+	}
+	return c
+}
+
+// since returns the traffic since an earlier reading.
+func (c carried) since(old carried) carried {
+	d := make(carried)
+	for k, x := range c {
+		d[k] = x.Sub(old[k])
+	}
+	return d
+}
+
+// inner returns the group data on all links between switches, and the most in one direction
+// of one of them.
+func (r *fabricRig) inner(c carried) (all, most uint64) {
+	for d, x := range c {
+		if r.fab.Switch(d[0]) != nil && r.fab.Switch(d[1]) != nil {
+			all += x.GroupData.Frames
+			most = max(most, x.GroupData.Frames)
+		}
+	}
+	return all, most
+}
+
+// unicast sends as many bytes to one receiver, and returns the feedback that the source got.
+func (r *fabricRig) unicast(from, to *fabricHost, memory, message int) uint64 {
+	r.t.Helper()
+	in := [2]string{from.Switch.Name, from.Name}
+	var qps [2]endpoint.QP
+	for i, h := range []*fabricHost{from, to} {
+		qp, err := h.dev.CreateQP(endpoint.QPConfig{LocalIP: h.ip, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 64, MaxRecv: 64})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		defer qp.Close()
+		qps[i] = qp
+	}
+	if err := session.Pair(r.ctx, qps[0], qps[1], 1024); err != nil {
+		r.t.Fatal(err)
+	}
+	var regions [2]endpoint.MR
+	for i, h := range []*fabricHost{from, to} {
+		mr, err := h.dev.RegisterMemory(make([]byte, memory), 0x6000_0000_0000, endpoint.LocalWrite|endpoint.RemoteWrite)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		regions[i] = mr
+	}
+	before := r.carried()
+	if err := r.writeAll(qps[0], regions[0], regions[1].Addr(), regions[1].RKey(), message, func(int) {}); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.carried().since(before)[in].Feedback.Frames
+}

@@ -1,0 +1,194 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint/session"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+)
+
+const (
+	treeMemory  = 1 << 20
+	treeMessage = 32 << 10
+	treePackets = treeMemory / 1024
+)
+
+// twoSwitches are two switches with two hosts each.
+func twoSwitches(t *testing.T) *fabric.Topology {
+	t.Helper()
+	top, err := fabric.Parse([]byte(`
+switches: [l1, l2]
+hosts: [h1, h2, h3, h4]
+links:
+  - {a: l1, b: l2}
+  - {a: l1, b: h1}
+  - {a: l1, b: h2}
+  - {a: l2, b: h3}
+  - {a: l2, b: h4}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// carries checks the traffic of one transfer without losses: each link has each packet at
+// most once, and the smallest tree of that many links is used.
+func (r *fabricRig) carries(t *testing.T, c carried, links int) {
+	t.Helper()
+	all, most := r.inner(c)
+	if most > treePackets+treePackets/100 { // the source may have sent a packet again
+		t.Errorf("a link between switches carries %d frames with data of %d packets", most, treePackets)
+	}
+	if want := float64(links * treePackets); float64(all) < want || float64(all) > 1.02*want {
+		t.Errorf("links between switches carry %d frames with data, want %.0f", all, want)
+	}
+}
+
+// TestTreeOfTwoSwitches: members of two switches are a group, over IPv4 and IPv6; and when it
+// has ended, no switch has any of it.
+func TestTreeOfTwoSwitches(t *testing.T) {
+	for name, v6 := range map[string]bool{"IPv4": false, "IPv6": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newFabricRig(t, fabric.Config{Topology: twoSwitches(t)}, patient, v6)
+			begin := time.Now()
+			m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
+			t.Logf("registered after %v", time.Since(begin))
+			before := r.carried()
+			m.mustSend(0, treeMessage)
+			r.carries(t, r.carried().since(before), 1)
+			m.leave()
+			until(t, "no switch has the group", func() bool {
+				for _, e := range r.engines {
+					if list, err := e.Groups(); err != nil || len(list) > 0 {
+						return false
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// TestTreeSources: every member is the source, one after the other, without any action at the
+// hosts, wherever in the tree it is.
+func TestTreeSources(t *testing.T) {
+	r := newFabricRig(t, fabric.Config{Topology: fabric.LeafSpine(3, 1, 2)}, "", false)
+	m := r.join(r.fabricGroup(0), treeMemory/8, r.hosts...)
+	for _, from := range []int{0, 2, 1, 4, 5, 3, 0} {
+		m.mustSend(from, treeMessage/4)
+	}
+	m.leave()
+}
+
+// TestTreeOfLeafSpine: a group of 12 members at four leaves, with static routes and with those
+// of BGP, uses one spine and each link once; its source gets no more feedback than from a
+// unicast.
+func TestTreeOfLeafSpine(t *testing.T) {
+	for _, routing := range []fabric.Routing{fabric.Static, fabric.BGP} {
+		t.Run(string(routing), func(t *testing.T) {
+			r := newFabricRig(t, fabric.Config{Topology: fabric.LeafSpine(4, 2, 3), Routing: routing}, patient, false)
+			m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
+			before := r.carried()
+			m.mustSend(0, treeMessage)
+			c := r.carried().since(before)
+			r.carries(t, c, 4)
+			group := c[[2]string{"l1", "h1"}].GroupFeedback.Frames
+			unicast := r.unicast(r.hosts[0], r.hosts[len(r.hosts)-1], treeMemory, treeMessage)
+			t.Logf("feedback at the source: %d packets from the group, %d from one unicast receiver", group, unicast)
+			if float64(group) > 1.1*float64(unicast) {
+				t.Errorf("the source got %d packets of feedback, and %d from one unicast receiver", group, unicast)
+			}
+			m.leave()
+		})
+	}
+}
+
+// TestTreeLoses: with 1 % loss on every link, all receivers get all bytes.
+func TestTreeLoses(t *testing.T) {
+	top := fabric.LeafSpine(4, 2, 3)
+	for i := range top.Links {
+		top.Links[i].Loss = 0.01
+	}
+	r := newFabricRig(t, fabric.Config{Topology: top}, "", false)
+	m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
+	before := r.carried()
+	begin := time.Now()
+	m.mustSend(0, treeMessage)
+	all, most := r.inner(r.carried().since(before))
+	t.Logf("%v; links between switches carried %d frames with data, one %d, of %d packets", time.Since(begin), all, most, treePackets)
+	m.leave()
+}
+
+// TestTreesShareSpines: eight groups that send at once are spread over both spines.
+func TestTreesShareSpines(t *testing.T) {
+	const groups = 8
+	r := newFabricRig(t, fabric.Config{Topology: fabric.LeafSpine(4, 2, 2)}, patient, false)
+	var all []*fabricMembers
+	for i := range groups {
+		// Groups have their sources at all leaves.
+		hosts := append(append([]*fabricHost{}, r.hosts[i:]...), r.hosts[:i]...)
+		all = append(all, r.join(r.fabricGroup(i), treeMemory/4, hosts...))
+	}
+	before := r.carried()
+	if err := session.Each(groups, func(i int) error { return all[i].send(0, treeMessage) }); err != nil {
+		t.Fatal(err)
+	}
+	c := r.carried().since(before)
+	by := make(map[string]uint64)
+	for d, x := range c {
+		if s := r.fab.Switch(d[1]); s != nil && len(s.Hosts) == 0 {
+			by[d[1]] += x.GroupData.Frames
+		}
+	}
+	t.Logf("frames with data up to each spine: %v", by)
+	low, high := min(by["s1"], by["s2"]), max(by["s1"], by["s2"])
+	if low == 0 || float64(high)/float64(low) > 1.5 {
+		t.Errorf("spines carry %d and %d frames, want a ratio of at most 1.5", high, low)
+	}
+	for _, m := range all {
+		m.leave()
+	}
+}
+
+// TestTreesAtLength is what takes longer (make test-trees): a fat-tree of 20 switches with 16
+// members, each kind of routing, with losses and without.
+func TestTreesAtLength(t *testing.T) {
+	if os.Getenv("GLEAM_TREES") == "" {
+		t.Skip("make test-trees")
+	}
+	for _, routing := range []fabric.Routing{fabric.Static, fabric.BGP, fabric.OSPF} {
+		for _, loss := range []float64{0, 0.01} {
+			t.Run(fmt.Sprintf("%s, loss %v", routing, loss), func(t *testing.T) {
+				top, err := fabric.FatTree(4)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range top.Links {
+					top.Links[i].Loss = loss
+				}
+				more := patient
+				if loss > 0 {
+					more = ""
+				}
+				r := newFabricRig(t, fabric.Config{Topology: top, Routing: routing}, more, false)
+				m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
+				before := r.carried()
+				m.mustSend(0, treeMessage)
+				if c := r.carried().since(before); loss == 0 {
+					r.carries(t, c, 12)
+				}
+				for _, from := range []int{15, 7, 3} {
+					m.mustSend(from, treeMessage)
+				}
+				m.leave()
+			})
+		}
+	}
+}
