@@ -35,12 +35,11 @@ It compares what arrived and what it cost, and takes the lab down. It needs
 root. The exit code is 1 if any receiver's bytes differ.
 
 With --topology there are several switches, each with a gleamd, that route for the
-hosts; --loss is then that of each link. It prints what every link between switches has
-carried, and the tree that the packets took. So far all members of a group have to be
-behind one of the switches (--leaves 1).`,
+hosts; --loss is then that of each link. Members are behind all switches with hosts. It
+prints what every link between switches has carried, and the tree that the packets took.`,
 		Example: `  gleam demo --size 16MiB --members 16 --loss 0.01 --op send
   gleam demo --file /etc/services --ipv6 -o json
-  gleam demo --topology leaf-spine --leaves 1 --spines 2 --members 12`,
+  gleam demo --topology leaf-spine --leaves 4 --spines 2 --members 12 --routing bgp --svg tree.svg`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UsageErrorf("demo takes no argument, but got %q: name the file to send by --file", args[0])

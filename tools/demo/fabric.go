@@ -37,7 +37,7 @@ func (r *run) inFabric(ctx context.Context) (_ *Result, err error) {
 	start := time.Now()
 	f := &fabricRun{run: r}
 	f.fabric, err = testbed.BuildFabric(ctx, testbed.FabricConfig{
-		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members,
+		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members, More: o.patience(),
 		Fabric: fabric.Config{Topology: t, Routing: o.Routing, Count: true},
 	})
 	if err != nil {
@@ -52,6 +52,17 @@ func (r *run) inFabric(ctx context.Context) (_ *Result, err error) {
 	}
 	r.client, r.key, r.said = f.fabric.Gleamds[hosts[0].Port].Client, f.fabric.Key, f.output
 	return f.transfers(ctx)
+}
+
+// patience is a line of configuration under which no receiver is probed because it waits for a
+// core, which it shares with all switches: so that the counts of links are those of a network. A
+// transfer with losses needs the probes.
+func (o *Options) patience() string {
+	lossy := func(l fabric.Link) bool { return l.Loss > 0 }
+	if slices.ContainsFunc(o.topology.Links, lossy) {
+		return ""
+	}
+	return "repair: {timeout: 1s}\n"
 }
 
 // members returns the hosts that are members, the source first: hosts of one switch after the

@@ -143,6 +143,32 @@ func TestFabricOfOneLeaf(t *testing.T) {
 	}
 }
 
+// TestFabricOfLeaves: members behind three leaves are one group, whose packets take the
+// smallest tree.
+func TestFabricOfLeaves(t *testing.T) {
+	labtest.Require(t)
+	o := Default()
+	o.Topology, o.Leaves, o.Spines, o.Members = leafSpine, 3, 2, 5
+	o.Size, o.MessageSize, o.Gleamd, o.Timeout, o.IPv6 = 300_000, 8_000, programs.Path(t, "gleamd"), time.Minute, true
+	say := labtest.NewOutput("")
+	res, err := Run(t.Context(), o, &progress{w: say})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, say)
+	}
+	nothingLeft(t, os.Getpid())
+	x := res.Tree
+	if !res.OK || len(res.Receivers) != 4 || x == nil {
+		t.Fatalf("not ok: %+v", res)
+	}
+	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > 918 || x.MostPerLink > 306 {
+		t.Errorf("tree: %+v", x)
+	}
+	var b bytes.Buffer
+	if err := res.writeTable(&b); err != nil || strings.Count(b.String(), "─ h") != 4 {
+		t.Errorf("%v: want all receivers in the tree\n%s", err, b.String())
+	}
+}
+
 func TestFabricTable(t *testing.T) {
 	r := example()
 	links := 1
