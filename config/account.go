@@ -4,6 +4,7 @@
 package config
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -40,6 +41,20 @@ func (d *decoder) group(dst *string) func(value) {
 			d.failAt(v, "not the name of a group of users")
 		default:
 			*dst = name
+		}
+	}
+}
+
+// folder reads the absolute path of a folder.
+func (d *decoder) folder(dst *string) func(value) {
+	return func(v value) {
+		s, ok := d.str(v)
+		switch {
+		case !ok:
+		case !filepath.IsAbs(s) || strings.ContainsRune(s, 0):
+			d.failAt(v, "want the absolute path of a folder")
+		default:
+			*dst = filepath.Clean(s)
 		}
 	}
 }

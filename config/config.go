@@ -31,6 +31,7 @@ type Config struct {
 	Repair           Repair         `yaml:"repair"`
 	UnconfirmedMoves MovePolicy     `yaml:"unconfirmed_moves"`
 	PSNProbe         time.Duration  `yaml:"psn_probe"` // first wait for a member's answer to a keepalive probe; 0: no probes
+	State            string         `yaml:"state"`     // folder in which groups are kept over a restart; "": nowhere
 	XDP              XDP            `yaml:"xdp"`
 	UMEM             UMEM           `yaml:"umem"`
 	Rings            Rings          `yaml:"rings"`

@@ -134,6 +134,7 @@ user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
 psn_probe: 11ms
+state: /var/lib/g
 unconfirmed_moves: evict
 xdp: {mode: generic, zero_copy: always, ntuple: true}
 umem: {frames: 1024, frame_size: 2048}
@@ -161,7 +162,7 @@ log: {level: error, format: json}
 		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond},
 		API:    API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},
-		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, UnconfirmedMoves: MoveEvict,
+		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, State: "/var/lib/g", UnconfirmedMoves: MoveEvict,
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
 		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},

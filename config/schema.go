@@ -47,6 +47,7 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 		}},
 		field{"unconfirmed_moves", choice(d, &c.UnconfirmedMoves, MoveStay, MoveFollow, MoveEvict)},
 		field{"psn_probe", d.duration(&c.PSNProbe, 0, time.Second)},
+		field{"state", d.folder(&c.State)},
 		field{"xdp", func(v value) {
 			d.mapping(v,
 				field{"mode", choice(d, &c.XDP.Mode, XDPAuto, XDPNative, XDPGeneric)},
@@ -101,6 +102,7 @@ var reloads = []struct{ key, restart string }{
 	{"repair", "its memory is divided at start"},
 	{"unconfirmed_moves", "members are pinned, or not, from the start"},
 	{"psn_probe", "the workers are made with it"},
+	{"state", "the file is opened before privileges are given up"},
 	{"xdp", "the XDP programs are loaded with it"},
 	{"umem", "the memory is registered with all sockets"},
 	{"rings", "the sockets are opened with them"},

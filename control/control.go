@@ -26,6 +26,7 @@ type control struct {
 	plane          *dataplane.Plane
 	ports          []*port
 	dir            *directory
+	keeper         *keeper // nil: groups are not kept over a restart
 	registrar      *envelope.Registrar
 	locator        locator
 	notify         Notify
@@ -70,8 +71,14 @@ type control struct {
 }
 
 func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
+	return newControlAfter(nil, plane, ports, l, cfg, secret, notify)
+}
+
+// newControlAfter goes on with what k has found of the control plane before a restart; nil:
+// nothing is kept.
+func newControlAfter(k *keeper, plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
 	c := &control{
-		plane: plane, ports: ports, locator: l, notify: notify,
+		plane: plane, ports: ports, locator: l, notify: notify, keeper: k,
 		dir: newDirectory(plane, ports, cfg, notify), lookups: newLookupQueue(), answersPort: -1, requestPolicer: dataplane.NewPolicer(requestIterations),
 		closures: make(chan func()), ended: make(chan struct{}),
 		localWaiters: make(map[netip.Addr]chan error),
@@ -80,9 +87,10 @@ func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Co
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
 	c.onLinkChange, c.onPortOpened = func() {}, func(int) {}
+	c.dir.defaults.stored = k != nil
 	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{
-		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: uint64(time.Now().UnixMilli()), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
+		Prefixes: cfg.GroupPrefixes, Auth: auth, Rights: rights, Secret: secret, EpochBase: k.epochBase(), Seed: rand.Uint64(), Port: cfg.Envelope.UDPPort,
 		MaxGroups: cfg.Limits.Groups, MaxMembers: cfg.Limits.MembersPerGroup,
 		MaxLease: cfg.Envelope.LeaseMax, LocateTimeout: cfg.Envelope.LocateTimeout,
 		LocateRetry: locateRetry,
@@ -93,7 +101,10 @@ func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Co
 	c.registrar = reg
 	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
 	c.setupMoves(cfg)
-	c.dir.onMoved = c.announce
+	c.dir.onMoved = func(g *group, h *host) {
+		c.announce(g, h)
+		c.keepHost(h)
+	}
 	c.dir.onNewTable = func(g *group) {
 		c.checkIsolation(g)
 		c.checkPMTU(g)
@@ -118,6 +129,7 @@ func (c *control) sendOutput() {
 
 // report tells the operator of e, and gives a local registration's waiter its outcome.
 func (c *control) report(e *envelope.Event) {
+	defer c.keep(e.Group)
 	j := api.Event{Group: e.Group, Member: e.Member.IP, QPN: uint32(e.Member.QPN), By: c.audit(e)}
 	g := c.dir.groups[e.Group]
 	switch e.Kind {

@@ -66,6 +66,7 @@ type directory struct {
 type groupDefaults struct {
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source's declared timeout is longer
 	psnProbe      time.Duration
+	stored        bool             // groups are kept over a restart
 	repair        mcast.RepairSpec // of the groups with local repair
 }
 
@@ -94,6 +95,7 @@ type group struct {
 	tableStale    bool   // the group is in directory.staleTables
 	isolationText string // why members may not send; "" if all may
 	mtuText       string // why its longest copies do not fit a port; "" if they do
+	kept          keptGroup
 	registeredAt  time.Time
 	former        []api.FormerMember // members that have gone, the last maxFormerMembers
 }
@@ -172,7 +174,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 		d.groups[r.Group], d.byID[g.id] = g, g
 	}
 	g.slots, g.registeredAt, g.former = slots, time.Now(), nil
-	g.generation, g.applied, g.mtuText = spec.Generation, appliedOutcomes{}, ""
+	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
 	d.hosts.setMembers(g, slots)
 	g.setRemote()
 	g.setRegistration(r)
@@ -280,6 +282,7 @@ func makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table, d 
 		SourceTimeout: max(d.sourceTimeout, r.SenderTimeoutTotal()),
 	}
 	spec.PSNProbe = d.psnProbe
+	spec.Stored = d.stored && d.psnProbe > 0 && r.Tree == nil
 	if !r.NoRepair {
 		spec.Repair = d.repair
 	}

@@ -38,13 +38,17 @@ type Engine struct {
 	guardLog *portGuardLog
 	started  time.Time
 	pinner   *pinner // nil if members are not pinned
+	keeper   *keeper // nil if groups are not kept over a restart
 
 	switches engineSwitches
 }
 
 // Open attaches to every configured port. If it fails, it undoes everything. The errors
 // name the port and a remedy.
-func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
+func Open(cfg *config.Config, notify Notify) (*Engine, error) { return OpenFor(0, cfg, notify) }
+
+// OpenFor is Open for a process that becomes user uid before Run; 0: it does not.
+func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	e := &Engine{cfg: cfg, notify: notify, started: time.Now()}
 	defer func() {
 		if err != nil {
@@ -52,6 +56,9 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 		}
 	}()
 	e.reportFindings()
+	if e.keeper, err = openKeeper(cfg, uid, notify); err != nil {
+		return nil, err
+	}
 	if e.plane, err = dataplane.Open(cfg, notify); err != nil {
 		return nil, err
 	}
@@ -89,7 +96,7 @@ func Open(cfg *config.Config, notify Notify) (_ *Engine, err error) {
 	if _, err := rand.Read(secret[:]); err != nil {
 		return nil, fmt.Errorf("draw the registrar's secret: %w", err)
 	}
-	if e.control, err = newControl(e.plane, ports, locator, cfg, secret, notify); err != nil {
+	if e.control, err = newControlAfter(e.keeper, e.plane, ports, locator, cfg, secret, notify); err != nil {
 		locator.Close()
 		return nil, err
 	}
@@ -167,7 +174,7 @@ func (e *Engine) Close() error {
 	if e.bridges != nil {
 		e.bridges.kernel.Close()
 	}
-	errs := []error{e.switches.close()}
+	errs := []error{e.switches.close(), e.keeper.close()}
 	if e.pinner != nil {
 		errs = append(errs, e.pinner.close())
 	}

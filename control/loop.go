@@ -31,6 +31,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	}()
 	c.changes = changes
 	c.linksDue = true // before the watcher started
+	c.restoreGroups()
 	for {
 		d := c.sleepTime()
 		due := c.now() + d
@@ -61,6 +62,8 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 			do = c.followNeighbours
 		case <-c.switches.routeBell:
 			do = c.followRoutes
+		case <-c.keeper.bell():
+			do = c.positionsDurable
 		case <-changes.Bell:
 			do = func() { c.changePacer.noteChange(c.now(), changes.Links()) }
 		case <-timer.C:
@@ -144,7 +147,7 @@ func (c *control) doDue() {
 	c.installReady()
 	if c.outcomesDue && c.outcomesAt <= c.now() {
 		c.outcomesDue = c.collectOutcomes()
-		c.outcomesAt = c.now() + outcomeInterval
+		c.outcomesAt = c.now() + c.outcomeInterval()
 	}
 	c.serveRetryPorts()
 	c.followChanges()

@@ -127,6 +127,9 @@ func (c *control) collectOutcomes() (more bool) {
 
 // applyOutcomes gives the new outcomes of g to the registrar and the operator.
 func (c *control) applyOutcomes(g *group, o *mcast.Outcomes) {
+	if o.Generation == g.generation && o.Positions != g.kept.reported {
+		c.keepPositions(g)
+	}
 	for _, d := range g.newOutcomes(o) {
 		m := g.slots[d.Member].record.Key()
 		switch d.Kind {
@@ -138,6 +141,7 @@ func (c *control) applyOutcomes(g *group, o *mcast.Outcomes) {
 			continue
 		case mcast.GroupFailed:
 			c.registrar.GroupFailed(c.now(), g.reg.Group, m, d.Cause, d.PSN, &c.out)
+			c.keep(g.reg.Group)
 			c.reportOutcome(g, &d)
 			c.sendOutput()
 			continue

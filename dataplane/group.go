@@ -251,3 +251,18 @@ func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
 	w.setTable(id, t)
 	return nil
 }
+
+// Positions reads the positions of the group's members, and their number. It returns false
+// if there are none to store.
+func (g *Group) Positions(p *mcast.Positions) (number uint32, ok bool) {
+	g.worker.do(func() { number, ok = g.worker.core.Positions(g.id, p) })
+	return number, ok
+}
+
+// PositionsStored tells the group that the positions p, with that number, are durable.
+func (g *Group) PositionsStored(number uint32, p *mcast.Positions) {
+	g.worker.do(func() {
+		g.worker.core.PositionsStored(g.worker.readClock(), g.id, number, p, &g.worker.out)
+		g.worker.sendApplied()
+	})
+}

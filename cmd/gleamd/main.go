@@ -28,7 +28,13 @@ func main() {
 	signal.Notify(hangup, syscall.SIGHUP)
 	d := &daemon{
 		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, hangup: hangup,
-		open:    func(cfg *config.Config, say control.Notify) (engine, error) { return control.Open(cfg, say) },
+		open: func(cfg *config.Config, say control.Notify) (engine, error) {
+			id, err := systemAccounts.identify(cfg.User, os.Geteuid(), os.Getegid())
+			if err != nil {
+				return nil, err
+			}
+			return control.OpenFor(id.uid, cfg, say)
+		},
 		inspect: inspect,
 		identify: func(want string) (identity, error) {
 			return systemAccounts.identify(want, os.Geteuid(), os.Getegid())

@@ -89,7 +89,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkRewrite(b *testing.B) {
 	for _, groups := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {
-			disk, err := openFolder(b.TempDir() + "/state")
+			disk, err := openFolder(b.TempDir()+"/state", 0)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -23,6 +23,12 @@ type Options struct {
 	// Report is called when changes can no longer be stored, and with nil when all of them
 	// are stored again. It is called by Open or by the goroutine that writes, which wait for it.
 	Report func(error)
+	// Owner, if not 0, is the user that this process becomes later: the folder and its files
+	// are given to that user.
+	Owner int
+	// Stored is called by the goroutine that writes when more changes are durable, or when
+	// the file cannot be written.
+	Stored func()
 }
 
 // Found is what Open found.
@@ -64,7 +70,7 @@ type File struct {
 // file can be read but not written, File works without storing anything until it can:
 // Report says so. Any other error is returned, and the file is as it was.
 func Open(path string, o Options) (*File, *Found, error) {
-	disk, err := openFolder(path)
+	disk, err := openFolder(path, o.Owner)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,6 +88,9 @@ func open(disk disk, path string, o Options) (*File, *Found, error) {
 	}
 	if o.Retry == 0 {
 		o.Retry = time.Second
+	}
+	if o.Stored == nil {
+		o.Stored = func() {}
 	}
 	if o.Report == nil {
 		o.Report = func(error) {}
@@ -150,6 +159,13 @@ func (f *File) Stored() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stored
+}
+
+// Failing reports whether the last change could not be stored.
+func (f *File) Failing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failing
 }
 
 // Flush waits until all changes are durable, or a try to make them so has failed.

@@ -20,6 +20,7 @@ type folder struct {
 	path string // of the state file
 	name string // of the state file in dir
 	dir  *os.File
+	uid  int      // the user that this process becomes, or is
 	lock *os.File // holds the lock; nil on a file system that is read-only
 }
 
@@ -31,12 +32,15 @@ const (
 )
 
 // openFolder opens the folder of the file path for this process alone.
-func openFolder(path string) (*folder, error) {
+func openFolder(path string, owner int) (*folder, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: abs, name: filepath.Base(abs)}
+	f := &folder{path: abs, name: filepath.Base(abs), uid: os.Geteuid()}
+	if owner != 0 && f.uid == 0 {
+		f.uid = owner
+	}
 	at := filepath.Dir(abs)
 	f.dir, err = os.OpenFile(at, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -59,12 +63,29 @@ func (f *folder) checkFolder() error {
 	if err := unix.Fstat(int(f.dir.Fd()), &st); err != nil {
 		return fmt.Errorf("folder %s: %w", f.dir.Name(), err)
 	}
-	if st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+	if st.Uid != 0 && int(st.Uid) != f.uid {
 		return fmt.Errorf("folder %s belongs to user %d, who could replace the state file; it must belong to user %d or to root: chown %d %s",
-			f.dir.Name(), st.Uid, os.Geteuid(), os.Geteuid(), f.dir.Name())
+			f.dir.Name(), st.Uid, f.uid, f.uid, f.dir.Name())
 	}
 	if st.Mode&0o022 != 0 {
 		return fmt.Errorf("folder %s has mode %04o, so other users could replace the state file: chmod go-w %s", f.dir.Name(), st.Mode&0o7777, f.dir.Name())
+	}
+	if int(st.Uid) == f.uid || f.uid == os.Geteuid() {
+		return nil
+	}
+	if st.Mode&0o777 != 0o700 {
+		return fmt.Errorf("folder %s has mode %04o, so it may be for other things, too: name one that is for the state file alone, with mode 0700", f.dir.Name(), st.Mode&0o7777)
+	}
+	return f.give(f.dir)
+}
+
+// give makes file belong to the user that this process becomes.
+func (f *folder) give(file *os.File) error {
+	if f.uid == os.Geteuid() {
+		return nil
+	}
+	if err := file.Chown(f.uid, -1); err != nil {
+		return fmt.Errorf("give %s to user %d: %w", file.Name(), f.uid, err)
 	}
 	return nil
 }
@@ -78,7 +99,11 @@ func (f *folder) takeLock() error {
 		return fmt.Errorf("lock of the state file: %w", &fs.PathError{Op: "open", Path: f.path + lockSuffix, Err: err})
 	}
 	lock := os.NewFile(uintptr(fd), f.path+lockSuffix)
-	if err := checkFile(lock); err != nil {
+	err = f.checkFile(lock)
+	if err == nil {
+		err = f.give(lock)
+	}
+	if err != nil {
 		lock.Close()
 		return err
 	}
@@ -94,7 +119,7 @@ func (f *folder) takeLock() error {
 }
 
 // checkFile refuses a file that another user can read or has made.
-func checkFile(file *os.File) error {
+func (f *folder) checkFile(file *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return fmt.Errorf("%s: %w", file.Name(), err)
@@ -102,8 +127,8 @@ func checkFile(file *os.File) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fmt.Errorf("%s is no regular file: remove it, or name another one", file.Name())
-	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, and must belong to user %d: remove it, or chown %d %s", file.Name(), st.Uid, os.Geteuid(), os.Geteuid(), file.Name())
+	case int(st.Uid) != os.Geteuid() && int(st.Uid) != f.uid:
+		return fmt.Errorf("%s belongs to user %d, and must belong to user %d: remove it, or chown %d %s", file.Name(), st.Uid, f.uid, f.uid, file.Name())
 	case st.Mode&0o077 != 0:
 		return fmt.Errorf("%s has mode %04o, so other users can read or change it: remove it if they may have, then chmod 600 %s", file.Name(), st.Mode&0o7777, file.Name())
 	case st.Nlink > 1:
@@ -122,7 +147,7 @@ func (f *folder) read() ([]byte, error) {
 	}
 	file := os.NewFile(uintptr(fd), f.path)
 	defer file.Close()
-	if err := checkFile(file); err != nil {
+	if err := f.checkFile(file); err != nil {
 		return nil, err
 	}
 	b, err := io.ReadAll(file)
@@ -138,7 +163,12 @@ func (f *folder) create() (diskFile, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: f.path + tempSuffix, Err: err}
 	}
-	return openFile{os.NewFile(uintptr(fd), f.path)}, nil
+	file := os.NewFile(uintptr(fd), f.path)
+	if err := f.give(file); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return openFile{file}, nil
 }
 
 func (f *folder) discard() { unix.Unlinkat(int(f.dir.Fd()), f.name+tempSuffix, 0) }

@@ -83,6 +83,7 @@ func (f *File) store(b *batch, number uint64) bool {
 	if (err != nil) != failedBefore {
 		f.options.Report(err)
 	}
+	f.options.Stored()
 	return err == nil
 }
 

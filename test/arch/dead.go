@@ -14,9 +14,10 @@ import (
 // reason. A name of a package of tests needs none: TestExportsAreUsed counts their uses in
 // tests.
 var mayBeUnused = map[string]string{
-	"mcast/token":       "trees over several switches are to use it",
-	"control/statefile": "package control is to write the file", "mcast.Switch.PositionsStored": "likewise",
-	"config.Secret.MarshalJSON": "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
+	"mcast/token": "trees over several switches are to use it",
+
+	"control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
+	"config.Secret.MarshalJSON":          "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
 	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
 	"bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",

@@ -1,0 +1,183 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/soft"
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab"
+)
+
+const (
+	restartMemory  = 1 << 20
+	restartMessage = 16 << 10
+	restartBase    = 0x5000_0000_0000
+	restartKey     = 0xABCD
+)
+
+// restartHost is a host of a group whose switch restarts.
+type restartHost struct {
+	qp endpoint.QP
+	mr endpoint.MR
+}
+
+// startRestartable starts a gleamd that keeps its groups, with a group of three hosts.
+func startRestartable(t *testing.T) (*process, []restartHost) {
+	t.Helper()
+	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 3})}
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for d := dir; d != "/"; d = filepath.Dir(d) { // gleamd becomes another user
+		_ = os.Chmod(d, 0o755)
+		if d == os.TempDir() {
+			break
+		}
+	}
+	p.file, p.socket = filepath.Join(dir, "gleamd.yaml"), filepath.Join(dir, "run", "s.sock")
+	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\nstate: %s\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", p.socket, state)
+	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.client = api.Dial(p.socket)
+	t.Cleanup(p.client.Close)
+	p.restart(t)
+	reg := &api.Register{Group: lab.StarGroupsIPv4.Addr().Next(), QPN: 0x4242, PMTU: 1024, Policy: "strict", Window: &api.Window{VA: restartBase, Len: restartMemory, RKey: restartKey}}
+	var hosts []restartHost
+	for i, h := range p.star.Hosts {
+		var dev *soft.Device
+		if err := h.NS.Do(func() (err error) {
+			dev, err = soft.Open(soft.Config{Interface: h.Interface, Seed: uint64(i)})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { dev.Close() })
+		mr, err := dev.RegisterMemory(make([]byte, restartMemory), 0x7000_0000_0000+uint64(i)<<32, endpoint.LocalWrite|endpoint.RemoteWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		qp, err := dev.CreateQP(endpoint.QPConfig{LocalIP: h.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 128, Timeout: 14, RetryCount: 7, RNRRetry: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := qp.Info()
+		reg.Members = append(reg.Members, api.RegisterMember{
+			IP: n.IP, QPN: uint32(n.QPN), SQPSN: uint32(n.SQPSN), RQPSN: uint32(n.RQPSN), Window: &api.Window{VA: mr.Addr(), Len: restartMemory, RKey: mr.RKey()},
+		})
+		hosts = append(hosts, restartHost{qp, mr})
+	}
+	for i := range hosts {
+		if err := hosts[i].qp.Connect(t.Context(), endpoint.Remote{IP: reg.Group, QPN: 0x4242, PathMTU: 1024, RQPSN: hosts[i].qp.Info().RQPSN}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.client.Register(t.Context(), reg); err != nil {
+		t.Fatal(err)
+	}
+	return p, hosts
+}
+
+// pass writes the region of a host to the group, and checks at its last completion that all
+// hosts have it. It returns the longest time between two completions.
+func pass(t *testing.T, hosts []restartHost, from, round int) (gap time.Duration) {
+	t.Helper()
+	h := &hosts[from]
+	for i := range h.mr.Bytes() {
+		h.mr.Bytes()[i] = byte(i>>8) ^ byte(i*13) ^ byte(round*31+1)
+	}
+	n := restartMemory / restartMessage
+	for m := range n {
+		off := m * restartMessage
+		if _, err := h.qp.PostSend(endpoint.SendWR{
+			ID: uint64(m), Op: endpoint.Write, Local: endpoint.Segment{MR: h.mr, Offset: off, Len: restartMessage}, RemoteAddr: restartBase + uint64(off), RKey: restartKey,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	last := time.Now()
+	var wc [16]endpoint.Completion
+	for got := 0; got < n; {
+		k, err := h.qp.Poll(ctx, wc[:])
+		if err != nil {
+			t.Fatalf("round %d: %d of %d completions: %v", round, got, n, err)
+		}
+		now := time.Now()
+		gap, last = max(gap, now.Sub(last)), now
+		for _, c := range wc[:k] {
+			if c.Err() != nil {
+				t.Fatalf("round %d: message %d: %v", round, c.ID, c.Err())
+			}
+			got++
+		}
+		for i := range hosts {
+			if end := got * restartMessage; !bytes.Equal(hosts[i].mr.Bytes()[:end], h.mr.Bytes()[:end]) {
+				t.Fatalf("round %d: %d messages are complete, and host %d does not have their bytes", round, got, i)
+			}
+		}
+	}
+	return gap
+}
+
+// Two members send in turn while gleamd restarts at any moment, by SIGTERM and by kill -9. All
+// bytes arrive, none is complete before, and no queue pair is reset.
+func TestTransfersGoOnAfterRestarts(t *testing.T) {
+	p, hosts := startRestartable(t)
+	gaps := map[syscall.Signal][]time.Duration{}
+	rounds := 20
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
+		how := []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[round%2]
+		from := rand.IntN(2)
+		done, ready := make(chan struct{}), make(chan struct{})
+		delay := time.Duration(rand.IntN(30)) * time.Millisecond
+		go func() {
+			defer close(ready)
+			time.Sleep(delay)
+			_ = p.Signal(how)
+			<-p.Done()
+			p.restart(t)
+		}()
+		var gap time.Duration
+		go func() {
+			defer close(done)
+			for restarted := false; ; {
+				gap = max(gap, pass(t, hosts, from, round))
+				if restarted {
+					return
+				}
+				select {
+				case <-ready:
+					restarted = true
+				default:
+				}
+			}
+		}()
+		<-done
+		<-ready
+		gaps[how] = append(gaps[how], gap)
+		if t.Failed() {
+			t.Fatalf("round %d, %v after %v\n%s", round, how, delay, p.Output())
+		}
+	}
+	t.Logf("longest time between two completions: SIGTERM %v, SIGKILL %v", gaps[syscall.SIGTERM], gaps[syscall.SIGKILL])
+}
