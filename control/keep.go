@@ -23,6 +23,7 @@ import (
 type keeper struct {
 	file    *statefile.File
 	found   *statefile.Found
+	base    uint64 // envelope.RegistrarConfig.EpochBase
 	durable chan struct{} // rung when more is durable, or nothing can be stored
 	storing map[*group]*positionsUnderWay
 }
@@ -107,7 +108,7 @@ func (k *keeper) epochBase() uint64 {
 	if k != nil {
 		s := k.found.State.Switch
 		base = max(base, s.EpochBase+1)
-		s.EpochBase = base
+		s.EpochBase, k.base = base, base
 		var c statefile.Change
 		c.PutSwitch(s)
 		k.file.Append(&c)
@@ -148,7 +149,7 @@ func (c *control) keep(ip netip.Addr) {
 			}
 		}
 	}
-	if n := c.registrar.Newest(ip); n > 0 {
+	if n := c.registrar.Newest(ip); g != nil && n > c.keeper.base { // else the base of the next start is newer
 		change.SetEpoch(ip, n)
 	}
 	c.storePositions(g, c.keeper.file.Append(&change))

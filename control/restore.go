@@ -26,7 +26,11 @@ func (c *control) restoreGroups() {
 	s := c.keeper.found.State
 	var change statefile.Change
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Epochs), netip.Addr.Compare) {
-		c.registrar.RestoreEpoch(ip, s.Epochs[ip])
+		if s.Epochs[ip] > c.keeper.base {
+			c.registrar.RestoreEpoch(ip, s.Epochs[ip])
+		} else {
+			change.SetEpoch(ip, 0)
+		}
 	}
 	members := make(map[netip.Addr]bool)
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare) {
