@@ -23,7 +23,7 @@ import (
 type keeper struct {
 	file    *statefile.File
 	found   *statefile.Found
-	base    uint64 // envelope.RegistrarConfig.EpochBase
+	base    uint64        // envelope.RegistrarConfig.EpochBase
 	durable chan struct{} // rung when more is durable, or nothing can be stored
 	storing map[*group]*positionsUnderWay
 }
