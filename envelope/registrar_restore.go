@@ -5,7 +5,6 @@ package envelope
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -52,10 +51,10 @@ func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 	for i := range g.reg.Members {
 		s.Joined = append(s.Joined, g.joined[g.reg.Members[i].Key()])
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(g.gone), func(a, b MemberKey) int { return a.IP.Compare(b.IP) }) {
-		m := g.gone[k]
+	for k, m := range g.gone {
 		s.Former = append(s.Former, SavedFormer{m.rec, g.joined[k], m.body.EndReason, m.body.Code, m.body.PSN})
 	}
+	slices.SortFunc(s.Former, func(a, b SavedFormer) int { return a.Record.IP.Compare(b.Record.IP) })
 	for i := range g.usedNumbers {
 		m := &g.usedNumbers[i]
 		if !slices.ContainsFunc(s.Former, func(f SavedFormer) bool { return f.Record == *m }) {
