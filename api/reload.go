@@ -16,6 +16,7 @@ type Reloaded struct {
 	Applied      []string       `json:"applied"`       // configuration keys whose changes are in effect now
 	Unchanged    []string       `json:"unchanged"`     // those that have not changed
 	NeedsRestart []NeedsRestart `json:"needs_restart"` // those that have changed, and stay as they were
+	MembersLost  int            `json:"members_lost"`  // hosts that were members behind ports that are removed now
 }
 
 // NeedsRestart is a key of the configuration whose change a reload does not apply.
@@ -26,8 +27,7 @@ type NeedsRestart struct {
 
 // Reload asks for a reload of the configuration.
 type Reload struct {
-	// Force applies changes that end what is in use: a port that is removed although
-	// members are behind it, a group prefix that is removed although it has groups.
+	// Force removes ports although members are behind them.
 	Force bool `json:"force"`
 }
 

@@ -24,10 +24,9 @@ became of it: applied, or restart with the reason why a restart is needed; the k
 stays as it was then. -o json has the unchanged keys, too. A file with a mistake
 changes nothing: the mistakes are printed.
 
-A port that members are behind, or a group prefix that has groups, is removed with
---force alone: the members are lost like those of an interface that vanishes, the
-groups end. Limits that are lowered below what is in use keep what is there. Groups
-under a key that is no longer configured end with their leases.`,
+A port that members are behind is removed with --force alone: they are lost like those
+of an interface that vanishes. Limits that are lowered below what is in use keep what
+is there. Groups under a key that is no longer configured end with their leases.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			x, err := env.client().Reload(c.Context(), q)
@@ -37,7 +36,7 @@ under a key that is no longer configured end with their leases.`,
 			return out.print(env.Stdout, x, func(w *tabwriter.Writer) { reloadedTable(w, x) })
 		},
 	}
-	c.Flags().BoolVar(&q.Force, "force", false, "remove ports with members, and prefixes with groups")
+	c.Flags().BoolVar(&q.Force, "force", false, "remove ports with members behind them")
 	out.addTo(c)
 	return c
 }
@@ -53,5 +52,8 @@ func reloadedTable(w *tabwriter.Writer, x *api.Reloaded) {
 	}
 	for _, r := range x.NeedsRestart {
 		fmt.Fprintf(w, "%s\trestart\t%s\n", r.Key, r.Reason)
+	}
+	if x.MembersLost > 0 {
+		fmt.Fprintf(w, "\n%d members were behind ports that are removed now\n", x.MembersLost)
 	}
 }

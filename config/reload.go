@@ -5,6 +5,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,10 +20,37 @@ type KeyState struct {
 
 // Compare compares every key of c, the configuration in use, with next. A port is the
 // same one if it has the same name. Keys that hold secrets are compared whole, as
-// envelope.keys.
-func (c *Config) Compare(next *Config) (states []KeyState) {
+// envelope.keys. start is the configuration that gleamd was started with.
+func (c *Config) Compare(next, start *Config) (states []KeyState) {
 	compare(&states, "", reflect.ValueOf(*c), reflect.ValueOf(*next))
+	for i := range states {
+		if s := &states[i]; s.Changed && next.exceeds(start, s.Key) {
+			s.Restart = sizedReason
+		}
+	}
 	return states
+}
+
+// exceeds reports whether a key that sizes tables is larger in c than at the start.
+func (c *Config) exceeds(start *Config, key string) bool {
+	if !slices.Contains(sized, key) {
+		return false
+	}
+	a, b := reflect.ValueOf(*c), reflect.ValueOf(*start)
+	for name := range strings.SplitSeq(key, ".") {
+		a, b = fieldOf(a, name), fieldOf(b, name)
+	}
+	return a.Int() > b.Int()
+}
+
+// fieldOf returns the field of a section that has a key.
+func fieldOf(v reflect.Value, key string) reflect.Value {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("yaml") == key {
+			return v.Field(i)
+		}
+	}
+	panic("config: there is no key " + key)
 }
 
 func compare(states *[]KeyState, key string, a, b reflect.Value) {
@@ -74,8 +102,19 @@ func RestartReason(key string) string {
 }
 
 // KeepUntilRestart gives c, which was just read, the values of running for all keys whose
-// changes need a restart: c is then what is in effect after a reload.
-func (c *Config) KeepUntilRestart(running *Config) {
+// changes need a restart: c is then what is in effect after a reload. start is the
+// configuration that gleamd was started with.
+func (c *Config) KeepUntilRestart(running, start *Config) {
+	for _, key := range sized {
+		if !c.exceeds(start, key) {
+			continue
+		}
+		to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem()
+		for name := range strings.SplitSeq(key, ".") {
+			to, from = fieldOf(to, name), fieldOf(from, name)
+		}
+		to.Set(from)
+	}
 	keep("", reflect.ValueOf(c).Elem(), reflect.ValueOf(running).Elem())
 }
 
@@ -111,4 +150,25 @@ func keepPorts(key string, to, from reflect.Value) {
 // isSection reports whether t is a struct whose fields are keys.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Config]().PkgPath() && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
+}
+
+// PortLine returns the line of a file in which a port has its name, for a key such as
+// ports[p1]; 0 if the file has no such port.
+func PortLine(path, key string) (line int) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	d := &decoder{file: path, known: make(map[string]bool)} // its errors are those of Load
+	root, _ := d.document(data)
+	d.mapping(value{node: root}, field{"ports", func(list value) {
+		d.list(list, func(p value) {
+			d.mapping(p, field{"name", func(v value) {
+				if name, ok := d.str(v); ok && key == "ports["+name+"]" {
+					line = v.line
+				}
+			}})
+		})
+	}})
+	return line
 }

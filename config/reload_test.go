@@ -5,6 +5,8 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -15,7 +17,7 @@ import (
 // restart.
 func changed(a, b *Config) string {
 	var keys []string
-	for _, s := range a.Compare(b) {
+	for _, s := range a.Compare(b, a) {
 		if s.Changed && s.Restart != "" {
 			keys = append(keys, s.Key+"!")
 		} else if s.Changed {
@@ -42,11 +44,25 @@ func TestCompare(t *testing.T) {
 	if n := len(strings.Fields(got)); n != 5 {
 		t.Errorf("%d changes: %s", n, got)
 	}
+	start := mustParse(t, text+"limits: {groups: 500}\n")
+	for groups, want := range map[int]string{400: "", 500: "", 600: sizedReason} {
+		b := mustParse(t, fmt.Sprintf("%slimits: {groups: %d}\n", text, groups))
+		low := mustParse(t, text+"limits: {groups: 300}\n")
+		for _, s := range low.Compare(b, start) {
+			if s.Key == "limits.groups" && (!s.Changed || s.Restart != want) {
+				t.Errorf("%d groups: %+v", groups, s)
+			}
+		}
+		b.KeepUntilRestart(low, start)
+		if kept := b.Limits.Groups == 300; kept != (want != "") {
+			t.Errorf("%d groups: in effect are %d", groups, b.Limits.Groups)
+		}
+	}
 	b = mustParse(t, strings.ReplaceAll(text, goodHex, strings.ReplaceAll(goodHex, "0", "f")))
 	if got := changed(a, b); got != "envelope.keys" {
 		t.Errorf("another secret: %q", got)
 	}
-	for _, s := range a.Compare(b) {
+	for _, s := range a.Compare(b, a) {
 		if strings.Contains(fmt.Sprint(s), goodHex) {
 			t.Error("a comparison has a secret")
 		}
@@ -78,7 +94,7 @@ func TestReloadsAreInTheReference(t *testing.T) {
 		}
 	}
 	for _, r := range reloads {
-		if !keys[r.key] {
+		if !keys[r.key] && !keys[strings.Replace(r.key, "ports.", "ports[].", 1)] {
 			t.Errorf("reloads has %s, which is no key", r.key)
 		}
 		want := "Reload: applied."
@@ -107,6 +123,9 @@ func commentOf(lines []string, key string) string {
 	section, last, indent := "", key, ""
 	if i := strings.IndexByte(key, '.'); i >= 0 {
 		section, last, indent = key[:i], key[i+1:], "  "
+		if section == "ports" {
+			indent = "    "
+		}
 	}
 	in, at := section == "", -1
 	for i, l := range lines {
@@ -134,4 +153,20 @@ func commentOf(lines []string, key string) string {
 		words = append(words, strings.Fields(behind)...)
 	}
 	return strings.Join(words, " ")
+}
+
+// A port's line is that of its name in the file as it is now.
+func TestPortLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("umem: {frames: 8192}\nports:\n  - name: a\n  - rate: none\n    name: b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int{"ports[a]": 3, "ports[b]": 5, "ports[c]": 0} {
+		if got := PortLine(path, key); got != want {
+			t.Errorf("%s: line %d, want %d", key, got, want)
+		}
+	}
+	if got := PortLine(path+"x", "ports[a]"); got != 0 {
+		t.Errorf("no file: line %d", got)
+	}
 }

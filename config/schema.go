@@ -85,20 +85,21 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 // reload) applies a change; the reason is why a restart is needed. reference.yaml repeats
 // it at each entry's key.
 var reloads = []struct{ key, restart string }{
-	{"ports", "ports are opened at start"},
+	{"ports", ""},
+	{"ports.queues", "the port's sockets are opened for them; or remove the port and add it again, with a reload each"},
 	{"group_prefixes", "the XDP programs are loaded with them"},
 	{"envelope.udp_port", "the XDP programs are loaded with it"},
 	{"envelope.insecure", "authentication is not switched on or off while groups are registered"},
 	{"envelope.keys", ""},
-	{"envelope.lease_max", "it is set at start"},
-	{"envelope.locate_timeout", "it is set at start"},
+	{"envelope.lease_max", ""},
+	{"envelope.locate_timeout", ""},
 	{"switch.id", "neighbours know this switch by it"},
 	{"switch.keys", ""},
 	{"switch.ports", "the sockets of hellos are opened before privileges are given up"},
 	{"switch.hello_interval", "it is set at start"},
 	{"api", "the socket is made before privileges are given up"},
 	{"user", "privileges are given up once"},
-	{"limits", "it is set at start"},
+	{"limits", ""},
 	{"repair", "its memory is divided at start"},
 	{"unconfirmed_moves", "members are pinned, or not, from the start"},
 	{"psn_probe", "the workers are made with it"},
@@ -109,6 +110,12 @@ var reloads = []struct{ key, restart string }{
 	{"worker", "the workers are made with it"},
 	{"log", "the log is opened at start"},
 }
+
+// sized are keys by which tables get their sizes: a reload lowers them, and raises them up to
+// what they were at start.
+var sized = []string{"limits.groups", "limits.members_per_group"}
+
+const sizedReason = "tables have the sizes of the start: a reload may lower it, and raise it up to there"
 
 // ports reads the list of interfaces.
 func (d *decoder) ports(dst *[]Port, list value) {

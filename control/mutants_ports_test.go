@@ -19,4 +19,13 @@ var _ = []mutant.Mutant{
 	mutant.New("a port that is removed while it is opened stays", "Ports", mutant.In((*portLife).apply,
 		"*l = portLife{}",
 		"_ = portLife{}")),
+	mutant.NewForRoot("a port with members is removed unasked", "Ports", mutant.In((*reconfiguration).plan,
+		"members > 0 && !force",
+		"members < 0 && !force")),
+	mutant.NewForRoot("a refused reload keeps the ports that it has opened", "Ports", mutant.In((*Engine).Reconfigure,
+		"o.Discard()",
+		"_ = o.Discard")),
+	mutant.NewForRoot("members of a removed port keep their legs", "Ports", mutant.In((*control).removePort,
+		"c.rebuildTables(hs)",
+		"_ = hs")),
 }

@@ -25,8 +25,8 @@ import (
 // an XDP program that was loaded while this process might load one.
 const sparePorts = 4
 
-// errNoSlot means that no slot is free.
-var errNoSlot = fmt.Errorf("there is no room for another port without a restart: %d may be added", sparePorts)
+// ErrNoSlot means that no slot is free.
+var ErrNoSlot = fmt.Errorf("there is no room for another port without a restart: %d may be added", sparePorts)
 
 // programs are the XDP programs of the slots. They belong to the port thread.
 type programs struct {
@@ -110,7 +110,7 @@ func (p *Plane) OpenPort(pi int, c *config.Port) *Opened {
 func (p *Plane) reopen(pi int, c *config.Port) (*port, error) {
 	program := p.programs.of(pi)
 	if program == nil {
-		return nil, errNoSlot
+		return nil, ErrNoSlot
 	}
 	x, err := openPort(c, p.cfg, p.umem, func(ifindex, _ int) (*bpf.PortProgram, error) {
 		if err := program.SetPolicy(&bpf.Policy{Blocked: true}); err != nil {

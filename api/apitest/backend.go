@@ -211,13 +211,14 @@ func (b *Backend) Reload(q api.Reload) (*api.Reloaded, error) {
 	if b.Fail != nil {
 		return nil, b.Fail
 	}
-	applied := []string{"envelope.keys", "ports[p1].rate"}
+	applied, lost := []string{"envelope.keys", "ports[p1].rate"}, 0
 	if q.Force {
-		applied = append(applied, "ports[p2]")
+		applied, lost = append(applied, "ports[p2]"), 2
 	}
 	return &api.Reloaded{
 		Keys: []uint16{1, 7}, Applied: applied, Unchanged: []string{"umem.frames"},
 		NeedsRestart: []api.NeedsRestart{{Key: "psn_probe", Reason: "the workers are made with it"}},
+		MembersLost: lost,
 	}, nil
 }
 

@@ -28,7 +28,7 @@ const defaultConfig = "/etc/gleam/gleamd.yaml"
 type engine interface {
 	api.Backend
 	Run(context.Context) error
-	Reconfigure(now, next *config.Config, force bool) error
+	Reconfigure(now, next *config.Config, force bool) (lost int, err error)
 	Close() error
 }
 
@@ -184,7 +184,7 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		err = d.serve(ctx, eng, ln, build, access, log, (&reloader{file: file, running: cfg, eng: eng, log: log}).reload)
+		err = d.serve(ctx, eng, ln, build, access, log, (&reloader{file: file, start: cfg, running: cfg, eng: eng, log: log}).reload)
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))

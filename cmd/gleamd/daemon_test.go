@@ -47,7 +47,7 @@ func (e *fakeEngine) Run(ctx context.Context) (err error) {
 	return err
 }
 
-func (e *fakeEngine) Reconfigure(_, _ *config.Config, _ bool) error { return nil }
+func (e *fakeEngine) Reconfigure(_, _ *config.Config, _ bool) (int, error) { return 0, nil }
 
 func (e *fakeEngine) Close() error {
 	e.closed = e.ended

@@ -49,7 +49,8 @@ func (d *daemon) hear(ctx context.Context, log *zap.Logger, b *reloadable) {
 // reloader reads the configuration file again.
 type reloader struct {
 	file    string
-	running *config.Config // what is in effect: keys that need a restart stay as they were at start
+	start   *config.Config // as gleamd was started
+	running *config.Config // what is in effect
 	eng     engine
 	log     *zap.Logger
 }
@@ -68,7 +69,7 @@ func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
 		return nil, fmt.Errorf("%s: envelope.insecure has changed, which needs a restart: %s", r.file, config.RestartReason("envelope.insecure"))
 	}
 	var x api.Reloaded
-	for _, s := range r.running.Compare(next) {
+	for _, s := range r.running.Compare(next, r.start) {
 		switch {
 		case !s.Changed:
 			x.Unchanged = append(x.Unchanged, s.Key)
@@ -78,9 +79,14 @@ func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
 			x.NeedsRestart = append(x.NeedsRestart, api.NeedsRestart{Key: s.Key, Reason: s.Restart})
 		}
 	}
-	next.KeepUntilRestart(r.running)
+	next.KeepUntilRestart(r.running, r.start)
 	if len(x.Applied) > 0 {
-		if err := r.eng.Reconfigure(r.running, next, q.Force); err != nil {
+		if x.MembersLost, err = r.eng.Reconfigure(r.running, next, q.Force); err != nil {
+			var bad *config.Error
+			if errors.As(err, &bad) {
+				bad.File, bad.Line = r.file, config.PortLine(r.file, bad.Key)
+				return nil, bad
+			}
 			return nil, fmt.Errorf("%s: %w", r.file, err)
 		}
 		r.running = next
@@ -91,6 +97,6 @@ func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
 	for _, n := range x.NeedsRestart {
 		r.log.Warn("a key of the configuration has changed that a reload does not apply: restart gleamd", zap.String("key", n.Key), zap.String("reason", n.Reason))
 	}
-	r.log.Info("the configuration is reloaded", zap.Strings("applied", x.Applied), zap.Int("unchanged", len(x.Unchanged)), zap.Uint16s("keys", x.Keys))
+	r.log.Info("the configuration is reloaded", zap.Strings("applied", x.Applied), zap.Int("unchanged", len(x.Unchanged)), zap.Uint16s("keys", x.Keys), zap.Int("members_lost", x.MembersLost))
 	return &x, nil
 }

@@ -79,6 +79,8 @@ type rig struct {
 	c      rigConfig
 	star   *lab.Star
 	engine *control.Engine
+	text   string         // of the configuration
+	cfg    *config.Config // in use
 	group  netip.Addr
 	hosts  []*rigHost
 	notes  *notes
@@ -167,6 +169,7 @@ func (r *rig) start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.text, r.cfg = text, cfg
 	if err := r.star.Switch.Do(func() (err error) { r.engine, err = control.Open(cfg, r.notes.add); return err }); err != nil {
 		r.t.Fatal(err)
 	}

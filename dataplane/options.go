@@ -1,0 +1,39 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "github.com/gleam-rdma/gleam/config"
+
+// Options of ports, and limits, that change while the workers run.
+
+// SetOptions gives port pi the options of c: rate, queue, ECN and VLAN.
+func (p *Plane) SetOptions(pi int, c *config.Port) error {
+	if !p.workers.do(func(w *worker) {
+		x := w.ports[pi]
+		x.vlan, x.queue.maxBytes = uint16(c.VLAN), c.Queue
+		if x.remoteTX == nil {
+			x.ecn = newMarker(c.ECN, x.ecn.rand)
+		}
+	}) {
+		return ErrStopped
+	}
+	return p.SetRate(pi, int64(c.Rate)) // with the longest wait in the queue
+}
+
+// SetLimits replaces the limits of packets per second of every port, and shares the frames
+// that may wait at ports among so many. A port with more than its share sends that first.
+func (p *Plane) SetLimits(l *config.Limits, ports int) error {
+	if !p.workers.do(func(w *worker) {
+		for _, x := range w.ports {
+			x.policers = newPortPolicers(l)
+			if x.remoteTX == nil {
+				room := len(x.queue.ring) - 2*reservedReplyFrames
+				x.queue.maxFrames = min(room, queueFrames(p.cfg)*len(p.cfg.Ports)/max(1, ports))
+			}
+		}
+	}) {
+		return ErrStopped
+	}
+	return nil
+}
