@@ -24,8 +24,5 @@ var _ = []mutant.Mutant{
 		"members < 0 && !force")),
 	mutant.New("a removed port counts all hosts as its members", "Ports", mutant.In((*control).hostsAt,
 		"h.isMember() && h.pinned.Ifindex == p.Ifindex",
-		"h.isMember() || h.pinned.Ifindex == p.Ifindex")),
-	mutant.New("limits of the file are not applied", "Ports", mutant.In((*reconfiguration).apply,
-		"MaxGroups: r.next.Limits.Groups",
-		"MaxGroups: r.next.Limits.Groups + 1000")),
+		"h.isMember() && h.pinned.Ifindex != p.Ifindex")),
 }
