@@ -218,7 +218,7 @@ func (b *Backend) Reload(q api.Reload) (*api.Reloaded, error) {
 	return &api.Reloaded{
 		Keys: []uint16{1, 7}, Applied: applied, Unchanged: []string{"umem.frames"},
 		NeedsRestart: []api.NeedsRestart{{Key: "psn_probe", Reason: "the workers are made with it"}},
-		MembersLost: lost,
+		MembersLost:  lost,
 	}, nil
 }
 
