@@ -119,6 +119,20 @@ func TestOwnersGrow(t *testing.T) {
 	}
 }
 
+// A table that grows leaves out the groups that were removed.
+func TestOwnersGrowWithoutRemovedGroups(t *testing.T) {
+	o := newGroupOwners(1)
+	ip := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 0, n}) }
+	for n := range byte(minOwnerSlots / 2) {
+		o.put(ip(n), 0)
+	}
+	o.remove(ip(0))
+	o.put(ip(9), 0)
+	if x := o.table.Load(); x.used != minOwnerSlots/2 || len(x.slots) != 2*minOwnerSlots {
+		t.Errorf("%d groups take %d of %d slots", o.groups, x.used, len(x.slots))
+	}
+}
+
 // What is too short, or no IP, has no address.
 func TestPeekIP(t *testing.T) {
 	v4, v6 := netip.MustParseAddr("10.77.1.2"), netip.MustParseAddr("fd00::77")
