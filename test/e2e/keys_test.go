@@ -84,7 +84,7 @@ func TestKeysAreExchanged(t *testing.T) {
 		if err := p.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the keys are reloaded", func() bool { return strings.Contains(p.Output()[before:], "the keys are reloaded") })
+		until(t, "the keys are reloaded", func() bool { return strings.Contains(p.Output()[before:], "the configuration is reloaded") })
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
