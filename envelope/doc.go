@@ -13,6 +13,9 @@
 //	   │                                            │ Notify, Gone
 //	   └────────────── Confirm ─────────────── Member ◄┘
 //
+// A registrar registers a group whose members are at several switches with those of its
+// neighbours: InputFromSwitch, SetNeighbour and Output.Relays are for these (docs/TREES.md).
+//
 // The driver of a machine follows four rules:
 //
 //  1. It calls Input with every UDP payload that arrived at the protocol's

@@ -5,6 +5,7 @@ package envelope
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -128,4 +129,24 @@ func TestTreeUnsupported(t *testing.T) {
 		t.Error(eventString(e))
 	}
 	f.checkNothingLeft()
+}
+
+// TestTreeThousandMembers: 1,000 members behind four switches, in several segments.
+func TestTreeThousandMembers(t *testing.T) {
+	f := leafSpine(t, 4, 2)
+	reg := sample(1, 1000)
+	for i := range reg.Members {
+		reg.Members[i].IP = netip.AddrFrom4([4]byte{10, 1, byte(i / 200), byte(1 + i%200)})
+	}
+	f.members(reg, spread(1000, 3, 0, 2, 1))
+	f.master(masterAddr, 0, reg)
+	f.run(5 * time.Second)
+	if e := f.last(masterAddr); e.Kind != Registered {
+		t.Fatal(eventString(e))
+	}
+	for _, i := range f.installed(reg.Group) {
+		if g := f.switches[i].table.groups[reg.Group]; len(g.Members) != 1000 || !slices.EqualFunc(g.Members, reg.Members, func(a, b MemberRecord) bool { return a == b }) {
+			t.Errorf("switch %d has other members", i)
+		}
+	}
 }
