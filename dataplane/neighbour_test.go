@@ -92,6 +92,12 @@ func TestNobodySpeaksForANeighbour(t *testing.T) {
 			attack("data of a remote member by the neighbour's port from no MAC", 2, rocev2.MAC{}, remote, message(remote))
 			attack("data of a local member by the neighbour's port", 2, up, local, message(local))
 
+			n.forge(leaf, 0, local.mac, local, message(local)) // asks for the token
+			for len(n.reports) > 0 {
+				n.deliverReports()
+			}
+			leaf.sent()
+
 			// The local member is the source now: its data goes to member 1 and to the spine.
 			n.forge(leaf, 0, local.mac, local, message(local))
 			if sent := leaf.sent(); sent != 2 || leaf.status().Acked == local.spec.SQPSN {

@@ -149,6 +149,11 @@ func (w *worker) sendFeedback(cause *rocev2.Frame) {
 	for i := range w.out.Probes {
 		w.sendKeepalive(&w.out.Probes[i])
 	}
+	if w.onReport != nil {
+		for i := range w.out.Reports {
+			w.onReport(&w.out.Reports[i])
+		}
+	}
 	for i := range w.out.Events {
 		e := &w.out.Events[i]
 		if e.Kind == mcast.MemberEvicted {

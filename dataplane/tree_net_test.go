@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rc"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/lab"
@@ -29,10 +30,17 @@ type treeNet struct {
 	hosts  []*treeHost
 	group  netip.Addr
 	window mcast.Window
-	// seen counts, by link and direction, how often each data packet passed it.
-	seen map[string]int
+	// seen counts, by link of a switch and direction, how often each data packet passed it.
+	// What a host sends before its turn comes again.
+	seen    map[string]int
+	reports []treeReport // between switches, on their way
 	// onFrame is called for each frame that is put on a link.
 	onFrame func(from, to treeEnd, frame []byte)
+}
+
+type treeReport struct {
+	to  treeEnd
+	msg token.Message
 }
 
 type treeNode struct {
@@ -118,6 +126,7 @@ func newTreeNet(t *testing.T, c treeConfig) *treeNet {
 	for _, x := range n.nodes {
 		n.put(x, c)
 	}
+	n.meet()
 	n.runUntil("probes", func() bool { return n.now() > 20*time.Millisecond && !n.step() })
 	return n
 }
@@ -201,6 +210,9 @@ func (n *treeNet) put(x *treeNode, c treeConfig) {
 	spec := mcast.GroupSpec{
 		IP: n.group, QPN: treeQPN, PMTU: c.pmtu, Policy: c.policy, DeadAfter: c.deadAfter, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
 	}
+	if x != n.nodes[1] {
+		spec.Tree.Parent = 12 // the spine
+	}
 	table := Table{IP: n.group, QPN: treeQPN, PMTU: c.pmtu}
 	at := make(map[int]mcast.LegID)
 	for _, h := range n.hosts {
@@ -230,13 +242,49 @@ func (n *treeNet) put(x *treeNode, c treeConfig) {
 	x.owners.put(n.group, owner.index)
 }
 
+// owner returns the worker of x that has the group.
+func (x *treeNode) owner() *worker { return x.all[len(x.all)/2] }
+
+// meet begins the sessions of the group's switches. Their reports pass the links as frames
+// do, without being frames.
+func (n *treeNet) meet() {
+	for _, x := range n.nodes {
+		x.owner().onReport = func(r *mcast.Report) {
+			if n.random.Float64() >= n.loss {
+				n.reports = append(n.reports, treeReport{to: x.ends[r.Neighbor-10], msg: r.Message})
+			}
+		}
+	}
+	for _, x := range n.nodes {
+		for i, e := range x.ends {
+			if w := x.owner(); e.node != nil {
+				if err := w.core.SetSession(w.readClock(), 0, mcast.Neighbor(10+i), 1, &w.out); err != nil {
+					n.t.Fatal(err)
+				}
+				w.sendFeedback(nil)
+			}
+		}
+	}
+}
+
+// deliverReports gives each report to its switch.
+func (n *treeNet) deliverReports() {
+	reports := n.reports
+	n.reports = nil
+	for _, r := range reports {
+		w := r.to.node.owner()
+		w.core.InputReport(w.readClock(), 0, mcast.Neighbor(10+r.to.port), &r.msg, &w.out)
+		w.sendFeedback(nil)
+	}
+}
+
 // carry puts a frame onto a link.
 func (n *treeNet) carry(from, to treeEnd, frame []byte) {
 	if n.onFrame != nil {
 		n.onFrame(from, to, frame)
 	}
 	var f rocev2.Frame
-	if rocev2.Decode(frame, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE && f.Op.Is(rocev2.OpRequest) && f.Op != rocev2.WriteOnly {
+	if from.node != nil && rocev2.Decode(frame, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE && f.Op.Is(rocev2.OpRequest) && f.Op != rocev2.WriteOnly {
 		n.seen[fmt.Sprintf("%v>%v %v %06x", &from, &to, f.Src(), f.BTH().PSN())]++
 	}
 	if n.random.Float64() < n.loss {
@@ -327,6 +375,8 @@ func (n *treeNet) step() (any bool) {
 		h.qp.Transmit(n.now(), &h.out, 8)
 		any = h.flush() || any
 	}
+	any = len(n.reports) > 0 || any
+	n.deliverReports()
 	for _, x := range n.nodes {
 		for _, w := range x.all {
 			any = w.runBatch() > 0 || any

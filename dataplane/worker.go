@@ -55,8 +55,9 @@ type scratch struct {
 	frame         rocev2.Frame
 	chains        chains
 	pkt           mcast.Packet
-	targetScratch []mcast.Target // targets of one target message
-	payload       [4096]byte     // of a packet in several buffers: no path MTU is larger
+	targetScratch []mcast.Target      // targets of one target message
+	payload       [4096]byte          // of a packet in several buffers: no path MTU is larger
+	onReport      func(*mcast.Report) // takes what the core has to say to neighbour switches; nil: nobody does
 	out           mcast.Output
 	buildAddr     uint64 // the frame between beginFrame and endFrame
 	prefetched    byte   // so that prefetch is not optimised away

@@ -116,7 +116,7 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 	if g.refusal.syndrome != 0 && g.refusal.psn == g.agg.acked.Next() && sev < sevFatal {
 		return sevFatal, none, g.refusal.syndrome
 	}
-	if g.turn.messageRefused && g.fwd.nxt == g.agg.acked.Next() {
+	if g.turn.messageRefused && (g.fwd.nxt == g.agg.acked.Next() || g.src.frozen && sev < sevRNR) {
 		return sevRNR, none, turnSoon.RNR()
 	}
 	if g.numbering.askSource && g.fwd.nxt == g.agg.acked.Next() {

@@ -108,6 +108,9 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	for i := range spec.Members {
 		g.addMember(&spec.Members[i])
 	}
+	if len(g.forwardedLegs()) > 0 {
+		g.newTree(0, spec.Tree)
+	}
 	return g
 }
 
@@ -135,6 +138,7 @@ func (g *group) addMember(m *MemberSpec) {
 	id := MemberID(len(g.members))
 	g.members = append(g.members, newMember(m))
 	g.outcomes.resetMember(id)
+	g.setNumber(id, m.Number)
 	l := &g.legs[m.Leg]
 	if l.members == 0 {
 		l.member = id

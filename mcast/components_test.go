@@ -13,6 +13,7 @@ func checkInvariants(t fatalReporter, g *group) {
 	}
 	checkNumbering(t, g)
 	checkTurn(t, g)
+	checkTree(t, g)
 	if g.src.member == none {
 		return
 	}
@@ -46,11 +47,32 @@ func checkNumbering(t fatalReporter, g *group) {
 // checkTurn: a turn is over, or drained, only while it is to end; the next member waits.
 func checkTurn(t fatalReporter, g *group) {
 	u := &g.turn
-	if u.endingSince == 0 && (u.messageRefused || u.drainedSince != 0) {
+	if u.endingSince == 0 && (u.messageRefused && !g.src.frozen || u.drainedSince != 0) {
 		t.Fatalf("R77: a turn that does not end is over: %+v", *u)
 	}
 	if u.next != none && g.historyOf(MemberID(u.next)).waits == 0 {
 		t.Fatalf("R77: member %d is next, and does not wait", u.next)
+	}
+}
+
+// checkTree: what the data path is told agrees with the token's machine, and a turn that
+// others wait for has not come to its end unnoticed.
+func checkTree(t fatalReporter, g *group) {
+	x := g.tree()
+	if x == nil {
+		if g.src.frozen || g.src.wanted {
+			t.Fatalf("R84: frozen %v, wanted %v, in a group of one switch", g.src.frozen, g.src.wanted)
+		}
+		return
+	}
+	if frozen := g.src.member != none && !x.mayPass(); frozen != g.src.frozen || x.machine.Wanted() != g.src.wanted {
+		t.Fatalf("R84: frozen %v, wanted %v: %+v", g.src.frozen, g.src.wanted, x.status())
+	}
+	if x.rests() {
+		t.Fatalf("R85: the source is at rest, others wait, and it keeps the token: %+v", x.status())
+	}
+	if (g.turn.contendedSince != 0) != g.src.wanted {
+		t.Fatalf("R85: wanted %v, since %v", g.src.wanted, g.turn.contendedSince)
 	}
 }
 

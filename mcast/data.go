@@ -70,13 +70,18 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	code, why := g.checkRequest(p, f)
 	starts := f&rocev2.OpStart != 0
 	update := g.isTargetMessage(p)
-	inOrder := psn == g.fwd.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 &&
+	inOrder := psn == g.fwd.nxt && code == 0 && !g.failed && g.refusal.syndrome == 0 && !update && g.turn.endingSince == 0 && !g.src.frozen &&
 		g.recv.count != 0 && g.agg.allowedBehind >= 0 && (g.recv.joining == 0 || !starts) && !g.numbering.isBlocking() && psn != g.fwd.limit
 	if !p.Verified && (!inOrder || g.mayBeDamaged(now, psn)) {
 		out.NeedVerify = true
 		return None
 	}
 	if !inOrder {
+		if g.src.frozen && !g.failed {
+			if r := g.holdBack(now, psn, out); r != None {
+				return r
+			}
+		}
 		if g.yields(now, p, psn) {
 			return g.yieldTurn(now, psn, out)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Fair turns of members that share a group as sources (R77, R78, R79).
+// Fair turns of members that share a group as sources (R77, R78, R79). In a tree of switches
+// see tree_turn.go.
 //
 // No timer runs here. A waiting member sends its first packet again by itself, and so
 // does a source whose message was refused. The source changes as under R29, when nothing
@@ -74,7 +75,7 @@ func (g *group) waitForTurn(now time.Duration, k MemberID, out *Output) {
 	code := turnRNRCode
 	if t.next == int32(k) {
 		t.requestedAt = now
-		if t.endingSince == 0 && len(g.forwardedLegs()) == 0 && now-t.contendedSince >= g.turn.time<<t.misses {
+		if t.endingSince == 0 && now-t.contendedSince >= g.turn.time<<t.misses {
 			t.endingSince = max(now, 1)
 		}
 		if t.endingSince != 0 && now-t.endingSince < turnReserved {
@@ -129,6 +130,8 @@ func (g *group) yields(now time.Duration, p *Packet, psn rocev2.PSN) bool {
 		return false
 	case !t.messageRefused && g.fwd.targets != nil && g.fwd.targets.named && (psn != g.fwd.nxt || !g.isTargetMessage(p)):
 		return false
+	case g.tree() != nil: // the token goes to who waits, wherever
+		return true
 	case now-t.requestedAt >= turnReserved || t.drainedSince != 0 && now-t.drainedSince >= turnReserved:
 		g.dismissNext(now)
 		return false
@@ -156,6 +159,9 @@ func (g *group) noteTurnBegins(now time.Duration, k MemberID) {
 		g.newHistory(k).waits = 0
 	}
 	t.contendedSince, t.misses = 0, 0
+	if g.src.wanted {
+		t.contendedSince = max(now, 1) // in a tree
+	}
 	if t.next == int32(k) {
 		g.chooseNext(now)
 	}

@@ -71,13 +71,14 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 			h.arm()
 		}
 	case rocev2.KindRNR:
-		if i == h.una {
+		if i == h.una && !h.deferred {
 			g, d := h.una, rnrDelay
 			if h.n.rnrTimers {
 				d = syn.RNRCode().Duration()
 			}
+			h.deferred = true
 			h.n.after(d, func() {
-				if h.una == g {
+				if h.deferred = false; h.una == g {
 					h.nxt = h.una
 					h.transmitWindow()
 					h.arm()

@@ -32,7 +32,7 @@ func (c *countersBefore) close(t fatalReporter, g *group, p *Packet, out *Output
 	}
 	for r := range NumReasons {
 		want := uint64(0)
-		if p != nil && r == out.Drop && r != None && r != UnknownGroup && !out.NeedVerify {
+		if r == out.Drop && r != None && r != UnknownGroup && !out.NeedVerify {
 			want = 1
 		}
 		if a.Drops[r]-b.Drops[r] != want {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -37,7 +38,9 @@ type extra struct {
 	levels   []uint8         // of each of them (LegSpec.Levels)
 	history  []memberHistory // by MemberID; members beyond its end have no history
 	resume   resume
-	firstPSN []rocev2.PSN // by MemberID: RQPSN as registered; only of a group that was put with positions
+	firstPSN []rocev2.PSN   // by MemberID: RQPSN as registered; only of a group that was put with positions
+	numbers  []token.Member // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
+	tree     *tree          // nil unless there are forwarded legs
 }
 
 func (g *group) newExtra() *extra {
@@ -45,6 +48,14 @@ func (g *group) newExtra() *extra {
 		g.extra = new(extra)
 	}
 	return g.extra
+}
+
+// tree returns the group's part in its tree of switches; nil without forwarded legs.
+func (g *group) tree() *tree {
+	if g.extra == nil {
+		return nil
+	}
+	return g.extra.tree
 }
 
 func (g *group) forwardedLegs() []LegID {

@@ -19,13 +19,14 @@ type memberChange struct {
 	members int                // number of members
 	taken   map[LegID]bool     // connected legs that were taken over
 	joined  map[netip.Addr]int // index in Add
+	inTree  bool               // there is a leg to another switch
 }
 
 // checkUpdate checks all of op before any part of it is applied.
 func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
 	c := &memberChange{
 		g: g, legs: len(g.legs), members: len(g.members),
-		leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int),
+		inTree: g.tree() != nil, leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int),
 	}
 	for _, m := range op.Remove {
 		if int(m) >= len(g.members) || !g.members[m].live || c.leaving[m] {
@@ -62,6 +63,12 @@ func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
 	}
 	if g.fwd.hasWindow && kind == Connected && m.Window == (Window{}) {
 		return errors.New("has no window, but the group has one")
+	}
+	if c.inTree = c.inTree || kind == Forwarded; c.inTree && m.Number == 0 {
+		return errors.New("has no number in the registration, which a group with legs to other switches needs")
+	}
+	if j, ok := g.numbered(m.Number); ok && !c.leaving[j] {
+		return fmt.Errorf("member %d has the same number, %d", j, m.Number)
 	}
 	return nil
 }
@@ -129,6 +136,11 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 			g.removeMember(now, m, out)
 		}
 	}
+	if t := g.tree(); t != nil {
+		for _, m := range op.Remove {
+			t.leave(now, m, out)
+		}
+	}
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])
 	}
@@ -140,6 +152,8 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 		g.unblock(out)
 	}
 	g.noteEvictions(now, out.Events)
+	g.leaveTree(now, out.Events, out)
+	g.updateTree(now, op.Tree, out)
 	return nil
 }
 
@@ -178,6 +192,7 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 		*g.newHistory(id) = memberHistory{}
 	}
 	g.outcomes.resetMember(id)
+	g.setNumber(id, m.Number)
 	g.index(id)
 	g.joinAtNextMessage(now, m.Leg)
 }

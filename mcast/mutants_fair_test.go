@@ -11,8 +11,8 @@ var _ = []mutant.Mutant{
 		"now-t.contendedSince >= g.turn.turnTime<<t.misses",
 		"now-t.contendedSince >= 100*g.turn.turnTime<<t.misses")),
 	mutant.New("a turn ends at once", "R77", mutant.In((*group).waitForTurn,
-		"len(g.forwards()) == 0 && now-t.contendedSince >= g.turn.turnTime<<t.misses",
-		"len(g.forwards()) == 0")),
+		"t.endingSince == 0 && now-t.contendedSince >= g.turn.turnTime<<t.misses",
+		"t.endingSince == 0")),
 	mutant.New("any member that waits ends the turn", "R77", mutant.In((*group).waitForTurn,
 		"if t.next == int32(k) {\n t.requestedAt = now",
 		"if t.next != $1 {\n t.requestedAt = now", none)),
@@ -26,7 +26,7 @@ var _ = []mutant.Mutant{
 		"!update && g.turn.endingSince == 0 &&",
 		"!update &&")),
 	mutant.New("the source is told of the end of its turn before all is acknowledged", "R77", mutant.In((*group).worstPending,
-		`g.turn.over && g.fwd.hi == g.agg.a.Next() {
+		`g.turn.over && (g.fwd.hi == g.agg.a.Next() || g.src.frozen && sev < sevRNR) {
 		return sevRNR, nobody, turnSoon.RNR()`,
 		"g.turn.over {\n		return sevRNR, nobody, turnSoon.RNR()")),
 	mutant.New("the source is not told of the end of its turn", "R77", mutant.In((*group).evaluate,
@@ -80,9 +80,6 @@ var _ = []mutant.Mutant{
 	mutant.New("the member that is next asks often for ever", "R78", mutant.In((*group).waitForTurn,
 		"if t.endingSince != 0 && now-t.endingSince < turnReserved {",
 		"if t.endingSince != 0 {")),
-	mutant.New("turns end in trees", "R79", mutant.In((*group).waitForTurn,
-		"t.endingSince == 0 && len(g.forwards()) == 0 &&",
-		"t.endingSince == 0 &&")),
 	mutant.New("a turn ends between an update and its WRITEs", "R79", mutant.In((*group).yields,
 		"(psn != g.fwd.hi || !g.isUpdate(p)):",
 		"psn != g.fwd.hi:")),
@@ -93,6 +90,6 @@ var _ = []mutant.Mutant{
 		"t.first, t.n, t.named = 0, 0, false",
 		"t.first, t.n = 0, 0")),
 	mutant.New("a fast path goes on after the turn", "R77", mutant.In((*Switch).Forwarded,
-		"g.numbers.drainedSince || g.turn.endingSince != 0:",
-		"g.numbers.drainedSince:")),
+		"g.turn.endingSince != 0 || g.src.frozen || g.src.wanted:",
+		"g.src.frozen || g.src.wanted:")),
 }

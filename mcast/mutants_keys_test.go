@@ -12,11 +12,11 @@ var _ = []mutant.Mutant{
 		`if g.dead {
 		return g.refuseDead(MemberID(k), p, out)
 	}
-	quiescent`,
+	if g.tree() != nil {`,
 		`if g.dead {
 		return $1
 	}
-	quiescent`, FailedGroup)),
+	if g.tree() != nil {`, FailedGroup)),
 	mutant.New("a failed group answers unverified packets", "R80", mutant.In((*group).rejectFailed,
 		`return GroupDead
 	}

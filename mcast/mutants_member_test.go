@@ -135,10 +135,10 @@ var _ = []mutant.Mutant{
 		`b.a = psn
 	b.bits |= receiving`)),
 	mutant.New("a joiner without a verified packet", "R33", mutant.In((*group).handleData,
-		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
 		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && psn != g.fwd.limit
 	if !p.Verified && (!plain ||`,
-		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 &&
+		`	plain := psn == g.fwd.hi && code == 0 && !g.dead && g.refused.code == 0 && !update && g.turn.ends == 0 && !g.src.frozen &&
 		g.recv.nrecv != 0 && g.agg.slack >= 0 && (g.recv.njoin == 0 || !starts) && !g.numbers.busy() && psn != g.fwd.limit
 	if !p.Verified && (!plain && (g.recv.njoin == 0 || psn != g.fwd.hi) ||`)),
 	mutant.New("a member that leaves is still waited for", "R31", mutant.In((*group).afterRemoval,

@@ -19,18 +19,12 @@ var _ = []mutant.Mutant{
 		`case int32(i) == g.src.srcLeg:
 		return 0, FromSource`,
 		"")),
-	mutant.New("the first PSN is learnt from the first packet", "R16", mutant.In((*group).requestOfNonSource,
-		`	if !m.live {
-		return NotMember // it lacked what the last source has left
-	}
-	g.endEpoch(out)
-	g.startEpoch(now, MemberID(k), out)`,
-		`	if !m.live {
-		return NotMember // it lacked what the last source has left
-	}
-	g.endEpoch(out)
-	m.$1 = $arg2.$2 & $3
-	g.startEpoch(now, MemberID(k), out)`, member{}.sqPSN, Packet{}.PSN, rocev2.PSNMask)),
+	mutant.New("the first PSN is learnt from the first packet", "R16", mutant.In((*group).beginTurn,
+		`	g.endTurn(out)
+	g.startTurn(now, k, out)`,
+		`	g.endTurn(out)
+	$recv.$4[$arg2].$1 = $arg3.$2 & $3
+	g.startTurn(now, k, out)`, member{}.sqPSN, Packet{}.PSN, rocev2.PSNMask, group{}.members)),
 	mutant.New("what precedes the first packet counts as acknowledged", "R16", mutant.In((*group).startTurn,
 		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p.Prev(), m.past",
 		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p, m.past")),

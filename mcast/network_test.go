@@ -54,7 +54,8 @@ type host struct {
 	maxOutstanding int // maximum of tries
 	top            int // highest index ever sent, plus 1
 	restarted      bool
-	timer          int // generation: a newer timer cancels older ones
+	deferred       bool // it waits for the timer of an RNR NAK
+	timer          int  // generation: a newer timer cancels older ones
 
 	// Responder. got lists all accepted packets, as source<<20|index.
 	ePSN                            rocev2.PSN
@@ -118,6 +119,8 @@ type network struct {
 	rnrTimers bool                           // requesters wait for the timer of an RNR NAK, not for rnrDelay
 	trace     func(v ...any)                 // called for each packet to a host
 	passed    map[rocev2.PSN]severity        // upstream NAKs since the PSN passed
+	session   uint64                         // of all switches of a tree with their neighbours
+	reports   int                            // reports between switches
 	verify    bool                           // numberings are verified
 	restores  bool                           // the state of switches is restored before some calls
 
@@ -257,6 +260,9 @@ func (n *network) output(d *node, p *Packet) {
 		}
 		n.checkWrite(h, &c)
 		n.carry(h.down(), false, func() { h.deliver(c.PSN, f, ask) })
+	}
+	for _, r := range d.out.Reports {
+		d.report(r)
 	}
 	for _, p := range d.out.Probes {
 		h := d.legs[p.Leg].host

@@ -36,6 +36,10 @@ const (
 	TurnOver                  // data of the source after its turn: answered with an RNR NAK, as another member's turn is next
 	AwaitsStorage             // the source's data waits until the positions of the members are stored; the source is asked for it then
 	Resuming                  // data for a group that has not learnt yet what its receivers have
+	NoToken                   // data of a member that may not send now: the right to be the source is elsewhere in the tree
+	NoSession                 // a report of a neighbour with which there is no such session
+	LaterEpoch                // a report of a registration that is not known here yet
+	ConflictingReport         // a report that does not fit what the neighbour reported before
 	NumReasons
 )
 
@@ -67,6 +71,10 @@ var reasonNames = [NumReasons]string{
 	TurnOver:           "turn_over",
 	AwaitsStorage:      "awaits_storage",
 	Resuming:           "resuming",
+	NoToken:            "no_token",
+	NoSession:          "no_session",
+	LaterEpoch:         "later_epoch",
+	ConflictingReport:  "conflicting_report",
 }
 
 // String returns the name under which r is counted.
@@ -107,6 +115,10 @@ var reasonTexts = [NumReasons]string{
 	TurnOver:           "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
 	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it: the source gets a NAK for it then (R83)",
 	Resuming:           "data for a group of before a restart of the switch: its receivers have not answered yet what they have (R83)",
+	NoToken:            "data of a member that may not send now, as the right to be the source is elsewhere in the tree of switches: it comes again (R84)",
+	NoSession:          "a report of a neighbouring switch from before one of the two started, or joined the group",
+	LaterEpoch:         "a report of a neighbouring switch about a registration that has not come here yet: it is repeated",
+	ConflictingReport:  "a report of a neighbouring switch that does not fit what it reported before: one of the two has a defect",
 }
 
 // Text returns the explanation of r for an operator.
@@ -122,7 +134,7 @@ func (r Reason) Text() string {
 // loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch:
 		return true
 	}
 	return false

@@ -121,6 +121,7 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 			s.Members[i].Window = Window{Base: uint64(i+1) << 32, Len: 0x1000, RKey: uint32(70 + i)}
 		}
 	})
+	joinTree(t, r.sw, 0)
 	write := Packet{
 		Group: groupIP, DestQP: groupQPN, Src: ipOf("A"), Verified: true, Op: rocev2.WriteOnly, Payload: 8, AckReq: true,
 		VA: 0x1010, RKey: 7, DMALen: 8, Frame: 5, RetainBytes: 1000,

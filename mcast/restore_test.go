@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"pgregory.net/rapid"
 )
 
@@ -108,6 +109,9 @@ func scramble(s *Switch, rng func(int) int) {
 		}
 		if g.extra != nil {
 			overwrite(reflect.ValueOf(g.extra).Elem(), rng)
+		}
+		if x := g.tree(); x != nil { // a machine that knows nothing
+			x.machine = token.New(token.Config{Group: g.ip.Addr(), Epoch: x.place.Epoch, Root: x.place.Parent == 0, Retry: x.place.Retry, Switch: x})
 		}
 		if g.numbering.interval > 0 {
 			overwrite(reflect.ValueOf(&g.numbering).Elem(), rng)

@@ -28,6 +28,7 @@ func rewriting(t *testing.T, window, key bool) (in func(p Packet) *Output, acked
 	if err := s.Apply(0, PutGroup{spec}, out); err != nil {
 		t.Fatal(err)
 	}
+	joinTree(t, s, 0)
 	next := rocev2.PSN(0)
 	in = func(p Packet) *Output {
 		p.Group, p.DestQP, p.Src, p.Verified, p.PSN = groupIP, groupQPN, ipOf("A"), true, next

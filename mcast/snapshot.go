@@ -6,6 +6,7 @@ package mcast
 import (
 	"net/netip"
 
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -66,6 +67,32 @@ type GroupStatus struct {
 	RetainedMax  int64 // the maximum of Retained so far
 	Counters     Counters
 	Members      []MemberStatus // by MemberID
+	InTree       bool           // the group has legs to other switches, and Token is set
+	Token        TokenStatus
+}
+
+// TokenStatus is what a switch knows of the right to be the source of a group (R84).
+type TokenStatus struct {
+	State    token.State
+	Term     token.Term
+	Toward   Neighbor // the switch behind which the token is; 0: it is here
+	Serving  bool     // Member, of this switch, may send
+	Member   MemberID
+	Waiting  int // own members and neighbours that wait for the token here
+	Children int // switches below
+}
+
+func (t *tree) status() TokenStatus {
+	st := TokenStatus{State: t.machine.State(), Term: t.machine.Term()}
+	if leg := t.machine.Toward(); leg != token.Here {
+		st.Toward = t.neighborOf(leg)
+	}
+	st.Member, st.Serving = t.memberOf(t.machine.Serving())
+	if !st.Serving {
+		st.Member = 0
+	}
+	st.Waiting, st.Children = t.machine.Waiting()
+	return st
 }
 
 // MemberStatus is a member's part of GroupStatus. Acked, Lag, Pending and HoldsACK are
@@ -114,6 +141,9 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	}
 	if g.src.member != none {
 		st.Source = MemberID(g.src.member)
+	}
+	if t := g.tree(); t != nil {
+		st.InTree, st.Token = true, t.status()
 	}
 	for i := range g.members {
 		m := &g.members[i]

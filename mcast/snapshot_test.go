@@ -48,6 +48,7 @@ func TestSnapshotShows(t *testing.T) {
 		t.Error("a group that was not put has a status")
 	}
 	must(PutGroup{spec})
+	joinTree(t, s, 3)
 	s.Advance(0, &out)
 	if !s.Snapshot(3, &st) || st.HasSource || st.Source != 0 || st.Failed || st.Retained+st.RetainedMax != 0 {
 		t.Errorf("before any data: %+v", st)
@@ -70,7 +71,7 @@ func TestSnapshotShows(t *testing.T) {
 	aeth("B", 102, rocev2.SyndromeACK)
 	aeth("C", 201, rocev2.SyndromeNAKSequence) // served from the store
 	aeth("D", 300, rocev2.SyndromeACK)
-	must(AddMember{3, MemberSpec{IP: ipOf("H"), QPN: 0x30, RQPSN: 7, Leg: 6}, LegSpec{}})
+	must(AddMember{3, MemberSpec{IP: ipOf("H"), Number: 8, QPN: 0x30, RQPSN: 7, Leg: 6}, LegSpec{}})
 	for range mismatchThreshold {
 		p := Packet{Group: groupIP, Src: ipOf("B"), Op: rocev2.SendOnly, DestQP: 0x99}
 		s.Input(0, &p, &out)
@@ -107,7 +108,7 @@ func TestSnapshotShows(t *testing.T) {
 	if m := st.Members[1].Mismatches[VirtualQPN]; m.Observed != 0x99 || m.Registered != groupQPN || !m.Confirmed() {
 		t.Errorf("B's virtual QPN: %+v", m)
 	}
-	st.Members = nil
+	st.Members, st.InTree, st.Token = nil, false, TokenStatus{}
 	counters := st.Counters
 	st.Counters = Counters{}
 	if w := (GroupStatus{ID: 3, IP: groupIP, QPN: groupQPN, Policy: Evict, HasSource: true, Acked: 0xFFFFFF, Nxt: 3, Retained: 3 * minFrameBytes, RetainedMax: 3 * minFrameBytes}); !reflect.DeepEqual(st, w) {
@@ -118,8 +119,8 @@ func TestSnapshotShows(t *testing.T) {
 	}
 
 	// A member that has left shows nothing of its leg, which goes on for another one.
-	must(AddMember{3, MemberSpec{IP: ipOf("I"), QPN: 0x31, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}})
-	must(AddMember{3, MemberSpec{IP: ipOf("J"), QPN: 0x32, Leg: 7}, LegSpec{}})
+	must(AddMember{3, MemberSpec{IP: ipOf("I"), Number: 9, QPN: 0x31, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}})
+	must(AddMember{3, MemberSpec{IP: ipOf("J"), Number: 10, QPN: 0x32, Leg: 7}, LegSpec{}})
 	must(UpdateMembers{Group: 3, Remove: []MemberID{5, 8}})
 	s.Snapshot(3, &st)
 	for _, i := range []int{5, 8} {

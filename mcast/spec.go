@@ -88,6 +88,10 @@ func (s *Switch) checkSpec(spec *GroupSpec) error {
 	if err := checkLegs(spec.Legs); err != nil {
 		return err
 	}
+	if spec.Tree.Retry < 0 {
+		return fmt.Errorf("tree: a report is repeated after %v; want above 0, or 0 for the default", spec.Tree.Retry)
+	}
+	numbers := make(map[uint32]int, len(spec.Members))
 	behind := make([]int, len(spec.Legs))
 	seen := make(map[netip.Addr]int, len(spec.Members))
 	for i := range spec.Members {
@@ -99,6 +103,14 @@ func (s *Switch) checkSpec(spec *GroupSpec) error {
 			return fmt.Errorf("member %d (%v): member %d has the same address", i, m.IP, j)
 		}
 		seen[m.IP.Unmap()] = i
+		n := m.Number
+		if n == 0 {
+			n = uint32(i) + 1
+		}
+		if j, ok := numbers[n]; ok {
+			return fmt.Errorf("member %d (%v): member %d has the same number, %d", i, m.IP, j, n)
+		}
+		numbers[n] = i
 		if int(m.Leg) >= len(spec.Legs) {
 			return fmt.Errorf("member %d (%v): leg %d does not exist, there are %d", i, m.IP, m.Leg, len(spec.Legs))
 		}

@@ -41,7 +41,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	b = appendAhead(append(b, bit(g.src.quarantined, 0)), now, g.src.quarantinedUntil)
 	if g.src.hasLastPSN {
 		b = appendPSN(b, g.src.lastPSN)
-		b = appendTime(b, now, max(g.src.lastPSNAt, now-maxInOrderGap-1)) // an older time has the same effect
+		b = appendTime(b, now, max(g.src.lastPSNAt, now-g.oldestLastPSN()))
 	}
 	b = appendPast(b, now, g.turn.silentSince, g.turn.sourceTimeout)
 	b = g.appendTurn(b, now)

@@ -21,6 +21,8 @@ const (
 	derived  = "derived"  // follows from encoded fields
 	ignored  = "ignored"  // counters and scratch space, without influence
 	deeper   = "deeper"   // has fields that are listed themselves
+
+	machineState = "machine" // package token's: its own tests hold that all of it is encoded
 )
 
 var stateFields = map[reflect.Type]map[string]string{
@@ -40,7 +42,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[source](): {
 		"addr": derived, "neighbor": derived, "member": encoded, "leg": derived, "ackedCount": encoded,
-		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "quarantined": encoded, "quarantinedUntil": encoded,
+		"lastPSN": encoded, "lastPSNAt": encoded, "hasLastPSN": encoded, "frozen": derived, "wanted": derived, "quarantined": encoded, "quarantinedUntil": encoded,
 	},
 	reflect.TypeFor[forwarding](): {
 		"nxt": encoded, "limit": encoded, "midMessage": encoded, "numWithoutWindow": encoded, "pmtu": constant, "hasWindow": constant, "window": constant, "targetKey": constant,
@@ -96,7 +98,8 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper},
+	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "tree": deeper},
+	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored},
 	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
 	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
 	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},

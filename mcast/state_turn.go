@@ -27,6 +27,8 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 		case w == 0:
 		case int32(i) == t.next:
 			b = appendTime(appendCounts(b, i), now, 0)
+		case g.tree() != nil: // the order of those that wait is in the token's machine
+			b = appendPast(appendCounts(b, i), now, w, turnReserved)
 		default:
 			b = appendTime(appendCounts(b, i), now, w)
 		}
@@ -34,9 +36,26 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 	if t.next != none {
 		b = appendTime(b, now, max(t.requestedAt, now-turnReserved))
 	}
-	b = appendPast(b, now, t.contendedSince, g.turn.time<<t.misses)
+	longest := g.turn.time << t.misses
+	if g.tree() != nil {
+		longest = max(longest, turnReserved, t.sourceTimeout)
+	}
+	b = appendPast(b, now, t.contendedSince, longest)
 	b = appendPast(b, now, t.endingSince, turnReserved)
-	return appendPast(b, now, t.drainedSince, turnReserved)
+	b = appendPast(b, now, t.drainedSince, turnReserved)
+	if x := g.tree(); x != nil {
+		b = x.machine.AppendState(b, now)
+	}
+	return b
+}
+
+// oldestLastPSN returns the age from which on the time of the source's last packet has the
+// same effect.
+func (g *group) oldestLastPSN() time.Duration {
+	if g.tree() != nil {
+		return max(maxInOrderGap+1, g.turn.sourceTimeout)
+	}
+	return maxInOrderGap + 1
 }
 
 func (r *stateReader) turn(g *group) {
@@ -66,4 +85,14 @@ func (r *stateReader) turn(g *group) {
 		t.requestedAt = r.time()
 	}
 	t.contendedSince, t.endingSince, t.drainedSince = r.time(), r.time(), r.time()
+	g.src.frozen, g.src.wanted = false, false
+	if x := g.tree(); x != nil {
+		b, err := x.machine.SetState(r.b, r.now)
+		if err != nil {
+			r.malformed = true
+			return
+		}
+		r.b = b
+		g.src.wanted, g.src.frozen = x.machine.Wanted(), g.src.member != none && !x.mayPass()
+	}
 }

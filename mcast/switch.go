@@ -30,6 +30,11 @@
 //  7. Between switches the Src of every packet is the address of the source that the
 //     packet belongs to: of data because forwarding does not change Src, of feedback
 //     because its PSN is in that source's numbering.
+//  8. A group with legs to other switches has sessions with them (R84): SetSession is
+//     called for each neighbour of the group after PutGroup, after an operation that adds
+//     a leg, and whenever the neighbours' session changes. Output.Reports are sent, with a
+//     MAC, and those that come are given to InputReport when MAC, port and L2 source are
+//     those of the neighbour.
 //
 // The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
 // them as R1, R2 and so on.
@@ -73,7 +78,7 @@ func New(l Limits) *Switch {
 
 func (o *Output) reset() {
 	o.Copies, o.Feedback, o.Events = o.Copies[:0], o.Feedback[:0], o.Events[:0]
-	o.Probes, o.Freed, o.Retained, o.resends = o.Probes[:0], o.Freed[:0], false, 0
+	o.Reports, o.Probes, o.Freed, o.Retained, o.resends = o.Reports[:0], o.Probes[:0], o.Freed[:0], false, 0
 	o.Drop, o.NeedVerify = None, false
 }
 
@@ -127,6 +132,10 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	}
 	if len(out.Events) != 0 {
 		g.noteEvictions(now, out.Events)
+		g.leaveTree(now, out.Events, out)
+	}
+	if g.src.wanted {
+		g.tree().rest(now, out)
 	}
 	s.rearm(g)
 }
@@ -166,7 +175,11 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g.numbering.armed && g.numbering.probeAt <= now {
 			g.sendKeepalives(now, out)
 		}
+		if t := g.tree(); t != nil {
+			t.advance(now, out)
+		}
 		g.noteEvictions(now, out.Events[events:])
+		g.leaveTree(now, out.Events[events:], out)
 		s.rearm(g)
 	}
 }

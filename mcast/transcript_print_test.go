@@ -78,4 +78,11 @@ func (s *transcript) print(w *strings.Builder) {
 	if len(o.Freed) > 0 {
 		fmt.Fprintf(w, "released: %d\n", len(o.Freed))
 	}
+	if !s.manual {
+		s.talk(o)
+		return
+	}
+	for i := range o.Reports {
+		printReport(w, &o.Reports[i])
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +25,9 @@ import (
 //	      [verify=2ms]   the numberings of receivers are verified
 //	      [stored]   the positions are stored
 //	      [resume=A|-]   resumes the turn of A, or no turn, from the positions of the members
+//	      [parent=1] [epoch=1]   the switch's place in the tree; without parent it is the root
+//	      [reports]   reports are printed, and come by commands; else each neighbour has a
+//	      machine of its own, and the token comes to where data is from, if it can
 //	      [anew]   on a new switch without groups
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   room for FRAMES retained frames, and for N copies of them in a call
 //	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE]   with a position
@@ -43,6 +45,8 @@ import (
 //	fast hi=X           a fast path has forwarded up to X-1 (R34)
 //	positions           the present positions
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
+//	session nbr=1 5     the session with neighbour 1; 0: it is cut off
+//	report nbr=1 session=5 seq=1 [ack=N] [poll] [term=N] [outdated=N] [crossings=N] [member=N] [joined] [suspended] [requests]
 //	room N              a call has room for N copies of retained frames
 //	show                the group's state
 type transcript struct {
@@ -57,6 +61,10 @@ type transcript struct {
 	frame  Handle // the handle of the last packet
 	bytes  uint32 // the bytes that a retained frame takes, with local repair
 	ledger ledger
+
+	peers    []*peer // of a group with fwd=
+	toSwitch []reportFrom
+	manual   bool // reports are printed, and come as commands
 
 	paused [26]time.Duration // by port; each member has a port of its own
 	before func()            // if set: called before each call of the switch
@@ -101,54 +109,6 @@ func (s *transcript) enter() {
 		s.before()
 	}
 	s.ledger.open(s.sw)
-}
-
-func num(t *testing.T, s string, base, bits int) uint64 {
-	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), base, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-type args struct {
-	t *testing.T
-	d *datadriven.TestData
-}
-
-func (a args) str(key, def string) string {
-	for _, c := range a.d.CmdArgs {
-		if c.Key == key && len(c.Vals) > 0 {
-			return c.Vals[0]
-		}
-	}
-	return def
-}
-
-func (a args) list(key string) []string {
-	for _, c := range a.d.CmdArgs {
-		if c.Key == key {
-			return c.Vals
-		}
-	}
-	return nil
-}
-
-func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) }
-
-// va is the virtual address in RETH; -1 is that of a target message.
-func (a args) va() uint64 {
-	if a.str("va", "") == "-1" {
-		return targetMessageVA
-	}
-	return a.hex("va")
-}
-
-func windowOf(t *testing.T, v []string) (w Window) {
-	if len(v) == 3 {
-		w = Window{num(t, v[0], 16, 64), num(t, v[1], 16, 64), uint32(num(t, v[2], 16, 32))}
-	}
-	return w
 }
 
 func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builder) {
@@ -202,7 +162,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 	case "add":
 		n := a.str("name", "")
 		s.apply(w, AddMember{0, MemberSpec{
-			IP: ipOf(n), QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs)),
+			IP: ipOf(n), Number: uint32(n[0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs)),
 			SQPSN: rocev2.PSN(a.hex("sq")), RQPSN: rocev2.PSN(a.hex("rq")),
 		}, LegSpec{}})
 		s.legs = append(s.legs, n)
@@ -222,6 +182,8 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		}
 	case "durable":
 		s.durable(a, w)
+	case "session", "report":
+		s.treeCommand(a, w)
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}
@@ -238,7 +200,7 @@ func (s *transcript) update(a args, w *strings.Builder) {
 		if len(f) == 0 {
 			continue
 		}
-		m := MemberSpec{IP: ipOf(f[0]), QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}
+		m := MemberSpec{IP: ipOf(f[0]), Number: uint32(f[0][0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}
 		for _, kv := range f[1:] {
 			k, v, _ := strings.Cut(kv, "=")
 			switch k {
@@ -364,7 +326,13 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		}
 		spec.Resume = &resume
 	}
-	s.apply(w, PutGroup{spec})
+	if n := a.str("parent", ""); n != "" {
+		spec.Tree.Parent = Neighbor(num(a.t, n, 10, 32))
+	}
+	spec.Tree.Epoch, s.manual = uint32(a.hex("epoch")), a.d.HasArg("reports")
+	if s.apply(w, PutGroup{spec}); s.ok {
+		s.meet(&spec)
+	}
 }
 
 var opNames = map[string]rocev2.Opcode{
@@ -441,6 +409,9 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 			s.first = p
 		} else if p.Op == rocev2.WriteLast && !a.d.HasArg("len") && left > 0 && left <= int32(s.pmtu) {
 			p.Payload = uint16(left)
+		}
+		if a.d.Cmd == "data" {
+			s.invite(&p)
 		}
 		s.enter()
 		s.sw.Input(s.now, &p, &s.out)

@@ -113,13 +113,52 @@ func (d *node) put() {
 	if n.amend != nil {
 		n.amend(&spec)
 	}
+	if d.uplink != nil {
+		spec.Tree.Parent = rootNeighbor
+	}
 	if err := d.sw.Apply(0, PutGroup{spec}, &d.out); err != nil {
 		n.tb.Fatalf("%v", err)
 	}
 }
 
+// connect tells the switches of a tree of their sessions.
+func (n *network) connect() {
+	n.session++
+	for _, d := range n.nodes {
+		for i := range d.legs {
+			if peer := d.legs[i].node; peer != nil {
+				if err := d.sw.SetSession(n.now, 0, peer.neighbor(), n.session, &d.out); err != nil {
+					n.tb.Fatalf("%v", err)
+				}
+				n.output(d, nil)
+			}
+		}
+	}
+}
+
+// report carries a report to the next switch. Reports may overtake each other.
+func (d *node) report(r Report) {
+	for i := range d.legs {
+		end := &d.legs[i]
+		if end.node != nil && end.node.neighbor() == r.Neighbor {
+			d.network.reports++
+			d.network.carry(end.link, true, func() {
+				peer := end.node
+				peer.enter()
+				peer.sw.InputReport(d.network.now, 0, d.neighbor(), &r.Message, &peer.out)
+				if peer.out.Drop == ConflictingReport {
+					d.network.tb.Fatalf("a report contradicts what was reported before: %+v", r)
+				}
+				d.network.output(peer, nil)
+			})
+			return
+		}
+	}
+	d.network.tb.Fatalf("a report to neighbour %d, which is none", r.Neighbor)
+}
+
 func (h *host) spec() MemberSpec {
-	m := MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}
+	m := MemberSpec{IP: h.ip, Number: uint32(h.id) + 1, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sqPSN, RQPSN: h.ePSN.Add(h.psnSkew)}
 	if h.n.writes {
 		m.Window = h.window()
 	}

@@ -36,6 +36,9 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if g.failed {
 		return g.rejectFailed(MemberID(k), p, out)
 	}
+	if g.tree() != nil {
+		return g.requestInTree(now, k, p, f, out)
+	}
 	free := g.isQuiescent() && !g.reservedForAnother(now, MemberID(k))
 	if !free && psn != m.sqPSN {
 		return NotSource
@@ -56,13 +59,19 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if !m.live {
 		return NotMember // evicted by sourceTimedOut: it lacked data of the last source
 	}
+	return g.beginTurn(now, k, p, f, out)
+}
+
+// beginTurn makes member k the source, and serves its packet p.
+func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
 	g.endTurn(out)
-	g.startTurn(now, MemberID(k), out)
-	g.noteTurnBegins(now, MemberID(k))
-	g.emitCause(out, SourceChanged, MemberID(k), m.sqPSN, 0)
+	g.startTurn(now, k, out)
+	g.noteTurnBegins(now, k)
+	m := &g.members[k]
+	g.emitCause(out, SourceChanged, k, m.sqPSN, 0)
 	g.storeBeforeData(out)
-	if psn != m.sqPSN {
-		g.noteMismatch(MemberID(k), SendPSN, psn, m.sqPSN, out)
+	if psn := p.PSN & rocev2.PSNMask; psn != m.sqPSN {
+		g.noteMismatch(k, SendPSN, psn, m.sqPSN, out)
 	}
 	return g.handleData(now, p, f, out)
 }
@@ -154,6 +163,7 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.setReceivers(0)
 	g.lag.floor = g.agg.acked
 	g.clearStore(g.fwd.nxt, out)
+	g.src.frozen = false
 	g.numbering.gap = false
 	g.numbering.askSource = false // but a blocked message stays blocked, of whatever source
 	g.agg.messages.reset(m.messages)

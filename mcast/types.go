@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -119,6 +120,10 @@ type MemberSpec struct {
 	RQPSN  rocev2.PSN // the first PSN its receive queue expects (verbs rq_psn)
 	Window Window
 	Leg    LegID // a Connected leg has exactly one member
+	// Number is the member's number in the registration: the same at all switches of the
+	// tree, and never that of an earlier member. 0 means MemberID+1, in PutGroup only.
+	// A group without legs to other switches does not need it.
+	Number uint32
 	// ReceiveOnly: the member never becomes the source. Its first packet is answered
 	// with NAK 0x62, and nothing that it sends is forwarded (R76).
 	ReceiveOnly bool
@@ -165,6 +170,16 @@ type GroupSpec struct {
 	TargetKey uint32
 	Legs      []LegSpec
 	Members   []MemberSpec
+	Tree      TreeSpec // of a group with forwarded legs
+}
+
+// TreeSpec is the place of a switch in the tree of switches of a group (R84).
+type TreeSpec struct {
+	Parent Neighbor // the neighbour toward the root of the tree; 0: this switch is the root
+	Epoch  uint32   // of the registration; the same at all switches
+	// Retry is how long the switch waits for the answer to a report; longer than the round
+	// trip to each neighbour. 0 means token.DefaultRetry.
+	Retry time.Duration
 }
 
 // Op is a change by the control plane. See Switch.Apply.
@@ -200,6 +215,7 @@ type UpdateMembers struct {
 	Group  GroupID
 	Remove []MemberID
 	Add    []AddMember
+	Tree   TreeSpec // of a group that gets its first forwarded leg
 }
 
 func (PutGroup) op()      {}
@@ -280,6 +296,13 @@ type Feedback struct {
 	MSN      rocev2.MSN      // Acknowledge only
 }
 
+// Report is one message to a neighbouring switch, about who may send in a group.
+type Report struct {
+	Group    GroupID
+	Neighbor Neighbor
+	Message  token.Message
+}
+
 // EventKind is the kind of an Event.
 type EventKind uint8
 
@@ -312,6 +335,7 @@ type Output struct {
 	Copies   []Copy
 	Feedback []Feedback
 	Events   []Event
+	Reports  []Report
 	Probes   []Probe // only of Advance
 	Drop     Reason  // why the packet was not served; 0: it was served
 	// NeedVerify asks the driver to check the packet's ICRC and, if it is

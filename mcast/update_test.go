@@ -15,7 +15,7 @@ import (
 
 // newcomer is a new member on a leg of its own, unless leg says otherwise.
 func newcomer(name string, leg LegID) AddMember {
-	return AddMember{Member: MemberSpec{IP: ipOf(name), QPN: 0x11, Leg: leg}}
+	return AddMember{Member: MemberSpec{IP: ipOf(name), Number: 100 + uint32(name[0]), QPN: 0x11, Leg: leg}}
 }
 
 // forwarded is a new member behind a neighbour.

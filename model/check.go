@@ -210,6 +210,9 @@ func (w *World) hasPendingNAK(sw, k int) bool {
 			return true
 		}
 	}
+	if a.InTree && k == rank(rocev2.SyndromeRNR) && !(a.Token.Serving && r.host[a.Token.Member] == int(a.Source)) {
+		return true // the token is elsewhere
+	}
 	if w.cfg.Fair && k == rank(rocev2.SyndromeRNR) && a.Acked.Next() == a.Nxt && w.waited(int(a.Source)) {
 		return true
 	}

@@ -20,14 +20,15 @@ type Tree uint8
 
 // Trees.
 const (
-	Flat  Tree = iota // all hosts at one switch
-	Rack              // B and C behind a second switch, the others at the first
-	Racks             // B behind a second switch, the other receivers behind a third
+	Flat   Tree = iota // all hosts at one switch
+	Rack               // B and C behind a second switch, the others at the first
+	Racks              // B behind a second switch, the other receivers behind a third
+	Leaves             // A behind a second switch, B behind a third; C at the first, D beside A
 )
 
 // String describes the tree.
 func (t Tree) String() string {
-	return [...]string{"1 switch", "2 switches", "3 switches"}[t]
+	return [...]string{"1 switch", "2 switches", "3 switches", "3 switches, the sources at leaves"}[t]
 }
 
 // Bounds limit the faults of the network, each in total.
@@ -51,6 +52,10 @@ type Config struct {
 	Turns    bool  // B begins only when it has received all of A's stream
 	Fair     bool  // a source's turn ends with its message once another source waits
 	Write    bool  // RDMA WRITE to symmetric windows instead of SEND
+
+	// Reports says that the reports of switches to each other are packets on the links; else
+	// they arrive at once.
+	Reports bool
 
 	// Personalities and first PSNs by host; missing ones are those of host 0.
 	Hosts []Host
@@ -215,6 +220,9 @@ func (c *Config) String() string {
 	op := "SEND"
 	if c.Write {
 		op = "WRITE"
+	}
+	if c.Reports {
+		s.WriteString(", reports on the links")
 	}
 	fmt.Fprintf(&s, ", %s; lose %d, double %d, reorder %d, delay %d", op, c.Lose, c.Duplicate, c.Reorder, c.Delay)
 	if c.Withheld > 0 {

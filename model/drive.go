@@ -12,6 +12,10 @@ import (
 // it.
 func (w *World) toSwitch(sw, l int, p packet) {
 	r := &w.switches[sw]
+	if p.report != nil {
+		w.reported(&arrival{sw, w.links[l].nbr, *p.report})
+		return
+	}
 	in := mcast.Packet{
 		Group: groupIP, DestQP: groupQPN, Src: hostIP(int(w.links[l].from)), Neighbor: w.links[l].nbr,
 		Op: rocev2.Acknowledge, PSN: p.psn, Syndrome: p.syndrome, AckReq: p.ackReq,
@@ -67,6 +71,9 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 		f := &o.Feedback[i]
 		to := r.host[f.To]
 		w.send(r.down[to], packet{feedback: true, source: uint8(to), psn: f.PSN, syndrome: f.Syndrome})
+	}
+	for i := range o.Reports {
+		w.report(sw, &o.Reports[i])
 	}
 }
 

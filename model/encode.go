@@ -31,10 +31,14 @@ const (
 	pktSource // times the source's number
 	pktGen    = pktSource * maxSources
 	pktProbe  = pktGen * 2
+	pktReport = pktProbe * 2
 )
 
 // encode appends the state of w, with times relative to w.now.
 func (w *World) encode(b []byte) []byte {
+	if w.cfg.Tree != Flat {
+		w.renumberReports()
+	}
 	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1))
 	for i := range w.hosts {
 		h := &w.hosts[i]
@@ -81,6 +85,9 @@ func flag(v bool, bits byte) byte {
 }
 
 func (p *packet) encode(b []byte) []byte {
+	if p.report != nil {
+		return encodeReport(append(b, pktReport), p.report)
+	}
 	f := flag(p.feedback, pktFeedback) | flag(p.ackReq, pktAckReq) | flag(p.reth, pktRETH) | p.source*pktSource | p.gen*pktGen | flag(p.probe, pktProbe)
 	last := p.index
 	if p.feedback {
@@ -96,6 +103,11 @@ func (p *packet) encode(b []byte) []byte {
 
 func (p *packet) decode(b []byte) []byte {
 	f := b[0]
+	if f&pktReport != 0 {
+		*p = packet{}
+		p.report, b = decodeReport(b[1:])
+		return b
+	}
 	*p = packet{
 		feedback: f&pktFeedback != 0, ackReq: f&pktAckReq != 0, reth: f&pktRETH != 0, source: f / pktSource % maxSources,
 		gen: f / pktGen % 2, probe: f&pktProbe != 0, msn: b[2],

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 )
@@ -76,19 +75,4 @@ func summary(r Result) string {
 	runtime.ReadMemStats(&m)
 	return fmt.Sprintf("    %d states (%s), %d transitions, depth %d, %d finished, fair runs from %d, %v, %.0f states/s, waiting states %d MiB, process %d MiB",
 		r.States, end, r.Transitions, r.Depth, r.Finished, r.FairRuns, r.Elapsed.Round(time.Millisecond), float64(r.States)/r.Elapsed.Seconds(), r.Bytes>>20, m.Sys>>20)
-}
-
-// TestTwoSourcesAtOnceInATree holds what is known not to work: each of two
-// switches begins an epoch with another source, and neither ends, because each
-// drops the other's data. Sources in a tree have to take turns. When this test
-// fails, that has been repaired: take Endless out of Full, and it into Tiny.
-func TestTwoSourcesAtOnceInATree(t *testing.T) {
-	cfg := Config{Name: "contention", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}}
-	r, err := Search(&cfg, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Violation == nil || !strings.Contains(r.Violation.What, "LIVELOCK") {
-		t.Errorf("found %v", r.Violation)
-	}
 }

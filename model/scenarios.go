@@ -45,7 +45,7 @@ func Tiny() []Config {
 		{Name: "repair-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed},
 		{Name: "repair-turns", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}, TinyMembers()...)
+	}, append(TinyTrees(), TinyMembers()...)...)
 }
 
 // Quick are scenarios of some hundred thousand states, all searched.
@@ -69,7 +69,7 @@ func Quick() []Config {
 		{Name: "repair-racks", Tree: Racks, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-sources", Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 1}},
-	}, QuickMembers()...)
+	}, append(QuickTrees(), QuickMembers()...)...)
 }
 
 // Full are the scenarios of make model.
@@ -133,8 +133,5 @@ func Full() []Config {
 		{Name: "repair-sources", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Repair: 3, Hosts: alike, Bounds: Bounds{Lose: 2}},
 		{Name: "repair-turns-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{2}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "repair-turns-racks", Tree: Racks, Receivers: 3, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1}},
-		// Both begin at once in a tree: each switch may begin with another source. See
-		// docs/TESTING.md.
-		{Name: "contention-racks", Tree: Racks, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, EndlessRetries: true, Hosts: []Host{{rc.RXE, 0, 0}}, Bounds: Bounds{Lose: 1, Delay: 1}},
-	}, FullMembers()...)
+	}, append(FullTrees(), FullMembers()...)...)
 }

@@ -248,6 +248,10 @@ func (w *World) do(a action) {
 		w.left.PortFull--
 		w.links[i].full, w.links[i].room = w.now+portFullTime, uint8(w.cfg.PortFullRoom)
 	}
+	if w.cfg.Tree != Flat {
+		w.hasten()
+		w.checkToken()
+	}
 }
 
 // kill ends host i.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -50,6 +51,10 @@ func newRecorder(w *World) *recorder {
 	r := &recorder{text: make([]strings.Builder, len(w.switches)), now: make([]time.Duration, len(w.switches))}
 	for sw := range r.text {
 		r.now[sw] = w.now
+		if w.prologue != nil {
+			r.text[sw].WriteString(w.prologue[sw])
+			continue
+		}
 		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.switches), w.cfg)
 		r.group(w, sw)
 		fmt.Fprint(&r.text[sw], "nothing\n\n")
@@ -83,6 +88,9 @@ func (r *recorder) group(w *World, sw int) {
 	}
 	if spec.DeadAfter > 0 {
 		fmt.Fprintf(t, " dead=%v", spec.DeadAfter)
+	}
+	if w.cfg.Tree != Flat {
+		fmt.Fprintf(t, " reports parent=%d", spec.Tree.Parent)
 	}
 	if w.cfg.Repair > 0 {
 		fmt.Fprintf(t, " repair=(%d,%v,%d)", w.cfg.Repair, spec.Repair.Timeout, spec.Repair.Tries)
@@ -145,6 +153,9 @@ func (w *World) nodeName(n node) string {
 }
 
 func (w *World) packetName(l *link, p *packet) string {
+	if p.report != nil {
+		return fmt.Sprintf("report %+v", *p.report)
+	}
 	if p.probe {
 		return fmt.Sprintf("probe %06x", uint32(p.psn))
 	}
@@ -164,10 +175,10 @@ var opNames = map[rocev2.Opcode]string{
 // served records an input of a switch, nil for a deadline, and its output.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
-	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter {
+	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter || w.cfg.Tree != Flat {
 		r.now[sw] = w.now
 		switch {
-		case in == nil && w.op == nil:
+		case in == nil && w.op == nil && w.arrived == nil && w.recordSession == 0:
 			fmt.Fprintf(t, "time +%v\n----\n", later)
 		case later > 0:
 			fmt.Fprintf(t, "clock +%v\n----\nnothing\n\n", later)
@@ -176,6 +187,10 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	switch {
 	case w.op != nil:
 		r.update(t, w, sw)
+	case w.recordSession != 0:
+		fmt.Fprintf(t, "session nbr=%d 1\n----\n", w.recordSession)
+	case w.arrived != nil:
+		r.report(t, w.arrived)
 	case in == nil:
 	case in.Op == rocev2.Acknowledge:
 		r.feedback(t, in)
@@ -193,6 +208,37 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 		r.neighbour(t, in)
 	}
 	r.output(w, sw, o)
+}
+
+// report records the arrival of a report.
+func (r *recorder) report(t *strings.Builder, a *arrival) {
+	m := &a.msg
+	fmt.Fprintf(t, "report nbr=%d session=%d seq=%d ack=%d term=%d", a.nbr, m.Session, m.Seq, m.Ack, m.Term)
+	if m.Poll {
+		fmt.Fprint(t, " poll")
+	}
+	fields(t, m, " %s=%d", " %s")
+	fmt.Fprint(t, "\n----\n")
+}
+
+// fields writes the fields of a report that are not 0.
+func fields(t *strings.Builder, m *token.Message, number, flag string) {
+	for _, f := range []struct {
+		name  string
+		value uint64
+	}{{"outdated", uint64(m.Outdated)}, {"crossings", m.Crossings}, {"member", uint64(m.Member)}} {
+		if f.value != 0 {
+			fmt.Fprintf(t, number, f.name, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"joined", m.Joined}, {"suspended", m.Suspended}, {"requests", m.Requests}} {
+		if f.set {
+			fmt.Fprintf(t, flag, f.name)
+		}
+	}
 }
 
 // update records a change of the members.
@@ -289,6 +335,16 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	}
 	if len(o.Freed) > 0 {
 		fmt.Fprintf(t, "released: %d\n", len(o.Freed))
+	}
+	for i := range o.Reports {
+		m := &o.Reports[i].Message
+		fmt.Fprintf(t, "report to %d: session %d, number %d after %d", o.Reports[i].Neighbor, m.Session, m.Seq, m.Ack)
+		if m.Poll {
+			fmt.Fprint(t, ", poll")
+		}
+		fmt.Fprintf(t, "; term %d", m.Term)
+		fields(t, m, ", %s %d", ", %s")
+		fmt.Fprintln(t)
 	}
 	if t.Len() == begin {
 		fmt.Fprintln(t, "nothing")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rc"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -25,6 +26,11 @@ type Device interface {
 	SetState(b []byte, now time.Duration) ([]byte, error)
 	Apply(now time.Duration, op mcast.Op, out *mcast.Output) error
 	Requeue(c *mcast.Copy, until time.Duration) bool
+
+	SetSession(now time.Duration, id mcast.GroupID, n mcast.Neighbor, session uint64, out *mcast.Output) error
+	InputReport(now time.Duration, id mcast.GroupID, n mcast.Neighbor, msg *token.Message, out *mcast.Output)
+	ReportNumbers(id mcast.GroupID, n mcast.Neighbor) (sent, acked, received uint64, up bool)
+	RenumberReports(id mcast.GroupID, n mcast.Neighbor, sent, received uint64)
 }
 
 var groupIP = netip.AddrFrom4([4]byte{10, 9, 9, 9})
@@ -46,6 +52,7 @@ type packet struct {
 	psn      rocev2.PSN
 	va       uint64
 	rkey     uint32
+	report   *token.Message // of one switch to another; nothing else then
 }
 
 // node numbers hosts from 0 and the switches after them.
@@ -94,6 +101,7 @@ type switchState struct {
 	memberships []*membership // by number of changes; nil if not made yet, or no longer needed
 	changed     int           // changes made
 	down        []int         // link by host
+	trunks      []int         // link by neighbour, from 1
 	spec        mcast.GroupSpec
 	failed      bool
 	top         [maxSources]uint8 // packets of each source that the switch has forwarded
@@ -124,6 +132,10 @@ type World struct {
 	before, after mcast.GroupStatus
 	wrong         *Violation
 	op            mcast.Op // of the change under way
+	arrivals      []arrival
+	arrived       *arrival       // the report under way
+	prologue      []string       // of the transcripts: the group, and how the switches have met
+	recordSession mcast.Neighbor // of the session that begins
 	endToEnd      bool
 	recorder      *recorder // nil except while a trace is recorded
 }
@@ -137,12 +149,14 @@ func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
 			return 1
 		case t == Racks && host == 1:
 			return 1
-		case t == Racks && host > 1:
+		case t == Racks && host > 1, t == Leaves && host == 1:
 			return 2
+		case t == Leaves && host != 2:
+			return 1
 		}
 		return 0
 	}
-	neighbours = [][][]int{Flat: {nil}, Rack: {{1}, {0}}, Racks: {{1, 2}, {0}, {0}}}[t]
+	neighbours = [][][]int{Flat: {nil}, Rack: {{1}, {0}}, Racks: {{1, 2}, {0}, {0}}, Leaves: {{1, 2}, {0}, {0}}}[t]
 	for sw := range neighbours {
 		row := make([]mcast.Neighbor, hosts)
 		for h := range row {
@@ -181,6 +195,14 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 		}
 	}
 	w.connect(neighbours)
+	if cfg.Tree != Flat {
+		w.recorder = newRecorder(w)
+		w.meet()
+		for sw := range w.recorder.text {
+			w.prologue = append(w.prologue, w.recorder.text[sw].String())
+		}
+		w.recorder = nil
+	}
 	w.verify()
 	w.begin(0)
 	if w.wrong != nil {
@@ -304,6 +326,9 @@ func (w *World) addSwitch(sw int) error {
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
 	}
+	if sw != 0 {
+		g.Tree.Parent = 1
+	}
 	first := w.firstForm(sw)
 	for _, i := range first.at {
 		g.Legs = append(g.Legs, legSpec(w.nearestSwitch[sw][i]))
@@ -355,7 +380,7 @@ func legSpec(nbr mcast.Neighbor) mcast.LegSpec {
 // memberSpec returns the first registration of host i.
 func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 	h := w.cfg.host(i)
-	m := mcast.MemberSpec{IP: hostIP(i), QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ, Leg: l}
+	m := mcast.MemberSpec{IP: hostIP(i), Number: uint32(i) + 1, QPN: qpn(i), SQPSN: h.SQ, RQPSN: h.RQ, Leg: l}
 	if w.cfg.Write {
 		m.Window = mcast.Window{Base: memberVA(i), Len: 1 << 13, RKey: w.hosts[i].rkey}
 	}
@@ -376,6 +401,7 @@ func (w *World) connect(neighbours [][]int) {
 	}
 	for sw := range w.switches {
 		w.switches[sw].down = make([]int, n)
+		w.switches[sw].trunks = make([]int, len(neighbours[sw]))
 	}
 	add := func(from, to node, nbr mcast.Neighbor) {
 		w.links = append(w.links, link{from: from, to: to, nbr: nbr})
@@ -390,6 +416,7 @@ func (w *World) connect(neighbours [][]int) {
 				w.switches[from].down[h] = len(w.links)
 			}
 		}
+		w.switches[from].trunks[slices.Index(neighbours[from], to)] = len(w.links)
 		add(node(n+from), node(n+to), mcast.Neighbor(slices.Index(neighbours[to], from)+1))
 	}
 	up := func(h int) {

@@ -251,3 +251,34 @@ func (m *Machine) NextDeadline() (time.Duration, bool) {
 func (o *Output) reset() { o.Messages, o.Actions = o.Messages[:0], o.Actions[:0] }
 
 func (o *Output) act(kind ActionKind, k Member) { o.Actions = append(o.Actions, Action{kind, k}) }
+
+// SessionOf returns the number of a session of one group: that of its two neighbours, and
+// the epoch of the registration. A switch that puts the group again counts its reports
+// anew, so it needs another session too.
+func SessionOf(session uint64, epoch uint32) uint64 {
+	return max(session^uint64(epoch)*0x9E3779B97F4A7C15, 1)
+}
+
+// Session returns the session of a leg; 0: it is not up.
+func (m *Machine) Session(leg Leg) uint64 {
+	if e := m.edge(leg); e != nil {
+		return e.session
+	}
+	return 0
+}
+
+// Toward returns the leg behind which the token is; Here, if it is at this switch or on its
+// way to it.
+func (m *Machine) Toward() Leg {
+	if m.here() {
+		return Here
+	}
+	return m.toward().leg
+}
+
+// Waiting returns how many members of this switch and neighbours wait for the token here,
+// and how many neighbours are below.
+func (m *Machine) Waiting() (waiting, children int) { return len(m.queue), len(m.children) }
+
+// Wanted reports whether others wait for the end of the turn of the member that is served.
+func (m *Machine) Wanted() bool { return m.wanted }

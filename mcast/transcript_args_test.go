@@ -1,0 +1,62 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// The arguments of a transcript's commands.
+
+func num(t *testing.T, s string, base, bits int) uint64 {
+	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), base, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+type args struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a args) str(key, def string) string {
+	for _, c := range a.d.CmdArgs {
+		if c.Key == key && len(c.Vals) > 0 {
+			return c.Vals[0]
+		}
+	}
+	return def
+}
+
+func (a args) list(key string) []string {
+	for _, c := range a.d.CmdArgs {
+		if c.Key == key {
+			return c.Vals
+		}
+	}
+	return nil
+}
+
+func (a args) hex(key string) uint64 { return num(a.t, a.str(key, "0"), 16, 64) }
+
+// va is the virtual address in RETH; -1 is that of a target message.
+func (a args) va() uint64 {
+	if a.str("va", "") == "-1" {
+		return targetMessageVA
+	}
+	return a.hex("va")
+}
+
+func windowOf(t *testing.T, v []string) (w Window) {
+	if len(v) == 3 {
+		w = Window{num(t, v[0], 16, 64), num(t, v[1], 16, 64), uint32(num(t, v[2], 16, 32))}
+	}
+	return w
+}
