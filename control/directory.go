@@ -51,7 +51,8 @@ type directory struct {
 	pending     map[netip.Addr]*pendingRegistration
 	expiries    []pendingExpiry // of pending, the next one first
 	ready       []netip.Addr
-	staleTables []*group // groups whose workers do not have the members' present locations yet
+	staleTables []*group                               // groups whose workers do not have the members' present locations, or the neighbours' sessions, yet
+	over        map[mcast.Neighbor]map[*group]struct{} // the groups with a leg to a neighbour
 	// kernelDecides: the kernel's tables decide where members are (unconfirmed_moves:
 	// follow). onSuspect is called with a location by the kernel that differs from the
 	// member's.
@@ -96,6 +97,7 @@ type group struct {
 	isolationText string // why members may not send; "" if all may
 	mtuText       string // why its longest copies do not fit a port; "" if they do
 	kept          keptGroup
+	neighbours    []mcast.Neighbor // that it has legs to
 	registeredAt  time.Time
 	former        []api.FormerMember // members that have gone, the last maxFormerMembers
 }
@@ -128,7 +130,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 		plane: plane, ports: ports, groups: make(map[netip.Addr]*group), byID: make([]*group, size), maxGroups: size, notify: notify,
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
-		proofs: newLocationProofs(), checked: make(map[netip.Addr]checkedRegistration),
+		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec()},
 	}
 	for id := size - 1; id >= 0; id-- {
@@ -177,6 +179,7 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
 	d.hosts.setMembers(g, slots)
 	g.setRemote()
+	d.setNeighbours(g, slots)
 	g.setRegistration(r)
 	return accepted
 }
@@ -226,6 +229,7 @@ func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
 	}
 	delete(d.groups, ip)
 	d.hosts.setMembers(g, nil)
+	d.setNeighbours(g, nil)
 	d.byID[g.id] = nil
 	d.freeIDs = append(d.freeIDs, g.id)
 	if g.handle.Remove(&d.scratch) == nil {
@@ -283,6 +287,7 @@ func makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table, d 
 	}
 	spec.PSNProbe = d.psnProbe
 	spec.Stored = d.stored && d.psnProbe > 0 && r.Tree == nil
+	spec.Tree = treeSpec(r)
 	if !r.NoRepair {
 		spec.Repair = d.repair
 	}

@@ -44,8 +44,8 @@ var _ = []mutant.Mutant{
 		`d.moved(g, h)
 		break
 	}`)),
-	mutant.New("the worker does not hear of a move", "Places", mutant.In((*directory).setLocation,
-		"d.stale = append(d.stale, g)",
+	mutant.New("the worker does not hear of a move", "Places", mutant.In((*directory).noteStaleTable,
+		"d.staleTables = append(d.staleTables, g)",
 		"")),
 	mutant.New("changes without end are looked at without end", "Places", mutant.In((*changePacer).noteChange,
 		"p.gap = min(2*p.gap, longestSettle)",

@@ -65,6 +65,9 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) (lost int, er
 		if err := e.switches.hellos.SetKeys(&next.Switch); err != nil {
 			return 0, err
 		}
+		if err := e.plane.SetSwitchKeys(next.Switch.Keys); err != nil {
+			return 0, err
+		}
 		if !e.control.do(func() { err = e.control.setTrees(&next.Switch) }) {
 			return 0, errStopped
 		}

@@ -115,11 +115,16 @@ func (d *directory) setLocation(h *host, at locate.Location, err error, match fu
 		}
 		d.notify(false, "a member's location has changed", "group", g.reg.Group, "member", h.ip, "location", d.locationText(at), "error", err)
 		g.slots[i].location = at
-		if !g.tableStale {
-			g.tableStale = true
-			d.staleTables = append(d.staleTables, g)
-		}
+		d.noteStaleTable(g)
 		d.onMoved(g, h)
+	}
+}
+
+// noteStaleTable has the worker get the table of g anew.
+func (d *directory) noteStaleTable(g *group) {
+	if !g.tableStale {
+		g.tableStale = true
+		d.staleTables = append(d.staleTables, g)
 	}
 }
 

@@ -62,7 +62,7 @@ func (c *control) followNeighbours() {
 	var up []dataplane.Neighbour
 	for _, a := range s.table.All() {
 		if a.Up {
-			up = append(up, dataplane.Neighbour{ID: a.Number, Port: a.Port, MAC: a.MAC})
+			up = append(up, dataplane.Neighbour{ID: a.Number, Port: a.Port, MAC: a.MAC, Session: a.Session})
 		}
 	}
 	if err := c.plane.SetNeighbours(up); err != nil && !errors.Is(err, errStopped) {
@@ -72,6 +72,7 @@ func (c *control) followNeighbours() {
 		x := &changes[i]
 		c.tellRegistrar(&x.Is)
 		c.reportNeighbour(x)
+		c.dir.neighbourChanged(x.Is.Number)
 	}
 }
 

@@ -163,6 +163,33 @@ func (d *directory) expireChecked(now time.Duration) {
 	maps.DeleteFunc(d.checked, func(_ netip.Addr, c checkedRegistration) bool { return now-c.at > checkedTTL })
 }
 
+// setNeighbours records the neighbours that g has legs to.
+func (d *directory) setNeighbours(g *group, slots []slot) {
+	for _, n := range g.neighbours {
+		if delete(d.over[n], g); len(d.over[n]) == 0 {
+			delete(d.over, n)
+		}
+	}
+	g.neighbours = nil
+	for i := range slots {
+		if n := slots[i].behind; n != envelope.NoNeighbour && !slices.Contains(g.neighbours, n) {
+			g.neighbours = append(g.neighbours, n)
+			if d.over[n] == nil {
+				d.over[n] = make(map[*group]struct{})
+			}
+			d.over[n][g] = struct{}{}
+		}
+	}
+}
+
+// neighbourChanged has the workers tell the core of the present session with n, in all
+// groups with a leg there, some of them in each iteration of the control loop.
+func (d *directory) neighbourChanged(n mcast.Neighbor) {
+	for g := range d.over[n] {
+		d.noteStaleTable(g)
+	}
+}
+
 // linkMTU returns the lowest MTU of the links to r's neighbours, or most.
 func (d *directory) linkMTU(r *envelope.Registration, most int) int {
 	if r.Tree == nil {
@@ -187,6 +214,16 @@ func (d *directory) portOf(s *slot) int {
 		return l.port
 	}
 	return -1
+}
+
+// treeSpec returns the place of this switch in the tree of r's data: a parent without
+// members behind it has no part in that.
+func treeSpec(r *envelope.Registration) mcast.TreeSpec {
+	t := mcast.TreeSpec{Epoch: uint32(r.Epoch)}
+	if r.Tree != nil && slices.Contains(r.Tree.Legs, r.Tree.Parent) {
+		t.Parent = r.Tree.Parent
+	}
+	return t
 }
 
 // legSpecs returns the core's legs of a registration with these slots.

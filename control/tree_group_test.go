@@ -16,17 +16,17 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// meet makes neighbours 1 and 2, at the ports of hosts 2 and 3, up.
-func (f *fakeSwitch) meet(mtu uint32) {
+// meet makes neighbours 1 and 2, at the ports of hosts 2 and 3, up in this session.
+func (f *fakeSwitch) meet(mtu uint32, session uint64) {
 	f.t.Helper()
 	s := &switches{}
 	var links []neighbours.Link
 	var up []dataplane.Neighbour
 	for i := range 2 {
-		n := hello.Neighbour{Speaker: hello.Speaker{ID: hello.SwitchID(100 + i)}, Session: 5}
+		n := hello.Neighbour{Speaker: hello.Speaker{ID: hello.SwitchID(100 + i)}, Session: session}
 		n.MAC, n.MTU = rocev2.MAC{2, 0, 0, 0, 7, byte(i)}, mtu
 		links = append(links, neighbours.Link{Port: 2 + i, State: hello.Up, Neighbour: n})
-		up = append(up, dataplane.Neighbour{ID: mcast.Neighbor(i + 1), Port: 2 + i, MAC: n.MAC})
+		up = append(up, dataplane.Neighbour{ID: mcast.Neighbor(i + 1), Port: 2 + i, MAC: n.MAC, Session: session})
 	}
 	f.control.do(func() {
 		s.table.Update(f.control.now(), links)
@@ -41,6 +41,7 @@ func (f *fakeSwitch) meet(mtu uint32) {
 // the neighbours.
 func (f *fakeSwitch) treeRegistration() *envelope.Registration {
 	reg := &envelope.Registration{Group: fakeGroup(0), QPN: 0x4711, PMTU: 1024, Tree: &envelope.Tree{
+		Parent:     2,
 		Neighbours: []envelope.TreeNeighbour{{Neighbour: 1, Levels: 1}, {Neighbour: 2, Levels: 2}},
 		Legs:       []mcast.Neighbor{2, 0, 1, 2, 0, 2},
 	}}
@@ -56,7 +57,7 @@ func (f *fakeSwitch) treeRegistration() *envelope.Registration {
 // and followed.
 func TestGroupWithMembersElsewhere(t *testing.T) {
 	f := newFakeSwitch(t, 4, 2)
-	f.meet(1500)
+	f.meet(1500, 5)
 	r := f.treeRegistration()
 	f.control.do(func() {
 		d := f.control.dir
@@ -68,6 +69,9 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 			t.Fatalf("installed: %+v", v)
 		}
 		g := d.groups[r.Group]
+		if len(d.over) != 2 || len(d.over[1]) != 1 || len(d.over[2]) != 1 {
+			t.Errorf("groups over neighbours: %v", d.over)
+		}
 		table := d.makeTable(r, g.slots)
 		if want := []dataplane.Leg{{Neighbour: 2, Port: 3}, {}, {Neighbour: 1, Port: 2}, {}}; !reflect.DeepEqual(table.Legs, want) {
 			t.Errorf("legs %+v, want %+v", table.Legs, want)
@@ -122,14 +126,17 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		if len(d.groups) != 0 {
 			t.Error("the group is still there")
 		}
+		if len(d.over) != 0 {
+			t.Errorf("groups over neighbours after the end: %v", d.over)
+		}
 	})
 }
 
-// Data of a member behind a neighbour goes to the members here, and to the other
-// neighbour's switch; the group of this switch reports the source.
+// Data of a member behind a neighbour comes to the core from that neighbour alone. The core
+// has no token before the neighbours have said anything.
 func TestSourceElsewhere(t *testing.T) {
 	f := newFakeSwitch(t, 4, 1)
-	f.meet(1500)
+	f.meet(1500, 5)
 	r := f.treeRegistration()
 	f.control.do(func() {
 		f.know(2)
@@ -143,12 +150,8 @@ func TestSourceElsewhere(t *testing.T) {
 	if err := f.plane.Deliver(dataplane.Frame{Port: 2, Bytes: b}, dataplane.Frame{Port: 3, Bytes: b}); err != nil {
 		t.Fatal(err)
 	}
-	g, err := f.Group(r.Group)
-	if err != nil || g.Source != fakeHost(12) || g.Counters.Copies != 3 {
-		t.Errorf("%v: source %v, %d copies", err, g.Source, g.Counters.Copies)
-	}
-	if s, err := f.plane.Stats(); err != nil || s.Drops["source_guard"] != 1 {
-		t.Errorf("%v: by the other neighbour: %v", err, s.Drops)
+	if s, err := f.plane.Stats(); err != nil || s.Drops["source_guard"] != 1 || s.Normal["no_token"] != 1 {
+		t.Errorf("%v: %v, normal %v", err, s.Drops, s.Normal)
 	}
 }
 
@@ -167,14 +170,14 @@ func TestTreeIsChecked(t *testing.T) {
 			t.Errorf("without neighbours: %+v", v)
 		}
 	})
-	f.meet(1000)
+	f.meet(1000, 5)
 	f.control.do(func() {
 		d := f.control.dir
 		if v := d.Check(r, 0); v.Kind != envelope.VerdictRejected || v.Problem.Reason != envelope.PathMTUMismatch || v.Problem.Value != 512 {
 			t.Errorf("with a link of 1000 bytes: %+v", v)
 		}
 	})
-	f.meet(1500)
+	f.meet(1500, 5)
 	f.control.do(func() {
 		d := f.control.dir
 		if v := d.Check(r, 0); v != accepted {
@@ -226,5 +229,43 @@ func TestTreeIsChecked(t *testing.T) {
 		if len(d.checked) != 0 {
 			t.Error("a checked registration is kept for ever")
 		}
+	})
+}
+
+// A change of a neighbour is told the workers of the groups with a leg there, and of no
+// others, some groups in each iteration.
+func TestGroupsHearOfNewSessions(t *testing.T) {
+	f := newFakeSwitch(t, 4, 2)
+	f.meet(1500, 5)
+	regs := []*envelope.Registration{f.treeRegistration(), f.treeRegistration()}
+	regs[1].Group = fakeGroup(1)
+	for j, n := range regs[1].Tree.Legs {
+		if n == 2 { // the second group has a leg to neighbour 1 alone
+			regs[1].Tree.Legs[j] = 1
+		}
+	}
+	f.control.do(func() {
+		d := f.control.dir
+		f.know(2)
+		for _, r := range regs {
+			if v := d.Install(r, 0); v != accepted {
+				t.Fatalf("installed: %+v", v)
+			}
+		}
+		first, second := d.groups[regs[0].Group], d.groups[regs[1].Group]
+		for _, c := range []struct {
+			n    mcast.Neighbor
+			want []*group
+		}{{3, nil}, {2, []*group{first}}, {1, []*group{first, second}}} {
+			d.neighbourChanged(c.n)
+			if !reflect.DeepEqual(d.staleTables, c.want) {
+				t.Errorf("neighbour %d has changed: %d groups are to be told, want %d", c.n, len(d.staleTables), len(c.want))
+			}
+		}
+		d.Remove(regs[1].Group, envelope.Left)
+	})
+	f.eventually("the workers have been told", func() (done bool) {
+		f.control.do(func() { done = len(f.control.dir.staleTables) == 0 })
+		return done
 	})
 }

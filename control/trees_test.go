@@ -55,7 +55,7 @@ func TestWaysForTheRegistrar(t *testing.T) {
 // comes from; one of the member's own counts again when the member has gone.
 func TestEnvelopesOfMembersElsewhere(t *testing.T) {
 	f := newFakeSwitch(t, 4, 1)
-	f.meet(1500)
+	f.meet(1500, 5)
 	r := f.treeRegistration()
 	f.control.do(func() {
 		f.know(2)

@@ -90,7 +90,7 @@ func TestCopyOfAChain(t *testing.T) {
 		switch {
 		case forwarded:
 			l.kind, l.neighbour, c.PSN = mcast.Forwarded, 9, k.PSN
-			w.ports[1].neighbour = neighbour{9, l.mac}
+			w.ports[1].neighbour = neighbour{id: 9, mac: l.mac}
 		case k.Op.Is(rocev2.OpRETH):
 			c.Flags = mcast.SetRETH
 			want.VA, want.RKey = c.VA, c.RKey

@@ -29,6 +29,7 @@ const (
 	dropRateLimit                 // more NAKs, CNPs, envelopes or neighbour requests than the port's limit
 	dropIsolated                  // data from an isolated port to a group with members behind another one
 	dropNeighbourDown             // the switch that the copy or feedback is for is not up
+	dropBadReport                 // a neighbour's report with a wrong MAC or field
 	numDrops
 )
 
@@ -55,6 +56,7 @@ var dropNames = [numDrops]string{
 	dropRateLimit:      "rate_limit",
 	dropIsolated:       Isolated,
 	dropNeighbourDown:  "neighbour_down",
+	dropBadReport:      "bad_report",
 }
 
 // String returns the name under which d is counted.
@@ -83,6 +85,7 @@ var dropTexts = [numDrops]string{
 	dropRateLimit:      "more NAKs, CNPs, envelopes or neighbour requests than one port may bring",
 	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it is forwarded to no member",
 	dropNeighbourDown:  "a copy or feedback for a neighbour switch whose adjacency is not up (any more)",
+	dropBadReport:      "a report about who may send in a group, from a neighbour's port and MAC address, that has a wrong MAC: the switches have different keys, or it was forged; or with fields that it cannot have",
 }
 
 // Text returns the meaning of d, for an operator.

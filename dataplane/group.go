@@ -136,10 +136,14 @@ func (g *Group) Update(u *Update, before *mcast.Outcomes) error {
 	return err
 }
 
-// SetTable gives the worker another table for the same members.
+// SetTable gives the worker another table for the same members, and tells the core of new
+// sessions with the group's neighbours.
 func (g *Group) SetTable(t *Table) {
 	x := g.worker.makeTable(t)
-	g.worker.do(func() { g.worker.setTable(g.id, x) })
+	g.worker.do(func() {
+		g.worker.setTable(g.id, x)
+		g.worker.setSessions(g.id)
+	})
 }
 
 // RefreshIsolation makes the worker find out again whether members are behind several
@@ -215,6 +219,7 @@ func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
 	}
 	w.setTable(spec.ID, t)
 	w.sendApplied()
+	w.setSessions(spec.ID)
 	return nil
 }
 
@@ -249,6 +254,7 @@ func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
 	// itself be leaving.
 	w.sendApplied()
 	w.setTable(id, t)
+	w.setSessions(id)
 	return nil
 }
 

@@ -167,7 +167,13 @@ func TestForwardedLegKeepsThePacket(t *testing.T) {
 		d := w.receiveFrame(t, func(b []byte) int { return rocev2.BuildPacket(b, &in, &k, []byte{1, 2, 3}) })
 		before := bytes.Clone(w.frame.L3())
 		w.groups[0] = groupTable{ip: in.Dst, qpn: 0x4711, legs: []leg{{kind: mcast.Forwarded, port: 1, neighbour: 9}}}
-		w.ports[1].neighbour = neighbour{9, rocev2.MAC{2, 8}}
+		for _, other := range []neighbour{{}, {id: 8, mac: rocev2.MAC{2, 8}}} { // while it is down nothing leaves
+			w.ports[1].neighbour, w.count.drop[dropNeighbourDown] = other, 0
+			if w.copy(&mcast.Copy{PSN: 5}, &w.frame, []xsk.Desc{d}, true) || len(w.ports[1].staged) != 0 || w.count.drop[dropNeighbourDown] != 1 {
+				t.Fatalf("%d frames leave for neighbour 9 by the port of neighbour %d; drops %v", len(w.ports[1].staged), other.id, w.count.drops())
+			}
+		}
+		w.ports[1].neighbour = neighbour{id: 9, mac: rocev2.MAC{2, 8}}
 		w.copy(&mcast.Copy{PSN: 5}, &w.frame, []xsk.Desc{d}, true)
 		p := w.ports[1]
 		var f rocev2.Frame

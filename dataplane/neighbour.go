@@ -15,6 +15,9 @@ type Neighbour struct {
 	ID   mcast.Neighbor
 	Port int
 	MAC  rocev2.MAC
+	// Session is the number that both ends have agreed upon: a new one when either has
+	// started again, or the adjacency was lost. Groups hear of it by SetTable.
+	Session uint64
 }
 
 // neighbour is a port's neighbour as the workers have it: frames are from it if they come
@@ -22,8 +25,9 @@ type Neighbour struct {
 // send such a frame by another port; the link to a neighbour is assumed to have no other
 // station.
 type neighbour struct {
-	id  mcast.Neighbor
-	mac rocev2.MAC
+	id      mcast.Neighbor
+	mac     rocev2.MAC
+	session uint64
 }
 
 // SetNeighbours tells the workers all neighbours that are up. Those of an earlier call
@@ -43,12 +47,13 @@ func (p *Plane) SetNeighbours(list []Neighbour) error {
 		case at[n.Port].id != 0:
 			return fmt.Errorf("port %s has neighbours %d and %d: a link has one", p.ports[n.Port].name, at[n.Port].id, n.ID)
 		}
-		at[n.Port], ports[n.ID] = neighbour{n.ID, n.MAC}, n.Port
+		at[n.Port], ports[n.ID] = neighbour{n.ID, n.MAC, n.Session}, n.Port
 	}
 	if !p.workers.do(func(w *worker) {
 		for i, x := range w.ports {
 			x.neighbour = at[i]
 		}
+		w.neighbourPorts = ports
 	}) {
 		return ErrStopped
 	}

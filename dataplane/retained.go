@@ -61,12 +61,7 @@ func (w *worker) fireDeadlines() {
 	w.coreCalls++
 	w.out.MaxResends = maxResendsOf(min(maxResends, w.reserveFrames(maxResends+maxFeedback, w.retained.maxBuffers)-maxFeedback))
 	w.core.Advance(w.now, &w.out)
-	w.sendFeedback(nil)
-	w.retained.forgetDecoded()
-	for i := range w.out.Copies {
-		w.copyRetained(&w.out.Copies[i])
-	}
-	w.retained.release(w.out.Freed, w.pool)
+	w.sendOwn()
 }
 
 // legResends is Output.PortRoom: it returns how many copies of retained packets the port

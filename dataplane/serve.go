@@ -127,6 +127,10 @@ func (w *worker) inputGroup(id mcast.GroupID, f *rocev2.Frame, p *mcast.Packet) 
 func (w *worker) serveOther(pi int) {
 	switch p := w.ports[pi]; {
 	case w.frame.Kind == rocev2.KindUDP && p.neighbour.from(w.frame.Eth().Src()) != 0: // the slots bound it
+		if isReport(w.frame.UDPPayload()) {
+			w.serveReport(pi, p.neighbour.id)
+			return
+		}
 		w.queueEnvelope(pi)
 	case w.frame.Kind == rocev2.KindUDP && !p.policers.allowEnvelope(w.now, w.frame.Src()),
 		w.frame.Kind != rocev2.KindUDP && !p.policers.neighbours.Allow(w.now):
@@ -149,10 +153,8 @@ func (w *worker) sendFeedback(cause *rocev2.Frame) {
 	for i := range w.out.Probes {
 		w.sendKeepalive(&w.out.Probes[i])
 	}
-	if w.onReport != nil {
-		for i := range w.out.Reports {
-			w.onReport(&w.out.Reports[i])
-		}
+	for i := range w.out.Reports {
+		w.sendReport(&w.out.Reports[i])
 	}
 	for i := range w.out.Events {
 		e := &w.out.Events[i]

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
-	"github.com/gleam-rdma/gleam/mcast/token"
 	"github.com/gleam-rdma/gleam/rc"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/lab"
@@ -22,25 +21,19 @@ import (
 // pairs of one group. The test carries every frame from one end of a link to the other.
 // It runs in a bubble of synctest: time passes where the test says so.
 type treeNet struct {
-	t      *testing.T
-	random *rand.Rand
-	loss   float64 // of each link, in each direction
-	start  time.Time
-	nodes  []*treeNode
-	hosts  []*treeHost
-	group  netip.Addr
-	window mcast.Window
-	// seen counts, by link of a switch and direction, how often each data packet passed it.
-	// What a host sends before its turn comes again.
-	seen    map[string]int
-	reports []treeReport // between switches, on their way
+	t       *testing.T
+	random  *rand.Rand
+	loss    float64 // of each link, in each direction
+	start   time.Time
+	nodes   []*treeNode
+	hosts   []*treeHost
+	group   netip.Addr
+	window  mcast.Window
+	session uint64 // of all adjacencies
+	// seen counts, by link and direction, how often each data packet passed it.
+	seen map[string]int
 	// onFrame is called for each frame that is put on a link.
 	onFrame func(from, to treeEnd, frame []byte)
-}
-
-type treeReport struct {
-	to  treeEnd
-	msg token.Message
 }
 
 type treeNode struct {
@@ -80,8 +73,9 @@ type treeHost struct {
 }
 
 const (
-	treeQPN    = rocev2.QPN(0x4711)
-	treeWindow = 1 << 20
+	treeQPN       = rocev2.QPN(0x4711)
+	treeWindow    = 1 << 20
+	treeSwitchKey = "hex:8f1c2b7ad3e49056c1a7f03b5d6e2849b0c7d1e2f3a4958677061524334251ab"
 )
 
 type treeConfig struct {
@@ -106,7 +100,7 @@ func newTreeNet(t *testing.T, c treeConfig) *treeNet {
 		if c.pmtu > 1024 {
 			mtu = 4200
 		}
-		cfg := fakeConfig(t, 3, "umem: {frames: 8192}\n"+c.workers, "")
+		cfg := fakeConfig(t, 3, "umem: {frames: 8192}\nswitch: {id: \"00000000000000ff\", keys: [{id: 1, secret: \""+treeSwitchKey+"\"}]}\n"+c.workers, "")
 		x := &treeNode{fakeStar: newFakeStar(t, lab.StarConfig{Hosts: 3, MTU: mtu}, cfg), name: name, ends: make([]treeEnd, 3)}
 		for _, w := range x.all {
 			w.start = n.start
@@ -126,7 +120,6 @@ func newTreeNet(t *testing.T, c treeConfig) *treeNet {
 	for _, x := range n.nodes {
 		n.put(x, c)
 	}
-	n.meet()
 	n.runUntil("probes", func() bool { return n.now() > 20*time.Millisecond && !n.step() })
 	return n
 }
@@ -142,14 +135,28 @@ func (n *treeNet) connect(a *treeNode, pa int, b *treeNode, pb int, vlan uint16)
 	}
 }
 
-// setNeighbours makes all adjacencies up or down. A neighbour's number is its port's
-// index and 10.
+// setNeighbours makes all adjacencies up, with a new session, or down. A neighbour's number
+// is its port's index and 10.
 func (n *treeNet) setNeighbours(up bool) {
+	n.session++
+	defer func() {
+		for _, x := range n.nodes {
+			for _, w := range x.all {
+				w.setSessions(0)
+			}
+		}
+	}()
 	for _, x := range n.nodes {
 		for i, e := range x.ends {
 			for _, w := range x.all {
 				if w.ports[i].neighbour = (neighbour{}); up && e.node != nil {
-					w.ports[i].neighbour = neighbour{id: mcast.Neighbor(10 + i), mac: e.node.ports[e.port].mac}
+					w.ports[i].neighbour = neighbour{id: mcast.Neighbor(10 + i), mac: e.node.ports[e.port].mac, session: n.session}
+				}
+				if w.neighbourPorts == nil {
+					w.neighbourPorts = make(map[mcast.Neighbor]int)
+				}
+				if delete(w.neighbourPorts, mcast.Neighbor(10+i)); up && e.node != nil {
+					w.neighbourPorts[mcast.Neighbor(10+i)] = i
 				}
 			}
 		}
@@ -208,10 +215,8 @@ func (n *treeNet) toward(x *treeNode, h *treeHost) int {
 func (n *treeNet) put(x *treeNode, c treeConfig) {
 	owner := x.all[len(x.all)/2]
 	spec := mcast.GroupSpec{
-		IP: n.group, QPN: treeQPN, PMTU: c.pmtu, Policy: c.policy, DeadAfter: c.deadAfter, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
-	}
-	if x != n.nodes[1] {
-		spec.Tree.Parent = 12 // the spine
+		Tree: mcast.TreeSpec{Epoch: 1},
+		IP:   n.group, QPN: treeQPN, PMTU: c.pmtu, Policy: c.policy, DeadAfter: c.deadAfter, Repair: owner.repairSpec, PSNProbe: owner.psnProbe, Window: n.window,
 	}
 	table := Table{IP: n.group, QPN: treeQPN, PMTU: c.pmtu}
 	at := make(map[int]mcast.LegID)
@@ -227,6 +232,9 @@ func (n *treeNet) put(x *treeNode, c treeConfig) {
 			}
 			spec.Legs = append(spec.Legs, l)
 			table.Legs = append(table.Legs, Leg{Neighbour: l.Neighbor, Port: port})
+			if x.ends[port].node != nil && x.name != "spine" {
+				spec.Tree.Parent = l.Neighbor
+			}
 		}
 		m.Leg = id
 		d := Destination{Origin: Origin{Port: -1}, IP: h.ip, QPN: m.QPN, Leg: id}
@@ -242,49 +250,13 @@ func (n *treeNet) put(x *treeNode, c treeConfig) {
 	x.owners.put(n.group, owner.index)
 }
 
-// owner returns the worker of x that has the group.
-func (x *treeNode) owner() *worker { return x.all[len(x.all)/2] }
-
-// meet begins the sessions of the group's switches. Their reports pass the links as frames
-// do, without being frames.
-func (n *treeNet) meet() {
-	for _, x := range n.nodes {
-		x.owner().onReport = func(r *mcast.Report) {
-			if n.random.Float64() >= n.loss {
-				n.reports = append(n.reports, treeReport{to: x.ends[r.Neighbor-10], msg: r.Message})
-			}
-		}
-	}
-	for _, x := range n.nodes {
-		for i, e := range x.ends {
-			if w := x.owner(); e.node != nil {
-				if err := w.core.SetSession(w.readClock(), 0, mcast.Neighbor(10+i), 1, &w.out); err != nil {
-					n.t.Fatal(err)
-				}
-				w.sendFeedback(nil)
-			}
-		}
-	}
-}
-
-// deliverReports gives each report to its switch.
-func (n *treeNet) deliverReports() {
-	reports := n.reports
-	n.reports = nil
-	for _, r := range reports {
-		w := r.to.node.owner()
-		w.core.InputReport(w.readClock(), 0, mcast.Neighbor(10+r.to.port), &r.msg, &w.out)
-		w.sendFeedback(nil)
-	}
-}
-
 // carry puts a frame onto a link.
 func (n *treeNet) carry(from, to treeEnd, frame []byte) {
 	if n.onFrame != nil {
 		n.onFrame(from, to, frame)
 	}
 	var f rocev2.Frame
-	if from.node != nil && rocev2.Decode(frame, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE && f.Op.Is(rocev2.OpRequest) && f.Op != rocev2.WriteOnly {
+	if rocev2.Decode(frame, &f) == rocev2.OK && f.Kind == rocev2.KindRoCE && f.Op.Is(rocev2.OpRequest) && f.Op != rocev2.WriteOnly {
 		n.seen[fmt.Sprintf("%v>%v %v %06x", &from, &to, f.Src(), f.BTH().PSN())]++
 	}
 	if n.random.Float64() < n.loss {
@@ -375,8 +347,6 @@ func (n *treeNet) step() (any bool) {
 		h.qp.Transmit(n.now(), &h.out, 8)
 		any = h.flush() || any
 	}
-	any = len(n.reports) > 0 || any
-	n.deliverReports()
 	for _, x := range n.nodes {
 		for _, w := range x.all {
 			any = w.runBatch() > 0 || any

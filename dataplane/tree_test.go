@@ -115,13 +115,16 @@ func TestTransfersThroughATree(t *testing.T) {
 	} {
 		t.Run(c.name, inVirtualTime(func(t *testing.T) {
 			n := newTreeNet(t, c.cfg)
-			tagged := 0
+			tagged, reports := 0, 0
 			n.onFrame = func(from, to treeEnd, frame []byte) {
 				if from.node == nil || to.node == nil {
 					return
 				}
 				var f rocev2.Frame
-				if r := rocev2.Decode(frame, &f); r != rocev2.OK || !f.VerifyICRC() || f.Dst() != n.group || f.BTH().DestQP() != treeQPN {
+				r := rocev2.Decode(frame, &f)
+				if f.Kind == rocev2.KindUDP && f.Dst() == n.group {
+					reports++
+				} else if r != rocev2.OK || !f.VerifyICRC() || f.Dst() != n.group || f.BTH().DestQP() != treeQPN {
 					t.Fatalf("%v to %v: %v, for %v", &from, &to, r, f.Dst())
 				}
 				if f.Eth().Src() != from.node.ports[from.port].mac || f.Eth().Dst() != to.node.ports[to.port].mac {
@@ -140,17 +143,20 @@ func TestTransfersThroughATree(t *testing.T) {
 			if tagged == 0 {
 				t.Error("no frame was tagged")
 			}
+			if reports == 0 {
+				t.Error("the switches sent no reports")
+			}
 			n.transfer(2, []rc.WROp{rc.WRSendInv}, []int{5 * c.cfg.pmtu})
 			t.Logf("%v of virtual time", n.now())
 			for k, times := range n.seen {
-				if c.cfg.loss == 0 && times != 1 {
+				if c.cfg.loss == 0 && times != 1 && !strings.HasPrefix(k, "10.") { // a host repeats what has come before its turn
 					t.Errorf("%s: %d times", k, times)
 				}
 			}
 			for _, x := range n.nodes {
 				for _, w := range x.all {
 					for reason, count := range w.count.drops() {
-						if reason != "no_token" && (c.cfg.loss == 0 || !strings.Contains("feedback_stale duplicate_data feedback_ahead psn_out_of_range not_source", reason)) {
+						if c.cfg.loss == 0 && reason != "no_token" || !strings.Contains("no_token no_source feedback_stale duplicate_data feedback_ahead psn_out_of_range not_source", reason) {
 							t.Errorf("%s: %d dropped for %s", x.name, count, reason)
 						}
 					}
@@ -167,7 +173,6 @@ func TestQueueTowardANeighbour(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newTreeNet(t, treeConfig{pmtu: 1024, workers: workers})
 			leaf := n.nodes[0]
-			n.transfer(0, []rc.WROp{rc.WRSend}, []int{1}) // host 0 has the token now, and is not told to wait
 			for _, w := range leaf.all {
 				p := w.ports[2]
 				p.ecn = newMarker(config.ECN{KMin: 2000, KMax: 8000, PMax: 1}, 1)
@@ -192,7 +197,7 @@ func TestQueueTowardANeighbour(t *testing.T) {
 				t.Errorf("%d frames were marked, and a member behind two switches has got %d of them", marked, n.hosts[3].qp.Stats().CEReceived)
 			}
 			for i, w := range leaf.all {
-				if w.ports[2].maxDepth > 17<<10 {
+				if p := w.ports[2]; p.remoteTX == nil && p.maxDepth > 17<<10 {
 					t.Errorf("worker %d: %d bytes were queued", i, w.ports[2].maxDepth)
 				}
 			}

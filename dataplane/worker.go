@@ -39,14 +39,16 @@ type worker struct {
 
 // forwarding is the groups of a worker: the core, and the headers for what the core says.
 type forwarding struct {
-	core         *mcast.Switch
-	coreCalls    uint64         // number of calls of the core
-	groups       []groupTable   // by mcast.GroupID
-	prefixes     []netip.Prefix // of group addresses
-	ops          *rocev2.Operators
-	repairSpec   mcast.RepairSpec // of the groups with local repair
-	psnProbe     time.Duration    // mcast.GroupSpec.PSNProbe of all groups
-	envelopePort uint16           // UDP port of envelopes
+	core           *mcast.Switch
+	coreCalls      uint64         // number of calls of the core
+	groups         []groupTable   // by mcast.GroupID
+	prefixes       []netip.Prefix // of group addresses
+	ops            *rocev2.Operators
+	repairSpec     mcast.RepairSpec       // of the groups with local repair
+	psnProbe       time.Duration          // mcast.GroupSpec.PSNProbe of all groups
+	envelopePort   uint16                 // UDP port of envelopes
+	neighbourPorts map[mcast.Neighbor]int // of those that are up; not changed once it is set
+	reports        reportAuth
 }
 
 // scratch is reused for every packet, so that none is allocated.
@@ -55,9 +57,8 @@ type scratch struct {
 	frame         rocev2.Frame
 	chains        chains
 	pkt           mcast.Packet
-	targetScratch []mcast.Target      // targets of one target message
-	payload       [4096]byte          // of a packet in several buffers: no path MTU is larger
-	onReport      func(*mcast.Report) // takes what the core has to say to neighbour switches; nil: nobody does
+	targetScratch []mcast.Target // targets of one target message
+	payload       [4096]byte     // of a packet in several buffers: no path MTU is larger
 	out           mcast.Output
 	buildAddr     uint64 // the frame between beginFrame and endFrame
 	prefetched    byte   // so that prefetch is not optimised away
@@ -86,7 +87,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		frameSupply: newFrameSupply(umem, pool, max(cfg.Rings.Fill, cfg.Rings.Completion), cfg.Rings.Fill, c.sockets),
 		forwarding: forwarding{
 			core: mcast.New(limits), groups: make([]groupTable, limits.Groups), prefixes: cfg.GroupPrefixes,
-			ops: rocev2.NewOperators(rocev2.MaxShift), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe, envelopePort: cfg.Envelope.UDPPort,
+			ops: rocev2.NewOperators(rocev2.MaxShift), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe, envelopePort: cfg.Envelope.UDPPort, reports: newReportAuth(cfg.Switch.Keys),
 		},
 		scratch: scratch{
 			rx: make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)), chains: newChains(),

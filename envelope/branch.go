@@ -154,6 +154,7 @@ func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 		b.deadline = now + b.left
 	}
 	b.state, g.reg.Tree = branchPreparing, t
+	t.Parent = b.parent
 	for _, n := range t.Legs {
 		if n != NoNeighbour && n != b.parent && b.child(n) == nil {
 			b.children = append(b.children, child{to: n})

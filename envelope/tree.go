@@ -69,6 +69,9 @@ const NoNeighbour mcast.Neighbor = 0
 // Tree is the part of a group's tree at one switch. There is one only if some member is at
 // another switch.
 type Tree struct {
+	// Parent is the neighbour that has asked this switch to serve the group; NoNeighbour: this
+	// is the root.
+	Parent mcast.Neighbor
 	// Neighbours are the switches next in the tree.
 	Neighbours []TreeNeighbour
 	// Legs has the neighbour behind which each member of the registration is, or NoNeighbour.
@@ -87,7 +90,7 @@ func (t *Tree) clone() *Tree {
 	if t == nil {
 		return nil
 	}
-	return &Tree{slices.Clone(t.Neighbours), slices.Clone(t.Legs)}
+	return &Tree{t.Parent, slices.Clone(t.Neighbours), slices.Clone(t.Legs)}
 }
 
 // Leg returns the leg of member i; t may be nil.
