@@ -55,6 +55,11 @@ func newMaker(o *Options, bed *testbed.Testbed) (_ *maker, err error) {
 		}
 	}()
 	for _, h := range bed.Star.Hosts {
+		// Groups on the hosts' own link would each take an entry of their neighbour tables,
+		// of which the kernel has 1,024 for all namespaces together.
+		if err := h.NS.AddRoute(lab.StarGroupsIPv6, lab.StarSwitchIPv6, h.Interface); err != nil {
+			return nil, err
+		}
 		err := h.NS.Do(func() error {
 			x, err := endpoint.NewHost(h.IPv6, m.hostConfig())
 			if err == nil {

@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 	}
 	defer func() { err = errors.Join(err, mk.close()) }()
 	if err := r.register(ctx, mk); err != nil {
-		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, r.bed.Daemon.Output())
+		return nil, err
 	}
 	defer func() {
 		if err == nil {
