@@ -52,8 +52,8 @@ func Run(ctx context.Context, o Options, m machine.Machine, log io.Writer) (_ *R
 	r.bed, err = testbed.Build(ctx, testbed.Config{
 		Dir: runDir, Star: lab.StarConfig{Hosts: o.Members}, Gleamd: o.Gleamd, Groups: o.Groups, Frames: umemFrames,
 		// The receivers are no queue pairs: they answer no probe, whether of their PSN or
-		// because they are silent.
-		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 100ms}\nworker: {cpu: %d}\n", worker),
+		// because they are silent. A worker that spins would have CPU time for nothing.
+		More: fmt.Sprintf("psn_probe: 0s\nrepair: {timeout: 100ms}\nworker: {cpu: %d, spin: 0s}\n", worker),
 	})
 	if err != nil {
 		return nil, err
@@ -155,22 +155,56 @@ func (r *run) rounds(ctx context.Context, p *pump, cpu int) error {
 	}
 	sent := p.sent
 	for range r.opts.Rounds {
-		one, err := p.run(ctx, r.groups[:1], r.opts.Duration)
+		one, oneCPU, err := r.measure(ctx, p, r.groups[:1])
 		if err != nil {
 			return err
 		}
-		all, err := p.run(ctx, r.groups, r.opts.Duration)
+		all, allCPU, err := r.measure(ctx, p, r.groups)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(r.log, "one group: %.1f kpps in; %d groups: %.1f kpps in\n", one/1e3, len(r.groups), all/1e3)
+		fmt.Fprintf(r.log, "one group: %.1f kpps in, %.1f µs of CPU time for each; %d groups: %.1f kpps in, %.1f µs\n", one/1e3, oneCPU, len(r.groups), all/1e3, allCPU)
 		r.res.OnePPS, r.res.AllPPS = append(r.res.OnePPS, one), append(r.res.AllPPS, all)
+		r.res.OneCPU, r.res.AllCPU = append(r.res.OneCPU, oneCPU), append(r.res.AllCPU, allCPU)
 	}
 	after, err := r.bed.Client.Stats(ctx)
 	if err != nil {
 		return err
 	}
 	return r.res.account(before, after, p.sent-sent)
+}
+
+// measure returns the packets a second, and gleamd's CPU time for each in microseconds.
+func (r *run) measure(ctx context.Context, p *pump, groups []*group) (pps, cpu float64, err error) {
+	before, err := cpuTime(r.bed.Daemon.PID())
+	if err != nil {
+		return 0, 0, err
+	}
+	sent := p.sent
+	if pps, err = p.run(ctx, groups, r.opts.Duration); err != nil {
+		return 0, 0, err
+	}
+	after, err := cpuTime(r.bed.Daemon.PID())
+	return pps, float64((after - before).Microseconds()) / float64(p.sent-sent), err
+}
+
+// cpuTime returns the CPU time that a process has had, in ticks of 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time of gleamd: %w", err)
+	}
+	// The second field is the name in parentheses, which may have spaces.
+	_, rest, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(rest)
+	var user, system int64
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("CPU time of gleamd: process %d has %d fields", pid, len(fields))
+	}
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		return 0, fmt.Errorf("CPU time of gleamd: %w", err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond, nil
 }
 
 // end deletes all groups, as their masters do.
