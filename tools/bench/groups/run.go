@@ -265,13 +265,13 @@ func stayOn(cpu int) error {
 }
 
 // account checks that gleamd has counted what was sent, and that it lost nothing.
-func (res *Result) account(before, after *api.Stats, sent uint64) error {
+func (r *Result) account(before, after *api.Stats, sent uint64) error {
 	if n := after.Rx - before.Rx; n != sent {
 		return fmt.Errorf("gleamd has counted %d packets of %d", n, sent)
 	}
-	want := sent * uint64(res.Members-1)
+	want := sent * uint64(r.Members-1)
 	if n := after.Copies - before.Copies; n < want || n > want+want/100 { // a receiver that waits for a core is probed
-		return fmt.Errorf("gleamd has made %d copies of %d packets for %d receivers", n, sent, res.Members-1)
+		return fmt.Errorf("gleamd has made %d copies of %d packets for %d receivers", n, sent, r.Members-1)
 	}
 	for reason, n := range after.Drops {
 		if n > before.Drops[reason] {
