@@ -68,7 +68,7 @@ test: ## everything the project promises (root for the privileged tests)
 test-workers: ## the privileged tests of the switch with several workers (root; WORKERS=3)
 	@scripts/test workers
 
-test-trees: ## groups over a fat-tree of 20 switches, each kind of routing, with losses (root)
+test-trees: ## groups over a fat-tree of 20 switches, static routes and BGP, with losses (root)
 	@scripts/test trees
 
 test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (ARGS='--long'; --here on a machine that has rxe)

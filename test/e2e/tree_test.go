@@ -158,12 +158,12 @@ func TestTreesShareSpines(t *testing.T) {
 }
 
 // TestTreesAtLength is what takes longer (make test-trees): a fat-tree of 20 switches with 16
-// members, each kind of routing, with losses and without.
+// members, with static routes and those of BGP, with losses and without.
 func TestTreesAtLength(t *testing.T) {
 	if os.Getenv("GLEAM_TREES") == "" {
 		t.Skip("make test-trees")
 	}
-	for _, routing := range []fabric.Routing{fabric.Static, fabric.BGP, fabric.OSPF} {
+	for _, routing := range []fabric.Routing{fabric.Static, fabric.BGP} {
 		for _, loss := range []float64{0, 0.01} {
 			t.Run(fmt.Sprintf("%s, loss %v", routing, loss), func(t *testing.T) {
 				top, err := fabric.FatTree(4)
