@@ -8,8 +8,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Mistakes about groups with members at other switches.
 var _ = []mutant.Mutant{
 	mutant.New("members elsewhere are located here", "Between switches", mutant.In(membersHere,
-		"if r.Tree == nil {",
-		"if r.Tree != nil {")),
+		"r.Tree.Legs[i] == envelope.NoNeighbour",
+		"len(r.Tree.Legs) > i")),
 	mutant.New("members elsewhere are hosts of this switch", "Between switches", mutant.In((*hosts).setMembers,
 		"!s.gone && s.isHere()",
 		"!s.gone")),
