@@ -178,6 +178,11 @@ func TestSessionsComeWithTheTable(t *testing.T) {
 		if s := session(); s != 0 {
 			t.Errorf("the neighbour is down: session %d", s)
 		}
+		set(Neighbour{ID: 6, Port: 1, Session: 9})
+		g.SetTable(&table)
+		if s := session(); s != 0 {
+			t.Errorf("another neighbour is at the port: session %d", s)
+		}
 		set(Neighbour{ID: 5, Port: 1, Session: 2})
 		if s := session(); s != 0 {
 			t.Errorf("before the table: session %d", s)
