@@ -124,7 +124,7 @@ func TestNobodySpeaksForANeighbour(t *testing.T) {
 			if sent := leaf.sent(); sent != 2 || leaf.status().Acked == local.spec.SQPSN {
 				t.Fatalf("%d copies leave, want 2; drops %v", sent, leaf.drops())
 			}
-			ack := rocev2.Packet{Op: rocev2.Acknowledge, PSN: local.spec.SQPSN, Syndrome: rocev2.SyndromeACK}
+			ack := rocev2.Packet{Op: rocev2.Acknowledge, PSN: local.spec.SQPSN, Syndrome: rocev2.SyndromeACK, MSN: 0x9e377a} // with the tag of member 1 in epoch 1
 			attack("an ACK of the subtree by a host's port with the neighbour's MAC", 1, up, local, ack)
 			attack("an ACK of the subtree by the neighbour's port from another MAC", 2, n.hosts[1].mac, local, ack)
 			attack("an ACK of the subtree by the source itself, from the neighbour's MAC", 0, up, local, ack)
@@ -145,6 +145,12 @@ func TestNobodySpeaksForANeighbour(t *testing.T) {
 			n.forge(leaf, 1, n.hosts[1].mac, n.hosts[1], ack1)
 			if sent := leaf.sent(); sent != 0 || leaf.status().Acked == local.spec.SQPSN {
 				t.Errorf("acknowledged although the subtree has not")
+			}
+			late := ack
+			late.MSN = 1 // as of epoch 0 (R87)
+			n.forge(leaf, 2, up, local, late)
+			if sent, d := leaf.sent(), leaf.drops()["other_registration"]; sent != 0 || d != 1 || leaf.status().Acked == local.spec.SQPSN {
+				t.Errorf("feedback of another registration: %d frames leave, counted %d times", sent, d)
 			}
 			n.forge(leaf, 2, up, local, ack)
 			if sent := leaf.sent(); sent != 1 || leaf.status().Acked != local.spec.SQPSN {

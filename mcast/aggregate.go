@@ -187,6 +187,6 @@ func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome,
 	g.counters.FeedbackOut++
 	out.Feedback = append(out.Feedback, Feedback{
 		Group: g.id, To: MemberID(g.src.member), Op: op, BECN: g.agg.becnDue,
-		PSN: psn, Syndrome: syn, MSN: g.agg.messages.completed,
+		PSN: psn, Syndrome: syn, MSN: g.msnTo(MemberID(g.src.member), g.agg.messages.completed),
 	})
 }

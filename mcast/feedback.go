@@ -38,6 +38,8 @@ func (g *group) legOf(p *Packet) (int, Reason) {
 		return 0, NoSource
 	case p.Neighbor != 0 && rocev2.KeyOf(p.Src) != g.src.addr:
 		return 0, FeedbackStale // in the PSNs of an earlier source, which may equal those of this one (R18)
+	case p.Neighbor != 0 && p.Op == rocev2.Acknowledge && p.MSN != g.tagOf(MemberID(g.src.member)):
+		return 0, OtherRegistration
 	case g.acks[i].flags&isReceiver != 0:
 		return i, None
 	case g.legs[i].joining:

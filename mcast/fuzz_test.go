@@ -50,6 +50,9 @@ func FuzzInput(f *testing.F) {
 			}
 			if b[1]&0x40 != 0 {
 				p.Neighbor = 1
+				if b[1]&0x20 != 0 {
+					p.MSN = rocev2.MSN(who + 1) // the tag of R87
+				}
 			}
 			if s.Input(now, &p, &out); out.NeedVerify {
 				p.Verified = true

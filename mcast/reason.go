@@ -40,6 +40,7 @@ const (
 	NoSession                 // a report of a neighbour with which there is no such session
 	LaterEpoch                // a report of a registration that is not known here yet
 	ConflictingReport         // a report that does not fit what the neighbour reported before
+	OtherRegistration         // feedback of a neighbouring switch for another registration of the group or of its source
 	NumReasons
 )
 
@@ -75,6 +76,7 @@ var reasonNames = [NumReasons]string{
 	NoSession:          "no_session",
 	LaterEpoch:         "later_epoch",
 	ConflictingReport:  "conflicting_report",
+	OtherRegistration:  "other_registration",
 }
 
 // String returns the name under which r is counted.
@@ -119,6 +121,7 @@ var reasonTexts = [NumReasons]string{
 	NoSession:          "a report of a neighbouring switch from before one of the two started, or joined the group",
 	LaterEpoch:         "a report of a neighbouring switch about a registration that has not come here yet: it is repeated",
 	ConflictingReport:  "a report of a neighbouring switch that does not fit what it reported before: one of the two has a defect",
+	OtherRegistration:  "an acknowledgement of a neighbouring switch for an earlier or a later registration of the group or of its source (R87); if it does not end, the two switches have different registrations",
 }
 
 // Text returns the explanation of r for an operator.
@@ -134,7 +137,7 @@ func (r Reason) Text() string {
 // loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch, OtherRegistration:
 		return true
 	}
 	return false

@@ -129,7 +129,7 @@ func TestRepairToAnotherSwitchIsAsItCame(t *testing.T) {
 	r.sw.Input(0, &write, &r.out)
 	for leg, nak := range []Packet{
 		1: {Src: ipOf("B")},
-		2: {Src: ipOf("A"), Neighbor: 1}, // the next switch answers with the source's address
+		2: {Src: ipOf("A"), Neighbor: 1, MSN: 1}, // the next switch answers with the source's address
 	} {
 		if leg == 0 {
 			continue

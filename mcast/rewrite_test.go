@@ -39,7 +39,7 @@ func rewriting(t *testing.T, window, key bool) (in func(p Packet) *Output, acked
 	}
 	acked = func(psn rocev2.PSN) *Output {
 		for _, p := range []Packet{{Src: ipOf("B")}, {Src: ipOf("C")}, {Src: ipOf("A"), Neighbor: 1}} {
-			p.Group, p.DestQP, p.Verified, p.PSN, p.Op, p.Syndrome = groupIP, groupQPN, true, psn, rocev2.Acknowledge, rocev2.SyndromeACK
+			p.Group, p.DestQP, p.Verified, p.PSN, p.Op, p.Syndrome, p.MSN = groupIP, groupQPN, true, psn, rocev2.Acknowledge, rocev2.SyndromeACK, 1
 			s.Input(0, &p, out)
 		}
 		return out

@@ -164,3 +164,6 @@ func TestR84_TokenFirst(t *testing.T) { runTranscript(t) }
 func TestR84_TheLeaf(t *testing.T)    { runTranscript(t) }
 func TestR85_TurnEnds(t *testing.T)   { runTranscript(t) }
 func TestR86_Frozen(t *testing.T)     { runTranscript(t) }
+
+func TestR87_OtherRegistration(t *testing.T) { runTranscript(t) }
+func TestR87_TagToTheParent(t *testing.T)    { runTranscript(t) }

@@ -134,7 +134,7 @@ func TestSnapshotShows(t *testing.T) {
 	}
 
 	// All is acknowledged but for the leg of F and G, whose NAK ends the group when D has gone.
-	in(Packet{Src: ipOf("A"), Neighbor: 9, Op: rocev2.Acknowledge, PSN: 1, Syndrome: rocev2.SyndromeACK})
+	in(Packet{Src: ipOf("A"), Neighbor: 9, Op: rocev2.Acknowledge, PSN: 1, Syndrome: rocev2.SyndromeACK, MSN: s.groups[3].tagOf(0)})
 	s.Snapshot(3, &st)
 	if st.Acked != 0 || st.Retained != 2*minFrameBytes || st.RetainedMax != 3*minFrameBytes || !st.Members[3].HoldsACK || st.Members[6].HoldsACK {
 		t.Errorf("%+v", st)

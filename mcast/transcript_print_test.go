@@ -50,7 +50,10 @@ func (s *transcript) print(w *strings.Builder) {
 		}
 	}
 	for _, f := range o.Feedback {
-		becn := ""
+		becn, tag := "", ""
+		if g := s.sw.group(0); g != nil && !g.legs[g.members[f.To].leg].connected() {
+			tag = fmt.Sprintf(" tag=%x", uint32(f.MSN))
+		}
 		if f.BECN && f.Op != rocev2.CNP {
 			becn = " becn"
 		}
@@ -61,11 +64,14 @@ func (s *transcript) print(w *strings.Builder) {
 			if f.Syndrome != rocev2.SyndromeACK {
 				fmt.Fprintf(w, "credit code %#x: ", uint8(f.Syndrome))
 			}
-			fmt.Fprintf(w, "ACK %06x msn=%d to %s%s\n", uint32(f.PSN), f.MSN, nameOf(f.To), becn)
+			if tag == "" {
+				tag = fmt.Sprintf(" msn=%d", f.MSN)
+			}
+			fmt.Fprintf(w, "ACK %06x%s to %s%s\n", uint32(f.PSN), tag, nameOf(f.To), becn)
 		case k == rocev2.KindRNR:
-			fmt.Fprintf(w, "RNR %06x code=%d to %s%s\n", uint32(f.PSN), f.Syndrome&31, nameOf(f.To), becn)
+			fmt.Fprintf(w, "RNR %06x code=%d%s to %s%s\n", uint32(f.PSN), f.Syndrome&31, tag, nameOf(f.To), becn)
 		default:
-			fmt.Fprintf(w, "NAK %06x %#x to %s%s\n", uint32(f.PSN), uint8(f.Syndrome), nameOf(f.To), becn)
+			fmt.Fprintf(w, "NAK %06x %#x%s to %s%s\n", uint32(f.PSN), uint8(f.Syndrome), tag, nameOf(f.To), becn)
 		}
 	}
 	printEvents(w, o.Events)

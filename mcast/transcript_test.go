@@ -34,14 +34,14 @@ import (
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   a target message: WriteOnly with va=-1
 //	     [large|unkept]   the frame takes the room of two; the frame cannot be retained
-//	ack|nak|rnr|aeth psn=5 from=B [code=X] [msn=N] [becn] [nbr=N] [unverified]
+//	ack|nak|rnr|aeth psn=5 from=B [code=X] [msn=N] [becn] [nbr=N] [tag=X] [unverified]
 //	cnp from=B
 //	time +5ms           Advance to a later time
 //	pause +5ms [leg=B]  the switch has paused for this time at B's port, or at all ports
 //	delay B 5ms         the longest wait of a copy in the queue of B's port
 //	clock +5ms          a later time without a call of Advance
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
-//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [receive-only]
+//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [number=N] [receive-only]
 //	fast hi=X           a fast path has forwarded up to X-1 (R34)
 //	positions           the present positions
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
@@ -210,6 +210,8 @@ func (s *transcript) update(a args, w *strings.Builder) {
 				m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
 			case "rq":
 				m.RQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+			case "number":
+				m.Number = uint32(num(a.t, v, 10, 32))
 			case "slot":
 				m.Leg = LegID(v[0] - 'A')
 			}
@@ -383,6 +385,14 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 		p.Op, p.BECN = rocev2.CNP, true
 	default:
 		p.Op, p.MSN = rocev2.Acknowledge, rocev2.MSN(num(a.t, a.str("msn", "1"), 10, 24))
+		if g := s.sw.group(0); p.Neighbor != 0 && g != nil {
+			if k, ok := g.memberAt(p.Src); ok {
+				p.MSN = g.tagOf(k)
+			}
+		}
+		if a.d.HasArg("tag") {
+			p.MSN = rocev2.MSN(a.hex("tag"))
+		}
 		p.Syndrome = map[string]rocev2.Syndrome{"ack": 0x1F, "nak": 0x60, "rnr": 0x20}[a.d.Cmd]
 		if a.d.Cmd == "rnr" {
 			p.Syndrome |= rocev2.Syndrome(a.hex("code"))

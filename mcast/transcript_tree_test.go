@@ -15,6 +15,7 @@ import (
 type peer struct {
 	s      *transcript
 	nbr    Neighbor
+	epoch  uint32
 	leg    token.Leg // of the switch, at the peer
 	m      *token.Machine
 	out    token.Output
@@ -39,13 +40,13 @@ func (s *transcript) meet(spec *GroupSpec) {
 		if l.Kind != Forwarded {
 			continue
 		}
-		p := &peer{s: s, nbr: l.Neighbor, behind: map[token.Member]bool{}}
+		p := &peer{s: s, nbr: l.Neighbor, epoch: spec.Tree.Epoch, behind: map[token.Member]bool{}}
 		for i, m := range spec.Members {
 			if spec.Legs[m.Leg] == l {
 				p.behind[token.Member(i)+1] = true
 			}
 		}
-		cfg := token.Config{Group: groupIP, Switch: p}
+		cfg := token.Config{Group: groupIP, Epoch: spec.Tree.Epoch, Switch: p}
 		if l.Neighbor == spec.Tree.Parent {
 			p.leg, cfg.Root, cfg.Children = 1, true, []token.Leg{1}
 		}
@@ -63,7 +64,7 @@ func (s *transcript) meet(spec *GroupSpec) {
 func (s *transcript) session(n Neighbor, session uint64) {
 	for _, p := range s.peers {
 		if p.nbr == n && session != 0 {
-			p.m.Up(s.now, p.leg, session, &p.out)
+			p.m.Up(s.now, p.leg, token.SessionOf(session, p.epoch), &p.out)
 			p.note()
 		} else if p.nbr == n {
 			p.m.Cut(s.now, p.leg, &p.out)

@@ -100,7 +100,7 @@ func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 		g.counters.FeedbackOut++
 		out.Feedback = append(out.Feedback, Feedback{
 			Group: g.id, To: k, Op: rocev2.Acknowledge,
-			PSN: m.sqPSN.Prev(), Syndrome: rocev2.SyndromeACK, MSN: m.messages,
+			PSN: m.sqPSN.Prev(), Syndrome: rocev2.SyndromeACK, MSN: g.msnTo(k, m.messages),
 		})
 	}
 	return DuplicateData

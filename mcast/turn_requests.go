@@ -40,7 +40,7 @@ func (g *group) deferSource(k MemberID, code rocev2.RNRCode, out *Output) {
 	g.counters.FeedbackOut++
 	out.Feedback = append(out.Feedback, Feedback{
 		Group: g.id, To: k, Op: rocev2.Acknowledge,
-		PSN: m.sqPSN, Syndrome: code.RNR(), MSN: m.messages,
+		PSN: m.sqPSN, Syndrome: code.RNR(), MSN: g.msnTo(k, m.messages),
 	})
 }
 
@@ -84,7 +84,7 @@ func (g *group) nakFirstPacket(k MemberID, s rocev2.Syndrome, out *Output) {
 	g.counters.FeedbackOut++
 	m := &g.members[k]
 	out.Feedback = append(out.Feedback, Feedback{
-		Group: g.id, To: k, Op: rocev2.Acknowledge, PSN: m.sqPSN, Syndrome: s, MSN: m.messages,
+		Group: g.id, To: k, Op: rocev2.Acknowledge, PSN: m.sqPSN, Syndrome: s, MSN: g.msnTo(k, m.messages),
 	})
 }
 

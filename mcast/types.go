@@ -293,7 +293,7 @@ type Feedback struct {
 	BECN     bool
 	PSN      rocev2.PSN      // in the source's space; 0 for a CNP
 	Syndrome rocev2.Syndrome // Acknowledge only
-	MSN      rocev2.MSN      // Acknowledge only
+	MSN      rocev2.MSN      // Acknowledge only; to a source behind another switch: the tag of R87
 }
 
 // Report is one message to a neighbouring switch, about who may send in a group.

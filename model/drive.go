@@ -70,7 +70,11 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
 		to := r.host[f.To]
-		w.send(r.down[to], packet{feedback: true, source: uint8(to), psn: f.PSN, syndrome: f.Syndrome})
+		p := packet{feedback: true, source: uint8(to), psn: f.PSN, syndrome: f.Syndrome}
+		if w.nearestSwitch[sw][to] != 0 {
+			p.msn = uint8(f.MSN) // the tag: the member's number, as the epoch is 0
+		}
+		w.send(r.down[to], p)
 	}
 	for i := range o.Reports {
 		w.report(sw, &o.Reports[i])

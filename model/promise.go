@@ -37,6 +37,12 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 			}
 		}
 	}
+	if w.nearestSwitch[sw][src] != 0 {
+		if int(f.MSN) != src+1 {
+			w.fault(sw, "%s %06x to %s has tag %d, want %d", what, uint32(f.PSN), name(src), f.MSN, src+1)
+		}
+		return
+	}
 	if want := w.streams[src].messagesIn(n); int(f.MSN) != want && !w.cfg.again() {
 		w.fault(sw, "%s %06x to %s has MSN %d, complete are %d messages", what, uint32(f.PSN), name(src), f.MSN, want)
 	}

@@ -311,13 +311,18 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	}
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
+		msn, tag := fmt.Sprintf(" msn=%d", f.MSN), ""
+		if w.nearestSwitch[sw][w.switches[sw].host[f.To]] != 0 {
+			tag = fmt.Sprintf(" tag=%x", uint32(f.MSN))
+			msn = tag
+		}
 		switch to := name(int(f.To)); rank(f.Syndrome) {
 		case 0:
-			fmt.Fprintf(t, "ACK %06x msn=%d to %s\n", uint32(f.PSN), f.MSN, to)
+			fmt.Fprintf(t, "ACK %06x%s to %s\n", uint32(f.PSN), msn, to)
 		case 2:
-			fmt.Fprintf(t, "RNR %06x code=%d to %s\n", uint32(f.PSN), f.Syndrome&31, to)
+			fmt.Fprintf(t, "RNR %06x code=%d%s to %s\n", uint32(f.PSN), f.Syndrome&31, tag, to)
 		default:
-			fmt.Fprintf(t, "NAK %06x %#x to %s\n", uint32(f.PSN), uint8(f.Syndrome), to)
+			fmt.Fprintf(t, "NAK %06x %#x%s to %s\n", uint32(f.PSN), uint8(f.Syndrome), tag, to)
 		}
 	}
 	for i := range o.Events {

@@ -48,7 +48,7 @@ type packet struct {
 	source   uint8
 	index    uint8
 	syndrome rocev2.Syndrome
-	msn      uint8 // feedback of a host, if numbers are verified
+	msn      uint8 // feedback of a host, if numbers are verified; feedback of a switch to another
 	psn      rocev2.PSN
 	va       uint64
 	rkey     uint32
