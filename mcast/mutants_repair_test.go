@@ -430,7 +430,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a round trip over a pause is measured", "R58", mutant.In((*group).updateRTT,
 		"if !g.rtt.timing || g.rtt.timedIn != g.sw.hearing.pauses || !had",
 		"if !g.rtt.timing || !had")),
-	mutant.New("the silence of a leg does not double with its levels", "R23_Levels", mutant.In((*group).livenessTimeout,
+	mutant.New("the silence of a leg does not double with its levels", "R23_Levels", mutant.In((*group).deadAfterOf,
 		"<< g.levelsBehind(i)",
 		"<< min(g.levelsBehind(i), 0)")),
 	mutant.New("what waits in a queue is not answered", "R59", mutant.In((*group).livenessTimeout,

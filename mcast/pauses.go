@@ -86,13 +86,17 @@ func (g *group) applyAllPauses() {
 	}
 }
 
-// livenessTimeout returns how long leg i may be silent: DeadAfter, doubled with each level of switches
-// behind it, or, if DeadAfter follows
-// round trips (GroupSpec.DeadAfterMax), livenessProbes round trips if these are longer,
-// and the delay of its port's queue. The delay counts twice while the leg is recovering,
-// as the store is the rest of that queue.
+// deadAfterOf returns DeadAfter of leg i: doubled with each level of switches behind it.
+func (g *group) deadAfterOf(i int) time.Duration {
+	return min(g.live.deadAfter, math.MaxInt64>>(maxLevels+1)) << g.levelsBehind(i)
+}
+
+// livenessTimeout returns how long leg i may be silent: deadAfterOf, or, if DeadAfter
+// follows round trips (GroupSpec.DeadAfterMax), livenessProbes round trips if these are
+// longer, and the delay of its port's queue. The delay counts twice while the leg is
+// recovering, as the store is the rest of that queue.
 func (g *group) livenessTimeout(i int) time.Duration {
-	d := min(g.live.deadAfter, math.MaxInt64>>(maxLevels+1)) << g.levelsBehind(i)
+	d := g.deadAfterOf(i)
 	if g.live.deadAfterMax > d {
 		r := livenessProbes * (g.activity[i].recovery.rtt + 4*g.activity[i].recovery.rttVar)
 		if r == 0 || r > g.live.deadAfterMax {
