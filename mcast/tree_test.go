@@ -221,16 +221,20 @@ func (h *host) admitted(src, i int) {
 
 // advance fires the first deadline up to time by, and reports whether there was one.
 func (n *network) advance(by time.Duration) bool {
+	var first *node
 	for _, d := range n.nodes {
-		if at, ok := d.sw.NextDeadline(); ok && at <= by {
-			n.now = max(n.now, at)
-			d.enter()
-			d.sw.Advance(n.now, &d.out)
-			n.output(d, nil)
-			return true
+		if at, ok := d.sw.NextDeadline(); ok && (at < by || at == by && first == nil) {
+			first, by = d, at
 		}
 	}
-	return false
+	if first == nil {
+		return false
+	}
+	n.now = max(n.now, by)
+	first.enter()
+	first.sw.Advance(n.now, &first.out)
+	n.output(first, nil)
+	return true
 }
 
 // join brings a new receiver into the group while data flows.
