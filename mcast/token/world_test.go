@@ -90,7 +90,7 @@ type place struct {
 }
 
 func (p place) Locate(k Member) Leg {
-	if p.w.hosts[k].left {
+	if int(k) >= len(p.w.hosts) || p.w.hosts[k].left { // a fuzzed report names any member
 		return Nowhere
 	}
 	for s, below := p.w.tree.members[k], Here; s >= 0; s = p.w.above[s] {
