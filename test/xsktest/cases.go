@@ -282,14 +282,25 @@ func vanishes(p *portTest) {
 
 func waits(p *portTest) {
 	p.fill(2)
+	signals := 5 // a signal, as the Go runtime has them, ends a wait
 	for range 2 {
-		start := time.Now()
-		if woken, err := p.Poller.Wait(20 * time.Millisecond); woken || err != nil || time.Since(start) < 15*time.Millisecond {
-			p.Errorf("woken %v, %v after %v, want the time of 20 ms", woken, err, time.Since(start))
+		for start := time.Now(); ; start = time.Now() {
+			woken, err := p.Poller.Wait(20 * time.Millisecond)
+			if d := time.Since(start); woken || err != nil || d < 15*time.Millisecond && signals == 0 {
+				p.Errorf("woken %v, %v after %v, want the time of 20 ms", woken, err, d)
+			} else if d < 15*time.Millisecond {
+				signals--
+				continue
+			}
+			break
 		}
 	}
 	go p.Poller.Wake()
-	if woken, err := p.Poller.Wait(5 * time.Second); !woken || err != nil {
+	woken, err := p.Poller.Wait(5 * time.Second)
+	for ; !woken && err == nil && signals > 0; signals-- {
+		woken, err = p.Poller.Wait(5 * time.Second)
+	}
+	if !woken || err != nil {
 		p.Errorf("woken %v, %v", woken, err)
 	}
 	p.Poller.Wake()
