@@ -175,11 +175,11 @@ func (c *control) report(e *envelope.Event) {
 		}
 		c.notify(false, "member no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())
 	case envelope.GroupGone:
-		j.Kind, j.Reason = api.EventEnded, e.EndReason.String()
+		j.Kind, j.Reason = api.EventEnded, c.endReason(e)
 		if n := len(c.endedGroups); n > 0 && c.endedGroups[n-1].IP == e.Group {
 			j.Reason += "; last state: " + endText(&c.endedGroups[n-1])
 		}
-		c.notify(false, "group ended", "group", e.Group, "reason", e.EndReason.String())
+		c.notify(e.Err != nil, "group ended", "group", e.Group, "reason", c.endReason(e))
 	default:
 		return
 	}

@@ -44,6 +44,18 @@ func (c *control) groupEnded(g *group, last *dataplane.GroupState, why envelope.
 	}
 }
 
+// endReason returns why a group has ended, and has its last state say so.
+func (c *control) endReason(e *envelope.Event) string {
+	if e.Err == nil {
+		return e.EndReason.String()
+	}
+	why := e.EndReason.String() + ": " + e.Err.Error()
+	if n := len(c.endedGroups); n > 0 && c.endedGroups[n-1].IP == e.Group && c.endedGroups[n-1].Ended != nil {
+		c.endedGroups[n-1].Ended.Reason = why
+	}
+	return why
+}
+
 // endText returns the state of an ended group in a few words.
 func endText(a *api.Group) string {
 	return cmp.Or(a.Failure, a.State)

@@ -109,11 +109,11 @@ func (c *control) setTrees(cfg *config.Switch) error {
 // tellRegistrar gives the registrar an adjacency that has changed.
 func (c *control) tellRegistrar(a *neighbours.Adjacency) {
 	if !a.Up {
-		c.registrar.SetNeighbour(a.Number, nil)
+		c.registrar.SetNeighbour(c.now(), a.Number, nil)
 		return
 	}
-	c.registrar.SetNeighbour(a.Number, &envelope.Adjacency{
-		ID: envelope.SwitchID(a.ID), Session: a.Session, MTU: min(a.MTU, c.ports[a.Port].mtu),
+	c.registrar.SetNeighbour(c.now(), a.Number, &envelope.Adjacency{
+		ID: envelope.SwitchID(a.ID), Session: a.Session, MTU: min(a.MTU, c.ports[a.Port].mtu), Port: c.ports[a.Port].Name,
 	})
 }
 

@@ -30,7 +30,7 @@ const (
 	Joined       EventKind = iota + 1 // master: all members have confirmed; member: the switch has registered this member
 	MemberLeft                        // master: Member left, or was removed
 	Evicted                           // the switch evicted Member; at a member: itself
-	Failed                            // the group has failed: a fatal NAK, or the registration was lost; Err has details
+	Failed                            // the group has failed: a fatal NAK, a switch was lost, or the registration was; Err has details
 	Ended                             // the group was deleted, replaced, or its lease ended; or this host left
 	MemberJoined                      // master: a member joined later, by Add or Update, or returned
 )
@@ -210,6 +210,8 @@ func (g *Group) ended(e envelope.Event) {
 	switch e.EndReason {
 	case envelope.Failed:
 		kind = Failed
+	case envelope.SwitchLost:
+		kind, e.Member = Failed, envelope.MemberKey{}
 	case envelope.Evicted:
 		kind = Evicted
 	}

@@ -64,6 +64,7 @@ type Gone struct {
 	EndReason EndReason
 	Code      rocev2.Syndrome // Evicted, Failed: mcast.Event.Cause: the syndrome of the member's fatal NAK, or another cause
 	PSN       rocev2.PSN      // Evicted: the member acknowledged all data up to this PSN; Failed: the PSN of the NAK to the source
+	Lost      LostLink        // SwitchLost: which
 }
 
 // Ack acknowledges a Gone, by its Transaction.
@@ -145,9 +146,17 @@ func parseConfirm(r *reader, v6 bool) *Confirm {
 
 func (g *Gone) append(b []byte, v6 bool) ([]byte, error) {
 	b, err := appendKey(b, g.Member, v6)
-	return append24(append(b, byte(g.EndReason), byte(g.Code)), uint32(g.PSN)), err
+	b = append24(append(b, byte(g.EndReason), byte(g.Code)), uint32(g.PSN))
+	if g.EndReason == SwitchLost {
+		b = g.Lost.append(b)
+	}
+	return b, err
 }
 
 func parseGone(r *reader, v6 bool) *Gone {
-	return &Gone{Member: r.optionalKey(v6), EndReason: EndReason(r.u8()), Code: rocev2.Syndrome(r.u8()), PSN: rocev2.PSN(r.u24())}
+	g := &Gone{Member: r.optionalKey(v6), EndReason: EndReason(r.u8()), Code: rocev2.Syndrome(r.u8()), PSN: rocev2.PSN(r.u24())}
+	if g.EndReason == SwitchLost {
+		g.Lost = parseLostLink(r)
+	}
+	return g
 }

@@ -40,11 +40,12 @@ type branch struct {
 	children []child
 	checked  bool // the Planner has decided about the members here
 	problems []Problem
-	above    uint8 // levels behind the parent
-	counted  bool  // in Registrar.groupsOver
+	above    uint8        // levels behind the parent
+	entries  []*overEntry // in Registrar.over, one for each neighbour; none when it is not there
 	serial   uint32
 	over     bool           // the end has been reported, or need not be
 	endedBy  mcast.Neighbor // who has reported the end
+	lost     LostLink       // what has ended the group, if that is SwitchLost
 }
 
 // child is a switch below, in a step.
@@ -163,7 +164,7 @@ func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 	for _, n := range b.neighbours() {
 		t.Neighbours = append(t.Neighbours, TreeNeighbour{Neighbour: n})
 	}
-	r.countGroups(b, 1)
+	r.enlist(g)
 	r.locate(g)
 	for i := range b.children {
 		n := b.children[i].to
@@ -330,9 +331,9 @@ func (r *Registrar) abandon(now time.Duration, g *group, out *Output) {
 		return
 	}
 	b.over = true
-	r.countGroups(b, -1)
+	r.delist(g)
 	for i := range b.children {
-		r.endAt(now, b.children[i].to, g.reg.Group, b.id, NotEnded, out)
+		r.endAt(now, b.children[i].to, g, NotEnded, out)
 	}
 }
 
@@ -377,19 +378,6 @@ func (r *Registrar) setBranchTimer(g *group) {
 	}
 	g.try.owner = g
 	r.tries.set(&g.try, at)
-}
-
-// countGroups adds the group of b to the load of its neighbours, or takes it away.
-func (r *Registrar) countGroups(b *branch, n int) {
-	if b == nil || b.counted == (n > 0) {
-		return
-	}
-	b.counted = n > 0
-	for _, to := range b.neighbours() {
-		if r.groupsOver[to] += n; r.groupsOver[to] == 0 {
-			delete(r.groupsOver, to)
-		}
-	}
 }
 
 // sortRequests puts requests into the order in which they were made.

@@ -4,7 +4,6 @@
 package envelope
 
 import (
-	"net/netip"
 	"slices"
 	"time"
 
@@ -19,12 +18,13 @@ const endTime = 30 * time.Second
 // end while a Renew is on its way.
 const leaseSlack = 4
 
-// endAt tells a neighbour that an attempt, or a group, has ended.
-func (r *Registrar) endAt(now time.Duration, to mcast.Neighbor, ip netip.Addr, id attemptID, why EndReason, out *Output) {
+// endAt tells a neighbour that g, an attempt or a group, has ended.
+func (r *Registrar) endAt(now time.Duration, to mcast.Neighbor, g *group, why EndReason, out *Output) {
+	id, ip := g.branch.id, g.reg.Group
 	for _, k := range [...]relayKind{relayPrepare, relayCommit, relayRenew} {
 		r.answered(requestID{to: to, kind: k, id: id})
 	}
-	m := &relay{kind: relayEnd, id: id, group: ip, why: why}
+	m := &relay{kind: relayEnd, id: id, group: ip, why: why, lost: g.branch.lost}
 	r.ask(now, now+endTime, requestID{to: to, kind: relayEnd, id: id}, ip, nil, [][]byte{encodeRelay(m)}, out)
 }
 
@@ -33,11 +33,11 @@ func (r *Registrar) endFormer(now time.Duration, old, g *group, out *Output) {
 	if old == nil || old.branch == nil {
 		return
 	}
-	r.countGroups(old.branch, -1)
+	r.delist(old)
 	for _, n := range old.branch.neighbours() {
 		r.answered(requestID{to: n, kind: relayRenew, id: old.branch.id})
 		if !g.reg.Tree.has(n) {
-			r.endAt(now, n, g.reg.Group, old.branch.id, Replaced, out)
+			r.endAt(now, n, old, Replaced, out)
 		}
 	}
 }
@@ -50,10 +50,10 @@ func (r *Registrar) endElsewhere(now time.Duration, g *group, why EndReason, out
 		return
 	}
 	b.over = true
-	r.countGroups(b, -1)
+	r.delist(g)
 	for _, n := range b.neighbours() {
 		if n != b.endedBy {
-			r.endAt(now, n, g.reg.Group, b.id, why, out)
+			r.endAt(now, n, g, why, out)
 		} else {
 			r.answered(requestID{to: n, kind: relayRenew, id: b.id})
 		}
@@ -79,11 +79,15 @@ func (r *Registrar) endRelay(now time.Duration, from mcast.Neighbor, m *relay, o
 	b := g.branch
 	b.endedBy = from
 	if b.state == branchInstalled {
-		why := m.why
-		if why == NotEnded || why >= NumEndReasons {
-			why = Failed
+		switch why := m.why; {
+		case m.kind == relayEnded:
+			r.endFor(now, g, from, out)
+		case why == NotEnded || why >= NumEndReasons:
+			r.removeGroup(now, g, Failed, true, out)
+		default:
+			b.lost = m.lost
+			r.removeGroup(now, g, why, true, out)
 		}
-		r.removeGroup(now, g, why, true, out)
 		return
 	}
 	b.problems = append(b.problems, Problem{Reason: UnknownGroup})
@@ -107,25 +111,34 @@ func (r *Registrar) renewChildren(now time.Duration, g *group, m *relay, out *Ou
 		b.serial++
 	}
 	for i := range b.children {
-		c := &b.children[i]
-		n := &relay{kind: relayRenew, id: b.id, group: g.reg.Group, serial: b.serial, tx: g.tx, lease: g.reg.Lease, all: m.all}
-		if a := r.neighbours[c.to]; a != nil {
-			v6 := g.reg.Group.Is6()
-			var list []MemberRecord
-			for k := range m.list {
-				if j := g.reg.Find(m.list[k].Key()); j >= 0 && g.reg.Tree.Legs[j] == c.to {
-					list = append(list, MemberRecord{IP: m.list[k].IP, QPN: m.list[k].QPN})
-				}
-			}
-			n.list = list[:segmentFit(list, v6, payloadRoom(a.MTU, v6)+headerLen(v6)-relayHeaderLen(v6)-17)] // the master rotates a list that is too long
-		}
-		until := c.heardAt + g.reg.Lease + g.reg.Lease/leaseSlack // then the lease there is over
-		r.ask(now, until, requestID{to: c.to, kind: relayRenew, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(n)}, out)
+		r.renewChild(now, g, &b.children[i], m, out)
 	}
 }
 
-// renewRelay processes a Renew.
+// renewChild tells one switch below.
+func (r *Registrar) renewChild(now time.Duration, g *group, c *child, m *relay, out *Output) {
+	b := g.branch
+	n := &relay{kind: relayRenew, id: b.id, group: g.reg.Group, serial: b.serial, tx: g.tx, lease: g.reg.Lease, all: m.all}
+	if a := r.neighbours[c.to]; a != nil {
+		v6 := g.reg.Group.Is6()
+		var list []MemberRecord
+		for k := range m.list {
+			if j := g.reg.Find(m.list[k].Key()); j >= 0 && g.reg.Tree.Legs[j] == c.to {
+				list = append(list, MemberRecord{IP: m.list[k].IP, QPN: m.list[k].QPN})
+			}
+		}
+		n.list = list[:segmentFit(list, v6, payloadRoom(a.MTU, v6)+headerLen(v6)-relayHeaderLen(v6)-17)] // the master rotates a list that is too long
+	}
+	until := c.heardAt + g.reg.Lease + g.reg.Lease/leaseSlack // then the lease there is over
+	r.ask(now, until, requestID{to: c.to, kind: relayRenew, id: b.id}, g.reg.Group, g, [][]byte{encodeRelay(n)}, out)
+}
+
+// renewRelay processes a Renew. One of a child only asks whether the group is here.
 func (r *Registrar) renewRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
+	if a := r.attempt(m.group, m.id); a != nil && a.branch.child(from) != nil {
+		r.sendRelay(from, &relay{kind: relayRenewed, id: m.id, group: m.group, serial: m.serial}, out)
+		return
+	}
 	g := r.groups[m.group]
 	if g == nil || g.branch == nil || g.branch.id != m.id || g.branch.parent != from {
 		r.drop(UnknownGroupMsg, out)
@@ -155,18 +168,25 @@ func (r *Registrar) renewRelay(now time.Duration, from mcast.Neighbor, m *relay,
 
 func (r *Registrar) renewed(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
 	g := r.attempt(m.group, m.id)
-	if g == nil || g.branch.child(from) == nil || g.branch.serial != m.serial {
+	if g == nil {
 		r.drop(DuplicateMsg, out)
 		return
 	}
-	g.branch.child(from).heardAt = now
+	if c := g.branch.child(from); c != nil { // else it is the parent's
+		if g.branch.serial != m.serial {
+			r.drop(DuplicateMsg, out)
+			return
+		}
+		c.heardAt = now
+	}
 	r.answeredOnce(requestID{to: from, kind: relayRenew, id: m.id}, out)
 }
 
-// childSilent ends a group whose child has not answered for longer than its lease.
+// childSilent ends a group whose child has not answered for longer than its lease. A parent
+// that is silent does not renew the lease here.
 func (r *Registrar) childSilent(now time.Duration, q *relayRequest, out *Output) {
-	if r.groups[q.group.reg.Group] == q.group {
-		r.removeGroup(now, q.group, Failed, true, out)
+	if r.groups[q.ip] == q.group && q.to != q.group.branch.parent {
+		r.endFor(now, q.group, q.to, out)
 	}
 }
 

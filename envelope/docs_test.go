@@ -80,6 +80,7 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 		"repetition between switches: first wait / longest":                   {r.Switch.Retry, 16 * r.Switch.Retry},
 		"each of the two steps of a registration through a tree, at its root": {r.Switch.Timeout},
 		"End and Gone to a switch that does not answer":                       {endTime},
+		"an adjacency that is lost, before the groups over it end":            {r.Switch.Grace},
 		"switches one behind another, from the root":                          {maxHops},
 		"cookies: taken for at least / at most":                               {r.CookiePeriod, 2 * r.CookiePeriod},
 		"epochs above the newest known one":                                   {int(r.EpochStep)},
@@ -179,13 +180,13 @@ func TestDocumentedNumbers(t *testing.T) {
 	doc := readDoc(t, "PROTOCOL.md")
 	for what, words := range map[string]map[int]string{
 		"status": {0: "confirmed", 1: "not joined", 2: "QPN", 3: "sq_psn", 4: "rq_psn", 5: "virtual QPN", 6: "path MTU", 7: "WRITE window"},
-		"why":    {1: "deleted", 2: "lease expired", 3: "replaced by a newer epoch", 4: "left", 5: "removed by the master", 6: "evicted", 7: "group failed"},
+		"why":    {1: "deleted", 2: "lease expired", 3: "replaced by a newer epoch", 4: "left", 5: "removed by the master", 6: "evicted", 7: "group failed", 8: "a switch of the tree was lost"},
 	} {
 		i := strings.Index(doc, "    "+what+" ")
 		if i < 0 {
 			t.Fatalf("PROTOCOL.md §4 has no %s", what)
 		}
-		text := strings.Join(strings.Fields(doc[i:i+400]), " ")
+		text := strings.Join(strings.Fields(doc[i:i+500]), " ")
 		for n, word := range words {
 			if !regexp.MustCompile(fmt.Sprintf(`\b%d %s\b`, n, regexp.QuoteMeta(word))).MatchString(text) {
 				t.Errorf("%s: no \"%d %s\" in %q", what, n, word, text)

@@ -150,3 +150,20 @@ func TestTreeThousandMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestTreeMasterAlone: the master is at a switch without members; all of them are at another.
+func TestTreeMasterAlone(t *testing.T) {
+	f := newFabric(t, 3, [][2]int{{0, 1}, {1, 2}})
+	reg := sample(1, 4)
+	f.members(reg, spread(4, 2))
+	m := f.master(masterAddr, 0, reg)
+	f.run(time.Second)
+	if on := f.installed(reg.Group); f.last(masterAddr).Kind != Registered || len(on) != 3 {
+		t.Errorf("installed at %v, %s", on, eventString(f.last(masterAddr)))
+	}
+	var out Output
+	m.Delete(f.now, &out)
+	f.hostDid(masterAddr, &out)
+	f.run(5 * time.Second)
+	f.checkNothingLeft()
+}

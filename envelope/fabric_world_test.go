@@ -109,8 +109,17 @@ func (f *fabric) connect(i int, n mcast.Neighbor, p int) {
 		return
 	}
 	f.sessions++
-	f.switches[i].sw.SetNeighbour(n, &Adjacency{ID: switchID(p), Session: f.sessions, MTU: 1500})
-	o.sw.SetNeighbour(f.reverse(i, n), &Adjacency{ID: switchID(i), Session: f.sessions, MTU: 1500})
+	f.switches[i].sw.SetNeighbour(f.now, n, &Adjacency{ID: switchID(p), Session: f.sessions, MTU: 1500, Port: portName(n)})
+	o.sw.SetNeighbour(f.now, f.reverse(i, n), &Adjacency{ID: switchID(i), Session: f.sessions, MTU: 1500, Port: portName(f.reverse(i, n))})
+}
+
+// portName is the name of the port of a switch toward its neighbour n.
+func portName(n mcast.Neighbor) string { return fmt.Sprintf("eth%d", n) }
+
+// cut takes the adjacency of switch i that is its nth away from both ends.
+func (f *fabric) cut(i int, n mcast.Neighbor) {
+	f.switches[i].sw.SetNeighbour(f.now, n, nil)
+	f.switches[f.switches[i].peers[n-1]].sw.SetNeighbour(f.now, f.reverse(i, n), nil)
 }
 
 // reverse returns the number that the neighbour n of switch i has for i.
@@ -398,9 +407,9 @@ func (f *fabric) checkNothingLeft() {
 	for i, s := range f.switches {
 		r := s.sw
 		if len(s.table.groups)+len(r.groups)+len(r.locating)+len(r.members)+len(r.requests)+len(r.requestTimers)+len(r.preparing)+
-			len(r.prepareExpiries)+len(r.groupsOver)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
-			f.t.Errorf("switch %d has left: table %v, groups %v, locating %v, members %v, requests %v, preparing %v, load %v, %d leases, %d tries",
-				i, len(s.table.groups), r.groups, r.locating, r.members, requestText(r), r.preparing, r.groupsOver, len(r.leases), len(r.tries))
+			len(r.prepareExpiries)+len(r.over)+len(r.changes)+len(r.changeTimers)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
+			f.t.Errorf("switch %d has left: table %v, groups %v, locating %v, members %v, requests %v, preparing %v, load %v, %d changes, %d leases, %d tries",
+				i, len(s.table.groups), r.groups, r.locating, r.members, requestText(r), r.preparing, r.over, len(r.changes), len(r.leases), len(r.tries))
 		}
 	}
 }

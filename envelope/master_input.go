@@ -265,7 +265,7 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 		m.end(now, true, out) // a failed group serves no member: delete it at the switch
 	case g.Member == MemberKey{}:
 		m.stop()
-		m.event(Event{Kind: GroupGone, EndReason: g.EndReason}, out)
+		m.event(Event{Kind: GroupGone, EndReason: g.EndReason, Err: g.Lost.err()}, out)
 	default:
 		m.handleMemberGone(now, g.Member, g, out)
 	}

@@ -148,7 +148,7 @@ func (m *Member) handleGone(msg *Message, body *Gone, out *Output) {
 	default: // also for an epoch whose Notify was lost
 		m.end(g, msg.Epoch, body.EndReason, out)
 		e := &out.Events[len(out.Events)-1]
-		e.PSN, e.Code = body.PSN, body.Code
+		e.PSN, e.Code, e.Err = body.PSN, body.Code, body.Lost.err()
 	}
 }
 

@@ -41,7 +41,7 @@ const (
 	// the cause.
 	MemberGone
 	// GroupGone [all]: the group has ended, for Member this host's membership; see
-	// EndReason. Final for the group and epoch.
+	// EndReason. Final for the group and epoch. If that is SwitchLost, Err is a *LostLink.
 	GroupGone
 	// LeaveFailed [Master, Member]: Err says why the removal of Member is unconfirmed.
 	LeaveFailed

@@ -173,12 +173,14 @@ const (
 	Removed       EndReason = 5 // the master removed the member
 	Evicted       EndReason = 6 // by the switch, under the group's policy; see the code
 	Failed        EndReason = 7 // a fatal NAK under the policy Strict: the whole group has failed
-	NumEndReasons EndReason = 8
+	SwitchLost    EndReason = 8 // a switch next in the group's tree is lost, or has forgotten the group; see LostLink
+	NumEndReasons EndReason = 9
 )
 
 var endReasonNames = [NumEndReasons]string{
 	NotEnded: "not ended", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
 	Left: "left", Removed: "removed by the master", Evicted: "evicted", Failed: "group failed",
+	SwitchLost: "a switch of the tree was lost",
 }
 
 // String returns w in words.

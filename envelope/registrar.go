@@ -171,7 +171,9 @@ type Registrar struct {
 // treeBooks are what a registrar knows about other switches.
 type treeBooks struct {
 	neighbours      map[mcast.Neighbor]*neighbour
-	groupsOver      map[mcast.Neighbor]int // groups whose tree leads over a neighbour
+	over            map[mcast.Neighbor][]*overEntry // groups whose tree leads over a neighbour
+	changes         map[mcast.Neighbor]*neighbourChange
+	changeTimers    timers[*neighbourChange]
 	requests        map[requestID]*relayRequest
 	requestTimers   timers[*relayRequest]
 	requestCount    uint64
@@ -182,8 +184,8 @@ type treeBooks struct {
 
 func newTreeBooks() treeBooks {
 	return treeBooks{
-		neighbours: map[mcast.Neighbor]*neighbour{}, groupsOver: map[mcast.Neighbor]int{}, requests: map[requestID]*relayRequest{},
-		preparing: map[prepareKey]*prepareAssembly{},
+		neighbours: map[mcast.Neighbor]*neighbour{}, over: map[mcast.Neighbor][]*overEntry{}, changes: map[mcast.Neighbor]*neighbourChange{},
+		requests: map[requestID]*relayRequest{}, preparing: map[prepareKey]*prepareAssembly{},
 	}
 }
 

@@ -59,6 +59,45 @@ func checkBooks(t testing.TB, r *Registrar) {
 		t.Errorf("%d timers of %d groups being located, %d of %d assemblies (%v, kept %v), %d of %d Gones (%d)", len(r.tries), len(r.locating), len(r.expiries), len(r.pending),
 			under, r.pendingUnder, len(r.events.repeats), len(r.events.byID), len(r.events.about))
 	}
+	checkOver(t, r)
+}
+
+// checkOver checks the groups over each neighbour, and the changes that are being carried out.
+func checkOver(t testing.TB, r *Registrar) {
+	t.Helper()
+	entries := 0
+	for n, list := range r.over {
+		for i, e := range list {
+			if e.to != n || e.index != i || !slices.Contains(e.group.branch.entries, e) || !slices.Contains(e.group.branch.neighbours(), n) {
+				t.Errorf("entry %d over neighbour %d is %+v", i, n, e)
+			}
+			if ip := e.group.reg.Group; r.groups[ip] != e.group && r.locating[ip] != e.group {
+				t.Errorf("%v, over neighbour %d, is no group", ip, n)
+			}
+			entries++
+		}
+	}
+	for _, g := range r.groups {
+		if b := g.branch; b != nil {
+			entries -= len(b.neighbours())
+		}
+	}
+	for _, g := range r.locating {
+		if b := g.branch; b != nil && b.state != branchPlanning {
+			entries -= len(b.neighbours())
+		}
+	}
+	if entries != 0 {
+		t.Errorf("%d entries too many are over neighbours", entries)
+	}
+	if len(r.changes) != len(r.changeTimers) {
+		t.Errorf("%d changes of neighbours have %d timers", len(r.changes), len(r.changeTimers))
+	}
+	for n, c := range r.changes {
+		if len(r.over[n]) == 0 || c.to != n || c.timer.index == 0 || c.lost != (r.neighbours[n] == nil) {
+			t.Errorf("change %+v of neighbour %d, with %d groups", c, n, len(r.over[n]))
+		}
+	}
 }
 
 // gones returns the Gones that wait for their Acks, in the order in which they were made.

@@ -176,22 +176,26 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 // master.
 func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tellMaster bool, out *Output) {
 	ip := g.reg.Group
+	var lost LostLink
+	if g.branch != nil {
+		lost = g.branch.lost
+	}
 	r.remove(g)
 	for i := range g.reg.Members {
 		delete(r.members, g.reg.Members[i].Key())
 	}
 	r.table.Remove(ip, why)
-	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why})
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why, Err: lost.err()})
 	r.endElsewhere(now, g, why, out)
 	if g.local() {
 		return
 	}
 	if tellMaster && g.isRoot() {
-		r.queueGone(now, g, g.reg.Master, &Gone{EndReason: why}, out)
+		r.queueGone(now, g, g.reg.Master, &Gone{EndReason: why, Lost: lost}, out)
 	}
 	for i := range g.reg.Members {
 		if k := g.reg.Members[i].Key(); g.reg.Tree.Leg(i) == NoNeighbour {
-			r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why}, out)
+			r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why, Lost: lost}, out)
 		}
 	}
 }

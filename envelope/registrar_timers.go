@@ -58,7 +58,7 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 // NextDeadline returns the time at which Advance must be called next.
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
-	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next, r.requestTimers.next, r.prepareExpiries.next} {
+	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next, r.requestTimers.next, r.prepareExpiries.next, r.changeTimers.next} {
 		if at, ok := next(); ok {
 			d.add(at)
 		}
@@ -76,6 +76,7 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 	for _, k := range r.prepareExpiries.fired(now) {
 		r.forgetPrepare(k)
 	}
+	r.advanceNeighbours(now, out)
 	r.advanceRequests(now, out)
 	for _, g := range inOrder(r.tries.fired(now)) {
 		ip := g.reg.Group

@@ -81,6 +81,7 @@ type relay struct {
 	above    uint8         // Commit: levels of switches behind the parent
 	problems []Problem     // Refused; at least one
 	why      EndReason     // End; NotEnded: the attempt has failed
+	lost     LostLink      // End: of SwitchLost
 	serial   uint32        // Renew, Renewed, Gone, Noted
 	tx       uint32        // Renew: of the Notify
 	lease    time.Duration // Renew
@@ -160,7 +161,9 @@ func (m *relay) appendBody(b []byte, v6 bool) (_ []byte, err error) {
 	case relayCommit:
 		b = append(b, m.above)
 	case relayEnd:
-		b = append(b, byte(m.why))
+		if b = append(b, byte(m.why)); m.why == SwitchLost {
+			b = m.lost.append(b)
+		}
 	case relayRenew:
 		b = be.AppendUint32(be.AppendUint32(b, m.serial), m.tx)
 		b = be.AppendUint64(b, uint64(m.lease))
@@ -232,7 +235,9 @@ func (m *relay) parseBody(r *reader, v6 bool) {
 	case relayCommit:
 		m.above = r.u8()
 	case relayEnd:
-		m.why = EndReason(r.u8())
+		if m.why = EndReason(r.u8()); m.why == SwitchLost {
+			m.lost = parseLostLink(r)
+		}
 	case relayRenew:
 		m.serial, m.tx, m.lease = r.u32(), r.u32(), r.duration()
 		switch r.u8() {

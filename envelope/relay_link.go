@@ -26,7 +26,8 @@ type Adjacency struct {
 	// Session is a number that both ends have agreed upon, and that was never used between
 	// them before: a relay of another session is void.
 	Session uint64
-	MTU     int // of the link, in bytes of IP packets
+	MTU     int    // of the link, in bytes of IP packets
+	Port    string // the name of this switch's port
 }
 
 // Relay is a relay to send to a neighbour switch. Data belongs to the receiver of the
@@ -131,21 +132,6 @@ func (r *Registrar) SetSwitch(c SwitchConfig) error {
 	}
 	r.cfg.Switch = c
 	return nil
-}
-
-// SetNeighbour records the adjacency with a neighbour, nil when it is lost. Groups whose
-// tree leads over the neighbour stay: repetitions reach it when it is back, and their
-// leases end them otherwise.
-func (r *Registrar) SetNeighbour(n mcast.Neighbor, a *Adjacency) {
-	old := r.neighbours[n]
-	switch {
-	case a == nil:
-		delete(r.neighbours, n)
-	case old != nil && old.Session == a.Session && old.ID == a.ID:
-		old.MTU = a.MTU
-	default:
-		r.neighbours[n] = &neighbour{Adjacency: *a}
-	}
 }
 
 // sendRelay sends m once, if the neighbour is there.

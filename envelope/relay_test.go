@@ -31,6 +31,7 @@ func relayExamples() []relay {
 		{kind: relayCommit, id: id, total: 1, group: g4, above: 3},
 		{kind: relayCommitted, id: id, total: 1, group: g4},
 		{kind: relayEnd, id: id, total: 1, group: g6, why: Expired},
+		{kind: relayEnd, id: id, total: 1, group: g6, why: SwitchLost, lost: LostLink{At: 0x101, To: 0x102, Port: "eth1"}},
 		{kind: relayEnded, id: id, total: 1, group: g4},
 		{kind: relayRenew, id: id, total: 1, group: g4, serial: 4, tx: 8, lease: time.Minute, list: []MemberRecord{{IP: reg.Members[0].IP, QPN: 0x100}}},
 		{kind: relayRenew, id: id, total: 1, group: g4, serial: 4, tx: 8, lease: time.Minute, all: true},

@@ -43,16 +43,20 @@ type SwitchConfig struct {
 	Retry time.Duration
 	// Timeout bounds each of the two steps of a registration at the root; default 4 s.
 	Timeout time.Duration
+	// Grace is how long an adjacency may be lost before the groups over it end; default
+	// 3 s.
+	Grace time.Duration
 }
 
 func (c *SwitchConfig) setDefaults() error {
 	defaultTo(&c.Retry, 50*time.Millisecond)
 	defaultTo(&c.Timeout, 4*time.Second)
+	defaultTo(&c.Grace, 3*time.Second)
 	if c.Planner == nil {
 		return nil
 	}
-	if c.ID == 0 || c.Auth.Insecure || c.Retry < 0 || c.Timeout < c.Retry {
-		return fmt.Errorf("trees: switch ID %v, first retry after %v, timeout %v: need an ID, a key, and a timeout that is the longer one", c.ID, c.Retry, c.Timeout)
+	if c.ID == 0 || c.Auth.Insecure || c.Retry < 0 || c.Timeout < c.Retry || c.Grace < 0 {
+		return fmt.Errorf("trees: switch ID %v, first retry after %v, timeout %v, grace %v: need an ID, a key, a timeout that is longer than the retry, and a positive grace", c.ID, c.Retry, c.Timeout, c.Grace)
 	}
 	if err := c.Auth.check(); err != nil {
 		return fmt.Errorf("trees: %w", err)
@@ -155,7 +159,7 @@ func (r *Registrar) plan(g *group) (*Tree, Verdict) {
 	}
 	t := &Tree{Legs: make([]mcast.Neighbor, len(g.reg.Members))}
 	hops := make([][]mcast.Neighbor, len(g.reg.Members))
-	remote := false
+	remote := g.branch != nil // the one that has asked is a part of the tree
 	verdict := accepted
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
@@ -200,11 +204,7 @@ func (r *Registrar) usable(g *group, hops []mcast.Neighbor) []mcast.Neighbor {
 }
 
 func (r *Registrar) loadOf(n mcast.Neighbor) neighbourLoad {
-	l := neighbourLoad{groups: r.groupsOver[n], traffic: r.cfg.Switch.Planner.Traffic(n)}
-	if a := r.neighbours[n]; a != nil {
-		l.id = a.ID
-	}
-	return l
+	return neighbourLoad{id: r.adjacencyOf(n).ID, groups: len(r.over[n]), traffic: r.cfg.Switch.Planner.Traffic(n)}
 }
 
 // unsupported returns what keeps a registration from spanning several switches, or 0.

@@ -91,6 +91,7 @@ func examples() map[string]Message {
 		"Gone":                  {head(g4), &Gone{Member: key, EndReason: Evicted, Code: 0x62, PSN: 0x123456}},
 		"Gone-group":            {head(g4), &Gone{EndReason: Expired}},
 		"Gone-group-v6":         {head(g6), &Gone{EndReason: Expired}},
+		"Gone-lost":             {head(g4), &Gone{EndReason: SwitchLost, Lost: LostLink{At: 0x101, To: 0x102, Port: "eth1"}}},
 		"Ack":                   {head(g4), &Ack{}},
 		"Where":                 {head(g4), &Where{key.IP, nonce}},
 		"Where-v6":              {head(g6), &Where{key6.IP, nonce}},

@@ -12,7 +12,7 @@ import (
 
 // Apply changes the groups. It may allocate. An operation that returns an error has
 // changed nothing. RemoveMember may put feedback into out: the group's ACK no longer
-// waits for that member.
+// waits for that member. So may DeleteGroup: a source with data in flight gets a NAK.
 func (s *Switch) Apply(now time.Duration, op Op, out *Output) error {
 	out.reset()
 	switch op := op.(type) {
@@ -72,6 +72,7 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", id)
 	}
+	g.refuseUnfinished(out)
 	g.clearStore(0, out)
 	g.noteAllDepartures(now)
 	g.deactivate()
@@ -79,6 +80,14 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 	s.timers.stop(id)
 	s.groups[id] = nil
 	return nil
+}
+
+// refuseUnfinished answers the source of a group that ends with data in flight: nothing of
+// it will be acknowledged (R87). A source behind another switch is answered there.
+func (g *group) refuseUnfinished(out *Output) {
+	if !g.failed && g.src.member != none && g.src.neighbor == 0 && !g.isQuiescent() {
+		g.sendNAK(out, rocev2.SyndromeNAKOpErr, g.agg.acked.Next())
+	}
 }
 
 // newGroup makes a group of a validated spec.
