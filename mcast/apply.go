@@ -83,7 +83,8 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 }
 
 // refuseUnfinished answers the source of a group that ends with data in flight: nothing of
-// it will be acknowledged (R87). A source behind another switch is answered there.
+// it will be acknowledged (R88). A source behind another switch is answered there. A group
+// that resumes has no source yet.
 func (g *group) refuseUnfinished(out *Output) {
 	if !g.failed && g.src.member != none && g.src.neighbor == 0 && !g.isQuiescent() {
 		g.sendNAK(out, rocev2.SyndromeNAKOpErr, g.agg.acked.Next())

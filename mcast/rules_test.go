@@ -167,3 +167,6 @@ func TestR86_Frozen(t *testing.T)     { runTranscript(t) }
 
 func TestR87_OtherRegistration(t *testing.T) { runTranscript(t) }
 func TestR87_TagToTheParent(t *testing.T)    { runTranscript(t) }
+
+func TestR88_DeletedInFlight(t *testing.T)   { runTranscript(t) }
+func TestR88_DeletedWithoutUna(t *testing.T) { runTranscript(t) }
