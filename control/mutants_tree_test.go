@@ -7,6 +7,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Mistakes about groups with members at other switches.
 var _ = []mutant.Mutant{
+	mutant.New("nobody is told which switch was lost", "GroupEndsWithItsNeighbour", mutant.In((*control).endReason,
+		"why := e.EndReason.String() + \": \" + e.Err.Error()",
+		"why := e.EndReason.String()")),
 	mutant.New("members elsewhere are located here", "Between switches", mutant.In(membersHere,
 		"r.Tree.Legs[i] == envelope.NoNeighbour",
 		"len(r.Tree.Legs) > i")),

@@ -35,7 +35,7 @@ func TestEventsKeepTheNewest(t *testing.T) {
 func TestWhyBecomesKind(t *testing.T) {
 	for why, want := range map[envelope.EndReason]EventKind{
 		envelope.Deleted: Ended, envelope.Expired: Ended, envelope.Replaced: Ended, envelope.Left: Ended,
-		envelope.Removed: Ended, envelope.Evicted: Evicted, envelope.Failed: Failed,
+		envelope.Removed: Ended, envelope.Evicted: Evicted, envelope.Failed: Failed, envelope.SwitchLost: Failed,
 	} {
 		g := newGroup()
 		g.memberEvent(envelope.Event{Kind: envelope.GroupGone, EndReason: why})

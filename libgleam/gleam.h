@@ -130,7 +130,7 @@ enum gleam_event_kind {
 	GLEAM_JOINED  = 1, /* registered */
 	GLEAM_LEFT    = 2, /* at the master: a member left or was removed */
 	GLEAM_EVICTED = 3, /* the switch cut a member off; to a member: itself, and final */
-	GLEAM_FAILED  = 4, /* the join did not come about, or the group is dead; final */
+	GLEAM_FAILED  = 4, /* the join did not come about, a switch was lost, or the group is dead; final */
 	GLEAM_ENDED   = 5, /* deleted, replaced, its lease ran out, or we left; final */
 };
 

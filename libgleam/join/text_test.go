@@ -25,6 +25,8 @@ func TestText(t *testing.T) {
 		{endpoint.Event{Kind: endpoint.Ended, Member: who, Reason: envelope.Expired}, "ended: lease expired"},
 		{endpoint.Event{Kind: endpoint.Failed, Member: who, Reason: envelope.Failed, PSN: 5}, "failed (10.0.0.3): group failed, by a fatal NAK of this member for PSN 0x000005"},
 		{endpoint.Event{Kind: endpoint.Failed, Err: errors.New("why")}, "failed: why"},
+		{endpoint.Event{Kind: endpoint.Failed, Reason: envelope.SwitchLost, Err: &envelope.LostLink{At: 1, To: 2, Port: "eth3"}},
+			"failed: a switch of the tree was lost: switch 0000000000000001 lost switch 0000000000000002 at port eth3"},
 	} {
 		if got := Text(c.e); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.e, got, c.want)

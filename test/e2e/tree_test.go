@@ -4,12 +4,19 @@
 package e2e
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/session"
+	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
@@ -154,6 +161,74 @@ func TestTreesShareSpines(t *testing.T) {
 	}
 	for _, m := range all {
 		m.leave()
+	}
+}
+
+// TestTreeIsCut: the only link between two switches goes down in mid-transfer. The source gets
+// no completion without the bytes at all receivers, and an error within 10 s. All members, the
+// logs and the journals of both switches know which switch was lost.
+func TestTreeIsCut(t *testing.T) {
+	r := newFabricRig(t, fabric.Config{Topology: twoSwitches(t)}, "", false)
+	m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
+	m.fill(0)
+	mr, w, last := m.regions[0], m.groups[0].Info().Window, 0
+	var begin time.Time
+	err := r.writeAll(m.groups[0].QP(), mr, w.Base, w.RKey, treeMessage, func(done int) {
+		last = done
+		if done == treeMemory/treeMessage/2 {
+			if err := r.fab.SetLink("l1", "l2", false); err != nil {
+				t.Error(err)
+			}
+			begin = time.Now()
+		}
+	})
+	took := time.Since(begin)
+	t.Logf("after %d messages, %v after the cut: %v", last, took, err)
+	if err == nil {
+		t.Error("all messages are complete, without a way to half of the receivers")
+	}
+	for i, other := range m.regions {
+		if n := last * treeMessage; !bytes.Equal(other.Bytes()[:n], mr.Bytes()[:n]) {
+			t.Errorf("%s does not have the %d messages that are complete", m.hosts[i].Name, last)
+		}
+	}
+	if took > 10*time.Second {
+		t.Errorf("the source got its error after %v", took)
+	}
+	for i, g := range m.groups {
+		m.lostSwitch(i, g)
+	}
+	for name, e := range r.engines {
+		until(t, name+" has a journal entry with the switch that was lost", func() bool {
+			list, err := e.Events(r.ctx, 0)
+			return err == nil && slices.ContainsFunc(list.Events, func(x api.Event) bool {
+				return x.Kind == api.EventEnded && strings.HasPrefix(x.Reason, envelope.SwitchLost.String()+": switch ")
+			})
+		})
+	}
+}
+
+// lostSwitch waits for member i's last event, which says that a switch was lost, and which.
+func (m *fabricMembers) lostSwitch(i int, g *endpoint.Group) {
+	t := m.r.t
+	t.Helper()
+	for {
+		select {
+		case e, ok := <-g.Events():
+			var lost *envelope.LostLink
+			switch {
+			case !ok:
+				t.Errorf("%s was not told that a switch was lost", m.hosts[i].Name)
+			case e.Kind != endpoint.Failed:
+				continue
+			case e.Reason != envelope.SwitchLost || !errors.As(e.Err, &lost) || lost.At == 0 || lost.To == 0 || lost.Port == "":
+				t.Errorf("%s: %v, %v, %v", m.hosts[i].Name, e.Kind, e.Reason, e.Err)
+			}
+			return
+		case <-m.r.ctx.Done():
+			t.Errorf("%s was told nothing", m.hosts[i].Name)
+			return
+		}
 	}
 }
 
