@@ -134,10 +134,8 @@ func TestTreeForgets(t *testing.T) {
 			t.Run(fmt.Sprintf("switch %d, away for %v", victim, away), func(t *testing.T) {
 				f := newFabric(t, 4, [][2]int{{0, 1}, {1, 2}, {1, 3}})
 				reg := f.registered(0, 1, 2, 3)
-				var links []LostLink
 				for k := range f.switches[victim].peers {
 					f.cut(victim, mcast.Neighbor(k+1))
-					links = append(links, f.bothEnds(victim, mcast.Neighbor(k+1))[1])
 				}
 				f.silent[victim] = true
 				f.run(away)
