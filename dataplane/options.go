@@ -21,8 +21,9 @@ func (p *Plane) SetOptions(pi int, c *config.Port) error {
 	return p.SetRate(pi, int64(c.Rate)) // with the longest wait in the queue
 }
 
-// SetLimits replaces the limits of packets per second of every port, and shares the frames
-// that may wait at ports among so many. A port with more than its share sends that first.
+// SetLimits replaces the limits of packets per second of every port. Each of the given number
+// of ports gets an equal share of the frames that may wait; a port that has more in its
+// queue sends these first.
 func (p *Plane) SetLimits(l *config.Limits, ports int) error {
 	if !p.workers.do(func(w *worker) {
 		for _, x := range w.ports {

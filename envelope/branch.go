@@ -44,7 +44,7 @@ type branch struct {
 	entries  []*overEntry // in Registrar.over, one for each neighbour; none when it is not there
 	serial   uint32
 	over     bool           // the end has been reported, or need not be
-	endedBy  mcast.Neighbor // who has reported the end
+	endedBy  mcast.Neighbor // the neighbour that has reported the end
 	lost     LostLink       // what has ended the group, if that is SwitchLost
 }
 

@@ -213,7 +213,7 @@ func (r *Registrar) answerRelay(now time.Duration, from mcast.Neighbor, m *relay
 	g := r.attempt(m.group, m.id)
 	if g == nil {
 		r.drop(UnknownGroupMsg, out)
-		if m.kind != relayRefused { // who is not told would wait, or serve the group until its lease ends
+		if m.kind != relayRefused { // without End the neighbour would wait, or serve the group until its lease ends
 			r.sendRelay(from, &relay{kind: relayEnd, id: m.id, group: m.group}, out)
 		}
 		return

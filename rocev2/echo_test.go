@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// echoRequest is an echo request of so many bytes of data.
+// echoRequest is an echo request with the given number of bytes of data.
 func echoRequest(p *Path, data int) []byte {
 	b := make([]byte, 2000)
 	n, at := echoLen+data, p.l2Len()+p.ipLen()

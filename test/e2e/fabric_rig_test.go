@@ -210,7 +210,7 @@ func (m *fabricMembers) fill(from int) {
 	}
 }
 
-// writeAll sends a region by WRITEs of so many bytes, and waits for a completion each, after
+// writeAll sends a region by WRITEs of message bytes each, and waits for their completions, after
 // which it calls completed with their number.
 func (r *fabricRig) writeAll(qp endpoint.QP, mr endpoint.MR, base uint64, rkey uint32, message int, completed func(int)) error {
 	const depth = 32

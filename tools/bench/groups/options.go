@@ -20,7 +20,7 @@ type Options struct {
 	Groups   int
 	Members  int // of each group, the source included; each behind a port of its own
 	Payload  int // bytes of a packet
-	Rounds   int // medians are of so many
+	Rounds   int // rounds that the medians are of
 	Duration time.Duration
 	Parallel int    // groups that are made at once
 	Gleamd   string // path of the daemon; "": beside this program
