@@ -82,6 +82,7 @@ func TestStoreCountsEveryBuffer(t *testing.T) {
 		t.Errorf("%d frames are kept of packets of 3, want 6 of at most 7", kept)
 	}
 	b.w.deleteGroup(0)
+	b.staged() // the source's NAK (R88)
 	if n := b.w.pool.Len(); n != free {
 		t.Errorf("%d frames free after the group was removed, want %d", n, free)
 	}
