@@ -98,12 +98,16 @@ func attempts(mode Mode, mtu int) (a []attempt) {
 	return a
 }
 
+// TakesSeveralBuffers reports whether the first program that Attach tries at this MTU is
+// the one for frames in several buffers.
+func TakesSeveralBuffers(mode Mode, mtu int) bool { return attempts(mode, mtu)[0].frags }
+
 // ethernetMTU is the MTU that every driver takes in one buffer.
 const ethernetMTU = 1500
 
-// load makes an instance of the program that shares the prefix maps of s.
-func (s *Steering) load(p *PortProgram, frags bool) error {
-	spec, err := loadSteer()
+// loadNow makes an instance of the program that shares the prefix maps of s.
+func (s *Steering) loadNow(p *PortProgram, frags bool) error {
+	spec, err := steerSpec()
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -27,6 +28,7 @@ type Steering struct {
 	prefixes4    *ebpf.Map
 	prefixes6    *ebpf.Map
 	watchlist    *Watchlist
+	preloads     preloads
 }
 
 // NewSteering checks the prefixes and the envelope port and loads the prefixes
@@ -42,9 +44,9 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 	// Without privileges this fails even where it is not needed, so that the first map's
 	// error decides.
 	limitErr := rlimit.RemoveMemlock()
-	spec, err := loadSteer()
+	spec, err := steerSpec()
 	if err != nil {
-		return nil, fmt.Errorf("read the embedded XDP program: %w", err)
+		return nil, err
 	}
 	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes)}
 	if s.prefixes4, err = ebpf.NewMap(spec.Maps[steerMapPrefixes4]); err != nil {
@@ -65,6 +67,23 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 		}
 	}
 	return s, nil
+}
+
+// readSpec reads the compiled program, once.
+var readSpec = sync.OnceValues(loadSteer)
+
+// steerSpec returns the description of the program and its maps, for the caller to change.
+func steerSpec() (*ebpf.CollectionSpec, error) {
+	spec, err := readSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded XDP program: %w", err)
+	}
+	spec = spec.Copy()
+	// The kernel refuses an XSKMAP whose types have BTF, and waits for an RCU grace period
+	// before: the library would try it for each program, which takes as long as to verify it.
+	xsks := spec.Maps[steerMapXsks]
+	xsks.Key, xsks.Value = nil, nil
+	return spec, nil
 }
 
 // withLimit adds to err that RLIMIT_MEMLOCK could not be raised, if that is so.
@@ -143,7 +162,7 @@ func (s *Steering) Watchlist() *Watchlist { return s.watchlist }
 // Close releases the shared maps. Attached programs keep theirs until they are
 // closed too.
 func (s *Steering) Close() error {
-	err := errors.Join(s.prefixes4.Close(), s.prefixes6.Close())
+	err := errors.Join(s.preloads.close(), s.prefixes4.Close(), s.prefixes6.Close())
 	if s.watchlist != nil {
 		err = errors.Join(err, s.watchlist.Close())
 	}

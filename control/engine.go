@@ -56,6 +56,10 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		}
 	}()
 	e.reportFindings()
+	var filter sync.WaitGroup
+	var filterErr error
+	filter.Go(func() { e.filter, filterErr = locate.NewFilter() }) // its table is large
+	defer filter.Wait()
 	if e.keeper, err = openKeeper(cfg, uid, notify); err != nil {
 		return nil, err
 	}
@@ -81,8 +85,8 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		e.plane.PresetIsolated(pi, p.bridgeState.Isolated)
 	}
 	e.bridges.apply = e.bridgeChanged
-	if e.filter, err = locate.NewFilter(); err != nil {
-		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", err)
+	if filter.Wait(); filterErr != nil {
+		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", filterErr)
 	}
 	e.changes = locate.NewChanges()
 	if e.watcher, err = locate.NewWatcher(e.changes, e.filter, e.watchReports()); err != nil {
@@ -115,7 +119,10 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		e.bridges.rebind(pi, ports[pi])
 		e.guardLog.setPort(pi, ports[pi])
 	}
-	return e, e.openSwitches()
+	if err := e.openSwitches(); err != nil {
+		return nil, err
+	}
+	return e, e.plane.Loaded()
 }
 
 // pinMembers enables the pinning of members in the kernel's tables, and removes entries

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
 	"github.com/gleam-rdma/gleam/dataplane/ntuple"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -49,6 +51,7 @@ type Plane struct {
 
 // Open attaches to every configured port. If it fails, it undoes everything. The errors
 // name the port and a remedy. The ports serve no packet before Program has got its policy.
+// Programs are still being loaded when it returns, until Loaded.
 func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 	p := &Plane{cfg: cfg, notify: notify, indexes: make([]atomic.Int64, len(cfg.Ports)+sparePorts)}
 	p.programs.bySlot = make([]*bpf.PortProgram, len(p.indexes))
@@ -57,17 +60,25 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 			p.Close()
 		}
 	}()
+	var memory sync.WaitGroup // all of the packet memory is written once, which takes some time
+	var umemErr error
+	memory.Go(func() { p.umem, umemErr = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize) })
+	defer memory.Wait()
 	if p.thread, err = newPortThread(); err != nil {
 		return nil, err
 	}
 	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
 		return nil, err
 	}
-	if p.umem, err = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize); err != nil {
+	found, err := p.findPorts()
+	if err != nil {
 		return nil, err
 	}
+	if memory.Wait(); umemErr != nil {
+		return nil, umemErr
+	}
 	for i := range cfg.Ports {
-		x, err := openPort(&cfg.Ports[i], cfg, p.umem, func(ifindex, mtu int) (*bpf.PortProgram, error) {
+		x, err := openPort(&found[i], cfg, p.umem, func(ifindex, mtu int) (*bpf.PortProgram, error) {
 			return p.loadProgram(i, ifindex, mtu)
 		})
 		if err != nil {
@@ -78,15 +89,42 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 		p.reportMode(x)
 		p.openRules(x, cfg)
 	}
-	if err := p.programs.loadSpares(p.steering); err != nil {
-		return nil, err
-	}
+	p.thread.put(func() { p.programs.spareErr = p.programs.loadSpares(p.steering) })
 	p.addEmptySlots()
 	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !maySpin(cfg.Worker.CPUs, n) {
 		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
 			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
 	return p, p.makeWorkers(cfg)
+}
+
+// findPorts finds the interfaces of the configured ports, and begins to load the programs
+// of all slots.
+func (p *Plane) findPorts() (found []foundPort, err error) {
+	var frags []bool
+	for i := range p.cfg.Ports {
+		f := foundPort{config: &p.cfg.Ports[i]}
+		if f.link, f.queues, err = iface.Find(f.config); err != nil {
+			return nil, err
+		}
+		found = append(found, f)
+		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(p.cfg.XDP.Mode), f.link.Attrs().MTU))
+	}
+	several := slices.Contains(frags, true)
+	for range sparePorts {
+		frags = append(frags, several)
+	}
+	p.steering.Preload(frags)
+	return found, nil
+}
+
+// Loaded waits until the programs of ports that may be added are loaded. A process gives up
+// its privileges after that.
+func (p *Plane) Loaded() (err error) {
+	if !p.thread.do(func() { err = p.programs.spareErr }) {
+		return ErrStopped
+	}
+	return err
 }
 
 // loadProgram loads the program of slot pi and attaches it. It serves no packet before it
@@ -167,9 +205,11 @@ func (p *Plane) Close() error {
 	if p.thread != nil {
 		p.thread.stop()
 	}
+	var closing sync.WaitGroup
 	for _, x := range append(p.ports, p.opened...) {
-		x.close()
+		closing.Go(x.close) // each waits for RCU grace periods
 	}
+	closing.Wait()
 	errs := []error{p.programs.close()}
 	if p.workers != nil {
 		errs = append(errs, p.workers.close())

@@ -4,6 +4,10 @@
 package dataplane
 
 import (
+	"sync"
+
+	"github.com/vishvananda/netlink"
+
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/dataplane/iface"
@@ -20,14 +24,17 @@ type attachment struct {
 	sockets  []xsk.BoundQueue // one for each RX queue; the first one also transmits
 }
 
-// openPort has the XDP program attached to the interface named in c and binds an
-// AF_XDP socket to each of its receive queues.
-func openPort(c *config.Port, cfg *config.Config, umem *xsk.Umem, attach func(ifindex, mtu int) (*bpf.PortProgram, error)) (_ *port, err error) {
-	link, queues, err := iface.Find(c)
-	if err != nil {
-		return nil, err
-	}
-	a := link.Attrs()
+// foundPort is the interface of a configured port, and the queues to bind.
+type foundPort struct {
+	config *config.Port
+	link   netlink.Link
+	queues []int
+}
+
+// openPort has the XDP program attached to the interface of f and binds an AF_XDP socket to
+// each of its receive queues.
+func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifindex, mtu int) (*bpf.PortProgram, error)) (_ *port, err error) {
+	c, a := f.config, f.link.Attrs()
 	p := &port{
 		portIdentity: portIdentity{
 			name: c.Name, ifindex: a.Index, driver: iface.Driver(c.Name), mac: rocev2.MAC(a.HardwareAddr),
@@ -48,7 +55,7 @@ func openPort(c *config.Port, cfg *config.Config, umem *xsk.Umem, attach func(if
 	if !p.multiBuffer {
 		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen
 	}
-	for _, q := range queues {
+	for _, q := range f.queues {
 		s, err := xsk.Open(umem, xsk.Config{
 			Ifindex: p.ifindex, Ifname: p.name, Queue: q,
 			RxSize: cfg.Rings.RX, TxSize: cfg.Rings.TX, FillSize: cfg.Rings.Fill, CompSize: cfg.Rings.Completion,
@@ -75,9 +82,11 @@ func (a *attachment) close() {
 	if a.xdp != nil {
 		_ = a.xdp.Detach() // an error: the interface is gone
 	}
-	for _, s := range a.sockets {
-		s.Close() // the file descriptor is closed whatever Close returns
+	var closing sync.WaitGroup
+	for _, s := range a.sockets { // each waits for an RCU grace period
+		closing.Go(func() { s.Close() }) // the file descriptor is closed whatever Close returns
 	}
+	closing.Wait()
 }
 
 func bpfMode(m config.XDPMode) bpf.Mode {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
+	"github.com/gleam-rdma/gleam/dataplane/iface"
 	"github.com/gleam-rdma/gleam/dataplane/xsk"
 )
 
@@ -30,8 +31,9 @@ var ErrNoSlot = fmt.Errorf("there is no room for another port without a restart:
 
 // programs are the XDP programs of the slots. They belong to the port thread.
 type programs struct {
-	bySlot []*bpf.PortProgram // nil: the slot has none yet
-	spare  []*bpf.PortProgram
+	bySlot   []*bpf.PortProgram // nil: the slot has none yet
+	spare    []*bpf.PortProgram
+	spareErr error // of loadSpares
 }
 
 // loadSpares loads the programs of ports that may be added: for frames in several buffers
@@ -112,7 +114,12 @@ func (p *Plane) reopen(pi int, c *config.Port) (*port, error) {
 	if program == nil {
 		return nil, ErrNoSlot
 	}
-	x, err := openPort(c, p.cfg, p.umem, func(ifindex, _ int) (*bpf.PortProgram, error) {
+	f := foundPort{config: c}
+	var err error
+	if f.link, f.queues, err = iface.Find(c); err != nil {
+		return nil, err
+	}
+	x, err := openPort(&f, p.cfg, p.umem, func(ifindex, _ int) (*bpf.PortProgram, error) {
 		if err := program.SetPolicy(&bpf.Policy{Blocked: true}); err != nil {
 			return nil, err
 		}

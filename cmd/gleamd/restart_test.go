@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -136,32 +138,46 @@ func pass(t *testing.T, hosts []restartHost, from, round int) (gap time.Duration
 	return gap
 }
 
+// restartTimes are the parts of one restart during a transfer.
+type restartTimes struct {
+	end   time.Duration // from the signal until the process is gone
+	start time.Duration // from then on until gleamd answers by its API
+	gap   time.Duration // the longest time between two completions
+}
+
 // Two members send in turn while gleamd restarts at any moment, by SIGTERM and by kill -9. All
-// bytes arrive, none is complete before, and no queue pair is reset.
+// bytes arrive, none is complete before, and no queue pair is reset. GLEAM_RESTARTS is the
+// number of restarts.
 func TestTransfersGoOnAfterRestarts(t *testing.T) {
 	p, hosts := startRestartable(t)
-	gaps := map[syscall.Signal][]time.Duration{}
+	times := map[syscall.Signal][]restartTimes{}
 	rounds := 20
 	if testing.Short() {
 		rounds = 4
+	}
+	if n, err := strconv.Atoi(os.Getenv("GLEAM_RESTARTS")); err == nil {
+		rounds = n
 	}
 	for round := range rounds {
 		how := []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}[round%2]
 		from := rand.IntN(2)
 		done, ready := make(chan struct{}), make(chan struct{})
 		delay := time.Duration(rand.IntN(30)) * time.Millisecond
+		var x restartTimes
 		go func() {
 			defer close(ready)
 			time.Sleep(delay)
+			began := time.Now()
 			_ = p.Signal(how)
 			<-p.Done()
+			x.end = time.Since(began)
 			p.restart(t)
+			x.start = time.Since(began) - x.end
 		}()
-		var gap time.Duration
 		go func() {
 			defer close(done)
 			for restarted := false; ; {
-				gap = max(gap, pass(t, hosts, from, round))
+				x.gap = max(x.gap, pass(t, hosts, from, round))
 				if restarted {
 					return
 				}
@@ -174,10 +190,26 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 		}()
 		<-done
 		<-ready
-		gaps[how] = append(gaps[how], gap)
+		times[how] = append(times[how], x)
 		if t.Failed() {
 			t.Fatalf("round %d, %v after %v\n%s", round, how, delay, p.Output())
 		}
+		t.Logf("%v: %v, member %d sends for %v: end %v, start %v, longest time between two completions %v", round, how, from, delay, x.end, x.start, x.gap)
 	}
-	t.Logf("longest time between two completions: SIGTERM %v, SIGKILL %v", gaps[syscall.SIGTERM], gaps[syscall.SIGKILL])
+	for how, xs := range times {
+		t.Logf("%d times %v (min, median, max): end %s, start %s, longest time between two completions %s", len(xs), how,
+			spread(xs, func(x restartTimes) time.Duration { return x.end }),
+			spread(xs, func(x restartTimes) time.Duration { return x.start }),
+			spread(xs, func(x restartTimes) time.Duration { return x.gap }))
+	}
+}
+
+// spread prints minimum, median and maximum of a part of restarts.
+func spread(xs []restartTimes, part func(restartTimes) time.Duration) string {
+	var ds []time.Duration
+	for _, x := range xs {
+		ds = append(ds, part(x).Round(time.Millisecond))
+	}
+	slices.Sort(ds)
+	return fmt.Sprint(ds[0], " ", ds[len(ds)/2], " ", ds[len(ds)-1])
 }
