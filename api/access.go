@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,17 +29,29 @@ type UserGroup struct {
 type Access struct {
 	Change *UserGroup // its members may change, too
 	Read   *UserGroup // only its members, and users who may change, may read
+
+	Operators []string // the names of certificates whose holders may change
 }
 
 // Peer is the process at the other end of a connection, as it was when it connected,
-// from the kernel.
+// from the kernel; or the holder of a certificate.
 type Peer struct {
 	UID, GID uint32
 	PID      int32
 	Groups   []uint32 // supplementary ones
+
+	Name  string    // of the certificate; "": the connection is one of the Unix socket
+	From  string    // the address that its holder connects from
+	Until time.Time // the certificate's end
 }
 
-func (p *Peer) String() string { return fmt.Sprintf("uid %d, pid %d", p.UID, p.PID) }
+// user is the name by which the peer has its share.
+func (p *Peer) user() string {
+	if p.Name != "" {
+		return fmt.Sprintf("certificate %q", p.Name)
+	}
+	return fmt.Sprintf("uid %d", p.UID)
+}
 
 func (p *Peer) isIn(g *UserGroup) bool {
 	return g != nil && (p.GID == g.ID || slices.Contains(p.Groups, g.ID))
@@ -58,6 +71,10 @@ const (
 
 func (a *Access) role(p *Peer) role {
 	switch {
+	case p.Name != "" && slices.Contains(a.Operators, p.Name):
+		return operator
+	case p.Name != "":
+		return reader
 	case p.UID == 0 || p.UID == uint32(os.Geteuid()):
 		return owner
 	case p.isIn(a.Change):
@@ -81,6 +98,10 @@ func (a *Access) refusal(p *Peer, r role, method string) error {
 	}
 	if may {
 		return nil
+	}
+	if p.Name != "" {
+		return &statusError{http.StatusForbidden, Error{Reason: ReasonForbidden, Message: fmt.Sprintf(
+			"%s may not %s here: api.operators in gleamd's configuration has the names of certificates that may", p.user(), what)}}
 	}
 	allowed := []string{"root", fmt.Sprintf("uid %d (gleamd)", os.Geteuid())}
 	remedy := "use sudo"

@@ -23,14 +23,17 @@ func TestAccess(t *testing.T) {
 		get, post           bool
 		getLacks, postLacks string
 	}{
-		{"root", Access{change, read}, Peer{UID: 0}, owner, true, true, "", ""},
-		{"gleamd's own user", Access{change, read}, Peer{UID: own}, owner, true, true, "", ""},
-		{"a member by its primary group", Access{change, read}, Peer{UID: 1000, GID: 900}, operator, true, true, "", ""},
-		{"a member by another group", Access{change, read}, Peer{UID: 1000, GID: 1000, Groups: []uint32{7, 900}}, operator, true, true, "", ""},
-		{"a reader", Access{change, read}, Peer{UID: 1000, Groups: []uint32{4}}, reader, true, false, "", "usermod -aG gleam USER"},
-		{"neither", Access{change, read}, Peer{UID: 1000}, stranger, false, false, "usermod -aG adm USER", "members of group gleam"},
+		{"root", Access{Change: change, Read: read}, Peer{UID: 0}, owner, true, true, "", ""},
+		{"gleamd's own user", Access{Change: change, Read: read}, Peer{UID: own}, owner, true, true, "", ""},
+		{"a member by its primary group", Access{Change: change, Read: read}, Peer{UID: 1000, GID: 900}, operator, true, true, "", ""},
+		{"a member by another group", Access{Change: change, Read: read}, Peer{UID: 1000, GID: 1000, Groups: []uint32{7, 900}}, operator, true, true, "", ""},
+		{"a reader", Access{Change: change, Read: read}, Peer{UID: 1000, Groups: []uint32{4}}, reader, true, false, "", "usermod -aG gleam USER"},
+		{"neither", Access{Change: change, Read: read}, Peer{UID: 1000}, stranger, false, false, "usermod -aG adm USER", "members of group gleam"},
 		{"anybody", Access{Change: change}, Peer{UID: 1000}, reader, true, false, "", "uid 1000 may not change here; changes are for root, uid "},
 		{"anybody without groups", Access{}, Peer{UID: 1000}, reader, true, false, "", "use sudo"},
+		{"a certificate", Access{}, Peer{Name: "ann"}, reader, true, false, "", `certificate "ann" may not change here: api.operators`},
+		{"an operator's certificate", Access{Operators: []string{"bob", "ann"}}, Peer{Name: "ann"}, operator, true, true, "", ""},
+		{"a certificate of root's name", Access{Read: read}, Peer{Name: "root"}, reader, true, false, "", `certificate "root" may not change`},
 		{"nobody's group", Access{Change: nil, Read: read}, Peer{UID: 1000, GID: 0}, stranger, false, false, "may not read", "may not change"},
 	} {
 		r := tt.access.role(&tt.peer)
@@ -79,22 +82,22 @@ func TestPeerOf(t *testing.T) {
 func TestShare(t *testing.T) {
 	s := newShare(3, 2)
 	for i, want := range []bool{true, true, false} {
-		if got := s.take(1); got != want {
+		if got := s.take("1"); got != want {
 			t.Errorf("the %dth of user 1: %v", i, got)
 		}
 	}
-	if !s.take(2) || s.take(3) {
+	if !s.take("2") || s.take("3") {
 		t.Error("the third in all is not the last")
 	}
 	done := make(chan bool)
-	go func() { done <- s.wait(t.Context(), 1) }()
-	s.give(1)
+	go func() { done <- s.wait(t.Context(), "1") }()
+	s.give("1")
 	if !<-done {
 		t.Error("what was given back is not taken")
 	}
-	s.give(1)
-	s.give(1)
-	s.give(2)
+	s.give("1")
+	s.give("1")
+	s.give("2")
 	if s.total != 0 || len(s.byUser) != 0 {
 		t.Errorf("left: %d, %v", s.total, s.byUser)
 	}

@@ -75,6 +75,9 @@ func (h *handler) name(r *http.Request) string {
 	if who == nil {
 		return "somebody"
 	}
+	if who.Name != "" {
+		return fmt.Sprintf("%s at %s", who.user(), who.From)
+	}
 	uid := strconv.Itoa(int(who.UID))
 	if u, err := user.LookupId(uid); err == nil {
 		uid += " (" + u.Username + ")"

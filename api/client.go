@@ -6,6 +6,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/config/identity"
 )
 
 // Bounds of a call whose context has no deadline. A registration waits until
@@ -28,27 +31,61 @@ const (
 	registerTimeout = 75 * time.Second
 )
 
-// maxAnswer bounds the answer that a client reads: 1024 groups of 1024 members fit.
-const maxAnswer = 1 << 30
+// Bounds of the answer that a client reads. 1024 groups of 1024 members fit into that of the
+// local gleamd, and a group of 65,535 members into that of another switch.
+const (
+	maxAnswer       = 1 << 30
+	maxRemoteAnswer = 64 << 20
+)
 
 // Client calls a gleamd. It is safe for concurrent use. Its errors are *Error where the
-// daemon answered with one; any other names the socket.
+// daemon answered with one; any other names the socket, or the address.
 type Client struct {
-	socket string
-	http   http.Client
+	where     string // "socket PATH", or "switch ADDRESS"
+	maxAnswer int64
+	http      http.Client
 }
 
 // Dial returns a client of the gleamd that listens on socket. It connects at
 // the first call, and again whenever the daemon has been restarted.
 func Dial(socket string) *Client {
 	d := &net.Dialer{}
-	return &Client{socket: socket, http: http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", socket)
-		},
-		DisableCompression: true,
-		IdleConnTimeout:    30 * time.Second,
-	}}}
+	return newClient("socket "+socket, maxAnswer, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return d.DialContext(ctx, "unix", socket)
+	})
+}
+
+// DialTLS returns a client of the gleamd at a TCP address, such as 10.0.0.1:4798 or
+// leaf1.example:4798, which proves that it is there by its certificate.
+func DialTLS(address string, files *identity.Files) (*Client, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not the address of a switch's API: want host and port, such as 10.0.0.1:4798", address)
+	}
+	c, err := files.Client(host)
+	if err != nil {
+		return nil, err
+	}
+	d := &tls.Dialer{Config: c}
+	return newClient("switch "+address, maxRemoteAnswer, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", address)
+	}), nil
+}
+
+// Unreachable returns a client of a gleamd that cannot be connected to: all calls end with
+// err.
+func Unreachable(address string, err error) *Client {
+	return newClient("switch "+address, maxRemoteAnswer, func(context.Context, string, string) (net.Conn, error) { return nil, &unreachableError{err} })
+}
+
+// unreachableError is an error from before a connection.
+type unreachableError struct{ error }
+
+func newClient(where string, maxAnswer int64, dial func(context.Context, string, string) (net.Conn, error)) *Client {
+	return &Client{where: where, maxAnswer: maxAnswer, http: http.Client{
+		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // gleamd makes none
+	}}
 }
 
 // Close drops idle connections.
@@ -196,14 +233,14 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return c.explain(err)
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, c.maxAnswer))
 	if err != nil {
 		return c.explain(err)
 	}
 	if resp.StatusCode/100 != 2 {
 		e := new(Error)
 		if json.Unmarshal(b, e) != nil || e.Message == "" {
-			return fmt.Errorf("socket %s: %s %s was answered with %s and no reason: is that gleamd?", c.socket, method, path, resp.Status)
+			return fmt.Errorf("%s: %s %s was answered with %s and no reason: is that gleamd?", c.where, method, path, resp.Status)
 		}
 		return e
 	}
@@ -211,25 +248,37 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return nil
 	}
 	if err := json.Unmarshal(b, answer); err != nil {
-		return fmt.Errorf("socket %s: answer to %s %s is not understood; are gleam and gleamd of the same version? %w", c.socket, method, path, err)
+		return fmt.Errorf("%s: answer to %s %s is not understood; are gleam and gleamd of the same version? %w", c.where, method, path, err)
 	}
 	return nil
 }
 
 // explain names the obstacle between client and daemon, and the remedy.
 func (c *Client) explain(err error) error {
-	say := func(format string) error { return &callError{fmt.Sprintf(format, c.socket), err} }
+	say := func(format string) error { return &callError{fmt.Sprintf(format, c.where), err} }
+	var remote *net.OpError
+	var record tls.RecordHeaderError
+	var unreachable *unreachableError
+	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &unreachable):
+		return &callError{fmt.Sprintf("%s: %v", c.where, unreachable.error), unreachable.error}
 	case errors.Is(err, fs.ErrNotExist):
-		return say("socket %s does not exist: is gleamd running?")
+		return say("%s does not exist: is gleamd running?")
 	case errors.Is(err, unix.ECONNREFUSED):
-		return say("nobody answers on socket %s: is gleamd running?")
+		return say("nobody answers on %s: is gleamd running?")
 	case errors.Is(err, fs.ErrPermission):
-		return say("socket %s: permission denied: use sudo, or become a member of its group; api.mode and api.read_group in gleamd's configuration let more users in")
+		return say("%s: permission denied: use sudo, or become a member of its group; api.mode and api.read_group in gleamd's configuration let more users in")
 	case errors.Is(err, context.DeadlineExceeded):
-		return say("socket %s: gleamd did not answer in time")
+		return say("%s: gleamd did not answer in time")
+	case errors.As(err, &record):
+		return say("%s does not speak TLS: is that the port of gleamd's api.listen?")
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%s: its certificate is refused: %w", c.where, certificate.Err)
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return fmt.Errorf("%s refuses this client: %w: want a certificate for clients, which has not expired, by an authority in its api.ca", c.where, remote.Err)
 	}
-	return fmt.Errorf("socket %s: %w", c.socket, err)
+	return fmt.Errorf("%s: %w", c.where, err)
 }
 
 // callError keeps an error for errors.Is without showing its text: net/http wraps a

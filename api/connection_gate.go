@@ -48,16 +48,22 @@ func (g *connectionGate) admit(c net.Conn) net.Conn {
 		return nil
 	}
 	who := &connectedUser{Peer: peer, role: g.access.role(peer)}
-	s := &g.limits[who.role]
-	if s.conns.take(peer.UID) {
-		return &gatedConn{Conn: c, caller: who, leave: func() { s.conns.give(peer.UID) }}
+	return g.limits[who.role].admit(c, who)
+}
+
+// admit takes a connection into the share of its user. It returns nil for one beyond all
+// shares.
+func (s *userShares) admit(c net.Conn, who *connectedUser) net.Conn {
+	user := who.user()
+	if s.conns.take(user) {
+		return &gatedConn{Conn: c, caller: who, leave: func() { s.conns.give(user) }}
 	}
-	if !s.refusals.take(peer.UID) {
+	if !s.refusals.take(user) {
 		return nil
 	}
-	who.refused = busy("connections", s.conns, peer.UID)
+	who.refused = busy("connections", s.conns, user)
 	c.SetDeadline(time.Now().Add(refusalTimeout))
-	return &gatedConn{Conn: c, caller: who, leave: func() { s.refusals.give(peer.UID) }}
+	return &gatedConn{Conn: c, caller: who, leave: func() { s.refusals.give(user) }}
 }
 
 // refusalTimeout bounds the life of a connection beyond its share.
@@ -66,9 +72,9 @@ const refusalTimeout = 2 * time.Second
 // ReasonBusy means that the caller's user has too much under way: status 503.
 const ReasonBusy = "busy"
 
-func busy(what string, s *userShare, uid uint32) error {
+func busy(what string, s *userShare, user string) error {
 	return &statusError{http.StatusServiceUnavailable, Error{Reason: ReasonBusy, Message: fmt.Sprintf(
-		"too many %s: uid %d may have %d at once, and all who may do no more than it %d; try again when some have ended", what, uid, s.perUser, s.max)}}
+		"too many %s: %s may have %d at once, and all who may do no more than it %d; try again when some have ended", what, user, s.perUser, s.max)}}
 }
 
 // SetReadDeadline implements net.Conn. The server's own deadlines do not prolong the

@@ -6,13 +6,14 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // requestWork is a request's slot among those that hold a body or an answer in memory.
 // The zero value is of a caller whose slots are not counted.
 type requestWork struct {
 	shares  *userShares
-	uid     uint32
+	user    string
 	holds   bool // a slot
 	polling bool
 }
@@ -43,7 +44,10 @@ func (h *handler) enter(r *http.Request) (*requestWork, error) {
 	if err := h.access.refusal(who.Peer, who.role, r.Method); err != nil {
 		return new(requestWork), err
 	}
-	w := &requestWork{shares: &h.shares[who.role], uid: who.UID}
+	if !who.Until.IsZero() && time.Now().After(who.Until) {
+		return new(requestWork), expired(who.Peer)
+	}
+	w := &requestWork{shares: &h.shares[who.role], user: who.user()}
 	return w, w.resume(r.Context())
 }
 
@@ -51,7 +55,7 @@ func (h *handler) enter(r *http.Request) (*requestWork, error) {
 func (w *requestWork) pause() {
 	if w.holds {
 		w.holds = false
-		w.shares.work.give(w.uid)
+		w.shares.work.give(w.user)
 	}
 }
 
@@ -62,8 +66,8 @@ func (w *requestWork) resume(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, workTimeout)
 	defer cancel()
-	if w.holds = w.shares.work.wait(ctx, w.uid); !w.holds {
-		return busy("requests", w.shares.work, w.uid)
+	if w.holds = w.shares.work.wait(ctx, w.user); !w.holds {
+		return busy("requests", w.shares.work, w.user)
 	}
 	return nil
 }
@@ -74,8 +78,8 @@ func (w *requestWork) poll() error {
 	if w.shares == nil || w.polling {
 		return nil
 	}
-	if w.polling = w.shares.polls.take(w.uid); !w.polling {
-		return busy("polls for events", w.shares.polls, w.uid)
+	if w.polling = w.shares.polls.take(w.user); !w.polling {
+		return busy("polls for events", w.shares.polls, w.user)
 	}
 	return nil
 }
@@ -85,6 +89,6 @@ func (w *requestWork) done() {
 	w.pause()
 	if w.polling {
 		w.polling = false
-		w.shares.polls.give(w.uid)
+		w.shares.polls.give(w.user)
 	}
 }

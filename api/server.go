@@ -42,8 +42,14 @@ const (
 // the caller, and access has its rights. v is the answer to GET /v1/version.
 func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Access) error {
 	shares := newShares()
+	h := &handler{backend: b, versionInfo: v, end: ctx, access: &access, shares: &shares}
+	return h.serve(ctx, &connectionGate{Listener: ln, access: access, limits: shares})
+}
+
+// serve answers the requests of the connections that gate admits, until ctx ends.
+func (h *handler) serve(ctx context.Context, gate net.Listener) error {
 	srv := &http.Server{
-		Handler:           &handler{backend: b, versionInfo: v, end: ctx, access: &access, shares: &shares},
+		Handler:           h,
 		ConnContext:       withCaller,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
@@ -52,11 +58,11 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, v Version, access Ac
 		MaxHeaderBytes:    maxHeader,
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(&connectionGate{Listener: ln, access: access, limits: shares}) }()
+	go func() { done <- srv.Serve(gate) }()
 	select {
 	case err := <-done:
 		srv.Close()
-		return fmt.Errorf("API on %s: %w", ln.Addr(), err)
+		return fmt.Errorf("API on %s: %w", gate.Addr(), err)
 	case <-ctx.Done():
 	}
 	end, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

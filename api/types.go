@@ -1,8 +1,8 @@
 // Copyright 2026 The Gleam Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api is gleamd's API on its Unix socket: the types, which are its JSON, a
-// client and a server. Its answers come from a Backend.
+// Package api is gleamd's API, on its Unix socket and over TCP: the types, which are its
+// JSON, a client and a server. Its answers come from a Backend.
 package api
 
 import (
@@ -129,6 +129,8 @@ type Stats struct {
 	EnvelopePartial uint64 `json:"envelope_partial"`
 
 	Moves Moves `json:"moves"`
+
+	Remote *RemoteStats `json:"api,omitempty"` // absent if there is no API over TCP
 }
 
 // Control has the counters of the control loop: registrations, leases, members'

@@ -13,45 +13,45 @@ type userShare struct {
 	mu           sync.Mutex
 	max, perUser int
 	total        int
-	byUser       map[uint32]int
+	byUser       map[string]int // by Peer.user
 	released     chan struct{}
 }
 
 func newShare(max, each int) *userShare {
-	return &userShare{max: max, perUser: each, byUser: make(map[uint32]int), released: make(chan struct{})}
+	return &userShare{max: max, perUser: each, byUser: make(map[string]int), released: make(chan struct{})}
 }
 
-// take takes one for uid, unless there are too many.
-func (s *userShare) take(uid uint32) bool {
+// take takes one for user, unless there are too many.
+func (s *userShare) take(user string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.total >= s.max || s.byUser[uid] >= s.perUser {
+	if s.total >= s.max || s.byUser[user] >= s.perUser {
 		return false
 	}
 	s.total++
-	s.byUser[uid]++
+	s.byUser[user]++
 	return true
 }
 
-// give gives one of uid's back.
-func (s *userShare) give(uid uint32) {
+// give gives one of user's back.
+func (s *userShare) give(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total--
-	if s.byUser[uid]--; s.byUser[uid] == 0 {
-		delete(s.byUser, uid)
+	if s.byUser[user]--; s.byUser[user] == 0 {
+		delete(s.byUser, user)
 	}
 	close(s.released)
 	s.released = make(chan struct{})
 }
 
-// wait takes one for uid as soon as it may; false if ctx ends before.
-func (s *userShare) wait(ctx context.Context, uid uint32) bool {
+// wait takes one for user as soon as it may; false if ctx ends before.
+func (s *userShare) wait(ctx context.Context, user string) bool {
 	for {
 		s.mu.Lock()
 		smaller := s.released
 		s.mu.Unlock()
-		if s.take(uid) {
+		if s.take(user) {
 			return true
 		}
 		select {

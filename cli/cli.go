@@ -32,6 +32,7 @@ type Env struct {
 	Stdout io.Writer // data
 	Stderr io.Writer // messages
 	Socket string    // of gleamd; --socket changes it
+	Remote Remote    // switches that are asked over TCP
 	Build  api.Version
 	// Release removes a killed gleamd's entries at ports, at all ports if none is named,
 	// and returns the number of entries.
@@ -48,7 +49,8 @@ func New(env *Env, more ...Command) *cobra.Command {
 		Use:   "gleam",
 		Short: "Look at and change a Gleam switch for RDMA multicast",
 		Long: `gleam asks the gleamd of this machine, over its Unix socket, for groups, ports
-and counters, and registers and deletes groups by hand.`,
+and counters, and registers and deletes groups by hand. With --address it asks that
+of another machine, whose configuration has api.listen.`,
 		Version:       env.Build.Version,
 		SilenceErrors: true, // Run prints them
 		SilenceUsage:  true,
@@ -56,6 +58,7 @@ and counters, and registers and deletes groups by hand.`,
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.PersistentFlags().StringVar(&env.Socket, "socket", env.Socket, "Unix socket of gleamd")
+	env.Remote.addTo(root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(groupCommand(env), portCommand(env), topologyCommand(env), statsCommand(env), eventsCommand(env), reloadCommand(env), versionCommand(env))
 	for _, c := range more {
@@ -113,5 +116,10 @@ func besidesCanceled(err error) []error {
 	return rest
 }
 
-// client returns a client of the daemon that --socket names.
-func (e *Env) client() *api.Client { return api.Dial(e.Socket) }
+// client returns a client of the daemon that --address or --socket names.
+func (e *Env) client() *api.Client {
+	if e.Remote.Address != "" {
+		return e.Remote.client(e.Remote.Address)
+	}
+	return api.Dial(e.Socket)
+}

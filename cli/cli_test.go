@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/test/certs"
 )
 
 // serve answers from b on a socket of its own until the test ends.
@@ -249,5 +251,44 @@ func TestInterruptedQuestion(t *testing.T) {
 	code := cli.Run(ctx, &cli.Env{Stdout: &out, Stderr: &msg, Socket: socket}, []string{"group", "list"})
 	if code != cli.ExitInterrupted || msg.String() != "gleam: interrupted\n" {
 		t.Errorf("exit %d, %q", code, msg.String())
+	}
+}
+
+// A switch is asked over TCP, or not, and then the reason is told.
+func TestAddress(t *testing.T) {
+	ca := certs.New(t)
+	r, err := api.NewRemote(ca.Files(certs.Want{Name: "switch", Server: netip.MustParseAddr("127.0.0.1")}), nil, func(string, net.Addr, error, uint64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := api.ListenTCP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx, ln, apitest.Switch(), api.Version{Version: "v1"}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	certificate, key := ca.Issue(certs.Want{Name: "reader", Client: true})
+	to, files := []string{"group", "list", "--address", ln.Addr().String()}, []string{"--certificate", certificate, "--key", key, "--ca", ca.File}
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{append(to, files...), cli.ExitOK, "10.77.254.1"},
+		{append(append(to, files...), "--key", "/nowhere"), cli.ExitFailed, "/nowhere: no such file or directory: name the files by --certificate, --key and --ca"},
+		{append(append(to, files...), "--address", "10.0.0.1"), cli.ExitFailed, "want host and port"},
+		{append(append([]string{"group", "delete", "10.77.254.1"}, to[2:]...), files...), cli.ExitFailed, `certificate "reader" may not change here`},
+	} {
+		stdout, stderr, code := run(t, "none", tt.args...)
+		if code != tt.code || !strings.Contains(stdout+stderr, tt.says) {
+			t.Errorf("%v: exit %d, %s%s", tt.args, code, stdout, stderr)
+		}
 	}
 }

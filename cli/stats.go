@@ -72,6 +72,10 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 			row("  "+reason, counts[reason])
 		}
 	}
+	if r := s.Remote; r != nil {
+		row("API over TCP", fmt.Sprintf("%d connections, %d open", r.Accepted, r.Open))
+		section("  refused", r.Refused)
+	}
 	section(normalTitle, s.Normal)
 	section(dropsTitle, s.Drops)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gleam-rdma/gleam/config/identity"
 )
 
 // openToAll lets every user connect to the socket: gleamd decides by the peer's credentials.
@@ -20,7 +22,14 @@ func (d *decoder) api(a *API, v value) {
 		field{"socket", d.socket(&a.Socket)},
 		field{"mode", d.mode(&a.Mode)},
 		field{"group", d.group(&a.Group)},
-		field{"read_group", d.group(&a.ReadGroup)})
+		field{"read_group", d.group(&a.ReadGroup)},
+		field{"listen", d.endpoint(&a.Listen)},
+		field{"advertise", d.endpoint(&a.Advertise)},
+		field{"certificate", d.identityFile(&a.Certificate, identity.ReadCertificates)},
+		field{"key", d.identityFile(&a.Key, identity.ReadKey)},
+		field{"ca", d.identityFile(&a.CA, identity.ReadCertificates)},
+		field{"operators", func(v value) { d.operators(&a.Operators, v) }})
+	d.remoteAPI(a, v, seen)
 	if a.ReadGroup == "" {
 		return
 	}

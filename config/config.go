@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/gleam-rdma/gleam/config/identity"
 	"github.com/gleam-rdma/gleam/config/linkrate"
 )
 
@@ -114,7 +115,7 @@ const (
 // UserAuto is the user gleam if there is one, else one without a name.
 const UserAuto = "auto"
 
-// API configures the Unix socket that gleam talks to.
+// API configures the Unix socket that gleam talks to, and the API over TCP.
 type API struct {
 	Socket string      `yaml:"socket"`
 	Mode   fs.FileMode `yaml:"mode"`  // permission bits of the socket
@@ -122,6 +123,22 @@ type API struct {
 	// ReadGroup is a group of users who may read. "" means all users that Mode lets
 	// connect.
 	ReadGroup string `yaml:"read_group"`
+	// Listen is the address of the API over TCP, by TLS with certificates of both ends; not
+	// valid: there is none. Advertise is where neighbour switches say that it is.
+	Listen    netip.AddrPort `yaml:"listen"`
+	Advertise netip.AddrPort `yaml:"advertise"`
+	// What it proves itself by, and the authorities for clients' certificates.
+	Certificate *identity.File `yaml:"certificate"`
+	Key         *identity.File `yaml:"key"`
+	CA          *identity.File `yaml:"ca"`
+	// Operators are the common names of certificates whose holders may change groups and
+	// ports. All others may read.
+	Operators []string `yaml:"operators"`
+}
+
+// Identity returns the files of the API over TCP.
+func (a *API) Identity() *identity.Files {
+	return &identity.Files{Certificate: a.Certificate, Key: a.Key, CA: a.CA}
 }
 
 // Limits bound the group table and the packets of a port.

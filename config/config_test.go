@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gleam-rdma/gleam/config/identity"
+	"github.com/gleam-rdma/gleam/test/certs"
 )
 
 const goodHex = "8f4be1a60c7d395214d3fa887ce02b9156af3e70c9d8421b6d05b7f2903a6ec4"
@@ -120,6 +123,12 @@ func mustRead(t *testing.T, path string) []byte {
 func TestEveryKeyArrives(t *testing.T) {
 	dir := t.TempDir()
 	referenceIn(t, dir)
+	ca := certs.New(t)
+	certificate, private := ca.Issue(certs.Want{Name: "s", Server: netip.MustParseAddr("10.0.0.1")})
+	files, err := identity.Load(certificate, private, ca.File)
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
 ports: [{name: a, queues: [3, 1], vlan: 10, rate: 20mbit, queue: 100000, ecn: {kmin: 1000, kmax: 2000, pmax: 1}, allow: {addresses: [10.0.0.1, 'fd00::/64'], macs: ["02:00:00:00:00:0A"]}}]
 group_prefixes: [fd00::/96]
@@ -129,7 +138,7 @@ envelope:
   lease_max: 1m30s
   locate_timeout: 500ms
 switch: {id: "00000000000000fe", keys: [{id: 9, secret: "hex:`+otherHex+`"}], ports: [a], hello_interval: 50ms}
-api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm}
+api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm, listen: "10.0.0.1:99", advertise: "10.0.0.2:98", certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, operators: [ann]}
 user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
 repair: {per_group: 1000, total: 2000, timeout: 3ms, tries: 9}
@@ -160,7 +169,8 @@ log: {level: error, format: json}
 				{ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret, Roles: []Role{RoleMaster, RoleMember}}},
 		},
 		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond},
-		API:    API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm"}, User: "4711",
+		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm", Listen: netip.MustParseAddrPort("10.0.0.1:99"), Advertise: netip.MustParseAddrPort("10.0.0.2:98"),
+			Certificate: files.Certificate, Key: files.Key, CA: files.CA, Operators: []string{"ann"}}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},
 		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, State: "/var/lib/g", UnconfirmedMoves: MoveEvict,
 		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
@@ -206,7 +216,7 @@ func unchanged(t *testing.T, got, def reflect.Value, path string) {
 	for i := range got.NumField() {
 		f := got.Type().Field(i)
 		key := join(path, f.Tag.Get("yaml"))
-		if f.Type.Kind() == reflect.Struct {
+		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == reflect.TypeFor[Config]().PkgPath() {
 			unchanged(t, got.Field(i), def.Field(i), key)
 			continue
 		}

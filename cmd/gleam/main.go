@@ -24,7 +24,7 @@ var commands = []cli.Command{demo.Command, perf.Command, bench.Command}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Build: api.Build(time.Now()), Release: locate.Release}
+	env := &cli.Env{Stdout: os.Stdout, Stderr: os.Stderr, Socket: api.DefaultSocket, Remote: cli.DefaultRemote(), Build: api.Build(time.Now()), Release: locate.Release}
 	code := cli.Run(ctx, env, os.Args[1:], commands...)
 	stop()
 	os.Exit(code)

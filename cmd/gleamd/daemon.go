@@ -158,6 +158,11 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
+	remote, err := listenRemote(ctx, &cfg.API, log)
+	if err != nil {
+		return err
+	}
+	defer remote.close()
 	build := api.Build(started)
 	log.Info("gleamd starts", zap.String("version", build.Version), zap.String("config", file), zap.Int("pid", build.Pid), zap.Stringer("user", id))
 	for _, s := range said {
@@ -184,7 +189,8 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 		if !ln.Removable() {
 			log.Info("the socket stays behind when gleamd ends, and the next one replaces it: its directory belongs to somebody else", zap.String("socket", cfg.API.Socket))
 		}
-		err = d.serve(ctx, eng, ln, build, access, log, (&reloader{file: file, start: cfg, running: cfg, eng: eng, log: log}).reload)
+		again := &reloader{file: file, start: cfg, running: cfg, eng: eng, remote: remote, log: log}
+		err = d.serve(ctx, &reloadable{Backend: eng, reload: again.reload, remote: remote}, eng, ln, build, access, log)
 	}
 	if closing := eng.Close(); closing != nil {
 		err = errors.Join(err, fmt.Errorf("give the ports back to the kernel: %w", closing))
@@ -196,12 +202,11 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 }
 
 // serve runs the switch and its API until ctx ends or one of them fails.
-func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger, reload func(api.Reload) (*api.Reloaded, error)) error {
+func (d *daemon) serve(ctx context.Context, b *reloadable, eng engine, ln net.Listener, build api.Version, access api.Access, log *zap.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	var runErr, apiErr error
-	b := &reloadable{Backend: eng, reload: reload}
+	var runErr, apiErr, remoteErr error
 	wg.Go(func() {
 		runErr = eng.Run(ctx)
 		if runErr == nil && ctx.Err() == nil {
@@ -213,6 +218,12 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 		apiErr = api.Serve(ctx, ln, b, build, access)
 		cancel(nil)
 	})
+	if b.remote != nil {
+		wg.Go(func() {
+			remoteErr = b.remote.api.Serve(ctx, b.remote.ln, b, build)
+			cancel(nil)
+		})
+	}
 	log.Info("ready", zap.Stringer("socket", ln.Addr()))
 	if err := notify(d.getenv, "READY=1"); err != nil {
 		log.Warn("the service manager was not told that gleamd is ready", zap.Error(err))
@@ -222,5 +233,5 @@ func (d *daemon) serve(ctx context.Context, eng engine, ln net.Listener, build a
 		log.Debug("the service manager was not told that gleamd stops", zap.Error(err))
 	}
 	wg.Wait()
-	return errors.Join(runErr, apiErr)
+	return errors.Join(runErr, apiErr, remoteErr)
 }

@@ -22,6 +22,16 @@ type reloadable struct {
 	api.Backend
 	mu     sync.Mutex
 	reload func(api.Reload) (*api.Reloaded, error)
+	remote *remoteAPI // nil: there is none
+}
+
+// Stats implements api.Backend.
+func (b *reloadable) Stats() (*api.Stats, error) {
+	s, err := b.Backend.Stats()
+	if s != nil && b.remote != nil {
+		s.Remote = b.remote.api.Stats()
+	}
+	return s, err
 }
 
 // Reload implements api.Reloader.
@@ -52,6 +62,7 @@ type reloader struct {
 	start   *config.Config // as gleamd was started
 	running *config.Config // what is in effect
 	eng     engine
+	remote  *remoteAPI // nil: there is none
 	log     *zap.Logger
 }
 
@@ -89,6 +100,7 @@ func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
 			}
 			return nil, fmt.Errorf("%s: %w", r.file, err)
 		}
+		r.remote.reload(&r.running.API, &next.API)
 		r.running = next
 	}
 	for _, k := range r.running.Envelope.Keys {
