@@ -127,6 +127,7 @@ type QPStats struct {
 	NAKs                 uint64 // sequence errors reported by the peer
 	RNRs                 uint64 // receiver-not-ready reports of the peer
 	Duplicates           uint64 // request packets received again
+	Accepted             uint64 // request packets received in order, each once
 	CNPsSent             uint64 // congestion notifications to the peer
 	CNPsReceived         uint64 // congestion notifications from the peer, or from a group's switch
 	BECNReceived         uint64 // ACKs with BECN, which also notify of congestion

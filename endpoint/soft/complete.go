@@ -114,7 +114,7 @@ func (q *qp) Stats() endpoint.QPStats {
 		c := q.rc.Stats()
 		s = endpoint.QPStats{
 			TxPackets: q.txPackets, RxPackets: q.rxPackets, Retransmitted: c.Retransmitted, Timeouts: c.Timeouts,
-			NAKs: c.NaksReceived, RNRs: c.RNRsReceived, Duplicates: c.Duplicates,
+			NAKs: c.NaksReceived, RNRs: c.RNRsReceived, Duplicates: c.Duplicates, Accepted: c.PacketsReceived,
 			CNPsSent: c.CNPsSent, CNPsReceived: c.CNPs, BECNReceived: c.BECNs, CEReceived: c.CEReceived,
 		}
 	}

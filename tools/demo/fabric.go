@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gleam-rdma/gleam/api"
+	"golang.org/x/sys/unix"
+
 	"github.com/gleam-rdma/gleam/tools/demo/tree"
 	"github.com/gleam-rdma/gleam/tools/lab"
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
@@ -23,6 +24,7 @@ import (
 type fabricRun struct {
 	*run
 	fabric *testbed.Fabric
+	begun  counts // when the group's transfer began
 }
 
 // inFabric sends by a group through a fabric, and then to one receiver by a unicast.
@@ -37,7 +39,7 @@ func (r *run) inFabric(ctx context.Context) (_ *Result, err error) {
 	start := time.Now()
 	f := &fabricRun{run: r}
 	f.fabric, err = testbed.BuildFabric(ctx, testbed.FabricConfig{
-		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members, More: o.patience(),
+		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members, More: o.patience(), State: true,
 		Fabric: fabric.Config{Topology: t, Routing: o.Routing, Count: true},
 	})
 	if err != nil {
@@ -84,7 +86,7 @@ func (f *fabricRun) members() []lab.Host {
 func (f *fabricRun) output() string {
 	var b strings.Builder
 	for _, s := range f.fabric.Switches {
-		for line := range strings.Lines(f.fabric.Gleamds[s.Name].Process.Output()) {
+		for line := range strings.Lines(f.fabric.Gleamds[s.Name].Output()) {
 			if !strings.Contains(line, "\tINFO\t") {
 				fmt.Fprintf(&b, "%s: %s", s.Name, line)
 			}
@@ -93,24 +95,37 @@ func (f *fabricRun) output() string {
 	return b.String()
 }
 
-// transfers registers the group, sends by it, and then by a unicast.
+// transfers sends by a unicast, registers the group, and sends by it: in this order, since the
+// unicast needs all routes, and the group's transfer may leave a changed fabric.
 func (f *fabricRun) transfers(ctx context.Context) (*Result, error) {
+	res := f.result()
+	var at [3]counts // before the unicast, before and after the group's transfer
+	var err error
+	if at[0], err = f.count(); err != nil {
+		return nil, err
+	}
+	// The farthest receiver is one of another switch, if there is one.
+	farthest := f.hosts[len(f.hosts)-1:]
+	if err := f.sendByUnicast(ctx, farthest, res); err != nil {
+		return nil, err
+	}
+	if err := unix.Madvise(farthest[0].mem, unix.MADV_DONTNEED); err != nil { // zeroes it
+		return nil, err
+	}
 	start := time.Now()
 	if err := f.join(ctx); err != nil {
 		return nil, fmt.Errorf("%w\nwhat gleamd said:\n%s", err, f.said())
 	}
 	f.log.printf("group %s registered: %d members confirmed in %.2f s", f.group, len(f.hosts), time.Since(start).Seconds())
-	res := f.result()
-	f.run.disturbance = f.disturbanceOf()
-	before, err := f.count()
-	if err != nil {
+	if at[1], err = f.count(); err != nil {
 		return nil, err
 	}
+	f.begun = at[1]
+	f.disturb = f.disturbances(ctx)
 	if err := f.sendByGroup(ctx, res); err != nil {
-		return nil, err
+		return nil, f.afterDisturbances(err)
 	}
-	after, err := f.count()
-	if err != nil {
+	if at[2], err = f.count(); err != nil {
 		return nil, err
 	}
 	if g, err := f.client.Group(ctx, f.group); err == nil {
@@ -121,16 +136,8 @@ func (f *fabricRun) transfers(ctx context.Context) (*Result, error) {
 			return nil, fmt.Errorf("host %s leaves the group: %w", h.Name, err)
 		}
 	}
-	// The farthest receiver is one of another switch, if there is one.
-	if err := f.sendByUnicast(ctx, f.hosts[len(f.hosts)-1:], res); err != nil {
-		return nil, err
-	}
-	last, err := f.count()
-	if err != nil {
-		return nil, err
-	}
-	res.Tree = f.tree(before, after, last)
-	res.Disturbance = f.run.disturbance.result()
+	res.Tree = f.tree(at)
+	res.Disturbances = f.disturb.results()
 	res.OK = res.Unicast.OK
 	for _, v := range res.Receivers {
 		res.OK = res.OK && v.OK
@@ -139,26 +146,6 @@ func (f *fabricRun) transfers(ctx context.Context) (*Result, error) {
 		return res, f.saveSVG(res.Tree)
 	}
 	return res, nil
-}
-
-// disturbanceOf is what is to happen in the middle of the transfer.
-func (f *fabricRun) disturbanceOf() *disturbance {
-	d := &disturbance{at: max(1, f.plan.messages()/2)}
-	if f.opts.Reload {
-		d.name, d.do = "reload of every gleamd", f.reload
-		return d
-	}
-	return nil
-}
-
-// reload has each gleamd reload its configuration, one after the other.
-func (f *fabricRun) reload(ctx context.Context) error {
-	for _, s := range f.fabric.Switches {
-		if _, err := f.fabric.Gleamds[s.Name].Client.Reload(ctx, api.Reload{}); err != nil {
-			return fmt.Errorf("switch %s: %w", s.Name, err)
-		}
-	}
-	return nil
 }
 
 // counts has what each direction of each link has carried.
@@ -188,8 +175,9 @@ func (r *run) packets() uint64 {
 	return uint64(n)
 }
 
-// tree compares the counts before and after the group's transfer, and after the unicast.
-func (f *fabricRun) tree(before, after, last counts) *Tree {
+// tree compares the counts before the unicast, and before and after the group's transfer.
+func (f *fabricRun) tree(at [3]counts) *Tree {
+	before, after := at[1], at[2]
 	t := &Tree{Packets: f.packets()}
 	top, source := f.opts.topology, f.hosts[0]
 	for _, l := range top.Links {
@@ -201,12 +189,12 @@ func (f *fabricRun) tree(before, after, last counts) *Tree {
 			})
 		}
 	}
-	var at []string
+	var ends []string
 	for _, h := range f.hosts {
-		at = append(at, h.Port)
+		ends = append(ends, h.Port)
 		t.Members = append(t.Members, h.Name)
 	}
-	if links, known := tree.Optimal(top, at); known {
+	if links, known := tree.Optimal(top, ends); known {
 		t.OptimalLinks = &links
 	}
 	for i := range t.Links {
@@ -217,8 +205,8 @@ func (f *fabricRun) tree(before, after, last counts) *Tree {
 	}
 	in := [2]string{source.Port, source.Name}
 	t.SourceFeedback = after[in].Sub(before[in]).GroupFeedback.Frames
-	t.UnicastFeedback = last[in].Sub(after[in]).Feedback.Frames
-	t.topology, t.source = top, source.Name
+	t.UnicastFeedback = before[in].Sub(at[0][in]).Feedback.Frames
+	t.topology, t.source, t.marks = top, source.Name, f.marks()
 	return t
 }
 

@@ -24,8 +24,11 @@ type FabricOptions struct {
 	Routing  fabric.Routing // of unicast, which the tree follows
 	SVG      string         // a file for the picture of the tree; "": text
 	Reload   bool           // every gleamd's configuration, in the middle of the transfer
+	// What fails, or restarts, in the middle of the transfer: see changeKind.usage.
+	FailLink, FailSwitch, RestartSwitch []string
 
 	topology *fabric.Topology // set by checkFabric
+	planned  []change         // likewise
 }
 
 // Kinds of Topology beside files.
@@ -46,10 +49,13 @@ func (o *FabricOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar((*string)(&o.Routing), "routing", string(o.Routing), "how switches of a fabric get their routes: static, bgp or ospf (FRR)")
 	f.StringVar(&o.SVG, "svg", o.SVG, "draw the tree that the group's packets took into this file, with --topology")
 	f.BoolVar(&o.Reload, "reload", o.Reload, "have every gleamd of a fabric reload its configuration in the middle of the transfer")
+	f.StringArrayVar(&o.FailLink, string(failLink), nil, "cut this link in the middle of the transfer: "+failLink.usage())
+	f.StringArrayVar(&o.FailSwitch, string(failSwitch), nil, "kill this switch, and cut its links, in the middle of the transfer: "+failSwitch.usage())
+	f.StringArrayVar(&o.RestartSwitch, string(restartSwitch), nil, "restart this switch's gleamd in the middle of the transfer: "+restartSwitch.usage())
 }
 
 // fabricFlags are the flags that need --topology, or one of its values.
-var fabricFlags = map[string]string{"leaves": leafSpine, "spines": leafSpine, "k": fatTree, "routing": "", "svg": "", "reload": ""}
+var fabricFlags = map[string]string{"leaves": leafSpine, "spines": leafSpine, "k": fatTree, "routing": "", "svg": "", "reload": "", "fail-link": "", "fail-switch": "", "restart-switch": ""}
 
 // checkFlags reports a flag that has no meaning for the topology, and sets what depends on it.
 func (o *Options) checkFlags(f *pflag.FlagSet) error {
@@ -115,7 +121,8 @@ func (o *Options) checkFabric() error {
 		return fmt.Errorf("--topology %s: %w", o.Topology, err)
 	}
 	o.topology = t
-	return nil
+	o.planned, err = o.changes()
+	return err
 }
 
 func (o *Options) makeTopology() (*fabric.Topology, error) {

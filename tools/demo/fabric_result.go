@@ -32,6 +32,7 @@ type Tree struct {
 
 	topology *fabric.Topology
 	source   string
+	marks    []tree.Mark
 }
 
 // LinkCount has what one end of a link sent during the group's transfer.
@@ -50,7 +51,7 @@ func (t *Tree) optimal() uint64 { return uint64(*t.OptimalLinks) * t.Packets }
 
 // picture returns what can be drawn.
 func (t *Tree) picture() *tree.Tree {
-	p := &tree.Tree{Topology: t.topology, Source: t.source, Members: t.Members}
+	p := &tree.Tree{Topology: t.topology, Source: t.source, Members: t.Members, Marks: t.marks}
 	for _, l := range t.Links {
 		p.Hops = append(p.Hops, tree.Hop{From: l.From, To: l.To, Share: float64(l.Data) / float64(t.Packets)})
 	}
@@ -98,6 +99,23 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func (d *Disturbance) String() string {
-	return fmt.Sprintf("%s after %s took %.0f ms; longest time without a completion since: %.0f ms", d.Name, plural(d.After, "message"), d.TookMS, d.StallMS)
+// writeDisturbances says what happened in mid-transfer, and what it has cost.
+func (r *Result) writeDisturbances(w io.Writer) error {
+	if len(r.Disturbances) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "\nIN MID-TRANSFER\tAFTER\tTOOK\tTO RESUME\tAT\tROUTES\n")
+	for _, d := range r.Disturbances {
+		routes := "-"
+		if d.RoutedMS > 0 {
+			routes = fmt.Sprintf("%.0f ms", d.RoutedMS)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%.0f ms\t%.0f ms\t%s\t%s\n", d.Name, plural(d.After, "message"), d.TookMS, d.ResumeMS, d.Receiver, routes)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "TO RESUME is the longest time for which a receiver got nothing new: %.0f ms before all this\n", r.Disturbances[0].BeforeMS)
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/demo/tree"
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
@@ -74,6 +75,15 @@ func TestFabricOptions(t *testing.T) {
 		"--svg x":                                             {says: "--svg is for fabrics"},
 		"--reload":                                            {says: "--reload is for fabrics"},
 		"--routing bgp":                                       {says: "--routing is for fabrics"},
+		"--fail-link l1-s1":                                   {says: "--fail-link is for fabrics"},
+		"--topology leaf-spine --fail-link l1-s1 --fail-switch spine2@75% --restart-switch leaf3:kill --restart-switch auto": {6, 12, 12, ""},
+		"--topology leaf-spine --fail-switch s3":        {says: "--fail-switch s3: there is no switch s3; there are s1, s2, l1"},
+		"--topology leaf-spine --fail-switch s1:kill":   {says: "--fail-switch s1:kill: want SWITCH[@PERCENT]"},
+		"--topology leaf-spine --restart-switch s1:off": {says: "--restart-switch s1:off: want SWITCH[:kill|:term]"},
+		"--topology leaf-spine --restart-switch s1@0":   {says: "want the part of the messages"},
+		"--topology leaf-spine --fail-link l1-l2":       {says: "--fail-link l1-l2: there is no such link; there are l1-s1, l1-s2"},
+		"--topology leaf-spine --fail-link l1-h1":       {says: "is the only link of a host"},
+		"--topology leaf-spine --fail-link =":           {says: "there is no such link"},
 	} {
 		o, err := parse(t, args)
 		switch {
@@ -135,7 +145,10 @@ func TestFabricOfOneLeaf(t *testing.T) {
 			t.Errorf("%s: %d frames with data", d, got[d])
 		}
 	}
-	if d := res.Disturbance; d == nil || d.After != 19 || d.TookMS <= 0 || d.StallMS <= 0 {
+	if len(res.Disturbances) != 1 {
+		t.Fatalf("%d disturbances", len(res.Disturbances))
+	}
+	if d := res.Disturbances[0]; d.After != 19 || d.TookMS <= 0 || d.ResumeMS <= 0 || d.Receiver == "" {
 		t.Errorf("disturbance: %+v", d)
 	}
 	if svg, err := os.ReadFile(o.SVG); err != nil || !bytes.Contains(svg, []byte(">h4</text>")) {
@@ -169,6 +182,29 @@ func TestFabricOfLeaves(t *testing.T) {
 	}
 }
 
+// TestFabricWithoutAWay: the only switch that joins two leaves fails, and the demo says what happened,
+// and why the group has ended.
+func TestFabricWithoutAWay(t *testing.T) {
+	labtest.Require(t)
+	o := Default()
+	o.Topology, o.Leaves, o.Spines, o.Members, o.FailSwitch = leafSpine, 2, 1, 4, []string{auto}
+	o.Size, o.MessageSize, o.Gleamd, o.Timeout = 2<<20, 8_000, programs.Path(t, "gleamd"), time.Minute
+	say := labtest.NewOutput("")
+	_, err := Run(t.Context(), o, &progress{w: say})
+	nothingLeft(t, os.Getpid())
+	if err == nil {
+		t.Fatalf("the transfer is complete\n%s", say)
+	}
+	for _, want := range []string{"failed after fail-switch s1\n", "switch l1 ended the group: ", " lost switch s1 ", "at the source: group transfer: message "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q in it", err, want)
+		}
+	}
+	if !strings.Contains(say.String(), "fail-switch s1 after 131 messages, done in ") {
+		t.Errorf("%s", say)
+	}
+}
+
 func TestFabricTable(t *testing.T) {
 	r := example()
 	links := 1
@@ -177,7 +213,11 @@ func TestFabricTable(t *testing.T) {
 		Members: []string{"h1", "h2"}, source: "h1", topology: fabric.LeafSpine(1, 1, 2),
 		Links: []LinkCount{{From: "h1", To: "l1", Data: 100}, {From: "l1", To: "h2", Data: 100}, {From: "l1", To: "s1", Inner: true, Data: 101, Feedback: 3}, {From: "s1", To: "l1", Inner: true}},
 	}
-	r.Disturbance = &Disturbance{Name: "reload", After: 1, TookMS: 3, StallMS: 4.4}
+	r.Disturbances = []Disturbance{
+		{Name: "reload of every gleamd", After: 1, TookMS: 3, ResumeMS: 4.4, Receiver: "h2", BeforeMS: 2},
+		{Name: "fail-switch s1", After: 10, TookMS: 30, ResumeMS: 1200, Receiver: "h3", BeforeMS: 2, RoutedMS: 350},
+	}
+	r.Tree.marks = []tree.Mark{{Node: "s1", Failed: true}}
 	var b bytes.Buffer
 	if err := r.writeTable(&b); err != nil {
 		t.Fatal(err)
@@ -194,9 +234,12 @@ feedback to the source  10 packets, 0.50x one unicast receiver's 20
 h1 (source)
 └─ l1
    ├─ h2
-   └─ s1  1.010
+   └─ s1  1.010  failed
 
-reload after 1 message took 3 ms; longest time without a completion since: 4 ms
+IN MID-TRANSFER         AFTER        TOOK   TO RESUME  AT  ROUTES
+reload of every gleamd  1 message    3 ms   4 ms       h2  -
+fail-switch s1          10 messages  30 ms  1200 ms    h3  350 ms
+TO RESUME is the longest time for which a receiver got nothing new: 2 ms before all this
 
 ok: 2 receivers`
 	if !strings.Contains(b.String(), want) {

@@ -42,8 +42,8 @@ type Result struct {
 	Unicast                Unicast     `json:"unicast"` // zero with --rotate
 	UnicastSenderLinkBytes int64       `json:"unicast_sender_link_bytes"`
 
-	Tree        *Tree        `json:"tree,omitempty"`        // with --topology; Switch is then that of the source
-	Disturbance *Disturbance `json:"disturbance,omitempty"` // in mid-transfer
+	Tree         *Tree         `json:"tree,omitempty"`         // with --topology; Switch is then that of the source
+	Disturbances []Disturbance `json:"disturbances,omitempty"` // in mid-transfer
 
 	Kept string `json:"kept,omitempty"` // name of the lab that was left up
 	svg  string // the file with the picture of the tree
@@ -138,8 +138,8 @@ func (r *Result) writeTable(w io.Writer) error {
 			return err
 		}
 	}
-	if r.Disturbance != nil {
-		fmt.Fprintf(w, "\n%s\n", r.Disturbance)
+	if err := r.writeDisturbances(w); err != nil {
+		return err
 	}
 	verdict := fmt.Sprintf("ok: %d receivers have the sender's bytes (%d messages, one completion each)", len(r.Receivers), r.Messages)
 	if r.Turns != nil {

@@ -43,7 +43,7 @@ type run struct {
 	log     *progress
 	group   netip.Addr
 
-	disturbance *disturbance // of the group's transfer; nil: none
+	disturb *disturbances // of the group's transfer; nil: none
 }
 
 // host is a host of the lab with its device and memory.
@@ -298,10 +298,10 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	sender := r.hosts[0].group.QP()
 	bar := r.log.begin("group", r.plan.total)
 	m, err := r.measure(ctx, r.hosts[0], boxes[1:], func() error {
-		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, func(n int) { bar.add(n); r.disturbance.completed(ctx) })
+		return r.plan.send(ctx, sender, r.hosts[0].out, window.Base, window.RKey, func(n int) { bar.add(n); r.disturb.completed() })
 	})
 	bar.end()
-	if err := errors.Join(err, r.disturbance.wait()); err != nil {
+	if err := errors.Join(err, r.disturb.end()); err != nil {
 		return r.explain(err)
 	}
 	after, err := r.client.Stats(ctx)

@@ -25,6 +25,8 @@ type FabricConfig struct {
 	Groups int    // the most groups [16]
 	// Members is the most members of a group [the fabric's hosts].
 	Members int
+	// State has each gleamd keep its groups over a restart, in memory.
+	State bool
 	// More are further lines of the configuration file of each gleamd. []
 	More string
 }
@@ -91,6 +93,9 @@ func (f *Fabric) config(c *FabricConfig, s *fabric.Switch, dir string) string {
 		key: f.Key, groups: cmp.Or(c.Groups, 16), members: cmp.Or(c.Members, len(f.Hosts)), more: c.More,
 		ring: fabricRing, frames: umemFrames(len(s.Ports()), 2*fabricRing),
 	}
+	if c.State {
+		set.more += "state: " + stateIn(dir) + "\n"
+	}
 	return set.config(s.Config(f.switchKey), dir)
 }
 
@@ -142,6 +147,22 @@ func (f *Fabric) Isolate(name string) error {
 		errs = append(errs, f.SetLink(name, n, false))
 	}
 	return errors.Join(errs...)
+}
+
+// Return is the opposite of Isolate. It returns when all switches have their routes.
+func (f *Fabric) Return(ctx context.Context, name string) error {
+	if err := f.Gleamds[name].Start(ctx); err != nil {
+		return err
+	}
+	// The first time a link's ends have the routes of a fabric that lacks the later links.
+	for range 2 {
+		for _, n := range f.Switch(name).Neighbours() {
+			if err := f.SetLink(name, n, true); err != nil {
+				return err
+			}
+		}
+	}
+	return f.WaitRouted(ctx)
 }
 
 // Close ends all that BuildFabric made.

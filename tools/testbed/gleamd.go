@@ -28,10 +28,14 @@ type Gleamd struct {
 	Process *lab.Process // the last one that Start started
 	Client  *api.Client
 
-	path string // of the program
-	dir  string // configuration and socket
-	ns   *lab.Namespace
+	path    string // of the program
+	dir     string // configuration and socket
+	ns      *lab.Namespace
+	earlier string // what processes before the last one have written
 }
+
+// Output returns what gleamd has written, over all restarts.
+func (g *Gleamd) Output() string { return g.earlier + g.Process.Output() }
 
 // newGleamd writes the configuration of a gleamd into dir, which it makes. An empty path of
 // the program is Daemon's.
@@ -49,6 +53,8 @@ func newGleamd(path, dir string, ns *lab.Namespace, config string) (*Gleamd, err
 		func() error { return os.WriteFile(g.file(), []byte(config), 0o600) },
 		func() error { return os.Chown(g.file(), user, user) },
 		func() error { return os.Chown(dir, user, user) },
+		func() error { return os.MkdirAll(stateIn(dir), 0o700) },
+		func() error { return os.Chown(stateIn(dir), user, user) },
 	} {
 		if err == nil {
 			err = step()
@@ -63,10 +69,16 @@ func newGleamd(path, dir string, ns *lab.Namespace, config string) (*Gleamd, err
 // user is the one that gleamd becomes. It reads its configuration again when it reloads it.
 const user = 61797
 
+// stateIn is the folder of the state file.
+func stateIn(dir string) string { return filepath.Join(dir, "state") }
+
 func (g *Gleamd) file() string { return filepath.Join(g.dir, "gleamd.yaml") }
 
 // Start runs gleamd and waits until it answers.
 func (g *Gleamd) Start(ctx context.Context) (err error) {
+	if g.Process != nil {
+		g.earlier += g.Process.Output()
+	}
 	if g.Process, err = g.ns.Start(exec.Command(g.path, "--config", g.file())); err != nil {
 		return err
 	}
@@ -76,7 +88,7 @@ func (g *Gleamd) Start(ctx context.Context) (err error) {
 	go func() { answers <- g.Client.WaitReady(ctx) }()
 	select {
 	case <-g.Process.Done():
-		return fmt.Errorf("gleamd ended at once: %w", errors.Join(g.Process.Wait(), errors.New(g.Process.Output())))
+		return fmt.Errorf("gleamd ended at once: %w", g.Process.Wait())
 	case err := <-answers:
 		if err != nil {
 			return fmt.Errorf("%w: %w\n%s", context.Cause(ctx), err, g.Process.Output())

@@ -22,10 +22,12 @@ const (
 
 // Colours are Okabe and Ito's, which differ for colour-blind people too.
 const (
-	colourTree   = "#0072b2"
-	colourSource = "#d55e00"
-	colourMember = "#009e73"
-	colourIdle   = "#bbbbbb"
+	colourTree      = "#0072b2"
+	colourSource    = "#d55e00"
+	colourMember    = "#009e73"
+	colourIdle      = "#bbbbbb"
+	colourFailed    = "#cc0000"
+	colourRestarted = "#b8860b"
 )
 
 // point is the middle of a node's box.
@@ -46,6 +48,11 @@ func (t *Tree) WriteSVG(w io.Writer) error {
 	for _, h := range t.Hops {
 		if h.Share >= least {
 			t.drawHop(&b, h, at[h.From], at[h.To])
+		}
+	}
+	for _, m := range t.Marks {
+		if m.To != "" {
+			cross(&b, point{(at[m.Node].x + at[m.To].x) / 2, (at[m.Node].y + at[m.To].y) / 2})
 		}
 	}
 	for _, n := range slices.Concat(t.Topology.Switches, t.Topology.Hosts) {
@@ -83,9 +90,27 @@ func (t *Tree) drawNode(b *strings.Builder, n string, p point) {
 			fill, text = colourMember, "white"
 		}
 	}
-	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%d" height="%d" rx="%d" fill="%s" stroke="#444444"/>`+"\n",
-		p.x-boxWidth/2, p.y-boxHeight/2, boxWidth, boxHeight, round, fill)
+	border, width, label := "#444444", 1.0, t.mark(n)
+	switch label {
+	case "failed":
+		fill, border, width = "#fbdddd", colourFailed, 2.5
+	case "restarted":
+		border, width = colourRestarted, 2.5
+	}
+	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%d" height="%d" rx="%d" fill="%s" stroke="%s" stroke-width="%v"/>`+"\n",
+		p.x-boxWidth/2, p.y-boxHeight/2, boxWidth, boxHeight, round, fill, border, width)
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", p.x, p.y+4, text, html.EscapeString(n))
+	if label != "" {
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s" stroke="white" stroke-width="3" paint-order="stroke">%s</text>`+"\n",
+			p.x, p.y-boxHeight/2-5, border, label)
+	}
+}
+
+// cross draws a cross over what has failed.
+func cross(b *strings.Builder, p point) {
+	const arm = 9
+	fmt.Fprintf(b, `<path d="M%.1f %.1fl%d %dm0 %dl%d %d" stroke="%s" stroke-width="3" fill="none"/>`+"\n",
+		p.x-arm, p.y-arm, 2*arm, 2*arm, -2*arm, -2*arm, 2*arm, colourFailed)
 }
 
 // layout places the nodes: hosts at the bottom, below their switch, then the switches by

@@ -25,6 +25,35 @@ type Tree struct {
 	Source   string   // a host
 	Members  []string // hosts, the source among them
 	Hops     []Hop    // those that had packets of the group, those to and from hosts included
+	Marks    []Mark
+}
+
+// Mark is a switch, or a link, that has failed or restarted.
+type Mark struct {
+	Node   string
+	To     string // the other end of a link; "": the switch Node
+	Failed bool   // else it has restarted
+}
+
+// mark returns what is to be said of a node; "": nothing.
+func (t *Tree) mark(node string) string {
+	for _, m := range t.Marks {
+		switch {
+		case m.Node != node || m.To != "":
+		case m.Failed:
+			return "failed"
+		default:
+			return "restarted"
+		}
+	}
+	return ""
+}
+
+// cut reports whether the link between two nodes has failed, by itself.
+func (t *Tree) cut(a, b string) bool {
+	return slices.ContainsFunc(t.Marks, func(m Mark) bool {
+		return m.Failed && (m.Node == a && m.To == b || m.Node == b && m.To == a)
+	})
 }
 
 // least is the share below which a hop is not of the tree: single packets, such as probes.
@@ -61,6 +90,12 @@ func (t *Tree) branch(b *strings.Builder, node, indent string, seen map[string]b
 		fmt.Fprintf(b, "%s%s%s", indent, line, h.To)
 		if !slices.Contains(t.Topology.Hosts, h.From) && !slices.Contains(t.Topology.Hosts, h.To) {
 			fmt.Fprintf(b, "  %.3f", h.Share)
+		}
+		if t.cut(h.From, h.To) {
+			b.WriteString("  link failed")
+		}
+		if m := t.mark(h.To); m != "" {
+			b.WriteString("  " + m)
 		}
 		if seen[h.To] {
 			b.WriteString("  (again)\n")

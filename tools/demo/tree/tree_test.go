@@ -66,6 +66,14 @@ func counted() *Tree {
 	}
 }
 
+// marked is counted, with a link and a switch that have failed, and one that has restarted.
+func marked() *Tree {
+	x := counted()
+	x.Hops = append(x.Hops, Hop{"l1", "s2", 0.5}, Hop{"s2", "l2", 0.5}, Hop{"s2", "l3", 0.5})
+	x.Marks = []Mark{{Node: "s1", Failed: true}, {Node: "l3"}, {Node: "l2", To: "s2", Failed: true}}
+	return x
+}
+
 func TestText(t *testing.T) {
 	var b strings.Builder
 	x := counted()
@@ -84,6 +92,17 @@ func TestText(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
+	x.Marks = []Mark{{Node: "s1", Failed: true}, {Node: "l3"}, {Node: "l1", To: "s1", Failed: true}, {Node: "l2", To: "s2", Failed: true}}
+	b.Reset()
+	if err := x.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"└─ s1  1.004  link failed  failed\n", "├─ l2  1.000\n", "└─ l3  1.000  restarted\n"} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("%s\nwant in it %q", b.String(), line)
+		}
+	}
+	x.Marks = nil
 	// Data that went another way for some time, and back to where it came from.
 	x.Hops = append(x.Hops, Hop{"l2", "s2", 0.5}, Hop{"s2", "l1", 0.5})
 	b.Reset()
@@ -97,6 +116,7 @@ func TestText(t *testing.T) {
 func TestSVG(t *testing.T) {
 	for name, x := range map[string]*Tree{
 		"leaf-spine":              counted(),
+		"marks":                   marked(),
 		"fat-tree":                {Topology: fatTree(t, 4), Source: "h1", Members: []string{"h1"}, Hops: []Hop{{"h1", "e1-1", 1}}},
 		"more spines than leaves": {Topology: fabric.LeafSpine(1, 9, 1), Source: "h1"},
 	} {

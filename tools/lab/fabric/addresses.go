@@ -72,6 +72,9 @@ func linkLocal(m net.HardwareAddr) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
+// ID is the ID by which other switches know s.
+func (s *Switch) ID() string { return fmt.Sprintf("%016x", s.number) }
+
 // Config returns the lines of the configuration file of a gleamd in s that follow from the
 // topology: its ports, the prefixes of groups, and the switch among others, which know each
 // other by the key.
@@ -82,8 +85,8 @@ func (s *Switch) Config(key []byte) string {
 	}
 	return text + fmt.Sprintf(`group_prefixes: [%q, %q]
 switch:
-  id: "%016x"
+  id: %q
   keys: [{id: 1, secret: "hex:%x"}]
   ports: [%s]
-`, GroupsIPv4, GroupsIPv6, s.number, key, strings.Join(s.Neighbours(), ", "))
+`, GroupsIPv4, GroupsIPv6, s.ID(), key, strings.Join(s.Neighbours(), ", "))
 }
