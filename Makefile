@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers floods test-workers bench microbench clean
+.PHONY: help reproducible sbom test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -107,6 +107,9 @@ soak: ## the random long runs of the core, CHECKS (3000) times each
 
 soak-workers: ## random switches with 1 to 4 workers and many groups, for SOAK (2m), with the race detector (root)
 	@GLEAM_SOAK=$(or $(SOAK),2m) scripts/test soak-workers
+
+soak-trees: ## random groups over several switches, where links and switches fail and come back, for SOAK (30m; root; GLEAM_SEED=n to repeat)
+	@GLEAM_SOAK=$(or $(SOAK),30m) scripts/test soak-trees
 
 floods: ## goodput under attackers' floods beside that under harmless frames, medians, FLOODS (10s) of each (root)
 	@GLEAM_FLOODS=$(or $(FLOODS),10s) scripts/test floods

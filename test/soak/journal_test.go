@@ -1,0 +1,68 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+)
+
+// reasons are the kinds of events that say why a group does not go on.
+var reasons = []string{api.EventEnded, api.EventFailed, api.EventEvicted, api.EventRefused, api.EventMismatch, api.EventLeft}
+
+// said is an event of a switch's journal. The journal itself ends with its gleamd.
+type said struct {
+	group netip.Addr
+	at    time.Time
+	text  string
+}
+
+// follow collects a switch's events until ctx ends.
+func (r *round) follow(ctx context.Context, s *fabric.Switch) {
+	client := r.bed.Gleamds[s.Name].Client
+	for after := uint64(0); ctx.Err() == nil; {
+		es, err := client.Events(ctx, after, time.Second)
+		if err != nil { // it is down
+			sleep(ctx, 10*time.Millisecond)
+			after = 0
+			continue
+		}
+		if es.Last < after { // it has restarted
+			after = 0
+			continue
+		}
+		after = es.Last
+		r.collect(s.Name, es.Events)
+	}
+}
+
+func (r *round) collect(name string, events []api.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range events {
+		if e.Group.IsValid() && slices.Contains(reasons, e.Kind) {
+			r.journal = append(r.journal, said{e.Group, e.Time, fmt.Sprintf("%s: %s %v %s", name, e.Kind, e.Member, e.Reason)})
+		}
+	}
+}
+
+// why is what the switches' journals say about a group since a time; "": nothing.
+func (r *round) why(group netip.Addr, since time.Time) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, x := range r.journal {
+		if x.group == group && x.at.After(since) {
+			all = append(all, x.text)
+		}
+	}
+	return strings.Join(all, "; ")
+}

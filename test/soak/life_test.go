@@ -1,0 +1,225 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+	"github.com/gleam-rdma/gleam/endpoint/session"
+	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+const (
+	memory      = 1 << 20 // of each member; a source writes a part of its own
+	window      = uint64(0x5000_0000_0000)
+	depth       = 16
+	joinTimeout = 15 * time.Second
+	// settled is how long the fabric must be whole for a registration to have no excuse: longer
+	// than the grace of a lost neighbour, and its hello's hold time.
+	settled = 6 * time.Second
+	again   = 300 * time.Millisecond // until the next attempt to register
+)
+
+// life is a group that is registered again and again, with other members each time.
+type life struct {
+	r     *round
+	index int
+	ip    netip.Addr
+	rng   *rand.Rand
+	port  uint16 // of the next exchange
+
+	name    string
+	members []*member
+	policy  mcast.Policy
+	master  *endpoint.Group
+	mu      sync.Mutex // of the members' left, and of the master's events
+}
+
+// member is a member of the group as it is now registered.
+type member struct {
+	*host
+	group *endpoint.Group
+	mr    endpoint.MR
+	left  bool
+}
+
+func newLife(r *round, i int) *life {
+	return &life{r: r, index: i, ip: groupIP(i), rng: random(r.seed, uint64(2+i)), port: uint16(7000 + 1000*i)}
+}
+
+// run registers the group, and has its members send, until ctx ends.
+func (l *life) run(ctx context.Context) {
+	for n := 1; ctx.Err() == nil; n++ {
+		l.name = fmt.Sprintf("group %s, registration %d", l.ip, n)
+		if l.join(ctx) {
+			l.transfers(ctx)
+		}
+		l.end()
+		if !sleep(ctx, again) {
+			return
+		}
+	}
+}
+
+// join registers the group with some of the hosts, in a random order.
+func (l *life) join(ctx context.Context) bool {
+	l.members = nil
+	order := l.rng.Perm(len(l.r.hosts))
+	for _, i := range order[:2+l.rng.IntN(len(order)-1)] {
+		l.members = append(l.members, &member{host: l.r.hosts[i]})
+	}
+	l.policy = []mcast.Policy{mcast.Strict, mcast.Strict, mcast.Evict}[l.rng.IntN(3)]
+	whole := l.r.wholeFor() > settled
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
+	defer cancel()
+	all := make([]session.Participant, len(l.members))
+	var names []string
+	for i, m := range l.members {
+		var err error
+		if m.mr, err = m.dev.RegisterMemory(make([]byte, memory), uint64(i+1)<<40, endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
+			l.r.wrong("%s: %s: %v", l.name, m.Name, err)
+			return false
+		}
+		names = append(names, m.Name)
+		all[i] = session.Participant{Name: m.Name, Do: m.NS.Do, Local: endpoint.Local{
+			Device: m.dev, Memory: m.mr, Host: m.envs, HostConfig: l.r.hostConfig(),
+			QPConfig: endpoint.QPConfig{
+				LocalIP: m.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 2 * depth, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7,
+			},
+		}}
+	}
+	l.port++
+	groups, err := session.Join(ctx, netip.AddrPortFrom(l.members[0].IPv4, l.port), endpoint.MasterConfig{
+		GroupIP: l.ip, PathMTU: 1024, WindowBase: window, Policy: l.policy,
+	}, all)
+	for i, g := range groups {
+		l.members[i].group = g
+	}
+	l.r.note("%s: %v of %v: %v", l.name, l.policy, names, err)
+	if err == nil {
+		l.master = groups[0]
+		l.r.count("groups registered")
+		return true
+	}
+	l.r.count("registrations failed")
+	if whole && l.r.wholeFor() > settled+joinTimeout {
+		l.r.wrong("%s cannot be registered in a whole fabric: %v", l.name, err)
+	}
+	return false
+}
+
+// end closes the group's members, and their memory.
+func (l *life) end() {
+	groups := make([]*endpoint.Group, len(l.members))
+	for i, m := range l.members {
+		groups[i] = m.group
+	}
+	if err := session.Leave(groups); err != nil {
+		l.r.note("%s: leave: %v", l.name, err)
+	}
+	for _, m := range l.members {
+		if m.mr != nil {
+			_ = m.mr.Close() // a queue pair that is not gone holds it
+		}
+	}
+	l.r.note("%s: closed", l.name)
+}
+
+// transfers has sources send, one after the other or two at once, and members leave.
+func (l *life) transfers(ctx context.Context) {
+	for n := 1; ctx.Err() == nil && n <= 1+l.rng.IntN(12); n++ {
+		live := l.live()
+		if len(live) < 2 {
+			return
+		}
+		if len(live) > 2 && l.rng.IntN(6) == 0 && !l.leave(live[1+l.rng.IntN(len(live)-1)]) {
+			return
+		}
+		live = l.live()
+		sources := 1 + l.rng.IntN(2)
+		order := l.rng.Perm(len(live))
+		seeds := [2]uint64{l.rng.Uint64(), l.rng.Uint64()}
+		errs := make([]error, sources)
+		_ = session.Each(sources, func(i int) error { // two sources write other parts of the window
+			part := memory / sources
+			errs[i] = l.send(ctx, live[order[i]], live, i*part, part, seeds[i])
+			return nil
+		})
+		if err := errors.Join(errs...); err != nil {
+			l.r.note("%s, transfer %d: %v", l.name, n, err)
+			return
+		}
+		l.r.count("transfers")
+	}
+}
+
+// live are the members that are still in the group.
+func (l *life) live() (all []*member) {
+	for _, m := range l.members {
+		if !m.left {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// leave has a member leave. It returns false if the group has ended.
+func (l *life) leave(m *member) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), stuckTime)
+	defer cancel()
+	err := m.group.Leave(ctx)
+	l.r.note("%s: %s leaves: %v", l.name, m.Name, err)
+	m.left = true
+	l.r.count("members left")
+	select {
+	case <-l.master.Over():
+		return false
+	default:
+	}
+	return err == nil
+}
+
+// evicted reports whether the master was told that a member is out of the group.
+func (l *life) evicted(m *member) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.left {
+		return true
+	}
+	for end := time.After(stuckTime); ; {
+		select {
+		case e, ok := <-l.master.Events():
+			if !ok {
+				return m.left
+			}
+			if e.Kind == endpoint.Evicted || e.Kind == endpoint.MemberLeft {
+				l.out(e.Member)
+			}
+			if m.left || e.Kind == endpoint.Failed || e.Reason == envelope.SwitchLost {
+				return m.left
+			}
+		case <-end:
+			return m.left
+		}
+	}
+}
+
+// out notes that a member is out of the group.
+func (l *life) out(ip netip.Addr) {
+	for _, m := range l.members {
+		if m.IPv4 == ip && !m.left {
+			m.left = true
+			l.r.note("%s: %s was evicted", l.name, m.Name)
+			l.r.count("members evicted")
+		}
+	}
+}

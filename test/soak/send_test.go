@@ -1,0 +1,122 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gleam-rdma/gleam/endpoint"
+)
+
+const (
+	// stuckTime is how long a group may stand still without a reason.
+	stuckTime = 5 * time.Second
+	// errorTime is how long a source may then wait for its error: its retries.
+	errorTime = 15 * time.Second
+)
+
+// send writes a part of the window from one member to all others, in messages of random sizes, and
+// compares the bytes of each message at each member when it is complete.
+func (l *life) send(ctx context.Context, from *member, live []*member, at, size int, seed uint64) error {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	random := rand.NewChaCha8(key)
+	source := from.mr.Bytes()[at : at+size]
+	_, _ = random.Read(source) // it never fails
+	rng := rand.New(random)
+	var ends []int
+	for sum := 0; sum < size; {
+		sum = min(size, sum+1+rng.IntN([]int{100, 5000, 70_000}[rng.IntN(3)]))
+		ends = append(ends, sum)
+	}
+	qp, w := from.group.QP(), from.group.Info().Window
+	begin, last := time.Now(), time.Now()
+	var wcs [depth]endpoint.Completion
+	for posted, done := 0, 0; done < len(ends); {
+		for ; posted < len(ends) && posted-done < depth; posted++ {
+			start := 0
+			if posted > 0 {
+				start = ends[posted-1]
+			}
+			wr := endpoint.SendWR{
+				ID: uint64(posted), Op: endpoint.Write, RemoteAddr: w.Base + uint64(at+start), RKey: w.RKey,
+				Local: endpoint.Segment{MR: from.mr, Offset: at + start, Len: ends[posted] - start},
+			}
+			if _, err := qp.PostSend(wr); err != nil {
+				return fmt.Errorf("source %s: %w", from.Name, err)
+			}
+		}
+		n, err := l.poll(ctx, from, wcs[:], begin)
+		if err != nil {
+			return fmt.Errorf("source %s, %d of %d messages complete, %v after the last one: %w", from.Name, done, len(ends), time.Since(last).Round(time.Millisecond), err)
+		}
+		last = time.Now()
+		for _, c := range wcs[:n] {
+			if err := c.Err(); err != nil {
+				return fmt.Errorf("source %s, message %d of %d: %w", from.Name, c.ID, len(ends), err)
+			}
+			if c.ID != uint64(done) {
+				l.r.wrong("%s: source %s: a completion of message %d, want %d", l.name, from.Name, c.ID, done)
+				return errors.New("completions are out of order")
+			}
+			start := 0
+			if done > 0 {
+				start = ends[done-1]
+			}
+			l.compare(from, live, at+start, at+ends[done], done)
+			done++
+			l.r.count("messages")
+		}
+	}
+	l.compare(from, live, at, at+size, len(ends))
+	return nil
+}
+
+// compare looks for the bytes of a complete message at all members that are in the group.
+func (l *life) compare(from *member, live []*member, start, end, message int) {
+	want := from.mr.Bytes()[start:end]
+	for _, m := range live {
+		if m == from || bytes.Equal(m.mr.Bytes()[start:end], want) || l.evicted(m) {
+			continue
+		}
+		l.r.wrong("%s: FALSE COMPLETION: message %d of %s is complete, and %s lacks bytes of [%d, %d)", l.name, message, from.Name, m.Name, start, end)
+	}
+}
+
+// poll waits for completions. After stuckTime without any there must be a reason.
+func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion, begin time.Time) (int, error) {
+	ctx = context.WithoutCancel(ctx) // a transfer that has begun ends
+	wait, cancel := context.WithTimeout(ctx, stuckTime)
+	defer cancel()
+	n, err := from.group.QP().Poll(wait, wcs)
+	if n > 0 || !errors.Is(err, context.DeadlineExceeded) {
+		return n, err
+	}
+	why := l.reason(begin)
+	l.r.note("%s: source %s has stood still for %v: %s", l.name, from.Name, stuckTime, why)
+	if why == "" {
+		l.r.wrong("%s: source %s has had no completion for %v, and nothing says why", l.name, from.Name, stuckTime)
+	}
+	l.r.count("standstills")
+	wait, cancel = context.WithTimeout(ctx, errorTime)
+	defer cancel()
+	return from.group.QP().Poll(wait, wcs)
+}
+
+// reason is what the master was told, or a switch's journal has said, about the end of the group or of
+// a member, since a time; "": nothing.
+func (l *life) reason(since time.Time) string {
+	select {
+	case <-l.master.Over():
+		return "the master knows that the group has ended"
+	default:
+	}
+	return l.r.why(l.ip, since)
+}

@@ -1,0 +1,124 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package soak has random long runs of groups over several switches (make soak-trees).
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/test/labtest"
+	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+)
+
+var programs = labtest.Programs{Packages: []string{"github.com/gleam-rdma/gleam/cmd/gleamd"}}
+
+func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
+
+// roundTime is how long the groups of a round live.
+const roundTime = 20 * time.Second
+
+// TestTreesSoak has random groups in random fabrics for GLEAM_SOAK, with real gleamds, while
+// links and switches fail and come back. A completion at a source means that all live members
+// have the bytes; and a group that does not get on for 5 s has a reason for it. GLEAM_SEED is the
+// seed of the first round. Each round prints its own, from which all its choices follow.
+func TestTreesSoak(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("GLEAM_SOAK"))
+	if err != nil {
+		t.Skip("make soak-trees")
+	}
+	labtest.Require(t)
+	seed := uint64(time.Now().UnixNano()) % 1_000_000
+	if s := os.Getenv("GLEAM_SEED"); s != "" {
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("GLEAM_SEED: %v", err)
+		}
+	}
+	total := newTally()
+	for end := time.Now().Add(length); time.Now().Before(end); seed++ {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			r := newRound(t, seed)
+			r.run(min(roundTime, max(time.Second, time.Until(end))))
+			t.Logf("GLEAM_SEED=%d: %s: %s", seed, r.what, r.tally)
+			total.add(r.tally)
+		})
+	}
+	t.Logf("in all: %s", total)
+}
+
+// randomTopology is a leaf-spine, or switches that are joined at random.
+func randomTopology(rng *rand.Rand) (*fabric.Topology, string) {
+	var top *fabric.Topology
+	var what string
+	if rng.IntN(2) == 0 {
+		leaves, spines, hosts := 2+rng.IntN(2), 1+rng.IntN(2), 1+rng.IntN(2)
+		top, what = fabric.LeafSpine(leaves, spines, hosts), fmt.Sprintf("leaf-spine of %d and %d, %d hosts each", leaves, spines, hosts)
+	} else {
+		top = &fabric.Topology{}
+		n := 2 + rng.IntN(4)
+		for i := range n {
+			name := fmt.Sprintf("s%d", i+1)
+			if i > 0 {
+				top.Links = append(top.Links, fabric.Link{A: name, B: top.Switches[rng.IntN(i)]})
+			}
+			top.Switches = append(top.Switches, name)
+		}
+		for range rng.IntN(n) { // further links
+			a, b := top.Switches[rng.IntN(n)], top.Switches[rng.IntN(n)]
+			if a != b && !linked(top, a, b) {
+				top.Links = append(top.Links, fabric.Link{A: a, B: b})
+			}
+		}
+		inner := len(top.Links)
+		for i := range 3 + rng.IntN(4) {
+			h := fmt.Sprintf("h%d", i+1)
+			top.Hosts = append(top.Hosts, h)
+			top.Links = append(top.Links, fabric.Link{A: top.Switches[rng.IntN(n)], B: h})
+		}
+		what = fmt.Sprintf("%d switches with %d links, %d hosts", n, inner, len(top.Hosts))
+	}
+	loss := []float64{0, 0, 0.001, 0.01}[rng.IntN(4)]
+	for i := range top.Links {
+		top.Links[i].Loss = loss
+	}
+	return top, fmt.Sprintf("%s, loss %v", what, loss)
+}
+
+func linked(t *fabric.Topology, a, b string) bool {
+	for _, l := range t.Links {
+		if l.A == a && l.B == b || l.A == b && l.B == a {
+			return true
+		}
+	}
+	return false
+}
+
+// inner are the links between switches.
+func inner(t *fabric.Topology) (links []fabric.Link) {
+	isHost := make(map[string]bool)
+	for _, h := range t.Hosts {
+		isHost[h] = true
+	}
+	for _, l := range t.Links {
+		if !isHost[l.A] && !isHost[l.B] {
+			links = append(links, l)
+		}
+	}
+	return links
+}
+
+// sleep returns false if ctx has ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
