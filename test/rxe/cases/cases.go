@@ -50,6 +50,7 @@ func allCases() []testCase {
 		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
+	cs = append(cs, treeCases()...)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})
 	}
@@ -59,7 +60,7 @@ func allCases() []testCase {
 	return cs
 }
 
-var dataOps = []endpoint.WROp{endpoint.Send, endpoint.Write, endpoint.WriteImm}
+var dataOps = []endpoint.WROp{endpoint.Send, endpoint.SendImm, endpoint.Write, endpoint.WriteImm}
 
 // withGroup runs do with a group of its own.
 func withGroup(ctx context.Context, spec *groupSpec, do func(*group) error) error {
@@ -78,7 +79,7 @@ func shapes() (cs []testCase) {
 			for _, v6 := range []bool{false, true} {
 				spec := groupSpec{number: 1, v6: v6, mtu: mtu, hosts: make([]*host, n+1)}
 				cs = append(cs, testCase{
-					name: "SEND, WRITE, WRITE_IMM: " + spec.String(),
+					name: "SEND, WRITE, with immediate and without: " + spec.String(),
 					long: v6 != ((i+j)%2 == 1),
 					run: func(ctx context.Context, b *bench) error {
 						s := spec

@@ -22,24 +22,30 @@ const daemonWait = 30 * time.Second
 
 // daemon is gleamd in the switch's namespace.
 type daemon struct {
-	process *lab.Process
-	client  *api.Client
-	log     *os.File
+	program, file string // the configuration's
+	ns            *lab.Namespace
+	process       *lab.Process
+	client        *api.Client
+	log           *os.File
 }
 
-// startDaemon runs program, a gleamd, on all ports. Its output goes to a
-// file in logs.
+// startDaemon starts the star's switch.
 func startDaemon(ctx context.Context, m *machine, program, logs string) (*daemon, error) {
+	text := "ports:\n"
+	for _, h := range m.all() {
+		text += "  - name: " + h.port + "\n"
+	}
+	return newDaemon(ctx, m, m.sw, program, logs, text)
+}
+
+// newDaemon starts gleamd in a namespace, with these lines of configuration about its ports.
+func newDaemon(ctx context.Context, m *machine, ns *lab.Namespace, program, logs, text string) (*daemon, error) {
 	dir, err := os.MkdirTemp(m.state, "gleamd-")
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(os.Chmod(m.state, 0o755), os.Chmod(dir, 0o777)); err != nil { // gleamd gives up being root
 		return nil, err
-	}
-	text := "ports:\n"
-	for _, h := range m.all() {
-		text += "  - name: " + h.port + "\n"
 	}
 	socket := dir + "/gleamd.sock"
 	text += fmt.Sprintf("group_prefixes:\n  - %s\n  - %s\n", lab.StarGroupsIPv4, lab.StarGroupsIPv6)
@@ -50,21 +56,36 @@ func startDaemon(ctx context.Context, m *machine, program, logs string) (*daemon
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	d := &daemon{client: api.Dial(socket)}
+	d := &daemon{client: api.Dial(socket), program: program, file: file, ns: ns}
 	if d.log, err = os.Create(filepath.Join(logs, filepath.Base(program)+"-"+filepath.Base(dir)+".log")); err != nil {
 		return nil, err
 	}
-	c := exec.Command(program, "--config", file)
-	c.Stdout, c.Stderr = io.Writer(d.log), io.Writer(d.log)
-	if d.process, err = m.sw.Start(c); err != nil {
+	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.log.Close())
+	}
+	return d, nil
+}
+
+// start runs the program until it answers.
+func (d *daemon) start(ctx context.Context) (err error) {
+	c := exec.Command(d.program, "--config", d.file)
+	c.Stdout, c.Stderr = io.Writer(d.log), io.Writer(d.log)
+	if d.process, err = d.ns.Start(c); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, daemonWait)
 	defer cancel()
-	if err := d.client.WaitReady(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w\n%s", program, err, d.process.Output()), d.stop())
+	answers := make(chan error, 1)
+	go func() { answers <- d.client.WaitReady(ctx) }()
+	select {
+	case <-d.process.Done():
+		return fmt.Errorf("%s ended at once: %w\n%s", d.program, d.process.Wait(), d.process.Output())
+	case err = <-answers:
 	}
-	return d, nil
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w\n%s", d.program, err, d.process.Output()), d.process.Stop(time.Second))
+	}
+	return nil
 }
 
 func (d *daemon) stop() error {

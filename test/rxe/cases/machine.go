@@ -14,9 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/endpoint/verbs"
@@ -48,6 +45,8 @@ type machine struct {
 	sw    *lab.Namespace
 	hosts []*host        // of rxe
 	soft  *host          // one whose RDMA device is a software endpoint, package rc
+	star  *lan           // of hosts and soft
+	tree  *tree          // two more switches, with hosts of rxe; nil if not made yet
 	undo  []func() error // of changes outside of our own interfaces
 	state string         // folder for sockets and configuration
 }
@@ -55,6 +54,7 @@ type machine struct {
 // host is an RDMA device on its interface: of rxe, or a software endpoint of ours.
 type host struct {
 	index  int
+	lan    *lan
 	ns     *lab.Namespace // the interface's
 	link   string         // its interface
 	port   string         // the switch's
@@ -107,18 +107,16 @@ func (m *machine) build(ctx context.Context, n int) (err error) {
 	if err := m.settings(); err != nil {
 		return err
 	}
-	if err := m.sw.Bridge(bridge, mac(3, 1), linkMTU(maxHosts)); err != nil {
+	m.star = &lan{sw: m.sw, net4: lab.StarIPv4, net6: lab.StarIPv6, own4: lab.StarSwitchIPv4, own6: lab.StarSwitchIPv6}
+	if err := m.star.make(mac(3, 1)); err != nil {
 		return err
 	}
-	for _, p := range []netip.Prefix{
-		netip.PrefixFrom(lab.StarSwitchIPv4, lab.StarIPv4.Bits()), netip.PrefixFrom(lab.StarSwitchIPv6, lab.StarIPv6.Bits()),
-	} {
-		if err := m.sw.AddAddr(bridge, p); err != nil {
-			return err
-		}
-	}
 	for i := 1; i <= n; i++ {
-		if err := m.addHost(i); err != nil {
+		h, err := m.addHost(i, m.star)
+		if h != nil {
+			m.hosts = append(m.hosts, h)
+		}
+		if err != nil {
 			return fmt.Errorf("host %d: %w", i, err)
 		}
 	}
@@ -173,107 +171,12 @@ func mac(kind byte, i int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x67, 0x72, kind, 0, byte(i)}
 }
 
-// all returns the hosts there are so far.
+// all returns the hosts of the star that there are so far.
 func (m *machine) all() []*host {
 	if m.soft == nil {
 		return m.hosts
 	}
 	return append(slices.Clip(m.hosts), m.soft)
-}
-
-// connect makes host i's interface in ns and the switch's port.
-func (m *machine) connect(i int, ns *lab.Namespace) (*host, error) {
-	h := &host{
-		index: i, ns: ns, link: fmt.Sprintf("gleamh%d", i), port: fmt.Sprintf("p%d", i), mac: mac(1, i),
-		addr4: netip.AddrFrom4([4]byte{10, 77, 0, byte(i)}),
-		addr6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 15: byte(i)}),
-	}
-	port := lab.End{NS: m.sw, Name: h.port, MAC: mac(2, i)}
-	if err := lab.Veth(port, lab.End{NS: ns, Name: h.link, MAC: h.mac}, linkMTU(i)); err != nil {
-		return nil, err
-	}
-	return h, nil
-}
-
-// equip enslaves h's port and gives h its addresses.
-func (m *machine) equip(h *host) error {
-	if err := m.sw.Enslave(h.port, bridge); err != nil {
-		return err
-	}
-	// An unfinished checksum does not survive XDP.
-	if err := h.ns.SetFeature(h.link, lab.TXChecksum, false); err != nil {
-		return err
-	}
-	for _, p := range []netip.Prefix{netip.PrefixFrom(h.addr4, lab.StarIPv4.Bits()), netip.PrefixFrom(h.addr6, lab.StarIPv6.Bits())} {
-		if err := h.ns.AddAddr(h.link, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *machine) addHost(i int) error {
-	h, err := m.connect(i, m.init)
-	if err != nil {
-		return err
-	}
-	m.hosts = append(m.hosts, h)
-	if err := m.equip(h); err != nil {
-		return err
-	}
-	if err := m.route(h); err != nil {
-		return err
-	}
-	// A full veth ring is an error to rxe that kills the queue pair: wait in a
-	// queue instead.
-	if err := h.queue("pfifo", "limit", "10000"); err != nil {
-		return err
-	}
-	h.rdma = fmt.Sprintf("gleam%d", i)
-	if err := netlink.RdmaLinkAdd(h.rdma, "rxe", h.link); err != nil {
-		return fmt.Errorf("rdma link add %s type rxe netdev %s (is the module rdma_rxe loaded?): %w", h.rdma, h.link, err)
-	}
-	return nil
-}
-
-// addSoft adds a host in a namespace of its own, without the kernel's rxe.
-func (m *machine) addSoft(i int) error {
-	ns, err := m.lab.Namespace("soft")
-	if err != nil {
-		return err
-	}
-	if m.soft, err = m.connect(i, ns); err != nil {
-		return err
-	}
-	return m.equip(m.soft)
-}
-
-// route sends packets from h's addresses out of h's interface.
-func (m *machine) route(h *host) error {
-	nl := m.init.Handle()
-	link, err := nl.LinkByName(h.link)
-	if err != nil {
-		return err
-	}
-	for _, r := range []struct {
-		from netip.Addr
-		to   netip.Prefix
-		fam  int
-	}{{h.addr4, lab.StarIPv4, unix.AF_INET}, {h.addr6, lab.StarIPv6, unix.AF_INET6}} {
-		dst := &net.IPNet{IP: r.to.Masked().Addr().AsSlice(), Mask: net.CIDRMask(r.to.Bits(), r.to.Addr().BitLen())}
-		err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Table: firstRule + h.index, Scope: netlink.SCOPE_LINK, Family: r.fam})
-		if err != nil {
-			return fmt.Errorf("route for %s: %w", r.from, err)
-		}
-		rule := netlink.NewRule()
-		rule.Family, rule.Priority, rule.Table = r.fam, firstRule+h.index, firstRule+h.index
-		rule.Src = &net.IPNet{IP: r.from.AsSlice(), Mask: net.CIDRMask(r.from.BitLen(), r.from.BitLen())}
-		if err := nl.RuleAdd(rule); err != nil {
-			return fmt.Errorf("rule for %s: %w", r.from, err)
-		}
-		m.undo = append(m.undo, func() error { return nl.RuleDel(rule) })
-	}
-	return nil
 }
 
 // open opens h's device, and has it answer envelopes.
@@ -346,7 +249,11 @@ func (h *host) close() error {
 // close removes everything.
 func (m *machine) close() error {
 	var errs []error
-	for _, h := range m.all() {
+	all := m.all()
+	if m.tree != nil {
+		all = append(slices.Clip(all), m.tree.hosts...)
+	}
+	for _, h := range all {
 		errs = append(errs, h.close(), h.ns.DeleteLink(h.link)) // the RDMA device goes with it
 		if h.ifb != "" {
 			errs = append(errs, m.init.DeleteLink(h.ifb))

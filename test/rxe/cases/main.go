@@ -86,7 +86,7 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 	if b.daemon, err = startDaemon(ctx, m, o.gleamd, o.out); err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, b.daemon.stop()) }()
+	defer func() { err = errors.Join(err, b.daemon.stop(), b.tree.stop()) }()
 
 	fmt.Printf("%d hosts and the switch are up after %.1f s\n", len(m.all()), time.Since(begin).Seconds())
 	begin = time.Now()

@@ -86,7 +86,7 @@ func (b *batch) receive(r *member) error {
 			continue
 		}
 		wr := endpoint.RecvWR{ID: uint64(i)}
-		if m.op == endpoint.Send && m.size > 0 {
+		if (m.op == endpoint.Send || m.op == endpoint.SendImm) && m.size > 0 {
 			wr.Local = endpoint.Segment{MR: r.mr, Offset: b.at[i], Len: m.size}
 		}
 		if _, err := r.qp.PostRecv(wr); err != nil {
@@ -205,7 +205,10 @@ func (b *batch) landed(ctx context.Context, r *member) error {
 		}
 		want := endpoint.Completion{ID: uint64(i), Op: endpoint.Recv, Len: m.size, QPN: c.QPN}
 		if m.op == endpoint.WriteImm {
-			want.Op, want.HasImm, want.Imm = endpoint.RecvWithImm, true, immediate(i)
+			want.Op = endpoint.RecvWithImm
+		}
+		if m.op == endpoint.WriteImm || m.op == endpoint.SendImm {
+			want.HasImm, want.Imm = true, immediate(i)
 		}
 		if c != want {
 			return fmt.Errorf("completion %+v, want %+v", c, want)
