@@ -169,7 +169,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	watches.Go(func() { e.guardLog.run(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
 	watches.Go(func() { e.switches.run(watch) })
-	return e.plane.Run(func() { e.control.run(ctx, e.changes) })
+	err := e.plane.Run(func() { e.control.run(ctx, e.changes) })
+	e.control.keepLast()
+	return err
 }
 
 // Close detaches from all ports, which then forward like any other interface again, and
@@ -181,7 +183,10 @@ func (e *Engine) Close() error {
 	if e.bridges != nil {
 		e.bridges.kernel.Close()
 	}
-	errs := []error{e.switches.close(), e.keeper.close()}
+	var stored sync.WaitGroup // while the ports are closed
+	var keeping error
+	stored.Go(func() { keeping = e.keeper.close() })
+	errs := []error{e.switches.close()}
 	if e.pinner != nil {
 		errs = append(errs, e.pinner.close())
 	}
@@ -194,5 +199,6 @@ func (e *Engine) Close() error {
 	if e.plane != nil {
 		errs = append(errs, e.plane.Close())
 	}
-	return errors.Join(errs...)
+	stored.Wait()
+	return errors.Join(append(errs, keeping)...)
 }

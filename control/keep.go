@@ -193,20 +193,42 @@ func (c *control) readPositions(g *group) bool {
 	if w.number, ok = g.handle.Positions(&w.positions); !ok || w.number == 0 {
 		return false
 	}
+	g.noteTurn(&w.positions)
+	g.kept.reported = w.number
+	c.keeper.storing[g] = w
+	return true
+}
+
+// noteTurn notes positions that were read.
+func (g *group) noteTurn(p *mcast.Positions) {
 	t := &statefile.Turn{}
 	g.kept.records = make(map[netip.Addr]envelope.MemberRecord)
-	for i, at := range w.positions.Members {
+	for i, at := range p.Members {
 		if r := &g.slots[i].record; at.Known {
 			t.Positions = append(t.Positions, statefile.Position{Member: r.IP, Send: at.Send, Receive: at.Receive})
 			g.kept.records[r.IP] = *r
 		}
 	}
-	if w.positions.HasSource {
-		t.Source = g.slots[w.positions.Source].record.IP
+	if p.HasSource {
+		t.Source = g.slots[p.Source].record.IP
 	}
-	g.kept.reported, g.kept.turn = w.number, t
-	c.keeper.storing[g] = w
-	return true
+	g.kept.turn = t
+}
+
+// keepLast has the last positions of all groups stored. The workers have ended.
+func (c *control) keepLast() {
+	if c.keeper == nil {
+		return
+	}
+	var change statefile.Change
+	for ip, g := range c.dir.groups {
+		var p mcast.Positions
+		if g.handle.LastPositions(&p) {
+			g.noteTurn(&p)
+			change.SetTurn(ip, g.presentTurn())
+		}
+	}
+	c.keeper.file.Append(&change)
 }
 
 // storePositions notes that the positions that were read are durable with a change of the

@@ -265,6 +265,12 @@ func (g *Group) Positions(p *mcast.Positions) (number uint32, ok bool) {
 	return number, ok
 }
 
+// LastPositions reads the positions of the group's members as Run has left them. It returns
+// false if there are none to store. Run must have returned.
+func (g *Group) LastPositions(p *mcast.Positions) (ok bool) {
+	return g.worker.core.LastPositions(g.id, p)
+}
+
 // PositionsStored tells the group that the positions p, with that number, are durable.
 func (g *Group) PositionsStored(number uint32, p *mcast.Positions) {
 	g.worker.do(func() {

@@ -91,13 +91,26 @@ func (g *group) lowestReceived() rocev2.PSN {
 // reuses, and returns their number. It reports whether there are any to store: the group
 // exists, is to be stored, and is neither resuming nor failed.
 func (s *Switch) Positions(id GroupID, p *Positions) (number uint32, ok bool) {
+	return s.positions(id, p, false)
+}
+
+// LastPositions is Positions of a switch that serves no packet any more. A source that is at
+// rest, with a message's end acknowledged by all receivers, is none in p: after the restart
+// another member may begin at once. There are none if no turn has begun since the group was
+// put.
+func (s *Switch) LastPositions(id GroupID, p *Positions) (ok bool) {
+	number, ok := s.positions(id, p, true)
+	return ok && number != 0
+}
+
+func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, ok bool) {
 	*p = Positions{Members: p.Members[:0]}
 	g := s.group(id)
 	if g == nil || !g.stored || g.failed || g.isResuming() {
 		return 0, false
 	}
 	next := g.lowestReceived().Next()
-	p.HasSource = g.src.member != none
+	p.HasSource = g.src.member != none && !(last && g.tree() == nil && g.isQuiescent())
 	if p.HasSource {
 		p.Source = MemberID(g.src.member)
 	}

@@ -156,6 +156,7 @@ func TestR83_EmptyAnswers(t *testing.T)      { runTranscript(t) }
 func TestR83_NextTurn(t *testing.T)          { runTranscript(t) }
 func TestR83_Stranded(t *testing.T)          { runTranscript(t) }
 func TestR83_BetweenTurns(t *testing.T)      { runTranscript(t) }
+func TestR83_AtRest(t *testing.T)            { runTranscript(t) }
 func TestR83_MembersLeave(t *testing.T)      { runTranscript(t) }
 func TestR83_Joiners(t *testing.T)           { runTranscript(t) }
 func TestR83_Refused(t *testing.T)           { runTranscript(t) }

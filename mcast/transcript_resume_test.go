@@ -8,10 +8,13 @@ import (
 	"strings"
 )
 
-// positions prints the positions of the group.
-func (s *transcript) positions(w *strings.Builder) {
+// positions prints the positions of the group; with last, those of a switch that ends.
+func (s *transcript) positions(a args, w *strings.Builder) {
 	var p Positions
 	n, ok := s.sw.Positions(0, &p)
+	if a.d.HasArg("last") {
+		ok = s.sw.LastPositions(0, &p)
+	}
 	if !ok {
 		fmt.Fprintln(w, "none")
 		return

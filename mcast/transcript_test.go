@@ -175,7 +175,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 	case "show":
 		s.show(w)
 	case "positions":
-		s.positions(w)
+		s.positions(a, w)
 	case "fast":
 		if err := s.sw.Forwarded(0, rocev2.PSN(a.hex("hi")), 1, false); err != nil {
 			fmt.Fprintln(w, "error:", err)

@@ -204,6 +204,25 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 	}
 }
 
+// After a planned restart another member than the last source may send at once, if that one
+// was at rest: nobody waits for limits.source_timeout (2 s).
+func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
+	p, hosts := startRestartable(t)
+	pass(t, hosts, 0, 0)
+	for round := range 4 {
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(); err != nil {
+			t.Fatalf("%v\n%s", err, p.Output())
+		}
+		p.restart(t)
+		if gap := pass(t, hosts, 1-round%2, round+1); gap > time.Second {
+			t.Errorf("member %d has waited for %v after the restart", 1-round%2, gap)
+		}
+	}
+}
+
 // spread prints minimum, median and maximum of a part of restarts.
 func spread(xs []restartTimes, part func(restartTimes) time.Duration) string {
 	var ds []time.Duration
