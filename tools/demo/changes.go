@@ -69,11 +69,11 @@ func (k changeKind) parse(text string) (c change, err error) {
 func (k changeKind) usage() string {
 	switch k {
 	case failLink:
-		return "A-B[@PERCENT], two switches of a link, or auto"
+		return "A-B[@PERCENT]"
 	case restartSwitch:
-		return "SWITCH[:kill|:term][@PERCENT], or auto"
+		return "SWITCH[:kill|:term][@PERCENT]"
 	}
-	return "SWITCH[@PERCENT], or auto"
+	return "SWITCH[@PERCENT]"
 }
 
 // changes returns what is to happen, in its order. Those without a time of their own are spread evenly.

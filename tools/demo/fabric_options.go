@@ -49,9 +49,9 @@ func (o *FabricOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar((*string)(&o.Routing), "routing", string(o.Routing), "how switches of a fabric get their routes: static, bgp or ospf (FRR)")
 	f.StringVar(&o.SVG, "svg", o.SVG, "draw the tree that the group's packets took into this file, with --topology")
 	f.BoolVar(&o.Reload, "reload", o.Reload, "have every gleamd of a fabric reload its configuration in the middle of the transfer")
-	f.StringArrayVar(&o.FailLink, string(failLink), nil, "cut this link in the middle of the transfer: "+failLink.usage())
-	f.StringArrayVar(&o.FailSwitch, string(failSwitch), nil, "kill this switch, and cut its links, in the middle of the transfer: "+failSwitch.usage())
-	f.StringArrayVar(&o.RestartSwitch, string(restartSwitch), nil, "restart this switch's gleamd in the middle of the transfer: "+restartSwitch.usage())
+	f.StringArrayVar(&o.FailLink, string(failLink), nil, "cut the link `"+failLink.usage()+"` in the middle of the transfer; auto: one that the group uses")
+	f.StringArrayVar(&o.FailSwitch, string(failSwitch), nil, "kill `"+failSwitch.usage()+"`, and cut its links, in the middle of the transfer")
+	f.StringArrayVar(&o.RestartSwitch, string(restartSwitch), nil, "restart the gleamd of `"+restartSwitch.usage()+"` in the middle of the transfer")
 }
 
 // fabricFlags are the flags that need --topology, or one of its values.

@@ -4,8 +4,10 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/gleam-rdma/gleam/tools/demo/tree"
@@ -105,13 +107,21 @@ func (r *Result) writeDisturbances(w io.Writer) error {
 		return nil
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "\nIN MID-TRANSFER\tAFTER\tTOOK\tTO RESUME\tAT\tROUTES\n")
+	routed := slices.ContainsFunc(r.Disturbances, func(d Disturbance) bool { return d.RoutedMS > 0 })
+	header := "\nIN MID-TRANSFER\tAFTER\tTOOK\tTO RESUME\tAT"
+	if routed {
+		header += "\tALL ROUTES AFTER"
+	}
+	fmt.Fprintln(tw, header)
 	for _, d := range r.Disturbances {
-		routes := "-"
-		if d.RoutedMS > 0 {
-			routes = fmt.Sprintf("%.0f ms", d.RoutedMS)
+		fmt.Fprintf(tw, "%s\t%s\t%.0f ms\t%.0f ms\t%s", d.Name, plural(d.After, "message"), d.TookMS, d.ResumeMS, cmp.Or(d.Receiver, "-"))
+		switch {
+		case d.RoutedMS > 0:
+			fmt.Fprintf(tw, "\t%.0f ms", d.RoutedMS)
+		case routed:
+			fmt.Fprint(tw, "\t-")
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%.0f ms\t%.0f ms\t%s\t%s\n", d.Name, plural(d.After, "message"), d.TookMS, d.ResumeMS, d.Receiver, routes)
+		fmt.Fprintln(tw)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

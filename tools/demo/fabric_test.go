@@ -236,7 +236,7 @@ h1 (source)
    ├─ h2
    └─ s1  1.010  failed
 
-IN MID-TRANSFER         AFTER        TOOK   TO RESUME  AT  ROUTES
+IN MID-TRANSFER         AFTER        TOOK   TO RESUME  AT  ALL ROUTES AFTER
 reload of every gleamd  1 message    3 ms   4 ms       h2  -
 fail-switch s1          10 messages  30 ms  1200 ms    h3  350 ms
 TO RESUME is the longest time for which a receiver got nothing new: 2 ms before all this
