@@ -10,6 +10,9 @@ import (
 // evaluate is EVAL of RC.md §6.2: it raises acked and sends the source an ACK of it, then
 // a NAK of the next PSN if one is due.
 func (g *group) evaluate(out *Output) {
+	if g.agg.unplaced {
+		return // nothing of the source is known to be had by all
+	}
 	for {
 		for g.agg.numAtAcked <= g.agg.allowedBehind && g.raiseAcked(out) {
 		}
@@ -140,6 +143,7 @@ type aggregation struct {
 	nakSeverity   severity   // severity of the last NAK to the source
 	nakServed     bool       // the source has sent nakPSN since that NAK
 	becnDue       bool       // BECN is to be set in the next ACK
+	unplaced      bool       // some leg is unplaced: acked is not known to be had behind it (R89)
 	messages      messages   // the MSN of the group's ACK
 }
 
@@ -181,7 +185,7 @@ func (g *group) sendNAK(out *Output, code rocev2.Syndrome, psn rocev2.PSN) {
 }
 
 func (g *group) sendFeedback(out *Output, op rocev2.Opcode, syn rocev2.Syndrome, psn rocev2.PSN) {
-	if g.src.quarantined && op == rocev2.Acknowledge {
+	if (g.src.quarantined || g.agg.unplaced) && op == rocev2.Acknowledge {
 		return
 	}
 	g.counters.FeedbackOut++

@@ -120,6 +120,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	}
 	if len(g.forwardedLegs()) > 0 {
 		g.newTree(0, spec.Tree)
+		g.forgetRemote(spec)
 	}
 	return g
 }
@@ -128,7 +129,6 @@ func (g *group) addLeg(spec LegSpec) {
 	if spec.Kind == Forwarded {
 		x := g.newExtra()
 		x.forwards, x.levels = append(x.forwards, LegID(len(g.legs))), append(x.levels, spec.Levels)
-		g.stored, g.fwd.limit = false, unlimited // what is behind another switch is not known here
 	}
 	g.legs = append(g.legs, newLeg(spec))
 	if g.numbering.interval > 0 {
@@ -171,7 +171,7 @@ func (g *group) sourceRemoved(m MemberID, out *Output) {
 	if g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage {
 		g.evictBehind(out) // without a quorum nobody is behind acked
 	}
-	if g.fwd.midMessage || !g.allCaughtUp() {
+	if g.fwd.midMessage || g.agg.unplaced || !g.allCaughtUp() {
 		g.fail(m, g.agg.acked.Next(), 0, SourceRemoved, out)
 		g.src.member, g.src.leg = none, none
 		return

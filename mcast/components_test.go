@@ -93,6 +93,7 @@ func checkSource(t fatalReporter, g *group) {
 // checkReceivers: the counts are those of the legs' flags.
 func checkReceivers(t fatalReporter, g *group) {
 	var r receivers
+	unplaced := false
 	for i := range g.legs {
 		if g.legs[i].joining {
 			r.joining++
@@ -104,8 +105,17 @@ func checkReceivers(t fatalReporter, g *group) {
 		if f&joinedInFlight != 0 {
 			r.joinedInFlight++
 		}
+		if f&isUnplaced != 0 {
+			unplaced = true
+			if l := &g.legs[i]; f&isReceiver != 0 || l.joining || l.connected() || l.members == 0 || int32(i) == g.src.leg {
+				t.Fatalf("R89: leg %d is unplaced, and %+v of flags %#x", i, *l, f)
+			}
+		}
 	}
 	r.inFlightUntil = g.recv.inFlightUntil
+	if unplaced != g.agg.unplaced {
+		t.Fatalf("R89: unplaced %v, the legs %v", g.agg.unplaced, unplaced)
+	}
 	if r != g.recv {
 		t.Fatalf("receivers are %+v, counted %+v", g.recv, r)
 	}
@@ -161,7 +171,7 @@ func checkAggregation(t fatalReporter, g *group) {
 	if low != g.agg.numAtAcked || pending != g.agg.numPending {
 		t.Fatalf("numAtAcked is %d, numPending %d, counted %d and %d", g.agg.numAtAcked, g.agg.numPending, low, pending)
 	}
-	if g.recv.count > 0 && low <= g.agg.allowedBehind && !g.failed {
+	if g.recv.count > 0 && low <= g.agg.allowedBehind && !g.failed && !g.agg.unplaced {
 		t.Fatalf("acked %06x could be higher: %d of %d receivers have no more", g.agg.acked, low, g.recv.count)
 	}
 }

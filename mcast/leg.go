@@ -22,6 +22,7 @@ const (
 const (
 	isReceiver     uint8 = 1 << iota // a live leg, not the source's: it gets copies, and counts for acked
 	isConnected                      // a connected leg
+	isUnplaced     uint8 = 1 << 7    // of a forwarded leg: has receivers, and what they have is not known yet (R89)
 	joinedInFlight uint8 = 1 << 5    // joined while earlier data was in flight: not counted as a receiver of that data (R36)
 )
 

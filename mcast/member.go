@@ -40,6 +40,7 @@ type extra struct {
 	resume   resume
 	firstPSN []rocev2.PSN   // by MemberID: RQPSN as registered; only of a group that was put with positions
 	numbers  []token.Member // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
+	highest  token.Member   // the highest number of a member whose MemberID another one has taken over
 	tree     *tree          // nil unless there are forwarded legs
 }
 

@@ -20,6 +20,8 @@ type memberChange struct {
 	taken   map[LegID]bool     // connected legs that were taken over
 	joined  map[netip.Addr]int // index in Add
 	inTree  bool               // there is a leg to another switch
+	newTo   map[Neighbor]LegID // new legs to other switches
+	highest uint32             // of the numbers that members have had
 }
 
 // checkUpdate checks all of op before any part of it is applied.
@@ -27,12 +29,16 @@ func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
 	c := &memberChange{
 		g: g, legs: len(g.legs), members: len(g.members),
 		inTree: g.tree() != nil, leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int),
+		newTo: make(map[Neighbor]LegID), highest: g.highestNumber(),
 	}
 	for _, m := range op.Remove {
 		if int(m) >= len(g.members) || !g.members[m].live || c.leaving[m] {
 			return fmt.Errorf("mcast: group %d: has no live member %d", g.id, m)
 		}
 		c.leaving[m] = true
+	}
+	if err := s.checkMoves(c, op); err != nil {
+		return err
 	}
 	for i := range op.Add {
 		if err := s.checkJoin(c, &op.Add[i]); err != nil {
@@ -70,6 +76,9 @@ func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
 	if j, ok := g.numbered(m.Number); ok && !c.leaving[j] {
 		return fmt.Errorf("member %d has the same number, %d", j, m.Number)
 	}
+	if c.inTree && m.Number <= c.highest {
+		return fmt.Errorf("number %d is not above %d, which an earlier member has had", m.Number, c.highest)
+	}
 	return nil
 }
 
@@ -97,20 +106,14 @@ func (s *Switch) checkJoinLeg(c *memberChange, op *AddMember) (LegKind, error) {
 	case int(at) < len(g.legs):
 		return g.legs[at].kind(), nil
 	case int(at) < c.legs:
+		if n := op.Leg.Neighbor; op.Leg.Kind == Forwarded && c.isNewTo(at, n) {
+			return Forwarded, nil
+		}
 		return 0, fmt.Errorf("leg %d is another new member's", at)
 	case g.policy.quorum > 0 && op.Leg.Kind == Forwarded:
 		return 0, errors.New("a quorum counts members, but the switch behind a forwarded leg acknowledges for all of its own at once")
 	}
-	if err := checkLeg(op.Leg); err != nil {
-		return 0, err
-	}
-	for _, f := range g.forwardedLegs() {
-		if op.Leg.Kind == Forwarded && g.legs[f].neighbor == op.Leg.Neighbor {
-			return 0, fmt.Errorf("leg %d already goes to neighbour %d", f, op.Leg.Neighbor)
-		}
-	}
-	c.legs++
-	return op.Leg.Kind, nil
+	return op.Leg.Kind, c.addLeg(op.Leg)
 }
 
 func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output) error {
@@ -141,16 +144,23 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 			t.leave(now, m, out)
 		}
 	}
+	g.moveMembers(now, op.Move, out)
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])
 	}
 	g.endProbes(now, out)
-	s.rearm(g)
 	// Evaluated after all changes, so that a quorum counts the new members too.
 	if len(op.Remove) > 0 && !g.failed && g.src.member != none {
 		g.afterRemoval(op.Remove[len(op.Remove)-1], out)
 		g.unblock(out)
 	}
+	if len(op.Move) > 0 && !g.failed && g.src.member != none {
+		g.evaluate(out)
+		if g.repair.numRecovering > 0 {
+			g.armRecovery(now)
+		}
+	}
+	s.rearm(g)
 	g.noteEvictions(now, out.Events)
 	g.leaveTree(now, out.Events, out)
 	g.updateTree(now, op.Tree, out)
@@ -186,6 +196,9 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	}
 	if g.fwd.targets != nil {
 		g.fwd.targets.forgetLeg(int(m.Leg))
+	}
+	if n := g.numberOf(id); g.extra != nil {
+		g.extra.highest = max(g.extra.highest, n)
 	}
 	g.members[id] = newMember(m)
 	if g.historyOf(id) != (memberHistory{}) {

@@ -90,6 +90,6 @@ var _ = []mutant.Mutant{
 		"t.first, t.n, t.named = 0, 0, false",
 		"t.first, t.n = 0, 0")),
 	mutant.New("a fast path goes on after the turn", "R77", mutant.In((*Switch).Forwarded,
-		"g.turn.endingSince != 0 || g.src.frozen || g.src.wanted:",
-		"g.src.frozen || g.src.wanted:")),
+		"g.turn.endingSince != 0 || g.src.frozen || g.src.wanted || g.agg.unplaced:",
+		"g.src.frozen || g.src.wanted || g.agg.unplaced:")),
 }

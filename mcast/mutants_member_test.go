@@ -159,7 +159,7 @@ var _ = []mutant.Mutant{
 		`case l.members < 3:
 		g.cut(int(m.leg))`)),
 	mutant.New("a source may leave with data in flight", "R31", mutant.In((*group).sourceRemoved,
-		`if g.fwd.open || !g.level() {
+		`if g.fwd.open || g.agg.unplaced || !g.level() {
 		g.fail(`,
 		`if g.fwd.open {
 		g.fail(`)),

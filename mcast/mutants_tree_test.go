@@ -15,7 +15,7 @@ var _ = []mutant.Mutant{
 			return NoToken`,
 		"")),
 	mutant.New("a neighbour's source begins while another one's data is under way", "R84", mutant.In((*group).requestInTree,
-		`case !free:
+		`case !free && !g.endUnknown():
 			return NotSource
 		}
 	} else`,
@@ -48,8 +48,8 @@ var _ = []mutant.Mutant{
 	}`,
 		"")),
 	mutant.New("an unfinished source is not reported", "R86", mutant.In((*tree).Unfinished,
-		"if t.g.isQuiescent() || t.g.failed {",
-		"if t != nil {")),
+		"case g.failed:",
+		"case g != nil:")),
 	mutant.New("a source that may go on is held back", "R86", mutant.In((*tree).carryOut,
 		"g.src.hasLastPSN, g.turn.messageRefused = false, false",
 		"g.src.hasLastPSN = false")),

@@ -121,6 +121,8 @@ func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, 
 		case !m.live:
 		case int32(i) == g.src.member: // it has not received anything that was not verified
 			at.Known, at.Send = true, next
+		case g.tree() != nil && !g.legs[m.leg].connected():
+			at.Known = !g.tree().isUnknown(MemberID(i)) // what it receives is known where it is
 		case g.unproven(int(m.leg)):
 		case b.flags&isReceiver != 0:
 			at.Known, at.Receive = true, (next+rocev2.PSN(b.delta))&rocev2.PSNMask

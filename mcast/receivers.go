@@ -52,6 +52,7 @@ func (g *group) startReceiving(i int, psn rocev2.PSN) {
 // removeLeg takes leg i out of the group.
 func (g *group) removeLeg(i int) {
 	g.setJoining(i, false)
+	g.setUnplaced(i, false)
 	g.endVerification(LegID(i))
 	g.stopReceiving(i)
 }

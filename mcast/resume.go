@@ -38,7 +38,7 @@ const strandedAfter = 3
 // endUnknown reports whether every receiver has all that was forwarded, and only the
 // source knows whether that ends a message.
 func (g *group) endUnknown() bool {
-	return g.resumes && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp()
+	return g.resumes && !g.agg.unplaced && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp()
 }
 
 // isResuming reports whether positions of members are not known yet.
@@ -54,7 +54,11 @@ func (g *group) startResume(now time.Duration, p *Positions) {
 	x := g.newExtra()
 	for i := range g.members {
 		x.firstPSN = append(x.firstPSN, g.members[i].ePSN)
-		if m, at := &g.members[i], &p.Members[i]; at.Known {
+		m, at := &g.members[i], &p.Members[i]
+		if t := g.tree(); t != nil && at.Known && !g.legs[m.leg].connected() {
+			t.edges.unknown[i] = false
+		}
+		if at.Known {
 			m.ackedCount = min(int32((at.Send-m.sqPSN)&rocev2.PSNMask), maxBehind)
 			m.sqPSN, m.ePSN = at.Send, at.Receive
 		}
@@ -63,6 +67,9 @@ func (g *group) startResume(now time.Duration, p *Positions) {
 	for i := range g.legs {
 		g.startVerification(now, LegID(i))
 		l, v := &g.legs[i], &g.numbering.checks[i]
+		if !l.connected() {
+			continue
+		}
 		v.returning, v.positioned = true, p.HasSource && p.Members[l.member].Known
 		h := g.sw.ports.port(l.port)
 		t := &g.activity[i]
@@ -134,7 +141,7 @@ func (g *group) dismissPosition(now time.Duration, i int, out *Output) bool {
 	}
 	others := int32(0)
 	for j := range g.legs {
-		if k := &g.legs[j]; j != i && k.members > 0 && k.member != g.extra.resume.source {
+		if k := &g.legs[j]; j != i && k.members > 0 && LegID(j) != g.members[g.extra.resume.source].leg {
 			others++
 		}
 	}
@@ -170,11 +177,16 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	var joining []LegID
 	for i := range g.legs {
 		v, l := &g.numbering.checks[i], &g.legs[i]
-		if !v.positioned && l.members != 0 && l.member != k {
+		if !v.positioned && l.members != 0 && l.member != k && l.connected() {
 			joining = append(joining, LegID(i))
 		}
 	}
 	g.startTurn(now, k, out)
+	for _, i := range g.forwardedLegs() {
+		if g.acks[i].flags&isReceiver != 0 {
+			g.unplace(int(i))
+		}
+	}
 	for _, i := range joining { // those without a position receive from the next message on
 		g.stopReceiving(int(i))
 		g.setJoining(int(i), true)
@@ -204,9 +216,13 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	for i := range g.numbering.checks {
 		g.numbering.checks[i].positioned = false
 	}
-	if n := &g.numbering; g.agg.acked.Next() != g.fwd.nxt {
-		n.gap, n.gapFrom, n.gapNext = true, g.agg.acked.Next(), g.fwd.nxt
-		g.extra.resume.lacking = true
+	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
+		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
+		g.extra.resume.lacking = g.src.neighbor == 0 // a switch goes back to what this one lacks
+	}
+	if t := g.tree(); t != nil {
+		t.edges.takenOver = true
+		t.pollUnplaced(now, out)
 	}
 	if g.stored {
 		g.reportPositions(out)
@@ -215,6 +231,17 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		g.startLiveness(now)
 	}
 	g.resend(now, out)
+}
+
+// firstLacking returns the first PSN that a receiver lacks, nxt if none does.
+func (g *group) firstLacking() rocev2.PSN {
+	una := g.fwd.nxt
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Next().Less(una) {
+			una = b.acked.Next()
+		}
+	}
+	return una
 }
 
 // resumeLeg lets leg i, if it lacks something below nxt, get it from the source.
@@ -249,7 +276,7 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	}
 	una := g.agg.acked.Next()
 	switch {
-	case !r.lacking:
+	case !r.lacking || g.agg.unplaced:
 	case psn.LessEq(una) || una == g.fwd.nxt:
 		r.lacking = false
 	case g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
@@ -266,7 +293,7 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 // removeStrandedBefore removes the receivers that lack a PSN before psn.
 func (g *group) removeStrandedBefore(psn rocev2.PSN, out *Output) {
 	for i := range g.acks {
-		if b := &g.acks[i]; b.flags&isReceiver != 0 && b.acked.Next().Less(psn) && !g.failed {
+		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Next().Less(psn) && !g.failed {
 			g.removeOrFail(i, Stranded, out)
 		}
 	}

@@ -38,9 +38,11 @@ func checkStored(spec *GroupSpec) error {
 	if spec.PSNProbe == 0 {
 		return errors.New("positions are stored, but receivers are not probed: after a restart nobody could tell what they have; set a PSN probe")
 	}
-	for i, l := range spec.Legs {
-		if l.Kind == Forwarded {
-			return fmt.Errorf("leg %d goes to another switch: the positions of the members behind it are not known here", i)
+	if p != nil && !spec.Tree.Running {
+		for i, l := range spec.Legs {
+			if l.Kind == Forwarded {
+				return fmt.Errorf("leg %d goes to another switch, and the group has positions: it must be put as one that runs already", i)
+			}
 		}
 	}
 	switch {

@@ -108,13 +108,15 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 		b = g.appendRoundTrips(b, now)
 	}
 	if g.numbering.interval > 0 {
-		b = g.appendResume(g.appendNumbering(b, now))
+		b = g.appendNumbering(b, now)
+	}
+	if g.mayResume() {
+		b = g.appendResume(b)
 	}
 	return b
 }
 
-// Bits 2 to 4 of a leg's first byte. Its other bits are those of ackState.flags, up to
-// bit 6.
+// Bits 2 to 4 of a leg's first byte. Its other bits are those of ackState.flags.
 const (
 	legJoining  = 1 << 2
 	legWeight   = 1 << 3
@@ -286,7 +288,7 @@ func (r *stateReader) group(g *group) {
 		g.agg.nakServed, g.agg.nakPSN = r.byte() != 0, r.psn()
 	}
 	g.agg.numAtAcked, g.recv.count, g.agg.numPending, g.recv.joining, g.fwd.numWithoutWindow, g.recv.joinedInFlight = r.count32(), r.count32(), r.count32(), r.count32(), r.count32(), r.count32()
-	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil = 0, 0, 0
+	g.agg.allowedBehind, g.lag.floor, g.recv.inFlightUntil, g.agg.unplaced = 0, 0, 0, false
 	if g.policy.quorum > 0 {
 		g.agg.allowedBehind = int32(r.varint())
 	}
@@ -344,7 +346,10 @@ func (r *stateReader) group(g *group) {
 func (r *stateReader) leg(g *group, i int) {
 	b, l, t := &g.acks[i], &g.legs[i], &g.activity[i]
 	f := r.byte()
-	*b = ackState{flags: f & (isReceiver | isConnected | joinedInFlight | recovering)}
+	*b = ackState{flags: f & (isReceiver | isConnected | joinedInFlight | recovering | isUnplaced)}
+	if f&isUnplaced != 0 {
+		g.agg.unplaced = true
+	}
 	*t = legActivity{pausesApplied: g.sw.ports.port(l.port).paused}
 	l.joining, l.members, l.member = f&legJoining != 0, uint16(r.count()), MemberID(r.count())
 	if b.flags&isReceiver != 0 {

@@ -7,6 +7,9 @@ import "encoding/binary"
 
 // The encoding of what a group stores, and of how far it has resumed.
 
+// mayResume reports whether g can be in a turn that has begun without this switch.
+func (g *group) mayResume() bool { return g.numbering.interval > 0 || g.tree() != nil }
+
 func (g *group) appendResume(b []byte) []byte {
 	s, r := &g.storage, resume{}
 	if g.resumes {
@@ -25,7 +28,7 @@ func (r *stateReader) resume(g *group) {
 	if g.resumes = false; g.extra != nil {
 		g.extra.resume = resume{}
 	}
-	if g.numbering.interval == 0 {
+	if !g.mayResume() {
 		return
 	}
 	f := r.byte()

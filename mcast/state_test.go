@@ -49,7 +49,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"targets": deeper, "writeMessage": deeper,
 	},
 	reflect.TypeFor[aggregation](): {
-		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
+		"acked": encoded, "nakPSN": encoded, "nakSeverity": encoded, "nakServed": encoded, "becnDue": encoded, "unplaced": derived, "numAtAcked": encoded, "allowedBehind": encoded, "numPending": encoded, "messages": deeper,
 	},
 	reflect.TypeFor[receivers](): {"count": encoded, "joining": encoded, "joinedInFlight": encoded, "inFlightUntil": encoded},
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
@@ -98,8 +98,9 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "tree": deeper},
-	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored},
+	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "highest": constant, "tree": deeper},
+	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored, "edges": deeper},
+	reflect.TypeFor[edgePositions](): {"named": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "takenOver": encoded},
 	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
 	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
 	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},

@@ -44,7 +44,7 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 	b = appendPast(b, now, t.endingSince, turnReserved)
 	b = appendPast(b, now, t.drainedSince, turnReserved)
 	if x := g.tree(); x != nil {
-		b = x.machine.AppendState(b, now)
+		b = x.appendPositions(x.machine.AppendState(b, now), now)
 	}
 	return b
 }
@@ -93,6 +93,7 @@ func (r *stateReader) turn(g *group) {
 			return
 		}
 		r.b = b
+		r.positions(x)
 		g.src.wanted, g.src.frozen = x.machine.Wanted(), g.src.member != none && !x.mayPass()
 	}
 }

@@ -137,6 +137,9 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	if g.src.wanted {
 		g.tree().rest(now, out)
 	}
+	if g.agg.unplaced {
+		g.tree().pollUnplaced(now, out)
+	}
 	s.rearm(g)
 }
 

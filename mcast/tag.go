@@ -15,13 +15,21 @@ import "github.com/gleam-rdma/gleam/rocev2"
 // no members with numbers closer than that have the same tag.
 const tagStep = 0x9E3779
 
+// layout returns the number of the tree's layout.
+func (s *TreeSpec) layout() uint32 {
+	if s.Layout == 0 {
+		return s.Epoch
+	}
+	return s.Layout
+}
+
 // tagOf returns the tag of the registration of member k.
 func (g *group) tagOf(k MemberID) rocev2.MSN {
-	epoch := uint32(0)
+	layout := uint32(0)
 	if t := g.tree(); t != nil {
-		epoch = t.place.Epoch
+		layout = t.place.layout()
 	}
-	return rocev2.MSN((epoch*tagStep + uint32(g.numberOf(k))) & rocev2.PSNMask)
+	return rocev2.MSN((layout*tagStep + uint32(g.numberOf(k))) & rocev2.PSNMask)
 }
 
 // msnTo returns the MSN of feedback to member k, of whose messages that many are

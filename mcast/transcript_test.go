@@ -195,9 +195,14 @@ func (s *transcript) update(a args, w *strings.Builder) {
 		op.Remove = append(op.Remove, MemberID(n[0]-'A'))
 	}
 	legs := slices.Clone(s.legs)
+	op.Tree = a.place()
 	for _, line := range strings.Split(a.d.Input, "\n") {
 		f := strings.Fields(line)
 		if len(f) == 0 {
+			continue
+		}
+		if len(f) > 1 && strings.HasPrefix(f[1], "to=") {
+			op.Move = append(op.Move, moveTo(a, f, &legs))
 			continue
 		}
 		m := MemberSpec{IP: ipOf(f[0]), Number: uint32(f[0][0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}
@@ -268,7 +273,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		s.out.MaxResends = int(num(a.t, a.str("room", "0"), 10, 31))
 	}
 	behind := map[string]Neighbor{}
-	for n, key := range []string{"fwd", "fwd2"} {
+	for n, key := range []string{"fwd", "fwd2", "fwd3"} {
 		for _, m := range a.list(key) {
 			behind[m] = Neighbor(n + 1)
 		}
@@ -331,6 +336,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	if n := a.str("parent", ""); n != "" {
 		spec.Tree.Parent = Neighbor(num(a.t, n, 10, 32))
 	}
+	spec.Tree.Running, spec.Tree.Layout = a.d.HasArg("running"), uint32(a.dec("layout"))
 	spec.Tree.Epoch, s.manual = uint32(a.hex("epoch")), a.d.HasArg("reports")
 	if s.apply(w, PutGroup{spec}); s.ok {
 		s.meet(&spec)

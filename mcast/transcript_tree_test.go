@@ -5,6 +5,7 @@ package mcast
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gleam-rdma/gleam/mcast/token"
@@ -174,7 +175,43 @@ func printReport(w *strings.Builder, r *Report) {
 			fmt.Fprintf(w, ", %s", f.name)
 		}
 	}
+	if at := &m.Position; at.Known {
+		fmt.Fprintf(w, "; %s before %06x", nameOf(MemberID(at.Source-1)), at.PSN)
+	} else if at.Source != token.NoMember {
+		fmt.Fprintf(w, "; where is %s", nameOf(MemberID(at.Source-1)))
+	}
 	w.WriteByte('\n')
+}
+
+// place is the place in the tree that an update gives; nil without one.
+func (a args) place() *TreeSpec {
+	if !a.d.HasArg("layout") {
+		return nil
+	}
+	return &TreeSpec{Parent: Neighbor(a.dec("parent")), Layout: uint32(a.dec("layout"))}
+}
+
+// moveTo is the move of a member that a line gives: "C to=N2".
+func moveTo(a args, f []string, legs *[]string) MoveMember {
+	name := strings.TrimPrefix(f[1], "to=")
+	m := MoveMember{Member: MemberID(f[0][0] - 'A'), To: LegID(slices.Index(*legs, name))}
+	if !slices.Contains(*legs, name) {
+		m.To = LegID(len(*legs))
+		*legs = append(*legs, name)
+	}
+	if name[0] == 'N' {
+		m.Leg = LegSpec{Kind: Forwarded, Neighbor: Neighbor(num(a.t, name[1:], 10, 32))}
+	}
+	return m
+}
+
+// position is the position in a report: "about=A at=5", or "about=A" alone, which asks.
+func (a args) position() (p token.Position) {
+	if n := a.str("about", ""); n != "" {
+		p.Source, p.Known, p.PSN = token.Member(n[0]-'A')+1, a.d.HasArg("at"), uint32(a.hex("at"))
+	}
+	p.Layout = uint32(a.dec("layout"))
+	return p
 }
 
 // joinTree lets all switches below the root s take part, in their first term.
@@ -204,7 +241,7 @@ func (s *transcript) treeCommand(a args, w *strings.Builder) {
 		}
 	} else {
 		s.sw.InputReport(s.now, 0, nbr, &token.Message{
-			Group: groupIP, Session: a.dec("session"), Seq: a.dec("seq"), Ack: a.dec("ack"), Poll: a.d.HasArg("poll"),
+			Group: groupIP, Session: a.dec("session"), Seq: a.dec("seq"), Ack: a.dec("ack"), Poll: a.d.HasArg("poll"), Position: a.position(),
 			Report: token.Report{
 				Term: token.Term(a.dec("term")), Outdated: token.Term(a.dec("outdated")), Crossings: a.dec("crossings"), Member: token.Member(a.dec("member")),
 				Joined: a.d.HasArg("joined"), Suspended: a.d.HasArg("suspended"), Requests: a.d.HasArg("requests"),

@@ -20,6 +20,7 @@ type tree struct {
 	place   TreeSpec
 	machine *token.Machine
 	out     token.Output
+	edges   edgePositions
 }
 
 // newTree makes the tree of g, which has a forwarded leg now. A source with data in flight
@@ -39,6 +40,7 @@ func (g *group) newTree(now time.Duration, place TreeSpec) {
 	if g.src.member != none && !g.isQuiescent() && g.src.neighbor == 0 {
 		t.machine.Request(now, t.g.numberOf(MemberID(g.src.member)), &t.out)
 	}
+	t.edges.asked = none
 	t.refresh()
 }
 
@@ -59,6 +61,19 @@ func (t *tree) neighborOf(leg token.Leg) Neighbor {
 		return t.place.Parent
 	}
 	return t.g.legs[leg-1].neighbor
+}
+
+// legID returns the group's leg of a leg of the machine.
+func (t *tree) legID(leg token.Leg) LegID {
+	if leg != token.Parent {
+		return LegID(leg - 1)
+	}
+	for _, l := range t.g.forwardedLegs() {
+		if t.g.legs[l].neighbor == t.place.Parent {
+			return l
+		}
+	}
+	panic("mcast: a tree with a parent and no leg to it")
 }
 
 // legTo returns the machine's leg to a neighbour.
@@ -125,10 +140,16 @@ func (t *tree) Locate(n token.Member) token.Leg {
 
 // Unfinished implements token.Switch.
 func (t *tree) Unfinished() token.Member {
-	if t.g.isQuiescent() || t.g.failed {
+	g := t.g
+	switch {
+	case g.failed:
+		return token.NoMember
+	case g.isResuming() && g.legs[g.members[g.extra.resume.source].leg].connected():
+		return g.numberOf(g.extra.resume.source)
+	case g.isQuiescent() || g.src.neighbor != 0 && (g.endUnknown() || g.agg.unplaced): // a switch nearer to the source knows
 		return token.NoMember
 	}
-	return t.g.numberOf(MemberID(t.g.src.member))
+	return g.numberOf(MemberID(g.src.member))
 }
 
 // serves reports whether member k, of this switch, may send.
@@ -151,6 +172,7 @@ func (t *tree) carryOut(now time.Duration, out *Output) {
 	for {
 		for i := range t.out.Messages {
 			m := &t.out.Messages[i]
+			m.Message.Position = t.position(t.legID(m.Leg))
 			out.Reports = append(out.Reports, Report{g.id, t.neighborOf(m.Leg), m.Message})
 		}
 		for _, a := range t.out.Actions {

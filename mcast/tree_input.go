@@ -54,6 +54,11 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 	if out.Drop != None {
 		g.counters.rare().Drops[out.Drop]++
 	}
+	if len(out.Events) != 0 {
+		g.noteEvictions(now, out.Events)
+		g.leaveTree(now, out.Events, out)
+	}
+	s.rearm(g)
 }
 
 func (g *group) receiveReport(now time.Duration, n Neighbor, msg *token.Message, out *Output) Reason {
@@ -66,7 +71,15 @@ func (g *group) receiveReport(now time.Duration, n Neighbor, msg *token.Message,
 		return NoSession
 	}
 	drop := t.machine.Receive(now, leg, msg, &t.out)
+	newest := drop == token.NoDrop && t.isNewest(leg, msg)
+	if newest {
+		t.noteNamed(t.legID(leg), &msg.Position)
+	}
 	t.carryOut(now, out)
+	if newest {
+		t.takePosition(now, t.legID(leg), &msg.Position, out)
+		t.rest(now, out)
+	}
 	return [...]Reason{token.NoDrop: None, token.NoSession: NoSession, token.LaterEpoch: LaterEpoch, token.Contradictory: ConflictingReport}[drop]
 }
 
@@ -95,16 +108,53 @@ func (t *tree) leave(now time.Duration, k MemberID, out *Output) {
 	}
 }
 
-// updateTree follows an update that has added members: the group may have its first leg to
-// another switch.
-func (g *group) updateTree(now time.Duration, place TreeSpec, out *Output) {
-	if g.tree() == nil {
+// updateTree follows an update of the members: the group may have its first leg to another
+// switch, other children, another parent, or another layout.
+func (g *group) updateTree(now time.Duration, place *TreeSpec, out *Output) {
+	t := g.tree()
+	if t == nil {
 		if len(g.forwardedLegs()) == 0 {
 			return
 		}
-		g.newTree(now, place)
+		if place == nil {
+			place = &TreeSpec{}
+		}
+		g.newTree(now, *place)
+		g.tree().rest(now, out)
+		return
 	}
-	g.tree().rest(now, out)
+	was := t.place.layout()
+	if place != nil {
+		t.placeAt(now, place, out)
+	}
+	for _, l := range g.forwardedLegs() {
+		if leg := t.legOf(l); leg != token.Parent && g.legs[l].members > 0 {
+			t.machine.Add(now, leg, &t.out)
+			t.carryOut(now, out)
+		}
+	}
+	if t.place.layout() != was {
+		clear(t.edges.named)
+		for _, l := range g.forwardedLegs() {
+			t.poll(now, l, out)
+		}
+	}
+	t.rest(now, out)
+}
+
+// placeAt gives the switch another place in the tree.
+func (t *tree) placeAt(now time.Duration, place *TreeSpec, out *Output) {
+	if place.Parent != t.place.Parent {
+		t.machine.SetRoot(now, place.Parent == 0, &t.out)
+		t.carryOut(now, out)
+	}
+	t.place.Parent, t.place.Layout = place.Parent, place.Layout
+	for _, l := range t.g.forwardedLegs() {
+		if leg := token.Leg(l) + 1; t.legOf(l) == token.Parent || t.g.legs[l].members == 0 {
+			t.machine.Remove(now, leg, &t.out)
+			t.carryOut(now, out)
+		}
+	}
 }
 
 // ReportNumbers returns the sequence numbers of group id's reports to and from a neighbour:

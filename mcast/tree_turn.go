@@ -52,7 +52,7 @@ const (
 func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 	g := t.g
 	k, ok := t.memberOf(t.machine.Serving())
-	if !ok || !t.machine.Wanted() || g.failed {
+	if !ok || !t.machine.Wanted() || g.failed || g.isResuming() {
 		return 0, noTurnEvent
 	}
 	since, begun := g.turn.contendedSince, t.begun()
@@ -111,7 +111,7 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		switch {
 		case !t.machine.Accepts(t.legOf(m.leg)):
 			return NoToken
-		case !free:
+		case !free && !g.endUnknown():
 			return NotSource
 		}
 	} else if !free && p.PSN&rocev2.PSNMask != m.sqPSN {
@@ -132,6 +132,10 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		}
 		g.deferSource(k, code, out)
 		return NoToken
+	}
+	if g.endUnknown() { // the token has left the source, so that is at rest
+		g.endResume()
+		g.fwd.midMessage = false
 	}
 	return g.beginTurn(now, k, p, f, out)
 }

@@ -19,6 +19,9 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if p.Neighbor != g.legs[m.leg].neighbor {
 		return NotMember // not from the neighbour that it was registered behind
 	}
+	if t := g.tree(); t != nil && t.isUnknown(k) && !g.failed {
+		return t.requestOfUnknown(now, k, p, out)
+	}
 	psn := p.PSN & rocev2.PSNMask
 	d := psn.Sub(m.sqPSN)
 	if d < -m.ackedCount {
@@ -68,9 +71,10 @@ func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpF
 	g.startTurn(now, k, out)
 	g.noteTurnBegins(now, k)
 	m := &g.members[k]
+	learnt := g.tree() != nil && g.tree().takeOverTurn(k)
 	g.emitCause(out, SourceChanged, k, m.sqPSN, 0)
 	g.storeBeforeData(out)
-	if psn := p.PSN & rocev2.PSNMask; psn != m.sqPSN {
+	if psn := p.PSN & rocev2.PSNMask; psn != m.sqPSN && !learnt {
 		g.noteMismatch(k, SendPSN, psn, m.sqPSN, out)
 	}
 	return g.handleData(now, p, f, out)
@@ -110,7 +114,7 @@ func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 // forwarded is acknowledged, and the source is not in the middle of a message (a
 // receiver that got the start of another message there would go into error).
 func (g *group) isQuiescent() bool {
-	return g.src.member == none || g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
+	return g.src.member == none || !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
 }
 
 // allCaughtUp reports whether every receiver has all that was forwarded. Without a
@@ -161,6 +165,7 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	g.rtt.pending = false
 	g.agg.numAtAcked, g.agg.numPending, g.fwd.numWithoutWindow, g.recv.joinedInFlight = 0, 0, 0, 0
 	g.setReceivers(0)
+	g.agg.unplaced = false
 	g.lag.floor = g.agg.acked
 	g.clearStore(g.fwd.nxt, out)
 	g.src.frozen = false
@@ -173,6 +178,7 @@ func (g *group) startTurn(now time.Duration, k MemberID, out *Output) {
 	for i := range g.legs {
 		l := &g.legs[i]
 		join := int32(i) != g.src.leg && l.members != 0
+		g.acks[i].flags &^= isUnplaced
 		switch {
 		case join && !g.unproven(i):
 			g.startReceiving(i, m.sqPSN)

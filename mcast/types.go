@@ -176,7 +176,14 @@ type GroupSpec struct {
 // TreeSpec is the place of a switch in the tree of switches of a group (R84).
 type TreeSpec struct {
 	Parent Neighbor // the neighbour toward the root of the tree; 0: this switch is the root
-	Epoch  uint32   // of the registration; the same at all switches
+	Epoch  uint32   // of the registration that made the group; the same at all switches, and after each update
+	// Layout numbers the arrangement of the tree: the same at all switches, and another one
+	// after each update. Feedback and positions count between switches of the same layout
+	// (R87, R89). 0 means Epoch.
+	Layout uint32
+	// Running, in PutGroup only: the group runs at other switches already, and what this one
+	// had of it is lost but for GroupSpec.Resume (R89).
+	Running bool
 	// Retry is how long the switch waits for the answer to a report; longer than the round
 	// trip to each neighbour. 0 means token.DefaultRetry.
 	Retry time.Duration
@@ -209,13 +216,24 @@ type RemoveMember struct {
 	Member MemberID
 }
 
-// UpdateMembers removes members and then adds others, all of it or nothing (R35).
-// AddMember.Group of the elements of Add is ignored.
+// MoveMember puts a member behind another forwarded leg. If To equals the number of legs,
+// Leg is added to them.
+type MoveMember struct {
+	Member MemberID
+	To     LegID
+	Leg    LegSpec
+}
+
+// UpdateMembers removes members, moves some and then adds others, all of it or nothing
+// (R35, R90). AddMember.Group of the elements of Add is ignored.
 type UpdateMembers struct {
 	Group  GroupID
 	Remove []MemberID
+	Move   []MoveMember
 	Add    []AddMember
-	Tree   TreeSpec // of a group that gets its first forwarded leg
+	// Tree is the place of the switch from now on, if not nil: of a group that gets its
+	// first forwarded leg, or whose tree has another layout.
+	Tree *TreeSpec
 }
 
 func (PutGroup) op()      {}

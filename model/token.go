@@ -117,7 +117,7 @@ func (w *World) renumberReports() {
 		for i := range k.q {
 			if m := k.q[i].report; m != nil {
 				if m.Seq < received {
-					m.Seq, m.Report = received, token.Report{}
+					m.Seq, m.Report, m.Position = received, token.Report{}, token.Position{}
 				}
 				least = min(least, m.Seq)
 			}
@@ -160,7 +160,9 @@ func (w *World) trunkTo(from, to int) int {
 // encodeReport appends a report on its way.
 func encodeReport(b []byte, m *token.Message) []byte {
 	b = append(b, flag(m.Poll, 1)|flag(m.Joined, 2)|flag(m.Suspended, 4)|flag(m.Requests, 8))
-	for _, v := range []uint64{m.Session, m.Seq, m.Ack, uint64(m.Term), uint64(m.Outdated), m.Crossings, uint64(m.Member)} {
+	at := &m.Position
+	b[len(b)-1] |= flag(at.Known, 16)
+	for _, v := range []uint64{m.Session, m.Seq, m.Ack, uint64(m.Term), uint64(m.Outdated), m.Crossings, uint64(m.Member), uint64(at.Source), uint64(at.PSN), uint64(at.Layout)} {
 		b = binary.AppendUvarint(b, v)
 	}
 	return b
@@ -179,5 +181,6 @@ func decodeReport(b []byte) (*token.Message, []byte) {
 		Term: token.Term(next()), Outdated: token.Term(next()), Crossings: next(), Member: token.Member(next()),
 		Joined: f&2 != 0, Suspended: f&4 != 0, Requests: f&8 != 0,
 	}
+	m.Position = token.Position{Source: token.Member(next()), PSN: uint32(next()), Known: f&16 != 0, Layout: uint32(next())}
 	return m, b
 }

@@ -218,6 +218,12 @@ func (r *recorder) report(t *strings.Builder, a *arrival) {
 		fmt.Fprint(t, " poll")
 	}
 	fields(t, m, " %s=%d", " %s")
+	if at := &m.Position; at.Source != token.NoMember {
+		fmt.Fprintf(t, " about=%s", name(int(at.Source)-1))
+		if at.Known {
+			fmt.Fprintf(t, " at=%x", at.PSN)
+		}
+	}
 	fmt.Fprint(t, "\n----\n")
 }
 
@@ -349,6 +355,11 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 		}
 		fmt.Fprintf(t, "; term %d", m.Term)
 		fields(t, m, ", %s %d", ", %s")
+		if at := &m.Position; at.Known {
+			fmt.Fprintf(t, "; %s before %06x", name(int(at.Source)-1), at.PSN)
+		} else if at.Source != token.NoMember {
+			fmt.Fprintf(t, "; where is %s", name(int(at.Source)-1))
+		}
 		fmt.Fprintln(t)
 	}
 	if t.Len() == begin {

@@ -18,7 +18,7 @@ type edge struct {
 
 	reported              Report // the newest one that was sent
 	sent, acked, received uint64 // sequence numbers: of that, of the last one acknowledged, of the neighbour's
-	reply, repeat         bool
+	reply, repeat, poll   bool
 	deadline              time.Duration
 	tries                 uint8
 }
@@ -107,6 +107,15 @@ func (m *Machine) Advance(now time.Duration, out *Output) {
 	m.flush(now, out)
 }
 
+// Poll sends the neighbour behind leg a message that it answers at once.
+func (m *Machine) Poll(now time.Duration, leg Leg, out *Output) {
+	out.reset()
+	if e := m.edge(leg); e != nil {
+		e.poll = e.up()
+	}
+	m.flush(now, out)
+}
+
 // report returns what this switch has to say to the neighbour. A child that has started
 // again does not join a term that may have had a token already.
 func (m *Machine) report(e *edge) Report {
@@ -139,12 +148,12 @@ func (m *Machine) flush(now time.Duration, out *Output) {
 		if e.repeat {
 			e.deadline = now + m.cfg.Retry<<e.tries
 		}
-		if e.repeat || e.reply {
+		if e.repeat || e.reply || e.poll {
 			out.Messages = append(out.Messages, Outgoing{e.leg, Message{
 				Group: m.cfg.Group, Session: e.session, Seq: e.sent, Ack: e.received,
-				Poll: e.unacknowledged(), Report: e.reported,
+				Poll: e.unacknowledged() || e.poll, Report: e.reported,
 			}})
 		}
-		e.repeat, e.reply = false, false
+		e.repeat, e.reply, e.poll = false, false, false
 	})
 }

@@ -23,25 +23,39 @@ type Report struct {
 	Requests  bool // the token is with the neighbour, and waited for
 }
 
+// Position is what the sender of a message says of one source: all members behind the
+// downstream end of the edge have everything that the source has sent before PSN (R89).
+// The switch around the machine fills it in, and takes it.
+type Position struct {
+	Source Member // NoMember: the message says nothing
+	PSN    uint32 // 24 bits; 0 unless Known
+	Known  bool   // false: the sender lacks the position, and names the source that it needs one of
+	Layout uint32 // of the sender's tree (mcast.TreeSpec)
+}
+
 // Message carries a report between neighbours.
 type Message struct {
 	Group   netip.Addr // IPv4 addresses are encoded as mapped into IPv6
 	Session uint64
 	Seq     uint64 // of the report
 	Ack     uint64 // the sequence number of the newest report that came from the neighbour
-	Poll    bool   // an acknowledgement of Seq is missing
+	Poll    bool   // an acknowledgement of Seq is missing, or a position
 	Report
+	Position Position
 }
 
 // Sizes of an encoded message. The last MACLen bytes are for its authentication by the
 // caller: they are zero when AppendBinary returns, and Parse does not read them.
 const (
 	MACLen     = 32
-	MessageLen = 72 + MACLen
+	MessageLen = 84 + MACLen
 )
 
 // version is the first byte of a message.
-const version = 1
+const version = 2
+
+// positionUnknown takes the place of a PSN that is not known.
+const positionUnknown = 1 << 24
 
 // Flags of a message.
 const (
@@ -77,6 +91,13 @@ func (msg *Message) AppendBinary(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(msg.Outdated))
 	b = binary.BigEndian.AppendUint64(b, msg.Crossings)
 	b = binary.BigEndian.AppendUint32(b, uint32(msg.Member))
+	at, psn := &msg.Position, msg.Position.PSN
+	if at.Source != NoMember && !at.Known {
+		psn = positionUnknown
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(at.Source))
+	b = binary.BigEndian.AppendUint32(b, psn)
+	b = binary.BigEndian.AppendUint32(b, at.Layout)
 	return append(b, make([]byte, MACLen)...)
 }
 
@@ -98,6 +119,12 @@ func ParseMessage(b []byte) (Message, error) {
 			Term: Term(at(44)), Outdated: Term(at(52)), Crossings: at(60), Member: Member(binary.BigEndian.Uint32(b[68:])),
 			Joined: flags&flagJoined != 0, Suspended: flags&flagSuspended != 0, Requests: flags&flagRequests != 0,
 		},
+	}
+	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[i:]) }
+	source, psn := Member(word(72)), word(76)
+	msg.Position = Position{Source: source, PSN: psn % positionUnknown, Known: source != NoMember && psn < positionUnknown, Layout: word(80)}
+	if psn > positionUnknown || psn != 0 && source == NoMember {
+		return Message{}, fmt.Errorf("%w: the position %#x of source %d", ErrField, psn, source)
 	}
 	if flags >= flagsEnd || b[2]|b[3] != 0 || msg.Session == 0 || msg.Seq == 0 {
 		return Message{}, fmt.Errorf("%w: flags %#x, reserved %#x, session %d, sequence number %d", ErrField, flags, b[2:4], msg.Session, msg.Seq)

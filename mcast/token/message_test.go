@@ -13,14 +13,16 @@ import (
 
 var example = Message{
 	Group: netip.MustParseAddr("10.0.0.200"), Session: 0x0102030405060708, Seq: 9, Ack: 10, Poll: true,
-	Report: Report{Term: FirstTerm(7) + 1, Outdated: FirstTerm(7), Crossings: 0x1112131415161718, Member: 0x21222324, Joined: true, Requests: true},
+	Report:   Report{Term: FirstTerm(7) + 1, Outdated: FirstTerm(7), Crossings: 0x1112131415161718, Member: 0x21222324, Joined: true, Requests: true},
+	Position: Position{Source: 0x31323334, PSN: 0x414243, Known: true, Layout: 0x51525354},
 }
 
 // The bytes of docs/TREES.md.
 func TestMessageOnTheWire(t *testing.T) {
 	b := example.AppendBinary([]byte{0xee})
-	want := "ee" + "010b0000" + "00000000000000000000ffff0a0000c8" + "0102030405060708" + "0000000000000009" + "000000000000000a" +
+	want := "ee" + "020b0000" + "00000000000000000000ffff0a0000c8" + "0102030405060708" + "0000000000000009" + "000000000000000a" +
 		"0000000700000002" + "0000000700000001" + "1112131415161718" + "21222324" +
+		"31323334" + "00414243" + "51525354" +
 		"0000000000000000000000000000000000000000000000000000000000000000"
 	if got := hex.EncodeToString(b); got != want {
 		t.Errorf("encoded as\n%s, not\n%s", got, want)
@@ -52,6 +54,16 @@ func TestMessageFlags(t *testing.T) {
 	}
 }
 
+// A position that is not known differs from PSN 0.
+func TestMessagePositions(t *testing.T) {
+	for _, at := range []Position{{}, {Layout: 3}, {Source: 1}, {Source: 1, Known: true}, {Source: 1, PSN: 0xFFFFFF, Known: true, Layout: 1}} {
+		m := Message{Group: netip.MustParseAddr("2001:db8::1"), Session: 1, Seq: 1, Position: at}
+		if got, err := ParseMessage(m.AppendBinary(nil)); err != nil || got != m {
+			t.Errorf("%+v is parsed as %+v, %v", m, got, err)
+		}
+	}
+}
+
 func TestMessagesRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -61,11 +73,13 @@ func TestMessagesRefused(t *testing.T) {
 		{"short", func(b []byte) []byte { return b[1:] }, ErrLength},
 		{"long", func(b []byte) []byte { return append(b, 0) }, ErrLength},
 		{"empty", func([]byte) []byte { return nil }, ErrLength},
-		{"version", func(b []byte) []byte { b[0] = 2; return b }, ErrVersion},
+		{"version", func(b []byte) []byte { b[0] = 1; return b }, ErrVersion},
 		{"flags", func(b []byte) []byte { b[1] = flagsEnd; return b }, ErrField},
 		{"reserved", func(b []byte) []byte { b[2] = 1; return b }, ErrField},
 		{"reserved, second", func(b []byte) []byte { b[3] = 1; return b }, ErrField},
 		{"session", func(b []byte) []byte { clear(b[20:28]); return b }, ErrField},
+		{"position", func(b []byte) []byte { b[76], b[79] = 1, 1; return b }, ErrField},
+		{"position of no source", func(b []byte) []byte { clear(b[72:76]); return b }, ErrField},
 		{"sequence number", func(b []byte) []byte { clear(b[28:36]); return b }, ErrField},
 	} {
 		if _, err := ParseMessage(c.edit(example.AppendBinary(nil))); !errors.Is(err, c.want) {

@@ -61,6 +61,34 @@ func (m *Machine) Remove(now time.Duration, leg Leg, out *Output) {
 	m.flush(now, out)
 }
 
+// Add is called when members are behind a new leg to a neighbour below. The next term needs
+// that neighbour too.
+func (m *Machine) Add(now time.Duration, leg Leg, out *Output) {
+	out.reset()
+	if m.edge(leg) == nil && leg > Parent {
+		m.children = append(m.children, edge{leg: leg})
+		if m.joined {
+			m.outdate(m.term)
+		}
+	}
+	m.settle(out)
+	m.flush(now, out)
+}
+
+// SetRoot is called when the parent is another neighbour than before, or when there is none
+// any more: the switch is the root then. It serves nobody before the next term.
+func (m *Machine) SetRoot(now time.Duration, root bool, out *Output) {
+	out.reset()
+	m.cfg.Root, m.parent = root, edge{leg: Parent}
+	if root {
+		m.outdate(m.term)
+	} else {
+		m.suspend(out)
+	}
+	m.settle(out)
+	m.flush(now, out)
+}
+
 // receiveFromParent takes the parent's report.
 func (m *Machine) receiveFromParent(r *Report, out *Output) Drop {
 	if r.Term > m.term {

@@ -1,0 +1,255 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast/token"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Positions at the edges of a tree (R89). Each message of the token says of one source what
+// is had behind the edge, at the moment when the message goes out: "all members behind the
+// downstream end have everything that source k has sent before PSN p". The upstream end says
+// it of the leg's acked, the downstream end of its own. So a switch that has started again, or
+// is new in the tree, learns where it goes on.
+
+// edgePositions is what a switch has and lacks of the positions at its edges.
+type edgePositions struct {
+	named     []token.Member // by LegID: the source that the neighbour has named last
+	unknown   []bool         // by MemberID: the member's first PSN in its next turn is not known; nil: all are known
+	learnt    []bool         // the same length: it is known from a neighbour, and may be within a turn
+	asked     int32          // the member whose data waits for its position, or none
+	askedPSN  rocev2.PSN     // of that data
+	polledAt  time.Duration  // when a neighbour was last asked
+	takenOver bool           // the present turn began before this switch knew: neighbours may have acknowledged more than was forwarded here
+}
+
+// isUnknown reports whether the position of member k is not known.
+func (t *tree) isUnknown(k MemberID) bool {
+	return int(k) < len(t.edges.unknown) && t.edges.unknown[k]
+}
+
+// forget makes the position of member k, behind another switch, unknown.
+func (t *tree) forget(k MemberID) {
+	e := &t.edges
+	if e.unknown == nil {
+		e.unknown, e.learnt = make([]bool, len(t.g.members)), make([]bool, len(t.g.members))
+	}
+	e.unknown[k] = true
+}
+
+// forgetRemote makes the positions of members behind other switches unknown, in a group
+// that runs already.
+func (g *group) forgetRemote(spec *GroupSpec) {
+	for k := range g.members {
+		if spec.Tree.Running && !g.legs[g.members[k].leg].connected() {
+			g.tree().forget(MemberID(k))
+		}
+	}
+}
+
+// position returns what a message to the neighbour behind leg l says.
+func (t *tree) position(l LegID) token.Position {
+	at := token.Position{Layout: t.place.layout()}
+	k := t.subject(l)
+	if k == none {
+		return at
+	}
+	at.Source = t.g.numberOf(MemberID(k))
+	if psn, ok := t.had(l, MemberID(k)); ok {
+		at.PSN, at.Known = uint32(psn), true
+	}
+	return at
+}
+
+// subject returns the member that a message to leg l is about: the one whose position is
+// needed from there, the one that the neighbour has named, or the source.
+func (t *tree) subject(l LegID) int32 {
+	g, e := t.g, &t.edges
+	if k := e.asked; k != none && g.members[k].live && g.members[k].leg == l {
+		return k
+	}
+	if g.src.member != none && g.ackStateOf(int(l)).flags&isUnplaced != 0 {
+		return g.src.member
+	}
+	if int(l) < len(e.named) {
+		if k, ok := t.memberOf(e.named[l]); ok {
+			return int32(k)
+		}
+	}
+	return g.src.member
+}
+
+// had returns the PSN of member k before which all members behind the downstream end of leg
+// l have everything, if that is known.
+func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
+	g := t.g
+	switch m := &g.members[k]; {
+	case g.failed || g.isResuming() || t.isUnknown(k):
+		return 0, false
+	case int32(k) != g.src.member:
+		return m.sqPSN, true // between its turns all have everything
+	case m.leg == l:
+		return g.agg.acked.Next(), !g.agg.unplaced
+	}
+	b := g.ackStateOf(int(l))
+	return b.acked.Next(), b.flags&isReceiver != 0
+}
+
+// isNewest reports whether msg, which the machine has taken, is as new as any from leg.
+func (t *tree) isNewest(leg token.Leg, msg *token.Message) bool {
+	_, _, received, up := t.machine.Numbers(leg)
+	return up && received == msg.Seq && msg.Position.Layout == t.place.layout()
+}
+
+// noteNamed notes which source the neighbour behind leg l asks for, or has.
+func (t *tree) noteNamed(l LegID, at *token.Position) {
+	e := &t.edges
+	for len(e.named) <= int(l) {
+		e.named = append(e.named, token.NoMember)
+	}
+	e.named[l] = at.Source
+}
+
+// takePosition takes the position in a message of the neighbour behind leg l.
+func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out *Output) {
+	g := t.g
+	k, ok := t.memberOf(at.Source)
+	if !ok || !at.Known || g.failed {
+		return
+	}
+	psn := rocev2.PSN(at.PSN)
+	switch upstream := g.members[k].leg == l; {
+	case upstream && t.isUnknown(k):
+		t.learn(k, psn, out)
+	case g.isResuming() || int32(k) != g.src.member:
+	case upstream && g.agg.unplaced:
+		for i := range g.acks {
+			if g.acks[i].flags&isUnplaced != 0 {
+				g.placeLeg(now, i, psn, out)
+			}
+		}
+		t.announce(now, out)
+	case upstream:
+	case g.acks[l].flags&isUnplaced != 0:
+		if g.placeLeg(now, int(l), psn, out); !g.agg.unplaced {
+			t.announce(now, out)
+		}
+	default:
+		g.countPosition(now, int(l), psn, out)
+	}
+}
+
+// learn sets the position of member k, whose leg is upstream. A packet of k that came before
+// is asked for, or answered.
+func (t *tree) learn(k MemberID, psn rocev2.PSN, out *Output) {
+	g, e := t.g, &t.edges
+	m := &g.members[k]
+	m.ackedCount = min(int32((psn-m.sqPSN)&rocev2.PSNMask), maxBehind)
+	m.sqPSN, e.unknown[k], e.learnt[k] = psn, false, true
+	if e.asked != int32(k) {
+		return
+	}
+	e.asked = none
+	at, syndrome := psn, rocev2.SyndromeNAKSequence
+	if e.askedPSN.Less(psn) {
+		at, syndrome = psn.Prev(), rocev2.SyndromeACK
+	}
+	g.counters.FeedbackOut++
+	out.Feedback = append(out.Feedback, Feedback{Group: g.id, To: k, Op: rocev2.Acknowledge, PSN: at, Syndrome: syndrome, MSN: g.msnTo(k, 0)})
+}
+
+// requestOfUnknown serves a packet of member k, behind another switch, whose position is not
+// known: the neighbour is asked for it.
+func (t *tree) requestOfUnknown(now time.Duration, k MemberID, p *Packet, out *Output) Reason {
+	l := t.g.members[k].leg
+	if !t.machine.Accepts(t.legOf(l)) {
+		return NoToken
+	}
+	if !p.Verified {
+		out.NeedVerify = true
+		return None
+	}
+	e := &t.edges
+	fresh := e.asked != int32(k)
+	e.asked, e.askedPSN = int32(k), p.PSN&rocev2.PSNMask
+	if fresh || t.mayPoll(now) {
+		t.notePolled(now)
+		t.poll(now, l, out)
+	}
+	return Resuming
+}
+
+// pollUnplaced asks the neighbours behind the unplaced legs, if they have not been asked just
+// now.
+func (t *tree) pollUnplaced(now time.Duration, out *Output) {
+	if !t.mayPoll(now) {
+		return
+	}
+	t.notePolled(now)
+	for i := range t.g.acks {
+		if t.g.acks[i].flags&isUnplaced != 0 {
+			t.poll(now, LegID(i), out)
+		}
+	}
+	if l := LegID(t.g.src.leg); !t.g.legs[l].connected() {
+		t.poll(now, l, out)
+	}
+}
+
+// mayPoll reports whether the last poll is long enough ago.
+func (t *tree) mayPoll(now time.Duration) bool {
+	return t.edges.polledAt == 0 || now-t.edges.polledAt >= t.retry()
+}
+
+func (t *tree) notePolled(now time.Duration) { t.edges.polledAt = max(now, 1) }
+
+func (t *tree) retry() time.Duration {
+	if t.place.Retry == 0 {
+		return token.DefaultRetry
+	}
+	return t.place.Retry
+}
+
+// poll asks the neighbour behind leg l.
+func (t *tree) poll(now time.Duration, l LegID, out *Output) {
+	t.machine.Poll(now, t.legOf(l), &t.out)
+	t.carryOut(now, out)
+}
+
+// announce tells all neighbours the positions that the switch knows now: they may lack them.
+func (t *tree) announce(now time.Duration, out *Output) {
+	for _, l := range t.g.forwardedLegs() {
+		t.poll(now, l, out)
+	}
+}
+
+// takeOverTurn notes that the turn of member k, which has just begun here, may have begun
+// elsewhere before, if k's position is from a neighbour. It reports whether that is so.
+func (t *tree) takeOverTurn(k MemberID) bool {
+	g, e := t.g, &t.edges
+	e.takenOver = false
+	if int(k) >= len(e.learnt) || !e.learnt[k] {
+		return false
+	}
+	e.learnt[k] = false
+	for i := range g.legs {
+		if g.legs[i].connected() && g.acks[i].flags&isReceiver != 0 { // has had nothing of this turn
+			g.stopReceiving(i)
+			g.setJoining(i, true)
+		}
+	}
+	t.joinTurn()
+	return true
+}
+
+// joinTurn marks the present turn as one that has gone on without this switch.
+func (t *tree) joinTurn() {
+	g := t.g
+	t.edges.takenOver = true
+	g.fwd.midMessage = true
+	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member), unknownEnd: true}
+}

@@ -1,0 +1,56 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast/token"
+)
+
+// The encoding of what a switch has of the positions at its edges.
+
+func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
+	e := &t.edges
+	b = append(b, bit(e.takenOver, 0)|bit(e.unknown != nil, 1)|bit(e.asked != none, 2))
+	for _, l := range t.g.forwardedLegs() {
+		n := token.NoMember
+		if int(l) < len(e.named) {
+			n = e.named[l]
+		}
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	for k := range e.unknown {
+		b = append(b, bit(e.unknown[k], 0)|bit(e.learnt[k], 1))
+	}
+	if e.asked != none {
+		b = appendPSN(appendCounts(b, int(e.asked)), e.askedPSN)
+	}
+	return appendSince(b, now, e.polledAt, t.retry())
+}
+
+func (r *stateReader) positions(t *tree) {
+	e, f := &t.edges, r.byte()
+	e.named = append(e.named[:0], make([]token.Member, len(t.g.legs))...)
+	for _, l := range t.g.forwardedLegs() {
+		e.named[l] = token.Member(r.uvarint())
+	}
+	if f&2 != 0 != (e.unknown != nil) {
+		r.malformed = true
+		return
+	}
+	for k := range e.unknown {
+		v := r.byte()
+		e.unknown[k], e.learnt[k] = v&1 != 0, v&2 != 0
+	}
+	e.takenOver, e.asked, e.askedPSN = f&1 != 0, none, 0
+	if f&4 != 0 {
+		e.asked, e.askedPSN = int32(r.count()), r.psn()
+		if int(e.asked) >= len(t.g.members) {
+			r.malformed, e.asked = true, none
+		}
+	}
+	e.polledAt = r.time()
+}

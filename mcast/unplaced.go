@@ -1,0 +1,138 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Legs to other switches that have receivers of which this switch does not know what they
+// have (R89): it has started again, or the receivers were nearer to the source before. Such
+// a leg gets nothing, and the source gets no feedback, until a position is known.
+
+// setUnplaced sets whether leg i is unplaced.
+func (g *group) setUnplaced(i int, yes bool) {
+	if g.acks == nil || g.acks[i].flags&isUnplaced != 0 == yes {
+		return
+	}
+	g.acks[i].flags ^= isUnplaced
+	g.agg.unplaced = slices.ContainsFunc(g.acks, func(b ackState) bool { return b.flags&isUnplaced != 0 })
+}
+
+// unplace makes leg i unplaced. What it has acknowledged is not true of all receivers behind
+// it.
+func (g *group) unplace(i int) {
+	g.setJoining(i, false)
+	g.stopReceiving(i)
+	g.setUnplaced(i, true)
+}
+
+// placeLeg makes unplaced leg i receive: all behind it have everything before psn.
+func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) {
+	if !g.isNear(psn) {
+		return
+	}
+	g.activate(now)
+	g.setUnplaced(i, false)
+	if g.fwd.nxt.Less(psn) {
+		g.raiseNxt(psn)
+	}
+	g.startAt(i, psn)
+	g.resend(now, out)
+	g.evaluate(out)
+	if g.live.period != 0 && !g.live.armed && !g.failed {
+		g.startLiveness(now)
+	}
+}
+
+// isNear reports whether psn can be a position in the present turn.
+func (g *group) isNear(psn rocev2.PSN) bool {
+	d := psn.Sub(g.fwd.nxt)
+	return -maxBehind < d && d <= maxAhead && psn.Prev().Sub(g.agg.acked) <= maxAhead
+}
+
+// startAt makes leg i receive the present turn from psn on. Everything before is had by all
+// behind it. What was forwarded since is repaired as a loss.
+func (g *group) startAt(i int, psn rocev2.PSN) {
+	if psn.LessEq(g.agg.acked) {
+		g.lowerAcked(psn.Prev())
+	}
+	g.startReceiving(i, g.agg.acked.Next())
+	g.noteAcked(&g.acks[i], psn.Prev())
+	t := &g.activity[i]
+	t.livenessPSN, t.lagPSN = psn.Prev(), psn.Prev()
+	t.recovery.ackReqPSN, t.recovery.resentPSN, t.recovery.expectedACK = psn.Prev(), psn.Prev(), psn.Prev()
+	g.resumeLeg(i)
+}
+
+// lowerAcked takes acked back to a. The members behind a new leg lack what all others have;
+// nothing of it is acknowledged to the source, which every switch nearer to it counts for.
+func (g *group) lowerAcked(a rocev2.PSN) {
+	g.src.ackedCount = max(g.src.ackedCount-g.agg.acked.Sub(a), 0)
+	g.agg.acked, g.agg.numAtAcked = a, 0
+	g.agg.nakSeverity, g.agg.nakServed = sevNone, false
+	if a.Less(g.lag.floor) {
+		g.lag.floor = a
+	}
+}
+
+// raiseNxt notes that everything before psn was forwarded, not by this switch since it knows
+// the turn: a neighbour has it. The others get it as after a loss.
+func (g *group) raiseNxt(psn rocev2.PSN) {
+	if g.numbering.checks != nil {
+		g.numbering.noteGap(psn, g.fwd.nxt)
+	}
+	g.fwd.nxt, g.fwd.writeMessage = psn, writeMessage{}
+	if g.repair.store != nil {
+		g.repair.store.contiguousFrom = psn
+	}
+	g.fwd.midMessage = true
+	if g.resumes {
+		g.extra.resume.unknownEnd = true
+	} else {
+		g.resumes, g.newExtra().resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member), unknownEnd: true}
+	}
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&(isReceiver|recovering) == isReceiver && b.pending == sevNone {
+			g.resumeLeg(i)
+		}
+	}
+}
+
+// countPosition counts a position from below as an acknowledgement of leg i.
+func (g *group) countPosition(now time.Duration, i int, psn rocev2.PSN, out *Output) {
+	b := &g.acks[i]
+	if b.flags&isReceiver == 0 || !g.isNear(psn) || psn.LessEq(b.acked.Next()) {
+		return
+	}
+	if g.fwd.nxt.Less(psn) {
+		if !g.tree().edges.takenOver {
+			return
+		}
+		g.activate(now)
+		g.raiseNxt(psn)
+	}
+	g.activate(now)
+	g.applyPauses(i)
+	if g.live.deadAfter != 0 {
+		g.activity[i].lastHeard = now
+	}
+	g.ackReceived(now, i, psn.Prev(), out)
+	g.evaluate(out)
+	g.resend(now, out)
+}
+
+// raisedBy reports whether feedback of the neighbour behind leg i, of a PSN that was not
+// forwarded here, is true all the same: it is of the present registration (R87), and the
+// turn has gone on without this switch. nxt follows.
+func (g *group) raisedBy(i int, psn rocev2.PSN) bool {
+	if g.legs[i].connected() || !g.tree().edges.takenOver || psn.Sub(g.agg.acked) > maxAhead {
+		return false
+	}
+	g.raiseNxt(psn.Next())
+	return true
+}
