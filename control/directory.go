@@ -143,6 +143,9 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 // or, if r has a Base, updates the members of that registration. It implements
 // envelope.Table.
 func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
+	if p := d.notYet(r); p != nil {
+		return rejected(*p)
+	}
 	if r.Base != 0 {
 		return d.update(r, key)
 	}

@@ -115,6 +115,9 @@ func (d *directory) checkLinks(r *envelope.Registration) envelope.Verdict {
 // unless they have changed since: the answers of hosts are fresh for a second, and the
 // switches of a tree need longer.
 func (d *directory) Check(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
+	if p := d.notYet(r); p != nil {
+		return rejected(*p)
+	}
 	places, verdict := d.check(r, key)
 	if verdict.Kind == envelope.VerdictAccepted {
 		d.noteChecked(r, places)

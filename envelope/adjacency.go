@@ -11,9 +11,10 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// What an adjacency that comes and goes means for the groups over it. A neighbour that stays
-// away for SwitchConfig.Grace has lost them: they end. With one that comes back before that,
-// each side asks the other by a Renew whether it still has them.
+// What an adjacency that comes and goes means for the groups over it. When it is lost, the
+// roots are asked for rebuilds, again and again. A neighbour that stays away for
+// SwitchConfig.Grace has lost the groups that are still over it: they end. With one that comes
+// back before that, each side asks the other by a Renew whether it still has them.
 
 // neighbourBatch bounds the groups over one neighbour that one Advance ends, or asks for.
 const neighbourBatch = 32
@@ -23,9 +24,11 @@ const neighbourBatch = 32
 type neighbourChange struct {
 	to   mcast.Neighbor
 	last Adjacency // the newest one that was up
-	lost bool      // the groups end when the timer fires; else the neighbour is asked
+	lost bool      // rebuilds are asked for until the groups end; else the neighbour is asked
 	next int       // the groups before this index in Registrar.over are still to be asked for
-	// timer fires at the end of the grace, then at once while groups are left.
+	// until is the end of the grace, if the adjacency is lost.
+	until time.Duration
+	// timer fires when groups are to be asked for, or end; at once while some of them are left.
 	timer timer[*neighbourChange]
 }
 
@@ -45,7 +48,7 @@ func (r *Registrar) SetNeighbour(now time.Duration, n mcast.Neighbor, a *Adjacen
 	case a == nil && old == nil:
 	case a == nil:
 		delete(r.neighbours, n)
-		r.noteChange(n, &neighbourChange{last: old.Adjacency, lost: true}, now+r.cfg.Switch.Grace)
+		r.noteChange(n, &neighbourChange{last: old.Adjacency, lost: true, next: len(r.over[n]), until: now + r.cfg.Switch.Grace}, now)
 	case old != nil && old.Session == a.Session && old.ID == a.ID:
 		old.MTU, old.Port = a.MTU, a.Port
 	default:
@@ -108,14 +111,59 @@ func (r *Registrar) advanceNeighbours(now time.Duration, out *Output) {
 	due := r.changeTimers.fired(now)
 	slices.SortFunc(due, func(a, b *neighbourChange) int { return cmp.Compare(a.to, b.to) })
 	for _, c := range due {
-		if c.lost {
+		at := now
+		switch {
+		case c.lost && now >= c.until:
 			r.endOver(now, c, out)
-		} else {
+		case c.lost:
+			at = r.missOver(now, c, out)
+		default:
 			r.askOver(now, c, out)
 		}
 		if r.changes[c.to] == c {
-			r.changeTimers.set(&c.timer, now)
+			r.changeTimers.set(&c.timer, at)
 		}
+	}
+}
+
+// missOver has groups over a neighbour that is lost rebuilt, and ends attempts that need it.
+// It returns when the next ones are due.
+func (r *Registrar) missOver(now time.Duration, c *neighbourChange, out *Output) time.Duration {
+	for range neighbourBatch {
+		list := r.over[c.to]
+		if c.next = min(c.next, len(list)); c.next == 0 {
+			c.next = len(list)
+			return min(now+rebuildRetry, c.until)
+		}
+		c.next--
+		switch g := list[c.next].group; {
+		case g.branch.state != branchInstalled:
+			r.missAttempt(now, g, c, out)
+		case g.branch.parent != c.to:
+			r.askRebuild(now, g, r.linkTo(c.to), out)
+		}
+	}
+	return now
+}
+
+// missAttempt ends the first step of g, which goes on with a group and needs a neighbour that
+// is lost. The second step goes on without it. An attempt to begin a group has the grace.
+func (r *Registrar) missAttempt(now time.Duration, g *group, c *neighbourChange, out *Output) {
+	b := g.branch
+	at := b.child(c.to)
+	switch {
+	case b.base == 0:
+	case b.state != branchCommitting:
+		p := Problem{Reason: SwitchSilent, Value: uint64(c.last.ID)}
+		b.problems = append(b.problems, p)
+		if at != nil {
+			r.noteRefusal(now, g, at, []Problem{p})
+		}
+		r.fail(now, g, out)
+	case at != nil && !at.done:
+		r.answered(requestID{c.to, relayCommit, b.id, 0})
+		at.done, at.lost = true, true
+		r.proceed(now, g, out)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 // branch is a group's registration through a tree, at one switch.
 type branch struct {
 	id       attemptID
+	base     uint64 // the epoch that it updates, or its own if it rebuilds the tree; 0: the group begins
 	state    branchState
 	parent   mcast.Neighbor // NoNeighbour at the root
 	hops     uint8
@@ -43,6 +44,8 @@ type branch struct {
 	above    uint8        // levels behind the parent
 	entries  []*overEntry // in Registrar.over, one for each neighbour; none when it is not there
 	serial   uint32
+	renewed  bool           // a Renew of the parent has come
+	repair   repair         // of an installed one
 	over     bool           // the end has been reported, or need not be
 	endedBy  mcast.Neighbor // the neighbour that has reported the end
 	lost     LostLink       // what has ended the group, if that is SwitchLost
@@ -51,7 +54,8 @@ type branch struct {
 // child is a switch below, in a step.
 type child struct {
 	to       mcast.Neighbor
-	done     bool // has answered in this step
+	done     bool // has answered in this step, or is lost
+	lost     bool // did not install an attempt that goes on with a group
 	height   uint8
 	diameter uint8
 	heardAt  time.Duration // of the last Renewed
@@ -148,14 +152,20 @@ func (r *Registrar) attempt(ip netip.Addr, id attemptID) *group {
 func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 	b := g.branch
 	if b == nil {
-		b = &branch{id: attemptID{g.reg.Epoch, r.cfg.Switch.ID, r.random.next()}, left: r.cfg.Switch.Timeout}
+		b = &branch{id: attemptID{g.reg.Epoch, r.cfg.Switch.ID, r.random.next()}, base: g.reg.Base, left: r.cfg.Switch.Timeout}
+		if g.isRebuild() { // there is time for a second one before the groups over a lost link end
+			b.left = min(b.left, r.cfg.Switch.Grace/2)
+		}
+		b.serial = uint32(r.cfg.EpochBase >> 6) // grows over restarts
 		g.branch = b
+		r.setGeneration(g)
 	}
 	if b.isRoot() {
 		b.deadline = now + b.left
 	}
 	b.state, g.reg.Tree = branchPreparing, t
-	t.Parent = b.parent
+	t.Parent, t.Generation = b.parent, g.generation
+	r.setBase(g)
 	for _, n := range t.Legs {
 		if n != NoNeighbour && n != b.parent && b.child(n) == nil {
 			b.children = append(b.children, child{to: n})
@@ -177,37 +187,6 @@ func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 		r.ask(now, b.deadline, requestID{to: n, kind: relayPrepare, id: b.id}, g.reg.Group, g, segments, out)
 	}
 	r.checkHere(now, g, out)
-}
-
-// prepareSegments returns the Prepare for neighbour n, or nil if n has gone or its link
-// takes not even one record.
-func (r *Registrar) prepareSegments(g *group, n mcast.Neighbor) (segments [][]byte) {
-	a := r.neighbours[n]
-	if a == nil {
-		return nil
-	}
-	b, v6 := g.branch, g.reg.Group.Is6()
-	body := g.reg.groupBody(nil)
-	const fixed, bitmap = 2 + 16 + 2 + 4 + 8, 64
-	room := payloadRoom(a.MTU, v6) + headerLen(v6) - relayHeaderLen(v6) - fixed - bitmap - body.size()
-	var parts []*relay
-	for at, ms := 0, g.reg.Members; at < len(ms); {
-		k := segmentFit(ms[at:], v6, room)
-		if k == 0 {
-			return nil
-		}
-		p := &prepareBody{key: g.key, master: g.reg.Master, tx: g.tx, left: b.left - b.left/8, group: g.reg.groupBody(ms[at : at+k]), behind: make([]bool, k)}
-		for i := range p.behind {
-			p.behind[i] = g.reg.Tree.Legs[at+i] == n
-		}
-		parts = append(parts, &relay{kind: relayPrepare, hops: b.hops + 1, id: b.id, group: g.reg.Group, prepare: p})
-		at += k
-	}
-	for i, m := range parts {
-		m.seq, m.total = uint16(i), uint16(len(parts))
-		segments = append(segments, encodeRelay(m))
-	}
-	return segments
 }
 
 // checkHere asks the Planner about the members of g that are here.
@@ -235,7 +214,7 @@ func (r *Registrar) proceed(now time.Duration, g *group, out *Output) {
 			r.prepared(now, g, out)
 		}
 	case branchCommitting:
-		if len(b.problems) > 0 {
+		if len(b.problems) > 0 && b.base == 0 {
 			r.fail(now, g, out)
 		} else if !b.waits() {
 			r.installBranch(now, g, out)
@@ -280,10 +259,13 @@ func (r *Registrar) commitChildren(now time.Duration, g *group, out *Output) {
 	r.proceed(now, g, out)
 }
 
-// installBranch installs g, which all switches below have installed.
+// installBranch installs g, which all switches below have installed, but those that were
+// lost meanwhile.
 func (r *Registrar) installBranch(now time.Duration, g *group, out *Output) {
 	b, ip := g.branch, g.reg.Group
 	old := r.groups[ip]
+	r.setBase(g)
+	g.dropGone(old)
 	p := r.check(g)
 	if p == nil {
 		used := r.inheritUsedNumbers(old, g)
@@ -295,16 +277,21 @@ func (r *Registrar) installBranch(now time.Duration, g *group, out *Output) {
 			r.commit(now, g, out)
 			r.endFormer(now, old, g, out)
 			if b.isRoot() {
-				r.renewChildren(now, g, &relay{all: true}, out)
+				r.renewChildren(now, g, &relay{whom: g.whomToNotify()}, out)
 			} else {
 				r.sendRelay(b.parent, &relay{kind: relayCommitted, id: b.id, group: ip}, out)
 			}
+			r.tellUntold(now, g, out)
+			r.missLost(now, g, out)
 			return
 		}
 		p = &v.Problem
 	}
 	b.problems = append(b.problems, *p)
 	r.fail(now, g, out)
+	if b.isRoot() && g.continues() { // the switches below have what this one lacks
+		r.endInstalled(now, old, g, out)
+	}
 }
 
 // fail ends an attempt: below by End, above by Refused, at the root by Reject.
@@ -313,7 +300,7 @@ func (r *Registrar) fail(now time.Duration, g *group, out *Output) {
 	r.abandon(now, g, out)
 	problems := g.branch.problems
 	first := problems[0]
-	if g.isRoot() && first.Reason == StaleEpoch { // of another switch: the next epoch of a master is above it
+	if g.isRoot() && first.Reason == StaleEpoch && !g.isRebuild() { // of another switch: the next epoch of a master is above it
 		e := r.epochOf(g.reg.Group)
 		e.rejected = max(e.rejected, first.Value)
 	}
@@ -355,6 +342,15 @@ func (r *Registrar) advanceBranch(now time.Duration, g *group, out *Output) {
 	}
 	if b.state == branchPreparing && !b.checked {
 		b.problems = append(b.problems, g.missingMember)
+	}
+	if b.state == branchCommitting && b.base != 0 {
+		for i := range b.children {
+			if c := &b.children[i]; !c.done {
+				c.done, c.lost = true, true
+			}
+		}
+		r.proceed(now, g, out)
+		return
 	}
 	for i := range b.children {
 		if c := &b.children[i]; !c.done {

@@ -5,6 +5,7 @@ package envelope
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
@@ -43,6 +44,10 @@ func (r *Registrar) InputFromSwitch(now time.Duration, from mcast.Neighbor, b []
 		r.goneRelay(now, from, &m, out)
 	case relayNoted:
 		r.answeredOnce(requestID{from, relayGone, m.id, m.serial}, out)
+	case relayRebuild:
+		r.rebuildRelay(now, from, &m, out)
+	case relayRebuilds:
+		r.answeredOnce(requestID{from, relayRebuild, m.id, 0}, out)
 	}
 	if out.Drop == Rejected { // the request of a host, which is not this message
 		out.Drop, out.Detail = NoDrop, ""
@@ -149,16 +154,33 @@ func (r *Registrar) mayPrepare(from mcast.Neighbor, m *relay) *Problem {
 			return &Problem{Reason: OtherKey}
 		}
 	}
-	if e := r.epochs[m.group]; e != nil && m.id.epoch <= e.newest() {
-		return &Problem{Reason: StaleEpoch, Value: e.newest()}
+	if p := r.mayFollow(m); p != nil {
+		return p
 	}
 	if l := r.locating[m.group]; l != nil {
 		switch other := r.rootOf(l); {
-		case m.id.root == other && m.id.epoch < l.reg.Epoch:
+		case m.id.root == other && !l.isOlder(m.id.epoch, p.generation):
 			return &Problem{Reason: StaleEpoch, Value: l.reg.Epoch}
 		case m.id.root != other && (m.id.epoch < l.reg.Epoch || m.id.epoch == l.reg.Epoch && m.id.root < other):
 			return &Problem{Reason: Contended, Value: uint64(other)}
 		}
+	}
+	return nil
+}
+
+// mayFollow returns the reason for which the attempt of m is too old, or not about the group
+// that is here, or nil.
+func (r *Registrar) mayFollow(m *relay) *Problem {
+	e := r.epochs[m.group]
+	switch old := r.groups[m.group]; {
+	case m.prepare.group.Base == 0 && e != nil && m.id.epoch <= e.newest():
+		return &Problem{Reason: StaleEpoch, Value: e.newest()}
+	case m.prepare.group.Base == 0:
+		return nil
+	case old != nil:
+		return old.mayContinue(m)
+	case e != nil && m.id.epoch < e.accepted:
+		return &Problem{Reason: StaleEpoch, Value: e.accepted}
 	}
 	return nil
 }
@@ -175,16 +197,22 @@ func (r *Registrar) rootOf(g *group) SwitchID {
 func (r *Registrar) prepareComplete(now time.Duration, from mcast.Neighbor, m *relay, a *prepareAssembly, out *Output) {
 	p := a.body
 	g := &group{key: p.key, tx: p.tx, reg: p.group.registration(&Header{Group: m.group, Epoch: m.id.epoch, ReplyTo: p.master})}
-	g.branch = &branch{id: m.id, parent: from, hops: m.hops, left: p.left, deadline: now + p.left}
-	g.reg.Members = nil
+	g.branch = &branch{id: m.id, base: p.group.Base, parent: from, hops: m.hops, left: p.left, deadline: now + p.left}
+	g.reg.Members, g.reg.Origin, g.generation, g.known = nil, p.origin, p.generation, p.known
+	var ns []uint32
 	for _, s := range a.parts {
 		g.reg.Members = append(g.reg.Members, s.group.Members...)
 		g.branch.behind = append(g.branch.behind, s.behind...)
+		ns = append(ns, s.numbers...)
 	}
 	if len(g.reg.Members) != p.group.TotalMembers {
 		r.refuseRelay(from, m.group, m.id, []Problem{{Reason: Malformed}}, out)
 		return
 	}
+	g.reg.setNumbers(ns)
+	g.last = max(p.known, slices.Max(ns))
+	r.setBase(g)
+	g.dropGone(r.groups[m.group])
 	if l := r.locating[m.group]; l != nil && l.branch == nil { // of a host, and not asked for at a switch yet
 		r.located(m.group)
 		r.reject(l, Problem{Reason: Contended, Value: uint64(m.id.root)}, out)
@@ -198,6 +226,11 @@ func (r *Registrar) prepareComplete(now time.Duration, from mcast.Neighbor, m *r
 func (r *Registrar) supersede(now time.Duration, g *group, out *Output) {
 	l := r.locating[g.reg.Group]
 	if l == nil || l.branch == nil || l == g {
+		return
+	}
+	if l.isRebuild() && l.isRoot() && r.rootOf(g) == r.cfg.Switch.ID { // g takes the present ways as well
+		r.forgetLocating(l)
+		r.abandon(now, l, out)
 		return
 	}
 	p := Problem{Reason: StaleEpoch, Value: g.reg.Epoch}
@@ -232,7 +265,9 @@ func (r *Registrar) answerRelay(now time.Duration, from mcast.Neighbor, m *relay
 			b.problems = append(b.problems, Problem{Reason: TreeTooDeep, Value: maxHops})
 		}
 	case relayRefused:
+		c.lost = true
 		b.problems = append(b.problems, m.problems...)
+		r.noteRefusal(now, g, c, m.problems)
 	}
 	c.heardAt = now
 	r.proceed(now, g, out)

@@ -21,7 +21,7 @@ const leaseSlack = 4
 // endAt tells a neighbour that g, an attempt or a group, has ended.
 func (r *Registrar) endAt(now time.Duration, to mcast.Neighbor, g *group, why EndReason, out *Output) {
 	id, ip := g.branch.id, g.reg.Group
-	for _, k := range [...]relayKind{relayPrepare, relayCommit, relayRenew} {
+	for _, k := range [...]relayKind{relayPrepare, relayCommit, relayRenew, relayRebuild} {
 		r.answered(requestID{to: to, kind: k, id: id})
 	}
 	m := &relay{kind: relayEnd, id: id, group: ip, why: why, lost: g.branch.lost}
@@ -34,10 +34,18 @@ func (r *Registrar) endFormer(now time.Duration, old, g *group, out *Output) {
 		return
 	}
 	r.delist(old)
+	why := Replaced
+	if g.reg.Base != 0 && !g.isRebuild() {
+		why = Removed
+	}
 	for _, n := range old.branch.neighbours() {
 		r.answered(requestID{to: n, kind: relayRenew, id: old.branch.id})
+		r.answered(requestID{to: n, kind: relayRebuild, id: old.branch.id})
+		if g.reg.Base != 0 && n == old.branch.parent {
+			continue // the tree goes on above, and is not this switch's to end
+		}
 		if !g.reg.Tree.has(n) {
-			r.endAt(now, n, old, Replaced, out)
+			r.endAt(now, n, old, why, out)
 		}
 	}
 }
@@ -68,20 +76,33 @@ func (r *Registrar) endRelay(now time.Duration, from mcast.Neighbor, m *relay, o
 		if a := r.preparing[prepareKey{m.group, from}]; a != nil && a.id == m.id {
 			r.forgetPrepare(prepareKey{m.group, from})
 		}
-	} else if r.answered(requestID{to: from, kind: relayEnd, id: m.id}) {
+	} else if r.answered(requestID{to: from, kind: relayRebuild, id: m.id}); r.answered(requestID{to: from, kind: relayEnd, id: m.id}) {
 		return
 	}
 	g := r.attempt(m.group, m.id)
 	if g == nil || !slices.Contains(g.branch.neighbours(), from) {
+		if g = r.groups[m.group]; m.kind == relayEnd && g != nil && g.hasEnded(m, from) {
+			r.askFor(now, g, from, out) // whether it has this attempt
+			return
+		}
 		r.drop(DuplicateMsg, out)
 		return
 	}
 	b := g.branch
-	b.endedBy = from
 	if b.state == branchInstalled {
 		switch why := m.why; {
 		case m.kind == relayEnded:
-			r.endFor(now, g, from, out)
+			r.edgeLost(now, g, from, out)
+			return
+		case b.base != 0 && why == NotEnded:
+			r.undo(now, g, from, out)
+			return
+		case r.isSucceeded(g) && (why == Replaced || why == Removed):
+			r.drop(DuplicateMsg, out) // it goes on with the attempt that is under way
+			return
+		}
+		b.endedBy = from
+		switch why := m.why; {
 		case why == NotEnded || why >= NumEndReasons:
 			r.removeGroup(now, g, Failed, true, out)
 		default:
@@ -90,14 +111,21 @@ func (r *Registrar) endRelay(now time.Duration, from mcast.Neighbor, m *relay, o
 		}
 		return
 	}
+	b.endedBy = from
 	b.problems = append(b.problems, Problem{Reason: UnknownGroup})
 	if from != b.parent {
+		if c := b.child(from); b.state == branchCommitting && b.base != 0 {
+			r.answered(requestID{from, relayCommit, b.id, 0})
+			c.done, c.lost = true, true
+			r.proceed(now, g, out)
+			return
+		}
 		r.fail(now, g, out)
 		return
 	}
 	r.forgetLocating(g)
 	r.abandon(now, g, out)
-	r.reportReject(m.group, m.id.epoch, b.problems[0], out)
+	r.reportFailed(g, b.problems[0], out)
 }
 
 // renewChildren tells the switches below the lease, and whom to notify: all, or those of
@@ -118,7 +146,7 @@ func (r *Registrar) renewChildren(now time.Duration, g *group, m *relay, out *Ou
 // renewChild tells one switch below.
 func (r *Registrar) renewChild(now time.Duration, g *group, c *child, m *relay, out *Output) {
 	b := g.branch
-	n := &relay{kind: relayRenew, id: b.id, group: g.reg.Group, serial: b.serial, tx: g.tx, lease: g.reg.Lease, all: m.all}
+	n := &relay{kind: relayRenew, id: b.id, group: g.reg.Group, serial: b.serial, tx: g.tx, lease: g.reg.Lease, whom: m.whom}
 	if a := r.neighbours[c.to]; a != nil {
 		v6 := g.reg.Group.Is6()
 		var list []MemberRecord
@@ -147,14 +175,14 @@ func (r *Registrar) renewRelay(now time.Duration, from mcast.Neighbor, m *relay,
 	}
 	b := g.branch
 	r.sendRelay(from, &relay{kind: relayRenewed, id: m.id, group: m.group, serial: m.serial}, out)
-	if int32(m.serial-b.serial) <= 0 {
+	if b.renewed && int32(m.serial-b.serial) <= 0 {
 		r.drop(DuplicateMsg, out)
 		return
 	}
-	b.serial, g.tx, g.reg.Lease = m.serial, m.tx, m.lease
+	b.renewed, b.serial, g.tx, g.reg.Lease = true, m.serial, m.tx, m.lease
 	r.extendLease(g, now+m.lease+m.lease/leaseSlack)
 	for i := range g.reg.Members {
-		if m.all && g.reg.Tree.Leg(i) == NoNeighbour {
+		if g.reg.Tree.Leg(i) == NoNeighbour && (m.whom == notifyAll || m.whom == notifyFresh && g.isFresh(i)) {
 			r.notify(g, i, out)
 		}
 	}
@@ -200,6 +228,11 @@ func (r *Registrar) tell(now time.Duration, g *group, gone *Gone, here bool, fro
 	if !g.local() && here && gone.EndReason != Left && gone.EndReason != Failed {
 		r.queueGone(now, g, r.addrOf(gone.Member), gone, out)
 	}
+	r.relayGone(now, g, gone, from, out)
+}
+
+// relayGone tells the switches next in the tree of g, but the one that has reported it.
+func (r *Registrar) relayGone(now time.Duration, g *group, gone *Gone, from mcast.Neighbor, out *Output) {
 	for _, n := range g.branch.neighbours() {
 		if n == from {
 			continue
@@ -214,7 +247,12 @@ func (r *Registrar) tell(now time.Duration, g *group, gone *Gone, here bool, fro
 func (r *Registrar) goneRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
 	r.sendRelay(from, &relay{kind: relayNoted, id: m.id, group: m.group, serial: m.serial}, out)
 	g := r.groups[m.group]
-	if g == nil || g.branch == nil || g.branch.id != m.id || !slices.Contains(g.branch.neighbours(), from) {
+	if l := r.attempt(m.group, m.id); l != nil && l != g && slices.Contains(l.branch.neighbours(), from) {
+		if l = r.goneMeanwhile(g, l, m.gone); l == nil {
+			r.drop(DuplicateMsg, out)
+			return
+		}
+	} else if l == nil || l != g || !slices.Contains(g.branch.neighbours(), from) {
 		r.drop(UnknownGroupMsg, out)
 		return
 	}
@@ -222,7 +260,7 @@ func (r *Registrar) goneRelay(now time.Duration, from mcast.Neighbor, m *relay, 
 	here := g.isHere(gone.Member)
 	switch {
 	case gone.EndReason == Failed && !g.failed:
-		g.failed = true
+		g.failed, g.failure = true, gone
 	case gone.EndReason != Failed && r.removeMember(g, gone):
 		r.table.RemoveMember(m.group, gone.Member, gone.EndReason)
 		r.reportMember(g, gone, out)
@@ -231,4 +269,27 @@ func (r *Registrar) goneRelay(now time.Duration, from mcast.Neighbor, m *relay, 
 		return
 	}
 	r.tell(now, g, gone, here, from, out)
+}
+
+// goneMeanwhile records that a member of l, which is under way, has gone at a switch that has
+// installed l already. It returns the group g that l goes on with if the same member is in
+// that, else nil.
+func (r *Registrar) goneMeanwhile(g, l *group, gone *Gone) *group {
+	if gone.EndReason == Failed {
+		if g == nil {
+			l.untold = append(l.untold, gone)
+		}
+		return g
+	}
+	i := l.reg.Find(gone.Member)
+	if i < 0 {
+		return nil
+	}
+	rec := l.reg.Members[i]
+	if g != nil && g.hasRecord(&rec) {
+		return g // dropGone takes it off l
+	}
+	l.noteGone(leftMember{rec, gone})
+	r.lose(l, i)
+	return nil
 }

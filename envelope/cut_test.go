@@ -69,8 +69,9 @@ func (f *fabric) bothEnds(i int, n mcast.Neighbor) []LostLink {
 	return []LostLink{{switchID(i), switchID(p), portName(n)}, {switchID(p), switchID(i), portName(back)}}
 }
 
-// TestTreeCut: a link is cut for longer than the grace. If the group's tree has it, the group
-// ends on both sides, and all are told which switch was lost at which port; else it goes on.
+// TestTreeCut: a link is cut for longer than the grace. If the group's tree has it, and there
+// is no other way, the group ends on both sides, and all are told which switch was lost at
+// which port. Over another way the tree is there again after some milliseconds.
 func TestTreeCut(t *testing.T) {
 	for name, world := range cutWorlds(t) {
 		first := world()
@@ -83,6 +84,24 @@ func TestTreeCut(t *testing.T) {
 					reg := f.registered(0, 1, 2)
 					used := len(f.switches[i].sw.over[n]) > 0
 					f.cut(i, n)
+					if name == "leaf-spine" {
+						f.run(250 * time.Millisecond)
+						f.checkTree(0, reg.Group)
+						if !used {
+							return
+						}
+						f.run(3 * time.Second) // a switch that is cut off from its parent waits
+						f.checkAgreement(0, reg.Group)
+						if over := f.switches[i].sw.over[n]; len(over) > 0 {
+							t.Errorf("%d trees lead over the link that is cut", len(over))
+						}
+						f.run(2*reg.Lease + time.Minute)
+						f.checkAgreement(0, reg.Group)
+						if f.last(masterAddr).Kind != Registered || len(f.switches[i].sw.changes) > 0 {
+							t.Errorf("the master knows %s", eventString(f.last(masterAddr)))
+						}
+						return
+					}
 					f.run(2900 * time.Millisecond)
 					if on := f.installed(reg.Group); len(on) < 3 {
 						t.Errorf("installed at %v within the grace", on)
@@ -126,8 +145,9 @@ func TestTreeFlaps(t *testing.T) {
 	}
 }
 
-// TestTreeForgets: a switch that restarts, within the grace or after it, has forgotten its
-// groups. They end at all switches, at once when it is back, whether it is the root or below.
+// TestTreeForgets: a switch that restarts has forgotten its groups. Below the root it is taken
+// in again, at once when it is back within the grace. The groups of a root, and of a switch
+// that is away for longer, end at all switches.
 func TestTreeForgets(t *testing.T) {
 	for victim := range 4 {
 		for _, away := range []time.Duration{0, time.Second, 5 * time.Second} {
@@ -142,7 +162,18 @@ func TestTreeForgets(t *testing.T) {
 				f.silent[victim] = false
 				f.boot(victim)
 				f.restarted = true
-				f.run(200 * time.Millisecond)
+				if victim != 0 && away < 3*time.Second {
+					f.run(300 * time.Millisecond)
+					f.restarted = false
+					f.checkAgreement(0, reg.Group)
+					f.run(2 * reg.Lease)
+					f.checkAgreement(0, reg.Group)
+					if tree := f.switches[victim].table.groups[reg.Group].Tree; !tree.Elsewhere {
+						t.Error("the table does not know that the group runs elsewhere")
+					}
+					return
+				}
+				f.run(3200 * time.Millisecond)
 				for i, s := range f.switches {
 					if _, _, ok := s.sw.Group(reg.Group); ok {
 						t.Errorf("switch %d has the group", i)
@@ -187,7 +218,7 @@ func TestTreeCutNoticedLater(t *testing.T) {
 			t.Errorf("installed at %v", on)
 		}
 		f.connect(0, 1, 1)
-		f.run(200 * time.Millisecond)
+		f.run(time.Second) // until the End is repeated
 		f.endedFor(reg, f.bothEnds(0, 1)...)
 		f.run(time.Minute)
 		f.checkNothingLeft()
@@ -325,7 +356,7 @@ func TestTreeCutsAtRandom(t *testing.T) {
 			}
 			f.run(time.Duration(rnd.IntN(500)) * time.Millisecond)
 		}
-		f.run(5 * time.Second)
+		f.run(8 * time.Second)
 		for _, a := range f.addresses() {
 			m := masters[a]
 			if m == nil {
@@ -334,7 +365,7 @@ func TestTreeCutsAtRandom(t *testing.T) {
 			reg := regs[a]
 			if e := f.last(a); e.Kind == Registered && f.switches[f.at[a.Addr()]].table.groups[reg.Group] != nil {
 				f.restarted = false
-				f.checkTree(f.at[a.Addr()], reg.Group)
+				f.checkAgreement(f.at[a.Addr()], reg.Group)
 				f.restarted = true
 			} else if on := f.installed(reg.Group); len(on) > 0 {
 				t.Errorf("%s is at %v, and its master knows %s", reg.Group, on, eventString(e))

@@ -91,35 +91,6 @@ func TestTreeUnsupported(t *testing.T) {
 	if e := f.last(masterAddr); e.Kind != RegistrationFailed || e.Err.(*Failure).Problem.Value != uint64(LimitQuorum) {
 		t.Error(eventString(e))
 	}
-	here := reg
-	here.Members = []MemberRecord{reg.Members[0], reg.Members[2]}
-	f.events[masterAddr] = nil
-	m := f.master(masterAddr, 0, here) // at one switch
-	f.run(2 * time.Second)
-	if err := m.Update(f.now, reg.Members, &out); err != nil {
-		t.Fatal(err)
-	}
-	f.hostDid(masterAddr, &out)
-	f.run(2 * time.Second)
-	if e := f.last(masterAddr); e.Kind != UpdateFailed || e.Err.(*Failure).Problem.Value != uint64(LimitUpdate) || len(f.switches[0].table.groups[reg.Group].Members) != 2 {
-		t.Error(eventString(e))
-	}
-	m.Delete(f.now, &out)
-	f.hostDid(masterAddr, &out)
-	f.run(2 * time.Second)
-	m = f.master(masterAddr, 0, reg) // at two
-	f.run(2 * time.Second)
-	if err := m.Update(f.now, here.Members, &out); err != nil {
-		t.Fatal(err)
-	}
-	f.hostDid(masterAddr, &out)
-	f.run(2 * time.Second)
-	if e := f.last(masterAddr); e.Kind != UpdateFailed || e.Err.(*Failure).Problem.Value != uint64(LimitUpdate) || len(f.installed(reg.Group)) != 2 {
-		t.Error(eventString(e))
-	}
-	m.Delete(f.now, &out)
-	f.hostDid(masterAddr, &out)
-	f.run(2 * time.Second)
 	tiers := reg
 	tiers.Policy, tiers.DeadAfter, tiers.SenderTimeout, tiers.SenderRetries = mcast.Evict, 300*time.Millisecond, 14, 7
 	f.events[masterAddr] = nil

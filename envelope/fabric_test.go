@@ -307,26 +307,24 @@ func TestTreeRestarts(t *testing.T) {
 	}
 }
 
-// TestTreeLostChildEndsGroup: a switch that restarts under a living group ends it at all
-// switches, and the master is told.
-func TestTreeLostChildEndsGroup(t *testing.T) {
-	for victim := 1; victim < 4; victim++ {
+// TestTreeRestartedChildren: switches that restart under a living group, one after the other
+// and all at once, are taken in again. The master hears nothing.
+func TestTreeRestartedChildren(t *testing.T) {
+	for _, victims := range [][]int{{1}, {2}, {3}, {1, 2}, {2, 3}, {1, 2, 3}} {
 		f := newFabric(t, 4, [][2]int{{0, 1}, {1, 2}, {1, 3}})
-		reg := sample(1, 8)
-		reg.Lease = 6 * time.Second
-		f.members(reg, spread(8, 0, 1, 2, 3))
-		f.master(masterAddr, 0, reg)
+		reg := f.registered(0, 1, 2, 3)
+		for _, i := range victims {
+			f.boot(i)
+		}
+		f.restarted = true
 		f.run(time.Second)
-		if f.last(masterAddr).Kind != Registered {
-			t.Fatal(eventString(f.last(masterAddr)))
-		}
-		f.boot(victim)
+		f.restarted = false
+		f.checkAgreement(0, reg.Group)
 		f.run(3 * reg.Lease)
-		if e := f.last(masterAddr); e.Kind != GroupGone {
-			t.Errorf("switch %d: %s", victim, eventString(e))
+		f.checkAgreement(0, reg.Group)
+		if e := f.last(masterAddr); e.Kind != Registered {
+			t.Errorf("switches %v: %s", victims, eventString(e))
 		}
-		f.run(time.Minute)
-		f.checkNothingLeft()
 	}
 }
 

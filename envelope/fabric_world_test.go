@@ -407,7 +407,7 @@ func (f *fabric) checkNothingLeft() {
 	for i, s := range f.switches {
 		r := s.sw
 		if len(s.table.groups)+len(r.groups)+len(r.locating)+len(r.members)+len(r.requests)+len(r.requestTimers)+len(r.preparing)+
-			len(r.prepareExpiries)+len(r.over)+len(r.changes)+len(r.changeTimers)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
+			len(r.prepareExpiries)+len(r.graces)+len(r.rebuilds)+len(r.routeChecks)+len(r.over)+len(r.changes)+len(r.changeTimers)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
 			f.t.Errorf("switch %d has left: table %v, groups %v, locating %v, members %v, requests %v, preparing %v, load %v, %d changes, %d leases, %d tries",
 				i, len(s.table.groups), r.groups, r.locating, r.members, requestText(r), r.preparing, r.over, len(r.changes), len(r.leases), len(r.tries))
 		}

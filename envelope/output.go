@@ -57,6 +57,12 @@ const (
 	Unchanged
 	// MemberHere [Registrar]: Member has answered the Where with Nonce.
 	MemberHere
+	// Rebuilt [Registrar]: the tree of Group was built anew, and is installed here. Err is a
+	// *LostLink, the way that was lost, where that is known.
+	Rebuilt
+	// RebuildFailed [Registrar]: Err, a *Problem, is why the tree of Group could not be built
+	// anew. The group goes on as far as it can.
+	RebuildFailed
 )
 
 // Event reports a change to the driver. Fields that the kind does not name are zero.

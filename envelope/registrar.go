@@ -17,8 +17,8 @@ import (
 // registrar fills it, by synchronous calls from its own methods.
 type Table interface {
 	// Install creates the group, or replaces the one with the same GroupIP. If reg has a
-	// Base, Install only replaces the members by those of reg, and the group goes on
-	// (mcast.UpdateMembers). Unless it returns VerdictAccepted, nothing has changed. It
+	// Base, which is the installed epoch, Install only replaces the members and the tree by
+	// those of reg, and the group goes on (mcast.UpdateMembers). Unless it returns VerdictAccepted, nothing has changed. It
 	// must not retain or change reg. key is that of the registration; a local
 	// registration has no Master.
 	Install(reg *Registration, key KeyID) Verdict
@@ -180,6 +180,9 @@ type treeBooks struct {
 	goneSerial      uint32
 	preparing       map[prepareKey]*prepareAssembly
 	prepareExpiries timers[prepareKey]
+	graces          timers[*group] // of groups that a neighbour has lost
+	rebuilds        timers[*group] // of roots
+	routeChecks     timers[*group]
 }
 
 func newTreeBooks() treeBooks {
@@ -205,7 +208,13 @@ type group struct {
 	// first.
 	usedNumbers []MemberRecord
 	failed      bool    // GroupFailed was called
+	failure     *Gone   // what was told of that, in a tree
+	untold      []*Gone // of an attempt that goes on with a group: what happened in that meanwhile
+	generation  uint64  // of the tree, within the group's life
+	attempts    uint64  // at the root: the generation of the last attempt
 	unchanged   bool    // a registration identical to the live one: the group goes on
+	rebuild     bool    // at the root: the installed group once more
+	known, last uint32  // the highest member numbers: before this registration, and ever given
 	branch      *branch // of a group over several switches, else nil
 	// while members are being located
 	nextTry, locateDeadline time.Duration
@@ -266,6 +275,7 @@ func (r *Registrar) Group(ip netip.Addr) (reg Registration, leaseUntil time.Dura
 	}
 	reg = g.reg
 	reg.Members = slices.Clone(g.reg.Members)
+	reg.Numbers = slices.Clone(g.reg.Numbers)
 	reg.Tree = g.reg.Tree.clone()
 	return reg, g.lease.at, true
 }

@@ -193,6 +193,16 @@ func (r *Registrar) reportReject(ip netip.Addr, epoch uint64, p Problem, out *Ou
 	out.Events = append(out.Events, Event{Kind: RegistrationFailed, Group: ip, Epoch: epoch, Member: p.Member, Err: &p})
 }
 
+// reportFailed reports that g, which another switch has asked for, or which was registered by
+// hand, is not installed.
+func (r *Registrar) reportFailed(g *group, p Problem, out *Output) {
+	if g.isRebuild() {
+		r.rebuildFailed(g, p, nil, out)
+		return
+	}
+	r.reportReject(g.reg.Group, g.reg.Epoch, p, out)
+}
+
 // newest returns the newest epoch of a group in any state but incomplete; the base if
 // there is none.
 func (r *Registrar) newest(ip netip.Addr) uint64 {

@@ -5,7 +5,6 @@ package envelope
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 )
 
@@ -51,6 +50,7 @@ func (r *Registrar) put(g *group) {
 	r.book(ip, -1)
 	if old := r.groups[ip]; old != nil {
 		r.leases.stop(&old.lease)
+		r.stopRepair(old)
 	}
 	r.groups[ip] = g
 	r.book(ip, 1)
@@ -61,6 +61,7 @@ func (r *Registrar) remove(g *group) {
 	ip := g.reg.Group
 	r.book(ip, -1)
 	r.leases.stop(&g.lease)
+	r.stopRepair(g)
 	delete(r.groups, ip)
 	r.book(ip, 1)
 }
@@ -94,10 +95,7 @@ func (r *Registrar) located(ip netip.Addr) {
 // lose removes member i from g's registration.
 func (r *Registrar) lose(g *group, i int) {
 	r.book(g.reg.Group, -1)
-	g.reg.Members = slices.Delete(g.reg.Members, i, i+1)
-	if t := g.reg.Tree; t != nil {
-		t.Legs = slices.Delete(t.Legs, i, i+1)
-	}
+	g.reg.loseMember(i)
 	r.book(g.reg.Group, 1)
 }
 

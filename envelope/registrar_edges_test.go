@@ -341,6 +341,7 @@ func TestMemberOfTheOperatorComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.table.RemoveMember(reg.Group, reg.Members[1].Key(), Evicted)
 	w.sw.MemberEvicted(0, reg.Group, reg.Members[1].Key(), 0, 5, &out)
 	reg.Base = e
 	if _, err := w.sw.RegisterLocal(0, reg, &out); err != nil {

@@ -33,6 +33,7 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 	}
 	reg.Members = slices.Clone(reg.Members)
 	reg.Master, reg.Lease = netip.AddrPort{}, 0
+	reg.Origin, reg.Numbers, reg.Tree = 0, nil, nil
 	r.tryInstall(now, &group{reg: reg}, out)
 	for _, ev := range out.Events {
 		if ev.Kind == Unchanged {
@@ -86,7 +87,7 @@ func (r *Registrar) RetryGroup(now time.Duration, ip netip.Addr, out *Output) {
 // check returns the Problem, if any, for which g cannot be installed, whatever the Table
 // says.
 func (r *Registrar) check(g *group) *Problem {
-	if p := g.reg.Validate(); p != nil {
+	if p := g.validate(); p != nil {
 		if p.Reason == PathMTUMismatch {
 			p.Value = uint64(r.cfg.MaxPMTU)
 		}
@@ -104,21 +105,43 @@ func (r *Registrar) check(g *group) *Problem {
 			return &Problem{Reason: BadMember, Member: k} // a GroupIP is no host's address
 		}
 	}
-	if g.reg.Base != 0 {
+	old := r.groups[g.reg.Group]
+	switch {
+	case g.branch != nil && g.reg.Base != 0:
+		if p := g.checkContinued(old); p != nil {
+			return p
+		}
+	case g.reg.Base != 0 && !g.isRebuild():
 		if p := r.checkUpdate(g); p != nil {
 			return p
 		}
 	}
-	if p := r.checkNumbers(r.groups[g.reg.Group], g); p != nil {
-		return p
-	}
-	if p := r.checkQuota(g); p != nil {
-		return p
+	if !g.continues() || g.branch == nil && !g.isRebuild() {
+		if p := r.checkNumbers(old, g); p != nil {
+			return p
+		}
+		if p := r.checkQuota(g); p != nil {
+			return p
+		}
 	}
 	if r.served(g.reg.Group) == nil && r.addresses >= r.cfg.MaxGroups {
 		return &Problem{Reason: TableFull, Value: uint64(r.cfg.MaxGroups)}
 	}
 	return nil
+}
+
+// validate is Registration.Validate, but for what a group that runs may have lost: members.
+func (g *group) validate() *Problem {
+	reg := g.reg
+	runs := g.branch != nil && g.continues() || g.isRebuild()
+	if runs {
+		reg.Base = 0
+	}
+	p := reg.Validate()
+	if runs && p != nil && (p.Reason == TooFewMembers || p.Reason == NoSender) {
+		return nil
+	}
+	return p
 }
 
 // checkQuota returns how g exceeds the quota of its key, or nil. Groups that are being
@@ -149,8 +172,11 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 		r.checkHere(now, g, out)
 		return
 	}
-	if old := r.groups[ip]; old != nil && old.identical(g) {
-		r.keepRunning(now, old, g, out)
+	if old := r.groups[ip]; old != nil && old.identical(g) && r.keepRunning(now, old, g, out) {
+		return
+	}
+	if l := r.locating[ip]; l != nil && l != g && g.branch == nil && l.branch != nil && l.branch.state == branchCommitting && l.continues() && g.continues() {
+		r.drop(PendingFull, out) // it is repeated, and one after the other is installed
 		return
 	}
 	if p := r.check(g); p != nil {
@@ -160,6 +186,9 @@ func (r *Registrar) tryInstall(now time.Duration, g *group, out *Output) {
 			r.requeueGone(now, r.groups[ip], p.Member, out)
 		}
 		return
+	}
+	if g.branch == nil && !g.isRebuild() {
+		g.assignNumbers(r.groups[ip])
 	}
 	r.supersede(now, g, out)
 	retry := r.cfg.LocateRetry
@@ -210,6 +239,10 @@ func (g *group) header() Header {
 }
 
 func (r *Registrar) reject(g *group, p Problem, out *Output) {
+	if g.isRoot() && g.isRebuild() {
+		r.rebuildFailed(g, p, nil, out)
+		return
+	}
 	if b := g.branch; !g.isRoot() {
 		if len(b.problems) == 0 {
 			b.problems = []Problem{p}
@@ -217,7 +250,7 @@ func (r *Registrar) reject(g *group, p Problem, out *Output) {
 		r.refuseRelay(b.parent, g.reg.Group, b.id, b.problems, out)
 	}
 	if g.local() || !g.isRoot() {
-		r.reportReject(g.reg.Group, g.reg.Epoch, p, out)
+		r.reportFailed(g, p, out)
 		return
 	}
 	h := g.header()
@@ -240,11 +273,17 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 		r.members[g.reg.Members[i].Key()] = ip
 	}
 	fresh := g.keepConfirmed(old)
-	kind := Registered
-	if g.unchanged {
-		kind = Unchanged
+	e := Event{Kind: Registered, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members)}
+	switch {
+	case g.unchanged:
+		e.Kind = Unchanged
+	case g.isRebuild():
+		e.Kind = Rebuilt
+		if old != nil && old.branch != nil {
+			e.Err = old.branch.repair.cause.err()
+		}
 	}
-	out.Events = append(out.Events, Event{Kind: kind, Group: ip, Epoch: g.reg.Epoch, Lease: g.reg.Lease, Total: len(g.reg.Members)})
+	out.Events = append(out.Events, e)
 	if g.reg.Base != 0 {
 		r.reportChanges(old, g, fresh, out)
 	}
@@ -255,7 +294,15 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 		return
 	}
 	if !g.isRoot() { // the root's Renew follows, by which members here are notified
-		r.extendLease(g, now+3*g.branch.left)
+		at := now + 3*g.branch.left
+		if old != nil {
+			at = max(at, old.lease.at)
+		}
+		r.extendLease(g, at)
+		return
+	}
+	if g.isRebuild() {
+		r.extendLease(g, old.lease.at)
 		return
 	}
 	r.extendLease(g, now+g.reg.Lease)
@@ -270,7 +317,9 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 		return
 	}
 	for i := range g.reg.Members {
-		r.notify(g, i, out)
+		if g.reg.Tree.Leg(i) == NoNeighbour {
+			r.notify(g, i, out)
+		}
 	}
 }
 

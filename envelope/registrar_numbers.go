@@ -26,7 +26,7 @@ func sameNumbers(a, b *MemberRecord) bool {
 // failed: equal parameters and equal records in any order. Epoch, lease and the master's
 // address may differ. A member that has left makes a difference, since g lacks it.
 func (g *group) identical(to *group) bool {
-	if to.reg.Base != 0 || g.failed || g.branch != nil || to.branch != nil || g.local() != to.local() ||
+	if to.reg.Base != 0 || g.failed || !g.isRoot() || to.branch != nil || g.local() != to.local() ||
 		changedParameter(&g.reg, &to.reg) != 0 || len(g.reg.Members) != len(to.reg.Members) {
 		return false
 	}
@@ -40,21 +40,29 @@ func (g *group) identical(to *group) bool {
 
 // keepRunning answers a registration that is identical to old: the group goes on, as
 // after an update that changes no member. A master's registration has a new epoch and
-// lease, and all members are notified, since the master waits for their confirmations.
-func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) {
-	r.supersede(now, g, out)
+// lease, and all members are notified, since the master waits for their confirmations. It
+// returns false if that is to be done through the tree.
+func (r *Registrar) keepRunning(now time.Duration, old, g *group, out *Output) bool {
 	if g.local() {
+		r.supersede(now, g, out)
 		r.located(g.reg.Group)
 		out.Events = append(out.Events, Event{Kind: Unchanged, Group: g.reg.Group, Epoch: old.reg.Epoch, Total: len(old.reg.Members)})
-		return
+		return true
 	}
-	g.reg.Base, g.unchanged, g.usedNumbers = old.reg.Epoch, true, old.usedNumbers
+	g.reg.Base, g.unchanged = old.reg.Epoch, true
+	if old.branch != nil {
+		return false
+	}
+	r.supersede(now, g, out)
+	g.usedNumbers = old.usedNumbers
+	g.assignNumbers(old)
 	if v := r.table.Install(&g.reg, g.key); v.Kind != VerdictAccepted { // cannot fail: there is no new member
 		r.reject(g, v.Problem, out)
-		return
+		return true
 	}
 	r.located(g.reg.Group) // a group being located here is obsolete, as after any acceptance
 	r.commit(now, g, out)
+	return true
 }
 
 // checkNumbers returns a problem if g names a record whose queue pair has carried

@@ -175,18 +175,17 @@ func (r *Registrar) delete(now time.Duration, m *Message, out *Output) {
 // removeGroup removes an installed group and tells its members and, with tellMaster, its
 // master.
 func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tellMaster bool, out *Output) {
-	ip := g.reg.Group
 	var lost LostLink
 	if g.branch != nil {
 		lost = g.branch.lost
 	}
-	r.remove(g)
-	for i := range g.reg.Members {
-		delete(r.members, g.reg.Members[i].Key())
-	}
-	r.table.Remove(ip, why)
-	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why, Err: lost.err()})
+	succeeded := r.isSucceeded(g)
+	r.takeOff(g, why, out)
 	r.endElsewhere(now, g, why, out)
+	if l := r.locating[g.reg.Group]; succeeded { // there is nothing to go on with any more
+		l.branch.problems = []Problem{{Reason: WrongBase}}
+		r.fail(now, l, out)
+	}
 	if g.local() {
 		return
 	}
@@ -198,6 +197,21 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tell
 			r.queueGone(now, g, r.addrOf(k), &Gone{Member: k, EndReason: why, Lost: lost}, out)
 		}
 	}
+}
+
+// takeOff removes an installed group, and tells nobody.
+func (r *Registrar) takeOff(g *group, why EndReason, out *Output) {
+	ip := g.reg.Group
+	var lost LostLink
+	if g.branch != nil {
+		lost = g.branch.lost
+	}
+	r.remove(g)
+	for i := range g.reg.Members {
+		delete(r.members, g.reg.Members[i].Key())
+	}
+	r.table.Remove(ip, why)
+	out.Events = append(out.Events, Event{Kind: GroupGone, Group: ip, Epoch: g.reg.Epoch, EndReason: why, Err: lost.err()})
 }
 
 // MemberEvicted records that the data path has evicted a member (mcast.MemberEvicted):
@@ -232,7 +246,8 @@ func (r *Registrar) GroupFailed(now time.Duration, ip netip.Addr, k MemberKey, c
 	first := !g.failed
 	g.failed = true
 	if first || g.branch == nil { // in a tree each switch notices, and tells the others
-		r.tell(now, g, &Gone{Member: k, EndReason: Failed, Code: code, PSN: psn & rocev2.PSNMask}, false, NoNeighbour, out)
+		g.failure = &Gone{Member: k, EndReason: Failed, Code: code, PSN: psn & rocev2.PSNMask}
+		r.tell(now, g, g.failure, false, NoNeighbour, out)
 	}
 }
 

@@ -58,7 +58,8 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 // NextDeadline returns the time at which Advance must be called next.
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
-	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next, r.requestTimers.next, r.prepareExpiries.next, r.changeTimers.next} {
+	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next, r.requestTimers.next, r.prepareExpiries.next, r.changeTimers.next,
+		r.graces.next, r.rebuilds.next, r.routeChecks.next} {
 		if at, ok := next(); ok {
 			d.add(at)
 		}
@@ -77,6 +78,9 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 		r.forgetPrepare(k)
 	}
 	r.advanceNeighbours(now, out)
+	r.advanceGraces(now, out)
+	r.advanceRoutes(now, out)
+	r.advanceRebuilds(now, out)
 	r.advanceRequests(now, out)
 	for _, g := range inOrder(r.tries.fired(now)) {
 		ip := g.reg.Group

@@ -20,9 +20,6 @@ func (r *Registrar) checkUpdate(g *group) *Problem {
 	if old.reg.Master.Addr() != g.reg.Master.Addr() {
 		return &Problem{Reason: NotAllowed}
 	}
-	if old.branch != nil {
-		return &Problem{Reason: NotInTrees, Value: uint64(LimitUpdate)}
-	}
 	if v := changedParameter(&old.reg, &g.reg); v != 0 {
 		return &Problem{Reason: FixedParameter, Value: uint64(v)}
 	}
@@ -57,14 +54,35 @@ func changedParameter(a, b *Registration) Parameter {
 // keepConfirmed copies from old, if g updates it, the state of the members that stay, and
 // returns the indices of the new members.
 func (g *group) keepConfirmed(old *group) (fresh []int) {
-	g.joined, g.gone = map[MemberKey]uint64{}, map[MemberKey]leftMember{}
-	g.failed = g.reg.Base != 0 && old.failed
+	g.joined = map[MemberKey]uint64{}
+	if g.gone == nil {
+		g.gone = map[MemberKey]leftMember{}
+	}
+	if g.reg.Base != 0 {
+		g.failed, g.failure, g.attempts = old.failed, old.failure, old.attempts
+		if g.branch == nil {
+			g.generation = old.generation
+		}
+	}
+	g.attempts = max(g.attempts, g.generation)
+	if g.reg.Base != 0 && g.isRebuild() { // the members that have gone, too
+		for k, e := range old.joined {
+			g.joined[k] = e
+		}
+		for k, m := range old.gone {
+			g.gone[k] = m
+		}
+	}
 	for i := range g.reg.Members {
 		m := &g.reg.Members[i]
-		g.joined[m.Key()] = g.reg.Epoch
-		if g.reg.Base != 0 && old.hasRecord(m) {
+		switch {
+		case g.reg.Base != 0 && old.hasRecord(m):
 			g.joined[m.Key()] = old.joined[m.Key()]
 			continue
+		case g.isFresh(i):
+			g.joined[m.Key()] = g.reg.Epoch
+		default: // new at this switch alone
+			g.joined[m.Key()] = g.reg.Origin
 		}
 		fresh = append(fresh, i)
 	}

@@ -78,8 +78,15 @@ type Registration struct {
 	NoRepair  bool           // the switch must not repair losses from its own store
 	Members   []MemberRecord // two or more
 	Master    netip.AddrPort // address for answers, events and confirmations; zero for a local group
+	// The registrar sets the following for Install; a master leaves them zero.
+
+	// Origin is the epoch of the registration without a Base that this one goes back to,
+	// by one update after the other: the group's life began with it.
+	Origin uint64
+	// Numbers are those of the members (Number); nil: from 1 on, in order.
+	Numbers []uint32
 	// Tree is the part of the tree at the switch that Install is called for; nil if all
-	// members are there. A master leaves it nil.
+	// members are there.
 	Tree *Tree
 }
 

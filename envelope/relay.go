@@ -29,12 +29,15 @@ const (
 	relayRenewed   relayKind = 9  // answer
 	relayGone      relayKind = 10 // to any neighbour in the tree: a member has gone, or the group has failed
 	relayNoted     relayKind = 11 // answer
-	numRelayKinds  relayKind = 12
+	relayRebuild   relayKind = 12 // child → parent: the tree needs other ways
+	relayRebuilds  relayKind = 13 // answer
+	numRelayKinds  relayKind = 14
 )
 
 var relayNames = [numRelayKinds]string{
 	relayPrepare: "Prepare", relayPrepared: "Prepared", relayRefused: "Refused", relayCommit: "Commit", relayCommitted: "Committed",
 	relayEnd: "End", relayEnded: "Ended", relayRenew: "Renew", relayRenewed: "Renewed", relayGone: "Gone", relayNoted: "Noted",
+	relayRebuild: "Rebuild", relayRebuilds: "Rebuilds",
 }
 
 // String returns the name of k.
@@ -47,7 +50,8 @@ func (k relayKind) String() string {
 
 const (
 	relayMagic    = 0x474C524C // "GLRL"
-	relayFixedLen = 64         // header bytes before the GroupIP
+	relayVersion  = 2
+	relayFixedLen = 64 // header bytes before the GroupIP
 	// Offsets of what is written when a relay is sent.
 	relayKeyOffset     = 6
 	relayLengthOffset  = 10
@@ -56,6 +60,16 @@ const (
 	relaySeqOffset     = 28
 
 	maxProblems = 32 // in one Refused
+)
+
+// renewWhom says which members at the switches below a Renew has notified.
+type renewWhom uint8
+
+// Whom to notify. The numbers are on the wire.
+const (
+	notifyListed renewWhom = 0
+	notifyAll    renewWhom = 1
+	notifyFresh  renewWhom = 2 // those that came with the last update
 )
 
 // attemptID identifies the registration of one epoch of a group through a tree. A second
@@ -75,29 +89,19 @@ type relay struct {
 	seq, total uint16 // segment; Prepare only, else 0 of 1
 	group      netip.Addr
 
-	prepare  *prepareBody  // Prepare
-	height   uint8         // Prepared: levels of switches below the sender
-	diameter uint8         // Prepared: switches between two edges below the sender, at most
-	above    uint8         // Commit: levels of switches behind the parent
-	problems []Problem     // Refused; at least one
-	why      EndReason     // End; NotEnded: the attempt has failed
-	lost     LostLink      // End: of SwitchLost
-	serial   uint32        // Renew, Renewed, Gone, Noted
-	tx       uint32        // Renew: of the Notify
-	lease    time.Duration // Renew
-	all      bool          // Renew: notify all members
-	list     []MemberRecord
+	prepare  *prepareBody   // Prepare
+	height   uint8          // Prepared: levels of switches below the sender
+	diameter uint8          // Prepared: switches between two edges below the sender, at most
+	above    uint8          // Commit: levels of switches behind the parent
+	problems []Problem      // Refused; at least one
+	why      EndReason      // End; NotEnded: the attempt has failed
+	lost     LostLink       // End: of SwitchLost; Rebuild: the way that cannot be used any more
+	serial   uint32         // Renew, Renewed, Gone, Noted
+	tx       uint32         // Renew: of the Notify
+	lease    time.Duration  // Renew
+	whom     renewWhom      // Renew: the members to notify
+	list     []MemberRecord // of notifyListed
 	gone     *Gone
-}
-
-// prepareBody is one segment of the group, with the records of its members.
-type prepareBody struct {
-	key    KeyID
-	master netip.AddrPort
-	tx     uint32
-	left   time.Duration // within which the answer is needed
-	group  GroupBody
-	behind []bool // by record: the member is behind the receiver
 }
 
 // relayHeaderLen is the length of a header in bytes.
@@ -117,7 +121,7 @@ func (m *relay) append(b []byte) ([]byte, error) {
 		flags = flagIPv6
 	}
 	b = be.AppendUint32(b, relayMagic)
-	b = append(b, Version, byte(m.kind), 0, 0, flags, m.hops, 0, 0)
+	b = append(b, relayVersion, byte(m.kind), 0, 0, flags, m.hops, 0, 0)
 	b = append(b, make([]byte, 24)...) // sender, session, sequence number
 	b = be.AppendUint64(b, uint64(m.id.root))
 	b = be.AppendUint64(b, m.id.number)
@@ -131,22 +135,7 @@ func (m *relay) appendBody(b []byte, v6 bool) (_ []byte, err error) {
 	be := binary.BigEndian
 	switch m.kind {
 	case relayPrepare:
-		p := m.prepare
-		b = be.AppendUint16(b, uint16(p.key))
-		b = append(b, p.master.Addr().AsSlice()...)
-		b = be.AppendUint16(b, p.master.Port())
-		b = be.AppendUint32(b, p.tx)
-		b = be.AppendUint64(b, uint64(p.left))
-		if b, err = p.group.append(b, v6); err != nil {
-			return nil, err
-		}
-		at := len(b)
-		b = append(b, make([]byte, (len(p.behind)+7)/8)...)
-		for i, set := range p.behind {
-			if set {
-				b[at+i/8] |= 0x80 >> (i % 8)
-			}
-		}
+		return m.prepare.append(b, v6)
 	case relayPrepared:
 		b = append(b, m.height, m.diameter)
 	case relayRefused:
@@ -167,10 +156,11 @@ func (m *relay) appendBody(b []byte, v6 bool) (_ []byte, err error) {
 	case relayRenew:
 		b = be.AppendUint32(be.AppendUint32(b, m.serial), m.tx)
 		b = be.AppendUint64(b, uint64(m.lease))
-		if m.all {
-			return append(b, 1), nil
+		if b = append(b, byte(m.whom)); m.whom == notifyListed {
+			return appendSection(b, m.list, v6)
 		}
-		return appendSection(append(b, 0), m.list, v6)
+	case relayRebuild:
+		b = m.lost.append(b)
 	case relayGone:
 		return m.gone.append(be.AppendUint32(b, m.serial), v6)
 	case relayRenewed, relayNoted:
@@ -240,37 +230,17 @@ func (m *relay) parseBody(r *reader, v6 bool) {
 		}
 	case relayRenew:
 		m.serial, m.tx, m.lease = r.u32(), r.u32(), r.duration()
-		switch r.u8() {
-		case 0:
+		switch m.whom = renewWhom(r.u8()); {
+		case m.whom == notifyListed:
 			m.list = parseSection(r, v6)
-		case 1:
-			m.all = true
-		default:
+		case m.whom > notifyFresh:
 			r.fail("whom to notify")
 		}
+	case relayRebuild:
+		m.lost = parseLostLink(r)
 	case relayGone:
 		m.serial, m.gone = r.u32(), parseGone(r, v6)
 	case relayRenewed, relayNoted:
 		m.serial = r.u32()
 	}
-}
-
-func parsePrepare(r *reader, v6 bool) *prepareBody {
-	p := &prepareBody{key: KeyID(r.u16())}
-	a := r.addr(v6)
-	p.master = netip.AddrPortFrom(a, r.u16())
-	p.tx, p.left = r.u32(), r.duration()
-	p.group = parseGroup(r, v6)
-	bits := r.take((len(p.group.Members) + 7) / 8)
-	if bits == nil {
-		return p
-	}
-	p.behind = make([]bool, len(p.group.Members))
-	for i := range p.behind {
-		p.behind[i] = bits[i/8]&(0x80>>(i%8)) != 0
-	}
-	if p.left == 0 || !unicast(p.master.Addr()) || p.master.Addr().Is4In6() || p.master.Port() == 0 {
-		r.fail("master or time")
-	}
-	return p
 }

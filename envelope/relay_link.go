@@ -101,8 +101,8 @@ func (r *Registrar) openRelay(n *neighbour, b []byte) (m relay, perr *ParseError
 		return m, defect(Truncated, "%d bytes", len(b))
 	case !IsRelay(b):
 		return m, defect(BadMagic, "%#08x", be.Uint32(b))
-	case b[4] != Version:
-		return m, defect(BadVersion, "version %d, we speak %d", b[4], Version)
+	case b[4] != relayVersion:
+		return m, defect(BadVersion, "version %d, we speak %d", b[4], relayVersion)
 	case int(be.Uint16(b[relayLengthOffset:])) != len(b):
 		return m, defect(Truncated, "says %d bytes, has %d", be.Uint16(b[relayLengthOffset:]), len(b))
 	}

@@ -22,10 +22,13 @@ func relayExamples() []relay {
 	reg.Members[3].ReceiveOnly = true
 	p := &prepareBody{
 		key: 7, master: masterAddr, tx: 5, left: time.Second, group: reg.groupBody(reg.Members),
-		behind: []bool{true, false, false, true, false, false, false, false, true},
+		behind: []bool{true, false, false, true, false, false, false, false, true}, origin: 4, generation: 2, known: 3, numbers: []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9},
 	}
+	later := *p
+	later.numbers = []uint32{1, 2, 3, 4, 5, 6, 7, 9, 12}
 	return []relay{
 		{kind: relayPrepare, hops: 1, id: id, seq: 1, total: 3, group: g4, prepare: p},
+		{kind: relayPrepare, hops: 1, id: id, seq: 1, total: 3, group: g4, prepare: &later},
 		{kind: relayPrepared, id: id, total: 1, group: g6, height: 2, diameter: 4},
 		{kind: relayRefused, id: id, total: 1, group: g4, problems: []Problem{{Reason: NoWay, Member: reg.Members[1].Key(), Value: 9}, {Reason: TableFull}}},
 		{kind: relayCommit, id: id, total: 1, group: g4, above: 3},
@@ -34,10 +37,12 @@ func relayExamples() []relay {
 		{kind: relayEnd, id: id, total: 1, group: g6, why: SwitchLost, lost: LostLink{At: 0x101, To: 0x102, Port: "eth1"}},
 		{kind: relayEnded, id: id, total: 1, group: g4},
 		{kind: relayRenew, id: id, total: 1, group: g4, serial: 4, tx: 8, lease: time.Minute, list: []MemberRecord{{IP: reg.Members[0].IP, QPN: 0x100}}},
-		{kind: relayRenew, id: id, total: 1, group: g4, serial: 4, tx: 8, lease: time.Minute, all: true},
+		{kind: relayRenew, id: id, total: 1, group: g4, serial: 4, tx: 8, lease: time.Minute, whom: notifyAll},
 		{kind: relayRenewed, id: id, total: 1, group: g4, serial: 4},
 		{kind: relayGone, id: id, total: 1, group: g4, serial: 4, gone: &Gone{Member: reg.Members[0].Key(), EndReason: Evicted, PSN: 5}},
 		{kind: relayNoted, id: id, total: 1, group: g4, serial: 4},
+		{kind: relayRebuild, id: id, total: 1, group: g4, lost: LostLink{At: 0x101, To: 0x102, Port: "eth1"}},
+		{kind: relayRebuilds, id: id, total: 1, group: g4},
 	}
 }
 

@@ -80,6 +80,11 @@ type Tree struct {
 	Neighbours []TreeNeighbour
 	// Legs has the neighbour behind which each member of the registration is, or NoNeighbour.
 	Legs []mcast.Neighbor
+	// Generation counts the attempts to build a tree in the group's life.
+	Generation uint64
+	// Elsewhere is set in a registration without a Base if the group runs at other switches
+	// already: this one is new in the tree, or has lost the group.
+	Elsewhere bool
 }
 
 // TreeNeighbour is a switch next in a group's tree.
@@ -94,7 +99,9 @@ func (t *Tree) clone() *Tree {
 	if t == nil {
 		return nil
 	}
-	return &Tree{t.Parent, slices.Clone(t.Neighbours), slices.Clone(t.Legs)}
+	c := *t
+	c.Neighbours, c.Legs = slices.Clone(t.Neighbours), slices.Clone(t.Legs)
+	return &c
 }
 
 // Leg returns the leg of member i; t may be nil.
@@ -112,9 +119,10 @@ func (t *Tree) has(n mcast.Neighbor) bool {
 
 // chooseLegs chooses a neighbour for each member, of hops[i]; none means that the leg is
 // decided already. A neighbour that the group has is taken first, so that the tree has few
-// links; members with one hop alone come before the others. Else the one with the least
-// load is taken: by groups, by traffic, by a hash of group and switch.
-func chooseLegs(group netip.Addr, legs []mcast.Neighbor, hops [][]mcast.Neighbor, loadOf func(mcast.Neighbor) neighbourLoad) {
+// links; members with one hop alone come before the others. Else the member's leg of before
+// is taken, so that a tree that works stays; else the neighbour with the least load: by
+// groups, by traffic, by a hash of group and switch.
+func chooseLegs(group netip.Addr, legs, before []mcast.Neighbor, hops [][]mcast.Neighbor, loadOf func(mcast.Neighbor) neighbourLoad) {
 	chosen := map[mcast.Neighbor]bool{}
 	for _, forced := range [...]bool{true, false} {
 		for i, hs := range hops {
@@ -126,6 +134,11 @@ func chooseLegs(group netip.Addr, legs []mcast.Neighbor, hops [][]mcast.Neighbor
 					if chosen[a] {
 						return -1
 					}
+					return 1
+				}
+				if before[i] == a && a != b {
+					return -1
+				} else if before[i] == b && a != b {
 					return 1
 				}
 				x, y := loadOf(a), loadOf(b)
@@ -188,7 +201,7 @@ func (r *Registrar) plan(g *group) (*Tree, Verdict) {
 	if what := unsupported(&g.reg, g.local()); what != 0 {
 		return nil, Verdict{VerdictRejected, Problem{Reason: NotInTrees, Value: uint64(what)}}
 	}
-	chooseLegs(g.reg.Group, t.Legs, hops, r.loadOf)
+	chooseLegs(g.reg.Group, t.Legs, r.legsBefore(g), hops, r.loadOf)
 	return t, accepted
 }
 
@@ -200,7 +213,7 @@ func (r *Registrar) usable(g *group, hops []mcast.Neighbor) []mcast.Neighbor {
 			out = append(out, n)
 		}
 	}
-	return out
+	return r.unavoided(g.reg.Group, out)
 }
 
 func (r *Registrar) loadOf(n mcast.Neighbor) neighbourLoad {
@@ -214,8 +227,6 @@ func unsupported(reg *Registration, local bool) TreeLimit {
 		return LimitByHand
 	case reg.Policy == mcast.Quorum:
 		return LimitQuorum
-	case reg.Base != 0:
-		return LimitUpdate
 	}
 	return 0
 }

@@ -41,6 +41,7 @@ func (t *tableStub) Install(r *Registration, _ KeyID) Verdict {
 	}
 	c := *r
 	c.Members = slices.Clone(r.Members)
+	c.Numbers, c.Tree = slices.Clone(r.Numbers), t.checkInstall(&c).clone()
 	t.groups[r.Group] = &c
 	if r.Base != 0 {
 		t.calls = append(t.calls, fmt.Sprintf("update %s from epoch %d to %d with %d members", r.Group, r.Base, r.Epoch, len(r.Members)))
@@ -71,7 +72,7 @@ func (t *tableStub) RemoveMember(g netip.Addr, k MemberKey, why EndReason) {
 	if i < 0 {
 		panic("remove of a member that is not installed")
 	}
-	r.Members = slices.Delete(r.Members, i, i+1)
+	r.loseMember(i)
 	t.calls = append(t.calls, fmt.Sprintf("remove member %s of %s: %v", k, g, why))
 }
 
