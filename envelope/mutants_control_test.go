@@ -9,7 +9,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // the section of docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
 	mutant.New("an identical registration begins anew", "6", mutant.In((*Registrar).tryInstall,
-		"old != nil && old.identical(g) {",
+		"old != nil && old.identical(g) && r.keepRunning(now, old, g, out) {",
 		"old != nil && false {")),
 	mutant.New("a failed group goes on by being registered again", "6", mutant.In((*group).identical,
 		"g.failed ||",
