@@ -84,18 +84,13 @@ func (l *life) join(ctx context.Context) bool {
 	all := make([]session.Participant, len(l.members))
 	var names []string
 	for i, m := range l.members {
-		var err error
-		if m.mr, err = m.dev.RegisterMemory(make([]byte, memory), uint64(i+1)<<40, endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
+		local, err := l.local(m)
+		if err != nil {
 			l.r.wrong("%s: %s: %v", l.name, m.Name, err)
 			return false
 		}
 		names = append(names, m.Name)
-		all[i] = session.Participant{Name: m.Name, Do: m.NS.Do, Local: endpoint.Local{
-			Device: m.dev, Memory: m.mr, Host: m.envs, HostConfig: l.r.hostConfig(),
-			QPConfig: endpoint.QPConfig{
-				LocalIP: m.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 2 * depth, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7,
-			},
-		}}
+		all[i] = session.Participant{Name: m.Name, Do: m.NS.Do, Local: local}
 	}
 	l.port++
 	groups, err := session.Join(ctx, netip.AddrPortFrom(l.members[0].IPv4, l.port), endpoint.MasterConfig{
@@ -115,6 +110,19 @@ func (l *life) join(ctx context.Context) bool {
 		l.r.wrong("%s cannot be registered in a whole fabric: %v", l.name, err)
 	}
 	return false
+}
+
+// local registers a member's memory.
+func (l *life) local(m *member) (x endpoint.Local, err error) {
+	if m.mr, err = m.dev.RegisterMemory(make([]byte, memory), uint64(l.rng.Uint32()|1)<<24, endpoint.LocalWrite|endpoint.RemoteWrite); err != nil {
+		return x, err
+	}
+	return endpoint.Local{
+		Device: m.dev, Memory: m.mr, Host: m.envs, HostConfig: l.r.hostConfig(),
+		QPConfig: endpoint.QPConfig{
+			LocalIP: m.IPv4, SQPSN: endpoint.RandomPSN(), RQPSN: endpoint.RandomPSN(), MaxSend: 2 * depth, MaxRecv: 16, Timeout: 14, RetryCount: 7, RNRRetry: 7,
+		},
+	}, nil
 }
 
 // end closes the group's members, and their memory.
@@ -142,6 +150,9 @@ func (l *life) transfers(ctx context.Context) {
 			return
 		}
 		if len(live) > 2 && l.rng.IntN(6) == 0 && !l.leave(live[1+l.rng.IntN(len(live)-1)]) {
+			return
+		}
+		if l.rng.IntN(6) == 0 && !l.admit() {
 			return
 		}
 		live = l.live()
