@@ -94,25 +94,28 @@ func TestTreeSources(t *testing.T) {
 	m.leave()
 }
 
-// TestTreeOfLeafSpine: a group of 12 members at four leaves, with static routes and with those
-// of BGP, uses one spine and each link once; its source gets no more feedback than from a
+// TestTreeOfLeafSpine: groups of 12 and of 4 members at four leaves, with static routes and with
+// those of BGP, use one spine and each link once; their source gets no more feedback than from a
 // unicast.
 func TestTreeOfLeafSpine(t *testing.T) {
 	for _, routing := range []fabric.Routing{fabric.Static, fabric.BGP} {
 		t.Run(string(routing), func(t *testing.T) {
 			r := newFabricRig(t, fabric.Config{Topology: fabric.LeafSpine(4, 2, 3), Routing: routing}, patient, false)
-			m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
-			before := r.carried()
-			m.mustSend(0, treeMessage)
-			c := r.carried().since(before)
-			r.carries(t, c, 4)
-			group := c[[2]string{"l1", "h1"}].GroupFeedback.Frames
 			unicast := r.unicast(r.hosts[0], r.hosts[len(r.hosts)-1], treeMemory, treeMessage)
-			t.Logf("feedback at the source: %d packets from the group, %d from one unicast receiver", group, unicast)
-			if float64(group) > 1.1*float64(unicast) {
-				t.Errorf("the source got %d packets of feedback, and %d from one unicast receiver", group, unicast)
+			of := []*fabricHost{r.hosts[0], r.hosts[3], r.hosts[6], r.hosts[9]} // one at each leaf
+			for i, hosts := range [][]*fabricHost{r.hosts, of} {
+				m := r.join(r.fabricGroup(i), treeMemory, hosts...)
+				before := r.carried()
+				m.mustSend(0, treeMessage)
+				c := r.carried().since(before)
+				r.carries(t, c, 4)
+				group := c[[2]string{"l1", "h1"}].GroupFeedback.Frames
+				t.Logf("feedback at the source: %d packets of %d receivers, %d of one unicast receiver", group, len(hosts)-1, unicast)
+				if float64(group) > 1.1*float64(unicast) {
+					t.Errorf("the source got %d packets of feedback of %d receivers, and %d of one unicast receiver", group, len(hosts)-1, unicast)
+				}
+				m.leave()
 			}
-			m.leave()
 		})
 	}
 }
