@@ -243,6 +243,9 @@ func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatu
 	for _, j := range c.Join {
 		at := n.join(j, w.nearestSwitch[sw], r.spec.Legs)
 		m := w.memberSpec(j.Host, at)
+		if len(w.switches) > 1 { // no number is used twice
+			m.Number = uint32((1+slices.IndexFunc(w.cfg.Changes, func(x Change) bool { return slices.Contains(x.Join, j) }))*len(w.hosts) + j.Host + 1)
+		}
 		switch j.Numbers {
 		case FreshNumbers:
 			m.QPN, m.RQPSN = qpn(j.Host)+freshQPN, j.RQ

@@ -270,6 +270,9 @@ func (r *recorder) update(t *strings.Builder, w *World, sw int) {
 		if int(m.Leg) < len(w.switches[sw].spec.Legs) {
 			fmt.Fprintf(t, " slot=%s", name(int(m.Leg)))
 		}
+		if n := uint32(ip[3]); m.Number != n {
+			fmt.Fprintf(t, " number=%d", m.Number)
+		}
 		fmt.Fprintln(t)
 	}
 	fmt.Fprint(t, "----\n")
