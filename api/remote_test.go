@@ -269,6 +269,7 @@ func TestRemoteReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.waitFor("the connection is closed", func(s *api.RemoteStats) bool { return s.Open == 0 })
+	c.Close() // its end of it
 	var e *api.Error
 	if err := c.Delete(t.Context(), r.backend.GroupList[0].IP); !errors.As(err, &e) || e.Reason != api.ReasonForbidden {
 		t.Errorf("an operator of before deletes a group: %v", err)

@@ -53,10 +53,11 @@ type NeighbourSwitch struct {
 	State   string  `json:"state"`  // up or down
 	Reason  string  `json:"reason,omitempty"`
 	MAC     string  `json:"mac"`
-	MTU     int     `json:"mtu"`     // of its port
-	Session string  `json:"session"` // the present or last one, the same at both ends
-	Age     float64 `json:"age"`     // seconds since the session began, or since it is down
-	Hold    float64 `json:"hold"`    // seconds of silence after which it is down
+	MTU     int     `json:"mtu"`           // of its port
+	Session string  `json:"session"`       // the present or last one, the same at both ends
+	Age     float64 `json:"age"`           // seconds since the session began, or since it is down
+	Hold    float64 `json:"hold"`          // seconds of silence after which it is down
+	API     string  `json:"api,omitempty"` // address and port of its API over TCP, as it says
 }
 
 // NextHop is a gateway.

@@ -41,6 +41,8 @@ type Group struct {
 
 	Repair *Repair `json:"repair,omitempty"` // absent if the group is registered without
 
+	Tree *Tree `json:"tree,omitempty"` // absent if all members are at this switch
+
 	DeadAfterMS int            `json:"dead_after_ms"`      // 0: never
 	LagPSNs     int            `json:"lag_psns,omitempty"` // lag limits; 0: none
 	LagMS       int            `json:"lag_ms,omitempty"`

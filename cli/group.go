@@ -20,7 +20,7 @@ func groupCommand(env *Env) *cobra.Command {
 		Short:   "The registered groups and how their transfers stand",
 	}
 	c.AddCommand(groupListCommand(env), groupShowCommand(env), groupRegisterCommand(env), groupDeleteCommand(env),
-		groupAddMemberCommand(env), groupRemoveMemberCommand(env), groupMoveMemberCommand(env))
+		groupTreeCommand(env), groupAddMemberCommand(env), groupRemoveMemberCommand(env), groupMoveMemberCommand(env))
 	return c
 }
 

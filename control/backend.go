@@ -306,6 +306,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 		a.Members = append(a.Members, am)
 	}
 	a.Normal, a.Drops = unservedOf(&st.Counters)
+	a.Tree = c.describeTree(g, st)
 	return a
 }
 

@@ -31,7 +31,7 @@ func (e *Engine) openSwitches() (err error) {
 		}
 	}
 	s := &e.switches
-	if s.hellos, err = neighbours.Open(cfg, ports, e.plane.Now, e.notify); err != nil {
+	if s.hellos, err = neighbours.Open(cfg, e.cfg.API.Advertise, ports, e.plane.Now, e.notify); err != nil {
 		return err
 	}
 	if s.routes, err = fib.NewWatcher(func(err error) {

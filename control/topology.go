@@ -43,6 +43,7 @@ func (c *control) describeSwitches(t *api.Topology) {
 		if a.Up {
 			n.State = api.LinkUp
 		}
+		n.API = apiOf(&a)
 		t.Neighbours = append(t.Neighbours, n)
 	}
 	t.NextHops = c.describeHops()

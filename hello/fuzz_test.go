@@ -5,6 +5,8 @@ package hello
 
 import (
 	"bytes"
+	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -34,7 +36,21 @@ func TestMalformed(t *testing.T) {
 	clear8 := func(at int) func([]byte) []byte {
 		return func(b []byte) []byte { clear(b[at : at+8]); return b }
 	}
+	more := func(b ...byte) func([]byte) []byte {
+		return func(body []byte) []byte { return append(body, b...) }
+	}
+	api := append([]byte{extensionAPI, apiLen}, make([]byte, apiLen)...)
+	api[19] = 99
 	for name, change := range map[string]func([]byte) []byte{
+		"type 0":          more(0, 0),
+		"a type twice":    more(7, 0, 7, 0),
+		"a lower type":    more(8, 0, 7, 0),
+		"value cut off":   more(7, 2, 1),
+		"too much":        more(append([]byte{7, maxExtensions - 1}, make([]byte, maxExtensions-1)...)...),
+		"API at nobody":   more(api...),
+		"API, no port":    more(append(append([]byte{extensionAPI, apiLen, 0x20}, make([]byte, 15)...), 0, 0)...),
+		"API, multicast":  more(append(append([]byte{extensionAPI, apiLen, 0xff}, make([]byte, 15)...), 0, 9)...),
+		"API of 4 bytes":  more(extensionAPI, 4, 10, 0, 0, 1),
 		"magic":           func(b []byte) []byte { b[3]++; return b },
 		"no version":      func(b []byte) []byte { b[5] = 0; return b },
 		"interval 9 ms":   func(b []byte) []byte { b[9] = 9; return b },
@@ -91,7 +107,27 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is accepted is encoded as the same bytes.
+// Extensions arrive; those of unknown types have no effect.
+func TestExtensions(t *testing.T) {
+	m := Message{KeyID: 1, MaxVersion: 1, Interval: DefaultInterval, Speaker: speaker(1, 1), Address: address(1), Seq: 1, Neighbour: []Heard{{speaker(9, 1), 3, 4}}}
+	for _, at := range []string{"10.0.0.1:4798", "[fd00::1]:65535"} {
+		m.API = netip.MustParseAddrPort(at)
+		b, err := m.Append(nil, testKeys())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, drop := Open(b, testKeys()); drop != NoDrop || !reflect.DeepEqual(got, m) {
+			t.Errorf("%s: %+v, %v", at, got, drop)
+		}
+		b = append(b[:len(b)-envelope.MACLen], 7, 2, 1, 2, 200, 0)
+		if got, drop := Open(signed(b), testKeys()); drop != NoDrop || !reflect.DeepEqual(got, m) {
+			t.Errorf("%s, with more: %+v, %v", at, got, drop)
+		}
+	}
+}
+
+// FuzzParse: what is accepted is encoded as the same bytes, or without the extensions that
+// have no effect.
 func FuzzParse(f *testing.F) {
 	m := Message{KeyID: 1, MaxVersion: 1, Interval: DefaultInterval, Speaker: speaker(1, 1), Address: address(1), Seq: 1, Neighbour: []Heard{{speaker(9, 1), 3, 4}}}
 	good, err := m.Append(nil, testKeys())
@@ -99,6 +135,11 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good[:len(good)-envelope.MACLen])
+	m.API = netip.MustParseAddrPort("10.0.0.1:4798")
+	if good, err = m.Append(nil, testKeys()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(append(good[:len(good)-envelope.MACLen], 9, 1, 5))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if _, drop := Open(body, testKeys()); drop == NoDrop {
 			t.Fatal("accepted without a right HMAC") // the fuzzer cannot make one
@@ -108,8 +149,12 @@ func FuzzParse(f *testing.F) {
 		if drop != NoDrop {
 			return
 		}
-		if again, err := m.Append(nil, testKeys()); err != nil || !bytes.Equal(again, b) {
+		again, err := m.Append(nil, testKeys())
+		if err != nil || len(again) >= len(b) && !bytes.Equal(again, b) {
 			t.Fatalf("%x\nis encoded as\n%x, %v", b, again, err)
+		}
+		if same, drop := Open(again, testKeys()); drop != NoDrop || !reflect.DeepEqual(same, m) {
+			t.Fatalf("%x\nis encoded as\n%x, %v", b, again, drop)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -28,7 +29,8 @@ type Config struct {
 	Address
 	Capabilities uint32
 	MaxVersion   uint8
-	Interval     time.Duration // 0: DefaultInterval
+	Interval     time.Duration  // 0: DefaultInterval
+	API          netip.AddrPort // where this switch's API over TCP is; not valid: it has none
 	// Keys are the secrets of switches alone: a holder of one is a switch to its neighbours.
 	Keys envelope.Keys
 	Send envelope.KeyID // the key for hellos sent
@@ -43,6 +45,7 @@ type Neighbour struct {
 	Capabilities uint32
 	Version      uint8 // the highest that both speak
 	Interval     time.Duration
+	API          netip.AddrPort // as it says; not valid: none
 	// Session is the number of the adjacency, the same at both ends once both have heard
 	// of it. Neither end has two adjacencies of one number: it is a new one when either
 	// starts anew, and when either end has lost the adjacency. 0: not proved.
@@ -131,7 +134,7 @@ func (l *Link) SetAddress(now time.Duration, a Address) error {
 func (c *Config) message(seq uint64) Message {
 	return Message{
 		KeyID: c.Send, MaxVersion: c.MaxVersion, Interval: c.Interval, Capabilities: c.Capabilities,
-		Speaker: c.Speaker, Address: c.Address, Seq: seq,
+		Speaker: c.Speaker, Address: c.Address, Seq: seq, API: c.API,
 	}
 }
 
@@ -249,7 +252,7 @@ func (l *Link) Input(now time.Duration, from rocev2.MAC, b []byte, out *Output) 
 		return
 	}
 	p.seq, p.deadline = m.Seq, now+Multiplier*m.Interval
-	p.Neighbour = Neighbour{m.Speaker, m.Address, m.Capabilities, min(m.MaxVersion, l.config.MaxVersion), m.Interval, p.Session}
+	p.Neighbour = Neighbour{m.Speaker, m.Address, m.Capabilities, min(m.MaxVersion, l.config.MaxVersion), m.Interval, m.API, p.Session}
 	l.believe(now, p, &m)
 	l.decide(now, out)
 }

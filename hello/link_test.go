@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -102,6 +103,7 @@ func up(a, b *Link) bool {
 func TestComesUp(t *testing.T) {
 	c := config(2, 1)
 	c.Capabilities, c.MaxVersion, c.Interval = 0x80000001, 7, 200*time.Millisecond
+	c.API = netip.MustParseAddrPort("10.0.0.9:4798")
 	a, b := link(t, 0, config(1, 1)), link(t, 0, c)
 	s := newSegment(t, a, b)
 	s.run(50 * time.Millisecond)
@@ -109,7 +111,7 @@ func TestComesUp(t *testing.T) {
 		t.Fatal(a.State())
 	}
 	n, _ := a.Neighbour()
-	if want := (Neighbour{c.Speaker, c.Address, c.Capabilities, 1, c.Interval, n.Session}); n != want || n.Session == 0 {
+	if want := (Neighbour{c.Speaker, c.Address, c.Capabilities, 1, c.Interval, c.API, n.Session}); n != want || n.Session == 0 {
 		t.Errorf("%+v, want %+v", n, want)
 	}
 	s.frames, s.events = 0, nil

@@ -41,7 +41,15 @@ const (
 
 	// MinLen and MaxLen bound a hello in bytes.
 	MinLen = fixedLen + envelope.MACLen
-	MaxLen = MinLen + MaxNeighbours*neighbourLen
+	MaxLen = MinLen + MaxNeighbours*neighbourLen + maxExtensions
+)
+
+// Extensions follow the neighbours: type, length of the value, and value, by ascending type.
+// One of a type that a receiver does not know has no effect.
+const (
+	maxExtensions = 64 // bytes of all together
+	extensionAPI  = 1  // IP address, IPv4 as mapped into IPv6, and TCP port
+	apiLen        = 18
 )
 
 // label begins what the HMAC covers: no message of the registration protocol is an
@@ -81,6 +89,7 @@ type Message struct {
 	Address
 	Seq       uint64 // counts the sender's hellos on this link; from 1
 	Neighbour []Heard
+	API       netip.AddrPort // where the sender's API over TCP is; not valid: it has none
 }
 
 // Heard is a neighbour that the sender hears on this link.
@@ -107,7 +116,11 @@ func (m *Message) Append(b []byte, keys envelope.Keys) ([]byte, error) {
 	b = append(b, Version, m.MaxVersion)
 	b = be.AppendUint16(b, uint16(m.KeyID))
 	b = be.AppendUint16(b, uint16(m.Interval/time.Millisecond))
-	b = be.AppendUint16(b, uint16(MinLen+len(m.Neighbour)*neighbourLen))
+	length := MinLen + len(m.Neighbour)*neighbourLen
+	if m.API.IsValid() {
+		length += 2 + apiLen
+	}
+	b = be.AppendUint16(b, uint16(length))
 	b = be.AppendUint32(b, m.Capabilities)
 	b = be.AppendUint64(b, uint64(m.ID))
 	b = be.AppendUint64(b, m.Incarnation)
@@ -131,6 +144,10 @@ func (m *Message) Append(b []byte, keys envelope.Keys) ([]byte, error) {
 		b = be.AppendUint64(b, n.Incarnation)
 		b = be.AppendUint64(b, n.Challenge)
 		b = be.AppendUint64(b, n.Echo)
+	}
+	if m.API.IsValid() {
+		at := m.API.Addr().As16()
+		b = be.AppendUint16(append(append(b, extensionAPI, apiLen), at[:]...), m.API.Port())
 	}
 	return append(b, macOf(key, b[start:])...), nil
 }
@@ -175,7 +192,11 @@ func Open(b []byte, keys envelope.Keys) (Message, Drop) {
 	}
 	m.MTU = be.Uint32(b[72:])
 	count, list := int(b[50]), b[fixedLen:n]
-	if count > MaxNeighbours || len(list) != count*neighbourLen || b[51] != 0 || !m.possible() {
+	if count > MaxNeighbours || len(list) < count*neighbourLen || b[51] != 0 || !m.possible() {
+		return Message{}, Malformed
+	}
+	list, extensions := list[:count*neighbourLen], list[count*neighbourLen:]
+	if !m.extend(extensions) {
 		return Message{}, Malformed
 	}
 	for ; len(list) > 0; list = list[neighbourLen:] {
@@ -186,6 +207,30 @@ func Open(b []byte, keys envelope.Keys) (Message, Drop) {
 		m.Neighbour = append(m.Neighbour, h)
 	}
 	return m, NoDrop
+}
+
+// extend reads the extensions. It returns false for any that no switch sends.
+func (m *Message) extend(b []byte) bool {
+	if len(b) > maxExtensions {
+		return false
+	}
+	for last := byte(0); len(b) > 0; {
+		if len(b) < 2 || b[0] <= last || len(b) < 2+int(b[1]) {
+			return false
+		}
+		value := b[2 : 2+b[1]]
+		if last = b[0]; last == extensionAPI {
+			if len(value) != apiLen {
+				return false
+			}
+			m.API = netip.AddrPortFrom(netip.AddrFrom16([16]byte(value)).Unmap(), binary.BigEndian.Uint16(value[16:]))
+			if a := m.API.Addr(); a.IsUnspecified() || a.IsMulticast() || m.API.Port() == 0 {
+				return false
+			}
+		}
+		b = b[2+len(value):]
+	}
+	return true
 }
 
 // possible reports whether the fixed fields have values that a switch sends.

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ type Runtime struct {
 }
 
 // Open opens the sockets at ports, for the switch of cfg, which has keys. now is the clock of
-// all times that are returned.
-func Open(cfg *config.Switch, ports []Port, now func() time.Duration, notify dataplane.Notify) (_ *Runtime, err error) {
+// all times that are returned; advertise is where neighbours learn that the API over TCP is.
+func Open(cfg *config.Switch, advertise netip.AddrPort, ports []Port, now func() time.Duration, notify dataplane.Notify) (_ *Runtime, err error) {
 	r := &Runtime{Bell: make(chan struct{}, 1), byPort: make(map[int]*link)}
 	defer func() {
 		if err != nil {
@@ -52,7 +53,7 @@ func Open(cfg *config.Switch, ports []Port, now func() time.Duration, notify dat
 	for _, p := range ports {
 		l := &link{Port: p, now: now, notify: notify, changed: r.ring, policer: dataplane.NewPolicer(maxHellos)}
 		l.state.Port = p.Index
-		c := hello.Config{Speaker: r.speaker, Address: l.address(), MaxVersion: version, Interval: cfg.HelloInterval, Keys: keys, Send: send}
+		c := hello.Config{Speaker: r.speaker, Address: l.address(), MaxVersion: version, Interval: cfg.HelloInterval, Keys: keys, Send: send, API: advertise}
 		if _, err := rand.Read(c.Seed[:]); err != nil {
 			return nil, fmt.Errorf("draw the seed of port %s: %w", p.Name, err)
 		}

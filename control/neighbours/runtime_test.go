@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func open(t *testing.T, ns *lab.Namespace, cfg *config.Switch, interfaces ...str
 			ports = append(ports, Port{Index: i, Name: name, Ifindex: at.Index, MAC: rocev2.MAC(at.HardwareAddr), MTU: at.MTU, Up: true})
 		}
 		var err error
-		b.Runtime, err = Open(cfg, ports, func() time.Duration { return time.Since(b.start) }, b.notify)
+		b.Runtime, err = Open(cfg, netip.AddrPort{}, ports, func() time.Duration { return time.Since(b.start) }, b.notify)
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ package neighbours
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -22,10 +23,11 @@ type Adjacency struct {
 	Up      bool
 	Session uint64 // of the adjacency that is up, or that was last
 	MAC     rocev2.MAC
-	MTU     int           // of the neighbour's port
-	Hold    time.Duration // silence after which it is down
-	Since   time.Duration // when it came up in this session, or went down
-	Reason  hello.Reason  // why it is down
+	MTU     int            // of the neighbour's port
+	Hold    time.Duration  // silence after which it is down
+	Since   time.Duration  // when it came up in this session, or went down
+	Reason  hello.Reason   // why it is down
+	API     netip.AddrPort // where the neighbour's API over TCP is; not valid: it has said none
 }
 
 // Change is what has become of an adjacency. A restart, or an adjacency that was lost and came
@@ -70,7 +72,7 @@ func (t *Table) Update(now time.Duration, links []Link) (changes []Change) {
 		}
 		a := t.find(l.Port, n.ID)
 		was := *a
-		a.Up, a.Session, a.MAC, a.MTU, a.Hold, a.Reason = true, n.Session, n.MAC, int(n.MTU), n.Hold(), hello.NoReason
+		a.Up, a.Session, a.MAC, a.MTU, a.Hold, a.Reason, a.API = true, n.Session, n.MAC, int(n.MTU), n.Hold(), hello.NoReason, n.API
 		if !was.Up || was.Session != a.Session {
 			a.Since = now
 		}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
+	"github.com/gleam-rdma/gleam/cli/drawing"
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
@@ -35,13 +35,16 @@ type Mark struct {
 	Failed bool   // else it has restarted
 }
 
+// failed is the mark of a switch that has failed.
+const failed = "failed"
+
 // mark returns what is to be said of a node; "": nothing.
 func (t *Tree) mark(node string) string {
 	for _, m := range t.Marks {
 		switch {
 		case m.Node != node || m.To != "":
 		case m.Failed:
-			return "failed"
+			return failed
 		default:
 			return "restarted"
 		}
@@ -73,36 +76,30 @@ func (t *Tree) below(node string) []Hop {
 // WriteText draws the tree with a line for each node, indented. A node that the data has
 // reached on two ways has its branches at the first one.
 func (t *Tree) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s (source)\n", t.Source)
-	t.branch(&b, t.Source, "", map[string]bool{t.Source: true})
-	_, err := io.WriteString(w, b.String())
-	return err
+	root := &drawing.Branch{Text: t.Source + " (source)"}
+	t.grow(root, t.Source, map[string]bool{t.Source: true})
+	return root.Write(w)
 }
 
-func (t *Tree) branch(b *strings.Builder, node, indent string, seen map[string]bool) {
-	hops := t.below(node)
-	for i, h := range hops {
-		line, more := "├─ ", "│  "
-		if i == len(hops)-1 {
-			line, more = "└─ ", "   "
-		}
-		fmt.Fprintf(b, "%s%s%s", indent, line, h.To)
+// grow adds to a branch what is below a node.
+func (t *Tree) grow(b *drawing.Branch, node string, seen map[string]bool) {
+	for _, h := range t.below(node) {
+		c := &drawing.Branch{Text: h.To}
+		b.Below = append(b.Below, c)
 		if !slices.Contains(t.Topology.Hosts, h.From) && !slices.Contains(t.Topology.Hosts, h.To) {
-			fmt.Fprintf(b, "  %.3f", h.Share)
+			c.Text += fmt.Sprintf("  %.3f", h.Share)
 		}
 		if t.cut(h.From, h.To) {
-			b.WriteString("  link failed")
+			c.Text += "  link failed"
 		}
 		if m := t.mark(h.To); m != "" {
-			b.WriteString("  " + m)
+			c.Text += "  " + m
 		}
 		if seen[h.To] {
-			b.WriteString("  (again)\n")
+			c.Text += "  (again)"
 			continue
 		}
-		b.WriteByte('\n')
 		seen[h.To] = true
-		t.branch(b, h.To, indent+more, seen)
+		t.grow(c, h.To, seen)
 	}
 }

@@ -136,14 +136,14 @@ func TestSVG(t *testing.T) {
 			nodes := append(x.Topology.Switches, x.Topology.Hosts...)
 			for i, n := range nodes {
 				p, ok := at[n]
-				if !ok || p.x < boxWidth/2 || p.x > width-boxWidth/2 || p.y < boxHeight/2 || p.y > height-boxHeight/2 {
+				if !ok || p.X < boxWidth/2 || p.X > width-boxWidth/2 || p.Y < boxHeight/2 || p.Y > height-boxHeight/2 {
 					t.Errorf("%s is at %v, %v, of %v by %v", n, p, ok, width, height)
 				}
 				if !strings.Contains(b.String(), ">"+n+"</text>") {
 					t.Errorf("%s has no box", n)
 				}
 				for _, o := range nodes[:i] {
-					if q := at[o]; max(p.x-q.x, q.x-p.x) < boxWidth && max(p.y-q.y, q.y-p.y) < boxHeight {
+					if q := at[o]; max(p.X-q.X, q.X-p.X) < boxWidth && max(p.Y-q.Y, q.Y-p.Y) < boxHeight {
 						t.Errorf("%s is on %s", n, o)
 					}
 				}

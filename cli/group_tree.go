@@ -1,0 +1,106 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// treeFormat is the -o of gleam group tree.
+type treeFormat string
+
+var treeFormats = []string{"text", "dot", "svg", "json"}
+
+// String, Set and Type make *treeFormat a pflag.Value.
+func (f *treeFormat) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *treeFormat) Set(s string) error {
+	if !slices.Contains(treeFormats, s) {
+		return fmt.Errorf("want one of %s", strings.Join(treeFormats, ", "))
+	}
+	*f = treeFormat(s)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f *treeFormat) Type() string { return "format" }
+
+// givenSwitches are the APIs of switches that --switch names.
+type givenSwitches map[string]string
+
+func (g givenSwitches) String() string { return "" }
+
+// Set implements pflag.Value.
+func (g givenSwitches) Set(s string) error {
+	id, address, ok := strings.Cut(s, "=")
+	if _, _, err := net.SplitHostPort(address); !ok || err != nil || !switchID.MatchString(id) {
+		return fmt.Errorf("want ID=HOST:PORT, the ID with 16 hexadecimal digits as gleam topology shows it")
+	}
+	g[id] = address
+	return nil
+}
+
+// Type implements pflag.Value.
+func (g givenSwitches) Type() string { return "ID=HOST:PORT" }
+
+func groupTreeCommand(env *Env) *cobra.Command {
+	format := treeFormat("text")
+	var interval, timeout time.Duration
+	given := make(givenSwitches)
+	c := &cobra.Command{
+		Use:   "tree IP",
+		Short: "The tree of switches that a group's data takes, with what each of them has",
+		Long: `Asks this gleamd, and by their APIs over TCP the others of the group's tree, and draws
+the way of the data from the source: at each switch the packets in and out, what it has
+repaired and what is acknowledged, and at each leg to a switch or a member the PSN that is
+acknowledged, how far that is behind, and how fast it goes.
+
+Switches tell their neighbours where their APIs are (api.listen, api.advertise); others are
+named by --switch. They want a certificate: see --certificate. One that does not answer is
+in the tree with the reason. Rates are measured over --interval; bytes are those of packets
+of the group's path MTU.`,
+		Args: oneGroup, ValidArgsFunction: env.completeGroups,
+		RunE: func(c *cobra.Command, args []string) error {
+			ip := netip.MustParseAddr(args[0]) // oneGroup has parsed it
+			x := &collector{group: ip, remote: &env.Remote, given: given, timeout: timeout}
+			defer x.close()
+			if err := x.collect(c.Context(), env.client()); err != nil {
+				return err
+			}
+			if interval > 0 {
+				if err := x.sample(c.Context(), interval); err != nil {
+					return err
+				}
+			}
+			t := newGroupTree(ip, x.list)
+			switch format {
+			case "json":
+				e := json.NewEncoder(env.Stdout)
+				e.SetIndent("", "  ")
+				return e.Encode(t)
+			case "svg":
+				return t.picture().WriteSVG(env.Stdout)
+			case "dot":
+				return t.picture().WriteDot(env.Stdout)
+			}
+			return t.text().Write(env.Stdout)
+		},
+	}
+	f := c.Flags()
+	f.VarP(&format, "output", "o", strings.Join(treeFormats, ", "))
+	c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(treeFormats, cobra.ShellCompDirectiveNoFileComp))
+	f.DurationVar(&interval, "interval", time.Second, "time over which rates are measured; 0: none are")
+	f.DurationVar(&timeout, "timeout", 3*time.Second, "time that each switch has to answer")
+	f.Var(given, "switch", "a switch's API over TCP, for one that has not told its neighbours; may be repeated")
+	return c
+}
