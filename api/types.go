@@ -144,6 +144,16 @@ type Control struct {
 	Hosts            int      `json:"hosts"`             // whose locations are known or being looked up
 	Resyncs          uint64   `json:"resyncs"`           // times that netlink messages were lost, so that everything was looked up again
 	NotWatched       []string `json:"not_watched,omitempty"`
+
+	State *StateFile `json:"state,omitempty"` // nil: no groups are kept over a restart
+}
+
+// StateFile has how the writing of the state file goes.
+type StateFile struct {
+	Writes  uint64 `json:"writes"`
+	Errors  uint64 `json:"errors"`            // writes that have failed; they are tried again
+	Waiting bool   `json:"waiting,omitempty"` // there are changes that are not durable
+	Failing string `json:"failing,omitempty"` // why the last write has failed: a restart would not know what is waiting
 }
 
 // Unserved returns how many packets were not served for reason, whether that is

@@ -62,6 +62,12 @@ func statsTable(w *tabwriter.Writer, s *api.Stats) {
 	if dead := s.Control.NotWatched; len(dead) > 0 {
 		row("NOT WATCHED", strings.Join(dead, ", ")+": everything is looked up each second instead")
 	}
+	if x := s.Control.State; x != nil {
+		row("state file", fmt.Sprintf("%d writes, %d failed", x.Writes, x.Errors))
+		if x.Failing != "" {
+			row("NOT STORED", x.Failing)
+		}
+	}
 	section := func(title string, counts map[string]uint64) {
 		var total uint64
 		for _, n := range counts {

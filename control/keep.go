@@ -47,6 +47,21 @@ type positionsUnderWay struct {
 // groups are kept: the data of a new turn waits for both.
 const storeInterval = 500 * time.Microsecond
 
+// stateFile is the path of the state file.
+func stateFile(cfg *config.Config) string { return filepath.Join(cfg.State, "groups") }
+
+// CheckState looks for problems with the state file of a process that becomes user uid. It
+// changes nothing.
+func CheckState(cfg *config.Config, uid int) (found []Finding) {
+	if cfg.State == "" {
+		return nil
+	}
+	if fatal, err := statefile.Check(stateFile(cfg), uid); err != nil {
+		found = append(found, Finding{Fatal: fatal, Text: fmt.Sprintf("key state: %v", err)})
+	}
+	return found
+}
+
 // openKeeper opens the state file; without one, the keeper is nil.
 func openKeeper(cfg *config.Config, uid int, notify Notify) (*keeper, error) {
 	if cfg.State == "" {
@@ -54,7 +69,7 @@ func openKeeper(cfg *config.Config, uid int, notify Notify) (*keeper, error) {
 	}
 	k := &keeper{durable: make(chan struct{}, 1), storing: make(map[*group]*positionsUnderWay)}
 	var err error
-	k.file, k.found, err = statefile.Open(filepath.Join(cfg.State, "groups"), statefile.Options{
+	k.file, k.found, err = statefile.Open(stateFile(cfg), statefile.Options{
 		Interval: storeInterval, Owner: uid,
 		Report: func(err error) {
 			if err != nil {

@@ -23,6 +23,13 @@ func (c *control) stats() api.Control {
 	if c.watcher != nil {
 		s.Resyncs, s.NotWatched = c.watcher.Resyncs(), c.watcher.Dead()
 	}
+	if c.keeper != nil {
+		x := c.keeper.file.Status()
+		s.State = &api.StateFile{Writes: x.Writes, Errors: x.Errors, Waiting: x.Waiting}
+		if x.Err != nil {
+			s.State.Failing = x.Err.Error()
+		}
+	}
 	return s
 }
 

@@ -90,7 +90,7 @@ func Switch() *Backend {
 		Totals: &api.Stats{
 			Uptime: 3725.4, Groups: 2, Rx: 1000, Copies: 2990, CEMarked: 207, FeedbackIn: 640, FeedbackOut: 213, Neighbour: 4,
 			EnvelopeIn: 6, EnvelopePartial: 4, EnvelopeOut: 5, FramesFree: 16000, Frames: 16384,
-			Control: api.Control{Iterations: 5120, LongestIteration: 0.00125, Lookups: 96, Hosts: 3, Resyncs: 1, NotWatched: []string{"links"}},
+			Control: api.Control{Iterations: 5120, LongestIteration: 0.00125, Lookups: 96, Hosts: 3, Resyncs: 1, NotWatched: []string{"links"}, State: &api.StateFile{Writes: 41, Errors: 2, Waiting: true, Failing: "state file /var/lib/gleam/groups cannot be written: no space left on device"}},
 			Normal:  map[string]uint64{"feedback_stale": 40, "duplicate_data": 3}, Drops: map[string]uint64{"unknown_group": 2},
 		},
 	}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/gleam-rdma/gleam/config"
@@ -15,6 +16,11 @@ import (
 // this machine. It changes nothing and needs no privilege.
 func inspect(cfg *config.Config) []control.Finding {
 	found := control.Check(cfg)
+	if id, err := systemAccounts.identify(cfg.User, os.Geteuid(), os.Getegid()); err != nil {
+		found = append(found, control.Finding{Fatal: os.Geteuid() == 0, Text: err.Error()})
+	} else if os.Geteuid() == 0 || cfg.User != config.UserAuto { // else it is not the user that gleamd becomes
+		found = append(found, control.CheckState(cfg, id.uid)...)
+	}
 	if missing := missingCapabilities(); len(missing) > 0 {
 		found = append(found, control.Finding{
 			Text: fmt.Sprintf("gleamd does not start with the privileges of this process, which lacks %s", strings.Join(missing, ", ")), Remedy: "run it as root",

@@ -24,6 +24,7 @@ import (
 	"github.com/gleam-rdma/gleam/api/apitest"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
+	"github.com/gleam-rdma/gleam/test/labtest"
 )
 
 // testTimeout bounds what should take milliseconds.
@@ -286,6 +287,18 @@ func TestCheckPortsRefusesLoopback(t *testing.T) {
 	found := inspect(&config.Config{Ports: []config.Port{{Name: "lo"}, {Name: "nothere0"}}})
 	if len(found) < 2 || !found[0].Fatal || !strings.Contains(found[0].String(), "port lo: not an Ethernet interface") ||
 		!found[1].Fatal || !strings.Contains(found[1].String(), "nothere0") {
+		t.Errorf("got %v", found)
+	}
+}
+
+// The folder of the state file is checked for the user that gleamd becomes.
+func TestCheckLooksAtTheState(t *testing.T) {
+	labtest.Require(t)
+	missing := filepath.Join(t.TempDir(), "missing")
+	found := inspect(&config.Config{User: config.UserAuto, State: missing})
+	if !slices.ContainsFunc(found, func(f control.Finding) bool {
+		return f.Fatal && strings.Contains(f.String(), "key state: ") && strings.Contains(f.String(), missing)
+	}) {
 		t.Errorf("got %v", found)
 	}
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -36,8 +37,9 @@ type restartHost struct {
 	mr endpoint.MR
 }
 
-// startRestartable starts a gleamd that keeps its groups, with a group of three hosts.
-func startRestartable(t *testing.T) (*process, []restartHost) {
+// startRestartable starts a gleamd that keeps its groups, with a group of three hosts. more
+// are further lines of its configuration.
+func startRestartable(t *testing.T, more string) (*process, []restartHost) {
 	t.Helper()
 	p := &process{star: labtest.Star(t, lab.StarConfig{Hosts: 3})}
 	dir := t.TempDir()
@@ -52,7 +54,7 @@ func startRestartable(t *testing.T) (*process, []restartHost) {
 		}
 	}
 	p.file, p.socket = filepath.Join(dir, "gleamd.yaml"), filepath.Join(dir, "run", "s.sock")
-	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\nstate: %s\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n", p.socket, state)
+	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\nstate: %s\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n%s", p.socket, state, more)
 	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +151,7 @@ type restartTimes struct {
 // bytes arrive, none is complete before, and no queue pair is reset. GLEAM_RESTARTS is the
 // number of restarts.
 func TestTransfersGoOnAfterRestarts(t *testing.T) {
-	p, hosts := startRestartable(t)
+	p, hosts := startRestartable(t, "")
 	times := map[syscall.Signal][]restartTimes{}
 	rounds := 20
 	if testing.Short() {
@@ -207,7 +209,7 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 // After a planned restart another member than the last source may send at once, if that one
 // was at rest: nobody waits for limits.source_timeout (2 s).
 func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
-	p, hosts := startRestartable(t)
+	p, hosts := startRestartable(t, "")
 	pass(t, hosts, 0, 0)
 	for round := range 4 {
 		if err := p.Signal(syscall.SIGTERM); err != nil {
@@ -220,6 +222,37 @@ func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
 		if gap := pass(t, hosts, 1-round%2, round+1); gap > time.Second {
 			t.Errorf("member %d has waited for %v after the restart", 1-round%2, gap)
 		}
+	}
+}
+
+// Hosts that are behind other ports when gleamd starts again get the group's data there.
+func TestMembersMoveWhileGleamdIsAway(t *testing.T) {
+	p, hosts := startRestartable(t, "unconfirmed_moves: follow\n")
+	pass(t, hosts, 0, 0)
+	for round, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		_ = p.Signal(how)
+		<-p.Done()
+		a, b := p.star.Ports[1], p.star.Ports[2] // the names: the hosts stay at their interfaces
+		for _, x := range [][2]string{{a, "away"}, {b, a}, {"away", b}} {
+			rename(t, p.star.Switch, x[0], x[1])
+		}
+		p.restart(t)
+		t.Logf("%v: the longest time between two completions is %v", how, pass(t, hosts, 0, round+1))
+		if t.Failed() {
+			t.Fatalf("%v\n%s", how, p.Output())
+		}
+	}
+}
+
+func rename(t *testing.T, ns *lab.Namespace, from, to string) {
+	t.Helper()
+	h := ns.Handle()
+	l, err := h.LinkByName(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(h.LinkSetDown(l), h.LinkSetName(l, to), h.LinkSetUp(l)); err != nil {
+		t.Fatalf("%s becomes %s: %v", from, to, err)
 	}
 }
 

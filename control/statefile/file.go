@@ -59,6 +59,8 @@ type File struct {
 	failure error  // of the last try to write that failed
 	begun   uint64 // tries to write; the last one may be under way
 	failed  uint64 // the number of the last try that failed; 0: none
+	written uint64 // tries that succeeded
+	errors  uint64 // and those that did not
 	urgent  int    // calls of Flush that wait
 	closed  bool
 
@@ -123,7 +125,7 @@ func load(disk disk, path string) (*Found, table, error) {
 	}
 	t, _, torn, err := readFile(b)
 	if errors.Is(err, ErrNewer) {
-		return nil, nil, fmt.Errorf("state file %s: %w of gleamd, which this one cannot read: install that version again, or move the file away, which ends the groups in it", path, err)
+		return nil, nil, newer(path, err)
 	}
 	var s *State
 	if err == nil {
@@ -139,6 +141,10 @@ func load(disk disk, path string) (*Found, table, error) {
 	t = make(table)
 	found.State, err = t.state()
 	return found, t, err
+}
+
+func newer(path string, err error) error {
+	return fmt.Errorf("state file %s: %w of gleamd, which this one cannot read: install that version again, or move the file away, which ends the groups in it", path, err)
 }
 
 // Append stores c after the changes of before. It does not wait. The number that it returns
@@ -166,6 +172,24 @@ func (f *File) Failing() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failing
+}
+
+// Status is how writing goes.
+type Status struct {
+	Writes, Errors uint64 // writes that succeeded, and that did not, which are tried again
+	Err            error  // of the last write, if that failed
+	Waiting        bool   // there are changes that are not durable
+}
+
+// Status returns how writing goes.
+func (f *File) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := Status{Writes: f.written, Errors: f.errors, Waiting: f.stored < f.next}
+	if f.failing {
+		s.Err = f.failure
+	}
+	return s
 }
 
 // Flush waits until all changes are durable, or a try to make them so has failed.

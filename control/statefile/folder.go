@@ -41,10 +41,8 @@ func openFolder(path string, owner int) (*folder, error) {
 	if owner != 0 && f.uid == 0 {
 		f.uid = owner
 	}
-	at := filepath.Dir(abs)
-	f.dir, err = os.OpenFile(at, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("folder of the state file: %w; make it, or name another file", err)
+	if f.dir, err = openDir(filepath.Dir(abs)); err != nil {
+		return nil, err
 	}
 	err = f.checkFolder()
 	if err == nil {
@@ -57,26 +55,45 @@ func openFolder(path string, owner int) (*folder, error) {
 	return f, nil
 }
 
-// checkFolder refuses a folder in which another user can replace files.
+func openDir(at string) (*os.File, error) {
+	dir, err := os.OpenFile(at, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("folder of the state file: %w; make it, or name another file", err)
+	}
+	return dir, nil
+}
+
+// checkFolder refuses a folder in which another user can replace files, and gives it to the
+// user that this process becomes.
 func (f *folder) checkFolder() error {
+	give, err := f.inspect()
+	if err == nil && give {
+		err = f.give(f.dir)
+	}
+	return err
+}
+
+// inspect refuses a folder in which another user can replace files. It reports whether the
+// folder is root's, to be given to the user that this process becomes.
+func (f *folder) inspect() (give bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.dir.Fd()), &st); err != nil {
-		return fmt.Errorf("folder %s: %w", f.dir.Name(), err)
+		return false, fmt.Errorf("folder %s: %w", f.dir.Name(), err)
 	}
 	if st.Uid != 0 && int(st.Uid) != f.uid {
-		return fmt.Errorf("folder %s belongs to user %d, who could replace the state file; it must belong to user %d or to root: chown %d %s",
+		return false, fmt.Errorf("folder %s belongs to user %d, who could replace the state file; it must belong to user %d or to root: chown %d %s",
 			f.dir.Name(), st.Uid, f.uid, f.uid, f.dir.Name())
 	}
 	if st.Mode&0o022 != 0 {
-		return fmt.Errorf("folder %s has mode %04o, so other users could replace the state file: chmod go-w %s", f.dir.Name(), st.Mode&0o7777, f.dir.Name())
+		return false, fmt.Errorf("folder %s has mode %04o, so other users could replace the state file: chmod go-w %s", f.dir.Name(), st.Mode&0o7777, f.dir.Name())
 	}
 	if int(st.Uid) == f.uid || f.uid == os.Geteuid() {
-		return nil
+		return false, nil
 	}
 	if st.Mode&0o777 != 0o700 {
-		return fmt.Errorf("folder %s has mode %04o, so it may be for other things, too: name one that is for the state file alone, with mode 0700", f.dir.Name(), st.Mode&0o7777)
+		return false, fmt.Errorf("folder %s has mode %04o, so it may be for other things, too: name one that is for the state file alone, with mode 0700", f.dir.Name(), st.Mode&0o7777)
 	}
-	return f.give(f.dir)
+	return true, nil
 }
 
 // give makes file belong to the user that this process becomes.

@@ -75,8 +75,10 @@ func (f *File) store(b *batch, number uint64) bool {
 	f.failing = err != nil
 	if err != nil {
 		f.failure, f.failed = err, f.begun
+		f.errors++
 	} else {
 		f.stored = number
+		f.written++
 	}
 	f.changed.Broadcast()
 	f.mu.Unlock()
