@@ -70,7 +70,7 @@ var _ = []mutant.Mutant{
 	mutant.New("two processes use one file", "state file", mutant.In((*folder).takeLock,
 		"unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)",
 		"unix.Flock(fd, 1|unix.LOCK_NB)")),
-	mutant.New("anyone may replace the file", "state file", mutant.In((*folder).checkFolder,
+	mutant.New("anyone may replace the file", "state file", mutant.In((*folder).inspect,
 		"st.Mode&0o022 != 0",
 		"false")),
 }
