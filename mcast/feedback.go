@@ -147,6 +147,7 @@ func (g *group) nakReceived(now time.Duration, i int, kind rocev2.AckKind, syn r
 		return false // below what the leg has acknowledged (R06)
 	}
 	moved := g.ackReceived(now, i, e.Prev(), out)
+	g.activity[i].recovery.lossAt = now
 	sev := severityOf(kind)
 	if g.serveNAK(now, i, sev, syn, e) {
 		return true

@@ -32,6 +32,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 	if again && psn == g.rtt.psn {
 		g.rtt.pending = false // an ACK may be of either passage
 	}
+	fresh := again && g.repair.store != nil && g.repair.store.find(psn) == nil
 	if g.repair.store != nil && g.recv.count != 0 && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
 		g.counters.rare().NotRetained++
 	}
@@ -48,7 +49,12 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		ask := false
 		if g.repair.store != nil && (b.flags&recovering != 0 || again && g.repair.store.bytes != 0) {
 			var yes bool
-			if yes, ask = g.takesFromSource(now, i, psn); !yes {
+			if b.flags&isConnected != 0 {
+				yes, ask = g.takesFromSource(now, i, psn)
+			} else {
+				yes, ask = g.switchTakes(now, i, psn, again, fresh)
+			}
+			if !yes {
 				continue
 			}
 		}
@@ -70,6 +76,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 		}
 		if d == 1 && b.pending != sevNone && b.pending != sevFatal {
 			g.setPending(b, sevNone, 0) // this is the packet that the NAK is for
+			g.activity[i].recovery.lossAt = now
 			if g.repair.store != nil {
 				g.armProbe(now, i)
 			}
@@ -83,6 +90,7 @@ func (g *group) noteForwarded(psn rocev2.PSN, f rocev2.OpFlags) {
 	ends := f&rocev2.OpEnd != 0
 	if psn != g.fwd.nxt {
 		g.numbering.noteGap(psn, g.fwd.nxt)
+		g.skipRetained()
 	}
 	switch d := psn.Sub(g.fwd.nxt); {
 	case d >= 0:

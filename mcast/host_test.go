@@ -20,6 +20,7 @@ func (h *host) arm() {
 				return
 			}
 			h.nxt, h.restarted = h.una, true
+			h.waves++
 			h.transmitWindow()
 			h.arm()
 		}
@@ -67,6 +68,7 @@ func (h *host) answered(psn rocev2.PSN, syn rocev2.Syndrome) {
 	case rocev2.KindSequence:
 		if i == h.una && (h.strict || !h.restarted) {
 			h.nxt, h.restarted = i, true
+			h.waves++
 			h.transmitWindow()
 			h.arm()
 		}

@@ -116,6 +116,7 @@ var _ = []mutant.Mutant{
 		"m.waited, m.led, m.quiet = 0, false, false")),
 	mutant.New("a repaired NAK acknowledges nothing", "R43", mutant.In((*group).nakReceived,
 		`moved := g.acked(now, i, e.Prev(), out)
+	g.activity[i].recovery.lossAt = now
 	sev := severityOf(kind)
 	if g.mend(now, i, sev, syn, e) {`,
 		`sev := severityOf(kind)
@@ -346,13 +347,12 @@ var _ = []mutant.Mutant{
 		"|| !m.serves(b) || g.repair.store.find(psn) == nil {",
 		"|| !m.serves(b) {")),
 	mutant.New("what a full queue did not take counts as sent", "R51", mutant.In((*Switch).Requeue,
-		`if psn.Less(m.sent) {
-		m.sent = psn
-	}`,
+		`case psn.Less(m.sent):
+		m.sent = psn`,
 		"")),
 	mutant.New("the probe timeout has no bound", "R45", mutant.In((*group).probeTimeout,
-		"d := min(max(g.repair.repairTimeout, m.rtt+4*m.rttVar), maxPatience*g.repair.repairTimeout)",
-		"d := max(g.repair.repairTimeout, m.rtt+4*m.rttVar)")),
+		"d := min(max(g.repair.repairTimeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar), maxPatience*g.repair.repairTimeout)",
+		"d := max(g.repair.repairTimeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar)")),
 	mutant.New("what the source repeats is withheld while there is a probe", "R56", mutant.In((*group).takesFromSource,
 		"(m.state == inSync || psn.Less(m.next)):",
 		"(m.state == inSync || psn.Less(m.next) && m.$1):", recovery{}.escalated)),

@@ -70,6 +70,7 @@ type host struct {
 	missed                          map[int]int // packets of each source that were sent before it joined, by host
 	rnrLeft                         int
 	transmitted, received, nakCount int
+	waves                           int // number of times that it went back
 
 	psnSkew int32                // difference between its ePSN and the registered rq_psn
 	queue   []func()             // packets that it has not served yet
@@ -115,6 +116,10 @@ type network struct {
 	links     func(link int) int             // if set: loss of each link in 10000, without duplication
 	lossRand  func(link int) func(n int) int // if set: a link's own randomness
 	repair    *repairing                     // if set: the local repair of all groups
+	pace      time.Duration                  // time of a data packet on a link; 0: next to none
+	complete  time.Duration                  // when the source's last packet was complete, in testdata/treeloss
+	tiered    bool                           // legs to switches have LegSpec.Levels
+	maxSteps  int                            // events of a run; 0: 200,000
 	timer     time.Duration                  // timeout of requesters
 	rnrTimers bool                           // requesters wait for the timer of an RNR NAK, not for rnrDelay
 	trace     func(v ...any)                 // called for each packet to a host
@@ -172,7 +177,7 @@ func (n *network) carry(link int, jitter bool, f func()) {
 		if jitter {
 			at += time.Duration(n.rng(30)) * time.Microsecond
 		} else {
-			at = max(at, n.link[link]+1)
+			at = max(at, n.link[link]+max(1, n.pace))
 			n.link[link] = at
 		}
 		n.after(at-n.now, f)

@@ -84,11 +84,18 @@ func (n *network) build(members, sources, children int) {
 	for range children {
 		n.nodes = append(n.nodes, &node{network: n, uplink: n.nodes[0]})
 	}
-	for i := range members {
-		d := n.nodes[0]
+	n.populate(members, sources, func(i int) *node {
 		if children > 0 {
-			d = n.nodes[1+i%children]
+			return n.nodes[1+i%children]
 		}
+		return n.nodes[0]
+	})
+}
+
+// populate makes the hosts, each at a switch, and registers the group at all switches.
+func (n *network) populate(members, sources int, at func(i int) *node) {
+	for i := range members {
+		d := at(i)
 		h := n.newHost(d)
 		h.in, h.rnrLeft = true, n.rng(3)
 		h.muteAt = n.rng(100)
@@ -140,7 +147,7 @@ func (n *network) run() {
 // finish runs the network to its end, and checks the result.
 func (n *network) finish() {
 	for steps := 0; n.queue.Len() > 0 && n.failure == nil; steps++ {
-		if steps > 200_000 {
+		if steps > max(200_000, n.maxSteps) {
 			n.tb.Fatalf("not finished after %d events at %v: %v", steps, n.now, n.stuck())
 		}
 		e := heap.Pop(&n.queue).(event)

@@ -111,9 +111,14 @@ func (g *group) nakCrossesCopy(i int, e rocev2.PSN) bool {
 
 // expectedFromSource reports whether the source is likely to send e again: it was sent a
 // NAK of e or of an earlier PSN and has not gone back yet, or it has gone back and is not
-// yet past e.
+// yet past e. A switch above sends the packet that it was sent a NAK of, and perhaps nothing
+// behind it (R92).
 func (g *group) expectedFromSource(e rocev2.PSN) bool {
-	return g.agg.nakSeverity != sevNone && !g.agg.nakServed && g.agg.nakPSN.LessEq(e) || g.src.hasLastPSN && g.src.lastPSN.Less(e)
+	unserved := g.agg.nakSeverity != sevNone && !g.agg.nakServed
+	if g.src.neighbor != 0 {
+		return unserved && g.agg.nakPSN == e
+	}
+	return unserved && g.agg.nakPSN.LessEq(e) || g.src.hasLastPSN && g.src.lastPSN.Less(e)
 }
 
 // evictBehind evicts the receivers that lack data that is acknowledged to the source,

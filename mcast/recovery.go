@@ -41,14 +41,17 @@ type recovery struct {
 	untilProbe  uint8         // number of packets up to and including the next probe
 
 	state         recoveryState // only deliver writes it
+	burst         uint8         // of a leg to another switch: the number of packets that were sent again together, below burstEnd
 	escalated     bool          // the store sends nothing in any state: the leg gets what the source sends, when the source sends it
 	unanswered    bool          // the last probe was sent because the PTO had passed, and has had no answer
 	tries         uint8         // times that packets were sent again without progress
 	ackReqPSN     rocev2.PSN    // the highest PSN that was sent again with AckReq
 	resentPSN     rocev2.PSN    // the highest PSN that was sent again
+	burstEnd      rocev2.PSN    // if burst is not 0: the PSN behind the last one of those
 	expectedACK   rocev2.PSN    // the PSN that the receiver has to acknowledge within the PTO
 	rnrWaited     time.Duration // sum of the RNR timers since the leg last acknowledged new data
 	expectedSince time.Duration // start of the PTO
+	lossAt        time.Duration // when the leg last sent a NAK, or got what it had sent one for
 	rtt           time.Duration // smoothed round trip; 0: never measured
 	rttVar        time.Duration // mean deviation of the round trip
 }
@@ -139,13 +142,23 @@ func (g *group) onProgress(now time.Duration, i int) {
 	if m.resentPSN.Less(b.acked) {
 		m.resentPSN = b.acked
 	}
+	if b.acked == g.fwd.nxt.Prev() {
+		m.burst = 0
+	}
 	if b.acked.Less(g.repair.ackReqPSN) || b.acked.Less(m.ackReqPSN) {
 		g.armRecovery(now + g.probeTimeout(i))
 	}
 	if m.state == inSync {
 		return
 	}
-	switch g.deliver(i, g.ackEvent(b.acked.Next(), m.cursor)) {
+	do := g.deliver(i, g.ackEvent(b.acked.Next(), m.cursor))
+	if b.flags&isConnected == 0 {
+		if do != nothing {
+			m.skipTo(b.acked.Next())
+		}
+		return
+	}
+	switch do {
 	case settle:
 		// The receiver has the probe and nothing beyond it. Or it is slow, and this is
 		// its answer to the original, which had AckReq too: then more ACKs come without
@@ -215,6 +228,10 @@ func (g *group) serveNAK(now time.Duration, i int, sev severity, syn rocev2.Synd
 	m.cursor = e
 	m.unanswered, m.probeEvery, m.untilProbe = false, 0, 0
 	m.expectedACK, m.expectedSince = g.fwd.nxt.Prev(), max(now, m.resumeAt)
+	if g.acks[i].flags&isConnected == 0 {
+		g.serveSwitch(i, e)
+		m.expectedACK = e
+	}
 	g.armRecovery(m.expectedSince + g.probeTimeout(i))
 	if g.live.deadAfter != 0 {
 		g.activity[i].livenessSince = max(g.activity[i].livenessSince, m.expectedSince) // the receiver has nothing to answer before
@@ -227,7 +244,7 @@ func (g *group) serveNAK(now time.Duration, i int, sev severity, syn rocev2.Synd
 func (g *group) nakEvent(i int, sev severity, wait time.Duration, e rocev2.PSN) recoveryEvent {
 	b, m := &g.acks[i], &g.activity[i].recovery
 	switch {
-	case sev == sevFatal || b.pending != sevNone || !g.canServe(e):
+	case sev == sevFatal || b.pending != sevNone || !g.canServe(i, e):
 		return nakNotServed
 	case sev == sevSequence && m.state == waiting && e == m.cursor:
 		return nakOfCursor
@@ -254,6 +271,11 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		if m.state != resending || !m.storeServes(b) {
 			return true
 		}
+		again := b.flags&isConnected == 0 && m.cursor.Less(m.firstUnsent)
+		if again && g.repair.store.find(m.cursor) == nil {
+			m.skipTo(m.firstUnsent) // it was freed meanwhile
+			continue
+		}
 		e := g.repair.store.find(m.cursor)
 		if e == nil {
 			return true
@@ -269,9 +291,10 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 			g.resumeAfter(m, until)
 			return true
 		}
+		last := again && g.endOfBurst(m)
 		room--
 		// The last frame, for now, has AckReq: its loss must not go unnoticed.
-		ask := m.untilProbe == 1 && g.deliver(i, burstEnds) == await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil
+		ask := m.untilProbe == 1 && !again && g.deliver(i, burstEnds) == await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil || last
 		if ask || e.ackReq {
 			m.ackReqPSN = rocev2.MaxPSN(m.ackReqPSN, m.cursor)
 			g.armRecovery(now + g.probeTimeout(i))
@@ -281,6 +304,9 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		}
 		g.copyRetained(i, e, m.cursor, ask, out)
 		m.advanceCursor(m.cursor)
+		if last {
+			m.skipTo(m.firstUnsent)
+		}
 		if m.untilProbe != 0 {
 			m.untilProbe--
 		}

@@ -22,7 +22,7 @@ const maxPTOFactor = 64
 // that pauses for long shall not find many probes.
 func (g *group) probeTimeout(i int) time.Duration {
 	m := &g.activity[i].recovery
-	d := min(max(g.repair.timeout, m.rtt+4*m.rttVar), maxPTOFactor*g.repair.timeout)
+	d := min(max(g.repair.timeout*time.Duration(1+g.levelsBehind(i)), m.rtt+4*m.rttVar), maxPTOFactor*g.repair.timeout)
 	if m.unanswered {
 		d *= 4
 	}
@@ -167,6 +167,16 @@ func (g *group) startProbe(i int) {
 		return
 	}
 	m.tries++
+	if b.flags&isConnected == 0 {
+		if m.unanswered {
+			m.burstEnd = una // as many again, and more
+		}
+		g.deliver(i, ptoExpired)
+		g.serveSwitch(i, una)
+		m.unanswered = true
+		g.counters.rare().Probes++
+		return
+	}
 	// A probe after an unanswered one has more packets: a path that loses several
 	// packets in a row is passed sooner, and a packet that arrives behind a gap makes
 	// the receiver answer at once.

@@ -120,7 +120,10 @@ func (g *group) copyRetained(i int, e *retained, psn rocev2.PSN, ask bool, out *
 // canServe reports whether the store can serve a NAK of e: everything from e to nxt-1 is
 // retained. If e is acknowledged (under Quorum) the frame of e alone is enough: nobody
 // else can send it.
-func (g *group) canServe(e rocev2.PSN) bool {
+func (g *group) canServe(i int, e rocev2.PSN) bool {
+	if g.acks[i].flags&isConnected == 0 || g.src.neighbor != 0 {
+		return g.repair.store.find(e) != nil
+	}
 	return g.repair.store.contiguousFrom.LessEq(e) && g.repair.store.first.LessEq(e) || e.LessEq(g.agg.acked) && g.repair.store.find(e) != nil
 }
 

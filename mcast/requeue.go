@@ -33,7 +33,10 @@ func (s *Switch) Requeue(c *Copy, until time.Duration) bool {
 		m.cursor = psn
 	}
 	g.deliver(int(c.Leg), copyRefused)
-	if psn.Less(m.firstUnsent) {
+	switch {
+	case b.flags&isConnected == 0 && m.inBurst(psn):
+		m.untilProbe = uint8(m.burstEnd.Sub(m.cursor))
+	case psn.Less(m.firstUnsent):
 		m.firstUnsent = psn
 	}
 	if m.probeEvery != 0 {

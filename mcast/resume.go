@@ -258,6 +258,9 @@ func (g *group) resumeLeg(i int) {
 	m.ackReqPSN, m.resentPSN, m.expectedACK = b.acked, b.acked, b.acked
 	g.deliver(i, nakServed)
 	m.resendFrom(b.acked.Next())
+	if b.flags&isConnected == 0 {
+		m.firstUnsent = m.cursor // whatever it has been sent: nobody knows
+	}
 }
 
 // noteResumed notes what the source's packet psn, which is verified, shows after a

@@ -26,12 +26,18 @@ func (g *group) startRTT(now time.Duration, psn rocev2.PSN) {
 	}
 }
 
+// rttVoid reports whether the measurement under way is void for leg i: the leg has lacked an
+// earlier packet since, and could not acknowledge this one.
+func (g *group) rttVoid(i int) bool {
+	return g.rtt.pending && g.rtt.pauses == g.sw.ports.pauses && g.rtt.sentAt < g.activityOf(i).recovery.lossAt
+}
+
 // updateRTT updates the smoothed round trip of leg i, whose acked was before, if the
 // leg acknowledges rttPSN now.
 func (g *group) updateRTT(now time.Duration, i int, before rocev2.PSN) {
 	b, m := &g.acks[i], &g.activity[i].recovery
-	if !g.rtt.pending || g.rtt.pauses != g.sw.ports.pauses || !before.Less(g.rtt.psn) || b.acked.Less(g.rtt.psn) || g.rtt.psn.LessEq(m.resentPSN) {
-		return // not that packet, or it was sent to this leg again, or the switch has paused
+	if !g.rtt.pending || g.rtt.pauses != g.sw.ports.pauses || !before.Less(g.rtt.psn) || b.acked.Less(g.rtt.psn) || g.rtt.psn.LessEq(m.resentPSN) || g.rttVoid(i) {
+		return // not that packet, or it was sent to this leg again, or it has waited for another one, or the switch has paused
 	}
 	d := now - g.rtt.sentAt
 	if m.rtt == 0 {

@@ -69,16 +69,24 @@ func (g *group) appendRoundTrips(b []byte, now time.Duration) []byte {
 	b = g.appendRTT(b, now)
 	for i := range g.legs {
 		m := &g.activityOf(i).recovery
-		b = appendCounts(b, int(m.rtt), int(m.rttVar))
+		b = appendCounts(append(b, bit(g.rttVoid(i), 0)), int(m.rtt), int(m.rttVar))
 	}
 	return b
+}
+
+// lossAt reads whether the measurement under way is void for a leg, as recovery.lossAt.
+func (r *stateReader) lossAt(g *group) time.Duration {
+	if r.byte() == 0 {
+		return 0
+	}
+	return g.rtt.sentAt + 1
 }
 
 func (r *stateReader) roundTrips(g *group) {
 	r.rtt(g)
 	for i := range g.legs {
 		m := &g.activity[i].recovery
-		*m = recovery{resentPSN: g.acks[i].acked}
+		*m = recovery{resentPSN: g.acks[i].acked, lossAt: r.lossAt(g)}
 		m.rtt, m.rttVar = time.Duration(r.uvarint()), time.Duration(r.uvarint())
 	}
 }
@@ -89,6 +97,10 @@ func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 	b = append(b, byte(m.state)|bit(m.escalated, 3)|bit(m.rtt|m.rttVar != 0, 4)|bit(m.unanswered, 5), m.tries)
 	b = appendPSN(b, m.ackReqPSN)
 	b = appendPSN(b, m.resentPSN)
+	b = append(b, bit(g.rttVoid(i), 0))
+	if b = append(b, m.burst); m.burst != 0 {
+		b = appendPSN(b, m.burstEnd)
+	}
 	if m.state != inSync {
 		b = appendPSN(b, m.cursor)
 		b = appendPSN(b, m.firstUnsent)
@@ -148,7 +160,10 @@ func (r *stateReader) recovery(g *group, i int) {
 	if m.state >= numRecoveryStates || (m.state == inSync) != (g.acks[i].flags&recovering == 0) {
 		r.malformed, m.state = true, inSync
 	}
-	m.tries, m.ackReqPSN, m.resentPSN = r.byte(), r.psn(), r.psn()
+	m.tries, m.ackReqPSN, m.resentPSN, m.lossAt = r.byte(), r.psn(), r.psn(), r.lossAt(g)
+	if m.burst = r.byte(); m.burst != 0 {
+		m.burstEnd = r.psn()
+	}
 	if m.state != inSync {
 		m.cursor, m.firstUnsent, m.probeEvery, m.untilProbe, m.resumeAt = r.psn(), r.psn(), r.byte(), r.byte(), r.time()
 	}

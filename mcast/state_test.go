@@ -77,7 +77,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[store]():          {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant},
 	reflect.TypeFor[retained]():       {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
 	reflect.TypeFor[recovery](): {
-		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
+		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "burst": encoded, "burstEnd": encoded, "lossAt": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
 		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded,
 	},
 	reflect.TypeFor[targets](): {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
@@ -148,7 +148,7 @@ func fullState(t *testing.T) *Switch {
 		l.cnpWeight, l.cnpWeightAt, l.lastHeard, l.livenessPSN, l.livenessSince, l.lagPSN, l.lagSince = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
 		l.repeatedSinceNAK, l.repeatFirst, l.repeatLast = true, 5, 6
 		l.recovery = recovery{
-			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
+			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, burst: 4, burstEnd: 6, lossAt: stateNow - 4, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}
 	for i := range g.legs {

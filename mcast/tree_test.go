@@ -10,8 +10,7 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// node is one switch of the network: the only one, or one in a tree of two levels, whose
-// hosts are behind the leaves.
+// node is one switch of the network: the only one, or one in a tree.
 type node struct {
 	left    bool // see leavesOut
 	network *network
@@ -43,9 +42,10 @@ func (d *node) enter() {
 
 // legEnd is the other end of a leg: a host or another switch.
 type legEnd struct {
-	host *host
-	node *node
-	link int
+	host   *host
+	node   *node
+	link   int
+	frames int // data that went to another switch
 }
 
 // rootNeighbor is the root's number at the leaves. At the root a leaf's number is its
@@ -75,11 +75,34 @@ func (d *node) neighbor() Neighbor {
 func (d *node) toward(h *host) LegID {
 	for i := range d.legs {
 		e := &d.legs[i]
-		if e.host == h || e.node != nil && h.node != d && (e.node == h.node || e.node.uplink == nil) {
+		if e.host == h || e.node != nil && e.node == d.hop(h.node) {
 			return LegID(i)
 		}
 	}
 	return LegID(len(d.legs))
+}
+
+// hop returns the next switch on the way from d to another one; nil if d is that one.
+func (d *node) hop(to *node) *node {
+	for x := to; x != d; x = x.uplink {
+		if x == nil {
+			return d.uplink
+		}
+		if x.uplink == d {
+			return x
+		}
+	}
+	return nil
+}
+
+// levels returns the number of levels of switches behind the link from d to peer.
+func (d *node) levels(peer *node) (n uint8) {
+	for _, x := range d.network.nodes {
+		if x != d && (x.uplink == peer || peer.uplink == x) {
+			n = max(n, peer.levels(x))
+		}
+	}
+	return n + 1
 }
 
 // put registers the group at d, with all present hosts.
@@ -114,7 +137,7 @@ func (d *node) put() {
 		n.amend(&spec)
 	}
 	if d.uplink != nil {
-		spec.Tree.Parent = rootNeighbor
+		spec.Tree.Parent = d.uplink.neighbor()
 	}
 	if err := d.sw.Apply(0, PutGroup{spec}, &d.out); err != nil {
 		n.tb.Fatalf("%v", err)
@@ -171,13 +194,14 @@ func (d *node) grow(h *host) LegSpec {
 		d.legs = append(d.legs, legEnd{host: h})
 		return LegSpec{}
 	}
-	peer := h.node
-	if d.uplink != nil {
-		peer = d.uplink
-	}
+	peer := d.hop(h.node)
 	d.legs = append(d.legs, legEnd{node: peer, link: len(d.network.link)})
 	d.network.link = append(d.network.link, 0)
-	return LegSpec{Kind: Forwarded, Neighbor: peer.neighbor()}
+	spec := LegSpec{Kind: Forwarded, Neighbor: peer.neighbor()}
+	if d.network.tiered {
+		spec.Levels = d.levels(peer)
+	}
+	return spec
 }
 
 // relay carries a copy to the next switch.
@@ -186,6 +210,7 @@ func (d *node) relay(end *legEnd, c Copy) {
 	p.PSN, p.Neighbor, p.Verified, p.Frame = c.PSN, d.neighbor(), false, c.Frame
 	p.AckReq = p.AckReq || c.Flags&SetAckReq != 0
 	peer := end.node
+	end.frames++
 	d.network.carry(end.link, false, func() { d.network.input(peer, p) })
 }
 
