@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/netip"
@@ -26,6 +27,7 @@ import (
 type Authority struct {
 	t    testing.TB
 	dir  string
+	gid  int // of the files' group, which may read them; -1: the process's
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	File string // its own certificate, in PEM
@@ -40,9 +42,17 @@ type Want struct {
 }
 
 // New makes an authority, whose files are in a folder of the test.
-func New(t testing.TB) *Authority {
+func New(t testing.TB) *Authority { return NewFor(t, -1) }
+
+// NewFor makes one with files that a group of users may read.
+func NewFor(t testing.TB, gid int) *Authority {
 	t.Helper()
-	a := &Authority{t: t, dir: t.TempDir()}
+	a := &Authority{t: t, dir: t.TempDir(), gid: gid}
+	if gid >= 0 {
+		if err := os.Chmod(filepath.Dir(a.dir), 0o711); err != nil { // the test's
+			t.Fatal(err)
+		}
+	}
 	var text []byte
 	a.cert, a.key, text = a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().Add(2 * time.Hour),
@@ -54,7 +64,7 @@ func New(t testing.TB) *Authority {
 
 func (a *Authority) write(path string, text []byte) {
 	a.t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(path, text, 0o640), os.Chown(path, -1, a.gid)); err != nil {
 		a.t.Fatal(err)
 	}
 }

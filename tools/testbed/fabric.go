@@ -29,6 +29,8 @@ type FabricConfig struct {
 	State bool
 	// More are further lines of the configuration file of each gleamd. []
 	More string
+	// API, if set, returns further lines of section api for the gleamd of a switch.
+	API func(*fabric.Switch) string
 }
 
 // Fabric is a fabric with a running gleamd in every switch.
@@ -95,6 +97,9 @@ func (f *Fabric) config(c *FabricConfig, s *fabric.Switch, dir string) string {
 	}
 	if c.State {
 		set.more += "state: " + stateIn(dir) + "\n"
+	}
+	if c.API != nil {
+		set.api = c.API(s)
 	}
 	return set.config(s.Config(f.switchKey), dir)
 }

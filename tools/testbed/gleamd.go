@@ -103,6 +103,7 @@ type settings struct {
 	groups, members int // the most
 	ring, frames    int // entries of a ring, and frames of the UMEM
 	more            string
+	api             string // lines of section api
 }
 
 // config returns gleamd's configuration file: network has ports and group prefixes.
@@ -113,12 +114,12 @@ envelope:
     - {id: %d, secret: "hex:%s"}
 api:
   socket: %s
-limits:
+%slimits:
   groups: %d
   members_per_group: %d
-rings: {rx: %[7]d, tx: %[7]d, fill: %[7]d, completion: %[7]d}
+rings: {rx: %[8]d, tx: %[8]d, fill: %[8]d, completion: %[8]d}
 umem: {frames: %d, frame_size: 4096}
-%s`, user, KeyID, hex.EncodeToString(c.key), SocketIn(dir), c.groups, max(c.members, 2), c.ring, c.frames, c.more)
+%s`, user, KeyID, hex.EncodeToString(c.key), SocketIn(dir), c.api, c.groups, max(c.members, 2), c.ring, c.frames, c.more)
 }
 
 // umemFrames is enough for the rings of every port: a power of two.
