@@ -36,8 +36,8 @@ func (r *round) fault(ctx context.Context, rng *rand.Rand) bool {
 	l := links[rng.IntN(len(links))]
 	s := r.top.Switches[rng.IntN(len(r.top.Switches))]
 	away := between(rng, 50*time.Millisecond, 5*time.Second)
-	kind := rng.IntN(4)
-	name := []string{"cut of " + l.String(), "SIGTERM and restart of " + s, "kill -9 and restart of " + s, "failure of " + s}[kind]
+	kind, pulled := rng.IntN(4), rng.IntN(2) == 0
+	name := []string{map[bool]string{true: "loss of the carrier of ", false: "both ends down of "}[pulled] + l.String(), "SIGTERM and restart of " + s, "kill -9 and restart of " + s, "failure of " + s}[kind]
 	if kind == 0 || kind == 3 {
 		name += fmt.Sprintf(" for %v", away.Round(time.Millisecond))
 	}
@@ -46,7 +46,7 @@ func (r *round) fault(ctx context.Context, rng *rand.Rand) bool {
 	r.count([]string{"links cut", "switches restarted", "switches killed", "switches failed"}[kind])
 	repair, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTime)
 	defer cancel()
-	if err := r.breakAndMend(ctx, repair, kind, l, s, away); err != nil {
+	if err := r.breakAndMend(ctx, repair, kind, l, s, away, pulled); err != nil {
 		r.wrong("%s: %v", name, err)
 		return false
 	}
@@ -55,15 +55,19 @@ func (r *round) fault(ctx context.Context, rng *rand.Rand) bool {
 	return true
 }
 
-func (r *round) breakAndMend(ctx, repair context.Context, kind int, l fabric.Link, s string, away time.Duration) error {
+func (r *round) breakAndMend(ctx, repair context.Context, kind int, l fabric.Link, s string, away time.Duration, pulled bool) error {
 	g := r.bed.Gleamds[s]
 	switch kind {
 	case 0:
-		if err := r.bed.SetLink(l.A, l.B, false); err != nil {
+		set := r.bed.SetLink
+		if pulled {
+			set = r.bed.SetCarrier
+		}
+		if err := set(l.A, l.B, false); err != nil {
 			return err
 		}
 		sleep(ctx, away)
-		if err := r.bed.SetLink(l.A, l.B, true); err != nil {
+		if err := set(l.A, l.B, true); err != nil {
 			return err
 		}
 		return r.bed.WaitRouted(repair)

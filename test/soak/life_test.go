@@ -167,6 +167,7 @@ func (l *life) transfers(ctx context.Context) {
 		})
 		if err := errors.Join(errs...); err != nil {
 			l.r.note("%s, transfer %d: %v", l.name, n, err)
+			l.r.count("transfers failed")
 			return
 		}
 		l.r.count("transfers")

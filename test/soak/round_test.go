@@ -77,7 +77,7 @@ func newRound(t *testing.T, seed uint64) *round {
 	r.top, r.what = randomTopology(rng)
 	var err error
 	r.bed, err = testbed.BuildFabric(t.Context(), testbed.FabricConfig{
-		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: fabric.Config{Topology: r.top},
+		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: fabric.Config{Topology: r.top, Count: true},
 	})
 	if err != nil {
 		t.Fatalf("seed %d: %s: %v", seed, r.what, err)

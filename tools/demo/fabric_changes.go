@@ -45,7 +45,7 @@ func (f *fabricRun) change(ctx context.Context, c *change) error {
 		return f.reload(ctx)
 	case failLink:
 		a, b := ends(f.opts.topology, c.what)
-		return f.fabric.SetLink(a, b, false)
+		return f.fabric.SetCarrier(a, b, false)
 	case failSwitch:
 		return f.fabric.Isolate(c.what)
 	}

@@ -39,6 +39,7 @@ type Fabric struct {
 	Gleamds map[string]*Gleamd // by the switch's name
 	Key     []byte             // with which envelopes are authenticated; its number is KeyID
 
+	wired     bool   // each link
 	switchKey []byte // with which switches know each other
 	dir       string
 }
@@ -60,7 +61,7 @@ func BuildFabric(ctx context.Context, c FabricConfig) (_ *Fabric, err error) {
 	if err := cleanStale(c.Dir); err != nil {
 		return nil, fmt.Errorf("clean up after an earlier run: %w", err)
 	}
-	f := &Fabric{Gleamds: make(map[string]*Gleamd), dir: runDir(c.Dir, c.Fabric.Name)}
+	f := &Fabric{Gleamds: make(map[string]*Gleamd), wired: c.Fabric.Count, dir: runDir(c.Dir, c.Fabric.Name)}
 	if f.Key, err = newKey(); err != nil {
 		return nil, err
 	}
@@ -149,9 +150,17 @@ func (f *Fabric) Isolate(name string) error {
 	}
 	errs := []error{g.Kill()}
 	for _, n := range s.Neighbours() {
-		errs = append(errs, f.SetLink(name, n, false))
+		errs = append(errs, f.cut(name, n, true))
 	}
 	return errors.Join(errs...)
+}
+
+// cut cuts a link, or mends it: by its carrier, where it has a wire.
+func (f *Fabric) cut(a, b string, cut bool) error {
+	if f.wired {
+		return f.SetCarrier(a, b, !cut)
+	}
+	return f.SetLink(a, b, !cut)
 }
 
 // Return is the opposite of Isolate. It returns when all switches have their routes.
@@ -162,7 +171,7 @@ func (f *Fabric) Return(ctx context.Context, name string) error {
 	// The first time a link's ends have the routes of a fabric that lacks the later links.
 	for range 2 {
 		for _, n := range f.Switch(name).Neighbours() {
-			if err := f.SetLink(name, n, true); err != nil {
+			if err := f.cut(name, n, false); err != nil {
 				return err
 			}
 		}

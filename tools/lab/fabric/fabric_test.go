@@ -94,6 +94,34 @@ func TestLeafSpine(t *testing.T) {
 	}
 }
 
+// TestCarrier: without a carrier the routes of a link's own ends do not use it, and are back with
+// the carrier.
+func TestCarrier(t *testing.T) {
+	f := labtest.Fabric(t, fabric.Config{Topology: fabric.LeafSpine(2, 2, 1), Count: true})
+	routed(t, f)
+	for _, want := range []struct {
+		on   bool
+		hops string
+	}{{false, "s2"}, {true, "s1 s2"}} {
+		if err := f.SetCarrier("s1", "l1", want.on); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); hops(t, f, "l1", "l2") != want.hops; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("carrier %v: l1 reaches l2 through %q, want %q", want.on, hops(t, f, "l1", "l2"), want.hops)
+			}
+		}
+	}
+	routed(t, f)
+	if err := f.SetCarrier("l1", "l2", false); err == nil {
+		t.Error("a link that is not there has no carrier")
+	}
+	without := labtest.Fabric(t, fabric.Config{Topology: fabric.LeafSpine(1, 1, 1)})
+	if err := without.SetCarrier("l1", "s1", false); err == nil {
+		t.Error("a link without a wire has lost its carrier")
+	}
+}
+
 // staticLink: of static routes, those of the link's own ends follow it.
 func staticLink(t *testing.T, f *fabric.Fabric) {
 	for _, want := range []struct {

@@ -4,7 +4,6 @@
 package fabric
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -65,51 +64,4 @@ func (s *Switch) routeTo(to *Switch, hops []string) error {
 		}
 	}
 	return nil
-}
-
-// SetLink sets both ends of the link between two nodes up or down. With static routes, the
-// routes of its two ends are set anew after it is up: the kernel removes some when an
-// interface goes down. Other switches' routes stay as they are.
-func (f *Fabric) SetLink(a, b string, up bool) error {
-	i := slices.IndexFunc(f.topology.Links, func(l Link) bool { return l.A == a && l.B == b || l.A == b && l.B == a })
-	if i < 0 {
-		return fmt.Errorf("fabric: there is no link between %s and %s", a, b)
-	}
-	l := f.topology.Links[i]
-	var errs []error
-	for _, end := range [][2]string{{l.A, l.B}, {l.B, l.A}} {
-		ns, name := f.end(end[0], end[1])
-		if up {
-			errs = append(errs, ns.SetUp(name))
-		} else {
-			errs = append(errs, ns.SetDown(name))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("fabric: link %v: %w", l, err)
-	}
-	if !up {
-		f.down[l] = true
-		return nil
-	}
-	delete(f.down, l)
-	p := f.topology.shortestPaths(f.down)
-	for _, name := range []string{l.A, l.B} {
-		s := f.byName[name]
-		if s == nil {
-			continue
-		}
-		if err := s.NS.WaitUp(linkTimeout); err != nil {
-			return err
-		}
-		if f.routing != Static {
-			continue
-		}
-		for _, to := range f.Switches {
-			if hops := p[name][to.Name]; len(hops) > 0 {
-				errs = append(errs, s.routeTo(to, hops))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

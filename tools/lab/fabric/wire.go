@@ -27,14 +27,20 @@ import (
 // of the carrier up to a second late (net/core/link_watch.c).
 const firstIndex = 1000
 
+// wired reports whether a link leads through the wires.
+func (f *Fabric) wired(l Link) bool { return l.impaired() || f.counts != nil }
+
+// wireEnds are the interfaces of link n's wire.
+func wireEnds(n int) [2]string { return [2]string{fmt.Sprintf("w%da", n), fmt.Sprintf("w%db", n)} }
+
 // wire makes link n between its ends, that of l.A first.
 func (f *Fabric) wire(n int, l Link, a, b lab.End) error {
 	a.Index = firstIndex + 2*n
-	if !l.impaired() && f.counts == nil {
+	if !f.wired(l) {
 		return lab.Veth(a, b, l.MTU)
 	}
 	b.Index = firstIndex + 2*n + 1
-	wireA, wireB := lab.End{NS: f.wires, Name: fmt.Sprintf("w%da", n)}, lab.End{NS: f.wires, Name: fmt.Sprintf("w%db", n)}
+	wireA, wireB := lab.End{NS: f.wires, Name: wireEnds(n)[0]}, lab.End{NS: f.wires, Name: wireEnds(n)[1]}
 	if err := errors.Join(lab.Veth(a, wireA, l.MTU), lab.Veth(b, wireB, l.MTU)); err != nil {
 		return err
 	}
