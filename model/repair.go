@@ -241,7 +241,7 @@ func (w *World) probesAgain(sw int, l mcast.LegID) bool {
 // checkOrder follows the packets that are sent to each leg. A packet that is new to a leg
 // follows its predecessor, unless that has not arrived or is not retained. After a NAK
 // that was answered from the store the packet named comes next, then its successors in
-// order.
+// order. Another switch takes packets in any order (R92).
 func (w *World) checkOrder(sw int, in *mcast.Packet) {
 	r := &w.switches[sw]
 	for i := range w.swOut.Copies {
@@ -250,6 +250,10 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 		kept := in == nil || c.Frame != in.Frame
 		if x.resumeAt > w.now && kept {
 			w.fault(sw, "packet %d for leg %d, whose receiver is not ready before %v", f.index, c.Leg, x.resumeAt-w.now)
+		}
+		if int(c.Leg) < len(r.at) && w.nearestSwitch[sw][r.at[c.Leg]] != 0 {
+			x.top, x.due, x.probed = max(x.top, f.index+1), 0, false
+			continue
 		}
 		for k := x.top; k < f.index; k++ {
 			if r.keeps(int(f.source), int(k), int(k)+1) {
