@@ -217,6 +217,7 @@ type AddMember struct {
 const (
 	EventRegistered = "registered" // a group
 	EventUpdated    = "updated"    // a group's members
+	EventRebuilt    = "rebuilt"    // a group's tree; Reason is the link that was lost, or why it could not be built
 	EventRejected   = "rejected"   // a registration or update
 	EventJoined     = "joined"     // a member, by an update
 	EventLeft       = "left"       // a member, by itself

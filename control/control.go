@@ -158,6 +158,18 @@ func (c *control) report(e *envelope.Event) {
 		c.noteRejection(e)
 		j.Reason += c.unprovenText(e)
 		c.answer(e.Group, e.Err)
+	case envelope.Rebuilt:
+		j.Kind = api.EventRebuilt
+		if j.Reason = fmt.Sprintf("generation %d", g.generationOfTree()); e.Err != nil {
+			j.Reason += ": " + e.Err.Error()
+		}
+		c.notify(false, "the tree of a group was built anew", "group", e.Group, "generation", g.generationOfTree(), "reason", e.Err)
+		if g != nil {
+			c.checkPMTU(g)
+		}
+	case envelope.RebuildFailed:
+		j.Kind, j.Reason = api.EventRebuilt, "failed: "+e.Err.Error()+moreText(e)
+		c.notify(true, "the tree of a group cannot be built anew: the group ends unless it can be soon", "group", e.Group, "error", e.Err)
 	case envelope.MemberJoined:
 		j.Kind = api.EventJoined
 		c.notify(false, "member joins", "group", e.Group, "member", e.Member)

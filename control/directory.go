@@ -52,6 +52,7 @@ type directory struct {
 	expiries    []pendingExpiry // of pending, the next one first
 	ready       []netip.Addr
 	staleTables []*group                               // groups whose workers do not have the members' present locations, or the neighbours' sessions, yet
+	staleWays   []*group                               // groups with members below to whom the ways have changed
 	over        map[mcast.Neighbor]map[*group]struct{} // the groups with a leg to a neighbour
 	// kernelDecides: the kernel's tables decide where members are (unconfirmed_moves:
 	// follow). onSuspect is called with a location by the kernel that differs from the
@@ -88,12 +89,15 @@ type group struct {
 	handle        *dataplane.Group
 	reg           envelope.Registration
 	slots         []slot                  // by MemberID
+	legs          []mcast.Neighbor        // by LegID: the neighbour, or NoNeighbour of a leg to a member here
 	hosts         map[netip.Addr]int      // hosts of the members that are here, each with the index of its slot
 	remote        map[netip.Addr]struct{} // hosts of the others; nil: there are none
+	routed        map[netip.Addr]struct{} // those of remote that are below in the tree
 	applied       appliedOutcomes
 	quiet         bool   // a source was reported within turnGap
 	held          turn   // the last source since then, not reported yet
 	tableStale    bool   // the group is in directory.staleTables
+	waysStale     bool   // the group is in directory.staleWays
 	isolationText string // why members may not send; "" if all may
 	mtuText       string // why its longest copies do not fit a port; "" if they do
 	kept          keptGroup
@@ -106,6 +110,7 @@ type group struct {
 // its slot until another member takes it over.
 type slot struct {
 	record           envelope.MemberRecord
+	number           uint32          // that it has in the group
 	location         locate.Location // if it is here
 	behind           mcast.Neighbor  // the switch that it is behind; NoNeighbour: it is here
 	leg              mcast.LegID
@@ -143,30 +148,27 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 // or, if r has a Base, updates the members of that registration. It implements
 // envelope.Table.
 func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
-	if p := d.notYet(r); p != nil {
-		return rejected(*p)
+	places, ok := d.takeChecked(r)
+	if verdict := accepted; !ok {
+		if places, verdict = d.check(r, key); verdict.Kind != envelope.VerdictAccepted {
+			return verdict
+		}
 	}
 	if r.Base != 0 {
-		return d.update(r, key)
-	}
-	places, verdict := d.takeChecked(r), accepted
-	if places == nil {
-		places, verdict = d.check(r, key)
-	}
-	if verdict.Kind != envelope.VerdictAccepted {
-		return verdict
+		return d.update(r, places)
 	}
 	g := d.groups[r.Group]
 	if g == nil {
 		id := d.freeIDs[len(d.freeIDs)-1]
 		g = &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
 	}
-	slots := newSlots(r, places)
-	table := d.makeTable(r, slots)
-	if limit, err := g.handle.MaxMembers(&table); err == nil && len(legSpecs(r, &table)) > limit {
+	slots, legs := newSlots(r, places)
+	table := d.makeTable(r, slots, legs)
+	if limit, err := g.handle.MaxMembers(&table); err == nil && copiesOf(slots) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
-	spec := makeSpec(g.id, r, &table, &d.defaults)
+	spec := d.makeSpec(g.id, r, &table)
+	spec.Tree.Running = r.Tree != nil && r.Tree.Elsewhere
 	d.generations++
 	spec.Generation = d.generations
 	if err := g.handle.Install(spec, &table, &d.scratch); err != nil { // scratch: of the registration that is replaced
@@ -178,19 +180,29 @@ func (d *directory) Install(r *envelope.Registration, key envelope.KeyID) envelo
 		d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 		d.groups[r.Group], d.byID[g.id] = g, g
 	}
-	g.slots, g.registeredAt, g.former = slots, time.Now(), nil
+	g.slots, g.legs, g.registeredAt, g.former = slots, legs, time.Now(), nil
 	g.generation, g.applied, g.mtuText, g.kept = spec.Generation, appliedOutcomes{}, "", keptGroup{}
-	d.hosts.setMembers(g, slots)
-	g.setRemote()
-	d.setNeighbours(g, slots)
-	g.setRegistration(r)
+	d.setSlots(g, r)
 	return accepted
+}
+
+// setSlots makes r, whose members g.slots has, the registration of g.
+func (d *directory) setSlots(g *group, r *envelope.Registration) {
+	g.setRegistration(r)
+	d.hosts.setMembers(g, g.slots)
+	g.setRemote()
+	d.setNeighbours(g, g.slots)
+	d.followWays(g, g.slots)
 }
 
 // check is the part of Install that changes nothing: it returns the locations of the
 // members that are here, or why the group cannot be installed (yet).
 func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locate.Location, envelope.Verdict) {
-	places, verdict := d.locateMembers(membersHere(r), r, key)
+	fresh, verdict := d.newHere(r)
+	var places []locate.Location
+	if verdict.Kind == envelope.VerdictAccepted {
+		places, verdict = d.locateMembers(fresh, r, key)
+	}
 	if verdict.Kind == envelope.VerdictAccepted {
 		verdict = d.checkLinks(r)
 	}
@@ -233,6 +245,7 @@ func (d *directory) Remove(ip netip.Addr, why envelope.EndReason) {
 	delete(d.groups, ip)
 	d.hosts.setMembers(g, nil)
 	d.setNeighbours(g, nil)
+	d.hosts.setRouted(g, nil)
 	d.byID[g.id] = nil
 	d.freeIDs = append(d.freeIDs, g.id)
 	if g.handle.Remove(&d.scratch) == nil {
@@ -252,6 +265,7 @@ func (d *directory) RemoveMember(ip netip.Addr, m envelope.MemberKey, _ envelope
 		}
 		g.markGone(i)
 		delete(g.remote, m.IP)
+		d.followWays(g, g.slots)
 		d.hosts.slotGone(g, i)
 	}
 }
@@ -265,12 +279,8 @@ func (d *directory) HadSource(ip netip.Addr) (carried bool) {
 	return carried
 }
 
-// largestPMTU returns the largest path MTU that the ports at the given locations carry. A
-// packet that is longer than a frame of the UMEM takes several (port.multiBuffer).
-func (d *directory) largestPMTU(places []locate.Location, v4 bool) int {
-	return pathMTUWithin(d.lowestMTU(places), v4)
-}
-
+// lowestMTU returns the lowest MTU of the ports at the given locations. A packet that is
+// longer than a frame of the UMEM takes several (port.multiBuffer).
 func (d *directory) lowestMTU(places []locate.Location) int {
 	mtu := math.MaxInt
 	for _, at := range places {
@@ -282,41 +292,37 @@ func (d *directory) lowestMTU(places []locate.Location) int {
 }
 
 // makeSpec makes the core's spec of a registration whose members are all new.
-func makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table, d *groupDefaults) mcast.GroupSpec {
+func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *dataplane.Table) mcast.GroupSpec {
 	spec := mcast.GroupSpec{
 		ID: id, IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Window: r.Window, TargetKey: r.TargetKey,
 		Policy: r.Policy, Quorum: r.Quorum, DeadAfter: r.DeadAfter, DeadAfterMax: r.DeadAfterMax(), LagPSNs: r.LagPSNs, LagTime: r.LagTime,
-		SourceTimeout: max(d.sourceTimeout, r.SenderTimeoutTotal()),
+		SourceTimeout: max(d.defaults.sourceTimeout, r.SenderTimeoutTotal()),
 	}
-	spec.PSNProbe = d.psnProbe
-	spec.Stored = d.stored && d.psnProbe > 0 && r.Tree == nil
+	spec.PSNProbe = d.defaults.psnProbe
+	spec.Stored = d.defaults.stored && d.defaults.psnProbe > 0 && r.Tree == nil
 	spec.Tree = treeSpec(r)
 	if !r.NoRepair {
-		spec.Repair = d.repair
+		spec.Repair = d.defaults.repair
 	}
-	spec.Legs = legSpecs(r, t)
+	spec.Legs = d.legSpecs(r, t)
 	for i := range r.Members {
 		at := mcast.LegID(i)
 		if t.Legs != nil {
 			at = t.Destinations[i].Leg
 		}
-		spec.Members = append(spec.Members, memberSpec(&r.Members[i], at))
+		spec.Members = append(spec.Members, memberSpec(&r.Members[i], r.Number(i), at))
 	}
 	return spec
 }
 
-func legSpec(to *dataplane.Destination) mcast.LegSpec {
-	return mcast.LegSpec{Kind: mcast.Connected, Port: mcast.Port(max(0, to.Port))}
-}
-
-func memberSpec(m *envelope.MemberRecord, l mcast.LegID) mcast.MemberSpec {
-	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Leg: l, ReceiveOnly: m.ReceiveOnly}
+func memberSpec(m *envelope.MemberRecord, number uint32, l mcast.LegID) mcast.MemberSpec {
+	return mcast.MemberSpec{IP: m.IP, QPN: m.QPN, SQPSN: m.SQPSN, RQPSN: m.RQPSN, Window: m.Window, Number: number, Leg: l, ReceiveOnly: m.ReceiveOnly}
 }
 
 // makeTable makes the worker's table of a registration: a destination for each member,
-// with the member's number.
-func (d *directory) makeTable(r *envelope.Registration, slots []slot) dataplane.Table {
-	t := dataplane.Table{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Legs: d.legsOf(slots)}
+// with the member's MemberID.
+func (d *directory) makeTable(r *envelope.Registration, slots []slot, legs []mcast.Neighbor) dataplane.Table {
+	t := dataplane.Table{IP: r.Group, QPN: r.QPN, PMTU: r.PMTU, Legs: d.legsOf(legs), Layout: layoutOf(r)}
 	for i := range slots {
 		m := &slots[i].record
 		t.Destinations = append(t.Destinations, dataplane.Destination{

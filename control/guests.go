@@ -60,7 +60,7 @@ func (x *hosts) expireGuests(now time.Duration) {
 		x.guests = x.guests[1:]
 		h.onGuestList = false
 		switch {
-		case h.isMember() || x.byIP[h.ip] != h:
+		case h.isKept() || x.byIP[h.ip] != h:
 		case len(h.waitingGroups) > 0 || h.lastUsed+guestTTL > now:
 			x.listGuest(h, now)
 		default:

@@ -24,18 +24,19 @@ type host struct {
 	seenElsewhere   *dataplane.Origin // the last origin other than its location that it did not confirm a move to
 	hops            []nextHop         // on the way to it, if it is behind other switches
 	groups          map[*group]struct{}
-	queued          bool          // is in hosts.queue
-	urgent          bool          // is in hosts.urgent
-	lookupPending   bool          // a lookup has been submitted
-	lookupAgain     bool          // something has changed since the lookup was submitted
-	answered        bool          // there was an answer: lookupErr, at time answeredAt
-	lookupErr       error         // of the last answer
-	answeredAt      time.Duration // when that answer came
-	attempts        int           // lookups in sequence without a location
-	retryAt         time.Duration // when the lookup is repeated, if attempts > 0
-	retryIndex      int           // index in hosts.unanswered, or -1
-	onGuestList     bool          // is in hosts.guests
-	lastUsed        time.Duration // last use by a registration or an envelope
+	routed          map[*group]struct{} // that have it below, behind another switch
+	queued          bool                // is in hosts.queue
+	urgent          bool                // is in hosts.urgent
+	lookupPending   bool                // a lookup has been submitted
+	lookupAgain     bool                // something has changed since the lookup was submitted
+	answered        bool                // there was an answer: lookupErr, at time answeredAt
+	lookupErr       error               // of the last answer
+	answeredAt      time.Duration       // when that answer came
+	attempts        int                 // lookups in sequence without a location
+	retryAt         time.Duration       // when the lookup is repeated, if attempts > 0
+	retryIndex      int                 // index in hosts.unanswered, or -1
+	onGuestList     bool                // is in hosts.guests
+	lastUsed        time.Duration       // last use by a registration or an envelope
 
 	waitingGroups map[netip.Addr]missingAnswer      // the answers that registrations wait for, by group
 	proven        map[envelope.KeyID]provenLocation // the location that it has confirmed, by key

@@ -158,6 +158,9 @@ func (c *control) lookupDone(x lookupResult) {
 			c.linksRequested = false
 			c.linksChanged(x.ports, x.states)
 		} else if h := c.dir.hosts.byIP[x.ip]; h != nil && h.lookupPending {
+			if !sameHops(h.hops, x.hops) {
+				c.dir.waysChanged(h)
+			}
 			c.dir.hosts.setHops(h, x.hops)
 			c.dir.hostAnswered(h, x.location, x.err, c.now())
 		}

@@ -145,6 +145,7 @@ func (c *control) serveRenewals() {
 // doDue does the work that is due.
 func (c *control) doDue() {
 	c.installReady()
+	c.tellWays()
 	if c.outcomesDue && c.outcomesAt <= c.now() {
 		c.outcomesDue = c.collectOutcomes()
 		c.outcomesAt = c.now() + c.outcomeInterval()

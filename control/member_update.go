@@ -8,54 +8,67 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/control/locate"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Updates: members that join and leave while their group continues.
+// Updates: members that join and leave, and others to which another way leads, while their
+// group continues.
 
-// memberPlan is the change of a group's slots by one update.
+// memberPlan is the change of a group by one update.
 type memberPlan struct {
 	slots  []slot // afterwards
+	legs   []mcast.Neighbor
 	update dataplane.Update
 }
 
-// update changes the members of an installed group to those of r. Members whose record is
-// the same are not touched.
-func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
+// newHere returns r with those of its members that are here and that were not before: they
+// are to be located.
+func (d *directory) newHere(r *envelope.Registration) (*envelope.Registration, envelope.Verdict) {
+	if r.Base == 0 {
+		return membersHere(r), accepted
+	}
 	g := d.groups[r.Group]
 	if g == nil || g.reg.Epoch != r.Base {
-		return rejected(envelope.Problem{Reason: envelope.WrongBase})
+		return nil, rejected(envelope.Problem{Reason: envelope.WrongBase})
 	}
 	fresh := *r
 	fresh.Members = nil
 	for i := range r.Members {
 		m := &r.Members[i]
-		if j := g.slotOf(m.Key()); j >= 0 && g.slots[j].record == *m {
+		here := r.Tree.Leg(i) == envelope.NoNeighbour
+		if j := g.numbered(r.Number(i)); j >= 0 && g.slots[j].record == *m {
+			if here != g.slots[j].isHere() {
+				return nil, rejected(envelope.Problem{Reason: envelope.NotInTrees, Value: uint64(envelope.LimitMove), Member: m.Key()})
+			}
 			continue
 		}
 		if r.Window != (mcast.Window{}) && m.Window == (mcast.Window{}) {
 			// One member may lack a window if it is the source from the beginning; a new
 			// member would receive the next WRITE.
-			return rejected(envelope.Problem{Reason: envelope.BadWindow, Member: m.Key()})
+			return nil, rejected(envelope.Problem{Reason: envelope.BadWindow, Member: m.Key()})
 		}
-		fresh.Members = append(fresh.Members, *m)
+		if here {
+			fresh.Members = append(fresh.Members, *m)
+		}
 	}
-	places, verdict := d.locateMembers(&fresh, r, key)
-	if verdict.Kind != envelope.VerdictAccepted {
-		return verdict
-	}
-	if limit := d.largestPMTU(places, r.Group.Is4()); r.PMTU > limit {
-		return rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
-	}
-	joiners := make([]slot, len(places))
-	for i := range joiners {
-		joiners[i] = slot{record: fresh.Members[i], location: places[i]}
-	}
-	p := d.planMembers(g, r, joiners)
+	return &fresh, accepted
+}
+
+// numbered returns the MemberID of the live member with that number, or -1.
+func (g *group) numbered(n uint32) int {
+	return slices.IndexFunc(g.slots, func(s slot) bool { return !s.gone && s.number == n })
+}
+
+// update changes an installed group to r, whose new members that are here have places.
+// Members whose number and way are the same are not touched.
+func (d *directory) update(r *envelope.Registration, places []locate.Location) envelope.Verdict {
+	g := d.groups[r.Group]
+	p := d.planMembers(g, r, places)
 	limit, err := g.handle.MaxMembers(&p.update.Table)
-	if err == nil && len(r.Members) > limit {
+	if err == nil && copiesOf(p.slots) > limit {
 		return rejected(envelope.Problem{Reason: envelope.TooManyMembers, Value: uint64(limit)})
 	}
 	if err := g.handle.Update(&p.update, &d.scratch.Outcomes); err != nil {
@@ -67,10 +80,9 @@ func (d *directory) update(r *envelope.Registration, key envelope.KeyID) envelop
 	for _, x := range g.newTurns(&d.scratch.Outcomes) { // before slots changes, whose members the outcomes name
 		d.onOutcome(g, &x)
 	}
-	g.slots = p.slots
-	d.hosts.setMembers(g, g.slots)
-	g.setRegistration(r)
-	return envelope.Verdict{Kind: envelope.VerdictAccepted}
+	g.slots, g.legs = p.slots, p.legs
+	d.setSlots(g, r)
+	return accepted
 }
 
 // reportLastOutcome reports the outcome of the member in slot i, which is being removed:
@@ -81,39 +93,67 @@ func (d *directory) reportLastOutcome(g *group, i int) {
 	}
 }
 
-// planMembers chooses a slot for each joiner: that of a member that has gone or is
-// removed by this update, if there is one. The core does not regard such a member as
-// live: slots are marked as gone after the core has removed the member.
-func (d *directory) planMembers(g *group, r *envelope.Registration, joiners []slot) memberPlan {
-	p := memberPlan{slots: slices.Clone(g.slots)}
+// planMembers chooses slots and legs. A member that joins here gets those of one that has
+// gone or is removed by this update, if there is one. The core does not regard such a member
+// as live: slots are marked as gone after the core has removed the member.
+func (d *directory) planMembers(g *group, r *envelope.Registration, places []locate.Location) memberPlan {
+	p := memberPlan{slots: slices.Clone(g.slots), legs: slices.Clone(g.legs)}
+	stays := make(map[uint32]int, len(r.Members)) // by number: index in r
+	for i := range r.Members {
+		stays[r.Number(i)] = i
+	}
 	var free, added []int
 	for i := range p.slots {
 		s := &p.slots[i]
-		if !s.gone && !slices.Contains(r.Members, s.record) {
+		at, ok := stays[s.number]
+		if ok = ok && r.Members[at] == s.record; !s.gone && !ok {
 			s.gone = true
 			p.update.Remove = append(p.update.Remove, mcast.MemberID(i))
 		}
-		if s.gone {
+		switch {
+		case s.gone && s.isHere():
 			free = append(free, i)
+		case !s.gone:
+			delete(stays, s.number)
+			if to := r.Tree.Leg(at); to != s.behind {
+				s.behind = to
+				s.leg, p.legs = legFor(p.legs, to)
+				p.update.Move = append(p.update.Move, mcast.MoveMember{Member: mcast.MemberID(i), To: s.leg, Leg: d.forwardedSpec(r, to)})
+			}
 		}
 	}
-	for _, j := range joiners {
-		at := len(p.slots)
-		if len(free) > 0 {
-			at, free = free[0], free[1:]
-			p.slots[at] = j
-		} else {
-			p.slots = append(p.slots, j)
+	for i := range r.Members {
+		if _, joins := stays[r.Number(i)]; !joins {
+			continue
 		}
+		s := slot{record: r.Members[i], number: r.Number(i), behind: r.Tree.Leg(i)}
+		at := len(p.slots)
+		if s.isHere() && len(free) > 0 {
+			at, free = free[0], free[1:]
+			s.leg = p.slots[at].leg
+		} else {
+			p.slots = append(p.slots, slot{})
+			s.leg, p.legs = legFor(p.legs, s.behind)
+		}
+		if s.isHere() {
+			s.location, places = places[0], places[1:]
+		}
+		p.slots[at] = s
 		added = append(added, at)
 	}
-	t := d.makeTable(r, p.slots)
+	p.update.Table = d.makeTable(r, p.slots, p.legs)
 	for _, i := range added {
-		p.update.Add = append(p.update.Add, mcast.AddMember{
-			Member: memberSpec(&p.slots[i].record, mcast.LegID(i)), Leg: legSpec(&t.Destinations[i]),
-		})
+		s := &p.slots[i]
+		a := mcast.AddMember{Member: memberSpec(&s.record, s.number, s.leg), Leg: legSpec(&p.update.Table.Destinations[i])}
+		if !s.isHere() {
+			a.Leg = d.forwardedSpec(r, s.behind)
+		}
+		p.update.Add = append(p.update.Add, a)
 	}
-	p.update.Table = t
+	if inTree(p.legs) {
+		t := treeSpec(r)
+		p.update.Tree = &t
+	}
 	return p
 }
 

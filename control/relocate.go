@@ -141,7 +141,7 @@ func (d *directory) refreshTables() {
 		if d.groups[g.reg.Group] != g {
 			continue // deleted since
 		}
-		t := d.makeTable(&g.reg, g.slots)
+		t := d.makeTable(&g.reg, g.slots, g.legs)
 		g.handle.SetTable(&t)
 		d.onNewTable(g)
 	}

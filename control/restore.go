@@ -103,9 +103,9 @@ func (d *directory) restore(x *statefile.Group, places []locate.Location) (*grou
 	}
 	id := d.freeIDs[len(d.freeIDs)-1]
 	g := &group{id: id, handle: d.plane.NewGroup(id, r.Group)}
-	slots := newSlots(r, places)
-	table := d.makeTable(r, slots)
-	spec := makeSpec(id, r, &table, &d.defaults)
+	slots, legs := newSlots(r, places)
+	table := d.makeTable(r, slots, legs)
+	spec := d.makeSpec(id, r, &table)
 	d.generations++
 	spec.Generation = d.generations
 	spec.Resume = positionsOf(x.Turn, r.Members)
@@ -114,14 +114,12 @@ func (d *directory) restore(x *statefile.Group, places []locate.Location) (*grou
 	}
 	d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 	d.groups[r.Group], d.byID[id] = g, g
-	g.slots, g.registeredAt, g.generation = slots, x.RegisteredAt, spec.Generation
+	g.slots, g.legs, g.registeredAt, g.generation = slots, legs, x.RegisteredAt, spec.Generation
 	g.kept.turn, g.kept.records = x.Turn, make(map[netip.Addr]envelope.MemberRecord)
 	for _, m := range r.Members {
 		g.kept.records[m.IP] = m
 	}
-	d.hosts.setMembers(g, slots)
-	g.setRemote()
-	g.setRegistration(r)
+	d.setSlots(g, r)
 	return g, nil
 }
 

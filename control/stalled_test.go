@@ -31,7 +31,8 @@ func TestSourceTimeout(t *testing.T) {
 		{18, 3, 4 * 4096 << 18 * time.Nanosecond},
 	} {
 		r := envelope.Registration{SenderTimeout: c.timeout, SenderRetries: c.retries}
-		if got := makeSpec(0, &r, &dataplane.Table{}, &groupDefaults{sourceTimeout: 2 * time.Second}).SourceTimeout; got != c.want {
+		d := directory{defaults: groupDefaults{sourceTimeout: 2 * time.Second}}
+		if got := d.makeSpec(0, &r, &dataplane.Table{}).SourceTimeout; got != c.want {
 			t.Errorf("timeout %d, %d retries: %v, want %v", c.timeout, c.retries, got, c.want)
 		}
 	}
@@ -44,7 +45,7 @@ func TestSourceTimeout(t *testing.T) {
 // was set does not.
 func TestR59_OnlyTheDefaultFollows(t *testing.T) {
 	r := &envelope.Registration{Group: netip.MustParseAddr("10.77.254.1"), DeadAfter: envelope.DefaultDeadAfter}
-	at := func() time.Duration { return makeSpec(0, r, &dataplane.Table{}, &groupDefaults{}).DeadAfterMax }
+	at := func() time.Duration { return new(directory).makeSpec(0, r, &dataplane.Table{}).DeadAfterMax }
 	if d := at(); d < 200*time.Millisecond || d > 250*time.Millisecond {
 		t.Errorf("undeclared, with the usual sender: %v", d)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/control/locate"
-	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -49,52 +48,8 @@ func membersHere(r *envelope.Registration) *envelope.Registration {
 	return &here
 }
 
-// newSlots returns the slots of a registration whose members are all new. places are the
-// locations of those that are here, in their order.
-func newSlots(r *envelope.Registration, places []locate.Location) []slot {
-	slots := make([]slot, len(r.Members))
-	legs := make(map[mcast.Neighbor]mcast.LegID)
-	next := mcast.LegID(0)
-	for i := range slots {
-		s := &slots[i]
-		s.record = r.Members[i]
-		if r.Tree != nil {
-			s.behind = r.Tree.Legs[i]
-		}
-		id, ok := legs[s.behind]
-		if s.isHere() || !ok {
-			id = next
-			legs[s.behind] = id
-			next++
-		}
-		s.leg = id
-		if s.isHere() {
-			s.location, places = places[0], places[1:]
-		}
-	}
-	return slots
-}
-
 // isHere reports whether the member is at this switch.
 func (s *slot) isHere() bool { return s.behind == envelope.NoNeighbour }
-
-// legsOf returns the legs of a group with members at other switches, nil for any other.
-func (d *directory) legsOf(slots []slot) (legs []dataplane.Leg) {
-	if !slices.ContainsFunc(slots, func(s slot) bool { return !s.isHere() }) {
-		return nil
-	}
-	for i := range slots {
-		s := &slots[i]
-		for int(s.leg) >= len(legs) {
-			legs = append(legs, dataplane.Leg{})
-		}
-		if !s.isHere() {
-			l, _ := d.linkTo(s.behind)
-			legs[s.leg] = dataplane.Leg{Neighbour: s.behind, Port: l.port}
-		}
-	}
-	return legs
-}
 
 // checkLinks returns a rejection that names the first member behind a neighbour that is not
 // known (any more).
@@ -115,9 +70,6 @@ func (d *directory) checkLinks(r *envelope.Registration) envelope.Verdict {
 // unless they have changed since: the answers of hosts are fresh for a second, and the
 // switches of a tree need longer.
 func (d *directory) Check(r *envelope.Registration, key envelope.KeyID) envelope.Verdict {
-	if p := d.notYet(r); p != nil {
-		return rejected(*p)
-	}
 	places, verdict := d.check(r, key)
 	if verdict.Kind == envelope.VerdictAccepted {
 		d.noteChecked(r, places)
@@ -138,27 +90,32 @@ const checkedTTL = 30 * time.Second
 
 func (d *directory) noteChecked(r *envelope.Registration, places []locate.Location) {
 	c := checkedRegistration{reg: r, places: places, at: d.now()}
-	for _, m := range membersHere(r).Members {
+	fresh, _ := d.newHere(r)
+	for _, m := range fresh.Members {
 		c.kernel = append(c.kernel, d.hosts.byIP[m.IP].location)
 	}
 	d.checked[r.Group] = c
 }
 
-// takeChecked returns the locations that Check has found for r, if they are still those of
-// the members' hosts; else nil.
-func (d *directory) takeChecked(r *envelope.Registration) []locate.Location {
+// takeChecked returns the locations that Check has found for r, and whether they are still
+// those of the members' hosts.
+func (d *directory) takeChecked(r *envelope.Registration) ([]locate.Location, bool) {
 	c, ok := d.checked[r.Group]
 	delete(d.checked, r.Group)
 	if !ok || c.reg != r || d.checkLinks(r) != accepted {
-		return nil
+		return nil, false
 	}
-	for i, m := range membersHere(r).Members {
+	fresh, verdict := d.newHere(r)
+	if verdict != accepted || len(fresh.Members) != len(c.kernel) {
+		return nil, false
+	}
+	for i, m := range fresh.Members {
 		h := d.hosts.byIP[m.IP]
 		if h == nil || h.lookupErr != nil || !sameLocation(h.location, c.kernel[i]) {
-			return nil
+			return nil, false
 		}
 	}
-	return c.places
+	return c.places, true
 }
 
 // expireChecked forgets registrations that were not installed.
@@ -175,7 +132,7 @@ func (d *directory) setNeighbours(g *group, slots []slot) {
 	}
 	g.neighbours = nil
 	for i := range slots {
-		if n := slots[i].behind; n != envelope.NoNeighbour && !slices.Contains(g.neighbours, n) {
+		if n := slots[i].behind; n != envelope.NoNeighbour && !slots[i].gone && !slices.Contains(g.neighbours, n) {
 			g.neighbours = append(g.neighbours, n)
 			if d.over[n] == nil {
 				d.over[n] = make(map[*group]struct{})
@@ -217,40 +174,4 @@ func (d *directory) portOf(s *slot) int {
 		return l.port
 	}
 	return -1
-}
-
-// treeSpec returns the place of this switch in the tree of r's data: a parent without
-// members behind it has no part in that.
-func treeSpec(r *envelope.Registration) mcast.TreeSpec {
-	t := mcast.TreeSpec{Epoch: uint32(r.Epoch)}
-	if r.Tree != nil && slices.Contains(r.Tree.Legs, r.Tree.Parent) {
-		t.Parent = r.Tree.Parent
-	}
-	return t
-}
-
-// legSpecs returns the core's legs of a registration with these slots.
-func legSpecs(r *envelope.Registration, t *dataplane.Table) (legs []mcast.LegSpec) {
-	if t.Legs == nil {
-		for i := range t.Destinations {
-			legs = append(legs, legSpec(&t.Destinations[i]))
-		}
-		return legs
-	}
-	levels := make(map[mcast.Neighbor]uint8)
-	if r.Tree != nil {
-		for _, n := range r.Tree.Neighbours {
-			levels[n.Neighbour] = uint8(n.Levels)
-		}
-	}
-	legs = make([]mcast.LegSpec, len(t.Legs))
-	for i := range t.Destinations {
-		to := &t.Destinations[i]
-		if l := t.Legs[to.Leg]; l.Neighbour != envelope.NoNeighbour {
-			legs[to.Leg] = mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(l.Port), Neighbor: l.Neighbour, Levels: levels[l.Neighbour]}
-		} else {
-			legs[to.Leg] = legSpec(to)
-		}
-	}
-	return legs
 }

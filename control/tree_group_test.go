@@ -72,7 +72,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		if len(d.over) != 2 || len(d.over[1]) != 1 || len(d.over[2]) != 1 {
 			t.Errorf("groups over neighbours: %v", d.over)
 		}
-		table := d.makeTable(r, g.slots)
+		table := d.makeTable(r, g.slots, g.legs)
 		if want := []dataplane.Leg{{Neighbour: 2, Port: 3}, {}, {Neighbour: 1, Port: 2}, {}}; !reflect.DeepEqual(table.Legs, want) {
 			t.Errorf("legs %+v, want %+v", table.Legs, want)
 		}
@@ -83,7 +83,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		if want := "[0 1 2 0 3 0] [-1 0 -1 -1 1 -1]"; fmt.Sprint(legs, ports) != want {
 			t.Errorf("legs and ports of the members: %v %v, want %s", legs, ports, want)
 		}
-		spec := makeSpec(0, r, &table, &d.defaults)
+		spec := d.makeSpec(0, r, &table)
 		want := []mcast.LegSpec{{Kind: mcast.Forwarded, Port: 3, Neighbor: 2, Levels: 2}, {Port: 0}, {Kind: mcast.Forwarded, Port: 2, Neighbor: 1, Levels: 1}, {Port: 1}}
 		if !reflect.DeepEqual(spec.Legs, want) {
 			t.Errorf("the core's legs %+v, want %+v", spec.Legs, want)
@@ -118,7 +118,7 @@ func TestGroupWithMembersElsewhere(t *testing.T) {
 		for _, i := range []int{3, 0, 5} {
 			d.RemoveMember(r.Group, r.Members[i].Key(), envelope.Left)
 		}
-		table := d.makeTable(r, d.groups[r.Group].slots)
+		table := d.makeTable(r, d.groups[r.Group].slots, d.groups[r.Group].legs)
 		if table.Destinations[3].Gone != true || table.Destinations[2].Gone {
 			t.Errorf("%+v", table.Destinations)
 		}

@@ -165,3 +165,11 @@ func (c *control) behind(m *api.Member, n mcast.Neighbor) {
 		m.Port, m.MAC, m.Switch = c.ports[a.Port].Name, a.MAC.String(), a.ID.String()
 	}
 }
+
+// generationOfTree returns how often the tree of a group was built; g may be nil.
+func (g *group) generationOfTree() uint64 {
+	if g == nil || g.reg.Tree == nil {
+		return 0
+	}
+	return g.reg.Tree.Generation
+}

@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -29,6 +30,7 @@ type Table struct {
 	PMTU         int
 	Destinations []Destination // by MemberID
 	Legs         []Leg         // by LegID; nil: every member is here, and has the leg of its own number
+	Layout       uint32        // mcast.TreeSpec.Layout, if there are legs to neighbours
 }
 
 // Destination is a member of a group, and where it is.
@@ -47,11 +49,14 @@ type Leg struct {
 	Port      int            // of the neighbour
 }
 
-// Update is a change of a group's members. Members that it does not name are not touched.
+// Update is a change of a group's members, and of its place in a tree. Members that it does not
+// name are not touched.
 type Update struct {
 	Remove []mcast.MemberID
+	Move   []mcast.MoveMember
 	Add    []mcast.AddMember
-	Table  Table // after the update
+	Tree   *mcast.TreeSpec // nil: as before
+	Table  Table           // after the update
 }
 
 // GroupState is the core's state of a group.
@@ -175,7 +180,7 @@ func (g *Group) Outcomes(o *mcast.Outcomes) error {
 func (w *worker) makeTable(t *Table) groupTable {
 	longest := rocev2.EthernetLen + rocev2.VLANLen + rocev2.MaxHeaders(t.IP.Is4()) + t.PMTU
 	x := groupTable{
-		ip: t.IP, qpn: t.QPN, maxFrameBytes: longest,
+		ip: t.IP, qpn: t.QPN, layout: t.Layout, maxFrameBytes: longest,
 		maxBuffers: (longest + w.umem.MaxReceive() - 1) / w.umem.MaxReceive(),
 	}
 	legs := len(t.Destinations)
@@ -239,7 +244,7 @@ func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
 
 // updateGroup applies u to the core and to the tables of a group.
 func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
-	op := mcast.UpdateMembers{Group: id, Add: u.Add}
+	op := mcast.UpdateMembers{Group: id, Move: u.Move, Add: u.Add, Tree: u.Tree}
 	var st mcast.GroupStatus
 	w.core.Snapshot(id, &st)
 	for _, m := range u.Remove {
@@ -247,15 +252,28 @@ func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
 			op.Remove = append(op.Remove, m)
 		}
 	}
+	old := w.groups[id]
+	w.groups[id] = t.withLeaving(&old, op.Remove)
 	if err := w.core.Apply(w.readClock(), op, &w.out); err != nil {
+		w.groups[id] = old
 		return err
 	}
-	// Under the old table: a removal may release feedback for the source, which may
-	// itself be leaving.
 	w.sendApplied()
 	w.setTable(id, t)
 	w.setSessions(id)
 	return nil
+}
+
+// withLeaving returns t, the table after an update, with the members that leave by it where
+// they were before: a removal may release feedback for the source, which may itself be leaving.
+func (t *groupTable) withLeaving(old *groupTable, leaving []mcast.MemberID) groupTable {
+	x := *t
+	x.legs, x.members = slices.Clone(t.legs), slices.Clone(t.members)
+	for _, id := range leaving {
+		m := old.members[id]
+		x.members[id], x.legs[m.leg] = m, old.legs[m.leg]
+	}
+	return x
 }
 
 // Positions reads the positions of the group's members, and their number. It returns false

@@ -51,4 +51,10 @@ var _ = []mutant.Mutant{
 	mutant.New("only one worker knows the neighbours", "Between switches", mutant.In((*Plane).SetNeighbours,
 		"for i, x := range w.ports {",
 		"for i, x := range w.ports[:(1-w.$1)*2] {", worker{}.index)),
+	mutant.New("feedback for a member that leaves goes to the one that takes its place", "Between switches", mutant.In((*groupTable).withLeaving,
+		"x.members[id], x.legs[m.leg] = m, old.legs[m.leg]",
+		"_ = m")),
+	mutant.New("edges have the sessions of their neighbours", "Between switches", mutant.In(edgeSession,
+		"uint64(layout)*0x9E3779B97F4A7C15",
+		"uint64(layout)*0")),
 }

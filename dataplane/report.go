@@ -134,6 +134,15 @@ func (w *worker) portOf(n mcast.Neighbor) int {
 	return -1
 }
 
+// edgeSession returns the session of a group's edge to a neighbour: another one with each
+// session of the neighbours, and with each layout of the tree, since an edge may be made anew with
+// it at one end alone.
+func edgeSession(session uint64, layout uint32) uint64 {
+	x := session ^ uint64(layout)*0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	return max(1, x^x>>27)
+}
+
 // setSessions tells the core the present sessions with the neighbours of a group; those
 // that it knows already change nothing.
 func (w *worker) setSessions(id mcast.GroupID) {
@@ -147,7 +156,7 @@ func (w *worker) setSessions(id mcast.GroupID) {
 		}
 		session := uint64(0)
 		if p := w.ports[l.port]; l.isUp(p) {
-			session = p.neighbour.session
+			session = edgeSession(p.neighbour.session, w.groups[id].layout)
 		}
 		w.coreCalls++
 		w.out.MaxResends = -1

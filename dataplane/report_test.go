@@ -38,7 +38,7 @@ func TestReportsAreAuthentic(t *testing.T) {
 		w := leaf.all[0]
 		message := func(change func(*token.Message)) []byte {
 			_, _, seen, _ := w.core.ReportNumbers(0, 12)
-			m := token.Message{Group: n.group, Session: token.SessionOf(n.session, 1), Seq: seen + 1, Report: token.Report{Term: token.FirstTerm(1) + 7}}
+			m := token.Message{Group: n.group, Session: token.SessionOf(edgeSession(n.session, 0), 1), Seq: seen + 1, Report: token.Report{Term: token.FirstTerm(1) + 7}}
 			change(&m)
 			return m.AppendBinary(nil)
 		}

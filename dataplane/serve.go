@@ -222,7 +222,8 @@ type groupTable struct {
 	maxBuffers     int  // of its longest packet
 	acrossIsolated bool // members are behind several isolated ports
 	forwards       bool // there are forwarded legs
-	maxFrameBytes  int  // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
+	layout         uint32
+	maxFrameBytes  int // bytes of its longest packet on a link, without FCS, preamble and gap; 0: the port's limit
 	lastACK        lastACK
 }
 

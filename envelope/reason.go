@@ -120,7 +120,7 @@ type TreeLimit uint64
 const (
 	LimitQuorum TreeLimit = 1
 	LimitByHand TreeLimit = 2
-	LimitUpdate TreeLimit = 3
+	LimitMove   TreeLimit = 3
 )
 
 // String names l.
@@ -130,8 +130,8 @@ func (l TreeLimit) String() string {
 		return "policy quorum"
 	case LimitByHand:
 		return "registration by hand"
-	case LimitUpdate:
-		return "update: register the group anew"
+	case LimitMove:
+		return "a member that has moved to another switch: it has to leave, and to join with another queue pair"
 	}
 	return "unknown limit"
 }

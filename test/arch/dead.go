@@ -14,8 +14,7 @@ import (
 // reason. A name of a package of tests needs none: TestExportsAreUsed counts their uses in
 // tests.
 var mayBeUnused = map[string]string{
-	"mcast/token.Machine.SetEpoch":          "for updates that raise the epoch",
-	"envelope.Registrar.GroupRoutesChanged": "for package control, once it follows the routes of trees",
+	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
 	"control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
 	"config.Secret.MarshalJSON":          "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",

@@ -9,10 +9,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
 	"github.com/gleam-rdma/gleam/endpoint"
@@ -21,16 +25,19 @@ import (
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
+	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
-// fabricRig is a fabric with a switch of this process in each of its switches, and hosts that
-// answer envelopes.
+// fabricRig is a fabric with a switch in each of its switches, and hosts that answer envelopes.
+// The switches are of this process, or gleamds.
 type fabricRig struct {
 	t       testing.TB
 	ctx     context.Context
 	fab     *fabric.Fabric
 	top     *fabric.Topology
-	engines map[string]*fabricEngine
+	engines map[string]*fabricEngine // of this process
+	gleamds map[string]*testbed.Gleamd
+	key     []byte // of envelopes
 	hosts   []*fabricHost
 	v6      bool
 }
@@ -75,13 +82,47 @@ func newFabricRig(t testing.TB, c fabric.Config, more string, v6 bool) *fabricRi
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	c.Count = true
-	r := &fabricRig{t: t, ctx: ctx, top: c.Topology, fab: labtest.Fabric(t, c), engines: make(map[string]*fabricEngine), v6: v6}
+	r := &fabricRig{t: t, ctx: ctx, top: c.Topology, fab: labtest.Fabric(t, c), engines: make(map[string]*fabricEngine), key: fabricKeys[0], v6: v6}
 	for _, s := range r.fab.Switches {
 		r.engines[s.Name] = r.startSwitch(s, more)
 	}
 	if err := r.fab.WaitRouted(ctx); err != nil {
 		t.Fatal(err)
 	}
+	for _, h := range r.fab.Hosts {
+		r.openHost(h)
+	}
+	return r
+}
+
+// newProcessRig makes the fabric with a gleamd in every switch, which can be restarted and killed.
+func newProcessRig(t testing.TB, c fabric.Config) *fabricRig {
+	t.Helper()
+	labtest.Require(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
+	t.Cleanup(cancel)
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} { // gleamd becomes another user
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Count = true
+	f, err := testbed.BuildFabric(ctx, testbed.FabricConfig{Dir: dir, Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, s := range f.Switches {
+				t.Logf("%s: %s", s.Name, f.Gleamds[s.Name].Process.Output())
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &fabricRig{t: t, ctx: ctx, top: c.Topology, fab: f.Fabric, gleamds: f.Gleamds, key: f.Key}
 	for _, h := range r.fab.Hosts {
 		r.openHost(h)
 	}
@@ -145,7 +186,7 @@ func (r *fabricRig) openHost(h *fabric.Host) {
 }
 
 func (r *fabricRig) hostConfig() endpoint.HostConfig {
-	return endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{1: fabricKeys[0]}, Send: 1}}
+	return endpoint.HostConfig{Auth: envelope.Auth{Keys: envelope.Keys{testbed.KeyID: r.key}, Send: testbed.KeyID}}
 }
 
 // fabricMembers are the members of a group, with a region each.
@@ -155,6 +196,14 @@ type fabricMembers struct {
 	hosts   []*fabricHost
 	groups  []*endpoint.Group
 	regions []endpoint.MR
+	joined  []fabricJoiner // since, and not among the others yet
+}
+
+// fabricJoiner is a host that has joined a group that was there.
+type fabricJoiner struct {
+	host   *fabricHost
+	group  *endpoint.Group
+	region endpoint.MR
 }
 
 // exchange is the number of groups that have been made: each has a port for the exchange.
@@ -213,15 +262,20 @@ func (m *fabricMembers) fill(from int) {
 // writeAll sends a region by WRITEs of message bytes each, and waits for their completions, after
 // which it calls completed with their number.
 func (r *fabricRig) writeAll(qp endpoint.QP, mr endpoint.MR, base uint64, rkey uint32, message int, completed func(int)) error {
+	return r.writePart(qp, mr, 0, mr.Len(), base, rkey, message, completed)
+}
+
+// writePart is writeAll for size bytes of the region from offset on.
+func (r *fabricRig) writePart(qp endpoint.QP, mr endpoint.MR, offset, size int, base uint64, rkey uint32, message int, completed func(int)) error {
 	const depth = 32
-	n := (mr.Len() + message - 1) / message
+	n := (size + message - 1) / message
 	var wc [depth]endpoint.Completion
 	for posted, done := 0, 0; done < n; {
 		for ; posted < n && posted-done < depth; posted++ {
-			at := posted * message
+			at := offset + posted*message
 			wr := endpoint.SendWR{
 				ID: uint64(posted), Op: endpoint.Write, RemoteAddr: base + uint64(at), RKey: rkey,
-				Local: endpoint.Segment{MR: mr, Offset: at, Len: min(message, mr.Len()-at)},
+				Local: endpoint.Segment{MR: mr, Offset: at, Len: min(message, offset+size-at)},
 			}
 			if _, err := qp.PostSend(wr); err != nil {
 				return err
@@ -269,8 +323,7 @@ func (m *fabricMembers) mustSend(from, message int) {
 func (r *fabricRig) describe(ip netip.Addr) string {
 	var b strings.Builder
 	for _, s := range r.fab.Switches {
-		g, err := r.engines[s.Name].Group(ip)
-		st, _ := r.engines[s.Name].Stats()
+		g, st, err := r.groupAt(s.Name, ip)
 		if err != nil {
 			fmt.Fprintf(&b, "%s: %v\n", s.Name, err)
 			continue
@@ -278,6 +331,23 @@ func (r *fabricRig) describe(ip netip.Addr) string {
 		fmt.Fprintf(&b, "%s: %s source %v ack 0x%06x next 0x%06x waits for %v, %+v drops %v normal %v\n", s.Name, g.State, g.Source, g.AckPSN, g.NextPSN, g.WaitsFor, g.Counters, st.Drops, st.Normal)
 	}
 	return b.String()
+}
+
+// groupAt is what a switch says of a group, and of itself.
+func (r *fabricRig) groupAt(name string, ip netip.Addr) (g *api.Group, s *api.Stats, err error) {
+	if e := r.engines[name]; e != nil {
+		if g, err = e.Group(ip); err == nil {
+			s, err = e.Stats()
+		}
+		return g, s, err
+	}
+	c := r.gleamds[name].Client
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if g, err = c.Group(ctx, ip); err == nil {
+		s, err = c.Stats(ctx)
+	}
+	return g, s, err
 }
 
 // carried is what each direction of each link has carried.
