@@ -24,7 +24,7 @@ func (g *group) startLiveness(now time.Duration) {
 	g.applyAllPauses()
 	for i := range g.acks {
 		l := &g.activity[i]
-		l.livenessPSN, l.livenessSince = g.fwd.nxt.Prev(), now
+		l.livenessPSN, l.livenessSince, l.lastHeard = g.fwd.nxt.Prev(), now, 0 // nothing before now counts
 		l.lagPSN, l.lagSince = g.acks[i].acked, now
 	}
 	g.live.armed, g.live.at, g.live.sourceRewound = true, now+g.live.period, false

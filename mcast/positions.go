@@ -74,6 +74,19 @@ func (g *group) awaitStorage(now time.Duration, psn rocev2.PSN) Reason {
 	return AwaitsStorage
 }
 
+// waitsForFile reports whether the source has sent data that waits until the positions are
+// durable, or has been asked for it since then and has not sent it again.
+func (g *group) waitsForFile() bool {
+	return g.awaitsStorage || g.stored && g.numbering.askSource
+}
+
+// forgetAwaited forgets that the source has sent data that waits. It reports whether the
+// source is at rest now: nothing of that data was forwarded.
+func (g *group) forgetAwaited() bool {
+	g.awaitsStorage, g.numbering.askSource = false, false
+	return g.isQuiescent()
+}
+
 // lowestReceived returns the PSN of the source up to which every receiver has all.
 func (g *group) lowestReceived() rocev2.PSN {
 	m := g.agg.acked

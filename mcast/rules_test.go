@@ -154,6 +154,7 @@ func TestR83_WrongAnswers(t *testing.T)      { runTranscript(t) }
 func TestR83_SilentMembers(t *testing.T)     { runTranscript(t) }
 func TestR83_EmptyAnswers(t *testing.T)      { runTranscript(t) }
 func TestR83_NextTurn(t *testing.T)          { runTranscript(t) }
+func TestR83_TurnKept(t *testing.T)          { runTranscript(t) }
 func TestR83_Stranded(t *testing.T)          { runTranscript(t) }
 func TestR83_BetweenTurns(t *testing.T)      { runTranscript(t) }
 func TestR83_AtRest(t *testing.T)            { runTranscript(t) }

@@ -112,9 +112,11 @@ func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 
 // isQuiescent reports whether another member may become the source: everything
 // forwarded is acknowledged, and the source is not in the middle of a message (a
-// receiver that got the start of another message there would go into error).
+// receiver that got the start of another message there would go into error). A source whose
+// data waits for the file is not at rest: otherwise each turn could end before its first
+// packet is forwarded, and two sources would end each other's turns for ever.
 func (g *group) isQuiescent() bool {
-	return g.src.member == none || !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
+	return g.src.member == none || !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && !g.waitsForFile() && (g.policy.quorum == 0 || g.allCaughtUp())
 }
 
 // allCaughtUp reports whether every receiver has all that was forwarded. Without a

@@ -93,6 +93,9 @@ func (g *group) nakFirstPacket(k MemberID, s rocev2.Syndrome, out *Output) {
 // and only the source has that. At the end of a message it evicts the receivers that lack
 // data, because nobody can send it to them; it fails the group if too few would remain.
 func (g *group) abandonSource(out *Output) {
+	if g.waitsForFile() && g.forgetAwaited() {
+		return
+	}
 	if g.endUnknown() {
 		g.endResume()
 		g.fwd.midMessage = false // every receiver has the same, and nothing of a message is on its way

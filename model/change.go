@@ -110,10 +110,10 @@ type membership struct {
 // changeable reports whether the next change can be made at switch sw.
 func (w *World) changeable(sw int) bool {
 	r := &w.switches[sw]
-	if r.changed == len(w.cfg.Changes) || r.failed {
+	if r.form.changed == len(w.cfg.Changes) || r.failed {
 		return false
 	}
-	for _, j := range w.cfg.Changes[r.changed].Join {
+	for _, j := range w.cfg.Changes[r.form.changed].Join {
 		h := &w.hosts[j.Host]
 		if h.dead || w.nearestSwitch[sw][j.Host] != 0 { // the conditions hold at the host's own switch
 			continue
@@ -146,7 +146,7 @@ func (w *World) midMessage(i int) bool {
 // change makes the next change at switch sw.
 func (w *World) change(sw int) {
 	r := &w.switches[sw]
-	c := &w.cfg.Changes[r.changed]
+	c := &w.cfg.Changes[r.form.changed]
 	w.snapshot(sw, &w.before)
 	w.leave(c)
 	for i := range w.hosts {
@@ -158,20 +158,21 @@ func (w *World) change(sw int) {
 		w.renumber(sw, j)
 	}
 	op, f := w.operation(sw, r.membership, c, &w.before)
-	r.memberships[r.changed] = nil // the membership differs from here on
-	r.changed++
-	r.membership, r.memberships[r.changed] = f, f
+	delete(r.memberships, r.form) // the membership differs from here on
+	r.form.changed++
+	r.membership, r.memberships[r.form] = f, f
 	if err := f.dev.Apply(w.now, op, &w.swOut); err != nil {
 		w.fault(sw, "%v: %v", c, err)
 		return
 	}
+	w.registered(sw, c)
 	w.snapshot(sw, &w.after)
 	if c.Again {
 		clear(r.legs)
 		r.nakRank, r.nakPSN = 0, 0
 	}
 	w.noteTop(sw)
-	w.promise(c, r.changed)
+	w.promise(c, r.form.changed)
 	w.checkLeft(sw, c)
 	w.op = op
 	w.forwarded(sw, nil)
@@ -297,25 +298,34 @@ func (f *membership) member(i int) mcast.MemberID {
 	panic("model: no member")
 }
 
-// formAt returns the membership at switch sw after a number of changes, with a device for
-// it in an unspecified state.
-func (w *World) formAt(sw, changes int) (*membership, error) {
+// formAt returns the membership at switch sw of a form, with a device for it in an
+// unspecified state.
+func (w *World) formAt(sw int, key formKey) (*membership, error) {
 	r := &w.switches[sw]
-	if f := r.memberships[changes]; f != nil {
+	if f := r.memberships[key]; f != nil {
 		return f, nil
 	}
-	f := w.firstForm(sw)
+	f, spec := w.firstForm(sw), r.spec
+	if key.restarted {
+		var err error
+		if f, spec, err = w.restartForm(sw, key.absent); err != nil {
+			return nil, err
+		}
+		if key.resumed {
+			spec.Resume = f.positions(&record{})
+		}
+	}
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
 	var out mcast.Output
-	if err := s.Apply(w.now, mcast.PutGroup{Spec: r.spec}, &out); err != nil {
+	if err := s.Apply(w.now, mcast.PutGroup{Spec: spec}, &out); err != nil {
 		return nil, err
 	}
 	f.dev = s
 	if w.wrap != nil {
-		f.dev = w.wrap(s, r.spec)
+		f.dev = w.wrap(s, spec)
 	}
 	var st mcast.GroupStatus
-	for k := range changes {
+	for k := key.since; k < key.changed; k++ {
 		f.look(&st, len(w.hosts))
 		op, next := w.operation(sw, f, &w.cfg.Changes[k], &st)
 		if err := f.dev.Apply(w.now, op, &out); err != nil {
@@ -323,7 +333,7 @@ func (w *World) formAt(sw, changes int) (*membership, error) {
 		}
 		f = next
 	}
-	r.memberships[changes] = f
+	r.memberships[key] = f
 	return f, nil
 }
 
@@ -361,7 +371,7 @@ func (w *World) promise(c *Change, number int) {
 	var top [maxSources]uint8
 	for sw := range w.switches {
 		r := &w.switches[sw]
-		if r.changed < number {
+		if r.form.changed < number {
 			return
 		}
 		for s := range top {

@@ -216,9 +216,9 @@ func (w *World) hasPendingNAK(sw, k int) bool {
 	if w.cfg.Fair && k == rank(rocev2.SyndromeRNR) && a.Acked.Next() == a.Nxt && w.waited(int(a.Source)) {
 		return true
 	}
-	// The other reason is a request for a message that has waited for members to join, or
-	// to show their numbering.
-	return a.Failed && k == rank(a.FailSyndrome) || len(w.cfg.Changes) > 0 && k == 1 && a.Acked.Next() == a.Nxt
+	// The other reason is a request for a message that has waited for members to join or to
+	// show their numbering, or for the file.
+	return a.Failed && k == rank(a.FailSyndrome) || (len(w.cfg.Changes) > 0 || w.cfg.Stored) && k == 1 && a.Acked.Next() == a.Nxt
 }
 
 // waited reports whether a host other than src has begun to send, and is not done.

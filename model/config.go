@@ -36,8 +36,10 @@ type Bounds struct {
 	Lose      int // packets lost
 	Duplicate int // packets delivered twice
 	Reorder   int // packets delivered before the one ahead of them
-	Delay     int // timers that fire while packets are in flight
+	Delay     int // timers that fire while packets are in flight, or something is being stored
 	PortFull  int // times that the queue of a port is full
+	Restart   int // switches that restart
+	Store     int // records that are stored without need
 }
 
 // Config is one scenario.
@@ -81,6 +83,11 @@ type Config struct {
 	// Changes are made by the control plane, in this order, each at any moment, and at
 	// different moments at different switches.
 	Changes []Change
+	// Stored has the positions of the members stored, in a file that a restart leaves (R83). It
+	// needs Probe.
+	Stored bool
+	// FileFails lets writes to the file fail unnoticed.
+	FileFails bool
 	// Timeout is the retransmission timeout of the hosts' queue pairs; 0 is the default
 	// here. A source gives up after eight timeouts: 32 ms by default, of which a
 	// returning receiver alone takes 20 ms (R73).
@@ -177,12 +184,18 @@ func (c *Config) again() bool {
 	return slices.ContainsFunc(c.Changes, func(k Change) bool { return k.Again })
 }
 
+// changing reports whether the members at the switches may differ from the first ones.
+func (c *Config) changing() bool { return len(c.Changes) > 0 || c.Restart > 0 }
+
 func (c *Config) timeout() time.Duration {
 	if c.Timeout > 0 {
 		return c.Timeout
 	}
 	return timeout
 }
+
+// dead is DeadAfter at the switches of hosts: 2.5 timeouts.
+func (c *Config) dead() time.Duration { return c.timeout() * dead / timeout }
 
 func (c *Config) patience() time.Duration {
 	if c.ProbeTimeout > 0 {
@@ -239,6 +252,18 @@ func (c *Config) String() string {
 	}
 	if c.Probe {
 		s.WriteString("; numbers are verified")
+	}
+	if c.Stored {
+		s.WriteString("; positions are stored")
+		if c.Store > 0 {
+			fmt.Fprintf(&s, ", %d times without need", c.Store)
+		}
+		if c.FileFails {
+			s.WriteString(", but for those that are lost")
+		}
+	}
+	if c.Restart > 0 {
+		fmt.Fprintf(&s, "; %d restarts of a switch", c.Restart)
 	}
 	if c.Timeout > 0 {
 		fmt.Fprintf(&s, "; a timeout is %v", c.Timeout)

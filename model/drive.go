@@ -135,12 +135,15 @@ func (w *World) events(sw int) {
 	for _, e := range w.swOut.Events {
 		i := r.host[e.Member]
 		switch e.Kind {
+		case mcast.PositionsDue:
+			r.storage.due = true
 		case mcast.MemberEvicted:
+			r.storage.due = w.cfg.Stored
 			w.checkEvicted(sw, i, e.Syndrome)
 			w.hosts[i].evicted = true
 		case mcast.GroupFailed:
 			w.checkFailed(sw, i, e.Syndrome)
-			r.failed = true
+			r.failed, r.storage.due, w.untold = true, w.cfg.Stored, w.untold || !w.before.HasSource
 		case mcast.SourceChanged:
 		case mcast.NumberMismatch: // counted over packets of all interleavings that were tried: not part of the state
 		default:

@@ -39,7 +39,7 @@ func (w *World) encode(b []byte) []byte {
 	if w.cfg.Tree != Flat {
 		w.renumberReports()
 	}
-	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1))
+	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1)|flag(w.outdated, 2)|flag(w.refused, 4)|flag(w.untold, 8), byte(w.left.Restart)<<4|byte(w.left.Store))
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted)|
@@ -55,7 +55,13 @@ func (w *World) encode(b []byte) []byte {
 	for i := range w.switches {
 		r := &w.switches[i]
 		if len(w.cfg.Changes) > 0 {
-			b = append(b, byte(r.changed), r.top[0], r.top[1])
+			b = append(b, r.top[0], r.top[1])
+		}
+		if w.cfg.changing() {
+			b = r.form.encode(b)
+		}
+		if w.cfg.Stored {
+			b = r.storage.encode(b)
 		}
 		b = append(b, flag(r.failed, 1))
 		b = r.dev.AppendState(b, w.now)
@@ -141,8 +147,8 @@ func (w *World) decode(b []byte) {
 
 func (w *World) load(b []byte) (err error) {
 	w.now, w.wrong = restoreTime, nil
-	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4])}
-	w.mortal, b = b[5] != 0, b[6:]
+	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4]), Restart: int(b[6] >> 4), Store: int(b[6] & 15)}
+	w.mortal, w.outdated, w.refused, w.untold, b = b[5]&1 != 0, b[5]&2 != 0, b[5]&4 != 0, b[5]&8 != 0, b[7:]
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.started, h.dead, h.evicted = b[0]&hostStarted != 0, b[0]&hostDead != 0, b[0]&hostEvicted != 0
@@ -165,11 +171,16 @@ func (w *World) load(b []byte) (err error) {
 	for i := range w.switches {
 		r := &w.switches[i]
 		if len(w.cfg.Changes) > 0 {
-			r.changed, r.top[0], r.top[1] = int(b[0]), b[1], b[2]
-			b = b[3:]
-			if r.membership, err = w.formAt(i, r.changed); err != nil {
+			r.top[0], r.top[1], b = b[0], b[1], b[2:]
+		}
+		if w.cfg.changing() {
+			b = r.form.decode(b)
+			if r.membership, err = w.formAt(i, r.form); err != nil {
 				return err
 			}
+		}
+		if w.cfg.Stored {
+			b = r.storage.decode(b)
 		}
 		r.failed, b = b[0] != 0, b[1:]
 		if b, err = r.dev.SetState(b, w.now); err != nil {

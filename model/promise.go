@@ -43,7 +43,7 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 		}
 		return
 	}
-	if want := w.streams[src].messagesIn(n); int(f.MSN) != want && !w.cfg.again() {
+	if want := w.streams[src].messagesIn(n); int(f.MSN) != want && !w.cfg.again() && !w.restarted() {
 		w.fault(sw, "%s %06x to %s has MSN %d, complete are %d messages", what, uint32(f.PSN), name(src), f.MSN, want)
 	}
 }
@@ -181,7 +181,7 @@ func (w *World) mayBreak(i int) bool {
 		return true
 	}
 	for sw := range w.switches {
-		if w.switches[sw].failed && len(w.cfg.stream(i)) > 0 {
+		if (w.switches[sw].failed || w.refused) && len(w.cfg.stream(i)) > 0 {
 			return true
 		}
 	}
@@ -198,6 +198,11 @@ func (w *World) checkEvicted(sw, i int, why rocev2.Syndrome) {
 	case rank(why) == 3:
 		if !h.broken() {
 			w.fault(sw, "%s is evicted for syndrome %#x, and has not failed", name(i), uint8(why))
+		}
+	case w.outdated: // the file has not what it should have
+	case why == mcast.Stranded && w.restarted() && w.cfg.Policy != mcast.Quorum:
+		if !h.evicted {
+			w.fault(sw, "%s is evicted for what it lacks, and its source can send that", name(i))
 		}
 	case why == mcast.Misnumbered:
 		if !h.misnumbered {
@@ -274,6 +279,7 @@ func (w *World) checkFailed(sw, i int, why rocev2.Syndrome) {
 	}
 	switch {
 	case why == 0: // see checkLeft
+	case w.outdated || w.refused:
 	case w.cfg.Policy == mcast.Evict && left > 0:
 		w.fault(sw, "the group fails for %s, and %d others could go on", name(i), left)
 	case w.cfg.Policy == mcast.Quorum && left >= w.cfg.Quorum:

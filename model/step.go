@@ -12,8 +12,8 @@ import (
 // action is one step: its kind in the upper bits, its argument in the low four bits.
 type action uint8
 
-// Kinds of action. The argument is a link for the first four and jam, a node for
-// fire, a switch for change, a host for the rest.
+// Kinds of action. The argument is a link for the first four and portFull, a node for
+// fire, a switch for change and those of its file, a host for the rest.
 const (
 	deliver action = iota << 4
 	drop
@@ -25,6 +25,9 @@ const (
 	die
 	change
 	portFull
+	restart // with withNewer and withLoss
+	read
+	store // with fileFails
 )
 
 func (a action) kind() action { return a &^ 15 }
@@ -32,7 +35,7 @@ func (a action) arg() int     { return int(a & 15) }
 
 // actions appends every step that is possible in w.
 func (w *World) actions(as []action) []action {
-	idle := true
+	idle := !w.storing()
 	for i := range w.links {
 		n := len(w.links[i].q)
 		if n == 0 {
@@ -80,6 +83,7 @@ func (w *World) actions(as []action) []action {
 		if w.changeable(sw) {
 			as = append(as, change|action(sw))
 		}
+		as = w.fileActions(as, sw)
 	}
 	if w.mortal && !w.hosts[len(w.hosts)-1].dead {
 		as = append(as, die|action(len(w.hosts)-1))
@@ -126,6 +130,14 @@ func (w *World) fair(schedule int) (action, bool) {
 			return deliver | action(i), true
 		}
 	}
+	for sw := range w.switches {
+		switch f := &w.switches[sw].storage; {
+		case f.due:
+			return read | action(sw), true
+		case f.number != 0:
+			return store | action(sw), true
+		}
+	}
 	for i := range w.hosts {
 		if w.hosts[i].withheld > 0 && !w.hosts[i].dead {
 			return post | action(i), true
@@ -151,7 +163,7 @@ func (w *World) fair(schedule int) (action, bool) {
 // every live member, or else the group has failed and its source has been told, or has
 // been removed; and whether no change can be made.
 func (w *World) finished() bool {
-	failed, behind, told := false, false, false
+	failed, behind, told := false, false, w.untold
 	for i := range w.switches {
 		failed = failed || w.switches[i].failed
 		behind = behind || w.changeable(i)
@@ -247,6 +259,12 @@ func (w *World) do(a action) {
 	case portFull:
 		w.left.PortFull--
 		w.links[i].full, w.links[i].room = w.now+portFullTime, uint8(w.cfg.PortFullRoom)
+	case restart:
+		w.restart(i&3, i&withNewer != 0, i&withLoss != 0)
+	case read:
+		w.read(i)
+	case store:
+		w.stored(i&3, i&fileFails != 0)
 	}
 	if w.cfg.Tree != Flat {
 		w.hasten()
@@ -345,4 +363,5 @@ func (w *World) fire(n int) {
 	w.forwarded(sw, nil)
 }
 
-func (w *World) idle() bool { return w.pending() < 0 }
+// idle reports whether nothing is in flight, and nothing is being stored.
+func (w *World) idle() bool { return w.pending() < 0 && !w.storing() }

@@ -56,20 +56,20 @@ func newRecorder(w *World) *recorder {
 			continue
 		}
 		fmt.Fprintf(&r.text[sw], "# Model %s, switch %d of %d.\n# %v\n\n", w.cfg.Name, sw, len(w.switches), w.cfg)
-		r.group(w, sw)
+		r.group(w, sw, &w.switches[sw].spec)
 		fmt.Fprint(&r.text[sw], "nothing\n\n")
 	}
 	return r
 }
 
-func (r *recorder) group(w *World, sw int) {
-	t, spec := &r.text[sw], &w.switches[sw].spec
+func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
+	t := &r.text[sw]
 	var all []string
 	behind := map[mcast.Neighbor][]string{}
 	for i := range spec.Members {
-		all = append(all, name(i))
+		all = append(all, nameOf(&spec.Members[i]))
 		if n := spec.Legs[spec.Members[i].Leg].Neighbor; n != 0 {
-			behind[n] = append(behind[n], name(i))
+			behind[n] = append(behind[n], nameOf(&spec.Members[i]))
 		}
 	}
 	fmt.Fprintf(t, "group members=(%s) pmtu=%d", strings.Join(all, ","), spec.PMTU)
@@ -98,13 +98,32 @@ func (r *recorder) group(w *World, sw int) {
 			fmt.Fprintf(t, " room=%d", w.cfg.PortRoom)
 		}
 	}
+	if spec.PSNProbe > 0 {
+		fmt.Fprintf(t, " verify=%v", spec.PSNProbe)
+	}
+	if spec.Stored {
+		fmt.Fprint(t, " stored")
+	}
+	if w.stepOp == "restart" {
+		fmt.Fprint(t, " anew")
+	}
+	switch p := spec.Resume; {
+	case p == nil:
+	case p.HasSource:
+		fmt.Fprintf(t, " resume=%s", nameOf(&spec.Members[p.Source]))
+	default:
+		fmt.Fprint(t, " resume=-")
+	}
 	if spec.Window.Len > 0 {
 		fmt.Fprintf(t, " window=(%x,%x,%x)", spec.Window.Base, spec.Window.Len, spec.Window.RKey)
 	}
 	fmt.Fprintln(t)
 	for i := range spec.Members {
 		m := &spec.Members[i]
-		fmt.Fprintf(t, "%s sq=%x rq=%x", name(i), uint32(m.SQPSN), uint32(m.RQPSN))
+		fmt.Fprintf(t, "%s sq=%x rq=%x", nameOf(m), uint32(m.SQPSN), uint32(m.RQPSN))
+		if p := spec.Resume; p != nil && p.Members[i].Known {
+			fmt.Fprintf(t, " at=%x,%x", uint32(p.Members[i].Send), uint32(p.Members[i].Receive))
+		}
 		if m.Window.Len > 0 {
 			fmt.Fprintf(t, " window=%x,%x,%x", m.Window.Base, m.Window.Len, m.Window.RKey)
 		}
@@ -128,7 +147,22 @@ func (r *recorder) step(w *World, a action) {
 	case die:
 		s = name(i) + " dies"
 	case change:
-		s = fmt.Sprintf("%v at switch %d", &w.cfg.Changes[w.switches[i].changed], i)
+		s = fmt.Sprintf("%v at switch %d", &w.cfg.Changes[w.switches[i].form.changed], i)
+	case restart:
+		s = fmt.Sprintf("switch %d restarts", i&3)
+		if i&withNewer != 0 {
+			s += ", and what it was writing is durable"
+		}
+		if i&withLoss != 0 {
+			s += ", and loses what comes"
+		}
+	case read:
+		s = fmt.Sprintf("switch %d begins to store", i)
+	case store:
+		s = fmt.Sprintf("switch %d has stored", i&3)
+		if i&fileFails != 0 {
+			s += ", it believes"
+		}
 	case portFull:
 		s = fmt.Sprintf("the queue toward %s is full", w.nodeName(w.links[i].to))
 	default:
@@ -144,6 +178,15 @@ func (r *recorder) step(w *World, a action) {
 		fmt.Fprintf(&r.text[sw], "# %d. %s\n", r.steps, s)
 	}
 }
+
+// hostOf returns the host of a member.
+func hostOf(m *mcast.MemberSpec) int {
+	ip := m.IP.As4()
+	return int(ip[3]) - 1
+}
+
+// nameOf returns its name.
+func nameOf(m *mcast.MemberSpec) string { return name(hostOf(m)) }
 
 func (w *World) nodeName(n node) string {
 	if int(n) < len(w.hosts) {
@@ -175,10 +218,10 @@ var opNames = map[rocev2.Opcode]string{
 // served records an input of a switch, nil for a deadline, and its output.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
-	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter || w.cfg.Tree != Flat {
+	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter || w.cfg.Tree != Flat || w.cfg.Probe {
 		r.now[sw] = w.now
 		switch {
-		case in == nil && w.op == nil && w.arrived == nil && w.recordSession == 0:
+		case in == nil && w.op == nil && w.stepOp == "" && w.arrived == nil && w.recordSession == 0:
 			fmt.Fprintf(t, "time +%v\n----\n", later)
 		case later > 0:
 			fmt.Fprintf(t, "clock +%v\n----\nnothing\n\n", later)
@@ -187,13 +230,15 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	switch {
 	case w.op != nil:
 		r.update(t, w, sw)
+	case w.stepOp != "":
+		fmt.Fprintf(t, "%s\n----\n", w.stepOp)
 	case w.recordSession != 0:
 		fmt.Fprintf(t, "session nbr=%d 1\n----\n", w.recordSession)
 	case w.arrived != nil:
 		r.report(t, w.arrived)
 	case in == nil:
 	case in.Op == rocev2.Acknowledge:
-		r.feedback(t, in)
+		r.feedback(t, w, in)
 	default:
 		fmt.Fprintf(t, "data psn=%x op=%s", uint32(in.PSN), opNames[in.Op])
 		if in.Src != hostIP(0) {
@@ -249,11 +294,11 @@ func fields(t *strings.Builder, m *token.Message, number, flag string) {
 
 // update records a change of the members.
 func (r *recorder) update(t *strings.Builder, w *World, sw int) {
-	op, ok := w.op.(mcast.UpdateMembers)
-	if !ok {
-		r.group(w, sw)
+	if put, ok := w.op.(mcast.PutGroup); ok {
+		r.group(w, sw, &put.Spec)
 		return
 	}
+	op := w.op.(mcast.UpdateMembers)
 	fmt.Fprint(t, "update")
 	if len(op.Remove) > 0 {
 		var names []string
@@ -265,12 +310,11 @@ func (r *recorder) update(t *strings.Builder, w *World, sw int) {
 	fmt.Fprintln(t)
 	for i := range op.Add {
 		m := &op.Add[i].Member
-		ip := m.IP.As4()
-		fmt.Fprintf(t, "%s sq=%x rq=%x", name(int(ip[3])-1), uint32(m.SQPSN), uint32(m.RQPSN))
+		fmt.Fprintf(t, "%s sq=%x rq=%x", nameOf(m), uint32(m.SQPSN), uint32(m.RQPSN))
 		if int(m.Leg) < len(w.switches[sw].spec.Legs) {
 			fmt.Fprintf(t, " slot=%s", name(int(m.Leg)))
 		}
-		if n := uint32(ip[3]); m.Number != n {
+		if m.Number != uint32(hostOf(m))+1 {
 			fmt.Fprintf(t, " number=%d", m.Number)
 		}
 		fmt.Fprintln(t)
@@ -285,7 +329,7 @@ func (r *recorder) neighbour(t *strings.Builder, in *mcast.Packet) {
 	fmt.Fprint(t, "\n----\n")
 }
 
-func (r *recorder) feedback(t *strings.Builder, in *mcast.Packet) {
+func (r *recorder) feedback(t *strings.Builder, w *World, in *mcast.Packet) {
 	fmt.Fprintf(t, "%s psn=%x", strings.ToLower(feedbackName(in.Syndrome)), uint32(in.PSN))
 	switch rank(in.Syndrome) {
 	case 2:
@@ -295,6 +339,9 @@ func (r *recorder) feedback(t *strings.Builder, in *mcast.Packet) {
 	}
 	ip := in.Src.As4()
 	fmt.Fprintf(t, " from=%s", name(int(ip[3])-1))
+	if w.cfg.Probe {
+		fmt.Fprintf(t, " msn=%d", in.MSN)
+	}
 	r.neighbour(t, in)
 }
 
@@ -318,6 +365,12 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 		}
 		fmt.Fprintln(t)
 	}
+	for i, p := range o.Probes {
+		fmt.Fprintf(t, "%s%s:%06x", [...]string{" ", "probe "}[flag(i == 0, 1)], w.legName(sw, p.Leg), uint32(p.PSN))
+		if i == len(o.Probes)-1 {
+			fmt.Fprintln(t)
+		}
+	}
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
 		msn, tag := fmt.Sprintf(" msn=%d", f.MSN), ""
@@ -336,6 +389,10 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	}
 	for i := range o.Events {
 		e := &o.Events[i]
+		if e.Kind == mcast.PositionsDue {
+			fmt.Fprintln(t, "event: positions due")
+			continue
+		}
 		what := map[mcast.EventKind]string{
 			mcast.SourceChanged: "source is", mcast.MemberEvicted: "evicted", mcast.GroupFailed: "group failed by", mcast.SourceRefused: "refused",
 		}[e.Kind]

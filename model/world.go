@@ -25,6 +25,8 @@ type Device interface {
 	AppendState(b []byte, now time.Duration) []byte
 	SetState(b []byte, now time.Duration) ([]byte, error)
 	Apply(now time.Duration, op mcast.Op, out *mcast.Output) error
+	Positions(id mcast.GroupID, p *mcast.Positions) (number uint32, ok bool)
+	PositionsStored(now time.Duration, id mcast.GroupID, number uint32, p *mcast.Positions, out *mcast.Output)
 	Requeue(c *mcast.Copy, until time.Duration) bool
 
 	SetSession(now time.Duration, id mcast.GroupID, n mcast.Neighbor, session uint64, out *mcast.Output) error
@@ -98,10 +100,11 @@ func (h *host) broken() bool { return h.qp.State() != rc.RTS }
 // switchState is a switch and the checks' records of it.
 type switchState struct {
 	*membership
-	memberships []*membership // by number of changes; nil if not made yet, or no longer needed
-	changed     int           // changes made
-	down        []int         // link by host
-	trunks      []int         // link by neighbour, from 1
+	form        formKey // of the membership
+	memberships map[formKey]*membership
+	storage     storage // its file
+	down        []int   // link by host
+	trunks      []int   // link by neighbour, from 1
 	spec        mcast.GroupSpec
 	failed      bool
 	top         [maxSources]uint8 // packets of each source that the switch has forwarded
@@ -132,6 +135,10 @@ type World struct {
 	before, after mcast.GroupStatus
 	wrong         *Violation
 	op            mcast.Op // of the change under way
+	stepOp        string   // restart or durable, while that is under way
+	outdated      bool     // something that counts as stored is not
+	refused       bool     // a switch that has restarted had failed the group
+	untold        bool     // the group has failed while una was not known: its source is not told
 	arrivals      []arrival
 	arrived       *arrival       // the report under way
 	prologue      []string       // of the transcripts: the group, and how the switches have met
@@ -195,15 +202,15 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 		}
 	}
 	w.connect(neighbours)
+	w.recorder = newRecorder(w)
 	if cfg.Tree != Flat {
-		w.recorder = newRecorder(w)
 		w.meet()
-		for sw := range w.recorder.text {
-			w.prologue = append(w.prologue, w.recorder.text[sw].String())
-		}
-		w.recorder = nil
 	}
 	w.verify()
+	for sw := range w.recorder.text {
+		w.prologue = append(w.prologue, w.recorder.text[sw].String())
+	}
+	w.recorder = nil
 	w.begin(0)
 	if w.wrong != nil {
 		return nil, fmt.Errorf("model: %s: first state: %s", cfg.Name, w.wrong.What)
@@ -312,7 +319,7 @@ func (w *World) addSwitch(sw int) error {
 		g.TurnTime = 1 // the first request of a waiting member ends a turn
 	}
 	if w.cfg.WithDeadAfter {
-		g.DeadAfter = dead
+		g.DeadAfter = w.cfg.dead()
 		if sw == 0 && w.cfg.Tree != Flat {
 			g.DeadAfter = deadBelow // otherwise it would evict a whole rack for one of its members
 		}
@@ -321,7 +328,7 @@ func (w *World) addSwitch(sw int) error {
 		g.Repair = mcast.RepairSpec{Bytes: int64(w.cfg.Repair) * frameBytes, Timeout: w.cfg.patience(), Tries: w.cfg.tries()}
 	}
 	if w.cfg.Probe {
-		g.PSNProbe = probeWait
+		g.PSNProbe, g.Stored = probeWait, w.cfg.Stored
 	}
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
@@ -340,8 +347,8 @@ func (w *World) addSwitch(sw int) error {
 	for i := range w.cfg.Changes {
 		legs += len(w.cfg.Changes[i].Join)
 	}
-	w.switches = append(w.switches, switchState{spec: g, memberships: make([]*membership, len(w.cfg.Changes)+1), legs: make([]legState, legs)})
-	f, err := w.formAt(sw, 0)
+	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs)})
+	f, err := w.formAt(sw, formKey{})
 	if err != nil {
 		return err
 	}
