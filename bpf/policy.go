@@ -31,6 +31,9 @@ type Policy struct {
 	// Lists of the configuration; nil: all hosts may send.
 	MACs      [][6]byte
 	Addresses []netip.Prefix
+	// Neighbour is the MAC address of the switch at the other end of the link, which may send
+	// although the port is locked or the lists do not have it; zeros: there is none.
+	Neighbour [6]byte
 }
 
 // VLANs is a set of VIDs.
@@ -60,6 +63,7 @@ const (
 	policyLocked
 	policyMACs
 	policyAddresses
+	policyNeighbour
 )
 
 // SetPolicy replaces the program's policy by o. Senders that the lists of o no longer have
@@ -87,11 +91,15 @@ func (p *PortProgram) SetPolicy(o *Policy) error {
 			flags |= f.bit
 		}
 	}
-	value := make([]byte, 8+len(o.VLANs)) // struct policy
+	if flags&(policyLocked|policyMACs|policyAddresses) != 0 && o.Neighbour != [6]byte{} {
+		flags |= policyNeighbour
+	}
+	value := make([]byte, 16+len(o.VLANs)) // struct policy
 	binary.NativeEndian.PutUint32(value, flags)
 	binary.NativeEndian.PutUint16(value[4:], o.PVID)
 	binary.BigEndian.PutUint16(value[6:], o.TagType)
 	copy(value[8:], o.VLANs[:])
+	copy(value[8+len(o.VLANs):], o.Neighbour[:])
 	if err := p.maps.Policies.Put(uint32(0), value); err != nil {
 		return fmt.Errorf("set the policy of %s: %w", p.ifname, err)
 	}

@@ -12,6 +12,9 @@
  *   not in the list of MAC addresses                                 DROP_ALLOW_MAC
  *   not in the list of addresses                                     DROP_ALLOW_ADDRESS
  *
+ * The last three are about hosts: the neighbour switch of the port, which has proved itself by
+ * hellos, may send all the same. Its frames have the addresses of hosts behind it.
+ *
  * Only frames for user space are checked: the bridge checks the others.
  */
 #pragma once
@@ -23,6 +26,7 @@
 #define POLICY_LOCKED 4
 #define POLICY_MACS 8
 #define POLICY_ADDRESSES 16
+#define POLICY_NEIGHBOUR 32
 
 #define MAX_STATIONS 16384
 #define MAX_ALLOWED 1024
@@ -32,6 +36,8 @@ struct policy {
 	__u16 pvid;	 /* of untagged frames; 0: none */
 	__u16 tag_type;	 /* of the bridge's VLANs, as in the frame */
 	__u8 vlans[512]; /* by VID, the lowest bit first */
+	__u8 neighbour[6]; /* MAC address, if POLICY_NEIGHBOUR is set */
+	__u8 zero[2];
 };
 
 /* A sender; vid is 0 where the bridge does not filter VLANs. */
@@ -119,7 +125,8 @@ NOINLINE enum steer_reason police(struct xdp_md *ctx, __u32 reason)
 	if (policy->flags & POLICY_BLOCKED)
 		return DROP_PORT_BLOCKED;
 	__builtin_memcpy(who.mac, eth->src, sizeof(who.mac));
-	if (policy->flags & POLICY_MACS && !bpf_map_lookup_elem(&allowed_macs, &who))
+	__u32 neighbour = policy->flags & POLICY_NEIGHBOUR && same_mac(policy->neighbour, who.mac);
+	if (policy->flags & POLICY_MACS && !neighbour && !bpf_map_lookup_elem(&allowed_macs, &who))
 		return DROP_ALLOW_MAC;
 	if (policy->flags & POLICY_VLANS) {
 		__u16 vid = 0;
@@ -131,6 +138,8 @@ NOINLINE enum steer_reason police(struct xdp_md *ctx, __u32 reason)
 			return DROP_PORT_VLAN;
 		who.vid = vid;
 	}
+	if (neighbour)
+		return reason;
 	if (policy->flags & POLICY_LOCKED && !bpf_map_lookup_elem(&stations, &who))
 		return DROP_PORT_LOCKED;
 	if (!(policy->flags & POLICY_ADDRESSES))

@@ -76,6 +76,16 @@ func TestPolicy(t *testing.T) {
 		{"solicitation from elsewhere", Policy{Addresses: []netip.Prefix{prefix("fd00:1::1/128")}}, ask("fd00:1::2"), DropAllowAddress},
 		{"solicitation from a link-local address", Policy{Addresses: []netip.Prefix{prefix("fd00:1::1/128")}}, ask("fe80::2"), XskND},
 		{"solicitation from nobody", Policy{Addresses: []netip.Prefix{prefix("fd00:1::1/128")}}, ask("::"), XskND},
+		{"a neighbour that no list has", Policy{MACs: [][6]byte{}, Addresses: []netip.Prefix{}, Neighbour: own}, roce4, XskRoCEv2},
+		{"a neighbour's envelope", Policy{MACs: [][6]byte{other}, Neighbour: own}, udp4(t, g4, testEnvelopePort), XskEnvelope},
+		{"a neighbour's ARP request", Policy{Addresses: []netip.Prefix{}, Neighbour: own}, arp(t, 1, g4), XskARP},
+		{"a neighbour at a locked port", Policy{Locked: true, Neighbour: [6]byte{own[0], own[1], own[2], own[3], own[4], 0xCC}}, set(udp4(t, g4, 4791), 11, 0xCC), XskRoCEv2},
+		{"a host beside the neighbour", Policy{MACs: [][6]byte{}, Neighbour: other}, roce4, DropAllowMAC},
+		{"a host with an address beside the neighbour", Policy{Addresses: []netip.Prefix{}, Neighbour: other}, roce4, DropAllowAddress},
+		{"a host at a locked port with a neighbour", Policy{Locked: true, Neighbour: own}, set(udp4(t, g4, 4791), 11, 0xCC), DropPortLocked},
+		{"a neighbour in another VLAN", Policy{Filters: true, TagType: 0x8100, VLANs: vlans(7), MACs: [][6]byte{}, Neighbour: own}, udp4(t, g4, 4791, vlan(8)), DropPortVLAN},
+		{"a neighbour at a blocked port", Policy{Blocked: true, Locked: true, Neighbour: own}, roce4, DropPortBlocked},
+		{"no neighbour, a sender without a MAC address", Policy{MACs: [][6]byte{}}, set(set(set(set(set(set(udp4(t, g4, 4791), 6, 0), 7, 0), 8, 0), 9, 0), 10, 0), 11, 0), DropAllowMAC},
 		{"data from a link-local address", Policy{Addresses: []netip.Prefix{prefix("fd00:1::1/128")}}, from(udp6(t, g6, 4791), offSource6, "fe80::2"), DropAllowAddress},
 	} {
 		for _, frags := range []bool{false, true} {

@@ -16,6 +16,7 @@ import (
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control/locate"
 	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Frames for groups bypass the bridge that their port belongs to. The switch applies the
@@ -43,10 +44,12 @@ type portPolicy interface {
 type bridgeFollower struct {
 	kernel  bridges
 	ports   []bridgedPort       // by slot
-	mu      sync.Mutex          // of rebound
+	mu      sync.Mutex          // of rebound and neighbours
 	rebound map[int]bridgedPort // slots whose ports have changed since the last poll
-	notify  Notify
-	bell    chan struct{} // rings when an interface has changed, for a poll at once
+	// neighbours are the switches that are up, by slot.
+	neighbours map[int]rocev2.MAC
+	notify     Notify
+	bell       chan struct{} // rings when an interface has changed, for a poll at once
 	// apply gives workers and control loop the changed state of port pi.
 	apply func(pi int, now locate.BridgePort)
 }
@@ -61,7 +64,8 @@ type bridgedPort struct {
 	stations         map[locate.Station]struct{} // of a locked port
 	failureReported  bool                        // the operator was told
 	overflowReported bool                        // the operator was told that there are more stations than room for them
-	fresh            bool                        // the program does not have the policy of state yet
+	fresh            bool                        // the program does not have the policy of state and neighbour yet
+	neighbour        rocev2.MAC                  // of the switch at the port; zeros: none is up
 }
 
 // bridgedPortOf returns the follower's state of a port that was just opened.
@@ -128,7 +132,16 @@ func (b *bridgeFollower) rebind(pi int, p *port) {
 	b.wake()
 }
 
-// takeRebound takes over what rebind has told. The stations in the program stay as long as
+// setNeighbours tells the follower which switches are up, by slot: the policies of their
+// ports, which are about hosts, let them send. It belongs to the control loop.
+func (b *bridgeFollower) setNeighbours(macs map[int]rocev2.MAC) {
+	b.mu.Lock()
+	b.neighbours = macs
+	b.mu.Unlock()
+	b.wake()
+}
+
+// takeRebound takes over what rebind and setNeighbours have told. The stations in the program stay as long as
 // the program does.
 func (b *bridgeFollower) takeRebound() {
 	b.mu.Lock()
@@ -140,6 +153,11 @@ func (b *bridgeFollower) takeRebound() {
 		b.ports[pi] = p
 	}
 	clear(b.rebound)
+	for pi := range b.ports {
+		if p, mac := &b.ports[pi], b.neighbours[pi]; p.neighbour != mac {
+			p.neighbour, p.fresh = mac, true
+		}
+	}
 }
 
 // poll updates every port. A port whose state cannot be read stays unchanged.
@@ -184,7 +202,7 @@ func (b *bridgeFollower) setPolicy(p *bridgedPort, now locate.BridgePort) error 
 	}
 	policy := bpf.Policy{
 		Blocked: now.Blocked && now.Bridge != 0, Locked: now.Locked, Filters: now.Filters, PVID: now.PVID, TagType: now.TagType,
-		VLANs: bpf.VLANs(now.Own), Addresses: p.allow.Addresses,
+		VLANs: bpf.VLANs(now.Own), Addresses: p.allow.Addresses, Neighbour: p.neighbour,
 	}
 	local := bpf.VLANs(now.Local)
 	policy.VLANs.And(&local) // as of a frame for the bridge itself

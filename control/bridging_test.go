@@ -11,6 +11,8 @@ import (
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control/locate"
+	"github.com/gleam-rdma/gleam/dataplane"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // fakeBridge is a kernel with one bridge port.
@@ -83,5 +85,40 @@ func TestBridging(t *testing.T) {
 	kernel.port = locate.BridgePort{}
 	if b.poll(); program.policy.Blocked || program.policy.Locked || program.policy.Filters || program.policy.Addresses == nil {
 		t.Errorf("it left the bridge: %+v", program.policy)
+	}
+}
+
+// A neighbour switch may send by a port whose policy is about hosts, as long as it is up, and
+// by that port alone.
+func TestPolicyAdmitsTheNeighbour(t *testing.T) {
+	program := [2]*fakeProgram{{}, {}}
+	b := &bridgeFollower{kernel: &fakeBridge{}, bell: make(chan struct{}, 1), rebound: make(map[int]bridgedPort), notify: func(bool, string, ...any) {}, apply: func(int, locate.BridgePort) {}}
+	for i := range program {
+		b.ports = append(b.ports, bridgedPort{name: "p", program: program[i], allow: &config.Allow{MACs: []config.MAC{{1}}}})
+	}
+	mac := rocev2.MAC{2, 0, 0, 0, 0, 7}
+	b.setNeighbours(map[int]rocev2.MAC{1: mac})
+	if len(b.bell) != 1 {
+		t.Error("nobody wakes the follower")
+	}
+	b.poll()
+	if program[0].set != 0 || program[1].policy.Neighbour != mac || len(program[1].policy.MACs) != 1 {
+		t.Errorf("up: %+v", program)
+	}
+	b.poll()
+	if program[1].set != 1 {
+		t.Errorf("set %d times", program[1].set)
+	}
+	b.rebind(1, &port{Port: dataplane.Port{Name: "p"}, allow: &config.Allow{}}) // another interface
+	b.ports[1].program = program[1]
+	r := b.rebound[1]
+	r.program = program[1]
+	b.rebound[1] = r
+	if b.poll(); program[1].policy.Neighbour != mac {
+		t.Errorf("another interface: %+v", program[1].policy)
+	}
+	b.setNeighbours(nil)
+	if b.poll(); program[1].policy.Neighbour != [6]byte{} {
+		t.Errorf("down: %+v", program[1].policy)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // control is the control plane of the switch: one goroutine that drives the registrar and
@@ -65,9 +66,10 @@ type control struct {
 	announcer                *announcer
 	switches                 switches
 	moves                    moves
-	onLinkChange             func()        // called when an interface has changed
-	onPortOpened             func(pi int)  // called when a slot has another interface
-	portRetryAt              time.Duration // when the state of the ports is read because of retryPorts; 0: never
+	onLinkChange             func()                   // called when an interface has changed
+	onPortOpened             func(pi int)             // called when a slot has another interface
+	onNeighbours             func(map[int]rocev2.MAC) // called with the neighbours that are up, by slot
+	portRetryAt              time.Duration            // when the state of the ports is read because of retryPorts; 0: never
 }
 
 func newControl(plane *dataplane.Plane, ports []*port, l locator, cfg *config.Config, secret [envelope.SecretLen]byte, notify Notify) (*control, error) {
@@ -86,7 +88,7 @@ func newControlAfter(k *keeper, plane *dataplane.Plane, ports []*port, l locator
 		refusals: newSampler[refusal](int(envelope.NumDrops), refusalInterval), unsendable: newSampler[unsendable](1, refusalInterval),
 		rejected: newSampler[rejection](int(envelope.NumReasons), refusalInterval),
 	}
-	c.onLinkChange, c.onPortOpened = func() {}, func(int) {}
+	c.onLinkChange, c.onPortOpened, c.onNeighbours = func() {}, func(int) {}, func(map[int]rocev2.MAC) {}
 	c.dir.defaults.stored = k != nil
 	auth, rights := keysOf(&cfg.Envelope)
 	reg, err := envelope.NewRegistrar(envelope.RegistrarConfig{

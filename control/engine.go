@@ -115,6 +115,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	}
 	e.guardLog = newPortGuardLog(ports, notify)
 	e.control.onLinkChange = e.bridges.wake
+	e.control.onNeighbours = e.bridges.setNeighbours
 	e.control.onPortOpened = func(pi int) {
 		e.bridges.rebind(pi, ports[pi])
 		e.guardLog.setPort(pi, ports[pi])

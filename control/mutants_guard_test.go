@@ -7,6 +7,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // guardMutants take bricks out of the port guard, as far as it is in Go.
 var _ = []mutant.Mutant{
+	mutant.New("a port with lists does not hear of its neighbour", "guard", mutant.In((*bridgeFollower).takeRebound,
+		"p.neighbour, p.fresh = mac, true",
+		"p.neighbour = mac")),
 	mutant.New("an unchanged count of the guard is an offence", "guard", mutant.In((*portGuardLog).poll,
 		"if err != nil || n == p.seen[r] {",
 		"if err != nil || n == 0 {")),

@@ -60,11 +60,14 @@ func (c *control) followNeighbours() {
 		return
 	}
 	var up []dataplane.Neighbour
+	macs := make(map[int]rocev2.MAC)
 	for _, a := range s.table.All() {
 		if a.Up {
+			macs[a.Port] = a.MAC
 			up = append(up, dataplane.Neighbour{ID: a.Number, Port: a.Port, MAC: a.MAC, Session: a.Session})
 		}
 	}
+	c.onNeighbours(macs)
 	if err := c.plane.SetNeighbours(up); err != nil && !errors.Is(err, errStopped) {
 		c.notify(true, "the workers do not have the present neighbours", "error", err)
 	}

@@ -45,6 +45,7 @@ type fabricRig struct {
 // fabricEngine is the switch in one of the fabric's switches.
 type fabricEngine struct {
 	*control.Engine
+	stop  func() // ends it before the test does
 	notes notes
 }
 
@@ -135,6 +136,9 @@ func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
 	t.Helper()
 	text := s.Config(fabricKeys[1]) + fmt.Sprintf("envelope: {keys: [{id: 1, secret: \"hex:%x\"}]}\n", fabricKeys[0]) +
 		"umem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n" + more
+	if strings.Contains(more, listsAtLinks) {
+		text = withListsAtLinks(s, text)
+	}
 	cfg, err := config.Parse(s.Name+".yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +148,7 @@ func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
 		t.Fatalf("switch %s: %v", s.Name, err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
 	ended := make(chan error, 1)
 	go func() { ended <- s.NS.Do(func() error { return e.Run(ctx) }) }()
 	t.Cleanup(func() {
