@@ -146,7 +146,7 @@ func (c *control) keep(ip netip.Addr) {
 	var change statefile.Change
 	s, ok := c.registrar.Saved(ip)
 	g := c.dir.groups[ip]
-	if !ok || g == nil || c.dir.defaults.psnProbe == 0 {
+	if !ok || g == nil || s.Branch != nil || c.dir.defaults.psnProbe == 0 {
 		change.DropGroup(ip)
 	} else {
 		c.readPositions(g)

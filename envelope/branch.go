@@ -156,7 +156,7 @@ func (r *Registrar) prepare(now time.Duration, g *group, t *Tree, out *Output) {
 		if g.isRebuild() { // there is time for a second one before the groups over a lost link end
 			b.left = min(b.left, r.cfg.Switch.Grace/2)
 		}
-		b.serial = uint32(r.cfg.EpochBase >> 6) // grows over restarts
+		b.serial = r.firstSerial()
 		g.branch = b
 		r.setGeneration(g)
 	}

@@ -91,11 +91,18 @@ func (r *Registrar) prepareRelay(now time.Duration, from mcast.Neighbor, m *rela
 		}
 		return
 	}
+	k := prepareKey{m.group, from}
+	if problems := r.refused(k, m.id); problems != nil {
+		r.drop(DuplicateMsg, out)
+		if m.seq == 0 {
+			r.refuseRelay(from, m.group, m.id, problems, out)
+		}
+		return
+	}
 	if p := r.mayPrepare(from, m); p != nil {
 		refuse(*p)
 		return
 	}
-	k := prepareKey{m.group, from}
 	a := r.preparing[k]
 	if a == nil || a.id != m.id || len(a.parts) != int(m.total) {
 		if a == nil && len(r.preparing) >= r.cfg.MaxPending {

@@ -73,6 +73,7 @@ func (r *Registrar) endElsewhere(now time.Duration, g *group, why EndReason, out
 func (r *Registrar) endRelay(now time.Duration, from mcast.Neighbor, m *relay, out *Output) {
 	if m.kind == relayEnd {
 		r.sendRelay(from, &relay{kind: relayEnded, id: m.id, group: m.group}, out)
+		r.endRefused(prepareKey{m.group, from}, m.id)
 		if a := r.preparing[prepareKey{m.group, from}]; a != nil && a.id == m.id {
 			r.forgetPrepare(prepareKey{m.group, from})
 		}
@@ -147,6 +148,9 @@ func (r *Registrar) renewChildren(now time.Duration, g *group, m *relay, out *Ou
 func (r *Registrar) renewChild(now time.Duration, g *group, c *child, m *relay, out *Output) {
 	b := g.branch
 	n := &relay{kind: relayRenew, id: b.id, group: g.reg.Group, serial: b.serial, tx: g.tx, lease: g.reg.Lease, whom: m.whom}
+	if !b.isRoot() && !b.renewed { // only a question
+		n.lease = 0
+	}
 	if a := r.neighbours[c.to]; a != nil {
 		v6 := g.reg.Group.Is6()
 		var list []MemberRecord
@@ -175,7 +179,7 @@ func (r *Registrar) renewRelay(now time.Duration, from mcast.Neighbor, m *relay,
 	}
 	b := g.branch
 	r.sendRelay(from, &relay{kind: relayRenewed, id: m.id, group: m.group, serial: m.serial}, out)
-	if b.renewed && int32(m.serial-b.serial) <= 0 {
+	if m.lease == 0 || b.renewed && int32(m.serial-b.serial) <= 0 {
 		r.drop(DuplicateMsg, out)
 		return
 	}
@@ -291,5 +295,6 @@ func (r *Registrar) goneMeanwhile(g, l *group, gone *Gone) *group {
 	}
 	l.noteGone(leftMember{rec, gone})
 	r.lose(l, i)
+	l.branch.loseMember(i)
 	return nil
 }

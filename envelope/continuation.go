@@ -94,14 +94,19 @@ func (g *group) dropGone(old *group) {
 		m := old.gone[k]
 		if i := g.reg.Find(k); i >= 0 && g.reg.Members[i] == m.rec {
 			g.reg.loseMember(i)
-			if b := g.branch; b.behind != nil {
-				b.behind = slices.Delete(b.behind, i, i+1)
-			}
+			g.branch.loseMember(i)
 			g.noteGone(m)
 		}
 	}
 	if old.failure != nil && !slices.Contains(g.untold, old.failure) {
 		g.untold = append(g.untold, old.failure)
+	}
+}
+
+// loseMember takes member i off what the parent has said of the members.
+func (b *branch) loseMember(i int) {
+	if b != nil && b.behind != nil {
+		b.behind = slices.Delete(b.behind, i, i+1)
 	}
 }
 
@@ -130,7 +135,8 @@ func (r *Registrar) tellUntold(now time.Duration, g *group, out *Output) {
 		if g.isRebuild() {
 			r.relayGone(now, g, gone, NoNeighbour, out)
 		} else {
-			r.tell(now, g, gone, false, NoNeighbour, out)
+			again := *gone // in this epoch
+			r.tell(now, g, &again, false, NoNeighbour, out)
 		}
 	}
 	g.untold = nil
@@ -170,11 +176,11 @@ func (g *group) hasEnded(m *relay, from mcast.Neighbor) bool {
 		m.why != NotEnded && m.why != Replaced && m.why != Removed
 }
 
-// undo takes back g, whose attempt has failed above. Where the group was before, it stays as
-// it is now until the next attempt.
+// undo takes back g, whose attempt has failed above. Where the group was before, it waits for
+// the next attempt.
 func (r *Registrar) undo(now time.Duration, g *group, from mcast.Neighbor, out *Output) {
 	if g.reg.Base != 0 || g.branch.renewed {
-		r.drop(DuplicateMsg, out)
+		r.edgeLost(now, g, from, out)
 		return
 	}
 	g.branch.endedBy = from

@@ -31,8 +31,9 @@ type fabric struct {
 	// fault decides about a relay between two switches: after which delays copies arrive.
 	fault     func(from, to int, b []byte) []time.Duration
 	captured  []capturedRelay
-	restarted bool         // a switch may have lost what it had installed
-	silent    map[int]bool // switches that neither send nor receive relays
+	restarted bool            // a switch may have lost what it had installed
+	silent    map[int]bool    // switches that neither send nor receive relays
+	severed   map[[2]int]bool // links that are cut, which routes avoid
 }
 
 type capturedRelay struct {
@@ -65,7 +66,7 @@ type fabricFlight struct {
 func newFabric(t testing.TB, n int, links [][2]int) *fabric {
 	t.Helper()
 	f := &fabric{
-		t: t, hosts: map[netip.AddrPort]machine{}, at: map[netip.Addr]int{}, events: map[netip.AddrPort][]Event{}, silent: map[int]bool{},
+		t: t, hosts: map[netip.AddrPort]machine{}, at: map[netip.Addr]int{}, events: map[netip.AddrPort][]Event{}, silent: map[int]bool{}, severed: map[[2]int]bool{},
 		fault: func(int, int, []byte) []time.Duration { return []time.Duration{hop} },
 	}
 	for i := range n {
@@ -83,8 +84,24 @@ func newFabric(t testing.TB, n int, links [][2]int) *fabric {
 
 func switchID(i int) SwitchID { return SwitchID(0x100 + i) }
 
-// boot starts switch i anew, and all its adjacencies with it.
-func (f *fabric) boot(i int) {
+// boot starts switch i anew, and all its adjacencies with it. It has forgotten all groups.
+func (f *fabric) boot(i int) { f.start(i, nil) }
+
+// reboot starts switch i anew, with the groups that it had.
+func (f *fabric) reboot(i int) {
+	var saved []SavedGroup
+	for _, ip := range f.switches[i].sw.Groups() {
+		s, ok := f.switches[i].sw.Saved(ip)
+		if !ok {
+			f.t.Errorf("switch %d: %s is not saved", i, ip)
+		}
+		saved = append(saved, s)
+	}
+	f.start(i, saved)
+}
+
+// start starts switch i anew, with some groups of before.
+func (f *fabric) start(i int, saved []SavedGroup) {
 	s := f.switches[i]
 	s.table = newTableStub()
 	f.sessions++
@@ -97,7 +114,19 @@ func (f *fabric) boot(i int) {
 		f.t.Fatal(err)
 	}
 	s.sw = sw
+	for k := range saved {
+		g := &saved[k]
+		reg := g.Registration
+		reg.Members, reg.Numbers, reg.Tree = slices.Clone(reg.Members), slices.Clone(reg.Numbers), reg.Tree.clone()
+		s.table.groups[reg.Group] = &reg
+		if err := sw.Restore(f.now, g); err != nil {
+			f.t.Errorf("switch %d: %v", i, err)
+		}
+	}
 	for n, p := range s.peers {
+		if f.severed[[2]int{min(i, p), max(i, p)}] {
+			continue
+		}
 		f.connect(i, mcast.Neighbor(n+1), p)
 	}
 }
@@ -148,7 +177,7 @@ func (f *fabric) distances(d int) []int {
 	dist[d] = 0
 	for queue := []int{d}; len(queue) > 0; queue = queue[1:] {
 		for _, p := range f.switches[queue[0]].peers {
-			if dist[p] > dist[queue[0]]+1 {
+			if dist[p] > dist[queue[0]]+1 && !f.severed[[2]int{min(p, queue[0]), max(p, queue[0])}] {
 				dist[p] = dist[queue[0]] + 1
 				queue = append(queue, p)
 			}
@@ -165,7 +194,7 @@ func (s *fabricSwitch) Ways(host netip.Addr) Ways {
 	w := Ways{Verdict: Verdict{Kind: VerdictAccepted}, Here: home == s.n}
 	dist := s.f.distances(home)
 	for i, p := range s.peers {
-		if dist[p] < dist[s.n] {
+		if dist[p] < dist[s.n] && !s.f.severed[[2]int{min(p, s.n), max(p, s.n)}] {
 			w.Hops = append(w.Hops, mcast.Neighbor(i+1))
 		}
 	}
@@ -407,7 +436,7 @@ func (f *fabric) checkNothingLeft() {
 	for i, s := range f.switches {
 		r := s.sw
 		if len(s.table.groups)+len(r.groups)+len(r.locating)+len(r.members)+len(r.requests)+len(r.requestTimers)+len(r.preparing)+
-			len(r.prepareExpiries)+len(r.graces)+len(r.rebuilds)+len(r.routeChecks)+len(r.over)+len(r.changes)+len(r.changeTimers)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
+			len(r.prepareExpiries)+len(r.refusals)+len(r.refusalExpiries)+len(r.graces)+len(r.rebuilds)+len(r.routeChecks)+len(r.over)+len(r.changes)+len(r.changeTimers)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
 			f.t.Errorf("switch %d has left: table %v, groups %v, locating %v, members %v, requests %v, preparing %v, load %v, %d changes, %d leases, %d tries",
 				i, len(s.table.groups), r.groups, r.locating, r.members, requestText(r), r.preparing, r.over, len(r.changes), len(r.leases), len(r.tries))
 		}

@@ -180,6 +180,8 @@ type treeBooks struct {
 	goneSerial      uint32
 	preparing       map[prepareKey]*prepareAssembly
 	prepareExpiries timers[prepareKey]
+	refusals        map[prepareKey]*refusal
+	refusalExpiries timers[prepareKey]
 	graces          timers[*group] // of groups that a neighbour has lost
 	rebuilds        timers[*group] // of roots
 	routeChecks     timers[*group]
@@ -188,7 +190,7 @@ type treeBooks struct {
 func newTreeBooks() treeBooks {
 	return treeBooks{
 		neighbours: map[mcast.Neighbor]*neighbour{}, over: map[mcast.Neighbor][]*overEntry{}, changes: map[mcast.Neighbor]*neighbourChange{},
-		requests: map[requestID]*relayRequest{}, preparing: map[prepareKey]*prepareAssembly{},
+		requests: map[requestID]*relayRequest{}, preparing: map[prepareKey]*prepareAssembly{}, refusals: map[prepareKey]*refusal{},
 	}
 }
 

@@ -248,6 +248,7 @@ func (r *Registrar) reject(g *group, p Problem, out *Output) {
 			b.problems = []Problem{p}
 		}
 		r.refuseRelay(b.parent, g.reg.Group, b.id, b.problems, out)
+		r.noteRefused(g)
 	}
 	if g.local() || !g.isRoot() {
 		r.reportFailed(g, p, out)

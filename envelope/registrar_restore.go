@@ -25,6 +25,8 @@ type SavedGroup struct {
 	Joined       []uint64   // by member: the epoch of its record
 	Failed       bool
 	Former       []SavedFormer
+	LastNumber   uint32       // the highest number that a member has had
+	Branch       *SavedBranch // of a group over several switches
 }
 
 // SavedFormer is a member that has gone, or whose numbers must not be used again.
@@ -36,15 +38,17 @@ type SavedFormer struct {
 	PSN    rocev2.PSN
 }
 
-// Saved returns what is to be stored of a group. A group over several switches is not
-// stored.
+// Saved returns what is to be stored of a group.
 func (r *Registrar) Saved(ip netip.Addr) (s SavedGroup, ok bool) {
 	g := r.groups[ip]
-	if g == nil || g.branch != nil || g.reg.Tree != nil {
+	if g == nil {
 		return SavedGroup{}, false
 	}
-	s = SavedGroup{Registration: g.reg, Key: g.key, Transaction: g.tx, Failed: g.failed}
-	s.Registration.Members = slices.Clone(g.reg.Members)
+	s = SavedGroup{Registration: g.reg, Key: g.key, Transaction: g.tx, Failed: g.failed, LastNumber: g.last, Branch: r.savedBranch(g)}
+	s.Registration.Members, s.Registration.Numbers = slices.Clone(g.reg.Members), slices.Clone(g.reg.Numbers)
+	if s.Registration.Tree = g.reg.Tree.clone(); s.Registration.Tree != nil {
+		s.Registration.Tree.Elsewhere = false
+	}
 	for _, d := range g.segments {
 		s.Digests = append(s.Digests, d)
 	}
@@ -70,7 +74,15 @@ func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	r.setTime(now)
 	ip := s.Registration.Group
 	g := &group{reg: s.Registration, key: s.Key, tx: s.Transaction, failed: s.Failed, joined: map[MemberKey]uint64{}, gone: map[MemberKey]leftMember{}}
-	g.reg.Members = slices.Clone(s.Registration.Members)
+	g.reg.Members, g.reg.Numbers, g.reg.Tree = slices.Clone(s.Registration.Members), slices.Clone(s.Registration.Numbers), s.Registration.Tree.clone()
+	if g.reg.Origin == 0 {
+		g.reg.Origin = g.reg.Epoch
+	}
+	for i := range g.reg.Members {
+		g.last = max(g.last, g.reg.Number(i))
+	}
+	g.last = max(g.last, s.LastNumber)
+	g.known = g.last
 	switch {
 	case !r.serves(ip):
 		return fmt.Errorf("group %s: %w", ip, &Problem{Reason: NotGroupPrefix})
@@ -81,7 +93,10 @@ func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	case !g.local() && r.auth.Keys[s.Key] == nil && !r.auth.Insecure:
 		return fmt.Errorf("group %s: key %d, which it was registered under, is not configured any more", ip, s.Key)
 	}
-	if p := r.check(g); p != nil {
+	if err := r.restoreBranch(g, s.Branch); err != nil {
+		return fmt.Errorf("group %s: %w", ip, err)
+	}
+	if p := r.checkRestored(g); p != nil {
 		return fmt.Errorf("group %s: %w", ip, p)
 	}
 	for _, d := range s.Digests {
@@ -103,9 +118,26 @@ func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	e := r.epochOf(ip)
 	e.accepted = max(e.accepted, g.reg.Epoch)
 	if !g.local() {
-		r.extendLease(g, now+g.reg.Lease)
+		lease := g.reg.Lease
+		if !g.isRoot() {
+			lease += lease / leaseSlack
+		}
+		r.extendLease(g, now+lease)
 	}
+	r.awaitNeighbours(now, g, s.Branch)
 	return nil
+}
+
+// checkRestored returns why g, which was installed before, cannot be installed any more.
+func (r *Registrar) checkRestored(g *group) *Problem {
+	base := g.reg.Base
+	defer func() { g.reg.Base = base }()
+	g.reg.Base = 0 // of what it updated nothing is here
+	p := r.check(g)
+	if p != nil && (p.Reason == TooFewMembers || p.Reason == NoSender) {
+		return nil // the others have left
+	}
+	return p
 }
 
 // RestoreEpoch records that epochs of a GroupIP up to newest have been used.

@@ -59,7 +59,7 @@ func (r *Registrar) ack(from netip.AddrPort, m *Message, out *Output) {
 func (r *Registrar) NextDeadline() (time.Duration, bool) {
 	var d deadlines
 	for _, next := range [...]func() (time.Duration, bool){r.leases.next, r.tries.next, r.expiries.next, r.events.repeats.next, r.requestTimers.next, r.prepareExpiries.next, r.changeTimers.next,
-		r.graces.next, r.rebuilds.next, r.routeChecks.next} {
+		r.refusalExpiries.next, r.graces.next, r.rebuilds.next, r.routeChecks.next} {
 		if at, ok := next(); ok {
 			d.add(at)
 		}
@@ -76,6 +76,9 @@ func (r *Registrar) Advance(now time.Duration, out *Output) {
 	}
 	for _, k := range r.prepareExpiries.fired(now) {
 		r.forgetPrepare(k)
+	}
+	for _, k := range r.refusalExpiries.fired(now) {
+		r.forgetRefused(k)
 	}
 	r.advanceNeighbours(now, out)
 	r.advanceGraces(now, out)
