@@ -272,6 +272,9 @@ func (r *Registrar) installBranch(now time.Duration, g *group, out *Output) {
 		v := r.table.Install(&g.reg, g.key)
 		if v.Kind == VerdictAccepted {
 			b.state = branchInstalled
+			if old != nil && old.branch != nil {
+				b.repair.begun = old.branch.repair.begun
+			}
 			r.located(ip)
 			g.usedNumbers = used
 			r.commit(now, g, out)

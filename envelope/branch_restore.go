@@ -4,7 +4,6 @@
 package envelope
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -69,9 +68,9 @@ func (r *Registrar) restoreBranch(g *group, s *SavedBranch) error {
 	case s == nil && t == nil:
 		return nil
 	case s == nil || t == nil:
-		return errors.New("its place in the tree of switches is not known")
+		return fmt.Errorf("its place in the tree of switches is not known")
 	case r.cfg.Switch.Planner == nil:
-		return errors.New("it is a group over several switches, and no keys of switches are configured any more")
+		return fmt.Errorf("it is a group over several switches, and no keys of switches are configured any more")
 	case (s.Root == r.cfg.Switch.ID) != (t.Parent == NoNeighbour):
 		return fmt.Errorf("this switch, %v, has another place in its tree than before the restart", r.cfg.Switch.ID)
 	case len(t.Legs) != len(g.reg.Members):
@@ -90,12 +89,12 @@ func (r *Registrar) restoreBranch(g *group, s *SavedBranch) error {
 	ns := b.neighbours()
 	for i, n := range ns {
 		if n == NoNeighbour || slices.Contains(ns[:i], n) {
-			return errors.New("the port toward a switch of its tree is not there any more")
+			return fmt.Errorf("the port toward a switch of its tree is not there any more")
 		}
 	}
 	for _, n := range t.Legs {
 		if n != NoNeighbour && !slices.Contains(ns, n) {
-			return errors.New("a leg leads to a switch that is not in its tree")
+			return fmt.Errorf("a leg leads to a switch that is not in its tree")
 		}
 	}
 	g.branch, g.generation = b, s.Generation

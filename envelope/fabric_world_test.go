@@ -6,7 +6,6 @@ package envelope
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -428,51 +427,4 @@ func (f *fabric) installed(ip netip.Addr) (on []int) {
 		}
 	}
 	return on
-}
-
-// checkNothingLeft fails the test if a switch has state of any group.
-func (f *fabric) checkNothingLeft() {
-	f.t.Helper()
-	for i, s := range f.switches {
-		r := s.sw
-		if len(s.table.groups)+len(r.groups)+len(r.locating)+len(r.members)+len(r.requests)+len(r.requestTimers)+len(r.preparing)+
-			len(r.prepareExpiries)+len(r.refusals)+len(r.refusalExpiries)+len(r.graces)+len(r.rebuilds)+len(r.routeChecks)+len(r.over)+len(r.changes)+len(r.changeTimers)+len(r.leases)+len(r.tries)+len(r.usage) > 0 {
-			f.t.Errorf("switch %d has left: table %v, groups %v, locating %v, members %v, requests %v, preparing %v, load %v, %d changes, %d leases, %d tries",
-				i, len(s.table.groups), r.groups, r.locating, r.members, requestText(r), r.preparing, r.over, len(r.changes), len(r.leases), len(r.tries))
-		}
-	}
-}
-
-func requestText(r *Registrar) (s []string) {
-	for id := range r.requests {
-		s = append(s, fmt.Sprintf("%v to %d", id.kind, id.to))
-	}
-	return s
-}
-
-// leafSpine returns leaves 0..l-1 and spines l..l+s-1, with a link from each to each.
-func leafSpine(t testing.TB, l, s int) *fabric {
-	var links [][2]int
-	for i := range l {
-		for j := range s {
-			links = append(links, [2]int{i, l + j})
-		}
-	}
-	return newFabric(t, l+s, links)
-}
-
-// randomTree returns a connected fabric with a tree and some more links.
-func randomTree(t testing.TB, rnd *rand.Rand) *fabric {
-	n := 2 + rnd.IntN(6)
-	var links [][2]int
-	for i := 1; i < n; i++ {
-		links = append(links, [2]int{rnd.IntN(i), i})
-	}
-	for range rnd.IntN(3) {
-		a, b := rnd.IntN(n), rnd.IntN(n)
-		if l := [2]int{min(a, b), max(a, b)}; a != b && !slices.Contains(links, l) {
-			links = append(links, l)
-		}
-	}
-	return newFabric(t, n, links)
 }
