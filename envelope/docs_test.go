@@ -79,7 +79,7 @@ func TestDocumentedTimesAndLimits(t *testing.T) {
 		"unauthenticated hints, least time between two":                       {r.HintInterval},
 		"repetition between switches: first wait / longest":                   {r.Switch.Retry, 16 * r.Switch.Retry},
 		"each of the two steps of a registration through a tree, at its root": {r.Switch.Timeout},
-		"two rebuilds of a group, least time between / asked for again after":  {rebuildInterval, rebuildRetry},
+		"two rebuilds of a group, least time between / asked for again after": {rebuildInterval, rebuildRetry},
 		"End and Gone to a switch that does not answer":                       {endTime},
 		"an adjacency that is lost, before the groups over it end":            {r.Switch.Grace},
 		"switches one behind another, from the root":                          {maxHops},
