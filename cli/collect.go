@@ -33,6 +33,8 @@ type treeSwitch struct {
 	Group   *api.Group `json:"group,omitempty"`   // what it has answered
 	Rates   *rates     `json:"rates,omitempty"`   // between two answers
 
+	Topology *api.Topology `json:"topology,omitempty"`
+
 	client *api.Client
 	asked  time.Time
 }
@@ -84,40 +86,73 @@ func (c *collector) collect(ctx context.Context, first *api.Client) error {
 
 // search asks the neighbours of a switch for the group, and theirs, until one has it; nil if
 // none has.
-func (c *collector) search(ctx context.Context, first *treeSwitch) (found *treeSwitch) {
+func (c *collector) search(ctx context.Context, first *treeSwitch) *treeSwitch {
+	var found []*treeSwitch
+	var mu sync.Mutex
+	c.walk(ctx, first, func(s *treeSwitch) bool {
+		if s != first && s.Topology != nil && c.ask(ctx, s) == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, s)
+		}
+		return len(found) > 0
+	})
+	c.close()
+	if len(found) == 0 {
+		return nil
+	}
+	return found[0]
+}
+
+// walk asks a switch for its topology, then its neighbours, and theirs, until done says so of
+// one of them or all have been asked. They are in c.list then.
+func (c *collector) walk(ctx context.Context, first *treeSwitch, done func(*treeSwitch) bool) {
 	c.list = []*treeSwitch{first}
-	defer c.close()
-	for at := 0; at < len(c.list) && found == nil; {
+	for at, over := 0, false; at < len(c.list) && !over; {
 		round := c.list[at:]
 		at = len(c.list)
-		var next [][]api.NeighbourSwitch
 		var mu sync.Mutex
 		each(round, func(s *treeSwitch) {
 			if s.client == nil {
 				return
 			}
-			ctx, cancel := context.WithTimeout(ctx, c.timeout)
-			defer cancel()
-			if t, err := s.client.Topology(ctx); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				next = append(next, t.Neighbours)
-			}
+			c.askTopology(ctx, s)
+			end := done(s)
+			mu.Lock()
+			defer mu.Unlock()
+			over = over || end
 		})
-		for _, n := range slices.Concat(next...) {
-			if n.State == api.LinkUp {
-				c.add(n)
+		for _, s := range round {
+			if s.Topology != nil {
+				for _, n := range s.Topology.Neighbours {
+					c.add(n)
+				}
 			}
 		}
-		each(c.list[at:], func(s *treeSwitch) {
-			if s.client != nil && c.ask(ctx, s) == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				found = s
-			}
-		})
 	}
-	return found
+}
+
+// askTopology has a switch say which neighbours it has.
+func (c *collector) askTopology(ctx context.Context, s *treeSwitch) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	t, err := s.client.Topology(ctx)
+	switch {
+	case err != nil:
+		s.Error = err.Error()
+	case s.Switch != "" && t.Switch != s.Switch:
+		s.Error = otherSwitch(s, t.Switch)
+	default:
+		s.Switch, s.Topology = t.Switch, t
+	}
+}
+
+// otherSwitch says that another switch answers than s.
+func otherSwitch(s *treeSwitch, id string) string {
+	if id == "" {
+		id = "no ID"
+	}
+	return fmt.Sprintf("at %s answers another switch, with %s: its neighbour says that this is %s", s.Address, id, s.Switch)
 }
 
 // spread asks those that are next in the tree to each switch which has answered.
@@ -136,12 +171,10 @@ func (c *collector) spread(ctx context.Context) {
 			}
 			if err := c.ask(ctx, s); err != nil {
 				s.Error = err.Error()
-			} else if t := s.Group.Tree; t == nil || t.Switch != s.Switch {
-				id := "no ID"
-				if t != nil {
-					id = t.Switch
-				}
-				s.Group, s.Error = nil, fmt.Sprintf("at %s answers another switch, with %s: its neighbour says that this is %s", s.Address, id, s.Switch)
+			} else if t := s.Group.Tree; t == nil {
+				s.Group, s.Error = nil, otherSwitch(s, "")
+			} else if t.Switch != s.Switch {
+				s.Group, s.Error = nil, otherSwitch(s, t.Switch)
 			}
 		})
 	}

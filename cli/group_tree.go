@@ -55,8 +55,8 @@ func (g givenSwitches) Type() string { return "ID=HOST:PORT" }
 
 func groupTreeCommand(env *Env) *cobra.Command {
 	format := treeFormat("text")
-	var interval, timeout time.Duration
-	given := make(givenSwitches)
+	var interval time.Duration
+	var asking remoteAsking
 	c := &cobra.Command{
 		Use:   "tree IP",
 		Short: "The tree of switches that a group's data takes, with what each of them has",
@@ -72,7 +72,8 @@ of the group's path MTU.`,
 		Args: oneGroup, ValidArgsFunction: env.completeGroups,
 		RunE: func(c *cobra.Command, args []string) error {
 			ip := netip.MustParseAddr(args[0]) // oneGroup has parsed it
-			x := &collector{group: ip, remote: &env.Remote, given: given, timeout: timeout}
+			x := asking.collector(env)
+			x.group = ip
 			defer x.close()
 			if err := x.collect(c.Context(), env.client()); err != nil {
 				return err
@@ -100,7 +101,22 @@ of the group's path MTU.`,
 	f.VarP(&format, "output", "o", strings.Join(treeFormats, ", "))
 	c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(treeFormats, cobra.ShellCompDirectiveNoFileComp))
 	f.DurationVar(&interval, "interval", time.Second, "time over which rates are measured; 0: none are")
-	f.DurationVar(&timeout, "timeout", 3*time.Second, "time that each switch has to answer")
-	f.Var(given, "switch", "a switch's API over TCP, for one that has not told its neighbours; may be repeated")
+	asking.addTo(c)
 	return c
+}
+
+// remoteAsking is how several switches are asked.
+type remoteAsking struct {
+	given   givenSwitches
+	timeout time.Duration
+}
+
+func (a *remoteAsking) addTo(c *cobra.Command) {
+	a.given = make(givenSwitches)
+	c.Flags().DurationVar(&a.timeout, "timeout", 3*time.Second, "time that each switch has to answer")
+	c.Flags().Var(a.given, "switch", "a switch's API over TCP, for one that has not told its neighbours; may be repeated")
+}
+
+func (a *remoteAsking) collector(e *Env) *collector {
+	return &collector{remote: &e.Remote, given: a.given, timeout: a.timeout}
 }

@@ -256,6 +256,40 @@ func TestGroupTreeIsFound(t *testing.T) {
 	}
 }
 
+// With --all, gleam topology shows the links of every switch, and why one does not answer.
+func TestWholeTopology(t *testing.T) {
+	f := newFakeFabric(t)
+	neighbour := func(n int, port, at string) api.NeighbourSwitch {
+		return api.NeighbourSwitch{Port: port, Switch: id(n), State: api.LinkUp, API: at}
+	}
+	link := func(port string) api.Link { return api.Link{Port: port, State: api.LinkUp, MTU: 1500} }
+	for n, x := range map[int]api.Topology{
+		1: {Links: []api.Link{link("a")}, Neighbours: []api.NeighbourSwitch{neighbour(2, "a", f.address[2])}},
+		2: {Links: []api.Link{link("b"), link("c"), {Port: "d\x1b[2J", State: api.LinkDown, Reason: "silent"}},
+			Neighbours: []api.NeighbourSwitch{neighbour(1, "b", ""), neighbour(3, "c", f.address[3]), neighbour(7, "x", "")}},
+		3: {Links: []api.Link{link("e")}, Neighbours: []api.NeighbourSwitch{neighbour(2, "e", f.address[2])}},
+	} {
+		x.Switch = id(n)
+		f.backends[n].Switches = x
+	}
+	out, msg, code := run(t, f.socket, append([]string{"topology", "--all"}, f.files...)...)
+	var rows []string
+	for line := range strings.Lines(out) {
+		if w := strings.Fields(line); len(w) > 5 && w[0] != "SWITCH" {
+			rows = append(rows, strings.Join([]string{w[0][15:], w[2], w[3], w[4][max(0, len(w[4])-1):]}, " "))
+		}
+	}
+	if got := strings.Join(rows, ", "); code != 0 || got != "1 a up 2, 2 b up 1, 2 c up 3, 2 d�[2J down -, 3 e up 2, 7 - - -" {
+		t.Errorf("exit %d %s: %s\n%s", code, msg, got, out)
+	}
+	if !strings.Contains(out, "does not answer: it has not said where its API over TCP is") {
+		t.Errorf("%s", out)
+	}
+	if _, msg, code := run(t, "/nowhere", "topology", "--all"); code != cli.ExitFailed || !strings.Contains(msg, "/nowhere does not exist") {
+		t.Errorf("exit %d %s", code, msg)
+	}
+}
+
 // The pictures have everything, as XML that no answer breaks; GLEAM_PICTURE is where to look
 // at one.
 func TestGroupTreePictures(t *testing.T) {

@@ -23,3 +23,16 @@ var _ = []mutant.Mutant{
 		"for i := len(gs) - 1; i >= 0; i-- {",
 		"for i := range gs {")),
 }
+
+// Wrong pictures of trees.
+var _ = []mutant.Mutant{
+	mutant.New("whoever answers is the switch that was asked", "tree", mutant.In((*collector).spread,
+		"t.Switch != s.Switch",
+		"t.Switch == \"\"")),
+	mutant.New("rates do not know that PSNs begin anew", "tree", mutant.In(ratesOf,
+		"rocev2.PSN(psn).Sub(rocev2.PSN(before))",
+		"int32(rocev2.PSN(psn)) - int32(rocev2.PSN(before))")),
+	mutant.New("the tree begins where it was asked", "tree", mutant.In((*groupTree).first,
+		"at = l.Switch",
+		"return at")),
+}

@@ -4,6 +4,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,19 +15,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/cli/drawing"
 )
 
 func topologyCommand(env *Env) *cobra.Command {
 	var out output
+	var all bool
+	var asking remoteAsking
 	c := &cobra.Command{
 		Use:   "topology",
 		Short: "Neighbour switches, by the hellos at the ports, and the next hops of members",
 		Long: `Shows what this switch knows of other gleamd switches: the state of the link at each
 port where hellos are exchanged, the neighbours that are up or have been, and the
 gateways of members that are behind other switches. A session has the same number at
-both ends; it is a new one when either has started again, or has lost the other.`,
+both ends; it is a new one when either has started again, or has lost the other.
+With --all it asks the neighbours as well, and theirs, by their APIs over TCP (see gleam
+group tree), and shows every link of the fabric.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if all {
+				return env.wholeTopology(c.Context(), &asking, &out)
+			}
 			t, err := env.client().Topology(c.Context())
 			if err != nil {
 				return err
@@ -34,7 +44,44 @@ both ends; it is a new one when either has started again, or has lost the other.
 		},
 	}
 	out.addTo(c)
+	c.Flags().BoolVar(&all, "all", false, "all switches that can be asked, from this one on")
+	asking.addTo(c)
 	return c
+}
+
+// wholeTopology shows the links of all switches.
+func (e *Env) wholeTopology(ctx context.Context, asking *remoteAsking, out *output) error {
+	x := asking.collector(e)
+	defer x.close()
+	first := &treeSwitch{client: e.client()}
+	x.walk(ctx, first, func(*treeSwitch) bool { return false })
+	if first.Topology == nil {
+		return errors.New(first.Error)
+	}
+	return out.print(e.Stdout, x.list, func(w *tabwriter.Writer) {
+		fmt.Fprintln(w, "SWITCH\tAPI\tPORT\tLINK\tNEIGHBOUR\tMTU\tREASON")
+		for _, s := range x.list {
+			if s.Topology == nil {
+				fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t%s\n", s.Switch, text(s.Address), drawing.Clean("does not answer: "+s.Error))
+				continue
+			}
+			for i := range s.Topology.Links {
+				l := &s.Topology.Links[i]
+				fmt.Fprintln(w, drawing.Clean(s.Switch)+"\t"+text(s.Address)+"\t"+drawing.Clean(l.Port)+"\t"+drawing.Clean(l.State)+"\t"+
+					drawing.Clean(text(neighbourAt(s.Topology, l.Port)))+"\t"+fmt.Sprint(l.MTU)+"\t"+drawing.Clean(text(l.Reason)))
+			}
+		}
+	})
+}
+
+// neighbourAt returns the ID of the neighbour that is up at a port.
+func neighbourAt(t *api.Topology, port string) string {
+	for i := range t.Neighbours {
+		if n := &t.Neighbours[i]; n.Port == port && n.State == api.LinkUp {
+			return n.Switch
+		}
+	}
+	return ""
 }
 
 func topologyTable(w *tabwriter.Writer, t *api.Topology) {

@@ -119,7 +119,7 @@ func (t *groupTree) follow(from string, seen map[string]bool) {
 	}
 	for i := range g.Tree.Legs {
 		l := &g.Tree.Legs[i]
-		if l.Source || seen[l.Switch] || t.find(l.Switch) == nil {
+		if seen[l.Switch] || t.find(l.Switch) == nil {
 			continue
 		}
 		seen[l.Switch] = true

@@ -125,3 +125,16 @@ var _ = []mutant.Mutant{
 		"l.config.Keys, l.config.Send = keys, send",
 		"l.config.Keys = keys")),
 }
+
+// Wrong extensions.
+var _ = []mutant.Mutant{
+	mutant.New("extensions come in any order", "PROTOCOL.md §11", mutant.In((*Message).extend,
+		"b[0] <= last",
+		"b[0] == 0")),
+	mutant.New("an unknown extension is the last", "PROTOCOL.md §11", mutant.In((*Message).extend,
+		"b = b[2+len(value):]",
+		"b = b[len(b):]")),
+	mutant.New("extensions have any length together", "PROTOCOL.md §11", mutant.In((*Message).extend,
+		"len(b) > maxExtensions",
+		"len(b) > 16*maxExtensions")),
+}

@@ -79,8 +79,8 @@ type Picture struct {
 // maxText bounds a line of text: some of it is what a switch has answered.
 const maxText = 300
 
-// clean makes a line of text harmless for terminals and files.
-func clean(s string) string {
+// Clean makes a line of text harmless for terminals and files.
+func Clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -155,7 +155,7 @@ func (p *Picture) drawLabel(b *strings.Builder, l *Link) {
 	for i, s := range l.Label {
 		y := from.Y + (to.Y-from.Y)*share + 4 + float64(i)*lineHeight - float64(len(l.Label)-1)*lineHeight/2
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" stroke="white" stroke-width="3" paint-order="stroke">%s</text>`+"\n",
-			from.X+(to.X-from.X)*share, y, html.EscapeString(clean(s)))
+			from.X+(to.X-from.X)*share, y, html.EscapeString(Clean(s)))
 	}
 }
 
@@ -189,11 +189,11 @@ func (p *Picture) drawBox(b *strings.Builder, x *Box) {
 		x.At.X-p.BoxWidth/2, x.At.Y-p.BoxHeight/2, p.BoxWidth, p.BoxHeight, round, fill, line, width)
 	if x.Note != "" {
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s" stroke="white" stroke-width="3" paint-order="stroke">%s</text>`+"\n",
-			x.At.X, x.At.Y-p.BoxHeight/2-5, line, html.EscapeString(clean(x.Note)))
+			x.At.X, x.At.Y-p.BoxHeight/2-5, line, html.EscapeString(Clean(x.Note)))
 	}
 	for i, s := range x.Text {
 		y := x.At.Y + 4 + float64(i)*lineHeight - float64(len(x.Text)-1)*lineHeight/2
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", x.At.X, y, text, html.EscapeString(clean(s)))
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`+"\n", x.At.X, y, text, html.EscapeString(Clean(s)))
 	}
 }
 
@@ -224,7 +224,7 @@ func dotText(lines []string) string {
 	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	all := slices.Clone(lines)
 	for i := range all {
-		all[i] = r.Replace(clean(all[i]))
+		all[i] = r.Replace(Clean(all[i]))
 	}
 	return `"` + strings.Join(all, `\n`) + `"`
 }
@@ -238,7 +238,7 @@ type Branch struct {
 // Write writes the branch, a line for each part, indented.
 func (x *Branch) Write(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(clean(x.Text) + "\n")
+	b.WriteString(Clean(x.Text) + "\n")
 	x.below(&b, "")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -250,7 +250,7 @@ func (x *Branch) below(b *strings.Builder, indent string) {
 		if i == len(x.Below)-1 {
 			line, more = "└─ ", "   "
 		}
-		b.WriteString(indent + line + clean(c.Text) + "\n")
+		b.WriteString(indent + line + Clean(c.Text) + "\n")
 		c.below(b, indent+more)
 	}
 }
