@@ -37,6 +37,7 @@ func TestTreeRestoredSwitches(t *testing.T) {
 		if e := f.update(m, reg.Members[1:9]); e.Kind != Updated {
 			t.Fatal(eventString(e))
 		}
+		f.run(10 * reg.Lease) // many Renews
 		attempt := f.switches[0].sw.groups[reg.Group].branch.id
 		for _, i := range victims {
 			for k := range f.switches[i].peers {

@@ -159,3 +159,33 @@ func TestTreeRefusalIsRepeated(t *testing.T) {
 	f.run(time.Minute)
 	f.checkNothingLeft()
 }
+
+// TestTreeUpdateLosesASilentSwitch: a switch that has been prepared answers nothing any more,
+// while its hellos go on. The others install the update, and end the group after the grace.
+func TestTreeUpdateLosesASilentSwitch(t *testing.T) {
+	f := newFabric(t, 3, [][2]int{{0, 1}, {1, 2}})
+	reg := sample(1, 9)
+	f.members(reg, spread(9, 0, 1, 2))
+	first := reg
+	first.Members = reg.Members[:6]
+	m := f.master(masterAddr, 0, first)
+	f.run(time.Second)
+	f.restarted = true
+	f.fault = func(from, to int, b []byte) []time.Duration {
+		if m, _ := parseRelay(b[:len(b)-MACLen]); m.kind == relayCommit && to == 2 {
+			f.silent[2] = true
+		}
+		return []time.Duration{hop}
+	}
+	if e := f.update(m, reg.Members); e.Kind == Updated {
+		t.Error(eventString(e))
+	}
+	f.run(2 * time.Second)
+	if n := len(f.switches[0].table.groups[reg.Group].Members); n != 9 {
+		t.Errorf("%d members", n)
+	}
+	f.run(4 * time.Second)
+	if e := f.last(masterAddr); e.Kind != GroupGone || e.EndReason != SwitchLost || len(f.installed(reg.Group)) != 1 {
+		t.Errorf("%s, still at %v", eventString(e), f.installed(reg.Group))
+	}
+}
