@@ -299,7 +299,7 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 		SourceTimeout: max(d.defaults.sourceTimeout, r.SenderTimeoutTotal()),
 	}
 	spec.PSNProbe = d.defaults.psnProbe
-	spec.Stored = d.defaults.stored && d.defaults.psnProbe > 0 && r.Tree == nil
+	spec.Stored = d.defaults.stored && d.defaults.psnProbe > 0 && isLeaf(r)
 	spec.Tree = treeSpec(r)
 	if !r.NoRepair {
 		spec.Repair = d.defaults.repair
@@ -313,6 +313,11 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 		spec.Members = append(spec.Members, memberSpec(&r.Members[i], r.Number(i), at))
 	}
 	return spec
+}
+
+// isLeaf reports whether a member is here, whose positions no other switch can tell.
+func isLeaf(r *envelope.Registration) bool {
+	return r.Tree == nil || slices.Contains(r.Tree.Legs, envelope.NoNeighbour)
 }
 
 func memberSpec(m *envelope.MemberRecord, number uint32, l mcast.LegID) mcast.MemberSpec {

@@ -33,6 +33,7 @@ type keptGroup struct {
 	reported uint32                               // the number of the last positions that were read
 	turn     *statefile.Turn                      // nil: no member has sent yet
 	records  map[netip.Addr]envelope.MemberRecord // of the members of turn
+	inFile   bool                                 // the file has the group
 }
 
 // positionsUnderWay are positions that are not durable yet.
@@ -146,13 +147,17 @@ func (c *control) keep(ip netip.Addr) {
 	var change statefile.Change
 	s, ok := c.registrar.Saved(ip)
 	g := c.dir.groups[ip]
-	if !ok || g == nil || s.Branch != nil || c.dir.defaults.psnProbe == 0 {
-		change.DropGroup(ip)
+	if !ok || g == nil || c.dir.defaults.psnProbe == 0 {
+		if change.DropGroup(ip); g != nil {
+			g.kept.inFile = false
+		}
 	} else {
+		g.kept.inFile = true
 		c.readPositions(g)
 		x := &statefile.Group{
 			Registration: s.Registration, Key: s.Key, Transaction: s.Transaction, Digests: s.Digests, Joined: s.Joined,
 			RegisteredAt: g.registeredAt.Truncate(time.Millisecond), Failed: s.Failed, Turn: g.presentTurn(),
+			Identity: identityOf(&s), Place: placeOf(&s),
 		}
 		for _, f := range s.Former {
 			x.Former = append(x.Former, statefile.Former(f))
@@ -197,7 +202,9 @@ func (c *control) keepPositions(g *group) {
 		return
 	}
 	var change statefile.Change
-	change.SetTurn(g.reg.Group, g.presentTurn())
+	if g.kept.inFile {
+		change.SetTurn(g.reg.Group, g.presentTurn())
+	}
 	c.storePositions(g, c.keeper.file.Append(&change))
 }
 
@@ -238,7 +245,7 @@ func (c *control) keepLast() {
 	var change statefile.Change
 	for ip, g := range c.dir.groups {
 		var p mcast.Positions
-		if g.handle.LastPositions(&p) {
+		if g.kept.inFile && g.handle.LastPositions(&p) {
 			g.noteTurn(&p)
 			change.SetTurn(ip, g.presentTurn())
 		}

@@ -55,25 +55,25 @@ func (c *control) restoreGroups() {
 }
 
 func (c *control) restoreGroup(x *statefile.Group) error {
-	r := &x.Registration
 	switch {
 	case x.Failed:
 		return errors.New("the group had failed")
 	case c.dir.defaults.psnProbe == 0:
 		return errors.New("with psn_probe 0s receivers are not asked what they have")
 	}
-	places := make([]locate.Location, len(r.Members))
-	for i := range places {
-		places[i] = c.restoredLocation(r.Members[i].IP)
+	saved, err := c.savedGroup(x)
+	if err != nil {
+		return err
 	}
-	saved := &envelope.SavedGroup{Registration: *r, Key: x.Key, Transaction: x.Transaction, Digests: x.Digests, Joined: x.Joined}
-	for _, f := range x.Former {
-		saved.Former = append(saved.Former, envelope.SavedFormer(f))
+	r := &saved.Registration
+	var places []locate.Location
+	for _, m := range membersHere(r).Members {
+		places = append(places, c.restoredLocation(m.IP))
 	}
 	if err := c.registrar.Restore(c.now(), saved); err != nil {
 		return err
 	}
-	g, err := c.dir.restore(x, places)
+	g, err := c.dir.restore(x, r, places)
 	if err != nil {
 		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
 	}
@@ -95,9 +95,9 @@ func (c *control) restoredLocation(ip netip.Addr) (at locate.Location) {
 	return at
 }
 
-// restore makes the switch serve a group of before the restart, whose members were at places.
-func (d *directory) restore(x *statefile.Group, places []locate.Location) (*group, error) {
-	r := &x.Registration
+// restore makes the switch serve r, a group of before the restart, of which the file has x. The
+// members here were at places.
+func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places []locate.Location) (*group, error) {
 	if len(d.freeIDs) == 0 {
 		return nil, fmt.Errorf("the table is full with %d groups", d.maxGroups)
 	}
@@ -106,6 +106,7 @@ func (d *directory) restore(x *statefile.Group, places []locate.Location) (*grou
 	slots, legs := newSlots(r, places)
 	table := d.makeTable(r, slots, legs)
 	spec := d.makeSpec(id, r, &table)
+	spec.Tree.Running = r.Tree != nil
 	d.generations++
 	spec.Generation = d.generations
 	spec.Resume = positionsOf(x.Turn, r.Members)
@@ -115,7 +116,7 @@ func (d *directory) restore(x *statefile.Group, places []locate.Location) (*grou
 	d.freeIDs = d.freeIDs[:len(d.freeIDs)-1]
 	d.groups[r.Group], d.byID[id] = g, g
 	g.slots, g.legs, g.registeredAt, g.generation = slots, legs, x.RegisteredAt, spec.Generation
-	g.kept.turn, g.kept.records = x.Turn, make(map[netip.Addr]envelope.MemberRecord)
+	g.kept.inFile, g.kept.turn, g.kept.records = true, x.Turn, make(map[netip.Addr]envelope.MemberRecord)
 	for _, m := range r.Members {
 		g.kept.records[m.IP] = m
 	}

@@ -103,6 +103,16 @@ func (t *Table) find(port int, id hello.SwitchID) *Adjacency {
 	return &t.list[len(t.list)-1]
 }
 
+// Recall enters a neighbour that was up before the switch started, and returns its number. It
+// is down until Update says otherwise.
+func (t *Table) Recall(now time.Duration, port int, id hello.SwitchID) mcast.Neighbor {
+	a := t.find(port, id)
+	if !a.Up && a.Reason == hello.NoReason {
+		a.Since, a.Reason = now, hello.Silent
+	}
+	return a.Number
+}
+
 // All returns the neighbours, those that are down included, by number. The caller does not
 // change the list, which is valid until the next Update.
 func (t *Table) All() []Adjacency { return t.list }

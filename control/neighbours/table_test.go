@@ -116,3 +116,24 @@ func TestManyNeighbours(t *testing.T) {
 		t.Errorf("up: %+v", a)
 	}
 }
+
+// A neighbour of before the restart has its number before it is heard, and keeps it.
+func TestRecall(t *testing.T) {
+	var tab Table
+	n := tab.Recall(time.Second, 1, 8)
+	if a, ok := tab.Find(n); !ok || a.Up || a.Port != 1 || a.ID != 8 || a.Reason != hello.Silent || a.Since != time.Second || n != 1 {
+		t.Errorf("number %d: %+v", n, a)
+	}
+	if m := tab.Recall(time.Second, 1, 7); m == n {
+		t.Error("two switches have one number")
+	}
+	changes := tab.Update(2*time.Second, []Link{upWith(1, 8, 5)})
+	if len(changes) != 1 || changes[0].Is.Number != n || !changes[0].Began() || changes[0].Ended() {
+		t.Errorf("%+v", changes)
+	}
+	if m := tab.Recall(3*time.Second, 1, 8); m != n {
+		t.Errorf("number %d, and then %d", n, m)
+	} else if a, _ := tab.Find(n); !a.Up || a.Since != 2*time.Second {
+		t.Errorf("%+v", a)
+	}
+}

@@ -26,10 +26,12 @@ const (
 // Parts of nodes. A node's own value is the part without a name. Parts of a group that begin
 // with partFormer are members that have gone.
 const (
-	partSelf   = ""
-	partTurn   = "t"
-	partFailed = "x"
-	partFormer = "f"
+	partSelf     = ""
+	partTurn     = "t"
+	partFailed   = "x"
+	partFormer   = "f"
+	partIdentity = "i"
+	partPlace    = "p"
 )
 
 func nodeName(kind byte, ip netip.Addr) string { return string(append([]byte{kind}, ip.AsSlice()...)) }
@@ -56,6 +58,12 @@ func (c *Change) PutGroup(g *Group) {
 	}
 	if g.Turn != nil {
 		c.SetTurn(g.Registration.Group, g.Turn)
+	}
+	if g.Identity != nil {
+		c.edits.set(name, partIdentity, appendIdentity(nil, g.Identity))
+	}
+	if g.Place != nil {
+		c.edits.set(name, partPlace, appendPlace(nil, g.Place))
 	}
 }
 
@@ -171,6 +179,10 @@ func parseGroup(ip netip.Addr, n node) (*Group, error) {
 			continue
 		case part == partFailed:
 			g.Failed = true
+		case part == partIdentity:
+			g.Identity = p.identity()
+		case part == partPlace:
+			g.Place = p.place()
 		case part == partTurn:
 			g.Turn = p.turn()
 		case strings.HasPrefix(part, partFormer):
@@ -186,6 +198,9 @@ func parseGroup(ip netip.Addr, n node) (*Group, error) {
 			return nil, fmt.Errorf("its part %q cannot be read", part)
 		}
 	}
+	if !g.fits() {
+		return nil, fmt.Errorf("its parts are about other numbers of members")
+	}
 	g.removeFormer()
 	return g, nil
 }
@@ -197,8 +212,7 @@ func (g *Group) removeFormer() {
 	for i := range g.Former {
 		f := &g.Former[i]
 		if j := slices.Index(reg.Members, f.Record); f.Reason != 0 && j >= 0 {
-			reg.Members = slices.Delete(reg.Members, j, j+1)
-			g.Joined = slices.Delete(g.Joined, j, j+1)
+			g.removeMember(j)
 		}
 	}
 	if t := g.Turn; t != nil {

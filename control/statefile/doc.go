@@ -18,6 +18,11 @@
 //	failure                               no completion is due any more, and requests are answered by NAK 0x63
 //	turn: the source, and the positions   after several turns the difference between two members' PSNs is in no
 //	of all members at one moment          packet (docs/ARCHITECTURE.md, "A restart")
+//	epoch of the group's first            feedback between switches has a tag that it and the members' numbers make
+//	registration, members' numbers
+//	place in the group's tree: root,      neighbours ask whether the group is still here, and under which
+//	registration, parent, neighbours by   registration; only the switch itself knows which member is behind which
+//	ID and port, where each member is     neighbour
 //	per GroupIP: newest epoch             epochs grow, so that members that live on take the next registration
 //	per host: port, MAC address, VLAN     the pins are there before the first lookup ends
 //	of the switch: starts, epoch base     epochs grow also where the clock went back

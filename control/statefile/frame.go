@@ -29,7 +29,7 @@ import (
 const (
 	fileMagic  = "gleamst\n"
 	frameMagic = "gfrm"
-	version    = 1
+	version    = 2 // 1: without groups over several switches
 	headerLen  = 32
 	frameLen   = 32 // without payload
 	maxPayload = 1 << 30

