@@ -175,6 +175,7 @@ func TestR88_DeletedWithoutUna(t *testing.T) { runTranscript(t) }
 
 func TestR89_Transit(t *testing.T) { runTranscript(t) }
 
-func TestR90_FromUpstream(t *testing.T)   { runTranscript(t) }
-func TestR90_BetweenLegs(t *testing.T)    { runTranscript(t) }
-func TestR90_TheSourceMoves(t *testing.T) { runTranscript(t) }
+func TestR90_FromUpstream(t *testing.T)         { runTranscript(t) }
+func TestR90_BetweenLegs(t *testing.T)          { runTranscript(t) }
+func TestR90_TheSourceMoves(t *testing.T)       { runTranscript(t) }
+func TestR90_TheFormerParentStays(t *testing.T) { runTranscript(t) }

@@ -30,6 +30,9 @@ func (s *Switch) SetSession(now time.Duration, id GroupID, n Neighbor, session u
 	if !ok {
 		return fmt.Errorf("mcast: group %d: no leg leads to neighbour %d", id, n)
 	}
+	if leg > token.Parent && g.legs[t.legID(leg)].members == 0 {
+		session = 0 // as if cut: a leg that has lost its members is no edge of the tree
+	}
 	if session == 0 {
 		t.machine.Cut(now, leg, &t.out)
 	} else if session = token.SessionOf(session, t.place.Epoch); t.machine.Session(leg) != session {
