@@ -219,10 +219,6 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	if n, una := &g.numbering, g.firstLacking(); una != g.fwd.nxt {
 		n.gap, n.gapFrom, n.gapNext = true, una, g.fwd.nxt
 		g.extra.resume.lacking = g.src.neighbor == 0 // a switch goes back to what this one lacks
-	} else if a := &g.agg; g.tree() == nil && a.nakSeverity == sevNone {
-		// What the source had on its way is lost, and its timeout would take longer.
-		a.nakPSN, a.nakSeverity, a.nakServed = una, sevSequence, false
-		g.sendNAK(out, rocev2.SyndromeNAKSequence, una)
 	}
 	if t := g.tree(); t != nil {
 		t.edges.takenOver = true
