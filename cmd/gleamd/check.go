@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
@@ -20,6 +21,11 @@ func inspect(cfg *config.Config) []control.Finding {
 		found = append(found, control.Finding{Fatal: os.Geteuid() == 0, Text: err.Error()})
 	} else if os.Geteuid() == 0 || cfg.User != config.UserAuto { // else it is not the user that gleamd becomes
 		found = append(found, control.CheckState(cfg, id.uid)...)
+	}
+	if c := &cfg.API; c.Listen.IsValid() && endsSoon(c) {
+		found = append(found, control.Finding{
+			Text: fmt.Sprintf("api.certificate: %v ends, or has ended, at %s: clients refuse it then", c.Certificate, c.Identity().Expiry().UTC().Format(time.RFC3339)), Remedy: "issue a new one",
+		})
 	}
 	if missing := missingCapabilities(); len(missing) > 0 {
 		found = append(found, control.Finding{

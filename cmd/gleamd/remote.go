@@ -57,11 +57,14 @@ func (r *remoteAPI) reload(now, next *config.API) {
 	r.warnOfEnd(next)
 }
 
+// endsSoon reports that the certificate has ended, or ends within a week.
+func endsSoon(c *config.API) bool { return time.Until(c.Identity().Expiry()) < 7*24*time.Hour }
+
 // warnOfEnd tells that the certificate has ended, or ends soon.
 func (r *remoteAPI) warnOfEnd(c *config.API) {
-	if end := c.Identity().Expiry(); time.Until(end) < 7*24*time.Hour {
+	if endsSoon(c) {
 		r.log.Warn("the certificate of the API over TCP has ended, or ends soon: clients refuse it then; replace the file and type gleam reload",
-			zap.Stringer("certificate", c.Certificate), zap.Time("end", end))
+			zap.Stringer("certificate", c.Certificate), zap.Time("end", c.Identity().Expiry()))
 	}
 }
 

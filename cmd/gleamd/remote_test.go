@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/test/certs"
 )
 
@@ -108,5 +109,26 @@ func TestRemoteAddressIsTaken(t *testing.T) {
 	}
 	if _, err := os.Lstat(b.socket); err == nil {
 		t.Error("the socket is left behind")
+	}
+}
+
+// gleamd --check names a certificate that has ended.
+func TestEndedCertificateIsFound(t *testing.T) {
+	ca := certs.New(t)
+	for until, want := range map[time.Time]int{time.Now().Add(-time.Hour): 1, time.Now().Add(30 * 24 * time.Hour): 0} {
+		certificate, key := ca.Issue(certs.Want{Name: "switch", Server: netip.MustParseAddr("127.0.0.1"), Until: until})
+		cfg, err := config.Parse("f", fmt.Appendf(nil, "ports: [{name: lo}]\ngroup_prefixes: [10.77.254.0/24]\nenvelope: {insecure: true}\napi: {listen: \"127.0.0.1:99\", certificate: %s, key: %s, ca: %s}\n", certificate, key, ca.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, f := range inspect(cfg) {
+			if strings.Contains(f.String(), "api.certificate: "+certificate+" ends, or has ended, at "+until.UTC().Format(time.RFC3339)) && !f.Fatal {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("a certificate until %v: %d findings, want %d", until, found, want)
+		}
 	}
 }
