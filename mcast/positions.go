@@ -75,9 +75,10 @@ func (g *group) awaitStorage(now time.Duration, psn rocev2.PSN) Reason {
 }
 
 // waitsForFile reports whether the source has sent data that waits until the positions are
-// durable, or has been asked for it since then and has not sent it again.
+// durable, or has been asked for it since then and has not sent it again. The turn of a
+// source behind another switch is that switch's.
 func (g *group) waitsForFile() bool {
-	return g.awaitsStorage || g.stored && g.numbering.askSource
+	return g.src.neighbor == 0 && (g.awaitsStorage || g.stored && g.numbering.askSource)
 }
 
 // forgetAwaited forgets that the source has sent data that waits. It reports whether the

@@ -104,6 +104,7 @@ type MemberStatus struct {
 	Leg        LegID
 	Live       bool
 	Joining    bool // receives from the source's next message on
+	Unplaced   bool // it is not known yet what the members behind its leg have (R89)
 	Source     bool
 	Acked      rocev2.PSN
 	Lag        int32           // PSNs that were forwarded and that it has not acknowledged
@@ -148,7 +149,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 	for i := range g.members {
 		m := &g.members[i]
 		b, l := g.ackStateOf(int(m.leg)), &g.legs[m.leg]
-		t := MemberStatus{IP: m.ip.Addr(), QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Source: int32(i) == g.src.member}
+		t := MemberStatus{IP: m.ip.Addr(), QPN: m.qpn, Leg: m.leg, Live: m.live, Joining: m.live && l.joining, Unplaced: m.live && b.flags&isUnplaced != 0, Source: int32(i) == g.src.member}
 		if m := g.mismatch(MemberID(i), 0); m != nil {
 			t.Mismatches = g.outcomes.Mismatches[i]
 		}

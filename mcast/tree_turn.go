@@ -121,7 +121,7 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		out.NeedVerify = true
 		return None
 	}
-	if p.Neighbor == 0 && !(t.request(now, k, out) && g.isQuiescent()) {
+	if p.Neighbor == 0 && !(t.request(now, k, out) && (g.isQuiescent() || g.endUnknown())) {
 		if !free {
 			g.deferSource(k, turnRNRCode, out)
 			return NotSource

@@ -24,11 +24,12 @@ const (
 	Rack               // B and C behind a second switch, the others at the first
 	Racks              // B behind a second switch, the other receivers behind a third
 	Leaves             // A behind a second switch, B behind a third; C at the first, D beside A
+	Spine              // A behind a second switch, the receivers behind a third
 )
 
 // String describes the tree.
 func (t Tree) String() string {
-	return [...]string{"1 switch", "2 switches", "3 switches", "3 switches, the sources at leaves"}[t]
+	return [...]string{"1 switch", "2 switches", "3 switches", "3 switches, the sources at leaves", "3 switches, nobody at the first"}[t]
 }
 
 // Bounds limit the faults of the network, each in total.
@@ -86,6 +87,8 @@ type Config struct {
 	// Stored has the positions of the members stored, in a file that a restart leaves (R83). It
 	// needs Probe.
 	Stored bool
+	// RestartOf are the switches that may restart, if not all.
+	RestartOf []int
 	// FileFails lets writes to the file fail unnoticed.
 	FileFails bool
 	// Timeout is the retransmission timeout of the hosts' queue pairs; 0 is the default
@@ -264,6 +267,9 @@ func (c *Config) String() string {
 	}
 	if c.Restart > 0 {
 		fmt.Fprintf(&s, "; %d restarts of a switch", c.Restart)
+		if len(c.RestartOf) > 0 {
+			fmt.Fprintf(&s, " of %v", c.RestartOf)
+		}
 	}
 	if c.Timeout > 0 {
 		fmt.Fprintf(&s, "; a timeout is %v", c.Timeout)
@@ -303,3 +309,38 @@ func (c *Config) String() string {
 func name(host int) string { return string(rune('A' + host)) }
 
 func qpn(host int) rocev2.QPN { return rocev2.QPN(0x100 + host) }
+
+// near returns, by switch and host, the neighbour behind which a host is; 0 is connected.
+// It also returns the switch of each neighbour.
+func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
+	at := func(host int) int { // the switch of a host
+		switch {
+		case t == Rack && (host == 1 || host == 2):
+			return 1
+		case t == Racks && host == 1:
+			return 1
+		case t == Racks && host > 1, t == Leaves && host == 1:
+			return 2
+		case t == Leaves && host != 2, t == Spine && host == 0:
+			return 1
+		case t == Spine:
+			return 2
+		}
+		return 0
+	}
+	neighbours = [][][]int{Flat: {nil}, Rack: {{1}, {0}}, Racks: {{1, 2}, {0}, {0}}, Leaves: {{1, 2}, {0}, {0}}, Spine: {{1, 2}, {0}, {0}}}[t]
+	for sw := range neighbours {
+		row := make([]mcast.Neighbor, hosts)
+		for h := range row {
+			switch {
+			case at(h) == sw:
+			case sw != 0:
+				row[h] = 1 // the root
+			default:
+				row[h] = mcast.Neighbor(at(h))
+			}
+		}
+		near = append(near, row)
+	}
+	return near, neighbours
+}

@@ -55,7 +55,7 @@ func (w *World) fileActions(as []action, sw int) []action {
 			as = append(as, store|action(sw)|fileFails)
 		}
 	}
-	if w.left.Restart == 0 {
+	if w.left.Restart == 0 || len(w.cfg.RestartOf) > 0 && !slices.Contains(w.cfg.RestartOf, sw) {
 		return as
 	}
 	incoming := false
@@ -233,6 +233,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 	w.snapshot(sw, &w.after)
 	w.forwarded(sw, nil)
 	w.stepOp, w.op = "", nil
+	w.meetAgain(sw)
 }
 
 // restartForm returns the group as it is put after a restart, without a device, and its
@@ -240,6 +241,10 @@ func (w *World) restart(sw int, newer, loss bool) {
 func (w *World) restartForm(sw int, absent uint8) (*membership, mcast.GroupSpec, error) {
 	r := &w.switches[sw]
 	spec := r.spec
+	if w.cfg.Tree != Flat {
+		spec.Tree.Running = true
+		return w.firstForm(sw), spec, nil
+	}
 	spec.Legs, spec.Members = nil, nil
 	f := &membership{leg: slices.Repeat([]mcast.LegID{noLeg}, len(w.hosts))}
 	for i := range w.hosts {

@@ -9,7 +9,8 @@ import (
 	"github.com/gleam-rdma/gleam/mcast"
 )
 
-// Scenarios in which a switch restarts at any moment (R83), with the positions in its file.
+// Scenarios in which a switch restarts at any moment: with the positions in its file (R83), and
+// in a tree with those of its neighbours (R89).
 
 // patient is a retransmission timeout after which a source repeats once while the switch
 // waits for what was on its way at the restart.
@@ -30,6 +31,10 @@ func TinyRestarts() []Config {
 		stored(Config{Name: "restart", Receivers: 2, SendWindow: 3, Messages: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-fatal", Receivers: 2, SendWindow: 3, Messages: []int{1}, ShortBuffer: 1, WithDeadAfter: true, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-silent", Receivers: 2, SendWindow: 2, Messages: []int{1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
+		{Name: "restart-spine", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, RestartOf: []int{0}, Timeout: patient, Hosts: mixed, Bounds: Bounds{Restart: 1}},
+		stored(Config{Name: "restart-leaf", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-root", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{0}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 	}
 }
 
@@ -39,6 +44,13 @@ func QuickRestarts() []Config {
 		stored(Config{Name: "restart-half", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-evict", Receivers: 2, SendWindow: 3, Messages: []int{1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-repair", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
+		{Name: "restart-spine-sources", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
+		{Name: "restart-spine-repair", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
+		stored(Config{Name: "restart-leaf-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{1}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-leaf-losses", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		stored(Config{Name: "restart-root-losses", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{0}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		stored(Config{Name: "restart-source-leaf", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		stored(Config{Name: "restart-receivers-leaf", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{2}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 	}
 }
 
@@ -64,5 +76,8 @@ func FullRestarts() []Config {
 		stored(Config{Name: "restart-rejoin", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Changes: rejoinScenarios, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-repair", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-repair-half", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
+		{Name: "restart-spine", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1, Lose: 1}},
+		stored(Config{Name: "restart-leaf", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 	}
 }

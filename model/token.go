@@ -5,6 +5,7 @@ package model
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/mcast/token"
@@ -24,23 +25,36 @@ type arrival struct {
 func (w *World) meet() {
 	for l := range w.links {
 		if k := &w.links[l]; w.isTrunk(k) {
-			w.session(int(k.to)-len(w.hosts), k.nbr)
+			w.session(int(k.to)-len(w.hosts), k.nbr, 1)
 		}
 	}
 	w.hasten()
 }
 
+// meetAgain begins a new session of switch sw with each of its neighbours, after a restart. A
+// report of the last one is of no effect any more.
+func (w *World) meetAgain(sw int) {
+	for l := range w.links {
+		k := &w.links[l]
+		if !w.isTrunk(k) || int(k.to)-len(w.hosts) != sw && int(k.from)-len(w.hosts) != sw {
+			continue
+		}
+		k.q = slices.DeleteFunc(k.q, func(p packet) bool { return p.report != nil })
+		w.session(int(k.to)-len(w.hosts), k.nbr, uint64(1+w.cfg.Restart-w.left.Restart))
+	}
+}
+
 func (w *World) isTrunk(l *link) bool { return int(min(l.from, l.to)) >= len(w.hosts) }
 
 // session tells switch sw of the present session with a neighbour.
-func (w *World) session(sw int, n mcast.Neighbor) {
+func (w *World) session(sw int, n mcast.Neighbor, number uint64) {
 	w.snapshot(sw, &w.before)
-	if err := w.switches[sw].dev.SetSession(w.now, 0, n, 1, &w.swOut); err != nil {
+	if err := w.switches[sw].dev.SetSession(w.now, 0, n, number, &w.swOut); err != nil {
 		w.fault(sw, "%v", err)
 		return
 	}
 	w.snapshot(sw, &w.after)
-	w.recordSession = n
+	w.recordSession, w.sessionNumber = n, number
 	w.forwarded(sw, nil)
 	w.recordSession = 0
 }

@@ -91,6 +91,9 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 	}
 	if w.cfg.Tree != Flat {
 		fmt.Fprintf(t, " reports parent=%d", spec.Tree.Parent)
+		if spec.Tree.Running {
+			fmt.Fprint(t, " running")
+		}
 	}
 	if w.cfg.Repair > 0 {
 		fmt.Fprintf(t, " repair=(%d,%v,%d)", w.cfg.Repair, spec.Repair.Timeout, spec.Repair.Tries)
@@ -233,7 +236,7 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	case w.stepOp != "":
 		fmt.Fprintf(t, "%s\n----\n", w.stepOp)
 	case w.recordSession != 0:
-		fmt.Fprintf(t, "session nbr=%d 1\n----\n", w.recordSession)
+		fmt.Fprintf(t, "session nbr=%d %d\n----\n", w.recordSession, w.sessionNumber)
 	case w.arrived != nil:
 		r.report(t, w.arrived)
 	case in == nil:

@@ -143,41 +143,9 @@ type World struct {
 	arrived       *arrival       // the report under way
 	prologue      []string       // of the transcripts: the group, and how the switches have met
 	recordSession mcast.Neighbor // of the session that begins
+	sessionNumber uint64
 	endToEnd      bool
 	recorder      *recorder // nil except while a trace is recorded
-}
-
-// near returns, by switch and host, the neighbour behind which a host is; 0 is connected.
-// It also returns the switch of each neighbour.
-func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
-	at := func(host int) int { // the switch of a host
-		switch {
-		case t == Rack && (host == 1 || host == 2):
-			return 1
-		case t == Racks && host == 1:
-			return 1
-		case t == Racks && host > 1, t == Leaves && host == 1:
-			return 2
-		case t == Leaves && host != 2:
-			return 1
-		}
-		return 0
-	}
-	neighbours = [][][]int{Flat: {nil}, Rack: {{1}, {0}}, Racks: {{1, 2}, {0}, {0}}, Leaves: {{1, 2}, {0}, {0}}}[t]
-	for sw := range neighbours {
-		row := make([]mcast.Neighbor, hosts)
-		for h := range row {
-			switch {
-			case at(h) == sw:
-			case sw != 0:
-				row[h] = 1 // the root
-			default:
-				row[h] = mcast.Neighbor(at(h))
-			}
-		}
-		near = append(near, row)
-	}
-	return near, neighbours
 }
 
 // NewWorld returns the first state of a scenario. wrap, if not nil, replaces
@@ -315,6 +283,9 @@ func memberVA(host int) uint64 { return uint64(host+1) << 32 }
 // addSwitch makes switch sw, with its view of the group.
 func (w *World) addSwitch(sw int) error {
 	g := mcast.GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: pmtu, Policy: w.cfg.Policy, Quorum: w.cfg.Quorum, SourceTimeout: stalled, TurnTime: -1}
+	if w.cfg.Restart > 0 && w.cfg.Tree != Flat {
+		g.SourceTimeout = 3 * stalled // longer than a source waits for a switch that resumes
+	}
 	if w.cfg.Fair {
 		g.TurnTime = 1 // the first request of a waiting member ends a turn
 	}
