@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -228,12 +227,8 @@ func TestTreeMembersComeAndGo(t *testing.T) {
 }
 
 // TestTreeTwoSourcesAndAFailure: two members send in turn, each many messages, while the spine
-// fails under them. About one run in eight is stuck: a known defect (README.md), so the test is one of
-// make test-trees.
+// fails under them.
 func TestTreeTwoSourcesAndAFailure(t *testing.T) {
-	if os.Getenv("GLEAM_TREES") == "" {
-		t.Skip("make test-trees")
-	}
 	r := newProcessRig(t, fabric.Config{Topology: fabric.LeafSpine(2, 2, 2)})
 	m := r.join(r.fabricGroup(0), treeMemory, r.hosts...)
 	m.mustSend(0, treeMessage)
