@@ -4,22 +4,34 @@
 package mcast
 
 import (
+	"math"
 	"time"
 
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// lagLimit is how far a receiver may be behind another one (R38). No receiver's acked is
-// below floor, if psns is set.
+// lagLimit is how far a receiver may be behind another one (R38). No receiver is further
+// behind floor+psns than its limit, if psns is set.
 type lagLimit struct {
-	psns  int32         // limit in PSNs; 0: none
+	psns  int32         // limit in PSNs of a connected leg; 0: none
 	floor rocev2.PSN    // a lower bound, so that the legs are scanned rarely
-	time  time.Duration // limit in time; 0: none
+	time  time.Duration // limit in time of a connected leg; 0: none
 }
 
-// evictLaggards evicts the receivers that are more than lagPSNs behind best, which another
-// receiver has (R38). It is called when best is more than lagPSNs above lagFloor, and
-// makes lagFloor exact, so that the scans are rare.
+// lagPSNsOf returns the limit in PSNs of leg i: doubled with each level of switches behind it,
+// within what circular comparisons allow (R93).
+func (g *group) lagPSNsOf(i int) int32 {
+	return int32(min(int64(g.lag.psns)<<g.levelsBehind(i), maxBehind))
+}
+
+// lagTimeOf returns the limit in time of leg i, doubled likewise.
+func (g *group) lagTimeOf(i int) time.Duration {
+	return min(g.lag.time, math.MaxInt64>>(maxLevels+1)) << g.levelsBehind(i)
+}
+
+// evictLaggards evicts the receivers that are further behind best, which another receiver
+// has, than their limit (R38). It is called when best is more than lag.psns above
+// lag.floor, and makes that exact, so that the scans are rare.
 func (g *group) evictLaggards(best rocev2.PSN, out *Output) {
 	least := best
 	for i := range g.acks {
@@ -27,16 +39,16 @@ func (g *group) evictLaggards(best rocev2.PSN, out *Output) {
 		if b.flags&isReceiver == 0 {
 			continue
 		}
-		if best.Sub(b.acked) > g.lag.psns && g.canEvict(i) {
+		if best.Sub(b.acked) > g.lagPSNsOf(i) && g.canEvict(i) {
 			g.evict(i, Lagging, out)
-		} else if b.acked.Less(least) {
-			least = b.acked
+		} else {
+			least = rocev2.MinPSN(least, b.acked.Add(g.lagPSNsOf(i)-g.lag.psns))
 		}
 	}
 	g.lag.floor = least
 }
 
-// exceedsLagTime reports whether leg i still lacks what another receiver had lagTime ago,
+// exceedsLagTime reports whether leg i still lacks what another receiver had lagTimeOf ago,
 // and the group can go on without it. best is the highest acked of all receivers.
 func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	l := &g.activity[i]
@@ -46,5 +58,5 @@ func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	if !g.acks[i].acked.Less(l.lagPSN) {
 		l.lagPSN, l.lagSince = best, now
 	}
-	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lag.time && g.canEvict(i)
+	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTimeOf(i) && g.canEvict(i)
 }

@@ -11,3 +11,16 @@ func TestR92_OnePacketForASwitch(t *testing.T) { runTranscript(t) }
 func TestR92_HolesPassOnce(t *testing.T)       { runTranscript(t) }
 func TestR92_BehindASwitch(t *testing.T)       { runTranscript(t) }
 func TestR92_FullPort(t *testing.T)            { runTranscript(t) }
+
+func TestR93_LagBySwitches(t *testing.T)     { runTranscript(t) }
+func TestR93_LagTimeBySwitches(t *testing.T) { runTranscript(t) }
+
+// TestR93_WithinComparisons: a limit stays within what circular comparisons allow.
+func TestR93_WithinComparisons(t *testing.T) {
+	g := &group{extra: &extra{forwards: []LegID{1}, levels: []uint8{maxLevels}}}
+	for _, c := range [][2]int32{{3, 3 << maxLevels}, {64, maxBehind}, {maxBehind, maxBehind}, {0, 0}} {
+		if g.lag.psns = c[0]; g.lagPSNsOf(1) != c[1] || g.lagPSNsOf(0) != c[0] {
+			t.Errorf("limit %d: %d for a switch, want %d, and %d for a receiver", c[0], g.lagPSNsOf(1), c[1], g.lagPSNsOf(0))
+		}
+	}
+}

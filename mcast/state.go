@@ -152,7 +152,7 @@ func (g *group) appendLeg(b []byte, now time.Duration, i int) []byte {
 		b = appendSince(b, now, t.livenessSince, most)
 		b = appendSince(b, now, t.lastHeard, most)
 		b = appendPSN(b, t.lagPSN)
-		b = appendSince(b, now, t.lagSince, g.lag.time)
+		b = appendSince(b, now, t.lagSince, g.lagTimeOf(i))
 	}
 	return b
 }
