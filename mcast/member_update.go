@@ -127,6 +127,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	if g.activity == nil && g.src.member != none {
 		g.activate(now)
 	}
+	newLayout := g.tree() != nil && op.Tree != nil && g.tree().setLayout(op.Tree)
 	// The source is removed last: its data in flight is judged by the members that
 	// stay, whatever the order of the list (R60).
 	for _, m := range op.Remove {
@@ -163,7 +164,7 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	s.rearm(g)
 	g.noteEvictions(now, out.Events)
 	g.leaveTree(now, out.Events, out)
-	g.updateTree(now, op.Tree, out)
+	g.updateTree(now, op.Tree, newLayout, out)
 	return nil
 }
 

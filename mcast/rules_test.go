@@ -177,5 +177,6 @@ func TestR89_Transit(t *testing.T) { runTranscript(t) }
 
 func TestR90_FromUpstream(t *testing.T)         { runTranscript(t) }
 func TestR90_BetweenLegs(t *testing.T)          { runTranscript(t) }
+func TestR90_ReleasedByTheUpdate(t *testing.T)  { runTranscript(t) }
 func TestR90_TheSourceMoves(t *testing.T)       { runTranscript(t) }
 func TestR90_TheFormerParentStays(t *testing.T) { runTranscript(t) }

@@ -113,7 +113,7 @@ func (t *tree) leave(now time.Duration, k MemberID, out *Output) {
 
 // updateTree follows an update of the members: the group may have its first leg to another
 // switch, other children, another parent, or another layout.
-func (g *group) updateTree(now time.Duration, place *TreeSpec, out *Output) {
+func (g *group) updateTree(now time.Duration, place *TreeSpec, newLayout bool, out *Output) {
 	t := g.tree()
 	if t == nil {
 		if len(g.forwardedLegs()) == 0 {
@@ -126,7 +126,6 @@ func (g *group) updateTree(now time.Duration, place *TreeSpec, out *Output) {
 		g.tree().rest(now, out)
 		return
 	}
-	was := t.place.layout()
 	if place != nil {
 		t.placeAt(now, place, out)
 	}
@@ -136,13 +135,24 @@ func (g *group) updateTree(now time.Duration, place *TreeSpec, out *Output) {
 			t.carryOut(now, out)
 		}
 	}
-	if t.place.layout() != was {
-		clear(t.edges.named)
+	if newLayout {
 		for _, l := range g.forwardedLegs() {
 			t.poll(now, l, out)
 		}
 	}
 	t.rest(now, out)
+}
+
+// setLayout gives the tree another layout, before the update has any effect: feedback that the
+// update releases is of the new layout. It reports whether it is another one.
+func (t *tree) setLayout(place *TreeSpec) bool {
+	was := t.place.layout()
+	t.place.Layout = place.Layout
+	if t.place.layout() == was {
+		return false
+	}
+	clear(t.edges.named)
+	return true
 }
 
 // placeAt gives the switch another place in the tree.
@@ -151,7 +161,7 @@ func (t *tree) placeAt(now time.Duration, place *TreeSpec, out *Output) {
 		t.machine.SetRoot(now, place.Parent == 0, &t.out)
 		t.carryOut(now, out)
 	}
-	t.place.Parent, t.place.Layout = place.Parent, place.Layout
+	t.place.Parent = place.Parent
 	for _, l := range t.g.forwardedLegs() {
 		if leg := token.Leg(l) + 1; t.legOf(l) == token.Parent || t.g.legs[l].members == 0 {
 			t.machine.Remove(now, leg, &t.out)
