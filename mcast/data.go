@@ -172,7 +172,10 @@ func (g *group) slowPath(now time.Duration, psn rocev2.PSN, code rocev2.Syndrome
 	if code != 0 {
 		return g.reject(now, psn, code, why, out)
 	}
-	if g.recv.count == 0 && g.recv.joining == 0 && !g.agg.unplaced && g.fwd.nxt.Less(psn) {
+	if g.recv.count == 0 && g.agg.unplaced {
+		return Resuming // there is nobody yet to whom it could go
+	}
+	if g.recv.count == 0 && g.recv.joining == 0 && g.fwd.nxt.Less(psn) {
 		g.noteMismatch(MemberID(g.src.member), SendPSN, psn, g.fwd.nxt, out)
 		return PSNOutOfRange // no receiver is there to send a NAK of the gap
 	}

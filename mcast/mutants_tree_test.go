@@ -18,7 +18,7 @@ var _ = []mutant.Mutant{
 			return NoToken`,
 		"")),
 	mutant.New("a neighbour's source begins while another one's data is under way", "R84", mutant.In((*group).requestInTree,
-		`case !free && !g.endUnknown():
+		`case !t.mayFollow():
 			return NotSource
 		}
 	} else`,
@@ -75,7 +75,7 @@ var _ = []mutant.Mutant{
 		`if t.unfinished() {
 		t.g.abandonSource(out)
 	}
-	if t.g.failed || !t.g.isQuiescent() {
+	if t.g.failed || !t.mayFollow() {
 		return
 	}`,
 		"")),

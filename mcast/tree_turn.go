@@ -23,9 +23,9 @@ func (t *tree) unfinished() bool {
 }
 
 // rests reports whether the turn of the member that is served ends now: others wait for
-// it, and its data is complete.
+// it, and its data is complete. Data that waits here is not.
 func (t *tree) rests() bool {
-	return t.machine.Wanted() && t.begun() && t.g.isQuiescent() && !t.g.failed
+	return t.machine.Wanted() && t.begun() && t.g.isQuiescent() && !t.g.failed && !t.g.awaitsStorage && !t.g.numbering.isBlocking()
 }
 
 // rest gives the token to those that wait, if the source is at rest.
@@ -56,6 +56,9 @@ func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 		return 0, noTurnEvent
 	}
 	since, begun := g.turn.contendedSince, t.begun()
+	if int32(k) != g.src.member && !t.mayFollow() {
+		return 0, noTurnEvent // the last source's data is not complete here
+	}
 	if !begun && !t.unfinished() && g.historyOf(k).waits != 0 {
 		return since + turnReserved, turnNotUsed
 	}
@@ -89,12 +92,16 @@ func (t *tree) advance(now time.Duration, out *Output) {
 	t.rest(now, out)
 }
 
+// mayFollow reports whether a member may begin that has the token: the last source is at
+// rest. If only that is not known, whether its message has ended, the token shows it.
+func (t *tree) mayFollow() bool { return t.g.isQuiescent() || t.g.endUnknown() }
+
 // giveUp ends the turn of a member that sends nothing.
 func (t *tree) giveUp(now time.Duration, out *Output) {
 	if t.unfinished() {
 		t.g.abandonSource(out)
 	}
-	if t.g.failed || !t.g.isQuiescent() {
+	if t.g.failed || !t.mayFollow() {
 		return
 	}
 	if k, ok := t.memberOf(t.machine.Serving()); ok {
@@ -111,7 +118,7 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		switch {
 		case !t.machine.Accepts(t.legOf(m.leg)):
 			return NoToken
-		case !free && !g.endUnknown():
+		case !t.mayFollow():
 			return NotSource
 		}
 	} else if !free && p.PSN&rocev2.PSNMask != m.sqPSN {
