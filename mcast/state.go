@@ -107,7 +107,7 @@ func (g *group) appendState(b []byte, now time.Duration) []byte {
 	} else if g.live.deadAfterMax > 0 {
 		b = g.appendRoundTrips(b, now)
 	}
-	if g.numbering.interval > 0 {
+	if g.notesGaps() {
 		b = g.appendNumbering(b, now)
 	}
 	if g.mayResume() {
@@ -337,7 +337,7 @@ func (r *stateReader) group(g *group) {
 	} else if g.live.deadAfterMax > 0 {
 		r.roundTrips(g)
 	}
-	if g.numbering.interval > 0 {
+	if g.notesGaps() {
 		r.numbering(g)
 	}
 	r.resume(g)

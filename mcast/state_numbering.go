@@ -59,6 +59,10 @@ func (r *stateReader) word() uint64 {
 	return v
 }
 
+// notesGaps reports whether gaps in the source's packets have an influence: receivers are
+// verified (R53), or losses repaired (R92).
+func (g *group) notesGaps() bool { return g.numbering.interval > 0 || g.repair.store != nil }
+
 func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 	n := &g.numbering
 	b = append(b, bit(n.blocked, 0)|bit(n.askSource, 1)|bit(n.gap, 2), n.rounds)
@@ -109,7 +113,7 @@ func (r *stateReader) numbering(g *group) {
 	n.backoff = r.varint()
 	n.armed, n.probeAt = r.deadline()
 	n.deferredUntil = r.time()
-	for i := range g.legs {
+	for i := range n.checks {
 		f := r.byte()
 		v := verification{pending: f&1 != 0, acceptedNothing: f&2 != 0, wrongAnswer: f&4 != 0, isRXE: f&8 != 0, returning: f&16 != 0, answeredOnce: f&32 != 0, probedAgain: f&64 != 0, positioned: f&128 != 0, probesSent: r.byte()}
 		if n.checks[i] = v; n.usesProbedFrom(i) {

@@ -58,7 +58,7 @@ func QuickRestarts() []Config {
 func FullRestarts() []Config {
 	return []Config{
 		stored(Config{Name: "restart", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
-		stored(Config{Name: "restart-half", Receivers: 2, SendWindow: 3, Messages: []int{3}, Hosts: crossed, Bounds: Bounds{Restart: 1, Lose: 1}}),
+		stored(Config{Name: "restart-half", Receivers: 2, SendWindow: 3, Messages: []int{3}, Hosts: alike, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-late", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Delay: 1}}),
 		stored(Config{Name: "restart-twice", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Timeout: 2 * patient, Hosts: mixed, Bounds: Bounds{Restart: 2}}),
 		stored(Config{Name: "restart-stored-late", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Hosts: crossed, Bounds: Bounds{Restart: 1, Store: 1}}),

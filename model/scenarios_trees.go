@@ -26,7 +26,7 @@ func QuickTrees() []Config {
 // FullTrees are those of make model.
 func FullTrees() []Config {
 	return []Config{
-		{Name: "contention-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{2}, Reports: true, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1}},
+		{Name: "contention-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Reports: true, Hosts: alike, Bounds: Bounds{Lose: 1, Duplicate: 1}},
 		{Name: "contention-rack-late", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Reports: true, Hosts: crossed, Bounds: Bounds{Lose: 1, Delay: 1}},
 		{Name: "contention-rack-fair", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Second: []int{1, 1}, Fair: true, Hosts: mixed, Bounds: Bounds{Lose: 1}},
 		{Name: "contention-rack-repair", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{2}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 2}},
