@@ -11,20 +11,24 @@ var _ = []mutant.Mutant{
 		`if m.receiveOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {`,
+	if g.dead {
+		return g.rejectFailed`,
 		`if m.receiveOnly && false {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {`)),
+	if g.dead {
+		return g.rejectFailed`)),
 	mutant.New("a member that only receives may send if the group is at rest", "R76", mutant.In((*group).requestOfNonSource,
 		`if m.receiveOnly {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {`,
+	if g.dead {
+		return g.rejectFailed`,
 		`if m.receiveOnly && !g.$1() {
 		return g.refuseSource(MemberID(k), p, out)
 	}
-	if g.dead {`, (*group).isQuiescent)),
+	if g.dead {
+		return g.rejectFailed`, (*group).isQuiescent)),
 	mutant.New("a member that only receives hears nothing", "R76", mutant.In((*group).rejectReceiveOnly,
 		`if p.PSN&rocev2.PSNMask != m.p {
 		return NotSender`,

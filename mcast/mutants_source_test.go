@@ -121,10 +121,10 @@ var _ = []mutant.Mutant{
 		return
 	}
 	g.count.FeedbackOut++`, member{}.live)),
-	mutant.New("what another switch has forwarded is told to wait", "R66", mutant.In((*group).requestOfNonSource,
-		`if p.Neighbor == 0 && m.live {
+	mutant.New("a member that has to wait is not told", "R66", mutant.In((*group).requestOfNonSource,
+		`if m.live {
 			g.askToWait`,
-		`if p.Neighbor < 9 && m.live {
+		`if !m.live {
 			g.askToWait`)),
 	mutant.New("an ONLY may have fewer bytes than it says", "R67", mutant.In((*group).lengthAgrees,
 		"return p.DMALen == uint32(p.Payload)",

@@ -54,7 +54,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 		if g.failed {
 			return g.rejectFailed(MemberID(k), p, out)
 		}
-		if p.Neighbor == 0 && m.live {
+		if m.live { // else evicted by sourceTimedOut
 			g.waitForTurn(now, MemberID(k), out)
 		}
 		return NotSource
