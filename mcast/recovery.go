@@ -294,7 +294,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		last := again && g.endOfBurst(m)
 		room--
 		// The last frame, for now, has AckReq: its loss must not go unnoticed.
-		ask := m.untilProbe == 1 && !again && g.deliver(i, burstEnds) == await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil || last
+		ask := m.untilProbe == 1 && b.flags&isConnected != 0 && g.deliver(i, burstEnds) == await || m.cursor.Next() == g.fwd.nxt || g.repair.store.find(m.cursor.Next()) == nil || last
 		if ask || e.ackReq {
 			m.ackReqPSN = rocev2.MaxPSN(m.ackReqPSN, m.cursor)
 			g.armRecovery(now + g.probeTimeout(i))
