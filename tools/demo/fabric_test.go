@@ -173,12 +173,8 @@ func TestFabricOfLeaves(t *testing.T) {
 	if !res.OK || len(res.Receivers) != 4 || x == nil {
 		t.Fatalf("not ok: %+v", res)
 	}
-	// Beside other programs gleamd may get the CPU so late that a switch takes packets for lost.
-	most := 2 * 300
-	if os.Getenv("GLEAM_ALONE") != "" {
-		most = 306
-	}
-	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > uint64(3*most) || x.MostPerLink > uint64(most) {
+	// A window of 128 may be sent to a leaf again, up to twice, while that probes the numbers of its members.
+	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > 3*(300+2*128) || x.MostPerLink > 300+2*128 {
 		t.Errorf("tree: %+v", x)
 	}
 	var b bytes.Buffer
