@@ -111,7 +111,7 @@ func TestRemoteRights(t *testing.T) {
 	}
 }
 
-// Whoever cannot prove who it is gets nothing: each attempt is counted under its cause, and
+// A client that cannot authenticate gets no answer: each attempt is counted under its cause, and
 // reported once.
 func TestRemoteRefuses(t *testing.T) {
 	r := newRemote(t)

@@ -133,7 +133,7 @@ func TestTreeUpdates(t *testing.T) {
 		}
 		was := f.switches[0].table.groups[reg.Group]
 		fresh := at(ks...)
-		for i := range fresh { // who comes back has restarted its queue pair
+		for i := range fresh { // a member that comes back has restarted its queue pair
 			if _, used := numbers[fresh[i].Key()]; used && was.Find(fresh[i].Key()) < 0 {
 				fresh[i].QPN += 100
 				for j := range reg.Members {

@@ -120,7 +120,7 @@ func prepareFit(ms []MemberRecord, ns []uint32, v6 bool, room int) int {
 	if isConsecutive(ns[:n]) {
 		return n
 	}
-	low := 0 // so many fit
+	low := 0 // the highest number of records that is known to fit
 	for high := n + 1; low+1 < high; {
 		if k := (low + high) / 2; segmentFit(ms[:k], v6, room-numbersLen(k)) == k {
 			low = k
