@@ -325,12 +325,7 @@ func TestTreeCutsAtRandom(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		f := randomTree(t, rnd)
 		f.restarted = true
-		f.fault = func(int, int, []byte) (ds []time.Duration) {
-			for rnd.IntN(10) < 8 && len(ds) < 2 {
-				ds = append(ds, time.Duration(1+rnd.IntN(30))*time.Millisecond)
-			}
-			return ds
-		}
+		f.fault = lossyLinks(rnd)
 		masters := map[netip.AddrPort]*Master{}
 		regs := map[netip.AddrPort]Registration{}
 		for g := byte(1); g <= 3; g++ {

@@ -222,12 +222,7 @@ func TestTreeChangesAtRandom(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 4))
 		c := &change{fabric: randomTree(t, rnd), rnd: rnd, routed: seed%2 == 0}
 		c.restarted = true
-		c.fault = func(int, int, []byte) (ds []time.Duration) {
-			for rnd.IntN(10) < 8 && len(ds) < 2 {
-				ds = append(ds, time.Duration(1+rnd.IntN(30))*time.Millisecond)
-			}
-			return ds
-		}
+		c.fault = lossyLinks(rnd)
 		for k := byte(1); k <= 2; k++ {
 			reg := sample(k, 3+rnd.IntN(8))
 			homes := make([]int, len(reg.Members))

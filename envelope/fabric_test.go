@@ -105,12 +105,7 @@ func TestTreeSurvivesRestarts(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		f := randomTree(t, rnd)
 		f.restarted = true
-		f.fault = func(int, int, []byte) (ds []time.Duration) {
-			for rnd.IntN(10) < 8 && len(ds) < 2 {
-				ds = append(ds, time.Duration(1+rnd.IntN(30))*time.Millisecond)
-			}
-			return ds
-		}
+		f.fault = lossyLinks(rnd)
 		type session struct {
 			a   netip.AddrPort
 			m   *Master

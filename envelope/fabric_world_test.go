@@ -6,6 +6,7 @@ package envelope
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -427,4 +428,15 @@ func (f *fabric) installed(ip netip.Addr) (on []int) {
 		}
 	}
 	return on
+}
+
+// lossyLinks returns a fault of links: a fifth of the relays is lost, some come twice, and each
+// takes up to 30 ms.
+func lossyLinks(rnd *rand.Rand) func(int, int, []byte) []time.Duration {
+	return func(int, int, []byte) (ds []time.Duration) {
+		for rnd.IntN(10) < 8 && len(ds) < 2 {
+			ds = append(ds, time.Duration(1+rnd.IntN(30))*time.Millisecond)
+		}
+		return ds
+	}
 }
