@@ -164,7 +164,10 @@ func TestWithoutCongestionControlTheStoreIsTheQueue(t *testing.T) {
 	if got < 0.85*16e6 || got > 1.05*16e6 {
 		t.Errorf("%.1f Mbit/s, want about 16", got/1e6)
 	}
-	if depth < maxMean || e.Dropped > 0 || e.Deferred == 0 || e.CEMarked > 0 {
-		t.Errorf("mean queue %d bytes; %d frames dropped, %d times put off, %d marked that nobody said may be marked", depth, e.Dropped, e.Deferred, e.CEMarked)
+	// Deferred may be 0: a leg that is behind for another reason, such as a lost packet, is
+	// offered only what its queue takes.
+	full := e.MaxDepthBytes > e.MaxBytes-2*1514
+	if depth < maxMean || !full || e.Dropped > 0 || e.CEMarked > 0 {
+		t.Errorf("mean queue %d bytes, was full %v; %d frames dropped, %d marked that nobody said may be marked", depth, full, e.Dropped, e.CEMarked)
 	}
 }
