@@ -42,7 +42,8 @@ func TestReasonsMatchProgram(t *testing.T) {
 	}
 	for name, want := range map[string]uint32{
 		steerMapCounters: uint32(NumReasons), steerMapPrefixes4: MaxPrefixes, steerMapPrefixes6: MaxPrefixes,
-		steerMapAllowed4: MaxAllowed, steerMapAllowed6: MaxAllowed, steerMapAllowedMacs: MaxAllowed, steerMapStations: MaxStations,
+		steerMapAllowed4: MaxAllowed, steerMapAllowed6: MaxAllowed, steerMapAllowedMacs: MaxAllowed, steerMapStations: 4 * MaxStations,
+		steerMapXsks: maxQueues, steerMapPorts: portBuckets,
 	} {
 		if got := spec.Maps[name].MaxEntries; got != want {
 			t.Errorf("map %s has %d entries, Go says %d", name, got, want)
@@ -74,7 +75,7 @@ func TestNewSteeringRefuses(t *testing.T) {
 		{"mapped", []netip.Prefix{netip.MustParsePrefix("::ffff:10.77.0.0/112")}, 4792, "write it as IPv4"},
 		{"too many", tooMany, 4792, "at most 1024"},
 	} {
-		s, err := NewSteering(tc.prefixes, tc.port)
+		s, err := NewSteering(tc.prefixes, tc.port, 1)
 		if err == nil {
 			s.Close()
 			t.Errorf("%s: no error", tc.name)

@@ -31,7 +31,7 @@ func attachAndWait(index string) {
 	n, err := strconv.Atoi(index)
 	var s *Steering
 	if err == nil {
-		s, err = NewSteering(testPrefixes, testEnvelopePort)
+		s, err = NewSteering(testPrefixes, testEnvelopePort, 1)
 	}
 	var p *PortProgram
 	if err == nil {

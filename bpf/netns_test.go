@@ -51,7 +51,7 @@ const testEnvelopePort = 4792
 func newTestSteering(t testing.TB) *Steering {
 	t.Helper()
 	labtest.Require(t)
-	s, err := NewSteering(testPrefixes, testEnvelopePort)
+	s, err := NewSteering(testPrefixes, testEnvelopePort, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

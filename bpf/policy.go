@@ -13,7 +13,8 @@ import (
 )
 
 // MaxAllowed bounds the addresses of each family, and the MAC addresses, in a port's
-// allow lists, and MaxStations the MAC addresses that may send by a locked port.
+// allow lists, and MaxStations the MAC addresses that may send by a locked port. All locked
+// ports together have four times as many.
 const (
 	MaxAllowed  = 1024
 	MaxStations = 16384
@@ -70,12 +71,12 @@ const (
 // are removed when the new ones are in force.
 func (p *PortProgram) SetPolicy(o *Policy) error {
 	for _, mac := range o.MACs {
-		if err := p.maps.AllowedMacs.Put(stationKey(Station{MAC: mac}), uint32(0)); err != nil {
+		if err := p.maps.AllowedMacs.Put(p.stationKey(Station{MAC: mac}), uint32(0)); err != nil {
 			return fmt.Errorf("allow MAC address %x at %s: %w", mac, p.ifname, err)
 		}
 	}
 	for _, a := range o.Addresses {
-		if err := putPrefix(p.maps.Allowed4, p.maps.Allowed6, a, 0); err != nil {
+		if err := p.allow(a); err != nil {
 			return fmt.Errorf("allow %s at %s: %w", a, p.ifname, err)
 		}
 	}
@@ -100,7 +101,7 @@ func (p *PortProgram) SetPolicy(o *Policy) error {
 	binary.BigEndian.PutUint16(value[6:], o.TagType)
 	copy(value[8:], o.VLANs[:])
 	copy(value[8+len(o.VLANs):], o.Neighbour[:])
-	if err := p.maps.Policies.Put(uint32(0), value); err != nil {
+	if err := p.maps.Policies.Put(p.slot, value); err != nil {
 		return fmt.Errorf("set the policy of %s: %w", p.ifname, err)
 	}
 	if err := p.retainAllowed(o); err != nil {
@@ -111,27 +112,29 @@ func (p *PortProgram) SetPolicy(o *Policy) error {
 
 // retainAllowed removes from the maps of the lists what o does not have.
 func (p *PortProgram) retainAllowed(o *Policy) error {
-	macs := make(map[[8]byte]struct{})
+	macs := make(map[stationKey]struct{})
 	for _, mac := range o.MACs {
-		macs[stationKey(Station{MAC: mac})] = struct{}{}
+		macs[p.stationKey(Station{MAC: mac})] = struct{}{}
 	}
-	four, six := make(map[[8]byte]struct{}), make(map[[20]byte]struct{})
+	four, six := make(map[allowedKey4]struct{}), make(map[allowedKey6]struct{})
 	for _, a := range o.Addresses {
 		if a.Addr().Is4() {
-			four[prefixKey4(a)] = struct{}{}
+			four[p.allowedKey4(a)] = struct{}{}
 		} else {
-			six[prefixKey6(a)] = struct{}{}
+			six[p.allowedKey6(a)] = struct{}{}
 		}
 	}
-	return errors.Join(retain(p.maps.AllowedMacs, macs), retain(p.maps.Allowed4, four), retain(p.maps.Allowed6, six))
+	return errors.Join(retain(p.maps.AllowedMacs, stationSlot(p.slot), macs),
+		retain(p.maps.Allowed4, func(k allowedKey4) bool { return k.Slot == p.slot }, four),
+		retain(p.maps.Allowed6, func(k allowedKey6) bool { return k.Slot == p.slot }, six))
 }
 
 // SetStation allows s to send by a locked port, or no longer.
 func (p *PortProgram) SetStation(s Station, allowed bool) error {
 	err := error(nil)
 	if allowed {
-		err = p.maps.Stations.Put(stationKey(s), uint32(0))
-	} else if err = p.maps.Stations.Delete(stationKey(s)); errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = p.maps.Stations.Put(p.stationKey(s), uint32(0))
+	} else if err = p.maps.Stations.Delete(p.stationKey(s)); errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil
 	}
 	if err != nil {
@@ -141,8 +144,44 @@ func (p *PortProgram) SetStation(s Station, allowed bool) error {
 }
 
 // stationKey is struct station.
-func stationKey(s Station) (k [8]byte) {
-	copy(k[:], s.MAC[:])
-	binary.NativeEndian.PutUint16(k[6:], s.VID)
-	return k
+type stationKey struct {
+	MAC  [6]byte
+	VID  uint16
+	Slot uint32
+}
+
+func (p *PortProgram) stationKey(s Station) stationKey { return stationKey{s.MAC, s.VID, p.slot} }
+
+// stationSlot reports of a key whether it is that of a slot.
+func stationSlot(slot uint32) func(stationKey) bool {
+	return func(k stationKey) bool { return k.Slot == slot }
+}
+
+// allowedKey4 is struct allowed4, and allowedKey6 struct allowed6: all bits of the slot are part of
+// the prefix.
+type (
+	allowedKey4 struct {
+		Bits, Slot uint32
+		Addr       [4]byte
+	}
+	allowedKey6 struct {
+		Bits, Slot uint32
+		Addr       [16]byte
+	}
+)
+
+func (p *PortProgram) allowedKey4(a netip.Prefix) allowedKey4 {
+	return allowedKey4{32 + uint32(a.Bits()), p.slot, a.Addr().As4()}
+}
+
+func (p *PortProgram) allowedKey6(a netip.Prefix) allowedKey6 {
+	return allowedKey6{32 + uint32(a.Bits()), p.slot, a.Addr().As16()}
+}
+
+// allow enters a into the list of its family.
+func (p *PortProgram) allow(a netip.Prefix) error {
+	if a.Addr().Is4() {
+		return p.maps.Allowed4.Put(p.allowedKey4(a), uint32(0))
+	}
+	return p.maps.Allowed6.Put(p.allowedKey6(a), uint32(0))
 }

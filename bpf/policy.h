@@ -28,7 +28,7 @@
 #define POLICY_ADDRESSES 16
 #define POLICY_NEIGHBOUR 32
 
-#define MAX_STATIONS 16384
+#define MAX_STATIONS 65536 /* of all ports */
 #define MAX_ALLOWED 1024
 
 struct policy {
@@ -40,11 +40,27 @@ struct policy {
 	__u8 zero[2];
 };
 
-/* A sender; vid is 0 where the bridge does not filter VLANs. */
+/* A sender at the port of a slot; vid is 0 where the bridge does not filter VLANs. */
 struct station {
 	__u8 mac[6];
 	__u16 vid;
+	__u32 slot;
 };
+
+/* Prefixes of senders; the slot counts as their first 32 bits. */
+struct allowed4 {
+	__u32 len;
+	__u32 slot;
+	__u8 addr[4];
+};
+
+struct allowed6 {
+	__u32 len;
+	__u32 slot;
+	__u8 addr[16];
+};
+
+/* By slot. */
 
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
@@ -73,7 +89,7 @@ struct {
 
 struct {
 	UINT(type, BPF_MAP_TYPE_LPM_TRIE);
-	TYPE(key, struct prefix4);
+	TYPE(key, struct allowed4);
 	TYPE(value, __u32);
 	UINT(max_entries, MAX_ALLOWED);
 	UINT(map_flags, BPF_F_NO_PREALLOC);
@@ -81,15 +97,15 @@ struct {
 
 struct {
 	UINT(type, BPF_MAP_TYPE_LPM_TRIE);
-	TYPE(key, struct prefix6);
+	TYPE(key, struct allowed6);
 	TYPE(value, __u32);
 	UINT(max_entries, MAX_ALLOWED);
 	UINT(map_flags, BPF_F_NO_PREALLOC);
 } allowed6 SEC(".maps");
 
-INLINE int allows4(const __u8 *addr, int request)
+INLINE int allows4(__u32 slot, const __u8 *addr, int request)
 {
-	struct prefix4 key = {.len = 32};
+	struct allowed4 key = {.len = 64, .slot = slot};
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
 	if (request && !(addr[0] | addr[1] | addr[2] | addr[3]))
@@ -98,9 +114,9 @@ INLINE int allows4(const __u8 *addr, int request)
 }
 
 /* Hosts also send requests from their link-local address, and from none before they have one. */
-INLINE int allows6(const __u8 *addr, int request)
+INLINE int allows6(__u32 slot, const __u8 *addr, int request)
 {
-	struct prefix6 key = {.len = 128};
+	struct allowed6 key = {.len = 160, .slot = slot};
 	__u64 word[2];
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
@@ -111,14 +127,13 @@ INLINE int allows6(const __u8 *addr, int request)
 }
 
 /* The exit of a frame after the policy: reason itself, or a drop. */
-NOINLINE enum steer_reason police(struct xdp_md *ctx, __u32 reason)
+NOINLINE enum steer_reason police(struct xdp_md *ctx, __u32 reason, __u32 slot)
 {
 	void *end = (void *)(unsigned long)ctx->data_end;
 	struct eth_header *eth = (void *)(unsigned long)ctx->data;
 	struct vlan_tag *tag = (void *)(eth + 1);
-	struct station who = {};
-	__u32 zero = 0;
-	struct policy *policy = bpf_map_lookup_elem(&policies, &zero);
+	struct station who = {.slot = slot};
+	struct policy *policy = bpf_map_lookup_elem(&policies, &slot);
 
 	if (!policy || (void *)(eth + 1) > end)
 		return reason;
@@ -160,11 +175,11 @@ NOINLINE enum steer_reason police(struct xdp_md *ctx, __u32 reason)
 	struct ipv4_header *ip = l3;
 	struct ipv6_header *ip6 = l3;
 	struct arp_ipv4 *arp = l3;
-	if (type == htons(ETHERTYPE_IPV4) && (void *)(ip + 1) <= end && allows4(ip->src, 0))
+	if (type == htons(ETHERTYPE_IPV4) && (void *)(ip + 1) <= end && allows4(slot, ip->src, 0))
 		return reason;
-	if (type == htons(ETHERTYPE_IPV6) && (void *)(ip6 + 1) <= end && allows6(ip6->src, reason == XSK_ND))
+	if (type == htons(ETHERTYPE_IPV6) && (void *)(ip6 + 1) <= end && allows6(slot, ip6->src, reason == XSK_ND))
 		return reason;
-	if (type == htons(ETHERTYPE_ARP) && (void *)(arp + 1) <= end && allows4(arp->sender_ip, 1))
+	if (type == htons(ETHERTYPE_ARP) && (void *)(arp + 1) <= end && allows4(slot, arp->sender_ip, 1))
 		return reason;
 	return DROP_ALLOW_ADDRESS;
 }

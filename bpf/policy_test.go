@@ -112,16 +112,12 @@ func TestPolicy(t *testing.T) {
 // the guard drops.
 func BenchmarkSteer(b *testing.B) {
 	labtest.Require(b)
-	s, err := NewSteering([]netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd00:77::/64")}, testEnvelopePort)
+	s, err := NewSteering([]netip.Prefix{netip.MustParsePrefix("10.77.0.0/16"), netip.MustParsePrefix("fd00:77::/64")}, testEnvelopePort, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	p := &PortProgram{ifname: "test"}
-	if err := s.load(p, false); err != nil {
-		b.Fatal(err)
-	}
-	defer p.unload()
+	p := s.loadedPort(b, false)
 	for _, c := range []struct {
 		name  string
 		frame []byte

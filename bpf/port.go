@@ -47,15 +47,18 @@ const MaxSingleBufferMTU = 4096 - 256 - 320 - 14
 // others.
 type PortProgram struct {
 	ifname    string
+	ifindex   uint32 // 0: it is attached to none
 	mode      Mode
 	frags     bool
 	nativeErr error
-	program   *ebpf.Program
-	maps      steerMaps
+	steering  *Steering
+	program   *ebpf.Program // of the steering
+	maps      *steerMaps    // likewise
+	slot      uint32        // of the port's part of them
 	link      link.Link
 }
 
-// Attach loads an instance of the program and attaches it to the interface
+// Attach attaches the program to the interface
 // ifindex of the calling thread's network namespace; ifname is for messages.
 // No frame is redirected before [PortProgram.SetSocket]; until then group
 // traffic is dropped, and counted as DropNoSocket. The error for an interface that
@@ -102,61 +105,22 @@ func attempts(mode Mode, mtu int) (a []attempt) {
 // the one for frames in several buffers.
 func TakesSeveralBuffers(mode Mode, mtu int) bool { return attempts(mode, mtu)[0].frags }
 
+// maxQueues is the number of RX queues of a port.
+const maxQueues = 1024
+
 // ethernetMTU is the MTU that every driver takes in one buffer.
 const ethernetMTU = 1500
-
-// loadNow makes an instance of the program that shares the prefix maps of s.
-func (s *Steering) loadNow(p *PortProgram, frags bool) error {
-	spec, err := steerSpec()
-	if err != nil {
-		return err
-	}
-	var several uint8
-	if frags {
-		several = 1
-	}
-	for name, value := range map[string]any{
-		steerVarEnvelopePort: s.envelopePort, steerVarFrags: several,
-		steerVarCommon4: s.common.bits4, steerVarCommon4Mask: s.common.mask4,
-		steerVarCommon6: s.common.bits6, steerVarCommon6Mask: s.common.mask6,
-	} {
-		if err := spec.Variables[name].Set(value); err != nil {
-			return err
-		}
-	}
-	// Only one: a kernel before 5.18 refuses to load the other.
-	name, other := steerProgSteer, steerProgSteerFrags
-	if frags {
-		name, other = other, name
-	}
-	delete(spec.Programs, other)
-	shared := s.watchlist.replacements()
-	shared[steerMapPrefixes4], shared[steerMapPrefixes6] = s.prefixes4, s.prefixes6
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
-	if err != nil {
-		return err
-	}
-	p.program, p.frags = coll.DetachProgram(name), frags
-	p.maps = steerMaps{
-		Counters: coll.DetachMap(steerMapCounters), Xsks: coll.DetachMap(steerMapXsks),
-		Prefixes4: coll.DetachMap(steerMapPrefixes4), Prefixes6: coll.DetachMap(steerMapPrefixes6),
-		PinMacs: coll.DetachMap(steerMapPinMacs), PinAddrs: coll.DetachMap(steerMapPinAddrs),
-		Sightings: coll.DetachMap(steerMapSightings), Told: coll.DetachMap(steerMapTold), Telling: coll.DetachMap(steerMapTelling),
-		Offenders: coll.DetachMap(steerMapOffenders), Policies: coll.DetachMap(steerMapPolicies),
-		Stations: coll.DetachMap(steerMapStations), AllowedMacs: coll.DetachMap(steerMapAllowedMacs),
-		Allowed4: coll.DetachMap(steerMapAllowed4), Allowed6: coll.DetachMap(steerMapAllowed6),
-	}
-	coll.Close()
-	return nil
-}
 
 // attach loads and attaches the program in the first of the given ways that
 // works.
 func (s *Steering) attach(ifindex int, ifname string, ways []attempt) (*PortProgram, error) {
-	p := &PortProgram{ifname: ifname}
+	p, err := s.newPort(ifname)
+	if err != nil {
+		return nil, err
+	}
 	var before error
 	for _, way := range ways {
-		err := s.tryAttach(p, ifindex, way)
+		err := p.tryAttach(ifindex, way)
 		if err == nil {
 			if way.mode == Generic {
 				p.nativeErr = before
@@ -171,23 +135,27 @@ func (s *Steering) attach(ifindex int, ifname string, ways []attempt) (*PortProg
 			break
 		}
 	}
+	p.release()
 	return nil, before
 }
 
 // tryAttach loads and attaches the program in one way.
-func (s *Steering) tryAttach(p *PortProgram, ifindex int, way attempt) error {
-	if err := s.load(p, way.frags); err != nil {
+func (p *PortProgram) tryAttach(ifindex int, way attempt) error {
+	if err := p.take(way.frags); err != nil {
 		what := fmt.Sprintf("load the XDP program for %s", p.ifname)
 		if way.frags {
 			what += " that takes frames in several buffers (Linux 5.18 or later)"
 		}
 		return explain(what, err)
 	}
-	if err := p.attachTo(ifindex, p.ifname, way); err != nil {
-		_ = p.unload()
-		return err
-	}
-	return nil
+	return p.attachTo(ifindex, p.ifname, way)
+}
+
+// take makes one of the two programs that of the port.
+func (p *PortProgram) take(frags bool) (err error) {
+	p.program, err = p.steering.program(frags)
+	p.frags = frags
+	return err
 }
 
 // attachTo attaches the loaded program to an interface in one way.
@@ -201,11 +169,11 @@ func (p *PortProgram) attachTo(ifindex int, ifname string, way attempt) error {
 		return explainAttach(ifname, way, err)
 	}
 	p.link, p.mode, p.ifname = l, way.mode, ifname
+	if err := p.steer(uint32(ifindex)); err != nil {
+		return errors.Join(fmt.Errorf("attach the XDP program to %s: %w", ifname, err), p.Detach())
+	}
 	return nil
 }
-
-// unload closes the program and its maps.
-func (p *PortProgram) unload() error { return errors.Join(p.program.Close(), p.maps.Close()) }
 
 // driverRefused reports whether another mode may succeed where err came up. Drivers
 // name their reasons (MTU, queues, no XDP at all) by various errnos, so this lists
@@ -233,10 +201,10 @@ func (p *PortProgram) Frags() bool { return p.frags }
 // which must be bound to the same interface and queue. The entry goes away by
 // itself when the socket is closed.
 func (p *PortProgram) SetSocket(queue, fd int) error {
-	if queue < 0 || uint32(queue) >= p.maps.Xsks.MaxEntries() {
-		return fmt.Errorf("RX queue %d of %s: the program serves queues 0 to %d", queue, p.ifname, p.maps.Xsks.MaxEntries()-1)
+	if queue < 0 || queue >= maxQueues {
+		return fmt.Errorf("RX queue %d of %s: the program serves queues 0 to %d", queue, p.ifname, maxQueues-1)
 	}
-	if err := p.maps.Xsks.Put(uint32(queue), uint32(fd)); err != nil {
+	if err := p.maps.Xsks.Put(p.slot*maxQueues+uint32(queue), uint32(fd)); err != nil {
 		return fmt.Errorf("steer RX queue %d of %s to its socket: %w", queue, p.ifname, err)
 	}
 	return nil
@@ -256,10 +224,13 @@ func (p *PortProgram) Counters() (Counters, error) {
 	return total, nil
 }
 
+// reasonKey is the key of r in the maps by slot and reason.
+func (p *PortProgram) reasonKey(r Reason) uint32 { return p.slot*uint32(NumReasons) + uint32(r) }
+
 // Count returns the frames that took exit r since Attach, summed over CPUs.
 func (p *PortProgram) Count(r Reason) (total uint64, err error) {
 	var perCPU []uint64
-	if err := p.maps.Counters.Lookup(uint32(r), &perCPU); err != nil {
+	if err := p.maps.Counters.Lookup(p.reasonKey(r), &perCPU); err != nil {
 		return 0, fmt.Errorf("read XDP counter %s of %s: %w", r, p.ifname, err)
 	}
 	for _, n := range perCPU {
@@ -272,18 +243,16 @@ func (p *PortProgram) Count(r Reason) (total uint64, err error) {
 // for reason r.
 func (p *PortProgram) LastOffender(r Reason) (mac [6]byte, err error) {
 	var value [8]byte
-	if err := p.maps.Offenders.Lookup(uint32(r), &value); err != nil {
+	if err := p.maps.Offenders.Lookup(p.reasonKey(r), &value); err != nil {
 		return mac, fmt.Errorf("read who was the last to be dropped as %s by %s: %w", r, p.ifname, err)
 	}
 	return [6]byte(value[:]), nil
 }
 
-// Close detaches the program: all traffic of the port goes to the kernel again.
+// Close detaches the program, and gives its part of the maps to others: all traffic of the port goes to the kernel again.
 // It also works when the interface is gone.
 func (p *PortProgram) Close() error {
 	err := p.Detach()
-	if e := p.unload(); e != nil {
-		err = errors.Join(err, fmt.Errorf("unload the XDP program of %s: %w", p.ifname, e))
-	}
+	p.release()
 	return err
 }

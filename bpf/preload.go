@@ -4,29 +4,23 @@
 package bpf
 
 import (
-	"errors"
-	"runtime"
 	"sync"
+
+	"github.com/cilium/ebpf"
 )
 
-// Loading an instance of the program is work of the kernel's verifier, 12 ms of a CPU.
-// A switch that starts again serves nothing meanwhile, so the instances are loaded ahead, on
-// all CPUs.
+// To load a program is 10 ms of work of the kernel's verifier, in which a switch that starts
+// again serves nothing. So one instance serves all ports, and is loaded while other things
+// are done.
 
-// preloads are instances that were loaded ahead.
-type preloads struct {
-	mu      sync.Mutex
-	pending [2]int // instances that nobody has taken, loaded or not; by kind
-	loaded  [2]chan preloaded
-	loaders sync.WaitGroup
-}
-
-type preloaded struct {
-	program *PortProgram
+// instance is one of the two programs.
+type instance struct {
+	once    sync.Once
+	program *ebpf.Program
 	err     error
 }
 
-// kind is the index of a program in preloads.
+// kind is the index of a program in Steering.instances.
 func kind(frags bool) int {
 	if frags {
 		return 1
@@ -34,60 +28,50 @@ func kind(frags bool) int {
 	return 0
 }
 
-// Preload begins to load one instance of the program for each element of frags, for frames
-// in several buffers where that is true, in this order. Attach and Spare take them instead
-// of loading their own. It is called once, before these.
-func (s *Steering) Preload(frags []bool) {
-	x := &s.preloads
-	work := make(chan bool, len(frags))
-	for _, f := range frags {
-		work <- f
-		x.pending[kind(f)]++
-	}
-	close(work)
-	for i, n := range x.pending {
-		x.loaded[i] = make(chan preloaded, n)
-	}
-	for range min(runtime.NumCPU(), len(frags)) {
-		x.loaders.Go(func() {
-			for f := range work {
-				p := &PortProgram{}
-				err := s.loadNow(p, f)
-				x.loaded[kind(f)] <- preloaded{p, err}
-			}
-		})
-	}
+// Preload begins to load a program, for frames in several buffers if frags is true. Attach
+// and Spare wait for it.
+func (s *Steering) Preload(frags bool) { s.loaders.Go(func() { _, _ = s.program(frags) }) }
+
+// program returns one of the two programs, which it loads if that has not been done.
+func (s *Steering) program(frags bool) (*ebpf.Program, error) {
+	x := &s.instances[kind(frags)]
+	x.once.Do(func() { x.program, x.err = s.load(frags) })
+	return x.program, x.err
 }
 
-// load gives p an instance of the program that shares the prefix maps of s.
-func (s *Steering) load(p *PortProgram, frags bool) error {
-	x, k := &s.preloads, kind(frags)
-	x.mu.Lock()
-	ahead := x.pending[k] > 0
-	if ahead {
-		x.pending[k]--
+// load loads a program.
+func (s *Steering) load(frags bool) (*ebpf.Program, error) {
+	spec := s.spec.Copy()
+	var several uint8
+	if frags {
+		several = 1
 	}
-	x.mu.Unlock()
-	if !ahead {
-		return s.loadNow(p, frags)
-	}
-	l := <-x.loaded[k]
-	if l.err != nil {
-		return l.err
-	}
-	p.program, p.maps, p.frags = l.program.program, l.program.maps, frags
-	return nil
-}
-
-// close waits for the loaders, and unloads what nobody has taken.
-func (x *preloads) close() (err error) {
-	x.loaders.Wait()
-	for _, c := range x.loaded {
-		for len(c) > 0 {
-			if l := <-c; l.err == nil {
-				err = errors.Join(err, l.program.unload())
-			}
+	for name, value := range map[string]any{
+		steerVarEnvelopePort: s.envelopePort, steerVarFrags: several,
+		steerVarCommon4: s.common.bits4, steerVarCommon4Mask: s.common.mask4,
+		steerVarCommon6: s.common.bits6, steerVarCommon6Mask: s.common.mask6,
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, err
 		}
 	}
-	return err
+	// Only one: a kernel before 5.18 refuses to load the other.
+	name, other := steerProgSteer, steerProgSteerFrags
+	if frags {
+		name, other = other, name
+	}
+	delete(spec.Programs, other)
+	m := &s.maps
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
+		steerMapPorts: m.Ports, steerMapPrefixes4: m.Prefixes4, steerMapPrefixes6: m.Prefixes6, steerMapXsks: m.Xsks,
+		steerMapCounters: m.Counters, steerMapOffenders: m.Offenders, steerMapPolicies: m.Policies, steerMapStations: m.Stations,
+		steerMapAllowedMacs: m.AllowedMacs, steerMapAllowed4: m.Allowed4, steerMapAllowed6: m.Allowed6,
+		steerMapPinMacs: m.PinMacs, steerMapPinAddrs: m.PinAddrs, steerMapSightings: m.Sightings,
+		steerMapTold: m.Told, steerMapTelling: m.Telling,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer coll.Close()
+	return coll.DetachProgram(name), nil
 }

@@ -11,14 +11,18 @@ import (
 )
 
 // A process that has given up its privileges loads no program any more. So the program of a
-// port whose interface vanishes stays loaded, and is attached to the interface that comes
-// in its place; ports that are added later get programs that were loaded at start.
+// port whose interface vanishes is attached to the interface that comes in its place, and
+// ports that are added later get the one that was loaded at start.
 
-// Spare loads an instance of the program for a port that may be added later, for frames in
-// one buffer or in several.
+// Spare is the program for a port that may be added later, for frames in one buffer or in
+// several.
 func (s *Steering) Spare(frags bool) (*PortProgram, error) {
-	p := &PortProgram{ifname: "a port that is added later"}
-	if err := s.load(p, frags); err != nil {
+	p, err := s.newPort("a port that is added later")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.take(frags); err != nil {
+		p.release()
 		return nil, explain("load the XDP program for "+p.ifname, err)
 	}
 	return p, nil
@@ -30,7 +34,7 @@ func (p *PortProgram) Detach() error {
 	if p.link == nil {
 		return nil
 	}
-	err := p.link.Close()
+	err := errors.Join(p.link.Close(), p.steer(0))
 	p.link = nil
 	if err != nil {
 		return fmt.Errorf("detach the XDP program from %s: %w", p.ifname, err)
@@ -64,24 +68,24 @@ func (p *PortProgram) AttachTo(ifindex int, ifname string, mode Mode) error {
 // Reset makes the program that of a new port: its counters are 0, and it takes no frame of
 // anybody until it has a policy.
 func (p *PortProgram) Reset() error {
-	err := p.SetPolicy(&Policy{Blocked: true, MACs: [][6]byte{}})
-	err = errors.Join(err, clearMap[[8]byte](p.maps.Stations), clearMap[[8]byte](p.maps.AllowedMacs),
-		clearMap[[8]byte](p.maps.Allowed4), clearMap[[20]byte](p.maps.Allowed6))
-	zero := make([]uint64, ebpf.MustPossibleCPU())
-	for r := range NumReasons {
-		err = errors.Join(err, p.maps.Counters.Put(uint32(r), zero), p.maps.Offenders.Put(uint32(r), uint64(0)))
-	}
-	if err != nil {
+	if err := errors.Join(p.empty(), p.SetPolicy(&Policy{Blocked: true, MACs: [][6]byte{}})); err != nil {
 		return fmt.Errorf("reset the XDP program of %s: %w", p.ifname, err)
 	}
 	return nil
 }
 
-// clearMap removes every entry of a map.
-func clearMap[K comparable](m *ebpf.Map) error { return retain(m, map[K]struct{}{}) }
+// empty removes all that the maps have of the port: they are as at first.
+func (p *PortProgram) empty() error {
+	err := errors.Join(p.SetPolicy(&Policy{}), retain(p.maps.Stations, stationSlot(p.slot), nil))
+	zero := make([]uint64, ebpf.MustPossibleCPU())
+	for r := range NumReasons {
+		err = errors.Join(err, p.maps.Counters.Put(p.reasonKey(r), zero), p.maps.Offenders.Put(p.reasonKey(r), uint64(0)))
+	}
+	return err
+}
 
-// retain removes the entries of a map whose keys are not in wanted.
-func retain[K comparable](m *ebpf.Map, wanted map[K]struct{}) error {
+// retain removes the entries of a map that belong to a port and are not in wanted.
+func retain[K comparable](m *ebpf.Map, own func(K) bool, wanted map[K]struct{}) error {
 	var stale []K
 	var k K
 	for err := m.NextKey(nil, &k); ; err = m.NextKey(k, &k) {
@@ -91,7 +95,7 @@ func retain[K comparable](m *ebpf.Map, wanted map[K]struct{}) error {
 		if err != nil {
 			return err
 		}
-		if _, ok := wanted[k]; !ok {
+		if _, ok := wanted[k]; !ok && own(k) {
 			stale = append(stale, k)
 		}
 	}

@@ -26,34 +26,16 @@ type Sighting struct {
 // Watchlist has the MAC and IP addresses that the programs of all ports look for. Its
 // methods may be called from any goroutine, Close after all others.
 type Watchlist struct {
-	macs, addrs, ring *ebpf.Map
-	reader            *ringbuf.Reader
+	macs, addrs *ebpf.Map
+	reader      *ringbuf.Reader
 }
 
-func newWatchlist(spec *ebpf.CollectionSpec) (_ *Watchlist, err error) {
-	w := &Watchlist{}
-	defer func() {
-		if err != nil {
-			w.Close()
-		}
-	}()
-	for _, m := range []struct {
-		name string
-		to   **ebpf.Map
-	}{{steerMapPinMacs, &w.macs}, {steerMapPinAddrs, &w.addrs}, {steerMapSightings, &w.ring}} {
-		if *m.to, err = ebpf.NewMap(spec.Maps[m.name]); err != nil {
-			return nil, explain("create the map "+m.name, err)
-		}
-	}
-	if w.reader, err = ringbuf.NewReader(w.ring); err != nil {
+func newWatchlist(maps *steerMaps) (_ *Watchlist, err error) {
+	w := &Watchlist{macs: maps.PinMacs, addrs: maps.PinAddrs}
+	if w.reader, err = ringbuf.NewReader(maps.Sightings); err != nil {
 		return nil, fmt.Errorf("read sightings: %w", err)
 	}
 	return w, nil
-}
-
-// replacements are w's maps by their names in the program.
-func (w *Watchlist) replacements() map[string]*ebpf.Map {
-	return map[string]*ebpf.Map{steerMapPinMacs: w.macs, steerMapPinAddrs: w.addrs, steerMapSightings: w.ring}
 }
 
 // SetMAC sets the interface of a MAC address; 0: it is at several.
@@ -111,16 +93,5 @@ func (w *Watchlist) Next() (s Sighting, err error) {
 // Stop ends Next.
 func (w *Watchlist) Stop() error { return w.reader.Close() }
 
-// Close releases the maps.
-func (w *Watchlist) Close() error {
-	var errs []error
-	if w.reader != nil {
-		errs = append(errs, w.reader.Close())
-	}
-	for _, m := range []*ebpf.Map{w.macs, w.addrs, w.ring} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+// Close is Stop: the maps are the steering's.
+func (w *Watchlist) Close() error { return w.Stop() }

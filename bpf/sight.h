@@ -72,7 +72,7 @@ struct told {
 };
 
 /*
- * The hosts reported last, each in the slot of its hash: two hosts with the same slot may be
+ * The hosts reported last, by the port's slot and a hash: two hosts with the same one may be
  * reported more often. CPUs write without a lock, which costs a sighting too many at worst.
  */
 struct {
@@ -82,7 +82,7 @@ struct {
 	UINT(max_entries, 1 << TOLD_BITS);
 } told SEC(".maps");
 
-/* The time at which the port may report a whole burst again. */
+/* By slot, the time at which the port may report a whole burst again. */
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
 	TYPE(key, __u32);
@@ -91,18 +91,18 @@ struct {
 } telling SEC(".maps");
 
 /* Whether the port may report a host now. */
-INLINE int may_tell(const struct sighting *s)
+INLINE int may_tell(const struct sighting *s, __u32 port)
 {
 	__u64 now = bpf_ktime_get_ns();
 	__u64 who[2] = {};
-	__u32 zero = 0;
 
 	__builtin_memcpy(who, s->addr, sizeof(who));
 	if (!(who[0] | who[1]))
 		__builtin_memcpy(who, s->mac, sizeof(s->mac));
-	__u32 slot = ((who[0] ^ who[1] * 31) * 0x9E3779B97F4A7C15ULL) >> (64 - TOLD_BITS);
-	struct told *t = bpf_map_lookup_elem(&told, &slot);
-	__u64 *full = bpf_map_lookup_elem(&telling, &zero);
+	__u32 hash = ((who[0] ^ who[1] * 31) * 0x9E3779B97F4A7C15ULL) >> (64 - TOLD_BITS);
+	__u32 key = (port << TOLD_BITS) + hash;
+	struct told *t = bpf_map_lookup_elem(&told, &key);
+	__u64 *full = bpf_map_lookup_elem(&telling, &port);
 	if (!t || !full)
 		return 0;
 	if (t->who[0] == who[0] && t->who[1] == who[1] && now - t->at < SIGHTING_AGAIN)
@@ -152,7 +152,7 @@ INLINE int sender_address(void *l3, void *end, __u16 type, __u8 *addr)
 }
 
 /* Reports a frame whose sender is a host that is pinned elsewhere. */
-INLINE void look(struct xdp_md *ctx)
+INLINE void look(struct xdp_md *ctx, __u32 slot)
 {
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
@@ -185,6 +185,6 @@ INLINE void look(struct xdp_md *ctx)
 			elsewhere = 1;
 		}
 	}
-	if (elsewhere && may_tell(&s))
+	if (elsewhere && may_tell(&s, slot))
 		bpf_ringbuf_output(&sightings, &s, sizeof(s), 0);
 }

@@ -29,11 +29,7 @@ func TestSightings(t *testing.T) {
 	}
 	variants(t, func(t *testing.T, frags bool) {
 		s := newTestSteering(t)
-		p := &PortProgram{ifname: "test"}
-		if err := s.load(p, frags); err != nil {
-			t.Fatal(err)
-		}
-		defer p.unload()
+		p := s.loadedPort(t, frags)
 		w := s.Watchlist()
 		told := make(chan Sighting, 1024)
 		go func() {
@@ -113,7 +109,7 @@ func (p *PortProgram) forgetTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.maps.Telling.Put(uint32(0), uint64(0)); err != nil {
+	if err := p.maps.Telling.Put(p.slot, uint64(0)); err != nil {
 		t.Fatal(err)
 	}
 }

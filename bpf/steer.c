@@ -5,8 +5,9 @@
 
 /*
  * Steers frames for multicast groups to the AF_XDP sockets of the
- * switch, and leaves all others to the kernel. One instance runs per
- * port: xsks and counters are its own, the prefix maps are shared by all.
+ * switch, and leaves all others to the kernel. One instance serves all
+ * ports, since the verifier takes long. Each port has a slot, which its part of
+ * the maps goes by; the prefix maps are shared by all.
  *
  *   frame is                                         goes to
  *   in the name of a group (guard.h)                 dropped
@@ -67,6 +68,30 @@ enum steer_reason {
 	NUM_REASONS,
 };
 
+/*
+ * The slots of ports, by the interface. Slot 0 is that of no port: it has no sockets. A
+ * bucket has the interfaces whose index is the same modulo PORT_BUCKETS.
+ */
+#define PORT_BUCKETS 1024
+#define PORTS_IN_BUCKET 4
+
+struct port_bucket {
+	__u32 ifindex[PORTS_IN_BUCKET];
+	__u32 slot[PORTS_IN_BUCKET];
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct port_bucket);
+	UINT(max_entries, PORT_BUCKETS);
+} ports SEC(".maps");
+
+/*
+ * The maps by slot have the entries of one slot here; the loader multiplies them by the
+ * number of slots.
+ */
+
 struct prefix4 {
 	__u32 len;
 	__u8 addr[4];
@@ -93,6 +118,7 @@ struct {
 	UINT(map_flags, BPF_F_NO_PREALLOC);
 } prefixes6 SEC(".maps");
 
+/* By slot and RX queue. */
 struct {
 	UINT(type, BPF_MAP_TYPE_XSKMAP);
 	TYPE(key, __u32);
@@ -100,20 +126,21 @@ struct {
 	UINT(max_entries, MAX_QUEUES);
 } xsks SEC(".maps");
 
+/* By slot and reason. */
 struct {
 	UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	TYPE(key, enum steer_reason);
+	TYPE(key, __u32);
 	TYPE(value, __u64);
 	UINT(max_entries, NUM_REASONS);
 } counters SEC(".maps");
 
 /*
- * By reason, the source MAC of the last frame that guard or policy dropped: its six bytes
+ * By slot and reason, the source MAC of the last frame that guard or policy dropped: its six bytes
  * as they are in the frame, then two of 0. One store, so that it is never torn.
  */
 struct {
 	UINT(type, BPF_MAP_TYPE_ARRAY);
-	TYPE(key, enum steer_reason);
+	TYPE(key, __u32);
 	TYPE(value, __u64);
 	UINT(max_entries, NUM_REASONS);
 } offenders SEC(".maps");
@@ -133,9 +160,26 @@ const volatile __u8 frags = 0;
 const volatile __u32 common4 = 0, common4_mask = 0;
 const volatile __u64 common6 = 0, common6_mask = 0; /* of the first 8 bytes */
 
-INLINE void count(enum steer_reason reason)
+/* The slot of the port that a frame has come by. */
+INLINE __u32 slot_of(struct xdp_md *ctx)
 {
-	__u64 *n = bpf_map_lookup_elem(&counters, &reason);
+	__u32 ifindex = ctx->ingress_ifindex;
+	__u32 key = ifindex % PORT_BUCKETS;
+	struct port_bucket *b = bpf_map_lookup_elem(&ports, &key);
+
+	if (!b)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < PORTS_IN_BUCKET; i++)
+		if (b->ifindex[i] == ifindex)
+			return b->slot[i];
+	return 0;
+}
+
+INLINE void count(__u32 slot, enum steer_reason reason)
+{
+	__u32 key = slot * NUM_REASONS + reason;
+	__u64 *n = bpf_map_lookup_elem(&counters, &key);
 
 	if (n)
 		(*n)++; /* per CPU, and XDP does not nest on one */
@@ -304,19 +348,23 @@ INLINE enum steer_reason classify(struct xdp_md *ctx)
 }
 
 /* The last argument of bpf_redirect_map is its result on a miss. */
-INLINE int to_socket(struct xdp_md *ctx, enum steer_reason reason)
+INLINE int to_socket(struct xdp_md *ctx, __u32 slot, enum steer_reason reason)
 {
-	int action = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_DROP);
+	__u32 queue = ctx->rx_queue_index;
+	int action = XDP_DROP;
 
-	count(action == XDP_REDIRECT ? reason : DROP_NO_SOCKET);
+	if (queue < MAX_QUEUES)
+		action = bpf_redirect_map(&xsks, slot * MAX_QUEUES + queue, XDP_DROP);
+	count(slot, action == XDP_REDIRECT ? reason : DROP_NO_SOCKET);
 	return action;
 }
 
 /* Stores the source MAC address of a frame that guard or policy drop. */
-INLINE void note(struct xdp_md *ctx, enum steer_reason reason)
+INLINE void note(struct xdp_md *ctx, __u32 slot, enum steer_reason reason)
 {
 	struct eth_header *eth = (void *)(unsigned long)ctx->data;
-	__u64 *offender = bpf_map_lookup_elem(&offenders, &reason);
+	__u32 key = slot * NUM_REASONS + reason;
+	__u64 *offender = bpf_map_lookup_elem(&offenders, &key);
 	__u64 mac = 0;
 
 	if ((void *)(eth + 1) > (void *)(unsigned long)ctx->data_end)
@@ -329,23 +377,23 @@ INLINE void note(struct xdp_md *ctx, enum steer_reason reason)
 INLINE int steer_frame(struct xdp_md *ctx)
 {
 	enum steer_reason reason = classify(ctx);
+	__u32 slot = slot_of(ctx);
 
 	if (reason >= XSK_ROCEV2) {
-		__u32 zero = 0;
-		struct policy *policy = bpf_map_lookup_elem(&policies, &zero);
+		struct policy *policy = bpf_map_lookup_elem(&policies, &slot);
 
 		if (!policy || !policy->flags)
-			return to_socket(ctx, reason);
-		reason = police(ctx, reason);
+			return to_socket(ctx, slot, reason);
+		reason = police(ctx, reason, slot);
 		if (reason >= XSK_ROCEV2)
-			return to_socket(ctx, reason);
+			return to_socket(ctx, slot, reason);
 	}
-	count(reason);
+	count(slot, reason);
 	if (reason >= DROP_GUARD_IPV4)
-		note(ctx, reason);
+		note(ctx, slot, reason);
 	if (reason >= DROP_GROUP_FRAGMENT)
 		return XDP_DROP;
-	look(ctx); /* what is left to the kernel may be a sighting */
+	look(ctx, slot); /* what is left to the kernel may be a sighting */
 	return XDP_PASS;
 }
 

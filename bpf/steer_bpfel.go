@@ -24,6 +24,7 @@ const (
 	steerMapPinAddrs     = "pin_addrs"
 	steerMapPinMacs      = "pin_macs"
 	steerMapPolicies     = "policies"
+	steerMapPorts        = "ports"
 	steerMapPrefixes4    = "prefixes4"
 	steerMapPrefixes6    = "prefixes6"
 	steerMapSightings    = "sightings"
@@ -99,6 +100,7 @@ type steerMapSpecs struct {
 	PinAddrs    *ebpf.MapSpec `ebpf:"pin_addrs"`
 	PinMacs     *ebpf.MapSpec `ebpf:"pin_macs"`
 	Policies    *ebpf.MapSpec `ebpf:"policies"`
+	Ports       *ebpf.MapSpec `ebpf:"ports"`
 	Prefixes4   *ebpf.MapSpec `ebpf:"prefixes4"`
 	Prefixes6   *ebpf.MapSpec `ebpf:"prefixes6"`
 	Sightings   *ebpf.MapSpec `ebpf:"sightings"`
@@ -148,6 +150,7 @@ type steerMaps struct {
 	PinAddrs    *ebpf.Map `ebpf:"pin_addrs"`
 	PinMacs     *ebpf.Map `ebpf:"pin_macs"`
 	Policies    *ebpf.Map `ebpf:"policies"`
+	Ports       *ebpf.Map `ebpf:"ports"`
 	Prefixes4   *ebpf.Map `ebpf:"prefixes4"`
 	Prefixes6   *ebpf.Map `ebpf:"prefixes6"`
 	Sightings   *ebpf.Map `ebpf:"sightings"`
@@ -167,6 +170,7 @@ func (m *steerMaps) Close() error {
 		m.PinAddrs,
 		m.PinMacs,
 		m.Policies,
+		m.Ports,
 		m.Prefixes4,
 		m.Prefixes6,
 		m.Sightings,

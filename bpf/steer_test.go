@@ -246,13 +246,26 @@ func variants(t *testing.T, f func(t *testing.T, frags bool)) {
 func loaded(t testing.TB, frags bool) *PortProgram {
 	t.Helper()
 	s := newTestSteering(t)
-	p := &PortProgram{ifname: "test"}
-	if err := s.load(p, frags); err != nil {
+	return s.loadedPort(t, frags)
+}
+
+// loadedPort returns a port whose interface is that of test runs, and whose program is
+// attached nowhere.
+func (s *Steering) loadedPort(t testing.TB, frags bool) *PortProgram {
+	t.Helper()
+	p, err := s.Spare(frags)
+	if err == nil {
+		err = p.steer(testIfindex)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.unload() })
+	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
+
+// testIfindex is the interface by which frames of test runs come.
+const testIfindex = 1
 
 // withoutSocket returns the action and the count for a frame with exit r where the RX
 // queue has no socket, as in test runs.
@@ -358,7 +371,7 @@ func TestSteerToSocket(t *testing.T) {
 		if p.Frags() != frags {
 			t.Fatalf("with MTU %d, frags is %v", mtu, p.Frags())
 		}
-		if err := p.SetSocket(0, boundSocket(t, l.Attrs().Index, "p0")); err != nil {
+		if err := errors.Join(p.SetSocket(0, boundSocket(t, l.Attrs().Index, "p0")), p.steer(testIfindex)); err != nil {
 			t.Fatal(err)
 		}
 		for _, tc := range steerCases(t) {

@@ -19,44 +19,43 @@ import (
 // MaxPrefixes is how many group prefixes of each address family there can be.
 const MaxPrefixes = 1024
 
-// Steering defines group traffic: the group prefixes, which all ports share, and the
-// UDP port of envelopes. Its methods may be called from any goroutine, Close after all
-// others.
+// Steering defines group traffic: the group prefixes and the UDP port of envelopes. It has
+// the programs and maps of all ports. Its methods may be called from any goroutine, Close
+// after all others.
 type Steering struct {
 	envelopePort uint16
 	common       common
-	prefixes4    *ebpf.Map
-	prefixes6    *ebpf.Map
+	spec         *ebpf.CollectionSpec
+	maps         steerMaps
 	watchlist    *Watchlist
-	preloads     preloads
+	slots        slots
+	instances    [2]instance // by kind
+	loaders      sync.WaitGroup
 }
 
 // NewSteering checks the prefixes and the envelope port and loads the prefixes
 // into the kernel. A prefix must have no host bits and at least one bit; IPv4
-// and IPv6 may be mixed.
+// and IPv6 may be mixed. There can be ports ports at a time.
 //
 // It lifts the process's RLIMIT_MEMLOCK if the kernel is older than 5.11, which
 // charges BPF maps to it.
-func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error) {
+func NewSteering(prefixes []netip.Prefix, envelopePort uint16, ports int) (*Steering, error) {
 	if err := checkSteering(prefixes, envelopePort); err != nil {
 		return nil, err
 	}
 	// Without privileges this fails even where it is not needed, so that the first map's
 	// error decides.
 	limitErr := rlimit.RemoveMemlock()
-	spec, err := steerSpec()
-	if err != nil {
+	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes)}
+	s.slots.make(ports)
+	var err error
+	if s.spec, err = steerSpec(uint32(ports)); err != nil {
 		return nil, err
 	}
-	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes)}
-	if s.prefixes4, err = ebpf.NewMap(spec.Maps[steerMapPrefixes4]); err != nil {
-		return nil, explain("create the map of IPv4 group prefixes", withLimit(err, limitErr))
+	if err := s.spec.LoadAndAssign(&s.maps, nil); err != nil {
+		return nil, explain("create the maps of the XDP program", withLimit(err, limitErr))
 	}
-	if s.prefixes6, err = ebpf.NewMap(spec.Maps[steerMapPrefixes6]); err != nil {
-		s.prefixes4.Close()
-		return nil, explain("create the map of IPv6 group prefixes", err)
-	}
-	if s.watchlist, err = newWatchlist(spec); err != nil {
+	if s.watchlist, err = newWatchlist(&s.maps); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -72,8 +71,8 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16) (*Steering, error
 // readSpec reads the compiled program, once.
 var readSpec = sync.OnceValues(loadSteer)
 
-// steerSpec returns the description of the program and its maps, for the caller to change.
-func steerSpec() (*ebpf.CollectionSpec, error) {
+// steerSpec returns the description of the programs and of their maps, for a number of ports.
+func steerSpec(ports uint32) (*ebpf.CollectionSpec, error) {
 	spec, err := readSpec()
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded XDP program: %w", err)
@@ -83,6 +82,12 @@ func steerSpec() (*ebpf.CollectionSpec, error) {
 	// before: the library would try it for each program, which takes as long as to verify it.
 	xsks := spec.Maps[steerMapXsks]
 	xsks.Key, xsks.Value = nil, nil
+	for _, name := range []string{
+		steerMapXsks, steerMapCounters, steerMapOffenders, steerMapPolicies, steerMapAllowedMacs, steerMapAllowed4, steerMapAllowed6,
+		steerMapTold, steerMapTelling,
+	} {
+		spec.Maps[name].MaxEntries *= 1 + ports // slot 0 is that of no port
+	}
 	return spec, nil
 }
 
@@ -129,15 +134,10 @@ func checkSteering(prefixes []netip.Prefix, envelopePort uint16) error {
 
 // put enters a group prefix.
 func (s *Steering) put(p netip.Prefix, value uint32) error {
-	return putPrefix(s.prefixes4, s.prefixes6, p, value)
-}
-
-// putPrefix enters p into the map of its family.
-func putPrefix(four, six *ebpf.Map, p netip.Prefix, value uint32) error {
 	if p.Addr().Is4() {
-		return four.Put(prefixKey4(p), value)
+		return s.maps.Prefixes4.Put(prefixKey4(p), value)
 	}
-	return six.Put(prefixKey6(p), value)
+	return s.maps.Prefixes6.Put(prefixKey6(p), value)
 }
 
 // prefixKey4 is struct prefix4 of steer.c.
@@ -159,12 +159,17 @@ func prefixKey6(p netip.Prefix) (k [20]byte) {
 // Watchlist returns the watchlist of the programs.
 func (s *Steering) Watchlist() *Watchlist { return s.watchlist }
 
-// Close releases the shared maps. Attached programs keep theirs until they are
-// closed too.
+// Close unloads programs and maps. Ports have to be closed before.
 func (s *Steering) Close() error {
-	err := errors.Join(s.preloads.close(), s.prefixes4.Close(), s.prefixes6.Close())
-	if s.watchlist != nil {
-		err = errors.Join(err, s.watchlist.Close())
+	s.loaders.Wait()
+	var errs []error
+	for i := range s.instances {
+		if p := s.instances[i].program; p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
-	return err
+	if s.watchlist != nil {
+		errs = append(errs, s.watchlist.Close())
+	}
+	return errors.Join(append(errs, s.maps.Close())...)
 }

@@ -23,6 +23,9 @@ var errStopped = dataplane.ErrStopped
 // Notify receives messages for the operator.
 type Notify = dataplane.Notify
 
+// PhaseMark is the message of a part of the start or the end that is over.
+const PhaseMark = dataplane.PhaseMark
+
 // Engine is a running switch: the data plane with the control plane above it. Open makes
 // it; Run moves packets until its context ends; Close returns the ports to the kernel. Its
 // other methods implement api.Backend.
@@ -56,6 +59,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 		}
 	}()
 	e.reportFindings()
+	notify.Phase("machine looked at")
 	var filter sync.WaitGroup
 	var filterErr error
 	filter.Go(func() { e.filter, filterErr = locate.NewFilter() }) // its table is large
@@ -63,9 +67,11 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	if e.keeper, err = openKeeper(cfg, uid, notify); err != nil {
 		return nil, err
 	}
+	notify.Phase("state file read")
 	if e.plane, err = dataplane.Open(cfg, notify); err != nil {
 		return nil, err
 	}
+	notify.Phase("ports opened")
 	var indexes []int
 	ports := portsOf(e.plane, cfg)
 	for _, p := range ports {
@@ -88,6 +94,7 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	if filter.Wait(); filterErr != nil {
 		notify(true, "all changes of neighbours and forwarding databases are heard, also those that strangers make", "error", filterErr)
 	}
+	notify.Phase("netlink filter")
 	e.changes = locate.NewChanges()
 	if e.watcher, err = locate.NewWatcher(e.changes, e.filter, e.watchReports()); err != nil {
 		return nil, err
@@ -123,7 +130,10 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 	if err := e.openSwitches(); err != nil {
 		return nil, err
 	}
-	return e, e.plane.Loaded()
+	notify.Phase("control plane made")
+	err = e.plane.Loaded()
+	notify.Phase("programs of further ports loaded")
+	return e, err
 }
 
 // pinMembers enables the pinning of members in the kernel's tables, and removes entries
@@ -171,6 +181,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	watches.Go(func() { e.watcher.Run(watch) })
 	watches.Go(func() { e.switches.run(watch) })
 	err := e.plane.Run(func() { e.control.run(ctx, e.changes) })
+	e.notify.Phase("workers stopped")
 	e.control.keepLast()
 	return err
 }

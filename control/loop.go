@@ -32,6 +32,7 @@ func (c *control) run(ctx context.Context, changes *locate.Changes) {
 	c.changes = changes
 	c.linksDue = true // before the watcher started
 	c.restoreGroups()
+	c.notify.Phase("groups taken up")
 	for {
 		d := c.sleepTime()
 		due := c.now() + d

@@ -290,7 +290,7 @@ func TestSetNeighbours(t *testing.T) {
 			{[]Neighbour{a, b}, "", map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
 			{[]Neighbour{a, {ID: 3, Port: 0}}, "port p1 has neighbours 1 and 3: a link has one", map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
 			{[]Neighbour{a, {ID: 1, Port: 1}}, "neighbour 1 is at port p1 and at port p2", map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
-			{[]Neighbour{{ID: 4, Port: 2 + sparePorts}}, "there is no port 6, there are 6", map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
+			{[]Neighbour{{ID: 4, Port: 2 + sparePorts}}, fmt.Sprintf("there is no port %[1]d, there are %[1]d", 2+sparePorts), map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
 			{[]Neighbour{{ID: 4, Port: -1}}, "there is no port -1", map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
 			{[]Neighbour{{Port: 1}}, "numbers begin with 1", map[int]neighbour{0: {1, a.MAC, 7}, 1: {2, b.MAC, 8}}},
 			{[]Neighbour{b}, "", map[int]neighbour{1: {2, b.MAC, 8}}},

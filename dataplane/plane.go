@@ -27,6 +27,13 @@ var ErrStopped = errors.New("the switch has stopped")
 // a message about a problem. Notify is called from several goroutines.
 type Notify func(warn bool, msg string, kv ...any)
 
+// PhaseMark is the message of a part of the start or the end that is over, for a debug log: a
+// switch serves nothing meanwhile.
+const PhaseMark = "phase is over"
+
+// Phase says that a part of the start or the end is over.
+func (n Notify) Phase(name string) { n(false, PhaseMark, "phase", name) }
+
 // Plane is the data plane of a switch: its ports and the workers that move packets between
 // them. Open makes it, Run moves packets, and Close returns the ports to the kernel. Its
 // other methods are for the control plane. They may be called while Run runs, by one
@@ -67,16 +74,19 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 	if p.thread, err = newPortThread(); err != nil {
 		return nil, err
 	}
-	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort); err != nil {
+	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort, len(p.indexes)); err != nil {
 		return nil, err
 	}
+	notify.Phase("maps of the XDP programs")
 	found, err := p.findPorts()
 	if err != nil {
 		return nil, err
 	}
+	notify.Phase("interfaces found")
 	if memory.Wait(); umemErr != nil {
 		return nil, umemErr
 	}
+	notify.Phase("packet memory")
 	for i := range cfg.Ports {
 		x, err := openPort(&found[i], cfg, p.umem, func(ifindex, mtu int) (*bpf.PortProgram, error) {
 			return p.loadProgram(i, ifindex, mtu)
@@ -110,11 +120,11 @@ func (p *Plane) findPorts() (found []foundPort, err error) {
 		found = append(found, f)
 		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(p.cfg.XDP.Mode), f.link.Attrs().MTU))
 	}
-	several := slices.Contains(frags, true)
-	for range sparePorts {
-		frags = append(frags, several)
+	for _, several := range []bool{false, true} {
+		if slices.Contains(frags, several) {
+			p.steering.Preload(several)
+		}
 	}
-	p.steering.Preload(frags)
 	return found, nil
 }
 
@@ -210,6 +220,7 @@ func (p *Plane) Close() error {
 		closing.Go(x.close) // each waits for RCU grace periods
 	}
 	closing.Wait()
+	p.notify.Phase("ports closed")
 	errs := []error{p.programs.close()}
 	if p.workers != nil {
 		errs = append(errs, p.workers.close())

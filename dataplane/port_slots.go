@@ -22,9 +22,9 @@ import (
 // opened. Workers see one or the other: they stand still for the change, which makes no
 // system call that waits.
 
-// sparePorts is the number of slots for ports that are added without a restart, each with
-// an XDP program that was loaded while this process might load one.
-const sparePorts = 4
+// sparePorts is the number of slots for ports that are added without a restart. Arrays that
+// workers and XDP program go by have that many more entries, for as long as the process lives.
+const sparePorts = 16
 
 // ErrNoSlot means that no slot is free.
 var ErrNoSlot = fmt.Errorf("there is no room for another port without a restart: %d may be added", sparePorts)

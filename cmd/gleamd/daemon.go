@@ -176,6 +176,8 @@ func (d *daemon) run(ctx context.Context, file string) (err error) {
 	eng, err := d.open(cfg, func(warn bool, msg string, kv ...any) {
 		if msg == control.AuditMark {
 			audit.Infow(msg, kv...)
+		} else if msg == control.PhaseMark {
+			sugar.Debugw(msg, append(kv, "since_start", time.Since(started).Round(time.Microsecond).String())...)
 		} else if warn {
 			sugar.Warnw(msg, kv...)
 		} else {

@@ -37,7 +37,7 @@ var groupPrefix = netip.MustParsePrefix("10.77.0.0/16")
 
 func newSteering(t *testing.T) *bpf.Steering {
 	t.Helper()
-	st, err := bpf.NewSteering([]netip.Prefix{groupPrefix}, envelopePort)
+	st, err := bpf.NewSteering([]netip.Prefix{groupPrefix}, envelopePort, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
