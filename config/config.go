@@ -252,7 +252,7 @@ const (
 func Default() *Config {
 	return &Config{
 		Envelope:         Envelope{UDPPort: 4797, LeaseMax: 10 * time.Minute, LocateTimeout: 2 * time.Second},
-		Switch:           Switch{HelloInterval: 100 * time.Millisecond},
+		Switch:           Switch{HelloInterval: 100 * time.Millisecond, GracePeriod: 3 * time.Second},
 		API:              API{Socket: "/run/gleam/gleamd.sock", Mode: 0o660, Group: "gleam"},
 		User:             UserAuto,
 		Limits:           Limits{Groups: 1024, MembersPerGroup: 1024, SourceTimeout: 2 * time.Second, NAKsPerPort: 100_000, EnvelopesPerPort: 2000, EnvelopesPerAddress: 500, NeighboursPerPort: 1000},

@@ -137,7 +137,7 @@ envelope:
   keys: [{id: 7, secret: "hex:`+goodHex+`", max_groups: 10, max_members: 11, lease_max: 12s, roles: [receive-only], prefixes: ["fd00::ff00/120"]}, {id: 8, secret_file: gleam.key}]
   lease_max: 1m30s
   locate_timeout: 500ms
-switch: {id: "00000000000000fe", keys: [{id: 9, secret: "hex:`+otherHex+`"}], ports: [a], hello_interval: 50ms}
+switch: {id: "00000000000000fe", keys: [{id: 9, secret: "hex:`+otherHex+`"}], ports: [a], hello_interval: 50ms, grace_period: 20s}
 api: {socket: /tmp/s, mode: 0602, group: wheel, read_group: adm, listen: "10.0.0.1:99", advertise: "10.0.0.2:98", certificate: `+certificate+`, key: `+private+`, ca: `+ca.File+`, operators: [ann]}
 user: 4711
 limits: {groups: 5, members_per_group: 6, source_timeout: 3s, naks_per_port: 7, envelopes_per_port: 8, envelopes_per_address: 13, neighbours_per_port: 9}
@@ -168,7 +168,7 @@ log: {level: error, format: json}
 			Keys: []Key{{ID: 7, Secret: secret, MaxGroups: 10, MaxMembers: 11, LeaseMax: 12 * time.Second, Roles: []Role{RoleReceiveOnly}, Prefixes: []netip.Prefix{netip.MustParsePrefix("fd00::ff00/120")}},
 				{ID: 8, SecretFile: filepath.Join(dir, "gleam.key"), Secret: secret, Roles: []Role{RoleMaster, RoleMember}}},
 		},
-		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond},
+		Switch: Switch{ID: 0xfe, Keys: []SwitchKey{{ID: 9, Secret: other}}, Ports: []string{"a"}, HelloInterval: 50 * time.Millisecond, GracePeriod: 20 * time.Second},
 		API: API{Socket: "/tmp/s", Mode: 0o602, Group: "wheel", ReadGroup: "adm", Listen: netip.MustParseAddrPort("10.0.0.1:99"), Advertise: netip.MustParseAddrPort("10.0.0.2:98"),
 			Certificate: files.Certificate, Key: files.Key, CA: files.CA, Operators: []string{"ann"}}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},

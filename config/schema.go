@@ -97,6 +97,7 @@ var reloads = []struct{ key, restart string }{
 	{"switch.keys", ""},
 	{"switch.ports", "the sockets of hellos are opened before privileges are given up"},
 	{"switch.hello_interval", "it is set at start"},
+	{"switch.grace_period", "it is set at start"},
 	{"api", "the sockets are made before privileges are given up"},
 	{"api.certificate", ""},
 	{"api.key", ""},

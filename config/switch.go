@@ -21,6 +21,8 @@ type Switch struct {
 	Keys          []SwitchKey   `yaml:"keys"`
 	Ports         []string      `yaml:"ports"`          // on which hellos are sent and heard; nil: all
 	HelloInterval time.Duration `yaml:"hello_interval"` // between two hellos
+	// GracePeriod is how long a neighbour may be away before the groups over it end.
+	GracePeriod time.Duration `yaml:"grace_period"`
 }
 
 // SwitchID is the identity of a switch, the same for good.
@@ -39,6 +41,13 @@ const (
 	maxHelloInterval = 10 * time.Second
 )
 
+// Bounds of the grace period: a switch that restarts is away for longer than the shorter one,
+// and hosts wait for as long.
+const (
+	minGracePeriod = time.Second
+	maxGracePeriod = 5 * time.Minute
+)
+
 func (d *decoder) switches(s *Switch, v value) {
 	d.mapping(v,
 		field{"id", d.switchID(&s.ID)},
@@ -50,6 +59,7 @@ func (d *decoder) switches(s *Switch, v value) {
 				d.failAt(v, "want whole milliseconds")
 			}
 		}},
+		field{"grace_period", d.duration(&s.GracePeriod, minGracePeriod, maxGracePeriod)},
 	)
 }
 

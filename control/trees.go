@@ -100,6 +100,7 @@ func (c *control) setTrees(cfg *config.Switch) error {
 	keys, send := neighbours.KeysOf(cfg)
 	if err := c.registrar.SetSwitch(envelope.SwitchConfig{
 		ID: envelope.SwitchID(c.switches.hellos.ID()), Auth: envelope.Auth{Keys: keys, Send: send}, Planner: c.dir,
+		Grace: cfg.GracePeriod,
 	}); err != nil {
 		return fmt.Errorf("switch: %w", err)
 	}
