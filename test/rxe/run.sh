@@ -2,7 +2,7 @@
 # Copyright 2026 The Gleam Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [--here] [--long] [--record] [--run EXPRESSION] proves the switch against the
+# run.sh [--here] [--long] [--record] [--run EXPRESSION] [--times N] proves the switch against the
 # kernel's own RC transport (rdma_rxe): it boots Debian's stock kernel 6.12 in
 # QEMU, runs the cases of test/rxe/cases there and prints their table. The exit
 # code is theirs. Logs, and captures of cases that fail, are left in
@@ -13,6 +13,7 @@
 #   --long  the long sweeps too
 #   --record  capture the packets of every case
 #   --run   only the cases whose names match
+#   --times  the cases so many times, one after the other
 #
 # Where there is no apt-get, or no Debian 12 or newer behind it, it says so and
 # succeeds without having done anything; with CI=true or GLEAM_REQUIRE_ROOT=1 it
@@ -37,8 +38,13 @@ while [ $# -gt 0 ]; do
 		arguments+=(--run "${2:?--run wants an expression}")
 		shift
 		;;
+	--times)
+		arguments+=(--times "${2:?--times wants a number}")
+		seconds=3600
+		shift
+		;;
 	*)
-		sed -n '5,20s/^# \{0,1\}//p' "$0" >&2
+		sed -n '5,21s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac

@@ -159,7 +159,12 @@ func (c *capture) feedbackAt(h *host) (all []feedback) {
 
 // captureTo writes all hosts' packets into a file when it is stopped.
 func (b *bench) captureTo(file string) (stop func() error, err error) {
-	c, err := listen(b.hosts...)
+	return captureOf(file, b.everyone()...)
+}
+
+// captureOf writes the packets of some hosts into a file when it is stopped.
+func captureOf(file string, hosts ...*host) (stop func() error, err error) {
+	c, err := listen(hosts...)
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,9 @@ func (m *machine) build(ctx context.Context, n int) (err error) {
 	if err := m.settings(); err != nil {
 		return err
 	}
+	if err := m.fillDispatcher(); err != nil {
+		return err
+	}
 	m.star = &lan{sw: m.sw, net4: lab.StarIPv4, net6: lab.StarIPv6, own4: lab.StarSwitchIPv4, own6: lab.StarSwitchIPv6}
 	if err := m.star.make(mac(3, 1)); err != nil {
 		return err

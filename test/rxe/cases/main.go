@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -27,6 +28,7 @@ type options struct {
 	long   bool
 	record bool // capture every case
 	run    *regexp.Regexp
+	times  int           // that the cases run
 	limit  time.Duration // of one case
 }
 
@@ -38,7 +40,8 @@ func main() {
 	flag.StringVar(&o.out, "out", ".", "`folder` for logs and captures")
 	flag.BoolVar(&o.record, "record", false, "capture the packets of every case")
 	flag.BoolVar(&o.long, "long", false, "run the long sweeps as well")
-	flag.DurationVar(&o.limit, "limit", 90*time.Second, "longest `time` for one case")
+	flag.IntVar(&o.times, "times", 1, "run the cases that `many` times")
+	flag.DurationVar(&o.limit, "limit", 180*time.Second, "longest `time` for one case")
 	flag.Parse()
 	var err error
 	if o.run, err = regexp.Compile(*pattern); err != nil || flag.NArg() > 0 {
@@ -92,12 +95,15 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 	begin = time.Now()
 	passed, failed := 0, 0
 	fmt.Printf("%-62s %-6s %7s\n", "case", "result", "seconds")
+	var cases []testCase
 	for _, c := range allCases() {
+		if (o.long || !c.long) && o.run.MatchString(c.name) {
+			cases = append(cases, c)
+		}
+	}
+	for _, c := range slices.Repeat(cases, o.times) {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
-		}
-		if c.long && !o.long || !o.run.MatchString(c.name) {
-			continue
 		}
 		start := time.Now()
 		var err error
@@ -134,6 +140,12 @@ func runAll(ctx context.Context, o *options) (ok bool, err error) {
 func (b *bench) once(ctx context.Context, c testCase) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("not done after %v", b.limit))
 	defer cancel()
+	stuck := time.AfterFunc(time.Duration(diagnosisPart*float64(b.limit)), func() {
+		if err := b.diagnose(ctx, fileName(c.name)); err != nil {
+			fmt.Printf("    no diagnosis: %v\n", err)
+		}
+	})
+	defer stuck.Stop()
 	err := c.run(ctx, b)
 	if err == nil {
 		return nil
@@ -149,10 +161,14 @@ func (b *bench) once(ctx context.Context, c testCase) error {
 
 // recorded runs a case with a capture of all hosts' packets.
 func (b *bench) recorded(ctx context.Context, c testCase) error {
-	name := regexp.MustCompile("[^a-zA-Z0-9]+").ReplaceAllString(c.name, "-")
-	stop, err := b.captureTo(filepath.Join(b.out, name+".pcap"))
+	stop, err := b.captureTo(filepath.Join(b.out, fileName(c.name)+".pcap"))
 	if err != nil {
 		return err
 	}
 	return errors.Join(b.once(ctx, c), stop())
+}
+
+// fileName is a case's name as part of a file's.
+func fileName(name string) string {
+	return regexp.MustCompile("[^a-zA-Z0-9]+").ReplaceAllString(name, "-")
 }

@@ -35,6 +35,9 @@ type treeSwitch struct {
 const (
 	treeHosts     = 4
 	firstTreeHost = maxHosts + 2 // after those of the star
+	// treeHello is the interval of hellos: emulation on a busy machine may be silent for the hold
+	// time of the default.
+	treeHello = 400 * time.Millisecond
 )
 
 // switchKey is that of the two switches.
@@ -168,12 +171,15 @@ func (t *tree) open(ctx context.Context) error {
 // startDaemons starts both switches, and waits until they know each other.
 func (t *tree) startDaemons(ctx context.Context, b *bench) (err error) {
 	for i, s := range t.switches {
-		text := fmt.Sprintf("switch: {id: '%016x', keys: [{id: 1, secret: 'hex:%s'}], ports: [%s]}\n", i+1, switchKey, s.far)
+		text := fmt.Sprintf("switch: {id: '%016x', keys: [{id: 1, secret: 'hex:%s'}], ports: [%s], hello_interval: %v, grace_period: %v}\n", i+1, switchKey, s.far, treeHello, restartLimit)
 		text += "ports:\n  - name: " + s.far + "\n"
 		for _, h := range t.hosts {
 			if h.lan == s.lan {
 				text += "  - name: " + h.port + "\n"
 			}
+		}
+		if text, err = b.machine.withState(text, i); err != nil {
+			return err
 		}
 		if t.daemons[i], err = newDaemon(ctx, b.machine, s.ns, b.gleamd, b.out, text); err != nil {
 			return fmt.Errorf("switch %d: %w", i+1, err)
@@ -200,6 +206,18 @@ func (t *tree) neighbours(ctx context.Context) error {
 	return nil
 }
 
+// say returns what both switches have counted, as an error.
+func (t *tree) say() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for i, d := range t.daemons {
+		if s, e := d.client.Stats(ctx); e == nil {
+			err = errors.Join(err, fmt.Errorf("    switch %d: %+v", i+1, *s))
+		}
+	}
+	return err
+}
+
 // stop ends both switches.
 func (t *tree) stop() (err error) {
 	if t == nil {
@@ -219,10 +237,16 @@ func inTree(run func(context.Context, *bench) error) func(context.Context, *benc
 		if err := b.needTree(ctx); err != nil {
 			return err
 		}
+		if err := b.tree.neighbours(ctx); err != nil { // one may have restarted
+			return err
+		}
 		m, c := *b.machine, *b
 		m.hosts, c.machine, c.daemon, c.notes = b.tree.hosts, &m, b.tree.daemons[0], nil
 		err := run(ctx, &c)
 		b.notes = append(b.notes, c.notes...)
+		if err != nil {
+			err = errors.Join(err, b.tree.say())
+		}
 		return err
 	}
 }
@@ -230,7 +254,7 @@ func inTree(run func(context.Context, *bench) error) func(context.Context, *benc
 // treeCases are those of two switches.
 func treeCases() []testCase {
 	const name = "two switches: "
-	return []testCase{
+	cs := []testCase{
 		{name: name + "all operations, IPv4", run: inTree(treeOperations(false, 1024))},
 		{name: name + "all operations, IPv6", run: inTree(treeOperations(true, 2048))},
 		{name: name + "1 % lost at hosts and on the link", run: inTree(treeLossy("1%"))},
@@ -241,6 +265,7 @@ func treeCases() []testCase {
 		{name: name + "target messages", run: inTree(targetMessages)},
 		{name: name + "first PSN 0xfffff0", run: inTree(firstPSN(0xfffff0))},
 	}
+	return append(cs, restartCases(name)...)
 }
 
 // treeOperations sends messages of all kinds, from a host of each switch.
