@@ -48,15 +48,20 @@ func TestDeadlineSaysWhatWasMissing(t *testing.T) {
 				c.change(w)
 			}
 			over := errors.New("the caller's time is over")
-			ctx, cancel := context.WithTimeoutCause(w.ctx, 1900*time.Millisecond, over)
-			defer cancel()
-			_, errs := w.join(t, ctx, endpoint.MasterConfig{})
-			if errs[0] == nil || !strings.Contains(errs[0].Error(), c.master) || !errors.Is(errs[0], over) {
-				t.Errorf("the master's error is %v, want %q and %q", errs[0], c.master, over)
+			// A busy machine may have come less far when the time is over: it gets more of it once.
+			for _, limit := range []time.Duration{1900 * time.Millisecond, 8 * time.Second} {
+				ctx, cancel := context.WithTimeoutCause(w.ctx, limit, over)
+				_, errs := w.join(t, ctx, endpoint.MasterConfig{})
+				cancel()
+				if errs[0] == nil || !errors.Is(errs[0], over) || errs[1] == nil {
+					t.Fatalf("after %v: master %v, member %v, want both to fail, the master with %q", limit, errs[0], errs[1], over)
+				}
+				if strings.Contains(errs[0].Error(), c.master) && strings.Contains(errs[1].Error(), c.member) {
+					return
+				}
+				t.Logf("after %v: master %v, want %q; member %v, want %q", limit, errs[0], c.master, errs[1], c.member)
 			}
-			if errs[1] == nil || !strings.Contains(errs[1].Error(), c.member) {
-				t.Errorf("the member's error is %v, want %q", errs[1], c.member)
-			}
+			t.Error("the errors do not say what was missing")
 		})
 	}
 }
