@@ -273,7 +273,7 @@ func (r *Registrar) installBranch(now time.Duration, g *group, out *Output) {
 		if v.Kind == VerdictAccepted {
 			b.state = branchInstalled
 			if old != nil && old.branch != nil {
-				b.repair.begun = old.branch.repair.begun
+				b.inheritRepair(&old.branch.repair)
 			}
 			r.located(ip)
 			g.usedNumbers = used

@@ -4,6 +4,7 @@
 package envelope
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -188,4 +189,54 @@ func TestTreeUpdateLosesASilentSwitch(t *testing.T) {
 	if e := f.last(masterAddr); e.Kind != GroupGone || e.EndReason != SwitchLost || len(f.installed(reg.Group)) != 1 {
 		t.Errorf("%s, still at %v", eventString(e), f.installed(reg.Group))
 	}
+}
+
+// TestTreeCommitRefused: a switch that refuses the second step of an update, and of all rebuilds
+// after that, ends the group after one grace.
+func TestTreeCommitRefused(t *testing.T) {
+	for _, links := range [][][2]int{{{0, 1}, {1, 2}}, {{0, 1}, {0, 2}}} {
+		f := newFabric(t, 3, links)
+		reg := sample(1, 9)
+		f.members(reg, spread(9, 0, 1, 2))
+		m := f.master(masterAddr, 0, reg)
+		f.run(time.Second)
+		f.restarted = true // switch 2 lacks what the others have
+		f.switches[2].table.verdict[reg.Group] = Verdict{VerdictRejected, Problem{Reason: TooManyMembers}}
+		if e := f.update(m, reg.Members[1:]); e.Kind != Updated {
+			t.Fatalf("%s, %v", eventString(e), e.Err)
+		}
+		f.run(800 * time.Millisecond)
+		if on := f.installed(reg.Group); len(on) != 3 {
+			t.Errorf("installed at %v within the grace", on)
+		}
+		f.run(400 * time.Millisecond)
+		if e := f.last(masterAddr); e.Kind != GroupGone || e.EndReason != SwitchLost {
+			t.Errorf("the master knows %s", eventString(e))
+		}
+		f.run(time.Minute)
+		f.checkNothingLeft()
+	}
+}
+
+// laterPlanner does not know the ways yet.
+type laterPlanner struct{ *fabricSwitch }
+
+func (laterPlanner) Ways(netip.Addr) Ways { return Ways{Verdict: Verdict{Kind: VerdictLater}} }
+
+// TestTreeEndsBeforeARebuild: a group ends while its root does not know the ways for a rebuild.
+// There is no rebuild when it knows them.
+func TestTreeEndsBeforeARebuild(t *testing.T) {
+	f := newFabric(t, 3, [][2]int{{0, 1}, {1, 2}})
+	f.registered(0, 1, 2)
+	s := f.switches[0]
+	s.sw.cfg.Switch.Planner = laterPlanner{s}
+	f.cut(0, 1)
+	f.run(3100 * time.Millisecond)
+	s.sw.cfg.Switch.Planner = s
+	f.connect(0, 1, 1)
+	if e := f.last(masterAddr); e.Kind != GroupGone || e.EndReason != SwitchLost {
+		t.Errorf("the master knows %s", eventString(e))
+	}
+	f.run(time.Minute)
+	f.checkNothingLeft()
 }

@@ -37,6 +37,15 @@ type repair struct {
 	reported Reason // why the last rebuild failed
 }
 
+// inheritRepair is called when b replaces a branch that the repair p is of. The grace of a
+// neighbour that lacks b as well goes on.
+func (b *branch) inheritRepair(p *repair) {
+	b.repair.begun = p.begun
+	if c := b.child(p.lostTo); c != nil && c.lost {
+		b.repair.lostTo, b.repair.until = p.lostTo, p.until
+	}
+}
+
 // stopRepair stops the timers of g.
 func (r *Registrar) stopRepair(g *group) {
 	if b := g.branch; b != nil {
@@ -171,7 +180,10 @@ func (r *Registrar) unavoided(ip netip.Addr, hops []mcast.Neighbor) []mcast.Neig
 func (r *Registrar) edgeLost(now time.Duration, g *group, n mcast.Neighbor, out *Output) {
 	p := &g.branch.repair
 	if p.grace.index == 0 {
-		p.lostTo, p.until, p.grace.owner = n, now+r.cfg.Switch.Grace, g
+		if p.lostTo != n || p.until == 0 {
+			p.lostTo, p.until = n, now+r.cfg.Switch.Grace
+		}
+		p.grace.owner = g
 		r.graces.set(&p.grace, min(now+rebuildRetry, p.until))
 	}
 	if n != g.branch.parent {

@@ -182,9 +182,12 @@ func (r *Registrar) removeGroup(now time.Duration, g *group, why EndReason, tell
 	succeeded := r.isSucceeded(g)
 	r.takeOff(g, why, out)
 	r.endElsewhere(now, g, why, out)
-	if l := r.locating[g.reg.Group]; succeeded { // there is nothing to go on with any more
+	switch l := r.locating[g.reg.Group]; { // there is nothing to go on with any more
+	case succeeded:
 		l.branch.problems = []Problem{{Reason: WrongBase}}
 		r.fail(now, l, out)
+	case l != nil && l.branch == nil && l.isRebuild(): // the ways are not known yet
+		r.located(g.reg.Group)
 	}
 	if g.local() {
 		return

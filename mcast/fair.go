@@ -75,7 +75,7 @@ func (g *group) waitForTurn(now time.Duration, k MemberID, out *Output) {
 	code := turnRNRCode
 	if t.next == int32(k) {
 		t.requestedAt = now
-		if t.endingSince == 0 && now-t.contendedSince >= g.turn.time<<t.misses {
+		if t.endingSince == 0 && now-t.contendedSince >= g.turn.time<<t.misses && !g.waitsForFile() {
 			t.endingSince = max(now, 1)
 		}
 		if t.endingSince != 0 && now-t.endingSince < turnReserved {
@@ -145,6 +145,7 @@ func (g *group) yieldTurn(now time.Duration, psn rocev2.PSN, out *Output) Reason
 	t := &g.turn
 	g.noteNotForwarded(now, psn)
 	t.messageRefused = true
+	g.awaitsStorage, g.numbering.askSource = false, false // it waits for the source's next turn
 	if t.drainedSince == 0 && g.agg.acked == g.fwd.nxt.Prev() {
 		t.drainedSince = max(now, 1)
 	}

@@ -231,7 +231,7 @@ func (t *tree) announce(now time.Duration, out *Output) {
 // elsewhere before, if k's position is from a neighbour. It reports whether that is so.
 func (t *tree) takeOverTurn(k MemberID) bool {
 	g, e := t.g, &t.edges
-	e.takenOver = false
+	e.takenOver = !g.legs[g.members[k].leg].connected() // the part of the tree behind a leg may have been nearer to it
 	if int(k) >= len(e.learnt) || !e.learnt[k] {
 		return false
 	}

@@ -271,11 +271,12 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 		return
 	}
 	r := &g.extra.resume
-	if r.unknownEnd && g.fwd.nxt.Prev().LessEq(psn) {
+	switch {
+	case !r.unknownEnd || psn.Less(g.fwd.nxt.Prev()):
+	case psn.Next() == g.fwd.nxt:
+		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpEnd == 0
+	case !g.src.frozen: // else it may be the first packet of the source's next turn
 		r.unknownEnd = false
-		if psn.Next() == g.fwd.nxt {
-			g.fwd.midMessage = f&rocev2.OpEnd == 0
-		}
 	}
 	una := g.agg.acked.Next()
 	switch {

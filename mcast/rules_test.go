@@ -162,10 +162,12 @@ func TestR83_MembersLeave(t *testing.T)      { runTranscript(t) }
 func TestR83_Joiners(t *testing.T)           { runTranscript(t) }
 func TestR83_Refused(t *testing.T)           { runTranscript(t) }
 
-func TestR84_TokenFirst(t *testing.T) { runTranscript(t) }
-func TestR84_TheLeaf(t *testing.T)    { runTranscript(t) }
-func TestR85_TurnEnds(t *testing.T)   { runTranscript(t) }
-func TestR86_Frozen(t *testing.T)     { runTranscript(t) }
+func TestR84_TokenFirst(t *testing.T)         { runTranscript(t) }
+func TestR84_TheLeaf(t *testing.T)            { runTranscript(t) }
+func TestR85_TurnEnds(t *testing.T)           { runTranscript(t) }
+func TestR85_TurnEndsBeforeData(t *testing.T) { runTranscript(t) }
+func TestR85_TheFileIsSlow(t *testing.T)      { runTranscript(t) }
+func TestR86_Frozen(t *testing.T)             { runTranscript(t) }
 
 func TestR87_OtherRegistration(t *testing.T) { runTranscript(t) }
 func TestR87_TagToTheParent(t *testing.T)    { runTranscript(t) }

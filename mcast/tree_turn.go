@@ -63,7 +63,7 @@ func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 		return since + turnReserved, turnNotUsed
 	}
 	at, e := time.Duration(0), noTurnEvent
-	if begun && g.turn.time > 0 && g.turn.endingSince == 0 {
+	if begun && g.turn.time > 0 && g.turn.endingSince == 0 && !g.waitsForFile() {
 		at, e = since+g.turn.time, turnTimeOver
 	}
 	if begun {
@@ -94,7 +94,12 @@ func (t *tree) advance(now time.Duration, out *Output) {
 
 // mayFollow reports whether a member may begin that has the token: the last source is at
 // rest. If only that is not known, whether its message has ended, the token shows it.
-func (t *tree) mayFollow() bool { return t.g.isQuiescent() || t.g.endUnknown() }
+// Data of a source without the token that waits for the file is not forwarded before that
+// source has the token again.
+func (t *tree) mayFollow() bool {
+	g := t.g
+	return g.isQuiescent() || g.endUnknown() || g.src.frozen && g.isComplete()
+}
 
 // giveUp ends the turn of a member that sends nothing.
 func (t *tree) giveUp(now time.Duration, out *Output) {
@@ -128,7 +133,7 @@ func (g *group) requestInTree(now time.Duration, k MemberID, p *Packet, f rocev2
 		out.NeedVerify = true
 		return None
 	}
-	if p.Neighbor == 0 && !(t.request(now, k, out) && (g.isQuiescent() || g.endUnknown())) {
+	if p.Neighbor == 0 && !(t.request(now, k, out) && t.mayFollow()) {
 		if !free {
 			g.deferSource(k, turnRNRCode, out)
 			return NotSource

@@ -116,7 +116,13 @@ func (g *group) answerFormerSource(k MemberID, p *Packet, out *Output) Reason {
 // data waits for the file is not at rest: otherwise each turn could end before its first
 // packet is forwarded, and two sources would end each other's turns for ever.
 func (g *group) isQuiescent() bool {
-	return g.src.member == none || !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && !g.waitsForFile() && (g.policy.quorum == 0 || g.allCaughtUp())
+	return g.src.member == none || g.isComplete() && !g.waitsForFile()
+}
+
+// isComplete reports whether everything that was forwarded of the source is acknowledged, and
+// ends with a message.
+func (g *group) isComplete() bool {
+	return !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
 }
 
 // allCaughtUp reports whether every receiver has all that was forwarded. Without a

@@ -5,6 +5,7 @@ package soak
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -191,6 +192,26 @@ func (r *round) report() {
 		r.t.Logf("%s (switch %s): %v\n%s%s", s.Name, s.ID(), err, &state, strings.Join(lines[max(0, len(lines)-reportLines):], "\n"))
 	}
 }
+
+// picture notes what every switch says of a group, twice: what is repeated shows.
+func (r *round) picture(group netip.Addr) {
+	for range 2 {
+		for _, s := range r.bed.Switches {
+			g, err := r.bed.Gleamds[s.Name].Client.Group(r.t.Context(), group)
+			if err != nil {
+				r.note("%s: %v", s.Name, err)
+				continue
+			}
+			g.Former = nil
+			text, _ := json.Marshal(g) // it has no cycle
+			r.note("%s: %s", s.Name, text)
+		}
+		time.Sleep(pictureTime)
+	}
+}
+
+// pictureTime is between the two.
+const pictureTime = 100 * time.Millisecond
 
 // groupIP is the address of group i.
 func groupIP(i int) netip.Addr {

@@ -93,11 +93,16 @@ func (l *life) compare(from *member, live []*member, start, end, message int) {
 // poll waits for completions. After stuckTime without any there must be a reason.
 func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion, begin time.Time) (int, error) {
 	ctx = context.WithoutCancel(ctx) // a transfer that has begun ends
-	wait, cancel := context.WithTimeout(ctx, stuckTime)
-	defer cancel()
-	n, err := from.group.QP().Poll(wait, wcs)
-	if n > 0 || !errors.Is(err, context.DeadlineExceeded) {
-		return n, err
+	for i := range 2 {
+		wait, cancel := context.WithTimeout(ctx, stuckTime/2)
+		n, err := from.group.QP().Poll(wait, wcs)
+		cancel()
+		if n > 0 || !errors.Is(err, context.DeadlineExceeded) {
+			return n, err
+		}
+		if i == 0 {
+			l.r.picture(l.ip)
+		}
 	}
 	why := l.reason(begin)
 	l.r.note("%s: source %s has stood still for %v: %s", l.name, from.Name, stuckTime, why)
@@ -105,7 +110,7 @@ func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion
 		l.r.wrong("%s: source %s has had no completion for %v, and nothing says why", l.name, from.Name, stuckTime)
 	}
 	l.r.count("standstills")
-	wait, cancel = context.WithTimeout(ctx, errorTime)
+	wait, cancel := context.WithTimeout(ctx, errorTime)
 	defer cancel()
 	return from.group.QP().Poll(wait, wcs)
 }
