@@ -10,9 +10,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a member sends before the token has come", "R84", mutant.In((*group).requestInTree,
 		"!(t.request(now, k, out) && (g.isQuiescent() || g.endUnknown()))",
 		"!(t.request(now, k, out) || g.isQuiescent() || g.endUnknown())")),
-	mutant.New("with the token here, the end of a message is still unknown", "R89", mutant.In((*group).requestInTree,
-		"(g.isQuiescent() || g.endUnknown())",
-		"g.isQuiescent()")),
+	mutant.New("with the token here, the end of a message is still unknown", "R89", mutant.In((*tree).mayFollow,
+		"g.isQuiescent() || g.endUnknown() ||",
+		"g.isQuiescent() ||")),
 	mutant.New("data is taken from a neighbour without the token", "R84", mutant.In((*group).requestInTree,
 		`case !t.machine.Accepts(t.legOf(m.leg)):
 			return NoToken`,
