@@ -8,8 +8,8 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways to take turns in a tree of switches.
 var _ = []mutant.Mutant{
 	mutant.New("a member sends before the token has come", "R84", mutant.In((*group).requestInTree,
-		"!(t.request(now, k, out) && (g.isQuiescent() || g.endUnknown()))",
-		"!(t.request(now, k, out) || g.isQuiescent() || g.endUnknown())")),
+		"!(t.request(now, k, out) && t.mayFollow())",
+		"!(t.request(now, k, out) || t.mayFollow())")),
 	mutant.New("with the token here, the end of a message is still unknown", "R89", mutant.In((*tree).mayFollow,
 		"g.isQuiescent() || g.endUnknown() ||",
 		"g.isQuiescent() ||")),
