@@ -31,7 +31,7 @@ var _ = []mutant.Mutant{
 	mutant.New("a joiner is never one of the quorum", "R36", mutant.In((*group).raiseAcked,
 		"if g.recv.nfresh != 0 && g.recv.freshTo.LessEq(m) {",
 		"if g.recv.nfresh != 0 && g.recv.freshTo.$1(1000).LessEq(m) {", rocev2.PSN.Add)),
-	mutant.New("the source changes while a receiver is behind the quorum", "R36", mutant.In((*group).isQuiescent,
+	mutant.New("the source changes while a receiver is behind the quorum", "R36", mutant.In((*group).isComplete,
 		"&& (g.policy.quorum == 0 || g.level())",
 		"")),
 	mutant.New("what the quorum has is not repeated to the others", "R37", mutant.In((*group).handleData,
