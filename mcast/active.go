@@ -37,6 +37,7 @@ type pools struct {
 	activity pool[legActivity]
 	ends     pool[messageEnd]
 	stored   pool[retained]
+	held     pool[Packet]
 }
 
 // activityOf returns g.activity[i], or a blank one in a group that is not active.

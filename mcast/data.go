@@ -24,7 +24,10 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 		return Resuming
 	}
 	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
-		return g.handleData(now, p, f, out)
+		if r := g.handleData(now, p, f, out); r != None {
+			return g.hold(now, p, r, out)
+		}
+		return None
 	}
 	return g.requestOfNonSource(now, p, f, out)
 }
@@ -87,6 +90,9 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		}
 		if r := g.slowPath(now, psn, code, why, out); r != None {
 			return r
+		}
+		if g.numbering.holds && !psn.Less(g.fwd.nxt) && !g.repair.store.held.serving {
+			return g.waitsBehind()
 		}
 		if !psn.Less(g.fwd.nxt) && g.mustBlock(now, psn, starts, out) {
 			return AwaitsVerification

@@ -20,7 +20,7 @@ func (s *Switch) Forwarded(id GroupID, hi rocev2.PSN, messages uint32, open bool
 	switch {
 	case g == nil:
 		return fmt.Errorf("mcast: group %d: does not exist", id)
-	case g.src.member == none || g.failed || g.resumes || g.refusal.syndrome != 0 || g.recv.joining != 0 || g.repair.numRecovering != 0 || g.numbering.blocked || g.turn.endingSince != 0 || g.src.frozen || g.src.wanted || g.agg.unplaced:
+	case g.src.member == none || g.failed || g.resumes || g.refusal.syndrome != 0 || g.recv.joining != 0 || g.repair.numRecovering != 0 || g.numbering.blocked || g.numbering.holds || g.turn.endingSince != 0 || g.src.frozen || g.src.wanted || g.agg.unplaced:
 		return fmt.Errorf("mcast: group %d: needs to see every packet now", id)
 	case hi.Less(g.fwd.nxt):
 		return fmt.Errorf("mcast: group %d: forwarded up to %06x already, not %06x", id, uint32(g.fwd.nxt), uint32(hi))

@@ -11,7 +11,7 @@ import (
 // Wrong ways to repair losses: -run 'R4[2-9]|R5[01]'.
 var _ = []mutant.Mutant{
 	mutant.New("frames are kept over the group's budget", "R42", mutant.In((*store).hasRoom,
-		"return bytes != 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
+		"return bytes != 0 && s.bytes+s.held.bytes+int64(bytes) <= s.limit && s.sw.repair.used",
 		"return bytes != 0 && s.sw.repair.used")),
 	mutant.New("frames are kept over the budget of all groups", "R42", mutant.In((*store).hasRoom,
 		"<= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit",

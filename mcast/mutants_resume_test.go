@@ -26,7 +26,7 @@ var _ = []mutant.Mutant{
 		"&& !(last && g.tree() == nil && g.isQuiescent())",
 		"")),
 	mutant.New("nobody asks for what has waited for the file", "R83", mutant.In((*Switch).PositionsStored,
-		"g.awaitsStorage, g.numbering.askSource = false, true",
+		"g.awaitsStorage, g.numbering.askSource = false, !g.numbering.holds",
 		"g.awaitsStorage = false")),
 	mutant.New("two sources end each other's turns while the file is written", "R83", mutant.In((*group).isQuiescent,
 		"&& !g.waitsForFile()",

@@ -48,6 +48,7 @@ type numbering struct {
 	numPending int32          // legs that are not verified yet
 	blocked    bool           // a message waits for receivers to be verified
 	askSource  bool           // the message waits no longer: the source is to be asked for it
+	holds      bool           // new data that waits is held (R96)
 	armed      bool
 	gap        bool // some PSNs of the source may not have passed: gapFrom to gapNext - 1
 
@@ -238,8 +239,8 @@ func (g *group) mayBeginMessage() bool {
 	return n >= g.policy.quorum
 }
 
-// isBlocking reports whether data waits for receivers, or is to be asked for.
-func (n *numbering) isBlocking() bool { return n.blocked || n.askSource }
+// isBlocking reports whether data waits, or is to be asked for.
+func (n *numbering) isBlocking() bool { return n.blocked || n.askSource || n.holds }
 
 // mustBlock reports whether new data at psn has to wait for receivers to be verified. If
 // not, and a message begins at psn, the joining receivers join.
@@ -294,7 +295,7 @@ func (g *group) blockMessage(now time.Duration, psn rocev2.PSN) {
 // the source's own timeout would bring it back.
 func (g *group) unblock(out *Output) {
 	if n := &g.numbering; n.blocked && !g.failed && !g.isResuming() && g.mayBeginMessage() {
-		n.blocked, n.askSource = false, g.src.member != none
+		n.blocked, n.askSource = false, g.src.member != none && !n.holds
 		if n.askSource {
 			g.evaluate(out)
 		}

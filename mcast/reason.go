@@ -31,7 +31,7 @@ const (
 	QuorumLost                // fewer receivers than the quorum: answered with NAK 0x63
 	BadTargetMessage          // a target message that is no WRITE_ONLY, or that names no target: answered with NAK 0x61
 	TargetMessagesFull        // too many target messages in flight; the source sends this one again
-	AwaitsVerification        // the message waits for unverified receivers; the source is asked for it when they are verified
+	AwaitsVerification        // the message waits for unverified receivers, and is not held (R96); the source is asked for it when they are verified
 	NotSender                 // data of a member that only receives: answered with NAK 0x62
 	TurnOver                  // data of the source after its turn: answered with an RNR NAK, as another member's turn is next
 	AwaitsStorage             // the source's data waits until the positions of the members are stored; the source is asked for it then
@@ -112,10 +112,10 @@ var reasonTexts = [NumReasons]string{
 	QuorumLost:         "data for a group with fewer receivers than its quorum: answered with NAK 0x63, status 11 at the sender",
 	BadTargetMessage:   "a target message that is no single WRITE, or names no valid target: answered with NAK 0x61, status 9 at the sender",
 	TargetMessagesFull: "a target message while too many are in flight: the source sends it again",
-	AwaitsVerification: "data that waits until a new member has shown which PSN it expects: the source gets a NAK for it then (R53)",
+	AwaitsVerification: "data that waits until a new member has shown which PSN it expects: the source gets a NAK for it then (R53); data from another switch waits here instead, if it has room (R96)",
 	NotSender:          "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
 	TurnOver:           "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
-	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it: the source gets a NAK for it then (R83)",
+	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it: the source gets a NAK for it then (R83); data from another switch waits here instead, if it has room (R96)",
 	Resuming:           "data for a group of before a restart of the switch: its receivers have not answered yet what they have (R83)",
 	NoToken:            "data of a member that may not send now, as the right to be the source is elsewhere in the tree of switches: it comes again (R84)",
 	NoSession:          "a report of a neighbouring switch from before one of the two started, or joined the group",

@@ -72,6 +72,9 @@ func (g *group) clearStore(psn rocev2.PSN, out *Output) {
 	if g.repair.store == nil {
 		return
 	}
+	if g.numbering.holds {
+		g.dropHeld(out)
+	}
 	g.repair.store.reset(psn, out)
 	g.repair.armed, g.rtt.pending = false, false
 	g.repair.ackReqPSN = psn.Prev()

@@ -93,6 +93,9 @@ func (g *group) appendNumbering(b []byte, now time.Duration) []byte {
 			b = appendPSN(b, v.answeredPSN)
 		}
 	}
+	if g.mayHold() {
+		b = g.appendHeld(b, now)
+	}
 	return b
 }
 
@@ -132,5 +135,8 @@ func (r *stateReader) numbering(g *group) {
 			v.answeredPSN = r.psn()
 		}
 		n.checks[i] = v
+	}
+	if g.mayHold() {
+		r.held(g)
 	}
 }

@@ -125,7 +125,7 @@ func (g *group) appendRecovery(b []byte, now time.Duration, i int) []byte {
 func (r *stateReader) store(g *group) {
 	s := g.repair.store
 	clear(s.ring)
-	s.bytes = 0
+	s.bytes, s.held = 0, held{}
 	g.repair.numRecovering = r.count32()
 	g.repair.armed, g.repair.at = r.deadline()
 	r.rtt(g)

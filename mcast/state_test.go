@@ -62,7 +62,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
 	reflect.TypeFor[numbering](): {
 		"checks": deeper, "interval": constant, "numPending": encoded, "backoff": encoded, "rounds": encoded, "nextLeg": encoded,
-		"armed": encoded, "probeAt": encoded, "blocked": encoded, "askSource": encoded,
+		"armed": encoded, "probeAt": encoded, "blocked": encoded, "askSource": encoded, "holds": derived,
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
@@ -74,8 +74,13 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[departures]():     {"ring": deeper, "first": derived, "count": encoded, "overflowUntil": encoded},
 	reflect.TypeFor[departure]():      {"group": deeper, "member": deeper, "port": encoded, "until": encoded, "pausesApplied": derived},
 	reflect.TypeFor[rocev2.AddrKey](): {"Hi": encoded, "Lo": encoded},
-	reflect.TypeFor[store]():          {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant},
-	reflect.TypeFor[retained]():       {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
+	reflect.TypeFor[store]():          {"ring": deeper, "first": encoded, "contiguousFrom": encoded, "bytes": derived, "limit": constant, "peakBytes": ignored, "sw": constant, "held": deeper},
+	reflect.TypeFor[held]():           {"packets": deeper, "first": derived, "bytes": derived, "lost": encoded, "serving": constant, "since": encoded},
+	reflect.TypeFor[Packet](): {
+		"Group": constant, "Src": derived, "Neighbor": derived, "DestQP": constant, "Verified": constant, "Targets": constant, "Syndrome": constant, "MSN": constant,
+		"Port": encoded, "Op": encoded, "AckReq": encoded, "BECN": encoded, "PSN": encoded, "Payload": encoded, "VA": encoded, "RKey": encoded, "DMALen": encoded, "Frame": encoded, "RetainBytes": encoded,
+	},
+	reflect.TypeFor[retained](): {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
 	reflect.TypeFor[recovery](): {
 		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "burst": encoded, "burstEnd": encoded, "lossAt": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
 		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded,
@@ -168,6 +173,8 @@ func fullState(t *testing.T) *Switch {
 	g.repair.store.reach(4)
 	*g.repair.store.at(8) = retained{va: 1 << 40, frame: 3, bytes: 100, rewrite: rewriteByWindow, ackReq: true}
 	g.repair.store.first, g.repair.store.contiguousFrom, g.repair.store.bytes, s.repair.used = 5, 8, 100, 100
+	g.repair.store.held = held{packets: []Packet{{Op: rocev2.SendOnly, PSN: 7, Port: 1, Payload: 2, VA: 3, RKey: 4, DMALen: 5, Frame: 6, RetainBytes: 100}}, bytes: 100, since: stateNow - 3}
+	g.numbering.holds, s.repair.used = true, 200
 	g.fwd.targets = newTargets(len(g.legs))
 	g.fwd.targets.acked[0] = target{1 << 40, 7, true}
 	g.fwd.targets.insert(6).legs[0] = target{1 << 41, 8, true}

@@ -32,6 +32,7 @@ type store struct {
 	bytes          int64      // packet memory of the retained frames
 	limit          int64      // of bytes
 	peakBytes      int64      // the highest value of bytes
+	held           held
 	sw             *Switch
 }
 
@@ -88,7 +89,7 @@ func (s *store) find(psn rocev2.PSN) *retained {
 
 // hasRoom reports whether another frame of that size may be retained.
 func (s *store) hasRoom(bytes uint32) bool {
-	return bytes != 0 && s.bytes+int64(bytes) <= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit
+	return bytes != 0 && s.bytes+s.held.bytes+int64(bytes) <= s.limit && s.sw.repair.used+int64(bytes) <= s.sw.repair.limit
 }
 
 // couldFit reports whether a frame would fit if nothing else were in s.

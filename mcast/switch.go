@@ -178,6 +178,9 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		if g.numbering.armed && g.numbering.probeAt <= now {
 			g.sendKeepalives(now, out)
 		}
+		if g.numbering.holds {
+			g.releaseHeld(now, out)
+		}
 		if t := g.tree(); t != nil {
 			t.advance(now, out)
 		}
@@ -201,5 +204,8 @@ func (s *Switch) rearm(g *group) {
 	}
 	if g.numbering.armed {
 		s.timers.arm(g.id, g.numbering.probeAt)
+	}
+	if g.mayRelease() {
+		s.timers.arm(g.id, g.repair.store.held.since)
 	}
 }

@@ -41,7 +41,11 @@ func (h *treeHost) transmit() {
 	}
 	h.timer++
 	if timer := h.timer; h.una < len(h.ops) {
-		n.after(max(400*time.Microsecond, h.waits-n.now), func() {
+		wait := n.patience
+		if rnr := h.waits - n.now; rnr > 0 {
+			wait = max(rnr, 400*time.Microsecond)
+		}
+		n.after(wait, func() {
 			if h.timer == timer {
 				h.nxt = h.una
 				h.transmit()
@@ -87,6 +91,9 @@ func (h *treeHost) answered(psn rocev2.PSN, s rocev2.Syndrome) {
 // deliver takes a packet, as a strict responder does.
 func (h *treeHost) deliver(psn rocev2.PSN, frame int, ask bool) {
 	n := h.n
+	if n.now < h.deafTo {
+		return
+	}
 	reply := func(psn rocev2.PSN, s rocev2.Syndrome) {
 		n.send(h.at, Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: rocev2.Acknowledge, PSN: psn, Syndrome: s, MSN: h.msn})
 	}

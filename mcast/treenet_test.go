@@ -25,7 +25,11 @@ type treeNet struct {
 	seq    int
 	loss   int // in 1000
 	stored bool
+	probe  bool // members are probed, also if nothing is stored
 	repair RepairSpec
+	// patience is the retransmission timeout of the hosts.
+	patience time.Duration
+	carried  map[[4]int]int // how often a packet, of a source, went from a switch to another one; nil: not counted
 
 	switches []*treeSwitch
 	hosts    []*treeHost
@@ -75,6 +79,7 @@ type treeHost struct {
 	got     []int // packets of each source
 	mid     int   // the source of a message that has begun, or -1
 	nakSent bool
+	deafTo  time.Duration // its queue pair takes nothing before
 	msn     rocev2.MSN
 }
 
@@ -105,7 +110,7 @@ func toward(parent []int, s, t int) int {
 }
 
 func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeNet {
-	n := &treeNet{tb: tb, rng: rng, made: map[[2]int]uint64{}, log: func(string, ...any) {}}
+	n := &treeNet{tb: tb, rng: rng, made: map[[2]int]uint64{}, patience: 400 * time.Microsecond, log: func(string, ...any) {}}
 	for s := range switches {
 		above := -1
 		if s > 0 {
@@ -129,7 +134,7 @@ func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeN
 func (s *treeSwitch) put(running bool) {
 	n := s.n
 	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Repair: n.repair, Stored: n.stored, Tree: TreeSpec{Layout: s.layout, Running: running}}
-	if n.stored {
+	if n.stored || n.probe {
 		spec.PSNProbe = time.Millisecond
 	}
 	if p := s.parent[s.id]; p >= 0 {
@@ -319,6 +324,9 @@ func (s *treeSwitch) store() {
 func (n *treeNet) data(from, to int, psn rocev2.PSN, frame int, ask bool) {
 	f := n.frames[frame]
 	f.ask = f.ask || ask
+	if n.carried != nil {
+		n.carried[[4]int{from, to, f.src, f.index}]++
+	}
 	p := Packet{Group: groupIP, Src: n.hosts[f.src].ip, Neighbor: Neighbor(from + 1), DestQP: groupQPN, Op: f.op, PSN: psn, Payload: 256, AckReq: f.ask}
 	n.frames = append(n.frames, f)
 	p.Frame, p.RetainBytes = Handle(len(n.frames)-1), minFrameBytes

@@ -77,7 +77,10 @@ func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpF
 	if psn := p.PSN & rocev2.PSNMask; psn != m.sqPSN && !learnt {
 		g.noteMismatch(k, SendPSN, psn, m.sqPSN, out)
 	}
-	return g.handleData(now, p, f, out)
+	if r := g.handleData(now, p, f, out); r != None {
+		return g.hold(now, p, r, out)
+	}
+	return None
 }
 
 // quarantineMember serves a packet of member k, not the source, with a PSN below all that
