@@ -75,6 +75,7 @@ func (g *group) waitsBehind() Reason {
 // countHeld adds n to the bytes of the held frames.
 func (s *store) countHeld(n int64) {
 	s.held.bytes += n
+	s.peakBytes = max(s.peakBytes, s.bytes+s.held.bytes)
 	s.sw.repair.used += n
 }
 

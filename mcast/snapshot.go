@@ -138,7 +138,7 @@ func (s *Switch) Snapshot(id GroupID, st *GroupStatus) bool {
 		st.FailCause, st.FailMember = e.Cause, e.Member
 	}
 	if g.repair.store != nil {
-		st.Retained, st.RetainedMax = g.repair.store.bytes, g.repair.store.peakBytes
+		st.Retained, st.RetainedMax = g.repair.store.bytes+g.repair.store.held.bytes, g.repair.store.peakBytes
 	}
 	if g.src.member != none {
 		st.Source = MemberID(g.src.member)

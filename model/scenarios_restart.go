@@ -33,6 +33,8 @@ func TinyRestarts() []Config {
 		stored(Config{Name: "restart-silent", Receivers: 2, SendWindow: 2, Messages: []int{1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
 		{Name: "restart-spine", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, RestartOf: []int{0}, Timeout: patient, Hosts: mixed, Bounds: Bounds{Restart: 1}},
 		stored(Config{Name: "restart-leaf", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "hold", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, Hosts: mixed, Bounds: Bounds{Store: 1}}),
+		stored(Config{Name: "restart-leaf-holds", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Repair: 2, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-root", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{0}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
 	}
@@ -47,6 +49,7 @@ func QuickRestarts() []Config {
 		{Name: "restart-spine-sources", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
 		{Name: "restart-spine-repair", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
 		stored(Config{Name: "restart-leaf-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{1}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "hold-losses", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Second: []int{1}, Repair: 3, Hosts: crossed, Bounds: Bounds{Lose: 1}}),
 		stored(Config{Name: "restart-leaf-losses", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-root-losses", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{0}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-source-leaf", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),

@@ -51,6 +51,14 @@ type LinkCount struct {
 // optimal is the number of data frames on links between switches in the smallest tree.
 func (t *Tree) optimal() uint64 { return uint64(*t.OptimalLinks) * t.Packets }
 
+// allData is the number of data frames on all links, those of the hosts included.
+func (t *Tree) allData() (n uint64) {
+	for i := range t.Links {
+		n += t.Links[i].Data
+	}
+	return n
+}
+
 // picture returns what can be drawn.
 func (t *Tree) picture() *tree.Tree {
 	p := &tree.Tree{Topology: t.topology, Source: t.source, Members: t.Members, Marks: t.marks}
@@ -80,6 +88,9 @@ func (t *Tree) write(w io.Writer, drawn bool) error {
 			fmt.Fprintf(tw, ", %.4fx the smallest tree's %d (%s)", float64(t.InnerData)/float64(n), n, plural(*t.OptimalLinks, "link"))
 		}
 		fmt.Fprintln(tw)
+		links := *t.OptimalLinks + len(t.Members)
+		all := uint64(links) * t.Packets
+		fmt.Fprintf(tw, "on all links\t%d data frames, %.4fx the smallest tree's %d (%s)\n", t.allData(), float64(t.allData())/float64(all), all, plural(links, "link"))
 	}
 	fmt.Fprintf(tw, "feedback to the source\t%d packets, %s one unicast receiver's %d\n", t.SourceFeedback,
 		ratio(int64(t.SourceFeedback), int64(t.UnicastFeedback)), t.UnicastFeedback)

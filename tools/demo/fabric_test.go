@@ -173,9 +173,18 @@ func TestFabricOfLeaves(t *testing.T) {
 	if !res.OK || len(res.Receivers) != 4 || x == nil {
 		t.Fatalf("not ok: %+v", res)
 	}
-	// A window of 128 may be sent to a leaf again, up to twice, while that probes the numbers of its members.
-	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > 3*(300+2*128) || x.MostPerLink > 300+2*128 {
+	// Beside other programs the source may get the CPU so late that it repeats what is not acknowledged:
+	// each time, the first packet goes to the receivers once more.
+	most := uint64(330)
+	if os.Getenv("GLEAM_ALONE") != "" {
+		most = 306
+	}
+	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > 3*most || x.MostPerLink > most {
 		t.Errorf("tree: %+v", x)
+	}
+	// The links of hosts carry the source's first window once more, if its switch was not ready.
+	if n := x.allData(); n < 900+5*300 || n > 3*most+4*300+600 {
+		t.Errorf("%d data frames on all links: %+v", n, x)
 	}
 	var b bytes.Buffer
 	if err := res.writeTable(&b); err != nil || strings.Count(b.String(), "─ h") != 4 {
@@ -230,6 +239,7 @@ LINK     DATA FRAMES  OF 100 PACKETS  FEEDBACK  ENVELOPES
 l1 → s1  101          1.0100x         3         0
 
 between switches        101 data frames, 1.0100x the smallest tree's 100 (1 link)
+on all links            301 data frames, 1.0033x the smallest tree's 300 (3 links)
 feedback to the source  10 packets, 0.50x one unicast receiver's 20
 
 h1 (source)
