@@ -4,6 +4,7 @@
 package mcast
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (h *treeHost) transmit() {
 	}
 	h.timer++
 	if timer := h.timer; h.una < len(h.ops) {
-		wait := n.patience
+		wait := cmp.Or(n.patience, 400*time.Microsecond)
 		if rnr := h.waits - n.now; rnr > 0 {
 			wait = max(rnr, 400*time.Microsecond)
 		}

@@ -27,7 +27,7 @@ type treeNet struct {
 	stored bool
 	probe  bool // members are probed, also if nothing is stored
 	repair RepairSpec
-	// patience is the retransmission timeout of the hosts.
+	// patience is the retransmission timeout of the hosts, if it is not the usual one.
 	patience time.Duration
 	carried  map[[4]int]int // how often a packet, of a source, went from a switch to another one; nil: not counted
 
@@ -110,7 +110,7 @@ func toward(parent []int, s, t int) int {
 }
 
 func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeNet {
-	n := &treeNet{tb: tb, rng: rng, made: map[[2]int]uint64{}, patience: 400 * time.Microsecond, log: func(string, ...any) {}}
+	n := &treeNet{tb: tb, rng: rng, made: map[[2]int]uint64{}, log: func(string, ...any) {}}
 	for s := range switches {
 		above := -1
 		if s > 0 {
