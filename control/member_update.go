@@ -102,7 +102,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 	for i := range r.Members {
 		stays[r.Number(i)] = i
 	}
-	var free, added []int
+	var free, away, added []int // free and away: slots of members that have gone, here and behind other switches
 	for i := range p.slots {
 		s := &p.slots[i]
 		at, ok := stays[s.number]
@@ -113,7 +113,9 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 		switch {
 		case s.gone && s.isHere():
 			free = append(free, i)
-		case !s.gone:
+		case s.gone:
+			away = append(away, i)
+		default:
 			delete(stays, s.number)
 			if to := r.Tree.Leg(at); to != s.behind {
 				s.behind = to
@@ -132,8 +134,12 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 			at, free = free[0], free[1:]
 			s.leg = p.slots[at].leg
 		} else {
-			p.slots = append(p.slots, slot{})
 			s.leg, p.legs = legFor(p.legs, s.behind)
+			if !s.isHere() && len(away) > 0 {
+				at, away = away[0], away[1:]
+			} else {
+				p.slots = append(p.slots, slot{})
+			}
 		}
 		if s.isHere() {
 			s.location, places = places[0], places[1:]
@@ -147,6 +153,9 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 		a := mcast.AddMember{Member: memberSpec(&s.record, s.number, s.leg), Leg: legSpec(&p.update.Table.Destinations[i])}
 		if !s.isHere() {
 			a.Leg = d.forwardedSpec(r, s.behind)
+			if i < len(g.slots) {
+				a.Replaces = uint32(i) + 1
+			}
 		}
 		p.update.Add = append(p.update.Add, a)
 	}

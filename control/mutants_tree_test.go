@@ -7,6 +7,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Mistakes about groups with members at other switches.
 var _ = []mutant.Mutant{
+	mutant.New("members that leave behind other switches keep their places", "UpdateInTree", mutant.In((*directory).planMembers,
+		"if !s.isHere() && len(away) > 0 {",
+		"if !s.isHere() && len(away) < 0 {")),
 	mutant.New("nobody is told which switch was lost", "GroupEndsWithItsNeighbour", mutant.In((*control).endReason,
 		"why := e.EndReason.String() + \": \" + e.Err.Error()",
 		"why := e.EndReason.String()")),

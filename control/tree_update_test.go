@@ -56,12 +56,12 @@ func TestUpdateInTree(t *testing.T) {
 			moves = append(moves, fmt.Sprintf("%d to leg %d, neighbour %d", m.Member, m.To, m.Leg.Neighbor))
 		}
 		for _, a := range p.update.Add {
-			adds = append(adds, fmt.Sprintf("number %d at leg %d, neighbour %d", a.Member.Number, a.Member.Leg, a.Leg.Neighbor))
+			adds = append(adds, fmt.Sprintf("number %d at leg %d, neighbour %d, for %d", a.Member.Number, a.Member.Leg, a.Leg.Neighbor, int(a.Replaces)-1))
 		}
 		if want := "[0 to leg 2, neighbour 1 5 to leg 2, neighbour 1]"; fmt.Sprint(moves) != want {
 			t.Errorf("moved %v, want %s", moves, want)
 		}
-		if want := "[number 7 at leg 1, neighbour 0 number 8 at leg 2, neighbour 1]"; fmt.Sprint(adds) != want {
+		if want := "[number 7 at leg 1, neighbour 0, for -1 number 8 at leg 2, neighbour 1, for 3]"; fmt.Sprint(adds) != want {
 			t.Errorf("added %v, want %s", adds, want)
 		}
 		if p.update.Tree == nil || p.update.Tree.Parent != 1 || p.update.Tree.Epoch != 7 || p.update.Tree.Layout == treeSpec(r).Layout {

@@ -16,8 +16,10 @@ type memberChange struct {
 	g       *group
 	leaving map[MemberID]bool
 	legs    int                // number of legs
-	members int                // number of members
+	members int                // number of members, those included that have gone
+	live    int                // number of live members
 	taken   map[LegID]bool     // connected legs that were taken over
+	freed   map[MemberID]bool  // gone members behind other switches, whose MemberIDs were given again
 	joined  map[netip.Addr]int // index in Add
 	inTree  bool               // there is a leg to another switch
 	newTo   map[Neighbor]LegID // new legs to other switches
@@ -28,7 +30,7 @@ type memberChange struct {
 func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
 	c := &memberChange{
 		g: g, legs: len(g.legs), members: len(g.members),
-		inTree: g.tree() != nil, leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int),
+		inTree: g.tree() != nil, leaving: make(map[MemberID]bool, len(op.Remove)), taken: make(map[LegID]bool), joined: make(map[netip.Addr]int), freed: make(map[MemberID]bool),
 		newTo: make(map[Neighbor]LegID), highest: g.highestNumber(),
 	}
 	for _, m := range op.Remove {
@@ -36,6 +38,11 @@ func (s *Switch) checkUpdate(g *group, op *UpdateMembers) error {
 			return fmt.Errorf("mcast: group %d: has no live member %d", g.id, m)
 		}
 		c.leaving[m] = true
+	}
+	for k := range g.members {
+		if g.members[k].live && !c.leaving[MemberID(k)] {
+			c.live++
+		}
 	}
 	if err := s.checkMoves(c, op); err != nil {
 		return err
@@ -56,6 +63,9 @@ func (s *Switch) checkJoin(c *memberChange, op *AddMember) error {
 	}
 	if err := checkMember(m, g.ip.Addr(), g.fwd.window); err != nil {
 		return err
+	}
+	if c.live++; c.live > s.maxMembers() {
+		return fmt.Errorf("the limit is %d members", s.maxMembers())
 	}
 	if j, ok := g.memberAt(m.IP); ok && g.members[j].live && !c.leaving[MemberID(j)] {
 		return fmt.Errorf("member %d has the same address", j)
@@ -96,10 +106,16 @@ func (s *Switch) checkJoinLeg(c *memberChange, op *AddMember) (LegKind, error) {
 		c.taken[at] = true
 		return Connected, nil
 	}
-	if c.members >= s.maxMembers() {
-		return 0, fmt.Errorf("the limit is %d members, those that left and whose legs are not taken over included", s.maxMembers())
+	switch most := min(2*s.maxMembers(), maxIndex); {
+	case op.Replaces != 0:
+		if err := c.checkReplaced(op); err != nil {
+			return 0, err
+		}
+	case c.members >= most:
+		return 0, fmt.Errorf("the limit is %d members, those included that left and are not replaced", most)
+	default:
+		c.members++
 	}
-	c.members++
 	switch {
 	case int(at) > c.legs:
 		return 0, fmt.Errorf("leg %d does not exist; the next free one is %d", at, c.legs)
@@ -114,6 +130,20 @@ func (s *Switch) checkJoinLeg(c *memberChange, op *AddMember) (LegKind, error) {
 		return 0, errors.New("a quorum counts members, but the switch behind a forwarded leg acknowledges for all of its own at once")
 	}
 	return op.Leg.Kind, c.addLeg(op.Leg)
+}
+
+// checkReplaced checks the MemberID that a new member is to have.
+func (c *memberChange) checkReplaced(op *AddMember) error {
+	g, id := c.g, MemberID(op.Replaces-1)
+	at := int(op.Member.Leg)
+	switch {
+	case op.Replaces > uint32(len(g.members)) || g.members[id].live && !c.leaving[id] || c.freed[id]:
+		return fmt.Errorf("there is no member %d that has gone", op.Replaces-1)
+	case g.legs[g.members[id].leg].connected() || at >= len(g.legs) && op.Leg.Kind != Forwarded:
+		return fmt.Errorf("member %d can be replaced by one at the same place alone", id)
+	}
+	c.freed[id] = true
+	return nil
 }
 
 func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output) error {
@@ -180,24 +210,31 @@ func (g *group) addByUpdate(now time.Duration, op *AddMember) {
 		g.takeOver(now, &op.Member, op.Leg)
 		return
 	}
-	g.addMember(&op.Member)
+	if op.Replaces == 0 {
+		g.addMember(&op.Member)
+	} else {
+		g.replaceGone(MemberID(op.Replaces-1), &op.Member)
+	}
 	g.joinAtNextMessage(now, at)
 }
 
-// takeOver gives the leg and the MemberID of a removed member to new member m.
-func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
+// replaceGone gives the MemberID of a member behind another switch that has gone to m.
+func (g *group) replaceGone(id MemberID, m *MemberSpec) {
+	g.renew(id, m)
 	l := &g.legs[m.Leg]
-	id := l.member
+	l.members++
+	l.member = g.firstMemberBehind(m.Leg)
+	if e := &g.tree().edges; int(id) < len(e.unknown) {
+		e.unknown[id], e.learnt[id] = false, false
+	}
+	if e := &g.tree().edges; e.asked == int32(id) {
+		e.asked = none
+	}
+}
+
+// renew gives the MemberID of a removed member to new member m.
+func (g *group) renew(id MemberID, m *MemberSpec) {
 	g.unindex(id)
-	*l = newLeg(spec)
-	l.setWindow(m.Window)
-	l.member, l.members = id, 1
-	if g.activity != nil {
-		g.activity[m.Leg] = legActivity{}
-	}
-	if g.fwd.targets != nil {
-		g.fwd.targets.forgetLeg(int(m.Leg))
-	}
 	if n := g.numberOf(id); g.extra != nil {
 		g.extra.highest = max(g.extra.highest, n)
 	}
@@ -208,6 +245,22 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 	g.outcomes.resetMember(id)
 	g.setNumber(id, m.Number)
 	g.index(id)
+}
+
+// takeOver gives the leg and the MemberID of a removed member to new member m.
+func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
+	l := &g.legs[m.Leg]
+	id := l.member
+	*l = newLeg(spec)
+	l.setWindow(m.Window)
+	l.member, l.members = id, 1
+	if g.activity != nil {
+		g.activity[m.Leg] = legActivity{}
+	}
+	if g.fwd.targets != nil {
+		g.fwd.targets.forgetLeg(int(m.Leg))
+	}
+	g.renew(id, m)
 	g.joinAtNextMessage(now, m.Leg)
 }
 

@@ -10,6 +10,12 @@ import (
 
 // Wrong ways to deal with members that fail, come and go.
 var _ = []mutant.Mutant{
+	mutant.New("a member that is there is replaced", "R35", mutant.In((*memberChange).checkReplaced,
+		"|| g.members[id].live && !c.leaving[id]",
+		"")),
+	mutant.New("two new members have one MemberID", "R35", mutant.In((*memberChange).checkReplaced,
+		"c.freed[id] = true",
+		"_ = id")),
 	mutant.New("a slow member that speaks is evicted", "R23", mutant.In((*group).isSilent,
 		"now-max(l.watched, l.heard) >= g.deadAfter",
 		"now-l.watched >= g.deadAfter")),

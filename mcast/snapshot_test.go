@@ -71,7 +71,7 @@ func TestSnapshotShows(t *testing.T) {
 	aeth("B", 102, rocev2.SyndromeACK)
 	aeth("C", 201, rocev2.SyndromeNAKSequence) // served from the store
 	aeth("D", 300, rocev2.SyndromeACK)
-	must(AddMember{3, MemberSpec{IP: ipOf("H"), Number: 8, QPN: 0x30, RQPSN: 7, Leg: 6}, LegSpec{}})
+	must(AddMember{3, MemberSpec{IP: ipOf("H"), Number: 8, QPN: 0x30, RQPSN: 7, Leg: 6}, LegSpec{}, 0})
 	for range mismatchThreshold {
 		p := Packet{Group: groupIP, Src: ipOf("B"), Op: rocev2.SendOnly, DestQP: 0x99}
 		s.Input(0, &p, &out)
@@ -119,8 +119,8 @@ func TestSnapshotShows(t *testing.T) {
 	}
 
 	// A member that has left shows nothing of its leg, which goes on for another one.
-	must(AddMember{3, MemberSpec{IP: ipOf("I"), Number: 9, QPN: 0x31, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}})
-	must(AddMember{3, MemberSpec{IP: ipOf("J"), Number: 10, QPN: 0x32, Leg: 7}, LegSpec{}})
+	must(AddMember{3, MemberSpec{IP: ipOf("I"), Number: 9, QPN: 0x31, Leg: 7}, LegSpec{Kind: Forwarded, Neighbor: 10}, 0})
+	must(AddMember{3, MemberSpec{IP: ipOf("J"), Number: 10, QPN: 0x32, Leg: 7}, LegSpec{}, 0})
 	must(UpdateMembers{Group: 3, Remove: []MemberID{5, 8}})
 	s.Snapshot(3, &st)
 	for _, i := range []int{5, 8} {

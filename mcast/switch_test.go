@@ -129,7 +129,7 @@ func TestAddMemberRefusals(t *testing.T) {
 		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("A"), QPN: 0x11, Leg: 3}}, "member 0 has the same address"},
 		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 1}}, "connected to another member"},
 		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 4}}, "next free one is 3"},
-		{AddMember{3, MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3}, LegSpec{Kind: Forwarded, Neighbor: 1}}, "leg 2 already goes"},
+		{AddMember{3, MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3}, LegSpec{Kind: Forwarded, Neighbor: 1}, 0}, "leg 2 already goes"},
 		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3}}, "has no window"},
 		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), QPN: 0x11, Leg: 3, Window: Window{1, 1 << 20, 3}}}, "has no number in the registration"},
 		{AddMember{Group: 3, Member: MemberSpec{IP: ipOf("E"), Number: 2, QPN: 0x11, Leg: 3, Window: Window{1, 1 << 20, 3}}}, "member 1 has the same number, 2"},

@@ -164,7 +164,7 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.apply(w, AddMember{0, MemberSpec{
 			IP: ipOf(n), Number: uint32(n[0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(n[0])), Leg: LegID(len(s.legs)),
 			SQPSN: rocev2.PSN(a.hex("sq")), RQPSN: rocev2.PSN(a.hex("rq")),
-		}, LegSpec{}})
+		}, LegSpec{}, 0})
 		s.legs = append(s.legs, n)
 	case "remove":
 		s.apply(w, RemoveMember{0, MemberID(a.str("name", "")[0] - 'A')})

@@ -203,11 +203,14 @@ type DeleteGroup struct{ Group GroupID }
 // AddMember lets a member join at the next message boundary of the source. Its MemberID
 // is the next one. If Member.Leg equals the number of legs, Leg is added to them. If
 // Member.Leg is a connected leg whose member has gone, the new member takes over that
-// leg, as Leg describes it, and the MemberID of the member that has gone.
+// leg, as Leg describes it, and the MemberID of the member that has gone. Replaces, for a
+// member behind another switch, is the MemberID plus 1 of one behind another switch that has
+// gone: the new member gets it. 0: none.
 type AddMember struct {
-	Group  GroupID
-	Member MemberSpec
-	Leg    LegSpec
+	Group    GroupID
+	Member   MemberSpec
+	Leg      LegSpec
+	Replaces uint32
 }
 
 // RemoveMember removes a member; the group's ACK no longer waits for it.

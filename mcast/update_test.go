@@ -18,6 +18,12 @@ func newcomer(name string, leg LegID) AddMember {
 	return AddMember{Member: MemberSpec{IP: ipOf(name), Number: 100 + uint32(name[0]), QPN: 0x11, Leg: leg}}
 }
 
+// replacing lets a new member have the MemberID of one that has gone.
+func replacing(id MemberID, m AddMember) AddMember {
+	m.Replaces = uint32(id) + 1
+	return m
+}
+
 // forwarded is a new member behind a neighbour.
 func forwarded(name string, leg LegID, n Neighbor) AddMember {
 	m := newcomer(name, leg)
@@ -74,6 +80,16 @@ func TestR35_UpdatesAllOrNothing(t *testing.T) {
 		{ids{1}, []AddMember{{Member: newcomer("E", 1).Member, Leg: LegSpec{Neighbor: 2}}}, "leg 1 is a connected one", nil},
 		{nil, []AddMember{newcomer("E", 2)}, "A0 B1 C2 D2 E2", nil},
 		{ids{2, 3}, []AddMember{newcomer("E", 2)}, "A0 B1 c2 d2 E2", nil},
+		{ids{2, 3}, []AddMember{replacing(2, newcomer("E", 2))}, "A0 B1 E2 d2", nil},
+		{ids{2, 3}, []AddMember{replacing(3, newcomer("E", 2)), replacing(2, newcomer("F", 2))}, "A0 B1 F2 E2", nil},
+		{ids{3}, []AddMember{replacing(3, forwarded("E", 3, 2)), forwarded("F", 3, 2)}, "A0 B1 C2 E3 F3", nil},
+		{ids{3}, []AddMember{replacing(3, newcomer("D", 2))}, "A0 B1 C2 D2", nil},
+		{ids{2}, []AddMember{replacing(3, newcomer("E", 2))}, "there is no member 3 that has gone", nil},
+		{ids{2}, []AddMember{replacing(4, newcomer("E", 2))}, "there is no member 4 that has gone", nil},
+		{ids{2}, []AddMember{replacing(2, newcomer("E", 2)), replacing(2, newcomer("F", 2))}, "there is no member 2 that has gone", nil},
+		{ids{1}, []AddMember{replacing(1, newcomer("E", 2))}, "member 1 can be replaced by one at the same place alone", nil},
+		{ids{2}, []AddMember{replacing(2, newcomer("E", 3))}, "member 2 can be replaced by one at the same place alone", nil},
+		{ids{2, 3}, []AddMember{newcomer("E", 3), newcomer("F", 4), newcomer("G", 5), newcomer("H", 6)}, "A0 B1 c2 d2 E3 F4 G5 H6", nil},
 		{nil, []AddMember{forwarded("E", 3, 1)}, "leg 2 already goes to neighbour 1", nil},
 		{nil, []AddMember{forwarded("E", 3, 2)}, "A0 B1 C2 D2 E3", nil},
 		{nil, []AddMember{forwarded("E", 3, 0)}, "a forwarded leg needs a neighbour", nil},
@@ -195,7 +211,7 @@ func TestR35_NewMemberHasNoPast(t *testing.T) {
 		g.fwd.targets.insert(5).legs[i] = target{3, 4, true}
 	}
 	apply(RemoveMember{spec.ID, 1})
-	op := AddMember{spec.ID, newcomer("E", 1).Member, LegSpec{Port: 7}}
+	op := AddMember{spec.ID, newcomer("E", 1).Member, LegSpec{Port: 7}, 0}
 	op.Member.SQPSN, op.Member.RQPSN, op.Member.QPN, op.Member.ReceiveOnly = 11, 12, 0x99, true
 	apply(op)
 	if g.activity[1] != (legActivity{}) || g.activity[0].recovery.rtt != 5 {
@@ -230,7 +246,7 @@ func TestHistoryGrows(t *testing.T) {
 		t.Errorf("history %+v", g.extra)
 	}
 	g.newHistory(1).waits = 5
-	if err := s.Apply(0, AddMember{spec.ID, newcomer("E", 3).Member, LegSpec{}}, &out); err != nil {
+	if err := s.Apply(0, AddMember{spec.ID, newcomer("E", 3).Member, LegSpec{}, 0}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if g.historyOf(4) != (memberHistory{}) || g.historyOf(1).waits != 5 || len(g.extra.history) != 4 {
@@ -263,7 +279,7 @@ func TestR35_FirstMemberBehindASwitch(t *testing.T) {
 			}
 			checkMembership(t, s.groups[spec.ID])
 		}
-		if err := s.Apply(0, AddMember{spec.ID, newcomer("F", 2).Member, LegSpec{}}, &out); err != nil {
+		if err := s.Apply(0, AddMember{spec.ID, newcomer("F", 2).Member, LegSpec{}, 0}, &out); err != nil {
 			t.Fatal(err)
 		}
 		checkMembership(t, s.groups[spec.ID])
@@ -283,7 +299,7 @@ func TestApplyRefusals(t *testing.T) {
 		}
 	}
 	s.groups[3].failed = true
-	if err := s.Apply(0, AddMember{3, newcomer("E", 3).Member, LegSpec{}}, &out); err == nil || !strings.Contains(err.Error(), "the group has failed; put it anew") {
+	if err := s.Apply(0, AddMember{3, newcomer("E", 3).Member, LegSpec{}, 0}, &out); err == nil || !strings.Contains(err.Error(), "the group has failed; put it anew") {
 		t.Errorf("a member joins a group that has failed: %v", err)
 	}
 	if err := s.Apply(0, RemoveMember{3, 1}, &out); err != nil {
