@@ -8,7 +8,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways for the control loop to learn what the core has decided. Their rule is
 // the section of docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
-	mutant.New("a new member has the outcome of the old one", "Outcomes", mutant.In((*group).takeOver,
+	mutant.New("a new member has the outcome of the old one", "Outcomes", mutant.In((*group).renew,
 		"g.outcomes.forgive(id)",
 		"")),
 	mutant.New("evictions are not kept", "Outcomes", mutant.In((*group).emitEvent,

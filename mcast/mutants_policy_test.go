@@ -11,7 +11,7 @@ import (
 // Wrong ways to do with fewer than all: quorums, lag limits, dead receivers,
 // changes of members.
 var _ = []mutant.Mutant{
-	mutant.New("who takes over a leg takes over its PSNs", "R35", mutant.In((*group).takeOver,
+	mutant.New("who takes over a leg takes over its PSNs", "R35", mutant.In((*group).renew,
 		"g.members[id] = newMember(m)",
 		`r := g.members[id].$1
 	g.members[id] = newMember(m)
