@@ -79,6 +79,12 @@ func treeSpec(r *envelope.Registration) mcast.TreeSpec {
 	if r.Tree != nil && slices.Contains(r.Tree.Legs, r.Tree.Parent) {
 		t.Parent = r.Tree.Parent
 	}
+	if r.Tree != nil {
+		t.Levels = make(map[mcast.Neighbor]uint8, len(r.Tree.Neighbours))
+		for _, n := range r.Tree.Neighbours {
+			t.Levels[n.Neighbour] = uint8(n.Levels)
+		}
+	}
 	return t
 }
 

@@ -13,6 +13,7 @@ func TestR92_BehindASwitch(t *testing.T)       { runTranscript(t) }
 func TestR92_FullPort(t *testing.T)            { runTranscript(t) }
 
 func TestR93_LagBySwitches(t *testing.T)     { runTranscript(t) }
+func TestR93_LevelsOfAnUpdate(t *testing.T)  { runTranscript(t) }
 func TestR93_LagTimeBySwitches(t *testing.T) { runTranscript(t) }
 
 // TestR93_WithinComparisons: a limit stays within what circular comparisons allow.

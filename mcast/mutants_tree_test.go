@@ -7,6 +7,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to take turns in a tree of switches.
 var _ = []mutant.Mutant{
+	mutant.New("a leg keeps the levels of switches that were behind it", "R93", mutant.In((*group).updateTree,
+		"g.extra.levels[i] = min(n, maxLevels)",
+		"_ = n")),
 	mutant.New("a member sends before the token has come", "R84", mutant.In((*group).requestInTree,
 		"!(t.request(now, k, out) && t.mayFollow())",
 		"!(t.request(now, k, out) || t.mayFollow())")),

@@ -188,7 +188,11 @@ func (a args) place() *TreeSpec {
 	if !a.d.HasArg("layout") {
 		return nil
 	}
-	return &TreeSpec{Parent: Neighbor(a.dec("parent")), Layout: uint32(a.dec("layout"))}
+	t := &TreeSpec{Parent: Neighbor(a.dec("parent")), Layout: uint32(a.dec("layout"))}
+	if a.d.HasArg("levels") { // behind neighbour 1
+		t.Levels = map[Neighbor]uint8{1: uint8(a.dec("levels"))}
+	}
+	return t
 }
 
 // moveTo is the move of a member that a line gives: "C to=N2".

@@ -127,6 +127,11 @@ func (g *group) updateTree(now time.Duration, place *TreeSpec, newLayout bool, o
 		return
 	}
 	if place != nil {
+		for i, l := range g.forwardedLegs() {
+			if n, ok := place.Levels[g.legs[l].neighbor]; ok {
+				g.extra.levels[i] = min(n, maxLevels)
+			}
+		}
 		t.placeAt(now, place, out)
 	}
 	for _, l := range g.forwardedLegs() {

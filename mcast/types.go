@@ -181,6 +181,8 @@ type TreeSpec struct {
 	// after each update. Feedback and positions count between switches of the same layout
 	// (R87, R89). 0 means Epoch.
 	Layout uint32
+	// Levels, in UpdateMembers only, are the LegSpec.Levels from now on of legs that the group has.
+	Levels map[Neighbor]uint8
 	// Running, in PutGroup only: the group runs at other switches already, and what this one
 	// had of it is lost but for GroupSpec.Resume (R89).
 	Running bool

@@ -37,8 +37,11 @@ func (r *round) fault(ctx context.Context, rng *rand.Rand) bool {
 	s := r.top.Switches[rng.IntN(len(r.top.Switches))]
 	away := between(rng, 50*time.Millisecond, 5*time.Second)
 	kind, pulled := rng.IntN(4), rng.IntN(2) == 0
-	name := []string{map[bool]string{true: "loss of the carrier of ", false: "both ends down of "}[pulled] + l.String(), "SIGTERM and restart of " + s, "kill -9 and restart of " + s, "failure of " + s}[kind]
-	if kind == 0 || kind == 3 {
+	name := []string{map[bool]string{true: "loss of the carrier of ", false: "both ends down of "}[pulled] + l.String(), "SIGTERM and restart of " + s, "kill -9 of " + s, "failure of " + s}[kind]
+	if kind == 2 && pulled {
+		away = 0
+	}
+	if kind != 1 && away > 0 {
 		name += fmt.Sprintf(" for %v", away.Round(time.Millisecond))
 	}
 	r.setWhole(false)
@@ -77,6 +80,7 @@ func (r *round) breakAndMend(ctx, repair context.Context, kind int, l fabric.Lin
 		if err := g.Kill(); err != nil {
 			return err
 		}
+		sleep(ctx, away)
 		return g.Start(repair)
 	}
 	if err := r.bed.Isolate(s); err != nil {

@@ -37,6 +37,7 @@ type round struct {
 	notes   []string  // what happened, in order
 	journal []said    // by switches
 	whole   time.Time // since when nothing is missing; zero: something is
+	broken  []span    // when something was missing
 	*tally
 }
 
@@ -159,10 +160,35 @@ func (r *round) count(what string) {
 func (r *round) setWhole(whole bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.whole = time.Time{}
-	if whole {
-		r.whole = time.Now()
+	switch now := time.Now(); {
+	case !whole:
+		r.whole = time.Time{}
+		r.broken = append(r.broken, span{from: now})
+	default:
+		r.whole = now
+		if n := len(r.broken); n > 0 {
+			r.broken[n-1].to = now
+		}
 	}
+}
+
+// span is from a fault to its end; without an end it lasts.
+type span struct{ from, to time.Time }
+
+// brokenSince returns for how long something has been missing since a time.
+func (r *round) brokenSince(since time.Time) (d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.broken {
+		if s.to.IsZero() {
+			s.to = time.Now()
+		}
+		if s.from.Before(since) {
+			s.from = since
+		}
+		d += max(0, s.to.Sub(s.from))
+	}
+	return d
 }
 
 // wholeFor returns how long nothing has been missing.

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// stuckTime is how long a group may stand still without a reason.
+	// stuckTime is how long a group may stand still without a reason while nothing is missing in
+	// the fabric: what comes back within the grace of a lost neighbour is not reported.
 	stuckTime = 5 * time.Second
 	// errorTime is how long a source may then wait for its error: its retries.
 	errorTime = 15 * time.Second
@@ -93,19 +94,24 @@ func (l *life) compare(from *member, live []*member, start, end, message int) {
 // poll waits for completions. After stuckTime without any there must be a reason.
 func (l *life) poll(ctx context.Context, from *member, wcs []endpoint.Completion, begin time.Time) (int, error) {
 	ctx = context.WithoutCancel(ctx) // a transfer that has begun ends
-	for i := range 2 {
+	stood := time.Now()
+	for seen := false; ; {
 		wait, cancel := context.WithTimeout(ctx, stuckTime/2)
 		n, err := from.group.QP().Poll(wait, wcs)
 		cancel()
 		if n > 0 || !errors.Is(err, context.DeadlineExceeded) {
 			return n, err
 		}
-		if i == 0 {
+		if !seen {
+			seen = true
 			l.r.picture(l.ip)
+		}
+		if time.Since(stood)-l.r.brokenSince(stood) >= stuckTime {
+			break
 		}
 	}
 	why := l.reason(begin)
-	l.r.note("%s: source %s has stood still for %v: %s", l.name, from.Name, stuckTime, why)
+	l.r.note("%s: source %s has stood still for %v: %s", l.name, from.Name, time.Since(stood).Round(time.Millisecond), why)
 	if why == "" {
 		l.r.wrong("%s: source %s has had no completion for %v, and nothing says why", l.name, from.Name, stuckTime)
 	}
