@@ -9,7 +9,7 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 var _ = []mutant.Mutant{
 	mutant.New("a leg keeps the levels of switches that were behind it", "R93", mutant.In((*group).updateTree,
 		"g.extra.levels[i] = min(n, maxLevels)",
-		"_ = n")),
+		"_, _ = i, n")),
 	mutant.New("a member sends before the token has come", "R84", mutant.In((*group).requestInTree,
 		"!(t.request(now, k, out) && t.mayFollow())",
 		"!(t.request(now, k, out) || t.mayFollow())")),
