@@ -207,9 +207,9 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 }
 
 // After a planned restart another member than the last source may send at once, if that one
-// was at rest: nobody waits for limits.source_timeout (2 s).
+// was at rest: nobody waits for limits.source_timeout.
 func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
-	p, hosts := startRestartable(t, "")
+	p, hosts := startRestartable(t, "limits: {source_timeout: 15s}\n")
 	pass(t, hosts, 0, 0)
 	for round := range 4 {
 		if err := p.Signal(syscall.SIGTERM); err != nil {
@@ -219,7 +219,7 @@ func TestNextSourceDoesNotWaitAfterAPlannedRestart(t *testing.T) {
 			t.Fatalf("%v\n%s", err, p.Output())
 		}
 		p.restart(t)
-		if gap := pass(t, hosts, 1-round%2, round+1); gap > time.Second {
+		if gap := pass(t, hosts, 1-round%2, round+1); gap > 7*time.Second { // a busy machine takes a second
 			t.Errorf("member %d has waited for %v after the restart", 1-round%2, gap)
 		}
 	}

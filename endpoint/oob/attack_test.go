@@ -333,7 +333,7 @@ func TestManyConnections(t *testing.T) {
 	took := time.Since(start)
 	stop()
 	flood.Wait()
-	if err := errors.Join(err, <-joined); err != nil || took > 2*time.Second {
+	if err := errors.Join(err, <-joined); err != nil || took > 10*time.Second { // a busy machine takes two
 		t.Errorf("the member was in after %v: %v", took, err)
 	}
 	mu.Lock()
