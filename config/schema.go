@@ -95,7 +95,7 @@ var reloads = []struct{ key, restart string }{
 	{"envelope.locate_timeout", ""},
 	{"switch.id", "neighbours know this switch by it"},
 	{"switch.keys", ""},
-	{"switch.ports", "the sockets of hellos are opened before privileges are given up"},
+	{"switch.ports", "which ports exchange hellos is decided at start"},
 	{"switch.hello_interval", "it is set at start"},
 	{"switch.grace_period", "it is set at start"},
 	{"api", "the sockets are made before privileges are given up"},

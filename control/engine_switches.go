@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control/fib"
 	"github.com/gleam-rdma/gleam/control/neighbours"
 )
@@ -25,9 +26,13 @@ func (e *Engine) openSwitches() (err error) {
 		return nil
 	}
 	var ports []neighbours.Port
+	count := 0
 	for pi, p := range e.control.ports {
-		if p.Name != "" && (cfg.Ports == nil || slices.Contains(cfg.Ports, p.Name)) {
+		if p.Name == "" || saysHello(cfg, p.Name) { // the sockets of ports that may be added, too
 			ports = append(ports, neighbours.Port{Index: pi, Name: p.Name, Ifindex: p.Ifindex, MAC: p.MAC, MTU: p.MTU, Up: p.Up})
+		}
+		if p.Name != "" && saysHello(cfg, p.Name) {
+			count++
 		}
 	}
 	s := &e.switches
@@ -43,8 +48,13 @@ func (e *Engine) openSwitches() (err error) {
 	if err := e.control.setTrees(cfg); err != nil {
 		return err
 	}
-	e.notify(false, "hellos are exchanged with neighbour switches", "switch", s.hellos.ID(), "ports", len(ports), "interval", cfg.HelloInterval)
+	e.notify(false, "hellos are exchanged with neighbour switches", "switch", s.hellos.ID(), "ports", count, "interval", cfg.HelloInterval)
 	return nil
+}
+
+// saysHello reports whether hellos are to be exchanged at a port.
+func saysHello(cfg *config.Switch, port string) bool {
+	return cfg.Ports == nil || slices.Contains(cfg.Ports, port)
 }
 
 // run exchanges hellos and watches routes until ctx ends.

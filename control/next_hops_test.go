@@ -41,6 +41,7 @@ func (h *fakeHellos) Has(port int) bool {
 func (h *fakeHellos) SetLink(int, bool, int) {}
 
 func (h *fakeHellos) SetInterface(int, int, rocev2.MAC) error { return nil }
+func (h *fakeHellos) SetPort(neighbours.Port) error           { return nil }
 func (h *fakeHellos) ID() hello.SwitchID                      { return 1 }
 
 // set changes the link of a port.

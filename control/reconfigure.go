@@ -56,29 +56,36 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) (lost int, er
 			return 0, refused(p.Name, "%s", o.Err)
 		}
 	}
-	if !reflect.DeepEqual(now.Envelope.Keys, next.Envelope.Keys) {
-		if err := e.setKeys(&next.Envelope); err != nil {
-			return 0, err
-		}
-	}
-	if rekeyed {
-		if err := e.switches.hellos.SetKeys(&next.Switch); err != nil {
-			return 0, err
-		}
-		if err := e.plane.SetSwitchKeys(next.Switch.Keys); err != nil {
-			return 0, err
-		}
-		if !e.control.do(func() { err = e.control.setTrees(&next.Switch) }) {
-			return 0, errStopped
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	if !e.control.do(func() { err = r.apply() }) {
+	if err = r.applyKeys(now, next); err == nil && !e.control.do(func() { err = r.apply() }) {
 		err = errStopped
 	}
-	return lost, err
+	if err != nil { // the file may be applied in part; keys are all of one file
+		return lost, errors.Join(err, r.applyKeys(next, now))
+	}
+	return lost, nil
+}
+
+// applyKeys replaces the keys of a configuration by those of another one.
+func (r *reconfiguration) applyKeys(from, to *config.Config) (err error) {
+	e := r.e
+	if !reflect.DeepEqual(from.Envelope.Keys, to.Envelope.Keys) {
+		if err := e.setKeys(&to.Envelope); err != nil {
+			return err
+		}
+	}
+	if reflect.DeepEqual(from.Switch.Keys, to.Switch.Keys) {
+		return nil
+	}
+	if err := e.switches.hellos.SetKeys(&to.Switch); err != nil {
+		return err
+	}
+	if err := e.plane.SetSwitchKeys(to.Switch.Keys); err != nil {
+		return err
+	}
+	if !e.control.do(func() { err = e.control.setTrees(&to.Switch) }) {
+		return errStopped
+	}
+	return err
 }
 
 // refused is the reason why a reload does not do what the file has of a port. The caller
@@ -160,6 +167,9 @@ func (r *reconfiguration) apply() error {
 		if err := c.addPort(pi, r.added[pi], o); err != nil {
 			return err
 		}
+		if saysHello(&r.now.Switch, c.ports[pi].Name) {
+			c.addHellos(c.ports[pi], pi)
+		}
 		delete(r.opened, pi)
 	}
 	for pi, x := range r.changed {
@@ -190,6 +200,7 @@ func (c *control) removePort(pi int) error {
 	}
 	c.notify(len(hs) > 0, "port is removed: it is the kernel's again", "port", p.Name, "members", len(hs))
 	c.repinPort(p)
+	c.endHellos(p, pi)
 	*p = port{allow: &config.Allow{}}
 	c.onPortOpened(pi)
 	c.rebuildTables(hs)
@@ -208,9 +219,6 @@ func (c *control) addPort(pi int, x *config.Port, o *dataplane.Opened) error {
 	*p = port{Port: at, config: *x, mtu: at.MTU, allow: &x.Allow}
 	p.life.apply(c.now(), portAdded, 0, "")
 	c.notify(false, "port is added", "port", p.Name, "ifindex", p.Ifindex)
-	if c.switches.hellos != nil {
-		c.notify(true, "no hellos are exchanged at a port that a reload has added: restart gleamd if a switch is there", "port", p.Name)
-	}
 	c.onPortOpened(pi)
 	hs := c.hostsAt(p)
 	c.rebuildTables(hs)

@@ -33,6 +33,7 @@ type helloLinks interface {
 	Has(port int) bool
 	SetLink(port int, up bool, mtu int)
 	SetInterface(port, ifindex int, mac rocev2.MAC) error
+	SetPort(neighbours.Port) error
 	ID() hello.SwitchID
 }
 
@@ -112,6 +113,28 @@ func (c *control) tellHellos(pi int, up bool, mtu int) {
 	if c.switches.hellos != nil {
 		c.switches.hellos.SetLink(pi, up, mtu)
 	}
+}
+
+// addHellos begins to exchange hellos at a port that a reload has added.
+func (c *control) addHellos(p *port, pi int) {
+	if c.switches.hellos == nil {
+		return
+	}
+	at := neighbours.Port{Index: pi, Name: p.Name, Ifindex: p.Ifindex, MAC: p.MAC, MTU: p.MTU, Up: p.Up}
+	if err := c.switches.hellos.SetPort(at); err != nil {
+		c.notify(true, "no hellos are exchanged with neighbour switches at a port: restart gleamd", "port", p.Name, "error", err)
+	}
+}
+
+// endHellos ends them at a port that a reload removes. The neighbour there is down.
+func (c *control) endHellos(p *port, pi int) {
+	if c.switches.hellos == nil || !c.switches.hellos.Has(pi) {
+		return
+	}
+	if err := c.switches.hellos.SetPort(neighbours.Port{Index: pi}); err != nil {
+		c.notify(true, "hellos go on at a port that is removed", "port", p.Name, "error", err)
+	}
+	c.followNeighbours() // while the port has its name
 }
 
 // moveHellos gives the hello protocol the interface that a port has now.

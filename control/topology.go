@@ -33,9 +33,15 @@ func (c *control) describeSwitches(t *api.Topology) {
 	now := c.now()
 	t.Switch = s.hellos.ID().String()
 	for _, l := range s.hellos.Links() {
+		if c.ports[l.Port].Name == "" {
+			continue // no port, or one that was removed
+		}
 		t.Links = append(t.Links, c.describeLink(&l, now))
 	}
 	for _, a := range s.table.All() {
+		if c.ports[a.Port].Name == "" {
+			continue
+		}
 		n := api.NeighbourSwitch{
 			Number: uint32(a.Number), Port: c.ports[a.Port].Name, Switch: a.ID.String(), State: api.LinkDown, Reason: a.Reason.String(),
 			MAC: a.MAC.String(), MTU: a.MTU, Session: sessionText(a.Session), Age: (now - a.Since).Seconds(), Hold: a.Hold.Seconds(),

@@ -20,7 +20,7 @@ import (
 type Port struct {
 	Index   int // in the data plane
 	Name    string
-	Ifindex int
+	Ifindex int // 0: there is no port at this index
 	MAC     rocev2.MAC
 	MTU     int
 	Up      bool

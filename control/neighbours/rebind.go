@@ -42,6 +42,30 @@ func (r *Runtime) SetInterface(port, ifindex int, mac rocev2.MAC) error {
 	return l.machine.SetAddress(l.now(), l.address())
 }
 
+// SetPort makes p the port of its index, or none if p has no interface: a port was added, or
+// is removed. The link's socket was opened with the runtime's.
+func (r *Runtime) SetPort(p Port) error {
+	l := r.byPort[p.Index]
+	if l == nil {
+		return fmt.Errorf("port %s: no socket was opened for its hellos", p.Name)
+	}
+	if p.Ifindex == 0 {
+		l.setLink(false, 0)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.Name, l.Ifindex = "", 0
+		return nil
+	}
+	l.mu.Lock()
+	l.Name = p.Name
+	l.mu.Unlock()
+	if err := r.SetInterface(p.Index, p.Ifindex, p.MAC); err != nil {
+		return err
+	}
+	l.setLink(p.Up, p.MTU)
+	return nil
+}
+
 // bindTo binds a packet socket to an interface, and joins the group of hellos there.
 func bindTo(fd, ifindex int) error {
 	var group [8]byte

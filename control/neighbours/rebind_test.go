@@ -50,3 +50,40 @@ func TestInterfaceMadeAnew(t *testing.T) {
 		t.Errorf("a port without hellos: %v", err)
 	}
 }
+
+// A port is added, and is removed: hellos begin, and end at once. Another one takes its place.
+func TestPortAddedAndRemoved(t *testing.T) {
+	nsA, nsB := pair(t)
+	a := open(t, nsA, section(t, 1, keyed(secretA)), "")
+	b := open(t, nsB, section(t, 2, keyed(secretA)), "p1")
+	at, err := nsA.Handle().LinkByName("p1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Port{Index: 0, Name: "p1", Ifindex: at.Attrs().Index, MAC: rocev2.MAC(at.Attrs().HardwareAddr), MTU: 1500, Up: true}
+	for round := range 2 {
+		if a.Has(0) {
+			t.Fatalf("round %d: hellos are exchanged where no port is", round)
+		}
+		if err := a.SetPort(p); err != nil {
+			t.Fatal(err)
+		}
+		if x := a.adjacent(0); x.ID != b.ID() || !a.Has(0) {
+			t.Errorf("round %d: %+v, want the neighbour %v", round, x, b.ID())
+		}
+		b.adjacent(0)
+		if err := a.SetPort(Port{Index: 0}); err != nil {
+			t.Fatal(err)
+		}
+		if _, up := a.at(0); up {
+			t.Errorf("round %d: the removed port has a neighbour", round)
+		}
+		eventually(t, "the other end has noticed", func() bool {
+			_, up := b.at(0)
+			return !up
+		})
+	}
+	if err := a.SetPort(Port{Index: 3, Name: "p3"}); err == nil {
+		t.Error("a port that no socket was opened for exchanges hellos")
+	}
+}

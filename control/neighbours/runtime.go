@@ -17,6 +17,7 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/hello"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // version is the highest version of the protocols between switches that this one speaks.
@@ -51,6 +52,9 @@ func Open(cfg *config.Switch, advertise netip.AddrPort, ports []Port, now func()
 	}
 	r.speaker.Incarnation = max(1, binary.NativeEndian.Uint64(random[:]))
 	for _, p := range ports {
+		if p.Ifindex == 0 {
+			p.MAC = noAddress
+		}
 		l := &link{Port: p, now: now, notify: notify, changed: r.ring, policer: dataplane.NewPolicer(maxHellos)}
 		l.state.Port = p.Index
 		c := hello.Config{Speaker: r.speaker, Address: l.address(), MaxVersion: version, Interval: cfg.HelloInterval, Keys: keys, Send: send, API: advertise}
@@ -108,8 +112,19 @@ func (r *Runtime) Links() []Link {
 	return list
 }
 
+// noAddress stands for the MAC address of a link without a port, which sends nothing.
+var noAddress = rocev2.MAC{0x02}
+
 // Has reports whether hellos are exchanged at a port, by its index in the data plane.
-func (r *Runtime) Has(port int) bool { return r.byPort[port] != nil }
+func (r *Runtime) Has(port int) bool {
+	l := r.byPort[port]
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Ifindex != 0
+}
 
 // SetLink tells the state of a port's interface; an MTU of 0 is unknown.
 func (r *Runtime) SetLink(port int, up bool, mtu int) {

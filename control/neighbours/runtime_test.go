@@ -74,6 +74,10 @@ func open(t *testing.T, ns *lab.Namespace, cfg *config.Switch, interfaces ...str
 	err := ns.Do(func() error {
 		var ports []Port
 		for i, name := range interfaces {
+			if name == "" { // a port that may be added
+				ports = append(ports, Port{Index: i})
+				continue
+			}
 			at, err := net.InterfaceByName(name)
 			if err != nil {
 				return err

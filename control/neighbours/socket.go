@@ -64,7 +64,12 @@ func openSocket(p *Port) (_ socket, err error) {
 			return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 		},
 		func() error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) },
-		func() error { return bindTo(fd, p.Ifindex) },
+		func() error {
+			if p.Ifindex == 0 {
+				return nil
+			}
+			return bindTo(fd, p.Ifindex)
+		},
 	} {
 		if err := set(); err != nil {
 			return nil, fmt.Errorf("port %s: set up a packet socket for hellos: %w", p.Name, err)
