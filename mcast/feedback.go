@@ -77,9 +77,10 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 		}
 		return FeedbackStale
 	}
-	if g.fwd.nxt.LessEq(psn) && g.raisedBy(i, psn) {
-		// nothing that was forwarded here: it is counted
-	} else if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
+	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) && g.raisedBy(i, ackedBy(kind, psn)) && kind != rocev2.KindACK {
+		kind, psn = rocev2.KindACK, psn.Prev() // what comes next may not have been sent yet
+	}
+	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
 		if p.Neighbor == 0 {
 			g.endMisnumbered(p, i, out)
 		}

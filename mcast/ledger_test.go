@@ -200,7 +200,7 @@ func checkStore(t fatalReporter, g *group) {
 	if n != 0 {
 		t.Fatalf("%d frames are stored outside %06x to %06x", n, s.first, g.fwd.nxt)
 	}
-	wentBack := g.tree() != nil && g.tree().edges.takenOver && g.agg.acked.Next().Less(s.first) // R90: what all others have is freed
+	wentBack := g.tree() != nil && g.tree().edges.rejoined && g.agg.acked.Next().Less(s.first) // R90: what all others have is freed
 	if g.policy.quorum == 0 && s.first != g.agg.acked.Next() && s.bytes > 0 && !wentBack {
 		t.Fatalf("frames from %06x on are stored, acked is %06x", s.first, g.agg.acked)
 	}

@@ -137,9 +137,7 @@ func (g *group) moveMembers(now time.Duration, moves []MoveMember, out *Output) 
 			g.extendLeg(now, i, gained[l])
 		}
 	}
-	if t := g.tree(); g.src.member != none {
-		t.edges.takenOver = true
-	}
+	g.tree().edges.rejoined = true
 }
 
 // originOf returns what is known of the members behind leg l.

@@ -18,13 +18,13 @@ import (
 
 // edgePositions is what a switch has and lacks of the positions at its edges.
 type edgePositions struct {
-	named     []token.Member // by LegID: the source that the neighbour has named last
-	unknown   []bool         // by MemberID: the member's first PSN in its next turn is not known; nil: all are known
-	learnt    []bool         // the same length: it is known from a neighbour, and may be within a turn
-	asked     int32          // the member whose data waits for its position, or none
-	askedPSN  rocev2.PSN     // of that data
-	polledAt  time.Duration  // when a neighbour was last asked
-	takenOver bool           // the present turn began before this switch knew: neighbours may have acknowledged more than was forwarded here
+	needed   []token.Member // by LegID: the source that the neighbour needs a position of
+	unknown  []bool         // by MemberID: the member's first PSN in its next turn is not known; nil: all are known
+	learnt   []bool         // the same length: it is known from a neighbour, and may be within a turn
+	asked    int32          // the member whose data waits for its position, or none
+	askedPSN rocev2.PSN     // of that data
+	polledAt time.Duration  // when a neighbour was last asked
+	rejoined bool           // the switch got the group, or its place, when the tree ran: neighbours may have acknowledged more than was forwarded here
 }
 
 // isUnknown reports whether the position of member k is not known.
@@ -44,6 +44,7 @@ func (t *tree) forget(k MemberID) {
 // forgetRemote makes the positions of members behind other switches unknown, in a group
 // that runs already.
 func (g *group) forgetRemote(spec *GroupSpec) {
+	g.tree().edges.rejoined = spec.Tree.Running
 	for k := range g.members {
 		if spec.Tree.Running && !g.legs[g.members[k].leg].connected() {
 			g.tree().forget(MemberID(k))
@@ -51,36 +52,41 @@ func (g *group) forgetRemote(spec *GroupSpec) {
 	}
 }
 
-// position returns what a message to the neighbour behind leg l says.
+// position returns what a message to the neighbour behind leg l says, of the source that the
+// neighbour needs a position of, or of the present one.
 func (t *tree) position(l LegID) token.Position {
-	at := token.Position{Layout: t.place.layout()}
-	k := t.subject(l)
+	g, e := t.g, &t.edges
+	at := token.Position{Needed: t.needs(l), Layout: t.place.layout()}
+	k := g.src.member
+	if int(l) < len(e.needed) {
+		if n, ok := t.memberOf(e.needed[l]); ok {
+			k = int32(n)
+		}
+	}
 	if k == none {
 		return at
 	}
-	at.Source = t.g.numberOf(MemberID(k))
 	if psn, ok := t.had(l, MemberID(k)); ok {
-		at.PSN, at.Known = uint32(psn), true
+		at.Source, at.PSN = g.numberOf(MemberID(k)), uint32(psn)
 	}
 	return at
 }
 
-// subject returns the member that a message to leg l is about: the one whose position is
-// needed from there, the one that the neighbour has named, or the source.
-func (t *tree) subject(l LegID) int32 {
-	g, e := t.g, &t.edges
-	if k := e.asked; k != none && g.members[k].live && g.members[k].leg == l {
-		return k
+// needs returns the source that a position is needed of from the neighbour behind leg l: the
+// member behind it whose data waits for one, or the present source, if what all behind the leg
+// have of it is not known.
+func (t *tree) needs(l LegID) token.Member {
+	g, k := t.g, t.edges.asked
+	switch b := g.ackStateOf(int(l)); {
+	case k != none && g.members[k].live && g.members[k].leg == l:
+		return g.numberOf(MemberID(k))
+	case g.src.member == none:
+	case b.flags&isUnplaced != 0 || b.flags&isReceiver != 0 && g.isUnconfirmed() && b.acked.Less(g.fwd.nxt.Prev()):
+		return g.numberOf(MemberID(g.src.member))
+	case g.agg.unplaced && int32(l) == g.src.leg:
+		return g.numberOf(MemberID(g.src.member))
 	}
-	if g.src.member != none && g.ackStateOf(int(l)).flags&isUnplaced != 0 {
-		return g.src.member
-	}
-	if int(l) < len(e.named) {
-		if k, ok := t.memberOf(e.named[l]); ok {
-			return int32(k)
-		}
-	}
-	return g.src.member
+	return token.NoMember
 }
 
 // had returns the PSN of member k before which all members behind the downstream end of leg
@@ -96,6 +102,9 @@ func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 		return g.agg.acked.Next(), !g.agg.unplaced
 	}
 	b := g.ackStateOf(int(l))
+	if b.flags&isUnplaced != 0 && g.src.neighbor == 0 {
+		return g.members[k].sqPSN, true // the stored position, which all have everything before
+	}
 	return b.acked.Next(), b.flags&isReceiver != 0
 }
 
@@ -105,20 +114,20 @@ func (t *tree) isNewest(leg token.Leg, msg *token.Message) bool {
 	return up && received == msg.Seq && msg.Position.Layout == t.place.layout()
 }
 
-// noteNamed notes which source the neighbour behind leg l asks for, or has.
-func (t *tree) noteNamed(l LegID, at *token.Position) {
+// noteNeeded notes which source the neighbour behind leg l needs a position of.
+func (t *tree) noteNeeded(l LegID, at *token.Position) {
 	e := &t.edges
-	for len(e.named) <= int(l) {
-		e.named = append(e.named, token.NoMember)
+	for len(e.needed) <= int(l) {
+		e.needed = append(e.needed, token.NoMember)
 	}
-	e.named[l] = at.Source
+	e.needed[l] = at.Needed
 }
 
 // takePosition takes the position in a message of the neighbour behind leg l.
 func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out *Output) {
 	g := t.g
 	k, ok := t.memberOf(at.Source)
-	if !ok || !at.Known || g.failed {
+	if !ok || g.failed {
 		return
 	}
 	psn := rocev2.PSN(at.PSN)
@@ -183,20 +192,17 @@ func (t *tree) requestOfUnknown(now time.Duration, k MemberID, p *Packet, out *O
 	return Resuming
 }
 
-// pollUnplaced asks the neighbours behind the unplaced legs, if they have not been asked just
-// now.
-func (t *tree) pollUnplaced(now time.Duration, out *Output) {
+// pollForPositions asks the neighbours whose positions are needed, if they have not been asked
+// just now.
+func (t *tree) pollForPositions(now time.Duration, out *Output) {
 	if !t.mayPoll(now) {
 		return
 	}
 	t.notePolled(now)
-	for i := range t.g.acks {
-		if t.g.acks[i].flags&isUnplaced != 0 {
-			t.poll(now, LegID(i), out)
+	for _, l := range t.g.forwardedLegs() {
+		if t.needs(l) != token.NoMember {
+			t.poll(now, l, out)
 		}
-	}
-	if l := LegID(t.g.src.leg); !t.g.legs[l].connected() {
-		t.poll(now, l, out)
 	}
 }
 
@@ -231,7 +237,6 @@ func (t *tree) announce(now time.Duration, out *Output) {
 // elsewhere before, if k's position is from a neighbour. It reports whether that is so.
 func (t *tree) takeOverTurn(k MemberID) bool {
 	g, e := t.g, &t.edges
-	e.takenOver = !g.legs[g.members[k].leg].connected() // the part of the tree behind a leg may have been nearer to it
 	if int(k) >= len(e.learnt) || !e.learnt[k] {
 		return false
 	}
@@ -249,7 +254,6 @@ func (t *tree) takeOverTurn(k MemberID) bool {
 // joinTurn marks the present turn as one that has gone on without this switch.
 func (t *tree) joinTurn() {
 	g := t.g
-	t.edges.takenOver = true
 	g.fwd.midMessage = true
 	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member), unknownEnd: true}
 }

@@ -28,7 +28,10 @@ type resume struct {
 	source     MemberID // of the turn that goes on
 	unknownEnd bool     // whether nxt-1 ends a message is not known
 	lacking    bool     // receivers lacked something when forwarding began, and the source has not sent it since
-	goneBack   uint8    // times in a row that the source has gone back to a PSN beyond what a receiver lacks
+	// unconfirmed: a neighbour has said less than nxt of its leg when that was placed. The
+	// members there may have more.
+	unconfirmed bool
+	goneBack    uint8 // times in a row that the source has gone back to a PSN beyond what a receiver lacks
 }
 
 // strandedAfter is how often the source goes back to a PSN beyond what a receiver lacks
@@ -38,7 +41,32 @@ const strandedAfter = 3
 // endUnknown reports whether every receiver has all that was forwarded, and only the
 // source knows whether that ends a message.
 func (g *group) endUnknown() bool {
-	return g.resumes && !g.agg.unplaced && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp()
+	return g.resumes && !g.agg.unplaced && g.extra.resume.unknownEnd && g.agg.acked == g.fwd.nxt.Prev() && g.allCaughtUp() &&
+		!(g.src.hasLastPSN && g.fwd.nxt.LessEq(g.src.lastPSN) && !g.src.frozen)
+}
+
+// isUnconfirmed reports whether legs to other switches were placed lower than they may be.
+func (g *group) isUnconfirmed() bool { return g.resumes && g.extra.resume.unconfirmed }
+
+// isUnfinished reports whether the source is certainly not at rest. After a restart that is so
+// only if a part of a message, or what a receiver lacks, is known here.
+func (g *group) isUnfinished() bool {
+	switch {
+	case g.isQuiescent():
+		return false
+	case g.agg.unplaced, g.isUnconfirmed(), g.endUnknown():
+	default:
+		return true
+	}
+	if g.fwd.midMessage && !(g.resumes && g.extra.resume.unknownEnd) || g.waitsForFile() {
+		return true
+	}
+	for i := range g.acks {
+		if b := &g.acks[i]; b.flags&(isReceiver|isConnected) == isReceiver|isConnected && b.acked.Less(g.fwd.nxt.Prev()) {
+			return true
+		}
+	}
+	return false
 }
 
 // isResuming reports whether positions of members are not known yet.
@@ -221,8 +249,7 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		g.extra.resume.lacking = g.src.neighbor == 0 // a switch goes back to what this one lacks
 	}
 	if t := g.tree(); t != nil {
-		t.edges.takenOver = true
-		t.pollUnplaced(now, out)
+		t.announce(now, out)
 	}
 	if g.stored {
 		g.reportPositions(out)
@@ -272,11 +299,11 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	}
 	r := &g.extra.resume
 	switch {
-	case !r.unknownEnd || psn.Less(g.fwd.nxt.Prev()):
+	case !r.unknownEnd:
 	case psn.Next() == g.fwd.nxt:
 		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpEnd == 0
-	case !g.src.frozen: // else it may be the first packet of the source's next turn
-		r.unknownEnd = false
+	case psn == g.fwd.nxt: // it may be refused
+		r.unknownEnd, g.fwd.midMessage = false, f&rocev2.OpStart == 0
 	}
 	una := g.agg.acked.Next()
 	switch {
@@ -289,7 +316,10 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 			g.removeStrandedBefore(psn, out)
 		}
 	}
-	if !r.lacking && !r.unknownEnd {
+	if psn.LessEq(una) || una == g.fwd.nxt {
+		r.unconfirmed = false
+	}
+	if !r.lacking && !r.unknownEnd && !r.unconfirmed {
 		g.endResume()
 	}
 }

@@ -14,11 +14,11 @@ import (
 
 func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
 	e := &t.edges
-	b = append(b, bit(e.takenOver, 0)|bit(e.unknown != nil, 1)|bit(e.asked != none, 2))
+	b = append(b, bit(e.rejoined, 0)|bit(e.unknown != nil, 1)|bit(e.asked != none, 2))
 	for _, l := range t.g.forwardedLegs() {
 		n := token.NoMember
-		if int(l) < len(e.named) {
-			n = e.named[l]
+		if int(l) < len(e.needed) {
+			n = e.needed[l]
 		}
 		b = binary.AppendUvarint(b, uint64(n))
 	}
@@ -33,9 +33,9 @@ func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
 
 func (r *stateReader) positions(t *tree) {
 	e, f := &t.edges, r.byte()
-	e.named = append(e.named[:0], make([]token.Member, len(t.g.legs))...)
+	e.needed = append(e.needed[:0], make([]token.Member, len(t.g.legs))...)
 	for _, l := range t.g.forwardedLegs() {
-		e.named[l] = token.Member(r.uvarint())
+		e.needed[l] = token.Member(r.uvarint())
 	}
 	if f&2 != 0 != (e.unknown != nil) {
 		r.malformed = true
@@ -45,7 +45,7 @@ func (r *stateReader) positions(t *tree) {
 		v := r.byte()
 		e.unknown[k], e.learnt[k] = v&1 != 0, v&2 != 0
 	}
-	e.takenOver, e.asked, e.askedPSN = f&1 != 0, none, 0
+	e.rejoined, e.asked, e.askedPSN = f&1 != 0, none, 0
 	if f&4 != 0 {
 		e.asked, e.askedPSN = int32(r.count()), r.psn()
 		if int(e.asked) >= len(t.g.members) {

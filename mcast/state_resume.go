@@ -15,7 +15,7 @@ func (g *group) appendResume(b []byte) []byte {
 	if g.resumes {
 		r = g.extra.resume
 	}
-	b = append(b, bit(g.awaitsStorage, 0)|bit(g.fwd.limit != unlimited, 1)|bit(r.unknownEnd, 2)|bit(r.lacking, 3), byte(r.phase), r.goneBack)
+	b = append(b, bit(g.awaitsStorage, 0)|bit(g.fwd.limit != unlimited, 1)|bit(r.unknownEnd, 2)|bit(r.lacking, 3)|bit(r.unconfirmed, 4), byte(r.phase), r.goneBack)
 	if g.fwd.limit != unlimited {
 		b = appendPSN(b, g.fwd.limit)
 	}
@@ -33,7 +33,7 @@ func (r *stateReader) resume(g *group) {
 	}
 	f := r.byte()
 	g.awaitsStorage = f&1 != 0
-	x := resume{phase: resumePhase(r.byte()), unknownEnd: f&4 != 0, lacking: f&8 != 0, goneBack: r.byte()}
+	x := resume{phase: resumePhase(r.byte()), unknownEnd: f&4 != 0, lacking: f&8 != 0, unconfirmed: f&16 != 0, goneBack: r.byte()}
 	if f&2 != 0 {
 		g.fwd.limit = r.psn()
 	}

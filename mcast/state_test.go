@@ -66,7 +66,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
-	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "goneBack": encoded},
+	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
 		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "positioned": encoded,
@@ -105,7 +105,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "highest": constant, "tree": deeper},
 	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored, "edges": deeper},
-	reflect.TypeFor[edgePositions](): {"named": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "takenOver": encoded},
+	reflect.TypeFor[edgePositions](): {"needed": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "rejoined": encoded},
 	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},
 	reflect.TypeFor[writeMessage]():  {"known": encoded, "first": encoded, "length": encoded},
 	reflect.TypeFor[refusal]():       {"psn": encoded, "syndrome": encoded, "reason": encoded},

@@ -137,8 +137,8 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	if g.src.wanted {
 		g.tree().rest(now, out)
 	}
-	if g.agg.unplaced {
-		g.tree().pollUnplaced(now, out)
+	if g.agg.unplaced || g.isUnconfirmed() {
+		g.tree().pollForPositions(now, out)
 	}
 	s.rearm(g)
 }

@@ -46,7 +46,7 @@ import (
 //	positions           the present positions
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
 //	session nbr=1 5     the session with neighbour 1; 0: it is cut off
-//	report nbr=1 session=5 seq=1 [ack=N] [poll] [term=N] [outdated=N] [crossings=N] [member=N] [joined] [suspended] [requests]
+//	report nbr=1 session=5 seq=1 [ack=N] [poll] [term=N] [outdated=N] [crossings=N] [member=N] [joined] [suspended] [requests] [doubtful]
 //	room N              a call has room for N copies of retained frames
 //	show                the group's state
 type transcript struct {

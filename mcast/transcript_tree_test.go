@@ -24,7 +24,7 @@ type peer struct {
 	mid    token.Member // the peer's source that is in the middle of a message, as the transcript says
 }
 
-func (p *peer) Unfinished() token.Member { return p.mid }
+func (p *peer) Unfinished() (token.Member, bool) { return p.mid, true }
 
 func (p *peer) Locate(k token.Member) token.Leg {
 	if p.behind[k] {
@@ -170,15 +170,17 @@ func printReport(w *strings.Builder, r *Report) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"joined", m.Joined}, {"suspended", m.Suspended}, {"requests", m.Requests}} {
+	}{{"joined", m.Joined}, {"suspended", m.Suspended}, {"requests", m.Requests}, {"doubtful", m.Doubtful}} {
 		if f.set {
 			fmt.Fprintf(w, ", %s", f.name)
 		}
 	}
-	if at := &m.Position; at.Known {
+	at := &m.Position
+	if at.Source != token.NoMember {
 		fmt.Fprintf(w, "; %s before %06x", nameOf(MemberID(at.Source-1)), at.PSN)
-	} else if at.Source != token.NoMember {
-		fmt.Fprintf(w, "; where is %s", nameOf(MemberID(at.Source-1)))
+	}
+	if at.Needed != token.NoMember {
+		fmt.Fprintf(w, "; where is %s", nameOf(MemberID(at.Needed-1)))
 	}
 	w.WriteByte('\n')
 }
@@ -209,10 +211,13 @@ func moveTo(a args, f []string, legs *[]string) MoveMember {
 	return m
 }
 
-// position is the position in a report: "about=A at=5", or "about=A" alone, which asks.
+// position is the position in a report: "about=A at=5", and "needs=A", which asks.
 func (a args) position() (p token.Position) {
 	if n := a.str("about", ""); n != "" {
-		p.Source, p.Known, p.PSN = token.Member(n[0]-'A')+1, a.d.HasArg("at"), uint32(a.hex("at"))
+		p.Source, p.PSN = token.Member(n[0]-'A')+1, uint32(a.hex("at"))
+	}
+	if n := a.str("needs", ""); n != "" {
+		p.Needed = token.Member(n[0]-'A') + 1
 	}
 	p.Layout = uint32(a.dec("layout"))
 	return p
@@ -248,7 +253,7 @@ func (s *transcript) treeCommand(a args, w *strings.Builder) {
 			Group: groupIP, Session: a.dec("session"), Seq: a.dec("seq"), Ack: a.dec("ack"), Poll: a.d.HasArg("poll"), Position: a.position(),
 			Report: token.Report{
 				Term: token.Term(a.dec("term")), Outdated: token.Term(a.dec("outdated")), Crossings: a.dec("crossings"), Member: token.Member(a.dec("member")),
-				Joined: a.d.HasArg("joined"), Suspended: a.d.HasArg("suspended"), Requests: a.d.HasArg("requests"),
+				Joined: a.d.HasArg("joined"), Suspended: a.d.HasArg("suspended"), Requests: a.d.HasArg("requests"), Doubtful: a.d.HasArg("doubtful"),
 			},
 		}, &s.out)
 	}

@@ -139,17 +139,17 @@ func (t *tree) Locate(n token.Member) token.Leg {
 }
 
 // Unfinished implements token.Switch.
-func (t *tree) Unfinished() token.Member {
+func (t *tree) Unfinished() (k token.Member, certain bool) {
 	g := t.g
-	switch {
+	switch certain = g.isUnfinished(); {
 	case g.failed:
-		return token.NoMember
+		return token.NoMember, false
 	case g.isResuming() && g.legs[g.members[g.extra.resume.source].leg].connected():
-		return g.numberOf(g.extra.resume.source)
-	case g.isQuiescent() || g.src.neighbor != 0 && (g.endUnknown() || g.agg.unplaced): // a switch nearer to the source knows
-		return token.NoMember
+		return g.numberOf(g.extra.resume.source), false // its turn may have ended since
+	case g.isQuiescent() || g.src.neighbor != 0 && !certain: // a switch nearer to the source knows
+		return token.NoMember, false
 	}
-	return g.numberOf(MemberID(g.src.member))
+	return g.numberOf(MemberID(g.src.member)), certain
 }
 
 // serves reports whether member k, of this switch, may send.

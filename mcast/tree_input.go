@@ -76,7 +76,7 @@ func (g *group) receiveReport(now time.Duration, n Neighbor, msg *token.Message,
 	drop := t.machine.Receive(now, leg, msg, &t.out)
 	newest := drop == token.NoDrop && t.isNewest(leg, msg)
 	if newest {
-		t.noteNamed(t.legID(leg), &msg.Position)
+		t.noteNeeded(t.legID(leg), &msg.Position)
 	}
 	t.carryOut(now, out)
 	if newest {
@@ -156,7 +156,7 @@ func (t *tree) setLayout(place *TreeSpec) bool {
 	if t.place.layout() == was {
 		return false
 	}
-	clear(t.edges.named)
+	clear(t.edges.needed)
 	return true
 }
 

@@ -10,30 +10,14 @@ import (
 
 // The changes of a treeNet's tree.
 
-// plan links every switch of the planned tree to its parent.
-func (n *treeNet) plan(remade map[[2]int]bool) {
-	made := map[[2]int]uint64{}
-	for c, p := range n.parent {
-		if p < 0 {
-			continue
-		}
-		e := [2]int{min(c, p), max(c, p)}
-		if made[e] = n.made[e]; made[e] == 0 || remade[e] {
-			n.sessions++
-			made[e] = n.sessions
-		}
-	}
-	n.made = made
-}
-
 // adopt gives switch s the planned tree.
 func (s *treeSwitch) adopt() {
-	s.parent, s.layout, s.links = s.n.parent, s.n.layout, map[int]uint64{}
-	for e, session := range s.n.made {
-		if e[0] == s.id {
-			s.links[e[1]] = session
-		} else if e[1] == s.id {
-			s.links[e[0]] = session
+	s.parent, s.layout, s.links = s.n.parent, s.n.layout, map[int]bool{}
+	for c, p := range s.parent {
+		if c == s.id && p >= 0 {
+			s.links[p] = true
+		} else if p == s.id {
+			s.links[c] = true
 		}
 	}
 }
@@ -44,7 +28,7 @@ func (n *treeNet) reshape() {
 	if n.busy {
 		return
 	}
-	next, remade := append([]int(nil), n.parent...), map[[2]int]bool{}
+	next := append([]int(nil), n.parent...)
 	x := 1 + n.rng(len(next)-1)
 	below := func(a, b int) bool { // a is b, or below it
 		for ; a >= 0; a = next[a] {
@@ -62,14 +46,12 @@ func (n *treeNet) reshape() {
 			c = next[c]
 		}
 		next[c], next[x] = next[x], c
-		remade[[2]int{min(c, x), max(c, x)}] = true
 	}
 	if fmt.Sprint(next) == fmt.Sprint(n.parent) || !n.fits(next) {
 		return
 	}
 	n.parent, n.busy = next, true
 	n.layout++
-	n.plan(remade)
 	n.log("reshape %v", next)
 	n.follow(n.postorder(), n.layout)
 }

@@ -36,10 +36,9 @@ type treeNet struct {
 	frames   []treeFrame
 	parent   []int // of the present layout, as planned
 	layout   uint32
-	made     map[[2]int]uint64 // the session of each link of the present tree
-	sessions uint64
-	busy     bool // an update is under way
-	pending  int  // packets of sources that are not complete
+	met      map[[2]int]uint64 // how often two switches have begun a session
+	busy     bool              // an update is under way
+	pending  int               // packets of sources that are not complete
 	log      func(string, ...any)
 }
 
@@ -51,7 +50,7 @@ type treeSwitch struct {
 	down    bool
 	parent  []int // of the layout that is installed here
 	layout  uint32
-	links   map[int]uint64 // by neighbour: sessions of the installed layout
+	links   map[int]bool // the neighbours in the installed layout
 	durable *Positions
 	timer   time.Duration
 }
@@ -110,7 +109,7 @@ func toward(parent []int, s, t int) int {
 }
 
 func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeNet {
-	n := &treeNet{tb: tb, rng: rng, made: map[[2]int]uint64{}, log: func(string, ...any) {}}
+	n := &treeNet{tb: tb, rng: rng, met: map[[2]int]uint64{}, log: func(string, ...any) {}}
 	for s := range switches {
 		above := -1
 		if s > 0 {
@@ -178,8 +177,8 @@ func (s *treeSwitch) connect() {
 	for _, l := range s.sw.groups[0].forwardedLegs() {
 		leg := &s.sw.groups[0].legs[l]
 		peer := int(leg.neighbor) - 1
-		session := s.links[peer]
-		if leg.members == 0 || s.n.switches[peer].down {
+		session := s.n.session(s.id, peer, s.layout)
+		if leg.members == 0 || s.n.switches[peer].down || !s.links[peer] {
 			session = 0
 		}
 		if err := s.sw.SetSession(s.n.now, 0, leg.neighbor, session, &s.out); err != nil {
@@ -189,16 +188,15 @@ func (s *treeSwitch) connect() {
 	}
 }
 
-// meet renews the sessions of all links of switch s, which has started again.
+// session returns the session of two switches in a layout.
+func (n *treeNet) session(a, b int, layout uint32) uint64 {
+	return n.met[[2]int{min(a, b), max(a, b)}]<<16 | uint64(layout)<<1 | 1
+}
+
+// meet begins new sessions of switch s, which has started again, with all others.
 func (n *treeNet) meet(s int) {
 	for i := range n.switches {
-		if _, ok := n.switches[i].links[s]; i != s && ok {
-			n.sessions++
-			n.switches[i].links[s], n.switches[s].links[i] = n.sessions, n.sessions
-			if e := [2]int{min(i, s), max(i, s)}; n.made[e] != 0 {
-				n.made[e] = n.sessions
-			}
-		}
+		n.met[[2]int{min(i, s), max(i, s)}]++
 	}
 	for i := range n.switches {
 		if !n.switches[i].down {
@@ -216,7 +214,7 @@ func (n *treeNet) crash(id int) {
 	n.log("crash %d", id)
 	s.down = true
 	for i := range n.switches {
-		if !n.switches[i].down && n.switches[i].links[id] != 0 {
+		if !n.switches[i].down && n.switches[i].links[id] {
 			n.switches[i].connect()
 		}
 	}

@@ -42,6 +42,9 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 		g.raiseNxt(psn)
 	}
 	g.startAt(i, psn)
+	if psn.Less(g.fwd.nxt) {
+		g.watchTurn().unconfirmed = true
+	}
 	g.resend(now, out)
 	g.evaluate(out)
 	if g.live.period != 0 && !g.live.armed && !g.failed {
@@ -90,17 +93,20 @@ func (g *group) raiseNxt(psn rocev2.PSN) {
 	if g.repair.store != nil {
 		g.repair.store.contiguousFrom = psn
 	}
-	g.fwd.midMessage = true
-	if g.resumes {
-		g.extra.resume.unknownEnd = true
-	} else {
-		g.resumes, g.newExtra().resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member), unknownEnd: true}
-	}
+	g.fwd.midMessage, g.watchTurn().unknownEnd = true, true
 	for i := range g.acks {
 		if b := &g.acks[i]; b.flags&(isReceiver|recovering) == isReceiver && b.pending == sevNone {
 			g.resumeLeg(i)
 		}
 	}
+}
+
+// watchTurn returns what the present turn has to show, which goes on elsewhere.
+func (g *group) watchTurn() *resume {
+	if !g.resumes {
+		g.resumes, g.newExtra().resume = true, resume{phase: resumeWatch, source: MemberID(g.src.member)}
+	}
+	return &g.extra.resume
 }
 
 // countPosition counts a position from below as an acknowledgement of leg i.
@@ -110,7 +116,7 @@ func (g *group) countPosition(now time.Duration, i int, psn rocev2.PSN, out *Out
 		return
 	}
 	if g.fwd.nxt.Less(psn) {
-		if !g.tree().edges.takenOver {
+		if !g.tree().edges.rejoined {
 			return
 		}
 		g.activate(now)
@@ -126,13 +132,13 @@ func (g *group) countPosition(now time.Duration, i int, psn rocev2.PSN, out *Out
 	g.resend(now, out)
 }
 
-// raisedBy reports whether feedback of the neighbour behind leg i, of a PSN that was not
-// forwarded here, is true all the same: it is of the present registration (R87), and the
-// turn has gone on without this switch. nxt follows.
-func (g *group) raisedBy(i int, psn rocev2.PSN) bool {
-	if g.legs[i].connected() || !g.tree().edges.takenOver || psn.Sub(g.agg.acked) > maxAhead {
+// raisedBy reports whether feedback of the neighbour behind leg i, which acknowledges acked
+// that was not forwarded here, is true all the same: it is of the present registration (R87),
+// and the turn has gone on without this switch. nxt follows.
+func (g *group) raisedBy(i int, acked rocev2.PSN) bool {
+	if g.legs[i].connected() || !g.tree().edges.rejoined || acked.Sub(g.agg.acked) > maxAhead {
 		return false
 	}
-	g.raiseNxt(psn.Next())
+	g.raiseNxt(acked.Next())
 	return true
 }

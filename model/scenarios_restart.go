@@ -37,6 +37,7 @@ func TinyRestarts() []Config {
 		stored(Config{Name: "restart-leaf-holds", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Repair: 2, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-root", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, RestartOf: []int{0}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-both", Tree: Rack, Receivers: 2, SendWindow: 2, Messages: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 2}}),
 	}
 }
 
@@ -82,5 +83,7 @@ func FullRestarts() []Config {
 		{Name: "restart-spine", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1, Lose: 1}},
 		stored(Config{Name: "restart-leaf", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-both", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Hosts: mixed, Bounds: Bounds{Restart: 2}}),
+		stored(Config{Name: "restart-both-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Hosts: alike, Bounds: Bounds{Restart: 2}}),
 	}
 }

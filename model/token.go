@@ -173,10 +173,9 @@ func (w *World) trunkTo(from, to int) int {
 
 // encodeReport appends a report on its way.
 func encodeReport(b []byte, m *token.Message) []byte {
-	b = append(b, flag(m.Poll, 1)|flag(m.Joined, 2)|flag(m.Suspended, 4)|flag(m.Requests, 8))
+	b = append(b, flag(m.Poll, 1)|flag(m.Joined, 2)|flag(m.Suspended, 4)|flag(m.Requests, 8)|flag(m.Doubtful, 16))
 	at := &m.Position
-	b[len(b)-1] |= flag(at.Known, 16)
-	for _, v := range []uint64{m.Session, m.Seq, m.Ack, uint64(m.Term), uint64(m.Outdated), m.Crossings, uint64(m.Member), uint64(at.Source), uint64(at.PSN), uint64(at.Layout)} {
+	for _, v := range []uint64{m.Session, m.Seq, m.Ack, uint64(m.Term), uint64(m.Outdated), m.Crossings, uint64(m.Member), uint64(at.Source), uint64(at.PSN), uint64(at.Needed), uint64(at.Layout)} {
 		b = binary.AppendUvarint(b, v)
 	}
 	return b
@@ -193,8 +192,8 @@ func decodeReport(b []byte) (*token.Message, []byte) {
 	m := &token.Message{Group: groupIP, Session: next(), Seq: next(), Ack: next(), Poll: f&1 != 0}
 	m.Report = token.Report{
 		Term: token.Term(next()), Outdated: token.Term(next()), Crossings: next(), Member: token.Member(next()),
-		Joined: f&2 != 0, Suspended: f&4 != 0, Requests: f&8 != 0,
+		Joined: f&2 != 0, Suspended: f&4 != 0, Requests: f&8 != 0, Doubtful: f&16 != 0,
 	}
-	m.Position = token.Position{Source: token.Member(next()), PSN: uint32(next()), Known: f&16 != 0, Layout: uint32(next())}
+	m.Position = token.Position{Source: token.Member(next()), PSN: uint32(next()), Needed: token.Member(next()), Layout: uint32(next())}
 	return m, b
 }

@@ -266,11 +266,12 @@ func (r *recorder) report(t *strings.Builder, a *arrival) {
 		fmt.Fprint(t, " poll")
 	}
 	fields(t, m, " %s=%d", " %s")
-	if at := &m.Position; at.Source != token.NoMember {
-		fmt.Fprintf(t, " about=%s", name(int(at.Source)-1))
-		if at.Known {
-			fmt.Fprintf(t, " at=%x", at.PSN)
-		}
+	at := &m.Position
+	if at.Source != token.NoMember {
+		fmt.Fprintf(t, " about=%s at=%x", name(int(at.Source)-1), at.PSN)
+	}
+	if at.Needed != token.NoMember {
+		fmt.Fprintf(t, " needs=%s", name(int(at.Needed)-1))
 	}
 	fmt.Fprint(t, "\n----\n")
 }
@@ -288,7 +289,7 @@ func fields(t *strings.Builder, m *token.Message, number, flag string) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"joined", m.Joined}, {"suspended", m.Suspended}, {"requests", m.Requests}} {
+	}{{"joined", m.Joined}, {"suspended", m.Suspended}, {"requests", m.Requests}, {"doubtful", m.Doubtful}} {
 		if f.set {
 			fmt.Fprintf(t, flag, f.name)
 		}
@@ -418,10 +419,11 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 		}
 		fmt.Fprintf(t, "; term %d", m.Term)
 		fields(t, m, ", %s %d", ", %s")
-		if at := &m.Position; at.Known {
+		if at := &m.Position; at.Source != token.NoMember {
 			fmt.Fprintf(t, "; %s before %06x", name(int(at.Source)-1), at.PSN)
-		} else if at.Source != token.NoMember {
-			fmt.Fprintf(t, "; where is %s", name(int(at.Source)-1))
+		}
+		if n := m.Position.Needed; n != token.NoMember {
+			fmt.Fprintf(t, "; where is %s", name(int(n)-1))
 		}
 		fmt.Fprintln(t)
 	}

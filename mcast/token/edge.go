@@ -129,7 +129,7 @@ func (m *Machine) report(e *edge) Report {
 	}
 	r.Outdated, r.Joined = m.outdated, m.joined
 	if m.joined {
-		r.Member = m.claim
+		r.Member, r.Doubtful = m.claim, m.doubtful
 	}
 	return r
 }

@@ -21,6 +21,7 @@ type Report struct {
 	Joined    bool // to the parent: nobody at or below the sender serves in an older term
 	Suspended bool // to the child: the sender is cut off from the root
 	Requests  bool // the token is with the neighbour, and waited for
+	Doubtful  bool // to the parent: Member may be at rest, and yields to one that is not
 }
 
 // Position is what the sender of a message says of one source: all members behind the
@@ -28,8 +29,8 @@ type Report struct {
 // The switch around the machine fills it in, and takes it.
 type Position struct {
 	Source Member // NoMember: the message says nothing
-	PSN    uint32 // 24 bits; 0 unless Known
-	Known  bool   // false: the sender lacks the position, and names the source that it needs one of
+	PSN    uint32 // 24 bits; 0 without Source
+	Needed Member // the source that the sender needs a position of, or NoMember
 	Layout uint32 // of the sender's tree (mcast.TreeSpec)
 }
 
@@ -48,14 +49,11 @@ type Message struct {
 // caller: they are zero when AppendBinary returns, and Parse does not read them.
 const (
 	MACLen     = 32
-	MessageLen = 84 + MACLen
+	MessageLen = 88 + MACLen
 )
 
 // version is the first byte of a message.
-const version = 2
-
-// positionUnknown takes the place of a PSN that is not known.
-const positionUnknown = 1 << 24
+const version = 3
 
 // Flags of a message.
 const (
@@ -63,6 +61,7 @@ const (
 	flagJoined
 	flagSuspended
 	flagRequests
+	flagDoubtful
 	flagsEnd
 )
 
@@ -76,7 +75,7 @@ var (
 // AppendBinary appends the message, with room for a MAC at its end.
 func (msg *Message) AppendBinary(b []byte) []byte {
 	var flags byte
-	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests} {
+	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests, msg.Doubtful} {
 		if set {
 			flags |= 1 << i
 		}
@@ -91,13 +90,10 @@ func (msg *Message) AppendBinary(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(msg.Outdated))
 	b = binary.BigEndian.AppendUint64(b, msg.Crossings)
 	b = binary.BigEndian.AppendUint32(b, uint32(msg.Member))
-	at, psn := &msg.Position, msg.Position.PSN
-	if at.Source != NoMember && !at.Known {
-		psn = positionUnknown
+	at := &msg.Position
+	for _, v := range [...]uint32{uint32(at.Source), at.PSN, uint32(at.Needed), at.Layout} {
+		b = binary.BigEndian.AppendUint32(b, v)
 	}
-	b = binary.BigEndian.AppendUint32(b, uint32(at.Source))
-	b = binary.BigEndian.AppendUint32(b, psn)
-	b = binary.BigEndian.AppendUint32(b, at.Layout)
 	return append(b, make([]byte, MACLen)...)
 }
 
@@ -117,13 +113,12 @@ func ParseMessage(b []byte) (Message, error) {
 		Poll: flags&flagPoll != 0,
 		Report: Report{
 			Term: Term(at(44)), Outdated: Term(at(52)), Crossings: at(60), Member: Member(binary.BigEndian.Uint32(b[68:])),
-			Joined: flags&flagJoined != 0, Suspended: flags&flagSuspended != 0, Requests: flags&flagRequests != 0,
+			Joined: flags&flagJoined != 0, Suspended: flags&flagSuspended != 0, Requests: flags&flagRequests != 0, Doubtful: flags&flagDoubtful != 0,
 		},
 	}
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[i:]) }
-	source, psn := Member(word(72)), word(76)
-	msg.Position = Position{Source: source, PSN: psn % positionUnknown, Known: source != NoMember && psn < positionUnknown, Layout: word(80)}
-	if psn > positionUnknown || psn != 0 && source == NoMember {
+	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Needed: Member(word(80)), Layout: word(84)}
+	if psn, source := msg.Position.PSN, msg.Position.Source; psn >= 1<<24 || psn != 0 && source == NoMember {
 		return Message{}, fmt.Errorf("%w: the position %#x of source %d", ErrField, psn, source)
 	}
 	if flags >= flagsEnd || b[2]|b[3] != 0 || msg.Session == 0 || msg.Seq == 0 {

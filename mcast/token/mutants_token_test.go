@@ -86,17 +86,24 @@ var _ = []mutant.Mutant{
 		"")),
 	mutant.New("the unfinished source is not reported", "unfinished", mutant.In((*Machine).report,
 		`if m.joined {
-		r.Member = m.claim
+		r.Member, r.Doubtful = m.claim, m.doubtful
 	}`,
 		"")),
 	mutant.New("the unfinished source is not asked for", "unfinished", mutant.In((*Machine).join,
-		"m.reserved, m.claim = NoMember, m.cfg.Switch.Unfinished()",
-		"m.reserved, m.claim = NoMember, NoMember")),
+		"m.reserved, m.claim, m.doubtful = NoMember, k, k != NoMember && !certain",
+		"m.reserved, m.claim, m.doubtful = NoMember, NoMember, k == m.claim && certain")),
 	mutant.New("a child's unfinished source is not passed on", "unfinished", mutant.In((*Machine).receiveFromChild,
-		`if m.claim == NoMember {
-			m.claim = r.Member
-		}`,
+		"m.take(r.Member, r.Doubtful)",
 		"")),
+	mutant.New("a source that may be at rest goes before the unfinished one", "Claims", mutant.In((*Machine).take,
+		"m.claim == NoMember || m.doubtful && k != NoMember && !doubtful",
+		"m.claim == NoMember")),
+	mutant.New("a doubtful claim replaces a certain one", "Claims", mutant.In((*Machine).take,
+		"m.doubtful && k != NoMember && !doubtful",
+		"k != NoMember && doubtful")),
+	mutant.New("no claim is doubtful", "Claims", mutant.In((*Machine).join,
+		"k != NoMember && !certain",
+		"k == NoMember && !certain")),
 	mutant.New("the first of the queue goes before the unfinished source", "unfinished", mutant.In((*Machine).completeTerm,
 		"m.reserved = m.claim",
 		"")),

@@ -93,7 +93,7 @@ type simulated struct {
 	at int
 }
 
-func (p simulated) Unfinished() Member { return NoMember }
+func (p simulated) Unfinished() (Member, bool) { return NoMember, false }
 func (p simulated) Locate(k Member) Leg {
 	if p.s.leaves[k] == p.at {
 		return Here

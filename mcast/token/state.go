@@ -22,7 +22,7 @@ const (
 func (m *Machine) AppendState(b []byte, now time.Duration) []byte {
 	b = binary.AppendUvarint(b, uint64(m.term))
 	b = binary.AppendUvarint(b, uint64(m.outdated))
-	b = append(b, bits(m.joined, m.suspended, m.wanted))
+	b = append(b, bits(m.joined, m.suspended, m.wanted, m.doubtful))
 	for _, k := range []Member{m.serving, m.reserved, m.claim} {
 		b = binary.AppendUvarint(b, uint64(k))
 	}
@@ -72,7 +72,7 @@ func (m *Machine) SetState(b []byte, now time.Duration) ([]byte, error) {
 	r := stateReader{b: b}
 	m.term, m.outdated = Term(r.uvarint()), Term(r.uvarint())
 	f := r.byte()
-	m.joined, m.suspended, m.wanted = f&1 != 0, f&2 != 0, f&4 != 0
+	m.joined, m.suspended, m.wanted, m.doubtful = f&1 != 0, f&2 != 0, f&4 != 0, f&8 != 0
 	m.serving, m.reserved, m.claim = Member(r.uvarint()), Member(r.uvarint()), Member(r.uvarint())
 	m.queue = m.queue[:0]
 	for n := r.count(); n > 0; n-- {

@@ -18,6 +18,7 @@ var write = flag.Bool("write", false, "write the table of states into docs/TREES
 // 21 is behind leg 1, 31 behind its parent.
 type desk struct {
 	unfinished Member
+	doubtful   bool
 	m          *Machine
 	out        Output
 	seq        map[Leg]uint64
@@ -36,7 +37,7 @@ func (d *desk) Locate(k Member) Leg {
 	return Nowhere
 }
 
-func (d *desk) Unfinished() Member { return d.unfinished }
+func (d *desk) Unfinished() (Member, bool) { return d.unfinished, !d.doubtful }
 
 func newDesk(root bool) *desk {
 	d := &desk{seq: map[Leg]uint64{}, said: map[Leg]Report{}}

@@ -115,14 +115,19 @@ func (m *Machine) receiveFromChild(e *edge, r *Report) Drop {
 	}
 	if r.Joined && !m.joined && r.Outdated < m.term {
 		e.joined = true
-		if m.claim == NoMember {
-			m.claim = r.Member
-		}
+		m.take(r.Member, r.Doubtful)
 	}
 	if !e.joined {
 		return NoDrop
 	}
 	return m.cross(e, r)
+}
+
+// take notes that a source is reported to be unfinished. One that may be at rest yields.
+func (m *Machine) take(k Member, doubtful bool) {
+	if m.claim == NoMember || m.doubtful && k != NoMember && !doubtful {
+		m.claim, m.doubtful = k, doubtful
+	}
 }
 
 // outdate notes that a term above t is needed.
@@ -135,7 +140,8 @@ func (m *Machine) needsTerm() bool { return m.outdated >= m.term }
 func (m *Machine) join(t Term, out *Output) {
 	m.stop(out)
 	m.term, m.joined, m.suspended = t, false, false
-	m.reserved, m.claim = NoMember, m.cfg.Switch.Unfinished()
+	k, certain := m.cfg.Switch.Unfinished()
+	m.reserved, m.claim, m.doubtful = NoMember, k, k != NoMember && !certain
 	m.eachEdge(func(e *edge) {
 		e.crossings, e.requests, e.joined, e.reserved = 0, false, false, NoMember
 	})

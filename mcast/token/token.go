@@ -42,8 +42,8 @@ type Switch interface {
 	// member behind none of these, or Nowhere.
 	Locate(Member) Leg
 	// Unfinished returns the source if it is not at rest as this switch sees it, or
-	// NoMember.
-	Unfinished() Member
+	// NoMember. Without certain the source may be at rest: the switch has started again.
+	Unfinished() (k Member, certain bool)
 }
 
 // Config is a machine's place in the tree.
@@ -109,6 +109,7 @@ type Machine struct {
 	serving   Member
 	reserved  Member // the member that the token is for, before all that wait
 	claim     Member // the unfinished source that this switch or one below it has reported
+	doubtful  bool   // the claim may be at rest
 	wanted    bool   // others wait for the end of the turn, and Wanted has been sent
 	queue     []waiter
 	parent    edge // of no use at the root

@@ -102,11 +102,11 @@ func (p place) Locate(k Member) Leg {
 	return Parent
 }
 
-func (p place) Unfinished() Member {
+func (p place) Unfinished() (k Member, certain bool) {
 	if p.w.got[p.s] {
-		return p.w.mid
+		return p.w.mid, true
 	}
-	return NoMember
+	return NoMember, false
 }
 
 func newWorld(t *tree, b bounds, turns uint8) *world {
