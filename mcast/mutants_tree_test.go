@@ -83,6 +83,9 @@ var _ = []mutant.Mutant{
 	mutant.New("the silence of a source in a tree begins with the request", "R85", mutant.In((*tree).turnDeadline,
 		"since = max(since, g.src.lastPSNAt)",
 		"")),
+	mutant.New("the time in which a group resumes is its source's silence", "R89_BothAgain", mutant.In((*group).endProbes,
+		"g.turn.contendedSince = max(now, 1)",
+		"")),
 	mutant.New("a silent source in a tree loses its turn within a message", "R85", mutant.In((*tree).giveUp,
 		`if t.unfinished() {
 		t.g.abandonSource(out)

@@ -210,6 +210,9 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		}
 	}
 	g.startTurn(now, k, out)
+	if g.turn.contendedSince != 0 {
+		g.turn.contendedSince = max(now, 1) // the source could not send before
+	}
 	for _, i := range g.forwardedLegs() {
 		if g.acks[i].flags&isReceiver != 0 {
 			g.unplace(int(i))

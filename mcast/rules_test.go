@@ -175,7 +175,8 @@ func TestR87_TagToTheParent(t *testing.T)    { runTranscript(t) }
 func TestR88_DeletedInFlight(t *testing.T)   { runTranscript(t) }
 func TestR88_DeletedWithoutUna(t *testing.T) { runTranscript(t) }
 
-func TestR89_Transit(t *testing.T) { runTranscript(t) }
+func TestR89_Transit(t *testing.T)   { runTranscript(t) }
+func TestR89_BothAgain(t *testing.T) { runTranscript(t) }
 
 func TestR90_FromUpstream(t *testing.T)         { runTranscript(t) }
 func TestR90_BetweenLegs(t *testing.T)          { runTranscript(t) }

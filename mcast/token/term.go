@@ -140,8 +140,7 @@ func (m *Machine) needsTerm() bool { return m.outdated >= m.term }
 func (m *Machine) join(t Term, out *Output) {
 	m.stop(out)
 	m.term, m.joined, m.suspended = t, false, false
-	k, certain := m.cfg.Switch.Unfinished()
-	m.reserved, m.claim, m.doubtful = NoMember, k, k != NoMember && !certain
+	m.reserved, m.claim, m.doubtful = NoMember, NoMember, false
 	m.eachEdge(func(e *edge) {
 		e.crossings, e.requests, e.joined, e.reserved = 0, false, false, NoMember
 	})
@@ -177,6 +176,9 @@ func (m *Machine) completeTerm(out *Output) {
 		}
 	}
 	m.joined = true
+	if k, certain := m.cfg.Switch.Unfinished(); k != NoMember && (certain || m.claim == NoMember || m.doubtful) {
+		m.claim, m.doubtful = k, !certain
+	}
 	if m.cfg.Root {
 		m.reserved = m.claim
 	}
