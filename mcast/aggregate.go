@@ -119,13 +119,23 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 	if g.refusal.syndrome != 0 && g.refusal.psn == g.agg.acked.Next() && sev < sevFatal {
 		return sevFatal, none, g.refusal.syndrome
 	}
-	if g.turn.messageRefused && (g.fwd.nxt == g.agg.acked.Next() || g.src.frozen && sev < sevRNR) {
+	if g.turn.messageRefused && g.defersUna(sev) {
 		return sevRNR, none, turnSoon.RNR()
 	}
 	if g.numbering.askSource && g.fwd.nxt == g.agg.acked.Next() {
 		return sevSequence, none, rocev2.SyndromeNAKSequence // as a receiver that lacks the blocked message would
 	}
 	return sev, from, code
+}
+
+// defersUna reports whether the source, which a packet is refused of, is told to wait with una. A
+// frozen one (R86) is not, if what was refused has been forwarded before and is acknowledged now:
+// it may have nothing more to send.
+func (g *group) defersUna(sev severity) bool {
+	if g.fwd.nxt == g.agg.acked.Next() {
+		return !g.src.frozen || g.fwd.nxt.LessEq(g.src.lastPSN)
+	}
+	return g.src.frozen && sev < sevRNR
 }
 
 // addAckedCount adds n PSNs to past, an ackedCount: how far back a duplicate may be.

@@ -77,7 +77,8 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 		}
 		return FeedbackStale
 	}
-	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) && g.raisedBy(i, ackedBy(kind, psn)) && kind != rocev2.KindACK {
+	raised := g.fwd.nxt.LessEq(ackedBy(kind, psn)) && g.raisedBy(i, ackedBy(kind, psn))
+	if raised && kind != rocev2.KindACK {
 		kind, psn = rocev2.KindACK, psn.Prev() // what comes next may not have been sent yet
 	}
 	if g.fwd.nxt.LessEq(ackedBy(kind, psn)) || g.acksUnread(p, i, psn) {
@@ -114,7 +115,7 @@ func (g *group) handleFeedback(now time.Duration, p *Packet, out *Output) Reason
 	}
 	// The group's acked can move only when the last of the lowest legs has moved. A
 	// NAK can be due only at acked+1, or under Quorum below: then its leg is stranded.
-	if g.agg.numAtAcked <= g.agg.allowedBehind || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {
+	if g.agg.numAtAcked <= g.agg.allowedBehind || raised || b.pending != sevNone && b.acked.LessEq(g.agg.acked) {
 		g.evaluate(out)
 	}
 	g.resend(now, out)

@@ -26,9 +26,8 @@ var _ = []mutant.Mutant{
 		"!update && g.turn.endingSince == 0 &&",
 		"!update &&")),
 	mutant.New("the source is told of the end of its turn before all is acknowledged", "R77", mutant.In((*group).worstPending,
-		`g.turn.over && (g.fwd.hi == g.agg.a.Next() || g.src.frozen && sev < sevRNR) {
-		return sevRNR, nobody, turnSoon.RNR()`,
-		"g.turn.over {\n		return sevRNR, nobody, turnSoon.RNR()")),
+		"g.turn.over && g.defersUna(sev) {",
+		"g.turn.over {")),
 	mutant.New("the source is not told of the end of its turn", "R77", mutant.In((*group).evaluate,
 		"!g.numbers.resume && !g.turn.over {",
 		"!g.numbers.resume {")),

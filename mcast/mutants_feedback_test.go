@@ -34,7 +34,7 @@ var _ = []mutant.Mutant{
 	}
 	// A can move only when the last of the lowest branches has, and a NAK can
 	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.agg.low <= g.agg.slack || b.pend != noPend && b.a.LessEq(g.agg.a) {`,
+	if g.agg.low <= g.agg.slack || raised || b.pend != noPend && b.a.LessEq(g.agg.a) {`,
 		`	if m := &g.legs[i].mend; g.repair.store != nil {
 		m.owed = max(m.owed, now) // what is stale does not count: it may be all that gets through
 	}
@@ -43,9 +43,9 @@ var _ = []mutant.Mutant{
 	}
 	// A can move only when the last of the lowest branches has, and a NAK can
 	// be due only at A+1 (below it, under Quorum: then its branch is stranded).
-	if g.agg.low <= g.agg.slack && i == len(g.$1)-1 || b.pend != noPend && b.a.LessEq(g.agg.a) {`, group{}.acks)),
+	if g.agg.low <= g.agg.slack && i == len(g.$1)-1 || raised || b.pend != noPend && b.a.LessEq(g.agg.a) {`, group{}.acks)),
 	mutant.New("a NAK is not evaluated before A moves", "R03", mutant.In((*group).handleFeedback,
-		"if g.agg.low <= g.agg.slack || b.pend != noPend && b.a.LessEq(g.agg.a) {",
+		"if g.agg.low <= g.agg.slack || raised || b.pend != noPend && b.a.LessEq(g.agg.a) {",
 		"if g.agg.low <= g.agg.slack {")),
 	mutant.New("ACKs compare as plain numbers", "R04", mutant.In((*group).noteAcked,
 		`if psn.LessEq(b.a) {

@@ -45,9 +45,12 @@ var _ = []mutant.Mutant{
 	mutant.New("a frozen source is not told to wait", "R86", mutant.In((*group).holdBack,
 		"g.turn.messageRefused = true",
 		"")),
-	mutant.New("a frozen source is told to wait only when all is acknowledged", "R86", mutant.In((*group).worstPending,
-		"(g.fwd.nxt == g.agg.acked.Next() || g.src.frozen && sev < sevRNR)",
-		"g.fwd.nxt == g.agg.acked.Next()")),
+	mutant.New("a frozen source is told to wait only when all is acknowledged", "R86", mutant.In((*group).defersUna,
+		"return g.src.frozen && sev < sevRNR",
+		"return false")),
+	mutant.New("a frozen source is asked for what it may not have", "R86", mutant.In((*group).defersUna,
+		"return !g.src.frozen || g.fwd.nxt.LessEq(g.src.lastPSN)",
+		"return true")),
 	mutant.New("another switch answers a frozen source", "R86", mutant.In((*group).holdBack,
 		`if g.src.neighbor != 0 {
 		return NoToken

@@ -18,6 +18,9 @@ type Change struct {
 	Join  []Join
 	// Again registers the whole group again, with the first numbers.
 	Again bool
+	// Rebuilt makes the group's tree into To, with the same members but for Leave and Join.
+	Rebuilt bool
+	To      Tree
 }
 
 // Join is the join of a host.
@@ -50,6 +53,9 @@ func (c *Change) String() string {
 	var s []string
 	if c.Again {
 		s = append(s, "the group is put again")
+	}
+	if c.Rebuilt {
+		s = append(s, fmt.Sprintf("the tree becomes %v", c.To))
 	}
 	for _, h := range c.Leave {
 		s = append(s, name(h)+" is removed")
@@ -104,18 +110,20 @@ type membership struct {
 	dev  Device
 	host []int         // by MemberID
 	leg  []mcast.LegID // by host
-	at   []int         // a host, by leg
+	at   []int         // a host, by leg: of a connected one, the host there
+	// near is the neighbour by host, as Tree.near returns it, and legNear that by leg.
+	near, legNear []mcast.Neighbor
 }
 
 // changeable reports whether the next change can be made at switch sw.
 func (w *World) changeable(sw int) bool {
 	r := &w.switches[sw]
-	if r.form.changed == len(w.cfg.Changes) || r.failed {
+	if r.form.changed == len(w.cfg.Changes) || r.failed || !w.commits(sw) {
 		return false
 	}
 	for _, j := range w.cfg.Changes[r.form.changed].Join {
 		h := &w.hosts[j.Host]
-		if h.dead || w.nearestSwitch[sw][j.Host] != 0 { // the conditions hold at the host's own switch
+		if h.dead || w.home[j.Host] != sw { // the conditions hold at the host's own switch
 			continue
 		}
 		switch j.Numbers {
@@ -157,10 +165,13 @@ func (w *World) change(sw int) {
 	for _, j := range c.Join {
 		w.renumber(sw, j)
 	}
-	op, f := w.operation(sw, r.membership, c, &w.before)
+	op, f := w.operation(sw, r.membership, r.form.changed, &w.before)
 	delete(r.memberships, r.form) // the membership differs from here on
 	r.form.changed++
 	r.membership, r.memberships[r.form] = f, f
+	if op == nil {
+		return
+	}
 	if err := f.dev.Apply(w.now, op, &w.swOut); err != nil {
 		w.fault(sw, "%v: %v", c, err)
 		return
@@ -177,6 +188,9 @@ func (w *World) change(sw int) {
 	w.op = op
 	w.forwarded(sw, nil)
 	w.op = nil
+	if c.Rebuilt {
+		w.meetAll(sw)
+	}
 }
 
 // leave ends the membership of the hosts that c removes, when the change reaches the
@@ -194,7 +208,7 @@ func (w *World) leave(c *Change) {
 // renumber gives a joining host, at its own switch, the queue pair that it registers.
 func (w *World) renumber(sw int, j Join) {
 	h := &w.hosts[j.Host]
-	if w.nearestSwitch[sw][j.Host] != 0 {
+	if w.home[j.Host] != sw {
 		return
 	}
 	for s := range h.progress {
@@ -227,22 +241,32 @@ func (w *World) renumber(sw int, j Join) {
 	}
 }
 
-// operation returns the core's operation for a change at switch sw with membership f, and
-// the membership after it.
-func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatus) (mcast.Op, *membership) {
-	r := &w.switches[sw]
+// operation returns the core's operation for change k at switch sw with membership f, nil for
+// none, and the membership after it.
+func (w *World) operation(sw int, f *membership, k int, st *mcast.GroupStatus) (mcast.Op, *membership) {
+	r, c := &w.switches[sw], &w.cfg.Changes[k]
 	if c.Again {
 		return mcast.PutGroup{Spec: r.spec}, f
 	}
-	n := &membership{dev: f.dev, host: slices.Clone(f.host), leg: slices.Clone(f.leg), at: slices.Clone(f.at)}
+	if t := w.treeAfter(k + 1); f.near == nil || !t.has(sw) {
+		return w.comeOrGo(sw, f, t, k+1)
+	}
+	n := &membership{
+		dev: f.dev, host: slices.Clone(f.host), leg: slices.Clone(f.leg), at: slices.Clone(f.at),
+		near: w.treeAfter(k+1).near(sw, w.home), legNear: slices.Clone(f.legNear),
+	}
 	op := mcast.UpdateMembers{}
+	if c.Rebuilt {
+		op.Tree = w.place(sw, k+1)
+		op.Move = n.move(c)
+	}
 	for _, i := range c.Leave {
 		if st.Members[i].Live { // the switch may have removed the member already
 			op.Remove = append(op.Remove, f.member(i))
 		}
 	}
 	for _, j := range c.Join {
-		at := n.join(j, w.nearestSwitch[sw], r.spec.Legs)
+		at := n.join(j)
 		m := w.memberSpec(j.Host, at)
 		if len(w.switches) > 1 { // no number is used twice
 			m.Number = uint32((1+slices.IndexFunc(w.cfg.Changes, func(x Change) bool { return slices.Contains(x.Join, j) }))*len(w.hosts) + j.Host + 1)
@@ -253,25 +277,20 @@ func (w *World) operation(sw int, f *membership, c *Change, st *mcast.GroupStatu
 		case QueriedNumbers, EarlyNumbers:
 			m.RQPSN = w.hosts[j.Host].qp.ExpectedPSN()
 		}
-		op.Add = append(op.Add, mcast.AddMember{Member: m, Leg: legSpec(w.nearestSwitch[sw][j.Host])})
+		op.Add = append(op.Add, mcast.AddMember{Member: m, Leg: legSpec(n.near[j.Host])})
 	}
 	return op, n
 }
 
 // join adds a member, and returns its leg: that of j.Slot, or the host's former leg, or a
 // new one.
-func (f *membership) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) mcast.LegID {
-	nbr := near[j.Host]
+func (f *membership) join(j Join) mcast.LegID {
+	nbr := f.near[j.Host]
 	switch {
 	case nbr != 0: // one more member behind the leg to its switch
-		for l, first := range f.at {
-			if near[first] == nbr {
-				f.leg[j.Host] = mcast.LegID(l)
-				f.host = append(f.host, j.Host)
-				return mcast.LegID(l)
-			}
-		}
-		panic("model: a join behind a switch of which no member is left")
+		f.leg[j.Host] = f.legTo(nbr)
+		f.host = append(f.host, j.Host)
+		return f.leg[j.Host]
 	case j.Slot > 0 || slices.Contains(f.host, j.Host):
 		old := max(j.Slot, 0)
 		if j.Slot == 0 {
@@ -281,7 +300,7 @@ func (f *membership) join(j Join, near []mcast.Neighbor, legs []mcast.LegSpec) m
 		f.leg[j.Host] = f.leg[old]
 	default:
 		f.leg[j.Host] = mcast.LegID(len(f.at))
-		f.at = append(f.at, 0)
+		f.at, f.legNear = append(f.at, 0), append(f.legNear, 0)
 		f.host = append(f.host, j.Host)
 	}
 	f.at[f.leg[j.Host]] = j.Host
@@ -308,7 +327,7 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 	f, spec := w.firstForm(sw), r.spec
 	if key.restarted {
 		var err error
-		if f, spec, err = w.restartForm(sw, key.absent); err != nil {
+		if f, spec, err = w.restartForm(sw, key.since, key.absent); err != nil {
 			return nil, err
 		}
 		if key.resumed {
@@ -317,8 +336,10 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 	}
 	s := mcast.New(mcast.Limits{Groups: 1, Members: 8})
 	var out mcast.Output
-	if err := s.Apply(w.now, mcast.PutGroup{Spec: spec}, &out); err != nil {
-		return nil, err
+	if f.near != nil {
+		if err := s.Apply(w.now, mcast.PutGroup{Spec: spec}, &out); err != nil {
+			return nil, err
+		}
 	}
 	f.dev = s
 	if w.wrap != nil {
@@ -327,9 +348,11 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 	var st mcast.GroupStatus
 	for k := key.since; k < key.changed; k++ {
 		f.look(&st, len(w.hosts))
-		op, next := w.operation(sw, f, &w.cfg.Changes[k], &st)
-		if err := f.dev.Apply(w.now, op, &out); err != nil {
-			return nil, err
+		op, next := w.operation(sw, f, k, &st)
+		if op != nil {
+			if err := f.dev.Apply(w.now, op, &out); err != nil {
+				return nil, err
+			}
 		}
 		f = next
 	}
@@ -341,7 +364,11 @@ func (w *World) formAt(sw int, key formKey) (*membership, error) {
 func (w *World) snapshot(sw int, st *mcast.GroupStatus) { w.switches[sw].look(st, len(w.hosts)) }
 
 func (f *membership) look(st *mcast.GroupStatus, hosts int) {
-	f.dev.Snapshot(0, st)
+	if !f.dev.Snapshot(0, st) {
+		*st = mcast.GroupStatus{Members: slices.Grow(st.Members[:0], hosts)[:hosts]}
+		clear(st.Members)
+		return
+	}
 	n := len(st.Members)
 	if slices.IsSorted(f.host) && n == hosts {
 		return

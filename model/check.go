@@ -52,11 +52,11 @@ func (w *World) checkSwitch(sw int, in *mcast.Packet) {
 	for i := range w.swOut.Events {
 		same = same && w.swOut.Events[i].Kind != mcast.SourceChanged
 	}
-	if same && a.Acked.Less(b.Acked) {
+	if same && a.Acked.Less(b.Acked) && !unplaced(b) { // R90: members that nearer switches counted for are behind this one
 		w.fault(sw, "I4: A goes back from %06x to %06x", uint32(b.Acked), uint32(a.Acked))
 	}
-	fromSource := in != nil && in.Op != rocev2.Acknowledge && in.Src == hostIP(int(a.Source))
-	if !same || fromSource && in.PSN == r.nakPSN {
+	fromSource := in != nil && in.Op != rocev2.Acknowledge && in.Src == hostIP(int(a.Source)) && in.Neighbor == r.near[a.Source] && (in.Neighbor == 0 || w.swOut.Drop != mcast.NoToken)
+	if !same || a.Acked.Less(b.Acked) || fromSource && in.PSN == r.nakPSN {
 		r.nakRank, r.nakPSN = 0, 0
 	}
 	w.checkLegs(sw, same, in)
@@ -98,7 +98,7 @@ func (w *World) checkLegs(sw int, same bool, in *mcast.Packet) {
 		if !receives(m) || r.leg[i] == r.leg[src] {
 			continue
 		}
-		if w.nearestSwitch[sw][i] == 0 && (!same || !receives(&b.Members[i])) { // it gets the message that begins here: that is promised too
+		if w.home[i] == sw && (!same || !receives(&b.Members[i])) { // it gets the message that begins here: that is promised too
 			p := &w.hosts[i].progress[src]
 			p.since = min(p.since, uint8(w.count(src, m.Acked)))
 		}
@@ -135,10 +135,10 @@ func unplaced(st *mcast.GroupStatus) bool {
 	return slices.ContainsFunc(st.Members, func(m mcast.MemberStatus) bool { return m.Unplaced })
 }
 
-// isFrom reports whether feedback comes from the leg of host i.
+// isFrom reports whether feedback comes from the leg of host i, and is of this layout.
 func (w *World) isFrom(sw, i int, in *mcast.Packet) bool {
-	nbr := w.nearestSwitch[sw][i]
-	return in.Neighbor == nbr && (nbr != 0 || in.Src == hostIP(i))
+	nbr := w.switches[sw].near[i]
+	return in.Neighbor == nbr && (nbr != 0 && in.MSN == w.tagOf(sw, int(w.after.Source)) || nbr == 0 && in.Src == hostIP(i))
 }
 
 // mayAskSource reports whether feedback is a NAK for the packet after acked.
@@ -174,7 +174,8 @@ func (w *World) copied(source int, l mcast.LegID, psn rocev2.PSN) bool {
 // source's.
 func (w *World) checkPSN(sw int, c *mcast.Copy, p *packet) {
 	want := w.cfg.host(int(p.source)).SQ.Add(int32(p.index))
-	if to := w.switches[sw].at[c.Leg]; w.nearestSwitch[sw][to] == 0 {
+	if r := &w.switches[sw]; r.legNear[c.Leg] == 0 {
+		to := r.at[c.Leg]
 		h := &w.hosts[to]
 		at := &h.progress[p.source]
 		switch {

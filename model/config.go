@@ -14,24 +14,6 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// Tree is the arrangement of the switches. Host 0 is the source, A; the receivers are B,
-// C and D.
-type Tree uint8
-
-// Trees.
-const (
-	Flat   Tree = iota // all hosts at one switch
-	Rack               // B and C behind a second switch, the others at the first
-	Racks              // B behind a second switch, the other receivers behind a third
-	Leaves             // A behind a second switch, B behind a third; C at the first, D beside A
-	Spine              // A behind a second switch, the receivers behind a third
-)
-
-// String describes the tree.
-func (t Tree) String() string {
-	return [...]string{"1 switch", "2 switches", "3 switches", "3 switches, the sources at leaves", "3 switches, nobody at the first"}[t]
-}
-
 // Bounds limit the faults of the network, each in total.
 type Bounds struct {
 	Lose      int // packets lost
@@ -40,6 +22,7 @@ type Bounds struct {
 	Delay     int // timers that fire while packets are in flight, or something is being stored
 	PortFull  int // times that the queue of a port is full
 	Restart   int // switches that restart
+	Meet      int // pairs of neighbouring switches that begin another session
 	Store     int // records that are stored without need
 }
 
@@ -49,6 +32,9 @@ type Config struct {
 	Tree       Tree
 	Receivers  int // 2 or 3
 	SendWindow int // send window of a source, in PSNs
+
+	// Homes are the switches of the hosts, where not the tree's own.
+	Homes []int
 
 	Messages []int // packets of each message of A
 	Second   []int // the same for B, which is a source too if Second is not empty
@@ -241,6 +227,12 @@ func (c *Config) String() string {
 		s.WriteString(", reports on the links")
 	}
 	fmt.Fprintf(&s, ", %s; lose %d, double %d, reorder %d, delay %d", op, c.Lose, c.Duplicate, c.Reorder, c.Delay)
+	if c.Homes != nil {
+		fmt.Fprintf(&s, "; hosts at switches %v", c.Homes)
+	}
+	if c.Meet > 0 {
+		fmt.Fprintf(&s, "; %d new sessions of neighbours", c.Meet)
+	}
 	if c.Withheld > 0 {
 		fmt.Fprintf(&s, "; %d receives withheld", c.Withheld)
 	}
@@ -309,38 +301,3 @@ func (c *Config) String() string {
 func name(host int) string { return string(rune('A' + host)) }
 
 func qpn(host int) rocev2.QPN { return rocev2.QPN(0x100 + host) }
-
-// near returns, by switch and host, the neighbour behind which a host is; 0 is connected.
-// It also returns the switch of each neighbour.
-func (t Tree) near(hosts int) (near [][]mcast.Neighbor, neighbours [][]int) {
-	at := func(host int) int { // the switch of a host
-		switch {
-		case t == Rack && (host == 1 || host == 2):
-			return 1
-		case t == Racks && host == 1:
-			return 1
-		case t == Racks && host > 1, t == Leaves && host == 1:
-			return 2
-		case t == Leaves && host != 2, t == Spine && host == 0:
-			return 1
-		case t == Spine:
-			return 2
-		}
-		return 0
-	}
-	neighbours = [][][]int{Flat: {nil}, Rack: {{1}, {0}}, Racks: {{1, 2}, {0}, {0}}, Leaves: {{1, 2}, {0}, {0}}, Spine: {{1, 2}, {0}, {0}}}[t]
-	for sw := range neighbours {
-		row := make([]mcast.Neighbor, hosts)
-		for h := range row {
-			switch {
-			case at(h) == sw:
-			case sw != 0:
-				row[h] = 1 // the root
-			default:
-				row[h] = mcast.Neighbor(at(h))
-			}
-		}
-		near = append(near, row)
-	}
-	return near, neighbours
-}

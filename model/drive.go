@@ -19,7 +19,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	in := mcast.Packet{
 		Group: groupIP, DestQP: groupQPN, Src: hostIP(int(w.links[l].from)), Neighbor: w.links[l].nbr,
 		Op: rocev2.Acknowledge, PSN: p.psn, Syndrome: p.syndrome, AckReq: p.ackReq,
-		MSN: rocev2.MSN(p.msn),
+		MSN: p.msn,
 	}
 	if !p.feedback {
 		f := &w.streams[p.source].frames[p.index]
@@ -71,10 +71,10 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 		f := &o.Feedback[i]
 		to := r.host[f.To]
 		p := packet{feedback: true, source: uint8(to), psn: f.PSN, syndrome: f.Syndrome}
-		if w.nearestSwitch[sw][to] != 0 {
-			p.msn = uint8(f.MSN) // the tag: the member's number, as the epoch is 0
+		if w.home[to] != sw {
+			p.msn = f.MSN
 		}
-		w.send(r.down[to], p)
+		w.send(w.linkOf(sw, r.leg[to]), p)
 	}
 	for i := range o.Reports {
 		w.report(sw, &o.Reports[i])
@@ -92,11 +92,10 @@ func (w *World) noteTop(sw int) {
 // copy sends a copy, if the queue of its port has room.
 func (w *World) copy(sw int, c *mcast.Copy) {
 	r := &w.switches[sw]
-	to := r.at[c.Leg]
-	l := r.down[to]
+	to, l := r.at[c.Leg], w.linkOf(sw, c.Leg)
 	p := frameOf(c.Frame)
 	p.psn, p.ackReq = c.PSN, p.ackReq || c.Flags&mcast.SetAckReq != 0
-	if w.nearestSwitch[sw][to] == 0 {
+	if r.legNear[c.Leg] == 0 {
 		p.gen = w.hosts[to].gen
 	}
 	if !w.endToEnd {

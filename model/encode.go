@@ -40,6 +40,9 @@ func (w *World) encode(b []byte) []byte {
 		w.renumberReports()
 	}
 	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1)|flag(w.outdated, 2)|flag(w.refused, 4)|flag(w.untold, 8), byte(w.left.Restart)<<4|byte(w.left.Store))
+	if w.cfg.reshapes() {
+		b = append(b, byte(w.left.Meet))
+	}
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		b = append(b, flag(h.started, hostStarted)|flag(h.dead, hostDead)|flag(h.evicted, hostEvicted)|
@@ -73,6 +76,9 @@ func (w *World) encode(b []byte) []byte {
 	for i := range w.links {
 		q := w.links[i].q
 		b = append(b, byte(len(q)))
+		if w.cfg.reshapes() {
+			b = append(b, w.links[i].session)
+		}
 		if w.cfg.PortFull > 0 {
 			b = w.links[i].encodePortFull(b, w.now)
 		}
@@ -99,7 +105,8 @@ func (p *packet) encode(b []byte) []byte {
 	if p.feedback {
 		last = byte(p.syndrome)
 	}
-	b = append(b, f, last, p.msn, byte(p.psn), byte(p.psn>>8), byte(p.psn>>16))
+	b = append(b, f, last, byte(p.psn), byte(p.psn>>8), byte(p.psn>>16))
+	b = binary.AppendUvarint(b, uint64(p.msn))
 	if p.reth {
 		b = append(b, byte(p.va), byte(p.va>>8), byte(p.va>>16), byte(p.va>>24), byte(p.va>>32),
 			byte(p.rkey), byte(p.rkey>>8), byte(p.rkey>>16), byte(p.rkey>>24))
@@ -116,15 +123,16 @@ func (p *packet) decode(b []byte) []byte {
 	}
 	*p = packet{
 		feedback: f&pktFeedback != 0, ackReq: f&pktAckReq != 0, reth: f&pktRETH != 0, source: f / pktSource % maxSources,
-		gen: f / pktGen % 2, probe: f&pktProbe != 0, msn: b[2],
-		psn: psnAt(b[3:]),
+		gen: f / pktGen % 2, probe: f&pktProbe != 0,
+		psn: psnAt(b[2:]),
 	}
 	if p.feedback {
 		p.syndrome = rocev2.Syndrome(b[1])
 	} else {
 		p.index = b[1]
 	}
-	b = b[6:]
+	msn, n := binary.Uvarint(b[5:])
+	p.msn, b = rocev2.MSN(msn), b[5+n:]
 	if p.reth {
 		p.va = uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32
 		p.rkey = uint32(b[5]) | uint32(b[6])<<8 | uint32(b[7])<<16 | uint32(b[8])<<24
@@ -149,6 +157,9 @@ func (w *World) load(b []byte) (err error) {
 	w.now, w.wrong = restoreTime, nil
 	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4]), Restart: int(b[6] >> 4), Store: int(b[6] & 15)}
 	w.mortal, w.outdated, w.refused, w.untold, b = b[5]&1 != 0, b[5]&2 != 0, b[5]&4 != 0, b[5]&8 != 0, b[7:]
+	if w.cfg.reshapes() {
+		w.left.Meet, b = int(b[0]), b[1:]
+	}
 	for i := range w.hosts {
 		h := &w.hosts[i]
 		h.started, h.dead, h.evicted = b[0]&hostStarted != 0, b[0]&hostDead != 0, b[0]&hostEvicted != 0
@@ -195,6 +206,9 @@ func (w *World) load(b []byte) (err error) {
 	for i := range w.links {
 		n := int(b[0])
 		b = b[1:]
+		if w.cfg.reshapes() {
+			w.links[i].session, b = b[0], b[1:]
+		}
 		if w.cfg.PortFull > 0 {
 			b = w.links[i].decodeJam(b, w.now)
 		}

@@ -37,15 +37,20 @@ func (w *World) checkPromise(sw int, f *mcast.Feedback) {
 			}
 		}
 	}
-	if w.nearestSwitch[sw][src] != 0 {
-		if int(f.MSN) != src+1 {
-			w.fault(sw, "%s %06x to %s has tag %d, want %d", what, uint32(f.PSN), name(src), f.MSN, src+1)
+	if w.home[src] != sw {
+		if want := w.tagOf(sw, src); f.MSN != want {
+			w.fault(sw, "%s %06x to %s has tag %x, want %x", what, uint32(f.PSN), name(src), uint32(f.MSN), uint32(want))
 		}
 		return
 	}
 	if want := w.streams[src].messagesIn(n); int(f.MSN) != want && !w.cfg.again() && !w.restarted() {
 		w.fault(sw, "%s %06x to %s has MSN %d, complete are %d messages", what, uint32(f.PSN), name(src), f.MSN, want)
 	}
+}
+
+// tagOf returns the tag of source src at switch sw (R87).
+func (w *World) tagOf(sw, src int) rocev2.MSN {
+	return rocev2.MSN(w.layoutOf(w.switches[sw].form.changed)*0x9E3779+uint32(src)+1) & rocev2.PSNMask
 }
 
 // checkQuorum checks that enough live receivers have each of the first n packets of src
@@ -238,7 +243,7 @@ func (w *World) onItsWay(sw, i int) bool {
 		return false
 	}
 	n := w.count(int(b.Source), b.Members[i].Acked)
-	for _, p := range w.links[w.switches[sw].down[i]].q {
+	for _, p := range w.links[w.linkOf(sw, w.switches[sw].leg[i])].q {
 		if !p.feedback && !p.probe && p.source == uint8(b.Source) && int(p.index) == n {
 			return true
 		}

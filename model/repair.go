@@ -251,7 +251,7 @@ func (w *World) checkOrder(sw int, in *mcast.Packet) {
 		if x.resumeAt > w.now && kept {
 			w.fault(sw, "packet %d for leg %d, whose receiver is not ready before %v", f.index, c.Leg, x.resumeAt-w.now)
 		}
-		if int(c.Leg) < len(r.at) && w.nearestSwitch[sw][r.at[c.Leg]] != 0 {
+		if int(c.Leg) < len(r.at) && r.legNear[c.Leg] != 0 {
 			x.top, x.due, x.probed = max(x.top, f.index+1), 0, false
 			continue
 		}

@@ -55,7 +55,7 @@ func (w *World) fileActions(as []action, sw int) []action {
 			as = append(as, store|action(sw)|fileFails)
 		}
 	}
-	if w.left.Restart == 0 || len(w.cfg.RestartOf) > 0 && !slices.Contains(w.cfg.RestartOf, sw) {
+	if w.left.Restart == 0 || len(w.cfg.RestartOf) > 0 && !slices.Contains(w.cfg.RestartOf, sw) || w.switches[sw].near == nil {
 		return as
 	}
 	incoming := false
@@ -209,7 +209,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 	w.refused = w.refused || r.failed
 	r.failed, r.nakRank, r.nakPSN, r.held = false, 0, 0, r.held[:0]
 	clear(r.legs)
-	f, spec, err := w.restartForm(sw, n.absent)
+	f, spec, err := w.restartForm(sw, r.form.changed, n.absent)
 	if err != nil {
 		w.fault(sw, "%v", err)
 		return
@@ -236,17 +236,20 @@ func (w *World) restart(sw int, newer, loss bool) {
 	w.meetAgain(sw)
 }
 
-// restartForm returns the group as it is put after a restart, without a device, and its
-// spec without positions.
-func (w *World) restartForm(sw int, absent uint8) (*membership, mcast.GroupSpec, error) {
+// restartForm returns the group as it is put after a number of changes and a restart, without a
+// device, and its spec without positions.
+func (w *World) restartForm(sw, changes int, absent uint8) (*membership, mcast.GroupSpec, error) {
 	r := &w.switches[sw]
 	spec := r.spec
 	if w.cfg.Tree != Flat {
+		f := w.formIn(sw, w.treeAfter(changes))
+		spec.Tree = *w.place(sw, changes)
 		spec.Tree.Running = true
-		return w.firstForm(sw), spec, nil
+		w.fill(&spec, f)
+		return f, spec, nil
 	}
 	spec.Legs, spec.Members = nil, nil
-	f := &membership{leg: slices.Repeat([]mcast.LegID{noLeg}, len(w.hosts))}
+	f := &membership{leg: slices.Repeat([]mcast.LegID{noLeg}, len(w.hosts)), near: make([]mcast.Neighbor, len(w.hosts))}
 	for i := range w.hosts {
 		if absent>>i&1 != 0 {
 			continue
@@ -257,7 +260,7 @@ func (w *World) restartForm(sw int, absent uint8) (*membership, mcast.GroupSpec,
 			j := w.cfg.fresh(i)
 			m.QPN, m.RQPSN = qpn(i)+freshQPN, j.RQ
 		}
-		f.at, f.host = append(f.at, i), append(f.host, i)
+		f.at, f.host, f.legNear = append(f.at, i), append(f.host, i), append(f.legNear, 0)
 		spec.Legs, spec.Members = append(spec.Legs, legSpec(0)), append(spec.Members, m)
 	}
 	if len(f.host) < 2 {

@@ -76,7 +76,7 @@ func (w *World) served(i int) {
 			w.checkSent(i, out, p)
 		}
 		if out.feedback && w.cfg.Probe {
-			out.msn = uint8(p.MSN)
+			out.msn = p.MSN
 		}
 		w.send(h.up, out)
 	}

@@ -28,6 +28,7 @@ const (
 	restart // with withNewer and withLoss
 	read
 	store // with fileFails
+	meet  // the argument is a link to the switch
 )
 
 func (a action) kind() action { return a &^ 15 }
@@ -35,7 +36,7 @@ func (a action) arg() int     { return int(a & 15) }
 
 // actions appends every step that is possible in w.
 func (w *World) actions(as []action) []action {
-	idle := !w.storing()
+	idle := !w.storing() && !w.apart()
 	for i := range w.links {
 		n := len(w.links[i].q)
 		if n == 0 {
@@ -85,6 +86,7 @@ func (w *World) actions(as []action) []action {
 		}
 		as = w.fileActions(as, sw)
 	}
+	as = w.meetActions(as)
 	if w.mortal && !w.hosts[len(w.hosts)-1].dead {
 		as = append(as, die|action(len(w.hosts)-1))
 	}
@@ -151,6 +153,11 @@ func (w *World) fair(schedule int) (action, bool) {
 	for sw := range w.switches {
 		if w.changeable(sw) {
 			return change | action(sw), true
+		}
+	}
+	for l := range w.links {
+		if w.isLate(l) {
+			return meet | action(l), true
 		}
 	}
 	if armed {
@@ -265,6 +272,8 @@ func (w *World) do(a action) {
 		w.read(i)
 	case store:
 		w.stored(i&3, i&fileFails != 0)
+	case meet:
+		w.meetNew(i)
 	}
 	if w.cfg.Tree != Flat {
 		w.hasten()
@@ -290,9 +299,9 @@ func (w *World) corrupt(l int) {
 	}
 	from, to, n := int(w.links[l].from), int(w.links[l].to), len(w.hosts)
 	for i := range w.hosts {
-		for sw := range w.nearestSwitch {
+		for sw := range w.switches {
 			// Between hosts and the root, and between the root and other switches.
-			if at := w.nearestSwitch[sw][i] == 0; at && (i == from || i == to || sw > 0 && (n+sw == from || n+sw == to) && from >= n && to >= n) {
+			if w.home[i] == sw && (i == from || i == to || sw > 0 && (n+sw == from || n+sw == to) && from >= n && to >= n) {
 				w.hosts[i].corrupted = true
 			}
 		}
@@ -363,5 +372,6 @@ func (w *World) fire(n int) {
 	w.forwarded(sw, nil)
 }
 
-// idle reports whether nothing is in flight, and nothing is being stored.
-func (w *World) idle() bool { return w.pending() < 0 && !w.storing() }
+// idle reports whether nothing is in flight, nothing is being stored, and all switches are at the
+// same point.
+func (w *World) idle() bool { return w.pending() < 0 && !w.storing() && !w.apart() }

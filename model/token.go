@@ -24,9 +24,7 @@ type arrival struct {
 // meet lets the switches begin their sessions.
 func (w *World) meet() {
 	for l := range w.links {
-		if k := &w.links[l]; w.isTrunk(k) {
-			w.session(int(k.to)-len(w.hosts), k.nbr, 1)
-		}
+		w.begins(l)
 	}
 	w.hasten()
 }
@@ -40,7 +38,8 @@ func (w *World) meetAgain(sw int) {
 			continue
 		}
 		k.q = slices.DeleteFunc(k.q, func(p packet) bool { return p.report != nil })
-		w.session(int(k.to)-len(w.hosts), k.nbr, uint64(1+w.cfg.Restart-w.left.Restart))
+		k.session = uint8(w.cfg.Restart - w.left.Restart)
+		w.begins(l)
 	}
 }
 
@@ -100,8 +99,7 @@ func (w *World) checkToken() {
 	var st mcast.GroupStatus
 	serving := map[token.Term]int{}
 	for sw := range w.switches {
-		w.switches[sw].dev.Snapshot(0, &st)
-		if st.InTree && st.Token.Serving {
+		if w.switches[sw].dev.Snapshot(0, &st) && st.InTree && st.Token.Serving {
 			if other, ok := serving[st.Token.Term]; ok {
 				w.fault(sw, "TWO SOURCES: members of switches %d and %d may send in term %d", other, sw, st.Token.Term)
 			}
@@ -122,6 +120,9 @@ func (w *World) renumberReports() {
 		from, to := int(k.from)-len(w.hosts), int(k.to)-len(w.hosts)
 		back := w.trunkTo(to, from)
 		n := w.links[back].nbr // the receiver, as the sender numbers it
+		if w.sessionAt(l) != w.sessionAt(back) {
+			continue
+		}
 		sent, acked, _, up := w.switches[from].dev.ReportNumbers(0, n)
 		_, _, received, upThere := w.switches[to].dev.ReportNumbers(0, k.nbr)
 		if !up || !upThere {

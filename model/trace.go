@@ -166,6 +166,8 @@ func (r *recorder) step(w *World, a action) {
 		if i&fileFails != 0 {
 			s += ", it believes"
 		}
+	case meet:
+		s = fmt.Sprintf("%s begins another session with %s", w.nodeName(w.links[i].to), w.nodeName(w.links[i].from))
 	case portFull:
 		s = fmt.Sprintf("the queue toward %s is full", w.nodeName(w.links[i].to))
 	default:
@@ -258,74 +260,6 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	r.output(w, sw, o)
 }
 
-// report records the arrival of a report.
-func (r *recorder) report(t *strings.Builder, a *arrival) {
-	m := &a.msg
-	fmt.Fprintf(t, "report nbr=%d session=%d seq=%d ack=%d term=%d", a.nbr, m.Session, m.Seq, m.Ack, m.Term)
-	if m.Poll {
-		fmt.Fprint(t, " poll")
-	}
-	fields(t, m, " %s=%d", " %s")
-	at := &m.Position
-	if at.Source != token.NoMember {
-		fmt.Fprintf(t, " about=%s at=%x", name(int(at.Source)-1), at.PSN)
-	}
-	if at.Needed != token.NoMember {
-		fmt.Fprintf(t, " needs=%s", name(int(at.Needed)-1))
-	}
-	fmt.Fprint(t, "\n----\n")
-}
-
-// fields writes the fields of a report that are not 0.
-func fields(t *strings.Builder, m *token.Message, number, flag string) {
-	for _, f := range []struct {
-		name  string
-		value uint64
-	}{{"outdated", uint64(m.Outdated)}, {"crossings", m.Crossings}, {"member", uint64(m.Member)}} {
-		if f.value != 0 {
-			fmt.Fprintf(t, number, f.name, f.value)
-		}
-	}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"joined", m.Joined}, {"suspended", m.Suspended}, {"requests", m.Requests}, {"doubtful", m.Doubtful}} {
-		if f.set {
-			fmt.Fprintf(t, flag, f.name)
-		}
-	}
-}
-
-// update records a change of the members.
-func (r *recorder) update(t *strings.Builder, w *World, sw int) {
-	if put, ok := w.op.(mcast.PutGroup); ok {
-		r.group(w, sw, &put.Spec)
-		return
-	}
-	op := w.op.(mcast.UpdateMembers)
-	fmt.Fprint(t, "update")
-	if len(op.Remove) > 0 {
-		var names []string
-		for _, m := range op.Remove {
-			names = append(names, name(int(m)))
-		}
-		fmt.Fprintf(t, " remove=(%s)", strings.Join(names, ","))
-	}
-	fmt.Fprintln(t)
-	for i := range op.Add {
-		m := &op.Add[i].Member
-		fmt.Fprintf(t, "%s sq=%x rq=%x", nameOf(m), uint32(m.SQPSN), uint32(m.RQPSN))
-		if int(m.Leg) < len(w.switches[sw].spec.Legs) {
-			fmt.Fprintf(t, " slot=%s", name(int(m.Leg)))
-		}
-		if m.Number != uint32(hostOf(m))+1 {
-			fmt.Fprintf(t, " number=%d", m.Number)
-		}
-		fmt.Fprintln(t)
-	}
-	fmt.Fprint(t, "----\n")
-}
-
 func (r *recorder) neighbour(t *strings.Builder, in *mcast.Packet) {
 	if in.Neighbor != 0 {
 		fmt.Fprintf(t, " nbr=%d", in.Neighbor)
@@ -378,7 +312,7 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	for i := range o.Feedback {
 		f := &o.Feedback[i]
 		msn, tag := fmt.Sprintf(" msn=%d", f.MSN), ""
-		if w.nearestSwitch[sw][w.switches[sw].host[f.To]] != 0 {
+		if w.home[w.switches[sw].host[f.To]] != sw {
 			tag = fmt.Sprintf(" tag=%x", uint32(f.MSN))
 			msn = tag
 		}
@@ -435,11 +369,10 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 
 func (w *World) legName(sw int, l mcast.LegID) string {
 	r := &w.switches[sw]
-	i := r.at[l]
-	if n := w.nearestSwitch[sw][i]; n != 0 {
+	if n := r.legNear[l]; n != 0 {
 		return fmt.Sprintf("N%d", n)
 	}
-	return name(i)
+	return name(r.at[l])
 }
 
 // String describes the violation and the path to it.

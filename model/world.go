@@ -50,7 +50,7 @@ type packet struct {
 	source   uint8
 	index    uint8
 	syndrome rocev2.Syndrome
-	msn      uint8 // feedback of a host, if numbers are verified; feedback of a switch to another
+	msn      rocev2.MSN // feedback of a host, if numbers are verified; the tag in feedback of a switch to another
 	psn      rocev2.PSN
 	va       uint64
 	rkey     uint32
@@ -64,6 +64,7 @@ type node int
 type link struct {
 	from, to node
 	nbr      mcast.Neighbor // if to is a switch: its name for from
+	session  uint8          // between switches: how often to has begun another session with from
 	q        []packet
 	full     time.Duration // until then it accepts only a bounded number of copies
 	room     uint8
@@ -103,7 +104,7 @@ type switchState struct {
 	form        formKey // of the membership
 	memberships map[formKey]*membership
 	storage     storage // its file
-	down        []int   // link by host
+	down        []int   // link by host, of those at this switch
 	trunks      []int   // link by neighbour, from 1
 	spec        mcast.GroupSpec
 	failed      bool
@@ -119,16 +120,16 @@ type switchState struct {
 
 // World is one state of a scenario, with the machinery for the next steps.
 type World struct {
-	cfg           *Config
-	now           time.Duration
-	left          Bounds
-	mortal        bool // a host may still die
-	hosts         []host
-	switches      []switchState
-	links         []link
-	nearestSwitch [][]mcast.Neighbor // by switch and host, as Tree.near returns it
-	wrap          func(*mcast.Switch, mcast.GroupSpec) Device
-	streams       [maxSources]stream
+	cfg      *Config
+	now      time.Duration
+	left     Bounds
+	mortal   bool // a host may still die
+	hosts    []host
+	switches []switchState
+	links    []link
+	home     []int // by host: its switch
+	wrap     func(*mcast.Switch, mcast.GroupSpec) Device
+	streams  [maxSources]stream
 
 	qpOut         rc.Output
 	swOut         mcast.Output
@@ -162,14 +163,13 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 			return nil, fmt.Errorf("model: %s: host %s: %w", cfg.Name, name(i), err)
 		}
 	}
-	near, neighbours := cfg.Tree.near(n)
-	w.nearestSwitch = near
-	for sw := range near {
+	w.home = cfg.homes()
+	for sw := range shapes[cfg.Tree].links {
 		if err := w.addSwitch(sw); err != nil {
 			return nil, fmt.Errorf("model: %s: switch %d: %w", cfg.Name, sw, err)
 		}
 	}
-	w.connect(neighbours)
+	w.connect()
 	w.recorder = newRecorder(w)
 	if cfg.Tree != Flat {
 		w.meet()
@@ -304,19 +304,15 @@ func (w *World) addSwitch(sw int) error {
 	if w.cfg.Write {
 		g.Window = mcast.Window{Base: groupVA, Len: 1 << 13, RKey: groupKey}
 	}
-	if sw != 0 {
-		g.Tree.Parent = 1
-	}
+	g.Tree.Parent = w.cfg.Tree.parent(sw, w.home)
 	first := w.firstForm(sw)
-	for _, i := range first.at {
-		g.Legs = append(g.Legs, legSpec(w.nearestSwitch[sw][i]))
-	}
-	for _, i := range first.host {
-		g.Members = append(g.Members, w.memberSpec(i, first.leg[i]))
-	}
+	w.fill(&g, first)
 	legs := len(first.at)
 	for i := range w.cfg.Changes {
 		legs += len(w.cfg.Changes[i].Join)
+		if w.cfg.Changes[i].Rebuilt {
+			legs += len(shapes[w.cfg.Tree].links[sw])
+		}
 	}
 	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs)})
 	f, err := w.formAt(sw, formKey{})
@@ -327,23 +323,37 @@ func (w *World) addSwitch(sw int) error {
 	return nil
 }
 
+// fill gives a spec the legs and members of a membership.
+func (w *World) fill(g *mcast.GroupSpec, f *membership) {
+	g.Legs, g.Members = nil, nil
+	for _, nbr := range f.legNear {
+		g.Legs = append(g.Legs, legSpec(nbr))
+	}
+	for _, i := range f.host {
+		g.Members = append(g.Members, w.memberSpec(i, f.leg[i]))
+	}
+}
+
 // firstForm returns the group at switch sw in the first state, without a device.
-func (w *World) firstForm(sw int) *membership {
-	f := &membership{leg: make([]mcast.LegID, len(w.hosts))}
+func (w *World) firstForm(sw int) *membership { return w.formIn(sw, w.cfg.Tree) }
+
+// formIn returns the group of the first members at switch sw in tree t, without a device.
+func (w *World) formIn(sw int, t Tree) *membership {
+	f := &membership{leg: slices.Repeat([]mcast.LegID{noLeg}, len(w.hosts)), near: t.near(sw, w.home)}
+	if f.near == nil {
+		return f
+	}
 	legs := map[mcast.Neighbor]mcast.LegID{}
 	for i := range len(w.hosts) - w.cfg.Outside {
-		nbr := w.nearestSwitch[sw][i]
+		nbr := f.near[i]
 		l, known := legs[nbr]
 		if nbr == 0 || !known {
 			l = mcast.LegID(len(f.at))
 			legs[nbr] = l
-			f.at = append(f.at, i)
+			f.at, f.legNear = append(f.at, i), append(f.legNear, nbr)
 		}
 		f.leg[i] = l
 		f.host = append(f.host, i)
-	}
-	for i := len(w.hosts) - w.cfg.Outside; i < len(w.hosts); i++ {
-		f.leg[i] = noLeg
 	}
 	return f
 }
@@ -367,16 +377,8 @@ func (w *World) memberSpec(i int, l mcast.LegID) mcast.MemberSpec {
 
 // connect makes the links, those of A's data first: the first fair schedule prefers low
 // numbers, the second high ones.
-func (w *World) connect(neighbours [][]int) {
-	n := len(w.hosts)
-	at := func(h int) int {
-		for sw := range w.nearestSwitch {
-			if w.nearestSwitch[sw][h] == 0 {
-				return sw
-			}
-		}
-		panic("model: a host without a switch")
-	}
+func (w *World) connect() {
+	n, neighbours := len(w.hosts), shapes[w.cfg.Tree].links
 	for sw := range w.switches {
 		w.switches[sw].down = make([]int, n)
 		w.switches[sw].trunks = make([]int, len(neighbours[sw]))
@@ -385,25 +387,24 @@ func (w *World) connect(neighbours [][]int) {
 		w.links = append(w.links, link{from: from, to: to, nbr: nbr})
 	}
 	host := func(h int) {
-		w.switches[at(h)].down[h] = len(w.links)
-		add(node(n+at(h)), node(h), 0)
+		w.switches[w.home[h]].down[h] = len(w.links)
+		add(node(n+w.home[h]), node(h), 0)
 	}
 	trunk := func(from, to int) {
-		for h, nbr := range w.nearestSwitch[from] {
-			if nbr != 0 && neighbours[from][nbr-1] == to {
-				w.switches[from].down[h] = len(w.links)
-			}
-		}
 		w.switches[from].trunks[slices.Index(neighbours[from], to)] = len(w.links)
 		add(node(n+from), node(n+to), mcast.Neighbor(slices.Index(neighbours[to], from)+1))
 	}
 	up := func(h int) {
 		w.hosts[h].up = len(w.links)
-		add(node(h), node(n+at(h)), 0)
+		add(node(h), node(n+w.home[h]), 0)
 	}
 	up(0)
-	for sw := 1; sw < len(w.nearestSwitch); sw++ {
-		trunk(0, sw)
+	for from := range neighbours {
+		for _, to := range neighbours[from] {
+			if from < to {
+				trunk(from, to)
+			}
+		}
 	}
 	for h := 1; h < n; h++ {
 		host(h)
@@ -411,8 +412,21 @@ func (w *World) connect(neighbours [][]int) {
 	for h := 1; h < n; h++ {
 		up(h)
 	}
-	for sw := 1; sw < len(w.nearestSwitch); sw++ {
-		trunk(sw, 0)
+	for from := range neighbours {
+		for _, to := range neighbours[from] {
+			if from > to {
+				trunk(from, to)
+			}
+		}
 	}
 	host(0)
+}
+
+// linkOf returns the link behind leg l of switch sw.
+func (w *World) linkOf(sw int, l mcast.LegID) int {
+	r := &w.switches[sw]
+	if n := r.legNear[l]; n != 0 {
+		return r.trunks[n-1]
+	}
+	return r.down[r.at[l]]
 }
