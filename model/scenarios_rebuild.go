@@ -69,6 +69,7 @@ func FullRebuilds() []Config {
 		{Name: "rebuild-fork-repair", Tree: Chain, Receivers: 2, SendWindow: 2, Messages: []int{1}, Repair: 3, Changes: into(Fork), Hosts: mixed, Bounds: Bounds{Lose: 2}},
 		{Name: "rebuild-leave-join", Tree: Chain, Homes: []int{0, 1, 1, 2}, Receivers: 3, SendWindow: 2, Messages: []int{1, 1}, Changes: joining(Fork, []int{2}), Hosts: mixed},
 		{Name: "rebuild-chain-sources", Tree: Fork, Homes: besideRoot, Receivers: 2, SendWindow: 2, Messages: []int{1}, Second: []int{1}, Changes: into(Chain), Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "rebuild-fork-reports", Tree: Chain, Receivers: 2, SendWindow: 2, Messages: []int{1}, Reports: true, Changes: into(Fork), Hosts: mixed},
 		{Name: "rebuild-spine-reports", Tree: Left, Receivers: 2, SendWindow: 2, Messages: []int{1}, Reports: true, Changes: into(Right), Hosts: mixed},
 		{Name: "rebuild-chain", Tree: Fork, Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Changes: into(Chain), Hosts: mixed},
 		{Name: "rebuild-turned", Tree: Chain, Receivers: 2, SendWindow: 3, Messages: []int{2}, Changes: into(Turned), Hosts: crossed, Bounds: Bounds{Reorder: 1}},

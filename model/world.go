@@ -174,6 +174,9 @@ func NewWorld(cfg *Config, wrap func(*mcast.Switch, mcast.GroupSpec) Device) (*W
 	if cfg.Tree != Flat {
 		w.meet()
 	}
+	for cfg.reshapes() && w.wrong == nil && w.pending() >= 0 {
+		w.take(w.pending(), 0) // the switches have met before the first step
+	}
 	w.verify()
 	for sw := range w.recorder.text {
 		w.prologue = append(w.prologue, w.recorder.text[sw].String())
