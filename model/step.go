@@ -230,6 +230,9 @@ func (w *World) earliest() (at time.Duration, ok bool) {
 // do takes one step. A violation is in w.wrong.
 func (w *World) do(a action) {
 	i := a.arg()
+	if w.cfg.reshapes() {
+		w.renumberReports() // as encode does: where the two ends' sessions differ later, the numbers stay
+	}
 	if w.recorder != nil {
 		w.recorder.step(w, a)
 	}
