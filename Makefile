@@ -85,7 +85,7 @@ static:
 
 generate: ## rebuild the committed BPF objects (clang-14, installed if it can be)
 	@scripts/need clang-14:clang-14 llvm-strip-14:llvm-14
-	$(GO) generate ./bpf ./tools/bench/switchbench
+	$(GO) generate ./bpf ./bpf/fastpath ./tools/bench/switchbench
 
 generate-check:
 	@scripts/generate-check

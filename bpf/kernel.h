@@ -27,9 +27,15 @@ typedef unsigned long long __u64;
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LPM_TRIE 11
+#define BPF_MAP_TYPE_ARRAY_OF_MAPS 12
 #define BPF_MAP_TYPE_XSKMAP 17
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_NO_PREALLOC 1
+#define BPF_F_MMAPABLE (1 << 10)
+
+/* Flags of bpf_redirect_map. */
+#define BPF_F_BROADCAST (1 << 3)
+#define BPF_F_EXCLUDE_INGRESS (1 << 4)
 
 enum xdp_action {
 	XDP_ABORTED = 0,
@@ -51,9 +57,13 @@ struct xdp_md {
 /* Helpers, by their number in enum bpf_func_id. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void *)54;
+static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
 static __u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188; /* Linux 5.18 */
+static long (*const bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to, __u32 len) = (void *)189; /* likewise */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "steer.c is compiled for little-endian machines (-target bpfel)"

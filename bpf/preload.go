@@ -4,6 +4,7 @@
 package bpf
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -41,7 +42,14 @@ func (s *Steering) program(frags bool) (*ebpf.Program, error) {
 
 // load loads a program.
 func (s *Steering) load(frags bool) (*ebpf.Program, error) {
-	spec := s.spec.Copy()
+	spec, shared := s.spec.Copy(), make(map[string]*ebpf.Map)
+	if s.fast != nil && !frags {
+		var err error
+		if spec, shared, err = s.fast.Programs(); err != nil {
+			return nil, err
+		}
+		sizeMaps(spec, s.ports)
+	}
 	var several uint8
 	if frags {
 		several = 1
@@ -62,13 +70,14 @@ func (s *Steering) load(frags bool) (*ebpf.Program, error) {
 	}
 	delete(spec.Programs, other)
 	m := &s.maps
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
+	maps.Copy(shared, map[string]*ebpf.Map{
 		steerMapPorts: m.Ports, steerMapPrefixes4: m.Prefixes4, steerMapPrefixes6: m.Prefixes6, steerMapXsks: m.Xsks,
 		steerMapCounters: m.Counters, steerMapOffenders: m.Offenders, steerMapPolicies: m.Policies, steerMapStations: m.Stations,
 		steerMapAllowedMacs: m.AllowedMacs, steerMapAllowed4: m.Allowed4, steerMapAllowed6: m.Allowed6,
 		steerMapPinMacs: m.PinMacs, steerMapPinAddrs: m.PinAddrs, steerMapSightings: m.Sightings,
 		steerMapTold: m.Told, steerMapTelling: m.Telling,
-	}})
+	})
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ package bpf
 type Reason uint32
 
 // Reasons. PassX frames went on to the kernel, XskX frames to the AF_XDP socket
-// of their RX queue; DropX frames went nowhere.
+// of their RX queue, FastX frames to receivers; DropX frames went nowhere.
 const (
 	PassOther          Reason = iota // neither to a group nor a request for a group's address
 	PassTruncated                    // ends inside the Ethernet, VLAN, ARP or IP header
@@ -34,6 +34,7 @@ const (
 	XskARP                           // ARP request for a group address
 	XskND                            // neighbour solicitation for a group address
 	XskEcho                          // ICMP or ICMPv6 echo request to a group address
+	FastRoCEv2                       // from a group's source, replicated in XDP
 	NumReasons
 )
 
@@ -62,6 +63,7 @@ var reasonNames = [NumReasons]string{
 	XskARP:             "xsk_arp",
 	XskND:              "xsk_nd",
 	XskEcho:            "xsk_echo",
+	FastRoCEv2:         "fast_rocev2",
 }
 
 // String returns the name under which r is counted.
@@ -108,6 +110,7 @@ var reasonTexts = [NumReasons]string{
 	XskARP:             "an ARP request for a group address: taken by gleamd",
 	XskND:              "a neighbour solicitation for a group address: taken by gleamd",
 	XskEcho:            "an ICMP or ICMPv6 echo request (ping) to a group address: taken by gleamd, which answers",
+	FastRoCEv2:         "RoCEv2 of a group's source, in order: replicated by the XDP program itself, where the fast path is on",
 }
 
 // Text returns what r means, for people.

@@ -65,6 +65,7 @@ enum steer_reason {
 	XSK_ARP,
 	XSK_ND,
 	XSK_ECHO,
+	FAST_ROCEV2,		/* replicated here (fast_in.h) */
 	NUM_REASONS,
 };
 
@@ -213,6 +214,9 @@ INLINE int in_group6(const __u8 *addr)
 
 #include "guard.h"
 #include "policy.h"
+#ifdef FAST_PATH
+#include "fast_in.h"
+#endif
 
 INLINE enum steer_reason steer_udp(void *l4, void *end)
 {
@@ -376,6 +380,11 @@ INLINE void note(struct xdp_md *ctx, __u32 slot, enum steer_reason reason)
 
 INLINE int steer_frame(struct xdp_md *ctx)
 {
+#ifdef FAST_PATH
+	int action = forward(ctx);
+	if (action >= 0)
+		return action;
+#endif
 	enum steer_reason reason = classify(ctx);
 	__u32 slot = slot_of(ctx);
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
 
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -25,12 +26,14 @@ const MaxPrefixes = 1024
 type Steering struct {
 	envelopePort uint16
 	common       common
+	ports        uint32 // how many there can be
 	spec         *ebpf.CollectionSpec
 	maps         steerMaps
 	watchlist    *Watchlist
 	slots        slots
 	instances    [2]instance // by kind
 	loaders      sync.WaitGroup
+	fast         *fastpath.Maps // nil: no group is replicated in XDP
 }
 
 // NewSteering checks the prefixes and the envelope port and loads the prefixes
@@ -46,7 +49,7 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16, ports int) (*Stee
 	// Without privileges this fails even where it is not needed, so that the first map's
 	// error decides.
 	limitErr := rlimit.RemoveMemlock()
-	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes)}
+	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes), ports: uint32(ports)}
 	s.slots.make(ports)
 	var err error
 	if s.spec, err = steerSpec(uint32(ports)); err != nil {
@@ -82,13 +85,18 @@ func steerSpec(ports uint32) (*ebpf.CollectionSpec, error) {
 	// before: the library would try it for each program, which takes as long as to verify it.
 	xsks := spec.Maps[steerMapXsks]
 	xsks.Key, xsks.Value = nil, nil
+	sizeMaps(spec, ports)
+	return spec, nil
+}
+
+// sizeMaps gives the maps room for a number of ports.
+func sizeMaps(spec *ebpf.CollectionSpec, ports uint32) {
 	for _, name := range []string{
 		steerMapXsks, steerMapCounters, steerMapOffenders, steerMapPolicies, steerMapAllowedMacs, steerMapAllowed4, steerMapAllowed6,
 		steerMapTold, steerMapTelling,
 	} {
 		spec.Maps[name].MaxEntries *= 1 + ports // slot 0 is that of no port
 	}
-	return spec, nil
 }
 
 // withLimit adds to err that RLIMIT_MEMLOCK could not be raised, if that is so.
@@ -155,6 +163,10 @@ func prefixKey6(p netip.Prefix) (k [20]byte) {
 	copy(k[4:], a[:])
 	return k
 }
+
+// UseFastPath makes the programs of ports with frames in one buffer replicate the groups
+// of m. It is called before Preload, Attach and Spare. The caller closes m after s.
+func (s *Steering) UseFastPath(m *fastpath.Maps) { s.fast = m }
 
 // Watchlist returns the watchlist of the programs.
 func (s *Steering) Watchlist() *Watchlist { return s.watchlist }

@@ -97,6 +97,10 @@ func (o *Operator) Apply(c uint32) uint32 {
 	return o.table[0][c&0xFF] ^ o.table[1][c>>8&0xFF] ^ o.table[2][c>>16&0xFF] ^ o.table[3][c>>24]
 }
 
+// Table returns the operator's tables, by byte of the register from the lowest one on: the
+// result is the XOR of their entries.
+func (o *Operator) Table() *[4][256]uint32 { return &o.table }
+
 // Operators is a family of operators by length in 4-byte words. Build is for
 // the owner; other methods may be called by many goroutines while none builds.
 // The zero value is an empty family, right but slow.

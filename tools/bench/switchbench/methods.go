@@ -41,6 +41,8 @@ var (
 	gleamd4Method   = &method{name: "gleamd-w4", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(4)}
 
 	broadcastMethod = &method{name: "xdp-broadcast", xdp: true, destination: toPort, expected: rewrittenMAC, start: openBroadcast, unservable: singleBufferOnly}
+	programMethod   = &method{name: "xdp-program", xdp: true, destination: toPort, expected: rewritten, start: openFastProgram(fastSlots), unservable: singleBufferOnly}
+	noRepairMethod  = &method{name: "xdp-program-norepair", xdp: true, destination: toPort, expected: rewritten, start: openFastProgram(0), unservable: singleBufferOnly}
 	bridgeMethod    = &method{name: "bridge", bridge: true, destination: toMulticast, expected: (*testbed).expect, start: openBridge}
 	mirredMethod    = &method{name: "tc-mirred", destination: toPort, expected: (*testbed).expect, start: openMirred}
 	forwarderMethod = &method{name: "udp-forwarder", user: true, destination: toSwitch, expected: forwarded, start: openForwarder}

@@ -26,6 +26,8 @@ const (
 	gleamdRow2   = "gleamd-w2"
 	gleamdRow4   = "gleamd-w4"
 	broadcastRow = "xdp-broadcast"
+	programRow   = "xdp-program"
+	noRepairRow  = "xdp-program-norepair"
 	bridgeRow    = "bridge"
 	mirredRow    = "tc-mirred"
 	forwarderRow = "udp-forwarder"
@@ -47,6 +49,8 @@ var allRows = []measuredRow{
 	{gleamdRow2, "gleamd, 2 workers share one group's ports", gleamd2Method, sparseAcks},
 	{gleamdRow4, "gleamd, 4 workers share one group's ports", gleamd4Method, sparseAcks},
 	{broadcastRow, "XDP broadcast, MACs rewritten", broadcastMethod, 0},
+	{programRow, "fast path's program alone, ring of 256 packets, nobody judges", programMethod, 0},
+	{noRepairRow, "fast path's program alone, without ring, nobody judges", noRepairMethod, 0},
 	{bridgeRow, "kernel bridge, multicast flood", bridgeMethod, 0},
 	{mirredRow, "tc mirred", mirredMethod, 0},
 	{forwarderRow, "UDP forwarder in Go, recvmmsg/sendmmsg", forwarderMethod, 0},
