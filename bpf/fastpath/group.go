@@ -116,6 +116,9 @@ func (m *Maps) Put(s *GroupSpec) (*Group, error) {
 	best.ip = s.IP
 	err := best.set(s)
 	if err == nil {
+		err = best.clearCounters()
+	}
+	if err == nil {
 		err = m.enter(s.IP, best.index)
 	}
 	if err != nil {

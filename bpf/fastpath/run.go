@@ -6,6 +6,8 @@ package fastpath
 import (
 	"fmt"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
@@ -65,11 +67,25 @@ func (g *Group) Open(leg int, next rocev2.PSN) {
 	x.Store(x.Load()&(copiesMask<<gateCopies) | uint64(next&psnMask))
 }
 
+// counter is the key of r in the map of counters.
+func (g *Group) counter(r Reason) uint32 { return uint32(g.index)*uint32(NumReasons) + uint32(r) }
+
+// clearCounters makes the counters those of a new group.
+func (g *Group) clearCounters() error {
+	zero := make([]uint64, ebpf.MustPossibleCPU())
+	for r := range NumReasons {
+		if err := g.maps.maps[fastMapFastCounters].Put(g.counter(r), zero); err != nil {
+			return fmt.Errorf("clear counter %s of the fast path: %w", r, err)
+		}
+	}
+	return nil
+}
+
 // Counters returns how many packets to the group were left to user space.
 func (g *Group) Counters() (c Counters, err error) {
 	var perCPU []uint64
 	for r := range c {
-		if err := g.maps.maps[fastMapFastCounters].Lookup(uint32(g.index)*uint32(NumReasons)+uint32(r), &perCPU); err != nil {
+		if err := g.maps.maps[fastMapFastCounters].Lookup(g.counter(Reason(r)), &perCPU); err != nil {
 			return c, fmt.Errorf("read counter %s of the fast path: %w", Reason(r), err)
 		}
 		for _, n := range perCPU {
