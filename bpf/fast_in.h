@@ -175,6 +175,8 @@ INLINE int forward(struct xdp_md *ctx)
 			return -1;
 		same = same_word(ip->src, g->source) && same_word(ip->src + 4, g->source + 4) &&
 		       same_word(ip->src + 8, g->source + 8) && same_word(ip->src + 12, g->source + 12);
+		if ((ip->version_class_flow & 0xF0) != 0x60) /* its first byte */
+			return decline(meta.group, FAST_HEADERS);
 		header_len = sizeof(*ip);
 		meta.ip_len = ntohs(ip->payload_len) + header_len;
 		meta.ipv6 = 1;

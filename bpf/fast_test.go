@@ -157,6 +157,9 @@ func TestFast(t *testing.T) {
 		{"WRITE with another R_Key", func(in *fastInput) { in.write(rocev2.WriteOnly, 0x10000, 0xABCE, 4, 4) }, fastpath.OutOfWindow},
 		{"WRITE where no member has a window", func(in *fastInput) { in.write(rocev2.WriteOnly, 0x10000, 0xABCD, 4, 4); in.spec.NoWrite = true }, fastpath.OutOfWindow},
 		{"target message", func(in *fastInput) { in.write(rocev2.WriteOnly, 0, 0xEE, 4, 4); in.spec.TargetKey = 0xEE }, fastpath.OutOfWindow},
+		{"no IP version 6", func(in *fastInput) {
+			in.edit = func(f []byte) []byte { f[14] ^= 0xE0; return f } // 0x86 is no version, and as IPv4 this is none either
+		}, fastpath.Headers},
 		{"not FAST", func(in *fastInput) { in.slow = true }, fastpath.Slow},
 		{"the packet before", func(in *fastInput) { in.packet.PSN = fastPSN.Prev() }, fastpath.Behind},
 		{"half of all PSNs before", func(in *fastInput) { in.packet.PSN = fastPSN.Add(-1 << 23) }, fastpath.Behind},
@@ -170,7 +173,7 @@ func TestFast(t *testing.T) {
 		for _, v6 := range []bool{false, true} {
 			in := fastInputOf(v6)
 			c.change(&in)
-			if in.edit != nil && v6 {
+			if in.edit != nil && v6 && c.name != "no IP version 6" {
 				continue // the bytes are those of an IPv4 packet
 			}
 			name := c.name
