@@ -38,6 +38,9 @@ func (s *Switch) putGroup(now time.Duration, spec *GroupSpec, out *Output) error
 	if id, ok := s.lookup(key); ok && id != spec.ID {
 		return fmt.Errorf("mcast: group %d: address %v belongs to group %d; delete that first", spec.ID, spec.IP, id)
 	}
+	if err := s.checkTakenBack(spec.ID); err != nil {
+		return err
+	}
 	old := s.group(spec.ID)
 	if old != nil {
 		if old.ip != key {
@@ -71,6 +74,9 @@ func (s *Switch) deleteGroup(now time.Duration, id GroupID, out *Output) error {
 	g := s.group(id)
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", id)
+	}
+	if err := s.checkTakenBack(id); err != nil {
+		return err
 	}
 	g.refuseUnfinished(out)
 	g.clearStore(0, out)
@@ -111,6 +117,7 @@ func (s *Switch) newGroup(spec *GroupSpec) *group {
 	if spec.TargetKey != 0 {
 		g.fwd.targetKey, g.fwd.targets = spec.TargetKey, newTargets(0)
 	}
+	g.setFastPath(spec.FastPath)
 	g.agg.messages.spare = &s.pools.ends
 	for _, l := range spec.Legs {
 		g.addLeg(l)

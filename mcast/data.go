@@ -24,6 +24,10 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 		return Resuming
 	}
 	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
+		if g.repair.offloaded == fastPath {
+			out.NeedRevoke = true
+			return None
+		}
 		if r := g.handleData(now, p, f, out); r != None {
 			return g.hold(now, p, r, out)
 		}

@@ -36,7 +36,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 	if g.repair.store != nil && g.recv.count != 0 && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
 		g.counters.rare().NotRetained++
 	}
-	n := len(out.Copies)
+	n, served, held := len(out.Copies), 0, !again && g.holdsBack(now)
 	for i := range g.acks {
 		b := &g.acks[i]
 		if b.flags&isReceiver == 0 {
@@ -57,6 +57,11 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			if !yes {
 				continue
 			}
+		} else if g.repair.offloaded == fastPath {
+			served++ // the fast path has sent it
+			continue
+		} else if held && g.holdBackLeg(i, psn) {
+			continue
 		}
 		// The copy is made in place: to move it costs as much as to make it.
 		out.Copies = append(out.Copies, Copy{Group: g.id, Leg: LegID(i), Frame: p.Frame, PSN: (psn + rocev2.PSN(b.delta)) & rocev2.PSNMask})
@@ -82,7 +87,10 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			}
 		}
 	}
-	g.counters.Copies += uint64(len(out.Copies) - n)
+	if served != 0 {
+		g.extra.offload.copies += uint64(served)
+	}
+	g.counters.Copies += uint64(len(out.Copies) - n + served)
 }
 
 // noteForwarded records that psn went out to the receivers.

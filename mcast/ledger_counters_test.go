@@ -9,12 +9,20 @@ import "github.com/gleam-rdma/gleam/rocev2"
 type countersBefore struct {
 	g        *group
 	counters Counters
-	holds    bool // packets are held (R96), which a deadline serves
+	holds    bool   // packets are held (R96), which a deadline serves
+	fast     uint64 // copies of the fast path
+}
+
+func (c *countersBefore) fastCopies() uint64 {
+	if c.g.repair.offloaded == notOffered {
+		return 0
+	}
+	return c.g.extra.offload.copies
 }
 
 func (c *countersBefore) open(g *group) {
 	if c.g = g; g != nil {
-		c.counters, c.holds = g.counters.counters(), g.numbering.holds
+		c.counters, c.holds, c.fast = g.counters.counters(), g.numbering.holds, c.fastCopies()
 	}
 }
 
@@ -41,12 +49,12 @@ func (c *countersBefore) close(t fatalReporter, g *group, p *Packet, out *Output
 			t.Fatalf("%d more are dropped as %v, want %d", a.Drops[r]-b.Drops[r], r, want)
 		}
 	}
-	if resent := a.Resent - b.Resent; a.Copies-b.Copies != uint64(len(out.Copies)) || resent < uint64(again) || resent > uint64(len(out.Copies)) || a.FeedbackOut-b.FeedbackOut != uint64(len(out.Feedback)) {
+	if resent := a.Resent - b.Resent; a.Copies-b.Copies != uint64(len(out.Copies))+c.fastCopies()-c.fast || resent < uint64(again) || resent > uint64(len(out.Copies)) || a.FeedbackOut-b.FeedbackOut != uint64(len(out.Feedback)) {
 		t.Fatalf("%d copies, %d of them again, and %d of feedback: counted %d, %d, %d",
 			len(out.Copies), again, len(out.Feedback), a.Copies-b.Copies, resent, a.FeedbackOut-b.FeedbackOut)
 	}
 	data, feedback := a.DataIn-b.DataIn, a.FeedbackIn-b.FeedbackIn
-	if p == nil || out.NeedVerify {
+	if p == nil || out.NeedVerify || out.NeedRevoke {
 		if data+feedback > 0 {
 			t.Fatalf("%d of data and %d of feedback without a packet", data, feedback)
 		}

@@ -42,6 +42,7 @@ type extra struct {
 	numbers  []token.Member // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
 	highest  token.Member   // the highest number of a member whose MemberID another one has taken over
 	tree     *tree          // nil unless there are forwarded legs
+	offload  *offload       // nil unless the group may be offloaded
 }
 
 func (g *group) newExtra() *extra {

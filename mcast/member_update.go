@@ -151,6 +151,9 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	if g == nil {
 		return fmt.Errorf("mcast: group %d: does not exist", op.Group)
 	}
+	if err := s.checkTakenBack(op.Group); err != nil {
+		return err
+	}
 	if err := s.checkUpdate(g, &op); err != nil {
 		return err
 	}

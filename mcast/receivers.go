@@ -76,6 +76,7 @@ func (g *group) stopReceiving(i int) {
 	g.setPending(b, sevNone, 0)
 	g.deliver(i, stopped)
 	g.setReceivers(g.recv.count - 1)
+	g.noteGate(&g.activity[i].recovery, false)
 	if b.acked.LessEq(g.agg.acked) || b.flags&joinedInFlight != 0 && g.policy.quorum != 0 {
 		g.agg.numAtAcked--
 	}

@@ -54,6 +54,10 @@ type recovery struct {
 	lossAt        time.Duration // when the leg last sent a NAK, or got what it had sent one for
 	rtt           time.Duration // smoothed round trip; 0: never measured
 	rttVar        time.Duration // mean deviation of the round trip
+
+	gateOpen  bool          // of an offloaded group: the driver was told to open the leg's gate (R98)
+	shutNow   bool          // the leg has left the fast path, and nothing was sent from the store since
+	heldUntil time.Duration // nothing goes out from the store before: copies of the fast path are on their way
 }
 
 // storeServes reports whether the store may send to a leg at all: no NAK of the leg waits
@@ -223,6 +227,7 @@ func (g *group) serveNAK(now time.Duration, i int, sev severity, syn rocev2.Synd
 		m.resumeAt = now + wait
 		g.armRecovery(m.resumeAt)
 	}
+	g.startHold(now, m)
 	m.tries++
 	m.rnrWaited += wait
 	m.cursor = e
@@ -284,7 +289,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 			return false
 		}
 		if room < 0 {
-			room, until = out.portRoom(g.id, LegID(i))
+			room, until = g.roomFor(now, i, out)
 		}
 		if room == 0 {
 			g.deliver(i, portFull)

@@ -17,7 +17,7 @@ const (
 	resending                      // the leg gets retained frames from the cursor on, and new data behind them
 	probing                        // cursor-1 went out with AckReq: nothing follows before an answer or the PTO
 	settling                       // the receiver acknowledged exactly the probe, and may be slow: nothing follows before resumeAt
-	waiting                        // an RNR timer runs, or the port is full: nothing follows before resumeAt
+	waiting                        // an RNR timer runs, the port is full, or copies of the fast path are on their way: nothing follows before resumeAt
 	numRecoveryStates
 )
 
@@ -148,10 +148,12 @@ func (g *group) deliver(i int, e recoveryEvent) recoveryAction {
 		b.flags |= recovering
 		g.repair.numRecovering++
 		m.firstUnsent = g.fwd.nxt
+		g.noteGate(m, true)
 	case from != inSync && t.to == inSync:
 		b.flags &^= recovering
 		g.repair.numRecovering--
 		m.probeEvery, m.untilProbe = 0, 0
+		g.noteGate(m, false)
 	}
 	if !t.to.holds() {
 		m.resumeAt = 0

@@ -183,3 +183,6 @@ func TestR90_BetweenLegs(t *testing.T)          { runTranscript(t) }
 func TestR90_ReleasedByTheUpdate(t *testing.T)  { runTranscript(t) }
 func TestR90_TheSourceMoves(t *testing.T)       { runTranscript(t) }
 func TestR90_TheFormerParentStays(t *testing.T) { runTranscript(t) }
+
+func TestR97_OffloadedAndTakenBack(t *testing.T) { runTranscript(t) }
+func TestR98_LateLeg(t *testing.T)               { runTranscript(t) }

@@ -74,6 +74,9 @@ func (s *Switch) checkSpec(spec *GroupSpec) error {
 	if r := spec.Repair; r.Bytes < 0 || r.Bytes > 0 && (r.Timeout <= 0 || r.Tries < 1 || r.Tries > 255) {
 		return fmt.Errorf("repair with %d bytes, a timeout of %v and %d tries: want not less than 0 bytes and, with any, a timeout above 0 and 1 to 255 tries", r.Bytes, r.Timeout, r.Tries)
 	}
+	if err := spec.FastPath.check(&spec.Repair); err != nil {
+		return err
+	}
 	if err := checkWindow(spec.Window); err != nil {
 		return fmt.Errorf("group window: %w", err)
 	}

@@ -44,7 +44,7 @@ func (g *group) appendStore(b []byte, now time.Duration) []byte {
 			b = g.appendRecovery(b, now, i)
 		}
 	}
-	return b
+	return g.appendOffload(b, now)
 }
 
 // appendRTT appends the packet whose round trip is being measured.
@@ -151,6 +151,7 @@ func (r *stateReader) store(g *group) {
 			r.recovery(g, i)
 		}
 	}
+	r.offload(g)
 }
 
 func (r *stateReader) recovery(g *group, i int) {

@@ -35,6 +35,8 @@
 //     a leg, and whenever the neighbours' session changes. Output.Reports are sent, with a
 //     MAC, and those that come are given to InputReport when MAC, port and L2 source are
 //     those of the neighbour.
+//  9. Output.Orders, of a group with GroupSpec.FastPath, are carried out in order, when the
+//     copies of the call have been sent (R97).
 //
 // The rules of aggregation are numbered in docs/AGGREGATION.md; comments name
 // them as R1, R2 and so on.
@@ -79,7 +81,7 @@ func New(l Limits) *Switch {
 func (o *Output) reset() {
 	o.Copies, o.Feedback, o.Events = o.Copies[:0], o.Feedback[:0], o.Events[:0]
 	o.Reports, o.Probes, o.Freed, o.Retained, o.resends = o.Reports[:0], o.Probes[:0], o.Freed[:0], false, 0
-	o.Drop, o.NeedVerify = None, false
+	o.Orders, o.Drop, o.NeedVerify, o.NeedRevoke = o.Orders[:0], None, false, false
 }
 
 // Lookup returns the group whose GroupIP is ip.
@@ -123,7 +125,7 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 		g.activate(now)
 	}
 	r := g.input(now, p, out)
-	if out.NeedVerify {
+	if out.NeedVerify || out.NeedRevoke {
 		return
 	}
 	if r != None {
@@ -139,6 +141,9 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	}
 	if g.agg.unplaced || g.isUnconfirmed() {
 		g.tree().pollForPositions(now, out)
+	}
+	if g.repair.offloaded != notOffered {
+		g.giveOrders(now, out)
 	}
 	s.rearm(g)
 }
@@ -186,6 +191,9 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		}
 		g.noteEvictions(now, out.Events[events:])
 		g.leaveTree(now, out.Events[events:], out)
+		if g.repair.offloaded != notOffered {
+			g.giveOrders(now, out)
+		}
 		s.rearm(g)
 	}
 }

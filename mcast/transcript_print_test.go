@@ -16,6 +16,7 @@ func (s *transcript) print(w *strings.Builder) {
 	if o.NeedVerify {
 		fmt.Fprintln(w, "verify")
 	}
+	s.printOrders(w)
 	if len(o.Copies) > 0 {
 		fmt.Fprint(w, "copy")
 		for _, c := range o.Copies {

@@ -42,6 +42,7 @@ import (
 //	clock +5ms          a later time without a call of Advance
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [number=N] [receive-only]
+//	      [fast=(SLOTS,hold,backoff)]   the group may be offloaded to a fast path (transcript_offload_test.go)
 //	fast hi=X           a fast path has forwarded up to X-1 (R34)
 //	positions           the present positions
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
@@ -182,6 +183,8 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		}
 	case "durable":
 		s.durable(a, w)
+	case "offload", "revoked", "requeue":
+		s.offload(a, w)
 	case "session", "report":
 		s.treeCommand(a, w)
 	default:
@@ -272,6 +275,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 		}
 		s.out.MaxResends = int(num(a.t, a.str("room", "0"), 10, 31))
 	}
+	spec.FastPath = a.fastPath()
 	behind := map[string]Neighbor{}
 	for n, key := range []string{"fwd", "fwd2", "fwd3"} {
 		for _, m := range a.list(key) {
@@ -430,7 +434,7 @@ func (s *transcript) packets(a args, w *strings.Builder) {
 			s.invite(&p)
 		}
 		s.enter()
-		s.sw.Input(s.now, &p, &s.out)
+		s.input(a, &p)
 		s.ledger.close(a.t, s.sw, &p, &s.out)
 		s.print(w)
 	}

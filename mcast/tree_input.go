@@ -26,6 +26,9 @@ func (s *Switch) SetSession(now time.Duration, id GroupID, n Neighbor, session u
 	if t == nil {
 		return fmt.Errorf("mcast: group %d: has no legs to other switches", id)
 	}
+	if err := s.checkTakenBack(id); err != nil {
+		return err
+	}
 	leg, ok := t.legTo(n)
 	if !ok {
 		return fmt.Errorf("mcast: group %d: no leg leads to neighbour %d", id, n)
@@ -51,6 +54,10 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 	g := s.group(id)
 	if g == nil {
 		out.Drop = UnknownGroup
+		return
+	}
+	if g.repair.offloaded == fastPath {
+		out.NeedRevoke = true
 		return
 	}
 	out.Drop = g.receiveReport(now, n, msg, out)

@@ -154,6 +154,7 @@ type GroupSpec struct {
 	// (R77). 0 means DefaultTurnTime; below 0, for ever.
 	TurnTime time.Duration
 	Repair   RepairSpec
+	FastPath FastPathSpec
 	// PSNProbe is how long the switch waits for the answer to the first keepalive
 	// probe. By the answer a new receiver shows that it expects the PSN that it was
 	// registered with (R52). 0: receivers' numberings are not verified.
@@ -360,10 +361,15 @@ type Output struct {
 	Events   []Event
 	Reports  []Report
 	Probes   []Probe // only of Advance
+	Orders   []Order // to the fast path
 	Drop     Reason  // why the packet was not served; 0: it was served
 	// NeedVerify asks the driver to check the packet's ICRC and, if it is
 	// right, to call Input again with Verified set. Nothing has changed yet.
 	NeedVerify bool
+	// NeedRevoke asks the driver to take the group back from the fast path (R97): to report
+	// what was forwarded, to call Revoked, and then to make the same call again. Nothing has
+	// changed yet.
+	NeedRevoke bool
 
 	Retained bool     // the packet's frame is retained
 	Freed    []Handle // frames that are no longer retained

@@ -155,6 +155,10 @@ func (w *World) midMessage(i int) bool {
 func (w *World) change(sw int) {
 	r := &w.switches[sw]
 	c := &w.cfg.Changes[r.form.changed]
+	w.recall(sw)
+	for w.switches[sw].fast.unsent() != nil {
+		w.fastStep(sw, sendStep) // before the tables of the legs change, the driver waits for the hold
+	}
 	w.snapshot(sw, &w.before)
 	w.leave(c)
 	for i := range w.hosts {

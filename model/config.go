@@ -89,6 +89,9 @@ type Config struct {
 	// PortRoom bounds the copies of retained frames that a driver accepts at a time; 0:
 	// no bound.
 	PortRoom int
+	// FastPath is the number of slots of a fast path; 0: the switches forward everything
+	// themselves.
+	FastPath int
 	// PortFullRoom is the number of copies that a full queue still accepts.
 	PortFullRoom int
 	// OneLeg restricts faults to the way to B and back. With a large enough store, and
@@ -283,6 +286,9 @@ func (c *Config) String() string {
 		if c.PortRoom > 0 {
 			fmt.Fprintf(&s, ", %d at a time", c.PortRoom)
 		}
+	}
+	if c.FastPath > 0 {
+		fmt.Fprintf(&s, "; a fast path with %d slots", c.FastPath)
 	}
 	if c.OneLeg {
 		s.WriteString("; faults only between B and its switch")

@@ -16,6 +16,29 @@ func (w *World) toSwitch(sw, l int, p packet) {
 		w.reported(&arrival{sw, w.links[l].nbr, *p.report})
 		return
 	}
+	in := w.inputOf(sw, l, p)
+	w.snapshot(sw, &w.before)
+	r.dev.Input(w.now, &in, &w.swOut)
+	if w.swOut.NeedVerify {
+		if o := &w.swOut; len(o.Copies)+len(o.Feedback)+len(o.Events) > 0 {
+			w.fault(sw, "NeedVerify together with effects")
+		}
+		in.Verified = true
+		r.dev.Input(w.now, &in, &w.swOut)
+	}
+	w.snapshot(sw, &w.after)
+	if w.swOut.NeedRevoke {
+		if w.recorder != nil {
+			w.recorder.served(w, sw, &in, &w.swOut)
+		}
+		return
+	}
+	w.forwarded(sw, &in)
+}
+
+// inputOf returns what the driver of a switch decodes of packet p from link l.
+func (w *World) inputOf(sw, l int, p packet) mcast.Packet {
+	r := &w.switches[sw]
 	in := mcast.Packet{
 		Group: groupIP, DestQP: groupQPN, Src: hostIP(int(w.links[l].from)), Neighbor: w.links[l].nbr,
 		Op: rocev2.Acknowledge, PSN: p.psn, Syndrome: p.syndrome, AckReq: p.ackReq,
@@ -31,17 +54,7 @@ func (w *World) toSwitch(sw, l int, p packet) {
 	} else if in.Neighbor != 0 {
 		in.Src = hostIP(int(p.source)) // between switches feedback names the source that it is for
 	}
-	w.snapshot(sw, &w.before)
-	r.dev.Input(w.now, &in, &w.swOut)
-	if w.swOut.NeedVerify {
-		if o := &w.swOut; len(o.Copies)+len(o.Feedback)+len(o.Events) > 0 {
-			w.fault(sw, "NeedVerify together with effects")
-		}
-		in.Verified = true
-		r.dev.Input(w.now, &in, &w.swOut)
-	}
-	w.snapshot(sw, &w.after)
-	w.forwarded(sw, &in)
+	return in
 }
 
 // forwarded carries out a switch's output.
@@ -78,6 +91,9 @@ func (w *World) forwarded(sw int, in *mcast.Packet) {
 	}
 	for i := range o.Reports {
 		w.report(sw, &o.Reports[i])
+	}
+	if w.cfg.FastPath > 0 {
+		w.takeOrders(sw)
 	}
 }
 

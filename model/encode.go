@@ -72,6 +72,9 @@ func (w *World) encode(b []byte) []byte {
 		if w.cfg.Repair > 0 {
 			b = r.encodeRepair(b, w.now)
 		}
+		if w.cfg.FastPath > 0 {
+			b = r.fast.encode(b)
+		}
 	}
 	for i := range w.links {
 		q := w.links[i].q
@@ -201,6 +204,9 @@ func (w *World) load(b []byte) (err error) {
 		b = b[4:]
 		if w.cfg.Repair > 0 {
 			b = r.decodeRepair(b, w.now)
+		}
+		if w.cfg.FastPath > 0 {
+			b = r.fast.decode(b)
 		}
 	}
 	for i := range w.links {

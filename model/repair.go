@@ -197,6 +197,11 @@ func (w *World) noteServed(sw int, same bool, in *mcast.Packet) {
 				legs = append(legs, &r.legs[l])
 			}
 		}
+		for _, o := range w.swOut.Orders {
+			if o.Kind == mcast.ShutGate {
+				legs = append(legs, &r.legs[o.Leg]) // the probe follows after the hold
+			}
+		}
 		if n := a.Counters.Probes - b.Counters.Probes; n == uint64(len(legs)) { // otherwise a probe had to wait for another reason
 			for _, x := range legs {
 				w.countTry(sw, x)

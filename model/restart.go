@@ -209,6 +209,7 @@ func (w *World) restart(sw int, newer, loss bool) {
 	w.refused = w.refused || r.failed
 	r.failed, r.nakRank, r.nakPSN, r.held = false, 0, 0, r.held[:0]
 	clear(r.legs)
+	r.fast = program{gates: make([]gate, len(r.legs))}
 	f, spec, err := w.restartForm(sw, r.form.changed, n.absent)
 	if err != nil {
 		w.fault(sw, "%v", err)

@@ -29,6 +29,8 @@ const (
 	read
 	store // with fileFails
 	meet  // the argument is a link to the switch
+	fast  // a switch, and the step of its fast path
+	work  // a switch whose driver does a step
 )
 
 func (a action) kind() action { return a &^ 15 }
@@ -36,13 +38,17 @@ func (a action) arg() int     { return int(a & 15) }
 
 // actions appends every step that is possible in w.
 func (w *World) actions(as []action) []action {
-	idle := !w.storing() && !w.apart()
+	busy := w.fastBusy()
+	idle := !w.storing() && !busy && !w.apart()
 	for i := range w.links {
 		n := len(w.links[i].q)
 		if n == 0 {
 			continue
 		}
 		idle = false
+		if !w.mayArrive(i, &w.links[i].q[0]) {
+			continue
+		}
 		as = append(as, deliver|action(i))
 		if !w.faulty(i) {
 			continue
@@ -53,7 +59,7 @@ func (w *World) actions(as []action) []action {
 		if w.left.Duplicate > 0 {
 			as = append(as, duplicate|action(i))
 		}
-		if w.left.Reorder > 0 && n > 1 {
+		if w.left.Reorder > 0 && n > 1 && w.mayArrive(i, &w.links[i].q[1]) {
 			as = append(as, reorder|action(i))
 		}
 	}
@@ -64,7 +70,7 @@ func (w *World) actions(as []action) []action {
 			}
 		}
 	}
-	if at, ok := w.earliest(); ok && (idle || at <= w.now || w.left.Delay > 0) {
+	if at, ok := w.earliest(); ok && (at <= w.now || !busy && (idle || w.left.Delay > 0)) {
 		for n := range len(w.hosts) + len(w.switches) {
 			if t, armed := w.deadline(n); armed && t == at {
 				as = append(as, fire|action(n))
@@ -84,6 +90,7 @@ func (w *World) actions(as []action) []action {
 		if w.changeable(sw) {
 			as = append(as, change|action(sw))
 		}
+		as = w.fastActions(as, sw)
 		as = w.fileActions(as, sw)
 	}
 	as = w.meetActions(as)
@@ -112,6 +119,11 @@ func (w *World) mustWait(i int) bool {
 // fair returns the next step of a network without faults, in one of two schedules; false
 // if nothing is left to do.
 func (w *World) fair(schedule int) (action, bool) {
+	for sw := range w.switches {
+		if as := w.fastActions(nil, sw); len(as) > 0 {
+			return as[0], true
+		}
+	}
 	at, armed := w.earliest()
 	timer := func() action {
 		for n := 0; ; n++ {
@@ -215,7 +227,11 @@ func (w *World) deadline(n int) (time.Duration, bool) {
 		}
 		return w.hosts[n].qp.NextDeadline()
 	}
-	return w.switches[n-len(w.hosts)].dev.NextDeadline()
+	r := &w.switches[n-len(w.hosts)]
+	if len(r.fast.todo) > 0 {
+		return 0, false // the driver is busy
+	}
+	return r.dev.NextDeadline()
 }
 
 func (w *World) earliest() (at time.Duration, ok bool) {
@@ -277,6 +293,10 @@ func (w *World) do(a action) {
 		w.stored(i&3, i&fileFails != 0)
 	case meet:
 		w.meetNew(i)
+	case fast:
+		w.fastStep(i&3, i&^3)
+	case work:
+		w.work(i)
 	}
 	if w.cfg.Tree != Flat {
 		w.hasten()
@@ -331,6 +351,8 @@ func (w *World) send(l int, p packet) {
 func (w *World) arrive(l int, p packet) {
 	if to := int(w.links[l].to); to < len(w.hosts) {
 		w.toHost(to, p)
+	} else if w.cfg.FastPath > 0 {
+		w.arriveFast(to-len(w.hosts), l, p)
 	} else {
 		w.toSwitch(to-len(w.hosts), l, p)
 	}
@@ -367,14 +389,18 @@ func (w *World) fire(n int) {
 		w.served(n)
 		return
 	}
-	sw := n - len(w.hosts)
-	r := &w.switches[sw]
-	w.snapshot(sw, &w.before)
-	r.dev.Advance(w.now, &w.swOut)
-	w.snapshot(sw, &w.after)
-	w.forwarded(sw, nil)
+	if f := &w.switches[n-len(w.hosts)].fast; w.cfg.FastPath > 0 {
+		f.todo = append(f.todo, chore{kind: reportTaken}, chore{kind: callAdvance})
+		return
+	}
+	w.advance(n - len(w.hosts))
+}
+
+// advance calls Advance of switch sw.
+func (w *World) advance(sw int) {
+	w.callSwitch(sw, func(r *switchState) { r.dev.Advance(w.now, &w.swOut) })
 }
 
 // idle reports whether nothing is in flight, nothing is being stored, and all switches are at the
 // same point.
-func (w *World) idle() bool { return w.pending() < 0 && !w.storing() && !w.apart() }
+func (w *World) idle() bool { return w.pending() < 0 && !w.storing() && !w.apart() && !w.fastBusy() }

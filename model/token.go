@@ -82,6 +82,7 @@ func (w *World) hasten() {
 
 // reported gives a report to its switch.
 func (w *World) reported(a *arrival) {
+	w.recall(a.sw)
 	w.snapshot(a.sw, &w.before)
 	w.switches[a.sw].dev.InputReport(w.now, 0, a.nbr, &a.msg, &w.swOut)
 	if w.swOut.Drop == mcast.ConflictingReport {

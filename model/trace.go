@@ -101,6 +101,9 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 			fmt.Fprintf(t, " room=%d", w.cfg.PortRoom)
 		}
 	}
+	if f := &spec.FastPath; f.Slots > 0 {
+		fmt.Fprintf(t, " fast=(%d,%v,%v)", f.Slots, f.Hold, f.Backoff)
+	}
 	if spec.PSNProbe > 0 {
 		fmt.Fprintf(t, " verify=%v", spec.PSNProbe)
 	}
@@ -168,6 +171,8 @@ func (r *recorder) step(w *World, a action) {
 		}
 	case meet:
 		s = fmt.Sprintf("%s begins another session with %s", w.nodeName(w.links[i].to), w.nodeName(w.links[i].from))
+	case fast, work:
+		s = w.fastName(a)
 	case portFull:
 		s = fmt.Sprintf("the queue toward %s is full", w.nodeName(w.links[i].to))
 	default:
@@ -193,28 +198,6 @@ func hostOf(m *mcast.MemberSpec) int {
 // nameOf returns its name.
 func nameOf(m *mcast.MemberSpec) string { return name(hostOf(m)) }
 
-func (w *World) nodeName(n node) string {
-	if int(n) < len(w.hosts) {
-		return name(int(n))
-	}
-	return fmt.Sprintf("switch %d", int(n)-len(w.hosts))
-}
-
-func (w *World) packetName(l *link, p *packet) string {
-	if p.report != nil {
-		return fmt.Sprintf("report %+v", *p.report)
-	}
-	if p.probe {
-		return fmt.Sprintf("probe %06x", uint32(p.psn))
-	}
-	if !p.feedback {
-		return fmt.Sprintf("packet %d of %s, PSN %06x", p.index, name(int(p.source)), uint32(p.psn))
-	}
-	return fmt.Sprintf("%s %06x", feedbackName(p.syndrome), uint32(p.psn))
-}
-
-func feedbackName(s rocev2.Syndrome) string { return [...]string{"ACK", "NAK", "RNR", "NAK"}[rank(s)] }
-
 var opNames = map[rocev2.Opcode]string{
 	rocev2.SendFirst: "SendFirst", rocev2.SendMiddle: "SendMiddle", rocev2.SendLast: "SendLast", rocev2.SendOnly: "SendOnly",
 	rocev2.WriteFirst: "WriteFirst", rocev2.WriteMiddle: "WriteMiddle", rocev2.WriteLast: "WriteLast", rocev2.WriteOnly: "WriteOnly",
@@ -223,6 +206,9 @@ var opNames = map[rocev2.Opcode]string{
 // served records an input of a switch, nil for a deadline, and its output.
 func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 	t := &r.text[sw]
+	if w.cfg.FastPath > 0 && (in != nil || w.stepOp != "") {
+		r.clock(w, sw)
+	}
 	if later := w.now - r.now[sw]; w.cfg.Repair > 0 || w.cfg.WithDeadAfter || w.cfg.Tree != Flat || w.cfg.Probe {
 		r.now[sw] = w.now
 		switch {
@@ -254,6 +240,9 @@ func (r *recorder) served(w *World, sw int, in *mcast.Packet, o *mcast.Output) {
 		}
 		if in.DMALen > 0 {
 			fmt.Fprintf(t, " va=%x rkey=%x dma=%x", in.VA, in.RKey, in.DMALen)
+		}
+		if w.inForwarded {
+			fmt.Fprint(t, " forwarded")
 		}
 		r.neighbour(t, in)
 	}
@@ -287,6 +276,7 @@ func (r *recorder) feedback(t *strings.Builder, w *World, in *mcast.Packet) {
 func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 	t := &r.text[sw]
 	begin := t.Len()
+	r.orders(t, w, sw, o)
 	if len(o.Copies) > 0 {
 		fmt.Fprint(t, "copy")
 		for i := range o.Copies {
@@ -365,14 +355,6 @@ func (r *recorder) output(w *World, sw int, o *mcast.Output) {
 		fmt.Fprintln(t, "nothing")
 	}
 	fmt.Fprintln(t)
-}
-
-func (w *World) legName(sw int, l mcast.LegID) string {
-	r := &w.switches[sw]
-	if n := r.legNear[l]; n != 0 {
-		return fmt.Sprintf("N%d", n)
-	}
-	return name(r.at[l])
 }
 
 // String describes the violation and the path to it.

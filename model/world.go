@@ -29,6 +29,11 @@ type Device interface {
 	PositionsStored(now time.Duration, id mcast.GroupID, number uint32, p *mcast.Positions, out *mcast.Output)
 	Requeue(c *mcast.Copy, until time.Duration) bool
 
+	InputForwarded(now time.Duration, id mcast.GroupID, p *mcast.Packet, out *mcast.Output)
+	Offload(now time.Duration, id mcast.GroupID, out *mcast.Output) (mcast.Grant, bool)
+	Revoked(now time.Duration, id mcast.GroupID, out *mcast.Output)
+	OffloadLimit(id mcast.GroupID) rocev2.PSN
+
 	SetSession(now time.Duration, id mcast.GroupID, n mcast.Neighbor, session uint64, out *mcast.Output) error
 	InputReport(now time.Duration, id mcast.GroupID, n mcast.Neighbor, msg *token.Message, out *mcast.Output)
 	ReportNumbers(id mcast.GroupID, n mcast.Neighbor) (sent, acked, received uint64, up bool)
@@ -114,6 +119,7 @@ type switchState struct {
 	nakRank int
 	nakPSN  rocev2.PSN
 
+	fast program
 	held []mcast.Handle // frames that it retains, sorted
 	legs []legState     // by leg
 }
@@ -138,6 +144,7 @@ type World struct {
 	op            mcast.Op // of the change under way
 	stepOp        string   // restart or durable, while that is under way
 	outdated      bool     // something that counts as stored is not
+	inForwarded   bool     // a report of the fast path is under way
 	refused       bool     // a switch that has restarted had failed the group
 	untold        bool     // the group has failed while una was not known: its source is not told
 	arrivals      []arrival
@@ -317,7 +324,10 @@ func (w *World) addSwitch(sw int) error {
 			legs += len(shapes[w.cfg.Tree].links[sw])
 		}
 	}
-	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs)})
+	if n := w.cfg.FastPath; n > 0 {
+		g.FastPath = mcast.FastPathSpec{Slots: n, Hold: holdTime}
+	}
+	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs), fast: program{gates: make([]gate, legs)}})
 	f, err := w.formAt(sw, formKey{})
 	if err != nil {
 		return err

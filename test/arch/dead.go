@@ -16,6 +16,9 @@ import (
 var mayBeUnused = map[string]string{
 	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
+	"mcast.Switch.InputForwarded": "for package dataplane, once its XDP program replicates; package model calls it", "mcast.Switch.OffloadLimit": "likewise",
+	"mcast.Switch.Offload": "likewise", "mcast.Switch.Revoked": "likewise",
+
 	"control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
 	"config.Secret.MarshalJSON":          "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",

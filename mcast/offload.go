@@ -1,0 +1,259 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// The fast path (R97): a program below the driver makes the copies of the source's new
+// packets, as long as nothing else is to be decided about them. The core grants that and
+// takes it back. Everything that the program has forwarded is reported to the core, packet
+// by packet, before the core is given anything else, so that its state is that of a switch
+// that has forwarded the packets itself.
+//
+// The program takes a packet whose PSN is the next one, by compare and swap on the group's
+// word, and sends it to the legs whose gates are open (R98). Whatever it does not take
+// comes to the core by Input. The word cannot be changed by halves, so when the driver has
+// taken it back nothing else is forwarded, and what was is known.
+
+// FastPathSpec says that a group may be offloaded to a fast path, and how. The zero value
+// means never.
+type FastPathSpec struct {
+	// Slots is the number of packets that the fast path retains for repair, a power of 2;
+	// 0: the group is never offloaded.
+	Slots int
+	// Hold is longer than a copy of the fast path is on its way to the other end of its
+	// link: a later packet that goes another way waits so long, or it would overtake.
+	Hold time.Duration
+	// Backoff is the least time from a revoke to the next grant.
+	Backoff time.Duration
+}
+
+func (f *FastPathSpec) check(r *RepairSpec) error {
+	switch {
+	case *f == FastPathSpec{}:
+		return nil
+	case f.Slots <= 0 || bits.OnesCount(uint(f.Slots)) != 1 || f.Slots > maxSlots:
+		return fmt.Errorf("a fast path with %d slots: must be a power of 2, at most %d", f.Slots, maxSlots)
+	case f.Hold <= 0 || f.Backoff < 0:
+		return fmt.Errorf("a fast path with a hold of %v and a backoff of %v: want above 0, and not less than 0", f.Hold, f.Backoff)
+	case r.Bytes == 0:
+		return fmt.Errorf("a fast path with %d slots without local repair: its losses could not be repaired", f.Slots)
+	}
+	return nil
+}
+
+// offloadState says who forwards a group's new packets.
+type offloadState uint8
+
+const (
+	notOffered  offloadState = iota // the core; the driver has no fast path for the group
+	slowPath                        // the core; the group may be offloaded
+	fastPath                        // the program below the driver
+	holdingBack                     // the core, which holds new packets back: copies of the fast path are on their way
+	numOffloadStates
+)
+
+func (s offloadState) String() string {
+	return [...]string{"NotOffered", "SlowPath", "FastPath", "HoldingBack"}[s]
+}
+
+// offloadEvent is an event that changes who forwards.
+type offloadEvent uint8
+
+const (
+	granted    offloadEvent = iota // the driver has asked, and nothing speaks against it
+	takenBack                      // the driver has taken the word back, and reported everything
+	holdPassed                     // the hold has passed since
+	numOffloadEvents
+)
+
+func (e offloadEvent) String() string {
+	return [...]string{"granted", "taken back", "hold passed"}[e]
+}
+
+// offloadTable has the transitions, by event and state: NotOffered, SlowPath, FastPath,
+// HoldingBack.
+var offloadTable = [numOffloadEvents][numOffloadStates]offloadState{
+	granted:    {notOffered, fastPath, fastPath, holdingBack},
+	takenBack:  {notOffered, slowPath, holdingBack, holdingBack},
+	holdPassed: {notOffered, slowPath, fastPath, slowPath},
+}
+
+// offload is what a group that may be offloaded has.
+type offload struct {
+	spec         FastPathSpec
+	heldUntil    time.Duration // of holdingBack
+	grantFrom    time.Duration // no grant before
+	gatesChanged bool          // a leg's gate may have to be opened or shut
+	copies       uint64        // counter: copies that the fast path has made, of Counters.Copies
+}
+
+// deliverOffload gives the group an event. It is the only function that changes who
+// forwards its new packets.
+func (g *group) deliverOffload(e offloadEvent) {
+	g.repair.offloaded = offloadTable[e][g.repair.offloaded]
+}
+
+// Grant is what the fast path of a group begins with.
+type Grant struct {
+	Nxt        rocev2.PSN // the first PSN to take
+	MidMessage bool       // the message of Nxt-1 is not complete
+	Limit      rocev2.PSN // as OffloadLimit
+}
+
+// OrderKind is the kind of an Order.
+type OrderKind uint8
+
+// Orders.
+const (
+	// AskOffload: the group may be offloaded. When the driver has sent all copies, and has
+	// no packet of the group left, it calls Offload.
+	AskOffload OrderKind = iota + 1
+	// Revoke: the driver takes the group's word back, reports what was forwarded, and calls
+	// Revoked.
+	Revoke
+	// OpenGate: when the copies of this call have been sent, the fast path has the leg from
+	// Next on. The order is void if one of these copies was given back (Requeue).
+	OpenGate
+	// ShutGate: the fast path sends the leg nothing more.
+	ShutGate
+)
+
+// Order is an instruction to the driver's fast path.
+type Order struct {
+	Kind  OrderKind
+	Group GroupID
+	Leg   LegID      // of OpenGate, ShutGate
+	Next  rocev2.PSN // of OpenGate; in the source's space
+	Delta uint32     // of OpenGate: added to a PSN toward the leg, modulo 2^24
+}
+
+// setFastPath offers the fast path to a new group.
+func (g *group) setFastPath(f FastPathSpec) {
+	if f.Slots != 0 {
+		g.repair.offloaded, g.newExtra().offload = slowPath, &offload{spec: f}
+	}
+}
+
+// mayStayOffloaded reports whether new packets of the source need no decision.
+func (g *group) mayStayOffloaded() bool {
+	return g.src.member != none && !g.failed && !g.resumes && g.refusal.syndrome == 0 && g.recv.count != 0 && g.recv.joining == 0 && g.agg.allowedBehind >= 0 &&
+		!g.numbering.isBlocking() && !g.numbering.holds && !g.awaitsStorage && g.turn.endingSince == 0 && !g.src.frozen && !g.src.wanted && !g.agg.unplaced && !g.src.quarantined
+}
+
+// mayOffload reports whether the group may be offloaded now: besides, everything before nxt
+// is accounted for, nobody waits for a turn, and the source is not about to go back.
+func (g *group) mayOffload(now time.Duration) bool {
+	return g.repair.offloaded == slowPath && now >= g.extra.offload.grantFrom && g.mayStayOffloaded() && g.fwd.targets == nil && g.turn.contendedSince == 0 && !g.numbering.gap &&
+		g.src.hasLastPSN && g.src.lastPSN == g.fwd.nxt.Prev() && (g.agg.nakSeverity == sevNone || g.agg.nakServed) && g.fwd.nxt.Less(g.offloadLimit())
+}
+
+// offloadLimit is OffloadLimit.
+func (g *group) offloadLimit() rocev2.PSN {
+	limit := rocev2.MinPSN(g.repair.store.first.Add(int32(g.extra.offload.spec.Slots)), g.agg.acked.Add(maxAhead+1))
+	if g.stored {
+		limit = rocev2.MinPSN(limit, g.fwd.limit)
+	}
+	return limit
+}
+
+// OffloadLimit returns the first PSN that the fast path of a group must not take yet: there
+// is no slot for it, no position is stored for it (R83), or it is too far ahead (R61). It
+// grows while the group is offloaded. The driver passes it on after each batch.
+func (s *Switch) OffloadLimit(id GroupID) rocev2.PSN {
+	g := s.group(id)
+	if g == nil || g.repair.offloaded == notOffered {
+		return 0
+	}
+	return g.offloadLimit()
+}
+
+// Offload grants the fast path to a group, if that may be. The orders in out say which gates
+// are open; all others are shut. The driver sets gates and limit before the group's word.
+// When it calls Offload every copy has been sent, and it has no packet of the group left.
+func (s *Switch) Offload(now time.Duration, id GroupID, out *Output) (Grant, bool) {
+	out.reset()
+	g := s.group(id)
+	if g == nil {
+		return Grant{}, false
+	}
+	if g.endHold(now); !g.mayOffload(now) {
+		return Grant{}, false
+	}
+	g.deliverOffload(granted)
+	g.setGates(out)
+	return Grant{Nxt: g.fwd.nxt, MidMessage: g.fwd.midMessage, Limit: g.offloadLimit()}, true
+}
+
+// Revoked tells the switch that the group's word was taken back, and that all packets that
+// were forwarded have been reported. The driver may take the word back at any time.
+func (s *Switch) Revoked(now time.Duration, id GroupID, out *Output) {
+	out.reset()
+	g := s.group(id)
+	if g == nil || g.repair.offloaded != fastPath {
+		return
+	}
+	x := g.extra.offload
+	g.deliverOffload(takenBack)
+	x.heldUntil, x.grantFrom = now+x.spec.Hold, now+x.spec.Backoff
+	g.forgetGates()
+	if g.src.wanted {
+		g.tree().rest(now, out)
+	}
+	s.rearm(g)
+}
+
+// checkTakenBack refuses a change of a group that the fast path has.
+func (s *Switch) checkTakenBack(id GroupID) error {
+	if g := s.group(id); g != nil && g.repair.offloaded == fastPath {
+		return fmt.Errorf("mcast: group %d: is on the fast path; take it back first", id)
+	}
+	return nil
+}
+
+// holdsBack reports whether new packets are held back now.
+func (g *group) holdsBack(now time.Duration) bool {
+	return g.repair.offloaded == holdingBack && now < g.extra.offload.heldUntil
+}
+
+// endHold ends a hold that has passed.
+func (g *group) endHold(now time.Duration) {
+	if g.repair.offloaded == holdingBack && !g.holdsBack(now) {
+		g.deliverOffload(holdPassed)
+	}
+}
+
+// holdBackLeg has leg i, which is in sync, get psn from the store when the hold has passed.
+// It returns false if the store cannot do that: then the copy goes at once.
+func (g *group) holdBackLeg(i int, psn rocev2.PSN) bool {
+	m := &g.activity[i].recovery
+	if !m.storeServes(&g.acks[i]) || g.repair.store.find(psn) == nil {
+		return false
+	}
+	m.cursor = g.fwd.nxt // below psn, if packets were lost before the switch
+	g.deliver(i, copyRefused)
+	g.resumeAfter(m, g.extra.offload.heldUntil)
+	return true
+}
+
+// giveOrders appends the orders that follow from the state of a group that may be offloaded.
+func (g *group) giveOrders(now time.Duration, out *Output) {
+	g.endHold(now)
+	switch {
+	case g.repair.offloaded != fastPath:
+		if g.mayOffload(now) {
+			out.Orders = append(out.Orders, Order{Kind: AskOffload, Group: g.id})
+		}
+	case !g.mayStayOffloaded():
+		out.Orders = append(out.Orders, Order{Kind: Revoke, Group: g.id})
+	case g.extra.offload.gatesChanged:
+		g.setGates(out)
+	}
+}

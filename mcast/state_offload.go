@@ -1,0 +1,53 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "time"
+
+// The encoding of who forwards, for groups that may be offloaded.
+
+func (g *group) appendOffload(b []byte, now time.Duration) []byte {
+	if g.extra == nil || g.extra.offload == nil {
+		return b
+	}
+	x := g.extra.offload
+	state := g.repair.offloaded
+	if state == holdingBack && now >= x.heldUntil {
+		state = slowPath
+	}
+	b = append(b, byte(state-slowPath))
+	if state == holdingBack {
+		b = appendTime(b, now, x.heldUntil)
+	}
+	b = appendAhead(b, now, x.grantFrom)
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver != 0 {
+			m := &g.activityOf(i).recovery
+			b = append(b, bit(m.gateOpen, 0)|bit(m.shutNow, 1))
+			b = appendAhead(b, now, m.heldUntil)
+		}
+	}
+	return b
+}
+
+func (r *stateReader) offload(g *group) {
+	if g.repair.offloaded = notOffered; g.extra == nil || g.extra.offload == nil {
+		return
+	}
+	x := g.extra.offload
+	g.repair.offloaded, x.heldUntil, x.gatesChanged = slowPath+offloadState(r.byte()), 0, false
+	if g.repair.offloaded >= numOffloadStates {
+		r.malformed, g.repair.offloaded = true, slowPath
+	}
+	if g.repair.offloaded == holdingBack {
+		x.heldUntil = r.time()
+	}
+	x.grantFrom = r.time()
+	for i := range g.acks {
+		if g.acks[i].flags&isReceiver != 0 {
+			m, f := &g.activity[i].recovery, r.byte()
+			m.gateOpen, m.shutNow, m.heldUntil = f&1 != 0, f&2 != 0, r.time()
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// offloading is where the faults of a fast path are tried.
+func offloading() *Config {
+	c := repairing()
+	c.Name, c.Messages, c.FastPath, c.Repair = "fast-faults", []int{6}, 4, 4
+	return c
+}
+
+// ordered changes the orders of a call.
+func ordered(change func([]mcast.Order) []mcast.Order) broken {
+	do := func(_ *broken, out *mcast.Output) { out.Orders = change(out.Orders) }
+	return broken{timer: do, after: func(b *broken, _ *mcast.Packet, out *mcast.Output) { do(b, out) }}
+}
+
+// fastFaults are as faults, of switches with a fast path.
+var fastFaults = []struct {
+	name      string
+	invariant string
+	endToEnd  string
+	fault     broken
+}{
+	{"the fast path skips a packet when a leg is in sync again", "the fast path sends packet", "", ordered(func(os []mcast.Order) []mcast.Order {
+		for i := range os {
+			if os[i].Kind == mcast.OpenGate {
+				os[i].Next = os[i].Next.Next()
+			}
+		}
+		return os
+	})},
+	{"a late leg stays on the fast path", "and the leg is recovering", "", ordered(func(os []mcast.Order) []mcast.Order {
+		return slices.DeleteFunc(os, func(o mcast.Order) bool { return o.Kind == mcast.ShutGate })
+	})},
+	{"what comes the slow way is dropped", "LIVELOCK|RETRY_EXC_ERR", "LIVELOCK|RETRY_EXC_ERR", broken{after: func(_ *broken, _ *mcast.Packet, out *mcast.Output) {
+		out.NeedRevoke = false
+	}}},
+}
+
+// TestFastPathFaultsAreFound is TestFaultsAreFound for switches with a fast path.
+func TestFastPathFaultsAreFound(t *testing.T) {
+	for _, f := range fastFaults {
+		findBoth(t, f.name, offloading, f.invariant, f.endToEnd, &f.fault)
+	}
+}
