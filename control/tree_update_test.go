@@ -131,6 +131,7 @@ func TestWaysOfMembersBelow(t *testing.T) {
 		d.expirePending(f.control.now() + 3*guestTTL)
 		if d.hosts.byIP[fakeHost(11)] == nil {
 			t.Error("a member below is forgotten")
+			return
 		}
 		d.staleWays = nil
 		was := d.hosts.byIP[fakeHost(11)].hops

@@ -107,10 +107,6 @@ var _ = []mutant.Mutant{
 	mutant.New("held packets are requested when the positions are durable", "R96", mutant.In((*Switch).PositionsStored,
 		"!g.numbering.holds",
 		"true")),
-	mutant.New("held packets wait for the next packet", "R96", mutant.In((*Switch).PositionsStored,
-		`.Send.Add(maxUnstored)
-	s.rearm(g)`,
-		".Send.Add(maxUnstored)")),
 	mutant.New("nothing serves held packets", "R96", mutant.In((*Switch).rearm,
 		"if g.mayRelease() {",
 		"if false {")),

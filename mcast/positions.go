@@ -157,7 +157,6 @@ func (s *Switch) PositionsStored(now time.Duration, id GroupID, number uint32, p
 		return
 	}
 	g.fwd.limit = p.Members[p.Source].Send.Add(maxUnstored)
-	s.rearm(g)
 	if g.awaitsStorage && g.fwd.nxt.Less(g.fwd.limit) {
 		g.awaitsStorage, g.numbering.askSource = false, !g.numbering.holds
 		if g.activity == nil {
