@@ -56,6 +56,7 @@ type child struct {
 	to       mcast.Neighbor
 	done     bool // has answered in this step, or is lost
 	lost     bool // did not install an attempt that goes on with a group
+	lacking  bool // has installed it, and a switch below it has not
 	height   uint8
 	diameter uint8
 	heardAt  time.Duration // of the last Renewed
@@ -282,7 +283,7 @@ func (r *Registrar) installBranch(now time.Duration, g *group, out *Output) {
 			if b.isRoot() {
 				r.renewChildren(now, g, &relay{whom: g.whomToNotify()}, out)
 			} else {
-				r.sendRelay(b.parent, &relay{kind: relayCommitted, id: b.id, group: ip}, out)
+				r.sendRelay(b.parent, &relay{kind: relayCommitted, id: b.id, group: ip, lacking: b.isLacking()}, out)
 			}
 			r.tellUntold(now, g, out)
 			r.missLost(now, g, out)

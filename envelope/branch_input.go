@@ -276,7 +276,7 @@ func (r *Registrar) answerRelay(now time.Duration, from mcast.Neighbor, m *relay
 		b.problems = append(b.problems, m.problems...)
 		r.noteRefusal(now, g, c, m.problems)
 	}
-	c.heardAt = now
+	c.heardAt, c.lacking = now, m.lacking
 	r.proceed(now, g, out)
 }
 
@@ -294,7 +294,7 @@ func (r *Registrar) commitRelay(now time.Duration, from mcast.Neighbor, m *relay
 		r.commitChildren(now, g, out)
 	case branchInstalled:
 		r.drop(DuplicateMsg, out)
-		r.sendRelay(from, &relay{kind: relayCommitted, id: m.id, group: m.group}, out)
+		r.sendRelay(from, &relay{kind: relayCommitted, id: m.id, group: m.group, lacking: b.isLacking()}, out)
 	default:
 		r.drop(DuplicateMsg, out)
 	}

@@ -15,7 +15,8 @@ import (
 // one, with these differences. A switch that has the group keeps it until the new attempt is
 // installed, and longer if that fails. The first step may fail, and nothing has changed. In
 // the second one a switch below that fails is lost: the others install the attempt, and
-// the root is asked for a rebuild.
+// the root is asked for a rebuild. The master hears of an update when a rebuild has brought it
+// to all: until then the switch that lacks it acknowledges data for the former members alone.
 
 // continues reports whether g goes on with a group that runs, here or at other switches.
 func (g *group) continues() bool {
@@ -216,4 +217,21 @@ func (r *Registrar) legsBefore(g *group) []mcast.Neighbor {
 		}
 	}
 	return legs
+}
+
+// isLacking reports whether a switch below has not installed the attempt of b.
+func (b *branch) isLacking() bool {
+	return slices.ContainsFunc(b.children, func(c child) bool { return c.lost || c.lacking })
+}
+
+// acceptInstalled tells the master that g is registered, if all switches of its tree have
+// installed it. Else a rebuild does.
+func (r *Registrar) acceptInstalled(g, old *group, out *Output) {
+	if g.isRebuild() && !old.unaccepted {
+		return
+	}
+	if g.unaccepted = g.branch != nil && g.branch.isLacking(); !g.unaccepted {
+		h := g.header()
+		r.acceptRegister(&h, g, out)
+	}
 }

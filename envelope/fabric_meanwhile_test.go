@@ -202,7 +202,7 @@ func TestTreeCommitRefused(t *testing.T) {
 		f.run(time.Second)
 		f.restarted = true // switch 2 lacks what the others have
 		f.switches[2].table.verdict[reg.Group] = Verdict{VerdictRejected, Problem{Reason: TooManyMembers}}
-		if e := f.update(m, reg.Members[1:]); e.Kind != Updated {
+		if e := f.update(m, reg.Members[1:]); e.Kind == Updated {
 			t.Fatalf("%s, %v", eventString(e), e.Err)
 		}
 		f.run(800 * time.Millisecond)
@@ -215,6 +215,63 @@ func TestTreeCommitRefused(t *testing.T) {
 		}
 		f.run(time.Minute)
 		f.checkNothingLeft()
+	}
+}
+
+// checkUpdated fails the test if a switch of a member serves the group as it was before the
+// update of which a master has heard: it would acknowledge data that a new member lacks.
+func (f *fabric) checkUpdated(e *Event) {
+	f.t.Helper()
+	for _, root := range f.switches {
+		updated := root.table.groups[e.Group]
+		if updated == nil || updated.Epoch < e.Epoch || !root.sw.groups[e.Group].isRoot() {
+			continue
+		}
+		for k := range updated.Members {
+			at := f.at[updated.Members[k].IP]
+			if g := f.switches[at].table.groups[e.Group]; g != nil && g.Epoch < e.Epoch {
+				f.t.Errorf("%v: the master knows of epoch %d of %s, and switch %d serves epoch %d", f.now, e.Epoch, e.Group, at, g.Epoch)
+			}
+		}
+	}
+}
+
+// TestTreeUpdateWaitsForAll: a switch refuses the second step of an update until a rebuild.
+// The master hears of the update when that switch has it too, also if the root restarts meanwhile.
+func TestTreeUpdateWaitsForAll(t *testing.T) {
+	for _, links := range [][][2]int{{{0, 1}, {1, 2}}, {{0, 1}, {0, 2}}} {
+		for _, restart := range []bool{false, true} {
+			f := newFabric(t, 3, links)
+			reg := sample(1, 9)
+			f.members(reg, spread(9, 0, 1, 2))
+			first := reg
+			first.Members = reg.Members[:8]
+			m := f.master(masterAddr, 0, first)
+			f.run(time.Second)
+			f.restarted = true // switch 2 lacks what the others have
+			f.switches[2].table.verdict[reg.Group] = Verdict{VerdictRejected, Problem{Reason: TooManyMembers}}
+			var out Output
+			if err := m.Update(f.now, reg.Members, &out); err != nil {
+				t.Fatal(err)
+			}
+			f.hostDid(masterAddr, &out)
+			f.run(time.Second)
+			if e := f.last(masterAddr); e.Kind != Registered {
+				t.Errorf("the master knows %s, and a switch lacks the update", eventString(e))
+			}
+			if restart {
+				f.reboot(0)
+			}
+			delete(f.switches[2].table.verdict, reg.Group)
+			f.run(2 * time.Second)
+			f.checkAgreement(0, reg.Group)
+			if e := f.last(masterAddr); !restart && (e.Kind != Updated || e.Total != 9) || e.Kind == GroupGone {
+				t.Errorf("restart %v: the master knows %s", restart, eventString(e))
+			}
+			if on := f.installed(reg.Group); len(on) != 3 {
+				t.Errorf("installed at %v", on)
+			}
+		}
 	}
 }
 

@@ -263,6 +263,11 @@ func (f *fabric) fly(d time.Duration, x fabricFlight) {
 
 func (f *fabric) hostDid(a netip.AddrPort, out *Output) {
 	f.events[a] = append(f.events[a], out.Events...)
+	for i := range out.Events {
+		if e := &out.Events[i]; e.Kind == Updated {
+			f.checkUpdated(e)
+		}
+	}
 	for _, p := range out.Packets {
 		if f.hosts[p.Dst] != nil {
 			f.fly(hop, fabricFlight{to: -1, packet: p})

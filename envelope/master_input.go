@@ -248,6 +248,9 @@ func (m *Master) handleConfirm(now time.Duration, msg *Message, c *Confirm, out 
 // memberOrGroupGone applies a removal by the switch once, and acknowledges every copy of
 // the message.
 func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out *Output) {
+	if m.hasAsked(msg.Epoch) && (g.Member == MemberKey{} || g.EndReason == Failed) {
+		m.reg.Epoch = msg.Epoch // the switch has installed the update, and the group has ended before all of its tree had
+	}
 	if msg.Epoch > m.reg.Epoch || m.phase == created {
 		m.drop(StaleMessage, out)
 		return
@@ -269,6 +272,11 @@ func (m *Master) memberOrGroupGone(now time.Duration, msg *Message, g *Gone, out
 	default:
 		m.handleMemberGone(now, g.Member, g, out)
 	}
+}
+
+// hasAsked reports whether an epoch is that of the update under way, or of one that has failed.
+func (m *Master) hasAsked(epoch uint64) bool {
+	return epoch > m.reg.Epoch && (epoch == m.usedEpoch || m.update != nil && epoch == m.update.reg.Epoch)
 }
 
 // handleMemberGone removes a member, once.

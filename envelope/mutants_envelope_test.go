@@ -49,11 +49,8 @@ var _ = []mutant.Mutant{
 		"&& m.ReplyTo == g.reg.Master",
 		"&& m.ReplyTo.$1() == g.reg.Master.$1()", netip.AddrPort.Addr)),
 	mutant.New("a repetition extends the lease", "Assembly", mutant.In((*Registrar).answerAgain,
-		`r.drop(DuplicateMsg, out)
-	r.acceptRegister(&m.Header, g, out)`,
-		`r.drop(DuplicateMsg, out)
-	g.$1.$4 += g.$2.$3
-	r.acceptRegister(&m.Header, g, out)`, group{}.lease, group{}.reg, Registration{}.Lease, timer[*group]{}.at)),
+		"if !g.unaccepted {\n\t\tr.acceptRegister(&m.Header, g, out)",
+		"if g.$1.$4 += g.$2.$3; !g.unaccepted {\n\t\tr.acceptRegister(&m.Header, g, out)", group{}.lease, group{}.reg, Registration{}.Lease, timer[*group]{}.at)),
 	mutant.New("a newer transaction does not begin anew", "Assembly", mutant.In((*Registrar).assemblyFor,
 		"|| m.Epoch == a.header.Epoch && int32(m.Transaction-a.header.Transaction) > 0) {",
 		") {")),

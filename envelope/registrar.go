@@ -216,6 +216,7 @@ type group struct {
 	attempts    uint64  // at the root: the generation of the last attempt
 	unchanged   bool    // a registration identical to the live one: the group goes on
 	rebuild     bool    // at the root: the installed group once more
+	unaccepted  bool    // at the root: a switch lacks the update, and the master has not heard of it
 	known, last uint32  // the highest member numbers: before this registration, and ever given
 	branch      *branch // of a group over several switches, else nil
 	// while members are being located

@@ -83,7 +83,9 @@ func (r *Registrar) answerAgain(m *Message, g *group, d digest, out *Output) {
 		return
 	}
 	r.drop(DuplicateMsg, out)
-	r.acceptRegister(&m.Header, g, out)
+	if !g.unaccepted {
+		r.acceptRegister(&m.Header, g, out)
+	}
 }
 
 func (r *Registrar) acceptRegister(h *Header, g *group, out *Output) {

@@ -302,13 +302,12 @@ func (r *Registrar) commit(now time.Duration, g *group, out *Output) {
 		r.extendLease(g, at)
 		return
 	}
+	r.acceptInstalled(g, old, out)
 	if g.isRebuild() {
 		r.extendLease(g, old.lease.at)
 		return
 	}
 	r.extendLease(g, now+g.reg.Lease)
-	h := g.header()
-	r.acceptRegister(&h, g, out)
 	if !g.unchanged {
 		for _, i := range fresh { // an update does not affect the other members
 			if g.reg.Tree.Leg(i) == NoNeighbour {

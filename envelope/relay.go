@@ -22,7 +22,7 @@ const (
 	relayPrepared  relayKind = 2  // answer: all below has room and is located
 	relayRefused   relayKind = 3  // answer to Prepare or Commit: why not
 	relayCommit    relayKind = 4  // parent → child: install
-	relayCommitted relayKind = 5  // answer: all below has installed
+	relayCommitted relayKind = 5  // answer: installed, here and, unless lacking, below
 	relayEnd       relayKind = 6  // to any neighbour in the tree: the attempt, or the group, has ended
 	relayEnded     relayKind = 7  // answer; also to a Renew of an unknown group
 	relayRenew     relayKind = 8  // parent → child: lease, and whom to notify
@@ -50,7 +50,7 @@ func (k relayKind) String() string {
 
 const (
 	relayMagic    = 0x474C524C // "GLRL"
-	relayVersion  = 2
+	relayVersion  = 3
 	relayFixedLen = 64 // header bytes before the GroupIP
 	// Offsets of what is written when a relay is sent.
 	relayKeyOffset     = 6
@@ -93,6 +93,7 @@ type relay struct {
 	height   uint8          // Prepared: levels of switches below the sender
 	diameter uint8          // Prepared: switches between two edges below the sender, at most
 	above    uint8          // Commit: levels of switches behind the parent
+	lacking  bool           // Committed: a switch below has not installed the attempt
 	problems []Problem      // Refused; at least one
 	why      EndReason      // End; NotEnded: the attempt has failed
 	lost     LostLink       // End: of SwitchLost; Rebuild: the way that cannot be used any more
@@ -149,6 +150,11 @@ func (m *relay) appendBody(b []byte, v6 bool) (_ []byte, err error) {
 		}
 	case relayCommit:
 		b = append(b, m.above)
+	case relayCommitted:
+		b = append(b, 0)
+		if m.lacking {
+			b[len(b)-1] = 1
+		}
 	case relayEnd:
 		if b = append(b, byte(m.why)); m.why == SwitchLost {
 			b = m.lost.append(b)
@@ -224,6 +230,11 @@ func (m *relay) parseBody(r *reader, v6 bool) {
 		}
 	case relayCommit:
 		m.above = r.u8()
+	case relayCommitted:
+		lacking := r.u8()
+		if m.lacking = lacking == 1; lacking > 1 {
+			r.fail("whether a switch lacks the attempt")
+		}
 	case relayEnd:
 		if m.why = EndReason(r.u8()); m.why == SwitchLost {
 			m.lost = parseLostLink(r)
