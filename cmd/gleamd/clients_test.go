@@ -137,7 +137,8 @@ func TestRolesByPeerCredentials(t *testing.T) {
 		`audit	{"by": "uid 61300, pid %d", "action": "register group: strict, members`, `audit	{"by": "uid 0 (root), pid %d", "action": "set port`,
 		`audit	{"by": "uid 61300, pid %d", "action": "POST \"/v1/groups\"", "result": "refused: this user may not change"`,
 	} {
-		if want = fmt.Sprintf(want, os.Getpid()); !strings.Contains(p.Output(), want) {
+		want = fmt.Sprintf(want, os.Getpid())
+		if !p.logs(func(log string) bool { return strings.Contains(log, want) }) {
 			t.Errorf("the log lacks %q:\n%s", want, p.Output())
 		}
 	}

@@ -74,6 +74,17 @@ func (p *process) restart(t *testing.T) {
 	}
 }
 
+// logs reports whether the log becomes as is wanted within five seconds: what the process has
+// written before an answer may come after that.
+func (p *process) logs(wanted func(log string) bool) bool {
+	for end := time.Now().Add(5 * time.Second); !wanted(p.Output()); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
 // xdp counts the ports with an XDP program.
 func (p *process) xdp(t *testing.T) (n int) {
 	t.Helper()
@@ -219,8 +230,10 @@ func TestHangup(t *testing.T) {
 		t.Errorf("reload of a file with a mistake: %v", err)
 	}
 	for _, result := range []string{`"result": "ok"`, "key id is there already"} {
-		if !slices.ContainsFunc(strings.Split(p.Output(), "\n"), func(l string) bool {
-			return strings.Contains(l, "audit") && strings.Contains(l, "reload the configuration") && strings.Contains(l, result)
+		if !p.logs(func(log string) bool {
+			return slices.ContainsFunc(strings.Split(log, "\n"), func(l string) bool {
+				return strings.Contains(l, "audit") && strings.Contains(l, "reload the configuration") && strings.Contains(l, result)
+			})
 		}) {
 			t.Errorf("no audit line of a reload with %s:\n%s", result, p.Output())
 		}
