@@ -18,10 +18,11 @@ import (
 // (BPF_DISPATCHER_MAX).
 const dispatcherRoom = 48
 
-// fillDispatcher attaches so many programs to interfaces without traffic that the kernel's XDP
-// dispatcher is full. From then on a program that is attached or removed changes no code of
-// the kernel. QEMU 7.2 with a thread for each CPU may miss such a change: a switch that
-// started while packets passed another one ended the guest by an "Oops: int3".
+// fillDispatcher fills the kernel's XDP dispatcher: it attaches dispatcherRoom programs to
+// interfaces without traffic. While the dispatcher is full, attaching and removing other
+// programs does not patch kernel code. QEMU 7.2 with a thread for each CPU may miss such a
+// patch: the guest panicked ("Oops: int3" in bpf_dispatcher_xdp_func) when a gleamd started
+// while another one forwarded packets.
 func (m *machine) fillDispatcher() error {
 	ns, err := m.lab.Namespace("xdp")
 	if err != nil {
