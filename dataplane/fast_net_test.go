@@ -4,7 +4,6 @@
 package dataplane
 
 import (
-	"encoding/binary"
 	"errors"
 	"net/netip"
 	"testing"
@@ -138,7 +137,7 @@ func (p *fastTap) next() []byte {
 		if err != nil {
 			p.t.Fatalf("no packet came: %v", err)
 		}
-		b := withKernelTag(p.buf[:n], p.ctl[:cn])
+		b := labtest.Retag(p.buf[:n], p.ctl[:cn])
 		var f rocev2.Frame
 		if rocev2.Decode(b, &f); f.Kind == rocev2.KindRoCE {
 			return b
@@ -159,25 +158,6 @@ func (p *fastTap) quiet() {
 			p.t.Fatalf("a packet too many came: %x", p.buf[:n])
 		}
 	}
-}
-
-// withKernelTag puts the tag of a struct tpacket_auxdata back into b.
-func withKernelTag(b, ctl []byte) []byte {
-	messages, err := unix.ParseSocketControlMessage(ctl)
-	if err != nil {
-		return b
-	}
-	for _, m := range messages {
-		d := m.Data
-		if m.Header.Level != unix.SOL_PACKET || m.Header.Type != unix.PACKET_AUXDATA || len(d) < 20 ||
-			binary.NativeEndian.Uint32(d)&unix.TP_STATUS_VLAN_VALID == 0 {
-			continue
-		}
-		tag := []byte{0x81, 0, 0, 0}
-		binary.BigEndian.PutUint16(tag[2:], binary.NativeEndian.Uint16(d[16:]))
-		return append(append(append([]byte{}, b[:12]...), tag...), b[12:]...)
-	}
-	return b
 }
 
 // loadFromRing waits until the ring has the packet of psn.

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -151,26 +150,10 @@ func (w *wire) capture(buf []byte) []byte {
 		if err != nil || from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_OUTGOING {
 			continue
 		}
-		if f := retag(buf[:n], w.oob[:oobn]); isGroupFrame(f) {
+		if f := labtest.Retag(buf[:n], w.oob[:oobn]); isGroupFrame(f) {
 			return f
 		}
 	}
-}
-
-// retag puts the outer VLAN tag, which the kernel has taken out of a received
-// frame and shows beside it (struct tpacket_auxdata), back into the frame.
-func retag(f, oob []byte) []byte {
-	const cmsgHeader, valid = 16, unix.TP_STATUS_VLAN_VALID
-	if len(oob) < cmsgHeader+20 {
-		return f
-	}
-	aux := oob[cmsgHeader:]
-	if binary.NativeEndian.Uint32(aux)&valid == 0 {
-		return f
-	}
-	tag := binary.BigEndian.AppendUint16(nil, binary.NativeEndian.Uint16(aux[18:]))
-	tag = binary.BigEndian.AppendUint16(tag, binary.NativeEndian.Uint16(aux[16:]))
-	return slices.Insert(f, 12, tag...)
 }
 
 func isGroupFrame(f []byte) bool {

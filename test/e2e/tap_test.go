@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
@@ -79,29 +80,9 @@ func (p *tap) next() *captured {
 	if err != nil {
 		p.t.Fatalf("receive: %v", err)
 	}
-	c := &captured{raw: retag(buf[:n], ctl[:cn]), at: stamp(ctl[:cn])}
+	c := &captured{raw: labtest.Retag(buf[:n], ctl[:cn]), at: stamp(ctl[:cn])}
 	rocev2.Decode(c.raw, &c.Frame) // a frame that Decode refuses is a zero Frame
 	return c
-}
-
-// retag puts the tag of a struct tpacket_auxdata (status, len, snaplen u32, mac,
-// net, vlan_tci, vlan_tpid u16) back into b.
-func retag(b, ctl []byte) []byte {
-	messages, err := unix.ParseSocketControlMessage(ctl)
-	if err != nil {
-		return b
-	}
-	for _, m := range messages {
-		d := m.Data
-		if m.Header.Level != unix.SOL_PACKET || m.Header.Type != unix.PACKET_AUXDATA || len(d) < 20 ||
-			binary.NativeEndian.Uint32(d)&unix.TP_STATUS_VLAN_VALID == 0 {
-			continue
-		}
-		tag := []byte{0x81, 0, 0, 0}
-		binary.BigEndian.PutUint16(tag[2:], binary.NativeEndian.Uint16(d[16:]))
-		return append(append(append([]byte{}, b[:12]...), tag...), b[12:]...)
-	}
-	return b
 }
 
 // stamp returns when the kernel received the frame.
