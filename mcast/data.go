@@ -24,7 +24,7 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 		return Resuming
 	}
 	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
-		if g.repair.offloaded == fastPath {
+		if g.repair.path == fastPath {
 			out.NeedRevoke = true
 			return None
 		}

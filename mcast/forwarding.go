@@ -36,7 +36,7 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 	if g.repair.store != nil && g.recv.count != 0 && g.agg.acked.Less(psn) && !g.repair.store.retain(p, psn, g.fwd.nxt, g.agg.acked, how, out) {
 		g.counters.rare().NotRetained++
 	}
-	n, served, held := len(out.Copies), 0, !again && g.holdsBack(now)
+	n, served, drains := len(out.Copies), 0, !again && g.isDraining(now)
 	for i := range g.acks {
 		b := &g.acks[i]
 		if b.flags&isReceiver == 0 {
@@ -57,10 +57,10 @@ func (g *group) forward(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.O
 			if !yes {
 				continue
 			}
-		} else if g.repair.offloaded == fastPath {
+		} else if g.repair.path == fastPath {
 			served++ // the fast path has sent it
 			continue
-		} else if held && g.holdBackLeg(i, psn) {
+		} else if drains && g.deferLeg(i, psn) {
 			continue
 		}
 		// The copy is made in place: to move it costs as much as to make it.

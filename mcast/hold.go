@@ -98,7 +98,7 @@ func (g *group) releaseHeld(now time.Duration, out *Output) {
 		h.serving, out.Retained = true, false
 		r := g.handleData(now, &p, p.Op.Flags(), out)
 		h.serving, g.counters.DataIn = false, counted
-		out.resends += len(out.Copies) - out.resends - direct
+		out.resends = len(out.Copies) - direct
 		if g.numbering.holds && (r == AwaitsVerification || r == AwaitsStorage) {
 			h.first--
 			s.countHeld(int64(p.RetainBytes))
@@ -112,9 +112,7 @@ func (g *group) releaseHeld(now time.Duration, out *Output) {
 		}
 	}
 	out.Retained = retained
-	switch {
-	case !g.numbering.holds: // the turn has ended, or the group has failed
-	case h.first == len(h.packets):
+	if g.numbering.holds && h.first == len(h.packets) { // else the turn has ended, or the group has failed
 		if h.lost {
 			g.numbering.askSource = true
 		}

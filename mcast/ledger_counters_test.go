@@ -14,7 +14,7 @@ type countersBefore struct {
 }
 
 func (c *countersBefore) fastCopies() uint64 {
-	if c.g.repair.offloaded == notOffered {
+	if c.g.repair.path == notOffered {
 		return 0
 	}
 	return c.g.extra.offload.copies

@@ -28,9 +28,9 @@ type FastPathSpec struct {
 	// Slots is the number of packets that the fast path retains for repair, a power of 2;
 	// 0: the group is never offloaded.
 	Slots int
-	// Hold is longer than a copy of the fast path is on its way to the other end of its
-	// link: a later packet that goes another way waits so long, or it would overtake.
-	Hold time.Duration
+	// Drain is the time after which the last copies of the fast path have reached the other
+	// end of their links. A later packet that goes another way waits for it, or would overtake.
+	Drain time.Duration
 	// Backoff is the least time from a revoke to the next grant.
 	Backoff time.Duration
 }
@@ -41,8 +41,8 @@ func (f *FastPathSpec) check(r *RepairSpec) error {
 		return nil
 	case f.Slots <= 0 || bits.OnesCount(uint(f.Slots)) != 1 || f.Slots > maxSlots:
 		return fmt.Errorf("a fast path with %d slots: must be a power of 2, at most %d", f.Slots, maxSlots)
-	case f.Hold <= 0 || f.Backoff < 0:
-		return fmt.Errorf("a fast path with a hold of %v and a backoff of %v: want above 0, and not less than 0", f.Hold, f.Backoff)
+	case f.Drain <= 0 || f.Backoff < 0:
+		return fmt.Errorf("a fast path with a drain of %v and a backoff of %v: want above 0, and not less than 0", f.Drain, f.Backoff)
 	case r.Bytes == 0:
 		return fmt.Errorf("a fast path with %d slots without local repair: its losses could not be repaired", f.Slots)
 	}
@@ -53,43 +53,43 @@ func (f *FastPathSpec) check(r *RepairSpec) error {
 type offloadState uint8
 
 const (
-	notOffered  offloadState = iota // the core; the driver has no fast path for the group
-	slowPath                        // the core; the group may be offloaded
-	fastPath                        // the program below the driver
-	holdingBack                     // the core, which holds new packets back: copies of the fast path are on their way
+	notOffered offloadState = iota // the core; the driver has no fast path for the group
+	corePath                       // the core; the group may be offloaded
+	fastPath                       // the program below the driver
+	draining                       // the core; its new packets wait until the fast path's copies have arrived
 	numOffloadStates
 )
 
 func (s offloadState) String() string {
-	return [...]string{"NotOffered", "SlowPath", "FastPath", "HoldingBack"}[s]
+	return [...]string{"NotOffered", "CorePath", "FastPath", "Draining"}[s]
 }
 
 // offloadEvent is an event that changes who forwards.
 type offloadEvent uint8
 
 const (
-	granted    offloadEvent = iota // the driver has asked, and nothing speaks against it
-	takenBack                      // the driver has taken the word back, and reported everything
-	holdPassed                     // the hold has passed since
+	granted   offloadEvent = iota // the driver has asked, and nothing speaks against it
+	takenBack                     // the driver has taken the word back, and reported everything
+	drained                       // the drain time has passed since
 	numOffloadEvents
 )
 
 func (e offloadEvent) String() string {
-	return [...]string{"granted", "taken back", "hold passed"}[e]
+	return [...]string{"granted", "taken back", "drained"}[e]
 }
 
 // offloadTable has the transitions, by event and state: NotOffered, SlowPath, FastPath,
-// HoldingBack.
+// Draining.
 var offloadTable = [numOffloadEvents][numOffloadStates]offloadState{
-	granted:    {notOffered, fastPath, fastPath, holdingBack},
-	takenBack:  {notOffered, slowPath, holdingBack, holdingBack},
-	holdPassed: {notOffered, slowPath, fastPath, slowPath},
+	granted:   {notOffered, fastPath, fastPath, draining},
+	takenBack: {notOffered, corePath, draining, draining},
+	drained:   {notOffered, corePath, fastPath, corePath},
 }
 
 // offload is what a group that may be offloaded has.
 type offload struct {
 	spec         FastPathSpec
-	heldUntil    time.Duration // of holdingBack
+	drainUntil   time.Duration // of draining
 	grantFrom    time.Duration // no grant before
 	gatesChanged bool          // a leg's gate may have to be opened or shut
 	copies       uint64        // counter: copies that the fast path has made, of Counters.Copies
@@ -98,7 +98,7 @@ type offload struct {
 // deliverOffload gives the group an event. It is the only function that changes who
 // forwards its new packets.
 func (g *group) deliverOffload(e offloadEvent) {
-	g.repair.offloaded = offloadTable[e][g.repair.offloaded]
+	g.repair.path = offloadTable[e][g.repair.path]
 }
 
 // Grant is what the fast path of a group begins with.
@@ -138,20 +138,20 @@ type Order struct {
 // setFastPath offers the fast path to a new group.
 func (g *group) setFastPath(f FastPathSpec) {
 	if f.Slots != 0 {
-		g.repair.offloaded, g.newExtra().offload = slowPath, &offload{spec: f}
+		g.repair.path, g.newExtra().offload = corePath, &offload{spec: f}
 	}
 }
 
 // mayStayOffloaded reports whether new packets of the source need no decision.
 func (g *group) mayStayOffloaded() bool {
 	return g.src.member != none && !g.failed && !g.resumes && g.refusal.syndrome == 0 && g.recv.count != 0 && g.recv.joining == 0 && g.agg.allowedBehind >= 0 &&
-		!g.numbering.isBlocking() && !g.numbering.holds && !g.awaitsStorage && g.turn.endingSince == 0 && !g.src.frozen && !g.src.wanted && !g.agg.unplaced && !g.src.quarantined
+		!g.numbering.isBlocking() && !g.awaitsStorage && g.turn.endingSince == 0 && !g.src.frozen && !g.src.wanted && !g.agg.unplaced && !g.src.quarantined
 }
 
 // mayOffload reports whether the group may be offloaded now: besides, everything before nxt
 // is accounted for, nobody waits for a turn, and the source is not about to go back.
 func (g *group) mayOffload(now time.Duration) bool {
-	return g.repair.offloaded == slowPath && now >= g.extra.offload.grantFrom && g.mayStayOffloaded() && g.fwd.targets == nil && g.turn.contendedSince == 0 && !g.numbering.gap &&
+	return g.repair.path == corePath && now >= g.extra.offload.grantFrom && g.mayStayOffloaded() && g.fwd.targets == nil && g.turn.contendedSince == 0 && !g.numbering.gap &&
 		g.src.hasLastPSN && g.src.lastPSN == g.fwd.nxt.Prev() && (g.agg.nakSeverity == sevNone || g.agg.nakServed) && g.fwd.nxt.Less(g.offloadLimit())
 }
 
@@ -169,7 +169,7 @@ func (g *group) offloadLimit() rocev2.PSN {
 // grows while the group is offloaded. The driver passes it on after each batch.
 func (s *Switch) OffloadLimit(id GroupID) rocev2.PSN {
 	g := s.group(id)
-	if g == nil || g.repair.offloaded == notOffered {
+	if g == nil || g.repair.path == notOffered {
 		return 0
 	}
 	return g.offloadLimit()
@@ -184,7 +184,7 @@ func (s *Switch) Offload(now time.Duration, id GroupID, out *Output) (Grant, boo
 	if g == nil {
 		return Grant{}, false
 	}
-	if g.endHold(now); !g.mayOffload(now) {
+	if g.endDrain(now); !g.mayOffload(now) {
 		return Grant{}, false
 	}
 	g.deliverOffload(granted)
@@ -197,12 +197,12 @@ func (s *Switch) Offload(now time.Duration, id GroupID, out *Output) (Grant, boo
 func (s *Switch) Revoked(now time.Duration, id GroupID, out *Output) {
 	out.reset()
 	g := s.group(id)
-	if g == nil || g.repair.offloaded != fastPath {
+	if g == nil || g.repair.path != fastPath {
 		return
 	}
 	x := g.extra.offload
 	g.deliverOffload(takenBack)
-	x.heldUntil, x.grantFrom = now+x.spec.Hold, now+x.spec.Backoff
+	x.drainUntil, x.grantFrom = now+x.spec.Drain, now+x.spec.Backoff
 	g.forgetGates()
 	if g.src.wanted {
 		g.tree().rest(now, out)
@@ -212,42 +212,42 @@ func (s *Switch) Revoked(now time.Duration, id GroupID, out *Output) {
 
 // checkTakenBack refuses a change of a group that the fast path has.
 func (s *Switch) checkTakenBack(id GroupID) error {
-	if g := s.group(id); g != nil && g.repair.offloaded == fastPath {
+	if g := s.group(id); g != nil && g.repair.path == fastPath {
 		return fmt.Errorf("mcast: group %d: is on the fast path; take it back first", id)
 	}
 	return nil
 }
 
-// holdsBack reports whether new packets are held back now.
-func (g *group) holdsBack(now time.Duration) bool {
-	return g.repair.offloaded == holdingBack && now < g.extra.offload.heldUntil
+// isDraining reports whether new packets wait for the copies of the fast path.
+func (g *group) isDraining(now time.Duration) bool {
+	return g.repair.path == draining && now < g.extra.offload.drainUntil
 }
 
-// endHold ends a hold that has passed.
-func (g *group) endHold(now time.Duration) {
-	if g.repair.offloaded == holdingBack && !g.holdsBack(now) {
-		g.deliverOffload(holdPassed)
+// endDrain ends a drain whose time has passed.
+func (g *group) endDrain(now time.Duration) {
+	if g.repair.path == draining && !g.isDraining(now) {
+		g.deliverOffload(drained)
 	}
 }
 
-// holdBackLeg has leg i, which is in sync, get psn from the store when the hold has passed.
+// deferLeg has leg i, which is in sync, get psn from the store when the drain time has passed.
 // It returns false if the store cannot do that: then the copy goes at once.
-func (g *group) holdBackLeg(i int, psn rocev2.PSN) bool {
+func (g *group) deferLeg(i int, psn rocev2.PSN) bool {
 	m := &g.activity[i].recovery
 	if !m.storeServes(&g.acks[i]) || g.repair.store.find(psn) == nil {
 		return false
 	}
 	m.cursor = g.fwd.nxt // below psn, if packets were lost before the switch
 	g.deliver(i, copyRefused)
-	g.resumeAfter(m, g.extra.offload.heldUntil)
+	g.resumeAfter(m, g.extra.offload.drainUntil)
 	return true
 }
 
 // giveOrders appends the orders that follow from the state of a group that may be offloaded.
 func (g *group) giveOrders(now time.Duration, out *Output) {
-	g.endHold(now)
+	g.endDrain(now)
 	switch {
-	case g.repair.offloaded != fastPath:
+	case g.repair.path != fastPath:
 		if g.mayOffload(now) {
 			out.Orders = append(out.Orders, Order{Kind: AskOffload, Group: g.id})
 		}

@@ -26,7 +26,7 @@ func (s *Switch) InputForwarded(now time.Duration, id GroupID, p *Packet, out *O
 		return
 	case g.failed:
 		out.Drop = FailedGroup
-	case g.repair.offloaded != fastPath || psn.Less(g.fwd.nxt):
+	case g.repair.path != fastPath || psn.Less(g.fwd.nxt):
 		out.Drop = PSNOutOfRange
 	case !p.Verified && g.mayBeDamaged(now, psn):
 		out.NeedVerify = true
@@ -68,7 +68,7 @@ func (g *group) dataForwarded(now time.Duration, p *Packet, psn rocev2.PSN, f ro
 
 // noteGate notes that leg i has fallen behind or is in sync again, or that it is removed.
 func (g *group) noteGate(m *recovery, behind bool) {
-	if g.repair.offloaded == fastPath {
+	if g.repair.path == fastPath {
 		m.shutNow, g.extra.offload.gatesChanged = behind, true
 	}
 }
@@ -99,20 +99,20 @@ func (g *group) forgetGates() {
 	}
 }
 
-// startHold begins the hold of a leg that has just left the fast path.
-func (g *group) startHold(now time.Duration, m *recovery) {
+// startDrain begins the drain of a leg that has just left the fast path.
+func (g *group) startDrain(now time.Duration, m *recovery) {
 	if m.shutNow {
-		m.shutNow, m.heldUntil = false, now+g.extra.offload.spec.Hold
+		m.shutNow, m.drainUntil = false, now+g.extra.offload.spec.Drain
 	}
 }
 
 // roomFor is portRoom of leg i, which gets nothing from the store before the copies that the
 // fast path has sent it have arrived.
 func (g *group) roomFor(now time.Duration, i int, out *Output) (copies int, until time.Duration) {
-	if m := &g.activity[i].recovery; g.repair.offloaded != notOffered {
-		g.startHold(now, m)
-		if now < m.heldUntil {
-			return 0, m.heldUntil
+	if m := &g.activity[i].recovery; g.repair.path != notOffered {
+		g.startDrain(now, m)
+		if now < m.drainUntil {
+			return 0, m.drainUntil
 		}
 	}
 	return out.portRoom(g.id, LegID(i))

@@ -39,7 +39,7 @@ func offloaded(t *testing.T, change func(*GroupSpec)) (*Switch, *Output) {
 	s, out := New(Limits{}), &Output{}
 	spec := GroupSpec{
 		IP: groupIP, QPN: groupQPN, PMTU: 1024, Repair: RepairSpec{Bytes: 1 << 16, Timeout: time.Millisecond, Tries: 2},
-		FastPath: FastPathSpec{Slots: 8, Hold: time.Millisecond, Backoff: time.Second},
+		FastPath: FastPathSpec{Slots: 8, Drain: time.Millisecond, Backoff: time.Second},
 	}
 	for i, n := range []string{"A", "B", "C"} {
 		spec.Legs = append(spec.Legs, LegSpec{Port: Port(i)})
@@ -105,12 +105,12 @@ func TestOffloadIsNotGranted(t *testing.T) {
 		"an unserved NAK":       func(g *group) { g.agg.nakSeverity = sevSequence },
 		"a full ring":           func(g *group) { g.extra.offload.spec.Slots = 1 },
 		"the backoff":           func(g *group) { g.extra.offload.grantFrom = 2 },
-		"the hold":              func(g *group) { g.repair.offloaded, g.extra.offload.heldUntil = holdingBack, 2 },
-		"the grant before":      func(g *group) { g.repair.offloaded = fastPath },
+		"the drain":             func(g *group) { g.repair.path, g.extra.offload.drainUntil = draining, 2 },
+		"the grant before":      func(g *group) { g.repair.path = fastPath },
 	} {
 		s, out := offloaded(t, nil)
 		g := s.group(0)
-		g.repair.offloaded = slowPath
+		g.repair.path = corePath
 		if !g.mayOffload(1) {
 			t.Fatal("not granted anyway")
 		}
@@ -204,15 +204,15 @@ func TestFastPathSpecs(t *testing.T) {
 		want string
 	}{
 		{FastPathSpec{}, RepairSpec{}, ""},
-		{FastPathSpec{Slots: 8, Hold: 1}, r, ""},
-		{FastPathSpec{Slots: maxSlots, Hold: 1}, r, ""},
-		{FastPathSpec{Slots: 2 * maxSlots, Hold: 1}, r, "slots"},
-		{FastPathSpec{Slots: 6, Hold: 1}, r, "slots"},
-		{FastPathSpec{Slots: -8, Hold: 1}, r, "slots"},
-		{FastPathSpec{Hold: 1}, r, "slots"},
-		{FastPathSpec{Slots: 8}, r, "hold"},
-		{FastPathSpec{Slots: 8, Hold: 1, Backoff: -1}, r, "backoff"},
-		{FastPathSpec{Slots: 8, Hold: 1}, RepairSpec{}, "local repair"},
+		{FastPathSpec{Slots: 8, Drain: 1}, r, ""},
+		{FastPathSpec{Slots: maxSlots, Drain: 1}, r, ""},
+		{FastPathSpec{Slots: 2 * maxSlots, Drain: 1}, r, "slots"},
+		{FastPathSpec{Slots: 6, Drain: 1}, r, "slots"},
+		{FastPathSpec{Slots: -8, Drain: 1}, r, "slots"},
+		{FastPathSpec{Drain: 1}, r, "slots"},
+		{FastPathSpec{Slots: 8}, r, "drain"},
+		{FastPathSpec{Slots: 8, Drain: 1, Backoff: -1}, r, "backoff"},
+		{FastPathSpec{Slots: 8, Drain: 1}, RepairSpec{}, "local repair"},
 	} {
 		err := c.f.check(&c.r)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -55,9 +55,9 @@ type recovery struct {
 	rtt           time.Duration // smoothed round trip; 0: never measured
 	rttVar        time.Duration // mean deviation of the round trip
 
-	gateOpen  bool          // of an offloaded group: the driver was told to open the leg's gate (R98)
-	shutNow   bool          // the leg has left the fast path, and nothing was sent from the store since
-	heldUntil time.Duration // nothing goes out from the store before: copies of the fast path are on their way
+	gateOpen   bool          // of an offloaded group: the driver was told to open the leg's gate (R98)
+	shutNow    bool          // the leg has left the fast path, and nothing was sent from the store since
+	drainUntil time.Duration // nothing goes out from the store before: copies of the fast path are on their way
 }
 
 // storeServes reports whether the store may send to a leg at all: no NAK of the leg waits
@@ -227,7 +227,7 @@ func (g *group) serveNAK(now time.Duration, i int, sev severity, syn rocev2.Synd
 		m.resumeAt = now + wait
 		g.armRecovery(m.resumeAt)
 	}
-	g.startHold(now, m)
+	g.startDrain(now, m)
 	m.tries++
 	m.rnrWaited += wait
 	m.cursor = e

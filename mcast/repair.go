@@ -18,7 +18,7 @@ type localRepair struct {
 	numRecovering int32      // recovering legs
 	tries         uint8      // RepairSpec.Tries
 	armed         bool
-	offloaded     offloadState  // who forwards new packets; only a group with a store may be offloaded
+	path          offloadState  // who forwards new packets; only a group with a store may be offloaded
 	at            time.Duration // the next call of recoveryTimer, if armed
 	timeout       time.Duration // RepairSpec.Timeout
 }

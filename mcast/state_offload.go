@@ -12,42 +12,42 @@ func (g *group) appendOffload(b []byte, now time.Duration) []byte {
 		return b
 	}
 	x := g.extra.offload
-	state := g.repair.offloaded
-	if state == holdingBack && now >= x.heldUntil {
-		state = slowPath
+	state := g.repair.path
+	if state == draining && now >= x.drainUntil {
+		state = corePath
 	}
-	b = append(b, byte(state-slowPath))
-	if state == holdingBack {
-		b = appendTime(b, now, x.heldUntil)
+	b = append(b, byte(state-corePath))
+	if state == draining {
+		b = appendTime(b, now, x.drainUntil)
 	}
 	b = appendAhead(b, now, x.grantFrom)
 	for i := range g.acks {
 		if g.acks[i].flags&isReceiver != 0 {
 			m := &g.activityOf(i).recovery
 			b = append(b, bit(m.gateOpen, 0)|bit(m.shutNow, 1))
-			b = appendAhead(b, now, m.heldUntil)
+			b = appendAhead(b, now, m.drainUntil)
 		}
 	}
 	return b
 }
 
 func (r *stateReader) offload(g *group) {
-	if g.repair.offloaded = notOffered; g.extra == nil || g.extra.offload == nil {
+	if g.repair.path = notOffered; g.extra == nil || g.extra.offload == nil {
 		return
 	}
 	x := g.extra.offload
-	g.repair.offloaded, x.heldUntil, x.gatesChanged = slowPath+offloadState(r.byte()), 0, false
-	if g.repair.offloaded >= numOffloadStates {
-		r.malformed, g.repair.offloaded = true, slowPath
+	g.repair.path, x.drainUntil, x.gatesChanged = corePath+offloadState(r.byte()), 0, false
+	if g.repair.path >= numOffloadStates {
+		r.malformed, g.repair.path = true, corePath
 	}
-	if g.repair.offloaded == holdingBack {
-		x.heldUntil = r.time()
+	if g.repair.path == draining {
+		x.drainUntil = r.time()
 	}
 	x.grantFrom = r.time()
 	for i := range g.acks {
 		if g.acks[i].flags&isReceiver != 0 {
 			m, f := &g.activity[i].recovery, r.byte()
-			m.gateOpen, m.shutNow, m.heldUntil = f&1 != 0, f&2 != 0, r.time()
+			m.gateOpen, m.shutNow, m.drainUntil = f&1 != 0, f&2 != 0, r.time()
 		}
 	}
 }

@@ -55,9 +55,9 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
 	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
 	reflect.TypeFor[localRepair](): {
-		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "offloaded": encoded,
+		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
 	},
-	reflect.TypeFor[offload]():        {"spec": constant, "heldUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
+	reflect.TypeFor[offload]():        {"spec": constant, "drainUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
 	reflect.TypeFor[rttMeasurement](): {"pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},
 	reflect.TypeFor[cnpFilter]():      {"leg": encoded, "legAt": encoded, "passed": encoded, "passedAt": encoded},
 	reflect.TypeFor[failure]():        {"psn": encoded, "syndrome": encoded},
@@ -84,7 +84,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[retained](): {"va": encoded, "frame": encoded, "bytes": encoded, "rewrite": encoded, "ackReq": encoded},
 	reflect.TypeFor[recovery](): {
 		"cursor": encoded, "firstUnsent": encoded, "ackReqPSN": encoded, "resentPSN": encoded, "burst": encoded, "burstEnd": encoded, "lossAt": encoded, "state": encoded, "unanswered": encoded, "probeEvery": encoded, "untilProbe": encoded, "escalated": encoded,
-		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded, "gateOpen": encoded, "shutNow": encoded, "heldUntil": encoded,
+		"tries": encoded, "resumeAt": encoded, "rnrWaited": encoded, "expectedACK": encoded, "expectedSince": encoded, "rtt": encoded, "rttVar": encoded, "gateOpen": encoded, "shutNow": encoded, "drainUntil": encoded,
 	},
 	reflect.TypeFor[targets](): {"acked": deeper, "ring": deeper, "first": derived, "count": encoded, "named": encoded},
 	reflect.TypeFor[turn](): {
@@ -127,7 +127,7 @@ func fullState(t *testing.T) *Switch {
 	spec.Policy, spec.Quorum, spec.DeadAfter, spec.LagPSNs, spec.LagTime = Quorum, 1, time.Second, 5, time.Second
 	spec.PSNProbe = time.Millisecond
 	spec.Repair = RepairSpec{Bytes: 8192, Timeout: time.Millisecond, Tries: 3}
-	spec.FastPath = FastPathSpec{Slots: 4, Hold: time.Millisecond, Backoff: time.Millisecond}
+	spec.FastPath = FastPathSpec{Slots: 4, Drain: time.Millisecond, Backoff: time.Millisecond}
 	var out Output
 	if err := s.Apply(stateNow, PutGroup{spec}, &out); err != nil {
 		t.Fatal(err)
@@ -135,8 +135,8 @@ func fullState(t *testing.T) *Switch {
 	s.timers.reset()
 	s.timers.arm(0, stateNow+1)
 	s.groups[0].src.quarantined, s.groups[0].src.quarantinedUntil, s.groups[0].extra = true, stateNow+3, &extra{history: []memberHistory{{quarantinedUntil: stateNow + 4, refusalReported: true}, {}, {}}, offload: s.groups[0].extra.offload}
-	s.groups[0].repair.offloaded = holdingBack
-	s.groups[0].extra.offload.heldUntil, s.groups[0].extra.offload.grantFrom = stateNow+5, stateNow+6
+	s.groups[0].repair.path = draining
+	s.groups[0].extra.offload.drainUntil, s.groups[0].extra.offload.grantFrom = stateNow+5, stateNow+6
 	g := s.groups[0]
 	g.activate(stateNow)
 	g.src.member, g.src.leg, g.src.addr = 0, 0, g.members[0].ip
@@ -156,7 +156,7 @@ func fullState(t *testing.T) *Switch {
 		l := &g.activity[i]
 		l.cnpWeight, l.cnpWeightAt, l.lastHeard, l.livenessPSN, l.livenessSince, l.lagPSN, l.lagSince = 300, stateNow-5, stateNow-6, 6, stateNow-7, 4, stateNow-8
 		l.repeatedSinceNAK, l.repeatFirst, l.repeatLast = true, 5, 6
-		l.recovery = recovery{heldUntil: stateNow + 7,
+		l.recovery = recovery{drainUntil: stateNow + 7,
 			state: probing, cursor: 6, firstUnsent: 7, ackReqPSN: 6, probeEvery: 16, untilProbe: 3, tries: 2, burst: 4, burstEnd: 6, lossAt: stateNow - 4, resumeAt: stateNow + 4, rnrWaited: 9, expectedACK: 8, expectedSince: stateNow - 3, rtt: 11, rttVar: 12,
 		}
 	}

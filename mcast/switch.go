@@ -142,7 +142,7 @@ func (s *Switch) InputGroup(now time.Duration, id GroupID, p *Packet, out *Outpu
 	if g.agg.unplaced || g.isUnconfirmed() {
 		g.tree().pollForPositions(now, out)
 	}
-	if g.repair.offloaded != notOffered {
+	if g.repair.path != notOffered {
 		g.giveOrders(now, out)
 	}
 	s.rearm(g)
@@ -191,7 +191,7 @@ func (s *Switch) Advance(now time.Duration, out *Output) {
 		}
 		g.noteEvictions(now, out.Events[events:])
 		g.leaveTree(now, out.Events[events:], out)
-		if g.repair.offloaded != notOffered {
+		if g.repair.path != notOffered {
 			g.giveOrders(now, out)
 		}
 		s.rearm(g)

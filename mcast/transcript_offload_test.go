@@ -25,7 +25,7 @@ func (a args) fastPath() (f FastPathSpec) {
 		return f
 	}
 	f.Slots = int(num(a.t, v[0], 10, 31))
-	for i, at := range []*time.Duration{&f.Hold, &f.Backoff} {
+	for i, at := range []*time.Duration{&f.Drain, &f.Backoff} {
 		var err error
 		if *at, err = time.ParseDuration(v[1+i]); err != nil {
 			a.t.Fatal(err)

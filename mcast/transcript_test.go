@@ -42,7 +42,7 @@ import (
 //	clock +5ms          a later time without a call of Advance
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [number=N] [receive-only]
-//	      [fast=(SLOTS,hold,backoff)]   the group may be offloaded to a fast path (transcript_offload_test.go)
+//	      [fast=(SLOTS,drain,backoff)]   the group may be offloaded to a fast path (transcript_offload_test.go)
 //	fast hi=X           a fast path has forwarded up to X-1 (R34)
 //	positions           the present positions
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one

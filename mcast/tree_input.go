@@ -56,7 +56,7 @@ func (s *Switch) InputReport(now time.Duration, id GroupID, n Neighbor, msg *tok
 		out.Drop = UnknownGroup
 		return
 	}
-	if g.repair.offloaded == fastPath {
+	if g.repair.path == fastPath {
 		out.NeedRevoke = true
 		return
 	}

@@ -33,7 +33,7 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 	if d < 0 {
 		return g.answerFormerSource(MemberID(k), p, out)
 	}
-	if g.repair.offloaded == fastPath {
+	if g.repair.path == fastPath {
 		out.NeedVerify, out.NeedRevoke = !p.Verified, p.Verified
 		return None
 	}
@@ -129,7 +129,7 @@ func (g *group) isQuiescent() bool {
 // isComplete reports whether everything that was forwarded of the source is acknowledged, and
 // ends with a message.
 func (g *group) isComplete() bool {
-	return g.repair.offloaded != fastPath && !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
+	return g.repair.path != fastPath && !g.agg.unplaced && g.agg.acked == g.fwd.nxt.Prev() && !g.fwd.midMessage && (g.policy.quorum == 0 || g.allCaughtUp())
 }
 
 // allCaughtUp reports whether every receiver has all that was forwarded. Without a

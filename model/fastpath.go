@@ -26,10 +26,10 @@ import (
 //
 // The program runs on one CPU: the next packet is taken when the last one is in the ring, and
 // copies leave in order. No time passes while a copy has not left: it takes less than the
-// hold. The limit only grows while the word is set, so that it is read with the word.
+// drain. The limit only grows while the word is set, so that it is read with the word.
 
-// holdTime is mcast.FastPathSpec.Hold.
-const holdTime = 10 * time.Microsecond
+// drainTime is mcast.FastPathSpec.Drain.
+const drainTime = 10 * time.Microsecond
 
 // taken is a packet that the program has taken.
 type taken struct {

@@ -325,7 +325,7 @@ func (w *World) addSwitch(sw int) error {
 		}
 	}
 	if n := w.cfg.FastPath; n > 0 {
-		g.FastPath = mcast.FastPathSpec{Slots: n, Hold: holdTime}
+		g.FastPath = mcast.FastPathSpec{Slots: n, Drain: drainTime}
 	}
 	w.switches = append(w.switches, switchState{spec: g, memberships: map[formKey]*membership{}, legs: make([]legState, legs), fast: program{gates: make([]gate, legs)}})
 	f, err := w.formAt(sw, formKey{})
