@@ -196,6 +196,24 @@ func TestOffloadedIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestOffloadedIsNotAtRest: the memory of a group that is offloaded stays, however long nothing
+// is reported. When it has been taken back it may be given to another group.
+func TestOffloadedIsNotAtRest(t *testing.T) {
+	s, out := offloaded(t, nil)
+	for _, n := range []string{"B", "C"} {
+		s.Input(0, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf(n), Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeACK, Verified: true}, out)
+		if out.Drop != None {
+			t.Fatalf("the ACK of %s: %v", n, out.Drop)
+		}
+	}
+	if s.group(0).idle(time.Hour) {
+		t.Error("an offloaded group is idle")
+	}
+	if s.Revoked(time.Second, 0, out); !s.group(0).idle(time.Hour) {
+		t.Error("a group that was taken back is never idle")
+	}
+}
+
 func TestFastPathSpecs(t *testing.T) {
 	r := RepairSpec{Bytes: 1}
 	for _, c := range []struct {
