@@ -34,6 +34,8 @@ type Config struct {
 	PSNProbe         time.Duration  `yaml:"psn_probe"` // first wait for a member's answer to a keepalive probe; 0: no probes
 	State            string         `yaml:"state"`     // folder in which groups are kept over a restart; "": nowhere
 	XDP              XDP            `yaml:"xdp"`
+	FastPath         FastPath       `yaml:"fast_path"`
+	FastPathMemory   int            `yaml:"fast_path_memory"` // bytes of all rings of the fast path
 	UMEM             UMEM           `yaml:"umem"`
 	Rings            Rings          `yaml:"rings"`
 	Worker           Worker         `yaml:"worker"`
@@ -190,6 +192,17 @@ const (
 	XDPGeneric XDPMode = "generic" // in the stack: works with every driver, slower
 )
 
+// FastPath is whether groups take the fast path: XDP programs replicate their data, and
+// store it for repair.
+type FastPath string
+
+// Fast path choices.
+const (
+	FastPathOff     FastPath = "off"     // no group does
+	FastPathAuto    FastPath = "auto"    // those that can do
+	FastPathRequire FastPath = "require" // gleamd does not start where none could
+)
+
 // ZeroCopy is whether AF_XDP sockets share their memory with the hardware.
 type ZeroCopy string
 
@@ -260,6 +273,8 @@ func Default() *Config {
 		PSNProbe:         2 * time.Millisecond,
 		UnconfirmedMoves: MoveStay,
 		XDP:              XDP{Mode: XDPAuto, ZeroCopy: ZeroCopyAuto},
+		FastPath:         FastPathOff,
+		FastPathMemory:   32 << 20,
 		UMEM:             UMEM{Frames: 16384, FrameSize: 4096},
 		Rings:            Rings{RX: 2048, TX: 2048, Fill: 2048, Completion: 2048},
 		Worker:           Worker{CPUs: []int{-1}, Spin: 50 * time.Microsecond, Batch: 64},

@@ -146,6 +146,8 @@ psn_probe: 11ms
 state: /var/lib/g
 unconfirmed_moves: evict
 xdp: {mode: generic, zero_copy: always, ntuple: true}
+fast_path: auto
+fast_path_memory: 2000000
 umem: {frames: 1024, frame_size: 2048}
 rings: {rx: 64, tx: 128, fill: 256, completion: 512}
 worker: {cpu: [1, 3, -1, -1], spin: 0, batch: 32}
@@ -173,7 +175,7 @@ log: {level: error, format: json}
 			Certificate: files.Certificate, Key: files.Key, CA: files.CA, Operators: []string{"ann"}}, User: "4711",
 		Limits: Limits{Groups: 5, MembersPerGroup: 6, SourceTimeout: 3 * time.Second, NAKsPerPort: 7, EnvelopesPerPort: 8, EnvelopesPerAddress: 13, NeighboursPerPort: 9},
 		Repair: Repair{GroupBytes: 1000, TotalBytes: 2000, Timeout: 3 * time.Millisecond, Tries: 9}, PSNProbe: 11 * time.Millisecond, State: "/var/lib/g", UnconfirmedMoves: MoveEvict,
-		XDP:    XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true},
+		XDP: XDP{Mode: XDPGeneric, ZeroCopy: ZeroCopyAlways, NTuple: true}, FastPath: FastPathAuto, FastPathMemory: 2_000_000,
 		UMEM:   UMEM{Frames: 1024, FrameSize: 2048},
 		Rings:  Rings{RX: 64, TX: 128, Fill: 256, Completion: 512},
 		Worker: Worker{CPUs: []int{1, 3, -1, -1}, Batch: 32},

@@ -77,6 +77,11 @@ func TestErrors(t *testing.T) {
 		{"repair at once", minimal + "repair: {timeout: 1us}\n", `f:4: repair.timeout: "1us": want a duration from 100µs to 10s`},
 		{"repair keeps too much", minimal + "umem: {frames: 1024, frame_size: 2048}\nrepair: {total: 262145}\n", `f:1: repair.total: "262145": more than an eighth of the UMEM, 262144 bytes`},
 
+		{"fast path a word", minimal + "fast_path: 'yes'\n", `f:4: fast_path: "yes": want one of off, auto, require`},
+		{"fast path in generic mode", minimal + "fast_path: require\nxdp: {mode: generic}\n", `f:1: fast_path: "require": needs native XDP`},
+		{"fast path without repair", minimal + "fast_path: require\nrepair: {per_group: 0}\n", `f:1: fast_path: "require": needs local repair`},
+		{"fast path without memory", minimal + "fast_path_memory: 1000\n", `f:4: fast_path_memory: "1000": want a number from 1048576 to 1073741824`},
+
 		{"allow nobody", port("{name: p1, allow: {addresses: []}}"), `f:1: ports[0].allow.addresses: an empty list would let nobody send`},
 		{"allow a word", port("{name: p1, allow: {addresses: some}}"), `want all, or a list of addresses and prefixes`},
 		{"allow no address", port("{name: p1, allow: {addresses: [10.0.0]}}"), `f:1: ports[0].allow.addresses[0]: "10.0.0": not an address or prefix`},

@@ -54,6 +54,8 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 				field{"zero_copy", choice(d, &c.XDP.ZeroCopy, ZeroCopyAuto, ZeroCopyNever, ZeroCopyAlways)},
 				field{"ntuple", d.boolean(&c.XDP.NTuple)})
 		}},
+		field{"fast_path", choice(d, &c.FastPath, FastPathOff, FastPathAuto, FastPathRequire)},
+		field{"fast_path_memory", d.int(&c.FastPathMemory, 1<<20, 1<<30)},
 		field{"umem", func(v value) {
 			d.mapping(v,
 				field{"frames", d.power(&c.UMEM.Frames, 256, 1<<22)},
@@ -110,6 +112,8 @@ var reloads = []struct{ key, restart string }{
 	{"psn_probe", "the workers are made with it"},
 	{"state", "the file is opened before privileges are given up"},
 	{"xdp", "the XDP programs are loaded with it"},
+	{"fast_path", "the XDP programs are loaded with it"},
+	{"fast_path_memory", "its maps are made at start"},
 	{"umem", "the memory is registered with all sockets"},
 	{"rings", "the sockets are opened with them"},
 	{"worker", "the workers are made with it"},
@@ -342,6 +346,14 @@ func (d *decoder) check(c *Config, line int) {
 	if most := c.UMEM.Frames * c.UMEM.FrameSize / 8; c.Repair.TotalBytes > most && !d.refused("repair") {
 		d.fail(line, "repair.total", strconv.Itoa(c.Repair.TotalBytes),
 			fmt.Sprintf("more than an eighth of the UMEM, %d bytes: half is for receiving, a quarter for the ports' queues, an eighth to copy into", most))
+	}
+	if c.FastPath == FastPathRequire && !d.refused("fast_path") {
+		switch {
+		case c.XDP.Mode == XDPGeneric && !d.refused("xdp"):
+			d.fail(line, "fast_path", string(c.FastPath), "needs native XDP: with xdp.mode generic no group could take the fast path")
+		case c.Repair.GroupBytes == 0 && !d.refused("repair"):
+			d.fail(line, "fast_path", string(c.FastPath), "needs local repair: with repair.per_group 0 no group could take the fast path")
+		}
 	}
 	if need := framesPerPort * len(c.Ports); c.UMEM.Frames < need && !d.refused("umem") {
 		d.fail(line, "umem.frames", strconv.Itoa(c.UMEM.Frames),
