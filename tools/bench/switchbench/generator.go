@@ -23,6 +23,7 @@ type pace struct {
 	rate     float64 // data frames a second; 0: as fast as it goes; negative: none
 	ackEvery uint32  // packets per ACK of each receiver; 0: no ACKs
 	ackJump  uint32  // unacknowledged packets beyond which a receiver acknowledges at once
+	window   uint32  // packets that the switch has not acknowledged to the source; 0: any number
 }
 
 // burst is the number of frames that are sent at a time where there is a rate: as many
@@ -69,6 +70,7 @@ type templateValue struct {
 type controlValue struct {
 	Interval, Due, Sent, Acks, Waited, Idle uint64
 	Burst, Left, PSN, AckEvery, Jump, Turn  uint32
+	Window, Rest                            uint32
 }
 
 // liveGenerator runs the BPF program generate.
@@ -186,7 +188,7 @@ func (g *liveGenerator) start(p pace) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Interval, c.Burst, c.Left, c.Idle, c.AckEvery, c.Jump = p.interval(), burst, 0, 0, p.ackEvery, p.ackJump
+	c.Interval, c.Burst, c.Left, c.Idle, c.AckEvery, c.Jump, c.Window = p.interval(), burst, 0, 0, p.ackEvery, p.ackJump, p.window
 	c.Due = uint64(now)
 	if p.rate < 0 {
 		c.Due = math.MaxInt64

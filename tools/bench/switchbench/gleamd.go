@@ -24,15 +24,20 @@ func gleamdWith(workers int) func(*testbed) error {
 		if workers > 1 {
 			cpus = "[" + cpus + strings.Repeat(", -1", workers-1) + "]"
 		}
-		return openGleamd(s, cpus)
+		return openGleamd(s, "worker: {cpu: "+cpus+"}\n")
 	}
 }
 
+// openFastGleamd runs gleamd with one worker and the fast path.
+func openFastGleamd(s *testbed) error {
+	return openGleamd(s, fmt.Sprintf("worker: {cpu: %d}\nfast_path: require\n", s.cpu))
+}
+
 // openGleamd runs gleamd's engine in the switch's namespace, with its default
-// configuration but for the workers' CPUs, and registers the group.
-func openGleamd(s *testbed, cpus string) error {
+// configuration but for the given keys, and registers the group.
+func openGleamd(s *testbed, keys string) error {
 	// The receivers of the benchmark are no queue pairs: they answer no probe.
-	text := s.star.Config() + "envelope: {insecure: true}\npsn_probe: 0s\nworker: {cpu: " + cpus + "}\n"
+	text := s.star.Config() + "envelope: {insecure: true}\npsn_probe: 0s\n" + keys
 	cfg, err := config.Parse("benchmark", []byte(text))
 	if err != nil {
 		return err
@@ -65,7 +70,10 @@ func openGleamd(s *testbed, cpus string) error {
 		if err != nil {
 			return err
 		}
-		return e.Register(registration(s, next))
+		if err := e.Register(registration(s, next)); err != nil {
+			return err
+		}
+		return s.sinks.setLast(0, lastValue{PSN: uint32(next.Prev())}) // the window begins there
 	}
 	for len(warnings) > 0 {
 		s.notes = append(s.notes, <-warnings)

@@ -20,13 +20,16 @@ import (
 // all the time: so no scheduling delay but the switch's is included.
 const latencyLimit = 50 * time.Millisecond // after which a frame is lost
 
+// latencyAckEvery is the number of frames per ACK of each receiver, where ACKs are read.
+const latencyAckEvery = 128
+
 // latencyGaps are the times from one frame to the next: in the first gleamd's
 // worker goes to sleep (it spins for 50 µs) and has to be woken, in the second it
 // does not.
 var latencyGaps = []time.Duration{200 * time.Microsecond, 30 * time.Microsecond}
 
 // latencyRows are the rows whose latency is compared.
-var latencyRows = []string{gleamdRow, bridgeRow}
+var latencyRows = []string{gleamdRow, fastRow, bridgeRow}
 
 // latencySamples are one row's.
 type latencySamples struct {
@@ -84,11 +87,18 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 		return errors.Join(err, in.Close())
 	}
 	defer func() { err = errors.Join(err, in.Close(), out.Close()) }()
+	if s.method.xdp {
+		if err := s.sinks.pass(1, true); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.sinks.pass(1, false)) }()
+	}
 	psn, err := s.gen.next()
 	if err != nil {
 		return err
 	}
 	var took []float64
+	sent := 0
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; psn = psn.Next() {
 		frame, err := s.benchCase.dataFrame(s.dataPath(), psn)
 		if err != nil {
@@ -107,6 +117,12 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 		default:
 			l.n++
 			took = append(took, float64(at.Sub(start).Nanoseconds())/1e3)
+		}
+		if sent++; sent%latencyAckEvery == 0 {
+			if err := s.acknowledgeAll(); err != nil {
+				return err
+			}
+			start = time.Now()
 		}
 		for start.Add(gap).After(time.Now()) { // no timer: it would fire too late
 			runtime.Gosched()

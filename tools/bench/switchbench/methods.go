@@ -39,6 +39,7 @@ var (
 	gleamdMethod    = &method{name: "gleamd", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(1)}
 	gleamd2Method   = &method{name: "gleamd-w2", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(2)}
 	gleamd4Method   = &method{name: "gleamd-w4", user: true, feedback: true, destination: toPort, expected: rewritten, start: gleamdWith(4)}
+	fastMethod      = &method{name: "gleamd-fast", user: true, xdp: true, feedback: true, destination: toPort, expected: rewritten, start: openFastGleamd, unservable: singleBufferOnly}
 
 	broadcastMethod = &method{name: "xdp-broadcast", xdp: true, destination: toPort, expected: rewrittenMAC, start: openBroadcast, unservable: singleBufferOnly}
 	programMethod   = &method{name: "xdp-program", xdp: true, destination: toPort, expected: rewritten, start: openFastProgram(fastSlots), unservable: singleBufferOnly}

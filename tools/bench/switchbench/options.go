@@ -16,6 +16,7 @@ type measuredRow struct {
 	what     string // for people
 	method   *method
 	ackEvery uint32
+	window   uint32 // packets that the source sends before it waits for ACKs; 0: any number
 }
 
 // The rows' names.
@@ -25,6 +26,8 @@ const (
 	gleamdAckRow = "gleamd-ack8"
 	gleamdRow2   = "gleamd-w2"
 	gleamdRow4   = "gleamd-w4"
+	fastRow      = "gleamd-fast"
+	fastAckRow   = "gleamd-fast-ack8"
 	broadcastRow = "xdp-broadcast"
 	programRow   = "xdp-program"
 	noRepairRow  = "xdp-program-norepair"
@@ -41,19 +44,25 @@ const (
 	frequentAcks = 8
 )
 
+// fastWindow is the source's window where packets may be forwarded only as far as there
+// are slots to retain them: a real source has one.
+const fastWindow = 512
+
 // allRows are measured in this order, again and again.
 var allRows = []measuredRow{
-	{bareRow, "bare AF_XDP loop", bareMethod, 0},
-	{gleamdRow, "gleamd", gleamdMethod, sparseAcks},
-	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", gleamdMethod, frequentAcks},
-	{gleamdRow2, "gleamd, 2 workers share one group's ports", gleamd2Method, sparseAcks},
-	{gleamdRow4, "gleamd, 4 workers share one group's ports", gleamd4Method, sparseAcks},
-	{broadcastRow, "XDP broadcast, MACs rewritten", broadcastMethod, 0},
-	{programRow, "fast path's program alone, ring of 256 packets, nobody judges", programMethod, 0},
-	{noRepairRow, "fast path's program alone, without ring, nobody judges", noRepairMethod, 0},
-	{bridgeRow, "kernel bridge, multicast flood", bridgeMethod, 0},
-	{mirredRow, "tc mirred", mirredMethod, 0},
-	{forwarderRow, "UDP forwarder in Go, recvmmsg/sendmmsg", forwarderMethod, 0},
+	{bareRow, "bare AF_XDP loop", bareMethod, 0, 0},
+	{gleamdRow, "gleamd", gleamdMethod, sparseAcks, 0},
+	{gleamdAckRow, "gleamd, each receiver ACKs every 8th packet", gleamdMethod, frequentAcks, 0},
+	{gleamdRow2, "gleamd, 2 workers share one group's ports", gleamd2Method, sparseAcks, 0},
+	{gleamdRow4, "gleamd, 4 workers share one group's ports", gleamd4Method, sparseAcks, 0},
+	{fastRow, "gleamd, fast path in XDP, window of 512 packets", fastMethod, sparseAcks, fastWindow},
+	{fastAckRow, "gleamd, fast path in XDP, each receiver ACKs every 8th packet", fastMethod, frequentAcks, fastWindow},
+	{broadcastRow, "XDP broadcast, MACs rewritten", broadcastMethod, 0, 0},
+	{programRow, "fast path's program alone, ring of 256 packets, nobody judges", programMethod, 0, 0},
+	{noRepairRow, "fast path's program alone, without ring, nobody judges", noRepairMethod, 0, 0},
+	{bridgeRow, "kernel bridge, multicast flood", bridgeMethod, 0, 0},
+	{mirredRow, "tc mirred", mirredMethod, 0, 0},
+	{forwarderRow, "UDP forwarder in Go, recvmmsg/sendmmsg", forwarderMethod, 0, 0},
 }
 
 // Bounds of the options.

@@ -150,6 +150,59 @@ func TestGeneratePaced(t *testing.T) {
 	}
 }
 
+// A source with a window sends no packet beyond it before the switch has acknowledged more.
+func TestGenerateWindow(t *testing.T) {
+	h := newHarness(t, 64)
+	h.set(t, func(c *controlValue) { c.Burst, c.Window, c.PSN = 32, 3, 0xFFFFFF })
+	steps := func(acked uint32, want ...uint32) {
+		t.Helper()
+		if err := h.sinks.setLast(0, lastValue{PSN: acked}); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range want {
+			if v, _ := h.step(t); v != w {
+				t.Fatalf("acknowledged %#x, step %d: verdict %d, want %d", acked, i, v, w)
+			}
+		}
+	}
+	steps(0xFFFFFE, xdpRedirect, xdpRedirect, xdpRedirect, xdpDrop, xdpDrop)
+	steps(0, xdpRedirect, xdpRedirect, xdpDrop)
+	steps(psnNone, xdpRedirect) // no ACK yet
+	h.set(t, func(c *controlValue) { c.Window = 0 })
+	steps(0, xdpRedirect, xdpRedirect)
+	if s, _ := h.sent(); s.data != 8 {
+		t.Errorf("counters: %+v", s)
+	}
+}
+
+// A sink lets its frames pass to sockets where it is told to; it counts them all the same.
+func TestSinkPasses(t *testing.T) {
+	labtest.Enter(t)
+	f, err := newSinks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.load(1, benchCase{payload: 64}.frameLen(), expectedFrame{mac: path.DstMAC, dst: groupIP, qpn: virtualQPN}, true); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint32{xdpPass, xdpDrop} {
+		if err := f.pass(1, want == xdpPass); err != nil {
+			t.Fatal(err)
+		}
+		frame, err := benchCase{payload: 64}.dataFrame(path, rocev2.PSN(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := f.programs[0].Test(frame); err != nil || got != want {
+			t.Errorf("verdict %d, error %v; want %d", got, err, want)
+		}
+	}
+	if got, err := f.counts(1); err != nil || got.Good != 2 {
+		t.Errorf("counted %+v, %v", got, err)
+	}
+}
+
 // Each receiver acknowledges every 8th of its received packets, and a receiver that is
 // far behind all of them at once.
 func TestGenerateAcks(t *testing.T) {
@@ -253,7 +306,7 @@ func TestSinkCounts(t *testing.T) {
 			if got, err := f.counts(3); err != nil || got != c.seen {
 				t.Errorf("%s, XDP %v: counted %+v, error %v; want %+v", name, xdp, got, err, c.seen)
 			}
-			if last, err := lastAt(f.arrived, 3); err != nil || (last == 77) != (c.seen.Good == 1) {
+			if last, err := lastAt(f.arrived, 3); err != nil || (last == 77) != (c.seen.Good == 1) || (last == 0) != (c.seen.Acks == 1) {
 				t.Errorf("%s: the last PSN is %#x, error %v", name, last, err)
 			}
 			if err := f.Close(); err != nil {

@@ -125,11 +125,11 @@ func (x *measurement) result(c benchCase) Row {
 
 func millionth(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 
-// find returns the row of a name in the targets' case, nil if it was not measured.
-func (r *Result) find(name string) *Row {
+// find returns the row of a name in a case, nil if it was not measured.
+func (r *Result) find(name string, c benchCase) *Row {
 	for i := range r.Rows {
 		x := &r.Rows[i]
-		if x.Name == name && (benchCase{x.Payload, x.Legs}) == targetCase && x.Reason == "" {
+		if x.Name == name && (benchCase{x.Payload, x.Legs}) == c && x.Reason == "" {
 			return x
 		}
 	}

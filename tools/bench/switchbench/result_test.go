@@ -172,3 +172,47 @@ func TestOptionsCheck(t *testing.T) {
 		}
 	}
 }
+
+// The targets of the fast path are ratios to the other rows of the same case.
+func TestFastTargets(t *testing.T) {
+	r := &Result{
+		Rows: []Row{
+			{Name: gleamdRow, Payload: 1024, Legs: 3, CPU: 1000, In: []float64{100}},
+			{Name: fastRow, Payload: 1024, Legs: 3, CPU: 300, In: []float64{400}},
+			{Name: fastAckRow, Payload: 1024, Legs: 3, CPU: 330, In: []float64{380}},
+			{Name: broadcastRow, Payload: 1024, Legs: 3, CPU: 240, In: []float64{500}},
+			{Name: bridgeRow, Payload: 1024, Legs: 3, CPU: 900, In: []float64{160}},
+			{Name: fastRow, Payload: 1024, Legs: 7, CPU: 200, In: []float64{300}},
+			{Name: broadcastRow, Payload: 1024, Legs: 7, CPU: 180, In: []float64{375}},
+		},
+		Latency: []Latency{
+			{Name: gleamdRow, Gap: 200, P50: 40, P99: 90}, {Name: gleamdRow, Gap: 30, P50: 1, P99: 1},
+			{Name: fastRow, Gap: 200, P50: 10, P99: 60}, {Name: bridgeRow, Gap: 200, P50: 20, P99: 60},
+		},
+	}
+	r.judgeFast()
+	want := []struct {
+		name     string
+		measured float64
+		met      bool
+	}{
+		{"XDP broadcast, 7 receivers", 0.8, false},
+		{"fast path / XDP broadcast", 0.8, true},
+		{"fast path / gleamd", 4, true},
+		{"bridge multicast flood", 2.5, false},
+		{"CPU time per copy", 0.3, true},
+		{"lost to ACKs", 0.05, true},
+		{"p50", 0.25, true},
+		{"p99", 0.666667, false},
+		{"p99 latency at a frame every 200 µs, fast path / bridge", 1, true},
+	}
+	if len(r.Targets) != len(want) {
+		t.Fatalf("%d targets, want %d: %+v", len(r.Targets), len(want), r.Targets)
+	}
+	for i, w := range want {
+		g := r.Targets[i]
+		if !strings.Contains(g.Name, w.name) || math.Abs(g.Measured-w.measured) > 1e-5 || g.Met != w.met {
+			t.Errorf("target %d: %+v, want %+v", i, g, w)
+		}
+	}
+}

@@ -157,7 +157,7 @@ func (b *switchBench) open(ctx context.Context, w *method, c benchCase, stages m
 
 // pace is the offered rate of a row, with its rhythm of ACKs.
 func (r *measuredRow) pace(rate float64) pace {
-	return pace{rate: rate, ackEvery: r.ackEvery, ackJump: 4096}
+	return pace{rate: rate, ackEvery: r.ackEvery, ackJump: 4096, window: r.window}
 }
 
 // warm is the time for which a measurement waits for a steady state.

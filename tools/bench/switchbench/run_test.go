@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("row %s: loss %v, offered %v", x.Name, x.Loss, x.OfferedPS)
 		}
 	}
-	if len(r.Latency) != 4 || len(r.Targets) != 6 {
+	if len(r.Latency) != 6 || len(r.Targets) != 14 {
 		t.Errorf("latency %+v, targets %+v", r.Latency, r.Targets)
 	}
 	for _, l := range r.Latency {

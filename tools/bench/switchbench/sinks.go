@@ -54,7 +54,7 @@ func newSinks() (*sinks, error) {
 		return nil, errors.Join(fmt.Errorf("make the sinks' counters: %w", err), f.Close())
 	}
 	for i := range maxLegs {
-		if err := f.arrived.Put(uint32(i), &lastValue{PSN: psnNone}); err != nil {
+		if err := f.setLast(i, lastValue{PSN: psnNone}); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
@@ -64,7 +64,29 @@ func newSinks() (*sinks, error) {
 // lastValue is struct last of replicate.c.
 type lastValue struct {
 	PSN  uint32
-	Rest [15]uint32
+	Pass uint32
+	Rest [14]uint32
+}
+
+// setLast sets the last PSN at a sink, and whether its XDP program lets frames pass.
+func (f *sinks) setLast(leg int, v lastValue) error {
+	if err := f.arrived.Put(uint32(leg), &v); err != nil {
+		return fmt.Errorf("set a sink's PSN: %w", err)
+	}
+	return nil
+}
+
+// pass makes the XDP program of a sink let frames pass to sockets, or drop them.
+func (f *sinks) pass(leg int, passes bool) error {
+	psn, err := lastAt(f.arrived, leg)
+	if err != nil {
+		return err
+	}
+	v := lastValue{PSN: psn}
+	if passes {
+		v.Pass = 1
+	}
+	return f.setLast(leg, v)
 }
 
 // lastAt reads a sink's last PSN from arrived, or psnNone.

@@ -47,7 +47,7 @@ func (r *Result) writeTable(w io.Writer) error {
 		if i == 0 {
 			fmt.Fprintf(w, "\nLatency, %s, a frame at a time\n", benchCase{l.Payload, l.Legs})
 		}
-		fmt.Fprintf(w, "  %-8s every %3g µs: p50 %.1f µs, p99 %.1f µs (%d frames, %d lost)\n", l.Name, l.Gap, l.P50, l.P99, l.Samples, l.Lost)
+		fmt.Fprintf(w, "  %-11s every %3g µs: p50 %.1f µs, p99 %.1f µs (%d frames, %d lost)\n", l.Name, l.Gap, l.P50, l.P99, l.Samples, l.Lost)
 	}
 	for i, x := range r.Targets {
 		if i == 0 {

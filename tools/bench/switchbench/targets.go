@@ -22,6 +22,9 @@ type Target struct {
 	ByCPU float64 `json:"by_cpu,omitempty"`
 }
 
+// wideCase is the case of the fast path's target with more receivers.
+var wideCase = benchCase{payload: 1024, legs: 7}
+
 // Bounds of the targets.
 const (
 	overBare      = 0.90
@@ -29,37 +32,91 @@ const (
 	overForwarder = 2.5
 	feedbackCost  = 0.10
 	latencyRatio  = 2
+
+	fastOverCeiling     = 0.76
+	fastOverCeilingWide = 0.84
+	fastOverGleamd      = 2.5
+	fastOverBridge      = 3
+	fastCPU             = 0.4
+	fastLatency         = 0.5
 )
 
 // judge fills in the targets for which everything was measured.
 func (r *Result) judge() {
-	own := r.find(gleamdRow)
+	r.judgeGleamd()
+	r.judgeFast()
+}
+
+// judgeGleamd fills in the targets of gleamd's own data path.
+func (r *Result) judgeGleamd() {
+	own := r.find(gleamdRow, targetCase)
 	if own == nil {
 		return
 	}
-	ratio := func(name, to string, bound float64) {
-		if x := r.find(to); x != nil {
-			t := r.add(name, ratioOf(own, x), bound, false)
-			if own.CPU > 0 {
-				t.ByCPU = math.Round(x.CPU/own.CPU*1e3) / 1e3
-			}
-		}
-	}
-	ratio("gleamd / bare AF_XDP loop", bareRow, overBare)
-	ratio("gleamd / bridge multicast flood", bridgeRow, overBridge)
-	ratio("gleamd / UDP forwarder", forwarderRow, overForwarder)
+	r.ratio("gleamd / bare AF_XDP loop", own, bareRow, overBare)
+	r.ratio("gleamd / bridge multicast flood", own, bridgeRow, overBridge)
+	r.ratio("gleamd / UDP forwarder", own, forwarderRow, overForwarder)
 	r.add("loss of gleamd at 0.9 of saturation", own.Loss, 0, true)
-	if x := r.find(gleamdAckRow); x != nil {
+	if x := r.find(gleamdAckRow, targetCase); x != nil {
 		r.add("data throughput lost to ACKs of 3 receivers for every 8th packet", 1-ratioOf(x, own), feedbackCost, true)
 	}
-	p50 := make(map[string]float64)
-	for _, l := range r.Latency {
-		if l.Gap == float64(latencyGaps[0].Microseconds()) {
-			p50[l.Name] = l.P50
+	if a, b := r.sparseLatency(gleamdRow), r.sparseLatency(bridgeRow); a != nil && b != nil {
+		r.add("p50 latency at a frame every 200 µs, gleamd / bridge", a.P50/b.P50, latencyRatio, true)
+	}
+}
+
+// judgeFast fills in the targets of the fast path.
+func (r *Result) judgeFast() {
+	if wide := r.find(fastRow, wideCase); wide != nil {
+		r.ratio("fast path / XDP broadcast, 7 receivers", wide, broadcastRow, fastOverCeilingWide)
+	}
+	fast := r.find(fastRow, targetCase)
+	if fast == nil {
+		return
+	}
+	r.ratio("fast path / XDP broadcast", fast, broadcastRow, fastOverCeiling)
+	r.ratio("fast path / gleamd", fast, gleamdRow, fastOverGleamd)
+	r.ratio("fast path / bridge multicast flood", fast, bridgeRow, fastOverBridge)
+	if x := r.find(gleamdRow, targetCase); x != nil && x.CPU > 0 {
+		r.add("CPU time per copy, fast path / gleamd", fast.CPU/x.CPU, fastCPU, true)
+	}
+	if x := r.find(fastAckRow, targetCase); x != nil {
+		r.add("throughput of the fast path lost to ACKs of 3 receivers for every 8th packet", 1-ratioOf(x, fast), feedbackCost, true)
+	}
+	own := r.sparseLatency(fastRow)
+	if own == nil {
+		return
+	}
+	if x := r.sparseLatency(gleamdRow); x != nil {
+		r.add("p50 latency at a frame every 200 µs, fast path / gleamd", own.P50/x.P50, fastLatency, true)
+		r.add("p99 latency at a frame every 200 µs, fast path / gleamd", own.P99/x.P99, fastLatency, true)
+	}
+	if x := r.sparseLatency(bridgeRow); x != nil {
+		r.add("p99 latency at a frame every 200 µs, fast path / bridge", own.P99/x.P99, 1, true)
+	}
+}
+
+// sparseLatency is a row's latency where the worker sleeps from one frame to the next, nil
+// if it was not measured.
+func (r *Result) sparseLatency(name string) *Latency {
+	for i := range r.Latency {
+		if l := &r.Latency[i]; l.Name == name && l.Gap == float64(latencyGaps[0].Microseconds()) && l.P50 > 0 {
+			return l
 		}
 	}
-	if a, b := p50[gleamdRow], p50[bridgeRow]; a > 0 && b > 0 {
-		r.add("p50 latency at a frame every 200 µs, gleamd / bridge", a/b, latencyRatio, true)
+	return nil
+}
+
+// ratio adds a target about packets a second, as a share of those of another row in the
+// same case.
+func (r *Result) ratio(name string, own *Row, to string, bound float64) {
+	x := r.find(to, benchCase{own.Payload, own.Legs})
+	if x == nil {
+		return
+	}
+	t := r.add(name, ratioOf(own, x), bound, false)
+	if own.CPU > 0 {
+		t.ByCPU = math.Round(x.CPU/own.CPU*1e3) / 1e3
 	}
 }
 

@@ -39,13 +39,15 @@ struct {
 } seen SEC(".maps");
 
 /*
- * The last PSN at each sink; PSN_NONE before the first one. A cache line
- * each: CPUs that send to different sinks do not wait for each other here.
+ * The last PSN at each sink, at the source's that of the last ACK; PSN_NONE before
+ * the first one. A cache line each: CPUs that send to different sinks do not wait for
+ * each other here.
  */
 #define PSN_NONE 0xFFFFFFFF
 struct last {
 	__u32 psn;
-	__u32 rest[15];
+	__u32 pass;	/* user space sets it: the sink's XDP program lets frames pass */
+	__u32 rest[14];
 };
 
 struct {
@@ -82,6 +84,7 @@ INLINE int count(void *data, void *end, __u32 len)
 		return 1;
 	if (h->opcode == OP_ACKNOWLEDGE) {
 		s->acks++;
+		last->psn = ntohl(h->psn) & PSN_MASK;
 		return 1;
 	}
 	if (len != expect_len || *(__u32 *)h->dst_mac != expect_mac_high ||
@@ -115,7 +118,11 @@ int sink_xdp(struct xdp_md *ctx)
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
 
-	return count(data, end, end - data) ? XDP_DROP : XDP_PASS;
+	if (!count(data, end, end - data))
+		return XDP_PASS;
+	__u32 key = leg;
+	struct last *last = bpf_map_lookup_elem(&arrived, &key);
+	return last && last->pass ? XDP_PASS : XDP_DROP;
 }
 
 /* ---- sent frames ---- */
@@ -179,6 +186,8 @@ struct control {
 	__u32 ack_every; /* packets per ACK of a receiver; 0: no ACKs */
 	__u32 ack_jump;	/* unacknowledged packets beyond which it acknowledges at once */
 	__u32 turn;	/* the receiver that is checked next */
+	__u32 window;	/* data packets without an ACK of the switch; 0: any number */
+	__u32 rest;
 };
 
 struct {
@@ -242,6 +251,25 @@ INLINE int acknowledge(struct xdp_md *ctx, struct control *c)
 	return bpf_redirect_map(&out, who, XDP_ABORTED);
 }
 
+/* Whether the switch has acknowledged so much that another packet may be sent. */
+INLINE int in_window(struct control *c)
+{
+	__u32 zero = 0;
+	struct last *last = bpf_map_lookup_elem(&arrived, &zero);
+
+	return !c->window || !last || last->psn == PSN_NONE || ((c->psn - last->psn - 1) & PSN_MASK) < c->window;
+}
+
+/* Counts the time from one call that sent nothing to the next. */
+INLINE int wait(struct control *c, __u64 now)
+{
+	/* A longer gap is one in which the thread did not run. */
+	if (c->idle && now - c->idle < MAX_GAP)
+		c->waited += now - c->idle;
+	c->idle = now;
+	return XDP_DROP;
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
@@ -260,19 +288,16 @@ int generate(struct xdp_md *ctx)
 	if (c->left == 0) {
 		if (c->interval) {
 			__u64 now = bpf_ktime_get_ns();
-			if (now < c->due) {
-				/* A longer gap is one in which the thread did not run. */
-				if (c->idle && now - c->idle < MAX_GAP)
-					c->waited += now - c->idle;
-				c->idle = now;
-				return XDP_DROP;
-			}
+			if (now < c->due)
+				return wait(c, now);
 			c->due += c->interval;
 			if (c->due + 1000000 < now)
 				c->due = now; /* what was missed for a millisecond is not made up for */
 		}
 		c->left = c->burst;
 	}
+	if (!in_window(c))
+		return wait(c, bpf_ktime_get_ns());
 	c->left--;
 	c->idle = 0;
 	void *data = (void *)(unsigned long)ctx->data;
