@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "kernel.h"
+#include "fast_ports.h"
 
 #define ntohl(x) __builtin_bswap32(x)
 #define htonl(x) __builtin_bswap32(x)
@@ -151,22 +151,6 @@ struct {
 	UINT(max_entries, 1);
 	UINT(map_flags, BPF_F_MMAPABLE);
 } groups SEC(".maps");
-
-/* The port with an interface, by the lowest bits of its index. */
-struct fast_port {
-	__u32 ifindex;
-	__u32 port;
-};
-
-#define FAST_PORTS 4096
-
-struct {
-	UINT(type, BPF_MAP_TYPE_ARRAY);
-	TYPE(key, __u32);
-	TYPE(value, struct fast_port);
-	UINT(max_entries, FAST_PORTS);
-	UINT(map_flags, BPF_F_MMAPABLE);
-} fast_ports SEC(".maps");
 
 /* By group and port: group * num_ports + port. */
 struct {

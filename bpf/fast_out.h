@@ -23,12 +23,11 @@ INLINE __u32 shift(const struct operator *o, __u32 c)
 /* The leg of the group at this port whose turn it is to get psn; 0: none's. */
 INLINE struct fast_leg *leg_of(const struct fast_meta *meta, __u32 ifindex)
 {
-	__u32 key = ifindex % FAST_PORTS;
-	struct fast_port *port = bpf_map_lookup_elem(&fast_ports, &key);
+	int port = port_of(ifindex);
 
-	if (!port || port->ifindex != ifindex)
+	if (port < 0)
 		return 0;
-	key = meta->group * num_ports + port->port;
+	__u32 key = meta->group * num_ports + port;
 	struct fast_path *path = bpf_map_lookup_elem(&paths, &key);
 
 	if (!path)
@@ -99,8 +98,8 @@ INLINE __u32 rewrite(const struct fast_leg *leg, const struct fast_meta *meta, s
 	return 1;
 }
 
-SEC("xdp/devmap")
-int egress(struct xdp_md *ctx)
+/* Makes the frame the copy for a leg; XDP_DROP: there is none for it. */
+INLINE int copy(struct xdp_md *ctx)
 {
 	void *data = (void *)(unsigned long)ctx->data;
 	void *end = (void *)(unsigned long)ctx->data_end;
@@ -182,4 +181,17 @@ int egress(struct xdp_md *ctx)
 	if (__sync_val_compare_and_swap(&leg->gate, gate, next) != gate)
 		return XDP_DROP;
 	return XDP_PASS;
+}
+
+SEC("xdp/devmap")
+int egress(struct xdp_md *ctx)
+{
+	int action = copy(ctx);
+
+	if (action == XDP_DROP) {
+		struct fast_sent *n = sent_to(ctx->egress_ifindex);
+		if (n)
+			__sync_fetch_and_add(&n->withheld, 1);
+	}
+	return action;
 }

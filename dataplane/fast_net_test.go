@@ -33,10 +33,12 @@ func newFastNet(t *testing.T, hosts int) *fastNet {
 	t.Helper()
 	x := &fastNet{Star: labtest.Star(t, lab.StarConfig{Hosts: hosts, MTU: 3000, NoBridge: true})}
 	var err error
-	x.maps, err = fastpath.New(fastpath.Config{
-		Ports: hosts, Sizes: []fastpath.Size{{Legs: 4, Groups: 1}, {Legs: 40, Groups: 1}}, Slots: 1 << 10, LargeSlots: 1 << 8,
-	})
-	if err != nil {
+	if err := x.Switch.Do(func() (err error) {
+		x.maps, err = fastpath.New(fastpath.Config{
+			Ports: hosts, Sizes: []fastpath.Size{{Legs: 4, Groups: 1}, {Legs: 40, Groups: 1}}, Slots: 1 << 10, LargeSlots: 1 << 8,
+		})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	steering, err := bpf.NewSteering(fastPrefixes, 4792, hosts)

@@ -19,3 +19,4 @@
 package fastpath
 
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux fast ../fast.c -- -O2 -mcpu=v3 -Wall -Wextra -Werror
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -no-global-types -tags linux transmit ../transmit.c -- -O2 -mcpu=v3 -Wall -Wextra -Werror

@@ -25,6 +25,7 @@ const (
 	fastMapFast6         = "fast6"
 	fastMapFastCounters  = "fast_counters"
 	fastMapFastPorts     = "fast_ports"
+	fastMapFastSent      = "fast_sent"
 	fastMapGroups        = "groups"
 	fastMapLegs          = "legs"
 	fastMapOffenders     = "offenders"
@@ -116,6 +117,7 @@ type fastMapSpecs struct {
 	Fast6        *ebpf.MapSpec `ebpf:"fast6"`
 	FastCounters *ebpf.MapSpec `ebpf:"fast_counters"`
 	FastPorts    *ebpf.MapSpec `ebpf:"fast_ports"`
+	FastSent     *ebpf.MapSpec `ebpf:"fast_sent"`
 	Groups       *ebpf.MapSpec `ebpf:"groups"`
 	Legs         *ebpf.MapSpec `ebpf:"legs"`
 	Offenders    *ebpf.MapSpec `ebpf:"offenders"`
@@ -179,6 +181,7 @@ type fastMaps struct {
 	Fast6        *ebpf.Map `ebpf:"fast6"`
 	FastCounters *ebpf.Map `ebpf:"fast_counters"`
 	FastPorts    *ebpf.Map `ebpf:"fast_ports"`
+	FastSent     *ebpf.Map `ebpf:"fast_sent"`
 	Groups       *ebpf.Map `ebpf:"groups"`
 	Legs         *ebpf.Map `ebpf:"legs"`
 	Offenders    *ebpf.Map `ebpf:"offenders"`
@@ -210,6 +213,7 @@ func (m *fastMaps) Close() error {
 		m.Fast6,
 		m.FastCounters,
 		m.FastPorts,
+		m.FastSent,
 		m.Groups,
 		m.Legs,
 		m.Offenders,

@@ -59,9 +59,11 @@ type Maps struct {
 	maps   map[string]*ebpf.Map // by name in fast.c
 	inner  []*ebpf.Map          // DEVMAPs, by group
 	egress *ebpf.Program
+	counts transmitCounts
 
 	memories  []memory
 	ports     []portState
+	sent      []sentState // by port
 	states    []groupState
 	paths     []pathState
 	legs      []legState
@@ -77,7 +79,8 @@ type Maps struct {
 
 var readSpec = sync.OnceValues(loadFast)
 
-// New makes the maps and loads the program for copies.
+// New makes the maps and loads the program for copies. It counts what ports transmit in
+// the network namespace of the calling thread.
 func New(c Config) (_ *Maps, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -107,6 +110,7 @@ func New(c Config) (_ *Maps, err error) {
 	if err := <-ended; err != nil {
 		return nil, fmt.Errorf("load the fast path's program for copies: %w", err)
 	}
+	m.counts.err = m.counts.start(m.maps)
 	return m, nil
 }
 
@@ -120,7 +124,7 @@ func (m *Maps) spec() (*ebpf.CollectionSpec, error) {
 	groups := uint32(len(m.groups))
 	for name, n := range map[string]uint32{
 		fastMapFast4: groups, fastMapFast6: groups, fastMapGroups: groups, fastMapDevmaps: groups,
-		fastMapPaths: groups * uint32(m.config.Ports), fastMapFastCounters: groups * uint32(NumReasons),
+		fastMapFastSent: uint32(m.config.Ports), fastMapPaths: groups * uint32(m.config.Ports), fastMapFastCounters: groups * uint32(NumReasons),
 		fastMapRing: uint32(max(m.config.Slots, 1)), fastMapRingLarge: uint32(max(m.config.LargeSlots, 1)),
 	} {
 		spec.Maps[name].MaxEntries = n
@@ -141,7 +145,7 @@ func devmapSpec(entries int) *ebpf.MapSpec {
 // shared are the maps that all programs of the fast path share.
 var shared = []string{
 	fastMapFast4, fastMapFast6, fastMapGroups, fastMapDevmaps, fastMapPaths, fastMapLegs, fastMapOperators,
-	fastMapRing, fastMapRingLarge, fastMapFastCounters, fastMapFastPorts,
+	fastMapRing, fastMapRingLarge, fastMapFastCounters, fastMapFastPorts, fastMapFastSent,
 }
 
 func (m *Maps) createMaps() error {
@@ -182,11 +186,12 @@ func (m *Maps) mapMemory() error {
 	m.ring, err4 = at(fastMapRing)
 	m.ringLarge, err5 = at(fastMapRingLarge)
 	ports, err6 := at(fastMapFastPorts)
-	if err := errors.Join(err, err2, err3, err4, err5, err6); err != nil {
+	sent, err7 := at(fastMapFastSent)
+	if err := errors.Join(err, err2, err3, err4, err5, err6, err7); err != nil {
 		return err
 	}
 	m.states, m.paths, m.legs = valuesOf[groupState](groups), valuesOf[pathState](paths), valuesOf[legState](legs)
-	m.ports, m.ifindex = valuesOf[portState](ports), make([]uint32, m.config.Ports)
+	m.ports, m.sent, m.ifindex = valuesOf[portState](ports), valuesOf[sentState](sent), make([]uint32, m.config.Ports)
 	return nil
 }
 
@@ -256,7 +261,7 @@ func (m *Maps) Programs() (*ebpf.CollectionSpec, map[string]*ebpf.Map, error) {
 
 // Close releases everything. Attached programs keep the maps until they are closed.
 func (m *Maps) Close() error {
-	var errs []error
+	errs := []error{m.counts.close()}
 	for _, b := range m.memories {
 		errs = append(errs, b.close())
 	}

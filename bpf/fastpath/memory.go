@@ -38,6 +38,12 @@ type groupState struct {
 // portState is struct fast_port.
 type portState struct{ ifindex, port uint32 }
 
+// sentState is struct fast_sent.
+type sentState struct {
+	sent, unsent, withheld, error atomic.Uint64
+	_                             [4]uint64
+}
+
 // pathState is struct fast_path.
 type pathState struct{ first, count uint32 }
 
