@@ -52,7 +52,7 @@ var rooms = []room{
 	{dir: "model", knows: []string{"rocev2", "mcast", "mcast/token", "rc"}},
 	{dir: "tools/lab", knows: []string{"config/linkrate"}},
 	{dir: "cli", knows: []string{"rocev2", "config/linkrate", "config/identity", "api"}},
-	{dir: "tools/testbed", knows: []string{"api", "tools/lab"}},
+	{dir: "tools/testbed", knows: []string{"api", "bpf", "tools/lab"}},
 	{dir: "tools/demo"},
 	{dir: "tools/perf"},
 	{dir: "tools/bench"},

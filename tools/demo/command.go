@@ -89,6 +89,7 @@ prints what every link between switches has carried, and the tree that the packe
 	f.IntVar(&o.Rotate, "rotate", o.Rotate, "make every member the source so many times, each time with other bytes")
 	f.StringVar(&o.Policy, "policy", o.Policy, "what one dead or failing receiver means: strict (the group fails), evict (it is cut off) or quorum:K (K suffice)")
 	f.StringVar(&o.KillMember, "kill-member", o.KillMember, "kill this receiver, such as C or h3, in mid-transfer")
+	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames, and count what it forwards")
 	f.BoolVar(&o.Targets, "targets", o.Targets, "send once more, with a target message before each WRITE, and compare (messages of 8 KiB unless told)")
 	f.BoolVar(&o.Keep, "keep", o.Keep, "leave the lab up and say what to look at")
 	f.StringVar(&remove, "remove", "", "remove the lab of this name, which an earlier --keep left, and do nothing else")

@@ -39,7 +39,7 @@ func (r *run) inFabric(ctx context.Context) (_ *Result, err error) {
 	start := time.Now()
 	f := &fabricRun{run: r}
 	f.fabric, err = testbed.BuildFabric(ctx, testbed.FabricConfig{
-		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members, More: o.patience(), State: true,
+		Dir: runDir, Gleamd: o.Gleamd, Members: o.Members, More: o.patience(), State: true, FastPath: o.FastPath,
 		Fabric: fabric.Config{Topology: t, Routing: o.Routing, Count: true},
 	})
 	if err != nil {

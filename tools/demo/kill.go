@@ -96,7 +96,7 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	before, err := r.client.Stats(ctx)
+	before, err := r.readCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *run) sendByGroupWithout(ctx context.Context, res *Result) error {
 			return err
 		}
 	}
-	after, err := r.client.Stats(ctx)
+	after, err := r.readCounts(ctx)
 	if err != nil {
 		return err
 	}

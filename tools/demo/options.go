@@ -36,6 +36,7 @@ type Options struct {
 	Rotate      int           // turns of every member as the source, in place of one transfer
 	Policy      string        // for dead or failing receivers: strict, evict or quorum:K
 	KillMember  string        // kill this receiver when half of the messages are complete
+	FastPath    bool          // of gleamd: XDP replicates
 	Targets     bool          // send once more with a target message before each WRITE
 	Keep        bool          // leave the lab up
 	Timeout     time.Duration // for each transfer

@@ -25,6 +25,7 @@ type Result struct {
 	Members      int     `json:"members"`
 	Loss         float64 `json:"loss"`
 	Group        string  `json:"group"`
+	FastPath     bool    `json:"fast_path,omitempty"` // is on
 
 	Receivers      []Receiver      `json:"receivers"`
 	Killed         *Killed         `json:"killed,omitempty"`          // with --kill-member
@@ -62,8 +63,9 @@ type Receiver struct {
 
 // Switch has gleamd's counts of the group transfer.
 type Switch struct {
-	Rx          uint64            `json:"rx"`     // data packets in
-	Copies      uint64            `json:"copies"` // data packets out
+	Rx          uint64            `json:"rx"`                // data packets in
+	Copies      uint64            `json:"copies"`            // data packets out
+	FastRx      uint64            `json:"fast_rx,omitempty"` // of Rx, replicated by XDP; with --fast-path
 	FeedbackIn  uint64            `json:"feedback_in"`
 	FeedbackOut uint64            `json:"feedback_out"`
 	Drops       map[string]uint64 `json:"drops"`
@@ -101,6 +103,9 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	s := &r.Switch
 	fmt.Fprintf(t, "\nswitch\tdata in %d\tcopies out %d\tfeedback in %d\tfeedback out %d\n", s.Rx, s.Copies, s.FeedbackIn, s.FeedbackOut)
+	if r.FastPath {
+		fmt.Fprintf(t, "fast path\treplicated by XDP %d\tof the data in %.1f %%\n", s.FastRx, 100*float64(s.FastRx)/float64(max(s.Rx, 1)))
+	}
 	if p := r.Repair; p != nil && p.Copies > 0 {
 		fmt.Fprintf(t, "repaired\tNAKs answered %d\tcopies %d\tprobes %d\tmost retained %d KiB\n", p.NAKs, p.Copies, p.Probes, p.MaxRetainedBytes>>10)
 	}

@@ -25,7 +25,7 @@ type SourceTurn struct {
 // stay connected, each with its first PSNs.
 func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 	turns := r.opts.Rotate * len(r.hosts)
-	before, err := r.client.Stats(ctx)
+	before, err := r.readCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *run) sendByTurns(ctx context.Context, res *Result) error {
 			return fmt.Errorf("turn %d, source %s: %w", t+1, r.hosts[from].Name, r.explain(err))
 		}
 	}
-	after, err := r.client.Stats(ctx)
+	after, err := r.readCounts(ctx)
 	if err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func (r *run) transfers(ctx context.Context) (*Result, error) {
 func (r *run) result() *Result {
 	return &Result{
 		PayloadBytes: r.plan.total, SHA256: r.data.sum, Op: r.opts.Op, MessageSize: r.opts.MessageSize, PathMTU: r.opts.MTU,
-		Members: len(r.hosts), Loss: r.opts.Loss, Group: r.group.String(),
+		Members: len(r.hosts), Loss: r.opts.Loss, Group: r.group.String(), FastPath: r.opts.FastPath,
 	}
 }
 
@@ -286,7 +286,7 @@ func (r *run) qpConfig(h *host) endpoint.QPConfig {
 func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
-	before, err := r.client.Stats(ctx)
+	before, err := r.readCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (r *run) sendByGroup(ctx context.Context, res *Result) error {
 	if err := errors.Join(err, r.disturb.end()); err != nil {
 		return r.explain(err)
 	}
-	after, err := r.client.Stats(ctx)
+	after, err := r.readCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -374,20 +374,4 @@ func (r *run) explain(err error) error {
 		err = fmt.Errorf("%w\nthe group's ACK waits for %s (state %s, acknowledged up to 0x%06x, next 0x%06x)", err, g.WaitsFor, g.State, g.AckPSN, g.NextPSN)
 	}
 	return fmt.Errorf("group transfer: %w", err)
-}
-
-func difference(a, b *api.Stats) Switch {
-	s := Switch{
-		Rx: b.Rx - a.Rx, Copies: b.Copies - a.Copies,
-		FeedbackIn: b.FeedbackIn - a.FeedbackIn, FeedbackOut: b.FeedbackOut - a.FeedbackOut,
-		Drops: make(map[string]uint64),
-	}
-	for _, counts := range []map[string]uint64{b.Normal, b.Drops} {
-		for name, n := range counts {
-			if d := n - a.Unserved(name); d > 0 {
-				s.Drops[name] = d
-			}
-		}
-	}
-	return s
 }

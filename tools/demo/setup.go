@@ -18,7 +18,7 @@ const runDir = "/run/gleam-demo"
 
 // build makes the lab with a running gleamd.
 func build(ctx context.Context, o *Options) (*testbed.Testbed, error) {
-	c := testbed.Config{Dir: runDir, Star: lab.StarConfig{Hosts: o.Members, MTU: testbed.PortMTU(o.MTU)}, Gleamd: o.Gleamd}
+	c := testbed.Config{Dir: runDir, Star: lab.StarConfig{Hosts: o.Members, MTU: testbed.PortMTU(o.MTU)}, Gleamd: o.Gleamd, FastPath: o.FastPath}
 	if o.Keep {
 		c.Star.Name = fmt.Sprintf("demo%d", os.Getpid())
 	}

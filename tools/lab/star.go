@@ -44,6 +44,9 @@ type StarConfig struct {
 	// second bridge. 0 gives every host a port of its own.
 	Rack int
 
+	// Redirects makes the hosts' interfaces take frames that XDP redirects to them.
+	Redirects bool
+
 	// NoBridge leaves the switch's ports out of a bridge: every port has a route
 	// to its host, and the switch forwards between them as a router that answers
 	// ARP and neighbour solicitations for all hosts. Not together with Rack.
@@ -213,6 +216,11 @@ func (s *Star) buildHosts(c StarConfig) error {
 		}
 		if err := h.NS.SetFeature(h.Interface, TXChecksum, false); err != nil {
 			return err
+		}
+		if c.Redirects {
+			if err := h.NS.SetFeature(h.Interface, GRO, true); err != nil {
+				return err
+			}
 		}
 		for _, p := range []netip.Prefix{
 			netip.PrefixFrom(h.IPv4, StarIPv4.Bits()), netip.PrefixFrom(h.IPv6, StarIPv6.Bits()),

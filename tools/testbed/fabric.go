@@ -27,6 +27,8 @@ type FabricConfig struct {
 	Members int
 	// State has each gleamd keep its groups over a restart, in memory.
 	State bool
+	// FastPath turns the fast path on in all switches, at hosts that take its copies.
+	FastPath bool
 	// More are further lines of the configuration file of each gleamd. []
 	More string
 	// API, if set, returns further lines of section api for the gleamd of a switch.
@@ -60,6 +62,10 @@ const stopGrace = 5 * time.Second
 func BuildFabric(ctx context.Context, c FabricConfig) (_ *Fabric, err error) {
 	if err := cleanStale(c.Dir); err != nil {
 		return nil, fmt.Errorf("clean up after an earlier run: %w", err)
+	}
+	if c.FastPath {
+		c.Fabric.Redirects = true
+		c.More += fastPathOn
 	}
 	f := &Fabric{Gleamds: make(map[string]*Gleamd), wired: c.Fabric.Count, dir: runDir(c.Dir, c.Fabric.Name)}
 	if f.Key, err = newKey(); err != nil {

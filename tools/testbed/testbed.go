@@ -31,6 +31,8 @@ type Config struct {
 	Members int
 	// Frames of gleamd's UMEM, a power of two [enough for the rings of every port].
 	Frames int
+	// FastPath turns the fast path on, at hosts that take its copies.
+	FastPath bool
 	// More are further lines of gleamd's configuration file. []
 	More string
 }
@@ -61,6 +63,10 @@ func Build(ctx context.Context, c Config) (_ *Testbed, err error) {
 	}()
 	if s.Key, err = newKey(); err != nil {
 		return nil, err
+	}
+	if c.FastPath {
+		c.Star.Redirects = true
+		c.More += fastPathOn
 	}
 	if s.Star, err = lab.NewStar(c.Star); err != nil {
 		return nil, err

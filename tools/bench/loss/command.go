@@ -101,6 +101,7 @@ needs root, and 9 minutes; with --quick half a minute.`,
 	f.Float64Var(&o.Load, "load", o.Load, "share of the unpaced maximum that the link's rate is")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "of the losses and the bytes")
 	f.StringVar(&svg, "svg", svg, "draw goodput against loss into this file")
+	f.BoolVar(&o.FastPath, "fast-path", o.FastPath, "turn gleamd's fast path on (XDP replicates), at hosts that take redirected frames")
 	f.BoolVar(&fast, "quick", fast, "less of everything that is not given")
 	f.StringVar(&o.Gleamd, "gleamd", o.Gleamd, "the daemon to run [the one beside this program]")
 	f.StringVarP(&format, "output", "o", "table", "table or json")

@@ -38,7 +38,8 @@ type Options struct {
 	Load          float64
 	Seed          uint64
 
-	Gleamd string // path; "": found
+	FastPath bool   // of gleamd: XDP replicates
+	Gleamd   string // path; "": found
 }
 
 // Defaults take about 9 minutes, or with --quick half a minute.

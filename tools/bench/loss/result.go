@@ -79,6 +79,9 @@ type Row struct {
 	SwitchResent      uint64 `json:"switch_resent_packets"` // that the switch sent from its store to one receiver
 	SwitchNotRetained uint64 `json:"switch_not_retained_packets"`
 
+	// FastPackets are the packets that XDP has replicated, with --fast-path.
+	FastPackets uint64 `json:"fast_packets,omitempty"`
+
 	P50 float64 `json:"p50_us"` // of a message, from post to completion
 	P99 float64 `json:"p99_us"`
 
@@ -116,8 +119,8 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "receivers\tmode\trepair\tloss\tburst\tgoodput\tof no loss\tmin..max\tresent by sender\tby switch\textra to healthy\tlost\tstore\tp50\tp99\t")
-	fmt.Fprintln(t, "\t\t\t\tpackets\tMB/s\t%\t%\tpackets\tpackets\tbytes\tpackets\tKiB\tms\tms\t")
+	fmt.Fprintln(t, "receivers\tmode\trepair\tloss\tburst\tgoodput\tof no loss\tmin..max\tresent by sender\tby switch\textra to healthy\tlost\tstore\tby XDP\tp50\tp99\t")
+	fmt.Fprintln(t, "\t\t\t\tpackets\tMB/s\t%\t%\tpackets\tpackets\tbytes\tpackets\tKiB\t%\tms\tms\t")
 	for _, x := range r.Rows {
 		x.write(t)
 	}
@@ -125,7 +128,7 @@ func (r *Result) writeTable(w io.Writer) error {
 }
 
 func (x *Row) write(w io.Writer) {
-	repair, burst, resent, store := "off", "indep.", "-", "-"
+	repair, burst, resent, store, fast := "off", "indep.", "-", "-", "-"
 	switch {
 	case x.Mode == Unicast:
 		repair = "-"
@@ -141,9 +144,12 @@ func (x *Row) write(w io.Writer) {
 	if x.Repair {
 		resent, store = fmt.Sprint(x.SwitchResent), fmt.Sprintf("%.0f", float64(x.StoreHighWater)/1024)
 	}
-	fmt.Fprintf(w, "%d\t%s\t%s\t%g\t%s\t%s\t%.1f\t%.1f..%.1f\t%d\t%s\t%d\t%d\t%s\t%.2f\t%.2f\t\n", x.Receivers, x.Mode, repair, x.Loss, burst,
+	if x.FastPackets > 0 {
+		fast = fmt.Sprintf("%.1f", 100*float64(x.FastPackets)/float64(max(x.Packets, 1)))
+	}
+	fmt.Fprintf(w, "%d\t%s\t%s\t%g\t%s\t%s\t%.1f\t%.1f..%.1f\t%d\t%s\t%d\t%d\t%s\t%s\t%.2f\t%.2f\t\n", x.Receivers, x.Mode, repair, x.Loss, burst,
 		megabytes(x.Goodput), 100*x.GoodputRatio, 100*x.GoodputRatioMin, 100*x.GoodputRatioMax,
-		x.SenderRetransmissions, resent, x.HealthyExtraBytes, x.LostPackets, store, x.P50/1000, x.P99/1000)
+		x.SenderRetransmissions, resent, x.HealthyExtraBytes, x.LostPackets, store, fast, x.P50/1000, x.P99/1000)
 }
 
 // megabytes shows a number of bytes, or a rate, in units of 10^6.

@@ -47,15 +47,15 @@ func TestSummarize(t *testing.T) {
 	c := lossCase{receivers: 3, mode: Group, repair: true, loss: 0.01}
 	us := time.Microsecond
 	samples := []sample{
-		{goodput: 50, messages: 2, packets: 16, lost: 3, controlExtra: 0, latencies: []time.Duration{10 * us, 40 * us}, sender: endpoint.QPStats{Retransmitted: 1, NAKs: 2}, store: repairStore{10, 1, 2, 3, 4}},
-		{goodput: 90, messages: 1, packets: 8, lost: 1, controlExtra: 70, latencies: []time.Duration{20 * us}, sender: endpoint.QPStats{Timeouts: 3, RNRs: 4}, store: repairStore{30, 3, 4, 0, 0}},
-		{goodput: 10, messages: 1, packets: 8, lost: 0, controlExtra: 0, latencies: []time.Duration{30 * us}, store: repairStore{20, 0, 0, 0, 0}},
+		{goodput: 50, messages: 2, packets: 16, lost: 3, controlExtra: 0, latencies: []time.Duration{10 * us, 40 * us}, sender: endpoint.QPStats{Retransmitted: 1, NAKs: 2}, store: repairStore{10, 1, 2, 3, 4, 5}},
+		{goodput: 90, messages: 1, packets: 8, lost: 1, controlExtra: 70, latencies: []time.Duration{20 * us}, sender: endpoint.QPStats{Timeouts: 3, RNRs: 4}, store: repairStore{30, 3, 4, 0, 0, 20}},
+		{goodput: 10, messages: 1, packets: 8, lost: 0, controlExtra: 0, latencies: []time.Duration{30 * us}, store: repairStore{20, 0, 0, 0, 0, 0}},
 	}
 	got := summarize(c, samples, []float64{100, 100, 12.5})
 	want := Row{
 		Receivers: 3, Mode: Group, Repair: true, Loss: 0.01, GoodputRatio: 0.5, GoodputRatioMin: 0.1, GoodputRatioMax: 0.9, Goodput: 50,
 		SenderRetransmissions: 1, SenderTimeouts: 3, SenderNAKs: 2, SenderRNRs: 4, HealthyExtraBytes: 70,
-		Messages: 4, Packets: 32, LostPackets: 4, StoreHighWater: 30, SwitchResent: 4, SwitchNAKs: 3, SwitchProbes: 4, SwitchNotRetained: 6, P50: 20, P99: 40, BytesEqual: true,
+		Messages: 4, Packets: 32, LostPackets: 4, StoreHighWater: 30, SwitchResent: 4, SwitchNAKs: 3, SwitchProbes: 4, SwitchNotRetained: 6, FastPackets: 25, P50: 20, P99: 40, BytesEqual: true,
 	}
 	if got != want {
 		t.Errorf("\n%+v, want\n%+v", got, want)
@@ -77,7 +77,7 @@ func result() *Result {
 				r.Rows = append(r.Rows, Row{
 					Receivers: l.Receivers, Mode: c.mode, Repair: c.repair, Loss: x.loss, Burst: x.burst,
 					GoodputRatio: x.ratio, GoodputRatioMin: x.ratio - 0.01, GoodputRatioMax: x.ratio + 0.01, Goodput: 12.25e6 * x.ratio,
-					SenderRetransmissions: 77, HealthyExtraBytes: 88, LostPackets: 99, P50: 1230, P99: 45600, StoreHighWater: 4096, SwitchResent: 66, BytesEqual: true,
+					SenderRetransmissions: 77, HealthyExtraBytes: 88, LostPackets: 99, P50: 1230, P99: 45600, StoreHighWater: 4096, SwitchResent: 66, Packets: 64, FastPackets: 50, BytesEqual: true,
 				})
 			}
 		}
@@ -94,7 +94,7 @@ func TestTable(t *testing.T) {
 		{"Some CPU"}, {"8192 bytes", "5 rounds"},
 		{"3", "100.0 Mbit/s", "group, repair on 25.00 MB/s, unicast 10.00 MB/s"},
 		{"receivers", "resent by sender", "extra to healthy", "p99"},
-		{"3", "group", "on", "0", "-", "12.25", "100.0", "99.0..101.0", "77", "66", "88", "99", "4", "1.23", "45.60"},
+		{"3", "group", "on", "0", "-", "12.25", "100.0", "99.0..101.0", "77", "66", "88", "99", "4", "78.1", "1.23", "45.60"},
 		{"16", "group", "off", "0.001", "indep.", "12.01", "98.0"},
 		{"3", "unicast", "-", "0.001", "~8"},
 	} {

@@ -62,7 +62,7 @@ func (b *lossBench) printf(format string, args ...any) { fmt.Fprintf(b.log, form
 // their own.
 func (b *lossBench) measureReceivers(ctx context.Context, receivers int) (err error) {
 	c := testbed.Config{
-		Dir: runDir, Gleamd: b.opts.Gleamd, More: fmt.Sprintf("repair: {timeout: %v}\n", b.opts.RepairTimeout),
+		Dir: runDir, Gleamd: b.opts.Gleamd, FastPath: b.opts.FastPath, More: fmt.Sprintf("repair: {timeout: %v}\n", b.opts.RepairTimeout),
 		Star: lab.StarConfig{Hosts: receivers + 2, MTU: testbed.PortMTU(b.opts.MTU)}, // the sender, and the control receiver
 	}
 	st, err := testbed.Build(ctx, c)

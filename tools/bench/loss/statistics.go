@@ -54,6 +54,7 @@ func summarize(c lossCase, samples []sample, base []float64) Row {
 		r.SwitchNAKs += m.store.naks
 		r.SwitchProbes += m.store.probes
 		r.SwitchNotRetained += m.store.notRetained
+		r.FastPackets += m.store.fast
 		latencies = append(latencies, m.latencies...)
 	}
 	slices.Sort(latencies)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
 // repairStore is the cost of a group's repairs at the switch during a measurement.
@@ -22,6 +23,7 @@ type repairStore struct {
 	notRetained uint64 // packets for which there was no room
 	naks        uint64 // NAKs answered
 	probes      uint64 // of silent receivers
+	fast        uint64 // packets replicated by XDP
 }
 
 const watchStep = 10 * time.Millisecond
@@ -31,6 +33,7 @@ type storeWatcher struct {
 	session *endpoints
 	client  *connection
 	before  api.Repair
+	fast    uint64 // at the beginning
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when it has stopped
 	peak    int64         // the most bytes; valid after done
@@ -46,6 +49,10 @@ func (s *endpoints) watch(c *connection) (*storeWatcher, error) {
 	w.cancel = cancel
 	var err error
 	if w.before, err = w.poll(ctx); err != nil {
+		cancel()
+		return nil, err
+	}
+	if w.fast, err = testbed.FastPackets(ctx, s.testbed.Client); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -98,7 +105,11 @@ func (w *storeWatcher) end() (repairStore, error) {
 	if err != nil {
 		return repairStore{}, err
 	}
-	r := repairStore{peak: w.peak, resent: after.Copies - w.before.Copies, notRetained: after.NotRetained - w.before.NotRetained,
+	fast, err := testbed.FastPackets(w.session.ctx, w.session.testbed.Client)
+	if err != nil {
+		return repairStore{}, err
+	}
+	r := repairStore{fast: fast - w.fast, peak: w.peak, resent: after.Copies - w.before.Copies, notRetained: after.NotRetained - w.before.NotRetained,
 		naks: after.NAKs - w.before.NAKs, probes: after.Probes - w.before.Probes}
 	if after.MaxRetainedBytes > w.before.MaxRetainedBytes {
 		r.peak = after.MaxRetainedBytes

@@ -32,6 +32,7 @@ type Config struct {
 	Topology    *Topology
 	Routing     Routing // "" means Static
 	Count       bool    // frames on every link, for Traffic
+	Redirects   bool    // the hosts' interfaces take frames that XDP redirects to them
 }
 
 // Fabric is a running network of switches.
@@ -40,12 +41,13 @@ type Fabric struct {
 	Switches []*Switch // in the topology's order
 	Hosts    []*Host
 
-	topology *Topology
-	routing  Routing
-	byName   map[string]*Switch
-	down     map[Link]bool
-	wires    *lab.Namespace // nil if no link is impaired or counted
-	counts   *ebpf.Map      // see traffic.go; nil without Config.Count
+	topology  *Topology
+	routing   Routing
+	byName    map[string]*Switch
+	down      map[Link]bool
+	redirects bool           // Config.Redirects
+	wires     *lab.Namespace // nil if no link is impaired or counted
+	counts    *ebpf.Map      // see traffic.go; nil without Config.Count
 }
 
 // Switch is a switch of a Fabric. Its interface towards a neighbour has the neighbour's
@@ -103,7 +105,7 @@ func New(c Config) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fabric{Lab: l, topology: c.Topology, routing: c.Routing, byName: make(map[string]*Switch), down: make(map[Link]bool)}
+	f := &Fabric{Lab: l, topology: c.Topology, routing: c.Routing, byName: make(map[string]*Switch), down: make(map[Link]bool), redirects: c.Redirects}
 	if c.Count {
 		if f.counts, err = newCounts(len(c.Topology.Links)); err != nil {
 			return nil, errors.Join(fmt.Errorf("fabric: %w", err), l.Close())
@@ -274,6 +276,9 @@ func (f *Fabric) joinHost(n int, l Link, s *Switch, h *Host) error {
 		return err
 	}
 	if err := errors.Join(s.NS.Enslave(h.Name, bridge), h.NS.SetFeature(HostInterface, lab.TXChecksum, false)); err != nil {
+		return err
+	}
+	if err := f.takeRedirects(h.NS, HostInterface); err != nil {
 		return err
 	}
 	for _, p := range []struct{ own, via netip.Prefix }{

@@ -44,6 +44,9 @@ func (f *Fabric) wire(n int, l Link, a, b lab.End) error {
 	if err := errors.Join(lab.Veth(a, wireA, l.MTU), lab.Veth(b, wireB, l.MTU)); err != nil {
 		return err
 	}
+	if err := f.takeRedirects(f.wires, wireA.Name, wireB.Name); err != nil {
+		return err
+	}
 	if err := f.wires.Sysctl("net.ipv6.conf."+wireA.Name+".disable_ipv6", "1"); err != nil {
 		return err
 	}
@@ -51,6 +54,18 @@ func (f *Fabric) wire(n int, l Link, a, b lab.End) error {
 		return err
 	}
 	return errors.Join(f.impair(2*n, l, wireA.Name, wireB.Name), f.impair(2*n+1, l, wireB.Name, wireA.Name))
+}
+
+// takeRedirects makes interfaces take frames that XDP redirects to them, with Config.Redirects.
+func (f *Fabric) takeRedirects(ns *lab.Namespace, names ...string) error {
+	for _, name := range names {
+		if f.redirects {
+			if err := ns.SetFeature(name, lab.GRO, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // impair makes a direction of a wire, which begins at interface in and ends at out.
