@@ -25,3 +25,4 @@ func TestR93_WithinComparisons(t *testing.T) {
 		}
 	}
 }
+func TestR95_WindowAfterRestart(t *testing.T) { runTranscript(t) }

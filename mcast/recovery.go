@@ -310,7 +310,7 @@ func (g *group) resendToLeg(now time.Duration, i int, out *Output) bool {
 		g.copyRetained(i, e, m.cursor, ask, out)
 		m.advanceCursor(m.cursor)
 		if last {
-			m.skipTo(m.firstUnsent)
+			g.endBurst(m, m.cursor.Prev())
 		}
 		if m.untilProbe != 0 {
 			m.untilProbe--

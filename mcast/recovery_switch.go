@@ -31,14 +31,32 @@ func (g *group) switchTakes(now time.Duration, i int, psn rocev2.PSN, again, fre
 	case psn == una && (!m.storeServes(b) || una == g.agg.acked.Next()):
 		// It was requested, or the source's timeout has passed: this packet may be what is
 		// missing.
-		m.burst, m.burstEnd = 1, psn.Next()
+		if m.state == inSync && m.storeServes(b) && m.tookBurst(una) && g.repair.store.find(una) != nil {
+			g.deliver(i, ptoExpired)
+			g.serveSwitch(i, una)
+			return false, false // the store sends it, and what may be missing behind it
+		}
+		m.noteSentAgain(psn)
 		g.noteProbe(now, i, psn)
 		return true, true
 	case fresh:
-		m.burst, m.burstEnd = 1, psn.Next()
+		m.noteSentAgain(psn)
 		return true, false
 	}
 	return false, false
+}
+
+// noteSentAgain counts psn, which comes from the source again, as one of the packets that were
+// sent again last. They are a burst if they follow each other, whoever sends them: a switch above
+// finds out at the same time what is missing here.
+func (m *recovery) noteSentAgain(psn rocev2.PSN) {
+	switch {
+	case m.inBurst(psn):
+	case m.tookBurst(psn):
+		m.burst, m.burstEnd = min(m.burst+1, maxBurst), psn.Next()
+	default:
+		m.burst, m.burstEnd = 1, psn.Next()
+	}
 }
 
 // serveSwitch has the packet at e sent to leg i, whose switch lacks it. If the last packets
@@ -47,7 +65,7 @@ func (g *group) switchTakes(now time.Duration, i int, psn rocev2.PSN, again, fre
 func (g *group) serveSwitch(i int, e rocev2.PSN) {
 	m := &g.activity[i].recovery
 	n := 1
-	if m.burst != 0 && e == m.burstEnd {
+	if m.tookBurst(e) {
 		n = min(int(m.burst)*burstGrowth, maxBurst)
 	}
 	m.cursor, m.burst, m.burstEnd = e, uint8(n), e.Add(int32(n))
@@ -61,11 +79,24 @@ func (g *group) endOfBurst(m *recovery) bool {
 	return m.untilProbe == 1 || next == m.firstUnsent || g.repair.store.find(next) == nil
 }
 
+// endBurst ends a burst behind psn, which is sent now. If the store does not have the next
+// packet, the burst was that short.
+func (g *group) endBurst(m *recovery, psn rocev2.PSN) {
+	if d := m.burstEnd.Sub(psn.Next()); d > 0 && psn.Next() != m.firstUnsent {
+		m.burst, m.burstEnd = m.burst-uint8(d), psn.Next()
+	}
+	m.skipTo(m.firstUnsent)
+}
+
 // skipTo moves the cursor to psn, or to the first PSN that was never sent to the leg.
 func (m *recovery) skipTo(psn rocev2.PSN) {
 	m.firstUnsent = rocev2.MaxPSN(m.firstUnsent, psn)
 	m.cursor, m.untilProbe = m.firstUnsent, 0
 }
+
+// tookBurst reports whether a leg whose first missing packet is psn has all that was sent again
+// last, and nothing behind it.
+func (m *recovery) tookBurst(psn rocev2.PSN) bool { return m.burst != 0 && psn == m.burstEnd }
 
 // inBurst reports whether psn is one of the packets that were sent again last.
 func (m *recovery) inBurst(psn rocev2.PSN) bool {

@@ -32,8 +32,9 @@ func (h *treeHost) post(k int) {
 
 func (h *treeHost) transmit() {
 	n := h.n
-	for ; h.nxt < len(h.ops) && h.nxt < h.una+8 && n.now >= h.waits; h.nxt++ {
-		ask := h.ops[h.nxt].Is(rocev2.OpEnd) || h.nxt == h.una+7
+	window := cmp.Or(n.window, 8)
+	for ; h.nxt < len(h.ops) && h.nxt < h.una+window && n.now >= h.waits; h.nxt++ {
+		ask := h.ops[h.nxt].Is(rocev2.OpEnd) || h.nxt == h.una+window-1
 		n.frames = append(n.frames, treeFrame{h.id, h.nxt, h.ops[h.nxt], ask})
 		p := Packet{Group: groupIP, Src: h.ip, DestQP: groupQPN, Op: h.ops[h.nxt], PSN: h.sq.Add(int32(h.nxt)), Payload: 256, AckReq: ask}
 		p.Frame, p.RetainBytes = Handle(len(n.frames)-1), minFrameBytes
@@ -48,6 +49,7 @@ func (h *treeHost) transmit() {
 		}
 		n.after(wait, func() {
 			if h.timer == timer {
+				n.timeouts++
 				h.nxt = h.una
 				h.transmit()
 			}

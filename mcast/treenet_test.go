@@ -29,6 +29,8 @@ type treeNet struct {
 	repair RepairSpec
 	// patience is the retransmission timeout of the hosts, if it is not the usual one.
 	patience time.Duration
+	window   int            // packets that a host has in flight, if not the usual number
+	timeouts int            // how often a host has gone back without having been told
 	carried  map[[4]int]int // how often a packet, of a source, went from a switch to another one; nil: not counted
 
 	switches []*treeSwitch
@@ -205,8 +207,11 @@ func (n *treeNet) meet(s int) {
 	}
 }
 
-// crash stops a switch, and starts it again.
-func (n *treeNet) crash(id int) {
+// crash stops a switch, and starts it again soon.
+func (n *treeNet) crash(id int) { n.crashFor(id, time.Duration(n.rng(2000))*time.Microsecond) }
+
+// crashFor stops a switch, and starts it again after down.
+func (n *treeNet) crashFor(id int, down time.Duration) {
 	s := n.switches[id]
 	if s.down {
 		return
@@ -218,7 +223,7 @@ func (n *treeNet) crash(id int) {
 			n.switches[i].connect()
 		}
 	}
-	n.after(time.Duration(n.rng(2000))*time.Microsecond, func() {
+	n.after(down, func() {
 		s.down = false
 		s.put(true)
 		n.meet(id)
