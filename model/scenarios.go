@@ -44,6 +44,7 @@ func Tiny() []Config {
 		{Name: "repair-full", Receivers: 2, SendWindow: 3, Messages: []int{2, 1}, Repair: 1, Hosts: crossed, Bounds: Bounds{Lose: 1}},
 		{Name: "repair-rnr", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, ProbeTimeout: 20 * time.Microsecond, Hosts: mixed, Withheld: 1},
 		{Name: "repair-rack", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 2, Hosts: mixed, Bounds: Bounds{Lose: 1}},
+		{Name: "repair-rack-window", Tree: Rack, Receivers: 1, SendWindow: 3, Messages: []int{3}, Repair: 4, ProbeTimeout: 20 * time.Millisecond, Timeout: 5 * time.Millisecond, Hosts: mixed, Bounds: Bounds{Lose: 3}},
 		{Name: "repair-death", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Repair: 3, Hosts: mixed},
 		{Name: "repair-turns", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, Turns: true, Repair: 2, Hosts: alike, Bounds: Bounds{Lose: 1}},
 	}, slices.Concat(TinyTrees(), TinyMembers(), TinyRestarts(), TinyRebuilds(), TinyFastPaths())...)

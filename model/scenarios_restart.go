@@ -80,6 +80,7 @@ func FullRestarts() []Config {
 		stored(Config{Name: "restart-rejoin", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Changes: rejoinScenarios, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-repair", Receivers: 2, SendWindow: 3, Messages: []int{1, 1}, Repair: 3, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-repair-half", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Repair: 2, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
+		{Name: "restart-spine-window", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{3}, Repair: 4, ProbeTimeout: 2 * patient, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
 		{Name: "restart-spine", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1, Lose: 1}},
 		stored(Config{Name: "restart-leaf", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{2}, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1, Lose: 1}}),
 		stored(Config{Name: "restart-root-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
