@@ -48,6 +48,8 @@ type Port struct {
 	Worker   int               `json:"worker"`  // that transmits, from 0
 	Sockets  []Socket          `json:"sockets"` // of AF_XDP, one for each queue
 	XDP      map[string]uint64 `json:"xdp"`     // exits of the XDP program by reason
+
+	FastPath *PortFastPath `json:"fast_path,omitempty"` // absent if fast_path is off
 }
 
 // Socket is an AF_XDP socket of a port with the fill of its rings.

@@ -41,6 +41,8 @@ type Group struct {
 
 	Repair *Repair `json:"repair,omitempty"` // absent if the group is registered without
 
+	FastPath *FastPath `json:"fast_path,omitempty"` // absent if fast_path is off
+
 	Tree *Tree `json:"tree,omitempty"` // absent if all members are at this switch
 
 	DeadAfterMS int            `json:"dead_after_ms"`      // 0: never

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -44,19 +45,29 @@ func groupTable(w *tabwriter.Writer, groups []api.Group) {
 	if gone {
 		last = "ENDED\tWHY"
 	}
-	fmt.Fprintln(w, "GROUP\tQPN\tSTATE\tMEMBERS\tSOURCE\tACK\tNEXT\tWAITS FOR\tPATH MTU\tPOLICY\tORIGIN\t"+last)
+	// A column that says the same of all groups is not shown.
+	fast := slices.ContainsFunc(groups, func(g api.Group) bool { return g.FastPath != nil })
+	state := "STATE"
+	if fast {
+		state += "\tDATA PATH"
+	}
+	fmt.Fprintln(w, "GROUP\tQPN\t"+state+"\tMEMBERS\tSOURCE\tACK\tNEXT\tWAITS FOR\tPATH MTU\tPOLICY\tORIGIN\t"+last)
 	for i := range groups {
 		g := &groups[i]
 		ack, next := "-", "-"
 		if g.Source.IsValid() {
 			ack, next = number24(g.AckPSN), number24(g.NextPSN)
 		}
+		state := g.State
+		if fast {
+			state += "\t" + dataPath(g.FastPath)
+		}
 		end := lease(g.LeaseLeft)
 		if g.Ended != nil {
 			end = g.Ended.Time.UTC().Format(timeFormat) + "\t" + g.Ended.Reason
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-			g.IP, number24(g.QPN), g.State, len(g.Members), addrText(g.Source), ack, next, addrText(g.WaitsFor),
+			g.IP, number24(g.QPN), state, len(g.Members), addrText(g.Source), ack, next, addrText(g.WaitsFor),
 			g.PMTU, g.Policy, g.Origin, end)
 	}
 }

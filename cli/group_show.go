@@ -116,6 +116,7 @@ func groupSummary(w *tabwriter.Writer, g *api.Group) {
 	if len(g.Drops) > 0 {
 		row(dropsTitle, "%s", countTable(g.Drops))
 	}
+	fastPathRows(row, g)
 	r := g.Repair
 	if r == nil {
 		row("repair", "off")

@@ -52,6 +52,8 @@ gleam stats and at gleam group show, or capture at the hosts.`,
 				ringTable(w, ports)
 				w.Flush()
 				xdpTable(w, ports)
+				w.Flush()
+				fastPathTable(w, ports)
 			})
 		},
 	}

@@ -68,6 +68,9 @@ func portSummary(w *tabwriter.Writer, p *api.Port) {
 	} else {
 		row("ECN", "%d marked; from %d bytes on, %g at %d, all above", e.CEMarked, e.ECNKMin, e.ECNPMax, e.ECNKMax)
 	}
+	if f := p.FastPath; f != nil {
+		row("fast path", "%s; %d copies sent, %d lost by the driver", usage(f), f.Sent, f.Lost)
+	}
 }
 
 // allowed lists the hosts that may send by a port.

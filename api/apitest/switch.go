@@ -33,9 +33,11 @@ func Switch() *Backend {
 			},
 			Repair:   &api.Repair{Bytes: 256 << 10, MaxRetainedBytes: 1 << 20, LimitBytes: 4 << 20, NAKs: 3, Copies: 96, Probes: 1},
 			Counters: api.Counters{DataIn: 1000, Copies: 2990, FeedbackIn: 640, FeedbackOut: 213},
+			FastPath: &api.FastPath{Way: api.WayFast, Since: at, Packets: 961, Copies: 2880, Grants: 3, Revokes: 2, Ring: 1024, Left: map[string]uint64{"slow": 36, "behind": 3}},
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
 			Normal: map[string]uint64{"no_source": 2}, Drops: map[string]uint64{"wrong_qpn": 12, "psn_out_of_range": 4},
+			FastPath: &api.FastPath{Way: api.WayNever, Why: "no local repair"},
 			Members: []api.Member{
 				{IP: ip("fd77::1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "receiver", Live: true,
 					Diagnosis: "wrong sq-psn: packets seen at PSN 0x000400, expected 0x000000 by registration"},
@@ -63,13 +65,15 @@ func Switch() *Backend {
 				{Queue: 0, Worker: 0, RX: api.Ring{Used: 3, Size: 2048}, Fill: api.Ring{Used: 2016, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Used: 64, Size: 2048}},
 				{Queue: 1, Worker: 1, RX: api.Ring{Size: 2048}, Fill: api.Ring{Used: 2048, Size: 2048}, TX: api.Ring{Size: 2048}, Completion: api.Ring{Size: 2048}},
 			}, MAC: "02:00:00:00:aa:01", MTU: 1500, Up: true, XDPMode: "native", ZeroCopy: true, Queues: 2, RxFrames: 1640, TxFrames: 213,
-				Egress: api.Egress{MaxBytes: 262144, MaxFrames: 1024, MaxDepthBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
-				XDP:    map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0}},
+				Egress:   api.Egress{MaxBytes: 262144, MaxFrames: 1024, MaxDepthBytes: 1538, ECNKMin: 32768, ECNKMax: 131072, ECNPMax: 0.2},
+				XDP:      map[string]uint64{"redirect": 1640, "pass_other": 12, "pass_short": 0},
+				FastPath: &api.PortFastPath{Used: true, Sent: 2880}},
 			{Name: "p2", Ifindex: 14, Worker: 1, Sockets: []api.Socket{
 				{Queue: 0, Worker: 1, RX: api.Ring{Size: 512}, Fill: api.Ring{Used: 480, Size: 512}, TX: api.Ring{Used: 12, Size: 512}, Completion: api.Ring{Used: 1, Size: 512}},
 			}, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
 				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, MaxDepthBytes: 65100, Dropped: 31, Deferred: 5, CEMarked: 207},
-				XDP: map[string]uint64{}},
+				XDP:      map[string]uint64{},
+				FastPath: &api.PortFastPath{Why: "the veth's peer takes no redirected frames: turn on GRO at the interface's peer (ethtool -K PEER gro on)", Sent: 40, Lost: 64}},
 		},
 		Switches: api.Topology{
 			Switch: "00000000000000aa",

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/control"
 )
 
@@ -47,6 +48,10 @@ What is not served has a counter and a reason. ` + "`gleam stats`" + ` prints th
 	for r := range bpf.NumReasons {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", r, r.Text())
 	}
+	b.WriteString("\n## Packets that the fast path left to the workers\n\nFor groups that may take the fast path (`fast_path: auto` or `require`), packets to the group that XDP did not replicate, by the first condition that they did not meet: `gleam group show` has them for a group.\n\n| reason | the packet was |\n|---|---|\n")
+	for r := range fastpath.NumReasons {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", r, r.Text())
+	}
 	return b.String()
 }
 
@@ -59,6 +64,11 @@ func TestCountersDocument(t *testing.T) {
 		}
 	}
 	for r := range bpf.NumReasons {
+		if r.Text() == "" {
+			t.Errorf("%s has no text: add one beside its name", r)
+		}
+	}
+	for r := range fastpath.NumReasons {
 		if r.Text() == "" {
 			t.Errorf("%s has no text: add one beside its name", r)
 		}
