@@ -14,21 +14,21 @@ const (
 
 // FastPath is the way that a group's data takes, and what XDP programs have replicated.
 type FastPath struct {
-	Way     string            `json:"way"`            // WayFast, WaySlow or WayNever
-	Since   time.Time         `json:"since,omitzero"` // of Way
-	Why     string            `json:"why,omitempty"`  // it is not WayFast
-	Packets uint64            `json:"packets"`        // of Counters.DataIn, those that XDP replicated
-	Copies  uint64            `json:"copies"`         // that XDP made of them
-	Grants  uint64            `json:"grants"`         // times that the way became WayFast
-	Revokes uint64            `json:"revokes"`        // times that it ended
-	Ring    int               `json:"ring"`           // packets that XDP can store for repair
-	Left    map[string]uint64 `json:"left,omitempty"` // packets that XDP left to the worker, by reason (docs/COUNTERS.md)
+	Way     string            `json:"way"`              // WayFast, WaySlow or WayNever
+	Since   time.Time         `json:"since,omitzero"`   // of Way
+	Reason  string            `json:"reason,omitempty"` // it is not WayFast
+	Packets uint64            `json:"packets"`          // of Counters.DataIn, those that XDP replicated
+	Copies  uint64            `json:"copies"`           // that XDP made of them
+	Grants  uint64            `json:"grants"`           // times that the way became WayFast
+	Revokes uint64            `json:"revokes"`          // times that it ended
+	Ring    int               `json:"ring"`             // packets that XDP can store for repair
+	Left    map[string]uint64 `json:"left,omitempty"`   // packets that XDP left to the worker, by reason (docs/COUNTERS.md)
 }
 
 // PortFastPath is whether the fast path uses a port, and what became of its copies.
 type PortFastPath struct {
-	Used bool   `json:"used"`
-	Why  string `json:"why,omitempty"` // it is not used, with what helps
-	Sent uint64 `json:"sent"`          // copies of XDP that the driver took
-	Lost uint64 `json:"lost"`          // copies that it did not
+	Used   bool   `json:"used"`
+	Reason string `json:"reason,omitempty"` // it is not used, with what helps
+	Sent   uint64 `json:"sent"`             // copies of XDP that the driver took
+	Lost   uint64 `json:"lost"`             // copies that it did not
 }

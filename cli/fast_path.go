@@ -31,8 +31,8 @@ func fastPathRows(row func(key, format string, args ...any), g *api.Group) {
 	if !f.Since.IsZero() {
 		s += ", since " + f.Since.UTC().Format(timeFormat)
 	}
-	if f.Why != "" {
-		s += "; " + f.Why
+	if f.Reason != "" {
+		s += "; " + f.Reason
 	}
 	row("data path", "%s", s)
 	if f.Grants == 0 {
@@ -58,7 +58,7 @@ func usage(f *api.PortFastPath) string {
 	if f.Used {
 		return "used"
 	}
-	return "not used: " + text(f.Why)
+	return "not used: " + text(f.Reason)
 }
 
 // fastPathTable shows whether the fast path uses the ports, and what drivers did with the

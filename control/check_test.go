@@ -113,6 +113,10 @@ func TestCheckFindsTraps(t *testing.T) {
 	must(netlink.LinkSetMTU(link("p2"), 1088))
 	expect("an MTU that just fits")
 
+	cfg.FastPath = config.FastPathAuto
+	expect("the fast path", "port p1: its peer takes no redirected frames: groups with receivers there stay off the fast path", "port p2: its peer takes no")
+	cfg.FastPath = config.FastPathOff
+
 	must(netlink.AddrDel(link("br0"), own))
 	expect("no address again", "port p1: no route", "port p2: no route", noIPv4)
 }

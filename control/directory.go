@@ -69,6 +69,7 @@ type groupDefaults struct {
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source's declared timeout is longer
 	psnProbe      time.Duration
 	stored        bool             // groups are kept over a restart
+	fastRequired  bool             // no group is served that could never take the fast path
 	repair        mcast.RepairSpec // of the groups with local repair
 }
 
@@ -136,7 +137,8 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 		onOutcome: func(*group, *newOutcome) {}, onEnd: func(*group, *dataplane.GroupState, envelope.EndReason) {},
 		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
-		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec()},
+		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec(),
+			fastRequired: cfg.FastPath == config.FastPathRequire},
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.freeIDs = append(d.freeIDs, mcast.GroupID(id))
@@ -211,6 +213,9 @@ func (d *directory) check(r *envelope.Registration, key envelope.KeyID) ([]locat
 	}
 	if limit := pathMTUWithin(d.linkMTU(r, d.lowestMTU(places)), r.Group.Is4()); r.PMTU > limit {
 		return nil, rejected(envelope.Problem{Reason: envelope.PathMTUMismatch, Value: uint64(limit)})
+	}
+	if p := d.neverFast(r, fresh, places); p != nil {
+		return nil, rejected(*p)
 	}
 	if d.groups[r.Group] == nil && len(d.freeIDs) == 0 {
 		return nil, rejected(envelope.Problem{Reason: envelope.TableFull, Value: uint64(d.maxGroups)})

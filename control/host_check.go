@@ -67,7 +67,21 @@ func Check(cfg *config.Config) (found []Finding) {
 	if err != nil {
 		return append(found, Finding{Text: fmt.Sprintf("addresses and routes are not checked: %v", err)})
 	}
-	return append(found, s.check(cfg)...)
+	return append(append(found, s.check(cfg)...), s.checkFastPath(cfg)...)
+}
+
+// checkFastPath returns what keeps groups from the fast path, if they may take it.
+func (s *hostNetwork) checkFastPath(cfg *config.Config) []Finding {
+	if cfg.FastPath == config.FastPathOff {
+		return nil
+	}
+	h, done := readFastHost()
+	defer done()
+	links := make([]netlink.Link, len(cfg.Ports))
+	for i := range cfg.Ports {
+		links[i] = s.link(cfg.Ports[i].Name)
+	}
+	return h.check(cfg, links, iface.Driver)
 }
 
 // readHostNetwork reads the configuration from the kernel.

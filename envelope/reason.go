@@ -55,7 +55,8 @@ const (
 	KeyMissing            Reason = 37 // a switch of the tree does not have the group's key; Value: its ID
 	OtherSwitch           Reason = 38 // the group was registered by way of another switch, where its master is to ask
 	Contended             Reason = 39 // another master registers the group at the same time; Value: the ID of the switch where it does
-	NumReasons            Reason = 40
+	NeverFast             Reason = 40 // the switch demands its fast path of every group, which this one could not take; Value: a FastLimit
+	NumReasons            Reason = 41
 )
 
 var reasonNames = [NumReasons]string{
@@ -98,6 +99,7 @@ var reasonNames = [NumReasons]string{
 	KeyMissing:            "a switch of the tree does not have the group's key",
 	Contended:             "another master registers the group at the same time",
 	OtherSwitch:           "the group was registered by way of another switch: its master has to ask there",
+	NeverFast:             "the switch serves only groups that can take its fast path (fast_path: require)",
 	OtherKey:              "the group belongs to another key, or to the operator, who can end it (gleam group delete)",
 }
 
@@ -132,6 +134,32 @@ func (l TreeLimit) String() string {
 		return "registration by hand"
 	case LimitMove:
 		return "a member that has moved to another switch: it has to leave, and to join with another queue pair"
+	}
+	return "unknown limit"
+}
+
+// FastLimit is what a group on the fast path cannot have, in the Value of a NeverFast.
+type FastLimit uint64
+
+// Limits of groups on the fast path.
+const (
+	FastRepair    FastLimit = 1
+	FastPMTU      FastLimit = 2
+	FastReceivers FastLimit = 3
+	FastPort      FastLimit = 4
+)
+
+// String names l.
+func (l FastLimit) String() string {
+	switch l {
+	case FastRepair:
+		return "it needs local repair, and the group is registered without"
+	case FastPMTU:
+		return "its packets have to fit a buffer: register a smaller path MTU"
+	case FastReceivers:
+		return "there are too many receivers, of the group or behind one port"
+	case FastPort:
+		return "the member's port does not run XDP natively with frames in one buffer"
 	}
 	return "unknown limit"
 }

@@ -170,6 +170,8 @@ func (p *Problem) Error() string {
 		s += fmt.Sprintf(" (at most %d)", p.Value)
 	case NotInTrees:
 		s += ": " + TreeLimit(p.Value).String()
+	case NeverFast:
+		s += ": " + FastLimit(p.Value).String()
 	case BadDeadAfter:
 		s += fmt.Sprintf(" (dead_after must be longer than a sender's timeout, or who lost a last packet is taken for dead, and shorter than timeout times retries, or the sender gives up first; it breaks the bound of %v)", time.Duration(p.Value))
 	}

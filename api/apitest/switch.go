@@ -37,7 +37,7 @@ func Switch() *Backend {
 		}, {
 			IP: ip("fd77::6c65:1"), QPN: 0xABCDE, PMTU: 4096, Policy: "evict", DeadAfterMS: 100, LagPSNs: 64, Origin: "api", Epoch: 1, State: "idle",
 			Normal: map[string]uint64{"no_source": 2}, Drops: map[string]uint64{"wrong_qpn": 12, "psn_out_of_range": 4},
-			FastPath: &api.FastPath{Way: api.WayNever, Why: "no local repair"},
+			FastPath: &api.FastPath{Way: api.WayNever, Reason: "no local repair"},
 			Members: []api.Member{
 				{IP: ip("fd77::1"), QPN: 0x11, Port: "p1", MAC: "02:00:00:00:00:01", Role: "receiver", Live: true,
 					Diagnosis: "wrong sq-psn: packets seen at PSN 0x000400, expected 0x000000 by registration"},
@@ -73,7 +73,7 @@ func Switch() *Backend {
 			}, MAC: "02:00:00:00:aa:02", MTU: 9000, XDPMode: "generic", Queues: 1, VLAN: 42, RxFrames: 7, TxFrames: 2990,
 				Rate: 100_000_000, Egress: api.Egress{Bytes: 3076, Frames: 2, MaxBytes: 65536, MaxFrames: 1024, MaxDepthBytes: 65100, Dropped: 31, Deferred: 5, CEMarked: 207},
 				XDP:      map[string]uint64{},
-				FastPath: &api.PortFastPath{Why: "the veth's peer takes no redirected frames: turn on GRO at the interface's peer (ethtool -K PEER gro on)", Sent: 40, Lost: 64}},
+				FastPath: &api.PortFastPath{Reason: "the veth's peer takes no redirected frames: turn on GRO at the interface's peer (ethtool -K PEER gro on)", Sent: 40, Lost: 64}},
 		},
 		Switches: api.Topology{
 			Switch: "00000000000000aa",
