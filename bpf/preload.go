@@ -40,10 +40,22 @@ func (s *Steering) program(frags bool) (*ebpf.Program, error) {
 	return x.program, x.err
 }
 
-// load loads a program.
+// load loads a program: without the fast path, if the kernel refuses it with it.
 func (s *Steering) load(frags bool) (*ebpf.Program, error) {
+	if s.fast == nil || frags {
+		return s.loadProgram(frags, false)
+	}
+	p, err := s.loadProgram(false, true)
+	if err == nil {
+		return p, nil
+	}
+	s.fastErr = err
+	return s.loadProgram(false, false)
+}
+
+func (s *Steering) loadProgram(frags, fast bool) (*ebpf.Program, error) {
 	spec, shared := s.spec.Copy(), make(map[string]*ebpf.Map)
-	if s.fast != nil && !frags {
+	if fast {
 		var err error
 		if spec, shared, err = s.fast.Programs(); err != nil {
 			return nil, err

@@ -34,6 +34,7 @@ type Steering struct {
 	instances    [2]instance // by kind
 	loaders      sync.WaitGroup
 	fast         *fastpath.Maps // nil: no group is replicated in XDP
+	fastErr      error          // why the programs are without it
 }
 
 // NewSteering checks the prefixes and the envelope port and loads the prefixes
@@ -167,6 +168,15 @@ func prefixKey6(p netip.Prefix) (k [20]byte) {
 // UseFastPath makes the programs of ports with frames in one buffer replicate the groups
 // of m. It is called before Preload, Attach and Spare. The caller closes m after s.
 func (s *Steering) UseFastPath(m *fastpath.Maps) { s.fast = m }
+
+// FastPathError returns why the programs do not replicate although UseFastPath was called:
+// the kernel has refused them. It waits until they are loaded.
+func (s *Steering) FastPathError() error {
+	if _, err := s.program(false); err != nil {
+		return err
+	}
+	return s.fastErr
+}
 
 // Watchlist returns the watchlist of the programs.
 func (s *Steering) Watchlist() *Watchlist { return s.watchlist }

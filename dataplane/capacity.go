@@ -67,6 +67,7 @@ func (t *groupTable) portNeeds(ports int) (need []portNeed) {
 // ring, or the remote TX ring, takes the copies of one packet even if they are more than
 // the port's share.
 func (w *worker) setTable(id mcast.GroupID, t groupTable) {
+	w.disturbFastGroup(id)
 	t.noteIsolation(w.ports)
 	w.groups[id] = t
 	for _, n := range t.portNeeds(len(w.ports)) {

@@ -63,6 +63,7 @@ type Update struct {
 type GroupState struct {
 	Outcomes mcast.Outcomes
 	Status   mcast.GroupStatus
+	Fast     FastStatus
 }
 
 // NewGroup chooses the worker of a group that is about to be installed. It changes
@@ -119,6 +120,7 @@ func (g *Group) Remove(last *GroupState) error {
 // RemoveMember removes one member. The outcomes of the group until then go to before.
 func (g *Group) RemoveMember(m mcast.MemberID, before *mcast.Outcomes) error {
 	if !g.worker.do(func() {
+		g.worker.disturbFastGroup(g.id)
 		g.worker.core.Outcomes(g.id, before)
 		g.worker.removeMember(g.id, m)
 	}) {
@@ -133,6 +135,7 @@ func (g *Group) Update(u *Update, before *mcast.Outcomes) error {
 	x := g.worker.makeTable(&u.Table)
 	var err error
 	if !g.worker.do(func() {
+		g.worker.disturbFastGroup(g.id)
 		g.worker.core.Outcomes(g.id, before)
 		err = g.worker.updateGroup(g.id, u, x)
 	}) {
@@ -154,7 +157,10 @@ func (g *Group) SetTable(t *Table) {
 // RefreshIsolation makes the worker find out again whether members are behind several
 // isolated ports.
 func (g *Group) RefreshIsolation() error {
-	if !g.worker.do(func() { g.worker.groups[g.id].noteIsolation(g.worker.ports) }) {
+	if !g.worker.do(func() {
+		g.worker.disturbFastGroup(g.id)
+		g.worker.groups[g.id].noteIsolation(g.worker.ports)
+	}) {
 		return ErrStopped
 	}
 	return nil
@@ -170,7 +176,10 @@ func (g *Group) Read(s *GroupState) error {
 
 // Outcomes reads the outcomes of the group.
 func (g *Group) Outcomes(o *mcast.Outcomes) error {
-	if !g.worker.do(func() { g.worker.core.Outcomes(g.id, o) }) {
+	if !g.worker.do(func() {
+		g.worker.reportFast(g.id)
+		g.worker.core.Outcomes(g.id, o)
+	}) {
 		return ErrStopped
 	}
 	return nil
@@ -180,7 +189,7 @@ func (g *Group) Outcomes(o *mcast.Outcomes) error {
 func (w *worker) makeTable(t *Table) groupTable {
 	longest := rocev2.EthernetLen + rocev2.VLANLen + rocev2.MaxHeaders(t.IP.Is4()) + t.PMTU
 	x := groupTable{
-		ip: t.IP, qpn: t.QPN, layout: t.Layout, maxFrameBytes: longest,
+		ip: t.IP, qpn: t.QPN, pmtu: t.PMTU, layout: t.Layout, maxFrameBytes: longest,
 		maxBuffers: (longest + w.umem.MaxReceive() - 1) / w.umem.MaxReceive(),
 	}
 	legs := len(t.Destinations)
@@ -213,15 +222,20 @@ func (w *worker) makeTable(t *Table) groupTable {
 
 // read reads the core's state of a group.
 func (w *worker) read(id mcast.GroupID, s *GroupState) {
+	w.reportFast(id)
 	w.core.Outcomes(id, &s.Outcomes)
 	w.core.Snapshot(id, &s.Status)
+	s.Fast = w.fastStatus(id)
 }
 
 // putGroup makes the core serve a group and installs its tables.
 func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
+	w.disturbFastGroup(spec.ID)
+	w.offerFast(&spec)
 	if err := w.core.Apply(w.readClock(), mcast.PutGroup{Spec: spec}, &w.out); err != nil {
 		return err
 	}
+	w.beginFast(&spec)
 	w.setTable(spec.ID, t)
 	w.sendApplied()
 	w.setSessions(spec.ID)
@@ -229,13 +243,16 @@ func (w *worker) putGroup(spec mcast.GroupSpec, t groupTable) error {
 }
 
 func (w *worker) deleteGroup(id mcast.GroupID) {
+	w.disturbFastGroup(id)
 	if err := w.core.Apply(w.readClock(), mcast.DeleteGroup{Group: id}, &w.out); err == nil {
 		w.sendApplied()
 		w.groups[id] = groupTable{}
+		w.endFast(id)
 	}
 }
 
 func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
+	w.disturbFastGroup(id)
 	if err := w.core.Apply(w.readClock(), mcast.RemoveMember{Group: id, Member: m}, &w.out); err == nil {
 		w.sendApplied()
 		w.groups[id].markGone(m)
@@ -244,6 +261,7 @@ func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
 
 // updateGroup applies u to the core and to the tables of a group.
 func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
+	w.disturbFastGroup(id)
 	op := mcast.UpdateMembers{Group: id, Move: u.Move, Add: u.Add, Tree: u.Tree}
 	var st mcast.GroupStatus
 	w.core.Snapshot(id, &st)
@@ -279,7 +297,10 @@ func (t *groupTable) withLeaving(old *groupTable, leaving []mcast.MemberID) grou
 // Positions reads the positions of the group's members, and their number. It returns false
 // if there are none to store.
 func (g *Group) Positions(p *mcast.Positions) (number uint32, ok bool) {
-	g.worker.do(func() { number, ok = g.worker.core.Positions(g.id, p) })
+	g.worker.do(func() {
+		g.worker.reportFast(g.id)
+		number, ok = g.worker.core.Positions(g.id, p)
+	})
 	return number, ok
 }
 
@@ -292,6 +313,7 @@ func (g *Group) LastPositions(p *mcast.Positions) (ok bool) {
 // PositionsStored tells the group that the positions p, with that number, are durable.
 func (g *Group) PositionsStored(number uint32, p *mcast.Positions) {
 	g.worker.do(func() {
+		g.worker.reportFast(g.id)
 		g.worker.core.PositionsStored(g.worker.readClock(), g.id, number, p, &g.worker.out)
 		g.worker.sendApplied()
 	})

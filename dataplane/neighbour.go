@@ -51,7 +51,10 @@ func (p *Plane) SetNeighbours(list []Neighbour) error {
 	}
 	if !p.workers.do(func(w *worker) {
 		for i, x := range w.ports {
-			x.neighbour = at[i]
+			if x.neighbour != at[i] {
+				w.disturbFast()
+				x.neighbour = at[i]
+			}
 		}
 		w.neighbourPorts = ports
 	}) {

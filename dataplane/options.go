@@ -10,6 +10,7 @@ import "github.com/gleam-rdma/gleam/config"
 // SetOptions gives port pi the options of c: rate, queue, ECN and VLAN.
 func (p *Plane) SetOptions(pi int, c *config.Port) error {
 	if !p.workers.do(func(w *worker) {
+		w.disturbFast()
 		x := w.ports[pi]
 		x.vlan, x.queue.maxBytes = uint16(c.VLAN), c.Queue
 		if x.remoteTX == nil {

@@ -43,6 +43,7 @@ type Plane struct {
 	cfg      *config.Config // as of the start
 	notify   Notify
 	steering *bpf.Steering // nil if the ports are not attached
+	fast     fastMaps
 	umem     *xsk.Umem
 	ports    []*port        // by slot
 	indexes  []atomic.Int64 // of their interfaces; 0: none
@@ -83,6 +84,10 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 		return nil, err
 	}
 	notify.Phase("interfaces found")
+	if err := p.fast.open(p.steering, cfg, found, notify); err != nil {
+		return nil, err
+	}
+	p.preload(found)
 	if memory.Wait(); umemErr != nil {
 		return nil, umemErr
 	}
@@ -99,33 +104,45 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 		p.reportMode(x)
 		p.openRules(x, cfg)
 	}
+	if err := p.fast.check(p.steering, cfg, notify); err != nil {
+		return nil, err
+	}
 	p.thread.put(func() { p.programs.spareErr = p.programs.loadSpares(p.steering) })
 	p.addEmptySlots()
 	if n := runtime.NumCPU(); cfg.Worker.Spin > 0 && !maySpin(cfg.Worker.CPUs, n) {
 		notify(true, "no CPU to itself for each worker, and one more: workers sleep whenever they have nothing to do, which costs latency",
 			"workers", len(cfg.Worker.CPUs), "cpus", n, "remedy", "fewer workers in worker.cpu, or spin: 0 to agree")
 	}
-	return p, p.makeWorkers(cfg)
+	if err := p.makeWorkers(cfg); err != nil {
+		return nil, err
+	}
+	p.fast.enable(p.workers, notify, p.start)
+	return p, nil
 }
 
-// findPorts finds the interfaces of the configured ports, and begins to load the programs
-// of all slots.
+// findPorts finds the interfaces of the configured ports.
 func (p *Plane) findPorts() (found []foundPort, err error) {
-	var frags []bool
 	for i := range p.cfg.Ports {
 		f := foundPort{config: &p.cfg.Ports[i]}
 		if f.link, f.queues, err = iface.Find(f.config); err != nil {
 			return nil, err
 		}
 		found = append(found, f)
-		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(p.cfg.XDP.Mode), f.link.Attrs().MTU))
+	}
+	return found, nil
+}
+
+// preload begins to load the programs of all slots.
+func (p *Plane) preload(found []foundPort) {
+	var frags []bool
+	for i := range found {
+		frags = append(frags, bpf.TakesSeveralBuffers(bpfMode(p.cfg.XDP.Mode), found[i].link.Attrs().MTU))
 	}
 	for _, several := range []bool{false, true} {
 		if slices.Contains(frags, several) {
 			p.steering.Preload(several)
 		}
 	}
-	return found, nil
 }
 
 // Loaded waits until the programs of ports that may be added are loaded. A process gives up
@@ -215,6 +232,7 @@ func (p *Plane) Close() error {
 	if p.thread != nil {
 		p.thread.stop()
 	}
+	p.fast.stop()
 	var closing sync.WaitGroup
 	for _, x := range append(p.ports, p.opened...) {
 		closing.Go(x.close) // each waits for RCU grace periods
@@ -231,6 +249,7 @@ func (p *Plane) Close() error {
 	if p.steering != nil {
 		errs = append(errs, p.steering.Close())
 	}
+	errs = append(errs, p.fast.close())
 	return errors.Join(errs...)
 }
 

@@ -34,6 +34,7 @@ type portIdentity struct {
 	vlan        uint16 // VID of group frames sent here; 0 untagged
 	maxMTU      int    // the largest MTU that the buffers allow; 0: no limit
 	multiBuffer bool   // packets may be in several buffers
+	native      bool   // the XDP program runs in the driver
 	bridge      int    // ifindex of the bridge that the interface was a port of when it was opened; 0: none
 }
 
@@ -69,6 +70,7 @@ func (p *port) prepare(c *config.Port, cfg *config.Config) {
 func (c *workers) closePort(pi int) (was attachment) {
 	w := c.all[c.txWorker(pi)]
 	for _, o := range c.all {
+		o.disturbFast()
 		p := o.ports[pi]
 		p.vanished, p.down, p.rxSockets = true, true, nil
 		o.unstage(p) // a closure that ran just before may have staged frames

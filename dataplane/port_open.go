@@ -51,6 +51,7 @@ func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifin
 		return nil, err
 	}
 	p.mode = p.xdp.Mode()
+	p.native = p.mode == bpf.Native
 	p.multiBuffer = p.xdp.Frags() || p.mtu+rocev2.EthernetLen+2*rocev2.VLANLen > umem.MaxReceive()
 	if !p.multiBuffer {
 		p.maxMTU = umem.MaxReceive() - rocev2.EthernetLen - 2*rocev2.VLANLen

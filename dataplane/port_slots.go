@@ -203,11 +203,16 @@ func (p *Plane) detach(pi int, forGood bool) error {
 // install makes the workers use fresh in slot pi. All workers stand still. Counters go on.
 func (c *workers) install(pi int, fresh *port) {
 	for _, w := range c.all {
+		w.disturbFast()
+		if w.fast.shared != nil {
+			w.fast.deaf[pi] = fastDeaf{}
+		}
 		p := w.ports[pi]
 		p.portIdentity, p.linkState, p.rxSockets = fresh.portIdentity, fresh.linkState, nil
 		p.queue.maxBytes = fresh.queue.maxBytes
 		if x := p.remoteTX; x != nil {
 			x.handedBytes = x.takenBytes.Load() // closePort has freed the rest
+			x.sentBytes.Store(x.handedBytes)
 			x.lastTaken = x.handedBytes
 			continue
 		}

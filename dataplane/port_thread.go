@@ -74,6 +74,21 @@ func (t *portThread) put(f func()) bool {
 	return true
 }
 
+// try is put, unless the thread has as much to do as it may.
+func (t *portThread) try(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return true // nothing is done any more
+	}
+	select {
+	case t.jobs <- f:
+		return true
+	default:
+		return false
+	}
+}
+
 // do is put, and waits until f has run.
 func (t *portThread) do(f func()) bool {
 	done := make(chan struct{})

@@ -74,7 +74,10 @@ func (p *Plane) SetUp(pi int, up bool) (at Presence, err error) {
 	case Lost:
 		return at, p.detach(pi, false)
 	case Present:
-		ok = c.do(func(w *worker) { w.ports[pi].down = !up })
+		ok = c.do(func(w *worker) {
+			w.disturbFast()
+			w.ports[pi].down = !up
+		})
 	}
 	if !ok {
 		return at, ErrStopped
@@ -84,7 +87,10 @@ func (p *Plane) SetUp(pi int, up bool) (at Presence, err error) {
 
 // SetMTU tells the workers the MTU of port pi.
 func (p *Plane) SetMTU(pi, mtu int) error {
-	if !p.workers.do(func(w *worker) { w.ports[pi].mtu = mtu }) {
+	if !p.workers.do(func(w *worker) {
+		w.disturbFast()
+		w.ports[pi].mtu = mtu
+	}) {
 		return ErrStopped
 	}
 	return nil
@@ -92,7 +98,10 @@ func (p *Plane) SetMTU(pi, mtu int) error {
 
 // SetMAC tells the workers the MAC address of port pi's interface.
 func (p *Plane) SetMAC(pi int, mac rocev2.MAC) error {
-	if !p.workers.do(func(w *worker) { w.ports[pi].mac = mac }) {
+	if !p.workers.do(func(w *worker) {
+		w.disturbFast()
+		w.ports[pi].mac = mac
+	}) {
 		return ErrStopped
 	}
 	return nil
@@ -115,7 +124,10 @@ func (p *Plane) PresetIsolated(pi int, isolated bool) {
 func (p *Plane) SetRate(pi int, rate int64) error {
 	c := p.workers
 	if !c.all[c.txWorker(pi)].do(func() { p.ports[pi].queue.setRate(rate) }) ||
-		!c.do(func(w *worker) { w.setPortDelay(pi, rate) }) {
+		!c.do(func(w *worker) {
+			w.disturbFast()
+			w.setPortDelay(pi, rate)
+		}) {
 		return ErrStopped
 	}
 	return nil

@@ -31,6 +31,7 @@ type remoteTX struct {
 	txWorker   *worker // the consumer, which transmits for the port
 	status     *portStatus
 	takenBytes atomic.Uint64 // bytes on the link that txWorker has taken from the ring; it alone writes this
+	sentBytes  atomic.Uint64 // and of these, that the kernel had when it had all of the port
 	// ---- used by the producer only
 	handedBytes uint64
 	lastTaken   uint64 // takenBytes, as last read
@@ -201,6 +202,16 @@ func (w *worker) drainRemoteRing(e *remoteTXConsumer, n int) (taken int) {
 	e.blocked = 0
 	e.releaseEntries(taken, bytes)
 	return taken
+}
+
+// noteSent notes what the kernel has of the rings.
+func (c *remoteConsumers) noteSent() {
+	for i := range c.rings {
+		e := &c.rings[i]
+		if n := e.ring.takenBytes.Load(); n != e.ring.sentBytes.Load() && e.port.queue.len() == 0 && e.port.ring.kickAt == 0 {
+			e.ring.sentBytes.Store(n)
+		}
+	}
 }
 
 // releaseEntries frees the given number of ring entries, which hold bytes on the link.

@@ -89,9 +89,15 @@ func (w *worker) serveReport(pi int, n mcast.Neighbor) {
 		w.count.core[mcast.UnknownGroup]++
 		return
 	}
+	w.reportFast(id)
 	w.coreCalls++
 	w.out.MaxResends = -1
 	w.core.InputReport(w.now, id, n, &m, &w.out)
+	if w.out.NeedRevoke {
+		w.takeBack(w.fast.of(id), whyInput)
+		w.coreCalls++
+		w.core.InputReport(w.now, id, n, &m, &w.out)
+	}
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}
@@ -102,10 +108,12 @@ func (w *worker) serveReport(pi int, n mcast.Neighbor) {
 func (w *worker) sendOwn() {
 	w.sendFeedback(nil)
 	w.retained.forgetDecoded()
+	w.fast.refused = w.fast.refused[:0]
 	for i := range w.out.Copies {
 		w.copyRetained(&w.out.Copies[i])
 	}
 	w.retained.release(w.out.Freed, w.pool)
+	w.obeyOrders(false)
 }
 
 // sendReport stages a report for a neighbour.
@@ -149,6 +157,7 @@ func (w *worker) setSessions(id mcast.GroupID) {
 	if !w.groups[id].forwards {
 		return
 	}
+	w.reportFast(id)
 	for i := range w.groups[id].legs {
 		l := &w.groups[id].legs[i]
 		if l.kind != mcast.Forwarded {

@@ -29,6 +29,10 @@ func repairSpec(cfg *config.Config, total int) mcast.RepairSpec {
 
 // copyRetained stages a copy of a retained packet.
 func (w *worker) copyRetained(c *mcast.Copy) {
+	if c.Frame&ringHandle != 0 {
+		w.copyFromRing(c)
+		return
+	}
 	ds := w.retained.get(c.Frame)
 	w.copy(c, &w.retained.frame, ds, false)
 }
@@ -38,6 +42,9 @@ func (w *worker) copyRetained(c *mcast.Copy) {
 // since it would overtake c.
 func (w *worker) deferCopy(p *port, c *mcast.Copy) {
 	p.fullAt = w.coreCalls + 1
+	if w.fast.granted(c.Group) != nil {
+		w.fast.refused = append(w.fast.refused, fastLeg{c.Group, c.Leg})
+	}
 	if w.core.Requeue(c, p.halfEmptyAt(w.now)) {
 		p.deferred++
 		return
@@ -50,6 +57,7 @@ func (w *worker) deferCopy(p *port, c *mcast.Copy) {
 func (w *worker) sendApplied() {
 	w.sendFeedback(nil)
 	w.retained.release(w.out.Freed, w.pool)
+	w.obeyOrders(false)
 }
 
 // fireDeadlines fires the core's deadlines.

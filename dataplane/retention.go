@@ -56,6 +56,9 @@ func (r *retention) retain(ds []xsk.Desc) {
 // release returns the frames of packets that the core has freed to pool.
 func (r *retention) release(freed []mcast.Handle, pool *xsk.Pool) {
 	for _, h := range freed {
+		if h&ringHandle != 0 {
+			continue // the limit frees slots
+		}
 		d := r.descs[h]
 		pool.GiveOne(d.Addr)
 		for !isLast(d) {

@@ -63,6 +63,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		w.count.drop[dropRateLimit]++
 		return false
 	}
+	w.reportFast(id)
 	if w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds)); !ok && w.anyStaged() {
 		w.flush() // completions free frames
 		w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds))
@@ -85,6 +86,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 	}
 	w.sendFeedback(f) // before the last copy overwrites the frame
 	w.retained.forgetDecoded()
+	w.fast.refused = w.fast.refused[:0]
 	if w.out.Retained {
 		w.retained.retain(ds)
 	}
@@ -98,7 +100,9 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		}
 	}
 	w.retained.release(w.out.Freed, w.pool)
-	return sentOn || w.out.Retained
+	sentOn = sentOn || w.out.Retained
+	w.obeyOrders(p.Op.Is(rocev2.OpRequest)) // may call the core
+	return sentOn
 }
 
 // inputGroup passes a packet of group id to the core. It returns false, with nothing
@@ -111,15 +115,17 @@ func (w *worker) inputGroup(id mcast.GroupID, f *rocev2.Frame, p *mcast.Packet) 
 	p.Verified = feedback && f.VerifyICRC()
 	w.coreCalls++
 	w.core.InputGroup(w.now, id, p, &w.out)
-	if !w.out.NeedVerify {
-		return true
+	if w.out.NeedVerify {
+		if feedback || !f.VerifyICRC() {
+			return false
+		}
+		p.Verified = true
+		w.coreCalls++
+		w.core.InputGroup(w.now, id, p, &w.out)
 	}
-	if feedback || !f.VerifyICRC() {
-		return false
+	if w.out.NeedRevoke {
+		return w.takeBackFor(id, f, p)
 	}
-	p.Verified = true
-	w.coreCalls++
-	w.core.InputGroup(w.now, id, p, &w.out)
 	return true
 }
 
@@ -158,8 +164,13 @@ func (w *worker) sendFeedback(cause *rocev2.Frame) {
 	}
 	for i := range w.out.Events {
 		e := &w.out.Events[i]
-		if e.Kind == mcast.MemberEvicted {
+		switch e.Kind {
+		case mcast.MemberEvicted:
 			w.groups[e.Group].markGone(e.Member)
+		case mcast.SourceChanged:
+			if f := w.fast.of(e.Group); f != nil {
+				f.unset()
+			}
 		}
 		w.changed.add(e.Group)
 	}
@@ -216,6 +227,7 @@ func packetOf(f *rocev2.Frame, in mcast.Port, p *mcast.Packet) {
 type groupTable struct {
 	ip             netip.Addr
 	qpn            rocev2.QPN
+	pmtu           int
 	legs           []leg
 	members        []member
 	maxCopies      int  // legs with a member and a location: the most copies that one packet has

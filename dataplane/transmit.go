@@ -23,6 +23,7 @@ func (w *worker) flush() {
 			w.flushPort(p)
 		}
 	}
+	w.remote.noteSent()
 }
 
 func (w *worker) flushPort(p *port) {

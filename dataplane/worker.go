@@ -35,6 +35,7 @@ type worker struct {
 	slowPath *slowPath
 	changed  changedGroups
 	count    counters
+	fast     fastPath
 }
 
 // forwarding is the groups of a worker: the core, and the headers for what the core says.
@@ -117,6 +118,8 @@ func (w *worker) run() {
 		got := w.runBatch()
 		switch {
 		case w.quit: // before a sleep, which nothing would end
+			w.disturbFast()
+			w.flush()
 			return
 		case got > 0:
 			idle.packetsCame(w.now)
@@ -132,8 +135,14 @@ func (w *worker) runBatch() (got int) {
 	w.readClock()
 	w.notePauses()
 	got = w.receiveAll()
+	if w.isFastDue(got > 0) {
+		w.reportAllFast()
+	}
 	w.fireDeadlines()
 	w.flush()
+	if w.fast.shared != nil {
+		w.tendFast()
+	}
 	if w.runClosures() {
 		w.flush()
 	}
@@ -187,6 +196,7 @@ func (w *worker) sleepTime() time.Duration {
 	if at, ok := w.remote.nextRetry(w.now); ok {
 		until = min(until, at)
 	}
+	until = min(until, w.nextFast())
 	if w.starved { // completions return frames but wake no worker
 		until = min(until, w.now+maxTXRetry)
 	}
@@ -216,27 +226,33 @@ func (w *worker) sleep() {
 func (w *worker) receive() (total int) {
 	w.starved = false
 	for pi, p := range w.ports {
-		if p.vanished {
-			continue
+		if !p.vanished {
+			total += w.receivePort(pi)
 		}
-		for _, s := range p.rxSockets {
-			n := s.Receive(w.rx)
-			packets := n
-			w.prefetch(w.rx[:n])
-			switch {
-			case w.workers != nil:
-				packets = w.dispatch(pi, w.rx[:n])
-			case p.multiBuffer:
-				packets = w.serveChains(pi, w.rx[:n])
-			default:
-				for i := range n {
-					w.servePacket(pi, w.rx[i:i+1]...)
-				}
+	}
+	return total
+}
+
+// receivePort serves one batch of each socket of a port.
+func (w *worker) receivePort(pi int) (total int) {
+	p := w.ports[pi]
+	for _, s := range p.rxSockets {
+		n := s.Receive(w.rx)
+		packets := n
+		w.prefetch(w.rx[:n])
+		switch {
+		case w.workers != nil:
+			packets = w.dispatch(pi, w.rx[:n])
+		case p.multiBuffer:
+			packets = w.serveChains(pi, w.rx[:n])
+		default:
+			for i := range n {
+				w.servePacket(pi, w.rx[i:i+1]...)
 			}
-			p.rxFrames += uint64(packets)
-			total += packets
-			w.refill(s)
 		}
+		p.rxFrames += uint64(packets)
+		total += packets
+		w.refill(s)
 	}
 	return total
 }

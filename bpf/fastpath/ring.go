@@ -21,6 +21,35 @@ func (g *Group) headerOf(psn rocev2.PSN, n int) uint64 {
 	return uint64(psn&psnMask) | uint64(n)<<slotLen | incarnation<<slotIncarnation | slotValid
 }
 
+// View returns the packet with psn as it came, from its Ethernet header on, and, if it has
+// AckReq and came the fast way, when that was on CLOCK_MONOTONIC. It returns false if the
+// packet is not stored, or not yet: it is for some µs after State.Hi has passed it. The
+// bytes stay while the limit has not passed psn by more than the ring's size.
+func (g *Group) View(psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
+	x, data := g.slot(psn)
+	word := x.header.Load()
+	n := int(word >> slotLen & 0xFFFF)
+	if word != g.headerOf(psn, n) || n > len(data) {
+		return nil, 0, false
+	}
+	return data[:n], time.Duration(x.time.Load()), true
+}
+
+// Stored is View for a packet that has been there, and that the limit has kept, whatever
+// Set has changed of the group since.
+func (g *Group) Stored(psn rocev2.PSN) (frame []byte, ok bool) {
+	x, data := g.slot(psn)
+	word := x.header.Load()
+	n := int(word >> slotLen & 0xFFFF)
+	if word&(slotValid|psnMask) != slotValid|uint64(psn&psnMask) || n > len(data) {
+		return nil, false
+	}
+	return data[:n], true
+}
+
+// SlotBytes returns the memory that a packet takes in the ring.
+func (g *Group) SlotBytes() int { return g.slotBytes }
+
 // Load copies the packet with psn as it came, from its Ethernet header on, to dst, and
 // returns its length and, if it has AckReq and came the fast way, when that was on
 // CLOCK_MONOTONIC. It returns false if the packet is not stored, or not yet: it is for some

@@ -67,6 +67,11 @@ func (g *Group) Open(leg int, next rocev2.PSN) {
 	x.Store(x.Load()&(copiesMask<<gateCopies) | uint64(next&psnMask))
 }
 
+// SetPSNDelta sets what is added to the source's PSNs toward a leg that is shut.
+func (g *Group) SetPSNDelta(leg int, delta rocev2.PSN) {
+	g.gate(leg).psnDelta = uint32(delta & psnMask)
+}
+
 // counter is the key of r in the map of counters.
 func (g *Group) counter(r Reason) uint32 { return uint32(g.index)*uint32(NumReasons) + uint32(r) }
 

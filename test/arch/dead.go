@@ -16,15 +16,13 @@ import (
 var mayBeUnused = map[string]string{
 	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 
-	"mcast.Switch.InputForwarded": "for package dataplane, once its XDP program replicates; package model calls it", "mcast.Switch.OffloadLimit": "likewise",
-	"mcast.Switch.Offload": "likewise", "mcast.Switch.Revoked": "likewise",
-
 	"control/statefile.Change.AddFormer": "package control stores the whole group when a member has gone",
 	"config.Secret.MarshalJSON":          "for encoding/json", "config.Secret.MarshalText": "for encoding", "config.Secret.MarshalYAML": "for YAML libraries",
 	"endpoint.Group.UpdateFrom": "for applications", "endpoint.Host.RefusedConnections": "for applications",
 	"mcast.DefaultRepairTimeout": "config.Default repeats it, TestConfiguredRepair compares", "mcast.DefaultRepairTries": "likewise",
-	"bpf.MaxAllowed":       "package config repeats it, TestAllowListsFitTheirTables compares",
-	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
+	"bpf.MaxAllowed":                  "package config repeats it, TestAllowListsFitTheirTables compares",
+	"dataplane.Plane.FastPortReasons": "for the API's ports",
+	"dataplane.Unattached":            "for tests of package control", "dataplane.Plane.Deliver": "likewise",
 	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",
 	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
 	"rocev2.BuildAck": "for tests that speak as a host", "rocev2.BuildCNP": "likewise", "rocev2.BuildNeighborSolicitation": "likewise",

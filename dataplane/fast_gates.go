@@ -1,0 +1,180 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Gates (R98). A leg that has lost something is shut at once, gets what it lacks from the
+// worker, and its gate is opened when that has left. If the programs have passed that PSN
+// meanwhile, or a copy was not made, the gate stays where it is: the leg is given back to
+// the core, which sends what is missing and opens it again.
+
+// fastGate is the gate of a leg, as the worker has set it.
+type fastGate struct {
+	open   bool
+	delta  rocev2.PSN // is added to the source's PSNs
+	copies uint64     // it had let pass when it was opened
+	next   rocev2.PSN // at the last look
+	behind bool       // there was something that it had not let pass at the last look
+}
+
+// fastOpen is a gate to be opened from next on.
+type fastOpen struct {
+	group *fastGroup
+	leg   int // index in the group's spec
+	next  rocev2.PSN
+	delta rocev2.PSN
+}
+
+// fastLeg is a leg of a group.
+type fastLeg struct {
+	group mcast.GroupID
+	leg   mcast.LegID
+}
+
+// fastDeaf is what is known of a port by which no copies leave.
+type fastDeaf struct {
+	times int  // that nothing has passed a gate of the port, in a row
+	off   bool // groups with receivers there do not take the fast path
+}
+
+// maxDeaf is the number of such times after which a port takes no redirected frames.
+const maxDeaf = 3
+
+func (f *fastGroup) openGates() (n int) {
+	for i := range f.gates {
+		if f.gates[i].open {
+			n++
+		}
+	}
+	return n
+}
+
+// indexOf returns the index of a leg in the maps, or -1.
+func (f *fastGroup) indexOf(l mcast.LegID) int {
+	if int(l) >= len(f.legs) {
+		return -1
+	}
+	return f.legs[l]
+}
+
+// openGate opens a gate. Everything before next has been sent to the leg.
+func (f *fastGroup) openGate(k int, next, delta rocev2.PSN) {
+	f.ring.SetPSNDelta(k, delta)
+	f.gates[k] = fastGate{open: true, delta: delta, copies: f.ring.Gate(k).Copies, next: next}
+	f.ring.Open(k, next)
+}
+
+// shutGate shuts a gate, and forgets that it was to be opened.
+func (w *worker) shutGate(f *fastGroup, k int) {
+	f.ring.Shut(k)
+	f.gates[k].open = false
+	w.fast.opens = slices.DeleteFunc(w.fast.opens, func(o fastOpen) bool { return o.group == f && o.leg == k })
+}
+
+// openGates opens the gates of legs whose ports have sent everything.
+func (w *worker) openFastGates() {
+	kept := w.fast.opens[:0]
+	list := w.fast.opens
+	w.fast.opens = nil
+	for i := range list {
+		o := &list[i]
+		switch {
+		case o.group.step != fastGranted:
+		case !w.hasSent(w.ports[o.group.spec.Legs[o.leg].Port]):
+			kept = append(kept, *o)
+		default:
+			w.openOrGiveBack(o)
+		}
+	}
+	w.fast.opens = append(kept, w.fast.opens...)
+}
+
+// openOrGiveBack opens a gate, unless the programs have passed its PSN already.
+func (w *worker) openOrGiveBack(o *fastOpen) {
+	f := o.group
+	if hi := f.ring.State().Hi; hi == o.next {
+		f.openGate(o.leg, o.next, o.delta)
+		return
+	}
+	if w.reportGroup(f); f.step == fastGranted && !w.giveBack(f, o.leg, o.next, o.delta, w.now) {
+		f.openGate(o.leg, f.reported, o.delta)
+	}
+}
+
+// giveBack gives a leg back to the core, since the programs do not send it next. Everything
+// that they have forwarded is reported, and its gate is shut. False: what they have not sent
+// is lost as on a link.
+func (w *worker) giveBack(f *fastGroup, k int, next, delta rocev2.PSN, until time.Duration) bool {
+	c := mcast.Copy{Group: f.id, Leg: f.at[k], PSN: (next + delta) & rocev2.PSNMask}
+	return w.core.Requeue(&c, until)
+}
+
+// lookAtGates finds gates that do not follow.
+func (w *worker) lookAtGates(f *fastGroup) {
+	hi := f.ring.State().Hi
+	for k := range f.gates {
+		g := &f.gates[k]
+		if !g.open {
+			continue
+		}
+		x := f.ring.Gate(k)
+		pi := f.spec.Legs[k].Port
+		if x.Next != g.next {
+			w.fast.deaf[pi].times = 0
+		}
+		stuck := g.behind && x.Next == g.next
+		g.next, g.behind = x.Next, x.Next != hi
+		if !stuck {
+			continue
+		}
+		w.shutGate(f, k)
+		x = f.ring.Gate(k) // a copy may have passed in the last moment
+		until := w.now
+		if x.Copies != g.copies {
+			until = w.readClock() + fastDrain
+		}
+		if w.reportGroup(f); f.step != fastGranted {
+			return
+		}
+		if x.Next == f.reported || !w.giveBack(f, k, x.Next, g.delta, until) {
+			f.openGate(k, f.reported, g.delta)
+		} else if x.Copies == g.copies && w.noteDeaf(pi) {
+			return
+		}
+	}
+}
+
+// noteDeaf notes that a gate of a port has let nothing pass, and reports whether the port is
+// taken off the fast path for that.
+func (w *worker) noteDeaf(pi int) bool {
+	d := &w.fast.deaf[pi]
+	if d.times++; d.times < maxDeaf || d.off {
+		return false
+	}
+	d.off = true
+	w.fast.shared.notify(true, "no copy leaves by this port: groups with receivers there do not take the fast path",
+		"port", w.ports[pi].name, "remedy", whyDeaf)
+	w.disturbFast()
+	return true
+}
+
+const whyDeaf = "the other end takes no redirected frames; enable GRO there, or attach an XDP program"
+
+// hasSent reports whether the kernel has everything that was staged for p until now.
+func (w *worker) hasSent(p *port) bool {
+	if p.vanished || p.down {
+		return true
+	}
+	if x := p.remoteTX; x != nil {
+		return len(p.staged) == 0 && p.queue.len() == 0 && x.sentBytes.Load() == x.handedBytes
+	}
+	return len(p.staged) == 0 && p.queue.len() == 0 && p.ring.kickAt == 0
+}

@@ -1,0 +1,152 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dataplane/xsk"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
+)
+
+// Reports: the core is given every packet that the programs have forwarded, out of its slot in
+// the ring, as if it came now. What the core retains of them are handles of slots, and repairs
+// are made from there; packets that came the worker's way stay in their frames.
+
+// ringHandle marks a handle that names the slot of a PSN in its group's ring.
+const ringHandle mcast.Handle = 1 << 31
+
+// reportFast reports what the programs have forwarded of group id until now, if they have it.
+// It is called before the core is, with whatever has come before.
+func (w *worker) reportFast(id mcast.GroupID) {
+	if f := w.fast.granted(id); f != nil {
+		w.reportGroup(f)
+	}
+}
+
+// reportAllFast is reportFast for all groups.
+func (w *worker) reportAllFast() {
+	for i := 0; i < len(w.fast.on); i++ {
+		f := w.fast.on[i]
+		if w.reportGroup(f); i < len(w.fast.on) && w.fast.on[i] != f {
+			i-- // it was taken back
+		}
+	}
+}
+
+func (w *worker) reportGroup(f *fastGroup) {
+	w.readClock() // before the word: packets beyond it came later
+	w.reportUpTo(f, f.ring.State().Hi)
+	if f.damaged {
+		w.takeBack(f, whyDamaged)
+	}
+}
+
+// reportUpTo reports the packets before hi.
+func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
+	if !f.reported.Less(hi) {
+		return
+	}
+	f.movedAt = w.now
+	for first := true; f.reported.Less(hi); first = false {
+		psn := f.reported
+		f.reported = psn.Next()
+		w.reportPacket(f, psn, first, f.reported == hi)
+	}
+	w.readClock() // reports may have later times
+}
+
+// reportPacket reports one packet, the first and the last one of those that are known of now,
+// or one between.
+func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, first, last bool) {
+	frame, at, ok := f.ring.View(psn)
+	for spins := 1; !ok; spins++ { // another processor is about to complete it
+		if spins%64 == 0 {
+			runtime.Gosched()
+		}
+		frame, at, ok = f.ring.View(psn)
+	}
+	p, x := &w.fast.pkt, &w.fast.frame
+	if rocev2.Decode(frame, x) != rocev2.OK || x.Kind != rocev2.KindRoCE {
+		f.damaged = true // the programs take no such packet
+		return
+	}
+	packetOf(x, mcast.Port(f.sourcePort), p)
+	p.Neighbor, p.Frame, p.RetainBytes = f.neighbour, ringHandle|mcast.Handle(psn), uint32(f.ring.SlotBytes())
+	p.Verified = first && at == 0 && x.VerifyICRC() // it may have come after a pause (R64)
+	if first && at == 0 && !p.Verified {
+		w.refuseReport(f)
+		return
+	}
+	f.clock = w.timeOfReport(f, at, last)
+	w.coreCalls++
+	w.out.MaxResends = -1 // the core's timer has them sent
+	w.core.InputForwarded(f.clock, f.id, p, &w.out)
+	if w.out.NeedVerify {
+		if !x.VerifyICRC() {
+			w.refuseReport(f)
+			return
+		}
+		p.Verified = true
+		w.coreCalls++
+		w.core.InputForwarded(f.clock, f.id, p, &w.out)
+	}
+	f.status.Packets++
+	w.count.dataIn++
+	w.count.copies += uint64(f.openGates())
+	if w.out.Drop != mcast.None {
+		w.count.core[w.out.Drop]++
+	}
+	w.sendOwn()
+}
+
+// refuseReport drops a packet that the receivers have dropped, too. The source sends it again
+// the worker's way.
+func (w *worker) refuseReport(f *fastGroup) {
+	f.damaged = true
+	w.count.dataIn++
+	w.count.drop[dropBadICRC]++
+}
+
+// timeOfReport returns the time of a packet, as the programs have noted it if it has AckReq:
+// round trips are measured from there. Others came no earlier than the packet before them,
+// and the last one no later than now.
+func (w *worker) timeOfReport(f *fastGroup, at time.Duration, last bool) time.Duration {
+	t := f.clock
+	switch {
+	case at != 0:
+		t = max(t, min(at-w.fast.shared.base, w.elapsed()))
+	case last:
+		t = max(t, w.now)
+	}
+	return t
+}
+
+// fastRepair is the packet of a ring of which copies are made.
+type fastRepair struct {
+	frame rocev2.Frame
+	desc  [1]xsk.Desc
+	group mcast.GroupID
+	psn   mcast.Handle
+	call  uint64 // of the core, in which it was decoded
+}
+
+// copyFromRing stages a copy of a packet in a ring.
+func (w *worker) copyFromRing(c *mcast.Copy) {
+	r := &w.fast.repair
+	if r.call != w.coreCalls || r.group != c.Group || r.psn != c.Frame {
+		f := w.fast.of(c.Group)
+		if f == nil || f.ring == nil {
+			return // the group is removed
+		}
+		frame, ok := f.ring.Stored(rocev2.PSN(c.Frame &^ ringHandle))
+		if !ok || rocev2.Decode(frame, &r.frame) != rocev2.OK {
+			panic("dataplane: a packet in a ring has changed")
+		}
+		r.group, r.psn, r.call = c.Group, c.Frame, w.coreCalls
+	}
+	w.copy(c, &r.frame, r.desc[:], false)
+}

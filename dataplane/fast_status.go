@@ -1,0 +1,88 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import (
+	"time"
+
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// Path is the way that a group's data takes.
+type Path uint8
+
+// Paths.
+const (
+	PathNever Path = iota // the worker's: the group is not for the fast path
+	PathSlow              // the worker's now
+	PathFast              // the XDP programs'
+)
+
+// String returns never, slow or fast.
+func (p Path) String() string { return [...]string{"never", "slow", "fast"}[p] }
+
+// FastStatus is what the fast path has of a group.
+type FastStatus struct {
+	Path    Path
+	Since   time.Duration // by Plane.Now: since when it has this path
+	Why     string        // it is not fast
+	Packets uint64        // of the source, that the programs have forwarded
+	Copies  uint64        // that they have made
+	Grants  uint64
+	Revokes uint64
+	Left    fastpath.Counters // packets that the programs have left to the worker
+	Ring    int               // packets that its ring has room for; 0: it has none
+}
+
+// fastStatus returns the status of a group.
+func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
+	f := w.fast.of(id)
+	switch {
+	case w.fast.shared == nil:
+		return FastStatus{Path: PathNever, Why: "fast_path is off"}
+	case f == nil:
+		return FastStatus{Path: PathNever, Why: "it has no local repair, or too little memory for it"}
+	}
+	s := f.status
+	s.Copies = f.copiesWas
+	if f.ring == nil {
+		return s
+	}
+	s.Ring = f.spec.Slots
+	if f.step != fastChanging {
+		s.Copies += f.gateCopies()
+		s.Left, _ = f.ring.Counters() // an error: none are known
+	}
+	return s
+}
+
+// gateCopies returns how many copies the gates of f have let pass.
+func (f *fastGroup) gateCopies() (n uint64) {
+	for k := range f.spec.Legs {
+		n += f.ring.Gate(k).Copies
+	}
+	return n
+}
+
+// FastPortReasons returns, by slot, why groups with that port do not take the fast path; "":
+// they may. Any goroutine may call it.
+func (p *Plane) FastPortReasons() ([]string, error) {
+	list := make([]string, len(p.ports))
+	if !p.workers.do(func(w *worker) {
+		if w.fast.shared == nil {
+			return
+		}
+		for i, x := range w.ports {
+			if why := x.whyNotFast(); why != "" {
+				list[i] = why
+			} else if w.fast.deaf[i].off {
+				list[i] = whyDeaf
+			}
+		}
+	}) {
+		return nil, ErrStopped
+	}
+	return list, nil
+}
