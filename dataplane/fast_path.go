@@ -25,7 +25,7 @@ import (
 // Times of the fast path.
 const (
 	fastDrain   = 200 * time.Microsecond // mcast.FastPathSpec.Drain
-	fastBackoff = 10 * time.Millisecond  // mcast.FastPathSpec.Backoff
+	fastBackoff = 10 * time.Millisecond  // mcast.FastPathSpec.Backoff, if no test has another
 	// fastLook is the interval at which gates are looked at, and packets reported at the
 	// latest, while the programs forward.
 	fastLook = time.Millisecond
@@ -42,16 +42,16 @@ const (
 // packet's other work.
 const maxFastSlots = 1 << 10
 
-// fastSpec returns the fast path of a group with local repair r; none if its store is too
+// spec returns the fast path of a group with local repair r; none if its store is too
 // small.
-func fastSpec(r *mcast.RepairSpec) mcast.FastPathSpec {
+func (s *fastShared) spec(r *mcast.RepairSpec) mcast.FastPathSpec {
 	slots := maxFastSlots
 	for int64(slots)*largestSlot > r.Bytes {
 		if slots /= 2; slots < minFastSlots {
 			return mcast.FastPathSpec{}
 		}
 	}
-	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: fastBackoff}
+	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: s.backoff}
 }
 
 const (
@@ -121,13 +121,15 @@ type fastShared struct {
 	thread *portThread
 	notify Notify
 	base   time.Duration // CLOCK_MONOTONIC when the workers' clock began
+
+	backoff time.Duration // see fastBackoff
 }
 
 // newFastShared starts the thread for changes of the maps.
 func newFastShared(maps *fastpath.Maps, thread *portThread, notify Notify, start time.Time) *fastShared {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail
-	return &fastShared{maps: maps, thread: thread, notify: notify, base: time.Duration(ts.Nano()) - time.Since(start)}
+	return &fastShared{maps: maps, thread: thread, notify: notify, backoff: fastBackoff, base: time.Duration(ts.Nano()) - time.Since(start)}
 }
 
 // enableFastPath makes w offer the fast path to the groups that are put from now on.
@@ -159,7 +161,7 @@ func (w *worker) offerFast(spec *mcast.GroupSpec) {
 	if w.fast.shared == nil {
 		return
 	}
-	spec.FastPath = fastSpec(&spec.Repair)
+	spec.FastPath = w.fast.shared.spec(&spec.Repair)
 }
 
 // beginFast begins the fast path of a group that has been put.

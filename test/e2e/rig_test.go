@@ -165,6 +165,14 @@ func (r *rig) start() {
 	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
 		text += "\nworker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
 	}
+	if os.Getenv("GLEAM_FAST_PATH") != "" && !strings.Contains(text, "fast_path") {
+		text += "\nfast_path: " + os.Getenv("GLEAM_FAST_PATH") + "\n"
+		for _, h := range r.star.Hosts {
+			if err := h.NS.SetFeature(h.Interface, lab.GRO, true); err != nil { // redirected frames are dropped without
+				r.t.Fatal(err)
+			}
+		}
+	}
 	cfg, err := config.Parse("test.yaml", []byte(text))
 	if err != nil {
 		r.t.Fatal(err)
