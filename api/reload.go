@@ -17,6 +17,7 @@ type Reloaded struct {
 	Unchanged    []string       `json:"unchanged"`     // those that have not changed
 	NeedsRestart []NeedsRestart `json:"needs_restart"` // those that have changed, and stay as they were
 	MembersLost  int            `json:"members_lost"`  // hosts that were members behind ports that are removed now
+	GroupsEnded  []netip.Addr   `json:"groups_ended"`  // groups that are in none of the group prefixes any more
 }
 
 // NeedsRestart is a key of the configuration whose change a reload does not apply.
@@ -27,7 +28,8 @@ type NeedsRestart struct {
 
 // Reload asks for a reload of the configuration.
 type Reload struct {
-	// Force removes ports although members are behind them.
+	// Force removes ports although members are behind them, and group prefixes although there
+	// are groups in them.
 	Force bool `json:"force"`
 }
 
@@ -61,6 +63,7 @@ func (h *handler) reload(r *http.Request, _ string) (any, error) {
 		return nil, &Error{Message: err.Error(), Reason: ReasonReload}
 	}
 	x.Keys, x.Applied, x.Unchanged, x.NeedsRestart = notNil(x.Keys), notNil(x.Applied), notNil(x.Unchanged), notNil(x.NeedsRestart)
+	x.GroupsEnded = notNil(x.GroupsEnded)
 	return x, nil
 }
 

@@ -23,7 +23,7 @@ func TestReload(t *testing.T) {
 		status int
 		says   string
 	}{
-		{apitest.Switch(), "POST", "", http.StatusOK, `{"keys":[1,7],"applied":["envelope.keys","ports[p1].rate"],"unchanged":["umem.frames"],"needs_restart":[{"key":"psn_probe","reason":"the workers are made with it"}],"members_lost":0}`},
+		{apitest.Switch(), "POST", "", http.StatusOK, `{"keys":[1,7],"applied":["envelope.keys","ports[p1].rate"],"unchanged":["umem.frames"],"needs_restart":[{"key":"psn_probe","reason":"the workers are made with it"}],"members_lost":0,"groups_ended":[]}`},
 		{apitest.Switch(), "POST", `{"force":true}`, http.StatusOK, `"ports[p2]"],`},
 		{apitest.Switch(), "POST", `{"forse":true}`, http.StatusBadRequest, "forse"},
 		{apitest.Switch(), "GET", "", http.StatusMethodNotAllowed, "POST is"},

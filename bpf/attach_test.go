@@ -41,7 +41,7 @@ func TestReasonsMatchProgram(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]uint32{
-		steerMapCounters: uint32(NumReasons), steerMapPrefixes4: MaxPrefixes, steerMapPrefixes6: MaxPrefixes,
+		steerMapCounters: uint32(NumReasons), steerMapPrefixes4: 2 * MaxPrefixes, steerMapPrefixes6: 2 * MaxPrefixes,
 		steerMapAllowed4: MaxAllowed, steerMapAllowed6: MaxAllowed, steerMapAllowedMacs: MaxAllowed, steerMapStations: 4 * MaxStations,
 		steerMapXsks: maxQueues, steerMapPorts: portBuckets,
 	} {

@@ -40,6 +40,29 @@ func commonBits(prefixes []netip.Prefix) (c common) {
 	return c
 }
 
+// narrow takes off the masks the bits that prefixes do not have.
+func (c *common) narrow(prefixes []netip.Prefix) {
+	first4, mask4 := uint64(bits.ReverseBytes32(c.bits4))<<32, uint64(bits.ReverseBytes32(c.mask4))<<32
+	first6, mask6 := bits.ReverseBytes64(c.bits6), bits.ReverseBytes64(c.mask6)
+	for _, p := range prefixes {
+		b, seen := p.Addr().AsSlice(), true
+		if p.Addr().Is4() {
+			add(&first4, &mask4, &seen, uint64(binary.BigEndian.Uint32(b))<<32, p.Bits())
+		} else {
+			add(&first6, &mask6, &seen, binary.BigEndian.Uint64(b), min(p.Bits(), 64))
+		}
+	}
+	c.mask4, c.mask6 = bits.ReverseBytes32(uint32(mask4>>32)), bits.ReverseBytes64(mask6)
+}
+
+// commonMasks is struct common_masks.
+type commonMasks struct {
+	Mask6         uint64
+	Mask4, Unused uint32
+}
+
+func (c *common) masks() commonMasks { return commonMasks{Mask6: c.mask6, Mask4: c.mask4} }
+
 // add narrows the common bits by a prefix, the first n bits of x.
 func add(first, mask *uint64, seen *bool, x uint64, n int) {
 	if !*seen {

@@ -141,7 +141,7 @@ INLINE int forward(struct xdp_md *ctx)
 		if ((void *)(ip + 1) > end || ip->protocol != PROTO_UDP)
 			return -1;
 		__builtin_memcpy(&bits, ip->dst, sizeof(bits));
-		if ((bits ^ common4) & common4_mask)
+		if (excluded4(bits))
 			return -1;
 		index = bpf_map_lookup_elem(&fast4, &bits);
 		if (!index)
@@ -163,7 +163,7 @@ INLINE int forward(struct xdp_md *ctx)
 		if ((void *)(ip + 1) > end || ip->next_header != PROTO_UDP)
 			return -1;
 		__builtin_memcpy(&first, ip->dst, sizeof(first));
-		if ((first ^ common6) & common6_mask)
+		if (excluded6(first))
 			return -1;
 		__builtin_memcpy(dst, ip->dst, sizeof(dst));
 		index = bpf_map_lookup_elem(&fast6, dst);

@@ -66,10 +66,10 @@ func (s *Steering) loadProgram(frags, fast bool) (*ebpf.Program, error) {
 	if frags {
 		several = 1
 	}
+	bits4, bits6 := s.prefixes.bits()
 	for name, value := range map[string]any{
 		steerVarEnvelopePort: s.envelopePort, steerVarFrags: several,
-		steerVarCommon4: s.common.bits4, steerVarCommon4Mask: s.common.mask4,
-		steerVarCommon6: s.common.bits6, steerVarCommon6Mask: s.common.mask6,
+		steerVarCommon4: bits4, steerVarCommon6: bits6,
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func (s *Steering) loadProgram(frags, fast bool) (*ebpf.Program, error) {
 	delete(spec.Programs, other)
 	m := &s.maps
 	maps.Copy(shared, map[string]*ebpf.Map{
-		steerMapPorts: m.Ports, steerMapPrefixes4: m.Prefixes4, steerMapPrefixes6: m.Prefixes6, steerMapXsks: m.Xsks,
+		steerMapPorts: m.Ports, steerMapCommon: m.Common, steerMapPrefixes4: m.Prefixes4, steerMapPrefixes6: m.Prefixes6, steerMapXsks: m.Xsks,
 		steerMapCounters: m.Counters, steerMapOffenders: m.Offenders, steerMapPolicies: m.Policies, steerMapStations: m.Stations,
 		steerMapAllowedMacs: m.AllowedMacs, steerMapAllowed4: m.Allowed4, steerMapAllowed6: m.Allowed6,
 		steerMapPinMacs: m.PinMacs, steerMapPinAddrs: m.PinAddrs, steerMapSightings: m.Sightings,

@@ -33,7 +33,7 @@
 
 #define ROCEV2_PORT 4791
 #define MAX_VLAN_TAGS 2
-#define MAX_PREFIXES 1024
+#define MAX_PREFIXES 2048 /* those of before and those of now, while they change */
 #define MAX_QUEUES 1024
 
 /*
@@ -155,11 +155,41 @@ const volatile __u16 envelope_port = 0;
 const volatile __u8 frags = 0;
 
 /*
- * The bits that all group prefixes have in common, with a mask of them: an address
- * that differs there is in none, and is not looked up. As in the frame.
+ * The first group prefix of each family, of IPv6 its first 8 bytes, and the bits of it that all
+ * prefixes have: an address that differs there is in none, and is not looked up. As in the
+ * frame. A reload takes bits off the masks, and adds none before the next start. So a store
+ * that is seen in part excludes no address of a prefix that was there before.
  */
-const volatile __u32 common4 = 0, common4_mask = 0;
-const volatile __u64 common6 = 0, common6_mask = 0; /* of the first 8 bytes */
+const volatile __u32 common4 = 0;
+const volatile __u64 common6 = 0;
+
+struct common_masks {
+	__u64 mask6;
+	__u32 mask4, unused;
+};
+
+struct {
+	UINT(type, BPF_MAP_TYPE_ARRAY);
+	TYPE(key, __u32);
+	TYPE(value, struct common_masks);
+	UINT(max_entries, 1);
+} common SEC(".maps");
+
+INLINE int excluded4(__u32 addr)
+{
+	__u32 key = 0;
+	struct common_masks *m = bpf_map_lookup_elem(&common, &key);
+
+	return m && (addr ^ common4) & m->mask4;
+}
+
+INLINE int excluded6(__u64 first)
+{
+	__u32 key = 0;
+	struct common_masks *m = bpf_map_lookup_elem(&common, &key);
+
+	return m && (first ^ common6) & m->mask6;
+}
 
 /* The slot of the port that a frame has come by. */
 INLINE __u32 slot_of(struct xdp_md *ctx)
@@ -192,7 +222,7 @@ INLINE int in_group4(const __u8 *addr)
 	__u32 bits;
 
 	__builtin_memcpy(&bits, addr, sizeof(bits));
-	if ((bits ^ common4) & common4_mask)
+	if (excluded4(bits))
 		return 0;
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
@@ -205,7 +235,7 @@ INLINE int in_group6(const __u8 *addr)
 	__u64 bits;
 
 	__builtin_memcpy(&bits, addr, sizeof(bits));
-	if ((bits ^ common6) & common6_mask)
+	if (excluded6(bits))
 		return 0;
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));

@@ -19,6 +19,7 @@ const (
 	steerMapAllowed4     = "allowed4"
 	steerMapAllowed6     = "allowed6"
 	steerMapAllowedMacs  = "allowed_macs"
+	steerMapCommon       = "common"
 	steerMapCounters     = "counters"
 	steerMapOffenders    = "offenders"
 	steerMapPinAddrs     = "pin_addrs"
@@ -35,9 +36,7 @@ const (
 	steerProgSteer       = "steer"
 	steerProgSteerFrags  = "steer_frags"
 	steerVarCommon4      = "common4"
-	steerVarCommon4Mask  = "common4_mask"
 	steerVarCommon6      = "common6"
-	steerVarCommon6Mask  = "common6_mask"
 	steerVarEnvelopePort = "envelope_port"
 	steerVarFrags        = "frags"
 )
@@ -95,6 +94,7 @@ type steerMapSpecs struct {
 	Allowed4    *ebpf.MapSpec `ebpf:"allowed4"`
 	Allowed6    *ebpf.MapSpec `ebpf:"allowed6"`
 	AllowedMacs *ebpf.MapSpec `ebpf:"allowed_macs"`
+	Common      *ebpf.MapSpec `ebpf:"common"`
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
 	Offenders   *ebpf.MapSpec `ebpf:"offenders"`
 	PinAddrs    *ebpf.MapSpec `ebpf:"pin_addrs"`
@@ -115,9 +115,7 @@ type steerMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerVariableSpecs struct {
 	Common4      *ebpf.VariableSpec `ebpf:"common4"`
-	Common4Mask  *ebpf.VariableSpec `ebpf:"common4_mask"`
 	Common6      *ebpf.VariableSpec `ebpf:"common6"`
-	Common6Mask  *ebpf.VariableSpec `ebpf:"common6_mask"`
 	EnvelopePort *ebpf.VariableSpec `ebpf:"envelope_port"`
 	Frags        *ebpf.VariableSpec `ebpf:"frags"`
 }
@@ -145,6 +143,7 @@ type steerMaps struct {
 	Allowed4    *ebpf.Map `ebpf:"allowed4"`
 	Allowed6    *ebpf.Map `ebpf:"allowed6"`
 	AllowedMacs *ebpf.Map `ebpf:"allowed_macs"`
+	Common      *ebpf.Map `ebpf:"common"`
 	Counters    *ebpf.Map `ebpf:"counters"`
 	Offenders   *ebpf.Map `ebpf:"offenders"`
 	PinAddrs    *ebpf.Map `ebpf:"pin_addrs"`
@@ -165,6 +164,7 @@ func (m *steerMaps) Close() error {
 		m.Allowed4,
 		m.Allowed6,
 		m.AllowedMacs,
+		m.Common,
 		m.Counters,
 		m.Offenders,
 		m.PinAddrs,
@@ -186,9 +186,7 @@ func (m *steerMaps) Close() error {
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerVariables struct {
 	Common4      *ebpf.Variable `ebpf:"common4"`
-	Common4Mask  *ebpf.Variable `ebpf:"common4_mask"`
 	Common6      *ebpf.Variable `ebpf:"common6"`
-	Common6Mask  *ebpf.Variable `ebpf:"common6_mask"`
 	EnvelopePort *ebpf.Variable `ebpf:"envelope_port"`
 	Frags        *ebpf.Variable `ebpf:"frags"`
 }

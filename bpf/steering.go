@@ -4,7 +4,6 @@
 package bpf
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -17,15 +16,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// MaxPrefixes is how many group prefixes of each address family there can be.
-const MaxPrefixes = 1024
-
 // Steering defines group traffic: the group prefixes and the UDP port of envelopes. It has
 // the programs and maps of all ports. Its methods may be called from any goroutine, Close
 // after all others.
 type Steering struct {
 	envelopePort uint16
-	common       common
+	prefixes     prefixes
 	ports        uint32 // how many there can be
 	spec         *ebpf.CollectionSpec
 	maps         steerMaps
@@ -44,13 +40,16 @@ type Steering struct {
 // It lifts the process's RLIMIT_MEMLOCK if the kernel is older than 5.11, which
 // charges BPF maps to it.
 func NewSteering(prefixes []netip.Prefix, envelopePort uint16, ports int) (*Steering, error) {
-	if err := checkSteering(prefixes, envelopePort); err != nil {
+	if err := checkEnvelopePort(envelopePort); err != nil {
+		return nil, err
+	}
+	if err := checkPrefixes(prefixes); err != nil {
 		return nil, err
 	}
 	// Without privileges this fails even where it is not needed, so that the first map's
 	// error decides.
 	limitErr := rlimit.RemoveMemlock()
-	s := &Steering{envelopePort: envelopePort, common: commonBits(prefixes), ports: uint32(ports)}
+	s := &Steering{envelopePort: envelopePort, ports: uint32(ports)}
 	s.slots.make(ports)
 	var err error
 	if s.spec, err = steerSpec(uint32(ports)); err != nil {
@@ -63,11 +62,9 @@ func NewSteering(prefixes []netip.Prefix, envelopePort uint16, ports int) (*Stee
 		s.Close()
 		return nil, err
 	}
-	for i, p := range prefixes {
-		if err := s.put(p, uint32(i)); err != nil {
-			s.Close()
-			return nil, explain(fmt.Sprintf("enter group prefix %s", p), err)
-		}
+	if err := s.prefixes.begin(&s.maps, prefixes); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
@@ -108,61 +105,14 @@ func withLimit(err, limitErr error) error {
 	return fmt.Errorf("%w (and RLIMIT_MEMLOCK could not be raised: %w)", err, limitErr)
 }
 
-func checkSteering(prefixes []netip.Prefix, envelopePort uint16) error {
-	switch envelopePort {
+func checkEnvelopePort(port uint16) error {
+	switch port {
 	case 0:
 		return errors.New("envelope port 0: it must be a UDP port from 1 to 65535")
 	case rocev2.UDPPort:
-		return fmt.Errorf("envelope port %d is the port of RoCEv2: choose another one", envelopePort)
-	}
-	if len(prefixes) == 0 {
-		return errors.New("no group prefix: without one no packet would be steered")
-	}
-	var n4, n6 int
-	for _, p := range prefixes {
-		switch {
-		case !p.IsValid():
-			return errors.New("a group prefix is not valid")
-		case p.Addr().Is4In6():
-			return fmt.Errorf("group prefix %s is an IPv4-mapped one: write it as IPv4", p)
-		case p.Bits() == 0:
-			return fmt.Errorf("group prefix %s would take every RoCEv2 packet: make it longer", p)
-		case p != p.Masked():
-			return fmt.Errorf("group prefix %s has host bits set: did you mean %s?", p, p.Masked())
-		case p.Addr().Is4():
-			n4++
-		default:
-			n6++
-		}
-	}
-	if n4 > MaxPrefixes || n6 > MaxPrefixes {
-		return fmt.Errorf("%d IPv4 and %d IPv6 group prefixes: at most %d of each", n4, n6, MaxPrefixes)
+		return fmt.Errorf("envelope port %d is the port of RoCEv2: choose another one", port)
 	}
 	return nil
-}
-
-// put enters a group prefix.
-func (s *Steering) put(p netip.Prefix, value uint32) error {
-	if p.Addr().Is4() {
-		return s.maps.Prefixes4.Put(prefixKey4(p), value)
-	}
-	return s.maps.Prefixes6.Put(prefixKey6(p), value)
-}
-
-// prefixKey4 is struct prefix4 of steer.c.
-func prefixKey4(p netip.Prefix) (k [8]byte) {
-	binary.NativeEndian.PutUint32(k[:], uint32(p.Bits()))
-	a := p.Addr().As4()
-	copy(k[4:], a[:])
-	return k
-}
-
-// prefixKey6 is struct prefix6.
-func prefixKey6(p netip.Prefix) (k [20]byte) {
-	binary.NativeEndian.PutUint32(k[:], uint32(p.Bits()))
-	a := p.Addr().As16()
-	copy(k[4:], a[:])
-	return k
 }
 
 // UseFastPath makes the programs of ports with frames in one buffer replicate the groups

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ stays as it was then. -o json has the unchanged keys, too. A file with a mistake
 changes nothing: the mistakes are printed.
 
 A port that members are behind is removed with --force alone: they are lost like those
-of an interface that vanishes. Limits that are lowered below what is in use keep what
+of an interface that vanishes. So is a group prefix that groups are in: they end. Limits that are lowered below what is in use keep what
 is there. Groups under a key that is no longer configured end with their leases.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -36,7 +37,7 @@ is there. Groups under a key that is no longer configured end with their leases.
 			return out.print(env.Stdout, x, func(w *tabwriter.Writer) { reloadedTable(w, x) })
 		},
 	}
-	c.Flags().BoolVar(&q.Force, "force", false, "remove ports with members behind them")
+	c.Flags().BoolVar(&q.Force, "force", false, "remove ports with members behind them, and group prefixes with groups")
 	out.addTo(c)
 	return c
 }
@@ -55,5 +56,8 @@ func reloadedTable(w *tabwriter.Writer, x *api.Reloaded) {
 	}
 	if x.MembersLost > 0 {
 		fmt.Fprintf(w, "\n%d members were behind ports that are removed now\n", x.MembersLost)
+	}
+	if len(x.GroupsEnded) > 0 {
+		fmt.Fprintf(w, "\ngroups that have ended with their prefix: %s\n", strings.Trim(fmt.Sprint(x.GroupsEnded), "[]"))
 	}
 }

@@ -152,16 +152,16 @@ func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Config]().PkgPath() && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
 }
 
-// PortLine returns the line of a file in which a port has its name, for a key such as
-// ports[p1]; 0 if the file has no such port.
-func PortLine(path, key string) (line int) {
+// KeyLine returns the line of a file in which a port has its name, for a key such as
+// ports[p1], or that of group_prefixes; 0 if the file has none.
+func KeyLine(path, key string) (line int) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0
 	}
 	d := &decoder{file: path, known: make(map[string]bool)} // its errors are those of Load
 	root, _ := d.document(data)
-	d.mapping(value{node: root}, field{"ports", func(list value) {
+	d.mapping(value{node: root}, field{key, func(v value) { line = v.line }}, field{"ports", func(list value) {
 		d.list(list, func(p value) {
 			d.mapping(p, field{"name", func(v value) {
 				if name, ok := d.str(v); ok && key == "ports["+name+"]" {

@@ -156,17 +156,17 @@ func commentOf(lines []string, key string) string {
 }
 
 // A port's line is that of its name in the file as it is now.
-func TestPortLine(t *testing.T) {
+func TestKeyLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("umem: {frames: 8192}\nports:\n  - name: a\n  - rate: none\n    name: b\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("umem: {frames: 8192}\nports:\n  - name: a\n  - rate: none\n    name: b\ngroup_prefixes:\n- 10.1.0.0/16\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]int{"ports[a]": 3, "ports[b]": 5, "ports[c]": 0} {
-		if got := PortLine(path, key); got != want {
+	for key, want := range map[string]int{"ports[a]": 3, "ports[b]": 5, "ports[c]": 0, "group_prefixes": 7} {
+		if got := KeyLine(path, key); got != want {
 			t.Errorf("%s: line %d, want %d", key, got, want)
 		}
 	}
-	if got := PortLine(path+"x", "ports[a]"); got != 0 {
+	if got := KeyLine(path+"x", "ports[a]"); got != 0 {
 		t.Errorf("no file: line %d", got)
 	}
 }

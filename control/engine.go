@@ -154,8 +154,11 @@ func (e *Engine) pinMembers(ports []int) error {
 }
 
 // reportFindings reports conditions of the machine that keep groups from working.
-func (e *Engine) reportFindings() {
-	for _, f := range Check(e.cfg) {
+func (e *Engine) reportFindings() { e.report(Check(e.cfg)) }
+
+// report tells the operator of findings.
+func (e *Engine) report(found []Finding) {
+	for _, f := range found {
 		if f.Fatal {
 			continue // dataplane.Open will return an error
 		}

@@ -111,20 +111,26 @@ func readHostNetwork() (*hostNetwork, error) {
 
 // check returns the problems of the ports that exist.
 func (s *hostNetwork) check(cfg *config.Config) (found []Finding) {
-	var all []int // the ports, and the interfaces on top of them
 	for i := range cfg.Ports {
-		link := s.link(cfg.Ports[i].Name)
-		if link == nil {
-			continue
+		if link := s.link(cfg.Ports[i].Name); link != nil {
+			found = append(found, s.checkPort(link, s.above(link.Attrs().Index), cfg.GroupPrefixes)...)
 		}
-		above := s.above(link.Attrs().Index)
-		all = append(all, above...)
-		found = append(found, s.checkPort(link, above, cfg.GroupPrefixes)...)
+	}
+	return append(found, s.checkPrefixes(cfg.Ports, cfg.GroupPrefixes)...)
+}
+
+// checkPrefixes returns the problems of group prefixes at the ports that exist.
+func (s *hostNetwork) checkPrefixes(ports []config.Port, prefixes []netip.Prefix) (found []Finding) {
+	var all []int // the ports, and the interfaces on top of them
+	for i := range ports {
+		if link := s.link(ports[i].Name); link != nil {
+			all = append(all, s.above(link.Attrs().Index)...)
+		}
 	}
 	if len(all) == 0 {
-		return found
+		return nil
 	}
-	for _, p := range cfg.GroupPrefixes {
+	for _, p := range prefixes {
 		found = append(found, s.checkPrefix(p, all)...)
 	}
 	return found

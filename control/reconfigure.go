@@ -6,6 +6,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -22,17 +23,24 @@ import (
 type reconfiguration struct {
 	e         *Engine
 	now, next *config.Config
+	force     bool
 	removed   []int // slots
 	changed   map[int]*config.Port
 	added     map[int]*config.Port
 	opened    map[int]*dataplane.Opened
+	lost      Lost
+}
+
+// Lost is what a reload has ended by force.
+type Lost struct {
+	Members int          // hosts that were members behind ports that are removed now
+	Groups  []netip.Addr // in none of the group prefixes any more
 }
 
 // Reconfigure applies next, which differs from now, the configuration in use, in keys that
-// a reload applies alone. It returns the number of members that were behind ports that it
-// has removed, which needs force. After an error nothing has changed.
-func (e *Engine) Reconfigure(now, next *config.Config, force bool) (lost int, err error) {
-	r := &reconfiguration{e: e, now: now, next: next, changed: make(map[int]*config.Port), added: make(map[int]*config.Port), opened: make(map[int]*dataplane.Opened)}
+// a reload applies alone. What it ends needs force. After an error nothing has changed.
+func (e *Engine) Reconfigure(now, next *config.Config, force bool) (_ Lost, err error) {
+	r := &reconfiguration{e: e, now: now, next: next, force: force, changed: make(map[int]*config.Port), added: make(map[int]*config.Port), opened: make(map[int]*dataplane.Opened)}
 	defer func() {
 		if err != nil {
 			for _, o := range r.opened {
@@ -42,27 +50,28 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) (lost int, er
 	}()
 	rekeyed := !reflect.DeepEqual(now.Switch.Keys, next.Switch.Keys)
 	if rekeyed && (len(now.Switch.Keys) == 0 || len(next.Switch.Keys) == 0) {
-		return 0, errors.New("switch.keys: a restart begins, and ends, the exchange of hellos: a reload replaces keys by others")
+		return Lost{}, errors.New("switch.keys: a restart begins, and ends, the exchange of hellos: a reload replaces keys by others")
 	}
-	if !e.control.do(func() { lost, err = r.plan(force) }) {
-		return 0, errStopped
+	if !e.control.do(func() { err = r.plan() }) {
+		return Lost{}, errStopped
 	}
 	if err != nil {
-		return 0, err
+		return Lost{}, err
 	}
 	for pi, p := range r.added {
 		o := e.plane.OpenPort(pi, p)
 		if r.opened[pi] = o; o.Err != nil {
-			return 0, refused(p.Name, "%s", o.Err)
+			return Lost{}, refused(p.Name, "%s", o.Err)
 		}
 	}
 	if err = r.applyKeys(now, next); err == nil && !e.control.do(func() { err = r.apply() }) {
 		err = errStopped
 	}
 	if err != nil { // the file may be applied in part; keys are all of one file
-		return lost, errors.Join(err, r.applyKeys(next, now))
+		return r.lost, errors.Join(err, r.applyKeys(next, now))
 	}
-	return lost, nil
+	r.reportPrefixes()
+	return r.lost, nil
 }
 
 // applyKeys replaces the keys of a configuration by those of another one.
@@ -95,9 +104,12 @@ func refused(port, format string, args ...any) error {
 }
 
 // plan finds the slots of the ports that are added, removed or changed, and counts the
-// members behind those that are removed.
-func (r *reconfiguration) plan(force bool) (lost int, err error) {
+// members behind those that are removed, and the groups that lose their prefixes.
+func (r *reconfiguration) plan() error {
 	c := r.e.control
+	if err := r.planPrefixes(); err != nil {
+		return err
+	}
 	var free []int
 	for pi, p := range c.ports {
 		i := slices.IndexFunc(r.next.Ports, func(x config.Port) bool { return x.Name == p.Name })
@@ -107,8 +119,8 @@ func (r *reconfiguration) plan(force bool) (lost int, err error) {
 		case i < 0:
 			r.removed = append(r.removed, pi)
 			members, groups := c.membersAt(p)
-			if lost += members; members > 0 && !force {
-				return 0, refused(p.Name, "%d members of %d groups are behind this port, and are lost if it is removed: remove them first, or use gleam reload --force", members, groups)
+			if r.lost.Members += members; members > 0 && !r.force {
+				return refused(p.Name, "%d members of %d groups are behind this port, and are lost if it is removed: remove them first, or use gleam reload --force", members, groups)
 			}
 		default:
 			was := slices.IndexFunc(r.now.Ports, func(x config.Port) bool { return x.Name == p.Name })
@@ -123,11 +135,11 @@ func (r *reconfiguration) plan(force bool) (lost int, err error) {
 			continue
 		}
 		if len(free) == 0 {
-			return 0, refused(p.Name, "%s", dataplane.ErrNoSlot)
+			return refused(p.Name, "%s", dataplane.ErrNoSlot)
 		}
 		r.added[free[0]], free = p, free[1:]
 	}
-	return lost, nil
+	return nil
 }
 
 // membersAt counts the hosts that are members behind p, and their groups.
@@ -158,6 +170,9 @@ func (c *control) hostsAt(p *port) map[*host]struct{} {
 // apply runs on the control loop.
 func (r *reconfiguration) apply() error {
 	c, plane := r.e.control, r.e.plane
+	if err := r.applyPrefixes(); err != nil {
+		return err
+	}
 	for _, pi := range r.removed {
 		if err := c.removePort(pi); err != nil {
 			return err

@@ -3,9 +3,14 @@
 
 package dataplane
 
-import "github.com/gleam-rdma/gleam/config"
+import (
+	"net/netip"
+	"slices"
 
-// Options of ports, and limits, that change while the workers run.
+	"github.com/gleam-rdma/gleam/config"
+)
+
+// Options of ports, limits and group prefixes, that change while the workers run.
 
 // SetOptions gives port pi the options of c: rate, queue, ECN and VLAN.
 func (p *Plane) SetOptions(pi int, c *config.Port) error {
@@ -35,6 +40,21 @@ func (p *Plane) SetLimits(l *config.Limits, ports int) error {
 			}
 		}
 	}) {
+		return ErrStopped
+	}
+	return nil
+}
+
+// SetGroupPrefixes replaces the group prefixes: frames to the others are the kernel's from
+// then on. After an error the former ones count.
+func (p *Plane) SetGroupPrefixes(list []netip.Prefix) error {
+	if p.steering != nil {
+		if err := p.steering.SetPrefixes(list); err != nil {
+			return err
+		}
+	}
+	list = slices.Clone(list)
+	if !p.workers.do(func(w *worker) { w.prefixes = list }) {
 		return ErrStopped
 	}
 	return nil

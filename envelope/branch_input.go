@@ -285,7 +285,11 @@ func (r *Registrar) commitRelay(now time.Duration, from mcast.Neighbor, m *relay
 	g := r.attempt(m.group, m.id)
 	if g == nil || g.branch.parent != from || g.branch.state < branchPrepared {
 		r.drop(UnknownGroupMsg, out)
-		r.refuseRelay(from, m.group, m.id, []Problem{{Reason: UnknownGroup}}, out)
+		problems := r.refused(prepareKey{m.group, from}, m.id) // after Prepared was sent
+		if problems == nil {
+			problems = []Problem{{Reason: UnknownGroup}}
+		}
+		r.refuseRelay(from, m.group, m.id, problems, out)
 		return
 	}
 	switch b := g.branch; b.state {

@@ -83,4 +83,13 @@ var _ = []mutant.Mutant{
 	mutant.New("a master misses the end of a group with its update", "TreeUpdateLosesASilentSwitch", mutant.In((*Master).hasAsked,
 		"m.update != nil && epoch == m.update.reg.Epoch",
 		"false")),
+	mutant.New("a member's address becomes a group's", "SetPrefixes", mutant.In((*Registrar).CheckPrefixes,
+		"m := g.reg.Members[i].IP; inPrefixes(prefixes, m)",
+		"m := g.reg.Members[i].IP; inPrefixes(nil, m)")),
+	mutant.New("a group outlives its prefix", "SetPrefixes", mutant.In((*Registrar).CheckPrefixes,
+		"if !inPrefixes(prefixes, ip) {",
+		"if len(prefixes) == 0 {")),
+	mutant.New("a Commit of an attempt that has lost its prefix has another reason", "TreeLosesItsPrefix", mutant.In((*Registrar).commitRelay,
+		"if problems == nil {",
+		"if problems != nil || true {")),
 }

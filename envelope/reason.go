@@ -202,13 +202,14 @@ const (
 	Evicted       EndReason = 6 // by the switch, under the group's policy; see the code
 	Failed        EndReason = 7 // a fatal NAK under the policy Strict: the whole group has failed
 	SwitchLost    EndReason = 8 // a switch next in the group's tree is lost, or has forgotten the group; see LostLink
-	NumEndReasons EndReason = 9
+	Withdrawn     EndReason = 9 // the operator of a switch has taken its address out of the group prefixes
+	NumEndReasons EndReason = 10
 )
 
 var endReasonNames = [NumEndReasons]string{
 	NotEnded: "not ended", Deleted: "deleted", Expired: "lease expired", Replaced: "replaced by a newer epoch",
 	Left: "left", Removed: "removed by the master", Evicted: "evicted", Failed: "group failed",
-	SwitchLost: "a switch of the tree was lost",
+	SwitchLost: "a switch of the tree was lost", Withdrawn: "its address is in no group prefix of a switch any more",
 }
 
 // String returns w in words.

@@ -116,8 +116,6 @@ func (c *RegistrarConfig) setDefaults() error {
 	switch {
 	case c.Secret == [SecretLen]byte{}:
 		return fmt.Errorf("no secret; draw random bytes at boot")
-	case len(c.Prefixes) == 0:
-		return fmt.Errorf("no group prefix; configure at least one")
 	case !rocev2.ValidPathMTU(c.MaxPMTU):
 		return fmt.Errorf("largest path MTU %d; must be %s", c.MaxPMTU, rocev2.PathMTUText)
 	case c.MaxGroups < 1 || c.MaxMembers < 2 || c.MaxMembers > 0xFFFF || c.MaxPending < 1 || c.MaxEvents < 1 || c.EventTries < 1:
@@ -130,10 +128,8 @@ func (c *RegistrarConfig) setDefaults() error {
 	case c.MinLease < 0 || c.DefaultLease < c.MinLease || c.DefaultLease > c.MaxLease:
 		return fmt.Errorf("leases: least %v, default %v, most %v; must be positive and in this order", c.MinLease, c.DefaultLease, c.MaxLease)
 	}
-	for _, p := range c.Prefixes {
-		if !p.IsValid() || p.Addr().Is4In6() || !unicast(p.Addr()) && p.Bits() > 0 {
-			return fmt.Errorf("group prefix %s: must be a unicast prefix", p)
-		}
+	if err := checkPrefixes(c.Prefixes); err != nil {
+		return err
 	}
 	if err := c.Switch.setDefaults(); err != nil {
 		return err
@@ -365,15 +361,7 @@ func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
 
 // serves reports whether ip is in one of the registrar's prefixes.
 func (r *Registrar) serves(ip netip.Addr) bool {
-	if !unicast(ip) {
-		return false
-	}
-	for _, p := range r.cfg.Prefixes {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return unicast(ip) && inPrefixes(r.cfg.Prefixes, ip)
 }
 
 // reply sends the answer to the request with header h to its ReplyTo address. That is

@@ -53,8 +53,7 @@ func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Outp
 func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) error {
 	out.reset()
 	r.setTime(now)
-	l, g := r.locating[ip], r.groups[ip]
-	if l == nil && g == nil {
+	if r.locating[ip] == nil && r.groups[ip] == nil {
 		if r.epochs[ip] == nil {
 			return fmt.Errorf("delete group %s: %w", ip, &Problem{Reason: UnknownGroup})
 		}
@@ -62,14 +61,7 @@ func (r *Registrar) DeleteLocal(now time.Duration, ip netip.Addr, out *Output) e
 		r.generation++
 		return nil
 	}
-	if l != nil {
-		r.located(ip)
-		r.abandon(now, l, out)
-		r.reject(l, Problem{Reason: UnknownGroup}, out)
-	}
-	if g != nil {
-		r.removeGroup(now, g, Deleted, true, out)
-	}
+	r.endHere(now, ip, Problem{Reason: UnknownGroup}, Deleted, out)
 	return nil
 }
 

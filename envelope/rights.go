@@ -40,15 +40,7 @@ func roleFor(m *Message) Roles {
 
 // mayUse reports whether the group's address is in the key's prefixes.
 func (k *Rights) mayUse(group netip.Addr) bool {
-	if len(k.Prefixes) == 0 {
-		return true
-	}
-	for _, p := range k.Prefixes {
-		if p.Contains(group) {
-			return true
-		}
-	}
-	return false
+	return len(k.Prefixes) == 0 || inPrefixes(k.Prefixes, group)
 }
 
 // mayAsk returns the reason for which m's key does not allow m, whatever the state of the

@@ -211,14 +211,15 @@ func (b *Backend) Reload(q api.Reload) (*api.Reloaded, error) {
 	if b.Fail != nil {
 		return nil, b.Fail
 	}
-	applied, lost := []string{"envelope.keys", "ports[p1].rate"}, 0
+	applied, lost, ended := []string{"envelope.keys", "ports[p1].rate"}, 0, []netip.Addr(nil)
 	if q.Force {
 		applied, lost = append(applied, "ports[p2]"), 2
+		ended = []netip.Addr{netip.MustParseAddr("10.77.254.9"), netip.MustParseAddr("fd77::6c65:9")}
 	}
 	return &api.Reloaded{
 		Keys: []uint16{1, 7}, Applied: applied, Unchanged: []string{"umem.frames"},
 		NeedsRestart: []api.NeedsRestart{{Key: "psn_probe", Reason: "the workers are made with it"}},
-		MembersLost:  lost,
+		MembersLost:  lost, GroupsEnded: ended,
 	}, nil
 }
 

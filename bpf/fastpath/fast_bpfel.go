@@ -19,6 +19,7 @@ const (
 	fastMapAllowed4      = "allowed4"
 	fastMapAllowed6      = "allowed6"
 	fastMapAllowedMacs   = "allowed_macs"
+	fastMapCommon        = "common"
 	fastMapCounters      = "counters"
 	fastMapDevmaps       = "devmaps"
 	fastMapFast4         = "fast4"
@@ -48,9 +49,7 @@ const (
 	fastProgSteer        = "steer"
 	fastProgSteerFrags   = "steer_frags"
 	fastVarCommon4       = "common4"
-	fastVarCommon4Mask   = "common4_mask"
 	fastVarCommon6       = "common6"
-	fastVarCommon6Mask   = "common6_mask"
 	fastVarEnvelopePort  = "envelope_port"
 	fastVarFrags         = "frags"
 	fastVarNumPorts      = "num_ports"
@@ -111,6 +110,7 @@ type fastMapSpecs struct {
 	Allowed4     *ebpf.MapSpec `ebpf:"allowed4"`
 	Allowed6     *ebpf.MapSpec `ebpf:"allowed6"`
 	AllowedMacs  *ebpf.MapSpec `ebpf:"allowed_macs"`
+	Common       *ebpf.MapSpec `ebpf:"common"`
 	Counters     *ebpf.MapSpec `ebpf:"counters"`
 	Devmaps      *ebpf.MapSpec `ebpf:"devmaps"`
 	Fast4        *ebpf.MapSpec `ebpf:"fast4"`
@@ -143,9 +143,7 @@ type fastMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type fastVariableSpecs struct {
 	Common4       *ebpf.VariableSpec `ebpf:"common4"`
-	Common4Mask   *ebpf.VariableSpec `ebpf:"common4_mask"`
 	Common6       *ebpf.VariableSpec `ebpf:"common6"`
-	Common6Mask   *ebpf.VariableSpec `ebpf:"common6_mask"`
 	EnvelopePort  *ebpf.VariableSpec `ebpf:"envelope_port"`
 	Frags         *ebpf.VariableSpec `ebpf:"frags"`
 	NumPorts      *ebpf.VariableSpec `ebpf:"num_ports"`
@@ -175,6 +173,7 @@ type fastMaps struct {
 	Allowed4     *ebpf.Map `ebpf:"allowed4"`
 	Allowed6     *ebpf.Map `ebpf:"allowed6"`
 	AllowedMacs  *ebpf.Map `ebpf:"allowed_macs"`
+	Common       *ebpf.Map `ebpf:"common"`
 	Counters     *ebpf.Map `ebpf:"counters"`
 	Devmaps      *ebpf.Map `ebpf:"devmaps"`
 	Fast4        *ebpf.Map `ebpf:"fast4"`
@@ -207,6 +206,7 @@ func (m *fastMaps) Close() error {
 		m.Allowed4,
 		m.Allowed6,
 		m.AllowedMacs,
+		m.Common,
 		m.Counters,
 		m.Devmaps,
 		m.Fast4,
@@ -240,9 +240,7 @@ func (m *fastMaps) Close() error {
 // It can be passed to loadFastObjects or ebpf.CollectionSpec.LoadAndAssign.
 type fastVariables struct {
 	Common4       *ebpf.Variable `ebpf:"common4"`
-	Common4Mask   *ebpf.Variable `ebpf:"common4_mask"`
 	Common6       *ebpf.Variable `ebpf:"common6"`
-	Common6Mask   *ebpf.Variable `ebpf:"common6_mask"`
 	EnvelopePort  *ebpf.Variable `ebpf:"envelope_port"`
 	Frags         *ebpf.Variable `ebpf:"frags"`
 	NumPorts      *ebpf.Variable `ebpf:"num_ports"`

@@ -28,7 +28,7 @@ const defaultConfig = "/etc/gleam/gleamd.yaml"
 type engine interface {
 	api.Backend
 	Run(context.Context) error
-	Reconfigure(now, next *config.Config, force bool) (lost int, err error)
+	Reconfigure(now, next *config.Config, force bool) (control.Lost, error)
 	Close() error
 }
 

@@ -36,6 +36,8 @@ type fakeEngine struct {
 	run           func(context.Context) error
 	closeErr      error
 	ended, closed bool // Run has returned; Close was called, after it
+	lost          control.Lost
+	refusal       error // of Reconfigure
 }
 
 func (e *fakeEngine) Run(ctx context.Context) (err error) {
@@ -48,7 +50,9 @@ func (e *fakeEngine) Run(ctx context.Context) (err error) {
 	return err
 }
 
-func (e *fakeEngine) Reconfigure(_, _ *config.Config, _ bool) (int, error) { return 0, nil }
+func (e *fakeEngine) Reconfigure(_, _ *config.Config, _ bool) (control.Lost, error) {
+	return e.lost, e.refusal
+}
 
 func (e *fakeEngine) Close() error {
 	e.closed = e.ended

@@ -178,14 +178,7 @@ func TestHangup(t *testing.T) {
 	}
 	rest := strings.Replace(string(text), "insecure: true", "keys: [%s]", 1)
 	key := func(id int) string { return fmt.Sprintf("{id: %d, secret: \"hex:%s\"}", id, secret) }
-	write := func(text string) {
-		t.Helper()
-		for _, err := range []error{os.WriteFile(p.file, []byte(text), 0o644), os.Chmod(p.file, 0o644), os.Chmod(filepath.Dir(p.file), 0o755), os.Chmod(filepath.Dir(filepath.Dir(p.file)), 0o755)} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	write := func(text string) { t.Helper(); p.rewrite(t, text) }
 	write(fmt.Sprintf(rest, key(1)))
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

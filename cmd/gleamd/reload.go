@@ -92,10 +92,11 @@ func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
 	}
 	next.KeepUntilRestart(r.running, r.start)
 	if len(x.Applied) > 0 {
-		if x.MembersLost, err = r.eng.Reconfigure(r.running, next, q.Force); err != nil {
+		lost, err := r.eng.Reconfigure(r.running, next, q.Force)
+		if x.MembersLost, x.GroupsEnded = lost.Members, lost.Groups; err != nil {
 			var bad *config.Error
 			if errors.As(err, &bad) {
-				bad.File, bad.Line = r.file, config.PortLine(r.file, bad.Key)
+				bad.File, bad.Line = r.file, config.KeyLine(r.file, bad.Key)
 				return nil, bad
 			}
 			return nil, fmt.Errorf("%s: %w", r.file, err)
@@ -109,6 +110,6 @@ func (r *reloader) reload(q api.Reload) (*api.Reloaded, error) {
 	for _, n := range x.NeedsRestart {
 		r.log.Warn("a key of the configuration has changed that a reload does not apply: restart gleamd", zap.String("key", n.Key), zap.String("reason", n.Reason))
 	}
-	r.log.Info("the configuration is reloaded", zap.Strings("applied", x.Applied), zap.Int("unchanged", len(x.Unchanged)), zap.Uint16s("keys", x.Keys), zap.Int("members_lost", x.MembersLost))
+	r.log.Info("the configuration is reloaded", zap.Strings("applied", x.Applied), zap.Int("unchanged", len(x.Unchanged)), zap.Uint16s("keys", x.Keys), zap.Int("members_lost", x.MembersLost), zap.Int("groups_ended", len(x.GroupsEnded)))
 	return &x, nil
 }
