@@ -110,14 +110,10 @@ var _ = []mutant.Mutant{
 		r.generation++`,
 		`
 		r.generation++`)),
-	mutant.New("epochs end with their group", "Epochs", mutant.In((*Registrar).DeleteLocal,
-		`r.removeGroup(now, g, Deleted, true, out)
-	}
-	return nil`,
-		`r.removeGroup(now, g, Deleted, true, out)
-		delete(r.$1, $arg2)
-	}
-	return nil`, Registrar{}.epochs)),
+	mutant.New("epochs end with their group", "Epochs", mutant.In((*Registrar).endHere,
+		`r.removeGroup(now, g, why, true, out)`,
+		`r.removeGroup(now, g, why, true, out)
+		delete(r.$1, $arg2)`, Registrar{}.epochs)),
 	mutant.New("one label for all directions", "Directions", mutant.In(macOf,
 		"h.Write([]byte(labels[t.direction()]))",
 		"h.Write([]byte(labels[$1]))", toSwitch)),
