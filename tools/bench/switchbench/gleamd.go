@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -74,6 +75,13 @@ func openGleamd(s *testbed, keys string) error {
 			return err
 		}
 		return s.sinks.setLast(0, lastValue{PSN: uint32(next.Prev())}) // the window begins there
+	}
+	s.fast = func() (n uint64, err error) {
+		ports, err := e.Ports()
+		for i := range ports {
+			n += ports[i].XDP[bpf.FastRoCEv2.String()]
+		}
+		return n, err
 	}
 	for len(warnings) > 0 {
 		s.notes = append(s.notes, <-warnings)

@@ -33,8 +33,9 @@ var latencyRows = []string{gleamdRow, fastRow, bridgeRow}
 
 // latencySamples are one row's.
 type latencySamples struct {
-	p50, p99 []float64 // µs, by round
-	n, lost  int
+	p50, p99   []float64 // µs, by round
+	n, lost    int
+	replicated uint64 // frames that XDP has replicated
 }
 
 // latency measures the latency of rows that stand, in turn.
@@ -69,7 +70,7 @@ func (b *switchBench) latency(ctx context.Context, measurements []*measurement) 
 		c := s.measurement.testbed.benchCase
 		b.result.Latency = append(b.result.Latency, Latency{
 			Name: s.measurement.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
-			P50: tenth(median(s.p50)), P99: tenth(median(s.p99)),
+			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(median(s.p50)), P99: tenth(median(s.p99)),
 		})
 	}
 	return nil
@@ -92,6 +93,17 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 			return err
 		}
 		defer func() { err = errors.Join(err, s.sinks.pass(1, false)) }()
+	}
+	if s.fast != nil {
+		before, err := s.fast()
+		if err != nil {
+			return err
+		}
+		defer func() {
+			after, fastErr := s.fast()
+			err = errors.Join(err, fastErr)
+			l.replicated += after - before
+		}()
 	}
 	psn, err := s.gen.next()
 	if err != nil {

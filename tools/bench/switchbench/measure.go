@@ -14,6 +14,7 @@ type reading struct {
 	at                              time.Duration
 	process, generator, softirqTime time.Duration // CPU time
 	sent                            generatorTotals
+	fast                            uint64
 	each                            []seenValue
 	all, source                     seenValue
 }
@@ -29,6 +30,11 @@ func (m *meter) read(s *testbed, tid int) (r reading, err error) {
 	}
 	if r.each, r.all, r.source, err = s.counts(); err != nil {
 		return r, err
+	}
+	if s.fast != nil {
+		if r.fast, err = s.fast(); err != nil {
+			return r, err
+		}
 	}
 	if r.at, err = monotonic(); err != nil {
 		return r, err
@@ -51,6 +57,7 @@ type outcome struct {
 	copies        uint64        // that arrived, at all receivers together, each for the first time
 	repeated      uint64        // that arrived once more, or behind a later PSN
 	acks          uint64        // of receivers
+	fast          uint64        // data frames that XDP has replicated, of a method with a fast path
 	answers       uint64        // ACKs that the source got
 	generatorIdle time.Duration // CPU time in which the generator waited
 	threadTime    time.Duration // CPU time of this process without the generator
@@ -121,6 +128,7 @@ func (m *meter) run(ctx context.Context, s *testbed, p pace, warm, d time.Durati
 	}
 	o := &outcome{
 		seconds: (b.at - a.at).Seconds(), offered: b.sent.data - a.sent.data, copies: b.all.Good - a.all.Good,
+		fast: b.fast - a.fast,
 		acks: b.sent.acks - a.sent.acks, answers: b.source.Acks - a.source.Acks,
 		generatorIdle: b.sent.waited - a.sent.waited, repeated: b.all.Again - a.all.Again,
 		generator: b.generator - a.generator, softirqTime: b.softirqTime - a.softirqTime,

@@ -63,6 +63,9 @@ type Row struct {
 	Loss     float64 `json:"loss"`
 	Repeated float64 `json:"repeated"`
 
+	// The share of the packets that XDP has replicated, of a method with a fast path.
+	Fast float64 `json:"fast,omitempty"`
+
 	// In most rounds the row took all that could be offered: it may be able to do more.
 	Unsaturated bool `json:"unsaturated,omitempty"`
 
@@ -78,7 +81,8 @@ type Latency struct {
 	Gap     float64 `json:"gap_us"` // from one frame to the next
 	Samples int     `json:"samples"`
 	Lost    int     `json:"lost"`
-	P50     float64 `json:"p50_us"` // medians over the rounds
+	Fast    float64 `json:"fast,omitempty"` // as of Row
+	P50     float64 `json:"p50_us"`         // medians over the rounds
 	P99     float64 `json:"p99_us"`
 }
 
@@ -116,6 +120,7 @@ func (x *measurement) result(c benchCase) Row {
 		total[i] = x.threadNS[i] + x.softirqNS[i]
 	}
 	r.CPU, r.Loss, r.Repeated = math.Round(median(total)), millionth(median(x.loss)), millionth(median(x.repeated))
+	r.Fast = millionth(median(x.fast))
 	r.Unsaturated = 2*x.unsaturated > len(x.in)
 	for _, v := range x.in {
 		r.In = append(r.In, math.Round(v))

@@ -79,6 +79,7 @@ type measurement struct {
 	threadNS    []float64
 	softirqNS   []float64
 	loss        []float64
+	fast        []float64
 	repeated    []float64
 	unsaturated int // rounds in which all that was offered was taken
 }
@@ -190,6 +191,7 @@ func (b *switchBench) saturate(ctx context.Context, x *measurement) error {
 	if !full {
 		x.unsaturated++
 	}
+	x.fast = append(x.fast, float64(o.fast)/max(1, float64(o.copies)/legs))
 	own, soft := o.costs(x.row.method, b.generatorCost)
 	x.in, x.out, x.offered = append(x.in, o.outRate()/legs), append(x.out, o.outRate()), append(x.offered, o.offeredRate())
 	x.threadNS, x.softirqNS = append(x.threadNS, own), append(x.softirqNS, soft)

@@ -24,17 +24,21 @@ func (r *Result) writeTable(w io.Writer) error {
 		x := &r.Rows[i]
 		if c := (benchCase{x.Payload, x.Legs}); c != last {
 			last = c
-			fmt.Fprintf(t, "\n%s\tkpps in\tkpps out\tCPU ns/out\t(threads\tsoftirq)\tloss at 0.9\t\n", c)
+			fmt.Fprintf(t, "\n%s\tkpps in\tkpps out\tCPU ns/out\t(threads\tsoftirq)\tloss at 0.9\tby XDP\t\n", c)
 		}
 		if x.Reason != "" {
-			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t\n", x.Name)
+			fmt.Fprintf(t, "%s\t-\t-\t-\t-\t-\t-\t\t\n", x.Name)
 			continue
 		}
 		least := ""
 		if x.Unsaturated {
 			least = "≥ "
 		}
-		fmt.Fprintf(t, "%s\t%s%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t\n", x.Name, least, x.InPPS/1e3, x.OutPPS/1e3, x.CPU, x.Threads, x.Softirq, percent(x.Loss))
+		fast := ""
+		if x.Fast > 0 {
+			fast = fmt.Sprintf("%.1f%%", 100*x.Fast)
+		}
+		fmt.Fprintf(t, "%s\t%s%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t%s\t\n", x.Name, least, x.InPPS/1e3, x.OutPPS/1e3, x.CPU, x.Threads, x.Softirq, percent(x.Loss), fast)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -47,7 +51,7 @@ func (r *Result) writeTable(w io.Writer) error {
 		if i == 0 {
 			fmt.Fprintf(w, "\nLatency, %s, a frame at a time\n", benchCase{l.Payload, l.Legs})
 		}
-		fmt.Fprintf(w, "  %-11s every %3g µs: p50 %.1f µs, p99 %.1f µs (%d frames, %d lost)\n", l.Name, l.Gap, l.P50, l.P99, l.Samples, l.Lost)
+		fmt.Fprintf(w, "  %-11s every %3g µs: p50 %.1f µs, p99 %.1f µs (%d frames, %d lost)%s\n", l.Name, l.Gap, l.P50, l.P99, l.Samples, l.Lost, byXDP(l.Fast))
 	}
 	for i, x := range r.Targets {
 		if i == 0 {
@@ -95,4 +99,12 @@ func percent(share float64) string {
 		return "<0.01%"
 	}
 	return fmt.Sprintf("%.2f%%", cmp.Or(share, 0)*100)
+}
+
+// byXDP shows the share of the packets that XDP has replicated.
+func byXDP(share float64) string {
+	if share == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.1f%% by XDP", 100*share)
 }

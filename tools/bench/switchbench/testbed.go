@@ -26,6 +26,9 @@ type testbed struct {
 	notes      []string // the switch's log lines
 	unservable string   // why the method cannot serve the case; "" if it can
 
+	// fast, of a method with a fast path, returns the number of packets that XDP has replicated.
+	fast func() (uint64, error)
+
 	// renew, if the method needs it, readies it for a stream that begins with the
 	// generator's next PSN.
 	renew func() error
