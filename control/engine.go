@@ -46,6 +46,10 @@ type Engine struct {
 	switches engineSwitches
 }
 
+// addressesPerMember are those that locate.Filter has room for: of the member and its next hop, and
+// what it had before a move.
+const addressesPerMember = 4
+
 // Open attaches to every configured port. If it fails, it undoes everything. The errors
 // name the port and a remedy.
 func Open(cfg *config.Config, notify Notify) (*Engine, error) { return OpenFor(0, cfg, notify) }
@@ -58,17 +62,21 @@ func OpenFor(uid int, cfg *config.Config, notify Notify) (_ *Engine, err error) 
 			e.Close()
 		}
 	}()
-	e.reportFindings()
-	notify.Phase("machine looked at")
-	var filter sync.WaitGroup
-	var filterErr error
-	filter.Go(func() { e.filter, filterErr = locate.NewFilter() }) // its table is large
+	var filter, keeper sync.WaitGroup
+	var filterErr, keeperErr error
+	filter.Go(func() {
+		e.filter, filterErr = locate.NewFilter(addressesPerMember * cfg.Limits.Groups * cfg.Limits.MembersPerGroup)
+	})
 	defer filter.Wait()
-	if e.keeper, err = openKeeper(cfg, uid, notify); err != nil {
-		return nil, err
-	}
-	notify.Phase("state file read")
-	if e.plane, err = dataplane.Open(cfg, notify); err != nil {
+	keeper.Go(func() { e.keeper, keeperErr = openKeeper(cfg, uid, notify) }) // waits for the disk
+	defer keeper.Wait()
+	if e.plane, err = dataplane.Open(cfg, notify, func() error {
+		e.reportFindings()
+		notify.Phase("machine looked at")
+		keeper.Wait()
+		notify.Phase("state file read")
+		return keeperErr
+	}); err != nil {
 		return nil, err
 	}
 	notify.Phase("ports opened")
@@ -173,17 +181,25 @@ func (e *Engine) report(found []Finding) {
 	}
 }
 
-// Run moves packets until ctx ends. It may be called once.
+// Run moves packets until ctx ends, and while it closes what they do not need. It may be called
+// once.
 func (e *Engine) Run(ctx context.Context) error {
 	watch, stop := context.WithCancel(ctx)
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
 	watches.Go(func() { e.bridges.run(watch) })
 	watches.Go(func() { e.guardLog.run(watch) })
 	watches.Go(func() { e.watcher.Run(watch) })
-	watches.Go(func() { e.switches.run(watch) })
-	err := e.plane.Run(func() { e.control.run(ctx, e.changes) })
+	watches.Go(func() { e.switches.run(serving) })
+	watches.Go(func() {
+		defer end()
+		<-watch.Done()
+		e.switches.closeSpares()
+		e.notify.Phase("spare sockets closed")
+	})
+	err := e.plane.Run(func() { e.control.run(serving, e.changes) })
 	e.notify.Phase("workers stopped")
 	e.control.keepLast()
 	return err
@@ -198,10 +214,11 @@ func (e *Engine) Close() error {
 	if e.bridges != nil {
 		e.bridges.kernel.Close()
 	}
-	var stored sync.WaitGroup // while the ports are closed
-	var keeping error
-	stored.Go(func() { keeping = e.keeper.close() })
-	errs := []error{e.switches.close()}
+	var beside sync.WaitGroup // while the ports are closed
+	var keeping, switching error
+	beside.Go(func() { keeping = e.keeper.close() })
+	beside.Go(func() { switching = e.switches.close() })
+	var errs []error
 	if e.pinner != nil {
 		errs = append(errs, e.pinner.close())
 	}
@@ -214,6 +231,6 @@ func (e *Engine) Close() error {
 	if e.plane != nil {
 		errs = append(errs, e.plane.Close())
 	}
-	stored.Wait()
-	return errors.Join(append(errs, keeping)...)
+	beside.Wait()
+	return errors.Join(append(errs, keeping, switching)...)
 }

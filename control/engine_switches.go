@@ -71,6 +71,13 @@ func (s *engineSwitches) run(ctx context.Context) {
 	<-watched
 }
 
+// closeSpares closes the sockets of ports that might be added.
+func (s *engineSwitches) closeSpares() {
+	if s.hellos != nil {
+		_ = s.hellos.CloseSpares() // they are closed whatever it returns
+	}
+}
+
 func (s *engineSwitches) close() (err error) {
 	if s.routes != nil {
 		s.routes.Close()

@@ -56,7 +56,7 @@ func onEveryPort(t *testing.T, star lab.StarConfig, workers, frameSize int, test
 			t.Fatal(err)
 		}
 		var p *Plane
-		if err := s.Switch.Do(func() (err error) { p, err = Open(cfg, func(bool, string, ...any) {}); return err }); err != nil {
+		if err := s.Switch.Do(func() (err error) { p, err = Open(cfg, func(bool, string, ...any) {}, nothing); return err }); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { p.Close() })

@@ -85,7 +85,7 @@ func newFastLab(t *testing.T, c fastLabConfig) *fastLab {
 			if warn {
 				t.Log(append([]any{msg}, kv...)...)
 			}
-		})
+		}, nothing)
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,10 @@ type Plane struct {
 // Open attaches to every configured port. If it fails, it undoes everything. The errors
 // name the port and a remedy. The ports serve no packet before Program has got its policy.
 // Programs are still being loaded when it returns, until Loaded.
-func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
+//
+// It calls meanwhile while the kernel loads programs, before it attaches any, and fails with its
+// error.
+func Open(cfg *config.Config, notify Notify, meanwhile func() error) (_ *Plane, err error) {
 	p := &Plane{cfg: cfg, notify: notify, indexes: make([]atomic.Int64, len(cfg.Ports)+sparePorts)}
 	p.programs.bySlot = make([]*bpf.PortProgram, len(p.indexes))
 	defer func() {
@@ -72,22 +75,26 @@ func Open(cfg *config.Config, notify Notify) (_ *Plane, err error) {
 	var umemErr error
 	memory.Go(func() { p.umem, umemErr = xsk.NewUmem(cfg.UMEM.Frames, cfg.UMEM.FrameSize) })
 	defer memory.Wait()
+	go operators()
 	if p.thread, err = newPortThread(); err != nil {
 		return nil, err
 	}
-	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort, len(p.indexes)); err != nil {
-		return nil, err
-	}
-	notify.Phase("maps of the XDP programs")
 	found, err := p.findPorts()
 	if err != nil {
 		return nil, err
 	}
 	notify.Phase("interfaces found")
+	if p.steering, err = bpf.NewSteering(cfg.GroupPrefixes, cfg.Envelope.UDPPort, len(p.indexes)); err != nil {
+		return nil, err
+	}
+	notify.Phase("maps of the XDP programs")
 	if err := p.fast.open(p.steering, cfg, found, notify); err != nil {
 		return nil, err
 	}
 	p.preload(found)
+	if err := meanwhile(); err != nil {
+		return nil, err
+	}
 	if memory.Wait(); umemErr != nil {
 		return nil, umemErr
 	}
@@ -234,8 +241,12 @@ func (p *Plane) Close() error {
 	}
 	p.fast.stop()
 	var closing sync.WaitGroup
-	for _, x := range append(p.ports, p.opened...) {
-		closing.Go(x.close) // each waits for RCU grace periods
+	all := append(p.ports, p.opened...)
+	for _, x := range all { // one after the other: the kernel takes a lock
+		x.detach()
+	}
+	for _, x := range all {
+		closing.Go(x.closeSockets) // all wait for the same RCU grace period
 	}
 	closing.Wait()
 	p.notify.Phase("ports closed")

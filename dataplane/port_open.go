@@ -74,15 +74,24 @@ func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifin
 	return p, nil
 }
 
-// close detaches the program, so that the port forwards like any other
-// interface again, and then releases the sockets. The program stays loaded.
+// close detaches the port, and then releases the sockets.
 func (a *attachment) close() {
+	a.detach()
+	a.closeSockets()
+}
+
+// detach detaches the program, so that the port forwards like any other interface again. The
+// program stays loaded.
+func (a *attachment) detach() {
 	if a.nicRules != nil {
 		a.nicRules.Close() // a failure was reported: the interface is gone, or its driver has lost the rules
 	}
 	if a.xdp != nil {
 		_ = a.xdp.Detach() // an error: the interface is gone
 	}
+}
+
+func (a *attachment) closeSockets() {
 	var closing sync.WaitGroup
 	for _, s := range a.sockets { // each waits for an RCU grace period
 		closing.Go(func() { s.Close() }) // the file descriptor is closed whatever Close returns

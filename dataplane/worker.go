@@ -6,6 +6,7 @@ package dataplane
 import (
 	"net/netip"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
@@ -52,6 +53,9 @@ type forwarding struct {
 	reports        reportAuth
 }
 
+// operators are those of all workers. To build them takes some milliseconds.
+var operators = sync.OnceValue(func() *rocev2.Operators { return rocev2.NewOperators(rocev2.MaxShift) })
+
 // scratch is reused for every packet, so that none is allocated.
 type scratch struct {
 	rx            []xsk.Desc // a batch
@@ -88,7 +92,7 @@ func newWorker(ports []*port, umem *xsk.Umem, pool *xsk.Pool, cfg *config.Config
 		frameSupply: newFrameSupply(umem, pool, max(cfg.Rings.Fill, cfg.Rings.Completion), cfg.Rings.Fill, c.sockets),
 		forwarding: forwarding{
 			core: mcast.New(limits), groups: make([]groupTable, limits.Groups), prefixes: cfg.GroupPrefixes,
-			ops: rocev2.NewOperators(rocev2.MaxShift), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe, envelopePort: cfg.Envelope.UDPPort, reports: newReportAuth(cfg.Switch.Keys),
+			ops: operators(), repairSpec: repairSpec(cfg, kept), psnProbe: cfg.PSNProbe, envelopePort: cfg.Envelope.UDPPort, reports: newReportAuth(cfg.Switch.Keys),
 		},
 		scratch: scratch{
 			rx: make([]xsk.Desc, max(cfg.Worker.Batch, xsk.MaxChain)), chains: newChains(),

@@ -48,7 +48,7 @@ func newBenchIn(t testing.TB, s *lab.Star, ports string, pathMTU, frameSize int)
 		t.Fatal(err)
 	}
 	var e *Plane
-	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, func(bool, string, ...any) {}); return err }); err != nil {
+	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, func(bool, string, ...any) {}, nothing); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })

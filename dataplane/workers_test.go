@@ -36,6 +36,9 @@ func newPair(t testing.TB, hosts int, ports string) *pair {
 	return p
 }
 
+// nothing is what is done while programs are loaded.
+func nothing() error { return nil }
+
 // newPairOn is newPair on AF_XDP.
 func newPairOn(t testing.TB, star lab.StarConfig, ports, more string, notify Notify) *pair {
 	s := labtest.Star(t, star)
@@ -52,7 +55,7 @@ func newPairIn(t testing.TB, s *lab.Star, text, ports string, notify Notify) *pa
 		t.Fatal(err)
 	}
 	var e *Plane
-	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, notify); return err }); err != nil {
+	if err := s.Switch.Do(func() (err error) { e, err = Open(cfg, notify, nothing); return err }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
@@ -390,7 +393,7 @@ func TestWorkerWithoutItsCPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Switch.Do(func() error {
-		e, err := Open(cfg, func(bool, string, ...any) {})
+		e, err := Open(cfg, func(bool, string, ...any) {}, nothing)
 		if err != nil {
 			t.Fatal(err)
 		}

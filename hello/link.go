@@ -82,9 +82,9 @@ type Link struct {
 	reason Reason
 	best   Neighbour // that is up
 
-	seq  uint64
-	sent time.Duration // of the last hello
-	next time.Duration // when the next one is due
+	seq   uint64
+	paced time.Duration // when the hellos so far would end, a gap after each
+	next  time.Duration // when the next one is due
 }
 
 // peer is a switch that is heard on the link.
@@ -206,13 +206,17 @@ func (l *Link) send(now time.Duration, out *Output) {
 	out.Packets = append(out.Packets, b)
 	// Jitter keeps switches that started together from sending together (RFC 5880,
 	// section 6.8.7).
-	l.sent, l.next = now, now+c.Interval*3/4+time.Duration(l.random.Uint64()%uint64(c.Interval/4))
+	l.paced, l.next = max(l.paced, now)+l.gap(), now+c.Interval*3/4+time.Duration(l.random.Uint64()%uint64(c.Interval/4))
 }
 
-// hurry has the next hello sent soon: the neighbour waits for what it will say. The least
-// gap bounds what hellos of others can cause.
+// gap is the mean least time between two hellos. It bounds what hellos of others can cause.
+func (l *Link) gap() time.Duration { return l.config.Interval / 10 }
+
+// hurry has the next hello sent soon: the neighbour waits for what it will say. Three may follow
+// each other without a gap: a usual one, and the two by which a neighbour that has just started
+// learns its challenge, and that it is believed.
 func (l *Link) hurry(now time.Duration) {
-	l.next = min(l.next, max(now, l.sent+l.config.Interval/10))
+	l.next = min(l.next, max(now, l.paced-2*l.gap()))
 }
 
 // draw returns a challenge.

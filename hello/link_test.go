@@ -139,9 +139,12 @@ func TestRestart(t *testing.T) {
 	a, b := link(t, 0, config(1, 1)), link(t, 0, config(2, 1))
 	s := newSegment(t, a, b)
 	s.run(time.Second)
+	for had := s.frames; s.frames == had || !slices.ContainsFunc(s.queue, func(f frame) bool { return f.from == a.config.MAC }); {
+		s.run(50 * time.Microsecond) // until a has just said a hello
+	}
 	again := link(t, s.now, config(2, 2))
 	s.links[1], s.queue, s.events = again, nil, nil
-	s.run(60 * time.Millisecond)
+	s.run(2 * time.Millisecond) // each waits for the other, and not for an interval
 	if !up(a, again) {
 		t.Fatal(a.State())
 	}

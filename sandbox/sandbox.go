@@ -30,6 +30,19 @@ type step struct {
 	run    func() error
 }
 
+// bounding empties the capability bounding set.
+var bounding = step{"empty the capability bounding set", "give it CAP_SETPCAP: start gleamd as root, or name it in AmbientCapabilities of its unit", dropBounding}
+
+// DropBounding does the part of Enter that takes longest, a system call in every thread for each
+// capability that there is. It takes nothing from the process but what it could gain. It
+// interrupts the system calls of other threads.
+func DropBounding() error {
+	if err := bounding.run(); err != nil {
+		return bounding.fail(err)
+	}
+	return nil
+}
+
 // Enter confines all threads of this process, for good. After an error the process
 // is confined in part and should end. The error names the step and a remedy.
 func Enter(l Limits) error {
@@ -40,7 +53,7 @@ func Enter(l Limits) error {
 	change := l.UID != unix.Geteuid()
 	for _, s := range []step{
 		{"set no_new_privs", "", func() error { return prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0) }},
-		{"empty the capability bounding set", "give it CAP_SETPCAP: start gleamd as root, or name it in AmbientCapabilities of its unit", dropBounding},
+		bounding,
 		{"keep capabilities over the change of the user", "", func() error { return prctl(unix.PR_SET_KEEPCAPS, 1, 0) }},
 		{fmt.Sprintf("become uid %d, gid %d", l.UID, l.GID), "give it CAP_SETUID and CAP_SETGID: start gleamd as root, or as the user itself", func() error { return become(l, change) }},
 		{"clear the ambient capabilities", "", func() error { return prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0) }},

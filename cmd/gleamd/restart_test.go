@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -198,11 +200,39 @@ func TestTransfersGoOnAfterRestarts(t *testing.T) {
 		}
 		t.Logf("%v: %v, member %d sends for %v: end %v, start %v, longest time between two completions %v", round, how, from, delay, x.end, x.start, x.gap)
 	}
+	// The file system of the machine and a race detector take some of it.
+	gaps := times[syscall.SIGTERM]
+	slices.SortFunc(gaps, func(a, b restartTimes) int { return cmp.Compare(a.gap, b.gap) })
+	if m := gaps[len(gaps)/2].gap; m > 3*time.Second {
+		t.Errorf("half of the planned restarts stop a transfer for %v or more", m)
+	}
 	for how, xs := range times {
 		t.Logf("%d times %v (min, median, max): end %s, start %s, longest time between two completions %s", len(xs), how,
 			spread(xs, func(x restartTimes) time.Duration { return x.end }),
 			spread(xs, func(x restartTimes) time.Duration { return x.start }),
 			spread(xs, func(x restartTimes) time.Duration { return x.gap }))
+	}
+}
+
+// A switch that ends forwards while it closes what the data path does not need.
+func TestDataPathEndsLast(t *testing.T) {
+	p, hosts := startRestartable(t, `log: {level: debug}
+switch: {id: '0000000000000001', keys: [{id: 1, secret: "hex:600d730e6baddcc909b2682b0e388c3aa12fde4afe7a295fd4f715beb984c163"}]}
+`)
+	pass(t, hosts, 0, 0)
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, p.Output())
+	}
+	log := p.Output()
+	for _, phase := range []string{"spare sockets closed", "workers stopped", "ports closed"} {
+		_, after, found := strings.Cut(log, `"phase": "`+phase+`"`)
+		if !found {
+			t.Fatalf("%s: not in its place in\n%s", phase, p.Output())
+		}
+		log = after
 	}
 }
 

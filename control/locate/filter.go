@@ -31,15 +31,19 @@ type filterKey [24]byte
 
 const filterKeyLen = len(filterKey{})
 
-// maxFiltered bounds the number of addresses. Memory is allocated per entry.
-const maxFiltered = 1 << 20
+// The number of addresses is bounded. Memory is allocated per entry, and 16 bytes in advance, which
+// takes 10 ms for the most that there may be.
+const (
+	minFiltered = 1 << 10
+	maxFiltered = 1 << 20
+)
 
-// NewFilter makes a filter that passes no messages about neighbours yet. It needs
-// CAP_BPF.
-func NewFilter() (*Filter, error) {
+// NewFilter makes a filter that passes no messages about neighbours yet, with room for a number of
+// addresses. It needs CAP_BPF.
+func NewFilter(addresses int) (*Filter, error) {
 	table, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "gleam_heard", Type: ebpf.Hash, KeySize: uint32(filterKeyLen), ValueSize: 1,
-		MaxEntries: maxFiltered, Flags: unix.BPF_F_NO_PREALLOC,
+		MaxEntries: uint32(min(max(addresses, minFiltered), maxFiltered)), Flags: unix.BPF_F_NO_PREALLOC,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the table of a netlink filter: %w", err)

@@ -118,7 +118,7 @@ var nowhere = net.HardwareAddr{2, 9, 9, 9, 9, 9}
 // A flood of addresses that nobody has asked to hear of is not heard, and costs the
 // watch no message of the others.
 func TestStrangersAreNotHeard(t *testing.T) {
-	filter, err := NewFilter()
+	filter, err := NewFilter(0)
 	if errors.Is(err, unix.EPERM) {
 		labtest.Unavailable(t, "needs CAP_BPF: %v", err)
 	} else if err != nil {

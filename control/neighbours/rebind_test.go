@@ -5,7 +5,9 @@ package neighbours
 
 import (
 	"testing"
+	"time"
 
+	"github.com/gleam-rdma/gleam/hello"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
@@ -85,5 +87,29 @@ func TestPortAddedAndRemoved(t *testing.T) {
 	}
 	if err := a.SetPort(Port{Index: 3, Name: "p3"}); err == nil {
 		t.Error("a port that no socket was opened for exchanges hellos")
+	}
+}
+
+// The sockets of ports that may be added are closed before those of ports, where hellos go on.
+func TestSparesAreClosed(t *testing.T) {
+	nsA, nsB := pair(t)
+	a := open(t, nsA, section(t, 1, keyed(secretA)), "", "p1")
+	b := open(t, nsB, section(t, 2, keyed(secretA)), "p1")
+	a.adjacent(1)
+	was := b.adjacent(0)
+	if err := a.CloseSpares(); err != nil {
+		t.Fatal(err)
+	}
+	heard := func() uint64 { return b.Links()[0].Received }
+	for enough := heard() + 2*hello.Multiplier; heard() < enough; time.Sleep(time.Millisecond) {
+		if _, up := b.at(0); !up {
+			t.Fatal("the neighbour has heard nothing for the hold time")
+		}
+	}
+	if x := b.adjacent(0); x.Session != was.Session {
+		t.Errorf("session %x, before %x", x.Session, was.Session)
+	}
+	if err := a.SetPort(Port{Index: 0, Name: "p2", Ifindex: 1}); err == nil {
+		t.Error("a port was added by a socket that is closed")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -145,11 +146,28 @@ func (r *Runtime) SetKeys(cfg *config.Switch) error {
 	return nil
 }
 
+// CloseSpares closes the sockets of ports that might be added. Run may still run.
+func (r *Runtime) CloseSpares() error {
+	return r.closeSockets(func(l *link) bool { return !r.Has(l.Index) })
+}
+
 // Close closes the sockets. Run must have returned.
-func (r *Runtime) Close() error {
-	var errs []error
-	for _, l := range r.links {
-		errs = append(errs, l.socket.Close())
+func (r *Runtime) Close() error { return r.closeSockets(func(*link) bool { return true }) }
+
+// closeSockets closes sockets that are open, all at once: each waits for an RCU grace period.
+func (r *Runtime) closeSockets(which func(*link) bool) error {
+	errs := make([]error, len(r.links))
+	var closing sync.WaitGroup
+	for i, l := range r.links {
+		if !which(l) {
+			continue
+		}
+		closing.Go(func() {
+			if err := l.socket.Close(); !errors.Is(err, os.ErrClosed) {
+				errs[i] = err
+			}
+		})
 	}
+	closing.Wait()
 	return errors.Join(errs...)
 }
