@@ -258,3 +258,62 @@ func TestTreeChangesAtRandom(t *testing.T) {
 		}
 	}
 }
+
+// TestTreeAvoidsWhoRefuses: a spine has no way to members any more, by next hops that are no
+// switches, or no route at all. The others' routes still lead to it. The tree is rebuilt over
+// the other spine, and nobody is told of an end.
+func TestTreeAvoidsWhoRefuses(t *testing.T) {
+	for _, why := range []Reason{NoWay, UnknownMemberLocation} {
+		f := leafSpine(t, 3, 2)
+		reg := f.registered(0, 1, 2)
+		var spine int
+		for _, at := range f.installed(reg.Group) {
+			spine = max(spine, at)
+		}
+		for _, rec := range reg.Members {
+			if f.at[rec.IP] == 2 {
+				f.switches[spine].noWay[rec.IP] = why
+			}
+		}
+		f.switches[spine].sw.GroupRoutesChanged(f.now, reg.Group)
+		f.run(time.Second)
+		on := f.installed(reg.Group)
+		if len(on) != 4 || on[3] == spine {
+			t.Errorf("%v: the group is at %v, not over spine %d", why, on, spine)
+		}
+		f.run(20 * time.Second)
+		if e := f.last(masterAddr); e.Kind != Registered {
+			t.Errorf("%v: %s", why, eventString(e))
+		}
+	}
+}
+
+// TestTreeWayIsLost: the routes of the only spine have no way to a leaf any more. The root
+// tries to rebuild the tree for the grace; the group goes on over the legs that it has.
+func TestTreeWayIsLost(t *testing.T) {
+	f := leafSpine(t, 3, 1)
+	reg := f.registered(0, 1, 2)
+	for _, rec := range reg.Members {
+		if f.at[rec.IP] == 2 {
+			f.switches[3].noWay[rec.IP] = UnknownMemberLocation
+		}
+	}
+	asked := func() (n int) {
+		for _, c := range f.captured {
+			if m, _ := parseRelay(c.b[:len(c.b)-MACLen]); m.kind == relayRebuild {
+				n++
+			}
+		}
+		return n
+	}
+	f.switches[3].sw.GroupRoutesChanged(f.now, reg.Group)
+	f.run(5 * time.Second)
+	first := asked()
+	f.run(20 * time.Second)
+	if n := asked(); first < 4 || first > 20 || n != first {
+		t.Errorf("%d Rebuilds in 5 s, %d in 25 s", first, n)
+	}
+	if e := f.last(masterAddr); e.Kind != Registered || len(f.installed(reg.Group)) != 4 {
+		t.Errorf("%s, the group is at %v", eventString(e), f.installed(reg.Group))
+	}
+}

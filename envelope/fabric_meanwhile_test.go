@@ -140,7 +140,7 @@ func TestTreeRefusalIsRepeated(t *testing.T) {
 	f := newFabric(t, 3, [][2]int{{0, 1}, {1, 2}})
 	reg := sample(1, 6)
 	f.members(reg, spread(6, 0, 1, 2))
-	f.switches[1].noWay[reg.Members[2].IP] = true
+	f.switches[1].noWay[reg.Members[2].IP] = NoWay
 	refusals := 0
 	f.fault = func(from, to int, b []byte) []time.Duration {
 		m, _ := parseRelay(b[:len(b)-MACLen])

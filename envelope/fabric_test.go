@@ -209,7 +209,7 @@ func TestTreeRefusalsLeaveNothing(t *testing.T) {
 		"never located": {func(f *fabric) {
 			f.switches[2].check[far.IP] = Verdict{VerdictLater, Problem{Reason: LocationUnconfirmed}}
 		}, LocationUnconfirmed, true},
-		"no way": {func(f *fabric) { f.switches[1].noWay[far.IP] = true }, NoWay, true},
+		"no way": {func(f *fabric) { f.switches[1].noWay[far.IP] = NoWay }, NoWay, true},
 		"no room": {func(f *fabric) {
 			f.switches[2].sw.cfg.MaxGroups = 0
 		}, TableFull, false},

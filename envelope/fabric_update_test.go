@@ -207,7 +207,7 @@ func TestTreeUpdateRefused(t *testing.T) {
 		"location": {func(f *fabric) {
 			f.switches[3].check[far.IP] = Verdict{VerdictRejected, Problem{Reason: UnknownMemberLocation}}
 		}, UnknownMemberLocation},
-		"no way":  {func(f *fabric) { f.switches[1].noWay[far.IP] = true }, NoWay},
+		"no way":  {func(f *fabric) { f.switches[1].noWay[far.IP] = NoWay }, NoWay},
 		"no room": {func(f *fabric) { f.switches[3].sw.cfg.MaxGroups = 0 }, TableFull},
 		"silent":  {func(f *fabric) { f.silent[3] = true }, SwitchSilent},
 		"another life": {func(f *fabric) {

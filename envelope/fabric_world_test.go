@@ -50,7 +50,7 @@ type fabricSwitch struct {
 	peers   []int // by Neighbor-1: the switch there
 	check   map[netip.Addr]Verdict
 	traffic map[mcast.Neighbor]uint64
-	noWay   map[netip.Addr]bool
+	noWay   map[netip.Addr]Reason
 	events  []Event
 }
 
@@ -70,7 +70,7 @@ func newFabric(t testing.TB, n int, links [][2]int) *fabric {
 		fault: func(int, int, []byte) []time.Duration { return []time.Duration{hop} },
 	}
 	for i := range n {
-		f.switches = append(f.switches, &fabricSwitch{f: f, n: i, check: map[netip.Addr]Verdict{}, traffic: map[mcast.Neighbor]uint64{}, noWay: map[netip.Addr]bool{}})
+		f.switches = append(f.switches, &fabricSwitch{f: f, n: i, check: map[netip.Addr]Verdict{}, traffic: map[mcast.Neighbor]uint64{}, noWay: map[netip.Addr]Reason{}})
 	}
 	for _, l := range links {
 		a, b := f.switches[l[0]], f.switches[l[1]]
@@ -188,8 +188,11 @@ func (f *fabric) distances(d int) []int {
 
 func (s *fabricSwitch) Ways(host netip.Addr) Ways {
 	home, ok := s.f.at[host]
-	if !ok || s.noWay[host] {
+	switch why := s.noWay[host]; {
+	case !ok || why == NoWay:
 		return Ways{Verdict: Verdict{VerdictRejected, Problem{Reason: NoWay, Value: 0x0A000001}}}
+	case why != 0:
+		return Ways{Verdict: Verdict{VerdictRejected, Problem{Reason: why}}}
 	}
 	w := Ways{Verdict: Verdict{Kind: VerdictAccepted}, Here: home == s.n}
 	dist := s.f.distances(home)

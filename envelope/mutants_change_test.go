@@ -92,4 +92,13 @@ var _ = []mutant.Mutant{
 	mutant.New("a Commit of an attempt that has lost its prefix has another reason", "TreeLosesItsPrefix", mutant.In((*Registrar).commitRelay,
 		"if problems == nil {",
 		"if problems != nil || true {")),
+	mutant.New("a switch without a route to members is asked again first", "TreeAvoidsWhoRefuses", mutant.In((*Registrar).noteRefusal,
+		"p.Reason == NoWay || p.Reason == UnknownMemberLocation || p.Reason == SwitchSilent || p.Reason == SecondParent || p.Reason == TreeTooDeep",
+		"p.Reason == NoWay || p.Reason == SwitchSilent || p.Reason == SecondParent || p.Reason == TreeTooDeep")),
+	mutant.New("the loss of a way is told once", "TreeAvoidsWhoRefuses", mutant.In((*Registrar).advanceRoutes,
+		"now < p.waysLost-1+r.cfg.Switch.Grace",
+		"now < p.waysLost-1")),
+	mutant.New("the loss of a way is told for ever", "TreeWayIsLost", mutant.In((*Registrar).advanceRoutes,
+		"if p.waysLost == 0 {",
+		"if p.waysLost >= 0 {")),
 }

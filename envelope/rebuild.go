@@ -31,6 +31,7 @@ type repair struct {
 	grace    timer[*group]  // in Registrar.graces, set while lostTo is waited for
 	wanted   timer[*group]  // in Registrar.rebuilds: when the root begins the next one
 	check    timer[*group]  // in Registrar.routeChecks
+	waysLost time.Duration  // when a way of a leg was found to be lost, plus 1; 0: all are there
 	cause    LostLink
 	begun    time.Duration // of the last rebuild, plus 1
 	avoided  map[mcast.Neighbor]time.Duration
@@ -142,11 +143,11 @@ func (r *Registrar) rebuildFailed(g *group, p Problem, more []Problem, out *Outp
 }
 
 // noteRefusal has the next attempts avoid neighbour c, if it is not the only way, since it
-// has no way to a member or is none.
+// has no way to a member, no route even (UnknownMemberLocation), or is none.
 func (r *Registrar) noteRefusal(now time.Duration, g *group, c *child, problems []Problem) {
 	old := r.groups[g.reg.Group]
 	if old == nil || old.branch == nil || !slices.ContainsFunc(problems, func(p Problem) bool {
-		return p.Reason == NoWay || p.Reason == SwitchSilent || p.Reason == SecondParent || p.Reason == TreeTooDeep
+		return p.Reason == NoWay || p.Reason == UnknownMemberLocation || p.Reason == SwitchSilent || p.Reason == SecondParent || p.Reason == TreeTooDeep
 	}) {
 		return
 	}
@@ -223,13 +224,14 @@ func (r *Registrar) missLost(now time.Duration, g *group, out *Output) {
 func (r *Registrar) GroupRoutesChanged(now time.Duration, ip netip.Addr) {
 	r.setTime(now)
 	if g := r.groups[ip]; g != nil && g.branch != nil {
-		c := &g.branch.repair.check
-		c.owner = g
-		r.routeChecks.set(c, now)
+		p := &g.branch.repair
+		p.check.owner, p.waysLost = g, 0
+		r.routeChecks.set(&p.check, now)
 	}
 }
 
-// advanceRoutes asks for the rebuild of groups with a leg whose next hop has gone.
+// advanceRoutes asks for the rebuild of groups with a leg whose next hop has gone, and again
+// within the grace, since the first one may be refused. The leg may still work: nothing ends.
 func (r *Registrar) advanceRoutes(now time.Duration, out *Output) {
 	members := 0
 	for _, g := range inOrder(r.routeChecks.fired(now)) {
@@ -242,6 +244,13 @@ func (r *Registrar) advanceRoutes(now time.Duration, out *Output) {
 		case VerdictLater:
 			r.routeChecks.set(c, now+r.cfg.LocateRetry)
 		case VerdictRejected:
+			p := &g.branch.repair
+			if p.waysLost == 0 {
+				p.waysLost = now + 1
+			}
+			if now < p.waysLost-1+r.cfg.Switch.Grace {
+				r.routeChecks.set(c, now+rebuildRetry)
+			}
 			r.askRebuild(now, g, r.linkTo(n), out)
 		}
 	}

@@ -26,10 +26,16 @@ const (
 	lostWithin = time.Second + 3*time.Second + time.Second
 )
 
-// sendAndKill sends messages from the first member, and kills a switch's gleamd, which is not
-// started again, after some of them. It returns the number of those that are complete, and how
-// long the source waited for the completion, or the error, after the kill.
+// sendAndKill is sendAndFail of a switch's gleamd, which is killed, and not started again.
 func sendAndKill(t *testing.T, f *Fabric, name string, groups []*endpoint.Group, memories []endpoint.MR) (done int, waited time.Duration, err error) {
+	t.Helper()
+	return sendAndFail(t, func() error { return f.Gleamds[name].Kill() }, groups, memories)
+}
+
+// sendAndFail sends messages from the first member, and has something fail after some of them.
+// It returns the number of those that are complete, and how long the source waited for the
+// completion, or the error, after the failure.
+func sendAndFail(t *testing.T, fail func() error, groups []*endpoint.Group, memories []endpoint.MR) (done int, waited time.Duration, err error) {
 	t.Helper()
 	source, w, qp := memories[0], groups[0].Info().Window, groups[0].QP()
 	for i := range source.Bytes() {
@@ -37,7 +43,7 @@ func sendAndKill(t *testing.T, f *Fabric, name string, groups []*endpoint.Group,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
-	var killed time.Time
+	var failed time.Time
 	for posted := 0; done < lostMessages; {
 		for ; posted < lostMessages && posted < done+8; posted++ {
 			wr := endpoint.SendWR{
@@ -53,17 +59,17 @@ func sendAndKill(t *testing.T, f *Fabric, name string, groups []*endpoint.Group,
 		if _, err := qp.Poll(ctx, wc[:]); err != nil {
 			t.Fatalf("after %d messages: %v", done, err)
 		}
-		if !killed.IsZero() {
+		if !failed.IsZero() {
 			waited = max(waited, time.Since(last))
 		}
 		if err := wc[0].Err(); err != nil {
 			return done, waited, err
 		}
 		if done++; done == lostAt {
-			if err := f.Gleamds[name].Kill(); err != nil {
+			if err := fail(); err != nil {
 				t.Fatal(err)
 			}
-			killed = time.Now()
+			failed = time.Now()
 		}
 	}
 	return done, waited, nil
