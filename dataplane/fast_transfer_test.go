@@ -5,6 +5,7 @@ package dataplane
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -22,7 +23,21 @@ func TestFastTransfer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newFastLab(t, c)
 			x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+			x.rests()
 		})
+	}
+}
+
+// rests waits until the group, without data, is taken back.
+func (x *fastLab) rests() {
+	x.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		switch s := x.state().Fast; {
+		case s.Path == PathSlow && s.Why == whyIdle:
+			return
+		case time.Now().After(end):
+			x.Fatalf("the group is idle, and not taken back: %+v", s)
+		}
 	}
 }
 

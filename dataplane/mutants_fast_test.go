@@ -1,0 +1,31 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dataplane
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to drive the fast path.
+var _ = []mutant.Mutant{
+	mutant.NewForRoot("what was forwarded before a group is taken back is not reported", "fast path", mutant.In((*worker).takeBack,
+		"w.reportUpTo(f, st.Hi)",
+		"_ = st")),
+	mutant.NewForRoot("the core hears of feedback before the packets that it is for", "fast path", mutant.In((*worker).serveRoCE,
+		"w.reportFast(id)\nif w.out.MaxResends",
+		"if w.out.MaxResends")),
+	mutant.NewForRoot("the limit does not follow the store", "fast path", mutant.In((*worker).tendFast,
+		"f.ring.SetLimit(w.core.OffloadLimit(f.id))",
+		"w.core.OffloadLimit(f.id)")),
+	mutant.NewForRoot("a group without data stays on the fast path", "fast path", mutant.In((*worker).tendFast,
+		"w.takeBack(f, whyIdle)",
+		"")),
+	mutant.NewForRoot("a gate is opened although the programs have passed its PSN, and nobody looks at it", "fast path", mutant.In((*worker).lookAtGates,
+		"stuck := g.behind && x.Next == g.next",
+		"stuck := g.behind && x.Next != x.Next")),
+	mutant.NewForRoot("a new source has the fast path of the one before", "fast path", mutant.In((*worker).sendFeedback,
+		"f.unset()",
+		"")),
+	mutant.NewForRoot("a group is granted with copies still in its ports' queues", "fast path", mutant.In((*worker).hasSent,
+		"p.queue.len() == 0 && p.ring.kickAt == 0",
+		"p.ring.kickAt >= 0")),
+}
