@@ -94,9 +94,10 @@ func (w *worker) grantAsked() {
 	w.fast.asked = nil
 	for _, f := range asked {
 		f.asked = false
-		if f.ended || !w.isSet(f) {
+		if f.ended || w.now < f.tryAt || !w.isSet(f) {
 			continue
 		}
+		f.tryAt = w.now + fastLook // or a port that is never empty would have all of the worker's time
 		if w.empty(f.sourcePort); w.isSet(f) {
 			w.grant(f)
 		}

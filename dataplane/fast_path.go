@@ -25,7 +25,7 @@ import (
 // Times of the fast path.
 const (
 	fastDrain   = 200 * time.Microsecond // mcast.FastPathSpec.Drain
-	fastBackoff = 10 * time.Millisecond  // mcast.FastPathSpec.Backoff, if no test has another
+	fastBackoff = 2 * time.Millisecond   // mcast.FastPathSpec.Backoff, if no test has another
 	// fastLook is the interval at which gates are looked at, and packets reported at the
 	// latest, while the programs forward.
 	fastLook = time.Millisecond
@@ -92,6 +92,7 @@ type fastGroup struct {
 	clock     time.Duration // the core's time of the last report
 	movedAt   time.Duration // when the programs were last seen to have forwarded
 	lookAt    time.Duration // the next look at the gates
+	tryAt     time.Duration // the next attempt to grant
 	damaged   bool          // a packet was not reported, since its ICRC is wrong
 	status    FastStatus
 	copiesWas uint64 // that earlier gates have counted

@@ -46,13 +46,14 @@ func (i *idlePolicy) packetsCame(now time.Duration) {
 	}
 }
 
-// shouldSleep records that no packets came, and reports whether to sleep.
-func (i *idlePolicy) shouldSleep(now time.Duration) bool {
+// shouldSleep records that no packets came, and reports whether to sleep. brief: what comes
+// is feedback of groups on the fast path, which is not worth a CPU.
+func (i *idlePolicy) shouldSleep(now time.Duration, brief bool) bool {
 	if i.idleSince < 0 {
 		i.idleSince = now
 	}
 	spin := i.minSpin
-	if most := spinFactor * i.minSpin; i.meanGap < most {
+	if most := spinFactor * i.minSpin; i.meanGap < most && !brief {
 		spin = max(spin, min(2*i.meanGap, most))
 	}
 	return now-i.idleSince >= spin

@@ -27,7 +27,7 @@ func sleeps(least, gap time.Duration) (packets, slept float64) {
 		case asleep:
 			dark += step
 		default:
-			asleep = i.shouldSleep(now)
+			asleep = i.shouldSleep(now, false)
 		}
 	}
 	return float64(found) / float64(n), dark.Seconds()
@@ -59,7 +59,7 @@ func TestIdlerAdapts(t *testing.T) {
 	now := time.Duration(0)
 	after := func(gap time.Duration) (slept bool) {
 		for end := now + gap; now < end; now += time.Microsecond {
-			slept = i.shouldSleep(now) || slept
+			slept = i.shouldSleep(now, false) || slept
 		}
 		i.packetsCame(now)
 		return slept
@@ -86,10 +86,10 @@ func TestSpinFollowsTheMeanGap(t *testing.T) {
 	} {
 		i := newIdlePolicy(least)
 		i.meanGap = c.gap
-		if i.shouldSleep(time.Second) || i.shouldSleep(time.Second+c.spin-1) || !i.shouldSleep(time.Second+c.spin) {
+		if i.shouldSleep(time.Second, false) || i.shouldSleep(time.Second+c.spin-1, false) || !i.shouldSleep(time.Second+c.spin, false) {
 			t.Errorf("with a mean gap of %v a worker does not spin for %v", c.gap, c.spin)
 		}
-		if i.packetsCame(time.Second); i.shouldSleep(2*time.Second) || i.idleSince != 2*time.Second {
+		if i.packetsCame(time.Second); i.shouldSleep(2*time.Second, false) || i.idleSince != 2*time.Second {
 			t.Errorf("with a mean gap of %v the time without packets began at %v, want 2 s", c.gap, i.idleSince)
 		}
 	}

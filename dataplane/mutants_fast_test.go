@@ -25,7 +25,7 @@ var _ = []mutant.Mutant{
 	mutant.NewForRoot("a new source has the fast path of the one before", "fast path", mutant.In((*worker).sendFeedback,
 		"f.unset()",
 		"")),
-	mutant.NewForRoot("a group is granted with copies still in its ports' queues", "fast path", mutant.In((*worker).hasSent,
+	mutant.NewForRoot("a port whose kernel has not read the TX ring has sent everything", "fast path", mutant.In((*worker).hasSent,
 		"p.queue.len() == 0 && p.ring.kickAt == 0",
 		"p.ring.kickAt >= 0")),
 }

@@ -127,7 +127,7 @@ func (w *worker) run() {
 			return
 		case got > 0:
 			idle.packetsCame(w.now)
-		case idle.shouldSleep(w.now):
+		case idle.shouldSleep(w.now, len(w.fast.on) > 0):
 			w.sleep()
 		}
 	}
