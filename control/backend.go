@@ -229,11 +229,12 @@ func (c *control) show(g *group) api.Group {
 	var now dataplane.GroupState
 	_ = g.handle.Read(&now)           // an error: the switch has stopped
 	c.applyOutcomes(g, &now.Outcomes) // so that nothing is shown that is not in the journal
-	return c.describe(g, &now.Status)
+	return c.describe(g, &now)
 }
 
-// describe returns the API's view of g, with the core's state st.
-func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
+// describe returns the API's view of g, whose state is now.
+func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
+	st := &now.Status
 	a := api.Group{
 		IP: g.reg.Group, QPN: uint32(g.reg.QPN), PMTU: g.reg.PMTU, Epoch: g.reg.Epoch,
 		Policy: policyName(&g.reg), Origin: "api", State: "idle", Worker: g.handle.Worker(),
@@ -307,6 +308,7 @@ func (c *control) describe(g *group, st *mcast.GroupStatus) api.Group {
 	}
 	a.Normal, a.Drops = unservedOf(&st.Counters)
 	a.Tree = c.describeTree(g, st)
+	a.FastPath = c.describeFastPath(&now.Fast)
 	return a
 }
 

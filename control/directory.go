@@ -69,7 +69,8 @@ type groupDefaults struct {
 	sourceTimeout time.Duration // mcast.GroupSpec.SourceTimeout, unless a source's declared timeout is longer
 	psnProbe      time.Duration
 	stored        bool             // groups are kept over a restart
-	fastRequired  bool             // no group is served that could never take the fast path
+	fastPath      bool             // groups may take the fast path
+	fastRequired  bool             // no group is served that could never take it
 	repair        mcast.RepairSpec // of the groups with local repair
 }
 
@@ -138,7 +139,7 @@ func newDirectory(plane *dataplane.Plane, ports []*port, cfg *config.Config, not
 		onMoved: func(*group, *host) {}, onNewTable: func(*group) {}, hosts: newHosts(), pending: make(map[netip.Addr]*pendingRegistration), onSuspect: func(*host, locate.Location) {},
 		proofs: newLocationProofs(), over: make(map[mcast.Neighbor]map[*group]struct{}), checked: make(map[netip.Addr]checkedRegistration),
 		defaults: groupDefaults{sourceTimeout: cfg.Limits.SourceTimeout, psnProbe: cfg.PSNProbe, repair: plane.RepairSpec(),
-			fastRequired: cfg.FastPath == config.FastPathRequire},
+			fastPath: cfg.FastPath != config.FastPathOff, fastRequired: cfg.FastPath == config.FastPathRequire},
 	}
 	for id := size - 1; id >= 0; id-- {
 		d.freeIDs = append(d.freeIDs, mcast.GroupID(id))

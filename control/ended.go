@@ -31,7 +31,7 @@ func (c *control) groupEnded(g *group, last *dataplane.GroupState, why envelope.
 		}
 	}
 	c.reports.flush(g, c.logTurn)
-	a := c.describe(g, &last.Status)
+	a := c.describe(g, last)
 	a.Ended = &api.Ended{Reason: why.String(), Time: time.Now()}
 	c.endedGroups = append(c.endedGroups, a)
 	members := 0

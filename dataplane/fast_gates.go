@@ -39,15 +39,6 @@ type fastLeg struct {
 	leg   mcast.LegID
 }
 
-// fastDeaf is what is known of a port by which no copies leave.
-type fastDeaf struct {
-	times int  // that nothing has passed a gate of the port, in a row
-	off   bool // groups with receivers there do not take the fast path
-}
-
-// maxDeaf is the number of such times after which a port takes no redirected frames.
-const maxDeaf = 3
-
 func (f *fastGroup) openGates() (n int) {
 	for i := range f.gates {
 		if f.gates[i].open {
@@ -127,9 +118,6 @@ func (w *worker) lookAtGates(f *fastGroup) {
 		}
 		x := f.ring.Gate(k)
 		pi := f.spec.Legs[k].Port
-		if x.Next != g.next {
-			w.fast.deaf[pi].times = 0
-		}
 		stuck := g.behind && x.Next == g.next
 		g.next, g.behind = x.Next, x.Next != hi
 		if !stuck {
@@ -146,27 +134,11 @@ func (w *worker) lookAtGates(f *fastGroup) {
 		}
 		if x.Next == f.reported || !w.giveBack(f, k, x.Next, g.delta, until) {
 			f.openGate(k, f.reported, g.delta)
-		} else if x.Copies == g.copies && w.noteDeaf(pi) {
-			return
+		} else if x.Copies == g.copies {
+			w.fast.shared.targets.skipped(pi)
 		}
 	}
 }
-
-// noteDeaf notes that a gate of a port has let nothing pass, and reports whether the port is
-// taken off the fast path for that.
-func (w *worker) noteDeaf(pi int) bool {
-	d := &w.fast.deaf[pi]
-	if d.times++; d.times < maxDeaf || d.off {
-		return false
-	}
-	d.off = true
-	w.fast.shared.notify(true, "no copy leaves by this port: groups with receivers there do not take the fast path",
-		"port", w.ports[pi].name, "remedy", whyDeaf)
-	w.disturbFast()
-	return true
-}
-
-const whyDeaf = "the other end takes no redirected frames; enable GRO there, or attach an XDP program"
 
 // hasSent reports whether the kernel has everything that was staged for p until now.
 func (w *worker) hasSent(p *port) bool {

@@ -56,7 +56,6 @@ type fastLabConfig struct {
 	v6      bool
 	workers int
 	pathMTU int
-	queues  int
 	more    string // of the configuration
 	change  func(*fastLab)
 }

@@ -15,8 +15,9 @@ import (
 // fastMaps are the maps of the fast path, and the thread that changes them. The zero value is
 // none.
 type fastMaps struct {
-	maps   *fastpath.Maps
-	thread *portThread
+	maps    *fastpath.Maps
+	thread  *portThread
+	targets *fastTargets
 }
 
 // open makes the maps, before the programs are loaded, if the configuration wants them.
@@ -34,6 +35,7 @@ func (x *fastMaps) open(s *bpf.Steering, cfg *config.Config, found []foundPort, 
 	if x.thread, err = newPortThread(); err != nil {
 		return err
 	}
+	x.targets = newFastTargets(x.maps, len(cfg.Ports)+sparePorts, notify)
 	s.UseFastPath(x.maps)
 	notify.Phase("maps of the fast path")
 	return nil
@@ -64,10 +66,15 @@ func (x *fastMaps) enable(c *workers, notify Notify, start time.Time) {
 	if x.maps == nil {
 		return
 	}
-	s := newFastShared(x.maps, x.thread, notify, start)
+	s := newFastShared(x.maps, x.thread, x.targets, notify, start)
 	for _, w := range c.all {
 		w.enableFastPath(s)
 	}
+	for pi, p := range c.ports {
+		x.targets.setPort(pi, &p.portIdentity)
+	}
+	x.targets.look(time.Since(start))
+	x.targets.changed = func(int) { c.do(func(w *worker) { w.disturbFast() }) }
 }
 
 // check finds out whether the kernel has taken the programs. The ports are attached.
@@ -97,6 +104,9 @@ func (x *fastMaps) stop() {
 
 // close frees the maps. The programs are detached, and closed.
 func (x *fastMaps) close() error {
+	if x.targets != nil {
+		x.targets.close()
+	}
 	if x.maps == nil {
 		return nil
 	}

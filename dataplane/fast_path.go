@@ -109,7 +109,6 @@ type fastPath struct {
 	refused  []fastLeg     // legs of which the core was given a copy back in this call
 	reportAt time.Duration // the next report while nothing comes
 	changes  uint64        // counts the changes of tables and ports
-	deaf     []fastDeaf    // by port
 	table    mcast.OffloadTable
 	pkt      mcast.Packet
 	frame    rocev2.Frame // of the packet that is reported
@@ -118,24 +117,25 @@ type fastPath struct {
 
 // fastShared is what the workers share.
 type fastShared struct {
-	maps   *fastpath.Maps
-	thread *portThread
-	notify Notify
-	base   time.Duration // CLOCK_MONOTONIC when the workers' clock began
+	maps    *fastpath.Maps
+	thread  *portThread
+	targets *fastTargets
+	notify  Notify
+	base    time.Duration // CLOCK_MONOTONIC when the workers' clock began
 
 	backoff time.Duration // see fastBackoff
 }
 
 // newFastShared starts the thread for changes of the maps.
-func newFastShared(maps *fastpath.Maps, thread *portThread, notify Notify, start time.Time) *fastShared {
+func newFastShared(maps *fastpath.Maps, thread *portThread, targets *fastTargets, notify Notify, start time.Time) *fastShared {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail
-	return &fastShared{maps: maps, thread: thread, notify: notify, backoff: fastBackoff, base: time.Duration(ts.Nano()) - time.Since(start)}
+	return &fastShared{maps: maps, thread: thread, targets: targets, notify: notify, backoff: fastBackoff, base: time.Duration(ts.Nano()) - time.Since(start)}
 }
 
 // enableFastPath makes w offer the fast path to the groups that are put from now on.
 func (w *worker) enableFastPath(s *fastShared) {
-	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), deaf: make([]fastDeaf, len(w.ports)), changes: 1}
+	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), changes: 1}
 }
 
 // granted returns group id if it is on the fast path, or nil.

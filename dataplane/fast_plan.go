@@ -79,8 +79,8 @@ func (w *worker) planFast(f *fastGroup) (s fastpath.GroupSpec, why string) {
 		if why := w.whyNotLeg(l, g); why != "" {
 			return s, why
 		}
-		if w.fast.deaf[l.port].off {
-			return s, fmt.Sprintf("no copy leaves by port %s: %s", w.ports[l.port].name, whyDeaf)
+		if w.fast.shared.targets.isBarred(l.port) {
+			return s, fmt.Sprintf("port %s: %s", w.ports[l.port].name, w.fast.shared.targets.why(l.port))
 		}
 		p := w.ports[l.port]
 		x := fastpath.LegSpec{

@@ -6,6 +6,7 @@ package dataplane
 import (
 	"time"
 
+	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/mcast"
 )
@@ -41,7 +42,7 @@ func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
 	f := w.fast.of(id)
 	switch {
 	case w.fast.shared == nil:
-		return FastStatus{Path: PathNever, Why: "fast_path is off"}
+		return FastStatus{Path: PathNever, Why: "no group of this switch does: fast_path is off, or the log of the start has the reason"}
 	case f == nil:
 		return FastStatus{Path: PathNever, Why: "it has no local repair, or too little memory for it"}
 	}
@@ -66,23 +67,32 @@ func (f *fastGroup) gateCopies() (n uint64) {
 	return n
 }
 
-// FastPortReasons returns, by slot, why groups with that port do not take the fast path; "":
-// they may. Any goroutine may call it.
-func (p *Plane) FastPortReasons() ([]string, error) {
-	list := make([]string, len(p.ports))
+// describeFast adds to each port whether the fast path uses it, and what became of its copies.
+func (p *Plane) describeFast(list []api.Port) error {
+	if p.fast.maps == nil {
+		return nil
+	}
 	if !p.workers.do(func(w *worker) {
-		if w.fast.shared == nil {
-			return
-		}
 		for i, x := range w.ports {
-			if why := x.whyNotFast(); why != "" {
-				list[i] = why
-			} else if w.fast.deaf[i].off {
-				list[i] = whyDeaf
+			if x.remoteTX != nil {
+				continue
 			}
+			f := &api.PortFastPath{Used: true}
+			if reason := x.whyNotFast(); reason != "" {
+				f.Used, f.Reason = false, "it "+reason
+			}
+			list[i].FastPath = f
 		}
 	}) {
-		return nil, ErrStopped
+		return ErrStopped
 	}
-	return list, nil
+	for i := range p.ports {
+		f := list[i].FastPath
+		t := p.fast.maps.Transmitted(i)
+		f.Sent, f.Lost = t.Sent, t.Lost
+		if reason := p.fast.targets.why(i); reason != "" && f.Used {
+			f.Used, f.Reason = false, reason
+		}
+	}
+	return nil
 }

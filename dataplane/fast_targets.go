@@ -18,6 +18,9 @@ import (
 // and a port that gets none, or loses most, is taken off the fast path: fastpath.Target
 // decides. No packet waits for it.
 
+// fastLookInterval is the time between two looks at the ports.
+const fastLookInterval = 100 * time.Millisecond
+
 // fastTargets are the ports, as the fast path may use them.
 type fastTargets struct {
 	redirects   *iface.Redirects                    // nil: the kernel does not know
@@ -31,8 +34,8 @@ type fastTargets struct {
 
 // fastTarget is one port.
 type fastTarget struct {
-	barred  atomic.Bool   // it is not used; any goroutine reads it
-	skipped atomic.Uint64 // times that a leg's gate was open, and no copy came to it; workers count
+	barred atomic.Bool   // it is not used; any goroutine reads it
+	skips  atomic.Uint64 // times that a leg's gate was open, and no copy came to it; workers count
 
 	name, driver string
 	ifindex      int // 0: the slot has no interface
@@ -53,13 +56,31 @@ func newFastTargets(maps *fastpath.Maps, ports int, notify Notify) *fastTargets 
 	return f
 }
 
-// setPort gives a slot an interface; 0: none. What was known of another one is forgotten.
-func (f *fastTargets) setPort(pi int, name, driver string, ifindex int) {
+// setPort gives a slot an interface, or none. What was known of another one is forgotten. A
+// nil f has no ports.
+func (f *fastTargets) setPort(pi int, p *portIdentity) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := &f.ports[pi]
-	x.name, x.driver, x.ifindex, x.target = name, driver, ifindex, fastpath.Target{}
+	x.name, x.driver, x.ifindex, x.target = p.name, p.driver, p.ifindex, fastpath.Target{}
 	x.barred.Store(false)
+}
+
+// run looks at the ports until done is closed.
+func (f *fastTargets) run(done <-chan struct{}, now func() time.Duration) {
+	tick := time.NewTicker(fastLookInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			f.look(now())
+		}
+	}
 }
 
 // look takes a look at every port.
@@ -79,7 +100,7 @@ func (f *fastTargets) look(now time.Duration) {
 
 // lookAt takes a look at port pi, and reports whether it may be used has changed.
 func (f *fastTargets) lookAt(pi int, x *fastTarget, now time.Duration) bool {
-	report := fastpath.TargetReport{Transmitted: f.transmitted(pi), Skipped: x.skipped.Load()}
+	report := fastpath.TargetReport{Transmitted: f.transmitted(pi), Skipped: x.skips.Load()}
 	if f.redirects != nil {
 		if taken, err := f.redirects.Taken(x.ifindex); err == nil { // else the interface is gone
 			report.Support = fastpath.TakesNone
@@ -105,6 +126,12 @@ func (f *fastTargets) lookAt(pi int, x *fastTarget, now time.Duration) bool {
 	}
 	return x.barred.Swap(barred) != barred
 }
+
+// isBarred reports whether port pi is off the fast path.
+func (f *fastTargets) isBarred(pi int) bool { return f.ports[pi].barred.Load() }
+
+// skipped notes that the gate of a leg behind port pi was open, and no copy came to it.
+func (f *fastTargets) skipped(pi int) { f.ports[pi].skips.Add(1) }
 
 // why returns why port pi is off the fast path, and what helps; empty if it is not.
 func (f *fastTargets) why(pi int) string {

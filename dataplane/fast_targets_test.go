@@ -35,7 +35,7 @@ func newTargetRig(t *testing.T) *targetRig {
 	t.Cleanup(r.targets.close)
 	r.targets.changed = func(pi int) { r.changes = append(r.changes, pi) }
 	for i, name := range r.x.Ports {
-		r.targets.setPort(i, name, "veth", r.x.ifindex[i])
+		r.targets.setPort(i, &portIdentity{name: name, driver: "veth", ifindex: r.x.ifindex[i]})
 	}
 	r.look(0)
 	return r
@@ -56,7 +56,7 @@ func (r *targetRig) look(after time.Duration, changes ...int) {
 func (r *targetRig) barred(reason string) {
 	r.t.Helper()
 	for pi := range r.targets.ports {
-		off, why := r.targets.ports[pi].barred.Load(), r.targets.why(pi)
+		off, why := r.targets.isBarred(pi), r.targets.why(pi)
 		if want := reason != "" && pi == 2; off != want || want && !strings.Contains(why, reason) || !want && why != "" {
 			r.t.Fatalf("port %d is off the fast path: %v, %q; want %q", pi, off, why, reason)
 		}
@@ -93,7 +93,7 @@ func TestFastTargetWithoutGRO(t *testing.T) {
 	r.send(fastFirst, 0)
 	r.gate(0, fastFirst.Next(), 1, false)
 	r.gate(1, fastFirst, 0, false)
-	r.targets.setPort(2, "", "", 0)
+	r.targets.setPort(2, &portIdentity{})
 	r.look(time.Second)
 	r.barred("")
 }
@@ -157,7 +157,9 @@ func TestFastTargetLosesCopies(t *testing.T) {
 // A port at which no copy comes out is off the fast path, also where the kernel says nothing.
 func TestFastTargetSkipped(t *testing.T) {
 	r := newTargetRig(t)
-	r.targets.ports[2].skipped.Add(4)
+	for range 4 {
+		r.targets.skipped(2)
+	}
 	r.look(100*time.Millisecond, 2)
 	r.barred("no copy came to the port")
 }

@@ -221,6 +221,9 @@ func (p *Plane) Run(serve func()) error {
 	if p.steering != nil {
 		forwarding.Go(func() { p.forwardSightings(done) })
 	}
+	if p.fast.maps != nil {
+		forwarding.Go(func() { p.fast.targets.run(done, p.Now) })
+	}
 	w, err := p.workers.run(serve)
 	close(done)
 	if p.steering != nil {

@@ -154,6 +154,7 @@ func (p *Plane) Install(o *Opened) (Port, error) {
 	if !p.workers.pauseAll(func() {
 		p.workers.install(o.slot, x)
 		p.indexes[o.slot].Store(int64(x.ifindex))
+		p.fast.targets.setPort(o.slot, &x.portIdentity)
 	}) {
 		return Port{}, ErrStopped
 	}
@@ -185,6 +186,7 @@ func (p *Plane) detach(pi int, forGood bool) error {
 	if !c.pauseAll(func() { a = c.closePort(pi) }) {
 		return ErrStopped
 	}
+	p.fast.targets.setPort(pi, &portIdentity{})
 	if p.thread == nil {
 		return nil // not attached
 	}
@@ -204,9 +206,6 @@ func (p *Plane) detach(pi int, forGood bool) error {
 func (c *workers) install(pi int, fresh *port) {
 	for _, w := range c.all {
 		w.disturbFast()
-		if w.fast.shared != nil {
-			w.fast.deaf[pi] = fastDeaf{}
-		}
 		p := w.ports[pi]
 		p.portIdentity, p.linkState, p.rxSockets = fresh.portIdentity, fresh.linkState, nil
 		p.queue.maxBytes = fresh.queue.maxBytes

@@ -165,7 +165,7 @@ func (p *Plane) DescribePorts(list []api.Port) error {
 			}
 		}
 	}
-	return nil
+	return p.describeFast(list)
 }
 
 // addTo adds to the API's view of p the state that belongs to p's worker. It runs on that

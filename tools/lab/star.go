@@ -44,7 +44,8 @@ type StarConfig struct {
 	// second bridge. 0 gives every host a port of its own.
 	Rack int
 
-	// Redirects makes the hosts' interfaces take frames that XDP redirects to them.
+	// Redirects makes what the switch's ports are connected to take frames that XDP
+	// redirects there.
 	Redirects bool
 
 	// NoBridge leaves the switch's ports out of a bridge: every port has a route
@@ -181,6 +182,11 @@ func (s *Star) connect(c StarConfig, far End, i int) error {
 	if err := Veth(port, far, c.linkMTU(i)); err != nil {
 		return err
 	}
+	if c.Redirects {
+		if err := far.NS.SetFeature(far.Name, GRO, true); err != nil {
+			return err
+		}
+	}
 	if far.NS == s.Rack {
 		if err := s.Rack.Enslave(far.Name, StarBridge); err != nil {
 			return err
@@ -216,11 +222,6 @@ func (s *Star) buildHosts(c StarConfig) error {
 		}
 		if err := h.NS.SetFeature(h.Interface, TXChecksum, false); err != nil {
 			return err
-		}
-		if c.Redirects {
-			if err := h.NS.SetFeature(h.Interface, GRO, true); err != nil {
-				return err
-			}
 		}
 		for _, p := range []netip.Prefix{
 			netip.PrefixFrom(h.IPv4, StarIPv4.Bits()), netip.PrefixFrom(h.IPv6, StarIPv6.Bits()),
