@@ -108,7 +108,7 @@ func newFastLab(t *testing.T, c fastLabConfig) *fastLab {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	x.ctx = ctx
 	ip := lab.StarGroupsIPv4.Addr().Next()
@@ -289,6 +289,7 @@ func (x *fastLab) state() *GroupState {
 // busy machine a pause of a host can be so long that the group is taken back.
 func (x *fastLab) steady(from int, run func()) {
 	x.Helper()
+	machine := labtest.Watch()
 	for range 10 {
 		before := x.state()
 		run()
@@ -300,7 +301,7 @@ func (x *fastLab) steady(from int, run func()) {
 			return
 		}
 	}
-	x.Errorf("member %d: never were 95 %% of the packets forwarded by the programs; of the core: %+v", from, x.state().Status.Counters)
+	machine.Timing(x.T, "member %d: never were 95 %% of the packets forwarded by the programs; of the core: %+v", from, x.state().Status.Counters)
 }
 
 func (x *fastLab) all(but ...int) (list []int) {

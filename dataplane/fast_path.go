@@ -45,7 +45,7 @@ const maxFastSlots = 1 << 10
 // spec returns the fast path of a group with local repair r; none if its store is too
 // small.
 func (s *fastShared) spec(r *mcast.RepairSpec) mcast.FastPathSpec {
-	slots := maxFastSlots
+	slots := min(maxFastSlots, s.maps.LargestRing())
 	for int64(slots)*largestSlot > r.Bytes {
 		if slots /= 2; slots < minFastSlots {
 			return mcast.FastPathSpec{}
@@ -102,6 +102,7 @@ type fastGroup struct {
 type fastPath struct {
 	shared   *fastShared   // nil: off
 	groups   []*fastGroup  // by GroupID; nil: not offered
+	rings    []*fastGroup  // that have a place in the maps
 	on       []*fastGroup  // granted
 	asked    []*fastGroup  // to be granted when the batch has been sent
 	opens    []fastOpen    // gates to be opened, when what was staged before has been sent
@@ -113,6 +114,7 @@ type fastPath struct {
 	pkt      mcast.Packet
 	frame    rocev2.Frame // of the packet that is reported
 	repair   fastRepair
+	snapshot mcast.GroupStatus // scratch
 }
 
 // fastShared is what the workers share.
@@ -193,6 +195,8 @@ const (
 	whyDecision = "the switch is about to decide something about its data"
 	whyChange   = "its members, or a port, have changed"
 	whyDamaged  = "a packet had a wrong ICRC"
+
+	whyReclaimed = "no data has come for a while, and another group has its room"
 )
 
 // endFast ends the fast path of a group that is removed. It has been taken back.
@@ -211,6 +215,7 @@ func (w *worker) endFast(id mcast.GroupID) {
 func (w *worker) deleteFast(f *fastGroup) {
 	ring, notify := f.ring, w.fast.shared.notify
 	f.ring = nil
+	w.fast.rings = slices.DeleteFunc(w.fast.rings, func(x *fastGroup) bool { return x == f })
 	w.fast.jobs = append(w.fast.jobs, func() {
 		time.Sleep(fastDrain) // no program is at work on it
 		if err := ring.Delete(); err != nil {

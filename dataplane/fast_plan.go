@@ -153,7 +153,10 @@ func (w *worker) change(f *fastGroup, spec fastpath.GroupSpec) {
 
 // afterChange notes what the thread has done.
 func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.GroupSpec, version uint64, err error) {
-	f.step, f.ring = fastUnset, ring
+	if f.step = fastUnset; f.ring == nil && ring != nil {
+		f.ring, f.movedAt = ring, w.now
+		w.fast.rings = append(w.fast.rings, f)
+	}
 	if f.spec.Legs = nil; err == nil {
 		f.spec = spec
 	}
@@ -163,7 +166,9 @@ func (w *worker) afterChange(f *fastGroup, ring *fastpath.Group, spec fastpath.G
 			w.deleteFast(f)
 		}
 	case errors.Is(err, fastpath.ErrNoRoom):
-		w.leaveFast(f, err.Error())
+		if w.leaveFast(f, err.Error()); ring == nil && w.reclaimRing() {
+			f.retryAt = w.now + fastLook
+		}
 	case err != nil:
 		w.leaveFast(f, err.Error())
 		x := w.fast.shared

@@ -108,3 +108,36 @@ func TestFastChanges(t *testing.T) {
 	x.hosts = x.hosts[:last]
 	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
 }
+
+// A group without data gives its ring to another one that finds none, and gets one again.
+func TestFastRingsAreGivenBack(t *testing.T) {
+	x := newFastLab(t, fastLabConfig{hosts: 3, more: "fast_path_memory: 1048576\n"})
+	reclaim := func(idleFor time.Duration) (ok bool) {
+		w := x.plane.workers.all[0]
+		w.do(func() {
+			f := w.fast.of(0)
+			f.movedAt = w.now - idleFor
+			ok = w.reclaimRing()
+		})
+		return ok
+	}
+	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+	if s := x.state().Fast; s.Ring != 128 {
+		t.Errorf("a ring of %d packets, want 128: all groups together have room for 256 short and 128 long ones", s.Ring)
+	}
+	x.rests()
+	if reclaim(ringIdle / 2) {
+		t.Error("a group has lost its ring although data has come lately")
+	}
+	before := x.state().Fast
+	if !reclaim(ringIdle) {
+		t.Error("the ring of an idle group is not given back")
+	}
+	if s := x.state().Fast; s.Ring != 0 || s.Why != whyReclaimed || s.Copies != before.Copies {
+		t.Errorf("%+v, before %+v", s, before)
+	}
+	if reclaim(ringIdle) {
+		t.Error("a group without a ring gives one back")
+	}
+	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+}

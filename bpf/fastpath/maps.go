@@ -114,6 +114,20 @@ func New(c Config) (_ *Maps, err error) {
 	return m, nil
 }
 
+// LargestRing returns the number of slots of the largest ring that there can be, whatever
+// the path MTU.
+func (m *Maps) LargestRing() int {
+	slots := m.config.Slots
+	if m.config.LargeSlots != 0 {
+		slots = min(slots, m.config.LargeSlots)
+	}
+	n := MaxRing
+	for n > slots {
+		n /= 2
+	}
+	return n
+}
+
 // spec returns a description of the programs and maps, with the maps' sizes.
 func (m *Maps) spec() (*ebpf.CollectionSpec, error) {
 	spec, err := readSpec()
