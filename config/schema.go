@@ -88,7 +88,6 @@ func (d *decoder) config(c *Config, root ast.Node) (ok bool) {
 // it at each entry's key.
 var reloads = []struct{ key, restart string }{
 	{"ports", ""},
-	{"ports.queues", "the port's sockets are opened for them; or remove the port and add it again, with a reload each"},
 	{"group_prefixes", ""},
 	{"envelope.udp_port", "the XDP programs are loaded with it"},
 	{"envelope.insecure", "authentication is not switched on or off while groups are registered"},

@@ -26,6 +26,7 @@ type reconfiguration struct {
 	force     bool
 	removed   []int // slots
 	changed   map[int]*config.Port
+	queues    []*config.Port // open ones, with other queues
 	added     map[int]*config.Port
 	opened    map[int]*dataplane.Opened
 	lost      Lost
@@ -62,6 +63,11 @@ func (e *Engine) Reconfigure(now, next *config.Config, force bool) (_ Lost, err 
 		o := e.plane.OpenPort(pi, p)
 		if r.opened[pi] = o; o.Err != nil {
 			return Lost{}, refused(p.Name, "%s", o.Err)
+		}
+	}
+	for _, p := range r.queues {
+		if err = e.plane.CheckPort(p); err != nil {
+			return Lost{}, refused(p.Name, "%s", err)
 		}
 	}
 	if err = r.applyKeys(now, next); err == nil && !e.control.do(func() { err = r.apply() }) {
@@ -126,6 +132,9 @@ func (r *reconfiguration) plan() error {
 			was := slices.IndexFunc(r.now.Ports, func(x config.Port) bool { return x.Name == p.Name })
 			if was < 0 || !reflect.DeepEqual(r.now.Ports[was], r.next.Ports[i]) {
 				r.changed[pi] = &r.next.Ports[i]
+				if p.life.phase == portOpen && !sameQueues(&p.config, r.changed[pi]) {
+					r.queues = append(r.queues, r.changed[pi])
+				}
 			}
 		}
 	}
@@ -247,6 +256,9 @@ func (c *control) changePort(pi int, x *config.Port) error {
 	p := c.ports[pi]
 	if err := c.plane.SetOptions(pi, x); err != nil {
 		return err
+	}
+	if !sameQueues(&p.config, x) && p.life.phase == portOpen {
+		defer c.reopenForQueues(pi)
 	}
 	retagged := p.VLAN != uint16(x.VLAN)
 	p.config, p.allow, p.VLAN = *x, &x.Allow, uint16(x.VLAN)

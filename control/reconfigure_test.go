@@ -122,3 +122,15 @@ func TestReconfigurePrefixes(t *testing.T) {
 		t.Errorf("many addresses as text: %s", got)
 	}
 }
+
+// Queues differ if the lists do; all queues are no list.
+func TestSameQueues(t *testing.T) {
+	for i, c := range []struct {
+		a, b []int
+		want bool
+	}{{nil, nil, true}, {[]int{0}, []int{0}, true}, {nil, []int{}, false}, {[]int{0}, nil, false}, {[]int{0, 1}, []int{1, 0}, false}, {[]int{0}, []int{0, 1}, false}} {
+		if got := sameQueues(&config.Port{Queues: c.a}, &config.Port{Queues: c.b}); got != c.want {
+			t.Errorf("case %d: %v", i, got)
+		}
+	}
+}

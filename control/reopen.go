@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control/locate"
 	"github.com/gleam-rdma/gleam/dataplane"
 )
@@ -20,11 +21,14 @@ import (
 // reopenPort opens the interface of p's name, if it is time to: s is what the kernel has.
 func (c *control) reopenPort(pi int, s *locate.Link) {
 	p := c.ports[pi]
-	e := portUnseen
-	if s.Named != 0 {
+	e, ifindex := portUnseen, s.Named
+	if s.MTU > 0 { // it was closed for other queues
+		ifindex = p.Ifindex
+	}
+	if ifindex != 0 {
 		e = portSeen
 	}
-	if !p.life.apply(c.now(), e, s.Named, "") {
+	if !p.life.apply(c.now(), e, ifindex, "") {
 		if at, ok := p.life.next(); ok {
 			c.retryPorts(at)
 		}
@@ -33,14 +37,32 @@ func (c *control) reopenPort(pi int, s *locate.Link) {
 	cfg := p.config
 	go func() {
 		o := c.plane.OpenPort(pi, &cfg)
-		if !c.do(func() { c.portOpened(pi, o) }) {
+		if !c.do(func() { c.portOpened(pi, o, &cfg) }) {
 			o.Discard()
 		}
 	}()
 }
 
-// portOpened handles the result of reopenPort.
-func (c *control) portOpened(pi int, o *dataplane.Opened) {
+// reopenForQueues closes an open port, and has it opened again with the queues that are
+// configured now: its sockets are bound to them.
+func (c *control) reopenForQueues(pi int) {
+	p := c.ports[pi]
+	if c.plane.Detach(pi) != nil {
+		return // the switch has stopped
+	}
+	p.life.apply(c.now(), portVanished, 0, "")
+	p.reportedUp = false
+	c.notify(false, "port is opened again for other queues: what its group traffic loses meanwhile is repaired", "port", p.Name)
+	c.linksDue = true
+}
+
+// sameQueues reports whether two configurations of a port have the same queues.
+func sameQueues(a, b *config.Port) bool {
+	return (a.Queues == nil) == (b.Queues == nil) && slices.Equal(a.Queues, b.Queues)
+}
+
+// portOpened handles the result of reopenPort, which had the configuration cfg.
+func (c *control) portOpened(pi int, o *dataplane.Opened, cfg *config.Port) {
 	p := c.ports[pi]
 	if p.life.phase != portOpening { // removed meanwhile
 		go o.Discard()
@@ -55,18 +77,23 @@ func (c *control) portOpened(pi int, o *dataplane.Opened) {
 		c.retryPorts(p.life.retryAt)
 		return
 	}
-	was := p.Ifindex
+	was, mac := p.Ifindex, p.MAC
 	port, err := c.plane.Install(o)
 	if err != nil {
 		return // the switch has stopped
 	}
 	p.life.apply(c.now(), portOpened, 0, "")
 	p.Port, p.reportedUp = port, false
-	c.notify(false, "port is taken up again: an interface of its name was made", "port", p.Name, "ifindex", p.Ifindex, "old_ifindex", was, "times", p.life.reopened)
+	c.notify(false, "port is taken up again", "port", p.Name, "ifindex", p.Ifindex, "old_ifindex", was, "times", p.life.reopened)
 	c.rebindHosts(was, p.Ifindex)
-	c.moveHellos(p, pi)
+	if p.Ifindex != was || p.MAC != mac {
+		c.moveHellos(p, pi)
+	}
 	c.onPortOpened(pi)
 	c.linksDue = true
+	if !sameQueues(cfg, &p.config) { // of a reload since
+		c.reopenForQueues(pi)
+	}
 }
 
 // retryPorts has the state of the ports read at the given time.

@@ -178,6 +178,22 @@ func (p *Plane) ClosePort(pi int) error {
 	return nil
 }
 
+// CheckPort reports why the interface that c names cannot be opened with its queues. Any
+// goroutine but the control loop and the workers may call it.
+func (p *Plane) CheckPort(c *config.Port) (err error) {
+	if p.thread == nil {
+		return nil // not attached
+	}
+	if !p.thread.do(func() { _, _, err = iface.Find(c) }) {
+		return ErrStopped
+	}
+	return err
+}
+
+// Detach closes slot pi, whose interface is to be opened again. It belongs to the control
+// loop.
+func (p *Plane) Detach(pi int) error { return p.detach(pi, false) }
+
 // detach takes slot pi from the workers at once, and closes its sockets afterwards on the
 // port thread, since that waits for the kernel. It belongs to the control loop.
 func (p *Plane) detach(pi int, forGood bool) error {

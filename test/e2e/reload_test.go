@@ -196,3 +196,58 @@ func TestReloadOfPrefixes(t *testing.T) {
 	r.write(1, 50_000)
 	r.same(1)
 }
+
+// In the middle of a transfer a reload binds other receive queues of all ports: they are
+// opened again, members stay, and the transfer completes, byte-equal. A queue that the
+// interface does not have is refused, and changes nothing.
+func TestReloadOfQueues(t *testing.T) {
+	r := newRig(t, rigConfig{star: lab.StarConfig{Hosts: 3, Queues: 2}, memory: 4 << 20})
+	r.join()
+	r.fill(0)
+	base := r.text
+	with := func(queues string) string {
+		return strings.ReplaceAll(base, "  - name: p", "  - queues: "+queues+"\n    name: p")
+	}
+	before := r.stats().Rx
+	n := r.post(0, 50_000)
+	until(t, "the transfer begins", func() bool { return r.stats().Rx > before+100 })
+	if _, err := r.reload(with("[0, 7]"), false); err == nil || !strings.Contains(err.Error(), "queue 7: the interface uses") {
+		t.Fatalf("a queue that does not exist: %v", err)
+	}
+	reopened := func(times uint64) {
+		t.Helper()
+		until(t, "all ports are opened again", func() bool {
+			for _, p := range r.ports() {
+				if p.State != api.PortOpen || !p.Up || p.Reopened != times || p.Queues != 2 {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	reopened(0)
+	for i, queues := range []string{"[1, 0]", "[1, 0]", "all"} {
+		if lost, err := r.reload(with(queues), false); err != nil || lost.Members != 0 {
+			t.Fatalf("queues %s: %+v, %v", queues, lost, err)
+		}
+		reopened([]uint64{1, 1, 2}[i])
+	}
+	for _, queues := range []string{"[0, 1]", "[1, 0]"} { // the second one while ports are being opened
+		if _, err := r.reload(with(queues), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all ports have the last queues", func() bool {
+		for _, p := range r.ports() {
+			if p.State != api.PortOpen || !p.Up || p.Reopened < 3 {
+				return false
+			}
+		}
+		return true
+	})
+	r.complete(r.hosts[0], n)
+	r.same(0)
+	r.fill(1)
+	r.write(1, 50_000)
+	r.same(1)
+}
