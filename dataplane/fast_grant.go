@@ -16,24 +16,23 @@ import (
 //
 // A group is asked for when data has come by the call: one that is idle is not granted.
 func (w *worker) obeyOrders(data bool) {
-	if len(w.out.Orders) == 0 {
+	others := false
+	for i := range w.out.Orders {
+		if o := &w.out.Orders[i]; o.Kind != mcast.AskOffload {
+			others = true
+		} else if f := w.fast.of(o.Group); data && f != nil && !f.asked {
+			f.asked = true
+			w.fast.asked = append(w.fast.asked, f)
+		}
+	}
+	if !others {
 		return
 	}
-	orders := slices.Clone(w.out.Orders) // a call of the core below overwrites them
-	for _, o := range orders {
+	refused := slices.Clone(w.fast.refused)        // a call of the core below overwrites them,
+	for _, o := range slices.Clone(w.out.Orders) { // and the orders
 		f := w.fast.of(o.Group)
-		if f == nil {
+		if o.Kind == mcast.AskOffload || f == nil || f.step != fastGranted { // it has been taken back since
 			continue
-		}
-		if o.Kind == mcast.AskOffload {
-			if data && !f.asked {
-				f.asked = true
-				w.fast.asked = append(w.fast.asked, f)
-			}
-			continue
-		}
-		if f.step != fastGranted {
-			continue // it has been taken back since
 		}
 		switch k := f.indexOf(o.Leg); {
 		case o.Kind == mcast.Revoke:
@@ -42,7 +41,7 @@ func (w *worker) obeyOrders(data bool) {
 			w.disturbFastGroup(f.id) // a leg that the maps do not have
 		case o.Kind == mcast.ShutGate:
 			w.shutGate(f, k)
-		case !slices.Contains(w.fast.refused, fastLeg{o.Group, o.Leg}):
+		case !slices.Contains(refused, fastLeg{o.Group, o.Leg}):
 			w.fast.opens = append(w.fast.opens, fastOpen{f, k, o.Next, rocev2.PSN(o.Delta)})
 		}
 	}
@@ -91,7 +90,7 @@ func (w *worker) grantAsked() {
 		return
 	}
 	asked := w.fast.asked
-	w.fast.asked = nil
+	w.fast.asked, w.fast.asking = w.fast.asking[:0], asked
 	for _, f := range asked {
 		f.asked = false
 		if f.ended || w.now < f.tryAt || !w.isSet(f) {

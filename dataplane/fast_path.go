@@ -105,6 +105,7 @@ type fastPath struct {
 	rings    []*fastGroup  // that have a place in the maps
 	on       []*fastGroup  // granted
 	asked    []*fastGroup  // to be granted when the batch has been sent
+	asking   []*fastGroup  // scratch
 	opens    []fastOpen    // gates to be opened, when what was staged before has been sent
 	jobs     []func()      // for the thread, in order
 	refused  []fastLeg     // legs of which the core was given a copy back in this call

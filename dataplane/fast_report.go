@@ -45,6 +45,10 @@ func (w *worker) reportGroup(f *fastGroup) {
 	}
 }
 
+// touchAhead is the number of slots whose headers are loaded together: another CPU has written
+// them, and these loads overlap.
+const touchAhead = 8
+
 // reportUpTo reports the packets before hi.
 func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 	if !f.reported.Less(hi) {
@@ -53,6 +57,9 @@ func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 	f.movedAt = w.now
 	for first := true; f.reported.Less(hi); first = false {
 		psn := f.reported
+		if psn%touchAhead == 0 || first {
+			f.ring.Touch(psn, min(touchAhead, int(hi.Sub(psn))))
+		}
 		f.reported = psn.Next()
 		w.reportPacket(f, psn, first, f.reported == hi)
 	}

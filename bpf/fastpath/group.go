@@ -78,6 +78,7 @@ type Group struct {
 	ringFirst int
 	slots     int
 	slotBytes int
+	touched   byte // so that Touch is not optimised away
 }
 
 // Flags of fast.h.

@@ -47,6 +47,18 @@ func (g *Group) Stored(psn rocev2.PSN) (frame []byte, ok bool) {
 	return data[:n], true
 }
 
+// Touch brings the headers of n packets from psn on into this CPU's cache.
+func (g *Group) Touch(psn rocev2.PSN, n int) {
+	sum := byte(0)
+	for i := range n {
+		_, data := g.slot(psn.Add(int32(i)))
+		sum ^= data[0] ^ data[cacheLine]
+	}
+	g.touched = sum
+}
+
+const cacheLine = 64
+
 // SlotBytes returns the memory that a packet takes in the ring.
 func (g *Group) SlotBytes() int { return g.slotBytes }
 
