@@ -143,6 +143,7 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 		}
 		t.announce(now, out)
 	case upstream:
+		g.takeFromAbove(now, psn, out)
 	case g.acks[l].flags&isUnplaced != 0:
 		if g.placeLeg(now, int(l), psn, out); !g.agg.unplaced {
 			t.announce(now, out)

@@ -68,7 +68,11 @@ func (g *group) stopReceiving(i int) {
 		return
 	}
 	if l.connected() {
+		was := g.members[l.member].ePSN
 		g.members[l.member].ePSN = b.acked.Add(1 + int32(b.delta))
+		if g.numbering.checks != nil && g.members[l.member].ePSN != was {
+			g.numbering.checks[i].acceptedNothing = false
+		}
 		if !l.windowed {
 			g.fwd.numWithoutWindow--
 		}
@@ -84,9 +88,6 @@ func (g *group) stopReceiving(i int) {
 		g.recv.joinedInFlight--
 	}
 	b.flags &^= isReceiver | joinedInFlight
-	if g.numbering.checks != nil {
-		g.numbering.checks[i].acceptedNothing = false
-	}
 	g.activity[i].cnpWeight = 0
 	if g.cnp.leg == int32(i) {
 		g.cnp.leg = none

@@ -133,14 +133,15 @@ func TestR66_WaitYourTurn(t *testing.T) { runTranscript(t) }
 
 func TestR67_LengthInRETH(t *testing.T) { runTranscript(t) }
 
-func TestR52_ProbedBeforeData(t *testing.T)      { runTranscript(t) }
-func TestR52_FreshRxe(t *testing.T)              { runTranscript(t) }
-func TestR53_JoinerProbed(t *testing.T)          { runTranscript(t) }
-func TestR54_AckOfWhatWasNotSent(t *testing.T)   { runTranscript(t) }
-func TestR55_OldNumbers(t *testing.T)            { runTranscript(t) }
-func TestR55_OldNumbersUnderStrict(t *testing.T) { runTranscript(t) }
-func TestR55_SilentToProbes(t *testing.T)        { runTranscript(t) }
-func TestR55_QuorumGoesOn(t *testing.T)          { runTranscript(t) }
+func TestR52_ProbedBeforeData(t *testing.T)       { runTranscript(t) }
+func TestR52_FreshRxe(t *testing.T)               { runTranscript(t) }
+func TestR52_NothingAcceptedInATurn(t *testing.T) { runTranscript(t) }
+func TestR53_JoinerProbed(t *testing.T)           { runTranscript(t) }
+func TestR54_AckOfWhatWasNotSent(t *testing.T)    { runTranscript(t) }
+func TestR55_OldNumbers(t *testing.T)             { runTranscript(t) }
+func TestR55_OldNumbersUnderStrict(t *testing.T)  { runTranscript(t) }
+func TestR55_SilentToProbes(t *testing.T)         { runTranscript(t) }
+func TestR55_QuorumGoesOn(t *testing.T)           { runTranscript(t) }
 
 func TestR68_SentFromBelow(t *testing.T)   { runTranscript(t) }
 func TestR68_OutlivesTheTurn(t *testing.T) { runTranscript(t) }
@@ -175,6 +176,7 @@ func TestR87_TagToTheParent(t *testing.T)    { runTranscript(t) }
 func TestR88_DeletedInFlight(t *testing.T)   { runTranscript(t) }
 func TestR88_DeletedWithoutUna(t *testing.T) { runTranscript(t) }
 
+func TestR89_FromAbove(t *testing.T) { runTranscript(t) }
 func TestR89_Transit(t *testing.T)   { runTranscript(t) }
 func TestR89_BothAgain(t *testing.T) { runTranscript(t) }
 

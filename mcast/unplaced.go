@@ -132,6 +132,41 @@ func (g *group) countPosition(now time.Duration, i int, psn rocev2.PSN, out *Out
 	g.resend(now, out)
 }
 
+// takeFromAbove takes a position of the switch toward the source: all behind the leg to this
+// switch have everything before psn. So has a receiver here that had accepted nothing as far as
+// its answer to a probe shows (R52). Another one that lacks something of it was evicted before
+// the switch started again, and the eviction had not become durable.
+func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
+	if psn.Prev().LessEq(g.agg.acked) || !g.tree().edges.rejoined || !g.isNear(psn) {
+		return
+	}
+	g.activate(now)
+	if g.fwd.nxt.Less(psn) {
+		g.raiseNxt(psn)
+	}
+	if n := &g.numbering; n.gap && n.gapFrom.Less(psn) {
+		n.gapFrom = psn // nobody here lacks it
+		n.gap = n.gapFrom.Less(n.gapNext)
+	}
+	for i := range g.acks {
+		b := &g.acks[i]
+		switch lacks := b.flags&isReceiver != 0 && b.acked.Less(psn.Prev()); {
+		case !lacks || g.failed:
+		case b.flags&isConnected == 0:
+			g.ackReceived(now, i, psn.Prev(), out)
+		case g.numbering.checks != nil && g.numbering.checks[i].acceptedNothing:
+			g.numbering.checks[i].acceptedNothing = false
+			g.ackReceived(now, i, psn.Prev(), out)
+		default:
+			g.removeOrFail(i, Stranded, out)
+		}
+	}
+	if !g.failed {
+		g.evaluate(out)
+		g.resend(now, out)
+	}
+}
+
 // raisedBy reports whether feedback of the neighbour behind leg i, which acknowledges acked
 // that was not forwarded here, is true all the same: it is of the present registration (R87),
 // and the turn has gone on without this switch. nxt follows.

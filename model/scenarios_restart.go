@@ -47,6 +47,7 @@ func QuickRestarts() []Config {
 		stored(Config{Name: "restart-half", Receivers: 2, SendWindow: 3, Messages: []int{1, 2}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-evict", Receivers: 2, SendWindow: 3, Messages: []int{1}, Policy: mcast.Evict, WithDeadAfter: true, HostsMayDie: true, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		stored(Config{Name: "restart-repair", Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, Hosts: crossed, Bounds: Bounds{Restart: 1}}),
+		stored(Config{Name: "restart-leaf-first", Tree: Rack, Receivers: 2, SendWindow: 2, Messages: []int{2}, Repair: 2, RestartOf: []int{1}, Hosts: mixed, Bounds: Bounds{Restart: 1}}),
 		{Name: "restart-spine-sources", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
 		{Name: "restart-spine-repair", Tree: Spine, Receivers: 2, SendWindow: 3, Messages: []int{2}, Repair: 3, RestartOf: []int{0}, Timeout: patient, Hosts: crossed, Bounds: Bounds{Restart: 1}},
 		stored(Config{Name: "restart-leaf-sources", Tree: Rack, Receivers: 2, SendWindow: 3, Messages: []int{1}, Second: []int{1}, RestartOf: []int{1}, Hosts: alike, Bounds: Bounds{Restart: 1}}),
