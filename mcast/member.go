@@ -38,11 +38,12 @@ type extra struct {
 	levels   []uint8         // of each of them (LegSpec.Levels)
 	history  []memberHistory // by MemberID; members beyond its end have no history
 	resume   resume
-	firstPSN []rocev2.PSN   // by MemberID: RQPSN as registered; only of a group that was put with positions
-	numbers  []token.Member // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
-	highest  token.Member   // the highest number of a member whose MemberID another one has taken over
-	tree     *tree          // nil unless there are forwarded legs
-	offload  *offload       // nil unless the group may be offloaded
+	firstPSN []rocev2.PSN              // by MemberID: RQPSN as registered; only of a group that was put with positions
+	numbers  []token.Member            // by MemberID: the members' numbers in the registration; those beyond its end are MemberID+1
+	byNumber map[token.Member]MemberID // the same, by number
+	highest  token.Member              // the highest number of a member whose MemberID another one has taken over
+	tree     *tree                     // nil unless there are forwarded legs
+	offload  *offload                  // nil unless the group may be offloaded
 }
 
 func (g *group) newExtra() *extra {

@@ -130,4 +130,10 @@ var _ = []mutant.Mutant{
 	mutant.New("a leg without members keeps its part in the term", "R84", mutant.In((*tree).leave,
 		"leg > token.Parent && t.g.legs[l].members == 0",
 		"leg > token.Parent && t == nil")),
+	mutant.New("the place of a member that has left has its number for ever", "R87", mutant.In((*group).setNumber,
+		"x.byNumber[was] == k",
+		"x.byNumber[was] != k")),
+	mutant.New("a member without a number of its own has none", "R87", mutant.In((*group).numbered,
+		"} else if k < len(x.numbers) {",
+		"} else if k < 1<<20+len(x.numbers) {")),
 }

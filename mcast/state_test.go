@@ -104,7 +104,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[member](): {
 		"ip": constant, "qpn": constant, "leg": constant, "live": encoded, "receiveOnly": constant, "ackedCount": encoded, "sqPSN": encoded, "ePSN": encoded, "messages": encoded,
 	},
-	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "highest": constant, "tree": deeper, "offload": deeper},
+	reflect.TypeFor[extra]():         {"forwards": constant, "levels": constant, "history": deeper, "firstPSN": constant, "resume": deeper, "numbers": constant, "byNumber": constant, "highest": constant, "tree": deeper, "offload": deeper},
 	reflect.TypeFor[tree]():          {"g": constant, "place": constant, "machine": machineState, "out": ignored, "edges": deeper},
 	reflect.TypeFor[edgePositions](): {"needed": encoded, "unknown": encoded, "learnt": encoded, "asked": encoded, "askedPSN": encoded, "polledAt": encoded, "rejoined": encoded},
 	reflect.TypeFor[memberHistory](): {"quarantinedUntil": encoded, "waits": encoded, "refusalReported": encoded},

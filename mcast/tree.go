@@ -103,12 +103,11 @@ func (t *tree) memberOf(n token.Member) (MemberID, bool) { return t.g.numbered(u
 // numbered returns the live member with a number in the registration; 0 is none's.
 func (g *group) numbered(n uint32) (MemberID, bool) {
 	k := int(n) - 1
-	if g.extra != nil && g.extra.numbers != nil {
-		k = none
-		for i := range g.members {
-			if g.members[i].live && g.numberOf(MemberID(i)) == token.Member(n) {
-				k = i
-			}
+	if x := g.extra; x != nil && x.numbers != nil {
+		if m, ok := x.byNumber[token.Member(n)]; ok {
+			k = int(m)
+		} else if k < len(x.numbers) {
+			k = none
 		}
 	}
 	return MemberID(k), 0 <= k && k < len(g.members) && g.members[k].live
@@ -123,10 +122,21 @@ func (g *group) setNumber(k MemberID, n uint32) {
 		return
 	}
 	x := g.newExtra()
+	if x.byNumber == nil {
+		x.byNumber = make(map[token.Member]MemberID)
+	}
 	for len(x.numbers) <= int(k) {
-		x.numbers = append(x.numbers, token.Member(len(x.numbers))+1)
+		m := MemberID(len(x.numbers))
+		x.numbers = append(x.numbers, token.Member(m)+1)
+		if _, ok := x.byNumber[token.Member(m)+1]; !ok {
+			x.byNumber[token.Member(m)+1] = m
+		}
+	}
+	if was := x.numbers[k]; x.byNumber[was] == k {
+		delete(x.byNumber, was) // of a member that was at this place
 	}
 	x.numbers[k] = token.Member(n)
+	x.byNumber[token.Member(n)] = k
 }
 
 // Locate implements token.Switch.
