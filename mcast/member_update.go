@@ -178,6 +178,9 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 			t.leave(now, m, out)
 		}
 	}
+	if len(op.Add)+len(op.Move) > 0 {
+		g.returnToTree(out)
+	}
 	g.moveMembers(now, op.Move, out)
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])

@@ -19,7 +19,7 @@ import (
 // edgePositions is what a switch has and lacks of the positions at its edges.
 type edgePositions struct {
 	needed   []token.Member // by LegID: the source that the neighbour needs a position of
-	unknown  []bool         // by MemberID: the member's first PSN in its next turn is not known; nil: all are known
+	unknown  []bool         // by MemberID: the member's first PSN in its next turn is not known; those of members beyond its end are known
 	learnt   []bool         // the same length: it is known from a neighbour, and may be within a turn
 	asked    int32          // the member whose data waits for its position, or none
 	askedPSN rocev2.PSN     // of that data
@@ -35,8 +35,8 @@ func (t *tree) isUnknown(k MemberID) bool {
 // forget makes the position of member k, behind another switch, unknown.
 func (t *tree) forget(k MemberID) {
 	e := &t.edges
-	if e.unknown == nil {
-		e.unknown, e.learnt = make([]bool, len(t.g.members)), make([]bool, len(t.g.members))
+	if n := len(t.g.members) - len(e.unknown); n > 0 {
+		e.unknown, e.learnt = append(e.unknown, make([]bool, n)...), append(e.learnt, make([]bool, n)...)
 	}
 	e.unknown[k] = true
 }

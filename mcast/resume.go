@@ -80,6 +80,9 @@ func (g *group) endResume() { g.resumes, g.extra.resume = false, resume{} }
 // verified.
 func (g *group) startResume(now time.Duration, p *Positions) {
 	x := g.newExtra()
+	if g.isStale(p) {
+		p = &Positions{Members: make([]Position, len(g.members))}
+	}
 	for i := range g.members {
 		x.firstPSN = append(x.firstPSN, g.members[i].ePSN)
 		m, at := &g.members[i], &p.Members[i]

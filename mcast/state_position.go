@@ -14,7 +14,7 @@ import (
 
 func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
 	e := &t.edges
-	b = append(b, bit(e.rejoined, 0)|bit(e.unknown != nil, 1)|bit(e.asked != none, 2))
+	b = append(b, bit(e.rejoined, 0)|bit(e.asked != none, 2))
 	for _, l := range t.g.forwardedLegs() {
 		n := token.NoMember
 		if int(l) < len(e.needed) {
@@ -22,6 +22,7 @@ func (t *tree) appendPositions(b []byte, now time.Duration) []byte {
 		}
 		b = binary.AppendUvarint(b, uint64(n))
 	}
+	b = appendCounts(b, len(e.unknown))
 	for k := range e.unknown {
 		b = append(b, bit(e.unknown[k], 0)|bit(e.learnt[k], 1))
 	}
@@ -37,10 +38,12 @@ func (r *stateReader) positions(t *tree) {
 	for _, l := range t.g.forwardedLegs() {
 		e.needed[l] = token.Member(r.uvarint())
 	}
-	if f&2 != 0 != (e.unknown != nil) {
+	n := r.count()
+	if n > len(t.g.members) {
 		r.malformed = true
 		return
 	}
+	e.unknown, e.learnt = append(e.unknown[:0], make([]bool, n)...), append(e.learnt[:0], make([]bool, n)...)
 	for k := range e.unknown {
 		v := r.byte()
 		e.unknown[k], e.learnt[k] = v&1 != 0, v&2 != 0

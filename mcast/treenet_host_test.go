@@ -73,7 +73,7 @@ func (h *treeHost) answered(psn rocev2.PSN, s rocev2.Syndrome) {
 	for ; h.una <= i; h.una++ {
 		n.pending--
 		for _, r := range n.hosts {
-			if r != h && r.got[h.id] <= h.una {
+			if r.lacks(h.id, h.una) {
 				n.tb.Fatalf("%v: FALSE COMPLETION: packet %d of host %d, and host %d has %d", n.now, h.una, h.id, r.id, r.got[h.id])
 			}
 		}
@@ -94,7 +94,7 @@ func (h *treeHost) answered(psn rocev2.PSN, s rocev2.Syndrome) {
 // deliver takes a packet, as a strict responder does.
 func (h *treeHost) deliver(psn rocev2.PSN, frame int, ask bool) {
 	n := h.n
-	if n.now < h.deafTo {
+	if n.now < h.deafTo || h.out {
 		return
 	}
 	reply := func(psn rocev2.PSN, s rocev2.Syndrome) {
@@ -114,6 +114,12 @@ func (h *treeHost) deliver(psn rocev2.PSN, frame int, ask bool) {
 		return
 	}
 	f := &n.frames[frame]
+	if h.begun != nil && !h.begun[f.src] {
+		if h.owed != nil && h.owed[f.src] < f.index {
+			n.tb.Fatalf("%v: LOST: the first packet that host %d gets of host %d is %d, after %d", n.now, h.id, f.src, f.index, h.owed[f.src])
+		}
+		h.begun[f.src], h.got[f.src] = true, f.index
+	}
 	if f.index != h.got[f.src] || f.src == h.id {
 		n.tb.Fatalf("%v: WRONG BYTE: host %d gets packet %d of host %d, and has %d", n.now, h.id, f.index, f.src, h.got[f.src])
 	}
@@ -158,14 +164,26 @@ func TestR89_TreesThatChange(t *testing.T) {
 		}
 	}
 	for _, s := range runs {
-		if stuck := changingTree(t, uint64(2000+s)*7919+1, nil); stuck != "" {
+		if stuck := changingTree(t, uint64(2000+s)*7919+1, false, nil); stuck != "" {
 			t.Errorf("run %d: %s", s, stuck)
 		}
 	}
 }
 
+// TestR90_MembersOfTreesThatChange: as TestR89_TreesThatChange, and receivers leave and join, those
+// included that are the last and the first ones on their side of a switch.
+func TestR90_MembersOfTreesThatChange(t *testing.T) {
+	for s := range 300 {
+		if s < 60 || !testing.Short() {
+			if stuck := changingTree(t, uint64(2000+s)*7919+2, true, nil); stuck != "" {
+				t.Errorf("run %d: %s", s, stuck)
+			}
+		}
+	}
+}
+
 // changingTree makes a run. It returns what is not complete at the end of it.
-func changingTree(t fatalReporter, seed uint64, log func(string, ...any)) (stuck string) {
+func changingTree(t fatalReporter, seed uint64, members bool, log func(string, ...any)) (stuck string) {
 	rng := random(seed)
 	n := newTreeNet(t, rng, 2+rng(5), 3+rng(5))
 	for !n.fits(n.parent) {
@@ -179,9 +197,13 @@ func changingTree(t fatalReporter, seed uint64, log func(string, ...any)) (stuck
 	if log != nil {
 		n.log = log
 	}
+	sources := len(n.hosts)
+	if members {
+		sources = n.comeAndGo()
+	}
 	n.start()
 	for range 1 + rng(3) {
-		h := n.hosts[rng(len(n.hosts))]
+		h := n.hosts[rng(sources)]
 		for range 1 + rng(12) {
 			k := 1 + rng(6)
 			n.after(time.Duration(rng(60))*time.Millisecond, func() { h.post(k) })

@@ -6,6 +6,7 @@ package mcast
 import (
 	"container/heap"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/mcast/token"
@@ -54,6 +55,7 @@ type treeSwitch struct {
 	layout  uint32
 	links   map[int]bool // the neighbours in the installed layout
 	durable *Positions
+	stored  []*treeHost // those of the members of durable
 	timer   time.Duration
 }
 
@@ -82,6 +84,23 @@ type treeHost struct {
 	nakSent bool
 	deafTo  time.Duration // its queue pair takes nothing before
 	msn     rocev2.MSN
+	out     bool   // is no member (yet, or any more)
+	begun   []bool // by source: of a host that has joined, got counts from its first packet on
+	owed    []int  // by source: the packet from which on it has to get all, since the join is installed at all switches
+}
+
+// hostOf returns the host that is member m of g.
+func (n *treeNet) hostOf(g *group, m MemberID) *treeHost { return n.hosts[g.numberOf(m)-1] }
+
+// lacks reports whether h is to get packet i of source src, and has not got it.
+func (h *treeHost) lacks(src, i int) bool {
+	switch {
+	case h.out || h.id == src:
+		return false
+	case h.begun == nil || h.begun[src]:
+		return h.got[src] <= i
+	}
+	return h.owed != nil && h.owed[src] <= i
 }
 
 func (n *treeNet) after(d time.Duration, f func()) {
@@ -143,7 +162,10 @@ func (s *treeSwitch) put(running bool) {
 	}
 	legs := map[Neighbor]LegID{}
 	for _, h := range n.hosts {
-		m := MemberSpec{IP: h.ip, QPN: rocev2.QPN(0x100 + h.id), SQPSN: h.sq, RQPSN: h.rq, Number: uint32(h.id) + 1, Leg: LegID(len(spec.Legs))}
+		if h.out {
+			continue
+		}
+		m := h.member(LegID(len(spec.Legs)))
 		if h.at == s.id {
 			spec.Legs = append(spec.Legs, LegSpec{})
 		} else if nbr := Neighbor(toward(s.parent, s.id, h.at) + 1); true {
@@ -163,7 +185,7 @@ func (s *treeSwitch) put(running bool) {
 		}
 	}
 	if running && s.durable != nil {
-		spec.Resume = s.durable
+		spec.Resume = s.resume()
 	}
 	s.sw = New(Limits{})
 	if err := s.sw.Apply(n.now, PutGroup{spec}, &s.out); err != nil {
@@ -246,7 +268,7 @@ func (s *treeSwitch) output() {
 	for _, c := range o.Copies {
 		f, l := c.Frame, &g.legs[c.Leg]
 		if l.connected() {
-			h := n.hosts[l.member]
+			h := n.hostOf(g, l.member)
 			psn, ask := c.PSN, c.Flags&SetAckReq != 0 || n.frames[f].ask
 			n.carry(func() { h.deliver(psn, int(f), ask) })
 			continue
@@ -254,7 +276,7 @@ func (s *treeSwitch) output() {
 		n.data(s.id, int(l.neighbor)-1, c.PSN, int(f), c.Flags&SetAckReq != 0)
 	}
 	for _, f := range o.Feedback {
-		h := n.hosts[f.To]
+		h := n.hostOf(g, f.To)
 		psn, syndrome := f.PSN, f.Syndrome
 		l := &g.legs[g.members[f.To].leg]
 		n.log("%v feedback of %d to %d: %06x %v", n.now, s.id, h.id, psn, syndrome)
@@ -266,7 +288,7 @@ func (s *treeSwitch) output() {
 		n.send(int(l.neighbor)-1, p)
 	}
 	for _, p := range o.Probes {
-		h := n.hosts[g.legs[p.Leg].member]
+		h := n.hostOf(g, g.legs[p.Leg].member)
 		n.carry(func() { h.deliver(p.PSN, -1, true) })
 	}
 	for _, r := range o.Reports {
@@ -317,10 +339,32 @@ func (s *treeSwitch) store() {
 		if !ok {
 			return
 		}
-		s.durable = &p
+		s.durable, s.stored = &p, nil
+		for m := range p.Members {
+			s.stored = append(s.stored, s.n.hostOf(sw.groups[0], MemberID(m)))
+		}
 		sw.PositionsStored(s.n.now, 0, number, &p, &s.out)
 		s.output()
 	})
+}
+
+// resume returns the durable positions of the present members.
+func (s *treeSwitch) resume() *Positions {
+	var p Positions
+	for _, h := range s.n.hosts {
+		if h.out {
+			continue
+		}
+		at := Position{}
+		if i := slices.Index(s.stored, h); i >= 0 {
+			at = s.durable.Members[i]
+			if s.durable.HasSource && int(s.durable.Source) == i {
+				p.HasSource, p.Source = true, MemberID(len(p.Members))
+			}
+		}
+		p.Members = append(p.Members, at)
+	}
+	return &p
 }
 
 // data carries a packet from a switch to another one.

@@ -21,6 +21,9 @@ func joining(to Tree, leave []int, join ...Join) []Change {
 	return []Change{{Rebuilt: true, To: to, Leave: leave, Join: join}}
 }
 
+// aside: the last member of a leaf leaves, and another one joins there.
+var aside = append([]Change{{Leave: []int{2}}}, joining(Rack, nil, Join{Host: 3, RQ: 1})...)
+
 // Hosts at other switches than the tree's own.
 var (
 	besideRoot = []int{1, 0, 2} // A at the second switch
@@ -50,6 +53,7 @@ func QuickRebuilds() []Config {
 		{Name: "rebuild-spine-late", Tree: Left, Receivers: 2, SendWindow: 2, Messages: []int{1}, Changes: into(Right), Hosts: mixed, Bounds: Bounds{Delay: 1}},
 		{Name: "rebuild-chain-sources", Tree: Fork, Receivers: 2, SendWindow: 2, Messages: []int{1}, Second: []int{1}, Changes: into(Chain), Hosts: alike},
 		{Name: "rebuild-chain-sessions", Tree: Fork, Receivers: 2, SendWindow: 2, Messages: []int{1}, Changes: into(Chain), Hosts: mixed, Bounds: Bounds{Meet: 1}},
+		{Name: "rebuild-aside", Tree: Rack, Homes: []int{0, 0, 1, 1}, Receivers: 3, Outside: 1, SendWindow: 2, Messages: []int{1, 1}, Changes: aside, Hosts: mixed},
 		{Name: "rebuild-join", Tree: Fork, Receivers: 3, Outside: 1, SendWindow: 2, Messages: []int{1}, Changes: joining(Chain, nil, Join{Host: 3, RQ: 1}), Hosts: mixed},
 	}
 }

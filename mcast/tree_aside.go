@@ -1,0 +1,61 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+// A switch of a tree all of whose members are behind one other switch is aside: the members on its
+// own side have left. It gets nothing of what the others send, so it knows neither their positions
+// nor whose turn it is when an update brings in members on its side. That is what a switch knows
+// that is new in the tree (R89).
+
+// isAside reports whether all members are behind one other switch.
+func (g *group) isAside() bool {
+	behind := 0
+	for i := range g.legs {
+		l := &g.legs[i]
+		if l.members == 0 {
+			continue
+		}
+		if l.connected() {
+			return false
+		}
+		behind++
+	}
+	return behind == 1
+}
+
+// returnToTree makes the group one that runs elsewhere, before members are on its own side again.
+// Nobody here has a part of what the others have sent.
+func (g *group) returnToTree(out *Output) {
+	t := g.tree()
+	if t == nil || !g.isAside() {
+		return
+	}
+	g.endResume()
+	g.endTurn(out)
+	g.awaitsStorage, g.numbering.askSource, g.numbering.blocked, g.live.armed = false, false, false, false
+	t.edges.rejoined, t.edges.asked = true, none
+	for k := range g.members {
+		if g.members[k].live {
+			t.forget(MemberID(k))
+		}
+	}
+	if g.stored {
+		g.reportPositions(out)
+	}
+	t.refresh()
+}
+
+// isStale reports whether p is of before the switch was aside: it has no position of any of the
+// members here, so nobody here has a part of what was sent.
+func (g *group) isStale(p *Positions) bool {
+	here := false
+	for i := range g.members {
+		if g.legs[g.members[i].leg].connected() {
+			if here = true; p.Members[i].Known {
+				return false
+			}
+		}
+	}
+	return here && g.tree() != nil
+}
