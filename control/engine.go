@@ -167,8 +167,8 @@ func (e *Engine) reportFindings() { e.report(Check(e.cfg)) }
 // report tells the operator of findings.
 func (e *Engine) report(found []Finding) {
 	for _, f := range found {
-		if f.Fatal {
-			continue // dataplane.Open will return an error
+		if f.Fatal || f.watched {
+			continue // dataplane.Open will return an error, or say so
 		}
 		var kv []any
 		if f.Port != "" {

@@ -102,6 +102,7 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(n
 		case h.taken != nil && driver(a.Name) == "veth": // NICs say so only once a program is attached
 			if taken, err := h.taken(a.Index); err == nil && !taken {
 				add(a.Name, "at the peer: ethtool -K PEER gro on, or an XDP program there", "its peer takes no redirected frames: groups with receivers there stay off the fast path")
+				found[len(found)-1].watched = true
 			}
 		}
 	}

@@ -28,6 +28,8 @@ type Finding struct {
 	Port   string // empty: not about one port
 	Text   string
 	Remedy string // empty if Text contains it
+
+	watched bool // a running switch watches it, and says so itself
 }
 
 // String returns the finding in a line.
