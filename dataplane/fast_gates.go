@@ -132,10 +132,12 @@ func (w *worker) lookAtGates(f *fastGroup) {
 		if w.reportGroup(f); f.step != fastGranted {
 			return
 		}
-		if x.Next == f.reported || !w.giveBack(f, k, x.Next, g.delta, until) {
-			f.openGate(k, f.reported, g.delta)
-		} else if x.Copies == g.copies {
+		missed := x.Next != f.reported
+		if missed && x.Copies == g.copies {
 			w.fast.shared.targets.skipped(pi)
+		}
+		if !missed || !w.giveBack(f, k, x.Next, g.delta, until) {
+			f.openGate(k, f.reported, g.delta)
 		}
 	}
 }
