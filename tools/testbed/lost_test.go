@@ -135,3 +135,56 @@ func lostSwitch(t *testing.T, name string, g *endpoint.Group) {
 		}
 	}
 }
+
+// TestRootIsLost: the gleamd of the switch that a group was registered at is killed, and does not
+// come back. The source, at another switch, has an error; the members at the other switches are
+// told which switch was lost, and register a group there without it.
+func TestRootIsLost(t *testing.T) {
+	labtest.Require(t)
+	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(3, 2, 2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	group := fabric.GroupsIPv4.Addr().Next()
+	groups, memories := join(t, f, len(f.Hosts), group, lostMessages*lostSize)
+	machine := labtest.Watch()
+	rotate := func(n int) { // member n is the first
+		groups = append(groups[n:len(groups):len(groups)], groups[:n]...)
+		memories = append(memories[n:len(memories):len(memories)], memories[:n]...)
+	}
+	rotate(2)
+	done, waited, err := sendAndKill(t, f, "l1", groups, memories)
+	if err == nil {
+		t.Fatal("all messages are complete, without a way to some of the receivers")
+	}
+	t.Logf("after %d messages and %v: %v", done, waited, err)
+	complete(t, done, memories)
+	for i, g := range groups[:4] { // those at l2 and l3
+		for end := time.After(lostWithin); ; {
+			select {
+			case e := <-g.Events():
+				t.Logf("member %d: %v %v %v", i, e.Kind, e.Reason, e.Err)
+				if e.Kind != endpoint.Failed {
+					continue
+				}
+			case <-end:
+				t.Errorf("member %d was told nothing", i)
+			}
+			break
+		}
+	}
+	for _, g := range groups {
+		_ = g.Close()
+	}
+	if waited > lostWithin {
+		machine.Timing(t, "the source had its error after %v, want at most %v", waited, lostWithin)
+	}
+	f.Hosts = f.Hosts[2:]
+	again, memories := join(t, f, len(f.Hosts), group.Next(), lostMessages*lostSize)
+	done, _, err = sendAndFail(t, func() error { return nil }, again, memories)
+	if err != nil || done != lostMessages {
+		t.Fatalf("a group of the other switches: %d messages, %v", done, err)
+	}
+	complete(t, done, memories)
+}
