@@ -233,6 +233,36 @@ func (r *Registrar) tell(now time.Duration, g *group, gone *Gone, here bool, fro
 		r.queueGone(now, g, r.addrOf(gone.Member), gone, out)
 	}
 	r.relayGone(now, g, gone, from, out)
+	if gone.EndReason != Failed {
+		r.endEmpty(now, g, gone.EndReason, out)
+	}
+}
+
+// endEmpty ends g at the children that have no member behind them any more. They forward
+// nothing from then on, and could not go on from where they are for a member that comes
+// later. An attempt that is under way ends what it has no use for itself.
+func (r *Registrar) endEmpty(now time.Duration, g *group, why EndReason, out *Output) {
+	b := g.branch
+	if b == nil || b.state != branchInstalled || r.locating[g.reg.Group] != nil {
+		return
+	}
+	var kept []child
+	for _, c := range b.children {
+		if slices.Contains(g.reg.Tree.Legs, c.to) {
+			kept = append(kept, c)
+			continue
+		}
+		r.endAt(now, c.to, g, why, out)
+		if p := &b.repair; p.lostTo == c.to {
+			r.graces.stop(&p.grace)
+			p.lostTo, p.until = NoNeighbour, 0
+		}
+	}
+	if len(kept) < len(b.children) {
+		r.delist(g)
+		b.children = kept
+		r.enlist(g)
+	}
 }
 
 // relayGone tells the switches next in the tree of g, but the one that has reported it.

@@ -4,6 +4,7 @@
 package envelope
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -286,6 +287,44 @@ func TestTreeAvoidsWhoRefuses(t *testing.T) {
 			t.Errorf("%v: %s", why, eventString(e))
 		}
 	}
+}
+
+// TestTreeLosesAnEmptyLeaf: the members behind a switch leave, one after the other. The switch is
+// not in the tree any more then, and comes in anew with a member that joins there: it runs
+// elsewhere.
+func TestTreeLosesAnEmptyLeaf(t *testing.T) {
+	f := newFabric(t, 5, [][2]int{{0, 1}, {1, 2}, {1, 3}, {3, 4}})
+	reg := sample(1, 10)
+	f.members(reg, []int{0, 2, 4, 4, 0, 2, 4, 3, 4, 4})
+	first := reg
+	first.Members = reg.Members[:4]
+	m := f.master(masterAddr, 0, first)
+	f.run(time.Second)
+	for i, want := range []string{"[0 1 2 3 4]", "[0 1 2]"} {
+		rec := reg.Members[2+i]
+		var out Output
+		if err := f.hosts[netip.AddrPortFrom(rec.IP, DefaultPort)].(*Member).Leave(f.now, reg.Group, &out); err != nil {
+			t.Fatal(err)
+		}
+		f.hostDid(netip.AddrPortFrom(rec.IP, DefaultPort), &out)
+		f.run(time.Second)
+		if on := fmt.Sprint(f.installed(reg.Group)); on != want {
+			t.Errorf("after %d have left the group is at %s, want %s", i+1, on, want)
+		}
+		f.checkAgreement(0, reg.Group)
+	}
+	f.run(3 * reg.Lease)
+	if e := f.update(m, append(slices.Clone(reg.Members[:2]), reg.Members[6])); e.Kind != Updated {
+		t.Fatalf("%s, %v", eventString(e), e.Err)
+	}
+	f.checkAgreement(0, reg.Group)
+	for _, i := range []int{3, 4} {
+		if r := f.switches[i].table.groups[reg.Group]; r == nil || !r.Tree.Elsewhere {
+			t.Errorf("switch %d goes on from where it was", i)
+		}
+	}
+	f.run(3 * reg.Lease)
+	f.checkAgreement(0, reg.Group)
 }
 
 // TestTreeWayIsLost: the routes of the only spine have no way to a leaf any more. The root

@@ -101,4 +101,7 @@ var _ = []mutant.Mutant{
 	mutant.New("the loss of a way is told for ever", "TreeWayIsLost", mutant.In((*Registrar).advanceRoutes,
 		"if p.waysLost == 0 {",
 		"if p.waysLost >= 0 {")),
+	mutant.New("a switch without members keeps the group", "TreeLosesAnEmptyLeaf", mutant.In((*Registrar).endEmpty,
+		"slices.Contains(g.reg.Tree.Legs, c.to)",
+		"len(g.reg.Tree.Legs) >= 0")),
 }

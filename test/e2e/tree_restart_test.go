@@ -195,7 +195,7 @@ func (m *fabricMembers) takeIn() {
 
 // TestTreeMembersComeAndGo: during a transfer a host joins at a leaf that has had no part in the
 // group, and later the last member of a leaf leaves. Data goes to the leaf then, and no more to the
-// other one. The source and its receivers are not affected.
+// other one, until a host joins there again. The source and its receivers are not affected.
 func TestTreeMembersComeAndGo(t *testing.T) {
 	r := newFabricRig(t, fabric.Config{Topology: fabric.LeafSpine(3, 2, 2)}, "", false)
 	h := r.hosts // two at each leaf
@@ -223,6 +223,12 @@ func TestTreeMembersComeAndGo(t *testing.T) {
 			t.Errorf("%d frames with data go from %s to the leaf without members", n, spine)
 		}
 	}
+	gap = m.disturbed(0, func() error { return m.add(h[3], treeMemory) })
+	t.Logf("a host joins at the leaf that had none: longest time between two completions %v", gap)
+	m.takeIn()
+	m.mustSend(0, treeMessage)
+	m.mustSend(3, treeMessage)
+	m.mustSend(2, treeMessage)
 	m.leave()
 }
 
