@@ -133,4 +133,11 @@ var _ = []mutant.Mutant{
 	mutant.New("a turn without data proves a receiver's numbering", "R52", mutant.In((*group).stopReceiving,
 		"g.numbering.checks != nil && g.members[l.member].ePSN != was",
 		"g.numbering.checks != nil && was == was")),
+	mutant.New("a position that places nothing is announced", "R89", mutant.In((*tree).takePosition,
+		`if !g.agg.unplaced {
+			t.announce(now, out)
+		}
+	case upstream:`,
+		`t.announce(now, out)
+	case upstream:`)),
 }

@@ -141,7 +141,9 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 				g.placeLeg(now, i, psn, out)
 			}
 		}
-		t.announce(now, out)
+		if !g.agg.unplaced { // else the neighbour's answer would bring the same again, without end
+			t.announce(now, out)
+		}
 	case upstream:
 		g.takeFromAbove(now, psn, out)
 	case g.acks[l].flags&isUnplaced != 0:

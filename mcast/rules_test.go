@@ -173,12 +173,14 @@ func TestR86_Frozen(t *testing.T)             { runTranscript(t) }
 func TestR87_OtherRegistration(t *testing.T) { runTranscript(t) }
 func TestR87_TagToTheParent(t *testing.T)    { runTranscript(t) }
 
+func TestR80_FailedInAResume(t *testing.T)   { runTranscript(t) }
 func TestR88_DeletedInFlight(t *testing.T)   { runTranscript(t) }
 func TestR88_DeletedWithoutUna(t *testing.T) { runTranscript(t) }
 
-func TestR89_FromAbove(t *testing.T) { runTranscript(t) }
-func TestR89_Transit(t *testing.T)   { runTranscript(t) }
-func TestR89_BothAgain(t *testing.T) { runTranscript(t) }
+func TestR89_PositionFarAway(t *testing.T) { runTranscript(t) }
+func TestR89_FromAbove(t *testing.T)       { runTranscript(t) }
+func TestR89_Transit(t *testing.T)         { runTranscript(t) }
+func TestR89_BothAgain(t *testing.T)       { runTranscript(t) }
 
 func TestR90_Aside(t *testing.T)                { runTranscript(t) }
 func TestR90_FromUpstream(t *testing.T)         { runTranscript(t) }

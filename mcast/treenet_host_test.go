@@ -232,8 +232,19 @@ func changingTree(t fatalReporter, seed uint64, members bool, log func(string, .
 		return fmt.Sprintf("%v: %d packets are not complete; update under way: %v", n.now, n.pending, n.busy)
 	}
 	n.run(n.now+50*time.Millisecond, func() bool { return false })
+	n.reports = 0
+	end := n.now + time.Second
+	n.after(time.Second, func() {})
+	if n.run(end, func() bool { return n.now >= end }); n.reports > maxIdleReports*len(n.switches) {
+		return fmt.Sprintf("%v: %d switches have sent %d messages of the token within a second in which nobody sends", n.now, len(n.switches), n.reports)
+	}
 	return ""
 }
+
+// maxIdleReports is the most messages of the token for each switch of an idle group in a second.
+// Between neighbours that have agreed there are none. What a neighbour does not answer is repeated
+// every 64 ms at last.
+const maxIdleReports = 20
 
 // mayCrash reports whether switch s can start again with what it has: members of its own need
 // their positions stored, and of two switches that lose everything at the same time nobody

@@ -32,6 +32,7 @@ type treeNet struct {
 	patience time.Duration
 	window   int            // packets that a host has in flight, if not the usual number
 	timeouts int            // how often a host has gone back without having been told
+	reports  int            // messages of the token that were sent
 	carried  map[[4]int]int // how often a packet, of a source, went from a switch to another one; nil: not counted
 
 	switches []*treeSwitch
@@ -291,6 +292,7 @@ func (s *treeSwitch) output() {
 		h := n.hostOf(g, g.legs[p.Leg].member)
 		n.carry(func() { h.deliver(p.PSN, -1, true) })
 	}
+	n.reports += len(o.Reports)
 	for _, r := range o.Reports {
 		to, from, msg := n.switches[int(r.Neighbor)-1], Neighbor(s.id+1), r.Message
 		if b := msg.AppendBinary(nil); n.rng(8) == 0 { // as it is on the wire
