@@ -197,3 +197,28 @@ func TestFastPathRequired(t *testing.T) {
 	}
 	r.onFastPath(0, 100_000)
 }
+
+// Frames in several buffers keep a group off the fast path: under fast_path: auto the worker
+// serves it and says why, under require it is rejected.
+func TestFastPathWithLongFrames(t *testing.T) {
+	c := rigConfig{star: lab.StarConfig{Hosts: 2, MTU: 4200}}
+	r := newFastRig(t, c)
+	r.join()
+	r.fill(0)
+	r.write(0, 100_000)
+	r.same(0)
+	const reason = "frames in several buffers"
+	if w := r.way(); w.Way != api.WaySlow || w.Packets != 0 || !strings.Contains(w.Reason, reason) {
+		t.Errorf("the group: %+v", w)
+	}
+	if p := r.ports()[0].FastPath; p.Used || !strings.Contains(p.Reason, reason) {
+		t.Errorf("the port: %+v", p)
+	}
+
+	c.config = "fast_path: require\n"
+	r = newRig(t, c)
+	r.connect()
+	if err := r.engine.Register(r.registration()); err == nil || !strings.Contains(err.Error(), "the member's port does not run XDP natively with frames in one buffer") {
+		t.Errorf("required: %v", err)
+	}
+}
