@@ -356,3 +356,53 @@ func TestTreeWayIsLost(t *testing.T) {
 		t.Errorf("%s, the group is at %v", eventString(e), f.installed(reg.Group))
 	}
 }
+
+// TestTreeRootRestartsInAnUpdate: the root restarts while an update is under way, with its groups
+// as they were then, or as they were before. The master hears of the update, or why there is none;
+// the group goes on at all of its switches, and takes the next update. If the root had accepted an
+// update that was not stored, the group ends everywhere, and the master knows.
+func TestTreeRootRestartsInAnUpdate(t *testing.T) {
+	for k := range 50 {
+		ms, stored := k/2, k%2 == 0
+		f := newFabric(t, 4, [][2]int{{0, 1}, {1, 2}, {1, 3}})
+		reg := sample(1, 8)
+		f.members(reg, spread(8, 0, 2, 3))
+		first := reg
+		first.Members = reg.Members[:4]
+		m := f.master(masterAddr, 0, first)
+		f.run(time.Second)
+		before := len(f.events[masterAddr])
+		saved, _ := f.switches[0].sw.Saved(reg.Group)
+		var out Output
+		if err := m.Update(f.now, reg.Members[:6], &out); err != nil {
+			t.Fatal(err)
+		}
+		f.hostDid(masterAddr, &out)
+		f.run(time.Duration(ms) * time.Millisecond)
+		f.restarted = true // below the root the update may be installed
+		if stored {
+			f.reboot(0)
+		} else {
+			f.start(0, []SavedGroup{saved})
+		}
+		f.run(20 * time.Second)
+		e := f.last(masterAddr)
+		if !stored && e.Kind == GroupGone && e.Err != nil && ms > 8 { // the root had accepted it
+			f.run(2 * reg.Lease)
+			f.checkNothingLeft()
+			continue
+		}
+		if len(f.events[masterAddr]) == before || e.Kind != Updated && (e.Kind != UpdateFailed || e.Err == nil) {
+			t.Errorf("%d ms, stored %t: %s, %v", ms, stored, eventString(e), e.Err)
+			continue
+		}
+		f.restarted = false
+		if e.Kind == Updated {
+			f.checkAgreement(0, reg.Group)
+		}
+		if e := f.update(m, reg.Members[:8]); e.Kind != Updated {
+			t.Errorf("%d ms, stored %t: the next update: %s, %v", ms, stored, eventString(e), e.Err)
+		}
+		f.checkAgreement(0, reg.Group)
+	}
+}
