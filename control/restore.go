@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/gleam-rdma/gleam/control/locate"
 	"github.com/gleam-rdma/gleam/control/statefile"
@@ -23,7 +24,7 @@ func (c *control) restoreGroups() {
 	if c.keeper == nil {
 		return
 	}
-	s := c.keeper.found.State
+	s, silent := c.keeper.found.State, c.plane.SilentFor()
 	var change statefile.Change
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Epochs), netip.Addr.Compare) {
 		if s.Epochs[ip] > c.keeper.base {
@@ -35,7 +36,7 @@ func (c *control) restoreGroups() {
 	members := make(map[netip.Addr]bool)
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Groups), netip.Addr.Compare) {
 		g := s.Groups[ip]
-		if err := c.restoreGroup(g); err != nil {
+		if err := c.restoreGroup(g, silent); err != nil {
 			c.notify(true, "a group of before the restart is not served any more", "group", ip, "error", err, "remedy", "its members have to reset their queue pairs and register again")
 			change.DropGroup(ip)
 			continue
@@ -54,7 +55,7 @@ func (c *control) restoreGroups() {
 	c.keeper.found = nil
 }
 
-func (c *control) restoreGroup(x *statefile.Group) error {
+func (c *control) restoreGroup(x *statefile.Group, silent time.Duration) error {
 	switch {
 	case x.Failed:
 		return errors.New("the group had failed")
@@ -73,7 +74,7 @@ func (c *control) restoreGroup(x *statefile.Group) error {
 	if err := c.registrar.Restore(c.now(), saved); err != nil {
 		return err
 	}
-	g, err := c.dir.restore(x, r, places)
+	g, err := c.dir.restore(x, r, places, silent)
 	if err != nil {
 		return errors.Join(err, c.registrar.DeleteLocal(c.now(), r.Group, &c.out))
 	}
@@ -96,8 +97,8 @@ func (c *control) restoredLocation(ip netip.Addr) (at locate.Location) {
 }
 
 // restore makes the switch serve r, a group of before the restart, of which the file has x. The
-// members here were at places.
-func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places []locate.Location) (*group, error) {
+// members here were at places, and nothing has gone to them for the time of silent.
+func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places []locate.Location, silent time.Duration) (*group, error) {
 	if len(d.freeIDs) == 0 {
 		return nil, fmt.Errorf("the table is full with %d groups", d.maxGroups)
 	}
@@ -109,7 +110,7 @@ func (d *directory) restore(x *statefile.Group, r *envelope.Registration, places
 	spec.Tree.Running = r.Tree != nil
 	d.generations++
 	spec.Generation = d.generations
-	spec.Resume = positionsOf(x.Turn, r.Members)
+	spec.Resume, spec.SilentFor = positionsOf(x.Turn, r.Members), silent
 	if err := g.handle.Install(spec, &table, &d.scratch); err != nil {
 		return nil, err
 	}

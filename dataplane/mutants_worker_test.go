@@ -8,6 +8,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 // Wrong ways for several workers to share a switch. Their rule is the section of
 // docs/ARCHITECTURE.md.
 var _ = []mutant.Mutant{
+	mutant.New("what has come before a restart's groups is read when they are there", "R100", mutant.In((*worker).settle,
+		"2*ring/len(w.rx) + 1",
+		"1")),
 	mutant.New("a packet is handed on in part", "Several workers", mutant.In((*worker).enqueueHandoff,
 		"if r.Room(need) < need {",
 		"if r.Room(1) < 1 {")),

@@ -57,7 +57,7 @@ func (s *Switch) putGroup(now time.Duration, spec *GroupSpec, out *Output) error
 	g := s.newGroup(spec)
 	s.groups[spec.ID] = g
 	if spec.Resume != nil {
-		g.startResume(now, spec.Resume)
+		g.startResume(now, spec.Resume, spec.SilentFor)
 	} else {
 		for i := range g.legs {
 			g.startVerification(now, LegID(i))

@@ -77,8 +77,9 @@ func (g *group) endResume() { g.resumes, g.extra.resume = false, resume{} }
 
 // startResume gives the members of g, which is new, their positions. With a source, the
 // group resumes its turn. Without one, the next turn may begin when the receivers are
-// verified.
-func (g *group) startResume(now time.Duration, p *Positions) {
+// verified. What is on its way from a receiver has come a quarantine after the switch has last
+// sent to it, and silent of that has passed.
+func (g *group) startResume(now time.Duration, p *Positions, silent time.Duration) {
 	x := g.newExtra()
 	if g.isStale(p) {
 		p = &Positions{Members: make([]Position, len(g.members))}
@@ -104,7 +105,7 @@ func (g *group) startResume(now time.Duration, p *Positions) {
 		v.returning, v.positioned = true, p.HasSource && p.Members[l.member].Known
 		h := g.sw.ports.port(l.port)
 		t := &g.activity[i]
-		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+quarantine+h.txDelay), h.paused
+		t.probedFrom, t.pausesApplied = max(t.probedFrom, now+max(quarantine+h.txDelay-silent, 0)), h.paused
 	}
 	if !p.HasSource {
 		return

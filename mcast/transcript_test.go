@@ -24,6 +24,7 @@ import (
 //	      [levels=2]   of switches behind neighbour 1
 //	      [verify=2ms]   the numberings of receivers are verified
 //	      [stored]   the positions are stored
+//	      [silent=20ms]   for how long nothing has gone to the members
 //	      [resume=A|-]   resumes the turn of A, or no turn, from the positions of the members
 //	      [parent=1] [epoch=1]   the switch's place in the tree; without parent it is the root
 //	      [reports]   reports are printed, and come by commands; else each neighbour has a
@@ -263,6 +264,7 @@ func (s *transcript) group(a args, w *strings.Builder) {
 	spec.DeadAfterMax, _ = time.ParseDuration(a.str("deadmost", "0"))
 	spec.SourceTimeout, _ = time.ParseDuration(a.str("stall", "0"))
 	spec.PSNProbe, _ = time.ParseDuration(a.str("verify", "0"))
+	spec.SilentFor, _ = time.ParseDuration(a.str("silent", "0"))
 	spec.LagTime, _ = time.ParseDuration(a.str("lagtime", "0"))
 	spec.TargetKey = uint32(a.hex("target"))
 	spec.LagPSNs = int(num(a.t, a.str("lag", "0"), 10, 31))

@@ -165,7 +165,10 @@ type GroupSpec struct {
 	// Resume, if not nil, has the stored positions of the members, which have had data
 	// before the switch restarted (R83).
 	Resume *Positions
-	Window Window
+	// SilentFor is for how long, with Resume, nothing has gone to the members from this switch: what
+	// came from them before then has been read (R100). 0: not known.
+	SilentFor time.Duration
+	Window    Window
 	// TargetKey, if not 0, is the R_Key of target messages and of the WRITEs to the
 	// memory that these name (R41). Not with Policy Quorum.
 	TargetKey uint32
