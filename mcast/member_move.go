@@ -137,6 +137,7 @@ func (g *group) moveMembers(now time.Duration, moves []MoveMember, out *Output) 
 			g.extendLeg(now, i, gained[l])
 		}
 	}
+	g.tree().forgetLearnt()
 	g.tree().edges.rejoined = true
 }
 

@@ -66,4 +66,7 @@ var _ = []mutant.Mutant{
 	mutant.New("positions of before the switch was aside count", "R90", mutant.In((*group).startResume,
 		"if g.isStale(p) {\n		p = &Positions{Members: make([]Position, len(g.members))}\n	}",
 		"")),
+	mutant.New("a position of before members have moved is said of them", "R90", mutant.In((*group).moveMembers,
+		"g.tree().forgetLearnt()",
+		"")),
 }

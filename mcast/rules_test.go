@@ -183,6 +183,7 @@ func TestR89_Transit(t *testing.T)         { runTranscript(t) }
 func TestR89_BothAgain(t *testing.T)       { runTranscript(t) }
 
 func TestR90_Aside(t *testing.T)                { runTranscript(t) }
+func TestR90_LearntBeforeTheMove(t *testing.T)  { runTranscript(t) }
 func TestR90_FromUpstream(t *testing.T)         { runTranscript(t) }
 func TestR90_BetweenLegs(t *testing.T)          { runTranscript(t) }
 func TestR90_ReleasedByTheUpdate(t *testing.T)  { runTranscript(t) }

@@ -59,3 +59,13 @@ func (g *group) isStale(p *Positions) bool {
 	}
 	return here && g.tree() != nil
 }
+
+// forgetLearnt forgets the positions that neighbours have said and that no turn has begun from yet.
+// Each was of the members that were behind the neighbour's leg then, and may be within a turn.
+func (t *tree) forgetLearnt() {
+	for k, learnt := range t.edges.learnt {
+		if learnt {
+			t.edges.unknown[k], t.edges.learnt[k] = true, false
+		}
+	}
+}
