@@ -146,4 +146,7 @@ var _ = []mutant.Mutant{
 	case upstream:`,
 		`t.announce(now, out)
 	case upstream:`)),
+	mutant.New("a receiver that joins misses what a neighbour had elsewhere", "R90", mutant.In((*group).mayMiss,
+		"g.recv.joining != 0 && g.src.neighbor != 0",
+		"g.recv.joining != 0 && g.src.neighbor == 0")),
 }

@@ -136,6 +136,10 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 		t.learn(k, psn, out)
 	case g.isResuming() || int32(k) != g.src.member:
 	case upstream && g.agg.unplaced:
+		if g.isNear(psn) && g.fwd.nxt.Less(psn) {
+			g.activate(now)
+			g.raiseNxt(psn)
+		}
 		for i := range g.acks {
 			if g.acks[i].flags&isUnplaced != 0 {
 				g.placeLeg(now, i, psn, out)

@@ -173,6 +173,10 @@ func TestR89_TreesThatChange(t *testing.T) {
 // TestR90_MembersOfTreesThatChange: as TestR89_TreesThatChange, and receivers leave and join, those
 // included that are the last and the first ones on their side of a switch.
 func TestR90_MembersOfTreesThatChange(t *testing.T) {
+	// A message was acknowledged that a member lacked which had joined before it.
+	if stuck := changingTree(t, (2000+705)*7919+1, true, nil); stuck != "" {
+		t.Error(stuck)
+	}
 	for s := range 300 {
 		if s < 60 || !testing.Short() {
 			if stuck := changingTree(t, uint64(2000+s)*7919+2, true, nil); stuck != "" {

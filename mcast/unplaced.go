@@ -38,9 +38,7 @@ func (g *group) placeLeg(now time.Duration, i int, psn rocev2.PSN, out *Output) 
 	}
 	g.activate(now)
 	g.setUnplaced(i, false)
-	if g.fwd.nxt.Less(psn) {
-		g.raiseNxt(psn)
-	}
+	psn = g.reach(psn)
 	g.startAt(i, psn)
 	if psn.Less(g.fwd.nxt) {
 		g.watchTurn().unconfirmed = true
@@ -83,6 +81,23 @@ func (g *group) lowerAcked(a rocev2.PSN) {
 	}
 }
 
+// reach raises nxt to psn, which all members behind a leg have everything before. It returns the
+// PSN up to which that counts.
+func (g *group) reach(psn rocev2.PSN) rocev2.PSN {
+	if g.fwd.nxt.Less(psn) {
+		if g.mayMiss() {
+			return g.fwd.nxt
+		}
+		g.raiseNxt(psn)
+	}
+	return psn
+}
+
+// mayMiss reports whether receivers here wait to join, and their first message may be among those
+// that a neighbour has: it had another place in the tree, and has not got them from here. A switch
+// toward the source that says the same had it from here.
+func (g *group) mayMiss() bool { return g.recv.joining != 0 && g.src.neighbor != 0 }
+
 // raiseNxt notes that everything before psn was forwarded, not by this switch since it knows
 // the turn: a neighbour has it. The others get it as after a loss.
 func (g *group) raiseNxt(psn rocev2.PSN) {
@@ -120,7 +135,9 @@ func (g *group) countPosition(now time.Duration, i int, psn rocev2.PSN, out *Out
 			return
 		}
 		g.activate(now)
-		g.raiseNxt(psn)
+		if psn = g.reach(psn); psn.LessEq(b.acked.Next()) {
+			return
+		}
 	}
 	g.activate(now)
 	g.applyPauses(i)
@@ -171,7 +188,7 @@ func (g *group) takeFromAbove(now time.Duration, psn rocev2.PSN, out *Output) {
 // that was not forwarded here, is true all the same: it is of the present registration (R87),
 // and the turn has gone on without this switch. nxt follows.
 func (g *group) raisedBy(i int, acked rocev2.PSN) bool {
-	if g.legs[i].connected() || !g.tree().edges.rejoined || acked.Sub(g.agg.acked) > maxAhead {
+	if g.legs[i].connected() || !g.tree().edges.rejoined || g.mayMiss() || acked.Sub(g.agg.acked) > maxAhead {
 		return false
 	}
 	g.raiseNxt(acked.Next())
