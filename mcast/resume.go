@@ -32,6 +32,8 @@ type resume struct {
 	// members there may have more.
 	unconfirmed bool
 	goneBack    uint8 // times in a row that the source has gone back to a PSN beyond what a receiver lacks
+	// lowest is the lowest PSN of these times: the first packet of one of them may be lost.
+	lowest rocev2.PSN
 }
 
 // strandedAfter is how often the source goes back to a PSN beyond what a receiver lacks
@@ -318,9 +320,12 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	case psn.LessEq(una) || una == g.fwd.nxt:
 		r.lacking = false
 	case g.src.hasLastPSN && psn.LessEq(g.src.lastPSN):
-		if r.goneBack++; r.goneBack == strandedAfter {
+		if r.goneBack++; r.goneBack == 1 || psn.Less(r.lowest) {
+			r.lowest = psn
+		}
+		if r.goneBack == strandedAfter {
 			r.lacking = false
-			g.removeStrandedBefore(psn, out)
+			g.removeStrandedBefore(r.lowest, out)
 		}
 	}
 	if psn.LessEq(una) || una == g.fwd.nxt {

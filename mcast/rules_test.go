@@ -157,6 +157,7 @@ func TestR83_EmptyAnswers(t *testing.T)      { runTranscript(t) }
 func TestR83_NextTurn(t *testing.T)          { runTranscript(t) }
 func TestR83_TurnKept(t *testing.T)          { runTranscript(t) }
 func TestR83_Stranded(t *testing.T)          { runTranscript(t) }
+func TestR83_StrandedAlone(t *testing.T)     { runTranscript(t) }
 func TestR83_BetweenTurns(t *testing.T)      { runTranscript(t) }
 func TestR83_AtRest(t *testing.T)            { runTranscript(t) }
 func TestR83_MembersLeave(t *testing.T)      { runTranscript(t) }

@@ -20,6 +20,9 @@ func (g *group) appendResume(b []byte) []byte {
 		b = appendPSN(b, g.fwd.limit)
 	}
 	b = binary.AppendUvarint(appendPSN(b, s.reported), uint64(s.number))
+	if r.goneBack != 0 {
+		b = appendPSN(b, r.lowest)
+	}
 	return binary.AppendUvarint(b, uint64(r.source))
 }
 
@@ -38,6 +41,9 @@ func (r *stateReader) resume(g *group) {
 		g.fwd.limit = r.psn()
 	}
 	g.storage.reported, g.storage.number = r.psn(), uint32(r.uvarint())
+	if x.goneBack != 0 {
+		x.lowest = r.psn()
+	}
 	if x.source = MemberID(r.count()); int(x.source) >= len(g.members) {
 		r.malformed = true
 		return

@@ -67,7 +67,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"gap": encoded, "gapFrom": encoded, "gapNext": encoded, "deferredUntil": encoded,
 	},
 	reflect.TypeFor[storage](): {"reported": encoded, "number": encoded},
-	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded},
+	reflect.TypeFor[resume]():  {"phase": encoded, "source": encoded, "unknownEnd": encoded, "lacking": encoded, "unconfirmed": encoded, "goneBack": encoded, "lowest": encoded},
 	reflect.TypeFor[verification](): {
 		"pending": encoded, "acceptedNothing": encoded, "wrongAnswer": encoded, "answeredPSN": encoded, "probesSinceAnswer": encoded, "isRXE": encoded, "messagesBefore": encoded, "probesSent": encoded, "emptyAnswers": encoded,
 		"returning": encoded, "answeredOnce": encoded, "probedAgain": encoded, "positioned": encoded,
@@ -171,7 +171,7 @@ func fullState(t *testing.T) *Switch {
 	}
 	g.numbering = numbering{checks: g.numbering.checks, interval: g.numbering.interval, numPending: 2, backoff: 3, rounds: 2, nextLeg: 1, armed: true, probeAt: stateNow + 6, blocked: true, gap: true, gapFrom: 4, gapNext: 6, deferredUntil: stateNow + 2}
 	g.fwd.limit, g.storage, g.stored, g.awaitsStorage = 12, storage{reported: 4, number: 3}, true, true
-	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: 1, unknownEnd: true, lacking: true, goneBack: 2}
+	g.resumes, g.extra.resume = true, resume{phase: resumeWatch, source: 1, unknownEnd: true, lacking: true, goneBack: 2, lowest: 7}
 	g.repair.numRecovering, g.repair.ackReqPSN, g.rtt.pending, g.rtt.psn, g.rtt.sentAt, g.repair.armed, g.repair.at = 2, 8, true, 8, stateNow-4, true, stateNow+3
 	g.repair.store.first = 5
 	g.repair.store.reach(4)
