@@ -94,7 +94,7 @@ var _ = []mutant.Mutant{
 	mutant.New("an insecure host does not know TLS", "oob", mutant.In((*conn).line,
 		"b[0] == 0x16 {",
 		"b[0] == 0x17 {")),
-	mutant.New("a group prints the R_Key of its targets", "oob", mutant.In(Group.GoString,
-		"func (g Group) GoString() string { return g.String() }",
-		"")),
+	mutant.New("a group prints the R_Key of its targets", "oob", mutant.In(Group.String,
+		"uint32(g.QPN), g.PathMTU, g.Members",
+		"uint32(g.QPN), g.$1, g.Members", Group{}.TargetKey)),
 }
