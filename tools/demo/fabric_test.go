@@ -163,28 +163,32 @@ func TestFabricOfLeaves(t *testing.T) {
 	o := Default()
 	o.Topology, o.Leaves, o.Spines, o.Members = leafSpine, 3, 2, 5
 	o.Size, o.MessageSize, o.Gleamd, o.Timeout, o.IPv6 = 300_000, 8_000, programs.Path(t, "gleamd"), time.Minute, true
-	say := labtest.NewOutput("")
-	res, err := Run(t.Context(), o, &progress{w: say})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, say)
-	}
-	nothingLeft(t, os.Getpid())
-	x := res.Tree
-	if !res.OK || len(res.Receivers) != 4 || x == nil {
-		t.Fatalf("not ok: %+v", res)
-	}
-	// Beside other programs the source may get the CPU so late that it repeats what is not acknowledged:
-	// each time, the first packet goes to the receivers once more.
-	most := uint64(330)
-	if os.Getenv("GLEAM_ALONE") != "" {
-		most = 306
-	}
-	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > 3*most || x.MostPerLink > most {
-		t.Errorf("tree: %+v", x)
-	}
-	// The links of hosts carry the source's first window once more, if its switch was not ready.
-	if n := x.allData(); n < 900+5*300 || n > 3*most+4*300+600 {
-		t.Errorf("%d data frames on all links: %+v", n, x)
+	// The source may get the CPU so late that it repeats what is not acknowledged: each time, the first
+	// packet goes to the receivers once more. A leaf that begins late may get the first window, of 64
+	// packets, once more from its neighbour. The links of hosts carry that window once more, if the
+	// source's switch was not ready. Where a switch was later still, the transfer is tried again.
+	const window, tries = 64, 3
+	const most = 306 + window
+	var res *Result
+	for try := 1; ; try++ {
+		say := labtest.NewOutput("")
+		var err error
+		if res, err = Run(t.Context(), o, &progress{w: say}); err != nil {
+			t.Fatalf("%v\n%s", err, say)
+		}
+		nothingLeft(t, os.Getpid())
+		x := res.Tree
+		if !res.OK || len(res.Receivers) != 4 || x == nil || *x.OptimalLinks != 3 || x.InnerData < 900 {
+			t.Fatalf("not ok: %+v, tree %+v", res, x)
+		}
+		n := x.allData()
+		if x.InnerData <= 3*most && x.MostPerLink <= most && n >= 900+5*300 && n <= 3*most+4*(300+window)+600 {
+			break
+		}
+		if try == tries {
+			t.Fatalf("%d data frames on all links in try %d: %+v", n, try, x)
+		}
+		t.Logf("try %d: %d data frames on all links: %+v", try, n, x)
 	}
 	var b bytes.Buffer
 	if err := res.writeTable(&b); err != nil || strings.Count(b.String(), "─ h") != 4 {
