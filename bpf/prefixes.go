@@ -120,7 +120,7 @@ func checkPrefixes(prefixes []netip.Prefix) error {
 	return nil
 }
 
-// prefixKey4 is struct prefix4 of steer.c.
+// prefixKey4 is struct prefix4 of prefixes.h.
 func prefixKey4(p netip.Prefix) (k [8]byte) {
 	binary.NativeEndian.PutUint32(k[:], uint32(p.Bits()))
 	a := p.Addr().As4()
