@@ -131,13 +131,11 @@ func TestDaemonRefusesToStart(t *testing.T) {
 	}
 }
 
-// gleamd is killed in the middle of a transfer. The ports forward like any other
-// interface at once; a second gleamd takes them, and a new group works.
-func TestDaemonKilled(t *testing.T) {
-	d := newDaemon(t, 2)
-	p := d.start(t, d.config, nil)
-	client := d.ready(t, p)
-	r := &rig{t: t, ctx: t.Context(), star: d.star, group: group4, c: rigConfig{pathMTU: 1024, memory: 8 << 20, policy: "strict"}}
+// register makes a group of all hosts, by the API, whose queue pairs have that many bytes of
+// memory each.
+func (d *daemon) register(t *testing.T, client *api.Client, memory int) *rig {
+	t.Helper()
+	r := &rig{t: t, ctx: t.Context(), star: d.star, group: group4, c: rigConfig{pathMTU: 1024, memory: memory, policy: "strict"}}
 	for i, h := range d.star.Hosts {
 		x := &rigHost{Host: h, ip: h.IPv4}
 		if err := h.NS.Do(func() (err error) { x.dev, err = soft.Open(soft.Config{Interface: h.Interface}); return err }); err != nil {
@@ -152,6 +150,16 @@ func TestDaemonKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.fill(0)
+	return r
+}
+
+// gleamd is killed in the middle of a transfer. The ports forward like any other
+// interface at once; a second gleamd takes them, and a new group works.
+func TestDaemonKilled(t *testing.T) {
+	d := newDaemon(t, 2)
+	p := d.start(t, d.config, nil)
+	client := d.ready(t, p)
+	r := d.register(t, client, 8<<20)
 	r.post(0, 100_000)
 	until(t, "the transfer begins", func() bool {
 		s, err := client.Stats(t.Context())

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/endpoint"
-	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/tools/lab"
 )
 
@@ -51,21 +50,7 @@ func TestFastPathOfTheDaemon(t *testing.T) {
 	gro(2, true)
 	until(t, "p3 is used", func() bool { return port("p3").Used })
 
-	r := &rig{t: t, ctx: t.Context(), star: d.star, group: group4, c: rigConfig{pathMTU: 1024, memory: 1 << 20, policy: "strict"}}
-	for i, h := range d.star.Hosts {
-		x := &rigHost{Host: h, ip: h.IPv4}
-		if err := h.NS.Do(func() (err error) { x.dev, err = soft.Open(soft.Config{Interface: h.Interface}); return err }); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { x.dev.Close() })
-		r.equip(i, x)
-		r.hosts = append(r.hosts, x)
-	}
-	r.connect()
-	if err := client.Register(t.Context(), r.registration()); err != nil {
-		t.Fatal(err)
-	}
-	r.fill(0)
+	r := d.register(t, client, 1<<20)
 	way := func() *api.FastPath {
 		t.Helper()
 		g, err := client.Group(t.Context(), r.group)

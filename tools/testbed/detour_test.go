@@ -20,11 +20,7 @@ const detourWithin = time.Second + time.Second
 // come back, while its links stay up. The group goes on by the other spine.
 func TestSwitchIsLostBesideAnother(t *testing.T) {
 	labtest.Require(t)
-	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(3, 2, 2)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := leafSpine(t, 3, 2, 2)
 	group := fabric.GroupsIPv4.Addr().Next()
 	groups, memories := join(t, f, len(f.Hosts), group, lostMessages*lostSize)
 	spine := spineOf(t, f, group)
@@ -62,11 +58,7 @@ func spineOf(t *testing.T, f *Fabric, group netip.Addr) string {
 // left. The group goes on by the other spine, in both address families.
 func TestFarLinkIsLost(t *testing.T) {
 	labtest.Require(t)
-	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(4, 2, 2)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := leafSpine(t, 4, 2, 2)
 	for i, group := range []netip.Addr{fabric.GroupsIPv4.Addr().Next(), fabric.GroupsIPv6.Addr().Next()} {
 		groups, memories := join(t, f, len(f.Hosts), group, lostMessages*lostSize)
 		spine, leaf := spineOf(t, f, group), []string{"l3", "l4"}[i]

@@ -18,6 +18,18 @@ import (
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 )
 
+// leafSpine is a fabric of that many leaves, spines, and hosts of each leaf, whose gleamds keep
+// their groups.
+func leafSpine(t *testing.T, leaves, spines, hosts int) *Fabric {
+	t.Helper()
+	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(leaves, spines, hosts)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 // join makes a group of the first n hosts, by envelopes, with a WRITE window of the memory
 // of each.
 func join(t *testing.T, f *Fabric, n int, group netip.Addr, memory int) (groups []*endpoint.Group, memories []endpoint.MR) {

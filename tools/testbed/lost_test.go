@@ -91,11 +91,7 @@ func complete(t *testing.T, done int, memories []endpoint.MR) {
 // neighbours have waited for it.
 func TestSwitchIsLost(t *testing.T) {
 	labtest.Require(t)
-	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(2, 1, 2)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := leafSpine(t, 2, 1, 2)
 	groups, memories := join(t, f, len(f.Hosts), fabric.GroupsIPv4.Addr().Next(), lostMessages*lostSize)
 	machine := labtest.Watch()
 	done, waited, err := sendAndKill(t, f, "s1", groups, memories)
@@ -141,11 +137,7 @@ func lostSwitch(t *testing.T, name string, g *endpoint.Group) {
 // told which switch was lost, and register a group there without it.
 func TestRootIsLost(t *testing.T) {
 	labtest.Require(t)
-	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(3, 2, 2)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := leafSpine(t, 3, 2, 2)
 	group := fabric.GroupsIPv4.Addr().Next()
 	groups, memories := join(t, f, len(f.Hosts), group, lostMessages*lostSize)
 	machine := labtest.Watch()

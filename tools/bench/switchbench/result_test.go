@@ -30,14 +30,30 @@ func sample() *Result {
 	return r
 }
 
+// wantedTarget is a target as it should be; name is a part of its name.
+type wantedTarget struct {
+	name     string
+	measured float64
+	met      bool
+}
+
+func checkTargets(t *testing.T, got []Target, want []wantedTarget) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d targets, want %d: %+v", len(got), len(want), got)
+	}
+	for i, w := range want {
+		g := got[i]
+		if !strings.Contains(g.Name, w.name) || math.Abs(g.Measured-w.measured) > 1e-5 || g.Met != w.met {
+			t.Errorf("target %d: %+v, want %+v", i, g, w)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	r := sample()
 	r.judge()
-	want := []struct {
-		name     string
-		measured float64
-		met      bool
-	}{
+	want := []wantedTarget{
 		{"bare", 28.0 / 30, true},
 		{"bridge", 280.0 / 226, false},
 		{"UDP forwarder", 28.0 / 11, true},
@@ -45,15 +61,7 @@ func TestJudge(t *testing.T) {
 		{"ACKs", 1 - 25.0/28, false},
 		{"latency", 2.5, false},
 	}
-	if len(r.Targets) != len(want) {
-		t.Fatalf("%d targets, want %d: %+v", len(r.Targets), len(want), r.Targets)
-	}
-	for i, w := range want {
-		g := r.Targets[i]
-		if !strings.Contains(g.Name, w.name) || math.Abs(g.Measured-w.measured) > 1e-5 || g.Met != w.met {
-			t.Errorf("target %d: %+v, want %+v", i, g, w)
-		}
-	}
+	checkTargets(t, r.Targets, want)
 	// Ratios are of the same round: here the machine was half as fast in the first one.
 	r = sample()
 	for i := range r.Rows {
@@ -191,11 +199,7 @@ func TestFastTargets(t *testing.T) {
 		},
 	}
 	r.judgeFast()
-	want := []struct {
-		name     string
-		measured float64
-		met      bool
-	}{
+	want := []wantedTarget{
 		{"XDP broadcast, 7 receivers", 0.8, false},
 		{"fast path / XDP broadcast", 0.8, true},
 		{"fast path / gleamd", 4, true},
@@ -206,13 +210,5 @@ func TestFastTargets(t *testing.T) {
 		{"p99", 0.666667, false},
 		{"p99 latency at a frame every 200 µs, fast path / bridge", 1, true},
 	}
-	if len(r.Targets) != len(want) {
-		t.Fatalf("%d targets, want %d: %+v", len(r.Targets), len(want), r.Targets)
-	}
-	for i, w := range want {
-		g := r.Targets[i]
-		if !strings.Contains(g.Name, w.name) || math.Abs(g.Measured-w.measured) > 1e-5 || g.Met != w.met {
-			t.Errorf("target %d: %+v, want %+v", i, g, w)
-		}
-	}
+	checkTargets(t, r.Targets, want)
 }
