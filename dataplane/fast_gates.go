@@ -39,6 +39,7 @@ type fastLeg struct {
 	leg   mcast.LegID
 }
 
+// openGates returns the number of gates that are open.
 func (f *fastGroup) openGates() (n int) {
 	for i := range f.gates {
 		if f.gates[i].open {
@@ -70,7 +71,7 @@ func (w *worker) shutGate(f *fastGroup, k int) {
 	w.fast.opens = slices.DeleteFunc(w.fast.opens, func(o fastOpen) bool { return o.group == f && o.leg == k })
 }
 
-// openGates opens the gates of legs whose ports have sent everything.
+// openFastGates opens the gates of legs whose ports have sent everything.
 func (w *worker) openFastGates() {
 	kept := w.fast.opens[:0]
 	list := w.fast.opens

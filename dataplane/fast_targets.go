@@ -13,13 +13,13 @@ import (
 	"github.com/gleam-rdma/gleam/dataplane/iface"
 )
 
-// Not every interface takes the frames that XDP redirects to it, and some lose them without
-// a word. So what becomes of the copies for each port is looked at while the switch runs,
+// Not every interface takes the frames that XDP redirects to it, and some drop them
+// silently. So what becomes of the copies for each port is looked at while the switch runs,
 // and a port that gets none, or loses most, is taken off the fast path: fastpath.Target
 // decides. No packet waits for it.
 
-// fastLookInterval is the time between two looks at the ports.
-const fastLookInterval = 100 * time.Millisecond
+// fastTargetInterval is the time between two looks at the ports.
+const fastTargetInterval = 100 * time.Millisecond
 
 // fastTargets are the ports, as the fast path may use them.
 type fastTargets struct {
@@ -71,7 +71,7 @@ func (f *fastTargets) setPort(pi int, p *portIdentity) {
 
 // run looks at the ports until done is closed.
 func (f *fastTargets) run(done <-chan struct{}, now func() time.Duration) {
-	tick := time.NewTicker(fastLookInterval)
+	tick := time.NewTicker(fastTargetInterval)
 	defer tick.Stop()
 	for {
 		select {
