@@ -13,6 +13,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"regexp"
 	"slices"
@@ -23,7 +24,7 @@ import (
 
 func main() {
 	name := flag.String("run", "", "only mutants whose name, rule, package or function (Type.Method) matches this regular expression")
-	every := flag.Int("every", 1, "one mutant of each `N`")
+	every := flag.Int("every", 1, "one mutant of `N` or so, the same ones as long as they are declared")
 	parallel := flag.Int("parallel", 2, "mutants at a time")
 	verbose := flag.Bool("v", false, "name all tests that notice")
 	flag.Parse()
@@ -51,17 +52,13 @@ func run(name string, every, parallel int, verbose bool) error {
 	}
 	var chosen []mutant
 	for _, m := range ms {
-		if slices.ContainsFunc(m.words(), match.MatchString) {
+		if slices.ContainsFunc(m.words(), match.MatchString) && sampled(m, every) {
 			chosen = append(chosen, m)
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("-run %q matches none", name)
+		return fmt.Errorf("-run %q -every %d: no such mutant", name, every)
 	}
-	for i := range (len(chosen) + every - 1) / every {
-		chosen[i] = chosen[i*every]
-	}
-	chosen = chosen[:(len(chosen)+every-1)/every]
 	start := time.Now()
 	killed, bad, tried := 0, 0, len(chosen)
 	for r := range runAll(root, chosen, parallel) {
@@ -83,4 +80,12 @@ func run(name string, every, parallel int, verbose bool) error {
 		return fmt.Errorf("%d live on, %d do not fit the code or do not build", tried-killed-bad, bad)
 	}
 	return nil
+}
+
+// sampled reports whether the sample of one mutant in every has m. It depends on the
+// mutant alone: a new one does not replace those of a sample.
+func sampled(m mutant, every int) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(m.dir + "\x00" + m.name)) // never fails
+	return h.Sum32()%uint32(every) == 0
 }

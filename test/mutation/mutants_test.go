@@ -238,3 +238,20 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 }
+
+// A mutant is in a sample whatever others there are; a sample of one in 1 is all.
+func TestSampleIsStable(t *testing.T) {
+	ms := allOf(t)
+	few := 0
+	for _, m := range ms {
+		if !sampled(m, 1) {
+			t.Errorf("%s is not in the sample of one in 1", m.name)
+		}
+		if sampled(m, 10) {
+			few++
+		}
+	}
+	if few < len(ms)/20 || few > len(ms)/5 {
+		t.Errorf("%d of %d mutants in the sample of one in 10", few, len(ms))
+	}
+}
