@@ -27,6 +27,8 @@ var rooms = []room{
 	{dir: "hello", pure: true, knows: []string{"rocev2", "envelope"}},
 	{dir: "dcqcn", pure: true, knows: []string{}},
 	{dir: "rc", pure: true, knows: []string{"rocev2", "dcqcn"}},
+	{dir: "sim/topology", pure: true, knows: []string{}},
+	{dir: "sim/workload", pure: true, knows: []string{"sim/topology"}},
 	{dir: "config/linkrate", pure: true, knows: []string{}},
 	{dir: "config/identity", knows: []string{}},
 	{dir: "config", knows: []string{"config/linkrate", "config/identity"}},
