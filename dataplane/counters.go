@@ -30,6 +30,7 @@ const (
 	dropIsolated                  // data from an isolated port to a group with members behind another one
 	dropNeighbourDown             // the switch that the copy or feedback is for is not up
 	dropBadReport                 // a neighbour's report with a wrong MAC or field
+	dropNotStored                 // a packet that the XDP programs have claimed and not stored
 	numDrops
 )
 
@@ -57,6 +58,7 @@ var dropNames = [numDrops]string{
 	dropIsolated:       Isolated,
 	dropNeighbourDown:  "neighbour_down",
 	dropBadReport:      "bad_report",
+	dropNotStored:      "not_stored",
 }
 
 // String returns the name under which d is counted.
@@ -86,6 +88,7 @@ var dropTexts = [numDrops]string{
 	dropIsolated:       "data that came by an isolated port of a bridge, for a group with members behind another isolated port: it is forwarded to no member",
 	dropNeighbourDown:  "a copy or feedback for a neighbour switch whose adjacency is not up (any more)",
 	dropBadReport:      "a report about who may send in a group, from a neighbour's port and MAC address, that has a wrong MAC: the switches have different keys, or it was forged; or with fields that it cannot have",
+	dropNotStored:      "data that the XDP programs have claimed and not stored within a second: the group is taken off the fast path, and the source sends it again; processors stand still, or the kernel has a defect",
 }
 
 // Text returns the meaning of d, for an operator.

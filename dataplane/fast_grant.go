@@ -68,7 +68,7 @@ func (w *worker) takeBack(f *fastGroup, why string) {
 	w.core.Revoked(max(w.readClock(), f.clock), f.id, &w.out)
 	w.sendOwn()
 	f.status.Revokes++
-	f.damaged = false
+	f.damaged = ""
 	w.leaveFast(f, why)
 }
 

@@ -93,7 +93,7 @@ type fastGroup struct {
 	movedAt   time.Duration // when the programs were last seen to have forwarded
 	lookAt    time.Duration // the next look at the gates
 	tryAt     time.Duration // the next attempt to grant
-	damaged   bool          // a packet was not reported, since its ICRC is wrong
+	damaged   string        // why a packet was not reported; "": all were
 	status    FastStatus
 	copiesWas uint64 // that earlier gates have counted
 }
@@ -196,6 +196,8 @@ const (
 	whyDecision = "the switch is about to decide something about its data"
 	whyChange   = "its members, or a port, have changed"
 	whyDamaged  = "a packet had a wrong ICRC"
+
+	whyNotStored = "a packet was not stored for repair"
 
 	whyReclaimed = "no data has come for a while, and another group has its room"
 )

@@ -40,8 +40,8 @@ func (w *worker) reportAllFast() {
 func (w *worker) reportGroup(f *fastGroup) {
 	w.readClock() // before the word: packets beyond it came later
 	w.reportUpTo(f, f.ring.State().Hi)
-	if f.damaged {
-		w.takeBack(f, whyDamaged)
+	if f.damaged != "" {
+		w.takeBack(f, f.damaged)
 	}
 }
 
@@ -69,16 +69,13 @@ func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 // reportPacket reports one packet, the first and the last one of those that are known of now,
 // or one between.
 func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, first, last bool) {
-	frame, at, ok := f.ring.View(psn)
-	for spins := 1; !ok; spins++ { // another processor is about to complete it
-		if spins%64 == 0 {
-			runtime.Gosched()
-		}
-		frame, at, ok = f.ring.View(psn)
+	frame, at, ok := w.awaitStored(f, psn)
+	if !ok {
+		return
 	}
 	p, x := &w.fast.pkt, &w.fast.frame
 	if rocev2.Decode(frame, x) != rocev2.OK || x.Kind != rocev2.KindRoCE {
-		f.damaged = true // the programs take no such packet
+		f.damaged = whyDamaged // the programs take no such packet
 		return
 	}
 	packetOf(x, mcast.Port(f.sourcePort), p)
@@ -110,10 +107,37 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, first, last bool) {
 	w.sendOwn()
 }
 
+// fastStore is the time within which the programs have stored a packet that they have claimed.
+// They take a µs, but for a processor that gets no time from a hypervisor.
+const fastStore = time.Second
+
+// awaitStored returns packet psn of the ring, which another processor may be about to store.
+// If it is not stored in time, it is dropped, and the source has to send it again.
+func (w *worker) awaitStored(f *fastGroup, psn rocev2.PSN) (frame []byte, at time.Duration, ok bool) {
+	frame, at, ok = f.ring.View(psn)
+	for spins, end := 1, time.Duration(0); !ok; spins++ {
+		if spins%64 == 0 {
+			runtime.Gosched()
+			switch now := w.elapsed(); {
+			case end == 0:
+				end = now + fastStore
+			case now >= end || f.damaged != "":
+				f.damaged = whyNotStored
+				w.count.dataIn++
+				w.count.drop[dropNotStored]++
+				w.fast.shared.notify(true, "a packet that the XDP programs have forwarded is not in the ring of its group: the group is taken off the fast path, and the source sends the packet again", "group", f.spec.IP, "psn", psn)
+				return nil, 0, false
+			}
+		}
+		frame, at, ok = f.ring.View(psn)
+	}
+	return frame, at, true
+}
+
 // refuseReport drops a packet that the receivers have dropped, too. The source sends it again
 // the worker's way.
 func (w *worker) refuseReport(f *fastGroup) {
-	f.damaged = true
+	f.damaged = whyDamaged
 	w.count.dataIn++
 	w.count.drop[dropBadICRC]++
 }

@@ -28,4 +28,10 @@ var _ = []mutant.Mutant{
 	mutant.NewForRoot("a port whose kernel has not read the TX ring has sent everything", "fast path", mutant.In((*worker).hasSent,
 		"p.queue.len() == 0 && p.ring.kickAt == 0",
 		"p.ring.kickAt >= 0")),
+	mutant.NewForRoot("a packet that is never stored leaves the group on the fast path", "fast path", mutant.In((*worker).reportGroup,
+		"w.takeBack(f, f.damaged)",
+		`f.damaged = ""`)),
+	mutant.NewForRoot("a packet that is never stored is not counted", "fast path", mutant.In((*worker).awaitStored,
+		"w.count.drop[dropNotStored]++",
+		"")),
 }
