@@ -173,10 +173,10 @@ func TestFastCopiesAreTheWorkers(t *testing.T) {
 		for range 25 {
 			frame, k, reth := c.packet(buf[:])
 			want := c.copies(t, w, frame, &k, reth)
-			x.taps[0].send(frame)
+			x.taps[0].Send(frame)
 			for p, tap := range x.taps {
 				for range want[p] {
-					out := tap.next()
+					out := tap.Next()
 					i := indexOf(want[p], out)
 					if i < 0 {
 						t.Fatalf("round %d, %v, PSN %06x, port %d: the copy is none of the worker's\n got %x\nwant %x", round, k.Op, k.PSN, p, out, want[p])
@@ -210,7 +210,7 @@ func TestFastCopiesAreTheWorkers(t *testing.T) {
 		}
 	}
 	for _, tap := range x.taps {
-		tap.quiet()
+		tap.Idle()
 	}
 	t.Logf("%d copies", copied)
 }

@@ -123,8 +123,8 @@ func (c *coreCase) draw(b []byte) []byte {
 func (c *coreCase) claimed(frame []byte) bool {
 	c.t.Helper()
 	hi := c.g.State().Hi
-	c.x.taps[0].send(frame)
-	c.x.taps[0].send(c.marker)
+	c.x.taps[0].Send(frame)
+	c.x.taps[0].Send(c.marker)
 	c.markers++
 	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
 		n, err := c.sentinel.Counters()

@@ -84,7 +84,7 @@ func (s *fastStream) send(psn rocev2.PSN, legs ...int) {
 	s.t.Helper()
 	var b [1024]byte
 	was := s.left()
-	s.x.taps[0].send(s.frame(b[:], psn))
+	s.x.taps[0].Send(s.frame(b[:], psn))
 	if len(legs) == 0 && s.served {
 		s.until("the packet is left to user space", func() bool { return s.left() == was+1 })
 	}
@@ -94,7 +94,7 @@ func (s *fastStream) send(psn rocev2.PSN, legs ...int) {
 	}
 	for _, l := range legs {
 		var f rocev2.Frame
-		rocev2.Decode(s.x.taps[s.spec.Legs[l].Port].next(), &f)
+		rocev2.Decode(s.x.taps[s.spec.Legs[l].Port].Next(), &f)
 		if q := f.BTH().DestQP(); f.BTH().PSN() != psn || !missing[q] {
 			s.t.Fatalf("PSN %06x: a copy of %06x for QPN %d; want one for %v", psn, f.BTH().PSN(), q, missing)
 		} else {
@@ -102,7 +102,7 @@ func (s *fastStream) send(psn rocev2.PSN, legs ...int) {
 		}
 	}
 	for _, tap := range s.x.taps {
-		tap.quiet()
+		tap.Idle()
 	}
 }
 
@@ -228,7 +228,7 @@ func TestFastRingIsReadWhileWritten(t *testing.T) {
 	for i := range int32(packets) {
 		// Without regard to what the reader reads: slots are lost under it.
 		s.g.SetLimit(fastFirst.Add(i + 1))
-		s.x.taps[0].send(s.frame(b[:], fastFirst.Add(i)))
+		s.x.taps[0].Send(s.frame(b[:], fastFirst.Add(i)))
 		s.until("the switch takes the packets", func() bool { return fastFirst.Add(i).Sub(s.g.State().Hi) < 64 })
 	}
 	s.until("the last packet is forwarded", func() bool { return s.g.State().Hi == fastFirst.Add(packets) })

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/rocev2"
@@ -24,7 +22,7 @@ type fastNet struct {
 	maps     *fastpath.Maps
 	programs []*bpf.PortProgram
 	ifindex  []int // of the ports
-	taps     []*fastTap
+	taps     []*labtest.Tap
 }
 
 var fastPrefixes = []netip.Prefix{netip.MustParsePrefix("10.77.254.0/24"), netip.MustParsePrefix("fd77:1::/64")}
@@ -72,7 +70,7 @@ func newFastNet(t *testing.T, hosts int) *fastNet {
 		if err := h.NS.SetFeature(h.Interface, lab.GRO, true); err != nil { // or redirected frames are dropped there
 			t.Fatal(err)
 		}
-		x.taps = append(x.taps, newFastTap(t, h))
+		x.taps = append(x.taps, labtest.NewTap(t, h))
 	}
 	return x
 }
@@ -85,81 +83,6 @@ func (x *fastNet) put(t *testing.T, s *fastpath.GroupSpec, first rocev2.PSN, ope
 	}
 	g.Grant(first, open, first.Add(int32(s.Slots)))
 	return g
-}
-
-// fastTap is a packet socket at a host.
-type fastTap struct {
-	t   *testing.T
-	fd  int
-	buf [4096]byte
-	ctl [128]byte
-}
-
-func newFastTap(t *testing.T, h lab.Host) *fastTap {
-	t.Helper()
-	p := &fastTap{t: t}
-	err := h.NS.Do(func() (err error) {
-		link, err := h.NS.Handle().LinkByName(h.Interface)
-		if err != nil {
-			return err
-		}
-		if p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-			return err
-		}
-		return errors.Join(
-			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20),
-			unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}),
-			unix.Bind(p.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: link.Attrs().Index}),
-		)
-	})
-	if err != nil {
-		t.Fatalf("tap at %s: %v", h.Name, err)
-	}
-	t.Cleanup(func() { unix.Close(p.fd) })
-	return p
-}
-
-func (p *fastTap) send(frame []byte) {
-	p.t.Helper()
-	if _, err := unix.Write(p.fd, frame); err != nil {
-		p.t.Fatalf("send %d bytes: %v", len(frame), err)
-	}
-}
-
-// next returns the next RoCEv2 packet, with the VLAN tag that the kernel has taken off.
-func (p *fastTap) next() []byte {
-	p.t.Helper()
-	for {
-		n, cn, _, _, err := unix.Recvmsg(p.fd, p.buf[:], p.ctl[:], 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			p.t.Fatalf("no packet came: %v", err)
-		}
-		b := labtest.Retag(p.buf[:n], p.ctl[:cn])
-		var f rocev2.Frame
-		if rocev2.Decode(b, &f); f.Kind == rocev2.KindRoCE {
-			return b
-		}
-	}
-}
-
-// quiet fails if a RoCEv2 packet has come.
-func (p *fastTap) quiet() {
-	p.t.Helper()
-	for {
-		n, _, _, _, err := unix.Recvmsg(p.fd, p.buf[:], p.ctl[:], unix.MSG_DONTWAIT)
-		if err != nil {
-			return
-		}
-		var f rocev2.Frame
-		if rocev2.Decode(p.buf[:n], &f); f.Kind == rocev2.KindRoCE {
-			p.t.Fatalf("a packet too many came: %x", p.buf[:n])
-		}
-	}
 }
 
 // loadFromRing waits until the ring has the packet of psn.

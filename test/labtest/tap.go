@@ -1,0 +1,91 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package labtest
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/tools/lab"
+)
+
+// Tap is a packet socket at a host, for RoCEv2 packets.
+type Tap struct {
+	t   testing.TB
+	fd  int
+	buf [4096]byte
+	ctl [128]byte
+}
+
+// NewTap opens a tap at a host, which is closed with the test.
+func NewTap(t testing.TB, h lab.Host) *Tap {
+	t.Helper()
+	p := &Tap{t: t}
+	err := h.NS.Do(func() (err error) {
+		link, err := h.NS.Handle().LinkByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		if p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return errors.Join(
+			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+			unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20),
+			unix.SetsockoptTimeval(p.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10}),
+			unix.Bind(p.fd, &unix.SockaddrLinklayer{Protocol: unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8, Ifindex: link.Attrs().Index}),
+		)
+	})
+	if err != nil {
+		t.Fatalf("tap at %s: %v", h.Name, err)
+	}
+	t.Cleanup(func() { unix.Close(p.fd) })
+	return p
+}
+
+// Send sends a frame from the host.
+func (p *Tap) Send(frame []byte) {
+	p.t.Helper()
+	if _, err := unix.Write(p.fd, frame); err != nil {
+		p.t.Fatalf("send %d bytes: %v", len(frame), err)
+	}
+}
+
+// Next returns the next RoCEv2 packet, with the VLAN tag that the kernel has taken off.
+func (p *Tap) Next() []byte {
+	p.t.Helper()
+	for {
+		n, cn, _, _, err := unix.Recvmsg(p.fd, p.buf[:], p.ctl[:], 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			p.t.Fatalf("no packet came: %v", err)
+		}
+		b := Retag(p.buf[:n], p.ctl[:cn])
+		var f rocev2.Frame
+		if rocev2.Decode(b, &f); f.Kind == rocev2.KindRoCE {
+			return b
+		}
+	}
+}
+
+// Idle fails if a RoCEv2 packet has come.
+func (p *Tap) Idle() {
+	p.t.Helper()
+	for {
+		n, _, _, _, err := unix.Recvmsg(p.fd, p.buf[:], p.ctl[:], unix.MSG_DONTWAIT)
+		if err != nil {
+			return
+		}
+		var f rocev2.Frame
+		if rocev2.Decode(p.buf[:n], &f); f.Kind == rocev2.KindRoCE {
+			p.t.Fatalf("a packet too many came: %x", p.buf[:n])
+		}
+	}
+}
