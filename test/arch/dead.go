@@ -16,6 +16,7 @@ import (
 var mayBeUnused = map[string]string{
 	"sim/topology.Topology.CheckFailures": "for the engine of package sim", "sim/topology.Topology.Tier": "likewise", "sim/topology.Topology.Pod": "likewise",
 	"sim/topology.Paper": "for gleam sim", "sim/topology.Graph": "likewise", "sim/workload.NewMix": "likewise",
+	"sim/analytic":                  "for gleam sim",
 	"sim/workload.DefaultNCCLChunk": "for gleam sim", "sim/workload.Random": "likewise", "sim/workload.Permutation": "likewise", "sim/workload.Incast": "likewise", "sim/workload.ParseTrace": "likewise", "sim/workload.Columns": "likewise",
 	"mcast/token.Machine.SetEpoch": "for updates that raise the epoch",
 

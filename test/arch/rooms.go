@@ -29,6 +29,7 @@ var rooms = []room{
 	{dir: "rc", pure: true, knows: []string{"rocev2", "dcqcn"}},
 	{dir: "sim/topology", pure: true, knows: []string{}},
 	{dir: "sim/workload", pure: true, knows: []string{"sim/topology"}},
+	{dir: "sim/analytic", pure: true, knows: []string{"sim/topology"}},
 	{dir: "config/linkrate", pure: true, knows: []string{}},
 	{dir: "config/identity", knows: []string{}},
 	{dir: "config", knows: []string{"config/linkrate", "config/identity"}},
