@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/mcast"
 	"github.com/gleam-rdma/gleam/rocev2"
 )
@@ -14,7 +15,8 @@ import (
 // Gates (R98). A leg that has lost something is shut at once, gets what it lacks from the
 // worker, and its gate is opened when that has left. If the programs have passed that PSN
 // meanwhile, or a copy was not made, the gate stays where it is: the leg is given back to
-// the core, which sends what is missing and opens it again.
+// the core, which sends what is missing and opens it again. So it is when the group is taken
+// back while a gate is behind.
 
 // fastGate is the gate of a leg, as the worker has set it.
 type fastGate struct {
@@ -73,20 +75,15 @@ func (w *worker) shutGate(f *fastGroup, k int) {
 
 // openFastGates opens the gates of legs whose ports have sent everything.
 func (w *worker) openFastGates() {
-	kept := w.fast.opens[:0]
-	list := w.fast.opens
-	w.fast.opens = nil
-	for i := range list {
-		o := &list[i]
-		switch {
-		case o.group.step != fastGranted:
-		case !w.hasSent(w.ports[o.group.spec.Legs[o.leg].Port]):
-			kept = append(kept, *o)
-		default:
-			w.openOrGiveBack(o)
+	for i := 0; i < len(w.fast.opens); {
+		o := w.fast.opens[i]
+		if !w.hasSent(w.ports[o.group.spec.Legs[o.leg].Port]) {
+			i++
+			continue
 		}
+		w.fast.opens = slices.Delete(w.fast.opens, i, i+1)
+		w.openOrGiveBack(&o) // a group that is taken back has its other gates taken from the list
 	}
-	w.fast.opens = append(kept, w.fast.opens...)
 }
 
 // openOrGiveBack opens a gate, unless the programs have passed its PSN already.
@@ -96,8 +93,55 @@ func (w *worker) openOrGiveBack(o *fastOpen) {
 		f.openGate(o.leg, o.next, o.delta)
 		return
 	}
-	if w.reportGroup(f); f.step == fastGranted && !w.giveBack(f, o.leg, o.next, o.delta, w.now) {
-		f.openGate(o.leg, f.reported, o.delta)
+	w.reportGroup(f)
+	w.giveBackOrOpen(f, o.leg, o.next, o.delta, w.now)
+}
+
+// giveBackOrOpen gives a leg back that the programs have sent nothing from next on. If they have
+// forwarded nothing since, or the core cannot send it, its gate is opened. What was forwarded is
+// reported.
+func (w *worker) giveBackOrOpen(f *fastGroup, k int, next, delta rocev2.PSN, until time.Duration) {
+	if next != f.reported && w.giveBack(f, k, next, delta, until) {
+		return
+	}
+	if f.step == fastGranted {
+		f.openGate(k, f.reported, delta)
+	}
+}
+
+// giveBackMissed gives those legs of a group back that have not been sent all that was
+// reported: the group is about to be the core's, and nobody looks at gates then.
+func (w *worker) giveBackMissed(f *fastGroup) {
+	w.fast.opens = slices.DeleteFunc(w.fast.opens, func(o fastOpen) bool {
+		if o.group == f && o.next != f.reported {
+			w.giveBack(f, o.leg, o.next, o.delta, w.now)
+		}
+		return o.group == f
+	})
+	spins := maxCopySpins
+	for k := range f.gates {
+		g := &f.gates[k]
+		if !g.open {
+			continue
+		}
+		for ; f.ring.Gate(k).Next != f.reported && spins > 0; spins-- { // another processor is making the copies
+		}
+		if x := f.ring.Shut(k); x.Next != f.reported {
+			w.noteSkip(f, k, x)
+			w.giveBack(f, k, x.Next, g.delta, w.readClock()+fastDrain)
+		}
+		g.open = false
+	}
+}
+
+// maxCopySpins bounds the wait for copies that are being made, which takes some microseconds.
+// Copies that are not made then never will be.
+const maxCopySpins = 2000
+
+// noteSkip notes that the gate of leg k was open, and has let nothing pass since.
+func (w *worker) noteSkip(f *fastGroup, k int, is fastpath.Gate) {
+	if is.Next != f.reported && is.Copies == f.gates[k].copies {
+		w.fast.shared.targets.skipped(f.spec.Legs[k].Port)
 	}
 }
 
@@ -118,29 +162,30 @@ func (w *worker) lookAtGates(f *fastGroup) {
 			continue
 		}
 		x := f.ring.Gate(k)
-		pi := f.spec.Legs[k].Port
 		stuck := g.behind && x.Next == g.next
 		g.next, g.behind = x.Next, x.Next != hi
 		if !stuck {
 			continue
 		}
-		w.shutGate(f, k)
-		x = f.ring.Gate(k) // a copy may have passed in the last moment
-		until := w.now
-		if x.Copies != g.copies {
-			until = w.readClock() + fastDrain
-		}
-		if w.reportGroup(f); f.step != fastGranted {
+		w.reopenGate(f, k)
+		if f.step != fastGranted {
 			return
 		}
-		missed := x.Next != f.reported
-		if missed && x.Copies == g.copies {
-			w.fast.shared.targets.skipped(pi)
-		}
-		if !missed || !w.giveBack(f, k, x.Next, g.delta, until) {
-			f.openGate(k, f.reported, g.delta)
-		}
 	}
+}
+
+// reopenGate shuts a gate that has let something not pass, and has the leg sent that.
+func (w *worker) reopenGate(f *fastGroup, k int) {
+	g := f.gates[k]
+	w.shutGate(f, k)
+	x := f.ring.Gate(k) // a copy may have passed in the last moment
+	until := w.now
+	if x.Copies != g.copies {
+		until = w.readClock() + fastDrain
+	}
+	w.reportGroup(f)
+	w.noteSkip(f, k, x)
+	w.giveBackOrOpen(f, k, x.Next, g.delta, until)
 }
 
 // hasSent reports whether the kernel has everything that was staged for p until now.

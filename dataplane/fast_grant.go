@@ -57,12 +57,7 @@ func (w *worker) takeBack(f *fastGroup, why string) {
 	w.readClock()
 	st := f.ring.Revoke()
 	w.reportUpTo(f, st.Hi)
-	w.fast.opens = slices.DeleteFunc(w.fast.opens, func(o fastOpen) bool {
-		if o.group == f && o.next != f.reported {
-			w.giveBack(f, o.leg, o.next, o.delta, w.now)
-		}
-		return o.group == f
-	})
+	w.giveBackMissed(f)
 	w.coreCalls++
 	w.out.MaxResends = -1
 	w.core.Revoked(max(w.readClock(), f.clock), f.id, &w.out)
