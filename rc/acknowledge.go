@@ -246,7 +246,7 @@ func (q *QP) complete(s Status, out *Output) {
 		if wr.Op == WRWrite || wr.Op == WRWriteImm {
 			op = WCRDMAWrite
 		}
-		out.Completions = append(out.Completions, Completion{ID: wr.ID, Op: op, Status: s, Bytes: len(wr.Data)})
+		out.Completions = append(out.Completions, Completion{ID: wr.ID, Op: op, Status: s, Bytes: wr.length()})
 	}
 	r.sendQueue.pop()
 	r.curWQE = max(r.curWQE-1, 0)

@@ -85,7 +85,7 @@ func (r *requester) pace(now time.Duration) bool {
 // chargePacer counts a packet sent against the rate.
 func (r *requester) chargePacer(now time.Duration, p *Packet) {
 	if r.cfg.paced() {
-		r.pacer.OnSent(now, r.cfg.FrameOverhead+rocev2.BTHLen+p.Op.ExtLen()+(len(p.Payload)+3)&^3+rocev2.ICRCLen)
+		r.pacer.OnSent(now, r.cfg.FrameOverhead+rocev2.BTHLen+p.Op.ExtLen()+(p.PayloadLen()+3)&^3+rocev2.ICRCLen)
 	}
 }
 

@@ -30,6 +30,8 @@
 //  7. A paced QP (Config.Congestion, Config.MaxRate) may have packets that have
 //     to wait. NextDeadline includes the end of that wait; Advance does not send
 //     them, the Transmit that follows does.
+//  8. A simulator may leave the bytes away: messages, receives and payloads have
+//     a Length instead. Nothing is copied then; everything else is the same.
 //
 // # Congestion control
 //

@@ -23,6 +23,15 @@ type Packet struct {
 	Imm       uint32     // ImmDt
 	InvKey    uint32     // IETH
 	Payload   []byte     // without pad
+	Length    int        // without Payload: the length of a payload of which no bytes are carried
+}
+
+// PayloadLen returns the length of the payload in bytes, without pad.
+func (p *Packet) PayloadLen() int {
+	if p.Payload != nil {
+		return len(p.Payload)
+	}
+	return p.Length
 }
 
 // Output has the packets and completions that calls of Input, Transmit, Advance and Fail

@@ -119,8 +119,10 @@ func (q *QP) PostSend(wr WR) error {
 		return fmt.Errorf("rc: post send %d: %w: connect a new QP", wr.ID, ErrState)
 	case wr.Op >= numWROps:
 		return fmt.Errorf("rc: post send %d: unknown operation %v: use a WR constant", wr.ID, wr.Op)
-	case uint64(len(wr.Data)) > MaxMessage:
-		return fmt.Errorf("rc: post send %d: message of %d bytes: split it, the limit is %d", wr.ID, len(wr.Data), uint64(MaxMessage))
+	case wr.Length < 0 || wr.Data != nil && wr.Length != 0:
+		return fmt.Errorf("rc: post send %d: Length %d: set it to 0 or more, and only without Data", wr.ID, wr.Length)
+	case uint64(wr.length()) > MaxMessage:
+		return fmt.Errorf("rc: post send %d: message of %d bytes: split it, the limit is %d", wr.ID, wr.length(), uint64(MaxMessage))
 	case q.requester.sendQueue.full():
 		return fmt.Errorf("rc: post send %d: %w: %d WRs are posted, wait for completions", wr.ID, ErrQueueFull, q.requester.sendQueue.count)
 	}

@@ -95,8 +95,8 @@ func (r *requester) deadline() (at time.Duration, armed bool) {
 
 func (r *requester) enqueue(wr WR) {
 	packets := int64(1) // a message of length 0 takes one packet too
-	if len(wr.Data) > 0 {
-		packets = int64((len(wr.Data) + r.cfg.PMTU - 1) / r.cfg.PMTU)
+	if n := wr.length(); n > 0 {
+		packets = int64((n + r.cfg.PMTU - 1) / r.cfg.PMTU)
 	}
 	w := r.sendQueue.push()
 	w.wr, w.first, w.last = wr, r.nextPost, r.nextPost+packets-1
@@ -197,10 +197,16 @@ func (q *QP) emit(now time.Duration, p *Packet) {
 	p.Op = sendOpcodes[w.wr.Op][place]
 	p.DestQP = r.cfg.DestQPN
 	p.PSN = r.psn(r.nxt)
-	p.Payload = w.wr.Data[off:min(off+r.cfg.PMTU, len(w.wr.Data))]
+	length := w.wr.length()
+	end := min(off+r.cfg.PMTU, length)
+	if w.wr.Data != nil {
+		p.Payload = w.wr.Data[off:end]
+	} else {
+		p.Length = end - off
+	}
 	flags := p.Op.Flags()
 	if flags&rocev2.OpRETH != 0 {
-		p.VA, p.RKey, p.DMALen = w.wr.VA, w.wr.RKey, uint32(len(w.wr.Data))
+		p.VA, p.RKey, p.DMALen = w.wr.VA, w.wr.RKey, uint32(length)
 	}
 	if flags&rocev2.OpImm != 0 {
 		p.Imm = w.wr.Imm
@@ -213,7 +219,7 @@ func (q *QP) emit(now time.Duration, p *Packet) {
 	p.AckReq = r.wantsAckReq(now, index, last)
 
 	q.stats.PacketsSent++
-	q.stats.BytesSent += uint64(len(p.Payload))
+	q.stats.BytesSent += uint64(end - off)
 	if r.nxt < r.sent {
 		q.stats.Retransmitted++
 	}

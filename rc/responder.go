@@ -146,7 +146,7 @@ func (r *responder) inSequence(flags rocev2.OpFlags) bool {
 // At the start of a WRITE it stores RETH, and checks the R_Key for the whole of DMALen.
 // SyndromeACK means that the packet may be placed.
 func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome, Status) {
-	n := len(p.Payload)
+	n := p.PayloadLen()
 	ok := true
 	switch {
 	case flags&rocev2.OpOnly != 0:
@@ -163,7 +163,7 @@ func (r *responder) checkRequest(p *Packet, flags rocev2.OpFlags) (rocev2.Syndro
 		if flags&rocev2.OpStart != 0 {
 			r.placed = 0
 		}
-		if n > len(r.recvQueue.at(0).Buf)-r.placed {
+		if n > r.recvQueue.at(0).length()-r.placed {
 			if r.cfg.Personality == Strict {
 				return rocev2.SyndromeNAKInvalid, LocLenErr
 			}
@@ -189,20 +189,23 @@ func (r *responder) checkWrite(p *Packet, flags rocev2.OpFlags) (rocev2.Syndrome
 	if r.dmaLen > 0 && (r.mr == nil || !r.mr.valid) {
 		return rocev2.SyndromeNAKAccess, RemAccessErr
 	}
-	n := uint32(len(p.Payload))
+	n := uint32(p.PayloadLen())
 	if n > r.bytesLeft || flags&rocev2.OpEnd != 0 && n != r.bytesLeft {
 		return rocev2.SyndromeNAKInvalid, RemInvReqErr
 	}
 	return rocev2.SyndromeACK, Success
 }
 
-// place copies the payload of a checked packet to its destination.
+// place copies the payload of a checked packet to its destination. Without bytes it only
+// counts them.
 func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
-	n := len(p.Payload)
+	n := p.PayloadLen()
 	switch {
 	case n == 0:
 	case flags&rocev2.OpSend != 0:
-		copy(r.recvQueue.at(0).Buf[r.placed:], p.Payload)
+		if buf := r.recvQueue.at(0).Buf; buf != nil {
+			copy(buf[r.placed:], p.Payload)
+		}
 		r.placed += n
 	default:
 		copy(r.mr.buf[r.mrOffset:], p.Payload)
@@ -217,7 +220,7 @@ func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
 func (q *QP) accepted(p *Packet, flags rocev2.OpFlags, inv bool, out *Output) {
 	r := &q.responder
 	q.stats.PacketsReceived++
-	q.stats.BytesReceived += uint64(len(p.Payload))
+	q.stats.BytesReceived += uint64(p.PayloadLen())
 	r.ePSN = r.ePSN.Next()
 	r.ackPSN = r.ePSN
 	r.nakState = nakNone

@@ -38,7 +38,7 @@ var stateFields = map[reflect.Type]map[string]string{
 		"placed": encoded, "mr": named, "mrOffset": encoded, "bytesLeft": encoded, "dmaLen": encoded,
 	},
 	reflect.TypeFor[sendWQE]():       {"wr": named, "first": encoded, "last": encoded},
-	reflect.TypeFor[RecvWR]():        {"ID": named, "Buf": named},
+	reflect.TypeFor[RecvWR]():        {"ID": named, "Buf": named, "Length": named},
 	reflect.TypeFor[ring[sendWQE]](): {"buf": deeper, "head": derived, "count": encoded},
 	reflect.TypeFor[ring[RecvWR]]():  {"buf": deeper, "head": derived, "count": encoded},
 }

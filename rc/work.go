@@ -27,7 +27,8 @@ func (o WROp) String() string { return verbsName("WROp", uint8(o), wrOpNames[:])
 type WR struct {
 	ID        uint64
 	Op        WROp
-	Data      []byte // at most MaxMessage bytes; nil is a message of length 0
+	Data      []byte // at most MaxMessage bytes; nil is a message of Length
+	Length    int    // without Data: the length of a message of which no bytes are carried
 	VA        uint64 // WRSend*: ignored
 	RKey      uint32 // WRWrite*: of the destination; WRSendInv: the R_Key to invalidate
 	Imm       uint32 // WRSendImm, WRWriteImm
@@ -35,11 +36,28 @@ type WR struct {
 	Solicited bool   // sets SE on the last packet of a SEND or WRITE with immediate
 }
 
+// length returns the length of the message.
+func (w *WR) length() int {
+	if w.Data != nil {
+		return len(w.Data)
+	}
+	return w.Length
+}
+
 // RecvWR is a receive work request. Buf may be nil where only WRITEs with
 // immediate are expected: those place no data in it.
 type RecvWR struct {
-	ID  uint64
-	Buf []byte
+	ID     uint64
+	Buf    []byte
+	Length int // without Buf: the length of the longest message, of which no bytes are carried
+}
+
+// length returns the length of the longest message.
+func (w *RecvWR) length() int {
+	if w.Buf != nil {
+		return len(w.Buf)
+	}
+	return w.Length
 }
 
 // Status is the status of a Completion.
