@@ -358,11 +358,11 @@ func (r *Registrar) advanceBranch(now time.Duration, g *group, out *Output) {
 	}
 	for i := range b.children {
 		if c := &b.children[i]; !c.done {
-			b.problems = append(b.problems, Problem{Reason: SwitchSilent, Value: uint64(r.loadOf(c.to).id)})
+			b.problems = append(b.problems, Problem{Reason: SwitchSilent, Value: uint64(r.loadOf(c.to).ID)})
 		}
 	}
 	if len(b.problems) == 0 {
-		b.problems = []Problem{{Reason: SwitchSilent, Value: uint64(r.loadOf(b.parent).id)}} // no Commit came
+		b.problems = []Problem{{Reason: SwitchSilent, Value: uint64(r.loadOf(b.parent).ID)}} // no Commit came
 	}
 	r.fail(now, g, out)
 }

@@ -117,12 +117,12 @@ func (t *Tree) has(n mcast.Neighbor) bool {
 	return t != nil && slices.ContainsFunc(t.Neighbours, func(x TreeNeighbour) bool { return x.Neighbour == n })
 }
 
-// chooseLegs chooses a neighbour for each member, of hops[i]; none means that the leg is
+// ChooseLegs chooses a neighbour for each member, of hops[i]; none means that the leg is
 // decided already. A neighbour that the group has is taken first, so that the tree has few
 // links; members with one hop alone come before the others. Else the member's leg of before
 // is taken, so that a tree that works stays; else the neighbour with the least load: by
 // groups, by traffic, by a hash of group and switch.
-func chooseLegs(group netip.Addr, legs, before []mcast.Neighbor, hops [][]mcast.Neighbor, loadOf func(mcast.Neighbor) neighbourLoad) {
+func ChooseLegs(group netip.Addr, legs, before []mcast.Neighbor, hops [][]mcast.Neighbor, loadOf func(mcast.Neighbor) NeighbourLoad) {
 	chosen := map[mcast.Neighbor]bool{}
 	for _, forced := range [...]bool{true, false} {
 		for i, hs := range hops {
@@ -142,19 +142,19 @@ func chooseLegs(group netip.Addr, legs, before []mcast.Neighbor, hops [][]mcast.
 					return 1
 				}
 				x, y := loadOf(a), loadOf(b)
-				return cmp.Or(cmp.Compare(x.groups, y.groups), cmp.Compare(x.traffic, y.traffic),
-					cmp.Compare(tieBreak(group, x.id), tieBreak(group, y.id)), cmp.Compare(a, b))
+				return cmp.Or(cmp.Compare(x.Groups, y.Groups), cmp.Compare(x.Traffic, y.Traffic),
+					cmp.Compare(tieBreak(group, x.ID), tieBreak(group, y.ID)), cmp.Compare(a, b))
 			})
 			legs[i], chosen[n] = n, true
 		}
 	}
 }
 
-// neighbourLoad is the use of a neighbour by groups.
-type neighbourLoad struct {
-	id      SwitchID
-	groups  int
-	traffic uint64
+// NeighbourLoad is the use of a neighbour by groups.
+type NeighbourLoad struct {
+	ID      SwitchID
+	Groups  int    // that have a leg to it
+	Traffic uint64 // Planner.Traffic
 }
 
 // tieBreak spreads groups over neighbours of equal load.
@@ -201,7 +201,7 @@ func (r *Registrar) plan(g *group) (*Tree, Verdict) {
 	if what := unsupported(&g.reg, g.local()); what != 0 {
 		return nil, Verdict{VerdictRejected, Problem{Reason: NotInTrees, Value: uint64(what)}}
 	}
-	chooseLegs(g.reg.Group, t.Legs, r.legsBefore(g), hops, r.loadOf)
+	ChooseLegs(g.reg.Group, t.Legs, r.legsBefore(g), hops, r.loadOf)
 	return t, accepted
 }
 
@@ -216,8 +216,8 @@ func (r *Registrar) usable(g *group, hops []mcast.Neighbor) []mcast.Neighbor {
 	return r.unavoided(g.reg.Group, out)
 }
 
-func (r *Registrar) loadOf(n mcast.Neighbor) neighbourLoad {
-	return neighbourLoad{id: r.adjacencyOf(n).ID, groups: len(r.over[n]), traffic: r.cfg.Switch.Planner.Traffic(n)}
+func (r *Registrar) loadOf(n mcast.Neighbor) NeighbourLoad {
+	return NeighbourLoad{ID: r.adjacencyOf(n).ID, Groups: len(r.over[n]), Traffic: r.cfg.Switch.Planner.Traffic(n)}
 }
 
 // unsupported returns what keeps a registration from spanning several switches, or 0.
