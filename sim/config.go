@@ -1,0 +1,120 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dcqcn"
+	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/rocev2"
+	"github.com/gleam-rdma/gleam/sim/topology"
+	"github.com/gleam-rdma/gleam/sim/workload"
+)
+
+// Config is what is simulated. The zero value of an optional field takes the default named
+// beside it.
+type Config struct {
+	Topology   *topology.Topology
+	Program    workload.Program
+	Seed       uint64 // of losses, marks, hashes and first PSNs
+	Partitions int    // at most one for each pod of the topology; default 1
+
+	PathMTU int        // bytes; default 4096
+	Queue   int64      // most bytes that wait at a port; default 32 MiB
+	ECN     ECN        // default: nothing is marked
+	Host    Host       // of every queue pair
+	Trees   TreeChoice // default LeastUsed
+
+	// Repair is that of every group at every switch; the zero value means none.
+	Repair mcast.RepairSpec
+	// Record, if not nil, is called at each completion of a flow by the goroutine that runs
+	// the source's partition.
+	Record func(partition int, f workload.Flow, start, end Time)
+	// RepairBytes is the packet memory of each switch for repair; default 64 MiB.
+	RepairBytes int64
+}
+
+// Host sets the queue pairs.
+type Host struct {
+	Personality rc.Personality
+	Window      int           // PSNs in flight; default 8192
+	AckEvery    int           // a packet of so many asks for an ACK; default 4
+	Timeout     time.Duration // local ACK timeout; default 4 ms
+	Retries     uint8         // default 7
+	Congestion  *dcqcn.Config // nil: no congestion control
+}
+
+// ECN sets the marking of packets that wait at a port, by the number of bytes before them: none below
+// Min, all from Max on, and between them with a probability that rises to Probability.
+type ECN struct {
+	Min, Max    int64
+	Probability float64
+}
+
+// TreeChoice is how a switch chooses between next hops for a group.
+type TreeChoice uint8
+
+// Choices.
+const (
+	LeastUsed TreeChoice = iota // as gleamd does: the neighbour with the fewest groups
+	Hashed                      // by a hash of the group and the switch, as ECMP would
+	Random                      // by a random number for each group and switch
+)
+
+// String returns the choice as configurations write it.
+func (t TreeChoice) String() string {
+	return [...]string{LeastUsed: "least-used", Hashed: "hashed", Random: "random"}[t]
+}
+
+// setDefaults fills in defaults, then checks every field.
+func (c *Config) setDefaults() error {
+	def(&c.Partitions, 1)
+	def(&c.PathMTU, 4096)
+	def(&c.Queue, 32<<20)
+	def(&c.RepairBytes, 64<<20)
+	def(&c.Host.Window, 8192)
+	def(&c.Host.AckEvery, 4)
+	def(&c.Host.Timeout, 4*time.Millisecond)
+	def(&c.Host.Retries, 7)
+	var errs []error
+	bad := func(field string, got any, want string) {
+		errs = append(errs, fmt.Errorf("sim: %s is %v: want %s", field, got, want))
+	}
+	switch {
+	case c.Topology == nil:
+		return errors.New("sim: there is no topology")
+	case c.Program == nil:
+		return errors.New("sim: there is no program")
+	}
+	if c.Partitions < 1 || c.Partitions > c.Topology.Pods {
+		bad("Partitions", c.Partitions, fmt.Sprintf("1 to %d, the number of the topology's pods", c.Topology.Pods))
+	}
+	if !rocev2.ValidPathMTU(c.PathMTU) {
+		bad("PathMTU", c.PathMTU, rocev2.PathMTUText)
+	}
+	if least := int64(c.PathMTU + frameBytes); c.Queue < least || c.Queue > maxQueue {
+		bad("Queue", c.Queue, fmt.Sprintf("%d (a packet) to %d bytes", least, int64(maxQueue)))
+	}
+	if e := c.ECN; e.Min < 0 || e.Max < e.Min || !(e.Probability >= 0 && e.Probability <= 1) {
+		bad("ECN", e, "0 or more bytes, not more than Max, and a probability of 0 to 1")
+	}
+	if c.Trees > Random {
+		bad("Trees", uint8(c.Trees), "LeastUsed, Hashed or Random")
+	}
+	return errors.Join(errs...)
+}
+
+// maxQueue bounds what waits at a port: its time must fit an int64 in picoseconds.
+const maxQueue = 1 << 30
+
+func def[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}

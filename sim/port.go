@@ -1,0 +1,100 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+
+	"github.com/gleam-rdma/gleam/sim/topology"
+)
+
+// port is the sending end of one direction of a link. Packets leave in the order in which they
+// come, so the time when it is free says how many bytes wait.
+type port struct {
+	freeAt Time
+	delay  Time
+	psByte Time // time of a byte; 0: it is no whole number
+	rate   int64
+
+	peer      uint32 // the port at the other end
+	partition int32  // of the node at the other end
+	most      Time   // a packet that would wait longer, itself included, is dropped
+
+	// Random numbers are counted: the result does not depend on what happens elsewhere.
+	random  uint64 // numbers drawn
+	seed    uint64
+	loss    uint64 // a number below is a loss
+	damaged uint64 // a number below, and not below loss, is a corruption; 0: none is drawn
+
+	ecnMin, ecnMax Time
+	ecnSlope       float64 // probability for each picosecond above ecnMin
+
+	stats PortStats
+}
+
+// PortStats counts what a port has sent. All counters only grow.
+type PortStats struct {
+	Packets, Bytes uint64
+	Dropped        uint64 // the queue was full
+	Lost           uint64 // on the link
+	Corrupted      uint64
+	Marked         uint64 // CE
+	Longest        Time   // the longest time that a packet waited
+}
+
+// newPort returns a port of a link with n as its number.
+func newPort(c *Config, l *topology.Link, n uint32) port {
+	p := port{freeAt: -setup, delay: l.Delay, rate: l.Rate, seed: mix(c.Seed ^ mix(uint64(n)+1))}
+	if bits := int64(8 * topology.Second); bits%l.Rate == 0 {
+		p.psByte = Time(bits / l.Rate)
+	}
+	p.most = p.timeOf(c.Queue)
+	p.loss = probability(l.Loss)
+	p.damaged = probability(l.Loss + (1-l.Loss)*l.Corruption)
+	if c.ECN.Probability > 0 {
+		p.ecnMin, p.ecnMax = p.timeOf(c.ECN.Min), p.timeOf(c.ECN.Max)
+		p.ecnSlope = c.ECN.Probability / float64(max(p.ecnMax-p.ecnMin, 1))
+	} else {
+		p.ecnMin, p.ecnMax = math.MaxInt64, math.MaxInt64
+	}
+	return p
+}
+
+// probability returns p as a share of the 64-bit numbers.
+func probability(p float64) uint64 {
+	if p >= 1 {
+		return math.MaxUint64
+	}
+	return uint64(p * (1 << 63) * 2)
+}
+
+// timeOf returns how long a number of bytes takes.
+func (p *port) timeOf(bytes int64) Time {
+	if p.psByte != 0 {
+		return Time(bytes) * p.psByte
+	}
+	bits := 8 * bytes
+	return Time(bits/p.rate*int64(topology.Second)) + Time(float64(bits%p.rate)/float64(p.rate)*float64(topology.Second))
+}
+
+// draw returns the next random number of the port.
+func (p *port) draw() uint64 {
+	p.random++
+	return mix(p.seed + p.random*0x9E3779B97F4A7C15)
+}
+
+// mustMark reports whether a packet that waits for that time is to be marked.
+func (p *port) mustMark(wait Time) bool {
+	if wait >= p.ecnMax {
+		return true
+	}
+	return float64(p.draw()>>11)/(1<<53) < float64(wait-p.ecnMin)*p.ecnSlope
+}
+
+// room returns how many packets of that length fit into the queue of a port, and when one does.
+func (p *port) room(now Time, bytes int64) (n int, at Time) {
+	length := p.timeOf(bytes)
+	left := p.most - max(p.freeAt-now, 0)
+	return int(max(left, 0) / length), p.freeAt + length - p.most
+}

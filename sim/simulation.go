@@ -1,0 +1,156 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gleam-rdma/gleam/rc"
+	"github.com/gleam-rdma/gleam/sim/topology"
+	"github.com/gleam-rdma/gleam/sim/workload"
+)
+
+// Simulation is a network and what its hosts do. New makes one.
+type Simulation struct {
+	cfg        Config
+	partitions []*Partition
+	part       []int32 // by node
+	lookahead  Time
+	routes     *topology.Routes
+	groups     [][]topology.Node
+
+	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
+	ports     []port
+	firstPort []uint32
+	nodeOf    []int32 // by port
+	hosts     []host
+	switches  []*groupSwitch // by node, from the first switch on; nil: it serves no group
+}
+
+// New returns a simulation at time 0, with all groups registered and the program started.
+func New(cfg Config) (*Simulation, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Simulation{cfg: cfg, groups: cfg.Program.Groups(), routes: cfg.Topology.Routes(nil)}
+	if err := s.checkHost(); err != nil {
+		return nil, err
+	}
+	s.build()
+	if err := s.register(); err != nil {
+		return nil, err
+	}
+	for _, p := range s.partitions {
+		p.Collect()
+	}
+	s.run(0)
+	s.cfg.Program.Start(func(f workload.Flow) {
+		p := s.partitionOf(int32(f.Source))
+		p.queue.push(&event{at: f.After, in: s.timerOf(int32(f.Source), flowTimer), key: f.Key, aux: p.flows.add(f), kind: flowTimer})
+	})
+	return s, nil
+}
+
+// checkHost makes a queue pair, for the error that its configuration has.
+func (s *Simulation) checkHost() error {
+	h := &s.cfg.Host
+	_, err := rc.New(rc.Config{
+		Personality: h.Personality, PMTU: s.cfg.PathMTU, LocalQPN: hostQPN, DestQPN: groupQPN, Timeout: h.Timeout, RetryCnt: h.Retries,
+		MaxUnacked: h.Window, AckReqEvery: h.AckEvery, Congestion: h.Congestion,
+	})
+	if err != nil {
+		return fmt.Errorf("sim: hosts: %w", err)
+	}
+	return nil
+}
+
+// build makes ports, nodes and partitions.
+func (s *Simulation) build() {
+	t := s.cfg.Topology
+	nodes := t.Hosts + t.Switches
+	s.part = make([]int32, nodes)
+	s.ports, s.nodeOf = make([]port, 0, 2*len(t.Links)), make([]int32, 0, 2*len(t.Links))
+	for n := range s.part {
+		s.part[n] = int32(int(t.Pod(topology.Node(n))) * s.cfg.Partitions / t.Pods)
+		s.firstPort = append(s.firstPort, uint32(len(s.ports)))
+		for _, at := range t.Ports(topology.Node(n)) {
+			s.ports = append(s.ports, newPort(&s.cfg, &t.Links[at.Link], uint32(len(s.ports))))
+			s.nodeOf = append(s.nodeOf, int32(n))
+		}
+	}
+	s.lookahead = math.MaxInt64
+	for n := range nodes {
+		for i, at := range t.Ports(topology.Node(n)) {
+			p := &s.ports[s.firstPort[n]+uint32(i)]
+			p.peer = s.firstPort[at.Peer] + uint32(at.PeerPort)
+			p.partition = s.part[at.Peer]
+			if p.partition != s.part[n] {
+				s.lookahead = min(s.lookahead, p.delay+p.timeOf(frameBytes))
+			}
+		}
+	}
+	s.hosts = make([]host, t.Hosts)
+	for h := range s.hosts {
+		s.hosts[h].port = s.firstPort[h]
+	}
+	s.switches = make([]*groupSwitch, t.Switches)
+	for i := range s.cfg.Partitions {
+		p := &Partition{s: s, index: int32(i), queue: newQueue(), now: -setup, sent: make([]outbox, s.cfg.Partitions)}
+		p.coreOut.PortRoom = p.portRoom
+		p.emit = func(f workload.Flow) { p.emitted = append(p.emitted, f) }
+		s.partitions = append(s.partitions, p)
+	}
+}
+
+// Partitions returns the parts that may be run at the same time.
+func (s *Simulation) Partitions() []*Partition { return s.partitions }
+
+// Lookahead returns how much later than the first event of all partitions each may be run,
+// before it must collect.
+func (s *Simulation) Lookahead() Time { return s.lookahead }
+
+// run runs all partitions up to a time, one after the other: the registration.
+func (s *Simulation) run(until Time) {
+	for {
+		first, ok := s.Next()
+		if !ok || first >= until {
+			return
+		}
+		end := until
+		if len(s.partitions) > 1 {
+			end = min(end, first+s.lookahead)
+		}
+		for _, p := range s.partitions {
+			p.Run(end)
+		}
+		for _, p := range s.partitions {
+			p.Collect()
+		}
+	}
+}
+
+// Next returns the time of the first event of all partitions; false if there is none.
+func (s *Simulation) Next() (first Time, ok bool) {
+	for _, p := range s.partitions {
+		if at, some := p.Next(); some && (!ok || at < first) {
+			first, ok = at, true
+		}
+	}
+	return first, ok
+}
+
+func (s *Simulation) partitionOf(n int32) *Partition { return s.partitions[s.part[n]] }
+
+// timerOf returns the number of the timers of a kind at a node, in the place of a port.
+func (s *Simulation) timerOf(n int32, kind eventKind) uint32 {
+	return uint32(len(s.ports)) + uint32(n)*timerKinds + uint32(kind-flowTimer)
+}
+
+// nodeOfTimer returns the node of a timer.
+func (s *Simulation) nodeOfTimer(in uint32) int32 {
+	return int32((in - uint32(len(s.ports))) / timerKinds)
+}
+
+const timerKinds = uint32(coreTimer-flowTimer) + 1
