@@ -146,6 +146,7 @@ func (w *worker) grant(f *fastGroup) {
 		}
 	}
 	f.step, f.reported, f.clock, f.movedAt, f.lookAt = fastGranted, g.Nxt, w.now, w.now, w.now+fastLook
+	f.movedFrom, f.lookedAt, f.limit = 0, w.now, g.Limit
 	w.fast.on = append(w.fast.on, f)
 	f.status.Grants++
 	f.status.Path, f.status.Since, f.status.Why, f.why = PathFast, w.now, "", ""
@@ -163,14 +164,14 @@ func (w *worker) leaveFast(f *fastGroup, why string) {
 	f.status.Path, f.status.Why = PathSlow, why
 }
 
-// isFastDue reports whether packets are to be reported now: the core is called in this batch,
-// or some time has passed.
-func (w *worker) isFastDue(packets bool) bool {
+// isFastDue reports whether packets are to be reported now: a deadline of the core is due, or
+// some time has passed.
+func (w *worker) isFastDue() bool {
 	if len(w.fast.on) == 0 {
 		return false
 	}
 	at, ok := w.core.NextDeadline()
-	if packets || ok && at <= w.now || w.now >= w.fast.reportAt {
+	if ok && at <= w.now || w.now >= w.fast.reportAt {
 		w.fast.reportAt = w.now + fastReport
 		return true
 	}
@@ -188,6 +189,15 @@ func (w *worker) nextFast() time.Duration {
 	return w.now + maxSleep
 }
 
+// moveLimit passes the limit on. The programs read it for each packet: it is stored only when
+// it has changed.
+func (w *worker) moveLimit(f *fastGroup) {
+	if limit := w.core.OffloadLimit(f.id); limit != f.limit {
+		f.limit = limit
+		f.ring.SetLimit(limit)
+	}
+}
+
 // tendFast does what is due for the groups on the fast path at the end of a batch.
 func (w *worker) tendFast() {
 	w.runFastJobs()
@@ -202,7 +212,7 @@ func (w *worker) tendFast() {
 			}
 		}
 		if f.step == fastGranted {
-			f.ring.SetLimit(w.core.OffloadLimit(f.id))
+			w.moveLimit(f)
 		}
 		if f.step == fastGranted && w.now >= f.lookAt {
 			f.lookAt = w.now + fastLook

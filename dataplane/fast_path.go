@@ -91,11 +91,16 @@ type fastGroup struct {
 	reported  rocev2.PSN    // all before it is reported
 	clock     time.Duration // the core's time of the last report
 	movedAt   time.Duration // when the programs were last seen to have forwarded
+	movedFrom time.Duration // the last packet that is reported did not come before
+	lookedAt  time.Duration // the last report; packets that were not in it came later
+	limit     rocev2.PSN    // that the maps have
 	lookAt    time.Duration // the next look at the gates
 	tryAt     time.Duration // the next attempt to grant
 	damaged   string        // why a packet was not reported; "": all were
-	status    FastStatus
-	copiesWas uint64 // that earlier gates have counted
+
+	reportedFor uint64 // fastPath.taken of the last report before a packet
+	status      FastStatus
+	copiesWas   uint64 // that earlier gates have counted
 }
 
 // fastPath is the fast path of a worker's groups. The zero value is none.
@@ -111,6 +116,7 @@ type fastPath struct {
 	refused  []fastLeg     // legs of which the core was given a copy back in this call
 	reportAt time.Duration // the next report while nothing comes
 	changes  uint64        // counts the changes of tables and ports
+	taken    uint64        // counts the batches that were taken from sockets and other workers
 	table    mcast.OffloadTable
 	pkt      mcast.Packet
 	frame    rocev2.Frame // of the packet that is reported

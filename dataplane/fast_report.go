@@ -20,9 +20,19 @@ import (
 const ringHandle mcast.Handle = 1 << 31
 
 // reportFast reports what the programs have forwarded of group id until now, if they have it.
-// It is called before the core is, with whatever has come before.
+// It is called before the core is.
 func (w *worker) reportFast(id mcast.GroupID) {
 	if f := w.fast.granted(id); f != nil {
+		w.reportGroup(f)
+	}
+}
+
+// reportBefore is reportFast before a packet of the present batch, which was taken from its ring
+// before: one report is enough for a batch. The programs change the group's word with each
+// packet, so to read it costs them and the worker a transfer of its cache line.
+func (w *worker) reportBefore(id mcast.GroupID) {
+	if f := w.fast.granted(id); f != nil && f.reportedFor != w.fast.taken {
+		f.reportedFor = w.fast.taken
 		w.reportGroup(f)
 	}
 }
@@ -39,7 +49,9 @@ func (w *worker) reportAllFast() {
 
 func (w *worker) reportGroup(f *fastGroup) {
 	w.readClock() // before the word: packets beyond it came later
+	looked := w.now
 	w.reportUpTo(f, f.ring.State().Hi)
+	f.lookedAt = looked
 	if f.damaged != "" {
 		w.takeBack(f, f.damaged)
 	}
@@ -55,20 +67,22 @@ func (w *worker) reportUpTo(f *fastGroup, hi rocev2.PSN) {
 		return
 	}
 	f.movedAt = w.now
+	mayPause := w.elapsed()-f.movedFrom > mcast.MaxInOrderGap
+	f.movedFrom = f.lookedAt
 	for first := true; f.reported.Less(hi); first = false {
 		psn := f.reported
 		if psn%touchAhead == 0 || first {
 			f.ring.Touch(psn, min(touchAhead, int(hi.Sub(psn))))
 		}
 		f.reported = psn.Next()
-		w.reportPacket(f, psn, first, f.reported == hi)
+		w.reportPacket(f, psn, first && mayPause, f.reported == hi)
 	}
 	w.readClock() // reports may have later times
 }
 
-// reportPacket reports one packet, the first and the last one of those that are known of now,
-// or one between.
-func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, first, last bool) {
+// reportPacket reports one packet. paused: it may have come after a pause of the source (R64).
+// last: no later one is known of.
+func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	frame, at, ok := w.awaitStored(f, psn)
 	if !ok {
 		return
@@ -80,8 +94,8 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, first, last bool) {
 	}
 	packetOf(x, mcast.Port(f.sourcePort), p)
 	p.Neighbor, p.Frame, p.RetainBytes = f.neighbour, ringHandle|mcast.Handle(psn), uint32(f.ring.SlotBytes())
-	p.Verified = first && at == 0 && x.VerifyICRC() // it may have come after a pause (R64)
-	if first && at == 0 && !p.Verified {
+	p.Verified = paused && at == 0 && x.VerifyICRC() // else the core sees the time
+	if paused && at == 0 && !p.Verified {
 		w.refuseReport(f)
 		return
 	}

@@ -104,6 +104,7 @@ func (w *worker) drainHandoff() (total int) {
 			n-- // the batch ends within a packet
 		}
 		r.Release(n)
+		w.fast.taken++
 		for ds := w.rx[:n]; len(ds) > 0; total++ {
 			k := xsk.ChainLen(ds)
 			pi := int(ds[0].Options & portBits >> portShift)

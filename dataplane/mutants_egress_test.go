@@ -70,8 +70,10 @@ var _ = []mutant.Mutant{
 	mutant.New("closures' frames wait for the next batch", "Who owns what", mutant.In((*worker).runBatch,
 		`if w.runCommands() {
 		w.flush()
-	}`,
-		"w.runCommands()")),
+	}
+	return got`,
+		`w.runCommands()
+	return got`)),
 	mutant.New("a worker sleeps on staged frames", "Who owns what", mutant.In((*worker).sleepTime,
 		`if p.staged() {
 			return 0`,

@@ -89,7 +89,7 @@ func (w *worker) serveReport(pi int, n mcast.Neighbor) {
 		w.count.core[mcast.UnknownGroup]++
 		return
 	}
-	w.reportFast(id)
+	w.reportBefore(id)
 	w.coreCalls++
 	w.out.MaxResends = -1
 	w.core.InputReport(w.now, id, n, &m, &w.out)

@@ -63,7 +63,7 @@ func (w *worker) serveRoCE(pi int, ds []xsk.Desc) (sentOn bool) {
 		w.count.drop[dropRateLimit]++
 		return false
 	}
-	w.reportFast(id)
+	w.reportBefore(id)
 	if w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds)); !ok && w.anyStaged() {
 		w.flush() // completions free frames
 		w.out.MaxResends, ok = w.reserve(id, p.Op, len(ds))

@@ -139,7 +139,7 @@ func (w *worker) runBatch() (got int) {
 	w.readClock()
 	w.notePauses()
 	got = w.receiveAll()
-	if w.isFastDue(got > 0) {
+	if w.isFastDue() {
 		w.reportAllFast()
 	}
 	w.fireDeadlines()
@@ -242,6 +242,7 @@ func (w *worker) receivePort(pi int) (total int) {
 	p := w.ports[pi]
 	for _, s := range p.rxSockets {
 		n := s.Receive(w.rx)
+		w.fast.taken++
 		packets := n
 		w.prefetch(w.rx[:n])
 		switch {

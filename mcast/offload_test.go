@@ -151,7 +151,7 @@ func TestForwardedIsTaken(t *testing.T) {
 	s, out := offloaded(t, nil)
 	p := dataOf(1)
 	p.Verified = false
-	if s.InputForwarded(maxInOrderGap+1, 0, p, out); !out.NeedVerify {
+	if s.InputForwarded(MaxInOrderGap+1, 0, p, out); !out.NeedVerify {
 		t.Error("R64: not verified after a pause")
 	}
 	if s.InputForwarded(0, 0, dataOf(1), out); out.Drop != None || !out.Retained || len(out.Copies) > 0 {

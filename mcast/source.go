@@ -37,13 +37,13 @@ func (g *group) noteReceived(now time.Duration, psn rocev2.PSN) {
 	g.src.lastPSN, g.src.lastPSNAt, g.src.hasLastPSN, g.turn.silentSince = psn, now, true, 0
 }
 
-// maxInOrderGap is how long after the packet before it a packet in order is forwarded
+// MaxInOrderGap is how long after the packet before it a packet in order is forwarded
 // unverified. A source that goes back without a NAK has been silent for its timeout, and
 // no requester sets one so short.
-const maxInOrderGap = 100 * time.Microsecond
+const MaxInOrderGap = 100 * time.Microsecond
 
 // mayBeDamaged reports whether a packet with PSN nxt may be an earlier packet with a
 // damaged PSN: the source goes back, or may be about to (R64).
 func (g *group) mayBeDamaged(now time.Duration, psn rocev2.PSN) bool {
-	return !g.src.hasLastPSN || g.src.lastPSN != psn.Prev() || now-g.src.lastPSNAt > maxInOrderGap || g.agg.nakSeverity != sevNone && !g.agg.nakServed
+	return !g.src.hasLastPSN || g.src.lastPSN != psn.Prev() || now-g.src.lastPSNAt > MaxInOrderGap || g.agg.nakSeverity != sevNone && !g.agg.nakServed
 }

@@ -28,7 +28,7 @@ func TestStateForgetsOldTimes(t *testing.T) {
 		limit time.Duration
 		set   func(g *group, at time.Duration)
 	}{
-		{"source's last packet", maxInOrderGap + 1, func(g *group, at time.Duration) { g.src.lastPSNAt = at }},
+		{"source's last packet", MaxInOrderGap + 1, func(g *group, at time.Duration) { g.src.lastPSNAt = at }},
 		{"source's silence", DefaultSourceTimeout, func(g *group, at time.Duration) { g.turn.silentSince = at }},
 		{"contention", DefaultTurnTime << 2, func(g *group, at time.Duration) { g.turn.contendedSince = at }},
 		{"turn's end", turnReserved, func(g *group, at time.Duration) { g.turn.endingSince = at }},

@@ -53,9 +53,9 @@ func (g *group) appendTurn(b []byte, now time.Duration) []byte {
 // same effect.
 func (g *group) oldestLastPSN() time.Duration {
 	if g.tree() != nil {
-		return max(maxInOrderGap+1, g.turn.sourceTimeout)
+		return max(MaxInOrderGap+1, g.turn.sourceTimeout)
 	}
-	return maxInOrderGap + 1
+	return MaxInOrderGap + 1
 }
 
 func (r *stateReader) turn(g *group) {

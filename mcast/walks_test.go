@@ -110,7 +110,7 @@ func (k *walk) summary() string {
 
 // waits are the times that pass: those that the switch compares with, and others.
 var waits = []time.Duration{
-	1, time.Microsecond, cnpGap - 1, cnpGap, cnpSilence, cnpSilence + 1, maxInOrderGap, maxInOrderGap + 1, 300 * time.Microsecond, time.Millisecond, 2 * time.Millisecond,
+	1, time.Microsecond, cnpGap - 1, cnpGap, cnpSilence, cnpSilence + 1, MaxInOrderGap, MaxInOrderGap + 1, 300 * time.Microsecond, time.Millisecond, 2 * time.Millisecond,
 	4 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, quarantine - 1, quarantine, turnReserved, 2 * turnReserved, 200 * time.Millisecond,
 }
 

@@ -79,6 +79,8 @@ type Group struct {
 	slots     int
 	slotBytes int
 	touched   byte // so that Touch is not optimised away
+
+	incarnation uint64 // as in the word, which is in another CPU's cache while packets come
 }
 
 // Flags of fast.h.
@@ -214,6 +216,7 @@ func (g *Group) set(s *GroupSpec) error {
 	word := x.word.Load()
 	incarnation := (word>>wordIncarnation + 1) & incarnationMask
 	x.word.Store(word&psnMask | incarnation<<wordIncarnation)
+	g.incarnation = incarnation
 	src := s.Source.IP.AsSlice()
 	clear(x.source[:])
 	copy(x.source[:], src)

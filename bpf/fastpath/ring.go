@@ -17,8 +17,7 @@ func (g *Group) slot(psn rocev2.PSN) (x *slotState, data []byte) {
 
 // headerOf is the header of a valid slot.
 func (g *Group) headerOf(psn rocev2.PSN, n int) uint64 {
-	incarnation := g.state().word.Load() >> wordIncarnation
-	return uint64(psn&psnMask) | uint64(n)<<slotLen | incarnation<<slotIncarnation | slotValid
+	return uint64(psn&psnMask) | uint64(n)<<slotLen | g.incarnation<<slotIncarnation | slotValid
 }
 
 // View returns the packet with psn as it came, from its Ethernet header on, and, if it has

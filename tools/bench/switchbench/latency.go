@@ -88,6 +88,11 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 		return errors.Join(err, in.Close())
 	}
 	defer func() { err = errors.Join(err, in.Close(), out.Close()) }()
+	receivers, err := s.openReceivers()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, receivers.close()) }()
 	if s.method.xdp {
 		if err := s.sinks.pass(1, true); err != nil {
 			return err
@@ -131,7 +136,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 			took = append(took, float64(at.Sub(start).Nanoseconds())/1e3)
 		}
 		if sent++; sent%latencyAckEvery == 0 {
-			if err := s.acknowledgeAll(); err != nil {
+			if err := receivers.acknowledge(); err != nil {
 				return err
 			}
 			start = time.Now()
@@ -147,7 +152,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 	if _, err := s.gen.next(psn); err != nil {
 		return err
 	}
-	return errors.Join(ctx.Err(), s.acknowledgeAll())
+	return errors.Join(ctx.Err(), receivers.acknowledge())
 }
 
 // await returns when the next data packet was there, the zero time if none came.

@@ -148,7 +148,11 @@ func (s *testbed) openGenerator(cpu int) error {
 		if i == 0 || !s.method.feedback {
 			continue
 		}
-		ack, err := s.sendAck(i, 0)
+		path, err := s.ackPath(i)
+		if err != nil {
+			return err
+		}
+		ack, err := buildAck(&path, 0)
 		if err != nil {
 			return err
 		}
@@ -161,46 +165,6 @@ func (s *testbed) openGenerator(cpu int) error {
 		s.gen, err = newLiveGenerator(c)
 	}
 	return err
-}
-
-// sendAck builds an acknowledgement of host i.
-func (s *testbed) sendAck(i int, psn rocev2.PSN) ([]byte, error) {
-	mac, err := s.portMAC(i)
-	if err != nil {
-		return nil, err
-	}
-	h := s.star.Hosts[i]
-	path := rocev2.Path{SrcMAC: rocev2.MAC(h.MAC), DstMAC: mac, Src: h.IPv4, Dst: groupIP, SrcPort: 0xC001}
-	return build(&path, &rocev2.Packet{Op: rocev2.Acknowledge, DestQP: virtualQPN, PSN: psn, Syndrome: rocev2.SyndromeACK}, nil)
-}
-
-// acknowledgeAll has every receiver acknowledge its last PSN, where ACKs are read: no
-// packet is unacknowledged between two runs.
-func (s *testbed) acknowledgeAll() error {
-	if !s.method.feedback {
-		return nil
-	}
-	for i := 1; i <= s.benchCase.legs; i++ {
-		last, err := lastAt(s.sinks.arrived, i)
-		if err != nil {
-			return err
-		}
-		if last == psnNone {
-			continue
-		}
-		ack, err := s.sendAck(i, rocev2.PSN(last))
-		if err != nil {
-			return err
-		}
-		t, err := openSender(s.star.Hosts[i])
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(t.send(ack), t.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // groupIP is the group, where there is one.
