@@ -10,6 +10,13 @@ var _ = []mutant.Mutant{
 	mutant.New("new packets do not wait for the copies of the fast path", "R97", mutant.In((*group).isDraining,
 		"now < g.extra.offload.drainUntil",
 		"false")),
+	mutant.New("a take-back begins no drain", "R97", mutant.In((*Switch).Revoked,
+		"now+x.spec.Drain, now+x.spec.Backoff",
+		"now, now+x.spec.Backoff")),
+	mutant.New("the gates' states outlive the fast path", "R98", mutant.In((*Switch).Revoked,
+		`now+x.spec.Backoff
+		g.forgetGates()`,
+		"now+x.spec.Backoff")),
 	mutant.New("the backoff is not kept to", "R97", mutant.In((*group).mayOffload,
 		"now >= g.extra.offload.grantFrom &&",
 		"")),

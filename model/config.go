@@ -24,6 +24,7 @@ type Bounds struct {
 	Restart   int // switches that restart
 	Meet      int // pairs of neighbouring switches that begin another session
 	Store     int // records that are stored without need
+	Idle      int // fast paths that are taken back without a reason of the switch's: no data has come for a while, or a port changes
 }
 
 // Config is one scenario.
@@ -92,6 +93,8 @@ type Config struct {
 	// FastPath is the number of slots of a fast path; 0: the switches forward everything
 	// themselves.
 	FastPath int
+	// idleChores are what a faulty driver does with a fast path that is idle.
+	idleChores []choreKind
 	// PortFullRoom is the number of copies that a full queue still accepts.
 	PortFullRoom int
 	// OneLeg restricts faults to the way to B and back. With a large enough store, and
@@ -289,6 +292,9 @@ func (c *Config) String() string {
 	}
 	if c.FastPath > 0 {
 		fmt.Fprintf(&s, "; a fast path with %d slots", c.FastPath)
+		if c.Idle > 0 {
+			fmt.Fprintf(&s, ", idle %d times", c.Idle)
+		}
 	}
 	if c.OneLeg {
 		s.WriteString("; faults only between B and its switch")

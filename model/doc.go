@@ -21,7 +21,9 @@
 //     RNR NAK), another member begins to send, a member dies for good;
 //   - the control plane makes its next change of the members, at one of the
 //     switches: removals, joins of queue pairs that are fresh or live on;
-//   - the queue of a port is full for a time: copies for it are requeued.
+//   - the queue of a port is full for a time: copies for it are requeued;
+//   - a fast path and its driver do their next atomic step (fastpath.go), and the driver
+//     takes a fast path back without a reason of the switch's, as when no data comes.
 //
 // Time passes only when a timer fires, and only to its deadline.
 //
@@ -48,6 +50,16 @@
 // that was sent it and does not lack it first. The number of resends of the same packet
 // is bounded. The source is not asked for packets that are all retained. Where only one
 // leg is faulty, no other leg gets a packet twice, and the source sends none twice.
+//
+// A fast path sends each leg consecutive packets, and none to a leg that recovers; what it
+// has taken is reported before anything else is given to the switch. Grants, take-backs for
+// each reason, idle ones and legs that fall behind are searched with losses, which are gaps
+// and the source's rewinds ("fast", "fast-losses"), reordering ("fast-strict"), late packets
+// ("fast-late", "fast-idle-late"), full rings ("fast-ring"), receivers that are not ready
+// ("fast-rnr"), deaths ("fast-death", "fast-quorum"), changes of the source ("fast-turns",
+// "fast-sources", "fast-fair"), members that leave and join ("fast-rejoin"), trees
+// ("fast-rack", "fast-leaves"), a tree that becomes another one ("fast-rebuild") and
+// restarts ("fast-restart"). Those with "idle" in their name have idle take-backs, too.
 //
 // From every state a fair run must complete: a run in which nothing more is lost or
 // delayed, every packet is delivered, receives are posted, and timers fire when nothing

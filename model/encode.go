@@ -39,7 +39,7 @@ func (w *World) encode(b []byte) []byte {
 	if w.cfg.Tree != Flat {
 		w.renumberReports()
 	}
-	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull), flag(w.mortal, 1)|flag(w.outdated, 2)|flag(w.refused, 4)|flag(w.untold, 8), byte(w.left.Restart)<<4|byte(w.left.Store))
+	b = append(b, byte(w.left.Lose), byte(w.left.Duplicate), byte(w.left.Reorder), byte(w.left.Delay), byte(w.left.PortFull)|byte(w.left.Idle)<<4, flag(w.mortal, 1)|flag(w.outdated, 2)|flag(w.refused, 4)|flag(w.untold, 8), byte(w.left.Restart)<<4|byte(w.left.Store))
 	if w.cfg.reshapes() {
 		b = append(b, byte(w.left.Meet))
 	}
@@ -158,7 +158,7 @@ func (w *World) decode(b []byte) {
 
 func (w *World) load(b []byte) (err error) {
 	w.now, w.wrong = restoreTime, nil
-	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4]), Restart: int(b[6] >> 4), Store: int(b[6] & 15)}
+	w.left = Bounds{Lose: int(b[0]), Duplicate: int(b[1]), Reorder: int(b[2]), Delay: int(b[3]), PortFull: int(b[4] & 15), Idle: int(b[4] >> 4), Restart: int(b[6] >> 4), Store: int(b[6] & 15)}
 	w.mortal, w.outdated, w.refused, w.untold, b = b[5]&1 != 0, b[5]&2 != 0, b[5]&4 != 0, b[5]&8 != 0, b[7:]
 	if w.cfg.reshapes() {
 		w.left.Meet, b = int(b[0]), b[1:]

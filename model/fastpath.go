@@ -144,6 +144,34 @@ func (w *World) fastActions(as []action, sw int) []action {
 	return as
 }
 
+// idleStep is the argument of the action work beside the switch: the fast path is taken back
+// although the switch has not asked for it.
+const idleStep = 4
+
+// idleChores are what the driver does then.
+var idleChores = []choreKind{takeBack, reportTaken, callRevoked}
+
+// idleActions appends that the driver of switch sw finds its fast path idle, at any moment:
+// that includes the moments at which data comes again.
+func (w *World) idleActions(as []action, sw int) []action {
+	if f := &w.switches[sw].fast; w.left.Idle > 0 && f.on && len(f.todo) == 0 {
+		as = append(as, work|action(sw)|idleStep)
+	}
+	return as
+}
+
+// rest has the driver take back an idle fast path.
+func (w *World) rest(sw int) {
+	w.left.Idle--
+	chores := idleChores
+	if w.cfg.idleChores != nil {
+		chores = w.cfg.idleChores
+	}
+	for _, k := range chores {
+		w.switches[sw].fast.todo = append(w.switches[sw].fast.todo, chore{kind: k})
+	}
+}
+
 // driverCan reports whether the driver has a step.
 func (w *World) driverCan(sw int) bool {
 	f := &w.switches[sw].fast

@@ -52,3 +52,26 @@ func TestFastPathFaultsAreFound(t *testing.T) {
 		findBoth(t, f.name, offloading, f.invariant, f.endToEnd, &f.fault)
 	}
 }
+
+// idleFaults are wrong ways of a driver to take back an idle fast path.
+var idleFaults = []struct {
+	name   string
+	what   string
+	chores []choreKind
+}{
+	{"what was taken is not reported", "a report of packet 1 is not taken", []choreKind{takeBack, callRevoked}},
+	{"the switch is told before the word is back", "a report of packet 1 is not taken", []choreKind{callRevoked, takeBack, reportTaken}},
+	{"what is taken after the report is not reported", "a report of packet 1 is not taken", []choreKind{reportTaken, takeBack, callRevoked}},
+	{"the switch is not told", "which was not sent packet", []choreKind{takeBack, reportTaken}},
+}
+
+// TestIdleFaultsAreFound is TestFaultsAreFound for drivers.
+func TestIdleFaultsAreFound(t *testing.T) {
+	for _, f := range idleFaults {
+		t.Run(f.name, func(t *testing.T) {
+			c := offloading()
+			c.Idle, c.idleChores = 1, f.chores
+			findFault(t, c, f.what, false, &broken{})
+		})
+	}
+}

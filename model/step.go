@@ -30,7 +30,7 @@ const (
 	store // with fileFails
 	meet  // the argument is a link to the switch
 	fast  // a switch, and the step of its fast path
-	work  // a switch whose driver does a step
+	work  // a switch whose driver does a step, or finds the fast path idle
 )
 
 func (a action) kind() action { return a &^ 15 }
@@ -91,6 +91,7 @@ func (w *World) actions(as []action) []action {
 			as = append(as, change|action(sw))
 		}
 		as = w.fastActions(as, sw)
+		as = w.idleActions(as, sw)
 		as = w.fileActions(as, sw)
 	}
 	as = w.meetActions(as)
@@ -296,7 +297,11 @@ func (w *World) do(a action) {
 	case fast:
 		w.fastStep(i&3, i&^3)
 	case work:
-		w.work(i)
+		if i&idleStep != 0 {
+			w.rest(i & 3)
+		} else {
+			w.work(i)
+		}
 	}
 	if w.cfg.Tree != Flat {
 		w.hasten()

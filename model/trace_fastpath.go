@@ -21,6 +21,8 @@ func (w *World) fastName(a action) string {
 		return fmt.Sprintf("fast path of switch %d: packet %d is in the ring", sw, f.taken[len(f.taken)-1].index)
 	case a.kind() == fast:
 		return fmt.Sprintf("fast path of switch %d: the copies of packet %d leave", sw, f.unsent().index)
+	case a.arg()&idleStep != 0:
+		return fmt.Sprintf("driver of switch %d: the fast path is idle", sw)
 	case len(f.todo) > 0:
 		return fmt.Sprintf("driver of switch %d: %s", sw, [...]string{
 			"reports", "gives the packet", "calls Advance", "takes the word back", "calls Revoked", "opens a gate", "shuts a gate", "asks for the fast path", "stores the word",
