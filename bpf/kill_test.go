@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if index := os.Getenv(attachInChild); index != "" {
 		attachAndWait(index)
 	}
+	if indices := os.Getenv(replicateInChild); indices != "" {
+		replicateAndWait(indices)
+	}
 	os.Exit(m.Run())
 }
 
