@@ -37,6 +37,7 @@ type fastLab struct {
 	ctx    context.Context
 	hosts  []*fastHost // by MemberID
 	window uint64      // bytes
+	loss   float64
 	round  int
 }
 
@@ -56,7 +57,8 @@ type fastLabConfig struct {
 	v6      bool
 	workers int
 	pathMTU int
-	more    string // of the configuration
+	loss    float64 // at every host, in both directions
+	more    string  // of the configuration
 	change  func(*fastLab)
 }
 
@@ -68,7 +70,7 @@ const (
 
 func newFastLab(t *testing.T, c fastLabConfig) *fastLab {
 	t.Helper()
-	x := &fastLab{T: t, star: labtest.Star(t, lab.StarConfig{Hosts: c.hosts, MTU: 3000}), window: 1 << 20}
+	x := &fastLab{T: t, star: labtest.Star(t, lab.StarConfig{Hosts: c.hosts, MTU: 3000}), window: 1 << 20, loss: c.loss}
 	for _, h := range x.star.Hosts {
 		if err := h.NS.SetFeature(h.Interface, lab.GRO, true); err != nil { // or redirected frames are dropped there
 			t.Fatal(err)
@@ -171,7 +173,7 @@ func (x *fastLab) addMember(i int, ip netip.Addr, device *soft.Device) {
 	h := &fastHost{host: x.star.Hosts[i], port: i, device: device}
 	if device == nil {
 		if err := h.host.NS.Do(func() (err error) {
-			h.device, err = soft.Open(soft.Config{Interface: h.host.Interface, Seed: uint64(len(x.hosts))})
+			h.device, err = soft.Open(soft.Config{Interface: h.host.Interface, Seed: uint64(len(x.hosts)), Loss: x.loss})
 			return err
 		}); err != nil {
 			x.Fatal(err)

@@ -58,6 +58,17 @@ func TestFastLoss(t *testing.T) {
 	}
 }
 
+// A packet that the source's own link loses does not end the fast path: what comes behind it is
+// dropped until the source has gone back (R103).
+func TestFastSourceLoss(t *testing.T) {
+	x := newFastLab(t, fastLabConfig{hosts: 4, loss: 0.001})
+	x.steady(0, func() { x.send(0, 20, 10000, x.all(0)...) })
+	s := x.state()
+	if s.Status.Counters.Drops[mcast.BehindGap] == 0 {
+		t.Errorf("no packet came behind a gap: %+v", s.Status.Counters)
+	}
+}
+
 // Each member that sends has the fast path for its turn.
 func TestFastSourceChange(t *testing.T) {
 	x := newFastLab(t, fastLabConfig{hosts: 3, behind: []int{1}})

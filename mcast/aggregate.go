@@ -22,7 +22,7 @@ func (g *group) evaluate(out *Output) {
 			}
 			continue
 		}
-		if g.agg.numPending == 0 && g.refusal.syndrome == 0 && !g.numbering.askSource && !g.turn.messageRefused {
+		if g.agg.numPending == 0 && g.refusal.syndrome == 0 && !g.numbering.askSource && !g.repair.gap && !g.turn.messageRefused {
 			return
 		}
 		worst, who, code := g.worstPending()
@@ -122,7 +122,7 @@ func (g *group) worstPending() (sev severity, from int, code rocev2.Syndrome) {
 	if g.turn.messageRefused && g.defersUna(sev) {
 		return sevRNR, none, turnSoon.RNR()
 	}
-	if g.numbering.askSource && g.fwd.nxt == g.agg.acked.Next() {
+	if g.asksForGap() {
 		return sevSequence, none, rocev2.SyndromeNAKSequence // as a receiver that lacks the blocked message would
 	}
 	return sev, from, code

@@ -25,6 +25,9 @@ func (g *group) handleRequest(now time.Duration, p *Packet, f rocev2.OpFlags, ou
 	}
 	if g.src.member != none && rocev2.KeyOf(p.Src) == g.src.addr && p.Neighbor == g.src.neighbor {
 		if g.repair.path == fastPath {
+			if g.behindGap(now, p, f, out) {
+				return BehindGap
+			}
 			out.NeedRevoke = true
 			return None
 		}
@@ -116,12 +119,7 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	}
 	g.counters.DataIn++
 	g.noteReceived(now, psn)
-	if g.agg.nakSeverity != sevNone && psn == g.agg.nakPSN {
-		if !g.agg.nakServed && g.live.deadAfter != 0 {
-			g.restartLiveness(now)
-		}
-		g.agg.nakServed = true
-	}
+	g.noteNAKServed(now, psn)
 	if psn != g.fwd.nxt || starts {
 		g.noteMessageStart(p, psn, f)
 	}
@@ -144,6 +142,17 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 	}
 	g.resend(now, out)
 	return None
+}
+
+// noteNAKServed notes that psn has come, which the source may have been sent a NAK of.
+func (g *group) noteNAKServed(now time.Duration, psn rocev2.PSN) {
+	if g.agg.nakSeverity == sevNone || psn != g.agg.nakPSN {
+		return
+	}
+	if !g.agg.nakServed && g.live.deadAfter != 0 {
+		g.restartLiveness(now)
+	}
+	g.agg.nakServed = true
 }
 
 // answerDuplicate answers a packet that is acknowledged, and makes no copies: they would

@@ -88,12 +88,9 @@ var _ = []mutant.Mutant{
 	mutant.New("a NAK goes on for every receiver that lacks the packet", "R09", mutant.In((*group).evaluate,
 		"g.agg.nout == next && !g.agg.seen && worst <= g.agg.nsev",
 		"g.agg.nout == next && !g.agg.seen && worst < g.agg.nsev")),
-	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).handleData,
-		`g.agg.seen = true
-	}
-	if psn != g.fwd.hi || starts {`,
-		`}
-	if psn != g.fwd.hi || starts {`)),
+	mutant.New("no second NAK after the PSN has passed again", "R09", mutant.In((*group).noteNAKServed,
+		"g.agg.seen = true",
+		"")),
 	mutant.New("an ACK for every ACK", "R11", mutant.In((*group).handleFeedback,
 		`if !g.acked(now, i, psn, out) {
 			return FeedbackStale

@@ -30,7 +30,7 @@ var _ = []mutant.Mutant{
 	mutant.New("silence counts while the source waits out an RNR timer", "R23", mutant.In((*group).checkLiveness,
 		"if g.owed() {",
 		"if g.owed() && false {")),
-	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).handleData,
+	mutant.New("the time for an answer begins before the source is back", "R23", mutant.In((*group).noteNAKServed,
 		`		if !g.agg.seen && g.live.deadAfter != 0 {
 			g.rewatch(now)`,
 		`		if !g.agg.seen && g.live.deadAfter != 0 {

@@ -202,6 +202,7 @@ func (s *Switch) Revoked(now time.Duration, id GroupID, out *Output) {
 	}
 	x := g.extra.offload
 	g.deliverOffload(takenBack)
+	g.repair.gap = false
 	x.drainUntil, x.grantFrom = now+x.spec.Drain, now+x.spec.Backoff
 	g.forgetGates()
 	if g.src.wanted {

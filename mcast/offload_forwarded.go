@@ -46,6 +46,8 @@ func (s *Switch) InputForwarded(now time.Duration, id GroupID, p *Packet, out *O
 func (g *group) dataForwarded(now time.Duration, p *Packet, psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	g.counters.DataIn++
 	g.noteReceived(now, psn)
+	g.noteNAKServed(now, psn)
+	g.repair.gap = false
 	if psn != g.fwd.nxt || f&rocev2.OpStart != 0 {
 		g.noteMessageStart(p, psn, f)
 	}

@@ -41,6 +41,7 @@ const (
 	LaterEpoch                // a report of a registration that is not known here yet
 	ConflictingReport         // a report that does not fit what the neighbour reported before
 	OtherRegistration         // feedback of a neighbouring switch for another registration of the group or of its source
+	BehindGap                 // data of a connected source behind a gap, of a group on the fast path; the source sends it again
 	NumReasons
 )
 
@@ -77,6 +78,7 @@ var reasonNames = [NumReasons]string{
 	LaterEpoch:         "later_epoch",
 	ConflictingReport:  "conflicting_report",
 	OtherRegistration:  "other_registration",
+	BehindGap:          "behind_gap",
 }
 
 // String returns the name under which r is counted.
@@ -122,6 +124,7 @@ var reasonTexts = [NumReasons]string{
 	LaterEpoch:         "a report of a neighbouring switch about a registration that has not come here yet: it is repeated",
 	ConflictingReport:  "a report of a neighbouring switch that does not fit what it reported before: one of the two has a defect",
 	OtherRegistration:  "an acknowledgement of a neighbouring switch for an earlier or a later registration of the group or of its source (R87); if it does not end, the two switches have different registrations",
+	BehindGap:          "data that came behind a gap while the group is on the fast path: no receiver can use it, and the source, which is asked for what is missing, sends it again (R103)",
 }
 
 // Text returns the explanation of r for an operator.
@@ -137,7 +140,7 @@ func (r Reason) Text() string {
 // loss, or a mistake in a host or a registration.
 func (r Reason) Normal() bool {
 	switch r {
-	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch, OtherRegistration:
+	case None, NotSource, FromSource, FeedbackStale, DuplicateData, CNPFiltered, NoSource, AwaitsVerification, TurnOver, AwaitsStorage, Resuming, NoToken, NoSession, LaterEpoch, OtherRegistration, BehindGap:
 		return true
 	}
 	return false

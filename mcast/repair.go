@@ -18,6 +18,7 @@ type localRepair struct {
 	numRecovering int32      // recovering legs
 	tries         uint8      // RepairSpec.Tries
 	armed         bool
+	gap           bool          // of an offloaded group: the source goes on behind nxt, which was lost (R103)
 	path          offloadState  // who forwards new packets; only a group with a store may be offloaded
 	at            time.Duration // the next call of recoveryTimer, if armed
 	timeout       time.Duration // RepairSpec.Timeout

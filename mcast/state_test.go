@@ -55,7 +55,7 @@ var stateFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[lagLimit]():  {"psns": constant, "floor": encoded, "time": constant},
 	reflect.TypeFor[liveness]():  {"period": constant, "deadAfter": constant, "deadAfterMax": constant, "at": encoded, "armed": encoded, "sourceRewound": encoded},
 	reflect.TypeFor[localRepair](): {
-		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
+		"timeout": constant, "tries": constant, "store": deeper, "numRecovering": encoded, "gap": encoded, "ackReqPSN": encoded, "armed": encoded, "at": encoded, "path": encoded,
 	},
 	reflect.TypeFor[offload]():        {"spec": constant, "drainUntil": encoded, "grantFrom": encoded, "gatesChanged": derived, "copies": ignored},
 	reflect.TypeFor[rttMeasurement](): {"pending": encoded, "psn": encoded, "sentAt": encoded, "pauses": encoded},

@@ -225,7 +225,8 @@ func (w *World) hasPendingNAK(sw, k int) bool {
 	}
 	// The other reason is a request for a message that has waited for members to join or to
 	// show their numbering, or for the file.
-	return a.Failed && k == rank(a.FailSyndrome) || (len(w.cfg.Changes) > 0 || w.cfg.Stored) && k == 1 && a.Acked.Next() == a.Nxt
+	// Or for a packet that was lost before the fast path.
+	return a.Failed && k == rank(a.FailSyndrome) || (len(w.cfg.Changes) > 0 || w.cfg.Stored || w.cfg.FastPath > 0) && k == 1 && a.Acked.Next() == a.Nxt
 }
 
 // waited reports whether a host other than src has begun to send, and is not done.
