@@ -27,6 +27,7 @@ type Config struct {
 	PathMTU int        // bytes; default 4096
 	Queue   int64      // most bytes that wait at a port; default 32 MiB
 	ECN     ECN        // default: nothing is marked
+	PFC     PFC        // default: no port is paused
 	Host    Host       // of every queue pair
 	Trees   TreeChoice // default LeastUsed
 
@@ -55,6 +56,11 @@ type ECN struct {
 	Min, Max    int64
 	Probability float64
 }
+
+// PFC sets priority flow control, of the one class that all packets have. A switch pauses the port at
+// the other end of a link while it holds more than XOff bytes that came by that link, until it
+// holds no more than XOn. A packet with several copies counts once, until the last one has left.
+type PFC struct{ XOff, XOn int64 } // XOff 0: none
 
 // TreeChoice is how a switch chooses between next hops for a group.
 type TreeChoice uint8
@@ -102,6 +108,9 @@ func (c *Config) setDefaults() error {
 	}
 	if e := c.ECN; e.Min < 0 || e.Max < e.Min || !(e.Probability >= 0 && e.Probability <= 1) {
 		bad("ECN", e, "0 or more bytes, not more than Max, and a probability of 0 to 1")
+	}
+	if f := c.PFC; f.XOff < 0 || f.XOn < 0 || f.XOff > maxQueue || f.XOff > 0 && f.XOn >= f.XOff {
+		bad("PFC", f, "XOff of 0 to 1 GiB, and XOn below it")
 	}
 	if c.Trees > Random {
 		bad("Trees", uint8(c.Trees), "LeastUsed, Hashed or Random")

@@ -42,6 +42,8 @@ const (
 	connTimer                  // the deadline of a connection; dst is the connection's number
 	nicTimer                   // a host's port is free
 	coreTimer                  // the deadline of a switch's core
+	pause                      // PFC: the port of arrival pauses if aux is 1, and goes on if it is 0
+	portTimer                  // PFC: a port has sent a packet
 )
 
 type eventFlags uint8
@@ -77,11 +79,16 @@ const frameBytes = 82
 // reportBytes is the length on a link of a token message.
 const reportBytes = 220
 
+// pauseBytes is the length on a link of a PFC frame: the shortest Ethernet frame, preamble and gap.
+const pauseBytes = 84
+
 // wireBytes returns the length of a packet on a link.
 func (e *event) wireBytes() int64 {
 	switch {
 	case e.kind == report:
 		return reportBytes
+	case e.kind == pause:
+		return pauseBytes
 	case e.opcode() == rocev2.Acknowledge:
 		return frameBytes + rocev2.AETHLen
 	case e.opcode() == rocev2.CNP:

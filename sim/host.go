@@ -49,6 +49,9 @@ func (p *Partition) transmit(n topology.Node, h *host) {
 	}
 	o := &p.s.ports[h.port]
 	for h.first != nil {
+		if o.wait != nil && o.wait.busy() {
+			return // portTimer goes on
+		}
 		if o.freeAt > p.now {
 			h.waits = true
 			p.timer(int32(n), nicTimer, o.freeAt, 0, 0)
@@ -74,9 +77,10 @@ func (p *Partition) nicTimer(in uint32) {
 	p.transmit(topology.Node(n), h)
 }
 
-// setAlarm makes a timer for the deadline of a queue pair.
+// setAlarm makes a timer for the deadline of a queue pair, unless that is the end of a pacer's wait
+// that is over: the queue pair waits for the port.
 func (p *Partition) setAlarm(c *conn) {
-	if at, ok := c.qp.NextDeadline(); ok {
+	if at, ok := c.qp.NextDeadline(); ok && !(c.queued && at <= p.clock()) {
 		if at := max(timeOf(at), p.now); c.alarm.set(at) {
 			p.timer(int32(c.host), connTimer, at, c.id, c.number)
 		}

@@ -94,6 +94,10 @@ func (p *Partition) toCore(e *event) {
 	if out.NeedVerify {
 		p.result.Damaged++
 	} else {
+		if !feedback {
+			p.came.set(e.in)
+			p.came.frame = in.Frame
+		}
 		p.carryOutCore(sw)
 	}
 	if !feedback && !out.Retained {
@@ -107,6 +111,7 @@ func (p *Partition) carryOutCore(sw *groupSwitch) {
 	for i := range out.Copies {
 		p.copy(sw, &out.Copies[i])
 	}
+	p.came.reset()
 	p.refused = p.refused[:0]
 	for i := range out.Probes {
 		q := &out.Probes[i]
@@ -147,7 +152,15 @@ func (p *Partition) copy(sw *groupSwitch, c *mcast.Copy) {
 	if c.Flags&mcast.SetAckReq != 0 {
 		e.flags |= ackReq
 	}
-	if p.send(l.port, &e) {
+	came := p.came
+	if c.Frame != came.frame {
+		p.came.reset() // what is sent again is in memory of its own
+	}
+	ok := p.send(l.port, &e)
+	if c.Frame != came.frame {
+		p.came = came
+	}
+	if ok {
 		return
 	}
 	_, at := p.s.ports[l.port].room(p.now, e.wireBytes())

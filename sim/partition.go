@@ -26,6 +26,8 @@ type Partition struct {
 	flows   pool[workload.Flow] // that begin later
 	reports pool[mcast.Report]  // on their way
 	frames  pool[frame]         // that a switch has
+	held    pool[holding]       // PFC: packets that switches hold
+	came    ingress             // PFC: of the packet that is served
 	emitted []workload.Flow     // by the program, in the event that is served
 	emit    func(workload.Flow)
 
@@ -108,6 +110,10 @@ func (p *Partition) serve(e *event) {
 		p.nicTimer(e.in)
 	case coreTimer:
 		p.coreTimer(e.in)
+	case pause:
+		p.pauseArrived(e)
+	case portTimer:
+		p.portTimer(e.dst)
 	}
 }
 
@@ -115,28 +121,36 @@ func (p *Partition) serve(e *event) {
 func (p *Partition) send(n uint32, e *event) bool {
 	o := &p.s.ports[n]
 	bytes := e.wireBytes()
-	length := o.timeOf(bytes)
-	start := max(p.now, o.freeAt)
-	wait := start - p.now
-	if wait+length > o.most {
+	length, backlog := o.timeOf(bytes), o.backlog(p.now)
+	if backlog+length > o.most {
 		o.stats.Dropped++
 		return false
 	}
-	if wait > o.ecnMin && !e.isFeedback() && o.mustMark(wait) {
+	if backlog > o.ecnMin && !e.isFeedback() && o.mustMark(backlog) {
 		e.flags |= ce
 		o.stats.Marked++
 	}
-	o.freeAt = start + length
+	o.stats.Longest = max(o.stats.Longest, backlog)
+	if o.wait != nil {
+		p.enqueue(n, e, length)
+	} else {
+		p.transmitOn(o, e, bytes, length)
+	}
+	return true
+}
+
+// transmitOn sends a packet as soon as its port is free.
+func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
+	o.freeAt = max(p.now, o.freeAt) + length
 	o.stats.Packets++
 	o.stats.Bytes += uint64(bytes)
-	o.stats.Longest = max(o.stats.Longest, wait)
-	if o.damaged != 0 {
+	if o.damaged != 0 && e.kind != pause {
 		if r := o.draw(); r < o.loss {
 			o.stats.Lost++
 			if e.kind == report {
 				p.reports.take(e.aux)
 			}
-			return true
+			return
 		} else if r < o.damaged {
 			e.flags |= corrupt
 			o.stats.Corrupted++
@@ -146,14 +160,13 @@ func (p *Partition) send(n uint32, e *event) bool {
 	e.at, e.in = o.freeAt+o.delay, o.peer
 	if o.partition == p.index {
 		p.queue.push(e)
-		return true
+		return
 	}
 	b := &p.sent[o.partition]
 	if e.kind == report {
 		b.reports = append(b.reports, p.reports.take(e.aux))
 	}
 	b.events = append(b.events, *e)
-	return true
 }
 
 // timer makes an event of node n at a time.

@@ -27,6 +27,8 @@ type port struct {
 	loss    uint64 // a number below is a loss
 	damaged uint64 // a number below, and not below loss, is a corruption; 0: none is drawn
 
+	wait *waiting // with PFC: the packets that wait; without, freeAt says it all
+
 	ecnMin, ecnMax Time
 	ecnSlope       float64 // probability for each picosecond above ecnMin
 
@@ -40,7 +42,9 @@ type PortStats struct {
 	Lost           uint64 // on the link
 	Corrupted      uint64
 	Marked         uint64 // CE
-	Longest        Time   // the longest time that a packet waited
+	Pauses         uint64 // PFC: how often it was paused
+	Paused         Time   // PFC: for how long
+	Longest        Time   // the longest time that a packet waited, or would have without pauses
 }
 
 // newPort returns a port of a link with n as its number.
@@ -57,6 +61,9 @@ func newPort(c *Config, l *topology.Link, n uint32) port {
 		p.ecnSlope = c.ECN.Probability / float64(max(p.ecnMax-p.ecnMin, 1))
 	} else {
 		p.ecnMin, p.ecnMax = math.MaxInt64, math.MaxInt64
+	}
+	if c.PFC.XOff > 0 {
+		p.wait = &waiting{}
 	}
 	return p
 }
@@ -92,9 +99,17 @@ func (p *port) mustMark(wait Time) bool {
 	return float64(p.draw()>>11)/(1<<53) < float64(wait-p.ecnMin)*p.ecnSlope
 }
 
+// backlog returns the time that the packets that wait at a port take.
+func (p *port) backlog(now Time) Time {
+	t := max(p.freeAt-now, 0)
+	if p.wait != nil {
+		t += p.wait.length
+	}
+	return t
+}
+
 // room returns how many packets of that length fit into the queue of a port, and when one does.
 func (p *port) room(now Time, bytes int64) (n int, at Time) {
-	length := p.timeOf(bytes)
-	left := p.most - max(p.freeAt-now, 0)
-	return int(max(left, 0) / length), p.freeAt + length - p.most
+	length, backlog := p.timeOf(bytes), p.backlog(now)
+	return int(max(p.most-backlog, 0) / length), now + backlog + length - p.most
 }

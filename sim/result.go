@@ -48,7 +48,7 @@ func (s *Simulation) Result() Result {
 	}
 	for i := range s.ports {
 		x := &s.ports[i].stats
-		r.Hash += mix(mix(uint64(i)<<32^x.Packets) + mix(x.Bytes) ^ mix(x.Dropped<<32^x.Marked) + mix(x.Lost<<32^x.Corrupted) ^ uint64(x.Longest))
+		r.Hash += mix(mix(uint64(i)<<32^x.Packets) + mix(x.Bytes) ^ mix(x.Dropped<<32^x.Marked) + mix(x.Lost<<32^x.Corrupted) ^ uint64(x.Longest) + mix(x.Pauses<<40^uint64(x.Paused)))
 	}
 	return r
 }

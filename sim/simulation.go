@@ -148,6 +148,11 @@ func (s *Simulation) timerOf(n int32, kind eventKind) uint32 {
 	return uint32(len(s.ports)) + uint32(n)*timerKinds + uint32(kind-flowTimer)
 }
 
+// portTimerOf returns the number of the timer of a port.
+func (s *Simulation) portTimerOf(n uint32) uint32 {
+	return s.timerOf(int32(len(s.part)), flowTimer) + n
+}
+
 // nodeOfTimer returns the node of a timer.
 func (s *Simulation) nodeOfTimer(in uint32) int32 {
 	return int32((in - uint32(len(s.ports))) / timerKinds)

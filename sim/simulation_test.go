@@ -187,13 +187,23 @@ func TestUnicast(t *testing.T) {
 	}
 }
 
-// TestPartitions: the result does not depend on the number of partitions.
+// TestPartitions: the result does not depend on the number of partitions, with losses and drops,
+// and with PFC and DCQCN.
 func TestPartitions(t *testing.T) {
+	t.Run("with losses", func(t *testing.T) {
+		comparePartitions(t, 1e-3, Config{Host: Host{Personality: rc.Strict, Timeout: time.Millisecond}, ECN: ECN{20000, 100000, 0.2}, Queue: 200000})
+	})
+	t.Run("with PFC", func(t *testing.T) {
+		comparePartitions(t, 0, Config{Host: Host{Congestion: &fast}, ECN: ECN{50000, 200000, 0.2}, Queue: 2_000_000, PFC: PFC{60_000, 40_000}})
+	})
+}
+
+func comparePartitions(t *testing.T, loss float64, c Config) {
 	tree, err := topology.FatTree(8, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree.Loss, tree.Corruption = 1e-3, 1e-3
+	tree.Loss, tree.Corruption = loss, loss
 	fabric := build(t, tree)
 	var results []Result
 	flows := 0
@@ -207,8 +217,12 @@ func TestPartitions(t *testing.T) {
 			}
 		}
 		program.flows = append(program.flows, workload.Flow{Source: 0, To: workload.None, Group: 1, Bytes: 1 << 20}, workload.Flow{Source: 3, To: workload.None, Group: 2, Bytes: 1 << 20})
-		s := run(t, Config{Topology: fabric, Program: program, Partitions: n, Seed: 7, Host: Host{Personality: rc.Strict, Timeout: time.Millisecond},
-			Repair: mcast.RepairSpec{Bytes: 16 << 20, Timeout: 100 * time.Microsecond, Tries: 4}, ECN: ECN{20000, 100000, 0.2}, Queue: 200000})
+		c.Topology, c.Program, c.Partitions, c.Seed = fabric, program, n, 7
+		c.Repair = mcast.RepairSpec{Bytes: 16 << 20, Timeout: 100 * time.Microsecond, Tries: 4}
+		s := run(t, c)
+		if ports := total(s); (c.PFC.XOff > 0) != (ports.Pauses > 0) || ports.Marked == 0 {
+			t.Errorf("%+v: want pauses only with PFC, and marks", ports)
+		}
 		results = append(results, s.Result())
 		flows = len(program.flows)
 	}

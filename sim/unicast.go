@@ -32,11 +32,18 @@ func (p *Partition) forwardUnicast(e *event) {
 		p.result.NoRoute++
 		return
 	case 1:
-		p.send(s.firstPort[n]+uint32(hops[0]), e)
+		p.relay(s.firstPort[n]+uint32(hops[0]), e)
 		return
 	}
 	hash := mix(endsID(topology.Node(e.src), topology.Node(e.dst), e.channel) ^ mix(s.cfg.Seed+uint64(n)))
-	p.send(s.firstPort[n]+uint32(hops[hash>>32*uint64(len(hops))>>32]), e)
+	p.relay(s.firstPort[n]+uint32(hops[hash>>32*uint64(len(hops))>>32]), e)
+}
+
+// relay sends a packet on, the way that it was received by being what PFC counts.
+func (p *Partition) relay(n uint32, e *event) {
+	p.came.set(e.in)
+	p.send(n, e)
+	p.came.reset()
 }
 
 // connTable finds connections: open addressing, of at most half as many entries as slots.

@@ -1,0 +1,109 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gleam-rdma/gleam/dcqcn"
+	"github.com/gleam-rdma/gleam/sim/topology"
+	"github.com/gleam-rdma/gleam/sim/workload"
+)
+
+// incast is a program in which hosts 1 to n send bytes to host 0.
+func incast(n int, bytes int64) *script {
+	s := &script{}
+	for i := range n {
+		s.flows = append(s.flows, workload.Flow{Source: topology.Node(i + 1), To: 0, Group: workload.None, Bytes: bytes})
+	}
+	return s
+}
+
+// total adds the counters of all ports.
+func total(s *Simulation) (sum PortStats) {
+	for n := range s.firstPort {
+		for _, p := range s.PortStats(topology.Node(n)) {
+			sum.Dropped += p.Dropped
+			sum.Marked += p.Marked
+			sum.Pauses += p.Pauses
+			sum.Longest = max(sum.Longest, p.Longest)
+		}
+	}
+	return sum
+}
+
+// TestPFC: eight hosts send to one. With PFC nothing is dropped and the receiver's link is never
+// idle; without, the same queue drops.
+func TestPFC(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(3, 2, 4))
+	const bytes = 200 * 4096
+	for _, on := range []bool{true, false} {
+		var first Result
+		for i := range 2 {
+			c := Config{Topology: fabric, Program: incast(8, bytes), Queue: 1_500_000, Host: Host{Timeout: time.Millisecond}}
+			if on {
+				c.PFC = PFC{XOff: 100_000, XOn: 80_000}
+			}
+			s := run(t, c)
+			r, ports := s.Result(), total(s)
+			if r.Completed != 8 || r.Failed != 0 || on != (ports.Dropped == 0) || on != (ports.Pauses > 0) {
+				t.Errorf("PFC %v: %+v, %+v", on, r, ports)
+			}
+			// All bytes over one link, and the first ones over the path to it.
+			if low := onPath(1, 8*bytes); on && (r.LastDelivered < low || r.LastDelivered > low+10*topology.Microsecond) {
+				t.Errorf("the last flow was delivered at %d ps; want %d to 10 us more", r.LastDelivered, low)
+			}
+			if i == 1 && r != first {
+				t.Errorf("PFC %v: %+v: the first run had %+v", on, r, first)
+			}
+			first = r
+		}
+	}
+}
+
+// TestPFCHoldsGroupsBack: a receiver's link carries a unicast, too. The multicast slows down to what
+// is left, and nothing is dropped.
+func TestPFCHoldsGroupsBack(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(3, 2, 4))
+	program := broadcast(400*4096, 0, 2, 5, 8, 9)
+	program.flows = append(program.flows, workload.Flow{Source: 4, To: 8, Group: workload.None, Bytes: 400 * 4096})
+	s := run(t, Config{Topology: fabric, Program: program, Queue: 1_500_000, PFC: PFC{XOff: 100_000, XOn: 80_000}})
+	if r, ports := s.Result(), total(s); r.Completed != 2 || r.Delivered != 5 || r.Failed != 0 || ports.Dropped != 0 || ports.Pauses == 0 || r.LastDelivered < onPath(1, 800*4096) {
+		t.Errorf("%+v, %+v", r, ports)
+	}
+}
+
+// fast is DCQCN as in NICs for 200 Gbit/s.
+var fast = dcqcn.Config{
+	LineRate: rate, G: 1. / 256, AlphaTimer: 50 * time.Microsecond, IncreaseTimer: 50 * time.Microsecond, AI: 400e6, HAI: 4e9,
+	Burst: time.Microsecond, CNPInterval: 50 * time.Microsecond,
+}
+
+// TestCongestionControl: two flows, and a flow and a group, share a receiver's link. With DCQCN
+// its queue is much shorter than without, and the link is well used all the same.
+func TestCongestionControl(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(3, 2, 4))
+	const bytes = 2000 * 4096
+	unicasts := incast(2, bytes)
+	unicasts.flows[0].Source, unicasts.flows[1].Source = 4, 8
+	group := broadcast(bytes, 4, 0, 1, 9)
+	group.flows = append(group.flows, workload.Flow{Source: 8, To: 0, Group: workload.None, Bytes: bytes})
+	for name, program := range map[string]*script{"unicasts": unicasts, "group": group} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{Topology: fabric, Program: program, ECN: ECN{Min: 100_000, Max: 400_000, Probability: 0.2}}
+			without := total(run(t, c))
+			c.Host.Congestion = &fast
+			s := run(t, c)
+			r, with := s.Result(), total(s)
+			if r.Completed != 2 || r.Failed != 0 || with.Marked == 0 || with.Dropped != 0 || with.Longest > without.Longest/3 {
+				t.Errorf("%+v, %+v; without DCQCN %+v", r, with, without)
+			}
+			if ideal := onPath(4, 2*bytes); r.LastDelivered > ideal*5/4 {
+				t.Errorf("both were delivered at %d ps; want at most a quarter more than %d", r.LastDelivered, ideal)
+			}
+			t.Logf("queue %.1f us, without DCQCN %.1f us; %.3f of the ideal time", with.Longest.Seconds()*1e6, without.Longest.Seconds()*1e6, r.LastDelivered.Seconds()/onPath(4, 2*bytes).Seconds())
+		})
+	}
+}
