@@ -17,10 +17,11 @@ import (
 	"github.com/gleam-rdma/gleam/tools/bench"
 	"github.com/gleam-rdma/gleam/tools/demo"
 	"github.com/gleam-rdma/gleam/tools/perf"
+	"github.com/gleam-rdma/gleam/tools/simulate"
 )
 
 // commands are those with more to them than asking the daemon.
-var commands = []cli.Command{demo.Command, perf.Command, bench.Command}
+var commands = []cli.Command{demo.Command, perf.Command, bench.Command, simulate.Command}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -37,7 +37,11 @@ func (p Path) Latency() topology.Time {
 	return topology.Time(p.Links) * (p.Delay + p.onWire(int64(p.Payload+p.Header)))
 }
 
-// RTT is that latency, and the way of an acknowledgement of no length back.
+// Lag returns the time from when a full packet has left to when it has come: that by which a message
+// comes later than it is sent.
+func (p Path) Lag() topology.Time { return p.Latency() - p.onWire(int64(p.Payload+p.Header)) }
+
+// RTT is the latency, and the way of an acknowledgement of no length back.
 func (p Path) RTT() topology.Time { return p.Latency() + topology.Time(p.Links)*p.Delay }
 
 // Window returns the number of full packets that are sent in a round trip.
@@ -55,11 +59,10 @@ func (p Path) Message(bytes int64) topology.Time {
 // depend on the number of members.
 func Group(p Path, bytes int64) topology.Time { return p.Message(bytes) }
 
-// Ring returns the time of a chain of ranks that pass on chunks, with the time a for each
-// message besides the bytes.
-func Ring(p Path, bytes int64, ranks, chunks int, a topology.Time) topology.Time {
+// Ring returns the time of a chain of ranks that pass on chunks, with the latency from the first to the last.
+func Ring(p Path, bytes int64, ranks, chunks int, latency topology.Time) topology.Time {
 	d := float64(p.Transfer(bytes))
-	return topology.Time(d*(1+float64(ranks-2)/float64(chunks))) + topology.Time(ranks-1)*a
+	return topology.Time(d*(1+float64(ranks-2)/float64(chunks))) + latency
 }
 
 // Long returns the time of HPL's spread and roll over links that send and receive at the same time.

@@ -45,14 +45,14 @@ func TestBaselines(t *testing.T) {
 		n                        int
 		ring, long, of64, whole3 float64
 	}{{8, 4.61, 4.63, 7.53, 12.5}, {16, 4.99, 5.01, 8.28, 12.8}, {32, 5.25, 5.28, 9.30, 13.1}, {64, 5.52, 5.55, 11.1, 13.4}, {128, 5.94, 5.99, 14.5, 13.8}} {
-		ring, long := Ring(paper, 64e6, tt.n, tt.n, a), Long(paper, 64e6, tt.n, a)
+		ring, long := Ring(paper, 64e6, tt.n, tt.n, topology.Time(tt.n-1)*a), Long(paper, 64e6, tt.n, a)
 		near(t, "ring, ms", milliseconds(ring), tt.ring, 0.002)
 		near(t, "long, ms", milliseconds(long), tt.long, 0.002)
-		near(t, "ring of 64 chunks and long, ms", milliseconds(Ring(paper, 64e6, tt.n, 64, a)+long), tt.of64, 0.006)
+		near(t, "ring of 64 chunks and long, ms", milliseconds(Ring(paper, 64e6, tt.n, 64, topology.Time(tt.n-1)*a)+long), tt.of64, 0.006)
 		near(t, "ring and long of three, ms", milliseconds(ring)+3*milliseconds(paper.Transfer(64e6)), tt.whole3, 0.01)
 	}
-	near(t, "ring without chunks, ms", milliseconds(Ring(paper, 63_500_000, 8, 1, a)), 18.2, 0.01)
-	near(t, "ring without chunks, ms", milliseconds(Ring(paper, 63_500_000, 128, 1, a)), 330, 0.01)
+	near(t, "ring without chunks, ms", milliseconds(Ring(paper, 63_500_000, 8, 1, 7*a)), 18.2, 0.01)
+	near(t, "ring without chunks, ms", milliseconds(Ring(paper, 63_500_000, 128, 1, 127*a)), 330, 0.01)
 }
 
 // TestGoBackN are the values of the formula by copies and window.

@@ -17,6 +17,7 @@ type Clos struct {
 	HostRate, FabricRate   int64 // bit/s
 	HostDelay, FabricDelay Time
 	Loss, Corruption       float64 // of each link between switches
+	CoreLoss               float64 // of each link to a core, in the place of Loss
 	HostLoss               float64 // of each link to a host
 }
 
@@ -94,6 +95,7 @@ func (c Clos) Build() (*Topology, error) {
 			join(f.leaf+Node(l), f.agg+Node(l/c.Leaves*c.Aggs+a))
 		}
 	}
+	fabric.Loss = c.CoreLoss
 	for a := range aggs {
 		for u := range c.Uplinks {
 			join(f.agg+Node(a), f.core+Node(a%c.Aggs*(c.Cores/c.Aggs)+u/f.parallel))

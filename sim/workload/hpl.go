@@ -16,7 +16,8 @@ type HPL struct {
 	Algorithm string // one of HPLAlgorithms
 	Bytes     int64  // that each rank gets
 	Chunks    int    // of rings and groups; 1 is a whole panel as one message
-	// Synchronous lets a send of long and exchange wait for its completion, as MPI_Ssend does.
+	// Synchronous lets each step of long's roll wait for the completion of its own message, as MPI_Issend
+	// and MPI_Wait do. Otherwise it waits for the neighbour's only.
 	Synchronous bool
 	Overhead    topology.Time // of each message at its sender
 }

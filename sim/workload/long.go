@@ -11,7 +11,7 @@ import "math/bits"
 type longCast struct {
 	ranks  int
 	bytes  int64
-	sync   bool // each send waits until it is completed, as MPI_Ssend and MPI_Issend do
+	sync   bool // a step of the roll waits until its own block is completed, too
 	spread [][]step
 }
 
@@ -27,7 +27,7 @@ func newLong(ranks int, bytes int64, sync bool) *longCast {
 			default:
 				off, n := l.blocks(other, half)
 				st := send(other, off, n)
-				st.sent = sync
+				st.sent = true // HPL_ssend
 				l.spread[r] = append(l.spread[r], st)
 			}
 		}

@@ -63,3 +63,29 @@ func Columns(hosts []topology.Node, columns int) ([]Communicator, error) {
 	}
 	return cs, nil
 }
+
+// AcrossPods returns all hosts leaf by leaf, such that leaves that follow each other are in
+// different pods.
+func AcrossPods(t *topology.Topology) []topology.Node {
+	leaves := make([][][]topology.Node, t.Pods) // by pod
+	last := topology.Node(None)
+	for h := range t.Hosts {
+		host := topology.Node(h)
+		pod := t.Pod(host)
+		if t.Leaf(host) != last {
+			last = t.Leaf(host)
+			leaves[pod] = append(leaves[pod], nil)
+		}
+		own := leaves[pod]
+		own[len(own)-1] = append(own[len(own)-1], host)
+	}
+	hosts := make([]topology.Node, 0, t.Hosts)
+	for i := 0; len(hosts) < t.Hosts; i++ {
+		for _, own := range leaves {
+			if i < len(own) {
+				hosts = append(hosts, own[i]...)
+			}
+		}
+	}
+	return hosts
+}

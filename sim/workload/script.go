@@ -108,7 +108,7 @@ func newScript(cs []Communicator, overhead topology.Time, schedules func(ranks i
 			byRanks[n] = m
 		}
 		if m.group {
-			s.groups = append(s.groups, c.Ranks)
+			s.groups = append(s.groups, append(append([]topology.Node(nil), c.Ranks[c.Root:]...), c.Ranks[:c.Root]...))
 		}
 		s.lanes = append(s.lanes, m.lanes)
 		s.flows += m.flows
@@ -263,3 +263,6 @@ func (s *Script) Waiting(host topology.Node) string {
 	}
 	return ""
 }
+
+// Communicators returns those of the program.
+func (s *Script) Communicators() []Communicator { return s.communicators }

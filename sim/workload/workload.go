@@ -30,7 +30,8 @@ type Flow struct {
 // Program decides what is sent. A connection is the source, the host or group, and the
 // channel; its flows are in the order of emission.
 type Program interface {
-	// Groups returns the members of each group, by the number that flows have.
+	// Groups returns the members of each group, by the number that flows have. The first one
+	// registers the group, and is the source if there is only one.
 	Groups() [][]topology.Node
 	// Flows returns the number of flows of the whole run.
 	Flows() int64

@@ -62,6 +62,7 @@ var rooms = []room{
 	{dir: "tools/demo"},
 	{dir: "tools/perf"},
 	{dir: "tools/bench"},
+	{dir: "tools/simulate"},
 	{dir: "cmd"},
 	{dir: "scripts"},
 	{dir: "test"},

@@ -1,0 +1,207 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulate is `gleam sim`: it reads what is to be simulated, runs package sim,
+// and writes results, tables and charts.
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gleam-rdma/gleam/sim"
+	"github.com/gleam-rdma/gleam/sim/parallel"
+	"github.com/gleam-rdma/gleam/sim/topology"
+	"github.com/gleam-rdma/gleam/tools/simulate/spec"
+)
+
+// options of a run.
+type options struct {
+	partitions int           // goroutines; 0: one for each CPU
+	watchdog   time.Duration // simulated time without any completion after which a run ends; 0: never
+	verify     bool          // run again with one partition, and compare
+	flows      io.Writer     // nil: no file of flows
+	silent     bool
+	stderr     io.Writer
+	build      string
+}
+
+// runPoint simulates a point. An interrupt leads to a partial result, without an error.
+func runPoint(ctx context.Context, p *spec.Point, o options) (*Result, error) {
+	t, err := p.Network()
+	if err != nil {
+		return nil, err
+	}
+	parts := max(1, min(o.partitions, t.Pods))
+	res := &Result{Study: p.Name(), Vars: vars(p), Address: p.Address, Build: o.build, Mode: "packets", Partitions: parts}
+	began := time.Now()
+	var hops uint64
+	formulas := true
+	for i := range p.Phases() {
+		x := phaseRun{options: o, name: strings.TrimSpace(p.String())}
+		out, err := x.run(ctx, p, t, i, parts)
+		if err != nil {
+			return nil, err
+		}
+		res.Phases = append(res.Phases, *out)
+		res.JCT += out.JCT
+		res.Analytic += out.Analytic
+		formulas = formulas && out.Analytic > 0
+		hops += out.Hops
+		if out.Done < out.Flows {
+			res.Partial = true
+			break
+		}
+		if o.verify && parts > 1 {
+			if err := x.compare(ctx, p, t, i, out.Hash); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !formulas {
+		res.Analytic = 0
+	}
+	res.Wall = time.Since(began).Seconds()
+	res.HopsPerS = float64(hops) / max(res.Wall, 1e-9)
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err == nil {
+		res.RSS = usage.Maxrss << 10
+	}
+	return res, nil
+}
+
+// phaseRun is the simulation of one phase.
+type phaseRun struct {
+	options
+	name  string
+	err   error
+	moved int64         // completions and deliveries when the watchdog last looked
+	since topology.Time // when they last changed
+}
+
+// compare runs a phase with one partition.
+func (x *phaseRun) compare(ctx context.Context, p *spec.Point, t *topology.Topology, i int, hash string) error {
+	again := phaseRun{options: x.options, name: x.name + " (one partition)"}
+	again.flows = nil
+	one, err := again.run(ctx, p, t, i, 1)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if one.Hash != hash {
+		return fmt.Errorf("phase %s: hash %s with several partitions, but %s with one: report this as a bug, with the file", one.Name, hash, one.Hash)
+	}
+	return nil
+}
+
+func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology, i, parts int) (*Phase, error) {
+	ph, err := p.Phase(t, i)
+	if err != nil {
+		return nil, err
+	}
+	cfg := ph.Config
+	cfg.Partitions = parts
+	rec := newRecord(parts, len(ph.Programs), ph.Name, x.flows)
+	cfg.Record = rec.completed
+	s, err := sim.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	total := cfg.Program.Flows()
+	line := newProgress(x.stderr, x.silent)
+	name := strings.TrimSpace(x.name + " " + ph.Name)
+	parallel.Run(s, math.MaxInt64, func() bool {
+		rec.write()
+		if line.due() {
+			r := s.Result()
+			now, _ := s.Next()
+			line.line(name, now, &r, total)
+			x.watch(now, &r, t, ph)
+		}
+		return x.err == nil && rec.err == nil && ctx.Err() == nil
+	})
+	line.end()
+	rec.write()
+	r := s.Result()
+	if x.err == nil && ctx.Err() == nil && r.Completed < total {
+		x.err = fmt.Errorf("%s: nothing is under way any more, but %d of %d flows are completed%s", name, r.Completed, total, waiting(t, ph))
+	}
+	if x.err != nil || rec.err != nil {
+		return nil, fmt.Errorf("simulate: %w", firstError(x.err, rec.err))
+	}
+	return phaseResult(s, ph, &r, rec, total, t), nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch ends a run in which no flow has moved for long.
+func (x *phaseRun) watch(now topology.Time, r *sim.Result, t *topology.Topology, ph *spec.Phase) {
+	if n := r.Completed + r.Delivered; n != x.moved {
+		x.moved, x.since = n, max(r.LastCompleted, r.LastDelivered)
+	}
+	limit := topology.Time(x.watchdog.Nanoseconds()) * topology.Nanosecond
+	if x.watchdog > 0 && now-x.since > limit {
+		x.err = fmt.Errorf("no flow was delivered or completed in the last %v of simulated time, at %.3f ms%s", x.watchdog, now.Seconds()*1e3, waiting(t, ph))
+	}
+}
+
+// waiter says what a host waits for.
+type waiter interface {
+	Waiting(host topology.Node) string
+}
+
+// waiting lists what some hosts wait for.
+func waiting(t *topology.Topology, ph *spec.Phase) string {
+	var b strings.Builder
+	left := 8
+	for _, p := range ph.Programs {
+		w, ok := p.Program.(waiter)
+		for h := 0; ok && h < t.Hosts && left > 0; h++ {
+			if text := w.Waiting(topology.Node(h)); text != "" {
+				fmt.Fprintf(&b, "\n  host %s: %s", t.Name(topology.Node(h)), text)
+				left--
+			}
+		}
+	}
+	return b.String()
+}
+
+// phaseResult adds up what has happened.
+func phaseResult(s *sim.Simulation, ph *spec.Phase, r *sim.Result, rec *record, total int64, t *topology.Topology) *Phase {
+	out := &Phase{
+		Name: ph.Name, JCT: micro(r.LastDelivered), Completed: micro(r.LastCompleted), Flows: total, Done: r.Completed, Failed: r.Failed,
+		Events: r.Events, Hops: r.Hops, NoRoute: r.NoRoute, Damaged: r.Damaged, Hash: fmt.Sprintf("%016x", r.Hash),
+	}
+	for n := range t.Hosts + t.Switches {
+		for _, st := range s.PortStats(topology.Node(n)) {
+			out.Dropped += st.Dropped
+			out.Lost += st.Lost
+			out.Marked += st.Marked
+			out.Queue = max(out.Queue, micro(st.Longest))
+		}
+	}
+	for i := range ph.Programs {
+		p, got := &ph.Programs[i], rec.program(i)
+		one := Program{Kind: p.Kind, Algorithm: p.Algorithm, Flows: p.Flows(), Done: got.flows, Last: micro(got.last), P50: micro(got.quantile(0.5)), P99: micro(got.quantile(0.99)), Max: micro(got.longest)}
+		if p.Bytes > 0 && got.last > 0 && p.Kind != "storage" {
+			one.Goodput = float64(p.Bytes) * 8 / got.last.Seconds() / 1e9
+		}
+		one.Analytic = micro(formula(p, &ph.Config))
+		if i == 0 {
+			out.Analytic = one.Analytic
+		}
+		out.Programs = append(out.Programs, one)
+	}
+	return out
+}

@@ -1,0 +1,180 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/cli"
+	"github.com/gleam-rdma/gleam/sim/topology"
+	"github.com/gleam-rdma/gleam/sim/workload"
+)
+
+const study = `name: study
+sweep:
+  algorithm: [group, 1ring, long]
+  n: [2, 4]
+topology: {kind: leaf-spine, leaves: 4, spines: 4, hosts_per_leaf: 4}
+phases:
+  - name: rows
+    programs:
+      - {program: hpl, algorithm: "${algorithm}", bytes: 256KiB, chunks: 4, communicators: 4, ranks: "${n}"}
+`
+
+// command runs `gleam sim` in this process.
+func command(ctx context.Context, t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := &cli.Env{Stdout: &out, Stderr: &errs, Remote: cli.DefaultRemote(), Build: api.Version{Version: "test"}}
+	code = cli.Run(ctx, env, append([]string{"sim"}, args...), Command)
+	return out.String(), errs.String(), code
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRunAgreesWithFormulas simulates each algorithm in several parts and in one: the hash is the same,
+// and groups and rings take what the formulas say.
+func TestRunAgreesWithFormulas(t *testing.T) {
+	flows := filepath.Join(t.TempDir(), "flows.csv")
+	out, errs, code := command(t.Context(), t, "run", file(t, "study.yaml", study), "-o", "json", "--verify-parallel", "--partitions", "2", "--flows", flows)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("%d results:\n%s", len(lines), out)
+	}
+	total := int64(0)
+	for _, line := range lines {
+		var r Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		p := r.Phases[0]
+		total += p.Done
+		limit := map[string]float64{"group": 0.001, "1ring": 0.02, "long": 0.5}[r.Vars["algorithm"]]
+		if p.Flows != p.Done || p.Failed != 0 || r.Partial || p.Analytic == 0 || math.Abs(p.JCT/p.Analytic-1) > limit {
+			t.Errorf("%v: %d of %d flows, %d failed; %.2f µs, analytic %.2f", r.Vars, p.Done, p.Flows, p.Failed, p.JCT, p.Analytic)
+		}
+		if g := p.Programs[0]; g.Done != p.Done || g.P50 <= 0 || g.P50 > g.P99 || g.P99 > g.Max || g.Last != p.Completed {
+			t.Errorf("%v: %+v", r.Vars, g)
+		}
+	}
+	text, err := os.ReadFile(flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := int64(strings.Count(string(text), "\n")); n != total+1 {
+		t.Errorf("%d lines of %d flows", n, total)
+	}
+}
+
+// TestSweep shares a sweep by shards, does it again, joins and reports it.
+func TestSweep(t *testing.T) {
+	spec, dir := file(t, "study.yaml", study), filepath.Join(t.TempDir(), "results")
+	for shard, want := range map[string]string{"0/2": "3 points simulated, 0 had results", "1/2": "3 points simulated, 0 had results"} {
+		if _, errs, code := command(t.Context(), t, "sweep", spec, "--out", dir, "--shard", shard, "--no-progress"); code != 0 || !strings.Contains(errs, want) {
+			t.Fatalf("shard %s: exit code %d, %s", shard, code, errs)
+		}
+	}
+	if _, errs, code := command(t.Context(), t, "sweep", spec, "--out", dir, "--no-progress"); code != 0 || !strings.Contains(errs, "0 points simulated, 6 had results") {
+		t.Errorf("again: exit code %d, %s", code, errs)
+	}
+	out, errs, code := command(t.Context(), t, "merge", dir)
+	if code != 0 || strings.Count(out, "\n") != 7 || !strings.HasPrefix(out, "algorithm,n,jct_us,") {
+		t.Errorf("merge: exit code %d, %s\n%s", code, errs, out)
+	}
+	svg := filepath.Join(t.TempDir(), "jct.svg")
+	out, errs, code = command(t.Context(), t, "report", dir, "--x", "n", "--series", "algorithm", "--svg", svg)
+	if code != 0 || strings.Count(out, "\n") != 7 || !strings.Contains(out, "1.000") {
+		t.Errorf("report: exit code %d, %s\n%s", code, errs, out)
+	}
+	if text, err := os.ReadFile(svg); err != nil || !bytes.Contains(text, []byte("<svg")) {
+		t.Errorf("no picture: %v", err)
+	}
+	if _, errs, code := command(t.Context(), t, "report", dir, "--x", "m"); code != cli.ExitUsage || !strings.Contains(errs, "algorithm, n") {
+		t.Errorf("unknown variable: exit code %d, %s", code, errs)
+	}
+
+	// A result of the same point with another hash is an error.
+	joined, _, _ := command(t.Context(), t, "merge", dir, "-o", "json")
+	line, _, _ := strings.Cut(joined, "\n")
+	var r Result
+	if err := json.Unmarshal([]byte(line), &r); err != nil {
+		t.Fatal(err)
+	}
+	r.Phases[0].Hash = "other"
+	var b bytes.Buffer
+	if err := r.writeJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := command(t.Context(), t, "merge", dir, file(t, "other.jsonl", b.String())); code == 0 || !strings.Contains(errs, "has the hashes other here") {
+		t.Errorf("another hash: exit code %d, %s", code, errs)
+	}
+}
+
+// TestInterrupt: what was done before the end is written, and marked.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	long := strings.Replace(study, "256KiB", "64MiB", 1)
+	out, errs, code := command(ctx, t, "run", file(t, "study.yaml", long), "-o", "json", "--partitions", "1", "--set", "n=4", "--set", "algorithm=1ring")
+	var r Result
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v in %q: %s", err, out, errs)
+	}
+	if code != cli.ExitInterrupted || !r.Partial || r.Phases[0].Done >= r.Phases[0].Flows || r.Phases[0].Hops == 0 {
+		t.Errorf("exit code %d, partial %v, %d of %d flows", code, r.Partial, r.Phases[0].Done, r.Phases[0].Flows)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	spec := file(t, "study.yaml", study)
+	if out, errs, code := command(t.Context(), t, "run", spec, "--print-config", "--set", "n=2", "--set", "algorithm=group"); code != 0 || !strings.Contains(out, "retries: \"7\"") {
+		t.Errorf("configuration: exit code %d, %s\n%s", code, errs, out)
+	}
+	out, errs, code := command(t.Context(), t, "topology", spec)
+	if code != 0 || !strings.Contains(out, "hosts       16") || !strings.Contains(out, "4 partitions") {
+		t.Errorf("topology: exit code %d, %s\n%s", code, errs, out)
+	}
+	if out, errs, code := command(t.Context(), t, "topology", spec, "--yaml"); code != 0 || !strings.Contains(out, "- h16") {
+		t.Errorf("topology file: exit code %d, %s\n%s", code, errs, out)
+	}
+	for _, args := range [][]string{{"run", spec, "--set", "n"}, {"run", spec, "--set", "m=1"}, {"run", spec, "-o", "xml"}, {"sweep", spec, "--shard", "2/2"}, {"merge", spec, "-o", "text"}} {
+		if _, errs, code := command(t.Context(), t, args...); code != cli.ExitUsage {
+			t.Errorf("%v: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	r := newRecord(2, 1, "p", nil)
+	for i := range 1000 {
+		r.completed(i%2, workload.Flow{Key: uint64(i)}, 0, topology.Time(i+1)*topology.Microsecond)
+	}
+	sum := r.program(0)
+	for share, want := range map[float64]float64{0.5: 500, 0.99: 990, 1: 1000} {
+		if got := micro(sum.quantile(share)); math.Abs(got/want-1) > 1./32 {
+			t.Errorf("quantile %v: %v µs, want %v", share, got, want)
+		}
+	}
+	if sum.flows != 1000 || micro(sum.longest) != 1000 {
+		t.Errorf("%d flows, longest %v", sum.flows, sum.longest)
+	}
+}

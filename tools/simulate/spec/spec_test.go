@@ -1,0 +1,252 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gleam-rdma/gleam/sim/topology"
+)
+
+const sample = `name: sample
+sweep:
+  n: [2, 4]
+  algorithm: [group, 1ring]
+seed: 7
+topology:
+  kind: leaf-spine
+  leaves: 4
+  spines: 2
+  hosts_per_leaf: 4
+  loss: 0.1%
+switches:
+  trees: hashed
+hosts:
+  congestion: {control: dcqcn, cnp_interval: 4us}
+phases:
+  - name: rows
+    programs:
+      - {program: hpl, algorithm: "${algorithm}", bytes: 64KiB, chunks: "${n}", communicators: 4, ranks: "${n}"}
+      - {program: incast, bytes: 1MB, hosts: 5, at: 10us, placement: random}
+  - programs:
+      - program: storage
+        algorithm: unicast
+        bytes: 8KiB
+        clients: 20
+        writes: 3
+`
+
+func points(t *testing.T, text string) []*Point {
+	t.Helper()
+	s, err := Parse("sample.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps, err := s.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ps
+}
+
+func TestPoints(t *testing.T) {
+	ps := points(t, sample)
+	var names []string
+	addresses := make(map[string]bool)
+	for _, p := range ps {
+		names = append(names, p.String())
+		addresses[p.Address] = true
+	}
+	if want := []string{"n=2 algorithm=group", "n=2 algorithm=1ring", "n=4 algorithm=group", "n=4 algorithm=1ring"}; !slices.Equal(names, want) {
+		t.Errorf("points %q, want %q", names, want)
+	}
+	if len(addresses) != 4 {
+		t.Errorf("%d addresses of 4 points", len(addresses))
+	}
+	net, err := ps[3].Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if net.Hosts != 16 || net.Links[16].Loss != 0.001 || net.Links[0].Loss != 0 {
+		t.Errorf("%d hosts, links %+v", net.Hosts, net.Links[:17])
+	}
+	rows, err := ps[3].Phase(net, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := rows.Config.Program.Flows(); n != 4*3*4+4 || rows.Programs[0].Chunks != 4 || rows.Config.Host.Congestion.LineRate != 200e9 {
+		t.Errorf("%d flows, %+v", n, rows.Programs[0])
+	}
+	writes, err := ps[3].Phase(net, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := writes.Config.Program.Flows(); n != 20*3*3 || writes.Name != "phase 2" {
+		t.Errorf("%d flows of %s", n, writes.Name)
+	}
+}
+
+// TestEffectiveConfigurationIsAFile: what is printed says everything, and reads as the same point.
+func TestEffectiveConfigurationIsAFile(t *testing.T) {
+	p := points(t, sample)[2]
+	again := points(t, string(p.Effective()))
+	if len(again) != 1 || again[0].Address != p.Address {
+		t.Errorf("the printed configuration has another address:\n%s", p.Effective())
+	}
+	if !strings.Contains(string(p.Effective()), "queue: 32MiB") {
+		t.Errorf("a default is missing:\n%s", p.Effective())
+	}
+}
+
+func TestSet(t *testing.T) {
+	s, err := Parse("sample.yaml", []byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set("n", "3"); err != nil {
+		t.Fatal(err)
+	}
+	if ps, err := s.Points(); err != nil || len(ps) != 2 || ps[1].String() != "n=3 algorithm=1ring" {
+		t.Errorf("points %v, error %v", ps, err)
+	}
+	if err := s.Set("m", "3"); err == nil {
+		t.Error("an unknown variable is set")
+	}
+}
+
+// TestErrors changes one place of the sample each. Errors have line and key.
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct{ old, new, want string }{
+		{"kind: leaf-spine", "kind: torus", `sample.yaml:7: topology.kind: "torus": want one of paper`},
+		{"leaves: 4", "leaves: 0", `sample.yaml:8: topology.leaves: "0": want a number from 1`},
+		{"spines: 2", "ports: 2", `sample.yaml:9: topology.ports: "2": leaf-spine has no such key`},
+		{"loss: 0.1%", "loss: much", `sample.yaml:11: topology.loss: "much"`},
+		{"loss: 0.1%", "rate: fast", `sample.yaml:11: topology.rate: "fast"`},
+		{"loss: 0.1%", "delay: 1", `sample.yaml:11: topology.delay: "1"`},
+		{"loss: 0.1%", "los: 1", "sample.yaml:11"},
+		{"trees: hashed", "trees: oak", `sample.yaml:13: switches.trees: "oak": want one of least-used, hashed, random`},
+		{"control: dcqcn", "control: swift", `sample.yaml:15: hosts.congestion.control`},
+		{"seed: 7", "seed: -7", `sample.yaml:5: seed: "-7"`},
+		{"bytes: 64KiB", "bytes: big", `sample.yaml:19: phases[0].programs[0].bytes: "big"`},
+		{", ranks: \"${n}\"", "", "sample.yaml:19: phases[0].programs[0].ranks: hpl needs it"},
+		{"ranks: \"${n}\"", "ranks: 2, depth: 3", `phases[0].programs[0].depth: "3": hpl has no such key`},
+		{"ranks: \"${n}\"", "ranks: 99", "the topology has 16"},
+		{"program: hpl", "program: hpcc", `sample.yaml:19: phases[0].programs[0].program: "hpcc": want one of hpl, incast`},
+		{"program: storage\n        algorithm: unicast", "program: storage\n        algorithm: raid", "storage algorithm"},
+		{"${algorithm}", "${a}", `sample.yaml:19: "${a}": no such variable`},
+		{"n: [2, 4]", "n: 2", `sample.yaml:2: sweep: "n": want a name of letters, and a list`},
+		{"name: rows", "name: [rows", "sample.yaml:"},
+	} {
+		text := strings.Replace(sample, tt.old, tt.new, 1)
+		if text == sample {
+			t.Fatalf("%q is not in the sample", tt.old)
+		}
+		err := firstErrorOf(text)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q for %q: error %v, want %q in it", tt.new, tt.old, err, tt.want)
+		}
+	}
+}
+
+// firstErrorOf reads all that there is to a text.
+func firstErrorOf(text string) error {
+	s, err := Parse("sample.yaml", []byte(text))
+	if err != nil {
+		return err
+	}
+	ps, err := s.Points()
+	if err != nil {
+		return err
+	}
+	net, err := ps[0].Network()
+	if err != nil {
+		return err
+	}
+	for i := range ps[0].Phases() {
+		if _, err := ps[0].Phase(net, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FuzzParse: no text panics.
+func FuzzParse(f *testing.F) {
+	f.Add(sample)
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := Parse("x.yaml", []byte(text)); err == nil {
+			_, _ = s.Points()
+		}
+	})
+}
+
+const labFile = `switches: [l1, l2, s1]
+hosts: [h1, h2]
+links:
+  - {a: l1, b: s1, mtu: 4200, loss: 0.5%, rate: 1gbit, delay: 100us}
+  - {a: l2, b: s1}
+  - {a: l1, b: h1}
+  - {a: l2, b: h2, corruption: 0.01}
+`
+
+// TestTopologyFile reads the lab's form of a network, by itself and named by a file.
+func TestTopologyFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "lab.yaml"), []byte(labFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := "topology: {kind: file, path: lab.yaml}\nhosts: {congestion: {control: dcqcn}}\nphases:\n  - programs: [{program: mpi, bytes: 10kB, ranks: 2}]\n"
+	s, err := Parse(filepath.Join(dir, "run.yaml"), []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps, err := s.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, err := ps[0].Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := net.Links[0]; net.Hosts != 2 || l.Rate != 1e9 || l.Delay != 100*topology.Microsecond || l.Loss != 0.005 || net.Links[3].Corruption != 0.01 {
+		t.Errorf("%d hosts, first link %+v", net.Hosts, l)
+	}
+	if ph, err := ps[0].Phase(net, 0); err != nil || ph.Programs[0].Algorithm != "pipeline" && ph.Programs[0].Algorithm != "linear" || ph.Config.Host.Congestion.LineRate != 200e9 {
+		t.Errorf("phase %+v, error %v", ph, err)
+	}
+	printed, err := PrintTopology(net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := ParseTopology("printed.yaml", printed); err != nil || len(again.Links) != 4 || again.Links[0].Delay != net.Links[0].Delay {
+		t.Errorf("printed:\n%s\nerror %v", printed, err)
+	}
+	for old, want := range map[string]string{"b: h1": `lab.yaml:6: links[2].b: "h9": no such host`, "hosts: [h1, h2]": `lab.yaml:2: hosts[1]: "h1": is there twice`, "delay: 100us": `lab.yaml:4: links[0].delay: "fast"`} {
+		news := map[string]string{"b: h1": "b: h9", "hosts: [h1, h2]": "hosts: [h1, h1]", "delay: 100us": "delay: fast"}
+		if _, err := ParseTopology("lab.yaml", []byte(strings.Replace(labFile, old, news[old], 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
+	}
+}
+
+// TestExamples reads the files under docs.
+func TestExamples(t *testing.T) {
+	names, err := filepath.Glob("../../../docs/simulation/*.yaml")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d examples, %v", len(names), err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := firstErrorOf(string(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
