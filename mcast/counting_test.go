@@ -69,67 +69,6 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestR34_WhoNeedsToSeeEveryPacket: a fast path may forward only while the switch need not
-// see every packet.
-func TestR34_WhoNeedsToSeeEveryPacket(t *testing.T) {
-	send := Packet{Src: ipOf("A"), Op: rocev2.SendOnly, AckReq: true, Payload: 10, Frame: 1}
-	read := send
-	read.Op = rocev2.ReadRequest
-	fatal := Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, Syndrome: rocev2.SyndromeNAKOpErr, PSN: 100}
-	for name, c := range map[string]struct {
-		do   func(s *Switch, in func(time.Duration, Packet) *Output)
-		want bool
-	}{
-		"nobody sends": {func(*Switch, func(time.Duration, Packet) *Output) {}, false},
-		"a stream":     {func(_ *Switch, in func(time.Duration, Packet) *Output) { in(0, send) }, true},
-		"a failed group": {func(_ *Switch, in func(time.Duration, Packet) *Output) {
-			in(0, send)
-			in(0, fatal)
-		}, false},
-		"a refused request": {func(_ *Switch, in func(time.Duration, Packet) *Output) {
-			in(0, send)
-			read.PSN = 1
-			in(0, read)
-		}, false},
-		"a recovering leg": {func(s *Switch, in func(time.Duration, Packet) *Output) {
-			if out := in(0, send); !s.Requeue(&out.Copies[0], time.Millisecond) {
-				t.Fatal("the copy is lost")
-			}
-		}, false},
-		"a member that joins": {func(s *Switch, in func(time.Duration, Packet) *Output) {
-			in(0, send)
-			op := AddMember{Member: MemberSpec{IP: ipOf("D"), QPN: 0x44, Leg: 3}}
-			if err := s.Apply(0, op, &Output{}); err != nil {
-				t.Fatal(err)
-			}
-		}, false},
-	} {
-		s, in := unsentGroup(t, 100_000)
-		c.do(s, in)
-		if err := s.Forwarded(0, 3, 2, false); (err == nil) != c.want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestR34_CountsAndBounds: copies of a fast path count like copies of the switch, and a
-// fast path may be as far ahead of A as a source may, but no further.
-func TestR34_CountsAndBounds(t *testing.T) {
-	s, in := unsentGroup(t, 0)
-	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly, Payload: 10}) // acked is -1, nxt is 1
-	if err := s.Forwarded(0, maxAhead, 1, false); err != nil {
-		t.Error(err)
-	}
-	if err := s.Forwarded(0, maxAhead+1, 1, false); err == nil {
-		t.Error("further ahead than a source may be")
-	}
-	var st GroupStatus
-	s.Snapshot(0, &st)
-	if c := st.Counters; c.DataIn != maxAhead || c.Copies != 2*maxAhead {
-		t.Errorf("%d packets and %d copies, want %d and %d", c.DataIn, c.Copies, maxAhead, 2*maxAhead)
-	}
-}
-
 // TestR51_WhatCannotBePutOff: a copy that cannot be deferred is lost. This holds without a
 // store, for a leg or group that does not exist, and for a frame that is not retained.
 func TestR51_WhatCannotBePutOff(t *testing.T) {
@@ -161,18 +100,5 @@ func TestR51_WhatCannotBePutOff(t *testing.T) {
 		if st.Counters.Copies != left {
 			t.Errorf("%s: %d copies count as sent, want %d", name, st.Counters.Copies, left)
 		}
-	}
-}
-
-// TestR34_MessagesThatPassedUnseen: the rest of a WRITE that a fast path has begun is not
-// measured by the last FIRST that the switch has seen.
-func TestR34_MessagesThatPassedUnseen(t *testing.T) {
-	s, in := unsentGroup(t, 0)
-	in(0, Packet{Src: ipOf("A"), Op: rocev2.WriteFirst, Payload: 1024, DMALen: 2048})
-	if err := s.Forwarded(0, 5, 1, true); err != nil {
-		t.Fatal(err)
-	}
-	if out := in(0, Packet{Src: ipOf("A"), Op: rocev2.WriteMiddle, Payload: 1024, PSN: 5}); out.Drop != None || len(out.Copies) != 2 {
-		t.Errorf("the middle of another message: %v, %+v", out.Drop, out.Copies)
 	}
 }

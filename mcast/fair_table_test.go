@@ -168,24 +168,6 @@ func TestR78_WhoIsNext(t *testing.T) {
 	}
 }
 
-// TestR77_FastPathSeesTheEnd: a fast path has to leave the source's packets to the switch
-// while the source's turn ends.
-func TestR77_FastPathSeesTheEnd(t *testing.T) {
-	s := newSharing(t, 3, 0)
-	s.asks(0)
-	s.asks(1)
-	if err := s.sw.Forwarded(0, 2, 1, false); err != nil {
-		t.Fatal(err)
-	}
-	s.now += DefaultTurnTime
-	if s.asks(1) != turnSoon {
-		t.Fatal("the turn does not end")
-	}
-	if err := s.sw.Forwarded(0, 3, 1, false); err == nil {
-		t.Error("packets go on past the switch")
-	}
-}
-
 // TestR78_SlowReceivers: until all receivers have acknowledged the end of a turn, the next
 // turn stays reserved for a member that keeps asking, however long that takes. If that
 // member asks no longer, the source goes on.

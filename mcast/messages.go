@@ -64,16 +64,6 @@ func (m *messages) addEnd(psn rocev2.PSN) {
 	e.count++
 }
 
-// addEnds records that count messages end at or before psn, the highest so far. Their
-// ends are not known: they are counted together.
-func (m *messages) addEnds(psn rocev2.PSN, count uint32) {
-	if count == 0 {
-		return
-	}
-	m.addEnd(psn)
-	m.at(m.count - 1).count += count - 1
-}
-
 // correctEnd corrects the entry of a retransmitted psn: its first passage may have been
 // lost before the switch, or have been a corrupted frame, which is forwarded unverified.
 func (m *messages) correctEnd(psn rocev2.PSN, ends bool) {

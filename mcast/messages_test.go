@@ -80,7 +80,7 @@ func TestMessagesAreAList(t *testing.T) {
 					l.correct(psn, ends)
 				}
 			case 2:
-				if rng(8) == 0 { // of a fast path
+				if rng(8) == 0 {
 					psn, count := nxt.Add(int32(rng(5))), uint32(rng(4))
 					m.addEnds(psn, count)
 					l.add(psn, count)
@@ -120,4 +120,28 @@ func TestMessagesAreAList(t *testing.T) {
 			t.Errorf("seed %d: after reset %d messages, %d ends", seed, m.completed, m.count)
 		}
 	}
+}
+
+// addEnds adds count messages that end at or before psn, the highest so far. They are counted
+// together, as those that the list has no room for.
+func (m *messages) addEnds(psn rocev2.PSN, count uint32) {
+	if count == 0 {
+		return
+	}
+	m.addEnd(psn)
+	m.at(m.count - 1).count += count - 1
+}
+
+// skip makes the state of group 0 that of a switch which has forwarded everything up to hi-1, in that
+// number of messages: for tests about more packets than a test can send.
+func (s *Switch) skip(hi rocev2.PSN, messages uint32) {
+	g := s.group(0)
+	n := uint64(uint32(hi-g.fwd.nxt) & rocev2.PSNMask)
+	g.fwd.nxt, g.src.lastPSN, g.src.hasLastPSN, g.fwd.midMessage = hi, hi.Prev(), true, false
+	if g.repair.store != nil {
+		g.repair.store.contiguousFrom = hi
+	}
+	g.agg.messages.addEnds(hi.Prev(), messages)
+	g.counters.DataIn += n
+	g.counters.Copies += n * uint64(g.recv.count)
 }

@@ -166,10 +166,4 @@ var _ = []mutant.Mutant{
 	}`,
 		`g.fwd.targets.$1(g.$3.$2)
 	}`, (*targets).fold, aggregation{}.acked, group{}.agg)),
-	mutant.New("a fast path may move hi backward", "R34", mutant.In((*Switch).Forwarded,
-		"case hi.Less(g.fwd.hi):",
-		"case g.$2.$1 == 0:", receivers{}.count, group{}.recv)),
-	mutant.New("a fast path's messages are not counted", "R34", mutant.In((*Switch).Forwarded,
-		"g.agg.msgs.extendMany(hi.Prev(), messages)",
-		"")),
 }

@@ -88,7 +88,7 @@ var _ = []mutant.Mutant{
 	mutant.New("targets of another source keep a turn from ending", "R79", mutant.In((*targets).reset,
 		"t.first, t.n, t.named = 0, 0, false",
 		"t.first, t.n = 0, 0")),
-	mutant.New("a fast path goes on after the turn", "R77", mutant.In((*Switch).Forwarded,
-		"g.turn.endingSince != 0 || g.src.frozen || g.src.wanted || g.agg.unplaced:",
-		"g.src.frozen || g.src.wanted || g.agg.unplaced:")),
+	mutant.New("a fast path goes on after the turn", "R77", mutant.In((*group).mayStayOffloaded,
+		"g.turn.endingSince == 0 && !g.src.frozen",
+		"!g.src.frozen")),
 }

@@ -238,3 +238,29 @@ func TestFastPathSpecs(t *testing.T) {
 		}
 	}
 }
+
+// TestR34_EveryPacketIsReported: what a fast path forwards counts as what the switch forwards, message
+// by message, since it is told of each packet.
+func TestR34_EveryPacketIsReported(t *testing.T) {
+	s, out := offloaded(t, nil)
+	for psn, op := range []rocev2.Opcode{1: rocev2.SendOnly, 2: rocev2.SendFirst, 3: rocev2.SendLast, 4: rocev2.SendOnly} {
+		if psn == 0 {
+			continue
+		}
+		p := dataOf(rocev2.PSN(psn))
+		if p.Op = op; op == rocev2.SendFirst {
+			p.Payload = 1024
+		}
+		s.InputForwarded(1, 0, p, out)
+	}
+	for _, n := range []string{"B", "C"} {
+		s.Input(2, &Packet{Group: groupIP, DestQP: groupQPN, Src: ipOf(n), Op: rocev2.Acknowledge, PSN: 3, Verified: true}, out)
+	}
+	if fb := out.Feedback; len(fb) != 1 || fb[0].PSN != 3 || fb[0].MSN != 3 {
+		t.Errorf("feedback %+v, want an ACK of 3 messages up to PSN 3", fb)
+	}
+	var st GroupStatus
+	if s.Snapshot(0, &st); st.Nxt != 5 || st.Counters.DataIn != 5 || st.Counters.Copies != 10 {
+		t.Errorf("next %d, %d packets, %d copies; want 5, 5 and 10", st.Nxt, st.Counters.DataIn, st.Counters.Copies)
+	}
+}

@@ -154,21 +154,6 @@ func TestR42_Deleted(t *testing.T) {
 	}
 }
 
-// TestR47_ForwardedElsewhere: packets that a fast path has forwarded are not in the
-// store, so a NAK of them goes to the source.
-func TestR47_ForwardedElsewhere(t *testing.T) {
-	s, in := unsentGroup(t, 100_000)
-	in(0, Packet{Src: ipOf("A"), Op: rocev2.SendOnly})
-	if err := s.Forwarded(0, 4, 3, false); err != nil {
-		t.Fatal(err)
-	}
-	in(0, Packet{Src: ipOf("C"), Op: rocev2.Acknowledge, PSN: 203, Syndrome: rocev2.SyndromeACK})
-	out := in(0, Packet{Src: ipOf("B"), Op: rocev2.Acknowledge, PSN: 100, Syndrome: rocev2.SyndromeNAKSequence})
-	if len(out.Copies) != 0 || len(out.Feedback) != 1 || out.Feedback[0].PSN != 0 || out.Feedback[0].Syndrome != rocev2.SyndromeNAKSequence {
-		t.Errorf("%+v", *out)
-	}
-}
-
 // TestR51_PutOffIsNotOnItsWay: a copy that a full queue did not take was not sent. An ACK
 // beyond the probe shows that the other packets are on their way, but not that copy.
 func TestR51_PutOffIsNotOnItsWay(t *testing.T) {

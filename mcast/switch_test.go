@@ -146,43 +146,6 @@ func TestAddMemberRefusals(t *testing.T) {
 	}
 }
 
-// TestR34_HiFromOutside: a fast path forwards 1000 packets that the switch never gets. An
-// ACK of them, and a NAK of one of them, are served as usual.
-func TestR34_HiFromOutside(t *testing.T) {
-	f := newFlow(t, 3, false)
-	f.sendOne(t)
-	f.ackAll(t)
-	if err := f.sw.Forwarded(0, 1001, 500, false); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.sw.Forwarded(0, 1000, 0, false); err == nil {
-		t.Error("hi went backward")
-	}
-	for i := range f.acks {
-		p := f.acks[i]
-		p.PSN = p.PSN.Add(999)
-		if i == 2 {
-			p.PSN = f.acks[i].PSN.Add(400)
-			p.Syndrome = rocev2.SyndromeNAKSequence
-		}
-		f.sw.Input(0, &p, &f.out)
-	}
-	if fb := f.out.Feedback; len(fb) != 2 || fb[0].PSN != 400 || fb[1].PSN != 401 || fb[1].Syndrome != rocev2.SyndromeNAKSequence {
-		t.Fatalf("feedback %+v", fb)
-	}
-	f.data.PSN, f.data.Verified = 401, true
-	f.sw.Input(0, &f.data, &f.out)
-	if len(f.out.Copies) != 1 || f.out.Copies[0].Leg != 3 {
-		t.Fatalf("copies %+v", f.out.Copies)
-	}
-	p := f.acks[2]
-	p.PSN = p.PSN.Add(999)
-	f.sw.Input(0, &p, &f.out)
-	if fb := f.out.Feedback; len(fb) != 1 || fb[0].PSN != 1000 || fb[0].MSN < 501 {
-		t.Fatalf("feedback %+v", fb)
-	}
-}
-
 func TestMessagesOverflowCountsLater(t *testing.T) {
 	m := messages{spare: new(pool[messageEnd])}
 	m.reset(rocev2.PSNMask - 2)

@@ -44,7 +44,7 @@ import (
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
 //	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [number=N] [receive-only]
 //	      [fast=(SLOTS,drain,backoff)]   the group may be offloaded to a fast path (transcript_offload_test.go)
-//	fast hi=X           a fast path has forwarded up to X-1 (R34)
+//	skip hi=X           everything up to X-1 has been forwarded, as one message
 //	positions           the present positions
 //	durable [NUMBER]    the present positions are durable; NUMBER: their number, if it is not the present one
 //	session nbr=1 5     the session with neighbour 1; 0: it is cut off
@@ -178,10 +178,8 @@ func (s *transcript) run(t *testing.T, d *datadriven.TestData, w *strings.Builde
 		s.show(w)
 	case "positions":
 		s.positions(a, w)
-	case "fast":
-		if err := s.sw.Forwarded(0, rocev2.PSN(a.hex("hi")), 1, false); err != nil {
-			fmt.Fprintln(w, "error:", err)
-		}
+	case "skip":
+		s.sw.skip(rocev2.PSN(a.hex("hi")), 1)
 	case "durable":
 		s.durable(a, w)
 	case "offload", "revoked", "requeue":

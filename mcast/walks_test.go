@@ -293,8 +293,8 @@ func (k *walk) change(g *group) {
 	}
 }
 
-// driver is what a driver tells the switch: a copy that a port did not take, packets that
-// a fast path has forwarded, or the room for copies of retained frames.
+// driver is what a driver tells the switch: a copy that a port did not take, or the room for
+// copies of retained frames.
 func (k *walk) driver(g *group) {
 	switch k.rng(8) {
 	case 0:
@@ -316,8 +316,6 @@ func (k *walk) driver(g *group) {
 		x, until := c[k.rng(len(c))], waits[k.rng(12)]
 		k.s.out.Copies = nil
 		fmt.Fprintf(&k.text, "refused: %s:%06x for %v: %v\n", k.s.legs[x.Leg], uint32(x.PSN), until, k.s.sw.Requeue(&x, k.s.now+until))
-	} else if hi := g.fwd.nxt.Add(int32(k.rng(4))); !k.inside {
-		fmt.Fprintf(&k.text, "forwarded up to %06x: %v\n", uint32(hi), k.s.sw.Forwarded(0, hi, uint32(k.rng(3)), k.rng(8) == 0))
 	}
 	checkInvariants(k.t, k.s.sw.group(0))
 }
