@@ -54,8 +54,9 @@ const (
 	crowded     = 48      // events of a bucket that make a smaller width worth while
 )
 
-func newQueue() *queue {
-	q := &queue{shift: firstShift, free: -1}
+// newQueue returns a queue for events from a time on.
+func newQueue(from Time) *queue {
+	q := &queue{shift: firstShift, day: int64(from)>>firstShift - 1, free: -1}
 	for i := range q.buckets {
 		q.buckets[i] = -1
 	}

@@ -15,7 +15,7 @@ import (
 func TestQueueOrder(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		q := newQueue()
+		q := newQueue(0)
 		var want []event
 		spread := []int64{3, 1000, 1 << 20, 1 << 32}[seed%4]
 		add := func(from Time) {
@@ -68,7 +68,7 @@ func compareEvents(a, b event) int {
 func BenchmarkQueue(b *testing.B) {
 	for _, n := range []int{100, 10_000, 1_000_000} {
 		b.Run(map[int]string{100: "100", 10_000: "10k", 1_000_000: "1M"}[n], func(b *testing.B) {
-			q := newQueue()
+			q := newQueue(0)
 			x := uint64(1)
 			push := func(from Time) {
 				x = mix(x)
@@ -83,5 +83,22 @@ func BenchmarkQueue(b *testing.B) {
 				push(e.at)
 			}
 		})
+	}
+}
+
+// TestQueueBegins: what is pushed first goes into buckets, not to the events that are being served,
+// which are sorted in one by one.
+func TestQueueBegins(t *testing.T) {
+	for _, from := range []Time{0, -setup} {
+		q := newQueue(from)
+		q.push(&event{at: from + 1})
+		q.push(&event{at: from})
+		if len(q.today) != 0 {
+			t.Errorf("from %d ps: %d events are being served", from, len(q.today))
+		}
+		var e event
+		if !q.pop(from+1, &e) || e.at != from {
+			t.Errorf("from %d ps: the first event is at %d", from, e.at)
+		}
 	}
 }

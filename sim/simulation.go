@@ -97,7 +97,7 @@ func (s *Simulation) build() {
 	}
 	s.switches = make([]*groupSwitch, t.Switches)
 	for i := range s.cfg.Partitions {
-		p := &Partition{s: s, index: int32(i), queue: newQueue(), now: -setup, sent: make([]outbox, s.cfg.Partitions)}
+		p := &Partition{s: s, index: int32(i), queue: newQueue(-setup), now: -setup, sent: make([]outbox, s.cfg.Partitions)}
 		p.coreOut.PortRoom = p.portRoom
 		p.emit = func(f workload.Flow) { p.emitted = append(p.emitted, f) }
 		s.partitions = append(s.partitions, p)
