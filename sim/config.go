@@ -47,6 +47,7 @@ type Host struct {
 	AckEvery    int           // a packet of so many asks for an ACK; default 4
 	Timeout     time.Duration // local ACK timeout; default 4 ms
 	Retries     uint8         // default 7
+	Depth       int           // messages that a queue pair has at a time, the others wait; default 64
 	Congestion  *dcqcn.Config // nil: no congestion control
 }
 
@@ -87,6 +88,7 @@ func (c *Config) setDefaults() error {
 	def(&c.Host.AckEvery, 4)
 	def(&c.Host.Timeout, 4*time.Millisecond)
 	def(&c.Host.Retries, 7)
+	def(&c.Host.Depth, 64)
 	var errs []error
 	bad := func(field string, got any, want string) {
 		errs = append(errs, fmt.Errorf("sim: %s is %v: want %s", field, got, want))

@@ -39,11 +39,10 @@ type posted struct {
 }
 
 const (
-	sendDepth = 4
-	hostQPN   = rocev2.QPN(0x100)  // of every queue pair of a host
-	groupQPN  = rocev2.QPN(0x6c6d) // of every group
-	fromHost  = uint64(1) << 62    // id of a connection's receiving end
-	memberID  = uint64(1) << 63    // id of a group's member
+	hostQPN  = rocev2.QPN(0x100)  // of every queue pair of a host
+	groupQPN = rocev2.QPN(0x6c6d) // of every group
+	fromHost = uint64(1) << 62    // id of a connection's receiving end
+	memberID = uint64(1) << 63    // id of a group's member
 )
 
 // endsID identifies a connection.
@@ -54,10 +53,14 @@ func endsID(from, to topology.Node, channel uint16) uint64 {
 // newConn makes a queue pair.
 func (p *Partition) newConn(host topology.Node, id uint64, flow workload.Flow, dest rocev2.QPN, sq, rq rocev2.PSN) *conn {
 	h := &p.s.cfg.Host
+	depth := h.Depth
+	if id&(memberID|fromHost) == fromHost {
+		depth = 1 // it only receives
+	}
 	qp, err := rc.New(rc.Config{
 		Personality: h.Personality, PMTU: p.s.cfg.PathMTU, LocalQPN: hostQPN, DestQPN: dest, SQPSN: sq, RQPSN: rq,
 		Timeout: h.Timeout, RetryCnt: h.Retries, RNRRetry: rc.Infinite, MaxUnacked: h.Window, AckReqEvery: h.AckEvery,
-		SendDepth: sendDepth, RecvDepth: 1, Congestion: h.Congestion, FrameOverhead: frameBytes - rocev2.BTHLen - rocev2.ICRCLen,
+		SendDepth: depth, RecvDepth: 1, Congestion: h.Congestion, FrameOverhead: frameBytes - rocev2.BTHLen - rocev2.ICRCLen,
 	})
 	if err == nil {
 		err = qp.PostRecv(rc.RecvWR{Length: rc.MaxMessage})
@@ -136,7 +139,7 @@ func (p *Partition) startFlow(f workload.Flow) {
 		p.result.Failed++ // the source is no member of the group
 		return
 	}
-	if len(c.posted) == sendDepth {
+	if len(c.posted) == p.s.cfg.Host.Depth {
 		c.waiting = append(c.waiting, f)
 		return
 	}
@@ -227,9 +230,10 @@ func (p *Partition) request(c *conn, x *rc.Packet) {
 		e.flags |= ackReq
 	}
 	if x.Op.Is(rocev2.OpEnd) {
-		for i := range c.posted {
+		for i := len(c.posted) - 1; i >= 0; i-- { // usually the last packet of one of the newest
 			if c.posted[i].last == x.PSN {
 				e.key = c.posted[i].flow.Key
+				break
 			}
 		}
 	}

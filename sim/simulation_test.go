@@ -232,3 +232,16 @@ func comparePartitions(t *testing.T, loss float64, c Config) {
 		}
 	}
 }
+
+// TestSmallMessages: many short messages of one queue pair use its link as one long message does.
+func TestSmallMessages(t *testing.T) {
+	fabric := build(t, topology.LeafSpine(2, 2, 4))
+	program := &script{}
+	for range 500 {
+		program.flows = append(program.flows, workload.Flow{Source: 0, To: 7, Group: workload.None, Bytes: 2 * 4096})
+	}
+	s := run(t, Config{Topology: fabric, Program: program})
+	if r, want := s.Result(), onPath(4, 1000*4096); r.LastDelivered != want || r.Completed != 500 || r.Failed != 0 {
+		t.Errorf("%+v: want the last delivery at %d ps", r, want)
+	}
+}
