@@ -245,3 +245,19 @@ func TestSmallMessages(t *testing.T) {
 		t.Errorf("%+v: want the last delivery at %d ps", r, want)
 	}
 }
+
+// TestRepairAtAFullLink: receivers lose packets on links that the source's data fills. What is sent
+// again must not wait behind what has become useless, or each loss would cost more than the last
+// one. No timer is needed.
+func TestRepairAtAFullLink(t *testing.T) {
+	lossy := topology.LeafSpine(1, 1, 16)
+	lossy.HostLoss = 1e-3
+	const bytes = 4000 * 4096
+	s := run(t, Config{
+		Topology: build(t, lossy), Program: broadcast(bytes, every(1, 16)...), Host: Host{Personality: rc.Strict},
+		Repair: mcast.RepairSpec{Bytes: 4 << 20, Timeout: 2 * time.Millisecond, Tries: 4},
+	})
+	if r, ideal := s.Result(), onPath(2, bytes); r.Completed != 1 || r.Delivered != 15 || r.Failed != 0 || r.LastDelivered > ideal*115/100 {
+		t.Errorf("%+v: want the last delivery at most 15 %% after %d ps", r, ideal)
+	}
+}
