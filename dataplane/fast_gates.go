@@ -41,16 +41,6 @@ type fastLeg struct {
 	leg   mcast.LegID
 }
 
-// openGates returns the number of gates that are open.
-func (f *fastGroup) openGates() (n int) {
-	for i := range f.gates {
-		if f.gates[i].open {
-			n++
-		}
-	}
-	return n
-}
-
 // indexOf returns the index of a leg in the maps, or -1.
 func (f *fastGroup) indexOf(l mcast.LegID) int {
 	if int(l) >= len(f.legs) {
@@ -150,6 +140,7 @@ func (w *worker) noteSkip(f *fastGroup, k int, is fastpath.Gate) {
 // is lost as on a link.
 func (w *worker) giveBack(f *fastGroup, k int, next, delta rocev2.PSN, until time.Duration) bool {
 	c := mcast.Copy{Group: f.id, Leg: f.at[k], PSN: (next + delta) & rocev2.PSNMask}
+	f.givenBack++
 	return w.core.Requeue(&c, until)
 }
 

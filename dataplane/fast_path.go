@@ -101,6 +101,7 @@ type fastGroup struct {
 	reportedFor uint64 // fastPath.taken of the last report before a packet
 	status      FastStatus
 	copiesWas   uint64 // that earlier gates have counted
+	givenBack   uint64 // copies given back to the core, of those that the programs were to make
 }
 
 // fastPath is the fast path of a worker's groups. The zero value is none.
@@ -181,6 +182,7 @@ func (w *worker) beginFast(spec *mcast.GroupSpec) {
 		return
 	case old != nil && spec.FastPath.Slots != 0 && (old.ring == nil || old.spec.Slots == spec.FastPath.Slots):
 		old.unset()
+		old.givenBack = -old.copies() // the core has none of the group before
 		return
 	case old != nil:
 		w.endFast(spec.ID)
@@ -214,6 +216,7 @@ func (w *worker) endFast(id mcast.GroupID) {
 	if f == nil {
 		return
 	}
+	w.count.copies += f.copies()
 	w.fast.groups[id], f.ended = nil, true
 	if f.ring != nil && f.step != fastChanging {
 		w.deleteFast(f)

@@ -114,7 +114,6 @@ func (w *worker) reportPacket(f *fastGroup, psn rocev2.PSN, paused, last bool) {
 	}
 	f.status.Packets++
 	w.count.dataIn++
-	w.count.copies += uint64(f.openGates())
 	if w.out.Drop != mcast.None {
 		w.count.core[w.out.Drop]++
 	}

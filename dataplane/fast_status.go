@@ -47,16 +47,42 @@ func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
 		return FastStatus{Path: PathNever, Why: "it has no local repair, or too little memory for it"}
 	}
 	s := f.status
-	s.Copies = f.copiesWas
+	s.Copies = f.copies()
 	if f.ring == nil {
 		return s
 	}
 	s.Ring = f.spec.Slots
 	if f.step != fastChanging {
-		s.Copies += f.gateCopies()
 		s.Left, _ = f.ring.Counters() // an error: none are known
 	}
 	return s
+}
+
+// copies returns how many copies the programs have made of f's packets.
+func (f *fastGroup) copies() uint64 {
+	if f.ring == nil || f.step == fastChanging {
+		return f.copiesWas
+	}
+	return f.copiesWas + f.gateCopies()
+}
+
+// exactCopies returns how many copies of group id there are, of which the core counts n: for
+// those of the programs it counts all that gates were to let pass.
+func (w *worker) exactCopies(id mcast.GroupID, n uint64) uint64 {
+	if f := w.fast.of(id); f != nil {
+		n += f.copies() + f.givenBack - w.core.OffloadCopies(id)
+	}
+	return n
+}
+
+// fastCopies returns how many copies the programs have made for the groups of w.
+func (w *worker) fastCopies() (n uint64) {
+	for _, f := range w.fast.groups {
+		if f != nil {
+			n += f.copies()
+		}
+	}
+	return n
 }
 
 // gateCopies returns how many copies the gates of f have let pass.

@@ -225,6 +225,7 @@ func (w *worker) read(id mcast.GroupID, s *GroupState) {
 	w.reportFast(id)
 	w.core.Outcomes(id, &s.Outcomes)
 	w.core.Snapshot(id, &s.Status)
+	s.Status.Counters.Copies = w.exactCopies(id, s.Status.Counters.Copies)
 	s.Fast = w.fastStatus(id)
 }
 

@@ -328,6 +328,7 @@ func (p *Plane) Stats() (*Stats, error) {
 	var c counters
 	if !p.workers.do(func(w *worker) {
 		c.add(&w.count)
+		c.copies += w.fastCopies()
 		s.FramesFree += w.pool.Len()
 		for _, x := range w.ports {
 			s.CEMarked += x.ceMarked

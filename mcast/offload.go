@@ -175,6 +175,16 @@ func (s *Switch) OffloadLimit(id GroupID) rocev2.PSN {
 	return g.offloadLimit()
 }
 
+// OffloadCopies returns how many of a group's Counters.Copies the fast path was to make. It is
+// exact if every gate let a packet pass from the moment on at which it was ordered to be open,
+// and no other; the driver, which counts what gates let pass, knows better.
+func (s *Switch) OffloadCopies(id GroupID) uint64 {
+	if g := s.group(id); g != nil && g.repair.path != notOffered {
+		return g.extra.offload.copies
+	}
+	return 0
+}
+
 // Offload grants the fast path to a group, if that may be. The orders in out say which gates
 // are open; all others are shut. The driver sets gates and limit before the group's word.
 // When it calls Offload every copy has been sent, and it has no packet of the group left.
