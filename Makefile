@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench clean
+.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,9 @@ test: ## everything the project promises (root for the privileged tests)
 
 test-workers: ## the privileged tests of the switch with several workers (root; WORKERS=3)
 	@scripts/test workers
+
+test-fast: ## the privileged tests of switch, trees, demo and restarts with the fast path on (root; FAST=require)
+	@scripts/test fast
 
 test-trees: ## groups over a fat-tree of 20 switches, static routes and BGP, with losses (root)
 	@scripts/test trees

@@ -24,6 +24,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/lab"
+	"github.com/gleam-rdma/gleam/tools/testbed"
 )
 
 const (
@@ -57,12 +58,16 @@ func startRestartable(t *testing.T, more string) (*process, []restartHost) {
 	}
 	p.file, p.socket = filepath.Join(dir, "gleamd.yaml"), filepath.Join(dir, "run", "s.sock")
 	text := p.star.Config() + fmt.Sprintf("envelope: {insecure: true}\napi: {socket: %s}\nstate: %s\numem: {frames: 8192}\nrings: {rx: 512, tx: 512, fill: 512, completion: 512}\n%s", p.socket, state, more)
-	if err := os.WriteFile(p.file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(p.file, []byte(labtest.WithFastPath(text, true)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.client = api.Dial(p.socket)
 	t.Cleanup(p.client.Close)
 	p.restart(t)
+	t.Cleanup(func() {
+		n, _ := testbed.FastPackets(context.Background(), p.client)
+		labtest.CountFast(n)
+	})
 	reg := &api.Register{Group: lab.StarGroupsIPv4.Addr().Next(), QPN: 0x4242, PMTU: 1024, Policy: "strict", Window: &api.Window{VA: restartBase, Len: restartMemory, RKey: restartKey}}
 	var hosts []restartHost
 	for i, h := range p.star.Hosts {

@@ -109,7 +109,7 @@ func newProcessRig(t testing.TB, c fabric.Config) *fabricRig {
 		}
 	}
 	c.Count = true
-	f, err := testbed.BuildFabric(ctx, testbed.FabricConfig{Dir: dir, Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: c})
+	f, err := testbed.BuildFabric(ctx, testbed.FabricConfig{Dir: dir, Gleamd: programs.Path(t, "gleamd"), State: true, FastPath: labtest.FastPath(), Fabric: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +119,7 @@ func newProcessRig(t testing.TB, c fabric.Config) *fabricRig {
 				t.Logf("%s: %s", s.Name, f.Gleamds[s.Name].Process.Output())
 			}
 		}
+		countFastOf(f.Gleamds)
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
@@ -130,6 +131,16 @@ func newProcessRig(t testing.TB, c fabric.Config) *fabricRig {
 	return r
 }
 
+// countFastOf counts what XDP has replicated in switches, unless they have ended.
+func countFastOf(gleamds map[string]*testbed.Gleamd) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, g := range gleamds {
+		n, _ := testbed.FastPackets(ctx, g.Client)
+		labtest.CountFast(n)
+	}
+}
+
 // startSwitch runs a switch in its namespace until the test ends.
 func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
 	t := r.t
@@ -139,7 +150,7 @@ func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
 	if strings.Contains(more, listsAtLinks) {
 		text = withListsAtLinks(s, text)
 	}
-	cfg, err := config.Parse(s.Name+".yaml", []byte(text))
+	cfg, err := config.Parse(s.Name+".yaml", []byte(labtest.WithFastPath(text, true)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +163,7 @@ func (r *fabricRig) startSwitch(s *fabric.Switch, more string) *fabricEngine {
 	ended := make(chan error, 1)
 	go func() { ended <- s.NS.Do(func() error { return e.Run(ctx) }) }()
 	t.Cleanup(func() {
+		countFast(e.Engine)
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("switch %s: run: %v", s.Name, err)

@@ -25,8 +25,9 @@ func TestFastPathOfTheDaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	gro(0, true)
-	gro(1, true)
+	for i, on := range []bool{true, true, false} {
+		gro(i, on)
+	}
 	p := d.start(t, d.config+"fast_path: auto\n", nil)
 	client := d.ready(t, p)
 	port := func(name string) *api.PortFastPath {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gleam-rdma/gleam/api"
+	"github.com/gleam-rdma/gleam/bpf"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
 	"github.com/gleam-rdma/gleam/endpoint"
@@ -165,14 +166,7 @@ func (r *rig) start() {
 	if n := r.workers(); n > 1 && !strings.Contains(text, "worker:") {
 		text += "\nworker: {cpu: [" + strings.TrimSuffix(strings.Repeat("-1, ", n), ", ") + "]}\n"
 	}
-	if os.Getenv("GLEAM_FAST_PATH") != "" && !strings.Contains(text, "fast_path") {
-		text += "\nfast_path: " + os.Getenv("GLEAM_FAST_PATH") + "\n"
-		for _, h := range r.star.Hosts {
-			if err := h.NS.SetFeature(h.Interface, lab.GRO, true); err != nil { // redirected frames are dropped without
-				r.t.Fatal(err)
-			}
-		}
-	}
+	text = labtest.WithFastPath(text, r.mayRequireFastPath(text))
 	cfg, err := config.Parse("test.yaml", []byte(text))
 	if err != nil {
 		r.t.Fatal(err)
@@ -186,7 +180,9 @@ func (r *rig) start() {
 	go func() {
 		ended <- r.star.Switch.Do(func() error { return r.engine.Run(ctx) })
 	}()
+	engine := r.engine
 	r.t.Cleanup(func() {
+		countFast(engine)
 		stop()
 		if err := <-ended; err != nil {
 			r.t.Errorf("run: %v", err)
@@ -200,6 +196,20 @@ func (r *rig) start() {
 			}
 		}
 	})
+}
+
+// mayRequireFastPath reports whether nothing in the rig or the switch's configuration keeps its
+// groups off the fast path.
+func (r *rig) mayRequireFastPath(text string) bool {
+	return !r.c.alone && r.c.pathMTU <= 2048 && r.c.star.MTU <= bpf.MaxSingleBufferMTU && !strings.Contains(text, "rate:") && !strings.Contains(text, "xdp:")
+}
+
+// countFast counts what XDP has replicated in a switch, unless that has ended.
+func countFast(e *control.Engine) {
+	ports, _ := e.Ports()
+	for _, p := range ports {
+		labtest.CountFast(p.XDP[bpf.FastRoCEv2.String()])
+	}
 }
 
 // switchKeys returns the keys that the switch has.

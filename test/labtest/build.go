@@ -36,9 +36,9 @@ type Programs struct {
 }
 
 // Run runs the tests of a package, from its TestMain, removes the programs after
-// them, and returns the exit code.
+// them, and returns the exit code. With FastPathEnv they fail if no packet took the fast path.
 func (p *Programs) Run(m *testing.M) int {
-	code := m.Run()
+	code := checkFast(m.Run())
 	if p.dir != "" {
 		_ = os.RemoveAll(p.dir)
 	}

@@ -42,6 +42,7 @@ func Fabric(t testing.TB, c fabric.Config) *fabric.Fabric {
 	if c.Routing != fabric.Static && c.Routing != "" {
 		FRR(t)
 	}
+	c.Redirects = c.Redirects || FastPath()
 	f, err := fabric.New(c)
 	if err != nil {
 		t.Fatal(err)

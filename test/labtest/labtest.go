@@ -56,6 +56,7 @@ func New(t testing.TB) *lab.Lab {
 func Star(t testing.TB, c lab.StarConfig) *lab.Star {
 	t.Helper()
 	Require(t)
+	c.Redirects = c.Redirects || FastPath()
 	s, err := lab.NewStar(c)
 	if err != nil {
 		t.Fatal(err)

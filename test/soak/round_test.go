@@ -19,6 +19,7 @@ import (
 	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/endpoint/soft"
 	"github.com/gleam-rdma/gleam/envelope"
+	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/lab/fabric"
 	"github.com/gleam-rdma/gleam/tools/testbed"
 )
@@ -79,12 +80,16 @@ func newRound(t *testing.T, seed uint64) *round {
 	r.top, r.what = randomTopology(rng)
 	var err error
 	r.bed, err = testbed.BuildFabric(t.Context(), testbed.FabricConfig{
-		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), State: true, Fabric: fabric.Config{Topology: r.top, Count: true},
+		Dir: t.TempDir(), Gleamd: programs.Path(t, "gleamd"), State: true, FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: r.top, Count: true},
 	})
 	if err != nil {
 		t.Fatalf("seed %d: %s: %v", seed, r.what, err)
 	}
 	t.Cleanup(func() {
+		for _, g := range r.bed.Gleamds {
+			n, _ := testbed.FastPackets(context.Background(), g.Client)
+			labtest.CountFast(n)
+		}
 		if err := r.bed.Close(); err != nil {
 			t.Error(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -115,9 +114,9 @@ func TestFabricOptions(t *testing.T) {
 // nothing to do, while all reload their configurations.
 func TestFabricOfOneLeaf(t *testing.T) {
 	labtest.Require(t)
-	o := Default()
+	o := options(t)
 	o.Topology, o.Leaves, o.Spines, o.Members, o.Reload = leafSpine, 1, 2, 4, true
-	o.Size, o.MessageSize, o.Gleamd, o.Timeout = 300_000, 8_000, programs.Path(t, "gleamd"), time.Minute
+	o.Size, o.MessageSize = 300_000, 8_000
 	o.SVG = filepath.Join(t.TempDir(), "tree.svg")
 	say := labtest.NewOutput("")
 	res, err := Run(t.Context(), o, &progress{w: say})
@@ -160,9 +159,9 @@ func TestFabricOfOneLeaf(t *testing.T) {
 // smallest tree.
 func TestFabricOfLeaves(t *testing.T) {
 	labtest.Require(t)
-	o := Default()
+	o := options(t)
 	o.Topology, o.Leaves, o.Spines, o.Members = leafSpine, 3, 2, 5
-	o.Size, o.MessageSize, o.Gleamd, o.Timeout, o.IPv6 = 300_000, 8_000, programs.Path(t, "gleamd"), time.Minute, true
+	o.Size, o.MessageSize, o.IPv6 = 300_000, 8_000, true
 	// The source may get the CPU so late that it repeats what is not acknowledged: each time, the first
 	// packet goes to the receivers once more. A leaf that begins late may get the first window, of 64
 	// packets, once more from its neighbour. The links of hosts carry that window once more, if the
@@ -200,9 +199,9 @@ func TestFabricOfLeaves(t *testing.T) {
 // and why the group has ended.
 func TestFabricWithoutAWay(t *testing.T) {
 	labtest.Require(t)
-	o := Default()
+	o := options(t)
 	o.Topology, o.Leaves, o.Spines, o.Members, o.FailSwitch = leafSpine, 2, 1, 4, []string{auto}
-	o.Size, o.MessageSize, o.Gleamd, o.Timeout = 2<<20, 8_000, programs.Path(t, "gleamd"), time.Minute
+	o.Size, o.MessageSize = 2<<20, 8_000
 	say := labtest.NewOutput("")
 	_, err := Run(t.Context(), o, &progress{w: say})
 	nothingLeft(t, os.Getpid())

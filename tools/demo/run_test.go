@@ -20,30 +20,44 @@ var programs = labtest.Programs{Packages: []string{"../../cmd/gleam", "../../cmd
 
 func TestMain(m *testing.M) { os.Exit(programs.Run(m)) }
 
+// options are the defaults, for a test.
+func options(t *testing.T) Options {
+	o := Default()
+	o.Gleamd, o.Timeout, o.FastPath = programs.Path(t, "gleamd"), time.Minute, labtest.FastPath()
+	return o
+}
+
 // TestRun does the whole demo, small, in its variants.
 func TestRun(t *testing.T) {
 	labtest.Require(t)
 	for name, change := range map[string]func(*Options){
-		"write":           func(*Options) {},
-		"write-imm":       func(o *Options) { o.Op = "write-imm" },
-		"send":            func(o *Options) { o.Op = "send" },
-		"loss":            func(o *Options) { o.Members, o.Loss, o.Op = 8, 0.01, "send" },
-		"IPv6":            func(o *Options) { o.IPv6 = true },
-		"mtu 2048":        func(o *Options) { o.MTU = 2048 },
-		"mtu 4096":        func(o *Options) { o.MTU = 4096 },
-		"mtu 512, IPv6":   func(o *Options) { o.MTU, o.IPv6 = 512, true },
-		"tiny messages":   func(o *Options) { o.Members, o.MTU, o.MessageSize, o.Size = 2, 256, 100, 20_000 },
-		"one byte":        func(o *Options) { o.Size = 1 },
-		"a file":          func(o *Options) { o.File = "run_test.go" },
-		"rotation":        func(o *Options) { o.Rotate, o.Members = 1, 3 },
+		"write":         func(*Options) {},
+		"write-imm":     func(o *Options) { o.Op = "write-imm" },
+		"send":          func(o *Options) { o.Op = "send" },
+		"loss":          func(o *Options) { o.Members, o.Loss, o.Op = 8, 0.01, "send" },
+		"IPv6":          func(o *Options) { o.IPv6 = true },
+		"mtu 2048":      func(o *Options) { o.MTU = 2048 },
+		"mtu 4096":      func(o *Options) { o.MTU = 4096 },
+		"mtu 512, IPv6": func(o *Options) { o.MTU, o.IPv6 = 512, true },
+		"tiny messages": func(o *Options) { o.Members, o.MTU, o.MessageSize, o.Size = 2, 256, 100, 20_000 },
+		"one byte":      func(o *Options) { o.Size = 1 },
+		"a file":        func(o *Options) { o.File = "run_test.go" },
+		"rotation":      func(o *Options) { o.Rotate, o.Members = 1, 3 },
+		"fast path":     func(o *Options) { o.FastPath, o.Size = true, 4<<20 },
+		"fast path, lossy rotation": func(o *Options) {
+			o.FastPath, o.Rotate, o.Members, o.Size, o.Loss = true, 1, 3, 4<<20, 0.005
+		},
 		"target messages": func(o *Options) { o.Targets, o.MessageSize = true, 8192 },
 		"target messages, lossy": func(o *Options) {
 			o.Targets, o.MessageSize, o.Loss, o.Op, o.IPv6 = true, 8192, 0.01, "write-imm", true
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Default()
-			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 300_000, 40_000, programs.Path(t, "gleamd"), time.Minute
+			o := options(t)
+			o.Size, o.MessageSize = 300_000, 40_000
+			if o.FastPath {
+				o.Size = 4 << 20 // it begins when some data has come
+			}
 			change(&o)
 			say := labtest.NewOutput("")
 			res, err := Run(t.Context(), o, &progress{w: say})
@@ -60,6 +74,10 @@ func TestRun(t *testing.T) {
 func check(t *testing.T, o *Options, res *Result) {
 	t.Helper()
 	n := int64(o.Members - 1)
+	labtest.CountFast(res.Switch.FastRx)
+	if o.Size >= 4<<20 && o.MTU <= 2048 && o.FastPath != (res.Switch.FastRx > 0) {
+		t.Errorf("fast path %v, and XDP has replicated %d packets", o.FastPath, res.Switch.FastRx)
+	}
 	if o.File == "" && o.Rotate == 0 && res.PayloadBytes != o.Size {
 		t.Errorf("%d bytes, want %d", res.PayloadBytes, o.Size)
 	}
@@ -154,8 +172,8 @@ func TestKillMember(t *testing.T) {
 	labtest.Require(t)
 	for _, policy := range []string{"evict", "quorum:2", "strict"} {
 		t.Run(policy, func(t *testing.T) {
-			o := Default()
-			o.Size, o.MessageSize, o.Gleamd, o.Timeout = 2<<20, 20_000, programs.Path(t, "gleamd"), time.Minute
+			o := options(t)
+			o.Size, o.MessageSize = 2<<20, 20_000
 			o.Policy, o.KillMember = policy, "C"
 			say := labtest.NewOutput("")
 			res, err := Run(t.Context(), o, &progress{w: say})
@@ -163,6 +181,7 @@ func TestKillMember(t *testing.T) {
 				t.Fatalf("%v\n%s", err, say)
 			}
 			k := res.Killed
+			labtest.CountFast(res.Switch.FastRx)
 			if !res.OK || k == nil || k.Member != "h3" || len(res.Receivers) != 2 {
 				t.Fatalf("%+v, killed %+v", res, k)
 			}

@@ -22,7 +22,7 @@ import (
 // their groups.
 func leafSpine(t *testing.T, leaves, spines, hosts int) *Fabric {
 	t.Helper()
-	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(leaves, spines, hosts)}})
+	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), FastPath: labtest.FastPath(), State: true, Fabric: fabric.Config{Topology: fabric.LeafSpine(leaves, spines, hosts)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestFabric(t *testing.T) {
 	dir := t.TempDir()
 	const size, hosts = 1 << 20, 3
 	f, err := BuildFabric(t.Context(), FabricConfig{
-		Dir: dir, Gleamd: gleamd(t), Fabric: fabric.Config{Topology: fabric.LeafSpine(2, 2, hosts), Count: true},
+		Dir: dir, Gleamd: gleamd(t), FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: fabric.LeafSpine(2, 2, hosts), Count: true},
 	})
 	if err != nil {
 		t.Fatal(err)

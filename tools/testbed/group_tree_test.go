@@ -44,7 +44,7 @@ func newAPIFabric(t *testing.T, c FabricConfig) *apiFabric {
 	if err := labtest.Build(x.gleam, "../../cmd/gleam"); err != nil {
 		t.Fatal(err)
 	}
-	c.Dir, c.Gleamd = t.TempDir(), gleamd(t)
+	c.Dir, c.Gleamd, c.FastPath = t.TempDir(), gleamd(t), labtest.FastPath()
 	c.API = func(s *fabric.Switch) string {
 		certificate, key := x.ca.Issue(certs.Want{Name: s.Name, Server: s.IPv4})
 		return fmt.Sprintf("  listen: %q\n  certificate: %s\n  key: %s\n  ca: %s\n", netip.AddrPortFrom(s.IPv4, apiPort), certificate, key, x.ca.File)

@@ -93,7 +93,7 @@ func write(ctx context.Context, g *endpoint.Group, mr endpoint.MR, offset, lengt
 // does the journal of the switch that the host was at.
 func TestEvictionInTree(t *testing.T) {
 	labtest.Require(t)
-	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), Fabric: fabric.Config{Topology: fabric.LeafSpine(3, 1, 2)}})
+	f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: fabric.LeafSpine(3, 1, 2)}})
 	if err != nil {
 		t.Fatal(err)
 	}

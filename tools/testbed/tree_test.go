@@ -29,7 +29,7 @@ func TestTree(t *testing.T) {
 		"leaf-spine":   {fabric.LeafSpine(4, 2, 2), 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), Fabric: fabric.Config{Topology: c.topology, Count: true}})
+			f, err := BuildFabric(t.Context(), FabricConfig{Dir: t.TempDir(), Gleamd: gleamd(t), FastPath: labtest.FastPath(), Fabric: fabric.Config{Topology: c.topology, Count: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
