@@ -71,6 +71,9 @@ func (b *bench) everyone() []*host {
 
 // describe writes what a switch has to say about itself.
 func (d *daemon) describe(ctx context.Context, w io.Writer) {
+	if d == nil {
+		return // it is not there yet
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	fmt.Fprintf(w, "%s, %s\n", d.log.Name(), time.Now().UTC().Format(time.StampMilli))
