@@ -23,6 +23,7 @@ type tree struct {
 	switches [2]*treeSwitch
 	daemons  [2]*daemon
 	failed   error // why it could not be made
+	fast     bool  // the switches have the fast path
 }
 
 type treeSwitch struct {
@@ -265,7 +266,7 @@ func treeCases() []testCase {
 		{name: name + "target messages", run: inTree(targetMessages)},
 		{name: name + "first PSN 0xfffff0", run: inTree(firstPSN(0xfffff0))},
 	}
-	return append(cs, restartCases(name)...)
+	return append(append(cs, restartCases(name)...), fastCases()...)
 }
 
 // treeOperations sends messages of all kinds, from a host of each switch.
