@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -259,5 +260,31 @@ func TestRepairAtAFullLink(t *testing.T) {
 	})
 	if r, ideal := s.Result(), onPath(2, bytes); r.Completed != 1 || r.Delivered != 15 || r.Failed != 0 || r.LastDelivered > ideal*115/100 {
 		t.Errorf("%+v: want the last delivery at most 15 %% after %d ps", r, ideal)
+	}
+}
+
+// TestLevels: a switch knows how many levels of switches are behind each leg, on which its timeouts
+// depend.
+func TestLevels(t *testing.T) {
+	tree, err := topology.FatTree(4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Simulation{cfg: Config{Topology: build(t, tree), Partitions: 1}}
+	s.routes = s.cfg.Topology.Routes(nil)
+	s.build()
+	b := planner{s: s, over: make([]int32, len(s.ports)), here: make([]uint32, len(s.part))}
+	// The root's leaf, another leaf of its pod, and a leaf of another pod.
+	if err := b.plan(0, []topology.Node{0, 2, 5}); err != nil {
+		t.Fatal(err)
+	}
+	var got [][3]int
+	for i := range b.branches {
+		x := &b.branches[i]
+		got = append(got, [3]int{s.cfg.Topology.Tier(topology.Node(x.node)), x.height, x.above})
+	}
+	want := [][3]int{{1, 4, 0}, {2, 3, 1}, {1, 0, 4}, {3, 2, 2}, {2, 1, 3}, {1, 0, 4}}
+	if !slices.Equal(got, want) {
+		t.Errorf("tier, levels below and above of each switch: %v; want %v", got, want)
 	}
 }

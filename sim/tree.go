@@ -24,6 +24,49 @@ type branch struct {
 	parent mcast.Neighbor
 	label  uint32           // the group's number at the switch
 	legs   []mcast.Neighbor // by member: the neighbour behind which it is, or envelope.NoNeighbour
+
+	height, above int // levels of switches below this one, and on the other side of its parent's link
+	children      []child
+}
+
+// child is the branch behind a neighbour.
+type child struct {
+	neighbor mcast.Neighbor
+	branch   int
+}
+
+// levels returns the number of levels of switches behind a neighbour.
+func (b *planner) levels(x *branch, n mcast.Neighbor) uint8 {
+	if n == x.parent {
+		return uint8(x.above)
+	}
+	for _, c := range x.children {
+		if c.neighbor == n {
+			return uint8(b.branches[c.branch].height + 1)
+		}
+	}
+	return 0
+}
+
+// measure counts the levels of the branches from first on, those of one group.
+func (b *planner) measure(first int) {
+	all := b.branches
+	for i := len(all) - 1; i >= first; i-- {
+		for _, c := range all[i].children {
+			all[i].height = max(all[i].height, all[c.branch].height+1)
+		}
+	}
+	for i := first; i < len(all); i++ {
+		for _, c := range all[i].children {
+			above := all[i].above
+			for _, other := range all[i].children {
+				if other != c {
+					above = max(above, all[other.branch].height+1)
+				}
+			}
+			all[c.branch].above = above + 1
+		}
+	}
 }
 
 // planner builds the trees of all groups, one after the other.
@@ -81,7 +124,10 @@ func (b *planner) plan(g int32, hosts []topology.Node) error {
 	for i := range behind {
 		behind[i] = i
 	}
-	return b.split(g, hosts, int32(b.s.cfg.Topology.Leaf(hosts[0])), envelope.NoNeighbour, behind, maxDepth)
+	first := len(b.branches)
+	err := b.split(g, hosts, int32(b.s.cfg.Topology.Leaf(hosts[0])), envelope.NoNeighbour, behind, maxDepth)
+	b.measure(first)
+	return err
 }
 
 // maxDepth bounds the switches between the root and a leaf.
@@ -109,6 +155,7 @@ func (b *planner) split(g int32, hosts []topology.Node, node int32, parent mcast
 		}
 	}
 	envelope.ChooseLegs(groupAddr(g), x.legs, b.none[:len(hosts)], hops, func(n mcast.Neighbor) envelope.NeighbourLoad { return b.loadOf(g, node, n) })
+	here := len(b.branches)
 	b.branches = append(b.branches, x)
 	var next []mcast.Neighbor
 	below := map[mcast.Neighbor][]int{}
@@ -128,6 +175,7 @@ func (b *planner) split(g int32, hosts []topology.Node, node int32, parent mcast
 		b.over[out]++
 		peer := s.ports[out].peer
 		to := s.nodeOf[peer]
+		b.branches[here].children = append(b.branches[here].children, child{n, len(b.branches)})
 		if err := b.split(g, hosts, to, mcast.Neighbor(peer-s.firstPort[to])+1, below[n], depth-1); err != nil {
 			return err
 		}
@@ -184,7 +232,7 @@ func (b *planner) put(x *branch) error {
 
 func (b *planner) legSpec(x *branch, n mcast.Neighbor, h topology.Node) mcast.LegSpec {
 	if n != envelope.NoNeighbour {
-		return mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(n - 1), Neighbor: n}
+		return mcast.LegSpec{Kind: mcast.Forwarded, Port: mcast.Port(n - 1), Neighbor: n, Levels: b.levels(x, n)}
 	}
 	return mcast.LegSpec{Port: mcast.Port(b.s.ports[b.s.hosts[h].port].peer - b.s.firstPort[x.node])}
 }
