@@ -144,7 +144,7 @@ func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
 	o.freeAt = max(p.now, o.freeAt) + length
 	o.stats.Packets++
 	o.stats.Bytes += uint64(bytes)
-	if o.damaged != 0 && e.kind != pause {
+	if o.damaged != 0 && e.kind != pause && p.now >= 0 { // a registration has come to its end
 		if r := o.draw(); r < o.loss {
 			o.stats.Lost++
 			if e.kind == report {

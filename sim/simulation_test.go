@@ -263,6 +263,26 @@ func TestRepairAtAFullLink(t *testing.T) {
 	}
 }
 
+// TestRegistrationLosesNothing: the first member may send at once, whatever links lose.
+func TestRegistrationLosesNothing(t *testing.T) {
+	lossy := topology.LeafSpine(4, 2, 4)
+	lossy.Loss = 0.5
+	fabric := build(t, lossy)
+	for seed := range uint64(4) {
+		s, err := New(Config{Topology: fabric, Program: broadcast(1, every(4, 4)...), Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range fabric.Hosts + fabric.Switches {
+			for _, p := range s.PortStats(topology.Node(n)) {
+				if p.Lost != 0 {
+					t.Errorf("seed %d: %d packets were lost at %s", seed, p.Lost, fabric.Name(topology.Node(n)))
+				}
+			}
+		}
+	}
+}
+
 // TestLevels: a switch knows how many levels of switches are behind each leg, on which its timeouts
 // depend.
 func TestLevels(t *testing.T) {
