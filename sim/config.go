@@ -31,6 +31,10 @@ type Config struct {
 	Host    Host       // of every queue pair
 	Trees   TreeChoice // default LeastUsed
 
+	// Detect is the time from a failure of the topology, or its end, until all switches have other
+	// routes for unicasts; default 1 ms. The trees of groups stay.
+	Detect Time
+
 	// Repair is that of every group at every switch; the zero value means none.
 	Repair mcast.RepairSpec
 	// Record, if not nil, is called at each completion of a flow by the goroutine that runs
@@ -84,6 +88,7 @@ func (c *Config) setDefaults() error {
 	def(&c.PathMTU, 4096)
 	def(&c.Queue, 32<<20)
 	def(&c.RepairBytes, 64<<20)
+	def(&c.Detect, topology.Millisecond)
 	def(&c.Host.Window, 8192)
 	def(&c.Host.AckEvery, 4)
 	def(&c.Host.Timeout, 4*time.Millisecond)
@@ -113,6 +118,12 @@ func (c *Config) setDefaults() error {
 	}
 	if f := c.PFC; f.XOff < 0 || f.XOn < 0 || f.XOff > maxQueue || f.XOff > 0 && f.XOn >= f.XOff {
 		bad("PFC", f, "XOff of 0 to 1 GiB, and XOn below it")
+	}
+	if c.Detect < 0 {
+		bad("Detect", c.Detect, "0 or more ps")
+	}
+	if err := c.Topology.CheckFailures(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Trees > Random {
 		bad("Trees", uint8(c.Trees), "LeastUsed, Hashed or Random")

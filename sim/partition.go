@@ -21,6 +21,9 @@ type Partition struct {
 	now   Time
 	sent  []outbox // by partition: what was sent to it since it collected
 
+	routes    *topology.Routes
+	downPorts int
+
 	conns   []*conn
 	byEnds  connTable
 	flows   pool[workload.Flow] // that begin later
@@ -89,6 +92,9 @@ func (p *Partition) Collect() {
 // serve serves one event.
 func (p *Partition) serve(e *event) {
 	p.result.Events++
+	if p.downPorts > 0 && p.cameTooLate(e) {
+		return
+	}
 	switch e.kind {
 	case unicast:
 		if int(e.dst) == int(p.s.nodeOf[e.in]) {
@@ -114,6 +120,11 @@ func (p *Partition) serve(e *event) {
 		p.pauseArrived(e)
 	case portTimer:
 		p.portTimer(e.dst)
+	case linkTimer:
+		p.linkTimer(e)
+	case routesTimer:
+		p.routes = p.s.routesAfter[e.aux]
+		p.result.Events-- // each partition has one
 	}
 }
 
@@ -144,12 +155,13 @@ func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
 	o.freeAt = max(p.now, o.freeAt) + length
 	o.stats.Packets++
 	o.stats.Bytes += uint64(bytes)
+	if o.down {
+		p.lose(o, e)
+		return
+	}
 	if o.damaged != 0 && e.kind != pause && p.now >= 0 { // a registration has come to its end
 		if r := o.draw(); r < o.loss {
-			o.stats.Lost++
-			if e.kind == report {
-				p.reports.take(e.aux)
-			}
+			p.lose(o, e)
 			return
 		} else if r < o.damaged {
 			e.flags |= corrupt
@@ -167,6 +179,14 @@ func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
 		b.reports = append(b.reports, p.reports.take(e.aux))
 	}
 	b.events = append(b.events, *e)
+}
+
+// lose counts a packet that is lost on the link of a port.
+func (p *Partition) lose(o *port, e *event) {
+	o.stats.Lost++
+	if e.kind == report {
+		p.reports.take(e.aux)
+	}
 }
 
 // timer makes an event of node n at a time.

@@ -18,8 +18,10 @@ type Simulation struct {
 	partitions []*Partition
 	part       []int32 // by node
 	lookahead  Time
-	routes     *topology.Routes
+	routes     *topology.Routes // without failures
 	groups     [][]topology.Node
+
+	routesAfter []*topology.Routes // by failure
 
 	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
 	ports     []port
@@ -46,6 +48,7 @@ func New(cfg Config) (*Simulation, error) {
 		p.Collect()
 	}
 	s.run(0)
+	s.planFailures()
 	s.cfg.Program.Start(func(f workload.Flow) {
 		p := s.partitionOf(int32(f.Source))
 		p.queue.push(&event{at: f.After, in: s.timerOf(int32(f.Source), flowTimer), key: f.Key, aux: p.flows.add(f), kind: flowTimer})
@@ -97,7 +100,7 @@ func (s *Simulation) build() {
 	}
 	s.switches = make([]*groupSwitch, t.Switches)
 	for i := range s.cfg.Partitions {
-		p := &Partition{s: s, index: int32(i), queue: newQueue(-setup), now: -setup, sent: make([]outbox, s.cfg.Partitions)}
+		p := &Partition{s: s, index: int32(i), queue: newQueue(-setup), now: -setup, routes: s.routes, sent: make([]outbox, s.cfg.Partitions)}
 		p.coreOut.PortRoom = p.portRoom
 		p.emit = func(f workload.Flow) { p.emitted = append(p.emitted, f) }
 		s.partitions = append(s.partitions, p)
@@ -151,6 +154,11 @@ func (s *Simulation) timerOf(n int32, kind eventKind) uint32 {
 // portTimerOf returns the number of the timer of a port.
 func (s *Simulation) portTimerOf(n uint32) uint32 {
 	return s.timerOf(int32(len(s.part)), flowTimer) + n
+}
+
+// linkTimerOf returns the number of the timer of a port's link.
+func (s *Simulation) linkTimerOf(n uint32) uint32 {
+	return s.portTimerOf(uint32(len(s.ports))) + n
 }
 
 // nodeOfTimer returns the node of a timer.

@@ -26,7 +26,7 @@ func (p *Partition) unicastArrived(e *event) {
 func (p *Partition) forwardUnicast(e *event) {
 	s := p.s
 	n := s.nodeOf[e.in]
-	hops := s.routes.NextHops(topology.Node(n), topology.Node(e.dst))
+	hops := p.routes.NextHops(topology.Node(n), topology.Node(e.dst))
 	switch len(hops) {
 	case 0:
 		p.result.NoRoute++
