@@ -305,7 +305,7 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 		SourceTimeout: max(d.defaults.sourceTimeout, r.SenderTimeoutTotal()),
 	}
 	spec.PSNProbe = d.defaults.psnProbe
-	spec.Stored = d.defaults.stored && d.defaults.psnProbe > 0 && isLeaf(r)
+	spec.Stored = d.stores(r)
 	spec.Tree = treeSpec(r)
 	if !r.NoRepair {
 		spec.Repair = d.defaults.repair
@@ -321,9 +321,10 @@ func (d *directory) makeSpec(id mcast.GroupID, r *envelope.Registration, t *data
 	return spec
 }
 
-// isLeaf reports whether a member is here, whose positions no other switch can tell.
-func isLeaf(r *envelope.Registration) bool {
-	return r.Tree == nil || slices.Contains(r.Tree.Legs, envelope.NoNeighbour)
+// stores reports whether the positions of r are stored: a member is here, whose position no other
+// switch can tell.
+func (d *directory) stores(r *envelope.Registration) bool {
+	return d.defaults.stored && d.defaults.psnProbe > 0 && (r.Tree == nil || slices.Contains(r.Tree.Legs, envelope.NoNeighbour))
 }
 
 func memberSpec(m *envelope.MemberRecord, number uint32, l mcast.LegID) mcast.MemberSpec {

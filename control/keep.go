@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gleam-rdma/gleam/config"
@@ -32,7 +33,7 @@ type keeper struct {
 type keptGroup struct {
 	reported uint32                               // the number of the last positions that were read
 	turn     *statefile.Turn                      // nil: no member has sent yet
-	records  map[netip.Addr]envelope.MemberRecord // of the members of turn
+	records  map[netip.Addr]envelope.MemberRecord // of the members when turn was read
 	inFile   bool                                 // the file has the group
 }
 
@@ -226,9 +227,17 @@ func (g *group) noteTurn(p *mcast.Positions) {
 	t := &statefile.Turn{}
 	g.kept.records = make(map[netip.Addr]envelope.MemberRecord)
 	for i, at := range p.Members {
-		if r := &g.slots[i].record; at.Known {
+		s := &g.slots[i]
+		if s.gone {
+			continue
+		}
+		r := &s.record
+		g.kept.records[r.IP] = *r
+		if at.Known {
 			t.Positions = append(t.Positions, statefile.Position{Member: r.IP, Send: at.Send, Receive: at.Receive})
-			g.kept.records[r.IP] = *r
+		}
+		if at.Joining {
+			t.Joining = append(t.Joining, r.IP)
 		}
 	}
 	if p.HasSource {
@@ -261,12 +270,18 @@ func (c *control) storePositions(g *group, change uint64) {
 	}
 }
 
-// presentTurn returns the positions of those members that are still the same queue pairs.
+// presentTurn returns the positions of those members that are still the same queue pairs. A member
+// behind another switch that has come since they were read has had nothing of the turn.
 func (g *group) presentTurn() *statefile.Turn {
 	if g.kept.turn == nil {
 		return nil
 	}
 	t := &statefile.Turn{}
+	for i := range g.slots {
+		if s := &g.slots[i]; !s.gone && !s.isHere() && (s.record != g.kept.records[s.record.IP] || slices.Contains(g.kept.turn.Joining, s.record.IP)) {
+			t.Joining = append(t.Joining, s.record.IP)
+		}
+	}
 	for _, p := range g.kept.turn.Positions {
 		for i := range g.slots {
 			if s := &g.slots[i]; !s.gone && s.record.IP == p.Member && s.record == g.kept.records[p.Member] {

@@ -147,7 +147,7 @@ func (d *directory) planMembers(g *group, r *envelope.Registration, places []loc
 		p.slots[at] = s
 		added = append(added, at)
 	}
-	p.update.Table = d.makeTable(r, p.slots, p.legs)
+	p.update.Table, p.update.Stored = d.makeTable(r, p.slots, p.legs), d.stores(r)
 	for _, i := range added {
 		s := &p.slots[i]
 		a := mcast.AddMember{Member: memberSpec(&s.record, s.number, s.leg), Leg: legSpec(&p.update.Table.Destinations[i])}

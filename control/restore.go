@@ -141,5 +141,8 @@ func positionsOf(t *statefile.Turn, members []envelope.MemberRecord) *mcast.Posi
 			p.HasSource, p.Source = true, mcast.MemberID(i)
 		}
 	}
+	for i := range members {
+		p.Members[i].Joining = slices.Contains(t.Joining, members[i].IP)
+	}
 	return p
 }

@@ -56,6 +56,7 @@ type Update struct {
 	Move   []mcast.MoveMember
 	Add    []mcast.AddMember
 	Tree   *mcast.TreeSpec // nil: as before
+	Stored bool            // mcast.UpdateMembers.Stored
 	Table  Table           // after the update
 }
 
@@ -263,7 +264,7 @@ func (w *worker) removeMember(id mcast.GroupID, m mcast.MemberID) {
 // updateGroup applies u to the core and to the tables of a group.
 func (w *worker) updateGroup(id mcast.GroupID, u *Update, t groupTable) error {
 	w.disturbFastGroup(id)
-	op := mcast.UpdateMembers{Group: id, Move: u.Move, Add: u.Add, Tree: u.Tree}
+	op := mcast.UpdateMembers{Group: id, Move: u.Move, Add: u.Add, Tree: u.Tree, Stored: u.Stored}
 	var st mcast.GroupStatus
 	w.core.Snapshot(id, &st)
 	for _, m := range u.Remove {

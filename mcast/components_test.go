@@ -107,7 +107,7 @@ func checkReceivers(t fatalReporter, g *group) {
 		}
 		if f&isUnplaced != 0 {
 			unplaced = true
-			if l := &g.legs[i]; f&isReceiver != 0 || l.joining || l.connected() || l.members == 0 || int32(i) == g.src.leg {
+			if l := &g.legs[i]; f&isReceiver != 0 || l.joining && g.src.neighbor != 0 || l.connected() || l.members == 0 || int32(i) == g.src.leg {
 				t.Fatalf("R89: leg %d is unplaced, and %+v of flags %#x", i, *l, f)
 			}
 		}

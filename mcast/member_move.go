@@ -117,7 +117,11 @@ func (g *group) moveMembers(now time.Duration, moves []MoveMember, out *Output) 
 			g.addLeg(m.Leg)
 		}
 		k := &g.members[m.Member]
-		gained[m.To] = max(gained[m.To], g.originOf(k.leg))
+		from := g.originOf(k.leg)
+		gained[m.To] = max(gained[m.To], from)
+		if g.isResuming() { // the leg waits for the next message if all behind it do
+			g.setJoining(int(m.To), from == fromJoining && (g.legs[m.To].joining || g.legs[m.To].members == 0))
+		}
 		g.legs[k.leg].members--
 		g.legs[m.To].members++
 		k.leg = m.To
@@ -170,7 +174,9 @@ func (g *group) followSource(gained map[LegID]origin) {
 func (g *group) extendLeg(now time.Duration, i int, from origin) {
 	b := &g.acks[i]
 	switch receives := b.flags&isReceiver != 0; {
-	case from == fromNowhere || b.flags&isUnplaced != 0:
+	case from == fromNowhere:
+	case b.flags&isUnplaced != 0:
+		g.setJoining(i, g.legs[i].joining && from == fromJoining)
 	case from == fromUpstream:
 		g.unplace(i)
 	case from == fromReceivers:

@@ -185,6 +185,9 @@ func (s *Switch) updateMembers(now time.Duration, op UpdateMembers, out *Output)
 	for i := range op.Add {
 		g.addByUpdate(now, &op.Add[i])
 	}
+	if op.Stored && !g.stored && g.numbering.interval > 0 {
+		g.beginStoring(out)
+	}
 	g.endProbes(now, out)
 	// Evaluated after all changes, so that a quorum counts the new members too.
 	if len(op.Remove) > 0 && !g.failed && g.src.member != none {
@@ -274,7 +277,7 @@ func (g *group) takeOver(now time.Duration, m *MemberSpec, spec LegSpec) {
 // message on: the next source's first one, if there is no source (R30).
 func (g *group) joinAtNextMessage(now time.Duration, i LegID) {
 	if l := &g.legs[i]; l.members == 1 {
-		g.setJoining(int(i), g.src.member != none)
+		g.setJoining(int(i), g.src.member != none || g.isResuming() && !l.connected())
 		g.startVerification(now, i)
 	}
 }

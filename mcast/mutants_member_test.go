@@ -131,7 +131,7 @@ var _ = []mutant.Mutant{
 				g.$2(psn)
 			}`, receivers{}.joining, (*group).admitJoining, group{}.recv)),
 	mutant.New("members join at once", "R30", mutant.In((*group).joinAtNextMessage,
-		"g.setJoining(int(i), g.src.member != nobody)",
+		"g.setJoining(int(i), g.src.member != nobody || g.isResuming() && !l.connected())",
 		`if g.src.member != nobody {
 			g.$1(int(i), g.$3.$2)
 		}`, (*group).startReceiving, forwarding{}.nxt, group{}.fwd)),

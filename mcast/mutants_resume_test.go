@@ -7,9 +7,9 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to go on after a restart of the switch.
 var _ = []mutant.Mutant{
-	mutant.New("a new turn does not wait for its positions", "R83", mutant.In((*group).beginTurn,
-		"g.emitCause(out, SourceChanged, k, m.sqPSN, 0)\n\tg.storeBeforeData(out)",
-		"g.emitCause(out, SourceChanged, k, m.sqPSN, 0)")),
+	mutant.New("a new turn does not wait for its positions", "R83", mutant.In((*group).openTurn,
+		"g.emitCause(out, SourceChanged, k, g.members[k].sqPSN, 0)\n\tg.storeBeforeData(out)",
+		"g.emitCause(out, SourceChanged, k, g.members[k].sqPSN, 0)")),
 	mutant.New("new receivers do not wait for their positions", "R83", mutant.In((*group).mustBlock,
 		"g.admitJoining(psn)\n\t\tg.storeBeforeData(out)",
 		"g.admitJoining(psn)")),

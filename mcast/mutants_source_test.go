@@ -20,11 +20,9 @@ var _ = []mutant.Mutant{
 		return 0, FromSource`,
 		"")),
 	mutant.New("the first PSN is learnt from the first packet", "R16", mutant.In((*group).beginTurn,
-		`	g.endTurn(out)
-	g.startTurn(now, k, out)`,
-		`	g.endTurn(out)
-	$recv.$4[$arg2].$1 = $arg3.$2 & $3
-	g.startTurn(now, k, out)`, member{}.sqPSN, Packet{}.PSN, rocev2.PSNMask, group{}.members)),
+		"learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN",
+		`$recv.$4[$arg2].$1 = $arg3.$2 & $3
+	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN`, member{}.sqPSN, Packet{}.PSN, rocev2.PSNMask, group{}.members)),
 	mutant.New("what precedes the first packet counts as acknowledged", "R16", mutant.In((*group).startTurn,
 		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p.Prev(), m.past",
 		"g.fwd.hi, g.agg.a, g.src.past = m.p, m.p, m.past")),

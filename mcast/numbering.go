@@ -220,6 +220,9 @@ func (g *group) canDismiss(i int) bool {
 // mayBeginMessage reports whether the message at nxt may begin: all receivers that wait
 // for it are verified or, under Quorum, enough of all receivers are.
 func (g *group) mayBeginMessage() bool {
+	if g.awaitsJoining() {
+		return false
+	}
 	if g.numbering.numPending == 0 {
 		return true
 	}

@@ -81,7 +81,7 @@ func (t *tree) needs(l LegID) token.Member {
 	case k != none && g.members[k].live && g.members[k].leg == l:
 		return g.numberOf(MemberID(k))
 	case g.src.member == none:
-	case b.flags&isUnplaced != 0 || b.flags&isReceiver != 0 && g.isUnconfirmed() && b.acked.Less(g.fwd.nxt.Prev()):
+	case b.flags&isUnplaced != 0 || b.flags&isReceiver != 0 && g.isUnconfirmed() && (b.acked.Less(g.fwd.nxt.Prev()) || g.endUnknown()):
 		return g.numberOf(MemberID(g.src.member))
 	case g.agg.unplaced && int32(l) == g.src.leg:
 		return g.numberOf(MemberID(g.src.member))
@@ -102,7 +102,7 @@ func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 		return g.agg.acked.Next(), !g.agg.unplaced
 	}
 	b := g.ackStateOf(int(l))
-	if b.flags&isUnplaced != 0 && g.src.neighbor == 0 {
+	if b.flags&isUnplaced != 0 && g.src.neighbor == 0 && !g.legs[l].joining {
 		return g.members[k].sqPSN, true // the stored position, which all have everything before
 	}
 	return b.acked.Next(), b.flags&isReceiver != 0

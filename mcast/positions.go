@@ -29,6 +29,9 @@ type Position struct {
 	Known   bool       // without: the member receives from the next message on, and has its registered PSNs
 	Send    rocev2.PSN // the next one of its send queue
 	Receive rocev2.PSN // the next one of its receive queue
+	// Joining: the member is behind another switch to which the source's data goes from the next
+	// message on. It has had nothing of the turn.
+	Joining bool
 }
 
 // Positions relate the PSNs of the members to each other. The source's packet with the PSN
@@ -63,6 +66,14 @@ func (g *group) storeBeforeData(out *Output) {
 	if g.stored {
 		g.fwd.limit, g.awaitsStorage = g.fwd.nxt, false
 		g.reportPositions(out)
+	}
+}
+
+// beginStoring has the positions of a group stored that were not so far. The switch has its first
+// member of its own.
+func (g *group) beginStoring(out *Output) {
+	if g.stored = true; g.src.member != none && !g.failed {
+		g.storeBeforeData(out)
 	}
 }
 
@@ -136,7 +147,7 @@ func (s *Switch) positions(id GroupID, p *Positions, last bool) (number uint32, 
 		case int32(i) == g.src.member: // it has not received anything that was not verified
 			at.Known, at.Send = true, next
 		case g.tree() != nil && !g.legs[m.leg].connected():
-			at.Known = !g.tree().isUnknown(MemberID(i)) // what it receives is known where it is
+			at.Known, at.Joining = !g.tree().isUnknown(MemberID(i)), g.legs[m.leg].joining // what it receives is known where it is
 		case g.unproven(int(m.leg)):
 		case b.flags&isReceiver != 0:
 			at.Known, at.Receive = true, (next+rocev2.PSN(b.delta))&rocev2.PSNMask

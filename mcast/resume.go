@@ -116,6 +116,7 @@ func (g *group) startResume(now time.Duration, p *Positions, silent time.Duratio
 	g.fwd.nxt = p.Members[p.Source].Send
 	g.agg.acked = g.fwd.nxt.Prev()
 	g.numbering.blocked = true
+	g.holdJoining(p)
 	g.restartKeepalives(now)
 }
 
@@ -208,10 +209,12 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 	g.numbering.blocked = false
 	base := g.fwd.nxt
 	k := g.extra.resume.source
-	var joining []LegID
+	var joining, waiting []LegID // from the next message on, here and to other switches
 	for i := range g.legs {
-		v, l := &g.numbering.checks[i], &g.legs[i]
-		if !v.positioned && l.members != 0 && l.member != k && l.connected() {
+		switch v, l := &g.numbering.checks[i], &g.legs[i]; {
+		case l.joining:
+			waiting = append(waiting, LegID(i))
+		case !v.positioned && l.members != 0 && l.member != k && l.connected():
 			joining = append(joining, LegID(i))
 		}
 	}
@@ -223,6 +226,9 @@ func (g *group) endProbes(now time.Duration, out *Output) {
 		if g.acks[i].flags&isReceiver != 0 {
 			g.unplace(int(i))
 		}
+	}
+	for _, i := range waiting {
+		g.setJoining(int(i), g.src.neighbor == 0)
 	}
 	for _, i := range joining { // those without a position receive from the next message on
 		g.stopReceiving(int(i))

@@ -31,7 +31,7 @@ import (
 //	      machine of its own, and the token comes to where data is from, if it can
 //	      [anew]   on a new switch without groups
 //	      [repair=(FRAMES,timeout,tries)] [room=N]   room for FRAMES retained frames, and for N copies of them in a call
-//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE]   with a position
+//	  and one line per member whose values are not all 0:  A sq=100 rq=200 window=base,len,rkey [receive-only] [at=SEND,RECEIVE] [joining]   with a position
 //	data psn=5|5..9 [from=A] [op=SendOnly] [ar] [len=N] [va=X rkey=X dma=N] [nbr=N] [unverified]
 //	     [targets=(B:va:rkey,…)]   a target message: WriteOnly with va=-1
 //	     [large|unkept]   the frame takes the room of two; the frame cannot be retained
@@ -42,7 +42,7 @@ import (
 //	delay B 5ms         the longest wait of a copy in the queue of B's port
 //	clock +5ms          a later time without a call of Advance
 //	add name=D [rq=X] [sq=X] | remove name=B | delete
-//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [slot=B] [number=N] [receive-only]
+//	update [remove=(B,C)]   and one line per new member:  D rq=X sq=X [to=N1] [slot=B] [number=N] [receive-only]
 //	      [fast=(SLOTS,drain,backoff)]   the group may be offloaded to a fast path (transcript_offload_test.go)
 //	skip hi=X           everything up to X-1 has been forwarded, as one message
 //	positions           the present positions
@@ -197,17 +197,17 @@ func (s *transcript) update(a args, w *strings.Builder) {
 		op.Remove = append(op.Remove, MemberID(n[0]-'A'))
 	}
 	legs := slices.Clone(s.legs)
-	op.Tree = a.place()
+	op.Tree, op.Stored = a.place(), a.d.HasArg("stored")
 	for _, line := range strings.Split(a.d.Input, "\n") {
 		f := strings.Fields(line)
 		if len(f) == 0 {
 			continue
 		}
-		if len(f) > 1 && strings.HasPrefix(f[1], "to=") {
+		if len(f) == 2 && strings.HasPrefix(f[1], "to=") {
 			op.Move = append(op.Move, moveTo(a, f, &legs))
 			continue
 		}
-		m := MemberSpec{IP: ipOf(f[0]), Number: uint32(f[0][0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}
+		m, spec := MemberSpec{IP: ipOf(f[0]), Number: uint32(f[0][0]-'A') + 1, QPN: rocev2.QPN(0x100 + int(f[0][0])), Leg: LegID(len(legs))}, LegSpec{}
 		for _, kv := range f[1:] {
 			k, v, _ := strings.Cut(kv, "=")
 			switch k {
@@ -221,14 +221,19 @@ func (s *transcript) update(a args, w *strings.Builder) {
 				m.Number = uint32(num(a.t, v, 10, 32))
 			case "slot":
 				m.Leg = LegID(v[0] - 'A')
+			case "to":
+				at := moveTo(a, f[:2], &legs)
+				m.Leg, spec = at.To, at.Leg
 			}
 		}
-		if int(m.Leg) < len(legs) {
+		switch {
+		case spec != LegSpec{}:
+		case int(m.Leg) < len(legs):
 			legs[m.Leg] = f[0]
-		} else {
+		default:
 			legs = append(legs, f[0])
 		}
-		op.Add = append(op.Add, AddMember{Member: m})
+		op.Add = append(op.Add, AddMember{Member: m, Leg: spec})
 	}
 	if s.apply(w, op); s.ok {
 		s.legs = legs
@@ -302,9 +307,11 @@ func (s *transcript) group(a args, w *strings.Builder) {
 				switch k {
 				case "at":
 					send, receive, _ := strings.Cut(v, ",")
-					at = Position{true, rocev2.PSN(num(a.t, send, 16, 24)), rocev2.PSN(num(a.t, receive, 16, 24))}
+					at = Position{true, rocev2.PSN(num(a.t, send, 16, 24)), rocev2.PSN(num(a.t, receive, 16, 24)), false}
 				case "sq":
 					m.SQPSN = rocev2.PSN(num(a.t, v, 16, 24))
+				case "joining":
+					at.Joining = true
 				case "receive-only":
 					m.ReceiveOnly = true
 				case "rq":

@@ -88,6 +88,8 @@ func (g *group) receiveReport(now time.Duration, n Neighbor, msg *token.Message,
 	t.carryOut(now, out)
 	if newest {
 		t.takePosition(now, t.legID(leg), &msg.Position, out)
+		t.takeIgnorance(now, t.legID(leg), msg, out)
+		t.joinNeeded(now, leg, &msg.Position, out)
 		t.rest(now, out)
 	}
 	return [...]Reason{token.NoDrop: None, token.NoSession: NoSession, token.LaterEpoch: LaterEpoch, token.Contradictory: ConflictingReport}[drop]

@@ -117,7 +117,7 @@ func (n *treeNet) follow(order []int, layout uint32) {
 func (s *treeSwitch) update() {
 	n, g := s.n, s.sw.groups[0]
 	s.adopt()
-	op := UpdateMembers{Tree: &TreeSpec{Layout: s.layout}}
+	op := UpdateMembers{Tree: &TreeSpec{Layout: s.layout}, Stored: s.stores()}
 	legs := map[Neighbor]LegID{}
 	for _, l := range g.forwardedLegs() {
 		legs[g.legs[l].neighbor] = l
@@ -156,6 +156,7 @@ func (s *treeSwitch) update() {
 		n.tb.Fatalf("switch %d: %v", s.id, err)
 	}
 	s.output()
+	s.read()
 	s.connect()
 }
 
@@ -201,6 +202,7 @@ func (n *treeNet) remove(id int, h *treeHost) {
 		n.tb.Fatalf("switch %d: %v", s.id, err)
 	}
 	s.output()
+	s.read()
 }
 
 // join brings in host h by an update of the tree.

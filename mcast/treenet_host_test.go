@@ -157,7 +157,7 @@ func (n *treeNet) start() {
 // move, losses, and sources that contend. Nothing is acknowledged that a member lacks, no
 // member gets a wrong packet, and all messages are complete at the end.
 func TestR89_TreesThatChange(t *testing.T) {
-	runs := []int{462, 638, 785, 1254, 2196, 3302, 3684, 4425} // have been stuck
+	runs := []int{462, 638, 785, 819, 916, 1013, 1254, 2196, 3302, 3684, 4425} // have been stuck
 	for s := range 300 {
 		if s < 60 || !testing.Short() {
 			runs = append(runs, s)
@@ -177,11 +177,15 @@ func TestR90_MembersOfTreesThatChange(t *testing.T) {
 	if stuck := changingTree(t, (2000+705)*7919+1, true, nil); stuck != "" {
 		t.Error(stuck)
 	}
+	runs := []int{856, 957, 1006, 1031, 1134, 1193, 1292, 1584, 1692, 1716, 1761} // have been stuck
 	for s := range 300 {
 		if s < 60 || !testing.Short() {
-			if stuck := changingTree(t, uint64(2000+s)*7919+2, true, nil); stuck != "" {
-				t.Errorf("run %d: %s", s, stuck)
-			}
+			runs = append(runs, s)
+		}
+	}
+	for _, s := range runs {
+		if stuck := changingTree(t, uint64(2000+s)*7919+2, true, nil); stuck != "" {
+			t.Errorf("run %d: %s", s, stuck)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func newTreeNet(tb fatalReporter, rng func(int) int, switches, hosts int) *treeN
 // put gives switch s the group; running: others have it already.
 func (s *treeSwitch) put(running bool) {
 	n := s.n
-	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Repair: n.repair, Stored: n.stored, Tree: TreeSpec{Layout: s.layout, Running: running}}
+	spec := GroupSpec{IP: groupIP, QPN: groupQPN, PMTU: 256, Repair: n.repair, Stored: s.stores(), Tree: TreeSpec{Layout: s.layout, Running: running}}
 	if n.stored || n.probe {
 		spec.PSNProbe = time.Millisecond
 	}
@@ -185,7 +185,7 @@ func (s *treeSwitch) put(running bool) {
 			spec.Tree.Parent = 0 // nobody is above
 		}
 	}
-	if running && s.durable != nil {
+	if running && s.durable != nil && s.stores() {
 		spec.Resume = s.resume()
 	}
 	s.sw = New(Limits{})
@@ -197,13 +197,18 @@ func (s *treeSwitch) put(running bool) {
 	s.connect()
 }
 
+// stores reports whether a member is at the switch: only then its positions are stored.
+func (s *treeSwitch) stores() bool {
+	return s.n.stored && slices.ContainsFunc(s.n.hosts, func(h *treeHost) bool { return !h.out && h.at == s.id })
+}
+
 // connect tells a switch its sessions: those that both ends have.
 func (s *treeSwitch) connect() {
 	for _, l := range s.sw.groups[0].forwardedLegs() {
 		leg := &s.sw.groups[0].legs[l]
 		peer := int(leg.neighbor) - 1
 		session := s.n.session(s.id, peer, s.layout)
-		if leg.members == 0 || s.n.switches[peer].down || !s.links[peer] {
+		if s.n.switches[peer].down || !s.links[peer] {
 			session = 0
 		}
 		if err := s.sw.SetSession(s.n.now, 0, leg.neighbor, session, &s.out); err != nil {
@@ -333,31 +338,39 @@ func (s *treeSwitch) output() {
 func (s *treeSwitch) store() {
 	sw := s.sw
 	s.n.after(time.Duration(s.n.rng(500))*time.Microsecond, func() {
-		var p Positions
 		if s.down || s.sw != sw {
 			return
 		}
-		number, ok := sw.Positions(0, &p)
-		if !ok {
-			return
+		if number, ok := s.read(); ok {
+			sw.PositionsStored(s.n.now, 0, number, s.durable, &s.out)
+			s.output()
 		}
-		s.durable, s.stored = &p, nil
-		for m := range p.Members {
-			s.stored = append(s.stored, s.n.hostOf(sw.groups[0], MemberID(m)))
-		}
-		sw.PositionsStored(s.n.now, 0, number, &p, &s.out)
-		s.output()
 	})
 }
 
-// resume returns the durable positions of the present members.
+// read makes the present positions durable. A driver does so with each change of the members too.
+func (s *treeSwitch) read() (number uint32, ok bool) {
+	var p Positions
+	number, ok = s.sw.Positions(0, &p)
+	if !ok || number == 0 {
+		return 0, false
+	}
+	s.durable, s.stored = &p, nil
+	for m := range p.Members {
+		s.stored = append(s.stored, s.n.hostOf(s.sw.groups[0], MemberID(m)))
+	}
+	return number, true
+}
+
+// resume returns the durable positions of the present members. Those that have joined since then
+// wait for their first message.
 func (s *treeSwitch) resume() *Positions {
 	var p Positions
 	for _, h := range s.n.hosts {
 		if h.out {
 			continue
 		}
-		at := Position{}
+		at := Position{Joining: h.at != s.id}
 		if i := slices.Index(s.stored, h); i >= 0 {
 			at = s.durable.Members[i]
 			if s.durable.HasSource && int(s.durable.Source) == i {

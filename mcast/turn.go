@@ -71,20 +71,25 @@ func (g *group) requestOfNonSource(now time.Duration, p *Packet, f rocev2.OpFlag
 
 // beginTurn makes member k the source, and serves its packet p.
 func (g *group) beginTurn(now time.Duration, k MemberID, p *Packet, f rocev2.OpFlags, out *Output) Reason {
-	g.endTurn(out)
-	g.startTurn(now, k, out)
-	g.noteTurnBegins(now, k)
-	m := &g.members[k]
-	learnt := g.tree() != nil && g.tree().takeOverTurn(k)
-	g.emitCause(out, SourceChanged, k, m.sqPSN, 0)
-	g.storeBeforeData(out)
-	if psn := p.PSN & rocev2.PSNMask; psn != m.sqPSN && !learnt {
-		g.noteMismatch(k, SendPSN, psn, m.sqPSN, out)
+	learnt, first := g.openTurn(now, k, out), g.members[k].sqPSN
+	if psn := p.PSN & rocev2.PSNMask; psn != first && !learnt {
+		g.noteMismatch(k, SendPSN, psn, first, out)
 	}
 	if r := g.handleData(now, p, f, out); r != None {
 		return g.hold(now, p, r, out)
 	}
 	return None
+}
+
+// openTurn makes member k the source. It reports whether its first PSN was learnt from a neighbour.
+func (g *group) openTurn(now time.Duration, k MemberID, out *Output) (learnt bool) {
+	g.endTurn(out)
+	g.startTurn(now, k, out)
+	g.noteTurnBegins(now, k)
+	learnt = g.tree() != nil && g.tree().takeOverTurn(k)
+	g.emitCause(out, SourceChanged, k, g.members[k].sqPSN, 0)
+	g.storeBeforeData(out)
+	return learnt
 }
 
 // quarantineMember serves a packet of member k, not the source, with a PSN below all that

@@ -243,6 +243,8 @@ type UpdateMembers struct {
 	// Tree is the place of the switch from now on, if not nil: of a group that gets its
 	// first forwarded leg, or whose tree has another layout.
 	Tree *TreeSpec
+	// Stored has the positions reported from now on, as GroupSpec.Stored does; false changes nothing.
+	Stored bool
 }
 
 func (PutGroup) op()      {}

@@ -121,7 +121,7 @@ func (w *World) read(sw int) {
 			n.source = uint8(r.host[p.Source])
 		}
 		for m, at := range p.Members {
-			if at.Known {
+			if at.Known || at.Joining {
 				n.at[r.host[m]] = at
 			}
 		}
@@ -286,7 +286,7 @@ func (n *record) encode(b []byte) []byte {
 	}
 	for i := range n.at {
 		at := &n.at[i]
-		b = append(b, flag(at.Known, 1))
+		b = append(b, flag(at.Known, 1)|flag(at.Joining, 2))
 		if at.Known {
 			b = append(b, byte(at.Send), byte(at.Send>>8), byte(at.Send>>16), byte(at.Receive), byte(at.Receive>>8), byte(at.Receive>>16))
 		}
@@ -301,10 +301,10 @@ func (n *record) decode(b []byte) []byte {
 		return b
 	}
 	for i := range n.at {
-		known := b[0] != 0
+		n.at[i].Known, n.at[i].Joining = b[0]&1 != 0, b[0]&2 != 0
 		b = b[1:]
-		if known {
-			n.at[i] = mcast.Position{Known: true, Send: psnAt(b), Receive: psnAt(b[3:])}
+		if n.at[i].Known {
+			n.at[i].Send, n.at[i].Receive = psnAt(b), psnAt(b[3:])
 			b = b[6:]
 		}
 	}

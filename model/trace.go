@@ -130,6 +130,9 @@ func (r *recorder) group(w *World, sw int, spec *mcast.GroupSpec) {
 		if p := spec.Resume; p != nil && p.Members[i].Known {
 			fmt.Fprintf(t, " at=%x,%x", uint32(p.Members[i].Send), uint32(p.Members[i].Receive))
 		}
+		if p := spec.Resume; p != nil && p.Members[i].Joining {
+			fmt.Fprint(t, " joining")
+		}
 		if m.Window.Len > 0 {
 			fmt.Fprintf(t, " window=%x,%x,%x", m.Window.Base, m.Window.Len, m.Window.RKey)
 		}

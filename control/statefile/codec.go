@@ -28,6 +28,7 @@ const (
 const (
 	partSelf     = ""
 	partTurn     = "t"
+	partJoining  = "j" // of the turn
 	partFailed   = "x"
 	partFormer   = "f"
 	partIdentity = "i"
@@ -94,6 +95,11 @@ func (c *Change) SetTurn(ip netip.Addr, t *Turn) {
 		b = append24(append24(appendAddr(b, p.Member), uint32(p.Send)), uint32(p.Receive))
 	}
 	c.edits.set(nodeName(kindGroup, ip), partTurn, b)
+	b = appendCount(nil, len(t.Joining))
+	for _, m := range t.Joining {
+		b = appendAddr(b, m)
+	}
+	c.edits.set(nodeName(kindGroup, ip), partJoining, b)
 }
 
 // SetEpoch notes the newest epoch of a GroupIP. 0 forgets it.
@@ -172,6 +178,7 @@ func parseGroup(ip netip.Addr, n node) (*Group, error) {
 	if !r.done() {
 		return nil, fmt.Errorf("its description cannot be read")
 	}
+	var joining []netip.Addr
 	for _, part := range sortedParts(n) {
 		p := reader{b: n[part]}
 		switch {
@@ -185,6 +192,9 @@ func parseGroup(ip netip.Addr, n node) (*Group, error) {
 			g.Place = p.place()
 		case part == partTurn:
 			g.Turn = p.turn()
+			g.Turn.Joining = joining
+		case part == partJoining: // before partTurn
+			joining = p.joining()
 		case strings.HasPrefix(part, partFormer):
 			f := p.former()
 			g.Former = append(g.Former, f)
@@ -220,6 +230,7 @@ func (g *Group) removeFormer() {
 			return !slices.ContainsFunc(reg.Members, func(m envelope.MemberRecord) bool { return m.IP == ip })
 		}
 		t.Positions = slices.DeleteFunc(t.Positions, func(p Position) bool { return gone(p.Member) })
+		t.Joining = slices.DeleteFunc(t.Joining, gone)
 		if gone(t.Source) {
 			t.Source = netip.Addr{}
 		}
@@ -290,6 +301,13 @@ func (r *reader) turn() *Turn {
 		t.Positions = append(t.Positions, Position{Member: r.addr(), Send: r.psn(), Receive: r.psn()})
 	}
 	return t
+}
+
+func (r *reader) joining() (ips []netip.Addr) {
+	for n := r.uvarint(); n > 0 && r.ok(); n-- {
+		ips = append(ips, r.addr())
+	}
+	return ips
 }
 
 func appendFormer(b []byte, f *Former) []byte {

@@ -29,7 +29,7 @@ import (
 const (
 	fileMagic  = "gleamst\n"
 	frameMagic = "gfrm"
-	version    = 2 // 1: without groups over several switches
+	version    = 3 // 1: without groups over several switches; 2: without Turn.Joining
 	headerLen  = 32
 	frameLen   = 32 // without payload
 	maxPayload = 1 << 30

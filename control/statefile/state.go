@@ -57,8 +57,9 @@ type Former struct {
 // the PSN Receive of that one's, and all these members have all packets before it. So each
 // position of a receiver has one in the source's numbering, after any number of turns.
 type Turn struct {
-	Source    netip.Addr // the zero Addr: none
-	Positions []Position // of the members; one without a position receives from the next message on
+	Source    netip.Addr   // the zero Addr: none
+	Positions []Position   // of the members; one without a position receives from the next message on
+	Joining   []netip.Addr // members behind other switches that have had nothing of the turn (mcast.Position.Joining)
 }
 
 // Position is that of a member's queue pair.

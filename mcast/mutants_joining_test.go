@@ -1,0 +1,52 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcast
+
+import "github.com/gleam-rdma/gleam/test/mutation/mutant"
+
+// Wrong ways to go on with legs that wait for their first message.
+var _ = []mutant.Mutant{
+	mutant.New("a leg that was joining is placed after a restart", "R101", mutant.In((*group).startResume,
+		"g.numbering.blocked = true\n	g.holdJoining(p)",
+		"g.numbering.blocked = true")),
+	mutant.New("members of other legs count for a leg that is joining", "R101", mutant.In((*group).holdJoining,
+		"g.members[i].leg != l || p.Members[i].Joining",
+		"p.Members[i].Joining")),
+	mutant.New("a leg with a receiver is joining", "R101", mutant.In((*group).holdJoining,
+		"joining = joining && (",
+		"joining = joining || (")),
+	mutant.New("a message begins before a neighbour has said whether it is joining", "R101", mutant.In((*group).mayBeginMessage,
+		"if g.awaitsJoining() {\n		return false\n	}",
+		"")),
+	mutant.New("a neighbour that is joining is told the stored position", "R101", mutant.In((*tree).had,
+		"&& !g.legs[l].joining",
+		"")),
+	mutant.New("a neighbour that has not been asked knows nothing", "R101", mutant.In((*tree).takeIgnorance,
+		"|| msg.Ack == 0",
+		"")),
+	mutant.New("nobody asks for a message that has waited for a neighbour", "R101", mutant.In((*tree).takeIgnorance,
+		"g.unblock(out)\n	g.evaluate(out)",
+		"g.evaluate(out)")),
+	mutant.New("a member that joins while the group resumes has a part in the turn", "R101", mutant.In((*group).joinAtNextMessage,
+		"|| g.isResuming() && !l.connected()",
+		"")),
+	mutant.New("receivers that move to a leg that is joining wait for the next message", "R101", mutant.In((*group).moveMembers,
+		"from == fromJoining && (g.legs[m.To].joining || g.legs[m.To].members == 0)",
+		"from == fromJoining || g.legs[m.To].joining")),
+	mutant.New("the positions do not say who is joining", "R101", mutant.In((*Switch).positions,
+		"at.Known, at.Joining = !g.tree().isUnknown(MemberID(i)), g.legs[m.leg].joining",
+		"at.Known = !g.tree().isUnknown(MemberID(i))")),
+	mutant.New("a switch that is asked for more does not join the turn", "R101", mutant.In((*tree).joinNeeded,
+		"g.openTurn(now, k, out)",
+		"return")),
+	mutant.New("what is below is asked once", "R101", mutant.In((*tree).joinNeeded,
+		"g.watchTurn().unconfirmed = true",
+		"")),
+	mutant.New("the first member of a switch is not stored", "R83", mutant.In((*Switch).updateMembers,
+		"if op.Stored && !g.stored && g.numbering.interval > 0 {",
+		"if false {")),
+	mutant.New("data goes on before the position of the first member is durable", "R83", mutant.In((*group).beginStoring,
+		"g.src.member != none && !g.failed",
+		"false")),
+}
