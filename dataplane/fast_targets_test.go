@@ -162,4 +162,8 @@ func TestFastTargetSkipped(t *testing.T) {
 	}
 	r.look(100*time.Millisecond, 2)
 	r.barred("no copy came to the port")
+	// Another interface in its place has not lost any.
+	r.targets.setPort(2, &portIdentity{name: "another", driver: "veth", ifindex: r.x.ifindex[2]})
+	r.look(100 * time.Millisecond)
+	r.barred("")
 }
