@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench clean
+.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench sim-paper clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,6 +119,9 @@ floods: ## goodput under attackers' floods beside that under harmless frames, me
 
 bench: build ## packets a second by the switch and by other means, side by side (root; ARGS='--quick')
 	@GLEAM_GOAL=bench scripts/as-root bin/gleam bench switch $(ARGS)
+
+sim-paper: build ## simulate the paper's results, and compare: docs/simulation/paper.md (ARGS='--scale 32' for less than all)
+	bin/gleam sim paper --results $(or $(RESULTS),/tmp/gleam-sim-paper) --out docs/simulation $(ARGS)
 
 microbench: ## Go benchmarks of the core and the data path, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)
