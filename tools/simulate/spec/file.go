@@ -52,6 +52,7 @@ type fileTopology struct {
 type fileSwitches struct {
 	Queue string     `yaml:"queue"`
 	ECN   fileECN    `yaml:"ecn"`
+	PFC   filePFC    `yaml:"pfc,omitempty"`
 	Trees string     `yaml:"trees"`
 	Fix   fileRepair `yaml:"repair"`
 }
@@ -60,6 +61,12 @@ type fileECN struct {
 	Min         string `yaml:"min"`
 	Max         string `yaml:"max"`
 	Probability string `yaml:"probability"`
+}
+
+// filePFC is empty without priority flow control.
+type filePFC struct {
+	XOff string `yaml:"xoff,omitempty"`
+	XOn  string `yaml:"xon,omitempty"`
 }
 
 type fileRepair struct {

@@ -41,6 +41,12 @@ func (p *Point) checkSwitches() {
 	r, s := p.reader, &p.file.Switches
 	p.cfg.Queue = r.bytes("switches.queue", s.Queue)
 	p.cfg.ECN = sim.ECN{Min: r.bytes("switches.ecn.min", s.ECN.Min), Max: r.bytes("switches.ecn.max", s.ECN.Max), Probability: r.part("switches.ecn.probability", s.ECN.Probability)}
+	if f := s.PFC; f.XOff != "" || f.XOn != "" {
+		p.cfg.PFC = sim.PFC{XOff: r.bytes("switches.pfc.xoff", f.XOff), XOn: r.bytes("switches.pfc.xon", f.XOn)}
+		if p.cfg.PFC.XOn >= p.cfg.PFC.XOff {
+			r.fail("switches.pfc", "", "want xoff, and xon below it")
+		}
+	}
 	p.cfg.Trees = []sim.TreeChoice{sim.LeastUsed, sim.Hashed, sim.Random}[r.oneOf("switches.trees", s.Trees, "least-used", "hashed", "random")]
 	p.cfg.Repair.Bytes = r.bytes("switches.repair.group_bytes", s.Fix.GroupBytes)
 	p.cfg.RepairBytes = r.bytes("switches.repair.switch_bytes", s.Fix.SwitchBytes)

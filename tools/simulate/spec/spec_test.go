@@ -26,6 +26,7 @@ topology:
   loss: 0.1%
 switches:
   trees: hashed
+  pfc: {xoff: 1MiB, xon: 512KiB}
 hosts:
   congestion: {control: dcqcn, cnp_interval: 4us}
 phases:
@@ -79,7 +80,7 @@ func TestPoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := rows.Config.Program.Flows(); n != 4*3*4+4 || rows.Programs[0].Chunks != 4 || rows.Config.Host.Congestion.LineRate != 200e9 {
+	if n := rows.Config.Program.Flows(); n != 4*3*4+4 || rows.Programs[0].Chunks != 4 || rows.Config.Host.Congestion.LineRate != 200e9 || rows.Config.PFC.XOn != 512<<10 {
 		t.Errorf("%d flows, %+v", n, rows.Programs[0])
 	}
 	writes, err := ps[3].Phase(net, 1)
@@ -130,15 +131,16 @@ func TestErrors(t *testing.T) {
 		{"loss: 0.1%", "delay: 1", `sample.yaml:11: topology.delay: "1"`},
 		{"loss: 0.1%", "los: 1", "sample.yaml:11"},
 		{"trees: hashed", "trees: oak", `sample.yaml:13: switches.trees: "oak": want one of least-used, hashed, random`},
-		{"control: dcqcn", "control: swift", `sample.yaml:15: hosts.congestion.control`},
+		{"xon: 512KiB", "xon: 2MiB", `sample.yaml:14: switches.pfc: want xoff, and xon below it`},
+		{"control: dcqcn", "control: swift", `sample.yaml:16: hosts.congestion.control`},
 		{"seed: 7", "seed: -7", `sample.yaml:5: seed: "-7"`},
-		{"bytes: 64KiB", "bytes: big", `sample.yaml:19: phases[0].programs[0].bytes: "big"`},
-		{", ranks: \"${n}\"", "", "sample.yaml:19: phases[0].programs[0].ranks: hpl needs it"},
+		{"bytes: 64KiB", "bytes: big", `sample.yaml:20: phases[0].programs[0].bytes: "big"`},
+		{", ranks: \"${n}\"", "", "sample.yaml:20: phases[0].programs[0].ranks: hpl needs it"},
 		{"ranks: \"${n}\"", "ranks: 2, depth: 3", `phases[0].programs[0].depth: "3": hpl has no such key`},
 		{"ranks: \"${n}\"", "ranks: 99", "the topology has 16"},
-		{"program: hpl", "program: hpcc", `sample.yaml:19: phases[0].programs[0].program: "hpcc": want one of hpl, incast`},
+		{"program: hpl", "program: hpcc", `sample.yaml:20: phases[0].programs[0].program: "hpcc": want one of hpl, incast`},
 		{"program: storage\n        algorithm: unicast", "program: storage\n        algorithm: raid", "storage algorithm"},
-		{"${algorithm}", "${a}", `sample.yaml:19: "${a}": no such variable`},
+		{"${algorithm}", "${a}", `sample.yaml:20: "${a}": no such variable`},
 		{"n: [2, 4]", "n: 2", `sample.yaml:2: sweep: "n": want a name of letters, and a list`},
 		{"name: rows", "name: [rows", "sample.yaml:"},
 	} {
