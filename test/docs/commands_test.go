@@ -21,6 +21,7 @@ import (
 	"github.com/gleam-rdma/gleam/tools/bench"
 	"github.com/gleam-rdma/gleam/tools/demo"
 	"github.com/gleam-rdma/gleam/tools/perf"
+	"github.com/gleam-rdma/gleam/tools/simulate"
 )
 
 // documents are the files for users, by path from the module's root.
@@ -170,7 +171,7 @@ func check(c *cobra.Command, args []string) error {
 // tree is the command gleam.
 func tree() *cobra.Command {
 	var out bytes.Buffer
-	return cli.New(&cli.Env{Stdout: &out, Stderr: &out, Build: api.Version{Version: "v1"}}, demo.Command, perf.Command, bench.Command)
+	return cli.New(&cli.Env{Stdout: &out, Stderr: &out, Build: api.Version{Version: "v1"}}, demo.Command, perf.Command, bench.Command, simulate.Command)
 }
 
 // TestCommands looks up each gleam command that documents and help texts name,
