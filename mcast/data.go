@@ -101,6 +101,10 @@ func (g *group) handleData(now time.Duration, p *Packet, f rocev2.OpFlags, out *
 		if g.numbering.holds && !psn.Less(g.fwd.nxt) && !g.repair.store.held.serving {
 			return g.waitsBehind()
 		}
+		if g.fwd.nxt.Less(psn) && g.isRequested() {
+			g.recheckMismatch(psn, out)
+			return AwaitsStorage
+		}
 		if !psn.Less(g.fwd.nxt) && g.mustBlock(now, psn, starts, out) {
 			return AwaitsVerification
 		}

@@ -18,6 +18,21 @@ func TestR96_AsFarAsMemoryLasts(t *testing.T)   { runTranscript(t) }
 // sources in turn. Between switches each packet passes each link of the tree once, and no
 // link toward the source.
 func TestR96_OncePerLink(t *testing.T) {
+	oncePerLink(t, func(n *treeNet, h *treeHost) { h.post(30) })
+}
+
+// TestR102_OncePerLink: the same, where each source sends bit by bit, so that a part of its first
+// messages is behind those that wait for the file.
+func TestR102_OncePerLink(t *testing.T) {
+	oncePerLink(t, func(n *treeNet, h *treeHost) {
+		for i := range 15 {
+			n.after(time.Duration(50*i)*time.Microsecond, func() { h.post(2) })
+		}
+	})
+}
+
+// oncePerLink has each host send 30 packets.
+func oncePerLink(t *testing.T, send func(n *treeNet, h *treeHost)) {
 	for seed := range uint64(20) {
 		rng := random(seed*7919 + 3)
 		n := newTreeNet(t, rng, 2+rng(5), 3+rng(5))
@@ -31,7 +46,7 @@ func TestR96_OncePerLink(t *testing.T) {
 		}
 		n.start()
 		for i, h := range n.hosts {
-			n.after(time.Duration(3+2*i)*time.Millisecond, func() { h.post(30) })
+			n.after(time.Duration(3+2*i)*time.Millisecond, func() { send(n, h) })
 		}
 		if !n.run(4*time.Second, func() bool { return n.pending == 0 && n.now > 100*time.Millisecond }) {
 			t.Fatalf("seed %d: %v: %d packets are not complete", seed, n.now, n.pending)

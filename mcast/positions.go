@@ -85,6 +85,15 @@ func (g *group) awaitStorage(now time.Duration, psn rocev2.PSN) Reason {
 	return AwaitsStorage
 }
 
+// isRequested reports whether the source, which is at this switch, was sent a NAK of the packet at
+// nxt that waited here: it goes back to that packet, and sends all behind it once more (R102).
+func (g *group) isRequested() bool {
+	if g.src.neighbor != 0 || !g.stored || g.recv.joining != 0 {
+		return false
+	}
+	return g.agg.nakSeverity == sevSequence && !g.agg.nakServed && g.agg.nakPSN == g.fwd.nxt
+}
+
 // waitsForFile reports whether the source has sent data that waits until the positions are
 // durable, or has been asked for it since then and has not sent it again. The turn of a
 // source behind another switch is that switch's.

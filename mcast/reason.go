@@ -34,7 +34,7 @@ const (
 	AwaitsVerification        // the message waits for unverified receivers, and is not held (R96); the source is asked for it when they are verified
 	NotSender                 // data of a member that only receives: answered with NAK 0x62
 	TurnOver                  // data of the source after its turn: answered with an RNR NAK, as another member's turn is next
-	AwaitsStorage             // the source's data waits until the positions of the members are stored; the source is asked for it then
+	AwaitsStorage             // the source's data waits until the positions of the members are stored, or is behind such data; the source is asked for it then
 	Resuming                  // data for a group that has not learnt yet what its receivers have
 	NoToken                   // data of a member that may not send now: the right to be the source is elsewhere in the tree
 	NoSession                 // a report of a neighbour with which there is no such session
@@ -117,7 +117,7 @@ var reasonTexts = [NumReasons]string{
 	AwaitsVerification: "data that waits until a new member has shown which PSN it expects: the source gets a NAK for it then (R53); data from another switch waits here instead, if it has room (R96)",
 	NotSender:          "data of a member that is registered to receive only: answered with NAK 0x62, status 10 at the sender (R76)",
 	TurnOver:           "data of the source at the end of its turn, as another member waits for its own: it comes again when the sender's RNR timer has passed (R77)",
-	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it: the source gets a NAK for it then (R83); data from another switch waits here instead, if it has room (R96)",
+	AwaitsStorage:      "data of a new turn, or of a message with new receivers, that waits until the state file has it, or is behind such data: the source gets a NAK for it then (R83, R102); data from another switch waits here instead, if it has room (R96)",
 	Resuming:           "data for a group of before a restart of the switch: its receivers have not answered yet what they have (R83)",
 	NoToken:            "data of a member that may not send now, as the right to be the source is elsewhere in the tree of switches: it comes again (R84)",
 	NoSession:          "a report of a neighbouring switch from before one of the two started, or joined the group",

@@ -162,32 +162,32 @@ func TestFabricOfLeaves(t *testing.T) {
 	o := options(t)
 	o.Topology, o.Leaves, o.Spines, o.Members = leafSpine, 3, 2, 5
 	o.Size, o.MessageSize, o.IPv6 = 300_000, 8_000, true
-	// The source may get the CPU so late that it repeats what is not acknowledged: each time, the first
-	// packet goes to the receivers once more. A leaf that begins late may get the first window, of 64
-	// packets, once more from its neighbour. The links of hosts carry that window once more, if the
-	// source's switch was not ready. Where a switch was later still, the transfer is tried again.
-	const window, tries = 64, 3
-	const most = 306 + window
-	var res *Result
-	for try := 1; ; try++ {
-		say := labtest.NewOutput("")
-		var err error
-		if res, err = Run(t.Context(), o, &progress{w: say}); err != nil {
-			t.Fatalf("%v\n%s", err, say)
+	say := labtest.NewOutput("")
+	res, err := Run(t.Context(), o, &progress{w: say})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, say)
+	}
+	nothingLeft(t, os.Getpid())
+	x := res.Tree
+	if !res.OK || len(res.Receivers) != 4 || x == nil {
+		t.Fatalf("not ok: %+v", res)
+	}
+	// Beside other programs the source may get the CPU so late that it repeats what is not acknowledged:
+	// each time, the first packet goes to the receivers once more.
+	most, mostOfSource := uint64(330), uint64(3000)
+	if os.Getenv("GLEAM_ALONE") != "" {
+		most, mostOfSource = 306, 300+2*64 // its first window once more, if its switch was not ready
+	}
+	if *x.OptimalLinks != 3 || x.InnerData < 900 || x.InnerData > 3*most || x.MostPerLink > most {
+		t.Errorf("tree: %+v", x)
+	}
+	for _, l := range x.Links {
+		if bound := map[bool]uint64{false: most, true: mostOfSource}[l.From == "h1"]; l.Data > bound {
+			t.Errorf("%s to %s: %d data frames, want at most %d", l.From, l.To, l.Data, bound)
 		}
-		nothingLeft(t, os.Getpid())
-		x := res.Tree
-		if !res.OK || len(res.Receivers) != 4 || x == nil || *x.OptimalLinks != 3 || x.InnerData < 900 {
-			t.Fatalf("not ok: %+v, tree %+v", res, x)
-		}
-		n := x.allData()
-		if x.InnerData <= 3*most && x.MostPerLink <= most && n >= 900+5*300 && n <= 3*most+4*(300+window)+600 {
-			break
-		}
-		if try == tries {
-			t.Fatalf("%d data frames on all links in try %d: %+v", n, try, x)
-		}
-		t.Logf("try %d: %d data frames on all links: %+v", try, n, x)
+	}
+	if n := x.allData(); n < 900+5*300 {
+		t.Errorf("%d data frames on all links: %+v", n, x)
 	}
 	var b bytes.Buffer
 	if err := res.writeTable(&b); err != nil || strings.Count(b.String(), "─ h") != 4 {
