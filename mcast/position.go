@@ -67,7 +67,7 @@ func (t *tree) position(l LegID) token.Position {
 		return at
 	}
 	if psn, ok := t.had(l, MemberID(k)); ok {
-		at.Source, at.PSN = g.numberOf(MemberID(k)), uint32(psn)
+		at.Source, at.PSN, at.Ends = g.numberOf(MemberID(k)), uint32(psn), t.endsBefore(MemberID(k), psn)
 	}
 	return at
 }
@@ -106,6 +106,15 @@ func (t *tree) had(l LegID, k MemberID) (rocev2.PSN, bool) {
 		return g.members[k].sqPSN, true // the stored position, which all have everything before
 	}
 	return b.acked.Next(), b.flags&isReceiver != 0
+}
+
+// endsBefore reports whether the packet of member k before psn, a position of it, is known to end a
+// message. Turns end with a message.
+func (t *tree) endsBefore(k MemberID, psn rocev2.PSN) bool {
+	if int32(k) != t.g.src.member {
+		return int(k) >= len(t.edges.learnt) || !t.edges.learnt[k]
+	}
+	return psn == t.g.fwd.nxt && !t.g.fwd.midMessage
 }
 
 // isNewest reports whether msg, which the machine has taken, is as new as any from leg.
@@ -156,6 +165,9 @@ func (t *tree) takePosition(now time.Duration, l LegID, at *token.Position, out 
 		}
 	default:
 		g.countPosition(now, int(l), psn, out)
+	}
+	if at.Ends && int32(k) == g.src.member {
+		g.noteEnd(psn)
 	}
 }
 

@@ -337,7 +337,20 @@ func (g *group) noteResumed(psn rocev2.PSN, f rocev2.OpFlags, out *Output) {
 	if psn.LessEq(una) || una == g.fwd.nxt {
 		r.unconfirmed = false
 	}
-	if !r.lacking && !r.unknownEnd && !r.unconfirmed {
+	g.endWatch()
+}
+
+// noteEnd notes that the source's packet before psn ends a message, as a neighbour has said.
+func (g *group) noteEnd(psn rocev2.PSN) {
+	if g.resumes && g.extra.resume.unknownEnd && psn == g.fwd.nxt && !g.isResuming() {
+		g.extra.resume.unknownEnd, g.fwd.midMessage = false, false
+		g.endWatch()
+	}
+}
+
+// endWatch forgets what is left to learn if the source has shown all.
+func (g *group) endWatch() {
+	if r := &g.extra.resume; !r.lacking && !r.unknownEnd && !r.unconfirmed {
 		g.endResume()
 	}
 }

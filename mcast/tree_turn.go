@@ -59,7 +59,7 @@ func (t *tree) turnDeadline() (time.Duration, turnEvent) {
 	if int32(k) != g.src.member && !t.mayFollow() {
 		return 0, noTurnEvent // the last source's data is not complete here
 	}
-	if !begun && !t.unfinished() && g.historyOf(k).waits != 0 {
+	if !begun && !t.unfinished() { // it has the token since it asked, or since it might have been unfinished
 		return since + turnReserved, turnNotUsed
 	}
 	at, e := time.Duration(0), noTurnEvent

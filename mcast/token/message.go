@@ -30,6 +30,7 @@ type Report struct {
 type Position struct {
 	Source Member // NoMember: the message says nothing
 	PSN    uint32 // 24 bits; 0 without Source
+	Ends   bool   // the packet before PSN is the last one of a message; false if that is not known
 	Needed Member // the source that the sender needs a position of, or NoMember
 	Layout uint32 // of the sender's tree (mcast.TreeSpec)
 }
@@ -53,7 +54,7 @@ const (
 )
 
 // version is the first byte of a message.
-const version = 3
+const version = 4
 
 // Flags of a message.
 const (
@@ -62,6 +63,7 @@ const (
 	flagSuspended
 	flagRequests
 	flagDoubtful
+	flagEnds
 	flagsEnd
 )
 
@@ -75,7 +77,7 @@ var (
 // AppendBinary appends the message, with room for a MAC at its end.
 func (msg *Message) AppendBinary(b []byte) []byte {
 	var flags byte
-	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests, msg.Doubtful} {
+	for i, set := range [...]bool{msg.Poll, msg.Joined, msg.Suspended, msg.Requests, msg.Doubtful, msg.Position.Ends} {
 		if set {
 			flags |= 1 << i
 		}
@@ -117,9 +119,9 @@ func ParseMessage(b []byte) (Message, error) {
 		},
 	}
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[i:]) }
-	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Needed: Member(word(80)), Layout: word(84)}
-	if psn, source := msg.Position.PSN, msg.Position.Source; psn >= 1<<24 || psn != 0 && source == NoMember {
-		return Message{}, fmt.Errorf("%w: the position %#x of source %d", ErrField, psn, source)
+	msg.Position = Position{Source: Member(word(72)), PSN: word(76), Ends: flags&flagEnds != 0, Needed: Member(word(80)), Layout: word(84)}
+	if at := &msg.Position; at.PSN >= 1<<24 || (at.PSN != 0 || at.Ends) && at.Source == NoMember {
+		return Message{}, fmt.Errorf("%w: the position %#x of source %d", ErrField, at.PSN, at.Source)
 	}
 	if flags >= flagsEnd || b[2]|b[3] != 0 || msg.Session == 0 || msg.Seq == 0 {
 		return Message{}, fmt.Errorf("%w: flags %#x, reserved %#x, session %d, sequence number %d", ErrField, flags, b[2:4], msg.Session, msg.Seq)
