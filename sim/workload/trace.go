@@ -47,7 +47,7 @@ func (t *trace) line(words []string) (err error) {
 		return t.addGroup(words[1:])
 	}
 	if len(words) != 5 || words[2] != ">" {
-		return fmt.Errorf("%q: want TIME SOURCE > HOST BYTES, or group NAME HOST...", strings.Join(words, " "))
+		return fmt.Errorf("%q: want TIME SOURCE > HOST BYTES, or group NAME and its hosts", strings.Join(words, " "))
 	}
 	f := Flow{To: None, Group: None}
 	if f.After, err = ParseTime(words[0]); err != nil {
