@@ -9,14 +9,15 @@ import (
 	"github.com/gleam-rdma/gleam/mcast/token"
 )
 
-// Legs to other switches whose members have all joined in the present turn, at the source's own
-// switch when it starts again (R101). They wait for the next message: what is before it, which the
-// source may have been acknowledged, nobody owes them. Stored positions tell them from other legs;
-// the first message of such a leg waits until newer positions are durable, so it has had nothing.
-// Where nothing can be stored the positions are old. So a leg is joining only when the switch behind
-// it says that it knows nothing of the turn: until then it is unplaced too.
+// This file is about legs to other switches whose members have all joined in the present turn, at
+// the source's own switch when it starts again (R101). These legs wait for the next message, and get
+// nothing that is before it: the source may have got an acknowledgement of that data without them.
+// Stored positions mark the members of such a leg. The first message of the leg waits until newer
+// positions are durable, so a leg that is marked has had nothing of the turn. A switch that cannot
+// store has old positions, so the mark alone is not enough: the leg is unplaced too, until the
+// switch behind it says that it knows no position of the source.
 
-// holdJoining makes those legs joining that p says to be.
+// holdJoining marks legs as joining whose members are all marked in the stored positions p.
 func (g *group) holdJoining(p *Positions) {
 	for _, l := range g.forwardedLegs() {
 		joining := true
@@ -27,13 +28,12 @@ func (g *group) holdJoining(p *Positions) {
 	}
 }
 
-// isHeld reports whether leg i is joining if the switch behind it has had nothing of the turn.
+// isHeld reports whether leg i is marked as joining, and the switch behind it has not confirmed it yet.
 func (g *group) isHeld(i int) bool {
 	return g.legs[i].joining && g.ackStateOf(i).flags&isUnplaced != 0
 }
 
-// awaitsJoining reports whether it is not known for a leg that is joining whether it has had
-// something of the turn.
+// awaitsJoining reports whether a leg is marked as joining without being confirmed.
 func (g *group) awaitsJoining() bool {
 	if !g.agg.unplaced || g.recv.joining == 0 {
 		return false
@@ -46,8 +46,8 @@ func (g *group) awaitsJoining() bool {
 	return false
 }
 
-// takeIgnorance takes a message of a neighbour without a position: if it has had one of this
-// session, by which it knows what is asked, it knows nothing of the present turn.
+// takeIgnorance takes a message without a position. If it acknowledges a message of this session,
+// the neighbour knows which turn is meant, so it knows no position of the turn's source.
 func (t *tree) takeIgnorance(now time.Duration, l LegID, msg *token.Message, out *Output) {
 	g := t.g
 	if msg.Position.Source != token.NoMember || msg.Ack == 0 || g.failed || g.src.member == none || !g.isHeld(int(l)) {

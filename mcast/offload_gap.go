@@ -9,12 +9,12 @@ import (
 	"github.com/gleam-rdma/gleam/rocev2"
 )
 
-// A packet that the source's link has lost leaves a gap before an offloaded group: the fast path
-// takes nothing until the source has gone back. What comes behind the gap is of no use to any
-// receiver, so it is dropped, and the group stays offloaded (R103). The source goes back when
-// it gets a NAK of nxt, which acknowledges everything before: so the receivers are asked what
-// they have, by the last packet before the gap. A packet from behind it would be in order at a
-// receiver if the missing one was late only, and its ACK one of what was never forwarded (R54).
+// A packet that is lost on the source's link leaves a gap before nxt. The fast path forwards nothing
+// until the source has gone back to nxt. Packets behind the gap are of no use to any receiver: they
+// are dropped, and the group stays offloaded (R103). The source goes back when it gets a NAK of nxt.
+// That NAK acknowledges everything before nxt, so the receivers are asked for an ACK first, by the
+// packet nxt - 1 with AckReq. A packet from behind the gap must not be used for that: if the missing
+// packet is only late, a receiver would acknowledge a packet that was never forwarded (R54).
 
 // behindGap serves a packet of the source behind a gap. It returns false if the packet is another
 // one, for which the group is taken back. A source behind another switch sends only what was lost
