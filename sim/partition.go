@@ -51,6 +51,9 @@ type outbox struct {
 // Next returns the time of the first event; false if there is none.
 func (p *Partition) Next() (Time, bool) { return p.queue.peek() }
 
+// Served returns the number of events that have been served.
+func (p *Partition) Served() uint64 { return p.result.Events }
+
 // Waiting returns the number of events to come.
 func (p *Partition) Waiting() int { return p.queue.n }
 
@@ -58,18 +61,16 @@ func (p *Partition) Waiting() int { return p.queue.n }
 // collected up to then.
 func (p *Partition) Run(until Time) { p.RunEvents(until, math.MaxInt) }
 
-// RunEvents is Run for so many events at most, and returns their number.
-func (p *Partition) RunEvents(until Time, most int) (n int) {
+// RunEvents is Run that ends after most events.
+func (p *Partition) RunEvents(until Time, most int) {
 	var e event
-	for n < most && p.queue.pop(until, &e) {
+	for n := 0; n < most && p.queue.pop(until, &e); n++ {
 		p.now = e.at
 		p.serve(&e)
 		if len(p.emitted) > 0 {
 			p.startEmitted()
 		}
-		n++
 	}
-	return n
 }
 
 // Collect takes over what other partitions have sent to p. None of them runs meanwhile.

@@ -13,8 +13,8 @@ import (
 // few is the number of waiting events for which other goroutines are not worth waking.
 const few = 256
 
-// Run runs a simulation up to a time or to the last event. progress is called every few
-// milliseconds of work, while no partition runs; it returns false to end the run.
+// Run runs a simulation up to a time or to the last event. progress is called after each 65,536
+// events or a little more, while no partition runs; it returns false to end the run.
 func Run(s *sim.Simulation, until sim.Time, progress func() bool) {
 	r := runner{s: s, until: until, lookahead: s.Lookahead()}
 	for i, p := range s.Partitions() {
@@ -26,8 +26,8 @@ func Run(s *sim.Simulation, until sim.Time, progress func() bool) {
 		}
 	}
 	for r.window() {
-		if r.served >= progressEvery {
-			r.served = 0
+		if n := r.served(); n >= r.reported+progressEvery {
+			r.reported = n
 			if !progress() {
 				return
 			}
@@ -44,7 +44,15 @@ type runner struct {
 	lookahead sim.Time
 	workers   []worker
 	busy      sync.WaitGroup
-	served    int // events since the last call of progress, about
+	reported  uint64 // events served at the last call of progress
+}
+
+// served returns the number of events that all partitions have served.
+func (r *runner) served() (n uint64) {
+	for _, p := range r.s.Partitions() {
+		n += p.Served()
+	}
+	return n
 }
 
 // worker is a goroutine that serves a partition.
@@ -75,7 +83,7 @@ func (r *runner) window() bool {
 	}
 	parts := r.s.Partitions()
 	if len(parts) == 1 {
-		r.served += parts[0].RunEvents(r.until, progressEvery)
+		parts[0].RunEvents(r.until, progressEvery)
 		return true
 	}
 	end := min(r.until, first+r.lookahead)
@@ -83,7 +91,6 @@ func (r *runner) window() bool {
 	for _, p := range parts {
 		waiting += p.Waiting()
 	}
-	r.served += waiting / 4
 	if waiting < few {
 		for _, p := range parts {
 			p.Run(end)
