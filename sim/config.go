@@ -48,7 +48,7 @@ type Config struct {
 type Host struct {
 	Personality rc.Personality
 	Window      int           // PSNs in flight; default 8192
-	AckEvery    int           // a packet of so many asks for an ACK; default 4
+	AckEvery    int           // one packet in AckEvery asks for an ACK; default 4
 	Timeout     time.Duration // local ACK timeout; default 4 ms
 	Retries     uint8         // default 7
 	Depth       int           // messages that a queue pair has at a time, the others wait; default 64

@@ -29,7 +29,7 @@ func TestVersion1IsRead(t *testing.T) {
 	}
 }
 
-// Files of version 2 are read by all later versions: their turns do not say who is joining.
+// Later versions read files of version 2. The turns in such a file do not say which members are joining.
 func TestVersion2IsRead(t *testing.T) {
 	b, err := os.ReadFile("testdata/version2")
 	if err != nil {

@@ -82,24 +82,14 @@ func Copies(p Path, bytes int64, k int, a topology.Time) topology.Time {
 	return topology.Time(k)*p.Transfer(bytes) + a
 }
 
-// AnyLost returns the probability that one of so many copies of a packet is lost.
-func AnyLost(loss float64, copies int) float64 {
+// anyLost returns the probability that at least one of the copies of a packet is lost.
+func anyLost(loss float64, copies int) float64 {
 	return -math.Expm1(float64(copies) * math.Log1p(-loss))
 }
 
 // GoBackN returns the goodput of go-back-N, as a part of that without loss: each loss of any of
 // the copies costs a window.
 func GoBackN(loss float64, copies int, window float64) float64 {
-	q := AnyLost(loss, copies)
+	q := anyLost(loss, copies)
 	return (1 - q) / (1 - q + q*window)
-}
-
-// LocalRepair returns the goodput if the leaf repairs: each loss behind it holds one
-// copy's progress for a round trip of its own link only.
-func LocalRepair(loss, localWindow float64) float64 { return 1 / (1 + loss*localWindow) }
-
-// MaxOf returns the expected largest of so many results of a mean and a standard deviation: a job
-// that waits for all of its groups.
-func MaxOf(mean, deviation float64, results int) float64 {
-	return mean + deviation*math.Sqrt(2*math.Log(float64(max(results, 1))))
 }

@@ -63,8 +63,8 @@ func (*List) Delivered(Flow, topology.Node, func(Flow)) {}
 // Completed implements Program.
 func (*List) Completed(Flow, func(Flow)) {}
 
-// Permutation returns a flow from each host to another one, such that each receives one, of
-// so many bytes.
+// Permutation returns one flow of the given length from each host to another one. Each host
+// receives one flow.
 func Permutation(hosts []topology.Node, bytes int64, at topology.Time, seed uint64) (*List, error) {
 	if len(hosts) < 2 {
 		return nil, fmt.Errorf("workload: a permutation of %d hosts; want 2 or more", len(hosts))

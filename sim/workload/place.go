@@ -20,7 +20,7 @@ func Contiguous(n int) []topology.Node {
 	return hosts
 }
 
-// Random returns n of so many hosts in a random order.
+// Random returns n of the hosts 0 to hosts-1, in a random order.
 func Random(n, hosts int, seed uint64) ([]topology.Node, error) {
 	if n > hosts {
 		return nil, fmt.Errorf("workload: %d hosts are wanted of %d", n, hosts)

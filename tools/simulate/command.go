@@ -43,7 +43,7 @@ type common struct {
 func (o *common) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&o.set, "set", nil, "NAME=VALUE: this value only of a variable in the file's sweep")
-	f.IntVar(&o.partitions, "partitions", runtime.GOMAXPROCS(0), "simulate in so many parts at a time, at most one for each pod; results are the same")
+	f.IntVar(&o.partitions, "partitions", runtime.GOMAXPROCS(0), "number of partitions simulated at the same time, at most one for each pod; the results do not depend on it")
 	f.DurationVar(&o.watchdog, "watchdog", time.Second, "end a run in which no flow moves for so long in simulated time; 0: never")
 	f.BoolVar(&o.verify, "verify-parallel", false, "run again in one part, and compare the hashes of the results")
 	f.BoolVar(&o.silent, "no-progress", false, "no progress lines")
@@ -85,8 +85,8 @@ func runCommand(env *cli.Env) *cobra.Command {
 		Long: `run simulates the file's points and writes each result as soon as it is there. After
 an interrupt the result of the point that was running is written, too, marked as
 partial.`,
-		Example: `  gleam sim run docs/simulation/matrix.yaml --set n=8
-  gleam sim run storage.yaml -o json --flows flows.csv`,
+		Example: `  gleam sim run docs/simulation/panel.yaml --set n=8
+  gleam sim run docs/simulation/storage.yaml -o json --flows flows.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if format != "text" && format != "json" && format != "csv" {

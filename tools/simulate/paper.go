@@ -51,7 +51,7 @@ charts. The largest scale, 128 x 128 hosts, takes most of the time.`,
 	f.StringVar(&dir, "results", "results", "folder of the results; points with a result are not simulated again")
 	f.StringVar(&out, "out", ".", "folder of the table and the charts")
 	f.IntVar(&scale, "scale", 128, "largest matrix, n of n x n hosts")
-	f.IntVar(&o.partitions, "partitions", runtime.GOMAXPROCS(0), "simulate in so many parts at a time")
+	f.IntVar(&o.partitions, "partitions", runtime.GOMAXPROCS(0), "number of partitions simulated at the same time")
 	f.BoolVar(&o.silent, "no-progress", false, "no progress lines")
 	return c
 }
