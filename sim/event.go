@@ -34,18 +34,19 @@ type event struct {
 type eventKind uint8
 
 const (
-	unicast     eventKind = iota // a packet of a connection between two hosts; dst is a host
-	toSwitch                     // a packet of a group, to a switch; dst is the group's number there
-	toMember                     // a packet of a group, to a member; dst is the connection's number there
-	report                       // a token message between switches; aux is its place in the pool, dst the group's number there
-	flowTimer                    // the start of a flow; aux is its place in the pool
-	connTimer                    // the deadline of a connection; dst is the connection's number
-	nicTimer                     // a host's port is free
-	coreTimer                    // the deadline of a switch's core
-	pause                        // PFC: the port of arrival pauses if aux is 1, and goes on if it is 0
-	portTimer                    // PFC: a port has sent a packet
-	linkTimer                    // the link of port dst has failed if aux is 0, and is back if it is 1
-	routesTimer                  // the routes after failure aux are there
+	unicast      eventKind = iota // a packet of a connection between two hosts; dst is a host
+	toSwitch                      // a packet of a group, to a switch; dst is the group's number there
+	toMember                      // a packet of a group, to a member; dst is the connection's number there
+	report                        // a token message between switches; aux is its place in the pool, dst the group's number there
+	flowTimer                     // the start of a flow; aux is its place in the pool
+	connTimer                     // the deadline of a connection; dst is the connection's number
+	nicTimer                      // a host's port is free
+	coreTimer                     // the deadline of a switch's core
+	pause                         // PFC: the port of arrival pauses if aux is 1, and goes on if it is 0
+	portTimer                     // PFC: a port has sent a packet
+	linkTimer                     // the link of port dst has failed if aux is 0, and is back if it is 1
+	routesTimer                   // the routes after failure aux are there
+	installTimer                  // a group's new tree comes to a switch; aux is its place in installs
 )
 
 type eventFlags uint8

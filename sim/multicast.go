@@ -45,6 +45,10 @@ type frame struct {
 	flags eventFlags
 }
 
+// has reports whether the switch has the group with that number: not before its tree comes here, and
+// not after the tree has gone elsewhere.
+func (sw *groupSwitch) has(id uint32) bool { return sw.groups[id].hosts != nil }
+
 // hostAddr and groupAddr return the addresses of hosts and groups.
 func hostAddr(n topology.Node) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
@@ -85,6 +89,13 @@ func (p *Partition) toCore(e *event) {
 		in.RetainBytes = uint32(frameBytes + e.aux)
 	}
 	out, now := &p.coreOut, p.clock()
+	if !sw.has(e.dst) {
+		p.result.NoRoute++
+		if !feedback {
+			p.frames.take(uint32(in.Frame))
+		}
+		return
+	}
 	p.serving = sw
 	sw.core.InputGroup(now, mcast.GroupID(e.dst), &in, out)
 	if out.NeedVerify && e.flags&corrupt == 0 {

@@ -125,7 +125,10 @@ func (p *Partition) serve(e *event) {
 		p.linkTimer(e)
 	case routesTimer:
 		p.routes = p.s.routesAfter[e.aux]
+		p.adjacenciesChanged(&p.s.failures[e.aux])
 		p.result.Events-- // each partition has one
+	case installTimer:
+		p.install(&p.s.installs[e.aux])
 	}
 }
 

@@ -20,7 +20,9 @@ type port struct {
 	peer      uint32 // the port at the other end
 	partition int32  // of the node at the other end
 	down      bool
-	most      Time // a packet that would wait longer, itself included, is dropped
+	cut       bool   // the neighbours know that the link is down
+	sessions  uint16 // that have ended
+	most      Time   // a packet that would wait longer, itself included, is dropped
 
 	// Random numbers are counted: the result does not depend on what happens elsewhere.
 	random  uint64 // numbers drawn

@@ -21,7 +21,9 @@ type Simulation struct {
 	routes     *topology.Routes // without failures
 	groups     [][]topology.Node
 
+	failures    []topology.Failure // in the order of time
 	routesAfter []*topology.Routes // by failure
+	installs    []install
 
 	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
 	ports     []port
@@ -41,6 +43,7 @@ func New(cfg Config) (*Simulation, error) {
 		return nil, err
 	}
 	s.build()
+	s.routeFailures()
 	if err := s.register(); err != nil {
 		return nil, err
 	}

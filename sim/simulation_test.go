@@ -295,12 +295,14 @@ func TestLevels(t *testing.T) {
 	s.build()
 	b := planner{s: s, over: make([]int32, len(s.ports)), here: make([]uint32, len(s.part))}
 	// The root's leaf, another leaf of its pod, and a leaf of another pod.
-	if err := b.plan(0, []topology.Node{0, 2, 5}); err != nil {
+	s.groups = [][]topology.Node{{0, 2, 5}}
+	levels, err := b.plan(0, s.routes, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var got [][3]int
-	for i := range b.branches {
-		x := &b.branches[i]
+	for i := range levels {
+		x := &levels[i]
 		got = append(got, [3]int{s.cfg.Topology.Tier(topology.Node(x.node)), x.height, x.above})
 	}
 	want := [][3]int{{1, 4, 0}, {2, 3, 1}, {1, 0, 4}, {3, 2, 2}, {2, 1, 3}, {1, 0, 4}}

@@ -59,6 +59,13 @@ func (p Path) Message(bytes int64) topology.Time {
 // depend on the number of members.
 func Group(p Path, bytes int64) topology.Time { return p.Message(bytes) }
 
+// Rebuild returns the time in which a tree of that height is registered again: a request with 183
+// members in each packet of 1,538 bytes to the leaves and the answer to it, and the same once more.
+func Rebuild(p Path, members int) topology.Time {
+	packets := int64((members + 182) / 183)
+	return 4 * topology.Time(p.Links-2) * (p.Delay + p.onWire(packets*1538))
+}
+
 // Ring returns the time of a chain of ranks that pass on chunks, with the latency from the first to the last.
 func Ring(p Path, bytes int64, ranks, chunks int, latency topology.Time) topology.Time {
 	d := float64(p.Transfer(bytes))

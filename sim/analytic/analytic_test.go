@@ -29,6 +29,16 @@ func TestGroup(t *testing.T) {
 	near(t, "latency, µs", paper.Latency().Seconds()*1e6, 7, 0.005)
 }
 
+// TestRebuild: four times over two links between switches, with one packet for 183 members.
+func TestRebuild(t *testing.T) {
+	p := Path{Rate: 200e9, Delay: topology.Microsecond, Links: 4}
+	for members, packets := range map[int]topology.Time{2: 1, 183: 1, 184: 2} {
+		if got, want := Rebuild(p, members), 8*(topology.Microsecond+packets*1538*40); got != want {
+			t.Errorf("%d members: %d ps; want %d", members, got, want)
+		}
+	}
+}
+
 func TestWindow(t *testing.T) {
 	for links, want := range map[int][2]float64{6: {13.0, 78}, 4: {8.7, 52}, 2: {4.33, 26}} {
 		p := paper

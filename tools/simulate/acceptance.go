@@ -72,7 +72,8 @@ func (all results) table() ([]acceptance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(rows, losses...), all.smallRows()...), nil
+	rows = append(append(rows, losses...), all.smallRows()...)
+	return append(rows, all.failureRows()...), nil
 }
 
 // matrixRows are the JCT by scale.

@@ -154,35 +154,3 @@ func write(w io.Writer, res *Result, p *spec.Point, format string, first bool) e
 	title := strings.TrimSpace(p.Name() + " " + p.String())
 	return res.writeText(w, title)
 }
-
-func topologyCommand(env *cli.Env) *cobra.Command {
-	var o common
-	var asFile bool
-	c := &cobra.Command{
-		Use:   "topology FILE",
-		Short: "Show the network of a file's first point",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			points, err := o.points(args[0])
-			if err != nil {
-				return err
-			}
-			t, err := points[0].Network()
-			if err != nil {
-				return err
-			}
-			if !asFile {
-				return describe(env.Stdout, t)
-			}
-			text, err := spec.PrintTopology(t)
-			if err != nil {
-				return err
-			}
-			_, err = env.Stdout.Write(text)
-			return err
-		},
-	}
-	c.Flags().StringArrayVar(&o.set, "set", nil, "NAME=VALUE: this value of a variable")
-	c.Flags().BoolVar(&asFile, "yaml", false, "print all nodes and links as a topology file")
-	return c
-}

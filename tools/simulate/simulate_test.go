@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"math"
 	"os"
 	"path/filepath"
@@ -156,10 +157,53 @@ func TestPrint(t *testing.T) {
 	if out, errs, code := command(t.Context(), t, "topology", spec, "--yaml"); code != 0 || !strings.Contains(out, "- h16") {
 		t.Errorf("topology file: exit code %d, %s\n%s", code, errs, out)
 	}
-	for _, args := range [][]string{{"run", spec, "--set", "n"}, {"run", spec, "--set", "m=1"}, {"run", spec, "-o", "xml"}, {"sweep", spec, "--shard", "2/2"}, {"merge", spec, "-o", "text"}} {
+	for _, args := range [][]string{{"topology", spec, "--dot"}, {"topology", spec, "--group", "0", "--phase", "2"}, {"topology", spec, "--group", "0", "--set", "algorithm=1ring"}, {"run", spec, "--set", "n"}, {"run", spec, "--set", "m=1"}, {"run", spec, "-o", "xml"}, {"sweep", spec, "--shard", "2/2"}, {"merge", spec, "-o", "text"}} {
 		if _, errs, code := command(t.Context(), t, args...); code != cli.ExitUsage {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
+	}
+}
+
+// TestTreeOfAGroup shows a tree in each form, before and after the spine that it goes over has failed.
+func TestTreeOfAGroup(t *testing.T) {
+	const text = `topology:
+  kind: leaf-spine
+  leaves: 2
+  spines: 2
+  hosts_per_leaf: 3
+  failures: [{at: 1us, node: "${failed}"}]
+sweep: {failed: [s1]}
+phases: [{name: rows, programs: [{program: hpl, algorithm: group, bytes: 1KiB, ranks: 6}]}]
+`
+	name, svg := file(t, "tree.yaml", text), filepath.Join(t.TempDir(), "tree.svg")
+	show := func(args ...string) string {
+		out, errs, code := command(t.Context(), t, append([]string{"topology", name, "--group", "0"}, args...)...)
+		if code != 0 {
+			t.Fatalf("%v: exit code %d, %s", args, code, errs)
+		}
+		return out
+	}
+	before := show()
+	used, other := "s1", "s2"
+	if strings.Contains(before, "s2") {
+		used, other = other, used
+	}
+	if want := "l1: h1 h2 h3\n  " + used + "\n    l2: h4 h5 h6\n"; before != want {
+		t.Errorf("the tree is\n%swant\n%s", before, want)
+	}
+	if after := show("--after-failures", "--set", "failed="+used); after != strings.Replace(before, used, other, 1) {
+		t.Errorf("after the failure of %s:\n%s", used, after)
+	}
+	if dot := show("--dot"); !strings.Contains(dot, `"l1" -- "`+used+`";`) || !strings.Contains(dot, `"l2" -- "h4 h5 h6";`) {
+		t.Error(dot)
+	}
+	show("--svg", svg)
+	drawn, err := os.ReadFile(svg)
+	if err != nil || strings.Count(string(drawn), "<line") != 2 || !strings.Contains(string(drawn), ">3 hosts, h4 to h6<") || xml.Unmarshal(drawn, new(struct{})) != nil {
+		t.Errorf("error %v\n%s", err, drawn)
+	}
+	if _, errs, code := command(t.Context(), t, "topology", name, "--group", "7"); code == 0 || !strings.Contains(errs, "group 7 does not exist; there are 1") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 

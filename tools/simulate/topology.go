@@ -8,8 +8,12 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/cli"
 	"github.com/gleam-rdma/gleam/config/linkrate"
 	"github.com/gleam-rdma/gleam/sim/topology"
+	"github.com/gleam-rdma/gleam/tools/simulate/spec"
 )
 
 // describe writes what a network is made of, tier by tier.
@@ -43,4 +47,60 @@ func describe(w io.Writer, t *topology.Topology) error {
 	first := t.Links[0]
 	fmt.Fprintf(tw, "\n%d links, of hosts %v and %.3g µs; %d partitions\n", len(t.Links), linkrate.Rate(first.Rate), micro(first.Delay), t.Pods)
 	return tw.Flush()
+}
+
+func topologyCommand(env *cli.Env) *cobra.Command {
+	var o common
+	var asFile, dot, after bool
+	var group, phase int
+	var svg string
+	c := &cobra.Command{
+		Use:   "topology FILE",
+		Short: "Show the network of a file's first point, or the tree of a group",
+		Long: `topology shows the network of the file's first point: its tiers, or as a topology file with
+all names. With --group it shows the tree of a group of a phase, as text, for Graphviz
+or as a picture.`,
+		Example: `  gleam sim topology docs/simulation/panel.yaml
+  gleam sim topology docs/simulation/failure.yaml --group 0 --svg tree.svg
+  gleam sim topology docs/simulation/failure.yaml --group 0 --after-failures`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if group < 0 && (dot || after || svg != "" || c.Flags().Changed("phase")) {
+				return cli.UsageErrorf("--dot, --svg, --after-failures and --phase are of a group's tree: want --group NUMBER, too")
+			}
+			points, err := o.points(args[0])
+			if err != nil {
+				return err
+			}
+			t, err := points[0].Network()
+			if err != nil {
+				return err
+			}
+			switch {
+			case group >= 0:
+				tree, err := treeOf(points[0], t, phase, group, after)
+				if err != nil {
+					return err
+				}
+				return tree.write(env.Stdout, dot, svg)
+			case !asFile:
+				return describe(env.Stdout, t)
+			}
+			text, err := spec.PrintTopology(t)
+			if err != nil {
+				return err
+			}
+			_, err = env.Stdout.Write(text)
+			return err
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&o.set, "set", nil, "NAME=VALUE: this value of a variable")
+	f.BoolVar(&asFile, "yaml", false, "print all nodes and links as a topology file")
+	f.IntVar(&group, "group", -1, "show the tree of this group, counted from 0")
+	f.IntVar(&phase, "phase", 1, "of this phase")
+	f.BoolVar(&after, "after-failures", false, "show the last tree, built anew after the file's failures")
+	f.BoolVar(&dot, "dot", false, "print the tree for Graphviz")
+	f.StringVar(&svg, "svg", "", "draw the tree into this file")
+	return c
 }

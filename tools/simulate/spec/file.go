@@ -47,14 +47,26 @@ type fileTopology struct {
 	CoreLoss   string `yaml:"core_loss,omitempty"`
 	HostLoss   string `yaml:"host_loss,omitempty"`
 	Corruption string `yaml:"corruption,omitempty"`
+
+	Failures []fileFailure `yaml:"failures,omitempty"`
+}
+
+// fileFailure is the failure of a node with all its links, or of one link.
+type fileFailure struct {
+	At    string   `yaml:"at"`
+	Until string   `yaml:"until,omitempty"`
+	Node  string   `yaml:"node,omitempty"`
+	Link  []string `yaml:"link,flow,omitempty"` // its two ends
 }
 
 type fileSwitches struct {
-	Queue string     `yaml:"queue"`
-	ECN   fileECN    `yaml:"ecn"`
-	PFC   filePFC    `yaml:"pfc,omitempty"`
-	Trees string     `yaml:"trees"`
-	Fix   fileRepair `yaml:"repair"`
+	Queue string  `yaml:"queue"`
+	ECN   fileECN `yaml:"ecn"`
+	PFC   filePFC `yaml:"pfc,omitempty"`
+	Trees string  `yaml:"trees"`
+	// Detect is the time from a failure until the switches know of it.
+	Detect string     `yaml:"detect,omitempty"`
+	Fix    fileRepair `yaml:"repair"`
 }
 
 type fileECN struct {
@@ -152,6 +164,9 @@ func (f *file) setDefaults() {
 	s := &f.Switches
 	def(&s.Queue, "32MiB")
 	def(&s.Trees, "least-used")
+	if len(t.Failures) > 0 {
+		def(&s.Detect, "1ms")
+	}
 	def(&s.ECN.Min, "0")
 	def(&s.ECN.Max, "0")
 	def(&s.ECN.Probability, "0")

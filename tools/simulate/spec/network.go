@@ -18,6 +18,7 @@ var topologyKinds = []string{"paper", "fat-tree", "leaf-spine", "clos", "file"}
 
 // checkTopology reads the values of the section.
 func (p *Point) checkTopology() {
+	p.checkFailures()
 	r, t := p.reader, &p.file.Topology
 	kind := topologyKinds[r.oneOf("topology.kind", t.Kind, topologyKinds...)]
 	c := &p.clos
@@ -84,6 +85,20 @@ func (p *Point) checkTopology() {
 
 // Network returns the topology of the point.
 func (p *Point) Network() (*topology.Topology, error) {
+	t, err := p.shape()
+	if err != nil {
+		return nil, err
+	}
+	before := len(p.reader.errs)
+	p.addFailures(t)
+	if len(p.reader.errs) > before {
+		return nil, p.reader.err()
+	}
+	return t, nil
+}
+
+// shape returns the topology without failures.
+func (p *Point) shape() (*topology.Topology, error) {
 	if p.file.Topology.Kind != "file" {
 		t, err := p.clos.Build()
 		if err != nil {
@@ -170,7 +185,7 @@ func ParseTopology(name string, text []byte) (*topology.Topology, error) {
 func (r *reader) node(key, s string, number map[string]topology.Node) topology.Node {
 	n, ok := number[s]
 	if !ok {
-		r.fail(key, s, "no such host or switch")
+		r.fail(key, s, "no such host or switch; `gleam sim topology FILE --yaml` has the names")
 	}
 	return n
 }

@@ -48,6 +48,11 @@ func (p *Point) checkSwitches() {
 		}
 	}
 	p.cfg.Trees = []sim.TreeChoice{sim.LeastUsed, sim.Hashed, sim.Random}[r.oneOf("switches.trees", s.Trees, "least-used", "hashed", "random")]
+	if s.Detect != "" {
+		if p.cfg.Detect = r.time("switches.detect", s.Detect); p.cfg.Detect <= 0 {
+			r.fail("switches.detect", s.Detect, "want more than 0")
+		}
+	}
 	p.cfg.Repair.Bytes = r.bytes("switches.repair.group_bytes", s.Fix.GroupBytes)
 	p.cfg.RepairBytes = r.bytes("switches.repair.switch_bytes", s.Fix.SwitchBytes)
 	if p.cfg.Repair.Bytes > 0 {

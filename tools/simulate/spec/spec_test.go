@@ -236,6 +236,48 @@ func TestTopologyFile(t *testing.T) {
 	}
 }
 
+// TestFailures reads failures of switches and links, by name.
+func TestFailures(t *testing.T) {
+	const text = `topology:
+  kind: leaf-spine
+  leaves: 4
+  hosts_per_leaf: 4
+  failures:
+    - {at: 1ms, until: 2ms, node: s1}
+    - at: 500us
+      link: [l2, s1]
+phases: [{programs: [{program: incast, bytes: 1MB, hosts: 5}]}]
+`
+	p := points(t, text)[0]
+	net, err := p.Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []topology.Failure{{At: topology.Millisecond, Link: -1, Node: 20}, {At: 2 * topology.Millisecond, Link: -1, Node: 20, Up: true}, {At: 500 * topology.Microsecond, Link: 17, Node: -1}}
+	if !slices.Equal(net.Failures, want) || net.Name(20) != "s1" || net.Links[17].A != 17 || net.Links[17].B != 20 {
+		t.Errorf("failures %+v, want %+v; node 20 is %s, link 17 %+v", net.Failures, want, net.Name(20), net.Links[17])
+	}
+	if again := points(t, string(p.Effective())); again[0].Address != p.Address || !strings.Contains(string(p.Effective()), "detect: 1ms") {
+		t.Errorf("the printed configuration has another address, or no time of detection:\n%s", p.Effective())
+	}
+	for _, tt := range []struct{ old, new, want string }{
+		{"node: s1", "node: s2", `sample.yaml:6: topology.failures[0].node: "s2": no such host or switch`},
+		{"[l2, s1]", "[l2, l3]", `sample.yaml:8: topology.failures[1].link: "l2, l3": no link joins them`},
+		{"[l2, s1]", "[l2, x]", `sample.yaml:8: topology.failures[1].link[1]: "x": no such host or switch`},
+		{"[l2, s1]", "[l2]", `sample.yaml:8: topology.failures[1].link: want the names of its two ends`},
+		{"until: 2ms", "until: 1ms", `sample.yaml:6: topology.failures[0].until: "1ms": want a time after at, 1ms`},
+		{"until: 2ms, node: s1", "until: 2ms", `sample.yaml:6: topology.failures[0]: want a node or a link`},
+		{"at: 500us", "at: soon", `sample.yaml:7: topology.failures[1].at: "soon": want a time`},
+		{"at: 500us\n      link: [l2, s1]", "link: [l2, s1]", `sample.yaml:7: topology.failures[1].at: want a time`},
+		{"at: 1ms", "when: 1ms", `sample.yaml:6`},
+		{"phases:", "switches: {detect: 0}\nphases:", `sample.yaml:9: switches.detect: "0": want more than 0`},
+	} {
+		if err := firstErrorOf(strings.Replace(text, tt.old, tt.new, 1)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q for %q: error %v, want %q in it", tt.new, tt.old, err, tt.want)
+		}
+	}
+}
+
 // TestExamples reads the files under docs.
 func TestExamples(t *testing.T) {
 	names, err := filepath.Glob("../../../docs/simulation/*.yaml")
