@@ -166,6 +166,9 @@ func (f *Frame) decodeBTH(p []byte) Reason {
 	b := BTH(p[:BTHLen])
 	op := b.Opcode()
 	fl := op.Flags()
+	if isMAD(b) {
+		return f.decodeMAD(p)
+	}
 	if fl&OpKnown == 0 {
 		return ReasonUnknownOpcode
 	}

@@ -20,6 +20,7 @@ const (
 	KindICMPv6      // ICMPv6; see DecodeNeighborSolicitation and BuildEchoReply
 	KindOther       // IP with another protocol
 	KindICMP        // ICMP over IPv4; see BuildEchoReply
+	KindMAD         // RoCEv2 to queue pair 1: a management datagram
 )
 
 // String returns the name of k.
@@ -35,6 +36,8 @@ func (k Kind) String() string {
 		return "icmpv6"
 	case KindICMP:
 		return "ICMP"
+	case KindMAD:
+		return "mad"
 	case KindOther:
 		return "other"
 	}

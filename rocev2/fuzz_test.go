@@ -44,6 +44,12 @@ func useAll(f *Frame) (x uint64) {
 	if u := f.UDP(); u != nil {
 		add(uint64(u.SrcPort()), uint64(u.DstPort()), uint64(u.Len()), uint64(u.Checksum()))
 	}
+	if mad := f.MAD(); (mad != nil) != (f.Kind == KindMAD) {
+		panic("a MAD, or none")
+	} else if mad != nil {
+		add(uint64(mad[MADLen-1]))
+	}
+	f.VerifyMAD()
 	if f.BTH() != nil {
 		k := fieldsOf(f)
 		add(uint64(k.PSN), k.VA, k.SwapAdd, uint64(f.BTH().Pad()), uint64(f.BTH().TVer()))
@@ -152,8 +158,9 @@ func fuzzSeeds(t testing.TB) (s [][]byte) {
 	}
 	b := mustBuild(t, &p4, &Packet{Op: SendOnly}, nil)
 	s = append(s, withOptions(t, b, 10), append(slices.Clone(b), 0, 0), withTag(withTag(b, EtherTypeVLAN, 1), EtherTypeQinQ, 2))
-	u := make([]byte, 100)
+	u, m := make([]byte, 100), make([]byte, 400)
 	s = append(s, slices.Clone(u[:BuildUDP(u, &p4, 9, []byte("udp"))]))
+	s = append(s, slices.Clone(m[:BuildMAD(m, &p4, 7, make([]byte, MADLen))]))
 	s = append(s, slices.Clone(u[:BuildARP(u, &p4, &ARP{Op: ARPRequest, SenderIP: p4.Src, TargetIP: p4.Dst})]))
 	return append(s, slices.Clone(u[:BuildNeighborSolicitation(u, &p6, p6.Dst)]))
 }

@@ -20,7 +20,7 @@ const (
 	ReasonBadUDPLength          // UDP length differs from the length of the IP payload
 	ReasonBadBTHLength          // too short for BTH, its extension headers and ICRC, or not of the length that its opcode requires
 	ReasonBadTVer               // BTH transport version is not 0
-	ReasonUnknownOpcode         // no RC opcode and no CNP
+	ReasonUnknownOpcode         // no RC opcode, no CNP and no management datagram
 	ReasonBadPad                // BTH pad count exceeds or misaligns the payload
 	ReasonBadARP                // an ARP packet that is not Ethernet/IPv4
 	ReasonBadND                 // a neighbour discovery message that violates RFC 4861 §7.1
@@ -28,6 +28,7 @@ const (
 	ReasonBadEcho               // an ICMP or ICMPv6 message that is no valid echo request
 	ReasonSplitHeaders          // in several buffers, and not all headers are in the first one
 	ReasonSplitOther            // in several buffers, and not RoCEv2
+	ReasonBadQKey               // a management datagram with another Q_Key than that of queue pair 1
 	NumReasons                  // the number of reasons
 )
 
@@ -51,6 +52,7 @@ var reasonNames = [NumReasons]string{
 	ReasonBadEcho:        "bad_echo",
 	ReasonSplitHeaders:   "split_headers",
 	ReasonSplitOther:     "split_not_roce",
+	ReasonBadQKey:        "bad_qkey",
 }
 
 // String returns the name of r as counters show it.
@@ -83,6 +85,7 @@ var reasonTexts = [NumReasons]string{
 	ReasonBadEcho:        "an ICMP or ICMPv6 message to a group that is no echo request, or one whose checksum is wrong",
 	ReasonSplitHeaders:   "a packet in several buffers whose headers are not all in the first one",
 	ReasonSplitOther:     "a packet in several buffers that is not RoCEv2: envelopes are never that long",
+	ReasonBadQKey:        "a management datagram (RDMA-CM) whose Q_Key is not that of queue pair 1",
 }
 
 // Text returns the meaning of r, for people.

@@ -1,0 +1,63 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cm
+
+import "fmt"
+
+// Drop is the reason why a MAD was dropped; OK (0) if it was not. Drops are small and
+// dense, so that a driver can count them in an array of NumDrops.
+type Drop uint8
+
+// Reasons of Decode.
+const (
+	OK               Drop = iota
+	BadLength             // not 256 bytes
+	BadClass              // not of the communication manager, or of another version
+	BadMethod             // not sent as a message (method Send, status 0)
+	UnknownAttribute      // none of the messages of a connection
+	BadAddress            // the addresses in a REQ are none of RDMA-CM, or of two families
+	BadField              // a field whose value cannot be
+	NumDrops              // the number of reasons
+)
+
+var dropNames = [NumDrops]string{
+	OK: "ok", BadLength: "bad_length", BadClass: "bad_class", BadMethod: "bad_method",
+	UnknownAttribute: "unknown_attribute", BadAddress: "bad_address", BadField: "bad_field",
+}
+
+// String returns the name of d as counters show it.
+func (d Drop) String() string {
+	if d < NumDrops {
+		return dropNames[d]
+	}
+	return "invalid"
+}
+
+// RejectReason is the reason in a REJ (IBTA §12.6.7.2).
+type RejectReason uint16
+
+// Reasons that a switch gives, or that Linux does.
+const (
+	NoResources      RejectReason = 3
+	TimedOut         RejectReason = 4
+	InvalidServiceID RejectReason = 8
+	InvalidService   RejectReason = 9
+	StaleConnection  RejectReason = 10
+	InvalidGID       RejectReason = 12
+	InvalidMTU       RejectReason = 26
+	ConsumerReject   RejectReason = 28
+)
+
+var rejectTexts = map[RejectReason]string{
+	NoResources: "no resources", TimedOut: "timeout", InvalidServiceID: "invalid service ID", InvalidService: "invalid transport service type",
+	StaleConnection: "stale connection", InvalidGID: "invalid GID", InvalidMTU: "invalid MTU", ConsumerReject: "consumer reject",
+}
+
+// String returns IBTA's words for r.
+func (r RejectReason) String() string {
+	if s, ok := rejectTexts[r]; ok {
+		return s
+	}
+	return fmt.Sprintf("reason %d", uint16(r))
+}
