@@ -15,7 +15,7 @@ BENCH    := ./rocev2 ./mcast ./rc ./dataplane/... ./control
 
 export GO
 .DEFAULT_GOAL := help
-.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench sim-paper clean
+.PHONY: help reproducible sbom test-fast test-trees test-rxe libgleam install-libgleam build install uninstall demo check test static generate generate-check fuzz mutants mutation model soak soak-workers soak-trees floods test-workers bench microbench sim-paper sim-bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -122,6 +122,9 @@ bench: build ## packets a second by the switch and by other means, side by side 
 
 sim-paper: build ## simulate the paper's results, and compare: docs/simulation/paper.md (ARGS='--scale 32' for less than all)
 	bin/gleam sim paper --results $(or $(RESULTS),/tmp/gleam-sim-paper) --out docs/simulation $(ARGS)
+
+sim-bench: build ## the simulator's speed, beside other simulators'; with BASE=COMMIT, fails if it is 10 % below that commit's
+	scripts/sim-bench $(BASE)
 
 microbench: ## Go benchmarks of the core and the data path, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH)

@@ -173,7 +173,9 @@ func (p *Partition) arrived(c *conn, e *event) {
 	}
 	c.qp.Input(p.clock(), &in, &p.qpOut)
 	p.carryOutQP(c, e)
-	p.mayTransmit(c)
+	if e.isFeedback() { // a request lets nothing be sent that could not be sent before
+		p.mayTransmit(c)
+	}
 }
 
 // carryOutQP sends a queue pair's responses, and tells the program what is complete. e is the

@@ -38,7 +38,7 @@ func (s *Simulation) planFailures() {
 			if f.Up {
 				e.aux = 1
 			}
-			s.partitionOf(s.nodeOf[n]).queue.push(&e)
+			s.partitionOf(s.ports[n].node).queue.push(&e)
 		}
 		for _, p := range s.partitions {
 			// After all else of that time, so that the order of events is that of any partitions.

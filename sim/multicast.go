@@ -61,7 +61,7 @@ func groupAddr(n int32) netip.Addr {
 // neighbor returns the number of the neighbour behind a port of a switch: its own number
 // plus 1, or 0 if that is a host.
 func (s *Simulation) neighbor(n int32, port uint32) mcast.Neighbor {
-	if int(s.nodeOf[s.ports[port].peer]) < s.cfg.Topology.Hosts {
+	if s.ports[port].peer < s.firstPort[s.cfg.Topology.Hosts] { // hosts' ports come first
 		return 0
 	}
 	return mcast.Neighbor(port-s.firstPort[n]) + 1
@@ -70,7 +70,7 @@ func (s *Simulation) neighbor(n int32, port uint32) mcast.Neighbor {
 // toCore gives a packet of a group to the switch at which it has arrived.
 func (p *Partition) toCore(e *event) {
 	s := p.s
-	n := s.nodeOf[e.in]
+	n := s.ports[e.in].node
 	sw := s.switches[int(n)-s.cfg.Topology.Hosts]
 	in := mcast.Packet{
 		Src: hostAddr(topology.Node(e.src)), Port: mcast.Port(e.in - s.firstPort[n]), Neighbor: s.neighbor(n, e.in),
@@ -219,7 +219,7 @@ func (p *Partition) reportArrived(e *event) {
 		p.result.Damaged++
 		return
 	}
-	n := s.nodeOf[e.in]
+	n := s.ports[e.in].node
 	sw := s.switches[int(n)-s.cfg.Topology.Hosts]
 	p.serving = sw
 	sw.core.InputReport(p.clock(), mcast.GroupID(e.dst), s.neighbor(n, e.in), &r.Message, &p.coreOut)

@@ -39,7 +39,8 @@ type Partition struct {
 	refused []mcast.LegID // legs to which a copy of coreOut was refused
 	serving *groupSwitch  // the switch that is served
 
-	result Result
+	result  Result
+	touched uint64 // by prefetch
 }
 
 // outbox is what was sent from one partition to another.
@@ -65,6 +66,9 @@ func (p *Partition) Run(until Time) { p.RunEvents(until, math.MaxInt) }
 func (p *Partition) RunEvents(until Time, most int) {
 	var e event
 	for n := 0; n < most && p.queue.pop(until, &e); n++ {
+		if (p.queue.next-1)%prefetchBatch == 0 {
+			p.prefetch()
+		}
 		p.now = e.at
 		p.serve(&e)
 		if len(p.emitted) > 0 {
@@ -98,7 +102,7 @@ func (p *Partition) serve(e *event) {
 	}
 	switch e.kind {
 	case unicast:
-		if int(e.dst) == int(p.s.nodeOf[e.in]) {
+		if int(e.dst) == int(p.s.ports[e.in].node) {
 			p.unicastArrived(e)
 		} else {
 			p.forwardUnicast(e)

@@ -170,7 +170,7 @@ func (p *Partition) portTimer(n uint32) {
 
 // hostMayTransmit is called when a port may be free, which may be that of a host.
 func (p *Partition) hostMayTransmit(n uint32) {
-	if node := p.s.nodeOf[n]; int(node) < p.s.cfg.Topology.Hosts {
+	if node := p.s.ports[n].node; int(node) < p.s.cfg.Topology.Hosts {
 		p.transmit(topology.Node(node), &p.s.hosts[node])
 	}
 }

@@ -10,49 +10,58 @@ import (
 )
 
 // port is the sending end of one direction of a link. Packets leave in the order in which they
-// come, so the time when it is free says how many bytes wait.
+// come, so the time when it is free says how many bytes wait. What every packet touches comes
+// first, in one line of a cache.
 type port struct {
 	freeAt Time
+	*class
+	peer      uint32 // the port at the other end
+	partition int32  // of the node at the other end
+	node      int32  // that it belongs to
+	down      bool
+	cut       bool     // the neighbours know that the link is down
+	sessions  uint16   // that have ended
+	wait      *waiting // with PFC: the packets that wait; without, freeAt says it all
+
+	stats PortStats
+
+	// Random numbers are counted: the result does not depend on what happens elsewhere.
+	random uint64 // numbers drawn
+	seed   uint64
+}
+
+// class is what ports of the same kind of link have in common.
+type class struct {
 	delay  Time
 	psByte Time // time of a byte; 0: it is no whole number
 	rate   int64
+	most   Time // a packet that would wait longer, itself included, is dropped
 
-	peer      uint32 // the port at the other end
-	partition int32  // of the node at the other end
-	down      bool
-	cut       bool   // the neighbours know that the link is down
-	sessions  uint16 // that have ended
-	most      Time   // a packet that would wait longer, itself included, is dropped
-
-	// Random numbers are counted: the result does not depend on what happens elsewhere.
-	random  uint64 // numbers drawn
-	seed    uint64
-	loss    uint64 // a number below is a loss
-	damaged uint64 // a number below, and not below loss, is a corruption; 0: none is drawn
-
-	wait *waiting // with PFC: the packets that wait; without, freeAt says it all
+	loss    uint64 // a random number below is a loss
+	damaged uint64 // one below, and not below loss, is a corruption; 0: none is drawn
 
 	ecnMin, ecnMax Time
 	ecnSlope       float64 // probability for each picosecond above ecnMin
-
-	stats PortStats
 }
 
 // PortStats counts what a port has sent. All counters only grow.
 type PortStats struct {
 	Packets, Bytes uint64
+	Longest        Time   // the longest time that a packet waited, or would have without pauses
 	Dropped        uint64 // the queue was full
 	Lost           uint64 // on the link
 	Corrupted      uint64
 	Marked         uint64 // CE
 	Pauses         uint64 // PFC: how often it was paused
 	Paused         Time   // PFC: for how long
-	Longest        Time   // the longest time that a packet waited, or would have without pauses
 }
 
-// newPort returns a port of a link with n as its number.
-func newPort(c *Config, l *topology.Link, n uint32) port {
-	p := port{freeAt: -setup, delay: l.Delay, rate: l.Rate, seed: mix(c.Seed ^ mix(uint64(n)+1))}
+// classes are those of a network.
+type classes map[class]*class
+
+// of returns the class of a link.
+func (k classes) of(c *Config, l *topology.Link) *class {
+	p := class{delay: l.Delay, rate: l.Rate}
 	if bits := int64(8 * topology.Second); bits%l.Rate == 0 {
 		p.psByte = Time(bits / l.Rate)
 	}
@@ -65,6 +74,15 @@ func newPort(c *Config, l *topology.Link, n uint32) port {
 	} else {
 		p.ecnMin, p.ecnMax = math.MaxInt64, math.MaxInt64
 	}
+	if k[p] == nil {
+		k[p] = &p
+	}
+	return k[p]
+}
+
+// newPort returns a port of a node with n as its number.
+func newPort(c *Config, k *class, node int32, n uint32) port {
+	p := port{freeAt: -setup, class: k, node: node, seed: mix(c.Seed ^ mix(uint64(n)+1))}
 	if c.PFC.XOff > 0 {
 		p.wait = &waiting{}
 	}
@@ -80,7 +98,7 @@ func probability(p float64) uint64 {
 }
 
 // timeOf returns how long a number of bytes takes.
-func (p *port) timeOf(bytes int64) Time {
+func (p *class) timeOf(bytes int64) Time {
 	if p.psByte != 0 {
 		return Time(bytes) * p.psByte
 	}

@@ -203,7 +203,7 @@ func (p *Partition) updateTree(x *install) error {
 func (p *Partition) adjacenciesChanged(f *topology.Failure) {
 	s := p.s
 	for _, n := range s.failingPorts(f) {
-		o, node := &s.ports[n], s.nodeOf[n]
+		o, node := &s.ports[n], s.ports[n].node
 		if s.part[node] != p.index || o.cut == !f.Up {
 			continue
 		}

@@ -28,7 +28,6 @@ type Simulation struct {
 	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
 	ports     []port
 	firstPort []uint32
-	nodeOf    []int32 // by port
 	hosts     []host
 	switches  []*groupSwitch // by node, from the first switch on; nil: it serves no group
 }
@@ -77,13 +76,13 @@ func (s *Simulation) build() {
 	t := s.cfg.Topology
 	nodes := t.Hosts + t.Switches
 	s.part = make([]int32, nodes)
-	s.ports, s.nodeOf = make([]port, 0, 2*len(t.Links)), make([]int32, 0, 2*len(t.Links))
+	s.ports = make([]port, 0, 2*len(t.Links))
+	kinds := classes{}
 	for n := range s.part {
 		s.part[n] = int32(int(t.Pod(topology.Node(n))) * s.cfg.Partitions / t.Pods)
 		s.firstPort = append(s.firstPort, uint32(len(s.ports)))
 		for _, at := range t.Ports(topology.Node(n)) {
-			s.ports = append(s.ports, newPort(&s.cfg, &t.Links[at.Link], uint32(len(s.ports))))
-			s.nodeOf = append(s.nodeOf, int32(n))
+			s.ports = append(s.ports, newPort(&s.cfg, kinds.of(&s.cfg, &t.Links[at.Link]), int32(n), uint32(len(s.ports))))
 		}
 	}
 	s.lookahead = math.MaxInt64

@@ -238,7 +238,7 @@ func (b *planner) split(node int32, parent mcast.Neighbor, reach Time, behind []
 	}
 	for _, n := range next {
 		out := &s.ports[s.firstPort[node]+uint32(n)-1]
-		to := s.nodeOf[out.peer]
+		to := s.ports[out.peer].node
 		b.tree[here].children = append(b.tree[here].children, child{n, len(b.tree)})
 		if err := b.split(to, mcast.Neighbor(out.peer-s.firstPort[to])+1, reach+s.prepareTime(out, len(b.hosts)), below[n], depth-1); err != nil {
 			return err
@@ -250,7 +250,7 @@ func (b *planner) split(node int32, parent mcast.Neighbor, reach Time, behind []
 // loadOf returns what a switch knows of a neighbour when it chooses.
 func (b *planner) loadOf(g, node int32, n mcast.Neighbor) envelope.NeighbourLoad {
 	out := b.s.firstPort[node] + uint32(n) - 1
-	load := envelope.NeighbourLoad{ID: envelope.SwitchID(b.s.nodeOf[b.s.ports[out].peer])}
+	load := envelope.NeighbourLoad{ID: envelope.SwitchID(b.s.ports[b.s.ports[out].peer].node)}
 	switch b.s.cfg.Trees {
 	case LeastUsed:
 		load.Groups = int(b.over[out])
@@ -339,7 +339,7 @@ func (s *Simulation) setLabels(t tree, x *branch) {
 	legs := s.switchAt(x.node).groups[x.id()].legs
 	for k := range legs {
 		if l := &legs[k]; l.forwarded {
-			if y := t.at(s.nodeOf[s.ports[l.port].peer]); y != nil {
+			if y := t.at(s.ports[s.ports[l.port].peer].node); y != nil {
 				l.label = uint32(y.id())
 			}
 		}
