@@ -9,6 +9,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/endpoint"
 	"github.com/gleam-rdma/gleam/rocev2"
 	"github.com/gleam-rdma/gleam/test/labtest"
 	"github.com/gleam-rdma/gleam/tools/lab"
@@ -115,9 +116,17 @@ func TestSlowPort(t *testing.T) {
 		ports: map[string]string{"p2": "rate: 3mbit\n    queue: 65536\n    ecn: {kmin: 8192, kmax: 32768, pmax: 0.1}"},
 	})
 	r.join()
+	// Data waits for receivers that have not shown their numbering, and its source is asked
+	// for it again (R53): what is forged below is sent once.
+	if _, err := r.hosts[0].qp.PostSend(endpoint.SendWR{
+		Op: endpoint.Write, Local: endpoint.Segment{MR: r.hosts[0].mr, Len: 1024}, RemoteAddr: groupBase, RKey: groupRKey,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.complete(r.hosts[0], 1)
 	source, slow, fast := newTap(t, r.star.Hosts[0]), newTap(t, r.star.Hosts[1]), newTap(t, r.star.Hosts[2])
-	f := newForger(r)
-	first, expected := r.hosts[0].qp.Info().SQPSN, r.hosts[2].qp.Info().RQPSN
+	f, machine := newForger(r), labtest.Watch()
+	first, expected := r.hosts[0].qp.Info().SQPSN.Next(), r.hosts[2].qp.Info().RQPSN.Next()
 	dscps := []uint8{0x20, 0x40, 0x60}
 	for i := range frames {
 		dscp := dscps[i%3]
@@ -137,7 +146,7 @@ func TestSlowPort(t *testing.T) {
 		t.Errorf("the slow port's queue: %+v", e)
 	}
 	got, marked := map[uint8]int{}, map[uint8]uint64{}
-	until(t, "the slow port's queue is empty", func() bool {
+	until(t, "the slow port's queue is empty, and what it marked has come", func() bool {
 		for c := slow.next(); c != nil; c = slow.next() {
 			if !isData(c) {
 				continue
@@ -155,7 +164,8 @@ func TestSlowPort(t *testing.T) {
 				t.Error("wrong ICRC")
 			}
 		}
-		return r.ports()[1].Egress.Frames == 0
+		e := r.ports()[1].Egress
+		return e.Frames == 0 && marked[0x20]+marked[0x40]+marked[0x60] >= e.CEMarked
 	})
 	for dscp, ecn := range classes {
 		if got[dscp] == 0 || got[dscp] >= frames/3 && r.ports()[1].Egress.Dropped == 0 {
@@ -164,9 +174,6 @@ func TestSlowPort(t *testing.T) {
 		if ecn == rocev2.NotECT && marked[dscp] != 0 {
 			t.Errorf("%d frames that are not ECN-capable came marked", marked[dscp])
 		}
-		if ecn != rocev2.NotECT && marked[dscp] < uint64(got[dscp])/2 { // all but the first 8 to 32 kB
-			t.Errorf("%d of %d frames of ECN %d came marked", marked[dscp], got[dscp], ecn)
-		}
 	}
 	ports := r.ports()
 	if n := marked[0x40] + marked[0x60]; ports[1].Egress.CEMarked != n || ports[0].Egress.CEMarked+ports[2].Egress.CEMarked != 0 || r.stats().CEMarked != n {
@@ -174,6 +181,11 @@ func TestSlowPort(t *testing.T) {
 	}
 	if r.stats().Drops["queue_full"] == 0 || ports[2].Egress.Dropped != 0 {
 		t.Errorf("drops %v, %d at the fast port", r.stats().Drops, ports[2].Egress.Dropped)
+	}
+	for dscp, ecn := range classes {
+		if ecn != rocev2.NotECT && marked[dscp] < uint64(got[dscp])/2 { // all but the first 8 to 32 kB
+			machine.Timing(t, "%d of %d frames of ECN %d came marked", marked[dscp], got[dscp], ecn) // a busy machine may leave the queue empty
+		}
 	}
 }
 
