@@ -44,20 +44,22 @@ func TestNeverFast(t *testing.T) {
 			members, below int // below: of members, those behind one neighbour
 			pmtu           int
 			noRepair       bool
+			targets        uint32
 			port           int // of all members here
 			want           envelope.FastLimit
 		}{
-			{"as it should be", 3, 0, 2048, false, -1, 0},
-			{"no repair", 3, 0, 1024, true, -1, envelope.FastRepair},
-			{"path MTU", 3, 0, 4096, false, -1, envelope.FastPMTU},
-			{"as many as there may be", fastpath.MaxGroupLegs + 1, 0, 1024, false, -1, 0},
-			{"too many", fastpath.MaxGroupLegs + 2, 0, 1024, false, -1, envelope.FastReceivers},
-			{"too many, behind a switch", 2 * fastpath.MaxGroupLegs, 2*fastpath.MaxGroupLegs - 1, 1024, false, -1, 0},
-			{"as many as there may be at a port", fastpath.MaxPortLegs + 1, 0, 1024, false, 1, 0},
-			{"too many at a port", fastpath.MaxPortLegs + 2, 0, 1024, false, 1, envelope.FastReceivers},
+			{"as it should be", 3, 0, 2048, false, 0, -1, 0},
+			{"no repair", 3, 0, 1024, true, 0, -1, envelope.FastRepair},
+			{"target messages", 3, 0, 1024, false, 7, -1, envelope.FastTargets},
+			{"path MTU", 3, 0, 4096, false, 0, -1, envelope.FastPMTU},
+			{"as many as there may be", fastpath.MaxGroupLegs + 1, 0, 1024, false, 0, -1, 0},
+			{"too many", fastpath.MaxGroupLegs + 2, 0, 1024, false, 0, -1, envelope.FastReceivers},
+			{"too many, behind a switch", 2 * fastpath.MaxGroupLegs, 2*fastpath.MaxGroupLegs - 1, 1024, false, 0, -1, 0},
+			{"as many as there may be at a port", fastpath.MaxPortLegs + 1, 0, 1024, false, 0, 1, 0},
+			{"too many at a port", fastpath.MaxPortLegs + 2, 0, 1024, false, 0, 1, envelope.FastReceivers},
 		} {
 			d.defaults.fastRequired = true
-			r := &envelope.Registration{Group: fakeGroup(0), PMTU: tc.pmtu, NoRepair: tc.noRepair, Members: make([]envelope.MemberRecord, tc.members)}
+			r := &envelope.Registration{Group: fakeGroup(0), PMTU: tc.pmtu, NoRepair: tc.noRepair, TargetKey: tc.targets, Members: make([]envelope.MemberRecord, tc.members)}
 			fresh := &envelope.Registration{}
 			var places []locate.Location
 			if tc.below > 0 {

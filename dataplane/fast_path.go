@@ -42,17 +42,25 @@ const (
 // packet's other work.
 const maxFastSlots = 1 << 10
 
-// spec returns the fast path of a group with local repair r; none if its store is too
-// small.
-func (s *fastShared) spec(r *mcast.RepairSpec) mcast.FastPathSpec {
+// spec returns the fast path of a group, or why it never takes it.
+func (s *fastShared) spec(g *mcast.GroupSpec) (f mcast.FastPathSpec, why string) {
+	if g.TargetKey != 0 {
+		return f, whyTargets
+	}
 	slots := min(maxFastSlots, s.maps.LargestRing())
-	for int64(slots)*largestSlot > r.Bytes {
+	for int64(slots)*largestSlot > g.Repair.Bytes {
 		if slots /= 2; slots < minFastSlots {
-			return mcast.FastPathSpec{}
+			return f, whyNoStore
 		}
 	}
-	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: s.backoff}
+	return mcast.FastPathSpec{Slots: slots, Drain: fastDrain, Backoff: s.backoff}, ""
 }
+
+// Why a group is never offered the fast path.
+const (
+	whyNoStore = "it has no local repair, or too little memory for it"
+	whyTargets = "it is registered with target messages, and the XDP programs do not rewrite each WRITE by those"
+)
 
 const (
 	minFastSlots = 1 << 4
@@ -108,6 +116,7 @@ type fastGroup struct {
 type fastPath struct {
 	shared   *fastShared   // nil: off
 	groups   []*fastGroup  // by GroupID; nil: not offered
+	never    []string      // by GroupID: why it is not offered
 	rings    []*fastGroup  // that have a place in the maps
 	on       []*fastGroup  // granted
 	asked    []*fastGroup  // to be granted when the batch has been sent
@@ -145,7 +154,7 @@ func newFastShared(maps *fastpath.Maps, thread *portThread, targets *fastTargets
 
 // enableFastPath makes w offer the fast path to the groups that are put from now on.
 func (w *worker) enableFastPath(s *fastShared) {
-	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), changes: 1}
+	w.fast = fastPath{shared: s, groups: make([]*fastGroup, len(w.groups)), never: make([]string, len(w.groups)), changes: 1}
 }
 
 // granted returns group id if it is on the fast path, or nil.
@@ -172,7 +181,7 @@ func (w *worker) offerFast(spec *mcast.GroupSpec) {
 	if w.fast.shared == nil {
 		return
 	}
-	spec.FastPath = w.fast.shared.spec(&spec.Repair)
+	spec.FastPath, w.fast.never[spec.ID] = w.fast.shared.spec(spec)
 }
 
 // beginFast begins the fast path of a group that has been put.

@@ -44,7 +44,7 @@ func (w *worker) fastStatus(id mcast.GroupID) FastStatus {
 	case w.fast.shared == nil:
 		return FastStatus{Path: PathNever, Why: "no group of this switch does: fast_path is off, or the log of the start has the reason"}
 	case f == nil:
-		return FastStatus{Path: PathNever, Why: "it has no local repair, or too little memory for it"}
+		return FastStatus{Path: PathNever, Why: w.fast.never[id]}
 	}
 	s := f.status
 	s.Copies = f.copies()

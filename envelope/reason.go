@@ -147,6 +147,7 @@ const (
 	FastPMTU      FastLimit = 2
 	FastReceivers FastLimit = 3
 	FastPort      FastLimit = 4
+	FastTargets   FastLimit = 5
 )
 
 // String names l.
@@ -160,6 +161,8 @@ func (l FastLimit) String() string {
 		return "there are too many receivers, of the group or behind one port"
 	case FastPort:
 		return "the member's port does not run XDP natively with frames in one buffer"
+	case FastTargets:
+		return "the group is registered with target messages, by which XDP does not rewrite WRITEs"
 	}
 	return "unknown limit"
 }

@@ -14,6 +14,7 @@ import (
 type switchCounts struct {
 	stats *api.Stats
 	fast  uint64 // packets that XDP has replicated
+	slow  string // why it does not replicate the group's now; with --fast-path
 }
 
 // readCounts asks the switch of the source.
@@ -22,8 +23,14 @@ func (r *run) readCounts(ctx context.Context) (*switchCounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	fast, err := testbed.FastPackets(ctx, r.client)
-	return &switchCounts{stats, fast}, err
+	c := &switchCounts{stats: stats}
+	if c.fast, err = testbed.FastPackets(ctx, r.client); err != nil || !r.opts.FastPath {
+		return c, err
+	}
+	if g, err := r.client.Group(ctx, r.group); err == nil && g.FastPath != nil { // it may have failed
+		c.slow = g.FastPath.Reason
+	}
+	return c, nil
 }
 
 // difference is what happened from before to after.
@@ -34,6 +41,9 @@ func difference(before, after *switchCounts) Switch {
 		Rx:     b.Rx - a.Rx, Copies: b.Copies - a.Copies,
 		FeedbackIn: b.FeedbackIn - a.FeedbackIn, FeedbackOut: b.FeedbackOut - a.FeedbackOut,
 		Drops: make(map[string]uint64),
+	}
+	if s.FastRx == 0 {
+		s.FastReason = after.slow
 	}
 	for _, counts := range []map[string]uint64{b.Normal, b.Drops} {
 		for name, n := range counts {

@@ -64,9 +64,10 @@ type Receiver struct {
 
 // Switch has gleamd's counts of the group transfer.
 type Switch struct {
-	Rx          uint64            `json:"rx"`                // data packets in
-	Copies      uint64            `json:"copies"`            // data packets out
-	FastRx      uint64            `json:"fast_rx,omitempty"` // of Rx, replicated by XDP; with --fast-path
+	Rx          uint64            `json:"rx"`                    // data packets in
+	Copies      uint64            `json:"copies"`                // data packets out
+	FastRx      uint64            `json:"fast_rx,omitempty"`     // of Rx, replicated by XDP; with --fast-path
+	FastReason  string            `json:"fast_reason,omitempty"` // why FastRx is 0, as `gleam group show` says it
 	FeedbackIn  uint64            `json:"feedback_in"`
 	FeedbackOut uint64            `json:"feedback_out"`
 	Drops       map[string]uint64 `json:"drops"`
@@ -107,6 +108,9 @@ func (r *Result) writeTable(w io.Writer) error {
 	if r.FastPath {
 		behind := s.Drops[mcast.BehindGap.String()]
 		fmt.Fprintf(t, "fast path\treplicated by XDP %d\tof the data in order %.1f %%\n", s.FastRx, 100*float64(s.FastRx)/float64(max(s.Rx-behind, 1)))
+		if s.FastReason != "" {
+			fmt.Fprintf(t, "\twhy\t%s\n", s.FastReason)
+		}
 	}
 	if p := r.Repair; p != nil && p.Copies > 0 {
 		fmt.Fprintf(t, "repaired\tNAKs answered %d\tcopies %d\tprobes %d\tmost retained %d KiB\n", p.NAKs, p.Copies, p.Probes, p.MaxRetainedBytes>>10)
