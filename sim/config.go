@@ -40,6 +40,8 @@ type Config struct {
 	// Record, if not nil, is called at each completion of a flow by the goroutine that runs
 	// the source's partition.
 	Record func(partition int, f workload.Flow, start, end Time)
+	// Taps are the ports that are observed: see Simulation.Observed.
+	Taps []Tap
 	// RepairBytes is the packet memory of each switch for repair; default 64 MiB.
 	RepairBytes int64
 }

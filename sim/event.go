@@ -69,6 +69,9 @@ func (e *event) setSeq(op rocev2.Opcode, psn rocev2.PSN) { e.psn = uint32(op)<<2
 // setAck sets the fields of AETH.
 func (e *event) setAck(s rocev2.Syndrome, m rocev2.MSN) { e.aux = uint32(s)<<24 | uint32(m) }
 
+// isPacket reports whether an event is the arrival of a packet.
+func (e *event) isPacket() bool { return e.kind <= report || e.kind == pause }
+
 // isFeedback reports whether a packet is an ACK, a NAK or a CNP.
 func (e *event) isFeedback() bool {
 	op := e.opcode()

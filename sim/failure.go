@@ -95,8 +95,7 @@ func (p *Partition) linkTimer(e *event) {
 
 // cameTooLate reports whether a packet was on a link that has failed, and loses it.
 func (p *Partition) cameTooLate(e *event) bool {
-	switch e.kind {
-	case unicast, toSwitch, toMember, report, pause:
+	if e.isPacket() {
 		if o := &p.s.ports[e.in]; o.down {
 			p.lose(o, e)
 			return true

@@ -23,6 +23,7 @@ type Partition struct {
 
 	routes    *topology.Routes
 	downPorts int
+	taps      bool // there are some
 
 	conns   []*conn
 	byEnds  connTable
@@ -100,6 +101,9 @@ func (p *Partition) serve(e *event) {
 	if p.downPorts > 0 && p.cameTooLate(e) {
 		return
 	}
+	if p.taps {
+		p.captureReceived(e)
+	}
 	switch e.kind {
 	case unicast:
 		if int(e.dst) == int(p.s.ports[e.in].node) {
@@ -160,6 +164,12 @@ func (p *Partition) send(n uint32, e *event) bool {
 
 // transmitOn sends a packet as soon as its port is free.
 func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
+	if p.taps && o.tap != nil && p.now >= 0 {
+		o.tap.changes(o, p.now)
+		if o.tap.packets {
+			p.captureSent(o.tap, max(p.now, o.freeAt), e)
+		}
+	}
 	o.freeAt = max(p.now, o.freeAt) + length
 	o.stats.Packets++
 	o.stats.Bytes += uint64(bytes)

@@ -55,6 +55,7 @@ func (w *waiting) busy() bool { return w.sending || w.paused || w.first < len(w.
 // enqueue adds a packet to the queue of port n.
 func (p *Partition) enqueue(n uint32, e *event, length Time) {
 	w := p.s.ports[n].wait
+	p.s.ports[n].changes(p.now)
 	w.queue = append(w.queue, queued{*e, p.hold(e)})
 	w.length += length
 	p.sendNext(n)
@@ -114,9 +115,11 @@ func (p *Partition) pauseArrived(e *event) {
 	w := o.wait
 	switch on := e.aux != 0; {
 	case on && !w.paused:
+		o.changes(p.now)
 		w.paused, w.pausedAt = true, p.now
 		o.stats.Pauses++
 	case !on && w.paused:
+		o.changes(p.now)
 		w.paused = false
 		o.stats.Paused += p.now - w.pausedAt
 		p.sendNext(e.in)
@@ -137,6 +140,7 @@ func (p *Partition) sendNext(n uint32) {
 	}
 	bytes := x.e.wireBytes()
 	length := o.timeOf(bytes)
+	o.changes(p.now)
 	w.length -= length
 	w.sending, w.held = true, x.held
 	p.transmitOn(o, &x.e, bytes, length)

@@ -28,6 +28,8 @@ type port struct {
 	// Random numbers are counted: the result does not depend on what happens elsewhere.
 	random uint64 // numbers drawn
 	seed   uint64
+
+	tap *tap // nil: it is not observed
 }
 
 // class is what ports of the same kind of link have in common.

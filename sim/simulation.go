@@ -24,6 +24,7 @@ type Simulation struct {
 	failures    []topology.Failure // in the order of time
 	routesAfter []*topology.Routes // by failure
 	installs    []install
+	groupsAt    [][]int32 // with taps: the groups at each node, by number
 
 	// The ports of node n are ports[firstPort[n]:firstPort[n+1]].
 	ports     []port
@@ -42,6 +43,9 @@ func New(cfg Config) (*Simulation, error) {
 		return nil, err
 	}
 	s.build()
+	if err := s.setTaps(); err != nil {
+		return nil, err
+	}
 	s.routeFailures()
 	if err := s.register(); err != nil {
 		return nil, err
@@ -50,6 +54,7 @@ func New(cfg Config) (*Simulation, error) {
 		p.Collect()
 	}
 	s.run(0)
+	s.startTaps()
 	s.planFailures()
 	s.cfg.Program.Start(func(f workload.Flow) {
 		p := s.partitionOf(int32(f.Source))
@@ -102,7 +107,7 @@ func (s *Simulation) build() {
 	}
 	s.switches = make([]*groupSwitch, t.Switches)
 	for i := range s.cfg.Partitions {
-		p := &Partition{s: s, index: int32(i), queue: newQueue(-setup), now: -setup, routes: s.routes, sent: make([]outbox, s.cfg.Partitions)}
+		p := &Partition{s: s, index: int32(i), queue: newQueue(-setup), now: -setup, routes: s.routes, taps: len(s.cfg.Taps) > 0, sent: make([]outbox, s.cfg.Partitions)}
 		p.coreOut.PortRoom = p.portRoom
 		p.emit = func(f workload.Flow) { p.emitted = append(p.emitted, f) }
 		s.partitions = append(s.partitions, p)
@@ -144,6 +149,14 @@ func (s *Simulation) Next() (first Time, ok bool) {
 		}
 	}
 	return first, ok
+}
+
+// Now returns the time of the last event that was served.
+func (s *Simulation) Now() (last Time) {
+	for _, p := range s.partitions {
+		last = max(last, p.now)
+	}
+	return last
 }
 
 func (s *Simulation) partitionOf(n int32) *Partition { return s.partitions[s.part[n]] }

@@ -192,6 +192,9 @@ func (b *planner) count(x tree, n int32) {
 		if x[i].label == 0 {
 			b.here[x[i].node]++
 			x[i].label = b.here[x[i].node]
+			if at := b.s.groupsAt; at != nil {
+				at[x[i].node] = append(at[x[i].node], x[i].group)
+			}
 		}
 	}
 }

@@ -32,7 +32,7 @@ var rooms = []room{
 	{dir: "sim/workload", pure: true, knows: []string{"sim/topology"}},
 	{dir: "sim/analytic", pure: true, knows: []string{"sim/topology"}},
 	{dir: "sim", pure: true, knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc", "sim/topology", "sim/workload"},
-		words: map[string]map[string]bool{"envelope": set("ChooseLegs", "NeighbourLoad", "NoNeighbour", "SwitchID")}},
+		words: map[string]map[string]bool{"envelope": set("ChooseLegs", "NeighbourLoad", "NoNeighbour", "SwitchID", "DefaultPort")}},
 	{dir: "sim/parallel", knows: []string{"sim"}},
 	{dir: "config/linkrate", pure: true, knows: []string{}},
 	{dir: "config/identity", knows: []string{}},

@@ -77,6 +77,7 @@ func (o *common) options(env *cli.Env) options {
 
 func runCommand(env *cli.Env) *cobra.Command {
 	var o common
+	var observe observation
 	var format, flows string
 	var print bool
 	c := &cobra.Command{
@@ -97,6 +98,12 @@ partial.`,
 				return err
 			}
 			opts := o.options(env)
+			if !print {
+				if opts.observed, err = observe.open(len(points)); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, opts.observed.close()) }()
+			}
 			if flows != "" {
 				f, err := os.Create(flows)
 				if err != nil {
@@ -131,6 +138,7 @@ partial.`,
 		},
 	}
 	o.add(c)
+	observe.add(c)
 	f := c.Flags()
 	f.StringVarP(&format, "output", "o", "text", "text, json (a line for each point) or csv (a line for each phase)")
 	f.StringVar(&flows, "flows", "", "write each flow with its times into this file")

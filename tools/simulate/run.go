@@ -26,6 +26,7 @@ type options struct {
 	watchdog   time.Duration // simulated time without any completion after which a run ends; 0: never
 	verify     bool          // run again with one partition, and compare
 	flows      io.Writer     // nil: no file of flows
+	observed   *observation
 	silent     bool
 	stderr     io.Writer
 	build      string
@@ -87,7 +88,7 @@ type phaseRun struct {
 // compare runs a phase with one partition.
 func (x *phaseRun) compare(ctx context.Context, p *spec.Point, t *topology.Topology, i int, hash string) error {
 	again := phaseRun{options: x.options, name: x.name + " (one partition)"}
-	again.flows = nil
+	again.flows, again.observed = nil, nil
 	one, err := again.run(ctx, p, t, i, 1)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -107,6 +108,9 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 	cfg.Partitions = parts
 	rec := newRecord(parts, len(ph.Programs), ph.Name, x.flows)
 	cfg.Record = rec.completed
+	if cfg.Taps, err = x.observed.begin(ph.Name, t); err != nil {
+		return nil, err
+	}
 	s, err := sim.New(cfg)
 	if err != nil {
 		return nil, err
@@ -116,9 +120,12 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 	name := strings.TrimSpace(x.name + " " + ph.Name)
 	parallel.Run(s, math.MaxInt64, func() bool {
 		rec.write()
+		now, more := s.Next()
+		if more {
+			x.observed.write(s, now)
+		}
 		if line.due() {
 			r := s.Result()
-			now, _ := s.Next()
 			line.line(name, now, &r, total)
 			x.watch(now, &r, t, ph)
 		}
@@ -127,6 +134,7 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 	line.end()
 	rec.write()
 	r := s.Result()
+	x.observed.write(s, s.Now()+1)
 	if x.err == nil && ctx.Err() == nil && r.Completed < total {
 		x.err = fmt.Errorf("%s: nothing is under way any more, but %d of %d flows are completed%s", name, r.Completed, total, waiting(t, ph))
 	}
