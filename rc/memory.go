@@ -21,13 +21,14 @@ const (
 type MR struct {
 	RKey   uint32
 	IOVA   uint64 // first virtual address, as peers use it
-	buf    []byte
+	length int
+	buf    []byte // nil: no bytes are carried
 	access Access
 	valid  bool
 }
 
 // Len returns the length of the region in bytes.
-func (m *MR) Len() int { return len(m.buf) }
+func (m *MR) Len() int { return m.length }
 
 // Memory is the set of regions that R_Keys name, as in a protection domain. It
 // belongs to the goroutine of the QPs that use it. R_Keys follow from the seed
@@ -48,17 +49,26 @@ var ErrNoRegion = errors.New("no memory region has this R_Key")
 // RegisterMR lets peers reach buf at virtual addresses iova and up with the
 // rights of access, under the R_Key of the returned region (ibv_reg_mr_iova).
 func (m *Memory) RegisterMR(buf []byte, iova uint64, access Access) (*MR, error) {
-	if len(buf) == 0 {
+	mr, err := m.RegisterLength(len(buf), iova, access)
+	if err == nil {
+		mr.buf = buf
+	}
+	return mr, err
+}
+
+// RegisterLength is RegisterMR of a region of which no bytes are carried: a WRITE into it places nothing.
+func (m *Memory) RegisterLength(length int, iova uint64, access Access) (*MR, error) {
+	if length <= 0 {
 		return nil, errors.New("rc: register memory: the buffer is empty: give at least one byte")
 	}
-	if iova+uint64(len(buf))-1 < iova {
-		return nil, fmt.Errorf("rc: register memory: %d bytes at IOVA %#x pass the end of the address space: choose a lower IOVA", len(buf), iova)
+	if iova+uint64(length)-1 < iova {
+		return nil, fmt.Errorf("rc: register memory: %d bytes at IOVA %#x pass the end of the address space: choose a lower IOVA", length, iova)
 	}
 	if access&^(RemoteWrite|RemoteRead) != 0 {
 		return nil, fmt.Errorf("rc: register memory: unknown access bits %#x: use RemoteWrite, RemoteRead", uint8(access))
 	}
 	key := m.newKey()
-	mr := &MR{RKey: key, IOVA: iova, buf: buf, access: access, valid: true}
+	mr := &MR{RKey: key, IOVA: iova, length: length, access: access, valid: true}
 	m.byKey[key] = mr
 	return mr, nil
 }
@@ -110,7 +120,7 @@ func (m *Memory) writable(rkey uint32, va uint64, length uint32) *MR {
 	if mr == nil || mr.access&RemoteWrite == 0 {
 		return nil
 	}
-	size := uint64(len(mr.buf))
+	size := uint64(mr.length)
 	if va < mr.IOVA || va-mr.IOVA > size || uint64(length) > size-(va-mr.IOVA) {
 		return nil
 	}

@@ -208,7 +208,9 @@ func (r *responder) place(p *Packet, flags rocev2.OpFlags) {
 		}
 		r.placed += n
 	default:
-		copy(r.mr.buf[r.mrOffset:], p.Payload)
+		if r.mr.buf != nil {
+			copy(r.mr.buf[r.mrOffset:], p.Payload)
+		}
 		r.mrOffset += n
 		r.bytesLeft -= uint32(n)
 	}

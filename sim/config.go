@@ -53,8 +53,15 @@ type Host struct {
 	AckEvery    int           // one packet in AckEvery asks for an ACK; default 4
 	Timeout     time.Duration // local ACK timeout; default 4 ms
 	Retries     uint8         // default 7
-	Depth       int           // messages that a queue pair has at a time, the others wait; default 64
-	Congestion  *dcqcn.Config // nil: no congestion control
+	Write       bool          // messages are RDMA WRITEs, else SENDs
+	// Receives is the number of receives that a queue pair has posted, default 1, and ReceiveDelay the
+	// time from when a message has taken one to when it is posted again; default 0. A SEND for which none is
+	// posted is answered by an RNR NAK with RNRTimer; default 0.64 ms.
+	Receives     int
+	ReceiveDelay Time
+	RNRTimer     time.Duration
+	Depth        int           // messages that a queue pair has at a time, the others wait; default 64
+	Congestion   *dcqcn.Config // nil: no congestion control
 }
 
 // ECN sets the marking of packets that wait at a port, by the number of bytes before them: none below
@@ -96,6 +103,8 @@ func (c *Config) setDefaults() error {
 	def(&c.Host.Timeout, 4*time.Millisecond)
 	def(&c.Host.Retries, 7)
 	def(&c.Host.Depth, 64)
+	def(&c.Host.Receives, 1)
+	def(&c.Host.RNRTimer, 640*time.Microsecond)
 	var errs []error
 	bad := func(field string, got any, want string) {
 		errs = append(errs, fmt.Errorf("sim: %s is %v: want %s", field, got, want))
@@ -123,6 +132,12 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Detect < 0 {
 		bad("Detect", c.Detect, "0 or more ps")
+	}
+	if h := &c.Host; h.Receives < 1 || h.ReceiveDelay < 0 {
+		bad("Host", fmt.Sprintf("%d receives, posted again after %d ps", h.Receives, h.ReceiveDelay), "1 or more, after 0 or more")
+	}
+	if h := &c.Host; h.RNRTimer < 0 || h.RNRTimer > rocev2.RNRCode(0).Duration() {
+		bad("Host.RNRTimer", h.RNRTimer, fmt.Sprintf("more than 0, at most %v", rocev2.RNRCode(0).Duration()))
 	}
 	if err := c.Topology.CheckFailures(); err != nil {
 		errs = append(errs, err)

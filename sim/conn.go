@@ -29,6 +29,7 @@ type conn struct {
 	posted  []posted // flows that the queue pair has
 	waiting []workload.Flow
 	sent    int64 // packets of all flows posted
+	written int64 // length of the WRITE that is received
 }
 
 // posted is a flow that the queue pair has.
@@ -60,9 +61,9 @@ func (p *Partition) newConn(host topology.Node, id uint64, flow workload.Flow, d
 	qp, err := rc.New(rc.Config{
 		Personality: h.Personality, PMTU: p.s.cfg.PathMTU, LocalQPN: hostQPN, DestQPN: dest, SQPSN: sq, RQPSN: rq,
 		Timeout: h.Timeout, RetryCnt: h.Retries, RNRRetry: rc.Infinite, MaxUnacked: h.Window, AckReqEvery: h.AckEvery,
-		SendDepth: depth, RecvDepth: 1, Congestion: h.Congestion, FrameOverhead: frameBytes - rocev2.BTHLen - rocev2.ICRCLen,
+		MinRNRTimer: uint8(rocev2.RNRCodeFor(h.RNRTimer)), Memory: p.memory, SendDepth: depth, RecvDepth: h.Receives, Congestion: h.Congestion, FrameOverhead: frameBytes - rocev2.BTHLen - rocev2.ICRCLen,
 	})
-	if err == nil {
+	for n := 0; n < h.Receives && err == nil; n++ {
 		err = qp.PostRecv(rc.RecvWR{Length: rc.MaxMessage})
 	}
 	if err != nil {
@@ -149,7 +150,11 @@ func (p *Partition) startFlow(f workload.Flow) {
 
 // post gives a flow to a queue pair that has room.
 func (p *Partition) post(c *conn, f workload.Flow) {
-	if err := c.qp.PostSend(rc.WR{Length: int(f.Bytes), Signaled: true}); err != nil {
+	wr := rc.WR{Length: int(f.Bytes), Signaled: true}
+	if p.s.cfg.Host.Write {
+		wr.Op, wr.RKey = rc.WRWrite, p.key
+	}
+	if err := c.qp.PostSend(wr); err != nil {
 		p.result.Failed++ // the queue pair is in the error state, or the message is too long
 		return
 	}
@@ -171,10 +176,42 @@ func (p *Partition) arrived(c *conn, e *event) {
 	} else {
 		in.Length = int(e.aux)
 	}
+	if in.Op.Is(rocev2.OpRETH) {
+		in.DMALen, in.RKey = e.dmaLen(), p.key
+	}
+	expected := c.qp.ExpectedPSN()
 	c.qp.Input(p.clock(), &in, &p.qpOut)
 	p.carryOutQP(c, e)
+	if in.Op.Is(rocev2.OpWrite) && c.qp.ExpectedPSN() != expected {
+		p.written(c, e)
+	}
 	if e.isFeedback() { // a request lets nothing be sent that could not be sent before
 		p.mayTransmit(c)
+	}
+}
+
+// written is called when a packet of a WRITE was accepted. The receiving program sees its last byte.
+func (p *Partition) written(c *conn, e *event) {
+	op := e.opcode()
+	if op.Is(rocev2.OpRETH) {
+		c.written = int64(e.dmaLen())
+	}
+	if op.Is(rocev2.OpEnd) {
+		p.arrivedWhole(c, e, c.written)
+	}
+}
+
+// arrivedWhole is called when a message has come to a host.
+func (p *Partition) arrivedWhole(c *conn, e *event, bytes int64) {
+	f := c.flow
+	f.Key, f.Source, f.Bytes = e.key, topology.Node(e.src), bytes
+	p.delivered(f, c.host)
+}
+
+// postReceive posts a receive in the place of one that a message has taken.
+func (p *Partition) postReceive(c *conn) {
+	if err := c.qp.PostRecv(rc.RecvWR{Length: rc.MaxMessage}); err != nil {
+		p.result.Failed++ // the queue pair is in the error state
 	}
 }
 
@@ -189,12 +226,12 @@ func (p *Partition) carryOutQP(c *conn, e *event) {
 		case done.Status != rc.Success:
 			p.result.Failed++
 		case done.Recv():
-			if err := c.qp.PostRecv(rc.RecvWR{Length: rc.MaxMessage}); err != nil {
-				p.result.Failed++
+			if delay := p.s.cfg.Host.ReceiveDelay; delay > 0 {
+				p.timer(int32(c.host), receiveTimer, p.now+delay, c.id, c.number)
+			} else {
+				p.postReceive(c)
 			}
-			f := c.flow
-			f.Key, f.Source, f.Bytes = e.key, topology.Node(e.src), int64(done.Bytes)
-			p.delivered(f, c.host)
+			p.arrivedWhole(c, e, int64(done.Bytes))
 		default:
 			x := c.posted[0]
 			c.posted = append(c.posted[:0], c.posted[1:]...)
@@ -238,6 +275,8 @@ func (p *Partition) request(c *conn, x *rc.Packet) {
 				break
 			}
 		}
+	} else if x.Op.Is(rocev2.OpRETH) {
+		e.key = uint64(x.DMALen)
 	}
 	if c.flow.Group != workload.None {
 		e.kind, e.dst = toSwitch, c.label

@@ -19,7 +19,7 @@ type Time = topology.Time
 // whatever the order was in which events were made.
 type event struct {
 	at      Time
-	key     uint64 // of a message's last packet: Flow.Key; of a timer: what it is for
+	key     uint64 // of a message's last packet: Flow.Key; of the first one of a WRITE: its length; of a timer: what it is for
 	in      uint32 // the port of arrival; of a timer: a number beyond those of all ports
 	src     uint32 // the host that a packet comes from; of feedback between switches: the source that it is for
 	dst     uint32 // by kind
@@ -39,6 +39,7 @@ const (
 	toMember                      // a packet of a group, to a member; dst is the connection's number there
 	report                        // a token message between switches; aux is its place in the pool, dst the group's number there
 	flowTimer                     // the start of a flow; aux is its place in the pool
+	receiveTimer                  // a receive is posted again; dst is the number of the connection
 	connTimer                     // the deadline of a connection; dst is the connection's number
 	nicTimer                      // a host's port is free
 	coreTimer                     // the deadline of a switch's core
@@ -100,7 +101,15 @@ func (e *event) wireBytes() int64 {
 	case e.opcode() == rocev2.CNP:
 		return frameBytes + int64(len(rocev2.CNPPayload))
 	}
-	return frameBytes + (int64(e.aux)+3)&^3
+	return frameBytes + int64(e.opcode().ExtLen()) + (int64(e.aux)+3)&^3
+}
+
+// dmaLen returns the length of the message that a packet with a RETH begins.
+func (e *event) dmaLen() uint32 {
+	if e.opcode().Is(rocev2.OpFirst) {
+		return uint32(e.key)
+	}
+	return e.aux
 }
 
 // mix is the finaliser of splitmix64.

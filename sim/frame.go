@@ -60,6 +60,7 @@ func (s *Simulation) frame(b []byte, t *Tap, c *captured) []byte {
 		k.Syndrome, k.MSN = e.syndrome(), e.msn()
 	default:
 		payload = zeros[:e.aux]
+		k.DMALen, k.RKey = e.dmaLen(), s.partitions[0].key // used if there is a RETH
 	}
 	n := rocev2.BuildPacket(b, &p, &k, payload)
 	if e.flags&corrupt != 0 {

@@ -85,6 +85,9 @@ func (p *Partition) toCore(e *event) {
 		in.Syndrome, in.MSN, in.Verified = e.syndrome(), e.msn(), true
 	} else {
 		in.AckReq, in.Payload = e.flags&ackReq != 0, uint16(e.aux)
+		if in.Op.Is(rocev2.OpRETH) {
+			in.DMALen, in.RKey = e.dmaLen(), p.key
+		}
 		in.Frame = mcast.Handle(p.frames.add(frame{e.key, e.src, e.psn, e.aux, e.flags}))
 		in.RetainBytes = uint32(frameBytes + e.aux)
 	}

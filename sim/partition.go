@@ -26,6 +26,8 @@ type Partition struct {
 	taps      bool // there are some
 
 	conns   []*conn
+	memory  *rc.Memory // that WRITEs go to
+	key     uint32     // of memory
 	byEnds  connTable
 	flows   pool[workload.Flow] // that begin later
 	reports pool[mcast.Report]  // on their way
@@ -119,6 +121,8 @@ func (p *Partition) serve(e *event) {
 		p.reportArrived(e)
 	case flowTimer:
 		p.startFlow(p.flows.take(e.aux))
+	case receiveTimer:
+		p.postReceive(p.conns[e.dst])
 	case connTimer:
 		p.connTimer(p.conns[e.dst])
 	case nicTimer:

@@ -109,6 +109,12 @@ func (s *Simulation) build() {
 	for i := range s.cfg.Partitions {
 		p := &Partition{s: s, index: int32(i), queue: newQueue(-setup), now: -setup, routes: s.routes, taps: len(s.cfg.Taps) > 0, sent: make([]outbox, s.cfg.Partitions)}
 		p.coreOut.PortRoom = p.portRoom
+		p.memory = rc.NewMemory(0)
+		mr, err := p.memory.RegisterLength(rc.MaxMessage, 0, rc.RemoteWrite)
+		if err != nil {
+			panic(fmt.Sprintf("sim: memory of the greatest length of a message: %v", err))
+		}
+		p.key = mr.RKey
 		p.emit = func(f workload.Flow) { p.emitted = append(p.emitted, f) }
 		s.partitions = append(s.partitions, p)
 	}

@@ -79,7 +79,7 @@ func vars(p *spec.Point) map[string]string {
 func (r *Result) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // columns are those of CSV after the variables.
-var columns = []string{"jct_us", "analytic_us", "phase", "phase_jct_us", "phase_analytic_us", "flows", "flows_completed", "failed", "dropped", "lost", "marked", "longest_queue_us", "packet_hops", "hash", "wall_s", "hops_per_s", "partial", "address"}
+var columns = []string{"jct_us", "analytic_us", "phase", "phase_jct_us", "phase_analytic_us", "flows", "flows_completed", "failed", "dropped", "lost", "damaged", "no_route", "marked", "longest_queue_us", "packet_hops", "hash", "wall_s", "hops_per_s", "partial", "address"}
 
 // writeCSV writes a line for each phase, and the names of columns before the first.
 func (r *Result) writeCSV(w io.Writer, names []string, header bool) error {
@@ -94,7 +94,7 @@ func (r *Result) writeCSV(w io.Writer, names []string, header bool) error {
 			line = append(line, r.Vars[n])
 		}
 		line = append(line, number(r.JCT), number(r.Analytic), p.Name, number(p.JCT), number(p.Analytic), fmt.Sprint(p.Flows), fmt.Sprint(p.Done), fmt.Sprint(p.Failed),
-			fmt.Sprint(p.Dropped), fmt.Sprint(p.Lost), fmt.Sprint(p.Marked), number(p.Queue), fmt.Sprint(p.Hops), p.Hash, number(r.Wall), number(r.HopsPerS), fmt.Sprint(r.Partial), r.Address)
+			fmt.Sprint(p.Dropped), fmt.Sprint(p.Lost), fmt.Sprint(p.Damaged), fmt.Sprint(p.NoRoute), fmt.Sprint(p.Marked), number(p.Queue), fmt.Sprint(p.Hops), p.Hash, number(r.Wall), number(r.HopsPerS), fmt.Sprint(r.Partial), r.Address)
 		_ = c.Write(line)
 	}
 	c.Flush()
@@ -113,7 +113,16 @@ func (r *Result) writeText(w io.Writer, title string) error {
 		return fmt.Sprintf(", analytic %.1f µs", x)
 	}
 	for _, p := range r.Phases {
-		fmt.Fprintf(w, "  %s: %.1f µs%s; %d of %d flows, %d packet-hops, %d dropped, %d lost, hash %s\n", p.Name, p.JCT, analytic(p.Analytic), p.Done, p.Flows, p.Hops, p.Dropped, p.Lost, p.Hash)
+		rare := ""
+		for _, n := range []struct {
+			count uint64
+			what  string
+		}{{p.Damaged, "damaged"}, {p.NoRoute, "without a route"}, {uint64(p.Failed), "failed"}} {
+			if n.count > 0 {
+				rare += fmt.Sprintf(", %d %s", n.count, n.what)
+			}
+		}
+		fmt.Fprintf(w, "  %s: %.1f µs%s; %d of %d flows, %d packet-hops, %d dropped, %d lost%s, hash %s\n", p.Name, p.JCT, analytic(p.Analytic), p.Done, p.Flows, p.Hops, p.Dropped, p.Lost, rare, p.Hash)
 		for _, g := range p.Programs {
 			fmt.Fprintf(w, "    %s %s: completed at %.1f µs; flows: median %.1f, 99 %% %.1f, longest %.1f µs\n", g.Kind, g.Algorithm, g.Last, g.P50, g.P99, g.Max)
 		}

@@ -95,6 +95,12 @@ type fileHosts struct {
 	AckEvery    string         `yaml:"ack_every"`
 	Timeout     string         `yaml:"timeout"`
 	Retries     string         `yaml:"retries"`
+
+	Operation    string `yaml:"operation,omitempty"` // send or write
+	Receives     string `yaml:"receives,omitempty"`
+	ReceiveDelay string `yaml:"receive_delay,omitempty"`
+	RNRTimer     string `yaml:"rnr_timer,omitempty"`
+
 	Congestion  fileCongestion `yaml:"congestion"`
 }
 
@@ -182,6 +188,9 @@ func (f *file) setDefaults() {
 	def(&h.Timeout, "4ms")
 	def(&h.Retries, "7")
 	def(&h.Congestion.Control, "none")
+	for _, d := range f.later() {
+		def(d.key, d.value)
+	}
 	for i := range f.Phases {
 		p := &f.Phases[i]
 		def(&p.Name, "phase")
@@ -189,6 +198,29 @@ func (f *file) setDefaults() {
 			p.Programs[j].setDefaults(def)
 		}
 	}
+}
+
+// later are the keys that came when there were results already, with their defaults. With these a
+// configuration has the address of one without them.
+func (f *file) later() []laterKey {
+	h := &f.Hosts
+	return []laterKey{{&h.Operation, "send"}, {&h.Receives, "1"}, {&h.ReceiveDelay, "0"}, {&h.RNRTimer, "640us"}}
+}
+
+type laterKey struct {
+	key   *string
+	value string
+}
+
+// addressed returns f as its address is made of.
+func (f *file) addressed() *file {
+	c := *f
+	for _, d := range c.later() {
+		if *d.key == d.value {
+			*d.key = ""
+		}
+	}
+	return &c
 }
 
 func (p *fileProgram) setDefaults(def func(*string, string)) {

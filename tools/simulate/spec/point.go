@@ -6,6 +6,7 @@ package spec
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/gleam-rdma/gleam/dcqcn"
 	"github.com/gleam-rdma/gleam/mcast"
@@ -72,6 +73,14 @@ func (p *Point) checkHosts() {
 		AckEvery:    r.count("hosts.ack_every", h.AckEvery, 1<<16),
 		Timeout:     r.duration("hosts.timeout", h.Timeout),
 		Retries:     uint8(r.integer("hosts.retries", h.Retries, 1, 7)),
+
+		Write:        r.oneOf("hosts.operation", h.Operation, "send", "write") == 1,
+		Receives:     r.count("hosts.receives", h.Receives, 1<<16),
+		ReceiveDelay: r.time("hosts.receive_delay", h.ReceiveDelay),
+		RNRTimer:     r.duration("hosts.rnr_timer", h.RNRTimer),
+	}
+	if p.cfg.Host.RNRTimer < 10*time.Microsecond || p.cfg.Host.RNRTimer > 655360*time.Microsecond {
+		r.fail("hosts.rnr_timer", h.RNRTimer, "want 10us to 655.36ms; the next longer one of the 32 timers is taken")
 	}
 	c := &h.Congestion
 	if r.oneOf("hosts.congestion.control", c.Control, "none", "dcqcn") == 0 {

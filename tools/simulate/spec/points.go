@@ -158,7 +158,11 @@ func (s *Sweep) point(vars []Var) (*Point, error) {
 	if p.effective, err = yaml.Marshal(&p.file); err != nil {
 		return nil, fmt.Errorf("%s: print the effective configuration: %w", s.name, err)
 	}
-	sum := sha256.Sum256(append([]byte(fmt.Sprintf("results %d\n", version)), p.effective...))
+	addressed, err := yaml.Marshal(p.file.addressed())
+	if err != nil {
+		return nil, fmt.Errorf("%s: print what is addressed: %w", s.name, err)
+	}
+	sum := sha256.Sum256(append([]byte(fmt.Sprintf("results %d\n", version)), addressed...))
 	p.Address = hex.EncodeToString(sum[:10])
 	return p, nil
 }

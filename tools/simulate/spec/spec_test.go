@@ -99,6 +99,17 @@ func TestEffectiveConfigurationIsAFile(t *testing.T) {
 	if len(again) != 1 || again[0].Address != p.Address {
 		t.Errorf("the printed configuration has another address:\n%s", p.Effective())
 	}
+	for _, key := range []string{"operation: send", "rnr_timer: 640us"} {
+		if !strings.Contains(string(p.Effective()), key) {
+			t.Errorf("%s is missing:\n%s", key, p.Effective())
+		}
+	}
+	if with := points(t, strings.Replace(sample, "hosts:\n", "hosts:\n  operation: send\n", 1))[2]; with.Address != p.Address {
+		t.Error("a default that is written has another address")
+	}
+	if with := points(t, strings.Replace(sample, "hosts:\n", "hosts:\n  operation: write\n", 1))[2]; with.Address == p.Address {
+		t.Error("another operation has the same address")
+	}
 	if !strings.Contains(string(p.Effective()), "queue: 32MiB") {
 		t.Errorf("a default is missing:\n%s", p.Effective())
 	}
@@ -133,6 +144,10 @@ func TestErrors(t *testing.T) {
 		{"trees: hashed", "trees: oak", `sample.yaml:13: switches.trees: "oak": want one of least-used, hashed, random`},
 		{"xon: 512KiB", "xon: 2MiB", `sample.yaml:14: switches.pfc: want xoff, and xon below it`},
 		{"control: dcqcn", "control: swift", `sample.yaml:16: hosts.congestion.control`},
+		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  operation: read", `sample.yaml:17: hosts.operation: "read": want one of send, write`},
+		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  receives: 0", `sample.yaml:17: hosts.receives: "0": want a number from 1`},
+		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  receive_delay: long", `sample.yaml:17: hosts.receive_delay: "long"`},
+		{"{control: dcqcn, cnp_interval: 4us}", "{control: none}\n  rnr_timer: 1s", `sample.yaml:17: hosts.rnr_timer: "1s": want 10us to 655.36ms`},
 		{"seed: 7", "seed: -7", `sample.yaml:5: seed: "-7"`},
 		{"bytes: 64KiB", "bytes: big", `sample.yaml:20: phases[0].programs[0].bytes: "big"`},
 		{", ranks: \"${n}\"", "", "sample.yaml:20: phases[0].programs[0].ranks: hpl needs it"},
