@@ -78,15 +78,16 @@ func Long(p Path, bytes int64, ranks int, a topology.Time) topology.Time {
 	return topology.Time(2*d*(1-1/float64(ranks))) + topology.Time(bits.Len(uint(ranks-1))+ranks-1)*a
 }
 
-// Tree returns the time of a broadcast in rounds, of which each takes the whole message.
-func Tree(p Path, bytes int64, rounds int, a topology.Time) topology.Time {
-	return topology.Time(rounds) * (p.Transfer(bytes) + a)
+// Copies returns the time in which the whole message is sent k times, one after another, over a number of
+// hops with the time a each: a broadcast down a tree.
+func Copies(p Path, bytes int64, k, hops int, a topology.Time) topology.Time {
+	return topology.Time(k)*p.Transfer(bytes) + topology.Time(hops)*a
 }
 
-// Copies returns the time of a source that sends the message k times, one after another, with the
-// time a once: MPI's linear broadcast.
-func Copies(p Path, bytes int64, k int, a topology.Time) topology.Time {
-	return topology.Time(k)*p.Transfer(bytes) + a
+// ScatterDoubling returns the time of a spread by halves and an all-gather by doubling.
+func ScatterDoubling(p Path, bytes int64, ranks int, a topology.Time) topology.Time {
+	d := float64(p.Transfer(bytes))
+	return topology.Time(2*d*(1-1/float64(ranks))) + topology.Time(2*bits.Len(uint(ranks-1)))*a
 }
 
 // anyLost returns the probability that at least one of the copies of a packet is lost.

@@ -22,8 +22,9 @@ type HPL struct {
 	Overhead    topology.Time // of each message at its sender
 }
 
-// HPLAlgorithms are HPL's broadcasts, the exchange of its row swap, and a Gleam group.
-var HPLAlgorithms = []string{"1ring", "1ringM", "2ring", "2ringM", "long", "longM", "exchange", "group"}
+// HPLAlgorithms are HPL's broadcasts, its row swaps by spread and roll, with pivots everywhere or at one
+// rank, and by exchange, and a Gleam group.
+var HPLAlgorithms = []string{"1ring", "1ringM", "2ring", "2ringM", "long", "longM", "swap", "swap-central", "exchange", "group"}
 
 // New returns the program for communicators, each with the rank that has the data.
 func (h HPL) New(cs []Communicator) (*Script, error) {
@@ -68,6 +69,14 @@ func (h HPL) New(cs []Communicator) (*Script, error) {
 				return []schedule{newTree(n, h.Bytes, 1, posted, inChain)}
 			}
 			return []schedule{longModified{newLong(n-1, h.Bytes, h.Synchronous)}}
+		}
+	case "swap":
+		schedules = func(n int) []schedule {
+			return []schedule{newRowSwap(uniformPivots(n, h.Bytes), h.Synchronous)}
+		}
+	case "swap-central":
+		schedules = func(n int) []schedule {
+			return []schedule{newRowSwap(centralPivots(n, h.Bytes), h.Synchronous)}
 		}
 	case "exchange":
 		for i, c := range cs {

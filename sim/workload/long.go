@@ -54,11 +54,7 @@ func (l *longCast) step(rank, k int) (step, bool) {
 	if k >= l.ranks-1 {
 		return step{}, false
 	}
-	n, half := l.ranks, k/2
-	partner, block := (rank+1)%n, (rank-half+n)%n
-	if (rank+k)&1 != 0 {
-		partner, block = (rank-1+n)%n, (rank+half)%n
-	}
+	partner, block, _ := rollStep(l.ranks, rank, k)
 	off, bytes := l.blocks(block, 1)
 	return step{to: partner, off: off, bytes: bytes, from: partner, sent: l.sync}, true
 }

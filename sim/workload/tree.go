@@ -50,6 +50,39 @@ func (t *treeCast) step(rank, k int) (step, bool) {
 	return st, true
 }
 
+// longest returns how often the whole message is sent, one after another, until the last rank has it, and
+// over how many hops. What a rank sends to its children at the same time shares its link.
+func (t *treeCast) longest() (copies, hops int) {
+	var below func(rank, sent, deep int)
+	below = func(rank, sent, deep int) {
+		if sent > copies || sent == copies && deep > hops {
+			copies, hops = sent, deep
+		}
+		for i, c := range t.children[rank] {
+			n := len(t.children[rank])
+			if t.pace == oneByOne {
+				n = i + 1
+			}
+			below(c, sent+n, deep+1)
+		}
+	}
+	below(0, 0, 0)
+	return copies, hops
+}
+
+// Tree returns treeCast.longest of the first communicator, if all go down a tree with whole messages.
+func (s *Script) Tree() (copies, hops int, ok bool) {
+	if len(s.lanes[0]) != 1 {
+		return 0, 0, false
+	}
+	t, ok := s.lanes[0][0].(*treeCast)
+	if !ok || t.chunks != 1 {
+		return 0, 0, false
+	}
+	copies, hops = t.longest()
+	return copies, hops, true
+}
+
 // newTree makes the tree in which each rank has the parent that a function returns. A
 // parent has its children in the order of their numbers.
 func newTree(ranks int, bytes int64, chunks int, p pace, parent func(rank int) int) *treeCast {

@@ -68,7 +68,8 @@ func TestSteps(t *testing.T) {
 		steps, flows int
 	}{
 		{"1ring", hpl("1ring"), 8, 7, 7}, {"1ringM", hpl("1ringM"), 8, 6, 7}, {"2ring", hpl("2ring"), 8, 4, 7}, {"2ringM", hpl("2ringM"), 8, 3, 7},
-		{"long", hpl("long"), 16, 4 + 15, 15 + 16*15}, {"longM", hpl("longM"), 17, 4 + 15, 1 + 15 + 16*15}, {"exchange", hpl("exchange"), 16, 4, 16 * 4},
+		{"long", hpl("long"), 16, 4 + 15, 15 + 16*15}, {"longM", hpl("longM"), 17, 4 + 15, 1 + 15 + 16*15}, {"swap", hpl("swap"), 16, 4 + 15, 15 + 16*15},
+		{"swap-central", hpl("swap-central"), 16, 1 + 1 + 4 + 15, 1 + 15 + 16*15}, {"exchange", hpl("exchange"), 16, 4, 16 * 4},
 		{"linear", mpi("linear"), 8, 1, 7}, {"chain", mpi("chain"), 8, 7, 7}, {"binomial", mpi("binomial"), 16, 4, 15}, {"knomial", mpi("knomial"), 64, 3, 63},
 		{"binary", mpi("binary"), 15, 3, 14}, {"split-binary", mpi("split-binary"), 15, 4, 14 + 14},
 		{"scatter-allgather", mpi("scatter-allgather"), 16, 8, 15 + 16*4}, {"scatter-ring", mpi("scatter-ring"), 16, 4 + 15, 15 + 16*15},

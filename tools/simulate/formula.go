@@ -48,16 +48,19 @@ func formula(p *spec.Program, cfg *sim.Config) topology.Time {
 	switch p.Kind + " " + p.Algorithm {
 	case "hpl group", "mpi group", "nccl group":
 		return analytic.Group(path, p.Bytes) + p.Overhead
-	case "hpl 1ring", "nccl ring":
+	case "hpl 1ring", "nccl ring", "mpi chain", "mpi pipeline":
 		return analytic.Ring(path, p.Bytes, n, p.Chunks, chain)
-	case "mpi chain", "mpi pipeline":
-		return analytic.Ring(path, p.Bytes, n, 1, chain)
-	case "hpl long":
+	case "hpl long", "hpl swap", "mpi scatter-ring":
 		return analytic.Long(path, p.Bytes, n, far)
-	case "mpi linear":
-		return analytic.Copies(path, p.Bytes, n-1, path.Lag()+p.Overhead)
-	case "mpi binomial":
-		return analytic.Tree(path, p.Bytes, bits.Len(uint(n-1)), path.Lag()+p.Overhead)
+	case "hpl swap-central": // all of it to one rank before
+		return path.Transfer(p.Bytes) + far + analytic.Long(path, p.Bytes, n, far)
+	case "mpi scatter-allgather":
+		return analytic.ScatterDoubling(path, p.Bytes, n, path.Lag()+p.Overhead)
+	case "hpl exchange":
+		return analytic.Copies(path, p.Bytes, bits.Len(uint(n-1)), bits.Len(uint(n-1)), path.Lag()+p.Overhead)
+	}
+	if copies, hops, ok := script.Tree(); ok {
+		return analytic.Copies(path, p.Bytes, copies, hops, path.Lag()+p.Overhead)
 	}
 	return 0
 }

@@ -89,19 +89,19 @@ type fileRepair struct {
 }
 
 type fileHosts struct {
-	MTU         string         `yaml:"mtu"`
-	Personality string         `yaml:"personality"`
-	Window      string         `yaml:"window"`
-	AckEvery    string         `yaml:"ack_every"`
-	Timeout     string         `yaml:"timeout"`
-	Retries     string         `yaml:"retries"`
+	MTU         string `yaml:"mtu"`
+	Personality string `yaml:"personality"`
+	Window      string `yaml:"window"`
+	AckEvery    string `yaml:"ack_every"`
+	Timeout     string `yaml:"timeout"`
+	Retries     string `yaml:"retries"`
 
 	Operation    string `yaml:"operation,omitempty"` // send or write
 	Receives     string `yaml:"receives,omitempty"`
 	ReceiveDelay string `yaml:"receive_delay,omitempty"`
 	RNRTimer     string `yaml:"rnr_timer,omitempty"`
 
-	Congestion  fileCongestion `yaml:"congestion"`
+	Congestion fileCongestion `yaml:"congestion"`
 }
 
 type fileCongestion struct {
