@@ -123,11 +123,11 @@ partial.`,
 					}
 					continue
 				}
-				res, err := runPoint(c.Context(), p, opts)
-				if err != nil {
-					return err
+				res, failed := runPoint(c.Context(), p, opts)
+				if res == nil {
+					return failed
 				}
-				if err := write(env.Stdout, res, p, format, i == 0); err != nil {
+				if err := errors.Join(failed, write(env.Stdout, res, p, format, i == 0)); err != nil {
 					return err
 				}
 				if res.Partial {

@@ -42,12 +42,12 @@ func newProgress(w io.Writer, silent bool) *progress {
 // due reports whether it is time for the next line.
 func (p *progress) due() bool { return time.Now().After(p.next) }
 
-func (p *progress) line(name string, now topology.Time, r *sim.Result, flows int64) {
+func (p *progress) line(name string, now topology.Time, r *sim.Result, flows int64, underWay float64) {
 	p.next = time.Now().Add(p.every)
 	wall := time.Since(p.began).Seconds()
 	eta := "?"
-	if r.Completed > 0 {
-		eta = time.Duration(wall * float64(flows-r.Completed) / float64(r.Completed) * float64(time.Second)).Round(time.Second).String()
+	if done := float64(r.Completed) + underWay; done > 0 && done < float64(flows) {
+		eta = time.Duration(wall * (float64(flows) - done) / done * float64(time.Second)).Round(time.Second).String()
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

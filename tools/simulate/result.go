@@ -129,7 +129,7 @@ func (r *Result) writeText(w io.Writer, title string) error {
 	}
 	partial := ""
 	if r.Partial {
-		partial = " (interrupted)"
+		partial = " (partial)"
 	}
 	_, err := fmt.Fprintf(w, "  JCT %.1f µs%s%s; %.1f s, %.2f M packet-hops/s, %d MB\n", r.JCT, analytic(r.Analytic), partial, r.Wall, r.HopsPerS/1e6, r.RSS>>20)
 	return err

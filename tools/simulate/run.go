@@ -32,7 +32,8 @@ type options struct {
 	build      string
 }
 
-// runPoint simulates a point. An interrupt leads to a partial result, without an error.
+// runPoint simulates a point. An interrupt leads to a partial result without an error, and a run in which nothing
+// moves any more to one with an error.
 func runPoint(ctx context.Context, p *spec.Point, o options) (*Result, error) {
 	t, err := p.Network()
 	if err != nil {
@@ -43,10 +44,11 @@ func runPoint(ctx context.Context, p *spec.Point, o options) (*Result, error) {
 	began := time.Now()
 	var hops uint64
 	formulas := true
+	var failed error
 	for i := range p.Phases() {
 		x := phaseRun{options: o, name: strings.TrimSpace(p.String())}
 		out, err := x.run(ctx, p, t, i, parts)
-		if err != nil {
+		if out == nil {
 			return nil, err
 		}
 		res.Phases = append(res.Phases, *out)
@@ -54,7 +56,7 @@ func runPoint(ctx context.Context, p *spec.Point, o options) (*Result, error) {
 		res.Analytic += out.Analytic
 		formulas = formulas && out.Analytic > 0
 		hops += out.Hops
-		if out.Done < out.Flows {
+		if failed = err; err != nil || out.Done < out.Flows {
 			res.Partial = true
 			break
 		}
@@ -73,7 +75,7 @@ func runPoint(ctx context.Context, p *spec.Point, o options) (*Result, error) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err == nil {
 		res.RSS = usage.Maxrss << 10
 	}
-	return res, nil
+	return res, failed
 }
 
 // phaseRun is the simulation of one phase.
@@ -124,10 +126,10 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 		if more {
 			x.observed.write(s, now)
 		}
+		x.watch(now, s, t, ph)
 		if line.due() {
 			r := s.Result()
-			line.line(name, now, &r, total)
-			x.watch(now, &r, t, ph)
+			line.line(name, now, &r, total, s.UnderWay())
 		}
 		return x.err == nil && rec.err == nil && ctx.Err() == nil
 	})
@@ -136,12 +138,13 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 	r := s.Result()
 	x.observed.write(s, s.Now()+1)
 	if x.err == nil && ctx.Err() == nil && r.Completed < total {
-		x.err = fmt.Errorf("%s: nothing is under way any more, but %d of %d flows are completed%s", name, r.Completed, total, waiting(t, ph))
+		x.err = fmt.Errorf("%s: nothing is under way any more, but %d of %d flows are completed%s", name, r.Completed, total, waiting(s, t, ph))
 	}
+	out := phaseResult(s, ph, &r, rec, total, t)
 	if x.err != nil || rec.err != nil {
-		return nil, fmt.Errorf("simulate: %w", firstError(x.err, rec.err))
+		return out, fmt.Errorf("simulate: %w", firstError(x.err, rec.err))
 	}
-	return phaseResult(s, ph, &r, rec, total, t), nil
+	return out, nil
 }
 
 func firstError(errs ...error) error {
@@ -154,13 +157,13 @@ func firstError(errs ...error) error {
 }
 
 // watch ends a run in which no flow has moved for long.
-func (x *phaseRun) watch(now topology.Time, r *sim.Result, t *topology.Topology, ph *spec.Phase) {
-	if n := r.Completed + r.Delivered; n != x.moved {
-		x.moved, x.since = n, max(r.LastCompleted, r.LastDelivered)
+func (x *phaseRun) watch(now topology.Time, s *sim.Simulation, t *topology.Topology, ph *spec.Phase) {
+	if n := s.Moved(); n != x.moved {
+		x.moved, x.since = n, now
 	}
 	limit := topology.Time(x.watchdog.Nanoseconds()) * topology.Nanosecond
 	if x.watchdog > 0 && now-x.since > limit {
-		x.err = fmt.Errorf("no flow was delivered or completed in the last %v of simulated time, at %.3f ms%s", x.watchdog, now.Seconds()*1e3, waiting(t, ph))
+		x.err = fmt.Errorf("no flow was delivered or completed in the last %v of simulated time, at %.3f ms%s", x.watchdog, now.Seconds()*1e3, waiting(s, t, ph))
 	}
 }
 
@@ -169,9 +172,12 @@ type waiter interface {
 	Waiting(host topology.Node) string
 }
 
-// waiting lists what some hosts wait for.
-func waiting(t *topology.Topology, ph *spec.Phase) string {
+// waiting lists what some groups and hosts wait for.
+func waiting(s *sim.Simulation, t *topology.Topology, ph *spec.Phase) string {
 	var b strings.Builder
+	for _, line := range s.Stalled(8) {
+		fmt.Fprintf(&b, "\n  %s", line)
+	}
 	left := 8
 	for _, p := range ph.Programs {
 		w, ok := p.Program.(waiter)

@@ -145,6 +145,47 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestWatchdog: a run in which nothing moves ends with what was done, and says which group waits for what.
+func TestWatchdog(t *testing.T) {
+	const text = `topology:
+  kind: leaf-spine
+  leaves: 3
+  spines: 1
+  hosts_per_leaf: 2
+  failures: [{at: 100us, link: [l3, s1]}]
+hosts: {personality: rxe}
+phases:
+  - name: small
+    programs: [{program: hpl, algorithm: group, bytes: 64KiB, ranks: 2}]
+  - name: rows
+    programs: [{program: hpl, algorithm: group, bytes: 16MB, ranks: 6}]
+`
+	name := file(t, "stalled.yaml", text)
+	for _, tt := range []struct{ watchdog, want string }{
+		{"20ms", "no flow was delivered or completed in the last 20ms of simulated time"},
+	} {
+		out, errs, code := command(t.Context(), t, "run", name, "-o", "json", "--watchdog", tt.watchdog)
+		var r Result
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatalf("%v in %q: %s", err, out, errs)
+		}
+		if code != cli.ExitFailed || !r.Partial || len(r.Phases) != 2 || r.Phases[0].Done != 1 || r.Phases[1].Done != 0 || r.Phases[1].Lost == 0 {
+			t.Errorf("exit code %d: %+v", code, r)
+		}
+		for _, want := range []string{tt.want, "group 0: 1 messages of h1 are not completed", "the link from s1 to l3 is down", "host h5: rank 4 of communicator 0: step 0, a message from host 0"} {
+			if !strings.Contains(errs, want) {
+				t.Errorf("watchdog %s: %s\nwant %q", tt.watchdog, errs, want)
+			}
+		}
+	}
+	// A receiver that posts no receives is named by its switch.
+	late := strings.Replace(strings.Replace(text, "  failures: [{at: 100us, link: [l3, s1]}]\n", "", 1), "personality: rxe", "receive_delay: 10s", 1)
+	late = strings.Replace(late, "bytes: 16MB", "bytes: 16KB, chunks: 2", 1)
+	if _, errs, code := command(t.Context(), t, "run", file(t, "late.yaml", late), "--watchdog", "20ms"); code != cli.ExitFailed || !strings.Contains(errs, "l1 waits for h2") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 func TestPrint(t *testing.T) {
 	spec := file(t, "study.yaml", study)
 	if out, errs, code := command(t.Context(), t, "run", spec, "--print-config", "--set", "n=2", "--set", "algorithm=group"); code != 0 || !strings.Contains(out, "retries: \"7\"") {
