@@ -118,6 +118,11 @@ partial.`,
 			}
 			for i, p := range points {
 				if print {
+					if i > 0 {
+						if _, err := io.WriteString(env.Stdout, "---\n"); err != nil {
+							return err
+						}
+					}
 					if _, err := env.Stdout.Write(p.Effective()); err != nil {
 						return err
 					}
