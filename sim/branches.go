@@ -20,14 +20,13 @@ type Branch struct {
 // Tree returns the tree of a group, each branch behind its parent: the first one, or the last one after
 // the topology's failures.
 func Tree(cfg Config, group int, afterFailures bool) ([]Branch, error) {
-	if err := cfg.setDefaults(); err != nil {
+	s, err := skeleton(cfg)
+	if err != nil {
 		return nil, err
 	}
-	s := &Simulation{cfg: cfg, groups: cfg.Program.Groups(), routes: cfg.Topology.Routes(nil)}
 	if group < 0 || group >= len(s.groups) {
 		return nil, fmt.Errorf("sim: group %d does not exist; there are %d, numbered from 0", group, len(s.groups))
 	}
-	s.build()
 	if afterFailures {
 		s.routeFailures()
 	} else { // no later group has an influence
@@ -53,4 +52,37 @@ func Tree(cfg Config, group int, afterFailures bool) ([]Branch, error) {
 	}
 	out[0].Parent = -1
 	return out, nil
+}
+
+// MostGroups returns the greatest number of groups whose roots send over the same direction of a link.
+func MostGroups(cfg Config) (most int, err error) {
+	s, err := skeleton(cfg)
+	if err != nil {
+		return 0, err
+	}
+	b, err := s.plan()
+	if err != nil {
+		return 0, err
+	}
+	over := make([]int, len(s.ports))
+	for _, t := range b.trees {
+		for i := range t {
+			for _, c := range t[i].children {
+				n := s.firstPort[t[i].node] + uint32(c.neighbor) - 1
+				over[n]++
+				most = max(most, over[n])
+			}
+		}
+	}
+	return most, nil
+}
+
+// skeleton returns a simulation in which trees can be planned.
+func skeleton(cfg Config) (*Simulation, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Simulation{cfg: cfg, groups: cfg.Program.Groups(), routes: cfg.Topology.Routes(nil)}
+	s.build()
+	return s, nil
 }

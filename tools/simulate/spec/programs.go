@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/gleam-rdma/gleam/config/linkrate"
+	"github.com/gleam-rdma/gleam/sim"
 	"github.com/gleam-rdma/gleam/sim/topology"
 	"github.com/gleam-rdma/gleam/sim/workload"
 )
@@ -44,7 +45,7 @@ func (p *Point) programs(t *topology.Topology, phase int, seed uint64) ([]Progra
 	for i := range p.file.Phases[phase].Programs {
 		f := &p.file.Phases[phase].Programs[i]
 		key := fmt.Sprintf("phases[%d].programs[%d]", phase, i)
-		b := builder{reader: p.reader, file: f, key: key, t: t, seed: seed ^ uint64(phase)<<32 ^ uint64(i)<<40, dir: p.dir}
+		b := builder{reader: p.reader, file: f, key: key, t: t, seed: seed ^ uint64(phase)<<32 ^ uint64(i)<<40, dir: p.dir, trees: p.cfg.Trees}
 		before := len(p.reader.errs)
 		made, err := b.build()
 		if err != nil && len(p.reader.errs) == before {
@@ -106,6 +107,8 @@ type builder struct {
 	t    *topology.Topology
 	seed uint64
 	dir  string
+
+	trees sim.TreeChoice
 }
 
 func (b *builder) build() (Program, error) {
@@ -178,14 +181,53 @@ func (b *builder) collective(out *Program, cs []workload.Communicator) (workload
 // communicators places ranks along the rows or columns of a matrix of hosts.
 func (b *builder) communicators(n, ranks int) ([]workload.Communicator, error) {
 	columns := b.oneOf(b.key+".along", b.file.Along, "rows", "columns") == 1
+	matrix := func(hosts []topology.Node) ([]workload.Communicator, error) {
+		if columns {
+			return workload.Columns(hosts, n)
+		}
+		return workload.Rows(hosts, ranks)
+	}
+	if b.file.Placement == "adversarial" {
+		return b.adversarial(n*ranks, matrix)
+	}
 	hosts, err := b.place(n * ranks)
 	if err != nil {
 		return nil, err
 	}
-	if columns {
-		return workload.Columns(hosts, n)
+	return matrix(hosts)
+}
+
+// adversaries is the number of placements of which an adversary takes the worst.
+const adversaries = 16
+
+// adversarial returns the placement, of several random ones, with which most trees share a link.
+func (b *builder) adversarial(n int, matrix func([]topology.Node) ([]workload.Communicator, error)) (worst []workload.Communicator, err error) {
+	if n < 1 || n > b.t.Hosts {
+		return nil, fmt.Errorf("%d hosts are wanted; the topology has %d", n, b.t.Hosts)
 	}
-	return workload.Rows(hosts, ranks)
+	most := -1
+	for i := range uint64(adversaries) {
+		hosts, err := workload.Random(n, b.t.Hosts, b.seed+i)
+		if err != nil {
+			return nil, err
+		}
+		cs, err := matrix(hosts)
+		if err != nil {
+			return nil, err
+		}
+		program, err := workload.HPL{Algorithm: "group", Bytes: 1, Chunks: 1}.New(cs)
+		if err != nil {
+			return nil, err
+		}
+		share, err := sim.MostGroups(sim.Config{Topology: b.t, Program: program, Seed: b.seed, Trees: b.trees})
+		if err != nil {
+			return nil, err
+		}
+		if share > most {
+			most, worst = share, cs
+		}
+	}
+	return worst, nil
 }
 
 // place returns n hosts in the order of the placement.
@@ -193,7 +235,10 @@ func (b *builder) place(n int) ([]topology.Node, error) {
 	if n < 1 || n > b.t.Hosts {
 		return nil, fmt.Errorf("%d hosts are wanted; the topology has %d", n, b.t.Hosts)
 	}
-	switch b.oneOf(b.key+".placement", b.file.Placement, "contiguous", "random", "pods") {
+	if b.file.Placement == "adversarial" {
+		return nil, fmt.Errorf("placement adversarial is of trees: %s has none", b.file.Program)
+	}
+	switch b.oneOf(b.key+".placement", b.file.Placement, "contiguous", "random", "pods", "adversarial") {
 	case 1:
 		return workload.Random(n, b.t.Hosts, b.seed)
 	case 2:

@@ -4,12 +4,14 @@
 package spec
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gleam-rdma/gleam/sim"
 	"github.com/gleam-rdma/gleam/sim/topology"
 )
 
@@ -153,6 +155,8 @@ func TestErrors(t *testing.T) {
 		{", ranks: \"${n}\"", "", "sample.yaml:20: phases[0].programs[0].ranks: hpl needs it"},
 		{"ranks: \"${n}\"", "ranks: 2, depth: 3", `phases[0].programs[0].depth: "3": hpl has no such key`},
 		{"ranks: \"${n}\"", "ranks: 99", "the topology has 16"},
+		{"ranks: \"${n}\"", "ranks: 99, placement: adversarial", "the topology has 16"},
+		{"placement: random", "placement: adversarial", "placement adversarial is of trees: incast has none"},
 		{"program: hpl", "program: hpcc", `sample.yaml:20: phases[0].programs[0].program: "hpcc": want one of hpl, incast`},
 		{"program: storage\n        algorithm: unicast", "program: storage\n        algorithm: raid", "storage algorithm"},
 		{"${algorithm}", "${a}", `sample.yaml:20: "${a}": no such variable`},
@@ -248,6 +252,35 @@ func TestTopologyFile(t *testing.T) {
 		if _, err := ParseTopology("lab.yaml", []byte(strings.Replace(labFile, old, news[old], 1))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
+	}
+}
+
+// TestAdversarialPlacement: more trees share a link than with random hosts on the average.
+func TestAdversarialPlacement(t *testing.T) {
+	shares := func(placement string, seed int) int {
+		text := fmt.Sprintf("seed: %d\ntopology: {kind: fat-tree, ports: 8}\nphases: [{programs: [{program: hpl, algorithm: group, bytes: 1MB, communicators: 16, ranks: 8, placement: %s}]}]\n", seed, placement)
+		p := points(t, text)[0]
+		net, err := p.Network()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ph, err := p.Phase(net, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := sim.MostGroups(ph.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	random, adversarial := 0, 0
+	for seed := range 8 {
+		random += shares("random", seed+1)
+		adversarial += shares("adversarial", seed+1)
+	}
+	if contiguous := shares("contiguous", 1); adversarial <= random || random <= 8*contiguous {
+		t.Errorf("groups that share a link, in 8 runs: %d with random hosts, %d adversarial, 8 times %d contiguous", random, adversarial, contiguous)
 	}
 }
 
