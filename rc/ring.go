@@ -3,16 +3,21 @@
 
 package rc
 
-// ring is a bounded FIFO that allocates once. Index 0 is the oldest element.
+// ring is a bounded FIFO. Index 0 is the oldest element. Its memory grows with what is in it, so that
+// many queue pairs with little to do are small: it allocates when there is more in it than ever before.
 type ring[T any] struct {
 	buf   []T
 	head  int
 	count int
+	depth int // most elements
 }
 
-func newRing[T any](depth int) ring[T] { return ring[T]{buf: make([]T, depth)} }
+// firstSlots is the length of a ring's memory at its first element.
+const firstSlots = 2
 
-func (r *ring[T]) full() bool { return r.count == len(r.buf) }
+func newRing[T any](depth int) ring[T] { return ring[T]{depth: depth} }
+
+func (r *ring[T]) full() bool { return r.count == r.depth }
 
 // at returns element i, 0 <= i < n.
 func (r *ring[T]) at(i int) *T {
@@ -29,8 +34,19 @@ func (r *ring[T]) push() *T {
 	if r.full() {
 		panic("rc: push to a full ring")
 	}
+	if r.count == len(r.buf) {
+		r.grow()
+	}
 	r.count++
 	return r.at(r.count - 1)
+}
+
+// grow doubles the memory, up to the depth.
+func (r *ring[T]) grow() {
+	buf := make([]T, min(max(2*len(r.buf), firstSlots), r.depth))
+	n := copy(buf, r.buf[r.head:])
+	copy(buf[n:], r.buf[:r.head])
+	r.buf, r.head = buf, 0
 }
 
 // pop removes the oldest element, and drops its references.

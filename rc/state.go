@@ -99,9 +99,9 @@ func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error
 	q.state, r.startedRetry = State(f&1), f&2 != 0
 	r.timer, r.rnrTimer = timer{armed: f&4 != 0}, timer{armed: f&8 != 0}
 	s.nakState, s.inMessage = nakState(f>>4&3), messageKind(f>>6)
-	r.sendQueue.count, r.sendQueue.head = d.length(len(r.sendQueue.buf)), 0
-	for i := range r.sendQueue.count {
-		*r.sendQueue.at(i) = sendWQE{wr: posted.Send(d.uvarint()), first: d.varint(), last: d.varint()}
+	r.sendQueue.count, r.sendQueue.head = 0, 0
+	for range d.length(r.sendQueue.depth) {
+		*r.sendQueue.push() = sendWQE{wr: posted.Send(d.uvarint()), first: d.varint(), last: d.varint()}
 	}
 	r.curWQE = int(d.byte())
 	r.una, r.nxt, r.sent, r.nextPost, r.sinceAckReq = d.varint(), d.varint(), d.varint(), d.varint(), int(d.varint())
@@ -113,9 +113,9 @@ func (q *QP) SetState(b []byte, now time.Duration, posted Posted) ([]byte, error
 	if r.rnrTimer.armed {
 		r.rnrTimer.at = now + time.Duration(d.varint())
 	}
-	s.recvQueue.count, s.recvQueue.head = d.length(len(s.recvQueue.buf)), 0
-	for i := range s.recvQueue.count {
-		*s.recvQueue.at(i) = posted.Recv(d.uvarint())
+	s.recvQueue.count, s.recvQueue.head = 0, 0
+	for range d.length(s.recvQueue.depth) {
+		*s.recvQueue.push() = posted.Recv(d.uvarint())
 	}
 	s.ePSN, s.ackPSN, s.msn = d.psn(), d.psn(), rocev2.MSN(d.uvarint())
 	s.placed, s.mrOffset, s.bytesLeft, s.dmaLen, s.mr = 0, 0, 0, 0, nil

@@ -39,8 +39,8 @@ var stateFields = map[reflect.Type]map[string]string{
 	},
 	reflect.TypeFor[sendWQE]():       {"wr": named, "first": encoded, "last": encoded},
 	reflect.TypeFor[RecvWR]():        {"ID": named, "Buf": named, "Length": named},
-	reflect.TypeFor[ring[sendWQE]](): {"buf": deeper, "head": derived, "count": encoded},
-	reflect.TypeFor[ring[RecvWR]]():  {"buf": deeper, "head": derived, "count": encoded},
+	reflect.TypeFor[ring[sendWQE]](): {"buf": deeper, "head": derived, "count": encoded, "depth": constant},
+	reflect.TypeFor[ring[RecvWR]]():  {"buf": deeper, "head": derived, "count": encoded, "depth": constant},
 }
 
 const stateNow = time.Hour
