@@ -35,6 +35,10 @@ type Config struct {
 	// routes for unicasts; default 1 ms. The trees of groups stay.
 	Detect Time
 
+	// Train is the most packets that one event may stand for; default 1. Trains are not used with PFC,
+	// congestion control, failures or taps.
+	Train int
+
 	// Repair is that of every group at every switch; the zero value means none.
 	Repair mcast.RepairSpec
 	// Record, if not nil, is called at each completion of a flow by the goroutine that runs
@@ -95,6 +99,7 @@ func (t TreeChoice) String() string {
 func (c *Config) setDefaults() error {
 	def(&c.Partitions, 1)
 	def(&c.PathMTU, 4096)
+	def(&c.Train, 1)
 	def(&c.Queue, 32<<20)
 	def(&c.RepairBytes, 64<<20)
 	def(&c.Detect, topology.Millisecond)
@@ -129,6 +134,9 @@ func (c *Config) setDefaults() error {
 	}
 	if f := c.PFC; f.XOff < 0 || f.XOn < 0 || f.XOff > maxQueue || f.XOff > 0 && f.XOn >= f.XOff {
 		bad("PFC", f, "XOff of 0 to 1 GiB, and XOn below it")
+	}
+	if c.Train < 1 || c.Train > maxTrain {
+		bad("Train", c.Train, fmt.Sprintf("1 to %d packets", maxTrain))
 	}
 	if c.Detect < 0 {
 		bad("Detect", c.Detect, "0 or more ps")

@@ -23,6 +23,10 @@ type conn struct {
 	flow   workload.Flow // what its flows have in common, except for a member's Source
 	alarm  alarm
 
+	acked              bool // ACKs have come back
+	lastAcked, nextPSN rocev2.PSN
+	since              Time // when it was put into the host's list, if it has not sent since
+
 	next   *conn // in the host's list of those that may have something to send
 	queued bool  // it is in that list
 
@@ -173,6 +177,7 @@ func (p *Partition) arrived(c *conn, e *event) {
 	in := rc.Packet{Op: e.opcode(), DestQP: hostQPN, PSN: e.seq(), AckReq: e.flags&ackReq != 0, BECN: e.flags&becn != 0, CE: e.flags&ce != 0}
 	if e.isFeedback() {
 		in.Syndrome, in.MSN = e.syndrome(), e.msn()
+		p.noteAck(c, e)
 	} else {
 		in.Length = int(e.aux)
 	}
@@ -218,6 +223,9 @@ func (p *Partition) postReceive(c *conn) {
 // carryOutQP sends a queue pair's responses, and tells the program what is complete. e is the
 // packet that has led to it, or nil.
 func (p *Partition) carryOutQP(c *conn, e *event) {
+	if p.late && len(p.qpOut.Packets)+len(p.qpOut.Completions) > 0 {
+		p.result.Displaced++
+	}
 	for i := range p.qpOut.Packets {
 		p.respond(c, &p.qpOut.Packets[i])
 	}
@@ -261,8 +269,8 @@ func (p *Partition) respond(c *conn, x *rc.Packet) {
 	p.send(p.s.hosts[c.host].port, &e)
 }
 
-// request sends a request packet of a queue pair.
-func (p *Partition) request(c *conn, x *rc.Packet) {
+// requestOf returns a request packet of a queue pair.
+func (p *Partition) requestOf(c *conn, x *rc.Packet) event {
 	e := event{src: uint32(c.host), aux: uint32(x.Length)}
 	e.setSeq(x.Op, x.PSN)
 	if x.AckReq {
@@ -283,5 +291,5 @@ func (p *Partition) request(c *conn, x *rc.Packet) {
 	} else {
 		e.kind, e.dst, e.channel = unicast, uint32(c.flow.To), c.flow.Channel
 	}
-	p.send(p.s.hosts[c.host].port, &e)
+	return e
 }

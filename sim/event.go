@@ -19,7 +19,7 @@ type Time = topology.Time
 // whatever the order was in which events were made.
 type event struct {
 	at      Time
-	key     uint64 // of a message's last packet: Flow.Key; of the first one of a WRITE: its length; of a timer: what it is for
+	key     uint64 // of a message's last packet: Flow.Key; of the first one of a WRITE: its length; of a timer: what it is for; of a train: setTrain
 	in      uint32 // the port of arrival; of a timer: a number beyond those of all ports
 	src     uint32 // the host that a packet comes from; of feedback between switches: the source that it is for
 	dst     uint32 // by kind
@@ -57,6 +57,7 @@ const (
 	becn               // feedback: the source is to slow down
 	ce                 // congestion was experienced
 	corrupt            // the ICRC is wrong
+	inTrain            // key has the packets that follow
 )
 
 func (e *event) opcode() rocev2.Opcode     { return rocev2.Opcode(e.psn >> 24) }

@@ -3,7 +3,11 @@
 
 package sim
 
-import "github.com/gleam-rdma/gleam/sim/topology"
+import (
+	"math"
+
+	"github.com/gleam-rdma/gleam/sim/topology"
+)
 
 // host is the port of a host and the queue pairs that may have something to send. They take
 // turns, a packet each. Responses go out at once.
@@ -17,7 +21,7 @@ type host struct {
 func (p *Partition) mayTransmit(c *conn) {
 	h := &p.s.hosts[c.host]
 	if !c.queued {
-		c.queued = true
+		c.queued, c.since = true, p.now
 		h.push(c)
 	}
 	p.transmit(c.host, h)
@@ -58,10 +62,14 @@ func (p *Partition) transmit(n topology.Node, h *host) {
 			return
 		}
 		c := h.pop()
-		if c.qp.Transmit(p.clock(), &p.qpOut, 1) == 0 {
+		if c.qp.Transmit(p.clock(), &p.qpOut, p.budget(h, c)) == 0 {
 			c.queued = false
 		} else {
-			p.request(c, &p.qpOut.Packets[0])
+			if c.since <= o.trainUntil {
+				p.result.Displaced++ // it would have sent between the packets of another one's train
+			}
+			c.since = math.MaxInt64
+			p.requests(c, p.qpOut.Packets)
 			p.qpOut.Reset()
 			h.push(c)
 		}
@@ -92,6 +100,9 @@ func (p *Partition) connTimer(c *conn) {
 	c.alarm.rang(p.now)
 	if at, ok := c.qp.NextDeadline(); ok && at <= p.clock() {
 		c.qp.Advance(p.clock(), &p.qpOut)
+		if p.s.train > 1 {
+			p.result.Displaced++
+		}
 		p.carryOutQP(c, nil)
 		p.mayTransmit(c)
 	}

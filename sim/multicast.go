@@ -61,7 +61,7 @@ func groupAddr(n int32) netip.Addr {
 // neighbor returns the number of the neighbour behind a port of a switch: its own number
 // plus 1, or 0 if that is a host.
 func (s *Simulation) neighbor(n int32, port uint32) mcast.Neighbor {
-	if s.ports[port].peer < s.firstPort[s.cfg.Topology.Hosts] { // hosts' ports come first
+	if s.isHost(s.ports[port].peer) {
 		return 0
 	}
 	return mcast.Neighbor(port-s.firstPort[n]) + 1
@@ -69,19 +69,29 @@ func (s *Simulation) neighbor(n int32, port uint32) mcast.Neighbor {
 
 // toCore gives a packet of a group to the switch at which it has arrived.
 func (p *Partition) toCore(e *event) {
+	sw := p.s.switches[int(p.s.ports[e.in].node)-p.s.cfg.Topology.Hosts]
+	switch {
+	case !sw.has(e.dst):
+		p.result.NoRoute++
+	case e.flags&inTrain != 0:
+		p.trainToCore(sw, e)
+	case e.flags&corrupt != 0 && e.isFeedback():
+		p.result.Damaged++ // the driver checks feedback beforehand
+	default:
+		frame, ok := p.input(sw, e)
+		p.carryOut(sw, e, frame, ok)
+	}
+}
+
+// input gives a packet to a core. ok is false if its ICRC had to be right, and is not.
+func (p *Partition) input(sw *groupSwitch, e *event) (h mcast.Handle, ok bool) {
 	s := p.s
 	n := s.ports[e.in].node
-	sw := s.switches[int(n)-s.cfg.Topology.Hosts]
 	in := mcast.Packet{
 		Src: hostAddr(topology.Node(e.src)), Port: mcast.Port(e.in - s.firstPort[n]), Neighbor: s.neighbor(n, e.in),
 		Op: e.opcode(), PSN: e.seq(), DestQP: groupQPN, BECN: e.flags&becn != 0,
 	}
-	feedback := e.isFeedback()
-	if feedback {
-		if e.flags&corrupt != 0 {
-			p.result.Damaged++ // the driver checks feedback beforehand
-			return
-		}
+	if e.isFeedback() {
 		in.Syndrome, in.MSN, in.Verified = e.syndrome(), e.msn(), true
 	} else {
 		in.AckReq, in.Payload = e.flags&ackReq != 0, uint16(e.aux)
@@ -92,13 +102,6 @@ func (p *Partition) toCore(e *event) {
 		in.RetainBytes = uint32(frameBytes + e.aux)
 	}
 	out, now := &p.coreOut, p.clock()
-	if !sw.has(e.dst) {
-		p.result.NoRoute++
-		if !feedback {
-			p.frames.take(uint32(in.Frame))
-		}
-		return
-	}
 	p.serving = sw
 	sw.core.InputGroup(now, mcast.GroupID(e.dst), &in, out)
 	if out.NeedVerify && e.flags&corrupt == 0 {
@@ -107,15 +110,23 @@ func (p *Partition) toCore(e *event) {
 	}
 	if out.NeedVerify {
 		p.result.Damaged++
-	} else {
-		if !feedback {
+		return in.Frame, false
+	}
+	return in.Frame, true
+}
+
+// carryOut does what a core orders because of a packet, and frees its frame unless that is retained.
+func (p *Partition) carryOut(sw *groupSwitch, e *event, frame mcast.Handle, ok bool) {
+	data := !e.isFeedback()
+	if ok {
+		if data {
 			p.came.set(e.in)
-			p.came.frame = in.Frame
+			p.came.frame = frame
 		}
 		p.carryOutCore(sw)
 	}
-	if !feedback && !out.Retained {
-		p.frames.take(uint32(in.Frame))
+	if data && !p.coreOut.Retained {
+		p.frames.take(uint32(frame))
 	}
 }
 
@@ -245,6 +256,9 @@ func (p *Partition) coreTimer(in uint32) {
 	if at, ok := sw.core.NextDeadline(); ok && at <= p.clock() {
 		p.serving = sw
 		sw.core.Advance(p.clock(), &p.coreOut)
+		if p.s.train > 1 && (len(p.coreOut.Copies) > 0 || !plain(&p.coreOut)) {
+			p.result.Displaced++
+		}
 		p.carryOutCore(sw)
 		return
 	}
@@ -265,4 +279,10 @@ func (p *Partition) portRoom(id mcast.GroupID, l mcast.LegID) (copies int, until
 const repairRoom = 4
 
 // memberArrived serves a packet for a member of a group.
-func (p *Partition) memberArrived(e *event) { p.arrived(p.conns[e.dst], e) }
+func (p *Partition) memberArrived(e *event) {
+	if c := p.conns[e.dst]; e.flags&inTrain != 0 {
+		p.trainArrived(c, e)
+	} else {
+		p.arrived(c, e)
+	}
+}

@@ -44,6 +44,11 @@ type Partition struct {
 
 	result  Result
 	touched uint64 // by prefetch
+
+	ahead    Time   // from now to the time at which packets are sent, of those of a train
+	dropped  uint32 // a bit for each packet that the last call of send has dropped
+	late     bool   // the queue pair is given a packet of a train after its time
+	carriage carriage
 }
 
 // outbox is what was sent from one partition to another.
@@ -146,11 +151,20 @@ func (p *Partition) serve(e *event) {
 
 // send puts a packet into the queue of port n. It reports whether there was room.
 func (p *Partition) send(n uint32, e *event) bool {
+	if e.flags&inTrain != 0 {
+		p.dropped = p.sendTrain(n, e)
+		return p.dropped == 0
+	}
 	o := &p.s.ports[n]
+	at := p.now + p.ahead
+	if p.s.train > 1 {
+		p.mix(o, at)
+	}
 	bytes := e.wireBytes()
-	length, backlog := o.timeOf(bytes), o.backlog(p.now)
+	length, backlog := o.timeOf(bytes), o.backlog(at)
 	if backlog+length > o.most {
 		o.stats.Dropped++
+		p.dropped = 1
 		return false
 	}
 	if backlog > o.ecnMin && !e.isFeedback() && o.mustMark(backlog) {
@@ -174,7 +188,7 @@ func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
 			p.captureSent(o.tap, max(p.now, o.freeAt), e)
 		}
 	}
-	o.freeAt = max(p.now, o.freeAt) + length
+	o.freeAt = max(p.now+p.ahead, o.freeAt) + length
 	o.stats.Packets++
 	o.stats.Bytes += uint64(bytes)
 	if o.down {
@@ -192,6 +206,11 @@ func (p *Partition) transmitOn(o *port, e *event, bytes int64, length Time) {
 	}
 	p.result.Hops++
 	e.at, e.in = o.freeAt+o.delay, o.peer
+	p.transfer(o, e)
+}
+
+// transfer gives a packet to the partition in which it arrives.
+func (p *Partition) transfer(o *port, e *event) {
 	if o.partition == p.index {
 		p.queue.push(e)
 		return

@@ -29,6 +29,8 @@ type port struct {
 	random uint64 // numbers drawn
 	seed   uint64
 
+	trainUntil Time // when the last packet of the last train came
+
 	tap *tap // nil: it is not observed
 }
 
@@ -84,7 +86,7 @@ func (k classes) of(c *Config, l *topology.Link) *class {
 
 // newPort returns a port of a node with n as its number.
 func newPort(c *Config, k *class, node int32, n uint32) port {
-	p := port{freeAt: -setup, class: k, node: node, seed: mix(c.Seed ^ mix(uint64(n)+1))}
+	p := port{freeAt: -setup, trainUntil: math.MinInt64, class: k, node: node, seed: mix(c.Seed ^ mix(uint64(n)+1))}
 	if c.PFC.XOff > 0 {
 		p.wait = &waiting{}
 	}

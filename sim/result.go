@@ -21,6 +21,10 @@ type Result struct {
 	NoRoute       uint64 // packets for a host to which there was no way
 	Damaged       uint64 // packets that were dropped because of a wrong ICRC
 
+	// Displaced counts what may have happened in another order or at another time than without
+	// trains; with 0 the result is that without.
+	Displaced uint64
+
 	// Hash is that of all completions and deliveries with their times. Two runs with the same
 	// hash have had the same behaviour.
 	Hash uint64
@@ -37,6 +41,7 @@ func (r *Result) add(x *Result) {
 	r.Failed += x.Failed
 	r.NoRoute += x.NoRoute
 	r.Damaged += x.Damaged
+	r.Displaced += x.Displaced
 	r.Hash += x.Hash // the order of the parts does not count
 }
 
@@ -51,6 +56,14 @@ func (s *Simulation) Result() Result {
 		r.Hash += mix(mix(uint64(i)<<32^x.Packets) + mix(x.Bytes) ^ mix(x.Dropped<<32^x.Marked) + mix(x.Lost<<32^x.Corrupted) ^ uint64(x.Longest) + mix(x.Pauses<<40^uint64(x.Paused)))
 	}
 	return r
+}
+
+// Displaced returns Result's Displaced so far.
+func (s *Simulation) Displaced() (n uint64) {
+	for _, p := range s.partitions {
+		n += p.result.Displaced
+	}
+	return n
 }
 
 // PortStats returns the counters of the ports of a node.

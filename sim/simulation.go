@@ -18,6 +18,7 @@ type Simulation struct {
 	partitions []*Partition
 	part       []int32 // by node
 	lookahead  Time
+	train      int              // most packets of a train; 1: there are none
 	routes     *topology.Routes // without failures
 	groups     [][]topology.Node
 
@@ -39,6 +40,10 @@ func New(cfg Config) (*Simulation, error) {
 		return nil, err
 	}
 	s := &Simulation{cfg: cfg, groups: cfg.Program.Groups(), routes: cfg.Topology.Routes(nil)}
+	s.train = 1
+	if s.cfg.trainsPossible() {
+		s.train = s.cfg.Train
+	}
 	if err := s.checkHost(); err != nil {
 		return nil, err
 	}
@@ -122,6 +127,9 @@ func (s *Simulation) build() {
 
 // Partitions returns the parts that may be run at the same time.
 func (s *Simulation) Partitions() []*Partition { return s.partitions }
+
+// Trains reports whether events may stand for several packets.
+func (s *Simulation) Trains() bool { return s.train > 1 }
 
 // Lookahead returns how much later than the first event of all partitions each may be run,
 // before it must collect.

@@ -16,7 +16,11 @@ func (p *Partition) unicastArrived(e *event) {
 	} else {
 		c = p.end(from, to, e.channel, true, true)
 	}
-	if c != nil {
+	switch {
+	case c == nil:
+	case e.flags&inTrain != 0:
+		p.trainArrived(c, e)
+	default:
 		p.arrived(c, e)
 	}
 }

@@ -48,7 +48,7 @@ func (r *relay) Completed(f workload.Flow, emit func(workload.Flow)) {
 	}
 }
 
-// TestSameResult compares runs with one partition and with several, with losses.
+// TestSameResult compares runs with one partition and with several, with losses, of packets and of trains.
 func TestSameResult(t *testing.T) {
 	c, err := topology.FatTree(8, 1)
 	if err != nil {
@@ -59,20 +59,22 @@ func TestSameResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var first sim.Result
-	for _, n := range []int{1, 2, 5, 8} {
-		program := &relay{hosts: fabric.Hosts, hops: 8, seen: make([]uint64, fabric.Hosts)}
-		s, err := sim.New(sim.Config{Topology: fabric, Program: program, Partitions: n, Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		Run(s, topology.Second, func() bool { return true })
-		r := s.Result()
-		if n == 1 {
-			first = r
-		}
-		if r != first || r.Completed != program.Flows() || r.Failed != 0 {
-			t.Errorf("%d partitions: %+v; want %d flows, and as with one: %+v", n, r, program.Flows(), first)
+	for _, train := range []int{1, 16} {
+		var first sim.Result
+		for _, n := range []int{1, 2, 5, 8} {
+			program := &relay{hosts: fabric.Hosts, hops: 8, seen: make([]uint64, fabric.Hosts)}
+			s, err := sim.New(sim.Config{Topology: fabric, Program: program, Partitions: n, Seed: 1, Train: train})
+			if err != nil {
+				t.Fatal(err)
+			}
+			Run(s, topology.Second, func() bool { return true })
+			r := s.Result()
+			if n == 1 {
+				first = r
+			}
+			if r != first || r.Completed != program.Flows() || r.Failed != 0 || (r.Displaced > 0) != s.Trains() {
+				t.Errorf("trains of %d, %d partitions: %+v; want %d flows, and as with one: %+v", train, n, r, program.Flows(), first)
+			}
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (all results) table() ([]acceptance, error) {
 		return nil, err
 	}
 	rows = append(append(rows, losses...), all.smallRows()...)
-	return append(rows, all.failureRows()...), nil
+	return append(rows, append(all.failureRows(), all.groupsRows()...)...), nil
 }
 
 // matrixRows are the JCT by scale.
@@ -82,14 +82,22 @@ func (all results) matrixRows() (rows []acceptance) {
 	reduction := func(n string) float64 {
 		return 100 * (1 - all.jct("matrix-group", "n", n)/all.jct("matrix-unicast", "n", n))
 	}
-	for _, n := range []string{"8", "16", "32", "64", "128"} {
+	sizes := []string{"8", "16", "32", "64", "128"}
+	shortest, longest, leastGrowth := math.Inf(1), 0., math.Inf(1)
+	for i, n := range sizes {
+		shortest, longest = min(shortest, all.jct("matrix-group", "n", n)), max(longest, all.jct("matrix-group", "n", n))
+		if i > 0 {
+			leastGrowth = min(leastGrowth, reduction(n)-reduction(sizes[i-1]))
+		}
 		rows = append(rows, acceptance{"Gleam, JCT of " + n + "x" + n, "5.17", all.jct("matrix-group", "n", n), formula, 5.17 * 0.98, 5.17 * 1.02, "ms"})
 	}
 	rows = append(rows,
+		acceptance{"Gleam, spread of JCT from 8x8 to 128x128", "flat", 100 * (longest/shortest - 1), 0, 0, 1, "%"},
 		acceptance{"ring and long, JCT of 8x8", "13.7", all.jct("matrix-unicast", "n", "8"), 0, 13.7 * 0.8, 13.7 * 1.2, "ms"},
 		acceptance{"ring and long, JCT of 128x128", "19.4", all.jct("matrix-unicast", "n", "128"), 0, 19.4 * 0.8, 19.4 * 1.2, "ms"},
 		acceptance{"reduction, 8x8", "62", reduction("8"), 0, 55, 66, "%"},
 		acceptance{"reduction, 128x128", "73", reduction("128"), 0, 68, 78, "%"},
+		acceptance{"reduction, least growth from one matrix to the next", "grows", leastGrowth, 0, 0, 100, "points"},
 	)
 	for _, n := range []string{"32", "128"} {
 		gain := all.jct("trees", "trees", "hashed", "n", n) / all.jct("trees", "trees", "least-used", "n", n)

@@ -142,6 +142,7 @@ func (o *benchOptions) measure(w io.Writer) error {
 		return err
 	}
 	ph.Config.Partitions = o.partitions
+	saveMemory()
 	s, err := sim.New(ph.Config)
 	if err != nil {
 		return err

@@ -143,18 +143,21 @@ func writePaper(env *cli.Env, all results, out string) error {
 func markdown(rows []acceptance) string {
 	var b strings.Builder
 	b.WriteString("| what | paper | simulated | analytic | accepted | verdict |\n|---|---|---|---|---|---|\n")
-	number := func(x float64) string {
-		switch {
-		case x == 0 || math.IsNaN(x):
-			return ""
-		case x >= 1e4:
+	bound := func(x float64) string {
+		if x >= 1e4 {
 			return strconv.FormatFloat(x, 'f', 0, 64)
 		}
 		return strconv.FormatFloat(x, 'g', 4, 64)
 	}
+	number := func(x float64) string {
+		if x == 0 || math.IsNaN(x) {
+			return ""
+		}
+		return bound(x)
+	}
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s to %s | %s |\n", r.what, r.paper, number(r.ours), r.unit, number(r.analytic), number(r.low), number(r.high), r.verdict())
+		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s to %s | %s |\n", r.what, r.paper, number(r.ours), r.unit, number(r.analytic), bound(r.low), bound(r.high), r.verdict())
 	}
 	return b.String()
 }
@@ -162,7 +165,7 @@ func markdown(rows []acceptance) string {
 // hashTable lists the hashes of all results: who runs the same gets the same.
 func hashTable(all results) string {
 	var b strings.Builder
-	b.WriteString("| study | point | hashes | packet-hops | M packet-hops/s |\n|---|---|---|---|---|\n")
+	b.WriteString("| study | point | mode | hashes | packet-hops | M packet-hops/s |\n|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		var values []string
 		for _, n := range variables([]*Result{r}) {
@@ -172,7 +175,7 @@ func hashTable(all results) string {
 		for _, p := range r.Phases {
 			hops += p.Hops
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %.2f |\n", r.Study, strings.Join(values, " "), hashes(r), hops, r.HopsPerS/1e6)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d | %.2f |\n", r.Study, strings.Join(values, " "), r.Mode, hashes(r), hops, r.HopsPerS/1e6)
 	}
 	return b.String()
 }

@@ -35,8 +35,10 @@ type Result struct {
 // Phase is the result of a phase.
 type Phase struct {
 	Name      string    `json:"name"`
-	JCT       float64   `json:"jct_us"`       // until the last byte is delivered
-	Completed float64   `json:"completed_us"` // until the last source has its completion
+	Mode      string    `json:"mode"`                // packets, or trains of them
+	Displaced uint64    `json:"displaced,omitempty"` // packets that were in another order than without trains, or more
+	JCT       float64   `json:"jct_us"`              // until the last byte is delivered
+	Completed float64   `json:"completed_us"`        // until the last source has its completion
 	Analytic  float64   `json:"analytic_us,omitempty"`
 	Flows     int64     `json:"flows"`
 	Done      int64     `json:"flows_completed"`
@@ -67,6 +69,14 @@ type Program struct {
 	Max       float64 `json:"flow_max_us"`
 }
 
+// addMode notes how packets of another phase were simulated.
+func (r *Result) addMode(mode string) {
+	if r.Mode != "" && r.Mode != mode {
+		mode = r.Mode + "; " + mode
+	}
+	r.Mode = mode
+}
+
 func vars(p *spec.Point) map[string]string {
 	m := make(map[string]string)
 	for _, v := range p.Vars {
@@ -79,7 +89,7 @@ func vars(p *spec.Point) map[string]string {
 func (r *Result) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // columns are those of CSV after the variables.
-var columns = []string{"jct_us", "analytic_us", "phase", "phase_jct_us", "phase_analytic_us", "flows", "flows_completed", "failed", "dropped", "lost", "damaged", "no_route", "marked", "longest_queue_us", "packet_hops", "hash", "wall_s", "hops_per_s", "partial", "address"}
+var columns = []string{"jct_us", "analytic_us", "phase", "phase_jct_us", "phase_analytic_us", "flows", "flows_completed", "failed", "dropped", "lost", "damaged", "no_route", "marked", "longest_queue_us", "packet_hops", "mode", "hash", "wall_s", "hops_per_s", "partial", "address"}
 
 // writeCSV writes a line for each phase, and the names of columns before the first.
 func (r *Result) writeCSV(w io.Writer, names []string, header bool) error {
@@ -94,7 +104,7 @@ func (r *Result) writeCSV(w io.Writer, names []string, header bool) error {
 			line = append(line, r.Vars[n])
 		}
 		line = append(line, number(r.JCT), number(r.Analytic), p.Name, number(p.JCT), number(p.Analytic), fmt.Sprint(p.Flows), fmt.Sprint(p.Done), fmt.Sprint(p.Failed),
-			fmt.Sprint(p.Dropped), fmt.Sprint(p.Lost), fmt.Sprint(p.Damaged), fmt.Sprint(p.NoRoute), fmt.Sprint(p.Marked), number(p.Queue), fmt.Sprint(p.Hops), p.Hash, number(r.Wall), number(r.HopsPerS), fmt.Sprint(r.Partial), r.Address)
+			fmt.Sprint(p.Dropped), fmt.Sprint(p.Lost), fmt.Sprint(p.Damaged), fmt.Sprint(p.NoRoute), fmt.Sprint(p.Marked), number(p.Queue), fmt.Sprint(p.Hops), p.Mode, p.Hash, number(r.Wall), number(r.HopsPerS), fmt.Sprint(r.Partial), r.Address)
 		_ = c.Write(line)
 	}
 	c.Flush()
@@ -122,7 +132,7 @@ func (r *Result) writeText(w io.Writer, title string) error {
 				rare += fmt.Sprintf(", %d %s", n.count, n.what)
 			}
 		}
-		fmt.Fprintf(w, "  %s: %.1f µs%s; %d of %d flows, %d packet-hops, %d dropped, %d lost%s, hash %s\n", p.Name, p.JCT, analytic(p.Analytic), p.Done, p.Flows, p.Hops, p.Dropped, p.Lost, rare, p.Hash)
+		fmt.Fprintf(w, "  %s: %.1f µs%s; %d of %d flows, %d packet-hops, %d dropped, %d lost%s, %s, hash %s\n", p.Name, p.JCT, analytic(p.Analytic), p.Done, p.Flows, p.Hops, p.Dropped, p.Lost, rare, p.Mode, p.Hash)
 		for _, g := range p.Programs {
 			fmt.Fprintf(w, "    %s %s: completed at %.1f µs; flows: median %.1f, 99 %% %.1f, longest %.1f µs\n", g.Kind, g.Algorithm, g.Last, g.P50, g.P99, g.Max)
 		}

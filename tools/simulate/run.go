@@ -6,10 +6,14 @@
 package simulate
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -40,17 +44,18 @@ func runPoint(ctx context.Context, p *spec.Point, o options) (*Result, error) {
 		return nil, err
 	}
 	parts := max(1, min(o.partitions, t.Pods))
-	res := &Result{Study: p.Name(), Vars: vars(p), Address: p.Address, Build: o.build, Mode: "packets", Partitions: parts}
+	res := &Result{Study: p.Name(), Vars: vars(p), Address: p.Address, Build: o.build, Partitions: parts}
 	began := time.Now()
 	var hops uint64
 	formulas := true
 	var failed error
 	for i := range p.Phases() {
 		x := phaseRun{options: o, name: strings.TrimSpace(p.String())}
-		out, err := x.run(ctx, p, t, i, parts)
+		out, err := x.simulate(ctx, p, t, i, parts)
 		if out == nil {
 			return nil, err
 		}
+		res.addMode(out.Mode)
 		res.Phases = append(res.Phases, *out)
 		res.JCT += out.JCT
 		res.Analytic += out.Analytic
@@ -85,13 +90,14 @@ type phaseRun struct {
 	err   error
 	moved int64         // completions and deliveries when the watchdog last looked
 	since topology.Time // when they last changed
+	exact bool          // the phase ends when packets have mixed with those of a train
 }
 
 // compare runs a phase with one partition.
 func (x *phaseRun) compare(ctx context.Context, p *spec.Point, t *topology.Topology, i int, hash string) error {
 	again := phaseRun{options: x.options, name: x.name + " (one partition)"}
 	again.flows, again.observed = nil, nil
-	one, err := again.run(ctx, p, t, i, 1)
+	one, err := again.simulate(ctx, p, t, i, 1)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -101,18 +107,49 @@ func (x *phaseRun) compare(ctx context.Context, p *spec.Point, t *topology.Topol
 	return nil
 }
 
-func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology, i, parts int) (*Phase, error) {
+// errDisplaced is the end of a phase whose trains have mixed with other packets.
+var errDisplaced = errors.New("packets mixed with those of trains")
+
+// simulate runs a phase. Where trains are to be exact and were not, it runs again without.
+func (x *phaseRun) simulate(ctx context.Context, p *spec.Point, t *topology.Topology, i, parts int) (*Phase, error) {
 	ph, err := p.Phase(t, i)
 	if err != nil {
 		return nil, err
 	}
+	if ph.Config.Train <= 1 || p.Inexact() {
+		return x.run(ctx, ph, t, parts)
+	}
+	var lines bytes.Buffer
+	first := phaseRun{options: x.options, name: x.name, exact: true}
+	if x.flows != nil {
+		first.flows = &lines
+	}
+	out, err := first.run(ctx, ph, t, parts)
+	if errors.Is(err, errDisplaced) {
+		if ph, err = p.Phase(t, i); err != nil { // its programs have state
+			return nil, err
+		}
+		ph.Config.Train = 1
+		return x.run(ctx, ph, t, parts)
+	}
+	if x.flows != nil {
+		if _, failed := x.flows.Write(lines.Bytes()); err == nil {
+			err = failed
+		}
+	}
+	return out, err
+}
+
+func (x *phaseRun) run(ctx context.Context, ph *spec.Phase, t *topology.Topology, parts int) (*Phase, error) {
 	cfg := ph.Config
 	cfg.Partitions = parts
 	rec := newRecord(parts, len(ph.Programs), ph.Name, x.flows)
 	cfg.Record = rec.completed
+	var err error
 	if cfg.Taps, err = x.observed.begin(ph.Name, t); err != nil {
 		return nil, err
 	}
+	saveMemory()
 	s, err := sim.New(cfg)
 	if err != nil {
 		return nil, err
@@ -127,6 +164,9 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 			x.observed.write(s, now)
 		}
 		x.watch(now, s, t, ph)
+		if x.exact && s.Displaced() > 0 {
+			x.err = errDisplaced
+		}
 		if line.due() {
 			r := s.Result()
 			line.line(name, now, &r, total, s.UnderWay())
@@ -137,6 +177,9 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 	rec.write()
 	r := s.Result()
 	x.observed.write(s, s.Now()+1)
+	if x.exact && r.Displaced > 0 {
+		x.err = errDisplaced
+	}
 	if x.err == nil && ctx.Err() == nil && r.Completed < total {
 		x.err = fmt.Errorf("%s: nothing is under way any more, but %d of %d flows are completed%s", name, r.Completed, total, waiting(s, t, ph))
 	}
@@ -146,6 +189,17 @@ func (x *phaseRun) run(ctx context.Context, p *spec.Point, t *topology.Topology,
 	}
 	return out, nil
 }
+
+// saveMemory has garbage collected sooner than is usual: the registration of groups leaves twice as much of
+// it as it takes memory, and a run leaves next to none.
+func saveMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
+}
+
+// garbagePercent is the garbage that there may be before it is collected, of what is in use.
+const garbagePercent = 25
 
 func firstError(errs ...error) error {
 	for _, err := range errs {
@@ -191,9 +245,21 @@ func waiting(s *sim.Simulation, t *topology.Topology, ph *spec.Phase) string {
 	return b.String()
 }
 
+// modeOf says how packets were simulated.
+func modeOf(s *sim.Simulation, r *sim.Result) string {
+	switch {
+	case !s.Trains():
+		return "packets"
+	case r.Displaced == 0:
+		return "trains, exact"
+	}
+	return "trains, not exact"
+}
+
 // phaseResult adds up what has happened.
 func phaseResult(s *sim.Simulation, ph *spec.Phase, r *sim.Result, rec *record, total int64, t *topology.Topology) *Phase {
 	out := &Phase{
+		Mode: modeOf(s, r), Displaced: r.Displaced,
 		Name: ph.Name, JCT: micro(r.LastDelivered), Completed: micro(r.LastCompleted), Flows: total, Done: r.Completed, Failed: r.Failed,
 		Events: r.Events, Hops: r.Hops, NoRoute: r.NoRoute, Damaged: r.Damaged, Hash: fmt.Sprintf("%016x", r.Hash),
 	}

@@ -263,3 +263,45 @@ func TestQuantiles(t *testing.T) {
 		t.Errorf("%d flows, longest %v", sum.flows, sum.longest)
 	}
 }
+
+// TestModes: where trains are to be exact and are not, packets are simulated instead, with their result and
+// their flows; a result says which.
+func TestModes(t *testing.T) {
+	const text = `topology: {kind: leaf-spine, leaves: 2, hosts_per_leaf: 8}
+sweep: {train: [1], inexact: ["false"], algorithm: [group]}
+trains: {packets: "${train}", inexact: "${inexact}"}
+phases:
+  - programs:
+      - {program: hpl, algorithm: "${algorithm}", bytes: 2MB, chunks: 8, ranks: 16}
+`
+	run := func(algorithm, train, inexact string) (hash, mode, flows string) {
+		t.Helper()
+		name := filepath.Join(t.TempDir(), "flows")
+		out, stderr, code := command(t.Context(), t, "run", file(t, "modes.yaml", text), "-o", "json", "--flows", name, "--set", "algorithm="+algorithm, "--set", "train="+train, "--set", "inexact="+inexact, "--no-progress")
+		var r Result
+		if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil {
+			t.Fatalf("%s: exit %d, %v: %s", algorithm, code, err, stderr)
+		}
+		lines, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Phases[0].Hash, r.Mode, string(lines)
+	}
+	for _, c := range []struct {
+		algorithm, train, inexact, mode string
+		same                            bool
+	}{
+		{"group", "1", "false", "packets", true},
+		{"group", "16", "false", "trains, exact", true},
+		{"group", "16", "true", "trains, exact", true},
+		{"1ring", "16", "false", "packets", true},
+		{"1ring", "16", "true", "trains, not exact", false},
+	} {
+		wantHash, _, wantFlows := run(c.algorithm, "1", "false")
+		hash, mode, flows := run(c.algorithm, c.train, c.inexact)
+		if mode != c.mode || (hash == wantHash) != c.same || c.same && flows != wantFlows {
+			t.Errorf("%s, trains of %s, inexact %s: mode %q, hash %s, flows\n%swant mode %q, hash of packets %s: %v, flows\n%s", c.algorithm, c.train, c.inexact, mode, hash, flows, c.mode, wantHash, c.same, wantFlows)
+		}
+	}
+}

@@ -19,6 +19,7 @@ type file struct {
 	Topology fileTopology `yaml:"topology"`
 	Switches fileSwitches `yaml:"switches"`
 	Hosts    fileHosts    `yaml:"hosts"`
+	Trains   fileTrains   `yaml:"trains,omitempty"`
 	Phases   []filePhase  `yaml:"phases"`
 
 	Sweep yaml.MapSlice `yaml:"sweep,omitempty"` // variables with their values
@@ -86,6 +87,12 @@ type fileRepair struct {
 	SwitchBytes string `yaml:"switch_bytes"`
 	Timeout     string `yaml:"timeout"`
 	Tries       string `yaml:"tries"`
+}
+
+// fileTrains is empty without trains.
+type fileTrains struct {
+	Packets string `yaml:"packets,omitempty"`
+	Inexact string `yaml:"inexact,omitempty"` // true: a phase that packets of others have mixed with is not simulated again
 }
 
 type fileHosts struct {

@@ -24,6 +24,7 @@ func (p *Point) check() {
 	p.cfg = sim.Config{Seed: p.seed}
 	p.checkSwitches()
 	p.checkHosts()
+	p.checkTrains()
 	if len(f.Phases) == 0 {
 		r.fail("phases", "", "want at least one phase")
 	}
@@ -63,6 +64,20 @@ func (p *Point) checkSwitches() {
 		p.cfg.Repair = mcast.RepairSpec{}
 	}
 }
+
+func (p *Point) checkTrains() {
+	r, t := p.reader, &p.file.Trains
+	if t.Packets == "" && t.Inexact == "" {
+		return
+	}
+	p.cfg.Train = r.count("trains.packets", t.Packets, 32)
+	if t.Inexact != "" {
+		p.inexact = r.oneOf("trains.inexact", t.Inexact, "false", "true") == 1
+	}
+}
+
+// Inexact reports whether results of trains may differ from those of packets.
+func (p *Point) Inexact() bool { return p.inexact }
 
 func (p *Point) checkHosts() {
 	r, h := p.reader, &p.file.Hosts

@@ -44,6 +44,7 @@ type Point struct {
 	seed      uint64
 	clos      topology.Clos // unless the topology is a file
 	cfg       sim.Config    // without network and program
+	inexact   bool          // of trains
 }
 
 // Var is a variable's value at a point.
