@@ -165,7 +165,7 @@ func markdown(rows []acceptance) string {
 // hashTable lists the hashes of all results: who runs the same gets the same.
 func hashTable(all results) string {
 	var b strings.Builder
-	b.WriteString("| study | point | mode | hashes | packet-hops | M packet-hops/s |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| study | point | mode | hashes | packet-hops |\n|---|---|---|---|---|\n")
 	for _, r := range all {
 		var values []string
 		for _, n := range variables([]*Result{r}) {
@@ -175,7 +175,7 @@ func hashTable(all results) string {
 		for _, p := range r.Phases {
 			hops += p.Hops
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d | %.2f |\n", r.Study, strings.Join(values, " "), r.Mode, hashes(r), hops, r.HopsPerS/1e6)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d |\n", r.Study, strings.Join(values, " "), r.Mode, hashes(r), hops)
 	}
 	return b.String()
 }
