@@ -77,6 +77,10 @@ test-trees: ## groups over a fat-tree of 20 switches, static routes and BGP, wit
 test-rxe: ## the switch against the kernel's soft-RoCE, in an emulated machine (ARGS='--long'; --here on a machine that has rxe)
 	@test/rxe/run.sh $(ARGS)
 
+.PHONY: test-cm
+test-cm: ## programs that join by RDMA-CM, with the kernel's communication manager, in the machine of test-rxe
+	@test/rxe/run.sh --run RDMA-CM $(ARGS)
+
 static:
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
 	if [ -n "$$unformatted" ]; then echo "not formatted; type: gofmt -w" $$unformatted >&2; exit 1; fi

@@ -101,6 +101,7 @@ func (h *handler) ending() context.Context {
 //	POST   /v1/groups        Register, answered with 204; PUT does the same
 //	GET    /v1/groups/{ip}   Group
 //	DELETE /v1/groups/{ip}   answered with 204
+//	POST   /v1/created       CreateGroup, answered with 204
 //	POST   /v1/groups/{ip}/members        AddMember, answered with 204
 //	DELETE /v1/groups/{ip}/members/{ip}   answered with 204
 //	PATCH  /v1/groups/{ip}/members/{ip}   MoveMember, answered with 204
@@ -129,6 +130,8 @@ func (h *handler) route(path string) (methods map[string]endpoint, arg string) {
 	switch path {
 	case "/v1/groups":
 		return map[string]endpoint{"GET": h.groups, "POST": h.register, "PUT": h.register}, ""
+	case "/v1/created":
+		return map[string]endpoint{"POST": h.create}, ""
 	case "/v1/ended":
 		return map[string]endpoint{"GET": h.gone}, ""
 	case "/v1/ports":
@@ -287,6 +290,18 @@ func (h *handler) register(r *http.Request, _ string) (any, error) {
 	describe(r, reg.Group, "%s", reg.summary())
 	workOf(r).pause() // for the members' locations, which may take a minute
 	return nil, h.backend.Register(reg)
+}
+
+func (h *handler) create(r *http.Request, _ string) (any, error) {
+	g, err := DecodeCreateGroup(r.Body)
+	if errors.Is(err, errTooLarge) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "%s", err)
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
+	}
+	describe(r, g.Group, "%s", g.summary())
+	return nil, h.backend.CreateGroup(g)
 }
 
 func (h *handler) remove(r *http.Request, arg string) (any, error) {

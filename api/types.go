@@ -17,7 +17,7 @@ type Group struct {
 	QPN           uint32     `json:"qpn"`
 	PMTU          int        `json:"path_mtu"`
 	Policy        string     `json:"policy"`             // strict, evict or quorum:K
-	Origin        string     `json:"origin"`             // envelope or api
+	Origin        string     `json:"origin"`             // envelope, rdma-cm or api
 	Epoch         uint64     `json:"epoch"`              // of the registration
 	Master        string     `json:"master"`             // address, empty if registered by API
 	Key           uint16     `json:"key,omitempty"`      // id of the key that the group belongs to; 0: none
@@ -289,6 +289,8 @@ type Backend interface {
 	// as many as are remembered. One address may be there several times.
 	EndedGroups() ([]Group, error)
 	Register(r *Register) error
+	// CreateGroup lets programs join a group by RDMA-CM. Delete ends that, too.
+	CreateGroup(g *CreateGroup) error
 	Delete(ip netip.Addr) error
 	// AddMember and RemoveMember change a group that was registered by hand.
 	AddMember(group netip.Addr, m *AddMember) error

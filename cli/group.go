@@ -19,7 +19,7 @@ func groupCommand(env *Env) *cobra.Command {
 		Aliases: []string{"groups"},
 		Short:   "The registered groups and how their transfers stand",
 	}
-	c.AddCommand(groupListCommand(env), groupShowCommand(env), groupRegisterCommand(env), groupDeleteCommand(env),
+	c.AddCommand(groupListCommand(env), groupShowCommand(env), groupRegisterCommand(env), groupCreateCommand(env), groupDeleteCommand(env),
 		groupTreeCommand(env), groupAddMemberCommand(env), groupRemoveMemberCommand(env), groupMoveMemberCommand(env))
 	return c
 }

@@ -18,6 +18,25 @@ import (
 // parse reads the flags and checks the whole as the daemon will. Errors name
 // flag, field and offending text. R_Keys that are well formed are in none.
 func (f *registerFlags) parse() (*api.Register, error) {
+	r, err := f.common()
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range f.members {
+		m, err := parseMember(text)
+		if err != nil {
+			return nil, fmt.Errorf("--member %s: %w", nth(i, text), err)
+		}
+		r.Members = append(r.Members, m)
+	}
+	if err := r.Validate(); err != nil {
+		return nil, f.inFlags(err)
+	}
+	return r, nil
+}
+
+// common reads the flags that are not about members.
+func (f *registerFlags) common() (*api.Register, error) {
 	if f.group == "" {
 		return nil, errors.New("--group is missing: give the group's IP address")
 	}
@@ -46,16 +65,6 @@ func (f *registerFlags) parse() (*api.Register, error) {
 		if r.Window, err = fields.window(); err != nil {
 			return nil, fmt.Errorf("--window: %w", err)
 		}
-	}
-	for i, text := range f.members {
-		m, err := parseMember(text)
-		if err != nil {
-			return nil, fmt.Errorf("--member %s: %w", nth(i, text), err)
-		}
-		r.Members = append(r.Members, m)
-	}
-	if err := r.Validate(); err != nil {
-		return nil, f.inFlags(err)
 	}
 	return r, nil
 }
@@ -124,6 +133,8 @@ func (f *registerFlags) inFlags(err error) error {
 		field = "pmtu"
 	case fe.Field == "dead_after_ms":
 		field = "dead-after"
+	case fe.Field == "wait_ms":
+		field = "wait"
 	case fe.Field == "lag_ms":
 		field = "lag-time"
 	}

@@ -124,6 +124,9 @@ type DREQ struct {
 // TransportService is the type of the queue pairs.
 type TransportService uint8
 
+// rc is the only service that groups have.
+const rc TransportService = 0
+
 // Rejected is the message that a REJ or an MRA is about.
 type Rejected uint8
 

@@ -91,7 +91,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m, again Message
 		if d := Decode(b, &m); d != OK {
-			if !reflect.DeepEqual(m, Message{}) || d >= NumDrops {
+			if !reflect.DeepEqual(m, Message{}) || d >= NumDecodeDrops {
 				t.Fatalf("refused with %v, and there is %+v", d, m)
 			}
 			return
@@ -157,7 +157,7 @@ func TestRefusals(t *testing.T) {
 	if d := Decode(b, &m); d != BadField {
 		t.Errorf("QPN 1: %v", d)
 	}
-	for d := range NumDrops {
+	for d := range NumDecodeDrops {
 		if !seen[d] {
 			t.Errorf("nothing is refused for %v", d)
 		}

@@ -18,12 +18,21 @@ const (
 	UnknownAttribute      // none of the messages of a connection
 	BadAddress            // the addresses in a REQ are none of RDMA-CM, or of two families
 	BadField              // a field whose value cannot be
-	NumDrops              // the number of reasons
+	NumDecodeDrops        // those of Decode
+)
+
+// Reasons of Manager.
+const (
+	WrongSource       = NumDecodeDrops + iota // the addresses in a REQ are not those of the packet
+	UnknownConnection                         // of no connection; a DREQ is answered nevertheless
+	Unexpected                                // has no place in the state of its connection
+	NumDrops                                  // the number of reasons
 )
 
 var dropNames = [NumDrops]string{
 	OK: "ok", BadLength: "bad_length", BadClass: "bad_class", BadMethod: "bad_method",
 	UnknownAttribute: "unknown_attribute", BadAddress: "bad_address", BadField: "bad_field",
+	WrongSource: "wrong_source", UnknownConnection: "unknown_connection", Unexpected: "unexpected",
 }
 
 // String returns the name of d as counters show it.
@@ -32,6 +41,28 @@ func (d Drop) String() string {
 		return dropNames[d]
 	}
 	return "invalid"
+}
+
+// dropTexts explain the reasons to an operator. docs/COUNTERS.md is generated from them.
+var dropTexts = [NumDrops]string{
+	OK:                "read",
+	BadLength:         "a management datagram that has not 256 bytes",
+	BadClass:          "a management datagram of another class than RDMA-CM, or of another version of it",
+	BadMethod:         "a management datagram that is no message: RDMA-CM has neither requests nor answers of management",
+	UnknownAttribute:  "a message of RDMA-CM that is none of a connection, such as those of UD (SIDR)",
+	BadAddress:        "a REQ without the addresses of librdmacm, or with addresses of two families: the program has dialled a GID, not an address",
+	BadField:          "a message of RDMA-CM with a value that cannot be, or a DREQ for another queue pair",
+	WrongSource:       "a REQ whose addresses (of the packet, the GIDs, the program) are not one: forged, or from behind a NAT",
+	UnknownConnection: "a message of RDMA-CM of no connection: late, or from before a restart of gleamd. A DREQ is answered nevertheless",
+	Unexpected:        "a message of RDMA-CM that has no place in the state of its connection: late, or repeated",
+}
+
+// Text returns the meaning of d, for an operator.
+func (d Drop) Text() string {
+	if d < NumDrops {
+		return dropTexts[d]
+	}
+	return ""
 }
 
 // RejectReason is the reason in a REJ (IBTA §12.6.7.2).

@@ -50,7 +50,9 @@ func (e *Engine) Groups() ([]api.Group, error) {
 func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 	var found *api.Group
 	var gone *api.Ended
+	var waiting string
 	if !e.control.do(func() {
+		waiting, _ = e.control.connections.manager.Status(ip)
 		gone = e.control.endOf(ip)
 		if g := e.control.dir.groups[ip]; g != nil {
 			d := e.control.show(g)
@@ -61,7 +63,9 @@ func (e *Engine) Group(ip netip.Addr) (*api.Group, error) {
 	}
 	if found == nil {
 		err := unknownGroup(ip)
-		if gone != nil {
+		if waiting != "" {
+			err.Message = fmt.Sprintf("group %s is not registered yet: %s", ip, waiting)
+		} else if gone != nil {
 			err.Message += fmt.Sprintf("; the last one of this address ended at %s (%s): see `gleam group show %s --ended`",
 				gone.Time.UTC().Format(time.RFC3339), gone.Reason, ip)
 		}
@@ -87,7 +91,31 @@ func (e *Engine) Register(r *api.Register) error {
 	for i := range r.Members {
 		reg.Members = append(reg.Members, record(&r.Members[i]))
 	}
+	if err := e.notConnected(r.Group); err != nil {
+		return err
+	}
 	return e.control.registerByOperator(reg, r.Replace)
+}
+
+// CreateGroup implements api.Backend.
+func (e *Engine) CreateGroup(g *api.CreateGroup) (err error) {
+	if !e.control.do(func() { err = e.control.createGroup(g) }) {
+		return errStopped
+	}
+	return err
+}
+
+// notConnected returns an error if members connect to a group by RDMA-CM: they are its
+// members, and nobody else.
+func (e *Engine) notConnected(group netip.Addr) (err error) {
+	if !e.control.do(func() {
+		if text, ok := e.control.connections.manager.Status(group); ok {
+			err = &api.Error{Reason: api.ReasonGroupExists, Message: fmt.Sprintf("group %s: %s; delete it first", group, text)}
+		}
+	}) {
+		return errStopped
+	}
+	return err
 }
 
 func record(m *api.RegisterMember) envelope.MemberRecord {
@@ -99,6 +127,9 @@ func record(m *api.RegisterMember) envelope.MemberRecord {
 // AddMember implements api.Backend: a member joins a group that was registered by hand at
 // the next message boundary, or replaces the member with its address.
 func (e *Engine) AddMember(ip netip.Addr, a *api.AddMember) error {
+	if err := e.notConnected(ip); err != nil {
+		return err
+	}
 	rec := record(&a.RegisterMember)
 	return e.control.changeMembers(ip, func(ms []envelope.MemberRecord) ([]envelope.MemberRecord, error) {
 		at := slices.IndexFunc(ms, func(m envelope.MemberRecord) bool { return m.IP == rec.IP })
@@ -149,7 +180,10 @@ func window(w *api.Window) mcast.Window {
 // Delete implements api.Backend.
 func (e *Engine) Delete(ip netip.Addr) error {
 	known := false
-	if !e.control.do(func() { known = e.control.deleteByOperator(ip) }) {
+	if !e.control.do(func() {
+		connected := e.control.closeConnections(ip)
+		known = e.control.deleteByOperator(ip) || connected
+	}) {
 		return errStopped
 	}
 	if !known {
@@ -248,6 +282,9 @@ func (c *control) describe(g *group, now *dataplane.GroupState) api.Group {
 			Bytes: st.Retained, MaxRetainedBytes: st.RetainedMax, LimitBytes: b, NAKs: st.Counters.NAKsServed,
 			Copies: st.Counters.Resent, Probes: st.Counters.Probes, NotRetained: st.Counters.NotRetained,
 		}
+	}
+	if _, ok := c.connections.groups[g.reg.Group]; ok {
+		a.Origin = "rdma-cm"
 	}
 	if g.reg.Master.IsValid() {
 		a.Origin, a.Master = "envelope", g.reg.Master.String()

@@ -60,6 +60,7 @@ type control struct {
 	iterations        uint64
 	iterationStart    time.Duration // of the present iteration
 	leasesHeldUntil   time.Duration // the registrar's deadlines are not served before
+	connections       connections   // of members by RDMA-CM
 	// linksDue: the ports' state must be requested; linksRequested: the locator has the
 	// request.
 	linksDue, linksRequested bool
@@ -101,6 +102,7 @@ func newControlAfter(k *keeper, plane *dataplane.Plane, ports []*port, l locator
 		return nil, fmt.Errorf("set up registration: %w", err)
 	}
 	c.registrar = reg
+	c.connections = newConnections(secret, auth.Keys)
 	c.dir.onOutcome, c.dir.onEnd = c.reportOutcome, c.groupEnded
 	c.setupMoves(cfg)
 	c.dir.onMoved = func(g *group, h *host) {
@@ -187,8 +189,10 @@ func (c *control) report(e *envelope.Event) {
 		if g != nil {
 			g.rememberFormer(e)
 		}
+		c.connections.note(registrationOutcome{group: e.Group, member: e.Member, kind: memberGone})
 		c.notify(false, "member no longer in the group", "group", e.Group, "member", e.Member, "reason", e.EndReason.String())
 	case envelope.GroupGone:
+		c.connections.note(registrationOutcome{group: e.Group, kind: groupGone})
 		j.Kind, j.Reason = api.EventEnded, c.endReason(e)
 		if n := len(c.endedGroups); n > 0 && c.endedGroups[n-1].IP == e.Group {
 			j.Reason += "; last state: " + endText(&c.endedGroups[n-1])
@@ -209,6 +213,7 @@ func (c *control) warnUndeclared(g *group) {
 }
 
 func (c *control) answer(group netip.Addr, err error) {
+	c.connections.note(registrationOutcome{group: group, err: err, kind: registrationAnswered})
 	if ch := c.localWaiters[group]; ch != nil {
 		delete(c.localWaiters, group)
 		ch <- err

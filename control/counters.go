@@ -4,6 +4,7 @@
 package control
 
 import (
+	"github.com/gleam-rdma/gleam/cm"
 	"github.com/gleam-rdma/gleam/dataplane"
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/hello"
@@ -13,6 +14,7 @@ import (
 type counters struct {
 	envelope [envelope.NumDrops]uint64 // envelopes that had no effect
 	unsent   uint64                    // datagrams for hosts without a location
+	cm       [cm.NumDrops]uint64       // messages of RDMA-CM that had no effect
 }
 
 // addTo adds the counts to those of the workers, by name.
@@ -24,6 +26,11 @@ func (c *counters) addTo(normal, drops map[string]uint64) {
 			drops[envelopeReason(d)] = n
 		}
 	}
+	for d := cm.OK + 1; d < cm.NumDrops; d++ {
+		if n := c.cm[d]; n > 0 {
+			drops[cmReason(d)] = n
+		}
+	}
 	if c.unsent > 0 {
 		drops[dataplane.NoLocation] += c.unsent
 	}
@@ -31,12 +38,17 @@ func (c *counters) addTo(normal, drops map[string]uint64) {
 
 func envelopeReason(d envelope.Drop) string { return "envelope_" + d.String() }
 
+func cmReason(d cm.Drop) string { return "cm_" + d.String() }
+
 // Reasons returns all reasons under which api.Stats counts packets, in a fixed order:
-// those of the data plane, those of envelopes, and those of hellos.
+// those of the data plane, of envelopes, of RDMA-CM, and of hellos.
 func Reasons() []dataplane.CountedReason {
 	list := dataplane.Reasons()
 	for d := envelope.NoDrop + 1; d < envelope.NumDrops; d++ {
 		list = append(list, dataplane.CountedReason{Name: envelopeReason(d), Text: d.Text(), Normal: d.Normal()})
+	}
+	for d := cm.OK + 1; d < cm.NumDrops; d++ {
+		list = append(list, dataplane.CountedReason{Name: cmReason(d), Text: d.Text()})
 	}
 	for d := hello.NoDrop + 1; d < hello.NumDrops; d++ {
 		list = append(list, dataplane.CountedReason{Name: helloReason(d), Text: d.Text(), Normal: d.Normal()})

@@ -42,7 +42,11 @@ func (e *Engine) setKeys(cfg *config.Envelope) error {
 	var orphans map[envelope.KeyID]int
 	var err error
 	c := e.control
-	if !c.do(func() { orphans, err = c.registrar.SetKeys(c.now(), auth, rights) }) {
+	if !c.do(func() {
+		if orphans, err = c.registrar.SetKeys(c.now(), auth, rights); err == nil {
+			c.connections.setKeys(auth.Keys)
+		}
+	}) {
 		return errStopped
 	}
 	if err != nil {

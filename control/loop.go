@@ -161,12 +161,14 @@ func (c *control) doDue() {
 		c.registrar.Advance(c.now(), &c.out)
 		c.sendOutput()
 	}
+	c.serveConnections()
 	c.sendProofs()
 	c.advanceInquiries()
 	c.refusals.due(c.now(), c.logRefusal)
 	c.unsendable.due(c.now(), c.logUnsendable)
 	c.rejected.due(c.now(), c.logRejection)
 	c.reports.due(c.now(), c.logTurn)
+	c.connections.refused.due(c.now(), c.logRefused)
 	c.parked.retry(c.now(), c.trySend, c.countUnsent)
 	if d, tell := c.lookups.overdue(c.now()); tell {
 		c.notify(true, "the kernel has not answered a lookup of a location for some time: registrations wait, members keep their locations", "duration", d)
@@ -196,7 +198,7 @@ func (c *control) sleepTime() time.Duration {
 		d = at - c.now()
 	}
 	for _, next := range [...]func() (time.Duration, bool){
-		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry,
+		c.refusals.next, c.parked.next, c.moves.next, c.changePacer.next, c.lookups.next, c.announcer.next, c.unsendable.next, c.rejected.next, c.reports.next, c.nextPortRetry, c.connections.refused.next, c.connections.manager.NextDeadline,
 	} {
 		if at, ok := next(); ok {
 			d = min(d, at-c.now())

@@ -31,8 +31,13 @@ type refusal struct {
 	mac    rocev2.MAC
 }
 
-// serveEnvelope passes a datagram to the registrar and executes its output.
+// serveEnvelope passes a datagram to the registrar and executes its output. A management
+// datagram, which comes the same way, goes to the connections.
 func (c *control) serveEnvelope(d *dataplane.Datagram) {
+	if d.IsMAD() {
+		c.serveMAD(d)
+		return
+	}
 	c.reportPartial(d)
 	c.dir.cameFrom = d.From
 	c.registrar.Input(c.now(), d.Src, d.Payload(), &c.out)

@@ -12,7 +12,8 @@ import (
 // Datagrams and announcements leave by the worker that transmits for their port, all of one
 // call between two of its batches: the caller waits once for each worker.
 
-// UDP is a datagram for a host at a location.
+// UDP is a datagram for a host at a location. One to the port of RoCEv2 is a management
+// datagram, whose payload is the MAD alone.
 type UDP struct {
 	To       Origin
 	Src, Dst netip.AddrPort
@@ -27,6 +28,9 @@ func (p *Plane) SendUDP(list []UDP) {
 		path := rocev2.Path{
 			SrcMAC: w.ports[d.To.Port].mac, DstMAC: d.To.MAC, Tagged: d.To.VLAN != 0, TCI: d.To.VLAN,
 			Src: d.Src.Addr(), Dst: d.Dst.Addr(), SrcPort: d.Src.Port(),
+		}
+		if d.Dst.Port() == rocev2.UDPPort {
+			return rocev2.BuildMAD(buf, &path, 0, d.Payload) // UD does not look at the PSN
 		}
 		w.count.envelopeOut++
 		return rocev2.BuildUDP(buf, &path, d.Dst.Port(), d.Payload)

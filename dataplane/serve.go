@@ -26,7 +26,7 @@ func (w *worker) servePacket(pi int, ds ...xsk.Desc) {
 	switch w.frame.Kind {
 	case rocev2.KindRoCE:
 		keep = w.serveRoCE(pi, ds)
-	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP, rocev2.KindICMP:
+	case rocev2.KindARP, rocev2.KindICMPv6, rocev2.KindUDP, rocev2.KindICMP, rocev2.KindMAD:
 		w.serveOther(pi)
 	default:
 		w.count.drop[dropNotGroup]++
@@ -138,9 +138,11 @@ func (w *worker) serveOther(pi int) {
 			return
 		}
 		w.queueEnvelope(pi)
-	case w.frame.Kind == rocev2.KindUDP && !p.policers.allowEnvelope(w.now, w.frame.Src()),
-		w.frame.Kind != rocev2.KindUDP && !p.policers.neighbours.Allow(w.now):
+	case w.forControl() && !p.policers.allowEnvelope(w.now, w.frame.Src()),
+		!w.forControl() && !p.policers.neighbours.Allow(w.now):
 		w.count.drop[dropRateLimit]++
+	case w.frame.Kind == rocev2.KindMAD:
+		w.queueMAD(pi)
 	case w.frame.Kind == rocev2.KindUDP:
 		w.queueEnvelope(pi)
 	case w.frame.Kind == rocev2.KindARP || rocev2.IsNeighborSolicitation(&w.frame):
@@ -148,6 +150,12 @@ func (w *worker) serveOther(pi int) {
 	default:
 		w.serveEcho(pi)
 	}
+}
+
+// forControl reports whether the decoded packet is one for the control plane: an envelope, or
+// a management datagram of RDMA-CM.
+func (w *worker) forControl() bool {
+	return w.frame.Kind == rocev2.KindUDP || w.frame.Kind == rocev2.KindMAD
 }
 
 // sendFeedback stages the feedback of the last output and lists the groups with events.

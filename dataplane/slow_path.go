@@ -9,6 +9,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/envelope"
 	"github.com/gleam-rdma/gleam/mcast"
+	"github.com/gleam-rdma/gleam/rocev2"
 )
 
 // Slots for envelopes that wait for the control plane: renewals, which extend leases,
@@ -21,8 +22,9 @@ const (
 	portShare    = 4
 )
 
-// Datagram is a UDP datagram for a group address, copied out of the UMEM. It is valid
-// until Release.
+// Datagram is a UDP datagram for a group address, copied out of the UMEM: an envelope, or,
+// with the port of RoCEv2, a management datagram (MAD) without the headers below it. It is
+// valid until Release.
 type Datagram struct {
 	From     Origin
 	Src, Dst netip.AddrPort
@@ -123,13 +125,43 @@ func (w *worker) queueEnvelope(pi int) {
 	if d.Partial = partial; partial {
 		w.count.envelopePartial++
 	}
-	udp := f.UDP()
+	d.Neighbour = from
+	w.count.envelopeIn++
+	w.pass(d, payload, f.UDP().SrcPort(), f.UDP().DstPort())
+}
+
+// queueMAD passes the decoded frame's management datagram to the control plane. It takes a
+// slot of an envelope that is no renewal. One of a switch is none of a member here.
+func (w *worker) queueMAD(pi int) {
+	f := &w.frame
+	switch {
+	case w.ports[pi].neighbour.from(f.Eth().Src()) != 0:
+		w.count.drop[dropSourceGuard]++
+		return
+	case !f.VerifyMAD():
+		w.count.drop[dropBadICRC]++
+		return
+	}
+	d := w.slowPath.requests.acquire(pi)
+	if d == nil {
+		w.count.drop[dropSlowPathFull]++
+		return
+	}
+	d.Partial, d.Neighbour = false, 0
+	w.pass(d, f.MAD(), rocev2.UDPPort, rocev2.UDPPort)
+}
+
+// pass passes d, with the decoded frame's addresses, to the control plane.
+func (w *worker) pass(d *Datagram, payload []byte, srcPort, dstPort uint16) {
+	f := &w.frame
 	d.length = copy(d.buf[:], payload)
-	d.From.MAC, d.Neighbour = f.Eth().Src(), from
+	d.From.MAC = f.Eth().Src()
 	_, tci := f.VLAN()
 	d.From.VLAN = tci & vidMask
-	d.Src = netip.AddrPortFrom(f.Src(), udp.SrcPort())
-	d.Dst = netip.AddrPortFrom(f.Dst(), udp.DstPort())
-	w.count.envelopeIn++
-	l.queued <- d // has room: its capacity is the number of slots
+	d.Src = netip.AddrPortFrom(f.Src(), srcPort)
+	d.Dst = netip.AddrPortFrom(f.Dst(), dstPort)
+	d.class.queued <- d // has room: its capacity is the number of slots
 }
+
+// IsMAD reports whether d is a management datagram.
+func (d *Datagram) IsMAD() bool { return d.Dst.Port() == rocev2.UDPPort }

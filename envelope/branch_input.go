@@ -145,7 +145,7 @@ func (r *Registrar) mayPrepare(from mcast.Neighbor, m *relay) *Problem {
 	switch {
 	case m.hops > maxHops:
 		return &Problem{Reason: TreeTooDeep, Value: maxHops}
-	case !r.serves(m.group):
+	case !r.Serves(m.group):
 		return &Problem{Reason: NotGroupPrefix}
 	case !known && (p.key != 0 || !r.auth.Insecure):
 		return &Problem{Reason: KeyMissing, Value: uint64(r.cfg.Switch.ID)}

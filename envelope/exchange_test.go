@@ -115,7 +115,7 @@ func (e *exchange) ask(d *datadriven.TestData) {
 		Seq:         uint16(a.number("seq", 0)), Total: uint16(a.number("total", 1)), Group: group, ReplyTo: a.address("from", ""),
 	}}
 	m.Instance = a.number("instance", e.w.sw.cookie(m.ReplyTo, m.KeyID))
-	if e.w.hosts[m.ReplyTo] == nil && !e.w.sw.serves(m.ReplyTo.Addr()) { // who only asks
+	if e.w.hosts[m.ReplyTo] == nil && !e.w.sw.Serves(m.ReplyTo.Addr()) { // who only asks
 		e.w.names[m.ReplyTo] = m.ReplyTo.String()
 	}
 	section := headerLen(false)

@@ -111,7 +111,7 @@ func TestReplay(t *testing.T) {
 		for _, p := range ps {
 			for _, src := range []netip.AddrPort{p.Src, netip.MustParseAddrPort("10.0.0.66:999")} {
 				var out Output
-				if w.sw.serves(p.Dst.Addr()) {
+				if w.sw.Serves(p.Dst.Addr()) {
 					w.sw.Input(w.now, src, p.Data, &out)
 				} else if h := w.hosts[p.Dst]; h != nil {
 					h.Input(w.now, src, p.Data, &out)

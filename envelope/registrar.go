@@ -324,7 +324,7 @@ func (r *Registrar) Input(now time.Duration, from netip.AddrPort, b []byte, out 
 		r.ack(from, &m, out)
 	case m.Type == TypeHere:
 		r.here(&m, m.Body.(*Here), out)
-	case !r.serves(m.Group):
+	case !r.Serves(m.Group):
 		r.rejectRequest(&m.Header, Problem{Reason: NotGroupPrefix}, out)
 	case !r.checkCookie(&m.Header) || m.Epoch == 0:
 		r.challenge(&m, out)
@@ -360,7 +360,7 @@ func (r *Registrar) request(now time.Duration, m *Message, out *Output) {
 }
 
 // serves reports whether ip is in one of the registrar's prefixes.
-func (r *Registrar) serves(ip netip.Addr) bool {
+func (r *Registrar) Serves(ip netip.Addr) bool {
 	return unicast(ip) && inPrefixes(r.cfg.Prefixes, ip)
 }
 
@@ -402,7 +402,7 @@ func (r *Registrar) sendHint(now time.Duration, from netip.AddrPort, h *Header, 
 	if d != Unauthenticated && d != UnknownKey && d != BadMAC || r.cfg.HintInterval < 0 || now < r.nextHint {
 		return
 	}
-	if !isRequest(h.Type) || h.Relay || !r.serves(h.Group) || from.Addr() != h.ReplyTo.Addr() {
+	if !isRequest(h.Type) || h.Relay || !r.Serves(h.Group) || from.Addr() != h.ReplyTo.Addr() {
 		return
 	}
 	us := netip.AddrPortFrom(h.Group, r.cfg.Port)

@@ -18,7 +18,7 @@ import (
 func (r *Registrar) RegisterLocal(now time.Duration, reg Registration, out *Output) (epoch uint64, err error) {
 	out.reset()
 	r.setTime(now)
-	if !r.serves(reg.Group) {
+	if !r.Serves(reg.Group) {
 		return 0, fmt.Errorf("register group %s: %w: the configured ones are %v", reg.Group, &Problem{Reason: NotGroupPrefix}, r.cfg.Prefixes)
 	}
 	newest := r.newest(reg.Group)
@@ -93,7 +93,7 @@ func (r *Registrar) check(g *group) *Problem {
 		if other, ok := r.members[k]; ok && other != g.reg.Group {
 			return &Problem{Reason: OverlappingMembers, Member: k}
 		}
-		if r.serves(k.IP) {
+		if r.Serves(k.IP) {
 			return &Problem{Reason: BadMember, Member: k} // a GroupIP is no host's address
 		}
 	}

@@ -84,7 +84,7 @@ func (r *Registrar) Restore(now time.Duration, s *SavedGroup) error {
 	g.last = max(g.last, s.LastNumber)
 	g.known = g.last
 	switch {
-	case !r.serves(ip):
+	case !r.Serves(ip):
 		return fmt.Errorf("group %s: %w", ip, &Problem{Reason: NotGroupPrefix})
 	case r.served(ip) != nil:
 		return fmt.Errorf("group %s: registered already", ip)

@@ -269,7 +269,7 @@ func (w *world) nameOf(a netip.AddrPort) string {
 	if n := w.names[a]; n != "" {
 		return n
 	}
-	if w.sw.serves(a.Addr()) {
+	if w.sw.Serves(a.Addr()) {
 		return "switch"
 	}
 	return a.String()
@@ -278,7 +278,7 @@ func (w *world) nameOf(a netip.AddrPort) string {
 // deliver hands a packet to whom it is for.
 func (w *world) deliver(p Packet) {
 	var out Output
-	if w.sw.serves(p.Dst.Addr()) {
+	if w.sw.Serves(p.Dst.Addr()) {
 		w.sw.Input(w.now, p.Src, p.Data, &out)
 		w.dropLog("switch", out.Drop)
 		w.do("switch", &out)

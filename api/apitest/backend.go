@@ -28,6 +28,7 @@ type Backend struct {
 
 	mu         sync.Mutex
 	registered []api.Register
+	created    []api.CreateGroup
 	changes    []api.Change
 }
 
@@ -52,6 +53,13 @@ func (b *Backend) Registered() []api.Register {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.registered)
+}
+
+// Created returns the arguments of CreateGroup's calls, in order.
+func (b *Backend) Created() []api.CreateGroup {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.created)
 }
 
 // Groups implements api.Backend.
@@ -117,6 +125,20 @@ func (b *Backend) Delete(ip netip.Addr) error {
 	if len(b.GroupList) == n {
 		return unknown(ip)
 	}
+	return nil
+}
+
+// CreateGroup implements api.Backend: it remembers g.
+func (b *Backend) CreateGroup(g *api.CreateGroup) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Fail != nil {
+		return b.Fail
+	}
+	if slices.ContainsFunc(b.GroupList, func(o api.Group) bool { return o.IP == g.Group }) {
+		return &api.Error{Message: fmt.Sprintf("group %s is registered", g.Group), Reason: api.ReasonGroupExists}
+	}
+	b.created = append(b.created, *g)
 	return nil
 }
 

@@ -26,7 +26,7 @@ var mayBeUnused = map[string]string{
 	"dataplane.Unattached": "for tests of package control", "dataplane.Plane.Deliver": "likewise",
 	"rocev2.BTH.FECN": "for tests: the ICRC does not cover it", "rocev2.BTH.SetFECN": "likewise", "rocev2.IPv6.SetFlowLabel": "likewise", "rocev2.Frame.SetECN": "likewise",
 	"rocev2.Frame.FETH": "for tests: the decoder finds it", "rocev2.Operators.Has": "for tests of Build",
-	"rocev2.BuildAck": "for tests that speak as a host", "rocev2.BuildCNP": "likewise", "rocev2.BuildMAD": "likewise", "rocev2.BuildNeighborSolicitation": "likewise",
+	"rocev2.BuildAck": "for tests that speak as a host", "rocev2.BuildCNP": "likewise", "rocev2.BuildNeighborSolicitation": "likewise",
 	"rocev2.MinFrameLen": "the length to which NICs pad", "rocev2.Operators.HeaderDelta": "for any pair of headers, to which tests hold Fields and LegDelta",
 	"tools/testbed.Fabric.Isolate": "for gleam demo, once a tree outlives a switch", "tools/testbed.Gleamd.Restart": "likewise",
 }

@@ -51,7 +51,7 @@ var rooms = []room{
 	{dir: "control/statefile", knows: []string{"rocev2", "mcast", "envelope"}},
 	{dir: "control/fib", knows: []string{}},
 	{dir: "control/neighbours", knows: []string{"rocev2", "mcast", "envelope", "hello", "config", "dataplane"}},
-	{dir: "control", knows: []string{"rocev2", "mcast", "mcast/token", "envelope", "hello", "config", "api", "bpf", "dataplane", "dataplane/iface", "control/locate", "control/fib", "control/neighbours", "control/statefile"}},
+	{dir: "control", knows: []string{"rocev2", "mcast", "mcast/token", "envelope", "hello", "cm", "config", "api", "bpf", "dataplane", "dataplane/iface", "control/locate", "control/fib", "control/neighbours", "control/statefile"}},
 	// Of the core, an endpoint uses only the types of a registration.
 	{dir: "endpoint", knows: []string{"rocev2", "mcast", "envelope", "dcqcn", "rc"},
 		words: map[string]map[string]bool{"mcast": set("Window", "Policy", "Strict", "Evict", "Quorum", "DefaultQPN", "GroupParams")}},

@@ -22,7 +22,7 @@ programs=(
 # added; the bridge is what the switch's ports are in; ifb and those after it are
 # for losing packets on their way in.
 modules=(
-	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs crc32_generic rdma_rxe veth sch_netem
+	udp_tunnel ip6_udp_tunnel ib_core ib_uverbs configfs ib_cm iw_cm rdma_cm rdma_ucm crc32_generic rdma_rxe veth sch_netem
 	ifb sch_ingress cls_u32 act_mirred
 	llc stp bridge netfs 9pnet 9p 9pnet_virtio
 )

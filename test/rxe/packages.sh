@@ -9,14 +9,15 @@ set -euo pipefail
 cache=$1
 
 programs=(
-	rdma-core ibverbs-providers ibverbs-utils libibverbs1 libibverbs-dev librdmacm1 libibumad3 perftest libpci3
+	rdma-core ibverbs-providers ibverbs-utils libibverbs1 libibverbs-dev librdmacm1 librdmacm-dev libibumad3 perftest libpci3
 	libnl-3-200 libnl-route-3-200 libudev1 zlib1g
 	iproute2 libbpf1 libelf1 libmnl0 libxtables12 libcap2 libbsd0 libmd0 libtirpc3 libgssapi-krb5-2 libkrb5-3
 	libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libselinux1 libpcre2-8-0
 	tcpdump libpcap0.8 libdbus-1-3 libsystemd0 libssl3 bash libtinfo6
 )
 
-[ -e "$cache/root/.complete" ] && exit 0
+[ -e "$cache/root/.complete" ] && [ "$(cat "$cache/root/.programs" 2>/dev/null)" = "${programs[*]}" ] && exit 0
+wanted=${programs[*]}
 
 # The cloud flavour has no rxe, so the name must end like this.
 kernel=$(apt-cache search --names-only '^linux-image-6\.12\.[0-9.]+(\+deb1[2-9])?(\+bpo)?-amd64$' | cut -d' ' -f1 | sort -V | tail -n1)
@@ -36,4 +37,5 @@ for deb in "$cache"/debs/*.deb; do
 	dpkg-deb -x "$deb" "$cache/root"
 done
 rm -rf "$cache/debs"
+echo "$wanted" >"$cache/root/.programs"
 ls "$cache/root/lib/modules" >"$cache/root/.complete"

@@ -87,10 +87,11 @@ if [ -n "$machine" ]; then
 	cc="gcc -I$cache/root/usr/include -L$libs -Wl,-rpath-link,$libs"
 	export CGO_CFLAGS="-O2 -g -I$cache/root/usr/include" CGO_LDFLAGS="-L$libs -Wl,-rpath-link,$libs"
 else
-	"$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev
+	"$top/scripts/need" /usr/include/infiniband/verbs.h:libibverbs-dev /usr/include/rdma/rdma_cma.h:librdmacm-dev
 fi
 CGO_ENABLED=0 "$go" build -trimpath -o "$share/bin/" ./cmd/gleamd
 CGO_ENABLED=1 "$go" build -trimpath -tags verbs -o "$share/bin/" ./test/rxe/cases ./cmd/gleam
+$cc -O2 -Wall -Wextra -o "$share/bin/member" test/rxe/member.c -lrdmacm -libverbs
 make -s -C libgleam GO="$go" CC="$cc" BUILD="$share/bin" example
 cp libgleam/examples/run.sh "$share/bin/multicast-here"
 

@@ -50,6 +50,7 @@ func allCases() []testCase {
 		testCase{name: "libgleam: the example in C, three receivers", run: exampleInC},
 		testCase{name: "gleam perf --backend verbs: a group against unicasts, 20 Mbit/s", run: perfAgainstUnicasts},
 	)
+	cs = append(cs, connectCases()...)
 	cs = append(cs, treeCases()...)
 	for _, op := range dataOps {
 		cs = append(cs, testCase{name: fmt.Sprintf("%s of all sizes to 8 MiB", op), run: allSizes(op), long: true})

@@ -62,6 +62,15 @@ func (h *host) detour() error {
 	return nil
 }
 
+// setMTU sets the MTU of h's link.
+func (h *host) setMTU(mtu int) error {
+	link, err := h.ns.Handle().LinkByName(h.link)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", h.link, err)
+	}
+	return h.ns.Handle().LinkSetMTU(link, mtu)
+}
+
 // heal ends it.
 func (h *host) heal() error {
 	return errors.Join(h.queue("pfifo", "limit", "10000"), tc("qdisc", "del", "dev", h.link, "ingress"))

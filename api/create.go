@@ -1,0 +1,110 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/gleam-rdma/gleam/mcast"
+)
+
+// CreateGroup lets programs join a group by connecting to it by RDMA-CM (docs/CM.md). The
+// group is registered when all expected members have connected.
+type CreateGroup struct {
+	Group       netip.Addr     `json:"group"`
+	Port        uint16         `json:"port"`                    // of rdma_connect
+	Expect      int            `json:"expect"`                  // members
+	PMTU        int            `json:"path_mtu,omitempty"`      // bytes; 0: that of the first member
+	Policy      string         `json:"policy,omitempty"`        // strict, evict or quorum:K; empty means strict
+	DeadAfterMS int            `json:"dead_after_ms,omitempty"` // as in Register
+	Window      *Window        `json:"window,omitempty"`        // that sources WRITE to
+	NoRepair    bool           `json:"no_repair,omitempty"`
+	Key         uint16         `json:"key,omitempty"`  // of the members' private data; 0: they need none
+	From        []netip.Prefix `json:"from,omitempty"` // addresses of members
+	WaitMS      int            `json:"wait_ms"`        // for the other members; 0 means DefaultWaitMS
+}
+
+// DefaultWaitMS is the default of CreateGroup.WaitMS. Linux gives up after 78 s.
+const DefaultWaitMS = 60_000
+
+// Params returns the group's parameters. Its error is a *FieldError.
+func (g *CreateGroup) Params() (mcast.GroupParams, error) { return g.register().Params() }
+
+// register returns the registration that g becomes, without its members.
+func (g *CreateGroup) register() *Register {
+	return &Register{Group: g.Group, QPN: DefaultQPN, PMTU: g.PMTU, Policy: g.Policy, DeadAfterMS: g.DeadAfterMS, Window: g.Window, NoRepair: g.NoRepair}
+}
+
+// Default fills in optional fields.
+func (g *CreateGroup) Default() {
+	r := g.register()
+	r.Default()
+	g.Policy, g.DeadAfterMS = r.Policy, r.DeadAfterMS
+	if g.WaitMS == 0 {
+		g.WaitMS = DefaultWaitMS
+	}
+}
+
+// Validate checks what can be checked without knowing the switch. Its error is a *FieldError.
+func (g *CreateGroup) Validate() error {
+	bad := func(field, format string, args ...any) error {
+		return &FieldError{Member: -1, Field: field, Problem: fmt.Sprintf(format, args...)}
+	}
+	r := g.register()
+	r.Default()
+	params, err := r.Params()
+	if err != nil {
+		return err
+	}
+	switch p := addrProblem(g.Group); {
+	case p != "":
+		return bad("group", "%s", p)
+	case g.Port == 0:
+		return bad("port", "0 is no port: give the one that programs connect to")
+	case g.Expect < 2 || g.Expect > MaxMembers:
+		return bad("expect", "%d is not in 2 to %d: a group has a source and a receiver at least", g.Expect, MaxMembers)
+	case g.WaitMS < 0 || g.WaitMS > maxMS:
+		return bad("wait_ms", "%d is not in 0 to %d", g.WaitMS, maxMS)
+	case g.Key == 0 && len(g.From) == 0:
+		return bad("from", "missing, and so is a key: name the addresses that members may have, or the key of their private data")
+	}
+	if e := params.Check(g.Expect - 1); e != nil && e.Param == mcast.ParamQuorum {
+		return bad("policy", "quorum:%s", e.Problem)
+	} else if e != nil {
+		return bad(paramFields[e.Param], "%s", e.Problem)
+	}
+	for _, p := range g.From {
+		if !p.IsValid() || p.Addr().Is4() != g.Group.Is4() {
+			return bad("from", "%s is no prefix of the group's family", p)
+		}
+	}
+	if g.Window != nil {
+		if field, p := g.Window.problem(); p != "" {
+			return bad("window."+field, "%s", p)
+		}
+	}
+	return nil
+}
+
+func (g *CreateGroup) summary() string {
+	return fmt.Sprintf("create group: %s, port %d, %d members by RDMA-CM", g.Policy, g.Port, g.Expect)
+}
+
+// DecodeCreateGroup reads one CreateGroup as strictly as DecodeRegister reads.
+func DecodeCreateGroup(body io.Reader) (*CreateGroup, error) {
+	g := new(CreateGroup)
+	if err := decode(body, g, "group"); err != nil {
+		return nil, err
+	}
+	g.Default()
+	return g, g.Validate()
+}
+
+// CreateGroup lets programs join a group by RDMA-CM.
+func (c *Client) CreateGroup(ctx context.Context, g *CreateGroup) error {
+	return c.call(ctx, "POST", "/v1/created", g, nil)
+}

@@ -1,0 +1,126 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// createFlags are the texts of `group create`'s flags, as registerFlags are those of
+// `group register`.
+type createFlags struct {
+	group, port, expect, pmtu, policy, deadAfter, window, key, wait, repair string
+	from                                                                    []string
+}
+
+func groupCreateCommand(env *Env) *cobra.Command {
+	var f createFlags
+	c := &cobra.Command{
+		Use:                   "create --group IP --port PORT --expect N --from PREFIX …",
+		DisableFlagsInUseLine: true,
+		Short:                 "Let programs join a group by connecting to it by RDMA-CM",
+		Long: `Lets programs that use librdmacm join a group: each calls rdma_connect to the
+group's IP address and port, and is connected when the expected number of members
+has done so. What one of them sends then reaches all others. A member leaves by
+rdma_disconnect, or when it ends, and another one may take its place. When all have
+left, the next ones may connect; group delete ends that.
+
+Hosts need no software of Gleam. Whoever has one of the addresses that --from names
+may connect; with --key, only programs whose private data is authentic (docs/CM.md
+has its bytes).
+
+gleamd does not know after a restart which programs may connect: create the group
+again. Groups whose members are connected go on, if the configuration has state.`,
+		Example: `  gleam group create --group 10.77.254.1 --port 7471 --expect 3 --from 10.77.0.0/24`,
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			g, err := f.parse()
+			if err != nil {
+				return usageError{err}
+			}
+			if err := env.client().CreateGroup(c.Context(), g); err != nil {
+				return err
+			}
+			fmt.Fprintf(env.Stderr, "group %s waits for %d members at port %d\n", g.Group, g.Expect, g.Port)
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.group, "group", "", "GroupIP, an `IP` address: unicast, in one of the switch's group prefixes (required)")
+	fl.StringVar(&f.port, "port", "", "RDMA-CM `port` that programs connect to (required)")
+	fl.StringVar(&f.expect, "expect", "", "`number` of members, the source included (required)")
+	fl.StringArrayVar(&f.from, "from", nil, "`prefix` or address that members come from; required without --key")
+	fl.StringVar(&f.key, "key", "0", "`id` of the key that members' private data is authentic under; 0: they need none")
+	fl.StringVar(&f.wait, "wait", "", "`time` that a member waits for the others (default 1m)")
+	fl.StringVar(&f.pmtu, "pmtu", "0", "path MTU in `bytes`; 0: that of the first member")
+	fl.StringVar(&f.policy, "policy", api.PolicyStrict, "`strict|evict|quorum:K`, as for group register")
+	fl.StringVar(&f.deadAfter, "dead-after", "", "`time`, or never: how long a silent member is waited for while others move (default 100ms, under strict never)")
+	fl.StringVar(&f.repair, "repair", "on", "`on|off`: whether the switch repairs losses from its own memory")
+	fl.StringVar(&f.window, "window", "", "memory range that sources WRITE to: `va=N,len=N,rkey=N`; members give theirs in their private data")
+	c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{api.PolicyStrict, api.PolicyEvict, api.PolicyQuorum + ":2"}, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("repair", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"group", "port", "expect", "from", "key", "wait", "pmtu", "dead-after", "window"} {
+		c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return c
+}
+
+// parse reads the flags and checks the whole as the daemon will.
+func (f *createFlags) parse() (*api.CreateGroup, error) {
+	r := registerFlags{group: f.group, qpn: fmt.Sprint(api.DefaultQPN), pmtu: "0", policy: f.policy, deadAfter: f.deadAfter, window: f.window, repair: f.repair, lagPSNs: "0", timeout: "0", retries: "0"}
+	common, err := r.common()
+	if err != nil {
+		return nil, err
+	}
+	g := &api.CreateGroup{Group: common.Group, Policy: common.Policy, DeadAfterMS: common.DeadAfterMS, Window: common.Window, NoRepair: common.NoRepair}
+	for _, x := range []struct {
+		flag, text string
+		bits       int
+		set        func(uint64)
+	}{
+		{"port", f.port, 16, func(n uint64) { g.Port = uint16(n) }}, {"expect", f.expect, 16, func(n uint64) { g.Expect = int(n) }},
+		{"key", f.key, 16, func(n uint64) { g.Key = uint16(n) }}, {"pmtu", f.pmtu, 16, func(n uint64) { g.PMTU = int(n) }},
+	} {
+		if x.text == "" {
+			return nil, fmt.Errorf("--%s is missing", x.flag)
+		}
+		n, err := parseNumber(x.text, x.bits)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", x.flag, err)
+		}
+		x.set(n)
+	}
+	for _, text := range f.from {
+		p, err := netip.ParsePrefix(text)
+		if !strings.Contains(text, "/") {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(text); err == nil {
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--from: %q is neither a prefix nor an address", text)
+		}
+		g.From = append(g.From, p.Masked())
+	}
+	if f.wait != "" {
+		d, err := time.ParseDuration(f.wait)
+		if err != nil || d < time.Millisecond || d%time.Millisecond != 0 {
+			return nil, fmt.Errorf("--wait: %q is not a time of whole milliseconds, such as 30s", f.wait)
+		}
+		g.WaitMS = int(d / time.Millisecond)
+	}
+	g.Default()
+	if err := g.Validate(); err != nil {
+		return nil, r.inFlags(err)
+	}
+	return g, nil
+}

@@ -1,0 +1,110 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cm
+
+// state is the state of a connection at the passive side (IBTA §12.9.7.2, without the
+// states of the active side). docs/CM.md has the table of transitions.
+type state uint8
+
+const (
+	requested   state = iota // its REQ waits for the other members
+	replied                  // REP sent
+	established              // a member
+	lingering                // its DREQ is answered; it is a member for lingerTime
+	leaving                  // DREQ sent
+	closed                   // forgotten
+	numStates
+)
+
+var stateNames = [numStates]string{"requested", "replied", "established", "lingering", "leaving", "closed"}
+
+// String returns the name of s, as the API shows it.
+func (s state) String() string { return stateNames[s] }
+
+// event is what happens to a connection.
+type event uint8
+
+const (
+	gotREQ    event = iota // the REQ again
+	gotRTU                 //
+	gotREJ                 //
+	gotMRA                 //
+	gotDREQ                //
+	gotDREP                //
+	installed              // the registration with it is in force
+	ended                  // it is no member, or cannot be one: rejected, replaced, evicted, or the group has ended
+	expired                // its timer
+	exhausted              // its timer, and nothing may be repeated any more
+	numEvents
+)
+
+var eventNames = [numEvents]string{"REQ again", "RTU", "REJ", "MRA", "DREQ", "DREP", "registered", "membership ends", "timer", "timer, tries used up"}
+
+// String returns the name of e in the table of docs/CM.md.
+func (e event) String() string { return eventNames[e] }
+
+// action is what is done at a transition.
+type action uint8
+
+const (
+	nothing  action = iota
+	refuse          // the event has no place in the state: it is counted
+	sendMRA         //
+	sendREP         // and repeat it
+	sendREJ         //
+	sendDREP        //
+	sendDREQ        // and repeat it
+	postpone        // repeat for the first time after the time of the MRA
+	numActions
+)
+
+var actionNames = [numActions]string{"", "drop", "MRA", "REP", "REJ", "DREP", "DREQ", "wait"}
+
+// String returns the name of a in the table of docs/CM.md.
+func (a action) String() string { return actionNames[a] }
+
+// step is a transition.
+type step struct {
+	to state
+	do action
+}
+
+// next is the transition function.
+func (s state) next(e event) step { return transitions[s][e] }
+
+var transitions = [numStates][numEvents]step{
+	requested: {
+		gotREQ: {requested, sendMRA}, gotRTU: {requested, refuse}, gotREJ: {closed, nothing}, gotMRA: {requested, refuse},
+		gotDREQ: {closed, sendDREP}, gotDREP: {requested, refuse},
+		installed: {replied, sendREP}, ended: {closed, sendREJ}, expired: {closed, sendREJ}, exhausted: {closed, sendREJ},
+	},
+	replied: {
+		gotREQ: {replied, sendREP}, gotRTU: {established, nothing}, gotREJ: {closed, nothing}, gotMRA: {replied, postpone},
+		gotDREQ: {lingering, sendDREP}, gotDREP: {replied, refuse},
+		installed: {replied, nothing}, ended: {leaving, sendDREQ}, expired: {replied, sendREP}, exhausted: {leaving, sendDREQ},
+	},
+	established: {
+		gotREQ: {established, sendREP}, gotRTU: {established, nothing}, gotREJ: {closed, nothing}, gotMRA: {established, nothing},
+		gotDREQ: {lingering, sendDREP}, gotDREP: {established, refuse},
+		installed: {established, nothing}, ended: {leaving, sendDREQ}, expired: {established, nothing}, exhausted: {established, nothing},
+	},
+	lingering: {
+		gotREQ: {lingering, refuse}, gotRTU: {lingering, nothing}, gotREJ: {lingering, nothing}, gotMRA: {lingering, nothing},
+		gotDREQ: {lingering, sendDREP}, gotDREP: {lingering, refuse},
+		installed: {lingering, nothing}, ended: {closed, nothing}, expired: {closed, nothing}, exhausted: {closed, nothing},
+	},
+	leaving: {
+		gotREQ: {leaving, refuse}, gotRTU: {leaving, nothing}, gotREJ: {closed, nothing}, gotMRA: {leaving, nothing},
+		gotDREQ: {closed, sendDREP}, gotDREP: {closed, nothing},
+		installed: {leaving, nothing}, ended: {leaving, nothing}, expired: {leaving, sendDREQ}, exhausted: {closed, nothing},
+	},
+	closed: {
+		gotREQ: {closed, refuse}, gotRTU: {closed, refuse}, gotREJ: {closed, refuse}, gotMRA: {closed, refuse},
+		gotDREQ: {closed, sendDREP}, gotDREP: {closed, refuse},
+		installed: {closed, nothing}, ended: {closed, nothing}, expired: {closed, nothing}, exhausted: {closed, nothing},
+	},
+}
+
+// active reports whether a connection in state s counts as a member, or is to be one.
+func (s state) active() bool { return s <= lingering }

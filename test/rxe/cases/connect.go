@@ -1,0 +1,279 @@
+// Copyright 2026 The Gleam Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/gleam-rdma/gleam/api"
+)
+
+// Cases of joining by RDMA-CM (docs/CM.md). The members are processes of member.c, which has
+// librdmacm and nothing of ours.
+
+const cmPort = 7471
+
+// connectCases are their lines of the table.
+func connectCases() (cs []testCase) {
+	add := func(name string, run func(context.Context, *bench) error) {
+		cs = append(cs, testCase{name: "RDMA-CM: " + name, run: run})
+	}
+	add("everybody connects, 2 receivers, twice", connectTwice(3, false))
+	add("everybody connects, 3 receivers, IPv6", connectTwice(4, true))
+	add("everybody connects, 7 receivers", connectTwice(8, false))
+	add("15 % of all packets lost, MADs included", connectLossy)
+	add("refusals: port, address, key, path MTU, one too many, alone", connectRefused)
+	add("a receiver is killed, and another one takes its place", connectKilled)
+	add("the group is deleted: members are disconnected", connectDeleted)
+	return cs
+}
+
+// created is a group that members connect to.
+type created struct {
+	b  *bench
+	ip netip.Addr
+	v6 bool
+}
+
+// create makes a group for n members, and ends it after do.
+func (b *bench) create(ctx context.Context, g *api.CreateGroup, do func(*created) error) error {
+	g.Port = cmPort
+	if g.Key == 0 && g.From == nil {
+		g.From = []netip.Prefix{netip.PrefixFrom(b.hosts[0].addr(g.Group.Is6()), 8).Masked()}
+	}
+	if err := b.daemon.client.CreateGroup(ctx, g); err != nil {
+		return err
+	}
+	err := do(&created{b: b, ip: g.Group, v6: g.Group.Is6()})
+	if err != nil {
+		if s, e := b.daemon.client.Group(ctx, g.Group); e == nil {
+			err = fmt.Errorf("%w\n    group: %+v", err, *s)
+		} else {
+			err = fmt.Errorf("%w\n    group: %v", err, e)
+		}
+	}
+	return errors.Join(err, b.daemon.client.Delete(context.WithoutCancel(ctx), g.Group))
+}
+
+// joiner is a process of member.c at a host.
+type joiner struct {
+	*exec.Cmd
+	h    *host
+	out  bytes.Buffer
+	done chan error
+}
+
+// join starts a member at h.
+func (g *created) join(ctx context.Context, h *host, args ...string) (*joiner, error) {
+	j := &joiner{h: h, done: make(chan error, 1)}
+	j.Cmd = exec.CommandContext(ctx, "member", append([]string{g.ip.String(), strconv.Itoa(cmPort), h.addr(g.v6).String()}, args...)...)
+	j.Stdout, j.Stderr = &j.out, &j.out
+	if err := j.Start(); err != nil {
+		return nil, err
+	}
+	go func() { j.done <- j.Wait() }()
+	return j, nil
+}
+
+// ends waits for the end of j, which prints want.
+func (j *joiner) ends(want string) error {
+	err := <-j.done
+	if text := j.out.String(); !strings.Contains(text, want) {
+		return fmt.Errorf("member at host %d: %v, want %q\n%s", j.h.index, err, want, text)
+	}
+	return nil
+}
+
+// transfer has the first host send to all others: messages of a size.
+func (g *created) transfer(ctx context.Context, hosts []*host, messages, size int) error {
+	var all []*joiner
+	for i, h := range hosts {
+		what := "receive"
+		if i == 0 {
+			what = "send"
+		}
+		j, err := g.join(ctx, h, what, strconv.Itoa(messages), strconv.Itoa(size))
+		if err != nil {
+			return err
+		}
+		all = append(all, j)
+	}
+	var errs []error
+	for i, j := range all {
+		want := "received and compared"
+		if i == 0 {
+			want = "sent"
+		}
+		errs = append(errs, j.ends(fmt.Sprintf("%d messages of %d bytes %s", messages, size, want)))
+	}
+	return errors.Join(errs...)
+}
+
+// vacant waits until no member is left.
+func (g *created) vacant(ctx context.Context) error {
+	return until(ctx, "all members have left", func() (bool, error) {
+		_, err := g.b.daemon.client.Group(ctx, g.ip)
+		var e *api.Error
+		return errors.As(err, &e) && strings.Contains(e.Message, " 0 of "), nil
+	})
+}
+
+// connectTwice has n members connect, transfer and leave, and then all of them again.
+func connectTwice(n int, v6 bool) func(context.Context, *bench) error {
+	return func(ctx context.Context, b *bench) (err error) {
+		if n > longHosts { // librdmacm connects with the path MTU of the own link
+			for _, h := range b.hosts[:longHosts] {
+				if err := h.setMTU(linkMTU(longHosts + 1)); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, h.setMTU(linkMTU(1))) }()
+			}
+		}
+		return b.create(ctx, &api.CreateGroup{Group: groupAddr(9, v6), Expect: n}, func(g *created) error {
+			for _, size := range []int{1, 100_000} {
+				if err := g.transfer(ctx, b.hosts[:n], 40, size); err != nil {
+					return err
+				}
+				if err := g.vacant(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// connectLossy loses packets of all members, of RDMA-CM and of data alike.
+func connectLossy(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:3]
+	for _, h := range hosts {
+		if err := h.lose("15%", "15%"); err != nil {
+			return err
+		}
+	}
+	err := b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 3}, func(g *created) error {
+		return g.transfer(ctx, hosts, 40, 5000)
+	})
+	for _, h := range hosts {
+		err = errors.Join(err, h.heal())
+	}
+	return err
+}
+
+// connectRefused has members connect that cannot.
+func connectRefused(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:4]
+	attempt := func(g *created, h *host, want string) error {
+		j, err := g.join(ctx, h, "receive", "1", "1")
+		if err != nil {
+			return err
+		}
+		return j.ends(want)
+	}
+	none := &created{b: b, ip: groupAddr(10, false)}
+	err := attempt(none, hosts[0], "rejected: reason 8,")
+	err = errors.Join(err, b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 2, Key: 1}, func(g *created) error {
+		return attempt(g, hosts[0], "rejected: reason 28, code 1, the private data is not authentic under key 1")
+	}))
+	own := []netip.Prefix{netip.PrefixFrom(hosts[1].addr4, 32)}
+	err = errors.Join(err, b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 2, From: own}, func(g *created) error {
+		return attempt(g, hosts[0], "rejected: reason 28, code 1, the group is not open for this address")
+	}))
+	err = errors.Join(err, b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 2, PMTU: 512}, func(g *created) error {
+		return attempt(g, hosts[0], "rejected: reason 26,")
+	}))
+	err = errors.Join(err, b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 2, WaitMS: 500}, func(g *created) error {
+		return attempt(g, hosts[0], "rejected: reason 28, code 4, 1 of 2 members have connected")
+	}))
+	return errors.Join(err, b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 2}, func(g *created) error {
+		x, err := g.join(ctx, hosts[0], "send", "0", "1", "wait")
+		if err != nil {
+			return err
+		}
+		y, err := g.join(ctx, hosts[1], "receive", "0", "1", "wait")
+		if err != nil {
+			return err
+		}
+		if err := g.members(ctx, 2); err != nil {
+			return err
+		}
+		err = attempt(g, hosts[2], "rejected: reason 3,")
+		return errors.Join(err, x.Process.Kill(), x.ends("connected"), y.ends("RDMA_CM_EVENT_DISCONNECTED"))
+	}))
+}
+
+// members waits until the group has n members.
+func (g *created) members(ctx context.Context, n int) error {
+	return until(ctx, fmt.Sprintf("the group has %d members", n), func() (bool, error) {
+		s, err := g.b.daemon.client.Group(ctx, g.ip)
+		return err == nil && len(s.Members) == n, nil
+	})
+}
+
+// connectKilled kills a receiver: the others hear nothing of it, and another host joins.
+func connectKilled(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:4]
+	return b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 3}, func(g *created) error {
+		var all []*joiner
+		for i, h := range hosts[:3] {
+			what := []string{"send", "receive", "receive"}[i]
+			j, err := g.join(ctx, h, what, "0", "1", "wait")
+			if err != nil {
+				return err
+			}
+			all = append(all, j)
+		}
+		if err := g.members(ctx, 3); err != nil {
+			return err
+		}
+		if err := errors.Join(all[2].Process.Kill(), <-all[2].done); err == nil {
+			return errors.New("a process that is killed has ended well")
+		}
+		if err := g.members(ctx, 2); err != nil {
+			return err
+		}
+		last, err := g.join(ctx, hosts[3], "receive", "0", "1", "wait")
+		if err != nil {
+			return err
+		}
+		if err := g.members(ctx, 3); err != nil {
+			return err
+		}
+		if err := b.daemon.client.RemoveMember(ctx, g.ip, hosts[3].addr4); err != nil {
+			return err
+		}
+		if err := errors.Join(last.ends("RDMA_CM_EVENT_DISCONNECTED"), g.members(ctx, 2)); err != nil {
+			return err
+		}
+		// With the next one only one would be left: both are out.
+		return errors.Join(all[1].Process.Kill(), all[1].ends("connected"), all[0].ends("RDMA_CM_EVENT_DISCONNECTED"))
+	})
+}
+
+// connectDeleted deletes a group with members.
+func connectDeleted(ctx context.Context, b *bench) error {
+	hosts := b.hosts[:3]
+	var all []*joiner
+	err := b.create(ctx, &api.CreateGroup{Group: groupAddr(9, false), Expect: 3}, func(g *created) error {
+		for i, h := range hosts {
+			j, err := g.join(ctx, h, []string{"send", "receive", "receive"}[i], "0", "1", "wait")
+			if err != nil {
+				return err
+			}
+			all = append(all, j)
+		}
+		return g.members(ctx, 3)
+	})
+	for _, j := range all {
+		err = errors.Join(err, j.ends("RDMA_CM_EVENT_DISCONNECTED"))
+	}
+	return err
+}
