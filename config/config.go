@@ -81,6 +81,10 @@ func defaultECN(queue int) ECN {
 	return ECN{KMin: queue / 8, KMax: queue / 2, PMax: 0.2}
 }
 
+// HasOwnECN reports whether the port marks by other thresholds than those that follow from its
+// queue.
+func (p *Port) HasOwnECN() bool { return p.ECN != ECN{} && p.ECN != defaultECN(p.Queue) }
+
 // Envelope configures group registration from the wire.
 type Envelope struct {
 	UDPPort       uint16        `yaml:"udp_port"`

@@ -210,6 +210,8 @@ func TestECN(t *testing.T) {
 			t.Errorf("%s: %v", port, err)
 		} else if c.Ports[0].ECN != want {
 			t.Errorf("%s: %+v, want %+v", port, c.Ports[0].ECN, want)
+		} else if own := strings.Contains(port, "k") && want != defaultECN(c.Ports[0].Queue); c.Ports[0].HasOwnECN() != own {
+			t.Errorf("%s: thresholds of its own: %v, want %v", port, !own, own)
 		}
 	}
 }

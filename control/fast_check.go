@@ -99,6 +99,8 @@ func (h *fastHost) check(cfg *config.Config, links []netlink.Link, driver func(n
 			add(a.Name, fmt.Sprintf("ip link set %s mtu %d", a.Name, bpf.MaxSingleBufferMTU), "its MTU of %d takes several buffers: %s", a.MTU, stay)
 		case cfg.Ports[i].Rate != 0:
 			add(a.Name, "no rate for this port", "it has a rate: %s", stay)
+		case cfg.Ports[i].HasOwnECN():
+			add(a.Name, "the default thresholds, or ecn: off", "it has ECN thresholds, by which XDP does not mark: %s", stay)
 		case h.taken != nil && driver(a.Name) == "veth": // NICs say so only once a program is attached
 			if taken, err := h.taken(a.Index); err == nil && !taken {
 				add(a.Name, "at the peer: ethtool -K PEER gro on, or an XDP program there", "its peer takes no redirected frames: groups with receivers there stay off the fast path")

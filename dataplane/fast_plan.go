@@ -129,6 +129,8 @@ func (p *port) whyNotFast() string {
 		return "has frames in several buffers, of which XDP broadcasts none: its MTU is too large"
 	case rate != 0:
 		return "has a rate"
+	case p.ownECN:
+		return "has ECN thresholds, and copies by XDP are not marked"
 	}
 	return ""
 }

@@ -20,6 +20,7 @@ func TestFastStaysSlow(t *testing.T) {
 	}{
 		"nothing is in the way":        {func(*reportBench, *port) {}, ""},
 		"a rate":                       {func(_ *reportBench, p *port) { p.queue.rate = 1e9 }, "has a rate"},
+		"ECN thresholds":               {func(_ *reportBench, p *port) { p.ownECN = true }, "has ECN thresholds"},
 		"frames in several buffers":    {func(_ *reportBench, p *port) { p.multiBuffer = true }, "frames in several buffers"},
 		"XDP in generic mode":          {func(_ *reportBench, p *port) { p.native = false }, "generic mode"},
 		"a port that is down":          {func(_ *reportBench, p *port) { p.down = true }, "is down"},
@@ -31,7 +32,7 @@ func TestFastStaysSlow(t *testing.T) {
 	} {
 		x := newReportBench(t)
 		for _, p := range x.w.ports {
-			p.native, p.multiBuffer, p.down, p.vanished = true, false, false, false
+			p.native, p.multiBuffer, p.down, p.vanished, p.ownECN = true, false, false, false, false
 		}
 		x.w.takeBack(x.f, whyChange)
 		c.change(x, x.w.ports[2])
@@ -41,17 +42,20 @@ func TestFastStaysSlow(t *testing.T) {
 	}
 }
 
-// A group without local repair never takes the fast path, and says so.
-func TestFastNeedsRepair(t *testing.T) {
+// A group with target messages, or without local repair, never takes the fast path, and says so.
+func TestNeverFast(t *testing.T) {
 	b := newBench(t, 3)
 	w := b.w
 	w.enableFastPath(&fastShared{maps: newFastNet(t, 3).maps})
-	b.spec.Repair = mcast.RepairSpec{}
-	if err := w.putGroup(b.spec, w.groups[0]); err != nil {
-		t.Fatal(err)
-	}
-	b.round(0, nil)
-	if s := w.fastStatus(0); s.Path != PathNever || !strings.Contains(s.Why, "no local repair") {
-		t.Errorf("%+v", s)
+	b.spec.TargetKey = 7
+	for _, why := range []string{"target messages", "no local repair"} {
+		if err := w.putGroup(b.spec, w.groups[0]); err != nil {
+			t.Fatal(err)
+		}
+		b.round(0, nil)
+		if s := w.fastStatus(0); s.Path != PathNever || !strings.Contains(s.Why, why) {
+			t.Errorf("%+v, want %s", s, why)
+		}
+		b.spec.TargetKey, b.spec.Repair = 0, mcast.RepairSpec{}
 	}
 }

@@ -7,6 +7,12 @@ import "github.com/gleam-rdma/gleam/test/mutation/mutant"
 
 // Wrong ways to drive the fast path.
 var _ = []mutant.Mutant{
+	mutant.NewForRoot("a group with target messages is offered the fast path", "fast path", mutant.In((*fastShared).spec,
+		"if g.TargetKey != 0 {",
+		"if false {")),
+	mutant.NewForRoot("a port with ECN thresholds takes the fast path", "fast path", mutant.In((*port).whyNotFast,
+		"case p.ownECN:",
+		"case false:")),
 	mutant.NewForRoot("what was forwarded before a group is taken back is not reported", "fast path", mutant.In((*worker).takeBack,
 		"w.reportUpTo(f, st.Hi)",
 		"_ = st")),

@@ -17,7 +17,7 @@ func (p *Plane) SetOptions(pi int, c *config.Port) error {
 	if !p.workers.do(func(w *worker) {
 		w.disturbFast()
 		x := w.ports[pi]
-		x.vlan, x.queue.maxBytes = uint16(c.VLAN), c.Queue
+		x.vlan, x.ownECN, x.queue.maxBytes = uint16(c.VLAN), c.HasOwnECN(), c.Queue
 		if x.remoteTX == nil {
 			x.ecn = newMarker(c.ECN, x.ecn.rand)
 		}

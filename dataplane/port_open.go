@@ -38,7 +38,7 @@ func openPort(f *foundPort, cfg *config.Config, umem *xsk.Umem, attach func(ifin
 	p := &port{
 		portIdentity: portIdentity{
 			name: c.Name, ifindex: a.Index, driver: iface.Driver(c.Name), mac: rocev2.MAC(a.HardwareAddr),
-			vlan: uint16(c.VLAN), bridge: a.MasterIndex,
+			vlan: uint16(c.VLAN), ownECN: c.HasOwnECN(), bridge: a.MasterIndex,
 		},
 		linkState: linkState{mtu: a.MTU, down: !iface.Running(a)},
 	}

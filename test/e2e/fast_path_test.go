@@ -198,6 +198,23 @@ func TestFastPathRequired(t *testing.T) {
 	r.onFastPath(0, 100_000)
 }
 
+// ECN thresholds that an operator has set keep groups off the fast path, whose copies are not
+// marked, and the group says so.
+func TestFastPathWithECN(t *testing.T) {
+	r := newFastRig(t, rigConfig{star: lab.StarConfig{Hosts: 2}, ports: map[string]string{"p2": "ecn: {kmin: 4096, kmax: 8192, pmax: 1}"}})
+	r.join()
+	r.fill(0)
+	r.write(0, 100_000)
+	r.same(0)
+	const reason = "port p2 has ECN thresholds"
+	if w := r.way(); w.Way != api.WaySlow || w.Packets != 0 || !strings.Contains(w.Reason, reason) {
+		t.Errorf("the group: %+v", w)
+	}
+	if !r.said("it has ECN thresholds") {
+		t.Error("the log does not say so")
+	}
+}
+
 // Frames in several buffers keep a group off the fast path: under fast_path: auto the worker
 // serves it and says why, under require it is rejected.
 func TestFastPathWithLongFrames(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gleam-rdma/gleam/api"
 	"github.com/gleam-rdma/gleam/bpf"
+	"github.com/gleam-rdma/gleam/bpf/fastpath"
 	"github.com/gleam-rdma/gleam/config"
 	"github.com/gleam-rdma/gleam/control"
 	"github.com/gleam-rdma/gleam/endpoint"
@@ -201,7 +202,7 @@ func (r *rig) start() {
 // mayRequireFastPath reports whether nothing in the rig or the switch's configuration keeps its
 // groups off the fast path.
 func (r *rig) mayRequireFastPath(text string) bool {
-	return !r.c.alone && r.c.pathMTU <= 2048 && r.c.star.MTU <= bpf.MaxSingleBufferMTU && !strings.Contains(text, "rate:") && !strings.Contains(text, "xdp:")
+	return !r.c.alone && !r.c.oneArm && r.c.star.Rack <= fastpath.MaxPortLegs && r.c.pathMTU <= 2048 && r.c.star.MTU <= bpf.MaxSingleBufferMTU && !strings.Contains(text, "rate:") && !strings.Contains(text, "xdp:")
 }
 
 // countFast counts what XDP has replicated in a switch, unless that has ended.

@@ -4,7 +4,6 @@
 package switchbench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -16,8 +15,11 @@ import (
 )
 
 // Latency is measured with one frame at a time, from before the write to the source's
-// socket until a receiver's socket has the frame, by one thread that polls the latter
-// all the time: so no scheduling delay but the switch's is included.
+// socket until the receivers' kernels have its copies, by their time stamps: the first copy,
+// and the last one. On veths a write returns when all that its packet sets off on this CPU is
+// done, the reception of all copies by XDP included, so the time at which a program could read
+// the first copy says more about the benchmark than about the switch. One thread sends, and
+// polls the receivers' sockets: no scheduling delay but the switch's is included.
 const latencyLimit = 50 * time.Millisecond // after which a frame is lost
 
 // latencyAckEvery is the number of frames per ACK of each receiver, where ACKs are read.
@@ -28,12 +30,14 @@ const latencyAckEvery = 128
 // does not.
 var latencyGaps = []time.Duration{200 * time.Microsecond, 30 * time.Microsecond}
 
-// latencyRows are the rows whose latency is compared.
-var latencyRows = []string{gleamdRow, fastRow, bridgeRow}
+// latencyRows are the rows whose latency is compared; broadcastRow's is the kernel's part of
+// fastRow's.
+var latencyRows = []string{gleamdRow, fastRow, broadcastRow, bridgeRow}
 
 // latencySamples are one row's.
 type latencySamples struct {
-	p50, p99   []float64 // µs, by round
+	p50, p99   []float64 // µs, by round: until the last receiver has the frame
+	first      []float64 // likewise p50, the first one
 	n, lost    int
 	replicated uint64 // frames that XDP has replicated
 }
@@ -70,7 +74,7 @@ func (b *switchBench) latency(ctx context.Context, measurements []*measurement) 
 		c := s.measurement.testbed.benchCase
 		b.result.Latency = append(b.result.Latency, Latency{
 			Name: s.measurement.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
-			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(median(s.p50)), P99: tenth(median(s.p99)),
+			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(median(s.p50)), P99: tenth(median(s.p99)), First: tenth(median(s.first)),
 		})
 	}
 	return nil
@@ -83,22 +87,31 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 	if err != nil {
 		return err
 	}
-	out, err := openTap(s.star.Hosts[1])
-	if err != nil {
-		return errors.Join(err, in.Close())
+	defer func() { err = errors.Join(err, in.Close()) }()
+	var out []*packetTap
+	defer func() {
+		for _, t := range out {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	for leg := 1; leg <= s.benchCase.legs; leg++ {
+		t, err := openTap(s.star.Hosts[leg])
+		if err != nil {
+			return err
+		}
+		if out = append(out, t); !s.method.xdp {
+			continue
+		}
+		if err := s.sinks.pass(leg, true); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.sinks.pass(leg, false)) }()
 	}
-	defer func() { err = errors.Join(err, in.Close(), out.Close()) }()
 	receivers, err := s.openReceivers()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, receivers.close()) }()
-	if s.method.xdp {
-		if err := s.sinks.pass(1, true); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.sinks.pass(1, false)) }()
-	}
 	if s.fast != nil {
 		before, err := s.fast()
 		if err != nil {
@@ -114,7 +127,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 	if err != nil {
 		return err
 	}
-	var took []float64
+	var took, first []float64
 	sent := 0
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; psn = psn.Next() {
 		frame, err := s.benchCase.dataFrame(s.dataPath(), psn)
@@ -125,15 +138,15 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 		if err := in.send(frame); err != nil {
 			return err
 		}
-		at, err := out.await(start)
+		a, b, err := awaitAll(out, start)
 		switch {
 		case err != nil:
 			return err
-		case at.IsZero():
+		case b.IsZero():
 			l.lost++
 		default:
 			l.n++
-			took = append(took, float64(at.Sub(start).Nanoseconds())/1e3)
+			first, took = append(first, micros(a.Sub(start))), append(took, micros(b.Sub(start)))
 		}
 		if sent++; sent%latencyAckEvery == 0 {
 			if err := receivers.acknowledge(); err != nil {
@@ -145,9 +158,10 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 			runtime.Gosched()
 		}
 	}
-	slices.SortFunc(took, cmp.Compare[float64])
+	slices.Sort(took)
+	slices.Sort(first)
 	if n := len(took); n > 0 {
-		l.p50, l.p99 = append(l.p50, took[n/2]), append(l.p99, took[n*99/100])
+		l.p50, l.p99, l.first = append(l.p50, took[n/2]), append(l.p99, took[n*99/100]), append(l.first, first[n/2])
 	}
 	if _, err := s.gen.next(psn); err != nil {
 		return err
@@ -155,21 +169,33 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 	return errors.Join(ctx.Err(), receivers.acknowledge())
 }
 
-// await returns when the next data packet was there, the zero time if none came.
-func (t *packetTap) await(start time.Time) (time.Time, error) {
+// awaitAll returns when the first and the last receiver had the next data packet, zero times
+// if one did not get it.
+func awaitAll(taps []*packetTap, start time.Time) (first, last time.Time, err error) {
 	var f rocev2.Frame
-	for {
-		ok, err := t.next(&f)
-		now := time.Now()
-		switch {
-		case err != nil:
-			return now, err
-		case ok:
-			return now, nil
-		case now.Sub(start) > latencyLimit:
-			return time.Time{}, nil
+	for _, t := range taps {
+		for {
+			ok, err := t.next(&f)
+			if err != nil {
+				return first, last, err
+			}
+			if ok && !t.at.Before(start) { // else it is one that was given up
+				break
+			}
+			if time.Since(start) > latencyLimit {
+				return time.Time{}, time.Time{}, nil
+			}
+		}
+		if first.IsZero() || t.at.Before(first) {
+			first = t.at
+		}
+		if t.at.After(last) {
+			last = t.at
 		}
 	}
+	return first, last, nil
 }
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -5,9 +5,11 @@ package switchbench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -67,8 +69,10 @@ func (m *meter) probe(ctx context.Context, s *testbed) (cannot string, err error
 
 // packetTap reads the frames that a host receives, and sends some of its own.
 type packetTap struct {
-	fd  int
-	buf []byte
+	fd      int
+	buf     []byte
+	control []byte
+	at      time.Time // when the host got the last frame that next has read
 }
 
 // openTap opens a packet socket that reads received frames without waiting. It is for
@@ -78,13 +82,15 @@ func openTap(h lab.Host) (*packetTap, error) { return openPacketSocket(h, unix.E
 // openSender opens a packet socket that only sends: no received frame is copied for it.
 func openSender(h lab.Host) (*packetTap, error) { return openPacketSocket(h, 0) }
 
-// openPacketSocket opens a packet socket for a protocol in network byte order.
+// openPacketSocket opens a packet socket for a protocol in network byte order; 0: it receives
+// nothing.
 func openPacketSocket(h lab.Host, protocol uint16) (*packetTap, error) {
 	index, err := ifindex(h.NS, h.Interface)
 	if err != nil {
 		return nil, err
 	}
-	t := &packetTap{fd: -1, buf: make([]byte, 9216)}
+	stamped := min(1, int(protocol))
+	t := &packetTap{fd: -1, buf: make([]byte, 9216), control: make([]byte, unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))}
 	err = h.NS.Do(func() (err error) {
 		if t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 			return err
@@ -92,6 +98,7 @@ func openPacketSocket(h lab.Host, protocol uint16) (*packetTap, error) {
 		return errors.Join(
 			unix.SetsockoptInt(t.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
 			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<20),
+			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, stamped),
 			unix.Bind(t.fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index}))
 	})
 	if err != nil {
@@ -121,7 +128,7 @@ func (t *packetTap) Close() error {
 // next reads the next RoCEv2 data packet into f; false if there is none now.
 func (t *packetTap) next(f *rocev2.Frame) (bool, error) {
 	for {
-		n, _, err := unix.Recvfrom(t.fd, t.buf, unix.MSG_DONTWAIT)
+		n, controls, _, _, err := unix.Recvmsg(t.fd, t.buf, t.control, unix.MSG_DONTWAIT)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return false, nil
@@ -131,7 +138,8 @@ func (t *packetTap) next(f *rocev2.Frame) (bool, error) {
 			return false, fmt.Errorf("read from a packet socket: %w", err)
 		}
 		if rocev2.Decode(t.buf[:n], f) == rocev2.OK && f.Kind == rocev2.KindRoCE && f.Op == dataOp {
-			return true, nil
+			t.at, err = arrivedAt(t.control[:controls])
+			return true, err
 		}
 	}
 }
@@ -163,4 +171,19 @@ func (t *packetTap) check(s *testbed, i int) error {
 			return errors.New("a frame came with a wrong ICRC")
 		}
 	}
+}
+
+// arrivedAt returns the kernel's time stamp of a frame: when the host's driver had handed it to
+// the network stack.
+func arrivedAt(control []byte) (time.Time, error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read a frame's time stamp: %w", err)
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= 16 {
+			return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:]))), nil
+		}
+	}
+	return time.Time{}, errors.New("a frame came without a time stamp")
 }

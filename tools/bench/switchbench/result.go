@@ -72,7 +72,7 @@ type Row struct {
 	In []float64 `json:"in_pps_rounds"` // InPPS of each round
 }
 
-// Latency is the time of a frame from the source's socket to a receiver's, one
+// Latency is the time of a frame from the source's socket to the receivers' kernels, one
 // frame after the other.
 type Latency struct {
 	Name    string  `json:"name"`
@@ -82,8 +82,9 @@ type Latency struct {
 	Samples int     `json:"samples"`
 	Lost    int     `json:"lost"`
 	Fast    float64 `json:"fast,omitempty"` // as of Row
-	P50     float64 `json:"p50_us"`         // medians over the rounds
+	P50     float64 `json:"p50_us"`         // medians over the rounds, until the last receiver has it
 	P99     float64 `json:"p99_us"`
+	First   float64 `json:"first_p50_us"` // until the first receiver has it
 }
 
 func newResult(o *Options) *Result {

@@ -121,7 +121,7 @@ func TestJSONShape(t *testing.T) {
 		}
 	}
 	for _, x := range got.Latency {
-		need("latency", x, "name", "gap_us", "p50_us", "p99_us", "samples", "lost")
+		need("latency", x, "name", "gap_us", "p50_us", "p99_us", "first_p50_us", "samples", "lost")
 	}
 	for _, x := range got.Targets {
 		need("target", x, "name", "measured", "bound", "at_most", "met")
@@ -189,6 +189,7 @@ func TestFastTargets(t *testing.T) {
 			{Name: fastRow, Payload: 1024, Legs: 3, CPU: 300, In: []float64{400}},
 			{Name: fastAckRow, Payload: 1024, Legs: 3, CPU: 330, In: []float64{380}},
 			{Name: broadcastRow, Payload: 1024, Legs: 3, CPU: 240, In: []float64{500}},
+			{Name: noRepairRow, Payload: 1024, Legs: 3, CPU: 250, In: []float64{420}},
 			{Name: bridgeRow, Payload: 1024, Legs: 3, CPU: 900, In: []float64{160}},
 			{Name: fastRow, Payload: 1024, Legs: 7, CPU: 200, In: []float64{300}},
 			{Name: broadcastRow, Payload: 1024, Legs: 7, CPU: 180, In: []float64{375}},
@@ -201,6 +202,7 @@ func TestFastTargets(t *testing.T) {
 	r.judgeFast()
 	want := []wantedTarget{
 		{"XDP broadcast, 7 receivers", 0.8, false},
+		{"without the store", 0.84, true},
 		{"fast path / XDP broadcast", 0.8, true},
 		{"fast path / gleamd", 4, true},
 		{"bridge multicast flood", 2.5, false},

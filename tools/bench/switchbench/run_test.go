@@ -38,11 +38,11 @@ func TestRun(t *testing.T) {
 			t.Errorf("row %s: loss %v, offered %v", x.Name, x.Loss, x.OfferedPS)
 		}
 	}
-	if len(r.Latency) != 6 || len(r.Targets) != 14 {
+	if len(r.Latency) != 8 || len(r.Targets) != 15 {
 		t.Errorf("latency %+v, targets %+v", r.Latency, r.Targets)
 	}
 	for _, l := range r.Latency {
-		if l.P50 <= 0 || l.P99 < l.P50 || l.Samples < 10 {
+		if l.First <= 0 || l.P50 < l.First || l.P99 < l.P50 || l.Samples < 10 {
 			t.Errorf("latency is not sound: %+v", l)
 		}
 	}

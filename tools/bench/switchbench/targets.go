@@ -34,6 +34,7 @@ const (
 	latencyRatio  = 2
 
 	fastOverCeiling     = 0.76
+	noStoreOverCeiling  = 0.84
 	fastOverCeilingWide = 0.84
 	fastOverGleamd      = 2.5
 	fastOverBridge      = 3
@@ -69,6 +70,11 @@ func (r *Result) judgeGleamd() {
 func (r *Result) judgeFast() {
 	if wide := r.find(fastRow, wideCase); wide != nil {
 		r.ratio("fast path / XDP broadcast, 7 receivers", wide, broadcastRow, fastOverCeilingWide)
+	}
+	// gleamd itself has no such row: it learns from the store what was forwarded, and groups
+	// without local repair stay with its worker.
+	if alone := r.find(noRepairRow, targetCase); alone != nil {
+		r.ratio("fast path's program without the store / XDP broadcast", alone, broadcastRow, noStoreOverCeiling)
 	}
 	fast := r.find(fastRow, targetCase)
 	if fast == nil {
