@@ -38,9 +38,7 @@ func TestReceiveOnlyMember(t *testing.T) {
 			wire.send(f.packet(2, rocev2.Packet{Op: rocev2.WriteFirst, PSN: psn.Add(int32(i)), VA: second, RKey: groupRKey, DMALen: 4096}, c.pathMTUOr(1024)))
 			time.Sleep(time.Millisecond)
 		}
-		if w.goodput(200*time.Millisecond) == 0 {
-			t.Error("the transfer has stopped")
-		}
+		w.goesOn("beside the receiver's packets")
 		w.end(t)
 		if n := r.drops()["not_sender"]; n < 100 {
 			t.Errorf("%d packets are counted as not_sender: %v", n, r.drops())

@@ -202,7 +202,12 @@ func (r *rig) start() {
 // mayRequireFastPath reports whether nothing in the rig or the switch's configuration keeps its
 // groups off the fast path.
 func (r *rig) mayRequireFastPath(text string) bool {
-	return !r.c.alone && !r.c.oneArm && r.c.star.Rack <= fastpath.MaxPortLegs && r.c.pathMTU <= 2048 && r.c.star.MTU <= bpf.MaxSingleBufferMTU && !strings.Contains(text, "rate:") && !strings.Contains(text, "xdp:")
+	for _, p := range r.star.Ports {
+		if !strings.Contains(text, "name: "+p+"\n") {
+			return false // a bridge is a port in its place, with XDP in generic mode
+		}
+	}
+	return !r.c.alone && r.c.star.Rack <= fastpath.MaxPortLegs && r.c.pathMTU <= 2048 && r.c.star.MTU <= bpf.MaxSingleBufferMTU && !strings.Contains(text, "rate:") && !strings.Contains(text, "xdp:")
 }
 
 // countFast counts what XDP has replicated in a switch, unless that has ended.

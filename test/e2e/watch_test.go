@@ -108,6 +108,21 @@ func (w *watch) goodput(d time.Duration) float64 {
 	return float64(w.done.Load()-n) / time.Since(at).Seconds()
 }
 
+// goesOn waits until another message is complete. How long that takes depends on the machine's
+// load, and after a loss on the source's timeout.
+func (w *watch) goesOn(when string) {
+	w.r.t.Helper()
+	n := w.done.Load()
+	until(w.r.t, "another completion "+when, func() bool {
+		select {
+		case <-w.ended:
+			w.r.t.Fatalf("the watched transfer has ended: %v", w.err)
+		default:
+		}
+		return w.done.Load() > n
+	})
+}
+
 // end stops the transfer and fails the test if it has failed, or if a completion
 // came without the bytes, or if other bytes have been written.
 func (w *watch) end(t testing.TB) {
