@@ -4,12 +4,10 @@
 package bpf
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"runtime"
 	"testing"
 	"time"
@@ -91,22 +89,7 @@ func TestKilledProcessReplicatesNoMore(t *testing.T) {
 		}
 		return 0
 	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", replicateInChild, ifindex[0], ifindex[1]))
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err == nil {
-		err = star.Switch.Do(cmd.Start) // in its namespace, as the child is then
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	cmd, line := startChild(t, fmt.Sprintf("%s=%d %d", replicateInChild, ifindex[0], ifindex[1]), star.Switch.Do)
 	program := ebpf.ProgramID(attached(0))
 	if line != "replicates: <nil>\n" || program == 0 || attached(1) == 0 {
 		t.Fatalf("the child says %q, the kernel has program %d", line, program)

@@ -46,26 +46,33 @@ func attachAndWait(index string) {
 	os.Exit(1)
 }
 
-// A process that holds a program is killed by SIGKILL: the kernel detaches the program.
-func TestKilledProcessDetaches(t *testing.T) {
-	labtest.Enter(t)
-	l := addVeth(t, "p0", "h0")
-	cmd := exec.Command("/proc/self/exe") // of this thread's namespace, as the child's
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", attachInChild, l.Attrs().Index))
-	cmd.Stderr = os.Stderr
+// startChild starts the test binary with a variable set, by in, which calls start on a thread of
+// the child's namespace, and returns the first line that it prints. It ends with the test.
+func startChild(t *testing.T, variable string, in func(start func() error) error) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env, cmd.Stderr = append(os.Environ(), variable), os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close()
+	t.Cleanup(func() { stdin.Close() })
 	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = in(cmd.Start)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	return cmd, line
+}
+
+// A process that holds a program is killed by SIGKILL: the kernel detaches the program.
+func TestKilledProcessDetaches(t *testing.T) {
+	labtest.Enter(t)
+	l := addVeth(t, "p0", "h0")
+	cmd, line := startChild(t, fmt.Sprintf("%s=%d", attachInChild, l.Attrs().Index), func(start func() error) error { return start() })
 	if x := xdpMode(t, "p0"); line != "attached: <nil>\n" || x == nil || !x.Attached {
 		t.Errorf("the child says %q, the kernel %+v", line, x)
 	}
