@@ -36,7 +36,7 @@ func TestCheckFastPath(t *testing.T) {
 		{"the kernel does not say who takes frames", func(c change) { c.host.taken = nil }, nil, false},
 		{"no GRO", func(c change) { c.host.taken = func(i int) (bool, error) { return i != 7, nil } }, []string{"port p1: its peer takes no redirected frames"}, false},
 		{"a rate", func(c change) { c.cfg.Ports[0].Rate = 1e9 }, []string{"port p1: it has a rate"}, false},
-		{"ECN thresholds", func(c change) { c.cfg.Ports[0].Queue, c.cfg.Ports[0].ECN = 1 << 18, config.ECN{KMax: 1} }, []string{"port p1: it has ECN thresholds"}, false},
+		{"ECN thresholds", func(c change) { c.cfg.Ports[0].Queue, c.cfg.Ports[0].ECN = 1<<18, config.ECN{KMax: 1} }, []string{"port p1: it has ECN thresholds"}, false},
 		{"generic", func(c change) { c.cfg.XDP.Mode = config.XDPGeneric }, []string{"port p1: it runs XDP in generic mode"}, false},
 		{"jumbo frames", func(c change) { *c.mtu = 9000 }, []string{"port p1: its MTU of 9000 takes several buffers"}, false},
 	} {

@@ -36,10 +36,21 @@ var latencyRows = []string{gleamdRow, fastRow, broadcastRow, bridgeRow}
 
 // latencySamples are one row's.
 type latencySamples struct {
-	p50, p99   []float64 // µs, by round: until the last receiver has the frame
-	first      []float64 // likewise p50, the first one
+	first      quantiles // until the first receiver has the frame
+	last       quantiles // until all have it
 	n, lost    int
 	replicated uint64 // frames that XDP has replicated
+}
+
+// quantiles are of the times of each round, in µs.
+type quantiles struct{ p50, p99 []float64 }
+
+// add adds those of a round's times.
+func (q *quantiles) add(times []float64) {
+	if n := len(times); n > 0 {
+		slices.Sort(times)
+		q.p50, q.p99 = append(q.p50, times[n/2]), append(q.p99, times[n*99/100])
+	}
 }
 
 // latency measures the latency of rows that stand, in turn.
@@ -74,7 +85,7 @@ func (b *switchBench) latency(ctx context.Context, measurements []*measurement) 
 		c := s.measurement.testbed.benchCase
 		b.result.Latency = append(b.result.Latency, Latency{
 			Name: s.measurement.row.name, Payload: c.payload, Legs: c.legs, Gap: float64(s.gap.Microseconds()), Samples: s.n, Lost: s.lost,
-			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(median(s.p50)), P99: tenth(median(s.p99)), First: tenth(median(s.first)),
+			Fast: millionth(float64(s.replicated) / float64(max(s.n, 1))), P50: tenth(median(s.first.p50)), P99: tenth(median(s.first.p99)), LastP50: tenth(median(s.last.p50)), LastP99: tenth(median(s.last.p99)),
 		})
 	}
 	return nil
@@ -127,7 +138,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 	if err != nil {
 		return err
 	}
-	var took, first []float64
+	var first, last []float64
 	sent := 0
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; psn = psn.Next() {
 		frame, err := s.benchCase.dataFrame(s.dataPath(), psn)
@@ -146,7 +157,7 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 			l.lost++
 		default:
 			l.n++
-			first, took = append(first, micros(a.Sub(start))), append(took, micros(b.Sub(start)))
+			first, last = append(first, micros(a.Sub(start))), append(last, micros(b.Sub(start)))
 		}
 		if sent++; sent%latencyAckEvery == 0 {
 			if err := receivers.acknowledge(); err != nil {
@@ -158,11 +169,8 @@ func (s *testbed) latency(ctx context.Context, d, gap time.Duration, l *latencyS
 			runtime.Gosched()
 		}
 	}
-	slices.Sort(took)
-	slices.Sort(first)
-	if n := len(took); n > 0 {
-		l.p50, l.p99, l.first = append(l.p50, took[n/2]), append(l.p99, took[n*99/100]), append(l.first, first[n/2])
-	}
+	l.first.add(first)
+	l.last.add(last)
 	if _, err := s.gen.next(psn); err != nil {
 		return err
 	}

@@ -82,9 +82,10 @@ type Latency struct {
 	Samples int     `json:"samples"`
 	Lost    int     `json:"lost"`
 	Fast    float64 `json:"fast,omitempty"` // as of Row
-	P50     float64 `json:"p50_us"`         // medians over the rounds, until the last receiver has it
+	P50     float64 `json:"p50_us"`         // medians over the rounds, until the first receiver has it
 	P99     float64 `json:"p99_us"`
-	First   float64 `json:"first_p50_us"` // until the first receiver has it
+	LastP50 float64 `json:"last_p50_us"` // until all have it
+	LastP99 float64 `json:"last_p99_us"`
 }
 
 func newResult(o *Options) *Result {

@@ -121,7 +121,7 @@ func TestJSONShape(t *testing.T) {
 		}
 	}
 	for _, x := range got.Latency {
-		need("latency", x, "name", "gap_us", "p50_us", "p99_us", "first_p50_us", "samples", "lost")
+		need("latency", x, "name", "gap_us", "p50_us", "p99_us", "last_p50_us", "last_p99_us", "samples", "lost")
 	}
 	for _, x := range got.Targets {
 		need("target", x, "name", "measured", "bound", "at_most", "met")

@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("latency %+v, targets %+v", r.Latency, r.Targets)
 	}
 	for _, l := range r.Latency {
-		if l.First <= 0 || l.P50 < l.First || l.P99 < l.P50 || l.Samples < 10 {
+		if l.P50 <= 0 || l.P99 < l.P50 || l.LastP50 < l.P50 || l.LastP99 < l.LastP50 || l.Samples < 10 {
 			t.Errorf("latency is not sound: %+v", l)
 		}
 	}

@@ -49,9 +49,9 @@ func (r *Result) writeTable(w io.Writer) error {
 	}
 	for i, l := range r.Latency {
 		if i == 0 {
-			fmt.Fprintf(w, "\nLatency, %s, a frame at a time, until the last receiver has it\n", benchCase{l.Payload, l.Legs})
+			fmt.Fprintf(w, "\nLatency, %s, a frame at a time\n", benchCase{l.Payload, l.Legs})
 		}
-		fmt.Fprintf(w, "  %-11s every %3g µs: p50 %.1f µs, p99 %.1f µs; first receiver p50 %.1f µs (%d frames, %d lost)%s\n", l.Name, l.Gap, l.P50, l.P99, l.First, l.Samples, l.Lost, byXDP(l.Fast))
+		fmt.Fprintf(w, "  %-11s every %3g µs: p50 %.1f µs, p99 %.1f µs at the first receiver, %.1f and %.1f µs at the last (%d frames, %d lost)%s\n", l.Name, l.Gap, l.P50, l.P99, l.LastP50, l.LastP99, l.Samples, l.Lost, byXDP(l.Fast))
 	}
 	for i, x := range r.Targets {
 		if i == 0 {
