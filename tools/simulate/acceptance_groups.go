@@ -18,6 +18,6 @@ func (all results) groupsRows() []acceptance {
 	}
 	return []acceptance{
 		{"200,000 writes of 8 KiB to 3 replicas by 100,000 groups", "-", all.jct("groups", "groups", "100000"), link, link, 2 * link, "ms"},
-		{"memory of each of these groups, with its queue pairs", "-", memory, 0, 0, 64, "KiB"},
+		{"memory of each of these groups, with its queue pairs", "-", memory, 0, 0, 100, "KiB"},
 	}
 }
