@@ -39,7 +39,7 @@ func (g *group) evictLaggards(best rocev2.PSN, out *Output) {
 		if b.flags&isReceiver == 0 {
 			continue
 		}
-		if best.Sub(b.acked) > g.lagPSNsOf(i) && g.canEvict(i) {
+		if best.Sub(b.acked) > g.lagPSNsOf(i) && g.canEvict(i) && !g.isKept(i) {
 			g.evict(i, Lagging, out)
 		} else {
 			least = rocev2.MinPSN(least, b.acked.Add(g.lagPSNsOf(i)-g.lag.psns))
@@ -58,5 +58,5 @@ func (g *group) exceedsLagTime(i int, now time.Duration, best rocev2.PSN) bool {
 	if !g.acks[i].acked.Less(l.lagPSN) {
 		l.lagPSN, l.lagSince = best, now
 	}
-	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTimeOf(i) && g.canEvict(i)
+	return g.acks[i].acked.Less(l.lagPSN) && now-l.lagSince >= g.lagTimeOf(i) && g.canEvict(i) && !g.isKept(i)
 }

@@ -79,7 +79,7 @@ func (g *group) checkLiveness(now time.Duration, out *Output) {
 			if t := max(l.livenessSince, l.lastHeard) + g.livenessTimeout(i); g.live.deadAfter > 0 && t < g.live.at {
 				g.live.at = t
 			}
-		case alive && (g.live.sourceRewound || g.isBehind(i)):
+		case alive && !g.isKept(i) && (g.live.sourceRewound || g.isBehind(i)):
 			g.removeOrFail(i, Silent, out)
 			evicted = true
 		}

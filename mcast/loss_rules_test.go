@@ -25,4 +25,8 @@ func TestR93_WithinComparisons(t *testing.T) {
 		}
 	}
 }
-func TestR95_WindowAfterRestart(t *testing.T) { runTranscript(t) }
+func TestR108_SilentTowardTheRoot(t *testing.T)  { runTranscript(t) }
+func TestR108_LagTimeTowardTheRoot(t *testing.T) { runTranscript(t) }
+func TestR108_StrictTowardTheRoot(t *testing.T)  { runTranscript(t) }
+func TestR108_LagTowardTheRoot(t *testing.T)     { runTranscript(t) }
+func TestR95_WindowAfterRestart(t *testing.T)    { runTranscript(t) }

@@ -28,6 +28,12 @@ func (g *group) canEvict(i int) bool {
 	return n >= g.policy.minReceivers
 }
 
+// isKept reports whether receiver i is not removed for its silence or its lag (R108): under
+// Evict a leg toward the root of the tree. The master hears of removals from the root.
+func (g *group) isKept(i int) bool {
+	return g.policy.kind == Evict && g.legs[i].neighbor != 0 && g.extra.tree != nil && g.legs[i].neighbor == g.extra.tree.place.Parent
+}
+
 func (g *group) setPolicy(spec *GroupSpec) {
 	switch spec.Policy {
 	case Strict:
